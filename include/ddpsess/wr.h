@@ -1,0 +1,196 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#ifndef DDPSESS_WR_H
+#define DDPSESS_WR_H
+/*
+ * Memory regions, work requests and completions.  Threads: as in session.h.
+ */
+#include <ddpsess/session.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct ddps_mr;
+
+/* ---- protection domains and memory regions ---- */
+
+/**
+ * ddps_pd_new - create a protection domain: regions and endpoints meet inside one
+ * Return: 0, or DDPS_E_NOMEM, DDPS_E_FORKED.
+ */
+DDPS_API int ddps_pd_new(struct ddps_ctx *ctx, struct ddps_pd **out);
+
+/**
+ * ddps_pd_free - destroy it
+ * Return: 0, or DDPS_E_BUSY while regions or endpoints use it.
+ */
+DDPS_API int ddps_pd_free(struct ddps_pd *pd);
+
+/* Rights.  Reading locally is always allowed. */
+#define DDPS_LOCAL_WRITE  0x1u /* receive into, or be the sink of a local RDMA Read */
+#define DDPS_REMOTE_WRITE 0x2u /* peer's RDMA Write */
+#define DDPS_REMOTE_READ  0x4u /* peer's RDMA Read */
+#define DDPS_ZERO_BASED	  0x8u /* tagged offsets start at 0, else at the virtual address */
+
+/**
+ * ddps_mr_reg - register memory and give it an STag
+ * @pd:		protection domain
+ * @addr, @len:	the memory, 0..2^48 octets; it stays the caller's and must stay mapped
+ * @access:	DDPS_LOCAL_WRITE | ...
+ * @ep:		NULL: any session of the PD; else that endpoint's session alone (RFC 5041 8.2)
+ * @out:	set on success only
+ *
+ * The STag cannot be guessed (RFC 5042 6.1.1).  It is the local key too.
+ *
+ * Return: 0, or DDPS_E_INVAL, DDPS_E_LIMIT (max_regions), DDPS_E_NOMEM, DDPS_E_FORKED.
+ */
+DDPS_API int ddps_mr_reg(struct ddps_pd *pd, void *addr, size_t len, unsigned access,
+			 struct ddps_ep *ep, struct ddps_mr **out);
+
+/**
+ * ddps_mr_dereg - revoke the STag; when this returns, nothing reads or writes the memory
+ * @mr:		may be NULL.  Work requests that still name it complete in error, a peer that
+ *		names it gets a Terminate.
+ *
+ * Return: 0, or DDPS_E_FORKED.
+ */
+DDPS_API int ddps_mr_dereg(struct ddps_mr *mr);
+
+/** ddps_mr_stag - the STag, for the peer and for struct ddps_sge */
+DDPS_API uint32_t ddps_mr_stag(const struct ddps_mr *mr);
+
+/** ddps_mr_to - the tagged offset of the region's first octet */
+DDPS_API uint64_t ddps_mr_to(const struct ddps_mr *mr);
+
+/* ---- completion queues ---- */
+
+enum ddps_wc_status {
+	DDPS_WC_SUCCESS,
+	DDPS_WC_LOCAL_ACCESS, /* own memory: key, bounds or rights; the session was terminated */
+	DDPS_WC_LENGTH,	      /* message did not fit the receive; the session was terminated */
+	DDPS_WC_REMOTE,	      /* the peer's Terminate names this work request */
+	DDPS_WC_FLUSHED	      /* the session ended first */
+};
+
+enum ddps_op { DDPS_OP_SEND, DDPS_OP_WRITE, DDPS_OP_READ, DDPS_OP_RECV };
+
+struct ddps_wc {
+	uint64_t wr_id;
+	struct ddps_ep *ep;
+	void *user;	    /* the endpoint's */
+	enum ddps_op op;
+	enum ddps_wc_status status;
+	uint32_t len;	    /* RECV, READ: octets that arrived */
+	bool solicited;	    /* RECV: by a Send with Solicited Event */
+	bool invalidated;   /* RECV: by a Send with Invalidate; inv_stag was revoked */
+	uint32_t inv_stag;
+};
+
+/**
+ * ddps_cq_new - create a completion queue
+ * @depth:	completions it holds, 1..2^22.  If it overflows, the sessions that feed it are
+ *		terminated (0/0/00), other queues are untouched (RFC 5042 6.4.6).
+ * Return: 0, or DDPS_E_INVAL, DDPS_E_NOMEM, DDPS_E_SYSTEM, DDPS_E_FORKED.
+ */
+DDPS_API int ddps_cq_new(struct ddps_ctx *ctx, uint32_t depth, struct ddps_cq **out);
+
+/**
+ * ddps_cq_free - destroy it
+ * Return: 0, or DDPS_E_BUSY while endpoints use it.
+ */
+DDPS_API int ddps_cq_free(struct ddps_cq *cq);
+
+/**
+ * ddps_cq_fd - descriptor that becomes readable after ddps_cq_arm
+ * The library owns it; only ddps_cq_arm makes it unreadable again.
+ */
+DDPS_API int ddps_cq_fd(struct ddps_cq *cq);
+
+/**
+ * ddps_cq_arm - ask for one notification on the descriptor
+ * @cq:		completion queue
+ * @solicited_only: only for a solicited receive or an error
+ *
+ * If completions are queued already the descriptor is readable at once.
+ * Return: 0, or DDPS_E_FORKED.
+ */
+DDPS_API int ddps_cq_arm(struct ddps_cq *cq, bool solicited_only);
+
+/**
+ * ddps_cq_poll - take completions
+ * @cq:		completion queue
+ * @wc:		array of at least @max entries
+ * @max:	1 or more
+ *
+ * In a context without a thread it drives the context first if the queue is empty.
+ * Return: how many were taken, 0..@max, or DDPS_E_FORKED.
+ */
+DDPS_API int ddps_cq_poll(struct ddps_cq *cq, struct ddps_wc *wc, int max);
+
+/**
+ * ddps_cq_wait - take completions, drive the context until there is at least one
+ * @timeout_ms:	-1 without limit
+ *
+ * Blocks for at most @timeout_ms; also returns when a signal handler ran.
+ * Return: how many were taken, or DDPS_E_TIMEDOUT, DDPS_E_AGAIN (signal), DDPS_E_SYSTEM,
+ * DDPS_E_FORKED.
+ */
+DDPS_API int ddps_cq_wait(struct ddps_cq *cq, struct ddps_wc *wc, int max, int timeout_ms);
+
+/* ---- work requests ---- */
+
+struct ddps_sge {
+	void *addr;
+	uint32_t len;
+	uint32_t lkey; /* ddps_mr_stag() of the region that holds it; any value if len is 0 */
+};
+
+#define DDPS_WR_SILENT	   0x1u /* no completion if it succeeds */
+#define DDPS_WR_SOLICITED  0x2u /* SEND: with Solicited Event (RFC 5040 5.3) */
+#define DDPS_WR_INVALIDATE 0x4u /* SEND: with Invalidate of @stag (RFC 5040 5.3) */
+#define DDPS_WR_FENCE	   0x8u /* start when all earlier RDMA Reads have completed */
+
+struct ddps_send_wr {
+	uint64_t wr_id;
+	enum ddps_op op;	    /* SEND, WRITE or READ */
+	unsigned flags;		    /* DDPS_WR_* */
+	const struct ddps_sge *sge; /* copied; source, or for READ the sink (at most 1 piece) */
+	uint32_t nsge;		    /* 0..max_sge; the sum of lengths is below 2^32 */
+	uint32_t stag;		    /* WRITE, READ: the peer's region; INVALIDATE: the peer's STag */
+	uint64_t to;		    /* WRITE, READ: the peer's tagged offset */
+};
+
+/**
+ * ddps_post_send - queue a Send, RDMA Write or RDMA Read (RFC 5040 5)
+ * @ep:		established, or accepted and waiting for the initiator
+ * @wr:		copied; the memory it names is the library's until the completion
+ *
+ * Completions come in the order of posting.  A Send or Write that completed has left this
+ * side; it proves nothing about the peer.
+ *
+ * Return: 0, or DDPS_E_STATE (not connected, closing), DDPS_E_LIMIT (queue full, or READ with
+ * ORD 0), DDPS_E_INVAL (too many pieces, unknown op or flag), DDPS_E_TOO_LONG, DDPS_E_ACCESS
+ * (lkey unknown, of another PD, out of bounds, or without the right), DDPS_E_FORKED.
+ */
+DDPS_API int ddps_post_send(struct ddps_ep *ep, const struct ddps_send_wr *wr);
+
+/**
+ * ddps_post_recv - queue a buffer for one Send of the peer
+ * @ep:		any time before the session ends
+ * @wr_id:	comes back in the completion
+ * @sge, @nsge:	pieces filled in order, each with DDPS_LOCAL_WRITE; 0 pieces take a
+ *		zero-length Send
+ *
+ * Return: as ddps_post_send.
+ */
+DDPS_API int ddps_post_recv(struct ddps_ep *ep, uint64_t wr_id, const struct ddps_sge *sge,
+			    uint32_t nsge);
+
+/** ddps_op_name, ddps_wc_status_name - constant strings, never NULL */
+DDPS_API const char *ddps_op_name(enum ddps_op op);
+DDPS_API const char *ddps_wc_status_name(enum ddps_wc_status status);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,185 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#ifndef DDPS_LLP_H
+#define DDPS_LLP_H
+/*
+ * The lower-layer contract: what MPA/TCP and SCTP both offer to the layers above
+ * (RFC 5041 section 3, RFC 5044, RFC 5043).
+ *
+ * Calls go down (ops), events come up (up).  An LLP never calls up from inside a call from
+ * above, with two exceptions: kick() may call tx_next() and tx_done(), nothing else.  An error
+ * met in a down call is reported later, from the loop.
+ *
+ * Upper layers may call any op, free() included, from inside an upcall; after free() nothing
+ * is called any more, and an LLP that has just made an upcall must be ready for that: it looks
+ * at nothing of its own afterwards unless it has made sure that it still exists.
+ */
+#include "common/log.h"
+#include "common/loop.h"
+#include "common/uri.h"
+#include <ddpsess/session.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
+
+/* What one context shares among its sessions. */
+struct ddps_env {
+	struct ddps_loop *loop;
+	struct ddps_log log;
+	uint8_t *scratch;   /* DDPS_SCRATCH_LEN octets, free for use during one callback */
+	void *sctp;	    /* the SCTP provider's own, made on first use, freed by its fini */
+};
+
+#define DDPS_SCRATCH_LEN (512u * 1024)
+
+/* A setup message: MPA Request or Reply, RFC 5043 Initiate, Accept or Reject. */
+struct ddps_setup {
+	bool enhanced;	   /* S = 1 / function codes 5..7 */
+	bool reject;	   /* answers only */
+	const uint8_t *pd; /* borrowed; begins with the enhanced word if enhanced ... */
+	size_t pd_len;	   /* ... then >= 4, but for a rejection, which may lack the word */
+};
+
+/* What an LLP needs to know of a connection; the rest is for the layers above. */
+struct ddps_llp_param {
+	bool crc, markers; /* MPA only */
+	uint32_t connect_ms, setup_ms, first_fpdu_ms, close_ms; /* 0: none */
+	uint32_t max_mulpdu;					/* 0: what the path gives */
+};
+
+/* One DDP segment to send. */
+#define DDPS_SEG_HDR_MAX 70 /* untagged DDP header 18 + largest RDMAP header 52 */
+#define DDPS_SEG_IOV_MAX 18
+
+struct ddps_seg {
+	uint8_t hdr[DDPS_SEG_HDR_MAX]; /* DDP header and RDMAP header */
+	size_t hdr_len;
+	struct iovec pay[DDPS_SEG_IOV_MAX]; /* user memory, valid until tx_done counts it */
+	int npay;
+	size_t pay_len;
+};
+
+struct ddps_llp;
+
+/* Events to the layer above.  @user is the one given with the vtable. */
+struct ddps_llp_up {
+	/* Initiator: the peer's answer.  After an accept the next call down is open(),
+	 * terminate-as-first-segment by open() and kick(), abort() or free(). */
+	void (*answer)(void *user, const struct ddps_setup *s);
+
+	/* Pull the next segment of at most @mulpdu octets (header + payload).
+	 * Return 1, or 0: nothing now (kick() tells when that changes). */
+	int (*tx_next)(void *user, struct ddps_seg *seg, size_t mulpdu);
+
+	/* The @n oldest segments pulled and not yet counted were taken over entirely:
+	 * reliable transfer is the LLP's business, the payload memory is free. */
+	void (*tx_done)(void *user, unsigned n);
+
+	/* One whole, verified segment, in order (RFC 5044 3; RFC 5043 DDP-SSN order).
+	 * Return 0, or < 0: an error was found above; everything that follows on this half is
+	 * to be dropped silently (RFC 5041 7.1), except for close and abort. */
+	int (*rx_segment)(void *user, const uint8_t *seg, size_t len);
+
+	/* Direct placement, only where no digest has to be verified first.  A segment of
+	 * @seg_len octets begins with the @have octets at @hdr (>= 18, or the whole).
+	 * Return the number of header octets (14 or 18) if the payload can be read straight
+	 * into its buffer; 0: give it whole, by rx_segment. */
+	size_t (*rx_direct)(void *user, const uint8_t *hdr, size_t have, size_t seg_len);
+	/* Where the payload octets from @off on go: fills at most @max iovecs in order and
+	 * returns how many.  Asked again before every read, since memory may be revoked in
+	 * between.  Return < 0: as rx_segment; discard the rest of the segment. */
+	int (*rx_direct_iov)(void *user, size_t off, struct iovec *iov, int max);
+	/* All payload octets of it are in place.  Return as rx_segment. */
+	int (*rx_direct_end)(void *user);
+
+	/* A receive error with a Terminate code (MPA 2/0/02, 2/0/03).  Nothing more comes in;
+	 * the send half still works unless the fence is closed. */
+	void (*fault)(void *user, const struct ddps_error *e);
+
+	/* Peer closed its direction in order (FIN between FPDUs; session Terminate). */
+	void (*peer_closed)(void *user);
+
+	/* The end: code 0 after shutdown() on both sides, else why.  Last upcall. */
+	void (*closed)(void *user, const struct ddps_error *e);
+};
+
+struct ddps_llp_ops {
+	/* Responder: answer the request.  On accept, reception is on before the answer
+	 * leaves.  On reject the carrier is wound up by itself; closed() follows.
+	 * @p is copied.  Return 0 or DDPS_E_*. */
+	int (*answer)(struct ddps_llp *llp, const struct ddps_setup *s,
+		      const struct ddps_llp_param *p);
+	/* Initiator: the answer is taken; enter full operation. */
+	void (*open)(struct ddps_llp *llp);
+	/* tx_next() has something: send now as much as the wire takes. */
+	void (*kick)(struct ddps_llp *llp);
+	/* Largest segment the LLP takes now, octets. */
+	size_t (*mulpdu)(struct ddps_llp *llp);
+	/* Graceful: when tx_next() returns 0, close our direction; closed() follows when the
+	 * peer has closed too, or after close_ms as an abort with DDPS_E_TIMEDOUT. */
+	void (*shutdown)(struct ddps_llp *llp);
+	/* At once, unsent data is lost; closed() follows with DDPS_E_CLOSED. */
+	void (*abort)(struct ddps_llp *llp);
+	/* Release everything, aborting first if needed.  No upcall any more. */
+	void (*free)(struct ddps_llp *llp);
+	/* transport, local, peer, mulpdu and the mpa or sctp part. */
+	void (*info)(struct ddps_llp *llp, struct ddps_conn_info *info);
+};
+
+/* Embedded first in the LLP's own structure. */
+struct ddps_llp {
+	const struct ddps_llp_ops *ops;
+	const struct ddps_llp_up *up;
+	void *user;
+	bool half_close; /* after peer_closed() our own direction may stay in use */
+};
+
+/* ---- listening ---- */
+
+struct ddps_llp_listener;
+
+struct ddps_llp_listen_up {
+	/* A peer's whole, valid request.  The callee sets llp->up and llp->user and owns @llp
+	 * from now on; the next call down is answer(), abort() or free(). */
+	void (*request)(void *user, struct ddps_llp *llp, const struct ddps_setup *s);
+	/* Listening came to an end by itself. */
+	void (*failed)(void *user, const struct ddps_error *e);
+};
+
+struct ddps_llp_listen_param {
+	unsigned backlog;
+	unsigned max_half_open; /* set-ups under way and requests not answered yet */
+	uint32_t setup_ms;
+};
+
+struct ddps_llp_listener {
+	const struct ddps_llp_provider *provider;
+};
+
+/* ---- the two providers ---- */
+
+struct ddps_llp_provider {
+	const char *scheme;
+	/*
+	 * @sa: where to; @setup, @p: copied.  Everything is reported through @up later, also
+	 * a connection that fails at once.  Return 0 or DDPS_E_* (nothing was started).
+	 */
+	int (*connect)(struct ddps_env *env, const struct ddps_uri *uri, const struct sockaddr *sa,
+		       socklen_t sa_len, const struct ddps_setup *setup,
+		       const struct ddps_llp_param *p, const struct ddps_llp_up *up, void *user,
+		       struct ddps_llp **out);
+	/* Return 0 or DDPS_E_* (errno set with DDPS_E_SYSTEM). */
+	int (*listen)(struct ddps_env *env, const struct ddps_uri *uri, const struct sockaddr *sa,
+		      socklen_t sa_len, const struct ddps_llp_listen_param *p,
+		      const struct ddps_llp_listen_up *up, void *user,
+		      struct ddps_llp_listener **out);
+	/* The bound URI; snprintf's return value. */
+	int (*listener_uri)(struct ddps_llp_listener *l, char *buf, size_t len);
+	/* Set-ups under way are dropped; requests handed up live on. */
+	void (*listener_free)(struct ddps_llp_listener *l);
+	/* The context goes: free what hangs on @env.  NULL if nothing can. */
+	void (*fini)(struct ddps_env *env);
+};
+
+extern const struct ddps_llp_provider ddps_mpa_provider;  /* src/mpa_tcp */
+extern const struct ddps_llp_provider ddps_sctp_provider; /* src/sctp_ddp */
+
+#endif

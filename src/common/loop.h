@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#ifndef DDPS_LOOP_H
+#define DDPS_LOOP_H
+/*
+ * Event loop: descriptors, timers and deferred calls on one epoll descriptor (a timerfd inside
+ * it stands for the earliest timer).  Not locked: the context's lock is held around every call
+ * and every callback; only ddps_loop_wait sleeps, and it is called without the lock.
+ *
+ * Ownership: struct ddps_io, ddps_timer and ddps_task are embedded in their owner's structure,
+ * zeroed before first use.  An owner may stop or delete any of them, and free itself, inside
+ * any callback: what is stopped is not called any more in this round.
+ */
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct ddps_loop;
+
+struct ddps_io {
+	int fd;
+	uint32_t events; /* EPOLLIN | EPOLLOUT as asked for; 0 while not added */
+	void (*fn)(void *user, uint32_t events);
+	void *user;
+	bool added;
+};
+
+struct ddps_timer {
+	uint64_t due; /* ns, ddps_now() */
+	void (*fn)(void *user);
+	void *user;
+	size_t slot; /* heap index + 1; 0: not running */
+};
+
+struct ddps_task {
+	void (*fn)(void *user);
+	void *user;
+	struct ddps_task *next, **prev; /* prev NULL: not queued */
+};
+
+int ddps_loop_new(struct ddps_loop **out); /* 0, DDPS_E_NOMEM, DDPS_E_SYSTEM */
+void ddps_loop_free(struct ddps_loop *l);
+int ddps_loop_fd(const struct ddps_loop *l);
+
+/* Monotonic nanoseconds. */
+uint64_t ddps_now(void);
+
+/* Set what @io waits for, adding it the first time; 0 or DDPS_E_SYSTEM. */
+int ddps_io_set(struct ddps_loop *l, struct ddps_io *io, uint32_t events);
+/* Forget it; the descriptor stays the owner's.  Safe if never added. */
+void ddps_io_del(struct ddps_loop *l, struct ddps_io *io);
+
+/* (Re)start: @fn is called once at or after @due.  0 or DDPS_E_NOMEM. */
+int ddps_timer_start(struct ddps_loop *l, struct ddps_timer *t, uint64_t due);
+/* ms from now; ms == 0 stops it (0 means "no deadline" in every parameter). */
+int ddps_timer_after(struct ddps_loop *l, struct ddps_timer *t, uint32_t ms);
+void ddps_timer_stop(struct ddps_loop *l, struct ddps_timer *t);
+
+/* Call @fn soon, from ddps_loop_run, outside the present call chain.  Idempotent. */
+void ddps_task_post(struct ddps_loop *l, struct ddps_task *t);
+void ddps_task_cancel(struct ddps_loop *l, struct ddps_task *t);
+
+/*
+ * Serve what is ready; never sleeps.  Returns how many callbacks were made, or DDPS_E_SYSTEM.
+ */
+int ddps_loop_run(struct ddps_loop *l);
+
+#endif

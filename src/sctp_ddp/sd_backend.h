@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#ifndef DDPS_SD_BACKEND_H
+#define DDPS_SD_BACKEND_H
+/*
+ * What the DDP adaptation needs from an SCTP: associations that carry unordered user messages.
+ * Two implementations: usrsctp (sd_usrsctp*.c) and the kernel's (sd_kernel.c).
+ *
+ * Upcalls come from the loop only, never from inside a call from above.  From inside an upcall
+ * every op may be called, free included; after free nothing is called for that object.
+ */
+#include "common/llp.h"
+
+#define DDPS_SCTP_ADAPTATION_DDP 1u
+#define DDPS_SCTP_STREAMS	 4096u /* asked for, each way */
+
+struct ddps_sd_assoc;	 /* one association, backend's */
+struct ddps_sd_endpoint; /* one listening endpoint, backend's */
+
+struct ddps_sd_assoc_info {
+	uint16_t in_streams, out_streams;
+	bool has_adaptation;
+	uint32_t adaptation;	/* peer's indication */
+	char local[72], peer[72];
+	uint16_t encap;		/* peer's UDP port, or 0 */
+	size_t max_user_data;	/* octets of one user message that SCTP need not fragment */
+	bool by_us;		/* this side sent the INIT */
+};
+
+struct ddps_sd_assoc_up {
+	/* Association is up; info() is complete (adaptation indication included). */
+	void (*comm_up)(void *user);
+	/* One whole user message (MSG_EOR seen). @ppid in host order, as on the wire. */
+	void (*message)(void *user, uint16_t stream, uint32_t ppid, bool unordered,
+			const uint8_t *data, size_t len);
+	/* After send() returned DDPS_E_AGAIN: room again. */
+	void (*writable)(void *user);
+	/* All messages handed over so far are cumulatively acknowledged ("sender dry").  Given
+	 * once after each ask_dry(). */
+	void (*dry)(void *user);
+	/* Peer began SHUTDOWN: nothing more will come. */
+	void (*peer_shutdown)(void *user);
+	/* Peer restarted: every session is lost, the association goes on with new info(). */
+	void (*restarted)(void *user);
+	/* The association is gone; last upcall.  code 0: orderly SHUTDOWN. */
+	void (*gone)(void *user, const struct ddps_error *e);
+};
+
+struct ddps_sd_listen_up {
+	/* A peer's association is up.  The callee calls op set_up() before it returns, or free(). */
+	void (*accepted)(void *user, struct ddps_sd_assoc *a);
+	void (*failed)(void *user, const struct ddps_error *e);
+};
+
+struct ddps_sd_backend {
+	const char *name; /* "usrsctp", "kernel" */
+	/* Whether it works here, now. */
+	bool (*available)(void);
+	/* Start an association; comm_up() or gone() follows.  @connect_ms as deadline. */
+	int (*connect)(struct ddps_env *env, void **ctx, const struct ddps_uri *uri,
+		       const struct sockaddr *sa, socklen_t sa_len, uint32_t connect_ms,
+		       const struct ddps_sd_assoc_up *up, void *user, struct ddps_sd_assoc **out);
+	int (*listen)(struct ddps_env *env, void **ctx, const struct ddps_uri *uri,
+		      const struct sockaddr *sa, socklen_t sa_len, unsigned backlog,
+		      const struct ddps_sd_listen_up *up, void *user,
+		      struct ddps_sd_endpoint **out);
+	/* Bound "HOST:PORT" (brackets for IPv6) and UDP encapsulation port or 0. */
+	void (*endpoint_addr)(struct ddps_sd_endpoint *e, char *buf, size_t len, uint16_t *encap);
+	void (*endpoint_free)(struct ddps_sd_endpoint *e); /* accepted associations live on */
+	void (*set_up)(struct ddps_sd_assoc *a, const struct ddps_sd_assoc_up *up, void *user);
+	void (*info)(struct ddps_sd_assoc *a, struct ddps_sd_assoc_info *info);
+	/* Hand over one unordered message, whole or not at all.  0, DDPS_E_AGAIN (writable()
+	 * follows) or another DDPS_E_* (gone() follows). */
+	int (*send)(struct ddps_sd_assoc *a, uint16_t stream, uint32_t ppid,
+		    const struct iovec *iov, int niov);
+	void (*ask_dry)(struct ddps_sd_assoc *a);
+	/* Stop or resume taking messages from SCTP (its receive window then closes). */
+	void (*pause)(struct ddps_sd_assoc *a, bool on);
+	void (*shutdown)(struct ddps_sd_assoc *a); /* SHUTDOWN after all is sent; gone() follows */
+	void (*abort)(struct ddps_sd_assoc *a);	   /* ABORT; gone() follows */
+	void (*free)(struct ddps_sd_assoc *a);	   /* ABORT if still up; no upcall any more */
+	/* @ctx is what connect and listen left there for this env. */
+	void (*fini)(struct ddps_env *env, void *ctx);
+};
+
+extern const struct ddps_sd_backend ddps_sd_usrsctp;
+extern const struct ddps_sd_backend ddps_sd_kernel;
+
+#endif
