@@ -81,8 +81,8 @@ DDPS_API int ddps_ctx_new(struct ddps_ctx **out, const struct ddps_ctx_attr *att
  * ddps_ctx_free - abort what is still open, free everything that belongs to the context
  * @ctx:	may be NULL.  All objects made from it become invalid.
  *
- * Waits for the library thread and for a host name lookup under way; peers of sessions that
- * are still open see an abort.  Not to be called while another thread uses the context.
+ * Waits for the library thread, for a host name lookup under way, and up to 1 s for rejections
+ * to reach their peers.  Peers of sessions that are still open see an abort.  Not to be called while another thread uses the context.
  */
 DDPS_API void ddps_ctx_free(struct ddps_ctx *ctx);
 
@@ -118,7 +118,7 @@ enum ddps_event_type {
 	DDPS_EV_PEER_CLOSED,	 /* peer sends nothing more; ours goes on until ddps_disconnect */
 	DDPS_EV_CLOSED,		 /* final: error.code is 0 after an orderly end */
 	DDPS_EV_LISTENER_FAILED, /* final for @listener */
-	DDPS_EV_REQUEST_GONE	 /* @request's peer went away; accept and reject now fail */
+	DDPS_EV_REQUEST_GONE	 /* final: @request's peer went away; the request is invalid now */
 };
 
 enum ddps_transport { DDPS_TRANSPORT_NONE, DDPS_TRANSPORT_TCP, DDPS_TRANSPORT_SCTP };
@@ -220,7 +220,7 @@ struct ddps_conn_param {
 	uint32_t connect_ms;	     /* transport connection, name lookup included */
 	uint32_t setup_ms;	     /* peer's setup frame, whole */
 	uint32_t first_fpdu_ms;	     /* responder: the initiator's first message */
-	uint32_t close_ms;	     /* graceful disconnect, then it becomes an abort */
+	uint32_t close_ms;	     /* graceful disconnect without progress, then an abort */
 	uint32_t max_mulpdu;	     /* 0: what the path gives */
 };
 
@@ -326,7 +326,7 @@ DDPS_API int ddps_connect(struct ddps_ep *ep, const char *uri, const struct ddps
 
 /**
  * ddps_accept - answer a request with yes
- * @req:	from DDPS_EV_CONNECT_REQUEST; consumed unless the call fails
+ * @req:	from DDPS_EV_CONNECT_REQUEST; consumed by 0, DDPS_E_IRD, DDPS_E_RTR and DDPS_E_CLOSED
  * @ep:		endpoint that was never connected, receives posted
  * @p:		NULL for the defaults
  *
@@ -337,18 +337,19 @@ DDPS_API int ddps_connect(struct ddps_ep *ep, const char *uri, const struct ddps
  * If the peer offers less IRD than need_ord the request is rejected, as RFC 6581 9.1 allows:
  * the call returns DDPS_E_IRD and the request is consumed.
  *
- * Return: 0, or DDPS_E_INVAL, DDPS_E_TOO_LONG, DDPS_E_STATE (endpoint used, or the peer is
- * gone), DDPS_E_IRD, DDPS_E_NOMEM, DDPS_E_FORKED.
+ * Return: 0, or DDPS_E_INVAL, DDPS_E_TOO_LONG, DDPS_E_STATE (endpoint used before), DDPS_E_IRD, DDPS_E_RTR
+ * DDPS_E_CLOSED (the peer has gone), DDPS_E_NOMEM, DDPS_E_FORKED.
  */
 DDPS_API int ddps_accept(struct ddps_request *req, struct ddps_ep *ep,
 			 const struct ddps_conn_param *p);
 
 /**
  * ddps_reject - answer a request with no
- * @req:	from DDPS_EV_CONNECT_REQUEST; consumed unless the call fails
+ * @req:	from DDPS_EV_CONNECT_REQUEST; consumed by 0 and DDPS_E_CLOSED
  * @private_data, @len:	for the peer's application, 0..512 octets, 0..508 if enhanced
  *
- * Return: 0, or DDPS_E_TOO_LONG, DDPS_E_INVAL, DDPS_E_FORKED.
+ * Return: 0, or DDPS_E_TOO_LONG, DDPS_E_INVAL, DDPS_E_CLOSED (the peer has gone),
+ * DDPS_E_FORKED.
  */
 DDPS_API int ddps_reject(struct ddps_request *req, const void *private_data, size_t len);
 
@@ -357,7 +358,8 @@ DDPS_API int ddps_reject(struct ddps_request *req, const void *private_data, siz
  * @ep:		endpoint
  *
  * Work already posted is carried out (outstanding Reads included), then the session closes;
- * new posts fail.  DDPS_EV_CLOSED follows, within close_ms.  Calling it again does nothing.
+ * new posts fail.  DDPS_EV_CLOSED follows; when nothing moves for close_ms the session is
+ * aborted (error.code DDPS_E_TIMEDOUT).  Calling it again does nothing.
  *
  * Return: 0, or DDPS_E_STATE (never connected), DDPS_E_FORKED.
  */

@@ -130,6 +130,7 @@ struct ddps_llp {
 	const struct ddps_llp_up *up;
 	void *user;
 	bool half_close; /* after peer_closed() our own direction may stay in use */
+	bool has_codes;	 /* it has Terminate codes of its own: MPA yes, SCTP no */
 };
 
 /* ---- listening ---- */

@@ -24,6 +24,7 @@ struct ddps_loop {
 	struct ddps_timer **heap;
 	size_t ntimers, heap_size;
 	struct ddps_task *tasks, **tasks_end;
+	bool running; /* inside ddps_loop_run: tasks posted now are run by it, or armed for */
 };
 
 uint64_t ddps_now(void)
@@ -213,7 +214,8 @@ void ddps_task_post(struct ddps_loop *l, struct ddps_task *t)
 	t->prev = l->tasks_end;
 	*l->tasks_end = t;
 	l->tasks_end = &t->next;
-	arm(l, 0);
+	if (!l->running)
+		arm(l, 0);
 }
 
 void ddps_task_cancel(struct ddps_loop *l, struct ddps_task *t)
@@ -284,28 +286,34 @@ static int run_ios(struct ddps_loop *l)
 	return n;
 }
 
-int ddps_loop_run(struct ddps_loop *l)
+/* If the armed time has come the descriptor is readable: clear it.  Then arm what is next. */
+static int rearm(struct ddps_loop *l)
 {
-	int n = run_ios(l);
-	bool fired;
+	uint64_t count;
 
-	if (n < 0)
-		return n;
-	n += run_timers(l);
-	n += run_tasks(l);
-
-	/* If the armed time has come the descriptor is readable: clear it, set the next. */
-	fired = l->armed != NEVER && l->armed <= ddps_now();
-	if (fired) {
-		uint64_t count;
-
+	if (l->armed != NEVER && l->armed <= ddps_now()) {
 		if (read(l->timerfd, &count, sizeof count) < 0 && errno != EAGAIN)
 			return DDPS_E_SYSTEM;
 		l->armed = NEVER;
-		if (l->tasks)
-			arm(l, 0);
-		else if (l->ntimers)
+		if (l->ntimers)
 			arm(l, l->heap[0]->due);
 	}
-	return n;
+	if (l->tasks)
+		arm(l, 0);
+	return 0;
+}
+
+int ddps_loop_run(struct ddps_loop *l)
+{
+	int n, err;
+
+	l->running = true;
+	n = run_ios(l);
+	if (n >= 0) {
+		n += run_timers(l);
+		n += run_tasks(l);
+	}
+	l->running = false;
+	err = rearm(l);
+	return err < 0 ? err : n;
 }

@@ -1,0 +1,186 @@
+# SPDX-License-Identifier: BSD-2-Clause
+#
+#   make            libraries and sessctl in build/opt
+#   make demo       the main job over TCP and over SCTP
+#   make check      everything that needs no guest, under ASan and UBSan
+#   make help       the other targets
+
+PREFIX	   ?= /usr/local
+LIBDIR	   ?= $(PREFIX)/lib
+DESTDIR	   ?=
+VARIANT	   ?= opt
+CC	   ?= gcc
+B	   := build/$(VARIANT)
+VERSION	   := $(shell sed -n 's/.*VERSION_STRING "\(.*\)"/\1/p' include/ddpsess/version.h)
+SOVERSION  := 0
+Q	   := $(if $(V),,@)
+
+WARN	   := -Wall -Wextra -Wshadow -Wconversion -Wstrict-prototypes -Wmissing-prototypes -Werror
+OPT_opt	   := -O2 -g
+OPT_asan   := -O1 -g -fno-omit-frame-pointer -fsanitize=address,undefined -fno-sanitize-recover=all
+OPT_tsan   := -O1 -g -fno-omit-frame-pointer -fsanitize=thread
+OPT_cov	   := -O0 -g --coverage
+CPPFLAGS   += -D_GNU_SOURCE -Iinclude -Isrc
+CFLAGS_ALL := -std=gnu11 -pthread -fPIC -fvisibility=hidden $(WARN) $(OPT_$(VARIANT)) $(CFLAGS)
+LIB_LIBS   := -lisal -lusrsctp -lsctp -pthread
+TOOL_LIBS  := -ljansson -lnettle
+# sanitizers bring their own undefined symbols, so -z defs is for the real thing only
+DEFS	   := $(if $(filter opt,$(VARIANT)),-Wl$(comma)-z$(comma)defs)
+comma	   := ,
+
+LIB_DIRS   := common ddp rdmap negotiate mpa_tcp sctp_ddp session
+LIB_SRC	   := $(wildcard $(LIB_DIRS:%=src/%/*.c))
+IPOIB_SRC  := $(wildcard src/ipoib_cm/*.c)
+TOOL_SRC   := $(wildcard tools/sessctl/*.c)
+UNIT_SRC   := $(wildcard tests/unit/*.c)
+E2E_SRC	   := $(wildcard tests/e2e/*.c)
+SUP_SRC	   := $(wildcard tests/support/*.c)
+EX_SRC	   := $(wildcard examples/*.c)
+objs	    = $(patsubst %.c,$(B)/%.o,$(1))
+
+LIB_A	   := $(B)/libddpsess.a
+LIB_SO	   := $(B)/libddpsess.so.$(SOVERSION)
+IPOIB_A	   := $(B)/libddpsess-ipoib.a
+IPOIB_SO   := $(B)/libddpsess-ipoib.so.$(SOVERSION)
+SESSCTL	   := $(B)/sessctl
+UNIT	   := $(B)/unit
+E2E	   := $(B)/e2e
+EXAMPLES   := $(patsubst examples/%.c,$(B)/example-%,$(EX_SRC))
+MAN	   := $(patsubst man/%.scd,$(B)/man/%,$(wildcard man/*.scd))
+
+.PHONY: all lib man demo check unit e2e tsan valgrind interop lint format install uninstall \
+	clean help deps deps-check deps-lint test-binaries
+.DELETE_ON_ERROR:
+
+all: lib $(SESSCTL) $(EXAMPLES)
+lib: $(LIB_A) $(LIB_SO) $(B)/libddpsess.so $(IPOIB_A) $(IPOIB_SO) $(B)/libddpsess-ipoib.so
+
+$(B)/%.o: %.c
+	@mkdir -p $(@D)
+	$(if $(Q),@echo "  CC   $<")
+	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS_ALL) -MMD -MP -c -o $@ $<
+
+# Criterion's test macros define functions without a prototype and shadow by design.
+$(B)/tests/%.o: CFLAGS_ALL += -Wno-missing-prototypes -Itests
+
+$(LIB_A): $(call objs,$(LIB_SRC))
+$(IPOIB_A): $(call objs,$(IPOIB_SRC))
+$(LIB_A) $(IPOIB_A):
+	$(if $(Q),@echo "  AR   $@")
+	$(Q)rm -f $@ && $(AR) rcs $@ $^
+
+$(LIB_SO): $(call objs,$(LIB_SRC)) src/libddpsess.map
+	$(if $(Q),@echo "  LD   $@")
+	$(Q)$(CC) $(CFLAGS_ALL) $(LDFLAGS) -shared -Wl,-soname,libddpsess.so.$(SOVERSION) \
+		-Wl,--version-script=src/libddpsess.map $(DEFS) -o $@ $(filter %.o,$^) $(LIB_LIBS)
+$(IPOIB_SO): $(call objs,$(IPOIB_SRC)) src/ipoib_cm/libddpsess-ipoib.map
+	$(if $(Q),@echo "  LD   $@")
+	$(Q)$(CC) $(CFLAGS_ALL) $(LDFLAGS) -shared -Wl,-soname,libddpsess-ipoib.so.$(SOVERSION) \
+		-Wl,--version-script=src/ipoib_cm/libddpsess-ipoib.map $(DEFS) -o $@ $(filter %.o,$^)
+$(B)/libddpsess.so: $(LIB_SO)
+$(B)/libddpsess-ipoib.so: $(IPOIB_SO)
+$(B)/libddpsess.so $(B)/libddpsess-ipoib.so:
+	$(Q)ln -sf $(notdir $<) $@
+
+$(SESSCTL): $(call objs,$(TOOL_SRC)) $(LIB_A) $(IPOIB_A)
+	$(if $(Q),@echo "  LD   $@")
+	$(Q)$(CC) $(CFLAGS_ALL) $(LDFLAGS) -o $@ $^ $(LIB_LIBS) $(TOOL_LIBS)
+
+$(B)/example-%: $(B)/examples/%.o $(LIB_A)
+	$(if $(Q),@echo "  LD   $@")
+	$(Q)$(CC) $(CFLAGS_ALL) $(LDFLAGS) -o $@ $^ $(LIB_LIBS)
+
+# Unit tests also cover the pure parts of sessctl.
+$(UNIT): $(call objs,$(UNIT_SRC) $(SUP_SRC) $(filter-out tools/sessctl/main.c,$(TOOL_SRC))) \
+		$(LIB_A) $(IPOIB_A)
+$(E2E): $(call objs,$(E2E_SRC) $(SUP_SRC)) $(LIB_A)
+$(UNIT) $(E2E):
+	$(if $(Q),@echo "  LD   $@")
+	$(Q)$(CC) $(CFLAGS_ALL) $(LDFLAGS) -o $@ $^ -lcriterion $(LIB_LIBS) $(TOOL_LIBS)
+
+man: $(MAN)
+$(B)/man/%: man/%.scd
+	@mkdir -p $(@D)
+	$(Q)scdoc <$< >$@
+
+-include $(shell find $(B) -name '*.d' 2>/dev/null)
+
+# ---- running things ----
+
+deps:
+	$(Q)tools/deps.sh build
+deps-check:
+	$(Q)tools/deps.sh build check
+deps-lint:
+	$(Q)tools/deps.sh lint
+
+demo: deps
+	$(Q)$(MAKE) --no-print-directory -j2 all
+	$(Q)tools/demo.sh build/opt/sessctl
+
+check: deps-check
+	$(Q)$(MAKE) --no-print-directory -j2 all man
+	$(Q)$(MAKE) --no-print-directory -j2 VARIANT=asan test-binaries
+	$(Q)tests/run.sh build/asan build/opt
+
+test-binaries: $(UNIT) $(E2E) $(SESSCTL) $(EXAMPLES)
+
+# make unit T=mpa_rx: the suites whose name begins so
+unit: $(UNIT)
+	$(Q)$(UNIT) --filter '$(or $(T),)*/*'
+e2e: $(E2E)
+	$(Q)$(E2E) --filter '$(or $(T),)*/*'
+
+tsan: deps-check
+	$(Q)$(MAKE) --no-print-directory -j2 VARIANT=tsan build/tsan/e2e
+	$(Q)TSAN_OPTIONS=halt_on_error=1 build/tsan/e2e --filter 'thread*/*'
+valgrind: deps-check
+	$(Q)$(MAKE) --no-print-directory -j2 build/opt/unit
+	$(Q)tests/valgrind.sh build/opt/unit
+
+interop: all
+	$(Q)tests/interop/run.sh
+
+lint: deps-lint
+	$(Q)tools/lint.sh
+format: deps-lint
+	$(Q)clang-format -i $$(git ls-files '*.c' '*.h')
+
+install: all man
+	install -d $(DESTDIR)$(PREFIX)/include/ddpsess $(DESTDIR)$(LIBDIR)/pkgconfig \
+		$(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/share/man/man1 \
+		$(DESTDIR)$(PREFIX)/share/man/man3 $(DESTDIR)$(PREFIX)/share/man/man7 \
+		$(DESTDIR)$(PREFIX)/share/bash-completion/completions
+	install -m 644 include/ddpsess/*.h $(DESTDIR)$(PREFIX)/include/ddpsess
+	install -m 644 $(LIB_A) $(IPOIB_A) $(DESTDIR)$(LIBDIR)
+	for l in libddpsess libddpsess-ipoib; do \
+		install -m 755 $(B)/$$l.so.$(SOVERSION) $(DESTDIR)$(LIBDIR)/$$l.so.$(VERSION) && \
+		ln -sf $$l.so.$(VERSION) $(DESTDIR)$(LIBDIR)/$$l.so.$(SOVERSION) && \
+		ln -sf $$l.so.$(SOVERSION) $(DESTDIR)$(LIBDIR)/$$l.so && \
+		sed -e 's|@PREFIX@|$(PREFIX)|; s|@LIBDIR@|$(LIBDIR)|; s|@VERSION@|$(VERSION)|' \
+			src/$$l.pc.in >$(DESTDIR)$(LIBDIR)/pkgconfig/$$l.pc || exit 1; done
+	install -m 755 $(SESSCTL) $(DESTDIR)$(PREFIX)/bin
+	install -m 644 tools/sessctl/completion.bash \
+		$(DESTDIR)$(PREFIX)/share/bash-completion/completions/sessctl
+	for m in $(MAN); do install -m 644 $$m \
+		$(DESTDIR)$(PREFIX)/share/man/man$${m##*.}/ || exit 1; done
+
+uninstall:
+	rm -rf $(DESTDIR)$(PREFIX)/include/ddpsess
+	rm -f $(DESTDIR)$(LIBDIR)/libddpsess.* $(DESTDIR)$(LIBDIR)/libddpsess-ipoib.* \
+		$(DESTDIR)$(LIBDIR)/pkgconfig/libddpsess.pc \
+		$(DESTDIR)$(LIBDIR)/pkgconfig/libddpsess-ipoib.pc \
+		$(DESTDIR)$(PREFIX)/bin/sessctl \
+		$(DESTDIR)$(PREFIX)/share/bash-completion/completions/sessctl \
+		$(foreach m,$(MAN),$(DESTDIR)$(PREFIX)/share/man/man$(subst .,,$(suffix $(m)))/$(notdir $(m)))
+
+clean:
+	rm -rf build
+
+help:
+	@echo 'all        libraries, sessctl, examples       demo      the main job, TCP then SCTP'
+	@echo 'check      all tests but the guest (ASan)     unit      unit tests, T=prefix of a suite'
+	@echo 'e2e        end-to-end tests, T=prefix         tsan      threaded tests under TSan'
+	@echo 'valgrind   unit tests under memcheck          interop   Linux siw and SCTP in a guest'
+	@echo 'lint       format, tidy, cppcheck, shellcheck format    clang-format in place'
+	@echo 'install    DESTDIR, PREFIX, LIBDIR            uninstall, clean, man'

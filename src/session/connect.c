@@ -1,0 +1,300 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The initiator's way to an established session: name, address, carrier, answer. */
+#include "session/session.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define MAX_ADDRS     DDPS_RESOLVE_MAX
+#define NSEC_PER_MSEC 1000000u
+
+struct ddps_dial {
+	struct ddps_uri uri;
+	const struct ddps_llp_provider *provider;
+	struct ddps_resolve *resolve;
+	struct ddps_timer timer; /* while the name is looked up */
+	uint64_t deadline;	 /* of connect_ms, 0: none */
+	struct sockaddr_storage addrs[MAX_ADDRS];
+	size_t naddrs, next; /* the one to try next */
+	struct ddps_conn_param param; /* private_data is not valid in it */
+	struct ddps_nego_local local;
+	struct ddps_word word;
+	bool enhanced; /* of the request that is out */
+	uint8_t pd[DDPS_PD_MAX];
+	size_t pd_len;
+};
+
+void ddps_dial_free(struct ddps_ep *ep)
+{
+	struct ddps_dial *d = ep->dial;
+
+	if (!d)
+		return;
+	ddps_timer_stop(ep->ctx->env.loop, &d->timer);
+	if (d->resolve)
+		ddps_resolve_cancel(d->resolve);
+	free(d);
+	ep->dial = NULL;
+}
+
+/* What is left of connect_ms for the carrier; 0 keeps its meaning of no deadline. */
+static uint32_t connect_ms_left(const struct ddps_dial *d)
+{
+	uint64_t now = ddps_now();
+
+	if (!d->deadline)
+		return 0;
+	return d->deadline > now + NSEC_PER_MSEC ?
+		       (uint32_t)((d->deadline - now) / NSEC_PER_MSEC) :
+		       1;
+}
+
+static int try_addr(struct ddps_ep *ep, const struct sockaddr_storage *ss)
+{
+	struct ddps_dial *d = ep->dial;
+	uint8_t buf[DDPS_PD_MAX];
+	struct ddps_setup setup = { .enhanced = d->enhanced, .pd = buf };
+	struct ddps_llp_param lp;
+
+	setup.pd_len = ddps_setup_join(buf, d->enhanced ? &d->word : NULL, d->pd, d->pd_len);
+	ddps_param_llp(&d->param, &lp);
+	lp.connect_ms = connect_ms_left(d);
+	ddps_addr_text((const struct sockaddr *)ss, ep->info.peer, sizeof ep->info.peer);
+	return d->provider->connect(&ep->ctx->env, &d->uri, (const struct sockaddr *)ss,
+				    ddps_addr_len(ss), &setup, &lp, &ddps_ep_up, ep, &ep->llp);
+}
+
+/* Start on the next address that takes a start.  0 or the last error. */
+static int try_next(struct ddps_ep *ep)
+{
+	struct ddps_dial *d = ep->dial;
+	int err = DDPS_E_ADDRESS;
+
+	while (d->next < d->naddrs) {
+		err = try_addr(ep, &d->addrs[d->next++]);
+		if (!err) {
+			if (ep->state != DDPS_EP_CONNECTING)
+				ddps_ep_set_state(ep, DDPS_EP_CONNECTING);
+			return 0;
+		}
+	}
+	return err;
+}
+
+static void resolved(void *user, int err, const struct sockaddr_storage *addrs, size_t n)
+{
+	struct ddps_ep *ep = user;
+	struct ddps_dial *d = ep->dial;
+	struct ddps_error e;
+
+	d->resolve = NULL;
+	ddps_timer_stop(ep->ctx->env.loop, &d->timer);
+	if (err) {
+		e = ddps_error_make(err, 0, "host name \"%s\" could not be looked up",
+				    d->uri.host);
+		ddps_ep_lost(ep, &e);
+		return;
+	}
+	memcpy(d->addrs, addrs, n * sizeof *addrs);
+	d->naddrs = n;
+	err = try_next(ep);
+	if (err) {
+		e = ddps_error_make(err, 0, "no address of \"%s\" could be used: %s",
+				    d->uri.host, ddps_strerror(err));
+		ddps_ep_lost(ep, &e);
+	}
+}
+
+static void resolve_late(void *user)
+{
+	struct ddps_ep *ep = user;
+	struct ddps_error e =
+		ddps_error_make(DDPS_E_TIMEDOUT, 0, "looking up \"%s\" took longer than %u ms",
+				ep->dial->uri.host, ep->dial->param.connect_ms);
+
+	ddps_ep_lost(ep, &e);
+}
+
+/* ---- ddps_connect ---- */
+
+static int dial_prepare(struct ddps_dial *d, struct ddps_ctx *ctx, const char *uri,
+			const struct ddps_conn_param *p)
+{
+	char why[200];
+	int err = ddps_uri_parse(&d->uri, uri, why, sizeof why);
+
+	if (err) {
+		ddps_log(&ctx->env.log, DDPS_LOG_ERROR, "session", "%s", why);
+		return err;
+	}
+	d->provider = ddps_provider_find(d->uri.scheme);
+	if (!d->provider || !d->uri.port || !d->uri.host[0])
+		return DDPS_E_ADDRESS;
+	d->enhanced = !p->plain;
+	err = ddps_param_check(p, d->enhanced, true);
+	if (err)
+		return err;
+	d->param = *p;
+	d->param.private_data = NULL;
+	if (p->private_data_len)
+		memcpy(d->pd, p->private_data, p->private_data_len);
+	d->pd_len = p->private_data_len;
+	if (p->connect_ms)
+		d->deadline = ddps_now() + (uint64_t)p->connect_ms * NSEC_PER_MSEC;
+	ddps_param_nego(p, ctx, &d->local);
+	return d->enhanced ? ddps_nego_request(&d->local, &d->word) : 0;
+}
+
+static int dial_start(struct ddps_ep *ep)
+{
+	struct ddps_dial *d = ep->dial;
+	socklen_t len;
+	int err;
+
+	if (d->uri.numeric) {
+		err = ddps_uri_sockaddr(&d->uri, &d->addrs[0], &len);
+		if (err)
+			return err;
+		d->naddrs = 1;
+		return try_next(ep);
+	}
+	err = ddps_resolve_start(ep->ctx->env.loop, d->uri.host, d->uri.port, resolved, ep,
+				 &d->resolve);
+	if (err)
+		return err;
+	d->timer = (struct ddps_timer){ .fn = resolve_late, .user = ep };
+	ddps_timer_after(ep->ctx->env.loop, &d->timer, d->param.connect_ms);
+	ddps_ep_set_state(ep, DDPS_EP_RESOLVING);
+	return 0;
+}
+
+int ddps_connect(struct ddps_ep *ep, const char *uri, const struct ddps_conn_param *p)
+{
+	struct ddps_conn_param defaults;
+	int err = ddps_ctx_enter(ep->ctx);
+
+	if (err < 0)
+		return err;
+	if (!p) {
+		ddps_conn_param_init(&defaults);
+		p = &defaults;
+	}
+	if (ep->state != DDPS_EP_IDLE) {
+		err = DDPS_E_STATE;
+		goto out;
+	}
+	ep->dial = calloc(1, sizeof *ep->dial);
+	if (!ep->dial) {
+		err = DDPS_E_NOMEM;
+		goto out;
+	}
+	err = dial_prepare(ep->dial, ep->ctx, uri, p);
+	if (!err) {
+		ep->info.initiator = true;
+		ep->close_ms = p->close_ms;
+		err = dial_start(ep);
+	}
+	if (err)
+		ddps_dial_free(ep);
+out:
+	ddps_ctx_leave(ep->ctx);
+	return err;
+}
+
+/* ---- what comes back ---- */
+
+bool ddps_dial_again(struct ddps_ep *ep, const struct ddps_error *e)
+{
+	struct ddps_dial *d = ep->dial;
+	bool unreachable = e->code == DDPS_E_REFUSED || e->code == DDPS_E_SYSTEM ||
+			   e->code == DDPS_E_TIMEDOUT;
+	bool closed_on_us = e->code == DDPS_E_RESET || e->code == DDPS_E_REFUSED;
+
+	ddps_log(&ep->ctx->env.log, DDPS_LOG_INFO, "session", "%s: %s", ep->info.peer, e->text);
+	if (closed_on_us && !e->sys_errno && d->enhanced && d->param.legacy_retry &&
+	    !d->param.p2p) {
+		/* [6581-10-8] once, as the application can do without negotiation. */
+		d->enhanced = false;
+		d->next--;
+	} else if (!unreachable) {
+		return false;
+	}
+	ep->llp->ops->free(ep->llp);
+	ep->llp = NULL;
+	return d->next < d->naddrs && !try_next(ep);
+}
+
+static void rejected(struct ddps_ep *ep)
+{
+	struct ddps_error e =
+		ddps_error_make(DDPS_E_REJECTED, 0, "the peer's application rejected the request");
+
+	ddps_ep_end(ep, DDPS_EV_REJECTED, &e);
+}
+
+/* Carry out the verdict of the negotiation on an accept. */
+static void accepted(struct ddps_ep *ep, int term_code, const struct ddps_nego_result *res)
+{
+	struct ddps_rdmap_start role = { .send_rtr = term_code ? 0 : res->rtr };
+	struct ddps_error e;
+	int err;
+
+	ep->info.rtr = res->rtr;
+	err = ddps_ep_start(ep, res, &role);
+	if (err) {
+		e = ddps_error_make(err, 0, "no memory for the negotiated IRD %u", res->ird);
+		ddps_ep_lost(ep, &e);
+		return;
+	}
+	ddps_dial_free(ep);
+	ep->llp->ops->open(ep->llp);
+	if (term_code) {
+		/* [6581-9.1-9] [6581-9.2-10]: a Terminate as the first message, then close. */
+		ddps_rdmap_terminate(ep->rdmap, term_code == 6 ? DDPS_E_IRD : DDPS_E_RTR,
+				     (struct ddps_triple){ 2, 0, (uint8_t)term_code },
+				     "the peer's answer to the enhanced request");
+		return;
+	}
+	/* The RTR goes out before the application can post [6581-5-1]. */
+	ep->llp->ops->kick(ep->llp);
+	ddps_ep_established(ep);
+}
+
+void ddps_dial_answer(struct ddps_ep *ep, const struct ddps_setup *s)
+{
+	struct ddps_dial *d = ep->dial;
+	struct ddps_nego_result res = { 0 };
+	struct ddps_error e;
+	struct ddps_word w;
+	const uint8_t *pd;
+	size_t pd_len;
+	bool has_word;
+	int code = 0;
+
+	ddps_setup_split(s, &w, &pd, &pd_len, &has_word);
+	ep->llp->ops->info(ep->llp, &ep->info);
+	ep->info.initiator = true;
+	ep->info.enhanced = has_word;
+	ep->info.peer_ird = w.ird;
+	ep->info.peer_ord = w.ord;
+	ep->info.p2p = w.p2p;
+	ep->info.peer_rtr = w.rtr;
+	if (ddps_ep_keep_pd(ep, pd, pd_len)) {
+		e = ddps_error_make(DDPS_E_NOMEM, 0, "no memory for the peer's private data");
+		ddps_ep_lost(ep, &e);
+		return;
+	}
+	if (s->reject) {
+		rejected(ep);
+		return;
+	}
+	if (d->enhanced)
+		code = ddps_nego_accept(&d->local, &d->word, &w, &res);
+	else
+		ddps_nego_plain(&d->local, &res);
+	if (res.ird_warning)
+		ddps_log(&ep->ctx->env.log, DDPS_LOG_WARN, "session",
+			 "%s: peer ORD %u is above our IRD %u, which is the application's",
+			 ep->info.peer, w.ord, res.ird);
+	accepted(ep, code, &res);
+}

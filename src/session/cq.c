@@ -1,0 +1,209 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Completion queues: a ring, and a descriptor that is written when armed. */
+#include "session/session.h"
+#include <stdlib.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#define CQ_DEPTH_MAX (1u << 22)
+
+enum armed { ARMED_NO, ARMED_SOLICITED, ARMED_ANY };
+
+struct ddps_cq {
+	struct ddps_ctx *ctx;
+	struct ddps_cq *next, **prev;
+	uint32_t depth, head, count;
+	unsigned users;
+	int fd;
+	enum armed armed;
+	struct ddps_wc ring[];
+};
+
+const char *ddps_op_name(enum ddps_op op)
+{
+	static const char *const names[] = { "send", "write", "read", "recv" };
+
+	return (unsigned)op < sizeof names / sizeof names[0] ? names[op] : "unknown";
+}
+
+const char *ddps_wc_status_name(enum ddps_wc_status status)
+{
+	static const char *const names[] = {
+		"success", "local access error", "length error", "remote error", "flushed",
+	};
+
+	return (unsigned)status < sizeof names / sizeof names[0] ? names[status] : "unknown";
+}
+
+int ddps_cq_new(struct ddps_ctx *ctx, uint32_t depth, struct ddps_cq **out)
+{
+	struct ddps_cq *cq;
+	int err;
+
+	if (!out || !depth || depth > CQ_DEPTH_MAX)
+		return DDPS_E_INVAL;
+	err = ddps_ctx_enter(ctx);
+	if (err < 0)
+		return err;
+	cq = calloc(1, sizeof *cq + depth * sizeof cq->ring[0]);
+	if (!cq) {
+		err = DDPS_E_NOMEM;
+		goto out;
+	}
+	cq->fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+	if (cq->fd < 0) {
+		free(cq);
+		err = DDPS_E_SYSTEM;
+		goto out;
+	}
+	cq->ctx = ctx;
+	cq->depth = depth;
+	cq->next = ctx->cqs;
+	cq->prev = &ctx->cqs;
+	if (cq->next)
+		cq->next->prev = &cq->next;
+	ctx->cqs = cq;
+	*out = cq;
+out:
+	ddps_ctx_leave(ctx);
+	return err;
+}
+
+void ddps_cq_destroy(struct ddps_cq *cq)
+{
+	*cq->prev = cq->next;
+	if (cq->next)
+		cq->next->prev = cq->prev;
+	close(cq->fd);
+	free(cq);
+}
+
+int ddps_cq_free(struct ddps_cq *cq)
+{
+	struct ddps_ctx *ctx;
+	int err;
+
+	if (!cq)
+		return 0;
+	ctx = cq->ctx;
+	err = ddps_ctx_enter(ctx);
+	if (err < 0)
+		return err;
+	if (cq->users)
+		err = DDPS_E_BUSY;
+	else
+		ddps_cq_destroy(cq);
+	ddps_ctx_leave(ctx);
+	return err;
+}
+
+void ddps_cq_get(struct ddps_cq *cq)
+{
+	cq->users++;
+}
+
+void ddps_cq_put(struct ddps_cq *cq)
+{
+	cq->users--;
+}
+
+static void notify(struct ddps_cq *cq)
+{
+	uint64_t one = 1;
+
+	cq->armed = ARMED_NO;
+	if (write(cq->fd, &one, sizeof one) < 0)
+		ddps_log(&cq->ctx->env.log, DDPS_LOG_ERROR, "cq", "eventfd: write failed");
+}
+
+bool ddps_cq_push(struct ddps_cq *cq, const struct ddps_wc *wc)
+{
+	if (cq->count == cq->depth)
+		return false;
+	cq->ring[(cq->head + cq->count++) % cq->depth] = *wc;
+	if (cq->armed == ARMED_ANY ||
+	    (cq->armed == ARMED_SOLICITED && (wc->solicited || wc->status != DDPS_WC_SUCCESS)))
+		notify(cq);
+	return true;
+}
+
+void ddps_cq_forget(struct ddps_cq *cq, const struct ddps_ep *ep)
+{
+	uint32_t kept = 0;
+
+	for (uint32_t i = 0; i < cq->count; i++) {
+		const struct ddps_wc *wc = &cq->ring[(cq->head + i) % cq->depth];
+
+		if (wc->ep != ep)
+			cq->ring[(cq->head + kept++) % cq->depth] = *wc;
+	}
+	cq->count = kept;
+}
+
+int ddps_cq_fd(struct ddps_cq *cq)
+{
+	return ddps_ctx_forked(cq->ctx) ? DDPS_E_FORKED : cq->fd;
+}
+
+int ddps_cq_arm(struct ddps_cq *cq, bool solicited_only)
+{
+	uint64_t count;
+	int err = ddps_ctx_enter(cq->ctx);
+
+	if (err < 0)
+		return err;
+	if (read(cq->fd, &count, sizeof count) < 0)
+		count = 0; /* it was not readable */
+	cq->armed = solicited_only ? ARMED_SOLICITED : ARMED_ANY;
+	if (cq->count)
+		notify(cq);
+	ddps_ctx_leave(cq->ctx);
+	return 0;
+}
+
+static int take(struct ddps_cq *cq, struct ddps_wc *wc, int max)
+{
+	int n = 0;
+
+	for (; n < max && cq->count; n++) {
+		wc[n] = cq->ring[cq->head];
+		cq->head = (cq->head + 1) % cq->depth;
+		cq->count--;
+	}
+	return n;
+}
+
+int ddps_cq_poll(struct ddps_cq *cq, struct ddps_wc *wc, int max)
+{
+	int n = ddps_ctx_enter(cq->ctx);
+
+	if (n < 0)
+		return n;
+	if (!cq->count && !cq->ctx->attr.thread)
+		n = ddps_loop_run(cq->ctx->env.loop);
+	if (n >= 0)
+		n = take(cq, wc, max);
+	ddps_ctx_leave(cq->ctx);
+	return n;
+}
+
+int ddps_cq_wait(struct ddps_cq *cq, struct ddps_wc *wc, int max, int timeout_ms)
+{
+	uint64_t deadline = ddps_deadline(timeout_ms);
+	int fd = cq->ctx->attr.thread ? cq->fd : ddps_loop_fd(cq->ctx->env.loop);
+
+	for (;;) {
+		int n = ddps_cq_poll(cq, wc, max);
+
+		if (n)
+			return n;
+		if (cq->ctx->attr.thread) {
+			n = ddps_cq_arm(cq, false);
+			if (n < 0)
+				return n;
+		}
+		n = ddps_wait_fd(fd, deadline);
+		if (n <= 0)
+			return n ? n : DDPS_E_TIMEDOUT;
+	}
+}

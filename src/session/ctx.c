@@ -1,0 +1,271 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The context: lock, loop, library thread, fork detection. */
+#include "session/session.h"
+#include <errno.h>
+#include <limits.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#define NSEC_PER_MSEC	    1000000u
+#define DEFAULT_MAX_REGIONS 65536u
+#define WIND_UP_MS	    1000 /* for rejections, when the context goes */
+
+void ddps_ctx_attr_init(struct ddps_ctx_attr *attr)
+{
+	*attr = (struct ddps_ctx_attr){
+		.struct_size = sizeof *attr,
+		.max_ird = DDPS_RD_MAX,
+		.max_ord = DDPS_RD_MAX,
+		.max_regions = DEFAULT_MAX_REGIONS,
+	};
+}
+
+const char *ddps_version(void)
+{
+	return DDPS_VERSION_STRING;
+}
+
+bool ddps_ctx_forked(const struct ddps_ctx *ctx)
+{
+	return !*(volatile const uint8_t *)ctx->alive;
+}
+
+int ddps_ctx_enter(struct ddps_ctx *ctx)
+{
+	if (ddps_ctx_forked(ctx))
+		return DDPS_E_FORKED;
+	pthread_mutex_lock(&ctx->lock);
+	return 0;
+}
+
+void ddps_ctx_leave(struct ddps_ctx *ctx)
+{
+	pthread_mutex_unlock(&ctx->lock);
+}
+
+uint64_t ddps_deadline(int timeout_ms)
+{
+	if (timeout_ms < 0)
+		return UINT64_MAX;
+	return ddps_now() + (uint64_t)timeout_ms * NSEC_PER_MSEC;
+}
+
+int ddps_wait_fd(int fd, uint64_t deadline)
+{
+	struct pollfd pfd = { .fd = fd, .events = POLLIN };
+	uint64_t now = ddps_now(), left;
+	int ms = -1, n;
+
+	if (deadline != UINT64_MAX) {
+		/* Round up, so that a wait does not spin in its last millisecond. */
+		left = deadline > now ? (deadline - now + NSEC_PER_MSEC - 1) / NSEC_PER_MSEC : 0;
+		ms = left > INT_MAX ? INT_MAX : (int)left;
+	}
+	n = poll(&pfd, 1, ms);
+	if (n < 0)
+		return errno == EINTR ? DDPS_E_AGAIN : DDPS_E_SYSTEM;
+	return n;
+}
+
+/* ---- progress ---- */
+
+static int run(struct ddps_ctx *ctx)
+{
+	int n;
+
+	pthread_mutex_lock(&ctx->lock);
+	n = ddps_loop_run(ctx->env.loop);
+	pthread_mutex_unlock(&ctx->lock);
+	return n;
+}
+
+int ddps_progress(struct ddps_ctx *ctx, int timeout_ms)
+{
+	int n;
+
+	if (ddps_ctx_forked(ctx))
+		return DDPS_E_FORKED;
+	if (ctx->attr.thread)
+		return 0;
+	if (timeout_ms) {
+		n = ddps_wait_fd(ddps_loop_fd(ctx->env.loop), ddps_deadline(timeout_ms));
+		if (n <= 0)
+			return n == DDPS_E_AGAIN ? 0 : n;
+	}
+	return run(ctx);
+}
+
+int ddps_ctx_fd(struct ddps_ctx *ctx)
+{
+	return ddps_ctx_forked(ctx) ? DDPS_E_FORKED : ddps_loop_fd(ctx->env.loop);
+}
+
+static void *thread_main(void *arg)
+{
+	struct ddps_ctx *ctx = arg;
+
+	for (;;) {
+		bool stop;
+
+		pthread_mutex_lock(&ctx->lock);
+		stop = ctx->stop;
+		pthread_mutex_unlock(&ctx->lock);
+		if (stop)
+			return NULL;
+		ddps_wait_fd(ddps_loop_fd(ctx->env.loop), UINT64_MAX);
+		run(ctx);
+	}
+}
+
+static void nothing(void *user)
+{
+	(void)user;
+}
+
+static void thread_stop(struct ddps_ctx *ctx)
+{
+	if (!ctx->thread_runs)
+		return;
+	pthread_mutex_lock(&ctx->lock);
+	ctx->stop = true;
+	ddps_task_post(ctx->env.loop, &ctx->wake);
+	pthread_mutex_unlock(&ctx->lock);
+	pthread_join(ctx->thread, NULL);
+	ctx->thread_runs = false;
+}
+
+/* ---- making and freeing ---- */
+
+static int attr_take(struct ddps_ctx *ctx, const struct ddps_ctx_attr *attr)
+{
+	ddps_ctx_attr_init(&ctx->attr);
+	if (attr) {
+		if (attr->struct_size != sizeof *attr || attr->max_ird > DDPS_RD_MAX ||
+		    attr->max_ord > DDPS_RD_MAX || !attr->max_regions)
+			return DDPS_E_INVAL;
+		ctx->attr = *attr;
+	}
+	if (!ctx->attr.log && getenv("DDPSESS_DEBUG"))
+		ctx->attr.log = ddps_log_stderr;
+	ctx->env.log = (struct ddps_log){ ctx->attr.log, ctx->attr.log_user };
+	return 0;
+}
+
+static int resources_take(struct ddps_ctx *ctx)
+{
+	int err = ddps_loop_new(&ctx->env.loop);
+
+	if (err < 0)
+		return err;
+	err = ddps_stag_table_new(&ctx->stags, ctx->attr.max_regions);
+	if (err < 0)
+		return err;
+	ctx->event_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+	if (ctx->event_fd < 0)
+		return DDPS_E_SYSTEM;
+	ctx->env.scratch = malloc(DDPS_SCRATCH_LEN);
+	if (!ctx->env.scratch)
+		return DDPS_E_NOMEM;
+	ctx->alive = mmap(NULL, (size_t)sysconf(_SC_PAGESIZE), PROT_READ | PROT_WRITE,
+			  MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (ctx->alive == MAP_FAILED) {
+		ctx->alive = NULL;
+		return DDPS_E_NOMEM;
+	}
+	if (madvise(ctx->alive, (size_t)sysconf(_SC_PAGESIZE), MADV_WIPEONFORK) < 0)
+		return DDPS_E_SYSTEM;
+	*ctx->alive = 1;
+	return 0;
+}
+
+static void resources_free(struct ddps_ctx *ctx)
+{
+	int keep = errno;
+
+	if (ctx->alive)
+		munmap(ctx->alive, (size_t)sysconf(_SC_PAGESIZE));
+	free(ctx->env.scratch);
+	if (ctx->event_fd >= 0)
+		close(ctx->event_fd);
+	ddps_stag_table_free(ctx->stags);
+	ddps_loop_free(ctx->env.loop);
+	pthread_mutex_destroy(&ctx->lock);
+	free(ctx);
+	errno = keep;
+}
+
+int ddps_ctx_new(struct ddps_ctx **out, const struct ddps_ctx_attr *attr)
+{
+	struct ddps_ctx *ctx;
+	int err;
+
+	if (!out)
+		return DDPS_E_INVAL;
+	ctx = calloc(1, sizeof *ctx);
+	if (!ctx)
+		return DDPS_E_NOMEM;
+	ctx->event_fd = -1;
+	ctx->events_end = &ctx->events;
+	ctx->wake.fn = nothing;
+	pthread_mutex_init(&ctx->lock, NULL);
+	err = attr_take(ctx, attr);
+	if (!err)
+		err = resources_take(ctx);
+	if (!err && ctx->attr.thread) {
+		errno = pthread_create(&ctx->thread, NULL, thread_main, ctx);
+		if (errno)
+			err = DDPS_E_SYSTEM;
+		else
+			ctx->thread_runs = true;
+	}
+	if (err) {
+		resources_free(ctx);
+		return err;
+	}
+	*out = ctx;
+	return 0;
+}
+
+/* A rejection is worth nothing if it does not arrive: give it a moment. */
+static void wind_up(struct ddps_ctx *ctx)
+{
+	uint64_t deadline = ddps_deadline(WIND_UP_MS);
+
+	while (ddps_requests_winding_up(ctx) &&
+	       ddps_wait_fd(ddps_loop_fd(ctx->env.loop), deadline) > 0)
+		run(ctx);
+}
+
+void ddps_ctx_free(struct ddps_ctx *ctx)
+{
+	struct ddps_ctx_pd *pd;
+
+	if (!ctx)
+		return;
+	if (ddps_ctx_forked(ctx)) {
+		/* The parent's sockets and peers are not ours to speak to; the memory is a
+		 * copy.  Only descriptors and memory of the context itself go. */
+		resources_free(ctx);
+		return;
+	}
+	thread_stop(ctx);
+	wind_up(ctx);
+	while (ctx->eps)
+		ddps_ep_destroy(ctx->eps);
+	while (ctx->requests)
+		ddps_request_destroy(ctx->requests);
+	while (ctx->listeners)
+		ddps_listener_destroy(ctx->listeners);
+	while (ctx->cqs)
+		ddps_cq_destroy(ctx->cqs);
+	ddps_providers_fini(&ctx->env);
+	while ((pd = ctx->pds)) {
+		ctx->pds = pd->next;
+		free(pd);
+	}
+	resources_free(ctx);
+}

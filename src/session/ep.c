@@ -1,0 +1,369 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Endpoints: making, posting, disconnecting, ending. */
+#include "session/session.h"
+#include <stdlib.h>
+#include <string.h>
+
+#define DEPTH_MAX 65535u
+#define SGE_MAX	  16u
+
+const char *ddps_ep_state_name(enum ddps_ep_state s)
+{
+	static const char *const names[] = {
+#define DDPS_X(name) #name,
+		DDPS_EP_STATES(DDPS_X)
+#undef DDPS_X
+	};
+
+	return names[s];
+}
+
+void ddps_ep_set_state(struct ddps_ep *ep, enum ddps_ep_state s)
+{
+	ddps_log(&ep->ctx->env.log, DDPS_LOG_DEBUG, "session", "%s: %s -> %s",
+		 ep->info.peer[0] ? ep->info.peer : "-", ddps_ep_state_name(ep->state),
+		 ddps_ep_state_name(s));
+	ep->state = s;
+}
+
+/* ---- events ---- */
+
+static void build_event(struct ddps_source *s, struct ddps_event *ev)
+{
+	struct ddps_ep *ep = (struct ddps_ep *)s;
+
+	ev->ep = ep;
+	ev->user = ep->user;
+	ev->info = ep->info;
+	if (ev->type == DDPS_EV_ESTABLISHED || ev->type == DDPS_EV_REJECTED) {
+		if (ep->pd_in_len)
+			memcpy(ev->private_data, ep->pd_in, ep->pd_in_len);
+		ev->private_data_len = ep->pd_in_len;
+		free(ep->pd_in);
+		ep->pd_in = NULL;
+		ep->pd_in_len = 0;
+	}
+	if (ev->type != DDPS_EV_ESTABLISHED && ev->type != DDPS_EV_PEER_CLOSED)
+		ev->error = ep->error;
+}
+
+int ddps_ep_keep_pd(struct ddps_ep *ep, const uint8_t *pd, size_t len)
+{
+	if (!len)
+		return 0;
+	ep->pd_in = malloc(len);
+	if (!ep->pd_in)
+		return DDPS_E_NOMEM;
+	memcpy(ep->pd_in, pd, len);
+	ep->pd_in_len = len;
+	return 0;
+}
+
+/* ---- tasks and timers ---- */
+
+static void kick_task(void *user)
+{
+	struct ddps_ep *ep = user;
+
+	if (ep->llp)
+		ep->llp->ops->kick(ep->llp);
+}
+
+static void shut_task(void *user)
+{
+	struct ddps_ep *ep = user;
+
+	if (ep->llp)
+		ep->llp->ops->shutdown(ep->llp);
+}
+
+static void overflow_task(void *user)
+{
+	struct ddps_ep *ep = user;
+
+	ddps_rdmap_terminate(ep->rdmap, DDPS_E_LIMIT, (struct ddps_triple){ 0, 0, 0 },
+			     "a completion queue of this session overflowed");
+}
+
+static void close_timer(void *user)
+{
+	struct ddps_ep *ep = user;
+
+	if (ep->progress != ep->progress_seen) {
+		ep->progress_seen = ep->progress;
+		ddps_timer_after(ep->ctx->env.loop, &ep->close_timer, ep->close_ms);
+		return;
+	}
+	if (!ep->error.code)
+		ep->error = ddps_error_make(DDPS_E_TIMEDOUT, 0,
+					    "disconnect: posted work made no progress for %u ms",
+					    ep->close_ms);
+	ep->llp->ops->abort(ep->llp);
+}
+
+void ddps_ep_shutdown_soon(struct ddps_ep *ep)
+{
+	if (ep->state == DDPS_EP_CLOSING || ep->state == DDPS_EP_DEAD)
+		return;
+	ddps_ep_set_state(ep, DDPS_EP_CLOSING);
+	ddps_timer_stop(ep->ctx->env.loop, &ep->close_timer);
+	ddps_task_post(ep->ctx->env.loop, &ep->shut);
+}
+
+/* ---- making and freeing ---- */
+
+static void link_ep(struct ddps_ep *ep)
+{
+	struct ddps_ctx *ctx = ep->ctx;
+
+	ep->next = ctx->eps;
+	ep->prev = &ctx->eps;
+	if (ep->next)
+		ep->next->prev = &ep->next;
+	ctx->eps = ep;
+	ep->pd->users++;
+	ddps_cq_get(ep->send_cq);
+	ddps_cq_get(ep->recv_cq);
+}
+
+int ddps_ep_new(struct ddps_ctx *ctx, const struct ddps_ep_attr *attr, struct ddps_ep **out)
+{
+	struct ddps_rdmap_cfg cfg;
+	struct ddps_ep *ep;
+	int err;
+
+	if (!attr || !out || attr->struct_size != sizeof *attr || !attr->pd ||
+	    !attr->send_cq || !attr->recv_cq || attr->pd->ctx != ctx || !attr->sq_depth ||
+	    attr->sq_depth > DEPTH_MAX || !attr->rq_depth || attr->rq_depth > DEPTH_MAX ||
+	    !attr->max_sge || attr->max_sge > SGE_MAX)
+		return DDPS_E_INVAL;
+	err = ddps_ctx_enter(ctx);
+	if (err < 0)
+		return err;
+	ep = calloc(1, sizeof *ep);
+	if (!ep) {
+		ddps_ctx_leave(ctx);
+		return DDPS_E_NOMEM;
+	}
+	ep->ctx = ctx;
+	ep->source.build = build_event;
+	ep->pd = attr->pd;
+	ep->send_cq = attr->send_cq;
+	ep->recv_cq = attr->recv_cq;
+	ep->user = attr->user;
+	ep->kick = (struct ddps_task){ .fn = kick_task, .user = ep };
+	ep->shut = (struct ddps_task){ .fn = shut_task, .user = ep };
+	ep->overflow = (struct ddps_task){ .fn = overflow_task, .user = ep };
+	ep->close_timer = (struct ddps_timer){ .fn = close_timer, .user = ep };
+	cfg = (struct ddps_rdmap_cfg){
+		.pd = attr->pd,
+		.stream = ep,
+		.sq_depth = attr->sq_depth,
+		.rq_depth = attr->rq_depth,
+		.max_sge = attr->max_sge,
+		.up = &ddps_ep_rdmap_up,
+		.user = ep,
+	};
+	err = ddps_rdmap_new(&ep->rdmap, &cfg);
+	if (err < 0) {
+		free(ep);
+	} else {
+		link_ep(ep);
+		*out = ep;
+	}
+	ddps_ctx_leave(ctx);
+	return err;
+}
+
+/* Let go of everything below and of everything that could call back. */
+static void release(struct ddps_ep *ep)
+{
+	struct ddps_loop *loop = ep->ctx->env.loop;
+
+	ddps_task_cancel(loop, &ep->kick);
+	ddps_task_cancel(loop, &ep->shut);
+	ddps_task_cancel(loop, &ep->overflow);
+	ddps_timer_stop(loop, &ep->close_timer);
+	ddps_dial_free(ep);
+	if (ep->llp) {
+		ep->llp->ops->free(ep->llp);
+		ep->llp = NULL;
+	}
+}
+
+void ddps_ep_destroy(struct ddps_ep *ep)
+{
+	struct ddps_ctx *ctx = ep->ctx;
+
+	release(ep);
+	ddps_event_drop(ctx, &ep->source);
+	ddps_rdmap_free(ep->rdmap);
+	ddps_cq_forget(ep->send_cq, ep);
+	ddps_cq_forget(ep->recv_cq, ep);
+	ddps_cq_put(ep->send_cq);
+	ddps_cq_put(ep->recv_cq);
+	ep->pd->users--;
+	*ep->prev = ep->next;
+	if (ep->next)
+		ep->next->prev = ep->prev;
+	free(ep->pd_in);
+	free(ep);
+}
+
+void ddps_ep_free(struct ddps_ep *ep)
+{
+	struct ddps_ctx *ctx;
+
+	if (!ep)
+		return;
+	ctx = ep->ctx;
+	if (ddps_ctx_enter(ctx) < 0)
+		return;
+	ddps_ep_destroy(ep);
+	ddps_ctx_leave(ctx);
+}
+
+/* ---- the way to the end ---- */
+
+void ddps_ep_end(struct ddps_ep *ep, enum ddps_event_type final, const struct ddps_error *e)
+{
+	if (ep->state == DDPS_EP_DEAD)
+		return;
+	if (!ep->error.code && !ep->error.has_triple && e)
+		ep->error = *e;
+	if (!ep->error.peer[0])
+		memcpy(ep->error.peer, ep->info.peer, sizeof ep->error.peer);
+	release(ep);
+	ddps_ep_set_state(ep, DDPS_EP_DEAD);
+	ddps_rdmap_flush(ep->rdmap);
+	ddps_event_push(ep->ctx, &ep->source, final);
+}
+
+void ddps_ep_lost(struct ddps_ep *ep, const struct ddps_error *e)
+{
+	ddps_ep_end(ep, ep->established ? DDPS_EV_CLOSED : DDPS_EV_FAILED, e);
+}
+
+void ddps_ep_established(struct ddps_ep *ep)
+{
+	ep->established = true;
+	ddps_ep_set_state(ep, DDPS_EP_OPEN);
+	ddps_event_push(ep->ctx, &ep->source, DDPS_EV_ESTABLISHED);
+}
+
+int ddps_ep_start(struct ddps_ep *ep, const struct ddps_nego_result *res,
+		  const struct ddps_rdmap_start *role)
+{
+	struct ddps_rdmap_start s = *role;
+
+	s.ird = res->ird;
+	s.ord = res->ord;
+	s.rtr_needs_ord = res->rtr_needs_ord;
+	s.provider_read_slot = res->provider_read_slot;
+	/* MPA has Terminate codes of its own, SCTP has none (RFC 5041 reference, section 3). */
+	s.llp_mpa_codes = ep->llp->has_codes;
+	ep->info.ird = res->ird;
+	ep->info.ord = res->ord;
+	return ddps_rdmap_start(ep->rdmap, &s);
+}
+
+int ddps_disconnect(struct ddps_ep *ep)
+{
+	int err = ddps_ctx_enter(ep->ctx);
+
+	if (err < 0)
+		return err;
+	switch (ep->state) {
+	case DDPS_EP_IDLE:
+		err = DDPS_E_STATE;
+		break;
+	case DDPS_EP_OPEN:
+		ddps_ep_set_state(ep, DDPS_EP_DRAINING);
+		ep->progress_seen = ep->progress;
+		ddps_timer_after(ep->ctx->env.loop, &ep->close_timer, ep->close_ms);
+		ddps_rdmap_drain(ep->rdmap);
+		break;
+	case DDPS_EP_RESOLVING:
+	case DDPS_EP_CONNECTING:
+	case DDPS_EP_AWAIT_RTR: {
+		struct ddps_error e =
+			ddps_error_make(DDPS_E_CLOSED, 0, "disconnected before it was established");
+
+		ddps_ep_lost(ep, &e);
+		break;
+	}
+	case DDPS_EP_DRAINING:
+	case DDPS_EP_CLOSING:
+	case DDPS_EP_DEAD:
+		break;
+	}
+	ddps_ctx_leave(ep->ctx);
+	return err;
+}
+
+int ddps_abort(struct ddps_ep *ep)
+{
+	struct ddps_error e = ddps_error_make(DDPS_E_CLOSED, 0, "aborted by this side");
+	int err = ddps_ctx_enter(ep->ctx);
+
+	if (err < 0)
+		return err;
+	if (ep->state == DDPS_EP_IDLE)
+		err = DDPS_E_STATE;
+	else
+		ddps_ep_lost(ep, &e); /* freeing an open LLP aborts it */
+	ddps_ctx_leave(ep->ctx);
+	return err;
+}
+
+int ddps_ep_info(struct ddps_ep *ep, struct ddps_conn_info *info)
+{
+	int err = ddps_ctx_enter(ep->ctx);
+
+	if (err < 0)
+		return err;
+	if (!ep->established) {
+		err = DDPS_E_STATE;
+	} else {
+		if (ep->llp)
+			ep->info.mulpdu = (uint32_t)ep->llp->ops->mulpdu(ep->llp);
+		*info = ep->info;
+	}
+	ddps_ctx_leave(ep->ctx);
+	return err;
+}
+
+/* ---- posting ---- */
+
+int ddps_post_send(struct ddps_ep *ep, const struct ddps_send_wr *wr)
+{
+	int err = ddps_ctx_enter(ep->ctx);
+
+	if (err < 0)
+		return err;
+	if (ep->state != DDPS_EP_OPEN && ep->state != DDPS_EP_AWAIT_RTR) {
+		err = DDPS_E_STATE;
+	} else {
+		ep->posting = true;
+		err = ddps_rdmap_post_send(ep->rdmap, wr);
+		ep->posting = false;
+		if (!err)
+			ep->llp->ops->kick(ep->llp);
+	}
+	ddps_ctx_leave(ep->ctx);
+	return err;
+}
+
+int ddps_post_recv(struct ddps_ep *ep, uint64_t wr_id, const struct ddps_sge *sge, uint32_t nsge)
+{
+	int err = ddps_ctx_enter(ep->ctx);
+
+	if (err < 0)
+		return err;
+	if (ep->state == DDPS_EP_CLOSING || ep->state == DDPS_EP_DEAD)
+		err = DDPS_E_STATE;
+	else
+		err = ddps_rdmap_post_recv(ep->rdmap, wr_id, sge, nsge);
+	ddps_ctx_leave(ep->ctx);
+	return err;
+}

@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* What the layers below tell an endpoint: the LLP's events and RDMAP's. */
+#include "session/session.h"
+#include <stdio.h>
+#include <string.h>
+
+/* ---- from the LLP ---- */
+
+static void up_answer(void *user, const struct ddps_setup *s)
+{
+	ddps_dial_answer(user, s);
+}
+
+static int up_tx_next(void *user, struct ddps_seg *seg, size_t mulpdu)
+{
+	struct ddps_ep *ep = user;
+
+	return ddps_rdmap_tx_next(ep->rdmap, seg, mulpdu);
+}
+
+static void up_tx_done(void *user, unsigned n)
+{
+	struct ddps_ep *ep = user;
+
+	ep->progress += n;
+	ddps_rdmap_tx_done(ep->rdmap, n);
+}
+
+static int up_rx_segment(void *user, const uint8_t *seg, size_t len)
+{
+	struct ddps_ep *ep = user;
+
+	ep->progress++;
+	return ddps_rdmap_rx_segment(ep->rdmap, seg, len);
+}
+
+static size_t up_rx_direct(void *user, const uint8_t *hdr, size_t have, size_t seg_len)
+{
+	struct ddps_ep *ep = user;
+
+	return ddps_rdmap_rx_direct(ep->rdmap, hdr, have, seg_len);
+}
+
+static int up_rx_direct_iov(void *user, size_t off, struct iovec *iov, int max)
+{
+	struct ddps_ep *ep = user;
+
+	return ddps_rdmap_rx_direct_iov(ep->rdmap, off, iov, max);
+}
+
+static int up_rx_direct_end(void *user)
+{
+	struct ddps_ep *ep = user;
+
+	ep->progress++;
+	return ddps_rdmap_rx_direct_end(ep->rdmap);
+}
+
+static void up_fault(void *user, const struct ddps_error *e)
+{
+	struct ddps_ep *ep = user;
+
+	ddps_rdmap_terminate(ep->rdmap, e->code, e->triple, e->text);
+}
+
+static void up_peer_closed(void *user)
+{
+	struct ddps_ep *ep = user;
+	struct ddps_error e;
+
+	switch (ep->state) {
+	case DDPS_EP_AWAIT_RTR:
+		e = ddps_error_make(DDPS_E_RESET, 0, "peer closed before its RTR message");
+		ddps_ep_lost(ep, &e);
+		break;
+	case DDPS_EP_OPEN:
+		ddps_event_push(ep->ctx, &ep->source, DDPS_EV_PEER_CLOSED);
+		ddps_rdmap_peer_closed(ep->rdmap);
+		if (!ep->llp->half_close) {
+			ddps_ep_set_state(ep, DDPS_EP_DRAINING);
+			ddps_rdmap_drain(ep->rdmap);
+		}
+		break;
+	case DDPS_EP_DRAINING:
+		ddps_rdmap_peer_closed(ep->rdmap);
+		break;
+	default:
+		break;
+	}
+}
+
+static void up_closed(void *user, const struct ddps_error *e)
+{
+	struct ddps_ep *ep = user;
+
+	if (ep->state == DDPS_EP_CONNECTING && ddps_dial_again(ep, e))
+		return;
+	ddps_ep_lost(ep, e);
+}
+
+const struct ddps_llp_up ddps_ep_up = {
+	.answer = up_answer,
+	.tx_next = up_tx_next,
+	.tx_done = up_tx_done,
+	.rx_segment = up_rx_segment,
+	.rx_direct = up_rx_direct,
+	.rx_direct_iov = up_rx_direct_iov,
+	.rx_direct_end = up_rx_direct_end,
+	.fault = up_fault,
+	.peer_closed = up_peer_closed,
+	.closed = up_closed,
+};
+
+/* ---- from RDMAP ---- */
+
+static void up_complete(void *user, bool recv_queue, struct ddps_wc *wc)
+{
+	struct ddps_ep *ep = user;
+
+	wc->ep = ep;
+	wc->user = ep->user;
+	if (!ddps_cq_push(recv_queue ? ep->recv_cq : ep->send_cq, wc))
+		ddps_task_post(ep->ctx->env.loop, &ep->overflow);
+}
+
+static void up_want_tx(void *user)
+{
+	struct ddps_ep *ep = user;
+
+	if (!ep->posting)
+		ddps_task_post(ep->ctx->env.loop, &ep->kick);
+}
+
+static void up_terminated(void *user, const struct ddps_term *t, bool by_peer)
+{
+	struct ddps_ep *ep = user;
+
+	ep->error = ddps_error_triple(DDPS_E_TERMINATED, t->triple, "%s: %s%s%s",
+				      by_peer ? "peer sent a Terminate" : "Terminate sent",
+				      ddps_triple_name(&t->triple), t->text[0] ? ": " : "", t->text);
+	ep->error.by_peer = by_peer;
+	memcpy(ep->error.peer, ep->info.peer, sizeof ep->error.peer);
+	if (ep->established)
+		ddps_event_push(ep->ctx, &ep->source, DDPS_EV_TERMINATED);
+	/* Graceful, so that the Terminate is not destroyed by a reset [5040-6.2.1-4]. */
+	ddps_ep_shutdown_soon(ep);
+}
+
+static void up_first_message(void *user, unsigned rtr)
+{
+	struct ddps_ep *ep = user;
+
+	ep->info.rtr = rtr;
+	if (ep->state == DDPS_EP_AWAIT_RTR)
+		ddps_ep_established(ep);
+}
+
+static void up_drained(void *user)
+{
+	ddps_ep_shutdown_soon(user);
+}
+
+const struct ddps_rdmap_up ddps_ep_rdmap_up = {
+	.complete = up_complete,
+	.want_tx = up_want_tx,
+	.terminated = up_terminated,
+	.first_message = up_first_message,
+	.drained = up_drained,
+};

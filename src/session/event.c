@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The event queue: sources with pending bits, in the order in which they became pending. */
+#include "session/session.h"
+#include <string.h>
+#include <unistd.h>
+
+const char *ddps_event_name(enum ddps_event_type type)
+{
+	static const char *const names[] = {
+		[DDPS_EV_CONNECT_REQUEST] = "connect request",
+		[DDPS_EV_ESTABLISHED] = "established",
+		[DDPS_EV_REJECTED] = "rejected",
+		[DDPS_EV_FAILED] = "failed",
+		[DDPS_EV_TERMINATED] = "terminated",
+		[DDPS_EV_PEER_CLOSED] = "peer closed",
+		[DDPS_EV_CLOSED] = "closed",
+		[DDPS_EV_LISTENER_FAILED] = "listener failed",
+		[DDPS_EV_REQUEST_GONE] = "request gone",
+	};
+
+	if ((unsigned)type >= sizeof names / sizeof names[0])
+		return "unknown event";
+	return names[type];
+}
+
+static void unlink_source(struct ddps_ctx *ctx, struct ddps_source *s)
+{
+	uint64_t count;
+
+	*s->prev = s->next;
+	if (s->next)
+		s->next->prev = s->prev;
+	else
+		ctx->events_end = s->prev;
+	s->prev = NULL;
+	/* An empty queue makes the descriptor unreadable; it cannot fail but by being so. */
+	if (!ctx->events && read(ctx->event_fd, &count, sizeof count) < 0)
+		return;
+}
+
+void ddps_event_push(struct ddps_ctx *ctx, struct ddps_source *s, enum ddps_event_type type)
+{
+	uint64_t one = 1;
+
+	s->pending |= 1u << type;
+	if (s->prev)
+		return;
+	if (!ctx->events && write(ctx->event_fd, &one, sizeof one) < 0)
+		ddps_log(&ctx->env.log, DDPS_LOG_ERROR, "event", "eventfd: write failed");
+	s->next = NULL;
+	s->prev = ctx->events_end;
+	*ctx->events_end = s;
+	ctx->events_end = &s->next;
+}
+
+void ddps_event_drop(struct ddps_ctx *ctx, struct ddps_source *s)
+{
+	s->pending = 0;
+	if (s->prev)
+		unlink_source(ctx, s);
+}
+
+/* The order in which one source's pending events are told: as enum ddps_event_type has it. */
+static bool take(struct ddps_ctx *ctx, struct ddps_event *ev)
+{
+	struct ddps_source *s = ctx->events;
+	unsigned type = 0;
+
+	if (!s)
+		return false;
+	while (!(s->pending & 1u << type))
+		type++;
+	s->pending &= ~(1u << type);
+	if (!s->pending)
+		unlink_source(ctx, s);
+	memset(ev, 0, offsetof(struct ddps_event, private_data));
+	ev->type = (enum ddps_event_type)type;
+	s->build(s, ev);
+	return true;
+}
+
+int ddps_event_fd(struct ddps_ctx *ctx)
+{
+	return ddps_ctx_forked(ctx) ? DDPS_E_FORKED : ctx->event_fd;
+}
+
+int ddps_event_get(struct ddps_ctx *ctx, struct ddps_event *ev)
+{
+	int n = ddps_ctx_enter(ctx);
+
+	if (n < 0)
+		return n;
+	n = take(ctx, ev);
+	ddps_ctx_leave(ctx);
+	return n;
+}
+
+int ddps_event_wait(struct ddps_ctx *ctx, struct ddps_event *ev, int timeout_ms)
+{
+	uint64_t deadline = ddps_deadline(timeout_ms);
+	int fd = ctx->attr.thread ? ctx->event_fd : ddps_loop_fd(ctx->env.loop);
+
+	for (;;) {
+		int n = ddps_progress(ctx, 0);
+
+		if (n < 0)
+			return n;
+		n = ddps_event_get(ctx, ev);
+		if (n)
+			return n < 0 ? n : 0;
+		n = ddps_wait_fd(fd, deadline);
+		if (n <= 0)
+			return n ? n : DDPS_E_TIMEDOUT;
+	}
+}

@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Protection domains and memory regions: the public face of ddp/stag.h. */
+#include "session/session.h"
+#include <stdlib.h>
+
+#define MR_LEN_MAX (UINT64_C(1) << 48)
+#define ACCESS_ALL                                                                       \
+	(DDPS_LOCAL_WRITE | DDPS_REMOTE_WRITE | DDPS_REMOTE_READ | DDPS_ZERO_BASED)
+
+int ddps_pd_new(struct ddps_ctx *ctx, struct ddps_pd **out)
+{
+	struct ddps_ctx_pd *p;
+	int err = ddps_ctx_enter(ctx);
+
+	if (err < 0)
+		return err;
+	p = calloc(1, sizeof *p);
+	if (p) {
+		p->pd.table = ctx->stags;
+		p->pd.ctx = ctx;
+		p->next = ctx->pds;
+		p->prev = &ctx->pds;
+		if (p->next)
+			p->next->prev = &p->next;
+		ctx->pds = p;
+		*out = &p->pd;
+	}
+	ddps_ctx_leave(ctx);
+	return p ? 0 : DDPS_E_NOMEM;
+}
+
+int ddps_pd_free(struct ddps_pd *pd)
+{
+	struct ddps_ctx_pd *p = (struct ddps_ctx_pd *)pd;
+	struct ddps_ctx *ctx;
+	int err;
+
+	if (!pd)
+		return 0;
+	ctx = pd->ctx;
+	err = ddps_ctx_enter(ctx);
+	if (err < 0)
+		return err;
+	if (pd->users) {
+		err = DDPS_E_BUSY;
+	} else {
+		*p->prev = p->next;
+		if (p->next)
+			p->next->prev = p->prev;
+		free(p);
+	}
+	ddps_ctx_leave(ctx);
+	return err;
+}
+
+int ddps_mr_reg(struct ddps_pd *pd, void *addr, size_t len, unsigned access,
+		struct ddps_ep *ep, struct ddps_mr **out)
+{
+	int err;
+
+	if (!pd || !out || (!addr && len) || len > MR_LEN_MAX || (access & ~ACCESS_ALL) ||
+	    (ep && ep->pd != pd))
+		return DDPS_E_INVAL;
+	err = ddps_ctx_enter(pd->ctx);
+	if (err < 0)
+		return err;
+	err = ddps_stag_add(pd, addr, len, access, ep, out);
+	ddps_ctx_leave(pd->ctx);
+	return err;
+}
+
+int ddps_mr_dereg(struct ddps_mr *mr)
+{
+	struct ddps_ctx *ctx;
+	int err;
+
+	if (!mr)
+		return 0;
+	ctx = mr->pd->ctx;
+	err = ddps_ctx_enter(ctx);
+	if (err < 0)
+		return err;
+	ddps_stag_remove(mr);
+	ddps_ctx_leave(ctx);
+	return 0;
+}
+
+uint32_t ddps_mr_stag(const struct ddps_mr *mr)
+{
+	return mr->stag;
+}
+
+uint64_t ddps_mr_to(const struct ddps_mr *mr)
+{
+	return mr->base;
+}

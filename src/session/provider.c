@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* From a URI's scheme to its transport: the only place above the LLPs that names one. */
+#include "session/session.h"
+#include <string.h>
+
+static const struct ddps_llp_provider *const providers[] = {
+	&ddps_mpa_provider,
+	&ddps_sctp_provider,
+};
+
+#define NPROVIDERS (sizeof providers / sizeof providers[0])
+
+const struct ddps_llp_provider *ddps_provider_find(const char *scheme)
+{
+	for (size_t i = 0; i < NPROVIDERS; i++)
+		if (!strcmp(providers[i]->scheme, scheme))
+			return providers[i];
+	return NULL;
+}
+
+void ddps_providers_fini(struct ddps_env *env)
+{
+	for (size_t i = 0; i < NPROVIDERS; i++)
+		if (providers[i]->fini)
+			providers[i]->fini(env);
+}

@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#ifndef DDPS_SESSION_INTERNAL_H
+#define DDPS_SESSION_INTERNAL_H
+/*
+ * The session layer: joins an LLP, the negotiation and an RDMAP stream under one state
+ * machine, the same for every transport.
+ */
+#include "common/error.h"
+#include "common/llp.h"
+#include "common/resolve.h"
+#include "negotiate/negotiate.h"
+#include "rdmap/rdmap.h"
+#include <ddpsess/ddpsess.h>
+#include <netinet/in.h>
+#include <pthread.h>
+
+/* A source of events: an endpoint, a request or a listener.  Events are bits, built into a
+ * struct ddps_event when fetched, so queueing one cannot fail. */
+struct ddps_source {
+	struct ddps_source *next, **prev; /* in the context's queue; prev NULL: not queued */
+	unsigned pending;		  /* 1u << enum ddps_event_type */
+	/* Fill @ev (type is set) and forget what the event consumed. */
+	void (*build)(struct ddps_source *s, struct ddps_event *ev);
+};
+
+/* A protection domain in its context's list. */
+struct ddps_ctx_pd {
+	struct ddps_pd pd; /* first */
+	struct ddps_ctx_pd *next, **prev;
+};
+
+struct ddps_ctx {
+	struct ddps_ctx_attr attr;
+	struct ddps_env env;
+	pthread_mutex_t lock;
+	uint8_t *alive; /* a page that fork wipes: 1 in the process that made the context */
+	pthread_t thread;
+	bool thread_runs, stop;
+	struct ddps_task wake; /* gets the library thread out of its wait */
+	struct ddps_stag_table *stags;
+	struct ddps_source *events, **events_end;
+	int event_fd;
+	struct ddps_ep *eps;
+	struct ddps_listener *listeners;
+	struct ddps_request *requests;
+	struct ddps_cq *cqs;
+	struct ddps_ctx_pd *pds;
+};
+
+/* Enter and leave the context: 0 with the lock held, or DDPS_E_FORKED. */
+int ddps_ctx_enter(struct ddps_ctx *ctx);
+void ddps_ctx_leave(struct ddps_ctx *ctx);
+bool ddps_ctx_forked(const struct ddps_ctx *ctx);
+
+/* Sleep until @fd is readable: 1, 0 (time is up), DDPS_E_AGAIN (signal), DDPS_E_SYSTEM. */
+int ddps_wait_fd(int fd, uint64_t deadline);
+/* ms from now as a deadline; -1: never. */
+uint64_t ddps_deadline(int timeout_ms);
+
+/* ---- events (event.c) ---- */
+void ddps_event_push(struct ddps_ctx *ctx, struct ddps_source *s, enum ddps_event_type type);
+void ddps_event_drop(struct ddps_ctx *ctx, struct ddps_source *s);
+
+/* ---- completion queues (cq.c) ---- */
+/* false: full */
+bool ddps_cq_push(struct ddps_cq *cq, const struct ddps_wc *wc);
+void ddps_cq_get(struct ddps_cq *cq);
+void ddps_cq_put(struct ddps_cq *cq);
+void ddps_cq_forget(struct ddps_cq *cq, const struct ddps_ep *ep);
+void ddps_cq_destroy(struct ddps_cq *cq);
+
+/* ---- providers (provider.c) ---- */
+const struct ddps_llp_provider *ddps_provider_find(const char *scheme);
+void ddps_providers_fini(struct ddps_env *env);
+
+/* ---- endpoints (ep.c, ep_up.c) ---- */
+
+#define DDPS_EP_STATES(X)                                                                \
+	X(IDLE)		/* never connected */                                            \
+	X(RESOLVING)	/* initiator: host name */                                       \
+	X(CONNECTING)	/* initiator: transport, then the answer */                      \
+	X(AWAIT_RTR)	/* responder, peer-to-peer: accepted */                          \
+	X(OPEN)		/* established */                                                \
+	X(DRAINING)	/* disconnect asked, work under way */                           \
+	X(CLOSING)	/* shutdown handed down */                                       \
+	X(DEAD)		/* final event queued */
+
+enum ddps_ep_state {
+#define DDPS_X(name) DDPS_EP_##name,
+	DDPS_EP_STATES(DDPS_X)
+#undef DDPS_X
+};
+
+struct ddps_ep {
+	struct ddps_source source; /* first */
+	struct ddps_ctx *ctx;
+	struct ddps_ep *next, **prev;
+	struct ddps_pd *pd;
+	struct ddps_cq *send_cq, *recv_cq;
+	void *user;
+	enum ddps_ep_state state;
+	struct ddps_rdmap *rdmap;
+	struct ddps_llp *llp;
+	struct ddps_task kick, shut, overflow;
+	struct ddps_timer close_timer;
+	uint64_t progress, progress_seen; /* segments moved; seen by the close timer */
+	uint32_t close_ms;
+	bool established;
+	bool posting; /* inside a post: it kicks by itself */
+	struct ddps_conn_info info;
+	struct ddps_error error;
+	struct ddps_dial *dial; /* initiator, until established or dead */
+	uint8_t *pd_in;		/* peer's private data until fetched */
+	size_t pd_in_len;
+};
+
+extern const struct ddps_llp_up ddps_ep_up;
+extern const struct ddps_rdmap_up ddps_ep_rdmap_up;
+
+const char *ddps_ep_state_name(enum ddps_ep_state s);
+void ddps_ep_set_state(struct ddps_ep *ep, enum ddps_ep_state s);
+/* The session is over (or never was): release the LLP, flush, queue the final event. */
+void ddps_ep_end(struct ddps_ep *ep, enum ddps_event_type final, const struct ddps_error *e);
+/* End as FAILED or CLOSED, whichever fits. */
+void ddps_ep_lost(struct ddps_ep *ep, const struct ddps_error *e);
+void ddps_ep_established(struct ddps_ep *ep);
+/* Start RDMAP with the result of the negotiation; @role fields are set by the caller. */
+int ddps_ep_start(struct ddps_ep *ep, const struct ddps_nego_result *res,
+		  const struct ddps_rdmap_start *role);
+void ddps_ep_shutdown_soon(struct ddps_ep *ep);
+/* Keep a copy of the peer's private data.  0 or DDPS_E_NOMEM. */
+int ddps_ep_keep_pd(struct ddps_ep *ep, const uint8_t *pd, size_t len);
+void ddps_ep_destroy(struct ddps_ep *ep);
+
+/* ---- parameters (param.c) ---- */
+/* Check ranges and combination; @enhanced decides the limit of the private data. */
+int ddps_param_check(const struct ddps_conn_param *p, bool enhanced, bool initiator);
+void ddps_param_nego(const struct ddps_conn_param *p, const struct ddps_ctx *ctx,
+		     struct ddps_nego_local *l);
+void ddps_param_llp(const struct ddps_conn_param *p, struct ddps_llp_param *lp);
+/* Split a setup message: word (enhanced) and what belongs to the application. */
+void ddps_setup_split(const struct ddps_setup *s, struct ddps_word *w, const uint8_t **pd,
+		      size_t *pd_len, bool *has_word);
+/* Build private data with the word in front: buf of DDPS_PD_MAX. */
+size_t ddps_setup_join(uint8_t *buf, const struct ddps_word *w, const void *pd, size_t len);
+
+static inline socklen_t ddps_addr_len(const struct sockaddr_storage *ss)
+{
+	return ss->ss_family == AF_INET6 ? sizeof(struct sockaddr_in6)
+					 : sizeof(struct sockaddr_in);
+}
+
+/* ---- initiator (connect.c) ---- */
+void ddps_dial_answer(struct ddps_ep *ep, const struct ddps_setup *s);
+/* closed() before the answer: another address or an unenhanced retry?  true if under way. */
+bool ddps_dial_again(struct ddps_ep *ep, const struct ddps_error *e);
+void ddps_dial_free(struct ddps_ep *ep);
+
+/* ---- responder (listen.c) ---- */
+void ddps_request_destroy(struct ddps_request *req);
+/* Rejections are still on their way to their peers. */
+bool ddps_requests_winding_up(const struct ddps_ctx *ctx);
+void ddps_listener_destroy(struct ddps_listener *l);
+
+#endif

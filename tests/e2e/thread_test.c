@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Contexts driven by the library's own thread; also run under ThreadSanitizer. */
+#include "support/e2e.h"
+#include <pthread.h>
+#include <string.h>
+
+#define NPINGS 200
+
+struct side {
+	struct ddps_ctx *ctx;
+	struct ddps_pd *pd;
+	struct ddps_cq *cq;
+	struct ddps_ep *ep;
+	struct ddps_mr *mr;
+	uint8_t buf[128];
+};
+
+static void side_open(struct side *s)
+{
+	struct ddps_ctx_attr attr;
+	struct ddps_ep_attr ea;
+	struct ddps_sge sge;
+
+	ddps_ctx_attr_init(&attr);
+	attr.thread = true;
+	cr_assert_eq(ddps_ctx_new(&s->ctx, &attr), 0);
+	cr_assert_eq(ddps_pd_new(s->ctx, &s->pd), 0);
+	cr_assert_eq(ddps_cq_new(s->ctx, 64, &s->cq), 0);
+	cr_assert_eq(ddps_mr_reg(s->pd, s->buf, sizeof s->buf, DDPS_LOCAL_WRITE, NULL, &s->mr), 0);
+	ddps_ep_attr_init(&ea);
+	ea.pd = s->pd;
+	ea.send_cq = ea.recv_cq = s->cq;
+	cr_assert_eq(ddps_ep_new(s->ctx, &ea, &s->ep), 0);
+	sge = e2e_sge(s->buf, 64, s->mr);
+	cr_assert_eq(ddps_post_recv(s->ep, 1, &sge, 1), 0);
+}
+
+static void side_close(struct side *s)
+{
+	ddps_ep_free(s->ep);
+	ddps_ctx_free(s->ctx);
+}
+
+static void send_one(struct side *s)
+{
+	struct ddps_sge sge = e2e_sge(s->buf + 64, 64, s->mr);
+	struct ddps_send_wr wr = { .op = DDPS_OP_SEND, .flags = DDPS_WR_SILENT, .sge = &sge,
+				   .nsge = 1 };
+
+	cr_assert_eq(ddps_post_send(s->ep, &wr), 0);
+}
+
+static void recv_one(struct side *s)
+{
+	struct ddps_sge sge = e2e_sge(s->buf, 64, s->mr);
+	struct ddps_wc wc;
+
+	cr_assert_eq(ddps_cq_wait(s->cq, &wc, 1, E2E_MS), 1);
+	cr_assert_eq(wc.status, DDPS_WC_SUCCESS);
+	cr_assert_eq(ddps_post_recv(s->ep, 1, &sge, 1), 0);
+}
+
+static void *responder(void *arg)
+{
+	struct side *s = arg;
+	struct ddps_event ev;
+
+	cr_assert_eq(ddps_event_wait(s->ctx, &ev, E2E_MS), 0);
+	cr_assert_eq(ev.type, DDPS_EV_CONNECT_REQUEST);
+	cr_assert_eq(ddps_accept(ev.request, s->ep, NULL), 0);
+	cr_assert_eq(ddps_event_wait(s->ctx, &ev, E2E_MS), 0);
+	cr_assert_eq(ev.type, DDPS_EV_ESTABLISHED);
+	for (int i = 0; i < NPINGS; i++) {
+		recv_one(s);
+		send_one(s);
+	}
+	cr_assert_eq(ddps_event_wait(s->ctx, &ev, E2E_MS), 0);
+	cr_assert_eq(ev.type, DDPS_EV_PEER_CLOSED);
+	cr_assert_eq(ddps_disconnect(s->ep), 0);
+	cr_assert_eq(ddps_event_wait(s->ctx, &ev, E2E_MS), 0);
+	cr_assert_eq(ev.type, DDPS_EV_CLOSED);
+	return NULL;
+}
+
+static void ping_pong(const char *wire)
+{
+	struct side a = { 0 }, b = { 0 };
+	struct ddps_listener *l;
+	struct ddps_event ev;
+	pthread_t thread;
+	char uri[128];
+
+	side_open(&a);
+	side_open(&b);
+	cr_assert_eq(ddps_listen(b.ctx, wire, NULL, &l), 0);
+	cr_assert_gt(ddps_listener_uri(l, uri, sizeof uri), 0);
+	cr_assert_eq(pthread_create(&thread, NULL, responder, &b), 0);
+	cr_assert_eq(ddps_connect(a.ep, uri, NULL), 0);
+	cr_assert_eq(ddps_event_wait(a.ctx, &ev, E2E_MS), 0);
+	cr_assert_eq(ev.type, DDPS_EV_ESTABLISHED, "%s", ev.error.text);
+	for (int i = 0; i < NPINGS; i++) {
+		send_one(&a);
+		recv_one(&a);
+	}
+	cr_assert_eq(ddps_disconnect(a.ep), 0);
+	do
+		cr_assert_eq(ddps_event_wait(a.ctx, &ev, E2E_MS), 0);
+	while (ev.type != DDPS_EV_CLOSED);
+	cr_expect_eq(ev.error.code, 0, "%s", ev.error.text);
+	pthread_join(thread, NULL);
+	side_close(&a);
+	side_close(&b);
+}
+
+Test(thread, two_contexts_play_ping_pong_over_tcp, .timeout = 60)
+{
+	ping_pong(e2e_wires[0]);
+}
+
+Test(thread, two_contexts_play_ping_pong_over_sctp, .timeout = 60)
+{
+	ping_pong(e2e_wires[2]);
+}
+
+/* A target of RDMA Writes makes no calls: its library thread does the work. */
+Test(thread, a_passive_target_is_served, .timeout = 60)
+{
+	struct side a = { 0 }, b = { 0 };
+	struct ddps_send_wr wr = { 0 };
+	struct ddps_listener *l;
+	struct ddps_mr *target;
+	struct ddps_event ev;
+	static uint8_t memory[1 << 16];
+	struct ddps_wc wc;
+	char uri[128];
+
+	side_open(&a);
+	side_open(&b);
+	cr_assert_eq(ddps_mr_reg(b.pd, memory, sizeof memory,
+				 DDPS_REMOTE_WRITE | DDPS_REMOTE_READ, NULL, &target), 0);
+	cr_assert_eq(ddps_listen(b.ctx, e2e_wires[0], NULL, &l), 0);
+	cr_assert_gt(ddps_listener_uri(l, uri, sizeof uri), 0);
+	cr_assert_eq(ddps_connect(a.ep, uri, NULL), 0);
+	cr_assert_eq(ddps_event_wait(b.ctx, &ev, E2E_MS), 0);
+	cr_assert_eq(ddps_accept(ev.request, b.ep, NULL), 0);
+	cr_assert_eq(ddps_event_wait(a.ctx, &ev, E2E_MS), 0);
+	cr_assert_eq(ev.type, DDPS_EV_ESTABLISHED, "%s", ev.error.text);
+	memcpy(a.buf + 64, "written into a sleeping process", 32);
+	for (int i = 0; i < 2; i++) {
+		struct ddps_sge sge = e2e_sge(i ? a.buf : a.buf + 64, 32, a.mr);
+
+		wr = (struct ddps_send_wr){ .op = i ? DDPS_OP_READ : DDPS_OP_WRITE, .sge = &sge,
+					    .nsge = 1, .stag = ddps_mr_stag(target),
+					    .to = ddps_mr_to(target) + 1000 };
+		cr_assert_eq(ddps_post_send(a.ep, &wr), 0);
+		cr_assert_eq(ddps_cq_wait(a.cq, &wc, 1, E2E_MS), 1);
+		cr_assert_eq(wc.status, DDPS_WC_SUCCESS);
+	}
+	cr_expect_arr_eq(a.buf, a.buf + 64, 32);
+	side_close(&a);
+	side_close(&b);
+}

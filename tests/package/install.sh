@@ -1,0 +1,56 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-2-Clause
+# Installed files work for a user: headers, pkg-config, shared library, exported symbols.
+set -u
+cd "$(dirname "$0")/../.." || exit 1
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+result() { # STATUS NAME
+	if [ "$1" = 0 ]; then echo "ok $2"; else echo "not ok $2"; fi
+}
+
+make -s install DESTDIR="$work" PREFIX=/usr >"$work/log" 2>&1
+result $? "install into DESTDIR" || cat "$work/log"
+export PKG_CONFIG_SYSROOT_DIR=$work PKG_CONFIG_PATH=$work/usr/lib/pkgconfig
+for cc in gcc clang; do
+	command -v $cc >/dev/null || continue
+	# shellcheck disable=SC2046 # words
+	$cc -std=c11 -Wall -Wextra -Werror -o "$work/hello-$cc" examples/hello.c \
+		$(pkg-config --cflags --libs libddpsess)
+	result $? "example builds with $cc against the installed library"
+done
+for uri in tcp://127.0.0.1:0 "sctp://127.0.0.1:0?backend=usrsctp&encap=0"; do
+	LD_LIBRARY_PATH=$work/usr/lib timeout 20 "$work/hello-gcc" "$uri" | grep -q 'hello over RDMA'
+	result $? "example runs over ${uri%%:*}"
+done
+
+# Only what the headers declare is exported, and all of it.
+for lib in libddpsess libddpsess-ipoib; do
+	nm -D --defined-only "$work/usr/lib/$lib.so.0" | awk '$2 != "A" { sub(/@.*/, "", $3); print $3 }' |
+		sort >"$work/have"
+	case $lib in
+	libddpsess) headers="err.h session.h wr.h version.h" ;;
+	*) headers=ipoib_cm.h ;;
+	esac
+	for h in $headers; do
+		gcc -E -P "include/ddpsess/$h" -Iinclude 2>/dev/null
+	done | tr '\n' ' ' | grep -o 'visibility("default")))[^;]*' | grep -o 'ddps_[a-z0-9_]*(' |
+		tr -d '(' | sort -u >"$work/all"
+	if [ $lib = libddpsess-ipoib ]; then
+		# err.h is shared; its functions belong to the other library
+		grep -vx 'ddps_strerror\|ddps_triple_name' "$work/all" >"$work/want"
+	else
+		cp "$work/all" "$work/want"
+	fi
+	diff "$work/want" "$work/have"
+	result $? "$lib exports exactly its headers' functions"
+done
+make -s uninstall DESTDIR="$work" PREFIX=/usr >>"$work/log" 2>&1
+[ -z "$(find "$work/usr" -type f -o -type l | head -n 1)" ]
+result $? "uninstall removes what install brought"
+
+# C++ can include the headers.
+if command -v g++ >/dev/null; then
+	echo '#include <ddpsess/ddpsess.h>' | g++ -x c++ -Wall -Werror -fsyntax-only -Iinclude -
+	result $? "headers compile as C++"
+fi

@@ -1,0 +1,66 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-2-Clause
+# Run every test that needs no guest and print a plain count.
+# usage: run.sh SANITIZED-BUILD RELEASE-BUILD
+set -u
+cd "$(dirname "$0")/.." || exit 1
+asan=$PWD/$1 opt=$PWD/$2
+export ASAN_OPTIONS=detect_leaks=1:strict_string_checks=1 UBSAN_OPTIONS=print_stacktrace=1
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+passed=0 failed=0
+
+count() { # PASSED FAILED
+	passed=$((passed + $1))
+	failed=$((failed + $2))
+}
+
+criterion() { # NAME BINARY SECONDS
+	local log=$work/$1.log line tested ok status
+	timeout -k 10 "$3" "$2" --jobs 2 --color=never >"$log" 2>&1
+	status=$?
+	line=$(grep -a 'Synthesis:' "$log" | tail -n 1)
+	tested=$(sed -n 's/.*Tested: *\([0-9]*\).*/\1/p' <<<"$line")
+	ok=$(sed -n 's/.*Passing: *\([0-9]*\).*/\1/p' <<<"$line")
+	if [ -z "$tested" ]; then
+		echo "not ok $1: no result (exit status $status)"
+		tail -n 30 "$log"
+		count 0 1
+		return
+	fi
+	count "$ok" $((tested - ok))
+	echo "$1: $ok of $tested passed"
+	if [ "$status" != 0 ] || grep -qa 'ERROR: LeakSanitizer\|ERROR: AddressSanitizer' "$log"; then
+		grep -aE -A 12 '^\[(FAIL|----)\]|ERROR:|runtime error' "$log" | head -n 120
+		[ "$ok" != "$tested" ] || count 0 1
+	fi
+}
+
+lines() { # NAME COMMAND...: prints "ok ..." and "not ok ..." lines
+	local log=$work/lines.log name=$1 status good bad
+	shift
+	timeout -k 10 240 "$@" >"$log" 2>&1
+	status=$?
+	good=$(grep -ac '^ok ' "$log")
+	bad=$(grep -ac '^not ok ' "$log")
+	if [ "$bad" != 0 ] || { [ "$status" != 0 ] && bad=1; } || [ "$good" = 0 ]; then
+		[ "$bad" != 0 ] || bad=1
+		cat "$log"
+	fi
+	echo "$name: $good of $((good + bad)) passed"
+	count "$good" "$bad"
+}
+
+criterion unit "$asan/unit" 200
+criterion e2e "$asan/e2e" 280
+for t in tests/cli/*.sh; do
+	case $t in */lib.sh) continue ;; esac
+	lines "${t#tests/}" env SESSCTL="$asan/sessctl" BUILD="$opt" bash "$t"
+done
+for t in tests/package/*.sh; do
+	lines "${t#tests/}" env BUILD="$opt" bash "$t"
+done
+lines model/crossed_req bash tests/model/run.sh
+
+echo "$passed passed, $failed failed"
+[ "$failed" = 0 ]

@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Texts of errors and names of Terminate codes. */
+#include "common/error.h"
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <string.h>
+
+Test(error, every_code_has_its_own_text)
+{
+	static const int codes[] = {
+#define DDPS_X(name, value, text) DDPS_E_##name,
+		DDPS_ERRORS(DDPS_X)
+#undef DDPS_X
+	};
+	size_t n = sizeof codes / sizeof codes[0];
+
+	for (size_t i = 0; i < n; i++) {
+		cr_expect_lt(codes[i], 0);
+		cr_expect_str_neq(ddps_strerror(codes[i]), "unknown error");
+		for (size_t k = 0; k < i; k++) {
+			cr_expect_neq(codes[i], codes[k]);
+			cr_expect_str_neq(ddps_strerror(codes[i]), ddps_strerror(codes[k]));
+		}
+	}
+	cr_expect_str_eq(ddps_strerror(0), "success");
+	cr_expect_str_eq(ddps_strerror(-9999), "unknown error");
+}
+
+Test(error, terminate_codes_have_their_names, .description = "6580-3.1-d1 6580-3.2-d1 6581-8-d2")
+{
+	static const struct {
+		struct ddps_triple t;
+		const char *part;
+	} rows[] = {
+		{ { 0, 0, 0x00 }, "local catastrophic" },   { { 0, 0, 0x77 }, "local catastrophic" },
+		{ { 0, 1, 0x09 }, "cannot be invalidated" }, { { 0, 2, 0x06 }, "unexpected opcode" },
+		{ { 1, 1, 0x01 }, "base or bounds" },	     { { 1, 2, 0x02 }, "no buffer" },
+		{ { 1, 3, 0x42 }, "reserved for the LLP" },  { { 2, 0, 0x02 }, "CRC" },
+		{ { 2, 0, 0x06 }, "insufficient IRD" },	     { { 2, 0, 0x07 }, "no matching RTR" },
+		{ { 1, 2, 0x00 }, "unassigned" },	     { { 3, 0, 0x00 }, "unassigned" },
+		{ { 2, 0, 0x08 }, "unassigned" },
+	};
+
+	for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
+		cr_expect_not_null(strstr(ddps_triple_name(&rows[i].t), rows[i].part), "%u/%u/%02x",
+				   rows[i].t.layer, rows[i].t.etype, rows[i].t.code);
+}
+
+Test(error, a_long_sentence_is_cut_not_overrun)
+{
+	char long_text[1000];
+	struct ddps_error e;
+
+	memset(long_text, 'x', sizeof long_text - 1);
+	long_text[sizeof long_text - 1] = 0;
+	e = ddps_error_make(DDPS_E_SYSTEM, EPERM, "%s", long_text);
+	cr_expect_eq(strlen(e.text), sizeof e.text - 1);
+	cr_expect_eq(e.sys_errno, EPERM);
+	cr_expect_not(e.has_triple);
+	e = ddps_error_triple(DDPS_E_CRC, (struct ddps_triple){ 2, 0, 2 }, "bad");
+	cr_expect(e.has_triple);
+	cr_expect_str_eq(e.text, "bad");
+}
+
+Test(error, errno_maps_to_a_code)
+{
+	cr_expect_eq(ddps_err_from_errno(ECONNREFUSED), DDPS_E_REFUSED);
+	cr_expect_eq(ddps_err_from_errno(ETIMEDOUT), DDPS_E_TIMEDOUT);
+	cr_expect_eq(ddps_err_from_errno(EPIPE), DDPS_E_RESET);
+	cr_expect_eq(ddps_err_from_errno(ECONNRESET), DDPS_E_RESET);
+	cr_expect_eq(ddps_err_from_errno(ENOBUFS), DDPS_E_NOMEM);
+	cr_expect_eq(ddps_err_from_errno(EACCES), DDPS_E_SYSTEM);
+}

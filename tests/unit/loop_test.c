@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Event loop: order of timers, tasks, deletion inside callbacks. */
+#include "common/loop.h"
+#include <criterion/criterion.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+static struct ddps_loop *loop;
+static int order[64], norder;
+
+static void setup(void)
+{
+	cr_assert_eq(ddps_loop_new(&loop), 0);
+}
+
+static void teardown(void)
+{
+	ddps_loop_free(loop);
+}
+
+TestSuite(loop, .init = setup, .fini = teardown, .timeout = 20);
+
+static void note(void *user)
+{
+	order[norder++] = *(int *)user;
+}
+
+static void run_until(int n)
+{
+	while (norder < n) {
+		struct pollfd pfd = { .fd = ddps_loop_fd(loop), .events = POLLIN };
+
+		cr_assert_eq(poll(&pfd, 1, 10000), 1, "the descriptor did not become readable");
+		cr_assert_geq(ddps_loop_run(loop), 0);
+	}
+}
+
+Test(loop, timers_run_in_order_of_time)
+{
+	static struct ddps_timer t[32];
+	static int ids[32];
+	uint64_t now = ddps_now();
+
+	for (int i = 0; i < 32; i++) {
+		ids[i] = i;
+		t[i] = (struct ddps_timer){ .fn = note, .user = &ids[i] };
+	}
+	/* Inserted in a scrambled order, a third of them stopped again. */
+	for (int i = 0; i < 32; i++) {
+		int k = (i * 11) % 32;
+
+		cr_assert_eq(ddps_timer_start(loop, &t[k], now + (uint64_t)k * 100000), 0);
+	}
+	for (int i = 0; i < 32; i += 3)
+		ddps_timer_stop(loop, &t[i]);
+	run_until(21);
+	for (int i = 0, k = 0; i < 32; i++)
+		if (i % 3)
+			cr_expect_eq(order[k++], i);
+	cr_expect_eq(norder, 21);
+}
+
+Test(loop, restarting_a_timer_moves_it)
+{
+	int one = 1, two = 2;
+	struct ddps_timer a = { .fn = note, .user = &one }, b = { .fn = note, .user = &two };
+	uint64_t now = ddps_now();
+
+	cr_assert_eq(ddps_timer_start(loop, &a, now), 0);
+	cr_assert_eq(ddps_timer_start(loop, &b, now + 1000000), 0);
+	cr_assert_eq(ddps_timer_start(loop, &a, now + 2000000), 0);
+	run_until(2);
+	cr_expect_eq(order[0], 2);
+	cr_expect_eq(order[1], 1);
+}
+
+Test(loop, after_zero_means_no_deadline)
+{
+	int one = 1;
+	struct ddps_timer a = { .fn = note, .user = &one };
+
+	cr_assert_eq(ddps_timer_after(loop, &a, 1), 0);
+	cr_assert_eq(ddps_timer_after(loop, &a, 0), 0);
+	cr_expect_eq(a.slot, 0);
+}
+
+static struct ddps_task again_task;
+static int again_left;
+
+static void again(void *user)
+{
+	note(user);
+	if (again_left--)
+		ddps_task_post(loop, &again_task);
+}
+
+Test(loop, tasks_may_post_themselves_without_starving_the_rest)
+{
+	static int one = 1;
+
+	again_task = (struct ddps_task){ .fn = again, .user = &one };
+	again_left = 20;
+	ddps_task_post(loop, &again_task);
+	ddps_task_post(loop, &again_task); /* idempotent */
+	cr_assert_geq(ddps_loop_run(loop), 1);
+	cr_expect_lt(norder, 21, "one run has a bound");
+	run_until(21);
+	cr_expect_eq(norder, 21);
+}
+
+Test(loop, a_cancelled_task_does_not_run)
+{
+	int one = 1, two = 2;
+	struct ddps_task a = { .fn = note, .user = &one }, b = { .fn = note, .user = &two };
+
+	ddps_task_post(loop, &a);
+	ddps_task_post(loop, &b);
+	ddps_task_cancel(loop, &a);
+	run_until(1);
+	cr_expect_eq(norder, 1);
+	cr_expect_eq(order[0], 2);
+}
+
+static struct ddps_io ios[2];
+
+static void delete_other(void *user, uint32_t events)
+{
+	struct ddps_io *self = user, *other = &ios[self == &ios[0]];
+
+	cr_expect(events & EPOLLIN);
+	ddps_io_del(loop, other);
+	ddps_io_del(loop, self);
+	norder++;
+}
+
+Test(loop, a_descriptor_deleted_in_the_same_round_is_not_served)
+{
+	for (int i = 0; i < 2; i++) {
+		ios[i] = (struct ddps_io){ .fd = eventfd(1, EFD_NONBLOCK), .fn = delete_other,
+					   .user = &ios[i] };
+		cr_assert_eq(ddps_io_set(loop, &ios[i], EPOLLIN), 0);
+	}
+	cr_assert_geq(ddps_loop_run(loop), 1);
+	cr_assert_geq(ddps_loop_run(loop), 0);
+	cr_expect_eq(norder, 1);
+	close(ios[0].fd);
+	close(ios[1].fd);
+}

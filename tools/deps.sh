@@ -1,0 +1,43 @@
+#!/bin/sh
+# SPDX-License-Identifier: BSD-2-Clause
+# Install the Debian packages that are missing, or print the one line that does.
+# usage: deps.sh build|check|lint|interop ...
+set -eu
+
+want=
+for group in "$@"; do
+	case $group in
+	build) want="$want gcc make pkg-config libisal-dev libusrsctp-dev libsctp-dev
+		libjansson-dev nettle-dev uthash-dev" ;;
+	check) want="$want libcriterion-dev scdoc spin iproute2 binutils" ;;
+	lint) want="$want clang-format clang-tidy clang cppcheck shellcheck" ;;
+	*) echo "deps.sh: unknown group: $group" >&2; exit 2 ;;
+	esac
+done
+
+missing=
+for p in $want; do
+	dpkg-query -W -f '${Status}' "$p" 2>/dev/null | grep -q 'ok installed' ||
+		missing="$missing $p"
+done
+[ -n "$missing" ] || exit 0
+
+line="apt-get update && apt-get install -y --no-install-recommends$missing"
+if ! command -v apt-get >/dev/null; then
+	echo "These packages (Debian's names) are missing:$missing" >&2
+	exit 1
+fi
+if [ "$(id -u)" = 0 ]; then
+	sudo=
+elif command -v sudo >/dev/null && sudo -n true 2>/dev/null; then
+	sudo=sudo
+else
+	echo "Packages are missing and this is neither root nor passwordless sudo.  Run:" >&2
+	echo "  sudo sh -c '$line'" >&2
+	exit 1
+fi
+echo "Installing missing packages:$missing"
+$sudo apt-get update -qq
+# shellcheck disable=SC2086 # a list of words
+$sudo env DEBIAN_FRONTEND=noninteractive \
+	apt-get install -y -qq --no-install-recommends $missing >/dev/null
