@@ -18,38 +18,38 @@ extern "C" {
 #endif
 
 /* X(name, value, text): one list yields the enum, the texts and the manual. */
-#define DDPS_ERRORS(X)                                                                   \
-	/* the caller's */                                                               \
-	X(INVAL, -1, "invalid argument")                                                 \
-	X(STATE, -2, "not possible in this state")                                       \
-	X(TOO_LONG, -3, "longer than the protocol allows")                               \
-	X(ADDRESS, -4, "address or URI not usable")                                      \
-	X(ACCESS, -5, "memory key, bounds or access rights")                             \
-	X(UNSUPPORTED, -6, "not supported")                                              \
-	X(FORKED, -7, "context belongs to the parent process")                           \
-	/* resources and the system */                                                   \
-	X(NOMEM, -20, "out of memory")                                                   \
-	X(LIMIT, -21, "a configured limit is reached")                                   \
-	X(SYSTEM, -22, "system call failed")                                             \
-	X(BUSY, -23, "still in use")                                                     \
-	/* later */                                                                      \
-	X(AGAIN, -30, "nothing now, try again")                                          \
-	X(TIMEDOUT, -31, "deadline passed")                                              \
-	/* the session is over */                                                        \
-	X(CLOSED, -40, "closed")                                                         \
-	X(RESET, -41, "connection lost")                                                 \
-	X(REFUSED, -42, "refused by the peer's transport")                               \
-	X(REJECTED, -43, "rejected by the peer's application")                           \
-	X(TERMINATED, -44, "terminated by an RDMAP Terminate")                           \
-	/* the peer's fault */                                                           \
-	X(TRUNCATED, -60, "shorter than its format needs")                               \
-	X(PROTOCOL, -61, "not legal in the protocol")                                    \
-	X(KEY, -62, "setup frame with a wrong key")                                      \
-	X(REVISION, -63, "protocol revision not supported")                              \
-	X(CRC, -64, "CRC mismatch")                                                      \
-	X(MARKER, -65, "marker and length disagree")                                     \
-	X(NO_DDP, -66, "peer did not indicate DDP")                                      \
-	X(IRD, -67, "insufficient inbound read resources")                               \
+#define DDPS_ERRORS(X)                                                                             \
+	/* the caller's */                                                                         \
+	X(INVAL, -1, "invalid argument")                                                           \
+	X(STATE, -2, "not possible in this state")                                                 \
+	X(TOO_LONG, -3, "longer than the protocol allows")                                         \
+	X(ADDRESS, -4, "address or URI not usable")                                                \
+	X(ACCESS, -5, "memory key, bounds or access rights")                                       \
+	X(UNSUPPORTED, -6, "not supported")                                                        \
+	X(FORKED, -7, "context belongs to the parent process")                                     \
+	/* resources and the system */                                                             \
+	X(NOMEM, -20, "out of memory")                                                             \
+	X(LIMIT, -21, "a configured limit is reached")                                             \
+	X(SYSTEM, -22, "system call failed")                                                       \
+	X(BUSY, -23, "still in use")                                                               \
+	/* later */                                                                                \
+	X(AGAIN, -30, "nothing now, try again")                                                    \
+	X(TIMEDOUT, -31, "deadline passed")                                                        \
+	/* the session is over */                                                                  \
+	X(CLOSED, -40, "closed")                                                                   \
+	X(RESET, -41, "connection lost")                                                           \
+	X(REFUSED, -42, "refused by the peer's transport")                                         \
+	X(REJECTED, -43, "rejected by the peer's application")                                     \
+	X(TERMINATED, -44, "terminated by an RDMAP Terminate")                                     \
+	/* the peer's fault */                                                                     \
+	X(TRUNCATED, -60, "shorter than its format needs")                                         \
+	X(PROTOCOL, -61, "not legal in the protocol")                                              \
+	X(KEY, -62, "setup frame with a wrong key")                                                \
+	X(REVISION, -63, "protocol revision not supported")                                        \
+	X(CRC, -64, "CRC mismatch")                                                                \
+	X(MARKER, -65, "marker and length disagree")                                               \
+	X(NO_DDP, -66, "peer did not indicate DDP")                                                \
+	X(IRD, -67, "insufficient inbound read resources")                                         \
 	X(RTR, -68, "no matching RTR option")
 
 enum ddps_err {
@@ -66,13 +66,13 @@ struct ddps_triple {
 
 /* Why a session, a listener or a connection attempt ended. */
 struct ddps_error {
-	int code;		    /* DDPS_E_*, or 0: ended as asked */
-	int sys_errno;		    /* errno where a system call failed, else 0 */
-	bool has_triple;	    /* a Terminate, or an error that has a Terminate code */
-	bool by_peer;		    /* the peer found it (its Terminate), else this side */
-	struct ddps_triple triple;  /* valid if has_triple */
-	char peer[72];		    /* the peer's address, "" if not known yet */
-	char text[200];		    /* one sentence: what failed and where */
+	int code;		   /* DDPS_E_*, or 0: ended as asked */
+	int sys_errno;		   /* errno where a system call failed, else 0 */
+	bool has_triple;	   /* a Terminate, or an error that has a Terminate code */
+	bool by_peer;		   /* the peer found it (its Terminate), else this side */
+	struct ddps_triple triple; /* valid if has_triple */
+	char peer[72];		   /* the peer's address, "" if not known yet */
+	char text[200];		   /* one sentence: what failed and where */
 };
 
 /**

@@ -112,11 +112,11 @@ DDPS_API int ddps_progress(struct ddps_ctx *ctx, int timeout_ms);
 enum ddps_event_type {
 	DDPS_EV_CONNECT_REQUEST, /* @request waits for ddps_accept or ddps_reject */
 	DDPS_EV_ESTABLISHED,	 /* both directions carry work requests */
-	DDPS_EV_REJECTED,	 /* final: peer's application said no; info and private data valid */
-	DDPS_EV_FAILED,		 /* final: never established; error says why */
-	DDPS_EV_TERMINATED,	 /* a Terminate was sent or received; DDPS_EV_CLOSED follows */
-	DDPS_EV_PEER_CLOSED,	 /* peer sends nothing more; ours goes on until ddps_disconnect */
-	DDPS_EV_CLOSED,		 /* final: error.code is 0 after an orderly end */
+	DDPS_EV_REJECTED,    /* final: peer's application said no; info and private data valid */
+	DDPS_EV_FAILED,	     /* final: never established; error says why */
+	DDPS_EV_TERMINATED,  /* a Terminate was sent or received; DDPS_EV_CLOSED follows */
+	DDPS_EV_PEER_CLOSED, /* peer sends nothing more; ours goes on until ddps_disconnect */
+	DDPS_EV_CLOSED,	     /* final: error.code is 0 after an orderly end */
 	DDPS_EV_LISTENER_FAILED, /* final for @listener */
 	DDPS_EV_REQUEST_GONE	 /* final: @request's peer went away; the request is invalid now */
 };
@@ -127,34 +127,34 @@ enum ddps_transport { DDPS_TRANSPORT_NONE, DDPS_TRANSPORT_TCP, DDPS_TRANSPORT_SC
 struct ddps_conn_info {
 	enum ddps_transport transport;
 	bool initiator;
-	char local[72], peer[72];	/* "192.0.2.1:7174", "[2001:db8::1]:7174" */
+	char local[72], peer[72]; /* "192.0.2.1:7174", "[2001:db8::1]:7174" */
 	bool enhanced;
-	uint16_t ird, ord;		/* effective, own */
-	uint16_t peer_ird, peer_ord;	/* as received, DDPS_RD_ULP visible; 0 if not enhanced */
+	uint16_t ird, ord;	     /* effective, own */
+	uint16_t peer_ird, peer_ord; /* as received, DDPS_RD_ULP visible; 0 if not enhanced */
 	bool p2p;
-	unsigned rtr;			/* the one RTR type used, DDPS_RTR_*, or 0 */
-	unsigned peer_rtr;		/* the types the peer flagged */
-	uint32_t mulpdu;		/* octets */
+	unsigned rtr;	   /* the one RTR type used, DDPS_RTR_*, or 0 */
+	unsigned peer_rtr; /* the types the peer flagged */
+	uint32_t mulpdu;   /* octets */
 	struct {
 		uint8_t rev;
 		bool crc, markers_tx, markers_rx;
-	} mpa;				/* transport TCP only */
+	} mpa; /* transport TCP only */
 	struct {
-		char backend[12];	/* "usrsctp" or "kernel" */
-		uint16_t stream;	/* the pair's stream identifier */
-		uint16_t encap;		/* peer's UDP port, 0: SCTP directly on IP */
-	} sctp;				/* transport SCTP only */
+		char backend[12]; /* "usrsctp" or "kernel" */
+		uint16_t stream;  /* the pair's stream identifier */
+		uint16_t encap;	  /* peer's UDP port, 0: SCTP directly on IP */
+	} sctp;			  /* transport SCTP only */
 };
 
 struct ddps_event {
 	enum ddps_event_type type;
-	struct ddps_ep *ep;		/* NULL for requests and listeners */
+	struct ddps_ep *ep; /* NULL for requests and listeners */
 	struct ddps_request *request;
 	struct ddps_listener *listener; /* of requests, and of the listener's own events */
 	void *user;			/* the endpoint's or else the listener's user pointer */
 	struct ddps_conn_info info;	/* all types but LISTENER_FAILED */
 	struct ddps_error error;
-	size_t private_data_len;	/* CONNECT_REQUEST, ESTABLISHED (initiator), REJECTED */
+	size_t private_data_len; /* CONNECT_REQUEST, ESTABLISHED (initiator), REJECTED */
 	uint8_t private_data[DDPS_PD_MAX];
 };
 
@@ -201,27 +201,27 @@ DDPS_API const char *ddps_event_name(enum ddps_event_type type);
 struct ddps_conn_param {
 	size_t struct_size;
 	/* negotiation, both wires (RFC 6581) */
-	uint16_t ird, ord;	     /* 0..DDPS_RD_MAX, or DDPS_RD_ULP: left to the applications */
-	uint16_t ulp_ird, ulp_ord;   /* in force here while ird or ord is DDPS_RD_ULP */
-	uint16_t need_ord;	     /* responder: reject if the peer's IRD is below this */
-	bool ird_hard;		     /* never raise ird above what is given here */
-	bool plain;		     /* initiator: unenhanced set-up, no IRD/ORD exchange */
-	bool p2p;		     /* initiator: peer-to-peer model */
-	unsigned rtr;		     /* RTR types this side can send (initiator) or take (responder) */
-	bool rtr_strict;	     /* responder: a first message that is no RTR is an error */
-	bool legacy_retry;	     /* initiator: peer closed on an enhanced request: try plain once */
+	uint16_t ird, ord;	   /* 0..DDPS_RD_MAX, or DDPS_RD_ULP: left to the applications */
+	uint16_t ulp_ird, ulp_ord; /* in force here while ird or ord is DDPS_RD_ULP */
+	uint16_t need_ord;	   /* responder: reject if the peer's IRD is below this */
+	bool ird_hard;		   /* never raise ird above what is given here */
+	bool plain;		   /* initiator: unenhanced set-up, no IRD/ORD exchange */
+	bool p2p;		   /* initiator: peer-to-peer model */
+	unsigned rtr;	   /* RTR types this side can send (initiator) or take (responder) */
+	bool rtr_strict;   /* responder: a first message that is no RTR is an error */
+	bool legacy_retry; /* initiator: peer closed on an enhanced request: try plain once */
 	/* MPA (RFC 5044); no meaning over SCTP */
-	bool crc;		     /* false: suggest no CRCs; used only if both sides suggest it */
-	bool markers;		     /* ask the peer to send markers */
+	bool crc;     /* false: suggest no CRCs; used only if both sides suggest it */
+	bool markers; /* ask the peer to send markers */
 	/* private data, borrowed for the call only */
 	const void *private_data;
-	size_t private_data_len;     /* 0..512, 0..508 when enhanced */
+	size_t private_data_len; /* 0..512, 0..508 when enhanced */
 	/* deadlines in milliseconds, 0: none */
-	uint32_t connect_ms;	     /* transport connection, name lookup included */
-	uint32_t setup_ms;	     /* peer's setup frame, whole */
-	uint32_t first_fpdu_ms;	     /* responder: the initiator's first message */
-	uint32_t close_ms;	     /* graceful disconnect without progress, then an abort */
-	uint32_t max_mulpdu;	     /* 0: what the path gives */
+	uint32_t connect_ms;	/* transport connection, name lookup included */
+	uint32_t setup_ms;	/* peer's setup frame, whole */
+	uint32_t first_fpdu_ms; /* responder: the initiator's first message */
+	uint32_t close_ms;	/* graceful disconnect without progress, then an abort */
+	uint32_t max_mulpdu;	/* 0: what the path gives */
 };
 
 /**
@@ -235,12 +235,12 @@ DDPS_API void ddps_conn_param_init(struct ddps_conn_param *p);
 
 struct ddps_listen_param {
 	size_t struct_size;
-	unsigned backlog;	    /* kernel accept queue */
-	unsigned max_half_open;	    /* peers in set-up or waiting for the application */
-	uint32_t setup_ms;	    /* deadline for a peer's whole setup frame */
-	unsigned rtr;		    /* RTR types taken by sessions of this listener, not 0 */
-	bool rtr_mismatch_accept;   /* no common RTR type: ask the application all the same */
-	void *user;		    /* comes back in events */
+	unsigned backlog;	  /* kernel accept queue */
+	unsigned max_half_open;	  /* peers in set-up or waiting for the application */
+	uint32_t setup_ms;	  /* deadline for a peer's whole setup frame */
+	unsigned rtr;		  /* RTR types taken by sessions of this listener, not 0 */
+	bool rtr_mismatch_accept; /* no common RTR type: ask the application all the same */
+	void *user;		  /* comes back in events */
 };
 
 /** ddps_listen_param_init - defaults: backlog 1024, 1024 half-open, 5 s, all RTR types */
@@ -259,8 +259,8 @@ DDPS_API void ddps_listen_param_init(struct ddps_listen_param *p);
  * Return: 0, or DDPS_E_INVAL, DDPS_E_ADDRESS (URI or name), DDPS_E_UNSUPPORTED (backend),
  * DDPS_E_NOMEM, DDPS_E_SYSTEM (errno is set: EADDRINUSE, EACCES, ...), DDPS_E_FORKED.
  */
-DDPS_API int ddps_listen(struct ddps_ctx *ctx, const char *uri,
-			 const struct ddps_listen_param *p, struct ddps_listener **out);
+DDPS_API int ddps_listen(struct ddps_ctx *ctx, const char *uri, const struct ddps_listen_param *p,
+			 struct ddps_listener **out);
 
 /**
  * ddps_listener_uri - the bound URI, with the port the system chose and the backend in use
@@ -281,12 +281,12 @@ DDPS_API void ddps_listener_free(struct ddps_listener *l);
 
 struct ddps_ep_attr {
 	size_t struct_size;
-	struct ddps_pd *pd;		/* required */
-	struct ddps_cq *send_cq;	/* required */
-	struct ddps_cq *recv_cq;	/* required; may be send_cq */
-	uint32_t sq_depth, rq_depth;	/* work requests, 1..65535 */
-	uint32_t max_sge;		/* pieces of one work request, 1..16 */
-	void *user;			/* comes back in events and completions */
+	struct ddps_pd *pd;	     /* required */
+	struct ddps_cq *send_cq;     /* required */
+	struct ddps_cq *recv_cq;     /* required; may be send_cq */
+	uint32_t sq_depth, rq_depth; /* work requests, 1..65535 */
+	uint32_t max_sge;	     /* pieces of one work request, 1..16 */
+	void *user;		     /* comes back in events and completions */
 };
 
 /** ddps_ep_attr_init - defaults: 64 work requests each way, 4 pieces */

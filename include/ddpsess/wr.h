@@ -77,12 +77,12 @@ enum ddps_op { DDPS_OP_SEND, DDPS_OP_WRITE, DDPS_OP_READ, DDPS_OP_RECV };
 struct ddps_wc {
 	uint64_t wr_id;
 	struct ddps_ep *ep;
-	void *user;	    /* the endpoint's */
+	void *user; /* the endpoint's */
 	enum ddps_op op;
 	enum ddps_wc_status status;
-	uint32_t len;	    /* RECV, READ: octets that arrived */
-	bool solicited;	    /* RECV: by a Send with Solicited Event */
-	bool invalidated;   /* RECV: by a Send with Invalidate; inv_stag was revoked */
+	uint32_t len;	  /* RECV, READ: octets that arrived */
+	bool solicited;	  /* RECV: by a Send with Solicited Event */
+	bool invalidated; /* RECV: by a Send with Invalidate; inv_stag was revoked */
 	uint32_t inv_stag;
 };
 
@@ -156,8 +156,8 @@ struct ddps_send_wr {
 	unsigned flags;		    /* DDPS_WR_* */
 	const struct ddps_sge *sge; /* copied; source, or for READ the sink (at most 1 piece) */
 	uint32_t nsge;		    /* 0..max_sge; the sum of lengths is below 2^32 */
-	uint32_t stag;		    /* WRITE, READ: the peer's region; INVALIDATE: the peer's STag */
-	uint64_t to;		    /* WRITE, READ: the peer's tagged offset */
+	uint32_t stag; /* WRITE, READ: the peer's region; INVALIDATE: the peer's STag */
+	uint64_t to;   /* WRITE, READ: the peer's tagged offset */
 };
 
 /**

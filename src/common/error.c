@@ -11,8 +11,8 @@ const char *ddps_strerror(int err)
 	switch (err) {
 	case DDPS_OK:
 		return "success";
-#define DDPS_X(name, value, text)                                                        \
-	case value:                                                                      \
+#define DDPS_X(name, value, text)                                                                  \
+	case value:                                                                                \
 		return text;
 		DDPS_ERRORS(DDPS_X)
 #undef DDPS_X

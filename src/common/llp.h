@@ -24,8 +24,8 @@
 struct ddps_env {
 	struct ddps_loop *loop;
 	struct ddps_log log;
-	uint8_t *scratch;   /* DDPS_SCRATCH_LEN octets, free for use during one callback */
-	void *sctp;	    /* the SCTP provider's own, made on first use, freed by its fini */
+	uint8_t *scratch; /* DDPS_SCRATCH_LEN octets, free for use during one callback */
+	void *sctp;	  /* the SCTP provider's own, made on first use, freed by its fini */
 };
 
 #define DDPS_SCRATCH_LEN (512u * 1024)
@@ -40,7 +40,7 @@ struct ddps_setup {
 
 /* What an LLP needs to know of a connection; the rest is for the layers above. */
 struct ddps_llp_param {
-	bool crc, markers; /* MPA only */
+	bool crc, markers;					/* MPA only */
 	uint32_t connect_ms, setup_ms, first_fpdu_ms, close_ms; /* 0: none */
 	uint32_t max_mulpdu;					/* 0: what the path gives */
 };

@@ -15,7 +15,7 @@ struct ddps_dial {
 	struct ddps_timer timer; /* while the name is looked up */
 	uint64_t deadline;	 /* of connect_ms, 0: none */
 	struct sockaddr_storage addrs[MAX_ADDRS];
-	size_t naddrs, next; /* the one to try next */
+	size_t naddrs, next;	      /* the one to try next */
 	struct ddps_conn_param param; /* private_data is not valid in it */
 	struct ddps_nego_local local;
 	struct ddps_word word;
@@ -44,9 +44,8 @@ static uint32_t connect_ms_left(const struct ddps_dial *d)
 
 	if (!d->deadline)
 		return 0;
-	return d->deadline > now + NSEC_PER_MSEC ?
-		       (uint32_t)((d->deadline - now) / NSEC_PER_MSEC) :
-		       1;
+	return d->deadline > now + NSEC_PER_MSEC ? (uint32_t)((d->deadline - now) / NSEC_PER_MSEC)
+						 : 1;
 }
 
 static int try_addr(struct ddps_ep *ep, const struct sockaddr_storage *ss)
@@ -90,8 +89,7 @@ static void resolved(void *user, int err, const struct sockaddr_storage *addrs, 
 	d->resolve = NULL;
 	ddps_timer_stop(ep->ctx->env.loop, &d->timer);
 	if (err) {
-		e = ddps_error_make(err, 0, "host name \"%s\" could not be looked up",
-				    d->uri.host);
+		e = ddps_error_make(err, 0, "host name \"%s\" could not be looked up", d->uri.host);
 		ddps_ep_lost(ep, &e);
 		return;
 	}
@@ -99,8 +97,8 @@ static void resolved(void *user, int err, const struct sockaddr_storage *addrs, 
 	d->naddrs = n;
 	err = try_next(ep);
 	if (err) {
-		e = ddps_error_make(err, 0, "no address of \"%s\" could be used: %s",
-				    d->uri.host, ddps_strerror(err));
+		e = ddps_error_make(err, 0, "no address of \"%s\" could be used: %s", d->uri.host,
+				    ddps_strerror(err));
 		ddps_ep_lost(ep, &e);
 	}
 }
@@ -206,8 +204,8 @@ out:
 bool ddps_dial_again(struct ddps_ep *ep, const struct ddps_error *e)
 {
 	struct ddps_dial *d = ep->dial;
-	bool unreachable = e->code == DDPS_E_REFUSED || e->code == DDPS_E_SYSTEM ||
-			   e->code == DDPS_E_TIMEDOUT;
+	bool unreachable =
+		e->code == DDPS_E_REFUSED || e->code == DDPS_E_SYSTEM || e->code == DDPS_E_TIMEDOUT;
 	bool closed_on_us = e->code == DDPS_E_RESET || e->code == DDPS_E_REFUSED;
 
 	ddps_log(&ep->ctx->env.log, DDPS_LOG_INFO, "session", "%s: %s", ep->info.peer, e->text);

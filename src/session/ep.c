@@ -132,8 +132,8 @@ int ddps_ep_new(struct ddps_ctx *ctx, const struct ddps_ep_attr *attr, struct dd
 	struct ddps_ep *ep;
 	int err;
 
-	if (!attr || !out || attr->struct_size != sizeof *attr || !attr->pd ||
-	    !attr->send_cq || !attr->recv_cq || attr->pd->ctx != ctx || !attr->sq_depth ||
+	if (!attr || !out || attr->struct_size != sizeof *attr || !attr->pd || !attr->send_cq ||
+	    !attr->recv_cq || attr->pd->ctx != ctx || !attr->sq_depth ||
 	    attr->sq_depth > DEPTH_MAX || !attr->rq_depth || attr->rq_depth > DEPTH_MAX ||
 	    !attr->max_sge || attr->max_sge > SGE_MAX)
 		return DDPS_E_INVAL;

@@ -135,9 +135,10 @@ static void up_terminated(void *user, const struct ddps_term *t, bool by_peer)
 {
 	struct ddps_ep *ep = user;
 
-	ep->error = ddps_error_triple(DDPS_E_TERMINATED, t->triple, "%s: %s%s%s",
-				      by_peer ? "peer sent a Terminate" : "Terminate sent",
-				      ddps_triple_name(&t->triple), t->text[0] ? ": " : "", t->text);
+	ep->error =
+		ddps_error_triple(DDPS_E_TERMINATED, t->triple, "%s: %s%s%s",
+				  by_peer ? "peer sent a Terminate" : "Terminate sent",
+				  ddps_triple_name(&t->triple), t->text[0] ? ": " : "", t->text);
 	ep->error.by_peer = by_peer;
 	memcpy(ep->error.peer, ep->info.peer, sizeof ep->error.peer);
 	if (ep->established)

@@ -443,8 +443,8 @@ static int accept_locked(struct ddps_request *req, struct ddps_ep *ep,
 		accept_send(req, ep, p, NULL, &res);
 		return 0;
 	}
-	switch (ddps_nego_respond(&l, &req->word, false,
-				  req->listener->param.rtr_mismatch_accept, &w, &res)) {
+	switch (ddps_nego_respond(&l, &req->word, false, req->listener->param.rtr_mismatch_accept,
+				  &w, &res)) {
 	case DDPS_NEGO_ACCEPT:
 		accept_send(req, ep, p, &w, &res);
 		return 0;

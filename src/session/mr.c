@@ -4,8 +4,7 @@
 #include <stdlib.h>
 
 #define MR_LEN_MAX (UINT64_C(1) << 48)
-#define ACCESS_ALL                                                                       \
-	(DDPS_LOCAL_WRITE | DDPS_REMOTE_WRITE | DDPS_REMOTE_READ | DDPS_ZERO_BASED)
+#define ACCESS_ALL (DDPS_LOCAL_WRITE | DDPS_REMOTE_WRITE | DDPS_REMOTE_READ | DDPS_ZERO_BASED)
 
 int ddps_pd_new(struct ddps_ctx *ctx, struct ddps_pd **out)
 {
@@ -53,8 +52,8 @@ int ddps_pd_free(struct ddps_pd *pd)
 	return err;
 }
 
-int ddps_mr_reg(struct ddps_pd *pd, void *addr, size_t len, unsigned access,
-		struct ddps_ep *ep, struct ddps_mr **out)
+int ddps_mr_reg(struct ddps_pd *pd, void *addr, size_t len, unsigned access, struct ddps_ep *ep,
+		struct ddps_mr **out)
 {
 	int err;
 

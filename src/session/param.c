@@ -3,17 +3,17 @@
 #include "session/session.h"
 #include <string.h>
 
-#define DEFAULT_RD	   16
-#define CONNECT_MS	   10000
-#define SETUP_MS	   10000
-#define FIRST_FPDU_MS	   60000
-#define CLOSE_MS	   5000
-#define LISTEN_SETUP_MS	   5000
-#define LISTEN_BACKLOG	   1024
-#define LISTEN_HALF_OPEN   1024
-#define EP_DEPTH	   64
-#define EP_SGE		   4
-#define MULPDU_MIN	   128 /* RFC 5044 4.5 */
+#define DEFAULT_RD	 16
+#define CONNECT_MS	 10000
+#define SETUP_MS	 10000
+#define FIRST_FPDU_MS	 60000
+#define CLOSE_MS	 5000
+#define LISTEN_SETUP_MS	 5000
+#define LISTEN_BACKLOG	 1024
+#define LISTEN_HALF_OPEN 1024
+#define EP_DEPTH	 64
+#define EP_SGE		 4
+#define MULPDU_MIN	 128 /* RFC 5044 4.5 */
 
 void ddps_conn_param_init(struct ddps_conn_param *p)
 {

@@ -75,15 +75,15 @@ void ddps_providers_fini(struct ddps_env *env);
 
 /* ---- endpoints (ep.c, ep_up.c) ---- */
 
-#define DDPS_EP_STATES(X)                                                                \
-	X(IDLE)		/* never connected */                                            \
-	X(RESOLVING)	/* initiator: host name */                                       \
-	X(CONNECTING)	/* initiator: transport, then the answer */                      \
-	X(AWAIT_RTR)	/* responder, peer-to-peer: accepted */                          \
-	X(OPEN)		/* established */                                                \
-	X(DRAINING)	/* disconnect asked, work under way */                           \
-	X(CLOSING)	/* shutdown handed down */                                       \
-	X(DEAD)		/* final event queued */
+#define DDPS_EP_STATES(X)                                                                          \
+	X(IDLE)	      /* never connected */                                                        \
+	X(RESOLVING)  /* initiator: host name */                                                   \
+	X(CONNECTING) /* initiator: transport, then the answer */                                  \
+	X(AWAIT_RTR)  /* responder, peer-to-peer: accepted */                                      \
+	X(OPEN)	      /* established */                                                            \
+	X(DRAINING)   /* disconnect asked, work under way */                                       \
+	X(CLOSING)    /* shutdown handed down */                                                   \
+	X(DEAD)	      /* final event queued */
 
 enum ddps_ep_state {
 #define DDPS_X(name) DDPS_EP_##name,
@@ -146,8 +146,7 @@ size_t ddps_setup_join(uint8_t *buf, const struct ddps_word *w, const void *pd, 
 
 static inline socklen_t ddps_addr_len(const struct sockaddr_storage *ss)
 {
-	return ss->ss_family == AF_INET6 ? sizeof(struct sockaddr_in6)
-					 : sizeof(struct sockaddr_in);
+	return ss->ss_family == AF_INET6 ? sizeof(struct sockaddr_in6) : sizeof(struct sockaddr_in);
 }
 
 /* ---- initiator (connect.c) ---- */

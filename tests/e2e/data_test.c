@@ -4,13 +4,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define WIRES(suite, name, ...)                                                          \
-	static void name##_on(const char *wire);                                         \
-	Test(suite, name, .timeout = 60, ##__VA_ARGS__)                                  \
-	{                                                                                \
-		for (int i = 0; i < E2E_NWIRES; i++)                                     \
-			name##_on(e2e_wires[i]);                                         \
-	}                                                                                \
+#define WIRES(suite, name, ...)                                                                    \
+	static void name##_on(const char *wire);                                                   \
+	Test(suite, name, .timeout = 60, ##__VA_ARGS__)                                            \
+	{                                                                                          \
+		for (int i = 0; i < E2E_NWIRES; i++)                                               \
+			name##_on(e2e_wires[i]);                                                   \
+	}                                                                                          \
 	static void name##_on(const char *wire)
 
 #define BUF_LEN (1u << 20)
@@ -53,7 +53,8 @@ static void echo(struct e2e *e, struct bufs *b, size_t len)
 		while (got != 3) {
 			struct ddps_wc wc = e2e_wc(e);
 
-			cr_assert_eq(wc.status, DDPS_WC_SUCCESS, "%s", ddps_wc_status_name(wc.status));
+			cr_assert_eq(wc.status, DDPS_WC_SUCCESS, "%s",
+				     ddps_wc_status_name(wc.status));
 			got |= wc.op == DDPS_OP_SEND ? 1 : 2;
 			if (wc.op == DDPS_OP_RECV)
 				cr_expect_eq(wc.len, len);
@@ -118,7 +119,8 @@ WIRES(data, writes_and_reads_move_memory,
 		/* A Read after a Write tells that the Write was placed (RFC 5040 5.5). */
 		memset(b.dst, 0, BUF_LEN);
 		cr_assert_eq(e2e_post(&e.a, DDPS_OP_WRITE, b.src, len, b.src_mr,
-				      ddps_mr_stag(b.dst_mr), ddps_mr_to(b.dst_mr)), 0);
+				      ddps_mr_stag(b.dst_mr), ddps_mr_to(b.dst_mr)),
+			     0);
 		cr_assert_eq(e2e_post(&e.a, DDPS_OP_READ, NULL, 0, NULL, 0, 0), 0);
 		e2e_expect_wc(&e, &e.a, DDPS_OP_WRITE, DDPS_WC_SUCCESS, 0);
 		e2e_expect_wc(&e, &e.a, DDPS_OP_READ, DDPS_WC_SUCCESS, 0);
@@ -127,7 +129,8 @@ WIRES(data, writes_and_reads_move_memory,
 		/* From the responder too: it reads what the initiator's side holds. */
 		memset(b.dst, 0, BUF_LEN);
 		cr_assert_eq(e2e_post(&e.b, DDPS_OP_READ, b.dst, len, b.dst_mr,
-				      ddps_mr_stag(b.src_mr), ddps_mr_to(b.src_mr)), 0);
+				      ddps_mr_stag(b.src_mr), ddps_mr_to(b.src_mr)),
+			     0);
 		e2e_expect_wc(&e, &e.b, DDPS_OP_READ, DDPS_WC_SUCCESS, (uint32_t)len);
 		cr_expect_eq(memcmp(b.src, b.dst, len), 0, "read of %zu", len);
 	}
@@ -151,8 +154,11 @@ WIRES(data, more_reads_than_ord_wait_their_turn, .description = "5040-6.1-7 5040
 	bufs_make(&e, &b, BUF_LEN);
 	for (size_t i = 0; i < NREADS; i++) {
 		struct ddps_sge sge = e2e_sge(b.dst + i * PIECE, PIECE, b.dst_mr);
-		struct ddps_send_wr wr = { .wr_id = i, .op = DDPS_OP_READ, .sge = &sge,
-					   .nsge = 1, .stag = ddps_mr_stag(b.src_mr),
+		struct ddps_send_wr wr = { .wr_id = i,
+					   .op = DDPS_OP_READ,
+					   .sge = &sge,
+					   .nsge = 1,
+					   .stag = ddps_mr_stag(b.src_mr),
 					   .to = ddps_mr_to(b.src_mr) + i * PIECE };
 
 		cr_assert_eq(ddps_post_send(e.a.ep, &wr), 0);
@@ -179,7 +185,8 @@ WIRES(data, disconnect_carries_out_what_was_posted, .description = "5041-6.2.1-2
 	bufs_make(&e, &b, BUF_LEN);
 	for (int i = 0; i < NWRITES; i++)
 		cr_assert_eq(e2e_post(&e.a, DDPS_OP_WRITE, b.src, BUF_LEN, b.src_mr,
-				      ddps_mr_stag(b.dst_mr), ddps_mr_to(b.dst_mr)), 0);
+				      ddps_mr_stag(b.dst_mr), ddps_mr_to(b.dst_mr)),
+			     0);
 	cr_assert_eq(ddps_disconnect(e.a.ep), 0);
 	cr_expect_eq(e2e_post(&e.a, DDPS_OP_SEND, NULL, 0, NULL, 0, 0), DDPS_E_STATE);
 	e2e_wait(&e, &e.b, E2E_SEEN(DDPS_EV_PEER_CLOSED));
@@ -219,7 +226,8 @@ WIRES(data, a_write_beyond_the_region_ends_the_session, .description = "5041-7.1
 	e2e_up(&e, wire);
 	bufs_make(&e, &b, 4096);
 	cr_assert_eq(e2e_post(&e.a, DDPS_OP_WRITE, b.src, 64, b.src_mr, ddps_mr_stag(b.dst_mr),
-			      ddps_mr_to(b.dst_mr) + 4096 - 63), 0);
+			      ddps_mr_to(b.dst_mr) + 4096 - 63),
+		     0);
 	expect_terminate(&e, &e.b, (struct ddps_triple){ 1, 1, 0x01 });
 	cr_expect_arr_eq(b.dst + 4096 - 63, zero, 63);
 	bufs_free(&b);
@@ -234,7 +242,8 @@ WIRES(data, a_read_without_the_right_ends_the_session, .description = "5040-7.1-
 	e2e_up(&e, wire);
 	bufs_make(&e, &b, 4096);
 	cr_assert_eq(e2e_post(&e.a, DDPS_OP_READ, b.dst, 64, b.dst_mr, ddps_mr_stag(b.dst_mr),
-			      ddps_mr_to(b.dst_mr)), 0);
+			      ddps_mr_to(b.dst_mr)),
+		     0);
 	expect_terminate(&e, &e.b, (struct ddps_triple){ 0, 1, 0x02 });
 	bufs_free(&b);
 	e2e_close(&e);

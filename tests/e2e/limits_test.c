@@ -305,8 +305,14 @@ Test(limits, a_host_name_is_looked_up, .timeout = 60)
 Test(limits, uris_are_checked_before_anything_happens)
 {
 	static const char *const bad[] = {
-		"", "tcp", "udp://127.0.0.1:1", "tcp://127.0.0.1", "tcp://127.0.0.1:0",
-		"tcp://:7174", "tcp://127.0.0.1:65536", "tcp://127.0.0.1:1?encap=1",
+		"",
+		"tcp",
+		"udp://127.0.0.1:1",
+		"tcp://127.0.0.1",
+		"tcp://127.0.0.1:0",
+		"tcp://:7174",
+		"tcp://127.0.0.1:65536",
+		"tcp://127.0.0.1:1?encap=1",
 		"sctp://127.0.0.1:1?backend=none",
 	};
 	struct ddps_listener *l;

@@ -6,13 +6,13 @@
 #include <unistd.h>
 
 /* Each test runs on every wire. */
-#define WIRES(suite, name, ...)                                                          \
-	static void name##_on(const char *wire);                                         \
-	Test(suite, name, .timeout = 60, ##__VA_ARGS__)                                  \
-	{                                                                                \
-		for (int i = 0; i < E2E_NWIRES; i++)                                     \
-			name##_on(e2e_wires[i]);                                         \
-	}                                                                                \
+#define WIRES(suite, name, ...)                                                                    \
+	static void name##_on(const char *wire);                                                   \
+	Test(suite, name, .timeout = 60, ##__VA_ARGS__)                                            \
+	{                                                                                          \
+		for (int i = 0; i < E2E_NWIRES; i++)                                               \
+			name##_on(e2e_wires[i]);                                                   \
+	}                                                                                          \
 	static void name##_on(const char *wire)
 
 WIRES(session, negotiates_and_tells_both_sides, .description = "6581-9.1-1 6581-9.1-11")
@@ -102,8 +102,7 @@ WIRES(session, refuses_one_octet_too_many, .description = "5044-7.1.1-19 5043-5.
 		cr_assert_eq(ev.type, DDPS_EV_CONNECT_REQUEST);
 		e.request = ev;
 	}
-	cr_expect_eq(ddps_reject(e.request.request, pd, DDPS_PD_MAX_ENHANCED + 1),
-		     DDPS_E_TOO_LONG);
+	cr_expect_eq(ddps_reject(e.request.request, pd, DDPS_PD_MAX_ENHANCED + 1), DDPS_E_TOO_LONG);
 	e.accept.private_data = pd;
 	e.accept.private_data_len = DDPS_PD_MAX_ENHANCED + 1;
 	cr_assert_eq(ddps_ep_new(e.ctx, &e.attr, &e.b.ep), 0);
@@ -174,7 +173,8 @@ WIRES(session, peer_to_peer_uses_each_rtr,
 	}
 }
 
-WIRES(session, no_common_rtr_is_rejected_below_the_application, .description = "6581-7-8 6581-9.2-8")
+WIRES(session, no_common_rtr_is_rejected_below_the_application,
+      .description = "6581-7-8 6581-9.2-8")
 {
 	struct ddps_listen_param lp;
 	struct e2e e;

@@ -44,8 +44,9 @@ static void side_close(struct side *s)
 static void send_one(struct side *s)
 {
 	struct ddps_sge sge = e2e_sge(s->buf + 64, 64, s->mr);
-	struct ddps_send_wr wr = { .op = DDPS_OP_SEND, .flags = DDPS_WR_SILENT, .sge = &sge,
-				   .nsge = 1 };
+	struct ddps_send_wr wr = {
+		.op = DDPS_OP_SEND, .flags = DDPS_WR_SILENT, .sge = &sge, .nsge = 1
+	};
 
 	cr_assert_eq(ddps_post_send(s->ep, &wr), 0);
 }
@@ -136,8 +137,9 @@ Test(thread, a_passive_target_is_served, .timeout = 60)
 
 	side_open(&a);
 	side_open(&b);
-	cr_assert_eq(ddps_mr_reg(b.pd, memory, sizeof memory,
-				 DDPS_REMOTE_WRITE | DDPS_REMOTE_READ, NULL, &target), 0);
+	cr_assert_eq(ddps_mr_reg(b.pd, memory, sizeof memory, DDPS_REMOTE_WRITE | DDPS_REMOTE_READ,
+				 NULL, &target),
+		     0);
 	cr_assert_eq(ddps_listen(b.ctx, e2e_wires[0], NULL, &l), 0);
 	cr_assert_gt(ddps_listener_uri(l, uri, sizeof uri), 0);
 	cr_assert_eq(ddps_connect(a.ep, uri, NULL), 0);
@@ -149,8 +151,10 @@ Test(thread, a_passive_target_is_served, .timeout = 60)
 	for (int i = 0; i < 2; i++) {
 		struct ddps_sge sge = e2e_sge(i ? a.buf : a.buf + 64, 32, a.mr);
 
-		wr = (struct ddps_send_wr){ .op = i ? DDPS_OP_READ : DDPS_OP_WRITE, .sge = &sge,
-					    .nsge = 1, .stag = ddps_mr_stag(target),
+		wr = (struct ddps_send_wr){ .op = i ? DDPS_OP_READ : DDPS_OP_WRITE,
+					    .sge = &sge,
+					    .nsge = 1,
+					    .stag = ddps_mr_stag(target),
 					    .to = ddps_mr_to(target) + 1000 };
 		cr_assert_eq(ddps_post_send(a.ep, &wr), 0);
 		cr_assert_eq(ddps_cq_wait(a.cq, &wc, 1, E2E_MS), 1);

@@ -81,7 +81,7 @@ void e2e_wait(struct e2e *e, struct e2e_end *end, unsigned mask)
 		serve(e);
 }
 
-#define OUTCOME                                                                          \
+#define OUTCOME                                                                                    \
 	(E2E_SEEN(DDPS_EV_ESTABLISHED) | E2E_SEEN(DDPS_EV_REJECTED) | E2E_SEEN(DDPS_EV_FAILED))
 
 void e2e_connect(struct e2e *e)

@@ -5,7 +5,7 @@
 #include <criterion/criterion.h>
 #include <ddpsess/ddpsess.h>
 
-#define E2E_MS 20000 /* bound on every wait; never reached when things work */
+#define E2E_MS	       20000 /* bound on every wait; never reached when things work */
 #define E2E_SEEN(type) (1u << (type))
 
 struct e2e_end {

@@ -32,12 +32,18 @@ Test(error, terminate_codes_have_their_names, .description = "6580-3.1-d1 6580-3
 		struct ddps_triple t;
 		const char *part;
 	} rows[] = {
-		{ { 0, 0, 0x00 }, "local catastrophic" },   { { 0, 0, 0x77 }, "local catastrophic" },
-		{ { 0, 1, 0x09 }, "cannot be invalidated" }, { { 0, 2, 0x06 }, "unexpected opcode" },
-		{ { 1, 1, 0x01 }, "base or bounds" },	     { { 1, 2, 0x02 }, "no buffer" },
-		{ { 1, 3, 0x42 }, "reserved for the LLP" },  { { 2, 0, 0x02 }, "CRC" },
-		{ { 2, 0, 0x06 }, "insufficient IRD" },	     { { 2, 0, 0x07 }, "no matching RTR" },
-		{ { 1, 2, 0x00 }, "unassigned" },	     { { 3, 0, 0x00 }, "unassigned" },
+		{ { 0, 0, 0x00 }, "local catastrophic" },
+		{ { 0, 0, 0x77 }, "local catastrophic" },
+		{ { 0, 1, 0x09 }, "cannot be invalidated" },
+		{ { 0, 2, 0x06 }, "unexpected opcode" },
+		{ { 1, 1, 0x01 }, "base or bounds" },
+		{ { 1, 2, 0x02 }, "no buffer" },
+		{ { 1, 3, 0x42 }, "reserved for the LLP" },
+		{ { 2, 0, 0x02 }, "CRC" },
+		{ { 2, 0, 0x06 }, "insufficient IRD" },
+		{ { 2, 0, 0x07 }, "no matching RTR" },
+		{ { 1, 2, 0x00 }, "unassigned" },
+		{ { 3, 0, 0x00 }, "unassigned" },
 		{ { 2, 0, 0x08 }, "unassigned" },
 	};
 

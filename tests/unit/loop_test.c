@@ -139,7 +139,8 @@ static void delete_other(void *user, uint32_t events)
 Test(loop, a_descriptor_deleted_in_the_same_round_is_not_served)
 {
 	for (int i = 0; i < 2; i++) {
-		ios[i] = (struct ddps_io){ .fd = eventfd(1, EFD_NONBLOCK), .fn = delete_other,
+		ios[i] = (struct ddps_io){ .fd = eventfd(1, EFD_NONBLOCK),
+					   .fn = delete_other,
 					   .user = &ios[i] };
 		cr_assert_eq(ddps_io_set(loop, &ios[i], EPOLLIN), 0);
 	}
