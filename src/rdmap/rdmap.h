@@ -2,11 +2,11 @@
 #ifndef DDPS_RDMAP_H
 #define DDPS_RDMAP_H
 /*
- * One RDMAP stream over DDP (RFC 5040, RFC 5041): work requests in, segments out, segments
- * in, completions out.  No I/O, no clock, no lock (context's lock).
+ * One RDMAP stream over DDP (RFC 5040, RFC 5041): work requests in, segments out,
+ * segments in, completions out.  No I/O, no clock, no lock (context's lock).
  *
- * Upcalls come from inside calls; the layer above may call any function of this header but
- * ddps_rdmap_free from inside an upcall.
+ * Upcalls come from inside calls; the layer above may call any function of this header
+ * but ddps_rdmap_free from inside an upcall.
  */
 #include "common/llp.h"
 #include "ddp/stag.h"
@@ -16,11 +16,11 @@ struct ddps_rdmap;
 /* A Terminate, sent or received (RFC 5040 4.8). */
 struct ddps_term {
 	struct ddps_triple triple;
-	bool swapped;	/* received: bit-swapped as soft-iWARP writes it; triple is as read
-			 * the swapped way, wire0 and wire2 hold what stood there */
+	bool swapped; /* received: bit-swapped as soft-iWARP writes it; triple is as read
+		       * the swapped way, wire holds what stood there */
 	uint8_t wire[4]; /* Terminate Control as on the wire */
-	char text[160];	/* local: what was found */
-	int code;	/* local: DDPS_E_* */
+	char text[160];	 /* what was found; received: what is odd about it, or "" */
+	int code; /* local: DDPS_E_*; received: 0, DDPS_E_TRUNCATED or DDPS_E_PROTOCOL */
 };
 
 struct ddps_rdmap_up {
@@ -28,15 +28,21 @@ struct ddps_rdmap_up {
 	void (*complete)(void *user, bool recv_queue, struct ddps_wc *wc);
 	/* tx_next would return something now. */
 	void (*want_tx)(void *user);
-	/* A Terminate was queued (by_peer false) or received; no more work from here on.  All
-	 * outstanding work has been flushed when this is called. */
+	/* A Terminate was queued (by_peer false) or received; no more work from here on.
+	 * All outstanding work has been flushed when this is called, but for Sends and
+	 * Writes of which the LLP still holds segments, and what was posted after them:
+	 * their memory is not free yet.  They follow from tx_done and, at the latest,
+	 * from ddps_rdmap_flush. */
 	void (*terminated)(void *user, const struct ddps_term *t, bool by_peer);
-	/* The Terminate has left: time to shut the stream down. */
+	/* The Terminate has left: time to shut the stream down.  May be NULL. */
 	void (*terminate_sent)(void *user);
-	/* Responder in the peer-to-peer model: the first message came in.  @rtr is its type,
-	 * or 0 if it was no RTR (lenient; processed as usual). */
+	/* Responder in the peer-to-peer model: the first message came in.  @rtr is its
+	 * type, or 0 if it was no RTR (lenient; processed as usual, called at its first
+	 * segment). Not called if there is no expect_rtr, nor if that message is a
+	 * Terminate or faulty. */
 	void (*first_message)(void *user, unsigned rtr);
-	/* The last of the work posted before ddps_rdmap_drain has ended. */
+	/* The last of the work posted before ddps_rdmap_drain has ended.  Not called once
+	 * the stream is in error: terminated comes instead. */
 	void (*drained)(void *user);
 };
 
@@ -48,38 +54,48 @@ struct ddps_rdmap_cfg {
 	void *user;
 };
 
+/* Return: 0, DDPS_E_INVAL (a depth of 0, max_sge not 1..16), DDPS_E_NOMEM. */
 int ddps_rdmap_new(struct ddps_rdmap **out, const struct ddps_rdmap_cfg *cfg);
 void ddps_rdmap_free(struct ddps_rdmap *r); /* no upcalls */
 
 struct ddps_rdmap_start {
 	uint16_t ird, ord;
-	unsigned send_rtr;	 /* initiator: send this one first, or 0 */
-	bool rtr_needs_ord;	 /* see struct ddps_nego_result */
-	unsigned expect_rtr;	 /* responder: swallow one of these as first message */
-	bool rtr_strict;	 /* responder: anything else is Terminate 2/0/07 */
+	unsigned send_rtr;   /* initiator: send this one first, or 0 */
+	bool rtr_needs_ord;  /* see struct ddps_nego_result */
+	unsigned expect_rtr; /* responder: swallow one of these as first message */
+	bool rtr_strict;     /* responder: anything else is Terminate 2/0/07 */
 	bool provider_read_slot;
-	bool llp_mpa_codes;	 /* the LLP has codes for a too short segment: 2/0/03, else 1/0/00 */
+	bool llp_mpa_codes; /* the LLP has codes for a too short segment: 2/0/03, else
+			       1/0/00 */
 };
 
-/* Set-up is done; segments may flow.  Receives may have been posted before. */
+/*
+ * Set-up is done; segments may flow.  Receives may have been posted before.  Calls
+ * up->want_tx if there is something to send.  Return: 0, DDPS_E_STATE, DDPS_E_NOMEM,
+ * DDPS_E_INVAL (not one RTR type in send_rtr, or a Read RTR without a slot).
+ */
 int ddps_rdmap_start(struct ddps_rdmap *r, const struct ddps_rdmap_start *s);
 
-/* As ddps_post_send and ddps_post_recv.  Sends posted before start wait for it. */
+/* As ddps_post_send and ddps_post_recv.  Sends and Writes posted before start wait for
+ * it; a Read is refused then (DDPS_E_STATE), since ORD is not known, and after
+ * peer_closed. */
 int ddps_rdmap_post_send(struct ddps_rdmap *r, const struct ddps_send_wr *wr);
 int ddps_rdmap_post_recv(struct ddps_rdmap *r, uint64_t wr_id, const struct ddps_sge *sge,
 			 uint32_t nsge);
 
-/* struct ddps_llp_up has the contracts of these six. */
+/* struct ddps_llp_up has the contracts of these six.  A MULPDU below DDPS_SEG_HDR_MAX
+ * gives nothing to send: RFC 5044 and 5043 stay above it. */
 int ddps_rdmap_tx_next(struct ddps_rdmap *r, struct ddps_seg *seg, size_t mulpdu);
 void ddps_rdmap_tx_done(struct ddps_rdmap *r, unsigned n);
 int ddps_rdmap_rx_segment(struct ddps_rdmap *r, const uint8_t *seg, size_t len);
 size_t ddps_rdmap_rx_direct(struct ddps_rdmap *r, const uint8_t *hdr, size_t have,
 			    size_t seg_len);
-int ddps_rdmap_rx_direct_iov(struct ddps_rdmap *r, size_t off, struct iovec *iov, int max);
+int ddps_rdmap_rx_direct_iov(struct ddps_rdmap *r, size_t off, struct iovec *iov,
+			     int max);
 int ddps_rdmap_rx_direct_end(struct ddps_rdmap *r);
 
-/* Queue a Terminate for an error that is not RDMAP's own: set-up codes 2/0/05..07, LLP errors
- * 2/0/02 and 2/0/03, local catastrophes 0/0/00.  The first one wins. */
+/* Queue a Terminate for an error that is not RDMAP's own: set-up codes 2/0/05..07, LLP
+ * errors 2/0/02 and 2/0/03, local catastrophes 0/0/00.  The first one wins. */
 void ddps_rdmap_terminate(struct ddps_rdmap *r, int code, struct ddps_triple t,
 			  const char *text);
 

@@ -156,7 +156,7 @@ static int dial_start(struct ddps_ep *ep)
 		d->naddrs = 1;
 		return try_next(ep);
 	}
-	err = ddps_resolve_start(ep->ctx->env.loop, d->uri.host, d->uri.port, resolved, ep,
+	err = ddps_resolve_start(&ep->ctx->resolver, d->uri.host, d->uri.port, resolved, ep,
 				 &d->resolve);
 	if (err)
 		return err;

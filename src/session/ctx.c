@@ -161,6 +161,7 @@ static int resources_take(struct ddps_ctx *ctx)
 
 	if (err < 0)
 		return err;
+	ctx->resolver.loop = ctx->env.loop;
 	err = ddps_stag_table_new(&ctx->stags, ctx->attr.max_regions);
 	if (err < 0)
 		return err;
@@ -263,6 +264,7 @@ void ddps_ctx_free(struct ddps_ctx *ctx)
 	while (ctx->cqs)
 		ddps_cq_destroy(ctx->cqs);
 	ddps_providers_fini(&ctx->env);
+	ddps_resolver_fini(&ctx->resolver);
 	while ((pd = ctx->pds)) {
 		ctx->pds = pd->next;
 		free(pd);

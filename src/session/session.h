@@ -38,6 +38,7 @@ struct ddps_ctx {
 	bool thread_runs, stop;
 	struct ddps_task wake; /* gets the library thread out of its wait */
 	struct ddps_stag_table *stags;
+	struct ddps_resolver resolver;
 	struct ddps_source *events, **events_end;
 	int event_fd;
 	struct ddps_ep *eps;

@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Host name lookup: one short-lived thread, an eventfd to tell the loop. */
+#include "common/resolve.h"
+#include <ddpsess/err.h>
+#include <netdb.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+struct ddps_resolve {
+	struct ddps_resolver *rs;
+	struct ddps_resolve *next, **prev;
+	struct ddps_io io; /* its eventfd is written when the fields below are final */
+	pthread_t thread;
+	ddps_resolve_fn *done; /* NULL: cancelled */
+	void *user;
+	uint16_t port;
+	bool joined;
+	int err;
+	size_t n;
+	struct sockaddr_storage addrs[DDPS_RESOLVE_MAX];
+	char host[];
+};
+
+int ddps_resolve_now(const char *host, uint16_t port, struct sockaddr_storage *addrs, size_t *n)
+{
+	struct addrinfo hints = { .ai_socktype = SOCK_STREAM, .ai_family = AF_UNSPEC }, *list;
+	char service[8];
+	int rc;
+
+	snprintf(service, sizeof service, "%u", port);
+	*n = 0;
+	rc = getaddrinfo(host, service, &hints, &list);
+	if (rc)
+		return rc == EAI_MEMORY ? DDPS_E_NOMEM : DDPS_E_ADDRESS;
+	for (struct addrinfo *a = list; a && *n < DDPS_RESOLVE_MAX; a = a->ai_next) {
+		if (a->ai_family != AF_INET && a->ai_family != AF_INET6)
+			continue;
+		memset(&addrs[*n], 0, sizeof addrs[*n]);
+		memcpy(&addrs[(*n)++], a->ai_addr, a->ai_addrlen);
+	}
+	freeaddrinfo(list);
+	return *n ? 0 : DDPS_E_ADDRESS;
+}
+
+static void *lookup(void *arg)
+{
+	struct ddps_resolve *r = arg;
+	uint64_t one = 1;
+	ssize_t written;
+
+	r->err = ddps_resolve_now(r->host, r->port, r->addrs, &r->n);
+	written = write(r->io.fd, &one, sizeof one);
+	(void)written; /* an eventfd at 0 takes a 1 */
+	return NULL;
+}
+
+void ddps_resolve_cancel(struct ddps_resolve *r)
+{
+	r->done = NULL;
+}
+
+static void destroy(struct ddps_resolve *r)
+{
+	if (!r->joined)
+		pthread_join(r->thread, NULL);
+	ddps_io_del(r->rs->loop, &r->io);
+	close(r->io.fd);
+	*r->prev = r->next;
+	if (r->next)
+		r->next->prev = r->prev;
+	free(r);
+}
+
+void ddps_resolver_fini(struct ddps_resolver *rs)
+{
+	while (rs->list)
+		destroy(rs->list);
+}
+
+static void ready(void *user, uint32_t events)
+{
+	struct ddps_resolve *r = user;
+
+	(void)events;
+	pthread_join(r->thread, NULL);
+	r->joined = true;
+	/* The callee may cancel, which does nothing now, or free what @user is. */
+	if (r->done)
+		r->done(r->user, r->err, r->addrs, r->n);
+	destroy(r);
+}
+
+int ddps_resolve_start(struct ddps_resolver *rs, const char *host, uint16_t port,
+		       ddps_resolve_fn *done, void *user, struct ddps_resolve **out)
+{
+	struct ddps_resolve *r = calloc(1, sizeof *r + strlen(host) + 1);
+	int err;
+
+	if (!r)
+		return DDPS_E_NOMEM;
+	strcpy(r->host, host);
+	r->rs = rs;
+	r->port = port;
+	r->done = done;
+	r->user = user;
+	r->io = (struct ddps_io){ .fn = ready, .user = r };
+	r->io.fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+	if (r->io.fd < 0) {
+		free(r);
+		return DDPS_E_SYSTEM;
+	}
+	err = ddps_io_set(rs->loop, &r->io, EPOLLIN);
+	if (!err && pthread_create(&r->thread, NULL, lookup, r))
+		err = DDPS_E_SYSTEM;
+	if (err) {
+		ddps_io_del(rs->loop, &r->io);
+		close(r->io.fd);
+		free(r);
+		return err;
+	}
+	r->next = rs->list;
+	r->prev = &rs->list;
+	if (r->next)
+		r->next->prev = &r->next;
+	rs->list = r;
+	*out = r;
+	return 0;
+}

@@ -1,0 +1,271 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Transport URIs and addresses as text. */
+#include "common/uri.h"
+#include <arpa/inet.h>
+#include <ddpsess/err.h>
+#include <net/if.h>
+#include <netinet/in.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define PORT_MAX 65535
+
+struct parser {
+	struct ddps_uri *uri;
+	char *why;
+	size_t why_len;
+};
+
+__attribute__((format(printf, 2, 3))) static int bad(const struct parser *p, const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(p->why, p->why_len, fmt, ap);
+	va_end(ap);
+	return DDPS_E_ADDRESS;
+}
+
+/* Decimal digits only, 0..65535; -1 for anything else. */
+static int port_number(const char *s, size_t len)
+{
+	int v = 0;
+
+	if (!len || len > 5)
+		return -1;
+	for (size_t i = 0; i < len; i++) {
+		if (s[i] < '0' || s[i] > '9')
+			return -1;
+		v = 10 * v + (s[i] - '0');
+	}
+	return v > PORT_MAX ? -1 : v;
+}
+
+static int parse_scheme(const struct parser *p, const char **at)
+{
+	static const char *const schemes[] = { "tcp", "sctp" };
+
+	for (size_t i = 0; i < sizeof schemes / sizeof schemes[0]; i++) {
+		size_t n = strlen(schemes[i]);
+
+		if (strncasecmp(*at, schemes[i], n) || strncmp(*at + n, "://", 3))
+			continue;
+		memcpy(p->uri->scheme, schemes[i], n + 1);
+		*at += n + 3;
+		return 0;
+	}
+	return bad(p, "\"%.40s\" does not begin with tcp:// or sctp://", *at);
+}
+
+static bool is_ipv6(const char *host, uint32_t *zone, struct in6_addr *addr)
+{
+	char text[INET6_ADDRSTRLEN + IF_NAMESIZE + 2];
+	char *percent;
+
+	if (strlen(host) >= sizeof text)
+		return false;
+	strcpy(text, host);
+	percent = strchr(text, '%');
+	*zone = 0;
+	if (percent) {
+		*percent = 0;
+		*zone = if_nametoindex(percent + 1);
+		if (!*zone)
+			return false;
+	}
+	return inet_pton(AF_INET6, text, addr) == 1;
+}
+
+static bool is_numeric(const char *host)
+{
+	struct in6_addr v6;
+	struct in_addr v4;
+	uint32_t zone;
+
+	return !host[0] || inet_pton(AF_INET, host, &v4) == 1 || is_ipv6(host, &zone, &v6);
+}
+
+/* Letters, digits, dot, hyphen, underscore: what a resolver can be asked for. */
+static bool is_name(const char *host)
+{
+	static const char allowed[] =
+		"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-_";
+
+	return host[0] && !host[strspn(host, allowed)];
+}
+
+static int parse_host(const struct parser *p, const char **at)
+{
+	struct ddps_uri *u = p->uri;
+	const char *start = *at, *end;
+	struct in6_addr v6;
+	uint32_t zone;
+	bool bracket = *start == '[';
+
+	if (bracket) {
+		end = strchr(++start, ']');
+		if (!end)
+			return bad(p, "\"[\" without \"]\" around the IPv6 address");
+		*at = end + 1;
+	} else {
+		end = start + strcspn(start, ":/?#");
+		*at = end;
+	}
+	if ((size_t)(end - start) >= sizeof u->host)
+		return bad(p, "host is longer than %zu characters", sizeof u->host - 1);
+	memcpy(u->host, start, (size_t)(end - start));
+	u->host[end - start] = 0;
+	if (bracket && !is_ipv6(u->host, &zone, &v6))
+		return bad(p, "\"%.60s\" in brackets is no IPv6 address", u->host);
+	u->numeric = is_numeric(u->host);
+	if (!u->numeric && !is_name(u->host))
+		return bad(p, "host has a character that no name has");
+	return 0;
+}
+
+static int parse_port(const struct parser *p, const char **at)
+{
+	size_t n;
+	int v;
+
+	if (**at != ':')
+		return bad(p, "port is missing: write HOST:PORT, and IPv6 as [ADDRESS]:PORT");
+	n = strcspn(++*at, "?");
+	v = port_number(*at, n);
+	if (v < 0)
+		return bad(p, "port \"%.*s\" is not a number from 0 to 65535", n > 40 ? 40 : (int)n,
+			   *at);
+	p->uri->port = (uint16_t)v;
+	*at += n;
+	return 0;
+}
+
+static int option_backend(const struct parser *p, const char *value, size_t len)
+{
+	static const char *const names[] = { "auto", "kernel", "usrsctp" };
+
+	for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+		if (strlen(names[i]) != len || memcmp(names[i], value, len))
+			continue;
+		memcpy(p->uri->backend, names[i], len + 1);
+		return 0;
+	}
+	return bad(p, "backend \"%.*s\" is none of auto, kernel, usrsctp", len > 40 ? 40 : (int)len,
+		   value);
+}
+
+static int option_encap(const struct parser *p, const char *value, size_t len)
+{
+	if (len == 3 && !memcmp(value, "off", 3)) {
+		p->uri->encap = DDPS_URI_ENCAP_OFF;
+		return 0;
+	}
+	p->uri->encap = port_number(value, len);
+	if (p->uri->encap < 0)
+		return bad(p, "encap \"%.*s\" is neither \"off\" nor a UDP port",
+			   len > 40 ? 40 : (int)len, value);
+	return 0;
+}
+
+static const struct {
+	const char *key;
+	int (*take)(const struct parser *p, const char *value, size_t len);
+} options[] = {
+	{ "backend", option_backend },
+	{ "encap", option_encap },
+};
+
+static int parse_option(const struct parser *p, const char *s, size_t len, unsigned *seen)
+{
+	const char *eq = memchr(s, '=', len);
+	size_t key = eq ? (size_t)(eq - s) : len;
+
+	for (unsigned i = 0; i < sizeof options / sizeof options[0]; i++) {
+		if (strlen(options[i].key) != key || memcmp(options[i].key, s, key))
+			continue;
+		if (!eq)
+			return bad(p, "option \"%s\" needs a value", options[i].key);
+		if (*seen & 1u << i)
+			return bad(p, "option \"%s\" is given twice", options[i].key);
+		*seen |= 1u << i;
+		return options[i].take(p, eq + 1, len - key - 1);
+	}
+	return bad(p, "unknown option \"%.*s\"", key > 40 ? 40 : (int)key, s);
+}
+
+static int parse_options(const struct parser *p, const char *at)
+{
+	unsigned seen = 0;
+	int err = 0;
+
+	if (!*at)
+		return 0;
+	if (strcmp(p->uri->scheme, "sctp"))
+		return bad(p, "%s:// takes no options", p->uri->scheme);
+	do {
+		size_t n = strcspn(++at, "&");
+
+		err = parse_option(p, at, n, &seen);
+		at += n;
+	} while (!err && *at);
+	return err;
+}
+
+int ddps_uri_parse(struct ddps_uri *uri, const char *text, char *why, size_t why_len)
+{
+	struct parser p = { uri, why, why_len };
+	const char *at = text;
+	int err;
+
+	*uri = (struct ddps_uri){ .backend = "auto", .encap = DDPS_URI_ENCAP_DEFAULT };
+	err = parse_scheme(&p, &at);
+	if (!err)
+		err = parse_host(&p, &at);
+	if (!err)
+		err = parse_port(&p, &at);
+	return err ? err : parse_options(&p, at);
+}
+
+int ddps_uri_sockaddr(const struct ddps_uri *uri, struct sockaddr_storage *ss, socklen_t *len)
+{
+	struct sockaddr_in6 *v6 = (struct sockaddr_in6 *)ss;
+	struct sockaddr_in *v4 = (struct sockaddr_in *)ss;
+
+	memset(ss, 0, sizeof *ss);
+	if (inet_pton(AF_INET, uri->host, &v4->sin_addr) == 1) {
+		v4->sin_family = AF_INET;
+		v4->sin_port = htons(uri->port);
+		*len = sizeof *v4;
+		return 0;
+	}
+	v6->sin6_addr = in6addr_any;
+	if (uri->host[0] && !is_ipv6(uri->host, &v6->sin6_scope_id, &v6->sin6_addr))
+		return DDPS_E_ADDRESS;
+	v6->sin6_family = AF_INET6;
+	v6->sin6_port = htons(uri->port);
+	*len = sizeof *v6;
+	return 0;
+}
+
+void ddps_addr_text(const struct sockaddr *sa, char *buf, size_t len)
+{
+	const struct sockaddr_in6 *v6 = (const struct sockaddr_in6 *)sa;
+	const struct sockaddr_in *v4 = (const struct sockaddr_in *)sa;
+	char host[INET6_ADDRSTRLEN] = "?";
+
+	if (sa->sa_family == AF_INET6 && IN6_IS_ADDR_V4MAPPED(&v6->sin6_addr)) {
+		/* An IPv4 peer of a dual-stack socket is shown as what it is. */
+		inet_ntop(AF_INET, &v6->sin6_addr.s6_addr[12], host, sizeof host);
+		snprintf(buf, len, "%s:%u", host, ntohs(v6->sin6_port));
+	} else if (sa->sa_family == AF_INET6) {
+		inet_ntop(AF_INET6, &v6->sin6_addr, host, sizeof host);
+		snprintf(buf, len, "[%s]:%u", host, ntohs(v6->sin6_port));
+	} else if (sa->sa_family == AF_INET) {
+		inet_ntop(AF_INET, &v4->sin_addr, host, sizeof host);
+		snprintf(buf, len, "%s:%u", host, ntohs(v4->sin_port));
+	} else {
+		snprintf(buf, len, "?");
+	}
+}

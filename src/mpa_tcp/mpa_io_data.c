@@ -1,0 +1,313 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* MPA over TCP sockets: FPDUs in and out, and the orderly end. */
+#include "common/error.h"
+#include "mpa_tcp/mpa_conn.h"
+#include <errno.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
+
+/* One callback reads and writes at most about so much, for fairness among sessions. */
+#define READ_MAX   (1024u * 1024)
+#define WRITE_MAX  (4096u * 1024)
+#define MULPDU_AGE (128u * 1024) /* EMSS is looked at again after so many octets */
+
+/* ---- receiving ---- */
+
+/* A valid FPDU: the peer is in full operation, so may we be [5044-7.1.2-15]. */
+static void open_fence(struct ddps_mpa_conn *c)
+{
+	c->moved = true;
+	if (c->state != DDPS_MPA_FENCED)
+		return;
+	ddps_mpa_conn_step(c, DDPS_MPA_EV_FPDU_OK);
+	if (c->deadline == DDPS_MPA_T_FIRST_FPDU)
+		ddps_mpa_conn_deadline(c, DDPS_MPA_T_NONE, 0);
+}
+
+/* An upcall may have closed or freed the connection: the receiver has to stop then. */
+static int verdict(const struct ddps_mpa_conn *c, int above)
+{
+	return above < 0 || !ddps_mpa_alive(c) ? -1 : 0;
+}
+
+static int sink_segment(void *user, const uint8_t *seg, size_t len)
+{
+	struct ddps_mpa_conn *c = user;
+
+	open_fence(c);
+	return verdict(c, c->llp.up->rx_segment(c->llp.user, seg, len));
+}
+
+static size_t sink_direct(void *user, const uint8_t *hdr, size_t have, size_t seg_len)
+{
+	struct ddps_mpa_conn *c = user;
+
+	/* The first one is judged as a whole. */
+	if (c->state == DDPS_MPA_FENCED || !c->llp.up->rx_direct)
+		return 0;
+	return c->llp.up->rx_direct(c->llp.user, hdr, have, seg_len);
+}
+
+static int sink_direct_iov(void *user, size_t off, struct iovec *iov, int max)
+{
+	struct ddps_mpa_conn *c = user;
+	int n = c->llp.up->rx_direct_iov(c->llp.user, off, iov, max);
+
+	return ddps_mpa_alive(c) ? n : -1;
+}
+
+static int sink_direct_end(void *user)
+{
+	struct ddps_mpa_conn *c = user;
+
+	c->moved = true;
+	return verdict(c, c->llp.up->rx_direct_end(c->llp.user));
+}
+
+const struct ddps_mpa_rx_sink ddps_mpa_conn_sink = {
+	.segment = sink_segment,
+	.direct = sink_direct,
+	.direct_iov = sink_direct_iov,
+	.direct_end = sink_direct_end,
+};
+
+static void lost_before_first(struct ddps_mpa_conn *c)
+{
+	ddps_mpa_conn_lost(c, 0, "peer closed before its first FPDU; what is queued cannot be sent");
+}
+
+static void on_fin(struct ddps_mpa_conn *c)
+{
+	bool truncated = !c->rx.dead && !ddps_mpa_rx_at_boundary(&c->rx);
+
+	c->rd_eof = true;
+	if (c->tx_errno) {
+		ddps_mpa_conn_lost(c, c->tx_errno, "peer reset the connection");
+		return;
+	}
+	if (truncated) {
+		ddps_mpa_conn_lost(c, 0, "peer closed the connection inside an FPDU, truncated");
+		return;
+	}
+	ddps_mpa_conn_step(c, DDPS_MPA_EV_FIN);
+	if (c->state == DDPS_MPA_CLOSED || c->wr_shut) {
+		ddps_mpa_conn_end(c, NULL);
+		return;
+	}
+	if (c->deadline == DDPS_MPA_T_FIRST_FPDU)
+		ddps_mpa_conn_deadline(c, DDPS_MPA_T_NONE, 0);
+	if (c->state == DDPS_MPA_MUTE && !c->rx.dead && c->held)
+		lost_before_first(c);
+	else
+		c->llp.up->peer_closed(c->llp.user);
+}
+
+static void on_read_error(struct ddps_mpa_conn *c, int err)
+{
+	if (c->state == DDPS_MPA_STREAM) /* rejected; however it leaves is right */
+		ddps_mpa_conn_end(c, NULL);
+	else if (c->rx.dead || ddps_mpa_rx_at_boundary(&c->rx))
+		ddps_mpa_conn_lost(c, err, "receive");
+	else
+		ddps_mpa_conn_lost(c, err, "receive, inside an FPDU, truncated");
+}
+
+static void on_fault(struct ddps_mpa_conn *c, const struct ddps_error *fault)
+{
+	struct ddps_error e = *fault;
+
+	ddps_mpa_addr_text(&c->peer, e.peer, sizeof e.peer);
+	if (!e.has_triple) { /* no memory */
+		ddps_mpa_conn_end(c, &e);
+		return;
+	}
+	ddps_log(&c->env->log, DDPS_LOG_WARN, "mpa", "%s: %s", e.peer, e.text);
+	if (ddps_mpa_conn_step(c, DDPS_MPA_EV_FPDU_BAD) & DDPS_MPA_DO_TIMER_OFF)
+		if (c->deadline == DDPS_MPA_T_FIRST_FPDU)
+			ddps_mpa_conn_deadline(c, DDPS_MPA_T_NONE, 0);
+	c->llp.up->fault(c->llp.user, &e);
+}
+
+/* One read; returns the octets it brought, 0: nothing more now, or it is over. */
+static size_t read_once(struct ddps_mpa_conn *c)
+{
+	struct iovec iov[DDPS_MPA_RX_IOV];
+	struct ddps_error e;
+	size_t asked = 0;
+	ssize_t n;
+	int k;
+
+	k = ddps_mpa_rx_want(&c->rx, c->env->scratch, DDPS_SCRATCH_LEN, iov);
+	if (!ddps_mpa_alive(c))
+		return 0;
+	for (int i = 0; i < k; i++)
+		asked += iov[i].iov_len;
+	do
+		n = readv(c->io.fd, iov, k);
+	while (n < 0 && errno == EINTR);
+	if (n < 0 && errno != EAGAIN)
+		on_read_error(c, errno);
+	if (n == 0)
+		on_fin(c);
+	if (n <= 0)
+		return 0;
+	if (ddps_mpa_rx_got(&c->rx, c->env->scratch, (size_t)n, &e) < 0)
+		on_fault(c, &e);
+	/* A short read has emptied the socket; what comes later makes it readable again. */
+	return (size_t)n < asked ? 0 : (size_t)n;
+}
+
+void ddps_mpa_data_read(struct ddps_mpa_conn *c)
+{
+	size_t total = 0, n;
+
+	if (c->rd_eof) {
+		int err = 0;
+		socklen_t len = sizeof err;
+
+		/* Woken all the same: the connection is gone. */
+		getsockopt(c->io.fd, SOL_SOCKET, SO_ERROR, &err, &len);
+		ddps_mpa_conn_lost(c, err ? err : ECONNRESET, "after the peer's close");
+		return;
+	}
+	do {
+		n = read_once(c);
+		total += n;
+		if (c->held && ddps_mpa_alive(c)) /* answers do not wait for more input */
+			ddps_mpa_data_advance(c);
+	} while (n && total < READ_MAX && ddps_mpa_alive(c) && !c->rd_eof);
+	if (ddps_mpa_alive(c))
+		ddps_mpa_rx_idle(&c->rx);
+}
+
+/* ---- sending ---- */
+
+static void on_send_error(struct ddps_mpa_conn *c, int err)
+{
+	if (err == EINTR)
+		return;
+	c->blocked = true;
+	if (err == EAGAIN)
+		return;
+	if (err != EPIPE && err != ECONNRESET && err != ETIMEDOUT) {
+		ddps_mpa_conn_fail(c, DDPS_E_SYSTEM, err, "send: %s", strerror(err));
+		return;
+	}
+	/* Why it was reset may lie unread in the socket: see advance(). */
+	c->tx_errno = err;
+	ddps_task_post(c->env->loop, &c->task);
+}
+
+static void write_batch(struct ddps_mpa_conn *c)
+{
+	struct msghdr m = { 0 };
+	size_t left = ddps_mpa_tx_left(&c->tx);
+	struct iovec *iov = NULL;
+	unsigned done;
+	ssize_t n;
+
+	m.msg_iovlen = (size_t)ddps_mpa_tx_iov(&c->tx, &iov);
+	m.msg_iov = iov;
+	n = sendmsg(c->io.fd, &m, MSG_NOSIGNAL);
+	if (n < 0) {
+		on_send_error(c, errno);
+		return;
+	}
+	c->moved = true;
+	c->mulpdu_age += (uint64_t)n;
+	if ((size_t)n < left)
+		c->blocked = true;
+	done = ddps_mpa_tx_sent(&c->tx, (size_t)n);
+	if (done)
+		c->llp.up->tx_done(c->llp.user, done);
+}
+
+/* Fill the batch; true: there is nothing to send. */
+static bool fill_batch(struct ddps_mpa_conn *c)
+{
+	int n;
+
+	if (c->mulpdu_age > MULPDU_AGE)
+		ddps_mpa_conn_update_mulpdu(c);
+	n = ddps_mpa_tx_fill(&c->tx, c->llp.up->tx_next, c->llp.user, c->mulpdu);
+	if (n < 0)
+		ddps_mpa_conn_fail(c, n, 0, n == DDPS_E_NOMEM ? "no memory to send" :
+							       "segment is empty, inconsistent or too long");
+	return n == 0;
+}
+
+/* true: everything is written and there is no more. */
+static bool pump(struct ddps_mpa_conn *c)
+{
+	uint64_t written = 0;
+	bool drained = false;
+
+	c->pumping = true;
+	while (!drained && !c->blocked && ddps_mpa_alive(c)) {
+		size_t before;
+
+		if (!ddps_mpa_tx_left(&c->tx)) {
+			c->held = false;
+			drained = fill_batch(c) && !c->held;
+			continue;
+		}
+		before = ddps_mpa_tx_left(&c->tx);
+		write_batch(c);
+		if (!ddps_mpa_alive(c))
+			break;
+		written += before - ddps_mpa_tx_left(&c->tx);
+		if (written > WRITE_MAX) /* the rest when the others had their turn */
+			c->blocked = true;
+	}
+	c->pumping = false;
+	if (c->io.fd < 0)
+		ddps_mpa_tx_fini(&c->tx);
+	return drained && ddps_mpa_alive(c);
+}
+
+/* ---- the end ---- */
+
+static void send_fin(struct ddps_mpa_conn *c)
+{
+	shutdown(c->io.fd, SHUT_WR);
+	c->wr_shut = true;
+	if (c->rd_eof)
+		ddps_mpa_conn_end(c, NULL);
+}
+
+/* Sending failed because the connection is gone: read to its end, then say so. */
+static void drain_dead(struct ddps_mpa_conn *c)
+{
+	while (ddps_mpa_alive(c) && !c->rd_eof && read_once(c))
+		;
+	if (ddps_mpa_alive(c))
+		ddps_mpa_conn_lost(c, c->tx_errno, "peer reset the connection");
+}
+
+void ddps_mpa_data_advance(struct ddps_mpa_conn *c)
+{
+	bool drained = false;
+
+	if (c->pumping)
+		return;
+	if (!ddps_mpa_setup_flush(c) || !ddps_mpa_reads_stream(c)) {
+		ddps_mpa_conn_watch(c);
+		return;
+	}
+	if (c->tx_errno) {
+		drain_dead(c);
+		return;
+	}
+	if (c->state == DDPS_MPA_FULL && !c->wr_shut && !c->blocked)
+		drained = pump(c);
+	else if (c->state == DDPS_MPA_FENCED)
+		drained = !c->held;
+	else if (c->state == DDPS_MPA_MUTE && c->held && c->rd_eof && !c->rx.dead)
+		lost_before_first(c);
+	else if (c->state == DDPS_MPA_MUTE)
+		drained = true;
+	if (drained && c->want_close && !c->wr_shut)
+		send_fin(c);
+	ddps_mpa_conn_watch(c);
+}

@@ -1,0 +1,260 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* MPA over TCP sockets: listeners, and the provider's table. */
+#include "common/error.h"
+#include "mpa_tcp/mpa_conn.h"
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <unistd.h>
+
+#define ACCEPT_BATCH 64 /* per callback */
+#define PAUSE_MS     100 /* after running out of descriptors or memory */
+
+struct ddps_mpa_listener {
+	struct ddps_llp_listener base; /* first */
+	struct ddps_env *env;
+	const struct ddps_llp_listen_up *up;
+	void *user;
+	struct ddps_llp_listen_param p;
+	struct ddps_io io;
+	struct ddps_timer pause;
+	bool paused;
+	unsigned half_open;
+	struct ddps_mpa_conn *conns; /* all that are not handed up or still counted */
+	union ddps_mpa_addr addr;
+};
+
+/* ---- the half-open ones ---- */
+
+/* Above the bound new peers wait in the kernel's queue. */
+static int watch(struct ddps_mpa_listener *l)
+{
+	bool in = !l->paused && l->half_open < l->p.max_half_open;
+
+	return ddps_io_set(l->env->loop, &l->io, in ? EPOLLIN : 0);
+}
+
+static void unlink_conn(struct ddps_mpa_conn *c)
+{
+	*c->prev = c->next;
+	if (c->next)
+		c->next->prev = c->prev;
+	c->prev = NULL;
+}
+
+void ddps_mpa_listener_release(struct ddps_mpa_conn *c)
+{
+	struct ddps_mpa_listener *l = c->listener;
+
+	if (!l)
+		return;
+	c->listener = NULL;
+	l->half_open--;
+	if (c->handed)
+		unlink_conn(c);
+	watch(l);
+}
+
+void ddps_mpa_listener_request(struct ddps_mpa_conn *c, const struct ddps_setup *s)
+{
+	struct ddps_mpa_listener *l = c->listener;
+
+	c->handed = true;
+	l->up->request(l->user, &c->llp, s);
+}
+
+static void add(struct ddps_mpa_listener *l, int fd, const struct sockaddr *peer)
+{
+	struct ddps_mpa_conn *c = ddps_mpa_conn_new(l->env, fd, peer);
+	struct sockaddr_storage ss = { 0 };
+	socklen_t len = sizeof ss;
+
+	if (!c) {
+		ddps_log(&l->env->log, DDPS_LOG_ERROR, "mpa", "accept: out of memory");
+		close(fd);
+		return;
+	}
+	if (!getsockname(fd, (struct sockaddr *)&ss, &len))
+		ddps_mpa_addr_set(&c->local, (struct sockaddr *)&ss);
+	c->listener = l;
+	c->next = l->conns;
+	c->prev = &l->conns;
+	if (c->next)
+		c->next->prev = &c->next;
+	l->conns = c;
+	l->half_open++;
+	c->p.setup_ms = l->p.setup_ms; /* the rest comes with answer() */
+	ddps_mpa_conn_step(c, DDPS_MPA_EV_RESPOND);
+	ddps_mpa_conn_deadline(c, DDPS_MPA_T_SETUP, l->p.setup_ms);
+	ddps_mpa_conn_watch(c);
+}
+
+/* ---- accepting ---- */
+
+static void resume(void *user)
+{
+	struct ddps_mpa_listener *l = user;
+
+	l->paused = false;
+	watch(l);
+}
+
+/* false: no more for now. */
+static bool accept_failed(struct ddps_mpa_listener *l, int err)
+{
+	struct ddps_error e;
+
+	switch (err) {
+	case EAGAIN:
+		return false;
+	case EMFILE:
+	case ENFILE:
+	case ENOBUFS:
+	case ENOMEM:
+		/* The peer stays in the queue and the socket readable: do not spin. */
+		ddps_log(&l->env->log, DDPS_LOG_WARN, "mpa", "accept: %s", strerror(err));
+		l->paused = ddps_timer_after(l->env->loop, &l->pause, PAUSE_MS) == 0;
+		watch(l);
+		return false;
+	case EBADF:
+	case EINVAL:
+	case ENOTSOCK:
+		e = ddps_error_make(DDPS_E_SYSTEM, err, "accept: %s", strerror(err));
+		ddps_io_del(l->env->loop, &l->io);
+		l->up->failed(l->user, &e);
+		return false;
+	default: /* the peer's or the network's trouble, or a signal */
+		return true;
+	}
+}
+
+static void on_accept(void *user, uint32_t events)
+{
+	struct ddps_mpa_listener *l = user;
+
+	(void)events;
+	for (int i = 0; i < ACCEPT_BATCH && l->half_open < l->p.max_half_open; i++) {
+		struct sockaddr_storage ss;
+		socklen_t len = sizeof ss;
+		int fd = accept4(l->io.fd, (struct sockaddr *)&ss, &len,
+				 SOCK_NONBLOCK | SOCK_CLOEXEC);
+
+		if (fd >= 0)
+			add(l, fd, (struct sockaddr *)&ss);
+		else if (!accept_failed(l, errno))
+			return;
+	}
+	watch(l);
+}
+
+/* ---- listeners ---- */
+
+/* A bound, listening socket, or -1 with errno. */
+static int open_socket(const struct sockaddr *sa, socklen_t sa_len, bool any, unsigned backlog)
+{
+	int fd = socket(sa->sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+	int one = 1, v6only = !any, err;
+
+	if (fd < 0)
+		return -1;
+	setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one);
+	if (sa->sa_family == AF_INET6)
+		setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &v6only, sizeof v6only);
+	if (bind(fd, sa, sa_len) == 0 && listen(fd, backlog > INT_MAX ? INT_MAX : (int)backlog) == 0)
+		return fd;
+	err = errno;
+	close(fd);
+	errno = err;
+	return -1;
+}
+
+/* The same; where any address is meant and IPv6 is off, IPv4 alone. */
+static int open_listener(const struct ddps_uri *uri, const struct sockaddr *sa, socklen_t sa_len,
+			 unsigned backlog)
+{
+	bool any = !uri->host[0];
+	int fd = open_socket(sa, sa_len, any, backlog);
+	struct sockaddr_in in = { .sin_family = AF_INET, .sin_port = htons(uri->port) };
+
+	if (fd >= 0 || !any || sa->sa_family != AF_INET6 ||
+	    (errno != EAFNOSUPPORT && errno != EADDRNOTAVAIL))
+		return fd;
+	return open_socket((struct sockaddr *)&in, sizeof in, any, backlog);
+}
+
+static int mpa_listen(struct ddps_env *env, const struct ddps_uri *uri, const struct sockaddr *sa,
+		      socklen_t sa_len, const struct ddps_llp_listen_param *p,
+		      const struct ddps_llp_listen_up *up, void *user,
+		      struct ddps_llp_listener **out)
+{
+	struct ddps_mpa_listener *l;
+	struct sockaddr_storage ss = { 0 };
+	socklen_t len = sizeof ss;
+	int fd, err;
+
+	if (sa->sa_family != AF_INET && sa->sa_family != AF_INET6)
+		return DDPS_E_ADDRESS;
+	if (!p->max_half_open)
+		return DDPS_E_INVAL;
+	l = calloc(1, sizeof *l);
+	if (!l)
+		return DDPS_E_NOMEM;
+	fd = open_listener(uri, sa, sa_len, p->backlog);
+	l->base.provider = &ddps_mpa_provider;
+	l->env = env;
+	l->up = up;
+	l->user = user;
+	l->p = *p;
+	l->io = (struct ddps_io){ .fd = fd, .fn = on_accept, .user = l };
+	l->pause = (struct ddps_timer){ .fn = resume, .user = l };
+	if (fd < 0 || getsockname(fd, (struct sockaddr *)&ss, &len) < 0 || watch(l) < 0) {
+		err = errno;
+		if (fd >= 0)
+			close(fd);
+		free(l);
+		errno = err;
+		return DDPS_E_SYSTEM;
+	}
+	ddps_mpa_addr_set(&l->addr, (struct sockaddr *)&ss);
+	*out = &l->base;
+	return 0;
+}
+
+static int mpa_listener_uri(struct ddps_llp_listener *base, char *buf, size_t len)
+{
+	struct ddps_mpa_listener *l = (struct ddps_mpa_listener *)base;
+	char addr[72];
+
+	ddps_mpa_addr_text(&l->addr, addr, sizeof addr);
+	return snprintf(buf, len, "tcp://%s", addr);
+}
+
+static void mpa_listener_free(struct ddps_llp_listener *base)
+{
+	struct ddps_mpa_listener *l = (struct ddps_mpa_listener *)base;
+
+	ddps_io_del(l->env->loop, &l->io);
+	ddps_timer_stop(l->env->loop, &l->pause);
+	close(l->io.fd);
+	while (l->conns) {
+		struct ddps_mpa_conn *c = l->conns;
+
+		c->listener = NULL;
+		if (c->handed) /* lives on, and belongs to the layer above */
+			unlink_conn(c);
+		else
+			ddps_mpa_conn_destroy(c);
+	}
+	free(l);
+}
+
+const struct ddps_llp_provider ddps_mpa_provider = {
+	.scheme = "tcp",
+	.connect = ddps_mpa_setup_connect,
+	.listen = mpa_listen,
+	.listener_uri = mpa_listener_uri,
+	.listener_free = mpa_listener_free,
+};

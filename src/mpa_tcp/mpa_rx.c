@@ -1,0 +1,348 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* FPDU receiver: finds, verifies and hands up ULPDUs; strips markers. */
+#include "mpa_tcp/mpa_rx.h"
+#include "common/bytes.h"
+#include "common/error.h"
+#include "mpa_tcp/mpa_crc.h"
+#include "mpa_tcp/mpa_fpdu.h"
+#include <stdlib.h>
+
+static const struct ddps_triple crc_error = { 2, 0, 2 };
+static const struct ddps_triple marker_error = { 2, 0, 3 };
+
+void ddps_mpa_rx_init(struct ddps_mpa_rx *rx, const struct ddps_mpa_rx_sink *sink, void *user)
+{
+	*rx = (struct ddps_mpa_rx){ .sink = sink, .user = user };
+}
+
+void ddps_mpa_rx_fini(struct ddps_mpa_rx *rx)
+{
+	free(rx->part);
+	rx->part = NULL;
+	rx->part_size = rx->part_len = rx->part_total = 0;
+}
+
+/* ---- one whole FPDU ---- */
+
+/* Octets before ULPDU_Length: the leading marker, if the FPDU begins with one. */
+static size_t lead(const struct ddps_mpa_rx *rx)
+{
+	return rx->markers && !rx->phase ? DDPS_MPA_MARKER_LEN : 0;
+}
+
+/* Offset in the FPDU of its first marker behind @from. */
+static size_t next_marker(const struct ddps_mpa_rx *rx, size_t from)
+{
+	return from + DDPS_MPA_MARKER_EVERY - (rx->phase + from) % DDPS_MPA_MARKER_EVERY;
+}
+
+static size_t get_u16(const uint8_t *p)
+{
+	return (size_t)p[0] << 8 | p[1];
+}
+
+/* Size of the FPDU that begins at @p, or 0 while its length field is not there yet. */
+static size_t size_of(const struct ddps_mpa_rx *rx, const uint8_t *p, size_t n, size_t *ulpdu)
+{
+	size_t at = lead(rx);
+
+	if (n < at + DDPS_MPA_LEN_FIELD)
+		return 0;
+	*ulpdu = get_u16(p + at);
+	return ddps_mpa_fpdu_size(*ulpdu, rx->markers, rx->phase);
+}
+
+static int bad_crc(struct ddps_mpa_rx *rx, const uint8_t *p, size_t total, size_t ulpdu,
+		   uint32_t computed, struct ddps_error *e)
+{
+	static const uint8_t none[DDPS_MPA_CRC_LEN];
+	const uint8_t *field = p + total - DDPS_MPA_CRC_LEN, *seg = p + lead(rx) + DDPS_MPA_LEN_FIELD;
+	const char *hint = "";
+
+	/* Linux siw sends the Terminates of a failed negotiation before it turns CRCs on. */
+	if (!rx->fpdus && ulpdu >= 22 && get_u16(seg) == 0x4147 && !memcmp(field, none, sizeof none))
+		hint = "; it is a Terminate whose CRC field is zero";
+	*e = ddps_error_triple(DDPS_E_CRC, crc_error,
+			       "FPDU with a ULPDU of %zu octets: CRC is 0x%08x, field says 0x%08x%s",
+			       ulpdu, (unsigned)~computed, (unsigned)~ddps_mpa_crc_load(field), hint);
+	return DDPS_E_CRC;
+}
+
+/* Length and markers must agree; told only of an FPDU whose CRC is good (or not used). */
+static int check_markers(const struct ddps_mpa_rx *rx, const uint8_t *p, size_t total,
+			 size_t ulpdu, struct ddps_error *e)
+{
+	size_t hdr = lead(rx);
+
+	if (!ulpdu || (rx->markers && ulpdu > DDPS_MPA_ULPDU_MAX)) {
+		*e = ddps_error_triple(DDPS_E_MARKER, marker_error, "FPDU with a ULPDU of %zu octets",
+				       ulpdu);
+		return DDPS_E_MARKER;
+	}
+	if (!rx->markers)
+		return 0;
+	for (size_t at = hdr ? 0 : next_marker(rx, 0); at < total; at = next_marker(rx, at)) {
+		size_t expect = at ? at - hdr : 0;
+		size_t got = get_u16(p + at + 2) & DDPS_MPA_FPDUPTR_MASK; /* [5044-4.2-3] */
+
+		if (got == expect)
+			continue;
+		*e = ddps_error_triple(DDPS_E_MARKER, marker_error,
+				       "marker %zu octets into an FPDU with a ULPDU of %zu octets: "
+				       "pointer is %zu, should be %zu",
+				       at, ulpdu, got, expect);
+		return DDPS_E_MARKER;
+	}
+	return 0;
+}
+
+/* Close the gaps that the markers behind the length field leave [5044-4.3-12]. */
+static void strip_markers(const struct ddps_mpa_rx *rx, uint8_t *p, size_t total)
+{
+	size_t at = next_marker(rx, 0), to = at;
+
+	while (at < total) {
+		size_t next = next_marker(rx, at), end = next < total ? next : total;
+		size_t n = end - at - DDPS_MPA_MARKER_LEN;
+
+		memmove(p + to, p + at + DDPS_MPA_MARKER_LEN, n);
+		to += n;
+		at = next;
+	}
+}
+
+/* @p: a whole FPDU.  0 or DDPS_E_*. */
+static int deliver(struct ddps_mpa_rx *rx, uint8_t *p, size_t total, size_t ulpdu,
+		   struct ddps_error *e)
+{
+	uint8_t *seg = p + lead(rx) + DDPS_MPA_LEN_FIELD;
+	int err = 0;
+
+	/* [5044-4.4-18] first of all; [5044-7.1.1-11] with CRCs off any value will do. */
+	if (rx->crc) {
+		uint32_t crc = ddps_mpa_crc(DDPS_MPA_CRC_INIT, p, total - DDPS_MPA_CRC_LEN);
+
+		if (crc != ddps_mpa_crc_load(p + total - DDPS_MPA_CRC_LEN))
+			err = bad_crc(rx, p, total, ulpdu, crc, e);
+	}
+	if (!err)
+		err = check_markers(rx, p, total, ulpdu, e);
+	if (err) {
+		rx->dead = true; /* [5044-8-8] */
+		return err;
+	}
+	if (rx->markers) {
+		strip_markers(rx, p, total);
+		rx->phase = (uint16_t)((rx->phase + total) % DDPS_MPA_MARKER_EVERY);
+	}
+	rx->fpdus++;
+	if (rx->sink->segment(rx->user, seg, ulpdu) < 0)
+		rx->dead = true;
+	return 0;
+}
+
+/* ---- direct placement ---- */
+
+/* Copy payload that is in hand already.  false: the sink does not want the rest. */
+static bool place(struct ddps_mpa_rx *rx, const uint8_t *p, size_t n)
+{
+	while (n) {
+		struct iovec iov[8];
+		int k = rx->sink->direct_iov(rx->user, rx->pay_off, iov, 8);
+		size_t before = n;
+
+		for (int i = 0; i < k && n; i++) {
+			size_t len = iov[i].iov_len < n ? iov[i].iov_len : n;
+
+			if (!len)
+				continue;
+			memcpy(iov[i].iov_base, p, len);
+			p += len;
+			n -= len;
+			rx->pay_off += len;
+		}
+		if (n == before)
+			return false;
+	}
+	return true;
+}
+
+/* The first @n octets of an FPDU are at @p, its payload is not complete. */
+static bool begin_placing(struct ddps_mpa_rx *rx, const uint8_t *p, size_t n, size_t ulpdu)
+{
+	size_t have = n - DDPS_MPA_LEN_FIELD, hdr;
+
+	/* Never before a CRC was verified; markers would have to be stripped first. */
+	if (rx->crc || rx->markers || have >= ulpdu)
+		return false;
+	hdr = rx->sink->direct(rx->user, p + DDPS_MPA_LEN_FIELD, have, ulpdu);
+	if (!hdr || hdr > have)
+		return false;
+	rx->placing = true;
+	rx->pay_len = ulpdu - hdr;
+	rx->pay_off = 0;
+	rx->tail_off = 0;
+	rx->tail_len = (uint8_t)(ddps_mpa_pad(ulpdu) + DDPS_MPA_CRC_LEN);
+	if (!place(rx, p + DDPS_MPA_LEN_FIELD + hdr, have - hdr))
+		rx->dead = true;
+	return true;
+}
+
+/* Fill @iov with what is missing of the payload; returns how many. */
+static int want_payload(struct ddps_mpa_rx *rx, struct iovec *iov, int max)
+{
+	size_t left = rx->pay_len - rx->pay_off;
+	int k = 0;
+
+	rx->pay_asked = 0;
+	if (!left)
+		return 0;
+	k = rx->sink->direct_iov(rx->user, rx->pay_off, iov, max);
+	for (int i = 0; i < k; i++) {
+		if (iov[i].iov_len > left)
+			iov[i].iov_len = left;
+		left -= iov[i].iov_len;
+		rx->pay_asked += iov[i].iov_len;
+	}
+	if (!rx->pay_asked) {
+		rx->dead = true;
+		return 0;
+	}
+	return k;
+}
+
+/* Account for @n octets read while placing; returns how many lie beyond the FPDU. */
+static size_t got_placed(struct ddps_mpa_rx *rx, size_t n)
+{
+	size_t pay = n < rx->pay_asked ? n : rx->pay_asked;
+	size_t missing = (size_t)(rx->tail_len - rx->tail_off), tail;
+
+	rx->pay_off += pay;
+	n -= pay;
+	tail = n < missing ? n : missing;
+	rx->tail_off = (uint8_t)(rx->tail_off + tail);
+	n -= tail;
+	if (tail < missing)
+		return 0;
+	rx->placing = false;
+	rx->fpdus++;
+	if (rx->sink->direct_end(rx->user) < 0)
+		rx->dead = true;
+	return n;
+}
+
+/* ---- the stream ---- */
+
+/* Keep the beginning of an FPDU, @n octets at @p, until more of it comes. */
+static int keep(struct ddps_mpa_rx *rx, const uint8_t *p, size_t n, size_t total, size_t ulpdu,
+		struct ddps_error *e)
+{
+	if (n < DDPS_MPA_RX_HEAD) {
+		if (n)
+			memcpy(rx->head, p, n);
+		rx->head_len = (uint8_t)n;
+		return 0;
+	}
+	if (begin_placing(rx, p, n, ulpdu))
+		return 0;
+	if (rx->part_size < total) {
+		ddps_mpa_rx_fini(rx);
+		rx->part = malloc(total);
+		if (!rx->part) {
+			rx->dead = true;
+			*e = ddps_error_make(DDPS_E_NOMEM, 0,
+					     "no memory for an FPDU of %zu octets", total);
+			return DDPS_E_NOMEM;
+		}
+		rx->part_size = total;
+	}
+	memcpy(rx->part, p, n);
+	rx->part_len = n;
+	rx->part_total = total;
+	return 0;
+}
+
+/* @p, @n: the stream from the beginning of an FPDU. */
+static int parse(struct ddps_mpa_rx *rx, uint8_t *p, size_t n, struct ddps_error *e)
+{
+	size_t total, ulpdu = 0;
+	int err;
+
+	for (;;) {
+		total = size_of(rx, p, n, &ulpdu);
+		if (!total || n < total)
+			return keep(rx, p, n, total, ulpdu, e);
+		err = deliver(rx, p, total, ulpdu, e);
+		if (err || rx->dead)
+			return err;
+		p += total;
+		n -= total;
+	}
+}
+
+int ddps_mpa_rx_want(struct ddps_mpa_rx *rx, uint8_t *scratch, size_t scratch_len,
+		     struct iovec *iov)
+{
+	size_t skip = 0;
+	int k = 0;
+
+	if (rx->placing && !rx->dead) {
+		k = want_payload(rx, iov, DDPS_MPA_RX_IOV - 2);
+		if (!rx->dead && rx->pay_off + rx->pay_asked < rx->pay_len)
+			return k;
+		if (!rx->dead)
+			iov[k++] = (struct iovec){ rx->tail + rx->tail_off,
+						   (size_t)(rx->tail_len - rx->tail_off) };
+		else
+			k = 0;
+	} else if (rx->part_total && !rx->dead) {
+		iov[k++] = (struct iovec){ rx->part + rx->part_len, rx->part_total - rx->part_len };
+	} else if (!rx->dead) {
+		/* So little is moved: the FPDU is in one piece then. */
+		skip = rx->head_len;
+		memcpy(scratch, rx->head, skip);
+	}
+	iov[k++] = (struct iovec){ scratch + skip, scratch_len - skip };
+	return k;
+}
+
+int ddps_mpa_rx_got(struct ddps_mpa_rx *rx, uint8_t *scratch, size_t n, struct ddps_error *e)
+{
+	size_t ulpdu = 0, missing;
+	int err;
+
+	if (rx->dead || !n)
+		return 0;
+	if (rx->placing) {
+		n = got_placed(rx, n);
+	} else if (rx->part_total) {
+		missing = rx->part_total - rx->part_len;
+		if (n < missing) {
+			rx->part_len += n;
+			return 0;
+		}
+		n -= missing;
+		size_of(rx, rx->part, rx->part_total, &ulpdu);
+		err = deliver(rx, rx->part, rx->part_total, ulpdu, e);
+		if (err)
+			return err;
+		rx->part_len = rx->part_total = 0;
+	} else {
+		n += rx->head_len;
+		rx->head_len = 0;
+	}
+	return rx->dead || !n ? 0 : parse(rx, scratch, n, e);
+}
+
+bool ddps_mpa_rx_at_boundary(const struct ddps_mpa_rx *rx)
+{
+	if (rx->placing || rx->part_total)
+		return false;
+	return !rx->head_len || (lead(rx) && rx->head_len == DDPS_MPA_MARKER_LEN);
+}
+
+void ddps_mpa_rx_idle(struct ddps_mpa_rx *rx)
+{
+	if (rx->dead || !rx->part_total)
+		ddps_mpa_rx_fini(rx);
+}

@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#ifndef DDPS_MPA_RX_H
+#define DDPS_MPA_RX_H
+/*
+ * FPDU receiver for an ordered stream (RFC 5044 3, 6): octets in, ULPDUs out.  No I/O: the
+ * driver asks where to read to (want), reads, and says how much came (got).  How the stream
+ * is cut makes no difference to what comes out.
+ *
+ * A whole FPDU is verified and handed up where the driver read it, in the scratch buffer.  The
+ * beginning of an incomplete one is kept: up to 19 octets in the structure, more in a buffer
+ * made when needed.  A large payload that no CRC protects can go straight to its place.
+ */
+#include "common/llp.h"
+#include <ddpsess/err.h>
+
+#define DDPS_MPA_RX_HEAD 20u /* ULPDU_Length and the largest DDP header */
+#define DDPS_MPA_RX_IOV	 20  /* want() fills at most so many */
+
+/* As in struct ddps_llp_up.  < 0: drop everything from here. */
+struct ddps_mpa_rx_sink {
+	int (*segment)(void *user, const uint8_t *seg, size_t len);
+	size_t (*direct)(void *user, const uint8_t *hdr, size_t have, size_t seg_len);
+	int (*direct_iov)(void *user, size_t off, struct iovec *iov, int max);
+	int (*direct_end)(void *user);
+};
+
+struct ddps_mpa_rx {
+	const struct ddps_mpa_rx_sink *sink;
+	void *user;
+	bool crc, markers;
+	bool dead;	/* input is dropped: an error was reported, here or above [5044-8-8] */
+	bool placing;	/* the current FPDU's payload goes straight to its place */
+	uint16_t phase; /* of the first octet of the current FPDU */
+	uint64_t fpdus; /* whole and valid so far */
+
+	uint8_t head_len, head[DDPS_MPA_RX_HEAD];
+
+	uint8_t *part; /* NULL, or part_size octets */
+	size_t part_size, part_len, part_total; /* part_total 0: not in use */
+
+	size_t pay_len, pay_off, pay_asked; /* while placing */
+	uint8_t tail[8], tail_len, tail_off; /* pad and CRC, ignored */
+};
+
+void ddps_mpa_rx_init(struct ddps_mpa_rx *rx, const struct ddps_mpa_rx_sink *sink, void *user);
+void ddps_mpa_rx_fini(struct ddps_mpa_rx *rx);
+
+/* Where to read to: fills @iov[DDPS_MPA_RX_IOV], returns how many.  May ask the sink. */
+int ddps_mpa_rx_want(struct ddps_mpa_rx *rx, uint8_t *scratch, size_t scratch_len,
+		     struct iovec *iov);
+
+/*
+ * @n octets were read into what want() gave, in the same scratch buffer; its content is
+ * changed.  Calls the sink for what is complete.
+ *
+ * Return: 0, or DDPS_E_CRC, DDPS_E_MARKER, DDPS_E_NOMEM with @e filled; reported once.
+ */
+int ddps_mpa_rx_got(struct ddps_mpa_rx *rx, uint8_t *scratch, size_t n, struct ddps_error *e);
+
+/* May the stream end here?  Between FPDUs, a lone marker behind the last one included. */
+bool ddps_mpa_rx_at_boundary(const struct ddps_mpa_rx *rx);
+
+/* Nothing more came for now: give back the buffer if it is empty. */
+void ddps_mpa_rx_idle(struct ddps_mpa_rx *rx);
+
+#endif

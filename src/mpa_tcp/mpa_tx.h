@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#ifndef DDPS_MPA_TX_H
+#define DDPS_MPA_TX_H
+/*
+ * FPDU transmitter (RFC 5044 3, 4): segments in, an iovec list out.  No I/O: the driver fills a
+ * batch, writes as much of its iovecs as the socket takes, says how much that was, and gets
+ * the number of FPDUs that have left entirely.  User memory is referred to, never copied.
+ */
+#include "common/llp.h"
+#include <stdbool.h>
+
+struct ddps_mpa_batch;
+
+struct ddps_mpa_tx {
+	bool crc, markers;
+	uint16_t phase; /* of the next octet */
+	struct ddps_mpa_batch *batch; /* NULL while there is nothing to send */
+};
+
+void ddps_mpa_tx_init(struct ddps_mpa_tx *tx);
+void ddps_mpa_tx_fini(struct ddps_mpa_tx *tx);
+
+/*
+ * Pull segments of at most @mulpdu octets through @next into the batch, which must be empty,
+ * until there are no more or the batch is full.  Nothing is pulled that does not go out.
+ *
+ * Return: how many were pulled; DDPS_E_NOMEM; DDPS_E_INVAL: a segment that is no ULPDU.
+ */
+int ddps_mpa_tx_fill(struct ddps_mpa_tx *tx,
+		     int (*next)(void *user, struct ddps_seg *seg, size_t mulpdu), void *user,
+		     size_t mulpdu);
+
+/* What is still to be written, at most IOV_MAX pieces. */
+int ddps_mpa_tx_iov(struct ddps_mpa_tx *tx, struct iovec **iov);
+size_t ddps_mpa_tx_left(const struct ddps_mpa_tx *tx);
+
+/* @n more octets were written; returns how many more FPDUs have left entirely. */
+unsigned ddps_mpa_tx_sent(struct ddps_mpa_tx *tx, size_t n);
+
+#endif

@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Life of an RDMAP stream. */
+#include "rdmap/rdmap_priv.h"
+#include <stdlib.h>
+
+#define IRRQ_FIRST 16u
+
+int ddps_rdmap_new(struct ddps_rdmap **out, const struct ddps_rdmap_cfg *cfg)
+{
+	struct ddps_rdmap *r;
+
+	if (!cfg->sq_depth || !cfg->rq_depth || !cfg->max_sge ||
+	    cfg->max_sge > DDPS_DDP_SGE_MAX)
+		return DDPS_E_INVAL;
+	r = calloc(1, sizeof *r);
+	if (!r)
+		return DDPS_E_NOMEM;
+	r->sq.e = calloc(cfg->sq_depth, sizeof *r->sq.e);
+	r->sq.sge = calloc((size_t)cfg->sq_depth * cfg->max_sge, sizeof *r->sq.sge);
+	r->rq.e = calloc(cfg->rq_depth, sizeof *r->rq.e);
+	r->rq.sge = calloc((size_t)cfg->rq_depth * cfg->max_sge, sizeof *r->rq.sge);
+	r->sq.depth = cfg->sq_depth;
+	r->rq.depth = cfg->rq_depth;
+	r->pd = cfg->pd;
+	r->stream = cfg->stream;
+	r->up = cfg->up;
+	r->user = cfg->user;
+	r->max_sge = cfg->max_sge;
+	for (int q = 0; q < DDPS_QN_COUNT; q++) { /* [5041-4.3-11] */
+		r->tx_msn[q] = 1;
+		r->rxq[q].msn = 1;
+	}
+	r->pd->streams++;
+	if (!r->sq.e || !r->sq.sge || !r->rq.e || !r->rq.sge) {
+		ddps_rdmap_free(r);
+		return DDPS_E_NOMEM;
+	}
+	*out = r;
+	return 0;
+}
+
+void ddps_rdmap_free(struct ddps_rdmap *r)
+{
+	if (!r)
+		return;
+	r->pd->streams--;
+	free(r->sq.e);
+	free(r->sq.sge);
+	free(r->rq.e);
+	free(r->rq.sge);
+	free(r->irrq.e);
+	free(r);
+}
+
+int ddps_rdmap_start(struct ddps_rdmap *r, const struct ddps_rdmap_start *s)
+{
+	bool read_rtr = s->send_rtr == DDPS_RTR_READ;
+	uint32_t cap = s->ird;
+
+	if (r->state != DDPS_RS_INIT)
+		return DDPS_E_STATE;
+	if ((s->send_rtr & (s->send_rtr - 1)) || (s->send_rtr & ~DDPS_RTR_ALL) ||
+	    (read_rtr && !s->ord && !s->rtr_needs_ord))
+		return DDPS_E_INVAL;
+	r->irrq.rtr_slot = s->provider_read_slot && !s->ird;
+	if (r->irrq.rtr_slot)
+		cap = 1;
+	if (cap > IRRQ_FIRST)
+		cap = IRRQ_FIRST;
+	if (cap) {
+		r->irrq.e = calloc(cap, sizeof *r->irrq.e);
+		if (!r->irrq.e)
+			return DDPS_E_NOMEM;
+	}
+	r->irrq.cap = cap;
+	r->irrq.ird = s->ird;
+	r->ord = s->ord;
+	r->send_rtr = s->send_rtr;
+	r->expect_rtr = s->expect_rtr & DDPS_RTR_ALL;
+	r->rtr_strict = s->rtr_strict;
+	r->llp_mpa_codes = s->llp_mpa_codes;
+	r->state = DDPS_RS_RUN;
+	r->poke = true;
+	ddps_rdmap_tell(r);
+	return 0;
+}
+
+void ddps_rdmap_tell(struct ddps_rdmap *r)
+{
+	bool poke = r->poke;
+
+	r->poke = false;
+	if (poke && ddps_tx_ready(r))
+		r->up->want_tx(r->user);
+}
+
+static bool all_done(const struct ddps_rdmap *r)
+{
+	return r->sq.head == r->sq.tail && !r->irrq.count && !r->send_rtr &&
+	       r->cur == DDPS_CUR_NONE && r->tx_acked == r->tx_pulled;
+}
+
+void ddps_rdmap_check_drained(struct ddps_rdmap *r)
+{
+	if (!r->draining || r->drained || r->state > DDPS_RS_RUN || !all_done(r))
+		return;
+	r->drained = true;
+	r->up->drained(r->user);
+}
+
+void ddps_rdmap_drain(struct ddps_rdmap *r)
+{
+	r->draining = true;
+	ddps_rdmap_check_drained(r);
+}
+
+void ddps_rdmap_peer_closed(struct ddps_rdmap *r)
+{
+	if (r->state != DDPS_RS_RUN || r->peer_closed)
+		return;
+	r->peer_closed = true;
+	ddps_read_flush(r);
+	ddps_sq_complete(r);
+	r->poke = true; /* what waited for a fence or for ORD goes on */
+	ddps_rdmap_check_drained(r);
+	ddps_rdmap_tell(r);
+}
+
+void ddps_rdmap_stop(struct ddps_rdmap *r)
+{
+	/* A message in progress is abandoned here, on a segment boundary; Read Requests
+	 * not yet answered are dropped (reference 2.10). */
+	r->cur = DDPS_CUR_NONE;
+	r->send_rtr = 0;
+	r->irrq.count = 0;
+	ddps_sq_flush(r, false);
+	ddps_rq_flush(r);
+}
+
+void ddps_rdmap_flush(struct ddps_rdmap *r)
+{
+	r->state = DDPS_RS_GONE;
+	ddps_rdmap_stop(r);
+	ddps_sq_flush(r, true);
+}
+
+void ddps_rdmap_terminate(struct ddps_rdmap *r, int code, struct ddps_triple t,
+			  const char *text)
+{
+	struct ddps_fault f;
+
+	ddps_fault_set(&f, code, t.layer, t.etype, t.code, "%s", text);
+	ddps_rdmap_fail(r, &f, NULL, NULL);
+	ddps_rdmap_tell(r);
+}

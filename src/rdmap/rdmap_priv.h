@@ -1,0 +1,210 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#ifndef DDPS_RDMAP_PRIV_H
+#define DDPS_RDMAP_PRIV_H
+/* Inside of one RDMAP stream; for src/rdmap and its unit tests only. */
+#include "ddp/ddp_place.h"
+#include "ddp/ddp_seg.h"
+#include "rdmap/rdmap.h"
+#include "rdmap/rdmap_wire.h"
+
+/*
+ * INIT -start-> RUN -a Terminate queued or received-> ERROR -flush-> GONE.  INIT and RUN
+ * may go to GONE, INIT to ERROR (a Terminate as the first message).
+ */
+enum ddps_rdmap_state { DDPS_RS_INIT, DDPS_RS_RUN, DDPS_RS_ERROR, DDPS_RS_GONE };
+
+/* A send work request. */
+struct ddps_sqe {
+	uint64_t wr_id;
+	uint64_t to;
+	uint64_t sink_to;   /* READ */
+	uint64_t last_seg;  /* number of its latest segment, 0: none pulled yet */
+	uint32_t sink_stag; /* READ */
+	uint32_t len, stag, msn, nsge;
+	unsigned flags;
+	enum ddps_op op;
+	enum ddps_wc_status status; /* other than SUCCESS: what it will end with */
+	bool sent;		    /* its last segment was pulled */
+	bool done;		    /* READ: response delivered, or impossible now */
+};
+
+/* A receive work request. */
+struct ddps_rqe {
+	uint64_t wr_id, len;
+	uint32_t nsge;
+	enum ddps_wc_status status;
+};
+
+/* Rings are indexed by free-running positions modulo their depth. */
+struct ddps_sq {
+	struct ddps_sqe *e;
+	struct ddps_sge *sge; /* max_sge per entry */
+	uint32_t depth;
+	uint64_t head; /* oldest not completed */
+	uint64_t next; /* next to hand to DDP */
+	uint64_t tail;
+};
+
+struct ddps_rq {
+	struct ddps_rqe *e;
+	struct ddps_sge *sge;
+	uint32_t depth;
+	uint64_t head, tail;
+};
+
+/* A Read Request accepted and not yet answered entirely. */
+struct ddps_irrq_entry {
+	struct ddps_rreq q;
+	uint8_t hdr[DDPS_DDP_UNTAGGED_LEN]; /* for a Terminate */
+	size_t seg_len;
+};
+
+struct ddps_irrq {
+	struct ddps_irrq_entry *e;
+	uint32_t cap, ird;
+	uint32_t head, count;
+	bool rtr_slot; /* ird is 0, but the RTR Read has a slot (RFC 6581 trap 10) */
+};
+
+/* One segment as received. */
+struct ddps_rx_seg {
+	struct ddps_ddp_hdr h;
+	uint8_t raw[DDPS_DDP_UNTAGGED_LEN];
+	size_t hdr_len, seg_len, pay_len;
+	const uint8_t *pay; /* NULL: not in memory (direct placement) */
+	unsigned rtr;	    /* the RTR type that it is, or 0 */
+};
+
+/*
+ * A message being received: one of tagged ones, one per untagged queue.  A message that
+ * is whole stays here (done) while an earlier one in another context is not [5041-5.3-7].
+ */
+enum { DDPS_CTX_SEND, DDPS_CTX_READ, DDPS_CTX_TAGGED, DDPS_CTX_COUNT };
+
+struct ddps_rx_ctx {
+	bool open, done;
+	uint64_t order;		/* rank of its first segment */
+	struct ddps_rx_seg seg; /* the latest one; pay is not valid */
+};
+
+enum ddps_tx_cur { DDPS_CUR_NONE, DDPS_CUR_SQ, DDPS_CUR_RRESP };
+
+struct ddps_rdmap {
+	struct ddps_pd *pd;
+	const void *stream;
+	const struct ddps_rdmap_up *up;
+	void *user;
+	uint32_t max_sge;
+
+	enum ddps_rdmap_state state;
+	bool llp_mpa_codes;
+	bool draining, drained, peer_closed;
+	bool poke; /* something became ready to send: tell with want_tx */
+
+	struct ddps_sq sq;
+	struct ddps_rq rq;
+	struct ddps_irrq irrq;
+
+	/* Reads of ours that wait for their responses. */
+	uint16_t ord;
+	uint32_t reads_out; /* the RTR Read included */
+	uint64_t read_pos; /* SQ position of the oldest, if reads_out counts one of the SQ
+			    */
+	uint64_t rresp_got; /* octets of the oldest one's response */
+	bool rtr_read_out;
+
+	/* transmit */
+	unsigned send_rtr;		/* RTR still to go out */
+	enum ddps_tx_cur cur;		/* message in progress */
+	bool rresp_turn;		/* whose turn it is when both have something */
+	struct ddps_ddp_msg msg;	/* the one in progress */
+	struct ddps_sge rresp_src;	/* source of a response, in one piece */
+	uint32_t tx_msn[DDPS_QN_COUNT]; /* next */
+	uint64_t tx_pulled, tx_acked;	/* segments */
+	uint8_t term[DDPS_TERM_LEN_MAX];
+	size_t term_len;   /* 0: none to send */
+	uint64_t term_seg; /* number of its segment, 0: not pulled yet */
+
+	/* receive */
+	struct ddps_ddp_queue rxq[DDPS_QN_COUNT];
+	struct ddps_rx_ctx ctx[DDPS_CTX_COUNT];
+	uint64_t rx_order;
+	uint8_t rreq_buf[DDPS_RREQ_LEN];
+	unsigned expect_rtr; /* not 0 until the first message */
+	bool rtr_strict;
+	struct ddps_rx_seg direct;
+};
+
+/* ---- rdmap.c ---- */
+void ddps_rdmap_tell(struct ddps_rdmap *r); /* want_tx, if there is news */
+void ddps_rdmap_check_drained(struct ddps_rdmap *r);
+/* Stop all work; flush what the LLP does not hold any more. */
+void ddps_rdmap_stop(struct ddps_rdmap *r);
+
+/* ---- rdmap_send.c: the send queue ---- */
+static inline struct ddps_sqe *ddps_sq_at(struct ddps_rdmap *r, uint64_t pos)
+{
+	return &r->sq.e[pos % r->sq.depth];
+}
+
+static inline struct ddps_sge *ddps_sq_sge(struct ddps_rdmap *r, uint64_t pos)
+{
+	return &r->sq.sge[pos % r->sq.depth * r->max_sge];
+}
+
+bool ddps_sq_ready(struct ddps_rdmap *r); /* the next operation may start now */
+/* Segment of the operation in progress, or of the next one.  Return: 0, or < 0: local
+ * memory is gone, @f is set. */
+int ddps_sq_segment(struct ddps_rdmap *r, struct ddps_seg *seg, size_t mulpdu,
+		    struct ddps_fault *f);
+void ddps_sq_complete(struct ddps_rdmap *r); /* report what has ended, in order */
+void ddps_sq_flush(struct ddps_rdmap *r, bool all);
+/* Check the pieces and add up their lengths; @need as for ddps_stag_check_local. */
+int ddps_sge_check(struct ddps_rdmap *r, const struct ddps_sge *sge, uint32_t nsge,
+		   unsigned need, uint64_t *len);
+
+/* ---- rdmap_recv.c: the receive queue ---- */
+int ddps_recv_check(struct ddps_rdmap *r, const struct ddps_rx_seg *s,
+		    struct ddps_fault *f);
+int ddps_recv_target(struct ddps_rdmap *r, const struct ddps_rx_seg *s, size_t off,
+		     struct iovec *iov, int max);
+int ddps_recv_deliver(struct ddps_rdmap *r, const struct ddps_rx_seg *s,
+		      struct ddps_fault *f);
+void ddps_rq_flush(struct ddps_rdmap *r);
+
+/* ---- rdmap_read.c: the responder's side of Reads ---- */
+int ddps_rreq_check(struct ddps_rdmap *r, const struct ddps_rx_seg *s,
+		    struct ddps_fault *f);
+int ddps_rreq_target(struct ddps_rdmap *r, const struct ddps_rx_seg *s, size_t off,
+		     struct iovec *iov, int max);
+int ddps_rreq_deliver(struct ddps_rdmap *r, const struct ddps_rx_seg *s,
+		      struct ddps_fault *f);
+int ddps_rresp_segment(struct ddps_rdmap *r, struct ddps_seg *seg, size_t mulpdu,
+		       struct ddps_fault *f);
+
+/* ---- rdmap_sink.c: the requester's side of Reads ---- */
+void ddps_read_sent(struct ddps_rdmap *r, uint64_t pos); /* pos: of the SQ */
+struct ddps_sqe *ddps_read_oldest(struct ddps_rdmap *r); /* NULL: none, or the RTR Read */
+void ddps_read_flush(struct ddps_rdmap *r); /* no response can come any more */
+int ddps_rresp_check(struct ddps_rdmap *r, const struct ddps_rx_seg *s,
+		     struct ddps_fault *f);
+int ddps_rresp_target(struct ddps_rdmap *r, const struct ddps_rx_seg *s, size_t off,
+		      struct iovec *iov, int max);
+int ddps_rresp_deliver(struct ddps_rdmap *r, const struct ddps_rx_seg *s,
+		       struct ddps_fault *f);
+
+/* ---- rdmap_tx.c ---- */
+bool ddps_tx_ready(struct ddps_rdmap *r);
+
+/* ---- rdmap_term.c ---- */
+/*
+ * The stream ends by @f: make the Terminate, flush, tell.  @s: the segment that was at
+ * fault, or NULL; @rreq: its Read Request header if it was one and is whole, or NULL.
+ * Does nothing once the stream is in error: the first one wins [5040-7.1-5].
+ */
+void ddps_rdmap_fail(struct ddps_rdmap *r, const struct ddps_fault *f,
+		     const struct ddps_rx_seg *s, const uint8_t *rreq);
+/* The peer's Terminate. */
+void ddps_term_received(struct ddps_rdmap *r, const struct ddps_rx_seg *s);
+
+#endif

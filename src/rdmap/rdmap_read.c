@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* RDMA Read, responder's side: the inbound Read Request Queue and Read Responses. */
+#include "rdmap/rdmap_priv.h"
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Free slots; the RTR Read has one of its own where ird is 0. */
+static bool have_slot(const struct ddps_irrq *q, bool rtr)
+{
+	return q->count < q->ird || (rtr && q->rtr_slot && !q->count);
+}
+
+int ddps_rreq_check(struct ddps_rdmap *r, const struct ddps_rx_seg *s,
+		    struct ddps_fault *f)
+{
+	/* [5040-6.1-8]: a request beyond IRD finds no buffer on queue 1. */
+	return ddps_ddp_check_untagged(&r->rxq[DDPS_QN_READ], &s->h, s->pay_len,
+				       have_slot(&r->irrq, s->rtr == DDPS_RTR_READ),
+				       DDPS_RREQ_LEN, f);
+}
+
+int ddps_rreq_target(struct ddps_rdmap *r, const struct ddps_rx_seg *s, size_t off,
+		     struct iovec *iov, int max)
+{
+	(void)max;
+	iov->iov_base = r->rreq_buf + s->h.mo + off;
+	iov->iov_len = s->pay_len - off;
+	return 1;
+}
+
+static int source_fault(enum ddps_stag_verdict v, const struct ddps_rreq *q,
+			struct ddps_fault *f)
+{
+	static const uint8_t error[] = {
+		[DDPS_STAG_INVALID] = 0x00, [DDPS_STAG_BOUNDS] = 0x01,
+		[DDPS_STAG_ACCESS] = 0x02,  [DDPS_STAG_ASSOCIATION] = 0x03,
+		[DDPS_STAG_WRAP] = 0x04,
+	};
+
+	return ddps_fault_set(f, DDPS_E_ACCESS, 0, 1, error[v],
+			      "Read Request for %" PRIu32 " octets of STag 0x%08" PRIx32
+			      ", TO 0x%" PRIx64 ": %s",
+			      q->size, q->src_stag, q->src_to, ddps_stag_verdict_text(v));
+}
+
+/* Room for one more entry: doubled on demand, so that a large IRD costs nothing unused.
+ */
+static int grow(struct ddps_irrq *q)
+{
+	uint32_t cap = q->cap * 2 < q->ird ? q->cap * 2 : q->ird;
+	struct ddps_irrq_entry *e;
+
+	if (q->count < q->cap)
+		return 0;
+	e = calloc(cap, sizeof *e);
+	if (!e)
+		return DDPS_E_NOMEM;
+	for (uint32_t i = 0; i < q->count; i++)
+		e[i] = q->e[(q->head + i) % q->cap];
+	free(q->e);
+	q->e = e;
+	q->cap = cap;
+	q->head = 0;
+	return 0;
+}
+
+int ddps_rreq_deliver(struct ddps_rdmap *r, const struct ddps_rx_seg *s,
+		      struct ddps_fault *f)
+{
+	struct ddps_ddp_queue *queue = &r->rxq[DDPS_QN_READ];
+	uint64_t got = queue->got;
+	struct ddps_irrq_entry *e;
+	enum ddps_stag_verdict v;
+	struct ddps_rreq q;
+	uint8_t *at;
+
+	queue->msn++;
+	queue->got = 0;
+	if (got != DDPS_RREQ_LEN)
+		return ddps_fault_set(f, DDPS_E_TRUNCATED, 0, 2, 0xFF,
+				      "Read Request of %" PRIu64 " octets", got);
+	ddps_rreq_decode(&q, r->rreq_buf);
+	if (q.size) { /* [5040-5.2.1-16] [5040-5.2.1-17] */
+		v = ddps_stag_check(r->pd, r->stream, q.src_stag, q.src_to, q.size,
+				    DDPS_REMOTE_READ, &at);
+		if (v)
+			return source_fault(v, &q, f);
+	}
+	if (grow(&r->irrq))
+		return ddps_fault_set(f, DDPS_E_NOMEM, 0, 2, 0x07,
+				      "no memory for the inbound Read queue");
+	e = &r->irrq.e[(r->irrq.head + r->irrq.count++) % r->irrq.cap];
+	e->q = q;
+	memcpy(e->hdr, s->raw, sizeof e->hdr);
+	e->seg_len = s->seg_len;
+	r->poke = true;
+	return 0;
+}
+
+/* ---- responses ---- */
+
+static void begin(struct ddps_rdmap *r, const struct ddps_rreq *q)
+{
+	r->rresp_src.len = q->size;
+	/* Sink fields come back as they were, for size 0 too [5040-4.4-2]
+	 * [5040-5.2.1-18]. */
+	r->msg = (struct ddps_ddp_msg){
+		.hdr =
+			{
+				.tagged = true,
+				.ulp = ddps_rdmap_ctrl(DDPS_OP_WIRE_READ_RESP),
+				.stag = q->sink_stag,
+				.to = q->sink_to,
+			},
+		.sge = &r->rresp_src,
+		.nsge = 1,
+		.len = q->size,
+	};
+	r->cur = DDPS_CUR_RRESP;
+}
+
+/* A revoked source ends the stream; the header returned tells how far the response came
+ * [5040-4.8-15] [5040-4.8-16]. */
+static int revoked(struct ddps_rdmap *r, enum ddps_stag_verdict v, struct ddps_fault *f)
+{
+	const struct ddps_irrq_entry *e = &r->irrq.e[r->irrq.head];
+	struct ddps_rreq q = e->q;
+	struct ddps_rx_seg s = {.hdr_len = sizeof e->hdr, .seg_len = e->seg_len};
+	uint8_t body[DDPS_RREQ_LEN];
+	int err;
+
+	q.sink_to += r->msg.sent;
+	q.src_to += r->msg.sent;
+	q.size -= (uint32_t)r->msg.sent;
+	memcpy(s.raw, e->hdr, sizeof e->hdr);
+	ddps_rreq_encode(&q, body);
+	err = source_fault(v, &q, f);
+	ddps_rdmap_fail(r, f, &s, body);
+	return err;
+}
+
+int ddps_rresp_segment(struct ddps_rdmap *r, struct ddps_seg *seg, size_t mulpdu,
+		       struct ddps_fault *f)
+{
+	struct ddps_irrq *irrq = &r->irrq;
+	const struct ddps_rreq *q = &irrq->e[irrq->head].q;
+	enum ddps_stag_verdict v;
+	uint8_t *at = NULL;
+	size_t n;
+
+	if (r->cur == DDPS_CUR_NONE)
+		begin(r, q);
+	n = ddps_ddp_room(&r->msg, mulpdu);
+	if (n) { /* again for every segment: it may be revoked meanwhile [5040-8.1.1-6] */
+		v = ddps_stag_check(r->pd, r->stream, q->src_stag,
+				    q->src_to + r->msg.sent, n, DDPS_REMOTE_READ, &at);
+		if (v)
+			return revoked(r, v, f);
+		r->rresp_src.addr = at - r->msg.sent;
+	}
+	if (ddps_ddp_cut(&r->msg, seg, mulpdu)) {
+		/* The slot is free as soon as the LLP has the last segment, else a
+		 * requester within its ORD could overrun it (reference 2.4). */
+		irrq->head = (irrq->head + 1) % irrq->cap;
+		irrq->count--;
+		r->cur = DDPS_CUR_NONE;
+	}
+	return 0;
+}

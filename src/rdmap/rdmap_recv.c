@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The receive queue: posting, inbound Sends, completions. */
+#include "rdmap/rdmap_priv.h"
+#include <inttypes.h>
+#include <string.h>
+
+static struct ddps_rqe *rq_head(struct ddps_rdmap *r)
+{
+	return &r->rq.e[r->rq.head % r->rq.depth];
+}
+
+static struct ddps_sge *rq_sge(struct ddps_rdmap *r, uint64_t pos)
+{
+	return &r->rq.sge[pos % r->rq.depth * r->max_sge];
+}
+
+int ddps_rdmap_post_recv(struct ddps_rdmap *r, uint64_t wr_id, const struct ddps_sge *sge,
+			 uint32_t nsge)
+{
+	uint64_t len;
+	int err;
+
+	if (r->state > DDPS_RS_RUN)
+		return DDPS_E_STATE;
+	if (nsge > r->max_sge || (nsge && !sge))
+		return DDPS_E_INVAL;
+	if (r->rq.tail - r->rq.head == r->rq.depth)
+		return DDPS_E_LIMIT;
+	err = ddps_sge_check(r, sge, nsge, DDPS_LOCAL_WRITE, &len);
+	if (err)
+		return err;
+	r->rq.e[r->rq.tail % r->rq.depth] =
+		(struct ddps_rqe){.wr_id = wr_id, .len = len, .nsge = nsge};
+	if (nsge)
+		memcpy(rq_sge(r, r->rq.tail), sge, nsge * sizeof *sge);
+	r->rq.tail++;
+	return 0;
+}
+
+/* The pieces that the segment touches must still be ours to write. */
+static int still_valid(struct ddps_rdmap *r, const struct ddps_rx_seg *s,
+		       struct ddps_fault *f)
+{
+	const struct ddps_sge *sge = rq_sge(r, r->rq.head);
+	uint64_t at = 0, off = s->h.mo, end = off + s->pay_len;
+	enum ddps_stag_verdict v;
+	int err;
+
+	for (uint32_t i = 0; i < rq_head(r)->nsge && at < end; at += sge[i++].len) {
+		if (at + sge[i].len <= off)
+			continue;
+		v = ddps_stag_check_local(r->pd, r->stream, &sge[i], DDPS_LOCAL_WRITE);
+		if (!v)
+			continue;
+		/* The buffer was validated when it was posted; now it cannot be written:
+		 * the fault is on this side. */
+		err = ddps_fault_set(f, DDPS_E_ACCESS, 1, 0, 0,
+				     "posted receive, local key 0x%08" PRIx32 ": %s",
+				     sge[i].lkey, ddps_stag_verdict_text(v));
+		f->recv_status = DDPS_WC_LOCAL_ACCESS;
+		return err;
+	}
+	return 0;
+}
+
+int ddps_recv_check(struct ddps_rdmap *r, const struct ddps_rx_seg *s,
+		    struct ddps_fault *f)
+{
+	/* The RTR Send takes MSN 1 but no buffer of the application (RFC 6581 trap 9). */
+	bool rtr = s->rtr == DDPS_RTR_SEND, have = r->rq.head != r->rq.tail;
+	int err;
+
+	err = ddps_ddp_check_untagged(&r->rxq[DDPS_QN_SEND], &s->h, s->pay_len,
+				      have || rtr, have ? rq_head(r)->len : 0, f);
+	if (err && f->triple.code == 0x05)
+		f->recv_status = DDPS_WC_LENGTH;
+	if (err || rtr)
+		return err;
+	return still_valid(r, s, f);
+}
+
+int ddps_recv_target(struct ddps_rdmap *r, const struct ddps_rx_seg *s, size_t off,
+		     struct iovec *iov, int max)
+{
+	return ddps_sge_iov(rq_sge(r, r->rq.head), rq_head(r)->nsge,
+			    s->h.mo + (uint64_t)off, s->pay_len - off, iov, max);
+}
+
+static int invalidate(struct ddps_rdmap *r, uint32_t stag, struct ddps_fault *f)
+{
+	enum ddps_stag_verdict v = ddps_stag_invalidate(r->pd, r->stream, stag);
+
+	if (!v)
+		return 0;
+	return ddps_fault_set(f, DDPS_E_ACCESS, 0, 1, 0x09,
+			      "Invalidate of STag 0x%08" PRIx32 ": %s", stag,
+			      ddps_stag_verdict_text(v));
+}
+
+int ddps_recv_deliver(struct ddps_rdmap *r, const struct ddps_rx_seg *s,
+		      struct ddps_fault *f)
+{
+	struct ddps_ddp_queue *q = &r->rxq[DDPS_QN_SEND];
+	uint8_t op = ddps_rdmap_opcode(s->h.ulp);
+	struct ddps_wc wc = {.op = DDPS_OP_RECV, .len = (uint32_t)q->got};
+	int err;
+
+	q->msn++;
+	q->got = 0;
+	if (s->rtr)
+		return 0;
+	wc.wr_id = rq_head(r)->wr_id;
+	wc.solicited = op == DDPS_OP_WIRE_SEND_SE || op == DDPS_OP_WIRE_SEND_SE_INV;
+	wc.invalidated = op == DDPS_OP_WIRE_SEND_INV || op == DDPS_OP_WIRE_SEND_SE_INV;
+	if (wc.invalidated) { /* before the application sees it [5040-5.3-16]
+				 [5040-5.3-17] */
+		err = invalidate(r, s->h.ulp_word, f);
+		if (err)
+			return err;
+		wc.inv_stag = s->h.ulp_word;
+	}
+	r->rq.head++;
+	r->up->complete(r->user, true, &wc);
+	return 0;
+}
+
+void ddps_rq_flush(struct ddps_rdmap *r)
+{
+	while (r->rq.head != r->rq.tail) {
+		const struct ddps_rqe *e = rq_head(r);
+		struct ddps_wc wc = {
+			.wr_id = e->wr_id,
+			.op = DDPS_OP_RECV,
+			.status = e->status ? e->status : DDPS_WC_FLUSHED,
+		};
+
+		r->rq.head++;
+		r->up->complete(r->user, true, &wc);
+	}
+}

@@ -1,0 +1,382 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Inbound segments: one path of checks for both ways in (whole segments, direct
+ * placement), which changes nothing; then Placement; then Delivery in the order of the
+ * source.
+ */
+#include "rdmap/rdmap_priv.h"
+#include <inttypes.h>
+#include <string.h>
+
+/* One row per opcode (RFC 5040 figure 4). */
+struct rx_op {
+	const char *name; /* NULL: not assigned, or RFC 7306 */
+	bool tagged, direct;
+	uint8_t qn, ctx;
+	int (*check)(struct ddps_rdmap *r, const struct ddps_rx_seg *s,
+		     struct ddps_fault *f);
+	int (*target)(struct ddps_rdmap *r, const struct ddps_rx_seg *s, size_t off,
+		      struct iovec *iov, int max);
+	/* NULL: nothing to do at Delivery, which then needs no order. */
+	int (*deliver)(struct ddps_rdmap *r, const struct ddps_rx_seg *s,
+		       struct ddps_fault *f);
+};
+
+static int write_check(struct ddps_rdmap *r, const struct ddps_rx_seg *s,
+		       struct ddps_fault *f)
+{
+	uint8_t *at;
+
+	if (!s->pay_len) /* [5041-5.2-11] */
+		return 0;
+	return ddps_ddp_check_tagged(r->pd, r->stream, &s->h, s->pay_len, &at, f);
+}
+
+static int write_target(struct ddps_rdmap *r, const struct ddps_rx_seg *s, size_t off,
+			struct iovec *iov, int max)
+{
+	struct ddps_fault f;
+	uint8_t *at;
+	int err = ddps_ddp_check_tagged(r->pd, r->stream, &s->h, s->pay_len, &at, &f);
+
+	(void)max;
+	if (err)
+		return err;
+	iov->iov_base = at + off;
+	iov->iov_len = s->pay_len - off;
+	return 1;
+}
+
+#define SEND_OP(text)                                                                    \
+	{                                                                                \
+		.name = (text), .qn = DDPS_QN_SEND, .ctx = DDPS_CTX_SEND,                \
+		.direct = true, .check = ddps_recv_check, .target = ddps_recv_target,    \
+		.deliver = ddps_recv_deliver,                                            \
+	}
+
+static const struct rx_op ops[16] = {
+	[DDPS_OP_WIRE_WRITE] = {.name = "RDMA Write",
+				.tagged = true,
+				.direct = true,
+				.ctx = DDPS_CTX_TAGGED,
+				.check = write_check,
+				.target = write_target},
+	[DDPS_OP_WIRE_READ_REQ] = {.name = "RDMA Read Request",
+				   .qn = DDPS_QN_READ,
+				   .ctx = DDPS_CTX_READ,
+				   .check = ddps_rreq_check,
+				   .target = ddps_rreq_target,
+				   .deliver = ddps_rreq_deliver},
+	[DDPS_OP_WIRE_READ_RESP] = {.name = "RDMA Read Response",
+				    .tagged = true,
+				    .direct = true,
+				    .ctx = DDPS_CTX_TAGGED,
+				    .check = ddps_rresp_check,
+				    .target = ddps_rresp_target,
+				    .deliver = ddps_rresp_deliver},
+	[DDPS_OP_WIRE_SEND] = SEND_OP("Send"),
+	[DDPS_OP_WIRE_SEND_INV] = SEND_OP("Send with Invalidate"),
+	[DDPS_OP_WIRE_SEND_SE] = SEND_OP("Send with SE"),
+	[DDPS_OP_WIRE_SEND_SE_INV] = SEND_OP("Send with SE and Invalidate"),
+	[DDPS_OP_WIRE_TERMINATE] = {.name = "Terminate", .qn = DDPS_QN_TERM},
+};
+
+static const struct rx_op *op_of(const struct ddps_rx_seg *s)
+{
+	return &ops[ddps_rdmap_opcode(s->h.ulp)];
+}
+
+/* ---- checks ---- */
+
+static bool is_terminate(const struct ddps_rx_seg *s)
+{
+	return ddps_rdmap_opcode(s->h.ulp) == DDPS_OP_WIRE_TERMINATE;
+}
+
+/* Version, opcode, and whether the opcode fits T and QN (reference 5.7). */
+static int check_rdmap(const struct ddps_rx_seg *s, struct ddps_fault *f)
+{
+	const struct rx_op *op = op_of(s);
+
+	if (!ddps_rdmap_rv_ok(s->h.ulp)) /* [5040-7.2-3] */
+		return ddps_fault_set(f, DDPS_E_REVISION, 0, 2, 0x05,
+				      "RDMAP control octet 0x%02x", s->h.ulp);
+	if (!op->name || op->tagged != s->h.tagged) /* [5040-7.2-2] */
+		return ddps_fault_set(f, DDPS_E_PROTOCOL, 0, 2, 0x06,
+				      "opcode 0x%x in %s segment", s->h.ulp & 0x0Fu,
+				      s->h.tagged ? "a tagged" : "an untagged");
+	if (s->h.tagged)
+		return 0;
+	if (s->h.qn >= DDPS_QN_COUNT) /* [5041-7.1-2] */
+		return ddps_fault_set(f, DDPS_E_PROTOCOL, 1, 2, 0x01, "queue %" PRIu32,
+				      s->h.qn);
+	if (s->h.qn != op->qn)
+		return ddps_fault_set(f, DDPS_E_PROTOCOL, 0, 2, 0x06,
+				      "%s on queue %" PRIu32, op->name, s->h.qn);
+	return 0;
+}
+
+/* Split the segment and check all that its header alone can tell. */
+static int parse(struct ddps_rdmap *r, struct ddps_rx_seg *s, const uint8_t *seg,
+		 size_t have, size_t seg_len, struct ddps_fault *f)
+{
+	size_t avail = have < seg_len ? have : seg_len;
+	size_t hdr = avail ? ddps_ddp_hdr_len(*seg) : 0;
+	int n = ddps_ddp_decode(&s->h, seg, avail);
+
+	s->seg_len = seg_len;
+	if (n != DDPS_E_TRUNCATED && avail >= hdr) {
+		s->hdr_len = hdr;
+		memcpy(s->raw, seg, hdr);
+	}
+	if (n == DDPS_E_REVISION) {
+		bool tagged = hdr == DDPS_DDP_TAGGED_LEN;
+
+		return ddps_fault_set(f, n, 1, tagged ? 1 : 2, tagged ? 0x04 : 0x06,
+				      "DDP control octet 0x%02x", *seg);
+	}
+	if (n < 0) /* no DDP code exists for it */
+		return ddps_fault_set(f, n, r->llp_mpa_codes ? 2 : 1, 0,
+				      r->llp_mpa_codes ? 3 : 0,
+				      "segment of %zu octets is shorter than its header",
+				      seg_len);
+	s->pay_len = seg_len - hdr;
+	return check_rdmap(s, f);
+}
+
+/* Which RTR the first message is, if it is one that was flagged (RFC 6581 trap 11). */
+static unsigned rtr_of(const struct ddps_rdmap *r, const struct ddps_rx_seg *s)
+{
+	unsigned rtr = 0;
+	struct ddps_rreq q;
+
+	if (!r->expect_rtr || !s->h.last)
+		return 0;
+	switch (ddps_rdmap_opcode(s->h.ulp)) {
+	case DDPS_OP_WIRE_WRITE:
+		rtr = s->pay_len ? 0 : DDPS_RTR_WRITE;
+		break;
+	case DDPS_OP_WIRE_SEND:
+		rtr = s->pay_len ? 0 : DDPS_RTR_SEND;
+		break;
+	case DDPS_OP_WIRE_READ_REQ:
+		if (s->pay_len == DDPS_RREQ_LEN && s->pay) {
+			ddps_rreq_decode(&q, s->pay);
+			rtr = q.size ? 0 : DDPS_RTR_READ;
+		}
+		break;
+	default:
+		break;
+	}
+	return rtr & r->expect_rtr;
+}
+
+/* A segment against the messages in progress. */
+static int check_ctx(const struct ddps_rdmap *r, const struct ddps_rx_seg *s,
+		     struct ddps_fault *f)
+{
+	const struct ddps_rx_ctx *c = &r->ctx[op_of(s)->ctx];
+
+	if (!c->open)
+		return 0;
+	if (c->done && !s->h.tagged)
+		return ddps_fault_set(f, DDPS_E_PROTOCOL, 1, 2, 0x03,
+				      "second message on queue %" PRIu32
+				      " while the first waits for an earlier one",
+				      s->h.qn);
+	if (c->done || ddps_rdmap_opcode(c->seg.h.ulp) != ddps_rdmap_opcode(s->h.ulp))
+		return ddps_fault_set(f, DDPS_E_PROTOCOL, 0, 2, 0x06,
+				      "%s before the end of %s", op_of(s)->name,
+				      op_of(&c->seg)->name);
+	if (s->h.tagged && s->h.stag != c->seg.h.stag)
+		return ddps_fault_set(f, DDPS_E_PROTOCOL, 1, 1, 0x00,
+				      "STag 0x%08" PRIx32
+				      " in a message for 0x%08" PRIx32,
+				      s->h.stag, c->seg.h.stag);
+	return 0;
+}
+
+/* Everything that stands between a segment and Placement.  Changes nothing but @s. */
+static int check(struct ddps_rdmap *r, struct ddps_rx_seg *s, struct ddps_fault *f)
+{
+	int err;
+
+	s->rtr = rtr_of(r, s);
+	if (r->expect_rtr && r->rtr_strict && !s->rtr)
+		return ddps_fault_set(f, DDPS_E_RTR, 2, 0, 0x07,
+				      "first message is %s, no RTR", op_of(s)->name);
+	/* The queue's checks come first for untagged segments: a changed MSN is a new
+	 * message before the end of the old one, and told as such. */
+	if (!s->h.tagged) {
+		err = op_of(s)->check(r, s, f);
+		return err ? err : check_ctx(r, s, f);
+	}
+	err = check_ctx(r, s, f);
+	return err ? err : op_of(s)->check(r, s, f);
+}
+
+/* ---- Delivery ---- */
+
+/* The oldest message that is not delivered. */
+static struct ddps_rx_ctx *oldest(struct ddps_rdmap *r)
+{
+	struct ddps_rx_ctx *best = NULL;
+
+	for (int i = 0; i < DDPS_CTX_COUNT; i++)
+		if (r->ctx[i].open && (!best || r->ctx[i].order < best->order))
+			best = &r->ctx[i];
+	return best;
+}
+
+static int fail(struct ddps_rdmap *r, const struct ddps_fault *f,
+		const struct ddps_rx_seg *s)
+{
+	bool rreq = s && ddps_rdmap_opcode(s->h.ulp) == DDPS_OP_WIRE_READ_REQ;
+
+	ddps_rdmap_fail(r, f, s, rreq ? r->rreq_buf : NULL);
+	return f->code;
+}
+
+/* Deliver what may be: nothing overtakes an earlier message [5041-5.4-2]. */
+static int deliver(struct ddps_rdmap *r)
+{
+	struct ddps_rx_ctx *c;
+	struct ddps_rx_seg s;
+	struct ddps_fault f;
+
+	while (r->state == DDPS_RS_RUN && (c = oldest(r)) && c->done) {
+		s = c->seg;
+		c->open = c->done = false;
+		if (op_of(&s)->deliver(r, &s, &f))
+			return fail(r, &f, &s);
+	}
+	return r->state == DDPS_RS_RUN ? 0 : DDPS_E_CLOSED;
+}
+
+static void count(struct ddps_rdmap *r, const struct ddps_rx_seg *s)
+{
+	if (!s->h.tagged)
+		r->rxq[s->h.qn].got += s->pay_len;
+	else if (ddps_rdmap_opcode(s->h.ulp) == DDPS_OP_WIRE_READ_RESP)
+		r->rresp_got += s->pay_len;
+}
+
+/* The payload of @s is in place. */
+static int placed(struct ddps_rdmap *r, const struct ddps_rx_seg *s)
+{
+	const struct rx_op *op = op_of(s);
+	struct ddps_rx_ctx *c = &r->ctx[op->ctx];
+
+	count(r, s);
+	if (!c->open) {
+		c->open = true;
+		c->order = r->rx_order++;
+	}
+	c->seg = *s;
+	if (s->h.last) {
+		c->done = op->deliver;
+		c->open = op->deliver;
+	}
+	if (r->expect_rtr) {
+		r->expect_rtr = 0;
+		r->up->first_message(r->user, s->rtr);
+	}
+	return deliver(r);
+}
+
+/* ---- whole segments ---- */
+
+static int place(struct ddps_rdmap *r, const struct ddps_rx_seg *s, struct ddps_fault *f)
+{
+	struct iovec iov[DDPS_SEG_IOV_MAX];
+	size_t off = 0;
+	int n;
+
+	while (off < s->pay_len) {
+		n = op_of(s)->target(r, s, off, iov, DDPS_SEG_IOV_MAX);
+		if (n <= 0)
+			return ddps_fault_set(f, DDPS_E_ACCESS, 1, 0, 0,
+					      "no place for octet %zu of the payload",
+					      off);
+		for (int i = 0; i < n; off += iov[i++].iov_len)
+			memcpy(iov[i].iov_base, s->pay + off, iov[i].iov_len);
+	}
+	return 0;
+}
+
+static int whole(struct ddps_rdmap *r, const uint8_t *seg, size_t len)
+{
+	struct ddps_rx_seg s = {0};
+	struct ddps_fault f;
+
+	if (parse(r, &s, seg, len, len, &f))
+		return fail(r, &f, &s);
+	s.pay = seg + s.hdr_len;
+	if (is_terminate(&s)) {
+		ddps_term_received(r, &s);
+		return DDPS_E_TERMINATED;
+	}
+	if (check(r, &s, &f) || place(r, &s, &f))
+		return fail(r, &f, &s);
+	return placed(r, &s);
+}
+
+int ddps_rdmap_rx_segment(struct ddps_rdmap *r, const uint8_t *seg, size_t len)
+{
+	int err;
+
+	if (r->state != DDPS_RS_RUN) /* dropped silently [5041-7.1-20] */
+		return DDPS_E_STATE;
+	err = whole(r, seg, len);
+	ddps_rdmap_tell(r);
+	return err;
+}
+
+/* ---- direct placement ---- */
+
+size_t ddps_rdmap_rx_direct(struct ddps_rdmap *r, const uint8_t *hdr, size_t have,
+			    size_t seg_len)
+{
+	struct ddps_rx_seg *s = &r->direct;
+	struct ddps_fault f;
+
+	*s = (struct ddps_rx_seg){0};
+	/* A fault is found again, and acted on, when the segment comes whole. */
+	if (r->state != DDPS_RS_RUN || parse(r, s, hdr, have, seg_len, &f) ||
+	    !op_of(s)->direct || !s->pay_len || check(r, s, &f))
+		return 0;
+	return s->hdr_len;
+}
+
+int ddps_rdmap_rx_direct_iov(struct ddps_rdmap *r, size_t off, struct iovec *iov, int max)
+{
+	struct ddps_fault f;
+	int err;
+
+	if (r->state != DDPS_RS_RUN)
+		return DDPS_E_STATE;
+	if (!r->direct.pay_len || off >= r->direct.pay_len)
+		return DDPS_E_INVAL;
+	/* Memory may have been revoked since the last octets came [5040-8.1.1-6]. */
+	err = check(r, &r->direct, &f);
+	if (!err)
+		return op_of(&r->direct)->target(r, &r->direct, off, iov, max);
+	err = fail(r, &f, &r->direct);
+	ddps_rdmap_tell(r);
+	return err;
+}
+
+int ddps_rdmap_rx_direct_end(struct ddps_rdmap *r)
+{
+	struct ddps_rx_seg s = r->direct;
+	int err;
+
+	if (r->state != DDPS_RS_RUN)
+		return DDPS_E_STATE;
+	if (!s.pay_len)
+		return DDPS_E_INVAL;
+	r->direct.pay_len = 0;
+	err = placed(r, &s);
+	ddps_rdmap_tell(r);
+	return err;
+}

@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* RDMA Read, requester's side: outstanding Reads and their responses. */
+#include "rdmap/rdmap_priv.h"
+#include <inttypes.h>
+
+static bool waiting(const struct ddps_sqe *e)
+{
+	return e->op == DDPS_OP_READ && e->sent && !e->done;
+}
+
+void ddps_read_sent(struct ddps_rdmap *r, uint64_t pos)
+{
+	if (r->reads_out == (r->rtr_read_out ? 1 : 0))
+		r->read_pos = pos;
+	r->reads_out++;
+}
+
+struct ddps_sqe *ddps_read_oldest(struct ddps_rdmap *r)
+{
+	if (!r->reads_out || r->rtr_read_out)
+		return NULL;
+	return ddps_sq_at(r, r->read_pos);
+}
+
+/* Step on to the next one that waits; each SQ position is passed once. */
+static void advance(struct ddps_rdmap *r)
+{
+	r->rresp_got = 0;
+	if (!--r->reads_out)
+		return;
+	while (!waiting(ddps_sq_at(r, r->read_pos)))
+		r->read_pos++;
+}
+
+void ddps_read_flush(struct ddps_rdmap *r)
+{
+	for (uint64_t pos = r->sq.head; pos != r->sq.tail; pos++) {
+		struct ddps_sqe *e = ddps_sq_at(r, pos);
+
+		if (e->op == DDPS_OP_READ && !e->done) {
+			e->status = DDPS_WC_FLUSHED;
+			e->done = true;
+		}
+	}
+	r->reads_out = 0;
+	r->rtr_read_out = false;
+	r->rresp_got = 0;
+}
+
+static int mismatch(const struct ddps_rx_seg *s, uint8_t error, uint32_t stag,
+		    uint64_t to, uint64_t left, struct ddps_fault *f)
+{
+	return ddps_fault_set(f, DDPS_E_PROTOCOL, 1, 1, error,
+			      "Read Response: %zu octets%s to STag 0x%08" PRIx32
+			      ", TO 0x%" PRIx64 "; expected 0x%08" PRIx32 ", 0x%" PRIx64
+			      ", %" PRIu64 " octets left",
+			      s->pay_len, s->h.last ? " (last)" : "", s->h.stag, s->h.to,
+			      stag, to, left);
+}
+
+/* [5040-5.2.2-9]: only the response to the oldest Read, without a gap, of the size asked.
+ */
+int ddps_rresp_check(struct ddps_rdmap *r, const struct ddps_rx_seg *s,
+		     struct ddps_fault *f)
+{
+	const struct ddps_sqe *e = ddps_read_oldest(r);
+	uint64_t len = e ? e->len : 0, left = len - r->rresp_got;
+	uint64_t to = (e ? e->sink_to : 0) + r->rresp_got;
+	uint32_t stag = e ? e->sink_stag : 0;
+	enum ddps_stag_verdict v;
+	int err;
+
+	if (!r->reads_out)
+		return ddps_fault_set(f, DDPS_E_PROTOCOL, 0, 2, 0x06,
+				      "Read Response without an outstanding Read");
+	/* A zero-length message has no STag and TO to look at [5041-5.2-11]. */
+	if (s->pay_len || !s->h.last || r->rresp_got) {
+		if (s->h.stag != stag)
+			return mismatch(s, 0x00, stag, to, left, f);
+		if (s->h.to != to)
+			return mismatch(s, 0x01, stag, to, left, f);
+	}
+	if (s->pay_len > left || (s->h.last && s->pay_len != left))
+		return mismatch(s, 0x01, stag, to, left, f);
+	if (!s->pay_len)
+		return 0;
+	v = ddps_stag_check_local(r->pd, r->stream, ddps_sq_sge(r, r->read_pos),
+				  DDPS_LOCAL_WRITE);
+	if (!v)
+		return 0;
+	err = ddps_ddp_stag_fault(v, &s->h, s->pay_len, f);
+	f->read_status = DDPS_WC_LOCAL_ACCESS;
+	return err;
+}
+
+int ddps_rresp_target(struct ddps_rdmap *r, const struct ddps_rx_seg *s, size_t off,
+		      struct iovec *iov, int max)
+{
+	return ddps_sge_iov(ddps_sq_sge(r, r->read_pos), 1, r->rresp_got + off,
+			    s->pay_len - off, iov, max);
+}
+
+int ddps_rresp_deliver(struct ddps_rdmap *r, const struct ddps_rx_seg *s,
+		       struct ddps_fault *f)
+{
+	(void)s;
+	(void)f;
+	if (r->rtr_read_out)
+		r->rtr_read_out = false; /* swallowed */
+	else
+		ddps_sq_at(r, r->read_pos)->done = true; /* [5040-5.5-23] */
+	advance(r);
+	r->poke = true; /* an ORD slot, perhaps a fence */
+	ddps_sq_complete(r);
+	ddps_rdmap_check_drained(r);
+	return 0;
+}

@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Errors become Terminates here, and Terminates of the peer become errors. */
+#include "rdmap/rdmap_priv.h"
+#include <stdio.h>
+#include <string.h>
+
+/* RFC 5040 figure 10: whether the DDP header of the cause goes back. */
+static bool wants_ddp(const struct ddps_triple *t)
+{
+	if (t->layer == 0)
+		return t->etype != 0; /* [5040-4.8-11] */
+	return t->layer == 1 && t->etype != 0;
+}
+
+/* ... and the Read Request header. */
+static bool wants_rreq(const struct ddps_triple *t)
+{
+	return t->layer == 0 && t->etype == 1; /* [5040-4.8-13] */
+}
+
+static void build(struct ddps_rdmap *r, const struct ddps_fault *f,
+		  const struct ddps_rx_seg *s, const uint8_t *rreq)
+{
+	struct ddps_term_msg m = {.triple = f->triple};
+
+	if (s && s->hdr_len && wants_ddp(&f->triple)) {
+		m.ddp = s->raw;
+		m.ddp_len = s->hdr_len;
+		m.has_len = s->seg_len <= UINT16_MAX; /* [5040-4.8-9] */
+		m.seg_len = (uint16_t)s->seg_len;
+		if (wants_rreq(&f->triple))
+			m.rreq = rreq;
+	}
+	r->term_len = ddps_term_encode(&m, r->term);
+}
+
+static void mark(struct ddps_rdmap *r, const struct ddps_fault *f)
+{
+	struct ddps_sqe *read = ddps_read_oldest(r);
+
+	if (f->recv_status && r->rq.head != r->rq.tail)
+		r->rq.e[r->rq.head % r->rq.depth].status = f->recv_status;
+	if (f->read_status && read)
+		read->status = f->read_status;
+}
+
+void ddps_rdmap_fail(struct ddps_rdmap *r, const struct ddps_fault *f,
+		     const struct ddps_rx_seg *s, const uint8_t *rreq)
+{
+	struct ddps_term t = {.triple = f->triple, .code = f->code};
+
+	if (r->state > DDPS_RS_RUN) /* [5040-7.1-5] [5041-7.1-20] */
+		return;
+	build(r, f, s, rreq);
+	memcpy(t.wire, r->term, sizeof t.wire);
+	memcpy(t.text, f->text, sizeof t.text);
+	mark(r, f);
+	r->state = DDPS_RS_ERROR;
+	r->poke = true;
+	ddps_rdmap_stop(r);
+	r->up->terminated(r->user, &t, false);
+}
+
+/* ---- received ---- */
+
+/*
+ * Which work request the returned headers name.  soft-iWARP puts a wrong MSN there for
+ * Reads, but its copy of the Read Request is right.
+ */
+static bool named(const struct ddps_sqe *e, const struct ddps_term_msg *m,
+		  const struct ddps_ddp_hdr *h)
+{
+	struct ddps_rreq q;
+
+	if (!e->last_seg)
+		return false;
+	if (e->op == DDPS_OP_SEND)
+		return h->qn == DDPS_QN_SEND && h->msn == e->msn;
+	if (e->op != DDPS_OP_READ || e->done || h->qn != DDPS_QN_READ)
+		return false;
+	if (!m->swapped)
+		return h->msn == e->msn;
+	if (!m->rreq)
+		return false;
+	ddps_rreq_decode(&q, m->rreq);
+	return q.src_stag == e->stag && q.src_to == e->to && q.sink_to == e->sink_to;
+}
+
+static void blame(struct ddps_rdmap *r, const struct ddps_term_msg *m)
+{
+	struct ddps_ddp_hdr h;
+	int err;
+
+	if (!m->ddp)
+		return;
+	err = ddps_ddp_decode(&h, m->ddp, m->ddp_len);
+	if ((err < 0 && err != DDPS_E_REVISION) || h.tagged)
+		return;
+	for (uint64_t pos = r->sq.head; pos != r->sq.tail; pos++) {
+		struct ddps_sqe *e = ddps_sq_at(r, pos);
+
+		if (named(e, m, &h)) {
+			e->status = DDPS_WC_REMOTE;
+			return;
+		}
+	}
+}
+
+void ddps_term_received(struct ddps_rdmap *r, const struct ddps_rx_seg *s)
+{
+	struct ddps_term t = {0};
+	struct ddps_term_msg m;
+	const char *odd = "";
+
+	/* Whatever is wrong with it, a Terminate is not answered (reference 3). */
+	t.code = ddps_term_decode(&m, s->pay, s->pay_len);
+	if (t.code) {
+		odd = "shorter than it announces";
+	} else if (s->h.msn != 1 || s->h.mo || !s->h.last ||
+		   s->pay_len > DDPS_TERM_LEN_MAX) {
+		t.code = DDPS_E_PROTOCOL;
+		odd = "not one segment with MSN 1 of at most 52 octets";
+	}
+	t.triple = m.triple;
+	t.swapped = m.swapped;
+	memcpy(t.wire, m.ctrl, sizeof t.wire);
+	snprintf(t.text, sizeof t.text, "%s%s%s", m.swapped ? "bit-swapped" : "",
+		 m.swapped && *odd ? ", " : "", odd);
+	blame(r, &m);
+	r->state =
+		DDPS_RS_ERROR; /* no term_len: nothing is sent any more [5040-5.4-11] */
+	ddps_rdmap_stop(r);
+	r->up->terminated(r->user, &t, true);
+}

@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* What goes out next. */
+#include "common/bytes.h"
+#include "rdmap/rdmap_priv.h"
+
+bool ddps_tx_ready(struct ddps_rdmap *r)
+{
+	if (r->state == DDPS_RS_ERROR)
+		return r->term_len && !r->term_seg;
+	if (r->state != DDPS_RS_RUN)
+		return false;
+	return r->send_rtr || r->cur != DDPS_CUR_NONE || r->irrq.count ||
+	       ddps_sq_ready(r);
+}
+
+/* A message that is one segment without payload from memory. */
+static void control(struct ddps_seg *seg, const struct ddps_ddp_hdr *h, const void *body,
+		    size_t len)
+{
+	struct ddps_wbuf w = ddps_wbuf_init(seg->hdr, sizeof seg->hdr);
+
+	w.p += ddps_ddp_encode(h, seg->hdr);
+	ddps_wbuf_bytes(&w, body, len);
+	seg->hdr_len = (size_t)(w.p - seg->hdr);
+	seg->npay = 0;
+	seg->pay_len = 0;
+}
+
+static void terminate(struct ddps_rdmap *r, struct ddps_seg *seg)
+{
+	struct ddps_ddp_hdr h = {
+		.last = true,
+		.ulp = ddps_rdmap_ctrl(DDPS_OP_WIRE_TERMINATE),
+		.qn = DDPS_QN_TERM, /* [5040-5.4-3] */
+		.msn = 1,
+	};
+
+	control(seg, &h, r->term, r->term_len);
+	r->term_seg = r->tx_pulled + 1;
+}
+
+/* The zero-length first message of the peer-to-peer model (RFC 6581 9.2). */
+static void rtr(struct ddps_rdmap *r, struct ddps_seg *seg)
+{
+	struct ddps_ddp_hdr h = {.last = true};
+	uint8_t rreq[DDPS_RREQ_LEN] = {0};
+
+	switch (r->send_rtr) {
+	case DDPS_RTR_WRITE:
+		h.tagged = true;
+		h.ulp = ddps_rdmap_ctrl(DDPS_OP_WIRE_WRITE);
+		control(seg, &h, NULL, 0);
+		break;
+	case DDPS_RTR_READ:
+		h.ulp = ddps_rdmap_ctrl(DDPS_OP_WIRE_READ_REQ);
+		h.qn = DDPS_QN_READ;
+		h.msn = r->tx_msn[DDPS_QN_READ]++;
+		control(seg, &h, rreq, sizeof rreq);
+		r->rtr_read_out = true;
+		r->reads_out++;
+		break;
+	default:
+		h.ulp = ddps_rdmap_ctrl(DDPS_OP_WIRE_SEND);
+		h.qn = DDPS_QN_SEND;
+		h.msn = r->tx_msn[DDPS_QN_SEND]++;
+		control(seg, &h, NULL, 0);
+		break;
+	}
+	r->send_rtr = 0;
+}
+
+/* A message once begun is finished first [5041-5.3-2]; else responses and own work take
+ * turns, so that neither side's load starves the other's. */
+static enum ddps_tx_cur choose(struct ddps_rdmap *r)
+{
+	bool own;
+
+	if (r->cur != DDPS_CUR_NONE)
+		return r->cur;
+	own = ddps_sq_ready(r);
+	if (r->irrq.count && (r->rresp_turn || !own)) {
+		r->rresp_turn = false;
+		return DDPS_CUR_RRESP;
+	}
+	r->rresp_turn = true;
+	return own ? DDPS_CUR_SQ : DDPS_CUR_NONE;
+}
+
+/* Return: 1, 0: nothing, < 0: the stream has just failed. */
+static int work(struct ddps_rdmap *r, struct ddps_seg *seg, size_t mulpdu)
+{
+	struct ddps_fault f = {0};
+	int err;
+
+	if (r->send_rtr) {
+		rtr(r, seg);
+		return 1;
+	}
+	switch (choose(r)) {
+	case DDPS_CUR_RRESP:
+		err = ddps_rresp_segment(r, seg, mulpdu, &f);
+		return err ? err : 1;
+	case DDPS_CUR_SQ:
+		err = ddps_sq_segment(r, seg, mulpdu, &f);
+		if (err)
+			ddps_rdmap_fail(r, &f, NULL, NULL);
+		return err ? err : 1;
+	case DDPS_CUR_NONE:
+		break;
+	}
+	return 0;
+}
+
+int ddps_rdmap_tx_next(struct ddps_rdmap *r, struct ddps_seg *seg, size_t mulpdu)
+{
+	int got = 0;
+
+	r->poke = false; /* being asked is as good as telling */
+	if (mulpdu < DDPS_SEG_HDR_MAX)
+		return 0;
+	if (r->state == DDPS_RS_RUN)
+		got = work(r, seg, mulpdu);
+	if (r->state == DDPS_RS_ERROR && ddps_tx_ready(r)) {
+		terminate(r, seg);
+		got = 1;
+	}
+	if (got <= 0)
+		return 0;
+	r->tx_pulled++;
+	return 1;
+}
+
+void ddps_rdmap_tx_done(struct ddps_rdmap *r, unsigned n)
+{
+	uint64_t left = r->tx_pulled - r->tx_acked;
+	bool term_out = r->term_seg && r->term_seg > r->tx_acked;
+
+	r->tx_acked += n < left ? n : left;
+	if (r->state == DDPS_RS_RUN)
+		ddps_sq_complete(r);
+	if (r->state == DDPS_RS_ERROR)
+		ddps_sq_flush(r, false);
+	ddps_rdmap_check_drained(r);
+	if (term_out && r->term_seg <= r->tx_acked && r->up->terminate_sent)
+		r->up->terminate_sent(r->user);
+}

@@ -1,0 +1,360 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Associations: from coming up to winding up, and the sessions that wait for them. */
+#include "sctp_ddp/sd_assoc.h"
+#include <stdlib.h>
+#include <string.h>
+
+/* The side that opened an idle association closes it.  Short, since a new one costs two round
+ * trips; long enough for a program that opens its sessions one after another. */
+#define LINGER_MS 500u
+/* The other side leaves that to it, but not for ever. */
+#define PASSIVE_LINGER_MS 30000u
+/* Pairs whose session is over, waiting for the peer's Terminate or for acknowledgements. */
+#define DRAIN_MS 5000u
+
+static void run_task(void *user);
+static void linger_over(void *user);
+static void hush(void *user);
+
+struct ddps_sd_carrier *ddps_sd_carrier_new(struct ddps_env *env, struct ddps_sd_provider *prov,
+					    const struct ddps_sd_backend *b)
+{
+	struct ddps_sd_carrier *c = calloc(1, sizeof(*c));
+
+	if (!c)
+		return NULL;
+	c->env = env;
+	c->prov = prov;
+	c->b = b;
+	TAILQ_INIT(&c->waiting);
+	TAILQ_INIT(&c->ctl);
+	TAILQ_INIT(&c->seg);
+	TAILQ_INIT(&c->dry);
+	c->task = (struct ddps_task){ .fn = run_task, .user = c };
+	c->linger = (struct ddps_timer){ .fn = linger_over, .user = c };
+	c->quiet_timer = (struct ddps_timer){ .fn = hush, .user = c };
+	TAILQ_INSERT_TAIL(&prov->carriers, c, link);
+	return c;
+}
+
+/* Every session is lost, for the reason @why. */
+static void lose(struct ddps_sd_carrier *c, const struct ddps_error *why)
+{
+	struct ddps_error over = ddps_error_make(0, 0, "session closed");
+
+	while (!TAILQ_EMPTY(&c->waiting))
+		ddps_sd_session_end(TAILQ_FIRST(&c->waiting), why);
+	for (unsigned i = 0; i < c->npairs_size; i++) {
+		struct ddps_sd_pair *p = c->pairs[i];
+
+		if (!p)
+			continue;
+		/* One Terminate is enough [5043-6.2-2]: in LT the peer may go without its own. */
+		if (p->sm.state == DDPS_SD_LT && why->code == DDPS_E_CLOSED)
+			ddps_sd_pair_step(p, DDPS_SD_EV_LOST, NULL, &over);
+		else
+			ddps_sd_pair_step(p, DDPS_SD_EV_LOST, NULL, why);
+	}
+}
+
+static void not_fresh(struct ddps_sd_carrier *c)
+{
+	if (c->fresh && c->listener)
+		c->listener->half_open--;
+	c->fresh = false;
+}
+
+void ddps_sd_carrier_free(struct ddps_sd_carrier *c)
+{
+	struct ddps_error e = ddps_error_make(DDPS_E_RESET, 0, "association freed");
+
+	c->state = DDPS_SD_GOING;
+	lose(c, &e);
+	not_fresh(c);
+	TAILQ_REMOVE(&c->prov->carriers, c, link);
+	ddps_timer_stop(c->env->loop, &c->linger);
+	ddps_timer_stop(c->env->loop, &c->quiet_timer);
+	ddps_task_cancel(c->env->loop, &c->task);
+	if (c->assoc)
+		c->b->free(c->assoc);
+	free(c->pairs);
+	free(c->answered);
+	free(c);
+}
+
+void ddps_sd_carrier_abort(struct ddps_sd_carrier *c, const struct ddps_error *why)
+{
+	if (c->state == DDPS_SD_GOING)
+		return;
+	c->state = DDPS_SD_GOING;
+	ddps_log(&c->env->log, DDPS_LOG_WARN, "sctp", "%s: association aborted: %s", c->info.peer,
+		 why->text);
+	lose(c, why);
+	c->b->abort(c->assoc);
+}
+
+void ddps_sd_carrier_orphan(struct ddps_sd_carrier *c)
+{
+	not_fresh(c);
+	c->listener->half_open -= c->pending;
+	c->listener = NULL;
+	if (c->nsessions || c->state != DDPS_SD_UP)
+		return;
+	ddps_sd_tx_run(c); /* refusals of requests that went with the listener */
+	c->state = DDPS_SD_GOING;
+	c->b->shutdown(c->assoc);
+}
+
+void ddps_sd_carrier_refresh(struct ddps_sd_carrier *c)
+{
+	struct ddps_sd_assoc_info info = { 0 };
+
+	c->b->info(c->assoc, &info);
+	c->info.max_user_data = info.max_user_data;
+}
+
+/* ---- winding up ---- */
+
+void ddps_sd_carrier_idle(struct ddps_sd_carrier *c)
+{
+	uint32_t ms = LINGER_MS;
+
+	if (c->nsessions || c->state == DDPS_SD_GOING) {
+		ddps_timer_stop(c->env->loop, &c->linger);
+		return;
+	}
+	if (c->fresh)
+		ms = c->listener && c->listener->param.setup_ms ? c->listener->param.setup_ms :
+								  PASSIVE_LINGER_MS;
+	else if (!c->to_len)
+		ms = PASSIVE_LINGER_MS;
+	else if (c->npairs)
+		ms = DRAIN_MS;
+	if (ddps_timer_after(c->env->loop, &c->linger, ms) < 0)
+		ddps_log(&c->env->log, DDPS_LOG_ERROR, "sctp", "no memory for a timer");
+}
+
+static void linger_over(void *user)
+{
+	struct ddps_sd_carrier *c = user;
+
+	if (c->state == DDPS_SD_COMING) {
+		ddps_sd_carrier_free(c);
+		return;
+	}
+	ddps_log(&c->env->log, DDPS_LOG_DEBUG, "sctp", "%s: idle association shut down",
+		 c->info.peer);
+	c->state = DDPS_SD_GOING;
+	c->b->shutdown(c->assoc);
+}
+
+/* ---- starting sessions ---- */
+
+/* The side that sent the INIT takes even ids, the other odd ones: then two Initiates never
+ * meet on one id [trap 8].  The number of usable ids if none is free. */
+static unsigned free_id(const struct ddps_sd_carrier *c)
+{
+	unsigned parity = c->info.by_us ? 0 : 1;
+	unsigned count = (c->usable + 1 - parity) / 2;
+
+	for (unsigned i = 0; i < count; i++) {
+		unsigned id = (c->next_id + i) % count * 2 + parity;
+
+		if (!ddps_sd_pair_find(c, id))
+			return id;
+	}
+	return c->usable;
+}
+
+bool ddps_sd_carrier_full(const struct ddps_sd_carrier *c)
+{
+	return c->state == DDPS_SD_UP && free_id(c) == c->usable;
+}
+
+static void start(struct ddps_sd_carrier *c, struct ddps_sd_session *s)
+{
+	unsigned id = free_id(c);
+	struct ddps_sd_pair *p;
+	struct ddps_error e;
+
+	if (id == c->usable) {
+		e = ddps_error_make(DDPS_E_LIMIT, 0, "all stream pairs of the association are in use");
+		ddps_sd_session_end(s, &e);
+		return;
+	}
+	p = ddps_sd_pair_new(c, (uint16_t)id);
+	if (!p) {
+		e = ddps_error_make(DDPS_E_NOMEM, 0, "no memory for a stream pair");
+		ddps_sd_session_end(s, &e);
+		return;
+	}
+	c->next_id = id / 2 + 1;
+	ddps_timer_stop(c->env->loop, &s->timer);
+	TAILQ_REMOVE(&c->waiting, s, link);
+	ddps_sd_session_attach(s, c, p);
+	p->sm.enhanced = s->enhanced;
+	p->answer_ms = s->param.setup_ms;
+	p->pd = s->pd;
+	p->pd_len = s->pd_len;
+	s->pd = NULL;
+	ddps_sd_pair_step(p, DDPS_SD_EV_CONNECT, NULL, NULL);
+}
+
+void ddps_sd_carrier_start_waiting(struct ddps_sd_carrier *c)
+{
+	while (c->state == DDPS_SD_UP && c->outgoing < DDPS_SD_PENDING_MAX &&
+	       !TAILQ_EMPTY(&c->waiting))
+		start(c, TAILQ_FIRST(&c->waiting));
+}
+
+void ddps_sd_carrier_wait(struct ddps_sd_carrier *c, struct ddps_sd_session *s)
+{
+	TAILQ_INSERT_TAIL(&c->waiting, s, link);
+	ddps_sd_session_attach(s, c, NULL);
+	ddps_sd_session_connect_timer(s);
+	ddps_sd_carrier_start_waiting(c);
+}
+
+static void run_task(void *user)
+{
+	struct ddps_sd_carrier *c = user;
+
+	ddps_sd_carrier_start_waiting(c);
+	ddps_sd_tx_run(c);
+}
+
+static void hush(void *user)
+{
+	struct ddps_sd_carrier *c = user;
+
+	c->quiet = true;
+}
+
+/* ---- from the backend ---- */
+
+/* [5043-11.1-2] [5043-11.1-3] [5043-11.1-4] */
+static int check_adaptation(const struct ddps_sd_carrier *c, struct ddps_error *why)
+{
+	if (!c->info.has_adaptation)
+		*why = ddps_error_make(DDPS_E_NO_DDP, 0,
+				       "peer has no DDP: no adaptation indication in its INIT");
+	else if (c->info.adaptation != DDPS_SCTP_ADAPTATION_DDP)
+		*why = ddps_error_make(DDPS_E_NO_DDP, 0,
+				       "peer has no DDP: its adaptation indication is 0x%08x, not 1",
+				       c->info.adaptation);
+	else
+		return 0;
+	return DDPS_E_NO_DDP;
+}
+
+int ddps_sd_carrier_begin(struct ddps_sd_carrier *c, struct ddps_error *why)
+{
+	memset(&c->info, 0, sizeof(c->info));
+	c->b->info(c->assoc, &c->info);
+	if (check_adaptation(c, why) < 0)
+		return why->code;
+	c->usable = c->info.in_streams < c->info.out_streams ? c->info.in_streams :
+							       c->info.out_streams;
+	free(c->answered);
+	c->answered = calloc(c->usable / 8 + 1, 1);
+	if (!c->answered) {
+		*why = ddps_error_make(DDPS_E_NOMEM, 0, "no memory for an association");
+		return DDPS_E_NOMEM;
+	}
+	c->state = DDPS_SD_UP;
+	ddps_log(&c->env->log, DDPS_LOG_INFO, "sctp",
+		 "%s: association up, %s, %u streams, user messages up to %zu octets",
+		 c->info.peer, c->b->name, c->usable, c->info.max_user_data);
+	return 0;
+}
+
+static void up_comm_up(void *user)
+{
+	struct ddps_sd_carrier *c = user;
+	struct ddps_error why;
+
+	if (ddps_sd_carrier_begin(c, &why) < 0) {
+		ddps_sd_carrier_abort(c, &why);
+		return;
+	}
+	ddps_sd_carrier_start_waiting(c);
+}
+
+static void up_message(void *user, uint16_t stream, uint32_t ppid, bool unordered,
+		       const uint8_t *data, size_t len)
+{
+	struct ddps_sd_carrier *c = user;
+
+	if (c->state != DDPS_SD_UP)
+		return;
+	if (!unordered) /* the DDP-SSN rules all the same */
+		c->stats.ordered++;
+	ddps_sd_rx_message(c, stream, ppid, data, len);
+}
+
+static void up_writable(void *user)
+{
+	struct ddps_sd_carrier *c = user;
+
+	c->blocked = false;
+	ddps_sd_tx_run(c);
+}
+
+static void up_dry(void *user)
+{
+	struct ddps_sd_carrier *c = user;
+
+	if (c->state != DDPS_SD_UP)
+		return;
+	ddps_sd_carrier_refresh(c);
+	ddps_sd_tx_dry(c);
+}
+
+static void up_peer_shutdown(void *user)
+{
+	struct ddps_sd_carrier *c = user;
+	struct ddps_error e = ddps_error_make(DDPS_E_CLOSED, 0, "association closed by the peer");
+
+	c->state = DDPS_SD_GOING;
+	lose(c, &e);
+}
+
+/* [trap 28] Old state would misplace data: all sessions are lost, all streams idle. */
+static void up_restarted(void *user)
+{
+	struct ddps_sd_carrier *c = user;
+	struct ddps_error e = ddps_error_make(DDPS_E_RESET, 0, "the peer restarted the association");
+
+	if (c->state != DDPS_SD_UP)
+		return;
+	/* Not the waiting ones: they have sent nothing. */
+	for (unsigned i = 0; i < c->npairs_size; i++)
+		if (c->pairs[i])
+			ddps_sd_pair_step(c->pairs[i], DDPS_SD_EV_LOST, NULL, &e);
+	ddps_sd_tx_restart(c);
+	up_comm_up(c);
+}
+
+static void up_gone(void *user, const struct ddps_error *e)
+{
+	struct ddps_sd_carrier *c = user;
+	struct ddps_error why = *e;
+
+	if (!why.code)
+		why = ddps_error_make(DDPS_E_CLOSED, 0, "association closed");
+	ddps_log(&c->env->log, DDPS_LOG_INFO, "sctp", "%s: association gone: %s", c->info.peer,
+		 why.text);
+	c->state = DDPS_SD_GOING;
+	lose(c, &why);
+	ddps_sd_carrier_free(c);
+}
+
+const struct ddps_sd_assoc_up ddps_sd_carrier_up = {
+	.comm_up = up_comm_up,
+	.message = up_message,
+	.writable = up_writable,
+	.dry = up_dry,
+	.peer_shutdown = up_peer_shutdown,
+	.restarted = up_restarted,
+	.gone = up_gone,
+};

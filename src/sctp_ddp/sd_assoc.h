@@ -1,0 +1,234 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#ifndef DDPS_SD_ASSOC_H
+#define DDPS_SD_ASSOC_H
+/*
+ * One association as the DDP adaptation sees it (a carrier), its stream pairs and the sessions
+ * on them.  A session is what the layers above hold; a pair is the protocol's side of it and
+ * outlives it until both directions have drained (RFC 5043 6.6).
+ *
+ *	carrier 1 --- n pair 1 --- 0..1 session
+ *
+ * Upcalls are made from the loop only, but for tx_next and tx_done out of kick().  The end of a
+ * session is always told by a task of its own, so no list is walked while it is told.
+ */
+#include "common/error.h"
+#include "sctp_ddp/sd_backend.h"
+#include "sctp_ddp/sd_order.h"
+#include "sctp_ddp/sd_sm.h"
+#include <sys/queue.h>
+
+/* [5043-6.4-3] Initiates of one association that wait for an answer, either way: this side
+ * sends no more at once, and refuses more. */
+#define DDPS_SD_PENDING_MAX 16u
+/* Messages that may overtake an Accept, or a ULP's decision. */
+#define DDPS_SD_EARLY_MAX    64u
+#define DDPS_SD_EARLY_OCTETS (64u * 1024)
+/* Messages held out of order, octets: one session, and all of one association. */
+#define DDPS_SD_HELD_SESSION (8u << 20)
+#define DDPS_SD_HELD_ASSOC   (32u << 20)
+/* [5043-10-d1] Messages of one session not known to be acknowledged. */
+#define DDPS_SD_IN_FLIGHT_MAX 32767u
+
+struct ddps_sd_provider;
+struct ddps_sd_carrier;
+struct ddps_sd_pair;
+
+struct ddps_sd_listener {
+	struct ddps_llp_listener base; /* first */
+	struct ddps_env *env;
+	const struct ddps_sd_backend *b;
+	struct ddps_sd_endpoint *endpoint;
+	const struct ddps_llp_listen_up *up;
+	void *user;
+	struct ddps_llp_listen_param param;
+	unsigned half_open; /* associations without a request yet, requests not answered */
+};
+
+struct ddps_sd_session {
+	struct ddps_llp llp; /* first */
+	struct ddps_env *env;
+	struct ddps_sd_carrier *carrier; /* while attached: waiting, or on a pair */
+	struct ddps_sd_pair *pair;	 /* NULL while waiting and after the end */
+	TAILQ_ENTRY(ddps_sd_session) link; /* while waiting */
+	struct ddps_task task;	 /* tells the end, or resumes reception after open() */
+	struct ddps_timer timer; /* connect_ms while waiting, close_ms while shutting */
+	struct ddps_llp_param param;
+	bool initiator;
+	bool enhanced; /* initiator: kind of Initiate */
+	bool opened;   /* segments may flow up and down */
+	bool shutting;
+	bool rx_dead; /* the layer above takes nothing more */
+	bool ended;
+	uint32_t seen;	 /* progress when the close timer was started */
+	uint8_t *pd;	 /* initiator: private data while waiting */
+	size_t pd_len;
+	struct ddps_error error;
+};
+
+struct ddps_sd_pair {
+	struct ddps_sd_carrier *carrier;
+	struct ddps_sd_session *sess; /* NULL: drains in the background */
+	struct ddps_sd_sm sm;
+	struct ddps_sd_order rx;
+	uint16_t stream;
+
+	/* sending; numbers of type uint64_t count the carrier's messages, from 1 */
+	uint16_t tx;		/* next DDP-SSN */
+	uint16_t base;		/* all before this one are acknowledged */
+	uint16_t probe_tx;	/* base as soon as probe_seq is acknowledged */
+	uint64_t probe_seq;	/* 0: none */
+	uint64_t last_seq;	/* last message sent */
+	uint64_t ctl_seq;	/* own Initiate or Accept, 0: known to have arrived */
+	uint16_t ctl;		/* function code to send before all else, 0: none */
+	bool term_due;		/* send Terminate now */
+	bool owe_term;		/* send it when it cannot overtake */
+	bool want_seg;		/* tx_next has not said 0 since the last kick */
+	uint8_t *pd;		/* private data of ctl */
+	size_t pd_len;
+	bool in_ctl, in_seg, in_dry;
+	TAILQ_ENTRY(ddps_sd_pair) ctl_link, seg_link, dry_link;
+
+	struct ddps_timer timer; /* answer to our Initiate */
+	uint32_t answer_ms;
+};
+
+TAILQ_HEAD(ddps_sd_pair_list, ddps_sd_pair);
+TAILQ_HEAD(ddps_sd_session_list, ddps_sd_session);
+
+enum ddps_sd_carrier_state {
+	DDPS_SD_COMING, /* association not up yet */
+	DDPS_SD_UP,
+	DDPS_SD_GOING /* shutting down or aborted: gone() follows */
+};
+
+struct ddps_sd_stats {
+	unsigned dropped;  /* messages no session was there for, late ones included */
+	unsigned ordered;  /* taken although sent as ordered */
+	unsigned bad_ppid;
+};
+
+struct ddps_sd_carrier {
+	TAILQ_ENTRY(ddps_sd_carrier) link;
+	struct ddps_sd_provider *prov;
+	struct ddps_env *env;
+	const struct ddps_sd_backend *b;
+	struct ddps_sd_assoc *assoc;
+	enum ddps_sd_carrier_state state;
+	struct ddps_sd_listener *listener; /* shows Initiates to the ULP; NULL: all refused */
+	bool fresh;			   /* counted by the listener: no Initiate yet */
+	struct sockaddr_storage to;	   /* opened by us: where to, for reuse */
+	socklen_t to_len;		   /* 0: opened by the peer */
+	int encap;
+	struct ddps_sd_assoc_info info;
+
+	unsigned usable; /* stream ids below this one have a partner */
+	struct ddps_sd_pair **pairs;
+	unsigned npairs_size, npairs;
+	uint8_t *answered; /* bits, see struct ddps_sd_sm */
+	unsigned next_id;  /* where the search for a free id goes on */
+	struct ddps_sd_session_list waiting;
+	unsigned nsessions;	  /* attached, the waiting included */
+	unsigned outgoing, pending; /* pairs in A1, in P1 */
+	size_t held;		  /* octets, all pairs */
+	struct ddps_timer linger;
+
+	/* sending */
+	struct ddps_sd_pair_list ctl, seg;
+	struct ddps_seg tx_seg; /* pulled, not taken by SCTP yet, if tx_pair is set */
+	struct ddps_sd_pair *tx_pair;
+	bool blocked; /* until writable() */
+	bool broken;  /* until gone() */
+	bool running;
+	struct ddps_task task;
+
+	/* what is acknowledged */
+	struct ddps_sd_pair_list dry;
+	unsigned ndry;
+	uint64_t sent, acked, ask_mark;
+	bool asked;
+	bool quiet; /* no segments until dry() */
+	struct ddps_timer quiet_timer;
+
+	struct ddps_sd_stats stats;
+};
+
+TAILQ_HEAD(ddps_sd_carrier_list, ddps_sd_carrier);
+
+struct ddps_sd_provider {
+	struct {
+		const struct ddps_sd_backend *b;
+		void *ctx;
+	} slot[2];
+	bool forced; /* slot 0 whatever the URI says */
+	struct ddps_sd_carrier_list carriers;
+};
+
+/* ---- sd_provider.c ---- */
+/* Use @b for every URI of @env from now on; before the first use.  0 or DDPS_E_NOMEM. */
+int ddps_sd_use_backend(struct ddps_env *env, const struct ddps_sd_backend *b);
+
+/* ---- sd_assoc.c: carriers ---- */
+extern const struct ddps_sd_assoc_up ddps_sd_carrier_up;
+struct ddps_sd_carrier *ddps_sd_carrier_new(struct ddps_env *env, struct ddps_sd_provider *prov,
+					    const struct ddps_sd_backend *b);
+/* Ends nothing in order: for fini, and when the association is no more. */
+void ddps_sd_carrier_free(struct ddps_sd_carrier *c);
+/* The association is up and set in @c.  0, or DDPS_E_* and @why filled. */
+int ddps_sd_carrier_begin(struct ddps_sd_carrier *c, struct ddps_error *why);
+/* Put @s into the queue; it is started when the association and the limit permit. */
+void ddps_sd_carrier_wait(struct ddps_sd_carrier *c, struct ddps_sd_session *s);
+void ddps_sd_carrier_start_waiting(struct ddps_sd_carrier *c);
+bool ddps_sd_carrier_full(const struct ddps_sd_carrier *c);
+/* Sessions or pairs became fewer or more: wind up or keep. */
+void ddps_sd_carrier_idle(struct ddps_sd_carrier *c);
+/* The path MTU may have changed: ask for the message size again [5043-9-1]. */
+void ddps_sd_carrier_refresh(struct ddps_sd_carrier *c);
+/* Give the whole association up. */
+void ddps_sd_carrier_abort(struct ddps_sd_carrier *c, const struct ddps_error *why);
+/* The listener goes. */
+void ddps_sd_carrier_orphan(struct ddps_sd_carrier *c);
+
+/* ---- sd_pair.c ---- */
+struct ddps_sd_pair *ddps_sd_pair_new(struct ddps_sd_carrier *c, uint16_t stream);
+/* Whether a stray message on the idle @stream was answered since the last Initiate. */
+bool ddps_sd_pair_answered(const struct ddps_sd_carrier *c, unsigned stream);
+struct ddps_sd_pair *ddps_sd_pair_find(const struct ddps_sd_carrier *c, unsigned stream);
+/* Tell the machine and do what it says.  @m, @why: as the event needs, else NULL.  The pair is
+ * gone afterwards if the event was DRAINED or LOST. */
+void ddps_sd_pair_step(struct ddps_sd_pair *p, enum ddps_sd_event ev,
+		       const struct ddps_sd_msg *m, const struct ddps_error *why);
+/* Its session has just been detached: end it on the wire. */
+void ddps_sd_pair_give_up(struct ddps_sd_pair *p);
+void ddps_sd_pair_detached(struct ddps_sd_pair *p);
+
+/* ---- sd_rx.c ---- */
+void ddps_sd_rx_message(struct ddps_sd_carrier *c, uint16_t stream, uint32_t ppid,
+			const uint8_t *data, size_t len);
+/* Take held messages whose turn has come. */
+void ddps_sd_rx_resume(struct ddps_sd_pair *p);
+void ddps_sd_rx_strip(struct ddps_sd_pair *p);
+void ddps_sd_rx_reset(struct ddps_sd_pair *p);
+
+/* ---- sd_tx.c ---- */
+void ddps_sd_tx_control(struct ddps_sd_pair *p);
+void ddps_sd_tx_segments(struct ddps_sd_pair *p);
+void ddps_sd_tx_run(struct ddps_sd_carrier *c);
+/* Send a Terminate that is owed, resume segments: whatever is possible now. */
+void ddps_sd_tx_check(struct ddps_sd_pair *p);
+/* Call tx_check when more is acknowledged; @urgent: nothing else may be sent meanwhile. */
+void ddps_sd_tx_wait_dry(struct ddps_sd_pair *p, bool urgent);
+void ddps_sd_tx_dry(struct ddps_sd_carrier *c);
+/* Start over at DDP-SSN 0. */
+void ddps_sd_tx_reset(struct ddps_sd_pair *p);
+/* All that was sent is history: a new association, as it were. */
+void ddps_sd_tx_restart(struct ddps_sd_carrier *c);
+
+/* ---- sd_session.c ---- */
+struct ddps_sd_session *ddps_sd_session_new(struct ddps_env *env, bool initiator);
+void ddps_sd_session_attach(struct ddps_sd_session *s, struct ddps_sd_carrier *c,
+			    struct ddps_sd_pair *p);
+/* Tell @s soon that it is over; it belongs to nothing any more. */
+void ddps_sd_session_end(struct ddps_sd_session *s, const struct ddps_error *e);
+void ddps_sd_session_connect_timer(struct ddps_sd_session *s);
+
+#endif

@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* DDP-SSN window and messages held ahead of their turn. */
+#include "sctp_ddp/sd_order.h"
+#include "sctp_ddp/sd_wire.h"
+#include <ddpsess/err.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define FIRST_SLOTS 16u
+#define KEEP_SLOTS  1024u /* a larger table is given back as soon as it is empty */
+
+static struct ddps_sd_held **find(const struct ddps_sd_order *o, uint16_t ssn)
+{
+	struct ddps_sd_held **at;
+
+	if (!o->nslot)
+		return NULL;
+	for (at = &o->slot[ssn & (o->nslot - 1)]; *at; at = &(*at)->next)
+		if ((*at)->ssn == ssn)
+			return at;
+	return NULL;
+}
+
+enum ddps_sd_place ddps_sd_order_check(const struct ddps_sd_order *o, uint16_t ssn)
+{
+	uint16_t d = (uint16_t)(ssn - o->next);
+
+	if (d >= DDPS_SD_WINDOW)
+		return DDPS_SD_OLD;
+	if (find(o, ssn))
+		return DDPS_SD_DUPLICATE;
+	return d ? DDPS_SD_AHEAD : DDPS_SD_NEXT;
+}
+
+size_t ddps_sd_order_cost(size_t len)
+{
+	return len + sizeof(struct ddps_sd_held);
+}
+
+/* The table follows the number of messages held, never the distance a peer claims. */
+static int grow(struct ddps_sd_order *o)
+{
+	unsigned size = o->nslot ? 2 * o->nslot : FIRST_SLOTS;
+	struct ddps_sd_held **slot = calloc(size, sizeof *slot);
+
+	if (!slot)
+		return DDPS_E_NOMEM;
+	for (unsigned i = 0; i < o->nslot; i++) {
+		struct ddps_sd_held *h = o->slot[i], *next;
+
+		for (; h; h = next) {
+			next = h->next;
+			h->next = slot[h->ssn & (size - 1)];
+			slot[h->ssn & (size - 1)] = h;
+		}
+	}
+	free(o->slot);
+	o->slot = slot;
+	o->nslot = size;
+	return 0;
+}
+
+int ddps_sd_order_hold(struct ddps_sd_order *o, uint16_t ssn, uint32_t ppid,
+		       const uint8_t *data, size_t len)
+{
+	struct ddps_sd_held *h;
+
+	if (o->count >= o->nslot && grow(o) < 0)
+		return DDPS_E_NOMEM;
+	h = malloc(sizeof *h + len);
+	if (!h)
+		return DDPS_E_NOMEM;
+	h->ppid = ppid;
+	h->ssn = ssn;
+	h->len = len;
+	if (len)
+		memcpy(h->data, data, len);
+	h->next = o->slot[ssn & (o->nslot - 1)];
+	o->slot[ssn & (o->nslot - 1)] = h;
+	o->count++;
+	o->octets += ddps_sd_order_cost(len);
+	return 0;
+}
+
+struct ddps_sd_held *ddps_sd_order_take(struct ddps_sd_order *o)
+{
+	struct ddps_sd_held **at = o->count ? find(o, o->next) : NULL;
+	struct ddps_sd_held *h;
+
+	if (!at)
+		return NULL;
+	h = *at;
+	*at = h->next;
+	o->next++;
+	o->count--;
+	o->octets -= ddps_sd_order_cost(h->len);
+	if (!o->count && o->nslot > KEEP_SLOTS) {
+		free(o->slot);
+		o->slot = NULL;
+		o->nslot = 0;
+	}
+	return h;
+}
+
+void ddps_sd_order_strip(struct ddps_sd_order *o)
+{
+	for (unsigned i = 0; i < o->nslot; i++) {
+		struct ddps_sd_held **at;
+
+		for (at = &o->slot[i]; *at; at = &(*at)->next) {
+			struct ddps_sd_held *h = *at;
+
+			if (h->ppid != DDPS_SD_PPID_SEGMENT || h->len <= DDPS_SD_SSN_LEN)
+				continue;
+			o->octets -= h->len - DDPS_SD_SSN_LEN;
+			h->len = DDPS_SD_SSN_LEN;
+			h = realloc(h, sizeof *h + h->len);
+			if (h) /* if not, the old block stays as it is */
+				*at = h;
+		}
+	}
+}
+
+void ddps_sd_order_reset(struct ddps_sd_order *o)
+{
+	for (unsigned i = 0; i < o->nslot; i++) {
+		struct ddps_sd_held *h = o->slot[i], *next;
+
+		for (; h; h = next) {
+			next = h->next;
+			free(h);
+		}
+	}
+	free(o->slot);
+	*o = (struct ddps_sd_order){ 0 };
+}

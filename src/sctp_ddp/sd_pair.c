@@ -1,0 +1,331 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Stream pairs: carries out what the state machine says. */
+#include "sctp_ddp/sd_assoc.h"
+#include <stdlib.h>
+
+/* Second period after a given-up Initiate if the ULP set no deadline (RFC 5043 2, A1c). */
+#define CANCEL_MS_DEFAULT 10000u
+
+static void answer_late(void *user);
+
+/* ---- table ---- */
+
+struct ddps_sd_pair *ddps_sd_pair_find(const struct ddps_sd_carrier *c, unsigned stream)
+{
+	return stream < c->npairs_size ? c->pairs[stream] : NULL;
+}
+
+static int table_grow(struct ddps_sd_carrier *c, unsigned stream)
+{
+	unsigned size = c->npairs_size ? c->npairs_size : 16;
+	struct ddps_sd_pair **pairs;
+
+	while (size <= stream)
+		size *= 2;
+	if (size == c->npairs_size)
+		return 0;
+	pairs = realloc(c->pairs, size * sizeof(*pairs));
+	if (!pairs)
+		return DDPS_E_NOMEM;
+	for (unsigned i = c->npairs_size; i < size; i++)
+		pairs[i] = NULL;
+	c->pairs = pairs;
+	c->npairs_size = size;
+	return 0;
+}
+
+bool ddps_sd_pair_answered(const struct ddps_sd_carrier *c, unsigned stream)
+{
+	return c->answered[stream / 8] >> (stream % 8) & 1;
+}
+
+static void answered_set(struct ddps_sd_carrier *c, unsigned stream, bool on)
+{
+	uint8_t bit = (uint8_t)(1u << (stream % 8));
+
+	if (on)
+		c->answered[stream / 8] |= bit;
+	else
+		c->answered[stream / 8] &= (uint8_t)~bit;
+}
+
+struct ddps_sd_pair *ddps_sd_pair_new(struct ddps_sd_carrier *c, uint16_t stream)
+{
+	struct ddps_sd_pair *p;
+
+	if (table_grow(c, stream) < 0)
+		return NULL;
+	p = calloc(1, sizeof(*p));
+	if (!p)
+		return NULL;
+	p->carrier = c;
+	p->stream = stream;
+	p->sm.answered = ddps_sd_pair_answered(c, stream);
+	p->timer = (struct ddps_timer){ .fn = answer_late, .user = p };
+	c->pairs[stream] = p;
+	c->npairs++;
+	return p;
+}
+
+static void release(struct ddps_sd_pair *p)
+{
+	struct ddps_sd_carrier *c = p->carrier;
+
+	ddps_timer_stop(c->env->loop, &p->timer);
+	ddps_sd_tx_reset(p);
+	ddps_sd_rx_reset(p);
+	answered_set(c, p->stream, p->sm.answered);
+	c->pairs[p->stream] = NULL;
+	c->npairs--;
+	free(p);
+	ddps_sd_carrier_idle(c);
+}
+
+/* ---- ending the session above ---- */
+
+/* Something that the peer sent fits no legal sequence. */
+static struct ddps_error illegal(const struct ddps_sd_msg *m, enum ddps_sd_state old)
+{
+	const char *what = m->segment ? "a DDP segment" : ddps_sd_code_name(m->code);
+
+	if (m->bad)
+		return ddps_error_make(DDPS_E_PROTOCOL, 0,
+				       "malformed control message: code 0x%04x (%s) with %zu "
+				       "octets of private data",
+				       m->code, what, m->len);
+	return ddps_error_make(DDPS_E_PROTOCOL, 0, "%s is not legal in state %s", what,
+			       ddps_sd_state_name(old));
+}
+
+/* How a session ends by @ev, for those events that bring no reason of their own. */
+static struct ddps_error ending(const struct ddps_sd_pair *p, enum ddps_sd_state old,
+				enum ddps_sd_event ev)
+{
+	if (old == DDPS_SD_A1 && ev == DDPS_SD_EV_REJECT)
+		return ddps_error_make(DDPS_E_REJECTED, 0,
+				       "the peer's application rejected the request");
+	if (old == DDPS_SD_A1 && ev == DDPS_SD_EV_TERMINATE)
+		return ddps_error_make(DDPS_E_REFUSED, 0, "%s answered with Terminate: %s",
+				       p->sm.enhanced ? "Enhanced Initiate" : "Initiate",
+				       p->sm.enhanced ? "overloaded, nothing listens, or it does "
+							"not know RFC 6581" :
+							"overloaded, or nothing listens");
+	if (old == DDPS_SD_P1 && ev == DDPS_SD_EV_TERMINATE)
+		return ddps_error_make(DDPS_E_CLOSED, 0, "the peer withdrew its request");
+	return ddps_error_make(0, 0, "session closed");
+}
+
+static void end_session(struct ddps_sd_pair *p, enum ddps_sd_state old, enum ddps_sd_event ev,
+			const struct ddps_error *why)
+{
+	struct ddps_error e;
+
+	if (!p->sess)
+		return;
+	/* A Reject has to arrive before the ULP may take the association down. */
+	if (ev == DDPS_SD_EV_ULP_REJECT)
+		return;
+	e = why ? *why : ending(p, old, ev);
+	ddps_sd_session_end(p->sess, &e);
+}
+
+static void fail_session(struct ddps_sd_pair *p, enum ddps_sd_state old,
+			 const struct ddps_sd_msg *m, const struct ddps_error *why)
+{
+	struct ddps_error e = why ? *why : illegal(m, old);
+
+	ddps_log(&p->carrier->env->log, p->sess ? DDPS_LOG_WARN : DDPS_LOG_DEBUG, "sctp",
+		 "%s stream %u: %s", p->carrier->info.peer, p->stream, e.text);
+	if (p->sess)
+		ddps_sd_session_end(p->sess, &e);
+}
+
+void ddps_sd_pair_detached(struct ddps_sd_pair *p)
+{
+	struct ddps_sd_carrier *c = p->carrier;
+
+	p->sess = NULL;
+	p->want_seg = false;
+	if (c->tx_pair == p) /* its payload is the ULP's again; it has no DDP-SSN yet */
+		c->tx_pair = NULL;
+	ddps_sd_rx_strip(p);
+}
+
+void ddps_sd_pair_give_up(struct ddps_sd_pair *p)
+{
+	/* An Initiate that never left leaves nothing to end. */
+	if (p->sm.state == DDPS_SD_A1 && p->ctl) {
+		ddps_sd_pair_step(p, DDPS_SD_EV_LOST, NULL, NULL);
+		return;
+	}
+	ddps_sd_pair_step(p, DDPS_SD_EV_ABORT, NULL, NULL);
+	ddps_sd_rx_resume(p);
+}
+
+/* ---- timer ---- */
+
+static void timer_on(struct ddps_sd_pair *p)
+{
+	uint32_t ms = p->answer_ms;
+
+	if (p->sm.state == DDPS_SD_A1C && !ms)
+		ms = CANCEL_MS_DEFAULT;
+	if (ddps_timer_after(p->carrier->env->loop, &p->timer, ms) < 0)
+		ddps_log(&p->carrier->env->log, DDPS_LOG_ERROR, "sctp",
+			 "stream %u: no memory for the answer timer", p->stream);
+}
+
+static void answer_late(void *user)
+{
+	struct ddps_sd_pair *p = user;
+	struct ddps_error e;
+
+	if (p->sm.state == DDPS_SD_A1) {
+		e = ddps_error_make(DDPS_E_TIMEDOUT, 0, "no answer to the Initiate in %u ms",
+				    p->answer_ms);
+		ddps_sd_session_end(p->sess, &e);
+		ddps_sd_pair_give_up(p);
+	} else if (p->sm.state == DDPS_SD_A1C) {
+		p->owe_term = true;
+		ddps_sd_tx_check(p);
+	}
+}
+
+/* ---- upcalls ---- */
+
+static void show_request(struct ddps_sd_pair *p, const struct ddps_sd_msg *m)
+{
+	struct ddps_sd_listener *l = p->carrier->listener;
+	struct ddps_sd_session *s = ddps_sd_session_new(p->carrier->env, false);
+	struct ddps_setup setup = { .enhanced = p->sm.enhanced, .pd = m->data, .pd_len = m->len };
+
+	if (!s) {
+		ddps_log(&p->carrier->env->log, DDPS_LOG_ERROR, "sctp",
+			 "stream %u: no memory for a request", p->stream);
+		ddps_sd_pair_step(p, DDPS_SD_EV_ABORT, NULL, NULL);
+		return;
+	}
+	s->opened = true;
+	ddps_sd_session_attach(s, p->carrier, p);
+	l->up->request(l->user, &s->llp, &setup);
+}
+
+static void show_answer(struct ddps_sd_pair *p, const struct ddps_sd_msg *m)
+{
+	struct ddps_setup setup = {
+		.enhanced = m->code == DDPS_SD_ENH_ACCEPT || m->code == DDPS_SD_ENH_REJECT,
+		.reject = m->code == DDPS_SD_REJECT || m->code == DDPS_SD_ENH_REJECT,
+		.pd = m->data,
+		.pd_len = m->len,
+	};
+
+	ddps_sd_carrier_refresh(p->carrier);
+	p->ctl_seq = 0; /* answered, so our Initiate has arrived */
+	p->sess->llp.up->answer(p->sess->llp.user, &setup);
+}
+
+static void deliver(struct ddps_sd_pair *p, const struct ddps_sd_msg *m)
+{
+	struct ddps_sd_session *s = p->sess;
+
+	if (!s || s->rx_dead)
+		return;
+	if (s->llp.up->rx_segment(s->llp.user, m->data, m->len) < 0 && p->sess == s)
+		s->rx_dead = true;
+}
+
+/* ---- steps ---- */
+
+/* Counts and lists that follow the state. */
+static void entered(struct ddps_sd_pair *p, enum ddps_sd_state old, enum ddps_sd_event ev)
+{
+	struct ddps_sd_carrier *c = p->carrier;
+	enum ddps_sd_state now = p->sm.state;
+	struct ddps_sd_listener *l = c->listener;
+
+	ddps_log(&c->env->log, DDPS_LOG_DEBUG, "sctp", "%s stream %u: %s -%s-> %s", c->info.peer,
+		 p->stream, ddps_sd_state_name(old), ddps_sd_event_name(ev),
+		 ddps_sd_state_name(now));
+	if (now == DDPS_SD_A1)
+		c->outgoing++;
+	if (now == DDPS_SD_P1) {
+		c->pending++;
+		c->listener->half_open++;
+	}
+	if (old == DDPS_SD_P1) {
+		c->pending--;
+		if (l)
+			l->half_open--;
+	}
+	if (old == DDPS_SD_A1) {
+		c->outgoing--;
+		if (!TAILQ_EMPTY(&c->waiting))
+			ddps_task_post(c->env->loop, &c->task);
+	}
+	if (now == DDPS_SD_DRAIN) {
+		p->owe_term = false;
+		ddps_sd_rx_reset(p);
+		ddps_sd_tx_wait_dry(p, false);
+	}
+}
+
+static void send_control(struct ddps_sd_pair *p, unsigned acts)
+{
+	bool enhanced = p->sm.enhanced;
+
+	if (acts & DDPS_SD_SEND_INITIATE)
+		p->ctl = enhanced ? DDPS_SD_ENH_INITIATE : DDPS_SD_INITIATE;
+	if (acts & DDPS_SD_SEND_ACCEPT)
+		p->ctl = enhanced ? DDPS_SD_ENH_ACCEPT : DDPS_SD_ACCEPT;
+	if (acts & DDPS_SD_SEND_REJECT)
+		p->ctl = enhanced ? DDPS_SD_ENH_REJECT : DDPS_SD_REJECT;
+	if (acts & DDPS_SD_SEND_TERM) {
+		p->owe_term = false;
+		p->term_due = true;
+	}
+	ddps_sd_tx_control(p);
+}
+
+void ddps_sd_pair_step(struct ddps_sd_pair *p, enum ddps_sd_event ev,
+		       const struct ddps_sd_msg *m, const struct ddps_error *why)
+{
+	enum ddps_sd_state old = p->sm.state;
+	unsigned acts;
+
+	if (ddps_sd_step(&p->sm, ev, &acts) < 0) {
+		ddps_log(&p->carrier->env->log, DDPS_LOG_ERROR, "sctp", "stream %u: %s in state %s",
+			 p->stream, ddps_sd_event_name(ev), ddps_sd_state_name(old));
+		return;
+	}
+	if (acts == DDPS_SD_DELIVER) {
+		deliver(p, m);
+		return;
+	}
+	if (p->sm.state != old)
+		entered(p, old, ev);
+	if (acts & DDPS_SD_TIMER_OFF)
+		ddps_timer_stop(p->carrier->env->loop, &p->timer);
+	if (acts & DDPS_SD_TIMER_ON)
+		timer_on(p);
+	if (acts & (DDPS_SD_SEND_INITIATE | DDPS_SD_SEND_ACCEPT | DDPS_SD_SEND_REJECT |
+		    DDPS_SD_SEND_TERM))
+		send_control(p, acts);
+	if (acts & DDPS_SD_DROP)
+		p->carrier->stats.dropped++;
+	if (acts & DDPS_SD_REQUEST)
+		show_request(p, m);
+	if (acts & DDPS_SD_ANSWER)
+		show_answer(p, m);
+	if (acts & DDPS_SD_PEER_CLOSED && p->sess)
+		p->sess->llp.up->peer_closed(p->sess->llp.user);
+	if (acts & DDPS_SD_FAIL)
+		fail_session(p, old, m, why);
+	if (acts & (DDPS_SD_END | DDPS_SD_RELEASE))
+		end_session(p, old, ev, why);
+	if (acts & DDPS_SD_OWE_TERM) {
+		p->owe_term = true;
+		ddps_sd_tx_check(p);
+	}
+	if (acts & DDPS_SD_RELEASE)
+		release(p);
+}

@@ -1,0 +1,309 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The SCTP transport as the layers above see it: connect, listen, choice of the backend. */
+#include "sctp_ddp/sd_assoc.h"
+#include <ddpsess/version.h>
+#include <netinet/in.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { USRSCTP, KERNEL };
+
+static struct ddps_sd_provider *provider(struct ddps_env *env)
+{
+	struct ddps_sd_provider *prov = env->sctp;
+
+	if (prov)
+		return prov;
+	prov = calloc(1, sizeof(*prov));
+	if (!prov)
+		return NULL;
+	prov->slot[USRSCTP].b = &ddps_sd_usrsctp;
+	prov->slot[KERNEL].b = &ddps_sd_kernel;
+	TAILQ_INIT(&prov->carriers);
+	env->sctp = prov;
+	return prov;
+}
+
+int ddps_sd_use_backend(struct ddps_env *env, const struct ddps_sd_backend *b)
+{
+	struct ddps_sd_provider *prov = provider(env);
+
+	if (!prov)
+		return DDPS_E_NOMEM;
+	prov->slot[0].b = b;
+	prov->forced = true;
+	return 0;
+}
+
+int ddps_has_backend(const char *name)
+{
+	const struct ddps_sd_backend *const all[] = { &ddps_sd_usrsctp, &ddps_sd_kernel };
+
+	for (size_t i = 0; name && i < sizeof(all) / sizeof(all[0]); i++)
+		if (!strcmp(name, all[i]->name))
+			return all[i]->available();
+	return DDPS_E_INVAL;
+}
+
+/* The slot of the backend that the URI asks for, or DDPS_E_UNSUPPORTED. */
+static int choose(struct ddps_env *env, struct ddps_sd_provider *prov, const struct ddps_uri *uri)
+{
+	int n = USRSCTP;
+
+	if (prov->forced)
+		return 0;
+	if (!uri->backend[0] || !strcmp(uri->backend, "auto"))
+		n = ddps_sd_kernel.available() ? KERNEL : USRSCTP;
+	else if (!strcmp(uri->backend, ddps_sd_kernel.name))
+		n = KERNEL;
+	else if (strcmp(uri->backend, ddps_sd_usrsctp.name))
+		return DDPS_E_UNSUPPORTED;
+	if (!prov->slot[n].b->available()) {
+		ddps_log(&env->log, DDPS_LOG_ERROR, "sctp", "backend %s is not available here",
+			 prov->slot[n].b->name);
+		return DDPS_E_UNSUPPORTED;
+	}
+	ddps_log(&env->log, DDPS_LOG_INFO, "sctp", "backend %s", prov->slot[n].b->name);
+	return n;
+}
+
+/* ---- connecting ---- */
+
+static bool same_address(const struct sockaddr_storage *a, const struct sockaddr *b)
+{
+	const struct sockaddr_in *a4 = (const void *)a, *b4 = (const void *)b;
+	const struct sockaddr_in6 *a6 = (const void *)a, *b6 = (const void *)b;
+
+	if (a->ss_family != b->sa_family)
+		return false;
+	if (b->sa_family == AF_INET)
+		return a4->sin_port == b4->sin_port && a4->sin_addr.s_addr == b4->sin_addr.s_addr;
+	return b->sa_family == AF_INET6 && a6->sin6_port == b6->sin6_port &&
+	       a6->sin6_scope_id == b6->sin6_scope_id &&
+	       !memcmp(&a6->sin6_addr, &b6->sin6_addr, sizeof(a6->sin6_addr));
+}
+
+/* An association that the peer opened is never reused: its port is not the one it listens on,
+ * so nothing says that the two are the same program. */
+static struct ddps_sd_carrier *find_carrier(struct ddps_sd_provider *prov,
+					    const struct ddps_sd_backend *b,
+					    const struct ddps_uri *uri, const struct sockaddr *sa)
+{
+	struct ddps_sd_carrier *c;
+
+	TAILQ_FOREACH(c, &prov->carriers, link)
+		if (c->to_len && c->state != DDPS_SD_GOING && c->b == b &&
+		    c->encap == uri->encap && same_address(&c->to, sa))
+			return c;
+	return NULL;
+}
+
+static int new_carrier(struct ddps_env *env, struct ddps_sd_provider *prov, int slot,
+		       const struct ddps_uri *uri, const struct sockaddr *sa, socklen_t sa_len,
+		       uint32_t connect_ms, struct ddps_sd_carrier **out)
+{
+	const struct ddps_sd_backend *b = prov->slot[slot].b;
+	struct ddps_sd_carrier *c = ddps_sd_carrier_new(env, prov, b);
+	int err;
+
+	if (!c)
+		return DDPS_E_NOMEM;
+	memcpy(&c->to, sa, sa_len);
+	c->to_len = sa_len;
+	c->encap = uri->encap;
+	ddps_addr_text(sa, c->info.peer, sizeof(c->info.peer));
+	err = b->connect(env, &prov->slot[slot].ctx, uri, sa, sa_len, connect_ms,
+			 &ddps_sd_carrier_up, c, &c->assoc);
+	if (err < 0) {
+		ddps_sd_carrier_free(c);
+		return err;
+	}
+	*out = c;
+	return 0;
+}
+
+static int new_initiator(struct ddps_env *env, const struct ddps_setup *setup,
+			 const struct ddps_llp_param *p, struct ddps_sd_session **out)
+{
+	struct ddps_sd_session *s = ddps_sd_session_new(env, true);
+
+	if (!s)
+		return DDPS_E_NOMEM;
+	s->enhanced = setup->enhanced;
+	s->param = *p;
+	if (setup->pd_len) {
+		s->pd = malloc(setup->pd_len);
+		if (!s->pd) {
+			free(s);
+			return DDPS_E_NOMEM;
+		}
+		memcpy(s->pd, setup->pd, setup->pd_len);
+	}
+	s->pd_len = setup->pd_len;
+	*out = s;
+	return 0;
+}
+
+static int sctp_connect(struct ddps_env *env, const struct ddps_uri *uri,
+			const struct sockaddr *sa, socklen_t sa_len,
+			const struct ddps_setup *setup, const struct ddps_llp_param *p,
+			const struct ddps_llp_up *up, void *user, struct ddps_llp **out)
+{
+	struct ddps_sd_provider *prov = provider(env);
+	uint16_t code = setup->enhanced ? DDPS_SD_ENH_INITIATE : DDPS_SD_INITIATE;
+	struct ddps_sd_session *s = NULL;
+	struct ddps_sd_carrier *c;
+	int slot, err;
+
+	if (!prov)
+		return DDPS_E_NOMEM;
+	if (setup->pd_len > DDPS_SD_PD_MAX)
+		return DDPS_E_TOO_LONG;
+	if (!ddps_sd_pd_ok(code, setup->pd_len) || sa_len > sizeof(c->to))
+		return DDPS_E_INVAL;
+	slot = choose(env, prov, uri);
+	if (slot < 0)
+		return slot;
+	c = find_carrier(prov, prov->slot[slot].b, uri, sa);
+	if (c && ddps_sd_carrier_full(c))
+		return DDPS_E_LIMIT;
+	err = new_initiator(env, setup, p, &s);
+	if (!err && !c)
+		err = new_carrier(env, prov, slot, uri, sa, sa_len, p->connect_ms, &c);
+	if (err < 0) {
+		if (s)
+			s->llp.ops->free(&s->llp);
+		return err;
+	}
+	s->llp.up = up;
+	s->llp.user = user;
+	ddps_sd_carrier_wait(c, s);
+	*out = &s->llp;
+	return 0;
+}
+
+/* ---- listening ---- */
+
+static void listen_accepted(void *user, struct ddps_sd_assoc *a)
+{
+	struct ddps_sd_listener *l = user;
+	struct ddps_sd_carrier *c;
+	struct ddps_error why;
+
+	if (l->half_open >= l->param.max_half_open) {
+		ddps_log(&l->env->log, DDPS_LOG_WARN, "sctp",
+			 "association refused: %u half open already", l->half_open);
+		l->b->free(a);
+		return;
+	}
+	c = ddps_sd_carrier_new(l->env, l->env->sctp, l->b);
+	if (!c) {
+		ddps_log(&l->env->log, DDPS_LOG_ERROR, "sctp", "no memory for an association");
+		l->b->free(a);
+		return;
+	}
+	c->assoc = a;
+	c->listener = l;
+	c->fresh = true;
+	l->half_open++;
+	l->b->set_up(a, &ddps_sd_carrier_up, c);
+	if (ddps_sd_carrier_begin(c, &why) < 0)
+		ddps_sd_carrier_abort(c, &why);
+	else
+		ddps_sd_carrier_idle(c);
+}
+
+static void listen_failed(void *user, const struct ddps_error *e)
+{
+	struct ddps_sd_listener *l = user;
+
+	l->up->failed(l->user, e);
+}
+
+static const struct ddps_sd_listen_up listen_up = {
+	.accepted = listen_accepted,
+	.failed = listen_failed,
+};
+
+static int sctp_listen(struct ddps_env *env, const struct ddps_uri *uri,
+		       const struct sockaddr *sa, socklen_t sa_len,
+		       const struct ddps_llp_listen_param *p, const struct ddps_llp_listen_up *up,
+		       void *user, struct ddps_llp_listener **out)
+{
+	struct ddps_sd_provider *prov = provider(env);
+	struct ddps_sd_listener *l;
+	int slot, err;
+
+	if (!prov)
+		return DDPS_E_NOMEM;
+	slot = choose(env, prov, uri);
+	if (slot < 0)
+		return slot;
+	l = calloc(1, sizeof(*l));
+	if (!l)
+		return DDPS_E_NOMEM;
+	l->base.provider = &ddps_sctp_provider;
+	l->env = env;
+	l->b = prov->slot[slot].b;
+	l->up = up;
+	l->user = user;
+	l->param = *p;
+	err = l->b->listen(env, &prov->slot[slot].ctx, uri, sa, sa_len, p->backlog, &listen_up, l,
+			   &l->endpoint);
+	if (err < 0) {
+		free(l);
+		return err;
+	}
+	*out = &l->base;
+	return 0;
+}
+
+static int sctp_listener_uri(struct ddps_llp_listener *base, char *buf, size_t len)
+{
+	struct ddps_sd_listener *l = (struct ddps_sd_listener *)base;
+	char addr[72], port[8] = "off";
+	uint16_t encap = 0;
+
+	l->b->endpoint_addr(l->endpoint, addr, sizeof(addr), &encap);
+	if (encap)
+		snprintf(port, sizeof(port), "%u", encap);
+	return snprintf(buf, len, "sctp://%s?backend=%s&encap=%s", addr, l->b->name, port);
+}
+
+static void sctp_listener_free(struct ddps_llp_listener *base)
+{
+	struct ddps_sd_listener *l = (struct ddps_sd_listener *)base;
+	struct ddps_sd_provider *prov = l->env->sctp;
+	struct ddps_sd_carrier *c;
+
+	TAILQ_FOREACH(c, &prov->carriers, link)
+		if (c->listener == l)
+			ddps_sd_carrier_orphan(c);
+	l->b->endpoint_free(l->endpoint);
+	free(l);
+}
+
+static void sctp_fini(struct ddps_env *env)
+{
+	struct ddps_sd_provider *prov = env->sctp;
+
+	if (!prov)
+		return;
+	while (!TAILQ_EMPTY(&prov->carriers))
+		ddps_sd_carrier_free(TAILQ_FIRST(&prov->carriers));
+	for (size_t i = 0; i < sizeof(prov->slot) / sizeof(prov->slot[0]); i++)
+		if (prov->slot[i].ctx)
+			prov->slot[i].b->fini(env, prov->slot[i].ctx);
+	free(prov);
+	env->sctp = NULL;
+}
+
+const struct ddps_llp_provider ddps_sctp_provider = {
+	.scheme = "sctp",
+	.connect = sctp_connect,
+	.listen = sctp_listen,
+	.listener_uri = sctp_listener_uri,
+	.listener_free = sctp_listener_free,
+	.fini = sctp_fini,
+};

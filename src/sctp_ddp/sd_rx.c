@@ -1,0 +1,261 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* What comes in on a stream: checks, DDP-SSN order, and what no session is there for. */
+#include "sctp_ddp/sd_assoc.h"
+#include <stdlib.h>
+
+/* Messages with a foreign PPID before the whole association is given up. */
+#define BAD_PPID_MAX 64u
+
+static void drop(struct ddps_sd_carrier *c, uint16_t stream, const char *why)
+{
+	c->stats.dropped++;
+	ddps_log(&c->env->log, DDPS_LOG_DEBUG, "sctp", "%s stream %u: dropped: %s", c->info.peer,
+		 stream, why);
+}
+
+static void fail(struct ddps_sd_pair *p, const struct ddps_error *e)
+{
+	ddps_sd_pair_step(p, DDPS_SD_EV_ILLEGAL, NULL, e);
+}
+
+void ddps_sd_rx_reset(struct ddps_sd_pair *p)
+{
+	p->carrier->held -= p->rx.octets;
+	ddps_sd_order_reset(&p->rx);
+}
+
+void ddps_sd_rx_strip(struct ddps_sd_pair *p)
+{
+	p->carrier->held -= p->rx.octets;
+	ddps_sd_order_strip(&p->rx);
+	p->carrier->held += p->rx.octets;
+}
+
+/* ---- in order ---- */
+
+/* After the Accept nothing is taken before the ULP has called open(). */
+static bool gated(const struct ddps_sd_pair *p)
+{
+	return p->sess && !p->sess->opened && p->sm.state == DDPS_SD_OPEN;
+}
+
+/* [5043-6.4-3] Whether one more Initiate may be shown. */
+static bool may_request(const struct ddps_sd_carrier *c)
+{
+	const struct ddps_sd_listener *l = c->listener;
+
+	return l && c->state == DDPS_SD_UP && c->pending < DDPS_SD_PENDING_MAX &&
+	       l->half_open < l->param.max_half_open;
+}
+
+/* @m has its turn. */
+static void take(struct ddps_sd_pair *p, const struct ddps_sd_msg *m)
+{
+	struct ddps_sd_carrier *c = p->carrier;
+	enum ddps_sd_event ev = ddps_sd_classify(&p->sm, m);
+
+	if (ev == DDPS_SD_EV_INITIATE && p->sm.state == DDPS_SD_IDLE) {
+		if (c->fresh && c->listener)
+			c->listener->half_open--;
+		c->fresh = false;
+		if (may_request(c))
+			p->sm.enhanced = m->code == DDPS_SD_ENH_INITIATE;
+		else
+			ev = DDPS_SD_EV_OVERLOAD;
+	}
+	ddps_sd_pair_step(p, ev, m, NULL);
+}
+
+void ddps_sd_rx_resume(struct ddps_sd_pair *p)
+{
+	struct ddps_sd_held *h;
+	struct ddps_sd_msg m;
+
+	while (!gated(p)) {
+		size_t before = p->rx.octets;
+
+		h = ddps_sd_order_take(&p->rx);
+		if (!h)
+			return;
+		p->carrier->held -= before - p->rx.octets;
+		/* It was decoded before it was held, and cannot fail now. */
+		if (!ddps_sd_decode(&m, h->ppid, h->data, h->len))
+			take(p, &m);
+		free(h);
+	}
+}
+
+/* ---- ahead of order ---- */
+
+/* Whether @cost more octets may be held; @e says why not. */
+static bool may_hold(const struct ddps_sd_pair *p, size_t cost, struct ddps_error *e)
+{
+	enum ddps_sd_state s = p->sm.state;
+	bool early = s == DDPS_SD_A1 || s == DDPS_SD_A1C || s == DDPS_SD_A1T || s == DDPS_SD_P1;
+	size_t limit = early ? DDPS_SD_EARLY_OCTETS : DDPS_SD_HELD_SESSION;
+
+	if (early && p->rx.count >= DDPS_SD_EARLY_MAX)
+		*e = ddps_error_make(DDPS_E_LIMIT, 0, "more than %u messages ahead of the %s",
+				     DDPS_SD_EARLY_MAX, s == DDPS_SD_P1 ? "decision" : "answer");
+	else if (p->rx.octets + cost > limit)
+		*e = ddps_error_make(DDPS_E_LIMIT, 0, "more than %zu octets out of order", limit);
+	else if (p->carrier->held + cost > DDPS_SD_HELD_ASSOC)
+		*e = ddps_error_make(DDPS_E_LIMIT, 0,
+				     "more than %u octets out of order in one association",
+				     DDPS_SD_HELD_ASSOC);
+	else
+		return true;
+	return false;
+}
+
+/* SCTP has acknowledged it, so it cannot be refused: keep it, or end the session. */
+static void hold(struct ddps_sd_pair *p, const struct ddps_sd_msg *m, uint32_t ppid,
+		 const uint8_t *data, size_t len)
+{
+	struct ddps_error e;
+
+	/* Of a dead session only the number still counts. */
+	if (!p->sess && m->segment)
+		len = DDPS_SD_SSN_LEN;
+	if (!may_hold(p, ddps_sd_order_cost(len), &e)) {
+		fail(p, &e);
+		return;
+	}
+	if (ddps_sd_order_hold(&p->rx, m->ssn, ppid, data, len) < 0) {
+		e = ddps_error_make(DDPS_E_NOMEM, 0, "no memory for a message out of order");
+		fail(p, &e);
+		return;
+	}
+	p->carrier->held += ddps_sd_order_cost(len);
+}
+
+/* ---- arrival ---- */
+
+static void in_session(struct ddps_sd_pair *p, const struct ddps_sd_msg *m, uint32_t ppid,
+		       const uint8_t *data, size_t len)
+{
+	struct ddps_error e;
+
+	switch (ddps_sd_order_check(&p->rx, m->ssn)) {
+	case DDPS_SD_NEXT:
+		if (gated(p)) {
+			hold(p, m, ppid, data, len);
+			break;
+		}
+		p->rx.next++;
+		take(p, m);
+		if (p->rx.count)
+			ddps_sd_rx_resume(p);
+		break;
+	case DDPS_SD_AHEAD:
+		hold(p, m, ppid, data, len);
+		break;
+	case DDPS_SD_OLD: /* [5043-10-6] */
+	case DDPS_SD_DUPLICATE:
+		e = ddps_error_make(DDPS_E_PROTOCOL, 0, "DDP-SSN %u is old or a duplicate, due is %u",
+				    m->ssn, p->rx.next);
+		fail(p, &e);
+		break;
+	}
+}
+
+/* @m is the first of a session on an idle pair. */
+static void first_message(struct ddps_sd_pair *p, const struct ddps_sd_msg *m)
+{
+	p->rx.next = 1;
+	take(p, m);
+}
+
+/* Nothing may precede the Initiate [5043-6.6-2], so nothing is held here. */
+static void without_session(struct ddps_sd_carrier *c, uint16_t stream,
+			    const struct ddps_sd_msg *m)
+{
+	struct ddps_sd_pair *p;
+
+	if (m->ssn || (!m->segment && !m->bad && m->code == DDPS_SD_TERMINATE)) {
+		drop(c, stream, "no session there");
+		return;
+	}
+	if (!ddps_sd_is_initiate(m) && ddps_sd_pair_answered(c, stream)) {
+		drop(c, stream, "no session there, and the peer was told");
+		return;
+	}
+	p = ddps_sd_pair_new(c, stream);
+	if (!p) {
+		ddps_log(&c->env->log, DDPS_LOG_ERROR, "sctp", "stream %u: no memory", stream);
+		drop(c, stream, "no memory");
+		return;
+	}
+	first_message(p, m);
+}
+
+/* The peer may start over after its last message, without a Terminate of its own in LT. */
+static bool starts_over(const struct ddps_sd_pair *p, const struct ddps_sd_msg *m)
+{
+	return ddps_sd_is_initiate(m) && !m->ssn &&
+	       (p->sm.state == DDPS_SD_DRAIN || (p->sm.state == DDPS_SD_LT && !p->rx.count));
+}
+
+static void start_over(struct ddps_sd_pair *p, const struct ddps_sd_msg *m)
+{
+	ddps_sd_pair_step(p, DDPS_SD_EV_AGAIN, m, NULL);
+	if (p->sess) { /* in DRAIN: a rejected one that waits for the end */
+		struct ddps_error e = ddps_error_make(0, 0, "session closed");
+
+		ddps_sd_session_end(p->sess, &e);
+	}
+	ddps_sd_tx_reset(p);
+	ddps_sd_rx_reset(p);
+	first_message(p, m);
+}
+
+/* No DDP-SSN in it, or no meaning: no place in the order. */
+static void senseless(struct ddps_sd_carrier *c, uint16_t stream, uint32_t ppid, size_t len,
+		      int err)
+{
+	struct ddps_sd_pair *p = ddps_sd_pair_find(c, stream);
+	struct ddps_error e =
+		ddps_error_make(DDPS_E_TRUNCATED, 0, "message of %zu octets, PPID %u", len, ppid);
+
+	if (err == DDPS_E_PROTOCOL) {
+		e = ddps_error_make(DDPS_E_PROTOCOL, 0, "PPID 0x%08x is neither 16 nor 17%s", ppid,
+				    ddps_sd_ppid_swapped(ppid) ?
+					    ": its octets are in the wrong order" :
+					    "");
+		c->stats.bad_ppid++;
+	}
+	if (p) {
+		fail(p, &e);
+	} else {
+		drop(c, stream, e.text);
+	}
+	if (c->stats.bad_ppid > BAD_PPID_MAX)
+		ddps_sd_carrier_abort(c, &e);
+}
+
+void ddps_sd_rx_message(struct ddps_sd_carrier *c, uint16_t stream, uint32_t ppid,
+			const uint8_t *data, size_t len)
+{
+	struct ddps_sd_pair *p;
+	struct ddps_sd_msg m;
+	int err;
+
+	if (stream >= c->usable) {
+		drop(c, stream, "the stream has no partner");
+		return;
+	}
+	err = ddps_sd_decode(&m, ppid, data, len);
+	if (err < 0) {
+		senseless(c, stream, ppid, len, err);
+		return;
+	}
+	p = ddps_sd_pair_find(c, stream);
+	if (!p)
+		without_session(c, stream, &m);
+	else if (starts_over(p, &m))
+		start_over(p, &m);
+	else if (p->sm.state == DDPS_SD_DRAIN)
+		ddps_sd_pair_step(p, ddps_sd_classify(&p->sm, &m), &m, NULL);
+	else
+		in_session(p, &m, ppid, data, len);
+}

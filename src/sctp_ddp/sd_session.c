@@ -1,0 +1,266 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Sessions: the operations of the lower-layer contract over SCTP. */
+#include "sctp_ddp/sd_assoc.h"
+#include <stdlib.h>
+#include <string.h>
+
+static void session_task(void *user);
+static void session_timer(void *user);
+static const struct ddps_llp_ops session_ops;
+
+struct ddps_sd_session *ddps_sd_session_new(struct ddps_env *env, bool initiator)
+{
+	struct ddps_sd_session *s = calloc(1, sizeof(*s));
+
+	if (!s)
+		return NULL;
+	s->llp.ops = &session_ops;
+	s->env = env;
+	s->initiator = initiator;
+	s->task = (struct ddps_task){ .fn = session_task, .user = s };
+	s->timer = (struct ddps_timer){ .fn = session_timer, .user = s };
+	return s;
+}
+
+void ddps_sd_session_attach(struct ddps_sd_session *s, struct ddps_sd_carrier *c,
+			    struct ddps_sd_pair *p)
+{
+	if (!s->carrier) {
+		s->carrier = c;
+		c->nsessions++;
+		ddps_sd_carrier_idle(c);
+	}
+	s->pair = p;
+	if (p)
+		p->sess = s;
+}
+
+static void detach(struct ddps_sd_session *s)
+{
+	struct ddps_sd_carrier *c = s->carrier;
+
+	ddps_timer_stop(s->env->loop, &s->timer);
+	ddps_task_cancel(s->env->loop, &s->task);
+	if (!c)
+		return;
+	if (s->pair)
+		ddps_sd_pair_detached(s->pair);
+	else
+		TAILQ_REMOVE(&c->waiting, s, link);
+	s->pair = NULL;
+	s->carrier = NULL;
+	c->nsessions--;
+	ddps_sd_carrier_idle(c);
+}
+
+void ddps_sd_session_end(struct ddps_sd_session *s, const struct ddps_error *e)
+{
+	if (s->ended)
+		return;
+	s->ended = true;
+	s->error = *e;
+	if (s->carrier && !s->error.peer[0])
+		memcpy(s->error.peer, s->carrier->info.peer, sizeof(s->error.peer));
+	detach(s);
+	ddps_task_post(s->env->loop, &s->task);
+}
+
+/* Ends the session here with @e, if that is wanted, and on the wire. */
+static void give_up(struct ddps_sd_session *s, const struct ddps_error *e)
+{
+	struct ddps_sd_pair *p = s->pair;
+
+	if (e)
+		ddps_sd_session_end(s, e);
+	else
+		detach(s);
+	if (p)
+		ddps_sd_pair_give_up(p);
+}
+
+/* ---- task and timer ---- */
+
+static void session_task(void *user)
+{
+	struct ddps_sd_session *s = user;
+
+	if (s->ended)
+		s->llp.up->closed(s->llp.user, &s->error);
+	else if (s->pair)
+		ddps_sd_rx_resume(s->pair);
+}
+
+static void timer_after(struct ddps_sd_session *s, uint32_t ms)
+{
+	if (ddps_timer_after(s->env->loop, &s->timer, ms) < 0)
+		ddps_log(&s->env->log, DDPS_LOG_ERROR, "sctp", "no memory for a deadline");
+}
+
+void ddps_sd_session_connect_timer(struct ddps_sd_session *s)
+{
+	timer_after(s, s->param.connect_ms);
+}
+
+/* Changes whenever a message moves, either way. */
+static uint32_t progress(const struct ddps_sd_session *s)
+{
+	return (uint32_t)s->pair->tx << 16 | s->pair->rx.next;
+}
+
+static void session_timer(void *user)
+{
+	struct ddps_sd_session *s = user;
+	struct ddps_error e;
+
+	if (!s->pair) {
+		e = ddps_error_make(DDPS_E_TIMEDOUT, 0, "no SCTP association in %u ms",
+				    s->param.connect_ms);
+	} else if (progress(s) != s->seen) {
+		s->seen = progress(s);
+		timer_after(s, s->param.close_ms);
+		return;
+	} else {
+		e = ddps_error_make(DDPS_E_TIMEDOUT, 0, "the peer did not close in %u ms",
+				    s->param.close_ms);
+	}
+	give_up(s, &e);
+}
+
+/* ---- operations ---- */
+
+static struct ddps_sd_session *from_llp(struct ddps_llp *llp)
+{
+	return (struct ddps_sd_session *)llp;
+}
+
+static int op_answer(struct ddps_llp *llp, const struct ddps_setup *setup,
+		     const struct ddps_llp_param *param)
+{
+	struct ddps_sd_session *s = from_llp(llp);
+	struct ddps_sd_pair *p = s->pair;
+	uint16_t code;
+
+	if (s->ended || !p)
+		return DDPS_E_CLOSED;
+	if (p->sm.state != DDPS_SD_P1)
+		return DDPS_E_STATE;
+	if (p->sm.enhanced)
+		code = setup->reject ? DDPS_SD_ENH_REJECT : DDPS_SD_ENH_ACCEPT;
+	else
+		code = setup->reject ? DDPS_SD_REJECT : DDPS_SD_ACCEPT;
+	if (setup->pd_len > DDPS_SD_PD_MAX)
+		return DDPS_E_TOO_LONG;
+	if (setup->enhanced != p->sm.enhanced || !ddps_sd_pd_ok(code, setup->pd_len))
+		return DDPS_E_INVAL;
+	if (setup->pd_len) {
+		p->pd = malloc(setup->pd_len);
+		if (!p->pd)
+			return DDPS_E_NOMEM;
+		memcpy(p->pd, setup->pd, setup->pd_len);
+	}
+	p->pd_len = setup->pd_len;
+	s->param = *param;
+	ddps_sd_carrier_refresh(p->carrier);
+	ddps_sd_pair_step(p, setup->reject ? DDPS_SD_EV_ULP_REJECT : DDPS_SD_EV_ULP_ACCEPT, NULL,
+			  NULL);
+	return 0;
+}
+
+static void op_open(struct ddps_llp *llp)
+{
+	struct ddps_sd_session *s = from_llp(llp);
+
+	if (s->ended || !s->pair || s->opened)
+		return;
+	s->opened = true;
+	/* What was held meanwhile is delivered from the loop, or by the caller of answer(). */
+	if (s->pair->rx.count)
+		ddps_task_post(s->env->loop, &s->task);
+	if (s->pair->want_seg)
+		ddps_sd_tx_segments(s->pair);
+}
+
+static void op_kick(struct ddps_llp *llp)
+{
+	struct ddps_sd_session *s = from_llp(llp);
+	struct ddps_sd_pair *p = s->pair;
+
+	if (!p)
+		return;
+	p->want_seg = true;
+	ddps_sd_tx_segments(p);
+	ddps_sd_tx_run(p->carrier);
+}
+
+static size_t op_mulpdu(struct ddps_llp *llp)
+{
+	struct ddps_sd_session *s = from_llp(llp);
+
+	return ddps_sd_mulpdu(s->carrier ? s->carrier->info.max_user_data : 0,
+			      s->param.max_mulpdu);
+}
+
+static void op_abort(struct ddps_llp *llp)
+{
+	struct ddps_sd_session *s = from_llp(llp);
+	struct ddps_error e = ddps_error_make(DDPS_E_CLOSED, 0, "aborted by this side");
+
+	if (!s->ended)
+		give_up(s, &e);
+}
+
+static void op_shutdown(struct ddps_llp *llp)
+{
+	struct ddps_sd_session *s = from_llp(llp);
+	struct ddps_sd_pair *p = s->pair;
+
+	if (s->ended || s->shutting)
+		return;
+	if (!p || !s->opened || (p->sm.state != DDPS_SD_OPEN && p->sm.state != DDPS_SD_PEER_DONE)) {
+		op_abort(llp); /* nothing is open that could be closed in order */
+		return;
+	}
+	s->shutting = true;
+	s->seen = progress(s);
+	timer_after(s, s->param.close_ms);
+	p->want_seg = true; /* asks tx_next until it says 0, then the Terminate is due */
+	ddps_sd_tx_segments(p);
+}
+
+static void op_free(struct ddps_llp *llp)
+{
+	struct ddps_sd_session *s = from_llp(llp);
+
+	s->ended = true;
+	give_up(s, NULL);
+	free(s->pd);
+	free(s);
+}
+
+static void op_info(struct ddps_llp *llp, struct ddps_conn_info *info)
+{
+	struct ddps_sd_session *s = from_llp(llp);
+	struct ddps_sd_carrier *c = s->carrier;
+
+	info->transport = DDPS_TRANSPORT_SCTP;
+	info->initiator = s->initiator;
+	info->mulpdu = (uint32_t)op_mulpdu(llp);
+	if (!c)
+		return;
+	memcpy(info->local, c->info.local, sizeof(info->local));
+	memcpy(info->peer, c->info.peer, sizeof(info->peer));
+	strncpy(info->sctp.backend, c->b->name, sizeof(info->sctp.backend) - 1);
+	info->sctp.stream = s->pair ? s->pair->stream : 0;
+	info->sctp.encap = c->info.encap;
+}
+
+static const struct ddps_llp_ops session_ops = {
+	.answer = op_answer,
+	.open = op_open,
+	.kick = op_kick,
+	.mulpdu = op_mulpdu,
+	.shutdown = op_shutdown,
+	.abort = op_abort,
+	.free = op_free,
+	.info = op_info,
+};

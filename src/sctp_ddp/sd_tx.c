@@ -1,0 +1,332 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Sending on one association: control messages first, then segments of all sessions in turn;
+ * and what depends on SCTP's acknowledgements.
+ *
+ * A socket API tells only that everything handed over is acknowledged ("dry").  On a busy
+ * association that moment may never come, so while somebody needs it no segments are sent.
+ */
+#include "sctp_ddp/sd_assoc.h"
+#include <stdlib.h>
+
+/* A finished pair may wait this long for its acknowledgement before others are held up. */
+#define QUIET_MS 100u
+/* Ask for an acknowledgement in time, so that the limit need not stop the stream. */
+#define PROBE_AT (DDPS_SD_IN_FLIGHT_MAX / 2)
+
+/* ---- acknowledgements ---- */
+
+static void ask(struct ddps_sd_carrier *c)
+{
+	if (c->asked || c->state != DDPS_SD_UP)
+		return;
+	c->asked = true;
+	c->ask_mark = c->sent;
+	c->b->ask_dry(c->assoc);
+	if (ddps_timer_after(c->env->loop, &c->quiet_timer, QUIET_MS) < 0)
+		c->quiet = true; /* no timer: no patience */
+}
+
+void ddps_sd_tx_wait_dry(struct ddps_sd_pair *p, bool urgent)
+{
+	struct ddps_sd_carrier *c = p->carrier;
+
+	if (urgent)
+		c->quiet = true;
+	if (!p->in_dry) {
+		p->in_dry = true;
+		TAILQ_INSERT_TAIL(&c->dry, p, dry_link);
+		c->ndry++;
+	}
+	ask(c);
+}
+
+static void stop_waiting(struct ddps_sd_pair *p)
+{
+	if (!p->in_dry)
+		return;
+	p->in_dry = false;
+	TAILQ_REMOVE(&p->carrier->dry, p, dry_link);
+	p->carrier->ndry--;
+}
+
+void ddps_sd_tx_dry(struct ddps_sd_carrier *c)
+{
+	unsigned n = c->ndry;
+
+	if (!c->asked)
+		return;
+	c->asked = false;
+	c->acked = c->ask_mark;
+	c->quiet = false;
+	ddps_timer_stop(c->env->loop, &c->quiet_timer);
+	while (n-- && !TAILQ_EMPTY(&c->dry)) {
+		struct ddps_sd_pair *p = TAILQ_FIRST(&c->dry);
+
+		stop_waiting(p);
+		ddps_sd_tx_check(p);
+	}
+	ddps_sd_tx_run(c);
+}
+
+/* [5043-10-d1] The span from the oldest message not known to be acknowledged [trap 19]. */
+static unsigned in_flight(struct ddps_sd_pair *p)
+{
+	uint64_t acked = p->carrier->acked;
+
+	if (acked >= p->last_seq) {
+		p->base = p->tx;
+		p->probe_seq = 0;
+	} else if (p->probe_seq && acked >= p->probe_seq) {
+		p->base = p->probe_tx;
+		p->probe_seq = 0;
+	}
+	return (uint16_t)(p->tx - p->base);
+}
+
+/* Whether one more message may be handed over; if not, tx_check is called in time. */
+static bool window_open(struct ddps_sd_pair *p)
+{
+	unsigned n = in_flight(p);
+
+	if (n >= PROBE_AT && !p->probe_seq) {
+		p->probe_seq = p->last_seq;
+		p->probe_tx = p->tx;
+		ddps_sd_tx_wait_dry(p, false);
+	}
+	if (n < DDPS_SD_IN_FLIGHT_MAX)
+		return true;
+	ddps_sd_tx_wait_dry(p, true);
+	return false;
+}
+
+void ddps_sd_tx_check(struct ddps_sd_pair *p)
+{
+	struct ddps_sd_carrier *c = p->carrier;
+
+	if (p->ctl || p->term_due) /* called again when they have left */
+		return;
+	if (p->sm.state == DDPS_SD_DRAIN) {
+		if (c->acked >= p->last_seq) /* [5043-6.6-4] */
+			ddps_sd_pair_step(p, DDPS_SD_EV_DRAINED, NULL, NULL);
+		else
+			ddps_sd_tx_wait_dry(p, false);
+		return;
+	}
+	if (p->owe_term) {
+		/* [5043-6.6-1] Not before the own Initiate or Accept has arrived. */
+		if (c->acked < p->ctl_seq)
+			ddps_sd_tx_wait_dry(p, true);
+		else if (window_open(p))
+			ddps_sd_pair_step(p, DDPS_SD_EV_TERM_READY, NULL, NULL);
+		return;
+	}
+	in_flight(p);
+	if (p->probe_seq)
+		ddps_sd_tx_wait_dry(p, false);
+	if (p->want_seg)
+		ddps_sd_tx_segments(p);
+}
+
+/* ---- handing over ---- */
+
+static int hand_over(struct ddps_sd_pair *p, uint32_t ppid, const struct iovec *iov, int niov)
+{
+	struct ddps_sd_carrier *c = p->carrier;
+	int err = c->b->send(c->assoc, p->stream, ppid, iov, niov);
+
+	if (err == DDPS_E_AGAIN) {
+		c->blocked = true;
+	} else if (err < 0) {
+		c->broken = true;
+		ddps_log(&c->env->log, DDPS_LOG_WARN, "sctp", "%s stream %u: send: %s",
+			 c->info.peer, p->stream, ddps_strerror(err));
+	} else {
+		p->last_seq = ++c->sent;
+		p->tx++;
+	}
+	return err;
+}
+
+static void control_sent(struct ddps_sd_pair *p, uint16_t code)
+{
+	ddps_log(&p->carrier->env->log, DDPS_LOG_DEBUG, "sctp", "%s stream %u: sent %s",
+		 p->carrier->info.peer, p->stream, ddps_sd_code_name(code));
+	if (!p->ctl) {
+		p->term_due = false;
+		return;
+	}
+	p->ctl_seq = p->last_seq;
+	p->ctl = 0;
+	free(p->pd);
+	p->pd = NULL;
+	p->pd_len = 0;
+}
+
+static void control_turn(struct ddps_sd_pair *p)
+{
+	uint8_t head[DDPS_SD_CONTROL_LEN];
+	struct iovec iov[2] = { { head, sizeof(head) } };
+
+	while (p->ctl || p->term_due) {
+		uint16_t code = p->ctl ? p->ctl : DDPS_SD_TERMINATE;
+		int niov = p->ctl && p->pd_len ? 2 : 1;
+
+		ddps_sd_encode_control(head, p->tx, code);
+		iov[1] = (struct iovec){ p->pd, p->pd_len };
+		if (hand_over(p, DDPS_SD_PPID_CONTROL, iov, niov) < 0)
+			return;
+		control_sent(p, code);
+	}
+	p->in_ctl = false;
+	TAILQ_REMOVE(&p->carrier->ctl, p, ctl_link);
+	/* In DRAIN wait for the acknowledgement, never release here: callers hold on to @p. */
+	if (p->sm.state == DDPS_SD_DRAIN)
+		ddps_sd_tx_wait_dry(p, false);
+	else
+		ddps_sd_tx_check(p);
+}
+
+/* ---- segments ---- */
+
+static bool can_send(const struct ddps_sd_pair *p)
+{
+	return p->sess && p->sess->opened && !p->ctl && !p->owe_term &&
+	       (p->sm.state == DDPS_SD_OPEN || p->sm.state == DDPS_SD_PEER_DONE);
+}
+
+/* Have a segment in tx_seg.  false: none now. */
+static bool pull(struct ddps_sd_pair *p)
+{
+	struct ddps_sd_carrier *c = p->carrier;
+	struct ddps_sd_session *s = p->sess;
+	size_t mulpdu = s->llp.ops->mulpdu(&s->llp);
+	struct ddps_error e;
+
+	if (c->tx_pair == p)
+		return true;
+	p->want_seg = s->llp.up->tx_next(s->llp.user, &c->tx_seg, mulpdu) > 0;
+	if (p->sess != s)
+		return false;
+	if (!p->want_seg) {
+		if (s->shutting) {
+			p->owe_term = true;
+			ddps_sd_tx_check(p);
+		}
+		return false;
+	}
+	if (c->tx_seg.hdr_len + c->tx_seg.pay_len > mulpdu) { /* [5043-9-4] */
+		e = ddps_error_make(DDPS_E_TOO_LONG, 0, "segment of %zu octets, MULPDU is %zu",
+				    c->tx_seg.hdr_len + c->tx_seg.pay_len, mulpdu);
+		ddps_sd_session_end(s, &e);
+		ddps_sd_pair_give_up(p);
+		return false;
+	}
+	return true;
+}
+
+static int send_segment(struct ddps_sd_pair *p)
+{
+	const struct ddps_seg *seg = &p->carrier->tx_seg;
+	uint8_t ssn[DDPS_SD_SSN_LEN] = { (uint8_t)(p->tx >> 8), (uint8_t)p->tx };
+	struct iovec iov[DDPS_SEG_IOV_MAX + 2];
+	int n = 0;
+
+	iov[n++] = (struct iovec){ ssn, sizeof(ssn) };
+	iov[n++] = (struct iovec){ (void *)(uintptr_t)seg->hdr, seg->hdr_len };
+	for (int i = 0; i < seg->npay; i++)
+		iov[n++] = seg->pay[i];
+	return hand_over(p, DDPS_SD_PPID_SEGMENT, iov, n);
+}
+
+static void segment_turn(struct ddps_sd_pair *p)
+{
+	struct ddps_sd_carrier *c = p->carrier;
+	struct ddps_sd_session *s = p->sess;
+	int err;
+
+	p->in_seg = false;
+	TAILQ_REMOVE(&c->seg, p, seg_link);
+	if (!can_send(p) || !window_open(p) || !pull(p))
+		return;
+	err = send_segment(p);
+	c->tx_pair = NULL;
+	if (err == DDPS_E_AGAIN) { /* it stays pulled, and is the first to go on */
+		c->tx_pair = p;
+		p->in_seg = true;
+		TAILQ_INSERT_HEAD(&c->seg, p, seg_link);
+		return;
+	}
+	if (err < 0)
+		return;
+	s->llp.up->tx_done(s->llp.user, 1);
+	if (p->sess == s)
+		ddps_sd_tx_segments(p);
+}
+
+/* ---- whose turn ---- */
+
+void ddps_sd_tx_control(struct ddps_sd_pair *p)
+{
+	if (!p->in_ctl) {
+		p->in_ctl = true;
+		TAILQ_INSERT_TAIL(&p->carrier->ctl, p, ctl_link);
+	}
+	ddps_task_post(p->carrier->env->loop, &p->carrier->task);
+}
+
+void ddps_sd_tx_segments(struct ddps_sd_pair *p)
+{
+	if (!can_send(p))
+		return;
+	if (!p->in_seg) {
+		p->in_seg = true;
+		TAILQ_INSERT_TAIL(&p->carrier->seg, p, seg_link);
+	}
+	if (!p->carrier->running)
+		ddps_task_post(p->carrier->env->loop, &p->carrier->task);
+}
+
+void ddps_sd_tx_run(struct ddps_sd_carrier *c)
+{
+	if (c->running || c->state != DDPS_SD_UP)
+		return;
+	c->running = true;
+	while (!c->blocked && !c->broken) {
+		if (!TAILQ_EMPTY(&c->ctl))
+			control_turn(TAILQ_FIRST(&c->ctl));
+		else if (!c->quiet && !TAILQ_EMPTY(&c->seg))
+			segment_turn(TAILQ_FIRST(&c->seg));
+		else
+			break;
+	}
+	c->running = false;
+}
+
+void ddps_sd_tx_reset(struct ddps_sd_pair *p)
+{
+	struct ddps_sd_carrier *c = p->carrier;
+
+	stop_waiting(p);
+	if (p->in_ctl)
+		TAILQ_REMOVE(&c->ctl, p, ctl_link);
+	if (p->in_seg)
+		TAILQ_REMOVE(&c->seg, p, seg_link);
+	if (c->tx_pair == p)
+		c->tx_pair = NULL;
+	p->in_ctl = p->in_seg = false;
+	p->ctl = 0;
+	p->term_due = p->owe_term = p->want_seg = false;
+	p->tx = p->base = 0;
+	p->probe_seq = p->ctl_seq = 0;
+	free(p->pd);
+	p->pd = NULL;
+	p->pd_len = 0;
+}
+
+void ddps_sd_tx_restart(struct ddps_sd_carrier *c)
+{
+	c->acked = c->sent;
+	c->asked = c->quiet = c->blocked = false;
+	ddps_timer_stop(c->env->loop, &c->quiet_timer);
+}

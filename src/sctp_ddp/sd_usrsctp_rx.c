@@ -1,0 +1,335 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* What comes out of a usrsctp association: messages, notifications and its end. */
+#include "sctp_ddp/sd_usrsctp.h"
+#include <errno.h>
+#include <stdlib.h>
+
+#define TURN 64 /* items per turn, then other associations have theirs */
+
+enum item { ITEM_NONE, ITEM_DATA, ITEM_NOTE, ITEM_END };
+
+struct got {
+	enum item what;
+	int sys_errno;
+	bool eor;
+	struct sctp_rcvinfo info;
+	const uint8_t *data;
+	size_t len;
+};
+
+/* One read from SCTP: a message or the next part of one, or a notification. */
+static struct got take(struct ddps_sd_assoc *a)
+{
+	struct got g = { .what = ITEM_NONE };
+	uint8_t *buf = a->part ? a->part + a->part_len : a->ue->rx_buf;
+	size_t cap = DDPS_US_MSG_MAX - a->part_len;
+	socklen_t info_len = sizeof g.info;
+	unsigned info_type = 0;
+	int flags = 0;
+	ssize_t n;
+
+	ddps_us_lock(a->ue);
+	n = usrsctp_recvv(a->so, buf, cap, NULL, NULL, &g.info, &info_len, &info_type, &flags);
+	if (n < 0)
+		g.sys_errno = errno;
+	ddps_us_unlock();
+	if (n < 0 && g.sys_errno == EWOULDBLOCK)
+		return g;
+	g.data = buf;
+	g.len = n > 0 ? (size_t)n : 0;
+	g.eor = flags & MSG_EOR;
+	if (n <= 0)
+		g.what = ITEM_END;
+	else if (flags & MSG_NOTIFICATION)
+		g.what = ITEM_NOTE;
+	else
+		g.what = ITEM_DATA;
+	return g;
+}
+
+static bool alive(const struct ddps_sd_assoc *a)
+{
+	return !a->freed && !a->doomed && !a->ended;
+}
+
+/* ---- the end ---- */
+
+static struct ddps_error why(const struct ddps_sd_assoc *a, int sys_errno)
+{
+	if (!a->announced)
+		return sys_errno == ETIMEDOUT
+			       ? ddps_error_make(DDPS_E_TIMEDOUT, sys_errno,
+						 "no answer to the SCTP set-up")
+			       : ddps_error_make(DDPS_E_REFUSED, sys_errno,
+						 "peer aborted the SCTP set-up");
+	if (sys_errno == ECONNABORTED)
+		return ddps_error_make(DDPS_E_RESET, sys_errno,
+				       "SCTP gave the association up: no acknowledgements, "
+				       "or a violation of SCTP by the peer");
+	return ddps_error_make(DDPS_E_RESET, sys_errno, "peer aborted the SCTP association");
+}
+
+static int so_error(struct ddps_sd_assoc *a)
+{
+	int err = 0;
+	socklen_t len = sizeof err;
+
+	ddps_us_lock(a->ue);
+	if (usrsctp_getsockopt(a->so, SOL_SOCKET, SO_ERROR, &err, &len) < 0)
+		err = errno;
+	ddps_us_unlock();
+	return err;
+}
+
+static void on_end(struct ddps_sd_assoc *a, int sys_errno)
+{
+	if (!sys_errno && (a->peer_shut || a->shut))
+		ddps_us_doom(a, ddps_error_make(DDPS_OK, 0, "association shut down"));
+	else
+		ddps_us_doom(a, why(a, sys_errno));
+}
+
+/* Last upcall; an association that nobody was told of goes silently. */
+static void finish(struct ddps_sd_assoc *a)
+{
+	struct ddps_error e = a->end;
+
+	a->ended = true;
+	ddps_us_lock(a->ue);
+	ddps_us_close(a);
+	ddps_us_unlock();
+	ddps_timer_stop(a->ue->env->loop, &a->deadline);
+	if (!a->up) {
+		a->freed = true;
+		return;
+	}
+	memcpy(e.peer, a->info.peer, sizeof e.peer);
+	ddps_log(&a->ue->env->log, DDPS_LOG_DEBUG, "sctp", "%s gone: %s", e.peer, e.text);
+	a->up->gone(a->user, &e);
+}
+
+/* ---- the beginning ---- */
+
+static void announce(struct ddps_sd_assoc *a)
+{
+	struct ddps_sd_endpoint *ep = a->ep;
+
+	a->announced = true;
+	a->ep = NULL;
+	ddps_timer_stop(a->ue->env->loop, &a->deadline);
+	ddps_log(&a->ue->env->log, DDPS_LOG_DEBUG, "sctp", "%s up, streams %u/%u, %s", a->info.peer,
+		 a->info.in_streams, a->info.out_streams,
+		 a->info.has_adaptation ? "indication" : "no indication");
+	if (!a->accepted) {
+		a->up->comm_up(a->user);
+		return;
+	}
+	if (ep)
+		ep->up->accepted(ep->user, a);
+	if (!a->up) /* no endpoint any more, or its owner did not want it */
+		a->freed = true;
+}
+
+/* ---- notifications ---- */
+
+static void on_assoc_change(struct ddps_sd_assoc *a, const struct sctp_assoc_change *n)
+{
+	switch (n->sac_state) {
+	case SCTP_COMM_UP:
+		a->info.in_streams = n->sac_inbound_streams;
+		a->info.out_streams = n->sac_outbound_streams;
+		a->up_seen = true;
+		break;
+	case SCTP_SHUTDOWN_COMP:
+		ddps_us_doom(a, ddps_error_make(DDPS_OK, 0, "association shut down"));
+		break;
+	case SCTP_RESTART:
+		/* All sessions are lost.  usrsctp does not show the indication of the new
+		 * INIT, so whether DDP may go on is not known: it may not [5043-11.1-3]. */
+		ddps_us_doom(a, ddps_error_make(DDPS_E_RESET, 0, "peer restarted"));
+		break;
+	default: /* COMM_LOST, CANT_STR_ASSOC */
+		on_end(a, so_error(a));
+	}
+}
+
+/* All handed over so far is acknowledged if that still holds now; else ask again. */
+static void on_dry(struct ddps_sd_assoc *a)
+{
+	struct sctp_event ev = { .se_assoc_id = SCTP_CURRENT_ASSOC, .se_type = SCTP_SENDER_DRY_EVENT };
+	struct sctp_status st = { 0 };
+	socklen_t len = sizeof st;
+	bool dry;
+
+	if (!a->want_dry)
+		return;
+	ddps_us_lock(a->ue);
+	usrsctp_setsockopt(a->so, IPPROTO_SCTP, SCTP_EVENT, &ev, sizeof ev);
+	dry = usrsctp_getsockopt(a->so, IPPROTO_SCTP, SCTP_STATUS, &st, &len) == 0 &&
+	      st.sstat_unackdata == 0;
+	if (!dry) {
+		ev.se_on = 1;
+		usrsctp_setsockopt(a->so, IPPROTO_SCTP, SCTP_EVENT, &ev, sizeof ev);
+	}
+	ddps_us_unlock();
+	if (!dry)
+		return;
+	a->want_dry = false;
+	a->up->dry(a->user);
+}
+
+static void on_note(struct ddps_sd_assoc *a, const struct got *g)
+{
+	union sctp_notification n;
+
+	memset(&n, 0, sizeof n);
+	memcpy(&n, g->data, g->len < sizeof n ? g->len : sizeof n);
+	if (a->up_seen && !a->announced && n.sn_header.sn_type != SCTP_ADAPTATION_INDICATION) {
+		announce(a);
+		if (!alive(a))
+			return;
+	}
+	switch (n.sn_header.sn_type) {
+	case SCTP_ASSOC_CHANGE:
+		on_assoc_change(a, &n.sn_assoc_change);
+		break;
+	case SCTP_ADAPTATION_INDICATION:
+		a->info.has_adaptation = true;
+		a->info.adaptation = n.sn_adaptation_event.sai_adaptation_ind;
+		if (a->up_seen && !a->announced)
+			announce(a);
+		break;
+	case SCTP_SHUTDOWN_EVENT:
+		a->peer_shut = true;
+		a->up->peer_shutdown(a->user);
+		break;
+	case SCTP_SENDER_DRY_EVENT:
+		on_dry(a);
+		break;
+	case SCTP_PARTIAL_DELIVERY_EVENT: /* the rest of a message will not come */
+		free(a->part);
+		a->part = NULL;
+		a->part_len = 0;
+		break;
+	default:
+		break;
+	}
+}
+
+/* ---- messages ---- */
+
+static void on_message(struct ddps_sd_assoc *a, const struct sctp_rcvinfo *i,
+		       const uint8_t *data, size_t len)
+{
+	a->up->message(a->user, i->rcv_sid, ntohl(i->rcv_ppid),
+		       (i->rcv_flags & SCTP_UNORDERED) != 0, data, len);
+}
+
+/* SCTP may hand out a message in parts; only whole ones go up [5043-2.8]. */
+static void on_data(struct ddps_sd_assoc *a, const struct got *g)
+{
+	size_t total = a->part_len + g->len;
+	uint8_t *whole = a->part;
+
+	if (!g->eor && total == DDPS_US_MSG_MAX) {
+		ddps_us_doom(a, ddps_error_make(DDPS_E_PROTOCOL, 0,
+						"a user message of more than %u octets",
+						DDPS_US_MSG_MAX));
+		return;
+	}
+	if (!g->eor && !whole) {
+		a->part = malloc(DDPS_US_MSG_MAX);
+		if (!a->part) {
+			ddps_us_doom(a, ddps_error_make(DDPS_E_NOMEM, 0, "no memory"));
+			return;
+		}
+		memcpy(a->part, g->data, g->len);
+	}
+	a->part_len = g->eor ? 0 : total;
+	if (!g->eor)
+		return;
+	a->part = NULL;
+	on_message(a, &g->info, whole ? whole : g->data, total);
+	free(whole);
+}
+
+/* ---- a turn ---- */
+
+/* Returns whether there may be more to read. */
+static bool step(struct ddps_sd_assoc *a)
+{
+	struct got g = take(a);
+
+	if (a->up_seen && !a->announced && g.what != ITEM_NOTE) {
+		/* The indication comes with COMM_UP or not at all. */
+		announce(a);
+		if (!alive(a))
+			return false;
+	}
+	switch (g.what) {
+	case ITEM_NOTE:
+		on_note(a, &g);
+		break;
+	case ITEM_DATA:
+		on_data(a, &g);
+		break;
+	case ITEM_END:
+		on_end(a, g.sys_errno);
+		break;
+	case ITEM_NONE:
+		return false;
+	}
+	return alive(a);
+}
+
+static int events(struct ddps_sd_assoc *a)
+{
+	int ev;
+
+	ddps_us_lock(a->ue);
+	ev = usrsctp_get_events(a->so);
+	ddps_us_unlock();
+	return ev;
+}
+
+static void turn(struct ddps_sd_assoc *a)
+{
+	int n = 0;
+
+	if (!a->up_seen && a->h->refused) {
+		ddps_us_doom(a, ddps_error_make(DDPS_E_REFUSED, ECONNREFUSED,
+						"nothing listens at the peer's UDP port, or its "
+						"host has no SCTP"));
+		return;
+	}
+	while (n < TURN && !a->paused && step(a))
+		n++;
+	if (!alive(a))
+		return;
+	/* Nobody reads a paused association, yet a lost one is lost. */
+	if (a->paused && (events(a) & SCTP_EVENT_ERROR)) {
+		on_end(a, so_error(a));
+		return;
+	}
+	if (n == TURN) {
+		ddps_us_lock(a->ue);
+		ddps_us_mark(a);
+		ddps_us_unlock();
+	}
+	if (a->want_write && (events(a) & SCTP_EVENT_WRITE)) {
+		a->want_write = false;
+		a->up->writable(a->user);
+	}
+}
+
+void ddps_us_serve(struct ddps_sd_assoc *a)
+{
+	a->serving = true;
+	if (alive(a))
+		turn(a);
+	if (a->doomed && !a->ended && !a->freed)
+		finish(a);
+	a->serving = false;
+	if (a->freed)
+		ddps_us_release(a);
+}
