@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Host name lookup beside the loop. */
+#include "common/resolve.h"
+#include <criterion/criterion.h>
+#include <ddpsess/err.h>
+#include <netinet/in.h>
+#include <poll.h>
+
+static struct ddps_resolver rs;
+static int calls, last_err;
+static size_t last_n;
+static struct sockaddr_storage last_addr;
+
+static void setup(void)
+{
+	cr_assert_eq(ddps_loop_new(&rs.loop), 0);
+}
+
+static void teardown(void)
+{
+	ddps_resolver_fini(&rs);
+	ddps_loop_free(rs.loop);
+}
+
+TestSuite(resolve, .init = setup, .fini = teardown, .timeout = 30);
+
+static void done(void *user, int err, const struct sockaddr_storage *addrs, size_t n)
+{
+	cr_expect_eq(user, &rs);
+	calls++;
+	last_err = err;
+	last_n = n;
+	if (n)
+		last_addr = addrs[0];
+}
+
+static void run_until_called(void)
+{
+	while (!calls) {
+		struct pollfd pfd = { .fd = ddps_loop_fd(rs.loop), .events = POLLIN };
+
+		cr_assert_eq(poll(&pfd, 1, 20000), 1);
+		cr_assert_geq(ddps_loop_run(rs.loop), 0);
+	}
+}
+
+Test(resolve, localhost_is_found)
+{
+	struct ddps_resolve *r;
+
+	cr_assert_eq(ddps_resolve_start(&rs, "localhost", 7174, done, &rs, &r), 0);
+	run_until_called();
+	cr_expect_eq(last_err, 0);
+	cr_assert_geq(last_n, 1);
+	cr_expect(last_addr.ss_family == AF_INET || last_addr.ss_family == AF_INET6);
+	cr_expect_eq(((struct sockaddr_in *)&last_addr)->sin_port, htons(7174));
+	cr_expect_null(rs.list);
+}
+
+Test(resolve, a_name_that_cannot_exist_is_an_error)
+{
+	struct ddps_resolve *r;
+
+	cr_assert_eq(ddps_resolve_start(&rs, "name.invalid", 1, done, &rs, &r), 0);
+	run_until_called();
+	cr_expect_eq(last_err, DDPS_E_ADDRESS);
+	cr_expect_eq(last_n, 0);
+}
+
+Test(resolve, a_cancelled_lookup_says_nothing)
+{
+	struct ddps_resolve *r[8];
+
+	for (int i = 0; i < 8; i++) {
+		cr_assert_eq(ddps_resolve_start(&rs, "localhost", 1, done, &rs, &r[i]), 0);
+		ddps_resolve_cancel(r[i]);
+	}
+	while (rs.list) {
+		struct pollfd pfd = { .fd = ddps_loop_fd(rs.loop), .events = POLLIN };
+
+		cr_assert_eq(poll(&pfd, 1, 20000), 1);
+		cr_assert_geq(ddps_loop_run(rs.loop), 0);
+	}
+	cr_expect_eq(calls, 0);
+}
+
+Test(resolve, the_end_waits_for_lookups_under_way)
+{
+	struct ddps_resolve *r;
+
+	cr_assert_eq(ddps_resolve_start(&rs, "localhost", 1, done, &rs, &r), 0);
+	ddps_resolver_fini(&rs);
+	cr_expect_null(rs.list);
+	cr_expect_eq(calls, 0);
+}

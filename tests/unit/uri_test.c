@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* URIs: every form, and a sentence for each that is wrong. */
+#include "common/uri.h"
+#include <arpa/inet.h>
+#include <criterion/criterion.h>
+#include <ddpsess/err.h>
+#include <netinet/in.h>
+#include <string.h>
+
+static void good(const char *text, const char *scheme, const char *host, int port,
+		 const char *backend, int encap, bool numeric)
+{
+	struct ddps_uri u;
+	char why[200] = "";
+
+	cr_assert_eq(ddps_uri_parse(&u, text, why, sizeof why), 0, "%s: %s", text, why);
+	cr_expect_str_eq(u.scheme, scheme);
+	cr_expect_str_eq(u.host, host);
+	cr_expect_eq(u.port, port);
+	cr_expect_str_eq(u.backend, backend);
+	cr_expect_eq(u.encap, encap);
+	cr_expect_eq(u.numeric, numeric, "%s", text);
+}
+
+Test(uri, every_legal_form)
+{
+	const int none = DDPS_URI_ENCAP_DEFAULT, off = DDPS_URI_ENCAP_OFF;
+
+	good("tcp://192.0.2.1:7174", "tcp", "192.0.2.1", 7174, "auto", none, true);
+	good("tcp://[2001:db8::1]:1", "tcp", "2001:db8::1", 1, "auto", none, true);
+	good("tcp://[::]:0", "tcp", "::", 0, "auto", none, true);
+	good("tcp://:65535", "tcp", "", 65535, "auto", none, true);
+	good("TCP://host.example:9", "tcp", "host.example", 9, "auto", none, false);
+	good("sctp://a-b_c.d:80", "sctp", "a-b_c.d", 80, "auto", none, false);
+	good("sctp://127.0.0.1:7?backend=kernel", "sctp", "127.0.0.1", 7, "kernel", none, true);
+	good("sctp://127.0.0.1:7?backend=usrsctp&encap=0", "sctp", "127.0.0.1", 7, "usrsctp", 0,
+	     true);
+	good("sctp://h:7?encap=off&backend=auto", "sctp", "h", 7, "auto", off, false);
+	good("sctp://h:7?encap=65535", "sctp", "h", 7, "auto", 65535, false);
+	good("tcp://[::1%lo]:7", "tcp", "::1%lo", 7, "auto", none, true);
+}
+
+Test(uri, what_is_wrong_is_named)
+{
+	static const struct {
+		const char *text, *part;
+	} rows[] = {
+		{ "", "tcp://" }, { "127.0.0.1:7", "tcp://" }, { "http://h:1", "tcp://" },
+		{ "tcp:/h:1", "tcp://" }, { "tcp://h", "port is missing" },
+		{ "tcp://2001:db8::1", "port" }, { "tcp://[::1]", "port is missing" },
+		{ "tcp://[::1:7", "]" }, { "tcp://[h]:7", "no IPv6" },
+		{ "tcp://[::1%nosuchif0]:7", "no IPv6" }, { "tcp://h:", "not a number" },
+		{ "tcp://h:65536", "65536" }, { "tcp://h:-1", "-1" }, { "tcp://h:7x", "7x" },
+		{ "tcp://h:000007", "000007" }, { "tcp://h:7/path", "7/path" },
+		{ "tcp://h h:7", "character" }, { "tcp://h%41:7", "character" },
+		{ "tcp://h\n:7", "character" }, { "tcp://user@h:7", "character" },
+		{ "tcp://h:7?encap=1", "no options" }, { "tcp://h:7?", "no options" },
+		{ "sctp://h:7?", "unknown option" }, { "sctp://h:7?what=1", "what" },
+		{ "sctp://h:7?encap", "needs a value" }, { "sctp://h:7?encap=", "encap" },
+		{ "sctp://h:7?encap=65536", "65536" }, { "sctp://h:7?encap=x", "x" },
+		{ "sctp://h:7?backend=linux", "linux" }, { "sctp://h:7?backend=", "backend" },
+		{ "sctp://h:7?encap=1&encap=1", "twice" }, { "sctp://h:7?encap=1&", "unknown option" },
+	};
+
+	for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+		struct ddps_uri u;
+		char why[200] = "";
+
+		cr_expect_eq(ddps_uri_parse(&u, rows[i].text, why, sizeof why), DDPS_E_ADDRESS, "%s",
+			     rows[i].text);
+		cr_expect_not_null(strstr(why, rows[i].part), "%s: %s", rows[i].text, why);
+	}
+}
+
+Test(uri, host_length_limit)
+{
+	char text[400], why[200];
+	struct ddps_uri u;
+
+	for (size_t n = 254; n <= 257; n++) {
+		memcpy(text, "tcp://", 6);
+		memset(text + 6, 'h', n);
+		memcpy(text + 6 + n, ":7", 3);
+		cr_expect_eq(ddps_uri_parse(&u, text, why, sizeof why), n <= 255 ? 0 : DDPS_E_ADDRESS,
+			     "%zu", n);
+	}
+}
+
+Test(uri, addresses_and_their_text)
+{
+	static const char *const rows[][2] = {
+		{ "tcp://192.0.2.1:7174", "192.0.2.1:7174" },
+		{ "tcp://[2001:db8:0::1]:80", "[2001:db8::1]:80" },
+		{ "tcp://:9", "[::]:9" },
+		{ "tcp://[::ffff:192.0.2.9]:5", "192.0.2.9:5" },
+	};
+	struct sockaddr_storage ss;
+	struct ddps_uri u;
+	char text[80], why[200];
+	socklen_t len;
+
+	for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+		cr_assert_eq(ddps_uri_parse(&u, rows[i][0], why, sizeof why), 0);
+		cr_assert_eq(ddps_uri_sockaddr(&u, &ss, &len), 0);
+		cr_expect_eq(len, ss.ss_family == AF_INET ? sizeof(struct sockaddr_in)
+							  : sizeof(struct sockaddr_in6));
+		ddps_addr_text((struct sockaddr *)&ss, text, sizeof text);
+		cr_expect_str_eq(text, rows[i][1]);
+	}
+	cr_assert_eq(ddps_uri_parse(&u, "tcp://name:1", why, sizeof why), 0);
+	cr_expect_eq(ddps_uri_sockaddr(&u, &ss, &len), DDPS_E_ADDRESS);
+}
