@@ -91,11 +91,12 @@ static void up_peer_closed(void *user)
 
 static void up_closed(void *user, const struct ddps_error *e)
 {
+	struct ddps_error why = *e; /* @e may live in the LLP, which is freed on the way */
 	struct ddps_ep *ep = user;
 
-	if (ep->state == DDPS_EP_CONNECTING && ddps_dial_again(ep, e))
+	if (ep->state == DDPS_EP_CONNECTING && ddps_dial_again(ep, &why))
 		return;
-	ddps_ep_lost(ep, e);
+	ddps_ep_lost(ep, &why);
 }
 
 const struct ddps_llp_up ddps_ep_up = {
