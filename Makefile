@@ -51,6 +51,7 @@ MAN	   := $(patsubst man/%.scd,$(B)/man/%,$(wildcard man/*.scd))
 .PHONY: all lib man demo check unit e2e tsan valgrind interop lint format install uninstall \
 	clean help deps deps-check deps-lint test-binaries
 .DELETE_ON_ERROR:
+.SECONDARY:
 
 all: lib $(SESSCTL) $(EXAMPLES)
 lib: $(LIB_A) $(LIB_SO) $(B)/libddpsess.so $(IPOIB_A) $(IPOIB_SO) $(B)/libddpsess-ipoib.so

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* clang-format off: it is shown in the README, as short as it reads well */
 /* One RDMA Write to oneself, over the wire named on the command line. */
 #include <ddpsess/ddpsess.h>
 #include <stdio.h>

@@ -17,11 +17,21 @@ cd "$work"
 head -c $((64 << 20)) /dev/urandom >sample
 want=$(sha256sum <sample)
 
+show() { # SESSCTL-ARGUMENTS...: the command as one would type it, then what it does
+	local a line='$ sessctl'
+	for a; do
+		case $a in *[?\&]*) line+=" '$a'" ;; *) line+=" $a" ;; esac
+	done
+	echo "$line"
+	"$sessctl" "$@"
+}
+
 one() { # TITLE URI
 	echo
 	echo "== $1"
 	rm -rf served listen.json
 	mkdir served
+	: >listen.json
 	"$sessctl" listen --json --dir served "$2" >listen.json &
 	listener=$!
 	until grep -q '"listening"' listen.json; do
@@ -29,13 +39,11 @@ one() { # TITLE URI
 		read -rt 0.05 <> <(:) || true
 	done
 	uri=$(sed -n 's/.*"uri": *"\([^"]*\)".*/\1/p' listen.json | head -n 1)
-	echo "\$ sessctl listen --dir served $2 &"
-	for command in "connect --p2p --private-data hello $uri" "ping --count 1000 --interval 0 $uri" \
-		"put sample $uri/sample" "get $uri/sample back"; do
-		echo "\$ sessctl $command"
-		# shellcheck disable=SC2086 # words
-		"$sessctl" $command
-	done
+	echo "\$ sessctl listen --dir served '$2' &"
+	show connect --p2p --private-data hello "$uri"
+	show ping --count 1000 --interval 0 "$uri"
+	show put sample "$uri/sample"
+	show get "$uri/sample" back
 	if [ "$(sha256sum <back)" != "$want" ] || [ "$(sha256sum <served/sample)" != "$want" ]; then
 		echo "digests differ" >&2
 		exit 1

@@ -9,12 +9,12 @@ step() {
 	shift
 	if "$@"; then echo "ok   $name"; else echo "FAIL $name"; status=1; fi
 }
-sources=$(git ls-files '*.c')
+sources=$(git ls-files '*.c' | tr '\n' ' ')
 flags="-std=gnu11 -D_GNU_SOURCE -Iinclude -Isrc -Itests"
 # shellcheck disable=SC2046,SC2086 # lists of words
 {
 	step clang-format clang-format --dry-run -Werror $(git ls-files '*.c' '*.h')
-	step "clang warnings" sh -c "for f in $(echo $sources); do
+	step "clang warnings" sh -c "for f in $sources; do
 		clang $flags -Wall -Wextra -Wshadow -Wconversion -Wstrict-prototypes -Werror \
 			-fsyntax-only \$f || exit 1; done"
 	step clang-tidy clang-tidy --quiet --warnings-as-errors='*' \

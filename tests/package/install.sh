@@ -24,6 +24,11 @@ for uri in tcp://127.0.0.1:0 "sctp://127.0.0.1:0?backend=usrsctp&encap=0"; do
 	result $? "example runs over ${uri%%:*}"
 done
 
+# The README shows the example as it is.
+sed -n '/^```c$/,/^```$/p' README.md | sed '1d;$d' >"$work/shown"
+sed '1,/command line\. \*\/$/d' examples/hello.c | sed '/./,$!d' | diff - "$work/shown"
+result $? "README shows examples/hello.c"
+
 # Only what the headers declare is exported, and all of it.
 for lib in libddpsess libddpsess-ipoib; do
 	nm -D --defined-only "$work/usr/lib/$lib.so.0" | awk '$2 != "A" { sub(/@.*/, "", $3); print $3 }' |
