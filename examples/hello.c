@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* clang-format off: it is shown in the README, as short as it reads well */
+/* Shown in the README, hence as short as it reads well: clang-format leaves it alone. */
+/* clang-format off */
 /* One RDMA Write to oneself, over the wire named on the command line. */
 #include <ddpsess/ddpsess.h>
 #include <stdio.h>

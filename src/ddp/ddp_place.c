@@ -5,12 +5,12 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-int ddps_fault_set(struct ddps_fault *f, int code, uint8_t layer, uint8_t etype,
-		   uint8_t error, const char *fmt, ...)
+int ddps_fault_set(struct ddps_fault *f, int code, uint8_t layer, uint8_t etype, uint8_t error,
+		   const char *fmt, ...)
 {
 	va_list ap;
 
-	*f = (struct ddps_fault){.code = code, .triple = {layer, etype, error}};
+	*f = (struct ddps_fault){ .code = code, .triple = { layer, etype, error } };
 	va_start(ap, fmt);
 	vsnprintf(f->text, sizeof f->text, fmt, ap);
 	va_end(ap);
@@ -18,24 +18,22 @@ int ddps_fault_set(struct ddps_fault *f, int code, uint8_t layer, uint8_t etype,
 }
 
 int ddps_ddp_check_untagged(const struct ddps_ddp_queue *q, const struct ddps_ddp_hdr *h,
-			    size_t len, bool have_buf, uint64_t buf_len,
-			    struct ddps_fault *f)
+			    size_t len, bool have_buf, uint64_t buf_len, struct ddps_fault *f)
 {
 	/* The LLP delivers in order: nothing but the expected MSN is in the window
 	 * [5041-7.1-10]; a missing buffer is told apart as in the reference, 5.5. */
 	if (h->msn != q->msn)
 		return ddps_fault_set(f, DDPS_E_PROTOCOL, 1, 2, 0x03,
-				      "queue %" PRIu32 ": MSN %" PRIu32
-				      ", expected %" PRIu32,
+				      "queue %" PRIu32 ": MSN %" PRIu32 ", expected %" PRIu32,
 				      h->qn, h->msn, q->msn);
 	if (!have_buf) /* [5041-7.1-3] [5041-7.1-7] */
 		return ddps_fault_set(f, DDPS_E_PROTOCOL, 1, 2, 0x02,
-				      "queue %" PRIu32 ": no buffer for MSN %" PRIu32,
-				      h->qn, h->msn);
+				      "queue %" PRIu32 ": no buffer for MSN %" PRIu32, h->qn,
+				      h->msn);
 	if (h->mo > buf_len || h->mo != q->got) /* [5041-7.1-8] */
 		return ddps_fault_set(f, DDPS_E_PROTOCOL, 1, 2, 0x04,
-				      "queue %" PRIu32 ": MO %" PRIu32
-				      ", expected %" PRIu64 " in a buffer of %" PRIu64,
+				      "queue %" PRIu32 ": MO %" PRIu32 ", expected %" PRIu64
+				      " in a buffer of %" PRIu64,
 				      h->qn, h->mo, q->got, buf_len);
 	if (len > buf_len - h->mo) /* [5041-7.1-9] */
 		return ddps_fault_set(f, DDPS_E_PROTOCOL, 1, 2, 0x05,
@@ -45,8 +43,8 @@ int ddps_ddp_check_untagged(const struct ddps_ddp_queue *q, const struct ddps_dd
 	return 0;
 }
 
-int ddps_ddp_stag_fault(enum ddps_stag_verdict v, const struct ddps_ddp_hdr *h,
-			size_t len, struct ddps_fault *f)
+int ddps_ddp_stag_fault(enum ddps_stag_verdict v, const struct ddps_ddp_hdr *h, size_t len,
+			struct ddps_fault *f)
 {
 	/* DDP has no code for a missing right: invalid STag (reference 5.7). */
 	static const uint8_t error[] = {
@@ -56,13 +54,12 @@ int ddps_ddp_stag_fault(enum ddps_stag_verdict v, const struct ddps_ddp_hdr *h,
 	};
 
 	return ddps_fault_set(f, DDPS_E_ACCESS, 1, 1, error[v],
-			      "%zu octets to STag 0x%08" PRIx32 ", TO 0x%" PRIx64 ": %s",
-			      len, h->stag, h->to, ddps_stag_verdict_text(v));
+			      "%zu octets to STag 0x%08" PRIx32 ", TO 0x%" PRIx64 ": %s", len,
+			      h->stag, h->to, ddps_stag_verdict_text(v));
 }
 
-int ddps_ddp_check_tagged(struct ddps_pd *pd, const void *stream,
-			  const struct ddps_ddp_hdr *h, size_t len, uint8_t **at,
-			  struct ddps_fault *f)
+int ddps_ddp_check_tagged(struct ddps_pd *pd, const void *stream, const struct ddps_ddp_hdr *h,
+			  size_t len, uint8_t **at, struct ddps_fault *f)
 {
 	enum ddps_stag_verdict v =
 		ddps_stag_check(pd, stream, h->stag, h->to, len, DDPS_REMOTE_WRITE, at);

@@ -19,9 +19,8 @@ struct ddps_fault {
 };
 
 /* Fill in a fault.  Return: @code. */
-int ddps_fault_set(struct ddps_fault *f, int code, uint8_t layer, uint8_t etype,
-		   uint8_t error, const char *fmt, ...)
-	__attribute__((format(printf, 6, 7)));
+int ddps_fault_set(struct ddps_fault *f, int code, uint8_t layer, uint8_t etype, uint8_t error,
+		   const char *fmt, ...) __attribute__((format(printf, 6, 7)));
 
 /* One untagged queue of the receiver. */
 struct ddps_ddp_queue {
@@ -37,19 +36,17 @@ struct ddps_ddp_queue {
  * DDPS_E_PROTOCOL with @f set.
  */
 int ddps_ddp_check_untagged(const struct ddps_ddp_queue *q, const struct ddps_ddp_hdr *h,
-			    size_t len, bool have_buf, uint64_t buf_len,
-			    struct ddps_fault *f);
+			    size_t len, bool have_buf, uint64_t buf_len, struct ddps_fault *f);
 
 /*
  * A segment of an RDMA Write with @len > 0 octets of payload: may @stream write there,
  * and where is it?  Return: 0 or DDPS_E_ACCESS with @f set.
  */
-int ddps_ddp_check_tagged(struct ddps_pd *pd, const void *stream,
-			  const struct ddps_ddp_hdr *h, size_t len, uint8_t **at,
-			  struct ddps_fault *f);
+int ddps_ddp_check_tagged(struct ddps_pd *pd, const void *stream, const struct ddps_ddp_hdr *h,
+			  size_t len, uint8_t **at, struct ddps_fault *f);
 
 /* The tagged-buffer error that goes with a verdict on an STag (RFC 5041 7.2). */
-int ddps_ddp_stag_fault(enum ddps_stag_verdict v, const struct ddps_ddp_hdr *h,
-			size_t len, struct ddps_fault *f);
+int ddps_ddp_stag_fault(enum ddps_stag_verdict v, const struct ddps_ddp_hdr *h, size_t len,
+			struct ddps_fault *f);
 
 #endif

@@ -2,8 +2,7 @@
 /* Segmentation of DDP messages. */
 #include "ddp/ddp_seg.h"
 
-_Static_assert(DDPS_DDP_SGE_MAX <= DDPS_SEG_IOV_MAX,
-	       "one iovec per piece fits a segment");
+_Static_assert(DDPS_DDP_SGE_MAX <= DDPS_SEG_IOV_MAX, "one iovec per piece fits a segment");
 
 int ddps_sge_iov(const struct ddps_sge *sge, uint32_t nsge, uint64_t off, uint64_t len,
 		 struct iovec *iov, int max)
@@ -47,8 +46,8 @@ bool ddps_ddp_cut(struct ddps_ddp_msg *m, struct ddps_seg *seg, size_t mulpdu)
 	h.to += m->sent;
 	h.last = m->sent + seg->pay_len == m->len; /* [5041-4.1-3] [5041-4.1-4] */
 	seg->hdr_len = ddps_ddp_encode(&h, seg->hdr);
-	seg->npay = ddps_sge_iov(m->sge, m->nsge, m->sent, seg->pay_len, seg->pay,
-				 DDPS_SEG_IOV_MAX);
+	seg->npay =
+		ddps_sge_iov(m->sge, m->nsge, m->sent, seg->pay_len, seg->pay, DDPS_SEG_IOV_MAX);
 	m->sent += seg->pay_len;
 	return h.last;
 }

@@ -18,7 +18,7 @@ int ddps_ddp_decode(struct ddps_ddp_hdr *h, const uint8_t *buf, size_t len)
 {
 	struct ddps_rbuf r = ddps_rbuf_init(buf, len);
 	uint8_t ctrl = ddps_rbuf_u8(&r);
-	struct ddps_ddp_hdr s = {.tagged = ctrl & CTRL_T, .last = ctrl & CTRL_L};
+	struct ddps_ddp_hdr s = { .tagged = ctrl & CTRL_T, .last = ctrl & CTRL_L };
 	bool version_ok = (ctrl & CTRL_DV) == DV_1; /* [5041-4.1-12] */
 
 	if (r.failed)
@@ -43,8 +43,7 @@ size_t ddps_ddp_encode(const struct ddps_ddp_hdr *h, uint8_t *buf)
 {
 	struct ddps_wbuf w = ddps_wbuf_init(buf, DDPS_DDP_UNTAGGED_LEN);
 
-	ddps_wbuf_u8(&w,
-		     (uint8_t)((h->tagged ? CTRL_T : 0) | (h->last ? CTRL_L : 0) | DV_1));
+	ddps_wbuf_u8(&w, (uint8_t)((h->tagged ? CTRL_T : 0) | (h->last ? CTRL_L : 0) | DV_1));
 	ddps_wbuf_u8(&w, h->ulp);
 	if (h->tagged) {
 		ddps_wbuf_u32(&w, h->stag);

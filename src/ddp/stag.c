@@ -54,7 +54,7 @@ struct ddps_mr *ddps_stag_find(const struct ddps_stag_table *t, uint32_t stag)
 	return mr;
 }
 
-static bool usable(const struct ddps_stag_table *t, uint32_t stag)
+bool ddps_stag_usable(const struct ddps_stag_table *t, uint32_t stag)
 {
 	if (!stag || ddps_stag_find(t, stag))
 		return false;
@@ -70,12 +70,12 @@ static int draw(const struct ddps_stag_table *t, uint32_t *stag)
 	do {
 		if (getrandom(stag, sizeof *stag, 0) != (ssize_t)sizeof *stag)
 			return DDPS_E_SYSTEM;
-	} while (!usable(t, *stag));
+	} while (!ddps_stag_usable(t, *stag));
 	return 0;
 }
 
-int ddps_stag_add(struct ddps_pd *pd, void *addr, size_t len, unsigned access,
-		  const void *stream, struct ddps_mr **out)
+int ddps_stag_add(struct ddps_pd *pd, void *addr, size_t len, unsigned access, const void *stream,
+		  struct ddps_mr **out)
 {
 	struct ddps_stag_table *t = pd->table;
 	struct ddps_mr *mr;
@@ -135,9 +135,8 @@ static enum ddps_stag_verdict may_use(const struct ddps_mr *mr, const struct ddp
 	return DDPS_STAG_OK;
 }
 
-enum ddps_stag_verdict ddps_stag_check(struct ddps_pd *pd, const void *stream,
-				       uint32_t stag, uint64_t to, uint64_t len,
-				       unsigned need, uint8_t **at)
+enum ddps_stag_verdict ddps_stag_check(struct ddps_pd *pd, const void *stream, uint32_t stag,
+				       uint64_t to, uint64_t len, unsigned need, uint8_t **at)
 {
 	struct ddps_mr *mr = ddps_stag_find(pd->table, stag);
 	enum ddps_stag_verdict v = may_use(mr, pd, stream, need);
@@ -172,8 +171,7 @@ enum ddps_stag_verdict ddps_stag_check_local(struct ddps_pd *pd, const void *str
 	return DDPS_STAG_OK;
 }
 
-enum ddps_stag_verdict ddps_stag_invalidate(struct ddps_pd *pd, const void *stream,
-					    uint32_t stag)
+enum ddps_stag_verdict ddps_stag_invalidate(struct ddps_pd *pd, const void *stream, uint32_t stag)
 {
 	struct ddps_mr *mr = ddps_stag_find(pd->table, stag);
 	enum ddps_stag_verdict v = may_use(mr, pd, stream, 0);

@@ -13,15 +13,14 @@ struct ddps_stag_table;
 struct ddps_pd {
 	struct ddps_stag_table *table;
 	struct ddps_ctx *ctx; /* for the session layer; not used here */
-	unsigned users;	  /* regions (counted by stag.c) and endpoints (by their owner) */
-	unsigned streams; /* RDMAP streams of the PD, counted by ddps_rdmap_new and _free
+	unsigned users;	      /* regions (counted by stag.c) and endpoints (by their owner) */
+	unsigned streams;     /* RDMAP streams of the PD, counted by ddps_rdmap_new and _free
 			   */
 };
 
 struct ddps_mr {
 	struct ddps_pd *pd;
-	const void *
-		stream; /* bound to this stream (identity only), or NULL: any of the PD */
+	const void *stream; /* bound to this stream (identity only), or NULL: any of the PD */
 	uint8_t *addr;
 	uint64_t base; /* tagged offset of addr[0] */
 	size_t len;
@@ -38,13 +37,16 @@ uint32_t ddps_stag_count(const struct ddps_stag_table *t);
 /* The region of @stag, or NULL; valid or not, of whatever PD. */
 struct ddps_mr *ddps_stag_find(const struct ddps_stag_table *t, uint32_t stag);
 
+/* Whether @stag may be given out now: not 0, not in use, not one of the last 1024 freed. */
+bool ddps_stag_usable(const struct ddps_stag_table *t, uint32_t stag);
+
 /*
  * Register: random STag, never 0, not one freed a short while ago.  Return 0 or
  * DDPS_E_INVAL (range or rights), DDPS_E_LIMIT (max_regions), DDPS_E_NOMEM, DDPS_E_SYSTEM
  * (no entropy).
  */
-int ddps_stag_add(struct ddps_pd *pd, void *addr, size_t len, unsigned access,
-		  const void *stream, struct ddps_mr **out);
+int ddps_stag_add(struct ddps_pd *pd, void *addr, size_t len, unsigned access, const void *stream,
+		  struct ddps_mr **out);
 void ddps_stag_remove(struct ddps_mr *mr); /* frees @mr */
 
 enum ddps_stag_verdict {
@@ -60,9 +62,8 @@ enum ddps_stag_verdict {
  * Check an access by @stream of @pd to [@to, @to + @len), in the order of the list above,
  * and give the address.  @len > 0.  @need is one right.
  */
-enum ddps_stag_verdict ddps_stag_check(struct ddps_pd *pd, const void *stream,
-				       uint32_t stag, uint64_t to, uint64_t len,
-				       unsigned need, uint8_t **at);
+enum ddps_stag_verdict ddps_stag_check(struct ddps_pd *pd, const void *stream, uint32_t stag,
+				       uint64_t to, uint64_t len, unsigned need, uint8_t **at);
 
 /* Check a local piece (address, not tagged offset); @need 0 or DDPS_LOCAL_WRITE.  A piece
  * without octets needs no region. */
@@ -74,8 +75,7 @@ enum ddps_stag_verdict ddps_stag_check_local(struct ddps_pd *pd, const void *str
  * bound to no stream may be only if @pd has no second stream, since otherwise several
  * could be using it [5040-8.1.1-7].  OK, INVALID or ASSOCIATION.
  */
-enum ddps_stag_verdict ddps_stag_invalidate(struct ddps_pd *pd, const void *stream,
-					    uint32_t stag);
+enum ddps_stag_verdict ddps_stag_invalidate(struct ddps_pd *pd, const void *stream, uint32_t stag);
 
 /* "STag unknown or invalidated", ... */
 const char *ddps_stag_verdict_text(enum ddps_stag_verdict v);

@@ -9,8 +9,7 @@ int ddps_rdmap_new(struct ddps_rdmap **out, const struct ddps_rdmap_cfg *cfg)
 {
 	struct ddps_rdmap *r;
 
-	if (!cfg->sq_depth || !cfg->rq_depth || !cfg->max_sge ||
-	    cfg->max_sge > DDPS_DDP_SGE_MAX)
+	if (!cfg->sq_depth || !cfg->rq_depth || !cfg->max_sge || cfg->max_sge > DDPS_DDP_SGE_MAX)
 		return DDPS_E_INVAL;
 	r = calloc(1, sizeof *r);
 	if (!r)
@@ -126,13 +125,10 @@ void ddps_rdmap_peer_closed(struct ddps_rdmap *r)
 	ddps_rdmap_tell(r);
 }
 
+/* Out of RUN nothing but a Terminate is sent: a message in progress is abandoned on a segment
+ * boundary, Read Requests not answered are dropped (reference 2.10). */
 void ddps_rdmap_stop(struct ddps_rdmap *r)
 {
-	/* A message in progress is abandoned here, on a segment boundary; Read Requests
-	 * not yet answered are dropped (reference 2.10). */
-	r->cur = DDPS_CUR_NONE;
-	r->send_rtr = 0;
-	r->irrq.count = 0;
 	ddps_sq_flush(r, false);
 	ddps_rq_flush(r);
 }
@@ -144,8 +140,7 @@ void ddps_rdmap_flush(struct ddps_rdmap *r)
 	ddps_sq_flush(r, true);
 }
 
-void ddps_rdmap_terminate(struct ddps_rdmap *r, int code, struct ddps_triple t,
-			  const char *text)
+void ddps_rdmap_terminate(struct ddps_rdmap *r, int code, struct ddps_triple t, const char *text)
 {
 	struct ddps_fault f;
 

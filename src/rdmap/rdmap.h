@@ -16,11 +16,11 @@ struct ddps_rdmap;
 /* A Terminate, sent or received (RFC 5040 4.8). */
 struct ddps_term {
 	struct ddps_triple triple;
-	bool swapped; /* received: bit-swapped as soft-iWARP writes it; triple is as read
+	bool swapped;	 /* received: bit-swapped as soft-iWARP writes it; triple is as read
 		       * the swapped way, wire holds what stood there */
 	uint8_t wire[4]; /* Terminate Control as on the wire */
 	char text[160];	 /* what was found; received: what is odd about it, or "" */
-	int code; /* local: DDPS_E_*; received: 0, DDPS_E_TRUNCATED or DDPS_E_PROTOCOL */
+	int code;	 /* local: DDPS_E_*; received: 0, DDPS_E_TRUNCATED or DDPS_E_PROTOCOL */
 };
 
 struct ddps_rdmap_up {
@@ -88,16 +88,13 @@ int ddps_rdmap_post_recv(struct ddps_rdmap *r, uint64_t wr_id, const struct ddps
 int ddps_rdmap_tx_next(struct ddps_rdmap *r, struct ddps_seg *seg, size_t mulpdu);
 void ddps_rdmap_tx_done(struct ddps_rdmap *r, unsigned n);
 int ddps_rdmap_rx_segment(struct ddps_rdmap *r, const uint8_t *seg, size_t len);
-size_t ddps_rdmap_rx_direct(struct ddps_rdmap *r, const uint8_t *hdr, size_t have,
-			    size_t seg_len);
-int ddps_rdmap_rx_direct_iov(struct ddps_rdmap *r, size_t off, struct iovec *iov,
-			     int max);
+size_t ddps_rdmap_rx_direct(struct ddps_rdmap *r, const uint8_t *hdr, size_t have, size_t seg_len);
+int ddps_rdmap_rx_direct_iov(struct ddps_rdmap *r, size_t off, struct iovec *iov, int max);
 int ddps_rdmap_rx_direct_end(struct ddps_rdmap *r);
 
 /* Queue a Terminate for an error that is not RDMAP's own: set-up codes 2/0/05..07, LLP
  * errors 2/0/02 and 2/0/03, local catastrophes 0/0/00.  The first one wins. */
-void ddps_rdmap_terminate(struct ddps_rdmap *r, int code, struct ddps_triple t,
-			  const char *text);
+void ddps_rdmap_terminate(struct ddps_rdmap *r, int code, struct ddps_triple t, const char *text);
 
 /* No new posts; up->drained when all posted send work has ended and all accepted inbound
  * Reads are answered (at once if nothing is left). */

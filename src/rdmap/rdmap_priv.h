@@ -108,7 +108,7 @@ struct ddps_rdmap {
 	/* Reads of ours that wait for their responses. */
 	uint16_t ord;
 	uint32_t reads_out; /* the RTR Read included */
-	uint64_t read_pos; /* SQ position of the oldest, if reads_out counts one of the SQ
+	uint64_t read_pos;  /* SQ position of the oldest, if reads_out counts one of the SQ
 			    */
 	uint64_t rresp_got; /* octets of the oldest one's response */
 	bool rtr_read_out;
@@ -160,38 +160,32 @@ int ddps_sq_segment(struct ddps_rdmap *r, struct ddps_seg *seg, size_t mulpdu,
 void ddps_sq_complete(struct ddps_rdmap *r); /* report what has ended, in order */
 void ddps_sq_flush(struct ddps_rdmap *r, bool all);
 /* Check the pieces and add up their lengths; @need as for ddps_stag_check_local. */
-int ddps_sge_check(struct ddps_rdmap *r, const struct ddps_sge *sge, uint32_t nsge,
-		   unsigned need, uint64_t *len);
+int ddps_sge_check(struct ddps_rdmap *r, const struct ddps_sge *sge, uint32_t nsge, unsigned need,
+		   uint64_t *len);
 
 /* ---- rdmap_recv.c: the receive queue ---- */
-int ddps_recv_check(struct ddps_rdmap *r, const struct ddps_rx_seg *s,
-		    struct ddps_fault *f);
+int ddps_recv_check(struct ddps_rdmap *r, const struct ddps_rx_seg *s, struct ddps_fault *f);
 int ddps_recv_target(struct ddps_rdmap *r, const struct ddps_rx_seg *s, size_t off,
 		     struct iovec *iov, int max);
-int ddps_recv_deliver(struct ddps_rdmap *r, const struct ddps_rx_seg *s,
-		      struct ddps_fault *f);
+int ddps_recv_deliver(struct ddps_rdmap *r, const struct ddps_rx_seg *s, struct ddps_fault *f);
 void ddps_rq_flush(struct ddps_rdmap *r);
 
 /* ---- rdmap_read.c: the responder's side of Reads ---- */
-int ddps_rreq_check(struct ddps_rdmap *r, const struct ddps_rx_seg *s,
-		    struct ddps_fault *f);
+int ddps_rreq_check(struct ddps_rdmap *r, const struct ddps_rx_seg *s, struct ddps_fault *f);
 int ddps_rreq_target(struct ddps_rdmap *r, const struct ddps_rx_seg *s, size_t off,
 		     struct iovec *iov, int max);
-int ddps_rreq_deliver(struct ddps_rdmap *r, const struct ddps_rx_seg *s,
-		      struct ddps_fault *f);
+int ddps_rreq_deliver(struct ddps_rdmap *r, const struct ddps_rx_seg *s, struct ddps_fault *f);
 int ddps_rresp_segment(struct ddps_rdmap *r, struct ddps_seg *seg, size_t mulpdu,
 		       struct ddps_fault *f);
 
 /* ---- rdmap_sink.c: the requester's side of Reads ---- */
 void ddps_read_sent(struct ddps_rdmap *r, uint64_t pos); /* pos: of the SQ */
 struct ddps_sqe *ddps_read_oldest(struct ddps_rdmap *r); /* NULL: none, or the RTR Read */
-void ddps_read_flush(struct ddps_rdmap *r); /* no response can come any more */
-int ddps_rresp_check(struct ddps_rdmap *r, const struct ddps_rx_seg *s,
-		     struct ddps_fault *f);
+void ddps_read_flush(struct ddps_rdmap *r);		 /* no response can come any more */
+int ddps_rresp_check(struct ddps_rdmap *r, const struct ddps_rx_seg *s, struct ddps_fault *f);
 int ddps_rresp_target(struct ddps_rdmap *r, const struct ddps_rx_seg *s, size_t off,
 		      struct iovec *iov, int max);
-int ddps_rresp_deliver(struct ddps_rdmap *r, const struct ddps_rx_seg *s,
-		       struct ddps_fault *f);
+int ddps_rresp_deliver(struct ddps_rdmap *r, const struct ddps_rx_seg *s, struct ddps_fault *f);
 
 /* ---- rdmap_tx.c ---- */
 bool ddps_tx_ready(struct ddps_rdmap *r);
@@ -202,8 +196,8 @@ bool ddps_tx_ready(struct ddps_rdmap *r);
  * fault, or NULL; @rreq: its Read Request header if it was one and is whole, or NULL.
  * Does nothing once the stream is in error: the first one wins [5040-7.1-5].
  */
-void ddps_rdmap_fail(struct ddps_rdmap *r, const struct ddps_fault *f,
-		     const struct ddps_rx_seg *s, const uint8_t *rreq);
+void ddps_rdmap_fail(struct ddps_rdmap *r, const struct ddps_fault *f, const struct ddps_rx_seg *s,
+		     const uint8_t *rreq);
 /* The peer's Terminate. */
 void ddps_term_received(struct ddps_rdmap *r, const struct ddps_rx_seg *s);
 

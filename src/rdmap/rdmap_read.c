@@ -11,13 +11,12 @@ static bool have_slot(const struct ddps_irrq *q, bool rtr)
 	return q->count < q->ird || (rtr && q->rtr_slot && !q->count);
 }
 
-int ddps_rreq_check(struct ddps_rdmap *r, const struct ddps_rx_seg *s,
-		    struct ddps_fault *f)
+int ddps_rreq_check(struct ddps_rdmap *r, const struct ddps_rx_seg *s, struct ddps_fault *f)
 {
 	/* [5040-6.1-8]: a request beyond IRD finds no buffer on queue 1. */
 	return ddps_ddp_check_untagged(&r->rxq[DDPS_QN_READ], &s->h, s->pay_len,
-				       have_slot(&r->irrq, s->rtr == DDPS_RTR_READ),
-				       DDPS_RREQ_LEN, f);
+				       have_slot(&r->irrq, s->rtr == DDPS_RTR_READ), DDPS_RREQ_LEN,
+				       f);
 }
 
 int ddps_rreq_target(struct ddps_rdmap *r, const struct ddps_rx_seg *s, size_t off,
@@ -29,8 +28,7 @@ int ddps_rreq_target(struct ddps_rdmap *r, const struct ddps_rx_seg *s, size_t o
 	return 1;
 }
 
-static int source_fault(enum ddps_stag_verdict v, const struct ddps_rreq *q,
-			struct ddps_fault *f)
+static int source_fault(enum ddps_stag_verdict v, const struct ddps_rreq *q, struct ddps_fault *f)
 {
 	static const uint8_t error[] = {
 		[DDPS_STAG_INVALID] = 0x00, [DDPS_STAG_BOUNDS] = 0x01,
@@ -65,8 +63,7 @@ static int grow(struct ddps_irrq *q)
 	return 0;
 }
 
-int ddps_rreq_deliver(struct ddps_rdmap *r, const struct ddps_rx_seg *s,
-		      struct ddps_fault *f)
+int ddps_rreq_deliver(struct ddps_rdmap *r, const struct ddps_rx_seg *s, struct ddps_fault *f)
 {
 	struct ddps_ddp_queue *queue = &r->rxq[DDPS_QN_READ];
 	uint64_t got = queue->got;
@@ -126,7 +123,7 @@ static int revoked(struct ddps_rdmap *r, enum ddps_stag_verdict v, struct ddps_f
 {
 	const struct ddps_irrq_entry *e = &r->irrq.e[r->irrq.head];
 	struct ddps_rreq q = e->q;
-	struct ddps_rx_seg s = {.hdr_len = sizeof e->hdr, .seg_len = e->seg_len};
+	struct ddps_rx_seg s = { .hdr_len = sizeof e->hdr, .seg_len = e->seg_len };
 	uint8_t body[DDPS_RREQ_LEN];
 	int err;
 
@@ -153,8 +150,8 @@ int ddps_rresp_segment(struct ddps_rdmap *r, struct ddps_seg *seg, size_t mulpdu
 		begin(r, q);
 	n = ddps_ddp_room(&r->msg, mulpdu);
 	if (n) { /* again for every segment: it may be revoked meanwhile [5040-8.1.1-6] */
-		v = ddps_stag_check(r->pd, r->stream, q->src_stag,
-				    q->src_to + r->msg.sent, n, DDPS_REMOTE_READ, &at);
+		v = ddps_stag_check(r->pd, r->stream, q->src_stag, q->src_to + r->msg.sent, n,
+				    DDPS_REMOTE_READ, &at);
 		if (v)
 			return revoked(r, v, f);
 		r->rresp_src.addr = at - r->msg.sent;

@@ -30,7 +30,7 @@ int ddps_rdmap_post_recv(struct ddps_rdmap *r, uint64_t wr_id, const struct ddps
 	if (err)
 		return err;
 	r->rq.e[r->rq.tail % r->rq.depth] =
-		(struct ddps_rqe){.wr_id = wr_id, .len = len, .nsge = nsge};
+		(struct ddps_rqe){ .wr_id = wr_id, .len = len, .nsge = nsge };
 	if (nsge)
 		memcpy(rq_sge(r, r->rq.tail), sge, nsge * sizeof *sge);
 	r->rq.tail++;
@@ -38,8 +38,7 @@ int ddps_rdmap_post_recv(struct ddps_rdmap *r, uint64_t wr_id, const struct ddps
 }
 
 /* The pieces that the segment touches must still be ours to write. */
-static int still_valid(struct ddps_rdmap *r, const struct ddps_rx_seg *s,
-		       struct ddps_fault *f)
+static int still_valid(struct ddps_rdmap *r, const struct ddps_rx_seg *s, struct ddps_fault *f)
 {
 	const struct ddps_sge *sge = rq_sge(r, r->rq.head);
 	uint64_t at = 0, off = s->h.mo, end = off + s->pay_len;
@@ -55,26 +54,25 @@ static int still_valid(struct ddps_rdmap *r, const struct ddps_rx_seg *s,
 		/* The buffer was validated when it was posted; now it cannot be written:
 		 * the fault is on this side. */
 		err = ddps_fault_set(f, DDPS_E_ACCESS, 1, 0, 0,
-				     "posted receive, local key 0x%08" PRIx32 ": %s",
-				     sge[i].lkey, ddps_stag_verdict_text(v));
+				     "posted receive, local key 0x%08" PRIx32 ": %s", sge[i].lkey,
+				     ddps_stag_verdict_text(v));
 		f->recv_status = DDPS_WC_LOCAL_ACCESS;
 		return err;
 	}
 	return 0;
 }
 
-int ddps_recv_check(struct ddps_rdmap *r, const struct ddps_rx_seg *s,
-		    struct ddps_fault *f)
+int ddps_recv_check(struct ddps_rdmap *r, const struct ddps_rx_seg *s, struct ddps_fault *f)
 {
 	/* The RTR Send takes MSN 1 but no buffer of the application (RFC 6581 trap 9). */
 	bool rtr = s->rtr == DDPS_RTR_SEND, have = r->rq.head != r->rq.tail;
 	int err;
 
-	err = ddps_ddp_check_untagged(&r->rxq[DDPS_QN_SEND], &s->h, s->pay_len,
-				      have || rtr, have ? rq_head(r)->len : 0, f);
+	err = ddps_ddp_check_untagged(&r->rxq[DDPS_QN_SEND], &s->h, s->pay_len, have || rtr,
+				      have ? rq_head(r)->len : 0, f);
 	if (err && f->triple.code == 0x05)
 		f->recv_status = DDPS_WC_LENGTH;
-	if (err || rtr)
+	if (err || !s->pay_len)
 		return err;
 	return still_valid(r, s, f);
 }
@@ -82,8 +80,8 @@ int ddps_recv_check(struct ddps_rdmap *r, const struct ddps_rx_seg *s,
 int ddps_recv_target(struct ddps_rdmap *r, const struct ddps_rx_seg *s, size_t off,
 		     struct iovec *iov, int max)
 {
-	return ddps_sge_iov(rq_sge(r, r->rq.head), rq_head(r)->nsge,
-			    s->h.mo + (uint64_t)off, s->pay_len - off, iov, max);
+	return ddps_sge_iov(rq_sge(r, r->rq.head), rq_head(r)->nsge, s->h.mo + (uint64_t)off,
+			    s->pay_len - off, iov, max);
 }
 
 static int invalidate(struct ddps_rdmap *r, uint32_t stag, struct ddps_fault *f)
@@ -97,12 +95,11 @@ static int invalidate(struct ddps_rdmap *r, uint32_t stag, struct ddps_fault *f)
 			      ddps_stag_verdict_text(v));
 }
 
-int ddps_recv_deliver(struct ddps_rdmap *r, const struct ddps_rx_seg *s,
-		      struct ddps_fault *f)
+int ddps_recv_deliver(struct ddps_rdmap *r, const struct ddps_rx_seg *s, struct ddps_fault *f)
 {
 	struct ddps_ddp_queue *q = &r->rxq[DDPS_QN_SEND];
 	uint8_t op = ddps_rdmap_opcode(s->h.ulp);
-	struct ddps_wc wc = {.op = DDPS_OP_RECV, .len = (uint32_t)q->got};
+	struct ddps_wc wc = { .op = DDPS_OP_RECV, .len = (uint32_t)q->got };
 	int err;
 
 	q->msn++;

@@ -13,17 +13,14 @@ struct rx_op {
 	const char *name; /* NULL: not assigned, or RFC 7306 */
 	bool tagged, direct;
 	uint8_t qn, ctx;
-	int (*check)(struct ddps_rdmap *r, const struct ddps_rx_seg *s,
-		     struct ddps_fault *f);
+	int (*check)(struct ddps_rdmap *r, const struct ddps_rx_seg *s, struct ddps_fault *f);
 	int (*target)(struct ddps_rdmap *r, const struct ddps_rx_seg *s, size_t off,
 		      struct iovec *iov, int max);
 	/* NULL: nothing to do at Delivery, which then needs no order. */
-	int (*deliver)(struct ddps_rdmap *r, const struct ddps_rx_seg *s,
-		       struct ddps_fault *f);
+	int (*deliver)(struct ddps_rdmap *r, const struct ddps_rx_seg *s, struct ddps_fault *f);
 };
 
-static int write_check(struct ddps_rdmap *r, const struct ddps_rx_seg *s,
-		       struct ddps_fault *f)
+static int write_check(struct ddps_rdmap *r, const struct ddps_rx_seg *s, struct ddps_fault *f)
 {
 	uint8_t *at;
 
@@ -47,38 +44,38 @@ static int write_target(struct ddps_rdmap *r, const struct ddps_rx_seg *s, size_
 	return 1;
 }
 
-#define SEND_OP(text)                                                                    \
-	{                                                                                \
-		.name = (text), .qn = DDPS_QN_SEND, .ctx = DDPS_CTX_SEND,                \
-		.direct = true, .check = ddps_recv_check, .target = ddps_recv_target,    \
-		.deliver = ddps_recv_deliver,                                            \
+#define SEND_OP(text)                                                                              \
+	{                                                                                          \
+		.name = (text), .qn = DDPS_QN_SEND, .ctx = DDPS_CTX_SEND, .direct = true,          \
+		.check = ddps_recv_check, .target = ddps_recv_target,                              \
+		.deliver = ddps_recv_deliver,                                                      \
 	}
 
 static const struct rx_op ops[16] = {
-	[DDPS_OP_WIRE_WRITE] = {.name = "RDMA Write",
-				.tagged = true,
-				.direct = true,
-				.ctx = DDPS_CTX_TAGGED,
-				.check = write_check,
-				.target = write_target},
-	[DDPS_OP_WIRE_READ_REQ] = {.name = "RDMA Read Request",
-				   .qn = DDPS_QN_READ,
-				   .ctx = DDPS_CTX_READ,
-				   .check = ddps_rreq_check,
-				   .target = ddps_rreq_target,
-				   .deliver = ddps_rreq_deliver},
-	[DDPS_OP_WIRE_READ_RESP] = {.name = "RDMA Read Response",
-				    .tagged = true,
-				    .direct = true,
-				    .ctx = DDPS_CTX_TAGGED,
-				    .check = ddps_rresp_check,
-				    .target = ddps_rresp_target,
-				    .deliver = ddps_rresp_deliver},
+	[DDPS_OP_WIRE_WRITE] = { .name = "RDMA Write",
+				 .tagged = true,
+				 .direct = true,
+				 .ctx = DDPS_CTX_TAGGED,
+				 .check = write_check,
+				 .target = write_target },
+	[DDPS_OP_WIRE_READ_REQ] = { .name = "RDMA Read Request",
+				    .qn = DDPS_QN_READ,
+				    .ctx = DDPS_CTX_READ,
+				    .check = ddps_rreq_check,
+				    .target = ddps_rreq_target,
+				    .deliver = ddps_rreq_deliver },
+	[DDPS_OP_WIRE_READ_RESP] = { .name = "RDMA Read Response",
+				     .tagged = true,
+				     .direct = true,
+				     .ctx = DDPS_CTX_TAGGED,
+				     .check = ddps_rresp_check,
+				     .target = ddps_rresp_target,
+				     .deliver = ddps_rresp_deliver },
 	[DDPS_OP_WIRE_SEND] = SEND_OP("Send"),
 	[DDPS_OP_WIRE_SEND_INV] = SEND_OP("Send with Invalidate"),
 	[DDPS_OP_WIRE_SEND_SE] = SEND_OP("Send with SE"),
 	[DDPS_OP_WIRE_SEND_SE_INV] = SEND_OP("Send with SE and Invalidate"),
-	[DDPS_OP_WIRE_TERMINATE] = {.name = "Terminate", .qn = DDPS_QN_TERM},
+	[DDPS_OP_WIRE_TERMINATE] = { .name = "Terminate", .qn = DDPS_QN_TERM },
 };
 
 static const struct rx_op *op_of(const struct ddps_rx_seg *s)
@@ -99,26 +96,24 @@ static int check_rdmap(const struct ddps_rx_seg *s, struct ddps_fault *f)
 	const struct rx_op *op = op_of(s);
 
 	if (!ddps_rdmap_rv_ok(s->h.ulp)) /* [5040-7.2-3] */
-		return ddps_fault_set(f, DDPS_E_REVISION, 0, 2, 0x05,
-				      "RDMAP control octet 0x%02x", s->h.ulp);
+		return ddps_fault_set(f, DDPS_E_REVISION, 0, 2, 0x05, "RDMAP control octet 0x%02x",
+				      s->h.ulp);
 	if (!op->name || op->tagged != s->h.tagged) /* [5040-7.2-2] */
-		return ddps_fault_set(f, DDPS_E_PROTOCOL, 0, 2, 0x06,
-				      "opcode 0x%x in %s segment", s->h.ulp & 0x0Fu,
-				      s->h.tagged ? "a tagged" : "an untagged");
+		return ddps_fault_set(f, DDPS_E_PROTOCOL, 0, 2, 0x06, "opcode 0x%x in %s segment",
+				      s->h.ulp & 0x0Fu, s->h.tagged ? "a tagged" : "an untagged");
 	if (s->h.tagged)
 		return 0;
 	if (s->h.qn >= DDPS_QN_COUNT) /* [5041-7.1-2] */
-		return ddps_fault_set(f, DDPS_E_PROTOCOL, 1, 2, 0x01, "queue %" PRIu32,
-				      s->h.qn);
+		return ddps_fault_set(f, DDPS_E_PROTOCOL, 1, 2, 0x01, "queue %" PRIu32, s->h.qn);
 	if (s->h.qn != op->qn)
-		return ddps_fault_set(f, DDPS_E_PROTOCOL, 0, 2, 0x06,
-				      "%s on queue %" PRIu32, op->name, s->h.qn);
+		return ddps_fault_set(f, DDPS_E_PROTOCOL, 0, 2, 0x06, "%s on queue %" PRIu32,
+				      op->name, s->h.qn);
 	return 0;
 }
 
 /* Split the segment and check all that its header alone can tell. */
-static int parse(struct ddps_rdmap *r, struct ddps_rx_seg *s, const uint8_t *seg,
-		 size_t have, size_t seg_len, struct ddps_fault *f)
+static int parse(struct ddps_rdmap *r, struct ddps_rx_seg *s, const uint8_t *seg, size_t have,
+		 size_t seg_len, struct ddps_fault *f)
 {
 	size_t avail = have < seg_len ? have : seg_len;
 	size_t hdr = avail ? ddps_ddp_hdr_len(*seg) : 0;
@@ -136,10 +131,8 @@ static int parse(struct ddps_rdmap *r, struct ddps_rx_seg *s, const uint8_t *seg
 				      "DDP control octet 0x%02x", *seg);
 	}
 	if (n < 0) /* no DDP code exists for it */
-		return ddps_fault_set(f, n, r->llp_mpa_codes ? 2 : 1, 0,
-				      r->llp_mpa_codes ? 3 : 0,
-				      "segment of %zu octets is shorter than its header",
-				      seg_len);
+		return ddps_fault_set(f, n, r->llp_mpa_codes ? 2 : 1, 0, r->llp_mpa_codes ? 3 : 0,
+				      "segment of %zu octets is shorter than its header", seg_len);
 	s->pay_len = seg_len - hdr;
 	return check_rdmap(s, f);
 }
@@ -172,8 +165,7 @@ static unsigned rtr_of(const struct ddps_rdmap *r, const struct ddps_rx_seg *s)
 }
 
 /* A segment against the messages in progress. */
-static int check_ctx(const struct ddps_rdmap *r, const struct ddps_rx_seg *s,
-		     struct ddps_fault *f)
+static int check_ctx(const struct ddps_rdmap *r, const struct ddps_rx_seg *s, struct ddps_fault *f)
 {
 	const struct ddps_rx_ctx *c = &r->ctx[op_of(s)->ctx];
 
@@ -185,13 +177,11 @@ static int check_ctx(const struct ddps_rdmap *r, const struct ddps_rx_seg *s,
 				      " while the first waits for an earlier one",
 				      s->h.qn);
 	if (c->done || ddps_rdmap_opcode(c->seg.h.ulp) != ddps_rdmap_opcode(s->h.ulp))
-		return ddps_fault_set(f, DDPS_E_PROTOCOL, 0, 2, 0x06,
-				      "%s before the end of %s", op_of(s)->name,
-				      op_of(&c->seg)->name);
+		return ddps_fault_set(f, DDPS_E_PROTOCOL, 0, 2, 0x06, "%s before the end of %s",
+				      op_of(s)->name, op_of(&c->seg)->name);
 	if (s->h.tagged && s->h.stag != c->seg.h.stag)
 		return ddps_fault_set(f, DDPS_E_PROTOCOL, 1, 1, 0x00,
-				      "STag 0x%08" PRIx32
-				      " in a message for 0x%08" PRIx32,
+				      "STag 0x%08" PRIx32 " in a message for 0x%08" PRIx32,
 				      s->h.stag, c->seg.h.stag);
 	return 0;
 }
@@ -203,8 +193,8 @@ static int check(struct ddps_rdmap *r, struct ddps_rx_seg *s, struct ddps_fault 
 
 	s->rtr = rtr_of(r, s);
 	if (r->expect_rtr && r->rtr_strict && !s->rtr)
-		return ddps_fault_set(f, DDPS_E_RTR, 2, 0, 0x07,
-				      "first message is %s, no RTR", op_of(s)->name);
+		return ddps_fault_set(f, DDPS_E_RTR, 2, 0, 0x07, "first message is %s, no RTR",
+				      op_of(s)->name);
 	/* The queue's checks come first for untagged segments: a changed MSN is a new
 	 * message before the end of the old one, and told as such. */
 	if (!s->h.tagged) {
@@ -228,8 +218,7 @@ static struct ddps_rx_ctx *oldest(struct ddps_rdmap *r)
 	return best;
 }
 
-static int fail(struct ddps_rdmap *r, const struct ddps_fault *f,
-		const struct ddps_rx_seg *s)
+static int fail(struct ddps_rdmap *r, const struct ddps_fault *f, const struct ddps_rx_seg *s)
 {
 	bool rreq = s && ddps_rdmap_opcode(s->h.ulp) == DDPS_OP_WIRE_READ_REQ;
 
@@ -296,8 +285,7 @@ static int place(struct ddps_rdmap *r, const struct ddps_rx_seg *s, struct ddps_
 		n = op_of(s)->target(r, s, off, iov, DDPS_SEG_IOV_MAX);
 		if (n <= 0)
 			return ddps_fault_set(f, DDPS_E_ACCESS, 1, 0, 0,
-					      "no place for octet %zu of the payload",
-					      off);
+					      "no place for octet %zu of the payload", off);
 		for (int i = 0; i < n; off += iov[i++].iov_len)
 			memcpy(iov[i].iov_base, s->pay + off, iov[i].iov_len);
 	}
@@ -306,7 +294,7 @@ static int place(struct ddps_rdmap *r, const struct ddps_rx_seg *s, struct ddps_
 
 static int whole(struct ddps_rdmap *r, const uint8_t *seg, size_t len)
 {
-	struct ddps_rx_seg s = {0};
+	struct ddps_rx_seg s = { 0 };
 	struct ddps_fault f;
 
 	if (parse(r, &s, seg, len, len, &f))
@@ -334,16 +322,15 @@ int ddps_rdmap_rx_segment(struct ddps_rdmap *r, const uint8_t *seg, size_t len)
 
 /* ---- direct placement ---- */
 
-size_t ddps_rdmap_rx_direct(struct ddps_rdmap *r, const uint8_t *hdr, size_t have,
-			    size_t seg_len)
+size_t ddps_rdmap_rx_direct(struct ddps_rdmap *r, const uint8_t *hdr, size_t have, size_t seg_len)
 {
 	struct ddps_rx_seg *s = &r->direct;
 	struct ddps_fault f;
 
-	*s = (struct ddps_rx_seg){0};
+	*s = (struct ddps_rx_seg){ 0 };
 	/* A fault is found again, and acted on, when the segment comes whole. */
-	if (r->state != DDPS_RS_RUN || parse(r, s, hdr, have, seg_len, &f) ||
-	    !op_of(s)->direct || !s->pay_len || check(r, s, &f))
+	if (r->state != DDPS_RS_RUN || parse(r, s, hdr, have, seg_len, &f) || !op_of(s)->direct ||
+	    !s->pay_len || check(r, s, &f))
 		return 0;
 	return s->hdr_len;
 }

@@ -4,12 +4,11 @@
 #include <inttypes.h>
 #include <string.h>
 
-#define FLAGS_KNOWN                                                                      \
-	(DDPS_WR_SILENT | DDPS_WR_SOLICITED | DDPS_WR_INVALIDATE | DDPS_WR_FENCE)
-#define FLAGS_SEND (DDPS_WR_SOLICITED | DDPS_WR_INVALIDATE)
+#define FLAGS_KNOWN (DDPS_WR_SILENT | DDPS_WR_SOLICITED | DDPS_WR_INVALIDATE | DDPS_WR_FENCE)
+#define FLAGS_SEND  (DDPS_WR_SOLICITED | DDPS_WR_INVALIDATE)
 
-int ddps_sge_check(struct ddps_rdmap *r, const struct ddps_sge *sge, uint32_t nsge,
-		   unsigned need, uint64_t *len)
+int ddps_sge_check(struct ddps_rdmap *r, const struct ddps_sge *sge, uint32_t nsge, unsigned need,
+		   uint64_t *len)
 {
 	*len = 0;
 	for (uint32_t i = 0; i < nsge; i++)
@@ -26,18 +25,15 @@ static int check_form(const struct ddps_rdmap *r, const struct ddps_send_wr *wr)
 {
 	if (wr->op != DDPS_OP_SEND && wr->op != DDPS_OP_WRITE && wr->op != DDPS_OP_READ)
 		return DDPS_E_INVAL;
-	if ((wr->flags & ~FLAGS_KNOWN) ||
-	    (wr->op != DDPS_OP_SEND && (wr->flags & FLAGS_SEND)))
+	if ((wr->flags & ~FLAGS_KNOWN) || (wr->op != DDPS_OP_SEND && (wr->flags & FLAGS_SEND)))
 		return DDPS_E_INVAL;
-	if (wr->nsge > (wr->op == DDPS_OP_READ ? 1 : r->max_sge) ||
-	    (wr->nsge && !wr->sge))
+	if (wr->nsge > (wr->op == DDPS_OP_READ ? 1 : r->max_sge) || (wr->nsge && !wr->sge))
 		return DDPS_E_INVAL;
 	return 0;
 }
 
 /* Where the response shall go: the sink's key and its tagged offset. */
-static int find_sink(struct ddps_rdmap *r, struct ddps_sqe *e,
-		     const struct ddps_sge *sink)
+static int find_sink(struct ddps_rdmap *r, struct ddps_sqe *e, const struct ddps_sge *sink)
 {
 	const struct ddps_mr *mr;
 
@@ -70,8 +66,8 @@ int ddps_rdmap_post_send(struct ddps_rdmap *r, const struct ddps_send_wr *wr)
 		return err;
 	if (pos - r->sq.head == r->sq.depth || (wr->op == DDPS_OP_READ && !r->ord))
 		return DDPS_E_LIMIT;
-	err = ddps_sge_check(r, wr->sge, wr->nsge,
-			     wr->op == DDPS_OP_READ ? DDPS_LOCAL_WRITE : 0, &len);
+	err = ddps_sge_check(r, wr->sge, wr->nsge, wr->op == DDPS_OP_READ ? DDPS_LOCAL_WRITE : 0,
+			     &len);
 	if (err)
 		return err;
 	e = (struct ddps_sqe){
@@ -117,8 +113,7 @@ bool ddps_sq_ready(struct ddps_rdmap *r)
 static enum ddps_opcode send_opcode(unsigned flags)
 {
 	if (flags & DDPS_WR_INVALIDATE)
-		return flags & DDPS_WR_SOLICITED ? DDPS_OP_WIRE_SEND_SE_INV
-						 : DDPS_OP_WIRE_SEND_INV;
+		return flags & DDPS_WR_SOLICITED ? DDPS_OP_WIRE_SEND_SE_INV : DDPS_OP_WIRE_SEND_INV;
 	return flags & DDPS_WR_SOLICITED ? DDPS_OP_WIRE_SEND_SE : DDPS_OP_WIRE_SEND;
 }
 
@@ -156,8 +151,8 @@ static void begin(struct ddps_rdmap *r, struct ddps_sqe *e)
 }
 
 /* The pieces that [off, off + len) touches must still be ours to use. */
-static int still_valid(struct ddps_rdmap *r, const struct ddps_sqe *e, uint64_t off,
-		       uint64_t len, struct ddps_fault *f)
+static int still_valid(struct ddps_rdmap *r, const struct ddps_sqe *e, uint64_t off, uint64_t len,
+		       struct ddps_fault *f)
 {
 	unsigned need = e->op == DDPS_OP_READ ? DDPS_LOCAL_WRITE : 0;
 	const struct ddps_sge *sge = ddps_sq_sge(r, r->sq.next);
@@ -169,16 +164,14 @@ static int still_valid(struct ddps_rdmap *r, const struct ddps_sqe *e, uint64_t 
 			continue;
 		v = ddps_stag_check_local(r->pd, r->stream, &sge[i], need);
 		if (v) /* [5040-7.1-2] */
-			return ddps_fault_set(
-				f, DDPS_E_ACCESS, 0, 0, 0,
-				"posted work request, local key 0x%08" PRIx32 ": %s",
-				sge[i].lkey, ddps_stag_verdict_text(v));
+			return ddps_fault_set(f, DDPS_E_ACCESS, 0, 0, 0,
+					      "posted work request, local key 0x%08" PRIx32 ": %s",
+					      sge[i].lkey, ddps_stag_verdict_text(v));
 	}
 	return 0;
 }
 
-static void read_request(struct ddps_rdmap *r, const struct ddps_sqe *e,
-			 struct ddps_seg *seg)
+static void read_request(struct ddps_rdmap *r, const struct ddps_sqe *e, struct ddps_seg *seg)
 {
 	struct ddps_rreq q = {
 		.sink_stag = e->sink_stag,
@@ -196,8 +189,7 @@ static void read_request(struct ddps_rdmap *r, const struct ddps_sqe *e,
 	seg->pay_len = 0;
 }
 
-int ddps_sq_segment(struct ddps_rdmap *r, struct ddps_seg *seg, size_t mulpdu,
-		    struct ddps_fault *f)
+int ddps_sq_segment(struct ddps_rdmap *r, struct ddps_seg *seg, size_t mulpdu, struct ddps_fault *f)
 {
 	struct ddps_sqe *e = ddps_sq_at(r, r->sq.next);
 	bool last = true, read = e->op == DDPS_OP_READ;
@@ -205,8 +197,7 @@ int ddps_sq_segment(struct ddps_rdmap *r, struct ddps_seg *seg, size_t mulpdu,
 
 	if (r->cur == DDPS_CUR_NONE)
 		begin(r, e);
-	err = still_valid(r, e, r->msg.sent,
-			  read ? e->len : ddps_ddp_room(&r->msg, mulpdu), f);
+	err = still_valid(r, e, r->msg.sent, read ? e->len : ddps_ddp_room(&r->msg, mulpdu), f);
 	if (err) {
 		e->status = DDPS_WC_LOCAL_ACCESS;
 		return err;
@@ -254,8 +245,7 @@ void ddps_sq_complete(struct ddps_rdmap *r)
 
 		/* In order of posting: what has not ended holds back the rest
 		 * [5040-5.5-15] [5040-5.5-16] [5040-5.5-20]. */
-		if (e->op == DDPS_OP_READ ? !e->done
-					  : !e->sent || e->last_seg > r->tx_acked)
+		if (e->op == DDPS_OP_READ ? !e->done : !e->sent || e->last_seg > r->tx_acked)
 			return;
 		complete(r, e->status);
 	}

@@ -47,21 +47,19 @@ void ddps_read_flush(struct ddps_rdmap *r)
 	r->rresp_got = 0;
 }
 
-static int mismatch(const struct ddps_rx_seg *s, uint8_t error, uint32_t stag,
-		    uint64_t to, uint64_t left, struct ddps_fault *f)
+static int mismatch(const struct ddps_rx_seg *s, uint8_t error, uint32_t stag, uint64_t to,
+		    uint64_t left, struct ddps_fault *f)
 {
 	return ddps_fault_set(f, DDPS_E_PROTOCOL, 1, 1, error,
-			      "Read Response: %zu octets%s to STag 0x%08" PRIx32
-			      ", TO 0x%" PRIx64 "; expected 0x%08" PRIx32 ", 0x%" PRIx64
-			      ", %" PRIu64 " octets left",
-			      s->pay_len, s->h.last ? " (last)" : "", s->h.stag, s->h.to,
-			      stag, to, left);
+			      "Read Response: %zu octets%s to STag 0x%08" PRIx32 ", TO 0x%" PRIx64
+			      "; expected 0x%08" PRIx32 ", 0x%" PRIx64 ", %" PRIu64 " octets left",
+			      s->pay_len, s->h.last ? " (last)" : "", s->h.stag, s->h.to, stag, to,
+			      left);
 }
 
 /* [5040-5.2.2-9]: only the response to the oldest Read, without a gap, of the size asked.
  */
-int ddps_rresp_check(struct ddps_rdmap *r, const struct ddps_rx_seg *s,
-		     struct ddps_fault *f)
+int ddps_rresp_check(struct ddps_rdmap *r, const struct ddps_rx_seg *s, struct ddps_fault *f)
 {
 	const struct ddps_sqe *e = ddps_read_oldest(r);
 	uint64_t len = e ? e->len : 0, left = len - r->rresp_got;
@@ -84,8 +82,7 @@ int ddps_rresp_check(struct ddps_rdmap *r, const struct ddps_rx_seg *s,
 		return mismatch(s, 0x01, stag, to, left, f);
 	if (!s->pay_len)
 		return 0;
-	v = ddps_stag_check_local(r->pd, r->stream, ddps_sq_sge(r, r->read_pos),
-				  DDPS_LOCAL_WRITE);
+	v = ddps_stag_check_local(r->pd, r->stream, ddps_sq_sge(r, r->read_pos), DDPS_LOCAL_WRITE);
 	if (!v)
 		return 0;
 	err = ddps_ddp_stag_fault(v, &s->h, s->pay_len, f);
@@ -96,12 +93,11 @@ int ddps_rresp_check(struct ddps_rdmap *r, const struct ddps_rx_seg *s,
 int ddps_rresp_target(struct ddps_rdmap *r, const struct ddps_rx_seg *s, size_t off,
 		      struct iovec *iov, int max)
 {
-	return ddps_sge_iov(ddps_sq_sge(r, r->read_pos), 1, r->rresp_got + off,
-			    s->pay_len - off, iov, max);
+	return ddps_sge_iov(ddps_sq_sge(r, r->read_pos), 1, r->rresp_got + off, s->pay_len - off,
+			    iov, max);
 }
 
-int ddps_rresp_deliver(struct ddps_rdmap *r, const struct ddps_rx_seg *s,
-		       struct ddps_fault *f)
+int ddps_rresp_deliver(struct ddps_rdmap *r, const struct ddps_rx_seg *s, struct ddps_fault *f)
 {
 	(void)s;
 	(void)f;

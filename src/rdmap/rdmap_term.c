@@ -18,10 +18,10 @@ static bool wants_rreq(const struct ddps_triple *t)
 	return t->layer == 0 && t->etype == 1; /* [5040-4.8-13] */
 }
 
-static void build(struct ddps_rdmap *r, const struct ddps_fault *f,
-		  const struct ddps_rx_seg *s, const uint8_t *rreq)
+static void build(struct ddps_rdmap *r, const struct ddps_fault *f, const struct ddps_rx_seg *s,
+		  const uint8_t *rreq)
 {
-	struct ddps_term_msg m = {.triple = f->triple};
+	struct ddps_term_msg m = { .triple = f->triple };
 
 	if (s && s->hdr_len && wants_ddp(&f->triple)) {
 		m.ddp = s->raw;
@@ -44,10 +44,10 @@ static void mark(struct ddps_rdmap *r, const struct ddps_fault *f)
 		read->status = f->read_status;
 }
 
-void ddps_rdmap_fail(struct ddps_rdmap *r, const struct ddps_fault *f,
-		     const struct ddps_rx_seg *s, const uint8_t *rreq)
+void ddps_rdmap_fail(struct ddps_rdmap *r, const struct ddps_fault *f, const struct ddps_rx_seg *s,
+		     const uint8_t *rreq)
 {
-	struct ddps_term t = {.triple = f->triple, .code = f->code};
+	struct ddps_term t = { .triple = f->triple, .code = f->code };
 
 	if (r->state > DDPS_RS_RUN) /* [5040-7.1-5] [5041-7.1-20] */
 		return;
@@ -108,7 +108,7 @@ static void blame(struct ddps_rdmap *r, const struct ddps_term_msg *m)
 
 void ddps_term_received(struct ddps_rdmap *r, const struct ddps_rx_seg *s)
 {
-	struct ddps_term t = {0};
+	struct ddps_term t = { 0 };
 	struct ddps_term_msg m;
 	const char *odd = "";
 
@@ -116,8 +116,7 @@ void ddps_term_received(struct ddps_rdmap *r, const struct ddps_rx_seg *s)
 	t.code = ddps_term_decode(&m, s->pay, s->pay_len);
 	if (t.code) {
 		odd = "shorter than it announces";
-	} else if (s->h.msn != 1 || s->h.mo || !s->h.last ||
-		   s->pay_len > DDPS_TERM_LEN_MAX) {
+	} else if (s->h.msn != 1 || s->h.mo || !s->h.last || s->pay_len > DDPS_TERM_LEN_MAX) {
 		t.code = DDPS_E_PROTOCOL;
 		odd = "not one segment with MSN 1 of at most 52 octets";
 	}
@@ -127,8 +126,7 @@ void ddps_term_received(struct ddps_rdmap *r, const struct ddps_rx_seg *s)
 	snprintf(t.text, sizeof t.text, "%s%s%s", m.swapped ? "bit-swapped" : "",
 		 m.swapped && *odd ? ", " : "", odd);
 	blame(r, &m);
-	r->state =
-		DDPS_RS_ERROR; /* no term_len: nothing is sent any more [5040-5.4-11] */
+	r->state = DDPS_RS_ERROR; /* no term_len: nothing is sent any more [5040-5.4-11] */
 	ddps_rdmap_stop(r);
 	r->up->terminated(r->user, &t, true);
 }

@@ -9,8 +9,7 @@ bool ddps_tx_ready(struct ddps_rdmap *r)
 		return r->term_len && !r->term_seg;
 	if (r->state != DDPS_RS_RUN)
 		return false;
-	return r->send_rtr || r->cur != DDPS_CUR_NONE || r->irrq.count ||
-	       ddps_sq_ready(r);
+	return r->send_rtr || r->cur != DDPS_CUR_NONE || r->irrq.count || ddps_sq_ready(r);
 }
 
 /* A message that is one segment without payload from memory. */
@@ -42,8 +41,8 @@ static void terminate(struct ddps_rdmap *r, struct ddps_seg *seg)
 /* The zero-length first message of the peer-to-peer model (RFC 6581 9.2). */
 static void rtr(struct ddps_rdmap *r, struct ddps_seg *seg)
 {
-	struct ddps_ddp_hdr h = {.last = true};
-	uint8_t rreq[DDPS_RREQ_LEN] = {0};
+	struct ddps_ddp_hdr h = { .last = true };
+	uint8_t rreq[DDPS_RREQ_LEN] = { 0 };
 
 	switch (r->send_rtr) {
 	case DDPS_RTR_WRITE:
@@ -89,7 +88,7 @@ static enum ddps_tx_cur choose(struct ddps_rdmap *r)
 /* Return: 1, 0: nothing, < 0: the stream has just failed. */
 static int work(struct ddps_rdmap *r, struct ddps_seg *seg, size_t mulpdu)
 {
-	struct ddps_fault f = {0};
+	struct ddps_fault f = { 0 };
 	int err;
 
 	if (r->send_rtr) {

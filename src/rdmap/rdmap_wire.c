@@ -61,15 +61,15 @@ static bool assigned(uint8_t layer, uint8_t etype, uint8_t code)
 	static const struct {
 		uint8_t layer, etype, first, last;
 	} range[] = {
-		{0, 0, 0x00, 0xFF}, {0, 1, 0x00, 0x04}, {0, 1, 0x09, 0x09},
-		{0, 1, 0xFF, 0xFF}, {0, 2, 0x05, 0x09}, {0, 2, 0xFF, 0xFF},
-		{1, 0, 0x00, 0xFF}, {1, 1, 0x00, 0x04}, {1, 2, 0x01, 0x06},
-		{2, 0, 0x01, 0x07},
+		{ 0, 0, 0x00, 0xFF }, { 0, 1, 0x00, 0x04 }, { 0, 1, 0x09, 0x09 },
+		{ 0, 1, 0xFF, 0xFF }, { 0, 2, 0x05, 0x09 }, { 0, 2, 0xFF, 0xFF },
+		{ 1, 0, 0x00, 0xFF }, { 1, 1, 0x00, 0x04 }, { 1, 2, 0x01, 0x06 },
+		{ 2, 0, 0x01, 0x07 },
 	};
 
 	for (size_t i = 0; i < sizeof range / sizeof *range; i++)
-		if (layer == range[i].layer && etype == range[i].etype &&
-		    code >= range[i].first && code <= range[i].last)
+		if (layer == range[i].layer && etype == range[i].etype && code >= range[i].first &&
+		    code <= range[i].last)
 			return true;
 	return false;
 }
@@ -94,7 +94,7 @@ int ddps_term_decode(struct ddps_term_msg *t, const uint8_t *buf, size_t len)
 	struct ddps_rbuf r = ddps_rbuf_init(buf, len);
 	uint8_t flags;
 
-	*t = (struct ddps_term_msg){0};
+	*t = (struct ddps_term_msg){ 0 };
 	if (len)
 		memcpy(t->ctrl, buf, len < sizeof t->ctrl ? len : sizeof t->ctrl);
 	t->swapped = is_swapped(t->ctrl);

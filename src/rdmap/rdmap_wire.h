@@ -52,14 +52,13 @@ void ddps_rreq_decode(struct ddps_rreq *q, const uint8_t in[DDPS_RREQ_LEN]);
 /* Terminate header (4.8). */
 struct ddps_term_msg {
 	struct ddps_triple triple;
-	uint8_t ctrl[4];  /* decode only: Terminate Control as on the wire, zero filled */
-	bool swapped;	  /* decode only: written bit-swapped, as soft-iWARP does */
-	bool has_len;	  /* M */
-	uint16_t seg_len; /* valid if has_len */
+	uint8_t ctrl[4];    /* decode only: Terminate Control as on the wire, zero filled */
+	bool swapped;	    /* decode only: written bit-swapped, as soft-iWARP does */
+	bool has_len;	    /* M */
+	uint16_t seg_len;   /* valid if has_len */
 	const uint8_t *ddp; /* D: the terminated DDP header, 14 or 18 octets, or NULL */
 	size_t ddp_len;
-	const uint8_t
-		*rreq; /* R: the terminated Read Request header, 28 octets, or NULL */
+	const uint8_t *rreq; /* R: the terminated Read Request header, 28 octets, or NULL */
 };
 
 /* @t->rreq only with an untagged @t->ddp.  Return: the length written. */

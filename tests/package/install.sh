@@ -25,6 +25,7 @@ for uri in tcp://127.0.0.1:0 "sctp://127.0.0.1:0?backend=usrsctp&encap=0"; do
 done
 
 # The README shows the example as it is.
+# shellcheck disable=SC2016 # backquotes of Markdown
 sed -n '/^```c$/,/^```$/p' README.md | sed '1d;$d' >"$work/shown"
 sed '1,/command line\. \*\/$/d' examples/hello.c | sed '/./,$!d' | diff - "$work/shown"
 result $? "README shows examples/hello.c"

@@ -1,0 +1,466 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * A peer for rping, the RDMA ping of librdmacm: either side, over TCP or SCTP.
+ *
+ *	rping_peer -s URI [-N] [-v]				serve one client
+ *	rping_peer -c URI [-C COUNT] [-S SIZE] [-R TYPE] [-N] [-v]
+ *
+ * -C COUNT  pings (1)		-R send|write|read  peer-to-peer, with that first message
+ * -S SIZE   octets of each (100)	-N  suggest to do without MPA CRCs
+ *
+ * One ping, as seen on the wire:
+ *
+ *	client -> Send	 advert of its source buffer
+ *	server -> Read	 of that buffer
+ *	server -> Send	 go ahead (an advert whose content says nothing)
+ *	client -> Send	 advert of its sink buffer
+ *	server -> Write	 of what was read
+ *	server -> Send	 done
+ *
+ * An advert is 16 octets, big endian: u64 tagged offset, u32 STag, u32 size.  Both sides know
+ * what the payload of ping N has to be, and check it.  Exit status 0: all pings were right.
+ */
+#include <ddpsess/ddpsess.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#define ADVERT_LEN 16
+#define SIZE_LEAST 26	 /* rping's own limits: "rdma-ping-2147483647: " fits, */
+#define SIZE_MOST  65535 /* a buffer of 64 KiB is the most */
+#define STEP_MS	   20000 /* longest silence of a peer within a ping */
+#define NUDGE_MS   100	 /* see nudge() */
+
+struct peer {
+	struct ddps_ctx *ctx;
+	struct ddps_pd *pd;
+	struct ddps_cq *cq;
+	struct ddps_ep *ep;
+	struct ddps_conn_param param;
+	struct ddps_mr *in_mr, *out_mr, *source_mr, *sink_mr;
+	bool over; /* the peer sends nothing more */
+	bool closed, verbose;
+	unsigned done[DDPS_OP_RECV + 1]; /* completions not waited for yet */
+	uint8_t in[ADVERT_LEN], out[ADVERT_LEN];
+	char source[SIZE_MOST], sink[SIZE_MOST], wanted[SIZE_MOST];
+};
+
+struct advert {
+	uint64_t to;
+	uint32_t stag, size;
+};
+
+static int fail(const char *what, int err)
+{
+	fprintf(stderr, "rping_peer: %s: %s\n", what, ddps_strerror(err));
+	return -1;
+}
+
+static uint64_t now_ms(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
+}
+
+/* ---- the wire format ---- */
+
+static void put_be(uint8_t *p, uint64_t v, unsigned octets)
+{
+	while (octets--) {
+		p[octets] = (uint8_t)v;
+		v >>= 8;
+	}
+}
+
+static uint64_t get_be(const uint8_t *p, unsigned octets)
+{
+	uint64_t v = 0;
+
+	while (octets--)
+		v = v << 8 | *p++;
+	return v;
+}
+
+static struct advert advert_decode(const uint8_t *p)
+{
+	return (struct advert){ .to = get_be(p, 8),
+				.stag = (uint32_t)get_be(p + 8, 4),
+				.size = (uint32_t)get_be(p + 12, 4) };
+}
+
+/* rping's payload: its number, then letters from one later every time, then NUL. */
+static void payload(char *buf, size_t size, unsigned ping)
+{
+	size_t n = (size_t)snprintf(buf, size, "rdma-ping-%u: ", ping);
+
+	for (unsigned c = ping; n < size; n++, c++)
+		buf[n] = (char)('A' + c % ('z' - 'A' + 1));
+	buf[size - 1] = 0;
+}
+
+static int check(const struct peer *p, const char *got, uint32_t size, unsigned ping)
+{
+	if (memcmp(got, p->wanted, size)) {
+		fprintf(stderr, "rping_peer: ping %u: payload of %u octets is wrong\n", ping, size);
+		return -1;
+	}
+	if (p->verbose)
+		printf("ping %u: %u octets, %.40s\n", ping, size, got);
+	return 0;
+}
+
+/* ---- waiting ---- */
+
+static int take_event(struct peer *p)
+{
+	struct ddps_event ev;
+
+	if (ddps_event_get(p->ctx, &ev) <= 0 || ev.ep != p->ep)
+		return 0;
+	if (ev.type == DDPS_EV_PEER_CLOSED)
+		p->over = true;
+	if (ev.type == DDPS_EV_CLOSED)
+		p->over = p->closed = true;
+	if (ev.error.code) {
+		fprintf(stderr, "rping_peer: %s: %s\n", ddps_event_name(ev.type), ev.error.text);
+		return -1;
+	}
+	return 0;
+}
+
+static int take_completion(struct peer *p, const struct ddps_wc *wc)
+{
+	if (wc->status == DDPS_WC_FLUSHED)
+		return 0;
+	if (wc->status != DDPS_WC_SUCCESS)
+		return fail(ddps_wc_status_name(wc->status), DDPS_E_TERMINATED);
+	if (wc->op == DDPS_OP_RECV && wc->len != ADVERT_LEN)
+		return fail("message that is no advert", DDPS_E_PROTOCOL);
+	p->done[wc->op]++;
+	return 0;
+}
+
+/* Drive the context until @goal or @end is set, for at most @ms. */
+static int drive(struct peer *p, const unsigned *goal, const bool *end, unsigned ms)
+{
+	uint64_t due = now_ms() + ms, now;
+	struct ddps_wc wc;
+	int e;
+
+	for (;;) {
+		while (!*goal && ddps_cq_poll(p->cq, &wc, 1) == 1)
+			if (take_completion(p, &wc))
+				return -1;
+		if (take_event(p))
+			return -1;
+		now = now_ms();
+		if (*goal || *end || now >= due)
+			return 0;
+		e = ddps_progress(p->ctx, (int)(due - now));
+		if (e < 0)
+			return fail("progress", e);
+	}
+}
+
+/* Return: 1, 0 if the peer ended first, -1. */
+static int wait_done(struct peer *p, enum ddps_op op)
+{
+	if (drive(p, &p->done[op], &p->over, STEP_MS))
+		return -1;
+	if (!p->done[op])
+		return p->over ? 0 : fail("waiting for the peer", DDPS_E_TIMEDOUT);
+	p->done[op]--;
+	return 1;
+}
+
+/* The same, where the peer must not end. */
+static int must_wait(struct peer *p, enum ddps_op op)
+{
+	int got = wait_done(p, op);
+
+	return got ? got : fail("in the middle of a ping", DDPS_E_CLOSED);
+}
+
+static int close_session(struct peer *p)
+{
+	static const unsigned never;
+
+	ddps_disconnect(p->ep);
+	if (drive(p, &never, &p->closed, STEP_MS))
+		return -1;
+	return p->closed ? 0 : fail("closing", DDPS_E_TIMEDOUT);
+}
+
+/* ---- work requests ---- */
+
+static int post_recv(struct peer *p)
+{
+	struct ddps_sge sge = { p->in, ADVERT_LEN, ddps_mr_stag(p->in_mr) };
+	int e = ddps_post_recv(p->ep, 0, &sge, 1);
+
+	return e ? fail("post receive", e) : 0;
+}
+
+static int post(struct peer *p, enum ddps_op op, void *buf, uint32_t len, struct ddps_mr *mr,
+		const struct advert *at)
+{
+	struct ddps_sge sge = { buf, len, mr ? ddps_mr_stag(mr) : 0 };
+	struct ddps_send_wr wr = { .op = op, .sge = &sge, .nsge = len ? 1 : 0 };
+	int e;
+
+	if (at) {
+		wr.stag = at->stag;
+		wr.to = at->to;
+	}
+	e = ddps_post_send(p->ep, &wr);
+	return e ? fail(ddps_op_name(op), e) : 0;
+}
+
+/* The receive for the answer is posted before the Send that asks for it. */
+static int send_advert(struct peer *p, struct ddps_mr *mr, uint32_t size)
+{
+	put_be(p->out, mr ? ddps_mr_to(mr) : 0, 8);
+	put_be(p->out + 8, mr ? ddps_mr_stag(mr) : 0, 4);
+	put_be(p->out + 12, size, 4);
+	return post(p, DDPS_OP_SEND, p->out, ADVERT_LEN, p->out_mr, NULL) ||
+			       must_wait(p, DDPS_OP_SEND) < 0
+		       ? -1
+		       : 0;
+}
+
+/* ---- one ping, either side ---- */
+
+/*
+ * Linux siw as responder can miss a first message that comes right behind its MPA Reply, until
+ * more arrives.  A zero-length Write is more, and nobody's memory is touched.
+ */
+static int nudge(struct peer *p)
+{
+	if (drive(p, &p->done[DDPS_OP_RECV], &p->over, NUDGE_MS))
+		return -1;
+	if (p->done[DDPS_OP_RECV] || p->over)
+		return 0;
+	if (p->verbose)
+		printf("no answer yet: nudging the peer\n");
+	return post(p, DDPS_OP_WRITE, NULL, 0, NULL, NULL);
+}
+
+static int client_ping(struct peer *p, unsigned ping, uint32_t size)
+{
+	payload(p->source, size, ping);
+	memcpy(p->wanted, p->source, size);
+	memset(p->sink, 0, size);
+	if (send_advert(p, p->source_mr, size) || (ping == 0 && nudge(p)) ||
+	    must_wait(p, DDPS_OP_RECV) < 0 || post_recv(p))
+		return -1;
+	if (send_advert(p, p->sink_mr, size) || must_wait(p, DDPS_OP_RECV) < 0 || post_recv(p))
+		return -1;
+	return check(p, p->sink, size, ping);
+}
+
+/* Return: 1, 0 if the client has had enough, -1. */
+static int server_ping(struct peer *p, unsigned ping)
+{
+	struct advert from, to;
+	int got = wait_done(p, DDPS_OP_RECV);
+
+	if (got <= 0)
+		return got;
+	from = advert_decode(p->in);
+	if (from.size < SIZE_LEAST || from.size > SIZE_MOST)
+		return fail("size of the client's buffer", DDPS_E_PROTOCOL);
+	if (post_recv(p) || post(p, DDPS_OP_READ, p->sink, from.size, p->sink_mr, &from) ||
+	    must_wait(p, DDPS_OP_READ) < 0)
+		return -1;
+	payload(p->wanted, from.size, ping);
+	if (check(p, p->sink, from.size, ping) || send_advert(p, NULL, 0) ||
+	    must_wait(p, DDPS_OP_RECV) < 0)
+		return -1;
+	to = advert_decode(p->in);
+	if (to.size < from.size)
+		return fail("client's second buffer is smaller", DDPS_E_PROTOCOL);
+	if (post_recv(p) || post(p, DDPS_OP_WRITE, p->sink, from.size, p->sink_mr, &to) ||
+	    must_wait(p, DDPS_OP_WRITE) < 0 || send_advert(p, NULL, 0))
+		return -1;
+	return 1;
+}
+
+/* ---- set-up ---- */
+
+static int make(struct peer *p)
+{
+	struct ddps_ep_attr attr;
+	int e;
+
+	if ((e = ddps_ctx_new(&p->ctx, NULL)) || (e = ddps_pd_new(p->ctx, &p->pd)) ||
+	    (e = ddps_cq_new(p->ctx, 64, &p->cq)))
+		return fail("context", e);
+	ddps_ep_attr_init(&attr);
+	attr.pd = p->pd;
+	attr.send_cq = attr.recv_cq = p->cq;
+	e = ddps_ep_new(p->ctx, &attr, &p->ep);
+	if (e)
+		return fail("endpoint", e);
+	if ((e = ddps_mr_reg(p->pd, p->in, sizeof p->in, DDPS_LOCAL_WRITE, p->ep, &p->in_mr)) ||
+	    (e = ddps_mr_reg(p->pd, p->out, sizeof p->out, 0, p->ep, &p->out_mr)) ||
+	    (e = ddps_mr_reg(p->pd, p->source, sizeof p->source, DDPS_REMOTE_READ, p->ep,
+			     &p->source_mr)) ||
+	    (e = ddps_mr_reg(p->pd, p->sink, sizeof p->sink, DDPS_LOCAL_WRITE | DDPS_REMOTE_WRITE,
+			     p->ep, &p->sink_mr)))
+		return fail("memory region", e);
+	return post_recv(p);
+}
+
+/* Wait for @type; whatever ends the attempt is an error. */
+static int await_event(struct peer *p, enum ddps_event_type type, struct ddps_event *ev)
+{
+	int e;
+
+	do {
+		e = ddps_event_wait(p->ctx, ev, -1);
+		if (e && e != DDPS_E_AGAIN)
+			return fail("event", e);
+	} while (e || ev->type == DDPS_EV_REQUEST_GONE);
+	if (ev->type == type)
+		return 0;
+	fprintf(stderr, "rping_peer: %s: %s\n", ddps_event_name(ev->type), ev->error.text);
+	return -1;
+}
+
+static int serve(struct peer *p, const char *uri)
+{
+	struct ddps_listener *l;
+	struct ddps_event ev;
+	char bound[256];
+	unsigned n = 0;
+	int e = ddps_listen(p->ctx, uri, NULL, &l);
+
+	if (e || (e = ddps_listener_uri(l, bound, sizeof bound)) < 0)
+		return fail(uri, e);
+	printf("listening on %s\n", bound);
+	fflush(stdout);
+	if (await_event(p, DDPS_EV_CONNECT_REQUEST, &ev))
+		return -1;
+	e = ddps_accept(ev.request, p->ep, &p->param);
+	if (e)
+		return fail("accept", e);
+	if (await_event(p, DDPS_EV_ESTABLISHED, &ev))
+		return -1;
+	while ((e = server_ping(p, n)) == 1)
+		n++;
+	if (e)
+		return -1;
+	printf("%u pings served\n", n);
+	return close_session(p) || n == 0 ? -1 : 0;
+}
+
+static int call(struct peer *p, const char *uri, unsigned count, uint32_t size)
+{
+	struct ddps_event ev;
+	int e = ddps_connect(p->ep, uri, &p->param);
+
+	if (e)
+		return fail(uri, e);
+	if (await_event(p, DDPS_EV_ESTABLISHED, &ev))
+		return -1;
+	for (unsigned n = 0; n < count; n++)
+		if (client_ping(p, n, size))
+			return -1;
+	printf("%u pings of %u octets\n", count, size);
+	return close_session(p);
+}
+
+static int number(const char *text, unsigned long least, unsigned long most, uint32_t *out)
+{
+	char *end;
+	unsigned long v = strtoul(text, &end, 10);
+
+	if (*text < '0' || *text > '9' || *end || v < least || v > most) {
+		fprintf(stderr, "rping_peer: '%s' is no number from %lu to %lu\n", text, least,
+			most);
+		return -1;
+	}
+	*out = (uint32_t)v;
+	return 0;
+}
+
+static int rtr_type(struct ddps_conn_param *param, const char *name)
+{
+	static const struct {
+		const char *name;
+		unsigned bit;
+	} type[] = { { "send", DDPS_RTR_SEND },
+		     { "write", DDPS_RTR_WRITE },
+		     { "read", DDPS_RTR_READ } };
+
+	for (size_t i = 0; i < sizeof type / sizeof *type; i++)
+		if (!strcmp(name, type[i].name)) {
+			param->p2p = true;
+			param->rtr = type[i].bit;
+			return 0;
+		}
+	fprintf(stderr, "rping_peer: '%s' is not send, write or read\n", name);
+	return -1;
+}
+
+struct options {
+	const char *server, *client;
+	uint32_t count, size;
+};
+
+static int parse(int argc, char **argv, struct peer *p, struct options *opt)
+{
+	int o, bad = 0;
+
+	while ((o = getopt(argc, argv, "s:c:C:S:R:Nv")) != -1) {
+		switch (o) {
+		case 's':
+			opt->server = optarg;
+			break;
+		case 'c':
+			opt->client = optarg;
+			break;
+		case 'C':
+			bad |= number(optarg, 1, INT32_MAX, &opt->count);
+			break;
+		case 'S':
+			bad |= number(optarg, SIZE_LEAST, SIZE_MOST, &opt->size);
+			break;
+		case 'R':
+			bad |= rtr_type(&p->param, optarg);
+			break;
+		case 'N':
+			p->param.crc = false;
+			break;
+		case 'v':
+			p->verbose = true;
+			break;
+		default:
+			bad = -1;
+		}
+	}
+	return bad || !opt->server == !opt->client || optind != argc ? -1 : 0;
+}
+
+int main(int argc, char **argv)
+{
+	static struct peer p; /* large */
+	struct options opt = { .count = 1, .size = 100 };
+	int status;
+
+	ddps_conn_param_init(&p.param);
+	if (parse(argc, argv, &p, &opt)) {
+		fprintf(stderr, "usage: rping_peer -s URI [-N] [-v]\n"
+				"       rping_peer -c URI [-C COUNT] [-S SIZE] [-R "
+				"send|write|read] [-N] [-v]\n");
+		return 2;
+	}
+	status = make(&p) ||
+		 (opt.server ? serve(&p, opt.server) : call(&p, opt.client, opt.count, opt.size));
+	ddps_ctx_free(p.ctx);
+	return status;
+}

@@ -1,0 +1,168 @@
+# SPDX-License-Identifier: BSD-2-Clause
+# For the command line tests: temporary directory, listeners, and one line a case.
+# shellcheck shell=bash
+# shellcheck disable=SC2034 # variables are for the tests
+
+: "${SESSCTL:?the path of sessctl}"
+SESSCTL=$(realpath "$SESSCTL")
+here=$(cd "$(dirname "$0")" && pwd)
+: "${WIRES:=tcp sctp}"
+: "${PATIENCE:=60}" # seconds a command may take
+
+work=$(mktemp -d)
+failures=0
+listener=
+uri=
+pid=
+fd=
+
+cleanup() {
+	stop_listener
+	rm -rf "$work"
+}
+trap cleanup EXIT
+cd "$work" || exit 1
+
+ok() { # NAME
+	echo "ok $1"
+}
+
+not_ok() { # NAME WHY
+	failures=$((failures + 1))
+	echo "not ok $1: $2" | tr '\n' ' '
+	echo
+}
+
+finish() {
+	exit $((failures > 0))
+}
+
+# uri_of WIRE [ADDRESS]: where to listen
+uri_of() {
+	local at=${2:-127.0.0.1}
+	case $1 in
+	tcp) echo "tcp://$at:0" ;;
+	sctp) echo "sctp://$at:0?backend=usrsctp&encap=0" ;;
+	*) echo "$1" ;;
+	esac
+}
+
+# start_job FIFO ERRORS COMMAND...: in the background, its first line in $line, the rest to be read
+# from descriptor $fd; sets $pid
+start_job() {
+	local fifo=$1 errors=$2
+	shift 2
+	rm -f "$fifo"
+	mkfifo "$fifo"
+	"$SESSCTL" "$@" >"$fifo" 2>"$errors" &
+	pid=$!
+	exec {fd}<"$fifo"
+	read -r -t "$PATIENCE" -u "$fd" line
+}
+
+# end_job PID FD: wait for it, what it still says in the file rest; its exit status returned
+end_job() {
+	timeout "$PATIENCE" cat <&"$2" >rest || kill -KILL "$1"
+	local fd=$2
+	exec {fd}<&-
+	wait "$1" 2>/dev/null
+}
+
+# listen URI [OPTION...]: start a listener; sets $uri and $listener
+listen() {
+	local where=$1
+	shift
+	stop_listener
+	if ! start_job listen.fifo listen.err listen --json "$@" "$where"; then
+		echo "no listener on $where: $(cat listen.err)" >&2
+		exit 1
+	fi
+	uri=$(field uri <<<"$line")
+	listener=$pid
+	listener_fd=$fd
+}
+
+# stop_listener: end it, if it runs; its events in listen.out, its exit status returned
+stop_listener() {
+	[ -n "$listener" ] || return 0
+	kill -CONT "$listener" 2>/dev/null
+	kill -TERM "$listener" 2>/dev/null
+	end_listener
+}
+
+# end_listener: wait for one that ends by itself
+end_listener() {
+	local status
+	end_job "$listener" "$listener_fd"
+	status=$?
+	mv rest listen.out
+	listener=
+	return "$status"
+}
+
+# field NAME: the values of a member in JSON lines, one a line
+field() {
+	sed -n "s/.*[{,]\"$1\":\(\"\([^\"]*\)\"\|\([^,}]*\)\).*/\2\3/p"
+}
+
+# run STATUS COMMAND...: out and err hold what it says; false if the status is another
+run() {
+	local want=$1
+	shift
+	timeout "$PATIENCE" "$SESSCTL" "$@" >out 2>err
+	status=$?
+	[ "$status" -eq "$want" ] && return
+	why="status $status, not $want: $(tail -n 2 err)"
+	return 1
+}
+
+# says FILE TEXT: whether a line of it contains TEXT
+says() {
+	grep -qF -e "$2" "$1" && return
+	why="no '$2' in $1: $(tail -n 3 "$1")"
+	return 1
+}
+
+# has FILE NAME VALUE: whether a JSON line has the member
+has() {
+	grep -q "[{,]\"$2\":\"\?$3[\",}]" "$1" && return
+	why="$2 is not $3 in $1: $(field "$2" <"$1" | tr '\n' ' ')"
+	return 1
+}
+
+# same FILE FILE
+same() {
+	cmp -s "$1" "$2" && return
+	why="$1 and $2 differ"
+	return 1
+}
+
+# absent FILE
+absent() {
+	[ ! -e "$1" ] && return
+	why="$1 exists"
+	return 1
+}
+
+# only DIR NAME...: the directory holds exactly these, hidden ones included
+only() {
+	local dir=$1 have want
+	shift
+	have=$(ls -A "$dir")
+	want=$(printf '%s\n' "$@" | LC_ALL=C sort)
+	[ "$(LC_ALL=C sort <<<"$have")" = "$want" ] && return
+	why="in $dir: $have"
+	return 1
+}
+
+# test_case NAME COMMAND...: the case's one line; the command sets $why when it fails
+test_case() {
+	local name=$1
+	shift
+	why="failed"
+	if "$@"; then
+		ok "$name"
+	else
+		not_ok "$name" "$why"
+	fi
+}

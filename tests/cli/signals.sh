@@ -1,0 +1,137 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-2-Clause
+# sessctl and signals: sessions closed, no unfinished file, right exit status, on each wire.
+# shellcheck source=/dev/null disable=SC2154,SC2034 # variables of lib.bash
+. "$(dirname "$0")/lib.bash"
+
+# begin COMMAND...: start a client in the background, wait until its session is up
+begin() {
+	start_job client.fifo err "$@"
+	client=$pid
+	client_fd=$fd
+}
+
+# ended STATUS
+ended() {
+	end_job "$client" "$client_fd"
+	status=$?
+	mv rest out
+	why="client's status $status, not $1: $(cat err)"
+	[ "$status" -eq "$1" ]
+}
+
+start() {
+	stop_listener
+	rm -rf served
+	mkdir served
+	listen "$(uri_of "$wire")" --dir served
+}
+
+listener_ends() { # SIGNAL
+	start
+	kill "-$1" "$listener"
+	end_listener
+	status=$?
+	why="status $status"
+	[ "$status" -eq 0 ]
+}
+
+listener_ends_with_session() {
+	start
+	begin ping --json --count 1000 "$uri"
+	kill -TERM "$listener"
+	end_listener
+	status=$?
+	why="listener's status $status"
+	[ "$status" -eq 0 ] && has listen.out event closed && ended 1
+}
+
+# a transfer that stands still, since the listener does
+interrupted_put() { # SIGNALS
+	local i
+	start
+	truncate -s 256M sample
+	begin put --json sample "$uri/f"
+	kill -STOP "$listener"
+	for ((i = 0; i < $1; i++)); do
+		kill -INT "$client" 2>/dev/null
+	done
+	ended 1 || return
+	kill -CONT "$listener"
+	stop_listener
+	why="listener's status $?"
+	only served ""
+}
+
+interrupted_get() { # SIGNALS
+	local i
+	start
+	truncate -s 256M served/f
+	rm -rf got
+	mkdir got
+	begin get --json "$uri/f" got/f
+	kill -STOP "$listener"
+	for ((i = 0; i < $1; i++)); do
+		kill -INT "$client" 2>/dev/null
+	done
+	ended 1 && only got ""
+	status=$?
+	kill -CONT "$listener"
+	return "$status"
+}
+
+put_times_out() {
+	start
+	truncate -s 256M sample
+	begin put --json --timeout 1 sample "$uri/f"
+	kill -STOP "$listener"
+	ended 5 && says err "--timeout"
+	status=$?
+	kill -CONT "$listener"
+	[ "$status" -eq 0 ] || return
+	stop_listener
+	only served ""
+}
+
+killed_client() {
+	start
+	truncate -s 256M sample
+	begin put --json sample "$uri/f"
+	kill -STOP "$listener"
+	kill -KILL "$client"
+	{ ended 137; } 2>/dev/null || return # the shell says "Killed"
+	kill -CONT "$listener"
+	echo small >small
+	run 0 put small "$uri/g" && stop_listener && only served g
+}
+
+silent_peer() {
+	stop_listener
+	rm -rf served
+	mkdir served
+	listen "$(uri_of "$wire")" --dir served --timeout 0.5 --count 1
+	truncate -s 256M sample
+	begin put --json sample "$uri/f"
+	kill -STOP "$client"
+	end_listener
+	kill -CONT "$client"
+	ended 1
+	only served "" || return
+	# whether it was stopped before its first message or after
+	why="listener: $(cat listen.err)"
+	grep -q "nothing came\|first FPDU" listen.err
+}
+
+for wire in $WIRES; do
+	test_case "signals-$wire-listener-term" listener_ends TERM
+	test_case "signals-$wire-listener-int" listener_ends INT
+	test_case "signals-$wire-listener-with-session" listener_ends_with_session
+	test_case "signals-$wire-put" interrupted_put 1
+	test_case "signals-$wire-put-twice" interrupted_put 200
+	test_case "signals-$wire-get" interrupted_get 1
+	test_case "signals-$wire-get-twice" interrupted_get 200
+	test_case "signals-$wire-put-timeout" put_times_out
+	test_case "signals-$wire-client-killed" killed_client
+	test_case "signals-$wire-silent-peer" silent_peer
+done
+finish

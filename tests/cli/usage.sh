@@ -1,0 +1,114 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-2-Clause
+# sessctl: help, version, usage errors, exit statuses, completion. No session is set up.
+# shellcheck source=/dev/null disable=SC2154,SC2034 # variables of lib.bash
+. "$(dirname "$0")/lib.bash"
+tools=$(realpath "$here/../../tools")
+
+commands="listen connect put get ping"
+
+help_of_all() {
+	local c
+	run 0 --help || return
+	for c in $commands; do
+		says out "$c" || return
+	done
+	for c in $commands; do
+		run 0 "$c" --help && says out "Usage: sessctl $c" && says out "--json" || return
+	done
+}
+
+version() {
+	run 0 --version && says out "sessctl 0." && run 0 ping --version && says out "libddpsess"
+}
+
+bad() { # TEXT ARGUMENT...
+	local text=$1
+	shift
+	run 2 "$@" && says err "$text" && says err "try:"
+}
+
+no_command() {
+	run 2 && says err "Usage:"
+}
+
+long_private_data() { # OCTETS LIMIT OPTION...
+	local data
+	data=$(printf '%*s' "$1" '' | tr ' ' p)
+	bad "$2" connect "${@:3}" --private-data "$data" tcp://127.0.0.1:1
+}
+
+json_error() {
+	run 2 put --json /etc/hostname nowhere && has out event error && says out '"try":'
+}
+
+bad_uri() {
+	run 2 connect http://h:1 && says err "tcp://HOST:PORT" || return
+	run 2 listen tcp://127.0.0.1 && says err "tcp://HOST:PORT"
+}
+
+missing_file() {
+	run 1 put ./nothing tcp://127.0.0.1:1 && says err "No such file" || return
+	run 1 put /dev/null tcp://127.0.0.1:1 && says err "not a regular file"
+}
+
+missing_dir() {
+	run 1 listen --dir ./nothing tcp://127.0.0.1:0 && says err "No such file"
+}
+
+existing_file_is_not_fetched_over() {
+	echo keep >kept
+	run 1 get tcp://127.0.0.1:1/x kept && says err "--force" && says kept keep
+}
+
+full_output() {
+	[ -w /dev/full ] || return 0
+	"$SESSCTL" --help >/dev/full 2>err
+	status=$?
+	why="status $status"
+	[ "$status" -eq 1 ]
+}
+
+# every option and command in the help is offered, and nothing else
+completion() {
+	local want have
+	PATH=$(dirname "$SESSCTL"):$PATH
+	# shellcheck source=/dev/null
+	. "$tools/sessctl/completion.bash"
+	want=$("$SESSCTL" ping --help | sed -n 's/^  \(--[a-z0-9-]*\).*/\1/p' | sort)
+	COMP_WORDS=("$SESSCTL" ping --) COMP_CWORD=2
+	_sessctl "$SESSCTL"
+	have=$(printf '%s\n' "${COMPREPLY[@]}" | sort)
+	why="options: $have"
+	[ -n "$want" ] && [ "$have" = "$want" ] || return
+	COMP_WORDS=("$SESSCTL" "") COMP_CWORD=1
+	_sessctl "$SESSCTL"
+	why="commands: ${COMPREPLY[*]}"
+	[ "${COMPREPLY[*]}" = "$commands --help --version" ] || return
+	COMP_WORDS=("$SESSCTL" ping --op w) COMP_CWORD=3
+	_sessctl "$SESSCTL"
+	why="values: ${COMPREPLY[*]}"
+	[ "${COMPREPLY[*]}" = write ]
+}
+
+test_case usage-help help_of_all
+test_case usage-version version
+test_case usage-no-command no_command
+test_case usage-unknown-command bad "no command 'frob'" frob
+test_case usage-unknown-option bad "--frob" connect --frob tcp://h:1
+test_case usage-option-of-another-command bad "another command" connect --dir d tcp://h:1
+test_case usage-missing-argument bad "missing arguments" connect
+test_case usage-too-many-arguments bad "too many" connect a b
+test_case usage-ird-limit bad "16382" connect --ird 16383 tcp://h:1
+test_case usage-rtr-without-p2p bad "--p2p" connect --rtr send tcp://h:1
+test_case usage-private-data-509 long_private_data 509 508
+test_case usage-private-data-513-plain long_private_data 513 512 --plain
+test_case usage-bad-uri bad_uri
+test_case usage-get-without-name bad "names no file" get tcp://h:1
+test_case usage-json-error json_error
+test_case usage-missing-file missing_file
+test_case usage-missing-dir missing_dir
+test_case usage-existing-local-file existing_file_is_not_fetched_over
+test_case usage-full-output full_output
+test_case usage-completion completion
+finish

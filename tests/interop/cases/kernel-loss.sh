@@ -1,0 +1,10 @@
+# shellcheck shell=bash disable=SC2154 # variables of lib.sh
+# SPDX-License-Identifier: BSD-2-Clause
+# SCTP over UDP from the guest to here while the guest loses and reorders packets.
+# limit: 120
+# needs: sessctl
+sctp_over_udp
+lossy 2
+sessctl_in_guest "sctp://$GUEST:$PORT?backend=kernel&encap=$ENCAP"
+transfer get 3000000 "sctp://$GUEST:$PORT" "backend=usrsctp&encap=$ENCAP"
+some_lost

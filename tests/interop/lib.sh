@@ -1,0 +1,302 @@
+# shellcheck shell=bash disable=SC2034,SC2154 # shared with run.sh and the cases
+# SPDX-License-Identifier: BSD-2-Clause
+# What the cases are made of.  run.sh sources this, then the case, in a shell of its own.
+#
+# A case passes if it ends without calling fail or skip and no command in it fails (set -e).
+# Host commands run in the lab's network, where the guest is 10.77.0.2 and the host 10.77.0.1.
+# From run.sh: lab (lab.sh), build (build/opt), work (the case's own folder, removed later).
+
+GUEST=10.77.0.2
+HOST=10.77.0.1
+GUEST6=fd77::2
+HOST6=fd77::1
+PORT=7174
+ENCAP=9899
+sessctl=$build/sessctl
+started=()
+
+# ---- the end of a case ----
+
+detail() { # TEXT: shown behind the result
+	echo "$*" >"$work/detail"
+}
+
+fail() { # TEXT
+	detail "$*"
+	exit 1
+}
+
+skip() { # TEXT
+	detail "$*"
+	exit 77
+}
+
+finish() {
+	local status=$? p
+	for p in "${started[@]}"; do
+		kill "$p" 2>/dev/null || true
+	done
+	[ "$status" != 0 ] && [ ! -e "$work/detail" ] &&
+		detail "status $status from ${failed_at-the case}"
+	exit "$status"
+}
+trap finish EXIT
+set -E
+trap 'failed_at="${BASH_SOURCE[0]##*/}:$LINENO: $BASH_COMMAND"' ERR
+
+# ---- running things ----
+
+host() { # COMMAND...
+	"$lab" ns "$@"
+}
+
+guest() { # 'COMMAND'
+	"$lab" run "$1"
+}
+
+host_start() { # NAME COMMAND...: output in $work/NAME.out and .err
+	local name=$1
+	shift
+	rm -f "$work/$name.out" "$work/$name.err"
+	"$lab" ns "$@" >"$work/$name.out" 2>"$work/$name.err" &
+	started+=($!)
+	eval "pid_$name=$!"
+}
+
+host_wait() { # NAME: its exit status
+	local p=pid_$1
+	wait "${!p}"
+}
+
+guest_start() { # NAME 'COMMAND': output in the guest's /tmp/NAME.out, exit status in .rc
+	guest "{ $2; echo \$? >/tmp/$1.rc; } >/tmp/$1.out 2>&1 </dev/null &"
+}
+
+guest_wait() { # NAME SECONDS: its exit status
+	local rc
+	rc=$(guest "for ((i = 0; i < $2 * 10; i++)); do
+		[ -s /tmp/$1.rc ] && exec cat /tmp/$1.rc; sleep 0.1; done; echo 124")
+	return "$rc"
+}
+
+guest_output() { # NAME
+	guest "cat /tmp/$1.out"
+}
+
+# Ask until it is so.
+await() { # SECONDS COMMAND...
+	local end=$((SECONDS + $1))
+	shift
+	until "$@" >/dev/null 2>&1; do
+		[ "$SECONDS" -lt "$end" ] || return 1
+		sleep 0.05
+	done
+}
+
+guest_listens() { # PORT [tcp|sctp]
+	local set='tn'
+	[ "${2-tcp}" = tcp ] || set='Sn'
+	guest "for ((i = 0; i < 200; i++)); do
+		ss -Hl$set | grep -qE '[]:.*0-9]:$1 ' && exit 0; sleep 0.05; done; exit 1" ||
+		fail "nothing listens on port $1 in the guest"
+}
+
+# Programs with every library they need, so that the guest's own do not matter.
+guest_install() { # FILE...
+	local f stage
+	stage=$(mktemp -d "$work/stage.XXXXXX")
+	mkdir -p "$stage/opt/lib" "$stage/opt/libexec" "$stage/usr/bin"
+	for f; do
+		cp -L "$f" "$stage/opt/libexec/"
+		ldd "$f" | sed -nE 's/.*=> (\/[^ ]+) .*/\1/p; s/^\t(\/[^ ]+) .*/\1/p' |
+			while read -r so; do cp -Ln "$so" "$stage/opt/lib/"; done
+		f=$(basename "$f")
+		# shellcheck disable=SC2016 # for the guest's shell
+		printf '#!/bin/bash\nexec %s --library-path /opt/lib /opt/libexec/%s "$@"\n' \
+			'/opt/lib/ld-linux-*' "$f" >"$stage/usr/bin/$f"
+		chmod 755 "$stage/usr/bin/$f"
+	done
+	strip --strip-debug "$stage"/opt/libexec/*
+	tar -C "$stage" -cf "$stage.tar" opt usr
+	"$lab" push "$stage.tar" /tmp/install.tar
+	guest 'tar -C / -xf /tmp/install.tar && rm /tmp/install.tar'
+	rm -rf "$stage" "$stage.tar"
+}
+
+# ---- peers ----
+
+siw() { # vanilla | param NAME=VALUE...
+	guest "siwmode $*" >"$work/siwmode" || fail "siwmode $* failed"
+}
+
+rping_server() { # [OPTION...]: in the guest, on siw
+	guest_start rping "rping -s -a $GUEST -p $PORT $*"
+	guest_listens $PORT
+}
+
+# sessctl connect to siw; what it said is in $work/connect.out, its exit status in $status.
+connect() { # OPTION...
+	status=0
+	host timeout 20 "$sessctl" connect --json --timeout 10 "$@" "tcp://$GUEST:$PORT" \
+		>"$work/connect.out" 2>"$work/connect.err" || status=$?
+}
+
+connected() { # OPTION...: the same, and it has to work
+	connect "$@"
+	[ "$status" = 0 ] || fail "connect: status $status, $(head -n 1 "$work/connect.err")"
+}
+
+# The same, but the end may be a reset: siw can miss an RTR that a close follows at once.
+established() { # OPTION...
+	connect "$@"
+	grep -q '"established"' "$work/connect.out" ||
+		fail "connect: status $status, $(head -n 1 "$work/connect.err")"
+}
+
+# sessctl listen in the lab's network; sets $port and $uri, output in $work/listen.out.
+listen() { # URI OPTION...
+	local at=$1
+	shift
+	host_start listen "$sessctl" listen --json "$@" "$at"
+	await 10 grep -q '"listening"' "$work/listen.out" ||
+		fail "listen: $(tail -n 1 "$work/listen.err")"
+	uri=$(json "$work/listen.out" listening uri)
+	port=${uri%%\?*}
+	port=${port##*:}
+}
+
+sctp_over_udp() { # the guest's kernel SCTP, encapsulated
+	guest "sysctl -q -w net.sctp.udp_port=$ENCAP net.sctp.encap_port=$ENCAP" ||
+		fail "the guest's kernel has no SCTP over UDP"
+}
+
+rping_listen() { # URI: our rping_peer here; sets $port
+	host_start rping "$build/example-rping_peer" -s "$1"
+	await 10 grep -q "^listening on" "$work/rping.out" ||
+		fail "rping_peer: $(tail -n 1 "$work/rping.err")"
+	port=$(sed -nE "s/^listening on [a-z]+:\/\/.*:([0-9]+).*/\1/p" "$work/rping.out")
+}
+
+sessctl_in_guest() { # URI: serves the guest's /tmp/dir
+	guest_start sessctl "mkdir -p /tmp/dir; exec sessctl listen --json --dir /tmp/dir '$1'"
+	guest "for ((i = 0; i < 200; i++)); do
+		grep -q listening /tmp/sessctl.out && exit 0; sleep 0.05; done; exit 1" ||
+		fail "sessctl in the guest: $(guest_output sessctl | tail -n 1)"
+}
+
+# A file to or from sessctl in the guest, and its digest.
+transfer() { # put|get OCTETS URI QUERY
+	local uri=$3/file${4:+?$4}
+	if [ "$1" = put ]; then
+		head -c "$2" /dev/urandom >"$work/file"
+		set -- put "$work/file" "$uri"
+	else
+		guest "head -c $2 /dev/urandom >/tmp/dir/file"
+		set -- get "$uri" "$work/file"
+	fi
+	host timeout 100 "$sessctl" "$1" --json "$2" "$3" >"$work/$1.out" 2>"$work/$1.err" ||
+		fail "$1: $(tail -n 1 "$work/$1.err")"
+	same_digest "$work/file" /tmp/dir/file
+	detail "$(printf '%s octets in %.2f s' "$(json "$work/$1.out" transfer bytes)" \
+		"$(json "$work/$1.out" transfer seconds)")"
+}
+
+# ---- what was said ----
+
+# A field of the first event of a kind; keys of nested objects are plain keys.
+json() { # FILE EVENT KEY
+	grep -E "\"event\": ?\"$2\"" "$1" | head -n 1 |
+		sed -nE "s/.*\"$3\": ?(\"([^\"]*)\"|([^,}]*)).*/\2\3/p"
+}
+
+expect() { # FILE EVENT KEY=VALUE...
+	local file=$1 event=$2 pair got
+	shift 2
+	grep -qE "\"event\": ?\"$event\"" "$file" ||
+		fail "no event $event; last: $(tail -n 1 "$file")"
+	for pair; do
+		got=$(json "$file" "$event" "${pair%%=*}")
+		[ "$got" = "${pair#*=}" ] || fail "$event: ${pair%%=*} is '$got', not '${pair#*=}'"
+	done
+}
+
+# From now on the guest loses and delays what it sends.
+lossy() { # PERCENT
+	guest "tc qdisc add dev eth0 root netem delay 5ms 2ms loss $1%"
+}
+
+some_lost() {
+	guest 'tc -s qdisc show dev eth0 | grep -q "dropped [1-9]"' || fail "nothing was lost"
+}
+
+same_digest() { # FILE GUESTFILE
+	local here there
+	here=$(sha256sum <"$1")
+	there=$(guest "sha256sum <'$2'")
+	[ "$here" = "$there" ] || fail "digests differ: ${here%% *}, in the guest ${there%% *}"
+}
+
+# ---- captures ----
+
+capture() { # [FILTER...]: from now on, into $work/wire.pcap
+	[ $# != 0 ] || set -- tcp and not port 2323
+	host_start capture tcpdump -Z root -i tap0 -p --immediate-mode -U -B 32768 -s 0 \
+		-w "$work/wire.pcap" "$@"
+	await 10 grep -q listening "$work/capture.err" || fail "tcpdump does not start"
+}
+
+# Stop when the last FIN or RST of both sides can have been seen.
+capture_end() {
+	await 5 wire_closed || true
+	kill "$pid_capture"
+	wait "$pid_capture" 2>/dev/null || true
+	grep -q '^0 packets dropped' "$work/capture.err" || fail "tcpdump missed packets"
+}
+
+wire_closed() {
+	[ "$(wire -Y 'tcp.flags.fin == 1 || tcp.flags.reset == 1' | wc -l)" -ge 2 ]
+}
+
+wire() { # TSHARK-OPTION...
+	tshark -n -r "$work/wire.pcap" "$@" 2>/dev/null
+}
+
+# Every octet of every TCP stream belongs to a setup frame or an FPDU that tshark knows.
+wire_covered() {
+	wire -T fields -e tcp.stream -e tcp.srcport -e tcp.seq -e tcp.len \
+		-e iwarp_mpa.pdlength -e iwarp_mpa.ulpdulength |
+		awk -F '\t' '
+		{
+			way = $1 " from port " $2
+			if ($4 > 0 && $3 + $4 - 1 > sent[way])
+				sent[way] = $3 + $4 - 1
+			if ($5 != "")
+				known[way] += 20 + $5
+			n = split($6, fpdu, ",")
+			for (i = 1; i <= n; i++)
+				known[way] += int((fpdu[i] + 2 + 3) / 4) * 4 + 4
+		}
+		END {
+			for (way in sent)
+				if (sent[way] != known[way] + 0) {
+					print "stream " way ": " known[way] + 0 " of " sent[way] " octets known"
+					bad = 1
+				}
+			exit bad
+		}'
+}
+
+# The judgement of a dissector that is not ours.  Only without markers.
+judge() { # [nocrc]
+	local fpdus good bad
+	capture_end
+	bad=$(wire_covered) || fail "tshark: $bad"
+	wire -V >"$work/wire.txt"
+	fpdus=$(grep -c 'ULPDU length:' "$work/wire.txt") || fail "tshark: no FPDU seen"
+	good=$(grep -c 'Good CRC32' "$work/wire.txt") || true
+	[ "${1-}" = nocrc ] || [ "$fpdus" = "$good" ] || fail "tshark: $good of $fpdus CRCs good"
+	if grep -qE 'Malformed|Bad CRC32|Bad length' "$work/wire.txt"; then
+		fail "tshark: $(grep -m 1 -E 'Malformed|Bad CRC32|Bad length' "$work/wire.txt")"
+	fi
+	detail "$fpdus FPDUs judged by tshark"
+}

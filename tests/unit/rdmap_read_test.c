@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* RDMA Read, both sides. */
+#include "rdmap_fixture.h"
+
+static struct side s;
+
+static void setup(void)
+{
+	side_open(&s);
+}
+
+static void teardown(void)
+{
+	side_close(&s);
+}
+
+TestSuite(rdmap_read, .init = setup, .fini = teardown);
+
+Test(rdmap_read, response_dumps,
+     .description = "5040-4.4-2 5040-4.4-3 5040-5.2-1 5040-5.2.1-3 5040-5.2.1-4 5040-5.2.1-5 "
+		    "5040-5.2.1-14 5040-5.2.2-2 5040-5.2.2-3 5040-3.2-9 5040-5.2.2-7")
+{
+	char req[300];
+
+	s.mr->base = 0x10000;
+	memcpy(s.mem, "ABCDEFGH", 8);
+	snprintf(req, sizeof req,
+		 "41 41 00000000 00000001 00000001 00000000 0000a501 00007f0000001000 00000008 "
+		 "%08x 0000000000010000",
+		 s.mr->stag);
+	cr_expect_eq(feed_hex(&s, req), 0);
+	cr_expect_eq(s.want, 1);
+	expect_pull(&s, "c1 42 0000a501 00007f0000001000 41424344 45464748");
+	cr_expect_eq(s.nrq + s.nsq, 0, "nothing for the application");
+}
+
+Test(rdmap_read, responses_in_order_and_segmented,
+     .description = "5040-5.2.1-10 5040-5.2.2-8 5040-5.5-18 5040-5.5-21 5040-5.2.2-10")
+{
+	uint8_t out[256];
+
+	cr_expect_eq(feed_rreq(&s, 1, 200, s.mr->stag, 0), 0);
+	cr_expect_eq(feed_rreq(&s, 2, 0, 0, 0), 0);
+	cr_expect_eq(feed_rreq(&s, 3, 114, s.mr->stag, 300), 0);
+	cr_expect_eq(pull(&s, 128, out), 128);
+	cr_expect_eq(out[0], 0x81);
+	cr_expect_arr_eq(out + 14, s.mem, 114);
+	cr_expect_eq(pull(&s, 128, out), 14 + 86);
+	cr_expect_eq(out[0], 0xc1);
+	cr_expect_arr_eq(out + 6, "\0\0\x7f\0\0\0\x10\x72", 8);
+	cr_expect_arr_eq(out + 14, s.mem + 114, 86);
+	cr_expect_eq(pull(&s, 128, out), 14);
+	cr_expect_eq(pull(&s, 128, out), 128);
+	cr_expect_eq(out[0], 0xc1);
+	cr_expect_arr_eq(out + 14, s.mem + 300, 114);
+	cr_expect_eq(pull(&s, 128, out), 0);
+}
+
+Test(rdmap_read, sink_to_may_wrap_on_the_wire)
+{
+	struct ddps_rreq q = { 1, UINT64_MAX - 99, 200, s.mr->stag, 0 };
+	uint8_t body[28], out[256];
+
+	ddps_rreq_encode(&q, body);
+	cr_expect_eq(feed_untagged(&s, 1, 0, 1, 1, 0, true, body, 28), 0);
+	pull(&s, 128, out);
+	cr_expect_eq(pull(&s, 128, out), 100);
+	cr_expect_arr_eq(out + 6, "\0\0\0\0\0\0\0\x0e", 8);
+}
+
+Test(rdmap_read, queue_grows_to_ird_and_wraps, .description = "5040-6.1-4")
+{
+	struct side t;
+	uint8_t out[128];
+	uint32_t msn = 1;
+
+	side_init(&t, 1, 1, 1);
+	side_start(&t, 100, 0);
+	for (uint32_t i = 0; i < 10; i++) { /* off the ring's beginning */
+		cr_expect_eq(feed_rreq(&t, msn++, 1, t.mr->stag, i), 0);
+		cr_expect_eq(pull(&t, 128, out), 15);
+	}
+	for (uint32_t i = 0; i < 100; i++)
+		cr_expect_eq(feed_rreq(&t, msn++, 1, t.mr->stag, i + 1), 0);
+	cr_expect_eq(t.r->irrq.cap, 100);
+	for (uint32_t i = 0; i < 100; i++) {
+		cr_expect_eq(pull(&t, 128, out), 15);
+		cr_expect_eq(out[14], t.mem[i + 1]);
+	}
+	cr_expect_eq(pull(&t, 128, out), 0);
+	side_close(&t);
+}
+
+Test(rdmap_read, own_work_and_responses_take_turns)
+{
+	static const uint8_t want[] = { 0x42, 0x43, 0x42, 0x43, 0x42, 0x43 };
+	uint8_t out[128], first;
+
+	for (uint32_t i = 1; i <= 3; i++) {
+		cr_expect_eq(feed_rreq(&s, i, 1, s.mr->stag, 0), 0);
+		cr_expect_eq(post(&s, DDPS_OP_SEND, i, 0, 0, 1), 0);
+	}
+	pull(&s, 128, out);
+	first = out[1] == 0x43;
+	for (size_t i = 1; i < 6; i++) {
+		cr_expect_gt(pull(&s, 128, out), 0);
+		cr_expect_eq(out[1], want[(i + first) % 6]);
+	}
+}
+
+Test(rdmap_read, ord_limits_what_is_outstanding, .description = "5040-6.1-5 5040-6.1-7")
+{
+	uint8_t out[128];
+
+	for (uint64_t i = 0; i < 6; i++)
+		cr_expect_eq(post(&s, DDPS_OP_READ, i, 0, i * 4, 4), 0);
+	cr_expect_eq(post(&s, DDPS_OP_SEND, 6, 0, 0, 1), 0);
+	for (int i = 0; i < 4; i++)
+		cr_expect_eq(pull(&s, 128, out), 46);
+	cr_expect_eq(pull(&s, 128, out), 0, "the Send waits behind the fifth Read");
+	cr_expect_eq(feed_rresp(&s, s.mr->stag, 0, true, "abcd"), 0);
+	cr_expect_eq(pull(&s, 128, out), 46);
+	cr_expect_eq(pull(&s, 128, out), 0);
+	cr_expect_eq(feed_rresp(&s, s.mr->stag, 4, true, "abcd"), 0);
+	cr_expect_eq(pull(&s, 128, out), 46);
+	cr_expect_eq(pull(&s, 128, out), 19);
+	for (uint64_t to = 8; to < 24; to += 4)
+		cr_expect_eq(feed_rresp(&s, s.mr->stag, to, true, "abcd"), 0);
+	cr_assert_eq(s.nsq, 7);
+	for (uint64_t i = 0; i < 7; i++)
+		cr_expect_eq(s.sq[i].wr_id, i);
+}
+
+Test(rdmap_read, ord_0_refuses)
+{
+	struct side t;
+
+	side_init(&t, 1, 1, 1);
+	side_start(&t, 0, 0);
+	cr_expect_eq(post(&t, DDPS_OP_READ, 1, 0, 0, 4), DDPS_E_LIMIT);
+	cr_expect_eq(t.terms, 0);
+	side_close(&t);
+}
+
+Test(rdmap_read, response_in_pieces, .description = "5040-5.2.2-5 5040-5.2.2-9 5040-3.2-8")
+{
+	uint8_t out[128];
+
+	post(&s, DDPS_OP_READ, 1, 0, 100, 8);
+	pull(&s, 128, out);
+	cr_expect_eq(feed_rresp(&s, s.mr->stag, 100, false, "abc"), 0);
+	cr_expect_eq(feed_rresp(&s, s.mr->stag, 103, false, "defgh"), 0);
+	cr_expect_eq(s.nsq, 0);
+	cr_expect_eq(feed_rresp(&s, s.mr->stag, 108, true, ""), 0);
+	cr_assert_eq(s.nsq, 1);
+	expect_wc(s.sq[0], 1, DDPS_OP_READ, DDPS_WC_SUCCESS);
+	cr_expect_eq(s.sq[0].len, 8);
+	cr_expect_arr_eq(s.mem + 100, "abcdefgh", 8);
+}
+
+Test(rdmap_read, sink_needs_only_the_local_right)
+{
+	struct ddps_mr *mr = side_reg(&s, s.mem, 8, DDPS_LOCAL_WRITE);
+	struct ddps_sge sge = { s.mem, 8, mr->stag };
+	struct ddps_send_wr w = { .op = DDPS_OP_READ, .sge = &sge, .nsge = 1 };
+	uint8_t out[128];
+
+	cr_expect_eq(ddps_rdmap_post_send(s.r, &w), 0);
+	pull(&s, 128, out);
+	cr_expect_eq(feed_rresp(&s, mr->stag, mr->base, true, "abcdefgh"), 0);
+	cr_expect_eq(s.nsq, 1);
+	cr_expect_eq(s.terms, 0);
+}
+
+Test(rdmap_read, many_reads_among_other_work)
+{
+	uint8_t out[256];
+	uint64_t id = 0;
+
+	for (int round = 0; round < 20; round++) {
+		unsigned before = s.nsq;
+
+		for (int i = 0; i < 8; i++, id++)
+			cr_assert_eq(post(&s, (id + id / 8) % 3 ? DDPS_OP_READ : DDPS_OP_WRITE, id,
+					  0, 0, 4),
+				     0);
+		while (s.nsq < before + 8) {
+			while (pull(&s, 128, out))
+				;
+			if (s.r->reads_out)
+				cr_assert_eq(feed_rresp(&s, s.mr->stag, 0, true, "abcd"), 0);
+		}
+	}
+	for (unsigned i = 0; i < s.nsq; i++)
+		cr_expect_eq(s.sq[i].wr_id, i);
+	cr_expect_eq(s.r->reads_out, 0);
+}

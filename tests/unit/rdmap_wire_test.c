@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Read Request and Terminate headers. */
+#include "rdmap/rdmap_wire.h"
+#include <criterion/criterion.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const uint8_t rreq_raw[28] = { 0,    0, 0xa5, 1,	   0,	 0, 0x7f, 0, 0, 0, 0x10, 0, 0, 0,
+				      0x20, 0, 0x1a, 0x2b, 0x3c, 1, 0,	  0, 0, 0, 0,	 1, 0, 0 };
+static const uint8_t rreq_ddp[18] = { 0x41, 0x41, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 1 };
+static const uint8_t write_ddp[14] = { 0x81, 0x40, 0x1a, 0x2b, 0x3c, 1, 0, 0, 0, 0, 0, 1 };
+static const uint8_t send_ddp[18] = { 0x41, 0x43, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 9 };
+
+Test(rdmap_wire, control_octets, .description = "5040-4.1-1 5040-4.1-2 5040-4.1-8 5040-4.1-9")
+{
+	for (int op = 0; op < 8; op++) {
+		uint8_t c = ddps_rdmap_ctrl((enum ddps_opcode)op);
+
+		cr_expect_eq(c, 0x40 + op);
+		for (unsigned rsv = 0; rsv < 4; rsv++) { /* 5040-4.1-10 */
+			cr_expect(ddps_rdmap_rv_ok((uint8_t)(c | rsv << 4)));
+			cr_expect_eq(ddps_rdmap_opcode((uint8_t)(c | rsv << 4)), op);
+		}
+	}
+	cr_expect_not(ddps_rdmap_rv_ok(0x03));
+	cr_expect_not(ddps_rdmap_rv_ok(0x83));
+	cr_expect_not(ddps_rdmap_rv_ok(0xC3));
+}
+
+Test(rdmap_wire, read_request, .description = "5040-4.4-1")
+{
+	struct ddps_rreq q = { 0xa501, 0x7f0000001000, 0x2000, 0x1a2b3c01, 0x10000 }, back;
+	uint8_t buf[28];
+
+	ddps_rreq_encode(&q, buf);
+	cr_expect_arr_eq(buf, rreq_raw, sizeof buf);
+	ddps_rreq_decode(&back, buf);
+	cr_expect_eq(back.sink_stag, q.sink_stag);
+	cr_expect_eq(back.sink_to, q.sink_to);
+	cr_expect_eq(back.size, q.size);
+	cr_expect_eq(back.src_stag, q.src_stag);
+	cr_expect_eq(back.src_to, q.src_to);
+}
+
+Test(rdmap_wire, terminate_forms,
+     .description = "5040-4.8-1 5040-4.8-2 5040-4.8-3 5040-4.8-7 5040-4.8-9 5040-4.8-10 "
+		    "5040-4.8-12 5040-4.8-14")
+{
+	uint8_t buf[DDPS_TERM_LEN_MAX];
+	struct ddps_term_msg t = { .triple = { 2, 0, 2 } };
+
+	cr_assert_eq(ddps_term_encode(&t, buf), 4);
+	cr_expect_arr_eq(buf, "\x20\x02\0\0", 4);
+
+	t = (struct ddps_term_msg){ .triple = { 0, 1, 1 },
+				    .has_len = true,
+				    .seg_len = 46,
+				    .ddp = rreq_ddp,
+				    .ddp_len = 18,
+				    .rreq = rreq_raw };
+	cr_assert_eq(ddps_term_encode(&t, buf), 52);
+	cr_expect_arr_eq(buf, "\x01\x01\xe0\0\0\x2e", 6);
+	cr_expect_arr_eq(buf + 6, rreq_ddp, 18);
+	cr_expect_arr_eq(buf + 24, rreq_raw, 28);
+
+	t = (struct ddps_term_msg){ .triple = { 1, 1, 1 },
+				    .has_len = true,
+				    .seg_len = 1500,
+				    .ddp = write_ddp,
+				    .ddp_len = 14 };
+	cr_assert_eq(ddps_term_encode(&t, buf), 20);
+	cr_expect_arr_eq(buf, "\x11\x01\xc0\0\x05\xdc\x81\x40", 8);
+
+	t = (struct ddps_term_msg){ .triple = { 1, 2, 2 },
+				    .has_len = true,
+				    .seg_len = 82,
+				    .ddp = send_ddp,
+				    .ddp_len = 18 };
+	cr_assert_eq(ddps_term_encode(&t, buf), 24);
+	cr_expect_arr_eq(buf, "\x12\x02\xc0\0\0\x52\x41\x43", 8);
+
+	t.has_len = false; /* a length that 16 bits do not hold */
+	cr_assert_eq(ddps_term_encode(&t, buf), 24);
+	cr_expect_arr_eq(buf, "\x12\x02\x40\0\0\0\x41\x43", 8);
+}
+
+/* The longest form of each kind, RFC's and swapped. */
+static size_t make(uint8_t *buf, bool swapped, unsigned kind)
+{
+	static const uint8_t flags[2][3] = { { 0, 0xC0, 0xE0 }, { 0, 3, 7 } };
+
+	memcpy(buf, swapped ? "\x10\x01\0\0" : "\x01\x01\0\0", 4);
+	buf[2] = flags[swapped][kind];
+	if (!kind)
+		return 4;
+	memcpy(buf + 4, "\0\x2e", 2);
+	memcpy(buf + 6, rreq_ddp, 18);
+	memcpy(buf + 24, rreq_raw, 28);
+	return kind == 1 ? 24 : 52;
+}
+
+Test(rdmap_wire, terminate_at_every_length, .description = "5040-4.8-8 5040-5.4-8")
+{
+	/* Without flags the two forms cannot be told apart by them: kind 0 only once. */
+	for (unsigned swapped = 0; swapped < 2; swapped++)
+		for (unsigned kind = swapped; kind < 3; kind++) {
+			uint8_t full[60];
+			size_t len = make(full, swapped, kind);
+
+			for (size_t n = 0; n <= len; n++) {
+				uint8_t *cut = malloc(n);
+				struct ddps_term_msg t;
+
+				if (n)
+					memcpy(cut, full, n);
+				cr_expect_eq(ddps_term_decode(&t, cut, n),
+					     n < len ? DDPS_E_TRUNCATED : 0);
+				cr_expect_eq(t.ddp != NULL, kind && n >= 24);
+				cr_expect_eq(t.rreq != NULL, kind == 2 && n >= 52);
+				cr_expect_eq(t.has_len, kind && n >= 6);
+				if (n >= 4) {
+					cr_expect_eq(t.triple.layer, 0);
+					cr_expect_eq(t.triple.etype, 1);
+					cr_expect_eq(t.triple.code, 1);
+					cr_expect_eq(t.swapped, swapped != 0);
+				}
+				free(cut);
+			}
+		}
+}
+
+Test(rdmap_wire, terminate_ignores_reserved_bits, .description = "5040-4.8-8")
+{
+	struct ddps_term_msg t;
+
+	cr_expect_eq(ddps_term_decode(&t, (const uint8_t *)"\x20\x02\x18\xff", 4), 0);
+	cr_expect_eq(t.triple.layer, 2);
+	cr_expect_not(t.swapped);
+	cr_expect_null(t.ddp);
+}
+
+Test(rdmap_wire, read_request_header_only_behind_an_untagged_one)
+{
+	uint8_t raw[48] = { 0x11, 0, 0xe0, 0, 0, 20 };
+	struct ddps_term_msg t;
+
+	memcpy(raw + 6, write_ddp, 14);
+	cr_expect_eq(ddps_term_decode(&t, raw, sizeof raw), 0);
+	cr_expect_eq(t.ddp_len, 14);
+	cr_expect_null(t.rreq);
+}
+
+Test(rdmap_wire, soft_iwarp_terminates)
+{
+	/* As seen on the wire, without headers; the last two read either way. */
+	static const struct {
+		uint8_t octet0, code, layer, etype;
+		bool swapped;
+	} seen[] = {
+		{ 0x21, 0x06, 1, 2, true },  { 0x21, 0x03, 1, 2, true },
+		{ 0x21, 0x04, 1, 2, true },  { 0x21, 0x01, 1, 2, true },
+		{ 0x21, 0x02, 1, 2, true },  { 0x20, 0x09, 0, 2, true },
+		{ 0x02, 0x02, 2, 0, true },  { 0x11, 0x00, 1, 1, false },
+		{ 0x02, 0x07, 0, 2, false }, { 0x20, 0x06, 2, 0, false },
+	};
+
+	for (size_t i = 0; i < sizeof seen / sizeof *seen; i++) {
+		uint8_t raw[4] = { seen[i].octet0, seen[i].code, 0, 0 };
+		struct ddps_term_msg t;
+
+		cr_expect_eq(ddps_term_decode(&t, raw, 4), 0);
+		cr_expect_eq(t.triple.layer, seen[i].layer, "row %zu", i);
+		cr_expect_eq(t.triple.etype, seen[i].etype, "row %zu", i);
+		cr_expect_eq(t.swapped, seen[i].swapped, "row %zu", i);
+		cr_expect_arr_eq(t.ctrl, raw, 4);
+	}
+}
+
+Test(rdmap_wire, swapped_flags_without_a_read_request_behind)
+{
+	/* soft-iWARP sets R for errors of Invalidate. */
+	uint8_t raw[24] = { 0x20, 0x09, 0x07, 0, 0, 0 };
+	struct ddps_term_msg t;
+
+	memcpy(raw + 6, send_ddp, 18);
+	cr_expect_eq(ddps_term_decode(&t, raw, sizeof raw), DDPS_E_TRUNCATED);
+	cr_expect(t.swapped);
+	cr_expect_eq(t.triple.etype, 2);
+	cr_expect_arr_eq(t.ddp, send_ddp, 18);
+	cr_expect_null(t.rreq);
+}

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#ifndef SESSCTL_ADVICE_H
+#define SESSCTL_ADVICE_H
+/* What a person can try next after a failure. */
+#include "opts.h"
+
+/*
+ * @was_up: the session had been established.
+ * Return: a constant sentence, or NULL if there is nothing sensible to say.
+ */
+const char *advice_for(const struct ddps_error *e, const struct opts *o, bool was_up);
+
+/* Whether a Terminate was sent or received; a lost connection has a code too, but no such. */
+static inline bool advice_is_terminate(const struct ddps_error *e)
+{
+	return e->has_triple && e->code == DDPS_E_TERMINATED;
+}
+
+#endif

@@ -1,0 +1,225 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * sessctl get: a file from the listener's directory.  The listener announces pieces in the
+ * slots of a window of its own; they are fetched by RDMA Read and the slots given back.
+ */
+#include "cmd.h"
+#include "file.h"
+#include "link.h"
+#include "safe.h"
+#include "target.h"
+#include "temp.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <nettle/sha2.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+struct get {
+	struct link l;
+	struct target t;
+	const struct opts *o;
+	char base[SAFE_NAME_MAX + 1]; /* local name in @dirfd */
+	int dirfd;
+	struct temp temp;
+	struct window win;
+	uint64_t size, asked, done; /* octets */
+	uint32_t len[SLOTS_MAX];    /* of the piece in each slot; 0: none */
+	struct sha256_ctx sha;
+	uint8_t digest[SHA256_DIGEST_SIZE];
+	bool end; /* DONE came, @digest is the peer's */
+};
+
+/* The directory and the last component of where the file goes. */
+static enum status split_local(struct get *g, const char *path)
+{
+	const char *name = target_basename(g->t.name), *slash;
+	char dir[PATH_MAX];
+	struct stat st;
+
+	if (!stat(path, &st) && S_ISDIR(st.st_mode)) {
+		g->dirfd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	} else {
+		slash = strrchr(path, '/');
+		name = target_basename(path);
+		if (strlen(path) >= sizeof dir)
+			return link_fail(&g->l, ST_FAILED, NULL, "the path is too long");
+		snprintf(dir, sizeof dir, "%.*s", slash ? (int)(slash - path + 1) : 1,
+			 slash ? path : ".");
+		g->dirfd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	}
+	if (g->dirfd < 0)
+		return link_fail(&g->l, ST_FAILED, NULL, "%s: %s", path, strerror(errno));
+	if (strlen(name) > SAFE_NAME_MAX || !*name || !strcmp(name, ".") || !strcmp(name, ".."))
+		return link_fail(&g->l, ST_USAGE, "a file name as second argument",
+				 "'%s' cannot be the name of the local file", name);
+	snprintf(g->base, sizeof g->base, "%s", name);
+	return ST_DONE;
+}
+
+/* Everything that can be wrong before a connection is made. */
+static enum status open_local(struct get *g)
+{
+	struct stat st;
+	char why[800];
+	enum status s;
+
+	if (target_parse(&g->t, g->o->arg[0], why, sizeof why))
+		return link_fail(&g->l, ST_USAGE, "sessctl get --help", "%s", why);
+	if (!g->t.name[0])
+		return link_fail(&g->l, ST_USAGE, "sessctl get URI/NAME [FILE]", "%s names no file",
+				 g->o->arg[0]);
+	s = split_local(g, g->o->nargs > 1 ? g->o->arg[1] : ".");
+	if (!s && !g->o->force && !fstatat(g->dirfd, g->base, &st, AT_SYMLINK_NOFOLLOW))
+		return link_fail(&g->l, ST_FAILED, "--force, or another name", "%s: exists already",
+				 g->base);
+	return s;
+}
+
+static enum status ask(struct get *g)
+{
+	struct msg m = { .type = MSG_GET };
+	enum status s;
+	int err;
+
+	if (g->l.info.ord == 0)
+		return link_fail(&g->l, ST_FAILED,
+				 "--ord 1 or more here, and --ird 1 or more at the listener",
+				 "negotiated ORD is 0: no RDMA Read is possible");
+	snprintf(m.text, sizeof m.text, "%s", g->t.name);
+	s = link_send(&g->l, &m);
+	if (!s)
+		s = link_expect(&g->l, MSG_FILE, &m);
+	if (s)
+		return s;
+	g->size = m.size;
+	if (temp_open(&g->temp, g->dirfd, g->base, g->size, g->o->force, false))
+		return link_fail(&g->l, ST_FAILED, NULL, "%s: %s", g->base, strerror(errno));
+	err = window_open(&g->win, g->l.pd, g->l.chan.ep,
+			  (size_t)file_nslots(g->size) * file_slot_len(g->size), DDPS_LOCAL_WRITE);
+	return err ? link_call_failed(&g->l, err, "registering memory") : ST_DONE;
+}
+
+/* A piece is ready: read it into the slot of the same number. */
+static enum status fetch(struct get *g, const struct msg *m)
+{
+	uint32_t slot_len = file_slot_len(g->size);
+	uint64_t left = g->size - g->asked;
+	struct ddps_sge sge = { .addr = g->win.mem + (size_t)m->slot * slot_len, .len = m->len };
+	struct ddps_send_wr wr = { .wr_id = WR_ID(WR_READ, m->slot),
+				   .op = DDPS_OP_READ,
+				   .sge = &sge,
+				   .nsge = 1,
+				   .stag = m->stag,
+				   .to = m->to };
+	int err;
+
+	if (g->end || m->slot >= file_nslots(g->size) || g->len[m->slot] || !m->len ||
+	    m->len > slot_len || m->len > left || m->off != g->asked)
+		return link_fail(&g->l, ST_FAILED, NULL,
+				 "the peer announced a piece that does not fit");
+	sge.lkey = ddps_mr_stag(g->win.mr);
+	err = ddps_post_send(g->l.chan.ep, &wr);
+	if (err)
+		return link_call_failed(&g->l, err, "posting an RDMA Read");
+	g->len[m->slot] = m->len;
+	g->asked += m->len;
+	return ST_DONE;
+}
+
+/* A piece is here; Reads complete in order, so it is the next of the file. */
+static enum status store(struct get *g, uint32_t slot)
+{
+	struct msg m = { .type = MSG_CREDIT, .slot = (uint8_t)slot };
+	const uint8_t *at = g->win.mem + (size_t)slot * file_slot_len(g->size);
+
+	if (temp_write(&g->temp, at, g->len[slot], g->done))
+		return link_fail(&g->l, ST_FAILED, NULL, "writing %s: %s", g->base,
+				 strerror(errno));
+	sha256_update(&g->sha, g->len[slot], at);
+	g->done += g->len[slot];
+	g->len[slot] = 0;
+	return link_send(&g->l, &m);
+}
+
+static enum status on_completion(struct get *g, const struct ddps_wc *wc)
+{
+	struct msg m;
+	enum status s;
+
+	if (WR_KIND(wc->wr_id) == WR_READ)
+		return store(g, WR_INDEX(wc->wr_id));
+	s = link_message(&g->l, wc, MSG_ANY, &m);
+	if (s)
+		return s;
+	if (m.type == MSG_READY)
+		return fetch(g, &m);
+	if (m.type != MSG_DONE || g->end)
+		return link_fail(&g->l, ST_FAILED, NULL, "the peer sent an unexpected %s",
+				 msg_name(m.type));
+	memcpy(g->digest, m.sha256, sizeof g->digest);
+	g->end = true;
+	return ST_DONE;
+}
+
+static enum status receive_file(struct get *g)
+{
+	enum status s = ST_DONE;
+	struct ddps_wc wc;
+
+	while (!s && (g->done < g->size || !g->end)) {
+		s = link_next(&g->l, &wc);
+		if (!s)
+			s = on_completion(g, &wc);
+		out_progress(&g->l.out, g->base, g->done, g->size);
+	}
+	return s;
+}
+
+static enum status finish(struct get *g, uint64_t begin)
+{
+	struct out_transfer t = { .op = "get", .name = g->t.name, .bytes = g->size };
+	struct msg ok = { .type = MSG_OK };
+	enum status s;
+
+	sha256_digest(&g->sha, sizeof ok.sha256, ok.sha256);
+	if (memcmp(ok.sha256, g->digest, sizeof g->digest) != 0)
+		return link_fail(&g->l, ST_FAILED, "again: data changed on the way",
+				 "the peer's SHA-256 differs; nothing was kept");
+	if (temp_commit(&g->temp, g->o->force))
+		return link_fail(&g->l, ST_FAILED, errno == EEXIST ? "--force" : NULL, "%s: %s",
+				 g->base, strerror(errno));
+	t.seconds = (double)(clock_ns() - begin) / (double)NS_PER_S;
+	t.sha256 = ok.sha256;
+	s = link_send(&g->l, &ok);
+	out_transfer(&g->l.out, 0, &t);
+	return s;
+}
+
+int cmd_get(const struct opts *o)
+{
+	struct get g = { .o = o, .dirfd = -1, .temp = TEMP_NONE };
+	uint64_t begin = 0;
+	enum status s;
+
+	link_init(&g.l, o, "get");
+	sha256_init(&g.sha);
+	s = open_local(&g);
+	if (!s)
+		s = link_open(&g.l, g.t.uri, MSG_MAX);
+	if (!s) {
+		begin = clock_ns();
+		s = ask(&g);
+	}
+	if (!s)
+		s = receive_file(&g);
+	if (!s)
+		s = finish(&g, begin);
+	temp_abort(&g.temp);
+	s = link_close(&g.l, s);
+	window_close(&g.win);
+	if (g.dirfd >= 0)
+		close(g.dirfd);
+	return (int)link_free(&g.l, s);
+}

@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* sessctl listen: one loop that serves any number of sessions until a signal or --count. */
+#include "advice.h"
+#include "cmd.h"
+#include "serve.h"
+#include "sig.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <string.h>
+#include <unistd.h>
+
+#define TICK_MS	    250 /* how exactly deadlines of sessions are kept */
+#define BATCH	    64
+#define FAREWELL_MS 3000ull /* for all sessions to close after a signal */
+
+static enum status fail(struct server *sv, int err, const char *what)
+{
+	struct ddps_error e = { .code = err, .sys_errno = err == DDPS_E_SYSTEM ? errno : 0 };
+
+	out_error(&sv->out, 0, advice_for(&e, sv->o, false), "%s: %s%s%s", what, ddps_strerror(err),
+		  e.sys_errno ? ": " : "", e.sys_errno ? strerror(e.sys_errno) : "");
+	return err == DDPS_E_ADDRESS ? ST_USAGE : ST_FAILED;
+}
+
+static enum status start(struct server *sv)
+{
+	struct ddps_listen_param p;
+	char uri[512];
+	int err;
+
+	if (sv->o->dir) {
+		sv->dirfd = open(sv->o->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+		if (sv->dirfd < 0) {
+			out_error(&sv->out, 0, "a directory that exists", "--dir %s: %s",
+				  sv->o->dir, strerror(errno));
+			return ST_FAILED;
+		}
+	}
+	ddps_listen_param_init(&p);
+	if (sv->o->timeout_ms)
+		p.setup_ms = sv->o->timeout_ms;
+	if (sv->o->rtr)
+		p.rtr = sv->o->rtr;
+	err = ddps_ctx_new(&sv->ctx, NULL);
+	if (!err)
+		err = ddps_pd_new(sv->ctx, &sv->pd);
+	if (!err)
+		err = ddps_cq_new(sv->ctx, SERVE_SESSIONS_MAX * CHAN_WCS, &sv->cq);
+	if (!err)
+		err = ddps_listen(sv->ctx, sv->o->arg[0], &p, &sv->listener);
+	if (!err && ddps_listener_uri(sv->listener, uri, sizeof uri) < 0)
+		err = DDPS_E_TOO_LONG;
+	if (err)
+		return fail(sv, err, sv->o->arg[0]);
+	out_listening(&sv->out, uri);
+	return ST_DONE;
+}
+
+/* Take all completions that there are.  Return: whether there were any. */
+static bool completions(struct server *sv)
+{
+	struct ddps_wc wc[BATCH];
+	int n, any = 0;
+
+	do {
+		n = ddps_cq_poll(sv->cq, wc, BATCH);
+		for (int i = 0; i < n; i++)
+			serve_completion(&wc[i]);
+		any |= n > 0;
+	} while (n == BATCH);
+	return any;
+}
+
+/*
+ * Serve what is there now, once; @more: there may be more, so do not sleep.
+ * Return: ST_DONE, or that the listener failed.
+ */
+static enum status serve_round(struct server *sv, bool *more)
+{
+	struct ddps_event ev;
+
+	*more = false;
+	while (ddps_event_get(sv->ctx, &ev) == 1) {
+		*more = true;
+		if (ev.type == DDPS_EV_LISTENER_FAILED) {
+			out_error(&sv->out, 0, advice_for(&ev.error, sv->o, false),
+				  "listening ended: %s", ev.error.text);
+			return ST_FAILED;
+		}
+		/* what came before an end is looked at before it */
+		if (ev.type != DDPS_EV_CONNECT_REQUEST && ev.type != DDPS_EV_ESTABLISHED)
+			completions(sv);
+		serve_event(sv, &ev);
+	}
+	*more |= completions(sv);
+	serve_reap(sv);
+	/* enough sessions: those under way go on, nobody else comes in */
+	if (sv->o->count && sv->taken >= sv->o->count && sv->listener) {
+		ddps_listener_free(sv->listener);
+		sv->listener = NULL;
+	}
+	return ST_DONE;
+}
+
+/* Sleep until there is something to do.  Polling the queue of completions may have brought
+ * events, so their descriptor counts too. */
+static void nap(struct server *sv, int ms, bool with_signal)
+{
+	struct pollfd p[] = { { .fd = ddps_ctx_fd(sv->ctx), .events = POLLIN },
+			      { .fd = ddps_event_fd(sv->ctx), .events = POLLIN },
+			      { .fd = sig_fd(), .events = POLLIN } };
+
+	if (poll(p, with_signal ? 3 : 2, ms) > 0 && p[0].revents)
+		ddps_progress(sv->ctx, 0);
+}
+
+static bool all_done(const struct server *sv)
+{
+	return sv->o->count && sv->ended >= sv->o->count;
+}
+
+static enum status serve(struct server *sv)
+{
+	uint64_t tick = clock_ns(), now;
+	bool more;
+
+	while (!sig_pending()) {
+		if (serve_round(sv, &more))
+			return ST_FAILED;
+		if (all_done(sv))
+			return ST_DONE;
+		now = clock_ns();
+		if (now >= tick) {
+			serve_deadlines(sv);
+			tick = now + TICK_MS * NS_PER_MS;
+		}
+		if (!more)
+			nap(sv, sv->live ? TICK_MS : -1, true);
+	}
+	return ST_DONE;
+}
+
+/* After a signal: everybody is told, nobody waited for too long. */
+static void farewell(struct server *sv)
+{
+	uint64_t due = clock_ns() + FAREWELL_MS * NS_PER_MS;
+	bool more;
+
+	ddps_listener_free(sv->listener);
+	sv->listener = NULL;
+	serve_close_all(sv);
+	while (!serve_round(sv, &more) && (sv->live || more) && clock_ns() < due)
+		if (!more)
+			nap(sv, clock_left_ms(due), false);
+}
+
+/* Whoever is left is aborted. */
+static void release(struct server *sv)
+{
+	for (struct session *s = sv->sessions; s; s = s->next) {
+		sv->dead += s->state != SESSION_DEAD;
+		s->state = SESSION_DEAD;
+	}
+	serve_reap(sv);
+	ddps_listener_free(sv->listener);
+	if (sv->cq)
+		ddps_cq_free(sv->cq);
+	if (sv->pd)
+		ddps_pd_free(sv->pd);
+	ddps_ctx_free(sv->ctx);
+	if (sv->dirfd >= 0)
+		close(sv->dirfd);
+}
+
+int cmd_listen(const struct opts *o)
+{
+	struct server sv = { .o = o, .dirfd = -1 };
+	enum status s;
+
+	out_init(&sv.out, "listen", o->json);
+	s = start(&sv);
+	if (!s)
+		s = serve(&sv);
+	if (!s && !all_done(&sv))
+		farewell(&sv);
+	release(&sv);
+	return (int)(out_finish(&sv.out) && !s ? ST_FAILED : s);
+}

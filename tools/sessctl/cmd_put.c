@@ -1,0 +1,185 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * sessctl put: a file to the listener's directory.  Pieces go by RDMA Write into slots of a
+ * window that the listener offers, each announced by a message; a slot comes back when the
+ * listener has written it to its disk.
+ */
+#include "cmd.h"
+#include "file.h"
+#include "link.h"
+#include "target.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <nettle/sha2.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+struct put {
+	struct link l;
+	struct target t;
+	int fd;
+	uint64_t size, sent; /* octets */
+	struct msg go;
+	struct window win;
+	unsigned lent, writing; /* bit i: slot i is the peer's; our piece is the library's */
+	struct sha256_ctx sha;
+	uint8_t digest[SHA256_DIGEST_SIZE];
+};
+
+/* Everything that can be wrong before a connection is made. */
+static enum status open_source(struct put *p, const struct opts *o)
+{
+	const char *path = o->arg[0], *base = target_basename(path);
+	struct stat st;
+	char why[800];
+
+	if (target_parse(&p->t, o->arg[1], why, sizeof why))
+		return link_fail(&p->l, ST_USAGE, "sessctl put --help", "%s", why);
+	if (!p->t.name[0]) {
+		if (strlen(base) > TARGET_NAME_MAX)
+			return link_fail(&p->l, ST_FAILED, "a shorter name after the URI",
+					 "the file's name is too long");
+		snprintf(p->t.name, sizeof p->t.name, "%s", base);
+	}
+	p->fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	if (p->fd < 0 || fstat(p->fd, &st))
+		return link_fail(&p->l, ST_FAILED, NULL, "%s: %s", path, strerror(errno));
+	if (!S_ISREG(st.st_mode))
+		return link_fail(&p->l, ST_FAILED, "a regular file: its size must be known",
+				 "%s: not a regular file", path);
+	p->size = (uint64_t)st.st_size;
+	return ST_DONE;
+}
+
+/* Ask for a window.  A bad offer would only harm ourselves, but say so early. */
+static enum status ask(struct put *p, bool force)
+{
+	struct msg m = { .type = MSG_PUT, .size = p->size, .force = force };
+	enum status s;
+	int err;
+
+	snprintf(m.text, sizeof m.text, "%s", p->t.name);
+	s = link_send(&p->l, &m);
+	if (!s)
+		s = link_expect(&p->l, MSG_GO, &p->go);
+	if (s)
+		return s;
+	if (p->size && (!p->go.nslots || !p->go.len || p->go.len > SLOT_LEN_MAX))
+		return link_fail(&p->l, ST_FAILED, NULL, "the peer offered a window of no use");
+	err = window_open(&p->win, p->l.pd, p->l.chan.ep, (size_t)p->go.nslots * p->go.len, 0);
+	return err ? link_call_failed(&p->l, err, "registering memory") : ST_DONE;
+}
+
+/* Read the next piece into slot @i, write it to the peer's and tell it. */
+static enum status send_piece(struct put *p, uint8_t i)
+{
+	uint64_t left = p->size - p->sent, at = (uint64_t)i * p->go.len;
+	uint32_t len = left < p->go.len ? (uint32_t)left : p->go.len;
+	struct msg m = { .type = MSG_CHUNK, .slot = i, .len = len, .off = p->sent };
+	struct ddps_sge sge = { .addr = p->win.mem + at,
+				.len = len,
+				.lkey = ddps_mr_stag(p->win.mr) };
+	struct ddps_send_wr wr = { .wr_id = WR_ID(WR_WRITE, i),
+				   .op = DDPS_OP_WRITE,
+				   .sge = &sge,
+				   .nsge = 1,
+				   .stag = p->go.stag,
+				   .to = p->go.to + at };
+	ssize_t n = file_read(p->fd, sge.addr, len, p->sent);
+	int err;
+
+	if (n != (ssize_t)len)
+		return link_fail(&p->l, ST_FAILED, NULL, "reading the file: %s",
+				 n < 0 ? strerror(errno) : "it became shorter");
+	sha256_update(&p->sha, len, sge.addr);
+	err = ddps_post_send(p->l.chan.ep, &wr);
+	if (err)
+		return link_call_failed(&p->l, err, "posting an RDMA Write");
+	p->lent |= 1u << i;
+	p->writing |= 1u << i;
+	p->sent += len;
+	return link_send(&p->l, &m);
+}
+
+static enum status on_completion(struct put *p, const struct ddps_wc *wc)
+{
+	struct msg m;
+	enum status s;
+
+	if (WR_KIND(wc->wr_id) == WR_WRITE) {
+		p->writing &= ~(1u << WR_INDEX(wc->wr_id));
+		return ST_DONE;
+	}
+	s = link_message(&p->l, wc, MSG_CREDIT, &m);
+	if (!s)
+		p->lent &= ~(1u << m.slot);
+	return s;
+}
+
+static enum status send_file(struct put *p)
+{
+	enum status s = ST_DONE;
+	struct ddps_wc wc;
+
+	while (!s && (p->sent < p->size || p->lent | p->writing)) {
+		for (uint8_t i = 0; !s && i < p->go.nslots && p->sent < p->size; i++)
+			if (!((p->lent | p->writing) & 1u << i))
+				s = send_piece(p, i);
+		out_progress(&p->l.out, p->t.name, p->sent, p->size);
+		if (!s)
+			s = link_next(&p->l, &wc);
+		if (!s)
+			s = on_completion(p, &wc);
+	}
+	return s;
+}
+
+static enum status finish(struct put *p, uint64_t begin)
+{
+	struct msg done = { .type = MSG_DONE }, ok;
+	struct out_transfer t = {
+		.op = "put", .name = p->t.name, .bytes = p->size, .sha256 = p->digest
+	};
+	enum status s;
+
+	sha256_digest(&p->sha, sizeof p->digest, p->digest);
+	memcpy(done.sha256, p->digest, sizeof p->digest);
+	s = link_send(&p->l, &done);
+	if (!s)
+		s = link_expect(&p->l, MSG_OK, &ok);
+	if (s)
+		return s;
+	if (memcmp(ok.sha256, p->digest, sizeof p->digest) != 0)
+		return link_fail(&p->l, ST_FAILED, "again: data changed on the way",
+				 "the peer's SHA-256 differs");
+	t.seconds = (double)(clock_ns() - begin) / (double)NS_PER_S;
+	out_transfer(&p->l.out, 0, &t);
+	return ST_DONE;
+}
+
+int cmd_put(const struct opts *o)
+{
+	struct put p = { .fd = -1 };
+	uint64_t begin = 0;
+	enum status s;
+
+	link_init(&p.l, o, "put");
+	sha256_init(&p.sha);
+	s = open_source(&p, o);
+	if (!s)
+		s = link_open(&p.l, p.t.uri, MSG_MAX);
+	if (!s) {
+		begin = clock_ns();
+		s = ask(&p, o->force);
+	}
+	if (!s)
+		s = send_file(&p);
+	if (!s)
+		s = finish(&p, begin);
+	s = link_close(&p.l, s);
+	window_close(&p.win);
+	if (p.fd >= 0)
+		close(p.fd);
+	return (int)link_free(&p.l, s);
+}

@@ -1,0 +1,48 @@
+# SPDX-License-Identifier: BSD-2-Clause
+# bash completion of sessctl; commands and options come from its own help.
+# shellcheck shell=bash
+
+_sessctl_value() { # OPTION WORD: candidates for the option's value
+	local list="" i
+	case $1 in
+	--ird | --ord) list="ulp" ;;
+	--crc | --markers) list="on off" ;;
+	--op) list="send write read" ;;
+	--rtr)
+		local head=${2%"${2##*,}"}
+		for i in send write read; do list+="$head$i "; done
+		;;
+	--dir)
+		mapfile -t COMPREPLY < <(compgen -d -- "$2")
+		return 0
+		;;
+	--private-data)
+		[[ $2 == @* ]] && mapfile -t COMPREPLY < <(compgen -f -P @ -- "${2#@}")
+		return 0
+		;;
+	--max-size | --count | --size | --interval | --timeout) return 0 ;;
+	*) return 1 ;;
+	esac
+	mapfile -t COMPREPLY < <(compgen -W "$list" -- "$2")
+}
+
+_sessctl() {
+	local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD - 1]}
+	local command=${COMP_WORDS[1]} list
+
+	COMPREPLY=()
+	if ((COMP_CWORD == 1)); then
+		list=$("$1" --help 2>/dev/null | sed -n '/^Commands:/,/^$/s/^  \([a-z]*\) .*/\1/p')
+		mapfile -t COMPREPLY < <(compgen -W "$list --help --version" -- "$word")
+		return
+	fi
+	_sessctl_value "$before" "$word" && return
+	if [[ $word == -* ]]; then
+		list=$("$1" "$command" --help 2>/dev/null | sed -n 's/^  \(--[a-z0-9-]*\).*/\1/p')
+		mapfile -t COMPREPLY < <(compgen -W "$list" -- "$word")
+	elif [[ $command == put || $command == get ]]; then
+		mapfile -t COMPREPLY < <(compgen -f -- "$word")
+	fi
+}
+
+complete -o filenames -F _sessctl sessctl

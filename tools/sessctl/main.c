@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* sessctl: the command line of ddpsess.  The table of commands. */
+#include "cmd.h"
+#include "sessctl.h"
+#include "sig.h"
+#include <ddpsess/version.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const struct command table[] = {
+	{ "listen", C_LISTEN, "URI", "Wait for sessions and serve them; files with --dir.", 1, 1,
+	  cmd_listen },
+	{ "connect", C_CONNECT, "URI", "Set up a session, show what was negotiated, close.", 1, 1,
+	  cmd_connect },
+	{ "put", C_PUT, "FILE URI[/NAME]", "Send a file by RDMA Write to a listener's --dir.", 2, 2,
+	  cmd_put },
+	{ "get", C_GET, "URI/NAME [FILE]", "Fetch a file by RDMA Read from a listener's --dir.", 1,
+	  2, cmd_get },
+	{ "ping", C_PING, "URI", "Measure round trips by Send, RDMA Write or RDMA Read.", 1, 1,
+	  cmd_ping },
+};
+
+#define NCOMMANDS (sizeof table / sizeof *table)
+
+static void help(FILE *f)
+{
+	fprintf(f, "Usage: sessctl COMMAND [options] ...\n\n"
+		   "RDMA sessions over TCP and SCTP, without RDMA hardware.\n\nCommands:\n");
+	for (size_t i = 0; i < NCOMMANDS; i++) {
+		char left[40];
+
+		snprintf(left, sizeof left, "%s %s", table[i].name, table[i].synopsis);
+		fprintf(f, "  %-24s %s\n", left, table[i].about);
+	}
+	fprintf(f, "\nURI is tcp://HOST:PORT or "
+		   "sctp://HOST:PORT[?backend=auto|kernel|usrsctp][&encap=PORT|off].\n"
+		   "'sessctl COMMAND --help' tells more, sessctl(1) everything.\n");
+}
+
+static void version(void)
+{
+	printf("sessctl %s, libddpsess %s\n", DDPS_VERSION_STRING, ddps_version());
+}
+
+/* Help and version are output like any other. */
+static int finish(void)
+{
+	return fflush(stdout) || ferror(stdout) ? ST_FAILED : ST_DONE;
+}
+
+static int run(const struct command *c, int argc, char **argv)
+{
+	struct opts o;
+	char why[800];
+
+	switch (opts_parse(&o, c, argc, argv, why, sizeof why)) {
+	case OPTS_HELP:
+		opts_help(stdout, c);
+		return finish();
+	case OPTS_VERSION:
+		version();
+		return finish();
+	case OPTS_BAD:
+		fprintf(stderr, "sessctl %s: %s\n  try: sessctl %s --help\n", c->name, why,
+			c->name);
+		return ST_USAGE;
+	case OPTS_OK:
+		break;
+	}
+	if (sig_init()) {
+		perror("sessctl: preparing for signals");
+		return ST_FAILED;
+	}
+	return c->run(&o);
+}
+
+int main(int argc, char **argv)
+{
+	const char *word = argc > 1 ? argv[1] : "";
+
+	for (size_t i = 0; i < NCOMMANDS; i++)
+		if (!strcmp(word, table[i].name))
+			return run(&table[i], argc - 1, argv + 1);
+	if (!strcmp(word, "--help") || !strcmp(word, "-h") || !strcmp(word, "help")) {
+		help(stdout);
+		return finish();
+	}
+	if (!strcmp(word, "--version") || !strcmp(word, "-V")) {
+		version();
+		return finish();
+	}
+	if (*word)
+		fprintf(stderr, "sessctl: no command '%s'\n  try: sessctl --help\n", word);
+	else
+		help(stderr);
+	return ST_USAGE;
+}

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#ifndef SESSCTL_OPTVAL_H
+#define SESSCTL_OPTVAL_H
+/* Values of options: strict, one function per kind. */
+#include <stddef.h>
+#include <stdint.h>
+
+enum optval_kind {
+	VAL_FLAG,    /* bool */
+	VAL_ONOFF,   /* bool */
+	VAL_RD,	     /* uint16_t, "ulp" is DDPS_RD_ULP */
+	VAL_NUMBER,  /* uint32_t */
+	VAL_SIZE,    /* uint64_t, suffixes */
+	VAL_SECONDS, /* uint32_t milliseconds; limits too */
+	VAL_RTR,     /* unsigned */
+	VAL_OP,	     /* unsigned */
+	VAL_PD,	     /* struct opts: pd and pd_len */
+	VAL_TEXT,    /* const char * */
+	VAL_HELP,
+	VAL_VERSION
+};
+
+/* Set the field at @at.  Return: 0, or -1 with one sentence in @why. */
+int optval_set(enum optval_kind kind, const char *name, const char *arg, void *at, uint64_t min,
+	       uint64_t max, char *why, size_t why_len);
+
+#endif

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#ifndef SESSCTL_OUT_H
+#define SESSCTL_OUT_H
+/*
+ * What sessctl says: aligned text for people or one JSON object a line on standard output,
+ * errors on standard error (and as JSON too).  @session numbers a listener's sessions; 0: the
+ * only one of a client, not shown.
+ */
+#include <ddpsess/session.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+struct out {
+	bool json;
+	bool colour;	 /* standard output takes escape sequences */
+	bool bar;	 /* progress on standard error */
+	const char *cmd; /* of error messages */
+	FILE *f, *err;
+	uint64_t bar_due, bar_begin; /* progress: next update, first one, ns */
+};
+
+/* What a transfer or a series of pings came to. */
+struct out_transfer {
+	const char *op, *name;
+	uint64_t bytes;
+	double seconds;
+	const uint8_t *sha256;
+};
+
+struct out_ping {
+	const char *op;
+	uint32_t size, count;
+	double min, avg, p99, max; /* microseconds */
+};
+
+void out_init(struct out *o, const char *cmd, bool json);
+
+void out_listening(struct out *o, const char *uri);
+void out_established(struct out *o, unsigned session, const struct ddps_conn_info *info,
+		     const uint8_t *pd, size_t pd_len);
+/* @ev: a DDPS_EV_REJECTED, or the request that this side rejects. */
+void out_rejected(struct out *o, unsigned session, const struct ddps_event *ev);
+void out_terminated(struct out *o, unsigned session, const struct ddps_error *e);
+void out_transfer(struct out *o, unsigned session, const struct out_transfer *t);
+void out_pong(struct out *o, uint32_t seq, uint32_t size, double us);
+void out_ping(struct out *o, const struct out_ping *p);
+void out_closed(struct out *o, unsigned session);
+void out_note(struct out *o, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+
+/* @advice: what to try, or NULL. */
+void out_error(struct out *o, unsigned session, const char *advice, const char *fmt, ...)
+	__attribute__((format(printf, 4, 5)));
+
+/* One sentence of a library error: its text, or its code's, errno and address. */
+void out_error_text(char *dst, size_t size, const struct ddps_error *e);
+
+/* Redraw the bar if it is time; remove it. */
+void out_progress(struct out *o, const char *name, uint64_t done, uint64_t total);
+void out_progress_end(struct out *o);
+
+/* Flush.  Return: 0, or -1 if something could not be written (reported). */
+int out_finish(struct out *o);
+
+#endif

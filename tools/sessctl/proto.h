@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#ifndef SESSCTL_PROTO_H
+#define SESSCTL_PROTO_H
+/*
+ * The messages of sessctl's services, each in one Send; file content goes by RDMA Write (put)
+ * and RDMA Read (get).  Big endian:
+ *
+ *	u16 magic 0x5343 | u8 version 1 | u8 type | fields of the type, in enum field order
+ *
+ * The client speaks first and says what it wants; one session serves one request.
+ *
+ *	put:  PUT ->  <- GO   (Write, CHUNK ->  <- CREDIT)*  DONE ->  <- OK
+ *	get:  GET ->  <- FILE  (<- READY, Read, CREDIT ->)*  <- DONE  OK ->
+ *	ping: PING -> <- GO   then raw Sends, see serve_ping.c
+ *
+ * A server that does not want to answers REFUSE; either side ends a transfer with ERROR.
+ */
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define PROTO_MAGIC   0x5343
+#define PROTO_VERSION 1
+
+#define MSG_TEXT_MAX 1024
+#define MSG_MAX	     1200 /* longer than any message */
+
+#define SLOTS_MAX    4		 /* slots of a transfer window */
+#define SLOT_LEN_MAX (1u << 20)	 /* octets in one */
+#define PING_MAX     (16u << 20) /* octets of one ping */
+#define PAUSE_MAX_MS 3600000	 /* between two pings */
+
+#define PING_MARK_LEN	8u /* a message beside a Write or Read: sequence number */
+#define PING_PATTERN(i) ((uint8_t)((i)*31 + 7)) /* octet i of a window to be read */
+
+enum msg_type {
+	MSG_PUT = 1,
+	MSG_GET,
+	MSG_PING,
+	MSG_GO,
+	MSG_FILE,
+	MSG_CHUNK,
+	MSG_READY,
+	MSG_CREDIT,
+	MSG_DONE,
+	MSG_OK,
+	MSG_REFUSE,
+	MSG_ERROR,
+	MSG_NTYPES
+};
+
+enum ping_op { PING_SEND, PING_WRITE, PING_READ, PING_NOPS };
+
+struct msg {
+	enum msg_type type;
+	bool force;	    /* PUT: overwrite */
+	uint8_t op;	    /* PING: enum ping_op */
+	uint8_t nslots;	    /* GO: 0..SLOTS_MAX */
+	uint8_t slot;	    /* CHUNK, READY, CREDIT: 0..SLOTS_MAX - 1 */
+	uint32_t len;	    /* CHUNK, READY: octets in the slot; GO: of a slot; PING: of a ping */
+	uint32_t pause_ms;  /* PING: longest pause between two */
+	uint32_t stag;	    /* GO, READY */
+	uint64_t to;	    /* GO, READY */
+	uint64_t off;	    /* CHUNK, READY: where in the file */
+	uint64_t size;	    /* PUT, FILE */
+	uint8_t sha256[32]; /* DONE, OK */
+	char text[MSG_TEXT_MAX + 1]; /* PUT, GET: name; REFUSE, ERROR: reason */
+};
+
+/* Return: octets written; 0 if @size is too small or a value is out of range. */
+size_t msg_encode(const struct msg *m, uint8_t *buf, size_t size);
+
+/*
+ * Whatever came from the peer.  @m is meaningful only on success; text holds no NUL octet, is
+ * not empty, but is otherwise unchecked: see safe.h, text.h.
+ *
+ * Return: 0, or -1 with a constant sentence in @why.
+ */
+int msg_decode(struct msg *m, const uint8_t *buf, size_t len, const char **why);
+
+/* "PUT", "GO", ... */
+const char *msg_name(enum msg_type type);
+
+const char *ping_op_name(enum ping_op op);
+
+#endif

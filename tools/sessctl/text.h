@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#ifndef SESSCTL_TEXT_H
+#define SESSCTL_TEXT_H
+/* Text for people: sizes, rates, times, hexadecimal, and octets that are safe to print. */
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* True if @src is valid UTF-8 without control characters (C0, DEL, C1). */
+bool text_is_clean(const void *src, size_t len);
+
+/* Copy @src as clean UTF-8, anything else replaced by '?'; always terminated. */
+void text_clean(char *dst, size_t size, const void *src, size_t len);
+
+/* "1 octet", "300 octets", "1.5 MiB". */
+void text_size(char *dst, size_t size, uint64_t octets);
+
+/* "12.3 MiB/s". */
+void text_rate(char *dst, size_t size, double octets_per_second);
+
+/* "0.42 s", "12.3 s", "3:05", "1:02:03". */
+void text_time(char *dst, size_t size, double seconds);
+
+/* @dst takes 2 * @len + 1 characters. */
+void text_hex(char *dst, const uint8_t *src, size_t len);
+
+/* Strict: pairs of hexadecimal digits only.  Return: octets written, or -1. */
+long text_unhex(uint8_t *dst, size_t size, const char *src);
+
+#endif
