@@ -56,21 +56,21 @@ struct ddps_mpa_conn {
 	struct ddps_mpa_conn *next, **prev;
 
 	union ddps_mpa_addr local, peer;
-	int tx_errno;	  /* sending failed; what the peer sent before is read first */
-	uint8_t rev;	  /* of the Request, later of the Reply */
+	int tx_errno; /* sending failed; what the peer sent before is read first */
+	uint8_t rev;  /* of the Request, later of the Reply */
 	bool initiator;
 	bool req_enhanced, req_crc, req_markers;
-	bool handed;	  /* responder: the layer above has seen the Request */
-	bool connecting;  /* TCP is */
-	bool held;	  /* kick() came when nothing could be sent */
-	bool pumping;	  /* inside pump(), which calls up */
-	bool blocked;	  /* the socket takes no more: wait for EPOLLOUT */
-	bool want_close;  /* shutdown() was called */
-	bool wr_shut;	  /* FIN sent */
-	bool rd_eof;	  /* FIN received */
-	bool moved;	  /* something was sent or received in full since the close timer looked */
-	bool zombie;	  /* freed by the layer above, but one of our functions is still at work */
-	unsigned depth;	  /* such functions */
+	bool handed;	 /* responder: the layer above has seen the Request */
+	bool connecting; /* TCP is */
+	bool held;	 /* kick() came when nothing could be sent */
+	bool pumping;	 /* inside pump(), which calls up */
+	bool blocked;	 /* the socket takes no more: wait for EPOLLOUT */
+	bool want_close; /* shutdown() was called */
+	bool wr_shut;	 /* FIN sent */
+	bool rd_eof;	 /* FIN received */
+	bool moved;	 /* something was sent or received in full since the close timer looked */
+	bool zombie;	 /* freed by the layer above, but one of our functions is still at work */
+	unsigned depth;	 /* such functions */
 	struct ddps_error error; /* for closed() */
 };
 

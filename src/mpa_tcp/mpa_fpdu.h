@@ -10,13 +10,13 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define DDPS_MPA_LEN_FIELD     2u     /* ULPDU_Length */
-#define DDPS_MPA_MARKER_EVERY  512u   /* octets from marker to marker, one of them included */
-#define DDPS_MPA_MARKER_LEN    4u
-#define DDPS_MPA_ULPDU_MIN     1u
-#define DDPS_MPA_ULPDU_MAX     64768u /* what a sender may send [5044-3-4] */
-#define DDPS_MPA_MULPDU_MIN    128u
-#define DDPS_MPA_FPDUPTR_MASK  0xFFFCu /* the low bits are taken as zero [5044-4.2-5] */
+#define DDPS_MPA_LEN_FIELD    2u   /* ULPDU_Length */
+#define DDPS_MPA_MARKER_EVERY 512u /* octets from marker to marker, one of them included */
+#define DDPS_MPA_MARKER_LEN   4u
+#define DDPS_MPA_ULPDU_MIN    1u
+#define DDPS_MPA_ULPDU_MAX    64768u /* what a sender may send [5044-3-4] */
+#define DDPS_MPA_MULPDU_MIN   128u
+#define DDPS_MPA_FPDUPTR_MASK 0xFFFCu /* the low bits are taken as zero [5044-4.2-5] */
 
 static inline size_t ddps_mpa_pad(size_t ulpdu)
 {

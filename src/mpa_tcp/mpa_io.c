@@ -165,9 +165,9 @@ void ddps_mpa_conn_fail(struct ddps_mpa_conn *c, int code, int sys_errno, const 
 void ddps_mpa_conn_lost(struct ddps_mpa_conn *c, int sys_errno, const char *what)
 {
 	int code = sys_errno ? ddps_err_from_errno(sys_errno) : DDPS_E_RESET;
-	struct ddps_error e = ddps_error_triple(code, (struct ddps_triple){ 2, 0, 1 }, "%s%s%s",
-						what, sys_errno ? ": " : "",
-						sys_errno ? strerror(sys_errno) : "");
+	struct ddps_error e =
+		ddps_error_triple(code, (struct ddps_triple){ 2, 0, 1 }, "%s%s%s", what,
+				  sys_errno ? ": " : "", sys_errno ? strerror(sys_errno) : "");
 
 	e.sys_errno = sys_errno;
 	ddps_mpa_conn_step(c, DDPS_MPA_EV_LOST);
@@ -186,8 +186,6 @@ void ddps_mpa_conn_set_reset(const struct ddps_mpa_conn *c)
 
 void ddps_mpa_conn_deadline(struct ddps_mpa_conn *c, enum ddps_mpa_deadline what, uint32_t ms)
 {
-	if (c->io.fd < 0)
-		return;
 	c->deadline = what;
 	if (ddps_timer_after(c->env->loop, &c->timer, ms) < 0)
 		ddps_mpa_conn_fail(c, DDPS_E_NOMEM, 0, "no memory for a timer");

@@ -74,7 +74,8 @@ const struct ddps_mpa_rx_sink ddps_mpa_conn_sink = {
 
 static void lost_before_first(struct ddps_mpa_conn *c)
 {
-	ddps_mpa_conn_lost(c, 0, "peer closed before its first FPDU; what is queued cannot be sent");
+	ddps_mpa_conn_lost(c, 0,
+			   "peer closed before its first FPDU; what is queued cannot be sent");
 }
 
 static void on_fin(struct ddps_mpa_conn *c)
@@ -191,6 +192,7 @@ static void on_send_error(struct ddps_mpa_conn *c, int err)
 	if (err == EAGAIN)
 		return;
 	if (err != EPIPE && err != ECONNRESET && err != ETIMEDOUT) {
+		ddps_mpa_conn_set_reset(c); /* the peer must not take a torn FPDU for an end */
 		ddps_mpa_conn_fail(c, DDPS_E_SYSTEM, err, "send: %s", strerror(err));
 		return;
 	}
@@ -232,8 +234,10 @@ static bool fill_batch(struct ddps_mpa_conn *c)
 		ddps_mpa_conn_update_mulpdu(c);
 	n = ddps_mpa_tx_fill(&c->tx, c->llp.up->tx_next, c->llp.user, c->mulpdu);
 	if (n < 0)
-		ddps_mpa_conn_fail(c, n, 0, n == DDPS_E_NOMEM ? "no memory to send" :
-							       "segment is empty, inconsistent or too long");
+		ddps_mpa_conn_fail(c, n, 0,
+				   n == DDPS_E_NOMEM
+					   ? "no memory to send"
+					   : "segment is empty, inconsistent or too long");
 	return n == 0;
 }
 
@@ -289,8 +293,6 @@ void ddps_mpa_data_advance(struct ddps_mpa_conn *c)
 {
 	bool drained = false;
 
-	if (c->pumping)
-		return;
 	if (!ddps_mpa_setup_flush(c) || !ddps_mpa_reads_stream(c)) {
 		ddps_mpa_conn_watch(c);
 		return;

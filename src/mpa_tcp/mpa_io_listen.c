@@ -10,7 +10,7 @@
 #include <sys/epoll.h>
 #include <unistd.h>
 
-#define ACCEPT_BATCH 64 /* per callback */
+#define ACCEPT_BATCH 64	 /* per callback */
 #define PAUSE_MS     100 /* after running out of descriptors or memory */
 
 struct ddps_mpa_listener {
@@ -163,7 +163,8 @@ static int open_socket(const struct sockaddr *sa, socklen_t sa_len, bool any, un
 	setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one);
 	if (sa->sa_family == AF_INET6)
 		setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &v6only, sizeof v6only);
-	if (bind(fd, sa, sa_len) == 0 && listen(fd, backlog > INT_MAX ? INT_MAX : (int)backlog) == 0)
+	if (bind(fd, sa, sa_len) == 0 &&
+	    listen(fd, backlog > INT_MAX ? INT_MAX : (int)backlog) == 0)
 		return fd;
 	err = errno;
 	close(fd);

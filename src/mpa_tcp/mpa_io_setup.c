@@ -32,8 +32,8 @@ static void gone(struct ddps_mpa_conn *c, enum ddps_mpa_event ev, int err)
 	if (ddps_mpa_reads_stream(c) || c->state == DDPS_MPA_REQUEST_ULP)
 		when = "before our MPA Reply";
 	else if (s->in_len)
-		when = c->initiator ? "inside its MPA Reply, truncated" :
-				      "inside its MPA Request, truncated";
+		when = c->initiator ? "inside its MPA Reply, truncated"
+				    : "inside its MPA Request, truncated";
 	e = ddps_error_triple(DDPS_E_RESET, (struct ddps_triple){ 2, 0, 1 },
 			      "peer %s the connection %s", err ? "reset" : "closed", when);
 	ddps_mpa_conn_step(c, ev);
@@ -234,7 +234,8 @@ static bool still_waits(struct ddps_mpa_conn *c)
 	if (n < 0 && (errno == EAGAIN || errno == EINTR))
 		return true;
 	if (n > 0)
-		bad_frame(c, DDPS_MPA_EV_SURPLUS, DDPS_E_PROTOCOL, "octets follow it before the Reply");
+		bad_frame(c, DDPS_MPA_EV_SURPLUS, DDPS_E_PROTOCOL,
+			  "octets follow it before the Reply");
 	else
 		gone(c, n ? DDPS_MPA_EV_LOST : DDPS_MPA_EV_FIN, n ? errno : 0);
 	return false;

@@ -56,27 +56,30 @@ static int bad_crc(struct ddps_mpa_rx *rx, const uint8_t *p, size_t total, size_
 		   uint32_t computed, struct ddps_error *e)
 {
 	static const uint8_t none[DDPS_MPA_CRC_LEN];
-	const uint8_t *field = p + total - DDPS_MPA_CRC_LEN, *seg = p + lead(rx) + DDPS_MPA_LEN_FIELD;
+	const uint8_t *field = p + total - DDPS_MPA_CRC_LEN,
+		      *seg = p + lead(rx) + DDPS_MPA_LEN_FIELD;
 	const char *hint = "";
 
 	/* Linux siw sends the Terminates of a failed negotiation before it turns CRCs on. */
-	if (!rx->fpdus && ulpdu >= 22 && get_u16(seg) == 0x4147 && !memcmp(field, none, sizeof none))
+	if (!rx->fpdus && ulpdu >= 22 && get_u16(seg) == 0x4147 &&
+	    !memcmp(field, none, sizeof none))
 		hint = "; it is a Terminate whose CRC field is zero";
-	*e = ddps_error_triple(DDPS_E_CRC, crc_error,
-			       "FPDU with a ULPDU of %zu octets: CRC is 0x%08x, field says 0x%08x%s",
-			       ulpdu, (unsigned)~computed, (unsigned)~ddps_mpa_crc_load(field), hint);
+	*e = ddps_error_triple(
+		DDPS_E_CRC, crc_error,
+		"FPDU with a ULPDU of %zu octets: CRC is 0x%08x, field says 0x%08x%s", ulpdu,
+		(unsigned)~computed, (unsigned)~ddps_mpa_crc_load(field), hint);
 	return DDPS_E_CRC;
 }
 
 /* Length and markers must agree; told only of an FPDU whose CRC is good (or not used). */
-static int check_markers(const struct ddps_mpa_rx *rx, const uint8_t *p, size_t total,
-			 size_t ulpdu, struct ddps_error *e)
+static int check_markers(const struct ddps_mpa_rx *rx, const uint8_t *p, size_t total, size_t ulpdu,
+			 struct ddps_error *e)
 {
 	size_t hdr = lead(rx);
 
 	if (!ulpdu || (rx->markers && ulpdu > DDPS_MPA_ULPDU_MAX)) {
-		*e = ddps_error_triple(DDPS_E_MARKER, marker_error, "FPDU with a ULPDU of %zu octets",
-				       ulpdu);
+		*e = ddps_error_triple(DDPS_E_MARKER, marker_error,
+				       "FPDU with a ULPDU of %zu octets", ulpdu);
 		return DDPS_E_MARKER;
 	}
 	if (!rx->markers)
@@ -250,8 +253,8 @@ static int keep(struct ddps_mpa_rx *rx, const uint8_t *p, size_t n, size_t total
 		rx->part = malloc(total);
 		if (!rx->part) {
 			rx->dead = true;
-			*e = ddps_error_make(DDPS_E_NOMEM, 0,
-					     "no memory for an FPDU of %zu octets", total);
+			*e = ddps_error_make(DDPS_E_NOMEM, 0, "no memory for an FPDU of %zu octets",
+					     total);
 			return DDPS_E_NOMEM;
 		}
 		rx->part_size = total;

@@ -35,10 +35,10 @@ struct ddps_mpa_rx {
 
 	uint8_t head_len, head[DDPS_MPA_RX_HEAD];
 
-	uint8_t *part; /* NULL, or part_size octets */
+	uint8_t *part;				/* NULL, or part_size octets */
 	size_t part_size, part_len, part_total; /* part_total 0: not in use */
 
-	size_t pay_len, pay_off, pay_asked; /* while placing */
+	size_t pay_len, pay_off, pay_asked;  /* while placing */
 	uint8_t tail[8], tail_len, tail_off; /* pad and CRC, ignored */
 };
 

@@ -16,7 +16,7 @@ struct ddps_mpa_batch {
 	size_t octets, sent;
 	unsigned nfpdus, done; /* FPDUs in it, FPDUs sent entirely */
 	int niov, iov_done;
-	size_t used; /* of arena */
+	size_t used;		 /* of arena */
 	size_t end[BATCH_FPDUS]; /* where each FPDU ends, in octets of the batch */
 	struct iovec iov[BATCH_IOVS];
 	uint8_t arena[BATCH_ARENA];

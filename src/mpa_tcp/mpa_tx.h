@@ -13,7 +13,7 @@ struct ddps_mpa_batch;
 
 struct ddps_mpa_tx {
 	bool crc, markers;
-	uint16_t phase; /* of the next octet */
+	uint16_t phase;		      /* of the next octet */
 	struct ddps_mpa_batch *batch; /* NULL while there is nothing to send */
 };
 

@@ -10,14 +10,13 @@
 #define FLAG_S 0x10u
 
 static const uint8_t keys[2][DDPS_MPA_KEY_LEN] = {
-	[DDPS_MPA_REQUEST] = { 'M', 'P', 'A', ' ', 'I', 'D', ' ', 'R', 'e', 'q', ' ', 'F', 'r',
-			       'a', 'm', 'e' },
+	[DDPS_MPA_REQUEST] = { 'M', 'P', 'A', ' ', 'I', 'D', ' ', 'R', 'e', 'q', ' ', 'F', 'r', 'a',
+			       'm', 'e' },
 	[DDPS_MPA_REPLY] = { 'M', 'P', 'A', ' ', 'I', 'D', ' ', 'R', 'e', 'p', ' ', 'F', 'r', 'a',
 			     'm', 'e' },
 };
 
-size_t ddps_mpa_frame_encode(uint8_t *buf, enum ddps_mpa_kind kind,
-			     const struct ddps_mpa_frame *f)
+size_t ddps_mpa_frame_encode(uint8_t *buf, enum ddps_mpa_kind kind, const struct ddps_mpa_frame *f)
 {
 	struct ddps_wbuf w = ddps_wbuf_init(buf, DDPS_MPA_FRAME_MAX);
 	unsigned flags = 0; /* [5044-7.1.1-12] the other bits stay zero */

@@ -17,18 +17,17 @@
 enum ddps_mpa_kind { DDPS_MPA_REQUEST, DDPS_MPA_REPLY };
 
 struct ddps_mpa_frame {
-	bool markers;	/* M: the frame's sender wants to receive them */
-	bool crc;	/* C */
-	bool reject;	/* R, Reply only */
-	bool enhanced;	/* S, where Rev gives the bit that meaning */
+	bool markers;  /* M: the frame's sender wants to receive them */
+	bool crc;      /* C */
+	bool reject;   /* R, Reply only */
+	bool enhanced; /* S, where Rev gives the bit that meaning */
 	uint8_t rev;
 	const uint8_t *pd; /* borrowed: the enhanced word included */
 	size_t pd_len;
 };
 
 /* Writes @f to @buf of DDPS_MPA_FRAME_MAX octets.  Returns its length; 0: no such frame. */
-size_t ddps_mpa_frame_encode(uint8_t *buf, enum ddps_mpa_kind kind,
-			     const struct ddps_mpa_frame *f);
+size_t ddps_mpa_frame_encode(uint8_t *buf, enum ddps_mpa_kind kind, const struct ddps_mpa_frame *f);
 
 /*
  * Look at the first @len octets of what should become a frame of @kind, whenever there are

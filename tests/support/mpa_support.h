@@ -52,9 +52,9 @@ static inline uint8_t *mpa_exact(const void *p, size_t n)
 
 struct mpa_ref {
 	bool crc, markers;
-	uint64_t at;	  /* stream offset */
-	uint32_t reg;	  /* CRC register, MSB first */
-	size_t hdr;	  /* stream offset of ULPDU_Length */
+	uint64_t at;  /* stream offset */
+	uint32_t reg; /* CRC register, MSB first */
+	size_t hdr;   /* stream offset of ULPDU_Length */
 	bool in_fpdu;
 	struct mpa_octets out;
 };
@@ -62,7 +62,7 @@ struct mpa_ref {
 static inline void mpa_ref_raw(struct mpa_ref *r, uint8_t octet)
 {
 	for (int bit = 0; bit < 8; bit++) {
-		uint32_t in = (octet >> bit & 1u) ^ r->reg >> 31;
+		uint32_t in = ((uint32_t)octet >> bit & 1u) ^ r->reg >> 31;
 
 		r->reg = r->reg << 1 ^ (in ? 0x1EDC6F41u : 0);
 	}
@@ -110,7 +110,7 @@ static inline void mpa_ref_fpdu_pad(struct mpa_ref *r, const uint8_t *ulpdu, siz
 	for (int bit = 0; bit < 32; bit++)
 		crc |= (~r->reg >> (31 - bit) & 1u) << bit;
 	for (int i = 0; i < 4; i++)
-		mpa_ref_raw(r, r->crc ? (uint8_t)(crc >> (8 * i)) : 0);
+		mpa_ref_raw(r, (uint8_t)(r->crc ? crc >> (8 * i) : 0));
 }
 
 static inline void mpa_ref_fpdu(struct mpa_ref *r, const uint8_t *ulpdu, size_t len)
@@ -135,16 +135,17 @@ struct mpa_rec {
 	struct ddps_mpa_rx rx;
 	uint8_t *scratch;
 	size_t scratch_len;
-	struct mpa_octets got; /* length in 4 octets, then the ULPDU, and so on */
+	struct mpa_octets got;	      /* length in 4 octets, then the ULPDU, and so on */
 	unsigned segments, refuse_at; /* the refuse_at-th is refused; 0: none */
 	int err;
 	struct ddps_error e;
 
 	/* direct placement */
-	size_t direct_hdr;   /* what direct() answers */
-	size_t piece;	     /* direct_iov() gives pieces of so many octets */
-	uint8_t *place;	     /* 65536 octets */
-	size_t pay_len;	     /* of the segment being placed */
+	size_t direct_hdr; /* what direct() answers */
+	size_t piece;	   /* direct_iov() gives pieces of so many octets */
+	uint8_t *place;	   /* 65536 octets */
+	size_t excess;	   /* which are longer than asked for, by so much */
+	size_t pay_len;	   /* of the segment being placed */
 	uint8_t hdr[20];
 	unsigned directs, placed, revoke_at; /* direct_iov() fails on the revoke_at-th call */
 	unsigned iov_calls;
@@ -192,7 +193,7 @@ static int mpa_rec_direct_iov(void *user, size_t off, struct iovec *iov, int max
 	while (n < max && off < r->pay_len) {
 		size_t len = r->piece < r->pay_len - off ? r->piece : r->pay_len - off;
 
-		iov[n++] = (struct iovec){ r->place + off, len };
+		iov[n++] = (struct iovec){ r->place + off, len + r->excess };
 		off += len;
 	}
 	return n;
