@@ -24,17 +24,17 @@ extern "C" {
 #define DDPS_CM_ARI_LEN	     72
 
 /* X(name, attribute ID) */
-#define DDPS_CM_ATTRS(X)                                                                 \
-	X(REQ, 0x0010)                                                                   \
-	X(MRA, 0x0011)                                                                   \
-	X(REJ, 0x0012)                                                                   \
-	X(REP, 0x0013)                                                                   \
-	X(RTU, 0x0014)                                                                   \
-	X(DREQ, 0x0015)                                                                  \
-	X(DREP, 0x0016)                                                                  \
-	X(SIDR_REQ, 0x0017)                                                              \
-	X(SIDR_REP, 0x0018)                                                              \
-	X(LAP, 0x0019)                                                                   \
+#define DDPS_CM_ATTRS(X)                                                                           \
+	X(REQ, 0x0010)                                                                             \
+	X(MRA, 0x0011)                                                                             \
+	X(REJ, 0x0012)                                                                             \
+	X(REP, 0x0013)                                                                             \
+	X(RTU, 0x0014)                                                                             \
+	X(DREQ, 0x0015)                                                                            \
+	X(DREP, 0x0016)                                                                            \
+	X(SIDR_REQ, 0x0017)                                                                        \
+	X(SIDR_REP, 0x0018)                                                                        \
+	X(LAP, 0x0019)                                                                             \
 	X(APR, 0x001a)
 
 enum ddps_cm_attr {
@@ -50,40 +50,40 @@ enum ddps_cm_transport { DDPS_CM_RC, DDPS_CM_UC, DDPS_CM_RD, DDPS_CM_EXTENDED };
 enum ddps_cm_msg { DDPS_CM_MSG_REQ, DDPS_CM_MSG_REP, DDPS_CM_MSG_OTHER };
 
 /* X(name, reason, text) of a REJ */
-#define DDPS_CM_REASONS(X)                                                               \
-	X(NO_QP, 1, "no QP available")                                                   \
-	X(NO_EEC, 2, "no EE context available")                                          \
-	X(NO_RESOURCES, 3, "no resources")                                               \
-	X(TIMEOUT, 4, "timeout")                                                         \
-	X(UNSUPPORTED, 5, "unsupported request")                                         \
-	X(COMM_ID, 6, "invalid communication ID")                                        \
-	X(COMM_INSTANCE, 7, "invalid communication instance")                            \
-	X(SERVICE_ID, 8, "invalid service ID")                                           \
-	X(TRANSPORT, 9, "invalid transport service type")                                \
-	X(STALE, 10, "stale connection")                                                 \
-	X(NO_RDC, 11, "RDC does not exist")                                              \
-	X(GID, 12, "primary port GID invalid")                                           \
-	X(LID, 13, "primary LID invalid")                                                \
-	X(SL, 14, "primary SL invalid")                                                  \
-	X(TCLASS, 15, "primary traffic class invalid")                                   \
-	X(HOP_LIMIT, 16, "primary hop limit invalid")                                    \
-	X(RATE, 17, "primary packet rate invalid")                                       \
-	X(ALT_GID, 18, "alternate port GID invalid")                                     \
-	X(ALT_LID, 19, "alternate LID invalid")                                          \
-	X(ALT_SL, 20, "alternate SL invalid")                                            \
-	X(ALT_TCLASS, 21, "alternate traffic class invalid")                             \
-	X(ALT_HOP_LIMIT, 22, "alternate hop limit invalid")                              \
-	X(ALT_RATE, 23, "alternate packet rate invalid")                                 \
-	X(PORT_CM_REDIRECT, 24, "port and CM redirection")                               \
-	X(PORT_REDIRECT, 25, "port redirection")                                         \
-	X(PATH_MTU, 26, "invalid path MTU")                                              \
-	X(RESP_RES, 27, "insufficient responder resources")                              \
-	X(CONSUMER, 28, "consumer reject")                                               \
-	X(RNR_RETRY, 29, "RNR retry count reject")                                       \
-	X(DUP_COMM_ID, 30, "duplicate local communication ID")                           \
-	X(CLASS_VERSION, 31, "invalid class version")                                    \
-	X(FLOW_LABEL, 32, "primary flow label invalid")                                  \
-	X(ALT_FLOW_LABEL, 33, "alternate flow label invalid")                            \
+#define DDPS_CM_REASONS(X)                                                                         \
+	X(NO_QP, 1, "no QP available")                                                             \
+	X(NO_EEC, 2, "no EE context available")                                                    \
+	X(NO_RESOURCES, 3, "no resources")                                                         \
+	X(TIMEOUT, 4, "timeout")                                                                   \
+	X(UNSUPPORTED, 5, "unsupported request")                                                   \
+	X(COMM_ID, 6, "invalid communication ID")                                                  \
+	X(COMM_INSTANCE, 7, "invalid communication instance")                                      \
+	X(SERVICE_ID, 8, "invalid service ID")                                                     \
+	X(TRANSPORT, 9, "invalid transport service type")                                          \
+	X(STALE, 10, "stale connection")                                                           \
+	X(NO_RDC, 11, "RDC does not exist")                                                        \
+	X(GID, 12, "primary port GID invalid")                                                     \
+	X(LID, 13, "primary LID invalid")                                                          \
+	X(SL, 14, "primary SL invalid")                                                            \
+	X(TCLASS, 15, "primary traffic class invalid")                                             \
+	X(HOP_LIMIT, 16, "primary hop limit invalid")                                              \
+	X(RATE, 17, "primary packet rate invalid")                                                 \
+	X(ALT_GID, 18, "alternate port GID invalid")                                               \
+	X(ALT_LID, 19, "alternate LID invalid")                                                    \
+	X(ALT_SL, 20, "alternate SL invalid")                                                      \
+	X(ALT_TCLASS, 21, "alternate traffic class invalid")                                       \
+	X(ALT_HOP_LIMIT, 22, "alternate hop limit invalid")                                        \
+	X(ALT_RATE, 23, "alternate packet rate invalid")                                           \
+	X(PORT_CM_REDIRECT, 24, "port and CM redirection")                                         \
+	X(PORT_REDIRECT, 25, "port redirection")                                                   \
+	X(PATH_MTU, 26, "invalid path MTU")                                                        \
+	X(RESP_RES, 27, "insufficient responder resources")                                        \
+	X(CONSUMER, 28, "consumer reject")                                                         \
+	X(RNR_RETRY, 29, "RNR retry count reject")                                                 \
+	X(DUP_COMM_ID, 30, "duplicate local communication ID")                                     \
+	X(CLASS_VERSION, 31, "invalid class version")                                              \
+	X(FLOW_LABEL, 32, "primary flow label invalid")                                            \
+	X(ALT_FLOW_LABEL, 33, "alternate flow label invalid")                                      \
 	X(VENDOR_OPTION, 35, "vendor option not supported")
 
 enum ddps_cm_reason {
@@ -288,16 +288,14 @@ DDPS_API const struct ddps_cm_field *ddps_cm_hdr_fields(void);
 DDPS_API const struct ddps_cm_field *ddps_cm_fields(uint16_t attr);
 
 /** ddps_cm_field_get - the value of a field; 0 for an octet string */
-DDPS_API uint64_t ddps_cm_field_get(const struct ddps_cm_mad *mad,
-				    const struct ddps_cm_field *f);
+DDPS_API uint64_t ddps_cm_field_get(const struct ddps_cm_mad *mad, const struct ddps_cm_field *f);
 
 /** ddps_cm_field_set - Return: 0, or DDPS_E_INVAL: too large, or an octet string. */
 DDPS_API int ddps_cm_field_set(struct ddps_cm_mad *mad, const struct ddps_cm_field *f,
 			       uint64_t value);
 
 /** ddps_cm_field_octets - an octet string of f->width / 8 octets, or NULL: a number */
-DDPS_API uint8_t *ddps_cm_field_octets(struct ddps_cm_mad *mad,
-				       const struct ddps_cm_field *f);
+DDPS_API uint8_t *ddps_cm_field_octets(struct ddps_cm_mad *mad, const struct ddps_cm_field *f);
 
 /* ---- 5-bit times ---- */
 

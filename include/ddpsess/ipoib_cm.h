@@ -53,8 +53,7 @@ DDPS_API int ddps_ipoib_lladdr_encode(uint8_t out[DDPS_IPOIB_LLADDR_LEN],
  *
  * Return: 0, or DDPS_E_TRUNCATED: @len is below 20.  Octets after the 20th are not read.
  */
-DDPS_API int ddps_ipoib_lladdr_decode(struct ddps_ipoib_lladdr *a, const void *buf,
-				      size_t len);
+DDPS_API int ddps_ipoib_lladdr_decode(struct ddps_ipoib_lladdr *a, const void *buf, size_t len);
 
 /**
  * ddps_ipoib_lladdr_cmp - order two addresses as RFC 4755 3.3 does for crossed requests
@@ -102,8 +101,7 @@ enum ddps_ipoib_sid_form {
  *
  * Return: 0, or DDPS_E_INVAL: the QPN has more than 24 bits, or no such form.
  */
-DDPS_API int ddps_ipoib_service_id(uint64_t *sid, enum ddps_ipoib_sid_form form,
-				   uint32_t qpn);
+DDPS_API int ddps_ipoib_service_id(uint64_t *sid, enum ddps_ipoib_sid_form form, uint32_t qpn);
 
 /**
  * ddps_ipoib_service_id_split - which form a service ID has, and its QPN
@@ -115,8 +113,7 @@ DDPS_API int ddps_ipoib_service_id_split(uint64_t sid, enum ddps_ipoib_sid_form 
 					 uint32_t *qpn);
 
 /** ddps_ipoib_service_id_print - "0x0100000000000048" */
-DDPS_API void ddps_ipoib_service_id_print(char text[DDPS_IPOIB_SERVICE_ID_TEXT],
-					  uint64_t sid);
+DDPS_API void ddps_ipoib_service_id_print(char text[DDPS_IPOIB_SERVICE_ID_TEXT], uint64_t sid);
 
 /** ddps_ipoib_service_id_parse - the inverse; "0x" and leading zeros may be left out.
  * Return: 0 or DDPS_E_INVAL. */
@@ -167,8 +164,8 @@ DDPS_API void ddps_ipoib_encap_encode(uint8_t out[DDPS_IPOIB_ENCAP_LEN], uint16_
  *
  * Return: 0, or DDPS_E_TRUNCATED: @len is below 4.
  */
-DDPS_API int ddps_ipoib_encap_decode(uint16_t *type, const uint8_t **packet,
-				     size_t *packet_len, const void *buf, size_t len);
+DDPS_API int ddps_ipoib_encap_decode(uint16_t *type, const uint8_t **packet, size_t *packet_len,
+				     const void *buf, size_t len);
 
 #define DDPS_IPOIB_ARP_REQUEST 1
 #define DDPS_IPOIB_ARP_REPLY   2
@@ -248,8 +245,8 @@ DDPS_API void ddps_ipoib_iid(uint8_t iid[8], const uint8_t guid[8], bool modifie
 
 /* ---- MTU (RFC 4755 5, 7.2) ---- */
 
-#define DDPS_IPOIB_MTU_DEFAULT 2044u	     /* of the IP packet, on a link of MTU 2048 */
-#define DDPS_IPOIB_MTU_CM_MAX  65520u	     /* largest that peers in the field accept */
+#define DDPS_IPOIB_MTU_DEFAULT 2044u	   /* of the IP packet, on a link of MTU 2048 */
+#define DDPS_IPOIB_MTU_CM_MAX  65520u	   /* largest that peers in the field accept */
 #define DDPS_IPOIB_RX_MTU_MAX  0x80000000u /* 2^31: what RFC 4755 5 allows */
 #define DDPS_IPOIB_MTU_MIN_V4  68u
 #define DDPS_IPOIB_MTU_MIN_V6  1280u
@@ -289,9 +286,8 @@ enum ddps_ipoib_fit {
  * @multicast:	to a multicast or broadcast address, hence never on a connection
  * @mtu:	receives the MTU to fragment to or to report
  */
-DDPS_API enum ddps_ipoib_fit ddps_ipoib_mtu_fit(const struct ddps_ipoib_dst_mtu *d,
-						size_t len, bool may_split, bool multicast,
-						uint32_t *mtu);
+DDPS_API enum ddps_ipoib_fit ddps_ipoib_mtu_fit(const struct ddps_ipoib_dst_mtu *d, size_t len,
+						bool may_split, bool multicast, uint32_t *mtu);
 
 #ifdef __cplusplus
 }

@@ -82,7 +82,8 @@ DDPS_API int ddps_ctx_new(struct ddps_ctx **out, const struct ddps_ctx_attr *att
  * @ctx:	may be NULL.  All objects made from it become invalid.
  *
  * Waits for the library thread, for a host name lookup under way, and up to 1 s for rejections
- * to reach their peers.  Peers of sessions that are still open see an abort.  Not to be called while another thread uses the context.
+ * to reach their peers and SCTP associations to shut down.  Peers of sessions that are still
+ * open see an abort.  Not to be called while another thread uses the context.
  */
 DDPS_API void ddps_ctx_free(struct ddps_ctx *ctx);
 

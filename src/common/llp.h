@@ -113,6 +113,9 @@ struct ddps_llp_ops {
 	void (*kick)(struct ddps_llp *llp);
 	/* Largest segment the LLP takes now, octets. */
 	size_t (*mulpdu)(struct ddps_llp *llp);
+	/* User memory is about to go: keep a copy of what segments pulled and not yet counted
+	 * still refer to.  Return 0 or DDPS_E_NOMEM. */
+	int (*keep_copy)(struct ddps_llp *llp);
 	/* Graceful: when tx_next() returns 0, close our direction; closed() follows when the
 	 * peer has closed too, or after close_ms as an abort with DDPS_E_TIMEDOUT. */
 	void (*shutdown)(struct ddps_llp *llp);
@@ -176,6 +179,9 @@ struct ddps_llp_provider {
 	int (*listener_uri)(struct ddps_llp_listener *l, char *buf, size_t len);
 	/* Set-ups under way are dropped; requests handed up live on. */
 	void (*listener_free)(struct ddps_llp_listener *l);
+	/* The context goes, its sessions are gone already: end what they shared in order.
+	 * Return true while that takes time; called again then.  NULL if nothing is shared. */
+	bool (*wind_up)(struct ddps_env *env);
 	/* The context goes: free what hangs on @env.  NULL if nothing can. */
 	void (*fini)(struct ddps_env *env);
 };

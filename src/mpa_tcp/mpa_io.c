@@ -340,6 +340,11 @@ static size_t op_mulpdu(struct ddps_llp *llp)
 	return conn_of(llp)->mulpdu;
 }
 
+static int op_keep_copy(struct ddps_llp *llp)
+{
+	return ddps_mpa_tx_keep_copy(&conn_of(llp)->tx);
+}
+
 static void op_shutdown(struct ddps_llp *llp)
 {
 	struct ddps_mpa_conn *c = conn_of(llp);
@@ -396,6 +401,7 @@ const struct ddps_llp_ops ddps_mpa_ops = {
 	.open = op_open,
 	.kick = op_kick,
 	.mulpdu = op_mulpdu,
+	.keep_copy = op_keep_copy,
 	.shutdown = op_shutdown,
 	.abort = op_abort,
 	.free = op_free,

@@ -18,6 +18,7 @@ struct ddps_mpa_batch {
 	int niov, iov_done;
 	size_t used;		 /* of arena */
 	size_t end[BATCH_FPDUS]; /* where each FPDU ends, in octets of the batch */
+	uint8_t *copy;		 /* of everything not sent, or NULL: user memory is referred to */
 	struct iovec iov[BATCH_IOVS];
 	uint8_t arena[BATCH_ARENA];
 };
@@ -38,6 +39,8 @@ void ddps_mpa_tx_init(struct ddps_mpa_tx *tx)
 
 void ddps_mpa_tx_fini(struct ddps_mpa_tx *tx)
 {
+	if (tx->batch)
+		free(tx->batch->copy);
 	free(tx->batch);
 	tx->batch = NULL;
 }
@@ -169,10 +172,14 @@ int ddps_mpa_tx_fill(struct ddps_mpa_tx *tx,
 	struct ddps_mpa_batch *b = tx->batch;
 	struct ddps_seg seg;
 
-	if (!b)
+	if (!b) {
 		b = tx->batch = malloc(sizeof *b);
-	if (!b)
-		return DDPS_E_NOMEM;
+		if (!b)
+			return DDPS_E_NOMEM;
+		b->copy = NULL;
+	}
+	free(b->copy);
+	b->copy = NULL;
 	b->octets = b->sent = b->used = 0;
 	b->nfpdus = b->done = 0;
 	b->niov = b->iov_done = 0;
@@ -221,4 +228,24 @@ unsigned ddps_mpa_tx_sent(struct ddps_mpa_tx *tx, size_t n)
 			b->iov_done++;
 	}
 	return b->done - before;
+}
+
+int ddps_mpa_tx_keep_copy(struct ddps_mpa_tx *tx)
+{
+	struct ddps_mpa_batch *b = tx->batch;
+	size_t left = ddps_mpa_tx_left(tx), at = 0;
+
+	if (!left || b->copy)
+		return 0;
+	b->copy = malloc(left);
+	if (!b->copy)
+		return DDPS_E_NOMEM;
+	for (int i = b->iov_done; i < b->niov; i++) {
+		memcpy(b->copy + at, b->iov[i].iov_base, b->iov[i].iov_len);
+		at += b->iov[i].iov_len;
+	}
+	b->iov[0] = (struct iovec){ b->copy, left };
+	b->iov_done = 0;
+	b->niov = 1;
+	return 0;
 }

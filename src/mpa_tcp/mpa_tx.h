@@ -37,4 +37,8 @@ size_t ddps_mpa_tx_left(const struct ddps_mpa_tx *tx);
 /* @n more octets were written; returns how many more FPDUs have left entirely. */
 unsigned ddps_mpa_tx_sent(struct ddps_mpa_tx *tx, size_t n);
 
+/* Copy what is still to be written, so that user memory is not referred to any more.
+ * Return 0 or DDPS_E_NOMEM. */
+int ddps_mpa_tx_keep_copy(struct ddps_mpa_tx *tx);
+
 #endif

@@ -77,6 +77,7 @@ void ddps_sd_carrier_free(struct ddps_sd_carrier *c)
 	ddps_task_cancel(c->env->loop, &c->task);
 	if (c->assoc)
 		c->b->free(c->assoc);
+	free(c->tx_copy);
 	free(c->pairs);
 	free(c->answered);
 	free(c);
@@ -105,6 +106,19 @@ void ddps_sd_carrier_orphan(struct ddps_sd_carrier *c)
 	c->b->shutdown(c->assoc);
 }
 
+void ddps_sd_carrier_wind_up(struct ddps_sd_carrier *c)
+{
+	if (c->nsessions)
+		return;
+	if (c->state == DDPS_SD_COMING) {
+		ddps_sd_carrier_free(c);
+	} else if (c->state == DDPS_SD_UP) {
+		ddps_sd_tx_run(c); /* Terminates of sessions that were just given up */
+		c->state = DDPS_SD_GOING;
+		c->b->shutdown(c->assoc);
+	}
+}
+
 void ddps_sd_carrier_refresh(struct ddps_sd_carrier *c)
 {
 	struct ddps_sd_assoc_info info = { 0 };
@@ -124,8 +138,8 @@ void ddps_sd_carrier_idle(struct ddps_sd_carrier *c)
 		return;
 	}
 	if (c->fresh)
-		ms = c->listener && c->listener->param.setup_ms ? c->listener->param.setup_ms :
-								  PASSIVE_LINGER_MS;
+		ms = c->listener && c->listener->param.setup_ms ? c->listener->param.setup_ms
+								: PASSIVE_LINGER_MS;
 	else if (!c->to_len)
 		ms = PASSIVE_LINGER_MS;
 	else if (c->npairs)
@@ -151,7 +165,7 @@ static void linger_over(void *user)
 /* ---- starting sessions ---- */
 
 /* The side that sent the INIT takes even ids, the other odd ones: then two Initiates never
- * meet on one id [trap 8].  The number of usable ids if none is free. */
+ * meet on one id.  The number of usable ids if none is free. */
 static unsigned free_id(const struct ddps_sd_carrier *c)
 {
 	unsigned parity = c->info.by_us ? 0 : 1;
@@ -178,7 +192,8 @@ static void start(struct ddps_sd_carrier *c, struct ddps_sd_session *s)
 	struct ddps_error e;
 
 	if (id == c->usable) {
-		e = ddps_error_make(DDPS_E_LIMIT, 0, "all stream pairs of the association are in use");
+		e = ddps_error_make(DDPS_E_LIMIT, 0,
+				    "all stream pairs of the association are in use");
 		ddps_sd_session_end(s, &e);
 		return;
 	}
@@ -239,9 +254,10 @@ static int check_adaptation(const struct ddps_sd_carrier *c, struct ddps_error *
 		*why = ddps_error_make(DDPS_E_NO_DDP, 0,
 				       "peer has no DDP: no adaptation indication in its INIT");
 	else if (c->info.adaptation != DDPS_SCTP_ADAPTATION_DDP)
-		*why = ddps_error_make(DDPS_E_NO_DDP, 0,
-				       "peer has no DDP: its adaptation indication is 0x%08x, not 1",
-				       c->info.adaptation);
+		*why = ddps_error_make(
+			DDPS_E_NO_DDP, 0,
+			"peer has no DDP: its adaptation indication is 0x%08x, not 1",
+			c->info.adaptation);
 	else
 		return 0;
 	return DDPS_E_NO_DDP;
@@ -253,8 +269,8 @@ int ddps_sd_carrier_begin(struct ddps_sd_carrier *c, struct ddps_error *why)
 	c->b->info(c->assoc, &c->info);
 	if (check_adaptation(c, why) < 0)
 		return why->code;
-	c->usable = c->info.in_streams < c->info.out_streams ? c->info.in_streams :
-							       c->info.out_streams;
+	c->usable =
+		c->info.in_streams < c->info.out_streams ? c->info.in_streams : c->info.out_streams;
 	free(c->answered);
 	c->answered = calloc(c->usable / 8 + 1, 1);
 	if (!c->answered) {
@@ -263,8 +279,8 @@ int ddps_sd_carrier_begin(struct ddps_sd_carrier *c, struct ddps_error *why)
 	}
 	c->state = DDPS_SD_UP;
 	ddps_log(&c->env->log, DDPS_LOG_INFO, "sctp",
-		 "%s: association up, %s, %u streams, user messages up to %zu octets",
-		 c->info.peer, c->b->name, c->usable, c->info.max_user_data);
+		 "%s: association up, %s, %u streams, user messages up to %zu octets", c->info.peer,
+		 c->b->name, c->usable, c->info.max_user_data);
 	return 0;
 }
 
@@ -319,11 +335,12 @@ static void up_peer_shutdown(void *user)
 	lose(c, &e);
 }
 
-/* [trap 28] Old state would misplace data: all sessions are lost, all streams idle. */
+/* Old state would misplace data: all sessions are lost, all streams idle. */
 static void up_restarted(void *user)
 {
 	struct ddps_sd_carrier *c = user;
-	struct ddps_error e = ddps_error_make(DDPS_E_RESET, 0, "the peer restarted the association");
+	struct ddps_error e =
+		ddps_error_make(DDPS_E_RESET, 0, "the peer restarted the association");
 
 	if (c->state != DDPS_SD_UP)
 		return;

@@ -47,11 +47,11 @@ struct ddps_sd_listener {
 struct ddps_sd_session {
 	struct ddps_llp llp; /* first */
 	struct ddps_env *env;
-	struct ddps_sd_carrier *carrier; /* while attached: waiting, or on a pair */
-	struct ddps_sd_pair *pair;	 /* NULL while waiting and after the end */
+	struct ddps_sd_carrier *carrier;   /* while attached: waiting, or on a pair */
+	struct ddps_sd_pair *pair;	   /* NULL while waiting and after the end */
 	TAILQ_ENTRY(ddps_sd_session) link; /* while waiting */
-	struct ddps_task task;	 /* tells the end, or resumes reception after open() */
-	struct ddps_timer timer; /* connect_ms while waiting, close_ms while shutting */
+	struct ddps_task task;		   /* tells the end, or resumes reception after open() */
+	struct ddps_timer timer;	   /* connect_ms while waiting, close_ms while shutting */
 	struct ddps_llp_param param;
 	bool initiator;
 	bool enhanced; /* initiator: kind of Initiate */
@@ -59,8 +59,8 @@ struct ddps_sd_session {
 	bool shutting;
 	bool rx_dead; /* the layer above takes nothing more */
 	bool ended;
-	uint32_t seen;	 /* progress when the close timer was started */
-	uint8_t *pd;	 /* initiator: private data while waiting */
+	uint32_t seen; /* progress when the close timer was started */
+	uint8_t *pd;   /* initiator: private data while waiting */
 	size_t pd_len;
 	struct ddps_error error;
 };
@@ -73,17 +73,17 @@ struct ddps_sd_pair {
 	uint16_t stream;
 
 	/* sending; numbers of type uint64_t count the carrier's messages, from 1 */
-	uint16_t tx;		/* next DDP-SSN */
-	uint16_t base;		/* all before this one are acknowledged */
-	uint16_t probe_tx;	/* base as soon as probe_seq is acknowledged */
-	uint64_t probe_seq;	/* 0: none */
-	uint64_t last_seq;	/* last message sent */
-	uint64_t ctl_seq;	/* own Initiate or Accept, 0: known to have arrived */
-	uint16_t ctl;		/* function code to send before all else, 0: none */
-	bool term_due;		/* send Terminate now */
-	bool owe_term;		/* send it when it cannot overtake */
-	bool want_seg;		/* tx_next has not said 0 since the last kick */
-	uint8_t *pd;		/* private data of ctl */
+	uint16_t tx;	    /* next DDP-SSN */
+	uint16_t base;	    /* all before this one are acknowledged */
+	uint16_t probe_tx;  /* base as soon as probe_seq is acknowledged */
+	uint64_t probe_seq; /* 0: none */
+	uint64_t last_seq;  /* last message sent */
+	uint64_t ctl_seq;   /* own Initiate or Accept, 0: known to have arrived */
+	uint16_t ctl;	    /* function code to send before all else, 0: none */
+	bool term_due;	    /* send Terminate now */
+	bool owe_term;	    /* send it when it cannot overtake */
+	bool want_seg;	    /* tx_next has not said 0 since the last kick */
+	uint8_t *pd;	    /* private data of ctl */
 	size_t pd_len;
 	bool in_ctl, in_seg, in_dry;
 	TAILQ_ENTRY(ddps_sd_pair) ctl_link, seg_link, dry_link;
@@ -102,8 +102,8 @@ enum ddps_sd_carrier_state {
 };
 
 struct ddps_sd_stats {
-	unsigned dropped;  /* messages no session was there for, late ones included */
-	unsigned ordered;  /* taken although sent as ordered */
+	unsigned dropped; /* messages no session was there for, late ones included */
+	unsigned ordered; /* taken although sent as ordered */
 	unsigned bad_ppid;
 };
 
@@ -127,14 +127,15 @@ struct ddps_sd_carrier {
 	uint8_t *answered; /* bits, see struct ddps_sd_sm */
 	unsigned next_id;  /* where the search for a free id goes on */
 	struct ddps_sd_session_list waiting;
-	unsigned nsessions;	  /* attached, the waiting included */
+	unsigned nsessions;	    /* attached, the waiting included */
 	unsigned outgoing, pending; /* pairs in A1, in P1 */
-	size_t held;		  /* octets, all pairs */
+	size_t held;		    /* octets, all pairs */
 	struct ddps_timer linger;
 
 	/* sending */
 	struct ddps_sd_pair_list ctl, seg;
 	struct ddps_seg tx_seg; /* pulled, not taken by SCTP yet, if tx_pair is set */
+	uint8_t *tx_copy;	/* its payload, if user memory had to be let go, or NULL */
 	struct ddps_sd_pair *tx_pair;
 	bool blocked; /* until writable() */
 	bool broken;  /* until gone() */
@@ -181,6 +182,8 @@ void ddps_sd_carrier_start_waiting(struct ddps_sd_carrier *c);
 bool ddps_sd_carrier_full(const struct ddps_sd_carrier *c);
 /* Sessions or pairs became fewer or more: wind up or keep. */
 void ddps_sd_carrier_idle(struct ddps_sd_carrier *c);
+/* The context goes: shut down at once if no session is left.  May free @c. */
+void ddps_sd_carrier_wind_up(struct ddps_sd_carrier *c);
 /* The path MTU may have changed: ask for the message size again [5043-9-1]. */
 void ddps_sd_carrier_refresh(struct ddps_sd_carrier *c);
 /* Give the whole association up. */
@@ -195,8 +198,8 @@ bool ddps_sd_pair_answered(const struct ddps_sd_carrier *c, unsigned stream);
 struct ddps_sd_pair *ddps_sd_pair_find(const struct ddps_sd_carrier *c, unsigned stream);
 /* Tell the machine and do what it says.  @m, @why: as the event needs, else NULL.  The pair is
  * gone afterwards if the event was DRAINED or LOST. */
-void ddps_sd_pair_step(struct ddps_sd_pair *p, enum ddps_sd_event ev,
-		       const struct ddps_sd_msg *m, const struct ddps_error *why);
+void ddps_sd_pair_step(struct ddps_sd_pair *p, enum ddps_sd_event ev, const struct ddps_sd_msg *m,
+		       const struct ddps_error *why);
 /* Its session has just been detached: end it on the wire. */
 void ddps_sd_pair_give_up(struct ddps_sd_pair *p);
 void ddps_sd_pair_detached(struct ddps_sd_pair *p);
@@ -212,11 +215,22 @@ void ddps_sd_rx_reset(struct ddps_sd_pair *p);
 /* ---- sd_tx.c ---- */
 void ddps_sd_tx_control(struct ddps_sd_pair *p);
 void ddps_sd_tx_segments(struct ddps_sd_pair *p);
+/* Copy the payload of a segment of @p that SCTP has not taken yet.  0 or DDPS_E_NOMEM. */
+int ddps_sd_tx_keep_copy(struct ddps_sd_pair *p);
+/* The segment in tx_seg was taken over, or is given up. */
+void ddps_sd_tx_let_go(struct ddps_sd_carrier *c);
 void ddps_sd_tx_run(struct ddps_sd_carrier *c);
 /* Send a Terminate that is owed, resume segments: whatever is possible now. */
 void ddps_sd_tx_check(struct ddps_sd_pair *p);
-/* Call tx_check when more is acknowledged; @urgent: nothing else may be sent meanwhile. */
-void ddps_sd_tx_wait_dry(struct ddps_sd_pair *p, bool urgent);
+/* How much the wait for an acknowledgement may cost the others on the association. */
+enum ddps_sd_patience {
+	DDPS_SD_WHENEVER, /* nothing */
+	DDPS_SD_SOON,	  /* after a while no segments are sent */
+	DDPS_SD_NOW	  /* none from now on */
+};
+
+/* Call tx_check when more is acknowledged. */
+void ddps_sd_tx_wait_dry(struct ddps_sd_pair *p, enum ddps_sd_patience patience);
 void ddps_sd_tx_dry(struct ddps_sd_carrier *c);
 /* Start over at DDP-SSN 0. */
 void ddps_sd_tx_reset(struct ddps_sd_pair *p);

@@ -60,8 +60,8 @@ static int grow(struct ddps_sd_order *o)
 	return 0;
 }
 
-int ddps_sd_order_hold(struct ddps_sd_order *o, uint16_t ssn, uint32_t ppid,
-		       const uint8_t *data, size_t len)
+int ddps_sd_order_hold(struct ddps_sd_order *o, uint16_t ssn, uint32_t ppid, const uint8_t *data,
+		       size_t len)
 {
 	struct ddps_sd_held *h;
 

@@ -42,8 +42,8 @@ enum ddps_sd_place ddps_sd_order_check(const struct ddps_sd_order *o, uint16_t s
 size_t ddps_sd_order_cost(size_t len);
 
 /* Keep a copy; @ssn was checked.  0 or DDPS_E_NOMEM. */
-int ddps_sd_order_hold(struct ddps_sd_order *o, uint16_t ssn, uint32_t ppid,
-		       const uint8_t *data, size_t len);
+int ddps_sd_order_hold(struct ddps_sd_order *o, uint16_t ssn, uint32_t ppid, const uint8_t *data,
+		       size_t len);
 
 /* Take out the message whose turn it is and move on to the next number.  NULL: not here.
  * The caller frees it. */

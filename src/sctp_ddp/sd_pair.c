@@ -108,8 +108,8 @@ static struct ddps_error ending(const struct ddps_sd_pair *p, enum ddps_sd_state
 		return ddps_error_make(DDPS_E_REFUSED, 0, "%s answered with Terminate: %s",
 				       p->sm.enhanced ? "Enhanced Initiate" : "Initiate",
 				       p->sm.enhanced ? "overloaded, nothing listens, or it does "
-							"not know RFC 6581" :
-							"overloaded, or nothing listens");
+							"not know RFC 6581"
+						      : "overloaded, or nothing listens");
 	if (old == DDPS_SD_P1 && ev == DDPS_SD_EV_TERMINATE)
 		return ddps_error_make(DDPS_E_CLOSED, 0, "the peer withdrew its request");
 	return ddps_error_make(0, 0, "session closed");
@@ -147,7 +147,7 @@ void ddps_sd_pair_detached(struct ddps_sd_pair *p)
 	p->sess = NULL;
 	p->want_seg = false;
 	if (c->tx_pair == p) /* its payload is the ULP's again; it has no DDP-SSN yet */
-		c->tx_pair = NULL;
+		ddps_sd_tx_let_go(c);
 	ddps_sd_rx_strip(p);
 }
 
@@ -265,7 +265,6 @@ static void entered(struct ddps_sd_pair *p, enum ddps_sd_state old, enum ddps_sd
 	if (now == DDPS_SD_DRAIN) {
 		p->owe_term = false;
 		ddps_sd_rx_reset(p);
-		ddps_sd_tx_wait_dry(p, false);
 	}
 }
 
@@ -286,8 +285,8 @@ static void send_control(struct ddps_sd_pair *p, unsigned acts)
 	ddps_sd_tx_control(p);
 }
 
-void ddps_sd_pair_step(struct ddps_sd_pair *p, enum ddps_sd_event ev,
-		       const struct ddps_sd_msg *m, const struct ddps_error *why)
+void ddps_sd_pair_step(struct ddps_sd_pair *p, enum ddps_sd_event ev, const struct ddps_sd_msg *m,
+		       const struct ddps_error *why)
 {
 	enum ddps_sd_state old = p->sm.state;
 	unsigned acts;
@@ -307,9 +306,11 @@ void ddps_sd_pair_step(struct ddps_sd_pair *p, enum ddps_sd_event ev,
 		ddps_timer_stop(p->carrier->env->loop, &p->timer);
 	if (acts & DDPS_SD_TIMER_ON)
 		timer_on(p);
-	if (acts & (DDPS_SD_SEND_INITIATE | DDPS_SD_SEND_ACCEPT | DDPS_SD_SEND_REJECT |
-		    DDPS_SD_SEND_TERM))
+	if (acts &
+	    (DDPS_SD_SEND_INITIATE | DDPS_SD_SEND_ACCEPT | DDPS_SD_SEND_REJECT | DDPS_SD_SEND_TERM))
 		send_control(p, acts);
+	else if (p->sm.state == DDPS_SD_DRAIN && old != DDPS_SD_DRAIN)
+		ddps_sd_tx_wait_dry(p, DDPS_SD_SOON); /* else when that has been sent */
 	if (acts & DDPS_SD_DROP)
 		p->carrier->stats.dropped++;
 	if (acts & DDPS_SD_REQUEST)

@@ -64,7 +64,6 @@ static int choose(struct ddps_env *env, struct ddps_sd_provider *prov, const str
 			 prov->slot[n].b->name);
 		return DDPS_E_UNSUPPORTED;
 	}
-	ddps_log(&env->log, DDPS_LOG_INFO, "sctp", "backend %s", prov->slot[n].b->name);
 	return n;
 }
 
@@ -93,9 +92,9 @@ static struct ddps_sd_carrier *find_carrier(struct ddps_sd_provider *prov,
 	struct ddps_sd_carrier *c;
 
 	TAILQ_FOREACH(c, &prov->carriers, link)
-		if (c->to_len && c->state != DDPS_SD_GOING && c->b == b &&
-		    c->encap == uri->encap && same_address(&c->to, sa))
-			return c;
+	if (c->to_len && c->state != DDPS_SD_GOING && c->b == b && c->encap == uri->encap &&
+	    same_address(&c->to, sa))
+		return c;
 	return NULL;
 }
 
@@ -113,6 +112,8 @@ static int new_carrier(struct ddps_env *env, struct ddps_sd_provider *prov, int 
 	c->to_len = sa_len;
 	c->encap = uri->encap;
 	ddps_addr_text(sa, c->info.peer, sizeof(c->info.peer));
+	ddps_log(&env->log, DDPS_LOG_INFO, "sctp", "%s: connecting, backend %s", c->info.peer,
+		 b->name);
 	err = b->connect(env, &prov->slot[slot].ctx, uri, sa, sa_len, connect_ms,
 			 &ddps_sd_carrier_up, c, &c->assoc);
 	if (err < 0) {
@@ -145,10 +146,10 @@ static int new_initiator(struct ddps_env *env, const struct ddps_setup *setup,
 	return 0;
 }
 
-static int sctp_connect(struct ddps_env *env, const struct ddps_uri *uri,
-			const struct sockaddr *sa, socklen_t sa_len,
-			const struct ddps_setup *setup, const struct ddps_llp_param *p,
-			const struct ddps_llp_up *up, void *user, struct ddps_llp **out)
+static int sctp_connect(struct ddps_env *env, const struct ddps_uri *uri, const struct sockaddr *sa,
+			socklen_t sa_len, const struct ddps_setup *setup,
+			const struct ddps_llp_param *p, const struct ddps_llp_up *up, void *user,
+			struct ddps_llp **out)
 {
 	struct ddps_sd_provider *prov = provider(env);
 	uint16_t code = setup->enhanced ? DDPS_SD_ENH_INITIATE : DDPS_SD_INITIATE;
@@ -226,10 +227,10 @@ static const struct ddps_sd_listen_up listen_up = {
 	.failed = listen_failed,
 };
 
-static int sctp_listen(struct ddps_env *env, const struct ddps_uri *uri,
-		       const struct sockaddr *sa, socklen_t sa_len,
-		       const struct ddps_llp_listen_param *p, const struct ddps_llp_listen_up *up,
-		       void *user, struct ddps_llp_listener **out)
+static int sctp_listen(struct ddps_env *env, const struct ddps_uri *uri, const struct sockaddr *sa,
+		       socklen_t sa_len, const struct ddps_llp_listen_param *p,
+		       const struct ddps_llp_listen_up *up, void *user,
+		       struct ddps_llp_listener **out)
 {
 	struct ddps_sd_provider *prov = provider(env);
 	struct ddps_sd_listener *l;
@@ -255,6 +256,7 @@ static int sctp_listen(struct ddps_env *env, const struct ddps_uri *uri,
 		free(l);
 		return err;
 	}
+	ddps_log(&env->log, DDPS_LOG_INFO, "sctp", "listening, backend %s", l->b->name);
 	*out = &l->base;
 	return 0;
 }
@@ -278,10 +280,24 @@ static void sctp_listener_free(struct ddps_llp_listener *base)
 	struct ddps_sd_carrier *c;
 
 	TAILQ_FOREACH(c, &prov->carriers, link)
-		if (c->listener == l)
-			ddps_sd_carrier_orphan(c);
+	if (c->listener == l)
+		ddps_sd_carrier_orphan(c);
 	l->b->endpoint_free(l->endpoint);
 	free(l);
+}
+
+static bool sctp_wind_up(struct ddps_env *env)
+{
+	struct ddps_sd_provider *prov = env->sctp;
+	struct ddps_sd_carrier *c, *next;
+
+	if (!prov)
+		return false;
+	for (c = TAILQ_FIRST(&prov->carriers); c; c = next) {
+		next = TAILQ_NEXT(c, link);
+		ddps_sd_carrier_wind_up(c);
+	}
+	return !TAILQ_EMPTY(&prov->carriers);
 }
 
 static void sctp_fini(struct ddps_env *env)
@@ -305,5 +321,6 @@ const struct ddps_llp_provider ddps_sctp_provider = {
 	.listen = sctp_listen,
 	.listener_uri = sctp_listener_uri,
 	.listener_free = sctp_listener_free,
+	.wind_up = sctp_wind_up,
 	.fini = sctp_fini,
 };

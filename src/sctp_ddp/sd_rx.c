@@ -152,8 +152,9 @@ static void in_session(struct ddps_sd_pair *p, const struct ddps_sd_msg *m, uint
 		break;
 	case DDPS_SD_OLD: /* [5043-10-6] */
 	case DDPS_SD_DUPLICATE:
-		e = ddps_error_make(DDPS_E_PROTOCOL, 0, "DDP-SSN %u is old or a duplicate, due is %u",
-				    m->ssn, p->rx.next);
+		e = ddps_error_make(DDPS_E_PROTOCOL, 0,
+				    "DDP-SSN %u is old or a duplicate, due is %u", m->ssn,
+				    p->rx.next);
 		fail(p, &e);
 		break;
 	}
@@ -167,8 +168,7 @@ static void first_message(struct ddps_sd_pair *p, const struct ddps_sd_msg *m)
 }
 
 /* Nothing may precede the Initiate [5043-6.6-2], so nothing is held here. */
-static void without_session(struct ddps_sd_carrier *c, uint16_t stream,
-			    const struct ddps_sd_msg *m)
+static void without_session(struct ddps_sd_carrier *c, uint16_t stream, const struct ddps_sd_msg *m)
 {
 	struct ddps_sd_pair *p;
 
@@ -218,10 +218,9 @@ static void senseless(struct ddps_sd_carrier *c, uint16_t stream, uint32_t ppid,
 		ddps_error_make(DDPS_E_TRUNCATED, 0, "message of %zu octets, PPID %u", len, ppid);
 
 	if (err == DDPS_E_PROTOCOL) {
-		e = ddps_error_make(DDPS_E_PROTOCOL, 0, "PPID 0x%08x is neither 16 nor 17%s", ppid,
-				    ddps_sd_ppid_swapped(ppid) ?
-					    ": its octets are in the wrong order" :
-					    "");
+		e = ddps_error_make(
+			DDPS_E_PROTOCOL, 0, "PPID 0x%08x is neither 16 nor 17%s", ppid,
+			ddps_sd_ppid_swapped(ppid) ? ": its octets are in the wrong order" : "");
 		c->stats.bad_ppid++;
 	}
 	if (p) {

@@ -196,8 +196,14 @@ static size_t op_mulpdu(struct ddps_llp *llp)
 {
 	struct ddps_sd_session *s = from_llp(llp);
 
-	return ddps_sd_mulpdu(s->carrier ? s->carrier->info.max_user_data : 0,
-			      s->param.max_mulpdu);
+	return ddps_sd_mulpdu(s->carrier ? s->carrier->info.max_user_data : 0, s->param.max_mulpdu);
+}
+
+static int op_keep_copy(struct ddps_llp *llp)
+{
+	struct ddps_sd_session *s = from_llp(llp);
+
+	return s->pair ? ddps_sd_tx_keep_copy(s->pair) : 0;
 }
 
 static void op_abort(struct ddps_llp *llp)
@@ -259,6 +265,7 @@ static const struct ddps_llp_ops session_ops = {
 	.open = op_open,
 	.kick = op_kick,
 	.mulpdu = op_mulpdu,
+	.keep_copy = op_keep_copy,
 	.shutdown = op_shutdown,
 	.abort = op_abort,
 	.free = op_free,

@@ -12,29 +12,29 @@ struct rule {
 #define TO(state) DDPS_SD_##state
 
 /* [5043-6.1-2] Not in any legal sequence: the session dies, the association stays. */
-#define DIES                                                                             \
-	{                                                                                \
-		TO(ERR), DDPS_SD_TIMER_OFF | DDPS_SD_FAIL | DDPS_SD_OWE_TERM             \
+#define DIES                                                                                       \
+	{                                                                                          \
+		TO(ERR), DDPS_SD_TIMER_OFF | DDPS_SD_FAIL | DDPS_SD_OWE_TERM                       \
 	}
 /* After the peer's Terminate, or ours: the state stays, what is left of the session dies. */
-#define DIES_DONE                                                                        \
-	{                                                                                \
-		TO(PEER_DONE), DDPS_SD_FAIL | DDPS_SD_OWE_TERM                           \
+#define DIES_DONE                                                                                  \
+	{                                                                                          \
+		TO(PEER_DONE), DDPS_SD_FAIL | DDPS_SD_OWE_TERM                                     \
 	}
-#define DIES_LT                                                                          \
-	{                                                                                \
-		TO(LT), DDPS_SD_FAIL                                                     \
+#define DIES_LT                                                                                    \
+	{                                                                                          \
+		TO(LT), DDPS_SD_FAIL                                                               \
 	}
 /* Late, stray or meant for a dead session: never answered. */
-#define DROPPED(state)                                                                   \
-	{                                                                                \
-		TO(state), DDPS_SD_DROP                                                  \
+#define DROPPED(state)                                                                             \
+	{                                                                                          \
+		TO(state), DDPS_SD_DROP                                                            \
 	}
 /* A first stray message in IDLE is answered, once; the answer has to be acknowledged before
  * the pair can be used [5043-6.6-4]. */
-#define STRAY                                                                            \
-	{                                                                                \
-		TO(DRAIN), DDPS_SD_DROP | DDPS_SD_SEND_TERM                              \
+#define STRAY                                                                                      \
+	{                                                                                          \
+		TO(DRAIN), DDPS_SD_DROP | DDPS_SD_SEND_TERM                                        \
 	}
 
 static const struct rule rules[DDPS_SD_NSTATES][DDPS_SD_NEVENTS] = {
@@ -55,9 +55,9 @@ static const struct rule rules[DDPS_SD_NSTATES][DDPS_SD_NEVENTS] = {
 		EV(REJECT) = { TO(DRAIN),
 			       DDPS_SD_TIMER_OFF | DDPS_SD_ANSWER | DDPS_SD_END },
 		EV(TERMINATE) = { TO(DRAIN), DDPS_SD_TIMER_OFF | DDPS_SD_END },
-		EV(ABORT) = { TO(A1C), DDPS_SD_TIMER_ON }, /* one more period [trap 7] */
+		EV(ABORT) = { TO(A1C), DDPS_SD_TIMER_ON }, /* wait one more period for the answer */
 		EV(SEGMENT) = DIES,
-		EV(INITIATE) = DIES, /* crossing, [trap 8] */
+		EV(INITIATE) = DIES, /* crossing: both sides end it */
 		EV(OVERLOAD) = DIES,
 		EV(ILLEGAL) = DIES,
 		EV(DRAINED) = { TO(A1), DDPS_SD_NOTHING },
@@ -94,9 +94,9 @@ static const struct rule rules[DDPS_SD_NSTATES][DDPS_SD_NEVENTS] = {
 		EV(ULP_REJECT) = { TO(DRAIN), DDPS_SD_SEND_REJECT | DDPS_SD_END },
 		/* [5043-6.3-3] Without the ULP's word it is a Terminate, never a Reject. */
 		EV(ABORT) = { TO(DRAIN), DDPS_SD_SEND_TERM | DDPS_SD_END },
-		/* Withdrawn; our Terminate is the end mark of this direction [trap 7]. */
+		/* Withdrawn; our Terminate is the end mark of this direction. */
 		EV(TERMINATE) = { TO(DRAIN), DDPS_SD_SEND_TERM | DDPS_SD_END },
-		EV(SEGMENT) = DIES, /* ahead of our Accept [trap 5] */
+		EV(SEGMENT) = DIES, /* ahead of our Accept */
 		EV(INITIATE) = DIES,
 		EV(OVERLOAD) = DIES,
 		EV(ACCEPT) = DIES,

@@ -7,50 +7,50 @@
  */
 #include "sctp_ddp/sd_wire.h"
 
-#define DDPS_SD_STATES(X)                                                                \
-	X(IDLE)	     /* no session */                                                    \
-	X(A1)	     /* active: Initiate sent, no answer yet */                          \
-	X(A1C)	     /* the same, given up; Terminate not sent yet */                    \
-	X(A1T)	     /* the same, Terminate sent */                                      \
-	X(P1)	     /* passive: the ULP decides */                                      \
-	X(OPEN)	     /* accepted */                                                      \
-	X(PEER_DONE) /* peer's Terminate is here, ours is owed */                        \
-	X(ERR)	     /* dead here; our Terminate is owed, the peer's not here */         \
-	X(LT)	     /* our Terminate is sent, the peer's not here */                    \
+#define DDPS_SD_STATES(X)                                                                          \
+	X(IDLE)	     /* no session */                                                              \
+	X(A1)	     /* active: Initiate sent, no answer yet */                                    \
+	X(A1C)	     /* the same, given up; Terminate not sent yet */                              \
+	X(A1T)	     /* the same, Terminate sent */                                                \
+	X(P1)	     /* passive: the ULP decides */                                                \
+	X(OPEN)	     /* accepted */                                                                \
+	X(PEER_DONE) /* peer's Terminate is here, ours is owed */                                  \
+	X(ERR)	     /* dead here; our Terminate is owed, the peer's not here */                   \
+	X(LT)	     /* our Terminate is sent, the peer's not here */                              \
 	X(DRAIN)     /* over; own messages may be unacknowledged */
 
-#define DDPS_SD_EVENTS(X)                                                                \
-	/* from above and from the clock */                                              \
-	X(CONNECT)                                                                       \
-	X(ULP_ACCEPT)                                                                    \
-	X(ULP_REJECT)                                                                    \
-	X(ABORT)      /* ULP or a deadline gives the session up */                       \
-	X(TERM_READY) /* a Terminate is due and cannot overtake a control message */     \
-	/* from SCTP */                                                                  \
-	X(DRAINED) /* all own messages are acknowledged */                               \
-	X(LOST)	   /* association gone or restarted */                                   \
-	/* from the peer */                                                              \
-	X(INITIATE)                                                                      \
-	X(OVERLOAD) /* an Initiate that may not be shown to the ULP */                   \
-	X(AGAIN)    /* LT, DRAIN: Initiate with DDP-SSN 0, a new session */              \
-	X(ACCEPT)   /* the kind that fits our Initiate */                                \
-	X(REJECT)                                                                        \
-	X(TERMINATE)                                                                     \
-	X(SEGMENT)                                                                       \
+#define DDPS_SD_EVENTS(X)                                                                          \
+	/* from above and from the clock */                                                        \
+	X(CONNECT)                                                                                 \
+	X(ULP_ACCEPT)                                                                              \
+	X(ULP_REJECT)                                                                              \
+	X(ABORT)      /* ULP or a deadline gives the session up */                                 \
+	X(TERM_READY) /* a Terminate is due and cannot overtake a control message */               \
+	/* from SCTP */                                                                            \
+	X(DRAINED) /* all own messages are acknowledged */                                         \
+	X(LOST)	   /* association gone or restarted */                                             \
+	/* from the peer */                                                                        \
+	X(INITIATE)                                                                                \
+	X(OVERLOAD) /* an Initiate that may not be shown to the ULP */                             \
+	X(AGAIN)    /* LT, DRAIN: Initiate with DDP-SSN 0, a new session */                        \
+	X(ACCEPT)   /* the kind that fits our Initiate */                                          \
+	X(REJECT)                                                                                  \
+	X(TERMINATE)                                                                               \
+	X(SEGMENT)                                                                                 \
 	X(ILLEGAL) /* anything else */
 
 enum ddps_sd_state {
 #define DDPS_X(name) DDPS_SD_##name,
 	DDPS_SD_STATES(DDPS_X)
 #undef DDPS_X
-	DDPS_SD_NSTATES
+		DDPS_SD_NSTATES
 };
 
 enum ddps_sd_event {
 #define DDPS_X(name) DDPS_SD_EV_##name,
 	DDPS_SD_EVENTS(DDPS_X)
 #undef DDPS_X
-	DDPS_SD_NEVENTS
+		DDPS_SD_NEVENTS
 };
 
 /* What to do, lowest bit first. */
@@ -61,16 +61,16 @@ enum {
 	DDPS_SD_SEND_ACCEPT = 1 << 3,
 	DDPS_SD_SEND_REJECT = 1 << 4,
 	DDPS_SD_SEND_TERM = 1 << 5,
-	DDPS_SD_OWE_TERM = 1 << 6,    /* send it as soon as TERM_READY holds */
-	DDPS_SD_REQUEST = 1 << 7,     /* show the Initiate to the ULP */
-	DDPS_SD_ANSWER = 1 << 8,      /* show the Accept or Reject to the ULP */
-	DDPS_SD_DELIVER = 1 << 9,     /* segment */
+	DDPS_SD_OWE_TERM = 1 << 6, /* send it as soon as TERM_READY holds */
+	DDPS_SD_REQUEST = 1 << 7,  /* show the Initiate to the ULP */
+	DDPS_SD_ANSWER = 1 << 8,   /* show the Accept or Reject to the ULP */
+	DDPS_SD_DELIVER = 1 << 9,  /* segment */
 	DDPS_SD_PEER_CLOSED = 1 << 10,
-	DDPS_SD_FAIL = 1 << 11,	      /* the session is dead: tell the ULP */
-	DDPS_SD_END = 1 << 12,	      /* the session is over: tell the ULP */
-	DDPS_SD_DROP = 1 << 13,	      /* count */
-	DDPS_SD_RELEASE = 1 << 14,    /* the pair is free again */
-	DDPS_SD_NOTHING = 1 << 15     /* legal, no action */
+	DDPS_SD_FAIL = 1 << 11,	   /* the session is dead: tell the ULP */
+	DDPS_SD_END = 1 << 12,	   /* the session is over: tell the ULP */
+	DDPS_SD_DROP = 1 << 13,	   /* count */
+	DDPS_SD_RELEASE = 1 << 14, /* the pair is free again */
+	DDPS_SD_NOTHING = 1 << 15  /* legal, no action */
 };
 
 /* All zeros: idle. */

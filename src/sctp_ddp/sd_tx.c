@@ -8,6 +8,7 @@
  */
 #include "sctp_ddp/sd_assoc.h"
 #include <stdlib.h>
+#include <string.h>
 
 /* A finished pair may wait this long for its acknowledgement before others are held up. */
 #define QUIET_MS 100u
@@ -23,15 +24,16 @@ static void ask(struct ddps_sd_carrier *c)
 	c->asked = true;
 	c->ask_mark = c->sent;
 	c->b->ask_dry(c->assoc);
-	if (ddps_timer_after(c->env->loop, &c->quiet_timer, QUIET_MS) < 0)
-		c->quiet = true; /* no timer: no patience */
 }
 
-void ddps_sd_tx_wait_dry(struct ddps_sd_pair *p, bool urgent)
+void ddps_sd_tx_wait_dry(struct ddps_sd_pair *p, enum ddps_sd_patience patience)
 {
 	struct ddps_sd_carrier *c = p->carrier;
 
-	if (urgent)
+	if (patience == DDPS_SD_SOON && !c->quiet_timer.slot &&
+	    ddps_timer_after(c->env->loop, &c->quiet_timer, QUIET_MS) < 0)
+		patience = DDPS_SD_NOW; /* no memory, no patience */
+	if (patience == DDPS_SD_NOW)
 		c->quiet = true;
 	if (!p->in_dry) {
 		p->in_dry = true;
@@ -69,7 +71,7 @@ void ddps_sd_tx_dry(struct ddps_sd_carrier *c)
 	ddps_sd_tx_run(c);
 }
 
-/* [5043-10-d1] The span from the oldest message not known to be acknowledged [trap 19]. */
+/* [5043-10-d1] The span from the oldest message not known to be acknowledged. */
 static unsigned in_flight(struct ddps_sd_pair *p)
 {
 	uint64_t acked = p->carrier->acked;
@@ -92,11 +94,11 @@ static bool window_open(struct ddps_sd_pair *p)
 	if (n >= PROBE_AT && !p->probe_seq) {
 		p->probe_seq = p->last_seq;
 		p->probe_tx = p->tx;
-		ddps_sd_tx_wait_dry(p, false);
+		ddps_sd_tx_wait_dry(p, DDPS_SD_WHENEVER);
 	}
 	if (n < DDPS_SD_IN_FLIGHT_MAX)
 		return true;
-	ddps_sd_tx_wait_dry(p, true);
+	ddps_sd_tx_wait_dry(p, DDPS_SD_NOW);
 	return false;
 }
 
@@ -110,20 +112,20 @@ void ddps_sd_tx_check(struct ddps_sd_pair *p)
 		if (c->acked >= p->last_seq) /* [5043-6.6-4] */
 			ddps_sd_pair_step(p, DDPS_SD_EV_DRAINED, NULL, NULL);
 		else
-			ddps_sd_tx_wait_dry(p, false);
+			ddps_sd_tx_wait_dry(p, DDPS_SD_SOON);
 		return;
 	}
 	if (p->owe_term) {
 		/* [5043-6.6-1] Not before the own Initiate or Accept has arrived. */
 		if (c->acked < p->ctl_seq)
-			ddps_sd_tx_wait_dry(p, true);
+			ddps_sd_tx_wait_dry(p, DDPS_SD_NOW);
 		else if (window_open(p))
 			ddps_sd_pair_step(p, DDPS_SD_EV_TERM_READY, NULL, NULL);
 		return;
 	}
 	in_flight(p);
 	if (p->probe_seq)
-		ddps_sd_tx_wait_dry(p, false);
+		ddps_sd_tx_wait_dry(p, DDPS_SD_WHENEVER);
 	if (p->want_seg)
 		ddps_sd_tx_segments(p);
 }
@@ -182,7 +184,7 @@ static void control_turn(struct ddps_sd_pair *p)
 	TAILQ_REMOVE(&p->carrier->ctl, p, ctl_link);
 	/* In DRAIN wait for the acknowledgement, never release here: callers hold on to @p. */
 	if (p->sm.state == DDPS_SD_DRAIN)
-		ddps_sd_tx_wait_dry(p, false);
+		ddps_sd_tx_wait_dry(p, DDPS_SD_SOON);
 	else
 		ddps_sd_tx_check(p);
 }
@@ -225,6 +227,31 @@ static bool pull(struct ddps_sd_pair *p)
 	return true;
 }
 
+void ddps_sd_tx_let_go(struct ddps_sd_carrier *c)
+{
+	c->tx_pair = NULL;
+	free(c->tx_copy);
+	c->tx_copy = NULL;
+}
+
+int ddps_sd_tx_keep_copy(struct ddps_sd_pair *p)
+{
+	struct ddps_sd_carrier *c = p->carrier;
+	struct ddps_seg *seg = &c->tx_seg;
+	size_t at = 0;
+
+	if (c->tx_pair != p || c->tx_copy || !seg->pay_len)
+		return 0;
+	c->tx_copy = malloc(seg->pay_len);
+	if (!c->tx_copy)
+		return DDPS_E_NOMEM;
+	for (int i = 0; i < seg->npay; at += seg->pay[i++].iov_len)
+		memcpy(c->tx_copy + at, seg->pay[i].iov_base, seg->pay[i].iov_len);
+	seg->pay[0] = (struct iovec){ c->tx_copy, seg->pay_len };
+	seg->npay = 1;
+	return 0;
+}
+
 static int send_segment(struct ddps_sd_pair *p)
 {
 	const struct ddps_seg *seg = &p->carrier->tx_seg;
@@ -250,13 +277,13 @@ static void segment_turn(struct ddps_sd_pair *p)
 	if (!can_send(p) || !window_open(p) || !pull(p))
 		return;
 	err = send_segment(p);
-	c->tx_pair = NULL;
 	if (err == DDPS_E_AGAIN) { /* it stays pulled, and is the first to go on */
 		c->tx_pair = p;
 		p->in_seg = true;
 		TAILQ_INSERT_HEAD(&c->seg, p, seg_link);
 		return;
 	}
+	ddps_sd_tx_let_go(c);
 	if (err < 0)
 		return;
 	s->llp.up->tx_done(s->llp.user, 1);
@@ -313,7 +340,7 @@ void ddps_sd_tx_reset(struct ddps_sd_pair *p)
 	if (p->in_seg)
 		TAILQ_REMOVE(&c->seg, p, seg_link);
 	if (c->tx_pair == p)
-		c->tx_pair = NULL;
+		ddps_sd_tx_let_go(c);
 	p->in_ctl = p->in_seg = false;
 	p->ctl = 0;
 	p->term_due = p->owe_term = p->want_seg = false;

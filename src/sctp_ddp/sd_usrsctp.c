@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The usrsctp backend: SCTP in this process, over UDP (RFC 6951) or raw IP. */
 #include "sctp_ddp/sd_usrsctp.h"
+#include "sctp_ddp/sd_usrsctp_sock.h"
 #include "sctp_ddp/sd_wire.h"
 #include <errno.h>
 #include <stdlib.h>
@@ -9,12 +10,14 @@
 #include <unistd.h>
 
 #define ENCAP_PORT    9899 /* RFC 6951 */
-#define SOCK_BUF      (4 * 1024 * 1024)
+#define SEND_BUF      (4 * 1024 * 1024)
+#define WINDOW_MAX    (4 * 1024 * 1024)
+#define WINDOW_MIN    (256 * 1024)
 #define TICK_MS	      10
 #define TICK_IDLE_MS  100
 #define IDLE_NS	      1000000000u
 #define RTO_INITIAL   1000
-#define RTO_MIN	      300 /* above a peer's delayed acknowledgement, 200 ms */
+#define RTO_MIN	      1000 /* usrsctp lets this timer run out in the midst of traffic */
 #define RTO_MAX	      10000
 #define SERVES	      256 /* associations per turn */
 
@@ -77,14 +80,18 @@ static void tick(void *user)
 	struct ddps_us_env *ue = user;
 	struct ddps_sd_assoc *a;
 	bool idle = ddps_now() - ue->busy > IDLE_NS;
+	bool done;
 
 	ddps_us_lock(ue);
 	ddps_us_advance();
 	TAILQ_FOREACH(a, &ue->assocs, link)
 		look(a);
-	ddps_us_set_ticking(ue, !TAILQ_EMPTY(&ue->assocs));
+	/* usrsctp clears up behind an association by timers: go on a little. */
+	done = idle && TAILQ_EMPTY(&ue->assocs);
+	if (done)
+		ddps_us_set_ticking(ue, false);
 	ddps_us_unlock();
-	if (ue->ticking)
+	if (!done)
 		ddps_timer_after(ue->env->loop, &ue->tick, idle ? TICK_IDLE_MS : TICK_MS);
 }
 
@@ -110,8 +117,8 @@ static int env_new(struct ddps_env *env, struct ddps_us_env **out)
 	ue->drain = (struct ddps_task){ .fn = drain, .user = ue };
 	ue->tick = (struct ddps_timer){ .fn = tick, .user = ue };
 	ue->wake = (struct ddps_io){ .fn = woken, .user = ue };
-	ue->rx_buf = malloc(DDPS_US_MSG_MAX);
-	ue->tx_buf = malloc(DDPS_US_MSG_MAX);
+	ue->rx_buf = malloc(DDPS_SD_MSG_MAX);
+	ue->tx_buf = malloc(DDPS_SD_MSG_MAX);
 	ue->wake.fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
 	if (ue->rx_buf && ue->tx_buf && ue->wake.fd >= 0 &&
 	    ddps_io_set(env->loop, &ue->wake, EPOLLIN) == 0 && ddps_us_lib_get() == 0) {
@@ -194,7 +201,17 @@ static int set_events(struct socket *so)
 	return bad;
 }
 
-static int set_options(struct socket *so, uint32_t payload)
+/* A window beyond what the carrier's socket can hold would make the peer overrun it. */
+static int window(const struct ddps_us_carrier *c)
+{
+	int n = ddps_us_sock_rcvbuf(c->io.fd);
+
+	if (n > WINDOW_MAX)
+		return WINDOW_MAX;
+	return n < WINDOW_MIN ? WINDOW_MIN : n;
+}
+
+static int set_options(struct socket *so, const struct ddps_us_carrier *c, uint32_t payload)
 {
 	/* Equal counts both ways [5043-8-1]. */
 	struct sctp_initmsg init = { .sinit_num_ostreams = DDPS_SCTP_STREAMS,
@@ -205,7 +222,7 @@ static int set_options(struct socket *so, uint32_t payload)
 				    .srto_min = RTO_MIN,
 				    .srto_max = RTO_MAX };
 	struct linger abort_on_close = { .l_onoff = 1 };
-	int on = 1, size = SOCK_BUF, bad;
+	int on = 1, sndbuf = SEND_BUF, rcvbuf = window(c), bad;
 
 	bad = usrsctp_setsockopt(so, IPPROTO_SCTP, SCTP_INITMSG, &init, sizeof init);
 	bad |= usrsctp_setsockopt(so, IPPROTO_SCTP, SCTP_ADAPTATION_LAYER, &ad, sizeof ad);
@@ -213,8 +230,8 @@ static int set_options(struct socket *so, uint32_t payload)
 	/* [5043-11.2-1] */
 	bad |= usrsctp_setsockopt(so, IPPROTO_SCTP, SCTP_NODELAY, &on, sizeof on);
 	bad |= usrsctp_setsockopt(so, IPPROTO_SCTP, SCTP_RECVRCVINFO, &on, sizeof on);
-	bad |= usrsctp_setsockopt(so, SOL_SOCKET, SO_RCVBUF, &size, sizeof size);
-	bad |= usrsctp_setsockopt(so, SOL_SOCKET, SO_SNDBUF, &size, sizeof size);
+	bad |= usrsctp_setsockopt(so, SOL_SOCKET, SO_RCVBUF, &rcvbuf, sizeof rcvbuf);
+	bad |= usrsctp_setsockopt(so, SOL_SOCKET, SO_SNDBUF, &sndbuf, sizeof sndbuf);
 	bad |= usrsctp_setsockopt(so, SOL_SOCKET, SO_LINGER, &abort_on_close,
 				  sizeof abort_on_close);
 	bad |= set_payload(so, payload, SCTP_FUTURE_ASSOC);
@@ -224,16 +241,16 @@ static int set_options(struct socket *so, uint32_t payload)
 }
 
 /* Locked: a socket bound to an SCTP port; errno on failure. */
-static struct socket *socket_new(uint16_t port, uint32_t payload)
+static struct socket *socket_new(const struct ddps_us_port *p, uint32_t payload)
 {
-	struct sockaddr_conn any = ddps_us_sconn(NULL, port);
+	struct sockaddr_conn any = ddps_us_sconn(NULL, p->num);
 	struct socket *so;
 	int keep;
 
 	so = usrsctp_socket(AF_CONN, SOCK_STREAM, IPPROTO_SCTP, NULL, NULL, 0, NULL);
 	if (!so)
 		return NULL;
-	if (set_options(so, payload) == 0 &&
+	if (set_options(so, p->carrier, payload) == 0 &&
 	    usrsctp_bind(so, (struct sockaddr *)&any, sizeof any) == 0)
 		return so;
 	keep = errno;
@@ -314,11 +331,12 @@ void ddps_us_release(struct ddps_sd_assoc *a)
 	if (a->queued)
 		TAILQ_REMOVE(&ue->ready, a, ready_link);
 	TAILQ_REMOVE(&ue->assocs, a, link);
+	ue->busy = ddps_now();
 	ddps_us_port_put(a->port);
 	ddps_us_handle_put(a->h);
 	ddps_us_carrier_put(c);
 	ddps_us_unlock();
-	free(a->part);
+	ddps_sd_part_drop(&a->part);
 	free(a);
 }
 
@@ -336,7 +354,7 @@ static int start(struct ddps_sd_assoc *a)
 {
 	struct sockaddr_conn to = ddps_us_sconn(a->h, a->peer_port);
 
-	a->so = socket_new(a->port->num, a->payload);
+	a->so = socket_new(a->port, a->payload);
 	if (!a->so)
 		return -1;
 	usrsctp_set_upcall(a->so, upcall, a);
@@ -358,16 +376,16 @@ static uint16_t port_of(const struct sockaddr *sa)
 /* Locked.  On failure the carrier is gone. */
 static int assoc_on(struct ddps_us_carrier *c, uint16_t peer_port, struct ddps_sd_assoc **out)
 {
-	struct ddps_us_handle *h = c->handles;
+	struct ddps_us_handle *h = c->peer;
 	struct ddps_us_port *p;
 	int err;
 
-	h->refs = 1;
+	c->serial = ddps_us_serial();
+	h->id = ddps_us_handle_id(c, &h->addr);
 	ddps_us_handle_enter(h);
+	ddps_us_handle_get(h);
 	ddps_us_handle_probe(h);
-	err = ddps_us_handle_register(h);
-	if (!err)
-		err = ddps_us_port_get(c, 0, &p);
+	err = ddps_us_port_get(c, 0, &p);
 	if (!err) {
 		*out = assoc_new(c->ue, h, p, peer_port);
 		if (*out)
@@ -427,7 +445,7 @@ static int endpoint_open(struct ddps_sd_endpoint *e, struct ddps_us_carrier *c, 
 	if (e->port->ep)
 		errno = EADDRINUSE;
 	else
-		e->so = socket_new(e->port->num, most);
+		e->so = socket_new(e->port, most);
 	if (e->so && usrsctp_listen(e->so, backlog ? (int)backlog : 1) == 0) {
 		e->port->ep = e;
 		return 0;
@@ -461,6 +479,8 @@ static int do_listen(struct ddps_env *env, void **ctx, const struct ddps_uri *ur
 		return err;
 	}
 	ddps_us_lock(ue);
+	if (!c->serial)
+		c->serial = ddps_us_serial();
 	err = endpoint_open(e, c, port_of(sa), backlog);
 	if (err)
 		ddps_us_carrier_put(c);
@@ -493,15 +513,13 @@ void ddps_us_accept(struct ddps_us_port *p)
 		so = usrsctp_accept(e->so, (struct sockaddr *)&from, &len);
 		if (!so)
 			return;
-		h = ddps_us_handle_find(from.sconn_addr);
-		a = NULL;
-		if (h && ddps_us_handle_register(h) == 0)
-			a = assoc_new(e->ue, h, p, ntohs(from.sconn_port));
+		h = ddps_us_handle_find((uintptr_t)from.sconn_addr);
+		a = h ? assoc_new(e->ue, h, p, ntohs(from.sconn_port)) : NULL;
 		if (!a) {
 			usrsctp_close(so);
 			continue;
 		}
-		h->refs++;
+		ddps_us_handle_get(h);
 		p->refs++;
 		p->carrier->refs++;
 		a->so = so;
@@ -567,7 +585,7 @@ static const uint8_t *gather(struct ddps_us_env *ue, const struct iovec *iov, in
 		*len += iov[i].iov_len;
 	if (niov == 1)
 		return iov[0].iov_base;
-	if (*len > DDPS_US_MSG_MAX)
+	if (*len > DDPS_SD_MSG_MAX)
 		return NULL;
 	for (int i = 0; i < niov; i++) {
 		if (iov[i].iov_len)
@@ -617,7 +635,7 @@ static int do_send(struct ddps_sd_assoc *a, uint16_t stream, uint32_t ppid,
 	data = gather(a->ue, iov, niov, &len);
 	if (!len)
 		return DDPS_E_INVAL;
-	if (!data || len > DDPS_US_MSG_MAX)
+	if (!data || len > DDPS_SD_MSG_MAX)
 		return DDPS_E_TOO_LONG;
 	ddps_us_lock(a->ue);
 	n = usrsctp_sendv(a->so, data, len, NULL, 0, &si, sizeof si, SCTP_SENDV_SNDINFO, 0);

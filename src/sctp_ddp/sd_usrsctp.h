@@ -9,22 +9,23 @@
  *   sd_usrsctp.c       the backend's operations
  *
  * usrsctp runs in AF_CONN mode: it knows a peer only by an opaque handle, here a number and no
- * pointer, so that a packet it sends late cannot meet freed memory.  A datagram of an unknown
- * peer borrows its carrier's one spare handle, which stays with the peer only if an
- * association came of it: SCTP's cookie needs no state before that, so a flood costs none.
+ * pointer, so that a packet it sends late cannot meet freed memory.  The number is a keyed hash
+ * of the peer's address, so it need not be remembered from INIT to COOKIE ECHO: a datagram of
+ * an unknown peer borrows its carrier's one spare handle, which stays with the peer only if an
+ * association came of it.  A flood of forged packets costs no memory.
  *
  * One lock guards the library and everything here that an upcall or another context's
  * timers can reach.  "Locked" below: the caller holds it.
  */
 #include "common/error.h"
 #include "sctp_ddp/sd_backend.h"
+#include "sctp_ddp/sd_part.h"
 #include <netinet/in.h>
 #include <sys/queue.h>
 #include <usrsctp.h>
 #include <uthash.h>
 
-#define DDPS_US_MSG_MAX (70u * 1024) /* longest user message taken or given */
-#define DDPS_US_HDR	28u	     /* SCTP common header and DATA chunk header */
+#define DDPS_US_HDR 28u /* SCTP common header and DATA chunk header */
 
 struct ddps_us_env;
 struct ddps_us_carrier;
@@ -39,7 +40,6 @@ struct ddps_us_addr {
 /* A remote address on one carrier. */
 struct ddps_us_handle {
 	uintptr_t id;
-	bool registered; /* usrsctp finds associations by @id */
 	struct ddps_us_addr addr;
 	struct sockaddr_storage to;
 	socklen_t to_len;
@@ -49,7 +49,7 @@ struct ddps_us_handle {
 	uint32_t payload; /* largest packet the path takes whole; 0: not probed yet */
 	bool mtu_stale;	  /* a packet was too long for the path */
 	bool refused;	  /* ICMP: nobody there */
-	UT_hash_handle by_id, by_addr;
+	UT_hash_handle hh;
 };
 
 /* An SCTP port.  usrsctp knows the same ones for the whole process; ours say which carrier
@@ -67,9 +67,10 @@ struct ddps_us_carrier {
 	struct ddps_io io;
 	int family;
 	bool raw, connected;
-	unsigned refs;			/* endpoints and associations */
-	struct ddps_us_handle *handles; /* by address */
-	struct ddps_us_handle *stray;	/* spare, for a peer without association */
+	unsigned refs; /* endpoints and associations */
+	uint64_t serial;
+	struct ddps_us_handle *peer;  /* connected: the only one */
+	struct ddps_us_handle *stray; /* else: spare, for a peer without association */
 	TAILQ_ENTRY(ddps_us_carrier) link;
 };
 
@@ -82,7 +83,7 @@ struct ddps_us_env {
 	bool ticking;
 	uint64_t busy; /* when a packet last came or a message last went */
 	uint64_t drops;
-	uint8_t *rx_buf, *tx_buf; /* DDPS_US_MSG_MAX octets each */
+	uint8_t *rx_buf, *tx_buf; /* DDPS_SD_MSG_MAX octets each */
 	TAILQ_HEAD(, ddps_sd_assoc) assocs, ready;
 	TAILQ_HEAD(, ddps_sd_endpoint) endpoints;
 	TAILQ_HEAD(, ddps_us_carrier) carriers;
@@ -117,14 +118,13 @@ struct ddps_sd_assoc {
 	bool serving, freed;
 	bool queued;	    /* on ue->ready */
 	struct ddps_error end;
-	uint8_t *part;	    /* a message whose end has not come */
-	size_t part_len;
+	struct ddps_sd_part part;
 	TAILQ_ENTRY(ddps_sd_assoc) link, ready_link;
 };
 
 /* ---- sd_usrsctp_lib.c ---- */
 
-int ddps_us_lib_get(void); /* 0 or DDPS_E_NOMEM */
+int ddps_us_lib_get(void); /* 0 or DDPS_E_SYSTEM */
 void ddps_us_lib_put(void);
 void ddps_us_lock(struct ddps_us_env *ue);
 void ddps_us_unlock(void);
@@ -135,12 +135,14 @@ void ddps_us_advance(void);
 void ddps_us_set_ticking(struct ddps_us_env *ue, bool on);
 /* Locked: have @a looked at from its owner's loop. */
 void ddps_us_mark(struct ddps_sd_assoc *a);
-/* Locked: give @h an id under which usrsctp can reach it; take it back. */
+/* Locked: a number for each carrier, never given twice. */
+uint64_t ddps_us_serial(void);
+/* Locked: the id of a peer on a carrier. */
+uintptr_t ddps_us_handle_id(const struct ddps_us_carrier *c, const struct ddps_us_addr *addr);
+/* Locked: from now on usrsctp can send to @h by its id; no longer. */
 void ddps_us_handle_enter(struct ddps_us_handle *h);
 void ddps_us_handle_leave(struct ddps_us_handle *h);
-/* Locked: associations will be found by @h's id; 0 or DDPS_E_NOMEM. */
-int ddps_us_handle_register(struct ddps_us_handle *h);
-struct ddps_us_handle *ddps_us_handle_find(const void *sconn_addr);
+struct ddps_us_handle *ddps_us_handle_find(uintptr_t id);
 struct sockaddr_conn ddps_us_sconn(const struct ddps_us_handle *h, uint16_t port);
 /* Locked: a port of the process, 0 for any; DDPS_E_SYSTEM with EADDRINUSE. */
 int ddps_us_port_get(struct ddps_us_carrier *c, uint16_t num, struct ddps_us_port **out);
@@ -156,7 +158,8 @@ int ddps_us_carrier_bind(struct ddps_us_env *ue, const struct sockaddr *sa, sock
 int ddps_us_carrier_connect(struct ddps_us_env *ue, const struct sockaddr *sa, socklen_t len,
 			    int encap, struct ddps_us_carrier **out, int *net_errno);
 void ddps_us_carrier_put(struct ddps_us_carrier *c); /* locked */
-/* Locked, once per association. */
+/* Locked, once per association: have usrsctp find it by the handle's id; no longer. */
+void ddps_us_handle_get(struct ddps_us_handle *h);
 void ddps_us_handle_put(struct ddps_us_handle *h);
 /* Locked: the path's size, asked again of the kernel if it changed. */
 void ddps_us_handle_probe(struct ddps_us_handle *h);

@@ -12,6 +12,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/random.h>
+#include <time.h>
 #include <unistd.h>
 
 #define NSEC_PER_MSEC	1000000u
@@ -29,9 +30,8 @@ static struct {
 	struct ddps_us_env *current; /* the context whose thread holds the lock */
 	unsigned tickers;
 	uint64_t clock; /* ddps_now() up to which usrsctp's timers have run */
-	uintptr_t last_id;
-	uintptr_t *spare; /* ids that usrsctp knows and nobody uses */
-	size_t nspare, spare_size;
+	uint64_t serial;
+	uint64_t key[4]; /* of the handles' ids */
 	struct ddps_us_handle *handles;
 	struct ddps_us_port *ports;
 } lib = { .lock = PTHREAD_MUTEX_INITIALIZER };
@@ -54,7 +54,7 @@ void ddps_us_unlock(void)
 /* usrsctp's way out.  A loss here is a loss on the network to it: it will send again. */
 static int output(void *addr, void *pkt, size_t len, uint8_t tos, uint8_t set_df)
 {
-	struct ddps_us_handle *h = ddps_us_handle_find(addr);
+	struct ddps_us_handle *h = ddps_us_handle_find((uintptr_t)addr);
 
 	(void)tos;
 	if (h)
@@ -83,6 +83,10 @@ int ddps_us_lib_get(void)
 
 	pthread_mutex_lock(&lib.lock);
 	if (!lib.running) {
+		if (getrandom(lib.key, sizeof lib.key, 0) != sizeof lib.key) {
+			pthread_mutex_unlock(&lib.lock);
+			return DDPS_E_SYSTEM;
+		}
 		/* usrsctp starts one helper thread of its own even so: no signals there. */
 		sigfillset(&all);
 		pthread_sigmask(SIG_SETMASK, &all, &old);
@@ -100,15 +104,15 @@ int ddps_us_lib_get(void)
  * Nobody waits for them, so time is made up. */
 static void try_to_finish(void)
 {
+	const struct timespec a_moment = { .tv_nsec = NSEC_PER_MSEC };
+
 	for (int i = 0; i < FINISH_TRIES; i++) {
 		if (usrsctp_finish() == 0) {
-			free(lib.spare);
-			lib.spare = NULL;
-			lib.nspare = lib.spare_size = 0;
 			lib.running = false;
 			return;
 		}
 		usrsctp_handle_timers(FINISH_STEP_MS);
+		nanosleep(&a_moment, NULL); /* for usrsctp's helper thread */
 	}
 }
 
@@ -161,47 +165,45 @@ void ddps_us_mark(struct ddps_sd_assoc *a)
 
 /* ---- handles ---- */
 
-/*
- * To find the association of a packet usrsctp walks all registered addresses; taking one back
- * makes it walk all endpoints in another thread.  So ids are few and used again.
- */
+uint64_t ddps_us_serial(void)
+{
+	return ++lib.serial;
+}
+
+static uint64_t fold(uint64_t a, uint64_t b)
+{
+	unsigned __int128 p = (unsigned __int128)a * b;
+
+	return (uint64_t)p ^ (uint64_t)(p >> 64);
+}
+
+/* Who does not know the key cannot find two addresses of one id. */
+uintptr_t ddps_us_handle_id(const struct ddps_us_carrier *c, const struct ddps_us_addr *addr)
+{
+	uint64_t w[3], id;
+
+	_Static_assert(sizeof w == sizeof *addr, "an address has octets that are not hashed");
+	memcpy(w, addr, sizeof w);
+	id = fold(w[0] ^ lib.key[0], w[1] ^ lib.key[1]);
+	id = fold(id ^ w[2] ^ lib.key[2], c->serial ^ lib.key[3]);
+	return (uintptr_t)id | 1; /* NULL has a meaning of its own */
+}
+
 void ddps_us_handle_enter(struct ddps_us_handle *h)
 {
-	h->registered = lib.nspare > 0;
-	h->id = h->registered ? lib.spare[--lib.nspare] : ++lib.last_id;
-	HASH_ADD(by_id, lib.handles, id, sizeof h->id, h);
+	HASH_ADD(hh, lib.handles, id, sizeof h->id, h);
 }
 
 void ddps_us_handle_leave(struct ddps_us_handle *h)
 {
-	HASH_DELETE(by_id, lib.handles, h);
-	if (h->registered)
-		lib.spare[lib.nspare++] = h->id;
+	HASH_DELETE(hh, lib.handles, h);
 }
 
-int ddps_us_handle_register(struct ddps_us_handle *h)
+struct ddps_us_handle *ddps_us_handle_find(uintptr_t id)
 {
-	uintptr_t *spare;
-
-	if (h->registered)
-		return 0;
-	/* Room to give the id back: as many as were ever registered. */
-	spare = realloc(lib.spare, (lib.spare_size + 1) * sizeof *spare);
-	if (!spare)
-		return DDPS_E_NOMEM;
-	lib.spare = spare;
-	lib.spare_size++;
-	usrsctp_register_address((void *)h->id);
-	h->registered = true;
-	return 0;
-}
-
-struct ddps_us_handle *ddps_us_handle_find(const void *sconn_addr)
-{
-	uintptr_t id = (uintptr_t)sconn_addr;
 	struct ddps_us_handle *h;
 
-	HASH_FIND(by_id, lib.handles, &id, sizeof id, h);
+	HASH_FIND(hh, lib.handles, &id, sizeof id, h);
 	return h;
 }
 

@@ -2,7 +2,6 @@
 /* What comes out of a usrsctp association: messages, notifications and its end. */
 #include "sctp_ddp/sd_usrsctp.h"
 #include <errno.h>
-#include <stdlib.h>
 
 #define TURN 64 /* items per turn, then other associations have theirs */
 
@@ -21,8 +20,8 @@ struct got {
 static struct got take(struct ddps_sd_assoc *a)
 {
 	struct got g = { .what = ITEM_NONE };
-	uint8_t *buf = a->part ? a->part + a->part_len : a->ue->rx_buf;
-	size_t cap = DDPS_US_MSG_MAX - a->part_len;
+	size_t cap;
+	uint8_t *buf = ddps_sd_part_room(&a->part, a->ue->rx_buf, &cap);
 	socklen_t info_len = sizeof g.info;
 	unsigned info_type = 0;
 	int flags = 0;
@@ -207,9 +206,7 @@ static void on_note(struct ddps_sd_assoc *a, const struct got *g)
 		on_dry(a);
 		break;
 	case SCTP_PARTIAL_DELIVERY_EVENT: /* the rest of a message will not come */
-		free(a->part);
-		a->part = NULL;
-		a->part_len = 0;
+		ddps_sd_part_drop(&a->part);
 		break;
 	default:
 		break;
@@ -218,39 +215,24 @@ static void on_note(struct ddps_sd_assoc *a, const struct got *g)
 
 /* ---- messages ---- */
 
-static void on_message(struct ddps_sd_assoc *a, const struct sctp_rcvinfo *i,
-		       const uint8_t *data, size_t len)
-{
-	a->up->message(a->user, i->rcv_sid, ntohl(i->rcv_ppid),
-		       (i->rcv_flags & SCTP_UNORDERED) != 0, data, len);
-}
-
-/* SCTP may hand out a message in parts; only whole ones go up [5043-2.8]. */
 static void on_data(struct ddps_sd_assoc *a, const struct got *g)
 {
-	size_t total = a->part_len + g->len;
-	uint8_t *whole = a->part;
+	struct ddps_sd_part part = a->part;
+	int err;
 
-	if (!g->eor && total == DDPS_US_MSG_MAX) {
-		ddps_us_doom(a, ddps_error_make(DDPS_E_PROTOCOL, 0,
-						"a user message of more than %u octets",
-						DDPS_US_MSG_MAX));
+	if (!g->eor) {
+		err = ddps_sd_part_hold(&a->part, g->data, g->len);
+		if (err)
+			ddps_us_doom(a, ddps_error_make(err, 0,
+							"a user message of %u octets or more",
+							DDPS_SD_MSG_MAX));
 		return;
 	}
-	if (!g->eor && !whole) {
-		a->part = malloc(DDPS_US_MSG_MAX);
-		if (!a->part) {
-			ddps_us_doom(a, ddps_error_make(DDPS_E_NOMEM, 0, "no memory"));
-			return;
-		}
-		memcpy(a->part, g->data, g->len);
-	}
-	a->part_len = g->eor ? 0 : total;
-	if (!g->eor)
-		return;
-	a->part = NULL;
-	on_message(a, &g->info, whole ? whole : g->data, total);
-	free(whole);
+	a->part = (struct ddps_sd_part){ 0 }; /* @a may be gone after the upcall */
+	a->up->message(a->user, g->info.rcv_sid, ntohl(g->info.rcv_ppid),
+		       (g->info.rcv_flags & SCTP_UNORDERED) != 0,
+		       part.own ? part.own : g->data, part.len + g->len);
+	ddps_sd_part_drop(&part);
 }
 
 /* ---- a turn ---- */

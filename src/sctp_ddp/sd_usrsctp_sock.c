@@ -41,6 +41,14 @@ int ddps_us_sock_open(int family, bool raw)
 	return fd;
 }
 
+int ddps_us_sock_rcvbuf(int fd)
+{
+	int n = 0;
+	socklen_t len = sizeof n;
+
+	return getsockopt(fd, SOL_SOCKET, SO_RCVBUF, &n, &len) < 0 ? 0 : n;
+}
+
 /* ---- addresses ---- */
 
 static struct sockaddr_in6 as_in6(const struct sockaddr_storage *ss)

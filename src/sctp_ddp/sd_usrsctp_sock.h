@@ -12,6 +12,8 @@ union ddps_us_cmsg {
 
 /* A socket with what every carrier wants; -1 and errno. */
 int ddps_us_sock_open(int family, bool raw);
+/* Octets, overhead included, that the kernel holds for us. */
+int ddps_us_sock_rcvbuf(int fd);
 /* Whether the kernel keeps packets whole. */
 void ddps_us_sock_set_df(int fd, int family, bool on);
 /* The path's MTU to @to: of connected socket @fd, or -1; 0: not known. */

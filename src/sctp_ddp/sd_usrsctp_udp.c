@@ -103,11 +103,17 @@ static struct ddps_us_handle *handle_new(struct ddps_us_carrier *c)
 	return h;
 }
 
+void ddps_us_handle_get(struct ddps_us_handle *h)
+{
+	if (!h->refs++)
+		usrsctp_register_address((void *)h->id);
+}
+
 void ddps_us_handle_put(struct ddps_us_handle *h)
 {
 	if (--h->refs)
 		return;
-	HASH_DELETE(by_addr, h->carrier->handles, h);
+	usrsctp_deregister_address((void *)h->id);
 	ddps_us_handle_leave(h);
 	free(h);
 }
@@ -136,28 +142,42 @@ static void feed(struct ddps_us_handle *h, const struct datagram *d, struct ddps
 }
 
 /* A peer without association gets the spare handle, to keep if one comes of this packet. */
-static void feed_stray(struct ddps_us_carrier *c, const struct ddps_us_addr *key,
+static void feed_stray(struct ddps_us_carrier *c, const struct ddps_us_addr *key, uintptr_t id,
 		       const struct datagram *d, struct ddps_us_port *p)
 {
-	struct ddps_us_handle *h = c->stray;
+	struct ddps_us_handle *h = c->stray ? c->stray : handle_new(c);
 
 	c->stray = NULL;
-	if (!h) {
-		h = handle_new(c);
-		if (!h)
-			return;
-		ddps_us_handle_enter(h);
-	}
+	if (!h)
+		return;
+	h->id = id;
 	h->addr = *key;
 	h->to = d->from;
 	h->to_len = d->from_len;
 	h->local = d->local;
 	h->payload = 0;
+	ddps_us_handle_enter(h);
 	feed(h, d, p);
 	if (h->refs)
-		HASH_ADD(by_addr, c->handles, addr, sizeof h->addr, h);
-	else
-		c->stray = h;
+		return;
+	ddps_us_handle_leave(h);
+	c->stray = h;
+}
+
+/* From whoever it is. */
+static void feed_from(struct ddps_us_carrier *c, const struct datagram *d, struct ddps_us_port *p)
+{
+	struct ddps_us_handle *h;
+	struct ddps_us_addr key;
+	uintptr_t id;
+
+	ddps_us_sock_key(&key, &d->from, c->raw);
+	id = ddps_us_handle_id(c, &key);
+	h = ddps_us_handle_find(id);
+	if (!h)
+		feed_stray(c, &key, id, d, p);
+	else if (h->carrier == c && !memcmp(&h->addr, &key, sizeof key))
+		feed(h, d, p);
 }
 
 static uint16_t be16_at(const uint8_t *p)
@@ -178,8 +198,6 @@ static bool checksum_ok(uint8_t *pkt, size_t len)
 
 static void input(struct ddps_us_carrier *c, struct datagram *d)
 {
-	struct ddps_us_handle *h;
-	struct ddps_us_addr key;
 	struct ddps_us_port *p;
 
 	if (c->raw && !ddps_us_sock_strip_ip(c->family, &d->pkt, &d->len))
@@ -193,16 +211,10 @@ static void input(struct ddps_us_carrier *c, struct datagram *d)
 		return;
 	if (!checksum_ok(d->pkt, d->len))
 		return;
-	if (c->connected) {
-		feed(c->handles, d, p);
-		return;
-	}
-	ddps_us_sock_key(&key, &d->from, c->raw);
-	HASH_FIND(by_addr, c->handles, &key, sizeof key, h);
-	if (h)
-		feed(h, d, p);
+	if (c->connected)
+		feed(c->peer, d, p);
 	else
-		feed_stray(c, &key, d, p);
+		feed_from(c, d, p);
 }
 
 /* ---- in ---- */
@@ -244,7 +256,7 @@ static void mark_connecting(struct ddps_us_carrier *c)
 	struct ddps_sd_assoc *a;
 
 	TAILQ_FOREACH(a, &c->ue->assocs, link)
-		if (a->h == c->handles)
+		if (a->h == c->peer)
 			ddps_us_mark(a);
 }
 
@@ -260,9 +272,9 @@ static void readable(void *user, uint32_t events)
 	for (int i = 0; i < ROUNDS && n == BATCH; i++) {
 		n = read_batch(c);
 		if (n < 0 && (errno == ECONNREFUSED || errno == ENOPROTOOPT) && c->connected)
-			c->handles->refused = true;
+			c->peer->refused = true;
 	}
-	if (c->connected && c->handles->refused)
+	if (c->connected && c->peer->refused)
 		mark_connecting(c);
 	ddps_us_unlock();
 }
@@ -298,8 +310,6 @@ void ddps_us_carrier_put(struct ddps_us_carrier *c)
 	TAILQ_REMOVE(&c->ue->carriers, c, link);
 	ddps_io_del(c->ue->env->loop, &c->io);
 	close(c->io.fd);
-	if (c->stray)
-		ddps_us_handle_leave(c->stray);
 	free(c->stray);
 	free(c);
 	errno = keep;
@@ -382,7 +392,7 @@ int ddps_us_carrier_connect(struct ddps_us_env *ue, const struct sockaddr *sa, s
 	h->to_len = len;
 	ddps_us_set_port(&h->to, raw ? 0 : (uint16_t)encap);
 	ddps_us_sock_key(&h->addr, &h->to, raw);
-	HASH_ADD(by_addr, c->handles, addr, sizeof h->addr, h);
+	c->peer = h;
 	c->connected = true;
 	if (connect(c->io.fd, (struct sockaddr *)&h->to, len) < 0)
 		*net_errno = errno;

@@ -9,11 +9,11 @@
 #define DDPS_SD_PPID_SEGMENT 16u
 #define DDPS_SD_PPID_CONTROL 17u
 
-#define DDPS_SD_SSN_LEN	   2  /* in front of a DDP segment */
-#define DDPS_SD_CONTROL_LEN 4 /* DDP-SSN and function code */
-#define DDPS_SD_PD_MAX	   512 /* the enhanced word included */
-#define DDPS_SD_WORD_LEN   4
-#define DDPS_SD_MULPDU_MIN 516
+#define DDPS_SD_SSN_LEN	    2	/* in front of a DDP segment */
+#define DDPS_SD_CONTROL_LEN 4	/* DDP-SSN and function code */
+#define DDPS_SD_PD_MAX	    512 /* the enhanced word included */
+#define DDPS_SD_WORD_LEN    4
+#define DDPS_SD_MULPDU_MIN  516
 
 enum ddps_sd_code {
 	DDPS_SD_INITIATE = 1,
@@ -28,9 +28,9 @@ enum ddps_sd_code {
 /* One user message.  @data is what follows the fixed part and points into the message. */
 struct ddps_sd_msg {
 	uint16_t ssn;
-	bool segment;	 /* PPID 16; the rest of the fields but @data, @len are 0 */
-	bool bad;	 /* the DDP-SSN is fine, but no legal control message */
-	uint16_t code;	 /* as received, also if @bad */
+	bool segment;	     /* PPID 16; the rest of the fields but @data, @len are 0 */
+	bool bad;	     /* the DDP-SSN is fine, but no legal control message */
+	uint16_t code;	     /* as received, also if @bad */
 	const uint8_t *data; /* DDP segment, or private data */
 	size_t len;
 };
@@ -57,7 +57,7 @@ bool ddps_sd_pd_ok(uint16_t code, size_t len);
 
 bool ddps_sd_is_initiate(const struct ddps_sd_msg *m);
 
-/* The PPID of a peer that forgot to swap the octets [trap 27]: 0x10000000, 0x11000000. */
+/* The PPID of a peer that forgot to swap the octets: 0x10000000, 0x11000000. */
 bool ddps_sd_ppid_swapped(uint32_t ppid);
 
 const char *ddps_sd_code_name(uint16_t code);

@@ -12,7 +12,7 @@
 
 #define NSEC_PER_MSEC	    1000000u
 #define DEFAULT_MAX_REGIONS 65536u
-#define WIND_UP_MS	    1000 /* for rejections, when the context goes */
+#define WIND_UP_MS	    1000 /* for what has to reach peers when the context goes */
 
 void ddps_ctx_attr_init(struct ddps_ctx_attr *attr)
 {
@@ -231,14 +231,21 @@ int ddps_ctx_new(struct ddps_ctx **out, const struct ddps_ctx_attr *attr)
 	return 0;
 }
 
-/* A rejection is worth nothing if it does not arrive: give it a moment. */
+/* A rejection is worth nothing if it does not arrive, and an association that is shared by
+ * sessions ends in order, not by an abort: give both a moment. */
 static void wind_up(struct ddps_ctx *ctx)
 {
 	uint64_t deadline = ddps_deadline(WIND_UP_MS);
 
-	while (ddps_requests_winding_up(ctx) &&
-	       ddps_wait_fd(ddps_loop_fd(ctx->env.loop), deadline) > 0)
+	for (;;) {
+		bool busy = ddps_providers_wind_up(&ctx->env);
+
+		if (!busy && !ddps_requests_winding_up(ctx))
+			return;
+		if (ddps_wait_fd(ddps_loop_fd(ctx->env.loop), deadline) == 0)
+			return;
 		run(ctx);
+	}
 }
 
 void ddps_ctx_free(struct ddps_ctx *ctx)
@@ -254,13 +261,13 @@ void ddps_ctx_free(struct ddps_ctx *ctx)
 		return;
 	}
 	thread_stop(ctx);
-	wind_up(ctx);
 	while (ctx->eps)
 		ddps_ep_destroy(ctx->eps);
-	while (ctx->requests)
-		ddps_request_destroy(ctx->requests);
 	while (ctx->listeners)
 		ddps_listener_destroy(ctx->listeners);
+	wind_up(ctx);
+	while (ctx->requests)
+		ddps_request_destroy(ctx->requests);
 	while (ctx->cqs)
 		ddps_cq_destroy(ctx->cqs);
 	ddps_providers_fini(&ctx->env);

@@ -135,11 +135,16 @@ static void up_want_tx(void *user)
 static void up_terminated(void *user, const struct ddps_term *t, bool by_peer)
 {
 	struct ddps_ep *ep = user;
+	char wire[32] = "";
 
-	ep->error =
-		ddps_error_triple(DDPS_E_TERMINATED, t->triple, "%s: %s%s%s",
-				  by_peer ? "peer sent a Terminate" : "Terminate sent",
-				  ddps_triple_name(&t->triple), t->text[0] ? ": " : "", t->text);
+	/* As it stood on the wire, too: there are peers that swap its bits. */
+	if (by_peer)
+		snprintf(wire, sizeof wire, " (wire %02x %02x %02x %02x)", t->wire[0], t->wire[1],
+			 t->wire[2], t->wire[3]);
+	ep->error = ddps_error_triple(DDPS_E_TERMINATED, t->triple, "%s: %s%s%s%s",
+				      by_peer ? "peer sent a Terminate" : "Terminate sent",
+				      ddps_triple_name(&t->triple), t->text[0] ? ": " : "", t->text,
+				      wire);
 	ep->error.by_peer = by_peer;
 	memcpy(ep->error.peer, ep->info.peer, sizeof ep->error.peer);
 	if (ep->established)

@@ -68,8 +68,17 @@ int ddps_mr_reg(struct ddps_pd *pd, void *addr, size_t len, unsigned access, str
 	return err;
 }
 
+/* What was handed down from the region is finished from a copy: nothing may read it now. */
+static void let_go(struct ddps_ctx *ctx, const struct ddps_pd *pd)
+{
+	for (struct ddps_ep *ep = ctx->eps; ep; ep = ep->next)
+		if (ep->pd == pd && ep->llp && ep->llp->ops->keep_copy(ep->llp) < 0)
+			ep->llp->ops->abort(ep->llp);
+}
+
 int ddps_mr_dereg(struct ddps_mr *mr)
 {
+	struct ddps_pd *pd;
 	struct ddps_ctx *ctx;
 	int err;
 
@@ -79,7 +88,9 @@ int ddps_mr_dereg(struct ddps_mr *mr)
 	err = ddps_ctx_enter(ctx);
 	if (err < 0)
 		return err;
+	pd = mr->pd;
 	ddps_stag_remove(mr);
+	let_go(ctx, pd);
 	ddps_ctx_leave(ctx);
 	return 0;
 }

@@ -18,6 +18,16 @@ const struct ddps_llp_provider *ddps_provider_find(const char *scheme)
 	return NULL;
 }
 
+bool ddps_providers_wind_up(struct ddps_env *env)
+{
+	bool busy = false;
+
+	for (size_t i = 0; i < NPROVIDERS; i++)
+		if (providers[i]->wind_up && providers[i]->wind_up(env))
+			busy = true;
+	return busy;
+}
+
 void ddps_providers_fini(struct ddps_env *env)
 {
 	for (size_t i = 0; i < NPROVIDERS; i++)

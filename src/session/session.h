@@ -72,6 +72,7 @@ void ddps_cq_destroy(struct ddps_cq *cq);
 
 /* ---- providers (provider.c) ---- */
 const struct ddps_llp_provider *ddps_provider_find(const char *scheme);
+bool ddps_providers_wind_up(struct ddps_env *env);
 void ddps_providers_fini(struct ddps_env *env);
 
 /* ---- endpoints (ep.c, ep_up.c) ---- */

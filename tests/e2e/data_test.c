@@ -328,3 +328,36 @@ WIRES(data, receives_are_flushed_at_the_end, .description = "5041-6.2.2-5 5040-6
 	bufs_free(&b);
 	e2e_close(&e);
 }
+
+/* The receiving side is not driven, so most of a large Write is stuck on this side. */
+WIRES(data, a_region_can_go_while_its_octets_wait_to_leave, .description = "5041-8.3.1-7")
+{
+	enum { LEN = 64 << 20 };
+	uint8_t *src = malloc(LEN), *dst = calloc(1, LEN);
+	struct ddps_mr *src_mr, *dst_mr;
+	struct e2e e;
+
+	cr_assert(src && dst);
+	e2e_up(&e, wire);
+	src_mr = e2e_reg(&e, src, LEN, 0);
+	dst_mr = e2e_reg(&e, dst, LEN, DDPS_REMOTE_WRITE);
+	memset(src, 'x', LEN);
+	cr_assert_eq(e2e_post(&e.a, DDPS_OP_WRITE, src, LEN, src_mr, ddps_mr_stag(dst_mr),
+			      ddps_mr_to(dst_mr)),
+		     0);
+	cr_assert_eq(ddps_mr_dereg(src_mr), 0);
+	free(src); /* ASan would tell of any further access */
+	e2e_expect_wc(&e, &e.a, DDPS_OP_WRITE, DDPS_WC_LOCAL_ACCESS, 0);
+	e2e_wait(&e, &e.a, E2E_SEEN(DDPS_EV_TERMINATED) | E2E_SEEN(DDPS_EV_CLOSED));
+	e2e_wait(&e, &e.b, E2E_SEEN(DDPS_EV_TERMINATED) | E2E_SEEN(DDPS_EV_CLOSED));
+	cr_expect_eq(e.a.error.triple.layer, 0);
+	cr_expect_eq(e.a.error.triple.etype, 0);
+	/* What arrived is what was there. */
+	for (size_t i = 0; i < LEN && dst[i]; i++)
+		cr_assert_eq(dst[i], 'x');
+	cr_assert_eq(dst[0], 'x');
+	cr_assert_eq(dst[LEN - 1], 0);
+	cr_expect_eq(ddps_mr_dereg(dst_mr), 0);
+	e2e_close(&e);
+	free(dst);
+}

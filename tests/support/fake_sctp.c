@@ -6,6 +6,7 @@
 #include <netinet/in.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #define FIRST_PORT 50000
 
@@ -27,6 +28,7 @@ struct ddps_sd_endpoint {
 };
 
 static struct ddps_sd_endpoint *endpoints;
+static TAILQ_HEAD(, ddps_sd_assoc) raws = TAILQ_HEAD_INITIALIZER(raws);
 static uint16_t last_port = FIRST_PORT;
 
 static struct ddps_sd_endpoint *endpoint_find(uint16_t port)
@@ -81,11 +83,10 @@ static struct fake_sctp_msg *pick(struct ddps_sd_assoc *a)
 	return m;
 }
 
-/* One message to @a.  false: @a is no more. */
-static bool deliver(struct ddps_sd_assoc *a)
+/* One message to @a. */
+static void deliver(struct ddps_sd_assoc *a)
 {
 	struct fake_sctp_msg *m = pick(a);
-	bool freed = false;
 
 	TAILQ_REMOVE(&a->in, m, link);
 	a->nin--;
@@ -93,14 +94,11 @@ static bool deliver(struct ddps_sd_assoc *a)
 		fake_sctp_poke(a->peer); /* acknowledged */
 	if (a->raw) {
 		TAILQ_INSERT_TAIL(&a->inbox, m, link);
-		return true;
+		a->narrived++;
+		return;
 	}
-	a->freed_flag = &freed;
 	a->up->message(a->user, m->stream, m->ppid, m->unordered, m->data, m->len);
-	if (!freed)
-		a->freed_flag = NULL;
 	free(m);
-	return !freed;
 }
 
 static void end(struct ddps_sd_assoc *a, int code, int sys_errno)
@@ -111,28 +109,28 @@ static void end(struct ddps_sd_assoc *a, int code, int sys_errno)
 	fake_sctp_poke(a);
 }
 
-/* Acknowledgements and room, as far as the peer has taken what we sent. */
-static bool tell_sender(struct ddps_sd_assoc *a, bool *freed)
+/* Messages sent that the peer has not taken. */
+static unsigned left(const struct ddps_sd_assoc *a)
 {
-	unsigned left = a->peer ? a->peer->nin : 0;
+	return a->peer ? a->peer->nin : 0;
+}
 
-	if (a->want_room && (!a->room || left < a->room)) {
+/* Acknowledgements and room, as far as the peer has taken what we sent. */
+static void tell_sender(struct ddps_sd_assoc *a)
+{
+	if (a->want_room && (!a->room || left(a) < a->room)) {
 		a->want_room = false;
 		a->up->writable(a->user);
-		if (*freed)
-			return false;
 	}
-	left = a->peer ? a->peer->nin : 0;
-	if (a->ask && !left && !a->hold_dry) {
+	if (!a->freed && a->ask && !left(a) && !a->hold_dry) {
 		a->ask = false;
 		a->up->dry(a->user);
 	}
-	return !*freed;
 }
 
 static void shutdown_done(struct ddps_sd_assoc *a)
 {
-	if (a->peer && a->peer->nin)
+	if (left(a))
 		return;
 	a->shut = false;
 	if (a->peer) {
@@ -144,26 +142,19 @@ static void shutdown_done(struct ddps_sd_assoc *a)
 
 static void tell_end(struct ddps_sd_assoc *a)
 {
-	bool freed = false;
-
 	if (a->told)
 		return;
-	a->freed_flag = &freed;
-	if (a->peer_shut && !a->raw)
-		a->up->peer_shutdown(a->user);
-	if (freed)
-		return;
-	a->freed_flag = NULL;
 	a->told = true;
-	if (!a->raw)
+	if (a->raw)
+		return;
+	if (a->peer_shut)
+		a->up->peer_shutdown(a->user);
+	if (!a->freed)
 		a->up->gone(a->user, &a->error);
 }
 
-static void serve(void *user)
+static void serve_up(struct ddps_sd_assoc *a)
 {
-	struct ddps_sd_assoc *a = user;
-	bool freed = false;
-
 	if (a->accept_at) {
 		struct ddps_sd_endpoint *e = a->accept_at;
 
@@ -171,29 +162,32 @@ static void serve(void *user)
 		e->up->accepted(e->user, a); /* sets it up or frees it; it runs again then */
 		return;
 	}
-	a->freed_flag = &freed;
 	if (a->comm_up && !a->raw)
 		a->up->comm_up(a->user);
-	if (freed)
-		return;
 	a->comm_up = false;
-	if (a->restart)
+	if (!a->freed && a->restart)
 		a->up->restarted(a->user);
-	if (freed)
-		return;
 	a->restart = false;
-	a->freed_flag = NULL;
-	while (a->nin && !a->hold && !a->told)
-		if (!deliver(a))
-			return;
-	a->freed_flag = &freed;
-	if (!a->raw && !a->over && !tell_sender(a, &freed))
-		return;
-	a->freed_flag = NULL;
-	if (a->shut)
+	while (!a->freed && a->nin && !a->hold && !a->told)
+		deliver(a);
+	if (!a->freed && !a->raw && !a->over)
+		tell_sender(a);
+	if (!a->freed && a->shut)
 		shutdown_done(a);
-	if (a->over && !a->hold)
+	if (!a->freed && a->over && !a->hold)
 		tell_end(a);
+}
+
+/* The object outlives a free() out of an upcall until the upcall returns. */
+static void serve(void *user)
+{
+	struct ddps_sd_assoc *a = user;
+
+	a->busy = true;
+	serve_up(a);
+	a->busy = false;
+	if (a->freed)
+		free(a);
 }
 
 /* ---- making ---- */
@@ -246,6 +240,8 @@ static void reach(struct ddps_sd_assoc *a, uint16_t port)
 	}
 	b = assoc_new(e->env, false);
 	b->raw = e->raw;
+	if (b->raw)
+		TAILQ_INSERT_TAIL(&raws, b, link);
 	e->newest = b;
 	join(a, b);
 	a->comm_up = true;
@@ -261,6 +257,7 @@ struct ddps_sd_assoc *fake_sctp_raw_connect(struct ddps_env *env, uint16_t port)
 	struct ddps_sd_assoc *a = assoc_new(env, true);
 
 	a->raw = true;
+	TAILQ_INSERT_TAIL(&raws, a, link);
 	reach(a, port);
 	return a;
 }
@@ -300,8 +297,8 @@ static void post(struct ddps_sd_assoc *a, uint16_t stream, uint32_t ppid, bool u
 	fake_sctp_poke(a->peer);
 }
 
-void fake_sctp_raw_send(struct ddps_sd_assoc *raw, uint16_t stream, uint32_t ppid,
-			const void *data, size_t len)
+void fake_sctp_raw_send(struct ddps_sd_assoc *raw, uint16_t stream, uint32_t ppid, const void *data,
+			size_t len)
 {
 	struct iovec iov = { (void *)(uintptr_t)data, len };
 
@@ -309,8 +306,8 @@ void fake_sctp_raw_send(struct ddps_sd_assoc *raw, uint16_t stream, uint32_t ppi
 		post(raw, stream, ppid, true, &iov, 1);
 }
 
-void fake_sctp_ordered(struct ddps_sd_assoc *raw, uint16_t stream, uint32_t ppid,
-		       const void *data, size_t len)
+void fake_sctp_ordered(struct ddps_sd_assoc *raw, uint16_t stream, uint32_t ppid, const void *data,
+		       size_t len)
 {
 	struct iovec iov = { (void *)(uintptr_t)data, len };
 
@@ -321,9 +318,19 @@ struct fake_sctp_msg *fake_sctp_raw_take(struct ddps_sd_assoc *raw)
 {
 	struct fake_sctp_msg *m = TAILQ_FIRST(&raw->inbox);
 
-	if (m)
+	if (m) {
 		TAILQ_REMOVE(&raw->inbox, m, link);
+		raw->narrived--;
+	}
 	return m;
+}
+
+void fake_sctp_fail(uint16_t port, int code)
+{
+	struct ddps_sd_endpoint *e = endpoint_find(port);
+	struct ddps_error why = ddps_error_make(code, 0, "fake: endpoint failed");
+
+	e->up->failed(e->user, &why);
 }
 
 void fake_sctp_lose(struct ddps_sd_assoc *a, int code)
@@ -358,12 +365,15 @@ static int fake_connect(struct ddps_env *env, void **ctx, const struct ddps_uri 
 			const struct ddps_sd_assoc_up *up, void *user, struct ddps_sd_assoc **out)
 {
 	const struct sockaddr_in *in = (const void *)sa;
-	struct ddps_sd_assoc *a = assoc_new(env, true);
+	struct ddps_sd_assoc *a;
 
 	(void)uri;
 	(void)sa_len;
 	(void)connect_ms;
 	*ctx = &endpoints;
+	if (fake_sctp_net.fail)
+		return fake_sctp_net.fail;
+	a = assoc_new(env, true);
 	a->up = up;
 	a->user = user;
 	reach(a, ntohs(in->sin_port));
@@ -377,20 +387,22 @@ static int fake_listen(struct ddps_env *env, void **ctx, const struct ddps_uri *
 		       struct ddps_sd_endpoint **out)
 {
 	const struct sockaddr_in *in = (const void *)sa;
-	struct ddps_sd_endpoint *e = endpoint_new(env, ntohs(in->sin_port));
+	struct ddps_sd_endpoint *e;
 
 	(void)uri;
 	(void)sa_len;
 	(void)backlog;
 	*ctx = &endpoints;
+	if (fake_sctp_net.fail)
+		return fake_sctp_net.fail;
+	e = endpoint_new(env, ntohs(in->sin_port));
 	e->up = up;
 	e->user = user;
 	*out = e;
 	return 0;
 }
 
-static void fake_endpoint_addr(struct ddps_sd_endpoint *e, char *buf, size_t len,
-			       uint16_t *encap)
+static void fake_endpoint_addr(struct ddps_sd_endpoint *e, char *buf, size_t len, uint16_t *encap)
 {
 	snprintf(buf, len, "127.0.0.1:%u", e->port);
 	*encap = e->port == 9 ? 0 : 9899;
@@ -460,8 +472,8 @@ static void fake_abort(struct ddps_sd_assoc *a)
 
 static void fake_free(struct ddps_sd_assoc *a)
 {
-	if (a->freed_flag)
-		*a->freed_flag = true;
+	if (a->raw)
+		TAILQ_REMOVE(&raws, a, link);
 	if (a->peer) {
 		if (!a->over)
 			end(a->peer, DDPS_E_RESET, 0);
@@ -470,7 +482,17 @@ static void fake_free(struct ddps_sd_assoc *a)
 	ddps_task_cancel(a->env->loop, &a->task);
 	queue_free(&a->in);
 	queue_free(&a->inbox);
-	free(a);
+	a->freed = true;
+	if (!a->busy)
+		free(a);
+}
+
+void fake_sctp_cleanup(void)
+{
+	while (!TAILQ_EMPTY(&raws))
+		fake_free(TAILQ_FIRST(&raws));
+	while (endpoints)
+		fake_endpoint_free(endpoints);
 }
 
 static void fake_fini(struct ddps_env *env, void *ctx)

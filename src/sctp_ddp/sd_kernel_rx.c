@@ -1,0 +1,315 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* What comes out of an association of the kernel's: messages, notifications and its end. */
+#include "sctp_ddp/sd_kernel.h"
+#include <errno.h>
+#include <string.h>
+#include <sys/epoll.h>
+
+#define TURN 64 /* items per turn, then other descriptors have theirs */
+
+enum item { ITEM_NONE, ITEM_DATA, ITEM_NOTE, ITEM_END };
+
+struct got {
+	enum item what;
+	int sys_errno;
+	bool eor;
+	struct sctp_rcvinfo info;
+	const uint8_t *data;
+	size_t len;
+};
+
+static void find_info(struct msghdr *m, struct sctp_rcvinfo *info)
+{
+	for (struct cmsghdr *c = CMSG_FIRSTHDR(m); c; c = CMSG_NXTHDR(m, c))
+		if (c->cmsg_level == IPPROTO_SCTP && c->cmsg_type == SCTP_RCVINFO)
+			memcpy(info, CMSG_DATA(c), sizeof *info);
+}
+
+/* One read from SCTP: a message or the next part of one, or a notification. */
+static struct got take(struct ddps_sd_assoc *a)
+{
+	struct got g = { .what = ITEM_NONE };
+	size_t cap;
+	uint8_t *buf = ddps_sd_part_room(&a->part, a->ke->rx_buf, &cap);
+	union {
+		struct cmsghdr align;
+		uint8_t buf[CMSG_SPACE(sizeof(struct sctp_rcvinfo))];
+	} ctrl;
+	struct iovec iov = { buf, cap };
+	struct msghdr m = { .msg_iov = &iov,
+			    .msg_iovlen = 1,
+			    .msg_control = &ctrl,
+			    .msg_controllen = sizeof ctrl };
+	ssize_t n = recvmsg(a->io.fd, &m, MSG_DONTWAIT);
+
+	if (n < 0)
+		g.sys_errno = errno;
+	if (n < 0 && (errno == EAGAIN || errno == EINTR))
+		return g;
+	g.data = buf;
+	g.len = n > 0 ? (size_t)n : 0;
+	g.eor = m.msg_flags & MSG_EOR;
+	if (n <= 0)
+		g.what = ITEM_END;
+	else if (m.msg_flags & MSG_NOTIFICATION)
+		g.what = ITEM_NOTE;
+	else
+		g.what = ITEM_DATA;
+	find_info(&m, &g.info);
+	return g;
+}
+
+static bool alive(const struct ddps_sd_assoc *a)
+{
+	return !a->freed && !a->doomed && !a->ended;
+}
+
+/* ---- the end ---- */
+
+static int so_error(const struct ddps_sd_assoc *a)
+{
+	int err = 0;
+	socklen_t len = sizeof err;
+
+	return getsockopt(a->io.fd, SOL_SOCKET, SO_ERROR, &err, &len) < 0 ? errno : err;
+}
+
+static struct ddps_error why(const struct ddps_sd_assoc *a, int sys_errno)
+{
+	if (a->announced)
+		return ddps_error_make(DDPS_E_RESET, sys_errno, "SCTP association lost: %s",
+				       sys_errno ? strerror(sys_errno) : "aborted");
+	switch (sys_errno) {
+	case ETIMEDOUT:
+		return ddps_error_make(DDPS_E_TIMEDOUT, sys_errno, "no answer to the SCTP set-up");
+	case 0:
+	case ECONNREFUSED:
+	case ECONNRESET:
+		return ddps_error_make(DDPS_E_REFUSED, sys_errno, "peer refused the SCTP set-up");
+	default:
+		return ddps_error_make(ddps_err_from_errno(sys_errno), sys_errno,
+				       "SCTP set-up failed: %s", strerror(sys_errno));
+	}
+}
+
+static void on_end(struct ddps_sd_assoc *a, int sys_errno)
+{
+	if (!sys_errno && (a->peer_shut || a->shut))
+		ddps_sk_doom(a, ddps_error_make(DDPS_OK, 0, "association shut down"));
+	else
+		ddps_sk_doom(a, why(a, sys_errno));
+}
+
+/* Last upcall; an association that nobody was told of goes silently. */
+static void finish(struct ddps_sd_assoc *a)
+{
+	struct ddps_error e = a->end;
+
+	a->ended = true;
+	ddps_sk_close(a);
+	ddps_timer_stop(a->ke->env->loop, &a->deadline);
+	if (!a->up) {
+		a->freed = true;
+		return;
+	}
+	memcpy(e.peer, a->info.peer, sizeof e.peer);
+	ddps_log(&a->ke->env->log, DDPS_LOG_DEBUG, "sctp", "%s gone: %s", e.peer, e.text);
+	a->up->gone(a->user, &e);
+}
+
+/* ---- the beginning ---- */
+
+static void announce(struct ddps_sd_assoc *a)
+{
+	struct ddps_sd_endpoint *ep = a->ep;
+
+	a->announced = true;
+	a->ep = NULL;
+	ddps_timer_stop(a->ke->env->loop, &a->deadline);
+	ddps_log(&a->ke->env->log, DDPS_LOG_DEBUG, "sctp", "%s up, streams %u/%u, %s", a->info.peer,
+		 a->info.in_streams, a->info.out_streams,
+		 a->info.has_adaptation ? "indication" : "no indication");
+	if (!a->accepted) {
+		a->up->comm_up(a->user);
+		return;
+	}
+	if (ep)
+		ep->up->accepted(ep->user, a);
+	if (!a->up) /* no endpoint any more, or its owner did not want it */
+		a->freed = true;
+}
+
+/* ---- notifications ---- */
+
+static void on_assoc_change(struct ddps_sd_assoc *a, const struct sctp_assoc_change *n)
+{
+	switch (n->sac_state) {
+	case SCTP_COMM_UP:
+		a->info.in_streams = n->sac_inbound_streams;
+		a->info.out_streams = n->sac_outbound_streams;
+		ddps_sk_addresses(a);
+		a->up_seen = true;
+		break;
+	case SCTP_SHUTDOWN_COMP:
+		ddps_sk_doom(a, ddps_error_make(DDPS_OK, 0, "association shut down"));
+		break;
+	case SCTP_RESTART:
+		/* All sessions are lost.  The kernel does not show the indication of the new
+		 * INIT, so whether DDP may go on is not known: it may not [5043-11.1-3]. */
+		ddps_sk_doom(a, ddps_error_make(DDPS_E_RESET, 0, "peer restarted"));
+		break;
+	default: /* COMM_LOST, CANT_STR_ASSOC */
+		on_end(a, so_error(a));
+	}
+}
+
+/*
+ * The event tells of the time it was made.  If nothing was sent since it was asked for it
+ * still holds; else ask again: it comes at once if all is acknowledged now.
+ */
+static void on_dry(struct ddps_sd_assoc *a)
+{
+	if (!a->want_dry)
+		return;
+	ddps_sk_event(a, SCTP_SENDER_DRY_EVENT, false);
+	if (a->sent != a->sent_at_ask) {
+		a->sent_at_ask = a->sent;
+		ddps_sk_event(a, SCTP_SENDER_DRY_EVENT, true);
+		return;
+	}
+	a->want_dry = false;
+	a->up->dry(a->user);
+}
+
+static void on_note(struct ddps_sd_assoc *a, const struct got *g)
+{
+	union sctp_notification n;
+
+	memset(&n, 0, sizeof n);
+	memcpy(&n, g->data, g->len < sizeof n ? g->len : sizeof n);
+	if (a->up_seen && !a->announced && n.sn_header.sn_type != SCTP_ADAPTATION_INDICATION) {
+		announce(a);
+		if (!alive(a))
+			return;
+	}
+	switch (n.sn_header.sn_type) {
+	case SCTP_ASSOC_CHANGE:
+		on_assoc_change(a, &n.sn_assoc_change);
+		break;
+	case SCTP_ADAPTATION_INDICATION:
+		a->info.has_adaptation = true;
+		a->info.adaptation = n.sn_adaptation_event.sai_adaptation_ind;
+		if (a->up_seen && !a->announced)
+			announce(a);
+		break;
+	case SCTP_SHUTDOWN_EVENT:
+		a->peer_shut = true;
+		a->up->peer_shutdown(a->user);
+		break;
+	case SCTP_SENDER_DRY_EVENT:
+		on_dry(a);
+		break;
+	case SCTP_PARTIAL_DELIVERY_EVENT: /* the rest of a message will not come */
+		ddps_sd_part_drop(&a->part);
+		break;
+	default:
+		break;
+	}
+}
+
+/* ---- messages ---- */
+
+static void on_data(struct ddps_sd_assoc *a, const struct got *g)
+{
+	struct ddps_sd_part part = a->part;
+	int err;
+
+	if (!g->eor) {
+		err = ddps_sd_part_hold(&a->part, g->data, g->len);
+		if (err)
+			ddps_sk_doom(a, ddps_error_make(err, 0,
+							"a user message of %u octets or more",
+							DDPS_SD_MSG_MAX));
+		return;
+	}
+	a->part = (struct ddps_sd_part){ 0 }; /* @a may be gone after the upcall */
+	a->up->message(a->user, g->info.rcv_sid, ntohl(g->info.rcv_ppid),
+		       (g->info.rcv_flags & SCTP_UNORDERED) != 0,
+		       part.own ? part.own : g->data, part.len + g->len);
+	ddps_sd_part_drop(&part);
+}
+
+/* ---- a turn ---- */
+
+/* Returns whether there may be more to read. */
+static bool step(struct ddps_sd_assoc *a)
+{
+	struct got g = take(a);
+
+	if (a->up_seen && !a->announced && g.what != ITEM_NOTE) {
+		/* The indication comes with COMM_UP or not at all. */
+		announce(a);
+		if (!alive(a))
+			return false;
+	}
+	switch (g.what) {
+	case ITEM_NOTE:
+		on_note(a, &g);
+		break;
+	case ITEM_DATA:
+		on_data(a, &g);
+		break;
+	case ITEM_END:
+		on_end(a, g.sys_errno);
+		break;
+	case ITEM_NONE:
+		return false;
+	}
+	return alive(a);
+}
+
+static void turn(struct ddps_sd_assoc *a, uint32_t events)
+{
+	int err;
+
+	if (a->connecting) {
+		err = so_error(a);
+		if (err) {
+			on_end(a, err);
+			return;
+		}
+		if (!(events & (EPOLLOUT | EPOLLIN)))
+			return;
+		a->connecting = false;
+	}
+	for (int n = 0; n < TURN && !a->paused; n++)
+		if (!step(a))
+			break;
+	if (!alive(a))
+		return;
+	/* Nobody reads a paused association, yet a lost one is lost. */
+	if (a->paused && (events & EPOLLERR)) {
+		on_end(a, so_error(a));
+		return;
+	}
+	if (a->want_write && (events & EPOLLOUT)) {
+		a->want_write = false;
+		a->up->writable(a->user);
+	}
+}
+
+void ddps_sk_serve(struct ddps_sd_assoc *a, uint32_t events)
+{
+	a->serving = true;
+	if (alive(a))
+		turn(a, events);
+	if (a->doomed && !a->ended && !a->freed)
+		finish(a);
+	a->serving = false;
+	if (a->freed)
+		ddps_sk_release(a);
+	else if (a->paused && (events & EPOLLHUP))
+		ddps_io_del(a->ke->env->loop, &a->io); /* would be reported without end */
+	else
+		ddps_sk_watch(a);
+}

@@ -1,0 +1,299 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The backend for the kernel's SCTP.  Where the kernel has none, that is what is tested. */
+#include "sctp_ddp/sd_part.h"
+#include "sd_backend_fixture.h"
+#include <errno.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#define B	(&ddps_sd_kernel)
+#define SEGMENT 16u
+#define RAW	DDPS_URI_ENCAP_DEFAULT /* for this backend: no UDP */
+
+static struct node cn, sn;
+static struct server srv;
+static struct side cli;
+
+static void need_sctp(bool want)
+{
+	if (B->available() != want)
+		cr_skip_test("the kernel %s", want ? "has no SCTP" : "has SCTP");
+}
+
+static void set_up(int family)
+{
+	need_sctp(true);
+	node_init(&cn);
+	node_init(&sn);
+	cr_assert_eq(try_listen(&srv, &sn, B, family, 0, RAW), 0, "errno %d", errno);
+	cr_assert_eq(try_connect(&cli, &cn, B, &srv.sa, srv.sa_len, RAW, 5000), 0);
+	WAIT_FOR((cli.up && srv.accepted) || cli.gone, &cn, &sn);
+	cr_assert_eq(cli.gone, 0, "%s", cli.end.text);
+}
+
+static void stop(void)
+{
+	node_fini(&cn, B);
+	node_fini(&sn, B);
+}
+
+static int send_one(struct side *s, uint16_t stream, size_t len)
+{
+	uint8_t *p = malloc(len);
+	struct iovec iov[2] = { { p, len / 2 }, { p + len / 2, len - len / 2 } };
+	int err;
+
+	fill(p, len, stream);
+	err = s->b->send(s->a, stream, SEGMENT, iov, 2);
+	free(p);
+	return err;
+}
+
+/* ---- without SCTP in the kernel ---- */
+
+Test(sd_kernel, says_that_the_kernel_has_no_sctp)
+{
+	struct sockaddr_storage sa;
+	socklen_t len = loopback(&sa, AF_INET, 7174);
+
+	need_sctp(false);
+	node_init(&cn);
+	errno = 0;
+	cr_expect_eq(try_listen(&srv, &cn, B, AF_INET, 7174, RAW), DDPS_E_UNSUPPORTED);
+	cr_expect(errno == EPROTONOSUPPORT || errno == ESOCKTNOSUPPORT, "errno %d", errno);
+	errno = 0;
+	cr_expect_eq(try_connect(&cli, &cn, B, &sa, len, RAW, 100), DDPS_E_UNSUPPORTED);
+	cr_expect(errno == EPROTONOSUPPORT || errno == ESOCKTNOSUPPORT, "errno %d", errno);
+	cr_expect_null(cli.a);
+	node_fini(&cn, B);
+}
+
+Test(sd_kernel, fini_of_a_context_that_never_used_it)
+{
+	node_init(&cn);
+	cr_expect_null(cn.ctx);
+	node_fini(&cn, B);
+}
+
+/* ---- with SCTP ---- */
+
+Test(sd_kernel, indication_and_streams_seen_on_both_ends,
+     .description = "5043-5.1-1 5043-5.1-d1 5043-8-1 5043-11.1-1")
+{
+	const struct ddps_sd_assoc_info *c = &cli.info, *s = &srv.peers[0].info;
+
+	set_up(AF_INET);
+	cr_expect(c->has_adaptation && s->has_adaptation);
+	cr_expect_eq(c->adaptation, 1);
+	cr_expect_eq(s->adaptation, 1);
+	cr_expect_eq(c->in_streams, 4096);
+	cr_expect_eq(s->out_streams, 4096);
+	cr_expect(c->by_us && !s->by_us);
+	cr_expect_eq(c->encap, 0);
+	cr_expect_str_eq(c->local, s->peer);
+	cr_expect_str_eq(c->peer, s->local);
+	cr_expect_gt(c->max_user_data, 1400);
+	stop();
+}
+
+Test(sd_kernel, messages_arrive_as_sent, .description = "5043-5.2-d1 5043-10-1")
+{
+	static const size_t sizes[] = { 1, 4, 516, 1452, 9000, 64000, DDPS_SD_MSG_MAX - 1 };
+	const unsigned n = sizeof sizes / sizeof sizes[0];
+
+	set_up(AF_INET6);
+	for (unsigned i = 0; i < n; i++) {
+		cr_assert_eq(send_one(&cli, (uint16_t)(i * 500), sizes[i]), 0);
+		WAIT_FOR(srv.peers[0].messages == i + 1, &cn, &sn);
+		cr_expect_eq(srv.peers[0].last_len, sizes[i]);
+		cr_expect_eq(srv.peers[0].stream, i * 500);
+		cr_expect_eq(srv.peers[0].ppid, SEGMENT);
+	}
+	cr_expect(!srv.peers[0].bad);
+	cr_expect_eq(srv.peers[0].ordered, 0);
+	cr_expect_eq(send_one(&cli, 0, DDPS_SD_MSG_MAX + 1), DDPS_E_TOO_LONG);
+	cr_expect_eq(send_one(&cli, 4096, 10), DDPS_E_INVAL);
+	stop();
+}
+
+Test(sd_kernel, a_reader_that_pauses_stops_the_writer)
+{
+	int err, sent = 0;
+
+	set_up(AF_INET);
+	B->pause(srv.peers[0].a, true);
+	while ((err = send_one(&cli, 0, 60000)) == 0 && sent < 2000) {
+		sent++;
+		ddps_loop_run(sn.env.loop);
+	}
+	cr_assert_eq(err, DDPS_E_AGAIN);
+	cr_expect_eq(srv.peers[0].messages, 0);
+	B->pause(srv.peers[0].a, false);
+	WAIT_FOR(srv.peers[0].messages == (unsigned)sent && cli.writable, &cn, &sn);
+	B->ask_dry(cli.a);
+	WAIT_FOR(cli.dry == 1, &cn, &sn);
+	cr_expect(!srv.peers[0].bad);
+	stop();
+}
+
+Test(sd_kernel, shutdown_delivers_what_was_sent_and_ends_in_order)
+{
+	set_up(AF_INET);
+	for (int i = 0; i < 10; i++)
+		cr_assert_eq(send_one(&cli, 1, 30000), 0);
+	B->shutdown(cli.a);
+	WAIT_FOR(cli.gone && srv.peers[0].gone, &cn, &sn);
+	cr_expect_eq(srv.peers[0].messages, 10);
+	cr_expect_eq(srv.peers[0].peer_shutdown, 1);
+	cr_expect_eq(cli.end.code, 0, "%s", cli.end.text);
+	cr_expect_eq(srv.peers[0].end.code, 0, "%s", srv.peers[0].end.text);
+	stop();
+}
+
+Test(sd_kernel, abort_ends_both_sides)
+{
+	set_up(AF_INET);
+	B->abort(cli.a);
+	WAIT_FOR(cli.gone && srv.peers[0].gone, &cn, &sn);
+	cr_expect_eq(cli.end.code, DDPS_E_CLOSED);
+	cr_expect_eq(srv.peers[0].end.code, DDPS_E_RESET);
+	stop();
+}
+
+Test(sd_kernel, nobody_listening_is_a_refusal)
+{
+	set_up(AF_INET);
+	B->endpoint_free(srv.ep);
+	cli = (struct side){ 0 };
+	cr_assert_eq(try_connect(&cli, &cn, B, &srv.sa, srv.sa_len, RAW, 5000), 0);
+	WAIT_FOR(cli.gone, &cn, &sn);
+	cr_expect_eq(cli.end.code, DDPS_E_REFUSED, "%s", cli.end.text);
+	stop();
+}
+
+/* ---- the two backends with each other, over UDP ---- */
+
+static uint16_t kernel_udp_port(void)
+{
+	FILE *f = fopen("/proc/sys/net/sctp/udp_port", "r");
+	unsigned port = 0;
+
+	if (f) {
+		cr_assert_eq(fscanf(f, "%u", &port), 1);
+		fclose(f);
+	}
+	if (!port)
+		cr_skip_test("sysctl net.sctp.udp_port is 0");
+	return (uint16_t)port;
+}
+
+static void talk(void)
+{
+	struct side *s = &srv.peers[0];
+
+	WAIT_FOR((cli.up && srv.accepted) || cli.gone, &cn, &sn);
+	cr_assert_eq(cli.gone, 0, "%s", cli.end.text);
+	cr_expect(cli.info.has_adaptation && s->info.has_adaptation);
+	cr_expect_eq(cli.info.adaptation + s->info.adaptation, 2);
+	cr_expect_eq(cli.info.out_streams, 4096);
+	cr_expect_eq(s->info.out_streams, 4096);
+	cr_expect_eq(cli.info.encap, srv.encap);
+	cr_expect_neq(s->info.encap, 0);
+	for (unsigned i = 0; i < 20; i++) {
+		cr_assert_eq(send_one(&cli, (uint16_t)i, 1 + i * 3000), 0);
+		WAIT_FOR(s->messages == i + 1, &cn, &sn);
+		cr_assert_eq(send_one(s, (uint16_t)i, 1 + i * 3000), 0);
+		WAIT_FOR(cli.messages == i + 1, &cn, &sn);
+	}
+	cr_expect(!cli.bad && !s->bad);
+	cr_expect_eq(cli.ordered + s->ordered, 0);
+	cr_expect_eq(cli.ppid, SEGMENT);
+	cr_expect_eq(s->ppid, SEGMENT);
+	cli.b->ask_dry(cli.a);
+	s->b->ask_dry(s->a);
+	WAIT_FOR(cli.dry && s->dry, &cn, &sn);
+	cli.b->shutdown(cli.a);
+	WAIT_FOR(cli.gone && s->gone, &cn, &sn);
+	cr_expect_eq(cli.end.code, 0, "%s", cli.end.text);
+	cr_expect_eq(s->end.code, 0, "%s", s->end.text);
+	node_fini(&cn, cli.b);
+	node_fini(&sn, s->b);
+}
+
+Test(sd_kernel, serves_a_usrsctp_client)
+{
+	uint16_t port;
+
+	need_sctp(true);
+	port = kernel_udp_port();
+	node_init(&cn);
+	node_init(&sn);
+	cr_assert_eq(try_listen(&srv, &sn, B, AF_INET, 0, port), 0);
+	cr_expect_eq(srv.encap, port);
+	cr_assert_eq(try_connect(&cli, &cn, &ddps_sd_usrsctp, &srv.sa, srv.sa_len, port, 5000), 0);
+	talk();
+}
+
+Test(sd_kernel, is_served_by_usrsctp)
+{
+	need_sctp(true);
+	kernel_udp_port();
+	node_init(&cn);
+	node_init(&sn);
+	cr_assert_eq(try_listen(&srv, &sn, &ddps_sd_usrsctp, AF_INET, 0, 0), 0);
+	cr_assert_eq(try_connect(&cli, &cn, B, &srv.sa, srv.sa_len, srv.encap, 5000), 0);
+	talk();
+}
+
+Test(sd_kernel, encapsulation_that_the_kernel_does_not_do_is_refused)
+{
+	struct ddps_sd_assoc *none = NULL;
+
+	need_sctp(true);
+	node_init(&cn);
+	cr_expect_eq(try_listen(&srv, &cn, B, AF_INET, 0, 3), DDPS_E_UNSUPPORTED);
+	cr_expect_eq(cli.a, none);
+	node_fini(&cn, B);
+}
+
+/* ---- messages in parts, for either backend ---- */
+
+Test(sd_part, holds_parts_in_order)
+{
+	struct ddps_sd_part p = { 0 };
+	uint8_t shared[16], *at;
+	size_t room;
+
+	at = ddps_sd_part_room(&p, shared, &room);
+	cr_expect_eq(at, shared);
+	cr_expect_eq(room, DDPS_SD_MSG_MAX);
+	memcpy(at, "abc", 3);
+	cr_assert_eq(ddps_sd_part_hold(&p, at, 3), 0);
+	at = ddps_sd_part_room(&p, shared, &room);
+	cr_expect_neq(at, shared);
+	cr_expect_eq(room, DDPS_SD_MSG_MAX - 3);
+	memcpy(at, "defg", 4);
+	cr_assert_eq(ddps_sd_part_hold(&p, at, 4), 0);
+	cr_expect_eq(p.len, 7);
+	cr_expect_arr_eq(p.own, "abcdefg", 7);
+	ddps_sd_part_drop(&p);
+	cr_expect_null(p.own);
+	cr_expect_eq(p.len, 0);
+}
+
+Test(sd_part, refuses_a_message_that_fills_the_buffer_without_end)
+{
+	struct ddps_sd_part p = { 0 };
+	uint8_t *shared = calloc(1, DDPS_SD_MSG_MAX), *at;
+	size_t room;
+
+	cr_expect_eq(ddps_sd_part_hold(&p, shared, DDPS_SD_MSG_MAX), DDPS_E_PROTOCOL);
+	cr_expect_null(p.own);
+	cr_assert_eq(ddps_sd_part_hold(&p, shared, DDPS_SD_MSG_MAX - 2), 0);
+	at = ddps_sd_part_room(&p, shared, &room);
+	cr_expect_eq(room, 2);
+	cr_expect_eq(ddps_sd_part_hold(&p, at, 2), DDPS_E_PROTOCOL);
+	cr_assert_eq(ddps_sd_part_hold(&p, at, 1), 0);
+	ddps_sd_part_drop(&p);
+	free(shared);
+}

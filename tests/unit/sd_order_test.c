@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* DDP-SSN window and messages ahead of order. */
+#include "sctp_ddp/sd_order.h"
+#include "sctp_ddp/sd_wire.h"
+#include <criterion/criterion.h>
+#include <stdlib.h>
+
+static void hold(struct ddps_sd_order *o, uint16_t ssn)
+{
+	uint8_t data[2] = { (uint8_t)(ssn >> 8), (uint8_t)ssn };
+
+	cr_assert_eq(ddps_sd_order_hold(o, ssn, 16, data, sizeof(data)), 0);
+}
+
+/* Takes the next, which must be @ssn. */
+static void take(struct ddps_sd_order *o, uint16_t ssn)
+{
+	struct ddps_sd_held *h = ddps_sd_order_take(o);
+
+	cr_assert(h);
+	cr_assert_eq(h->ssn, ssn);
+	cr_assert_eq(h->len, 2);
+	cr_assert_eq(h->data[0] << 8 | h->data[1], ssn);
+	free(h);
+}
+
+Test(sd_order, window_edges, .description = "5043-10-5 5043-10-6 5043-10-4")
+{
+	static const uint16_t starts[] = { 0, 1, 32767, 32768, 65535 };
+
+	for (size_t i = 0; i < sizeof(starts) / sizeof(starts[0]); i++) {
+		struct ddps_sd_order o = { .next = starts[i] };
+
+		cr_expect_eq(ddps_sd_order_check(&o, starts[i]), DDPS_SD_NEXT);
+		cr_expect_eq(ddps_sd_order_check(&o, (uint16_t)(starts[i] + 1)), DDPS_SD_AHEAD);
+		cr_expect_eq(ddps_sd_order_check(&o, (uint16_t)(starts[i] + 32766)), DDPS_SD_AHEAD);
+		cr_expect_eq(ddps_sd_order_check(&o, (uint16_t)(starts[i] + 32767)), DDPS_SD_AHEAD);
+		cr_expect_eq(ddps_sd_order_check(&o, (uint16_t)(starts[i] + 32768)), DDPS_SD_OLD);
+		cr_expect_eq(ddps_sd_order_check(&o, (uint16_t)(starts[i] - 1)), DDPS_SD_OLD);
+		cr_expect_null(o.slot); /* a check allocates nothing */
+	}
+}
+
+Test(sd_order, duplicates)
+{
+	struct ddps_sd_order o = { 0 };
+
+	hold(&o, 5);
+	cr_expect_eq(ddps_sd_order_check(&o, 5), DDPS_SD_DUPLICATE);
+	cr_expect_eq(ddps_sd_order_check(&o, 21), DDPS_SD_AHEAD); /* the same slot */
+	o.next = 5;
+	cr_expect_eq(ddps_sd_order_check(&o, 5), DDPS_SD_DUPLICATE);
+	take(&o, 5);
+	cr_expect_eq(ddps_sd_order_check(&o, 5), DDPS_SD_OLD);
+	ddps_sd_order_reset(&o);
+}
+
+Test(sd_order, a_far_message_costs_no_more_than_a_near_one, .description = "5043-10-5")
+{
+	struct ddps_sd_order o = { 0 };
+
+	hold(&o, 32767);
+	cr_expect_leq(o.nslot, 16);
+	cr_expect_eq(o.octets, ddps_sd_order_cost(2));
+	cr_expect_null(ddps_sd_order_take(&o));
+	ddps_sd_order_reset(&o);
+	cr_expect_eq(o.octets, 0);
+	cr_expect_null(o.slot);
+}
+
+Test(sd_order, whole_window_backwards_over_the_wrap)
+{
+	struct ddps_sd_order o = { .next = 50000 };
+
+	for (unsigned d = 32767; d > 0; d--)
+		hold(&o, (uint16_t)(50000 + d));
+	cr_expect_eq(o.count, 32767);
+	cr_expect_null(ddps_sd_order_take(&o));
+	hold(&o, 50000);
+	for (unsigned d = 0; d < 32768; d++)
+		take(&o, (uint16_t)(50000 + d));
+	cr_expect_eq(o.count, 0);
+	cr_expect_eq(o.octets, 0);
+	cr_expect_null(o.slot); /* a table that large is given back */
+	cr_expect_eq(o.next, (uint16_t)(50000 + 32768));
+}
+
+Test(sd_order, strip_keeps_numbers_and_control)
+{
+	static const uint8_t data[100] = { 0 };
+	struct ddps_sd_order o = { 0 };
+	struct ddps_sd_held *h;
+
+	cr_assert_eq(ddps_sd_order_hold(&o, 0, DDPS_SD_PPID_SEGMENT, data, 100), 0);
+	cr_assert_eq(ddps_sd_order_hold(&o, 1, DDPS_SD_PPID_CONTROL, data, 4), 0);
+	cr_assert_eq(ddps_sd_order_hold(&o, 2, DDPS_SD_PPID_SEGMENT, data, 2), 0);
+	ddps_sd_order_strip(&o);
+	cr_expect_eq(o.octets, 2 * ddps_sd_order_cost(DDPS_SD_SSN_LEN) + ddps_sd_order_cost(4));
+	h = ddps_sd_order_take(&o);
+	cr_assert(h);
+	cr_expect_eq(h->len, DDPS_SD_SSN_LEN);
+	free(h);
+	h = ddps_sd_order_take(&o);
+	cr_assert(h);
+	cr_expect_eq(h->len, 4);
+	free(h);
+	ddps_sd_order_reset(&o);
+	cr_expect_eq(o.next, 0);
+}

@@ -1,0 +1,290 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The SCTP provider: connect, listen, URIs, reuse of associations. */
+#include "support/sd_world.h"
+#include <criterion/criterion.h>
+#include <ddpsess/version.h>
+#include <netinet/in.h>
+#include <stdlib.h>
+
+static struct sd_world w;
+
+static void init(void)
+{
+	sd_world_init(&w);
+}
+
+static void fini(void)
+{
+	sd_world_fini(&w);
+}
+
+TestSuite(sd_provider, .init = init, .fini = fini, .timeout = 30);
+
+Test(sd_provider, bound_uri)
+{
+	char buf[100];
+	struct sockaddr_in sa = { .sin_family = AF_INET, .sin_port = htons(9) };
+	static const struct ddps_llp_listen_up up = { 0 };
+	struct ddps_llp_listener *l;
+	const char *want = "sctp://127.0.0.1:7174?backend=fake&encap=9899";
+
+	sd_listen(&w);
+	cr_expect_eq(ddps_sctp_provider.listener_uri(w.listener, buf, sizeof(buf)),
+		     (int)strlen(want));
+	cr_expect_str_eq(buf, want);
+	cr_expect_eq(ddps_sctp_provider.listener_uri(w.listener, buf, 10), (int)strlen(want));
+	cr_expect_eq(w.listener->provider, &ddps_sctp_provider);
+	cr_assert_eq(ddps_sctp_provider.listen(&w.env, &w.uri, (struct sockaddr *)&sa, sizeof(sa),
+					       &w.lparam, &up, NULL, &l),
+		     0);
+	ddps_sctp_provider.listener_uri(l, buf, sizeof(buf));
+	cr_expect_str_eq(buf, "sctp://127.0.0.1:9?backend=fake&encap=off");
+	ddps_sctp_provider.listener_free(l);
+}
+
+Test(sd_provider, backends)
+{
+	cr_expect_eq(ddps_has_backend("nosuch"), DDPS_E_INVAL);
+	cr_expect_eq(ddps_has_backend(NULL), DDPS_E_INVAL);
+	cr_expect_eq(ddps_has_backend("usrsctp"), ddps_sd_usrsctp.available());
+	cr_expect_eq(ddps_has_backend("kernel"), ddps_sd_kernel.available());
+}
+
+Test(sd_provider, unknown_backend)
+{
+	struct ddps_env env = { .loop = w.env.loop };
+	struct ddps_uri uri = { .scheme = "sctp", .backend = "other" };
+	struct sockaddr_in sa = { .sin_family = AF_INET };
+	struct ddps_setup setup = { 0 };
+	struct ddps_llp_listener *l;
+	struct ddps_llp *llp;
+
+	cr_expect_eq(ddps_sctp_provider.connect(&env, &uri, (struct sockaddr *)&sa, sizeof(sa),
+						&setup, &w.param, NULL, NULL, &llp),
+		     DDPS_E_UNSUPPORTED);
+	cr_expect_eq(ddps_sctp_provider.listen(&env, &uri, (struct sockaddr *)&sa, sizeof(sa),
+					       &w.lparam, NULL, NULL, &l),
+		     DDPS_E_UNSUPPORTED);
+	if (!ddps_sd_kernel.available()) {
+		strcpy(uri.backend, "kernel");
+		cr_expect_eq(ddps_sctp_provider.connect(&env, &uri, (struct sockaddr *)&sa,
+							sizeof(sa), &setup, &w.param, NULL, NULL,
+							&llp),
+			     DDPS_E_UNSUPPORTED);
+	}
+	ddps_sctp_provider.fini(&env);
+	cr_expect_null(env.sctp);
+	ddps_sctp_provider.fini(&env); /* nothing there: nothing to do */
+}
+
+Test(sd_provider, private_data_limits, .description = "5043-5.2.3-3 6581-7-4")
+{
+	static const uint8_t pd[513];
+	struct sd_ulp u = { 0 };
+
+	cr_expect_eq(sd_connect(&w, &u, SD_RAW_PORT, false, pd, 513), DDPS_E_TOO_LONG);
+	cr_expect_eq(sd_connect(&w, &u, SD_RAW_PORT, true, pd, 513), DDPS_E_TOO_LONG);
+	cr_expect_eq(sd_connect(&w, &u, SD_RAW_PORT, true, pd, 3), DDPS_E_INVAL);
+	cr_expect_null(u.llp);
+	cr_expect_null(sd_carrier_of(&w, 0));
+	cr_assert_eq(sd_connect(&w, &u, SD_RAW_PORT, false, pd, 512), 0);
+	sd_free(&u);
+	cr_assert_eq(sd_connect(&w, &u, SD_RAW_PORT, true, pd, 4 + 508), 0);
+	sd_free(&u);
+}
+
+Test(sd_provider, nobody_there)
+{
+	struct sd_ulp u[2] = { 0 };
+
+	for (int i = 0; i < 2; i++) {
+		cr_assert_eq(sd_connect(&w, &u[i], SD_RAW_PORT, false, NULL, 0), 0);
+		cr_expect_eq(u[i].closes, 0);
+	}
+	cr_expect_eq(fake_sctp_net.connects, 1);
+	sd_run(&w);
+	for (int i = 0; i < 2; i++) {
+		cr_expect_eq(u[i].closes, 1);
+		cr_expect_eq(u[i].error.code, DDPS_E_REFUSED);
+		cr_expect_neq(u[i].error.sys_errno, 0);
+		cr_expect_neq(u[i].error.peer[0], 0);
+		sd_free(&u[i]);
+	}
+	cr_expect_null(sd_carrier_of(&w, 0));
+	/* the next one tries again */
+	cr_assert_eq(sd_connect(&w, &u[0], SD_RAW_PORT, false, NULL, 0), 0);
+	cr_expect_eq(fake_sctp_net.connects, 2);
+	sd_free(&u[0]);
+}
+
+Test(sd_provider, one_association_for_one_address)
+{
+	struct sd_ulp u[5] = { 0 };
+
+	fake_sctp_raw_listen(&w.env, SD_RAW_PORT);
+	fake_sctp_raw_listen(&w.env, SD_RAW_PORT + 1);
+	cr_assert_eq(sd_connect(&w, &u[0], SD_RAW_PORT, false, NULL, 0), 0);
+	cr_assert_eq(sd_connect(&w, &u[1], SD_RAW_PORT, false, NULL, 0), 0); /* coming up */
+	sd_run(&w);
+	cr_assert_eq(sd_connect(&w, &u[2], SD_RAW_PORT, false, NULL, 0), 0); /* up */
+	cr_expect_eq(fake_sctp_net.connects, 1);
+	cr_assert_eq(sd_connect(&w, &u[3], SD_RAW_PORT + 1, false, NULL, 0), 0);
+	cr_expect_eq(fake_sctp_net.connects, 2);
+	w.uri.encap = 9900;
+	cr_assert_eq(sd_connect(&w, &u[4], SD_RAW_PORT, false, NULL, 0), 0);
+	cr_expect_eq(fake_sctp_net.connects, 3);
+	sd_run(&w);
+	for (int i = 0; i < 5; i++)
+		sd_free(&u[i]);
+}
+
+Test(sd_provider, ipv6_addresses_are_told_apart)
+{
+	struct ddps_setup setup = { 0 };
+	struct sockaddr_in6 sa = { .sin6_family = AF_INET6, .sin6_port = htons(SD_RAW_PORT) };
+	struct ddps_llp *llp[4];
+
+	sa.sin6_addr.s6_addr[15] = 1;
+	for (int i = 0; i < 4; i++) {
+		if (i == 2)
+			sa.sin6_addr.s6_addr[0] = 0xfe;
+		if (i == 3)
+			sa.sin6_scope_id = 2;
+		cr_assert_eq(ddps_sctp_provider.connect(&w.env, &w.uri, (struct sockaddr *)&sa,
+							sizeof(sa), &setup, &w.param, NULL, NULL,
+							&llp[i]),
+			     0);
+	}
+	cr_expect_eq(fake_sctp_net.connects, 3);
+	for (int i = 0; i < 4; i++)
+		llp[i]->ops->free(llp[i]);
+}
+
+Test(sd_provider, backend_that_cannot_start)
+{
+	struct sockaddr_in sa = { .sin_family = AF_INET };
+	static const struct ddps_llp_listen_up up = { 0 };
+	struct ddps_llp_listener *l = NULL;
+	struct sd_ulp u = { 0 };
+
+	fake_sctp_net.fail = DDPS_E_SYSTEM;
+	cr_expect_eq(sd_connect(&w, &u, SD_RAW_PORT, false, "x", 1), DDPS_E_SYSTEM);
+	cr_expect_null(u.llp);
+	cr_expect_null(sd_carrier_of(&w, 0));
+	cr_expect_eq(ddps_sctp_provider.listen(&w.env, &w.uri, (struct sockaddr *)&sa, sizeof(sa),
+					       &w.lparam, &up, NULL, &l),
+		     DDPS_E_SYSTEM);
+	cr_expect_null(l);
+}
+
+Test(sd_provider, listener_failure_is_told)
+{
+	sd_listen(&w);
+	fake_sctp_fail(SD_PORT, DDPS_E_NOMEM);
+	cr_expect_eq(w.listener_error, DDPS_E_NOMEM);
+}
+
+Test(sd_provider, association_of_the_peer_is_not_reused)
+{
+	struct sd_ulp u = { 0 };
+
+	sd_raw_open(&w, 0);
+	cr_assert_eq(sd_connect(&w, &u, 2, false, NULL, 0), 0); /* where it seems to come from */
+	cr_expect_eq(fake_sctp_net.connects, 2);
+	sd_free(&u);
+}
+
+Test(sd_provider, an_association_that_goes_is_not_reused)
+{
+	struct ddps_sd_assoc *raw;
+	struct sd_ulp u = { 0 };
+
+	raw = sd_raw_initiated(&w, &u, false);
+	sd_carrier_of(&w, 0)->state = DDPS_SD_GOING;
+	sd_free(&u);
+	cr_assert_eq(sd_connect(&w, &u, SD_RAW_PORT, false, NULL, 0), 0);
+	cr_expect_eq(fake_sctp_net.connects, 2);
+	sd_free(&u);
+	(void)raw;
+}
+
+Test(sd_provider, no_more_initiates_at_once_than_the_peer_takes, .description = "5043-6.4-3")
+{
+	struct sd_ulp u[DDPS_SD_PENDING_MAX + 2] = { 0 };
+	struct ddps_sd_assoc *raw = sd_raw_initiated(&w, &u[0], false);
+
+	for (unsigned i = 1; i < DDPS_SD_PENDING_MAX + 2; i++)
+		cr_assert_eq(sd_connect(&w, &u[i], SD_RAW_PORT, false, NULL, 0), 0);
+	sd_run(&w);
+	for (uint16_t i = 1; i < DDPS_SD_PENDING_MAX; i++)
+		sd_expect(raw, 2 * i, "0000 0001");
+	sd_expect_silence(raw);
+	sd_send(&w, raw, 4, "0000 0002");
+	sd_expect(raw, 2 * DDPS_SD_PENDING_MAX, "0000 0001");
+	sd_expect_silence(raw);
+	sd_free(&u[0]); /* given up: makes room as well */
+	sd_run(&w);
+	sd_expect(raw, 2 * DDPS_SD_PENDING_MAX + 2, "0000 0001");
+	for (unsigned i = 0; i < DDPS_SD_PENDING_MAX + 2; i++)
+		sd_free(&u[i]);
+}
+
+Test(sd_provider, waiting_too_long)
+{
+	struct sd_ulp u[DDPS_SD_PENDING_MAX + 1] = { 0 };
+	struct sd_ulp *last = &u[DDPS_SD_PENDING_MAX];
+
+	sd_raw_initiated(&w, &u[0], false);
+	for (unsigned i = 1; i < DDPS_SD_PENDING_MAX; i++)
+		cr_assert_eq(sd_connect(&w, &u[i], SD_RAW_PORT, false, NULL, 0), 0);
+	w.param.connect_ms = 10;
+	cr_assert_eq(sd_connect(&w, last, SD_RAW_PORT, false, NULL, 0), 0);
+	sd_run_until(&w, &last->closes);
+	cr_expect_eq(last->error.code, DDPS_E_TIMEDOUT);
+	for (unsigned i = 0; i <= DDPS_SD_PENDING_MAX; i++)
+		sd_free(&u[i]);
+}
+
+Test(sd_provider, aborted_while_waiting)
+{
+	struct sd_ulp u = { 0 };
+
+	fake_sctp_raw_listen(&w.env, SD_RAW_PORT);
+	cr_assert_eq(sd_connect(&w, &u, SD_RAW_PORT, false, NULL, 0), 0);
+	u.llp->ops->abort(u.llp);
+	u.llp->ops->abort(u.llp);
+	cr_expect_eq(u.closes, 0);
+	sd_run(&w);
+	cr_expect_eq(u.closes, 1);
+	cr_expect_eq(u.error.code, DDPS_E_CLOSED);
+	sd_expect_silence(fake_sctp_raw_accepted(SD_RAW_PORT));
+	sd_free(&u);
+}
+
+Test(sd_provider, shutdown_before_the_answer_is_an_abort)
+{
+	struct sd_ulp u = { 0 };
+
+	sd_raw_initiated(&w, &u, false);
+	u.llp->ops->shutdown(u.llp);
+	sd_run(&w);
+	cr_expect_eq(u.closes, 1);
+	cr_expect_eq(u.error.code, DDPS_E_CLOSED);
+	cr_expect_eq(sd_state(&w, 0, 0), DDPS_SD_A1C);
+	sd_free(&u);
+}
+
+Test(sd_provider, context_goes_with_everything_open)
+{
+	struct ddps_sd_assoc *raw = sd_raw_open(&w, 0);
+	struct sd_ulp u = { 0 };
+
+	sd_connect(&w, &u, SD_PORT, false, NULL, 0);
+	sd_run(&w);
+	cr_expect_eq(u.answers, 1);
+	sd_send_segment(&w, raw, 0, 9, 0); /* held */
+	w.req[1].to_send = 1;
+	w.req[1].llp->ops->kick(w.req[1].llp);
+	sd_free(&u); /* as the layer above does first */
+		     /* the rest is fini()'s, and the leak checker's */
+}

@@ -1,0 +1,368 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Sending: turns, back-pressure, the limit of unacknowledged messages, late Terminates. */
+#include "support/sd_world.h"
+#include <criterion/criterion.h>
+#include <stdlib.h>
+
+static struct sd_world w;
+
+static void init(void)
+{
+	sd_world_init(&w);
+}
+
+static void fini(void)
+{
+	sd_world_fini(&w);
+}
+
+TestSuite(sd_tx, .init = init, .fini = fini, .timeout = 30);
+
+static void let_dry(struct ddps_sd_assoc *a, bool on)
+{
+	a->hold_dry = !on;
+	fake_sctp_poke(a);
+	sd_run(&w);
+}
+
+/* The next message is the segment with this DDP-SSN and number. */
+static void expect_segment(struct ddps_sd_assoc *raw, uint16_t stream, uint16_t ssn,
+			   uint32_t number)
+{
+	struct fake_sctp_msg *m = fake_sctp_raw_take(raw);
+
+	cr_assert(m, "no segment %u", number);
+	cr_assert_eq(m->ppid, DDPS_SD_PPID_SEGMENT);
+	cr_assert_eq(m->stream, stream);
+	cr_assert_eq(m->data[0] << 8 | m->data[1], ssn);
+	cr_assert_eq((uint32_t)(m->data[2] << 24 | m->data[3] << 16 | m->data[4] << 8 | m->data[5]),
+		     number);
+	free(m);
+}
+
+Test(sd_tx, segment_is_one_unordered_message, .description = "5043-4-d2 5043-10-1 5043-5.2.1-d1")
+{
+	struct ddps_sd_assoc *raw = sd_raw_open(&w, 7);
+	struct sd_ulp *u = &w.req[0];
+	struct fake_sctp_msg *m;
+
+	u->to_send = 1;
+	u->pay_len = 1000;
+	u->llp->ops->kick(u->llp);
+	cr_expect_eq(u->done, 1); /* taken over inside the call */
+	sd_run(&w);
+	m = fake_sctp_raw_take(raw);
+	cr_assert(m);
+	cr_expect(m->unordered);
+	cr_expect_eq(m->stream, 7);
+	cr_expect_eq(m->len, 2 + SD_SEG_HDR + 1000);
+	free(m);
+	sd_expect_silence(raw);
+}
+
+Test(sd_tx, kick_before_the_accept_has_left)
+{
+	struct ddps_sd_assoc *raw;
+
+	w.accept = false;
+	raw = sd_raw_to_listener(&w);
+	sd_send(&w, raw, 0, "0000 0001");
+	w.req[0].to_send = 1;
+	cr_assert_eq(sd_answer(&w.req[0], false, NULL, 0), 0);
+	w.req[0].llp->ops->kick(w.req[0].llp);
+	sd_run(&w);
+	sd_expect(raw, 0, "0000 0002");
+	expect_segment(raw, 0, 1, 0);
+}
+
+Test(sd_tx, sessions_take_turns)
+{
+	struct ddps_sd_assoc *raw = sd_raw_open(&w, 0);
+	unsigned sent[4] = { 0 };
+
+	for (uint16_t s = 1; s < 4; s++) {
+		sd_send(&w, raw, s, "0000 0001");
+		sd_expect(raw, s, "0000 0002");
+	}
+	raw->peer->room = 1;
+	for (unsigned i = 0; i < 4; i++) {
+		w.req[i].to_send = 100;
+		w.req[i].llp->ops->kick(w.req[i].llp);
+	}
+	sd_run(&w);
+	for (unsigned n = 0; n < 400; n++) {
+		struct fake_sctp_msg *m = fake_sctp_raw_take(raw);
+
+		cr_assert(m);
+		sent[m->stream]++;
+		for (unsigned s = 0; s < 4; s++) /* the first had a start of two */
+			cr_expect_leq(sent[m->stream], sent[s] + 2);
+		free(m);
+	}
+	sd_expect_silence(raw);
+	for (unsigned i = 0; i < 4; i++)
+		cr_expect_eq(w.req[i].done, 100);
+}
+
+Test(sd_tx, blocked_segment_is_kept)
+{
+	struct ddps_sd_assoc *raw = sd_raw_open(&w, 0);
+	struct sd_ulp *u = &w.req[0];
+
+	raw->hold = true;
+	raw->peer->room = 3;
+	u->to_send = 5;
+	u->llp->ops->kick(u->llp);
+	cr_expect_eq(u->done, 3);
+	cr_expect_eq(u->pulled, 4); /* one is pulled and waits */
+	u->llp->ops->kick(u->llp);
+	cr_expect_eq(u->pulled, 4);
+	cr_expect_eq(raw->peer->agains, 1); /* SCTP is not asked again before it says so */
+	raw->hold = false;
+	fake_sctp_poke(raw);
+	sd_run(&w);
+	for (uint16_t i = 0; i < 5; i++)
+		expect_segment(raw, 0, (uint16_t)(i + 1), i);
+	cr_expect_eq(u->done, 5);
+}
+
+Test(sd_tx, blocked_segment_of_an_aborted_session_is_not_sent)
+{
+	struct ddps_sd_assoc *raw = sd_raw_open(&w, 0);
+	struct sd_ulp *u = &w.req[0];
+
+	raw->hold = true;
+	raw->peer->room = 1;
+	u->to_send = 5;
+	u->llp->ops->kick(u->llp);
+	cr_expect_eq(u->pulled, 2);
+	sd_free(u); /* its memory is gone */
+	raw->hold = false;
+	fake_sctp_poke(raw);
+	sd_run(&w);
+	expect_segment(raw, 0, 1, 0);
+	sd_expect(raw, 0, "0002 0004"); /* no gap */
+	sd_expect_silence(raw);
+}
+
+Test(sd_tx, control_messages_pass_back_pressure_in_order)
+{
+	struct ddps_sd_assoc *raw = sd_raw_to_listener(&w);
+
+	raw->hold = true;
+	raw->peer->room = 1;
+	for (uint16_t s = 0; s < 10; s++)
+		sd_send(&w, raw, s, "0000 0001");
+	cr_expect_eq(w.nreq, 10);
+	raw->hold = false;
+	fake_sctp_poke(raw);
+	sd_run(&w);
+	for (uint16_t s = 0; s < 10; s++)
+		sd_expect(raw, s, "0000 0002");
+}
+
+Test(sd_tx, segment_above_the_limit_is_refused, .description = "5043-9-4")
+{
+	struct ddps_sd_assoc *raw = sd_raw_open(&w, 0);
+	struct sd_ulp *u = &w.req[0];
+
+	cr_expect_eq(u->llp->ops->mulpdu(u->llp), 1430);
+	u->to_send = 1;
+	u->pay_len = 1431;
+	u->llp->ops->kick(u->llp);
+	sd_run(&w);
+	cr_expect_eq(u->done, 0);
+	cr_expect_eq(u->closes, 1);
+	cr_expect_eq(u->error.code, DDPS_E_TOO_LONG);
+	sd_expect(raw, 0, "0001 0004");
+}
+
+Test(sd_tx, mulpdu_follows_the_path_and_the_parameter, .description = "5043-9-1")
+{
+	struct ddps_sd_assoc *raw = sd_raw_open(&w, 0);
+	struct sd_ulp *u = &w.req[0];
+	struct ddps_conn_info info = { 0 };
+
+	u->llp->ops->info(u->llp, &info);
+	cr_expect_eq(info.mulpdu, 1430);
+	cr_expect_eq(info.transport, DDPS_TRANSPORT_SCTP);
+	cr_expect_str_eq(info.sctp.backend, "fake");
+	cr_expect_eq(info.sctp.stream, 0);
+	cr_expect_not(info.initiator);
+	cr_expect_str_eq(info.peer, "127.0.0.1:2");
+	raw->peer->info.max_user_data = 8952;
+	w.param.max_mulpdu = 4000;
+	sd_send(&w, raw, 1, "0000 0001");
+	cr_expect_eq(w.req[1].llp->ops->mulpdu(w.req[1].llp), 4000);
+	cr_expect_eq(u->llp->ops->mulpdu(u->llp), 8930);
+}
+
+Test(sd_tx, send_error_ends_with_the_association)
+{
+	struct ddps_sd_assoc *raw = sd_raw_open(&w, 0);
+	struct sd_ulp *u = &w.req[0];
+
+	u->to_send = 3;
+	fake_sctp_lose(raw, DDPS_E_RESET);
+	u->llp->ops->kick(u->llp);
+	u->llp->ops->kick(u->llp);
+	cr_expect_eq(u->pulled, 1); /* once refused, no more is asked for */
+	cr_expect_eq(u->done, 0);
+	cr_expect_eq(u->closes, 0);
+	sd_run(&w);
+	cr_expect_eq(u->closes, 1);
+	cr_expect_eq(u->error.code, DDPS_E_RESET);
+}
+
+/* ---- acknowledgements ---- */
+
+Test(sd_tx, terminate_waits_for_the_accept, .description = "5043-6.6-1")
+{
+	struct ddps_sd_assoc *raw;
+	struct sd_ulp *u = &w.req[0];
+
+	fake_sctp_net.hold_dry = true;
+	raw = sd_raw_open(&w, 0);
+	u->to_send = 1;
+	u->llp->ops->shutdown(u->llp);
+	sd_run(&w);
+	expect_segment(raw, 0, 1, 0);
+	sd_expect_silence(raw);
+	cr_expect_eq(sd_state(&w, 0, 0), DDPS_SD_OPEN);
+	cr_expect_eq(raw->peer->asks, 1);
+	/* segments of the peer prove nothing, and are still taken */
+	sd_send_segment(&w, raw, 0, 1, 0);
+	cr_expect_eq(u->segments, 1);
+	sd_expect_silence(raw);
+	let_dry(raw->peer, true);
+	sd_expect(raw, 0, "0002 0004");
+	cr_expect_eq(sd_state(&w, 0, 0), DDPS_SD_LT);
+}
+
+Test(sd_tx, answering_terminate_waits_for_the_accept, .description = "5043-6.6-1")
+{
+	struct ddps_sd_assoc *raw;
+
+	fake_sctp_net.hold_dry = true;
+	raw = sd_raw_open(&w, 0);
+	sd_send(&w, raw, 0, "0001 0004");
+	cr_expect_eq(w.req[0].peer_closes, 1);
+	sd_expect_silence(raw);
+	cr_expect_eq(w.req[0].closes, 0);
+	let_dry(raw->peer, true);
+	sd_expect(raw, 0, "0001 0004");
+	cr_expect_eq(w.req[0].closes, 1);
+	cr_expect_eq(w.req[0].error.code, 0);
+}
+
+Test(sd_tx, no_segments_while_a_terminate_waits)
+{
+	struct ddps_sd_assoc *raw;
+
+	fake_sctp_net.hold_dry = true;
+	raw = sd_raw_open(&w, 0);
+	sd_send(&w, raw, 1, "0000 0001");
+	sd_expect(raw, 1, "0000 0002");
+	w.req[0].llp->ops->shutdown(w.req[0].llp);
+	sd_run(&w);
+	w.req[1].to_send = 3;
+	w.req[1].llp->ops->kick(w.req[1].llp);
+	cr_expect_eq(w.req[1].done, 0); /* or the acknowledgement might never come */
+	let_dry(raw->peer, true);
+	sd_expect(raw, 0, "0001 0004");
+	for (uint16_t i = 0; i < 3; i++)
+		expect_segment(raw, 1, (uint16_t)(i + 1), i);
+}
+
+Test(sd_tx, a_pair_in_drain_gets_its_acknowledgement_from_a_busy_association)
+{
+	struct ddps_sd_assoc *raw;
+	struct ddps_sd_carrier *c;
+
+	raw = sd_raw_open(&w, 0);
+	sd_send(&w, raw, 1, "0000 0001");
+	sd_expect(raw, 1, "0000 0002");
+	c = sd_carrier_of(&w, 0);
+	raw->peer->hold_dry = true;
+	sd_send(&w, raw, 2, "0000 0002"); /* a stray: answered, then DRAIN */
+	sd_expect(raw, 2, "0000 0004");
+	cr_assert_eq(sd_state(&w, 0, 2), DDPS_SD_DRAIN);
+	w.req[1].to_send = 1;
+	w.req[1].llp->ops->kick(w.req[1].llp);
+	cr_expect_eq(w.req[1].done, 1); /* patience first */
+	cr_assert(c->quiet_timer.slot);
+	ddps_timer_start(w.env.loop, &c->quiet_timer, 0); /* the time is up */
+	sd_run(&w);
+	cr_assert(c->quiet);
+	w.req[1].to_send = 2;
+	w.req[1].llp->ops->kick(w.req[1].llp);
+	cr_expect_eq(w.req[1].done, 1);
+	let_dry(raw->peer, true);
+	cr_expect_eq(w.req[1].done, 2);
+	cr_expect_eq(sd_state(&w, 0, 2), DDPS_SD_IDLE);
+	cr_expect_not(c->quiet);
+}
+
+Test(sd_tx, in_flight_limit, .description = "5043-10-d1 5043-10-3")
+{
+	struct ddps_sd_assoc *raw;
+	struct sd_ulp *u = &w.req[0];
+
+	fake_sctp_net.hold_dry = true;
+	raw = sd_raw_open(&w, 0);
+	u->to_send = 100000;
+	u->llp->ops->kick(u->llp);
+	sd_run(&w);
+	cr_expect_eq(u->done, DDPS_SD_IN_FLIGHT_MAX - 1); /* and the Accept */
+	cr_expect_eq(raw->peer->asks, 1);
+	let_dry(raw->peer, true);
+	cr_expect_eq(u->done, 100000);
+	for (uint32_t i = 0; i < 100000; i++)
+		expect_segment(raw, 0, (uint16_t)(i + 1), i);
+	u->llp->ops->shutdown(u->llp);
+	sd_run(&w);
+	sd_expect(raw, 0, "86a1 0004"); /* 100001 modulo 65536 */
+}
+
+Test(sd_tx, terminate_counts_for_the_limit, .description = "5043-10-d1")
+{
+	struct ddps_sd_assoc *raw;
+	struct sd_ulp *u = &w.req[0];
+
+	raw = sd_raw_open(&w, 0);
+	u->llp->ops->kick(u->llp);
+	/* the Accept known to be there */
+	sd_send(&w, raw, 1, "0000 0002");
+	sd_expect(raw, 1, "0000 0004");
+	cr_assert_eq(sd_carrier_of(&w, 0)->acked, sd_carrier_of(&w, 0)->sent);
+	let_dry(raw->peer, false);
+	u->to_send = DDPS_SD_IN_FLIGHT_MAX;
+	u->llp->ops->shutdown(u->llp);
+	sd_run(&w);
+	cr_expect_eq(u->done, DDPS_SD_IN_FLIGHT_MAX);
+	for (uint32_t i = 0; i < DDPS_SD_IN_FLIGHT_MAX; i++)
+		expect_segment(raw, 0, (uint16_t)(i + 1), i);
+	sd_expect_silence(raw);
+	cr_expect_eq(sd_state(&w, 0, 0), DDPS_SD_OPEN);
+	let_dry(raw->peer, true);
+	sd_expect(raw, 0, "8000 0004");
+}
+
+Test(sd_tx, only_what_was_sent_before_the_question_is_acknowledged, .description = "5043-6.6-4")
+{
+	struct ddps_sd_assoc *raw = sd_raw_to_listener(&w);
+	struct ddps_sd_carrier *c = sd_carrier_of(&w, 0);
+
+	raw->hold = true;
+	sd_send(&w, raw, 0, "0000 0002"); /* stray: Terminate and DRAIN */
+	cr_assert(c->asked);
+	cr_assert_eq(c->ask_mark, 1);
+	sd_send(&w, raw, 1, "0000 0002");
+	cr_expect_eq(raw->peer->asks, 1);
+	raw->hold = false;
+	fake_sctp_poke(raw);
+	sd_run(&w);
+	cr_expect_eq(raw->peer->asks, 2); /* the second had to ask again */
+	cr_expect_eq(sd_state(&w, 0, 0), DDPS_SD_IDLE);
+	cr_expect_eq(sd_state(&w, 0, 1), DDPS_SD_IDLE);
+}

@@ -1,0 +1,592 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The usrsctp backend against a peer made by hand: what is on the wire, and hostile packets. */
+#include "sctp_ddp/sd_usrsctp.h"
+#include "common/bytes.h"
+#include "sd_backend_fixture.h"
+#include <stdio.h>
+#include <unistd.h>
+
+#define B	      (&ddps_sd_usrsctp)
+#define PKT_MAX	      65536
+#define C_DATA	      0
+#define C_INIT	      1
+#define C_INIT_ACK    2
+#define C_ABORT	      6
+#define C_COOKIE_ECHO 10
+#define C_COOKIE_ACK  11
+#define P_COOKIE      7
+#define P_ADAPTATION  0xC006
+#define P_FORWARD_TSN 0xC000
+#define P_EXTENSIONS  0x8008
+#define F_FIRST	      2 /* B */
+#define F_LAST	      1 /* E */
+#define F_UNORDERED   4
+
+#ifdef __has_feature
+#define ASAN __has_feature(address_sanitizer)
+#elif defined(__SANITIZE_ADDRESS__)
+#define ASAN 1
+#else
+#define ASAN 0
+#endif
+
+static struct node sn;
+static struct server srv;
+
+/* The hand-made peer. */
+struct wire {
+	int fd;
+	uint16_t sport, dport;
+	uint32_t my_tag, peer_tag, tsn;
+	uint8_t out[PKT_MAX], in[PKT_MAX];
+	struct ddps_wbuf w;
+	size_t in_len;
+	uint8_t cookie[2048];
+	size_t cookie_len;
+};
+
+/* RFC 9260 appendix A, bit by bit. */
+static uint32_t crc32c(const uint8_t *p, size_t len)
+{
+	uint32_t r = ~0u;
+
+	for (size_t i = 0; i < len; i++) {
+		r ^= p[i];
+		for (int b = 0; b < 8; b++)
+			r = r >> 1 ^ (r & 1 ? 0x82F63B78u : 0);
+	}
+	return ~r;
+}
+
+static void put_sum(uint8_t *pkt, size_t len)
+{
+	uint32_t sum;
+
+	memset(pkt + 8, 0, 4);
+	sum = crc32c(pkt, len);
+	for (int i = 0; i < 4; i++)
+		pkt[8 + i] = (uint8_t)(sum >> 8 * i);
+}
+
+static void begin(struct wire *x, uint32_t tag)
+{
+	x->w = ddps_wbuf_init(x->out, sizeof x->out);
+	ddps_wbuf_u16(&x->w, x->sport);
+	ddps_wbuf_u16(&x->w, x->dport);
+	ddps_wbuf_u32(&x->w, tag);
+	ddps_wbuf_u32(&x->w, 0);
+}
+
+static void chunk(struct wire *x, uint8_t type, uint8_t flags, const void *body, size_t len)
+{
+	static const uint8_t zero[4];
+
+	ddps_wbuf_u8(&x->w, type);
+	ddps_wbuf_u8(&x->w, flags);
+	ddps_wbuf_u16(&x->w, (uint16_t)(len + 4));
+	ddps_wbuf_bytes(&x->w, body, len);
+	ddps_wbuf_bytes(&x->w, zero, -len & 3);
+	cr_assert(!x->w.failed);
+}
+
+static void finish(struct wire *x)
+{
+	size_t len = (size_t)(x->w.p - x->out);
+
+	put_sum(x->out, len);
+	cr_assert_eq(send(x->fd, x->out, len, 0), (ssize_t)len);
+}
+
+static void data_chunk(struct wire *x, uint8_t flags, uint16_t sid, uint32_t ppid,
+		       const void *data, size_t len)
+{
+	uint8_t *body = malloc(12 + len);
+	struct ddps_wbuf w = ddps_wbuf_init(body, 12 + len);
+
+	ddps_wbuf_u32(&w, x->tsn++);
+	ddps_wbuf_u16(&w, sid);
+	ddps_wbuf_u16(&w, 0);
+	ddps_wbuf_u32(&w, ppid);
+	ddps_wbuf_bytes(&w, data, len);
+	chunk(x, C_DATA, flags, body, 12 + len);
+	free(body);
+}
+
+static void send_init(struct wire *x, const uint8_t *params, size_t len)
+{
+	uint8_t body[64];
+	struct ddps_wbuf w = ddps_wbuf_init(body, sizeof body);
+
+	ddps_wbuf_u32(&w, x->my_tag);
+	ddps_wbuf_u32(&w, 1 << 20); /* window */
+	ddps_wbuf_u16(&w, 10);	    /* streams out, in */
+	ddps_wbuf_u16(&w, 20);
+	ddps_wbuf_u32(&w, x->tsn);
+	ddps_wbuf_bytes(&w, params, len);
+	begin(x, 0);
+	chunk(x, C_INIT, 0, body, (size_t)(w.p - body));
+	finish(x);
+}
+
+static bool receive(struct wire *x)
+{
+	ssize_t n = recv(x->fd, x->in, sizeof x->in, MSG_DONTWAIT);
+
+	x->in_len = n > 0 ? (size_t)n : 0;
+	return n > 0;
+}
+
+/* The next packet whose first chunk is of this type. */
+static void expect(struct wire *x, uint8_t type)
+{
+	do {
+		WAIT_FOR(receive(x), &sn);
+		cr_assert_geq(x->in_len, 16);
+	} while (x->in[12] != type);
+}
+
+/* A parameter of the INIT or INIT ACK in x->in, or NULL. */
+static const uint8_t *param(const struct wire *x, uint16_t type, size_t *len)
+{
+	struct ddps_rbuf r = ddps_rbuf_init(x->in + 32, x->in_len - 32);
+
+	while (ddps_rbuf_left(&r) >= 4) {
+		uint16_t t = ddps_rbuf_u16(&r);
+		size_t n = (size_t)ddps_rbuf_u16(&r) - 4;
+		const uint8_t *at = ddps_rbuf_take(&r, n);
+
+		cr_assert(at);
+		ddps_rbuf_take(&r, ddps_rbuf_left(&r) < (-n & 3) ? 0 : -n & 3);
+		*len = n;
+		if (t == type)
+			return at;
+	}
+	return NULL;
+}
+
+static void read_init_ack(struct wire *x)
+{
+	struct ddps_rbuf r = ddps_rbuf_init(x->in + 16, 4);
+	const uint8_t *cookie;
+
+	x->peer_tag = ddps_rbuf_u32(&r);
+	cookie = param(x, P_COOKIE, &x->cookie_len);
+	cr_assert(cookie && x->cookie_len <= sizeof x->cookie);
+	memcpy(x->cookie, cookie, x->cookie_len);
+}
+
+static void wire_init(struct wire *x, uint16_t sport)
+{
+	struct sockaddr_storage sa;
+	socklen_t len = loopback(&sa, AF_INET, srv.encap);
+
+	memset(x, 0, sizeof *x);
+	x->fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	cr_assert_eq(connect(x->fd, (struct sockaddr *)&sa, len), 0);
+	x->sport = sport;
+	x->dport = ntohs(((struct sockaddr_in *)&srv.sa)->sin_port);
+	x->my_tag = 0x11223344;
+	x->tsn = 1000;
+}
+
+static void begin_cookie(struct wire *x)
+{
+	begin(x, x->peer_tag);
+	chunk(x, C_COOKIE_ECHO, 0, x->cookie, x->cookie_len);
+}
+
+static void start(void)
+{
+	node_init(&sn);
+	cr_assert_eq(try_listen(&srv, &sn, B, AF_INET, 0, 0), 0);
+}
+
+static void stop(struct wire *x)
+{
+	if (x) {
+		close(x->fd);
+		free(x);
+	}
+	for (int i = 0; i < MAX_PEERS; i++)
+		free(srv.peers[i].last);
+	node_fini(&sn, B);
+}
+
+static const uint8_t ddp[] = { 0xc0, 0x06, 0, 8, 0, 0, 0, 1 };
+
+/* An association by hand, with these parameters in the INIT. */
+static struct wire *wire_up(const uint8_t *params, size_t len)
+{
+	struct wire *x = malloc(sizeof *x);
+
+	wire_init(x, 4000);
+	send_init(x, params, len);
+	expect(x, C_INIT_ACK);
+	read_init_ack(x);
+	begin_cookie(x);
+	finish(x);
+	expect(x, C_COOKIE_ACK);
+	WAIT_FOR(srv.accepted == 1, &sn);
+	return x;
+}
+
+/* ---- what is on the wire ---- */
+
+Test(sd_usrsctp_wire, checksum_is_rfc_9260s)
+{
+	uint8_t pkt[3000];
+
+	for (size_t len = 12; len < sizeof pkt; len += 7) {
+		uint32_t want;
+
+		fill(pkt, len, 3);
+		put_sum(pkt, len);
+		memcpy(&want, pkt + 8, 4);
+		memset(pkt + 8, 0, 4);
+		cr_assert_eq(ddps_us_checksum(pkt, len), want, "len %zu", len);
+		cr_assert_eq(usrsctp_crc32c(pkt, len), want, "len %zu", len);
+	}
+}
+
+static void check_init(const struct wire *x, uint16_t streams_out)
+{
+	struct ddps_rbuf r = ddps_rbuf_init(x->in + 24, 4);
+	const uint8_t *p;
+	size_t len;
+
+	cr_expect_eq(ddps_rbuf_u16(&r), streams_out);
+	cr_expect_eq(ddps_rbuf_u16(&r), 4096);
+	p = param(x, P_ADAPTATION, &len);
+	cr_assert(p);
+	cr_expect_eq(len, 4);
+	cr_expect_arr_eq(p, ddp + 4, 4);
+	/* no partial reliability, no stream reset, no address changes */
+	cr_expect(!param(x, P_FORWARD_TSN, &len));
+	cr_expect(!param(x, P_EXTENSIONS, &len));
+}
+
+Test(sd_usrsctp_wire, init_ack_carries_the_indication,
+     .description = "5043-5.1-1 5043-5.1-d1 5043-5.1-d2 5043-8-1 5043-11.1-1")
+{
+	struct wire *x = malloc(sizeof *x);
+
+	start();
+	wire_init(x, 4000);
+	send_init(x, ddp, sizeof ddp);
+	expect(x, C_INIT_ACK);
+	check_init(x, 20); /* as many as the peer takes */
+	stop(x);
+}
+
+Test(sd_usrsctp_wire, init_carries_the_indication,
+     .description = "5043-5.1-1 5043-5.1-d1 5043-8-1 5043-8-d2 5043-11.1-1")
+{
+	struct wire *x = calloc(1, sizeof *x);
+	struct sockaddr_storage udp, sa;
+	socklen_t len = loopback(&udp, AF_INET, 0);
+	struct side cli = { 0 };
+
+	node_init(&sn);
+	x->fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	cr_assert_eq(bind(x->fd, (struct sockaddr *)&udp, len), 0);
+	getsockname(x->fd, (struct sockaddr *)&udp, &len);
+	loopback(&sa, AF_INET, 7174);
+	cr_assert_eq(try_connect(&cli, &sn, B, &sa, len,
+				 ntohs(((struct sockaddr_in *)&udp)->sin_port), 5000),
+		     0);
+	expect(x, C_INIT);
+	cr_expect_eq(x->in[2] << 8 | x->in[3], 7174);
+	check_init(x, 4096);
+	stop(x);
+}
+
+Test(sd_usrsctp_wire, data_is_unordered_whole_and_swapped_by_nobody,
+     .description = "5043-10-1 5043-5.2-d1 5043-4-d2")
+{
+	static const uint8_t want[] = { 0, 3, 0, 0, 0, 0, 0, 16 };
+	uint8_t msg[1400];
+	struct iovec iov = { msg, sizeof msg };
+	struct wire *x;
+
+	start();
+	x = wire_up(ddp, sizeof ddp);
+	fill(msg, sizeof msg, 0);
+	cr_assert_eq(B->send(srv.peers[0].a, 3, 16, &iov, 1), 0);
+	expect(x, C_DATA);
+	cr_expect_eq(x->in[13], F_UNORDERED | F_FIRST | F_LAST);
+	cr_expect_eq(x->in[14] << 8 | x->in[15], 16 + 1400);
+	cr_expect_arr_eq(x->in + 20, want, 2);
+	cr_expect_arr_eq(x->in + 24, want + 4, 4);
+	cr_expect_arr_eq(x->in + 28, msg, sizeof msg);
+	stop(x);
+}
+
+Test(sd_usrsctp_wire, control_asks_for_its_acknowledgement_at_once)
+{
+	uint8_t msg[4] = { 0, 0, 0, 2 };
+	struct iovec iov = { msg, sizeof msg };
+	struct wire *x;
+
+	start();
+	x = wire_up(ddp, sizeof ddp);
+	cr_assert_eq(B->send(srv.peers[0].a, 0, 17, &iov, 1), 0);
+	expect(x, C_DATA);
+	cr_expect_eq(x->in[13], 8 | F_UNORDERED | F_FIRST | F_LAST);
+	stop(x);
+}
+
+/* ---- the peer's indication ---- */
+
+Test(sd_usrsctp_wire, a_peer_without_indication_is_told_apart,
+     .description = "5043-11.1-2 5043-11.1-3")
+{
+	struct wire *x;
+
+	start();
+	x = wire_up(NULL, 0);
+	cr_expect(!srv.peers[0].info.has_adaptation);
+	cr_expect_eq(srv.peers[0].info.in_streams, 10);
+	cr_expect_eq(srv.peers[0].info.out_streams, 20);
+	stop(x);
+}
+
+Test(sd_usrsctp_wire, another_indication_is_reported, .description = "5043-11.1-2 5043-11.1-4")
+{
+	static const uint8_t other[] = { 0xc0, 0x06, 0, 8, 0xde, 0xad, 0xbe, 0xef };
+	struct wire *x;
+
+	start();
+	x = wire_up(other, sizeof other);
+	cr_expect(srv.peers[0].info.has_adaptation);
+	cr_expect_eq(srv.peers[0].info.adaptation, 0xdeadbeef);
+	stop(x);
+}
+
+Test(sd_usrsctp_wire, data_beside_the_cookie_comes_after_accepted)
+{
+	struct wire *x = malloc(sizeof *x);
+	uint8_t msg[100];
+
+	start();
+	wire_init(x, 4000);
+	send_init(x, ddp, sizeof ddp);
+	expect(x, C_INIT_ACK);
+	read_init_ack(x);
+	fill(msg, sizeof msg, 4);
+	begin_cookie(x);
+	data_chunk(x, F_FIRST | F_LAST, 4, 17, msg, sizeof msg);
+	finish(x);
+	WAIT_FOR(srv.peers[0].messages == 1, &sn);
+	cr_expect_eq(srv.accepted, 1);
+	cr_expect_eq(srv.peers[0].ordered, 1); /* the U flag was not set */
+	cr_expect_eq(srv.peers[0].ppid, 17);
+	cr_expect(srv.peers[0].info.has_adaptation);
+	stop(x);
+}
+
+Test(sd_usrsctp_wire, a_peer_that_restarts_is_lost, .description = "5043-11.1-3")
+{
+	struct wire *x;
+
+	start();
+	x = wire_up(ddp, sizeof ddp);
+	x->my_tag = 0x55667788;
+	x->tsn = 77;
+	send_init(x, ddp, sizeof ddp);
+	expect(x, C_INIT_ACK);
+	read_init_ack(x);
+	begin_cookie(x);
+	finish(x);
+	WAIT_FOR(srv.peers[0].gone, &sn);
+	cr_expect_eq(srv.peers[0].end.code, DDPS_E_RESET);
+	expect(x, C_ABORT);
+	stop(x);
+}
+
+/* ---- hostile ---- */
+
+Test(sd_usrsctp_wire, a_message_without_end_ends_the_association)
+{
+	uint8_t *part = calloc(1, 60000);
+	struct wire *x;
+
+	start();
+	x = wire_up(ddp, sizeof ddp);
+	for (int i = 0; i < 60 && !srv.peers[0].gone; i++) {
+		begin(x, x->peer_tag);
+		data_chunk(x, i ? F_UNORDERED : F_UNORDERED | F_FIRST, 1, 16, part, 60000);
+		finish(x);
+		spin((struct node *[]){ &sn }, 1);
+	}
+	WAIT_FOR(srv.peers[0].gone, &sn);
+	cr_expect_eq(srv.peers[0].end.code, DDPS_E_PROTOCOL);
+	cr_expect_eq(srv.peers[0].messages, 0);
+	free(part);
+	stop(x);
+}
+
+Test(sd_usrsctp_wire, an_abort_beside_the_cookie_leaves_nothing)
+{
+	struct wire *x = malloc(sizeof *x);
+	struct node cn;
+	struct side cli = { 0 };
+
+	start();
+	for (int i = 0; i < 20; i++) {
+		wire_init(x, (uint16_t)(4000 + i));
+		send_init(x, ddp, sizeof ddp);
+		expect(x, C_INIT_ACK);
+		read_init_ack(x);
+		begin_cookie(x);
+		chunk(x, C_ABORT, 0, NULL, 0);
+		finish(x);
+		close(x->fd);
+	}
+	node_init(&cn);
+	srv.on_accept = NULL;
+	cr_assert_eq(try_connect(&cli, &cn, B, &srv.sa, srv.sa_len, srv.encap, 5000), 0);
+	WAIT_FOR(cli.up, &cn, &sn);
+	B->free(cli.a);
+	for (unsigned i = 0; i < MAX_PEERS; i++)
+		if (srv.peers[i].a && !srv.peers[i].gone)
+			WAIT_FOR(srv.peers[i].gone, &cn, &sn);
+	node_fini(&cn, B);
+	free(x);
+	stop(NULL);
+}
+
+Test(sd_usrsctp_wire, a_wrong_checksum_is_not_answered)
+{
+	struct wire *x = malloc(sizeof *x);
+	size_t len;
+
+	start();
+	wire_init(x, 4000);
+	send_init(x, ddp, sizeof ddp);
+	expect(x, C_INIT_ACK);
+	len = (size_t)(x->w.p - x->out);
+	for (size_t bit = 0; bit < len * 8; bit++) {
+		x->out[bit / 8] ^= (uint8_t)(1 << bit % 8);
+		cr_assert_eq(send(x->fd, x->out, len, 0), (ssize_t)len);
+		x->out[bit / 8] ^= (uint8_t)(1 << bit % 8);
+		spin((struct node *[]){ &sn }, 1);
+		cr_assert(!receive(x), "bit %zu", bit);
+	}
+	stop(x);
+}
+
+static uint32_t noise(void)
+{
+	static uint32_t s = 12345;
+
+	s = s * 1664525u + 1013904223u;
+	return s >> 8;
+}
+
+Test(sd_usrsctp_wire, garbage_disturbs_nothing)
+{
+	struct wire *x;
+	uint8_t msg[64];
+
+	start();
+	x = wire_up(ddp, sizeof ddp);
+	for (int i = 0; i < 3000; i++) {
+		size_t len = noise() % 200;
+
+		begin(x, i & 1 ? x->peer_tag : noise());
+		for (size_t n = 12; n < len; n++)
+			ddps_wbuf_u8(&x->w, (uint8_t)(noise() >> 4));
+		/* half with a good checksum; never one that would be an ABORT by luck */
+		if (x->out[12] == C_ABORT || x->out[12] == 14 || x->out[12] == 8)
+			x->out[12] = 0x3f;
+		if (i & 2)
+			put_sum(x->out, len < 12 ? 12 : len);
+		send(x->fd, x->out, len, 0);
+		if (i % 16 == 0)
+			spin((struct node *[]){ &sn }, 1);
+		while (receive(x))
+			;
+		if (srv.peers[0].gone)
+			break;
+	}
+	/* Garbage with the right tag and checksum may end its own association, not others. */
+	fill(msg, sizeof msg, 2);
+	if (!srv.peers[0].gone) {
+		x->tsn = 1000;
+		begin(x, x->peer_tag);
+		data_chunk(x, F_UNORDERED | F_FIRST | F_LAST, 2, 16, msg, sizeof msg);
+		finish(x);
+	}
+	wire_init(x, 4001);
+	send_init(x, ddp, sizeof ddp);
+	expect(x, C_INIT_ACK);
+	read_init_ack(x);
+	begin_cookie(x);
+	finish(x);
+	expect(x, C_COOKIE_ACK);
+	cr_expect_eq(srv.accepted, 2);
+	stop(x);
+}
+
+static size_t resident_kib(void)
+{
+	unsigned long size, resident = 0;
+	FILE *f = fopen("/proc/self/statm", "r");
+
+	cr_assert(f);
+	cr_assert_eq(fscanf(f, "%lu %lu", &size, &resident), 2);
+	fclose(f);
+	return resident * (size_t)sysconf(_SC_PAGESIZE) / 1024;
+}
+
+/* 16 UDP ports times many SCTP ports, INITs and forged cookies. */
+static void flood(struct wire *x, unsigned rounds)
+{
+	for (unsigned i = 0; i < rounds; i++) {
+		if (i % 64 == 0) {
+			close(x->fd);
+			wire_init(x, 1);
+		}
+		x->sport = (uint16_t)(1024 + i);
+		x->my_tag = noise() | 1;
+		if (i & 1) {
+			send_init(x, ddp, sizeof ddp);
+		} else {
+			begin(x, noise());
+			for (size_t n = 0; n < sizeof x->cookie; n += 4)
+				memcpy(x->cookie + n, &x->my_tag, 4);
+			chunk(x, C_COOKIE_ECHO, 0, x->cookie, 200);
+			finish(x);
+		}
+		if (i % 8 == 0)
+			spin((struct node *[]){ &sn }, 1);
+	}
+}
+
+Test(sd_usrsctp_wire, a_flood_of_forged_set_ups_takes_no_memory, .timeout = 60)
+{
+	struct ddps_us_carrier *c;
+	struct node cn;
+	struct side cli = { 0 };
+	struct wire *x = calloc(1, sizeof *x);
+	size_t before;
+
+	start();
+	c = srv.ep->port->carrier;
+	wire_init(x, 1);
+	flood(x, 2000); /* buffers reach their size */
+	before = resident_kib();
+	flood(x, 20000);
+	if (!ASAN) /* which keeps freed memory for a while */
+		cr_expect_leq(resident_kib(), before + 512, "40 octets each would show");
+	cr_expect_eq(c->refs, 1);
+	cr_expect_eq(srv.accepted, 0);
+	cr_expect(TAILQ_EMPTY(&srv.ep->ue->assocs));
+	cr_expect_eq(c->stray->refs, 0);
+	/* and the door is still open */
+	node_init(&cn);
+	cr_assert_eq(try_connect(&cli, &cn, B, &srv.sa, srv.sa_len, srv.encap, 5000), 0);
+	WAIT_FOR(cli.up, &cn, &sn);
+	node_fini(&cn, B);
+	stop(x);
+}
