@@ -343,8 +343,7 @@ static int check_encap(int wanted, uint16_t *encap)
 
 static int do_listen(struct ddps_env *env, void **ctx, const struct ddps_uri *uri,
 		     const struct sockaddr *sa, socklen_t sa_len, unsigned backlog,
-		     const struct ddps_sd_listen_up *up, void *user,
-		     struct ddps_sd_endpoint **out)
+		     const struct ddps_sd_listen_up *up, void *user, struct ddps_sd_endpoint **out)
 {
 	struct ddps_sd_endpoint *e;
 	struct ddps_sk_env *ke;
@@ -393,8 +392,8 @@ static void endpoint_free(struct ddps_sd_endpoint *e)
 	struct ddps_sd_assoc *a;
 
 	TAILQ_FOREACH(a, &e->ke->assocs, link)
-		if (a->ep == e)
-			a->ep = NULL;
+	if (a->ep == e)
+		a->ep = NULL;
 	ddps_timer_stop(loop, &e->retry);
 	ddps_io_del(loop, &e->io);
 	close(e->io.fd);
@@ -445,8 +444,7 @@ static void info(struct ddps_sd_assoc *a, struct ddps_sd_assoc_info *out)
 
 	if (!a->info.max_user_data)
 		a->info.max_user_data = FRAG_DEFAULT;
-	if (a->io.fd >= 0 &&
-	    getsockopt(a->io.fd, IPPROTO_SCTP, SCTP_STATUS, &st, &len) == 0 &&
+	if (a->io.fd >= 0 && getsockopt(a->io.fd, IPPROTO_SCTP, SCTP_STATUS, &st, &len) == 0 &&
 	    st.sstat_fragmentation_point > 0 &&
 	    (uint32_t)st.sstat_fragmentation_point < DDPS_SD_MSG_MAX)
 		a->info.max_user_data = (uint32_t)st.sstat_fragmentation_point & ~3u;
@@ -494,8 +492,8 @@ static int put(struct ddps_sd_assoc *a, const struct sctp_sndinfo *si, const str
 	return 0;
 }
 
-static int do_send(struct ddps_sd_assoc *a, uint16_t stream, uint32_t ppid,
-		   const struct iovec *iov, int niov)
+static int do_send(struct ddps_sd_assoc *a, uint16_t stream, uint32_t ppid, const struct iovec *iov,
+		   int niov)
 {
 	/* [5043-10-1].  Set-up and end of a session wait for acknowledgements: ask for them
 	 * at once (RFC 7053). */

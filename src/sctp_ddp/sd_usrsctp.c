@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The usrsctp backend: SCTP in this process, over UDP (RFC 6951) or raw IP. */
 #include "sctp_ddp/sd_usrsctp.h"
-#include "sctp_ddp/sd_usrsctp_sock.h"
 #include "sctp_ddp/sd_wire.h"
 #include <errno.h>
 #include <stdlib.h>
@@ -9,17 +8,11 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-#define ENCAP_PORT    9899 /* RFC 6951 */
-#define SEND_BUF      (4 * 1024 * 1024)
-#define WINDOW_MAX    (4 * 1024 * 1024)
-#define WINDOW_MIN    (256 * 1024)
-#define TICK_MS	      10
-#define TICK_IDLE_MS  100
-#define IDLE_NS	      1000000000u
-#define RTO_INITIAL   1000
-#define RTO_MIN	      1000 /* usrsctp lets this timer run out in the midst of traffic */
-#define RTO_MAX	      10000
-#define SERVES	      256 /* associations per turn */
+#define ENCAP_PORT   9899 /* RFC 6951 */
+#define TICK_MS	     10
+#define TICK_IDLE_MS 100
+#define IDLE_NS	     1000000000u
+#define SERVES	     256 /* associations per turn */
 
 /* ---- a context's own ---- */
 
@@ -79,13 +72,13 @@ static void tick(void *user)
 {
 	struct ddps_us_env *ue = user;
 	struct ddps_sd_assoc *a;
-	bool idle = ddps_now() - ue->busy > IDLE_NS;
-	bool done;
+	bool idle, done;
 
 	ddps_us_lock(ue);
+	idle = ddps_now() - ue->busy > IDLE_NS;
 	ddps_us_advance();
 	TAILQ_FOREACH(a, &ue->assocs, link)
-		look(a);
+	look(a);
 	/* usrsctp clears up behind an association by timers: go on a little. */
 	done = idle && TAILQ_EMPTY(&ue->assocs);
 	if (done)
@@ -170,93 +163,6 @@ static void fini(struct ddps_env *env, void *ctx)
 	free(ue->rx_buf);
 	free(ue->tx_buf);
 	free(ue);
-}
-
-/* ---- SCTP sockets ---- */
-
-static int set_payload(struct socket *so, uint32_t payload, sctp_assoc_t which)
-{
-	struct sctp_paddrparams pp = { .spp_assoc_id = which,
-				       .spp_flags = SPP_PMTUD_DISABLE,
-				       .spp_pathmtu = payload - 12u }; /* less the common header */
-	struct sockaddr_conn all = ddps_us_sconn(NULL, 0);
-
-	memcpy(&pp.spp_address, &all, sizeof all);
-	return usrsctp_setsockopt(so, IPPROTO_SCTP, SCTP_PEER_ADDR_PARAMS, &pp, sizeof pp);
-}
-
-static int set_events(struct socket *so)
-{
-	static const uint16_t types[] = { SCTP_ASSOC_CHANGE, SCTP_ADAPTATION_INDICATION,
-					  SCTP_SHUTDOWN_EVENT, SCTP_PARTIAL_DELIVERY_EVENT };
-	int bad = 0;
-
-	for (size_t i = 0; i < sizeof types / sizeof types[0]; i++) {
-		struct sctp_event ev = { .se_assoc_id = SCTP_FUTURE_ASSOC,
-					 .se_type = types[i],
-					 .se_on = 1 };
-
-		bad |= usrsctp_setsockopt(so, IPPROTO_SCTP, SCTP_EVENT, &ev, sizeof ev);
-	}
-	return bad;
-}
-
-/* A window beyond what the carrier's socket can hold would make the peer overrun it. */
-static int window(const struct ddps_us_carrier *c)
-{
-	int n = ddps_us_sock_rcvbuf(c->io.fd);
-
-	if (n > WINDOW_MAX)
-		return WINDOW_MAX;
-	return n < WINDOW_MIN ? WINDOW_MIN : n;
-}
-
-static int set_options(struct socket *so, const struct ddps_us_carrier *c, uint32_t payload)
-{
-	/* Equal counts both ways [5043-8-1]. */
-	struct sctp_initmsg init = { .sinit_num_ostreams = DDPS_SCTP_STREAMS,
-				     .sinit_max_instreams = DDPS_SCTP_STREAMS };
-	/* [5043-5.1-1] [5043-5.1-d1] */
-	struct sctp_setadaptation ad = { .ssb_adaptation_ind = DDPS_SCTP_ADAPTATION_DDP };
-	struct sctp_rtoinfo rto = { .srto_initial = RTO_INITIAL,
-				    .srto_min = RTO_MIN,
-				    .srto_max = RTO_MAX };
-	struct linger abort_on_close = { .l_onoff = 1 };
-	int on = 1, sndbuf = SEND_BUF, rcvbuf = window(c), bad;
-
-	bad = usrsctp_setsockopt(so, IPPROTO_SCTP, SCTP_INITMSG, &init, sizeof init);
-	bad |= usrsctp_setsockopt(so, IPPROTO_SCTP, SCTP_ADAPTATION_LAYER, &ad, sizeof ad);
-	bad |= usrsctp_setsockopt(so, IPPROTO_SCTP, SCTP_RTOINFO, &rto, sizeof rto);
-	/* [5043-11.2-1] */
-	bad |= usrsctp_setsockopt(so, IPPROTO_SCTP, SCTP_NODELAY, &on, sizeof on);
-	bad |= usrsctp_setsockopt(so, IPPROTO_SCTP, SCTP_RECVRCVINFO, &on, sizeof on);
-	bad |= usrsctp_setsockopt(so, SOL_SOCKET, SO_RCVBUF, &rcvbuf, sizeof rcvbuf);
-	bad |= usrsctp_setsockopt(so, SOL_SOCKET, SO_SNDBUF, &sndbuf, sizeof sndbuf);
-	bad |= usrsctp_setsockopt(so, SOL_SOCKET, SO_LINGER, &abort_on_close,
-				  sizeof abort_on_close);
-	bad |= set_payload(so, payload, SCTP_FUTURE_ASSOC);
-	bad |= set_events(so);
-	bad |= usrsctp_set_non_blocking(so, 1);
-	return bad;
-}
-
-/* Locked: a socket bound to an SCTP port; errno on failure. */
-static struct socket *socket_new(const struct ddps_us_port *p, uint32_t payload)
-{
-	struct sockaddr_conn any = ddps_us_sconn(NULL, p->num);
-	struct socket *so;
-	int keep;
-
-	so = usrsctp_socket(AF_CONN, SOCK_STREAM, IPPROTO_SCTP, NULL, NULL, 0, NULL);
-	if (!so)
-		return NULL;
-	if (set_options(so, p->carrier, payload) == 0 &&
-	    usrsctp_bind(so, (struct sockaddr *)&any, sizeof any) == 0)
-		return so;
-	keep = errno;
-	usrsctp_close(so);
-	errno = keep;
-	return NULL;
 }
 
 /* ---- associations: life ---- */
@@ -354,12 +260,11 @@ static int start(struct ddps_sd_assoc *a)
 {
 	struct sockaddr_conn to = ddps_us_sconn(a->h, a->peer_port);
 
-	a->so = socket_new(a->port, a->payload);
+	a->so = ddps_us_socket_new(a->port, a->payload);
 	if (!a->so)
 		return -1;
 	usrsctp_set_upcall(a->so, upcall, a);
-	if (usrsctp_connect(a->so, (struct sockaddr *)&to, sizeof to) < 0 &&
-	    errno != EINPROGRESS)
+	if (usrsctp_connect(a->so, (struct sockaddr *)&to, sizeof to) < 0 && errno != EINPROGRESS)
 		return -1;
 	return 0;
 }
@@ -368,8 +273,9 @@ static uint16_t port_of(const struct sockaddr *sa)
 {
 	struct sockaddr_storage ss = { 0 };
 
-	memcpy(&ss, sa, sa->sa_family == AF_INET6 ? sizeof(struct sockaddr_in6)
-						  : sizeof(struct sockaddr_in));
+	memcpy(&ss, sa,
+	       sa->sa_family == AF_INET6 ? sizeof(struct sockaddr_in6)
+					 : sizeof(struct sockaddr_in));
 	return ddps_us_port_number(&ss);
 }
 
@@ -427,7 +333,8 @@ static int do_connect(struct ddps_env *env, void **ctx, const struct ddps_uri *u
 	a->info.by_us = true;
 	ddps_timer_after(env->loop, &a->deadline, connect_ms);
 	if (net_errno)
-		ddps_us_doom(a, ddps_error_make(DDPS_E_SYSTEM, net_errno, "cannot send to the peer"));
+		ddps_us_doom(a,
+			     ddps_error_make(DDPS_E_SYSTEM, net_errno, "cannot send to the peer"));
 	*out = a;
 	return 0;
 }
@@ -445,7 +352,7 @@ static int endpoint_open(struct ddps_sd_endpoint *e, struct ddps_us_carrier *c, 
 	if (e->port->ep)
 		errno = EADDRINUSE;
 	else
-		e->so = socket_new(e->port, most);
+		e->so = ddps_us_socket_new(e->port, most);
 	if (e->so && usrsctp_listen(e->so, backlog ? (int)backlog : 1) == 0) {
 		e->port->ep = e;
 		return 0;
@@ -458,8 +365,7 @@ static int endpoint_open(struct ddps_sd_endpoint *e, struct ddps_us_carrier *c, 
 
 static int do_listen(struct ddps_env *env, void **ctx, const struct ddps_uri *uri,
 		     const struct sockaddr *sa, socklen_t sa_len, unsigned backlog,
-		     const struct ddps_sd_listen_up *up, void *user,
-		     struct ddps_sd_endpoint **out)
+		     const struct ddps_sd_listen_up *up, void *user, struct ddps_sd_endpoint **out)
 {
 	int encap = uri->encap == DDPS_URI_ENCAP_DEFAULT ? ENCAP_PORT : uri->encap;
 	struct ddps_sd_endpoint *e;
@@ -496,7 +402,7 @@ static int do_listen(struct ddps_env *env, void **ctx, const struct ddps_uri *ur
 
 void ddps_us_endpoint_payload(struct ddps_sd_endpoint *e, uint32_t payload)
 {
-	set_payload(e->so, payload, SCTP_FUTURE_ASSOC);
+	ddps_us_socket_payload(e->so, payload, SCTP_FUTURE_ASSOC);
 }
 
 void ddps_us_accept(struct ddps_us_port *p)
@@ -544,8 +450,8 @@ static void endpoint_free(struct ddps_sd_endpoint *e)
 
 	ddps_us_lock(ue);
 	TAILQ_FOREACH(a, &ue->assocs, link)
-		if (a->ep == e)
-			a->ep = NULL;
+	if (a->ep == e)
+		a->ep = NULL;
 	TAILQ_REMOVE(&ue->endpoints, e, link);
 	usrsctp_close(e->so);
 	e->port->ep = NULL;
@@ -572,7 +478,7 @@ static void info(struct ddps_sd_assoc *a, struct ddps_sd_assoc_info *out)
 
 void ddps_us_assoc_payload(struct ddps_sd_assoc *a, uint32_t payload)
 {
-	if (set_payload(a->so, payload, SCTP_CURRENT_ASSOC) == 0)
+	if (ddps_us_socket_payload(a->so, payload, SCTP_CURRENT_ASSOC) == 0)
 		a->payload = payload;
 }
 
@@ -613,8 +519,8 @@ static int send_error(struct ddps_sd_assoc *a, int sys_errno)
 	}
 }
 
-static int do_send(struct ddps_sd_assoc *a, uint16_t stream, uint32_t ppid,
-		   const struct iovec *iov, int niov)
+static int do_send(struct ddps_sd_assoc *a, uint16_t stream, uint32_t ppid, const struct iovec *iov,
+		   int niov)
 {
 	/* [5043-10-1].  Set-up and end of a session wait for acknowledgements: ask for them
 	 * at once (RFC 7053). */

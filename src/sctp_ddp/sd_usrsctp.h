@@ -3,10 +3,10 @@
 #define DDPS_SD_USRSCTP_H
 /*
  * Inside the usrsctp backend:
- *   sd_usrsctp_lib.c   the process-global library: lock, clock, ports, handles by id
- *   sd_usrsctp_udp.c   carriers: the UDP (or raw IP) sockets below it
- *   sd_usrsctp_rx.c    what comes out of an association: messages and notifications
- *   sd_usrsctp.c       the backend's operations
+ *   sd_usrsctp_lib.c     the process-global library: lock, clock, ports, handles by id
+ *   sd_usrsctp_udp.c     carriers: the UDP (or raw IP) sockets below it
+ *   sd_usrsctp_rx.c      what comes out of an association: messages and notifications
+ *   sd_usrsctp.c         the backend's operations
  *
  * usrsctp runs in AF_CONN mode: it knows a peer only by an opaque handle, here a number and no
  * pointer, so that a packet it sends late cannot meet freed memory.  The number is a keyed hash
@@ -109,14 +109,14 @@ struct ddps_sd_assoc {
 	struct ddps_timer deadline;
 	struct ddps_sd_assoc_info info;
 	uint16_t peer_port;
-	uint32_t payload;   /* as told to usrsctp */
+	uint32_t payload; /* as told to usrsctp */
 	bool accepted;
-	bool up_seen;	    /* COMM_UP was read; the indication may follow */
-	bool announced;	    /* comm_up() or accepted() was called */
+	bool up_seen;	/* COMM_UP was read; the indication may follow */
+	bool announced; /* comm_up() or accepted() was called */
 	bool peer_shut, shut, paused, want_write, want_dry;
 	bool doomed, ended; /* end is set; gone() was called */
 	bool serving, freed;
-	bool queued;	    /* on ue->ready */
+	bool queued; /* on ue->ready */
 	struct ddps_error end;
 	struct ddps_sd_part part;
 	TAILQ_ENTRY(ddps_sd_assoc) link, ready_link;
@@ -177,6 +177,13 @@ uint16_t ddps_us_carrier_port(const struct ddps_us_carrier *c);
 
 void ddps_us_set_port(struct sockaddr_storage *ss, uint16_t port);
 uint16_t ddps_us_port_number(const struct sockaddr_storage *ss);
+
+/* ---- sd_usrsctp_opt.c ---- */
+
+/* Locked: a socket bound to an SCTP port, for paths of this size; NULL and errno. */
+struct socket *ddps_us_socket_new(const struct ddps_us_port *p, uint32_t payload);
+/* Locked: the path's size for one association, or for those to come. */
+int ddps_us_socket_payload(struct socket *so, uint32_t payload, sctp_assoc_t which);
 
 /* ---- sd_usrsctp_rx.c ---- */
 

@@ -15,13 +15,13 @@
 #include <time.h>
 #include <unistd.h>
 
-#define NSEC_PER_MSEC	1000000u
-#define PORT_FIRST	49152u
-#define PORT_COUNT	16384u
-#define PORT_TRIES	1000
-#define FINISH_TRIES	100
-#define FINISH_STEP_MS	1000
-#define MAX_CHUNKS	16384 /* messages queued per association, besides the octets */
+#define NSEC_PER_MSEC  1000000u
+#define PORT_FIRST     49152u
+#define PORT_COUNT     16384u
+#define PORT_TRIES     1000
+#define FINISH_TRIES   100
+#define FINISH_STEP_MS 1000
+#define MAX_CHUNKS     16384 /* messages queued per association, besides the octets */
 
 static struct {
 	pthread_mutex_t lock;

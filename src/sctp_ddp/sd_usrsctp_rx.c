@@ -56,11 +56,10 @@ static bool alive(const struct ddps_sd_assoc *a)
 static struct ddps_error why(const struct ddps_sd_assoc *a, int sys_errno)
 {
 	if (!a->announced)
-		return sys_errno == ETIMEDOUT
-			       ? ddps_error_make(DDPS_E_TIMEDOUT, sys_errno,
-						 "no answer to the SCTP set-up")
-			       : ddps_error_make(DDPS_E_REFUSED, sys_errno,
-						 "peer aborted the SCTP set-up");
+		return sys_errno == ETIMEDOUT ? ddps_error_make(DDPS_E_TIMEDOUT, sys_errno,
+								"no answer to the SCTP set-up")
+					      : ddps_error_make(DDPS_E_REFUSED, sys_errno,
+								"peer aborted the SCTP set-up");
 	if (sys_errno == ECONNABORTED)
 		return ddps_error_make(DDPS_E_RESET, sys_errno,
 				       "SCTP gave the association up: no acknowledgements, "
@@ -155,7 +154,8 @@ static void on_assoc_change(struct ddps_sd_assoc *a, const struct sctp_assoc_cha
 /* All handed over so far is acknowledged if that still holds now; else ask again. */
 static void on_dry(struct ddps_sd_assoc *a)
 {
-	struct sctp_event ev = { .se_assoc_id = SCTP_CURRENT_ASSOC, .se_type = SCTP_SENDER_DRY_EVENT };
+	struct sctp_event ev = { .se_assoc_id = SCTP_CURRENT_ASSOC,
+				 .se_type = SCTP_SENDER_DRY_EVENT };
 	struct sctp_status st = { 0 };
 	socklen_t len = sizeof st;
 	bool dry;
@@ -223,15 +223,15 @@ static void on_data(struct ddps_sd_assoc *a, const struct got *g)
 	if (!g->eor) {
 		err = ddps_sd_part_hold(&a->part, g->data, g->len);
 		if (err)
-			ddps_us_doom(a, ddps_error_make(err, 0,
-							"a user message of %u octets or more",
-							DDPS_SD_MSG_MAX));
+			ddps_us_doom(a,
+				     ddps_error_make(err, 0, "a user message of %u octets or more",
+						     DDPS_SD_MSG_MAX));
 		return;
 	}
 	a->part = (struct ddps_sd_part){ 0 }; /* @a may be gone after the upcall */
 	a->up->message(a->user, g->info.rcv_sid, ntohl(g->info.rcv_ppid),
-		       (g->info.rcv_flags & SCTP_UNORDERED) != 0,
-		       part.own ? part.own : g->data, part.len + g->len);
+		       (g->info.rcv_flags & SCTP_UNORDERED) != 0, part.own ? part.own : g->data,
+		       part.len + g->len);
 	ddps_sd_part_drop(&part);
 }
 
@@ -274,11 +274,21 @@ static int events(struct ddps_sd_assoc *a)
 	return ev;
 }
 
+static bool refused(struct ddps_sd_assoc *a)
+{
+	bool yes;
+
+	ddps_us_lock(a->ue);
+	yes = a->h->refused;
+	ddps_us_unlock();
+	return yes;
+}
+
 static void turn(struct ddps_sd_assoc *a)
 {
 	int n = 0;
 
-	if (!a->up_seen && a->h->refused) {
+	if (!a->up_seen && refused(a)) {
 		ddps_us_doom(a, ddps_error_make(DDPS_E_REFUSED, ECONNREFUSED,
 						"nothing listens at the peer's UDP port, or its "
 						"host has no SCTP"));

@@ -103,12 +103,11 @@ void ddps_us_sock_key(struct ddps_us_addr *key, const struct sockaddr_storage *s
 
 		memcpy(key->ip, &a.sin6_addr, sizeof key->ip);
 		key->scope = a.sin6_scope_id;
-		
+
 	} else {
 		struct sockaddr_in a = as_in(ss);
 
 		memcpy(key->ip, &a.sin_addr, sizeof a.sin_addr);
-		
 	}
 }
 
@@ -131,8 +130,8 @@ static uint32_t mtu_of(int fd, int family)
 	socklen_t len = sizeof mtu;
 	bool v6 = family == AF_INET6;
 
-	if (getsockopt(fd, v6 ? IPPROTO_IPV6 : IPPROTO_IP, v6 ? IPV6_MTU : IP_MTU, &mtu,
-		       &len) < 0 ||
+	if (getsockopt(fd, v6 ? IPPROTO_IPV6 : IPPROTO_IP, v6 ? IPV6_MTU : IP_MTU, &mtu, &len) <
+		    0 ||
 	    mtu < 0)
 		return 0;
 	return (uint32_t)mtu;
@@ -141,8 +140,8 @@ static uint32_t mtu_of(int fd, int family)
 uint32_t ddps_us_sock_mtu(int fd, const struct sockaddr_storage *to)
 {
 	struct sockaddr_storage ss = ddps_us_sock_is_mapped(to) ? unmapped(to) : *to;
-	socklen_t len = ss.ss_family == AF_INET6 ? sizeof(struct sockaddr_in6)
-						 : sizeof(struct sockaddr_in);
+	socklen_t len =
+		ss.ss_family == AF_INET6 ? sizeof(struct sockaddr_in6) : sizeof(struct sockaddr_in);
 	uint32_t mtu = 0;
 	int probe;
 

@@ -6,8 +6,7 @@
 
 union ddps_us_cmsg {
 	struct cmsghdr align;
-	uint8_t buf[CMSG_SPACE(sizeof(struct in6_pktinfo)) +
-		    CMSG_SPACE(sizeof(struct in_pktinfo))];
+	uint8_t buf[CMSG_SPACE(sizeof(struct in6_pktinfo)) + CMSG_SPACE(sizeof(struct in_pktinfo))];
 };
 
 /* A socket with what every carrier wants; -1 and errno. */

@@ -14,7 +14,7 @@
 
 #define SLOT_LEN      65536u
 #define BATCH	      (DDPS_SCRATCH_LEN / SLOT_LEN)
-#define ROUNDS	      4 /* batches per turn, then others have theirs */
+#define ROUNDS	      4	  /* batches per turn, then others have theirs */
 #define SCTP_MIN      16u /* common header and one chunk header */
 #define CHECKSUM_OFF  8u
 #define CHUNK_OFF     12u
@@ -256,8 +256,8 @@ static void mark_connecting(struct ddps_us_carrier *c)
 	struct ddps_sd_assoc *a;
 
 	TAILQ_FOREACH(a, &c->ue->assocs, link)
-		if (a->h == c->peer)
-			ddps_us_mark(a);
+	if (a->h == c->peer)
+		ddps_us_mark(a);
 }
 
 static void readable(void *user, uint32_t events)
@@ -281,8 +281,7 @@ static void readable(void *user, uint32_t events)
 
 /* ---- life ---- */
 
-static int carrier_new(struct ddps_us_env *ue, int family, bool raw,
-		       struct ddps_us_carrier **out)
+static int carrier_new(struct ddps_us_env *ue, int family, bool raw, struct ddps_us_carrier **out)
 {
 	struct ddps_us_carrier *c = calloc(1, sizeof *c);
 
@@ -315,8 +314,8 @@ void ddps_us_carrier_put(struct ddps_us_carrier *c)
 	errno = keep;
 }
 
-static struct ddps_us_carrier *find_bound(struct ddps_us_env *ue,
-					  const struct sockaddr_storage *ss, bool raw)
+static struct ddps_us_carrier *find_bound(struct ddps_us_env *ue, const struct sockaddr_storage *ss,
+					  bool raw)
 {
 	struct ddps_us_carrier *c;
 	struct ddps_us_addr want, have;
@@ -324,7 +323,8 @@ static struct ddps_us_carrier *find_bound(struct ddps_us_env *ue,
 	socklen_t len;
 
 	ddps_us_sock_key(&want, ss, raw);
-	TAILQ_FOREACH(c, &ue->carriers, link) {
+	TAILQ_FOREACH(c, &ue->carriers, link)
+	{
 		len = sizeof bound;
 		memset(&bound, 0, sizeof bound);
 		if (c->connected || c->raw != raw ||
