@@ -22,9 +22,8 @@ static bool transport_ok(const struct ddps_ipoib_iface *me, uint8_t transport)
 	       (transport == DDPS_CM_UC && me->addr.flags & DDPS_IPOIB_UC);
 }
 
-uint16_t ddps_ipoib_admit_req(const struct ddps_ipoib_iface *me,
-			      const struct ddps_cm_req *req, struct ddps_ipoib_lladdr *peer,
-			      struct ddps_ipoib_priv *priv)
+uint16_t ddps_ipoib_admit_req(const struct ddps_ipoib_iface *me, const struct ddps_cm_req *req,
+			      struct ddps_ipoib_lladdr *peer, struct ddps_ipoib_priv *priv)
 {
 	enum ddps_ipoib_sid_form form;
 	uint32_t qpn;
@@ -43,8 +42,8 @@ uint16_t ddps_ipoib_admit_req(const struct ddps_ipoib_iface *me,
 	return priv_ok(me, priv) ? 0 : DDPS_CM_REJ_CONSUMER;
 }
 
-uint16_t ddps_ipoib_admit_rep(const struct ddps_ipoib_iface *me,
-			      const struct ddps_cm_rep *rep, struct ddps_ipoib_priv *priv)
+uint16_t ddps_ipoib_admit_rep(const struct ddps_ipoib_iface *me, const struct ddps_cm_rep *rep,
+			      struct ddps_ipoib_priv *priv)
 {
 	ddps_ipoib_priv_decode(priv, rep->private_data, sizeof(rep->private_data));
 	return priv_ok(me, priv) ? 0 : DDPS_CM_REJ_CONSUMER;

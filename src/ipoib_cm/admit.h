@@ -7,8 +7,8 @@
 struct ddps_ipoib_iface {
 	struct ddps_ipoib_lladdr addr; /* flags: the modes in which it connects */
 	uint16_t pkey;
-	uint32_t rx_mtu;     /* own Receive MTU */
-	uint32_t min_mtu;    /* of the IP versions in use: DDPS_IPOIB_MTU_MIN_V4 or _V6 */
+	uint32_t rx_mtu;      /* own Receive MTU */
+	uint32_t min_mtu;     /* of the IP versions in use: DDPS_IPOIB_MTU_MIN_V4 or _V6 */
 	bool rx_mtu_may_be_0; /* take a Receive MTU of 0 for "not negotiated" */
 };
 
@@ -16,12 +16,11 @@ struct ddps_ipoib_iface {
  * @peer receives the neighbour that asks: the UD QPN of its private data and its GID
  * [4755-3.3-2], flags 0.  Return: 0, or the reason for a REJ (@peer is filled nevertheless).
  */
-uint16_t ddps_ipoib_admit_req(const struct ddps_ipoib_iface *me,
-			      const struct ddps_cm_req *req, struct ddps_ipoib_lladdr *peer,
-			      struct ddps_ipoib_priv *priv);
+uint16_t ddps_ipoib_admit_req(const struct ddps_ipoib_iface *me, const struct ddps_cm_req *req,
+			      struct ddps_ipoib_lladdr *peer, struct ddps_ipoib_priv *priv);
 
 /* The same for the answer of a neighbour. */
-uint16_t ddps_ipoib_admit_rep(const struct ddps_ipoib_iface *me,
-			      const struct ddps_cm_rep *rep, struct ddps_ipoib_priv *priv);
+uint16_t ddps_ipoib_admit_rep(const struct ddps_ipoib_iface *me, const struct ddps_cm_rep *rep,
+			      struct ddps_ipoib_priv *priv);
 
 #endif

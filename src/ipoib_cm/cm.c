@@ -140,16 +140,15 @@ static void set_active_times(struct ddps_cm_conn *c, const struct ddps_cm_connec
 {
 	uint64_t trip = 2 * ddps_cm_time_ns(p->packet_life);
 
-	c->life = (uint8_t)(p->packet_life > DDPS_CM_TIME_MAX ? DDPS_CM_TIME_MAX :
-								p->packet_life);
+	c->life = (uint8_t)(p->packet_life > DDPS_CM_TIME_MAX ? DDPS_CM_TIME_MAX : p->packet_life);
 	c->resp_ns = trip + ddps_cm_time_ns(p->req.remote_cm_timeout);
 	c->retries = p->req.max_cm_retries;
 	c->linger_ns = trip + (c->retries + 1u) * ddps_cm_time_ns(p->req.local_cm_timeout);
 	c->timewait_ns = ddps_cm_time_ns(p->req.primary.ack_timeout);
 }
 
-int ddps_cm_connect(struct ddps_cm *cm, const struct ddps_cm_connect *p, uint64_t now,
-		    uint32_t *id, struct ddps_cm_outs *o)
+int ddps_cm_connect(struct ddps_cm *cm, const struct ddps_cm_connect *p, uint64_t now, uint32_t *id,
+		    struct ddps_cm_outs *o)
 {
 	struct ddps_cm_in in = { .ev = DDPS_CM_EV_CONNECT, .now = now, .req = &p->req };
 	struct ddps_cm_conn *c;
@@ -187,26 +186,32 @@ static int call(struct ddps_cm *cm, uint32_t id, const struct ddps_cm_in *in,
 	return c ? ddps_cm_step(cm, c, in, o) : DDPS_E_INVAL;
 }
 
-int ddps_cm_reply(struct ddps_cm *cm, uint32_t id, const struct ddps_cm_rep *rep,
-		  uint64_t now, struct ddps_cm_outs *o)
+/* ACCEPT means another message at each side, and so is another call. */
+static int accept_as(struct ddps_cm *cm, bool active, uint32_t id, const struct ddps_cm_in *in,
+		     struct ddps_cm_outs *o)
 {
-	const struct ddps_cm_in in = { .ev = DDPS_CM_EV_ACCEPT, .now = now, .rep = rep };
 	const struct ddps_cm_conn *c = ddps_cm_conn_find(cm, id);
 
-	if (c && c->active)
-		return DDPS_E_STATE;
-	return call(cm, id, &in, o);
+	if (!c || c->active == active)
+		return call(cm, id, in, o);
+	o->n_send = o->n_report = 0;
+	return DDPS_E_STATE;
+}
+
+int ddps_cm_reply(struct ddps_cm *cm, uint32_t id, const struct ddps_cm_rep *rep, uint64_t now,
+		  struct ddps_cm_outs *o)
+{
+	const struct ddps_cm_in in = { .ev = DDPS_CM_EV_ACCEPT, .now = now, .rep = rep };
+
+	return accept_as(cm, false, id, &in, o);
 }
 
 int ddps_cm_ready(struct ddps_cm *cm, uint32_t id, const uint8_t *priv, uint64_t now,
 		  struct ddps_cm_outs *o)
 {
 	const struct ddps_cm_in in = { .ev = DDPS_CM_EV_ACCEPT, .now = now, .priv = priv };
-	const struct ddps_cm_conn *c = ddps_cm_conn_find(cm, id);
 
-	if (c && !c->active)
-		return DDPS_E_STATE;
-	return call(cm, id, &in, o);
+	return accept_as(cm, true, id, &in, o);
 }
 
 int ddps_cm_reject(struct ddps_cm *cm, uint32_t id, uint16_t reason, const uint8_t *priv,
@@ -219,8 +224,8 @@ int ddps_cm_reject(struct ddps_cm *cm, uint32_t id, uint16_t reason, const uint8
 	return call(cm, id, &in, o);
 }
 
-int ddps_cm_delay(struct ddps_cm *cm, uint32_t id, uint8_t service_timeout,
-		  const uint8_t *priv, uint64_t now, struct ddps_cm_outs *o)
+int ddps_cm_delay(struct ddps_cm *cm, uint32_t id, uint8_t service_timeout, const uint8_t *priv,
+		  uint64_t now, struct ddps_cm_outs *o)
 {
 	const struct ddps_cm_in in = {
 		.ev = DDPS_CM_EV_DELAY,
@@ -261,8 +266,7 @@ int ddps_cm_closed(struct ddps_cm *cm, uint32_t id, uint64_t now, struct ddps_cm
 	return call(cm, id, &in, o);
 }
 
-int ddps_cm_data_is_rtu(struct ddps_cm *cm, uint32_t id, uint64_t now,
-			struct ddps_cm_outs *o)
+int ddps_cm_data_is_rtu(struct ddps_cm *cm, uint32_t id, uint64_t now, struct ddps_cm_outs *o)
 {
 	const struct ddps_cm_in in = { .ev = DDPS_CM_EV_DATA_IN, .now = now };
 
@@ -276,6 +280,16 @@ int ddps_cm_data_seen(struct ddps_cm *cm, uint32_t id)
 	if (!c)
 		return DDPS_E_INVAL;
 	c->data_seen = true;
+	return 0;
+}
+
+int ddps_cm_set_user(struct ddps_cm *cm, uint32_t id, void *user)
+{
+	struct ddps_cm_conn *c = ddps_cm_conn_find(cm, id);
+
+	if (!c)
+		return DDPS_E_INVAL;
+	c->user = user;
 	return 0;
 }
 

@@ -18,10 +18,10 @@
 struct ddps_cm;
 
 struct ddps_cm_config {
-	uint64_t ca_guid;   /* goes into every REQ, REP and timeout REJ */
-	uint32_t tid_high;  /* upper half of own transaction IDs */
-	uint32_t id_seed;   /* random, so that a restart does not reuse IDs */
-	unsigned max_conns; /* REQs beyond are refused with reason 3 */
+	uint64_t ca_guid;		   /* goes into every REQ, REP and timeout REJ */
+	uint32_t tid_high;		   /* upper half of own transaction IDs */
+	uint32_t id_seed;		   /* random, so that a restart does not reuse IDs */
+	unsigned max_conns;		   /* REQs beyond are refused with reason 3 */
 	uint8_t priv[DDPS_IPOIB_PRIV_LEN]; /* for REJs that concern no listener */
 };
 
@@ -78,8 +78,8 @@ void ddps_cm_unlisten(struct ddps_cm *cm, uint64_t service_id);
  * A message has arrived.
  * Return: 0, or what ddps_cm_mad_decode() says; DDPS_E_UNSUPPORTED also for SIDR, LAP, APR.
  */
-int ddps_cm_rx(struct ddps_cm *cm, const void *buf, size_t len, ddps_cm_addr from,
-	       uint64_t now, struct ddps_cm_outs *o);
+int ddps_cm_rx(struct ddps_cm *cm, const void *buf, size_t len, ddps_cm_addr from, uint64_t now,
+	       struct ddps_cm_outs *o);
 
 /* When to call ddps_cm_tick() next, or DDPS_CM_NEVER. */
 uint64_t ddps_cm_deadline(const struct ddps_cm *cm);
@@ -101,12 +101,12 @@ struct ddps_cm_connect {
  */
 
 /* Also DDPS_E_LIMIT or DDPS_E_NOMEM.  @id receives the name of the connection. */
-int ddps_cm_connect(struct ddps_cm *cm, const struct ddps_cm_connect *c, uint64_t now,
-		    uint32_t *id, struct ddps_cm_outs *o);
+int ddps_cm_connect(struct ddps_cm *cm, const struct ddps_cm_connect *c, uint64_t now, uint32_t *id,
+		    struct ddps_cm_outs *o);
 
 /* Passive side: REP.  Its IDs and ca_guid are filled in. */
-int ddps_cm_reply(struct ddps_cm *cm, uint32_t id, const struct ddps_cm_rep *rep,
-		  uint64_t now, struct ddps_cm_outs *o);
+int ddps_cm_reply(struct ddps_cm *cm, uint32_t id, const struct ddps_cm_rep *rep, uint64_t now,
+		  struct ddps_cm_outs *o);
 
 /* Active side: RTU. */
 int ddps_cm_ready(struct ddps_cm *cm, uint32_t id, const uint8_t *priv, uint64_t now,
@@ -117,8 +117,8 @@ int ddps_cm_reject(struct ddps_cm *cm, uint32_t id, uint16_t reason, const uint8
 		   uint64_t now, struct ddps_cm_outs *o);
 
 /* MRA: the answer takes up to @service_timeout (5-bit time) longer. */
-int ddps_cm_delay(struct ddps_cm *cm, uint32_t id, uint8_t service_timeout,
-		  const uint8_t *priv, uint64_t now, struct ddps_cm_outs *o);
+int ddps_cm_delay(struct ddps_cm *cm, uint32_t id, uint8_t service_timeout, const uint8_t *priv,
+		  uint64_t now, struct ddps_cm_outs *o);
 
 /* Takes an own REQ (REJ 4) or REP (REJ with @reason) back. */
 int ddps_cm_abort(struct ddps_cm *cm, uint32_t id, uint16_t reason, uint64_t now,
@@ -128,8 +128,7 @@ int ddps_cm_abort(struct ddps_cm *cm, uint32_t id, uint16_t reason, uint64_t now
 int ddps_cm_withdraw(struct ddps_cm *cm, uint32_t id, uint64_t now, struct ddps_cm_outs *o);
 
 /* DREQ. */
-int ddps_cm_disconnect(struct ddps_cm *cm, uint32_t id, uint64_t now,
-		       struct ddps_cm_outs *o);
+int ddps_cm_disconnect(struct ddps_cm *cm, uint32_t id, uint64_t now, struct ddps_cm_outs *o);
 
 /* DREP, after a DREQ was reported. */
 int ddps_cm_closed(struct ddps_cm *cm, uint32_t id, uint64_t now, struct ddps_cm_outs *o);
@@ -141,8 +140,10 @@ int ddps_cm_closed(struct ddps_cm *cm, uint32_t id, uint64_t now, struct ddps_cm
 int ddps_cm_data_seen(struct ddps_cm *cm, uint32_t id);
 
 /* The same, taken for the RTU at once. */
-int ddps_cm_data_is_rtu(struct ddps_cm *cm, uint32_t id, uint64_t now,
-			struct ddps_cm_outs *o);
+int ddps_cm_data_is_rtu(struct ddps_cm *cm, uint32_t id, uint64_t now, struct ddps_cm_outs *o);
+
+/* Changes what comes with reports of connection @id.  Return: 0 or DDPS_E_INVAL. */
+int ddps_cm_set_user(struct ddps_cm *cm, uint32_t id, void *user);
 
 /* Return: its state; IDLE also for one that does not exist. */
 enum ddps_cm_state ddps_cm_state(const struct ddps_cm *cm, uint32_t id);

@@ -4,8 +4,7 @@
 #include "ipoib_cm/cm_conn.h"
 
 #define ACT(name) DDPS_CM_ACT_##name
-#define SENDS                                                                            \
-	(ACT(REQ) | ACT(REP) | ACT(RTU) | ACT(MRA) | ACT(REJ) | ACT(DREQ) | ACT(DREP))
+#define SENDS	  (ACT(REQ) | ACT(REP) | ACT(RTU) | ACT(MRA) | ACT(REJ) | ACT(DREQ) | ACT(DREP))
 /* A message that may have to be repeated as it was. */
 #define KEPT (ACT(REQ) | ACT(REP) | ACT(RTU) | ACT(MRA) | ACT(DREQ))
 
@@ -79,8 +78,8 @@ static void build_rej(const struct ddps_cm *cm, const struct ddps_cm_conn *c,
 		}
 		rej->remote_id = in->mad->u.rep.local_id; /* refuses that REP */
 		rej->msg = DDPS_CM_MSG_REP;
-		rej->reason = c->state == DDPS_CM_ST_WITHDRAWN ? DDPS_CM_REJ_CONSUMER :
-								 DDPS_CM_REJ_STALE;
+		rej->reason =
+			c->state == DDPS_CM_ST_WITHDRAWN ? DDPS_CM_REJ_CONSUMER : DDPS_CM_REJ_STALE;
 		break;
 	case DDPS_CM_ST_REP_RCVD:
 	case DDPS_CM_ST_MRA_REP_SENT:
@@ -132,8 +131,7 @@ static void build(const struct ddps_cm *cm, const struct ddps_cm_conn *c,
 		memcpy(m->u.rej.private_data, priv, DDPS_IPOIB_PRIV_LEN); /* [4755-3.2-11] */
 		return;
 	case ACT(DREQ): /* DREQ and DREP have no private data of IPoIB */
-		ddps_cm_mad_init(m, DDPS_CM_DREQ,
-				 (uint64_t)cm->cfg.tid_high << 32 | c->local_id);
+		ddps_cm_mad_init(m, DDPS_CM_DREQ, (uint64_t)cm->cfg.tid_high << 32 | c->local_id);
 		m->u.dreq.local_id = c->local_id;
 		m->u.dreq.remote_id = c->remote_id;
 		m->u.dreq.remote_qpn = c->remote_qpn;
@@ -164,8 +162,7 @@ static void set_timer(struct ddps_cm_conn *c, const struct ddps_cm_in *in, unsig
 	} else if (acts & ACT(TIMER_MRA)) {
 		unsigned trip = c->life + 1u;
 
-		c->mra_ns = ddps_cm_time_ns(in->mad->u.mra.service_timeout) +
-			    ddps_cm_time_ns(trip);
+		c->mra_ns = ddps_cm_time_ns(in->mad->u.mra.service_timeout) + ddps_cm_time_ns(trip);
 		c->deadline = after(in->now, c->mra_ns);
 	} else if (acts & ACT(TIMER_TW)) {
 		c->deadline = after(in->now, c->timewait_ns);

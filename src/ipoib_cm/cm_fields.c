@@ -6,51 +6,52 @@
 #define MEMBER_SIZE(member) sizeof(((struct ddps_cm_mad *)0)->member)
 
 /* A number: octet counted from the MAD's first, its highest bit there (7 = most significant). */
-#define AT(text, member, octet, top, bits, up)                                           \
-	{                                                                                \
-		.name = text, .bit = (octet) * 8 + 7 - (top), .width = (bits),           \
-		.offset = offsetof(struct ddps_cm_mad, member),                          \
-		.size = MEMBER_SIZE(member), .shift = (up),                              \
+#define AT(text, member, octet, top, bits, up)                                                     \
+	{                                                                                          \
+		.name = (text), .bit = (octet)*8 + 7 - (top), .width = (bits),                     \
+		.offset = offsetof(struct ddps_cm_mad, member), .size = MEMBER_SIZE(member),       \
+		.shift = (up),                                                                     \
 	}
 #define HDR(field, octet, bits) AT(#field, hdr.field, octet, 7, bits, 0)
 
 /* The same in the data of message m, whose octets are counted from behind the header. */
-#define PIECE(text, m, field, octet, top, bits, up)                                      \
+#define PIECE(text, m, field, octet, top, bits, up)                                                \
 	AT(text, u.m.field, (octet) + DDPS_CM_HDR_LEN, top, bits, up)
 #define BITS(m, field, octet, top, bits) PIECE(#field, m, field, octet, top, bits, 0)
 #define NUM(m, field, octet, bits)	 BITS(m, field, octet, 7, bits)
 
 /* A string of octets, as long as its member. */
-#define STR(m, field, octet)                                                             \
-	{                                                                                \
-		.name = #field, .bit = ((octet) + DDPS_CM_HDR_LEN) * 8,                  \
-		.width = MEMBER_SIZE(u.m.field) * 8,                                     \
-		.offset = offsetof(struct ddps_cm_mad, u.m.field),                       \
+#define STR(m, field, octet)                                                                       \
+	{                                                                                          \
+		.name = #field, .bit = ((octet) + DDPS_CM_HDR_LEN) * 8,                            \
+		.width = MEMBER_SIZE(u.m.field) * 8,                                               \
+		.offset = offsetof(struct ddps_cm_mad, u.m.field),                                 \
 	}
-#define END                                                                              \
-	{                                                                                \
-		.name = NULL                                                             \
+#define END                                                                                        \
+	{                                                                                          \
+		.name = NULL                                                                       \
 	}
 
 static const struct ddps_cm_field hdr_rows[] = {
-	HDR(base_version, 0, 8), HDR(mgmt_class, 1, 8), HDR(class_version, 2, 8),
-	HDR(method, 3, 8),	 HDR(status, 4, 16),	HDR(class_specific, 6, 16),
-	HDR(tid, 8, 64),	 HDR(attr_id, 16, 16),	HDR(attr_mod, 20, 32),
-	END,
+	HDR(base_version, 0, 8),  HDR(mgmt_class, 1, 8),
+	HDR(class_version, 2, 8), HDR(method, 3, 8),
+	HDR(status, 4, 16),	  HDR(class_specific, 6, 16),
+	HDR(tid, 8, 64),	  HDR(attr_id, 16, 16),
+	HDR(attr_mod, 20, 32),	  END,
 };
 
+/* NOLINTBEGIN(bugprone-macro-parentheses): members of structs cannot have them */
 /* A path of a REQ; @octet is that of its first field. */
-#define REQ_PATH(path, octet)                                                            \
-	NUM(req, path.local_lid, octet, 16), NUM(req, path.remote_lid, (octet) + 2, 16), \
-		STR(req, path.local_gid, (octet) + 4),                                   \
-		STR(req, path.remote_gid, (octet) + 20),                                 \
-		NUM(req, path.flow_label, (octet) + 36, 20),                             \
-		BITS(req, path.rate, (octet) + 39, 5, 6),                                \
-		NUM(req, path.traffic_class, (octet) + 40, 8),                           \
-		NUM(req, path.hop_limit, (octet) + 41, 8),                               \
-		NUM(req, path.sl, (octet) + 42, 4),                                      \
-		BITS(req, path.subnet_local, (octet) + 42, 3, 1),                        \
+#define REQ_PATH(path, octet)                                                                      \
+	NUM(req, path.local_lid, octet, 16), NUM(req, path.remote_lid, (octet) + 2, 16),           \
+		STR(req, path.local_gid, (octet) + 4), STR(req, path.remote_gid, (octet) + 20),    \
+		NUM(req, path.flow_label, (octet) + 36, 20),                                       \
+		BITS(req, path.rate, (octet) + 39, 5, 6),                                          \
+		NUM(req, path.traffic_class, (octet) + 40, 8),                                     \
+		NUM(req, path.hop_limit, (octet) + 41, 8), NUM(req, path.sl, (octet) + 42, 4),     \
+		BITS(req, path.subnet_local, (octet) + 42, 3, 1),                                  \
 		NUM(req, path.ack_timeout, (octet) + 43, 5)
+/* NOLINTEND(bugprone-macro-parentheses) */
 
 static const struct ddps_cm_field req_rows[] = {
 	NUM(req, local_id, 0, 32),
@@ -84,18 +85,14 @@ static const struct ddps_cm_field req_rows[] = {
 };
 
 static const struct ddps_cm_field mra_rows[] = {
-	NUM(mra, local_id, 0, 32),
-	NUM(mra, remote_id, 4, 32),
-	NUM(mra, msg, 8, 2),
-	NUM(mra, service_timeout, 9, 5),
-	STR(mra, private_data, 10),
-	END,
+	NUM(mra, local_id, 0, 32),	 NUM(mra, remote_id, 4, 32), NUM(mra, msg, 8, 2),
+	NUM(mra, service_timeout, 9, 5), STR(mra, private_data, 10), END,
 };
 
 static const struct ddps_cm_field rej_rows[] = {
-	NUM(rej, local_id, 0, 32), NUM(rej, remote_id, 4, 32),
-	NUM(rej, msg, 8, 2),	   NUM(rej, info_len, 9, 7),
-	NUM(rej, reason, 10, 16),  STR(rej, ari, 12),
+	NUM(rej, local_id, 0, 32),  NUM(rej, remote_id, 4, 32),
+	NUM(rej, msg, 8, 2),	    NUM(rej, info_len, 9, 7),
+	NUM(rej, reason, 10, 16),   STR(rej, ari, 12),
 	STR(rej, private_data, 84), END,
 };
 
@@ -187,9 +184,12 @@ static const struct ddps_cm_field lap_rows[] = {
 };
 
 static const struct ddps_cm_field apr_rows[] = {
-	NUM(apr, local_id, 0, 32), NUM(apr, remote_id, 4, 32),
-	NUM(apr, info_len, 8, 8),  NUM(apr, status, 9, 8),
-	STR(apr, info, 12),	   STR(apr, private_data, 84),
+	NUM(apr, local_id, 0, 32),
+	NUM(apr, remote_id, 4, 32),
+	NUM(apr, info_len, 8, 8),
+	NUM(apr, status, 9, 8),
+	STR(apr, info, 12),
+	STR(apr, private_data, 84),
 	END,
 };
 
@@ -198,10 +198,10 @@ static const struct {
 	const char *name;
 	const struct ddps_cm_field *rows;
 } attrs[] = {
-	{ "REQ", req_rows },	       { "MRA", mra_rows },   { "REJ", rej_rows },
-	{ "REP", rep_rows },	       { "RTU", rtu_rows },   { "DREQ", dreq_rows },
-	{ "DREP", drep_rows },	       { "SIDR_REQ", sidr_req_rows },
-	{ "SIDR_REP", sidr_rep_rows }, { "LAP", lap_rows },   { "APR", apr_rows },
+	{ "REQ", req_rows },   { "MRA", mra_rows },	      { "REJ", rej_rows },
+	{ "REP", rep_rows },   { "RTU", rtu_rows },	      { "DREQ", dreq_rows },
+	{ "DREP", drep_rows }, { "SIDR_REQ", sidr_req_rows }, { "SIDR_REP", sidr_rep_rows },
+	{ "LAP", lap_rows },   { "APR", apr_rows },
 };
 
 const struct ddps_cm_field *ddps_cm_hdr_fields(void)
@@ -234,8 +234,8 @@ int ddps_cm_attr_parse(const char *name)
 const char *ddps_cm_reason_name(uint16_t reason)
 {
 	switch (reason) {
-#define DDPS_X(name, value, text)                                                        \
-	case value:                                                                      \
+#define DDPS_X(name, value, text)                                                                  \
+	case value:                                                                                \
 		return text;
 		DDPS_CM_REASONS(DDPS_X)
 #undef DDPS_X

@@ -15,8 +15,8 @@ static void unmatched(struct ddps_cm *cm)
 }
 
 /* An event for @c; where the table has no rule the message is dropped. */
-static void feed(struct ddps_cm *cm, struct ddps_cm_conn *c, enum ddps_cm_event ev,
-		 uint64_t now, struct ddps_cm_outs *o)
+static void feed(struct ddps_cm *cm, struct ddps_cm_conn *c, enum ddps_cm_event ev, uint64_t now,
+		 struct ddps_cm_outs *o)
 {
 	const struct ddps_cm_in in = { .ev = ev, .now = now, .mad = &cm->rx };
 
@@ -81,9 +81,7 @@ static void refuse(struct ddps_cm *cm, uint16_t reason, const struct ddps_cm_lis
 static void close_stale(struct ddps_cm *cm, struct ddps_cm_conn *old, uint64_t now,
 			struct ddps_cm_outs *o)
 {
-	const struct ddps_cm_in in = {
-		.ev = DDPS_CM_EV_STALE, .now = now, .mad = &cm->rx
-	};
+	const struct ddps_cm_in in = { .ev = DDPS_CM_EV_STALE, .now = now, .mad = &cm->rx };
 
 	/* Only an established one can be disconnected; others end by their timers. */
 	(void)ddps_cm_step(cm, old, &in, o);
@@ -130,8 +128,7 @@ static void start_passive(struct ddps_cm_conn *c, const struct ddps_cm_mad *mad,
 	memcpy(c->priv, l->priv, sizeof(c->priv));
 }
 
-static void rx_req(struct ddps_cm *cm, ddps_cm_addr from, uint64_t now,
-		   struct ddps_cm_outs *o)
+static void rx_req(struct ddps_cm *cm, ddps_cm_addr from, uint64_t now, struct ddps_cm_outs *o)
 {
 	const struct ddps_cm_req *req = &cm->rx.u.req;
 	const struct ddps_cm_listener *l = find_listener(cm, req->service_id);
@@ -213,8 +210,7 @@ static void rx_rej(struct ddps_cm *cm, uint64_t now, struct ddps_cm_outs *o)
 		c = by_own_req(cm, rej->remote_id);
 	else
 		c = by_ids(cm, rej->remote_id, rej->local_id);
-	feed(cm, c,
-	     rej->reason == DDPS_CM_REJ_STALE ? DDPS_CM_EV_RX_REJ_STALE : DDPS_CM_EV_RX_REJ,
+	feed(cm, c, rej->reason == DDPS_CM_REJ_STALE ? DDPS_CM_EV_RX_REJ_STALE : DDPS_CM_EV_RX_REJ,
 	     now, o);
 }
 
@@ -230,16 +226,14 @@ static void rx_mra(struct ddps_cm *cm, uint64_t now, struct ddps_cm_outs *o)
 	feed(cm, c, DDPS_CM_EV_RX_MRA, now, o);
 }
 
-static void rx_dreq(struct ddps_cm *cm, ddps_cm_addr from, uint64_t now,
-		    struct ddps_cm_outs *o)
+static void rx_dreq(struct ddps_cm *cm, ddps_cm_addr from, uint64_t now, struct ddps_cm_outs *o)
 {
 	const struct ddps_cm_dreq *dreq = &cm->rx.u.dreq;
 	struct ddps_cm_conn *c = by_ids(cm, dreq->remote_id, dreq->local_id);
 	struct ddps_cm_mad m;
 
 	if (c) {
-		feed(cm, c->local_qpn == dreq->remote_qpn ? c : NULL, DDPS_CM_EV_RX_DREQ, now,
-		     o);
+		feed(cm, c->local_qpn == dreq->remote_qpn ? c : NULL, DDPS_CM_EV_RX_DREQ, now, o);
 		return;
 	}
 	/* Never a REJ: whatever the DREQ meant is gone, which is what its sender wants. */
@@ -264,8 +258,8 @@ static void rx_drep(struct ddps_cm *cm, uint64_t now, struct ddps_cm_outs *o)
 	feed(cm, c, DDPS_CM_EV_RX_DREP, now, o);
 }
 
-int ddps_cm_rx(struct ddps_cm *cm, const void *buf, size_t len, ddps_cm_addr from,
-	       uint64_t now, struct ddps_cm_outs *o)
+int ddps_cm_rx(struct ddps_cm *cm, const void *buf, size_t len, ddps_cm_addr from, uint64_t now,
+	       struct ddps_cm_outs *o)
 {
 	int err = ddps_cm_mad_decode(&cm->rx, buf, len);
 

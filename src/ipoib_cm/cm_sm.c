@@ -9,40 +9,39 @@
 #define RULE(state, ev, to, what) [ST(state)][EV(ev)] = { ST(to), what }
 
 /* A REQ is out, with or without an MRA for it. */
-#define REQ_OUT(state)                                                                   \
-	RULE(state, T_RESEND, state, ACT(AGAIN) | ACT(TIMER_AGAIN)),                     \
-		RULE(state, T_END, IDLE, ACT(TELL)),                                     \
-		RULE(state, RX_REP, REP_RCVD, ACT(STOP) | ACT(TELL)),                    \
-		RULE(state, RX_REP_STALE, state, ACT(REJ)),                              \
-		RULE(state, RX_REJ, IDLE, ACT(STOP) | ACT(TELL)),                        \
-		RULE(state, RX_REJ_STALE, TIMEWAIT, ACT(TIMER_TW) | ACT(TELL)),          \
-		RULE(state, ABORT, IDLE, ACT(STOP) | ACT(REJ)),                          \
+#define REQ_OUT(state)                                                                             \
+	RULE(state, T_RESEND, state, ACT(AGAIN) | ACT(TIMER_AGAIN)),                               \
+		RULE(state, T_END, IDLE, ACT(TELL)),                                               \
+		RULE(state, RX_REP, REP_RCVD, ACT(STOP) | ACT(TELL)),                              \
+		RULE(state, RX_REP_STALE, state, ACT(REJ)),                                        \
+		RULE(state, RX_REJ, IDLE, ACT(STOP) | ACT(TELL)),                                  \
+		RULE(state, RX_REJ_STALE, TIMEWAIT, ACT(TIMER_TW) | ACT(TELL)),                    \
+		RULE(state, ABORT, IDLE, ACT(STOP) | ACT(REJ)),                                    \
 		RULE(state, WITHDRAW, WITHDRAWN, ACT(TIMER_LINGER))
 
 /* A REP is here and the consumer decides, with or without an MRA of ours. */
-#define REP_HERE(state)                                                                  \
-	RULE(state, ACCEPT, ESTABLISHED, ACT(RTU)), RULE(state, REJECT, IDLE, ACT(REJ)), \
-		RULE(state, RX_REJ, TIMEWAIT, ACT(TIMER_TW) | ACT(TELL)),                \
+#define REP_HERE(state)                                                                            \
+	RULE(state, ACCEPT, ESTABLISHED, ACT(RTU)), RULE(state, REJECT, IDLE, ACT(REJ)),           \
+		RULE(state, RX_REJ, TIMEWAIT, ACT(TIMER_TW) | ACT(TELL)),                          \
 		RULE(state, RX_REJ_STALE, TIMEWAIT, ACT(TIMER_TW) | ACT(TELL))
 
 /* A REQ is here and the consumer decides. */
-#define REQ_HERE(state)                                                                  \
-	RULE(state, ACCEPT, REP_SENT, ACT(REP) | ACT(TIMER)),                            \
-		RULE(state, REJECT, IDLE, ACT(REJ)),                                     \
-		RULE(state, RX_REJ, IDLE, ACT(TELL)),                                    \
+#define REQ_HERE(state)                                                                            \
+	RULE(state, ACCEPT, REP_SENT, ACT(REP) | ACT(TIMER)), RULE(state, REJECT, IDLE, ACT(REJ)), \
+		RULE(state, RX_REJ, IDLE, ACT(TELL)),                                              \
 		RULE(state, RX_REJ_STALE, TIMEWAIT, ACT(TIMER_TW) | ACT(TELL))
 
 /* A REP is out.  A REQ that comes again is left to the REP's timer. */
-#define REP_OUT(state)                                                                   \
-	RULE(state, T_RESEND, state, ACT(AGAIN) | ACT(TIMER_AGAIN)),                     \
-		RULE(state, T_END, IDLE, ACT(TELL)),                                     \
-		RULE(state, T_END_DATA, ESTABLISHED, ACT(STOP) | ACT(TELL)),             \
-		RULE(state, RX_RTU, ESTABLISHED, ACT(STOP) | ACT(TELL)),                 \
-		RULE(state, DATA_IN, ESTABLISHED, ACT(STOP) | ACT(TELL)),                \
-		RULE(state, RX_REJ, IDLE, ACT(STOP) | ACT(TELL)),                        \
-		RULE(state, RX_REJ_STALE, TIMEWAIT, ACT(TIMER_TW) | ACT(TELL)),          \
-		RULE(state, RX_DREQ, DREQ_RCVD, ACT(STOP) | ACT(TELL)),                  \
-		RULE(state, ABORT, TIMEWAIT, ACT(REJ) | ACT(TIMER_TW)),                  \
+#define REP_OUT(state)                                                                             \
+	RULE(state, T_RESEND, state, ACT(AGAIN) | ACT(TIMER_AGAIN)),                               \
+		RULE(state, T_END, IDLE, ACT(TELL)),                                               \
+		RULE(state, T_END_DATA, ESTABLISHED, ACT(STOP) | ACT(TELL)),                       \
+		RULE(state, RX_RTU, ESTABLISHED, ACT(STOP) | ACT(TELL)),                           \
+		RULE(state, DATA_IN, ESTABLISHED, ACT(STOP) | ACT(TELL)),                          \
+		RULE(state, RX_REJ, IDLE, ACT(STOP) | ACT(TELL)),                                  \
+		RULE(state, RX_REJ_STALE, TIMEWAIT, ACT(TIMER_TW) | ACT(TELL)),                    \
+		RULE(state, RX_DREQ, DREQ_RCVD, ACT(STOP) | ACT(TELL)),                            \
+		RULE(state, ABORT, TIMEWAIT, ACT(REJ) | ACT(TIMER_TW)),                            \
 		RULE(state, RX_REQ_DUP, state, ACT(IGNORE))
 
 static const struct ddps_cm_rule rule[DDPS_CM_NSTATE][DDPS_CM_NEVENT] = {

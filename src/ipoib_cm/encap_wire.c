@@ -90,8 +90,7 @@ int ddps_ipoib_nd_encode(uint8_t out[DDPS_IPOIB_ND_LEN], uint8_t type,
 	return 0;
 }
 
-int ddps_ipoib_nd_find(struct ddps_ipoib_lladdr *a, uint8_t type, const void *opts,
-		       size_t len)
+int ddps_ipoib_nd_find(struct ddps_ipoib_lladdr *a, uint8_t type, const void *opts, size_t len)
 {
 	struct ddps_rbuf r = ddps_rbuf_init(opts, len);
 

@@ -49,8 +49,8 @@ int ddps_ipoib_mgid_ipv4(uint8_t mgid[DDPS_IPOIB_GID_LEN], const uint8_t ip[4], 
 	return make_mgid(mgid, SIGNATURE_IPV4, pkey, scope, low, sizeof(low));
 }
 
-int ddps_ipoib_mgid_ipv6(uint8_t mgid[DDPS_IPOIB_GID_LEN], const uint8_t ip[16],
-			 uint16_t pkey, uint8_t scope)
+int ddps_ipoib_mgid_ipv6(uint8_t mgid[DDPS_IPOIB_GID_LEN], const uint8_t ip[16], uint16_t pkey,
+			 uint8_t scope)
 {
 	if (ip[0] != 0xff)
 		return DDPS_E_INVAL;

@@ -7,8 +7,7 @@
 
 #define FLAGS_KNOWN (DDPS_IPOIB_RC | DDPS_IPOIB_UC)
 
-int ddps_ipoib_lladdr_encode(uint8_t out[DDPS_IPOIB_LLADDR_LEN],
-			     const struct ddps_ipoib_lladdr *a)
+int ddps_ipoib_lladdr_encode(uint8_t out[DDPS_IPOIB_LLADDR_LEN], const struct ddps_ipoib_lladdr *a)
 {
 	struct ddps_wbuf w = ddps_wbuf_init(out, DDPS_IPOIB_LLADDR_LEN);
 
@@ -36,8 +35,7 @@ int ddps_ipoib_lladdr_decode(struct ddps_ipoib_lladdr *a, const void *buf, size_
 	return 0;
 }
 
-int ddps_ipoib_lladdr_cmp(const struct ddps_ipoib_lladdr *a,
-			  const struct ddps_ipoib_lladdr *b)
+int ddps_ipoib_lladdr_cmp(const struct ddps_ipoib_lladdr *a, const struct ddps_ipoib_lladdr *b)
 {
 	/* [4755-3.3-7] [4755-3.3-8] With octet 0 cleared, the QPN holds the highest octets. */
 	if (a->qpn != b->qpn)
@@ -45,8 +43,7 @@ int ddps_ipoib_lladdr_cmp(const struct ddps_ipoib_lladdr *a,
 	return memcmp(a->gid, b->gid, sizeof(a->gid));
 }
 
-void ddps_ipoib_lladdr_print(char text[DDPS_IPOIB_LLADDR_TEXT],
-			     const struct ddps_ipoib_lladdr *a)
+void ddps_ipoib_lladdr_print(char text[DDPS_IPOIB_LLADDR_TEXT], const struct ddps_ipoib_lladdr *a)
 {
 	const uint8_t head[4] = { a->flags, (uint8_t)(a->qpn >> 16), (uint8_t)(a->qpn >> 8),
 				  (uint8_t)a->qpn };
@@ -76,9 +73,9 @@ int ddps_ipoib_lladdr_parse(struct ddps_ipoib_lladdr *a, const char *text)
 
 void ddps_ipoib_flags_print(char text[DDPS_IPOIB_FLAGS_TEXT], uint8_t flags)
 {
-	static const char *const name[] = { "ud", "uc", "rc", "rc,uc" };
+	static const char name[][DDPS_IPOIB_FLAGS_TEXT] = { "ud", "uc", "rc", "rc,uc" };
 
-	strcpy(text, name[(flags & FLAGS_KNOWN) >> 6]);
+	memcpy(text, name[(flags & FLAGS_KNOWN) >> 6], DDPS_IPOIB_FLAGS_TEXT);
 }
 
 int ddps_ipoib_flags_parse(uint8_t *flags, const char *text)
@@ -106,8 +103,7 @@ int ddps_ipoib_flags_parse(uint8_t *flags, const char *text)
 	return 0;
 }
 
-void ddps_ipoib_gid_print(char text[DDPS_IPOIB_GID_TEXT],
-			  const uint8_t gid[DDPS_IPOIB_GID_LEN])
+void ddps_ipoib_gid_print(char text[DDPS_IPOIB_GID_TEXT], const uint8_t gid[DDPS_IPOIB_GID_LEN])
 {
 	inet_ntop(AF_INET6, gid, text, DDPS_IPOIB_GID_TEXT);
 }

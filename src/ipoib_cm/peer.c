@@ -14,7 +14,7 @@
 enum xev {
 	X_NONE, /* without effect on the own connection */
 	X_TRAFFIC,
-	X_REQ_ACCEPT, /* own key is smaller */
+	X_REQ_ACCEPT,  /* own key is smaller */
 	X_REQ_CONTEST, /* own key is larger: lost by a REQ that finds one outstanding */
 	X_RTU_TWO,
 	X_RTU_TWO_LARGER, /* own key is larger, and one connection is wanted */
@@ -49,7 +49,7 @@ static const struct {
 	RULE(NONE, REQ_ACCEPT, NONE, DO(ACCEPT)),
 	RULE(NONE, REQ_CONTEST, NONE, DO(ACCEPT)),
 
-	RULE(REQ_OUT, REQ_ACCEPT, REQ_OUT, DO(ACCEPT)), /* [4755-3.3-4] own REQ goes on */
+	RULE(REQ_OUT, REQ_ACCEPT, REQ_OUT, DO(ACCEPT)),	 /* [4755-3.3-4] own REQ goes on */
 	RULE(REQ_OUT, REQ_CONTEST, REQ_OUT, DO(REFUSE)), /* [4755-3.3-5] [4755-3.3-6] */
 	RULE(REQ_OUT, RTU_TWO, NONE, DO(WITHDRAW)),
 	RULE(REQ_OUT, RTU_TWO_LARGER, NONE, DO(WITHDRAW)),
@@ -61,6 +61,7 @@ static const struct {
 	RULE(REQ_OUT, REJ_BUSY, FAILED, BACKOFF_LONG),
 	RULE(REQ_OUT, REJ_CONSUMER, FAILED, BACKOFF),
 	RULE(REQ_OUT, FAIL, FAILED, DO(RESOLVE) | BACKOFF),
+	RULE(REQ_OUT, OWN_DOWN, NONE, 0), /* given up here */
 
 	RULE(UP, REQ_ACCEPT, UP, DO(ACCEPT)),
 	RULE(UP, REQ_CONTEST, UP, DO(ACCEPT)),
@@ -75,8 +76,7 @@ static const struct {
 };
 
 void ddps_ipoib_peer_init(struct ddps_ipoib_peer *p, const struct ddps_ipoib_lladdr *local,
-			  const struct ddps_ipoib_lladdr *remote,
-			  enum ddps_ipoib_sid_form form)
+			  const struct ddps_ipoib_lladdr *remote, enum ddps_ipoib_sid_form form)
 {
 	memset(p, 0, sizeof(*p));
 	p->order = ddps_ipoib_lladdr_cmp(local, remote);
@@ -92,6 +92,14 @@ bool ddps_ipoib_peer_usable(const struct ddps_ipoib_peer *p, uint32_t *id)
 	else
 		return false;
 	return true;
+}
+
+bool ddps_ipoib_peer_knows(const struct ddps_ipoib_peer *p, uint32_t id)
+{
+	for (unsigned i = 0; i < p->n_pending; i++)
+		if (p->pending[i] == id)
+			return true;
+	return (p->own_id && p->own_id == id) || (p->in_up && p->in_id == id);
 }
 
 /* Takes @id off the list of pending ones.  Return: whether it was there. */
@@ -121,7 +129,6 @@ static enum xev req_in(const struct ddps_ipoib_peer *p, struct ddps_ipoib_peer_o
 {
 	enum xev x = p->order < 0 ? X_REQ_ACCEPT : X_REQ_CONTEST;
 
-	out->reason = DDPS_CM_REJ_CONSUMER;
 	if (!p->order || p->n_pending == DDPS_IPOIB_PENDING_MAX) {
 		if (p->order)
 			out->reason = DDPS_CM_REJ_NO_RESOURCES;
@@ -176,7 +183,7 @@ static enum xev down(struct ddps_ipoib_peer *p, uint32_t id)
 	}
 	if (p->own_id != id)
 		return X_NONE;
-	return p->own == DDPS_IPOIB_OWN_REQ_OUT ? X_FAIL : X_OWN_DOWN;
+	return X_OWN_DOWN;
 }
 
 static enum xev refine(struct ddps_ipoib_peer *p, const struct ddps_ipoib_policy *policy,
@@ -212,8 +219,7 @@ static void remember(struct ddps_ipoib_peer *p, const struct ddps_ipoib_policy *
 		     const struct ddps_ipoib_peer_in *in, enum xev x, unsigned acts)
 {
 	if (x == X_REJ_OTHER_FORM) {
-		p->form = p->form == DDPS_IPOIB_SID_RFC ? DDPS_IPOIB_SID_LINUX :
-							  DDPS_IPOIB_SID_RFC;
+		p->form = p->form == DDPS_IPOIB_SID_RFC ? DDPS_IPOIB_SID_LINUX : DDPS_IPOIB_SID_RFC;
 		p->form_changed = true;
 	}
 	if (x == X_REJ_STALE)
@@ -225,6 +231,7 @@ static void remember(struct ddps_ipoib_peer *p, const struct ddps_ipoib_policy *
 		p->crossed = true;
 	} else if (acts & DO(CONNECT)) {
 		p->crossed = false;
+		p->own_id = 0; /* until the caller has it */
 	}
 	if (acts & BACKOFF)
 		p->retry_at = in->now + policy->backoff_ns;
@@ -235,13 +242,12 @@ static void remember(struct ddps_ipoib_peer *p, const struct ddps_ipoib_policy *
 }
 
 void ddps_ipoib_peer_step(struct ddps_ipoib_peer *p, const struct ddps_ipoib_policy *policy,
-			  const struct ddps_ipoib_peer_in *in,
-			  struct ddps_ipoib_peer_out *out)
+			  const struct ddps_ipoib_peer_in *in, struct ddps_ipoib_peer_out *out)
 {
 	enum xev x;
 	unsigned acts;
 
-	memset(out, 0, sizeof(*out));
+	*out = (struct ddps_ipoib_peer_out){ .reason = DDPS_CM_REJ_CONSUMER };
 	x = refine(p, policy, in, out);
 	if (!rule[p->own][x].set)
 		return;

@@ -82,16 +82,14 @@ struct ddps_ipoib_peer_out {
 
 /* @form: of the service ID to try first. */
 void ddps_ipoib_peer_init(struct ddps_ipoib_peer *p, const struct ddps_ipoib_lladdr *local,
-			  const struct ddps_ipoib_lladdr *remote,
-			  enum ddps_ipoib_sid_form form);
+			  const struct ddps_ipoib_lladdr *remote, enum ddps_ipoib_sid_form form);
 
 /*
  * After DDPS_IPOIB_DO_CONNECT the caller stores the new connection's ID in @p->own_id, or
  * reports DDPS_IPOIB_EV_TIMEOUT if it could not be made.
  */
 void ddps_ipoib_peer_step(struct ddps_ipoib_peer *p, const struct ddps_ipoib_policy *policy,
-			  const struct ddps_ipoib_peer_in *in,
-			  struct ddps_ipoib_peer_out *out);
+			  const struct ddps_ipoib_peer_in *in, struct ddps_ipoib_peer_out *out);
 
 /*
  * The connection that unicast packets take now.  Of two the own one: if it is half open
@@ -99,5 +97,8 @@ void ddps_ipoib_peer_step(struct ddps_ipoib_peer *p, const struct ddps_ipoib_pol
  * Return: whether there is one; else datagrams are used.
  */
 bool ddps_ipoib_peer_usable(const struct ddps_ipoib_peer *p, uint32_t *id);
+
+/* Whether @id is one of these connections: asked for, pending or up. */
+bool ddps_ipoib_peer_knows(const struct ddps_ipoib_peer *p, uint32_t id);
 
 #endif
