@@ -24,9 +24,9 @@ CPPFLAGS   += -D_GNU_SOURCE -Iinclude -Isrc
 CFLAGS_ALL := -std=gnu11 -pthread -fPIC -fvisibility=hidden $(WARN) $(OPT_$(VARIANT)) $(CFLAGS)
 LIB_LIBS   := -lisal -lusrsctp -lsctp -pthread
 TOOL_LIBS  := -ljansson -lnettle
+comma	   := ,
 # sanitizers bring their own undefined symbols, so -z defs is for the real thing only
 DEFS	   := $(if $(filter opt,$(VARIANT)),-Wl$(comma)-z$(comma)defs)
-comma	   := ,
 
 LIB_DIRS   := common ddp rdmap negotiate mpa_tcp sctp_ddp session
 LIB_SRC	   := $(wildcard $(LIB_DIRS:%=src/%/*.c))

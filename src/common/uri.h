@@ -14,12 +14,12 @@
 #define DDPS_URI_ENCAP_OFF     (-2) /* encap=off: SCTP directly on IP */
 
 struct ddps_uri {
-	char scheme[8];	 /* lower case, known */
-	char host[256];	 /* without brackets; "" = any */
+	char scheme[8]; /* lower case, known */
+	char host[256]; /* without brackets; "" = any */
 	uint16_t port;
-	bool numeric;	 /* host is an address or empty */
+	bool numeric;	  /* host is an address or empty */
 	char backend[12]; /* sctp: "auto", "kernel" or "usrsctp" */
-	int encap;	 /* sctp: UDP port 0..65535, or one of the two above */
+	int encap;	  /* sctp: UDP port 0..65535, or one of the two above */
 };
 
 /*

@@ -65,7 +65,7 @@ int ddps_nego_request(const struct ddps_nego_local *l, struct ddps_word *w)
 	if (l->p2p && !(l->rtr & DDPS_RTR_ALL))
 		return DDPS_E_INVAL;
 	*w = (struct ddps_word){
-		.p2p = l->p2p,			     /* [6581-9.2-1] [6581-9.2-12] */
+		.p2p = l->p2p,				   /* [6581-9.2-1] [6581-9.2-12] */
 		.rtr = l->p2p ? l->rtr & DDPS_RTR_ALL : 0, /* [6581-9.2-2] */
 		.ird = l->ird == DDPS_RD_ULP ? DDPS_RD_ULP : own_ird(l),
 		.ord = l->ord == DDPS_RD_ULP ? DDPS_RD_ULP : own_ord(l),
@@ -134,9 +134,8 @@ static bool read_slot(const struct ddps_nego_local *l, const struct ddps_word *q
 	return true;
 }
 
-enum ddps_nego_verdict ddps_nego_respond(const struct ddps_nego_local *l,
-					 const struct ddps_word *q, bool ulp_rejects,
-					 bool no_rtr_accept, struct ddps_word *r,
+enum ddps_nego_verdict ddps_nego_respond(const struct ddps_nego_local *l, const struct ddps_word *q,
+					 bool ulp_rejects, bool no_rtr_accept, struct ddps_word *r,
 					 struct ddps_nego_result *res)
 {
 	unsigned own = l->rtr & DDPS_RTR_ALL;

@@ -27,17 +27,17 @@ struct ddps_nego_local {
 	uint16_t ulp_ird, ulp_ord; /* in force while the above is DDPS_RD_ULP */
 	uint16_t need_ord;	   /* responder */
 	bool ird_hard;
-	bool p2p;		   /* initiator */
-	unsigned rtr;		   /* can send (initiator), can take (responder) */
+	bool p2p;     /* initiator */
+	unsigned rtr; /* can send (initiator), can take (responder) */
 };
 
 /* What came of it. */
 struct ddps_nego_result {
-	uint16_t ird, ord; /* effective, own */
-	unsigned rtr;	   /* initiator: the one to send, or 0; responder: the types flagged */
-	bool rtr_needs_ord;	/* initiator: Read RTR with ord 0, lend one slot for it */
+	uint16_t ird, ord;  /* effective, own */
+	unsigned rtr;	    /* initiator: the one to send, or 0; responder: the types flagged */
+	bool rtr_needs_ord; /* initiator: Read RTR with ord 0, lend one slot for it */
 	bool provider_read_slot; /* responder: Read RTR flagged although ird stays 0 */
-	bool ird_warning;	/* initiator: peer ORD above our IRD, which is the ULP's */
+	bool ird_warning;	 /* initiator: peer ORD above our IRD, which is the ULP's */
 };
 
 /* 3.2 of the algorithm: the initiator's word.  Return 0 or DDPS_E_INVAL. */
@@ -45,9 +45,9 @@ int ddps_nego_request(const struct ddps_nego_local *l, struct ddps_word *w);
 
 enum ddps_nego_verdict {
 	DDPS_NEGO_ACCEPT,
-	DDPS_NEGO_REJECT,	/* as the ULP said */
-	DDPS_NEGO_REJECT_ORD,	/* peer's IRD is below need_ord; the reply word carries it */
-	DDPS_NEGO_NO_RTR	/* no RTR type in common; the reply word carries our types */
+	DDPS_NEGO_REJECT,     /* as the ULP said */
+	DDPS_NEGO_REJECT_ORD, /* peer's IRD is below need_ord; the reply word carries it */
+	DDPS_NEGO_NO_RTR      /* no RTR type in common; the reply word carries our types */
 };
 
 /* Whether the responder's provider has to reject by itself, before the ULP is asked (3.5 b). */
@@ -57,9 +57,8 @@ bool ddps_nego_rtr_mismatch(const struct ddps_word *request, unsigned rtr);
  * 3.3: the responder's reply word @r and, for an accept, the result.  With @no_rtr_accept a
  * missing common RTR does not reject (3.5 a).
  */
-enum ddps_nego_verdict ddps_nego_respond(const struct ddps_nego_local *l,
-					 const struct ddps_word *q, bool ulp_rejects,
-					 bool no_rtr_accept, struct ddps_word *r,
+enum ddps_nego_verdict ddps_nego_respond(const struct ddps_nego_local *l, const struct ddps_word *q,
+					 bool ulp_rejects, bool no_rtr_accept, struct ddps_word *r,
 					 struct ddps_nego_result *res);
 
 /*

@@ -19,11 +19,11 @@ struct ddps_sd_endpoint; /* one listening endpoint, backend's */
 struct ddps_sd_assoc_info {
 	uint16_t in_streams, out_streams;
 	bool has_adaptation;
-	uint32_t adaptation;	/* peer's indication */
+	uint32_t adaptation; /* peer's indication */
 	char local[72], peer[72];
-	uint16_t encap;		/* peer's UDP port, or 0 */
-	size_t max_user_data;	/* octets of one user message that SCTP need not fragment */
-	bool by_us;		/* this side sent the INIT */
+	uint16_t encap;	      /* peer's UDP port, or 0 */
+	size_t max_user_data; /* octets of one user message that SCTP need not fragment */
+	bool by_us;	      /* this side sent the INIT */
 };
 
 struct ddps_sd_assoc_up {

@@ -45,8 +45,6 @@ static int env_get(struct ddps_env *env, void **ctx, struct ddps_sk_env **out)
 		if (!ke)
 			return DDPS_E_NOMEM;
 		ke->env = env;
-		TAILQ_INIT(&ke->assocs);
-		TAILQ_INIT(&ke->endpoints);
 		ke->rx_buf = malloc(DDPS_SD_MSG_MAX);
 		if (!ke->rx_buf) {
 			free(ke);
@@ -186,7 +184,7 @@ static struct ddps_sd_assoc *assoc_new(struct ddps_sk_env *ke, int fd)
 	a->io = (struct ddps_io){ .fd = fd, .fn = on_io, .user = a };
 	a->task = (struct ddps_task){ .fn = on_task, .user = a };
 	a->deadline = (struct ddps_timer){ .fn = timed_out, .user = a };
-	TAILQ_INSERT_TAIL(&ke->assocs, a, link);
+	DL_APPEND(ke->assocs, a);
 	return a;
 }
 
@@ -228,7 +226,7 @@ void ddps_sk_release(struct ddps_sd_assoc *a)
 	ddps_sk_close(a);
 	ddps_timer_stop(loop, &a->deadline);
 	ddps_task_cancel(loop, &a->task);
-	TAILQ_REMOVE(&a->ke->assocs, a, link);
+	DL_DELETE(a->ke->assocs, a);
 	ddps_sd_part_drop(&a->part);
 	free(a);
 }
@@ -375,7 +373,7 @@ static int do_listen(struct ddps_env *env, void **ctx, const struct ddps_uri *ur
 		errno = keep;
 		return err;
 	}
-	TAILQ_INSERT_TAIL(&ke->endpoints, e, link);
+	DL_APPEND(ke->endpoints, e);
 	*out = e;
 	return 0;
 }
@@ -391,13 +389,13 @@ static void endpoint_free(struct ddps_sd_endpoint *e)
 	struct ddps_loop *loop = e->ke->env->loop;
 	struct ddps_sd_assoc *a;
 
-	TAILQ_FOREACH(a, &e->ke->assocs, link)
-	if (a->ep == e)
-		a->ep = NULL;
+	for (a = e->ke->assocs; a; a = a->next)
+		if (a->ep == e)
+			a->ep = NULL;
 	ddps_timer_stop(loop, &e->retry);
 	ddps_io_del(loop, &e->io);
 	close(e->io.fd);
-	TAILQ_REMOVE(&e->ke->endpoints, e, link);
+	DL_DELETE(e->ke->endpoints, e);
 	free(e);
 }
 
@@ -408,10 +406,10 @@ static void fini(struct ddps_env *env, void *ctx)
 	(void)env;
 	if (!ke)
 		return;
-	while (!TAILQ_EMPTY(&ke->endpoints))
-		endpoint_free(TAILQ_FIRST(&ke->endpoints));
-	while (!TAILQ_EMPTY(&ke->assocs))
-		ddps_sk_release(TAILQ_FIRST(&ke->assocs));
+	while (ke->endpoints)
+		endpoint_free(ke->endpoints);
+	while (ke->assocs)
+		ddps_sk_release(ke->assocs);
 	free(ke->rx_buf);
 	free(ke);
 }

@@ -11,14 +11,14 @@
 #include "sctp_ddp/sd_part.h"
 #include <netinet/in.h>
 #include <netinet/sctp.h>
-#include <sys/queue.h>
+#include <utlist.h>
 
 /* One context's use of the backend. */
 struct ddps_sk_env {
 	struct ddps_env *env;
 	uint8_t *rx_buf; /* DDPS_SD_MSG_MAX octets */
-	TAILQ_HEAD(, ddps_sd_assoc) assocs;
-	TAILQ_HEAD(, ddps_sd_endpoint) endpoints;
+	struct ddps_sd_assoc *assocs;
+	struct ddps_sd_endpoint *endpoints;
 };
 
 struct ddps_sd_endpoint {
@@ -28,7 +28,7 @@ struct ddps_sd_endpoint {
 	uint16_t encap;
 	const struct ddps_sd_listen_up *up;
 	void *user;
-	TAILQ_ENTRY(ddps_sd_endpoint) link;
+	struct ddps_sd_endpoint *prev, *next;
 };
 
 struct ddps_sd_assoc {
@@ -50,7 +50,7 @@ struct ddps_sd_assoc {
 	uint64_t sent, sent_at_ask; /* messages; see sd_kernel_rx.c on_dry() */
 	struct ddps_error end;
 	struct ddps_sd_part part;
-	TAILQ_ENTRY(ddps_sd_assoc) link;
+	struct ddps_sd_assoc *prev, *next;
 };
 
 /* ---- sd_kernel.c ---- */

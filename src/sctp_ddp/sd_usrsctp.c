@@ -4,15 +4,8 @@
 #include "sctp_ddp/sd_wire.h"
 #include <errno.h>
 #include <stdlib.h>
-#include <sys/epoll.h>
-#include <sys/eventfd.h>
-#include <unistd.h>
 
-#define ENCAP_PORT   9899 /* RFC 6951 */
-#define TICK_MS	     10
-#define TICK_IDLE_MS 100
-#define IDLE_NS	     1000000000u
-#define SERVES	     256 /* associations per turn */
+#define ENCAP_PORT 9899 /* RFC 6951 */
 
 /* ---- a context's own ---- */
 
@@ -21,148 +14,20 @@ static bool available(void)
 	return true;
 }
 
-static void drain(void *user)
-{
-	struct ddps_us_env *ue = user;
-	struct ddps_sd_assoc *a;
-
-	for (int i = 0; i < SERVES; i++) {
-		ddps_us_lock(ue);
-		a = TAILQ_FIRST(&ue->ready);
-		if (a) {
-			TAILQ_REMOVE(&ue->ready, a, ready_link);
-			a->queued = false;
-		}
-		ddps_us_unlock();
-		if (!a)
-			return;
-		ddps_us_serve(a);
-	}
-	ddps_task_post(ue->env->loop, &ue->drain);
-}
-
-static void woken(void *user, uint32_t events)
-{
-	struct ddps_us_env *ue = user;
-	uint64_t n;
-
-	(void)events;
-	if (read(ue->wake.fd, &n, sizeof n) > 0)
-		drain(ue);
-}
-
-/* usrsctp calls up for packets and for some timers only: look after the rest. */
-static void look(struct ddps_sd_assoc *a)
-{
-	int ev;
-
-	if (!a->so || a->queued)
-		return;
-	if (a->h->mtu_stale)
-		ddps_us_handle_probe(a->h);
-	if (a->h->payload != a->payload)
-		ddps_us_assoc_payload(a, a->h->payload);
-	ev = usrsctp_get_events(a->so);
-	if ((ev & SCTP_EVENT_ERROR) || ((ev & SCTP_EVENT_READ) && !a->paused) ||
-	    ((ev & SCTP_EVENT_WRITE) && a->want_write))
-		ddps_us_mark(a);
-}
-
-static void tick(void *user)
-{
-	struct ddps_us_env *ue = user;
-	struct ddps_sd_assoc *a;
-	bool idle, done;
-
-	ddps_us_lock(ue);
-	idle = ddps_now() - ue->busy > IDLE_NS;
-	ddps_us_advance();
-	TAILQ_FOREACH(a, &ue->assocs, link)
-	look(a);
-	/* usrsctp clears up behind an association by timers: go on a little. */
-	done = idle && TAILQ_EMPTY(&ue->assocs);
-	if (done)
-		ddps_us_set_ticking(ue, false);
-	ddps_us_unlock();
-	if (!done)
-		ddps_timer_after(ue->env->loop, &ue->tick, idle ? TICK_IDLE_MS : TICK_MS);
-}
-
-static void start_ticking(struct ddps_us_env *ue)
-{
-	if (ue->ticking)
-		return;
-	ddps_us_set_ticking(ue, true);
-	ddps_timer_after(ue->env->loop, &ue->tick, TICK_MS);
-}
-
-static int env_new(struct ddps_env *env, struct ddps_us_env **out)
-{
-	struct ddps_us_env *ue = calloc(1, sizeof *ue);
-
-	if (!ue)
-		return DDPS_E_NOMEM;
-	ue->env = env;
-	TAILQ_INIT(&ue->assocs);
-	TAILQ_INIT(&ue->ready);
-	TAILQ_INIT(&ue->endpoints);
-	TAILQ_INIT(&ue->carriers);
-	ue->drain = (struct ddps_task){ .fn = drain, .user = ue };
-	ue->tick = (struct ddps_timer){ .fn = tick, .user = ue };
-	ue->wake = (struct ddps_io){ .fn = woken, .user = ue };
-	ue->rx_buf = malloc(DDPS_SD_MSG_MAX);
-	ue->tx_buf = malloc(DDPS_SD_MSG_MAX);
-	ue->wake.fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
-	if (ue->rx_buf && ue->tx_buf && ue->wake.fd >= 0 &&
-	    ddps_io_set(env->loop, &ue->wake, EPOLLIN) == 0 && ddps_us_lib_get() == 0) {
-		*out = ue;
-		return 0;
-	}
-	ddps_io_del(env->loop, &ue->wake);
-	if (ue->wake.fd >= 0)
-		close(ue->wake.fd);
-	free(ue->rx_buf);
-	free(ue->tx_buf);
-	free(ue);
-	return DDPS_E_SYSTEM;
-}
-
-static int env_get(struct ddps_env *env, void **ctx, struct ddps_us_env **out)
-{
-	int err = 0;
-
-	if (!*ctx) {
-		err = env_new(env, out);
-		if (!err)
-			*ctx = *out;
-	}
-	*out = *ctx;
-	return err;
-}
-
 static void endpoint_free(struct ddps_sd_endpoint *e);
 
 static void fini(struct ddps_env *env, void *ctx)
 {
 	struct ddps_us_env *ue = ctx;
 
+	(void)env;
 	if (!ue)
 		return;
-	while (!TAILQ_EMPTY(&ue->endpoints))
-		endpoint_free(TAILQ_FIRST(&ue->endpoints));
-	while (!TAILQ_EMPTY(&ue->assocs))
-		ddps_us_release(TAILQ_FIRST(&ue->assocs));
-	ddps_us_lock(ue);
-	ddps_us_set_ticking(ue, false);
-	ddps_us_unlock();
-	ddps_timer_stop(env->loop, &ue->tick);
-	ddps_task_cancel(env->loop, &ue->drain);
-	ddps_io_del(env->loop, &ue->wake);
-	close(ue->wake.fd);
-	ddps_us_lib_put();
-	free(ue->rx_buf);
-	free(ue->tx_buf);
-	free(ue);
+	while (ue->endpoints)
+		endpoint_free(ue->endpoints);
+	while (ue->assocs)
+		ddps_us_release(ue->assocs);
+	ddps_us_env_free(ue);
 }
 
 /* ---- associations: life ---- */
@@ -200,8 +65,8 @@ static struct ddps_sd_assoc *assoc_new(struct ddps_us_env *ue, struct ddps_us_ha
 	ddps_us_local_text(h->carrier, &h->local, p->num, a->info.local, sizeof a->info.local);
 	ddps_us_set_port(&peer, peer_port);
 	ddps_addr_text((struct sockaddr *)&peer, a->info.peer, sizeof a->info.peer);
-	TAILQ_INSERT_TAIL(&ue->assocs, a, link);
-	start_ticking(ue);
+	DL_APPEND(ue->assocs, a);
+	ddps_us_start_ticking(ue);
 	return a;
 }
 
@@ -235,8 +100,8 @@ void ddps_us_release(struct ddps_sd_assoc *a)
 	ddps_us_lock(ue);
 	ddps_us_close(a);
 	if (a->queued)
-		TAILQ_REMOVE(&ue->ready, a, ready_link);
-	TAILQ_REMOVE(&ue->assocs, a, link);
+		DL_DELETE2(ue->ready, a, ready_prev, ready_next);
+	DL_DELETE(ue->assocs, a);
 	ue->busy = ddps_now();
 	ddps_us_port_put(a->port);
 	ddps_us_handle_put(a->h);
@@ -316,7 +181,7 @@ static int do_connect(struct ddps_env *env, void **ctx, const struct ddps_uri *u
 
 	if (!encap || !port_of(sa))
 		return DDPS_E_ADDRESS;
-	err = env_get(env, ctx, &ue);
+	err = ddps_us_env_get(env, ctx, &ue);
 	if (!err)
 		err = ddps_us_carrier_connect(ue, sa, sa_len, encap, &c, &net_errno);
 	if (err)
@@ -371,7 +236,7 @@ static int do_listen(struct ddps_env *env, void **ctx, const struct ddps_uri *ur
 	struct ddps_sd_endpoint *e;
 	struct ddps_us_carrier *c;
 	struct ddps_us_env *ue;
-	int err = env_get(env, ctx, &ue);
+	int err = ddps_us_env_get(env, ctx, &ue);
 
 	if (err)
 		return err;
@@ -391,7 +256,7 @@ static int do_listen(struct ddps_env *env, void **ctx, const struct ddps_uri *ur
 	if (err)
 		ddps_us_carrier_put(c);
 	else
-		TAILQ_INSERT_TAIL(&ue->endpoints, e, link);
+		DL_APPEND(ue->endpoints, e);
 	ddps_us_unlock();
 	if (err)
 		free(e);
@@ -449,10 +314,10 @@ static void endpoint_free(struct ddps_sd_endpoint *e)
 	struct ddps_sd_assoc *a;
 
 	ddps_us_lock(ue);
-	TAILQ_FOREACH(a, &ue->assocs, link)
-	if (a->ep == e)
-		a->ep = NULL;
-	TAILQ_REMOVE(&ue->endpoints, e, link);
+	for (a = ue->assocs; a; a = a->next)
+		if (a->ep == e)
+			a->ep = NULL;
+	DL_DELETE(ue->endpoints, e);
 	usrsctp_close(e->so);
 	e->port->ep = NULL;
 	ddps_us_port_put(e->port);

@@ -5,6 +5,9 @@
  * Inside the usrsctp backend:
  *   sd_usrsctp_lib.c     the process-global library: lock, clock, ports, handles by id
  *   sd_usrsctp_udp.c     carriers: the UDP (or raw IP) sockets below it
+ *   sd_usrsctp_sock.c    their options, control messages and address forms
+ *   sd_usrsctp_opt.c     SCTP sockets and their options
+ *   sd_usrsctp_env.c     a context's share: the tick, and who is ready
  *   sd_usrsctp_rx.c      what comes out of an association: messages and notifications
  *   sd_usrsctp.c         the backend's operations
  *
@@ -21,7 +24,7 @@
 #include "sctp_ddp/sd_backend.h"
 #include "sctp_ddp/sd_part.h"
 #include <netinet/in.h>
-#include <sys/queue.h>
+#include <utlist.h>
 #include <usrsctp.h>
 #include <uthash.h>
 
@@ -71,7 +74,7 @@ struct ddps_us_carrier {
 	uint64_t serial;
 	struct ddps_us_handle *peer;  /* connected: the only one */
 	struct ddps_us_handle *stray; /* else: spare, for a peer without association */
-	TAILQ_ENTRY(ddps_us_carrier) link;
+	struct ddps_us_carrier *prev, *next;
 };
 
 /* One context's use of the backend. */
@@ -84,9 +87,9 @@ struct ddps_us_env {
 	uint64_t busy; /* when a packet last came or a message last went */
 	uint64_t drops;
 	uint8_t *rx_buf, *tx_buf; /* DDPS_SD_MSG_MAX octets each */
-	TAILQ_HEAD(, ddps_sd_assoc) assocs, ready;
-	TAILQ_HEAD(, ddps_sd_endpoint) endpoints;
-	TAILQ_HEAD(, ddps_us_carrier) carriers;
+	struct ddps_sd_assoc *assocs, *ready;
+	struct ddps_sd_endpoint *endpoints;
+	struct ddps_us_carrier *carriers;
 };
 
 struct ddps_sd_endpoint {
@@ -95,7 +98,7 @@ struct ddps_sd_endpoint {
 	struct ddps_us_port *port;
 	const struct ddps_sd_listen_up *up;
 	void *user;
-	TAILQ_ENTRY(ddps_sd_endpoint) link;
+	struct ddps_sd_endpoint *prev, *next;
 };
 
 struct ddps_sd_assoc {
@@ -119,7 +122,7 @@ struct ddps_sd_assoc {
 	bool queued; /* on ue->ready */
 	struct ddps_error end;
 	struct ddps_sd_part part;
-	TAILQ_ENTRY(ddps_sd_assoc) link, ready_link;
+	struct ddps_sd_assoc *prev, *next, *ready_prev, *ready_next;
 };
 
 /* ---- sd_usrsctp_lib.c ---- */
@@ -184,6 +187,14 @@ uint16_t ddps_us_port_number(const struct sockaddr_storage *ss);
 struct socket *ddps_us_socket_new(const struct ddps_us_port *p, uint32_t payload);
 /* Locked: the path's size for one association, or for those to come. */
 int ddps_us_socket_payload(struct socket *so, uint32_t payload, sctp_assoc_t which);
+
+/* ---- sd_usrsctp_env.c ---- */
+
+/* The context's share, made on first use; 0 or DDPS_E_NOMEM, DDPS_E_SYSTEM. */
+int ddps_us_env_get(struct ddps_env *env, void **ctx, struct ddps_us_env **out);
+void ddps_us_env_free(struct ddps_us_env *ue);
+/* Locked: there is an association to tick for. */
+void ddps_us_start_ticking(struct ddps_us_env *ue);
 
 /* ---- sd_usrsctp_rx.c ---- */
 

@@ -156,7 +156,7 @@ void ddps_us_mark(struct ddps_sd_assoc *a)
 	if (a->queued)
 		return;
 	a->queued = true;
-	TAILQ_INSERT_TAIL(&ue->ready, a, ready_link);
+	DL_APPEND2(ue->ready, a, ready_prev, ready_next);
 	if (ue == lib.current)
 		ddps_task_post(ue->env->loop, &ue->drain);
 	else if (write(ue->wake.fd, &one, sizeof one) < 0)

@@ -243,6 +243,7 @@ static int read_batch(struct ddps_us_carrier *c)
 			continue;
 		d.pkt = iov[i].iov_base;
 		d.len = m[i].msg_len;
+		/* cppcheck-suppress uninitvar ; recvmmsg has filled it */
 		d.from = from[i];
 		d.from_len = m[i].msg_hdr.msg_namelen;
 		ddps_us_sock_dest(&m[i].msg_hdr, &d.local);
@@ -255,9 +256,9 @@ static void mark_connecting(struct ddps_us_carrier *c)
 {
 	struct ddps_sd_assoc *a;
 
-	TAILQ_FOREACH(a, &c->ue->assocs, link)
-	if (a->h == c->peer)
-		ddps_us_mark(a);
+	for (a = c->ue->assocs; a; a = a->next)
+		if (a->h == c->peer)
+			ddps_us_mark(a);
 }
 
 static void readable(void *user, uint32_t events)
@@ -295,7 +296,7 @@ static int carrier_new(struct ddps_us_env *ue, int family, bool raw, struct ddps
 		free(c);
 		return DDPS_E_SYSTEM;
 	}
-	TAILQ_INSERT_TAIL(&ue->carriers, c, link);
+	DL_APPEND(ue->carriers, c);
 	*out = c;
 	return 0;
 }
@@ -306,7 +307,7 @@ void ddps_us_carrier_put(struct ddps_us_carrier *c)
 
 	if (--c->refs)
 		return;
-	TAILQ_REMOVE(&c->ue->carriers, c, link);
+	DL_DELETE(c->ue->carriers, c);
 	ddps_io_del(c->ue->env->loop, &c->io);
 	close(c->io.fd);
 	free(c->stray);
@@ -323,8 +324,7 @@ static struct ddps_us_carrier *find_bound(struct ddps_us_env *ue, const struct s
 	socklen_t len;
 
 	ddps_us_sock_key(&want, ss, raw);
-	TAILQ_FOREACH(c, &ue->carriers, link)
-	{
+	for (c = ue->carriers; c; c = c->next) {
 		len = sizeof bound;
 		memset(&bound, 0, sizeof bound);
 		if (c->connected || c->raw != raw ||

@@ -382,7 +382,7 @@ static void accept_send(struct ddps_request *req, struct ddps_ep *ep,
 {
 	uint8_t buf[DDPS_PD_MAX];
 	struct ddps_setup s = { .enhanced = req->enhanced, .pd = buf };
-	bool p2p = req->enhanced && w->p2p;
+	bool p2p = w->p2p;
 	struct ddps_rdmap_start role = {
 		.expect_rtr = p2p ? res->rtr : 0,
 		.rtr_strict = p->rtr_strict,
@@ -423,7 +423,7 @@ static int accept_locked(struct ddps_request *req, struct ddps_ep *ep,
 {
 	struct ddps_nego_result res = { 0 };
 	struct ddps_nego_local l;
-	struct ddps_word w;
+	struct ddps_word w = { 0 };
 	int err;
 
 	if (ep->ctx != req->ctx)
@@ -440,7 +440,7 @@ static int accept_locked(struct ddps_request *req, struct ddps_ep *ep,
 	ddps_param_nego(p, req->ctx, &l);
 	if (!req->enhanced) {
 		ddps_nego_plain(&l, &res);
-		accept_send(req, ep, p, NULL, &res);
+		accept_send(req, ep, p, &w, &res);
 		return 0;
 	}
 	switch (ddps_nego_respond(&l, &req->word, false, req->listener->param.rtr_mismatch_accept,

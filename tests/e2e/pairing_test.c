@@ -6,8 +6,12 @@
 #include "support/e2e.h"
 #include <string.h>
 
-static const uint16_t edges[][2] = { /* initiator's ird, ord */
-	{ 0, 0 }, { 1, 1 }, { 16, DDPS_RD_MAX }, { DDPS_RD_ULP, DDPS_RD_ULP },
+static const uint16_t edges[][2] = {
+	/* initiator's ird, ord */
+	{ 0, 0 },
+	{ 1, 1 },
+	{ 16, DDPS_RD_MAX },
+	{ DDPS_RD_ULP, DDPS_RD_ULP },
 };
 #define NEDGES (sizeof edges / sizeof edges[0])
 
@@ -25,7 +29,8 @@ static void talk(struct e2e *e, struct shared *s)
 	for (int i = 0; i < 2; i++) {
 		memset(s->in, 0, sizeof s->in);
 		cr_assert_eq(ddps_post_recv(to[i]->ep, 0, &in, 1), 0);
-		cr_assert_eq(e2e_post(from[i], DDPS_OP_SEND, s->out, sizeof s->out, s->mo, 0, 0), 0);
+		cr_assert_eq(e2e_post(from[i], DDPS_OP_SEND, s->out, sizeof s->out, s->mo, 0, 0),
+			     0);
 		for (int k = 0; k < 2; k++)
 			cr_assert_eq(e2e_wc(e).status, DDPS_WC_SUCCESS);
 		cr_assert_arr_eq(s->in, s->out, sizeof s->out);

@@ -21,10 +21,10 @@ search() {
 		timeout 300 ./pan -m50000 >>out 2>&1
 }
 
-verdict() { # OK|FAIL TITLE
+verdict() { # ok|"not ok" TITLE
 	printf '%-4s %s (%s)\n' "$1" "$2" \
 		"$(sed -n 's/^ *\([0-9]*\) states, stored.*/\1 states/p' out)"
-	if [ "$1" = FAIL ]; then
+	if [ "$1" = "not ok" ]; then
 		cat out
 		failed=1
 	fi
@@ -36,9 +36,9 @@ holds() { # TITLE DEFINES...
 	shift
 	if search "$@" && grep -q 'errors: 0$' out &&
 		! grep -Eq 'too small|Search not completed|out of memory|VECTORSZ' out; then
-		verdict OK "$title"
+		verdict ok "$title"
 	else
-		verdict FAIL "$title"
+		verdict "not ok" "$title"
 	fi
 }
 
@@ -48,9 +48,9 @@ refuted() { # TITLE ASSERTION DEFINES...
 	shift 2
 	search "$@"
 	if grep -Fq "assertion violated $claim" out; then
-		verdict OK "$title"
+		verdict ok "$title"
 	else
-		verdict FAIL "$title"
+		verdict "not ok" "$title"
 	fi
 }
 

@@ -4,18 +4,23 @@
 #include <criterion/criterion.h>
 #include <string.h>
 
-#define ULP  DDPS_RD_ULP
-#define MAX  DDPS_RD_MAX
-#define BCD  DDPS_RTR_ALL
-#define B    DDPS_RTR_SEND
-#define C    DDPS_RTR_WRITE
-#define D    DDPS_RTR_READ
+#define ULP	DDPS_RD_ULP
+#define MAX	DDPS_RD_MAX
+#define BCD	DDPS_RTR_ALL
+#define B	DDPS_RTR_SEND
+#define C	DDPS_RTR_WRITE
+#define D	DDPS_RTR_READ
 #define SIZE(a) (sizeof(a) / sizeof((a)[0]))
 
 static struct ddps_nego_local side(uint16_t ird, uint16_t ord)
 {
-	return (struct ddps_nego_local){ .max_ird = MAX, .max_ord = MAX, .ird = ird, .ord = ord,
-					 .ulp_ird = 5, .ulp_ord = 6, .rtr = BCD };
+	return (struct ddps_nego_local){ .max_ird = MAX,
+					 .max_ord = MAX,
+					 .ird = ird,
+					 .ord = ord,
+					 .ulp_ird = 5,
+					 .ulp_ord = 6,
+					 .rtr = BCD };
 }
 
 /* ---- the word ---- */

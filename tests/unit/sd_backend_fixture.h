@@ -235,14 +235,14 @@ static inline void spin(struct node **nodes, int count)
 		cr_assert_geq(ddps_loop_run(nodes[i]->env.loop), 0);
 }
 
-#define WAIT_FOR(cond, ...)                                                               \
-	do {                                                                              \
-		struct node *nodes_[] = { __VA_ARGS__ };                                  \
-		uint64_t until_ = ddps_now() + WAIT_NS;                                   \
-		while (!(cond)) {                                                         \
-			cr_assert(ddps_now() < until_, "waited for: %s", #cond);          \
-			spin(nodes_, (int)(sizeof nodes_ / sizeof nodes_[0]));            \
-		}                                                                         \
+#define WAIT_FOR(cond, ...)                                                                        \
+	do {                                                                                       \
+		struct node *nodes_[] = { __VA_ARGS__ };                                           \
+		uint64_t until_ = ddps_now() + WAIT_NS;                                            \
+		while (!(cond)) {                                                                  \
+			cr_assert(ddps_now() < until_, "waited for: %s", #cond);                   \
+			spin(nodes_, (int)(sizeof nodes_ / sizeof nodes_[0]));                     \
+		}                                                                                  \
 	} while (0)
 
 #endif

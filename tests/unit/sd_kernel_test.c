@@ -160,6 +160,55 @@ Test(sd_kernel, abort_ends_both_sides)
 	stop();
 }
 
+Test(sd_kernel, a_paused_reader_learns_of_an_abort)
+{
+	set_up(AF_INET);
+	B->pause(srv.peers[0].a, true);
+	cr_assert_eq(send_one(&cli, 1, 1000), 0);
+	B->ask_dry(cli.a);
+	WAIT_FOR(cli.dry, &cn, &sn);
+	B->abort(cli.a);
+	WAIT_FOR(srv.peers[0].gone, &cn, &sn);
+	cr_expect_eq(srv.peers[0].end.code, DDPS_E_RESET);
+	cr_expect_eq(srv.peers[0].messages, 0);
+	stop();
+}
+
+Test(sd_kernel, a_paused_reader_loses_nothing_to_a_shutdown)
+{
+	set_up(AF_INET);
+	B->pause(srv.peers[0].a, true);
+	cr_assert_eq(send_one(&cli, 1, 1000), 0);
+	B->shutdown(cli.a);
+	WAIT_FOR(cli.gone, &cn, &sn);
+	cr_expect_eq(srv.peers[0].gone, 0);
+	for (int i = 0; i < 100; i++) /* its loop has nothing to do */
+		ddps_loop_run(sn.env.loop);
+	B->pause(srv.peers[0].a, false);
+	WAIT_FOR(srv.peers[0].gone, &cn, &sn);
+	cr_expect_eq(srv.peers[0].messages, 1);
+	cr_expect_eq(srv.peers[0].end.code, 0, "%s", srv.peers[0].end.text);
+	stop();
+}
+
+static void free_it(struct side *s)
+{
+	B->free(s->a);
+}
+
+Test(sd_kernel, free_is_allowed_inside_upcalls)
+{
+	set_up(AF_INET);
+	srv.peers[0].on_message = free_it;
+	cli.on_gone = free_it;
+	for (int i = 0; i < 10; i++)
+		cr_assert_eq(send_one(&cli, 1, 100), 0);
+	WAIT_FOR(cli.gone, &cn, &sn);
+	cr_expect_eq(srv.peers[0].messages, 1);
+	cr_expect_eq(cli.end.code, DDPS_E_RESET);
+	stop();
+}
+
 Test(sd_kernel, nobody_listening_is_a_refusal)
 {
 	set_up(AF_INET);

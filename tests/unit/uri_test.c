@@ -45,29 +45,46 @@ Test(uri, what_is_wrong_is_named)
 	static const struct {
 		const char *text, *part;
 	} rows[] = {
-		{ "", "tcp://" }, { "127.0.0.1:7", "tcp://" }, { "http://h:1", "tcp://" },
-		{ "tcp:/h:1", "tcp://" }, { "tcp://h", "port is missing" },
-		{ "tcp://2001:db8::1", "port" }, { "tcp://[::1]", "port is missing" },
-		{ "tcp://[::1:7", "]" }, { "tcp://[h]:7", "no IPv6" },
-		{ "tcp://[::1%nosuchif0]:7", "no IPv6" }, { "tcp://h:", "not a number" },
-		{ "tcp://h:65536", "65536" }, { "tcp://h:-1", "-1" }, { "tcp://h:7x", "7x" },
-		{ "tcp://h:000007", "000007" }, { "tcp://h:7/path", "7/path" },
-		{ "tcp://h h:7", "character" }, { "tcp://h%41:7", "character" },
-		{ "tcp://h\n:7", "character" }, { "tcp://user@h:7", "character" },
-		{ "tcp://h:7?encap=1", "no options" }, { "tcp://h:7?", "no options" },
-		{ "sctp://h:7?", "unknown option" }, { "sctp://h:7?what=1", "what" },
-		{ "sctp://h:7?encap", "needs a value" }, { "sctp://h:7?encap=", "encap" },
-		{ "sctp://h:7?encap=65536", "65536" }, { "sctp://h:7?encap=x", "x" },
-		{ "sctp://h:7?backend=linux", "linux" }, { "sctp://h:7?backend=", "backend" },
-		{ "sctp://h:7?encap=1&encap=1", "twice" }, { "sctp://h:7?encap=1&", "unknown option" },
+		{ "", "tcp://" },
+		{ "127.0.0.1:7", "tcp://" },
+		{ "http://h:1", "tcp://" },
+		{ "tcp:/h:1", "tcp://" },
+		{ "tcp://h", "port is missing" },
+		{ "tcp://2001:db8::1", "port" },
+		{ "tcp://[::1]", "port is missing" },
+		{ "tcp://[::1:7", "]" },
+		{ "tcp://[h]:7", "no IPv6" },
+		{ "tcp://[::1%nosuchif0]:7", "no IPv6" },
+		{ "tcp://h:", "not a number" },
+		{ "tcp://h:65536", "65536" },
+		{ "tcp://h:-1", "-1" },
+		{ "tcp://h:7x", "7x" },
+		{ "tcp://h:000007", "000007" },
+		{ "tcp://h:7/path", "7/path" },
+		{ "tcp://h h:7", "character" },
+		{ "tcp://h%41:7", "character" },
+		{ "tcp://h\n:7", "character" },
+		{ "tcp://user@h:7", "character" },
+		{ "tcp://h:7?encap=1", "no options" },
+		{ "tcp://h:7?", "no options" },
+		{ "sctp://h:7?", "unknown option" },
+		{ "sctp://h:7?what=1", "what" },
+		{ "sctp://h:7?encap", "needs a value" },
+		{ "sctp://h:7?encap=", "encap" },
+		{ "sctp://h:7?encap=65536", "65536" },
+		{ "sctp://h:7?encap=x", "x" },
+		{ "sctp://h:7?backend=linux", "linux" },
+		{ "sctp://h:7?backend=", "backend" },
+		{ "sctp://h:7?encap=1&encap=1", "twice" },
+		{ "sctp://h:7?encap=1&", "unknown option" },
 	};
 
 	for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
 		struct ddps_uri u;
 		char why[200] = "";
 
-		cr_expect_eq(ddps_uri_parse(&u, rows[i].text, why, sizeof why), DDPS_E_ADDRESS, "%s",
-			     rows[i].text);
+		cr_expect_eq(ddps_uri_parse(&u, rows[i].text, why, sizeof why), DDPS_E_ADDRESS,
+			     "%s", rows[i].text);
 		cr_expect_not_null(strstr(why, rows[i].part), "%s: %s", rows[i].text, why);
 	}
 }
@@ -81,8 +98,8 @@ Test(uri, host_length_limit)
 		memcpy(text, "tcp://", 6);
 		memset(text + 6, 'h', n);
 		memcpy(text + 6 + n, ":7", 3);
-		cr_expect_eq(ddps_uri_parse(&u, text, why, sizeof why), n <= 255 ? 0 : DDPS_E_ADDRESS,
-			     "%zu", n);
+		cr_expect_eq(ddps_uri_parse(&u, text, why, sizeof why),
+			     n <= 255 ? 0 : DDPS_E_ADDRESS, "%zu", n);
 	}
 }
 
