@@ -143,7 +143,10 @@ no_leftovers() {
 
 for wire in $WIRES; do
 	start
-	for octets in 0 1 1447 65536 1048575 1048576 1048577 10000000; do
+	run 0 connect --json "$uri"
+	mulpdu=$(sed -n 's/.*"mulpdu":\([0-9]*\).*/\1/p' out)
+	for octets in 0 1 1447 $((mulpdu - 15)) $((mulpdu - 14)) $((mulpdu - 13)) $((mulpdu - 1)) \
+		"$mulpdu" $((mulpdu + 1)) 1048575 1048576 1048577 $((256 << 20)); do
 		test_case "files-$wire-$octets-octets" round_trip "$octets"
 	done
 	test_case "files-$wire-default-names" default_names
