@@ -108,7 +108,8 @@ void serve_request(struct server *sv, const struct ddps_event *ev)
 		return;
 	out_error(&sv->out, s->id, NULL, "accepting %s: %s", ev->info.peer, ddps_strerror(err));
 	die(s);
-	if (err != DDPS_E_IRD) /* then it is consumed already */
+	/* Otherwise the request is consumed: rejected by the library, or its peer has gone. */
+	if (err != DDPS_E_IRD && err != DDPS_E_RTR && err != DDPS_E_CLOSED)
 		ddps_reject(ev->request, NULL, 0);
 }
 
