@@ -15,7 +15,8 @@ VERSION	   := $(shell sed -n 's/.*VERSION_STRING "\(.*\)"/\1/p' include/ddpsess/
 SOVERSION  := 0
 Q	   := $(if $(V),,@)
 
-WARN	   := -Wall -Wextra -Wshadow -Wconversion -Wstrict-prototypes -Wmissing-prototypes -Werror
+WERROR	   ?= -Werror
+WARN	   := -Wall -Wextra -Wshadow -Wconversion -Wstrict-prototypes -Wmissing-prototypes $(WERROR)
 OPT_opt	   := -O2 -g
 OPT_asan   := -O1 -g -fno-omit-frame-pointer -fsanitize=address,undefined -fno-sanitize-recover=all
 OPT_tsan   := -O1 -g -fno-omit-frame-pointer -fsanitize=thread
