@@ -1,0 +1,243 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Contexts, limits, descriptors to poll, regions bound to a session, wildcard listeners. */
+#include "support/e2e.h"
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+
+static bool readable(int fd)
+{
+	struct pollfd pfd = { .fd = fd, .events = POLLIN };
+
+	return poll(&pfd, 1, 0) == 1;
+}
+
+Test(context, attributes_are_checked)
+{
+	struct ddps_ctx_attr attr;
+	struct ddps_ctx *ctx;
+
+	ddps_ctx_attr_init(&attr);
+	attr.struct_size--;
+	cr_expect_eq(ddps_ctx_new(&ctx, &attr), DDPS_E_INVAL);
+	ddps_ctx_attr_init(&attr);
+	attr.max_ird = DDPS_RD_MAX + 1;
+	cr_expect_eq(ddps_ctx_new(&ctx, &attr), DDPS_E_INVAL);
+	ddps_ctx_attr_init(&attr);
+	attr.max_regions = 0;
+	cr_expect_eq(ddps_ctx_new(&ctx, &attr), DDPS_E_INVAL);
+	cr_expect_eq(ddps_ctx_new(NULL, NULL), DDPS_E_INVAL);
+	cr_expect_str_eq(ddps_version(), DDPS_VERSION_STRING);
+	cr_expect_eq(ddps_has_backend("usrsctp"), 1);
+	cr_expect_eq(ddps_has_backend("carrier pigeon"), DDPS_E_INVAL);
+}
+
+Test(context, regions_are_limited, .description = "5041-8.3.2-3 5042-6.4.1-1")
+{
+	struct ddps_ctx_attr attr;
+	struct ddps_mr *mr[4];
+	struct ddps_ctx *ctx;
+	struct ddps_pd *pd;
+	char buf[16];
+
+	ddps_ctx_attr_init(&attr);
+	attr.max_regions = 3;
+	cr_assert_eq(ddps_ctx_new(&ctx, &attr), 0);
+	cr_assert_eq(ddps_pd_new(ctx, &pd), 0);
+	for (int i = 0; i < 3; i++)
+		cr_expect_eq(ddps_mr_reg(pd, buf, sizeof buf, 0, NULL, &mr[i]), 0);
+	cr_expect_eq(ddps_mr_reg(pd, buf, sizeof buf, 0, NULL, &mr[3]), DDPS_E_LIMIT);
+	cr_expect_eq(ddps_mr_dereg(mr[1]), 0);
+	cr_expect_eq(ddps_mr_reg(pd, buf, sizeof buf, 0, NULL, &mr[1]), 0);
+	cr_expect_eq(ddps_mr_reg(pd, buf, sizeof buf, 0x10, NULL, &mr[3]), DDPS_E_INVAL);
+	cr_expect_eq(ddps_mr_reg(pd, NULL, 1, 0, NULL, &mr[3]), DDPS_E_INVAL);
+	cr_expect_eq(ddps_pd_free(pd), DDPS_E_BUSY);
+	ddps_ctx_free(ctx);
+}
+
+Test(context, zero_based_regions_start_at_0, .timeout = 30)
+{
+	uint8_t src[8] = "zeroes!", dst[64] = { 0 };
+	struct ddps_mr *ms, *md;
+	struct e2e e;
+
+	e2e_up(&e, e2e_wires[0]);
+	ms = e2e_reg(&e, src, sizeof src, 0);
+	md = e2e_reg(&e, dst, sizeof dst, DDPS_REMOTE_WRITE | DDPS_ZERO_BASED);
+	cr_expect_eq(ddps_mr_to(md), 0);
+	cr_assert_eq(e2e_post(&e.a, DDPS_OP_WRITE, src, sizeof src, ms, ddps_mr_stag(md), 56), 0);
+	cr_assert_eq(e2e_post(&e.a, DDPS_OP_READ, NULL, 0, NULL, 0, 0), 0);
+	e2e_expect_wc(&e, &e.a, DDPS_OP_WRITE, DDPS_WC_SUCCESS, 0);
+	e2e_expect_wc(&e, &e.a, DDPS_OP_READ, DDPS_WC_SUCCESS, 0);
+	cr_expect_arr_eq(dst + 56, src, sizeof src);
+	e2e_close(&e);
+}
+
+Test(context, a_region_bound_to_another_session_is_out_of_reach, .timeout = 30,
+     .description = "5041-8.2-2 5041-8.2-4 5040-8.1.1-2")
+{
+	uint8_t src[8] = "mine", dst[8] = { 0 };
+	struct ddps_mr *ms, *bound;
+	struct ddps_ep *other;
+	struct e2e e;
+
+	e2e_up(&e, e2e_wires[0]);
+	cr_assert_eq(ddps_ep_new(e.ctx, &e.attr, &other), 0);
+	ms = e2e_reg(&e, src, sizeof src, 0);
+	cr_assert_eq(ddps_mr_reg(e.pd, dst, sizeof dst, DDPS_REMOTE_WRITE, other, &bound), 0);
+	cr_assert_eq(e2e_post(&e.a, DDPS_OP_WRITE, src, sizeof src, ms, ddps_mr_stag(bound),
+			      ddps_mr_to(bound)),
+		     0);
+	e2e_wait(&e, &e.b, E2E_SEEN(DDPS_EV_CLOSED));
+	cr_expect(e.b.error.has_triple && !e.b.error.by_peer);
+	cr_expect_eq(e.b.error.triple.layer, 1);
+	cr_expect_eq(e.b.error.triple.etype, 1);
+	cr_expect_eq(e.b.error.triple.code, 2);
+	cr_expect_eq(dst[0], 0);
+	ddps_ep_free(other);
+	e2e_close(&e);
+}
+
+Test(context, an_overflowing_completion_queue_ends_its_session_alone, .timeout = 30,
+     .description = "5042-6.4.6-1 5040-8.1.1-11")
+{
+	struct ddps_cq *small, *big;
+	struct e2e e;
+
+	e2e_open(&e, e2e_wires[0]);
+	big = e.cq;
+	cr_assert_eq(ddps_cq_new(e.ctx, 2, &small), 0);
+	e.attr.send_cq = small;
+	cr_assert_eq(ddps_ep_new(e.ctx, &e.attr, &e.a.ep), 0);
+	e.attr.send_cq = big;
+	e2e_connect(&e);
+	for (int i = 0; i < 3; i++)
+		cr_assert_eq(e2e_post(&e.a, DDPS_OP_WRITE, NULL, 0, NULL, 0, 0), 0);
+	e2e_wait(&e, &e.a, E2E_SEEN(DDPS_EV_TERMINATED) | E2E_SEEN(DDPS_EV_CLOSED));
+	cr_expect_eq(e.a.error.triple.layer, 0);
+	cr_expect_eq(e.a.error.triple.etype, 0);
+	e2e_wait(&e, &e.b, E2E_SEEN(DDPS_EV_TERMINATED) | E2E_SEEN(DDPS_EV_CLOSED));
+	cr_expect(e.b.error.by_peer);
+	ddps_ep_free(e.a.ep);
+	e.a.ep = NULL;
+	cr_expect_eq(ddps_cq_free(small), 0);
+	e2e_close(&e);
+}
+
+Test(context, descriptors_tell_when_to_look, .timeout = 30)
+{
+	struct ddps_event ev;
+	struct ddps_wc wc;
+	struct e2e e;
+
+	e2e_up(&e, e2e_wires[0]);
+	cr_expect_not(readable(ddps_event_fd(e.ctx)));
+	cr_expect_not(readable(ddps_cq_fd(e.cq)));
+	/* Not armed: a completion does not show. */
+	cr_assert_eq(e2e_post(&e.a, DDPS_OP_WRITE, NULL, 0, NULL, 0, 0), 0);
+	cr_expect_not(readable(ddps_cq_fd(e.cq)));
+	/* Armed while one is queued: at once. */
+	cr_assert_eq(ddps_cq_arm(e.cq, false), 0);
+	cr_expect(readable(ddps_cq_fd(e.cq)));
+	cr_expect_eq(ddps_cq_wait(e.cq, &wc, 1, E2E_MS), 1);
+	/* Solicited only: an ordinary success does not show, an error does. */
+	cr_assert_eq(ddps_cq_arm(e.cq, true), 0);
+	cr_expect_not(readable(ddps_cq_fd(e.cq)));
+	cr_assert_eq(e2e_post(&e.a, DDPS_OP_WRITE, NULL, 0, NULL, 0, 0), 0);
+	cr_expect_not(readable(ddps_cq_fd(e.cq)));
+	cr_expect_eq(ddps_cq_wait(e.cq, &wc, 1, E2E_MS), 1);
+	cr_assert_eq(ddps_post_recv(e.a.ep, 0, NULL, 0), 0);
+	cr_assert_eq(ddps_abort(e.a.ep), 0);
+	cr_expect(readable(ddps_cq_fd(e.cq)));
+	/* Events: readable until the last one is taken. */
+	cr_expect(readable(ddps_event_fd(e.ctx)));
+	cr_assert_eq(ddps_event_wait(e.ctx, &ev, E2E_MS), 0);
+	cr_expect_eq(ev.type, DDPS_EV_CLOSED);
+	while (ddps_event_get(e.ctx, &ev) == 1)
+		;
+	cr_expect_not(readable(ddps_event_fd(e.ctx)));
+	e2e_close(&e);
+}
+
+Test(context, waits_end_in_time, .timeout = 30)
+{
+	struct ddps_event ev;
+	struct ddps_wc wc;
+	struct e2e e;
+
+	e2e_open(&e, e2e_wires[0]);
+	cr_expect_eq(ddps_event_wait(e.ctx, &ev, 0), DDPS_E_TIMEDOUT);
+	cr_expect_eq(ddps_event_wait(e.ctx, &ev, 20), DDPS_E_TIMEDOUT);
+	cr_expect_eq(ddps_cq_wait(e.cq, &wc, 1, 20), DDPS_E_TIMEDOUT);
+	cr_expect_eq(ddps_cq_poll(e.cq, &wc, 1), 0);
+	e2e_close(&e);
+}
+
+Test(context, a_solicited_send_wakes_the_receiver, .timeout = 30, .description = "5040-5.3-8")
+{
+	struct ddps_send_wr wr = { .op = DDPS_OP_SEND, .flags = DDPS_WR_SILENT };
+	struct ddps_cq *rcq;
+	struct ddps_wc wc;
+	struct e2e e;
+
+	e2e_open(&e, e2e_wires[0]);
+	cr_assert_eq(ddps_cq_new(e.ctx, 8, &rcq), 0);
+	e.attr.recv_cq = rcq;
+	e2e_connect(&e);
+	cr_assert(e.b.seen & E2E_SEEN(DDPS_EV_ESTABLISHED), "%s", e.b.error.text);
+	for (int i = 0; i < 2; i++)
+		cr_assert_eq(ddps_post_recv(e.b.ep, (uint64_t)i, NULL, 0), 0);
+	cr_assert_eq(ddps_cq_arm(rcq, true), 0);
+	cr_assert_eq(ddps_post_send(e.a.ep, &wr), 0);
+	cr_assert_eq(ddps_progress(e.ctx, E2E_MS) >= 0, 1);
+	cr_expect_not(readable(ddps_cq_fd(rcq)));
+	wr.flags |= DDPS_WR_SOLICITED;
+	cr_assert_eq(ddps_post_send(e.a.ep, &wr), 0);
+	while (!readable(ddps_cq_fd(rcq)))
+		cr_assert_geq(ddps_progress(e.ctx, E2E_MS), 0);
+	for (int i = 0; i < 2; i++) {
+		cr_assert_eq(ddps_cq_wait(rcq, &wc, 1, E2E_MS), 1);
+		cr_expect_eq(wc.solicited, i == 1);
+	}
+	ddps_ep_free(e.a.ep);
+	ddps_ep_free(e.b.ep);
+	e.a.ep = e.b.ep = NULL;
+	cr_expect_eq(ddps_cq_free(rcq), 0);
+	e2e_close(&e);
+}
+
+/* One listener on any address serves both families. */
+static void wildcard(const char *wire, const char *scheme)
+{
+	static const char *const hosts[] = { "127.0.0.1", "[::1]" };
+	char bound[128], *colon, *rest;
+
+	for (int i = 0; i < 2; i++) {
+		struct e2e e;
+
+		e2e_open(&e, wire);
+		strcpy(bound, e.uri);
+		rest = strchr(bound, '?');
+		if (rest)
+			*rest++ = 0;
+		colon = strrchr(bound, ':');
+		snprintf(e.uri, sizeof e.uri, "%s://%s%s%s%s", scheme, hosts[i], colon,
+			 rest ? "?" : "", rest ? rest : "");
+		e2e_connect(&e);
+		cr_expect(e.a.seen & E2E_SEEN(DDPS_EV_ESTABLISHED), "%s: %s", e.uri,
+			  e.a.error.text);
+		cr_expect_eq(strncmp(e.b.established.info.peer, hosts[i], strlen(hosts[i])), 0,
+			     "%s", e.b.established.info.peer);
+		e2e_close(&e);
+	}
+}
+
+Test(context, any_address_over_tcp, .timeout = 30)
+{
+	wildcard("tcp://:0", "tcp");
+}
+
+Test(context, any_address_over_sctp, .timeout = 30)
+{
+	wildcard("sctp://:0?backend=usrsctp&encap=0", "sctp");
+}
