@@ -232,6 +232,17 @@ struct ddps_conn_param {
  */
 DDPS_API void ddps_conn_param_init(struct ddps_conn_param *p);
 
+/**
+ * ddps_uri_check - whether a URI has the right form, and what is wrong with it
+ * @uri:	as for ddps_listen
+ * @why, @len:	receives one sentence that names the bad part, "" if there is none
+ *
+ * Looks up nothing.  Thread safe.
+ *
+ * Return: 0, or DDPS_E_ADDRESS.
+ */
+DDPS_API int ddps_uri_check(const char *uri, char *why, size_t len);
+
 /* ---- listening ---- */
 
 struct ddps_listen_param {

@@ -32,6 +32,15 @@ void ddps_conn_param_init(struct ddps_conn_param *p)
 	};
 }
 
+int ddps_uri_check(const char *text, char *why, size_t len)
+{
+	struct ddps_uri uri;
+
+	if (len)
+		why[0] = 0;
+	return ddps_uri_parse(&uri, text, why, len);
+}
+
 void ddps_listen_param_init(struct ddps_listen_param *p)
 {
 	*p = (struct ddps_listen_param){

@@ -44,7 +44,7 @@ json_error() {
 
 bad_uri() {
 	run 2 connect http://h:1 && says err "tcp://HOST:PORT" || return
-	run 2 listen tcp://127.0.0.1 && says err "tcp://HOST:PORT"
+	run 2 listen tcp://127.0.0.1 && says err "tcp://HOST:PORT" && says err "port is missing"
 }
 
 missing_file() {

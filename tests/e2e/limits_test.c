@@ -318,12 +318,17 @@ Test(limits, uris_are_checked_before_anything_happens)
 		"sctp://127.0.0.1:1?backend=none",
 	};
 	struct ddps_listener *l;
+	char why[200];
 	struct e2e e;
 
 	e2e_open(&e, e2e_wires[0]);
 	cr_assert_eq(ddps_ep_new(e.ctx, &e.attr, &e.a.ep), 0);
 	for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
 		cr_expect_eq(ddps_connect(e.a.ep, bad[i], NULL), DDPS_E_ADDRESS, "%s", bad[i]);
+	cr_expect_eq(ddps_uri_check("tcp://127.0.0.1", why, sizeof why), DDPS_E_ADDRESS);
+	cr_expect_not_null(strstr(why, "port is missing"));
+	cr_expect_eq(ddps_uri_check(e.uri, why, sizeof why), 0);
+	cr_expect_str_eq(why, "");
 	cr_expect_eq(ddps_listen(e.ctx, "tcp://127.0.0.1", NULL, &l), DDPS_E_ADDRESS);
 	cr_expect_eq(ddps_listen(e.ctx, e.uri, NULL, &l), DDPS_E_SYSTEM);
 	cr_expect_eq(errno, EADDRINUSE);

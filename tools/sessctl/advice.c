@@ -83,3 +83,13 @@ const char *advice_for(const struct ddps_error *e, const struct opts *o, bool wa
 		s = for_errno(e->sys_errno);
 	return s ? s : for_code(e->code, o, was_up);
 }
+
+const char *advice_uri(int err, const char *uri, bool listening, char *buf, size_t len)
+{
+	if (err != DDPS_E_ADDRESS)
+		return ddps_strerror(err);
+	if (ddps_uri_check(uri, buf, len))
+		return buf;
+	return listening ? "the host name could not be looked up"
+			 : "a host, and a port other than 0, are needed to connect";
+}

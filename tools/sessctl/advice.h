@@ -16,4 +16,7 @@ static inline bool advice_is_terminate(const struct ddps_error *e)
 	return e->has_triple && e->code == DDPS_E_TERMINATED;
 }
 
+/* What a failed call says of @uri: the bad part of its form, or the error's text. */
+const char *advice_uri(int err, const char *uri, bool listening, char *buf, size_t len);
+
 #endif

@@ -17,9 +17,11 @@
 static enum status fail(struct server *sv, int err, const char *what)
 {
 	struct ddps_error e = { .code = err, .sys_errno = err == DDPS_E_SYSTEM ? errno : 0 };
+	char why[256];
 
-	out_error(&sv->out, 0, advice_for(&e, sv->o, false), "%s: %s%s%s", what, ddps_strerror(err),
-		  e.sys_errno ? ": " : "", e.sys_errno ? strerror(e.sys_errno) : "");
+	out_error(&sv->out, 0, advice_for(&e, sv->o, false), "%s: %s%s%s", what,
+		  advice_uri(err, what, true, why, sizeof why), e.sys_errno ? ": " : "",
+		  e.sys_errno ? strerror(e.sys_errno) : "");
 	return err == DDPS_E_ADDRESS ? ST_USAGE : ST_FAILED;
 }
 

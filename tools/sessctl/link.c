@@ -49,13 +49,15 @@ static enum status lost(struct link *l)
 enum status link_call_failed(struct link *l, int err, const char *what)
 {
 	struct ddps_error e = { .code = err, .sys_errno = err == DDPS_E_SYSTEM ? errno : 0 };
+	char why[256];
 
 	if (err == DDPS_E_STATE && (l->up || l->over))
 		return lost(l);
 	/* names are looked up later, so this is the URI's form */
 	return link_fail(l, err == DDPS_E_ADDRESS ? ST_USAGE : ST_FAILED,
-			 advice_for(&e, l->o, l->was_up), "%s: %s%s%s", what, ddps_strerror(err),
-			 e.sys_errno ? ": " : "", e.sys_errno ? strerror(e.sys_errno) : "");
+			 advice_for(&e, l->o, l->was_up), "%s: %s%s%s", what,
+			 advice_uri(err, what, false, why, sizeof why), e.sys_errno ? ": " : "",
+			 e.sys_errno ? strerror(e.sys_errno) : "");
 }
 
 /* The library's account of why it is over. */
