@@ -2,8 +2,10 @@
 /* Host name lookup: one short-lived thread, an eventfd to tell the loop. */
 #include "common/resolve.h"
 #include <ddpsess/err.h>
+#include <errno.h>
 #include <netdb.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -95,6 +97,18 @@ static void ready(void *user, uint32_t events)
 	destroy(r);
 }
 
+/* The application's signals are for its own threads: one that waits must be woken by them. */
+static int start_thread(struct ddps_resolve *r)
+{
+	sigset_t all, old;
+
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &old);
+	errno = pthread_create(&r->thread, NULL, lookup, r);
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	return errno ? DDPS_E_SYSTEM : 0;
+}
+
 int ddps_resolve_start(struct ddps_resolver *rs, const char *host, uint16_t port,
 		       ddps_resolve_fn *done, void *user, struct ddps_resolve **out)
 {
@@ -115,8 +129,8 @@ int ddps_resolve_start(struct ddps_resolver *rs, const char *host, uint16_t port
 		return DDPS_E_SYSTEM;
 	}
 	err = ddps_io_set(rs->loop, &r->io, EPOLLIN);
-	if (!err && pthread_create(&r->thread, NULL, lookup, r))
-		err = DDPS_E_SYSTEM;
+	if (!err)
+		err = start_thread(r);
 	if (err) {
 		ddps_io_del(rs->loop, &r->io);
 		close(r->io.fd);

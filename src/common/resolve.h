@@ -21,7 +21,7 @@ struct ddps_resolver {
 
 /*
  * Look @host up in a thread of its own and call @done from the loop, once; the handle is
- * invalid from then on.  Return 0, DDPS_E_NOMEM or DDPS_E_SYSTEM.
+ * invalid from then on.  Return 0, DDPS_E_NOMEM or DDPS_E_SYSTEM (errno is set).
  */
 int ddps_resolve_start(struct ddps_resolver *rs, const char *host, uint16_t port,
 		       ddps_resolve_fn *done, void *user, struct ddps_resolve **out);

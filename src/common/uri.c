@@ -59,6 +59,19 @@ static int parse_scheme(const struct parser *p, const char **at)
 	return bad(p, "\"%.40s\" does not begin with tcp:// or sctp://", *at);
 }
 
+/* An interface by name or number; 0: there is none. */
+static uint32_t zone_index(const char *zone)
+{
+	uint32_t index = if_nametoindex(zone);
+	char name[IF_NAMESIZE];
+	int number;
+
+	if (index)
+		return index;
+	number = port_number(zone, strlen(zone));
+	return number > 0 && if_indextoname((unsigned)number, name) ? (uint32_t)number : 0;
+}
+
 static bool is_ipv6(const char *host, uint32_t *zone, struct in6_addr *addr)
 {
 	char text[INET6_ADDRSTRLEN + IF_NAMESIZE + 2];
@@ -71,7 +84,7 @@ static bool is_ipv6(const char *host, uint32_t *zone, struct in6_addr *addr)
 	*zone = 0;
 	if (percent) {
 		*percent = 0;
-		*zone = if_nametoindex(percent + 1);
+		*zone = zone_index(percent + 1);
 		if (!*zone)
 			return false;
 	}
@@ -213,6 +226,16 @@ static int parse_options(const struct parser *p, const char *at)
 	return err;
 }
 
+/* Everything else may then be repeated in a sentence: nothing in it upsets a terminal. */
+static int check_characters(const struct parser *p, const char *text)
+{
+	for (size_t i = 0; text[i]; i++)
+		if (text[i] <= ' ' || text[i] > '~')
+			return bad(p, "character %zu is a space, a control character or not ASCII",
+				   i + 1);
+	return 0;
+}
+
 int ddps_uri_parse(struct ddps_uri *uri, const char *text, char *why, size_t why_len)
 {
 	struct parser p = { uri, why, why_len };
@@ -220,7 +243,9 @@ int ddps_uri_parse(struct ddps_uri *uri, const char *text, char *why, size_t why
 	int err;
 
 	*uri = (struct ddps_uri){ .backend = "auto", .encap = DDPS_URI_ENCAP_DEFAULT };
-	err = parse_scheme(&p, &at);
+	err = check_characters(&p, text);
+	if (!err)
+		err = parse_scheme(&p, &at);
 	if (!err)
 		err = parse_host(&p, &at);
 	if (!err)
@@ -249,6 +274,21 @@ int ddps_uri_sockaddr(const struct ddps_uri *uri, struct sockaddr_storage *ss, s
 	return 0;
 }
 
+/* A link-local address is of no use without its interface (RFC 4007 11). */
+static void ipv6_text(const struct sockaddr_in6 *v6, char *buf, size_t len)
+{
+	char host[INET6_ADDRSTRLEN] = "?", name[IF_NAMESIZE];
+	unsigned port = ntohs(v6->sin6_port), zone = v6->sin6_scope_id;
+
+	inet_ntop(AF_INET6, &v6->sin6_addr, host, sizeof host);
+	if (!zone || !IN6_IS_ADDR_LINKLOCAL(&v6->sin6_addr))
+		snprintf(buf, len, "[%s]:%u", host, port);
+	else if (if_indextoname(zone, name))
+		snprintf(buf, len, "[%s%%%s]:%u", host, name, port);
+	else
+		snprintf(buf, len, "[%s%%%u]:%u", host, zone, port);
+}
+
 void ddps_addr_text(const struct sockaddr *sa, char *buf, size_t len)
 {
 	const struct sockaddr_in6 *v6 = (const struct sockaddr_in6 *)sa;
@@ -260,8 +300,7 @@ void ddps_addr_text(const struct sockaddr *sa, char *buf, size_t len)
 		inet_ntop(AF_INET, &v6->sin6_addr.s6_addr[12], host, sizeof host);
 		snprintf(buf, len, "%s:%u", host, ntohs(v6->sin6_port));
 	} else if (sa->sa_family == AF_INET6) {
-		inet_ntop(AF_INET6, &v6->sin6_addr, host, sizeof host);
-		snprintf(buf, len, "[%s]:%u", host, ntohs(v6->sin6_port));
+		ipv6_text(v6, buf, len);
 	} else if (sa->sa_family == AF_INET) {
 		inet_ntop(AF_INET, &v4->sin_addr, host, sizeof host);
 		snprintf(buf, len, "%s:%u", host, ntohs(v4->sin_port));

@@ -3,7 +3,7 @@
 #define DDPS_URI_H
 /*
  * Transport URIs:  SCHEME://HOST:PORT[?KEY=VALUE[&KEY=VALUE...]]
- * HOST is an IPv4 address, [IPv6], a name, or empty (any address).
+ * HOST is an IPv4 address, [IPv6], [IPv6%INTERFACE], a name, or empty (any address).
  */
 #include <sys/socket.h>
 #include <stdbool.h>
@@ -31,7 +31,7 @@ int ddps_uri_parse(struct ddps_uri *uri, const char *text, char *why, size_t why
 /* Address and port of a numeric URI; @len is set.  0 or DDPS_E_ADDRESS. */
 int ddps_uri_sockaddr(const struct ddps_uri *uri, struct sockaddr_storage *ss, socklen_t *len);
 
-/* "192.0.2.1:7174" or "[2001:db8::1]:7174", always terminated. */
+/* "192.0.2.1:7174", "[2001:db8::1]:7174" or "[fe80::1%eth0]:7174", always terminated. */
 void ddps_addr_text(const struct sockaddr *sa, char *buf, size_t len);
 
 #endif

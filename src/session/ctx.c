@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <limits.h>
 #include <poll.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
@@ -126,6 +127,24 @@ static void nothing(void *user)
 	(void)user;
 }
 
+/* With all signals blocked: they are for the application's threads, which may wait for one. */
+static int thread_start(struct ddps_ctx *ctx)
+{
+	sigset_t all, old;
+	int err;
+
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &old);
+	err = pthread_create(&ctx->thread, NULL, thread_main, ctx);
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	if (err) {
+		errno = err;
+		return DDPS_E_SYSTEM;
+	}
+	ctx->thread_runs = true;
+	return 0;
+}
+
 static void thread_stop(struct ddps_ctx *ctx)
 {
 	if (!ctx->thread_runs)
@@ -216,13 +235,8 @@ int ddps_ctx_new(struct ddps_ctx **out, const struct ddps_ctx_attr *attr)
 	err = attr_take(ctx, attr);
 	if (!err)
 		err = resources_take(ctx);
-	if (!err && ctx->attr.thread) {
-		errno = pthread_create(&ctx->thread, NULL, thread_main, ctx);
-		if (errno)
-			err = DDPS_E_SYSTEM;
-		else
-			ctx->thread_runs = true;
-	}
+	if (!err && ctx->attr.thread)
+		err = thread_start(ctx);
 	if (err) {
 		resources_free(ctx);
 		return err;

@@ -2,9 +2,14 @@
 /* Contexts driven by the library's own thread; also run under ThreadSanitizer. */
 #include "support/e2e.h"
 #include <pthread.h>
+#include <signal.h>
 #include <string.h>
+#include <time.h>
+#include <unistd.h>
 
 #define NPINGS 200
+
+static int interrupted;
 
 struct side {
 	struct ddps_ctx *ctx;
@@ -121,6 +126,46 @@ Test(thread, two_contexts_play_ping_pong_over_tcp, .timeout = 60)
 Test(thread, two_contexts_play_ping_pong_over_sctp, .timeout = 60)
 {
 	ping_pong(e2e_wires[2]);
+}
+
+static void nothing(int sig)
+{
+	(void)sig;
+}
+
+static void *raise_it(void *arg)
+{
+	struct timespec moment = { .tv_nsec = 50 * 1000 * 1000 };
+
+	(void)arg;
+	/* To the process, until it was seen: the library's thread must not be the one to take it. */
+	while (!__atomic_load_n(&interrupted, __ATOMIC_ACQUIRE)) {
+		kill(getpid(), SIGUSR1);
+		nanosleep(&moment, NULL);
+	}
+	return NULL;
+}
+
+Test(thread, a_signal_ends_a_wait, .timeout = 60)
+{
+	struct sigaction act = { .sa_handler = nothing };
+	struct side a = { 0 };
+	sigset_t usr1;
+	pthread_t thread;
+	struct ddps_wc wc;
+
+	side_open(&a);
+	sigaction(SIGUSR1, &act, NULL);
+	sigemptyset(&usr1);
+	sigaddset(&usr1, SIGUSR1);
+	/* The raiser does not take it either. */
+	pthread_sigmask(SIG_BLOCK, &usr1, NULL);
+	cr_assert_eq(pthread_create(&thread, NULL, raise_it, NULL), 0);
+	pthread_sigmask(SIG_UNBLOCK, &usr1, NULL);
+	cr_expect_eq(ddps_cq_wait(a.cq, &wc, 1, E2E_MS), DDPS_E_AGAIN);
+	__atomic_store_n(&interrupted, 1, __ATOMIC_RELEASE);
+	pthread_join(thread, NULL);
+	side_close(&a);
 }
 
 /* A target of RDMA Writes makes no calls: its library thread does the work. */

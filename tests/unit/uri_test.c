@@ -4,7 +4,10 @@
 #include <arpa/inet.h>
 #include <criterion/criterion.h>
 #include <ddpsess/err.h>
+#include <net/if.h>
 #include <netinet/in.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 static void good(const char *text, const char *scheme, const char *host, int port,
@@ -38,6 +41,7 @@ Test(uri, every_legal_form)
 	good("sctp://h:7?encap=off&backend=auto", "sctp", "h", 7, "auto", off, false);
 	good("sctp://h:7?encap=65535", "sctp", "h", 7, "auto", 65535, false);
 	good("tcp://[::1%lo]:7", "tcp", "::1%lo", 7, "auto", none, true);
+	good("tcp://[fe80::1%1]:7", "tcp", "fe80::1%1", 7, "auto", none, true);
 }
 
 Test(uri, what_is_wrong_is_named)
@@ -55,15 +59,26 @@ Test(uri, what_is_wrong_is_named)
 		{ "tcp://[::1:7", "]" },
 		{ "tcp://[h]:7", "no IPv6" },
 		{ "tcp://[::1%nosuchif0]:7", "no IPv6" },
+		{ "tcp://[::1%]:7", "no IPv6" },
+		{ "tcp://[::1%0]:7", "no IPv6" },
+		{ "tcp://[::1%65535]:7", "no IPv6" },
+		{ "tcp://[127.0.0.1]:7", "no IPv6" },
+		{ "tcp://[]:7", "no IPv6" },
 		{ "tcp://h:", "not a number" },
 		{ "tcp://h:65536", "65536" },
 		{ "tcp://h:-1", "-1" },
 		{ "tcp://h:7x", "7x" },
 		{ "tcp://h:000007", "000007" },
 		{ "tcp://h:7/path", "7/path" },
-		{ "tcp://h h:7", "character" },
+		{ "tcp://h h:7", "character 8 " },
 		{ "tcp://h%41:7", "character" },
-		{ "tcp://h\n:7", "character" },
+		{ "tcp://h\n:7", "character 8 " },
+		{ "tcp://h\x7f:7", "character 8 " },
+		{ "tcp://h\xc3\xa9:7", "character 8 " },
+		{ "\x1b[2J", "character 1 " },
+		{ "tcp://h:\x1b[2J", "character 9 " },
+		{ "tcp://[\x1b]:7", "character 8 " },
+		{ "sctp://h:7?\t=1", "character 12 " },
 		{ "tcp://user@h:7", "character" },
 		{ "tcp://h:7?encap=1", "no options" },
 		{ "tcp://h:7?", "no options" },
@@ -89,6 +104,48 @@ Test(uri, what_is_wrong_is_named)
 	}
 }
 
+Test(uri, every_port_and_none_above)
+{
+	char text[40], why[200];
+	struct ddps_uri u;
+
+	for (unsigned port = 0; port <= 70000; port++) {
+		snprintf(text, sizeof text, "sctp://h:%u?encap=%u", port, port);
+		if (port > 65535) {
+			cr_assert_eq(ddps_uri_parse(&u, text, why, sizeof why), DDPS_E_ADDRESS);
+			continue;
+		}
+		cr_assert_eq(ddps_uri_parse(&u, text, why, sizeof why), 0, "%s", why);
+		cr_assert_eq(u.port, port);
+		cr_assert_eq(u.encap, (int)port);
+	}
+}
+
+/* Every length of @why, in exact-size memory: cut, terminated, never overrun. */
+Test(uri, an_overlong_part_is_cut_in_the_sentence)
+{
+	static const char *const before[] = {
+		"", "tcp://[", "tcp://h:", "sctp://h:7?", "sctp://h:7?backend=", "sctp://h:7?encap="
+	};
+	struct ddps_uri u;
+	char text[5000];
+
+	for (size_t i = 0; i < sizeof before / sizeof before[0]; i++) {
+		size_t n = strlen(before[i]);
+
+		memcpy(text, before[i], n);
+		memset(text + n, '9', sizeof text - n);
+		memcpy(text + sizeof text - 2, i == 1 ? "]" : "9", 2);
+		for (size_t len = 1; len <= 200; len++) {
+			char *why = malloc(len);
+
+			cr_assert_eq(ddps_uri_parse(&u, text, why, len), DDPS_E_ADDRESS);
+			cr_assert_lt(strnlen(why, len), len);
+			free(why);
+		}
+	}
+}
+
 Test(uri, host_length_limit)
 {
 	char text[400], why[200];
@@ -110,6 +167,8 @@ Test(uri, addresses_and_their_text)
 		{ "tcp://[2001:db8:0::1]:80", "[2001:db8::1]:80" },
 		{ "tcp://:9", "[::]:9" },
 		{ "tcp://[::ffff:192.0.2.9]:5", "192.0.2.9:5" },
+		{ "tcp://[fe80::1%lo]:5", "[fe80::1%lo]:5" },
+		{ "tcp://[2001:db8::1%lo]:5", "[2001:db8::1]:5" },
 	};
 	struct sockaddr_storage ss;
 	struct ddps_uri u;
@@ -124,6 +183,12 @@ Test(uri, addresses_and_their_text)
 		ddps_addr_text((struct sockaddr *)&ss, text, sizeof text);
 		cr_expect_str_eq(text, rows[i][1]);
 	}
+	cr_assert_eq(ddps_uri_parse(&u, "tcp://[fe80::1%lo]:5", why, sizeof why), 0);
+	cr_assert_eq(ddps_uri_sockaddr(&u, &ss, &len), 0);
+	cr_expect_eq(((struct sockaddr_in6 *)&ss)->sin6_scope_id, if_nametoindex("lo"));
+	((struct sockaddr_in6 *)&ss)->sin6_scope_id = 65535; /* the interface has gone */
+	ddps_addr_text((struct sockaddr *)&ss, text, sizeof text);
+	cr_expect_str_eq(text, "[fe80::1%65535]:5");
 	cr_assert_eq(ddps_uri_parse(&u, "tcp://name:1", why, sizeof why), 0);
 	cr_expect_eq(ddps_uri_sockaddr(&u, &ss, &len), DDPS_E_ADDRESS);
 }
