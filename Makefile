@@ -100,6 +100,13 @@ $(UNIT) $(E2E):
 	$(if $(Q),@echo "  LD   $@")
 	$(Q)$(CC) $(CFLAGS_ALL) $(LDFLAGS) -o $@ $^ -lcriterion $(LIB_LIBS) $(TOOL_LIBS)
 
+# Criterion does not run under ThreadSanitizer: tests/tsan stands in for it.
+THREAD_SRC := tests/e2e/thread_test.c tests/support/e2e.c tests/tsan/main.c
+$(B)/threads: $(THREAD_SRC) $(wildcard tests/tsan/criterion/*.h) $(LIB_A)
+	$(if $(Q),@echo "  LD   $@")
+	$(Q)$(CC) $(CPPFLAGS) -Itests/tsan -Itests $(CFLAGS_ALL) -Wno-missing-prototypes $(LDFLAGS) \
+		-o $@ $(filter %.c %.a,$^) $(LIB_LIBS)
+
 man: $(MAN)
 $(B)/man/%: man/%.scd
 	@mkdir -p $(@D)
@@ -134,8 +141,8 @@ e2e: $(E2E)
 	$(Q)$(E2E) --filter '$(or $(T),)*/*'
 
 tsan: deps-check
-	$(Q)$(MAKE) --no-print-directory -j2 VARIANT=tsan build/tsan/e2e
-	$(Q)TSAN_OPTIONS=halt_on_error=1 build/tsan/e2e --filter 'thread*/*'
+	$(Q)$(MAKE) --no-print-directory -j2 VARIANT=tsan build/tsan/threads
+	$(Q)TSAN_OPTIONS=halt_on_error=1:second_deadlock_stack=1 timeout 300 build/tsan/threads
 valgrind: deps-check
 	$(Q)$(MAKE) --no-print-directory -j2 build/opt/unit
 	$(Q)tests/valgrind.sh build/opt/unit
