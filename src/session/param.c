@@ -34,7 +34,7 @@ void ddps_conn_param_init(struct ddps_conn_param *p)
 
 int ddps_uri_check(const char *text, char *why, size_t len)
 {
-	struct ddps_uri uri;
+	struct ddps_uri uri = { 0 };
 
 	if (len)
 		why[0] = 0;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Runs what registered itself; see criterion/criterion.h beside this file. */
-#include <criterion/criterion.h>
+#include "criterion/criterion.h"
 
 struct tsan_test *tsan_tests;
 
