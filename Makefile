@@ -33,6 +33,7 @@ LIB_DIRS   := common ddp rdmap negotiate mpa_tcp sctp_ddp session
 LIB_SRC	   := $(wildcard $(LIB_DIRS:%=src/%/*.c))
 IPOIB_SRC  := $(wildcard src/ipoib_cm/*.c)
 TOOL_SRC   := $(wildcard tools/sessctl/*.c)
+CONF_SRC   := $(wildcard tests/conformance/*.c)
 UNIT_SRC   := $(wildcard tests/unit/*.c)
 E2E_SRC	   := $(wildcard tests/e2e/*.c)
 SUP_SRC	   := $(wildcard tests/support/*.c)
@@ -63,7 +64,8 @@ $(B)/%.o: %.c
 	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS_ALL) -MMD -MP -c -o $@ $<
 
 # Criterion's test macros define functions without a prototype and shadow by design.
-$(B)/tests/%.o: CFLAGS_ALL += -Wno-missing-prototypes -Itests
+$(B)/tests/%.o: CFLAGS_ALL += -Wno-missing-prototypes
+$(B)/tests/%.o $(B)/tools/%.o: CPPFLAGS += -Itests
 
 $(LIB_A): $(call objs,$(LIB_SRC))
 $(IPOIB_A): $(call objs,$(IPOIB_SRC))
@@ -84,7 +86,7 @@ $(B)/libddpsess-ipoib.so: $(IPOIB_SO)
 $(B)/libddpsess.so $(B)/libddpsess-ipoib.so:
 	$(Q)ln -sf $(notdir $<) $@
 
-$(SESSCTL): $(call objs,$(TOOL_SRC)) $(LIB_A) $(IPOIB_A)
+$(SESSCTL): $(call objs,$(TOOL_SRC) $(CONF_SRC)) $(LIB_A) $(IPOIB_A)
 	$(if $(Q),@echo "  LD   $@")
 	$(Q)$(CC) $(CFLAGS_ALL) $(LDFLAGS) -o $@ $^ $(LIB_LIBS) $(TOOL_LIBS)
 
@@ -93,7 +95,8 @@ $(B)/example-%: $(B)/examples/%.o $(LIB_A)
 	$(Q)$(CC) $(CFLAGS_ALL) $(LDFLAGS) -o $@ $^ $(LIB_LIBS)
 
 # Unit tests also cover the pure parts of sessctl.
-$(UNIT): $(call objs,$(UNIT_SRC) $(SUP_SRC) $(filter-out tools/sessctl/main.c,$(TOOL_SRC))) \
+$(UNIT): $(call objs,$(UNIT_SRC) $(SUP_SRC) $(filter-out tools/sessctl/main.c,$(TOOL_SRC)) \
+		$(CONF_SRC)) \
 		$(LIB_A) $(IPOIB_A)
 $(E2E): $(call objs,$(E2E_SRC) $(SUP_SRC)) $(LIB_A)
 $(UNIT) $(E2E):

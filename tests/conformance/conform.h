@@ -209,7 +209,7 @@ void cf_recv(struct cf *cf);
 /* cf->in: fields of the DDP header, whichever it has. */
 bool cf_in_tagged(struct cf *cf);
 bool cf_in_last(struct cf *cf);
-uint8_t cf_in_op(struct cf *cf);  /* RDMAP octet: 0x40.. */
+uint8_t cf_in_op(struct cf *cf);    /* RDMAP octet: 0x40.. */
 uint32_t cf_in_stag(struct cf *cf); /* tagged: STag; untagged: Invalidate STag */
 uint64_t cf_in_to(struct cf *cf);
 uint32_t cf_in_qn(struct cf *cf);

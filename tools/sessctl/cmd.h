@@ -9,5 +9,6 @@ int cmd_connect(const struct opts *o);
 int cmd_put(const struct opts *o);
 int cmd_get(const struct opts *o);
 int cmd_ping(const struct opts *o);
+int cmd_conform(const struct opts *o);
 
 #endif

@@ -18,6 +18,8 @@ static const struct command table[] = {
 	  2, cmd_get },
 	{ "ping", C_PING, "URI", "Measure round trips by Send, RDMA Write or RDMA Read.", 1, 1,
 	  cmd_ping },
+	{ "conform", C_CONFORM, "[URI]", "Test an iWARP peer, or this build, against the RFCs.", 0,
+	  1, cmd_conform },
 };
 
 #define NCOMMANDS (sizeof table / sizeof *table)

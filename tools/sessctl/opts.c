@@ -39,6 +39,22 @@ static const struct option_row table[] = {
 	{ "interval", "SECONDS", C_PING, VAL_SECONDS, AT(interval_ms), 0, PAUSE_MAX_MS,
 	  "pause between two (default 0.2; 0: none, no line for each)" },
 	{ "force", NULL, C_PUT | C_GET, VAL_FLAG, AT(force), 0, 0, "replace a file that exists" },
+	{ "listen", NULL, C_CONFORM, VAL_FLAG, AT(listen), 0, 0,
+	  "wait at URI for the target, an initiator" },
+	{ "then", "COMMAND", C_CONFORM, VAL_TEXT, AT(then), 0, 0,
+	  "run for each case to make the target connect to $DDPS_URI" },
+	{ "self", NULL, C_CONFORM, VAL_FLAG, AT(self), 0, 0,
+	  "test this build's own stack over 'tcp' or 'sctp', all cases" },
+	{ "case", "PATTERN", C_CONFORM, VAL_TEXT, AT(cases), 0, 0,
+	  "only cases whose name matches, as file names do" },
+	{ "list", NULL, C_CONFORM, VAL_FLAG, AT(list), 0, 0,
+	  "show the cases and what they cover, run none" },
+	{ "profile", "NAME|FILE", C_CONFORM, VAL_TEXT, AT(profile), 0, 0,
+	  "deviations known of the target; siw is built in" },
+	{ "tap", NULL, C_CONFORM, VAL_FLAG, AT(tap), 0, 0, "output as TAP, version 13" },
+	{ "junit", "FILE", C_CONFORM, VAL_TEXT, AT(junit), 0, 0, "write a JUnit report too" },
+	{ "pcap", "FILE", C_CONFORM, VAL_TEXT, AT(pcap), 0, 0,
+	  "write the octets of failed cases as a capture file" },
 	{ "ird", "N|ulp", C_ALL, VAL_RD, AT(ird), 0, DDPS_RD_MAX,
 	  "inbound RDMA Reads, 0..16382 (default 16); ulp: 0x3FFF" },
 	{ "ord", "N|ulp", C_ALL, VAL_RD, AT(ord), 0, DDPS_RD_MAX,
@@ -57,11 +73,14 @@ static const struct option_row table[] = {
 	  "ask the peer for MPA markers (default off)" },
 	{ "private-data", "TEXT|hex:..|@FILE", C_ALL, VAL_PD, AT(pd), 0, DDPS_PD_MAX,
 	  "for the peer's application; 508 octets, 512 with --plain" },
+	{ "timeout", "SECONDS", C_CONFORM, VAL_SECONDS, AT(timeout_ms), 1, 3600000,
+	  "longest wait for the target (default 5)" },
 	{ "timeout", "SECONDS", C_ALL, VAL_SECONDS, AT(timeout_ms), 1, 86400000,
 	  "end the command after that; listen: a session that idles" },
-	{ "json", NULL, C_ALL, VAL_FLAG, AT(json), 0, 0, "one JSON object a line" },
-	{ "help", NULL, C_ALL, VAL_HELP, 0, 0, 0, "this text" },
-	{ "version", NULL, C_ALL, VAL_VERSION, 0, 0, 0, "version of sessctl and library" },
+	{ "json", NULL, C_ALL | C_CONFORM, VAL_FLAG, AT(json), 0, 0, "one JSON object a line" },
+	{ "help", NULL, C_ALL | C_CONFORM, VAL_HELP, 0, 0, 0, "this text" },
+	{ "version", NULL, C_ALL | C_CONFORM, VAL_VERSION, 0, 0, 0,
+	  "version of sessctl and library" },
 };
 
 #define NROWS (sizeof table / sizeof *table)
@@ -120,6 +139,18 @@ static int check_together(const struct opts *o, char *why, size_t why_len)
 	}
 	if (o->cmd != C_LISTEN && o->rtr && !o->p2p) {
 		snprintf(why, why_len, "--rtr has no meaning without --p2p");
+		return -1;
+	}
+	if (o->then && !o->listen) {
+		snprintf(why, why_len, "--then has no meaning without --listen");
+		return -1;
+	}
+	if (o->self && o->listen) {
+		snprintf(why, why_len, "--self excludes --listen: it plays both parts");
+		return -1;
+	}
+	if (o->tap && o->json) {
+		snprintf(why, why_len, "--tap excludes --json");
 		return -1;
 	}
 	return 0;

@@ -13,7 +13,8 @@ enum cmd_bit {
 	C_CONNECT = 1 << 1,
 	C_PUT = 1 << 2,
 	C_GET = 1 << 3,
-	C_PING = 1 << 4
+	C_PING = 1 << 4,
+	C_CONFORM = 1 << 5
 };
 
 #define OPTS_RD_UNSET UINT16_MAX
@@ -35,6 +36,9 @@ struct opts {
 	unsigned op; /* enum ping_op */
 	uint64_t size;
 	uint32_t interval_ms;
+	/* conform */
+	bool listen, self, list, tap;
+	const char *then, *cases, *junit, *pcap, *profile;
 	/* all */
 	uint32_t timeout_ms; /* 0: not given */
 	uint32_t count;	     /* 0: not given */
