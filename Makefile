@@ -50,7 +50,7 @@ E2E	   := $(B)/e2e
 EXAMPLES   := $(patsubst examples/%.c,$(B)/example-%,$(EX_SRC))
 MAN	   := $(patsubst man/%.scd,$(B)/man/%,$(wildcard man/*.scd))
 
-.PHONY: all lib man demo check unit e2e tsan valgrind interop lint format install uninstall \
+.PHONY: all lib man demo check unit e2e tsan valgrind interop conformance lint format install uninstall \
 	clean help deps deps-check deps-lint test-binaries
 .DELETE_ON_ERROR:
 .SECONDARY:
@@ -153,6 +153,13 @@ valgrind: deps-check
 interop: all
 	$(Q)tests/interop/run.sh
 
+# Runs the cases on both wires and writes docs/conformance.md; then breaks the stack on purpose.
+conformance: deps-check
+	$(Q)$(MAKE) --no-print-directory -j2 build/opt/sessctl
+	$(Q)$(MAKE) --no-print-directory -j2 VARIANT=asan build/asan/sessctl
+	$(Q)tests/conformance/run.sh build/asan/sessctl build/conformance --write
+	$(Q)tests/conformance/mutate.sh build/opt
+
 lint: deps-lint
 	$(Q)tools/lint.sh
 format: deps-lint
@@ -194,5 +201,6 @@ help:
 	@echo 'check      all tests but the guest (ASan)     unit      unit tests, T=prefix of a suite'
 	@echo 'e2e        end-to-end tests, T=prefix         tsan      threaded tests under TSan'
 	@echo 'valgrind   unit tests under memcheck          interop   Linux siw and SCTP in a guest'
+	@echo 'conformance  every rule and its case: docs/conformance.md; deliberate faults are caught'
 	@echo 'lint       format, tidy, cppcheck, shellcheck format    clang-format in place'
 	@echo 'install    DESTDIR, PREFIX, LIBDIR            uninstall, clean, man'

@@ -97,14 +97,14 @@ int cmd_conform(const struct opts *o)
 	enum status s;
 
 	if (o->list)
-		return list(o);
+		return (int)list(o);
 	if (!o->nargs)
-		return usage("missing URI: it is sessctl conform [options] URI");
+		return (int)usage("missing URI: it is sessctl conform [options] URI");
 	if (plan(o, &run, why, sizeof why))
-		return usage(why);
+		return (int)usage(why);
 	if (o->profile && profile_load(&known, o->profile, why, sizeof why))
-		return usage(why);
+		return (int)usage(why);
 	s = run_all(o, &run, &known);
 	profile_free(&known);
-	return s;
+	return (int)s;
 }

@@ -12,6 +12,7 @@ _sessctl_value() { # OPTION WORD: candidates for the option's value
 		local head=${2%"${2##*,}"}
 		for i in send write read; do list+="$head$i "; done
 		;;
+	--profile) list="siw" ;;
 	--dir)
 		mapfile -t COMPREPLY < <(compgen -d -- "$2")
 		return 0
@@ -20,7 +21,7 @@ _sessctl_value() { # OPTION WORD: candidates for the option's value
 		[[ $2 == @* ]] && mapfile -t COMPREPLY < <(compgen -f -P @ -- "${2#@}")
 		return 0
 		;;
-	--max-size | --count | --size | --interval | --timeout) return 0 ;;
+	--max-size | --count | --size | --interval | --timeout | --case | --then) return 0 ;;
 	*) return 1 ;;
 	esac
 	mapfile -t COMPREPLY < <(compgen -W "$list" -- "$2")

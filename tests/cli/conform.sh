@@ -1,0 +1,108 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-2-Clause
+# sessctl conform from the outside: against our own listener and initiator, its outputs, profiles.
+# That the stack passes all cases is tests/conformance/run.sh's business.
+# shellcheck source=/dev/null disable=SC2154,SC2034 # variables of lib.bash
+. "$(dirname "$0")/lib.bash"
+
+few='ddp-write-*' # cases that suit any responder
+
+lists_cases() {
+	run 0 conform --list --case "$few" && says out "ddp-write-zero" || return
+	why="a line without six fields"
+	! awk -F '\t' 'NF != 6' out | grep -q .
+}
+
+responder() { # WIRE
+	listen "$(uri_of "$1")"
+	run 0 conform --case 'ddp-write-zero' "$uri" && says out "1 passed, 0 failed" &&
+		says out "over $1"
+	local res=$?
+	stop_listener
+	return "$res"
+}
+
+initiator() { # WIRE
+	local at
+	if [ "$1" = tcp ]; then
+		at=tcp://127.0.0.1:0
+	else
+		at="sctp://127.0.0.1:0?backend=usrsctp&encap=0"
+	fi
+	# shellcheck disable=SC2016 # for the command's shell
+	run 0 conform --listen --case '*-initiator-*' --then \
+		"$SESSCTL"' connect "$DDPS_URI"' "$at" && says out " 0 failed"
+}
+
+# A target that rejects everybody fails the cases that need a session.
+failing() {
+	listen tcp://127.0.0.1:0 --reject
+	run 1 conform --case "$few" --junit j.xml --pcap f.pcap "$uri" && says out "FAIL" &&
+		says out "the target rejected the request" && says out "<- " &&
+		says j.xml "<failure message=" && says j.xml "</testsuite>" &&
+		[ "$(stat -c %s f.pcap)" -gt 100 ] &&
+		run 1 conform --case "$few" --json "$uri" && has out result fail &&
+		says out '"octets":"4d504120494420526571204672616d65' &&
+		run 1 conform --case "$few" --tap "$uri" && says out "TAP version 13" &&
+		says out "not ok 1 - ddp-write" && says out "1.."
+	local res=$?
+	stop_listener
+	return "$res"
+}
+
+known() {
+	listen tcp://127.0.0.1:0 --reject
+	printf '%s\n' '# rejects all' 'ddp-write-zero   rejects everybody' >profile
+	run 0 conform --case ddp-write-zero --profile profile "$uri" &&
+		says out "rejects everybody" && says out "0 failed, 1 known"
+	local res=$?
+	stop_listener
+	return "$res"
+}
+
+captures() {
+	listen tcp://127.0.0.1:0 --reject
+	run 1 conform --case ddp-write-zero --pcap t.pcap "$uri"
+	tshark -r t.pcap -V >t.txt 2>/dev/null
+	says t.txt "Private data length: 4 bytes"
+	local res=$?
+	stop_listener
+	return "$res"
+}
+
+# The limit of each wait is given, so that this ends at once.
+silent_target() {
+	listen "sctp://127.0.0.1:0?backend=usrsctp&encap=0"
+	kill -STOP "$listener"
+	run 1 conform --timeout 0.3 --case ddp-write-zero "$uri" && says out "FAIL"
+	local res=$?
+	stop_listener
+	return "$res"
+}
+
+bad() { # TEXT ARGUMENT...
+	local text=$1
+	shift
+	run 2 conform "$@" && says err "$text" && says err "try:"
+}
+
+test_case "conform lists its cases" lists_cases
+for w in $WIRES; do
+	test_case "conform tests a responder over $w" responder "$w"
+	test_case "conform tests an initiator over $w" initiator "$w"
+done
+test_case "conform shows what failed" failing
+test_case "conform takes a profile" known
+if command -v tshark >/dev/null; then
+	test_case "conform writes what Wireshark reads" captures
+fi
+test_case "conform gives up on a silent target" silent_target
+test_case "conform without URI" bad "missing URI"
+test_case "conform with a bad URI" bad "tcp:// or sctp" ftp://x:1
+test_case "conform with a wrong self" bad "takes 'tcp' or 'sctp'" --self udp
+test_case "conform with a pattern of nothing" bad "no case" --self --case nothing-x tcp
+test_case "conform with an unknown profile" bad "built in: siw" --profile /none tcp://h:1
+test_case "conform with --then alone" bad "--listen" --then true tcp://127.0.0.1:1
+test_case "conform with two machine formats" bad "excludes" --tap --json tcp://127.0.0.1:1
+test_case "conform with self and listen" bad "excludes" --self --listen tcp
+finish

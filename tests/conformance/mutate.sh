@@ -1,0 +1,71 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-2-Clause
+# Check the checker: break the stack on purpose, one line at a time, and see that the named case
+# notices.  mutations/*.txt: file, sed expression, case, separated by tabs.
+# usage: mutate.sh BUILD		a finished build, which is copied
+set -u
+cd "$(dirname "$0")/../.." || exit 1
+build=$1
+tree=$(mktemp -d)
+trap 'rm -rf "$tree"' EXIT
+bad=0 n=0
+
+# Times are kept, so that make compiles only what a mutation touched.
+mkdir -p "$tree/$(dirname "$build")"
+cp -a Makefile src include tools tests/conformance "$tree/" 2>/dev/null
+mkdir -p "$tree/tests" && mv "$tree/conformance" "$tree/tests/"
+cp -a "$build" "$tree/$build"
+
+make_it() {
+	(cd "$tree" && make -s -j2 VARIANT="$(basename "$build")" WERROR= "$build/sessctl") \
+		>"$tree/log" 2>&1
+}
+
+caught() { # CASE
+	local wire seen=1
+	for wire in tcp sctp; do
+		timeout 60 "$tree/$build/sessctl" conform --self "$wire" --case "$1" --timeout 2 --json \
+			>"$tree/out" 2>/dev/null
+		! grep -q '"result":"fail"' "$tree/out" || seen=0
+		grep -q '"event":"summary"' "$tree/out" || [ ! -s "$tree/out" ] || seen=0
+	done
+	return "$seen"
+}
+
+try() { # FILE EXPRESSION CASE
+	cp -a "$tree/$1" "$tree/before"
+	sed -i -E "$2" "$tree/$1"
+	if cmp -s "$tree/$1" "$tree/before"; then
+		echo "not ok mutation of $1: '$2' changes nothing"
+		bad=1
+	elif ! make_it; then
+		echo "not ok mutation of $1: '$2' does not compile"
+		tail -n 5 "$tree/log"
+		bad=1
+	elif caught "$3"; then
+		echo "ok $3 notices '$2' in $1"
+	else
+		echo "not ok $3 does not notice '$2' in $1"
+		bad=1
+	fi
+	cp -a "$tree/before" "$tree/$1"
+	touch "$tree/$1"
+}
+
+make_it || {
+	echo "not ok the copy does not build"
+	cat "$tree/log"
+	exit 1
+}
+for list in tests/conformance/mutations/*.txt; do
+	while IFS=$'\t' read -r file expression case; do
+		case $file in '' | '#'*) continue ;; esac
+		n=$((n + 1))
+		try "$file" "$expression" "$case"
+	done <"$list"
+done
+[ "$n" != 0 ] || {
+	echo "not ok there are no mutations"
+	bad=1
+}
+exit "$bad"
