@@ -31,6 +31,7 @@ DEFS	   := $(if $(filter opt,$(VARIANT)),-Wl$(comma)-z$(comma)defs)
 
 LIB_DIRS   := common ddp rdmap negotiate mpa_tcp sctp_ddp session
 LIB_SRC	   := $(wildcard $(LIB_DIRS:%=src/%/*.c))
+VERBS_SRC  := $(wildcard src/verbs/*.c)
 IPOIB_SRC  := $(wildcard src/ipoib_cm/*.c)
 TOOL_SRC   := $(wildcard tools/sessctl/*.c)
 CONF_SRC   := $(wildcard tests/conformance/*.c)
@@ -44,6 +45,7 @@ LIB_A	   := $(B)/libddpsess.a
 LIB_SO	   := $(B)/libddpsess.so.$(SOVERSION)
 IPOIB_A	   := $(B)/libddpsess-ipoib.a
 IPOIB_SO   := $(B)/libddpsess-ipoib.so.$(SOVERSION)
+VERBS_SO   := $(B)/libddpsess-verbs.so
 SESSCTL	   := $(B)/sessctl
 UNIT	   := $(B)/unit
 E2E	   := $(B)/e2e
@@ -55,7 +57,7 @@ MAN	   := $(patsubst man/%.scd,$(B)/man/%,$(wildcard man/*.scd))
 .DELETE_ON_ERROR:
 .SECONDARY:
 
-all: lib $(SESSCTL) $(EXAMPLES)
+all: lib $(SESSCTL) $(VERBS_SO) $(EXAMPLES)
 lib: $(LIB_A) $(LIB_SO) $(B)/libddpsess.so $(IPOIB_A) $(IPOIB_SO) $(B)/libddpsess-ipoib.so
 
 $(B)/%.o: %.c
@@ -85,6 +87,12 @@ $(B)/libddpsess.so: $(LIB_SO)
 $(B)/libddpsess-ipoib.so: $(IPOIB_SO)
 $(B)/libddpsess.so $(B)/libddpsess-ipoib.so:
 	$(Q)ln -sf $(notdir $<) $@
+
+# The drop-in brings its own copy of the library, so that one file is all a preload needs.
+$(VERBS_SO): $(call objs,$(VERBS_SRC)) $(LIB_A)
+	$(if $(Q),@echo "  LD   $@")
+	$(Q)$(CC) $(CFLAGS_ALL) $(LDFLAGS) -shared -Wl,--exclude-libs,ALL $(DEFS) -o $@ \
+		$(filter %.o,$^) $(LIB_A) $(LIB_LIBS)
 
 $(SESSCTL): $(call objs,$(TOOL_SRC) $(CONF_SRC)) $(LIB_A) $(IPOIB_A)
 	$(if $(Q),@echo "  LD   $@")

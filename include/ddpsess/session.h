@@ -219,6 +219,8 @@ struct ddps_conn_param {
 	size_t private_data_len; /* 0..512, 0..508 when enhanced */
 	/* deadlines in milliseconds, 0: none */
 	uint32_t connect_ms;	/* transport connection, name lookup included */
+	uint32_t refused_retry_ms; /* initiator: how long a refusal by the transport (nobody
+				      listens yet) is answered by another try, within connect_ms */
 	uint32_t setup_ms;	/* peer's setup frame, whole */
 	uint32_t first_fpdu_ms; /* responder: the initiator's first message */
 	uint32_t close_ms;	/* graceful disconnect without progress, then an abort */
@@ -228,7 +230,7 @@ struct ddps_conn_param {
 /**
  * ddps_conn_param_init - fill in the defaults
  * @p:		enhanced, client-server, ird = ord = 16, all RTR types, CRC on, markers off,
- *		connect 10 s, setup 10 s, first FPDU 60 s, close 5 s
+ *		connect 10 s, no retry after a refusal, setup 10 s, first FPDU 60 s, close 5 s
  */
 DDPS_API void ddps_conn_param_init(struct ddps_conn_param *p);
 

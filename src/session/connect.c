@@ -7,13 +7,15 @@
 
 #define MAX_ADDRS     DDPS_RESOLVE_MAX
 #define NSEC_PER_MSEC 1000000u
+#define RETRY_MS      20 /* between two tries at a peer that refuses */
 
 struct ddps_dial {
 	struct ddps_uri uri;
 	const struct ddps_llp_provider *provider;
 	struct ddps_resolve *resolve;
-	struct ddps_timer timer; /* while the name is looked up */
+	struct ddps_timer timer; /* while the name is looked up, and between tries */
 	uint64_t deadline;	 /* of connect_ms, 0: none */
+	uint64_t retry_until;	 /* of refused_retry_ms */
 	struct sockaddr_storage addrs[MAX_ADDRS];
 	size_t naddrs, next;	      /* the one to try next */
 	struct ddps_conn_param param; /* private_data is not valid in it */
@@ -139,6 +141,7 @@ static int dial_prepare(struct ddps_dial *d, struct ddps_ctx *ctx, const char *u
 	d->pd_len = p->private_data_len;
 	if (p->connect_ms)
 		d->deadline = ddps_now() + (uint64_t)p->connect_ms * NSEC_PER_MSEC;
+	d->retry_until = ddps_now() + (uint64_t)p->refused_retry_ms * NSEC_PER_MSEC;
 	ddps_param_nego(p, ctx, &d->local);
 	return d->enhanced ? ddps_nego_request(&d->local, &d->word) : 0;
 }
@@ -201,6 +204,36 @@ out:
 
 /* ---- what comes back ---- */
 
+static void try_afresh(void *user)
+{
+	struct ddps_ep *ep = user;
+	struct ddps_dial *d = ep->dial;
+	struct ddps_error e;
+	int err;
+
+	d->next = 0;
+	err = try_next(ep);
+	if (err) {
+		e = ddps_error_make(err, 0, "trying \"%s\" again: %s", d->uri.host,
+				    ddps_strerror(err));
+		ddps_ep_lost(ep, &e);
+	}
+}
+
+/* Nobody listens there yet: wait a little, as long as that was asked for. */
+static bool try_later(struct ddps_ep *ep, const struct ddps_error *e)
+{
+	struct ddps_dial *d = ep->dial;
+
+	if (e->code != DDPS_E_REFUSED || ddps_now() >= d->retry_until)
+		return false;
+	d->timer = (struct ddps_timer){ .fn = try_afresh, .user = ep };
+	if (ddps_timer_after(ep->ctx->env.loop, &d->timer, RETRY_MS))
+		return false;
+	ddps_ep_set_state(ep, DDPS_EP_RESOLVING);
+	return true;
+}
+
 bool ddps_dial_again(struct ddps_ep *ep, const struct ddps_error *e)
 {
 	struct ddps_dial *d = ep->dial;
@@ -219,7 +252,9 @@ bool ddps_dial_again(struct ddps_ep *ep, const struct ddps_error *e)
 	}
 	ep->llp->ops->free(ep->llp);
 	ep->llp = NULL;
-	return d->next < d->naddrs && !try_next(ep);
+	if (d->next < d->naddrs && !try_next(ep))
+		return true;
+	return try_later(ep, e);
 }
 
 static void rejected(struct ddps_ep *ep)

@@ -1,0 +1,213 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#ifndef DDPS_VD_H
+#define DDPS_VD_H
+/*
+ * The drop-in for libibverbs and librdmacm: their calls mapped onto the public API of
+ * libddpsess.  No protocol here, and no struct of rdma-core restated: its headers are included
+ * and every object handed out begins with theirs.
+ *
+ *   vd_process.c	the one context of the process, its event thread, settings
+ *   vd_device.c	the device, port and GIDs
+ *   vd_pd.c		protection domains and memory regions
+ *   vd_cq.c		completion queues and channels		vd_cq_ex.c	the extended form
+ *   vd_qp.c		queue pairs		vd_post.c	work requests	vd_wr.c	ibv_wr_*
+ *   vd_id.c		rdma_cm identifiers	vd_conn.c	connections	vd_event.c	events
+ *   vd_ep.c		rdma_create_ep and the synchronous forms	vd_addr.c	addresses
+ *   vd_none.c		what does not exist on iWARP
+ *
+ * The interface of rdma-core has no handle for the process, hence the one global in
+ * vd_process.c.
+ */
+#include <ddpsess/ddpsess.h>
+#include <infiniband/verbs.h>
+#include <rdma/rdma_cma.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define VD_API __attribute__((visibility("default")))
+
+/* What the device says of itself and what requests are cut to. */
+#define VD_MAX_SGE    16
+#define VD_MAX_WR     32768
+#define VD_MAX_CQE    (1 << 22)
+#define VD_MAX_INLINE 512
+#define VD_MAX_RD     128 /* ib_send_lat and others take max_qp_rd_atom at its word */
+#define VD_GIDS	      1
+#define VD_IRD	      16
+
+#define vd_of(ptr, type, member) ((type *)(void *)((char *)(ptr)-offsetof(type, member)))
+
+/* ---- the process ---- */
+
+struct vd_config {
+	char transport[8]; /* tcp, sctp */
+	char name[32];	   /* of the device */
+	bool crc, stall, p2p;
+	unsigned retry_ms; /* how long a refused connection is tried again */
+};
+
+struct vd_process {
+	struct ddps_ctx *ctx;
+	struct vd_config cfg;
+	pthread_mutex_t lock;	/* identifiers, their events, and which queue pair is whose */
+	struct vd_id *requests; /* identifiers whose peer waits for an answer */
+};
+
+/* The process's, made on first use and anew after a fork.  NULL: errno is set. */
+struct vd_process *vd_process(void);
+/* What the settings say, without making anything. */
+const struct vd_config *vd_config(void);
+
+/* A DDPS_E_* value as an errno value. */
+int vd_errno(int err);
+
+/* ---- verbs objects ---- */
+
+struct vd_context {
+	struct vd_process *p;
+	struct ibv_device *device;
+	struct verbs_context v; /* ends with the struct ibv_context */
+};
+
+struct vd_pd {
+	struct ibv_pd pd;
+	struct ddps_pd *d;
+};
+
+struct vd_mr {
+	struct ibv_mr mr;
+	struct ddps_mr *d;
+};
+
+struct vd_channel {
+	struct ibv_comp_channel c; /* fd: an epoll descriptor over the queues' own */
+};
+
+/* A completion made here: work posted to a queue pair that is in error. */
+struct vd_soft_wc {
+	struct vd_soft_wc *next;
+	struct ibv_wc wc;
+};
+
+struct vd_cq {
+	struct ibv_cq_ex cq; /* begins like struct ibv_cq */
+	struct ddps_cq *d;
+	pthread_mutex_t lock;
+	struct vd_soft_wc *soft, **soft_end;
+	unsigned taken;	   /* events fetched, for acknowledgement */
+	struct ibv_wc now; /* the extended form's current one */
+};
+
+#define VD_QPN_MASK 0xffffffu
+
+enum vd_qp_phase { VD_QP_IDLE, VD_QP_UP, VD_QP_ERROR };
+
+struct vd_qp {
+	struct ibv_qp_ex qp; /* begins with struct ibv_qp */
+	struct ddps_ep *ep;
+	struct ibv_qp_init_attr init;
+	struct vd_id *id; /* the identifier that it belongs to, or NULL */
+	enum vd_qp_phase phase;
+	pthread_mutex_t lock; /* posting */
+	/* Inline data lies here until its request is done: one slot more than requests. */
+	uint8_t *inl;
+	struct ddps_mr *inl_mr;
+	unsigned inl_seq;
+	struct vd_wr *wr; /* vd_wr.c: requests between wr_start and wr_complete */
+};
+
+/* ---- rdma_cm objects ---- */
+
+struct vd_event {
+	struct rdma_cm_event e;
+	struct vd_event *next;
+	struct vd_id *id; /* whose unacknowledged count it is in */
+	uint8_t pd[256];
+};
+
+struct vd_evch {
+	struct rdma_event_channel ch; /* fd: an eventfd that counts queued events */
+	struct vd_event *first, **end;
+};
+
+enum vd_id_state {
+	VD_ID_IDLE,
+	VD_ID_BOUND,
+	VD_ID_ADDR,
+	VD_ID_ROUTE,
+	VD_ID_LISTEN,
+	VD_ID_REQUEST, /* a peer waits for an answer */
+	VD_ID_CONNECTING,
+	VD_ID_ACCEPTING,
+	VD_ID_UP,
+	VD_ID_DOWN
+};
+
+struct vd_id {
+	struct rdma_cm_id id;
+	enum vd_id_state state;
+	bool sync;	  /* made without a channel: calls wait for their events */
+	unsigned unacked; /* events fetched and not acknowledged */
+	pthread_cond_t acked;
+	struct ddps_listener *listener;
+	struct ddps_request *request;
+	struct vd_id *listen_id;     /* of a request */
+	struct vd_qp *qp;	     /* == id.qp */
+	struct vd_id *next_request;  /* in vd_process.requests */
+	uint16_t peer_ird, peer_ord; /* of a request */
+	bool told_down;
+	struct ibv_qp_init_attr ep_attr; /* rdma_create_ep on a listener: for its requests */
+	struct ibv_pd *ep_pd;
+	bool has_ep_attr;
+};
+
+/* ---- between the files ---- */
+
+struct ibv_device *vd_device(void);
+/* The context that identifiers share, opened on first use. */
+struct ibv_context *vd_shared_context(void);
+struct ibv_pd *vd_shared_pd(void);
+
+struct vd_qp *vd_qp_new(struct ibv_context *ctx, struct ibv_pd *pd, struct ibv_qp_init_attr *attr);
+int vd_post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad);
+int vd_post_recv(struct ibv_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad);
+/* The same, locked already. */
+int vd_post_list(struct vd_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad);
+void vd_wr_init(struct vd_qp *qp);
+void vd_wr_fini(struct vd_qp *qp);
+int vd_poll_cq(struct ibv_cq *cq, int n, struct ibv_wc *wc);
+int vd_req_notify_cq(struct ibv_cq *cq, int solicited_only);
+/* The session of @qp has ended. */
+void vd_qp_ended(struct vd_qp *qp);
+void vd_cq_flush(struct vd_qp *qp, struct ibv_cq *cq, uint64_t wr_id, enum ibv_wc_opcode op);
+struct ibv_cq_ex *vd_create_cq_ex(struct ibv_context *ctx, struct ibv_cq_init_attr_ex *attr);
+void vd_cq_ex_init(struct vd_cq *cq);
+struct ibv_qp *vd_create_qp_ex(struct ibv_context *ctx, struct ibv_qp_init_attr_ex *attr);
+
+/* What the library tells of a session or listener (vd_conn.c); the lock is held. */
+void vd_conn_event(struct vd_process *p, const struct ddps_event *ev);
+/* Queue an event of @id; the lock is held. */
+int vd_event_post(struct vd_id *id, struct vd_id *listen_id, enum rdma_cm_event_type type,
+		  int status, const struct rdma_conn_param *conn);
+/* Events of @id that nobody fetched; the lock is held. */
+void vd_event_drop(struct vd_id *id);
+/* An identifier on @ch, or with a channel of its own. */
+struct vd_id *vd_id_new(struct rdma_event_channel *ch, void *context, enum rdma_port_space ps);
+/* Give it device, domain and port; what a bound identifier has. */
+int vd_id_bind_device(struct vd_id *id);
+void vd_id_free(struct vd_id *id);
+/* Take it off the list of requests; the lock is held. */
+void vd_request_forget(struct vd_process *p, struct vd_id *id);
+/* The address that the library shows as "192.0.2.1:7174". */
+void vd_parse_addr(const char *text, struct sockaddr_storage *ss);
+/* The URI of @sa with the wire of this run. */
+void vd_uri(const struct vd_config *cfg, const struct sockaddr *sa, char *buf, size_t len);
+/* Synchronous identifiers: wait for the next event.  Return: 0 or -1 with errno. */
+int vd_sync(struct vd_id *id, int ret);
+
+/* Set errno, return -1. */
+int vd_fail(int error);
+
+#endif

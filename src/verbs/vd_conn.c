@@ -1,0 +1,289 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Connections of rdma_cm: sessions of the library. */
+#include "verbs/vd.h"
+#include <errno.h>
+#include <netinet/in.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static struct vd_id *of(struct rdma_cm_id *id)
+{
+	return vd_of(id, struct vd_id, id);
+}
+
+/* 255 and the like mean "as many as there are" [4.18]. */
+static uint16_t clamp(unsigned n)
+{
+	return (uint16_t)(n > VD_MAX_RD ? VD_MAX_RD : n);
+}
+
+static void fill_param(const struct vd_process *p, const struct rdma_conn_param *conn,
+		       struct ddps_conn_param *to)
+{
+	ddps_conn_param_init(to);
+	to->crc = p->cfg.crc;
+	to->p2p = p->cfg.p2p; /* either side may send first, as verbs programs expect */
+	to->refused_retry_ms = p->cfg.retry_ms;
+	if (!conn)
+		return;
+	to->ird = clamp(conn->responder_resources);
+	to->ord = clamp(conn->initiator_depth);
+	to->private_data = conn->private_data;
+	to->private_data_len = conn->private_data ? conn->private_data_len : 0;
+}
+
+VD_API int rdma_connect(struct rdma_cm_id *ibid, struct rdma_conn_param *conn)
+{
+	struct vd_process *p = vd_process();
+	struct vd_id *id = of(ibid);
+	struct ddps_conn_param param;
+	char uri[160];
+	int err;
+
+	if (!p || !id->qp)
+		return vd_fail(EINVAL);
+	fill_param(p, conn, &param);
+	vd_uri(&p->cfg, &ibid->route.addr.dst_addr, uri, sizeof uri);
+	pthread_mutex_lock(&p->lock);
+	err = ddps_connect(id->qp->ep, uri, &param);
+	if (!err)
+		id->state = VD_ID_CONNECTING;
+	pthread_mutex_unlock(&p->lock);
+	return err ? vd_fail(vd_errno(err)) : vd_sync(id, 0);
+}
+
+VD_API int rdma_establish(struct rdma_cm_id *id)
+{
+	(void)id; /* the set-up of iWARP has no third message */
+	return vd_fail(EOPNOTSUPP);
+}
+
+VD_API int rdma_listen(struct rdma_cm_id *ibid, int backlog)
+{
+	struct vd_process *p = vd_process();
+	struct vd_id *id = of(ibid);
+	struct ddps_listen_param param;
+	struct sockaddr_storage bound;
+	char uri[160];
+	int err;
+
+	if (!p || (id->state != VD_ID_IDLE && id->state != VD_ID_BOUND))
+		return vd_fail(EINVAL);
+	if (id->state == VD_ID_IDLE) /* the wildcard [4.5] */
+		ibid->route.addr.src_addr.sa_family = AF_INET;
+	ddps_listen_param_init(&param);
+	param.backlog = backlog > 0 ? (unsigned)backlog : param.backlog;
+	param.user = id;
+	vd_uri(&p->cfg, &ibid->route.addr.src_addr, uri, sizeof uri);
+	pthread_mutex_lock(&p->lock);
+	err = ddps_listen(p->ctx, uri, &param, &id->listener);
+	if (!err) {
+		id->state = VD_ID_LISTEN;
+		ddps_listener_uri(id->listener, uri, sizeof uri);
+		uri[strcspn(uri, "?")] = 0;
+		vd_parse_addr(strstr(uri, "//") + 2, &bound);
+		ibid->route.addr.src_sin.sin_port = ((struct sockaddr_in *)&bound)->sin_port;
+	}
+	pthread_mutex_unlock(&p->lock);
+	return err ? vd_fail(vd_errno(err)) : 0;
+}
+
+VD_API int rdma_accept(struct rdma_cm_id *ibid, struct rdma_conn_param *conn)
+{
+	struct vd_process *p = vd_process();
+	struct vd_id *id = of(ibid);
+	struct ddps_conn_param param;
+	int err;
+
+	if (!p || !id->qp)
+		return vd_fail(EINVAL);
+	fill_param(p, conn, &param);
+	if (!conn) { /* what the peer asks for */
+		param.ird = clamp(id->peer_ord);
+		param.ord = clamp(id->peer_ird);
+	}
+	pthread_mutex_lock(&p->lock);
+	err = id->request ? ddps_accept(id->request, id->qp->ep, &param) : DDPS_E_CLOSED;
+	if (!err || err == DDPS_E_CLOSED || err == DDPS_E_IRD || err == DDPS_E_RTR) {
+		vd_request_forget(p, id);
+		id->request = NULL;
+	}
+	if (!err)
+		id->state = VD_ID_ACCEPTING;
+	pthread_mutex_unlock(&p->lock);
+	return err ? vd_fail(vd_errno(err)) : vd_sync(id, 0);
+}
+
+VD_API int rdma_reject(struct rdma_cm_id *ibid, const void *data, uint8_t len)
+{
+	struct vd_process *p = vd_process();
+	struct vd_id *id = of(ibid);
+	int err;
+
+	if (!p || !id->request)
+		return vd_fail(EINVAL);
+	pthread_mutex_lock(&p->lock);
+	err = ddps_reject(id->request, data, len);
+	vd_request_forget(p, id);
+	id->request = NULL;
+	id->state = VD_ID_DOWN;
+	pthread_mutex_unlock(&p->lock);
+	return err && err != DDPS_E_CLOSED ? vd_fail(vd_errno(err)) : 0;
+}
+
+VD_API int rdma_disconnect(struct rdma_cm_id *ibid)
+{
+	struct vd_process *p = vd_process();
+	struct vd_id *id = of(ibid);
+	int err;
+
+	if (!p || !id->qp)
+		return vd_fail(EINVAL);
+	err = ddps_disconnect(id->qp->ep);
+	return err ? vd_fail(vd_errno(err)) : vd_sync(id, 0);
+}
+
+VD_API int rdma_notify(struct rdma_cm_id *id, enum ibv_event_type event)
+{
+	(void)id;
+	return event == IBV_EVENT_COMM_EST ? 0 : vd_fail(EINVAL);
+}
+
+/* ---- what the library tells ---- */
+
+static void fill_conn(const struct ddps_event *ev, struct rdma_conn_param *c)
+{
+	/* The peer's view: what it reads at most is what this side has to answer. */
+	uint16_t ird = ev->info.enhanced ? ev->info.peer_ird : VD_IRD;
+	uint16_t ord = ev->info.enhanced ? ev->info.peer_ord : VD_IRD;
+
+	memset(c, 0, sizeof *c);
+	c->responder_resources = (uint8_t)clamp(ord);
+	c->initiator_depth = (uint8_t)clamp(ird);
+	c->private_data = ev->private_data;
+	c->private_data_len = (uint8_t)(ev->private_data_len > 255 ? 255 : ev->private_data_len);
+}
+
+static void new_request(struct vd_process *p, const struct ddps_event *ev)
+{
+	struct vd_id *l = ev->user, *id = vd_id_new(l->id.channel, l->id.context, l->id.ps);
+	struct rdma_conn_param conn;
+
+	if (!id || vd_id_bind_device(id)) {
+		ddps_reject(ev->request, NULL, 0);
+		free(id);
+		return;
+	}
+	id->state = VD_ID_REQUEST;
+	id->request = ev->request;
+	id->listen_id = l;
+	id->peer_ird = ev->info.peer_ird;
+	id->peer_ord = ev->info.peer_ord;
+	vd_parse_addr(ev->info.local, &id->id.route.addr.src_storage);
+	vd_parse_addr(ev->info.peer, &id->id.route.addr.dst_storage);
+	id->next_request = p->requests;
+	p->requests = id;
+	fill_conn(ev, &conn);
+	vd_event_post(id, l, RDMA_CM_EVENT_CONNECT_REQUEST, 0, &conn);
+}
+
+static void request_gone(struct vd_process *p, const struct ddps_event *ev)
+{
+	for (struct vd_id *id = p->requests; id; id = id->next_request)
+		if (id->request == ev->request) {
+			vd_request_forget(p, id);
+			id->request = NULL;
+			id->state = VD_ID_DOWN;
+			return;
+		}
+}
+
+static void failed(struct vd_id *id, const struct ddps_event *ev)
+{
+	bool refused = ev->error.code == DDPS_E_REFUSED || ev->error.code == DDPS_E_RESET;
+	bool late = ev->error.code == DDPS_E_TIMEDOUT;
+
+	id->state = VD_ID_DOWN;
+	vd_event_post(id, NULL,
+		      refused ? RDMA_CM_EVENT_REJECTED
+		      : late  ? RDMA_CM_EVENT_UNREACHABLE
+			      : RDMA_CM_EVENT_CONNECT_ERROR,
+		      -(ev->error.sys_errno ? ev->error.sys_errno : vd_errno(ev->error.code)),
+		      NULL);
+}
+
+static void down(struct vd_id *id)
+{
+	if (id->told_down)
+		return;
+	id->told_down = true;
+	id->state = VD_ID_DOWN;
+	vd_event_post(id, NULL, RDMA_CM_EVENT_DISCONNECTED, 0, NULL);
+}
+
+static void established(struct vd_qp *qp, const struct ddps_event *ev)
+{
+	struct rdma_conn_param conn;
+
+	qp->phase = VD_QP_UP;
+	qp->qp.qp_base.state = IBV_QPS_RTS;
+	if (!qp->id)
+		return;
+	qp->id->state = VD_ID_UP;
+	vd_parse_addr(ev->info.local, &qp->id->id.route.addr.src_storage);
+	fill_conn(ev, &conn);
+	vd_event_post(qp->id, NULL, RDMA_CM_EVENT_ESTABLISHED, 0, &conn);
+}
+
+static void session_event(struct vd_qp *qp, const struct ddps_event *ev)
+{
+	struct rdma_conn_param conn;
+
+	switch (ev->type) {
+	case DDPS_EV_ESTABLISHED:
+		established(qp, ev);
+		return;
+	case DDPS_EV_REJECTED:
+		vd_qp_ended(qp);
+		fill_conn(ev, &conn);
+		if (qp->id)
+			vd_event_post(qp->id, NULL, RDMA_CM_EVENT_REJECTED, -ECONNREFUSED, &conn);
+		return;
+	case DDPS_EV_FAILED:
+		vd_qp_ended(qp);
+		if (qp->id)
+			failed(qp->id, ev);
+		return;
+	case DDPS_EV_PEER_CLOSED:
+		ddps_disconnect(qp->ep);
+		if (qp->id)
+			down(qp->id);
+		return;
+	case DDPS_EV_CLOSED:
+		vd_qp_ended(qp);
+		if (qp->id)
+			down(qp->id);
+		return;
+	default: /* a Terminate: the end follows */
+		return;
+	}
+}
+
+void vd_conn_event(struct vd_process *p, const struct ddps_event *ev)
+{
+	switch (ev->type) {
+	case DDPS_EV_CONNECT_REQUEST:
+		new_request(p, ev);
+		return;
+	case DDPS_EV_REQUEST_GONE:
+		request_gone(p, ev);
+		return;
+	case DDPS_EV_LISTENER_FAILED:
+		vd_event_post(ev->user, NULL, RDMA_CM_EVENT_DEVICE_REMOVAL, -ENODEV, NULL);
+		return;
+	default:
+		if (ev->user)
+			session_event(ev->user, ev);
+	}
+}

@@ -1,0 +1,291 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Completion queues and the channels that tell of them. */
+#include "verbs/vd.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <unistd.h>
+
+#define BATCH 32
+
+/* ---- channels ---- */
+
+VD_API struct ibv_comp_channel *ibv_create_comp_channel(struct ibv_context *ctx)
+{
+	struct vd_channel *ch = calloc(1, sizeof *ch);
+
+	if (!ch)
+		return NULL;
+	ch->c.context = ctx;
+	ch->c.fd = epoll_create1(EPOLL_CLOEXEC);
+	if (ch->c.fd < 0) {
+		free(ch);
+		return NULL;
+	}
+	return &ch->c;
+}
+
+VD_API int ibv_destroy_comp_channel(struct ibv_comp_channel *c)
+{
+	if (c->refcnt)
+		return EBUSY;
+	close(c->fd);
+	free(vd_of(c, struct vd_channel, c));
+	return 0;
+}
+
+/* One event for each time it is armed: the queue's descriptor reports once, then is mute. */
+static int listen_once(struct vd_cq *cq, int op)
+{
+	struct epoll_event ev = { .events = EPOLLIN | EPOLLONESHOT, .data.ptr = cq };
+
+	return epoll_ctl(cq->cq.channel->fd, op, ddps_cq_fd(cq->d), &ev) ? errno : 0;
+}
+
+VD_API int ibv_get_cq_event(struct ibv_comp_channel *ch, struct ibv_cq **ibcq, void **context)
+{
+	int flags = fcntl(ch->fd, F_GETFL);
+	struct epoll_event ev;
+	struct vd_cq *cq;
+	int n;
+
+	do
+		n = epoll_wait(ch->fd, &ev, 1, flags & O_NONBLOCK ? 0 : -1);
+	while (n < 0 && errno == EINTR && !(flags & O_NONBLOCK));
+	if (n < 0)
+		return -1;
+	if (!n)
+		return vd_fail(EAGAIN);
+	cq = ev.data.ptr;
+	pthread_mutex_lock(&cq->cq.mutex);
+	cq->taken++;
+	pthread_mutex_unlock(&cq->cq.mutex);
+	*ibcq = ibv_cq_ex_to_cq(&cq->cq);
+	*context = cq->cq.cq_context;
+	return 0;
+}
+
+VD_API void ibv_ack_cq_events(struct ibv_cq *ibcq, unsigned int n)
+{
+	struct vd_cq *cq = vd_of(ibcq, struct vd_cq, cq);
+
+	pthread_mutex_lock(&cq->cq.mutex);
+	cq->cq.comp_events_completed += n;
+	pthread_cond_signal(&cq->cq.cond);
+	pthread_mutex_unlock(&cq->cq.mutex);
+}
+
+int vd_req_notify_cq(struct ibv_cq *ibcq, int solicited_only)
+{
+	struct vd_cq *cq = vd_of(ibcq, struct vd_cq, cq);
+	int err = 0;
+
+	if (!cq->cq.channel)
+		return EINVAL;
+	err = ddps_cq_arm(cq->d, solicited_only);
+	return err ? vd_errno(err) : listen_once(cq, EPOLL_CTL_MOD);
+}
+
+/* ---- queues ---- */
+
+static struct vd_cq *new_cq(struct ibv_context *ctx, uint32_t depth, void *user,
+			    struct ibv_comp_channel *ch)
+{
+	struct vd_cq *cq = calloc(1, sizeof *cq);
+	int err;
+
+	if (!cq)
+		return NULL;
+	err = ddps_cq_new(vd_of(ctx, struct vd_context, v.context)->p->ctx, depth, &cq->d);
+	if (err) {
+		free(cq);
+		errno = vd_errno(err);
+		return NULL;
+	}
+	cq->soft_end = &cq->soft;
+	cq->cq.context = ctx;
+	cq->cq.channel = ch;
+	cq->cq.cq_context = user;
+	cq->cq.cqe = (int)depth;
+	pthread_mutex_init(&cq->lock, NULL);
+	pthread_mutex_init(&cq->cq.mutex, NULL);
+	pthread_cond_init(&cq->cq.cond, NULL);
+	if (ch) {
+		err = listen_once(cq, EPOLL_CTL_ADD);
+		if (err) {
+			ddps_cq_free(cq->d);
+			free(cq);
+			errno = err;
+			return NULL;
+		}
+		ch->refcnt++;
+	}
+	return cq;
+}
+
+VD_API struct ibv_cq *ibv_create_cq(struct ibv_context *ctx, int cqe, void *user,
+				    struct ibv_comp_channel *ch, int vector)
+{
+	struct vd_cq *cq;
+
+	if (cqe < 1 || cqe > VD_MAX_CQE || vector < 0) {
+		errno = EINVAL;
+		return NULL;
+	}
+	cq = new_cq(ctx, (uint32_t)cqe, user, ch);
+	if (!cq)
+		return NULL;
+	vd_cq_ex_init(cq);
+	return ibv_cq_ex_to_cq(&cq->cq);
+}
+
+struct ibv_cq_ex *vd_create_cq_ex(struct ibv_context *ctx, struct ibv_cq_init_attr_ex *attr)
+{
+	struct vd_cq *cq;
+
+	/* Time stamps, flow tags and the like are no part of this device. */
+	if (attr->wc_flags & ~(uint64_t)IBV_WC_STANDARD_FLAGS ||
+	    (attr->comp_mask & ~(uint32_t)IBV_CQ_INIT_ATTR_MASK_FLAGS) || !attr->cqe ||
+	    attr->cqe > VD_MAX_CQE) {
+		errno = EOPNOTSUPP;
+		return NULL;
+	}
+	cq = new_cq(ctx, attr->cqe, attr->cq_context, attr->channel);
+	if (!cq)
+		return NULL;
+	vd_cq_ex_init(cq);
+	return &cq->cq;
+}
+
+VD_API int ibv_resize_cq(struct ibv_cq *cq, int cqe)
+{
+	/* The library's queues do not grow; a smaller one is no change for anybody. */
+	return cqe <= cq->cqe ? 0 : EOPNOTSUPP;
+}
+
+VD_API int ibv_destroy_cq(struct ibv_cq *ibcq)
+{
+	struct vd_cq *cq = vd_of(ibcq, struct vd_cq, cq);
+	struct vd_soft_wc *s;
+	int err;
+
+	if (cq->cq.channel)
+		epoll_ctl(cq->cq.channel->fd, EPOLL_CTL_DEL, ddps_cq_fd(cq->d), NULL);
+	err = ddps_cq_free(cq->d);
+	if (err) {
+		if (cq->cq.channel)
+			listen_once(cq, EPOLL_CTL_ADD);
+		return vd_errno(err);
+	}
+	if (cq->cq.channel)
+		cq->cq.channel->refcnt--;
+	pthread_mutex_lock(&cq->cq.mutex);
+	while (cq->cq.comp_events_completed != cq->taken)
+		pthread_cond_wait(&cq->cq.cond, &cq->cq.mutex);
+	pthread_mutex_unlock(&cq->cq.mutex);
+	while ((s = cq->soft)) {
+		cq->soft = s->next;
+		free(s);
+	}
+	free(cq);
+	return 0;
+}
+
+/* ---- completions ---- */
+
+static enum ibv_wc_status status_of(const struct ddps_wc *wc)
+{
+	switch (wc->status) {
+	case DDPS_WC_SUCCESS:
+		return IBV_WC_SUCCESS;
+	case DDPS_WC_LOCAL_ACCESS:
+		return IBV_WC_LOC_PROT_ERR;
+	case DDPS_WC_LENGTH:
+		return IBV_WC_LOC_LEN_ERR;
+	case DDPS_WC_REMOTE:
+		return wc->op == DDPS_OP_SEND ? IBV_WC_REM_INV_REQ_ERR : IBV_WC_REM_ACCESS_ERR;
+	case DDPS_WC_FLUSHED:
+		break;
+	}
+	return IBV_WC_WR_FLUSH_ERR;
+}
+
+static void translate(struct ibv_wc *to, const struct ddps_wc *from)
+{
+	static const enum ibv_wc_opcode op[] = { [DDPS_OP_SEND] = IBV_WC_SEND,
+						 [DDPS_OP_WRITE] = IBV_WC_RDMA_WRITE,
+						 [DDPS_OP_READ] = IBV_WC_RDMA_READ,
+						 [DDPS_OP_RECV] = IBV_WC_RECV };
+	const struct vd_qp *qp = from->user;
+
+	*to = (struct ibv_wc){ .wr_id = from->wr_id,
+			       .status = status_of(from),
+			       .opcode = op[from->op],
+			       .byte_len = from->len,
+			       .qp_num = qp->qp.qp_base.qp_num };
+	if (from->invalidated) {
+		to->wc_flags |= IBV_WC_WITH_INV;
+		to->invalidated_rkey = from->inv_stag;
+	}
+}
+
+/* Take from the queue's own list.  Return: how many. */
+static int poll_soft(struct vd_cq *cq, int n, struct ibv_wc *wc)
+{
+	struct vd_soft_wc *s;
+	int got = 0;
+
+	pthread_mutex_lock(&cq->lock);
+	while (got < n && (s = cq->soft)) {
+		cq->soft = s->next;
+		if (!cq->soft)
+			cq->soft_end = &cq->soft;
+		wc[got++] = s->wc;
+		free(s);
+	}
+	pthread_mutex_unlock(&cq->lock);
+	return got;
+}
+
+int vd_poll_cq(struct ibv_cq *ibcq, int n, struct ibv_wc *wc)
+{
+	struct vd_cq *cq = vd_of(ibcq, struct vd_cq, cq);
+	struct ddps_wc got[BATCH];
+	int all = 0;
+
+	while (all < n) {
+		int max = n - all < BATCH ? n - all : BATCH;
+		int k = ddps_cq_poll(cq->d, got, max);
+
+		if (k < 0)
+			return -1;
+		for (int i = 0; i < k; i++)
+			translate(&wc[all + i], &got[i]);
+		all += k;
+		if (k < max)
+			break;
+	}
+	/* Read without the lock: a completion that is just being added comes the next time. */
+	if (all < n && __atomic_load_n(&cq->soft, __ATOMIC_ACQUIRE))
+		all += poll_soft(cq, n - all, wc + all);
+	return all;
+}
+
+void vd_cq_flush(struct vd_qp *qp, struct ibv_cq *ibcq, uint64_t wr_id, enum ibv_wc_opcode op)
+{
+	struct vd_cq *cq = vd_of(ibcq, struct vd_cq, cq);
+	struct vd_soft_wc *s = calloc(1, sizeof *s);
+
+	if (!s)
+		return; /* as a queue that overflows: the session is over anyway */
+	s->wc = (struct ibv_wc){ .wr_id = wr_id,
+				 .status = IBV_WC_WR_FLUSH_ERR,
+				 .opcode = op,
+				 .qp_num = qp->qp.qp_base.qp_num };
+	pthread_mutex_lock(&cq->lock);
+	*cq->soft_end = s;
+	cq->soft_end = &s->next;
+	pthread_mutex_unlock(&cq->lock);
+}

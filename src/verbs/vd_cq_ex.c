@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The extended completion queue: one completion at a time, read by functions. */
+#include "verbs/vd.h"
+#include <errno.h>
+
+static struct vd_cq *of(struct ibv_cq_ex *cq)
+{
+	return vd_of(cq, struct vd_cq, cq);
+}
+
+static int next_poll(struct ibv_cq_ex *ex)
+{
+	struct vd_cq *cq = of(ex);
+	int n = vd_poll_cq(ibv_cq_ex_to_cq(ex), 1, &cq->now);
+
+	if (n <= 0)
+		return n < 0 ? EIO : ENOENT;
+	ex->wr_id = cq->now.wr_id;
+	ex->status = cq->now.status;
+	return 0;
+}
+
+static int start_poll(struct ibv_cq_ex *ex, struct ibv_poll_cq_attr *attr)
+{
+	return attr->comp_mask ? EINVAL : next_poll(ex);
+}
+
+static void end_poll(struct ibv_cq_ex *ex)
+{
+	(void)ex;
+}
+
+static enum ibv_wc_opcode read_opcode(struct ibv_cq_ex *ex)
+{
+	return of(ex)->now.opcode;
+}
+
+static uint32_t read_vendor_err(struct ibv_cq_ex *ex)
+{
+	return of(ex)->now.vendor_err;
+}
+
+static uint32_t read_byte_len(struct ibv_cq_ex *ex)
+{
+	return of(ex)->now.byte_len;
+}
+
+static __be32 read_imm_data(struct ibv_cq_ex *ex)
+{
+	return of(ex)->now.imm_data;
+}
+
+static uint32_t read_qp_num(struct ibv_cq_ex *ex)
+{
+	return of(ex)->now.qp_num;
+}
+
+static uint32_t read_src_qp(struct ibv_cq_ex *ex)
+{
+	return of(ex)->now.src_qp;
+}
+
+static unsigned int read_wc_flags(struct ibv_cq_ex *ex)
+{
+	return of(ex)->now.wc_flags;
+}
+
+static uint32_t read_slid(struct ibv_cq_ex *ex)
+{
+	return of(ex)->now.slid;
+}
+
+static uint8_t read_sl(struct ibv_cq_ex *ex)
+{
+	return of(ex)->now.sl;
+}
+
+static uint8_t read_dlid_path_bits(struct ibv_cq_ex *ex)
+{
+	return of(ex)->now.dlid_path_bits;
+}
+
+void vd_cq_ex_init(struct vd_cq *cq)
+{
+	struct ibv_cq_ex *ex = &cq->cq;
+
+	ex->start_poll = start_poll;
+	ex->next_poll = next_poll;
+	ex->end_poll = end_poll;
+	ex->read_opcode = read_opcode;
+	ex->read_vendor_err = read_vendor_err;
+	ex->read_byte_len = read_byte_len;
+	ex->read_imm_data = read_imm_data;
+	ex->read_qp_num = read_qp_num;
+	ex->read_src_qp = read_src_qp;
+	ex->read_wc_flags = read_wc_flags;
+	ex->read_slid = read_slid;
+	ex->read_sl = read_sl;
+	ex->read_dlid_path_bits = read_dlid_path_bits;
+}

@@ -1,0 +1,346 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The one device: an RNIC with one Ethernet port. */
+#include "verbs/vd.h"
+#include <arpa/inet.h>
+#include <errno.h>
+#include <ifaddrs.h>
+#include <net/if.h>
+#include <netinet/in.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#undef ibv_get_device_list
+#undef ibv_query_port
+
+struct ibv_device *vd_device(void)
+{
+	static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+	static struct ibv_device dev; /* constant once made: it only names the device */
+
+	pthread_mutex_lock(&lock);
+	if (!dev.name[0]) {
+		dev.node_type = IBV_NODE_RNIC;
+		dev.transport_type = IBV_TRANSPORT_IWARP;
+		snprintf(dev.name, sizeof dev.name, "%s", vd_config()->name);
+		snprintf(dev.dev_name, sizeof dev.dev_name, "uverbs0");
+		snprintf(dev.dev_path, sizeof dev.dev_path, "/sys/class/infiniband_verbs/uverbs0");
+		snprintf(dev.ibdev_path, sizeof dev.ibdev_path, "/sys/class/infiniband/%s",
+			 vd_config()->name);
+	}
+	pthread_mutex_unlock(&lock);
+	return &dev;
+}
+
+VD_API struct ibv_device **ibv_get_device_list(int *num)
+{
+	struct ibv_device **list = calloc(2, sizeof *list);
+
+	if (num)
+		*num = list ? 1 : 0;
+	if (list)
+		list[0] = vd_device();
+	return list;
+}
+
+VD_API void ibv_free_device_list(struct ibv_device **list)
+{
+	free(list);
+}
+
+VD_API const char *ibv_get_device_name(struct ibv_device *device)
+{
+	return device->name;
+}
+
+VD_API int ibv_get_device_index(struct ibv_device *device)
+{
+	(void)device;
+	return 0;
+}
+
+/* The address that stands for the host: the first that is up and not loopback, else loopback. */
+static void host_address(struct sockaddr_in *a4)
+{
+	struct ifaddrs *all = NULL;
+
+	*a4 = (struct sockaddr_in){ .sin_family = AF_INET,
+				    .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+	if (getifaddrs(&all))
+		return;
+	for (struct ifaddrs *i = all; i; i = i->ifa_next)
+		if (i->ifa_addr && i->ifa_addr->sa_family == AF_INET && i->ifa_flags & IFF_UP &&
+		    !(i->ifa_flags & IFF_LOOPBACK)) {
+			memcpy(a4, i->ifa_addr, sizeof *a4);
+			break;
+		}
+	freeifaddrs(all);
+}
+
+static void fill_gid(union ibv_gid *gid)
+{
+	struct sockaddr_in a4;
+
+	host_address(&a4);
+	memset(gid, 0, sizeof *gid);
+	gid->raw[10] = gid->raw[11] = 0xff; /* ::ffff:a.b.c.d */
+	memcpy(gid->raw + 12, &a4.sin_addr, 4);
+}
+
+VD_API __be64 ibv_get_device_guid(struct ibv_device *device)
+{
+	union ibv_gid gid;
+	__be64 guid;
+
+	(void)device;
+	fill_gid(&gid);
+	memcpy(&guid, gid.raw + 8, sizeof guid);
+	return guid;
+}
+
+/* ---- contexts ---- */
+
+static int query_port(struct ibv_context *ctx, uint8_t port, struct ibv_port_attr *attr, size_t len)
+{
+	struct ibv_port_attr a = {
+		.state = IBV_PORT_ACTIVE,
+		.max_mtu = IBV_MTU_4096,
+		.active_mtu = IBV_MTU_1024,
+		.gid_tbl_len = VD_GIDS,
+		.max_msg_sz = 0x7fffffff,
+		.pkey_tbl_len = 1,
+		.max_vl_num = 1,
+		.active_width = 2, /* 4X */
+		.active_speed = 4, /* QDR: 40 Gb/s in all, a number that programs expect */
+		.phys_state = 5,   /* LinkUp */
+		.link_layer = IBV_LINK_LAYER_ETHERNET,
+	};
+
+	(void)ctx;
+	if (port != 1)
+		return EINVAL;
+	memcpy(attr, &a, len < sizeof a ? len : sizeof a);
+	return 0;
+}
+
+VD_API int ibv_query_port(struct ibv_context *ctx, uint8_t port, struct _compat_ibv_port_attr *attr)
+{
+	/* The old form ends before the members that were added later. */
+	return query_port(ctx, port, (struct ibv_port_attr *)attr,
+			  offsetof(struct ibv_port_attr, port_cap_flags2));
+}
+
+VD_API int ibv_query_device(struct ibv_context *ctx, struct ibv_device_attr *a)
+{
+	(void)ctx;
+	memset(a, 0, sizeof *a);
+	snprintf(a->fw_ver, sizeof a->fw_ver, "%s", ddps_version());
+	a->node_guid = ibv_get_device_guid(vd_device());
+	a->sys_image_guid = a->node_guid;
+	a->max_mr_size = UINT64_C(1) << 48;
+	a->page_size_cap = 0xfffff000;
+	a->max_qp = 65536;
+	a->max_qp_wr = VD_MAX_WR;
+	a->device_cap_flags = IBV_DEVICE_MEM_MGT_EXTENSIONS;
+	a->max_sge = VD_MAX_SGE;
+	a->max_sge_rd = 1;
+	a->max_cq = 65536;
+	a->max_cqe = VD_MAX_CQE;
+	a->max_mr = 65536;
+	a->max_pd = 65536;
+	a->max_qp_rd_atom = a->max_qp_init_rd_atom = VD_MAX_RD;
+	a->max_res_rd_atom = VD_MAX_RD * 65536;
+	a->atomic_cap = IBV_ATOMIC_NONE;
+	a->max_pkeys = 1;
+	a->local_ca_ack_delay = 15;
+	a->phys_port_cnt = 1;
+	return 0;
+}
+
+static int query_device_ex(struct ibv_context *ctx, const struct ibv_query_device_ex_input *in,
+			   struct ibv_device_attr_ex *attr, size_t len)
+{
+	if (in && in->comp_mask)
+		return EINVAL;
+	memset(attr, 0, len);
+	return ibv_query_device(ctx, &attr->orig_attr);
+}
+
+static int no_mw(struct ibv_qp *qp, struct ibv_mw *mw, struct ibv_mw_bind *bind)
+{
+	(void)qp;
+	(void)mw;
+	(void)bind;
+	return EOPNOTSUPP;
+}
+
+static struct ibv_mw *no_alloc_mw(struct ibv_pd *pd, enum ibv_mw_type type)
+{
+	(void)pd;
+	(void)type;
+	errno = EOPNOTSUPP;
+	return NULL;
+}
+
+VD_API struct ibv_context *ibv_open_device(struct ibv_device *device)
+{
+	struct vd_process *p = vd_process();
+	struct vd_context *c = p ? calloc(1, sizeof *c) : NULL;
+	struct ibv_context *ctx;
+
+	if (!c)
+		return NULL;
+	c->p = p;
+	c->device = device;
+	c->v.sz = sizeof c->v;
+	c->v.query_port = query_port;
+	c->v.query_device_ex = query_device_ex;
+	c->v.create_cq_ex = vd_create_cq_ex;
+	c->v.create_qp_ex = vd_create_qp_ex;
+	ctx = &c->v.context;
+	ctx->device = device;
+	ctx->ops.alloc_mw = no_alloc_mw;
+	ctx->ops.bind_mw = no_mw;
+	ctx->ops.poll_cq = vd_poll_cq;
+	ctx->ops.req_notify_cq = vd_req_notify_cq;
+	ctx->ops.post_send = vd_post_send;
+	ctx->ops.post_recv = vd_post_recv;
+	ctx->cmd_fd = -1;
+	ctx->async_fd = eventfd(0, EFD_CLOEXEC | EFD_SEMAPHORE);
+	ctx->num_comp_vectors = 1;
+	ctx->abi_compat = (void *)UINTPTR_MAX;
+	pthread_mutex_init(&ctx->mutex, NULL);
+	if (ctx->async_fd < 0) {
+		free(c);
+		return NULL;
+	}
+	return ctx;
+}
+
+VD_API int ibv_close_device(struct ibv_context *ctx)
+{
+	struct vd_context *c = vd_of(ctx, struct vd_context, v.context);
+
+	close(ctx->async_fd);
+	free(c);
+	return 0;
+}
+
+/* ---- GIDs and keys ---- */
+
+VD_API int ibv_query_gid(struct ibv_context *ctx, uint8_t port, int index, union ibv_gid *gid)
+{
+	(void)ctx;
+	if (port != 1 || index)
+		return vd_fail(EINVAL);
+	fill_gid(gid);
+	return 0;
+}
+
+VD_API int _ibv_query_gid_ex(struct ibv_context *ctx, uint32_t port, uint32_t index,
+			     struct ibv_gid_entry *entry, uint32_t flags, size_t len)
+{
+	struct ibv_gid_entry e = { .port_num = 1, .gid_type = IBV_GID_TYPE_ROCE_V2 };
+
+	(void)ctx;
+	if (port != 1 || index >= VD_GIDS)
+		return ENODATA;
+	if (flags)
+		return EOPNOTSUPP;
+	fill_gid(&e.gid);
+	memcpy(entry, &e, len < sizeof e ? len : sizeof e);
+	return 0;
+}
+
+VD_API ssize_t _ibv_query_gid_table(struct ibv_context *ctx, struct ibv_gid_entry *entries,
+				    size_t max, uint32_t flags, size_t len)
+{
+	int err = max ? _ibv_query_gid_ex(ctx, 1, 0, entries, flags, len) : 0;
+
+	return err ? -err : max ? 1 : 0;
+}
+
+/* A private symbol of rdma-core that ibv_devinfo imports. */
+enum gid_type { GID_TYPE_IB_ROCE1, GID_TYPE_ROCE2 };
+VD_API int ibv_query_gid_type(struct ibv_context *ctx, uint8_t port, unsigned index,
+			      enum gid_type *type);
+
+VD_API int ibv_query_gid_type(struct ibv_context *ctx, uint8_t port, unsigned index,
+			      enum gid_type *type)
+{
+	(void)ctx;
+	if (port != 1 || index)
+		return vd_fail(EINVAL);
+	*type = GID_TYPE_IB_ROCE1;
+	return 0;
+}
+
+VD_API int ibv_query_pkey(struct ibv_context *ctx, uint8_t port, int index, __be16 *pkey)
+{
+	(void)ctx;
+	if (port != 1 || index)
+		return vd_fail(EINVAL);
+	*pkey = htons(0xffff);
+	return 0;
+}
+
+VD_API int ibv_get_pkey_index(struct ibv_context *ctx, uint8_t port, __be16 pkey)
+{
+	(void)ctx;
+	return port == 1 && ntohs(pkey) == 0xffff ? 0 : -1;
+}
+
+const char *ibv_get_sysfs_path(void); /* in no installed header */
+VD_API const char *ibv_get_sysfs_path(void)
+{
+	return "/sys";
+}
+
+/* There is no such file: the device is not the kernel's. */
+VD_API int ibv_read_sysfs_file(const char *dir, const char *file, char *buf, size_t size);
+VD_API int ibv_read_sysfs_file(const char *dir, const char *file, char *buf, size_t size)
+{
+	(void)dir;
+	(void)file;
+	if (size)
+		*buf = 0;
+	return -1;
+}
+
+/* ---- what identifiers of rdma_cm share ---- */
+
+struct ibv_context *vd_shared_context(void)
+{
+	static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+	static struct ibv_context *ctx;
+	static pid_t pid;
+	struct ibv_context *now;
+
+	pthread_mutex_lock(&lock);
+	if (!ctx || pid != getpid()) {
+		ctx = ibv_open_device(vd_device());
+		pid = getpid();
+	}
+	now = ctx;
+	pthread_mutex_unlock(&lock);
+	return now;
+}
+
+struct ibv_pd *vd_shared_pd(void)
+{
+	static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+	static struct ibv_pd *pd;
+	struct ibv_context *ctx = vd_shared_context();
+	struct ibv_pd *now;
+
+	if (!ctx)
+		return NULL;
+	pthread_mutex_lock(&lock);
+	if (!pd || pd->context != ctx)
+		pd = ibv_alloc_pd(ctx);
+	now = pd;
+	pthread_mutex_unlock(&lock);
+	return now;
+}

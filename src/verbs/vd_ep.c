@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* rdma_create_ep, rdma_get_request: identifier, queue pair and addresses in one call. */
+#include "verbs/vd.h"
+#include <errno.h>
+#include <string.h>
+
+static struct vd_id *of(struct rdma_cm_id *id)
+{
+	return vd_of(id, struct vd_id, id);
+}
+
+static int make_active(struct rdma_cm_id *id, struct rdma_addrinfo *ai, struct ibv_pd *pd,
+		       struct ibv_qp_init_attr *attr)
+{
+	if (rdma_resolve_addr(id, ai->ai_src_addr, ai->ai_dst_addr, 2000) ||
+	    rdma_resolve_route(id, 2000))
+		return -1;
+	if (!attr)
+		return 0;
+	attr->qp_type = (enum ibv_qp_type)ai->ai_qp_type; /* programs pass 0 [4.3] */
+	return rdma_create_qp(id, pd, attr);
+}
+
+VD_API int rdma_create_ep(struct rdma_cm_id **out, struct rdma_addrinfo *ai, struct ibv_pd *pd,
+			  struct ibv_qp_init_attr *attr)
+{
+	struct rdma_cm_id *id;
+	int ret, err;
+
+	if (rdma_create_id(NULL, &id, NULL, (enum rdma_port_space)ai->ai_port_space))
+		return -1;
+	if (ai->ai_flags & RAI_PASSIVE) {
+		ret = rdma_bind_addr(id, ai->ai_src_addr);
+		if (attr) {
+			of(id)->ep_attr = *attr;
+			of(id)->ep_attr.qp_type = (enum ibv_qp_type)ai->ai_qp_type;
+			of(id)->ep_pd = pd;
+			of(id)->has_ep_attr = true;
+		}
+	} else {
+		ret = make_active(id, ai, pd, attr);
+	}
+	if (ret) {
+		err = errno;
+		rdma_destroy_ep(id);
+		return vd_fail(err);
+	}
+	*out = id;
+	return 0;
+}
+
+VD_API void rdma_destroy_ep(struct rdma_cm_id *id)
+{
+	if (id->qp)
+		rdma_destroy_qp(id);
+	rdma_destroy_id(id);
+}
+
+VD_API int rdma_get_request(struct rdma_cm_id *listen, struct rdma_cm_id **out)
+{
+	struct rdma_cm_event *e;
+	struct rdma_cm_id *id;
+	struct vd_id *l = of(listen);
+	struct ibv_qp_init_attr attr;
+
+	if (!l->sync)
+		return vd_fail(EINVAL);
+	if (listen->event) {
+		rdma_ack_cm_event(listen->event);
+		listen->event = NULL;
+	}
+	if (rdma_get_cm_event(listen->channel, &e))
+		return -1;
+	if (e->event != RDMA_CM_EVENT_CONNECT_REQUEST) {
+		rdma_ack_cm_event(e);
+		return vd_fail(EINVAL);
+	}
+	id = e->id;
+	if (rdma_migrate_id(id, NULL)) {
+		rdma_ack_cm_event(e);
+		return -1;
+	}
+	/* The request's private data stays readable through the event. */
+	listen->event = NULL;
+	id->event = e;
+	attr = l->ep_attr;
+	if (l->has_ep_attr && rdma_create_qp(id, l->ep_pd, &attr)) {
+		int err = errno;
+
+		rdma_reject(id, NULL, 0);
+		rdma_destroy_id(id);
+		return vd_fail(err);
+	}
+	*out = id;
+	return 0;
+}

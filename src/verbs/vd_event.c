@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Event channels of rdma_cm: a queue, and an eventfd that counts what is in it. */
+#include "verbs/vd.h"
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+/* An eventfd and no pipe: closing a pipe wakes whoever waits in rdma_get_cm_event [4.1]. */
+VD_API struct rdma_event_channel *rdma_create_event_channel(void)
+{
+	struct vd_evch *ch = vd_process() ? calloc(1, sizeof *ch) : NULL;
+
+	if (!ch)
+		return NULL;
+	ch->end = &ch->first;
+	ch->ch.fd = eventfd(0, EFD_SEMAPHORE | EFD_CLOEXEC);
+	if (ch->ch.fd < 0) {
+		free(ch);
+		return NULL;
+	}
+	return &ch->ch;
+}
+
+VD_API void rdma_destroy_event_channel(struct rdma_event_channel *c)
+{
+	struct vd_evch *ch = vd_of(c, struct vd_evch, ch);
+
+	while (ch->first) {
+		struct vd_event *e = ch->first;
+
+		ch->first = e->next;
+		free(e);
+	}
+	close(c->fd);
+	free(ch);
+}
+
+int vd_event_post(struct vd_id *id, struct vd_id *listen_id, enum rdma_cm_event_type type,
+		  int status, const struct rdma_conn_param *conn)
+{
+	struct vd_id *to = listen_id ? listen_id : id;
+	struct vd_evch *ch = vd_of(to->id.channel, struct vd_evch, ch);
+	struct vd_event *e = calloc(1, sizeof *e);
+	uint64_t one = 1;
+
+	if (!e)
+		return ENOMEM;
+	e->id = to;
+	e->e.id = &id->id;
+	e->e.listen_id = listen_id ? &listen_id->id : NULL;
+	e->e.event = type;
+	e->e.status = status;
+	if (conn) {
+		e->e.param.conn = *conn;
+		if (conn->private_data_len)
+			memcpy(e->pd, conn->private_data, conn->private_data_len);
+		e->e.param.conn.private_data = conn->private_data_len ? e->pd : NULL;
+	}
+	*ch->end = e;
+	ch->end = &e->next;
+	return write(ch->ch.fd, &one, sizeof one) == sizeof one ? 0 : errno;
+}
+
+void vd_event_drop(struct vd_id *id)
+{
+	struct vd_evch *ch = vd_of(id->id.channel, struct vd_evch, ch);
+	struct vd_event **at = &ch->first;
+	uint64_t one;
+
+	while (*at) {
+		struct vd_event *e = *at;
+
+		if (e->e.id != &id->id && e->id != id) {
+			at = &e->next;
+			continue;
+		}
+		*at = e->next;
+		free(e);
+		/* Its count too; never blocks, since the event was there. */
+		if (read(ch->ch.fd, &one, sizeof one) < 0)
+			break;
+	}
+	ch->end = &ch->first;
+	while (*ch->end)
+		ch->end = &(*ch->end)->next;
+}
+
+VD_API int rdma_get_cm_event(struct rdma_event_channel *c, struct rdma_cm_event **event)
+{
+	struct vd_evch *ch = vd_of(c, struct vd_evch, ch);
+	struct vd_process *p = vd_process();
+	struct vd_event *e = NULL;
+	uint64_t one;
+
+	if (!p)
+		return -1;
+	while (!e) {
+		/* Blocks unless the program set O_NONBLOCK on the descriptor. */
+		if (read(c->fd, &one, sizeof one) != sizeof one)
+			return -1;
+		pthread_mutex_lock(&p->lock);
+		e = ch->first;
+		if (e) {
+			ch->first = e->next;
+			if (!ch->first)
+				ch->end = &ch->first;
+			e->id->unacked++;
+		}
+		pthread_mutex_unlock(&p->lock);
+	}
+	*event = &e->e;
+	return 0;
+}
+
+VD_API int rdma_ack_cm_event(struct rdma_cm_event *event)
+{
+	struct vd_process *p = vd_process();
+	struct vd_event *e = vd_of(event, struct vd_event, e);
+
+	if (!event || !p)
+		return vd_fail(EINVAL);
+	pthread_mutex_lock(&p->lock);
+	e->id->unacked--;
+	pthread_cond_broadcast(&e->id->acked);
+	pthread_mutex_unlock(&p->lock);
+	free(e);
+	return 0;
+}
+
+VD_API const char *rdma_event_str(enum rdma_cm_event_type event)
+{
+	static const char *const names[] = {
+		[RDMA_CM_EVENT_ADDR_RESOLVED] = "RDMA_CM_EVENT_ADDR_RESOLVED",
+		[RDMA_CM_EVENT_ADDR_ERROR] = "RDMA_CM_EVENT_ADDR_ERROR",
+		[RDMA_CM_EVENT_ROUTE_RESOLVED] = "RDMA_CM_EVENT_ROUTE_RESOLVED",
+		[RDMA_CM_EVENT_ROUTE_ERROR] = "RDMA_CM_EVENT_ROUTE_ERROR",
+		[RDMA_CM_EVENT_CONNECT_REQUEST] = "RDMA_CM_EVENT_CONNECT_REQUEST",
+		[RDMA_CM_EVENT_CONNECT_RESPONSE] = "RDMA_CM_EVENT_CONNECT_RESPONSE",
+		[RDMA_CM_EVENT_CONNECT_ERROR] = "RDMA_CM_EVENT_CONNECT_ERROR",
+		[RDMA_CM_EVENT_UNREACHABLE] = "RDMA_CM_EVENT_UNREACHABLE",
+		[RDMA_CM_EVENT_REJECTED] = "RDMA_CM_EVENT_REJECTED",
+		[RDMA_CM_EVENT_ESTABLISHED] = "RDMA_CM_EVENT_ESTABLISHED",
+		[RDMA_CM_EVENT_DISCONNECTED] = "RDMA_CM_EVENT_DISCONNECTED",
+		[RDMA_CM_EVENT_DEVICE_REMOVAL] = "RDMA_CM_EVENT_DEVICE_REMOVAL",
+		[RDMA_CM_EVENT_MULTICAST_JOIN] = "RDMA_CM_EVENT_MULTICAST_JOIN",
+		[RDMA_CM_EVENT_MULTICAST_ERROR] = "RDMA_CM_EVENT_MULTICAST_ERROR",
+		[RDMA_CM_EVENT_ADDR_CHANGE] = "RDMA_CM_EVENT_ADDR_CHANGE",
+		[RDMA_CM_EVENT_TIMEWAIT_EXIT] = "RDMA_CM_EVENT_TIMEWAIT_EXIT",
+	};
+
+	return (size_t)event < sizeof names / sizeof *names ? names[event] : "UNKNOWN EVENT";
+}
+
+/* A synchronous identifier keeps its latest event until the next call. */
+int vd_sync(struct vd_id *id, int ret)
+{
+	struct rdma_cm_event *e;
+
+	if (ret || !id->sync)
+		return ret;
+	if (id->id.event) {
+		rdma_ack_cm_event(id->id.event);
+		id->id.event = NULL;
+	}
+	if (rdma_get_cm_event(id->id.channel, &e))
+		return -1;
+	id->id.event = e;
+	if (!e->status)
+		return 0;
+	return vd_fail(e->status < 0			    ? -e->status
+		       : e->event == RDMA_CM_EVENT_REJECTED ? ECONNREFUSED
+							    : e->status);
+}

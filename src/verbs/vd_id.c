@@ -1,0 +1,424 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Identifiers of rdma_cm: life, addresses, queue pairs. */
+#include "verbs/vd.h"
+#include <arpa/inet.h>
+#include <errno.h>
+#include <net/if.h>
+#include <netinet/in.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static struct vd_id *of(struct rdma_cm_id *id)
+{
+	return vd_of(id, struct vd_id, id);
+}
+
+/* ---- life ---- */
+
+struct vd_id *vd_id_new(struct rdma_event_channel *ch, void *context, enum rdma_port_space ps)
+{
+	struct vd_id *id = calloc(1, sizeof *id);
+
+	if (!id)
+		return NULL;
+	id->sync = !ch;
+	id->id.channel = ch ? ch : rdma_create_event_channel();
+	if (!id->id.channel) {
+		free(id);
+		return NULL;
+	}
+	id->id.context = context;
+	id->id.ps = ps;
+	id->id.qp_type = IBV_QPT_RC;
+	pthread_cond_init(&id->acked, NULL);
+	return id;
+}
+
+void vd_id_free(struct vd_id *id)
+{
+	if (id->sync)
+		rdma_destroy_event_channel(id->id.channel);
+	free(id);
+}
+
+VD_API int rdma_create_id(struct rdma_event_channel *ch, struct rdma_cm_id **out, void *context,
+			  enum rdma_port_space ps)
+{
+	struct vd_id *id;
+
+	if (ps != RDMA_PS_TCP)
+		return vd_fail(EOPNOTSUPP); /* datagrams do not exist on iWARP */
+	if (!vd_process())
+		return -1;
+	id = vd_id_new(ch, context, ps);
+	if (!id)
+		return -1;
+	*out = &id->id;
+	return 0;
+}
+
+void vd_request_forget(struct vd_process *p, struct vd_id *id)
+{
+	struct vd_id **at = &p->requests;
+
+	while (*at && *at != id)
+		at = &(*at)->next_request;
+	if (*at)
+		*at = id->next_request;
+}
+
+VD_API int rdma_destroy_id(struct rdma_cm_id *ibid)
+{
+	struct vd_process *p = vd_process();
+	struct vd_id *id = of(ibid);
+
+	if (!p)
+		return -1;
+	if (ibid->event) {
+		rdma_ack_cm_event(ibid->event);
+		ibid->event = NULL;
+	}
+	pthread_mutex_lock(&p->lock);
+	ddps_listener_free(id->listener); /* requests not answered are refused */
+	vd_request_forget(p, id);
+	if (id->request)
+		ddps_reject(id->request, NULL, 0);
+	vd_event_drop(id);
+	while (id->unacked)
+		pthread_cond_wait(&id->acked, &p->lock);
+	if (id->qp)
+		id->qp->id = NULL;
+	pthread_mutex_unlock(&p->lock);
+	vd_id_free(id);
+	return 0;
+}
+
+int vd_id_bind_device(struct vd_id *id)
+{
+	if (id->id.verbs)
+		return 0;
+	id->id.verbs = vd_shared_context();
+	id->id.pd = vd_shared_pd();
+	id->id.port_num = 1;
+	return id->id.verbs && id->id.pd ? 0 : vd_fail(ENODEV);
+}
+
+/* ---- addresses ---- */
+
+static socklen_t sa_len(const struct sockaddr *sa)
+{
+	return sa->sa_family == AF_INET6 ? sizeof(struct sockaddr_in6) : sizeof(struct sockaddr_in);
+}
+
+static uint16_t *port_of(struct sockaddr_storage *ss)
+{
+	return ss->ss_family == AF_INET6 ? &((struct sockaddr_in6 *)ss)->sin6_port
+					 : &((struct sockaddr_in *)ss)->sin_port;
+}
+
+static bool is_any(const struct sockaddr *sa)
+{
+	if (sa->sa_family == AF_INET6)
+		return IN6_IS_ADDR_UNSPECIFIED(&((const struct sockaddr_in6 *)sa)->sin6_addr);
+	return ((const struct sockaddr_in *)sa)->sin_addr.s_addr == htonl(INADDR_ANY);
+}
+
+void vd_uri(const struct vd_config *cfg, const struct sockaddr *sa, char *buf, size_t len)
+{
+	struct sockaddr_storage ss;
+	char host[INET6_ADDRSTRLEN + IF_NAMESIZE + 4], ifname[IF_NAMESIZE];
+	uint16_t port;
+	int n;
+
+	memcpy(&ss, sa, sa_len(sa));
+	port = ntohs(*port_of(&ss));
+	if (sa->sa_family == AF_INET6) {
+		const struct sockaddr_in6 *a6 = (const struct sockaddr_in6 *)sa;
+
+		host[0] = '[';
+		inet_ntop(AF_INET6, &a6->sin6_addr, host + 1, INET6_ADDRSTRLEN);
+		if (a6->sin6_scope_id && if_indextoname(a6->sin6_scope_id, ifname))
+			sprintf(host + strlen(host), "%%%s", ifname);
+		strcat(host, "]");
+	} else {
+		inet_ntop(AF_INET, &((const struct sockaddr_in *)sa)->sin_addr, host, sizeof host);
+	}
+	n = snprintf(buf, len, "%s://%s:%u", cfg->transport, host, port);
+	/* Over SCTP the UDP port below has the number of the RDMA port, so that several
+	 * listeners on one host do not compete for one. */
+	if (!strcmp(cfg->transport, "sctp") && n > 0 && (size_t)n < len)
+		snprintf(buf + n, len - (size_t)n, "?encap=%u", port);
+}
+
+void vd_parse_addr(const char *text, struct sockaddr_storage *ss)
+{
+	char host[72];
+	const char *colon = strrchr(text, ':');
+	size_t n = colon ? (size_t)(colon - text) : 0;
+	struct sockaddr_in *a4 = (struct sockaddr_in *)ss;
+	struct sockaddr_in6 *a6 = (struct sockaddr_in6 *)ss;
+
+	memset(ss, 0, sizeof *ss);
+	ss->ss_family = AF_INET;
+	if (!n || n >= sizeof host)
+		return;
+	memcpy(host, text, n);
+	host[n] = 0;
+	if (host[0] != '[') {
+		inet_pton(AF_INET, host, &a4->sin_addr);
+		a4->sin_port = htons((uint16_t)atoi(colon + 1));
+		return;
+	}
+	host[strcspn(host, "]%")] = 0;
+	ss->ss_family = AF_INET6;
+	inet_pton(AF_INET6, host + 1, &a6->sin6_addr);
+	a6->sin6_port = htons((uint16_t)atoi(colon + 1));
+}
+
+/* Whether the address is this host's: the system lets a socket have it. */
+static int local(const struct sockaddr *sa)
+{
+	struct sockaddr_storage ss = { 0 };
+	int fd = socket(sa->sa_family, SOCK_DGRAM | SOCK_CLOEXEC, 0), err = 0;
+
+	if (fd < 0)
+		return errno;
+	memcpy(&ss, sa, sa_len(sa));
+	*port_of(&ss) = 0;
+	if (bind(fd, (struct sockaddr *)&ss, sa_len(sa)))
+		err = errno;
+	close(fd);
+	return err;
+}
+
+VD_API int rdma_bind_addr(struct rdma_cm_id *ibid, struct sockaddr *addr)
+{
+	struct vd_id *id = of(ibid);
+	int err;
+
+	if (addr->sa_family != AF_INET && addr->sa_family != AF_INET6)
+		return vd_fail(EAFNOSUPPORT);
+	if (id->state != VD_ID_IDLE)
+		return vd_fail(EINVAL);
+	err = local(addr);
+	if (err)
+		return vd_fail(err);
+	memcpy(&ibid->route.addr.src_storage, addr, sa_len(addr));
+	id->state = VD_ID_BOUND;
+	/* A wildcard belongs to no device [4.6]. */
+	return is_any(addr) ? 0 : vd_id_bind_device(id);
+}
+
+/* From which address this host would reach @dst. */
+static int source(struct sockaddr_storage *src, const struct sockaddr *dst)
+{
+	socklen_t len = sizeof *src;
+	int fd = socket(dst->sa_family, SOCK_DGRAM | SOCK_CLOEXEC, 0), err = 0;
+
+	if (fd < 0)
+		return errno;
+	if (connect(fd, dst, sa_len(dst)) || getsockname(fd, (struct sockaddr *)src, &len))
+		err = errno;
+	close(fd);
+	*port_of(src) = 0;
+	return err;
+}
+
+static int post(struct vd_id *id, enum rdma_cm_event_type type, int status)
+{
+	struct vd_process *p = vd_process();
+	int err;
+
+	pthread_mutex_lock(&p->lock);
+	err = vd_event_post(id, NULL, type, status, NULL);
+	pthread_mutex_unlock(&p->lock);
+	return err ? vd_fail(err) : 0;
+}
+
+VD_API int rdma_resolve_addr(struct rdma_cm_id *ibid, struct sockaddr *src, struct sockaddr *dst,
+			     int timeout_ms)
+{
+	struct vd_id *id = of(ibid);
+	int err;
+
+	(void)timeout_ms; /* nothing is asked of the network */
+	if (dst->sa_family != AF_INET && dst->sa_family != AF_INET6)
+		return vd_fail(EAFNOSUPPORT);
+	if (id->state == VD_ID_IDLE && src && rdma_bind_addr(ibid, src))
+		return -1;
+	if (id->state != VD_ID_IDLE && id->state != VD_ID_BOUND)
+		return vd_fail(EINVAL);
+	memcpy(&ibid->route.addr.dst_storage, dst, sa_len(dst));
+	if (id->state == VD_ID_IDLE || is_any(&ibid->route.addr.src_addr)) {
+		err = source(&ibid->route.addr.src_storage, dst);
+		if (err)
+			return vd_sync(id, post(id, RDMA_CM_EVENT_ADDR_ERROR, -err));
+	}
+	if (vd_id_bind_device(id))
+		return -1;
+	id->state = VD_ID_ADDR;
+	return vd_sync(id, post(id, RDMA_CM_EVENT_ADDR_RESOLVED, 0));
+}
+
+VD_API int rdma_resolve_route(struct rdma_cm_id *ibid, int timeout_ms)
+{
+	struct vd_id *id = of(ibid);
+
+	(void)timeout_ms;
+	if (id->state != VD_ID_ADDR)
+		return vd_fail(EINVAL);
+	id->state = VD_ID_ROUTE;
+	return vd_sync(id, post(id, RDMA_CM_EVENT_ROUTE_RESOLVED, 0));
+}
+
+VD_API __be16 rdma_get_src_port(struct rdma_cm_id *id)
+{
+	return *port_of(&id->route.addr.src_storage);
+}
+
+VD_API __be16 rdma_get_dst_port(struct rdma_cm_id *id)
+{
+	return *port_of(&id->route.addr.dst_storage);
+}
+
+/* Type of service, address reuse and the like: hints that this transport does not need. */
+VD_API int rdma_set_option(struct rdma_cm_id *id, int level, int name, void *value, size_t len)
+{
+	(void)id;
+	(void)name;
+	(void)value;
+	(void)len;
+	return level == RDMA_OPTION_ID || level == RDMA_OPTION_IB ? 0 : vd_fail(ENOSYS);
+}
+
+VD_API int rdma_migrate_id(struct rdma_cm_id *ibid, struct rdma_event_channel *ch)
+{
+	struct vd_process *p = vd_process();
+	struct vd_id *id = of(ibid);
+	struct rdma_event_channel *old = ibid->channel,
+				  *now = ch ? ch : rdma_create_event_channel();
+	bool was_sync = id->sync;
+
+	if (!p || !now)
+		return -1;
+	pthread_mutex_lock(&p->lock);
+	while (id->unacked)
+		pthread_cond_wait(&id->acked, &p->lock);
+	ibid->channel = now;
+	id->sync = !ch;
+	pthread_mutex_unlock(&p->lock);
+	if (was_sync)
+		rdma_destroy_event_channel(old);
+	return 0;
+}
+
+/* ---- queue pairs ---- */
+
+/* A queue and a channel for one direction, as the program gave none [4.10]. */
+static int make_cq(struct vd_id *id, struct ibv_comp_channel **ch, struct ibv_cq **cq, uint32_t n)
+{
+	*ch = ibv_create_comp_channel(id->id.verbs);
+	if (!*ch)
+		return -1;
+	*cq = ibv_create_cq(id->id.verbs, (int)(n ? n : 1), &id->id, *ch, 0);
+	if (*cq)
+		return 0;
+	ibv_destroy_comp_channel(*ch);
+	*ch = NULL;
+	return -1;
+}
+
+static void destroy_cqs(struct rdma_cm_id *id)
+{
+	if (id->recv_cq && id->recv_cq_channel) {
+		ibv_destroy_cq(id->recv_cq);
+		ibv_destroy_comp_channel(id->recv_cq_channel);
+	}
+	if (id->send_cq && id->send_cq_channel) {
+		ibv_destroy_cq(id->send_cq);
+		ibv_destroy_comp_channel(id->send_cq_channel);
+	}
+	id->recv_cq = id->send_cq = NULL;
+	id->recv_cq_channel = id->send_cq_channel = NULL;
+}
+
+static int make_cqs(struct vd_id *id, struct ibv_qp_init_attr *attr)
+{
+	struct rdma_cm_id *i = &id->id;
+
+	if (!attr->recv_cq) {
+		if (make_cq(id, &i->recv_cq_channel, &i->recv_cq, attr->cap.max_recv_wr))
+			return -1;
+		attr->recv_cq = i->recv_cq;
+	}
+	if (!attr->send_cq) {
+		if (make_cq(id, &i->send_cq_channel, &i->send_cq, attr->cap.max_send_wr))
+			return -1;
+		attr->send_cq = i->send_cq;
+	}
+	return 0;
+}
+
+VD_API int rdma_create_qp(struct rdma_cm_id *ibid, struct ibv_pd *pd, struct ibv_qp_init_attr *attr)
+{
+	struct vd_id *id = of(ibid);
+	struct vd_qp *qp;
+	int err;
+
+	if (id->qp || vd_id_bind_device(id))
+		return vd_fail(EINVAL);
+	if (make_cqs(id, attr)) {
+		err = errno;
+		destroy_cqs(ibid);
+		return vd_fail(err);
+	}
+	qp = vd_qp_new(ibid->verbs, pd ? pd : ibid->pd, attr);
+	if (!qp) {
+		err = errno;
+		destroy_cqs(ibid);
+		return vd_fail(err);
+	}
+	qp->id = id;
+	qp->qp.qp_base.state = IBV_QPS_INIT;
+	id->qp = qp;
+	ibid->qp = &qp->qp.qp_base;
+	if (pd)
+		ibid->pd = pd;
+	return 0;
+}
+
+VD_API int rdma_create_qp_ex(struct rdma_cm_id *id, struct ibv_qp_init_attr_ex *ex)
+{
+	struct ibv_qp_init_attr attr;
+	int ret;
+
+	memcpy(&attr, ex, sizeof attr);
+	if (ex->comp_mask & ~(uint32_t)(IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS))
+		return vd_fail(EOPNOTSUPP);
+	ret = rdma_create_qp(id, ex->comp_mask & IBV_QP_INIT_ATTR_PD ? ex->pd : NULL, &attr);
+	if (!ret) {
+		ex->cap = attr.cap;
+		ex->send_cq = attr.send_cq;
+		ex->recv_cq = attr.recv_cq;
+	}
+	return ret;
+}
+
+VD_API void rdma_destroy_qp(struct rdma_cm_id *ibid)
+{
+	if (ibid->qp)
+		ibv_destroy_qp(ibid->qp);
+	ibid->qp = NULL;
+	destroy_cqs(ibid);
+}
+
+/* What a program that moves its queue pair itself would set; there is nothing to set. */
+VD_API int rdma_init_qp_attr(struct rdma_cm_id *id, struct ibv_qp_attr *attr, int *mask)
+{
+	(void)id;
+	attr->qp_access_flags = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ;
+	*mask = IBV_QP_STATE | IBV_QP_ACCESS_FLAGS;
+	return 0;
+}

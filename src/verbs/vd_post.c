@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Work requests by ibv_post_send and ibv_post_recv. */
+#include "verbs/vd.h"
+#include <errno.h>
+#include <string.h>
+
+/* One request's pieces in the library's form; inline data is copied.  Return: 0 or errno. */
+static int pieces(struct vd_qp *qp, const struct ibv_send_wr *wr, struct ddps_sge *sge, uint32_t *n)
+{
+	uint8_t *slot = qp->inl + (size_t)qp->inl_seq * VD_MAX_INLINE;
+	uint32_t len = 0;
+
+	if (wr->num_sge < 0 || wr->num_sge > VD_MAX_SGE)
+		return EINVAL;
+	*n = (uint32_t)wr->num_sge;
+	if (!(wr->send_flags & IBV_SEND_INLINE)) {
+		for (uint32_t i = 0; i < *n; i++)
+			sge[i] = (struct ddps_sge){ (void *)(uintptr_t)wr->sg_list[i].addr,
+						    wr->sg_list[i].length, wr->sg_list[i].lkey };
+		return 0;
+	}
+	for (uint32_t i = 0; i < *n; i++) {
+		if (wr->sg_list[i].length > VD_MAX_INLINE - len)
+			return EINVAL;
+		memcpy(slot + len, (const void *)(uintptr_t)wr->sg_list[i].addr,
+		       wr->sg_list[i].length);
+		len += wr->sg_list[i].length;
+	}
+	sge[0] = (struct ddps_sge){ slot, len, ddps_mr_stag(qp->inl_mr) };
+	*n = len ? 1 : 0;
+	return 0;
+}
+
+static int operation(const struct ibv_send_wr *wr, struct ddps_send_wr *to)
+{
+	switch (wr->opcode) {
+	case IBV_WR_SEND:
+		to->op = DDPS_OP_SEND;
+		return 0;
+	case IBV_WR_SEND_WITH_INV:
+		to->op = DDPS_OP_SEND;
+		to->flags |= DDPS_WR_INVALIDATE;
+		to->stag = wr->invalidate_rkey;
+		return 0;
+	case IBV_WR_RDMA_WRITE:
+		to->op = DDPS_OP_WRITE;
+		break;
+	case IBV_WR_RDMA_READ:
+		to->op = DDPS_OP_READ;
+		break;
+	default:
+		return EOPNOTSUPP;
+	}
+	to->stag = wr->wr.rdma.rkey;
+	to->to = wr->wr.rdma.remote_addr;
+	return 0;
+}
+
+static enum ibv_wc_opcode wc_opcode(enum ibv_wr_opcode op)
+{
+	return op == IBV_WR_RDMA_WRITE	? IBV_WC_RDMA_WRITE
+	       : op == IBV_WR_RDMA_READ ? IBV_WC_RDMA_READ
+					: IBV_WC_SEND;
+}
+
+static int post_one(struct vd_qp *qp, const struct ibv_send_wr *wr)
+{
+	struct ddps_sge sge[VD_MAX_SGE];
+	struct ddps_send_wr to = { .wr_id = wr->wr_id, .sge = sge };
+	int err = operation(wr, &to);
+
+	err = err ? err : pieces(qp, wr, sge, &to.nsge);
+	if (err)
+		return err;
+	if (!(wr->send_flags & IBV_SEND_SIGNALED) && !qp->init.sq_sig_all)
+		to.flags |= DDPS_WR_SILENT;
+	if (wr->send_flags & IBV_SEND_SOLICITED && to.op == DDPS_OP_SEND)
+		to.flags |= DDPS_WR_SOLICITED;
+	if (wr->send_flags & IBV_SEND_FENCE)
+		to.flags |= DDPS_WR_FENCE;
+	err = ddps_post_send(qp->ep, &to);
+	if (!err) {
+		if (wr->send_flags & IBV_SEND_INLINE)
+			qp->inl_seq = (qp->inl_seq + 1) % (qp->init.cap.max_send_wr + 1);
+		return 0;
+	}
+	if (err == DDPS_E_STATE && qp->phase != VD_QP_IDLE) {
+		vd_cq_flush(qp, qp->init.send_cq, wr->wr_id, wc_opcode(wr->opcode));
+		return 0;
+	}
+	return vd_errno(err);
+}
+
+int vd_post_list(struct vd_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad)
+{
+	for (; wr; wr = wr->next) {
+		int err = post_one(qp, wr);
+
+		if (err) {
+			*bad = wr;
+			return err;
+		}
+	}
+	return 0;
+}
+
+int vd_post_send(struct ibv_qp *ibqp, struct ibv_send_wr *wr, struct ibv_send_wr **bad)
+{
+	struct vd_qp *qp = vd_of(ibqp, struct vd_qp, qp.qp_base);
+	int err;
+
+	pthread_mutex_lock(&qp->lock);
+	err = vd_post_list(qp, wr, bad);
+	pthread_mutex_unlock(&qp->lock);
+	return err;
+}
+
+static int post_recv_one(struct vd_qp *qp, const struct ibv_recv_wr *wr)
+{
+	struct ddps_sge sge[VD_MAX_SGE];
+	int err;
+
+	if (wr->num_sge < 0 || wr->num_sge > VD_MAX_SGE)
+		return EINVAL;
+	for (int i = 0; i < wr->num_sge; i++)
+		sge[i] = (struct ddps_sge){ (void *)(uintptr_t)wr->sg_list[i].addr,
+					    wr->sg_list[i].length, wr->sg_list[i].lkey };
+	err = ddps_post_recv(qp->ep, wr->wr_id, sge, (uint32_t)wr->num_sge);
+	if (err != DDPS_E_STATE)
+		return vd_errno(err);
+	vd_cq_flush(qp, qp->init.recv_cq, wr->wr_id, IBV_WC_RECV);
+	return 0;
+}
+
+int vd_post_recv(struct ibv_qp *ibqp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad)
+{
+	struct vd_qp *qp = vd_of(ibqp, struct vd_qp, qp.qp_base);
+	int err = 0;
+
+	pthread_mutex_lock(&qp->lock);
+	for (; wr && !err; wr = wr->next) {
+		err = post_recv_one(qp, wr);
+		if (err)
+			*bad = wr;
+	}
+	pthread_mutex_unlock(&qp->lock);
+	return err;
+}

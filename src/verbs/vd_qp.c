@@ -1,0 +1,218 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Queue pairs: endpoints of the library, numbered. */
+#include "verbs/vd.h"
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+static uint32_t new_number(void)
+{
+	static uint32_t last; /* numbers need only differ; 0 and 1 are special on InfiniBand */
+
+	return 2 + __atomic_fetch_add(&last, 1, __ATOMIC_RELAXED) % (VD_QPN_MASK - 2);
+}
+
+/* What is granted is never less than what was asked for, and said [4.8]. */
+static int grant(struct ibv_qp_cap *cap)
+{
+	if (cap->max_send_wr > VD_MAX_WR || cap->max_recv_wr > VD_MAX_WR ||
+	    cap->max_send_sge > VD_MAX_SGE || cap->max_recv_sge > VD_MAX_SGE ||
+	    cap->max_inline_data > VD_MAX_INLINE)
+		return EINVAL;
+	cap->max_send_wr += !cap->max_send_wr;
+	cap->max_recv_wr += !cap->max_recv_wr;
+	cap->max_send_sge += !cap->max_send_sge;
+	cap->max_recv_sge += !cap->max_recv_sge;
+	cap->max_inline_data = VD_MAX_INLINE;
+	return 0;
+}
+
+static int make_inline(struct vd_qp *qp, struct ddps_pd *pd)
+{
+	size_t len = ((size_t)qp->init.cap.max_send_wr + 1) * VD_MAX_INLINE;
+
+	qp->inl = malloc(len);
+	if (!qp->inl)
+		return DDPS_E_NOMEM;
+	return ddps_mr_reg(pd, qp->inl, len, 0, NULL, &qp->inl_mr);
+}
+
+static int make(struct vd_qp *qp, struct ddps_ctx *ctx, struct ddps_pd *pd)
+{
+	const struct ibv_qp_init_attr *in = &qp->init;
+	struct ddps_ep_attr attr;
+	int err = make_inline(qp, pd);
+
+	if (err)
+		return err;
+	ddps_ep_attr_init(&attr);
+	attr.pd = pd;
+	attr.send_cq = vd_of(in->send_cq, struct vd_cq, cq)->d;
+	attr.recv_cq = vd_of(in->recv_cq, struct vd_cq, cq)->d;
+	attr.sq_depth = in->cap.max_send_wr;
+	attr.rq_depth = in->cap.max_recv_wr;
+	attr.max_sge = in->cap.max_send_sge > in->cap.max_recv_sge ? in->cap.max_send_sge
+								   : in->cap.max_recv_sge;
+	attr.user = qp;
+	return ddps_ep_new(ctx, &attr, &qp->ep);
+}
+
+static void unmake(struct vd_qp *qp)
+{
+	ddps_ep_free(qp->ep);
+	ddps_mr_dereg(qp->inl_mr);
+	free(qp->inl);
+	vd_wr_fini(qp);
+	free(qp);
+}
+
+struct vd_qp *vd_qp_new(struct ibv_context *ctx, struct ibv_pd *ibpd, struct ibv_qp_init_attr *attr)
+{
+	struct ibv_qp_cap cap = attr->cap;
+	struct vd_qp *qp;
+	int err;
+
+	if (attr->qp_type != IBV_QPT_RC || attr->srq || !attr->send_cq || !attr->recv_cq) {
+		errno = attr->qp_type != IBV_QPT_RC || attr->srq ? EOPNOTSUPP : EINVAL;
+		return NULL;
+	}
+	err = grant(&cap);
+	qp = err ? NULL : calloc(1, sizeof *qp);
+	if (!qp) {
+		errno = err ? err : ENOMEM;
+		return NULL;
+	}
+	qp->init = *attr;
+	qp->init.cap = cap;
+	pthread_mutex_init(&qp->lock, NULL);
+	qp->qp.qp_base = (struct ibv_qp){ .context = ctx,
+					  .qp_context = attr->qp_context,
+					  .pd = ibpd,
+					  .send_cq = attr->send_cq,
+					  .recv_cq = attr->recv_cq,
+					  .qp_num = new_number(),
+					  .state = IBV_QPS_RESET,
+					  .qp_type = attr->qp_type };
+	err = make(qp, vd_of(ctx, struct vd_context, v.context)->p->ctx,
+		   vd_of(ibpd, struct vd_pd, pd)->d);
+	if (err) {
+		unmake(qp);
+		errno = vd_errno(err);
+		return NULL;
+	}
+	vd_wr_init(qp);
+	attr->cap = cap;
+	return qp;
+}
+
+VD_API struct ibv_qp *ibv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr)
+{
+	struct vd_qp *qp = vd_qp_new(pd->context, pd, attr);
+
+	return qp ? &qp->qp.qp_base : NULL;
+}
+
+#define EX_KNOWN (IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS)
+#define OPS_KNOWN                                                                                  \
+	(IBV_QP_EX_WITH_RDMA_WRITE | IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_RDMA_READ |              \
+	 IBV_QP_EX_WITH_SEND_WITH_INV)
+
+struct ibv_qp *vd_create_qp_ex(struct ibv_context *ctx, struct ibv_qp_init_attr_ex *ex)
+{
+	/* The extended form begins like the plain one. */
+	struct ibv_qp_init_attr attr;
+	struct vd_qp *qp;
+
+	memcpy(&attr, ex, sizeof attr);
+	if (ex->comp_mask & ~(uint32_t)EX_KNOWN || !(ex->comp_mask & IBV_QP_INIT_ATTR_PD) ||
+	    (ex->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS &&
+	     ex->send_ops_flags & ~(uint64_t)OPS_KNOWN)) {
+		errno = EOPNOTSUPP;
+		return NULL;
+	}
+	qp = vd_qp_new(ctx, ex->pd, &attr);
+	if (!qp)
+		return NULL;
+	ex->cap = attr.cap;
+	return &qp->qp.qp_base;
+}
+
+VD_API struct ibv_qp_ex *ibv_qp_to_qp_ex(struct ibv_qp *qp)
+{
+	return vd_of(qp, struct ibv_qp_ex, qp_base);
+}
+
+VD_API int ibv_destroy_qp(struct ibv_qp *ibqp)
+{
+	struct vd_qp *qp = vd_of(ibqp, struct vd_qp, qp.qp_base);
+	struct vd_process *p = vd_process();
+
+	if (!p)
+		return errno;
+	pthread_mutex_lock(&p->lock);
+	if (qp->id) {
+		qp->id->qp = NULL;
+		qp->id->id.qp = NULL;
+	}
+	unmake(qp);
+	pthread_mutex_unlock(&p->lock);
+	return 0;
+}
+
+void vd_qp_ended(struct vd_qp *qp)
+{
+	pthread_mutex_lock(&qp->lock);
+	qp->phase = VD_QP_ERROR;
+	qp->qp.qp_base.state = IBV_QPS_ERR;
+	pthread_mutex_unlock(&qp->lock);
+}
+
+/*
+ * The connection manager moves queue pairs; what programs ask for beside it either ends the
+ * session or is a state that it is in anyway.  Masks of InfiniBand alone are ignored [4.9].
+ */
+VD_API int ibv_modify_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr, int mask)
+{
+	struct vd_qp *qp = vd_of(ibqp, struct vd_qp, qp.qp_base);
+
+	if (!(mask & IBV_QP_STATE))
+		return 0;
+	if (attr->qp_state == IBV_QPS_ERR || attr->qp_state == IBV_QPS_SQD) {
+		if (ddps_abort(qp->ep) == DDPS_E_STATE)
+			vd_qp_ended(qp); /* never connected: what is posted now is flushed */
+		return 0;
+	}
+	if (qp->phase == VD_QP_IDLE)
+		ibqp->state = attr->qp_state;
+	return 0;
+}
+
+VD_API int ibv_query_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr, int mask,
+			struct ibv_qp_init_attr *init)
+{
+	struct vd_qp *qp = vd_of(ibqp, struct vd_qp, qp.qp_base);
+	struct ddps_conn_info info;
+
+	(void)mask;
+	memset(attr, 0, sizeof *attr);
+	attr->qp_state = attr->cur_qp_state = ibqp->state;
+	attr->path_mtu = IBV_MTU_1024;
+	attr->cap = qp->init.cap;
+	attr->port_num = 1;
+	attr->qp_access_flags =
+		IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ;
+	if (!ddps_ep_info(qp->ep, &info)) {
+		attr->max_rd_atomic = (uint8_t)(info.ord > 255 ? 255 : info.ord);
+		attr->max_dest_rd_atomic = (uint8_t)(info.ird > 255 ? 255 : info.ird);
+	}
+	*init = qp->init;
+	return 0;
+}
+
+VD_API int ibv_query_qp_data_in_order(struct ibv_qp *qp, enum ibv_wr_opcode op, uint32_t flags)
+{
+	(void)qp;
+	(void)op;
+	(void)flags;
+	return 1; /* octets are placed in ascending order */
+}

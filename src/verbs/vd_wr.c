@@ -1,0 +1,194 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The ibv_wr_* interface: requests are built one by one between wr_start and wr_complete, and
+ * posted together by it.  The queue pair is locked in between.
+ */
+#include "verbs/vd.h"
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct vd_wr {
+	unsigned n, max;
+	int error; /* the first one, told by wr_complete */
+	struct {
+		struct ibv_send_wr wr;
+		struct ibv_sge sge[VD_MAX_SGE];
+		uint8_t data[VD_MAX_INLINE];
+	} req[];
+};
+
+static struct vd_qp *of(struct ibv_qp_ex *ex)
+{
+	return vd_of(ex, struct vd_qp, qp);
+}
+
+static void wr_start(struct ibv_qp_ex *ex)
+{
+	struct vd_qp *qp = of(ex);
+
+	pthread_mutex_lock(&qp->lock);
+	if (!qp->wr) {
+		unsigned max = qp->init.cap.max_send_wr;
+
+		qp->wr = calloc(1, sizeof *qp->wr + max * sizeof qp->wr->req[0]);
+		if (!qp->wr)
+			return; /* wr_complete says so */
+		qp->wr->max = max;
+	}
+	qp->wr->n = 0;
+	qp->wr->error = 0;
+}
+
+/* A new request, or NULL: an error is noted. */
+static struct ibv_send_wr *add(struct ibv_qp_ex *ex, enum ibv_wr_opcode op)
+{
+	struct vd_wr *w = of(ex)->wr;
+	struct ibv_send_wr *wr;
+
+	if (!w || w->n == w->max) {
+		if (w)
+			w->error = ENOMEM;
+		return NULL;
+	}
+	wr = &w->req[w->n].wr;
+	*wr = (struct ibv_send_wr){ .wr_id = ex->wr_id,
+				    .opcode = op,
+				    .send_flags = ex->wr_flags,
+				    .sg_list = w->req[w->n].sge };
+	w->n++;
+	return wr;
+}
+
+static struct ibv_send_wr *current(struct ibv_qp_ex *ex)
+{
+	struct vd_wr *w = of(ex)->wr;
+
+	return w && w->n && !w->error ? &w->req[w->n - 1].wr : NULL;
+}
+
+static void rdma(struct ibv_qp_ex *ex, enum ibv_wr_opcode op, uint32_t rkey, uint64_t addr)
+{
+	struct ibv_send_wr *wr = add(ex, op);
+
+	if (wr) {
+		wr->wr.rdma.rkey = rkey;
+		wr->wr.rdma.remote_addr = addr;
+	}
+}
+
+static void wr_rdma_read(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t addr)
+{
+	rdma(ex, IBV_WR_RDMA_READ, rkey, addr);
+}
+
+static void wr_rdma_write(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t addr)
+{
+	rdma(ex, IBV_WR_RDMA_WRITE, rkey, addr);
+}
+
+static void wr_send(struct ibv_qp_ex *ex)
+{
+	add(ex, IBV_WR_SEND);
+}
+
+static void wr_send_inv(struct ibv_qp_ex *ex, uint32_t rkey)
+{
+	struct ibv_send_wr *wr = add(ex, IBV_WR_SEND_WITH_INV);
+
+	if (wr)
+		wr->invalidate_rkey = rkey;
+}
+
+static void wr_set_sge_list(struct ibv_qp_ex *ex, size_t n, const struct ibv_sge *list)
+{
+	struct ibv_send_wr *wr = current(ex);
+
+	if (!wr)
+		return;
+	if (n > VD_MAX_SGE) {
+		of(ex)->wr->error = EINVAL;
+		return;
+	}
+	memcpy(wr->sg_list, list, n * sizeof *list);
+	wr->num_sge = (int)n;
+}
+
+static void wr_set_sge(struct ibv_qp_ex *ex, uint32_t lkey, uint64_t addr, uint32_t len)
+{
+	struct ibv_sge sge = { addr, len, lkey };
+
+	wr_set_sge_list(ex, 1, &sge);
+}
+
+static void wr_set_inline_data_list(struct ibv_qp_ex *ex, size_t n, const struct ibv_data_buf *list)
+{
+	struct ibv_send_wr *wr = current(ex);
+	struct vd_wr *w = of(ex)->wr;
+	uint8_t *at;
+	size_t len = 0;
+
+	if (!wr)
+		return;
+	at = w->req[w->n - 1].data;
+	for (size_t i = 0; i < n; i++) {
+		if (list[i].length > VD_MAX_INLINE - len) {
+			w->error = EINVAL;
+			return;
+		}
+		memcpy(at + len, list[i].addr, list[i].length);
+		len += list[i].length;
+	}
+	wr->send_flags |= IBV_SEND_INLINE;
+	wr->sg_list[0] = (struct ibv_sge){ (uintptr_t)at, (uint32_t)len, 0 };
+	wr->num_sge = 1;
+}
+
+static void wr_set_inline_data(struct ibv_qp_ex *ex, void *addr, size_t len)
+{
+	struct ibv_data_buf buf = { addr, len };
+
+	wr_set_inline_data_list(ex, 1, &buf);
+}
+
+static int wr_complete(struct ibv_qp_ex *ex)
+{
+	struct vd_qp *qp = of(ex);
+	struct vd_wr *w = qp->wr;
+	struct ibv_send_wr *bad;
+	int err = w ? w->error : ENOMEM;
+
+	for (unsigned i = 0; w && i + 1 < w->n; i++)
+		w->req[i].wr.next = &w->req[i + 1].wr;
+	if (!err && w->n)
+		err = vd_post_list(qp, &w->req[0].wr, &bad);
+	pthread_mutex_unlock(&qp->lock);
+	return err;
+}
+
+static void wr_abort(struct ibv_qp_ex *ex)
+{
+	pthread_mutex_unlock(&of(ex)->lock);
+}
+
+void vd_wr_init(struct vd_qp *qp)
+{
+	struct ibv_qp_ex *ex = &qp->qp;
+
+	ex->wr_rdma_read = wr_rdma_read;
+	ex->wr_rdma_write = wr_rdma_write;
+	ex->wr_send = wr_send;
+	ex->wr_send_inv = wr_send_inv;
+	ex->wr_set_sge = wr_set_sge;
+	ex->wr_set_sge_list = wr_set_sge_list;
+	ex->wr_set_inline_data = wr_set_inline_data;
+	ex->wr_set_inline_data_list = wr_set_inline_data_list;
+	ex->wr_start = wr_start;
+	ex->wr_complete = wr_complete;
+	ex->wr_abort = wr_abort;
+}
+
+void vd_wr_fini(struct vd_qp *qp)
+{
+	free(qp->wr);
+}
