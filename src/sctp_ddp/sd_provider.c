@@ -227,6 +227,29 @@ static const struct ddps_sd_listen_up listen_up = {
 	.failed = listen_failed,
 };
 
+/*
+ * Associations whose listener went live on with their sessions.  A new listener on the same port
+ * gets the requests that come over them: a peer shares an association as long as it is there.
+ */
+static void adopt(struct ddps_sd_provider *prov, struct ddps_sd_listener *l)
+{
+	struct ddps_sd_carrier *c;
+	char addr[72];
+	const char *port;
+	uint16_t encap;
+
+	l->b->endpoint_addr(l->endpoint, addr, sizeof(addr), &encap);
+	port = strrchr(addr, ':');
+	TAILQ_FOREACH(c, &prov->carriers, link)
+	{
+		const char *own = strrchr(c->info.local, ':');
+
+		if (!c->listener && !c->to_len && c->b == l->b && c->state == DDPS_SD_UP && own &&
+		    port && !strcmp(own, port))
+			c->listener = l;
+	}
+}
+
 static int sctp_listen(struct ddps_env *env, const struct ddps_uri *uri, const struct sockaddr *sa,
 		       socklen_t sa_len, const struct ddps_llp_listen_param *p,
 		       const struct ddps_llp_listen_up *up, void *user,
@@ -256,6 +279,7 @@ static int sctp_listen(struct ddps_env *env, const struct ddps_uri *uri, const s
 		free(l);
 		return err;
 	}
+	adopt(prov, l);
 	ddps_log(&env->log, DDPS_LOG_INFO, "sctp", "listening, backend %s", l->b->name);
 	*out = &l->base;
 	return 0;

@@ -338,3 +338,57 @@ Test(session, a_forked_child_is_told, .timeout = 30)
 	e2e_disconnect(&e, &e.a);
 	e2e_close(&e);
 }
+
+/* The peer keeps its association, which the first listener accepted. */
+WIRES(session, a_new_listener_takes_the_place_of_an_old_one)
+{
+	struct ddps_listener *second;
+	struct e2e_end first, first_peer;
+	struct e2e e;
+
+	e2e_up(&e, wire);
+	ddps_listener_free(e.listener);
+	e.listener = NULL;
+	cr_assert_eq(ddps_listen(e.ctx, e.uri, NULL, &second), 0, "%s", e.uri);
+	first = e.a;
+	first_peer = e.b;
+	memset(&e.a, 0, sizeof e.a);
+	memset(&e.b, 0, sizeof e.b);
+	e2e_connect(&e);
+	cr_expect(e.a.seen & E2E_SEEN(DDPS_EV_ESTABLISHED), "%s", e.a.error.text);
+	ddps_ep_free(first.ep);
+	ddps_ep_free(first_peer.ep);
+	e.listener = second;
+	e2e_close(&e);
+}
+
+WIRES(session, a_refused_initiator_tries_again_when_asked_to)
+{
+	struct e2e e;
+	struct ddps_event ev;
+
+	e2e_open(&e, wire);
+	ddps_listener_free(e.listener);
+	e.listener = NULL;
+	e.connect.refused_retry_ms = E2E_MS;
+	cr_assert_eq(ddps_ep_new(e.ctx, &e.attr, &e.a.ep), 0);
+	cr_assert_eq(ddps_connect(e.a.ep, e.uri, &e.connect), 0);
+	/* Refused at least once in that time; nothing depends on it. */
+	cr_expect_eq(ddps_event_wait(e.ctx, &ev, 60), DDPS_E_TIMEDOUT);
+	cr_assert_eq(ddps_listen(e.ctx, e.uri, NULL, &e.listener), 0, "%s", e.uri);
+	e2e_wait(&e, &e.a, E2E_SEEN(DDPS_EV_ESTABLISHED));
+	e2e_close(&e);
+}
+
+WIRES(session, without_that_a_refusal_is_final)
+{
+	struct e2e e;
+
+	e2e_open(&e, wire);
+	ddps_listener_free(e.listener);
+	e.listener = NULL;
+	e2e_connect(&e);
+	cr_expect_eq(e.a.seen, E2E_SEEN(DDPS_EV_FAILED));
+	cr_expect_eq(e.a.error.code, DDPS_E_REFUSED, "%s", e.a.error.text);
+	e2e_close(&e);
+}
