@@ -186,6 +186,7 @@ install: all man
 		ln -sf $$l.so.$(SOVERSION) $(DESTDIR)$(LIBDIR)/$$l.so && \
 		sed -e 's|@PREFIX@|$(PREFIX)|; s|@LIBDIR@|$(LIBDIR)|; s|@VERSION@|$(VERSION)|' \
 			src/$$l.pc.in >$(DESTDIR)$(LIBDIR)/pkgconfig/$$l.pc || exit 1; done
+	install -m 755 $(VERBS_SO) $(DESTDIR)$(LIBDIR)
 	install -m 755 $(SESSCTL) $(DESTDIR)$(PREFIX)/bin
 	install -m 644 tools/sessctl/completion.bash \
 		$(DESTDIR)$(PREFIX)/share/bash-completion/completions/sessctl
@@ -195,6 +196,7 @@ install: all man
 uninstall:
 	rm -rf $(DESTDIR)$(PREFIX)/include/ddpsess
 	rm -f $(DESTDIR)$(LIBDIR)/libddpsess.* $(DESTDIR)$(LIBDIR)/libddpsess-ipoib.* \
+		$(DESTDIR)$(LIBDIR)/libddpsess-verbs.so \
 		$(DESTDIR)$(LIBDIR)/pkgconfig/libddpsess.pc \
 		$(DESTDIR)$(LIBDIR)/pkgconfig/libddpsess-ipoib.pc \
 		$(DESTDIR)$(PREFIX)/bin/sessctl \

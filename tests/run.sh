@@ -65,6 +65,7 @@ done
 for t in tests/package/*.sh; do
 	lines "${t#tests/}" env BUILD="$opt" bash "$t"
 done
+lines verbs/run.sh env bash tests/verbs/run.sh "$2"
 lines model/crossed_req bash tests/model/run.sh
 
 echo "$passed passed, $failed failed"

@@ -8,8 +8,9 @@ want=
 for group in "$@"; do
 	case $group in
 	build) want="$want gcc make pkg-config libisal-dev libusrsctp-dev libsctp-dev
-		libjansson-dev nettle-dev uthash-dev" ;;
-	check) want="$want libcriterion-dev scdoc spin iproute2 binutils" ;;
+		libjansson-dev nettle-dev uthash-dev libibverbs-dev librdmacm-dev" ;;
+	check) want="$want libcriterion-dev scdoc spin iproute2 binutils ibverbs-utils rdmacm-utils
+		perftest" ;;
 	lint) want="$want clang-format clang-tidy clang cppcheck shellcheck" ;;
 	*) echo "deps.sh: unknown group: $group" >&2; exit 2 ;;
 	esac

@@ -218,13 +218,13 @@ struct ddps_conn_param {
 	const void *private_data;
 	size_t private_data_len; /* 0..512, 0..508 when enhanced */
 	/* deadlines in milliseconds, 0: none */
-	uint32_t connect_ms;	/* transport connection, name lookup included */
+	uint32_t connect_ms;	   /* transport connection, name lookup included */
 	uint32_t refused_retry_ms; /* initiator: how long a refusal by the transport (nobody
 				      listens yet) is answered by another try, within connect_ms */
-	uint32_t setup_ms;	/* peer's setup frame, whole */
-	uint32_t first_fpdu_ms; /* responder: the initiator's first message */
-	uint32_t close_ms;	/* graceful disconnect without progress, then an abort */
-	uint32_t max_mulpdu;	/* 0: what the path gives */
+	uint32_t setup_ms;	   /* peer's setup frame, whole */
+	uint32_t first_fpdu_ms;	   /* responder: the initiator's first message */
+	uint32_t close_ms;	   /* graceful disconnect without progress, then an abort */
+	uint32_t max_mulpdu;	   /* 0: what the path gives */
 };
 
 /**

@@ -1,0 +1,91 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-2-Clause
+# Unmodified verbs programs over the drop-in, both ends on this host.  One line a case.
+# usage: run.sh BUILD [ROUNDS [PATTERN]]
+set -u
+build=$(realpath "$1")
+rounds=${2:-1} pattern=${3:-.}
+drop=$build/libddpsess-verbs.so
+work=$(mktemp -d)
+failed=0
+trap 'rm -rf "$work"' EXIT
+# The server may not listen yet when the client asks: it asks again.
+export DDPSESS_RETRY_MS=15000 LC_ALL=C
+
+# A port that is free now: one that the system has just given to somebody else.
+free_port() {
+	local line job
+	coproc "$build/sessctl" listen --json tcp://127.0.0.1:0 2>/dev/null
+	job=$COPROC_PID
+	read -r -t 20 -u "${COPROC[0]}" line
+	kill "$job"
+	wait "$job" 2>/dev/null
+	port=$(sed -n 's/.*tcp:\/\/127.0.0.1:\([0-9]*\).*/\1/p' <<<"$line")
+}
+
+report() { # NAME STATUS-OF-CLIENT STATUS-OF-SERVER
+	if [ "$2" = 0 ] && [ "$3" = 0 ]; then
+		echo "ok $1"
+		return
+	fi
+	failed=1
+	echo "not ok $1: client $2, server $3:" \
+		"$(tail -q -n 2 "$work/client" "$work/server" | tr -c '[:print:]' ' ')"
+}
+
+# pair NAME SERVER CLIENT: @ stands for the port
+pair() {
+	local name=$1 c s
+	[[ $name =~ $pattern ]] || return 0
+	free_port
+	# shellcheck disable=SC2086 # words are meant
+	LD_PRELOAD=$drop timeout 60 ${2//@/$port} >"$work/server" 2>&1 &
+	s=$!
+	# shellcheck disable=SC2086
+	LD_PRELOAD=$drop timeout 60 ${3//@/$port} >"$work/client" 2>&1
+	c=$?
+	wait "$s"
+	report "$name over $DDPSESS_TRANSPORT" "$c" "$?"
+}
+
+perf() { # PROGRAM OPTION...
+	pair "$*" "$* -F -R -p @" "$* -F -R -p @ 127.0.0.1"
+}
+
+alone() { # TEXT COMMAND...
+	local text=$1
+	shift
+	[[ "$*" =~ $pattern ]] || return 0
+	if LD_PRELOAD=$drop "$@" >"$work/out" 2>&1 && grep -q "$text" "$work/out"; then
+		echo "ok $*"
+	else
+		failed=1
+		echo "not ok $*: $(tail -n 2 "$work/out" | tr '\n' ' ')"
+	fi
+}
+
+all() {
+	pair "rping" "rping -s -a 127.0.0.1 -p @ -C 20 -S 65000 -V" \
+		"rping -c -a 127.0.0.1 -p @ -C 20 -S 65000 -V"
+	pair "rdma_server" "rdma_server -p @" "rdma_client -s 127.0.0.1 -p @"
+	pair "ucmatose" "ucmatose -b 127.0.0.1 -p @" "ucmatose -s 127.0.0.1 -p @"
+	perf ib_send_bw -n 500
+	perf ib_send_bw -n 500 -e
+	perf ib_send_lat -n 500
+	perf ib_send_lat -n 500 -e
+	perf ib_write_bw -n 200 -a
+	perf ib_write_bw -n 500 -q 4
+	perf ib_write_lat -n 500
+	perf ib_read_bw -n 500
+	perf ib_read_lat -n 500
+}
+
+alone ddp0 ibv_devices
+alone "transport:.*iWARP" ibv_devinfo -v
+for ((i = 0; i < rounds; i++)); do
+	for DDPSESS_TRANSPORT in tcp sctp; do
+		export DDPSESS_TRANSPORT
+		all
+	done
+done
+exit "$failed"
