@@ -291,6 +291,22 @@ DDPS_API void ddps_listener_free(struct ddps_listener *l);
 
 /* ---- endpoints ---- */
 
+/*
+ * What becomes of a Send of the peer that finds no posted receive.
+ *
+ * TERMINATE: as RFC 5040 and RFC 5041 say, the session ends with Terminate 1/2/02.
+ *
+ * STALL: it waits, with all that the peer sent behind it on this session, until a receive is
+ * posted; this side's sending goes on.  Over TCP nothing is read meanwhile, so that TCP slows the
+ * peer down; less than 1 MiB that was read already is kept.  Over SCTP the other sessions of the
+ * association go on while what waits is kept, up to 4 MiB or 16384 messages a session; behind
+ * that the whole association is not read until half of it is gone, so that SCTP slows the peer
+ * down.  What comes behind the waiting Send includes the peer's close and its Terminate; a reset
+ * is noticed at once.  ddps_disconnect waits at most close_ms for the receive if the end of the
+ * session needs it (outstanding Reads); when all posted work has ended, the rule is TERMINATE.
+ */
+enum ddps_no_recv { DDPS_NO_RECV_TERMINATE, DDPS_NO_RECV_STALL };
+
 struct ddps_ep_attr {
 	size_t struct_size;
 	struct ddps_pd *pd;	     /* required */
@@ -299,9 +315,10 @@ struct ddps_ep_attr {
 	uint32_t sq_depth, rq_depth; /* work requests, 1..65535 */
 	uint32_t max_sge;	     /* pieces of one work request, 1..16 */
 	void *user;		     /* comes back in events and completions */
+	enum ddps_no_recv no_recv;
 };
 
-/** ddps_ep_attr_init - defaults: 64 work requests each way, 4 pieces */
+/** ddps_ep_attr_init - defaults: 64 work requests each way, 4 pieces, DDPS_NO_RECV_TERMINATE */
 DDPS_API void ddps_ep_attr_init(struct ddps_ep_attr *attr);
 
 /**

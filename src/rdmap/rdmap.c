@@ -25,6 +25,7 @@ int ddps_rdmap_new(struct ddps_rdmap **out, const struct ddps_rdmap_cfg *cfg)
 	r->up = cfg->up;
 	r->user = cfg->user;
 	r->max_sge = cfg->max_sge;
+	r->no_recv = cfg->no_recv;
 	for (int q = 0; q < DDPS_QN_COUNT; q++) { /* [5041-4.3-11] */
 		r->tx_msn[q] = 1;
 		r->rxq[q].msn = 1;
@@ -104,7 +105,18 @@ void ddps_rdmap_check_drained(struct ddps_rdmap *r)
 	if (!r->draining || r->drained || r->state > DDPS_RS_RUN || !all_done(r))
 		return;
 	r->drained = true;
+	/* Nobody posts a receive any more: what waits for one finds none. */
+	ddps_rdmap_unstall(r);
 	r->up->drained(r->user);
+}
+
+void ddps_rdmap_unstall(struct ddps_rdmap *r)
+{
+	bool stalled = r->stalled;
+
+	r->stalled = false;
+	if (stalled)
+		r->up->rx_ready(r->user);
 }
 
 void ddps_rdmap_drain(struct ddps_rdmap *r)
@@ -131,6 +143,7 @@ void ddps_rdmap_stop(struct ddps_rdmap *r)
 {
 	ddps_sq_flush(r, false);
 	ddps_rq_flush(r);
+	ddps_rdmap_unstall(r); /* to be dropped, with all that follows */
 }
 
 void ddps_rdmap_flush(struct ddps_rdmap *r)

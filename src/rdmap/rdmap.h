@@ -41,6 +41,8 @@ struct ddps_rdmap_up {
 	 * segment). Not called if there is no expect_rtr, nor if that message is a
 	 * Terminate or faulty. */
 	void (*first_message)(void *user, unsigned rtr);
+	/* After rx_segment returned DDPS_LLP_HOLD: it may be shown again now. */
+	void (*rx_ready)(void *user);
 	/* The last of the work posted before ddps_rdmap_drain has ended.  Not called once
 	 * the stream is in error: terminated comes instead. */
 	void (*drained)(void *user);
@@ -50,6 +52,7 @@ struct ddps_rdmap_cfg {
 	struct ddps_pd *pd;
 	const void *stream; /* identity for stream-bound regions */
 	uint32_t sq_depth, rq_depth, max_sge;
+	enum ddps_no_recv no_recv;
 	const struct ddps_rdmap_up *up;
 	void *user;
 };

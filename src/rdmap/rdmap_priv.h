@@ -130,6 +130,8 @@ struct ddps_rdmap {
 	struct ddps_rx_ctx ctx[DDPS_CTX_COUNT];
 	uint64_t rx_order;
 	uint8_t rreq_buf[DDPS_RREQ_LEN];
+	enum ddps_no_recv no_recv;
+	bool stalled;	     /* a segment was held back */
 	unsigned expect_rtr; /* not 0 until the first message */
 	bool rtr_strict;
 	struct ddps_rx_seg direct;
@@ -140,6 +142,9 @@ void ddps_rdmap_tell(struct ddps_rdmap *r); /* want_tx, if there is news */
 void ddps_rdmap_check_drained(struct ddps_rdmap *r);
 /* Stop all work; flush what the LLP does not hold any more. */
 void ddps_rdmap_stop(struct ddps_rdmap *r);
+
+/* A segment that was held back is to be shown again. */
+void ddps_rdmap_unstall(struct ddps_rdmap *r);
 
 /* ---- rdmap_send.c: the send queue ---- */
 static inline struct ddps_sqe *ddps_sq_at(struct ddps_rdmap *r, uint64_t pos)
@@ -164,6 +169,7 @@ int ddps_sge_check(struct ddps_rdmap *r, const struct ddps_sge *sge, uint32_t ns
 		   uint64_t *len);
 
 /* ---- rdmap_recv.c: the receive queue ---- */
+/* Return as the other checks, or DDPS_LLP_HOLD: no buffer, and the stream waits for one. */
 int ddps_recv_check(struct ddps_rdmap *r, const struct ddps_rx_seg *s, struct ddps_fault *f);
 int ddps_recv_target(struct ddps_rdmap *r, const struct ddps_rx_seg *s, size_t off,
 		     struct iovec *iov, int max);

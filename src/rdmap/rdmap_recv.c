@@ -34,6 +34,7 @@ int ddps_rdmap_post_recv(struct ddps_rdmap *r, uint64_t wr_id, const struct ddps
 	if (nsge)
 		memcpy(rq_sge(r, r->rq.tail), sge, nsge * sizeof *sge);
 	r->rq.tail++;
+	ddps_rdmap_unstall(r);
 	return 0;
 }
 
@@ -66,10 +67,14 @@ int ddps_recv_check(struct ddps_rdmap *r, const struct ddps_rx_seg *s, struct dd
 {
 	/* The RTR Send takes MSN 1 but no buffer of the application (RFC 6581 trap 9). */
 	bool rtr = s->rtr == DDPS_RTR_SEND, have = r->rq.head != r->rq.tail;
+	const struct ddps_ddp_queue *q = &r->rxq[DDPS_QN_SEND];
 	int err;
 
-	err = ddps_ddp_check_untagged(&r->rxq[DDPS_QN_SEND], &s->h, s->pay_len, have || rtr,
-				      have ? rq_head(r)->len : 0, f);
+	/* Once drained no buffer will come any more, and the RFC's answer is the right one. */
+	if (!have && !rtr && s->h.msn == q->msn && r->no_recv == DDPS_NO_RECV_STALL && !r->drained)
+		return DDPS_LLP_HOLD;
+	err = ddps_ddp_check_untagged(q, &s->h, s->pay_len, have || rtr, have ? rq_head(r)->len : 0,
+				      f);
 	if (err && f->triple.code == 0x05)
 		f->recv_status = DDPS_WC_LENGTH;
 	if (err || !s->pay_len)

@@ -296,6 +296,7 @@ static int whole(struct ddps_rdmap *r, const uint8_t *seg, size_t len)
 {
 	struct ddps_rx_seg s = { 0 };
 	struct ddps_fault f;
+	int err;
 
 	if (parse(r, &s, seg, len, len, &f))
 		return fail(r, &f, &s);
@@ -304,7 +305,12 @@ static int whole(struct ddps_rdmap *r, const uint8_t *seg, size_t len)
 		ddps_term_received(r, &s);
 		return DDPS_E_TERMINATED;
 	}
-	if (check(r, &s, &f) || place(r, &s, &f))
+	err = check(r, &s, &f);
+	if (err == DDPS_LLP_HOLD) {
+		r->stalled = true;
+		return err;
+	}
+	if (err || place(r, &s, &f))
 		return fail(r, &f, &s);
 	return placed(r, &s);
 }

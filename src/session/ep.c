@@ -135,7 +135,8 @@ int ddps_ep_new(struct ddps_ctx *ctx, const struct ddps_ep_attr *attr, struct dd
 	if (!attr || !out || attr->struct_size != sizeof *attr || !attr->pd || !attr->send_cq ||
 	    !attr->recv_cq || attr->pd->ctx != ctx || !attr->sq_depth ||
 	    attr->sq_depth > DEPTH_MAX || !attr->rq_depth || attr->rq_depth > DEPTH_MAX ||
-	    !attr->max_sge || attr->max_sge > SGE_MAX)
+	    !attr->max_sge || attr->max_sge > SGE_MAX ||
+	    (unsigned)attr->no_recv > DDPS_NO_RECV_STALL)
 		return DDPS_E_INVAL;
 	err = ddps_ctx_enter(ctx);
 	if (err < 0)
@@ -161,6 +162,7 @@ int ddps_ep_new(struct ddps_ctx *ctx, const struct ddps_ep_attr *attr, struct dd
 		.sq_depth = attr->sq_depth,
 		.rq_depth = attr->rq_depth,
 		.max_sge = attr->max_sge,
+		.no_recv = attr->no_recv,
 		.up = &ddps_ep_rdmap_up,
 		.user = ep,
 	};
