@@ -12,6 +12,7 @@
 #include "ddp/stag.h"
 
 struct ddps_rdmap;
+struct ddps_srq;
 
 /* A Terminate, sent or received (RFC 5040 4.8). */
 struct ddps_term {
@@ -53,6 +54,8 @@ struct ddps_rdmap_cfg {
 	const void *stream; /* identity for stream-bound regions */
 	uint32_t sq_depth, rq_depth, max_sge;
 	enum ddps_no_recv no_recv;
+	struct ddps_srq *srq; /* or NULL; then rq_depth is not looked at ... */
+	uint32_t srq_share;   /* ... and this many of its buffers may be out; not 0 */
 	const struct ddps_rdmap_up *up;
 	void *user;
 };
@@ -85,6 +88,8 @@ int ddps_rdmap_start(struct ddps_rdmap *r, const struct ddps_rdmap_start *s);
 int ddps_rdmap_post_send(struct ddps_rdmap *r, const struct ddps_send_wr *wr);
 int ddps_rdmap_post_recv(struct ddps_rdmap *r, uint64_t wr_id, const struct ddps_sge *sge,
 			 uint32_t nsge);
+/* With a shared receive queue: the application has a completion of the receive queue now. */
+void ddps_rdmap_recv_fetched(struct ddps_rdmap *r);
 
 /* struct ddps_llp_up has the contracts of these six.  A MULPDU below DDPS_SEG_HDR_MAX
  * gives nothing to send: RFC 5044 and 5043 stay above it. */

@@ -6,6 +6,7 @@
 #include "ddp/ddp_seg.h"
 #include "rdmap/rdmap.h"
 #include "rdmap/rdmap_wire.h"
+#include "rdmap/srq.h"
 
 /*
  * INIT -start-> RUN -a Terminate queued or received-> ERROR -flush-> GONE.  INIT and RUN
@@ -48,7 +49,7 @@ struct ddps_sq {
 struct ddps_rq {
 	struct ddps_rqe *e;
 	struct ddps_sge *sge;
-	uint32_t depth;
+	uint32_t depth, max_sge;
 	uint64_t head, tail;
 };
 
@@ -104,6 +105,13 @@ struct ddps_rdmap {
 	struct ddps_sq sq;
 	struct ddps_rq rq;
 	struct ddps_irrq irrq;
+
+	/* With a shared receive queue rq has one place, for the buffer bound. */
+	struct ddps_srq *srq;
+	TAILQ_ENTRY(ddps_rdmap) srq_link;
+	bool srq_waits;
+	uint32_t srq_share; /* so many bound or completed and not fetched, at most */
+	uint32_t srq_out;   /* now */
 
 	/* Reads of ours that wait for their responses. */
 	uint16_t ord;
@@ -165,8 +173,8 @@ int ddps_sq_segment(struct ddps_rdmap *r, struct ddps_seg *seg, size_t mulpdu,
 void ddps_sq_complete(struct ddps_rdmap *r); /* report what has ended, in order */
 void ddps_sq_flush(struct ddps_rdmap *r, bool all);
 /* Check the pieces and add up their lengths; @need as for ddps_stag_check_local. */
-int ddps_sge_check(struct ddps_rdmap *r, const struct ddps_sge *sge, uint32_t nsge, unsigned need,
-		   uint64_t *len);
+int ddps_sge_check(struct ddps_pd *pd, const void *stream, const struct ddps_sge *sge,
+		   uint32_t nsge, unsigned need, uint64_t *len);
 
 /* ---- rdmap_recv.c: the receive queue ---- */
 /* Return as the other checks, or DDPS_LLP_HOLD: no buffer, and the stream waits for one. */
@@ -175,6 +183,19 @@ int ddps_recv_target(struct ddps_rdmap *r, const struct ddps_rx_seg *s, size_t o
 		     struct iovec *iov, int max);
 int ddps_recv_deliver(struct ddps_rdmap *r, const struct ddps_rx_seg *s, struct ddps_fault *f);
 void ddps_rq_flush(struct ddps_rdmap *r);
+
+/* ---- rdmap_srq.c: the shared receive queue ---- */
+enum ddps_srq_answer {
+	DDPS_SRQ_TAKEN, /* a buffer is bound */
+	DDPS_SRQ_EMPTY,
+	DDPS_SRQ_SHARE /* the stream has its share already */
+};
+enum ddps_srq_answer ddps_srq_take(struct ddps_rdmap *r);
+/* In line for a buffer; and out of it. */
+void ddps_srq_wait(struct ddps_rdmap *r);
+void ddps_srq_leave(struct ddps_rdmap *r);
+/* The stream is freed. */
+void ddps_srq_detach(struct ddps_rdmap *r);
 
 /* ---- rdmap_read.c: the responder's side of Reads ---- */
 int ddps_rreq_check(struct ddps_rdmap *r, const struct ddps_rx_seg *s, struct ddps_fault *f);

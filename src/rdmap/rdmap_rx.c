@@ -186,7 +186,8 @@ static int check_ctx(const struct ddps_rdmap *r, const struct ddps_rx_seg *s, st
 	return 0;
 }
 
-/* Everything that stands between a segment and Placement.  Changes nothing but @s. */
+/* Everything that stands between a segment and Placement.  Changes nothing but @s, and binds a
+ * buffer of a shared receive queue. */
 static int check(struct ddps_rdmap *r, struct ddps_rx_seg *s, struct ddps_fault *f)
 {
 	int err;

@@ -10,6 +10,7 @@
 #include "common/resolve.h"
 #include "negotiate/negotiate.h"
 #include "rdmap/rdmap.h"
+#include "rdmap/srq.h"
 #include <ddpsess/ddpsess.h>
 #include <netinet/in.h>
 #include <pthread.h>
@@ -29,6 +30,14 @@ struct ddps_ctx_pd {
 	struct ddps_ctx_pd *next, **prev;
 };
 
+/* A shared receive queue in its context's list. */
+struct ddps_ctx_srq {
+	struct ddps_srq srq; /* first */
+	struct ddps_source source;
+	void *user;
+	struct ddps_ctx_srq *next, **prev;
+};
+
 struct ddps_ctx {
 	struct ddps_ctx_attr attr;
 	struct ddps_env env;
@@ -46,6 +55,7 @@ struct ddps_ctx {
 	struct ddps_request *requests;
 	struct ddps_cq *cqs;
 	struct ddps_ctx_pd *pds;
+	struct ddps_ctx_srq *srqs;
 };
 
 /* Enter and leave the context: 0 with the lock held, or DDPS_E_FORKED. */
@@ -69,6 +79,9 @@ void ddps_cq_get(struct ddps_cq *cq);
 void ddps_cq_put(struct ddps_cq *cq);
 void ddps_cq_forget(struct ddps_cq *cq, const struct ddps_ep *ep);
 void ddps_cq_destroy(struct ddps_cq *cq);
+
+/* ---- shared receive queues (srq.c) ---- */
+void ddps_srq_destroy(struct ddps_ctx_srq *s);
 
 /* ---- providers (provider.c) ---- */
 const struct ddps_llp_provider *ddps_provider_find(const char *scheme);
