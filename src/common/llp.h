@@ -24,8 +24,9 @@
 struct ddps_env {
 	struct ddps_loop *loop;
 	struct ddps_log log;
-	uint8_t *scratch; /* DDPS_SCRATCH_LEN octets, free for use during one callback */
-	void *sctp;	  /* the SCTP provider's own, made on first use, freed by its fini */
+	uint8_t *scratch;	 /* DDPS_SCRATCH_LEN octets, free for use during one callback */
+	uint64_t half_open_full; /* counted by listeners: max_half_open was reached */
+	void *sctp;		 /* the SCTP provider's own, made on first use, freed by its fini */
 };
 
 #define DDPS_SCRATCH_LEN (512u * 1024)

@@ -147,6 +147,16 @@ void ddps_rdmap_peer_closed(struct ddps_rdmap *r)
 	ddps_rdmap_tell(r);
 }
 
+struct ddps_ep_stats *ddps_rdmap_stats(struct ddps_rdmap *r)
+{
+	r->stats.sends_posted = r->sq.tail - r->sq.head;
+	r->stats.recvs_posted = r->rq.tail - r->rq.head;
+	r->stats.recvs_out = r->srq_out;
+	r->stats.reads_out = r->state == DDPS_RS_RUN ? r->reads_out : 0;
+	r->stats.reads_in = r->state == DDPS_RS_RUN ? r->irrq.count : 0;
+	return &r->stats;
+}
+
 /* Out of RUN nothing but a Terminate is sent: a message in progress is abandoned on a segment
  * boundary, Read Requests not answered are dropped (reference 2.10). */
 void ddps_rdmap_stop(struct ddps_rdmap *r)

@@ -10,6 +10,7 @@
  */
 #include "common/llp.h"
 #include "ddp/stag.h"
+#include <ddpsess/stats.h>
 
 struct ddps_rdmap;
 struct ddps_srq;
@@ -88,6 +89,10 @@ int ddps_rdmap_start(struct ddps_rdmap *r, const struct ddps_rdmap_start *s);
 int ddps_rdmap_post_send(struct ddps_rdmap *r, const struct ddps_send_wr *wr);
 int ddps_rdmap_post_recv(struct ddps_rdmap *r, uint64_t wr_id, const struct ddps_sge *sge,
 			 uint32_t nsge);
+/* Up to date but for held_octets, which the caller fills in, and cq_overflow, which it counts;
+ * valid as long as @r. */
+struct ddps_ep_stats *ddps_rdmap_stats(struct ddps_rdmap *r);
+
 /* With a shared receive queue: the application has a completion of the receive queue now. */
 void ddps_rdmap_recv_fetched(struct ddps_rdmap *r);
 

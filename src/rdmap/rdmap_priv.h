@@ -139,10 +139,14 @@ struct ddps_rdmap {
 	uint64_t rx_order;
 	uint8_t rreq_buf[DDPS_RREQ_LEN];
 	enum ddps_no_recv no_recv;
+	bool waited;	     /* the segment that is due was held back before, and counted */
+	bool over_share;     /* why: its share of the shared queue, not the queue itself */
 	bool stalled;	     /* a segment was held back */
 	unsigned expect_rtr; /* not 0 until the first message */
 	bool rtr_strict;
 	struct ddps_rx_seg direct;
+
+	struct ddps_ep_stats stats; /* the counters; what is now is filled in when asked for */
 };
 
 /* ---- rdmap.c ---- */

@@ -32,8 +32,10 @@ int ddps_rdmap_post_recv(struct ddps_rdmap *r, uint64_t wr_id, const struct ddps
 		return DDPS_E_STATE;
 	if (r->srq || nsge > r->rq.max_sge || (nsge && !sge))
 		return DDPS_E_INVAL;
-	if (r->rq.tail - r->rq.head == r->rq.depth)
+	if (r->rq.tail - r->rq.head == r->rq.depth) {
+		r->stats.rq_full++;
 		return DDPS_E_LIMIT;
+	}
 	err = ddps_sge_check(r->pd, r->stream, sge, nsge, DDPS_LOCAL_WRITE, &len);
 	if (err)
 		return err;
@@ -84,7 +86,8 @@ static int find_buffer(struct ddps_rdmap *r)
 	a = r->srq ? ddps_srq_take(r) : DDPS_SRQ_EMPTY;
 	if (a == DDPS_SRQ_TAKEN)
 		return 0;
-	if (a == DDPS_SRQ_SHARE) /* [5042-6.4.3.1-1] [5040-8.1.2-8] */
+	r->over_share = a == DDPS_SRQ_SHARE;
+	if (r->over_share) /* [5042-6.4.3.1-1] [5040-8.1.2-8] */
 		return DDPS_LLP_HOLD;
 	/* Once drained no buffer will come any more, and the RFC's answer is the right one. */
 	if (r->no_recv != DDPS_NO_RECV_STALL || r->drained)

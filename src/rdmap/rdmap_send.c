@@ -64,7 +64,11 @@ int ddps_rdmap_post_send(struct ddps_rdmap *r, const struct ddps_send_wr *wr)
 	err = check_form(r, wr);
 	if (err)
 		return err;
-	if (pos - r->sq.head == r->sq.depth || (wr->op == DDPS_OP_READ && !r->ord))
+	if (pos - r->sq.head == r->sq.depth) {
+		r->stats.sq_full++;
+		return DDPS_E_LIMIT;
+	}
+	if (wr->op == DDPS_OP_READ && !r->ord)
 		return DDPS_E_LIMIT;
 	err = ddps_sge_check(r->pd, r->stream, wr->sge, wr->nsge,
 			     wr->op == DDPS_OP_READ ? DDPS_LOCAL_WRITE : 0, &len);

@@ -79,8 +79,12 @@ static bool may_request(const struct ddps_sd_carrier *c)
 {
 	const struct ddps_sd_listener *l = c->listener;
 
-	return l && c->state == DDPS_SD_UP && c->pending < DDPS_SD_PENDING_MAX &&
-	       l->half_open < l->param.max_half_open;
+	if (!l || c->state != DDPS_SD_UP)
+		return false;
+	if (c->pending < DDPS_SD_PENDING_MAX && l->half_open < l->param.max_half_open)
+		return true;
+	c->env->half_open_full++;
+	return false;
 }
 
 /* @m has its turn. */

@@ -214,6 +214,7 @@ void ddps_ep_destroy(struct ddps_ep *ep)
 	struct ddps_ctx *ctx = ep->ctx;
 
 	release(ep);
+	ddps_stats_bury(ep);
 	ddps_event_drop(ctx, &ep->source);
 	ddps_rdmap_free(ep->rdmap);
 	ddps_cq_forget(ep->send_cq, ep);

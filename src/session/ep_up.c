@@ -122,8 +122,10 @@ static void up_complete(void *user, bool recv_queue, struct ddps_wc *wc)
 
 	wc->ep = ep;
 	wc->user = ep->user;
-	if (!ddps_cq_push(recv_queue ? ep->recv_cq : ep->send_cq, wc))
-		ddps_task_post(ep->ctx->env.loop, &ep->overflow);
+	if (ddps_cq_push(recv_queue ? ep->recv_cq : ep->send_cq, wc))
+		return;
+	ddps_rdmap_stats(ep->rdmap)->cq_overflow++;
+	ddps_task_post(ep->ctx->env.loop, &ep->overflow);
 }
 
 static void up_want_tx(void *user)

@@ -56,6 +56,7 @@ struct ddps_ctx {
 	struct ddps_cq *cqs;
 	struct ddps_ctx_pd *pds;
 	struct ddps_ctx_srq *srqs;
+	struct ddps_ctx_stats stats; /* counters of its own, and of endpoints that are gone */
 };
 
 /* Enter and leave the context: 0 with the lock held, or DDPS_E_FORKED. */
@@ -82,6 +83,10 @@ void ddps_cq_destroy(struct ddps_cq *cq);
 
 /* ---- shared receive queues (srq.c) ---- */
 void ddps_srq_destroy(struct ddps_ctx_srq *s);
+
+/* ---- counters (stats.c) ---- */
+/* @ep goes: its counters stay in the context's. */
+void ddps_stats_bury(struct ddps_ep *ep);
 
 /* ---- providers (provider.c) ---- */
 const struct ddps_llp_provider *ddps_provider_find(const char *scheme);
@@ -174,6 +179,7 @@ void ddps_dial_free(struct ddps_ep *ep);
 void ddps_request_destroy(struct ddps_request *req);
 /* Rejections are still on their way to their peers. */
 bool ddps_requests_winding_up(const struct ddps_ctx *ctx);
+unsigned ddps_requests_count(const struct ddps_ctx *ctx);
 void ddps_listener_destroy(struct ddps_listener *l);
 
 #endif

@@ -95,6 +95,7 @@ int ddps_post_srq_recv(struct ddps_srq *srq, uint64_t wr_id, const struct ddps_s
 	if (err < 0)
 		return err;
 	err = ddps_srq_post(srq, wr_id, sge, nsge);
+	srq->pd->ctx->stats.srq_full += err == DDPS_E_LIMIT;
 	ddps_ctx_leave(srq->pd->ctx);
 	return err;
 }
