@@ -94,7 +94,7 @@ static int find_buffer(struct ddps_rdmap *r)
 		return 0;
 	if (r->srq)
 		ddps_srq_wait(r);
-	return DDPS_LLP_HOLD;
+	return DDPS_LLP_HOLD; /* [5041-7.1-5] the LLP's flow control makes up for it */
 }
 
 int ddps_recv_check(struct ddps_rdmap *r, const struct ddps_rx_seg *s, struct ddps_fault *f)

@@ -17,7 +17,7 @@ static void teardown(void)
 
 TestSuite(rdmap_stall, .init = setup, .fini = teardown);
 
-Test(rdmap_stall, waits_for_a_receive, .description = "5041-7.1-3 5041-7.1-7")
+Test(rdmap_stall, waits_for_a_receive, .description = "5041-7.1-3 5041-7.1-5 5041-7.1-7")
 {
 	static const unsigned op[] = { 3, 4, 5, 6 };
 	uint32_t stag = 0;
