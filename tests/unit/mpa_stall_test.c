@@ -162,6 +162,24 @@ Test(mpa_stall, a_reset_is_noticed_at_once)
 	mpa_world_fini(&w);
 }
 
+Test(mpa_stall, the_first_message_counts_though_it_waits,
+     .description = "5044-7.1.2-15 5044-7.1.2-26")
+{
+	uint8_t *pattern = mpa_pattern(100, 3), raw[108];
+	struct ddps_mpa_conn *c;
+	struct mpa_world w;
+	int fd = stalled(&w);
+
+	c = (struct ddps_mpa_conn *)w.b[0].llp;
+	cr_expect_eq(c->deadline, DDPS_MPA_T_NONE);
+	cr_expect_eq(c->state, DDPS_MPA_FULL);
+	mpa_send_segments(&w.b[0], pattern, 100, 1);
+	cr_expect_eq(mpa_bare_read(&w, fd, raw, sizeof raw), (ssize_t)sizeof raw);
+	mpa_world_fini(&w);
+	close(fd);
+	free(pattern);
+}
+
 Test(mpa_stall, abort_and_free_leave_nothing)
 {
 	struct mpa_world w;
