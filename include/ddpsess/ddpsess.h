@@ -4,6 +4,7 @@
 /* Everything for users of RDMA sessions. */
 #include <ddpsess/err.h>
 #include <ddpsess/session.h>
+#include <ddpsess/stats.h>
 #include <ddpsess/wr.h>
 #include <ddpsess/version.h>
 #endif

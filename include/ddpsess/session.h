@@ -30,6 +30,7 @@ struct ddps_cq;
 struct ddps_ep;
 struct ddps_listener;
 struct ddps_request;
+struct ddps_srq;
 
 /* IRD and ORD: 0..DDPS_RD_MAX, or left to the applications (RFC 6581 9.1). */
 #define DDPS_RD_MAX 0x3FFE
@@ -119,7 +120,8 @@ enum ddps_event_type {
 	DDPS_EV_PEER_CLOSED, /* peer sends nothing more; ours goes on until ddps_disconnect */
 	DDPS_EV_CLOSED,	     /* final: error.code is 0 after an orderly end */
 	DDPS_EV_LISTENER_FAILED, /* final for @listener */
-	DDPS_EV_REQUEST_GONE	 /* final: @request's peer went away; the request is invalid now */
+	DDPS_EV_REQUEST_GONE,	 /* final: @request's peer went away; the request is invalid now */
+	DDPS_EV_SRQ_LIMIT	 /* fewer receives are in @srq than ddps_srq_arm asked for */
 };
 
 enum ddps_transport { DDPS_TRANSPORT_NONE, DDPS_TRANSPORT_TCP, DDPS_TRANSPORT_SCTP };
@@ -152,8 +154,9 @@ struct ddps_event {
 	struct ddps_ep *ep; /* NULL for requests and listeners */
 	struct ddps_request *request;
 	struct ddps_listener *listener; /* of requests, and of the listener's own events */
-	void *user;			/* the endpoint's or else the listener's user pointer */
-	struct ddps_conn_info info;	/* all types but LISTENER_FAILED */
+	struct ddps_srq *srq;		/* SRQ_LIMIT */
+	void *user;			/* the endpoint's, the shared queue's, or the listener's */
+	struct ddps_conn_info info;	/* all types but LISTENER_FAILED and SRQ_LIMIT */
 	struct ddps_error error;
 	size_t private_data_len; /* CONNECT_REQUEST, ESTABLISHED (initiator), REJECTED */
 	uint8_t private_data[DDPS_PD_MAX];
@@ -293,6 +296,22 @@ DDPS_API void ddps_listener_free(struct ddps_listener *l);
 
 /* ---- endpoints ---- */
 
+/*
+ * What becomes of a Send of the peer that finds no posted receive.
+ *
+ * TERMINATE: as RFC 5040 and RFC 5041 say, the session ends with Terminate 1/2/02.
+ *
+ * STALL: it waits, with all that the peer sent behind it on this session, until a receive is
+ * posted; this side's sending goes on.  Over TCP nothing is read meanwhile, so that TCP slows the
+ * peer down; less than 1 MiB that was read already is kept.  Over SCTP the other sessions of the
+ * association go on while what waits is kept, up to 4 MiB or 16384 messages a session; behind
+ * that the whole association is not read until half of it is gone, so that SCTP slows the peer
+ * down.  What comes behind the waiting Send includes the peer's close and its Terminate; a reset
+ * is noticed at once.  ddps_disconnect waits at most close_ms for the receive if the end of the
+ * session needs it (outstanding Reads); when all posted work has ended, the rule is TERMINATE.
+ */
+enum ddps_no_recv { DDPS_NO_RECV_TERMINATE, DDPS_NO_RECV_STALL };
+
 struct ddps_ep_attr {
 	size_t struct_size;
 	struct ddps_pd *pd;	     /* required */
@@ -301,15 +320,23 @@ struct ddps_ep_attr {
 	uint32_t sq_depth, rq_depth; /* work requests, 1..65535 */
 	uint32_t max_sge;	     /* pieces of one work request, 1..16 */
 	void *user;		     /* comes back in events and completions */
+	enum ddps_no_recv no_recv;
+	/* A shared receive queue (wr.h) of @pd, or NULL.  With one, rq_depth is ignored and
+	 * ddps_post_recv is refused. */
+	struct ddps_srq *srq;
+	/* How many of its receives this endpoint may have taken whose completions were not
+	 * fetched yet; 0: half of the queue's depth, rounded up.  A peer that sends more
+	 * waits, as with STALL but whatever no_recv says, until one is fetched. */
+	uint32_t srq_share;
 };
 
-/** ddps_ep_attr_init - defaults: 64 work requests each way, 4 pieces */
+/** ddps_ep_attr_init - defaults: 64 work requests each way, 4 pieces, DDPS_NO_RECV_TERMINATE */
 DDPS_API void ddps_ep_attr_init(struct ddps_ep_attr *attr);
 
 /**
  * ddps_ep_new - create an unconnected endpoint (queue pair)
  * @ctx:	context
- * @attr:	pd and cqs must belong to @ctx and outlive the endpoint
+ * @attr:	pd, cqs and srq must belong to @ctx and outlive the endpoint
  * @out:	set on success only
  *
  * Receives may be posted at once.
@@ -322,6 +349,7 @@ DDPS_API int ddps_ep_new(struct ddps_ctx *ctx, const struct ddps_ep_attr *attr,
 /**
  * ddps_ep_free - destroy an endpoint; aborts its session if there is one
  * @ep:		may be NULL.  Events and completions of it that were not fetched are dropped.
+ *		A receive of a shared queue that it has taken and not completed goes back there.
  */
 DDPS_API void ddps_ep_free(struct ddps_ep *ep);
 

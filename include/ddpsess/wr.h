@@ -182,10 +182,60 @@ DDPS_API int ddps_post_send(struct ddps_ep *ep, const struct ddps_send_wr *wr);
  * @sge, @nsge:	pieces filled in order, each with DDPS_LOCAL_WRITE; 0 pieces take a
  *		zero-length Send
  *
- * Return: as ddps_post_send.
+ * Return: as ddps_post_send; DDPS_E_INVAL also for an endpoint with a shared receive queue.
  */
 DDPS_API int ddps_post_recv(struct ddps_ep *ep, uint64_t wr_id, const struct ddps_sge *sge,
 			    uint32_t nsge);
+
+/* ---- shared receive queues ---- */
+
+/**
+ * ddps_srq_new - create a receive queue for several endpoints of a protection domain
+ * @pd:		protection domain of the endpoints and of the memory
+ * @depth:	receives it holds, 1..65535, those included that a message is being received into
+ * @max_sge:	pieces of one receive, 1..16
+ * @user:	comes back in DDPS_EV_SRQ_LIMIT
+ * @out:	set on success only; goes into struct ddps_ep_attr
+ *
+ * A message takes the oldest receive when its first segment arrives (RFC 5041 5.3); the
+ * completion goes to the receive CQ of the endpoint that got it and names that endpoint.  If
+ * the queue is empty the endpoint's no_recv rule applies; endpoints that wait are served in the
+ * order in which they came.  When an endpoint's session ends, only the receive it had taken is
+ * flushed.
+ *
+ * Return: 0, or DDPS_E_INVAL, DDPS_E_NOMEM, DDPS_E_FORKED.
+ */
+DDPS_API int ddps_srq_new(struct ddps_pd *pd, uint32_t depth, uint32_t max_sge, void *user,
+			  struct ddps_srq **out);
+
+/**
+ * ddps_srq_free - destroy it; what is posted is given back without a completion
+ * @srq:	may be NULL
+ *
+ * Return: 0, or DDPS_E_BUSY while endpoints use it, DDPS_E_FORKED.
+ */
+DDPS_API int ddps_srq_free(struct ddps_srq *srq);
+
+/**
+ * ddps_post_srq_recv - queue a buffer for one Send of any of the peers
+ * @srq:	shared receive queue
+ * @wr_id, @sge, @nsge: as for ddps_post_recv; regions bound to one endpoint are refused
+ *
+ * Return: 0, or DDPS_E_LIMIT (full), DDPS_E_INVAL, DDPS_E_TOO_LONG, DDPS_E_ACCESS,
+ * DDPS_E_FORKED.
+ */
+DDPS_API int ddps_post_srq_recv(struct ddps_srq *srq, uint64_t wr_id, const struct ddps_sge *sge,
+				uint32_t nsge);
+
+/**
+ * ddps_srq_arm - ask for one DDPS_EV_SRQ_LIMIT
+ * @srq:	shared receive queue
+ * @limit:	it comes when fewer than so many receives are posted, or at once if that is so
+ *		already; 0 asks for none.  At most the depth.
+ *
+ * Return: 0, or DDPS_E_INVAL, DDPS_E_FORKED.
+ */
+DDPS_API int ddps_srq_arm(struct ddps_srq *srq, uint32_t limit);
 
 /** ddps_op_name, ddps_wc_status_name - constant strings, never NULL */
 DDPS_API const char *ddps_op_name(enum ddps_op op);

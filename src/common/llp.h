@@ -24,8 +24,9 @@
 struct ddps_env {
 	struct ddps_loop *loop;
 	struct ddps_log log;
-	uint8_t *scratch; /* DDPS_SCRATCH_LEN octets, free for use during one callback */
-	void *sctp;	  /* the SCTP provider's own, made on first use, freed by its fini */
+	uint8_t *scratch;	 /* DDPS_SCRATCH_LEN octets, free for use during one callback */
+	uint64_t half_open_full; /* counted by listeners: max_half_open was reached */
+	void *sctp;		 /* the SCTP provider's own, made on first use, freed by its fini */
 };
 
 #define DDPS_SCRATCH_LEN (512u * 1024)
@@ -37,6 +38,9 @@ struct ddps_setup {
 	const uint8_t *pd; /* borrowed; begins with the enhanced word if enhanced ... */
 	size_t pd_len;	   /* ... then >= 4, but for a rejection, which may lack the word */
 };
+
+/* rx_segment: not now, show it again after resume(). */
+#define DDPS_LLP_HOLD 1
 
 /* What an LLP needs to know of a connection; the rest is for the layers above. */
 struct ddps_llp_param {
@@ -75,7 +79,10 @@ struct ddps_llp_up {
 
 	/* One whole, verified segment, in order (RFC 5044 3; RFC 5043 DDP-SSN order).
 	 * Return 0, or < 0: an error was found above; everything that follows on this half is
-	 * to be dropped silently (RFC 5041 7.1), except for close and abort. */
+	 * to be dropped silently (RFC 5041 7.1), except for close and abort.
+	 * Or DDPS_LLP_HOLD: it cannot be taken now.  The LLP keeps it, shows nothing that
+	 * came behind it, a close in order included, and shows it again after resume().
+	 * Sending goes on.  What is kept meanwhile is bounded, see held(). */
 	int (*rx_segment)(void *user, const uint8_t *seg, size_t len);
 
 	/* Direct placement, only where no digest has to be verified first.  A segment of
@@ -113,6 +120,10 @@ struct ddps_llp_ops {
 	void (*kick)(struct ddps_llp *llp);
 	/* Largest segment the LLP takes now, octets. */
 	size_t (*mulpdu)(struct ddps_llp *llp);
+	/* After DDPS_LLP_HOLD: show the segment again, from the loop.  Else nothing. */
+	void (*resume)(struct ddps_llp *llp);
+	/* Octets that came in and are kept here: incomplete, out of order or held. */
+	size_t (*held)(const struct ddps_llp *llp);
 	/* User memory is about to go: keep a copy of what segments pulled and not yet counted
 	 * still refer to.  Return 0 or DDPS_E_NOMEM. */
 	int (*keep_copy)(struct ddps_llp *llp);

@@ -39,6 +39,11 @@ int ddps_ddp_decode(struct ddps_ddp_hdr *h, const uint8_t *buf, size_t len)
 	return version_ok ? (int)ddps_ddp_hdr_len(ctrl) : DDPS_E_REVISION;
 }
 
+bool ddps_ddp_is_last(uint8_t ctrl)
+{
+	return ctrl & CTRL_L;
+}
+
 size_t ddps_ddp_encode(const struct ddps_ddp_hdr *h, uint8_t *buf)
 {
 	struct ddps_wbuf w = ddps_wbuf_init(buf, DDPS_DDP_UNTAGGED_LEN);

@@ -33,6 +33,9 @@ int ddps_ddp_decode(struct ddps_ddp_hdr *h, const uint8_t *buf, size_t len);
 /* Length of the header that begins with octet @ctrl. */
 size_t ddps_ddp_hdr_len(uint8_t ctrl);
 
+/* Whether the segment that begins with octet @ctrl is the last of its message. */
+bool ddps_ddp_is_last(uint8_t ctrl);
+
 /* Write a header; @buf has room for 18 octets.  Return: its length. */
 size_t ddps_ddp_encode(const struct ddps_ddp_hdr *h, uint8_t *buf);
 

@@ -203,7 +203,12 @@ void ddps_mpa_conn_watch(struct ddps_mpa_conn *c)
 		ddps_io_del(c->env->loop, &c->io);
 		return;
 	}
-	if (!c->connecting && !c->rd_eof)
+	if (c->rx.stalled && c->wr_shut) {
+		/* Nothing to read or send; a FIN of the peer would be reported without end. */
+		ddps_io_del(c->env->loop, &c->io);
+		return;
+	}
+	if (!c->connecting && !c->rd_eof && !c->rx.stalled) /* TCP's window closes then */
 		events |= EPOLLIN;
 	if (c->connecting || c->blocked || (s && s->out_sent < s->out_len))
 		events |= EPOLLOUT;
@@ -232,7 +237,9 @@ static void on_io(void *user, uint32_t events)
 	} else {
 		if (events & EPOLLOUT)
 			c->blocked = false;
-		if (events & (EPOLLIN | EPOLLHUP | EPOLLERR))
+		if (c->rx.stalled && (events & (EPOLLHUP | EPOLLERR)))
+			ddps_mpa_data_hangup(c);
+		else if (!c->rx.stalled && (events & (EPOLLIN | EPOLLHUP | EPOLLERR)))
 			ddps_mpa_data_read(c);
 	}
 	if (ddps_mpa_alive(c))
@@ -285,7 +292,9 @@ static void on_task(void *user)
 	struct ddps_mpa_conn *c = user;
 
 	ddps_mpa_enter(c);
-	if (c->io.fd >= 0)
+	if (c->io.fd >= 0 && c->resume)
+		ddps_mpa_data_resume(c);
+	else if (c->io.fd >= 0)
 		ddps_mpa_data_advance(c);
 	else if (c->llp.up)
 		c->llp.up->closed(c->llp.user, &c->error);
@@ -338,6 +347,21 @@ static void op_kick(struct ddps_llp *llp)
 static size_t op_mulpdu(struct ddps_llp *llp)
 {
 	return conn_of(llp)->mulpdu;
+}
+
+static void op_resume(struct ddps_llp *llp)
+{
+	struct ddps_mpa_conn *c = conn_of(llp);
+
+	if (!c->rx.stalled || c->io.fd < 0)
+		return;
+	c->resume = true;
+	ddps_task_post(c->env->loop, &c->task);
+}
+
+static size_t op_held(const struct ddps_llp *llp)
+{
+	return ddps_mpa_rx_kept(&((const struct ddps_mpa_conn *)llp)->rx);
 }
 
 static int op_keep_copy(struct ddps_llp *llp)
@@ -401,6 +425,8 @@ const struct ddps_llp_ops ddps_mpa_ops = {
 	.open = op_open,
 	.kick = op_kick,
 	.mulpdu = op_mulpdu,
+	.resume = op_resume,
+	.held = op_held,
 	.keep_copy = op_keep_copy,
 	.shutdown = op_shutdown,
 	.abort = op_abort,

@@ -28,7 +28,7 @@ static void open_fence(struct ddps_mpa_conn *c)
 /* An upcall may have closed or freed the connection: the receiver has to stop then. */
 static int verdict(const struct ddps_mpa_conn *c, int above)
 {
-	return above < 0 || !ddps_mpa_alive(c) ? -1 : 0;
+	return above < 0 || !ddps_mpa_alive(c) ? -1 : above;
 }
 
 static int sink_segment(void *user, const uint8_t *seg, size_t len)
@@ -155,8 +155,30 @@ static size_t read_once(struct ddps_mpa_conn *c)
 		return 0;
 	if (ddps_mpa_rx_got(&c->rx, c->env->scratch, (size_t)n, &e) < 0)
 		on_fault(c, &e);
+	if (c->rx.stalled)
+		return 0;
 	/* A short read has emptied the socket; what comes later makes it readable again. */
 	return (size_t)n < asked ? 0 : (size_t)n;
+}
+
+void ddps_mpa_data_hangup(struct ddps_mpa_conn *c)
+{
+	int err = 0;
+	socklen_t len = sizeof err;
+
+	getsockopt(c->io.fd, SOL_SOCKET, SO_ERROR, &err, &len);
+	ddps_mpa_conn_lost(c, err ? err : ECONNRESET, "receive, while stalled");
+}
+
+void ddps_mpa_data_resume(struct ddps_mpa_conn *c)
+{
+	struct ddps_error e;
+
+	c->resume = false;
+	if (ddps_mpa_rx_resume(&c->rx, &e) < 0)
+		on_fault(c, &e);
+	if (ddps_mpa_alive(c))
+		ddps_mpa_data_advance(c);
 }
 
 void ddps_mpa_data_read(struct ddps_mpa_conn *c)
@@ -283,7 +305,7 @@ static void send_fin(struct ddps_mpa_conn *c)
 /* Sending failed because the connection is gone: read to its end, then say so. */
 static void drain_dead(struct ddps_mpa_conn *c)
 {
-	while (ddps_mpa_alive(c) && !c->rd_eof && read_once(c))
+	while (ddps_mpa_alive(c) && !c->rd_eof && !c->rx.stalled && read_once(c))
 		;
 	if (ddps_mpa_alive(c))
 		ddps_mpa_conn_lost(c, c->tx_errno, "peer reset the connection");

@@ -148,6 +148,8 @@ static void on_accept(void *user, uint32_t events)
 		else if (!accept_failed(l, errno))
 			return;
 	}
+	if (l->half_open >= l->p.max_half_open)
+		l->env->half_open_full++;
 	watch(l);
 }
 

@@ -15,11 +15,18 @@ void ddps_mpa_rx_init(struct ddps_mpa_rx *rx, const struct ddps_mpa_rx_sink *sin
 	*rx = (struct ddps_mpa_rx){ .sink = sink, .user = user };
 }
 
-void ddps_mpa_rx_fini(struct ddps_mpa_rx *rx)
+static void part_fini(struct ddps_mpa_rx *rx)
 {
 	free(rx->part);
 	rx->part = NULL;
 	rx->part_size = rx->part_len = rx->part_total = 0;
+}
+
+static void hold_fini(struct ddps_mpa_rx *rx)
+{
+	free(rx->hold);
+	rx->hold = NULL;
+	rx->hold_seg_len = rx->hold_rest_len = 0;
 }
 
 /* ---- one whole FPDU ---- */
@@ -114,6 +121,17 @@ static void strip_markers(const struct ddps_mpa_rx *rx, uint8_t *p, size_t total
 	}
 }
 
+static void show(struct ddps_mpa_rx *rx, uint8_t *seg, size_t len)
+{
+	int verdict = rx->sink->segment(rx->user, seg, len);
+
+	if (verdict < 0)
+		rx->dead = true;
+	rx->stalled = verdict == DDPS_LLP_HOLD;
+	rx->hold_seg = seg;
+	rx->hold_seg_len = rx->stalled ? len : 0;
+}
+
 /* @p: a whole FPDU.  0 or DDPS_E_*. */
 static int deliver(struct ddps_mpa_rx *rx, uint8_t *p, size_t total, size_t ulpdu,
 		   struct ddps_error *e)
@@ -139,8 +157,7 @@ static int deliver(struct ddps_mpa_rx *rx, uint8_t *p, size_t total, size_t ulpd
 		rx->phase = (uint16_t)((rx->phase + total) % DDPS_MPA_MARKER_EVERY);
 	}
 	rx->fpdus++;
-	if (rx->sink->segment(rx->user, seg, ulpdu) < 0)
-		rx->dead = true;
+	show(rx, seg, ulpdu);
 	return 0;
 }
 
@@ -236,6 +253,40 @@ static size_t got_placed(struct ddps_mpa_rx *rx, size_t n)
 
 /* ---- the stream ---- */
 
+static int no_memory(struct ddps_mpa_rx *rx, size_t total, struct ddps_error *e)
+{
+	rx->dead = true;
+	*e = ddps_error_make(DDPS_E_NOMEM, 0, "no memory for an FPDU of %zu octets", total);
+	return DDPS_E_NOMEM;
+}
+
+/*
+ * Keep the segment held back and the @n octets at @rest that came behind its FPDU.  If that is
+ * where both lie already, from an earlier stall, nothing is moved.
+ */
+static int keep_stalled(struct ddps_mpa_rx *rx, uint8_t *rest, size_t n, struct ddps_error *e)
+{
+	size_t len = rx->hold_seg_len;
+	uint8_t *hold;
+
+	rx->hold_rest = rest;
+	rx->hold_rest_len = n;
+	if (rx->hold)
+		return 0;
+	hold = malloc(len + n);
+	if (!hold) {
+		rx->stalled = false;
+		hold_fini(rx);
+		return no_memory(rx, len + n, e);
+	}
+	memcpy(hold, rx->hold_seg, len);
+	if (n)
+		memcpy(hold + len, rest, n);
+	rx->hold = rx->hold_seg = hold;
+	rx->hold_rest = hold + len;
+	return 0;
+}
+
 /* Keep the beginning of an FPDU, @n octets at @p, until more of it comes. */
 static int keep(struct ddps_mpa_rx *rx, const uint8_t *p, size_t n, size_t total, size_t ulpdu,
 		struct ddps_error *e)
@@ -249,14 +300,10 @@ static int keep(struct ddps_mpa_rx *rx, const uint8_t *p, size_t n, size_t total
 	if (begin_placing(rx, p, n, ulpdu))
 		return 0;
 	if (rx->part_size < total) {
-		ddps_mpa_rx_fini(rx);
+		part_fini(rx);
 		rx->part = malloc(total);
-		if (!rx->part) {
-			rx->dead = true;
-			*e = ddps_error_make(DDPS_E_NOMEM, 0, "no memory for an FPDU of %zu octets",
-					     total);
-			return DDPS_E_NOMEM;
-		}
+		if (!rx->part)
+			return no_memory(rx, total, e);
 		rx->part_size = total;
 	}
 	memcpy(rx->part, p, n);
@@ -280,7 +327,28 @@ static int parse(struct ddps_mpa_rx *rx, uint8_t *p, size_t n, struct ddps_error
 			return err;
 		p += total;
 		n -= total;
+		if (rx->stalled)
+			return keep_stalled(rx, p, n, e);
 	}
+}
+
+int ddps_mpa_rx_resume(struct ddps_mpa_rx *rx, struct ddps_error *e)
+{
+	int err = 0;
+
+	if (!rx->stalled)
+		return 0;
+	show(rx, rx->hold_seg, rx->hold_seg_len);
+	if (!rx->stalled && !rx->dead)
+		err = parse(rx, rx->hold_rest, rx->hold_rest_len, e);
+	if (!rx->stalled)
+		hold_fini(rx);
+	return err;
+}
+
+size_t ddps_mpa_rx_kept(const struct ddps_mpa_rx *rx)
+{
+	return rx->head_len + rx->part_len + rx->hold_seg_len + rx->hold_rest_len;
 }
 
 int ddps_mpa_rx_want(struct ddps_mpa_rx *rx, uint8_t *scratch, size_t scratch_len,
@@ -330,6 +398,8 @@ int ddps_mpa_rx_got(struct ddps_mpa_rx *rx, uint8_t *scratch, size_t n, struct d
 		if (err)
 			return err;
 		rx->part_len = rx->part_total = 0;
+		if (rx->stalled)
+			return keep_stalled(rx, scratch, n, e);
 	} else {
 		n += rx->head_len;
 		rx->head_len = 0;
@@ -339,7 +409,7 @@ int ddps_mpa_rx_got(struct ddps_mpa_rx *rx, uint8_t *scratch, size_t n, struct d
 
 bool ddps_mpa_rx_at_boundary(const struct ddps_mpa_rx *rx)
 {
-	if (rx->placing || rx->part_total)
+	if (rx->placing || rx->part_total || rx->stalled)
 		return false;
 	return !rx->head_len || (lead(rx) && rx->head_len == DDPS_MPA_MARKER_LEN);
 }
@@ -347,5 +417,11 @@ bool ddps_mpa_rx_at_boundary(const struct ddps_mpa_rx *rx)
 void ddps_mpa_rx_idle(struct ddps_mpa_rx *rx)
 {
 	if (rx->dead || !rx->part_total)
-		ddps_mpa_rx_fini(rx);
+		part_fini(rx);
+}
+
+void ddps_mpa_rx_fini(struct ddps_mpa_rx *rx)
+{
+	part_fini(rx);
+	hold_fini(rx);
 }

@@ -8,7 +8,8 @@
  *
  * A whole FPDU is verified and handed up where the driver read it, in the scratch buffer.  The
  * beginning of an incomplete one is kept: up to 19 octets in the structure, more in a buffer
- * made when needed.  A large payload that no CRC protects can go straight to its place.
+ * made when needed.  When the sink holds a segment back, it and what was read behind it (less
+ * than one scratch buffer) are kept until resume().  A large payload that no CRC protects can go straight to its place.
  */
 #include "common/llp.h"
 #include <ddpsess/err.h>
@@ -16,7 +17,8 @@
 #define DDPS_MPA_RX_HEAD 20u /* ULPDU_Length and the largest DDP header */
 #define DDPS_MPA_RX_IOV	 20  /* want() fills at most so many */
 
-/* As in struct ddps_llp_up.  < 0: drop everything from here. */
+/* As in struct ddps_llp_up.  < 0: drop everything from here; segment() may say
+ * DDPS_LLP_HOLD. */
 struct ddps_mpa_rx_sink {
 	int (*segment)(void *user, const uint8_t *seg, size_t len);
 	size_t (*direct)(void *user, const uint8_t *hdr, size_t have, size_t seg_len);
@@ -29,6 +31,7 @@ struct ddps_mpa_rx {
 	void *user;
 	bool crc, markers;
 	bool dead;	/* input is dropped: an error was reported, here or above [5044-8-8] */
+	bool stalled;	/* the sink holds a segment back: no want() and got() until resume() */
 	bool placing;	/* the current FPDU's payload goes straight to its place */
 	uint16_t phase; /* of the first octet of the current FPDU */
 	uint64_t fpdus; /* whole and valid so far */
@@ -37,6 +40,10 @@ struct ddps_mpa_rx {
 
 	uint8_t *part;				/* NULL, or part_size octets */
 	size_t part_size, part_len, part_total; /* part_total 0: not in use */
+
+	/* While stalled: the segment held back, and what came behind its FPDU. */
+	uint8_t *hold, *hold_seg, *hold_rest;
+	size_t hold_seg_len, hold_rest_len;
 
 	size_t pay_len, pay_off, pay_asked;  /* while placing */
 	uint8_t tail[8], tail_len, tail_off; /* pad and CRC, ignored */
@@ -56,6 +63,12 @@ int ddps_mpa_rx_want(struct ddps_mpa_rx *rx, uint8_t *scratch, size_t scratch_le
  * Return: 0, or DDPS_E_CRC, DDPS_E_MARKER, DDPS_E_NOMEM with @e filled; reported once.
  */
 int ddps_mpa_rx_got(struct ddps_mpa_rx *rx, uint8_t *scratch, size_t n, struct ddps_error *e);
+
+/* Show the segment that was held back again, and what came behind it.  Return: as got(). */
+int ddps_mpa_rx_resume(struct ddps_mpa_rx *rx, struct ddps_error *e);
+
+/* Octets kept: an incomplete FPDU, what is held back. */
+size_t ddps_mpa_rx_kept(const struct ddps_mpa_rx *rx);
 
 /* May the stream end here?  Between FPDUs, a lone marker behind the last one included. */
 bool ddps_mpa_rx_at_boundary(const struct ddps_mpa_rx *rx);

@@ -8,23 +8,31 @@
 int ddps_rdmap_new(struct ddps_rdmap **out, const struct ddps_rdmap_cfg *cfg)
 {
 	struct ddps_rdmap *r;
+	uint32_t rq_depth = cfg->srq ? 1 : cfg->rq_depth;
+	uint32_t rq_sge = cfg->srq ? cfg->srq->max_sge : cfg->max_sge;
 
-	if (!cfg->sq_depth || !cfg->rq_depth || !cfg->max_sge || cfg->max_sge > DDPS_DDP_SGE_MAX)
+	if (!cfg->sq_depth || !rq_depth || !cfg->max_sge || cfg->max_sge > DDPS_DDP_SGE_MAX)
 		return DDPS_E_INVAL;
 	r = calloc(1, sizeof *r);
 	if (!r)
 		return DDPS_E_NOMEM;
 	r->sq.e = calloc(cfg->sq_depth, sizeof *r->sq.e);
 	r->sq.sge = calloc((size_t)cfg->sq_depth * cfg->max_sge, sizeof *r->sq.sge);
-	r->rq.e = calloc(cfg->rq_depth, sizeof *r->rq.e);
-	r->rq.sge = calloc((size_t)cfg->rq_depth * cfg->max_sge, sizeof *r->rq.sge);
+	r->rq.e = calloc(rq_depth, sizeof *r->rq.e);
+	r->rq.sge = calloc((size_t)rq_depth * rq_sge, sizeof *r->rq.sge);
 	r->sq.depth = cfg->sq_depth;
-	r->rq.depth = cfg->rq_depth;
+	r->rq.depth = rq_depth;
+	r->rq.max_sge = rq_sge;
 	r->pd = cfg->pd;
 	r->stream = cfg->stream;
 	r->up = cfg->up;
 	r->user = cfg->user;
 	r->max_sge = cfg->max_sge;
+	r->no_recv = cfg->no_recv;
+	r->srq = cfg->srq;
+	r->srq_share = cfg->srq_share;
+	if (r->srq)
+		r->srq->users++;
 	for (int q = 0; q < DDPS_QN_COUNT; q++) { /* [5041-4.3-11] */
 		r->tx_msn[q] = 1;
 		r->rxq[q].msn = 1;
@@ -43,6 +51,8 @@ void ddps_rdmap_free(struct ddps_rdmap *r)
 	if (!r)
 		return;
 	r->pd->streams--;
+	if (r->srq)
+		ddps_srq_detach(r);
 	free(r->sq.e);
 	free(r->sq.sge);
 	free(r->rq.e);
@@ -104,7 +114,19 @@ void ddps_rdmap_check_drained(struct ddps_rdmap *r)
 	if (!r->draining || r->drained || r->state > DDPS_RS_RUN || !all_done(r))
 		return;
 	r->drained = true;
+	/* Nobody posts a receive any more: what waits for one finds none. */
+	ddps_rdmap_unstall(r);
 	r->up->drained(r->user);
+}
+
+void ddps_rdmap_unstall(struct ddps_rdmap *r)
+{
+	bool stalled = r->stalled;
+
+	r->stalled = false;
+	ddps_srq_leave(r);
+	if (stalled)
+		r->up->rx_ready(r->user);
 }
 
 void ddps_rdmap_drain(struct ddps_rdmap *r)
@@ -125,12 +147,23 @@ void ddps_rdmap_peer_closed(struct ddps_rdmap *r)
 	ddps_rdmap_tell(r);
 }
 
+struct ddps_ep_stats *ddps_rdmap_stats(struct ddps_rdmap *r)
+{
+	r->stats.sends_posted = r->sq.tail - r->sq.head;
+	r->stats.recvs_posted = r->rq.tail - r->rq.head;
+	r->stats.recvs_out = r->srq_out;
+	r->stats.reads_out = r->state == DDPS_RS_RUN ? r->reads_out : 0;
+	r->stats.reads_in = r->state == DDPS_RS_RUN ? r->irrq.count : 0;
+	return &r->stats;
+}
+
 /* Out of RUN nothing but a Terminate is sent: a message in progress is abandoned on a segment
  * boundary, Read Requests not answered are dropped (reference 2.10). */
 void ddps_rdmap_stop(struct ddps_rdmap *r)
 {
 	ddps_sq_flush(r, false);
 	ddps_rq_flush(r);
+	ddps_rdmap_unstall(r); /* to be dropped, with all that follows */
 }
 
 void ddps_rdmap_flush(struct ddps_rdmap *r)

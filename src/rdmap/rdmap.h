@@ -10,8 +10,10 @@
  */
 #include "common/llp.h"
 #include "ddp/stag.h"
+#include <ddpsess/stats.h>
 
 struct ddps_rdmap;
+struct ddps_srq;
 
 /* A Terminate, sent or received (RFC 5040 4.8). */
 struct ddps_term {
@@ -41,6 +43,8 @@ struct ddps_rdmap_up {
 	 * segment). Not called if there is no expect_rtr, nor if that message is a
 	 * Terminate or faulty. */
 	void (*first_message)(void *user, unsigned rtr);
+	/* After rx_segment returned DDPS_LLP_HOLD: it may be shown again now. */
+	void (*rx_ready)(void *user);
 	/* The last of the work posted before ddps_rdmap_drain has ended.  Not called once
 	 * the stream is in error: terminated comes instead. */
 	void (*drained)(void *user);
@@ -50,6 +54,9 @@ struct ddps_rdmap_cfg {
 	struct ddps_pd *pd;
 	const void *stream; /* identity for stream-bound regions */
 	uint32_t sq_depth, rq_depth, max_sge;
+	enum ddps_no_recv no_recv;
+	struct ddps_srq *srq; /* or NULL; then rq_depth is not looked at ... */
+	uint32_t srq_share;   /* ... and this many of its buffers may be out; not 0 */
 	const struct ddps_rdmap_up *up;
 	void *user;
 };
@@ -82,6 +89,12 @@ int ddps_rdmap_start(struct ddps_rdmap *r, const struct ddps_rdmap_start *s);
 int ddps_rdmap_post_send(struct ddps_rdmap *r, const struct ddps_send_wr *wr);
 int ddps_rdmap_post_recv(struct ddps_rdmap *r, uint64_t wr_id, const struct ddps_sge *sge,
 			 uint32_t nsge);
+/* Up to date but for held_octets, which the caller fills in, and cq_overflow, which it counts;
+ * valid as long as @r. */
+struct ddps_ep_stats *ddps_rdmap_stats(struct ddps_rdmap *r);
+
+/* With a shared receive queue: the application has a completion of the receive queue now. */
+void ddps_rdmap_recv_fetched(struct ddps_rdmap *r);
 
 /* struct ddps_llp_up has the contracts of these six.  A MULPDU below DDPS_SEG_HDR_MAX
  * gives nothing to send: RFC 5044 and 5043 stay above it. */

@@ -6,6 +6,7 @@
 #include "ddp/ddp_seg.h"
 #include "rdmap/rdmap.h"
 #include "rdmap/rdmap_wire.h"
+#include "rdmap/srq.h"
 
 /*
  * INIT -start-> RUN -a Terminate queued or received-> ERROR -flush-> GONE.  INIT and RUN
@@ -48,7 +49,7 @@ struct ddps_sq {
 struct ddps_rq {
 	struct ddps_rqe *e;
 	struct ddps_sge *sge;
-	uint32_t depth;
+	uint32_t depth, max_sge;
 	uint64_t head, tail;
 };
 
@@ -105,6 +106,13 @@ struct ddps_rdmap {
 	struct ddps_rq rq;
 	struct ddps_irrq irrq;
 
+	/* With a shared receive queue rq has one place, for the buffer bound. */
+	struct ddps_srq *srq;
+	TAILQ_ENTRY(ddps_rdmap) srq_link;
+	bool srq_waits;
+	uint32_t srq_share; /* so many bound or completed and not fetched, at most */
+	uint32_t srq_out;   /* now */
+
 	/* Reads of ours that wait for their responses. */
 	uint16_t ord;
 	uint32_t reads_out; /* the RTR Read included */
@@ -130,9 +138,15 @@ struct ddps_rdmap {
 	struct ddps_rx_ctx ctx[DDPS_CTX_COUNT];
 	uint64_t rx_order;
 	uint8_t rreq_buf[DDPS_RREQ_LEN];
+	enum ddps_no_recv no_recv;
+	bool waited;	     /* the segment that is due was held back before, and counted */
+	bool over_share;     /* why: its share of the shared queue, not the queue itself */
+	bool stalled;	     /* a segment was held back */
 	unsigned expect_rtr; /* not 0 until the first message */
 	bool rtr_strict;
 	struct ddps_rx_seg direct;
+
+	struct ddps_ep_stats stats; /* the counters; what is now is filled in when asked for */
 };
 
 /* ---- rdmap.c ---- */
@@ -140,6 +154,9 @@ void ddps_rdmap_tell(struct ddps_rdmap *r); /* want_tx, if there is news */
 void ddps_rdmap_check_drained(struct ddps_rdmap *r);
 /* Stop all work; flush what the LLP does not hold any more. */
 void ddps_rdmap_stop(struct ddps_rdmap *r);
+
+/* A segment that was held back is to be shown again. */
+void ddps_rdmap_unstall(struct ddps_rdmap *r);
 
 /* ---- rdmap_send.c: the send queue ---- */
 static inline struct ddps_sqe *ddps_sq_at(struct ddps_rdmap *r, uint64_t pos)
@@ -160,15 +177,29 @@ int ddps_sq_segment(struct ddps_rdmap *r, struct ddps_seg *seg, size_t mulpdu,
 void ddps_sq_complete(struct ddps_rdmap *r); /* report what has ended, in order */
 void ddps_sq_flush(struct ddps_rdmap *r, bool all);
 /* Check the pieces and add up their lengths; @need as for ddps_stag_check_local. */
-int ddps_sge_check(struct ddps_rdmap *r, const struct ddps_sge *sge, uint32_t nsge, unsigned need,
-		   uint64_t *len);
+int ddps_sge_check(struct ddps_pd *pd, const void *stream, const struct ddps_sge *sge,
+		   uint32_t nsge, unsigned need, uint64_t *len);
 
 /* ---- rdmap_recv.c: the receive queue ---- */
+/* Return as the other checks, or DDPS_LLP_HOLD: no buffer, and the stream waits for one. */
 int ddps_recv_check(struct ddps_rdmap *r, const struct ddps_rx_seg *s, struct ddps_fault *f);
 int ddps_recv_target(struct ddps_rdmap *r, const struct ddps_rx_seg *s, size_t off,
 		     struct iovec *iov, int max);
 int ddps_recv_deliver(struct ddps_rdmap *r, const struct ddps_rx_seg *s, struct ddps_fault *f);
 void ddps_rq_flush(struct ddps_rdmap *r);
+
+/* ---- rdmap_srq.c: the shared receive queue ---- */
+enum ddps_srq_answer {
+	DDPS_SRQ_TAKEN, /* a buffer is bound */
+	DDPS_SRQ_EMPTY,
+	DDPS_SRQ_SHARE /* the stream has its share already */
+};
+enum ddps_srq_answer ddps_srq_take(struct ddps_rdmap *r);
+/* In line for a buffer; and out of it. */
+void ddps_srq_wait(struct ddps_rdmap *r);
+void ddps_srq_leave(struct ddps_rdmap *r);
+/* The stream is freed. */
+void ddps_srq_detach(struct ddps_rdmap *r);
 
 /* ---- rdmap_read.c: the responder's side of Reads ---- */
 int ddps_rreq_check(struct ddps_rdmap *r, const struct ddps_rx_seg *s, struct ddps_fault *f);

@@ -11,7 +11,15 @@ static struct ddps_rqe *rq_head(struct ddps_rdmap *r)
 
 static struct ddps_sge *rq_sge(struct ddps_rdmap *r, uint64_t pos)
 {
-	return &r->rq.sge[pos % r->rq.depth * r->max_sge];
+	return &r->rq.sge[pos % r->rq.depth * r->rq.max_sge];
+}
+
+/* The oldest one is the application's again. */
+static void rq_pop(struct ddps_rdmap *r)
+{
+	r->rq.head++;
+	if (r->srq)
+		r->srq->bound--;
 }
 
 int ddps_rdmap_post_recv(struct ddps_rdmap *r, uint64_t wr_id, const struct ddps_sge *sge,
@@ -22,11 +30,13 @@ int ddps_rdmap_post_recv(struct ddps_rdmap *r, uint64_t wr_id, const struct ddps
 
 	if (r->state > DDPS_RS_RUN)
 		return DDPS_E_STATE;
-	if (nsge > r->max_sge || (nsge && !sge))
+	if (r->srq || nsge > r->rq.max_sge || (nsge && !sge))
 		return DDPS_E_INVAL;
-	if (r->rq.tail - r->rq.head == r->rq.depth)
+	if (r->rq.tail - r->rq.head == r->rq.depth) {
+		r->stats.rq_full++;
 		return DDPS_E_LIMIT;
-	err = ddps_sge_check(r, sge, nsge, DDPS_LOCAL_WRITE, &len);
+	}
+	err = ddps_sge_check(r->pd, r->stream, sge, nsge, DDPS_LOCAL_WRITE, &len);
 	if (err)
 		return err;
 	r->rq.e[r->rq.tail % r->rq.depth] =
@@ -34,6 +44,7 @@ int ddps_rdmap_post_recv(struct ddps_rdmap *r, uint64_t wr_id, const struct ddps
 	if (nsge)
 		memcpy(rq_sge(r, r->rq.tail), sge, nsge * sizeof *sge);
 	r->rq.tail++;
+	ddps_rdmap_unstall(r);
 	return 0;
 }
 
@@ -62,14 +73,42 @@ static int still_valid(struct ddps_rdmap *r, const struct ddps_rx_seg *s, struct
 	return 0;
 }
 
+/*
+ * A buffer for the message that is due: 0, whether there is one or not, or DDPS_LLP_HOLD.  One of
+ * a shared queue is bound now, and stays so whatever the segment turns out to be.
+ */
+static int find_buffer(struct ddps_rdmap *r)
+{
+	enum ddps_srq_answer a;
+
+	if (r->rq.head != r->rq.tail)
+		return 0;
+	a = r->srq ? ddps_srq_take(r) : DDPS_SRQ_EMPTY;
+	if (a == DDPS_SRQ_TAKEN)
+		return 0;
+	r->over_share = a == DDPS_SRQ_SHARE;
+	if (r->over_share) /* [5042-6.4.3.1-1] [5040-8.1.2-8] */
+		return DDPS_LLP_HOLD;
+	/* Once drained no buffer will come any more, and the RFC's answer is the right one. */
+	if (r->no_recv != DDPS_NO_RECV_STALL || r->drained)
+		return 0;
+	if (r->srq)
+		ddps_srq_wait(r);
+	return DDPS_LLP_HOLD; /* [5041-7.1-5] the LLP's flow control makes up for it */
+}
+
 int ddps_recv_check(struct ddps_rdmap *r, const struct ddps_rx_seg *s, struct ddps_fault *f)
 {
 	/* The RTR Send takes MSN 1 but no buffer of the application (RFC 6581 trap 9). */
-	bool rtr = s->rtr == DDPS_RTR_SEND, have = r->rq.head != r->rq.tail;
+	bool rtr = s->rtr == DDPS_RTR_SEND, have;
+	const struct ddps_ddp_queue *q = &r->rxq[DDPS_QN_SEND];
 	int err;
 
-	err = ddps_ddp_check_untagged(&r->rxq[DDPS_QN_SEND], &s->h, s->pay_len, have || rtr,
-				      have ? rq_head(r)->len : 0, f);
+	if (!rtr && s->h.msn == q->msn && find_buffer(r))
+		return DDPS_LLP_HOLD;
+	have = r->rq.head != r->rq.tail;
+	err = ddps_ddp_check_untagged(q, &s->h, s->pay_len, have || rtr, have ? rq_head(r)->len : 0,
+				      f);
 	if (err && f->triple.code == 0x05)
 		f->recv_status = DDPS_WC_LENGTH;
 	if (err || !s->pay_len)
@@ -116,7 +155,7 @@ int ddps_recv_deliver(struct ddps_rdmap *r, const struct ddps_rx_seg *s, struct 
 			return err;
 		wc.inv_stag = s->h.ulp_word;
 	}
-	r->rq.head++;
+	rq_pop(r);
 	r->up->complete(r->user, true, &wc);
 	return 0;
 }
@@ -131,7 +170,7 @@ void ddps_rq_flush(struct ddps_rdmap *r)
 			.status = e->status ? e->status : DDPS_WC_FLUSHED,
 		};
 
-		r->rq.head++;
+		rq_pop(r);
 		r->up->complete(r->user, true, &wc);
 	}
 }

@@ -186,7 +186,8 @@ static int check_ctx(const struct ddps_rdmap *r, const struct ddps_rx_seg *s, st
 	return 0;
 }
 
-/* Everything that stands between a segment and Placement.  Changes nothing but @s. */
+/* Everything that stands between a segment and Placement.  Changes nothing but @s, and binds a
+ * buffer of a shared receive queue. */
 static int check(struct ddps_rdmap *r, struct ddps_rx_seg *s, struct ddps_fault *f)
 {
 	int err;
@@ -242,8 +243,19 @@ static int deliver(struct ddps_rdmap *r)
 	return r->state == DDPS_RS_RUN ? 0 : DDPS_E_CLOSED;
 }
 
+static void note(struct ddps_rdmap *r, const struct ddps_rx_seg *s)
+{
+	struct ddps_msg_stats *st = &r->stats.received[ddps_rdmap_opcode(s->h.ulp)];
+
+	st->messages += s->h.last;
+	st->segments++;
+	st->octets += s->pay_len;
+	r->waited = false;
+}
+
 static void count(struct ddps_rdmap *r, const struct ddps_rx_seg *s)
 {
+	note(r, s);
 	if (!s->h.tagged)
 		r->rxq[s->h.qn].got += s->pay_len;
 	else if (ddps_rdmap_opcode(s->h.ulp) == DDPS_OP_WIRE_READ_RESP)
@@ -292,19 +304,34 @@ static int place(struct ddps_rdmap *r, const struct ddps_rx_seg *s, struct ddps_
 	return 0;
 }
 
+/* A message is counted once, however often it is shown. */
+static int hold(struct ddps_rdmap *r)
+{
+	r->stats.stalls += !r->waited;
+	r->stats.over_share += !r->waited && r->over_share;
+	r->waited = true;
+	r->stalled = true;
+	return DDPS_LLP_HOLD;
+}
+
 static int whole(struct ddps_rdmap *r, const uint8_t *seg, size_t len)
 {
 	struct ddps_rx_seg s = { 0 };
 	struct ddps_fault f;
+	int err;
 
 	if (parse(r, &s, seg, len, len, &f))
 		return fail(r, &f, &s);
 	s.pay = seg + s.hdr_len;
 	if (is_terminate(&s)) {
+		note(r, &s);
 		ddps_term_received(r, &s);
 		return DDPS_E_TERMINATED;
 	}
-	if (check(r, &s, &f) || place(r, &s, &f))
+	err = check(r, &s, &f);
+	if (err == DDPS_LLP_HOLD)
+		return hold(r);
+	if (err || place(r, &s, &f))
 		return fail(r, &f, &s);
 	return placed(r, &s);
 }

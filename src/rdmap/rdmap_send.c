@@ -7,8 +7,8 @@
 #define FLAGS_KNOWN (DDPS_WR_SILENT | DDPS_WR_SOLICITED | DDPS_WR_INVALIDATE | DDPS_WR_FENCE)
 #define FLAGS_SEND  (DDPS_WR_SOLICITED | DDPS_WR_INVALIDATE)
 
-int ddps_sge_check(struct ddps_rdmap *r, const struct ddps_sge *sge, uint32_t nsge, unsigned need,
-		   uint64_t *len)
+int ddps_sge_check(struct ddps_pd *pd, const void *stream, const struct ddps_sge *sge,
+		   uint32_t nsge, unsigned need, uint64_t *len)
 {
 	*len = 0;
 	for (uint32_t i = 0; i < nsge; i++)
@@ -16,7 +16,7 @@ int ddps_sge_check(struct ddps_rdmap *r, const struct ddps_sge *sge, uint32_t ns
 	if (*len > UINT32_MAX) /* [5041-5.2-3] */
 		return DDPS_E_TOO_LONG;
 	for (uint32_t i = 0; i < nsge; i++)
-		if (ddps_stag_check_local(r->pd, r->stream, &sge[i], need))
+		if (ddps_stag_check_local(pd, stream, &sge[i], need))
 			return DDPS_E_ACCESS;
 	return 0;
 }
@@ -64,10 +64,14 @@ int ddps_rdmap_post_send(struct ddps_rdmap *r, const struct ddps_send_wr *wr)
 	err = check_form(r, wr);
 	if (err)
 		return err;
-	if (pos - r->sq.head == r->sq.depth || (wr->op == DDPS_OP_READ && !r->ord))
+	if (pos - r->sq.head == r->sq.depth) {
+		r->stats.sq_full++;
 		return DDPS_E_LIMIT;
-	err = ddps_sge_check(r, wr->sge, wr->nsge, wr->op == DDPS_OP_READ ? DDPS_LOCAL_WRITE : 0,
-			     &len);
+	}
+	if (wr->op == DDPS_OP_READ && !r->ord)
+		return DDPS_E_LIMIT;
+	err = ddps_sge_check(r->pd, r->stream, wr->sge, wr->nsge,
+			     wr->op == DDPS_OP_READ ? DDPS_LOCAL_WRITE : 0, &len);
 	if (err)
 		return err;
 	e = (struct ddps_sqe){

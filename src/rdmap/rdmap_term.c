@@ -34,6 +34,16 @@ static void build(struct ddps_rdmap *r, const struct ddps_fault *f, const struct
 	r->term_len = ddps_term_encode(&m, r->term);
 }
 
+/* The peer went over one of our limits. */
+static void count_limit(struct ddps_rdmap *r, const struct ddps_triple *t,
+			const struct ddps_rx_seg *s)
+{
+	if (!s || s->h.tagged || t->layer != 1 || t->etype != 2 || t->code != 0x02)
+		return;
+	r->stats.no_buffer += s->h.qn == DDPS_QN_SEND;
+	r->stats.ird_overrun += s->h.qn == DDPS_QN_READ;
+}
+
 static void mark(struct ddps_rdmap *r, const struct ddps_fault *f)
 {
 	struct ddps_sqe *read = ddps_read_oldest(r);
@@ -51,6 +61,7 @@ void ddps_rdmap_fail(struct ddps_rdmap *r, const struct ddps_fault *f, const str
 
 	if (r->state > DDPS_RS_RUN) /* [5040-7.1-5] [5041-7.1-20] */
 		return;
+	count_limit(r, &f->triple, s);
 	build(r, f, s, rreq);
 	memcpy(t.wire, r->term, sizeof t.wire);
 	memcpy(t.text, f->text, sizeof t.text);

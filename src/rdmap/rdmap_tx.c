@@ -110,6 +110,15 @@ static int work(struct ddps_rdmap *r, struct ddps_seg *seg, size_t mulpdu)
 	return 0;
 }
 
+static void count(struct ddps_rdmap *r, const struct ddps_seg *seg)
+{
+	struct ddps_msg_stats *st = &r->stats.sent[ddps_rdmap_opcode(seg->hdr[1])];
+
+	st->messages += ddps_ddp_is_last(seg->hdr[0]);
+	st->segments++;
+	st->octets += seg->hdr_len + seg->pay_len - ddps_ddp_hdr_len(seg->hdr[0]);
+}
+
 int ddps_rdmap_tx_next(struct ddps_rdmap *r, struct ddps_seg *seg, size_t mulpdu)
 {
 	int got = 0;
@@ -126,6 +135,7 @@ int ddps_rdmap_tx_next(struct ddps_rdmap *r, struct ddps_seg *seg, size_t mulpdu
 	if (got <= 0)
 		return 0;
 	r->tx_pulled++;
+	count(r, seg);
 	return 1;
 }
 

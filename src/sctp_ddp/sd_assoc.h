@@ -26,6 +26,15 @@
 /* Messages held out of order, octets: one session, and all of one association. */
 #define DDPS_SD_HELD_SESSION (8u << 20)
 #define DDPS_SD_HELD_ASSOC   (32u << 20)
+/*
+ * What waits behind a segment that the layer above holds back, of one session or of all of an
+ * association.  Up to here only that session stands still; with more the association is not read until half of it is gone, so that SCTP
+ * slows the peer down: the price is paid by the peer's other sessions on the association.  Both
+ * are well within what a session may hold at all and within the window of DDP-SSNs.
+ */
+#define DDPS_SD_STALL_OCTETS   (4u << 20)
+#define DDPS_SD_STALL_MESSAGES 16384u
+#define DDPS_SD_STALL_ASSOC    (16u << 20)
 /* [5043-10-d1] Messages of one session not known to be acknowledged. */
 #define DDPS_SD_IN_FLIGHT_MAX 32767u
 
@@ -57,6 +66,7 @@ struct ddps_sd_session {
 	bool enhanced; /* initiator: kind of Initiate */
 	bool opened;   /* segments may flow up and down */
 	bool shutting;
+	bool stalled; /* the layer above holds a segment back: it and all behind it wait in order */
 	bool rx_dead; /* the layer above takes nothing more */
 	bool ended;
 	uint32_t seen; /* progress when the close timer was started */
@@ -71,6 +81,7 @@ struct ddps_sd_pair {
 	struct ddps_sd_sm sm;
 	struct ddps_sd_order rx;
 	uint16_t stream;
+	bool waits, brim; /* as counted by the carrier */
 
 	/* sending; numbers of type uint64_t count the carrier's messages, from 1 */
 	uint16_t tx;	    /* next DDP-SSN */
@@ -130,6 +141,8 @@ struct ddps_sd_carrier {
 	unsigned nsessions;	    /* attached, the waiting included */
 	unsigned outgoing, pending; /* pairs in A1, in P1 */
 	size_t held;		    /* octets, all pairs */
+	unsigned nwaiting, nbrim;   /* pairs that are stalled; those that hold much */
+	bool paused;		    /* SCTP is not read: its receive window closes */
 	struct ddps_timer linger;
 
 	/* sending */
@@ -209,6 +222,8 @@ void ddps_sd_rx_message(struct ddps_sd_carrier *c, uint16_t stream, uint32_t ppi
 			const uint8_t *data, size_t len);
 /* Take held messages whose turn has come. */
 void ddps_sd_rx_resume(struct ddps_sd_pair *p);
+/* Follow what @p holds: stop or go on reading the association. */
+void ddps_sd_rx_pressure(struct ddps_sd_pair *p);
 void ddps_sd_rx_strip(struct ddps_sd_pair *p);
 void ddps_sd_rx_reset(struct ddps_sd_pair *p);
 

@@ -60,6 +60,14 @@ static int grow(struct ddps_sd_order *o)
 	return 0;
 }
 
+static void insert(struct ddps_sd_order *o, struct ddps_sd_held *h)
+{
+	h->next = o->slot[h->ssn & (o->nslot - 1)];
+	o->slot[h->ssn & (o->nslot - 1)] = h;
+	o->count++;
+	o->octets += ddps_sd_order_cost(h->len);
+}
+
 int ddps_sd_order_hold(struct ddps_sd_order *o, uint16_t ssn, uint32_t ppid, const uint8_t *data,
 		       size_t len)
 {
@@ -75,11 +83,14 @@ int ddps_sd_order_hold(struct ddps_sd_order *o, uint16_t ssn, uint32_t ppid, con
 	h->len = len;
 	if (len)
 		memcpy(h->data, data, len);
-	h->next = o->slot[ssn & (o->nslot - 1)];
-	o->slot[ssn & (o->nslot - 1)] = h;
-	o->count++;
-	o->octets += ddps_sd_order_cost(len);
+	insert(o, h);
 	return 0;
+}
+
+void ddps_sd_order_untake(struct ddps_sd_order *o, struct ddps_sd_held *h)
+{
+	o->next--;
+	insert(o, h);
 }
 
 struct ddps_sd_held *ddps_sd_order_take(struct ddps_sd_order *o)
@@ -94,12 +105,16 @@ struct ddps_sd_held *ddps_sd_order_take(struct ddps_sd_order *o)
 	o->next++;
 	o->count--;
 	o->octets -= ddps_sd_order_cost(h->len);
-	if (!o->count && o->nslot > KEEP_SLOTS) {
-		free(o->slot);
-		o->slot = NULL;
-		o->nslot = 0;
-	}
 	return h;
+}
+
+void ddps_sd_order_trim(struct ddps_sd_order *o)
+{
+	if (o->count || o->nslot <= KEEP_SLOTS)
+		return;
+	free(o->slot);
+	o->slot = NULL;
+	o->nslot = 0;
 }
 
 void ddps_sd_order_strip(struct ddps_sd_order *o)

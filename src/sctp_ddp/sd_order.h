@@ -49,6 +49,12 @@ int ddps_sd_order_hold(struct ddps_sd_order *o, uint16_t ssn, uint32_t ppid, con
  * The caller frees it. */
 struct ddps_sd_held *ddps_sd_order_take(struct ddps_sd_order *o);
 
+/* Give a large table back if it is empty. */
+void ddps_sd_order_trim(struct ddps_sd_order *o);
+
+/* Put back what was just taken: it has its turn again. */
+void ddps_sd_order_untake(struct ddps_sd_order *o, struct ddps_sd_held *h);
+
 /* Forget the payload of held DDP segments; their numbers stay. */
 void ddps_sd_order_strip(struct ddps_sd_order *o);
 

@@ -230,12 +230,16 @@ static void show_answer(struct ddps_sd_pair *p, const struct ddps_sd_msg *m)
 static void deliver(struct ddps_sd_pair *p, const struct ddps_sd_msg *m)
 {
 	struct ddps_sd_session *s = p->sess;
+	int verdict;
 
 	if (!s || s->rx_dead)
 		return;
 	/* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): messages only come with one */
-	if (s->llp.up->rx_segment(s->llp.user, m->data, m->len) < 0 && p->sess == s)
-		s->rx_dead = true;
+	verdict = s->llp.up->rx_segment(s->llp.user, m->data, m->len);
+	if (p->sess != s)
+		return;
+	s->rx_dead = verdict < 0;
+	s->stalled = verdict == DDPS_LLP_HOLD; /* sd_rx.c keeps it */
 }
 
 /* ---- steps ---- */

@@ -195,6 +195,7 @@ static void listen_accepted(void *user, struct ddps_sd_assoc *a)
 	if (l->half_open >= l->param.max_half_open) {
 		ddps_log(&l->env->log, DDPS_LOG_WARN, "sctp",
 			 "association refused: %u half open already", l->half_open);
+		l->env->half_open_full++;
 		l->b->free(a);
 		return;
 	}

@@ -18,10 +18,39 @@ static void fail(struct ddps_sd_pair *p, const struct ddps_error *e)
 	ddps_sd_pair_step(p, DDPS_SD_EV_ILLEGAL, NULL, e);
 }
 
+static void follow(bool *flag, bool now, unsigned *count)
+{
+	if (*flag != now)
+		*count += now ? 1u : -1u;
+	*flag = now;
+}
+
+void ddps_sd_rx_pressure(struct ddps_sd_pair *p)
+{
+	struct ddps_sd_carrier *c = p->carrier;
+	/* Half, so that it does not flutter. */
+	unsigned part = p->brim ? 2 : 1, all = c->paused ? 2 : 1;
+	bool pause;
+
+	follow(&p->waits, p->sess && p->sess->stalled, &c->nwaiting);
+	follow(&p->brim,
+	       p->waits && (p->rx.octets >= DDPS_SD_STALL_OCTETS / part ||
+			    p->rx.count >= DDPS_SD_STALL_MESSAGES / part),
+	       &c->nbrim);
+	pause = c->nbrim || (c->nwaiting && c->held >= DDPS_SD_STALL_ASSOC / all);
+	if (c->paused == pause || c->state != DDPS_SD_UP)
+		return;
+	c->paused = pause;
+	ddps_log(&c->env->log, DDPS_LOG_INFO, "sctp", "%s: association %s", c->info.peer,
+		 c->paused ? "not read while a session lacks receive buffers" : "read again");
+	c->b->pause(c->assoc, c->paused);
+}
+
 void ddps_sd_rx_reset(struct ddps_sd_pair *p)
 {
 	p->carrier->held -= p->rx.octets;
 	ddps_sd_order_reset(&p->rx);
+	ddps_sd_rx_pressure(p);
 }
 
 void ddps_sd_rx_strip(struct ddps_sd_pair *p)
@@ -29,14 +58,20 @@ void ddps_sd_rx_strip(struct ddps_sd_pair *p)
 	p->carrier->held -= p->rx.octets;
 	ddps_sd_order_strip(&p->rx);
 	p->carrier->held += p->rx.octets;
+	ddps_sd_rx_pressure(p);
 }
 
 /* ---- in order ---- */
 
+static bool stalled(const struct ddps_sd_pair *p)
+{
+	return p->sess && p->sess->stalled;
+}
+
 /* After the Accept nothing is taken before the ULP has called open(). */
 static bool gated(const struct ddps_sd_pair *p)
 {
-	return p->sess && !p->sess->opened && p->sm.state == DDPS_SD_OPEN;
+	return stalled(p) || (p->sess && !p->sess->opened && p->sm.state == DDPS_SD_OPEN);
 }
 
 /* [5043-6.4-3] Whether one more Initiate may be shown. */
@@ -44,8 +79,12 @@ static bool may_request(const struct ddps_sd_carrier *c)
 {
 	const struct ddps_sd_listener *l = c->listener;
 
-	return l && c->state == DDPS_SD_UP && c->pending < DDPS_SD_PENDING_MAX &&
-	       l->half_open < l->param.max_half_open;
+	if (!l || c->state != DDPS_SD_UP)
+		return false;
+	if (c->pending < DDPS_SD_PENDING_MAX && l->half_open < l->param.max_half_open)
+		return true;
+	c->env->half_open_full++;
+	return false;
 }
 
 /* @m has its turn. */
@@ -72,17 +111,22 @@ void ddps_sd_rx_resume(struct ddps_sd_pair *p)
 	struct ddps_sd_msg m;
 
 	while (!gated(p)) {
-		size_t before = p->rx.octets;
-
 		h = ddps_sd_order_take(&p->rx);
 		if (!h)
-			return;
-		p->carrier->held -= before - p->rx.octets;
+			break;
+		p->carrier->held -= ddps_sd_order_cost(h->len);
 		/* It was decoded before it was held, and cannot fail now. */
 		if (!ddps_sd_decode(&m, h->ppid, h->data, h->len))
 			take(p, &m);
-		free(h);
+		if (stalled(p)) {
+			ddps_sd_order_untake(&p->rx, h);
+			p->carrier->held += ddps_sd_order_cost(h->len);
+		} else {
+			free(h);
+		}
 	}
+	ddps_sd_order_trim(&p->rx);
+	ddps_sd_rx_pressure(p);
 }
 
 /* ---- ahead of order ---- */
@@ -109,7 +153,7 @@ static bool may_hold(const struct ddps_sd_pair *p, size_t cost, struct ddps_erro
 }
 
 /* SCTP has acknowledged it, so it cannot be refused: keep it, or end the session. */
-static void hold(struct ddps_sd_pair *p, const struct ddps_sd_msg *m, uint32_t ppid,
+static bool hold(struct ddps_sd_pair *p, const struct ddps_sd_msg *m, uint32_t ppid,
 		 const uint8_t *data, size_t len)
 {
 	struct ddps_error e;
@@ -119,14 +163,24 @@ static void hold(struct ddps_sd_pair *p, const struct ddps_sd_msg *m, uint32_t p
 		len = DDPS_SD_SSN_LEN;
 	if (!may_hold(p, ddps_sd_order_cost(len), &e)) {
 		fail(p, &e);
-		return;
+		return false;
 	}
 	if (ddps_sd_order_hold(&p->rx, m->ssn, ppid, data, len) < 0) {
 		e = ddps_error_make(DDPS_E_NOMEM, 0, "no memory for a message out of order");
 		fail(p, &e);
-		return;
+		return false;
 	}
 	p->carrier->held += ddps_sd_order_cost(len);
+	ddps_sd_rx_pressure(p);
+	return true;
+}
+
+/* The layer above holds the message back that has its turn: it keeps its place in the order. */
+static void put_back(struct ddps_sd_pair *p, const struct ddps_sd_msg *m, uint32_t ppid,
+		     const uint8_t *data, size_t len)
+{
+	if (hold(p, m, ppid, data, len))
+		p->rx.next--;
 }
 
 /* ---- arrival ---- */
@@ -144,8 +198,8 @@ static void in_session(struct ddps_sd_pair *p, const struct ddps_sd_msg *m, uint
 		}
 		p->rx.next++;
 		take(p, m);
-		if (p->rx.count)
-			ddps_sd_rx_resume(p);
+		if (stalled(p))
+			put_back(p, m, ppid, data, len);
 		break;
 	case DDPS_SD_AHEAD:
 		hold(p, m, ppid, data, len);
@@ -158,6 +212,8 @@ static void in_session(struct ddps_sd_pair *p, const struct ddps_sd_msg *m, uint
 		fail(p, &e);
 		break;
 	}
+	if (p->rx.count)
+		ddps_sd_rx_resume(p);
 }
 
 /* @m is the first of a session on an idle pair. */

@@ -199,6 +199,23 @@ static size_t op_mulpdu(struct ddps_llp *llp)
 	return ddps_sd_mulpdu(s->carrier ? s->carrier->info.max_user_data : 0, s->param.max_mulpdu);
 }
 
+static void op_resume(struct ddps_llp *llp)
+{
+	struct ddps_sd_session *s = from_llp(llp);
+
+	if (s->ended || !s->pair || !s->stalled)
+		return;
+	s->stalled = false;
+	ddps_task_post(s->env->loop, &s->task);
+}
+
+static size_t op_held(const struct ddps_llp *llp)
+{
+	const struct ddps_sd_session *s = (const struct ddps_sd_session *)llp;
+
+	return s->pair ? s->pair->rx.octets : 0;
+}
+
 static int op_keep_copy(struct ddps_llp *llp)
 {
 	struct ddps_sd_session *s = from_llp(llp);
@@ -265,6 +282,8 @@ static const struct ddps_llp_ops session_ops = {
 	.open = op_open,
 	.kick = op_kick,
 	.mulpdu = op_mulpdu,
+	.resume = op_resume,
+	.held = op_held,
 	.keep_copy = op_keep_copy,
 	.shutdown = op_shutdown,
 	.abort = op_abort,

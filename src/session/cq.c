@@ -169,6 +169,8 @@ static int take(struct ddps_cq *cq, struct ddps_wc *wc, int max)
 		wc[n] = cq->ring[cq->head];
 		cq->head = (cq->head + 1) % cq->depth;
 		cq->count--;
+		if (wc[n].op == DDPS_OP_RECV)
+			ddps_rdmap_recv_fetched(wc[n].ep->rdmap);
 	}
 	return n;
 }

@@ -282,6 +282,8 @@ void ddps_ctx_free(struct ddps_ctx *ctx)
 	wind_up(ctx);
 	while (ctx->requests)
 		ddps_request_destroy(ctx->requests);
+	while (ctx->srqs)
+		ddps_srq_destroy(ctx->srqs);
 	while (ctx->cqs)
 		ddps_cq_destroy(ctx->cqs);
 	ddps_providers_fini(&ctx->env);

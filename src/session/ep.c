@@ -126,6 +126,21 @@ static void link_ep(struct ddps_ep *ep)
 	ddps_cq_get(ep->recv_cq);
 }
 
+static bool rq_ok(const struct ddps_ep_attr *attr)
+{
+	if (attr->srq)
+		return attr->srq->pd == attr->pd;
+	return attr->rq_depth && attr->rq_depth <= DEPTH_MAX;
+}
+
+/* A peer that takes half of what all share is no longer one among others. */
+static uint32_t share(const struct ddps_ep_attr *attr)
+{
+	if (!attr->srq || attr->srq_share)
+		return attr->srq_share;
+	return (attr->srq->depth + 1) / 2;
+}
+
 int ddps_ep_new(struct ddps_ctx *ctx, const struct ddps_ep_attr *attr, struct ddps_ep **out)
 {
 	struct ddps_rdmap_cfg cfg;
@@ -134,8 +149,8 @@ int ddps_ep_new(struct ddps_ctx *ctx, const struct ddps_ep_attr *attr, struct dd
 
 	if (!attr || !out || attr->struct_size != sizeof *attr || !attr->pd || !attr->send_cq ||
 	    !attr->recv_cq || attr->pd->ctx != ctx || !attr->sq_depth ||
-	    attr->sq_depth > DEPTH_MAX || !attr->rq_depth || attr->rq_depth > DEPTH_MAX ||
-	    !attr->max_sge || attr->max_sge > SGE_MAX)
+	    attr->sq_depth > DEPTH_MAX || !rq_ok(attr) || !attr->max_sge ||
+	    attr->max_sge > SGE_MAX || (unsigned)attr->no_recv > DDPS_NO_RECV_STALL)
 		return DDPS_E_INVAL;
 	err = ddps_ctx_enter(ctx);
 	if (err < 0)
@@ -161,6 +176,9 @@ int ddps_ep_new(struct ddps_ctx *ctx, const struct ddps_ep_attr *attr, struct dd
 		.sq_depth = attr->sq_depth,
 		.rq_depth = attr->rq_depth,
 		.max_sge = attr->max_sge,
+		.no_recv = attr->no_recv,
+		.srq = attr->srq,
+		.srq_share = share(attr),
 		.up = &ddps_ep_rdmap_up,
 		.user = ep,
 	};
@@ -196,6 +214,7 @@ void ddps_ep_destroy(struct ddps_ep *ep)
 	struct ddps_ctx *ctx = ep->ctx;
 
 	release(ep);
+	ddps_stats_bury(ep);
 	ddps_event_drop(ctx, &ep->source);
 	ddps_rdmap_free(ep->rdmap);
 	ddps_cq_forget(ep->send_cq, ep);

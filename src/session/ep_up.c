@@ -29,9 +29,11 @@ static void up_tx_done(void *user, unsigned n)
 static int up_rx_segment(void *user, const uint8_t *seg, size_t len)
 {
 	struct ddps_ep *ep = user;
+	int verdict = ddps_rdmap_rx_segment(ep->rdmap, seg, len);
 
-	ep->progress++;
-	return ddps_rdmap_rx_segment(ep->rdmap, seg, len);
+	if (verdict != DDPS_LLP_HOLD)
+		ep->progress++;
+	return verdict;
 }
 
 static size_t up_rx_direct(void *user, const uint8_t *hdr, size_t have, size_t seg_len)
@@ -120,8 +122,10 @@ static void up_complete(void *user, bool recv_queue, struct ddps_wc *wc)
 
 	wc->ep = ep;
 	wc->user = ep->user;
-	if (!ddps_cq_push(recv_queue ? ep->recv_cq : ep->send_cq, wc))
-		ddps_task_post(ep->ctx->env.loop, &ep->overflow);
+	if (ddps_cq_push(recv_queue ? ep->recv_cq : ep->send_cq, wc))
+		return;
+	ddps_rdmap_stats(ep->rdmap)->cq_overflow++;
+	ddps_task_post(ep->ctx->env.loop, &ep->overflow);
 }
 
 static void up_want_tx(void *user)
@@ -162,6 +166,14 @@ static void up_first_message(void *user, unsigned rtr)
 		ddps_ep_established(ep);
 }
 
+static void up_rx_ready(void *user)
+{
+	struct ddps_ep *ep = user;
+
+	if (ep->llp)
+		ep->llp->ops->resume(ep->llp);
+}
+
 static void up_drained(void *user)
 {
 	ddps_ep_shutdown_soon(user);
@@ -172,5 +184,6 @@ const struct ddps_rdmap_up ddps_ep_rdmap_up = {
 	.want_tx = up_want_tx,
 	.terminated = up_terminated,
 	.first_message = up_first_message,
+	.rx_ready = up_rx_ready,
 	.drained = up_drained,
 };

@@ -58,6 +58,15 @@ bool ddps_requests_winding_up(const struct ddps_ctx *ctx)
 	return false;
 }
 
+unsigned ddps_requests_count(const struct ddps_ctx *ctx)
+{
+	unsigned n = 0;
+
+	for (const struct ddps_request *req = ctx->requests; req; req = req->next)
+		n++;
+	return n;
+}
+
 static void request_closed(void *user, const struct ddps_error *e)
 {
 	struct ddps_request *req = user;

@@ -64,6 +64,7 @@ int ddps_mr_reg(struct ddps_pd *pd, void *addr, size_t len, unsigned access, str
 	if (err < 0)
 		return err;
 	err = ddps_stag_add(pd, addr, len, access, ep, out);
+	pd->ctx->stats.regions_refused += err == DDPS_E_LIMIT;
 	ddps_ctx_leave(pd->ctx);
 	return err;
 }

@@ -10,6 +10,7 @@
 #include "common/resolve.h"
 #include "negotiate/negotiate.h"
 #include "rdmap/rdmap.h"
+#include "rdmap/srq.h"
 #include <ddpsess/ddpsess.h>
 #include <netinet/in.h>
 #include <pthread.h>
@@ -29,6 +30,14 @@ struct ddps_ctx_pd {
 	struct ddps_ctx_pd *next, **prev;
 };
 
+/* A shared receive queue in its context's list. */
+struct ddps_ctx_srq {
+	struct ddps_srq srq; /* first */
+	struct ddps_source source;
+	void *user;
+	struct ddps_ctx_srq *next, **prev;
+};
+
 struct ddps_ctx {
 	struct ddps_ctx_attr attr;
 	struct ddps_env env;
@@ -46,6 +55,8 @@ struct ddps_ctx {
 	struct ddps_request *requests;
 	struct ddps_cq *cqs;
 	struct ddps_ctx_pd *pds;
+	struct ddps_ctx_srq *srqs;
+	struct ddps_ctx_stats stats; /* counters of its own, and of endpoints that are gone */
 };
 
 /* Enter and leave the context: 0 with the lock held, or DDPS_E_FORKED. */
@@ -69,6 +80,13 @@ void ddps_cq_get(struct ddps_cq *cq);
 void ddps_cq_put(struct ddps_cq *cq);
 void ddps_cq_forget(struct ddps_cq *cq, const struct ddps_ep *ep);
 void ddps_cq_destroy(struct ddps_cq *cq);
+
+/* ---- shared receive queues (srq.c) ---- */
+void ddps_srq_destroy(struct ddps_ctx_srq *s);
+
+/* ---- counters (stats.c) ---- */
+/* @ep goes: its counters stay in the context's. */
+void ddps_stats_bury(struct ddps_ep *ep);
 
 /* ---- providers (provider.c) ---- */
 const struct ddps_llp_provider *ddps_provider_find(const char *scheme);
@@ -161,6 +179,7 @@ void ddps_dial_free(struct ddps_ep *ep);
 void ddps_request_destroy(struct ddps_request *req);
 /* Rejections are still on their way to their peers. */
 bool ddps_requests_winding_up(const struct ddps_ctx *ctx);
+unsigned ddps_requests_count(const struct ddps_ctx *ctx);
 void ddps_listener_destroy(struct ddps_listener *l);
 
 #endif

@@ -209,3 +209,51 @@ Test(thread, a_passive_target_is_served, .timeout = 60)
 	side_close(&a);
 	side_close(&b);
 }
+
+/* The receive comes from this thread, the message that waits for it is the library thread's. */
+static void stalled_peer(const char *wire)
+{
+	struct side a = { 0 }, b = { 0 };
+	struct ddps_send_wr wr = { .op = DDPS_OP_SEND };
+	struct ddps_ep_stats st = { .struct_size = sizeof st };
+	struct ddps_listener *l;
+	struct ddps_ep_attr ea;
+	struct ddps_event ev;
+	struct ddps_ep *ep;
+	struct ddps_wc wc;
+	char uri[128];
+
+	side_open(&a);
+	side_open(&b);
+	ddps_ep_attr_init(&ea);
+	ea.pd = b.pd;
+	ea.send_cq = ea.recv_cq = b.cq;
+	ea.no_recv = DDPS_NO_RECV_STALL;
+	cr_assert_eq(ddps_ep_new(b.ctx, &ea, &ep), 0);
+	cr_assert_eq(ddps_listen(b.ctx, wire, NULL, &l), 0);
+	cr_assert_gt(ddps_listener_uri(l, uri, sizeof uri), 0);
+	cr_assert_eq(ddps_connect(a.ep, uri, NULL), 0);
+	cr_assert_eq(ddps_event_wait(b.ctx, &ev, E2E_MS), 0);
+	cr_assert_eq(ddps_accept(ev.request, ep, NULL), 0);
+	cr_assert_eq(ddps_event_wait(a.ctx, &ev, E2E_MS), 0);
+	cr_assert_eq(ev.type, DDPS_EV_ESTABLISHED, "%s", ev.error.text);
+	for (int i = 0; i < NPINGS; i++) {
+		cr_assert_eq(ddps_post_send(a.ep, &wr), 0);
+		cr_assert_eq(ddps_cq_wait(a.cq, &wc, 1, E2E_MS), 1);
+		cr_assert_eq(ddps_post_recv(ep, (uint64_t)i, NULL, 0), 0);
+		cr_assert_eq(ddps_cq_wait(b.cq, &wc, 1, E2E_MS), 1);
+		cr_assert_eq(wc.status, DDPS_WC_SUCCESS);
+		cr_assert_eq(wc.wr_id, (uint64_t)i);
+	}
+	cr_assert_eq(ddps_ep_stats(ep, &st), 0);
+	cr_expect_eq(st.received[DDPS_STAT_SEND].messages, NPINGS);
+	ddps_ep_free(ep);
+	side_close(&a);
+	side_close(&b);
+}
+
+Test(thread, a_receive_posted_here_ends_a_stall_there, .timeout = 60)
+{
+	stalled_peer(e2e_wires[0]);
+	stalled_peer(e2e_wires[2]);
+}

@@ -35,7 +35,7 @@ for lib in libddpsess libddpsess-ipoib; do
 	nm -D --defined-only "$work/usr/lib/$lib.so.0" | awk '$2 != "A" { sub(/@.*/, "", $3); print $3 }' |
 		sort >"$work/have"
 	case $lib in
-	libddpsess) headers="err.h session.h wr.h version.h" ;;
+	libddpsess) headers="err.h session.h stats.h wr.h version.h" ;;
 	*) headers=ipoib_cm.h ;;
 	esac
 	for h in $headers; do

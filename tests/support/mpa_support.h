@@ -136,6 +136,7 @@ struct mpa_rec {
 	uint8_t *scratch;
 	size_t scratch_len;
 	struct mpa_octets got;	      /* length in 4 octets, then the ULPDU, and so on */
+	unsigned hold_every, holds;   /* every so-many-th call is answered by "not now" */
 	unsigned segments, refuse_at; /* the refuse_at-th is refused; 0: none */
 	int err;
 	struct ddps_error e;
@@ -148,7 +149,7 @@ struct mpa_rec {
 	size_t pay_len;	   /* of the segment being placed */
 	uint8_t hdr[20];
 	unsigned directs, placed, revoke_at; /* direct_iov() fails on the revoke_at-th call */
-	unsigned iov_calls;
+	unsigned iov_calls, calls;
 };
 
 static inline void mpa_rec_note(struct mpa_rec *r, const uint8_t *a, size_t na, const uint8_t *b,
@@ -166,6 +167,10 @@ static int mpa_rec_segment(void *user, const uint8_t *seg, size_t len)
 {
 	struct mpa_rec *r = user;
 
+	if (r->hold_every && ++r->calls % r->hold_every == 0) {
+		r->holds++;
+		return DDPS_LLP_HOLD;
+	}
 	mpa_rec_note(r, seg, len, NULL, 0);
 	return r->segments == r->refuse_at ? -1 : 0;
 }

@@ -46,7 +46,9 @@ struct mpa_side {
 	struct ddps_setup setup; /* pd points to pd below */
 	uint8_t pd[512];
 	struct mpa_octets in; /* ULPDUs, one behind the other */
-	unsigned segments;
+	unsigned segments, holds;
+	unsigned take; /* so many more are taken, then rx_segment says DDPS_LLP_HOLD */
+	bool holding;
 	struct ddps_error fault, end;
 
 	/* to the peer: nseg segments of seg_len octets of the pattern */
@@ -154,6 +156,12 @@ static int mpa_up_rx_segment(void *user, const uint8_t *seg, size_t len)
 {
 	struct mpa_side *s = user;
 
+	if (s->holding && !s->take) {
+		s->holds++;
+		return DDPS_LLP_HOLD;
+	}
+	if (s->holding)
+		s->take--;
 	s->segments++;
 	mpa_octets_add(&s->in, seg, len);
 	mpa_react(s, UP_RX);

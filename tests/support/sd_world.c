@@ -66,6 +66,10 @@ static int ulp_rx_segment(void *user, const uint8_t *seg, size_t len)
 	struct sd_ulp *u = user;
 	struct ddps_rbuf r = ddps_rbuf_init(seg, len);
 
+	if (u->rx_result == DDPS_LLP_HOLD) {
+		u->holds++;
+		return DDPS_LLP_HOLD;
+	}
 	u->segments++;
 	u->last_len = len;
 	if (ddps_rbuf_u32(&r) != u->expect++)

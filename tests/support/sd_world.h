@@ -17,11 +17,11 @@ struct sd_ulp {
 	bool no_open; /* does not open after an accept */
 	bool no_shut; /* does not shut down when the peer has closed */
 	bool free_on_answer, free_on_segment, abort_on_segment;
-	int rx_result;	  /* of rx_segment */
+	int rx_result;	  /* of rx_segment; DDPS_LLP_HOLD is counted in holds only */
 	unsigned to_send; /* segments */
 	size_t pay_len;
 	/* record */
-	unsigned answers, peer_closes, closes, segments, pulled, done;
+	unsigned answers, peer_closes, closes, segments, holds, pulled, done;
 	bool rejected, enhanced;
 	uint8_t pd[512];
 	size_t pd_len;

@@ -20,7 +20,7 @@ struct side {
 	uint8_t mem[4096];
 	/* recorded */
 	struct ddps_wc sq[MAX_WC], rq[MAX_WC];
-	unsigned nsq, nrq, want, drained, first, sent, terms;
+	unsigned nsq, nrq, want, drained, first, sent, terms, ready;
 	unsigned rtr; /* of the first message */
 	struct ddps_term term;
 	bool by_peer;
@@ -66,6 +66,11 @@ static void up_first(void *user, unsigned rtr)
 	s->rtr = rtr;
 }
 
+static void up_ready(void *user)
+{
+	((struct side *)user)->ready++;
+}
+
 static void up_drained(void *user)
 {
 	((struct side *)user)->drained++;
@@ -78,6 +83,7 @@ static const struct ddps_rdmap_up side_up = {
 	.terminate_sent = up_sent,
 	.first_message = up_first,
 	.drained = up_drained,
+	.rx_ready = up_ready,
 };
 
 /* ---- making ---- */

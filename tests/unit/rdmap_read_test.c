@@ -195,3 +195,28 @@ Test(rdmap_read, many_reads_among_other_work)
 		cr_expect_eq(s.sq[i].wr_id, i);
 	cr_expect_eq(s.r->reads_out, 0);
 }
+
+Test(rdmap_read, a_full_queue_is_no_other_streams,
+     .description = "5040-8.1.2-7 5042-6.4.3.3-1 5040-6.1-2")
+{
+	static struct side t;
+
+	cr_assert_eq(ddps_rdmap_new(&t.r, &(struct ddps_rdmap_cfg){ .pd = &s.pd,
+								    .stream = &t,
+								    .sq_depth = 1,
+								    .rq_depth = 1,
+								    .max_sge = 1,
+								    .up = &side_up,
+								    .user = &t }),
+		     0);
+	side_start(&t, 2, 2);
+	for (uint32_t i = 1; i <= 4; i++)
+		cr_expect_eq(feed_rreq(&s, i, 8, s.mr->stag, 0), 0);
+	for (uint32_t i = 1; i <= 2; i++)
+		cr_expect_eq(feed_rreq(&t, i, 8, s.mr->stag, 0), 0);
+	cr_expect_lt(feed_rreq(&s, 5, 8, s.mr->stag, 0), 0);
+	cr_expect_eq(t.terms, 0);
+	cr_expect_eq(t.r->irrq.count, 2);
+	cr_expect_lt(feed_rreq(&t, 3, 8, s.mr->stag, 0), 0);
+	ddps_rdmap_free(t.r);
+}

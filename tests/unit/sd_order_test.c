@@ -81,8 +81,30 @@ Test(sd_order, whole_window_backwards_over_the_wrap)
 		take(&o, (uint16_t)(50000 + d));
 	cr_expect_eq(o.count, 0);
 	cr_expect_eq(o.octets, 0);
+	ddps_sd_order_trim(&o);
 	cr_expect_null(o.slot); /* a table that large is given back */
 	cr_expect_eq(o.next, (uint16_t)(50000 + 32768));
+}
+
+Test(sd_order, what_is_put_back_has_its_turn_again)
+{
+	struct ddps_sd_order o = { .next = 65535 };
+	struct ddps_sd_held *h;
+
+	hold(&o, 65535);
+	hold(&o, 0);
+	h = ddps_sd_order_take(&o);
+	cr_assert(h);
+	cr_expect_eq(ddps_sd_order_check(&o, 0), DDPS_SD_DUPLICATE);
+	ddps_sd_order_untake(&o, h);
+	ddps_sd_order_trim(&o);
+	cr_expect_eq(o.count, 2);
+	cr_expect_eq(o.octets, 2 * ddps_sd_order_cost(2));
+	cr_expect_eq(ddps_sd_order_check(&o, 65535), DDPS_SD_DUPLICATE);
+	take(&o, 65535);
+	take(&o, 0);
+	cr_expect_eq(o.octets, 0);
+	ddps_sd_order_reset(&o);
 }
 
 Test(sd_order, strip_keeps_numbers_and_control)

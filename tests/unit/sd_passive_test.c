@@ -475,7 +475,7 @@ Test(sd_passive, ordered_messages_are_taken, .description = "5043-8-d3")
 	cr_expect_eq(sd_carrier_of(&w, 0)->stats.ordered, 1);
 }
 
-Test(sd_passive, message_after_terminate)
+Test(sd_passive, message_after_terminate, .description = "5041-6.2.1-4")
 {
 	struct ddps_sd_assoc *raw = sd_raw_open(&w, 0);
 

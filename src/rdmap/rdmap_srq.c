@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The shared receive queue, and a stream's share of it. */
+#include "rdmap/srq.h"
+#include "rdmap/rdmap_priv.h"
+#include <stdlib.h>
+#include <string.h>
+
+int ddps_srq_init(struct ddps_srq *srq, struct ddps_pd *pd, uint32_t depth, uint32_t max_sge)
+{
+	srq->e = calloc(depth, sizeof *srq->e);
+	srq->sge = calloc((size_t)depth * max_sge, sizeof *srq->sge);
+	if (!srq->e || !srq->sge) {
+		free(srq->e);
+		free(srq->sge);
+		return DDPS_E_NOMEM;
+	}
+	srq->pd = pd;
+	srq->depth = depth;
+	srq->max_sge = max_sge;
+	TAILQ_INIT(&srq->waiting);
+	pd->users++;
+	return 0;
+}
+
+void ddps_srq_fini(struct ddps_srq *srq)
+{
+	srq->pd->users--;
+	free(srq->e);
+	free(srq->sge);
+}
+
+/* ---- one buffer, from here to there ---- */
+
+static void give(struct ddps_rdmap *r, const struct ddps_rqe *e, const struct ddps_sge *sge)
+{
+	r->rq.e[0] = *e;
+	if (e->nsge)
+		memcpy(r->rq.sge, sge, e->nsge * sizeof *sge);
+	r->rq.tail++;
+	r->srq_out++;
+	r->srq->bound++;
+}
+
+static void put(struct ddps_srq *srq, uint32_t at, const struct ddps_rqe *e,
+		const struct ddps_sge *sge)
+{
+	srq->e[at] = *e;
+	if (e->nsge)
+		memcpy(srq->sge + (size_t)at * srq->max_sge, sge, e->nsge * sizeof *sge);
+	srq->count++;
+}
+
+/* Bind to the stream that has waited longest; false: none waits. */
+static bool serve(struct ddps_srq *srq, const struct ddps_rqe *e, const struct ddps_sge *sge)
+{
+	struct ddps_rdmap *r = TAILQ_FIRST(&srq->waiting);
+
+	if (!r)
+		return false;
+	ddps_srq_leave(r);
+	give(r, e, sge);
+	ddps_rdmap_unstall(r);
+	return true;
+}
+
+static void check_low(struct ddps_srq *srq)
+{
+	if (!srq->limit || srq->count >= srq->limit)
+		return;
+	srq->limit = 0;
+	srq->low(srq->user);
+}
+
+/* ---- the queue ---- */
+
+int ddps_srq_post(struct ddps_srq *srq, uint64_t wr_id, const struct ddps_sge *sge, uint32_t nsge)
+{
+	struct ddps_rqe e = { .wr_id = wr_id, .nsge = nsge };
+	int err;
+
+	if (nsge > srq->max_sge || (nsge && !sge))
+		return DDPS_E_INVAL;
+	if (srq->count + srq->bound == srq->depth)
+		return DDPS_E_LIMIT;
+	/* For whichever stream: a region bound to one of them will not do. */
+	err = ddps_sge_check(srq->pd, NULL, sge, nsge, DDPS_LOCAL_WRITE, &e.len);
+	if (err)
+		return err;
+	if (!serve(srq, &e, sge))
+		put(srq, (srq->head + srq->count) % srq->depth, &e, sge);
+	return 0;
+}
+
+void ddps_srq_watch(struct ddps_srq *srq, uint32_t limit)
+{
+	srq->limit = limit;
+	check_low(srq);
+}
+
+/* ---- a stream ---- */
+
+enum ddps_srq_answer ddps_srq_take(struct ddps_rdmap *r)
+{
+	struct ddps_srq *srq = r->srq;
+	uint32_t at = srq->head;
+
+	/* A stream that is about to end may have one more: it waits for nothing. */
+	if (r->srq_out >= r->srq_share && !r->drained)
+		return DDPS_SRQ_SHARE;
+	if (!srq->count)
+		return DDPS_SRQ_EMPTY;
+	srq->head = (at + 1) % srq->depth;
+	srq->count--;
+	give(r, &srq->e[at], srq->sge + (size_t)at * srq->max_sge);
+	check_low(srq);
+	return DDPS_SRQ_TAKEN;
+}
+
+void ddps_srq_wait(struct ddps_rdmap *r)
+{
+	if (r->srq_waits)
+		return;
+	r->srq_waits = true;
+	TAILQ_INSERT_TAIL(&r->srq->waiting, r, srq_link);
+}
+
+void ddps_srq_leave(struct ddps_rdmap *r)
+{
+	if (!r->srq_waits)
+		return;
+	r->srq_waits = false;
+	TAILQ_REMOVE(&r->srq->waiting, r, srq_link);
+}
+
+void ddps_srq_detach(struct ddps_rdmap *r)
+{
+	struct ddps_srq *srq = r->srq;
+
+	ddps_srq_leave(r);
+	srq->users--;
+	if (r->rq.head == r->rq.tail)
+		return;
+	/* Never told to the application: it is the next one's. */
+	srq->bound--;
+	if (serve(srq, &r->rq.e[0], r->rq.sge))
+		return;
+	srq->head = (srq->head + srq->depth - 1) % srq->depth;
+	put(srq, srq->head, &r->rq.e[0], r->rq.sge);
+}
+
+void ddps_rdmap_recv_fetched(struct ddps_rdmap *r)
+{
+	if (!r->srq)
+		return;
+	r->srq_out--;
+	if (!r->srq_waits)
+		ddps_rdmap_unstall(r);
+}

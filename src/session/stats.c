@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Counters: the public face of what RDMAP, the LLPs and the session layer count. */
+#include "session/session.h"
+#include <string.h>
+
+/* All but struct_size are counters of this type, so that they can be added up as an array. */
+#define FIRST	  offsetof(struct ddps_ep_stats, sent)
+#define NCOUNTERS ((sizeof(struct ddps_ep_stats) - FIRST) / sizeof(uint64_t))
+
+static void add(struct ddps_ep_stats *to, const struct ddps_ep_stats *from)
+{
+	uint64_t a[NCOUNTERS], b[NCOUNTERS];
+
+	memcpy(a, (uint8_t *)to + FIRST, sizeof a);
+	memcpy(b, (const uint8_t *)from + FIRST, sizeof b);
+	for (size_t i = 0; i < NCOUNTERS; i++)
+		a[i] += b[i];
+	memcpy((uint8_t *)to + FIRST, a, sizeof a);
+}
+
+static const struct ddps_ep_stats *collect(struct ddps_ep *ep)
+{
+	struct ddps_ep_stats *st = ddps_rdmap_stats(ep->rdmap);
+
+	st->held_octets = ep->llp ? ep->llp->ops->held(ep->llp) : 0;
+	return st;
+}
+
+void ddps_stats_bury(struct ddps_ep *ep)
+{
+	struct ddps_ep_stats st = *collect(ep);
+
+	/* What it holds it gives back. */
+	st.sends_posted = st.recvs_posted = st.recvs_out = st.reads_out = st.reads_in = 0;
+	st.held_octets = 0;
+	add(&ep->ctx->stats.total, &st);
+}
+
+int ddps_ep_stats(struct ddps_ep *ep, struct ddps_ep_stats *st)
+{
+	int err;
+
+	if (!st || st->struct_size != sizeof *st)
+		return DDPS_E_INVAL;
+	err = ddps_ctx_enter(ep->ctx);
+	if (err < 0)
+		return err;
+	*st = *collect(ep);
+	st->struct_size = sizeof *st;
+	ddps_ctx_leave(ep->ctx);
+	return 0;
+}
+
+int ddps_ctx_stats(struct ddps_ctx *ctx, struct ddps_ctx_stats *st)
+{
+	int err;
+
+	if (!st || st->struct_size != sizeof *st)
+		return DDPS_E_INVAL;
+	err = ddps_ctx_enter(ctx);
+	if (err < 0)
+		return err;
+	*st = ctx->stats;
+	st->struct_size = sizeof *st;
+	st->total.struct_size = sizeof st->total;
+	st->half_open_full = ctx->env.half_open_full;
+	st->regions = ddps_stag_count(ctx->stags);
+	for (struct ddps_ep *ep = ctx->eps; ep; ep = ep->next, st->endpoints++)
+		add(&st->total, collect(ep));
+	st->requests = ddps_requests_count(ctx);
+	for (struct ddps_ctx_srq *s = ctx->srqs; s; s = s->next)
+		st->srq_posted += s->srq.count;
+	ddps_ctx_leave(ctx);
+	return 0;
+}

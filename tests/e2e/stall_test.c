@@ -1,0 +1,228 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Sends that wait for a receive instead of ending the session, on every wire. */
+#include "support/e2e.h"
+#include <stdlib.h>
+#include <string.h>
+
+#define MANY 64
+#define BIG  (1u << 20)
+
+static void up(struct e2e *e, const char *wire)
+{
+	e2e_open(e, wire);
+	e->attr.no_recv = DDPS_NO_RECV_STALL;
+	e2e_connect(e);
+	cr_assert(e->b.seen & E2E_SEEN(DDPS_EV_ESTABLISHED), "%s", e->b.error.text);
+}
+
+/* Serve what is ready, until nothing is. */
+static void settle(struct e2e *e)
+{
+	while (ddps_progress(e->ctx, 0) > 0)
+		;
+}
+
+static int recv_at(struct e2e_end *end, uint64_t id, void *buf, size_t len, struct ddps_mr *mr)
+{
+	struct ddps_sge sge = e2e_sge(buf, len, mr);
+
+	return ddps_post_recv(end->ep, id, &sge, 1);
+}
+
+/* Much more than any buffer on the way is sent; it stops, and loses nothing. */
+static void backpressure(const char *wire, bool crc)
+{
+	uint8_t *out = malloc(BIG), *in = malloc((size_t)MANY * BIG), small[8] = "pong";
+	struct ddps_mr *mo, *mi, *ms;
+	unsigned sent = 0, got = 0;
+	struct ddps_wc wc;
+	struct e2e e;
+
+	e2e_open(&e, wire);
+	e.attr.no_recv = DDPS_NO_RECV_STALL;
+	e.attr.sq_depth = e.attr.rq_depth = MANY;
+	e.connect.crc = e.accept.crc = crc;
+	e2e_connect(&e);
+	cr_assert(e.b.seen & E2E_SEEN(DDPS_EV_ESTABLISHED));
+	e2e_fill(out, BIG, 11);
+	mo = e2e_reg(&e, out, BIG, 0);
+	mi = e2e_reg(&e, in, (size_t)MANY * BIG, DDPS_LOCAL_WRITE);
+	ms = e2e_reg(&e, small, sizeof small, DDPS_LOCAL_WRITE);
+	for (unsigned i = 0; i < MANY; i++)
+		cr_assert_eq(e2e_post(&e.a, DDPS_OP_SEND, out, BIG, mo, 0, 0), 0);
+	settle(&e);
+	while (ddps_cq_poll(e.cq, &wc, 1) == 1)
+		sent++;
+	cr_expect_lt(sent, MANY, "%s", wire);
+	/* the other direction works */
+	cr_assert_eq(recv_at(&e.a, 1, small, sizeof small, ms), 0);
+	cr_assert_eq(e2e_post(&e.b, DDPS_OP_SEND, small, 4, ms, 0, 0), 0);
+	for (unsigned i = 0; i < 2; i++) {
+		do {
+			wc = e2e_wc(&e);
+			sent += wc.ep == e.a.ep && wc.op == DDPS_OP_SEND;
+		} while (wc.ep == e.a.ep && wc.op == DDPS_OP_SEND);
+		cr_expect_eq(wc.status, DDPS_WC_SUCCESS);
+	}
+	cr_expect_lt(sent, MANY, "%s", wire);
+	for (unsigned i = 0; i < MANY; i++)
+		cr_assert_eq(recv_at(&e.b, i, in + (size_t)i * BIG, BIG, mi), 0);
+	while (sent < MANY || got < MANY) {
+		wc = e2e_wc(&e);
+		cr_assert_eq(wc.status, DDPS_WC_SUCCESS, "%s", wire);
+		if (wc.op == DDPS_OP_RECV)
+			cr_expect_eq(wc.wr_id, got);
+		got += wc.op == DDPS_OP_RECV;
+		sent += wc.op == DDPS_OP_SEND;
+	}
+	for (unsigned i = 0; i < MANY; i++)
+		cr_expect_eq(memcmp(in + (size_t)i * BIG, out, BIG), 0, "%s message %u", wire, i);
+	e2e_disconnect(&e, &e.a);
+	e2e_close(&e);
+	free(out);
+	free(in);
+}
+
+Test(stall, slows_the_sender_down_tcp, .timeout = 120, .description = "5041-7.1-3")
+{
+	backpressure(e2e_wires[0], true);
+	backpressure(e2e_wires[0], false); /* direct placement */
+}
+
+Test(stall, slows_the_sender_down_sctp, .timeout = 120, .description = "5041-7.1-3")
+{
+	backpressure(e2e_wires[2], true);
+}
+
+/* A zero-length Send of the peer waits at b. */
+static void stalled(struct e2e *e, const char *wire)
+{
+	up(e, wire);
+	cr_assert_eq(e2e_post(&e->a, DDPS_OP_SEND, NULL, 0, NULL, 0, 0), 0);
+	e2e_expect_wc(e, &e->a, DDPS_OP_SEND, DDPS_WC_SUCCESS, 0);
+	settle(e);
+	cr_expect_not(e->b.seen & E2E_SEEN(DDPS_EV_TERMINATED));
+}
+
+Test(stall, one_receive_at_a_time, .timeout = 120)
+{
+	for (int i = 0; i < E2E_NWIRES; i++) {
+		struct e2e e;
+
+		stalled(&e, e2e_wires[i]);
+		for (uint64_t n = 0; n < 100; n++) {
+			struct ddps_wc wc;
+
+			cr_assert_eq(ddps_post_recv(e.b.ep, n, NULL, 0), 0);
+			wc = e2e_wc(&e);
+			cr_assert_eq(wc.op, DDPS_OP_RECV);
+			cr_assert_eq(wc.wr_id, n);
+			cr_assert_eq(e2e_post(&e.a, DDPS_OP_SEND, NULL, 0, NULL, 0, 0), 0);
+			e2e_expect_wc(&e, &e.a, DDPS_OP_SEND, DDPS_WC_SUCCESS, 0);
+		}
+		e2e_close(&e);
+	}
+}
+
+Test(stall, disconnect_here_ends_it_by_the_rule, .timeout = 120)
+{
+	for (int i = 0; i < E2E_NWIRES; i++) {
+		struct e2e e;
+
+		stalled(&e, e2e_wires[i]);
+		cr_expect_eq(ddps_disconnect(e.b.ep), 0);
+		e2e_wait(&e, &e.b, E2E_SEEN(DDPS_EV_TERMINATED));
+		cr_expect_eq(e.b.error.triple.layer, 1);
+		cr_expect_eq(e.b.error.triple.etype, 2);
+		cr_expect_eq(e.b.error.triple.code, 2);
+		e2e_wait(&e, &e.a, E2E_SEEN(DDPS_EV_TERMINATED) | E2E_SEEN(DDPS_EV_CLOSED));
+		cr_expect(e.a.error.by_peer, "%s", e.a.error.text);
+		e2e_wait(&e, &e.b, E2E_SEEN(DDPS_EV_CLOSED));
+		e2e_close(&e);
+	}
+}
+
+Test(stall, disconnect_there_is_seen_behind_it, .timeout = 120)
+{
+	for (int i = 0; i < E2E_NWIRES; i++) {
+		struct e2e e;
+
+		stalled(&e, e2e_wires[i]);
+		cr_expect_eq(ddps_disconnect(e.a.ep), 0);
+		settle(&e);
+		cr_expect_not(e.b.seen & E2E_SEEN(DDPS_EV_PEER_CLOSED));
+		cr_assert_eq(ddps_post_recv(e.b.ep, 5, NULL, 0), 0);
+		e2e_wait(&e, &e.b, E2E_SEEN(DDPS_EV_PEER_CLOSED));
+		e2e_expect_wc(&e, &e.b, DDPS_OP_RECV, DDPS_WC_SUCCESS, 0);
+		cr_expect_eq(ddps_disconnect(e.b.ep), 0);
+		e2e_wait(&e, &e.a, E2E_SEEN(DDPS_EV_CLOSED));
+		e2e_wait(&e, &e.b, E2E_SEEN(DDPS_EV_CLOSED));
+		cr_expect_eq(e.a.error.code, 0, "%s", e.a.error.text);
+		cr_expect_eq(e.b.error.code, 0, "%s", e.b.error.text);
+		e2e_close(&e);
+	}
+}
+
+Test(stall, work_under_way_bounds_a_disconnect, .timeout = 120)
+{
+	for (int i = 0; i < E2E_NWIRES; i++) {
+		uint8_t buf[8];
+		struct ddps_mr *mr;
+		struct e2e e;
+
+		e2e_open(&e, e2e_wires[i]);
+		e.attr.no_recv = DDPS_NO_RECV_STALL;
+		e.accept.close_ms = 100;
+		e2e_connect(&e);
+		mr = e2e_reg(&e, buf, sizeof buf, DDPS_LOCAL_WRITE | DDPS_REMOTE_READ);
+		cr_assert_eq(e2e_post(&e.a, DDPS_OP_SEND, NULL, 0, NULL, 0, 0), 0);
+		e2e_expect_wc(&e, &e.a, DDPS_OP_SEND, DDPS_WC_SUCCESS, 0);
+		settle(&e);
+		/* its response is behind the Send that b does not take */
+		cr_assert_eq(e2e_post(&e.b, DDPS_OP_READ, buf, 8, mr, ddps_mr_stag(mr),
+				      ddps_mr_to(mr)),
+			     0);
+		cr_expect_eq(ddps_disconnect(e.b.ep), 0);
+		e2e_wait(&e, &e.b, E2E_SEEN(DDPS_EV_CLOSED));
+		cr_expect_eq(e.b.error.code, DDPS_E_TIMEDOUT, "%s", e.b.error.text);
+		e2e_expect_wc(&e, &e.b, DDPS_OP_READ, DDPS_WC_FLUSHED, 0);
+		e2e_wait(&e, &e.a, E2E_SEEN(DDPS_EV_CLOSED));
+		e2e_close(&e);
+	}
+}
+
+Test(stall, abort_on_either_side_is_seen, .timeout = 120)
+{
+	for (int i = 0; i < 2 * E2E_NWIRES; i++) {
+		struct e2e e;
+
+		stalled(&e, e2e_wires[i / 2]);
+		cr_expect_eq(ddps_abort(i & 1 ? e.a.ep : e.b.ep), 0);
+		if (i < 4 || !(i & 1)) { /* SCTP: a's abort is a close in order, behind the Send */
+			e2e_wait(&e, &e.b, E2E_SEEN(DDPS_EV_CLOSED));
+			cr_expect_neq(e.b.error.code, 0);
+		}
+		e2e_wait(&e, &e.a, E2E_SEEN(DDPS_EV_CLOSED));
+		e2e_close(&e);
+	}
+}
+
+Test(stall, the_default_is_the_rfcs, .timeout = 120, .description = "5041-7.1-3")
+{
+	struct ddps_ep_attr attr;
+	struct ddps_ep *ep;
+
+	ddps_ep_attr_init(&attr);
+	cr_expect_eq(attr.no_recv, DDPS_NO_RECV_TERMINATE);
+	for (int i = 0; i < E2E_NWIRES; i++) {
+		struct e2e e;
+
+		e2e_up(&e, e2e_wires[i]);
+		cr_assert_eq(e2e_post(&e.a, DDPS_OP_SEND, NULL, 0, NULL, 0, 0), 0);
+		e2e_wait(&e, &e.b, E2E_SEEN(DDPS_EV_TERMINATED) | E2E_SEEN(DDPS_EV_CLOSED));
+		cr_expect_eq(e.b.error.triple.code, 2);
+		e.attr.no_recv = (enum ddps_no_recv)2;
+		cr_expect_eq(ddps_ep_new(e.ctx, &e.attr, &ep), DDPS_E_INVAL);
+		e2e_close(&e);
+	}
+}

@@ -1,0 +1,233 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* MPA while the layer above holds a segment back: the receiver, then real sockets. */
+#include "support/mpa_world.h"
+
+/* ---- the receiver ---- */
+
+/* All of @p, resumed whenever it stalls. */
+static void feed(struct mpa_rec *r, const uint8_t *p, size_t n, size_t max, uint32_t *seed)
+{
+	while (n) {
+		size_t done = mpa_rec_read(r, p, n, max ? max : 1 + mpa_random(seed) % 3000);
+
+		p += done;
+		n -= done;
+		while (r->rx.stalled) {
+			cr_assert_not(ddps_mpa_rx_at_boundary(&r->rx));
+			cr_assert_gt(ddps_mpa_rx_kept(&r->rx), 0);
+			cr_assert_eq(ddps_mpa_rx_resume(&r->rx, &r->e), 0);
+		}
+	}
+}
+
+Test(mpa_stall, however_often_the_same_comes_out)
+{
+	static const size_t pieces[] = { 1, 7, 19, 500, 0, 100000 };
+	uint8_t *pattern = mpa_pattern(3000, 3);
+
+	for (unsigned mode = 0; mode < 8; mode++) {
+		struct mpa_ref ref = { .crc = mode & 1, .markers = mode & 2 };
+		uint32_t seed = 5;
+
+		for (unsigned i = 0; i < 40; i++)
+			mpa_ref_fpdu(&ref, pattern, 18 + mpa_random(&seed) % 2500);
+		for (size_t j = 0; j < sizeof pieces / sizeof pieces[0]; j++) {
+			struct mpa_rec a, b;
+
+			mpa_rec_init(&a, mode & 1, mode & 2);
+			mpa_rec_init(&b, mode & 1, mode & 2);
+			b.hold_every = 2 + mode / 4;
+			a.direct_hdr = b.direct_hdr = mode & 4 ? 18 : 0;
+			feed(&a, ref.out.p, ref.out.len, pieces[j], &seed);
+			feed(&b, ref.out.p, ref.out.len, pieces[j], &seed);
+			cr_expect_eq(a.segments, 40);
+			cr_expect_eq(b.segments, 40);
+			cr_assert_eq(a.got.len, b.got.len);
+			cr_expect_eq(memcmp(a.got.p, b.got.p, a.got.len), 0);
+			cr_expect(b.holds || (mode & 4));
+			cr_expect(ddps_mpa_rx_at_boundary(&b.rx));
+			cr_expect_null(b.rx.hold);
+			cr_expect_eq(ddps_mpa_rx_kept(&b.rx), 0);
+			mpa_rec_fini(&a);
+			mpa_rec_fini(&b);
+		}
+		free(ref.out.p);
+	}
+	free(pattern);
+}
+
+Test(mpa_stall, a_fault_behind_it_is_found_in_its_turn)
+{
+	struct mpa_octets o = { 0 }, f = mpa_fpdu(mpa_send1, 18);
+	struct mpa_rec r;
+
+	mpa_octets_add(&o, f.p, f.len);
+	mpa_octets_add(&o, f.p, f.len);
+	o.p[o.len - 1] ^= 1;
+	mpa_rec_init(&r, true, false);
+	r.hold_every = 1;
+	mpa_rec_feed(&r, o.p, o.len, 100000, 0);
+	cr_expect_eq(r.holds, 1);
+	cr_expect(r.rx.stalled);
+	cr_expect_eq(r.err, 0);
+	cr_expect_eq(ddps_mpa_rx_resume(&r.rx, &r.e), 0);
+	cr_expect(r.rx.stalled);
+	r.hold_every = 0;
+	cr_expect_eq(ddps_mpa_rx_resume(&r.rx, &r.e), DDPS_E_CRC);
+	cr_expect_eq(r.segments, 1);
+	cr_expect(r.rx.dead);
+	cr_expect_null(r.rx.hold);
+	mpa_rec_fini(&r);
+	free(o.p);
+	free(f.p);
+}
+
+/* ---- sockets ---- */
+
+Test(mpa_stall, tcp_slows_the_sender_down_and_sending_goes_on)
+{
+	uint8_t *pattern = mpa_pattern(30000, 3);
+	struct mpa_world w;
+	struct mpa_side *b = &w.b[0];
+	unsigned sent;
+
+	mpa_world_init(&w);
+	mpa_world_pair(&w);
+	b->holding = true;
+	b->take = 1;
+	mpa_send_segments(&w.a, pattern, 30000, 2000);
+	mpa_world_settle(&w); /* until neither can go on */
+	sent = w.a.done;
+	cr_expect_lt(sent, 2000, "60 MB are more than the sockets hold");
+	cr_expect_eq(b->segments, 1);
+	cr_expect_eq(b->holds, 1);
+	cr_expect_gt(b->llp->ops->held(b->llp), 0);
+	cr_expect_leq(b->llp->ops->held(b->llp), DDPS_SCRATCH_LEN + 65536);
+	mpa_send_segments(b, pattern, 30000, 100);
+	MPA_UNTIL(&w, w.a.segments == 100);
+	for (unsigned i = 0; i < 5; i++) { /* one at a time */
+		b->take = 1;
+		b->llp->ops->resume(b->llp);
+		cr_expect_eq(b->segments, 1 + i, "from the loop only");
+		MPA_UNTIL(&w, b->segments == 2 + i && b->holds >= 2 + i);
+	}
+	b->holding = false;
+	b->llp->ops->resume(b->llp);
+	MPA_UNTIL(&w, b->segments == 2000);
+	mpa_expect_received(b, pattern, 30000, 2000);
+	cr_expect_eq(w.a.done, 2000);
+	mpa_world_fini(&w);
+	free(pattern);
+}
+
+/* One FPDU came to b[0], which does not take it. */
+static int stalled(struct mpa_world *w)
+{
+	int fd;
+
+	mpa_world_init(w);
+	fd = mpa_bare_initiator(w);
+	w->b[0].holding = true;
+	mpa_bare_fpdu(fd, mpa_send1, 18);
+	MPA_UNTIL(w, w->b[0].holds);
+	return fd;
+}
+
+Test(mpa_stall, a_close_behind_it_waits_its_turn)
+{
+	struct mpa_world w;
+	int fd = stalled(&w);
+
+	mpa_bare_fpdu(fd, mpa_send1, 18);
+	shutdown(fd, SHUT_WR);
+	mpa_world_settle(&w);
+	cr_expect_eq(w.b[0].called[UP_PEER_CLOSED], 0);
+	w.b[0].holding = false;
+	w.b[0].llp->ops->resume(w.b[0].llp);
+	MPA_UNTIL(&w, w.b[0].called[UP_PEER_CLOSED]);
+	cr_expect_eq(w.b[0].segments, 2);
+	mpa_world_fini(&w);
+	close(fd);
+}
+
+Test(mpa_stall, a_reset_is_noticed_at_once)
+{
+	struct mpa_world w;
+	int fd = stalled(&w);
+
+	mpa_bare_reset(fd);
+	MPA_UNTIL(&w, w.b[0].called[UP_CLOSED]);
+	cr_expect_eq(w.b[0].end.code, DDPS_E_RESET, "%s", w.b[0].end.text);
+	cr_expect_eq(w.b[0].segments, 0);
+	mpa_world_fini(&w);
+}
+
+Test(mpa_stall, the_first_message_counts_though_it_waits,
+     .description = "5044-7.1.2-15 5044-7.1.2-26")
+{
+	uint8_t *pattern = mpa_pattern(100, 3), raw[108];
+	struct ddps_mpa_conn *c;
+	struct mpa_world w;
+	int fd = stalled(&w);
+
+	c = (struct ddps_mpa_conn *)w.b[0].llp;
+	cr_expect_eq(c->deadline, DDPS_MPA_T_NONE);
+	cr_expect_eq(c->state, DDPS_MPA_FULL);
+	mpa_send_segments(&w.b[0], pattern, 100, 1);
+	cr_expect_eq(mpa_bare_read(&w, fd, raw, sizeof raw), (ssize_t)sizeof raw);
+	mpa_world_fini(&w);
+	close(fd);
+	free(pattern);
+}
+
+Test(mpa_stall, abort_and_free_leave_nothing)
+{
+	struct mpa_world w;
+	int fd = stalled(&w);
+
+	w.b[0].llp->ops->abort(w.b[0].llp);
+	w.b[0].llp->ops->resume(w.b[0].llp);
+	MPA_UNTIL(&w, w.b[0].called[UP_CLOSED]);
+	cr_expect_eq(w.b[0].end.code, DDPS_E_CLOSED);
+	mpa_world_fini(&w);
+	close(fd);
+	fd = stalled(&w);
+	w.b[0].llp->ops->resume(w.b[0].llp);
+	mpa_world_fini(&w); /* frees it with the task still to run */
+	close(fd);
+}
+
+Test(mpa_stall, a_shutdown_has_its_deadline)
+{
+	struct mpa_world w;
+	int fd;
+
+	mpa_world_init(&w);
+	w.answer_param.close_ms = 50;
+	fd = mpa_bare_initiator(&w);
+	w.b[0].holding = true;
+	mpa_bare_fpdu(fd, mpa_send1, 18);
+	MPA_UNTIL(&w, w.b[0].holds);
+	shutdown(fd, SHUT_WR);
+	w.b[0].llp->ops->shutdown(w.b[0].llp);
+	MPA_UNTIL(&w, w.b[0].called[UP_CLOSED]);
+	cr_expect_eq(w.b[0].end.code, DDPS_E_TIMEDOUT, "%s", w.b[0].end.text);
+	mpa_world_fini(&w);
+	close(fd);
+}
+
+Test(mpa_stall, freed_when_it_is_shown_again)
+{
+	struct mpa_world w;
+	int fd = stalled(&w);
+
+	mpa_bare_fpdu(fd, mpa_send1, 18);
+	w.b[0].holding = false;
+	w.b[0].react[UP_RX] = DO_FREE;
+	w.b[0].llp->ops->resume(w.b[0].llp);
+	MPA_UNTIL(&w, w.b[0].segments);
+	mpa_world_settle(&w);
+	cr_expect_eq(w.b[0].segments, 1);
+	mpa_world_fini(&w);
+	close(fd);
+}

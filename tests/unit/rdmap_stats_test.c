@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* What a stream counts. */
+#include "rdmap_fixture.h"
+
+static struct side s;
+
+static void setup(void)
+{
+	side_open(&s);
+}
+
+static void teardown(void)
+{
+	side_close(&s);
+}
+
+TestSuite(rdmap_stats, .init = setup, .fini = teardown);
+
+static void expect(const struct ddps_msg_stats *m, uint64_t messages, uint64_t segments,
+		   uint64_t octets)
+{
+	cr_expect_eq(m->messages, messages);
+	cr_expect_eq(m->segments, segments);
+	cr_expect_eq(m->octets, octets);
+}
+
+static const struct ddps_ep_stats *now(void)
+{
+	return ddps_rdmap_stats(s.r);
+}
+
+Test(rdmap_stats, what_was_sent)
+{
+	uint8_t out[200];
+
+	post(&s, DDPS_OP_SEND, 1, 0, 0, 150);
+	post(&s, DDPS_OP_SEND, 1, DDPS_WR_SOLICITED, 0, 0);
+	post(&s, DDPS_OP_WRITE, 2, 0, 0, 120);
+	post(&s, DDPS_OP_READ, 3, 0, 0, 10);
+	cr_expect_eq(now()->sends_posted, 4);
+	for (int i = 0; i < 2; i++)
+		pull(&s, 118, out);
+	expect(&now()->sent[DDPS_STAT_SEND], 1, 2, 150);
+	expect(&now()->sent[DDPS_STAT_SEND_SE], 0, 0, 0);
+	cr_expect_eq(now()->sends_posted, 3);
+	while (pull(&s, 118, out))
+		;
+	expect(&now()->sent[DDPS_STAT_SEND_SE], 1, 1, 0);
+	expect(&now()->sent[DDPS_STAT_WRITE], 1, 2, 120);
+	expect(&now()->sent[DDPS_STAT_READ_REQUEST], 1, 1, 28);
+	cr_expect_eq(now()->reads_out, 1);
+	cr_expect_eq(feed_rresp(&s, s.mr->stag, 0, false, "abc"), 0);
+	cr_expect_eq(feed_rresp(&s, s.mr->stag, 3, true, "defghij"), 0);
+	expect(&now()->received[DDPS_STAT_READ_RESPONSE], 1, 2, 10);
+	cr_expect_eq(now()->reads_out, 0);
+	cr_expect_eq(now()->sends_posted, 0);
+}
+
+Test(rdmap_stats, what_was_received)
+{
+	uint8_t out[200], seg[64];
+	size_t n = untagged(seg, 5, 0, 0, 2, 0, true, "xyz", 3);
+	struct iovec iov[4];
+
+	post_recv(&s, 1, 0, 100);
+	post_recv(&s, 2, 0, 100);
+	post_recv(&s, 3, 0, 100);
+	cr_expect_eq(now()->recvs_posted, 3);
+	feed_send(&s, 1, 0, false, "ab");
+	expect(&now()->received[DDPS_STAT_SEND], 0, 1, 2);
+	feed_send(&s, 1, 2, true, "cde");
+	expect(&now()->received[DDPS_STAT_SEND], 1, 2, 5);
+	cr_expect_eq(now()->recvs_posted, 2);
+	cr_assert_eq(ddps_rdmap_rx_direct(s.r, seg, 18, n), 18);
+	expect(&now()->received[DDPS_STAT_SEND_SE], 0, 0, 0);
+	cr_assert_eq(ddps_rdmap_rx_direct_iov(s.r, 0, iov, 4), 1);
+	ddps_rdmap_rx_direct_end(s.r);
+	expect(&now()->received[DDPS_STAT_SEND_SE], 1, 1, 3);
+	feed_write(&s, s.mr->stag, 0, true, "abc");
+	expect(&now()->received[DDPS_STAT_WRITE], 1, 1, 3);
+	feed_rreq(&s, 1, 8, s.mr->stag, 0);
+	expect(&now()->received[DDPS_STAT_READ_REQUEST], 1, 1, 28);
+	cr_expect_eq(now()->reads_in, 1);
+	pull(&s, 118, out);
+	expect(&now()->sent[DDPS_STAT_READ_RESPONSE], 1, 1, 8);
+	cr_expect_eq(now()->reads_in, 0);
+	feed_untagged(&s, 7, 0, 2, 1, 0, true, "\x20\2\0\0", 4);
+	expect(&now()->received[DDPS_STAT_TERMINATE], 1, 1, 4);
+	cr_expect_eq(now()->recvs_posted, 0);
+	cr_expect_eq(now()->sent[DDPS_STAT_TERMINATE].messages, 0);
+}
+
+Test(rdmap_stats, limits_of_the_queues)
+{
+	for (int i = 0; i < 8; i++) {
+		cr_expect_eq(post(&s, DDPS_OP_SEND, 1, 0, 0, 1), 0);
+		cr_expect_eq(post_recv(&s, 1, 0, 1), 0);
+	}
+	cr_expect_eq(now()->sq_full, 0);
+	cr_expect_eq(now()->rq_full, 0);
+	cr_expect_eq(post(&s, DDPS_OP_SEND, 1, 0, 0, 1), DDPS_E_LIMIT);
+	cr_expect_eq(post_recv(&s, 1, 0, 1), DDPS_E_LIMIT);
+	cr_expect_eq(now()->sq_full, 1);
+	cr_expect_eq(now()->rq_full, 1);
+	cr_expect_eq(now()->sends_posted, 8);
+	cr_expect_eq(now()->recvs_posted, 8);
+}
+
+Test(rdmap_stats, a_read_beyond_ird, .description = "5040-8.1.1-12 5042-6.4.3.3-2")
+{
+	uint8_t out[200];
+
+	for (uint32_t i = 1; i <= 4; i++)
+		cr_expect_eq(feed_rreq(&s, i, 8, s.mr->stag, 0), 0);
+	cr_expect_eq(now()->reads_in, 4);
+	cr_expect_eq(now()->ird_overrun, 0);
+	cr_expect_lt(feed_rreq(&s, 5, 8, s.mr->stag, 0), 0);
+	cr_expect_eq(now()->ird_overrun, 1);
+	cr_expect_eq(now()->no_buffer, 0);
+	pull(&s, 118, out);
+	expect(&now()->sent[DDPS_STAT_TERMINATE], 1, 1, 24);
+	cr_expect_eq(now()->reads_in, 0);
+}
+
+Test(rdmap_stats, a_send_without_a_buffer)
+{
+	cr_expect_lt(feed_send(&s, 1, 0, true, "abc"), 0);
+	cr_expect_eq(now()->no_buffer, 1);
+	cr_expect_eq(now()->ird_overrun, 0);
+	cr_expect_eq(now()->stalls, 0);
+	expect(&now()->received[DDPS_STAT_SEND], 0, 0, 0);
+}
+
+Test(rdmap_stats, one_that_waits_is_counted_once)
+{
+	s.r->no_recv = DDPS_NO_RECV_STALL;
+	for (uint32_t msn = 1; msn < 4; msn++) {
+		for (int i = 0; i < 3; i++)
+			cr_expect_eq(feed_send(&s, msn, 0, true, "abc"), DDPS_LLP_HOLD);
+		cr_expect_eq(now()->stalls, msn);
+		post_recv(&s, 1, 0, 10);
+		cr_expect_eq(feed_send(&s, msn, 0, true, "abc"), 0);
+		cr_expect_eq(now()->stalls, msn);
+		expect(&now()->received[DDPS_STAT_SEND], msn, msn, 3 * msn);
+	}
+	cr_expect_eq(now()->over_share, 0);
+}

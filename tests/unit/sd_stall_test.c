@@ -1,0 +1,217 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* SCTP while the layer above holds a segment of one session back. */
+#include "support/sd_world.h"
+#include <criterion/criterion.h>
+#include <stdio.h>
+
+static struct sd_world w;
+static struct ddps_sd_assoc *raw;
+
+/* Session 0 stalled at its segment with DDP-SSN 1, session 1 open. */
+static void init(void)
+{
+	sd_world_init(&w);
+	raw = sd_raw_open(&w, 0);
+	sd_send(&w, raw, 1, "0000 0001");
+	sd_expect(raw, 1, "0000 0002");
+	w.req[0].rx_result = DDPS_LLP_HOLD;
+	sd_send_segment(&w, raw, 0, 1, 0);
+	cr_assert_eq(w.req[0].holds, 1);
+}
+
+static void fini(void)
+{
+	sd_world_fini(&w);
+}
+
+TestSuite(sd_stall, .init = init, .fini = fini, .timeout = 60);
+
+static void resume(struct sd_ulp *u)
+{
+	u->rx_result = 0;
+	u->llp->ops->resume(u->llp);
+	sd_run(&w);
+}
+
+Test(sd_stall, only_that_session_stands_still, .description = "5043-6.1-d2")
+{
+	struct sd_ulp *u = &w.req[0], *other = &w.req[1];
+
+	for (uint16_t i = 1; i < 300; i++) {
+		sd_send_segment(&w, raw, 0, (uint16_t)(i + 1), i);
+		sd_send_segment(&w, raw, 1, i, i - 1u);
+	}
+	cr_expect_eq(u->segments, 0);
+	cr_expect_eq(u->holds, 1, "not shown again unasked");
+	cr_expect_eq(other->segments, 299);
+	cr_expect_not(raw->peer->hold);
+	cr_expect_eq(u->llp->ops->held(u->llp), 300 * ddps_sd_order_cost(SD_SEG_HDR + 2));
+	u->llp->ops->resume(u->llp);
+	sd_run(&w);
+	cr_expect_eq(u->holds, 2);
+	cr_expect_eq(u->llp->ops->held(u->llp), 300 * ddps_sd_order_cost(SD_SEG_HDR + 2));
+	resume(u);
+	cr_expect_eq(u->segments, 300);
+	cr_expect_not(u->out_of_order);
+	cr_expect_eq(sd_carrier_of(&w, 0)->held, 0);
+	sd_send(&w, raw, 0, "012d 0004");
+	cr_expect_eq(u->closes, 1);
+	cr_expect_eq(u->error.code, 0);
+}
+
+Test(sd_stall, what_waits_may_stall_again)
+{
+	struct sd_ulp *u = &w.req[0];
+
+	sd_send_segment(&w, raw, 0, 3, 2);
+	resume(u);
+	cr_expect_eq(u->segments, 1);
+	u->rx_result = DDPS_LLP_HOLD;
+	sd_send_segment(&w, raw, 0, 2, 1);
+	cr_expect_eq(u->holds, 2);
+	resume(u);
+	cr_expect_eq(u->segments, 3);
+	cr_expect_not(u->out_of_order);
+	cr_expect_eq(sd_carrier_of(&w, 0)->held, 0);
+}
+
+Test(sd_stall, sending_goes_on)
+{
+	struct sd_ulp *u = &w.req[0];
+
+	u->to_send = 3;
+	u->llp->ops->kick(u->llp);
+	sd_run(&w);
+	cr_expect_eq(u->done, 3);
+	for (int i = 0; i < 3; i++)
+		free(fake_sctp_raw_take(raw));
+}
+
+static void fill(uint16_t stream, unsigned *ssn, size_t len, size_t n)
+{
+	for (size_t i = 0; i < n; i++, ++*ssn)
+		sd_push_segment(raw, stream, (uint16_t)*ssn, *ssn - 1, len);
+	sd_run(&w);
+}
+
+Test(sd_stall, much_of_it_closes_the_receive_window, .description = "5043-10-5")
+{
+	size_t len = 60000, n = DDPS_SD_STALL_OCTETS / ddps_sd_order_cost(len + 2);
+	struct sd_ulp *u = &w.req[0], *other = &w.req[1];
+	unsigned ssn = 2, other_ssn = 1;
+
+	fill(0, &ssn, len, n);
+	cr_expect_not(raw->peer->hold);
+	fill(0, &ssn, len, 1);
+	cr_expect(raw->peer->hold, "one more and nothing is read");
+	fill(0, &ssn, len, 1000);
+	fill(1, &other_ssn, len, 1);
+	cr_expect_eq(other->segments, 0);
+	cr_expect_eq(u->closes, 0, "lossless");
+	cr_expect_leq(sd_carrier_of(&w, 0)->held, DDPS_SD_STALL_OCTETS + 61000);
+	resume(u);
+	cr_expect_not(raw->peer->hold);
+	cr_expect_eq(u->segments, ssn - 1);
+	cr_expect_not(u->out_of_order);
+	cr_expect_eq(other->segments, 1);
+	cr_expect_eq(sd_carrier_of(&w, 0)->held, 0);
+}
+
+Test(sd_stall, many_small_ones_stay_inside_the_window, .description = "5043-10-6 5043-10-d1")
+{
+	struct sd_ulp *u = &w.req[0];
+	unsigned ssn = 2;
+
+	fill(0, &ssn, SD_SEG_HDR, DDPS_SD_STALL_MESSAGES - 2);
+	cr_expect_not(raw->peer->hold);
+	fill(0, &ssn, SD_SEG_HDR, 50000);
+	cr_expect(raw->peer->hold);
+	resume(u);
+	cr_expect_eq(u->segments, ssn - 1);
+	cr_expect_not(u->out_of_order);
+	cr_expect_eq(u->closes, 0);
+}
+
+Test(sd_stall, many_stalled_sessions_share_a_bound)
+{
+	size_t len = 60000, n = DDPS_SD_STALL_OCTETS / ddps_sd_order_cost(len + 2) / 2;
+
+	for (uint16_t s = 2; s < 12; s++) {
+		sd_send(&w, raw, s, "0000 0001");
+		sd_expect(raw, s, "0000 0002");
+		w.req[s].rx_result = DDPS_LLP_HOLD;
+	}
+	for (uint16_t s = 2; s < 12; s++) {
+		unsigned ssn = 1;
+
+		fill(s, &ssn, len, n);
+	}
+	cr_expect(raw->peer->hold);
+	cr_expect_leq(sd_carrier_of(&w, 0)->held, DDPS_SD_STALL_ASSOC + 61000);
+	for (uint16_t s = 2; s < 12; s++)
+		resume(&w.req[s]);
+	for (uint16_t s = 2; s < 12; s++) {
+		cr_expect_eq(w.req[s].segments, n);
+		cr_expect_eq(w.req[s].closes, 0);
+	}
+	cr_expect_not(raw->peer->hold);
+}
+
+Test(sd_stall, the_peers_close_waits_its_turn)
+{
+	struct sd_ulp *u = &w.req[0];
+
+	sd_send(&w, raw, 0, "0002 0004");
+	cr_expect_eq(u->peer_closes, 0);
+	resume(u);
+	cr_expect_eq(u->segments, 1);
+	cr_expect_eq(u->peer_closes, 1);
+	cr_expect_eq(u->closes, 1);
+	cr_expect_eq(u->error.code, 0);
+	sd_expect(raw, 0, "0001 0004");
+}
+
+Test(sd_stall, an_abort_opens_the_window_for_the_others)
+{
+	size_t len = 60000, n = DDPS_SD_STALL_OCTETS / ddps_sd_order_cost(len + 2) + 1;
+	struct sd_ulp *u = &w.req[0];
+	unsigned ssn = 2;
+	char term[16];
+
+	fill(0, &ssn, len, n);
+	cr_expect(raw->peer->hold);
+	sd_send_segment(&w, raw, 1, 1, 0);
+	cr_expect_eq(w.req[1].segments, 0);
+	u->llp->ops->abort(u->llp);
+	u->llp->ops->resume(u->llp);
+	sd_run(&w);
+	cr_expect_eq(u->closes, 1);
+	cr_expect_eq(u->error.code, DDPS_E_CLOSED);
+	cr_expect_not(raw->peer->hold);
+	cr_expect_eq(w.req[1].segments, 1);
+	cr_expect_eq(sd_carrier_of(&w, 0)->held, 0);
+	sd_expect(raw, 0, "0001 0004");
+	snprintf(term, sizeof term, "%04x 0004", ssn);
+	sd_send(&w, raw, 0, term);
+	cr_expect_eq(sd_state(&w, 0, 0), DDPS_SD_IDLE);
+}
+
+Test(sd_stall, a_violation_behind_it_ends_the_session)
+{
+	struct sd_ulp *u = &w.req[0];
+
+	sd_send_segment(&w, raw, 0, 1, 0);
+	cr_expect_eq(u->closes, 1);
+	cr_expect_eq(u->error.code, DDPS_E_PROTOCOL);
+	sd_expect(raw, 0, "0001 0004");
+	sd_send(&w, raw, 0, "0002 0004");
+	cr_expect_eq(sd_state(&w, 0, 0), DDPS_SD_IDLE, "the peer's Terminate had its turn");
+}
+
+Test(sd_stall, losing_the_association_is_noticed)
+{
+	fake_sctp_lose(raw, DDPS_E_RESET);
+	sd_run(&w);
+	cr_expect_eq(w.req[0].closes, 1);
+	cr_expect_eq(w.req[0].error.code, DDPS_E_RESET);
+}
