@@ -49,7 +49,7 @@ E2E	   := $(B)/e2e
 EXAMPLES   := $(patsubst examples/%.c,$(B)/example-%,$(EX_SRC))
 MAN	   := $(patsubst man/%.scd,$(B)/man/%,$(wildcard man/*.scd))
 
-.PHONY: all lib man demo check unit e2e tsan valgrind interop lint format install uninstall \
+.PHONY: all lib man demo check unit e2e sim-soak tsan valgrind interop lint format install uninstall \
 	clean help deps deps-check deps-lint test-binaries
 .DELETE_ON_ERROR:
 .SECONDARY:
@@ -140,6 +140,11 @@ unit: $(UNIT)
 e2e: $(E2E)
 	$(Q)$(E2E) --filter '$(or $(T),)*/*'
 
+# Two interfaces that connect to each other, a million times, by seed.
+sim-soak: deps-check
+	$(Q)$(MAKE) --no-print-directory -j2 build/opt/unit
+	$(Q)DDPS_SIM_RUNS=1000000 build/opt/unit --filter 'ipoib_soak/*' --jobs 2
+
 tsan: deps-check
 	$(Q)$(MAKE) --no-print-directory -j2 VARIANT=tsan build/tsan/threads
 	$(Q)TSAN_OPTIONS=halt_on_error=1:second_deadlock_stack=1 timeout 300 build/tsan/threads
@@ -191,5 +196,6 @@ help:
 	@echo 'check      all tests but the guest (ASan)     unit      unit tests, T=prefix of a suite'
 	@echo 'e2e        end-to-end tests, T=prefix         tsan      threaded tests under TSan'
 	@echo 'valgrind   unit tests under memcheck          interop   Linux siw and SCTP in a guest'
+	@echo 'sim-soak   a million crossed connects, seeded'
 	@echo 'lint       format, tidy, cppcheck, shellcheck format    clang-format in place'
 	@echo 'install    DESTDIR, PREFIX, LIBDIR            uninstall, clean, man'

@@ -4,10 +4,10 @@
 #include <string.h>
 #include "ipoib_cm/iface_in.h"
 
-#define MS	  1000000ull
-#define SEC	  (1000 * MS)
-#define CM_LIFE	  18 /* 5-bit: about a second, where the port does not know better */
-#define MAX_SLOTS 65535u
+#define MS	   1000000ull
+#define SEC	   (1000 * MS)
+#define CM_TIMEOUT 18 /* 5-bit: about a second */
+#define MAX_SLOTS  65535u
 
 static void default_u64(uint64_t *v, uint64_t otherwise)
 {
@@ -39,7 +39,7 @@ static void defaults(struct ddps_ipoib_if_config *c)
 	default_u64(&c->failed_ns, 3 * SEC);
 	default_u64(&c->idle_ns, 120 * SEC);
 	if (!c->cm_timeout)
-		c->cm_timeout = CM_LIFE;
+		c->cm_timeout = CM_TIMEOUT;
 	if (!c->cm_retries)
 		c->cm_retries = 7;
 	c->me.min_mtu = c->n_ip6 ? DDPS_IPOIB_MTU_MIN_V6 : DDPS_IPOIB_MTU_MIN_V4; /* [4755-5-1] */
@@ -101,7 +101,6 @@ int ddps_ipoib_if_new(struct ddps_ipoib_if **out, const struct ddps_ipoib_if_con
 	f->links.cm = f->cm;
 	f->links.me = f->cfg.me;
 	f->links.policy = f->cfg.policy;
-	f->links.packet_life = CM_LIFE;
 	f->links.ops = &ddps_ipoib_conn_ops;
 	f->links.user = f;
 	ddps_ipoib_mgid_broadcast(f->broadcast, f->cfg.me.pkey, f->cfg.scope);

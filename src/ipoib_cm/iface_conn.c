@@ -89,7 +89,7 @@ static int qp_ready(struct ddps_ipoib_if *f, struct ddps_ipoib_qp *qp, uint32_t 
 				       .active = qp->active,
 				       .peer = n->lladdr,
 				       .path = n->path,
-				       .ack_timeout = ddps_cm_ack_timeout(f->links.packet_life, 0),
+				       .ack_timeout = ddps_cm_ack_timeout(n->path.life, 0),
 				       .retry_count = f->cfg.retry_count,
 				       .rnr_retry = f->cfg.rnr_retry };
 	struct ddps_ipoib_priv p;
@@ -268,10 +268,17 @@ static void settle(struct ddps_ipoib_if *f, struct ddps_ipoib_node *n)
 	}
 }
 
+/* What links have in common is set for the one at hand: each path has its lifetime. */
+static void set_life(struct ddps_ipoib_if *f, const struct ddps_ipoib_node *n)
+{
+	f->links.packet_life = n->has_path ? n->path.life : f->cfg.cm_timeout;
+}
+
 void ddps_ipoib_conn_traffic(struct ddps_ipoib_if *f, struct ddps_ipoib_node *n)
 {
 	if (f->cfg.passive)
 		return;
+	set_life(f, n);
 	ddps_ipoib_link_traffic(&n->link, f->now);
 	if (n->settle) {
 		n->settle = false; /* the packet at hand is the caller's, held ones wait */
@@ -458,6 +465,20 @@ static void req_in(struct ddps_ipoib_if *f, const struct ddps_cm_report *r)
 	settle(f, n);
 }
 
+/*
+ * Data has come and no RTU, for all the REPs sent again: nobody can tell whether the peer uses
+ * both directions.  Taken for a peer that does not, a second connection could stay for good,
+ * as the end that has to close one of two would not know that it has two.  So it ends, and
+ * the next packet asks for another.
+ */
+static void no_rtu(struct ddps_ipoib_if *f, const struct ddps_cm_report *r)
+{
+	struct ddps_ipoib_qp *qp = ddps_ipoib_conn_by_id(f, r->id);
+
+	if (qp && r->ev == DDPS_CM_EV_T_END_DATA)
+		ddps_ipoib_conn_broken(f, qp);
+}
+
 /* The queue pair has to be able to receive before the RTU goes out. */
 static void rep_in(struct ddps_ipoib_if *f, const struct ddps_cm_report *r)
 {
@@ -491,9 +512,11 @@ static void report(struct ddps_ipoib_if *f, const struct ddps_cm_report *r)
 	} else if (r->ev == DDPS_CM_EV_RX_REP) {
 		rep_in(f, r);
 	} else if (n) {
+		set_life(f, n);
 		ddps_ipoib_link_report(&n->link, r, f->now);
 		n->settle = true;
 		settle(f, n);
+		no_rtu(f, r);
 	} else if (r->ev == DDPS_CM_EV_RX_DREQ && !ddps_cm_closed(f->cm, r->id, f->now, &o)) {
 		flush_all(f, &o);
 	}

@@ -211,7 +211,10 @@ void ddps_ipoib_sim_plug(struct ddps_ipoib_sim *s, unsigned node, bool up)
 
 static void path_in(struct ddps_ipoib_sim *s, const struct sim_node *n, const struct sim_event *e)
 {
-	struct ddps_ipoib_path path = { .rate = 3, .mtu = 4, .life = 14, .hop_limit = 1 };
+	struct ddps_ipoib_path path = { .rate = 3,
+					.mtu = 4,
+					.life = ddps_cm_time_code(s->cfg.faults.max_delay),
+					.hop_limit = 1 };
 
 	for (unsigned i = 0; i < s->cfg.nodes; i++) {
 		const struct sim_node *to = &s->node[i];
