@@ -49,8 +49,8 @@ E2E	   := $(B)/e2e
 EXAMPLES   := $(patsubst examples/%.c,$(B)/example-%,$(EX_SRC))
 MAN	   := $(patsubst man/%.scd,$(B)/man/%,$(wildcard man/*.scd))
 
-.PHONY: all lib man demo check unit e2e sim-soak tsan valgrind interop lint format install uninstall \
-	clean help deps deps-check deps-lint test-binaries
+.PHONY: all lib man demo check unit e2e sim-soak tsan valgrind interop lint format install \
+	uninstall clean help deps deps-check deps-lint test-binaries
 .DELETE_ON_ERROR:
 .SECONDARY:
 

@@ -35,7 +35,7 @@ int ddps_ipoib_tx_ud(struct ddps_ipoib_if *f, const struct ddps_ipoib_node *n,
 
 	if (n)
 		to = n->lladdr; /* [4391-9.1.1-3] */
-	else
+	else if (mgid)
 		memcpy(to.gid, mgid, sizeof(to.gid));
 	ddps_ipoib_encap_encode(f->frame, type);
 	memcpy(f->frame + DDPS_IPOIB_ENCAP_LEN, packet, len);

@@ -142,7 +142,7 @@ void ddps_ipoib_sim_free(struct ddps_ipoib_sim *s)
 {
 	if (!s)
 		return;
-	while (s->n_event)
+	while (s->heap && s->n_event)
 		event_free(s->heap[--s->n_event]);
 	for (unsigned i = 0; s->node && i < s->cfg.nodes; i++)
 		free(s->node[i].qp);
