@@ -209,7 +209,7 @@ Test(ipoib_soak, ten_thousand_node_hours, .description = "4755-3.2-6 4755-3.2-9 
 }
 
 /* The same seed gives the same run. */
-Test(ipoib_soak, is_deterministic, .description = "sim")
+Test(ipoib_soak, is_deterministic)
 {
 	uint64_t events[2];
 
