@@ -52,8 +52,8 @@ E2E	   := $(B)/e2e
 EXAMPLES   := $(patsubst examples/%.c,$(B)/example-%,$(EX_SRC))
 MAN	   := $(patsubst man/%.scd,$(B)/man/%,$(wildcard man/*.scd))
 
-.PHONY: all lib man demo check unit e2e tsan valgrind interop conformance lint format install uninstall \
-	clean help deps deps-check deps-lint test-binaries
+.PHONY: all lib man demo check unit e2e sim-soak tsan valgrind interop conformance lint format \
+	install uninstall clean help deps deps-check deps-lint test-binaries
 .DELETE_ON_ERROR:
 .SECONDARY:
 
@@ -151,6 +151,11 @@ unit: $(UNIT)
 e2e: $(E2E)
 	$(Q)$(E2E) --filter '$(or $(T),)*/*'
 
+# Two interfaces that connect to each other, a million times, by seed.
+sim-soak: deps-check
+	$(Q)$(MAKE) --no-print-directory -j2 build/opt/unit
+	$(Q)DDPS_SIM_RUNS=1000000 build/opt/unit --filter 'ipoib_soak/*' --jobs 2
+
 tsan: deps-check
 	$(Q)$(MAKE) --no-print-directory -j2 VARIANT=tsan build/tsan/threads
 	$(Q)TSAN_OPTIONS=halt_on_error=1:second_deadlock_stack=1 timeout 300 build/tsan/threads
@@ -212,5 +217,6 @@ help:
 	@echo 'e2e        end-to-end tests, T=prefix         tsan      threaded tests under TSan'
 	@echo 'valgrind   unit tests under memcheck          interop   Linux siw and SCTP in a guest'
 	@echo 'conformance  every rule and its case: docs/conformance.md; deliberate faults are caught'
+	@echo 'sim-soak   a million crossed connects, seeded'
 	@echo 'lint       format, tidy, cppcheck, shellcheck format    clang-format in place'
 	@echo 'install    DESTDIR, PREFIX, LIBDIR            uninstall, clean, man'

@@ -56,7 +56,7 @@ lines() { # NAME COMMAND...: prints "ok ..." and "not ok ..." lines
 	count "$good" "$bad"
 }
 
-criterion unit "$asan/unit" 200
+criterion unit "$asan/unit" 300
 criterion e2e "$asan/e2e" 280
 for t in tests/cli/*.sh; do
 	case $t in */lib.sh) continue ;; esac

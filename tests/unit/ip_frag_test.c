@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Fragments of IPv4 packets put together again. */
+#include <criterion/criterion.h>
+#include <string.h>
+#include "ipoib_cm/iface_in.h"
+#include "ipoib_net_fixture.h"
+
+struct whole {
+	uint8_t data[65536];
+	size_t len, ihl, mtu;
+	unsigned n;
+	bool last;
+};
+
+static void emit(void *arg, const void *packet, size_t len)
+{
+	struct whole *w = arg;
+	const uint8_t *p = packet;
+	size_t ihl = (size_t)(p[0] & 15) * 4;
+	size_t off = (size_t)((p[6] & 0x1f) << 8 | p[7]) * 8;
+
+	cr_assert_leq(len, w->mtu);
+	cr_assert_eq((size_t)(p[2] << 8 | p[3]), len);
+	cr_assert_eq(net_cksum(p, ihl, 0), 0);
+	cr_assert_eq(off, w->len);
+	cr_assert_not(w->last);
+	w->last = !(p[6] & 0x20);
+	cr_assert(w->last || (len - ihl) % 8 == 0);
+	memcpy(w->data + off, p + ihl, len - ihl);
+	w->len += len - ihl;
+	if (w->n++)
+		cr_expect(ihl == 20 || (p[20] == 1 && p[21] == 1 && p[22] == 1 && p[23] == 0x94));
+}
+
+static void check(size_t ihl, size_t len, uint32_t mtu)
+{
+	static struct whole w;
+	static uint8_t p[65536];
+
+	memset(&w, 0, sizeof(w));
+	w.mtu = mtu;
+	for (size_t i = 0; i < len; i++)
+		p[i] = (uint8_t)(i * 11);
+	memset(p, 0, 20);
+	p[0] = (uint8_t)(0x40 | ihl / 4);
+	p[2] = (uint8_t)(len >> 8);
+	p[3] = (uint8_t)len;
+	if (ihl == 28) /* record route (not copied), router alert (copied), end */
+		memcpy(p + 20, (uint8_t[]){ 7, 3, 4, 0x94, 4, 0, 0, 0 }, 8);
+	cr_assert_eq(ddps_ipoib_frag4(p, len, mtu, emit, &w), (int)w.n);
+	cr_expect_eq(w.len, len - ihl);
+	cr_expect(w.last);
+	cr_expect_eq(memcmp(w.data, p + ihl, len - ihl), 0);
+}
+
+Test(ip_frag, comes_together_again, .description = "4755-7.2-1")
+{
+	for (size_t len = 2045; len < 2080; len++)
+		check(20, len, 2044);
+	check(20, 65535, 2044);
+	check(20, 65535, 68);
+	check(28, 3000, 1000);
+	check(20, 100, 28);
+}
+
+Test(ip_frag, needs_room, .description = "4755-5-1")
+{
+	uint8_t p[100] = { 0x45, 0, 0, 100 };
+	static struct whole w;
+
+	cr_expect_eq(ddps_ipoib_frag4(p, 100, 27, emit, &w), DDPS_E_INVAL);
+	cr_expect_eq(w.n, 0);
+}
