@@ -5,7 +5,7 @@
 . "$(dirname "$0")/lib.bash"
 tools=$(realpath "$here/../../tools")
 
-commands="service-id lladdr private-data"
+commands="service-id lladdr private-data mad"
 address=c0:00:00:48:fe:80:00:00:00:00:00:00:00:02:c9:03:00:01:00:02
 
 prints() { # TEXT ARGUMENT...: exactly this line
@@ -85,6 +85,192 @@ completion() {
 	[ "${COMPREPLY[*]}" = "uc ud" ]
 }
 
+# ---- mad ----
+
+# One message each, no two fields alike.
+messages() {
+	cat <<'EOF'
+{"message":"REQ","header":{"tid":"0x0102030405060708"},"fields":{"local_id":287454020,
+ "service_id":"0x0100000000000049","ca_guid":"0x0002c90300001000","qkey":11,"qpn":1105,
+ "resp_resources":4,"local_eecn":12,"init_depth":5,"remote_eecn":13,"remote_cm_timeout":20,
+ "transport":1,"flow_control":1,"starting_psn":43981,"local_cm_timeout":19,"retry_count":6,
+ "pkey":65535,"path_mtu":4,"rdc_exists":1,"rnr_retry":7,"max_cm_retries":15,"srq":1,
+ "ext_transport":2,"primary.local_lid":3,"primary.remote_lid":7,
+ "primary.local_gid":"fe80::2:c903:0:1001","primary.remote_gid":"fe80::2:c903:0:2002",
+ "primary.traffic_class":21,"primary.hop_limit":22,"primary.sl":9,"primary.subnet_local":1,
+ "primary.ack_timeout":18,"alternate.local_lid":5,"alternate.remote_lid":8,
+ "alternate.traffic_class":23,"alternate.hop_limit":24,"alternate.sl":10,
+ "alternate.ack_timeout":17,"private_data":"0000004a0000fff4"}}
+{"message":"REP","fields":{"local_id":1432778632,"remote_id":287454020,"qkey":14,"qpn":1106,
+ "local_eecn":15,"starting_psn":4660,"resp_resources":6,"init_depth":7,"target_ack_delay":15,
+ "failover":2,"flow_control":1,"rnr_retry":5,"srq":1,"ca_guid":"0x0002c90300002000",
+ "private_data":"0000004900008004"}}
+{"message":"RTU","fields":{"local_id":287454020,"remote_id":1432778632,"private_data":"0a0b"}}
+{"message":"REJ","fields":{"local_id":3,"remote_id":4,"msg":1,"info_len":8,"reason":28,
+ "ari":"0002c90300001000","private_data":"0000004900008004"}}
+{"message":"DREQ","fields":{"local_id":5,"remote_id":6,"remote_qpn":1106,"private_data":"0c"}}
+{"message":"DREP","fields":{"local_id":7,"remote_id":8,"private_data":"0d"}}
+{"message":"MRA","fields":{"local_id":9,"remote_id":10,"msg":2,"service_timeout":24}}
+{"message":"LAP","fields":{"local_id":11,"remote_id":12,"alternate.rate":7}}
+{"message":"APR","fields":{"local_id":13,"remote_id":14,"status":7}}
+{"message":"SIDR_REQ","fields":{"request_id":15,"service_id":"0x0100000000000049"}}
+{"message":"SIDR_REP","fields":{"request_id":16,"status":1,"vendor_id":70}}
+EOF
+}
+
+mad_there_and_back() {
+	messages >in.json
+	run 0 ipoib mad in.json && cp out hex || return
+	why="$(wc -l <hex) lines"
+	[ "$(wc -l <hex)" = 11 ] || return
+	run 0 ipoib mad --json --capture c.pcap hex && cp out out.json || return
+	run 0 ipoib mad out.json && same out hex || return
+	run 0 ipoib mad --hex c.pcap && same out hex || return
+	run 0 ipoib mad - <hex && says out "service_id               0x0100000000000049 (IPoIB, RFC form" &&
+		says out "reason                   0x001c (consumer reject)" &&
+		says out "0000004a0000fff4 and 84 zero octets (IPoIB: UD QPN 0x00004a, Receive MTU 65524)"
+}
+
+# The first 32 octets, by hand.
+mad_octets() {
+	messages | head -n 11 >req.json
+	run 0 ipoib mad req.json || return
+	why="it printed $(cat out)"
+	[ "$(head -c 64 out)" = 0107020300000000010203040506070800100000000000001122334400000000 ]
+}
+
+# What tshark shows of a message is what was sent.
+shown() { # ATTRIBUTE <<<"VALUE FIELD" lines
+	local message=$1 ours theirs args=() want=() got i
+	while read -r ours theirs; do
+		args+=(-e "infiniband.cm.$theirs")
+		want+=("$ours")
+	done
+	got=$(tshark -r c.pcap -Y "infiniband.mad.attributeid == $message" -T fields "${args[@]}" \
+		2>/dev/null)
+	IFS=$'\t' read -r -a got <<<"$got"
+	for i in "${!want[@]}"; do
+		ours=${want[i]} theirs=${got[i]}
+		case $ours in
+		hex:*) theirs=hex:${theirs//:/} && theirs=${theirs:0:${#ours}} ;;
+		*:*) ;;
+		*) theirs=$((theirs)) ours=$((ours)) ;;
+		esac
+		why="message $message, ${args[2 * i + 1]}: ${got[i]}, sent ${want[i]}"
+		[ "$ours" = "$theirs" ] || return
+	done
+}
+
+mad_capture_in_tshark() {
+	messages >in.json
+	run 0 ipoib mad --capture c.pcap in.json || return
+	shown 0x10 <<'EOF' || return
+287454020 req
+0x0100000000000049 req.serviceid
+0x0002c90300001000 req.localcaguid
+11 req.localqkey
+1105 req.localqpn
+4 req.responderres
+12 req.localeecn
+5 req.initdepth
+13 req.remoteeecn
+20 req.remoteresptout
+1 req.transpsvctype
+1 req.e2eflowctrl
+43981 req.startpsn
+19 req.localresptout
+6 req.retrcount
+65535 req.pkey
+4 req.pppmtu
+1 req.rdcexist
+7 req.rnrretrcount
+15 req.maxcmretr
+1 req.srq
+2 req.ext_transport
+3 req.prim_locallid
+7 req.prim_remotelid
+fe80::2:c903:0:1001 req.prim_localgid
+fe80::2:c903:0:2002 req.prim_remotegid
+21 req.prim_tfcclass
+22 req.prim_hoplim
+9 req.prim_sl
+1 req.prim_subnetlocal
+18 req.prim_localacktout
+5 req.alt_locallid
+8 req.alt_remotelid
+23 req.alt_tfcclass
+24 req.alt_hoplim
+10 req.alt_sl
+0 req.alt_subnetlocal
+17 req.alt_localacktout
+hex:0000004a0000fff400 req.private
+EOF
+	shown 0x13 <<'EOF' || return
+1432778632 rep
+287454020 rep.remotecommid
+14 rep.localqkey
+1106 rep.localqpn
+15 rep.localeecn
+4660 rep.startpsn
+6 rep.respres
+7 rep.initdepth
+15 rep.tgtackdelay
+2 rep.failoveracc
+1 rep.e2eflowctrl
+5 rep.rnrretrcount
+1 rep.srq
+0x0002c90300002000 rep.localcaguid
+hex:000000490000800400 rep.private
+EOF
+	shown 0x14 <<'EOF' || return
+287454020 rtu.localcommid
+1432778632 rtu.remotecommid
+hex:0a0b00 rtu.private
+EOF
+	shown 0x12 <<'EOF' || return
+3 rej.localcommid
+4 rej.remotecommid
+1 rej.msgrej
+8 rej.rejinfolen
+28 rej.reason
+hex:0002c9030000100000 rej.ari
+hex:000000490000800400 rej.private
+EOF
+	shown 0x15 <<'EOF' || return
+5 dreq.localcommid
+6 dreq.remotecommid
+1106 req.remoteqpneecn
+hex:0c00 dreq.private
+EOF
+	shown 0x16 <<'EOF'
+7 drsp.localcommid
+8 drsp.remotecommid
+hex:0d00 drsp.private
+EOF
+}
+
+mad_fails() { # TEXT INPUT [OPTION...]
+	printf '%s' "$2" >input
+	run 1 ipoib mad "${@:3}" input && says err "$1"
+}
+
+# A bad message does not hide the good ones.
+mad_goes_on() {
+	{
+		messages | tail -n 1
+		echo '{"message":"REP","fields":{"qpn":16777216}}'
+		messages | tail -n 1
+	} >input
+	run 1 ipoib mad input && says err "message 2: field qpn takes a number of 24 bits" || return
+	why="$(wc -l <out) lines"
+	[ "$(wc -l <out)" = 2 ]
+}
+
+mad_missing_file() {
+	run 1 ipoib mad ./nothing && says err "No such file" || return
+	run 1 ipoib mad --capture ./no/dir /dev/null && says err "capture './no/dir': No such file"
+}
+
 test_case ipoib-help help_of_all
 test_case ipoib-no-command no_command
 test_case ipoib-unknown-command bad "no command 'frob'" frob
@@ -108,5 +294,21 @@ test_case ipoib-private-data-without-mtu bad "--mtu is missing" private-data --q
 test_case ipoib-private-data-mtu-33-bits bad "0 to 4294967295" private-data --qpn 1 --mtu 4294967296
 test_case ipoib-private-data-decode-17-digits bad "is no private data" private-data \
 	--decode 000000480000fff40
+test_case ipoib-mad-there-and-back mad_there_and_back
+test_case ipoib-mad-octets mad_octets
+if command -v tshark >/dev/null; then
+	test_case ipoib-mad-capture-in-tshark mad_capture_in_tshark
+else
+	ok "ipoib-mad-capture-in-tshark # skipped: no tshark (Debian package tshark)"
+fi
+test_case ipoib-mad-cut mad_fails "message 1: 5 octets, a MAD has 256" 0107020300
+test_case ipoib-mad-odd-digits mad_fails "odd number" 010
+test_case ipoib-mad-no-hex mad_fails "neither hexadecimal text nor JSON nor a capture" frob
+test_case ipoib-mad-empty mad_fails "holds no message" ""
+test_case ipoib-mad-bad-json mad_fails "message 1: line 1" '{"message":'
+test_case ipoib-mad-another-class mad_fails "class 0x03" "$(printf '01030203%0504d' 0)"
+test_case ipoib-mad-goes-on mad_goes_on
+test_case ipoib-mad-missing-file mad_missing_file
+test_case ipoib-mad-json-and-hex bad "exclude each other" mad --json --hex
 test_case ipoib-completion completion
 finish

@@ -17,6 +17,10 @@ _sessctl_value() { # OPTION WORD: candidates for the option's value
 		mapfile -t COMPREPLY < <(compgen -d -- "$2")
 		return 0
 		;;
+	--capture)
+		mapfile -t COMPREPLY < <(compgen -f -- "$2")
+		return 0
+		;;
 	--private-data)
 		[[ $2 == @* ]] && mapfile -t COMPREPLY < <(compgen -f -P @ -- "${2#@}")
 		return 0
@@ -55,7 +59,7 @@ _sessctl() {
 	if [[ $word == -* ]]; then
 		list=$("$1" "${command[@]}" --help 2>/dev/null | sed -n 's/^  \(--[a-z0-9-]*\).*/\1/p')
 		mapfile -t COMPREPLY < <(compgen -W "$list" -- "$word")
-	elif [[ ${command[0]} == put || ${command[0]} == get ]]; then
+	elif [[ ${command[0]} == put || ${command[0]} == get || ${command[*]} == "ipoib mad" ]]; then
 		mapfile -t COMPREPLY < <(compgen -f -- "$word")
 	fi
 }

@@ -15,6 +15,8 @@ static const struct ipoib_command table[] = {
 	{ { "ipoib private-data", "", "Make or read the private data of CM messages.",
 	    I_PRIVATE_DATA, 0, 0 },
 	  ipoib_private_data },
+	{ { "ipoib mad", "[FILE]", "Read or make CM messages: hex, pcap or JSON in.", I_MAD, 0, 1 },
+	  ipoib_mad },
 };
 
 #define NCOMMANDS (sizeof table / sizeof *table)

@@ -10,6 +10,7 @@ enum ipoib_bit {
 	I_SERVICE_ID = 1 << 0,
 	I_LLADDR = 1 << 1,
 	I_PRIVATE_DATA = 1 << 2,
+	I_MAD = 1 << 3,
 };
 
 #define IPOIB_UNSET UINT64_MAX /* of a number that was not given */
@@ -19,6 +20,8 @@ struct ipoib_opts {
 	uint64_t qpn, mtu;
 	bool linux_form;
 	const char *flags, *gid;
+	bool hex;
+	const char *capture;
 	bool json;
 	char **arg; /* what is left */
 	int nargs;
@@ -39,5 +42,6 @@ void ipoib_opts_help(FILE *f, const struct ipoib_command *cmd);
 int ipoib_service_id(const struct ipoib_opts *o);
 int ipoib_lladdr(const struct ipoib_opts *o);
 int ipoib_private_data(const struct ipoib_opts *o);
+int ipoib_mad(const struct ipoib_opts *o);
 
 #endif

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #define I_TEXT (I_SERVICE_ID | I_LLADDR | I_PRIVATE_DATA)
-#define I_ALL  I_TEXT
+#define I_ALL  (I_TEXT | I_MAD)
 
 #define AT(field) offsetof(struct ipoib_opts, field)
 
@@ -22,6 +22,10 @@ static const struct option_row table[] = {
 	  "Receive MTU, encapsulation header included" },
 	{ "decode", "VALUE", I_TEXT, VAL_TEXT, AT(decode), 0, 0,
 	  "take VALUE apart instead of making one" },
+	{ "hex", NULL, I_MAD, VAL_FLAG, AT(hex), 0, 0,
+	  "hexadecimal digits out, a line a message (JSON in: the default)" },
+	{ "capture", "FILE", I_MAD, VAL_TEXT, AT(capture), 0, 0,
+	  "also write the messages as a capture that packet analysers read" },
 	{ "json", NULL, I_ALL, VAL_FLAG, AT(json), 0, 0, "one JSON object a line" },
 	{ "help", NULL, I_ALL, VAL_HELP, 0, 0, 0, "this text" },
 	{ "version", NULL, I_ALL, VAL_VERSION, 0, 0, 0, "version of sessctl and library" },
@@ -65,6 +69,10 @@ enum opts_result ipoib_opts_parse(struct ipoib_opts *o, const struct ipoib_comma
 	o->nargs = argc - first;
 	if (cmd->user.bit & I_TEXT && check_text(o, cmd->user.bit, why, why_len))
 		return OPTS_BAD;
+	if (o->json && o->hex) {
+		snprintf(why, why_len, "--json and --hex exclude each other");
+		return OPTS_BAD;
+	}
 	return OPTS_OK;
 }
 
