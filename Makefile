@@ -31,7 +31,9 @@ DEFS	   := $(if $(filter opt,$(VARIANT)),-Wl$(comma)-z$(comma)defs)
 
 LIB_DIRS   := common ddp rdmap negotiate mpa_tcp sctp_ddp session
 LIB_SRC	   := $(wildcard $(LIB_DIRS:%=src/%/*.c))
-IPOIB_SRC  := $(wildcard src/ipoib_cm/*.c)
+# ports that load libraries of their own at run time go into programs, not into the library
+IBPORT_SRC := $(wildcard src/ipoib_cm/port_umad*.c src/ipoib_cm/port_sa.c)
+IPOIB_SRC  := $(filter-out $(IBPORT_SRC),$(wildcard src/ipoib_cm/*.c))
 TOOL_SRC   := $(wildcard tools/sessctl/*.c)
 UNIT_SRC   := $(wildcard tests/unit/*.c)
 E2E_SRC	   := $(wildcard tests/e2e/*.c)
@@ -49,7 +51,7 @@ E2E	   := $(B)/e2e
 EXAMPLES   := $(patsubst examples/%.c,$(B)/example-%,$(EX_SRC))
 MAN	   := $(patsubst man/%.scd,$(B)/man/%,$(wildcard man/*.scd))
 
-.PHONY: all lib man demo check unit e2e tsan valgrind interop lint format install uninstall \
+.PHONY: all lib man demo check unit e2e tsan valgrind interop interop-ib lint format install uninstall \
 	clean help deps deps-check deps-lint test-binaries
 .DELETE_ON_ERROR:
 .SECONDARY:
@@ -84,7 +86,7 @@ $(B)/libddpsess-ipoib.so: $(IPOIB_SO)
 $(B)/libddpsess.so $(B)/libddpsess-ipoib.so:
 	$(Q)ln -sf $(notdir $<) $@
 
-$(SESSCTL): $(call objs,$(TOOL_SRC)) $(LIB_A) $(IPOIB_A)
+$(SESSCTL): $(call objs,$(TOOL_SRC) $(IBPORT_SRC)) $(LIB_A) $(IPOIB_A)
 	$(if $(Q),@echo "  LD   $@")
 	$(Q)$(CC) $(CFLAGS_ALL) $(LDFLAGS) -o $@ $^ $(LIB_LIBS) $(TOOL_LIBS)
 
@@ -93,7 +95,7 @@ $(B)/example-%: $(B)/examples/%.o $(LIB_A)
 	$(Q)$(CC) $(CFLAGS_ALL) $(LDFLAGS) -o $@ $^ $(LIB_LIBS)
 
 # Unit tests also cover the pure parts of sessctl.
-$(UNIT): $(call objs,$(UNIT_SRC) $(SUP_SRC) $(filter-out tools/sessctl/main.c,$(TOOL_SRC))) \
+$(UNIT): $(call objs,$(UNIT_SRC) $(SUP_SRC) $(IBPORT_SRC) $(filter-out tools/sessctl/main.c,$(TOOL_SRC))) \
 		$(LIB_A) $(IPOIB_A)
 $(E2E): $(call objs,$(E2E_SRC) $(SUP_SRC)) $(LIB_A)
 $(UNIT) $(E2E):
@@ -150,6 +152,13 @@ valgrind: deps-check
 interop: all
 	$(Q)tests/interop/run.sh
 
+# CM over a simulated InfiniBand fabric
+$(B)/ib-preload.so: tests/ib/preload.c
+	$(if $(Q),@echo "  LD   $@")
+	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS_ALL) -Wno-missing-prototypes $(LDFLAGS) -shared -o $@ $< -ldl
+interop-ib: $(SESSCTL) $(B)/ib-preload.so
+	$(Q)tests/ib/run.sh $(B)
+
 lint: deps-lint
 	$(Q)tools/lint.sh
 format: deps-lint
@@ -191,5 +200,6 @@ help:
 	@echo 'check      all tests but the guest (ASan)     unit      unit tests, T=prefix of a suite'
 	@echo 'e2e        end-to-end tests, T=prefix         tsan      threaded tests under TSan'
 	@echo 'valgrind   unit tests under memcheck          interop   Linux siw and SCTP in a guest'
+	@echo 'interop-ib CM over ibsim and opensm'
 	@echo 'lint       format, tidy, cppcheck, shellcheck format    clang-format in place'
 	@echo 'install    DESTDIR, PREFIX, LIBDIR            uninstall, clean, man'

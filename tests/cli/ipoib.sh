@@ -5,7 +5,7 @@
 . "$(dirname "$0")/lib.bash"
 tools=$(realpath "$here/../../tools")
 
-commands="service-id lladdr private-data mad"
+commands="service-id lladdr private-data mad listen connect"
 address=c0:00:00:48:fe:80:00:00:00:00:00:00:00:02:c9:03:00:01:00:02
 
 prints() { # TEXT ARGUMENT...: exactly this line
@@ -310,5 +310,14 @@ test_case ipoib-mad-another-class mad_fails "class 0x03" "$(printf '01030203%050
 test_case ipoib-mad-goes-on mad_goes_on
 test_case ipoib-mad-missing-file mad_missing_file
 test_case ipoib-mad-json-and-hex bad "exclude each other" mad --json --hex
+test_case ipoib-connect-without-peer bad "missing arguments" connect
+test_case ipoib-connect-unknown-field bad "REQ has no field 'reason'" connect --set reason=3 ::1
+test_case ipoib-connect-field-too-large bad "24 bits" connect --set qpn=0x1000000 ::1
+test_case ipoib-connect-set-without-value bad "FIELD=VALUE" connect --set qpn ::1
+test_case ipoib-listen-field-of-another-message bad "REP has no field 'service_id'" listen \
+	--set service_id=1
+test_case ipoib-listen-reject-0 bad "1 to 65535" listen --reject 0
+test_case ipoib-listen-unknown-port bad "no port 'frob'" listen --port frob
+test_case ipoib-listen-port-0 bad "no port 'umad:a:0'" listen --port umad:a:0
 test_case ipoib-completion completion
 finish

@@ -8,6 +8,7 @@ _sessctl_value() { # OPTION WORD: candidates for the option's value
 	--ird | --ord) list="ulp" ;;
 	--crc | --markers) list="on off" ;;
 	--op) list="send write read" ;;
+	--port) list="umad" ;;
 	--flags) list="rc uc ud rc,uc" ;;
 	--rtr)
 		local head=${2%"${2##*,}"}
@@ -25,7 +26,8 @@ _sessctl_value() { # OPTION WORD: candidates for the option's value
 		[[ $2 == @* ]] && mapfile -t COMPREPLY < <(compgen -f -P @ -- "${2#@}")
 		return 0
 		;;
-	--max-size | --count | --size | --interval | --timeout | --qpn | --mtu | --gid | --decode)
+	--max-size | --count | --size | --interval | --timeout | --qpn | --mtu | --gid | --decode | \
+		--peer-qpn | --set | --hold | --reject)
 		return 0
 		;;
 	*) return 1 ;;

@@ -17,6 +17,11 @@ static const struct ipoib_command table[] = {
 	  ipoib_private_data },
 	{ { "ipoib mad", "[FILE]", "Read or make CM messages: hex, pcap or JSON in.", I_MAD, 0, 1 },
 	  ipoib_mad },
+	{ { "ipoib listen", "", "Answer connection requests, show every message.", I_LISTEN, 0, 0 },
+	  ipoib_listen },
+	{ { "ipoib connect", "PEER", "Connect and disconnect, show every message.", I_CONNECT, 1,
+	    1 },
+	  ipoib_connect },
 };
 
 #define NCOMMANDS (sizeof table / sizeof *table)

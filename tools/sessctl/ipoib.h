@@ -11,6 +11,8 @@ enum ipoib_bit {
 	I_LLADDR = 1 << 1,
 	I_PRIVATE_DATA = 1 << 2,
 	I_MAD = 1 << 3,
+	I_LISTEN = 1 << 4,
+	I_CONNECT = 1 << 5,
 };
 
 #define IPOIB_UNSET UINT64_MAX /* of a number that was not given */
@@ -22,6 +24,11 @@ struct ipoib_opts {
 	const char *flags, *gid;
 	bool hex;
 	const char *capture;
+	/* connections */
+	const char *port;
+	uint64_t peer_qpn, reject;
+	struct optval_list set;
+	uint32_t count, hold_ms, timeout_ms;
 	bool json;
 	char **arg; /* what is left */
 	int nargs;
@@ -43,5 +50,7 @@ int ipoib_service_id(const struct ipoib_opts *o);
 int ipoib_lladdr(const struct ipoib_opts *o);
 int ipoib_private_data(const struct ipoib_opts *o);
 int ipoib_mad(const struct ipoib_opts *o);
+int ipoib_listen(const struct ipoib_opts *o);
+int ipoib_connect(const struct ipoib_opts *o);
 
 #endif
