@@ -32,7 +32,7 @@ DEFS	   := $(if $(filter opt,$(VARIANT)),-Wl$(comma)-z$(comma)defs)
 LIB_DIRS   := common ddp rdmap negotiate mpa_tcp sctp_ddp session
 LIB_SRC	   := $(wildcard $(LIB_DIRS:%=src/%/*.c))
 # ports that load libraries of their own at run time go into programs, not into the library
-IBPORT_SRC := $(wildcard src/ipoib_cm/port_umad*.c src/ipoib_cm/port_sa.c)
+IBPORT_SRC := $(wildcard $(addprefix src/ipoib_cm/port_,umad*.c rdmacm*.c sa.c))
 IPOIB_SRC  := $(filter-out $(IBPORT_SRC),$(wildcard src/ipoib_cm/*.c))
 TOOL_SRC   := $(wildcard tools/sessctl/*.c)
 UNIT_SRC   := $(wildcard tests/unit/*.c)

@@ -8,7 +8,8 @@ want=
 for group in "$@"; do
 	case $group in
 	build) want="$want gcc make pkg-config libisal-dev libusrsctp-dev libsctp-dev
-		libjansson-dev nettle-dev uthash-dev libibumad-dev" ;;
+		libjansson-dev nettle-dev uthash-dev libibumad-dev
+		librdmacm-dev" ;;
 	check) want="$want libcriterion-dev scdoc spin iproute2 binutils" ;;
 	ib) want="$want ibsim-utils libumad2sim0 opensm infiniband-diags" ;;
 	lint) want="$want clang-format clang-tidy clang cppcheck shellcheck" ;;

@@ -43,8 +43,8 @@ static int get_info(struct ddps_umad *u, const char *device, int port, char *why
 	umad_ca_t ca;
 
 	if (u->lib.umad_get_port(device, port, &p) < 0) {
-		snprintf(why, why_len, "no InfiniBand port %s%s%d on this machine",
-			 device ? device : "", device ? ":" : "", port);
+		snprintf(why, why_len, "no InfiniBand port%s%s on this machine",
+			 device ? " of device " : "", device ? device : "");
 		return DDPS_E_UNSUPPORTED;
 	}
 	snprintf(i->device, sizeof(i->device), "%s", p.ca_name);

@@ -271,6 +271,11 @@ mad_missing_file() {
 	run 1 ipoib mad --capture ./no/dir /dev/null && says err "capture './no/dir': No such file"
 }
 
+rdmacm_without_device() {
+	run 1 ipoib connect --port rdmacm --set qpn=3 --peer-qpn 0x48 fe80::1 && says err "port rdmacm: " &&
+		says err "try: modprobe rdma_ucm"
+}
+
 test_case ipoib-help help_of_all
 test_case ipoib-no-command no_command
 test_case ipoib-unknown-command bad "no command 'frob'" frob
@@ -316,6 +321,18 @@ test_case ipoib-connect-field-too-large bad "24 bits" connect --set qpn=0x100000
 test_case ipoib-connect-set-without-value bad "FIELD=VALUE" connect --set qpn ::1
 test_case ipoib-listen-field-of-another-message bad "REP has no field 'service_id'" listen \
 	--set service_id=1
+if [ -e /dev/infiniband/rdma_cm ]; then
+	ok "ipoib-rdmacm-without-device # skipped: this machine has one"
+else
+	test_case ipoib-rdmacm-without-device rdmacm_without_device
+fi
+test_case ipoib-rdmacm-field-of-the-kernel bad "the kernel chooses it" connect --port rdmacm \
+	--set starting_psn=3 --peer-qpn 1 fe80::1
+test_case ipoib-rdmacm-capture bad "does not show its messages" connect --port rdmacm \
+	--capture c --peer-qpn 1 fe80::1
+test_case ipoib-connect-gid-alone bad "does not tell the UD queue pair" connect --port rdmacm fe80::1
+test_case ipoib-connect-bad-peer bad "neither a link-layer address nor a GID" connect \
+	--port rdmacm frob
 test_case ipoib-listen-reject-0 bad "1 to 65535" listen --reject 0
 test_case ipoib-listen-unknown-port bad "no port 'frob'" listen --port frob
 test_case ipoib-listen-port-0 bad "no port 'umad:a:0'" listen --port umad:a:0

@@ -8,7 +8,7 @@ _sessctl_value() { # OPTION WORD: candidates for the option's value
 	--ird | --ord) list="ulp" ;;
 	--crc | --markers) list="on off" ;;
 	--op) list="send write read" ;;
-	--port) list="umad" ;;
+	--port) list="umad rdmacm" ;;
 	--flags) list="rc uc ud rc,uc" ;;
 	--rtr)
 		local head=${2%"${2##*,}"}

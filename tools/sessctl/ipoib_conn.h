@@ -50,6 +50,12 @@ int conn_turn(struct conn_job *j, uint64_t due, conn_report_fn report);
 /* The private data that this side announces. */
 void conn_private_data(const struct ipoib_opts *o, uint8_t out[DDPS_IPOIB_PRIV_LEN]);
 
+/*
+ * All of connect, through librdmacm; @mad: the REQ, as far as it may be chosen.
+ * Return: an enum status.
+ */
+int conn_rdmacm(struct conn_job *j, struct ddps_cm_mad *mad, const struct ddps_ipoib_lladdr *peer);
+
 /* ---- what happens, as text or JSON ---- */
 
 void conn_out_port(struct conn_job *j, const char *event, uint64_t service_id);

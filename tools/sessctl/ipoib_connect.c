@@ -160,8 +160,8 @@ static int send_req(struct conn_job *j, struct ddps_cm_mad *mad, const struct dd
 
 static int start(struct conn_job *j, const struct ipoib_opts *o)
 {
-	struct ddps_ipoib_lladdr peer;
-	struct ddps_sa_path path;
+	struct ddps_ipoib_lladdr peer = { 0 };
+	struct ddps_sa_path path = { 0 };
 	struct ddps_cm_mad req;
 	int res;
 
@@ -192,6 +192,26 @@ static bool interrupted(struct conn_job *j, uint64_t due)
 	return true;
 }
 
+/* The other port does everything in its calls. */
+static int connect_rdmacm(const struct ipoib_opts *o)
+{
+	struct conn_job j = { .o = o, .start = clock_ns() };
+	struct ddps_ipoib_lladdr peer = { 0 };
+	struct ddps_cm_mad req;
+
+	out_init(&j.out, "ipoib connect", o->json);
+	default_req(&req, o);
+	j.status = read_peer(&j, &peer);
+	if (!j.status && o->capture) {
+		out_error(&j.out, 0, "--port umad",
+			  "--capture: the kernel does not show its messages");
+		j.status = ST_USAGE;
+	}
+	if (!j.status)
+		j.status = conn_rdmacm(&j, &req, &peer);
+	return conn_close(&j);
+}
+
 int ipoib_connect(const struct ipoib_opts *o)
 {
 	uint64_t due = o->timeout_ms ? clock_ns() + o->timeout_ms * NS_PER_MS : 0;
@@ -199,6 +219,8 @@ int ipoib_connect(const struct ipoib_opts *o)
 	struct conn_job j;
 	bool parted = false;
 
+	if (!strcmp(o->port, "rdmacm"))
+		return connect_rdmacm(o);
 	j.status = start(&j, o);
 	while (!j.status && !j.over && !interrupted(&j, due)) {
 		if (j.part_at && !parted && clock_ns() >= j.part_at) {

@@ -28,7 +28,7 @@ static const struct option_row table[] = {
 	{ "capture", "FILE", I_MAD | I_CONN, VAL_TEXT, AT(capture), 0, 0,
 	  "also write the messages as a capture that packet analysers read" },
 	{ "port", "umad[:DEV[:PORT]]", I_CONN, VAL_TEXT, AT(port), 0, 0,
-	  "where messages go (default umad: the first InfiniBand port)" },
+	  "where messages go (default umad: first InfiniBand port); connect: or rdmacm" },
 	{ "peer-qpn", "N", I_CONNECT, VAL_UINT, AT(peer_qpn), 0, DDPS_IPOIB_QPN_MAX,
 	  "UD queue pair of the peer, if PEER is a GID" },
 	{ "set", "FIELD=VALUE", I_CONN, VAL_LIST, AT(set), 0, 0,
