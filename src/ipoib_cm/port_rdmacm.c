@@ -33,9 +33,11 @@ struct ddps_rdmacm {
 	struct rdma_event_channel *channel;
 	struct rdma_cm_id *id;
 	struct ddps_rdmacm_result *res; /* of the connect that goes on */
+/* NOLINTBEGIN(bugprone-macro-parentheses): members of structs cannot have them */
 #define DDPS_X(name) __typeof__(&(name)) name;
 	FUNCTIONS(DDPS_X)
 #undef DDPS_X
+	/* NOLINTEND(bugprone-macro-parentheses) */
 };
 
 static int load(struct ddps_rdmacm *r, char *why, size_t why_len)

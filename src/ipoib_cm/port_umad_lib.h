@@ -24,9 +24,11 @@
 
 struct ddps_umad_lib {
 	void *handle;
+/* NOLINTBEGIN(bugprone-macro-parentheses): members of structs cannot have them */
 #define DDPS_X(name) __typeof__(&(name)) name;
 	DDPS_UMAD_FUNCTIONS(DDPS_X)
 #undef DDPS_X
+	/* NOLINTEND(bugprone-macro-parentheses) */
 };
 
 /* Return: 0, or DDPS_E_UNSUPPORTED with one sentence in @why. */
