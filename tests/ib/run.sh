@@ -125,19 +125,25 @@ bad_port() {
 		connect_from HostA 2 --port frob fe80::1 --peer-qpn 1 && seen connect.err "no port 'frob'"
 }
 
-# 30 % of all MADs to and from B are lost; CM repeats until it is through.
+# 30 % of the MADs at the port of A are lost; CM repeats until it is through.
 with_loss() { # N
-	local i status=0
+	local i status=0 sent received
 	listen_on HostB --count "$1" || return
-	console 'Error "HostB"[1] 30'
+	console 'Error "HostA"[1] 30'
+	: >"$work/all"
 	for ((i = 0; i < $1 && status == 0; i++)); do
 		connect_from HostA 0 "${quick[@]}" "$peer"
 		status=$?
+		cat "$work/connect" >>"$work/all"
 	done
-	console 'Error "HostB"[1] 0'
+	console 'Error "HostA"[1] 0'
 	[ "$status" = 0 ] || return
 	why="listener: $(tail -n 2 "$work/listen.err")"
 	end_listener || return
+	sent=$(cat "$work/all" "$work/listen" | grep -c '"dir":"sent"')
+	received=$(cat "$work/all" "$work/listen" | grep -c '"dir":"received"')
+	why="nothing was lost: $sent sent, $received received"
+	[ "$received" -lt "$sent" ] || return
 	why="not $1 connections: $(member "$work/listen" event | sort | uniq -c | tr '\n' ' ')"
 	[ "$(grep -c '"event":"disconnected"' "$work/listen")" -ge "$1" ]
 }
