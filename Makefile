@@ -32,7 +32,9 @@ DEFS	   := $(if $(filter opt,$(VARIANT)),-Wl$(comma)-z$(comma)defs)
 LIB_DIRS   := common ddp rdmap negotiate mpa_tcp sctp_ddp session
 LIB_SRC	   := $(wildcard $(LIB_DIRS:%=src/%/*.c))
 VERBS_SRC  := $(wildcard src/verbs/*.c)
-IPOIB_SRC  := $(wildcard src/ipoib_cm/*.c)
+# ports that load libraries of their own at run time go into programs, not into the library
+IBPORT_SRC := $(wildcard $(addprefix src/ipoib_cm/port_,umad*.c rdmacm*.c sa.c))
+IPOIB_SRC  := $(filter-out $(IBPORT_SRC),$(wildcard src/ipoib_cm/*.c))
 TOOL_SRC   := $(wildcard tools/sessctl/*.c)
 CONF_SRC   := $(wildcard tests/conformance/*.c)
 UNIT_SRC   := $(wildcard tests/unit/*.c)
@@ -52,8 +54,8 @@ E2E	   := $(B)/e2e
 EXAMPLES   := $(patsubst examples/%.c,$(B)/example-%,$(EX_SRC))
 MAN	   := $(patsubst man/%.scd,$(B)/man/%,$(wildcard man/*.scd))
 
-.PHONY: all lib man demo check unit e2e sim-soak tsan valgrind interop conformance lint format \
-	install uninstall clean help deps deps-check deps-lint test-binaries
+.PHONY: all lib man demo check unit e2e sim-soak tsan valgrind interop interop-ib conformance \
+	lint format install uninstall clean help deps deps-check deps-lint test-binaries
 .DELETE_ON_ERROR:
 .SECONDARY:
 
@@ -94,7 +96,7 @@ $(VERBS_SO): $(call objs,$(VERBS_SRC)) $(LIB_A)
 	$(Q)$(CC) $(CFLAGS_ALL) $(LDFLAGS) -shared -Wl,--exclude-libs,ALL $(DEFS) -o $@ \
 		$(filter %.o,$^) $(LIB_A) $(LIB_LIBS)
 
-$(SESSCTL): $(call objs,$(TOOL_SRC) $(CONF_SRC)) $(LIB_A) $(IPOIB_A)
+$(SESSCTL): $(call objs,$(TOOL_SRC) $(CONF_SRC) $(IBPORT_SRC)) $(LIB_A) $(IPOIB_A)
 	$(if $(Q),@echo "  LD   $@")
 	$(Q)$(CC) $(CFLAGS_ALL) $(LDFLAGS) -o $@ $^ $(LIB_LIBS) $(TOOL_LIBS)
 
@@ -103,8 +105,8 @@ $(B)/example-%: $(B)/examples/%.o $(LIB_A)
 	$(Q)$(CC) $(CFLAGS_ALL) $(LDFLAGS) -o $@ $^ $(LIB_LIBS)
 
 # Unit tests also cover the pure parts of sessctl.
-$(UNIT): $(call objs,$(UNIT_SRC) $(SUP_SRC) $(filter-out tools/sessctl/main.c,$(TOOL_SRC)) \
-		$(CONF_SRC)) \
+$(UNIT): $(call objs,$(UNIT_SRC) $(SUP_SRC) $(CONF_SRC) $(IBPORT_SRC) \
+		$(filter-out tools/sessctl/main.c,$(TOOL_SRC))) \
 		$(LIB_A) $(IPOIB_A)
 $(E2E): $(call objs,$(E2E_SRC) $(SUP_SRC)) $(LIB_A)
 $(UNIT) $(E2E):
@@ -166,6 +168,13 @@ valgrind: deps-check
 interop: all
 	$(Q)tests/interop/run.sh
 
+# CM over a simulated InfiniBand fabric
+$(B)/ib-preload.so: tests/ib/preload.c
+	$(if $(Q),@echo "  LD   $@")
+	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS_ALL) -Wno-missing-prototypes $(LDFLAGS) -shared -o $@ $< -ldl
+interop-ib: $(SESSCTL) $(B)/ib-preload.so
+	$(Q)tests/ib/run.sh $(B)
+
 # Runs the cases on both wires and writes docs/conformance.md; then breaks the stack on purpose.
 conformance: deps-check
 	$(Q)$(MAKE) --no-print-directory -j2 build/opt/sessctl
@@ -218,5 +227,6 @@ help:
 	@echo 'valgrind   unit tests under memcheck          interop   Linux siw and SCTP in a guest'
 	@echo 'conformance  every rule and its case: docs/conformance.md; deliberate faults are caught'
 	@echo 'sim-soak   a million crossed connects, seeded'
+	@echo 'interop-ib CM over ibsim and opensm'
 	@echo 'lint       format, tidy, cppcheck, shellcheck format    clang-format in place'
 	@echo 'install    DESTDIR, PREFIX, LIBDIR            uninstall, clean, man'

@@ -1,16 +1,17 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-2-Clause
 # Install the Debian packages that are missing, or print the one line that does.
-# usage: deps.sh build|check|lint|interop ...
+# usage: deps.sh build|check|ib|lint ...
 set -eu
 
 want=
 for group in "$@"; do
 	case $group in
 	build) want="$want gcc make pkg-config libisal-dev libusrsctp-dev libsctp-dev
-		libjansson-dev nettle-dev uthash-dev libibverbs-dev librdmacm-dev" ;;
+		libjansson-dev nettle-dev uthash-dev libibverbs-dev librdmacm-dev libibumad-dev" ;;
 	check) want="$want libcriterion-dev scdoc spin iproute2 binutils ibverbs-utils rdmacm-utils
 		perftest" ;;
+	ib) want="$want ibsim-utils libumad2sim0 opensm infiniband-diags" ;;
 	lint) want="$want clang-format clang-tidy clang cppcheck shellcheck" ;;
 	*) echo "deps.sh: unknown group: $group" >&2; exit 2 ;;
 	esac

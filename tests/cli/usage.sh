@@ -9,7 +9,7 @@ commands="listen connect put get ping conform"
 
 help_of_all() {
 	local c
-	run 0 --help || return
+	run 0 --help && says out ipoib || return
 	for c in $commands; do
 		says out "$c" || return
 	done
@@ -84,7 +84,7 @@ completion() {
 	COMP_WORDS=("$SESSCTL" "") COMP_CWORD=1
 	_sessctl "$SESSCTL"
 	why="commands: ${COMPREPLY[*]}"
-	[ "${COMPREPLY[*]}" = "$commands --help --version" ] || return
+	[ "${COMPREPLY[*]}" = "$commands ipoib --help --version" ] || return
 	COMP_WORDS=("$SESSCTL" ping --op w) COMP_CWORD=3
 	_sessctl "$SESSCTL"
 	why="values: ${COMPREPLY[*]}"

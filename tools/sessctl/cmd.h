@@ -11,4 +11,11 @@ int cmd_get(const struct opts *o);
 int cmd_ping(const struct opts *o);
 int cmd_conform(const struct opts *o);
 
+/* It has commands of its own, hence its own options. */
+int cmd_ipoib(int argc, char **argv);
+
+/* Ends of --help and --version, which are output like any other; both return an enum status. */
+int cmd_finish(void);
+int cmd_version(void);
+
 #endif

@@ -8,6 +8,8 @@ _sessctl_value() { # OPTION WORD: candidates for the option's value
 	--ird | --ord) list="ulp" ;;
 	--crc | --markers) list="on off" ;;
 	--op) list="send write read" ;;
+	--port) list="umad rdmacm" ;;
+	--flags) list="rc uc ud rc,uc" ;;
 	--rtr)
 		local head=${2%"${2##*,}"}
 		for i in send write read; do list+="$head$i "; done
@@ -17,31 +19,50 @@ _sessctl_value() { # OPTION WORD: candidates for the option's value
 		mapfile -t COMPREPLY < <(compgen -d -- "$2")
 		return 0
 		;;
+	--capture)
+		mapfile -t COMPREPLY < <(compgen -f -- "$2")
+		return 0
+		;;
 	--private-data)
 		[[ $2 == @* ]] && mapfile -t COMPREPLY < <(compgen -f -P @ -- "${2#@}")
 		return 0
 		;;
-	--max-size | --count | --size | --interval | --timeout | --case | --then) return 0 ;;
+	--max-size | --count | --size | --interval | --timeout | --qpn | --mtu | --gid | --decode | \
+		--peer-qpn | --set | --hold | --reject | --case | --then)
+		return 0
+		;;
 	*) return 1 ;;
 	esac
 	mapfile -t COMPREPLY < <(compgen -W "$list" -- "$2")
 }
 
+_sessctl_commands() { # HELP... : what a help lists under "Commands:"
+	"$@" --help 2>/dev/null | sed -n '/^Commands:/,/^$/s/^  \([a-z-]*\) .*/\1/p'
+}
+
 _sessctl() {
 	local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD - 1]}
-	local command=${COMP_WORDS[1]} list
+	local command=("${COMP_WORDS[1]}") list
 
 	COMPREPLY=()
 	if ((COMP_CWORD == 1)); then
-		list=$("$1" --help 2>/dev/null | sed -n '/^Commands:/,/^$/s/^  \([a-z]*\) .*/\1/p')
+		list=$(_sessctl_commands "$1")
 		mapfile -t COMPREPLY < <(compgen -W "$list --help --version" -- "$word")
 		return
 	fi
+	if [[ ${command[0]} == ipoib ]]; then
+		if ((COMP_CWORD == 2)); then
+			list=$(_sessctl_commands "$1" ipoib)
+			mapfile -t COMPREPLY < <(compgen -W "$list --help" -- "$word")
+			return
+		fi
+		command+=("${COMP_WORDS[2]}")
+	fi
 	_sessctl_value "$before" "$word" && return
 	if [[ $word == -* ]]; then
-		list=$("$1" "$command" --help 2>/dev/null | sed -n 's/^  \(--[a-z0-9-]*\).*/\1/p')
+		list=$("$1" "${command[@]}" --help 2>/dev/null | sed -n 's/^  \(--[a-z0-9-]*\).*/\1/p')
 		mapfile -t COMPREPLY < <(compgen -W "$list" -- "$word")
-	elif [[ $command == put || $command == get ]]; then
+	elif [[ ${command[0]} == put || ${command[0]} == get || ${command[*]} == "ipoib mad" ]]; then
 		mapfile -t COMPREPLY < <(compgen -f -- "$word")
 	fi
 }

@@ -3,7 +3,6 @@
 #include "cmd.h"
 #include "sessctl.h"
 #include "sig.h"
-#include <ddpsess/version.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -34,20 +33,10 @@ static void help(FILE *f)
 		snprintf(left, sizeof left, "%s %s", table[i].name, table[i].synopsis);
 		fprintf(f, "  %-24s %s\n", left, table[i].about);
 	}
+	fprintf(f, "  %-24s %s\n", "ipoib COMMAND", "IP over InfiniBand in connected mode.");
 	fprintf(f, "\nURI is tcp://HOST:PORT or "
 		   "sctp://HOST:PORT[?backend=auto|kernel|usrsctp][&encap=PORT|off].\n"
 		   "'sessctl COMMAND --help' tells more, sessctl(1) everything.\n");
-}
-
-static void version(void)
-{
-	printf("sessctl %s, libddpsess %s\n", DDPS_VERSION_STRING, ddps_version());
-}
-
-/* Help and version are output like any other. */
-static int finish(void)
-{
-	return fflush(stdout) || ferror(stdout) ? ST_FAILED : ST_DONE;
 }
 
 static int run(const struct command *c, int argc, char **argv)
@@ -58,10 +47,9 @@ static int run(const struct command *c, int argc, char **argv)
 	switch (opts_parse(&o, c, argc, argv, why, sizeof why)) {
 	case OPTS_HELP:
 		opts_help(stdout, c);
-		return finish();
+		return cmd_finish();
 	case OPTS_VERSION:
-		version();
-		return finish();
+		return cmd_version();
 	case OPTS_BAD:
 		fprintf(stderr, "sessctl %s: %s\n  try: sessctl %s --help\n", c->name, why,
 			c->name);
@@ -83,13 +71,14 @@ int main(int argc, char **argv)
 	for (size_t i = 0; i < NCOMMANDS; i++)
 		if (!strcmp(word, table[i].name))
 			return run(&table[i], argc - 1, argv + 1);
+	if (!strcmp(word, "ipoib"))
+		return cmd_ipoib(argc - 1, argv + 1);
 	if (!strcmp(word, "--help") || !strcmp(word, "-h") || !strcmp(word, "help")) {
 		help(stdout);
-		return finish();
+		return cmd_finish();
 	}
 	if (!strcmp(word, "--version") || !strcmp(word, "-V")) {
-		version();
-		return finish();
+		return cmd_version();
 	}
 	if (*word)
 		fprintf(stderr, "sessctl: no command '%s'\n  try: sessctl --help\n", word);

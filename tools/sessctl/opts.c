@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The command line: the table of options, the parser and the help made from it. */
+/* The command line: the table of options of the commands that use sessions. */
 #include "opts.h"
-#include "optval.h"
 #include "proto.h"
-#include <getopt.h>
 #include <stddef.h>
 #include <string.h>
 
@@ -11,16 +9,6 @@
 #define C_ALL	 (C_LISTEN | C_CLIENT)
 
 #define AT(field) offsetof(struct opts, field)
-
-struct option_row {
-	const char *name;
-	const char *arg; /* NULL: a flag */
-	unsigned cmds;
-	enum optval_kind kind;
-	size_t at;
-	uint64_t min, max;
-	const char *help;
-};
 
 static const struct option_row table[] = {
 	{ "dir", "DIR", C_LISTEN, VAL_TEXT, AT(dir), 0, 0,
@@ -84,6 +72,19 @@ static const struct option_row table[] = {
 };
 
 #define NROWS (sizeof table / sizeof *table)
+_Static_assert(NROWS <= OPTROW_MAX, "the parser takes no more");
+
+static const struct option_table options = { table, NROWS };
+
+static struct option_user user_of(const struct command *cmd)
+{
+	return (struct option_user){ .name = cmd->name,
+				     .synopsis = cmd->synopsis,
+				     .about = cmd->about,
+				     .bit = cmd->bit,
+				     .min_args = cmd->min_args,
+				     .max_args = cmd->max_args };
+}
 
 static void defaults(struct opts *o, enum cmd_bit cmd)
 {
@@ -96,27 +97,6 @@ static void defaults(struct opts *o, enum cmd_bit cmd)
 		.size = 64,
 		.interval_ms = 200,
 	};
-}
-
-/* An option that getopt_long refused: unknown, of another command, or with a value too much. */
-static void explain_unknown(unsigned cmd, const char *arg, char *why, size_t why_len)
-{
-	size_t n = strcspn(arg, "=");
-	bool known = false;
-
-	if (!strncmp(arg, "--", 2))
-		for (size_t i = 0; i < NROWS; i++)
-			if (strlen(table[i].name) == n - 2 &&
-			    !strncmp(table[i].name, arg + 2, n - 2)) {
-				snprintf(why, why_len, "option '%.*s' %s", (int)n, arg,
-					 table[i].cmds & cmd ? "takes no value"
-							     : "belongs to another command");
-				if (table[i].cmds & cmd)
-					return;
-				known = true;
-			}
-	if (!known)
-		snprintf(why, why_len, "unknown or ambiguous option '%s'", arg);
 }
 
 /* What one option alone cannot know. */
@@ -156,79 +136,26 @@ static int check_together(const struct opts *o, char *why, size_t why_len)
 	return 0;
 }
 
-static enum opts_result parse_all(struct opts *o, const struct option *longopt,
-				  const struct option_row *const *row, int argc, char **argv,
-				  char *why, size_t why_len)
-{
-	int c, index;
-
-	optind = 0; /* start afresh, and permute */
-	opterr = 0;
-	while ((c = getopt_long(argc, argv, ":hV", longopt, &index)) != -1) {
-		if (c == 'h' || (c == 0 && row[index]->kind == VAL_HELP))
-			return OPTS_HELP;
-		if (c == 'V' || (c == 0 && row[index]->kind == VAL_VERSION))
-			return OPTS_VERSION;
-		if (c == ':' || c == '?') {
-			if (c == ':')
-				snprintf(why, why_len, "option '%s' needs a value",
-					 argv[optind - 1]);
-			else if (optopt)
-				snprintf(why, why_len, "unknown option '-%c'", optopt);
-			else
-				explain_unknown(o->cmd, argv[optind - 1], why, why_len);
-			return OPTS_BAD;
-		}
-		if (optval_set(row[index]->kind, row[index]->name, optarg,
-			       (char *)o + row[index]->at, row[index]->min, row[index]->max, why,
-			       why_len))
-			return OPTS_BAD;
-	}
-	return OPTS_OK;
-}
-
 enum opts_result opts_parse(struct opts *o, const struct command *cmd, int argc, char **argv,
 			    char *why, size_t why_len)
 {
-	struct option longopt[NROWS + 1] = { { 0 } };
-	const struct option_row *row[NROWS];
+	struct option_user u = user_of(cmd);
 	enum opts_result res;
-	size_t n = 0;
+	int first = 0;
 
-	for (size_t i = 0; i < NROWS; i++) {
-		if (!(table[i].cmds & cmd->bit))
-			continue;
-		longopt[n].name = table[i].name;
-		longopt[n].has_arg = table[i].arg ? required_argument : no_argument;
-		row[n++] = &table[i];
-	}
 	defaults(o, cmd->bit);
-	res = parse_all(o, longopt, row, argc, argv, why, why_len);
+	res = optrow_parse(&options, &u, o, argc, argv, &first, why, why_len);
 	if (res != OPTS_OK)
 		return res;
-	o->arg = argv + optind;
-	o->nargs = argc - optind;
-	if (o->nargs < cmd->min_args || o->nargs > cmd->max_args) {
-		snprintf(why, why_len, "%s arguments: it is sessctl %s [options] %s",
-			 o->nargs < cmd->min_args ? "missing" : "too many", cmd->name,
-			 cmd->synopsis);
-		return OPTS_BAD;
-	}
+	o->arg = argv + first;
+	o->nargs = argc - first;
 	return check_together(o, why, why_len) ? OPTS_BAD : OPTS_OK;
 }
 
 void opts_help(FILE *f, const struct command *cmd)
 {
-	char left[48];
+	struct option_user u = user_of(cmd);
 
-	fprintf(f, "Usage: sessctl %s [options] %s\n\n%s\n\nOptions:\n", cmd->name, cmd->synopsis,
-		cmd->about);
-	for (size_t i = 0; i < NROWS; i++) {
-		if (!(table[i].cmds & cmd->bit))
-			continue;
-		snprintf(left, sizeof left, "--%s%s%s", table[i].name, table[i].arg ? " " : "",
-			 table[i].arg ? table[i].arg : "");
-		fprintf(f, "  %-32s %s\n", left, table[i].help);
-	}
+	optrow_help(f, &options, &u);
 	fprintf(f, "\nSIZE takes the suffixes K, M, G and T (powers of 1024).\n");
 }

@@ -2,6 +2,7 @@
 #ifndef SESSCTL_OPTS_H
 #define SESSCTL_OPTS_H
 /* The command line: one table of options, from which parsing and help come. */
+#include "optrow.h"
 #include <ddpsess/session.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -56,8 +57,6 @@ struct command {
 	int min_args, max_args;
 	int (*run)(const struct opts *o);
 };
-
-enum opts_result { OPTS_OK, OPTS_HELP, OPTS_VERSION, OPTS_BAD };
 
 /*
  * Parse @argv[1..] of command @cmd (@argv[0] is its name; the array is permuted).

@@ -173,10 +173,12 @@ static int set_numeric(enum optval_kind kind, const char *name, const char *arg,
 		[VAL_NUMBER] = "a number",
 		[VAL_SIZE] = "a size",
 		[VAL_SECONDS] = "seconds (such as 2 or 0.25)",
+		[VAL_UINT] = "a number (decimal, or hexadecimal after 0x)",
 	};
 	uint64_t v = 0;
 	int err = kind == VAL_SIZE	? size(arg, &v)
 		  : kind == VAL_SECONDS ? seconds(arg, &v)
+		  : kind == VAL_UINT	? text_number(arg, &v)
 					: number(arg, &v);
 
 	if (kind == VAL_RD && !strcmp(arg, "ulp"))
@@ -185,10 +187,20 @@ static int set_numeric(enum optval_kind kind, const char *name, const char *arg,
 		return bad_range(name, arg, min, max, form[kind], why, why_len);
 	if (kind == VAL_RD)
 		*(uint16_t *)at = (uint16_t)v;
-	else if (kind == VAL_SIZE)
+	else if (kind == VAL_SIZE || kind == VAL_UINT)
 		*(uint64_t *)at = v;
 	else
 		*(uint32_t *)at = (uint32_t)v;
+	return 0;
+}
+
+static int add(struct optval_list *l, const char *name, const char *arg, char *why, size_t why_len)
+{
+	if (l->n == OPTVAL_LIST_MAX) {
+		snprintf(why, why_len, "--%s is given more than %d times", name, OPTVAL_LIST_MAX);
+		return -1;
+	}
+	l->at[l->n++] = arg;
 	return 0;
 }
 
@@ -221,10 +233,13 @@ int optval_set(enum optval_kind kind, const char *name, const char *arg, void *a
 	case VAL_TEXT:
 		*(const char **)at = arg;
 		return 0;
+	case VAL_LIST:
+		return add(at, name, arg, why, why_len);
 	case VAL_RD:
 	case VAL_NUMBER:
 	case VAL_SIZE:
 	case VAL_SECONDS:
+	case VAL_UINT:
 		return set_numeric(kind, name, arg, at, min, max, why, why_len);
 	case VAL_HELP:
 	case VAL_VERSION:

@@ -16,8 +16,17 @@ enum optval_kind {
 	VAL_OP,	     /* unsigned */
 	VAL_PD,	     /* struct opts: pd and pd_len */
 	VAL_TEXT,    /* const char * */
+	VAL_UINT,    /* uint64_t, decimal or with 0x */
+	VAL_LIST,    /* struct optval_list: the option may be repeated */
 	VAL_HELP,
 	VAL_VERSION
+};
+
+#define OPTVAL_LIST_MAX 64
+
+struct optval_list {
+	const char *at[OPTVAL_LIST_MAX];
+	size_t n;
 };
 
 /* Set the field at @at.  Return: 0, or -1 with one sentence in @why. */

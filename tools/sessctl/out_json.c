@@ -29,7 +29,7 @@ static json_t *begin(const char *event, unsigned session)
 }
 
 /* Write the line and drop @j.  jansson gives NULL for what did not fit into memory. */
-static void end(struct out *o, json_t *j)
+void json_out_line(struct out *o, json_t *j)
 {
 	if (!j || json_dumpf(j, o->f, JSON_COMPACT | JSON_REAL_PRECISION(9)))
 		fprintf(o->err, "sessctl %s: an event could not be written as JSON\n", o->cmd);
@@ -102,7 +102,7 @@ void json_out_listening(struct out *o, const char *uri)
 	json_t *j = begin("listening", 0);
 
 	set_text(j, "uri", uri);
-	end(o, j);
+	json_out_line(o, j);
 }
 
 void json_out_established(struct out *o, unsigned session, const struct ddps_conn_info *i,
@@ -119,7 +119,7 @@ void json_out_established(struct out *o, unsigned session, const struct ddps_con
 	set_text(j, "rtr", out_rtr_name(i->rtr));
 	set_hex(j, "private_data", pd, pd_len);
 	set_wire(j, i);
-	end(o, j);
+	json_out_line(o, j);
 }
 
 void json_out_rejected(struct out *o, unsigned session, const struct ddps_event *ev)
@@ -131,7 +131,7 @@ void json_out_rejected(struct out *o, unsigned session, const struct ddps_event 
 	set_int(j, "peer_ird", ev->info.peer_ird);
 	set_int(j, "peer_ord", ev->info.peer_ord);
 	set_hex(j, "private_data", ev->private_data, ev->private_data_len);
-	end(o, j);
+	json_out_line(o, j);
 }
 
 void json_out_terminated(struct out *o, unsigned session, const struct ddps_error *e)
@@ -143,7 +143,7 @@ void json_out_terminated(struct out *o, unsigned session, const struct ddps_erro
 	set_int(j, "code", e->triple.code);
 	set_text(j, "by", e->by_peer ? "peer" : "local");
 	set_text(j, "name", ddps_triple_name(&e->triple));
-	end(o, j);
+	json_out_line(o, j);
 }
 
 void json_out_transfer(struct out *o, unsigned session, const struct out_transfer *t)
@@ -155,7 +155,7 @@ void json_out_transfer(struct out *o, unsigned session, const struct out_transfe
 	set_int(j, "bytes", t->bytes);
 	json_object_set_new(j, "seconds", json_real(t->seconds));
 	set_hex(j, "sha256", t->sha256, 32);
-	end(o, j);
+	json_out_line(o, j);
 }
 
 void json_out_pong(struct out *o, uint32_t seq, uint32_t size, double us)
@@ -165,7 +165,7 @@ void json_out_pong(struct out *o, uint32_t seq, uint32_t size, double us)
 	set_int(j, "seq", seq);
 	set_int(j, "size", size);
 	json_object_set_new(j, "us", json_real(us));
-	end(o, j);
+	json_out_line(o, j);
 }
 
 void json_out_ping(struct out *o, const struct out_ping *p)
@@ -179,12 +179,12 @@ void json_out_ping(struct out *o, const struct out_ping *p)
 	json_object_set_new(j, "avg_us", json_real(p->avg));
 	json_object_set_new(j, "p99_us", json_real(p->p99));
 	json_object_set_new(j, "max_us", json_real(p->max));
-	end(o, j);
+	json_out_line(o, j);
 }
 
 void json_out_closed(struct out *o, unsigned session)
 {
-	end(o, begin("closed", session));
+	json_out_line(o, begin("closed", session));
 }
 
 void json_out_error(struct out *o, unsigned session, const char *text, const char *advice)
@@ -194,5 +194,5 @@ void json_out_error(struct out *o, unsigned session, const char *text, const cha
 	set_text(j, "message", text);
 	if (advice)
 		set_text(j, "try", advice);
-	end(o, j);
+	json_out_line(o, j);
 }

@@ -3,9 +3,13 @@
 #define SESSCTL_OUT_JSON_H
 /* One JSON object a line; the field names are an interface, described in sessctl(1). */
 #include "out.h"
+#include <jansson.h>
 
 const char *out_transport_name(enum ddps_transport t);
 const char *out_rtr_name(unsigned rtr);
+
+/* Write an object as one line and drop it. */
+void json_out_line(struct out *o, json_t *j);
 
 void json_out_listening(struct out *o, const char *uri);
 void json_out_established(struct out *o, unsigned session, const struct ddps_conn_info *i,

@@ -155,3 +155,22 @@ long text_unhex(uint8_t *dst, size_t size, const char *src)
 	}
 	return (long)(n / 2);
 }
+
+int text_number(const char *s, uint64_t *v)
+{
+	unsigned base = !strncmp(s, "0x", 2) ? 16 : 10;
+	uint64_t n = 0;
+
+	s += base == 16 ? 2 : 0;
+	if (!*s)
+		return -1;
+	for (; *s; s++) {
+		int d = hex_value(*s);
+
+		if (d < 0 || (unsigned)d >= base || n > (UINT64_MAX - (unsigned)d) / base)
+			return -1;
+		n = n * base + (unsigned)d;
+	}
+	*v = n;
+	return 0;
+}

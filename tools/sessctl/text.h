@@ -27,4 +27,7 @@ void text_hex(char *dst, const uint8_t *src, size_t len);
 /* Strict: pairs of hexadecimal digits only.  Return: octets written, or -1. */
 long text_unhex(uint8_t *dst, size_t size, const char *src);
 
+/* Strict: decimal digits, or hexadecimal ones after "0x".  Return: 0 or -1. */
+int text_number(const char *s, uint64_t *v);
+
 #endif

@@ -1,0 +1,287 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* sessctl: CM messages as JSON and text, and captures of them. */
+#include "../../tools/sessctl/capture.h"
+#include "../../tools/sessctl/madtext.h"
+#include <criterion/criterion.h>
+#include <stdlib.h>
+#include <string.h>
+
+static char why[300];
+
+/* xorshift: the same numbers in every run */
+static uint64_t next_random(uint64_t *s)
+{
+	*s ^= *s << 13;
+	*s ^= *s >> 7;
+	*s ^= *s << 17;
+	return *s;
+}
+
+/* A message of random octets; information lengths are the one thing that has illegal values. */
+static void random_mad(struct ddps_cm_mad *mad, uint8_t octets[DDPS_CM_MAD_LEN], uint16_t attr,
+		       uint64_t *seed)
+{
+	struct ddps_cm_mad hdr;
+
+	ddps_cm_mad_init(&hdr, attr, next_random(seed));
+	cr_assert_eq(ddps_cm_mad_encode(octets, &hdr), 0);
+	for (size_t i = DDPS_CM_HDR_LEN; i < DDPS_CM_MAD_LEN; i++)
+		octets[i] = (uint8_t)next_random(seed);
+	if (attr == DDPS_CM_REJ)
+		octets[DDPS_CM_HDR_LEN + 9] = 72 << 1;
+	if (attr == DDPS_CM_APR)
+		octets[DDPS_CM_HDR_LEN + 8] = 72;
+	if (attr == DDPS_CM_SIDR_REP)
+		octets[DDPS_CM_HDR_LEN + 5] = 72;
+	cr_assert_eq(ddps_cm_mad_decode(mad, octets, DDPS_CM_MAD_LEN), 0);
+	cr_assert_eq(ddps_cm_mad_encode(octets, mad), 0); /* reserved fields to zero */
+}
+
+Test(sessctl_mad, every_message_goes_through_json)
+{
+	uint8_t octets[DDPS_CM_MAD_LEN], back[DDPS_CM_MAD_LEN];
+	struct ddps_cm_mad mad, again;
+	uint64_t seed = 4755;
+
+	for (uint16_t attr = DDPS_CM_REQ; attr <= DDPS_CM_APR; attr++)
+		for (int i = 0; i < 50; i++) {
+			json_t *j = json_object(), *parsed;
+			char *text;
+
+			random_mad(&mad, octets, attr, &seed);
+			madtext_to_json(j, &mad);
+			text = json_dumps(j, JSON_COMPACT);
+			parsed = json_loads(text, 0, NULL);
+			cr_assert_eq(madtext_from_json(&again, parsed, why, sizeof why), 0,
+				     "%s: %s", ddps_cm_attr_name(attr), why);
+			cr_assert_eq(ddps_cm_mad_encode(back, &again), 0);
+			cr_assert_arr_eq(back, octets, DDPS_CM_MAD_LEN, "%s",
+					 ddps_cm_attr_name(attr));
+			free(text);
+			json_decref(parsed);
+			json_decref(j);
+		}
+}
+
+Test(sessctl_mad, every_field_is_in_the_text)
+{
+	uint8_t octets[DDPS_CM_MAD_LEN];
+	struct ddps_cm_mad mad;
+	uint64_t seed = 1;
+
+	for (uint16_t attr = DDPS_CM_REQ; attr <= DDPS_CM_APR; attr++) {
+		const struct ddps_cm_field *f = ddps_cm_fields(attr);
+		char *text = NULL, label[80];
+		size_t len;
+		FILE *out = open_memstream(&text, &len);
+
+		random_mad(&mad, octets, attr, &seed);
+		madtext_print(out, &mad);
+		fclose(out);
+		for (; f->name; f++) {
+			snprintf(label, sizeof label, "\n  %s ", f->name);
+			cr_expect(!*f->name || strstr(text, label), "%s: %s",
+				  ddps_cm_attr_name(attr), f->name);
+		}
+		free(text);
+	}
+}
+
+static void expect_bad(const char *json, const char *says)
+{
+	json_t *j = json_loads(json, 0, NULL);
+	struct ddps_cm_mad mad;
+
+	cr_assert(j, "%s", json);
+	why[0] = 0;
+	cr_expect_eq(madtext_from_json(&mad, j, why, sizeof why), -1, "%s", json);
+	cr_expect(strstr(why, says), "%s: %s", json, why);
+	json_decref(j);
+}
+
+Test(sessctl_mad, bad_json)
+{
+	expect_bad("{}", "\"message\"");
+	expect_bad("{\"message\":\"RTS\"}", "\"message\"");
+	expect_bad("{\"message\":3}", "\"message\"");
+	expect_bad("{\"message\":\"REQ\",\"field\":{}}", "unknown member \"field\"");
+	expect_bad("{\"message\":\"REQ\",\"fields\":[]}", "\"fields\" is not an object");
+	expect_bad("{\"message\":\"REQ\",\"fields\":{\"reason\":1}}", "REQ has no field 'reason'");
+	expect_bad("{\"message\":\"REP\",\"fields\":{\"\":1}}", "REP has no field ''");
+	expect_bad("{\"message\":\"REQ\",\"fields\":{\"qpn\":16777216}}", "24 bits");
+	expect_bad("{\"message\":\"REQ\",\"fields\":{\"qpn\":-1}}", "neither");
+	expect_bad("{\"message\":\"REQ\",\"fields\":{\"qpn\":1.5}}", "neither");
+	expect_bad("{\"message\":\"REQ\",\"fields\":{\"qpn\":\"0x\"}}", "24 bits");
+	expect_bad("{\"message\":\"REP\",\"fields\":{\"vendor_id\":16777216}}", "24 bits");
+	expect_bad("{\"message\":\"RTU\",\"fields\":{\"private_data\":\"0\"}}", "224 octets");
+	expect_bad("{\"message\":\"REQ\",\"fields\":{\"primary.local_gid\":\"fe80:\"}}", "GID");
+	expect_bad("{\"message\":\"REQ\",\"header\":{\"attr_id\":17}}", "0x0011");
+	expect_bad("{\"message\":\"REQ\",\"header\":{\"status\":65536}}", "16 bits");
+}
+
+Test(sessctl_mad, short_private_data_is_padded)
+{
+	struct ddps_cm_mad mad;
+
+	ddps_cm_mad_init(&mad, DDPS_CM_RTU, 1);
+	memset(mad.u.rtu.private_data, 0xff, sizeof mad.u.rtu.private_data);
+	cr_assert_eq(madtext_set(&mad, ddps_cm_fields(DDPS_CM_RTU), "private_data", "0102", why,
+				 sizeof why),
+		     0);
+	cr_expect_eq(mad.u.rtu.private_data[1], 2);
+	for (size_t i = 2; i < sizeof mad.u.rtu.private_data; i++)
+		cr_assert_eq(mad.u.rtu.private_data[i], 0);
+}
+
+/* ---- captures ---- */
+
+#define FILE_LEN (CAPTURE_HEADER + 2 * CAPTURE_RECORD)
+
+/* Two messages, the second of another class. */
+static void two_records(uint8_t file[FILE_LEN], const uint8_t mad[DDPS_CM_MAD_LEN])
+{
+	uint8_t other[DDPS_CM_MAD_LEN];
+	struct capture_mad m = { .time_ns = 1700000000123456789ull,
+				 .slid = 3,
+				 .dlid = 0xbfff,
+				 .pkey = 0x8001,
+				 .sl = 5,
+				 .mad = mad };
+
+	capture_encode_header(file);
+	capture_encode(file + CAPTURE_HEADER, &m);
+	memcpy(other, mad, sizeof other);
+	other[1] = 3;
+	m.mad = other;
+	capture_encode(file + CAPTURE_HEADER + CAPTURE_RECORD, &m);
+}
+
+Test(sessctl_mad, capture_there_and_back)
+{
+	uint8_t octets[DDPS_CM_MAD_LEN], file[FILE_LEN];
+	struct ddps_cm_mad mad;
+	struct capture_reader r;
+	struct capture_mad m;
+	uint64_t seed = 7;
+
+	random_mad(&mad, octets, DDPS_CM_REQ, &seed);
+	two_records(file, octets);
+	cr_assert(capture_is(file, sizeof file));
+	cr_assert_eq(capture_open(&r, file, sizeof file, why, sizeof why), 0, "%s", why);
+	cr_assert_eq(capture_next(&r, &m), 1);
+	cr_expect_eq(m.time_ns, 1700000000123456789ull);
+	cr_expect_eq(m.slid, 3);
+	cr_expect_eq(m.dlid, 0xbfff);
+	cr_expect_eq(m.pkey, 0x8001);
+	cr_expect_eq(m.sl, 5);
+	cr_expect_arr_eq(m.mad, octets, DDPS_CM_MAD_LEN);
+	cr_expect_eq(capture_next(&r, &m), 0, "a MAD of another class is skipped");
+	cr_expect_eq(r.skipped, 1);
+}
+
+/* Every length: an error exactly where a record is cut; exact buffers for AddressSanitizer. */
+Test(sessctl_mad, capture_cut_anywhere)
+{
+	uint8_t octets[DDPS_CM_MAD_LEN], file[FILE_LEN];
+	struct ddps_cm_mad mad;
+	uint64_t seed = 7;
+
+	random_mad(&mad, octets, DDPS_CM_REP, &seed);
+	two_records(file, octets);
+	for (size_t len = 0; len <= FILE_LEN; len++) {
+		uint8_t *copy = malloc(len ? len : 1);
+		struct capture_reader r;
+		struct capture_mad m;
+		int res = 1, n = -1;
+
+		memcpy(copy, file, len);
+		cr_assert_eq(capture_is(copy, len), len >= 4);
+		cr_assert_eq(capture_open(&r, copy, len, why, sizeof why),
+			     len < CAPTURE_HEADER ? -1 : 0);
+		for (; len >= CAPTURE_HEADER && res == 1; n++)
+			res = capture_next(&r, &m);
+		if (len >= CAPTURE_HEADER) {
+			cr_assert_eq(res, (len - CAPTURE_HEADER) % CAPTURE_RECORD ? -1 : 0);
+			cr_assert_eq(n, len >= CAPTURE_HEADER + CAPTURE_RECORD);
+		}
+		free(copy);
+	}
+}
+
+/* A record that is whole, but the packet in it is cut: skipped, never read beyond its end. */
+Test(sessctl_mad, capture_with_short_packets)
+{
+	uint8_t octets[DDPS_CM_MAD_LEN], file[FILE_LEN];
+	struct ddps_cm_mad mad;
+	uint64_t seed = 7;
+
+	random_mad(&mad, octets, DDPS_CM_REP, &seed);
+	two_records(file, octets);
+	for (unsigned cut = 1; cut <= CAPTURE_RECORD - 16; cut++) {
+		size_t len = CAPTURE_HEADER + CAPTURE_RECORD - cut;
+		uint8_t *copy = malloc(len);
+		struct capture_reader r;
+		struct capture_mad m;
+		bool whole = cut <= 6; /* only the CRCs are missing */
+
+		memcpy(copy, file, len);
+		copy[CAPTURE_HEADER + 10] = (uint8_t)((CAPTURE_RECORD - 16 - cut) >> 8);
+		copy[CAPTURE_HEADER + 11] = (uint8_t)(CAPTURE_RECORD - 16 - cut);
+		cr_assert_eq(capture_open(&r, copy, len, why, sizeof why), 0);
+		cr_assert_eq(capture_next(&r, &m), whole, "cut %u", cut);
+		cr_assert_eq(r.skipped, !whole);
+		free(copy);
+	}
+}
+
+/* What other writers do: little endian, microseconds, extension headers, a GRH. */
+Test(sessctl_mad, capture_by_others)
+{
+	static const uint8_t head[] = { 0xd4, 0xc3, 0xb2, 0xa1, 2, 0, 4, 0, 0,	 0, 0, 0,
+					0,    0,    0,	  0,	0, 0, 1, 0, 197, 0, 0, 0 };
+	static const size_t extra = 16 + 40; /* two extension headers, GRH */
+	uint8_t octets[DDPS_CM_MAD_LEN], file[FILE_LEN], *copy, *at;
+	size_t body = CAPTURE_RECORD - 16, len = sizeof head + CAPTURE_RECORD + extra;
+	struct ddps_cm_mad mad;
+	struct capture_reader r;
+	struct capture_mad m;
+	uint64_t seed = 7;
+
+	random_mad(&mad, octets, DDPS_CM_DREQ, &seed);
+	two_records(file, octets);
+	copy = calloc(1, len);
+	memcpy(copy, head, sizeof head);
+	at = copy + sizeof head;
+	at[0] = 9; /* 9 s and 7 us */
+	at[4] = 7;
+	at[8] = (uint8_t)(body + extra);
+	at[9] = (uint8_t)((body + extra) >> 8);
+	at += 16;
+	memcpy(at, file + CAPTURE_HEADER + 16, 16); /* ERF */
+	at[8] |= 0x80;
+	at[16] = 0x80;
+	memcpy(at + 32, file + CAPTURE_HEADER + 32, 8); /* LRH */
+	at[33] |= 3;
+	memcpy(at + 80, file + CAPTURE_HEADER + 40, body - 24);
+	cr_assert_eq(capture_open(&r, copy, len, why, sizeof why), 0, "%s", why);
+	cr_assert_eq(capture_next(&r, &m), 1);
+	cr_expect_eq(m.time_ns, 9000007000ull);
+	cr_expect_arr_eq(m.mad, octets, DDPS_CM_MAD_LEN);
+	free(copy);
+}
+
+Test(sessctl_mad, capture_of_another_kind)
+{
+	uint8_t header[CAPTURE_HEADER];
+	struct capture_reader r;
+
+	capture_encode_header(header);
+	header[23] = 247;
+	cr_expect_eq(capture_open(&r, header, sizeof header, why, sizeof why), -1);
+	cr_expect(strstr(why, "247"), "%s", why);
+	memcpy(header, "\n\r\r\n", 4);
+	cr_expect(capture_is(header, sizeof header));
+	cr_expect_eq(capture_open(&r, header, sizeof header, why, sizeof why), -1);
+	cr_expect(strstr(why, "pcapng"), "%s", why);
+	cr_expect_not(capture_is("0107", 4));
+}

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#ifndef SESSCTL_CAPTURE_H
+#define SESSCTL_CAPTURE_H
+/*
+ * Captures of MADs that packet analysers read: pcap files of link type 197, whose records are
+ * ERF records of type 21 (InfiniBand link layer).  The format is small enough to need no
+ * library.
+ */
+#include <ddpsess/ib_cm_mad.h>
+#include <stdbool.h>
+#include <stdio.h>
+
+#define CAPTURE_HEADER 24  /* octets of the file header */
+#define CAPTURE_RECORD 322 /* octets of a record with one MAD */
+
+struct capture_mad {
+	uint64_t time_ns; /* since 1970 */
+	uint16_t slid, dlid, pkey;
+	uint8_t sl;
+	const uint8_t *mad; /* DDPS_CM_MAD_LEN octets */
+};
+
+/* As octets; the CRCs that the hardware would add are zero. */
+void capture_encode_header(uint8_t out[CAPTURE_HEADER]);
+void capture_encode(uint8_t out[CAPTURE_RECORD], const struct capture_mad *m);
+
+/* Return: the file with its header in it, or NULL with errno. */
+FILE *capture_create(const char *path);
+
+/* Append one record.  Return: 0, or -1 with errno. */
+int capture_write(FILE *f, const struct capture_mad *m);
+
+struct capture_reader {
+	const uint8_t *p, *end;
+	bool little, nanos; /* of the file header */
+	uint64_t skipped;   /* packets that hold no CM message */
+};
+
+/* Whether the octets begin like a capture, of any kind that one may come across. */
+bool capture_is(const void *buf, size_t len);
+
+/* Return: 0, or -1 with one sentence in @why: not a capture of this kind. */
+int capture_open(struct capture_reader *r, const void *buf, size_t len, char *why, size_t why_len);
+
+/* The next CM message.  Return: 1, 0 at the end, -1: the file ends in the middle of a record. */
+int capture_next(struct capture_reader *r, struct capture_mad *m);
+
+#endif

@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* sessctl ipoib: IP over InfiniBand in connected mode.  The table of its commands. */
+#include "ipoib.h"
+#include "cmd.h"
+#include "sessctl.h"
+#include "sig.h"
+#include <string.h>
+
+static const struct ipoib_command table[] = {
+	{ { "ipoib service-id", "", "Make or read the service ID of an interface.", I_SERVICE_ID, 0,
+	    0 },
+	  ipoib_service_id },
+	{ { "ipoib lladdr", "", "Make or read a link-layer address.", I_LLADDR, 0, 0 },
+	  ipoib_lladdr },
+	{ { "ipoib private-data", "", "Make or read the private data of CM messages.",
+	    I_PRIVATE_DATA, 0, 0 },
+	  ipoib_private_data },
+	{ { "ipoib mad", "[FILE]", "Read or make CM messages: hex, pcap or JSON in.", I_MAD, 0, 1 },
+	  ipoib_mad },
+	{ { "ipoib listen", "", "Answer connection requests, show every message.", I_LISTEN, 0, 0 },
+	  ipoib_listen },
+	{ { "ipoib connect", "PEER", "Connect and disconnect, show every message.", I_CONNECT, 1,
+	    1 },
+	  ipoib_connect },
+};
+
+#define NCOMMANDS (sizeof table / sizeof *table)
+
+/* Its name without "ipoib ". */
+static const char *short_name(const struct ipoib_command *c)
+{
+	return strchr(c->user.name, ' ') + 1;
+}
+
+static void help(FILE *f)
+{
+	fprintf(f, "Usage: sessctl ipoib COMMAND [options] ...\n\n"
+		   "IP over InfiniBand in connected mode (RFC 4755).\n\nCommands:\n");
+	for (size_t i = 0; i < NCOMMANDS; i++) {
+		char left[40];
+
+		snprintf(left, sizeof left, "%s %s", short_name(&table[i]), table[i].user.synopsis);
+		fprintf(f, "  %-24s %s\n", left, table[i].user.about);
+	}
+	fprintf(f, "\n'sessctl ipoib COMMAND --help' tells more, sessctl(1) everything.\n");
+}
+
+static int run(const struct ipoib_command *c, int argc, char **argv)
+{
+	struct ipoib_opts o;
+	char why[800];
+
+	switch (ipoib_opts_parse(&o, c, argc, argv, why, sizeof why)) {
+	case OPTS_HELP:
+		ipoib_opts_help(stdout, c);
+		return cmd_finish();
+	case OPTS_VERSION:
+		return cmd_version();
+	case OPTS_BAD:
+		fprintf(stderr, "sessctl %s: %s\n  try: sessctl %s --help\n", c->user.name, why,
+			c->user.name);
+		return ST_USAGE;
+	case OPTS_OK:
+		break;
+	}
+	if (sig_init()) {
+		perror("sessctl: preparing for signals");
+		return ST_FAILED;
+	}
+	return c->run(&o);
+}
+
+int cmd_ipoib(int argc, char **argv)
+{
+	const char *word = argc > 1 ? argv[1] : "";
+
+	for (size_t i = 0; i < NCOMMANDS; i++)
+		if (!strcmp(word, short_name(&table[i])))
+			return run(&table[i], argc - 1, argv + 1);
+	if (!strcmp(word, "--help") || !strcmp(word, "-h")) {
+		help(stdout);
+		return cmd_finish();
+	}
+	if (*word)
+		fprintf(stderr, "sessctl ipoib: no command '%s'\n  try: sessctl ipoib --help\n",
+			word);
+	else
+		help(stderr);
+	return ST_USAGE;
+}
