@@ -336,7 +336,7 @@ static void no_first_fpdu(struct cf *cf)
 const struct cf_case cf_cases_mpa[] = {
 	{ "mpa-request-plain",
 	  "5044-7.1.1-3 5044-7.1.1-12 5044-7.1.1-14 5044-7.1.1-17 5044-7.1.1-d2 5044-7.1.2-8 "
-	  "5044-7.1.2-10 5044u-6-3 5044u-10-3",
+	  "5044-7.1.2-10 5044-7.1-d2 5044u-6-3 5044u-10-3",
 	  "a good Request of Rev 1 is answered by a good Reply of Rev 1", CF_TCP, CF_RESPONDER,
 	  false, plain },
 	{ "mpa-request-res", "5044-7.1.1-12 5044-7.1.1-13", "reserved bits: ignored, not echoed",

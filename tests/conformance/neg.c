@@ -162,7 +162,10 @@ void cf_neg_failed(struct cf *cf, uint16_t code)
 
 	if (!cf->self)
 		return;
-	if (!tcp(cf)) /* the session's other half: nothing is final before */
+	/* Our side of the end: nothing is final before. */
+	if (tcp(cf))
+		cf_tcp_fin(cf);
+	else
 		cf_ctrl_write(cf, &end);
 	ev = cf_app_event(cf, DDPS_EV_FAILED);
 	t = ev.error.triple;
