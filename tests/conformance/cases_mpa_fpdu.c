@@ -245,13 +245,14 @@ static void length_65535(struct cf *cf)
 /* Read Responses of all paddings: cf_recv() checks the frames. */
 static void sent_frames(struct cf *cf)
 {
-	const uint8_t *p;
 	struct cf_mr mr;
 	size_t len;
 
 	cf_session(cf, NULL);
 	mr = cf_app_mr(cf, 64, DDPS_REMOTE_READ);
 	for (uint32_t n = 1; n <= 9; n++) {
+		const uint8_t *p;
+
 		cf_read_req(cf, cf_msn(cf, 1), SINK, 0, n, mr.stag, mr.to + n);
 		cf_send(cf);
 		cf_recv(cf);

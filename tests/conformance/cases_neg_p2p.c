@@ -107,7 +107,7 @@ static void rtr_send_counts(struct cf *cf)
 /* Read is all we have, and we ask for no IRD: the target finds one slot for it. */
 static void read_without_ird(struct cf *cf)
 {
-	const struct cf_opts o = { .ird_w = CF_A | 16, .ord_w = CF_D | 0 };
+	const struct cf_opts o = { .ird_w = CF_A | 16, .ord_w = CF_D };
 	struct word w;
 
 	cf->app.param.ird = 0;
@@ -368,7 +368,7 @@ static void i_no_types(struct cf *cf)
 static void i_read_without_ird(struct cf *cf)
 {
 	i_p2p(cf, DDPS_RTR_ALL);
-	i_no_match(cf, CF_A | 0, CF_D | 16);
+	i_no_match(cf, CF_A, CF_D | 16);
 }
 
 static void i_other_model(struct cf *cf)
