@@ -398,7 +398,9 @@ static void op_free(struct ddps_llp *llp)
 {
 	struct ddps_mpa_conn *c = conn_of(llp);
 
-	ddps_mpa_conn_set_reset(c);
+	/* A rejection is an end in order: nothing of ours is torn. */
+	if (!c->initiator || c->state != DDPS_MPA_STREAM)
+		ddps_mpa_conn_set_reset(c);
 	ddps_mpa_conn_end(c, NULL);
 	ddps_task_cancel(c->env->loop, &c->task);
 	c->zombie = true;

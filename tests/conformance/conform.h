@@ -38,7 +38,8 @@ struct cf_case {
 };
 
 /* The tables; each ends with an entry without name. */
-extern const struct cf_case cf_cases_mpa[], cf_cases_neg[], cf_cases_sctp[], cf_cases_ddp[],
+extern const struct cf_case cf_cases_mpa[], cf_cases_mpa_init[], cf_cases_mpa_fpdu[],
+	cf_cases_mpa_marker[], cf_cases_neg[], cf_cases_neg_p2p[], cf_cases_sctp[], cf_cases_ddp[],
 	cf_cases_rdmap[];
 
 /* ---- leaving a case ---- */
@@ -81,12 +82,17 @@ struct cf_buf {
  */
 void cf_open(struct cf *cf);
 void cf_use(struct cf *cf, unsigned n);
+/* TCP: an initiator connects once more, of its own accord. */
+void cf_tcp_again(struct cf *cf);
 
 /* TCP octets.  cf_tcp_read: exactly @len octets, or the case fails, saying what came. */
 void cf_tcp_write(struct cf *cf, const void *p, size_t len);
 void cf_tcp_read(struct cf *cf, void *p, size_t len);
 void cf_tcp_fin(struct cf *cf);	  /* close our direction */
 void cf_tcp_reset(struct cf *cf); /* RST */
+
+/* Neither octets nor an end have come so far.  Only after something that took its time. */
+bool cf_tcp_quiet(struct cf *cf);
 
 /* One SCTP user message of the target. */
 struct cf_msg {
@@ -148,12 +154,25 @@ struct cf_ctrl {
 	uint8_t pd[512 + 4];
 };
 
+#define CF_MPA_MAX (20 + 512 + 4)
+
+/* The frame's octets, into CF_MPA_MAX of them. */
+size_t cf_mpa_octets(const struct cf_mpa *f, uint8_t *b);
 void cf_mpa_write(struct cf *cf, const struct cf_mpa *f);
 /* Reads a frame with the right key and a legal length. */
 void cf_mpa_read(struct cf *cf, struct cf_mpa *f);
 void cf_ctrl_write(struct cf *cf, const struct cf_ctrl *c);
 /* The next message is a PPID 17 one, unordered, with a legal length. */
 void cf_ctrl_read(struct cf *cf, struct cf_ctrl *c);
+
+/*
+ * TCP: the exchange with this very frame, and what it decides.  Towards an initiator its
+ * Request must be in cf->mpa already.  cf_mpa_rest: the case has written the frame itself.
+ */
+void cf_mpa_session(struct cf *cf, const struct cf_mpa *f);
+void cf_mpa_rest(struct cf *cf, const struct cf_mpa *f);
+/* Only what it decides: CRC, markers.  Segments may flow. */
+void cf_mpa_agree(struct cf *cf, const struct cf_mpa *f);
 
 /* A whole session, on either wire and in either role. */
 struct cf_opts {
@@ -205,6 +224,20 @@ uint32_t cf_msn(struct cf *cf, unsigned qn);
 void cf_send(struct cf *cf);
 /* The next segment, into cf->in; its framing is checked, CRC, pad and markers included. */
 void cf_recv(struct cf *cf);
+
+/* TCP: what is wrong with an FPDU; all zero: nothing. */
+struct cf_fault {
+	uint32_t crc_xor;	 /* on the CRC field */
+	uint32_t marker_xor;	 /* on its markers, before the CRC is made */
+	uint8_t pad;		 /* the pad octets, before the CRC is made */
+	bool pad_late;		 /* the last pad octet, changed behind the CRC's back */
+	bool leading_uncovered;	 /* the CRC leaves out a marker before the length */
+	bool trailing_uncovered; /* ... or one between pad and CRC */
+};
+
+/* cf->out as the stream's next FPDU, into @b (CF_MAX octets), which must then be written. */
+size_t cf_fpdu_build(struct cf *cf, const struct cf_fault *w, uint8_t *b);
+void cf_fpdu_write(struct cf *cf, const struct cf_fault *w);
 
 /* cf->in: fields of the DDP header, whichever it has. */
 bool cf_in_tagged(struct cf *cf);

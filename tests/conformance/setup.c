@@ -9,17 +9,22 @@
 
 static const char key_req[] = "MPA ID Req Frame", key_rep[] = "MPA ID Rep Frame";
 
-void cf_mpa_write(struct cf *cf, const struct cf_mpa *f)
+size_t cf_mpa_octets(const struct cf_mpa *f, uint8_t *b)
 {
-	uint8_t b[20 + sizeof f->pd];
-
-	CF_CHECK(cf, f->pd_len <= sizeof f->pd, "case: private data of %u octets", f->pd_len);
 	memcpy(b, f->reply ? key_rep : key_req, KEY_LEN);
 	b[16] = f->flags;
 	b[17] = f->rev;
 	cf_put16(b + 18, f->pd_len);
 	memcpy(b + 20, f->pd, f->pd_len);
-	cf_tcp_write(cf, b, 20u + f->pd_len);
+	return 20u + f->pd_len;
+}
+
+void cf_mpa_write(struct cf *cf, const struct cf_mpa *f)
+{
+	uint8_t b[CF_MPA_MAX];
+
+	CF_CHECK(cf, f->pd_len <= sizeof f->pd, "case: private data of %u octets", f->pd_len);
+	cf_tcp_write(cf, b, cf_mpa_octets(f, b));
 }
 
 void cf_mpa_read(struct cf *cf, struct cf_mpa *f)
@@ -87,37 +92,61 @@ static uint16_t private_data(struct cf *cf, const struct cf_opts *o, bool enhanc
 	return (uint16_t)(word + o->pd_len);
 }
 
-static void mpa_responder(struct cf *cf, const struct cf_opts *o)
+void cf_mpa_agree(struct cf *cf, const struct cf_mpa *f)
 {
-	struct cf_mpa f = { .rev = o->plain ? 1 : 2 };
-
-	f.flags = (uint8_t)((o->plain ? 0 : CF_MPA_S) | (o->no_crc ? 0 : CF_MPA_C) |
-			    (o->markers ? CF_MPA_M : 0));
-	f.pd_len = private_data(cf, o, !o->plain, f.pd);
-	cf_mpa_write(cf, &f);
-	cf_app_answer(cf);
-	cf_mpa_read(cf, &cf->mpa);
-	CF_CHECK(cf, !(cf->mpa.flags & CF_MPA_R), "the target rejected the request");
-	cf->conn->crc = (f.flags | cf->mpa.flags) & CF_MPA_C;
+	cf->conn->crc = (f->flags | cf->mpa.flags) & CF_MPA_C;
 	cf->conn->tx_markers = cf->mpa.flags & CF_MPA_M;
-	cf->conn->rx_markers = o->markers;
+	cf->conn->rx_markers = f->flags & CF_MPA_M;
+	cf->conn->session = true;
 }
 
-static void mpa_initiator(struct cf *cf, const struct cf_opts *o)
+static void established(struct cf *cf, bool p2p)
 {
-	struct cf_mpa f = { .reply = true };
-	bool enhanced;
+	/* Peer to peer it is when the RTR has passed: the case's matter. */
+	if (cf->self && !p2p)
+		cf->app.established = cf_app_event(cf, DDPS_EV_ESTABLISHED);
+}
 
-	cf_mpa_read(cf, &cf->mpa);
-	enhanced = cf->mpa.flags & CF_MPA_S;
-	f.rev = cf->mpa.rev;
+/* After the frame was written. */
+static void mpa_exchange(struct cf *cf, const struct cf_mpa *f)
+{
+	if (cf->c->target == CF_RESPONDER) {
+		cf_app_answer(cf);
+		cf_mpa_read(cf, &cf->mpa);
+		CF_CHECK(cf, !(cf->mpa.flags & CF_MPA_R), "the target rejected the request");
+	}
+	cf_mpa_agree(cf, f);
+}
+
+void cf_mpa_rest(struct cf *cf, const struct cf_mpa *f)
+{
+	mpa_exchange(cf, f);
+	established(cf, f->rev > 1 && f->flags & CF_MPA_S && f->pd[0] & 0x80);
+}
+
+void cf_mpa_session(struct cf *cf, const struct cf_mpa *f)
+{
+	if (!cf->conn)
+		cf_open(cf);
+	cf_mpa_write(cf, f);
+	cf_mpa_rest(cf, f);
+}
+
+static void mpa_session(struct cf *cf, const struct cf_opts *o)
+{
+	struct cf_mpa f = { .reply = cf->c->target == CF_INITIATOR, .rev = o->plain ? 1 : 2 };
+	bool enhanced = !o->plain;
+
+	if (f.reply) {
+		cf_mpa_read(cf, &cf->mpa);
+		enhanced = cf->mpa.flags & CF_MPA_S;
+		f.rev = cf->mpa.rev;
+	}
 	f.flags = (uint8_t)((enhanced ? CF_MPA_S : 0) | (o->no_crc ? 0 : CF_MPA_C) |
 			    (o->markers ? CF_MPA_M : 0));
 	f.pd_len = private_data(cf, o, enhanced, f.pd);
 	cf_mpa_write(cf, &f);
-	cf->conn->crc = (f.flags | cf->mpa.flags) & CF_MPA_C;
-	cf->conn->tx_markers = cf->mpa.flags & CF_MPA_M;
-	cf->conn->rx_markers = o->markers;
+	mpa_exchange(cf, &f);
 }
 
 static void sctp_responder(struct cf *cf, const struct cf_opts *o)
@@ -161,12 +190,11 @@ void cf_session(struct cf *cf, const struct cf_opts *o)
 	if (!cf->conn || cf->conn->session)
 		cf_open(cf);
 	if (cf->wire == CF_TCP)
-		(responder ? mpa_responder : mpa_initiator)(cf, o);
+		mpa_session(cf, o);
 	else
 		(responder ? sctp_responder : sctp_initiator)(cf, o);
 	cf->conn->session = true;
 	cf->conn->stream = cf->ctrl.stream;
 	cf->conn->tx_ssn = cf->conn->rx_ssn = 1;
-	if (cf->self && !(o->ird_w & CF_A))
-		cf->app.established = cf_app_event(cf, DDPS_EV_ESTABLISHED);
+	established(cf, o->ird_w & CF_A);
 }

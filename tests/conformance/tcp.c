@@ -61,6 +61,15 @@ static int listener(struct cf *cf)
 	return fd;
 }
 
+static void take_call(struct cf *cf, struct cf_conn *c)
+{
+	int fd = cf->res->listen_fd;
+
+	wait_fd(cf, fd, POLLIN, ddps_now(), "the target to connect");
+	c->fd = accept4(fd, NULL, NULL, SOCK_CLOEXEC);
+	CF_CHECK(cf, c->fd >= 0, "accept: %s", strerror(errno));
+}
+
 static void answer_call(struct cf *cf, struct cf_conn *c)
 {
 	struct sockaddr_storage ss;
@@ -72,9 +81,15 @@ static void answer_call(struct cf *cf, struct cf_conn *c)
 	ddps_addr_text((struct sockaddr *)&ss, at, sizeof at);
 	snprintf(uri, sizeof uri, "tcp://%s", at);
 	cf_provoke(cf, uri);
-	wait_fd(cf, fd, POLLIN, ddps_now(), "the target to connect");
-	c->fd = accept4(fd, NULL, NULL, SOCK_CLOEXEC);
-	CF_CHECK(cf, c->fd >= 0, "accept: %s", strerror(errno));
+	take_call(cf, c);
+}
+
+void cf_tcp_again(struct cf *cf)
+{
+	struct cf_conn *c = cf_conn_new(cf);
+
+	take_call(cf, c);
+	no_delay(c->fd);
 }
 
 void cf_tcp_open(struct cf *cf)
@@ -162,6 +177,13 @@ bool cf_tcp_ended(struct cf *cf)
 	return recv(cf->conn->fd, &b, 1, MSG_PEEK | MSG_DONTWAIT) <= 0;
 }
 
+bool cf_tcp_quiet(struct cf *cf)
+{
+	struct pollfd p = { .fd = cf->conn->fd, .events = POLLIN };
+
+	return !poll(&p, 1, 0);
+}
+
 void cf_tcp_fin(struct cf *cf)
 {
 	shutdown(cf->conn->fd, SHUT_WR);
@@ -204,19 +226,27 @@ struct fpdu {
 	bool markers;
 	uint64_t off;	 /* of the next octet in the stream */
 	uint64_t header; /* of ULPDU_Length */
+	uint32_t marker_xor;
 	bool begun;
 	size_t len;
 	uint8_t b[CF_MAX];
 };
 
+/* true: a marker was due. */
+static bool push_marker(struct fpdu *f)
+{
+	if (!f->markers || f->off % 512)
+		return false;
+	cf_put32(f->b + f->len, (f->begun ? (uint32_t)(f->off - f->header) : 0) ^ f->marker_xor);
+	f->len += 4;
+	f->off += 4;
+	return true;
+}
+
 static void push(struct fpdu *f, const uint8_t *p, size_t len)
 {
 	for (size_t i = 0; i < len; i++) {
-		if (f->markers && f->off % 512 == 0) {
-			cf_put32(f->b + f->len, f->begun ? (uint32_t)(f->off - f->header) : 0);
-			f->len += 4;
-			f->off += 4;
-		}
+		push_marker(f);
 		if (!f->begun)
 			f->header = f->off;
 		f->begun = true;
@@ -225,32 +255,46 @@ static void push(struct fpdu *f, const uint8_t *p, size_t len)
 	}
 }
 
-void cf_fpdu_send(struct cf *cf)
+size_t cf_fpdu_build(struct cf *cf, const struct cf_fault *w, uint8_t *b)
 {
-	static const uint8_t zero[3];
+	static const struct cf_fault none;
 	struct cf_conn *c = cf->conn;
-	struct fpdu f;
-	uint8_t word[4];
+	struct fpdu f = { .markers = c->tx_markers, .off = c->tx_off };
+	bool leading = f.markers && f.off % 512 == 0, trailing;
+	size_t n = -(cf->out.len + 2) & 3, from, to;
+	uint8_t word[4], pad[3];
 	uint32_t crc;
 
-	f.markers = c->tx_markers;
-	f.off = c->tx_off;
-	f.begun = false;
-	f.len = 0;
+	w = w ? w : &none;
+	f.marker_xor = w->marker_xor;
 	cf_put16(word, (uint16_t)cf->out.len);
 	push(&f, word, 2);
 	push(&f, cf->out.b, cf->out.len);
-	push(&f, zero, -(cf->out.len + 2) & 3);
-	if (f.markers && f.off % 512 == 0) { /* between pad and CRC: this FPDU's */
-		cf_put32(f.b + f.len, (uint32_t)(f.off - f.header));
-		f.len += 4;
-		f.off += 4;
-	}
-	crc = c->crc ? crc32c(f.b, f.len) : 0;
+	memset(pad, w->pad, sizeof pad);
+	push(&f, pad, n);
+	trailing = push_marker(&f); /* between pad and CRC: this FPDU's */
+	from = leading && w->leading_uncovered ? 4 : 0;
+	to = f.len - (trailing && w->trailing_uncovered ? 4 : 0);
+	crc = (c->crc ? crc32c(f.b + from, to - from) : 0) ^ w->crc_xor;
+	if (n && w->pad_late)
+		f.b[f.len - (trailing ? 5 : 1)] ^= 1;
 	for (unsigned i = 0; i < 4; i++)
 		f.b[f.len++] = (uint8_t)(crc >> (8 * i));
 	c->tx_off = f.off + 4;
-	cf_tcp_write(cf, f.b, f.len);
+	memcpy(b, f.b, f.len);
+	return f.len;
+}
+
+void cf_fpdu_write(struct cf *cf, const struct cf_fault *w)
+{
+	uint8_t b[CF_MAX];
+
+	cf_tcp_write(cf, b, cf_fpdu_build(cf, w, b));
+}
+
+void cf_fpdu_send(struct cf *cf)
+{
+	cf_fpdu_write(cf, NULL);
 }
 
 static void pull_marker(struct cf *cf, struct fpdu *f, uint32_t want)

@@ -181,6 +181,22 @@ Test(mpa_io_setup, rejected_peer_may_leave_by_reset)
 	mpa_world_fini(&w);
 }
 
+Test(mpa_io_setup, rejected_side_leaves_by_fin_when_freed, .description = "5044-7.1.2-13")
+{
+	struct mpa_world w;
+	uint8_t raw;
+	int fd;
+
+	mpa_world_init(&w);
+	w.a.react[UP_ANSWER] = DO_FREE;
+	fd = mpa_bare_responder(&w, REP "\x60\1\0\0", 20);
+	MPA_UNTIL(&w, w.a.called[UP_ANSWER]);
+	cr_expect(w.a.setup.reject);
+	cr_expect_eq(mpa_bare_read(&w, fd, &raw, 1), 0, "FIN, not RST");
+	mpa_world_fini(&w);
+	close(fd);
+}
+
 Test(mpa_io_setup, rejected_peer_that_stays_is_left_after_a_while, .description = "5044-7.1.2-7")
 {
 	struct mpa_world w;
