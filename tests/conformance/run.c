@@ -9,8 +9,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const struct cf_case *const tables[] = { cf_cases_mpa, cf_cases_neg, cf_cases_sctp,
-						cf_cases_ddp, cf_cases_rdmap };
+static const struct cf_case *const tables[] = { cf_cases_mpa,	    cf_cases_neg,
+						cf_cases_sctp,	    cf_cases_ddp,
+						cf_cases_ddp_queue, cf_cases_rdmap,
+						cf_cases_rdmap_work };
 
 const struct cf_case *cf_case_at(size_t i)
 {
