@@ -295,7 +295,7 @@ static void dropped_after_error(struct cf *cf)
 const struct cf_case cf_cases_ddp[] = {
 	CASE("ddp-write-unknown-stag", false, unknown_stag,
 	     "5041-7.1-11 5041-7.1-12 5041-7.1-18 5041-7.1-19 5041-7.2-1 5041-8.3-5 5040-7.1-3 "
-	     "5040-7.2-1",
+	     "5040-7.2-1 5040-3.1-9",
 	     "a Write to an STag that does not exist is 1/1/00"),
 	CASE("ddp-write-zero", false, zero_length_write, "5041-5.2-11",
 	     "STag and TO of a zero-length Write are not checked"),
@@ -352,7 +352,7 @@ const struct cf_case cf_cases_ddp[] = {
 	CASE("ddp-short-control", false, short_control, "5041-6.2.2-3",
 	     "a segment of one octet ends the stream"),
 	CASE("ddp-dropped-after-error", true, dropped_after_error,
-	     "5041-7.1-20 5041-7.1-21 5041-6.2.2-5 5041-6.2.2-6",
+	     "5040-6.2.1-4 5041-7.1-20 5041-7.1-21 5041-6.2.2-5 5041-6.2.2-6",
 	     "after an error one Terminate goes out and all that comes is dropped"),
 	{ 0 },
 };
