@@ -298,10 +298,12 @@ struct ddps_ep_attr {
 	struct ddps_cq *recv_cq;     /* required; may be send_cq */
 	uint32_t sq_depth, rq_depth; /* work requests, 1..65535 */
 	uint32_t max_sge;	     /* pieces of one work request, 1..16 */
-	void *user;		     /* comes back in events and completions */
+	bool rfc7306; /* Immediate Data and atomics, both ways: agree on it with the peer's
+		       * application first, the wire has no way to ask (RFC 7306 1.1) */
+	void *user;   /* comes back in events and completions */
 };
 
-/** ddps_ep_attr_init - defaults: 64 work requests each way, 4 pieces */
+/** ddps_ep_attr_init - defaults: 64 work requests each way, 4 pieces, no RFC 7306 */
 DDPS_API void ddps_ep_attr_init(struct ddps_ep_attr *attr);
 
 /**
@@ -369,7 +371,7 @@ DDPS_API int ddps_reject(struct ddps_request *req, const void *private_data, siz
  * ddps_disconnect - end a session in order
  * @ep:		endpoint
  *
- * Work already posted is carried out (outstanding Reads included), then the session closes;
+ * Work already posted is carried out (outstanding Reads and atomics included), then the session closes;
  * new posts fail.  DDPS_EV_CLOSED follows; when nothing moves for close_ms the session is
  * aborted (error.code DDPS_E_TIMEDOUT).  Calling it again does nothing.
  *

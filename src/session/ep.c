@@ -161,6 +161,7 @@ int ddps_ep_new(struct ddps_ctx *ctx, const struct ddps_ep_attr *attr, struct dd
 		.sq_depth = attr->sq_depth,
 		.rq_depth = attr->rq_depth,
 		.max_sge = attr->max_sge,
+		.rfc7306 = attr->rfc7306,
 		.up = &ddps_ep_rdmap_up,
 		.user = ep,
 	};
