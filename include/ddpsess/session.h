@@ -319,7 +319,9 @@ struct ddps_ep_attr {
 	struct ddps_cq *recv_cq;     /* required; may be send_cq */
 	uint32_t sq_depth, rq_depth; /* work requests, 1..65535 */
 	uint32_t max_sge;	     /* pieces of one work request, 1..16 */
-	void *user;		     /* comes back in events and completions */
+	bool rfc7306; /* Immediate Data and atomics, both ways: agree on it with the peer's
+		       * application first, the wire has no way to ask (RFC 7306 1.1) */
+	void *user;   /* comes back in events and completions */
 	enum ddps_no_recv no_recv;
 	/* A shared receive queue (wr.h) of @pd, or NULL.  With one, rq_depth is ignored and
 	 * ddps_post_recv is refused. */
@@ -330,7 +332,10 @@ struct ddps_ep_attr {
 	uint32_t srq_share;
 };
 
-/** ddps_ep_attr_init - defaults: 64 work requests each way, 4 pieces, DDPS_NO_RECV_TERMINATE */
+/**
+ * ddps_ep_attr_init - defaults: 64 work requests each way, 4 pieces, no RFC 7306,
+ * DDPS_NO_RECV_TERMINATE
+ */
 DDPS_API void ddps_ep_attr_init(struct ddps_ep_attr *attr);
 
 /**
@@ -399,7 +404,7 @@ DDPS_API int ddps_reject(struct ddps_request *req, const void *private_data, siz
  * ddps_disconnect - end a session in order
  * @ep:		endpoint
  *
- * Work already posted is carried out (outstanding Reads included), then the session closes;
+ * Work already posted is carried out (outstanding Reads and atomics included), then the session closes;
  * new posts fail.  DDPS_EV_CLOSED follows; when nothing moves for close_ms the session is
  * aborted (error.code DDPS_E_TIMEDOUT).  Calling it again does nothing.
  *

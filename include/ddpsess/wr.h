@@ -72,7 +72,19 @@ enum ddps_wc_status {
 	DDPS_WC_FLUSHED	      /* the session ended first */
 };
 
-enum ddps_op { DDPS_OP_SEND, DDPS_OP_WRITE, DDPS_OP_READ, DDPS_OP_RECV };
+enum ddps_op {
+	DDPS_OP_SEND,
+	DDPS_OP_WRITE,
+	DDPS_OP_READ,
+	DDPS_OP_RECV, /* completions only */
+	/* RFC 7306, on endpoints with attr.rfc7306 */
+	DDPS_OP_IMM,	   /* Immediate Data: 8 octets into the peer's receive completion */
+	DDPS_OP_WRITE_IMM, /* RDMA Write, then Immediate Data; one completion for both */
+	DDPS_OP_FETCH_ADD,
+	DDPS_OP_CMP_SWAP
+};
+
+#define DDPS_IMM_OCTETS 8
 
 struct ddps_wc {
 	uint64_t wr_id;
@@ -80,10 +92,13 @@ struct ddps_wc {
 	void *user; /* the endpoint's */
 	enum ddps_op op;
 	enum ddps_wc_status status;
-	uint32_t len;	  /* RECV, READ: octets that arrived */
-	bool solicited;	  /* RECV: by a Send with Solicited Event */
+	uint32_t len;	  /* RECV, READ, atomics: octets that arrived in the buffer */
+	bool solicited;	  /* RECV: by a Send or Immediate Data with Solicited Event */
 	bool invalidated; /* RECV: by a Send with Invalidate; inv_stag was revoked */
 	uint32_t inv_stag;
+	bool has_imm;		      /* RECV: by Immediate Data; len is 0, the buffer untouched */
+	uint8_t imm[DDPS_IMM_OCTETS]; /* as the peer gave it */
+	uint64_t original;	      /* FETCH_ADD, CMP_SWAP: the value before, host byte order */
 };
 
 /**
@@ -147,40 +162,65 @@ struct ddps_sge {
 };
 
 #define DDPS_WR_SILENT	   0x1u /* no completion if it succeeds */
-#define DDPS_WR_SOLICITED  0x2u /* SEND: with Solicited Event (RFC 5040 5.3) */
+#define DDPS_WR_SOLICITED  0x2u /* SEND, IMM, WRITE_IMM: with Solicited Event (RFC 5040 5.3) */
 #define DDPS_WR_INVALIDATE 0x4u /* SEND: with Invalidate of @stag (RFC 5040 5.3) */
-#define DDPS_WR_FENCE	   0x8u /* start when all earlier RDMA Reads have completed */
+#define DDPS_WR_FENCE	   0x8u /* start when all earlier RDMA Reads and atomics have completed */
+
+/*
+ * An atomic works on 8 octets of the peer at an address (not: tagged offset) that is a multiple
+ * of 8; a Terminate 0/2/07 is the answer otherwise.  The peer's region needs DDPS_REMOTE_READ and
+ * DDPS_REMOTE_WRITE.  All values are in host byte order, the target is in the peer's.
+ *
+ * FETCH_ADD adds @data.  A 1 in @mask marks the top bit of a field: carries do not leave a
+ * field.  @mask 0 is one field of 64 bits.
+ *
+ * CMP_SWAP compares under @compare_mask; if equal it replaces the bits of @mask by those of
+ * @data.  @compare_mask 0 always matches: a plain swap.  Mind that masks of 0 are not "all".
+ *
+ * At the responder it is one indivisible step for all sessions of the process and for its own
+ * __atomic operations on an aligned uint64_t; not for RDMA Writes and Reads.
+ */
+struct ddps_atomic {
+	uint64_t data;
+	uint64_t mask;
+	uint64_t compare, compare_mask; /* CMP_SWAP */
+};
 
 struct ddps_send_wr {
 	uint64_t wr_id;
-	enum ddps_op op;	    /* SEND, WRITE or READ */
+	enum ddps_op op;	    /* any but RECV */
 	unsigned flags;		    /* DDPS_WR_* */
-	const struct ddps_sge *sge; /* copied; source, or for READ the sink (at most 1 piece) */
+	const struct ddps_sge *sge; /* copied; source, or for READ and atomics the sink: one
+				     * piece at most, of 8 octets for atomics; IMM: none */
 	uint32_t nsge;		    /* 0..max_sge; the sum of lengths is below 2^32 */
-	uint32_t stag; /* WRITE, READ: the peer's region; INVALIDATE: the peer's STag */
-	uint64_t to;   /* WRITE, READ: the peer's tagged offset */
+	uint32_t stag; /* the peer's region (not SEND, IMM); INVALIDATE: the peer's STag */
+	uint64_t to;   /* the peer's tagged offset (not SEND, IMM) */
+	uint8_t imm[DDPS_IMM_OCTETS]; /* IMM, WRITE_IMM: opaque, sent as they are */
+	struct ddps_atomic atomic;    /* FETCH_ADD, CMP_SWAP */
 };
 
 /**
- * ddps_post_send - queue a Send, RDMA Write or RDMA Read (RFC 5040 5)
+ * ddps_post_send - queue a Send, RDMA Write, RDMA Read (RFC 5040 5) or what RFC 7306 adds
  * @ep:		established, or accepted and waiting for the initiator
  * @wr:		copied; the memory it names is the library's until the completion
  *
- * Completions come in the order of posting.  A Send or Write that completed has left this
- * side; it proves nothing about the peer.
+ * Completions come in the order of posting.  A Send, Write or Immediate Data that completed has left this
+ * side; it proves nothing about the peer.  Atomics count as Reads: for ORD, for the fence, and in
+ * that their responses come in one order with those of Reads.
  *
- * Return: 0, or DDPS_E_STATE (not connected, closing), DDPS_E_LIMIT (queue full, or READ with
- * ORD 0), DDPS_E_INVAL (too many pieces, unknown op or flag), DDPS_E_TOO_LONG, DDPS_E_ACCESS
+ * Return: 0, or DDPS_E_STATE (not connected, closing), DDPS_E_LIMIT (queue full, or READ or
+ * an atomic with ORD 0), DDPS_E_UNSUPPORTED (RFC 7306 is off), DDPS_E_INVAL (too many pieces, an
+ * atomic's sink is not of 8 octets, unknown op or flag), DDPS_E_TOO_LONG, DDPS_E_ACCESS
  * (lkey unknown, of another PD, out of bounds, or without the right), DDPS_E_FORKED.
  */
 DDPS_API int ddps_post_send(struct ddps_ep *ep, const struct ddps_send_wr *wr);
 
 /**
- * ddps_post_recv - queue a buffer for one Send of the peer
+ * ddps_post_recv - queue a buffer for one Send, or one Immediate Data, of the peer
  * @ep:		any time before the session ends
  * @wr_id:	comes back in the completion
  * @sge, @nsge:	pieces filled in order, each with DDPS_LOCAL_WRITE; 0 pieces take a
- *		zero-length Send
+ *		zero-length Send or Immediate Data (which leaves the buffer alone)
  *
  * Return: as ddps_post_send; DDPS_E_INVAL also for an endpoint with a shared receive queue.
  */

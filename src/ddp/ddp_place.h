@@ -12,7 +12,7 @@
 struct ddps_fault {
 	int code; /* DDPS_E_* */
 	struct ddps_triple triple;
-	/* What becomes of the receive, or the Read, that the segment was meant for; 0
+	/* What becomes of the receive, or the Read or atomic, that the segment was meant for; 0
 	 * means that it is flushed with the others. */
 	enum ddps_wc_status recv_status, read_status;
 	char text[160];

@@ -60,7 +60,8 @@ enum ddps_stag_verdict {
 
 /*
  * Check an access by @stream of @pd to [@to, @to + @len), in the order of the list above,
- * and give the address.  @len > 0.  @need is one right.
+ * and give the address.  @len > 0.  @need: rights, all of them
+ * wanted.
  */
 enum ddps_stag_verdict ddps_stag_check(struct ddps_pd *pd, const void *stream, uint32_t stag,
 				       uint64_t to, uint64_t len, unsigned need, uint8_t **at);

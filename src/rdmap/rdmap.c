@@ -33,6 +33,7 @@ int ddps_rdmap_new(struct ddps_rdmap **out, const struct ddps_rdmap_cfg *cfg)
 	r->srq_share = cfg->srq_share;
 	if (r->srq)
 		r->srq->users++;
+	r->rfc7306 = cfg->rfc7306;
 	for (int q = 0; q < DDPS_QN_COUNT; q++) { /* [5041-4.3-11] */
 		r->tx_msn[q] = 1;
 		r->rxq[q].msn = 1;

@@ -57,6 +57,7 @@ struct ddps_rdmap_cfg {
 	enum ddps_no_recv no_recv;
 	struct ddps_srq *srq; /* or NULL; then rq_depth is not looked at ... */
 	uint32_t srq_share;   /* ... and this many of its buffers may be out; not 0 */
+	bool rfc7306;	      /* Immediate Data and atomics, both ways */
 	const struct ddps_rdmap_up *up;
 	void *user;
 };
@@ -84,7 +85,7 @@ struct ddps_rdmap_start {
 int ddps_rdmap_start(struct ddps_rdmap *r, const struct ddps_rdmap_start *s);
 
 /* As ddps_post_send and ddps_post_recv.  Sends and Writes posted before start wait for
- * it; a Read is refused then (DDPS_E_STATE), since ORD is not known, and after
+ * it; a Read or an atomic is refused then (DDPS_E_STATE), since ORD is not known, and after
  * peer_closed. */
 int ddps_rdmap_post_send(struct ddps_rdmap *r, const struct ddps_send_wr *wr);
 int ddps_rdmap_post_recv(struct ddps_rdmap *r, uint64_t wr_id, const struct ddps_sge *sge,
@@ -110,10 +111,10 @@ int ddps_rdmap_rx_direct_end(struct ddps_rdmap *r);
 void ddps_rdmap_terminate(struct ddps_rdmap *r, int code, struct ddps_triple t, const char *text);
 
 /* No new posts; up->drained when all posted send work has ended and all accepted inbound
- * Reads are answered (at once if nothing is left). */
+ * Reads and atomics are answered (at once if nothing is left). */
 void ddps_rdmap_drain(struct ddps_rdmap *r);
 
-/* Peer closed in order: outstanding Reads can not complete any more and are flushed
+/* Peer closed in order: outstanding Reads and atomics can not complete any more and are flushed
  * (RFC 5040 2.9 half-close); Sends and Writes go on. */
 void ddps_rdmap_peer_closed(struct ddps_rdmap *r);
 

@@ -21,12 +21,16 @@ struct ddps_sqe {
 	uint64_t sink_to;   /* READ */
 	uint64_t last_seg;  /* number of its latest segment, 0: none pulled yet */
 	uint32_t sink_stag; /* READ */
+	struct ddps_areq atomic;
+	uint64_t original; /* FETCH_ADD, CMP_SWAP: what the response brought */
+	uint8_t imm[DDPS_IMM_LEN];
 	uint32_t len, stag, msn, nsge;
 	unsigned flags;
 	enum ddps_op op;
 	enum ddps_wc_status status; /* other than SUCCESS: what it will end with */
 	bool sent;		    /* its last segment was pulled */
-	bool done;		    /* READ: response delivered, or impossible now */
+	bool done;		    /* READ, atomics: response delivered, or impossible now */
+	bool write_cut;		    /* WRITE_IMM: the Write is cut, the Immediate Data is next */
 };
 
 /* A receive work request. */
@@ -53,9 +57,13 @@ struct ddps_rq {
 	uint64_t head, tail;
 };
 
-/* A Read Request accepted and not yet answered entirely. */
+/* A Read Request or Atomic Request accepted and not yet answered entirely. */
 struct ddps_irrq_entry {
-	struct ddps_rreq q;
+	bool atomic;
+	union {
+		struct ddps_rreq q;
+		struct ddps_areq a;
+	};
 	uint8_t hdr[DDPS_DDP_UNTAGGED_LEN]; /* for a Terminate */
 	size_t seg_len;
 };
@@ -80,7 +88,7 @@ struct ddps_rx_seg {
  * A message being received: one of tagged ones, one per untagged queue.  A message that
  * is whole stays here (done) while an earlier one in another context is not [5041-5.3-7].
  */
-enum { DDPS_CTX_SEND, DDPS_CTX_READ, DDPS_CTX_TAGGED, DDPS_CTX_COUNT };
+enum { DDPS_CTX_SEND, DDPS_CTX_READ, DDPS_CTX_ATOMIC, DDPS_CTX_TAGGED, DDPS_CTX_COUNT };
 
 struct ddps_rx_ctx {
 	bool open, done;
@@ -98,6 +106,7 @@ struct ddps_rdmap {
 	uint32_t max_sge;
 
 	enum ddps_rdmap_state state;
+	bool rfc7306;
 	bool llp_mpa_codes;
 	bool draining, drained, peer_closed;
 	bool poke; /* something became ready to send: tell with want_tx */
@@ -113,7 +122,7 @@ struct ddps_rdmap {
 	uint32_t srq_share; /* so many bound or completed and not fetched, at most */
 	uint32_t srq_out;   /* now */
 
-	/* Reads of ours that wait for their responses. */
+	/* Reads and atomics of ours that wait for their responses: one budget, one order. */
 	uint16_t ord;
 	uint32_t reads_out; /* the RTR Read included */
 	uint64_t read_pos;  /* SQ position of the oldest, if reads_out counts one of the SQ
@@ -129,6 +138,7 @@ struct ddps_rdmap {
 	struct ddps_sge rresp_src;	/* source of a response, in one piece */
 	uint32_t tx_msn[DDPS_QN_COUNT]; /* next */
 	uint64_t tx_pulled, tx_acked;	/* segments */
+	uint64_t rresp_seg;		/* number of the latest of a Read Response */
 	uint8_t term[DDPS_TERM_LEN_MAX];
 	size_t term_len;   /* 0: none to send */
 	uint64_t term_seg; /* number of its segment, 0: not pulled yet */
@@ -137,7 +147,9 @@ struct ddps_rdmap {
 	struct ddps_ddp_queue rxq[DDPS_QN_COUNT];
 	struct ddps_rx_ctx ctx[DDPS_CTX_COUNT];
 	uint64_t rx_order;
-	uint8_t rreq_buf[DDPS_RREQ_LEN];
+	uint8_t rreq_buf[DDPS_AREQ_LEN]; /* Read Request or Atomic Request */
+	uint8_t imm_buf[DDPS_IMM_LEN];
+	uint8_t aresp_buf[DDPS_ARESP_LEN];
 	enum ddps_no_recv no_recv;
 	bool waited;	     /* the segment that is due was held back before, and counted */
 	bool over_share;     /* why: its share of the shared queue, not the queue itself */
@@ -169,6 +181,12 @@ static inline struct ddps_sge *ddps_sq_sge(struct ddps_rdmap *r, uint64_t pos)
 	return &r->sq.sge[pos % r->sq.depth * r->max_sge];
 }
 
+/* It waits for a response, has an ORD slot. */
+static inline bool ddps_op_asks(enum ddps_op op)
+{
+	return op == DDPS_OP_READ || op == DDPS_OP_FETCH_ADD || op == DDPS_OP_CMP_SWAP;
+}
+
 bool ddps_sq_ready(struct ddps_rdmap *r); /* the next operation may start now */
 /* Segment of the operation in progress, or of the next one.  Return: 0, or < 0: local
  * memory is gone, @f is set. */
@@ -187,6 +205,9 @@ int ddps_recv_target(struct ddps_rdmap *r, const struct ddps_rx_seg *s, size_t o
 		     struct iovec *iov, int max);
 int ddps_recv_deliver(struct ddps_rdmap *r, const struct ddps_rx_seg *s, struct ddps_fault *f);
 void ddps_rq_flush(struct ddps_rdmap *r);
+int ddps_imm_check(struct ddps_rdmap *r, const struct ddps_rx_seg *s, struct ddps_fault *f);
+int ddps_imm_target(struct ddps_rdmap *r, const struct ddps_rx_seg *s, size_t off,
+		    struct iovec *iov, int max);
 
 /* ---- rdmap_srq.c: the shared receive queue ---- */
 enum ddps_srq_answer {
@@ -209,10 +230,37 @@ int ddps_rreq_deliver(struct ddps_rdmap *r, const struct ddps_rx_seg *s, struct 
 int ddps_rresp_segment(struct ddps_rdmap *r, struct ddps_seg *seg, size_t mulpdu,
 		       struct ddps_fault *f);
 
+/* A free slot; the RTR Read may have one of its own. */
+bool ddps_irrq_room(const struct ddps_irrq *q, bool rtr);
+/* Take a slot for the request @s.  NULL: no memory, @f is set. */
+struct ddps_irrq_entry *ddps_irrq_push(struct ddps_rdmap *r, const struct ddps_rx_seg *s,
+				       struct ddps_fault *f);
+void ddps_irrq_pop(struct ddps_irrq *q);
+/* The error for @what, which may not touch [@to, @to + @len) of @stag (RFC 5040 7.1). */
+int ddps_request_fault(enum ddps_stag_verdict v, const char *what, uint32_t len, uint32_t stag,
+		       uint64_t to, struct ddps_fault *f);
+
+/* ---- rdmap_atomic.c: atomics, both sides ---- */
+/* A segment of a message of exactly @len octets; otherwise as ddps_ddp_check_untagged. */
+int ddps_fixed_check(const struct ddps_ddp_queue *q, const struct ddps_rx_seg *s, bool have_buf,
+		     size_t len, const char *what, struct ddps_fault *f);
+int ddps_areq_check(struct ddps_rdmap *r, const struct ddps_rx_seg *s, struct ddps_fault *f);
+int ddps_areq_deliver(struct ddps_rdmap *r, const struct ddps_rx_seg *s, struct ddps_fault *f);
+/* The oldest request is an atomic and the memory it changes may still be on its way out. */
+bool ddps_atomic_held(const struct ddps_rdmap *r);
+/* Carry out the oldest request and make its response. */
+int ddps_atomic_segment(struct ddps_rdmap *r, struct ddps_seg *seg, struct ddps_fault *f);
+int ddps_aresp_check(struct ddps_rdmap *r, const struct ddps_rx_seg *s, struct ddps_fault *f);
+int ddps_aresp_target(struct ddps_rdmap *r, const struct ddps_rx_seg *s, size_t off,
+		      struct iovec *iov, int max);
+int ddps_aresp_deliver(struct ddps_rdmap *r, const struct ddps_rx_seg *s, struct ddps_fault *f);
+
 /* ---- rdmap_sink.c: the requester's side of Reads ---- */
 void ddps_read_sent(struct ddps_rdmap *r, uint64_t pos); /* pos: of the SQ */
-struct ddps_sqe *ddps_read_oldest(struct ddps_rdmap *r); /* NULL: none, or the RTR Read */
-void ddps_read_flush(struct ddps_rdmap *r);		 /* no response can come any more */
+/* The oldest Read or atomic; NULL: none, or the RTR Read. */
+struct ddps_sqe *ddps_read_oldest(struct ddps_rdmap *r);
+void ddps_read_done(struct ddps_rdmap *r);  /* the oldest one has its response */
+void ddps_read_flush(struct ddps_rdmap *r); /* no response can come any more */
 int ddps_rresp_check(struct ddps_rdmap *r, const struct ddps_rx_seg *s, struct ddps_fault *f);
 int ddps_rresp_target(struct ddps_rdmap *r, const struct ddps_rx_seg *s, size_t off,
 		      struct iovec *iov, int max);
@@ -220,6 +268,9 @@ int ddps_rresp_deliver(struct ddps_rdmap *r, const struct ddps_rx_seg *s, struct
 
 /* ---- rdmap_tx.c ---- */
 bool ddps_tx_ready(struct ddps_rdmap *r);
+/* A message that is one segment without payload from memory. */
+void ddps_tx_control(struct ddps_seg *seg, const struct ddps_ddp_hdr *h, const void *body,
+		     size_t len);
 
 /* ---- rdmap_term.c ---- */
 /*

@@ -5,8 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Free slots; the RTR Read has one of its own where ird is 0. */
-static bool have_slot(const struct ddps_irrq *q, bool rtr)
+bool ddps_irrq_room(const struct ddps_irrq *q, bool rtr)
 {
 	return q->count < q->ird || (rtr && q->rtr_slot && !q->count);
 }
@@ -15,8 +14,8 @@ int ddps_rreq_check(struct ddps_rdmap *r, const struct ddps_rx_seg *s, struct dd
 {
 	/* [5040-6.1-8]: a request beyond IRD finds no buffer on queue 1. */
 	return ddps_ddp_check_untagged(&r->rxq[DDPS_QN_READ], &s->h, s->pay_len,
-				       have_slot(&r->irrq, s->rtr == DDPS_RTR_READ), DDPS_RREQ_LEN,
-				       f);
+				       ddps_irrq_room(&r->irrq, s->rtr == DDPS_RTR_READ),
+				       DDPS_RREQ_LEN, f);
 }
 
 int ddps_rreq_target(struct ddps_rdmap *r, const struct ddps_rx_seg *s, size_t off,
@@ -28,7 +27,8 @@ int ddps_rreq_target(struct ddps_rdmap *r, const struct ddps_rx_seg *s, size_t o
 	return 1;
 }
 
-static int source_fault(enum ddps_stag_verdict v, const struct ddps_rreq *q, struct ddps_fault *f)
+int ddps_request_fault(enum ddps_stag_verdict v, const char *what, uint32_t len, uint32_t stag,
+		       uint64_t to, struct ddps_fault *f)
 {
 	static const uint8_t error[] = {
 		[DDPS_STAG_INVALID] = 0x00, [DDPS_STAG_BOUNDS] = 0x01,
@@ -37,9 +37,14 @@ static int source_fault(enum ddps_stag_verdict v, const struct ddps_rreq *q, str
 	};
 
 	return ddps_fault_set(f, DDPS_E_ACCESS, 0, 1, error[v],
-			      "Read Request for %" PRIu32 " octets of STag 0x%08" PRIx32
-			      ", TO 0x%" PRIx64 ": %s",
-			      q->size, q->src_stag, q->src_to, ddps_stag_verdict_text(v));
+			      "%s for %" PRIu32 " octets of STag 0x%08" PRIx32 ", TO 0x%" PRIx64
+			      ": %s",
+			      what, len, stag, to, ddps_stag_verdict_text(v));
+}
+
+static int source_fault(enum ddps_stag_verdict v, const struct ddps_rreq *q, struct ddps_fault *f)
+{
+	return ddps_request_fault(v, "Read Request", q->size, q->src_stag, q->src_to, f);
 }
 
 /* Room for one more entry: doubled on demand, so that a large IRD costs nothing unused.
@@ -63,6 +68,29 @@ static int grow(struct ddps_irrq *q)
 	return 0;
 }
 
+struct ddps_irrq_entry *ddps_irrq_push(struct ddps_rdmap *r, const struct ddps_rx_seg *s,
+				       struct ddps_fault *f)
+{
+	struct ddps_irrq *q = &r->irrq;
+	struct ddps_irrq_entry *e;
+
+	if (grow(q)) {
+		ddps_fault_set(f, DDPS_E_NOMEM, 0, 2, 0x07, "no memory for the inbound Read queue");
+		return NULL;
+	}
+	e = &q->e[(q->head + q->count++) % q->cap];
+	*e = (struct ddps_irrq_entry){ .seg_len = s->seg_len };
+	memcpy(e->hdr, s->raw, sizeof e->hdr);
+	r->poke = true;
+	return e;
+}
+
+void ddps_irrq_pop(struct ddps_irrq *q)
+{
+	q->head = (q->head + 1) % q->cap;
+	q->count--;
+}
+
 int ddps_rreq_deliver(struct ddps_rdmap *r, const struct ddps_rx_seg *s, struct ddps_fault *f)
 {
 	struct ddps_ddp_queue *queue = &r->rxq[DDPS_QN_READ];
@@ -84,14 +112,10 @@ int ddps_rreq_deliver(struct ddps_rdmap *r, const struct ddps_rx_seg *s, struct 
 		if (v)
 			return source_fault(v, &q, f);
 	}
-	if (grow(&r->irrq))
-		return ddps_fault_set(f, DDPS_E_NOMEM, 0, 2, 0x07,
-				      "no memory for the inbound Read queue");
-	e = &r->irrq.e[(r->irrq.head + r->irrq.count++) % r->irrq.cap];
+	e = ddps_irrq_push(r, s, f);
+	if (!e)
+		return f->code;
 	e->q = q;
-	memcpy(e->hdr, s->raw, sizeof e->hdr);
-	e->seg_len = s->seg_len;
-	r->poke = true;
 	return 0;
 }
 
@@ -146,6 +170,8 @@ int ddps_rresp_segment(struct ddps_rdmap *r, struct ddps_seg *seg, size_t mulpdu
 	uint8_t *at = NULL;
 	size_t n;
 
+	if (irrq->e[irrq->head].atomic)
+		return ddps_atomic_segment(r, seg, f);
 	if (r->cur == DDPS_CUR_NONE)
 		begin(r, q);
 	n = ddps_ddp_room(&r->msg, mulpdu);
@@ -156,11 +182,11 @@ int ddps_rresp_segment(struct ddps_rdmap *r, struct ddps_seg *seg, size_t mulpdu
 			return revoked(r, v, f);
 		r->rresp_src.addr = at - r->msg.sent;
 	}
+	r->rresp_seg = r->tx_pulled + 1;
 	if (ddps_ddp_cut(&r->msg, seg, mulpdu)) {
 		/* The slot is free as soon as the LLP has the last segment, else a
 		 * requester within its ORD could overrun it (reference 2.4). */
-		irrq->head = (irrq->head + 1) % irrq->cap;
-		irrq->count--;
+		ddps_irrq_pop(irrq);
 		r->cur = DDPS_CUR_NONE;
 	}
 	return 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The receive queue: posting, inbound Sends, completions. */
+/* The receive queue: posting, inbound Sends and Immediate Data, completions. */
 #include "rdmap/rdmap_priv.h"
 #include <inttypes.h>
 #include <string.h>
@@ -123,6 +123,24 @@ int ddps_recv_target(struct ddps_rdmap *r, const struct ddps_rx_seg *s, size_t o
 			    s->pay_len - off, iov, max);
 }
 
+/* It takes a receive of whatever size: the octets go to the completion [7306-6.3-3]. */
+int ddps_imm_check(struct ddps_rdmap *r, const struct ddps_rx_seg *s, struct ddps_fault *f)
+{
+	if (s->h.msn == r->rxq[DDPS_QN_SEND].msn && find_buffer(r))
+		return DDPS_LLP_HOLD;
+	return ddps_fixed_check(&r->rxq[DDPS_QN_SEND], s, r->rq.head != r->rq.tail, DDPS_IMM_LEN,
+				"Immediate Data", f);
+}
+
+int ddps_imm_target(struct ddps_rdmap *r, const struct ddps_rx_seg *s, size_t off,
+		    struct iovec *iov, int max)
+{
+	(void)max;
+	iov->iov_base = r->imm_buf + s->h.mo + off;
+	iov->iov_len = s->pay_len - off;
+	return 1;
+}
+
 static int invalidate(struct ddps_rdmap *r, uint32_t stag, struct ddps_fault *f)
 {
 	enum ddps_stag_verdict v = ddps_stag_invalidate(r->pd, r->stream, stag);
@@ -146,7 +164,13 @@ int ddps_recv_deliver(struct ddps_rdmap *r, const struct ddps_rx_seg *s, struct 
 	if (s->rtr)
 		return 0;
 	wc.wr_id = rq_head(r)->wr_id;
-	wc.solicited = op == DDPS_OP_WIRE_SEND_SE || op == DDPS_OP_WIRE_SEND_SE_INV;
+	wc.solicited = op == DDPS_OP_WIRE_SEND_SE || op == DDPS_OP_WIRE_SEND_SE_INV ||
+		       op == DDPS_OP_WIRE_IMM_SE;
+	wc.has_imm = op == DDPS_OP_WIRE_IMM || op == DDPS_OP_WIRE_IMM_SE;
+	if (wc.has_imm) {
+		memcpy(wc.imm, r->imm_buf, sizeof wc.imm);
+		wc.len = 0; /* nothing in the buffer */
+	}
 	wc.invalidated = op == DDPS_OP_WIRE_SEND_INV || op == DDPS_OP_WIRE_SEND_SE_INV;
 	if (wc.invalidated) { /* before the application sees it [5040-5.3-16]
 				 [5040-5.3-17] */

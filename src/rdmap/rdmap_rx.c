@@ -10,8 +10,9 @@
 
 /* One row per opcode (RFC 5040 figure 4). */
 struct rx_op {
-	const char *name; /* NULL: not assigned, or RFC 7306 */
+	const char *name; /* NULL: not assigned */
 	bool tagged, direct;
+	bool ext; /* RFC 7306 */
 	uint8_t qn, ctx;
 	int (*check)(struct ddps_rdmap *r, const struct ddps_rx_seg *s, struct ddps_fault *f);
 	int (*target)(struct ddps_rdmap *r, const struct ddps_rx_seg *s, size_t off,
@@ -51,6 +52,12 @@ static int write_target(struct ddps_rdmap *r, const struct ddps_rx_seg *s, size_
 		.deliver = ddps_recv_deliver,                                                      \
 	}
 
+#define IMM_OP(text)                                                                               \
+	{                                                                                          \
+		.name = (text), .ext = true, .qn = DDPS_QN_SEND, .ctx = DDPS_CTX_SEND,             \
+		.check = ddps_imm_check, .target = ddps_imm_target, .deliver = ddps_recv_deliver,  \
+	}
+
 static const struct rx_op ops[16] = {
 	[DDPS_OP_WIRE_WRITE] = { .name = "RDMA Write",
 				 .tagged = true,
@@ -76,6 +83,22 @@ static const struct rx_op ops[16] = {
 	[DDPS_OP_WIRE_SEND_SE] = SEND_OP("Send with SE"),
 	[DDPS_OP_WIRE_SEND_SE_INV] = SEND_OP("Send with SE and Invalidate"),
 	[DDPS_OP_WIRE_TERMINATE] = { .name = "Terminate", .qn = DDPS_QN_TERM },
+	[DDPS_OP_WIRE_IMM] = IMM_OP("Immediate Data"),
+	[DDPS_OP_WIRE_IMM_SE] = IMM_OP("Immediate Data with SE"),
+	[DDPS_OP_WIRE_ATOMIC_REQ] = { .name = "Atomic Request",
+				      .ext = true,
+				      .qn = DDPS_QN_READ,
+				      .ctx = DDPS_CTX_READ,
+				      .check = ddps_areq_check,
+				      .target = ddps_rreq_target,
+				      .deliver = ddps_areq_deliver },
+	[DDPS_OP_WIRE_ATOMIC_RESP] = { .name = "Atomic Response",
+				       .ext = true,
+				       .qn = DDPS_QN_ATOMIC,
+				       .ctx = DDPS_CTX_ATOMIC,
+				       .check = ddps_aresp_check,
+				       .target = ddps_aresp_target,
+				       .deliver = ddps_aresp_deliver },
 };
 
 static const struct rx_op *op_of(const struct ddps_rx_seg *s)
@@ -91,19 +114,22 @@ static bool is_terminate(const struct ddps_rx_seg *s)
 }
 
 /* Version, opcode, and whether the opcode fits T and QN (reference 5.7). */
-static int check_rdmap(const struct ddps_rx_seg *s, struct ddps_fault *f)
+static int check_rdmap(const struct ddps_rdmap *r, const struct ddps_rx_seg *s,
+		       struct ddps_fault *f)
 {
 	const struct rx_op *op = op_of(s);
 
 	if (!ddps_rdmap_rv_ok(s->h.ulp)) /* [5040-7.2-3] */
 		return ddps_fault_set(f, DDPS_E_REVISION, 0, 2, 0x05, "RDMAP control octet 0x%02x",
 				      s->h.ulp);
-	if (!op->name || op->tagged != s->h.tagged) /* [5040-7.2-2] */
+	/* [5040-7.2-2] [7306-8.2-2] */
+	if (!op->name || (op->ext && !r->rfc7306) || op->tagged != s->h.tagged)
 		return ddps_fault_set(f, DDPS_E_PROTOCOL, 0, 2, 0x06, "opcode 0x%x in %s segment",
 				      s->h.ulp & 0x0Fu, s->h.tagged ? "a tagged" : "an untagged");
 	if (s->h.tagged)
 		return 0;
-	if (s->h.qn >= DDPS_QN_COUNT) /* [5041-7.1-2] */
+	/* [5041-7.1-2] */
+	if (s->h.qn >= DDPS_QN_COUNT || (s->h.qn == DDPS_QN_ATOMIC && !r->rfc7306))
 		return ddps_fault_set(f, DDPS_E_PROTOCOL, 1, 2, 0x01, "queue %" PRIu32, s->h.qn);
 	if (s->h.qn != op->qn)
 		return ddps_fault_set(f, DDPS_E_PROTOCOL, 0, 2, 0x06, "%s on queue %" PRIu32,
@@ -134,7 +160,7 @@ static int parse(struct ddps_rdmap *r, struct ddps_rx_seg *s, const uint8_t *seg
 		return ddps_fault_set(f, n, r->llp_mpa_codes ? 2 : 1, 0, r->llp_mpa_codes ? 3 : 0,
 				      "segment of %zu octets is shorter than its header", seg_len);
 	s->pay_len = seg_len - hdr;
-	return check_rdmap(s, f);
+	return check_rdmap(r, s, f);
 }
 
 /* Which RTR the first message is, if it is one that was flagged (RFC 6581 trap 11). */

@@ -1,11 +1,40 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The send queue: posting, segments of Sends, Writes and Read Requests, completions. */
+/* The send queue: posting, segments of all requests, completions. */
 #include "rdmap/rdmap_priv.h"
 #include <inttypes.h>
 #include <string.h>
 
-#define FLAGS_KNOWN (DDPS_WR_SILENT | DDPS_WR_SOLICITED | DDPS_WR_INVALIDATE | DDPS_WR_FENCE)
-#define FLAGS_SEND  (DDPS_WR_SOLICITED | DDPS_WR_INVALIDATE)
+#define FLAGS_ANY (DDPS_WR_SILENT | DDPS_WR_FENCE)
+
+/* What a work request of each type may look like. */
+struct op_form {
+	bool ok, ext; /* ext: RFC 7306 */
+	bool atomic;
+	unsigned flags; /* besides FLAGS_ANY */
+	uint32_t max_sge;
+};
+
+static const struct op_form *form_of(enum ddps_op op)
+{
+	static const struct op_form forms[] = {
+		[DDPS_OP_SEND] = { .ok = true,
+				   .flags = DDPS_WR_SOLICITED | DDPS_WR_INVALIDATE,
+				   .max_sge = UINT32_MAX },
+		[DDPS_OP_WRITE] = { .ok = true, .max_sge = UINT32_MAX },
+		[DDPS_OP_READ] = { .ok = true, .max_sge = 1 },
+		[DDPS_OP_IMM] = { .ok = true, .ext = true, .flags = DDPS_WR_SOLICITED },
+		[DDPS_OP_WRITE_IMM] = { .ok = true,
+					.ext = true,
+					.flags = DDPS_WR_SOLICITED,
+					.max_sge = UINT32_MAX },
+		[DDPS_OP_FETCH_ADD] = { .ok = true, .ext = true, .atomic = true, .max_sge = 1 },
+		[DDPS_OP_CMP_SWAP] = { .ok = true, .ext = true, .atomic = true, .max_sge = 1 },
+	};
+
+	if ((unsigned)op >= sizeof forms / sizeof *forms || !forms[op].ok)
+		return NULL;
+	return &forms[op];
+}
 
 int ddps_sge_check(struct ddps_pd *pd, const void *stream, const struct ddps_sge *sge,
 		   uint32_t nsge, unsigned need, uint64_t *len)
@@ -23,11 +52,13 @@ int ddps_sge_check(struct ddps_pd *pd, const void *stream, const struct ddps_sge
 
 static int check_form(const struct ddps_rdmap *r, const struct ddps_send_wr *wr)
 {
-	if (wr->op != DDPS_OP_SEND && wr->op != DDPS_OP_WRITE && wr->op != DDPS_OP_READ)
+	const struct op_form *form = form_of(wr->op);
+	uint32_t max_sge = form && form->max_sge < r->max_sge ? form->max_sge : r->max_sge;
+
+	if (!form || (wr->flags & ~(FLAGS_ANY | form->flags)) || wr->nsge > max_sge ||
+	    (wr->nsge && !wr->sge))
 		return DDPS_E_INVAL;
-	if ((wr->flags & ~FLAGS_KNOWN) || (wr->op != DDPS_OP_SEND && (wr->flags & FLAGS_SEND)))
-		return DDPS_E_INVAL;
-	if (wr->nsge > (wr->op == DDPS_OP_READ ? 1 : r->max_sge) || (wr->nsge && !wr->sge))
+	if (form->atomic && wr->nsge && wr->sge->len != sizeof(uint64_t))
 		return DDPS_E_INVAL;
 	return 0;
 }
@@ -50,15 +81,35 @@ static bool open_for(const struct ddps_rdmap *r, enum ddps_op op)
 {
 	if (r->state > DDPS_RS_RUN || r->draining)
 		return false;
-	return op != DDPS_OP_READ || (r->state == DDPS_RS_RUN && !r->peer_closed);
+	return !ddps_op_asks(op) || (r->state == DDPS_RS_RUN && !r->peer_closed);
+}
+
+/* The fields of an atomic; the unused ones as the RFC wants them [7306-5.2.1-15]. */
+static struct ddps_areq atomic_of(const struct ddps_send_wr *wr, uint64_t pos)
+{
+	bool swap = wr->op == DDPS_OP_CMP_SWAP;
+
+	return (struct ddps_areq){
+		.aop = swap ? DDPS_AOP_CMP_SWAP : DDPS_AOP_FETCH_ADD,
+		.id = (uint32_t)pos,
+		.stag = wr->stag,
+		.to = wr->to,
+		.data = wr->atomic.data,
+		.mask = wr->atomic.mask,
+		.compare = swap ? wr->atomic.compare : 0,
+		.compare_mask = swap ? wr->atomic.compare_mask : UINT64_MAX,
+	};
 }
 
 int ddps_rdmap_post_send(struct ddps_rdmap *r, const struct ddps_send_wr *wr)
 {
+	const struct op_form *form = form_of(wr->op);
 	uint64_t pos = r->sq.tail, len;
 	struct ddps_sqe e;
 	int err;
 
+	if (form && form->ext && !r->rfc7306) /* [7306-1.1-1] */
+		return DDPS_E_UNSUPPORTED;
 	if (!open_for(r, wr->op)) /* [5041-6.2.1-3] */
 		return DDPS_E_STATE;
 	err = check_form(r, wr);
@@ -68,10 +119,10 @@ int ddps_rdmap_post_send(struct ddps_rdmap *r, const struct ddps_send_wr *wr)
 		r->stats.sq_full++;
 		return DDPS_E_LIMIT;
 	}
-	if (wr->op == DDPS_OP_READ && !r->ord)
+	if (ddps_op_asks(wr->op) && !r->ord)
 		return DDPS_E_LIMIT;
 	err = ddps_sge_check(r->pd, r->stream, wr->sge, wr->nsge,
-			     wr->op == DDPS_OP_READ ? DDPS_LOCAL_WRITE : 0, &len);
+			     ddps_op_asks(wr->op) ? DDPS_LOCAL_WRITE : 0, &len);
 	if (err)
 		return err;
 	e = (struct ddps_sqe){
@@ -83,6 +134,8 @@ int ddps_rdmap_post_send(struct ddps_rdmap *r, const struct ddps_send_wr *wr)
 		.flags = wr->flags,
 		.op = wr->op,
 	};
+	memcpy(e.imm, wr->imm, sizeof e.imm);
+	e.atomic = atomic_of(wr, pos);
 	if (wr->op == DDPS_OP_READ) {
 		err = find_sink(r, &e, wr->sge);
 		if (err)
@@ -111,11 +164,31 @@ bool ddps_sq_ready(struct ddps_rdmap *r)
 	e = ddps_sq_at(r, r->sq.next);
 	if ((e->flags & DDPS_WR_FENCE) && r->reads_out)
 		return false;
-	return e->op != DDPS_OP_READ || r->reads_out < r->ord; /* [5040-6.1-7] */
+	return !ddps_op_asks(e->op) || r->reads_out < r->ord; /* [5040-6.1-7] */
 }
 
-static enum ddps_opcode send_opcode(unsigned flags)
+/* The message that is next for @e. */
+static enum ddps_opcode next_opcode(const struct ddps_sqe *e)
 {
+	unsigned flags = e->flags;
+
+	switch (e->op) {
+	case DDPS_OP_WRITE:
+		return DDPS_OP_WIRE_WRITE;
+	case DDPS_OP_READ:
+		return DDPS_OP_WIRE_READ_REQ;
+	case DDPS_OP_FETCH_ADD:
+	case DDPS_OP_CMP_SWAP:
+		return DDPS_OP_WIRE_ATOMIC_REQ;
+	case DDPS_OP_WRITE_IMM:
+		if (!e->write_cut)
+			return DDPS_OP_WIRE_WRITE;
+		/* fall through */
+	case DDPS_OP_IMM:
+		return flags & DDPS_WR_SOLICITED ? DDPS_OP_WIRE_IMM_SE : DDPS_OP_WIRE_IMM;
+	default:
+		break;
+	}
 	if (flags & DDPS_WR_INVALIDATE)
 		return flags & DDPS_WR_SOLICITED ? DDPS_OP_WIRE_SEND_SE_INV : DDPS_OP_WIRE_SEND_INV;
 	return flags & DDPS_WR_SOLICITED ? DDPS_OP_WIRE_SEND_SE : DDPS_OP_WIRE_SEND;
@@ -123,31 +196,23 @@ static enum ddps_opcode send_opcode(unsigned flags)
 
 static void begin(struct ddps_rdmap *r, struct ddps_sqe *e)
 {
+	enum ddps_opcode op = next_opcode(e);
 	struct ddps_ddp_msg *m = &r->msg;
 
 	*m = (struct ddps_ddp_msg){
+		.hdr = { .ulp = ddps_rdmap_ctrl(op) },
 		.sge = ddps_sq_sge(r, r->sq.next),
 		.nsge = e->nsge,
 		.len = e->len,
 	};
-	switch (e->op) {
-	case DDPS_OP_WRITE:
+	if (op == DDPS_OP_WIRE_WRITE) {
 		m->hdr.tagged = true;
-		m->hdr.ulp = ddps_rdmap_ctrl(DDPS_OP_WIRE_WRITE);
 		m->hdr.stag = e->stag;
 		m->hdr.to = e->to;
-		break;
-	case DDPS_OP_READ:
-		m->hdr.ulp = ddps_rdmap_ctrl(DDPS_OP_WIRE_READ_REQ);
-		m->hdr.qn = DDPS_QN_READ;
-		break;
-	default:
-		m->hdr.ulp = ddps_rdmap_ctrl(send_opcode(e->flags));
+	} else {
+		/* Zero but for Invalidate [7306-4.1-1] */
 		m->hdr.ulp_word = e->flags & DDPS_WR_INVALIDATE ? e->stag : 0;
-		m->hdr.qn = DDPS_QN_SEND;
-		break;
-	}
-	if (!m->hdr.tagged) {
+		m->hdr.qn = ddps_op_asks(e->op) ? DDPS_QN_READ : DDPS_QN_SEND;
 		e->msn = r->tx_msn[m->hdr.qn]++; /* [5041-4.3-10] [5041-4.3-12] */
 		m->hdr.msn = e->msn;
 	}
@@ -158,7 +223,7 @@ static void begin(struct ddps_rdmap *r, struct ddps_sqe *e)
 static int still_valid(struct ddps_rdmap *r, const struct ddps_sqe *e, uint64_t off, uint64_t len,
 		       struct ddps_fault *f)
 {
-	unsigned need = e->op == DDPS_OP_READ ? DDPS_LOCAL_WRITE : 0;
+	unsigned need = ddps_op_asks(e->op) ? DDPS_LOCAL_WRITE : 0;
 	const struct ddps_sge *sge = ddps_sq_sge(r, r->sq.next);
 	enum ddps_stag_verdict v;
 	uint64_t at = 0;
@@ -175,7 +240,10 @@ static int still_valid(struct ddps_rdmap *r, const struct ddps_sqe *e, uint64_t 
 	return 0;
 }
 
-static void read_request(struct ddps_rdmap *r, const struct ddps_sqe *e, struct ddps_seg *seg)
+/* The whole of a message that carries nothing but RDMAP's header.  Return: its length; 0: it is
+ * a Send or Write. */
+static size_t header_only(const struct ddps_rdmap *r, const struct ddps_sqe *e,
+			  uint8_t out[DDPS_AREQ_LEN])
 {
 	struct ddps_rreq q = {
 		.sink_stag = e->sink_stag,
@@ -185,39 +253,61 @@ static void read_request(struct ddps_rdmap *r, const struct ddps_sqe *e, struct 
 		.src_to = e->to,
 	};
 
-	r->msg.hdr.last = true;
-	seg->hdr_len = ddps_ddp_encode(&r->msg.hdr, seg->hdr);
-	ddps_rreq_encode(&q, seg->hdr + seg->hdr_len);
-	seg->hdr_len += DDPS_RREQ_LEN;
-	seg->npay = 0;
-	seg->pay_len = 0;
+	switch (ddps_rdmap_opcode(r->msg.hdr.ulp)) {
+	case DDPS_OP_WIRE_READ_REQ:
+		ddps_rreq_encode(&q, out);
+		return DDPS_RREQ_LEN;
+	case DDPS_OP_WIRE_ATOMIC_REQ:
+		ddps_areq_encode(&e->atomic, out);
+		return DDPS_AREQ_LEN;
+	case DDPS_OP_WIRE_IMM:
+	case DDPS_OP_WIRE_IMM_SE:
+		memcpy(out, e->imm, DDPS_IMM_LEN); /* [7306-6.3-6] */
+		return DDPS_IMM_LEN;
+	default:
+		return 0;
+	}
+}
+
+/* The last segment of a message was cut. */
+static void message_out(struct ddps_rdmap *r, struct ddps_sqe *e)
+{
+	r->cur = DDPS_CUR_NONE;
+	if (e->op == DDPS_OP_WRITE_IMM && !e->write_cut) {
+		e->write_cut = true;
+		return;
+	}
+	/* Counted as outstanding before it leaves: the response may be quick. */
+	if (ddps_op_asks(e->op))
+		ddps_read_sent(r, r->sq.next);
+	e->sent = true;
+	r->sq.next++;
 }
 
 int ddps_sq_segment(struct ddps_rdmap *r, struct ddps_seg *seg, size_t mulpdu, struct ddps_fault *f)
 {
 	struct ddps_sqe *e = ddps_sq_at(r, r->sq.next);
-	bool last = true, read = e->op == DDPS_OP_READ;
+	uint8_t body[DDPS_AREQ_LEN];
+	uint64_t used;
+	size_t len;
 	int err;
 
 	if (r->cur == DDPS_CUR_NONE)
 		begin(r, e);
-	err = still_valid(r, e, r->msg.sent, read ? e->len : ddps_ddp_room(&r->msg, mulpdu), f);
+	len = header_only(r, e, body);
+	used = len ? 0 : ddps_ddp_room(&r->msg, mulpdu);
+	err = still_valid(r, e, r->msg.sent, ddps_op_asks(e->op) ? e->len : used, f);
 	if (err) {
 		e->status = DDPS_WC_LOCAL_ACCESS;
 		return err;
 	}
-	if (read)
-		read_request(r, e, seg);
-	else
-		last = ddps_ddp_cut(&r->msg, seg, mulpdu);
 	e->last_seg = r->tx_pulled + 1;
-	if (last) {
-		/* Counted as outstanding before it leaves: the response may be quick. */
-		if (read)
-			ddps_read_sent(r, r->sq.next);
-		e->sent = true;
-		r->sq.next++;
-		r->cur = DDPS_CUR_NONE;
+	if (len) {
+		r->msg.hdr.last = true;
+		ddps_tx_control(seg, &r->msg.hdr, body, len);
+		message_out(r, e);
+	} else if (ddps_ddp_cut(&r->msg, seg, mulpdu)) {
+		message_out(r, e);
 	}
 	return 0;
 }
@@ -231,7 +321,8 @@ static void complete(struct ddps_rdmap *r, enum ddps_wc_status status)
 		.wr_id = e->wr_id,
 		.op = e->op,
 		.status = status,
-		.len = e->op == DDPS_OP_READ && !status ? e->len : 0,
+		.len = ddps_op_asks(e->op) && !status ? e->len : 0,
+		.original = status ? 0 : e->original,
 	};
 	bool silent = !status && (e->flags & DDPS_WR_SILENT);
 
@@ -249,7 +340,7 @@ void ddps_sq_complete(struct ddps_rdmap *r)
 
 		/* In order of posting: what has not ended holds back the rest
 		 * [5040-5.5-15] [5040-5.5-16] [5040-5.5-20]. */
-		if (e->op == DDPS_OP_READ ? !e->done : !e->sent || e->last_seg > r->tx_acked)
+		if (ddps_op_asks(e->op) ? !e->done : !e->sent || e->last_seg > r->tx_acked)
 			return;
 		complete(r, e->status);
 	}

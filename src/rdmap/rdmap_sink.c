@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* RDMA Read, requester's side: outstanding Reads and their responses. */
+/* RDMA Read, requester's side: outstanding Reads (and atomics) and their responses. */
 #include "rdmap/rdmap_priv.h"
 #include <inttypes.h>
 
 static bool waiting(const struct ddps_sqe *e)
 {
-	return e->op == DDPS_OP_READ && e->sent && !e->done;
+	return ddps_op_asks(e->op) && e->sent && !e->done;
 }
 
 void ddps_read_sent(struct ddps_rdmap *r, uint64_t pos)
@@ -37,7 +37,7 @@ void ddps_read_flush(struct ddps_rdmap *r)
 	for (uint64_t pos = r->sq.head; pos != r->sq.tail; pos++) {
 		struct ddps_sqe *e = ddps_sq_at(r, pos);
 
-		if (e->op == DDPS_OP_READ && !e->done) {
+		if (ddps_op_asks(e->op) && !e->done) {
 			e->status = DDPS_WC_FLUSHED;
 			e->done = true;
 		}
@@ -68,7 +68,8 @@ int ddps_rresp_check(struct ddps_rdmap *r, const struct ddps_rx_seg *s, struct d
 	enum ddps_stag_verdict v;
 	int err;
 
-	if (!r->reads_out)
+	/* Responses come in the order of the requests, those of atomics too. */
+	if (!r->reads_out || (e && e->op != DDPS_OP_READ))
 		return ddps_fault_set(f, DDPS_E_PROTOCOL, 0, 2, 0x06,
 				      "Read Response without an outstanding Read");
 	/* A zero-length message has no STag and TO to look at [5041-5.2-11]. */
@@ -97,10 +98,8 @@ int ddps_rresp_target(struct ddps_rdmap *r, const struct ddps_rx_seg *s, size_t 
 			    iov, max);
 }
 
-int ddps_rresp_deliver(struct ddps_rdmap *r, const struct ddps_rx_seg *s, struct ddps_fault *f)
+void ddps_read_done(struct ddps_rdmap *r)
 {
-	(void)s;
-	(void)f;
 	if (r->rtr_read_out)
 		r->rtr_read_out = false; /* swallowed */
 	else
@@ -109,5 +108,12 @@ int ddps_rresp_deliver(struct ddps_rdmap *r, const struct ddps_rx_seg *s, struct
 	r->poke = true; /* an ORD slot, perhaps a fence */
 	ddps_sq_complete(r);
 	ddps_rdmap_check_drained(r);
+}
+
+int ddps_rresp_deliver(struct ddps_rdmap *r, const struct ddps_rx_seg *s, struct ddps_fault *f)
+{
+	(void)s;
+	(void)f;
+	ddps_read_done(r);
 	return 0;
 }

@@ -85,13 +85,13 @@ static bool named(const struct ddps_sqe *e, const struct ddps_term_msg *m,
 
 	if (!e->last_seg)
 		return false;
-	if (e->op == DDPS_OP_SEND)
+	if (e->op == DDPS_OP_SEND || e->op == DDPS_OP_IMM || e->write_cut)
 		return h->qn == DDPS_QN_SEND && h->msn == e->msn;
-	if (e->op != DDPS_OP_READ || e->done || h->qn != DDPS_QN_READ)
+	if (!ddps_op_asks(e->op) || e->done || h->qn != DDPS_QN_READ)
 		return false;
 	if (!m->swapped)
 		return h->msn == e->msn;
-	if (!m->rreq)
+	if (!m->rreq || e->op != DDPS_OP_READ)
 		return false;
 	ddps_rreq_decode(&q, m->rreq);
 	return q.src_stag == e->stag && q.src_to == e->to && q.sink_to == e->sink_to;

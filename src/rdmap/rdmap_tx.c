@@ -3,18 +3,22 @@
 #include "common/bytes.h"
 #include "rdmap/rdmap_priv.h"
 
+static bool response_due(const struct ddps_rdmap *r)
+{
+	return r->irrq.count && !ddps_atomic_held(r);
+}
+
 bool ddps_tx_ready(struct ddps_rdmap *r)
 {
 	if (r->state == DDPS_RS_ERROR)
 		return r->term_len && !r->term_seg;
 	if (r->state != DDPS_RS_RUN)
 		return false;
-	return r->send_rtr || r->cur != DDPS_CUR_NONE || r->irrq.count || ddps_sq_ready(r);
+	return r->send_rtr || r->cur != DDPS_CUR_NONE || response_due(r) || ddps_sq_ready(r);
 }
 
-/* A message that is one segment without payload from memory. */
-static void control(struct ddps_seg *seg, const struct ddps_ddp_hdr *h, const void *body,
-		    size_t len)
+void ddps_tx_control(struct ddps_seg *seg, const struct ddps_ddp_hdr *h, const void *body,
+		     size_t len)
 {
 	struct ddps_wbuf w = ddps_wbuf_init(seg->hdr, sizeof seg->hdr);
 
@@ -34,7 +38,7 @@ static void terminate(struct ddps_rdmap *r, struct ddps_seg *seg)
 		.msn = 1,
 	};
 
-	control(seg, &h, r->term, r->term_len);
+	ddps_tx_control(seg, &h, r->term, r->term_len);
 	r->term_seg = r->tx_pulled + 1;
 }
 
@@ -48,13 +52,13 @@ static void rtr(struct ddps_rdmap *r, struct ddps_seg *seg)
 	case DDPS_RTR_WRITE:
 		h.tagged = true;
 		h.ulp = ddps_rdmap_ctrl(DDPS_OP_WIRE_WRITE);
-		control(seg, &h, NULL, 0);
+		ddps_tx_control(seg, &h, NULL, 0);
 		break;
 	case DDPS_RTR_READ:
 		h.ulp = ddps_rdmap_ctrl(DDPS_OP_WIRE_READ_REQ);
 		h.qn = DDPS_QN_READ;
 		h.msn = r->tx_msn[DDPS_QN_READ]++;
-		control(seg, &h, rreq, sizeof rreq);
+		ddps_tx_control(seg, &h, rreq, sizeof rreq);
 		r->rtr_read_out = true;
 		r->reads_out++;
 		break;
@@ -62,7 +66,7 @@ static void rtr(struct ddps_rdmap *r, struct ddps_seg *seg)
 		h.ulp = ddps_rdmap_ctrl(DDPS_OP_WIRE_SEND);
 		h.qn = DDPS_QN_SEND;
 		h.msn = r->tx_msn[DDPS_QN_SEND]++;
-		control(seg, &h, NULL, 0);
+		ddps_tx_control(seg, &h, NULL, 0);
 		break;
 	}
 	r->send_rtr = 0;
@@ -77,7 +81,7 @@ static enum ddps_tx_cur choose(struct ddps_rdmap *r)
 	if (r->cur != DDPS_CUR_NONE)
 		return r->cur;
 	own = ddps_sq_ready(r);
-	if (r->irrq.count && (r->rresp_turn || !own)) {
+	if (response_due(r) && (r->rresp_turn || !own)) {
 		r->rresp_turn = false;
 		return DDPS_CUR_RRESP;
 	}
@@ -142,7 +146,7 @@ int ddps_rdmap_tx_next(struct ddps_rdmap *r, struct ddps_seg *seg, size_t mulpdu
 void ddps_rdmap_tx_done(struct ddps_rdmap *r, unsigned n)
 {
 	uint64_t left = r->tx_pulled - r->tx_acked;
-	bool term_out = r->term_seg && r->term_seg > r->tx_acked;
+	bool term_out = r->term_seg && r->term_seg > r->tx_acked, held = ddps_atomic_held(r);
 
 	r->tx_acked += n < left ? n : left;
 	if (r->state == DDPS_RS_RUN)
@@ -150,6 +154,10 @@ void ddps_rdmap_tx_done(struct ddps_rdmap *r, unsigned n)
 	if (r->state == DDPS_RS_ERROR)
 		ddps_sq_flush(r, false);
 	ddps_rdmap_check_drained(r);
+	if (held) { /* perhaps no longer */
+		r->poke = true;
+		ddps_rdmap_tell(r);
+	}
 	if (term_out && r->term_seg <= r->tx_acked && r->up->terminate_sent)
 		r->up->terminate_sent(r->user);
 }

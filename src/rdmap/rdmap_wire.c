@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* RDMAP headers. */
+/* RDMAP headers, those of RFC 7306 too. */
 #include "rdmap/rdmap_wire.h"
 #include "common/bytes.h"
 
@@ -33,6 +33,50 @@ void ddps_rreq_decode(struct ddps_rreq *q, const uint8_t in[DDPS_RREQ_LEN])
 	q->size = ddps_rbuf_u32(&r);
 	q->src_stag = ddps_rbuf_u32(&r);
 	q->src_to = ddps_rbuf_u64(&r);
+}
+
+void ddps_areq_encode(const struct ddps_areq *q, uint8_t out[DDPS_AREQ_LEN])
+{
+	struct ddps_wbuf w = ddps_wbuf_init(out, DDPS_AREQ_LEN);
+
+	ddps_wbuf_u32(&w, q->aop); /* reserved bits are 0 [7306-5.2.1-15] */
+	ddps_wbuf_u32(&w, q->id);
+	ddps_wbuf_u32(&w, q->stag);
+	ddps_wbuf_u64(&w, q->to);
+	ddps_wbuf_u64(&w, q->data);
+	ddps_wbuf_u64(&w, q->mask);
+	ddps_wbuf_u64(&w, q->compare);
+	ddps_wbuf_u64(&w, q->compare_mask);
+}
+
+void ddps_areq_decode(struct ddps_areq *q, const uint8_t in[DDPS_AREQ_LEN])
+{
+	struct ddps_rbuf r = ddps_rbuf_init(in, DDPS_AREQ_LEN);
+
+	q->aop = ddps_rbuf_u32(&r) & 0x0F;
+	q->id = ddps_rbuf_u32(&r);
+	q->stag = ddps_rbuf_u32(&r);
+	q->to = ddps_rbuf_u64(&r);
+	q->data = ddps_rbuf_u64(&r);
+	q->mask = ddps_rbuf_u64(&r);
+	q->compare = ddps_rbuf_u64(&r);
+	q->compare_mask = ddps_rbuf_u64(&r);
+}
+
+void ddps_aresp_encode(const struct ddps_aresp *a, uint8_t out[DDPS_ARESP_LEN])
+{
+	struct ddps_wbuf w = ddps_wbuf_init(out, DDPS_ARESP_LEN);
+
+	ddps_wbuf_u32(&w, a->id);
+	ddps_wbuf_u64(&w, a->original);
+}
+
+void ddps_aresp_decode(struct ddps_aresp *a, const uint8_t in[DDPS_ARESP_LEN])
+{
+	struct ddps_rbuf r = ddps_rbuf_init(in, DDPS_ARESP_LEN);
+
+	a->id = ddps_rbuf_u32(&r);
+	a->original = ddps_rbuf_u64(&r);
 }
 
 size_t ddps_term_encode(const struct ddps_term_msg *t, uint8_t out[DDPS_TERM_LEN_MAX])

@@ -13,14 +13,22 @@ enum ddps_opcode {
 	DDPS_OP_WIRE_SEND_INV = 0x4,
 	DDPS_OP_WIRE_SEND_SE = 0x5,
 	DDPS_OP_WIRE_SEND_SE_INV = 0x6,
-	DDPS_OP_WIRE_TERMINATE = 0x7
+	DDPS_OP_WIRE_TERMINATE = 0x7,
+	/* RFC 7306 */
+	DDPS_OP_WIRE_IMM = 0x8,
+	DDPS_OP_WIRE_IMM_SE = 0x9,
+	DDPS_OP_WIRE_ATOMIC_REQ = 0xA,
+	DDPS_OP_WIRE_ATOMIC_RESP = 0xB
 };
 
-/* Queues (RFC 5040 3.1). */
-enum { DDPS_QN_SEND, DDPS_QN_READ, DDPS_QN_TERM, DDPS_QN_COUNT };
+/* Queues (RFC 5040 3.1), the last one of RFC 7306. */
+enum { DDPS_QN_SEND, DDPS_QN_READ, DDPS_QN_TERM, DDPS_QN_ATOMIC, DDPS_QN_COUNT };
 
 #define DDPS_RREQ_LEN	  28
 #define DDPS_TERM_LEN_MAX 52
+#define DDPS_IMM_LEN	  8  /* Immediate Data, the whole message (RFC 7306 6.1) */
+#define DDPS_AREQ_LEN	  52 /* Atomic Request */
+#define DDPS_ARESP_LEN	  12 /* Atomic Response */
 
 static inline uint8_t ddps_rdmap_ctrl(enum ddps_opcode op)
 {
@@ -48,6 +56,31 @@ struct ddps_rreq {
 
 void ddps_rreq_encode(const struct ddps_rreq *q, uint8_t out[DDPS_RREQ_LEN]);
 void ddps_rreq_decode(struct ddps_rreq *q, const uint8_t in[DDPS_RREQ_LEN]);
+
+/* AOpCodes; 1 is reserved. */
+enum { DDPS_AOP_FETCH_ADD = 0, DDPS_AOP_CMP_SWAP = 2 };
+
+/* Atomic Request header (RFC 7306 5.2.1). */
+struct ddps_areq {
+	uint8_t aop; /* 4 bits */
+	uint32_t id;
+	uint32_t stag;
+	uint64_t to;
+	uint64_t data, mask; /* Add or Swap */
+	uint64_t compare, compare_mask;
+};
+
+void ddps_areq_encode(const struct ddps_areq *q, uint8_t out[DDPS_AREQ_LEN]);
+void ddps_areq_decode(struct ddps_areq *q, const uint8_t in[DDPS_AREQ_LEN]);
+
+/* Atomic Response header (RFC 7306 5.2.2). */
+struct ddps_aresp {
+	uint32_t id;
+	uint64_t original;
+};
+
+void ddps_aresp_encode(const struct ddps_aresp *a, uint8_t out[DDPS_ARESP_LEN]);
+void ddps_aresp_decode(struct ddps_aresp *a, const uint8_t in[DDPS_ARESP_LEN]);
 
 /* Terminate header (4.8). */
 struct ddps_term_msg {

@@ -21,7 +21,8 @@ struct ddps_cq {
 
 const char *ddps_op_name(enum ddps_op op)
 {
-	static const char *const names[] = { "send", "write", "read", "recv" };
+	static const char *const names[] = { "send", "write",	  "read",      "recv",
+					     "imm",  "write-imm", "fetch-add", "cmp-swap" };
 
 	return (unsigned)op < sizeof names / sizeof names[0] ? names[op] : "unknown";
 }

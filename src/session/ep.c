@@ -179,6 +179,7 @@ int ddps_ep_new(struct ddps_ctx *ctx, const struct ddps_ep_attr *attr, struct dd
 		.no_recv = attr->no_recv,
 		.srq = attr->srq,
 		.srq_share = share(attr),
+		.rfc7306 = attr->rfc7306,
 		.up = &ddps_ep_rdmap_up,
 		.user = ep,
 	};

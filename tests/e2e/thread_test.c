@@ -35,6 +35,7 @@ static void side_open(struct side *s)
 	ddps_ep_attr_init(&ea);
 	ea.pd = s->pd;
 	ea.send_cq = ea.recv_cq = s->cq;
+	ea.rfc7306 = true;
 	cr_assert_eq(ddps_ep_new(s->ctx, &ea, &s->ep), 0);
 	sge = e2e_sge(s->buf, 64, s->mr);
 	cr_assert_eq(ddps_post_recv(s->ep, 1, &sge, 1), 0);
@@ -256,4 +257,73 @@ Test(thread, a_receive_posted_here_ends_a_stall_there, .timeout = 60)
 {
 	stalled_peer(e2e_wires[0]);
 	stalled_peer(e2e_wires[2]);
+}
+
+#define NADDS 500
+
+/* A pair of contexts whose responder has the common counter. */
+struct adder {
+	struct side a, b;
+	struct ddps_mr *mr;
+	pthread_t thread;
+};
+
+static void adder_open(struct adder *d, uint64_t *counter)
+{
+	struct ddps_listener *l;
+	struct ddps_event ev;
+	char uri[128];
+
+	side_open(&d->a);
+	side_open(&d->b);
+	cr_assert_eq(ddps_mr_reg(d->b.pd, counter, sizeof *counter,
+				 DDPS_REMOTE_WRITE | DDPS_REMOTE_READ, NULL, &d->mr),
+		     0);
+	cr_assert_eq(ddps_listen(d->b.ctx, e2e_wires[0], NULL, &l), 0);
+	cr_assert_gt(ddps_listener_uri(l, uri, sizeof uri), 0);
+	cr_assert_eq(ddps_connect(d->a.ep, uri, NULL), 0);
+	cr_assert_eq(ddps_event_wait(d->b.ctx, &ev, E2E_MS), 0);
+	cr_assert_eq(ddps_accept(ev.request, d->b.ep, NULL), 0);
+	cr_assert_eq(ddps_event_wait(d->a.ctx, &ev, E2E_MS), 0);
+	cr_assert_eq(ev.type, DDPS_EV_ESTABLISHED, "%s", ev.error.text);
+}
+
+static void *add(void *arg)
+{
+	struct adder *d = arg;
+	struct ddps_send_wr wr = { .op = DDPS_OP_FETCH_ADD,
+				   .stag = ddps_mr_stag(d->mr),
+				   .to = ddps_mr_to(d->mr),
+				   .atomic = { .data = 1 } };
+	int posted = 0, done = 0;
+
+	while (done < NADDS) {
+		struct ddps_wc wc;
+
+		for (; posted < NADDS && posted < done + 16; posted++)
+			cr_assert_eq(ddps_post_send(d->a.ep, &wr), 0);
+		cr_assert_eq(ddps_cq_wait(d->a.cq, &wc, 1, E2E_MS), 1);
+		cr_assert_eq(wc.status, DDPS_WC_SUCCESS);
+		done++;
+	}
+	return NULL;
+}
+
+Test(thread, one_counter_for_two_contexts, .timeout = 60,
+     .description = "7306-5-1 7306-5.3-1 7306-5.4-2")
+{
+	struct adder d[2] = { 0 };
+	static uint64_t counter;
+
+	for (int i = 0; i < 2; i++)
+		adder_open(&d[i], &counter);
+	for (int i = 0; i < 2; i++)
+		cr_assert_eq(pthread_create(&d[i].thread, NULL, add, &d[i]), 0);
+	for (int i = 0; i < 2; i++)
+		pthread_join(d[i].thread, NULL);
+	cr_expect_eq(__atomic_load_n(&counter, __ATOMIC_SEQ_CST), 2 * NADDS);
+	for (int i = 0; i < 2; i++) {
+		side_close(&d[i].a);
+		side_close(&d[i].b);
+	}
 }
