@@ -226,7 +226,7 @@ static int serve(struct peer *p, const struct options *o)
 static int move(struct peer *p, const struct ddps_event *ev, uint8_t *sink, struct ddps_mr *sink_mr)
 {
 	uint32_t n = (p->octets + CHUNK - 1) / CHUNK, stag, len, j;
-	uint32_t *order = calloc(n, sizeof *order);
+	uint32_t *order = n ? calloc(n, sizeof *order) : NULL;
 	uint64_t random = sink ? 2 : 1, to = get_be(ev->private_data, 8), off;
 	int bad = order ? 0 : fail("order", DDPS_E_NOMEM);
 
