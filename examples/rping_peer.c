@@ -31,7 +31,7 @@
 #define SIZE_LEAST 26	 /* rping's own limits: "rdma-ping-2147483647: " fits, */
 #define SIZE_MOST  65535 /* a buffer of 64 KiB is the most */
 #define STEP_MS	   20000 /* longest silence of a peer within a ping */
-#define NUDGE_MS   100	 /* see nudge() */
+#define NUDGE_MS   100	 /* silence of a server that may have missed our first message */
 
 struct peer {
 	struct ddps_ctx *ctx;
@@ -234,28 +234,12 @@ static int send_advert(struct peer *p, struct ddps_mr *mr, uint32_t size)
 
 /* ---- one ping, either side ---- */
 
-/*
- * Linux siw as responder can miss a first message that comes right behind its MPA Reply, until
- * more arrives.  A zero-length Write is more, and nobody's memory is touched.
- */
-static int nudge(struct peer *p)
-{
-	if (drive(p, &p->done[DDPS_OP_RECV], &p->over, NUDGE_MS))
-		return -1;
-	if (p->done[DDPS_OP_RECV] || p->over)
-		return 0;
-	if (p->verbose)
-		printf("no answer yet: nudging the peer\n");
-	return post(p, DDPS_OP_WRITE, NULL, 0, NULL, NULL);
-}
-
 static int client_ping(struct peer *p, unsigned ping, uint32_t size)
 {
 	payload(p->source, size, ping);
 	memcpy(p->wanted, p->source, size);
 	memset(p->sink, 0, size);
-	if (send_advert(p, p->source_mr, size) || (ping == 0 && nudge(p)) ||
-	    must_wait(p, DDPS_OP_RECV) < 0 || post_recv(p))
+	if (send_advert(p, p->source_mr, size) || must_wait(p, DDPS_OP_RECV) < 0 || post_recv(p))
 		return -1;
 	if (send_advert(p, p->sink_mr, size) || must_wait(p, DDPS_OP_RECV) < 0 || post_recv(p))
 		return -1;
@@ -453,6 +437,7 @@ int main(int argc, char **argv)
 	int status;
 
 	ddps_conn_param_init(&p.param);
+	p.param.nudge_ms = NUDGE_MS;
 	if (parse(argc, argv, &p, &opt)) {
 		fprintf(stderr, "usage: rping_peer -s URI [-N] [-v]\n"
 				"       rping_peer -c URI [-C COUNT] [-S SIZE] [-R "

@@ -228,12 +228,18 @@ struct ddps_conn_param {
 	uint32_t first_fpdu_ms;	   /* responder: the initiator's first message */
 	uint32_t close_ms;	   /* graceful disconnect without progress, then an abort */
 	uint32_t max_mulpdu;	   /* 0: what the path gives */
+	/* Initiator: if nothing came in this many milliseconds after the session was established,
+	 * send one zero-length RDMA Write, once; 0: never.  For Linux soft-iWARP as responder,
+	 * which can overlook a first message right behind its Reply until more arrives.  Takes no
+	 * place in the send queue and completes nothing. */
+	uint32_t nudge_ms;
 };
 
 /**
  * ddps_conn_param_init - fill in the defaults
  * @p:		enhanced, client-server, ird = ord = 16, all RTR types, CRC on, markers off,
- *		connect 10 s, no retry after a refusal, setup 10 s, first FPDU 60 s, close 5 s
+ *		connect 10 s, no retry after a refusal, setup 10 s, first FPDU 60 s, close 5 s,
+ *		no nudge
  */
 DDPS_API void ddps_conn_param_init(struct ddps_conn_param *p);
 

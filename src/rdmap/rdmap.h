@@ -84,6 +84,10 @@ struct ddps_rdmap_start {
  */
 int ddps_rdmap_start(struct ddps_rdmap *r, const struct ddps_rdmap_start *s);
 
+/* Send a zero-length Write that is no work request, unless a message is half sent or the stream
+ * is not in operation: then there is more to come, or nothing left to say. */
+void ddps_rdmap_nudge(struct ddps_rdmap *r);
+
 /* As ddps_post_send and ddps_post_recv.  Sends and Writes posted before start wait for
  * it; a Read or an atomic is refused then (DDPS_E_STATE), since ORD is not known, and after
  * peer_closed. */

@@ -131,7 +131,7 @@ struct ddps_rdmap {
 	bool rtr_read_out;
 
 	/* transmit */
-	unsigned send_rtr;		/* RTR still to go out */
+	unsigned send_rtr;		/* RTR, or nudge, still to go out */
 	enum ddps_tx_cur cur;		/* message in progress */
 	bool rresp_turn;		/* whose turn it is when both have something */
 	struct ddps_ddp_msg msg;	/* the one in progress */

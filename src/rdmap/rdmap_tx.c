@@ -72,6 +72,16 @@ static void rtr(struct ddps_rdmap *r, struct ddps_seg *seg)
 	r->send_rtr = 0;
 }
 
+/* It looks like the RTR Write: STag and offset mean nothing without payload. */
+void ddps_rdmap_nudge(struct ddps_rdmap *r)
+{
+	if (r->state != DDPS_RS_RUN || r->send_rtr || r->cur != DDPS_CUR_NONE)
+		return;
+	r->send_rtr = DDPS_RTR_WRITE;
+	r->poke = true;
+	ddps_rdmap_tell(r);
+}
+
 /* A message once begun is finished first [5041-5.3-2]; else responses and own work take
  * turns, so that neither side's load starves the other's. */
 static enum ddps_tx_cur choose(struct ddps_rdmap *r)

@@ -193,6 +193,7 @@ int ddps_connect(struct ddps_ep *ep, const char *uri, const struct ddps_conn_par
 	if (!err) {
 		ep->info.initiator = true;
 		ep->close_ms = p->close_ms;
+		ep->nudge_ms = p->nudge_ms;
 		err = dial_start(ep);
 	}
 	if (err)
@@ -291,6 +292,7 @@ static void accepted(struct ddps_ep *ep, int term_code, const struct ddps_nego_r
 	/* The RTR goes out before the application can post [6581-5-1]. */
 	ep->llp->ops->kick(ep->llp);
 	ddps_ep_established(ep);
+	ddps_timer_after(ep->ctx->env.loop, &ep->nudge_timer, ep->nudge_ms);
 }
 
 void ddps_dial_answer(struct ddps_ep *ep, const struct ddps_setup *s)

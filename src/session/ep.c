@@ -101,6 +101,18 @@ static void close_timer(void *user)
 	ep->llp->ops->abort(ep->llp);
 }
 
+static void nudge_timer(void *user)
+{
+	struct ddps_ep *ep = user;
+
+	if (ep->heard || (ep->state != DDPS_EP_OPEN && ep->state != DDPS_EP_DRAINING))
+		return;
+	ddps_log(&ep->ctx->env.log, DDPS_LOG_INFO, "session",
+		 "%s: silent for %u ms, sending a zero-length RDMA Write", ep->info.peer,
+		 ep->nudge_ms);
+	ddps_rdmap_nudge(ep->rdmap);
+}
+
 void ddps_ep_shutdown_soon(struct ddps_ep *ep)
 {
 	if (ep->state == DDPS_EP_CLOSING || ep->state == DDPS_EP_DEAD)
@@ -170,6 +182,7 @@ int ddps_ep_new(struct ddps_ctx *ctx, const struct ddps_ep_attr *attr, struct dd
 	ep->shut = (struct ddps_task){ .fn = shut_task, .user = ep };
 	ep->overflow = (struct ddps_task){ .fn = overflow_task, .user = ep };
 	ep->close_timer = (struct ddps_timer){ .fn = close_timer, .user = ep };
+	ep->nudge_timer = (struct ddps_timer){ .fn = nudge_timer, .user = ep };
 	cfg = (struct ddps_rdmap_cfg){
 		.pd = attr->pd,
 		.stream = ep,
@@ -203,6 +216,7 @@ static void release(struct ddps_ep *ep)
 	ddps_task_cancel(loop, &ep->shut);
 	ddps_task_cancel(loop, &ep->overflow);
 	ddps_timer_stop(loop, &ep->close_timer);
+	ddps_timer_stop(loop, &ep->nudge_timer);
 	ddps_dial_free(ep);
 	if (ep->llp) {
 		ep->llp->ops->free(ep->llp);

@@ -31,6 +31,7 @@ static int up_rx_segment(void *user, const uint8_t *seg, size_t len)
 	struct ddps_ep *ep = user;
 	int verdict = ddps_rdmap_rx_segment(ep->rdmap, seg, len);
 
+	ep->heard = true;
 	if (verdict != DDPS_LLP_HOLD)
 		ep->progress++;
 	return verdict;
@@ -55,6 +56,7 @@ static int up_rx_direct_end(void *user)
 	struct ddps_ep *ep = user;
 
 	ep->progress++;
+	ep->heard = true;
 	return ddps_rdmap_rx_direct_end(ep->rdmap);
 }
 

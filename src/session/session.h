@@ -122,10 +122,11 @@ struct ddps_ep {
 	struct ddps_rdmap *rdmap;
 	struct ddps_llp *llp;
 	struct ddps_task kick, shut, overflow;
-	struct ddps_timer close_timer;
+	struct ddps_timer close_timer, nudge_timer;
 	uint64_t progress, progress_seen; /* segments moved; seen by the close timer */
-	uint32_t close_ms;
+	uint32_t close_ms, nudge_ms;
 	bool established;
+	bool heard;   /* a segment came in */
 	bool posting; /* inside a post: it kicks by itself */
 	struct ddps_conn_info info;
 	struct ddps_error error;

@@ -392,3 +392,56 @@ WIRES(session, without_that_a_refusal_is_final)
 	cr_expect_eq(e.a.error.code, DDPS_E_REFUSED, "%s", e.a.error.text);
 	e2e_close(&e);
 }
+
+static void nudge_open(struct e2e *e, uint32_t first_ms, uint32_t nudge_ms)
+{
+	e2e_open(e, e2e_wires[0]);
+	e->accept.first_fpdu_ms = first_ms;
+	e->connect.nudge_ms = nudge_ms;
+	e2e_connect(e);
+	cr_assert(e->a.seen & E2E_SEEN(DDPS_EV_ESTABLISHED), "%s", e->a.error.text);
+}
+
+/* A responder may not speak first (RFC 5044 7.1.2): its Send leaves because of the nudge, which
+ * itself shows in no completion queue. */
+Test(session, a_nudge_breaks_the_silence, .timeout = 60)
+{
+	uint8_t out[4] = { 1, 2, 3, 4 }, in[4] = { 0 };
+	struct ddps_mr *in_mr, *out_mr;
+	struct ddps_sge sge;
+	struct ddps_wc wc;
+	struct e2e e;
+
+	nudge_open(&e, 0, 20);
+	in_mr = e2e_reg(&e, in, sizeof in, DDPS_LOCAL_WRITE);
+	out_mr = e2e_reg(&e, out, sizeof out, 0);
+	sge = e2e_sge(in, sizeof in, in_mr);
+	cr_assert_eq(ddps_post_recv(e.a.ep, 0, &sge, 1), 0);
+	cr_assert_eq(e2e_post(&e.b, DDPS_OP_SEND, out, sizeof out, out_mr, 0, 0), 0);
+	for (unsigned seen = 0; seen != (1u << DDPS_OP_SEND | 1u << DDPS_OP_RECV);) {
+		wc = e2e_wc(&e);
+		cr_assert_eq(wc.status, DDPS_WC_SUCCESS);
+		cr_assert_neq(wc.op, DDPS_OP_WRITE);
+		seen |= 1u << wc.op;
+	}
+	cr_expect_eq(memcmp(in, out, sizeof in), 0);
+	e2e_disconnect(&e, &e.a);
+	cr_expect_eq(ddps_cq_poll(e.cq, &wc, 1), 0);
+	ddps_mr_dereg(in_mr);
+	ddps_mr_dereg(out_mr);
+	e2e_close(&e);
+}
+
+/* Not asked for, there is none, and the responder gives up. */
+Test(session, there_is_no_nudge_by_default, .timeout = 60)
+{
+	struct ddps_conn_param p;
+	struct e2e e;
+
+	ddps_conn_param_init(&p);
+	cr_expect_eq(p.nudge_ms, 0);
+	nudge_open(&e, 60, p.nudge_ms);
+	e2e_wait(&e, &e.b, E2E_SEEN(DDPS_EV_CLOSED));
+	cr_expect_eq(e.b.error.code, DDPS_E_TIMEDOUT, "%s", e.b.error.text);
+	e2e_close(&e);
+}

@@ -10,7 +10,8 @@ mkdir -p "$cache"
 
 packages="qemu-system-x86 qemu-utils busybox-static kmod cpio iproute2 socat xz-utils gcc make
 	tcpdump tshark ethtool procps
-	rdmacm-utils ibverbs-utils ibverbs-providers perftest qperf lksctp-tools"
+	rdmacm-utils ibverbs-utils ibverbs-providers perftest qperf lksctp-tools
+	librdmacm-dev libibverbs-dev libc6-dev"
 modules="virtio_pci virtio_net virtio_rng ib_core ib_uverbs rdma_cm rdma_ucm iw_cm
 	sctp sctp_diag tcp_diag udp_tunnel ip6_udp_tunnel
 	crc32c_generic crc32c_intel libcrc32c sha1_generic sha256_generic hmac sch_netem"
@@ -141,8 +142,15 @@ copy_libraries() { # FILE...: what they are linked with, at the same place
 		done
 }
 
+# The verbs program that examples/rdma_peer.c talks to.
+siw_peer() {
+	local source=$here/guest/src/siw_peer.c
+	[ "$cache/siw_peer" -nt "$source" ] || gcc -O2 -Wall -Wextra -o "$cache/siw_peer" \
+		"$source" -lrdmacm -libverbs || die "siw_peer does not build"
+}
+
 copy_programs() {
-	local p f files=()
+	local p f files=("$cache/siw_peer")
 	cp "$(command -v busybox)" "$root/bin/busybox"
 	for p in $(busybox --list); do
 		ln -s busybox "$root/bin/$p" 2>/dev/null || true
@@ -204,7 +212,7 @@ initramfs() {
 	copy_programs
 	copy_plugins
 	copy_modules
-	install -m 755 "$here"/guest/bin/* "$root/bin/"
+	install -m 755 "$here"/guest/bin/* "$cache/siw_peer" "$root/bin/"
 	install -m 755 "$here/guest/init" "$root/init"
 	printf '%s\n' 'root:x:0:0:root:/root:/bin/bash' 'tcpdump:x:1:1::/:/bin/false' >"$root/etc/passwd"
 	echo 'root:x:0:' >"$root/etc/group"
@@ -223,5 +231,6 @@ siw_source
 [ -e "$cache/siw/siw-param.ko" ] || need "linux-headers-$kver"
 siw_module vanilla
 siw_module param
+siw_peer
 initramfs
 say "guest ready: kernel $kver, $(($(stat -c %s "$cache/initramfs.cpio") >> 20)) MiB"

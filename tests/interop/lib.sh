@@ -177,6 +177,26 @@ rping_listen() { # URI: our rping_peer here; sets $port
 	port=$(sed -nE "s/^listening on [a-z]+:\/\/.*:([0-9]+).*/\1/p" "$work/rping.out")
 }
 
+rdma_listen() { # OPTION...: our rdma_peer here; sets $port
+	host_start rdma "$build/example-rdma_peer" -s "tcp://$HOST:0" "$@"
+	await 10 grep -q "^listening on" "$work/rdma.out" ||
+		fail "rdma_peer: $(tail -n 1 "$work/rdma.err")"
+	port=$(sed -nE "s/^listening on [a-z]+:\/\/.*:([0-9]+).*/\1/p" "$work/rdma.out")
+}
+
+siw_peer_server() { # OPTION...: in the guest, on siw
+	guest_start siw_peer "siw_peer -s $GUEST $* $PORT"
+	guest_listens $PORT
+}
+
+# Both ends printed the digest of the same octets.
+digests_agree() { # FILE FILE
+	local one two
+	one=$(grep '^digest' "$1") || fail "no digest here"
+	two=$(grep '^digest' "$2") || fail "no digest in the guest"
+	[ "$one" = "$two" ] || fail "digests: here '$one', there '$two'"
+}
+
 sessctl_in_guest() { # URI: serves the guest's /tmp/dir
 	guest_start sessctl "mkdir -p /tmp/dir; exec sessctl listen --json --dir /tmp/dir '$1'"
 	guest "for ((i = 0; i < 200; i++)); do

@@ -270,3 +270,41 @@ Test(rdmap_rtr, without_expectation_nothing_is_told)
 	cr_expect_eq(feed_hex(&s, "c1 40 00000000 0000000000000000"), 0);
 	cr_expect_eq(s.first, 0);
 }
+
+/* ---- nudge ---- */
+
+Test(rdmap_rtr, a_nudge_is_a_zero_length_write_outside_the_send_queue)
+{
+	open_as(&(struct ddps_rdmap_start){ .ird = 4, .ord = 4 });
+	for (int i = 0; i < 8; i++) /* the queue is full */
+		post(&s, DDPS_OP_SEND, 1, 0, 0, 0);
+	ddps_rdmap_nudge(s.r);
+	expect_pull(&s, "c1 40 00000000 0000000000000000");
+	cr_expect_eq(s.nsq, 0);
+	expect_pull(&s, "41 43 00000000 00000000 00000001 00000000");
+}
+
+Test(rdmap_rtr, a_nudge_does_not_cut_into_a_message)
+{
+	struct ddps_seg seg;
+
+	open_as(&(struct ddps_rdmap_start){ .ird = 4, .ord = 4 });
+	post(&s, DDPS_OP_WRITE, 1, 0, 0, 1000);
+	cr_assert_eq(ddps_rdmap_tx_next(s.r, &seg, 200), 1);
+	ddps_rdmap_nudge(s.r);
+	do {
+		cr_assert_eq(ddps_rdmap_tx_next(s.r, &seg, 200), 1);
+		cr_assert_gt(seg.pay_len, 0);
+	} while (!(seg.hdr[0] & 0x40));
+	cr_expect_eq(ddps_rdmap_tx_next(s.r, &seg, 200), 0);
+}
+
+Test(rdmap_rtr, no_nudge_once_the_stream_is_over)
+{
+	struct ddps_seg seg;
+
+	open_as(&(struct ddps_rdmap_start){ .ird = 4, .ord = 4 });
+	ddps_rdmap_flush(s.r);
+	ddps_rdmap_nudge(s.r);
+	cr_expect_eq(ddps_rdmap_tx_next(s.r, &seg, 200), 0);
+}

@@ -1,0 +1,357 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Bulk RDMA Writes and Reads, checked: one region, every part of it, in random order.
+ *
+ *	rdma_peer -s URI [-b OCTETS] [-n CLIENTS] [-r] [-N]	-r: reject them
+ *	rdma_peer -c URI [-i IRD] [-o ORD] [-N]	-N: suggest to do without CRCs
+ *
+ * The client's private data is HELLO.  The server's answer carries an advert of its region, 16
+ * octets, big endian: u64 tagged offset, u32 STag, u32 size.  The client writes the region in
+ * chunks, reads every chunk back and compares, then sends one octet; the server sends one
+ * back.  Each side prints a digest (FNV-1a, 64 bits) of what it holds.
+ * Exit status 0: all was right; 3: rejected.
+ */
+#include <ddpsess/ddpsess.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define CHUNK	  65521u /* a prime: chunks are aligned to nothing */
+#define ADVERT	  16
+#define HELLO	  "hello from the initiator"
+#define REJECTION "not today"
+#define STEP_MS	  20000	 /* one work request */
+#define CLIENT_MS 300000 /* all of a client's, which the server does not see */
+#define NUDGE_MS  100
+
+struct peer {
+	struct ddps_ctx *ctx;
+	struct ddps_pd *pd;
+	struct ddps_cq *cq;
+	struct ddps_ep *ep;
+	struct ddps_conn_param param;
+	struct ddps_mr *mr, *small_mr;
+	uint8_t *region, small[2];
+	uint32_t octets;
+};
+
+struct options {
+	const char *server, *client;
+	unsigned long clients;
+	bool reject;
+};
+
+static int fail(const char *what, int err)
+{
+	fprintf(stderr, "rdma_peer: %s: %s\n", what, ddps_strerror(err));
+	return 1;
+}
+
+static uint64_t get_be(const uint8_t *p, unsigned octets)
+{
+	uint64_t v = 0;
+
+	while (octets--)
+		v = v << 8 | *p++;
+	return v;
+}
+
+static void put_be(uint8_t *p, uint64_t v, unsigned octets)
+{
+	for (; octets--; v >>= 8)
+		p[octets] = (uint8_t)v;
+}
+
+static uint64_t digest(const uint8_t *p, size_t len)
+{
+	uint64_t h = 0xcbf29ce484222325;
+
+	while (len--)
+		h = (h ^ *p++) * 0x100000001b3;
+	return h;
+}
+
+static uint32_t next_random(uint64_t *state)
+{
+	*state = *state * 6364136223846793005u + 1442695040888963407u;
+	return (uint32_t)(*state >> 33);
+}
+
+/* ---- one step ---- */
+
+static int done_within(struct peer *p, enum ddps_op op, int ms)
+{
+	struct ddps_event ev;
+	struct ddps_wc wc;
+	int got = ddps_cq_wait(p->cq, &wc, 1, ms);
+
+	if (got == 1 && wc.status == DDPS_WC_SUCCESS && wc.op == op)
+		return 0;
+	if (got == 1)
+		fprintf(stderr, "rdma_peer: %s: %s\n", ddps_op_name(wc.op),
+			ddps_wc_status_name(wc.status));
+	while (ddps_event_get(p->ctx, &ev) == 1)
+		if (ev.error.code)
+			fprintf(stderr, "rdma_peer: %s\n", ev.error.text);
+	if (got == 1)
+		return 1;
+	return fail(ddps_op_name(op), got);
+}
+
+static int done(struct peer *p, enum ddps_op op)
+{
+	return done_within(p, op, STEP_MS);
+}
+
+static int post(struct peer *p, enum ddps_op op, void *buf, uint32_t len, struct ddps_mr *mr,
+		uint32_t stag, uint64_t to)
+{
+	struct ddps_sge sge = { buf, len, ddps_mr_stag(mr) };
+	struct ddps_send_wr wr = { .op = op, .sge = &sge, .nsge = 1, .stag = stag, .to = to };
+	int e = ddps_post_send(p->ep, &wr);
+
+	return e ? fail(ddps_op_name(op), e) : done(p, op);
+}
+
+static int post_recv(struct peer *p)
+{
+	struct ddps_sge sge = { p->small, 1, ddps_mr_stag(p->small_mr) };
+	int e = ddps_post_recv(p->ep, 0, &sge, 1);
+
+	return e ? fail("receive", e) : 0;
+}
+
+/* Wait for @type; whatever ends the attempt is an error. */
+static int await_event(struct peer *p, enum ddps_event_type type, struct ddps_event *ev)
+{
+	int e;
+
+	do {
+		e = ddps_event_wait(p->ctx, ev, -1);
+		if (e && e != DDPS_E_AGAIN)
+			return fail("event", e);
+	} while (e || (ev->type != type && !ev->error.code));
+	if (ev->type == DDPS_EV_REJECTED) {
+		printf("rejected: %.*s\n", (int)ev->private_data_len,
+		       (const char *)ev->private_data);
+		return 3;
+	}
+	if (ev->type == type && !ev->error.code)
+		return 0;
+	fprintf(stderr, "rdma_peer: %s: %s\n", ddps_event_name(ev->type), ev->error.text);
+	return 1;
+}
+
+static int new_session(struct peer *p)
+{
+	struct ddps_ep_attr attr;
+	int e;
+
+	ddps_ep_attr_init(&attr);
+	attr.pd = p->pd;
+	attr.send_cq = attr.recv_cq = p->cq;
+	e = ddps_ep_new(p->ctx, &attr, &p->ep);
+	return e ? fail("endpoint", e) : post_recv(p);
+}
+
+static int region(struct peer *p, unsigned access)
+{
+	int e;
+
+	p->region = calloc(1, p->octets);
+	if (!p->region)
+		return fail("region", DDPS_E_NOMEM);
+	e = ddps_mr_reg(p->pd, p->region, p->octets, access, NULL, &p->mr);
+	return e ? fail("region", e) : 0;
+}
+
+/* ---- server ---- */
+
+static int serve_one(struct peer *p, const struct ddps_event *request, bool reject)
+{
+	uint8_t advert[ADVERT];
+	struct ddps_event ev;
+	int e;
+
+	if (request->private_data_len < sizeof HELLO ||
+	    memcmp(request->private_data, HELLO, sizeof HELLO))
+		return fail("private data", DDPS_E_PROTOCOL);
+	if (reject) {
+		e = ddps_reject(request->request, REJECTION, sizeof REJECTION);
+		return e ? fail("reject", e) : 0;
+	}
+	put_be(advert, ddps_mr_to(p->mr), 8);
+	put_be(advert + 8, ddps_mr_stag(p->mr), 4);
+	put_be(advert + 12, p->octets, 4);
+	p->param.private_data = advert;
+	p->param.private_data_len = sizeof advert;
+	if (new_session(p))
+		return 1;
+	e = ddps_accept(request->request, p->ep, &p->param);
+	if (e)
+		return fail("accept", e);
+	if (await_event(p, DDPS_EV_ESTABLISHED, &ev) || done_within(p, DDPS_OP_RECV, CLIENT_MS) ||
+	    post(p, DDPS_OP_SEND, p->small + 1, 1, p->small_mr, 0, 0))
+		return 1;
+	printf("digest %016llx\n", (unsigned long long)digest(p->region, p->octets));
+	ddps_disconnect(p->ep);
+	e = await_event(p, DDPS_EV_CLOSED, &ev);
+	ddps_ep_free(p->ep);
+	return e;
+}
+
+static int serve(struct peer *p, const struct options *o)
+{
+	struct ddps_listener *l;
+	struct ddps_event ev;
+	char bound[256];
+	int e = ddps_listen(p->ctx, o->server, NULL, &l);
+
+	if (e || (e = ddps_listener_uri(l, bound, sizeof bound)) < 0)
+		return fail(o->server, e);
+	if (region(p, DDPS_LOCAL_WRITE | DDPS_REMOTE_WRITE | DDPS_REMOTE_READ))
+		return 1;
+	printf("listening on %s\n", bound);
+	fflush(stdout);
+	for (unsigned long n = 0; n < o->clients; n++)
+		if (await_event(p, DDPS_EV_CONNECT_REQUEST, &ev) || serve_one(p, &ev, o->reject))
+			return 1;
+	return 0;
+}
+
+/* ---- client ---- */
+
+/* Every chunk once, in random order: Writes, or Reads that are compared. */
+static int move(struct peer *p, const struct ddps_event *ev, uint8_t *sink, struct ddps_mr *sink_mr)
+{
+	uint32_t n = (p->octets + CHUNK - 1) / CHUNK, stag, len, j;
+	uint32_t *order = n ? calloc(n, sizeof *order) : NULL;
+	uint64_t random = sink ? 2 : 1, to = get_be(ev->private_data, 8), off;
+	int bad = order ? 0 : fail("order", DDPS_E_NOMEM);
+
+	stag = (uint32_t)get_be(ev->private_data + 8, 4);
+	for (uint32_t i = 0; i < n && !bad; i++) {
+		j = next_random(&random) % (i + 1);
+		order[i] = order[j];
+		order[j] = i;
+	}
+	for (uint32_t i = 0; i < n && !bad; i++) {
+		off = (uint64_t)order[i] * CHUNK;
+		len = p->octets - off < CHUNK ? (uint32_t)(p->octets - off) : CHUNK;
+		if (sink)
+			bad = post(p, DDPS_OP_READ, sink, len, sink_mr, stag, to + off);
+		else
+			bad = post(p, DDPS_OP_WRITE, p->region + off, len, p->mr, stag, to + off);
+		if (!bad && sink && memcmp(sink, p->region + off, len))
+			bad = fail("octets read", DDPS_E_PROTOCOL);
+	}
+	free(order);
+	return bad;
+}
+
+static int talk(struct peer *p, const struct ddps_event *ev)
+{
+	static uint8_t sink[CHUNK];
+	struct ddps_event end;
+	struct ddps_mr *sink_mr;
+	uint64_t random = 3;
+	int e;
+
+	if (ev->private_data_len < ADVERT)
+		return fail("server's advert", DDPS_E_PROTOCOL);
+	p->octets = (uint32_t)get_be(ev->private_data + 12, 4);
+	if (!p->octets || p->octets > UINT32_MAX - CHUNK)
+		return fail("size of the server's region", DDPS_E_PROTOCOL);
+	if (region(p, 0))
+		return 1;
+	e = ddps_mr_reg(p->pd, sink, sizeof sink, DDPS_LOCAL_WRITE, p->ep, &sink_mr);
+	if (e)
+		return fail("sink", e);
+	for (uint32_t i = 0; i < p->octets; i++)
+		p->region[i] = (uint8_t)next_random(&random);
+	if (move(p, ev, NULL, NULL) || move(p, ev, sink, sink_mr) ||
+	    post(p, DDPS_OP_SEND, p->small + 1, 1, p->small_mr, 0, 0) || done(p, DDPS_OP_RECV))
+		return 1;
+	printf("digest %016llx\n", (unsigned long long)digest(p->region, p->octets));
+	ddps_disconnect(p->ep);
+	return await_event(p, DDPS_EV_CLOSED, &end);
+}
+
+static int call(struct peer *p, const struct options *o)
+{
+	struct ddps_event ev;
+	int e;
+
+	p->param.private_data = HELLO;
+	p->param.private_data_len = sizeof HELLO;
+	p->param.nudge_ms = NUDGE_MS;
+	if (new_session(p))
+		return 1;
+	e = ddps_connect(p->ep, o->client, &p->param);
+	if (e)
+		return fail(o->client, e);
+	e = await_event(p, DDPS_EV_ESTABLISHED, &ev);
+	return e ? e : talk(p, &ev);
+}
+
+static int make(struct peer *p)
+{
+	int e;
+
+	if ((e = ddps_ctx_new(&p->ctx, NULL)) || (e = ddps_pd_new(p->ctx, &p->pd)) ||
+	    (e = ddps_cq_new(p->ctx, 64, &p->cq)) ||
+	    (e = ddps_mr_reg(p->pd, p->small, sizeof p->small, DDPS_LOCAL_WRITE, NULL,
+			     &p->small_mr)))
+		return fail("context", e);
+	return 0;
+}
+
+static int parse(int argc, char **argv, struct peer *p, struct options *o)
+{
+	int c;
+
+	while ((c = getopt(argc, argv, "s:c:b:n:i:o:rN")) != -1) {
+		unsigned long v = optarg ? strtoul(optarg, NULL, 0) : 0;
+
+		if (c == 's')
+			o->server = optarg;
+		else if (c == 'c')
+			o->client = optarg;
+		else if (c == 'r')
+			o->reject = true;
+		else if (c == 'N')
+			p->param.crc = false;
+		else if (c == 'b' && v > 0 && v <= UINT32_MAX)
+			p->octets = (uint32_t)v;
+		else if (c == 'n')
+			o->clients = v;
+		else if (c == 'i' && v <= DDPS_RD_ULP)
+			p->param.ird = (uint16_t)v;
+		else if (c == 'o' && v <= DDPS_RD_ULP)
+			p->param.ord = (uint16_t)v;
+		else
+			return -1;
+	}
+	return !o->server == !o->client || optind != argc ? -1 : 0;
+}
+
+int main(int argc, char **argv)
+{
+	struct peer p = { .octets = 1 << 20 };
+	struct options o = { .clients = 1 };
+	int status;
+
+	ddps_conn_param_init(&p.param);
+	if (parse(argc, argv, &p, &o)) {
+		fprintf(stderr, "usage: rdma_peer -s URI [-b OCTETS] [-n CLIENTS] [-r] [-N]\n"
+				"       rdma_peer -c URI [-i IRD] [-o ORD] [-N]\n");
+		return 2;
+	}
+	status = make(&p);
+	if (!status)
+		status = o.server ? serve(&p, &o) : call(&p, &o);
+	ddps_ctx_free(p.ctx);
+	free(p.region);
+	return status;
+}

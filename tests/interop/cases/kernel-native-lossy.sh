@@ -1,0 +1,11 @@
+# shellcheck shell=bash disable=SC2154 # variables of lib.sh
+# SPDX-License-Identifier: BSD-2-Clause
+# The same directly on IP.
+# limit: 120
+# needs: sessctl
+guest "tc qdisc add dev eth0 root netem delay 5ms 2ms loss 1% reorder 20% 50% duplicate 2%"
+sessctl_in_guest "sctp://$GUEST:$PORT?backend=kernel&encap=off"
+transfer get 3000000 "sctp://$GUEST:$PORT" "backend=usrsctp&encap=off"
+guest "rm /tmp/dir/file"
+transfer put 3000000 "sctp://$GUEST:$PORT" "backend=usrsctp&encap=off"
+some_lost
