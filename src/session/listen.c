@@ -75,10 +75,10 @@ static void request_closed(void *user, const struct ddps_error *e)
 		ddps_request_destroy(req);
 		return;
 	}
+	req->error = *e; /* @e may live in the LLP */
 	req->llp->ops->free(req->llp);
 	req->llp = NULL;
 	req->state = REQ_GONE;
-	req->error = *e;
 	ddps_event_push(req->ctx, &req->source, DDPS_EV_REQUEST_GONE);
 }
 
