@@ -1,20 +1,28 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # Which requirements a Criterion test names: "suite::test id id ...", from test sources.
-# A test starts at column 1 with MACRO(suite, name and ends at the brace of its body.
+# A test starts at column 1 with Test(suite, name, or a macro of its file that stands for that,
+# and ends at the brace of its body.
+/^#define [A-Za-z]+\(name, ids\) +Test\(/ {
+	split($0, part, /[ (,)]+/)
+	macro[part[2]] = part[6]
+}
 /^[A-Za-z_]+\(/ { text = ""; on = 1 }
 on { text = text " " $0 }
 on && (/^\{/ || /\{$/ || /^}/) {
 	on = 0
-	head = text
-	sub(/^ *[A-Za-z_]+\( */, "", head)
-	if (split(head, part, /[ ,)]+/) >= 2 && match(text, /\.description *=/)) {
-		ids = ""
-		rest = substr(text, RSTART)
-		while (match(rest, /[0-9][0-9][0-9][0-9]-[0-9A-Za-z.]+-[0-9a-z]+/)) {
-			ids = ids " " substr(rest, RSTART, RLENGTH)
-			rest = substr(rest, RSTART + RLENGTH)
-		}
-		if (ids != "")
-			print part[1] "::" part[2] ids
+	split(text, part, /[ (,)]+/)
+	if (part[2] in macro)
+		test = macro[part[2]] "::" part[3]
+	else if (match(text, /\.description *=/)) {
+		test = part[3] "::" part[4]
+		text = substr(text, RSTART)
+	} else
+		next
+	ids = ""
+	while (match(text, /[0-9][0-9][0-9][0-9]-[0-9A-Za-z.]+-[0-9a-z]+/)) {
+		ids = ids " " substr(text, RSTART, RLENGTH)
+		text = substr(text, RSTART + RLENGTH)
 	}
+	if (ids != "")
+		print test ids
 }

@@ -47,8 +47,10 @@ function class(l) {
 	return l ~ /MUST/ ? "MUST" : l ~ /SHOULD|RECOMMENDED/ ? "SHOULD" : "other"
 }
 function percent(a, b) { return b ? sprintf("%d of %d (%d %%)", a, b, int(100 * a / b)) : "none" }
+# Said to be missing: it counts as a rule without a case, but is no surprise.
+function undone(id) { return why[id] ~ /^not done/ }
 function tick(id) {
-	return failed[id] ? "**fails**" : cases[id] != "" ? "passes" : why[id] != "-" ? "not testable" : "no case"
+	return failed[id] ? "**fails**" : cases[id] != "" ? "passes" : undone(id) ? "**not done**" : why[id] != "-" ? "not testable" : "no case"
 }
 function shown(id,   p, k, i, text) {
 	if (cases[id] == "")
@@ -65,7 +67,7 @@ END {
 	print "if it were broken. Made by `make conformance`; CI compares. A case such as `mpa-...` runs"
 	print "over the wire: `sessctl conform --self tcp --case NAME` (or `sctp`), and against others"
 	print "with a URI. A case such as `suite::test` is a unit or end-to-end test: `make unit T=suite`."
-	print "A rule that cannot be broken or seen here has its reason instead."
+	print "A rule that cannot be broken or seen here has its reason instead; one that is not done says so."
 	print ""
 	print "| RFC | MUST and MUST NOT, covered | SHOULD, covered | other, covered | not testable |"
 	print "|---|---|---|---|---|"
@@ -77,15 +79,17 @@ END {
 			rfcs[++nr] = rfc
 		}
 		c = class(level[id])
-		if (why[id] != "-" && cases[id] == "") {
+		if (why[id] != "-" && !undone(id) && cases[id] == "") {
 			not_testable[rfc]++
 			continue
 		}
 		all[rfc, c]++
 		if (cases[id] != "")
 			got[rfc, c]++
-		else if (c == "MUST")
+		else if (c == "MUST" && !undone(id))
 			trouble("no case covers " id " (" level[id] "): " rule[id])
+		else if (c == "SHOULD" && undone(id))
+			later[rfc]++
 		if (failed[id])
 			trouble("a case of " id " fails")
 	}
@@ -94,7 +98,7 @@ END {
 		printf "| %s | %s | %s | %s | %d |\n", x, percent(got[x, "MUST"], all[x, "MUST"]),
 			percent(got[x, "SHOULD"], all[x, "SHOULD"]),
 			percent(got[x, "other"], all[x, "other"]), not_testable[x]
-		if (all[x, "SHOULD"] && got[x, "SHOULD"] < 0.9 * all[x, "SHOULD"])
+		if (all[x, "SHOULD"] && got[x, "SHOULD"] < 0.9 * (all[x, "SHOULD"] - later[x]))
 			trouble("RFC " x ": fewer than 90 % of the SHOULD rows are covered")
 	}
 	for (r = 1; r <= nr; r++) {

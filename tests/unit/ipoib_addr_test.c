@@ -31,7 +31,7 @@ Test(ipoib_addr, lladdr_matches_the_worked_example,
 }
 
 Test(ipoib_addr, lladdr_ignores_reserved_flags_and_does_not_send_them,
-     .description = "4755-3.1-2 4755-3.1-3 4755-3.1-4 4391-14-2")
+     .description = "4755-3.1-2 4755-3.1-3 4755-3.1-4 4755-3.1-7 4391-14-2")
 {
 	struct ddps_ipoib_lladdr a;
 	uint8_t in[20], out[20];
@@ -42,6 +42,9 @@ Test(ipoib_addr, lladdr_ignores_reserved_flags_and_does_not_send_them,
 	cr_expect_eq(a.flags, DDPS_IPOIB_RC | DDPS_IPOIB_UC);
 	cr_assert_eq(ddps_ipoib_lladdr_encode(out, &a), 0);
 	cr_expect_eq(out[0], 0xc0);
+	a.flags = 0; /* datagrams only */
+	cr_assert_eq(ddps_ipoib_lladdr_encode(out, &a), 0);
+	cr_expect_eq(out[0], 0);
 	for (unsigned bit = 1; bit <= 0x20; bit <<= 1) {
 		a.flags = (uint8_t)bit;
 		cr_expect_eq(ddps_ipoib_lladdr_encode(out, &a), DDPS_E_INVAL);

@@ -335,6 +335,24 @@ Test(sd_usrsctp_wire, control_asks_for_its_acknowledgement_at_once)
 	stop(x);
 }
 
+/* The peer has acknowledged nothing: a sender that bundles would hold the second back. */
+Test(sd_usrsctp_wire, small_messages_do_not_wait, .description = "5043-11.2-1")
+{
+	uint8_t msg[20] = { 1 };
+	struct iovec iov = { msg, sizeof msg };
+	struct wire *x;
+
+	start();
+	x = wire_up(ddp, sizeof ddp);
+	for (uint8_t i = 1; i <= 3; i++) {
+		msg[0] = i;
+		cr_assert_eq(B->send(srv.peers[0].a, 0, 16, &iov, 1), 0);
+		expect(x, C_DATA);
+		cr_expect_eq(x->in[28], i);
+	}
+	stop(x);
+}
+
 /* ---- the peer's indication ---- */
 
 Test(sd_usrsctp_wire, a_peer_without_indication_is_told_apart,
