@@ -92,77 +92,6 @@ static struct ddps_error why(const struct ddps_sd_assoc *a, int sys_errno)
 	}
 }
 
-static void on_end(struct ddps_sd_assoc *a, int sys_errno)
-{
-	if (!sys_errno && (a->peer_shut || a->shut))
-		ddps_sk_doom(a, ddps_error_make(DDPS_OK, 0, "association shut down"));
-	else
-		ddps_sk_doom(a, why(a, sys_errno));
-}
-
-/* Last upcall; an association that nobody was told of goes silently. */
-static void finish(struct ddps_sd_assoc *a)
-{
-	struct ddps_error e = a->end;
-
-	a->ended = true;
-	ddps_sk_close(a);
-	ddps_timer_stop(a->ke->env->loop, &a->deadline);
-	if (!a->up) {
-		a->freed = true;
-		return;
-	}
-	memcpy(e.peer, a->info.peer, sizeof e.peer);
-	ddps_log(&a->ke->env->log, DDPS_LOG_DEBUG, "sctp", "%s gone: %s", e.peer, e.text);
-	a->up->gone(a->user, &e);
-}
-
-/* ---- the beginning ---- */
-
-static void announce(struct ddps_sd_assoc *a)
-{
-	struct ddps_sd_endpoint *ep = a->ep;
-
-	a->announced = true;
-	a->ep = NULL;
-	ddps_timer_stop(a->ke->env->loop, &a->deadline);
-	ddps_log(&a->ke->env->log, DDPS_LOG_DEBUG, "sctp", "%s up, streams %u/%u, %s", a->info.peer,
-		 a->info.in_streams, a->info.out_streams,
-		 a->info.has_adaptation ? "indication" : "no indication");
-	if (!a->accepted) {
-		a->up->comm_up(a->user);
-		return;
-	}
-	if (ep)
-		ep->up->accepted(ep->user, a);
-	if (!a->up) /* no endpoint any more, or its owner did not want it */
-		a->freed = true;
-}
-
-/* ---- notifications ---- */
-
-static void on_assoc_change(struct ddps_sd_assoc *a, const struct sctp_assoc_change *n)
-{
-	switch (n->sac_state) {
-	case SCTP_COMM_UP:
-		a->info.in_streams = n->sac_inbound_streams;
-		a->info.out_streams = n->sac_outbound_streams;
-		ddps_sk_addresses(a);
-		a->up_seen = true;
-		break;
-	case SCTP_SHUTDOWN_COMP:
-		ddps_sk_doom(a, ddps_error_make(DDPS_OK, 0, "association shut down"));
-		break;
-	case SCTP_RESTART:
-		/* All sessions are lost.  The kernel does not show the indication of the new
-		 * INIT, so whether DDP may go on is not known: it may not [5043-11.1-3]. */
-		ddps_sk_doom(a, ddps_error_make(DDPS_E_RESET, 0, "peer restarted"));
-		break;
-	default: /* COMM_LOST, CANT_STR_ASSOC */
-		on_end(a, so_error(a));
-	}
-}
-
 /*
  * The event tells of the time it was made.  If nothing was sent since it was asked for it
  * still holds; else ask again: it comes at once if all is acknowledged now.
@@ -181,7 +110,10 @@ static void on_dry(struct ddps_sd_assoc *a)
 	a->up->dry(a->user);
 }
 
-#define doom ddps_sk_doom
+#define doom	    ddps_sk_doom
+#define env_of(a)   ((a)->ke->env)
+#define shut_socket ddps_sk_close
+#define came_up	    ddps_sk_addresses
 #include "sctp_ddp/sd_serve.h"
 
 static void turn(struct ddps_sd_assoc *a, uint32_t events)

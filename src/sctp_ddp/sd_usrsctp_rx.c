@@ -79,78 +79,6 @@ static int so_error(struct ddps_sd_assoc *a)
 	return err;
 }
 
-static void on_end(struct ddps_sd_assoc *a, int sys_errno)
-{
-	if (!sys_errno && (a->peer_shut || a->shut))
-		ddps_us_doom(a, ddps_error_make(DDPS_OK, 0, "association shut down"));
-	else
-		ddps_us_doom(a, why(a, sys_errno));
-}
-
-/* Last upcall; an association that nobody was told of goes silently. */
-static void finish(struct ddps_sd_assoc *a)
-{
-	struct ddps_error e = a->end;
-
-	a->ended = true;
-	ddps_us_lock(a->ue);
-	ddps_us_close(a);
-	ddps_us_unlock();
-	ddps_timer_stop(a->ue->env->loop, &a->deadline);
-	if (!a->up) {
-		a->freed = true;
-		return;
-	}
-	memcpy(e.peer, a->info.peer, sizeof e.peer);
-	ddps_log(&a->ue->env->log, DDPS_LOG_DEBUG, "sctp", "%s gone: %s", e.peer, e.text);
-	a->up->gone(a->user, &e);
-}
-
-/* ---- the beginning ---- */
-
-static void announce(struct ddps_sd_assoc *a)
-{
-	struct ddps_sd_endpoint *ep = a->ep;
-
-	a->announced = true;
-	a->ep = NULL;
-	ddps_timer_stop(a->ue->env->loop, &a->deadline);
-	ddps_log(&a->ue->env->log, DDPS_LOG_DEBUG, "sctp", "%s up, streams %u/%u, %s", a->info.peer,
-		 a->info.in_streams, a->info.out_streams,
-		 a->info.has_adaptation ? "indication" : "no indication");
-	if (!a->accepted) {
-		a->up->comm_up(a->user);
-		return;
-	}
-	if (ep)
-		ep->up->accepted(ep->user, a);
-	if (!a->up) /* no endpoint any more, or its owner did not want it */
-		a->freed = true;
-}
-
-/* ---- notifications ---- */
-
-static void on_assoc_change(struct ddps_sd_assoc *a, const struct sctp_assoc_change *n)
-{
-	switch (n->sac_state) {
-	case SCTP_COMM_UP:
-		a->info.in_streams = n->sac_inbound_streams;
-		a->info.out_streams = n->sac_outbound_streams;
-		a->up_seen = true;
-		break;
-	case SCTP_SHUTDOWN_COMP:
-		ddps_us_doom(a, ddps_error_make(DDPS_OK, 0, "association shut down"));
-		break;
-	case SCTP_RESTART:
-		/* All sessions are lost.  usrsctp does not show the indication of the new
-		 * INIT, so whether DDP may go on is not known: it may not [5043-11.1-3]. */
-		ddps_us_doom(a, ddps_error_make(DDPS_E_RESET, 0, "peer restarted"));
-		break;
-	default: /* COMM_LOST, CANT_STR_ASSOC */
-		on_end(a, so_error(a));
-	}
-}
-
 /* All handed over so far is acknowledged if that still holds now; else ask again. */
 static void on_dry(struct ddps_sd_assoc *a)
 {
@@ -177,7 +105,16 @@ static void on_dry(struct ddps_sd_assoc *a)
 	a->up->dry(a->user);
 }
 
-#define doom ddps_us_doom
+static void shut_socket(struct ddps_sd_assoc *a)
+{
+	ddps_us_lock(a->ue);
+	ddps_us_close(a);
+	ddps_us_unlock();
+}
+
+#define doom	   ddps_us_doom
+#define env_of(a)  ((a)->ue->env)
+#define came_up(a) ((void)(a)) /* the addresses are known from the start */
 #include "sctp_ddp/sd_serve.h"
 
 static int events(struct ddps_sd_assoc *a)

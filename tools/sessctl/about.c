@@ -2,6 +2,7 @@
 /* What ends --help and --version of every command. */
 #include "cmd.h"
 #include "sessctl.h"
+#include "sig.h"
 #include <ddpsess/version.h>
 
 int cmd_finish(void)
@@ -13,4 +14,19 @@ int cmd_version(void)
 {
 	printf("sessctl %s, libddpsess %s\n", DDPS_VERSION_STRING, ddps_version());
 	return cmd_finish();
+}
+
+int cmd_ready(enum opts_result parsed, const char *name, const char *why)
+{
+	if (parsed == OPTS_VERSION)
+		return cmd_version();
+	if (parsed == OPTS_BAD) {
+		fprintf(stderr, "sessctl %s: %s\n  try: sessctl %s --help\n", name, why, name);
+		return ST_USAGE;
+	}
+	if (sig_init()) {
+		perror("sessctl: preparing for signals");
+		return ST_FAILED;
+	}
+	return CMD_READY;
 }

@@ -18,4 +18,8 @@ int cmd_ipoib(int argc, char **argv);
 int cmd_finish(void);
 int cmd_version(void);
 
+/* What comes between parsing and running, help apart: CMD_READY, or the status to end with. */
+#define CMD_READY (-1)
+int cmd_ready(enum opts_result parsed, const char *name, const char *why);
+
 #endif

@@ -3,7 +3,6 @@
 #include "ipoib.h"
 #include "cmd.h"
 #include "sessctl.h"
-#include "sig.h"
 #include <string.h>
 
 static const struct ipoib_command table[] = {
@@ -49,25 +48,15 @@ static int run(const struct ipoib_command *c, int argc, char **argv)
 {
 	struct ipoib_opts o;
 	char why[800];
+	enum opts_result parsed = ipoib_opts_parse(&o, c, argc, argv, why, sizeof why);
+	int status;
 
-	switch (ipoib_opts_parse(&o, c, argc, argv, why, sizeof why)) {
-	case OPTS_HELP:
+	if (parsed == OPTS_HELP) {
 		ipoib_opts_help(stdout, c);
 		return cmd_finish();
-	case OPTS_VERSION:
-		return cmd_version();
-	case OPTS_BAD:
-		fprintf(stderr, "sessctl %s: %s\n  try: sessctl %s --help\n", c->user.name, why,
-			c->user.name);
-		return ST_USAGE;
-	case OPTS_OK:
-		break;
 	}
-	if (sig_init()) {
-		perror("sessctl: preparing for signals");
-		return ST_FAILED;
-	}
-	return c->run(&o);
+	status = cmd_ready(parsed, c->user.name, why);
+	return status == CMD_READY ? c->run(&o) : status;
 }
 
 int cmd_ipoib(int argc, char **argv)

@@ -2,7 +2,6 @@
 /* sessctl: the command line of ddpsess.  The table of commands. */
 #include "cmd.h"
 #include "sessctl.h"
-#include "sig.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -43,25 +42,15 @@ static int run(const struct command *c, int argc, char **argv)
 {
 	struct opts o;
 	char why[800];
+	enum opts_result parsed = opts_parse(&o, c, argc, argv, why, sizeof why);
+	int status;
 
-	switch (opts_parse(&o, c, argc, argv, why, sizeof why)) {
-	case OPTS_HELP:
+	if (parsed == OPTS_HELP) {
 		opts_help(stdout, c);
 		return cmd_finish();
-	case OPTS_VERSION:
-		return cmd_version();
-	case OPTS_BAD:
-		fprintf(stderr, "sessctl %s: %s\n  try: sessctl %s --help\n", c->name, why,
-			c->name);
-		return ST_USAGE;
-	case OPTS_OK:
-		break;
 	}
-	if (sig_init()) {
-		perror("sessctl: preparing for signals");
-		return ST_FAILED;
-	}
-	return c->run(&o);
+	status = cmd_ready(parsed, c->name, why);
+	return status == CMD_READY ? c->run(&o) : status;
 }
 
 int main(int argc, char **argv)
