@@ -5,7 +5,7 @@
 . "$(dirname "$0")/lib.bash"
 tools=$(realpath "$here/../../tools")
 
-commands="service-id lladdr private-data mad listen connect"
+commands="service-id lladdr private-data mad listen connect sim"
 address=c0:00:00:48:fe:80:00:00:00:00:00:00:00:02:c9:03:00:01:00:02
 
 prints() { # TEXT ARGUMENT...: exactly this line
@@ -336,5 +336,37 @@ test_case ipoib-connect-bad-peer bad "neither a link-layer address nor a GID" co
 test_case ipoib-listen-reject-0 bad "1 to 65535" listen --reject 0
 test_case ipoib-listen-unknown-port bad "no port 'frob'" listen --port frob
 test_case ipoib-listen-port-0 bad "no port 'umad:a:0'" listen --port umad:a:0
+sim_chart() {
+	run 0 ipoib sim --nodes 2 --seed 3 --count 4 && says out "REQ to" && says out "RTU of" &&
+		says out "node 0 has 1 connection to node 1" && says out "4 packets delivered"
+}
+
+sim_repeats() {
+	run 0 ipoib sim --seed 7 --loss 20 --json && cp out first && run 0 ipoib sim --seed 7 \
+		--loss 20 --json && same first out && has out event end && has out double 0 &&
+		run 0 ipoib sim --seed 8 --loss 20 --json && ! cmp -s first out
+}
+
+sim_scenario() {
+	printf '%s\n' '# crossed' '100 send 0 1' '100 send 1 0 500' '' '2000 kill 1 # gone' \
+		'2100 send 0 1' >scenario
+	run 0 ipoib sim --nodes 2 scenario && says out "KILL" && says out "REQ to 1" &&
+		says out "2 packets delivered"
+}
+
+sim_bad() { # TEXT LINE
+	echo "$2" >scenario
+	run 2 ipoib sim scenario && says err "scenario:1: $1"
+}
+
+test_case ipoib-sim-chart sim_chart
+test_case ipoib-sim-repeats sim_repeats
+test_case ipoib-sim-scenario sim_scenario
+test_case ipoib-sim-bad-verb sim_bad "no such verb" "5 sned 0 1"
+test_case ipoib-sim-bad-node sim_bad "no such node" "5 send 0 3"
+test_case ipoib-sim-bad-length sim_bad "send takes two nodes" "5 send 0 1 65001"
+test_case ipoib-sim-bad-time sim_bad "a line is" "x send 0 1"
+test_case ipoib-sim-no-file run 2 ipoib sim missing
+test_case ipoib-sim-one-node bad "2 to 200" sim --nodes 1
 test_case ipoib-completion completion
 finish

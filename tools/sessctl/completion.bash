@@ -28,7 +28,8 @@ _sessctl_value() { # OPTION WORD: candidates for the option's value
 		return 0
 		;;
 	--max-size | --count | --size | --interval | --timeout | --qpn | --mtu | --gid | --decode | \
-		--peer-qpn | --set | --hold | --reject | --case | --then)
+		--peer-qpn | --set | --hold | --reject | --case | --then | \
+		--seed | --nodes | --loss)
 		return 0
 		;;
 	*) return 1 ;;
@@ -62,7 +63,7 @@ _sessctl() {
 	if [[ $word == -* ]]; then
 		list=$("$1" "${command[@]}" --help 2>/dev/null | sed -n 's/^  \(--[a-z0-9-]*\).*/\1/p')
 		mapfile -t COMPREPLY < <(compgen -W "$list" -- "$word")
-	elif [[ ${command[0]} == put || ${command[0]} == get || ${command[*]} == "ipoib mad" ]]; then
+	elif [[ ${command[0]} == put || ${command[0]} == get || ${command[*]} == "ipoib mad" || ${command[*]} == "ipoib sim" ]]; then
 		mapfile -t COMPREPLY < <(compgen -f -- "$word")
 	fi
 }

@@ -21,6 +21,9 @@ static const struct ipoib_command table[] = {
 	{ { "ipoib connect", "PEER", "Connect and disconnect, show every message.", I_CONNECT, 1,
 	    1 },
 	  ipoib_connect },
+	{ { "ipoib sim", "[SCENARIO]", "Interfaces on a fabric in memory, and what they say.",
+	    I_SIM, 0, 1 },
+	  ipoib_sim },
 };
 
 #define NCOMMANDS (sizeof table / sizeof *table)

@@ -13,6 +13,7 @@ enum ipoib_bit {
 	I_MAD = 1 << 3,
 	I_LISTEN = 1 << 4,
 	I_CONNECT = 1 << 5,
+	I_SIM = 1 << 6,
 };
 
 #define IPOIB_UNSET UINT64_MAX /* of a number that was not given */
@@ -29,6 +30,9 @@ struct ipoib_opts {
 	uint64_t peer_qpn, reject;
 	struct optval_list set;
 	uint32_t count, hold_ms, timeout_ms;
+	/* sim */
+	uint64_t seed;
+	uint32_t nodes, loss;
 	bool json;
 	char **arg; /* what is left */
 	int nargs;
@@ -52,5 +56,6 @@ int ipoib_private_data(const struct ipoib_opts *o);
 int ipoib_mad(const struct ipoib_opts *o);
 int ipoib_listen(const struct ipoib_opts *o);
 int ipoib_connect(const struct ipoib_opts *o);
+int ipoib_sim(const struct ipoib_opts *o);
 
 #endif

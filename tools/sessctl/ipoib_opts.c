@@ -6,7 +6,7 @@
 
 #define I_TEXT (I_SERVICE_ID | I_LLADDR | I_PRIVATE_DATA)
 #define I_CONN (I_LISTEN | I_CONNECT)
-#define I_ALL  (I_TEXT | I_MAD | I_CONN)
+#define I_ALL  (I_TEXT | I_MAD | I_CONN | I_SIM)
 
 #define AT(field) offsetof(struct ipoib_opts, field)
 
@@ -39,6 +39,13 @@ static const struct option_row table[] = {
 	  "refuse every request with that reason, such as 28" },
 	{ "count", "N", I_LISTEN, VAL_NUMBER, AT(count), 1, UINT32_MAX,
 	  "take N requests, then exit when their connections are over" },
+	{ "seed", "N", I_SIM, VAL_UINT, AT(seed), 0, UINT64_MAX,
+	  "of the fabric and of a random scenario (default 1)" },
+	{ "nodes", "N", I_SIM, VAL_NUMBER, AT(nodes), 2, 200, "how many (default 3)" },
+	{ "loss", "PERCENT", I_SIM, VAL_NUMBER, AT(loss), 1, 100,
+	  "of all messages that get lost (default none)" },
+	{ "count", "N", I_SIM, VAL_NUMBER, AT(count), 1, 100000,
+	  "packets of a random scenario (default 20)" },
 	{ "timeout", "SECONDS", I_CONN, VAL_SECONDS, AT(timeout_ms), 1, 86400000,
 	  "end the command after that" },
 	{ "json", NULL, I_ALL, VAL_FLAG, AT(json), 0, 0, "one JSON object a line" },
@@ -73,6 +80,8 @@ static int check_text(const struct ipoib_opts *o, unsigned bit, char *why, size_
 static void defaults(struct ipoib_opts *o, unsigned bit)
 {
 	*o = (struct ipoib_opts){ .qpn = IPOIB_UNSET, .mtu = IPOIB_UNSET, .peer_qpn = IPOIB_UNSET };
+	o->seed = 1;
+	o->nodes = 3;
 	if (bit & I_CONN) {
 		o->port = "umad";
 		o->qpn = 0x48;
