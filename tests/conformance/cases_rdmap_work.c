@@ -304,7 +304,7 @@ static void terminate_delivered(struct cf *cf)
 	cf_app_recv(cf, 1, 64);
 	cf_app_post(cf, DDPS_OP_READ, 0, &m, 8, 1, 2);
 	take_read(cf, 1, 1, 2, 8);
-	ev = take_terminate(cf, "\x12\x02\x18\xff", 4); /* reserved bits set */
+	ev = take_terminate(cf, "\x12\x02\x1f\xff", 4); /* reserved bits set */
 	CF_CHECK(cf,
 		 ev.error.has_triple && ev.error.triple.layer == 1 && ev.error.triple.etype == 2 &&
 			 ev.error.triple.code == 2,
