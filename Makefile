@@ -120,6 +120,13 @@ $(B)/threads: $(THREAD_SRC) $(wildcard tests/tsan/criterion/*.h) $(LIB_A)
 	$(Q)$(CC) $(CPPFLAGS) -Itests/tsan -Itests $(CFLAGS_ALL) -Wno-missing-prototypes $(LDFLAGS) \
 		-o $@ $(filter %.c %.a,$^) $(LIB_LIBS)
 
+# The library's allocations are made to fail.
+FAULT := $(B)/fault
+$(FAULT): $(call objs,$(wildcard tests/fault/*.c)) $(LIB_A)
+	$(if $(Q),@echo "  LD   $@")
+	$(Q)$(CC) $(CFLAGS_ALL) $(LDFLAGS) -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc -o $@ $^ \
+		$(LIB_LIBS)
+
 man: $(MAN)
 $(B)/man/%: man/%.scd
 	@mkdir -p $(@D)
@@ -145,7 +152,7 @@ check: deps-check
 	$(Q)$(MAKE) --no-print-directory -j2 VARIANT=asan test-binaries
 	$(Q)tests/run.sh build/asan build/opt
 
-test-binaries: $(UNIT) $(E2E) $(SESSCTL) $(EXAMPLES)
+test-binaries: $(UNIT) $(E2E) $(FAULT) $(SESSCTL) $(EXAMPLES)
 
 # make unit T=mpa_rx: the suites whose name begins so
 unit: $(UNIT)

@@ -232,8 +232,7 @@ static bool try_later(struct ddps_ep *ep, const struct ddps_error *e)
 	if (e->code != DDPS_E_REFUSED || ddps_now() >= d->retry_until)
 		return false;
 	d->timer = (struct ddps_timer){ .fn = try_afresh, .user = ep };
-	if (ddps_timer_after(ep->ctx->env.loop, &d->timer, RETRY_MS))
-		return false;
+	ddps_timer_after(ep->ctx->env.loop, &d->timer, RETRY_MS);
 	ddps_ep_set_state(ep, DDPS_EP_RESOLVING);
 	return true;
 }
