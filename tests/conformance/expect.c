@@ -65,12 +65,12 @@ static void check_contents(struct cf *cf, enum cf_carries carries)
 		 cf_hex(cf->out.b + 18, 28));
 }
 
-void cf_expect_term_of(struct cf *cf, const uint16_t *codes, enum cf_carries carries)
+/* It is in cf->in. */
+static void check_term(struct cf *cf, const uint16_t *codes, enum cf_carries carries)
 {
 	uint16_t got;
 	size_t i = 0;
 
-	cf_recv(cf);
 	check_fixed(cf);
 	got = cf_get16(cf->in.b + HDR);
 	while (codes[i] != got || (i && !got)) { /* the first may be 0/0/00 */
@@ -81,6 +81,29 @@ void cf_expect_term_of(struct cf *cf, const uint16_t *codes, enum cf_carries car
 	}
 	check_contents(cf, carries);
 	cf_expect_end(cf, true);
+}
+
+void cf_expect_term_of(struct cf *cf, const uint16_t *codes, enum cf_carries carries)
+{
+	cf_recv(cf);
+	check_term(cf, codes, carries);
+}
+
+void cf_check_term(struct cf *cf, uint16_t code, enum cf_carries carries)
+{
+	const uint16_t codes[] = { code, 0 };
+
+	check_term(cf, codes, carries);
+}
+
+void cf_expect_term_in(struct cf *cf, uint8_t op, uint16_t code, enum cf_carries carries)
+{
+	cf_recv(cf);
+	while (cf_in_op(cf) == op) {
+		CF_CHECK(cf, !cf_in_last(cf), "the message came to its end");
+		cf_recv(cf);
+	}
+	cf_check_term(cf, code, carries);
 }
 
 void cf_expect_term(struct cf *cf, uint16_t code, enum cf_carries carries)
