@@ -169,8 +169,8 @@ tsan: deps-check
 	$(Q)$(MAKE) --no-print-directory -j2 VARIANT=tsan build/tsan/threads
 	$(Q)TSAN_OPTIONS=halt_on_error=1:second_deadlock_stack=1 timeout 300 build/tsan/threads
 valgrind: deps-check
-	$(Q)$(MAKE) --no-print-directory -j2 build/opt/unit
-	$(Q)tests/valgrind.sh build/opt/unit
+	$(Q)$(MAKE) --no-print-directory -j2 build/opt/unit build/opt/sessctl
+	$(Q)tests/valgrind.sh build/opt/unit build/opt/sessctl
 
 interop: all
 	$(Q)tests/interop/run.sh
@@ -231,7 +231,7 @@ help:
 	@echo 'all        libraries, sessctl, examples       demo      the main job, TCP then SCTP'
 	@echo 'check      all tests but the guest (ASan)     unit      unit tests, T=prefix of a suite'
 	@echo 'e2e        end-to-end tests, T=prefix         tsan      threaded tests under TSan'
-	@echo 'valgrind   unit tests under memcheck          interop   Linux siw and SCTP in a guest'
+	@echo 'valgrind   unit tests, cases under memcheck   interop   Linux siw and SCTP in a guest'
 	@echo 'conformance  every rule and its case: docs/conformance.md; deliberate faults are caught'
 	@echo 'sim-soak   a million crossed connects, seeded'
 	@echo 'interop-ib CM over ibsim and opensm'
