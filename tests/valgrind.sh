@@ -31,6 +31,6 @@ for wire in tcp sctp; do
 			cat "$logs/out"
 			exit 1
 		fi
-		echo "$cases over $wire: $(tail -n 1 "$logs/out")"
+		echo "$cases: $(tail -n 1 "$logs/out")"
 	done
 done

@@ -61,7 +61,7 @@ static void reserved_bits(struct cf *cf)
 	cf->out.b[1] |= 0x30;
 	cf_put32(cf->out.b + 2, 0xdeadbeef); /* Invalidate STag: means nothing here */
 	cf_send(cf);
-	cf_recv(cf);
+	cf_recv_op(cf, CF_READ_RESP);
 	cf_in_payload(cf, &len);
 	CF_CHECK(cf, cf_in_op(cf) == CF_READ_RESP && !len, "no answer to a Read, but %s",
 		 cf_hex(cf->in.b, cf->in.len));

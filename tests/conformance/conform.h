@@ -232,6 +232,11 @@ uint32_t cf_msn(struct cf *cf, unsigned qn);
 void cf_send(struct cf *cf);
 /* The next segment, into cf->in; its framing is checked, CRC, pad and markers included. */
 void cf_recv(struct cf *cf);
+/*
+ * The next one that a case waits for: of opcode @op, or a Terminate.  In self mode any; a target
+ * from outside may have an application that says something of its own.
+ */
+void cf_recv_op(struct cf *cf, uint8_t op);
 
 /* TCP: what is wrong with an FPDU; all zero: nothing. */
 struct cf_fault {
