@@ -120,6 +120,13 @@ $(B)/threads: $(THREAD_SRC) $(wildcard tests/tsan/criterion/*.h) $(LIB_A)
 	$(Q)$(CC) $(CPPFLAGS) -Itests/tsan -Itests $(CFLAGS_ALL) -Wno-missing-prototypes $(LDFLAGS) \
 		-o $@ $(filter %.c %.a,$^) $(LIB_LIBS)
 
+# The library's allocations are made to fail.
+FAULT := $(B)/fault
+$(FAULT): $(call objs,$(wildcard tests/fault/*.c)) $(LIB_A)
+	$(if $(Q),@echo "  LD   $@")
+	$(Q)$(CC) $(CFLAGS_ALL) $(LDFLAGS) -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc -o $@ $^ \
+		$(LIB_LIBS)
+
 man: $(MAN)
 $(B)/man/%: man/%.scd
 	@mkdir -p $(@D)
@@ -145,7 +152,7 @@ check: deps-check
 	$(Q)$(MAKE) --no-print-directory -j2 VARIANT=asan test-binaries
 	$(Q)tests/run.sh build/asan build/opt
 
-test-binaries: $(UNIT) $(E2E) $(SESSCTL) $(EXAMPLES)
+test-binaries: $(UNIT) $(E2E) $(FAULT) $(SESSCTL) $(EXAMPLES)
 
 # make unit T=mpa_rx: the suites whose name begins so
 unit: $(UNIT)
@@ -162,8 +169,8 @@ tsan: deps-check
 	$(Q)$(MAKE) --no-print-directory -j2 VARIANT=tsan build/tsan/threads
 	$(Q)TSAN_OPTIONS=halt_on_error=1:second_deadlock_stack=1 timeout 300 build/tsan/threads
 valgrind: deps-check
-	$(Q)$(MAKE) --no-print-directory -j2 build/opt/unit
-	$(Q)tests/valgrind.sh build/opt/unit
+	$(Q)$(MAKE) --no-print-directory -j2 build/opt/unit build/opt/sessctl
+	$(Q)tests/valgrind.sh build/opt/unit build/opt/sessctl
 
 interop: all
 	$(Q)tests/interop/run.sh
@@ -224,7 +231,7 @@ help:
 	@echo 'all        libraries, sessctl, examples       demo      the main job, TCP then SCTP'
 	@echo 'check      all tests but the guest (ASan)     unit      unit tests, T=prefix of a suite'
 	@echo 'e2e        end-to-end tests, T=prefix         tsan      threaded tests under TSan'
-	@echo 'valgrind   unit tests under memcheck          interop   Linux siw and SCTP in a guest'
+	@echo 'valgrind   unit tests, cases under memcheck   interop   Linux siw and SCTP in a guest'
 	@echo 'conformance  every rule and its case: docs/conformance.md; deliberate faults are caught'
 	@echo 'sim-soak   a million crossed connects, seeded'
 	@echo 'interop-ib CM over ibsim and opensm'

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-2-Clause
-# The protocol cores' unit tests under memcheck.
-# usage: valgrind.sh UNIT-BINARY
+# The protocol cores' unit tests under memcheck, and conformance cases over both wires.
+# usage: valgrind.sh UNIT-BINARY SESSCTL
 set -u
 logs=$(mktemp -d)
 trap 'rm -rf "$logs"' EXIT
@@ -17,4 +17,20 @@ if [ -n "$bad" ]; then
 	cat $bad
 	exit 1
 fi
-exit $status
+[ "$status" = 0 ] || exit "$status"
+
+# What a peer can send, and what is made of it: one case after the other in one process.
+for wire in tcp sctp; do
+	for cases in 'mpa-crc-*' 'neg-p2p-*' 'sctp-*' 'ddp-mo-*' 'ddp-short-*' 'ddp-initiator-*' \
+		'rdmap-read-*' 'rdmap-terminate-*' 'rfc7306-*'; do
+		"$2" conform --list --case "$cases" | cut -f 2 | grep -q "$wire" || continue
+		if ! timeout 900 valgrind -q --leak-check=full --errors-for-leak-kinds=definite \
+			--error-exitcode=99 "$2" conform --self "$wire" --case "$cases" \
+			--timeout 60 >"$logs/out" 2>&1; then
+			echo "$cases over $wire:"
+			cat "$logs/out"
+			exit 1
+		fi
+		echo "$cases: $(tail -n 1 "$logs/out")"
+	done
+done

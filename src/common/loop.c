@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Event loop on one epoll descriptor: descriptors, a timer heap behind a timerfd, tasks. */
+/* Event loop on one epoll descriptor: descriptors, timers behind a timerfd, tasks. */
 #include "common/loop.h"
 #include <ddpsess/err.h>
 #include <errno.h>
@@ -9,20 +9,18 @@
 #include <time.h>
 #include <unistd.h>
 
-#define READY_MAX	64
-#define TASK_ROUNDS	4
-#define NEVER		UINT64_MAX
-#define NSEC_PER_SEC	1000000000u
-#define NSEC_PER_MSEC	1000000u
-#define HEAP_FIRST_SIZE 32
+#define READY_MAX     64
+#define TASK_ROUNDS   4
+#define NEVER	      UINT64_MAX
+#define NSEC_PER_SEC  1000000000u
+#define NSEC_PER_MSEC 1000000u
 
 struct ddps_loop {
 	int epfd, timerfd;
 	uint64_t armed; /* what the timerfd is set to, or NEVER */
 	struct epoll_event ready[READY_MAX];
-	int nready, next_ready; /* the part of ready not served yet */
-	struct ddps_timer **heap;
-	size_t ntimers, heap_size;
+	int nready, next_ready;	   /* the part of ready not served yet */
+	struct ddps_timer *timers; /* the earliest one */
 	struct ddps_task *tasks, **tasks_end;
 	bool running; /* inside ddps_loop_run: tasks posted now are run by it, or armed for */
 };
@@ -70,7 +68,6 @@ void ddps_loop_free(struct ddps_loop *l)
 		close(l->timerfd);
 	if (l->epfd >= 0)
 		close(l->epfd);
-	free(l->heap);
 	free(l);
 	errno = keep;
 }
@@ -122,86 +119,92 @@ void ddps_io_del(struct ddps_loop *l, struct ddps_io *io)
 			l->ready[i].data.ptr = NULL;
 }
 
-/* ---- timers: a binary heap, slot = index + 1 ---- */
+/* ---- timers: a pairing heap inside the timers themselves, so that starting one cannot fail ---- */
 
-static void heap_put(struct ddps_loop *l, size_t i, struct ddps_timer *t)
+/* Two heaps become one; the one that is due later hangs below the other. */
+static struct ddps_timer *meld(struct ddps_timer *a, struct ddps_timer *b)
 {
-	l->heap[i] = t;
-	t->slot = i + 1;
-}
+	if (!a || !b)
+		return a ? a : b;
+	if (b->due < a->due) {
+		struct ddps_timer *t = a;
 
-static void sift_up(struct ddps_loop *l, size_t i)
-{
-	struct ddps_timer *t = l->heap[i];
-
-	while (i > 0 && l->heap[(i - 1) / 2]->due > t->due) {
-		heap_put(l, i, l->heap[(i - 1) / 2]);
-		i = (i - 1) / 2;
+		a = b;
+		b = t;
 	}
-	heap_put(l, i, t);
+	b->prev = a;
+	b->next = a->child;
+	if (b->next)
+		b->next->prev = b;
+	a->child = b;
+	return a;
 }
 
-static void sift_down(struct ddps_loop *l, size_t i)
+/* One heap of a list of siblings: by pairs, then the pairs from the last to the first. */
+static struct ddps_timer *gather(struct ddps_timer *first)
 {
-	struct ddps_timer *t = l->heap[i];
+	struct ddps_timer *pairs = NULL, *root = NULL;
 
-	for (;;) {
-		size_t kid = 2 * i + 1;
+	while (first) {
+		struct ddps_timer *a = first, *b = a->next;
 
-		if (kid >= l->ntimers)
-			break;
-		if (kid + 1 < l->ntimers && l->heap[kid + 1]->due < l->heap[kid]->due)
-			kid++;
-		if (l->heap[kid]->due >= t->due)
-			break;
-		heap_put(l, i, l->heap[kid]);
-		i = kid;
+		first = b ? b->next : NULL;
+		if (b)
+			b->next = NULL;
+		a->next = NULL;
+		a = meld(a, b);
+		a->next = pairs;
+		pairs = a;
 	}
-	heap_put(l, i, t);
+	while (pairs) {
+		struct ddps_timer *next = pairs->next;
+
+		pairs->next = NULL;
+		root = meld(root, pairs);
+		pairs = next;
+	}
+	if (root)
+		root->prev = NULL;
+	return root;
 }
 
-int ddps_timer_start(struct ddps_loop *l, struct ddps_timer *t, uint64_t due)
+void ddps_timer_start(struct ddps_loop *l, struct ddps_timer *t, uint64_t due)
 {
 	ddps_timer_stop(l, t);
-	if (l->ntimers == l->heap_size) {
-		size_t size = l->heap_size ? 2 * l->heap_size : HEAP_FIRST_SIZE;
-		struct ddps_timer **heap = realloc(l->heap, size * sizeof *heap);
-
-		if (!heap)
-			return DDPS_E_NOMEM;
-		l->heap = heap;
-		l->heap_size = size;
-	}
 	t->due = due;
-	l->heap[l->ntimers++] = t;
-	sift_up(l, l->ntimers - 1);
+	t->on = true;
+	l->timers = meld(l->timers, t);
 	arm(l, due);
-	return 0;
 }
 
-int ddps_timer_after(struct ddps_loop *l, struct ddps_timer *t, uint32_t ms)
+void ddps_timer_after(struct ddps_loop *l, struct ddps_timer *t, uint32_t ms)
 {
-	if (!ms) {
+	if (ms)
+		ddps_timer_start(l, t, ddps_now() + (uint64_t)ms * NSEC_PER_MSEC);
+	else
 		ddps_timer_stop(l, t);
-		return 0;
-	}
-	return ddps_timer_start(l, t, ddps_now() + (uint64_t)ms * NSEC_PER_MSEC);
 }
 
 void ddps_timer_stop(struct ddps_loop *l, struct ddps_timer *t)
 {
-	size_t i = t->slot - 1;
-	struct ddps_timer *last;
+	struct ddps_timer *below;
 
-	if (!t->slot)
+	if (!t->on)
 		return;
-	t->slot = 0;
-	last = l->heap[--l->ntimers];
-	if (last == t)
-		return;
-	heap_put(l, i, last);
-	sift_up(l, i);
-	sift_down(l, last->slot - 1);
+	below = gather(t->child);
+	if (t == l->timers) {
+		l->timers = below;
+	} else {
+		if (t->prev->child == t)
+			t->prev->child = t->next;
+		else
+			t->prev->next = t->next;
+		if (t->next)
+			t->next->prev = t->prev;
+		l->timers = meld(l->timers, below);
+	}
+	t->child = t->next = t->prev = NULL;
+	t->on = false;
 }
 
 /* ---- tasks ---- */
@@ -255,8 +258,8 @@ static int run_timers(struct ddps_loop *l)
 	uint64_t now = ddps_now();
 	int n = 0;
 
-	while (l->ntimers && l->heap[0]->due <= now) {
-		struct ddps_timer *t = l->heap[0];
+	while (l->timers && l->timers->due <= now) {
+		struct ddps_timer *t = l->timers;
 
 		ddps_timer_stop(l, t);
 		t->fn(t->user);
@@ -295,8 +298,8 @@ static int rearm(struct ddps_loop *l)
 		if (read(l->timerfd, &count, sizeof count) < 0 && errno != EAGAIN)
 			return DDPS_E_SYSTEM;
 		l->armed = NEVER;
-		if (l->ntimers)
-			arm(l, l->heap[0]->due);
+		if (l->timers)
+			arm(l, l->timers->due);
 	}
 	if (l->tasks)
 		arm(l, 0);

@@ -28,7 +28,8 @@ struct ddps_timer {
 	uint64_t due; /* ns, ddps_now() */
 	void (*fn)(void *user);
 	void *user;
-	size_t slot; /* heap index + 1; 0: not running */
+	bool on;
+	struct ddps_timer *child, *next, *prev; /* prev: of the first child, the parent */
 };
 
 struct ddps_task {
@@ -49,10 +50,10 @@ int ddps_io_set(struct ddps_loop *l, struct ddps_io *io, uint32_t events);
 /* Forget it; the descriptor stays the owner's.  Safe if never added. */
 void ddps_io_del(struct ddps_loop *l, struct ddps_io *io);
 
-/* (Re)start: @fn is called once at or after @due.  0 or DDPS_E_NOMEM. */
-int ddps_timer_start(struct ddps_loop *l, struct ddps_timer *t, uint64_t due);
+/* (Re)start: @fn is called once at or after @due.  Needs no memory, cannot fail. */
+void ddps_timer_start(struct ddps_loop *l, struct ddps_timer *t, uint64_t due);
 /* ms from now; ms == 0 stops it (0 means "no deadline" in every parameter). */
-int ddps_timer_after(struct ddps_loop *l, struct ddps_timer *t, uint32_t ms);
+void ddps_timer_after(struct ddps_loop *l, struct ddps_timer *t, uint32_t ms);
 void ddps_timer_stop(struct ddps_loop *l, struct ddps_timer *t);
 
 /* Call @fn soon, from ddps_loop_run, outside the present call chain.  Idempotent. */

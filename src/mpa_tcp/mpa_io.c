@@ -187,8 +187,7 @@ void ddps_mpa_conn_set_reset(const struct ddps_mpa_conn *c)
 void ddps_mpa_conn_deadline(struct ddps_mpa_conn *c, enum ddps_mpa_deadline what, uint32_t ms)
 {
 	c->deadline = what;
-	if (ddps_timer_after(c->env->loop, &c->timer, ms) < 0)
-		ddps_mpa_conn_fail(c, DDPS_E_NOMEM, 0, "no memory for a timer");
+	ddps_timer_after(c->env->loop, &c->timer, ms);
 }
 
 void ddps_mpa_conn_watch(struct ddps_mpa_conn *c)

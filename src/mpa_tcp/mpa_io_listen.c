@@ -117,7 +117,8 @@ static bool accept_failed(struct ddps_mpa_listener *l, int err)
 	case ENOMEM:
 		/* The peer stays in the queue and the socket readable: do not spin. */
 		ddps_log(&l->env->log, DDPS_LOG_WARN, "mpa", "accept: %s", strerror(err));
-		l->paused = ddps_timer_after(l->env->loop, &l->pause, PAUSE_MS) == 0;
+		ddps_timer_after(l->env->loop, &l->pause, PAUSE_MS);
+		l->paused = true;
 		watch(l);
 		return false;
 	case EBADF:

@@ -3,10 +3,11 @@
 #include "rdmap/rdmap_wire.h"
 #include "common/bytes.h"
 
-#define TERM_M	 0x80
-#define TERM_D	 0x40
-#define TERM_R	 0x20
-#define TERM_ALL (TERM_M | TERM_D | TERM_R)
+#define TERM_M	      0x80
+#define TERM_D	      0x40
+#define TERM_R	      0x20
+#define TERM_ALL      (TERM_M | TERM_D | TERM_R)
+#define TERM_CTRL_LEN 4
 /* The same bits as a little-endian soft-iWARP puts them (reference 5.2). */
 #define SWAPPED_M   0x01
 #define SWAPPED_D   0x02
@@ -119,16 +120,17 @@ static bool assigned(uint8_t layer, uint8_t etype, uint8_t code)
 }
 
 /*
- * The flags tell the forms apart; without any, a triple that only makes sense the swapped
- * way does.  Where both make sense nothing can tell, and the RFC's reading stands.
+ * The flags tell the forms apart, but swapped ones count only where the headers follow that they
+ * announce: else they are reserved bits [5040-4.8-8].  Without flags a triple that only makes
+ * sense the swapped way tells.  Where both make sense nothing can, and the RFC's reading stands.
  */
-static bool is_swapped(const uint8_t ctrl[4])
+static bool is_swapped(const uint8_t ctrl[TERM_CTRL_LEN], size_t len)
 {
 	uint8_t high = ctrl[0] >> 4, low = ctrl[0] & 0x0F;
 
 	if (ctrl[2] & TERM_ALL)
 		return false;
-	if (ctrl[2] & SWAPPED_ALL)
+	if (len > TERM_CTRL_LEN && (ctrl[2] & SWAPPED_ALL))
 		return true;
 	return !assigned(high, low, ctrl[1]) && assigned(low, high, ctrl[1]);
 }
@@ -141,7 +143,7 @@ int ddps_term_decode(struct ddps_term_msg *t, const uint8_t *buf, size_t len)
 	*t = (struct ddps_term_msg){ 0 };
 	if (len)
 		memcpy(t->ctrl, buf, len < sizeof t->ctrl ? len : sizeof t->ctrl);
-	t->swapped = is_swapped(t->ctrl);
+	t->swapped = is_swapped(t->ctrl, len);
 	t->triple.layer = t->swapped ? t->ctrl[0] & 0x0F : t->ctrl[0] >> 4;
 	t->triple.etype = t->swapped ? t->ctrl[0] >> 4 : t->ctrl[0] & 0x0F;
 	t->triple.code = t->ctrl[1];

@@ -144,8 +144,7 @@ void ddps_sd_carrier_idle(struct ddps_sd_carrier *c)
 		ms = PASSIVE_LINGER_MS;
 	else if (c->npairs)
 		ms = DRAIN_MS;
-	if (ddps_timer_after(c->env->loop, &c->linger, ms) < 0)
-		ddps_log(&c->env->log, DDPS_LOG_ERROR, "sctp", "no memory for a timer");
+	ddps_timer_after(c->env->loop, &c->linger, ms);
 }
 
 static void linger_over(void *user)

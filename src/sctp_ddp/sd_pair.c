@@ -171,9 +171,7 @@ static void timer_on(struct ddps_sd_pair *p)
 
 	if (p->sm.state == DDPS_SD_A1C && !ms)
 		ms = CANCEL_MS_DEFAULT;
-	if (ddps_timer_after(p->carrier->env->loop, &p->timer, ms) < 0)
-		ddps_log(&p->carrier->env->log, DDPS_LOG_ERROR, "sctp",
-			 "stream %u: no memory for the answer timer", p->stream);
+	ddps_timer_after(p->carrier->env->loop, &p->timer, ms);
 }
 
 static void answer_late(void *user)

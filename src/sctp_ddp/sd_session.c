@@ -92,8 +92,7 @@ static void session_task(void *user)
 
 static void timer_after(struct ddps_sd_session *s, uint32_t ms)
 {
-	if (ddps_timer_after(s->env->loop, &s->timer, ms) < 0)
-		ddps_log(&s->env->log, DDPS_LOG_ERROR, "sctp", "no memory for a deadline");
+	ddps_timer_after(s->env->loop, &s->timer, ms);
 }
 
 void ddps_sd_session_connect_timer(struct ddps_sd_session *s)

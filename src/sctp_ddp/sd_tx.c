@@ -30,9 +30,8 @@ void ddps_sd_tx_wait_dry(struct ddps_sd_pair *p, enum ddps_sd_patience patience)
 {
 	struct ddps_sd_carrier *c = p->carrier;
 
-	if (patience == DDPS_SD_SOON && !c->quiet_timer.slot &&
-	    ddps_timer_after(c->env->loop, &c->quiet_timer, QUIET_MS) < 0)
-		patience = DDPS_SD_NOW; /* no memory, no patience */
+	if (patience == DDPS_SD_SOON && !c->quiet_timer.on)
+		ddps_timer_after(c->env->loop, &c->quiet_timer, QUIET_MS);
 	if (patience == DDPS_SD_NOW)
 		c->quiet = true;
 	if (!p->in_dry) {

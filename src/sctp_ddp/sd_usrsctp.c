@@ -153,7 +153,12 @@ static int assoc_on(struct ddps_us_carrier *c, uint16_t peer_port, struct ddps_s
 
 	c->serial = ddps_us_serial();
 	h->id = ddps_us_handle_id(c, &h->addr);
-	ddps_us_handle_enter(h);
+	err = ddps_us_handle_enter(h);
+	if (err) {
+		free(h);
+		ddps_us_carrier_put(c);
+		return err;
+	}
 	ddps_us_handle_get(h);
 	ddps_us_handle_probe(h);
 	err = ddps_us_port_get(c, 0, &p);

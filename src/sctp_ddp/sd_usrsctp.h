@@ -142,8 +142,8 @@ void ddps_us_mark(struct ddps_sd_assoc *a);
 uint64_t ddps_us_serial(void);
 /* Locked: the id of a peer on a carrier. */
 uintptr_t ddps_us_handle_id(const struct ddps_us_carrier *c, const struct ddps_us_addr *addr);
-/* Locked: from now on usrsctp can send to @h by its id; no longer. */
-void ddps_us_handle_enter(struct ddps_us_handle *h);
+/* Locked: from now on usrsctp can send to @h by its id (0 or DDPS_E_NOMEM); no longer. */
+int ddps_us_handle_enter(struct ddps_us_handle *h);
 void ddps_us_handle_leave(struct ddps_us_handle *h);
 struct ddps_us_handle *ddps_us_handle_find(uintptr_t id);
 struct sockaddr_conn ddps_us_sconn(const struct ddps_us_handle *h, uint16_t port);

@@ -6,6 +6,8 @@
  * Every call of usrsctp is made with the lock held, so its upcalls and its output run in
  * whatever thread called it, locked too.  They only note what happened and wake the owner.
  */
+/* uthash would else end the process when memory runs out. */
+#define HASH_NONFATAL_OOM 1
 #include "sctp_ddp/sd_usrsctp.h"
 #include <errno.h>
 #include <pthread.h>
@@ -189,9 +191,10 @@ uintptr_t ddps_us_handle_id(const struct ddps_us_carrier *c, const struct ddps_u
 	return (uintptr_t)id | 1; /* NULL has a meaning of its own */
 }
 
-void ddps_us_handle_enter(struct ddps_us_handle *h)
+int ddps_us_handle_enter(struct ddps_us_handle *h)
 {
 	HASH_ADD(hh, lib.handles, id, sizeof h->id, h);
+	return h->hh.tbl ? 0 : DDPS_E_NOMEM;
 }
 
 void ddps_us_handle_leave(struct ddps_us_handle *h)
@@ -259,6 +262,10 @@ int ddps_us_port_get(struct ddps_us_carrier *c, uint16_t num, struct ddps_us_por
 		p->num = num;
 		p->carrier = c;
 		HASH_ADD(hh, lib.ports, num, sizeof p->num, p);
+		if (!p->hh.tbl) {
+			free(p);
+			return DDPS_E_NOMEM;
+		}
 	}
 	p->refs++;
 	*out = p;

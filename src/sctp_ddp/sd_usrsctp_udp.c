@@ -156,11 +156,12 @@ static void feed_stray(struct ddps_us_carrier *c, const struct ddps_us_addr *key
 	h->to_len = d->from_len;
 	h->local = d->local;
 	h->payload = 0;
-	ddps_us_handle_enter(h);
-	feed(h, d, p);
-	if (h->refs)
-		return;
-	ddps_us_handle_leave(h);
+	if (!ddps_us_handle_enter(h)) {
+		feed(h, d, p);
+		if (h->refs)
+			return;
+		ddps_us_handle_leave(h);
+	}
 	c->stray = h;
 }
 

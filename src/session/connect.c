@@ -8,6 +8,9 @@
 #define MAX_ADDRS     DDPS_RESOLVE_MAX
 #define NSEC_PER_MSEC 1000000u
 #define RETRY_MS      20 /* between two tries at a peer that refuses */
+/* Codes of layer 2, type 0 (RFC 6581 9). */
+#define TERM_LOCAL 5 /* a local error without a code of its own */
+#define TERM_IRD   6
 
 struct ddps_dial {
 	struct ddps_uri uri;
@@ -229,8 +232,7 @@ static bool try_later(struct ddps_ep *ep, const struct ddps_error *e)
 	if (e->code != DDPS_E_REFUSED || ddps_now() >= d->retry_until)
 		return false;
 	d->timer = (struct ddps_timer){ .fn = try_afresh, .user = ep };
-	if (ddps_timer_after(ep->ctx->env.loop, &d->timer, RETRY_MS))
-		return false;
+	ddps_timer_after(ep->ctx->env.loop, &d->timer, RETRY_MS);
 	ddps_ep_set_state(ep, DDPS_EP_RESOLVING);
 	return true;
 }
@@ -266,29 +268,43 @@ static void rejected(struct ddps_ep *ep)
 	ddps_ep_end(ep, DDPS_EV_REJECTED, &e);
 }
 
-/* Carry out the verdict of the negotiation on an accept. */
-static void accepted(struct ddps_ep *ep, int term_code, const struct ddps_nego_result *res)
+/*
+ * [6581-9.1-9] [6581-9.2-10] [6581-9.3-1]: 2/0/@code as the first message, then close.  Without
+ * inbound Reads the stream needs no memory of its own.
+ */
+static void refuse(struct ddps_ep *ep, int code, int err, const char *why)
 {
-	struct ddps_rdmap_start role = { .send_rtr = term_code ? 0 : res->rtr };
-	struct ddps_error e;
-	int err;
+	const struct ddps_nego_result none = { 0 };
+	const struct ddps_rdmap_start role = { 0 };
 
-	ep->info.rtr = res->rtr;
-	err = ddps_ep_start(ep, res, &role);
-	if (err) {
-		e = ddps_error_make(err, 0, "no memory for the negotiated IRD %u", res->ird);
+	if (ddps_ep_start(ep, &none, &role)) {
+		struct ddps_error e = ddps_error_make(err, 0, "%s", why);
+
 		ddps_ep_lost(ep, &e);
 		return;
 	}
 	ddps_dial_free(ep);
 	ep->llp->ops->open(ep->llp);
+	ddps_rdmap_terminate(ep->rdmap, err, (struct ddps_triple){ 2, 0, (uint8_t)code }, why);
+}
+
+/* Carry out the verdict of the negotiation on an accept. */
+static void accepted(struct ddps_ep *ep, int term_code, const struct ddps_nego_result *res)
+{
+	const struct ddps_rdmap_start role = { .send_rtr = res->rtr };
+
+	ep->info.rtr = res->rtr;
 	if (term_code) {
-		/* [6581-9.1-9] [6581-9.2-10]: a Terminate as the first message, then close. */
-		ddps_rdmap_terminate(ep->rdmap, term_code == 6 ? DDPS_E_IRD : DDPS_E_RTR,
-				     (struct ddps_triple){ 2, 0, (uint8_t)term_code },
-				     "the peer's answer to the enhanced request");
+		refuse(ep, term_code, term_code == TERM_IRD ? DDPS_E_IRD : DDPS_E_RTR,
+		       "the peer's answer to the enhanced request");
 		return;
 	}
+	if (ddps_ep_start(ep, res, &role)) {
+		refuse(ep, TERM_IRD, DDPS_E_NOMEM, "no memory for the negotiated IRD");
+		return;
+	}
+	ddps_dial_free(ep);
+	ep->llp->ops->open(ep->llp);
 	/* The RTR goes out before the application can post [6581-5-1]. */
 	ep->llp->ops->kick(ep->llp);
 	ddps_ep_established(ep);
@@ -299,12 +315,11 @@ void ddps_dial_answer(struct ddps_ep *ep, const struct ddps_setup *s)
 {
 	struct ddps_dial *d = ep->dial;
 	struct ddps_nego_result res = { 0 };
-	struct ddps_error e;
 	struct ddps_word w;
 	const uint8_t *pd;
 	size_t pd_len;
 	bool has_word;
-	int code = 0;
+	int code = 0, no_memory;
 
 	ddps_setup_split(s, &w, &pd, &pd_len, &has_word);
 	ep->llp->ops->info(ep->llp, &ep->info);
@@ -314,13 +329,13 @@ void ddps_dial_answer(struct ddps_ep *ep, const struct ddps_setup *s)
 	ep->info.peer_ord = w.ord;
 	ep->info.p2p = w.p2p;
 	ep->info.peer_rtr = w.rtr;
-	if (ddps_ep_keep_pd(ep, pd, pd_len)) {
-		e = ddps_error_make(DDPS_E_NOMEM, 0, "no memory for the peer's private data");
-		ddps_ep_lost(ep, &e);
+	no_memory = ddps_ep_keep_pd(ep, pd, pd_len);
+	if (s->reject) {
+		rejected(ep); /* without its private data, if there is no memory for it */
 		return;
 	}
-	if (s->reject) {
-		rejected(ep);
+	if (no_memory) {
+		refuse(ep, TERM_LOCAL, no_memory, "no memory for the peer's private data");
 		return;
 	}
 	if (d->enhanced)

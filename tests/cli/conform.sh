@@ -31,7 +31,8 @@ initiator() { # WIRE
 	fi
 	# shellcheck disable=SC2016 # for the command's shell
 	run 0 conform --listen --case '*-initiator-*' --then \
-		"$SESSCTL"' connect "$DDPS_URI"' "$at" && says out " 0 failed"
+		"$SESSCTL"' connect --wait "$DDPS_URI"' "$at" && says out " 0 failed" &&
+		says out "pass  ddp-initiator-write-unknown-stag"
 }
 
 # A target that rejects everybody fails the cases that need a session.

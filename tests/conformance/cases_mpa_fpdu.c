@@ -15,7 +15,7 @@ static void answer(struct cf *cf)
 {
 	size_t len;
 
-	cf_recv(cf);
+	cf_recv_op(cf, CF_READ_RESP);
 	cf_in_payload(cf, &len);
 	CF_CHECK(cf, cf_in_op(cf) == CF_READ_RESP && cf_in_stag(cf) == SINK && !len,
 		 "expected an empty Read Response: %s", cf_hex(cf->in.b, cf->in.len));

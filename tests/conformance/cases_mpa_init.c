@@ -123,7 +123,7 @@ static void reply_and_fpdu(struct cf *cf)
 	cf_read_req(cf, cf_msn(cf, 1), 1, 0, 0, 1, 0);
 	n += cf_fpdu_build(cf, NULL, b + n);
 	cf_tcp_write(cf, b, n);
-	cf_recv(cf);
+	cf_recv_op(cf, CF_READ_RESP);
 	CF_CHECK(cf, cf_in_op(cf) == CF_READ_RESP, "no Read Response: %s",
 		 cf_hex(cf->in.b, cf->in.len));
 	cf_ping(cf);

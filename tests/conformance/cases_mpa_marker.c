@@ -16,7 +16,7 @@ static void question(struct cf *cf)
 
 static void answer(struct cf *cf)
 {
-	cf_recv(cf);
+	cf_recv_op(cf, CF_READ_RESP);
 	CF_CHECK(cf, cf_in_op(cf) == CF_READ_RESP, "expected a Read Response: %s",
 		 cf_hex(cf->in.b, cf->in.len));
 }

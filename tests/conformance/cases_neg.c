@@ -101,7 +101,7 @@ static void ird_holds(struct cf *cf)
 		cf_send(cf);
 	}
 	for (unsigned i = 0; i < w.ird && i < 40; i++) {
-		cf_recv(cf);
+		cf_recv_op(cf, CF_READ_RESP);
 		CF_CHECK(cf, cf_in_op(cf) == CF_READ_RESP, "no Read Response: %s",
 			 cf_hex(cf->in.b, cf->in.len));
 	}

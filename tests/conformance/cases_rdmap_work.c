@@ -1,27 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* RFC 5040 and RFC 5041: what a source sends, Reads in progress, Terminates, ends. */
-#include "conformance/conform.h"
+#include "conformance/work.h"
 #include <string.h>
 
 #define BIG 100000u
 
 static const char text[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZ012345";
-
-/* The target may send: a responder waits for the initiator's first message. */
-static void begin(struct cf *cf, const struct cf_opts *o)
-{
-	cf_session(cf, o);
-	cf_ping(cf);
-}
-
-static void expect_wc(struct cf *cf, enum ddps_op op, enum ddps_wc_status status)
-{
-	struct ddps_wc wc = cf_app_wc(cf);
-
-	CF_CHECK(cf, wc.op == op && wc.status == status,
-		 "completion: %s of a %s, wanted %s of a %s", ddps_wc_status_name(wc.status),
-		 ddps_op_name(wc.op), ddps_wc_status_name(status), ddps_op_name(op));
-}
 
 /* ---- what is sent ---- */
 
@@ -63,7 +47,7 @@ static void sends_of_every_kind(struct cf *cf)
 {
 	struct cf_mr m = cf_app_mr(cf, 64, 0);
 
-	begin(cf, NULL);
+	cf_begin(cf, NULL);
 	cf_app_post(cf, DDPS_OP_SEND, 0, &m, 8, 0x77, 0);
 	cf_app_post(cf, DDPS_OP_SEND, DDPS_WR_INVALIDATE, &m, 8, 0xa501, 0);
 	cf_app_post(cf, DDPS_OP_SEND, DDPS_WR_SOLICITED, &m, 8, 0x77, 0);
@@ -76,7 +60,7 @@ static void sends_of_every_kind(struct cf *cf)
 
 static void empty_messages(struct cf *cf)
 {
-	begin(cf, NULL);
+	cf_begin(cf, NULL);
 	cf_app_post(cf, DDPS_OP_SEND, 0, NULL, 0, 0, 0);
 	cf_app_post(cf, DDPS_OP_WRITE, 0, NULL, 0, 5, 6);
 	cf_app_post(cf, DDPS_OP_SEND, 0, NULL, 0, 0, 0);
@@ -91,7 +75,7 @@ static void big_messages(struct cf *cf)
 	struct cf_mr m = cf_app_mr(cf, BIG, 0);
 
 	cf->app.param.max_mulpdu = 1000;
-	begin(cf, NULL);
+	cf_begin(cf, NULL);
 	cf_app_post(cf, DDPS_OP_WRITE, 0, &m, BIG, 0x1a2b3c01, 0x12345);
 	cf_app_post(cf, DDPS_OP_SEND, DDPS_WR_INVALIDATE, &m, BIG, 0xa501, 0);
 	cf_app_post(cf, DDPS_OP_WRITE, 0, &m, BIG, 0x1a2b3c02, UINT64_MAX - BIG);
@@ -102,55 +86,23 @@ static void big_messages(struct cf *cf)
 	take_message(cf, CF_SEND, 0, 2, 0, &m, 1);
 }
 
-/* A Read Request of the target; the response goes where its sink fields say. */
-struct read_req {
-	uint32_t stag, size;
-	uint64_t to;
-};
-
-static struct read_req take_read(struct cf *cf, uint32_t msn, uint32_t stag, uint64_t to,
-				 uint32_t size)
-{
-	struct read_req q;
-	const uint8_t *p;
-	size_t len;
-
-	cf_recv(cf);
-	p = cf_in_payload(cf, &len);
-	CF_CHECK(cf, !cf_in_tagged(cf) && cf_in_op(cf) == CF_READ_REQ && cf_in_last(cf),
-		 "no Read Request: %s", cf_hex(cf->in.b, cf->in.len));
-	CF_CHECK(cf, !cf_in_stag(cf) && cf_in_qn(cf) == 1 && cf_in_msn(cf) == msn && !cf_in_mo(cf),
-		 "header of a Read Request: %s", cf_hex(cf->in.b, 18));
-	CF_CHECK(cf, len == 28, "Read Request of %zu octets", len);
-	CF_CHECK(cf, cf_get32(p + 12) == size && cf_get32(p + 16) == stag && cf_get64(p + 20) == to,
-		 "size and source: %s", cf_hex(p, 28));
-	q = (struct read_req){ cf_get32(p), size, cf_get64(p + 4) };
-	return q;
-}
-
-static void respond(struct cf *cf, const struct read_req *q)
-{
-	cf_tagged(cf, CF_TAGGED_L, CF_READ_RESP, q->stag, q->to, text, q->size);
-	cf_send(cf);
-}
-
 /* ---- Reads of the target ---- */
 
 static void read_holds_back_send(struct cf *cf)
 {
 	struct cf_mr m = cf_app_mr(cf, 64, DDPS_LOCAL_WRITE), s = cf_app_mr(cf, 64, 0);
-	struct read_req q;
+	struct cf_read_req q;
 
-	begin(cf, NULL);
+	cf_begin(cf, NULL);
 	cf_app_post(cf, DDPS_OP_READ, 0, &m, 32, 0x1a2b3c01, 0x10000);
 	cf_app_post(cf, DDPS_OP_SEND, 0, &s, 8, 0, 0);
-	q = take_read(cf, 1, 0x1a2b3c01, 0x10000, 32);
+	q = cf_take_read(cf, 1, 0x1a2b3c01, 0x10000, 32);
 	take_message(cf, CF_SEND, 0, 1, 0, &s, 8);
 	cf_ping(cf);
 	cf_app_no_wc(cf);
-	respond(cf, &q);
-	expect_wc(cf, DDPS_OP_READ, DDPS_WC_SUCCESS);
-	expect_wc(cf, DDPS_OP_SEND, DDPS_WC_SUCCESS);
+	cf_respond(cf, &q);
+	cf_expect_wc(cf, DDPS_OP_READ, DDPS_WC_SUCCESS);
+	cf_expect_wc(cf, DDPS_OP_SEND, DDPS_WC_SUCCESS);
 	CF_CHECK(cf, !memcmp(m.mem, text, 32), "the response is not in place");
 }
 
@@ -158,19 +110,19 @@ static void read_respects_ord(struct cf *cf)
 {
 	const struct cf_opts o = { .ird_w = 2, .ord_w = 16 };
 	struct cf_mr m = cf_app_mr(cf, 64, DDPS_LOCAL_WRITE);
-	struct read_req q[4];
+	struct cf_read_req q[4];
 
-	begin(cf, &o);
+	cf_begin(cf, &o);
 	for (uint32_t i = 0; i < 4; i++)
 		cf_app_post(cf, DDPS_OP_READ, 0, &m, 8, i, i);
-	q[0] = take_read(cf, 1, 0, 0, 8);
-	q[1] = take_read(cf, 2, 1, 1, 8);
+	q[0] = cf_take_read(cf, 1, 0, 0, 8);
+	q[1] = cf_take_read(cf, 2, 1, 1, 8);
 	cf_ping(cf); /* no third one */
 	for (uint32_t i = 0; i < 4; i++) {
-		respond(cf, &q[i]);
-		expect_wc(cf, DDPS_OP_READ, DDPS_WC_SUCCESS);
+		cf_respond(cf, &q[i]);
+		cf_expect_wc(cf, DDPS_OP_READ, DDPS_WC_SUCCESS);
 		if (i < 2)
-			q[i + 2] = take_read(cf, i + 3, i + 2, i + 2, 8);
+			q[i + 2] = cf_take_read(cf, i + 3, i + 2, i + 2, 8);
 	}
 }
 
@@ -179,15 +131,15 @@ static void bad_response(struct cf *cf, uint32_t stag, uint64_t to, size_t len, 
 			 uint16_t code)
 {
 	struct cf_mr m = cf_app_mr(cf, 64, DDPS_LOCAL_WRITE);
-	struct read_req q;
+	struct cf_read_req q;
 
-	begin(cf, NULL);
+	cf_begin(cf, NULL);
 	cf_app_post(cf, DDPS_OP_READ, 0, &m, 16, 1, 2);
-	q = take_read(cf, 1, 1, 2, 16);
+	q = cf_take_read(cf, 1, 1, 2, 16);
 	cf_tagged(cf, ctl, CF_READ_RESP, q.stag + stag, q.to + to, text, len);
 	cf_send(cf);
 	cf_expect_term(cf, code, CF_DDP);
-	expect_wc(cf, DDPS_OP_READ, DDPS_WC_FLUSHED);
+	cf_expect_wc(cf, DDPS_OP_READ, DDPS_WC_FLUSHED);
 }
 
 static void response_stag(struct cf *cf)
@@ -213,11 +165,11 @@ static void response_short(struct cf *cf)
 static void response_write(struct cf *cf)
 {
 	struct cf_mr m = cf_app_mr(cf, 64, DDPS_LOCAL_WRITE);
-	struct read_req q;
+	struct cf_read_req q;
 
-	begin(cf, NULL);
+	cf_begin(cf, NULL);
 	cf_app_post(cf, DDPS_OP_READ, 0, &m, 16, 1, 2);
-	q = take_read(cf, 1, 1, 2, 16);
+	q = cf_take_read(cf, 1, 1, 2, 16);
 	cf_tagged(cf, CF_TAGGED_L, CF_WRITE, q.stag, q.to, text, 16);
 	cf_send(cf);
 	cf_expect_term(cf, 0x1100, CF_DDP);
@@ -300,11 +252,11 @@ static void terminate_delivered(struct cf *cf)
 	struct cf_mr m = cf_app_mr(cf, 64, DDPS_LOCAL_WRITE);
 	struct ddps_event ev;
 
-	begin(cf, NULL);
+	cf_begin(cf, NULL);
 	cf_app_recv(cf, 1, 64);
 	cf_app_post(cf, DDPS_OP_READ, 0, &m, 8, 1, 2);
-	take_read(cf, 1, 1, 2, 8);
-	ev = take_terminate(cf, "\x12\x02\x18\xff", 4); /* reserved bits set */
+	cf_take_read(cf, 1, 1, 2, 8);
+	ev = take_terminate(cf, "\x12\x02\x1f\xff", 4); /* reserved bits set */
 	CF_CHECK(cf,
 		 ev.error.has_triple && ev.error.triple.layer == 1 && ev.error.triple.etype == 2 &&
 			 ev.error.triple.code == 2,
@@ -366,34 +318,39 @@ static void local_error(struct cf *cf)
 	const struct cf_opts o = { .ird_w = 1, .ord_w = 16 };
 	struct cf_mr m = cf_app_mr(cf, 64, DDPS_LOCAL_WRITE);
 	struct cf_mr n = cf_app_mr(cf, 64, DDPS_LOCAL_WRITE);
-	struct read_req q;
+	struct cf_read_req q;
 
-	begin(cf, &o);
+	cf_begin(cf, &o);
 	cf_app_post(cf, DDPS_OP_READ, 0, &m, 8, 1, 2);
 	cf_app_post(cf, DDPS_OP_READ, 0, &n, 8, 1, 2);
-	q = take_read(cf, 1, 1, 2, 8);
+	q = cf_take_read(cf, 1, 1, 2, 8);
 	ddps_mr_dereg(n.mr);
-	respond(cf, &q);
+	cf_respond(cf, &q);
 	cf_expect_term(cf, 0x0000, CF_BARE);
-	expect_wc(cf, DDPS_OP_READ, DDPS_WC_SUCCESS);
-	expect_wc(cf, DDPS_OP_READ, DDPS_WC_LOCAL_ACCESS);
+	cf_expect_wc(cf, DDPS_OP_READ, DDPS_WC_SUCCESS);
+	cf_expect_wc(cf, DDPS_OP_READ, DDPS_WC_LOCAL_ACCESS);
 }
 
 /* ---- ends ---- */
 
 static void lost(struct cf *cf)
 {
+	struct ddps_error e;
 	struct cf_mr m = cf_app_mr(cf, 64, DDPS_LOCAL_WRITE);
 
-	begin(cf, NULL);
+	cf_begin(cf, NULL);
 	cf_app_recv(cf, 1, 64);
 	cf_app_post(cf, DDPS_OP_READ, 0, &m, 8, 1, 2);
-	take_read(cf, 1, 1, 2, 8);
+	cf_take_read(cf, 1, 1, 2, 8);
 	if (cf->wire == CF_TCP)
 		cf_tcp_reset(cf);
 	else
 		cf_sctp_abort(cf);
-	CF_CHECK(cf, cf_app_event(cf, DDPS_EV_CLOSED).error.code, "told as an orderly end");
+	e = cf_app_event(cf, DDPS_EV_CLOSED).error;
+	CF_CHECK(cf, e.code, "told as an orderly end");
+	if (cf->wire == CF_TCP) /* told locally, never on a wire */
+		CF_CHECK(cf, e.has_triple && e.triple.layer == 2 && e.triple.code == 1,
+			 "not told as 2/0/01");
 	for (unsigned i = 0; i < 2; i++)
 		CF_CHECK(cf, cf_app_wc(cf).status == DDPS_WC_FLUSHED, "not flushed");
 }
@@ -403,23 +360,23 @@ static void disconnect(struct cf *cf)
 {
 	struct ddps_send_wr wr = { .op = DDPS_OP_SEND };
 	struct cf_mr m = cf_app_mr(cf, 64, DDPS_LOCAL_WRITE);
-	struct read_req q;
+	struct cf_read_req q;
 
 	cf_app_recv(cf, 1, 64);
-	begin(cf, NULL);
+	cf_begin(cf, NULL);
 	cf_app_post(cf, DDPS_OP_READ, 0, &m, 8, 1, 2);
 	cf_app_post(cf, DDPS_OP_SEND, 0, &m, 8, 0, 0);
 	CF_CHECK(cf, !ddps_disconnect(cf->app.ep), "application: disconnect");
 	CF_CHECK(cf, ddps_post_send(cf->app.ep, &wr) == DDPS_E_STATE, "a Send after the close");
-	q = take_read(cf, 1, 1, 2, 8);
+	q = cf_take_read(cf, 1, 1, 2, 8);
 	take_message(cf, CF_SEND, 0, 1, 0, &m, 8);
 	cf_untagged(cf, CF_UNTAGGED_L, CF_SEND, 0, 0, 1, 0, text, 8);
 	cf_send(cf);
-	expect_wc(cf, DDPS_OP_RECV, DDPS_WC_SUCCESS);
-	respond(cf, &q);
+	cf_expect_wc(cf, DDPS_OP_RECV, DDPS_WC_SUCCESS);
+	cf_respond(cf, &q);
 	cf_expect_end(cf, true);
-	expect_wc(cf, DDPS_OP_READ, DDPS_WC_SUCCESS);
-	expect_wc(cf, DDPS_OP_SEND, DDPS_WC_SUCCESS);
+	cf_expect_wc(cf, DDPS_OP_READ, DDPS_WC_SUCCESS);
+	cf_expect_wc(cf, DDPS_OP_SEND, DDPS_WC_SUCCESS);
 }
 
 /* TCP: the peer's FIN ends Reads and nothing else; our half closes when asked. */
@@ -427,12 +384,12 @@ static void half_close(struct cf *cf)
 {
 	struct cf_mr m = cf_app_mr(cf, 64, DDPS_LOCAL_WRITE);
 
-	begin(cf, NULL);
+	cf_begin(cf, NULL);
 	cf_app_post(cf, DDPS_OP_READ, 0, &m, 8, 1, 2);
-	take_read(cf, 1, 1, 2, 8);
+	cf_take_read(cf, 1, 1, 2, 8);
 	cf_tcp_fin(cf);
 	cf_app_event(cf, DDPS_EV_PEER_CLOSED);
-	expect_wc(cf, DDPS_OP_READ, DDPS_WC_FLUSHED);
+	cf_expect_wc(cf, DDPS_OP_READ, DDPS_WC_FLUSHED);
 	cf_app_post(cf, DDPS_OP_SEND, 0, &m, 8, 0, 0);
 	take_message(cf, CF_SEND, 0, 1, 0, &m, 8);
 	CF_CHECK(cf, !ddps_disconnect(cf->app.ep), "application: disconnect");
@@ -445,7 +402,7 @@ static void digest(struct cf *cf)
 {
 	static const uint8_t fpdu[20] = { 0, 14, CF_TAGGED_L, CF_WRITE };
 
-	begin(cf, NULL);
+	cf_begin(cf, NULL);
 	cf_tcp_write(cf, fpdu, sizeof fpdu);
 	cf_expect_term(cf, 0x2002, CF_BARE);
 }
@@ -472,30 +429,33 @@ static void data_after_end(struct cf *cf)
 	}
 
 const struct cf_case cf_cases_rdmap_work[] = {
-	CASE("rdmap-source-sends", true, sends_of_every_kind,
-	     "5040-4.1-3 5040-4.1-5 5040-4.1-6 5040-4.1-7 5040-4.1-9 5040-4.1-11 5040-5.3-10 "
-	     "5040-5.3-11 5040-5.3-14 5040-5.3-15 5041-4.3-1 5041-4.3-2 5041-4.3-10 5041-4.3-11 "
-	     "5041-4.1-9 5041-4.1-11",
-	     "the four Sends have their opcodes, queue 0, and MSN 1, 2, 3, 4"),
+	CF_ROLES(
+		"rdmap-", "source-sends", true, sends_of_every_kind,
+		"5040-4.1-3 5040-4.1-5 5040-4.1-6 5040-4.1-7 5040-4.1-9 5040-4.1-11 5040-5.3-10 "
+		"5040-5.3-11 5040-5.3-14 5040-5.3-15 5041-4.3-1 5041-4.3-2 5041-4.3-10 5041-4.3-11 "
+		"5041-4.1-9 5041-4.1-11",
+		"the four Sends have their opcodes, queue 0, and MSN 1, 2, 3, 4"),
 	CASE("rdmap-source-empty", true, empty_messages,
 	     "5041-5.2-9 5041-5.2-10 5041-4.4-2 5041-4.3-15 5040-5.1-10 5040-5.3-12",
 	     "an empty message is one segment with L"),
-	CASE("rdmap-source-big", true, big_messages,
-	     "5041-3-2 5041-3-5 5041-3-9 5041-4.1-3 5041-4.1-4 5041-4.1-5 5041-4.1-6 5041-4.2-1 "
-	     "5041-4.2-2 5041-4.2-5 5041-4.2-6 5041-4.2-8 5041-4.2-10 5041-4.2-11 5041-4.2-12 "
-	     "5041-4.3-4 5041-4.3-7 5041-4.3-9 5041-4.3-13 5041-4.3-14 5041-5.2-1 5041-5.2-2 "
-	     "5041-5.2-4 5041-5.2-6 5041-5.2-8 5041-5.3-2 5041-5.3-3 5040-3.1-3 5040-3.1-4 "
-	     "5040-3.1-6 5040-3.1-8 5040-3.2-1 5040-3.2-5 5040-5.1-7 5040-5.5-14 5040-6.1-1",
-	     "messages are cut to the MULPDU and leave one after the other"),
-	CASE("rdmap-source-read-then-send", true, read_holds_back_send,
-	     "5040-5.2-1 5040-4.4-1 5040-5.2.1-8 5040-5.2.2-5 5040-5.5-16 5040-5.5-20 5040-5.5-23 "
-	     "5040-5.2.2-1 5040-4.4-6 5040-5.2.1-13 5040-B-1",
-	     "a Send after a Read is not completed before it"),
-	CASE("rdmap-source-ord", true, read_respects_ord,
-	     "5040-6.1-2 5040-6.1-3 5040-6.1-5 5040-6.1-7 5040-5.2.1-9",
-	     "no more Reads are outstanding than the peer's IRD allows"),
-	CASE("rdmap-response-stag", true, response_stag, "5040-5.2.2-6 5040-5.2.2-9",
-	     "a Read Response to another STag is 1/1/00"),
+	CF_ROLES(
+		"rdmap-", "source-big", true, big_messages,
+		"5041-3-2 5041-3-5 5041-3-9 5041-4.1-3 5041-4.1-4 5041-4.1-5 5041-4.1-6 5041-4.2-1 "
+		"5041-4.2-2 5041-4.2-5 5041-4.2-6 5041-4.2-8 5041-4.2-10 5041-4.2-11 5041-4.2-12 "
+		"5041-4.3-4 5041-4.3-7 5041-4.3-9 5041-4.3-13 5041-4.3-14 5041-5.2-1 5041-5.2-2 "
+		"5041-5.2-4 5041-5.2-6 5041-5.2-8 5041-5.3-2 5041-5.3-3 5040-3.1-3 5040-3.1-4 "
+		"5040-3.1-6 5040-3.1-8 5040-3.2-1 5040-3.2-5 5040-5.1-7 5040-5.5-14 5040-6.1-1",
+		"messages are cut to the MULPDU and leave one after the other"),
+	CF_ROLES("rdmap-", "source-read-then-send", true, read_holds_back_send,
+		 "5040-5.2-1 5040-4.4-1 5040-5.2.1-8 5040-5.2.2-5 5040-5.5-16 5040-5.5-20 "
+		 "5040-5.5-23 "
+		 "5040-5.2.2-1 5040-4.4-6 5040-5.2.1-13 5040-B-1",
+		 "a Send after a Read is not completed before it"),
+	CF_ROLES("rdmap-", "source-ord", true, read_respects_ord,
+		 "5040-6.1-2 5040-6.1-3 5040-6.1-5 5040-6.1-7 5040-5.2.1-9",
+		 "no more Reads are outstanding than the peer's IRD allows"),
+	CF_ROLES("rdmap-", "response-stag", true, response_stag, "5040-5.2.2-6 5040-5.2.2-9",
+		 "a Read Response to another STag is 1/1/00"),
 	CASE("rdmap-response-to", true, response_to, "5040-5.2.2-6 5040-5.2.2-9",
 	     "a Read Response to another TO is 1/1/01"),
 	CASE("rdmap-response-long", true, response_long, "5040-5.2.2-6 5040-5.2.2-9",
@@ -504,22 +464,22 @@ const struct cf_case cf_cases_rdmap_work[] = {
 	     "a Read Response one octet short is 1/1/01"),
 	CASE("rdmap-write-to-read-sink", true, response_write, "5041-8.3.1-6 5040-8.1.1-5",
 	     "a Write to the sink of a Read is 1/1/00"),
-	CASE("rdmap-responses-in-order", true, responses_in_order,
-	     "5040-5.2.1-10 5040-5.2.1-14 5040-5.2.2-2 5040-5.2.2-8 5040-5.2.2-10 5040-5.5-21 "
-	     "5040-4.4-2 5040-4.4-3",
-	     "Reads are answered in order, each response whole"),
+	CF_ROLES("rdmap-", "responses-in-order", true, responses_in_order,
+		 "5040-5.2.1-10 5040-5.2.1-14 5040-5.2.2-2 5040-5.2.2-8 5040-5.2.2-10 5040-5.5-21 "
+		 "5040-4.4-2 5040-4.4-3",
+		 "Reads are answered in order, each response whole"),
 	CASE("rdmap-write-then-read", true, write_then_read,
 	     "5040-5.5-11 5040-5.5-18 5040-3.1-11 5040-B-1",
 	     "a Read sees what a Write before it wrote"),
 	CASE("rdmap-ird-of-one", true, ird_of_one,
 	     "5040-6.1-4 5040-5.2.2-4 5040-5.2.1-15 5040-5.2.1-3",
 	     "with an IRD of 1 the next Read may come with the last segment"),
-	CASE("rdmap-terminate-delivered", true, terminate_delivered,
-	     "5040-5.4-4 5040-5.4-6 5040-5.4-7 5040-4.8-8 5040-3.2-4 5040-6.2.1-2 5040-3.2-12 "
-	     "5040-7-1",
-	     "a Terminate is told to the application, work is flushed, nothing answered"),
-	CASE("rdmap-terminate-twice", false, terminate_twice, "5040-5.4-5 5040-5.4-4",
-	     "a second Terminate is dropped, none is answered"),
+	CF_ROLES("rdmap-", "terminate-delivered", true, terminate_delivered,
+		 "5040-5.4-4 5040-5.4-6 5040-5.4-7 5040-4.8-8 5040-3.2-4 5040-6.2.1-2 5040-3.2-12 "
+		 "5040-7-1",
+		 "a Terminate is told to the application, work is flushed, nothing answered"),
+	CF_ROLES("rdmap-", "terminate-twice", false, terminate_twice, "5040-5.4-5 5040-5.4-4",
+		 "a second Terminate is dropped, none is answered"),
 	CASE("rdmap-terminate-short", false, terminate_short, "5040-5.4-8",
 	     "a Terminate of 3 octets ends the stream unanswered"),
 	CASE("rdmap-terminate-flags-lie", false, terminate_flags_lie, "5040-5.4-8",
@@ -528,14 +488,15 @@ const struct cf_case cf_cases_rdmap_work[] = {
 	     "a Terminate of an unknown layer ends the stream unanswered"),
 	CASE("rdmap-terminate-swapped", true, terminate_swapped, "5040-5.4-7",
 	     "a Terminate with siw's bit order is read and named as such"),
-	CASE("rdmap-local-error", true, local_error,
-	     "5040-7.1-1 5040-7.1-2 5040-4.8-11 5040-6.2.1-1 5040-5.4-9",
-	     "a local error sends 0/0/00 instead of the request"),
-	CASE("rdmap-lost", true, lost, "5041-6.2.2-1 5041-6.2.2-2 5041-6.2.2-5 5040-6.2-2 5041-3-4",
-	     "a lost connection is told and flushes all work"),
-	CASE("rdmap-disconnect", true, disconnect,
-	     "5041-6.2.1-2 5041-6.2.1-3 5041-6.2.1-9 5041-3-12",
-	     "after a close posted work goes out and answers are taken"),
+	CF_ROLES("rdmap-", "local-error", true, local_error,
+		 "5040-7.1-1 5040-7.1-2 5040-4.8-11 5040-6.2.1-1 5040-5.4-9",
+		 "a local error sends 0/0/00 instead of the request"),
+	CF_ROLES("rdmap-", "lost", true, lost,
+		 "5041-6.2.2-1 5041-6.2.2-2 5041-6.2.2-5 5040-6.2-2 5041-3-4",
+		 "a lost connection is told and flushes all work"),
+	CF_ROLES("rdmap-", "disconnect", true, disconnect,
+		 "5041-6.2.1-2 5041-6.2.1-3 5041-6.2.1-9 5041-3-12",
+		 "after a close posted work goes out and answers are taken"),
 	{ "rdmap-half-close",
 	  "5041-6.2.1-5 5041-6.2.1-6 5041-6.2.1-7 5041-6.2.1-8 5041-3-12 5041-3-13",
 	  "the peer's FIN ends Reads; Sends go on until a close", CF_TCP, CF_RESPONDER, true,

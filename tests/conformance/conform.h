@@ -37,11 +37,18 @@ struct cf_case {
 	void (*run)(struct cf *cf);
 };
 
+/* A case of both wires for a target in either role: two rows. */
+#define CF_ROLES(area, point, app, run, ids, rule)                                                 \
+	{ area point, ids, rule, CF_BOTH, CF_RESPONDER, app, run },                                \
+	{                                                                                          \
+		area "initiator-" point, ids, rule, CF_BOTH, CF_INITIATOR, app, run                \
+	}
+
 /* The tables; each ends with an entry without name. */
 extern const struct cf_case cf_cases_mpa[], cf_cases_mpa_init[], cf_cases_mpa_fpdu[],
 	cf_cases_mpa_marker[], cf_cases_neg[], cf_cases_neg_p2p[], cf_cases_sctp[],
 	cf_cases_sctp_app[], cf_cases_ddp[], cf_cases_ddp_queue[], cf_cases_rdmap[],
-	cf_cases_rdmap_work[];
+	cf_cases_rdmap_work[], cf_cases_rdmap_edge[], cf_cases_7306[];
 
 /* ---- leaving a case ---- */
 
@@ -225,6 +232,11 @@ uint32_t cf_msn(struct cf *cf, unsigned qn);
 void cf_send(struct cf *cf);
 /* The next segment, into cf->in; its framing is checked, CRC, pad and markers included. */
 void cf_recv(struct cf *cf);
+/*
+ * The next one that a case waits for: of opcode @op, or a Terminate.  In self mode any; a target
+ * from outside may have an application that says something of its own.
+ */
+void cf_recv_op(struct cf *cf, uint8_t op);
 
 /* TCP: what is wrong with an FPDU; all zero: nothing. */
 struct cf_fault {
@@ -270,6 +282,10 @@ enum cf_carries {
  * whole: header, reserved bits, MSN 1, L, length.  Then the stream ends, with nothing between.
  */
 void cf_expect_term(struct cf *cf, uint16_t code, enum cf_carries carries);
+/* The same for the segment that is in cf->in already. */
+void cf_check_term(struct cf *cf, uint16_t code, enum cf_carries carries);
+/* The same behind segments of opcode @op, of a message that the Terminate cuts off. */
+void cf_expect_term_in(struct cf *cf, uint8_t op, uint16_t code, enum cf_carries carries);
 /* The same for one of several codes that the RFCs leave open; 0 ends the list. */
 void cf_expect_term_of(struct cf *cf, const uint16_t *codes, enum cf_carries carries);
 /* Any Terminate, or the end without one: what an outside target may do at least. */

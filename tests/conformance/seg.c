@@ -105,6 +105,13 @@ void cf_recv(struct cf *cf)
 	check_header(cf);
 }
 
+void cf_recv_op(struct cf *cf, uint8_t op)
+{
+	do
+		cf_recv(cf);
+	while (!cf->self && cf_in_op(cf) != op && cf_in_op(cf) != CF_TERM);
+}
+
 /* ---- cf->in ---- */
 
 bool cf_in_tagged(struct cf *cf)
@@ -174,7 +181,7 @@ void cf_ping(struct cf *cf)
 
 	cf_read_req(cf, msn, sink, msn, 0, 0xffffffff, UINT64_MAX);
 	cf_send(cf);
-	cf_recv(cf);
+	cf_recv_op(cf, CF_READ_RESP);
 	CF_CHECK(cf, cf_in_tagged(cf) && cf_in_op(cf) == CF_READ_RESP,
 		 "expected a Read Response to a zero-length Read, got %s",
 		 cf_hex(cf->in.b, cf->in.len));

@@ -369,3 +369,102 @@ Test(rdmap_atomic, immediate_data,
 	cr_expect_lt(feed_hex(&s, "41 48 00000000 00000000 00000003 00000000 0011223344556677"), 0);
 	cr_expect_eq(s.term.triple.code, 0x02, "no receive");
 }
+
+/* A request and a response of every other length, each in memory of just its size. */
+Test(rdmap_atomic, truncated_at_every_octet, .description = "7306-8.2-1 7306-5.2.2-8")
+{
+	static const struct {
+		unsigned op, qn;
+		size_t len;
+	} t[] = { { 0xA, 1, 52 }, { 0xB, 3, 12 } };
+	uint8_t out[128];
+
+	for (size_t i = 0; i < 2; i++)
+		for (size_t n = 0; n < t[i].len; n++) {
+			uint8_t *seg = calloc(1, 18 + n);
+
+			post_atomic(DDPS_OP_FETCH_ADD, 1, false);
+			pull(&s, 128, out);
+			cr_assert(seg);
+			seg[0] = 0x41;
+			seg[1] = (uint8_t)(0x40 | t[i].op);
+			seg[9] = (uint8_t)t[i].qn;
+			seg[13] = 1;
+			cr_expect_lt(feed(&s, seg, 18 + n), 0, "opcode %x, %zu octets", t[i].op, n);
+			cr_expect_eq(s.term.triple.etype, 2);
+			cr_expect_eq(s.term.triple.code, 0xFF);
+			free(seg);
+			teardown();
+			setup();
+		}
+}
+
+/* No answer comes any more: flushed, and what waited behind a fence goes on. */
+Test(rdmap_atomic, half_close_with_one_outstanding, .description = "7306-5.2.2-7")
+{
+	uint8_t out[128];
+
+	post_atomic(DDPS_OP_FETCH_ADD, 1, true);
+	post(&s, DDPS_OP_SEND, 2, DDPS_WR_FENCE, 0, 1);
+	cr_expect_eq(pull(&s, 128, out), 70);
+	cr_expect_eq(pull(&s, 128, out), 0, "the fence");
+	ddps_rdmap_peer_closed(s.r);
+	cr_assert_eq(s.nsq, 1);
+	expect_wc(s.sq[0], 1, DDPS_OP_FETCH_ADD, DDPS_WC_FLUSHED);
+	cr_expect_eq(pull(&s, 128, out), 19);
+	cr_assert_eq(s.nsq, 2);
+	expect_wc(s.sq[1], 2, DDPS_OP_SEND, DDPS_WC_SUCCESS);
+}
+
+Test(rdmap_atomic, sink_revoked_before_the_response)
+{
+	uint8_t out[128], before[8];
+
+	post_atomic(DDPS_OP_FETCH_ADD, 1, true);
+	pull(&s, 128, out);
+	memcpy(before, s.mem + 8, sizeof before);
+	s.mr->valid = false;
+	cr_expect_lt(feed_aresp(1, 0, ONES), 0);
+	cr_expect_eq(s.term.triple.layer << 8 | s.term.triple.etype << 4, 0);
+	cr_expect_arr_eq(s.mem + 8, before, sizeof before);
+	cr_assert_eq(s.nsq, 1);
+	expect_wc(s.sq[0], 1, DDPS_OP_FETCH_ADD, DDPS_WC_LOCAL_ACCESS);
+}
+
+Test(rdmap_atomic, versions, .description = "7306-8.2-3")
+{
+	static const char *const bad[] = {
+		"41 08 00000000 00000000 00000001 00000000 0011223344556677",
+		"41 89 00000000 00000000 00000001 00000000 0011223344556677",
+		"41 ca 00000000 00000001 00000001 00000000",
+		"41 0b 00000000 00000003 00000001 00000000",
+	};
+
+	for (size_t i = 0; i < 4; i++) {
+		cr_expect_lt(feed_hex(&s, bad[i]), 0);
+		cr_expect_eq(s.term.triple.layer, 0);
+		cr_expect_eq(s.term.triple.etype, 2);
+		cr_expect_eq(s.term.triple.code, 0x05, "row %zu", i);
+		teardown();
+		setup();
+	}
+}
+
+/* The source goes while the Write waits behind a fence: nothing of it is sent. */
+Test(rdmap_atomic, local_error_instead_of_the_message, .description = "7306-8.1-1")
+{
+	struct ddps_sge sge = piece(&s, 0, 4);
+	struct ddps_send_wr wr = {
+		.wr_id = 2, .op = DDPS_OP_WRITE_IMM, .flags = DDPS_WR_FENCE, .sge = &sge, .nsge = 1
+	};
+	uint8_t out[128];
+
+	post_atomic(DDPS_OP_FETCH_ADD, 1, false);
+	cr_expect_eq(ddps_rdmap_post_send(s.r, &wr), 0);
+	cr_expect_eq(pull(&s, 128, out), 70);
+	cr_expect_eq(pull(&s, 128, out), 0);
+	s.mr->valid = false;
+	cr_expect_eq(feed_aresp(1, 0, 1), 0);
+	cr_assert_eq(pull(&s, 128, out), 22, "a Terminate without headers");
+	cr_expect_arr_eq(out + 18, "\0\0\0", 4);
+}

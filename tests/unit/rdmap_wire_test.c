@@ -101,7 +101,10 @@ static size_t make(uint8_t *buf, bool swapped, unsigned kind)
 
 Test(rdmap_wire, terminate_at_every_length, .description = "5040-4.8-8 5040-5.4-8")
 {
-	/* Without flags the two forms cannot be told apart by them: kind 0 only once. */
+	/*
+	 * Without flags the two forms cannot be told apart by them: kind 0 only once.  Swapped
+	 * flags with nothing behind are reserved bits: 4 octets read the RFC's way.
+	 */
 	for (unsigned swapped = 0; swapped < 2; swapped++)
 		for (unsigned kind = swapped; kind < 3; kind++) {
 			uint8_t full[60];
@@ -110,19 +113,20 @@ Test(rdmap_wire, terminate_at_every_length, .description = "5040-4.8-8 5040-5.4-
 			for (size_t n = 0; n <= len; n++) {
 				uint8_t *cut = malloc(n);
 				struct ddps_term_msg t;
+				bool bare = swapped && n == 4;
 
 				if (n)
 					memcpy(cut, full, n);
 				cr_expect_eq(ddps_term_decode(&t, cut, n),
-					     n < len ? DDPS_E_TRUNCATED : 0);
+					     n < len && !bare ? DDPS_E_TRUNCATED : 0);
 				cr_expect_eq(t.ddp != NULL, kind && n >= 24);
 				cr_expect_eq(t.rreq != NULL, kind == 2 && n >= 52);
 				cr_expect_eq(t.has_len, kind && n >= 6);
 				if (n >= 4) {
-					cr_expect_eq(t.triple.layer, 0);
-					cr_expect_eq(t.triple.etype, 1);
+					cr_expect_eq(t.triple.layer, bare ? 1 : 0);
+					cr_expect_eq(t.triple.etype, bare ? 0 : 1);
 					cr_expect_eq(t.triple.code, 1);
-					cr_expect_eq(t.swapped, swapped != 0);
+					cr_expect_eq(t.swapped, swapped && !bare);
 				}
 				free(cut);
 			}
@@ -133,10 +137,15 @@ Test(rdmap_wire, terminate_ignores_reserved_bits, .description = "5040-4.8-8")
 {
 	struct ddps_term_msg t;
 
-	cr_expect_eq(ddps_term_decode(&t, (const uint8_t *)"\x20\x02\x18\xff", 4), 0);
-	cr_expect_eq(t.triple.layer, 2);
-	cr_expect_not(t.swapped);
-	cr_expect_null(t.ddp);
+	for (unsigned rsv = 0; rsv < 0x20; rsv++) {
+		const uint8_t raw[4] = { 0x12, 0x02, (uint8_t)rsv, 0xff };
+
+		cr_expect_eq(ddps_term_decode(&t, raw, 4), 0, "bits %02x", rsv);
+		cr_expect_eq(t.triple.layer, 1);
+		cr_expect_eq(t.triple.etype, 2);
+		cr_expect_not(t.swapped);
+		cr_expect_null(t.ddp);
+	}
 }
 
 Test(rdmap_wire, read_request_header_only_behind_an_untagged_one)

@@ -30,7 +30,7 @@ static void open_session(struct sd_ulp *u)
 
 static void time_is_up(struct ddps_timer *t)
 {
-	cr_assert(t->slot, "the timer does not run");
+	cr_assert(t->on, "the timer does not run");
 	ddps_timer_start(w.env.loop, t, 0);
 	sd_run(&w);
 }
@@ -163,14 +163,14 @@ Test(sd_assoc, linger_and_reuse, .description = "5043-11.3-d2")
 	other = sd_carrier_of(&w, 1);
 	u.llp->ops->shutdown(u.llp);
 	sd_run(&w);
-	cr_expect(c->linger.slot);
-	cr_expect(other->linger.slot);
+	cr_expect(c->linger.on);
+	cr_expect(other->linger.on);
 	cr_expect_gt(other->linger.due, c->linger.due); /* the opener goes first */
 	sd_free(&u);
 	u = (struct sd_ulp){ 0 };
 	open_session(&u);
 	cr_expect_eq(fake_sctp_net.connects, 1);
-	cr_expect_eq(c->linger.slot, 0);
+	cr_expect_eq(c->linger.on, 0);
 	u.llp->ops->shutdown(u.llp);
 	sd_run(&w);
 	time_is_up(&c->linger);

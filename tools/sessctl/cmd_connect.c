@@ -10,5 +10,7 @@ int cmd_connect(const struct opts *o)
 
 	link_init(&l, o, "connect");
 	s = link_open(&l, o->arg[0], MSG_MAX);
+	if (!s && o->wait)
+		s = link_wait(&l);
 	return (int)link_free(&l, link_close(&l, s));
 }

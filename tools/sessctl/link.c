@@ -317,6 +317,17 @@ enum status link_pause(struct link *l, uint32_t ms)
 	return !s || (s == ST_TIMEDOUT && due == until) ? ST_DONE : wait_more(l, due);
 }
 
+enum status link_wait(struct link *l)
+{
+	enum status s = ST_DONE;
+	struct ddps_wc wc;
+
+	while (!s && !l->over && !l->peer_done)
+		if (ddps_cq_poll(l->cq, &wc, 1) != 1 && !take_event(l))
+			s = wait_more(l, patience_from_now());
+	return s ? s : l->end;
+}
+
 /* Wait for the final event.  Return: ST_DONE, or why not. */
 static enum status await_close(struct link *l, bool hasty)
 {

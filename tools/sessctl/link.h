@@ -69,6 +69,9 @@ enum status link_fail(struct link *l, enum status s, const char *advice, const c
 /* Do nothing for @ms, but notice the peer, the deadline and signals. */
 enum status link_pause(struct link *l, uint32_t ms);
 
+/* Wait for the peer to end the session, however long it takes, and drop what it sends. */
+enum status link_wait(struct link *l);
+
 /* End the session in order, if there is one, and show that.  Return: @s, or what failed. */
 enum status link_close(struct link *l, enum status s);
 

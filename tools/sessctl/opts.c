@@ -19,6 +19,8 @@ static const struct option_row table[] = {
 	  "reject every request, with --private-data if given" },
 	{ "count", "N", C_LISTEN, VAL_NUMBER, AT(count), 1, UINT32_MAX,
 	  "take N sessions, rejected ones included, then exit" },
+	{ "wait", NULL, C_CONNECT, VAL_FLAG, AT(wait), 0, 0,
+	  "stay until the peer ends the session, or --timeout does" },
 	{ "op", "send|write|read", C_PING, VAL_OP, AT(op), 0, 0,
 	  "what goes to and fro (default send)" },
 	{ "size", "SIZE", C_PING, VAL_SIZE, AT(size), 0, PING_MAX,

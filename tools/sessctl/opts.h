@@ -33,6 +33,8 @@ struct opts {
 	bool reject;
 	const char *dir;
 	uint64_t max_size;
+	/* connect */
+	bool wait;
 	/* ping */
 	unsigned op; /* enum ping_op */
 	uint64_t size;
