@@ -68,6 +68,8 @@ for t in tests/package/*.sh; do
 done
 lines verbs/run.sh env bash tests/verbs/run.sh "$2"
 lines model/crossed_req bash tests/model/run.sh
+lines conformance tests/conformance/run.sh "$asan/sessctl" "$work/conformance"
+lines "conformance mutations" tests/conformance/mutate.sh "$2"
 
 echo "$passed passed, $failed failed"
 [ "$failed" = 0 ]
