@@ -51,14 +51,25 @@ struct vd_config {
 struct vd_process {
 	struct ddps_ctx *ctx;
 	struct vd_config cfg;
-	pthread_mutex_t lock;	/* identifiers, their events, and which queue pair is whose */
-	struct vd_id *requests; /* identifiers whose peer waits for an answer */
+	pthread_mutex_t lock;	  /* identifiers, their events, and which queue pair is whose */
+	struct vd_id *requests;	  /* identifiers whose peer waits for an answer */
+	struct vd_async *unacked; /* asynchronous events that were fetched */
+	pthread_cond_t acked;	  /* one of them less */
+	/* What identifiers of rdma_cm share, made on first use. */
+	pthread_mutex_t shared_lock;
+	struct ibv_context *shared;
+	struct ibv_pd *shared_pd;
+	uint32_t last_number; /* atomic */
 };
 
 /* The process's, made on first use and anew after a fork.  NULL: errno is set. */
 struct vd_process *vd_process(void);
 /* What the settings say, without making anything. */
 const struct vd_config *vd_config(void);
+/* Whether @p is this process's: objects from before a fork are the parent's. */
+bool vd_mine(const struct vd_process *p);
+/* A number for a queue pair or shared queue; they need only differ. */
+uint32_t vd_number(void);
 
 /* A DDPS_E_* value as an errno value. */
 int vd_errno(int err);
@@ -68,6 +79,7 @@ int vd_errno(int err);
 struct vd_context {
 	struct vd_process *p;
 	struct ibv_device *device;
+	struct vd_async *async; /* events that nobody has fetched */
 	struct verbs_context v; /* ends with the struct ibv_context */
 };
 
@@ -98,6 +110,13 @@ struct vd_cq {
 	struct vd_soft_wc *soft, **soft_end;
 	unsigned taken;	   /* events fetched, for acknowledgement */
 	struct ibv_wc now; /* the extended form's current one */
+};
+
+struct vd_srq {
+	struct ibv_srq srq;
+	struct ddps_srq *d;
+	struct ibv_srq_attr attr;
+	uint32_t number;
 };
 
 #define VD_QPN_MASK 0xffffffu
@@ -173,7 +192,9 @@ struct ibv_pd *vd_shared_pd(void);
 struct vd_qp *vd_qp_new(struct ibv_context *ctx, struct ibv_pd *pd, struct ibv_qp_init_attr *attr);
 int vd_post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad);
 int vd_post_recv(struct ibv_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad);
-/* The same, locked already. */
+/* Pieces in the library's form.  Return: 0 or EINVAL. */
+int vd_pieces(const struct ibv_sge *from, int n, struct ddps_sge *to);
+/* As vd_post_send, locked already. */
 int vd_post_list(struct vd_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad);
 void vd_wr_init(struct vd_qp *qp);
 void vd_wr_fini(struct vd_qp *qp);
@@ -185,6 +206,22 @@ void vd_cq_flush(struct vd_qp *qp, struct ibv_cq *cq, uint64_t wr_id, enum ibv_w
 struct ibv_cq_ex *vd_create_cq_ex(struct ibv_context *ctx, struct ibv_cq_init_attr_ex *attr);
 void vd_cq_ex_init(struct vd_cq *cq);
 struct ibv_qp *vd_create_qp_ex(struct ibv_context *ctx, struct ibv_qp_init_attr_ex *attr);
+
+/* Shared receive queues (vd_srq.c). */
+struct ibv_srq *vd_create_srq_ex(struct ibv_context *ctx, struct ibv_srq_init_attr_ex *ex);
+int vd_get_srq_num(struct ibv_srq *srq, uint32_t *number);
+int vd_post_srq_recv(struct ibv_srq *srq, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad);
+/* It fell below its limit; the lock is held. */
+void vd_srq_low(struct vd_srq *srq);
+
+/* Queue an asynchronous event; the lock is held. */
+void vd_async_post(struct ibv_context *ctx, enum ibv_event_type type, void *element);
+/* Drop what nobody fetched, wait until the rest is acknowledged; the lock is held. */
+void vd_async_forget(struct ibv_context *ctx, const void *element);
+/* Drop what nobody fetched, of the whole context. */
+void vd_async_drop(struct ibv_context *ctx);
+/* Take one from an eventfd, if somebody else has not, without ever blocking. */
+void vd_eventfd_take(int fd);
 
 /* What the library tells of a session or listener (vd_conn.c); the lock is held. */
 void vd_conn_event(struct vd_process *p, const struct ddps_event *ev);
@@ -204,6 +241,8 @@ void vd_request_forget(struct vd_process *p, struct vd_id *id);
 void vd_parse_addr(const char *text, struct sockaddr_storage *ss);
 /* The URI of @sa with the wire of this run. */
 void vd_uri(const struct vd_config *cfg, const struct sockaddr *sa, char *buf, size_t len);
+/* A port of this address that nobody has as UDP now.  Return: 0 or errno. */
+int vd_free_port(const struct sockaddr *sa, struct sockaddr_storage *out);
 /* Synchronous identifiers: wait for the next event.  Return: 0 or -1 with errno. */
 int vd_sync(struct vd_id *id, int ret);
 

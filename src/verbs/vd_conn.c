@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define PORT_TRIES 16
+
 static struct vd_id *of(struct rdma_cm_id *id)
 {
 	return vd_of(id, struct vd_id, id);
@@ -59,23 +61,18 @@ VD_API int rdma_establish(struct rdma_cm_id *id)
 	return vd_fail(EOPNOTSUPP);
 }
 
-VD_API int rdma_listen(struct rdma_cm_id *ibid, int backlog)
+static int listen_at(struct vd_process *p, struct vd_id *id, const struct sockaddr *at,
+		     unsigned backlog)
 {
-	struct vd_process *p = vd_process();
-	struct vd_id *id = of(ibid);
 	struct ddps_listen_param param;
 	struct sockaddr_storage bound;
 	char uri[160];
 	int err;
 
-	if (!p || (id->state != VD_ID_IDLE && id->state != VD_ID_BOUND))
-		return vd_fail(EINVAL);
-	if (id->state == VD_ID_IDLE) /* the wildcard [4.5] */
-		ibid->route.addr.src_addr.sa_family = AF_INET;
 	ddps_listen_param_init(&param);
-	param.backlog = backlog > 0 ? (unsigned)backlog : param.backlog;
+	param.backlog = backlog ? backlog : param.backlog;
 	param.user = id;
-	vd_uri(&p->cfg, &ibid->route.addr.src_addr, uri, sizeof uri);
+	vd_uri(&p->cfg, at, uri, sizeof uri);
 	pthread_mutex_lock(&p->lock);
 	err = ddps_listen(p->ctx, uri, &param, &id->listener);
 	if (!err) {
@@ -83,10 +80,46 @@ VD_API int rdma_listen(struct rdma_cm_id *ibid, int backlog)
 		ddps_listener_uri(id->listener, uri, sizeof uri);
 		uri[strcspn(uri, "?")] = 0;
 		vd_parse_addr(strstr(uri, "//") + 2, &bound);
-		ibid->route.addr.src_sin.sin_port = ((struct sockaddr_in *)&bound)->sin_port;
+		id->id.route.addr.src_sin.sin_port = ((struct sockaddr_in *)&bound)->sin_port;
 	}
 	pthread_mutex_unlock(&p->lock);
-	return err ? vd_fail(vd_errno(err)) : 0;
+	return err ? vd_errno(err) : 0;
+}
+
+/* Any port: over SCTP one whose number is free for UDP too.  Somebody may take it in between. */
+static int listen_anywhere(struct vd_process *p, struct vd_id *id, unsigned backlog)
+{
+	struct sockaddr_storage at = id->id.route.addr.src_storage;
+	int err = 0;
+
+	if (strcmp(p->cfg.transport, "sctp"))
+		return listen_at(p, id, (struct sockaddr *)&at, backlog);
+	for (int i = 0; i < PORT_TRIES; i++) {
+		err = vd_free_port(&id->id.route.addr.src_addr, &at);
+		if (!err)
+			err = listen_at(p, id, (struct sockaddr *)&at, backlog);
+		if (err != EADDRINUSE)
+			break;
+	}
+	return err;
+}
+
+VD_API int rdma_listen(struct rdma_cm_id *ibid, int backlog)
+{
+	struct vd_process *p = vd_process();
+	struct vd_id *id = of(ibid);
+	unsigned n = backlog > 0 ? (unsigned)backlog : 0;
+	int err;
+
+	if (!p || (id->state != VD_ID_IDLE && id->state != VD_ID_BOUND))
+		return vd_fail(EINVAL);
+	if (id->state == VD_ID_IDLE) /* the wildcard [4.5] */
+		ibid->route.addr.src_addr.sa_family = AF_INET;
+	if (rdma_get_src_port(ibid))
+		err = listen_at(p, id, &ibid->route.addr.src_addr, n);
+	else
+		err = listen_anywhere(p, id, n);
+	return err ? vd_fail(err) : 0;
 }
 
 VD_API int rdma_accept(struct rdma_cm_id *ibid, struct rdma_conn_param *conn)
@@ -281,6 +314,9 @@ void vd_conn_event(struct vd_process *p, const struct ddps_event *ev)
 		return;
 	case DDPS_EV_LISTENER_FAILED:
 		vd_event_post(ev->user, NULL, RDMA_CM_EVENT_DEVICE_REMOVAL, -ENODEV, NULL);
+		return;
+	case DDPS_EV_SRQ_LIMIT:
+		vd_srq_low(ev->user);
 		return;
 	default:
 		if (ev->user)

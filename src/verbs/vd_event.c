@@ -67,7 +67,6 @@ void vd_event_drop(struct vd_id *id)
 {
 	struct vd_evch *ch = vd_of(id->id.channel, struct vd_evch, ch);
 	struct vd_event **at = &ch->first;
-	uint64_t one;
 
 	while (*at) {
 		struct vd_event *e = *at;
@@ -78,9 +77,7 @@ void vd_event_drop(struct vd_id *id)
 		}
 		*at = e->next;
 		free(e);
-		/* Its count too; never blocks, since the event was there. */
-		if (read(ch->ch.fd, &one, sizeof one) < 0)
-			break;
+		vd_eventfd_take(ch->ch.fd); /* its count */
 	}
 	ch->end = &ch->first;
 	while (*ch->end)

@@ -177,17 +177,17 @@ void vd_parse_addr(const char *text, struct sockaddr_storage *ss)
 	a6->sin6_port = htons((uint16_t)atoi(colon + 1));
 }
 
-/* Whether the address is this host's: the system lets a socket have it. */
-static int local(const struct sockaddr *sa)
+int vd_free_port(const struct sockaddr *sa, struct sockaddr_storage *out)
 {
-	struct sockaddr_storage ss = { 0 };
 	int fd = socket(sa->sa_family, SOCK_DGRAM | SOCK_CLOEXEC, 0), err = 0;
+	socklen_t len = sizeof *out;
 
 	if (fd < 0)
 		return errno;
-	memcpy(&ss, sa, sa_len(sa));
-	*port_of(&ss) = 0;
-	if (bind(fd, (struct sockaddr *)&ss, sa_len(sa)))
+	memcpy(out, sa, sa_len(sa));
+	*port_of(out) = 0;
+	if (bind(fd, (struct sockaddr *)out, sa_len(sa)) ||
+	    getsockname(fd, (struct sockaddr *)out, &len))
 		err = errno;
 	close(fd);
 	return err;
@@ -196,13 +196,15 @@ static int local(const struct sockaddr *sa)
 VD_API int rdma_bind_addr(struct rdma_cm_id *ibid, struct sockaddr *addr)
 {
 	struct vd_id *id = of(ibid);
+	struct sockaddr_storage unused;
 	int err;
 
 	if (addr->sa_family != AF_INET && addr->sa_family != AF_INET6)
 		return vd_fail(EAFNOSUPPORT);
 	if (id->state != VD_ID_IDLE)
 		return vd_fail(EINVAL);
-	err = local(addr);
+	/* Whether it is this host's: the system lets a socket have it. */
+	err = vd_free_port(addr, &unused);
 	if (err)
 		return vd_fail(err);
 	memcpy(&ibid->route.addr.src_storage, addr, sa_len(addr));

@@ -4,6 +4,16 @@
 #include <errno.h>
 #include <string.h>
 
+int vd_pieces(const struct ibv_sge *from, int n, struct ddps_sge *to)
+{
+	if (n < 0 || n > VD_MAX_SGE)
+		return EINVAL;
+	for (int i = 0; i < n; i++)
+		to[i] = (struct ddps_sge){ (void *)(uintptr_t)from[i].addr, from[i].length,
+					   from[i].lkey };
+	return 0;
+}
+
 /* One request's pieces in the library's form; inline data is copied.  Return: 0 or errno. */
 static int pieces(struct vd_qp *qp, const struct ibv_send_wr *wr, struct ddps_sge *sge, uint32_t *n)
 {
@@ -13,12 +23,8 @@ static int pieces(struct vd_qp *qp, const struct ibv_send_wr *wr, struct ddps_sg
 	if (wr->num_sge < 0 || wr->num_sge > VD_MAX_SGE)
 		return EINVAL;
 	*n = (uint32_t)wr->num_sge;
-	if (!(wr->send_flags & IBV_SEND_INLINE)) {
-		for (uint32_t i = 0; i < *n; i++)
-			sge[i] = (struct ddps_sge){ (void *)(uintptr_t)wr->sg_list[i].addr,
-						    wr->sg_list[i].length, wr->sg_list[i].lkey };
-		return 0;
-	}
+	if (!(wr->send_flags & IBV_SEND_INLINE))
+		return vd_pieces(wr->sg_list, wr->num_sge, sge);
 	for (uint32_t i = 0; i < *n; i++) {
 		if (wr->sg_list[i].length > VD_MAX_INLINE - len)
 			return EINVAL;
@@ -118,13 +124,10 @@ int vd_post_send(struct ibv_qp *ibqp, struct ibv_send_wr *wr, struct ibv_send_wr
 static int post_recv_one(struct vd_qp *qp, const struct ibv_recv_wr *wr)
 {
 	struct ddps_sge sge[VD_MAX_SGE];
-	int err;
+	int err = vd_pieces(wr->sg_list, wr->num_sge, sge);
 
-	if (wr->num_sge < 0 || wr->num_sge > VD_MAX_SGE)
-		return EINVAL;
-	for (int i = 0; i < wr->num_sge; i++)
-		sge[i] = (struct ddps_sge){ (void *)(uintptr_t)wr->sg_list[i].addr,
-					    wr->sg_list[i].length, wr->sg_list[i].lkey };
+	if (err)
+		return err;
 	err = ddps_post_recv(qp->ep, wr->wr_id, sge, (uint32_t)wr->num_sge);
 	if (err != DDPS_E_STATE)
 		return vd_errno(err);

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 /* The global state of the drop-in: its interface has no argument that could carry it. */
@@ -15,6 +16,7 @@ static struct {
 	struct vd_process *p;
 	struct vd_config cfg;
 	bool configured;
+	struct ibv_device device;
 } global = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
 static bool on(const char *name, bool otherwise)
@@ -22,6 +24,27 @@ static bool on(const char *name, bool otherwise)
 	const char *v = getenv(name);
 
 	return !v || !*v ? otherwise : !strcmp(v, "on") || !strcmp(v, "1") || !strcmp(v, "yes");
+}
+
+static void make_device(struct ibv_device *dev, const char *name)
+{
+	dev->node_type = IBV_NODE_RNIC;
+	dev->transport_type = IBV_TRANSPORT_IWARP;
+	snprintf(dev->name, sizeof dev->name, "%s", name);
+	snprintf(dev->dev_name, sizeof dev->dev_name, "uverbs0");
+	snprintf(dev->dev_path, sizeof dev->dev_path, "/sys/class/infiniband_verbs/uverbs0");
+	snprintf(dev->ibdev_path, sizeof dev->ibdev_path, "/sys/class/infiniband/%s", name);
+}
+
+/* A child must not find the lock held by a thread that it does not have. */
+static void before_fork(void)
+{
+	pthread_mutex_lock(&global.lock);
+}
+
+static void after_fork(void)
+{
+	pthread_mutex_unlock(&global.lock);
 }
 
 static void configure(struct vd_config *c)
@@ -41,11 +64,20 @@ static void configure(struct vd_config *c)
 const struct vd_config *vd_config(void)
 {
 	pthread_mutex_lock(&global.lock);
-	if (!global.configured)
+	if (!global.configured) {
 		configure(&global.cfg);
+		make_device(&global.device, global.cfg.name);
+		pthread_atfork(before_fork, after_fork, after_fork);
+	}
 	global.configured = true;
 	pthread_mutex_unlock(&global.lock);
 	return &global.cfg;
+}
+
+struct ibv_device *vd_device(void)
+{
+	vd_config();
+	return &global.device;
 }
 
 /* Hands events to identifiers as long as the process lives. */
@@ -78,6 +110,8 @@ static struct vd_process *start(void)
 		return NULL;
 	p->cfg = global.cfg;
 	pthread_mutex_init(&p->lock, NULL);
+	pthread_mutex_init(&p->shared_lock, NULL);
+	pthread_cond_init(&p->acked, NULL);
 	ddps_ctx_attr_init(&attr);
 	attr.thread = true;
 	err = ddps_ctx_new(&p->ctx, &attr);
@@ -113,6 +147,30 @@ struct vd_process *vd_process(void)
 	p = global.p;
 	pthread_mutex_unlock(&global.lock);
 	return p;
+}
+
+bool vd_mine(const struct vd_process *p)
+{
+	return p == vd_process();
+}
+
+uint32_t vd_number(void)
+{
+	struct vd_process *p = vd_process();
+
+	/* 0 and 1 are special on InfiniBand. */
+	return 2 + __atomic_fetch_add(&p->last_number, 1, __ATOMIC_RELAXED) % (VD_QPN_MASK - 2);
+}
+
+void vd_eventfd_take(int fd)
+{
+	uint64_t one;
+	struct iovec iov = { &one, sizeof one };
+
+	/* The descriptor is the program's, who may want it blocking.  Kernels that cannot do this
+	 * (before 5.8) leave one wakeup too many, which its reader bears. */
+	if (preadv2(fd, &iov, 1, -1, RWF_NOWAIT) < 0)
+		return;
 }
 
 int vd_errno(int err)

@@ -5,13 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static uint32_t new_number(void)
-{
-	static uint32_t last; /* numbers need only differ; 0 and 1 are special on InfiniBand */
-
-	return 2 + __atomic_fetch_add(&last, 1, __ATOMIC_RELAXED) % (VD_QPN_MASK - 2);
-}
-
 /* What is granted is never less than what was asked for, and said [4.8]. */
 static int grant(struct ibv_qp_cap *cap)
 {
@@ -54,6 +47,10 @@ static int make(struct vd_qp *qp, struct ddps_ctx *ctx, struct ddps_pd *pd)
 	attr.max_sge = in->cap.max_send_sge > in->cap.max_recv_sge ? in->cap.max_send_sge
 								   : in->cap.max_recv_sge;
 	attr.user = qp;
+	if (in->srq) { /* no queue pair is kept from any of them: there is no such rule in verbs */
+		attr.srq = vd_of(in->srq, struct vd_srq, srq)->d;
+		attr.srq_share = vd_of(in->srq, struct vd_srq, srq)->attr.max_wr;
+	}
 	return ddps_ep_new(ctx, &attr, &qp->ep);
 }
 
@@ -72,8 +69,8 @@ struct vd_qp *vd_qp_new(struct ibv_context *ctx, struct ibv_pd *ibpd, struct ibv
 	struct vd_qp *qp;
 	int err;
 
-	if (attr->qp_type != IBV_QPT_RC || attr->srq || !attr->send_cq || !attr->recv_cq) {
-		errno = attr->qp_type != IBV_QPT_RC || attr->srq ? EOPNOTSUPP : EINVAL;
+	if (attr->qp_type != IBV_QPT_RC || !attr->send_cq || !attr->recv_cq) {
+		errno = attr->qp_type != IBV_QPT_RC ? EOPNOTSUPP : EINVAL;
 		return NULL;
 	}
 	err = grant(&cap);
@@ -90,7 +87,8 @@ struct vd_qp *vd_qp_new(struct ibv_context *ctx, struct ibv_pd *ibpd, struct ibv
 					  .pd = ibpd,
 					  .send_cq = attr->send_cq,
 					  .recv_cq = attr->recv_cq,
-					  .qp_num = new_number(),
+					  .srq = attr->srq,
+					  .qp_num = vd_number(),
 					  .state = IBV_QPS_RESET,
 					  .qp_type = attr->qp_type };
 	err = make(qp, vd_of(ctx, struct vd_context, v.context)->p->ctx,

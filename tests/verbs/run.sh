@@ -71,7 +71,9 @@ all() {
 	pair "ucmatose" "ucmatose -b 127.0.0.1 -p @" "ucmatose -s 127.0.0.1 -p @"
 	perf ib_send_bw -n 500
 	perf ib_send_bw -n 500 -e
+	perf ib_send_bw -n 500 --use-srq
 	perf ib_send_lat -n 500
+	perf ib_send_lat -n 500 --use-srq
 	perf ib_send_lat -n 500 -e
 	perf ib_write_bw -n 200 -a
 	perf ib_write_bw -n 500 -q 4
