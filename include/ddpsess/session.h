@@ -336,6 +336,10 @@ struct ddps_ep_attr {
 	 * fetched yet; 0: half of the queue's depth, rounded up.  A peer that sends more
 	 * waits, as with STALL but whatever no_recv says, until one is fetched. */
 	uint32_t srq_share;
+	/* Work posted once the session ends or has ended is not refused: it completes as flushed,
+	 * behind all that was posted before.  And ddps_abort takes an endpoint that was never
+	 * connected: its receives are flushed and no event comes. */
+	bool flush_late;
 };
 
 /**
@@ -424,7 +428,7 @@ DDPS_API int ddps_disconnect(struct ddps_ep *ep);
  *
  * DDPS_EV_CLOSED (DDPS_EV_FAILED if not established yet) follows.
  *
- * Return: 0, or DDPS_E_STATE (never connected), DDPS_E_FORKED.
+ * Return: 0, or DDPS_E_STATE (never connected, and no flush_late), DDPS_E_FORKED.
  */
 DDPS_API int ddps_abort(struct ddps_ep *ep);
 

@@ -128,6 +128,11 @@ bool ddps_cq_push(struct ddps_cq *cq, const struct ddps_wc *wc)
 	return true;
 }
 
+uint32_t ddps_cq_room(const struct ddps_cq *cq)
+{
+	return cq->depth - cq->count;
+}
+
 void ddps_cq_forget(struct ddps_cq *cq, const struct ddps_ep *ep)
 {
 	uint32_t kept = 0;

@@ -36,6 +36,7 @@
 #define VD_MAX_RD     128 /* ib_send_lat and others take max_qp_rd_atom at its word */
 #define VD_GIDS	      1
 #define VD_IRD	      16
+#define VD_IMM_SEND   UINT32_MAX /* instead of a Write's length: Send with immediate data */
 
 #define vd_of(ptr, type, member) ((type *)(void *)((char *)(ptr)-offsetof(type, member)))
 
@@ -44,7 +45,10 @@
 struct vd_config {
 	char transport[8]; /* tcp, sctp */
 	char name[32];	   /* of the device */
-	bool crc, stall, p2p;
+	bool crc, p2p;
+	bool strict;	   /* a Send without a receive ends the session */
+	bool rfc7306;	   /* immediate data and atomics */
+	bool stats;	   /* counters to standard error at the end */
 	unsigned retry_ms; /* how long a refused connection is tried again */
 };
 
@@ -70,6 +74,9 @@ const struct vd_config *vd_config(void);
 bool vd_mine(const struct vd_process *p);
 /* A number for a queue pair or shared queue; they need only differ. */
 uint32_t vd_number(void);
+
+/* The counters, to standard error (vd_stats.c). */
+void vd_stats_tell(struct ddps_ctx *ctx);
 
 /* A DDPS_E_* value as an errno value. */
 int vd_errno(int err);
@@ -97,17 +104,9 @@ struct vd_channel {
 	struct ibv_comp_channel c; /* fd: an epoll descriptor over the queues' own */
 };
 
-/* A completion made here: work posted to a queue pair that is in error. */
-struct vd_soft_wc {
-	struct vd_soft_wc *next;
-	struct ibv_wc wc;
-};
-
 struct vd_cq {
 	struct ibv_cq_ex cq; /* begins like struct ibv_cq */
 	struct ddps_cq *d;
-	pthread_mutex_t lock;
-	struct vd_soft_wc *soft, **soft_end;
 	unsigned taken;	   /* events fetched, for acknowledgement */
 	struct ibv_wc now; /* the extended form's current one */
 };
@@ -177,6 +176,7 @@ struct vd_id {
 	struct vd_id *next_request;  /* in vd_process.requests */
 	uint16_t peer_ird, peer_ord; /* of a request */
 	bool told_down;
+	int reserved;			 /* a socket that keeps its port, or -1 */
 	struct ibv_qp_init_attr ep_attr; /* rdma_create_ep on a listener: for its requests */
 	struct ibv_pd *ep_pd;
 	bool has_ep_attr;
@@ -202,7 +202,6 @@ int vd_poll_cq(struct ibv_cq *cq, int n, struct ibv_wc *wc);
 int vd_req_notify_cq(struct ibv_cq *cq, int solicited_only);
 /* The session of @qp has ended. */
 void vd_qp_ended(struct vd_qp *qp);
-void vd_cq_flush(struct vd_qp *qp, struct ibv_cq *cq, uint64_t wr_id, enum ibv_wc_opcode op);
 struct ibv_cq_ex *vd_create_cq_ex(struct ibv_context *ctx, struct ibv_cq_init_attr_ex *attr);
 void vd_cq_ex_init(struct vd_cq *cq);
 struct ibv_qp *vd_create_qp_ex(struct ibv_context *ctx, struct ibv_qp_init_attr_ex *attr);
@@ -241,8 +240,9 @@ void vd_request_forget(struct vd_process *p, struct vd_id *id);
 void vd_parse_addr(const char *text, struct sockaddr_storage *ss);
 /* The URI of @sa with the wire of this run. */
 void vd_uri(const struct vd_config *cfg, const struct sockaddr *sa, char *buf, size_t len);
-/* A port of this address that nobody has as UDP now.  Return: 0 or errno. */
-int vd_free_port(const struct sockaddr *sa, struct sockaddr_storage *out);
+/* Keep a port for @id's address, chosen if it is 0.  Return: 0 or errno. */
+int vd_reserve(const struct vd_config *cfg, struct vd_id *id);
+void vd_unreserve(struct vd_id *id);
 /* Synchronous identifiers: wait for the next event.  Return: 0 or -1 with errno. */
 int vd_sync(struct vd_id *id, int ret);
 

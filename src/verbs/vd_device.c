@@ -136,7 +136,8 @@ VD_API int ibv_query_device(struct ibv_context *ctx, struct ibv_device_attr *a)
 	a->max_srq_sge = VD_MAX_SGE;
 	a->max_qp_rd_atom = a->max_qp_init_rd_atom = VD_MAX_RD;
 	a->max_res_rd_atom = VD_MAX_RD * 65536;
-	a->atomic_cap = IBV_ATOMIC_NONE;
+	/* Among all sessions of a process, as an adapter does it among its own. */
+	a->atomic_cap = vd_config()->rfc7306 ? IBV_ATOMIC_HCA : IBV_ATOMIC_NONE;
 	a->max_pkeys = 1;
 	a->local_ca_ack_delay = 15;
 	a->phys_port_cnt = 1;

@@ -29,6 +29,7 @@ struct vd_id *vd_id_new(struct rdma_event_channel *ch, void *context, enum rdma_
 		free(id);
 		return NULL;
 	}
+	id->reserved = -1;
 	id->id.context = context;
 	id->id.ps = ps;
 	id->id.qp_type = IBV_QPT_RC;
@@ -40,6 +41,8 @@ void vd_id_free(struct vd_id *id)
 {
 	if (id->sync)
 		rdma_destroy_event_channel(id->id.channel);
+	vd_unreserve(id);
+	pthread_cond_destroy(&id->acked);
 	free(id);
 }
 
@@ -177,37 +180,71 @@ void vd_parse_addr(const char *text, struct sockaddr_storage *ss)
 	a6->sin6_port = htons((uint16_t)atoi(colon + 1));
 }
 
-int vd_free_port(const struct sockaddr *sa, struct sockaddr_storage *out)
+/* Whether an address is this host's: the system lets a socket have it, with any port. */
+static int check_local(const struct sockaddr *sa)
 {
+	struct sockaddr_storage ss = { 0 };
 	int fd = socket(sa->sa_family, SOCK_DGRAM | SOCK_CLOEXEC, 0), err = 0;
-	socklen_t len = sizeof *out;
 
 	if (fd < 0)
 		return errno;
-	memcpy(out, sa, sa_len(sa));
-	*port_of(out) = 0;
-	if (bind(fd, (struct sockaddr *)out, sa_len(sa)) ||
-	    getsockname(fd, (struct sockaddr *)out, &len))
+	memcpy(&ss, sa, sa_len(sa));
+	*port_of(&ss) = 0;
+	if (bind(fd, (struct sockaddr *)&ss, sa_len(sa)))
 		err = errno;
 	close(fd);
 	return err;
 }
 
+/*
+ * The port of a bound identifier is known before it listens: a socket keeps it until then.  Over
+ * SCTP the number has to be free for UDP.
+ */
+int vd_reserve(const struct vd_config *cfg, struct vd_id *id)
+{
+	struct sockaddr_storage *ss = &id->id.route.addr.src_storage;
+	const int type = strcmp(cfg->transport, "sctp") ? SOCK_STREAM : SOCK_DGRAM;
+	socklen_t len = sizeof *ss;
+	int fd = socket(ss->ss_family, type | SOCK_CLOEXEC, 0), err = 0;
+
+	if (fd < 0)
+		return errno;
+	if (bind(fd, (struct sockaddr *)ss, sa_len((struct sockaddr *)ss)) ||
+	    getsockname(fd, (struct sockaddr *)ss, &len))
+		err = errno;
+	if (err)
+		close(fd);
+	else
+		id->reserved = fd;
+	return err;
+}
+
+void vd_unreserve(struct vd_id *id)
+{
+	if (id->reserved >= 0)
+		close(id->reserved);
+	id->reserved = -1;
+}
+
 VD_API int rdma_bind_addr(struct rdma_cm_id *ibid, struct sockaddr *addr)
 {
+	struct vd_process *p = vd_process();
 	struct vd_id *id = of(ibid);
-	struct sockaddr_storage unused;
 	int err;
 
+	if (!p)
+		return -1;
 	if (addr->sa_family != AF_INET && addr->sa_family != AF_INET6)
 		return vd_fail(EAFNOSUPPORT);
 	if (id->state != VD_ID_IDLE)
 		return vd_fail(EINVAL);
-	/* Whether it is this host's: the system lets a socket have it. */
-	err = vd_free_port(addr, &unused);
+	err = check_local(addr);
 	if (err)
 		return vd_fail(err);
 	memcpy(&ibid->route.addr.src_storage, addr, sa_len(addr));
+	err = rdma_get_src_port(ibid) ? 0 : vd_reserve(&p->cfg, id);
+	if (err)
+		return vd_fail(err);
 	id->state = VD_ID_BOUND;
 	/* A wildcard belongs to no device [4.6]. */
 	return is_any(addr) ? 0 : vd_id_bind_device(id);
@@ -260,6 +297,7 @@ VD_API int rdma_resolve_addr(struct rdma_cm_id *ibid, struct sockaddr *src, stru
 	}
 	if (vd_id_bind_device(id))
 		return -1;
+	vd_unreserve(id); /* the connection has a port of its own */
 	id->state = VD_ID_ADDR;
 	return vd_sync(id, post(id, RDMA_CM_EVENT_ADDR_RESOLVED, 0));
 }

@@ -3,6 +3,7 @@
 #include "verbs/vd.h"
 #include <errno.h>
 #include <poll.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -57,7 +58,9 @@ static void configure(struct vd_config *c)
 	snprintf(c->name, sizeof c->name, "%s", name && *name ? name : "ddp0");
 	c->crc = on("DDPSESS_CRC", true);
 	c->p2p = on("DDPSESS_P2P", true);
-	c->stall = recv && !strcmp(recv, "stall");
+	c->strict = recv && !strcmp(recv, "strict");
+	c->rfc7306 = on("DDPSESS_RFC7306", true);
+	c->stats = on("DDPSESS_STATS", false);
 	c->retry_ms = retry ? (unsigned)strtoul(retry, NULL, 10) : 1000;
 }
 
@@ -98,12 +101,30 @@ static void *serve(void *arg)
 	}
 }
 
+/* Signals are for the program's own threads, one of which may wait for one; faults are not. */
+static int start_thread(struct vd_process *p)
+{
+	pthread_attr_t detached;
+	sigset_t all, old;
+	pthread_t thread;
+	int err;
+
+	sigfillset(&all);
+	sigdelset(&all, SIGSEGV);
+	sigdelset(&all, SIGBUS);
+	pthread_attr_init(&detached);
+	pthread_attr_setdetachstate(&detached, PTHREAD_CREATE_DETACHED);
+	pthread_sigmask(SIG_SETMASK, &all, &old);
+	err = pthread_create(&thread, &detached, serve, p);
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	pthread_attr_destroy(&detached);
+	return err;
+}
+
 static struct vd_process *start(void)
 {
 	struct vd_process *p = calloc(1, sizeof *p);
 	struct ddps_ctx_attr attr;
-	pthread_attr_t detached;
-	pthread_t thread;
 	int err;
 
 	if (!p)
@@ -120,10 +141,7 @@ static struct vd_process *start(void)
 		errno = vd_errno(err);
 		return NULL;
 	}
-	pthread_attr_init(&detached);
-	pthread_attr_setdetachstate(&detached, PTHREAD_CREATE_DETACHED);
-	err = pthread_create(&thread, &detached, serve, p);
-	pthread_attr_destroy(&detached);
+	err = start_thread(p);
 	if (err) {
 		ddps_ctx_free(p->ctx);
 		free(p);
@@ -147,6 +165,13 @@ struct vd_process *vd_process(void)
 	p = global.p;
 	pthread_mutex_unlock(&global.lock);
 	return p;
+}
+
+/* The end of the process. */
+__attribute__((destructor)) static void finish(void)
+{
+	if (global.p && global.pid == getpid() && global.cfg.stats)
+		vd_stats_tell(global.p->ctx);
 }
 
 bool vd_mine(const struct vd_process *p)

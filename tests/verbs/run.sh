@@ -80,6 +80,8 @@ all() {
 	perf ib_write_lat -n 500
 	perf ib_read_bw -n 500
 	perf ib_read_lat -n 500
+	perf ib_atomic_bw -n 500
+	perf ib_atomic_lat -n 500 -A CMP_AND_SWAP
 }
 
 alone ddp0 ibv_devices
