@@ -22,6 +22,7 @@
 #include <infiniband/verbs.h>
 #include <rdma/rdma_cma.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -63,7 +64,9 @@ struct vd_process {
 	pthread_mutex_t shared_lock;
 	struct ibv_context *shared;
 	struct ibv_pd *shared_pd;
-	uint32_t last_number; /* atomic */
+	uint32_t last_number;  /* atomic */
+	struct vd_mr *regions; /* for vd_fault.c */
+	struct sigaction old_segv, old_bus;
 };
 
 /* The process's, made on first use and anew after a fork.  NULL: errno is set. */
@@ -74,6 +77,13 @@ const struct vd_config *vd_config(void);
 bool vd_mine(const struct vd_process *p);
 /* A number for a queue pair or shared queue; they need only differ. */
 uint32_t vd_number(void);
+
+/* Say which region it was when a fault ends the process (vd_fault.c). */
+void vd_fault_watch(struct vd_process *p);
+/* The process that a fault is to be judged by; takes no lock. */
+struct vd_process *vd_fault_process(void);
+/* A child's: the handlers that its parent had found. */
+void vd_fault_inherit(struct vd_process *p);
 
 /* The counters, to standard error (vd_stats.c). */
 void vd_stats_tell(struct ddps_ctx *ctx);
@@ -97,6 +107,7 @@ struct vd_pd {
 
 struct vd_mr {
 	struct ibv_mr mr;
+	struct vd_mr *next, **prev; /* in vd_process.regions */
 	struct ddps_mr *d;
 };
 
@@ -165,6 +176,7 @@ enum vd_id_state {
 
 struct vd_id {
 	struct rdma_cm_id id;
+	struct vd_process *p; /* whose it is */
 	enum vd_id_state state;
 	bool sync;	  /* made without a channel: calls wait for their events */
 	unsigned unacked; /* events fetched and not acknowledged */
@@ -229,6 +241,10 @@ int vd_event_post(struct vd_id *id, struct vd_id *listen_id, enum rdma_cm_event_
 		  int status, const struct rdma_conn_param *conn);
 /* Events of @id that nobody fetched; the lock is held. */
 void vd_event_drop(struct vd_id *id);
+/* They come on @to from now on; the lock is held. */
+void vd_event_move(struct vd_id *id, struct rdma_event_channel *to);
+/* Whether events wait in the channel of @id; the lock is held. */
+bool vd_event_waits(const struct vd_id *id);
 /* An identifier on @ch, or with a channel of its own. */
 struct vd_id *vd_id_new(struct rdma_event_channel *ch, void *context, enum rdma_port_space ps);
 /* Give it device, domain and port; what a bound identifier has. */

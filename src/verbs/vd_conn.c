@@ -143,12 +143,18 @@ VD_API int rdma_disconnect(struct rdma_cm_id *ibid)
 {
 	struct vd_process *p = vd_process();
 	struct vd_id *id = of(ibid);
+	bool known;
 	int err;
 
 	if (!p || !id->qp)
 		return vd_fail(EINVAL);
 	err = ddps_disconnect(id->qp->ep);
-	return err ? vd_fail(vd_errno(err)) : vd_sync(id, 0);
+	if (err)
+		return vd_fail(vd_errno(err));
+	pthread_mutex_lock(&p->lock);
+	known = id->told_down && !vd_event_waits(id);
+	pthread_mutex_unlock(&p->lock);
+	return known ? 0 : vd_sync(id, 0); /* the second time there is nothing to wait for */
 }
 
 VD_API int rdma_notify(struct rdma_cm_id *id, enum ibv_event_type event)

@@ -84,6 +84,34 @@ void vd_event_drop(struct vd_id *id)
 		ch->end = &(*ch->end)->next;
 }
 
+void vd_event_move(struct vd_id *id, struct rdma_event_channel *c)
+{
+	struct vd_evch *from = vd_of(id->id.channel, struct vd_evch, ch),
+		       *to = vd_of(c, struct vd_evch, ch);
+	struct vd_event **at = &from->first, *e;
+	uint64_t one = 1;
+
+	while ((e = *at)) {
+		if (e->id != id) {
+			at = &e->next;
+			continue;
+		}
+		*at = e->next;
+		e->next = NULL;
+		*to->end = e;
+		to->end = &e->next;
+		vd_eventfd_take(from->ch.fd);
+		if (write(to->ch.fd, &one, sizeof one) < 0)
+			return;
+	}
+	from->end = at;
+}
+
+bool vd_event_waits(const struct vd_id *id)
+{
+	return vd_of(id->id.channel, struct vd_evch, ch)->first;
+}
+
 VD_API int rdma_get_cm_event(struct rdma_event_channel *c, struct rdma_cm_event **event)
 {
 	struct vd_evch *ch = vd_of(c, struct vd_evch, ch);

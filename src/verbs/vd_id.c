@@ -29,6 +29,7 @@ struct vd_id *vd_id_new(struct rdma_event_channel *ch, void *context, enum rdma_
 		free(id);
 		return NULL;
 	}
+	id->p = vd_process();
 	id->reserved = -1;
 	id->id.context = context;
 	id->id.ps = ps;
@@ -79,6 +80,8 @@ VD_API int rdma_destroy_id(struct rdma_cm_id *ibid)
 
 	if (!p)
 		return -1;
+	if (id->p != p)
+		return vd_fail(EINVAL); /* the parent's, from before a fork */
 	if (ibid->event) {
 		rdma_ack_cm_event(ibid->event);
 		ibid->event = NULL;
@@ -346,6 +349,7 @@ VD_API int rdma_migrate_id(struct rdma_cm_id *ibid, struct rdma_event_channel *c
 	pthread_mutex_lock(&p->lock);
 	while (id->unacked)
 		pthread_cond_wait(&id->acked, &p->lock);
+	vd_event_move(id, now);
 	ibid->channel = now;
 	id->sync = !ch;
 	pthread_mutex_unlock(&p->lock);

@@ -7,8 +7,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/uio.h>
 #include <unistd.h>
+
+#define FD_WANTED 65536
 
 /* The global state of the drop-in: its interface has no argument that could carry it. */
 static struct {
@@ -121,6 +124,18 @@ static int start_thread(struct vd_process *p)
 	return err;
 }
 
+/* Programs made for an adapter do not count on a descriptor for each queue pair and queue. */
+static void raise_limit(void)
+{
+	struct rlimit lim;
+
+	if (getrlimit(RLIMIT_NOFILE, &lim) || lim.rlim_cur >= FD_WANTED)
+		return;
+	lim.rlim_cur = lim.rlim_max < FD_WANTED ? lim.rlim_max : FD_WANTED;
+	if (setrlimit(RLIMIT_NOFILE, &lim))
+		return; /* it works with what there is */
+}
+
 static struct vd_process *start(void)
 {
 	struct vd_process *p = calloc(1, sizeof *p);
@@ -141,6 +156,7 @@ static struct vd_process *start(void)
 		errno = vd_errno(err);
 		return NULL;
 	}
+	raise_limit();
 	err = start_thread(p);
 	if (err) {
 		ddps_ctx_free(p->ctx);
@@ -148,6 +164,7 @@ static struct vd_process *start(void)
 		errno = err;
 		return NULL;
 	}
+	vd_fault_watch(p);
 	return p;
 }
 
@@ -172,6 +189,17 @@ __attribute__((destructor)) static void finish(void)
 {
 	if (global.p && global.pid == getpid() && global.cfg.stats)
 		vd_stats_tell(global.p->ctx);
+}
+
+struct vd_process *vd_fault_process(void)
+{
+	return global.p;
+}
+
+void vd_fault_inherit(struct vd_process *p)
+{
+	p->old_segv = global.p->old_segv;
+	p->old_bus = global.p->old_bus;
 }
 
 bool vd_mine(const struct vd_process *p)
