@@ -137,7 +137,7 @@ DDPS_API int ddps_cq_arm(struct ddps_cq *cq, bool solicited_only);
  * @wc:		array of at least @max entries
  * @max:	1 or more
  *
- * In a context without a thread it drives the context first if the queue is empty; so it can
+ * In a context without a thread, or with poll_drives, it drives the context first if the queue is empty; so it can
  * queue events: take them (ddps_event_get) after the last poll before going to sleep.
  * Return: how many were taken, 0..@max, or DDPS_E_FORKED.
  */

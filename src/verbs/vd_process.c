@@ -150,6 +150,7 @@ static struct vd_process *start(void)
 	pthread_cond_init(&p->acked, NULL);
 	ddps_ctx_attr_init(&attr);
 	attr.thread = true;
+	attr.poll_drives = true; /* who polls need not wait for the thread to be woken */
 	err = ddps_ctx_new(&p->ctx, &attr);
 	if (err) {
 		free(p);

@@ -347,6 +347,25 @@ VT_TEST(verbs_finding, finding_12_and_16_a_target_makes_no_calls)
 	vt_down(&v);
 }
 
+VT_TEST(verbs_finding, finding_14_the_sink_of_a_read_may_be_local_alone)
+{
+	struct ibv_mr *whole;
+	struct vt v;
+
+	vt_init(&v);
+	vt_up(&v);
+	whole = v.a.mr;
+	v.a.mr = ibv_reg_mr(v.a.id->pd, v.a.buf, sizeof v.a.buf, IBV_ACCESS_LOCAL_WRITE);
+	cr_assert_not_null(v.a.mr);
+	memset(v.b.buf, 0x44, 64);
+	cr_assert_eq(vt_post(&v.a, 1, IBV_WR_RDMA_READ, 64, &v.b), 0);
+	vt_expect_wc(&v.a, 1, IBV_WC_RDMA_READ, IBV_WC_SUCCESS);
+	cr_assert_arr_eq(v.a.buf, v.b.buf, 64);
+	cr_assert_eq(ibv_dereg_mr(v.a.mr), 0);
+	v.a.mr = whole;
+	vt_down(&v);
+}
+
 /* ---- 15: an unmapped region ---- */
 
 static void send_unmapped(int out)
