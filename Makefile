@@ -49,7 +49,9 @@ IPOIB_A	   := $(B)/libddpsess-ipoib.a
 IPOIB_SO   := $(B)/libddpsess-ipoib.so.$(SOVERSION)
 VERBS_SO   := $(B)/libddpsess-verbs.so
 SESSCTL	   := $(B)/sessctl
+VTEST_SRC  := $(wildcard tests/verbs/v*.c)
 UNIT	   := $(B)/unit
+VTEST	   := $(B)/verbs-test
 E2E	   := $(B)/e2e
 EXAMPLES   := $(patsubst examples/%.c,$(B)/example-%,$(EX_SRC))
 MAN	   := $(patsubst man/%.scd,$(B)/man/%,$(wildcard man/*.scd))
@@ -109,7 +111,8 @@ $(UNIT): $(call objs,$(UNIT_SRC) $(SUP_SRC) $(CONF_SRC) $(IBPORT_SRC) \
 		$(filter-out tools/sessctl/main.c,$(TOOL_SRC))) \
 		$(LIB_A) $(IPOIB_A)
 $(E2E): $(call objs,$(E2E_SRC) $(SUP_SRC)) $(LIB_A)
-$(UNIT) $(E2E):
+$(VTEST): $(call objs,$(VTEST_SRC) $(VERBS_SRC)) $(LIB_A)
+$(UNIT) $(E2E) $(VTEST):
 	$(if $(Q),@echo "  LD   $@")
 	$(Q)$(CC) $(CFLAGS_ALL) $(LDFLAGS) -o $@ $^ -lcriterion $(LIB_LIBS) $(TOOL_LIBS)
 
@@ -152,7 +155,7 @@ check: deps-check
 	$(Q)$(MAKE) --no-print-directory -j2 VARIANT=asan test-binaries
 	$(Q)tests/run.sh build/asan build/opt
 
-test-binaries: $(UNIT) $(E2E) $(FAULT) $(SESSCTL) $(EXAMPLES)
+test-binaries: $(UNIT) $(E2E) $(FAULT) $(SESSCTL) $(EXAMPLES) $(VTEST)
 
 # make unit T=mpa_rx: the suites whose name begins so
 unit: $(UNIT)

@@ -57,6 +57,8 @@ typedef void ddps_log_fn(void *user, enum ddps_log_level level, const char *faci
 struct ddps_ctx_attr {
 	size_t struct_size;	   /* sizeof(struct ddps_ctx_attr), set by the init function */
 	bool thread;		   /* start one library thread that drives the context */
+	bool poll_drives;	   /* with a thread: ddps_cq_poll of an empty queue drives it too,
+				    * which spares who polls the wait for the thread */
 	uint16_t max_ird, max_ord; /* ceilings for every session, 0..DDPS_RD_MAX */
 	uint32_t max_regions;	   /* memory regions registered at once */
 	ddps_log_fn *log;	   /* NULL: stderr if DDPSESS_DEBUG is set, else none */
@@ -65,7 +67,7 @@ struct ddps_ctx_attr {
 
 /**
  * ddps_ctx_attr_init - fill in the defaults
- * @attr:	no thread, max_ird = max_ord = DDPS_RD_MAX, 65536 regions, no log
+ * @attr:	no thread, no poll_drives, max_ird = max_ord = DDPS_RD_MAX, 65536 regions, no log
  */
 DDPS_API void ddps_ctx_attr_init(struct ddps_ctx_attr *attr);
 
@@ -336,6 +338,10 @@ struct ddps_ep_attr {
 	 * fetched yet; 0: half of the queue's depth, rounded up.  A peer that sends more
 	 * waits, as with STALL but whatever no_recv says, until one is fetched. */
 	uint32_t srq_share;
+	/* Work posted once the session ends or has ended is not refused: it completes as flushed,
+	 * behind all that was posted before.  And ddps_abort takes an endpoint that was never
+	 * connected: its receives are flushed and no event comes. */
+	bool flush_late;
 };
 
 /**
@@ -424,7 +430,7 @@ DDPS_API int ddps_disconnect(struct ddps_ep *ep);
  *
  * DDPS_EV_CLOSED (DDPS_EV_FAILED if not established yet) follows.
  *
- * Return: 0, or DDPS_E_STATE (never connected), DDPS_E_FORKED.
+ * Return: 0, or DDPS_E_STATE (never connected, and no flush_late), DDPS_E_FORKED.
  */
 DDPS_API int ddps_abort(struct ddps_ep *ep);
 

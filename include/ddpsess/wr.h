@@ -137,7 +137,7 @@ DDPS_API int ddps_cq_arm(struct ddps_cq *cq, bool solicited_only);
  * @wc:		array of at least @max entries
  * @max:	1 or more
  *
- * In a context without a thread it drives the context first if the queue is empty; so it can
+ * In a context without a thread, or with poll_drives, it drives the context first if the queue is empty; so it can
  * queue events: take them (ddps_event_get) after the last poll before going to sleep.
  * Return: how many were taken, 0..@max, or DDPS_E_FORKED.
  */
@@ -208,8 +208,8 @@ struct ddps_send_wr {
  * side; it proves nothing about the peer.  Atomics count as Reads: for ORD, for the fence, and in
  * that their responses come in one order with those of Reads.
  *
- * Return: 0, or DDPS_E_STATE (not connected, closing), DDPS_E_LIMIT (queue full, or READ or
- * an atomic with ORD 0), DDPS_E_UNSUPPORTED (RFC 7306 is off), DDPS_E_INVAL (too many pieces, an
+ * Return: 0, or DDPS_E_STATE (not connected; closing, unless attr.flush_late), DDPS_E_LIMIT
+ * (queue full, or READ or an atomic with ORD 0; with flush_late: the CQ has no room), DDPS_E_UNSUPPORTED (RFC 7306 is off), DDPS_E_INVAL (too many pieces, an
  * atomic's sink is not of 8 octets, unknown op or flag), DDPS_E_TOO_LONG, DDPS_E_ACCESS
  * (lkey unknown, of another PD, out of bounds, or without the right), DDPS_E_FORKED.
  */

@@ -128,6 +128,11 @@ bool ddps_cq_push(struct ddps_cq *cq, const struct ddps_wc *wc)
 	return true;
 }
 
+uint32_t ddps_cq_room(const struct ddps_cq *cq)
+{
+	return cq->depth - cq->count;
+}
+
 void ddps_cq_forget(struct ddps_cq *cq, const struct ddps_ep *ep)
 {
 	uint32_t kept = 0;
@@ -182,7 +187,7 @@ int ddps_cq_poll(struct ddps_cq *cq, struct ddps_wc *wc, int max)
 
 	if (n < 0)
 		return n;
-	if (!cq->count && !cq->ctx->attr.thread)
+	if (!cq->count && (!cq->ctx->attr.thread || cq->ctx->attr.poll_drives))
 		n = ddps_loop_run(cq->ctx->env.loop);
 	if (n >= 0)
 		n = take(cq, wc, max);

@@ -127,13 +127,16 @@ static void nothing(void *user)
 	(void)user;
 }
 
-/* With all signals blocked: they are for the application's threads, which may wait for one. */
+/* With signals blocked: they are for the application's threads, which may wait for one.  Not
+ * faults, which are this thread's own: a handler of the application's shall see them. */
 static int thread_start(struct ddps_ctx *ctx)
 {
 	sigset_t all, old;
 	int err;
 
 	sigfillset(&all);
+	sigdelset(&all, SIGSEGV);
+	sigdelset(&all, SIGBUS);
 	pthread_sigmask(SIG_SETMASK, &all, &old);
 	err = pthread_create(&ctx->thread, NULL, thread_main, ctx);
 	pthread_sigmask(SIG_SETMASK, &old, NULL);

@@ -178,6 +178,9 @@ int ddps_ep_new(struct ddps_ctx *ctx, const struct ddps_ep_attr *attr, struct dd
 	ep->send_cq = attr->send_cq;
 	ep->recv_cq = attr->recv_cq;
 	ep->user = attr->user;
+	ep->flush_late = attr->flush_late;
+	ep->shared_rq = attr->srq;
+	ep->late_end = &ep->late;
 	ep->kick = (struct ddps_task){ .fn = kick_task, .user = ep };
 	ep->shut = (struct ddps_task){ .fn = shut_task, .user = ep };
 	ep->overflow = (struct ddps_task){ .fn = overflow_task, .user = ep };
@@ -232,6 +235,7 @@ void ddps_ep_destroy(struct ddps_ep *ep)
 	ddps_stats_bury(ep);
 	ddps_event_drop(ctx, &ep->source);
 	ddps_rdmap_free(ep->rdmap);
+	ddps_late_free(ep);
 	ddps_cq_forget(ep->send_cq, ep);
 	ddps_cq_forget(ep->recv_cq, ep);
 	ddps_cq_put(ep->send_cq);
@@ -270,6 +274,7 @@ void ddps_ep_end(struct ddps_ep *ep, enum ddps_event_type final, const struct dd
 	release(ep);
 	ddps_ep_set_state(ep, DDPS_EP_DEAD);
 	ddps_rdmap_flush(ep->rdmap);
+	ddps_late_flush(ep);
 	ddps_event_push(ep->ctx, &ep->source, final);
 }
 
@@ -335,6 +340,16 @@ int ddps_disconnect(struct ddps_ep *ep)
 	return err;
 }
 
+/* Never connected: nobody waits for an event. */
+static int bury_idle(struct ddps_ep *ep)
+{
+	if (!ep->flush_late)
+		return DDPS_E_STATE;
+	ddps_ep_set_state(ep, DDPS_EP_DEAD);
+	ddps_rdmap_flush(ep->rdmap);
+	return 0;
+}
+
 int ddps_abort(struct ddps_ep *ep)
 {
 	struct ddps_error e = ddps_error_make(DDPS_E_CLOSED, 0, "aborted by this side");
@@ -343,7 +358,7 @@ int ddps_abort(struct ddps_ep *ep)
 	if (err < 0)
 		return err;
 	if (ep->state == DDPS_EP_IDLE)
-		err = DDPS_E_STATE;
+		err = bury_idle(ep);
 	else
 		ddps_ep_lost(ep, &e); /* freeing an open LLP aborts it */
 	ddps_ctx_leave(ep->ctx);
@@ -369,6 +384,16 @@ int ddps_ep_info(struct ddps_ep *ep, struct ddps_conn_info *info)
 
 /* ---- posting ---- */
 
+/* Work for a session that ends, or has ended. */
+static int post_late(struct ddps_ep *ep, enum ddps_op op, uint64_t wr_id)
+{
+	if (!ep->flush_late || ep->state < DDPS_EP_DRAINING)
+		return DDPS_E_STATE;
+	if ((unsigned)op > DDPS_OP_CMP_SWAP || (op == DDPS_OP_RECV && ep->shared_rq))
+		return DDPS_E_INVAL;
+	return ddps_late_post(ep, op, wr_id);
+}
+
 int ddps_post_send(struct ddps_ep *ep, const struct ddps_send_wr *wr)
 {
 	int err = ddps_ctx_enter(ep->ctx);
@@ -376,7 +401,7 @@ int ddps_post_send(struct ddps_ep *ep, const struct ddps_send_wr *wr)
 	if (err < 0)
 		return err;
 	if (ep->state != DDPS_EP_OPEN && ep->state != DDPS_EP_AWAIT_RTR) {
-		err = DDPS_E_STATE;
+		err = wr->op == DDPS_OP_RECV ? DDPS_E_INVAL : post_late(ep, wr->op, wr->wr_id);
 	} else {
 		ep->posting = true;
 		err = ddps_rdmap_post_send(ep->rdmap, wr);
@@ -395,7 +420,7 @@ int ddps_post_recv(struct ddps_ep *ep, uint64_t wr_id, const struct ddps_sge *sg
 	if (err < 0)
 		return err;
 	if (ep->state == DDPS_EP_CLOSING || ep->state == DDPS_EP_DEAD)
-		err = DDPS_E_STATE;
+		err = post_late(ep, DDPS_OP_RECV, wr_id);
 	else
 		err = ddps_rdmap_post_recv(ep->rdmap, wr_id, sge, nsge);
 	ddps_ctx_leave(ep->ctx);

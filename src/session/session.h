@@ -76,6 +76,8 @@ void ddps_event_drop(struct ddps_ctx *ctx, struct ddps_source *s);
 /* ---- completion queues (cq.c) ---- */
 /* false: full */
 bool ddps_cq_push(struct ddps_cq *cq, const struct ddps_wc *wc);
+/* How many completions it can take. */
+uint32_t ddps_cq_room(const struct ddps_cq *cq);
 void ddps_cq_get(struct ddps_cq *cq);
 void ddps_cq_put(struct ddps_cq *cq);
 void ddps_cq_forget(struct ddps_cq *cq, const struct ddps_ep *ep);
@@ -111,6 +113,13 @@ enum ddps_ep_state {
 #undef DDPS_X
 };
 
+/* Work that came too late, to be completed as flushed behind the rest. */
+struct ddps_late {
+	struct ddps_late *next;
+	uint64_t wr_id;
+	enum ddps_op op;
+};
+
 struct ddps_ep {
 	struct ddps_source source; /* first */
 	struct ddps_ctx *ctx;
@@ -128,6 +137,10 @@ struct ddps_ep {
 	bool established;
 	bool heard;   /* a segment came in */
 	bool posting; /* inside a post: it kicks by itself */
+	bool flush_late;
+	bool shared_rq; /* it has no receive queue of its own */
+	struct ddps_late *late, **late_end;
+	uint32_t late_count;
 	struct ddps_conn_info info;
 	struct ddps_error error;
 	struct ddps_dial *dial; /* initiator, until established or dead */
@@ -152,6 +165,12 @@ void ddps_ep_shutdown_soon(struct ddps_ep *ep);
 /* Keep a copy of the peer's private data.  0 or DDPS_E_NOMEM. */
 int ddps_ep_keep_pd(struct ddps_ep *ep, const uint8_t *pd, size_t len);
 void ddps_ep_destroy(struct ddps_ep *ep);
+
+/* ---- work posted too late (ep_late.c) ---- */
+int ddps_late_post(struct ddps_ep *ep, enum ddps_op op, uint64_t wr_id);
+/* The rest has been flushed: complete what waits. */
+void ddps_late_flush(struct ddps_ep *ep);
+void ddps_late_free(struct ddps_ep *ep);
 
 /* ---- parameters (param.c) ---- */
 /* Check ranges and combination; @enhanced decides the limit of the private data. */

@@ -22,6 +22,7 @@
 #include <infiniband/verbs.h>
 #include <rdma/rdma_cma.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -36,6 +37,7 @@
 #define VD_MAX_RD     128 /* ib_send_lat and others take max_qp_rd_atom at its word */
 #define VD_GIDS	      1
 #define VD_IRD	      16
+#define VD_IMM_SEND   UINT32_MAX /* instead of a Write's length: Send with immediate data */
 
 #define vd_of(ptr, type, member) ((type *)(void *)((char *)(ptr)-offsetof(type, member)))
 
@@ -44,21 +46,47 @@
 struct vd_config {
 	char transport[8]; /* tcp, sctp */
 	char name[32];	   /* of the device */
-	bool crc, stall, p2p;
+	bool crc, p2p;
+	bool strict;	   /* a Send without a receive ends the session */
+	bool rfc7306;	   /* immediate data and atomics */
+	bool stats;	   /* counters to standard error at the end */
 	unsigned retry_ms; /* how long a refused connection is tried again */
 };
 
 struct vd_process {
 	struct ddps_ctx *ctx;
 	struct vd_config cfg;
-	pthread_mutex_t lock;	/* identifiers, their events, and which queue pair is whose */
-	struct vd_id *requests; /* identifiers whose peer waits for an answer */
+	pthread_mutex_t lock;	  /* identifiers, their events, and which queue pair is whose */
+	struct vd_id *requests;	  /* identifiers whose peer waits for an answer */
+	struct vd_async *unacked; /* asynchronous events that were fetched */
+	pthread_cond_t acked;	  /* one of them less */
+	/* What identifiers of rdma_cm share, made on first use. */
+	pthread_mutex_t shared_lock;
+	struct ibv_context *shared;
+	struct ibv_pd *shared_pd;
+	uint32_t last_number;  /* atomic */
+	struct vd_mr *regions; /* for vd_fault.c */
+	struct sigaction old_segv, old_bus;
 };
 
 /* The process's, made on first use and anew after a fork.  NULL: errno is set. */
 struct vd_process *vd_process(void);
 /* What the settings say, without making anything. */
 const struct vd_config *vd_config(void);
+/* Whether @p is this process's: objects from before a fork are the parent's. */
+bool vd_mine(const struct vd_process *p);
+/* A number for a queue pair or shared queue; they need only differ. */
+uint32_t vd_number(void);
+
+/* Say which region it was when a fault ends the process (vd_fault.c). */
+void vd_fault_watch(struct vd_process *p);
+/* The process that a fault is to be judged by; takes no lock. */
+struct vd_process *vd_fault_process(void);
+/* A child's: the handlers that its parent had found. */
+void vd_fault_inherit(struct vd_process *p);
+
+/* The counters, to standard error (vd_stats.c). */
+void vd_stats_tell(struct ddps_ctx *ctx);
 
 /* A DDPS_E_* value as an errno value. */
 int vd_errno(int err);
@@ -68,6 +96,7 @@ int vd_errno(int err);
 struct vd_context {
 	struct vd_process *p;
 	struct ibv_device *device;
+	struct vd_async *async; /* events that nobody has fetched */
 	struct verbs_context v; /* ends with the struct ibv_context */
 };
 
@@ -78,6 +107,7 @@ struct vd_pd {
 
 struct vd_mr {
 	struct ibv_mr mr;
+	struct vd_mr *next, **prev; /* in vd_process.regions */
 	struct ddps_mr *d;
 };
 
@@ -85,19 +115,18 @@ struct vd_channel {
 	struct ibv_comp_channel c; /* fd: an epoll descriptor over the queues' own */
 };
 
-/* A completion made here: work posted to a queue pair that is in error. */
-struct vd_soft_wc {
-	struct vd_soft_wc *next;
-	struct ibv_wc wc;
-};
-
 struct vd_cq {
 	struct ibv_cq_ex cq; /* begins like struct ibv_cq */
 	struct ddps_cq *d;
-	pthread_mutex_t lock;
-	struct vd_soft_wc *soft, **soft_end;
 	unsigned taken;	   /* events fetched, for acknowledgement */
 	struct ibv_wc now; /* the extended form's current one */
+};
+
+struct vd_srq {
+	struct ibv_srq srq;
+	struct ddps_srq *d;
+	struct ibv_srq_attr attr;
+	uint32_t number;
 };
 
 #define VD_QPN_MASK 0xffffffu
@@ -147,6 +176,7 @@ enum vd_id_state {
 
 struct vd_id {
 	struct rdma_cm_id id;
+	struct vd_process *p; /* whose it is */
 	enum vd_id_state state;
 	bool sync;	  /* made without a channel: calls wait for their events */
 	unsigned unacked; /* events fetched and not acknowledged */
@@ -158,6 +188,7 @@ struct vd_id {
 	struct vd_id *next_request;  /* in vd_process.requests */
 	uint16_t peer_ird, peer_ord; /* of a request */
 	bool told_down;
+	int reserved;			 /* a socket that keeps its port, or -1 */
 	struct ibv_qp_init_attr ep_attr; /* rdma_create_ep on a listener: for its requests */
 	struct ibv_pd *ep_pd;
 	bool has_ep_attr;
@@ -173,7 +204,9 @@ struct ibv_pd *vd_shared_pd(void);
 struct vd_qp *vd_qp_new(struct ibv_context *ctx, struct ibv_pd *pd, struct ibv_qp_init_attr *attr);
 int vd_post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad);
 int vd_post_recv(struct ibv_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad);
-/* The same, locked already. */
+/* Pieces in the library's form.  Return: 0 or EINVAL. */
+int vd_pieces(const struct ibv_sge *from, int n, struct ddps_sge *to);
+/* As vd_post_send, locked already. */
 int vd_post_list(struct vd_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad);
 void vd_wr_init(struct vd_qp *qp);
 void vd_wr_fini(struct vd_qp *qp);
@@ -181,10 +214,25 @@ int vd_poll_cq(struct ibv_cq *cq, int n, struct ibv_wc *wc);
 int vd_req_notify_cq(struct ibv_cq *cq, int solicited_only);
 /* The session of @qp has ended. */
 void vd_qp_ended(struct vd_qp *qp);
-void vd_cq_flush(struct vd_qp *qp, struct ibv_cq *cq, uint64_t wr_id, enum ibv_wc_opcode op);
 struct ibv_cq_ex *vd_create_cq_ex(struct ibv_context *ctx, struct ibv_cq_init_attr_ex *attr);
 void vd_cq_ex_init(struct vd_cq *cq);
 struct ibv_qp *vd_create_qp_ex(struct ibv_context *ctx, struct ibv_qp_init_attr_ex *attr);
+
+/* Shared receive queues (vd_srq.c). */
+struct ibv_srq *vd_create_srq_ex(struct ibv_context *ctx, struct ibv_srq_init_attr_ex *ex);
+int vd_get_srq_num(struct ibv_srq *srq, uint32_t *number);
+int vd_post_srq_recv(struct ibv_srq *srq, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad);
+/* It fell below its limit; the lock is held. */
+void vd_srq_low(struct vd_srq *srq);
+
+/* Queue an asynchronous event; the lock is held. */
+void vd_async_post(struct ibv_context *ctx, enum ibv_event_type type, void *element);
+/* Drop what nobody fetched, wait until the rest is acknowledged; the lock is held. */
+void vd_async_forget(struct ibv_context *ctx, const void *element);
+/* Drop what nobody fetched, of the whole context. */
+void vd_async_drop(struct ibv_context *ctx);
+/* Take one from an eventfd, if somebody else has not, without ever blocking. */
+void vd_eventfd_take(int fd);
 
 /* What the library tells of a session or listener (vd_conn.c); the lock is held. */
 void vd_conn_event(struct vd_process *p, const struct ddps_event *ev);
@@ -193,6 +241,10 @@ int vd_event_post(struct vd_id *id, struct vd_id *listen_id, enum rdma_cm_event_
 		  int status, const struct rdma_conn_param *conn);
 /* Events of @id that nobody fetched; the lock is held. */
 void vd_event_drop(struct vd_id *id);
+/* They come on @to from now on; the lock is held. */
+void vd_event_move(struct vd_id *id, struct rdma_event_channel *to);
+/* Whether events wait in the channel of @id; the lock is held. */
+bool vd_event_waits(const struct vd_id *id);
 /* An identifier on @ch, or with a channel of its own. */
 struct vd_id *vd_id_new(struct rdma_event_channel *ch, void *context, enum rdma_port_space ps);
 /* Give it device, domain and port; what a bound identifier has. */
@@ -204,6 +256,9 @@ void vd_request_forget(struct vd_process *p, struct vd_id *id);
 void vd_parse_addr(const char *text, struct sockaddr_storage *ss);
 /* The URI of @sa with the wire of this run. */
 void vd_uri(const struct vd_config *cfg, const struct sockaddr *sa, char *buf, size_t len);
+/* Keep a port for @id's address, chosen if it is 0.  Return: 0 or errno. */
+int vd_reserve(const struct vd_config *cfg, struct vd_id *id);
+void vd_unreserve(struct vd_id *id);
 /* Synchronous identifiers: wait for the next event.  Return: 0 or -1 with errno. */
 int vd_sync(struct vd_id *id, int ret);
 

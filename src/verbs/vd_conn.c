@@ -59,34 +59,41 @@ VD_API int rdma_establish(struct rdma_cm_id *id)
 	return vd_fail(EOPNOTSUPP);
 }
 
+static int listen_at(struct vd_process *p, struct vd_id *id, unsigned backlog)
+{
+	struct ddps_listen_param param;
+	char uri[160];
+	int err;
+
+	ddps_listen_param_init(&param);
+	param.backlog = backlog ? backlog : param.backlog;
+	param.user = id;
+	vd_uri(&p->cfg, &id->id.route.addr.src_addr, uri, sizeof uri);
+	pthread_mutex_lock(&p->lock);
+	err = ddps_listen(p->ctx, uri, &param, &id->listener);
+	if (!err)
+		id->state = VD_ID_LISTEN;
+	pthread_mutex_unlock(&p->lock);
+	return err ? vd_errno(err) : 0;
+}
+
 VD_API int rdma_listen(struct rdma_cm_id *ibid, int backlog)
 {
 	struct vd_process *p = vd_process();
 	struct vd_id *id = of(ibid);
-	struct ddps_listen_param param;
-	struct sockaddr_storage bound;
-	char uri[160];
-	int err;
+	unsigned n = backlog > 0 ? (unsigned)backlog : 0;
+	int err = 0;
 
 	if (!p || (id->state != VD_ID_IDLE && id->state != VD_ID_BOUND))
 		return vd_fail(EINVAL);
 	if (id->state == VD_ID_IDLE) /* the wildcard [4.5] */
 		ibid->route.addr.src_addr.sa_family = AF_INET;
-	ddps_listen_param_init(&param);
-	param.backlog = backlog > 0 ? (unsigned)backlog : param.backlog;
-	param.user = id;
-	vd_uri(&p->cfg, &ibid->route.addr.src_addr, uri, sizeof uri);
-	pthread_mutex_lock(&p->lock);
-	err = ddps_listen(p->ctx, uri, &param, &id->listener);
-	if (!err) {
-		id->state = VD_ID_LISTEN;
-		ddps_listener_uri(id->listener, uri, sizeof uri);
-		uri[strcspn(uri, "?")] = 0;
-		vd_parse_addr(strstr(uri, "//") + 2, &bound);
-		ibid->route.addr.src_sin.sin_port = ((struct sockaddr_in *)&bound)->sin_port;
-	}
-	pthread_mutex_unlock(&p->lock);
-	return err ? vd_fail(vd_errno(err)) : 0;
+	if (!rdma_get_src_port(ibid))
+		err = vd_reserve(&p->cfg, id);
+	vd_unreserve(id);
+	if (!err)
+		err = listen_at(p, id, n);
+	return err ? vd_fail(err) : 0;
 }
 
 VD_API int rdma_accept(struct rdma_cm_id *ibid, struct rdma_conn_param *conn)
@@ -136,12 +143,18 @@ VD_API int rdma_disconnect(struct rdma_cm_id *ibid)
 {
 	struct vd_process *p = vd_process();
 	struct vd_id *id = of(ibid);
+	bool known;
 	int err;
 
 	if (!p || !id->qp)
 		return vd_fail(EINVAL);
 	err = ddps_disconnect(id->qp->ep);
-	return err ? vd_fail(vd_errno(err)) : vd_sync(id, 0);
+	if (err)
+		return vd_fail(vd_errno(err));
+	pthread_mutex_lock(&p->lock);
+	known = id->told_down && !vd_event_waits(id);
+	pthread_mutex_unlock(&p->lock);
+	return known ? 0 : vd_sync(id, 0); /* the second time there is nothing to wait for */
 }
 
 VD_API int rdma_notify(struct rdma_cm_id *id, enum ibv_event_type event)
@@ -236,6 +249,29 @@ static void established(struct vd_qp *qp, const struct ddps_event *ev)
 	vd_event_post(qp->id, NULL, RDMA_CM_EVENT_ESTABLISHED, 0, &conn);
 }
 
+/* The layers and types of a Terminate for what a peer may not touch [5040 4.8]. */
+static bool access_error(const struct ddps_error *e)
+{
+	return e->has_triple && ((e->triple.layer == 0 && e->triple.etype == 1) ||
+				 (e->triple.layer == 1 && e->triple.etype == 1));
+}
+
+static void terminated(struct vd_qp *qp, const struct ddps_event *ev)
+{
+	struct ibv_qp *q = &qp->qp.qp_base;
+	struct ddps_ep_stats st = { .struct_size = sizeof st };
+	bool ours = !ev->error.by_peer;
+
+	if (ours && !ddps_ep_stats(qp->ep, &st) && st.cq_overflow) {
+		vd_async_post(q->context, IBV_EVENT_CQ_ERR, q->recv_cq);
+		if (q->send_cq != q->recv_cq)
+			vd_async_post(q->context, IBV_EVENT_CQ_ERR, q->send_cq);
+	}
+	vd_async_post(
+		q->context,
+		ours && access_error(&ev->error) ? IBV_EVENT_QP_ACCESS_ERR : IBV_EVENT_QP_FATAL, q);
+}
+
 static void session_event(struct vd_qp *qp, const struct ddps_event *ev)
 {
 	struct rdma_conn_param conn;
@@ -265,7 +301,10 @@ static void session_event(struct vd_qp *qp, const struct ddps_event *ev)
 		if (qp->id)
 			down(qp->id);
 		return;
-	default: /* a Terminate: the end follows */
+	case DDPS_EV_TERMINATED: /* the end follows */
+		terminated(qp, ev);
+		return;
+	default:
 		return;
 	}
 }
@@ -281,6 +320,9 @@ void vd_conn_event(struct vd_process *p, const struct ddps_event *ev)
 		return;
 	case DDPS_EV_LISTENER_FAILED:
 		vd_event_post(ev->user, NULL, RDMA_CM_EVENT_DEVICE_REMOVAL, -ENODEV, NULL);
+		return;
+	case DDPS_EV_SRQ_LIMIT:
+		vd_srq_low(ev->user);
 		return;
 	default:
 		if (ev->user)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Completion queues and the channels that tell of them. */
 #include "verbs/vd.h"
+#include <endian.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -51,9 +52,8 @@ VD_API int ibv_get_cq_event(struct ibv_comp_channel *ch, struct ibv_cq **ibcq, v
 	struct vd_cq *cq;
 	int n;
 
-	do
-		n = epoll_wait(ch->fd, &ev, 1, flags & O_NONBLOCK ? 0 : -1);
-	while (n < 0 && errno == EINTR && !(flags & O_NONBLOCK));
+	/* A signal ends the wait, which is what some programs set a timer for. */
+	n = epoll_wait(ch->fd, &ev, 1, flags & O_NONBLOCK ? 0 : -1);
 	if (n < 0)
 		return -1;
 	if (!n)
@@ -104,12 +104,10 @@ static struct vd_cq *new_cq(struct ibv_context *ctx, uint32_t depth, void *user,
 		errno = vd_errno(err);
 		return NULL;
 	}
-	cq->soft_end = &cq->soft;
 	cq->cq.context = ctx;
 	cq->cq.channel = ch;
 	cq->cq.cq_context = user;
 	cq->cq.cqe = (int)depth;
-	pthread_mutex_init(&cq->lock, NULL);
 	pthread_mutex_init(&cq->cq.mutex, NULL);
 	pthread_cond_init(&cq->cq.cond, NULL);
 	if (ch) {
@@ -168,9 +166,11 @@ VD_API int ibv_resize_cq(struct ibv_cq *cq, int cqe)
 VD_API int ibv_destroy_cq(struct ibv_cq *ibcq)
 {
 	struct vd_cq *cq = vd_of(ibcq, struct vd_cq, cq);
-	struct vd_soft_wc *s;
+	struct vd_process *p = vd_of(ibcq->context, struct vd_context, v.context)->p;
 	int err;
 
+	if (!vd_mine(p))
+		return EINVAL; /* the parent's, from before a fork, like its descriptors */
 	if (cq->cq.channel)
 		epoll_ctl(cq->cq.channel->fd, EPOLL_CTL_DEL, ddps_cq_fd(cq->d), NULL);
 	err = ddps_cq_free(cq->d);
@@ -181,14 +181,13 @@ VD_API int ibv_destroy_cq(struct ibv_cq *ibcq)
 	}
 	if (cq->cq.channel)
 		cq->cq.channel->refcnt--;
+	pthread_mutex_lock(&p->lock);
+	vd_async_forget(ibcq->context, ibcq);
+	pthread_mutex_unlock(&p->lock);
 	pthread_mutex_lock(&cq->cq.mutex);
 	while (cq->cq.comp_events_completed != cq->taken)
 		pthread_cond_wait(&cq->cq.cond, &cq->cq.mutex);
 	pthread_mutex_unlock(&cq->cq.mutex);
-	while ((s = cq->soft)) {
-		cq->soft = s->next;
-		free(s);
-	}
 	free(cq);
 	return 0;
 }
@@ -205,11 +204,28 @@ static enum ibv_wc_status status_of(const struct ddps_wc *wc)
 	case DDPS_WC_LENGTH:
 		return IBV_WC_LOC_LEN_ERR;
 	case DDPS_WC_REMOTE:
-		return wc->op == DDPS_OP_SEND ? IBV_WC_REM_INV_REQ_ERR : IBV_WC_REM_ACCESS_ERR;
+		return wc->op == DDPS_OP_SEND || wc->op == DDPS_OP_IMM ? IBV_WC_REM_INV_REQ_ERR
+								       : IBV_WC_REM_ACCESS_ERR;
 	case DDPS_WC_FLUSHED:
 		break;
 	}
 	return IBV_WC_WR_FLUSH_ERR;
+}
+
+/* What vd_post.c put into the 8 octets of RFC 7306. */
+static void immediate(struct ibv_wc *to, const uint8_t *imm)
+{
+	uint32_t len;
+
+	memcpy(&to->imm_data, imm, sizeof to->imm_data);
+	memcpy(&len, imm + sizeof to->imm_data, sizeof len);
+	len = be32toh(len);
+	to->wc_flags |= IBV_WC_WITH_IMM;
+	if (len == VD_IMM_SEND)
+		return;
+	to->opcode = IBV_WC_RECV_RDMA_WITH_IMM;
+	/* The peer says it, nothing here depends on it. */
+	to->byte_len = len;
 }
 
 static void translate(struct ibv_wc *to, const struct ddps_wc *from)
@@ -217,7 +233,11 @@ static void translate(struct ibv_wc *to, const struct ddps_wc *from)
 	static const enum ibv_wc_opcode op[] = { [DDPS_OP_SEND] = IBV_WC_SEND,
 						 [DDPS_OP_WRITE] = IBV_WC_RDMA_WRITE,
 						 [DDPS_OP_READ] = IBV_WC_RDMA_READ,
-						 [DDPS_OP_RECV] = IBV_WC_RECV };
+						 [DDPS_OP_RECV] = IBV_WC_RECV,
+						 [DDPS_OP_IMM] = IBV_WC_SEND,
+						 [DDPS_OP_WRITE_IMM] = IBV_WC_RDMA_WRITE,
+						 [DDPS_OP_FETCH_ADD] = IBV_WC_FETCH_ADD,
+						 [DDPS_OP_CMP_SWAP] = IBV_WC_COMP_SWAP };
 	const struct vd_qp *qp = from->user;
 
 	*to = (struct ibv_wc){ .wr_id = from->wr_id,
@@ -229,24 +249,8 @@ static void translate(struct ibv_wc *to, const struct ddps_wc *from)
 		to->wc_flags |= IBV_WC_WITH_INV;
 		to->invalidated_rkey = from->inv_stag;
 	}
-}
-
-/* Take from the queue's own list.  Return: how many. */
-static int poll_soft(struct vd_cq *cq, int n, struct ibv_wc *wc)
-{
-	struct vd_soft_wc *s;
-	int got = 0;
-
-	pthread_mutex_lock(&cq->lock);
-	while (got < n && (s = cq->soft)) {
-		cq->soft = s->next;
-		if (!cq->soft)
-			cq->soft_end = &cq->soft;
-		wc[got++] = s->wc;
-		free(s);
-	}
-	pthread_mutex_unlock(&cq->lock);
-	return got;
+	if (from->has_imm)
+		immediate(to, from->imm);
 }
 
 int vd_poll_cq(struct ibv_cq *ibcq, int n, struct ibv_wc *wc)
@@ -267,25 +271,5 @@ int vd_poll_cq(struct ibv_cq *ibcq, int n, struct ibv_wc *wc)
 		if (k < max)
 			break;
 	}
-	/* Read without the lock: a completion that is just being added comes the next time. */
-	if (all < n && __atomic_load_n(&cq->soft, __ATOMIC_ACQUIRE))
-		all += poll_soft(cq, n - all, wc + all);
 	return all;
-}
-
-void vd_cq_flush(struct vd_qp *qp, struct ibv_cq *ibcq, uint64_t wr_id, enum ibv_wc_opcode op)
-{
-	struct vd_cq *cq = vd_of(ibcq, struct vd_cq, cq);
-	struct vd_soft_wc *s = calloc(1, sizeof *s);
-
-	if (!s)
-		return; /* as a queue that overflows: the session is over anyway */
-	s->wc = (struct ibv_wc){ .wr_id = wr_id,
-				 .status = IBV_WC_WR_FLUSH_ERR,
-				 .opcode = op,
-				 .qp_num = qp->qp.qp_base.qp_num };
-	pthread_mutex_lock(&cq->lock);
-	*cq->soft_end = s;
-	cq->soft_end = &s->next;
-	pthread_mutex_unlock(&cq->lock);
 }

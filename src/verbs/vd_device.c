@@ -15,25 +15,6 @@
 #undef ibv_get_device_list
 #undef ibv_query_port
 
-struct ibv_device *vd_device(void)
-{
-	static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-	static struct ibv_device dev; /* constant once made: it only names the device */
-
-	pthread_mutex_lock(&lock);
-	if (!dev.name[0]) {
-		dev.node_type = IBV_NODE_RNIC;
-		dev.transport_type = IBV_TRANSPORT_IWARP;
-		snprintf(dev.name, sizeof dev.name, "%s", vd_config()->name);
-		snprintf(dev.dev_name, sizeof dev.dev_name, "uverbs0");
-		snprintf(dev.dev_path, sizeof dev.dev_path, "/sys/class/infiniband_verbs/uverbs0");
-		snprintf(dev.ibdev_path, sizeof dev.ibdev_path, "/sys/class/infiniband/%s",
-			 vd_config()->name);
-	}
-	pthread_mutex_unlock(&lock);
-	return &dev;
-}
-
 VD_API struct ibv_device **ibv_get_device_list(int *num)
 {
 	struct ibv_device **list = calloc(2, sizeof *list);
@@ -150,9 +131,13 @@ VD_API int ibv_query_device(struct ibv_context *ctx, struct ibv_device_attr *a)
 	a->max_cqe = VD_MAX_CQE;
 	a->max_mr = 65536;
 	a->max_pd = 65536;
+	a->max_srq = 65536;
+	a->max_srq_wr = VD_MAX_WR;
+	a->max_srq_sge = VD_MAX_SGE;
 	a->max_qp_rd_atom = a->max_qp_init_rd_atom = VD_MAX_RD;
 	a->max_res_rd_atom = VD_MAX_RD * 65536;
-	a->atomic_cap = IBV_ATOMIC_NONE;
+	/* Among all sessions of a process, as an adapter does it among its own. */
+	a->atomic_cap = vd_config()->rfc7306 ? IBV_ATOMIC_HCA : IBV_ATOMIC_NONE;
 	a->max_pkeys = 1;
 	a->local_ca_ack_delay = 15;
 	a->phys_port_cnt = 1;
@@ -199,6 +184,8 @@ VD_API struct ibv_context *ibv_open_device(struct ibv_device *device)
 	c->v.query_device_ex = query_device_ex;
 	c->v.create_cq_ex = vd_create_cq_ex;
 	c->v.create_qp_ex = vd_create_qp_ex;
+	c->v.create_srq_ex = vd_create_srq_ex;
+	c->v.get_srq_num = vd_get_srq_num;
 	ctx = &c->v.context;
 	ctx->device = device;
 	ctx->ops.alloc_mw = no_alloc_mw;
@@ -207,6 +194,7 @@ VD_API struct ibv_context *ibv_open_device(struct ibv_device *device)
 	ctx->ops.req_notify_cq = vd_req_notify_cq;
 	ctx->ops.post_send = vd_post_send;
 	ctx->ops.post_recv = vd_post_recv;
+	ctx->ops.post_srq_recv = vd_post_srq_recv;
 	ctx->cmd_fd = -1;
 	ctx->async_fd = eventfd(0, EFD_CLOEXEC | EFD_SEMAPHORE);
 	ctx->num_comp_vectors = 1;
@@ -223,6 +211,7 @@ VD_API int ibv_close_device(struct ibv_context *ctx)
 {
 	struct vd_context *c = vd_of(ctx, struct vd_context, v.context);
 
+	vd_async_drop(ctx);
 	close(ctx->async_fd);
 	free(c);
 	return 0;
@@ -313,34 +302,31 @@ VD_API int ibv_read_sysfs_file(const char *dir, const char *file, char *buf, siz
 
 struct ibv_context *vd_shared_context(void)
 {
-	static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-	static struct ibv_context *ctx;
-	static pid_t pid;
+	struct vd_process *p = vd_process();
 	struct ibv_context *now;
 
-	pthread_mutex_lock(&lock);
-	if (!ctx || pid != getpid()) {
-		ctx = ibv_open_device(vd_device());
-		pid = getpid();
-	}
-	now = ctx;
-	pthread_mutex_unlock(&lock);
+	if (!p)
+		return NULL;
+	pthread_mutex_lock(&p->shared_lock);
+	if (!p->shared)
+		p->shared = ibv_open_device(vd_device());
+	now = p->shared;
+	pthread_mutex_unlock(&p->shared_lock);
 	return now;
 }
 
 struct ibv_pd *vd_shared_pd(void)
 {
-	static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-	static struct ibv_pd *pd;
 	struct ibv_context *ctx = vd_shared_context();
+	struct vd_process *p = vd_process();
 	struct ibv_pd *now;
 
 	if (!ctx)
 		return NULL;
-	pthread_mutex_lock(&lock);
-	if (!pd || pd->context != ctx)
-		pd = ibv_alloc_pd(ctx);
-	now = pd;
-	pthread_mutex_unlock(&lock);
+	pthread_mutex_lock(&p->shared_lock);
+	if (!p->shared_pd)
+		p->shared_pd = ibv_alloc_pd(ctx);
+	now = p->shared_pd;
+	pthread_mutex_unlock(&p->shared_lock);
 	return now;
 }

@@ -67,7 +67,6 @@ void vd_event_drop(struct vd_id *id)
 {
 	struct vd_evch *ch = vd_of(id->id.channel, struct vd_evch, ch);
 	struct vd_event **at = &ch->first;
-	uint64_t one;
 
 	while (*at) {
 		struct vd_event *e = *at;
@@ -78,13 +77,39 @@ void vd_event_drop(struct vd_id *id)
 		}
 		*at = e->next;
 		free(e);
-		/* Its count too; never blocks, since the event was there. */
-		if (read(ch->ch.fd, &one, sizeof one) < 0)
-			break;
+		vd_eventfd_take(ch->ch.fd); /* its count */
 	}
 	ch->end = &ch->first;
 	while (*ch->end)
 		ch->end = &(*ch->end)->next;
+}
+
+void vd_event_move(struct vd_id *id, struct rdma_event_channel *c)
+{
+	struct vd_evch *from = vd_of(id->id.channel, struct vd_evch, ch),
+		       *to = vd_of(c, struct vd_evch, ch);
+	struct vd_event **at = &from->first, *e;
+	uint64_t one = 1;
+
+	while ((e = *at)) {
+		if (e->id != id) {
+			at = &e->next;
+			continue;
+		}
+		*at = e->next;
+		e->next = NULL;
+		*to->end = e;
+		to->end = &e->next;
+		vd_eventfd_take(from->ch.fd);
+		if (write(to->ch.fd, &one, sizeof one) < 0)
+			return;
+	}
+	from->end = at;
+}
+
+bool vd_event_waits(const struct vd_id *id)
+{
+	return vd_of(id->id.channel, struct vd_evch, ch)->first;
 }
 
 VD_API int rdma_get_cm_event(struct rdma_event_channel *c, struct rdma_cm_event **event)

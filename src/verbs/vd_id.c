@@ -29,6 +29,8 @@ struct vd_id *vd_id_new(struct rdma_event_channel *ch, void *context, enum rdma_
 		free(id);
 		return NULL;
 	}
+	id->p = vd_process();
+	id->reserved = -1;
 	id->id.context = context;
 	id->id.ps = ps;
 	id->id.qp_type = IBV_QPT_RC;
@@ -40,6 +42,8 @@ void vd_id_free(struct vd_id *id)
 {
 	if (id->sync)
 		rdma_destroy_event_channel(id->id.channel);
+	vd_unreserve(id);
+	pthread_cond_destroy(&id->acked);
 	free(id);
 }
 
@@ -76,6 +80,8 @@ VD_API int rdma_destroy_id(struct rdma_cm_id *ibid)
 
 	if (!p)
 		return -1;
+	if (id->p != p)
+		return vd_fail(EINVAL); /* the parent's, from before a fork */
 	if (ibid->event) {
 		rdma_ack_cm_event(ibid->event);
 		ibid->event = NULL;
@@ -177,8 +183,8 @@ void vd_parse_addr(const char *text, struct sockaddr_storage *ss)
 	a6->sin6_port = htons((uint16_t)atoi(colon + 1));
 }
 
-/* Whether the address is this host's: the system lets a socket have it. */
-static int local(const struct sockaddr *sa)
+/* Whether an address is this host's: the system lets a socket have it, with any port. */
+static int check_local(const struct sockaddr *sa)
 {
 	struct sockaddr_storage ss = { 0 };
 	int fd = socket(sa->sa_family, SOCK_DGRAM | SOCK_CLOEXEC, 0), err = 0;
@@ -193,19 +199,55 @@ static int local(const struct sockaddr *sa)
 	return err;
 }
 
+/*
+ * The port of a bound identifier is known before it listens: a socket keeps it until then.  Over
+ * SCTP the number has to be free for UDP.
+ */
+int vd_reserve(const struct vd_config *cfg, struct vd_id *id)
+{
+	struct sockaddr_storage *ss = &id->id.route.addr.src_storage;
+	const int type = strcmp(cfg->transport, "sctp") ? SOCK_STREAM : SOCK_DGRAM;
+	socklen_t len = sizeof *ss;
+	int fd = socket(ss->ss_family, type | SOCK_CLOEXEC, 0), err = 0;
+
+	if (fd < 0)
+		return errno;
+	if (bind(fd, (struct sockaddr *)ss, sa_len((struct sockaddr *)ss)) ||
+	    getsockname(fd, (struct sockaddr *)ss, &len))
+		err = errno;
+	if (err)
+		close(fd);
+	else
+		id->reserved = fd;
+	return err;
+}
+
+void vd_unreserve(struct vd_id *id)
+{
+	if (id->reserved >= 0)
+		close(id->reserved);
+	id->reserved = -1;
+}
+
 VD_API int rdma_bind_addr(struct rdma_cm_id *ibid, struct sockaddr *addr)
 {
+	struct vd_process *p = vd_process();
 	struct vd_id *id = of(ibid);
 	int err;
 
+	if (!p)
+		return -1;
 	if (addr->sa_family != AF_INET && addr->sa_family != AF_INET6)
 		return vd_fail(EAFNOSUPPORT);
 	if (id->state != VD_ID_IDLE)
 		return vd_fail(EINVAL);
-	err = local(addr);
+	err = check_local(addr);
 	if (err)
 		return vd_fail(err);
 	memcpy(&ibid->route.addr.src_storage, addr, sa_len(addr));
+	err = rdma_get_src_port(ibid) ? 0 : vd_reserve(&p->cfg, id);
+	if (err)
+		return vd_fail(err);
 	id->state = VD_ID_BOUND;
 	/* A wildcard belongs to no device [4.6]. */
 	return is_any(addr) ? 0 : vd_id_bind_device(id);
@@ -258,6 +300,7 @@ VD_API int rdma_resolve_addr(struct rdma_cm_id *ibid, struct sockaddr *src, stru
 	}
 	if (vd_id_bind_device(id))
 		return -1;
+	vd_unreserve(id); /* the connection has a port of its own */
 	id->state = VD_ID_ADDR;
 	return vd_sync(id, post(id, RDMA_CM_EVENT_ADDR_RESOLVED, 0));
 }
@@ -306,6 +349,7 @@ VD_API int rdma_migrate_id(struct rdma_cm_id *ibid, struct rdma_event_channel *c
 	pthread_mutex_lock(&p->lock);
 	while (id->unacked)
 		pthread_cond_wait(&id->acked, &p->lock);
+	vd_event_move(id, now);
 	ibid->channel = now;
 	id->sync = !ch;
 	pthread_mutex_unlock(&p->lock);

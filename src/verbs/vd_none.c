@@ -2,7 +2,6 @@
 /* What iWARP or this device does not have: said, never pretended; and plain names. */
 #include "verbs/vd.h"
 #include <errno.h>
-#include <unistd.h>
 
 VD_API struct ibv_ah *ibv_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr)
 {
@@ -95,53 +94,6 @@ VD_API int rdma_leave_multicast(struct rdma_cm_id *id, struct sockaddr *addr)
 	return vd_fail(EOPNOTSUPP);
 }
 
-/* ---- shared receive queues: not yet ---- */
-
-VD_API struct ibv_srq *ibv_create_srq(struct ibv_pd *pd, struct ibv_srq_init_attr *attr)
-{
-	(void)pd;
-	(void)attr;
-	errno = EOPNOTSUPP;
-	return NULL;
-}
-
-VD_API int ibv_modify_srq(struct ibv_srq *srq, struct ibv_srq_attr *attr, int mask)
-{
-	(void)srq;
-	(void)attr;
-	(void)mask;
-	return EOPNOTSUPP;
-}
-
-VD_API int ibv_query_srq(struct ibv_srq *srq, struct ibv_srq_attr *attr)
-{
-	(void)srq;
-	(void)attr;
-	return EOPNOTSUPP;
-}
-
-VD_API int ibv_destroy_srq(struct ibv_srq *srq)
-{
-	(void)srq;
-	return EOPNOTSUPP;
-}
-
-/* ---- asynchronous events: none ever comes ---- */
-
-VD_API int ibv_get_async_event(struct ibv_context *ctx, struct ibv_async_event *event)
-{
-	uint64_t one;
-
-	(void)event;
-	/* Blocks, or fails with EAGAIN, as the program set the descriptor. */
-	return read(ctx->async_fd, &one, sizeof one) == sizeof one ? vd_fail(EIO) : -1;
-}
-
-VD_API void ibv_ack_async_event(struct ibv_async_event *event)
-{
-	(void)event;
-}
-
 /* ---- fork: every process has a context of its own, so nothing is to be prepared ---- */
 
 VD_API int ibv_fork_init(void)
@@ -173,9 +125,22 @@ VD_API const char *ibv_port_state_str(enum ibv_port_state state)
 
 VD_API const char *ibv_event_type_str(enum ibv_event_type event)
 {
-	return event == IBV_EVENT_QP_FATAL ? "local work queue catastrophic error"
-	       : event == IBV_EVENT_CQ_ERR ? "CQ error"
-					   : "event";
+	switch (event) {
+	case IBV_EVENT_CQ_ERR:
+		return "CQ error";
+	case IBV_EVENT_QP_FATAL:
+		return "local work queue catastrophic error";
+	case IBV_EVENT_QP_REQ_ERR:
+		return "invalid request local work queue error";
+	case IBV_EVENT_QP_ACCESS_ERR:
+		return "local access violation work queue error";
+	case IBV_EVENT_QP_LAST_WQE_REACHED:
+		return "last WQE reached";
+	case IBV_EVENT_SRQ_LIMIT_REACHED:
+		return "SRQ limit reached";
+	default:
+		return "event";
+	}
 }
 
 VD_API const char *ibv_wc_status_str(enum ibv_wc_status status)

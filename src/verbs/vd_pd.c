@@ -63,6 +63,26 @@ static unsigned rights(unsigned access)
 	 IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_ZERO_BASED | IBV_ACCESS_MW_BIND |                   \
 	 IBV_ACCESS_HUGETLB | IBV_ACCESS_OPTIONAL_RANGE)
 
+static void enlist(struct vd_process *p, struct vd_mr *mr)
+{
+	pthread_mutex_lock(&p->lock);
+	mr->next = p->regions;
+	mr->prev = &p->regions;
+	if (mr->next)
+		mr->next->prev = &mr->next;
+	p->regions = mr;
+	pthread_mutex_unlock(&p->lock);
+}
+
+static void delist(struct vd_process *p, struct vd_mr *mr)
+{
+	pthread_mutex_lock(&p->lock);
+	*mr->prev = mr->next;
+	if (mr->next)
+		mr->next->prev = mr->prev;
+	pthread_mutex_unlock(&p->lock);
+}
+
 static struct ibv_mr *reg(struct ibv_pd *ibpd, void *addr, size_t len, unsigned access)
 {
 	struct vd_mr *mr;
@@ -87,6 +107,7 @@ static struct ibv_mr *reg(struct ibv_pd *ibpd, void *addr, size_t len, unsigned 
 	mr->mr.addr = addr;
 	mr->mr.length = len;
 	mr->mr.lkey = mr->mr.rkey = ddps_mr_stag(mr->d);
+	enlist(process_of(ibpd->context), mr);
 	return &mr->mr;
 }
 
@@ -115,10 +136,14 @@ VD_API struct ibv_mr *ibv_reg_mr_iova(struct ibv_pd *pd, void *addr, size_t len,
 VD_API int ibv_dereg_mr(struct ibv_mr *ibmr)
 {
 	struct vd_mr *mr = vd_of(ibmr, struct vd_mr, mr);
-	int err = ddps_mr_dereg(mr->d);
+	int err;
 
+	if (!vd_mine(process_of(ibmr->context)))
+		return EINVAL; /* the parent's, from before a fork */
+	err = ddps_mr_dereg(mr->d);
 	if (err)
 		return vd_errno(err);
+	delist(process_of(ibmr->context), mr);
 	free(mr);
 	return 0;
 }

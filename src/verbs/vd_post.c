@@ -1,8 +1,19 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Work requests by ibv_post_send and ibv_post_recv. */
 #include "verbs/vd.h"
+#include <endian.h>
 #include <errno.h>
 #include <string.h>
+
+int vd_pieces(const struct ibv_sge *from, int n, struct ddps_sge *to)
+{
+	if (n < 0 || n > VD_MAX_SGE)
+		return EINVAL;
+	for (int i = 0; i < n; i++)
+		to[i] = (struct ddps_sge){ (void *)(uintptr_t)from[i].addr, from[i].length,
+					   from[i].lkey };
+	return 0;
+}
 
 /* One request's pieces in the library's form; inline data is copied.  Return: 0 or errno. */
 static int pieces(struct vd_qp *qp, const struct ibv_send_wr *wr, struct ddps_sge *sge, uint32_t *n)
@@ -13,12 +24,8 @@ static int pieces(struct vd_qp *qp, const struct ibv_send_wr *wr, struct ddps_sg
 	if (wr->num_sge < 0 || wr->num_sge > VD_MAX_SGE)
 		return EINVAL;
 	*n = (uint32_t)wr->num_sge;
-	if (!(wr->send_flags & IBV_SEND_INLINE)) {
-		for (uint32_t i = 0; i < *n; i++)
-			sge[i] = (struct ddps_sge){ (void *)(uintptr_t)wr->sg_list[i].addr,
-						    wr->sg_list[i].length, wr->sg_list[i].lkey };
-		return 0;
-	}
+	if (!(wr->send_flags & IBV_SEND_INLINE))
+		return vd_pieces(wr->sg_list, wr->num_sge, sge);
 	for (uint32_t i = 0; i < *n; i++) {
 		if (wr->sg_list[i].length > VD_MAX_INLINE - len)
 			return EINVAL;
@@ -31,8 +38,51 @@ static int pieces(struct vd_qp *qp, const struct ibv_send_wr *wr, struct ddps_sg
 	return 0;
 }
 
+/* Immediate data of verbs has 4 octets, RFC 7306 carries 8: the rest is the Write's length. */
+static void immediate(struct ddps_send_wr *to, __be32 data, uint32_t len)
+{
+	len = htobe32(len);
+	memcpy(to->imm, &data, sizeof data);
+	memcpy(to->imm + sizeof data, &len, sizeof len);
+}
+
+static uint32_t length(const struct ibv_send_wr *wr)
+{
+	uint32_t len = 0;
+
+	for (int i = 0; i < wr->num_sge; i++)
+		len += wr->sg_list[i].length;
+	return len;
+}
+
+static int send_imm(const struct ibv_send_wr *wr, struct ddps_send_wr *to)
+{
+	/* With a payload it would take two messages, and two receives, of the peer. */
+	if (length(wr))
+		return EOPNOTSUPP;
+	to->op = DDPS_OP_IMM;
+	immediate(to, wr->imm_data, VD_IMM_SEND);
+	return 0;
+}
+
+static void atomic(const struct ibv_send_wr *wr, struct ddps_send_wr *to)
+{
+	bool swap = wr->opcode == IBV_WR_ATOMIC_CMP_AND_SWP;
+
+	to->op = swap ? DDPS_OP_CMP_SWAP : DDPS_OP_FETCH_ADD;
+	to->stag = wr->wr.atomic.rkey;
+	to->to = wr->wr.atomic.remote_addr;
+	to->atomic.data = swap ? wr->wr.atomic.swap : wr->wr.atomic.compare_add;
+	if (swap) {
+		to->atomic.compare = wr->wr.atomic.compare_add;
+		to->atomic.mask = to->atomic.compare_mask = UINT64_MAX;
+	}
+}
+
 static int operation(const struct ibv_send_wr *wr, struct ddps_send_wr *to)
 {
+	to->stag = wr->wr.rdma.rkey;
+	to->to = wr->wr.rdma.remote_addr;
 	switch (wr->opcode) {
 	case IBV_WR_SEND:
 		to->op = DDPS_OP_SEND;
@@ -42,25 +92,31 @@ static int operation(const struct ibv_send_wr *wr, struct ddps_send_wr *to)
 		to->flags |= DDPS_WR_INVALIDATE;
 		to->stag = wr->invalidate_rkey;
 		return 0;
+	case IBV_WR_SEND_WITH_IMM:
+		return send_imm(wr, to);
 	case IBV_WR_RDMA_WRITE:
 		to->op = DDPS_OP_WRITE;
-		break;
+		return 0;
+	case IBV_WR_RDMA_WRITE_WITH_IMM:
+		to->op = DDPS_OP_WRITE_IMM;
+		immediate(to, wr->imm_data, length(wr));
+		return 0;
 	case IBV_WR_RDMA_READ:
 		to->op = DDPS_OP_READ;
-		break;
+		return 0;
+	case IBV_WR_ATOMIC_CMP_AND_SWP:
+	case IBV_WR_ATOMIC_FETCH_AND_ADD:
+		atomic(wr, to);
+		return 0;
 	default:
 		return EOPNOTSUPP;
 	}
-	to->stag = wr->wr.rdma.rkey;
-	to->to = wr->wr.rdma.remote_addr;
-	return 0;
 }
 
-static enum ibv_wc_opcode wc_opcode(enum ibv_wr_opcode op)
+/* Whether it completes a receive of the peer. */
+static bool takes_receive(enum ddps_op op)
 {
-	return op == IBV_WR_RDMA_WRITE	? IBV_WC_RDMA_WRITE
-	       : op == IBV_WR_RDMA_READ ? IBV_WC_RDMA_READ
-					: IBV_WC_SEND;
+	return op == DDPS_OP_SEND || op == DDPS_OP_IMM || op == DDPS_OP_WRITE_IMM;
 }
 
 static int post_one(struct vd_qp *qp, const struct ibv_send_wr *wr)
@@ -69,12 +125,13 @@ static int post_one(struct vd_qp *qp, const struct ibv_send_wr *wr)
 	struct ddps_send_wr to = { .wr_id = wr->wr_id, .sge = sge };
 	int err = operation(wr, &to);
 
-	err = err ? err : pieces(qp, wr, sge, &to.nsge);
+	if (!err && to.op != DDPS_OP_IMM)
+		err = pieces(qp, wr, sge, &to.nsge);
 	if (err)
 		return err;
 	if (!(wr->send_flags & IBV_SEND_SIGNALED) && !qp->init.sq_sig_all)
 		to.flags |= DDPS_WR_SILENT;
-	if (wr->send_flags & IBV_SEND_SOLICITED && to.op == DDPS_OP_SEND)
+	if (wr->send_flags & IBV_SEND_SOLICITED && takes_receive(to.op))
 		to.flags |= DDPS_WR_SOLICITED;
 	if (wr->send_flags & IBV_SEND_FENCE)
 		to.flags |= DDPS_WR_FENCE;
@@ -82,10 +139,6 @@ static int post_one(struct vd_qp *qp, const struct ibv_send_wr *wr)
 	if (!err) {
 		if (wr->send_flags & IBV_SEND_INLINE)
 			qp->inl_seq = (qp->inl_seq + 1) % (qp->init.cap.max_send_wr + 1);
-		return 0;
-	}
-	if (err == DDPS_E_STATE && qp->phase != VD_QP_IDLE) {
-		vd_cq_flush(qp, qp->init.send_cq, wr->wr_id, wc_opcode(wr->opcode));
 		return 0;
 	}
 	return vd_errno(err);
@@ -118,18 +171,11 @@ int vd_post_send(struct ibv_qp *ibqp, struct ibv_send_wr *wr, struct ibv_send_wr
 static int post_recv_one(struct vd_qp *qp, const struct ibv_recv_wr *wr)
 {
 	struct ddps_sge sge[VD_MAX_SGE];
-	int err;
+	int err = vd_pieces(wr->sg_list, wr->num_sge, sge);
 
-	if (wr->num_sge < 0 || wr->num_sge > VD_MAX_SGE)
-		return EINVAL;
-	for (int i = 0; i < wr->num_sge; i++)
-		sge[i] = (struct ddps_sge){ (void *)(uintptr_t)wr->sg_list[i].addr,
-					    wr->sg_list[i].length, wr->sg_list[i].lkey };
-	err = ddps_post_recv(qp->ep, wr->wr_id, sge, (uint32_t)wr->num_sge);
-	if (err != DDPS_E_STATE)
-		return vd_errno(err);
-	vd_cq_flush(qp, qp->init.recv_cq, wr->wr_id, IBV_WC_RECV);
-	return 0;
+	if (err)
+		return err;
+	return vd_errno(ddps_post_recv(qp->ep, wr->wr_id, sge, (uint32_t)wr->num_sge));
 }
 
 int vd_post_recv(struct ibv_qp *ibqp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad)

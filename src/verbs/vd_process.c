@@ -3,10 +3,15 @@
 #include "verbs/vd.h"
 #include <errno.h>
 #include <poll.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
+#include <sys/uio.h>
 #include <unistd.h>
+
+#define FD_WANTED 65536
 
 /* The global state of the drop-in: its interface has no argument that could carry it. */
 static struct {
@@ -15,6 +20,7 @@ static struct {
 	struct vd_process *p;
 	struct vd_config cfg;
 	bool configured;
+	struct ibv_device device;
 } global = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
 static bool on(const char *name, bool otherwise)
@@ -22,6 +28,27 @@ static bool on(const char *name, bool otherwise)
 	const char *v = getenv(name);
 
 	return !v || !*v ? otherwise : !strcmp(v, "on") || !strcmp(v, "1") || !strcmp(v, "yes");
+}
+
+static void make_device(struct ibv_device *dev, const char *name)
+{
+	dev->node_type = IBV_NODE_RNIC;
+	dev->transport_type = IBV_TRANSPORT_IWARP;
+	snprintf(dev->name, sizeof dev->name, "%s", name);
+	snprintf(dev->dev_name, sizeof dev->dev_name, "uverbs0");
+	snprintf(dev->dev_path, sizeof dev->dev_path, "/sys/class/infiniband_verbs/uverbs0");
+	snprintf(dev->ibdev_path, sizeof dev->ibdev_path, "/sys/class/infiniband/%s", name);
+}
+
+/* A child must not find the lock held by a thread that it does not have. */
+static void before_fork(void)
+{
+	pthread_mutex_lock(&global.lock);
+}
+
+static void after_fork(void)
+{
+	pthread_mutex_unlock(&global.lock);
 }
 
 static void configure(struct vd_config *c)
@@ -34,18 +61,29 @@ static void configure(struct vd_config *c)
 	snprintf(c->name, sizeof c->name, "%s", name && *name ? name : "ddp0");
 	c->crc = on("DDPSESS_CRC", true);
 	c->p2p = on("DDPSESS_P2P", true);
-	c->stall = recv && !strcmp(recv, "stall");
+	c->strict = recv && !strcmp(recv, "strict");
+	c->rfc7306 = on("DDPSESS_RFC7306", true);
+	c->stats = on("DDPSESS_STATS", false);
 	c->retry_ms = retry ? (unsigned)strtoul(retry, NULL, 10) : 1000;
 }
 
 const struct vd_config *vd_config(void)
 {
 	pthread_mutex_lock(&global.lock);
-	if (!global.configured)
+	if (!global.configured) {
 		configure(&global.cfg);
+		make_device(&global.device, global.cfg.name);
+		pthread_atfork(before_fork, after_fork, after_fork);
+	}
 	global.configured = true;
 	pthread_mutex_unlock(&global.lock);
 	return &global.cfg;
+}
+
+struct ibv_device *vd_device(void)
+{
+	vd_config();
+	return &global.device;
 }
 
 /* Hands events to identifiers as long as the process lives. */
@@ -66,36 +104,68 @@ static void *serve(void *arg)
 	}
 }
 
+/* Signals are for the program's own threads, one of which may wait for one; faults are not. */
+static int start_thread(struct vd_process *p)
+{
+	pthread_attr_t detached;
+	sigset_t all, old;
+	pthread_t thread;
+	int err;
+
+	sigfillset(&all);
+	sigdelset(&all, SIGSEGV);
+	sigdelset(&all, SIGBUS);
+	pthread_attr_init(&detached);
+	pthread_attr_setdetachstate(&detached, PTHREAD_CREATE_DETACHED);
+	pthread_sigmask(SIG_SETMASK, &all, &old);
+	err = pthread_create(&thread, &detached, serve, p);
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	pthread_attr_destroy(&detached);
+	return err;
+}
+
+/* Programs made for an adapter do not count on a descriptor for each queue pair and queue. */
+static void raise_limit(void)
+{
+	struct rlimit lim;
+
+	if (getrlimit(RLIMIT_NOFILE, &lim) || lim.rlim_cur >= FD_WANTED)
+		return;
+	lim.rlim_cur = lim.rlim_max < FD_WANTED ? lim.rlim_max : FD_WANTED;
+	if (setrlimit(RLIMIT_NOFILE, &lim))
+		return; /* it works with what there is */
+}
+
 static struct vd_process *start(void)
 {
 	struct vd_process *p = calloc(1, sizeof *p);
 	struct ddps_ctx_attr attr;
-	pthread_attr_t detached;
-	pthread_t thread;
 	int err;
 
 	if (!p)
 		return NULL;
 	p->cfg = global.cfg;
 	pthread_mutex_init(&p->lock, NULL);
+	pthread_mutex_init(&p->shared_lock, NULL);
+	pthread_cond_init(&p->acked, NULL);
 	ddps_ctx_attr_init(&attr);
 	attr.thread = true;
+	attr.poll_drives = true; /* who polls need not wait for the thread to be woken */
 	err = ddps_ctx_new(&p->ctx, &attr);
 	if (err) {
 		free(p);
 		errno = vd_errno(err);
 		return NULL;
 	}
-	pthread_attr_init(&detached);
-	pthread_attr_setdetachstate(&detached, PTHREAD_CREATE_DETACHED);
-	err = pthread_create(&thread, &detached, serve, p);
-	pthread_attr_destroy(&detached);
+	raise_limit();
+	err = start_thread(p);
 	if (err) {
 		ddps_ctx_free(p->ctx);
 		free(p);
 		errno = err;
 		return NULL;
 	}
+	vd_fault_watch(p);
 	return p;
 }
 
@@ -113,6 +183,48 @@ struct vd_process *vd_process(void)
 	p = global.p;
 	pthread_mutex_unlock(&global.lock);
 	return p;
+}
+
+/* The end of the process. */
+__attribute__((destructor)) static void finish(void)
+{
+	if (global.p && global.pid == getpid() && global.cfg.stats)
+		vd_stats_tell(global.p->ctx);
+}
+
+struct vd_process *vd_fault_process(void)
+{
+	return global.p;
+}
+
+void vd_fault_inherit(struct vd_process *p)
+{
+	p->old_segv = global.p->old_segv;
+	p->old_bus = global.p->old_bus;
+}
+
+bool vd_mine(const struct vd_process *p)
+{
+	return p == vd_process();
+}
+
+uint32_t vd_number(void)
+{
+	struct vd_process *p = vd_process();
+
+	/* 0 and 1 are special on InfiniBand. */
+	return 2 + __atomic_fetch_add(&p->last_number, 1, __ATOMIC_RELAXED) % (VD_QPN_MASK - 2);
+}
+
+void vd_eventfd_take(int fd)
+{
+	uint64_t one;
+	struct iovec iov = { &one, sizeof one };
+
+	/* The descriptor is the program's, who may want it blocking.  Kernels that cannot do this
+	 * (before 5.8) leave one wakeup too many, which its reader bears. */
+	if (preadv2(fd, &iov, 1, -1, RWF_NOWAIT) < 0)
+		return;
 }
 
 int vd_errno(int err)

@@ -5,13 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static uint32_t new_number(void)
-{
-	static uint32_t last; /* numbers need only differ; 0 and 1 are special on InfiniBand */
-
-	return 2 + __atomic_fetch_add(&last, 1, __ATOMIC_RELAXED) % (VD_QPN_MASK - 2);
-}
-
 /* What is granted is never less than what was asked for, and said [4.8]. */
 static int grant(struct ibv_qp_cap *cap)
 {
@@ -54,6 +47,13 @@ static int make(struct vd_qp *qp, struct ddps_ctx *ctx, struct ddps_pd *pd)
 	attr.max_sge = in->cap.max_send_sge > in->cap.max_recv_sge ? in->cap.max_send_sge
 								   : in->cap.max_recv_sge;
 	attr.user = qp;
+	attr.rfc7306 = vd_config()->rfc7306;
+	attr.no_recv = vd_config()->strict ? DDPS_NO_RECV_TERMINATE : DDPS_NO_RECV_STALL;
+	attr.flush_late = true;
+	if (in->srq) { /* no queue pair is kept from any of them: there is no such rule in verbs */
+		attr.srq = vd_of(in->srq, struct vd_srq, srq)->d;
+		attr.srq_share = vd_of(in->srq, struct vd_srq, srq)->attr.max_wr;
+	}
 	return ddps_ep_new(ctx, &attr, &qp->ep);
 }
 
@@ -72,8 +72,8 @@ struct vd_qp *vd_qp_new(struct ibv_context *ctx, struct ibv_pd *ibpd, struct ibv
 	struct vd_qp *qp;
 	int err;
 
-	if (attr->qp_type != IBV_QPT_RC || attr->srq || !attr->send_cq || !attr->recv_cq) {
-		errno = attr->qp_type != IBV_QPT_RC || attr->srq ? EOPNOTSUPP : EINVAL;
+	if (attr->qp_type != IBV_QPT_RC || !attr->send_cq || !attr->recv_cq) {
+		errno = attr->qp_type != IBV_QPT_RC ? EOPNOTSUPP : EINVAL;
 		return NULL;
 	}
 	err = grant(&cap);
@@ -90,7 +90,8 @@ struct vd_qp *vd_qp_new(struct ibv_context *ctx, struct ibv_pd *ibpd, struct ibv
 					  .pd = ibpd,
 					  .send_cq = attr->send_cq,
 					  .recv_cq = attr->recv_cq,
-					  .qp_num = new_number(),
+					  .srq = attr->srq,
+					  .qp_num = vd_number(),
 					  .state = IBV_QPS_RESET,
 					  .qp_type = attr->qp_type };
 	err = make(qp, vd_of(ctx, struct vd_context, v.context)->p->ctx,
@@ -116,17 +117,20 @@ VD_API struct ibv_qp *ibv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *
 #define OPS_KNOWN                                                                                  \
 	(IBV_QP_EX_WITH_RDMA_WRITE | IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_RDMA_READ |              \
 	 IBV_QP_EX_WITH_SEND_WITH_INV)
+#define OPS_7306                                                                                   \
+	(IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM | IBV_QP_EX_WITH_SEND_WITH_IMM |                       \
+	 IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP | IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD)
 
 struct ibv_qp *vd_create_qp_ex(struct ibv_context *ctx, struct ibv_qp_init_attr_ex *ex)
 {
 	/* The extended form begins like the plain one. */
+	uint64_t ops = OPS_KNOWN | (vd_config()->rfc7306 ? OPS_7306 : 0);
 	struct ibv_qp_init_attr attr;
 	struct vd_qp *qp;
 
 	memcpy(&attr, ex, sizeof attr);
 	if (ex->comp_mask & ~(uint32_t)EX_KNOWN || !(ex->comp_mask & IBV_QP_INIT_ATTR_PD) ||
-	    (ex->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS &&
-	     ex->send_ops_flags & ~(uint64_t)OPS_KNOWN)) {
+	    (ex->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS && ex->send_ops_flags & ~ops)) {
 		errno = EOPNOTSUPP;
 		return NULL;
 	}
@@ -149,7 +153,12 @@ VD_API int ibv_destroy_qp(struct ibv_qp *ibqp)
 
 	if (!p)
 		return errno;
+	if (!vd_mine(vd_of(ibqp->context, struct vd_context, v.context)->p))
+		return EINVAL; /* the parent's, from before a fork */
 	pthread_mutex_lock(&p->lock);
+	ddps_ep_free(qp->ep); /* nothing is told of it from here on */
+	qp->ep = NULL;
+	vd_async_forget(ibqp->context, ibqp);
 	if (qp->id) {
 		qp->id->qp = NULL;
 		qp->id->id.qp = NULL;
@@ -177,10 +186,11 @@ VD_API int ibv_modify_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr, int mask
 
 	if (!(mask & IBV_QP_STATE))
 		return 0;
-	if (attr->qp_state == IBV_QPS_ERR || attr->qp_state == IBV_QPS_SQD) {
-		if (ddps_abort(qp->ep) == DDPS_E_STATE)
-			vd_qp_ended(qp); /* never connected: what is posted now is flushed */
-		return 0;
+	if (attr->qp_state == IBV_QPS_SQD)
+		return vd_errno(ddps_disconnect(qp->ep));
+	if (attr->qp_state == IBV_QPS_ERR) {
+		vd_qp_ended(qp);
+		return vd_errno(ddps_abort(qp->ep));
 	}
 	if (qp->phase == VD_QP_IDLE)
 		ibqp->state = attr->qp_state;

@@ -100,6 +100,48 @@ static void wr_send_inv(struct ibv_qp_ex *ex, uint32_t rkey)
 		wr->invalidate_rkey = rkey;
 }
 
+static void wr_rdma_write_imm(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t addr, __be32 data)
+{
+	struct ibv_send_wr *wr;
+
+	rdma(ex, IBV_WR_RDMA_WRITE_WITH_IMM, rkey, addr);
+	wr = current(ex);
+	if (wr)
+		wr->imm_data = data;
+}
+
+static void wr_send_imm(struct ibv_qp_ex *ex, __be32 data)
+{
+	struct ibv_send_wr *wr = add(ex, IBV_WR_SEND_WITH_IMM);
+
+	if (wr)
+		wr->imm_data = data;
+}
+
+static void atomic(struct ibv_qp_ex *ex, enum ibv_wr_opcode op, uint32_t rkey, uint64_t addr,
+		   uint64_t compare_add, uint64_t swap)
+{
+	struct ibv_send_wr *wr = add(ex, op);
+
+	if (!wr)
+		return;
+	wr->wr.atomic.rkey = rkey;
+	wr->wr.atomic.remote_addr = addr;
+	wr->wr.atomic.compare_add = compare_add;
+	wr->wr.atomic.swap = swap;
+}
+
+static void wr_atomic_cmp_swp(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t addr, uint64_t compare,
+			      uint64_t swap)
+{
+	atomic(ex, IBV_WR_ATOMIC_CMP_AND_SWP, rkey, addr, compare, swap);
+}
+
+static void wr_atomic_fetch_add(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t addr, uint64_t n)
+{
+	atomic(ex, IBV_WR_ATOMIC_FETCH_AND_ADD, rkey, addr, n, 0);
+}
+
 static void wr_set_sge_list(struct ibv_qp_ex *ex, size_t n, const struct ibv_sge *list)
 {
 	struct ibv_send_wr *wr = current(ex);
@@ -110,7 +152,8 @@ static void wr_set_sge_list(struct ibv_qp_ex *ex, size_t n, const struct ibv_sge
 		of(ex)->wr->error = EINVAL;
 		return;
 	}
-	memcpy(wr->sg_list, list, n * sizeof *list);
+	if (n)
+		memcpy(wr->sg_list, list, n * sizeof *list);
 	wr->num_sge = (int)n;
 }
 
@@ -177,6 +220,10 @@ void vd_wr_init(struct vd_qp *qp)
 
 	ex->wr_rdma_read = wr_rdma_read;
 	ex->wr_rdma_write = wr_rdma_write;
+	ex->wr_rdma_write_imm = wr_rdma_write_imm;
+	ex->wr_atomic_cmp_swp = wr_atomic_cmp_swp;
+	ex->wr_atomic_fetch_add = wr_atomic_fetch_add;
+	ex->wr_send_imm = wr_send_imm;
 	ex->wr_send = wr_send;
 	ex->wr_send_inv = wr_send_inv;
 	ex->wr_set_sge = wr_set_sge;

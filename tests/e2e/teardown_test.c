@@ -358,3 +358,65 @@ Test(teardown, a_shared_receive_is_revoked, .timeout = 60, .description = "5040-
 		e2e_close(&e);
 	}
 }
+
+/* ---- work posted too late: attr.flush_late ---- */
+
+static void late_is_flushed(const char *uri)
+{
+	static uint8_t buf[64];
+	struct ddps_mr *mr;
+	struct ddps_sge sge;
+	struct e2e e;
+
+	e2e_open(&e, uri);
+	e.attr.flush_late = true;
+	e2e_connect(&e);
+	mr = e2e_reg(&e, buf, sizeof buf, DDPS_LOCAL_WRITE);
+	sge = e2e_sge(buf, sizeof buf, mr);
+	cr_assert_eq(ddps_post_recv(e.b.ep, 1, &sge, 1), 0);
+	e2e_disconnect(&e, &e.a);
+	e2e_expect_wc(&e, &e.b, DDPS_OP_RECV, DDPS_WC_FLUSHED, 0);
+	cr_assert_eq(ddps_cq_arm(e.cq, true), 0);
+	cr_assert_eq(ddps_post_recv(e.b.ep, 2, &sge, 1), 0);
+	cr_assert_eq(e2e_post(&e.a, DDPS_OP_WRITE, buf, 8, mr, 1, 0), 0);
+	cr_assert_eq(e2e_post(&e.a, DDPS_OP_RECV, buf, 8, mr, 1, 0), DDPS_E_INVAL);
+	e2e_expect_wc(&e, &e.b, DDPS_OP_RECV, DDPS_WC_FLUSHED, 0);
+	e2e_expect_wc(&e, &e.a, DDPS_OP_WRITE, DDPS_WC_FLUSHED, 0);
+	ddps_mr_dereg(mr);
+	e2e_close(&e);
+}
+
+Test(teardown, late_work_is_flushed, .timeout = 60)
+{
+	for (int i = 0; i < E2E_NWIRES; i++)
+		late_is_flushed(e2e_wires[i]);
+}
+
+Test(teardown, an_abort_without_a_connection_flushes, .timeout = 60)
+{
+	static uint8_t buf[64];
+	struct ddps_ep *ep;
+	struct ddps_sge sge;
+	struct ddps_mr *mr;
+	struct ddps_wc wc;
+	struct e2e e;
+
+	e2e_open(&e, e2e_wires[0]);
+	mr = e2e_reg(&e, buf, sizeof buf, DDPS_LOCAL_WRITE);
+	sge = e2e_sge(buf, sizeof buf, mr);
+	cr_assert_eq(ddps_ep_new(e.ctx, &e.attr, &ep), 0);
+	cr_assert_eq(ddps_abort(ep), DDPS_E_STATE);
+	ddps_ep_free(ep);
+	e.attr.flush_late = true;
+	cr_assert_eq(ddps_ep_new(e.ctx, &e.attr, &ep), 0);
+	for (uint64_t i = 0; i < 2; i++) {
+		cr_assert_eq(ddps_post_recv(ep, i, &sge, 1), 0);
+		cr_assert_eq(ddps_abort(ep), 0);
+		cr_assert_eq(ddps_cq_poll(e.cq, &wc, 1), 1);
+		cr_assert_eq(wc.wr_id, i);
+		cr_assert_eq(wc.status, DDPS_WC_FLUSHED);
+	}
+	ddps_ep_free(ep);
+	ddps_mr_dereg(mr);
+	e2e_close(&e);
+}

@@ -71,13 +71,17 @@ all() {
 	pair "ucmatose" "ucmatose -b 127.0.0.1 -p @" "ucmatose -s 127.0.0.1 -p @"
 	perf ib_send_bw -n 500
 	perf ib_send_bw -n 500 -e
+	perf ib_send_bw -n 500 --use-srq
 	perf ib_send_lat -n 500
+	perf ib_send_lat -n 500 --use-srq
 	perf ib_send_lat -n 500 -e
 	perf ib_write_bw -n 200 -a
 	perf ib_write_bw -n 500 -q 4
 	perf ib_write_lat -n 500
 	perf ib_read_bw -n 500
 	perf ib_read_lat -n 500
+	perf ib_atomic_bw -n 500
+	perf ib_atomic_lat -n 500 -A CMP_AND_SWAP
 }
 
 alone ddp0 ibv_devices

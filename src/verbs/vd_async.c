@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Asynchronous events: what befalls a queue pair, a queue or a shared queue. */
+#include "verbs/vd.h"
+#include <errno.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+struct vd_async {
+	struct ibv_async_event e;
+	struct vd_async *next;
+};
+
+static struct vd_context *of(struct ibv_context *ctx)
+{
+	return vd_of(ctx, struct vd_context, v.context);
+}
+
+void vd_async_post(struct ibv_context *ctx, enum ibv_event_type type, void *element)
+{
+	struct vd_context *c = of(ctx);
+	struct vd_async *a = calloc(1, sizeof *a), **at = &c->async;
+	uint64_t one = 1;
+
+	if (!a)
+		return; /* as lost as the completions of a queue that overflowed */
+	a->e.event_type = type;
+	a->e.element.qp = element;
+	while (*at)
+		at = &(*at)->next;
+	*at = a;
+	if (write(ctx->async_fd, &one, sizeof one) < 0) {
+		*at = NULL;
+		free(a);
+	}
+}
+
+VD_API int ibv_get_async_event(struct ibv_context *ctx, struct ibv_async_event *event)
+{
+	struct vd_context *c = of(ctx);
+	struct vd_async *a;
+	uint64_t one;
+
+	for (;;) {
+		/* Blocks, or fails with EAGAIN, as the program set the descriptor. */
+		if (read(ctx->async_fd, &one, sizeof one) != sizeof one)
+			return -1;
+		pthread_mutex_lock(&c->p->lock);
+		a = c->async;
+		if (a) {
+			c->async = a->next;
+			a->next = c->p->unacked;
+			c->p->unacked = a;
+			*event = a->e;
+		}
+		pthread_mutex_unlock(&c->p->lock);
+		if (a)
+			return 0;
+	}
+}
+
+VD_API void ibv_ack_async_event(struct ibv_async_event *event)
+{
+	struct vd_process *p = vd_process();
+	struct vd_async **at, *a;
+
+	if (!p)
+		return;
+	pthread_mutex_lock(&p->lock);
+	at = &p->unacked;
+	while ((a = *at) &&
+	       (a->e.element.qp != event->element.qp || a->e.event_type != event->event_type))
+		at = &a->next;
+	if (a) {
+		*at = a->next;
+		free(a);
+		pthread_cond_broadcast(&p->acked);
+	}
+	pthread_mutex_unlock(&p->lock);
+}
+
+static bool unacked(const struct vd_process *p, const void *element)
+{
+	for (const struct vd_async *a = p->unacked; a; a = a->next)
+		if (a->e.element.qp == element)
+			return true;
+	return false;
+}
+
+void vd_async_forget(struct ibv_context *ctx, const void *element)
+{
+	struct vd_context *c = of(ctx);
+	struct vd_async **at = &c->async, *a;
+
+	while ((a = *at)) {
+		if (a->e.element.qp != element) {
+			at = &a->next;
+			continue;
+		}
+		*at = a->next;
+		free(a);
+		/* Its count; somebody who waits in ibv_get_async_event may have taken that. */
+		vd_eventfd_take(ctx->async_fd);
+	}
+	while (unacked(c->p, element))
+		pthread_cond_wait(&c->p->acked, &c->p->lock);
+}
+
+void vd_async_drop(struct ibv_context *ctx)
+{
+	struct vd_async *a;
+
+	while ((a = of(ctx)->async)) {
+		of(ctx)->async = a->next;
+		free(a);
+	}
+}

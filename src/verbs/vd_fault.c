@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * A region that the program unmapped while it was registered.  An adapter would have pinned its
+ * pages; software cannot, so the next access faults.  The process ends by that signal as it would
+ * without this file, but not silently: it says which region it was [4.15].
+ */
+#include "verbs/vd.h"
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+static const struct vd_mr *region_at(const struct vd_process *p, uintptr_t at)
+{
+	/* Without the lock, whose owner may be who faulted: the process is about to end. */
+	for (const struct vd_mr *mr = p->regions; mr; mr = mr->next)
+		if (at - (uintptr_t)mr->mr.addr < mr->mr.length)
+			return mr;
+	return NULL;
+}
+
+static void tell(const struct vd_mr *mr, uintptr_t at)
+{
+	char text[256];
+	/* snprintf with integers alone allocates nothing. */
+	int n = snprintf(
+		text, sizeof text,
+		"ddpsess: memory at %#zx faults, which is in region %#x (%zu octets at %#zx): "
+		"it was unmapped or protected while registered; call ibv_dereg_mr first\n",
+		(size_t)at, mr->mr.lkey, mr->mr.length, (size_t)(uintptr_t)mr->mr.addr);
+
+	if (write(STDERR_FILENO, text, (size_t)n) < 0)
+		return;
+}
+
+/* The handler that was there before goes on; without one the process ends. */
+static void fault(int sig, siginfo_t *info, void *where)
+{
+	struct vd_process *p = vd_fault_process();
+	const struct sigaction *old;
+	const struct vd_mr *mr;
+
+	if (!p) { /* it is just being made */
+		signal(sig, SIG_DFL);
+		return;
+	}
+	old = sig == SIGBUS ? &p->old_bus : &p->old_segv;
+	mr = region_at(p, (uintptr_t)info->si_addr);
+	if (mr)
+		tell(mr, (uintptr_t)info->si_addr);
+	if (old->sa_flags & SA_SIGINFO && old->sa_sigaction) {
+		old->sa_sigaction(sig, info, where);
+		return;
+	}
+	/* Default or a plain handler: the access is tried again under it. */
+	sigaction(sig, old, NULL);
+}
+
+void vd_fault_watch(struct vd_process *p)
+{
+	struct sigaction sa = { .sa_sigaction = fault, .sa_flags = SA_SIGINFO | SA_ONSTACK };
+
+	sigemptyset(&sa.sa_mask);
+	sigaction(SIGSEGV, &sa, &p->old_segv);
+	sigaction(SIGBUS, &sa, &p->old_bus);
+	/* After a fork the handler is the parent's already: what it had found is kept. */
+	if (p->old_segv.sa_flags & SA_SIGINFO && p->old_segv.sa_sigaction == fault)
+		vd_fault_inherit(p);
+}

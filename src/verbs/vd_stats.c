@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The counters of the process, told once at its end (DDPSESS_STATS). */
+#include "verbs/vd.h"
+#include <inttypes.h>
+#include <stdio.h>
+
+static void line(const char *what, uint64_t n)
+{
+	fprintf(stderr, "ddpsess: %s: %" PRIu64 "\n", what, n);
+}
+
+void vd_stats_tell(struct ddps_ctx *ctx)
+{
+	struct ddps_ctx_stats st = { .struct_size = sizeof st };
+	uint64_t sent = 0, received = 0;
+
+	if (ddps_ctx_stats(ctx, &st))
+		return;
+	for (int i = 0; i < DDPS_STAT_OPS; i++) {
+		sent += st.total.sent[i].messages;
+		received += st.total.received[i].messages;
+	}
+	line("messages sent", sent);
+	line("messages received", received);
+	line("Sends that waited for a receive", st.total.stalls);
+	line("Sends without a receive", st.total.no_buffer);
+	line("completions lost", st.total.cq_overflow);
+	line("receives refused, shared queue full", st.srq_full);
+	line("regions refused", st.regions_refused);
+}

@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Shared receive queues of the drop-in. */
+#include "verbs/vt.h"
+#include <errno.h>
+#include <string.h>
+
+static struct ibv_mr *mr;
+static uint8_t pool[4096];
+
+static void make_srq(struct vt *v, uint32_t depth)
+{
+	struct ibv_srq_init_attr init = { .srq_context = v, .attr = { depth, 2, 0 } };
+
+	vt_listen(v);
+	mr = ibv_reg_mr(v->listen->pd, pool, sizeof pool, IBV_ACCESS_LOCAL_WRITE);
+	v->srq = ibv_create_srq(v->listen->pd, &init);
+	cr_assert_not_null(v->srq);
+	cr_assert_eq(v->srq->srq_context, v);
+}
+
+static int give(struct vt *v, uint64_t wr_id)
+{
+	struct ibv_sge sge = { (uintptr_t)pool + wr_id * 64, 64, mr->lkey };
+	struct ibv_recv_wr wr = { .wr_id = wr_id, .sg_list = &sge, .num_sge = 1 }, *bad;
+
+	return ibv_post_srq_recv(v->srq, &wr, &bad);
+}
+
+static void connect_it(struct vt *v)
+{
+	vt_dial(v);
+	cr_assert_eq(rdma_connect(v->a.id, &v->connect), 0);
+	vt_take_request(v);
+	cr_assert_eq(rdma_accept(v->b.id, &v->accept), 0);
+	vt_expect(v->a.ch, RDMA_CM_EVENT_ESTABLISHED);
+	vt_expect(v->b.ch, RDMA_CM_EVENT_ESTABLISHED);
+}
+
+VT_TEST(verbs_srq, sends_take_the_receives_of_the_shared_queue)
+{
+	struct vt v;
+
+	vt_init(&v);
+	make_srq(&v, 8);
+	connect_it(&v);
+	cr_assert_eq(v.b.id->qp->srq, v.srq);
+	cr_assert_neq(vt_recv(&v.b, 1, 0, 64), 0, "the queue pair has no receive queue of its own");
+	/* All of the queue may be taken before one completion is fetched. */
+	for (uint64_t i = 0; i < 8; i++)
+		cr_assert_eq(give(&v, i), 0);
+	cr_assert_eq(give(&v, 8), ENOMEM);
+	for (uint64_t i = 0; i < 8; i++) {
+		v.a.buf[0] = (uint8_t)(0x30 + i);
+		cr_assert_eq(vt_post(&v.a, i, IBV_WR_SEND, 5, NULL), 0);
+		vt_expect_wc(&v.a, i, IBV_WC_SEND, IBV_WC_SUCCESS);
+	}
+	for (uint64_t i = 0; i < 8; i++) {
+		vt_expect_wc(&v.b, i, IBV_WC_RECV, IBV_WC_SUCCESS);
+		cr_assert_eq(pool[i * 64], 0x30 + i);
+	}
+	cr_assert_eq(ibv_destroy_srq(v.srq), EBUSY);
+	vt_end_down(&v.a);
+	vt_end_down(&v.b);
+	cr_assert_eq(ibv_dereg_mr(mr), 0);
+	vt_down(&v);
+}
+
+VT_TEST(verbs_srq, the_limit_is_told_once_on_the_asynchronous_descriptor)
+{
+	struct ibv_srq_attr attr = { .srq_limit = 2 };
+	struct ibv_async_event e;
+	struct vt v;
+
+	vt_init(&v);
+	make_srq(&v, 4);
+	connect_it(&v);
+	for (uint64_t i = 0; i < 3; i++)
+		cr_assert_eq(give(&v, i), 0);
+	cr_assert_eq(ibv_modify_srq(v.srq, &attr, IBV_SRQ_LIMIT), 0);
+	cr_assert_eq(ibv_query_srq(v.srq, &attr), 0);
+	cr_assert_eq(attr.srq_limit, 2);
+	cr_assert_eq(attr.max_wr, 4);
+	cr_assert_eq(attr.max_sge, 2);
+	for (uint64_t i = 0; i < 3; i++) {
+		cr_assert_eq(vt_post(&v.a, i, IBV_WR_SEND, 5, NULL), 0);
+		vt_expect_wc(&v.b, i, IBV_WC_RECV, IBV_WC_SUCCESS);
+	}
+	e = vt_async(v.listen->verbs, IBV_EVENT_SRQ_LIMIT_REACHED);
+	cr_assert_eq(e.element.srq, v.srq);
+	ibv_ack_async_event(&e);
+	cr_assert_not(vt_readable(v.listen->verbs->async_fd, 0), "one event for one arming");
+	cr_assert_eq(ibv_query_srq(v.srq, &attr), 0);
+	cr_assert_eq(attr.srq_limit, 0, "it is disarmed by the event");
+	vt_end_down(&v.a);
+	vt_end_down(&v.b);
+	cr_assert_eq(ibv_dereg_mr(mr), 0);
+	vt_down(&v);
+}
+
+Test(verbs_srq, limits_and_numbers)
+{
+	struct ibv_srq_init_attr init = { .attr = { 4, 17, 0 } };
+	struct ibv_srq_init_attr_ex ex = { .attr = { 4, 0, 0 },
+					   .comp_mask =
+						   IBV_SRQ_INIT_ATTR_TYPE | IBV_SRQ_INIT_ATTR_PD,
+					   .srq_type = IBV_SRQT_TM };
+	struct ibv_srq_attr attr = { .max_wr = 4, .srq_limit = 5 };
+	struct ibv_device_attr dev;
+	struct rdma_event_channel *ch = rdma_create_event_channel();
+	struct sockaddr_in a4 = { AF_INET, 0, { htonl(INADDR_LOOPBACK) }, { 0 } };
+	struct rdma_cm_id *id;
+	struct ibv_srq *other;
+	uint32_t number = 0, second = 0;
+
+	cr_assert_eq(rdma_create_id(ch, &id, NULL, RDMA_PS_TCP), 0);
+	cr_assert_eq(rdma_bind_addr(id, (struct sockaddr *)&a4), 0);
+	cr_assert_eq(ibv_query_device(id->verbs, &dev), 0);
+	cr_assert_gt(dev.max_srq, 0);
+	cr_assert_eq(dev.max_srq_sge, 16);
+	cr_assert_null(ibv_create_srq(id->pd, &init));
+	cr_assert_eq(errno, EINVAL);
+	init.attr.max_sge = 16;
+	init.attr.max_wr = (uint32_t)dev.max_srq_wr + 1;
+	cr_assert_null(ibv_create_srq(id->pd, &init));
+	ex.pd = id->pd;
+	cr_assert_null(ibv_create_srq_ex(id->verbs, &ex));
+	cr_assert_eq(errno, EOPNOTSUPP);
+	ex.srq_type = IBV_SRQT_BASIC;
+	ex.attr.max_sge = 0;
+	cr_assert_eq(rdma_create_srq_ex(id, &ex), 0);
+	cr_assert_eq(ex.attr.max_sge, 1, "what is granted is said");
+	other = ibv_create_srq_ex(id->verbs, &ex);
+	cr_assert_not_null(other);
+	cr_assert_eq(ibv_get_srq_num(id->srq, &number), 0);
+	cr_assert_eq(ibv_get_srq_num(other, &second), 0);
+	cr_assert_neq(number, second);
+	cr_assert_eq(ibv_modify_srq(other, &attr, IBV_SRQ_LIMIT), EINVAL);
+	cr_assert_eq(ibv_modify_srq(other, &attr, IBV_SRQ_MAX_WR), 0);
+	attr.max_wr = 5;
+	cr_assert_eq(ibv_modify_srq(other, &attr, IBV_SRQ_MAX_WR), EOPNOTSUPP);
+	cr_assert_eq(ibv_destroy_srq(other), 0);
+	rdma_destroy_srq(id);
+	cr_assert_null(id->srq);
+	rdma_destroy_id(id);
+	rdma_destroy_event_channel(ch);
+}
