@@ -90,6 +90,8 @@ $(B)/libddpsess-ipoib.so: $(IPOIB_SO)
 $(B)/libddpsess.so $(B)/libddpsess-ipoib.so:
 	$(Q)ln -sf $(notdir $<) $@
 
+$(B)/tools/sessctl/run_find.o: CPPFLAGS += -DSESSCTL_LIBDIR='"$(LIBDIR)"'
+
 # The drop-in brings its own copy of the library, so that one file is all a preload needs.
 $(VERBS_SO): $(call objs,$(VERBS_SRC)) $(LIB_A)
 	$(if $(Q),@echo "  LD   $@")
