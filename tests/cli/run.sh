@@ -54,7 +54,7 @@ static_program() {
 	local machine
 	# a program's header without any interpreter, for this machine
 	machine=$(head -c 64 "$SESSCTL" | od -An -v -tx1 -j18 -N2 | tr -d ' \n')
-	printf '\177ELF\2\1\1\0\0\0\0\0\0\0\0\0\2\0\x'"${machine:0:2}"'\x'"${machine:2:2}" >bare
+	printf '\177ELF\2\1\1\0\0\0\0\0\0\0\0\0\2\0%b' "\\x${machine:0:2}\\x${machine:2:2}" >bare
 	head -c 64 /dev/zero >>bare
 	printf '\70\0' | dd of=bare bs=1 seek=54 conv=notrunc 2>/dev/null
 	chmod +x bare
