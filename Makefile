@@ -48,6 +48,8 @@ LIB_SO	   := $(B)/libddpsess.so.$(SOVERSION)
 IPOIB_A	   := $(B)/libddpsess-ipoib.a
 IPOIB_SO   := $(B)/libddpsess-ipoib.so.$(SOVERSION)
 VERBS_SO   := $(B)/libddpsess-verbs.so
+SONAME_DIR := $(B)/ddpsess/verbs
+SONAME_SO  := $(SONAME_DIR)/libibverbs.so.1 $(SONAME_DIR)/librdmacm.so.1
 SESSCTL	   := $(B)/sessctl
 VTEST_SRC  := $(wildcard tests/verbs/v*.c)
 UNIT	   := $(B)/unit
@@ -61,7 +63,7 @@ MAN	   := $(patsubst man/%.scd,$(B)/man/%,$(wildcard man/*.scd))
 .DELETE_ON_ERROR:
 .SECONDARY:
 
-all: lib $(SESSCTL) $(VERBS_SO) $(EXAMPLES)
+all: lib $(SESSCTL) $(VERBS_SO) $(SONAME_SO) $(EXAMPLES)
 lib: $(LIB_A) $(LIB_SO) $(B)/libddpsess.so $(IPOIB_A) $(IPOIB_SO) $(B)/libddpsess-ipoib.so
 
 $(B)/%.o: %.c
@@ -92,11 +94,31 @@ $(B)/libddpsess-ipoib.so: $(IPOIB_SO)
 $(B)/libddpsess.so $(B)/libddpsess-ipoib.so:
 	$(Q)ln -sf $(notdir $<) $@
 
+$(B)/tools/sessctl/run_find.o: CPPFLAGS += -DSESSCTL_LIBDIR='"$(LIBDIR)"'
+
 # The drop-in brings its own copy of the library, so that one file is all a preload needs.
 $(VERBS_SO): $(call objs,$(VERBS_SRC)) $(LIB_A)
 	$(if $(Q),@echo "  LD   $@")
 	$(Q)$(CC) $(CFLAGS_ALL) $(LDFLAGS) -shared -Wl,--exclude-libs,ALL $(DEFS) -o $@ \
 		$(filter %.o,$^) $(LIB_A) $(LIB_LIBS)
+
+# The same under the libraries' own names.  librdmacm.so.1 has the version nodes that programs ask
+# it for and leads to libibverbs.so.1, which has all symbols: there is one copy of the state.
+REAL_LIB    = $(shell $(CC) -print-file-name=$(1).so.1)
+$(B)/verbs-map/verbs.map: tools/verbs-map.sh $(VERBS_SO)
+	$(if $(Q),@echo "  GEN  $@")
+	$(Q)tools/verbs-map.sh $(VERBS_SO) $(call REAL_LIB,libibverbs) \
+		$(call REAL_LIB,librdmacm) $(@D)
+$(SONAME_DIR)/libibverbs.so.1: $(B)/verbs-map/verbs.map $(call objs,$(VERBS_SRC)) $(LIB_A)
+	@mkdir -p $(@D)
+	$(if $(Q),@echo "  LD   $@")
+	$(Q)$(CC) $(CFLAGS_ALL) -Wno-missing-prototypes -Wno-strict-prototypes $(LDFLAGS) -shared \
+		-Wl,-soname,$(@F) -Wl,--exclude-libs,ALL -Wl,--version-script=$< $(DEFS) -o $@ \
+		$(B)/verbs-map/missing.c $(filter %.o,$^) $(LIB_A) $(LIB_LIBS)
+$(SONAME_DIR)/librdmacm.so.1: $(SONAME_DIR)/libibverbs.so.1
+	$(if $(Q),@echo "  LD   $@")
+	$(Q)$(CC) $(CFLAGS_ALL) $(LDFLAGS) -shared -Wl,-soname,$(@F) -Wl,--no-as-needed \
+		-Wl,--version-script=$(B)/verbs-map/rdmacm.map -Wl,-rpath,'$$ORIGIN' -o $@ $<
 
 $(SESSCTL): $(call objs,$(TOOL_SRC) $(CONF_SRC) $(IBPORT_SRC)) $(LIB_A) $(IPOIB_A)
 	$(if $(Q),@echo "  LD   $@")
@@ -115,6 +137,10 @@ $(VTEST): $(call objs,$(VTEST_SRC) $(VERBS_SRC)) $(LIB_A)
 $(UNIT) $(E2E) $(VTEST):
 	$(if $(Q),@echo "  LD   $@")
 	$(Q)$(CC) $(CFLAGS_ALL) $(LDFLAGS) -o $@ $^ -lcriterion $(LIB_LIBS) $(TOOL_LIBS)
+
+$(B)/verbs-dlopen: tests/verbs/dlopen.c
+	$(if $(Q),@echo "  LD   $@")
+	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS_ALL) $(LDFLAGS) -o $@ $< -ldl
 
 # Criterion does not run under ThreadSanitizer: tests/tsan stands in for it.
 THREAD_SRC := tests/e2e/thread_test.c tests/support/e2e.c tests/tsan/main.c
@@ -151,7 +177,7 @@ demo: deps
 	$(Q)tools/demo.sh build/opt/sessctl
 
 check: deps-check
-	$(Q)$(MAKE) --no-print-directory -j2 all man
+	$(Q)$(MAKE) --no-print-directory -j2 all man build/opt/verbs-dlopen
 	$(Q)$(MAKE) --no-print-directory -j2 VARIANT=asan test-binaries
 	$(Q)tests/run.sh build/asan build/opt
 
@@ -199,7 +225,8 @@ format: deps-lint
 
 install: all man
 	install -d $(DESTDIR)$(PREFIX)/include/ddpsess $(DESTDIR)$(LIBDIR)/pkgconfig \
-		$(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/share/man/man1 \
+		$(DESTDIR)$(LIBDIR)/ddpsess/verbs $(DESTDIR)$(PREFIX)/bin \
+		$(DESTDIR)$(PREFIX)/share/man/man1 \
 		$(DESTDIR)$(PREFIX)/share/man/man3 $(DESTDIR)$(PREFIX)/share/man/man7 \
 		$(DESTDIR)$(PREFIX)/share/bash-completion/completions
 	install -m 644 include/ddpsess/*.h $(DESTDIR)$(PREFIX)/include/ddpsess
@@ -211,6 +238,7 @@ install: all man
 		sed -e 's|@PREFIX@|$(PREFIX)|; s|@LIBDIR@|$(LIBDIR)|; s|@VERSION@|$(VERSION)|' \
 			src/$$l.pc.in >$(DESTDIR)$(LIBDIR)/pkgconfig/$$l.pc || exit 1; done
 	install -m 755 $(VERBS_SO) $(DESTDIR)$(LIBDIR)
+	install -m 755 $(SONAME_SO) $(DESTDIR)$(LIBDIR)/ddpsess/verbs
 	install -m 755 $(SESSCTL) $(DESTDIR)$(PREFIX)/bin
 	install -m 644 tools/sessctl/completion.bash \
 		$(DESTDIR)$(PREFIX)/share/bash-completion/completions/sessctl
@@ -218,7 +246,7 @@ install: all man
 		$(DESTDIR)$(PREFIX)/share/man/man$${m##*.}/ || exit 1; done
 
 uninstall:
-	rm -rf $(DESTDIR)$(PREFIX)/include/ddpsess
+	rm -rf $(DESTDIR)$(PREFIX)/include/ddpsess $(DESTDIR)$(LIBDIR)/ddpsess
 	rm -f $(DESTDIR)$(LIBDIR)/libddpsess.* $(DESTDIR)$(LIBDIR)/libddpsess-ipoib.* \
 		$(DESTDIR)$(LIBDIR)/libddpsess-verbs.so \
 		$(DESTDIR)$(LIBDIR)/pkgconfig/libddpsess.pc \

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The process's context, the thread that hands its events out, and the settings. */
 #include "verbs/vd.h"
+#include "verbs/vd_settings.h"
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
@@ -23,9 +24,9 @@ static struct {
 	struct ibv_device device;
 } global = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
-static bool on(const char *name, bool otherwise)
+static bool on(const struct vd_settings *s, const char *name, bool otherwise)
 {
-	const char *v = getenv(name);
+	const char *v = vd_settings_get(s, name);
 
 	return !v || !*v ? otherwise : !strcmp(v, "on") || !strcmp(v, "1") || !strcmp(v, "yes");
 }
@@ -53,17 +54,22 @@ static void after_fork(void)
 
 static void configure(struct vd_config *c)
 {
-	const char *transport = getenv("DDPSESS_TRANSPORT"), *name = getenv("DDPSESS_DEVICE");
-	const char *recv = getenv("DDPSESS_NO_RECV"), *retry = getenv("DDPSESS_RETRY_MS");
+	const char *transport, *name, *recv, *retry;
+	struct vd_settings s;
 
+	vd_settings_read(&s);
+	transport = vd_settings_get(&s, "DDPSESS_TRANSPORT");
+	name = vd_settings_get(&s, "DDPSESS_DEVICE");
+	recv = vd_settings_get(&s, "DDPSESS_NO_RECV");
+	retry = vd_settings_get(&s, "DDPSESS_RETRY_MS");
 	snprintf(c->transport, sizeof c->transport, "%s",
 		 transport && !strcmp(transport, "sctp") ? "sctp" : "tcp");
 	snprintf(c->name, sizeof c->name, "%s", name && *name ? name : "ddp0");
-	c->crc = on("DDPSESS_CRC", true);
-	c->p2p = on("DDPSESS_P2P", true);
+	c->crc = on(&s, "DDPSESS_CRC", true);
+	c->p2p = on(&s, "DDPSESS_P2P", true);
 	c->strict = recv && !strcmp(recv, "strict");
-	c->rfc7306 = on("DDPSESS_RFC7306", true);
-	c->stats = on("DDPSESS_STATS", false);
+	c->rfc7306 = on(&s, "DDPSESS_RFC7306", true);
+	c->stats = on(&s, "DDPSESS_STATS", false);
 	c->retry_ms = retry ? (unsigned)strtoul(retry, NULL, 10) : 1000;
 }
 

@@ -5,12 +5,14 @@
 set -u
 build=$(realpath "$1")
 rounds=${2:-1} pattern=${3:-.}
-drop=$build/libddpsess-verbs.so
+sessctl=$build/sessctl
 work=$(mktemp -d)
 failed=0
 trap 'rm -rf "$work"' EXIT
 # The server may not listen yet when the client asks: it asks again.
-export DDPSESS_RETRY_MS=15000 LC_ALL=C
+export DDPSESS_RETRY_MS=15000 DDPSESS_CONF=/dev/null LC_ALL=C
+# How programs are started; cases add to it.
+load=("$sessctl" run --)
 
 # A port that is free now: one that the system has just given to somebody else.
 free_port() {
@@ -39,10 +41,10 @@ pair() {
 	[[ $name =~ $pattern ]] || return 0
 	free_port
 	# shellcheck disable=SC2086 # words are meant
-	LD_PRELOAD=$drop timeout 60 ${2//@/$port} >"$work/server" 2>&1 &
+	timeout 60 "${load[@]}" ${2//@/$port} >"$work/server" 2>&1 &
 	s=$!
 	# shellcheck disable=SC2086
-	LD_PRELOAD=$drop timeout 60 ${3//@/$port} >"$work/client" 2>&1
+	timeout 60 "${load[@]}" ${3//@/$port} >"$work/client" 2>&1
 	c=$?
 	wait "$s"
 	report "$name over $DDPSESS_TRANSPORT" "$c" "$?"
@@ -56,7 +58,7 @@ alone() { # TEXT COMMAND...
 	local text=$1
 	shift
 	[[ "$*" =~ $pattern ]] || return 0
-	if LD_PRELOAD=$drop "$@" >"$work/out" 2>&1 && grep -q "$text" "$work/out"; then
+	if timeout 60 "${load[@]}" "$@" >"$work/out" 2>&1 && grep -q "$text" "$work/out"; then
 		echo "ok $*"
 	else
 		failed=1
@@ -84,12 +86,42 @@ all() {
 	perf ib_atomic_lat -n 500 -A CMP_AND_SWAP
 }
 
+# The drop-in under the libraries' own names.
+soname() {
+	local load=("$sessctl" run --mode soname --)
+	pair "rping (soname)" "rping -s -a 127.0.0.1 -p @ -C 20" \
+		"rping -c -a 127.0.0.1 -p @ -C 20"
+	pair "ib_write_bw (soname)" "ib_write_bw -F -R -p @ -n 200" \
+		"ib_write_bw -F -R -p @ -n 200 127.0.0.1"
+}
+
+# As somebody without rights, in a group of nobody's.
+unprivileged() {
+	local load=("$sessctl" run --)
+	if [ "$(id -u)" = 0 ]; then
+		load=(setpriv --reuid 65534 --regid 65534 --clear-groups --bounding-set=-all
+			--inh-caps=-all --no-new-privs "${load[@]}")
+	fi
+	pair "rping (unprivileged)" "rping -s -a 127.0.0.1 -p @ -C 20" \
+		"rping -c -a 127.0.0.1 -p @ -C 20"
+	pair "ib_read_bw (unprivileged)" "ib_read_bw -F -R -p @ -n 200" \
+		"ib_read_bw -F -R -p @ -n 200 127.0.0.1"
+}
+
+dlopened() {
+	local load=("$sessctl" run --mode soname --)
+	alone ddp0 "$build/verbs-dlopen"
+}
+
 alone ddp0 ibv_devices
+dlopened
 alone "transport:.*iWARP" ibv_devinfo -v
 for ((i = 0; i < rounds; i++)); do
 	for DDPSESS_TRANSPORT in tcp sctp; do
 		export DDPSESS_TRANSPORT
 		all
+		soname
+		unprivileged
 	done
 done
 exit "$failed"

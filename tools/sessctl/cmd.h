@@ -14,6 +14,9 @@ int cmd_conform(const struct opts *o);
 /* It has commands of its own, hence its own options. */
 int cmd_ipoib(int argc, char **argv);
 
+/* A program of somebody else; returns only if that did not start, then with 126 or 127 too. */
+int cmd_run(int argc, char **argv);
+
 /* Ends of --help and --version, which are output like any other; both return an enum status. */
 int cmd_finish(void);
 int cmd_version(void);

@@ -6,6 +6,9 @@ _sessctl_value() { # OPTION WORD: candidates for the option's value
 	local list="" i
 	case $1 in
 	--ird | --ord) list="ulp" ;;
+	--transport) list="tcp sctp" ;;
+	--no-recv) list="stall strict" ;;
+	--mode) list="preload soname" ;;
 	--crc | --markers) list="on off" ;;
 	--op) list="send write read" ;;
 	--port) list="umad rdmacm" ;;
@@ -28,7 +31,7 @@ _sessctl_value() { # OPTION WORD: candidates for the option's value
 		return 0
 		;;
 	--max-size | --count | --size | --interval | --timeout | --qpn | --mtu | --gid | --decode | \
-		--peer-qpn | --set | --hold | --reject | --case | --then | \
+	--peer-qpn | --set | --device-name | --retry | --hold | --reject | --case | --then | \
 		--seed | --nodes | --loss)
 		return 0
 		;;
@@ -60,7 +63,9 @@ _sessctl() {
 		command+=("${COMP_WORDS[2]}")
 	fi
 	_sessctl_value "$before" "$word" && return
-	if [[ $word == -* ]]; then
+	if [[ ${command[0]} == run && $word != -* ]]; then
+		mapfile -t COMPREPLY < <(compgen -c -- "$word")
+	elif [[ $word == -* ]]; then
 		list=$("$1" "${command[@]}" --help 2>/dev/null | sed -n 's/^  \(--[a-z0-9-]*\).*/\1/p')
 		mapfile -t COMPREPLY < <(compgen -W "$list" -- "$word")
 	elif [[ ${command[0]} == put || ${command[0]} == get || ${command[*]} == "ipoib mad" || ${command[*]} == "ipoib sim" ]]; then

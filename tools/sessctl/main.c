@@ -33,6 +33,7 @@ static void help(FILE *f)
 		fprintf(f, "  %-24s %s\n", left, table[i].about);
 	}
 	fprintf(f, "  %-24s %s\n", "ipoib COMMAND", "IP over InfiniBand in connected mode.");
+	fprintf(f, "  %-24s %s\n", "run PROGRAM ...", "Run a verbs program over TCP or SCTP.");
 	fprintf(f, "\nURI is tcp://HOST:PORT or "
 		   "sctp://HOST:PORT[?backend=auto|kernel|usrsctp][&encap=PORT|off].\n"
 		   "'sessctl COMMAND --help' tells more, sessctl(1) everything.\n");
@@ -62,6 +63,8 @@ int main(int argc, char **argv)
 			return run(&table[i], argc - 1, argv + 1);
 	if (!strcmp(word, "ipoib"))
 		return cmd_ipoib(argc - 1, argv + 1);
+	if (!strcmp(word, "run"))
+		return cmd_run(argc - 1, argv + 1);
 	if (!strcmp(word, "--help") || !strcmp(word, "-h") || !strcmp(word, "help")) {
 		help(stdout);
 		return cmd_finish();

@@ -48,15 +48,16 @@ static void select_rows(struct selection *s, const struct option_table *t, unsig
 }
 
 static enum opts_result parse_all(const struct option_table *t, const struct selection *s,
-				  unsigned cmd, void *opts, int argc, char **argv, char *why,
-				  size_t why_len)
+				  const struct option_user *u, void *opts, int argc, char **argv,
+				  char *why, size_t why_len)
 {
 	const struct option_row *row;
 	int c, index;
 
 	optind = 0; /* start afresh, and permute */
 	opterr = 0;
-	while ((c = getopt_long(argc, argv, ":hV", s->longopt, &index)) != -1) {
+	while ((c = getopt_long(argc, argv, u->max_args == OPTROW_REST ? "+:hV" : ":hV", s->longopt,
+				&index)) != -1) {
 		row = c ? NULL : s->row[index];
 		if (c == 'h' || (row && row->kind == VAL_HELP))
 			return OPTS_HELP;
@@ -69,7 +70,7 @@ static enum opts_result parse_all(const struct option_table *t, const struct sel
 			else if (optopt)
 				snprintf(why, why_len, "unknown option '-%c'", optopt);
 			else
-				explain_unknown(t, cmd, argv[optind - 1], why, why_len);
+				explain_unknown(t, u->bit, argv[optind - 1], why, why_len);
 			return OPTS_BAD;
 		}
 		if (optval_set(row->kind, row->name, optarg, (char *)opts + row->at, row->min,
@@ -87,7 +88,7 @@ enum opts_result optrow_parse(const struct option_table *t, const struct option_
 	int left;
 
 	select_rows(&s, t, u->bit);
-	res = parse_all(t, &s, u->bit, opts, argc, argv, why, why_len);
+	res = parse_all(t, &s, u, opts, argc, argv, why, why_len);
 	if (res != OPTS_OK)
 		return res;
 	*first = optind;

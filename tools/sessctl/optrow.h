@@ -3,9 +3,11 @@
 #define SESSCTL_OPTROW_H
 /* A table of options and what comes from it: the parser and the help. */
 #include "optval.h"
+#include <limits.h>
 #include <stdio.h>
 
-#define OPTROW_MAX 48 /* rows of a table */
+#define OPTROW_MAX  48	    /* rows of a table */
+#define OPTROW_REST INT_MAX /* max_args: options end at the first argument, the rest is not ours */
 
 struct option_row {
 	const char *name;

@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The file of settings.  Its lines are cut apart in place: KEY NUL VALUE NUL. */
+#include "verbs/vd_settings.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define BLANKS " \t\r"
+
+static const char *const known[] = { "DDPSESS_TRANSPORT", "DDPSESS_DEVICE",   "DDPSESS_CRC",
+				     "DDPSESS_P2P",	  "DDPSESS_RETRY_MS", "DDPSESS_NO_RECV" };
+
+static bool is_known(const char *key)
+{
+	for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+		if (!strcmp(known[i], key))
+			return true;
+	return false;
+}
+
+/* What is between @from and @to without blanks around; NUL-terminated in place. */
+static char *trim(char *from, char *to)
+{
+	from += strspn(from, BLANKS);
+	while (to > from && strchr(BLANKS, to[-1]))
+		to--;
+	*to = 0;
+	return from;
+}
+
+static void add(struct vd_settings *s, const char *word)
+{
+	size_t n = strlen(word) + 1;
+
+	memmove(s->text + s->len, word, n);
+	s->len += n;
+}
+
+/* What is kept is never longer than what was read, so it goes where that was. */
+static void take_line(struct vd_settings *s, char *line, const char *path, unsigned number)
+{
+	char *end = line + strlen(line), *equal = strchr(line, '='), *key, *value;
+
+	line += strspn(line, BLANKS);
+	if (!*line || *line == '#')
+		return;
+	if (!equal) {
+		fprintf(stderr, "ddpsess: %s:%u: not KEY=VALUE\n", path, number);
+		return;
+	}
+	value = trim(equal + 1, end);
+	key = trim(line, equal);
+	if (!is_known(key)) {
+		fprintf(stderr, "ddpsess: %s:%u: no setting has the name '%.60s'\n", path, number,
+			key);
+		return;
+	}
+	add(s, key);
+	add(s, value);
+}
+
+/* Return: octets read, or -1 and errno; E2BIG if the file is longer than it may be. */
+static ssize_t slurp(const char *path, char *buf, size_t len)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK), error;
+	ssize_t n = 0, got = 0;
+
+	if (fd < 0)
+		return -1;
+	while ((size_t)got < len && (n = read(fd, buf + got, len - (size_t)got)) > 0)
+		got += n;
+	error = (size_t)got == len ? E2BIG : errno;
+	close(fd);
+	errno = error;
+	return n < 0 || (size_t)got == len ? -1 : got;
+}
+
+void vd_settings_read(struct vd_settings *s)
+{
+	const char *named = secure_getenv("DDPSESS_CONF");
+	const char *path = named && *named ? named : VD_SETTINGS_FILE;
+	unsigned number = 0;
+	char *at, *end;
+	ssize_t n;
+
+	s->len = 0;
+	n = slurp(path, s->text, sizeof s->text);
+	if (n < 0) {
+		if (errno != ENOENT || path == named)
+			fprintf(stderr, "ddpsess: %s: %s; it is not used\n", path, strerror(errno));
+		return;
+	}
+	s->text[n] = 0;
+	for (at = s->text; at < s->text + n; at = end + 1) {
+		end = at + strcspn(at, "\n");
+		*end = 0;
+		take_line(s, at, path, ++number);
+	}
+}
+
+const char *vd_settings_get(const struct vd_settings *s, const char *name)
+{
+	const char *v = getenv(name), *at = s->text;
+
+	if (v)
+		return v;
+	while (at < s->text + s->len) {
+		const char *value = at + strlen(at) + 1;
+
+		if (!strcmp(at, name))
+			v = value;
+		at = value + strlen(value) + 1;
+	}
+	return v;
+}

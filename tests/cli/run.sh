@@ -1,0 +1,158 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-2-Clause
+# sessctl run: what it hands to the program, what it refuses, and the file of settings.
+# shellcheck source=/dev/null disable=SC2154,SC2034 # variables of lib.bash
+. "$(dirname "$0")/lib.bash"
+BUILD=$(realpath "${BUILD:?the build with the drop-in}" 2>/dev/null) || BUILD=$(dirname "$SESSCTL")
+[ -e "$BUILD/libddpsess-verbs.so" ] || BUILD=$(realpath "$here/../../build/opt")
+with_drop=$BUILD/sessctl
+export DDPSESS_CONF=$work/conf
+: >conf
+unset DDPSESS_TRANSPORT DDPSESS_DEVICE DDPSESS_CRC DDPSESS_NO_RECV DDPSESS_RETRY_MS LD_PRELOAD
+
+dropped() { # STATUS ARGUMENT...: sessctl run of the build that has the drop-in
+	local SESSCTL=$with_drop
+	run "$1" run "${@:2}"
+}
+
+refuses() { # STATUS TEXT ARGUMENT...: and says what to try
+	dropped "$1" "${@:3}" && says err "$2" && says err "try:"
+}
+
+usage() { # TEXT ARGUMENT...
+	run 2 run "${@:2}" && says err "$1" && says err "try:"
+}
+
+environment() {
+	dropped 0 --transport sctp --device-name rnic7 --crc off --no-recv strict --retry 2.5 -- env ||
+		return
+	for want in DDPSESS_TRANSPORT=sctp DDPSESS_DEVICE=rnic7 DDPSESS_CRC=off \
+		DDPSESS_NO_RECV=strict DDPSESS_RETRY_MS=2500 \
+		"LD_PRELOAD=$BUILD/libddpsess-verbs.so"; do
+		says out "$want" || return
+	done
+}
+
+# what is not asked for stays as the environment or the file has it
+nothing_asked() {
+	DDPSESS_CRC=off dropped 0 env && says out DDPSESS_CRC=off || return
+	why="a variable that nobody asked for"
+	! grep -q DDPSESS_TRANSPORT out
+}
+
+# options of the program are its own, with or without --
+program_options() {
+	dropped 0 printf '%s.' --transport -x && says out "--transport.-x." || return
+	dropped 0 -- printf '%s.' --help && says out "--help."
+}
+
+exit_status_is_the_programs() {
+	dropped 7 sh -c 'exit 7'
+}
+
+static_program() {
+	local machine
+	# a program's header without any interpreter, for this machine
+	machine=$(head -c 64 "$SESSCTL" | od -An -v -tx1 -j18 -N2 | tr -d ' \n')
+	printf '\177ELF\2\1\1\0\0\0\0\0\0\0\0\0\2\0%b' "\\x${machine:0:2}\\x${machine:2:2}" >bare
+	head -c 64 /dev/zero >>bare
+	printf '\70\0' | dd of=bare bs=1 seek=54 conv=notrunc 2>/dev/null
+	chmod +x bare
+	refuses 126 "statically linked" ./bare
+}
+
+foreign_program() {
+	printf '\177ELF\1\1\1' >foreign
+	head -c 64 /dev/zero >>foreign
+	chmod +x foreign
+	refuses 126 "another architecture" ./foreign
+}
+
+# setgid is refused like setuid, and a group that is not ours is at hand only for root
+setgid_program() {
+	[ "$(id -u)" = 0 ] || return 0
+	cp "$(type -P true)" privileged && chgrp 1 privileged && chmod 2755 privileged || return
+	refuses 126 "setgid" ./privileged
+}
+
+not_executable() {
+	: >plain
+	refuses 126 "may execute" ./plain
+}
+
+# without the library nothing starts: the program would look for hardware
+library_missing() {
+	[ -e /usr/local/lib/libddpsess-verbs.so ] && return 0
+	mkdir -p alone && cp "$with_drop" alone/sessctl || return
+	local SESSCTL=$work/alone/sessctl
+	run 126 run env && says err libddpsess-verbs.so && says err "make install"
+}
+
+# beside sessctl comes first, and what lies there must be a library
+library_broken() {
+	mkdir -p broken && cp "$with_drop" broken/sessctl && : >broken/libddpsess-verbs.so || return
+	local SESSCTL=$work/broken/sessctl
+	run 126 run env && says err "not a library" && says err "try:"
+}
+
+shows_device() {
+	dropped 0 --device-name rnic7 -- ibv_devinfo -v && says out rnic7 && says out iWARP
+}
+
+conf_names_device() {
+	printf '# a comment\n\n DDPSESS_DEVICE = conf1 \r\n' >conf
+	dropped 0 ibv_devices && says out conf1 || return
+	DDPSESS_DEVICE=env1 dropped 0 ibv_devices && says out env1
+}
+
+conf_last_line_counts() {
+	printf 'DDPSESS_DEVICE=one\nDDPSESS_DEVICE=two' >conf
+	dropped 0 ibv_devices && says out two
+}
+
+conf_bad_lines() {
+	printf 'nonsense\nDDPSESS_DEVCIE=x\nDDPSESS_DEVICE=good\n' >conf
+	dropped 0 ibv_devices && says err "conf:1: not KEY=VALUE" &&
+		says err "conf:2: no setting has the name 'DDPSESS_DEVCIE'" && says out good
+}
+
+conf_size() { # OCTETS TEXT-IN-ERR
+	printf 'DDPSESS_DEVICE=big\n#%*s' $(($1 - 20)) '' >conf
+	dropped 0 ibv_devices || return
+	if [ -n "$2" ]; then says err "$2" && says out ddp0; else says out big; fi
+}
+
+conf_missing() {
+	rm -f conf
+	dropped 0 ibv_devices && says err "conf: No such file" && says out ddp0
+}
+
+test_case run-environment environment
+test_case run-nothing-asked nothing_asked
+test_case run-program-options program_options
+test_case run-exit-status exit_status_is_the_programs
+test_case run-no-program usage "missing arguments"
+test_case run-bad-transport usage "tcp or sctp" --transport udp true
+test_case run-bad-crc usage "on or off" --crc maybe true
+test_case run-bad-mode usage "preload or soname" --mode static true
+test_case run-bad-device usage "1 to 63" --device-name a/b true
+test_case run-device-64 usage "1 to 63" --device-name "$(printf '%064d' 0)" true
+test_case run-device-63 dropped 0 --device-name "$(printf '%063d' 0)" true
+test_case run-bad-retry usage "seconds" --retry soon true
+test_case run-not-found refuses 127 "no program in PATH" no-such-program
+test_case run-path-not-found refuses 127 "No such file" ./no-such-program
+test_case run-directory refuses 126 "may execute" /
+test_case run-not-executable not_executable
+test_case run-static static_program
+test_case run-foreign foreign_program
+test_case run-setgid setgid_program
+test_case run-library-missing library_missing
+test_case run-library-broken library_broken
+test_case run-shows-device shows_device
+test_case run-conf-device conf_names_device
+test_case run-conf-last-line conf_last_line_counts
+test_case run-conf-bad-lines conf_bad_lines
+test_case run-conf-4096 conf_size 4096 ""
+test_case run-conf-4097 conf_size 4097 "too long"
+test_case run-conf-missing conf_missing
+finish

@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* sessctl run: a verbs program over TCP or SCTP, by the drop-in in its way. */
+#include "cmd.h"
+#include "optrow.h"
+#include "run.h"
+#include "sessctl.h"
+#include <errno.h>
+#include <limits.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+struct run_opts {
+	const char *transport, *device, *crc, *recv, *mode;
+	uint32_t retry_ms;
+};
+
+#define RETRY_UNSET UINT32_MAX
+#define AT(field)   offsetof(struct run_opts, field)
+
+static const struct option_row table[] = {
+	{ "transport", "tcp|sctp", 1, VAL_TEXT, AT(transport), 0, 0,
+	  "what carries the program's data (default tcp)" },
+	{ "device-name", "NAME", 1, VAL_TEXT, AT(device), 0, 0,
+	  "what the program's device is called (default ddp0)" },
+	{ "crc", "on|off", 1, VAL_TEXT, AT(crc), 0, 0,
+	  "MPA CRCs (default on; off only if both sides say so)" },
+	{ "no-recv", "stall|strict", 1, VAL_TEXT, AT(recv), 0, 0,
+	  "a Send that nobody receives: wait, or end the connection" },
+	{ "retry", "SECONDS", 1, VAL_SECONDS, AT(retry_ms), 0, 3600000,
+	  "how long a refused connection is tried again (default 1)" },
+	{ "mode", "preload|soname", 1, VAL_TEXT, AT(mode), 0, 0,
+	  "preload the drop-in, or let it go by the libraries' names" },
+	{ "help", NULL, 1, VAL_HELP, 0, 0, 0, "this text" },
+	{ "version", NULL, 1, VAL_VERSION, 0, 0, 0, "version of sessctl and library" },
+};
+
+static const struct option_table options = { table, sizeof table / sizeof *table };
+
+static const struct option_user user = {
+	.name = "run",
+	.synopsis = "[--] PROGRAM [ARGUMENT...]",
+	.about = "Run a program for RDMA hardware over TCP or SCTP, without the hardware.",
+	.bit = 1,
+	.min_args = 1,
+	.max_args = OPTROW_REST,
+};
+
+/* One of two words, or not given. */
+static bool one_of(const char *name, const char *v, const char *a, const char *b, char *why,
+		   size_t len)
+{
+	if (!v || !strcmp(v, a) || !strcmp(v, b))
+		return true;
+	snprintf(why, len, "--%s takes %s or %s, not '%s'", name, a, b, v);
+	return false;
+}
+
+static bool words_are_good(const struct run_opts *o, char *why, size_t len)
+{
+	size_t n = o->device ? strlen(o->device) : 1;
+
+	if (n < 1 || n > RUN_DEVICE_MAX || (o->device && strpbrk(o->device, "/ \t\n"))) {
+		snprintf(why, len, "--device-name takes 1 to %d characters without blank or slash",
+			 RUN_DEVICE_MAX);
+		return false;
+	}
+	return one_of("transport", o->transport, "tcp", "sctp", why, len) &&
+	       one_of("crc", o->crc, "on", "off", why, len) &&
+	       one_of("no-recv", o->recv, "stall", "strict", why, len) &&
+	       one_of("mode", o->mode, "preload", "soname", why, len);
+}
+
+static int set(const char *name, const char *value)
+{
+	return value ? setenv(name, value, 1) : 0;
+}
+
+/* In front of what the variable has already. */
+static int prepend(const char *name, const char *value)
+{
+	const char *old = getenv(name);
+	char *all;
+	int err;
+
+	if (!old || !*old)
+		return setenv(name, value, 1);
+	if (asprintf(&all, "%s:%s", value, old) < 0)
+		return -1;
+	err = setenv(name, all, 1);
+	free(all);
+	return err;
+}
+
+static int set_options(const struct run_opts *o)
+{
+	char ms[16];
+
+	snprintf(ms, sizeof ms, "%u", o->retry_ms);
+	return set("DDPSESS_TRANSPORT", o->transport) || set("DDPSESS_DEVICE", o->device) ||
+			       set("DDPSESS_CRC", o->crc) || set("DDPSESS_NO_RECV", o->recv) ||
+			       set("DDPSESS_RETRY_MS", o->retry_ms == RETRY_UNSET ? NULL : ms)
+		       ? -1
+		       : 0;
+}
+
+/* The loader separates names by colons, and those to preload by blanks too. */
+static int set_loader(const struct run_opts *o, struct run_fault *f)
+{
+	bool soname = o->mode && !strcmp(o->mode, "soname");
+	char path[PATH_MAX], real[PATH_MAX];
+
+	if (run_find_library(soname ? RUN_SONAME : "libddpsess-verbs.so", path, sizeof path, f))
+		return -1;
+	if (!realpath(path, real) || strpbrk(real, soname ? ":;" : ": ")) {
+		snprintf(f->why, sizeof f->why, "'%.400s' has a name that the loader cannot take",
+			 path);
+		snprintf(f->try, sizeof f->try, "install ddpsess where no blank or colon is");
+		return -1;
+	}
+	if (soname)
+		*strrchr(real, '/') = 0;
+	return prepend(soname ? "LD_LIBRARY_PATH" : "LD_PRELOAD", real);
+}
+
+static int complain(const struct run_fault *f, int status)
+{
+	fprintf(stderr, "sessctl run: %s\n  try: %s\n", f->why, f->try);
+	return status;
+}
+
+static int take_place(const struct run_opts *o, char **argv)
+{
+	struct run_fault f = { .why = "the environment cannot be set", .try = "free some memory" };
+	char path[PATH_MAX];
+	int err = run_find_program(argv[0], path, sizeof path, &f);
+
+	if (err)
+		return complain(&f, err);
+	if (set_loader(o, &f) || set_options(o))
+		return complain(&f, RUN_CANNOT);
+	execvp(path, argv);
+	snprintf(f.why, sizeof f.why, "'%.400s' does not start: %s", path, strerror(errno));
+	snprintf(f.try, sizeof f.try, "run it without sessctl first");
+	return complain(&f, errno == ENOENT ? RUN_NOT_FOUND : RUN_CANNOT);
+}
+
+int cmd_run(int argc, char **argv)
+{
+	struct run_opts o = { .retry_ms = RETRY_UNSET };
+	char why[800];
+	int first = 0;
+
+	switch (optrow_parse(&options, &user, &o, argc, argv, &first, why, sizeof why)) {
+	case OPTS_HELP:
+		optrow_help(stdout, &options, &user);
+		return cmd_finish();
+	case OPTS_VERSION:
+		return cmd_version();
+	case OPTS_OK:
+		if (words_are_good(&o, why, sizeof why))
+			return take_place(&o, argv + first);
+		break;
+	case OPTS_BAD:
+		break;
+	}
+	fprintf(stderr, "sessctl run: %s\n  try: sessctl run --help\n", why);
+	return ST_USAGE;
+}
