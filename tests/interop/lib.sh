@@ -221,6 +221,58 @@ transfer() { # put|get OCTETS URI QUERY
 		"$(json "$work/$1.out" transfer seconds)")"
 }
 
+# An unmodified verbs program here, with our library in place of the system's.
+verbs() { # COMMAND...
+	verbs_env timeout 60 "$@" >"$work/verbs.out" 2>"$work/verbs.err" ||
+		fail "$1: $(tail -n 1 "$work/verbs.err")"
+}
+
+verbs_env() {
+	host env LD_PRELOAD="$build/libddpsess-verbs.so" "$@"
+}
+
+verbs_start() { # COMMAND...
+	host_start verbs env LD_PRELOAD="$build/libddpsess-verbs.so" timeout 60 "$@"
+}
+
+verbs_wait() {
+	host_wait verbs || fail "the program here: $(tail -n 1 "$work/verbs.err")"
+}
+
+host_listens() { # PORT
+	await 10 host_has_listener "$1" || fail "nothing listens here: $(tail -n 1 "$work/verbs.err")"
+}
+
+host_has_listener() { # PORT
+	host ss -Hltn | grep -qE "[]:.*0-9]:$1 "
+}
+
+# ---- sessctl conform ----
+
+# Every case for which siw_hold is enough, each from a snapshot of its own, since siw can hang.
+# $work/conform.out has the results; fails on what the profile siw does not know.
+conform() { # responder|initiator SESSCTL-OPTION... URI
+	local role=$1 name gone new
+	shift
+	"$lab" save conform
+	"$sessctl" conform --list | awk -F '\t' -v role="$role" \
+		'$2 ~ /tcp/ && $3 == role && $4 == "any" { print $1 }' >"$work/cases"
+	while read -r name; do
+		"$lab" reset conform
+		host timeout 30 "$sessctl" conform --profile siw --timeout 3 --pause 0.1 --json \
+			--case "$name" "$@" </dev/null >>"$work/conform.out" 2>"$work/conform.err" || true
+	done <"$work/cases"
+	[ "$(grep -c '"event":"case"' "$work/conform.out")" = "$(wc -l <"$work/cases")" ] ||
+		fail "not every case was run: $(tail -n 1 "$work/conform.err")"
+	gone=$(sed -nE '/"result":"pass".*"known":/s/.*"case":"([^"]*)".*/\1/p' "$work/conform.out")
+	new=$(sed -nE '/"result":"fail"/s/.*"case":"([^"]*)".*"why":"([^"]*)".*/\1 (\2)/p' \
+		"$work/conform.out")
+	[ -z "$new" ] || fail "not in the profile: ${new//$'\n'/, }"
+	detail "$(grep -c '"result":"pass"' "$work/conform.out") pass," \
+		"$(grep -c '"result":"known"' "$work/conform.out") as in the profile" \
+		"${gone:+; of the profile, not seen: ${gone//$'\n'/ }}"
+}
+
 # ---- what was said ----
 
 # A field of the first event of a kind; keys of nested objects are plain keys.

@@ -1,4 +1,4 @@
-# shellcheck shell=bash disable=SC2154
+# shellcheck shell=bash disable=SC2154 # variables of lib.sh
 # SPDX-License-Identifier: BSD-2-Clause
 # A good CRC that comes in two segments makes siw send Terminate "CRC error": an FPDU, siw's own
 # RTR Write, is taken when it comes whole and refused when it is cut inside the CRC.
