@@ -4,5 +4,5 @@
 # limit: 400
 # needs: sessctl
 guest_start hold "siw_hold -s $GUEST $PORT"
-guest_listens $PORT
+guest_listens "$PORT"
 conform responder "tcp://$GUEST:$PORT"

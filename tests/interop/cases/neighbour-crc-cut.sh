@@ -17,7 +17,7 @@ host timeout 20 bash -c '
 	done
 	printf "\x00\x0e\xc1\x40\x00\x00\x00\x01\x00\x00\x00\x00\x00\x00\x00\x00\xeb\xd3" >&3
 	printf "\x4c\x5f" >&3
-	cat <&3 >/dev/null' $GUEST $PORT || fail "siw does not end the session: it reads cut CRCs now"
+	cat <&3 >/dev/null' "$GUEST" "$PORT" || fail "siw does not end the session: it reads cut CRCs now"
 capture_end
 wire -V >"$work/wire.txt"
 if grep -q 'Bad CRC32' "$work/wire.txt"; then
