@@ -134,6 +134,13 @@ rping_server() { # [OPTION...]: in the guest, on siw
 	guest_listens $PORT
 }
 
+# rping's server waits for the next ping when the client leaves, and may call that an error.
+rping_ended() {
+	guest_wait rping 10 || [ "$(guest_output rping | grep -v 'DISCONNECT EVENT' |
+		grep -cv 'wait for RDMA_READ_ADV state\|^cq completion in ERROR')" = 0 ] ||
+		fail "rping -s: $(guest_output rping | tail -n 1)"
+}
+
 # sessctl connect to siw; what it said is in $work/connect.out, its exit status in $status.
 connect() { # OPTION...
 	status=0
@@ -295,6 +302,22 @@ expect() { # FILE EVENT KEY=VALUE...
 # From now on the guest loses and delays what it sends.
 lossy() { # PERCENT
 	guest "tc qdisc add dev eth0 root netem delay 5ms 2ms loss $1%"
+}
+
+# In the capture: packets that came twice, and TSNs that came late.
+some_disordered() {
+	wire -Y "ip.src == $GUEST && sctp.data_tsn" -T fields -e ip.id -e sctp.data_tsn_raw |
+		awk -F '\t' '
+		{
+			split($2, tsn, ",")
+			twice += seen[$0]++ > 0
+			late += last != "" && tsn[1] < last
+			last = tsn[1]
+		}
+		END {
+			print twice + 0 " twice, " late + 0 " late"
+			exit !(twice && late)
+		}' >"$work/disorder" || fail "no disorder: $(cat "$work/disorder")"
 }
 
 some_lost() {
