@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-2-Clause
 # Install the Debian packages that are missing, or print the one line that does.
-# usage: deps.sh build|check|ib|lint ...
+# usage: deps.sh build|check|ib|interop|lint ...
 set -eu
 
 want=
@@ -12,6 +12,9 @@ for group in "$@"; do
 	check) want="$want libcriterion-dev scdoc spin iproute2 binutils ibverbs-utils rdmacm-utils
 		perftest" ;;
 	ib) want="$want ibsim-utils libumad2sim0 opensm infiniband-diags" ;;
+	interop) want="$want qemu-system-x86 qemu-utils busybox-static kmod cpio iproute2 socat xz-utils
+		gcc make tcpdump tshark ethtool procps rdmacm-utils ibverbs-utils ibverbs-providers
+		perftest qperf lksctp-tools librdmacm-dev libibverbs-dev libc6-dev" ;;
 	lint) want="$want clang-format clang-tidy clang cppcheck shellcheck" ;;
 	*) echo "deps.sh: unknown group: $group" >&2; exit 2 ;;
 	esac

@@ -12,6 +12,8 @@ static struct vd_id *of(struct rdma_cm_id *id)
 	return vd_of(id, struct vd_id, id);
 }
 
+#define NUDGE_MS 100
+
 /* 255 and the like mean "as many as there are" [4.18]. */
 static uint16_t clamp(unsigned n)
 {
@@ -25,6 +27,7 @@ static void fill_param(const struct vd_process *p, const struct rdma_conn_param 
 	to->crc = p->cfg.crc;
 	to->p2p = p->cfg.p2p; /* either side may send first, as verbs programs expect */
 	to->refused_retry_ms = p->cfg.retry_ms;
+	to->nudge_ms = NUDGE_MS; /* the peer may be soft-iWARP */
 	if (!conn)
 		return;
 	to->ird = clamp(conn->responder_resources);

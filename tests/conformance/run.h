@@ -14,6 +14,7 @@ struct cf_run {
 	const char *uri;   /* else: a responder's URI, or where to wait for initiators */
 	const char *then;  /* shell command that makes an initiator connect, or NULL */
 	unsigned limit_ms; /* of each wait */
+	unsigned pause_ms; /* between the MPA Reply and what the case sends next */
 	enum cf_target target;
 };
 

@@ -2,6 +2,7 @@
 /* Set-up on either wire: MPA Request and Reply (RFC 5044 7.1), session chunks (RFC 5043 5.2.3). */
 #include "conformance/run.h"
 #include <string.h>
+#include <time.h>
 
 #define KEY_LEN	     16u
 #define PD_MAX	     512u
@@ -19,12 +20,22 @@ size_t cf_mpa_octets(const struct cf_mpa *f, uint8_t *b)
 	return 20u + f->pd_len;
 }
 
+static void pause_behind_reply(const struct cf *cf)
+{
+	unsigned ms = cf->run->pause_ms;
+
+	if (ms)
+		nanosleep(&(struct timespec){ ms / 1000, ms % 1000 * 1000000L }, NULL);
+}
+
 void cf_mpa_write(struct cf *cf, const struct cf_mpa *f)
 {
 	uint8_t b[CF_MPA_MAX];
 
 	CF_CHECK(cf, f->pd_len <= sizeof f->pd, "case: private data of %u octets", f->pd_len);
 	cf_tcp_write(cf, b, cf_mpa_octets(f, b));
+	if (f->reply)
+		pause_behind_reply(cf);
 }
 
 void cf_mpa_read(struct cf *cf, struct cf_mpa *f)
@@ -42,6 +53,8 @@ void cf_mpa_read(struct cf *cf, struct cf_mpa *f)
 	f->pd_len = cf_get16(b + 18);
 	CF_CHECK(cf, f->pd_len <= PD_MAX, "private data of %u octets", f->pd_len);
 	cf_tcp_read(cf, f->pd, f->pd_len);
+	if (reply)
+		pause_behind_reply(cf);
 }
 
 void cf_ctrl_write(struct cf *cf, const struct cf_ctrl *c)

@@ -19,6 +19,7 @@ programs="bash timeout kmod ip rdma ss tc ethtool tcpdump sysctl
 	rping ucmatose rdma_server rdma_client rcopy ibv_devices ibv_devinfo
 	ib_send_bw ib_send_lat ib_write_bw ib_write_lat ib_read_bw ib_read_lat qperf
 	checksctp sctp_darn sctp_test sctp_status withsctp"
+own="siw_peer siw_hold"
 
 say() {
 	echo "lab: $*"
@@ -142,15 +143,18 @@ copy_libraries() { # FILE...: what they are linked with, at the same place
 		done
 }
 
-# The verbs program that examples/rdma_peer.c talks to.
-siw_peer() {
-	local source=$here/guest/src/siw_peer.c
-	[ "$cache/siw_peer" -nt "$source" ] || gcc -O2 -Wall -Wextra -o "$cache/siw_peer" \
-		"$source" -lrdmacm -libverbs || die "siw_peer does not build"
+# Our verbs programs for siw.
+own_programs() {
+	local p source
+	for p in $own; do
+		source=$here/guest/src/$p.c
+		[ "$cache/$p" -nt "$source" ] || gcc -O2 -Wall -Wextra -o "$cache/$p" \
+			"$source" -lrdmacm -libverbs || die "$p does not build"
+	done
 }
 
 copy_programs() {
-	local p f files=("$cache/siw_peer")
+	local p f files=()
 	cp "$(command -v busybox)" "$root/bin/busybox"
 	for p in $(busybox --list); do
 		ln -s busybox "$root/bin/$p" 2>/dev/null || true
@@ -160,6 +164,10 @@ copy_programs() {
 		rm -f "$root/bin/$p"
 		cp -L "$f" "$root/bin/$p"
 		files+=("$f")
+	done
+	for p in $own; do
+		install -m 755 "$cache/$p" "$root/bin/"
+		files+=("$cache/$p")
 	done
 	for p in modprobe insmod rmmod lsmod modinfo depmod; do
 		ln -sf kmod "$root/bin/$p"
@@ -212,7 +220,7 @@ initramfs() {
 	copy_programs
 	copy_plugins
 	copy_modules
-	install -m 755 "$here"/guest/bin/* "$cache/siw_peer" "$root/bin/"
+	install -m 755 "$here"/guest/bin/* "$root/bin/"
 	install -m 755 "$here/guest/init" "$root/init"
 	printf '%s\n' 'root:x:0:0:root:/root:/bin/bash' 'tcpdump:x:1:1::/:/bin/false' >"$root/etc/passwd"
 	echo 'root:x:0:' >"$root/etc/group"
@@ -231,6 +239,6 @@ siw_source
 [ -e "$cache/siw/siw-param.ko" ] || need "linux-headers-$kver"
 siw_module vanilla
 siw_module param
-siw_peer
+own_programs
 initramfs
 say "guest ready: kernel $kver, $(($(stat -c %s "$cache/initramfs.cpio") >> 20)) MiB"

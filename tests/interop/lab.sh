@@ -18,7 +18,8 @@ usage() {
 		       lab.sh status
 		       lab.sh run 'COMMAND'    in the guest; LAB_LIMIT=seconds, 60 if not set
 		       lab.sh push FILE GUESTFILE | pull GUESTFILE FILE
-		       lab.sh save | reset     snapshot; go back to it (up takes the first one)
+		       lab.sh save | reset     snapshot; go back to it (up takes the first one);
+		                               both take a name, to have several
 		       lab.sh ns COMMAND...    on the host, in the lab's network
 		       lab.sh console          the guest's serial line, Ctrl-C leaves
 	END
@@ -124,9 +125,9 @@ call() { # SECONDS VERB ARGUMENT...
 	timeout --foreground "$(($1 + 5))" ip netns exec "$ns" bash "$here/agent-call.sh" "$@"
 }
 
-snapshot() { # savevm | loadvm
+snapshot() { # savevm|loadvm [NAME]
 	local answer
-	answer=$(cd "$run" && printf '%s ready\ninfo status\n' "$1" |
+	answer=$(cd "$run" && printf '%s %s\ninfo status\n' "$1" "${2:-ready}" |
 		socat -t 60 - UNIX-CONNECT:mon.sock)
 	case $answer in
 	*Error*) die "$1: ${answer##*Error: }" ;;
@@ -150,13 +151,13 @@ run/1 | push/2 | pull/2)
 	must_be_up
 	call "${LAB_LIMIT:-60}" "$verb" "$@"
 	;;
-save/0)
+save/[01])
 	must_be_up
-	snapshot savevm
+	snapshot savevm "$@"
 	;;
-reset/0)
+reset/[01])
 	must_be_up
-	snapshot loadvm
+	snapshot loadvm "$@"
 	;;
 ns/[1-9]*)
 	must_be_up

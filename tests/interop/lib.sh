@@ -134,6 +134,13 @@ rping_server() { # [OPTION...]: in the guest, on siw
 	guest_listens $PORT
 }
 
+# rping's server waits for the next ping when the client leaves, and may call that an error.
+rping_ended() {
+	guest_wait rping 10 || [ "$(guest_output rping | grep -v 'DISCONNECT EVENT' |
+		grep -cv 'wait for RDMA_READ_ADV state\|^cq completion in ERROR')" = 0 ] ||
+		fail "rping -s: $(guest_output rping | tail -n 1)"
+}
+
 # sessctl connect to siw; what it said is in $work/connect.out, its exit status in $status.
 connect() { # OPTION...
 	status=0
@@ -221,6 +228,58 @@ transfer() { # put|get OCTETS URI QUERY
 		"$(json "$work/$1.out" transfer seconds)")"
 }
 
+# An unmodified verbs program here, with our library in place of the system's.
+verbs() { # COMMAND...
+	verbs_env timeout 60 "$@" >"$work/verbs.out" 2>"$work/verbs.err" ||
+		fail "$1: $(tail -n 1 "$work/verbs.err")"
+}
+
+verbs_env() {
+	host env LD_PRELOAD="$build/libddpsess-verbs.so" "$@"
+}
+
+verbs_start() { # COMMAND...
+	host_start verbs env LD_PRELOAD="$build/libddpsess-verbs.so" timeout 60 "$@"
+}
+
+verbs_wait() {
+	host_wait verbs || fail "the program here: $(tail -n 1 "$work/verbs.err")"
+}
+
+host_listens() { # PORT
+	await 10 host_has_listener "$1" || fail "nothing listens here: $(tail -n 1 "$work/verbs.err")"
+}
+
+host_has_listener() { # PORT
+	host ss -Hltn | grep -qE "[]:.*0-9]:$1 "
+}
+
+# ---- sessctl conform ----
+
+# Every case for which siw_hold is enough, each from a snapshot of its own, since siw can hang.
+# $work/conform.out has the results; fails on what the profile siw does not know.
+conform() { # responder|initiator SESSCTL-OPTION... URI
+	local role=$1 name gone new
+	shift
+	"$lab" save conform
+	"$sessctl" conform --list | awk -F '\t' -v role="$role" \
+		'$2 ~ /tcp/ && $3 == role && $4 == "any" { print $1 }' >"$work/cases"
+	while read -r name; do
+		"$lab" reset conform
+		host timeout 30 "$sessctl" conform --profile siw --timeout 3 --pause 0.1 --json \
+			--case "$name" "$@" </dev/null >>"$work/conform.out" 2>"$work/conform.err" || true
+	done <"$work/cases"
+	[ "$(grep -c '"event":"case"' "$work/conform.out")" = "$(wc -l <"$work/cases")" ] ||
+		fail "not every case was run: $(tail -n 1 "$work/conform.err")"
+	gone=$(sed -nE '/"result":"pass".*"known":/s/.*"case":"([^"]*)".*/\1/p' "$work/conform.out")
+	new=$(sed -nE '/"result":"fail"/s/.*"case":"([^"]*)".*"why":"([^"]*)".*/\1 (\2)/p' \
+		"$work/conform.out")
+	[ -z "$new" ] || fail "not in the profile: ${new//$'\n'/, }"
+	detail "$(grep -c '"result":"pass"' "$work/conform.out") pass," \
+		"$(grep -c '"result":"known"' "$work/conform.out") as in the profile" \
+		"${gone:+; of the profile, not seen: ${gone//$'\n'/ }}"
+}
+
 # ---- what was said ----
 
 # A field of the first event of a kind; keys of nested objects are plain keys.
@@ -243,6 +302,22 @@ expect() { # FILE EVENT KEY=VALUE...
 # From now on the guest loses and delays what it sends.
 lossy() { # PERCENT
 	guest "tc qdisc add dev eth0 root netem delay 5ms 2ms loss $1%"
+}
+
+# In the capture: packets that came twice, and TSNs that came late.
+some_disordered() {
+	wire -Y "ip.src == $GUEST && sctp.data_tsn" -T fields -e ip.id -e sctp.data_tsn_raw |
+		awk -F '\t' '
+		{
+			split($2, tsn, ",")
+			twice += seen[$0]++ > 0
+			late += last != "" && tsn[1] < last
+			last = tsn[1]
+		}
+		END {
+			print twice + 0 " twice, " late + 0 " late"
+			exit !(twice && late)
+		}' >"$work/disorder" || fail "no disorder: $(cat "$work/disorder")"
 }
 
 some_lost() {

@@ -45,6 +45,7 @@ static int plan(const struct opts *o, struct cf_run *run, char *why, size_t why_
 				.uri = arg,
 				.then = o->then,
 				.target = o->listen ? CF_INITIATOR : CF_RESPONDER,
+				.pause_ms = o->pause_ms,
 				.limit_ms = o->timeout_ms ? o->timeout_ms : LIMIT_MS };
 	if (o->self) {
 		run->wire = !strcmp(arg, "tcp") ? CF_TCP : !strcmp(arg, "sctp") ? CF_SCTP : 0;

@@ -39,6 +39,8 @@ static const struct option_row table[] = {
 	  "only cases whose name matches, as file names do" },
 	{ "list", NULL, C_CONFORM, VAL_FLAG, AT(list), 0, 0,
 	  "show the cases and what they cover, run none" },
+	{ "pause", "SECONDS", C_CONFORM, VAL_SECONDS, AT(pause_ms), 0, PAUSE_MAX_MS,
+	  "wait behind each MPA Reply before sending FPDUs (default 0)" },
 	{ "profile", "NAME|FILE", C_CONFORM, VAL_TEXT, AT(profile), 0, 0,
 	  "deviations known of the target; siw is built in" },
 	{ "tap", NULL, C_CONFORM, VAL_FLAG, AT(tap), 0, 0, "output as TAP, version 13" },

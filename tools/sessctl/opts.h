@@ -41,6 +41,7 @@ struct opts {
 	uint32_t interval_ms;
 	/* conform */
 	bool listen, self, list, tap;
+	uint32_t pause_ms;
 	const char *then, *cases, *junit, *pcap, *profile;
 	/* all */
 	uint32_t timeout_ms; /* 0: not given */

@@ -1,7 +1,6 @@
 # shellcheck shell=bash disable=SC2154 # variables of lib.sh
 # SPDX-License-Identifier: BSD-2-Clause
 # siw's rping calls ours: its Sends, our Reads and Writes, small to several FPDUs long.
-# quick
 # limit: 120
 # needs: example-rping_peer
 siw param mpa_crc_required=1

@@ -10,6 +10,6 @@ for size in 64 100 1455 1456 4000 65000; do
 	host "$build/example-rping_peer" -c "tcp://$GUEST:$PORT" -S "$size" -C 3 \
 		>"$work/rping.out" 2>"$work/rping.err" ||
 		fail "rping_peer, $size octets: $(tail -n 1 "$work/rping.err")"
-	guest_wait rping 10 || fail "rping -s, $size octets: $(guest_output rping | tail -n 1)"
+	rping_ended
 done
 judge

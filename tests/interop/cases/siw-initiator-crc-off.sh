@@ -1,7 +1,6 @@
 # shellcheck shell=bash disable=SC2154 # variables of lib.sh
 # SPDX-License-Identifier: BSD-2-Clause
 # Nobody asks for CRCs.
-# quick
 # needs: sessctl
 siw vanilla
 listen "tcp://$HOST:0" --count 1 --crc off

@@ -1,7 +1,6 @@
 # shellcheck shell=bash disable=SC2154 # variables of lib.sh
 # SPDX-License-Identifier: BSD-2-Clause
 # CRC off on both sides: the field is there and zero.
-# quick
 # needs: sessctl
 rping_server
 capture tcp port "$PORT"

@@ -1,7 +1,6 @@
 # shellcheck shell=bash disable=SC2154 # variables of lib.sh
 # SPDX-License-Identifier: BSD-2-Clause
 # Peer-to-peer; the RTR is a zero-length Read.
-# quick
 # needs: sessctl
 rping_server
 capture tcp port "$PORT"
