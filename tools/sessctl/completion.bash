@@ -7,7 +7,10 @@ _sessctl_value() { # OPTION WORD: candidates for the option's value
 	case $1 in
 	--ird | --ord) list="ulp" ;;
 	--crc | --markers) list="on off" ;;
-	--op) list="send write read" ;;
+	--op)
+		list="send write read"
+		[[ ${COMP_WORDS[1]} == perf ]] && list+=" ping"
+		;;
 	--port) list="umad rdmacm" ;;
 	--flags) list="rc uc ud rc,uc" ;;
 	--rtr)
@@ -19,7 +22,7 @@ _sessctl_value() { # OPTION WORD: candidates for the option's value
 		mapfile -t COMPREPLY < <(compgen -d -- "$2")
 		return 0
 		;;
-	--capture)
+	--capture | --plot)
 		mapfile -t COMPREPLY < <(compgen -f -- "$2")
 		return 0
 		;;
@@ -27,7 +30,7 @@ _sessctl_value() { # OPTION WORD: candidates for the option's value
 		[[ $2 == @* ]] && mapfile -t COMPREPLY < <(compgen -f -P @ -- "${2#@}")
 		return 0
 		;;
-	--max-size | --count | --size | --interval | --timeout | --qpn | --mtu | --gid | --decode | \
+	--max-size | --count | --size | --interval | --timeout | --seconds | --depth | --qpn | --mtu | --gid | --decode | \
 		--peer-qpn | --set | --hold | --reject | --case | --then)
 		return 0
 		;;
