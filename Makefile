@@ -59,7 +59,7 @@ EXAMPLES   := $(patsubst examples/%.c,$(B)/example-%,$(EX_SRC))
 MAN	   := $(patsubst man/%.scd,$(B)/man/%,$(wildcard man/*.scd))
 
 .PHONY: all lib man demo check unit e2e sim-soak tsan valgrind interop interop-ib conformance \
-	lint format install uninstall clean help deps deps-check deps-lint test-binaries
+	bench lint format install uninstall clean help deps deps-check deps-lint test-binaries
 .DELETE_ON_ERROR:
 .SECONDARY:
 
@@ -156,6 +156,16 @@ $(FAULT): $(call objs,$(wildcard tests/fault/*.c)) $(LIB_A)
 	$(Q)$(CC) $(CFLAGS_ALL) $(LDFLAGS) -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc -o $@ $^ \
 		$(LIB_LIBS)
 
+# What the stack is compared with; none of it is linked with the library.
+BENCH_BIN := $(B)/peer_tcp $(B)/peer_fi $(B)/peer_usrsctp $(B)/bench-speed
+$(B)/bench/%.o: CPPFLAGS += -Ibench
+$(B)/peer_%: $(B)/bench/peer_%.o
+	$(Q)$(CC) $(CFLAGS_ALL) $(LDFLAGS) -o $@ $^ $(BENCH_LIBS) -pthread
+$(B)/bench-%: $(B)/bench/%.o
+	$(Q)$(CC) $(CFLAGS_ALL) $(LDFLAGS) -o $@ $^ -lisal
+$(B)/peer_fi: BENCH_LIBS := -lfabric
+$(B)/peer_usrsctp: BENCH_LIBS := -lusrsctp
+
 man: $(MAN)
 $(B)/man/%: man/%.scd
 	@mkdir -p $(@D)
@@ -218,6 +228,12 @@ conformance: deps-check
 	$(Q)tests/conformance/run.sh build/asan/sessctl build/conformance --write
 	$(Q)tests/conformance/mutate.sh build/opt
 
+# BENCH=quick for a short run; results in build/bench
+bench:
+	$(Q)tools/deps.sh build bench
+	$(Q)$(MAKE) --no-print-directory -j2 build/opt/sessctl $(BENCH_BIN)
+	$(Q)bench/run.sh build/opt build/bench
+
 lint: deps-lint
 	$(Q)tools/lint.sh
 format: deps-lint
@@ -266,5 +282,6 @@ help:
 	@echo 'conformance  every rule and its case: docs/conformance.md; deliberate faults are caught'
 	@echo 'sim-soak   a million crossed connects, seeded'
 	@echo 'interop-ib CM over ibsim and opensm'
+	@echo 'bench      against TCP, libfabric, UCX, usrsctp; BENCH=quick'
 	@echo 'lint       format, tidy, cppcheck, shellcheck format    clang-format in place'
 	@echo 'install    DESTDIR, PREFIX, LIBDIR            uninstall, clean, man'

@@ -178,6 +178,8 @@ static int take(struct ddps_cq *cq, struct ddps_wc *wc, int max)
 		if (wc[n].op == DDPS_OP_RECV)
 			ddps_rdmap_recv_fetched(wc[n].ep->rdmap);
 	}
+	if (!cq->count)
+		cq->head = 0; /* the same few entries, which are in cache, again */
 	return n;
 }
 

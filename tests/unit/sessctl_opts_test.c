@@ -13,6 +13,7 @@ static const struct command cmd_of[] = {
 	{ "put", C_PUT, "FILE URI", "Put.", 2, 2, NULL },
 	{ "get", C_GET, "URI/NAME [FILE]", "Get.", 1, 2, NULL },
 	{ "ping", C_PING, "URI", "Ping.", 1, 1, NULL },
+	{ "perf", C_PERF, "URI", "Perf.", 1, 1, NULL },
 };
 
 static char why[800];
@@ -95,6 +96,45 @@ Test(sessctl_opts, options_of_listen_and_ping)
 	cr_expect_eq(o.size, 1 << 20);
 	cr_expect_eq(o.count, 7);
 	cr_expect_eq(o.interval_ms, 50);
+}
+
+Test(sessctl_opts, options_of_perf)
+{
+	struct opts o;
+	char many[200] = "perf --size 1";
+
+	cr_assert_eq(parse(&o, "perf u"), OPTS_OK, "%s", why);
+	cr_expect_eq(o.sizes.n, 4);
+	cr_expect_eq(o.depth, 0);
+	cr_assert_eq(parse(&o, "perf --op ping --size 1,4K,16M --seconds 0.1 --depth 128 "
+			       "--plot f.svg u"),
+		     OPTS_OK, "%s", why);
+	cr_expect_eq(o.perf_op, PERF_PING);
+	cr_assert_eq(o.sizes.n, 3);
+	cr_expect_eq(o.sizes.v[0], 1);
+	cr_expect_eq(o.sizes.v[1], 4096);
+	cr_expect_eq(o.sizes.v[2], PING_MAX);
+	cr_expect_eq(o.run_ms, 100);
+	cr_expect_eq(o.depth, 128);
+	cr_expect_str_eq(o.plot, "f.svg");
+	static const char *const bad[] = { "--size 0",	  "--size 16777217", "--size 1,",
+					   "--size ,1",	  "--size 1,,2",     "--size 1,x",
+					   "--depth 0",	  "--depth 129",     "--seconds 0",
+					   "--op atomic", "--count 3",	     "--size =" };
+	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+		char line[80];
+
+		snprintf(line, sizeof line, "perf %s u", bad[i]);
+		cr_expect_eq(parse(&o, line), OPTS_BAD, "%s", line);
+	}
+	for (int i = 1; i < OPTVAL_SIZES_MAX; i++)
+		strcat(many, ",1");
+	strcat(many, " u");
+	cr_expect_eq(parse(&o, many), OPTS_OK, "%s", why);
+	cr_expect_eq(o.sizes.n, OPTVAL_SIZES_MAX);
+	strcpy(many + strlen(many) - 2, ",1 u");
+	cr_expect_eq(parse(&o, many), OPTS_BAD);
+	cr_expect(strstr(why, "at most 32"), "%s", why);
 }
 
 Test(sessctl_opts, ird_and_ord_at_their_limits, .description = "6581-9.1-1")

@@ -15,6 +15,7 @@ static struct msg sample(enum msg_type type)
 			 .slot = SLOTS_MAX - 1,
 			 .len = SLOT_LEN_MAX,
 			 .pause_ms = PAUSE_MAX_MS,
+			 .depth = PERF_DEPTH_MAX,
 			 .stag = 0xdeadbeef,
 			 .to = UINT64_MAX,
 			 .off = INT64_MAX,
@@ -215,4 +216,33 @@ Test(sessctl_proto, names)
 	cr_expect_str_eq(msg_name(MSG_NTYPES), "?");
 	cr_expect_str_eq(ping_op_name(PING_WRITE), "write");
 	cr_expect_str_eq(ping_op_name(PING_NOPS), "?");
+	cr_expect_str_eq(perf_op_name(PERF_READ), "read");
+	cr_expect_str_eq(perf_op_name(PERF_PING), "ping");
+	cr_expect_str_eq(perf_op_name(PERF_NOPS), "?");
+}
+
+Test(sessctl_proto, limits_of_a_perf)
+{
+	static const uint8_t want[] = { 0x53, 0x43, 1, 13, 3, 0, 0, 0, 64, 0, 0, 0, 128 };
+	struct msg m = { .type = MSG_PERF, .op = PERF_PING, .len = 64, .depth = PERF_DEPTH_MAX };
+	uint8_t buf[MSG_MAX];
+	struct msg out;
+
+	cr_assert_eq(msg_encode(&m, buf, sizeof buf), sizeof want);
+	cr_expect_arr_eq(buf, want, sizeof want);
+	cr_assert_eq(decode(&out, buf, sizeof want), 0);
+	cr_expect_eq(out.depth, 128);
+	buf[12] = 129;
+	cr_expect_eq(decode(&out, buf, sizeof want), -1);
+	buf[12] = 0;
+	cr_expect_eq(decode(&out, buf, sizeof want), -1);
+	buf[12] = 1;
+	cr_expect_eq(decode(&out, buf, sizeof want), 0);
+	buf[4] = PERF_NOPS;
+	cr_expect_eq(decode(&out, buf, sizeof want), -1);
+	m.depth = PERF_DEPTH_MAX + 1;
+	cr_expect_eq(msg_encode(&m, buf, sizeof buf), 0);
+	cr_expect_eq(PERF_ACK_EVERY(1u), 1);
+	cr_expect_eq(PERF_ACK_EVERY(7u), 1);
+	cr_expect_eq(PERF_ACK_EVERY(8u), 2);
 }

@@ -20,8 +20,8 @@ enum wr_kind { WR_RECV, WR_MSG, WR_WRITE, WR_READ, WR_PING };
 #define CHAN_SENDS 16 /* likewise; at most 32 */
 
 /* Completions one endpoint can have queued: its send queue and its receive queue. */
-#define CHAN_SQ	 64
-#define CHAN_RQ	 16
+#define CHAN_SQ	 (PERF_DEPTH_MAX + CHAN_SENDS)
+#define CHAN_RQ	 (PERF_DEPTH_MAX + CHAN_RECVS)
 #define CHAN_WCS (CHAN_SQ + CHAN_RQ)
 
 struct chan {

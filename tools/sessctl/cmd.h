@@ -9,6 +9,7 @@ int cmd_connect(const struct opts *o);
 int cmd_put(const struct opts *o);
 int cmd_get(const struct opts *o);
 int cmd_ping(const struct opts *o);
+int cmd_perf(const struct opts *o);
 int cmd_conform(const struct opts *o);
 
 /* It has commands of its own, hence its own options. */

@@ -124,7 +124,7 @@ static bool all_done(const struct server *sv)
 
 static enum status serve(struct server *sv)
 {
-	uint64_t tick = clock_ns(), now;
+	uint64_t tick = clock_ns(), busy = tick, now;
 	bool more;
 
 	while (!sig_pending()) {
@@ -137,7 +137,9 @@ static enum status serve(struct server *sv)
 			serve_deadlines(sv);
 			tick = now + TICK_MS * NS_PER_MS;
 		}
-		if (!more)
+		if (more)
+			busy = now;
+		else if (!sv->hot || now - busy >= SPIN_NS)
 			nap(sv, sv->live ? TICK_MS : -1, true);
 	}
 	return ST_DONE;

@@ -10,7 +10,10 @@ _sessctl_value() { # OPTION WORD: candidates for the option's value
 	--no-recv) list="stall strict" ;;
 	--mode) list="preload soname" ;;
 	--crc | --markers) list="on off" ;;
-	--op) list="send write read" ;;
+	--op)
+		list="send write read"
+		[[ ${COMP_WORDS[1]} == perf ]] && list+=" ping"
+		;;
 	--port) list="umad rdmacm" ;;
 	--flags) list="rc uc ud rc,uc" ;;
 	--rtr)
@@ -22,7 +25,7 @@ _sessctl_value() { # OPTION WORD: candidates for the option's value
 		mapfile -t COMPREPLY < <(compgen -d -- "$2")
 		return 0
 		;;
-	--capture)
+	--capture | --plot)
 		mapfile -t COMPREPLY < <(compgen -f -- "$2")
 		return 0
 		;;
@@ -30,9 +33,9 @@ _sessctl_value() { # OPTION WORD: candidates for the option's value
 		[[ $2 == @* ]] && mapfile -t COMPREPLY < <(compgen -f -P @ -- "${2#@}")
 		return 0
 		;;
-	--max-size | --count | --size | --interval | --timeout | --qpn | --mtu | --gid | --decode | \
-	--peer-qpn | --set | --device-name | --retry | --hold | --reject | --case | --then | \
-		--seed | --nodes | --loss)
+	--max-size | --count | --size | --interval | --timeout | --seconds | --depth | --qpn | --mtu | \
+		--gid | --decode | --peer-qpn | --set | --device-name | --retry | --hold | --reject | \
+		--case | --then | --seed | --nodes | --loss)
 		return 0
 		;;
 	*) return 1 ;;

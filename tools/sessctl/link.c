@@ -230,6 +230,35 @@ static bool for_caller(struct link *l, const struct ddps_wc *wc)
 	return wc->status == DDPS_WC_SUCCESS;
 }
 
+/* No completion is there: see why, and whether to go on. */
+static enum status idle(struct link *l, uint64_t patience, bool sleep)
+{
+	if (l->over || l->failed || l->peer_done)
+		return link_fail(l, ST_FAILED, "see what the listener reports",
+				 "%s: the peer closed the session before it was done", l->uri);
+	return take_event(l) || !sleep ? ST_DONE : wait_more(l, patience);
+}
+
+enum status link_take(struct link *l, struct ddps_wc *wc, int max, int *n)
+{
+	uint64_t begin = clock_ns(), patience = begin + LINK_PATIENCE_MS * NS_PER_MS;
+	enum status s = ST_DONE;
+
+	*n = 0;
+	if (sig_pending() || (l->due && begin >= l->due))
+		return wait_more(l, patience);
+	while (!s && !*n) {
+		int got = ddps_cq_poll(l->cq, wc, max);
+
+		for (int i = 0; i < got; i++)
+			if (for_caller(l, &wc[i]))
+				wc[(*n)++] = wc[i];
+		if (got <= 0)
+			s = idle(l, patience, clock_ns() - begin >= SPIN_NS);
+	}
+	return s;
+}
+
 enum status link_next(struct link *l, struct ddps_wc *wc)
 {
 	uint64_t patience = patience_from_now();
@@ -245,14 +274,7 @@ enum status link_next(struct link *l, struct ddps_wc *wc)
 				return ST_DONE;
 			continue;
 		}
-		if (l->over || l->failed || l->peer_done)
-			return link_fail(l, ST_FAILED, "see what the listener reports",
-					 "%s: the peer closed the session before it was "
-					 "done",
-					 l->uri);
-		if (take_event(l))
-			continue;
-		s = wait_more(l, patience);
+		s = idle(l, patience, true);
 		if (s)
 			return s;
 	}

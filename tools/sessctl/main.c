@@ -16,6 +16,8 @@ static const struct command table[] = {
 	  2, cmd_get },
 	{ "ping", C_PING, "URI", "Measure round trips by Send, RDMA Write or RDMA Read.", 1, 1,
 	  cmd_ping },
+	{ "perf", C_PERF, "URI", "Measure bandwidth, rate and latency against a listener.", 1, 1,
+	  cmd_perf },
 	{ "conform", C_CONFORM, "[URI]", "Test an iWARP peer, or this build, against the RFCs.", 0,
 	  1, cmd_conform },
 };

@@ -5,7 +5,7 @@
 #include <stddef.h>
 #include <string.h>
 
-#define C_CLIENT (C_CONNECT | C_PUT | C_GET | C_PING)
+#define C_CLIENT (C_CONNECT | C_PUT | C_GET | C_PING | C_PERF)
 #define C_ALL	 (C_LISTEN | C_CLIENT)
 
 #define AT(field) offsetof(struct opts, field)
@@ -28,6 +28,16 @@ static const struct option_row table[] = {
 	{ "count", "N", C_PING, VAL_NUMBER, AT(count), 1, 100000000, "how many (default 10)" },
 	{ "interval", "SECONDS", C_PING, VAL_SECONDS, AT(interval_ms), 0, PAUSE_MAX_MS,
 	  "pause between two (default 0.2; 0: none, no line for each)" },
+	{ "op", "send|write|read|ping", C_PERF, VAL_PERF_OP, AT(perf_op), 0, 0,
+	  "what is repeated (default send); ping: a Send, echoed" },
+	{ "size", "SIZE,...", C_PERF, VAL_SIZES, AT(sizes), 1, PING_MAX,
+	  "octets in each, one measurement for each size (default 64,4K,64K,1M)" },
+	{ "seconds", "SECONDS", C_PERF, VAL_SECONDS, AT(run_ms), 1, 3600000,
+	  "how long for each size (default 1)" },
+	{ "depth", "N", C_PERF, VAL_NUMBER, AT(depth), 1, PERF_DEPTH_MAX,
+	  "operations under way at once, 1..128 (default 16; ping: 1)" },
+	{ "plot", "FILE", C_PERF, VAL_TEXT, AT(plot), 0, 0,
+	  "draw bandwidth and latency by size into FILE (.svg or .png; needs gnuplot)" },
 	{ "force", NULL, C_PUT | C_GET, VAL_FLAG, AT(force), 0, 0, "replace a file that exists" },
 	{ "listen", NULL, C_CONFORM, VAL_FLAG, AT(listen), 0, 0,
 	  "wait at URI for the target, an initiator" },
@@ -100,6 +110,8 @@ static void defaults(struct opts *o, enum cmd_bit cmd)
 		.max_size = 64ull << 30,
 		.size = 64,
 		.interval_ms = 200,
+		.sizes = { { 64, 4096, 65536, 1048576 }, 4 },
+		.run_ms = 1000,
 	};
 }
 

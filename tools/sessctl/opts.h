@@ -15,7 +15,8 @@ enum cmd_bit {
 	C_PUT = 1 << 2,
 	C_GET = 1 << 3,
 	C_PING = 1 << 4,
-	C_CONFORM = 1 << 5
+	C_CONFORM = 1 << 5,
+	C_PERF = 1 << 6
 };
 
 #define OPTS_RD_UNSET UINT16_MAX
@@ -39,6 +40,12 @@ struct opts {
 	unsigned op; /* enum ping_op */
 	uint64_t size;
 	uint32_t interval_ms;
+	/* perf */
+	unsigned perf_op; /* enum perf_op */
+	struct optval_sizes sizes;
+	uint32_t run_ms;
+	uint32_t depth; /* 0: not given */
+	const char *plot;
 	/* conform */
 	bool listen, self, list, tap;
 	uint32_t pause_ms;

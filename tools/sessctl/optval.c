@@ -194,6 +194,32 @@ static int set_numeric(enum optval_kind kind, const char *name, const char *arg,
 	return 0;
 }
 
+/* "64,4K,1M"; what is there already is replaced. */
+static int set_sizes(const char *name, const char *arg, struct optval_sizes *out, uint64_t min,
+		     uint64_t max, char *why, size_t why_len)
+{
+	char one[24];
+	size_t n;
+
+	out->n = 0;
+	for (const char *s = arg;; s += n + 1) {
+		n = strcspn(s, ",");
+		if (out->n == OPTVAL_SIZES_MAX) {
+			snprintf(why, why_len, "--%s takes at most %d sizes", name,
+				 OPTVAL_SIZES_MAX);
+			return -1;
+		}
+		snprintf(one, sizeof one, "%.*s", (int)(n < sizeof one ? n : sizeof one), s);
+		if (n >= sizeof one ||
+		    set_numeric(VAL_SIZE, name, one, &out->v[out->n], min, max, why, why_len))
+			return bad_range(name, arg, min, max, "sizes with commas between, each",
+					 why, why_len);
+		out->n++;
+		if (!s[n])
+			return 0;
+	}
+}
+
 static int add(struct optval_list *l, const char *name, const char *arg, char *why, size_t why_len)
 {
 	if (l->n == OPTVAL_LIST_MAX) {
@@ -227,6 +253,13 @@ int optval_set(enum optval_kind kind, const char *name, const char *arg, void *a
 			if (!strcmp(arg, ping_op_name((enum ping_op) * u)))
 				return 0;
 		return bad(name, arg, "send, write or read", why, why_len);
+	case VAL_PERF_OP:
+		for (*u = 0; *u < PERF_NOPS; ++*u)
+			if (!strcmp(arg, perf_op_name((enum perf_op) * u)))
+				return 0;
+		return bad(name, arg, "send, write, read or ping", why, why_len);
+	case VAL_SIZES:
+		return set_sizes(name, arg, at, min, max, why, why_len);
 	case VAL_PD:
 		return private_data((struct opts *)((char *)at - offsetof(struct opts, pd)), arg,
 				    why, why_len);

@@ -14,6 +14,8 @@ enum optval_kind {
 	VAL_SECONDS, /* uint32_t milliseconds; limits too */
 	VAL_RTR,     /* unsigned */
 	VAL_OP,	     /* unsigned */
+	VAL_PERF_OP, /* unsigned */
+	VAL_SIZES,   /* struct optval_sizes */
 	VAL_PD,	     /* struct opts: pd and pd_len */
 	VAL_TEXT,    /* const char * */
 	VAL_UINT,    /* uint64_t, decimal or with 0x */
@@ -22,7 +24,14 @@ enum optval_kind {
 	VAL_VERSION
 };
 
-#define OPTVAL_LIST_MAX 64
+#define OPTVAL_LIST_MAX	 64
+#define OPTVAL_SIZES_MAX 32
+
+/* As in "64,4K,1M". */
+struct optval_sizes {
+	uint64_t v[OPTVAL_SIZES_MAX];
+	size_t n;
+};
 
 struct optval_list {
 	const char *at[OPTVAL_LIST_MAX];

@@ -34,6 +34,16 @@ struct out_ping {
 	double min, avg, p99, max; /* microseconds */
 };
 
+/* One size of a perf run. */
+struct out_perf {
+	const char *transport, *op;
+	uint64_t size, ops;
+	uint32_t depth;
+	double seconds;
+	double min, p50, p99, max; /* microseconds */
+	double cpu;		   /* seconds of this process */
+};
+
 void out_init(struct out *o, const char *cmd, bool json);
 
 void out_listening(struct out *o, const char *uri);
@@ -45,6 +55,8 @@ void out_terminated(struct out *o, unsigned session, const struct ddps_error *e)
 void out_transfer(struct out *o, unsigned session, const struct out_transfer *t);
 void out_pong(struct out *o, uint32_t seq, uint32_t size, double us);
 void out_ping(struct out *o, const struct out_ping *p);
+/* @first: a heading goes before it */
+void out_perf(struct out *o, const struct out_perf *p, bool first);
 void out_closed(struct out *o, unsigned session);
 void out_note(struct out *o, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 

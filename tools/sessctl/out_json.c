@@ -182,6 +182,33 @@ void json_out_ping(struct out *o, const struct out_ping *p)
 	json_out_line(o, j);
 }
 
+static void set_real(json_t *j, const char *key, double v)
+{
+	json_object_set_new(j, key, json_real(v));
+}
+
+void json_out_perf(struct out *o, const struct out_perf *p)
+{
+	json_t *j = begin("perf", 0), *lat = json_object(), *cpu = json_object();
+
+	set_text(j, "transport", p->transport);
+	set_text(j, "op", p->op);
+	set_int(j, "size", p->size);
+	set_int(j, "depth", p->depth);
+	set_real(j, "seconds", p->seconds);
+	set_int(j, "ops", p->ops);
+	set_real(j, "ops_per_second", (double)p->ops / p->seconds);
+	set_real(j, "bytes_per_second", (double)(p->ops * p->size) / p->seconds);
+	set_real(lat, "min", p->min);
+	set_real(lat, "p50", p->p50);
+	set_real(lat, "p99", p->p99);
+	set_real(lat, "max", p->max);
+	json_object_set_new(j, "lat_us", lat);
+	set_real(cpu, "local", p->cpu);
+	json_object_set_new(j, "cpu_seconds", cpu);
+	json_out_line(o, j);
+}
+
 void json_out_closed(struct out *o, unsigned session)
 {
 	json_out_line(o, begin("closed", session));

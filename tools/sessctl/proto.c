@@ -15,7 +15,8 @@ enum field {
 	F_OFF = 1 << 8,
 	F_SIZE = 1 << 9,
 	F_SHA = 1 << 10,
-	F_TEXT = 1 << 11
+	F_TEXT = 1 << 11,
+	F_DEPTH = 1 << 12
 };
 
 static const struct {
@@ -34,6 +35,7 @@ static const struct {
 	[MSG_OK] = { "OK", F_SHA },
 	[MSG_REFUSE] = { "REFUSE", F_TEXT },
 	[MSG_ERROR] = { "ERROR", F_TEXT },
+	[MSG_PERF] = { "PERF", F_OP | F_LEN | F_DEPTH },
 };
 
 const char *msg_name(enum msg_type type)
@@ -46,6 +48,11 @@ const char *ping_op_name(enum ping_op op)
 	static const char *const name[] = { "send", "write", "read" };
 
 	return op < PING_NOPS ? name[op] : "?";
+}
+
+const char *perf_op_name(enum perf_op op)
+{
+	return op == PERF_PING ? "ping" : ping_op_name((enum ping_op)op);
 }
 
 /* A position in a message; @failed is sticky. */
@@ -88,10 +95,14 @@ static uint64_t get(struct cursor *c, size_t n)
 /* Ranges are the same both ways: what is not sent is not taken either. */
 static const char *out_of_range(const struct msg *m, unsigned fields)
 {
-	uint32_t len_max = m->type == MSG_PING || m->type == MSG_GO ? PING_MAX : SLOT_LEN_MAX;
+	bool long_one = m->type == MSG_PING || m->type == MSG_PERF || m->type == MSG_GO;
+	uint32_t len_max = long_one ? PING_MAX : SLOT_LEN_MAX;
+	unsigned nops = m->type == MSG_PERF ? PERF_NOPS : PING_NOPS;
 
-	if (fields & F_OP && m->op >= PING_NOPS)
-		return "unknown kind of ping";
+	if (fields & F_OP && m->op >= nops)
+		return "unknown kind of operation";
+	if (fields & F_DEPTH && (!m->depth || m->depth > PERF_DEPTH_MAX))
+		return "depth out of range";
 	if (fields & F_NSLOTS && m->nslots > SLOTS_MAX)
 		return "too many window slots";
 	if (fields & F_SLOT && m->slot >= SLOTS_MAX)
@@ -121,10 +132,10 @@ size_t msg_encode(const struct msg *m, uint8_t *buf, size_t size)
 		unsigned f;
 		uint64_t v;
 		size_t n;
-	} row[] = { { F_FORCE, m->force, 1 }, { F_OP, m->op, 1 },     { F_NSLOTS, m->nslots, 1 },
-		    { F_SLOT, m->slot, 1 },   { F_LEN, m->len, 4 },   { F_PAUSE, m->pause_ms, 4 },
-		    { F_STAG, m->stag, 4 },   { F_TO, m->to, 8 },     { F_OFF, m->off, 8 },
-		    { F_SIZE, m->size, 8 },   { F_TEXT, text_len, 2 } };
+	} row[] = { { F_FORCE, m->force, 1 }, { F_OP, m->op, 1 },	{ F_NSLOTS, m->nslots, 1 },
+		    { F_SLOT, m->slot, 1 },   { F_LEN, m->len, 4 },	{ F_PAUSE, m->pause_ms, 4 },
+		    { F_STAG, m->stag, 4 },   { F_TO, m->to, 8 },	{ F_OFF, m->off, 8 },
+		    { F_SIZE, m->size, 8 },   { F_DEPTH, m->depth, 4 }, { F_TEXT, text_len, 2 } };
 	for (size_t i = 0; i < sizeof row / sizeof *row; i++)
 		if (f & row[i].f)
 			put(&c, row[i].v, row[i].n);
@@ -159,6 +170,7 @@ static const char *get_fields(struct cursor *c, struct msg *m, unsigned f)
 	m->slot = f & F_SLOT ? (uint8_t)get(c, 1) : 0;
 	m->len = f & F_LEN ? (uint32_t)get(c, 4) : 0;
 	m->pause_ms = f & F_PAUSE ? (uint32_t)get(c, 4) : 0;
+	m->depth = f & F_DEPTH ? (uint32_t)get(c, 4) : 0;
 	m->stag = f & F_STAG ? (uint32_t)get(c, 4) : 0;
 	m->to = f & F_TO ? get(c, 8) : 0;
 	m->off = f & F_OFF ? get(c, 8) : 0;

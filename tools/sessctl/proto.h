@@ -12,6 +12,7 @@
  *	put:  PUT ->  <- GO   (Write, CHUNK ->  <- CREDIT)*  DONE ->  <- OK
  *	get:  GET ->  <- FILE  (<- READY, Read, CREDIT ->)*  <- DONE  OK ->
  *	ping: PING -> <- GO   then raw Sends, see serve_ping.c
+ *	perf: PERF -> <- GO   likewise, see serve_perf.c
  *
  * A server that does not want to answers REFUSE; either side ends a transfer with ERROR.
  */
@@ -30,6 +31,10 @@
 #define PING_MAX     (16u << 20) /* octets of one ping */
 #define PAUSE_MAX_MS 3600000	 /* between two pings */
 
+#define PERF_DEPTH_MAX 128 /* operations under way at once */
+/* perf, send: one message of the listener's acknowledges so many */
+#define PERF_ACK_EVERY(depth) ((depth) < 8 ? 1u : (depth) / 4u)
+
 #define PING_MARK_LEN	8u /* a message beside a Write or Read: sequence number */
 #define PING_PATTERN(i) ((uint8_t)((i)*31 + 7)) /* octet i of a window to be read */
 
@@ -46,24 +51,28 @@ enum msg_type {
 	MSG_OK,
 	MSG_REFUSE,
 	MSG_ERROR,
+	MSG_PERF,
 	MSG_NTYPES
 };
 
 enum ping_op { PING_SEND, PING_WRITE, PING_READ, PING_NOPS };
+/* the first three are those of ping */
+enum perf_op { PERF_SEND, PERF_WRITE, PERF_READ, PERF_PING, PERF_NOPS };
 
 struct msg {
 	enum msg_type type;
-	bool force;	    /* PUT: overwrite */
-	uint8_t op;	    /* PING: enum ping_op */
-	uint8_t nslots;	    /* GO: 0..SLOTS_MAX */
-	uint8_t slot;	    /* CHUNK, READY, CREDIT: 0..SLOTS_MAX - 1 */
-	uint32_t len;	    /* CHUNK, READY: octets in the slot; GO: of a slot; PING: of a ping */
-	uint32_t pause_ms;  /* PING: longest pause between two */
-	uint32_t stag;	    /* GO, READY */
-	uint64_t to;	    /* GO, READY */
-	uint64_t off;	    /* CHUNK, READY: where in the file */
-	uint64_t size;	    /* PUT, FILE */
-	uint8_t sha256[32]; /* DONE, OK */
+	bool force;	/* PUT: overwrite */
+	uint8_t op;	/* PING: enum ping_op; PERF: enum perf_op */
+	uint8_t nslots; /* GO: 0..SLOTS_MAX */
+	uint8_t slot;	/* CHUNK, READY, CREDIT: 0..SLOTS_MAX - 1 */
+	uint32_t len; /* CHUNK, READY: octets in the slot; GO: of a slot; PING, PERF: the longest */
+	uint32_t pause_ms;	     /* PING: longest pause between two */
+	uint32_t depth;		     /* PERF: 1..PERF_DEPTH_MAX */
+	uint32_t stag;		     /* GO, READY */
+	uint64_t to;		     /* GO, READY */
+	uint64_t off;		     /* CHUNK, READY: where in the file */
+	uint64_t size;		     /* PUT, FILE */
+	uint8_t sha256[32];	     /* DONE, OK */
 	char text[MSG_TEXT_MAX + 1]; /* PUT, GET: name; REFUSE, ERROR: reason */
 };
 
@@ -82,5 +91,6 @@ int msg_decode(struct msg *m, const uint8_t *buf, size_t len, const char **why);
 const char *msg_name(enum msg_type type);
 
 const char *ping_op_name(enum ping_op op);
+const char *perf_op_name(enum perf_op op);
 
 #endif

@@ -226,8 +226,10 @@ static void first_message(struct session *s, const uint8_t *data, uint32_t len)
 		serve_get(s, &m);
 	else if (m.type == MSG_PING)
 		serve_ping(s, &m);
+	else if (m.type == MSG_PERF)
+		serve_perf(s, &m);
 	else
-		session_give_up(s, "a session begins with PUT, GET or PING");
+		session_give_up(s, "a session begins with PUT, GET, PING or PERF");
 }
 
 static void on_message(struct session *s, uint32_t i, uint32_t len)

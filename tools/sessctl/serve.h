@@ -4,7 +4,7 @@
 /*
  * The listener's side: many sessions in one loop.  serve.c has a session's life and hands its
  * messages to the service that the first one asked for (serve_put.c, serve_get.c,
- * serve_ping.c).
+ * serve_ping.c, serve_perf.c).
  */
 #include "chan.h"
 #include "out.h"
@@ -27,6 +27,7 @@ struct server {
 	uint64_t windows; /* octets handed out */
 	unsigned taken;	  /* requests so far; numbers the sessions */
 	unsigned live, dead, ended;
+	unsigned hot; /* sessions that are measured: look again before sleeping */
 };
 
 struct session;
@@ -91,6 +92,7 @@ void serve_close_all(struct server *sv);
 void serve_put(struct session *s, const struct msg *m);
 void serve_get(struct session *s, const struct msg *m);
 void serve_ping(struct session *s, const struct msg *m);
+void serve_perf(struct session *s, const struct msg *m);
 
 /* Take the service's side from here on and post receive buffers 1.. as well. */
 void session_begin(struct session *s, const struct service *service, void *job);

@@ -18,6 +18,9 @@ enum status {
 #define NS_PER_MS 1000000ull
 #define NS_PER_S  1000000000ull
 
+/* While something is measured: look for work so long before sleeping. */
+#define SPIN_NS 50000ull
+
 /* Monotonic nanoseconds. */
 static inline uint64_t clock_ns(void)
 {

@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#ifndef BENCH_PEER_H
+#define BENCH_PEER_H
+/* What the programs that ours is compared with share: two processes on two cores, the clock,
+ * and a result in the members of sessctl perf --json. */
+#include <sched.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <time.h>
+#include <unistd.h>
+
+struct peer_args {
+	const char *mode;
+	size_t size;
+	double seconds;
+	unsigned depth;
+};
+
+static inline double peer_now(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
+}
+
+static inline double peer_cpu(void)
+{
+	struct rusage u;
+
+	getrusage(RUSAGE_SELF, &u);
+	return (double)(u.ru_utime.tv_sec + u.ru_stime.tv_sec) +
+	       (double)(u.ru_utime.tv_usec + u.ru_stime.tv_usec) / 1e6;
+}
+
+__attribute__((noreturn)) static inline void peer_die(const char *what)
+{
+	perror(what);
+	exit(1);
+}
+
+/* The side that waits takes core 0, the one that measures core 1 (of one: the same). */
+static inline void peer_pin(int core)
+{
+	cpu_set_t set;
+
+	CPU_ZERO(&set);
+	CPU_SET((unsigned)core, &set);
+	(void)!sched_setaffinity(0, sizeof set, &set);
+}
+
+static inline struct peer_args peer_parse(int argc, char **argv, const char *modes)
+{
+	struct peer_args a = { .depth = 16 };
+
+	if (argc < 4 || !strstr(modes, argv[1])) {
+		fprintf(stderr, "usage: %s %s SIZE SECONDS [DEPTH]\n", argv[0], modes);
+		exit(2);
+	}
+	a.mode = argv[1];
+	a.size = strtoul(argv[2], NULL, 10);
+	a.seconds = strtod(argv[3], NULL);
+	if (argc > 4)
+		a.depth = (unsigned)strtoul(argv[4], NULL, 10);
+	if (!a.size || a.size > 64u << 20 || a.seconds <= 0 || !a.depth || a.depth > 1024) {
+		fprintf(stderr, "%s: argument out of range\n", argv[0]);
+		exit(2);
+	}
+	return a;
+}
+
+static inline void *peer_memory(size_t len)
+{
+	void *p = calloc(1, len);
+
+	if (!p)
+		peer_die("memory");
+	memset(p, 1, len); /* pages of its own */
+	return p;
+}
+
+static inline void peer_report(const struct peer_args *a, uint64_t ops, double seconds, double cpu)
+{
+	printf("{\"op\":\"%s\",\"size\":%zu,\"ops\":%llu,\"seconds\":%.9f,"
+	       "\"ops_per_second\":%.3f,\"bytes_per_second\":%.3f,"
+	       "\"lat_us\":{\"avg\":%.3f},\"cpu_seconds\":{\"local\":%.6f}}\n",
+	       a->mode, a->size, (unsigned long long)ops, seconds, (double)ops / seconds,
+	       (double)ops * (double)a->size / seconds, seconds * 1e6 / (double)ops, cpu);
+}
+
+#endif

@@ -1,0 +1,88 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-2-Clause
+# sessctl perf: each kind, what is reported and whether it adds up, the plot, on each wire.
+# shellcheck source=/dev/null disable=SC2154,SC2034 # variables of lib.bash
+. "$(dirname "$0")/lib.bash"
+
+# Every line: numbers that agree with each other, in the order of the sizes.
+adds_up() { # OP DEPTH SIZE...
+	local op=$1 depth=$2 size i=0
+	shift 2
+	grep '"event":"perf"' out >lines
+	why="$(wc -l <lines) lines for $# sizes"
+	[ "$(wc -l <lines)" -eq $# ] || return
+	for size in "$@"; do
+		i=$((i + 1))
+		sed -n "${i}p" lines >row
+		has row op "$op" && has row size "$size" && has row depth "$depth" || return
+		why="numbers: $(cat row)"
+		sed 's/.*"seconds":\([^,]*\),"ops":\([^,]*\),"ops_per_second":\([^,]*\),"bytes_per_second":\([^,]*\),"lat_us":{"min":\([^,]*\),"p50":\([^,]*\),"p99":\([^,]*\),"max":\([^}]*\)},"cpu_seconds":{"local":\([^}]*\)}}/\1 \2 \3 \4 \5 \6 \7 \8 \9/' row |
+			awk -v size="$size" 'function near(a, b) { return a > b * 0.999 && a < b * 1.001 }
+			{ exit !(NF == 9 && $1 > 0 && $2 >= 1 && near($3, $2 / $1) &&
+				near($4, $3 * size) && $5 > 0 && $5 <= $6 * 1.001 &&
+				$6 <= $7 && $7 <= $8 * 1.001 && $9 >= 0) }' || return
+	done
+}
+
+one() { # OP DEPTH
+	run 0 perf --json --op "$1" --depth "$2" --size 1,64,65536 --seconds 0.1 "$uri" &&
+		has out transport "$wire" && adds_up "$1" "$2" 1 64 65536
+}
+
+table() {
+	run 0 perf --size 64,1M --seconds 0.01 "$uri" && says out "perf send, depth 16" &&
+		says out "64 octets" && says out "1 MiB" && says out "p99 us"
+}
+
+ord_zero() {
+	run 1 perf --op read --ord 0 "$uri" && says err "ORD is 0" && says err "--ord"
+}
+
+# Somebody else's gnuplot shows what it was given.
+plot() {
+	mkdir -p bin
+	printf '#!/bin/sh\ncat >script\n' >bin/gnuplot
+	chmod +x bin/gnuplot
+	PATH=$PWD/bin:$PATH run 0 perf --size 64,128 --seconds 0.01 --plot "it's.svg" "$uri" &&
+		says script "set output 'it''s.svg'" && says script "set terminal svg" || return
+	why="rows: $(cat script)"
+	[ "$(grep -cE '^(64|128) [0-9.e+]+ [0-9.e+]+ [0-9.e+]+$' script)" -eq 2 ] || return
+	printf '#!/bin/sh\nexit 3\n' >bin/gnuplot
+	PATH=$PWD/bin:$PATH run 1 perf --size 64 --seconds 0.01 --plot x.png "$uri" &&
+		says err "gnuplot failed" || return
+	run 2 perf --plot x.pdf "$uri" && says err ".svg or .png"
+}
+
+timed_out() {
+	run 5 perf --seconds 60 --timeout 0.2 "$uri" && says err "not done within 0.2 s"
+}
+
+listener_goes() {
+	start_job perf.fifo err perf --json --seconds 60 "$uri"
+	local client=$pid client_fd=$fd
+	why="first line: $line"
+	grep -q established <<<"$line" || return
+	stop_listener
+	status=$?
+	why="listener's status $status"
+	[ "$status" -eq 0 ] || return
+	end_job "$client" "$client_fd"
+	status=$?
+	why="client's status $status: $(cat err)"
+	[ "$status" -eq 1 ] && says err "closed"
+}
+
+for wire in $WIRES; do
+	listen "$(uri_of "$wire")"
+	for op in send write read ping; do
+		test_case "perf-$wire-$op-1" one "$op" 1
+		test_case "perf-$wire-$op-16" one "$op" 16
+	done
+	test_case "perf-$wire-send-128" one send 128
+	test_case "perf-$wire-table" table
+	test_case "perf-$wire-ord-0" ord_zero
+	test_case "perf-$wire-plot" plot
+	test_case "perf-$wire-timeout" timed_out
+	test_case "perf-$wire-listener-goes" listener_goes
+done
+finish

@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* sessctl perf: percentiles from classes. */
+#include "../../tools/sessctl/perf_hist.h"
+#include "../../tools/sessctl/perf_plot.h"
+#include <criterion/criterion.h>
+#include <stdlib.h>
+
+static struct hist h;
+
+Test(sessctl_hist, empty_and_one)
+{
+	hist_reset(&h);
+	cr_expect_eq(hist_percentile(&h, 50), 0);
+	hist_add(&h, 12345, 0);
+	cr_expect_eq(h.count, 0);
+	hist_add(&h, 12345, 1);
+	cr_expect_eq(h.min, 12345);
+	cr_expect_eq(h.max, 12345);
+	cr_expect_eq(hist_percentile(&h, 1), 12345);
+	cr_expect_eq(hist_percentile(&h, 100), 12345);
+}
+
+Test(sessctl_hist, small_values_are_exact)
+{
+	hist_reset(&h);
+	for (uint64_t v = 1; v <= 100; v++)
+		hist_add(&h, v <= 50 ? 3 : 127, 1);
+	cr_expect_eq(hist_percentile(&h, 50), 3);
+	cr_expect_eq(hist_percentile(&h, 51), 127);
+	hist_reset(&h);
+	hist_add(&h, 0, 99);
+	hist_add(&h, 63, 1);
+	cr_expect_eq(hist_percentile(&h, 99), 0);
+	cr_expect_eq(hist_percentile(&h, 100), 63);
+}
+
+/* For any value: never below it, above it by less than 1/64. */
+Test(sessctl_hist, error_is_bounded)
+{
+	for (unsigned bit = 0; bit < 64; bit++)
+		for (int d = -1; d <= 1; d++) {
+			uint64_t v = (UINT64_C(1) << bit) + (uint64_t)(int64_t)d, p;
+
+			hist_reset(&h);
+			hist_add(&h, v, 9);
+			hist_add(&h, UINT64_MAX, 1);
+			p = hist_percentile(&h, 90);
+			cr_expect(p >= v && p - v <= v / 64, "%lu: %lu", (unsigned long)v,
+				  (unsigned long)p);
+		}
+}
+
+Test(sessctl_plot, problems_are_named)
+{
+	setenv("PATH", "/nonexistent:", 1);
+	cr_expect_str_eq(plot_problem("x.pdf"), "the name has to end in .svg or .png");
+	cr_expect_str_eq(plot_problem(".svg"), "the name has to end in .svg or .png");
+	cr_expect_str_eq(plot_problem("x.png"), "gnuplot is not installed (Debian: gnuplot-nox)");
+}

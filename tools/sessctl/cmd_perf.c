@@ -1,0 +1,271 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * sessctl perf: as many operations as go in a given time, --depth of them under way, for one
+ * size after the other in one session.  What one is done by:
+ *
+ * send:  the listener's word that it has received it (a message for each PERF_ACK_EVERY)
+ * write: its completion, that is, it has left; at the end of a size an answered message proves
+ *	  that all were placed, inside the time that counts
+ * read:  its completion
+ * ping:  the echo
+ */
+#include "cmd.h"
+#include "link.h"
+#include "perf_hist.h"
+#include "perf_plot.h"
+#include <string.h>
+#include <sys/resource.h>
+
+#define BATCH	 32
+#define ALIVE_NS NS_PER_S
+
+struct perf {
+	struct link l;
+	const struct opts *o;
+	enum perf_op op;
+	uint32_t depth, every, longest;
+	struct msg go;
+	struct window win;
+	uint32_t size;			/* the present one */
+	uint64_t posted, done;		/* since the session began */
+	uint64_t since[PERF_DEPTH_MAX]; /* when operation i % PERF_DEPTH_MAX was posted, ns */
+	uint64_t alive;			/* write, read: last message, ns */
+	bool asked;			/* its answer is due */
+	struct hist hist;
+	struct out_perf row[OPTVAL_SIZES_MAX];
+};
+
+static double cpu_seconds(void)
+{
+	struct rusage u;
+
+	getrusage(RUSAGE_SELF, &u);
+	return (double)(u.ru_utime.tv_sec + u.ru_stime.tv_sec) +
+	       (double)(u.ru_utime.tv_usec + u.ru_stime.tv_usec) / 1e6;
+}
+
+/* ping: echoes go into the window too. */
+static int receive(struct perf *p, uint32_t i)
+{
+	struct ddps_sge sge = { .addr = p->win.mem,
+				.len = p->longest,
+				.lkey = ddps_mr_stag(p->win.mr) };
+
+	return ddps_post_recv(p->l.chan.ep, WR_ID(WR_PING, i), &sge, 1);
+}
+
+static enum status ask(struct perf *p)
+{
+	struct msg m = {
+		.type = MSG_PERF, .op = (uint8_t)p->op, .len = p->longest, .depth = p->depth
+	};
+	enum status s;
+	int err;
+
+	if (p->op == PERF_READ && p->l.info.ord == 0)
+		return link_fail(&p->l, ST_FAILED,
+				 "--ord 1 or more here, and --ird 1 or more at the listener",
+				 "negotiated ORD is 0: no RDMA Read is possible");
+	err = window_open(&p->win, p->l.pd, p->l.chan.ep, p->longest, DDPS_LOCAL_WRITE);
+	if (err)
+		return link_call_failed(&p->l, err, "registering memory");
+	s = link_send(&p->l, &m);
+	if (!s)
+		s = link_expect(&p->l, MSG_GO, &p->go);
+	if (s)
+		return s;
+	if (p->go.len != p->longest)
+		return link_fail(&p->l, ST_FAILED, NULL,
+				 "the peer offered a window of another size");
+	for (uint32_t i = 0; !err && p->op == PERF_PING && i < p->depth; i++)
+		err = receive(p, i);
+	return err ? link_call_failed(&p->l, err, "posting a receive") : ST_DONE;
+}
+
+static enum status post(struct perf *p)
+{
+	static const enum ddps_op op[] = { DDPS_OP_SEND, DDPS_OP_WRITE, DDPS_OP_READ,
+					   DDPS_OP_SEND };
+	struct ddps_sge sge = { .addr = p->win.mem,
+				.len = p->size,
+				.lkey = ddps_mr_stag(p->win.mr) };
+	struct ddps_send_wr wr = { .wr_id = WR_ID(WR_PING, 0),
+				   .op = op[p->op],
+				   .flags = op[p->op] == DDPS_OP_SEND ? DDPS_WR_SILENT : 0,
+				   .sge = &sge,
+				   .nsge = 1,
+				   .stag = p->go.stag,
+				   .to = p->go.to };
+	int err;
+
+	p->since[p->posted++ % PERF_DEPTH_MAX] = clock_ns();
+	err = ddps_post_send(p->l.chan.ep, &wr);
+	return err ? link_call_failed(&p->l, err, "posting an operation") : ST_DONE;
+}
+
+/* All operations before number @upto are done. */
+static enum status done(struct perf *p, uint64_t upto)
+{
+	uint64_t now = clock_ns();
+
+	if (upto <= p->done || upto > p->posted)
+		return link_fail(&p->l, ST_FAILED, NULL,
+				 "the peer speaks of operations that there were not");
+	for (; p->done < upto; p->done++)
+		hist_add(&p->hist, now - p->since[p->done % PERF_DEPTH_MAX], 1);
+	return ST_DONE;
+}
+
+/* A message: an acknowledgement, an echo, or the answer that was asked for. */
+static enum status message(struct perf *p, const struct ddps_wc *wc)
+{
+	const uint8_t *data = chan_data(&p->l.chan, WR_INDEX(wc->wr_id));
+	uint64_t count = 0;
+	bool answer = p->asked && wc->len == PING_MARK_LEN;
+
+	for (unsigned i = 0; p->op == PERF_SEND && i < PING_MARK_LEN; i++)
+		count = count << 8 | data[i];
+	if (chan_recv(&p->l.chan, WR_INDEX(wc->wr_id)))
+		return link_call_failed(&p->l, DDPS_E_STATE, "posting a receive");
+	if (p->op == PERF_PING && wc->len == p->size)
+		return done(p, p->done + 1);
+	if (p->op == PERF_SEND && wc->len == PING_MARK_LEN)
+		return done(p, count);
+	if (!answer || p->op == PERF_PING)
+		return link_fail(&p->l, ST_FAILED, NULL,
+				 "the peer sent a message that nobody asked for");
+	p->asked = false;
+	return ST_DONE;
+}
+
+static enum status completion(struct perf *p, const struct ddps_wc *wc)
+{
+	int err;
+
+	if (WR_KIND(wc->wr_id) == WR_RECV)
+		return message(p, wc);
+	if (wc->op == DDPS_OP_RECV) {
+		err = receive(p, WR_INDEX(wc->wr_id));
+		if (err)
+			return link_call_failed(&p->l, err, "posting a receive");
+		if (wc->len != p->size)
+			return link_fail(&p->l, ST_FAILED, NULL, "an echo of another length");
+	}
+	return done(p, p->done + 1);
+}
+
+static enum status take(struct perf *p)
+{
+	struct ddps_wc wc[BATCH];
+	int n;
+	enum status s = link_take(&p->l, wc, BATCH, &n);
+
+	for (int i = 0; !s && i < n; i++)
+		s = completion(p, &wc[i]);
+	return s;
+}
+
+/* write, read: have a message answered, to be seen or as a proof. */
+static enum status ask_mark(struct perf *p)
+{
+	static const uint8_t mark[PING_MARK_LEN];
+	int err = chan_send_raw(&p->l.chan, mark, sizeof mark);
+
+	p->alive = clock_ns();
+	p->asked = true;
+	return err ? link_call_failed(&p->l, err, "posting a message") : ST_DONE;
+}
+
+static enum status measure(struct perf *p, uint64_t until)
+{
+	bool by_rdma = p->op == PERF_WRITE || p->op == PERF_READ;
+	enum status s = ST_DONE;
+
+	for (;;) {
+		uint64_t now = clock_ns();
+
+		/* at least one, and whole groups, so that all are acknowledged */
+		while (!s && p->posted - p->done < p->depth &&
+		       (now < until || p->posted % p->every ||
+			!(p->hist.count + p->posted - p->done)))
+			s = post(p);
+		if (!s && by_rdma && !p->asked && now - p->alive >= ALIVE_NS)
+			s = ask_mark(p);
+		if (s || p->posted == p->done)
+			break;
+		s = take(p);
+	}
+	while (!s && p->asked)
+		s = take(p);
+	if (!s && p->op == PERF_WRITE)
+		s = ask_mark(p);
+	while (!s && p->asked)
+		s = take(p);
+	return s;
+}
+
+static enum status one_size(struct perf *p, size_t i)
+{
+	uint64_t first = p->posted, begin = clock_ns();
+	double cpu = cpu_seconds();
+	struct out_perf *r = &p->row[i];
+	enum status s;
+
+	p->size = (uint32_t)p->o->sizes.v[i];
+	hist_reset(&p->hist);
+	p->alive = begin;
+	s = measure(p, begin + p->o->run_ms * NS_PER_MS);
+	if (s)
+		return s;
+	*r = (struct out_perf){
+		.transport = p->l.info.transport == DDPS_TRANSPORT_TCP ? "tcp" : "sctp",
+		.op = perf_op_name(p->op),
+		.size = p->size,
+		.depth = p->depth,
+		.ops = p->posted - first,
+		.seconds = (double)(clock_ns() - begin) / 1e9,
+		.min = (double)p->hist.min / 1e3,
+		.p50 = (double)hist_percentile(&p->hist, 50) / 1e3,
+		.p99 = (double)hist_percentile(&p->hist, 99) / 1e3,
+		.max = (double)p->hist.max / 1e3,
+		.cpu = cpu_seconds() - cpu,
+	};
+	out_perf(&p->l.out, r, i == 0);
+	return ST_DONE;
+}
+
+static enum status run(struct perf *p)
+{
+	enum status s =
+		link_open(&p->l, p->o->arg[0],
+			  p->op == PERF_PING && p->longest > MSG_MAX ? p->longest : MSG_MAX);
+	if (!s)
+		s = ask(p);
+	for (size_t i = 0; !s && i < p->o->sizes.n; i++)
+		s = one_size(p, i);
+	if (!s && p->o->plot && plot_draw(p->o->plot, p->row, p->o->sizes.n))
+		s = link_fail(&p->l, ST_FAILED, "see what gnuplot says above",
+			      "--plot %s: gnuplot failed", p->o->plot);
+	return s;
+}
+
+int cmd_perf(const struct opts *o)
+{
+	struct perf p = { .o = o, .op = (enum perf_op)o->perf_op };
+	const char *problem = o->plot ? plot_problem(o->plot) : NULL;
+	enum status s;
+
+	p.depth = o->depth ? o->depth : p.op == PERF_PING ? 1 : 16;
+	p.every = p.op == PERF_SEND ? PERF_ACK_EVERY(p.depth) : 1;
+	for (size_t i = 0; i < o->sizes.n; i++)
+		if (o->sizes.v[i] > p.longest)
+			p.longest = (uint32_t)o->sizes.v[i];
+	link_init(&p.l, o, "perf");
+	if (problem)
+		s = link_fail(&p.l, ST_USAGE, NULL, "--plot %s: %s", o->plot, problem);
+	else
+		s = run(&p);
+	s = link_close(&p.l, s);
+	window_close(&p.win);
+	return (int)link_free(&p.l, s);
+}
