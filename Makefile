@@ -36,6 +36,7 @@ VERBS_SRC  := $(wildcard src/verbs/*.c)
 IBPORT_SRC := $(wildcard $(addprefix src/ipoib_cm/port_,umad*.c rdmacm*.c sa.c))
 IPOIB_SRC  := $(filter-out $(IBPORT_SRC),$(wildcard src/ipoib_cm/*.c))
 TOOL_SRC   := $(wildcard tools/sessctl/*.c)
+SOFT_SRC   := $(wildcard src/ipoib_soft/*.c)
 CONF_SRC   := $(wildcard tests/conformance/*.c)
 UNIT_SRC   := $(wildcard tests/unit/*.c)
 E2E_SRC	   := $(wildcard tests/e2e/*.c)
@@ -96,7 +97,7 @@ $(VERBS_SO): $(call objs,$(VERBS_SRC)) $(LIB_A)
 	$(Q)$(CC) $(CFLAGS_ALL) $(LDFLAGS) -shared -Wl,--exclude-libs,ALL $(DEFS) -o $@ \
 		$(filter %.o,$^) $(LIB_A) $(LIB_LIBS)
 
-$(SESSCTL): $(call objs,$(TOOL_SRC) $(CONF_SRC) $(IBPORT_SRC)) $(LIB_A) $(IPOIB_A)
+$(SESSCTL): $(call objs,$(TOOL_SRC) $(CONF_SRC) $(IBPORT_SRC) $(SOFT_SRC)) $(LIB_A) $(IPOIB_A)
 	$(if $(Q),@echo "  LD   $@")
 	$(Q)$(CC) $(CFLAGS_ALL) $(LDFLAGS) -o $@ $^ $(LIB_LIBS) $(TOOL_LIBS)
 
@@ -105,7 +106,7 @@ $(B)/example-%: $(B)/examples/%.o $(LIB_A)
 	$(Q)$(CC) $(CFLAGS_ALL) $(LDFLAGS) -o $@ $^ $(LIB_LIBS)
 
 # Unit tests also cover the pure parts of sessctl.
-$(UNIT): $(call objs,$(UNIT_SRC) $(SUP_SRC) $(CONF_SRC) $(IBPORT_SRC) \
+$(UNIT): $(call objs,$(UNIT_SRC) $(SUP_SRC) $(CONF_SRC) $(IBPORT_SRC) $(SOFT_SRC) \
 		$(filter-out tools/sessctl/main.c,$(TOOL_SRC))) \
 		$(LIB_A) $(IPOIB_A)
 $(E2E): $(call objs,$(E2E_SRC) $(SUP_SRC)) $(LIB_A)
