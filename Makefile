@@ -36,6 +36,7 @@ VERBS_SRC  := $(wildcard src/verbs/*.c)
 IBPORT_SRC := $(wildcard $(addprefix src/ipoib_cm/port_,umad*.c rdmacm*.c sa.c))
 IPOIB_SRC  := $(filter-out $(IBPORT_SRC),$(wildcard src/ipoib_cm/*.c))
 TOOL_SRC   := $(wildcard tools/sessctl/*.c)
+SOFT_SRC   := $(wildcard src/ipoib_soft/*.c)
 CONF_SRC   := $(wildcard tests/conformance/*.c)
 UNIT_SRC   := $(wildcard tests/unit/*.c)
 E2E_SRC	   := $(wildcard tests/e2e/*.c)
@@ -120,7 +121,7 @@ $(SONAME_DIR)/librdmacm.so.1: $(SONAME_DIR)/libibverbs.so.1
 	$(Q)$(CC) $(CFLAGS_ALL) $(LDFLAGS) -shared -Wl,-soname,$(@F) -Wl,--no-as-needed \
 		-Wl,--version-script=$(B)/verbs-map/rdmacm.map -Wl,-rpath,'$$ORIGIN' -o $@ $<
 
-$(SESSCTL): $(call objs,$(TOOL_SRC) $(CONF_SRC) $(IBPORT_SRC)) $(LIB_A) $(IPOIB_A)
+$(SESSCTL): $(call objs,$(TOOL_SRC) $(CONF_SRC) $(IBPORT_SRC) $(SOFT_SRC)) $(LIB_A) $(IPOIB_A)
 	$(if $(Q),@echo "  LD   $@")
 	$(Q)$(CC) $(CFLAGS_ALL) $(LDFLAGS) -o $@ $^ $(LIB_LIBS) $(TOOL_LIBS)
 
@@ -129,7 +130,7 @@ $(B)/example-%: $(B)/examples/%.o $(LIB_A)
 	$(Q)$(CC) $(CFLAGS_ALL) $(LDFLAGS) -o $@ $^ $(LIB_LIBS)
 
 # Unit tests also cover the pure parts of sessctl.
-$(UNIT): $(call objs,$(UNIT_SRC) $(SUP_SRC) $(CONF_SRC) $(IBPORT_SRC) \
+$(UNIT): $(call objs,$(UNIT_SRC) $(SUP_SRC) $(CONF_SRC) $(IBPORT_SRC) $(SOFT_SRC) \
 		$(filter-out tools/sessctl/main.c,$(TOOL_SRC))) \
 		$(LIB_A) $(IPOIB_A)
 $(E2E): $(call objs,$(E2E_SRC) $(SUP_SRC)) $(LIB_A)

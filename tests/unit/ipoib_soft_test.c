@@ -1,0 +1,323 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The soft port: its formats, what it refuses, and packets over its sessions. */
+#include "common/loop.h"
+#include "ipoib_cm/iface.h"
+#include "ipoib_soft/soft.h"
+#include "ipoib_soft/soft_wire.h"
+#include <arpa/inet.h>
+#include <criterion/criterion.h>
+#include <netinet/in.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define SEC 1000000000ull
+
+static const struct ddps_soft_header sample = {
+	DDPS_SOFT_UD, 0x48, 0x49, { 0xfe, 0x80, [15] = 1 }, { 0xfe, 0x80, [15] = 2 }
+};
+
+Test(ipoib_soft, header)
+{
+	static const uint8_t hex[DDPS_SOFT_HEADER_LEN] = {
+		0x64, 0x49, 0x70, 0x31, 1, 0, 0, 0, 0, 0, 0, 0x48, 0, 0, 0, 0x49,
+		0xfe, 0x80, 0,	  0,	0, 0, 0, 0, 0, 0, 0, 0,	   0, 0, 0, 1,
+		0xfe, 0x80, 0,	  0,	0, 0, 0, 0, 0, 0, 0, 0,	   0, 0, 0, 2
+	};
+	struct ddps_soft_header h = { 0 };
+	uint8_t buf[DDPS_SOFT_HEADER_LEN];
+
+	ddps_soft_header_encode(buf, &sample);
+	cr_assert_arr_eq(buf, hex, sizeof(hex));
+	cr_assert_eq(ddps_soft_header_decode(&h, buf, sizeof(buf)), 0);
+	cr_assert_eq(memcmp(&h, &sample, sizeof(h)), 0);
+	for (size_t len = 0; len < sizeof(buf); len++) {
+		uint8_t *p = malloc(len ? len : 1);
+
+		memcpy(p, buf, len);
+		cr_assert_eq(ddps_soft_header_decode(&h, p, len), DDPS_E_TRUNCATED);
+		free(p);
+	}
+}
+
+Test(ipoib_soft, header_illegal)
+{
+	static const struct {
+		unsigned at;
+		uint8_t value;
+	} bad[] = { { 0, 0 }, { 3, 0x32 }, { 4, 0 }, { 4, 4 }, { 4, 2 }, { 8, 1 }, { 12, 1 } };
+	struct ddps_soft_header h, mad = sample, group = sample;
+	uint8_t buf[DDPS_SOFT_HEADER_LEN + 257] = { 0 };
+
+	for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++) {
+		ddps_soft_header_encode(buf, &sample);
+		buf[bad[i].at] = bad[i].value;
+		cr_expect_eq(ddps_soft_header_decode(&h, buf, DDPS_SOFT_HEADER_LEN),
+			     DDPS_E_PROTOCOL, "octet %u", bad[i].at);
+	}
+	mad.kind = DDPS_SOFT_MAD;
+	ddps_soft_header_encode(buf, &mad);
+	cr_expect_eq(ddps_soft_header_decode(&h, buf, DDPS_SOFT_HEADER_LEN + 255),
+		     DDPS_E_TRUNCATED);
+	cr_expect_eq(ddps_soft_header_decode(&h, buf, DDPS_SOFT_HEADER_LEN + 256), 0);
+	cr_expect_eq(ddps_soft_header_decode(&h, buf, DDPS_SOFT_HEADER_LEN + 257),
+		     DDPS_E_TRUNCATED);
+	group.kind = DDPS_SOFT_GROUP;
+	group.to_qpn = DDPS_IPOIB_QPN_MCAST;
+	ddps_soft_header_encode(buf, &group);
+	cr_expect_eq(ddps_soft_header_decode(&h, buf, DDPS_SOFT_HEADER_LEN), DDPS_E_PROTOCOL,
+		     "a group's GID starts with ff");
+}
+
+Test(ipoib_soft, open)
+{
+	struct ddps_soft_open o = { 2, 0xfffffe, { 1 }, { 2 } }, back = { 0 };
+	uint8_t buf[DDPS_SOFT_OPEN_LEN + 1];
+
+	ddps_soft_open_encode(buf, &o);
+	cr_assert_eq(ddps_soft_open_decode(&back, buf, DDPS_SOFT_OPEN_LEN), 0);
+	cr_assert_eq(memcmp(&o, &back, sizeof(o)), 0);
+	for (size_t len = 0; len <= sizeof(buf); len++)
+		if (len != DDPS_SOFT_OPEN_LEN)
+			cr_assert_eq(ddps_soft_open_decode(&back, buf, len), DDPS_E_TRUNCATED);
+	buf[7] = 1;
+	cr_assert_eq(ddps_soft_open_decode(&back, buf, DDPS_SOFT_OPEN_LEN), DDPS_E_PROTOCOL);
+	buf[7] = 2;
+	buf[0] ^= 1;
+	cr_assert_eq(ddps_soft_open_decode(&back, buf, DDPS_SOFT_OPEN_LEN), DDPS_E_PROTOCOL);
+}
+
+/* ---- two interfaces ---- */
+
+struct node {
+	struct ddps_soft *s;
+	struct ddps_ipoib_if *f;
+	uint8_t gid[16];
+	size_t last_len;
+	unsigned n_rx;
+	uint8_t last[65536];
+};
+
+static void deliver(void *user, const void *packet, size_t len)
+{
+	struct node *n = user;
+
+	n->n_rx++;
+	n->last_len = len;
+	memcpy(n->last, packet, len);
+}
+
+static struct sockaddr_storage loopback(uint16_t port)
+{
+	struct sockaddr_storage a = { 0 };
+	struct sockaddr_in in = { .sin_family = AF_INET, .sin_port = htons(port) };
+
+	in.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+	memcpy(&a, &in, sizeof(in));
+	return a;
+}
+
+static void node_open(struct node *n, uint8_t nr, const char *scheme, uint8_t flags)
+{
+	struct ddps_ipoib_if_calls calls = { .deliver = deliver, .user = n };
+	struct ddps_ipoib_if_config c = { .has_ip4 = true, .prefix4 = 24, .seed = nr };
+	struct ddps_soft_config sc = { .qpn = 0x48, .link_mtu = 2048, .seed = nr * 1000u };
+	char why[200];
+
+	n->gid[0] = 0xfe;
+	n->gid[1] = 0x80;
+	n->gid[15] = nr;
+	memcpy(sc.gid, n->gid, 16);
+	sc.udp = loopback(0);
+	sc.listen = scheme;
+	sc.up = &ddps_ipoib_if_up;
+	cr_assert_eq(ddps_ipoib_soft_new(&n->s, &sc, why, sizeof(why)), 0, "%s", why);
+	memcpy(c.me.addr.gid, n->gid, 16);
+	c.me.addr.qpn = 0x48;
+	c.me.addr.flags = flags;
+	c.me.pkey = 0xffff;
+	c.me.rx_mtu = flags ? 65524 : 2048;
+	memcpy(c.ip4, (uint8_t[]){ 10, 0, 0, nr }, 4);
+	cr_assert_eq(ddps_ipoib_if_new(&n->f, &c, ddps_ipoib_soft_port(n->s), &calls), 0);
+	ddps_ipoib_soft_user(n->s, n->f);
+	cr_assert_eq(ddps_ipoib_if_start(n->f, ddps_now()), 0);
+}
+
+static void node_close(struct node *n)
+{
+	ddps_ipoib_if_free(n->f);
+	ddps_ipoib_soft_free(n->s);
+}
+
+static void know(struct node *n, const struct node *other, char *uri)
+{
+	struct ddps_soft_peer p = { .udp = loopback(ddps_ipoib_soft_udp_port(other->s)) };
+
+	memcpy(p.gid, other->gid, 16);
+	if (ddps_ipoib_soft_uri(other->s, uri, 200) > 0)
+		p.uri = uri;
+	cr_assert_eq(ddps_ipoib_soft_add(n->s, &p), 0);
+	cr_assert_eq(ddps_ipoib_soft_add(n->s, &p), DDPS_E_INVAL, "it is there already");
+}
+
+static void turn(struct node *n)
+{
+	uint64_t now = ddps_now();
+
+	(void)ddps_ipoib_soft_run(n->s, now);
+	if (ddps_ipoib_if_deadline(n->f) <= now)
+		ddps_ipoib_if_tick(n->f, now);
+}
+
+static void turns(struct node *a, struct node *b)
+{
+	struct pollfd fds[2 * DDPS_SOFT_FDS];
+
+	turn(a);
+	turn(b);
+	ddps_ipoib_soft_fds(a->s, fds);
+	ddps_ipoib_soft_fds(b->s, fds + DDPS_SOFT_FDS);
+	(void)poll(fds, 2 * DDPS_SOFT_FDS, 5);
+}
+
+static size_t packet(uint8_t *p, uint8_t from, uint8_t to, size_t len, bool df)
+{
+	uint32_t sum = 0;
+
+	for (size_t i = 0; i < len; i++)
+		p[i] = (uint8_t)(i * 7);
+	memcpy(p,
+	       (uint8_t[20]){ 0x45,
+			      0,
+			      (uint8_t)(len >> 8),
+			      (uint8_t)len,
+			      0,
+			      1,
+			      df ? 0x40 : 0,
+			      0,
+			      64,
+			      17,
+			      0,
+			      0,
+			      10,
+			      0,
+			      0,
+			      from,
+			      10,
+			      0,
+			      0,
+			      to },
+	       20);
+	for (unsigned i = 0; i < 20; i += 2)
+		sum += (uint32_t)(p[i] << 8 | p[i + 1]);
+	sum = (sum & 0xffff) + (sum >> 16);
+	p[10] = (uint8_t)(~sum >> 8);
+	p[11] = (uint8_t)~sum;
+	return len;
+}
+
+static unsigned conns(const struct node *n)
+{
+	struct ddps_ipoib_if_conn_info info;
+	unsigned up = 0;
+	int res;
+
+	for (unsigned i = 0; (res = ddps_ipoib_if_conn_info(n->f, i, &info)) >= 0; i++)
+		up += res == 1 && info.up;
+	return up;
+}
+
+static void until_rx(struct node *a, struct node *b, struct node *at, unsigned n)
+{
+	uint64_t end = ddps_now() + 20 * SEC;
+
+	while (at->n_rx < n && ddps_now() < end)
+		turns(a, b);
+	cr_assert_geq(at->n_rx, n);
+}
+
+/* A small packet starts the connection, a large one goes over it unchanged. */
+static void large_packet(const char *scheme)
+{
+	struct node *a = calloc(1, sizeof(*a)), *b = calloc(1, sizeof(*b));
+	uint64_t end = ddps_now() + 20 * SEC;
+	char uri[2][200];
+	uint8_t *p = malloc(65520);
+
+	node_open(a, 1, scheme, DDPS_IPOIB_RC);
+	node_open(b, 2, scheme, DDPS_IPOIB_RC);
+	know(a, b, uri[0]);
+	know(b, a, uri[1]);
+	while ((ddps_ipoib_if_state(a->f) != DDPS_IPOIB_IF_UP ||
+		ddps_ipoib_if_state(b->f) != DDPS_IPOIB_IF_UP) &&
+	       ddps_now() < end)
+		turns(a, b);
+	(void)ddps_ipoib_if_send(a->f, p, packet(p, 1, 2, 100, false), ddps_now());
+	until_rx(a, b, b, 1);
+	while ((!conns(a) || !conns(b)) && ddps_now() < end)
+		turns(a, b);
+	cr_assert_eq(conns(a), 1);
+	b->n_rx = 0;
+	(void)ddps_ipoib_if_send(a->f, p, packet(p, 1, 2, 65520, true), ddps_now());
+	until_rx(a, b, b, 1);
+	cr_assert_eq(b->last_len, 65520);
+	cr_assert_arr_eq(b->last, p, 65520);
+	(void)ddps_ipoib_if_send(b->f, p, packet(p, 2, 1, 65520, true), ddps_now());
+	until_rx(a, b, a, 1);
+	cr_assert_arr_eq(a->last, p, 65520);
+	cr_assert_eq(ddps_ipoib_soft_stats(a->s)->session_up, 1);
+	node_close(b); /* killed: the other side finds out by the session's end */
+	end = ddps_now() + 20 * SEC;
+	while (conns(a) && ddps_now() < end)
+		turns(a, a);
+	cr_assert_eq(conns(a), 0);
+	node_close(a);
+	free(a);
+	free(b);
+	free(p);
+}
+
+Test(ipoib_soft, large_packet_tcp, .timeout = 90)
+{
+	large_packet("tcp://127.0.0.1:0");
+}
+
+Test(ipoib_soft, large_packet_sctp, .timeout = 90)
+{
+	large_packet("sctp://127.0.0.1:0?backend=usrsctp&encap=0");
+}
+
+Test(ipoib_soft, strangers, .timeout = 60)
+{
+	struct node *a = calloc(1, sizeof(*a)), *b = calloc(1, sizeof(*b));
+	struct ddps_soft_header h = { .kind = DDPS_SOFT_UD, .from_qpn = 3, .to_qpn = 0x48 };
+	const struct ddps_soft_stats *st;
+	uint64_t end = ddps_now() + 20 * SEC;
+	uint8_t buf[DDPS_SOFT_HEADER_LEN];
+	struct sockaddr_storage to;
+	char uri[200];
+	int fd = socket(AF_INET, SOCK_DGRAM, 0);
+
+	node_open(a, 1, NULL, 0);
+	node_open(b, 2, NULL, 0);
+	know(a, b, uri);
+	st = ddps_ipoib_soft_stats(a->s);
+	to = loopback(ddps_ipoib_soft_udp_port(a->s));
+	memcpy(h.from, b->gid, 16); /* a peer's GID, not its address */
+	memcpy(h.to, a->gid, 16);
+	ddps_soft_header_encode(buf, &h);
+	for (size_t len = 0; len <= sizeof(buf); len++)
+		cr_assert_eq(sendto(fd, buf, len, 0, (struct sockaddr *)&to,
+				    sizeof(struct sockaddr_in)),
+			     (ssize_t)len);
+	while (st->rx_bad + st->rx_stranger < sizeof(buf) + 1 && ddps_now() < end)
+		turns(a, a);
+	cr_assert_eq(st->rx_bad, sizeof(buf));
+	cr_assert_eq(st->rx_stranger, 1);
+	cr_assert_eq(ddps_ipoib_if_stats(a->f)->rx_short, 0, "nothing was passed up");
+	close(fd);
+	node_close(a);
+	node_close(b);
+	free(a);
+	free(b);
+}
