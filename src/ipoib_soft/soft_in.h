@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #ifndef DDPS_IPOIB_SOFT_IN_H
 #define DDPS_IPOIB_SOFT_IN_H
-/* The soft port inside: datagrams in soft.c, queue pairs in soft_qp.c. */
+/* The soft port inside: datagrams in soft.c and soft_mcast.c, queue pairs in soft_qp.c. */
 #include <ddpsess/wr.h>
 #include "ipoib_soft/soft.h"
 #include "ipoib_soft/soft_wire.h"
@@ -35,7 +35,7 @@ struct ddps_soft {
 	struct ddps_soft_config cfg;
 	struct ddps_soft_peer peer[DDPS_SOFT_PEERS];
 	unsigned n_peers;
-	int udp;
+	int udp, mcast; /* mcast: -1 without IP multicast */
 	uint8_t group[SOFT_GROUPS][DDPS_IPOIB_GID_LEN];
 	unsigned n_group;
 	struct soft_answer answer[SOFT_ANSWERS];
@@ -53,6 +53,10 @@ struct ddps_soft {
 
 _Static_assert(offsetof(struct ddps_soft, port) == 0, "SOFT() relies on it");
 #define SOFT(p) ((struct ddps_soft *)(p))
+
+socklen_t ddps_soft_addr_len(const struct sockaddr_storage *a);
+/* Joins cfg.group, if there is one. */
+int ddps_soft_mcast_open(struct ddps_soft *s, char *why, size_t why_len);
 
 int ddps_soft_qp_create(struct ddps_ipoib_port *port, uint8_t transport, uint32_t rx_mtu,
 			uint32_t *qpn);
