@@ -8,7 +8,10 @@
 
 #define SOFT_GROUPS  32
 #define SOFT_ANSWERS 64
-#define SOFT_SLOTS   32u /* messages under way on a queue pair, each way */
+/* Messages under way on a queue pair, each way: so many, or as many as fit into the octets. */
+#define SOFT_SLOTS_MIN 32u
+#define SOFT_SLOTS_MAX 256u
+#define SOFT_OCTETS    (1u << 20)
 
 struct soft_answer {
 	bool joined; /* else: a path */
@@ -23,11 +26,12 @@ struct soft_qp {
 	bool ready, active, stopped, up;
 	struct ddps_ep *ep;
 	struct ddps_mr *mr;
-	uint8_t *mem;	    /* receive slots, then send slots */
-	uint64_t tx_id;	    /* of the next message; its slot is that modulo SOFT_SLOTS */
+	uint8_t *mem; /* receive slots, then send slots */
+	unsigned rx_slots, tx_slots;
+	uint64_t tx_id;	    /* of the next message; its slot is that modulo tx_slots */
 	uint64_t tx_posted; /* given to the session so far */
 	uint64_t tx_done;   /* completed */
-	uint32_t tx_len[SOFT_SLOTS];
+	uint32_t tx_len[SOFT_SLOTS_MAX];
 };
 
 struct ddps_soft {

@@ -2,25 +2,13 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # sessctl ipoib bridge between network namespaces that this script makes and removes.
 # usage: SESSCTL=... bridge.sh [tcp|sctp|multicast]...
+# shellcheck disable=SC2154,SC2034 # variables of lib.bash
 set -u
-SESSCTL=$(realpath "${SESSCTL:-build/opt/sessctl}")
 here=$(dirname "$0")
-work=$(mktemp -d)
-id=$$
-namespaces=()
-declare -A pids
+# shellcheck source=/dev/null
+. "$here/lib.bash"
 
-cleanup() {
-	local n
-	for n in "${!pids[@]}"; do
-		kill -KILL "${pids[$n]}" 2>/dev/null
-	done
-	for n in "${namespaces[@]}"; do
-		ip netns del "$n" 2>/dev/null
-	done
-	rm -rf "$work"
-}
-trap cleanup EXIT
+failed=0
 
 skip() {
 	echo "ok bridge between namespaces # skipped: $1"
@@ -33,75 +21,10 @@ check() { # NAME COMMAND...
 	if "$@" >"$work/check.log" 2>&1; then
 		echo "ok $name"
 	else
+		failed=1
 		echo "not ok $name"
 		tail -n 15 "$work/check.log" "$work"/node*.log
 	fi
-}
-
-in_ns() { # NODE COMMAND...
-	local n=$1
-	shift
-	ip netns exec "ddps$id-$n" "$@"
-}
-
-# Three namespaces on one bridge device inside the first: 192.0.2.1, .2, .3
-make_net() {
-	local n
-	for n in 1 2 3; do
-		ip netns add "ddps$id-$n" || return
-		namespaces+=("ddps$id-$n")
-		in_ns $n ip link set lo up || return
-	done
-	in_ns 1 ip link add br0 type bridge mcast_snooping 0 || return
-	in_ns 1 ip link set br0 up || return
-	in_ns 1 ip addr add 192.0.2.1/24 dev br0 || return
-	for n in 2 3; do
-		in_ns 1 ip link add "v$n" type veth peer name eth0 netns "ddps$id-$n" || return
-		in_ns 1 ip link set "v$n" master br0 up || return
-		in_ns $n ip addr add "192.0.2.$n/24" dev eth0 || return
-		in_ns $n ip link set eth0 up || return
-	done
-}
-
-uri() { # NODE
-	case $kind in
-	sctp) echo "sctp://192.0.2.$1:7200?backend=usrsctp" ;;
-	*) echo "tcp://192.0.2.$1:7200" ;;
-	esac
-}
-
-up() { # NODE MODE [OPTION...]
-	local n=$1 mode=$2 m args=()
-	shift 2
-	for m in 1 2 3; do
-		[ $m = "$n" ] || args+=(--peer "fe80::$m,192.0.2.$m:7100,$(uri $m)")
-	done
-	[ "$kind" != multicast ] || args+=(--multicast 239.192.0.1:7300)
-	: >"$work/node$n.log"
-	ip netns exec "ddps$id-$n" "$SESSCTL" ipoib bridge --json --tun ib0 --gid "fe80::$n" \
-		--udp "192.0.2.$n:7100" --listen "$(uri "$n")" --mode "$mode" \
-		--ip "10.9.0.$n/24" --ip "fd09::$n/64" "${args[@]}" "$@" >"$work/node$n.log" 2>&1 &
-	pids[$n]=$!
-}
-
-nap() { # between looks at something that nothing announces
-	read -r -t 0.1 <>"$work/never"
-}
-
-ready() { # NODE...
-	local n i
-	for n in "$@"; do
-		for ((i = 0; i < 200; i++)); do
-			grep -q '"bridging"' "$work/node$n.log" && break
-			kill -0 "${pids[$n]}" 2>/dev/null || return 1
-			nap
-		done
-		grep -q '"bridging"' "$work/node$n.log" || return 1
-	done
-}
-
-bridge() { # NODE status|down [OPTION...]
-	in_ns "$1" "$SESSCTL" ipoib bridge "$2" --tun ib0 "${@:3}"
 }
 
 no_interface() { # NODE
@@ -127,7 +50,7 @@ both_ways() {
 	local other
 	pings 1 10.9.0.2 &
 	other=$!
-	pings 2 10.9.0.1 && wait $other
+	pings 2 10.9.0.1 && wait "$other"
 }
 
 ping_program() { # OPTION...: small and large echoes, none lost
@@ -161,7 +84,7 @@ file() {
 	server=$!
 	in_ns 1 timeout 60 python3 "$here/file.py" send 10.9.0.2 "$work/in"
 	client=$?
-	wait $server && [ $client = 0 ] && [ "$(sha256sum <"$work/in")" = "$(sha256sum <"$work/out")" ]
+	wait "$server" && [ "$client" = 0 ] && [ "$(sha256sum <"$work/in")" = "$(sha256sum <"$work/out")" ]
 }
 
 mtu_is() { # NODE ADDRESS MTU: what the kernel of NODE has learnt for ADDRESS
@@ -180,7 +103,7 @@ iperf() { # NODE ADDRESS
 	done
 	in_ns 1 timeout 20 iperf3 -c "$2" -t 1
 	client=$?
-	wait $server && [ $client = 0 ]
+	wait "$server" && [ "$client" = 0 ]
 }
 
 killed() {
@@ -232,13 +155,7 @@ multicast() {
 	check "node 2 ends" ended 2 TERM
 }
 
-mkfifo "$work/never"
-[ "$(id -u)" = 0 ] || skip "it needs root"
-[ -c /dev/net/tun ] || skip "/dev/net/tun is missing (modprobe tun)"
-for tool in ip ss python3 ping iperf3; do
-	command -v $tool >/dev/null || skip "$tool is missing (tools/deps.sh check)"
-done
-make_net >"$work/net.log" 2>&1 || skip "no network namespaces: $(tail -n 1 "$work/net.log")"
+start_net skip
 [ $# != 0 ] || set -- tcp sctp multicast
 for kind in "$@"; do
 	case $kind in
@@ -246,3 +163,4 @@ for kind in "$@"; do
 	*) carrier ;;
 	esac
 done
+[ $failed = 0 ]

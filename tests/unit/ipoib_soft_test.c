@@ -416,3 +416,28 @@ Test(ipoib_soft, group_of_ipv6)
 	cr_assert_not_null(s, "%s", why);
 	ddps_ipoib_soft_free(s);
 }
+
+Test(ipoib_soft, queue_pairs_have_limits)
+{
+	struct ddps_soft_config c = {
+		.qpn = 0x48, .link_mtu = 2048, .max_qps = 2, .up = &ddps_ipoib_if_up
+	};
+	struct ddps_ipoib_port *port;
+	struct ddps_soft *s = NULL;
+	uint32_t qpn[3];
+	char why[200];
+
+	c.udp = loopback(0);
+	cr_assert_eq(ddps_ipoib_soft_new(&s, &c, why, sizeof(why)), 0, "%s", why);
+	port = ddps_ipoib_soft_port(s);
+	cr_expect_eq(port->ops->qp_create(port, DDPS_CM_RC, 0, qpn), DDPS_E_LIMIT);
+	cr_expect_eq(port->ops->qp_create(port, DDPS_CM_RC, 65525, qpn), DDPS_E_LIMIT);
+	cr_expect_eq(port->ops->qp_create(port, 3, 2048, qpn), DDPS_E_UNSUPPORTED);
+	cr_assert_eq(port->ops->qp_create(port, DDPS_CM_RC, 65524, qpn), 0);
+	cr_assert_eq(port->ops->qp_create(port, DDPS_CM_UC, 1, qpn + 1), 0);
+	cr_expect_neq(qpn[0], qpn[1]);
+	cr_expect_eq(port->ops->qp_create(port, DDPS_CM_RC, 2048, qpn + 2), DDPS_E_LIMIT);
+	port->ops->qp_destroy(port, qpn[0]);
+	cr_expect_eq(port->ops->qp_create(port, DDPS_CM_RC, 2048, qpn + 2), 0);
+	ddps_ipoib_soft_free(s);
+}
