@@ -359,6 +359,65 @@ sim_bad() { # TEXT LINE
 	run 2 ipoib sim scenario && says err "scenario:1: $1"
 }
 
+# ---- connect and listen over UDP ----
+
+# Each knows the other's address before either runs: addresses of our own instead of free ports.
+net=127.$((RANDOM % 200 + 20)).$(($$ % 250))
+here_udp=$net.1:7100 there_udp=$net.2:7100
+
+listen_soft() { # OPTION...: one that takes one request
+	start_job listen.fifo listen.err ipoib listen --json --port soft --gid fe80::2 --udp "$there_udp" \
+		--peer "fe80::1,$here_udp" --qpn 0x49 --count 1 --timeout 60 "$@"
+	why="no listener: $(cat listen.err)"
+	has - event listening <<<"$line"
+}
+
+connect_soft() { # STATUS OPTION...
+	run "$1" ipoib connect --json --port soft --gid fe80::1 --udp "$here_udp" \
+		--peer "fe80::2,$there_udp" --peer-qpn 0x49 --timeout 60 "${@:2}" fe80::2
+}
+
+soft_exchange() {
+	listen_soft --mtu 32772 --set starting_psn=0x1234 || return
+	connect_soft 0 --set starting_psn=0xabcd --capture c.pcap && has out event disconnected || return
+	end_job "$pid" "$fd" || return
+	has rest event ended && has rest starting_psn 43981 && has out starting_psn 4660 || return
+	grep '"dir":"received"' out | has - private_data '00000049000080[0-9a-f]*' || return
+	run 0 ipoib mad --json c.pcap && why="messages: $(field message <out | tr '\n' ' ')" &&
+		[ "$(field message <out | tr '\n' ' ')" = "REQ REP RTU DREQ DREP " ]
+}
+
+soft_reject() {
+	listen_soft --reject 28 && connect_soft 3 && has out reason 28 && kill -TERM "$pid" &&
+		end_job "$pid" "$fd"
+}
+
+soft_without_peer() {
+	run 5 ipoib connect --port soft --gid fe80::1 --udp "$here_udp" --peer "fe80::2,$net.3:7100" \
+		--peer-qpn 1 --timeout 0.2 fe80::2 && says err "not done in 0.200 s"
+}
+
+soft_no_path() {
+	run 1 ipoib connect --port soft --gid fe80::1 --udp "$here_udp" --peer "fe80::2,$there_udp" \
+		--peer-qpn 1 fe80::3 && says err "no path to fe80::3" && says err "try: --peer GID"
+}
+
+soft_address_of_another() {
+	run 1 ipoib listen --port soft --gid fe80::1 --udp 192.0.2.99:7 --peer "fe80::2,$there_udp" &&
+		says err "port soft: UDP on 192.0.2.99:7: Cannot assign" && says err "try: an address"
+}
+
+test_case ipoib-soft-exchange soft_exchange
+test_case ipoib-soft-reject soft_reject
+test_case ipoib-soft-without-peer soft_without_peer
+test_case ipoib-soft-no-path soft_no_path
+test_case ipoib-soft-address-of-another soft_address_of_another
+test_case ipoib-soft-without-options bad "needs --gid, --udp and --peer" connect --port soft \
+	--peer-qpn 1 fe80::2
+test_case ipoib-soft-bad-peer bad "--peer: 'fe80::2' is not of the form" listen --port soft \
+	--gid fe80::1 --udp "$here_udp" --peer fe80::2
+test_case ipoib-umad-with-options-of-soft bad "go with --port soft" listen --gid fe80::1
+
 # ---- bridge ----
 
 bridge() { # OPTION...: one that could run, but for what follows

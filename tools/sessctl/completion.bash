@@ -17,7 +17,7 @@ _sessctl_value() { # OPTION WORD: candidates for the option's value
 		list="send write read"
 		[[ ${COMP_WORDS[1]} == perf ]] && list+=" ping"
 		;;
-	--port) list="umad rdmacm" ;;
+	--port) list="umad soft rdmacm" ;;
 	--flags) list="rc uc ud rc,uc" ;;
 	--rtr)
 		local head=${2%"${2##*,}"}

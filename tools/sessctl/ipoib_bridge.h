@@ -5,18 +5,11 @@
  * sessctl ipoib bridge: ipoib_bridge.c runs it, ipoib_bridge_opts.c reads its options,
  * ipoib_bridge_out.c says what it does, ipoib_bridge_ctl.c answers "status" and "down".
  */
-#include "ipoib.h"
+#include "ipoib_soft_opts.h"
 #include "out_json.h"
 #include "ipoib_cm/iface.h"
-#include "ipoib_soft/soft.h"
 
-#define BRIDGE_IP_MAX	(1 + DDPS_IPOIB_IF_IP6_MAX)
-#define BRIDGE_TEXT_MAX 300 /* of one option's value */
-
-struct bridge_peer {
-	char uri[BRIDGE_TEXT_MAX];
-	struct ddps_soft_peer peer;
-};
+#define BRIDGE_IP_MAX (1 + DDPS_IPOIB_IF_IP6_MAX)
 
 struct bridge_ip {
 	int family;
@@ -29,8 +22,8 @@ struct bridge {
 	struct out out;
 	struct ddps_ipoib_if_config cfg;
 	struct ddps_soft_config port;
-	char listen[BRIDGE_TEXT_MAX];
-	struct bridge_peer peer[OPTVAL_LIST_MAX];
+	char listen[SOFT_TEXT_MAX];
+	struct soft_peer peer[OPTVAL_LIST_MAX];
 	struct bridge_ip ip[BRIDGE_IP_MAX];
 	unsigned n_ip;
 	struct ddps_soft *soft;

@@ -2,8 +2,6 @@
 /* What the options of sessctl ipoib bridge say, taken apart. */
 #include "ipoib_bridge.h"
 #include "tun.h"
-#include "common/uri.h"
-#include <ddpsess/session.h>
 #include <arpa/inet.h>
 #include <errno.h>
 #include <stdlib.h>
@@ -11,92 +9,6 @@
 #include <sys/random.h>
 
 #define LINK_MTU 2048 /* of a datagram, encapsulation header included */
-
-/* "192.0.2.1:7000" or "[2001:db8::1]:7000" */
-static int read_address(struct sockaddr_storage *a, const char *option, const char *text, char *why,
-			size_t why_len)
-{
-	struct ddps_uri u;
-	socklen_t len;
-	char uri[BRIDGE_TEXT_MAX], part[200];
-
-	snprintf(uri, sizeof uri, "tcp://%s", text);
-	if (strlen(text) < sizeof uri - 10 && !strpbrk(text, "?/") &&
-	    !ddps_uri_parse(&u, uri, part, sizeof part) && *u.host &&
-	    !ddps_uri_sockaddr(&u, a, &len))
-		return 0;
-	snprintf(why, why_len,
-		 "%s: '%s' is no address and port; such as 192.0.2.1:7000 or [2001:db8::1]:7000",
-		 option, text);
-	return -1;
-}
-
-/* @given, or TCP on the same address and port number as the datagrams. */
-static int read_uri(char dst[BRIDGE_TEXT_MAX], const char *given, const char *udp,
-		    const char *option, char *why, size_t why_len)
-{
-	char part[200];
-	int n = given ? snprintf(dst, BRIDGE_TEXT_MAX, "%s", given)
-		      : snprintf(dst, BRIDGE_TEXT_MAX, "tcp://%s", udp);
-
-	if (n < BRIDGE_TEXT_MAX && !ddps_uri_check(dst, part, sizeof part))
-		return 0;
-	snprintf(why, why_len, "%s: '%s' is no session URI: %s", option, dst,
-		 n < BRIDGE_TEXT_MAX ? part : "too long");
-	return -1;
-}
-
-/* GID,HOST:PORT[,URI] */
-static int read_peer(struct bridge_peer *p, const char *text, char *why, size_t why_len)
-{
-	char buf[2 * BRIDGE_TEXT_MAX], *udp, *uri = NULL;
-
-	snprintf(buf, sizeof buf, "%s", text);
-	udp = strchr(buf, ',');
-	if (udp) {
-		*udp++ = '\0';
-		uri = strchr(udp, ',');
-	}
-	if (uri)
-		*uri++ = '\0';
-	if (strlen(text) >= sizeof buf || !udp || ddps_ipoib_gid_parse(p->peer.gid, buf)) {
-		snprintf(why, why_len,
-			 "--peer: '%s' is not of the form GID,HOST:PORT[,URI], such as "
-			 "fe80::2,192.0.2.2:7000",
-			 text);
-		return -1;
-	}
-	if (read_address(&p->peer.udp, "--peer", udp, why, why_len) ||
-	    read_uri(p->uri, uri, udp, "--peer", why, why_len))
-		return -1;
-	p->peer.uri = p->uri;
-	return 0;
-}
-
-static int read_peers(struct bridge *b, char *why, size_t why_len)
-{
-	for (size_t i = 0; i < b->o->peer.n; i++) {
-		const char *text = b->o->peer.at[i];
-
-		if (read_peer(&b->peer[i], text, why, why_len))
-			return -1;
-		if (b->peer[i].peer.udp.ss_family != b->port.udp.ss_family) {
-			snprintf(why, why_len, "--peer: '%s' and --udp '%s' are IPv4 and IPv6",
-				 text, b->o->udp);
-			return -1;
-		}
-		for (size_t k = 0; k < i; k++)
-			if (!memcmp(b->peer[k].peer.gid, b->peer[i].peer.gid, DDPS_IPOIB_GID_LEN)) {
-				snprintf(why, why_len, "--peer: '%s' has the GID of another", text);
-				return -1;
-			}
-		if (!memcmp(b->cfg.me.addr.gid, b->peer[i].peer.gid, DDPS_IPOIB_GID_LEN)) {
-			snprintf(why, why_len, "--peer: '%s' has our own GID", text);
-			return -1;
-		}
-	}
-	return 0;
-}
 
 /* 10.0.0.1/24, fd00::1/64 */
 static int read_ip(struct bridge_ip *ip, const char *text)
@@ -201,16 +113,17 @@ int bridge_configure(struct bridge *b, char *why, size_t why_len)
 		snprintf(why, why_len, "--tun, --gid, --udp and --ip are needed");
 		return -1;
 	}
-	if (read_scalars(b, why, why_len) ||
-	    read_address(&b->port.udp, "--udp", o->udp, why, why_len) ||
-	    (o->group && read_address(&b->port.group, "--multicast", o->group, why, why_len)) ||
-	    read_uri(b->listen, o->listen, o->udp, "--listen", why, why_len) ||
-	    read_peers(b, why, why_len) || read_ips(b, why, why_len) ||
+	if (read_scalars(b, why, why_len))
+		return -1;
+	memcpy(b->port.gid, me->addr.gid, sizeof b->port.gid);
+	if (soft_address(&b->port.udp, "--udp", o->udp, why, why_len) ||
+	    (o->group && soft_address(&b->port.group, "--multicast", o->group, why, why_len)) ||
+	    soft_uri(b->listen, o->listen, o->udp, "--listen", why, why_len) ||
+	    soft_peers(b->peer, o, &b->port, why, why_len) || read_ips(b, why, why_len) ||
 	    random_numbers(b, why, why_len))
 		return -1;
 	me->pkey = 0xffff;
 	me->rx_mtu = me->addr.flags ? (uint32_t)o->mtu : LINK_MTU;
-	memcpy(b->port.gid, me->addr.gid, sizeof b->port.gid);
 	b->port.qpn = me->addr.qpn;
 	b->port.link_mtu = LINK_MTU;
 	b->port.listen = me->addr.flags ? b->listen : NULL;

@@ -19,18 +19,14 @@ const char *bridge_advice(int err)
 		return "another name in --tun; 'sessctl ipoib bridge down' ends a bridge";
 	case EINVAL:
 		return "another name in --tun, if a device has this one";
-	case EADDRINUSE:
-		return "another port, or end what has this one (ss -lnp)";
-	case EADDRNOTAVAIL:
-		return "an address that 'ip address' shows";
 	default:
-		return NULL;
+		return soft_advice(err);
 	}
 }
 
 void bridge_out_start(struct bridge *b)
 {
-	char uri[BRIDGE_TEXT_MAX] = "", lladdr[DDPS_IPOIB_LLADDR_TEXT];
+	char uri[SOFT_TEXT_MAX] = "", lladdr[DDPS_IPOIB_LLADDR_TEXT];
 	unsigned port = ddps_ipoib_soft_udp_port(b->soft);
 
 	(void)ddps_ipoib_soft_uri(b->soft, uri, sizeof uri);
@@ -118,7 +114,7 @@ json_t *bridge_status(const struct bridge *b, const char *event)
 	static const char *const states[] = { [DDPS_IPOIB_IF_DOWN] = "down",
 					      [DDPS_IPOIB_IF_JOINING] = "joining",
 					      [DDPS_IPOIB_IF_UP] = "up" };
-	char lladdr[DDPS_IPOIB_LLADDR_TEXT], uri[BRIDGE_TEXT_MAX] = "";
+	char lladdr[DDPS_IPOIB_LLADDR_TEXT], uri[SOFT_TEXT_MAX] = "";
 
 	ddps_ipoib_lladdr_print(lladdr, &b->cfg.me.addr);
 	(void)ddps_ipoib_soft_uri(b->soft, uri, sizeof uri);

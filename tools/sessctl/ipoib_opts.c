@@ -18,7 +18,7 @@ static const struct option_row table[] = {
 	  "the service ID that Linux uses, not that of RFC 4755" },
 	{ "flags", "rc,uc|rc|uc|ud", I_LLADDR, VAL_TEXT, AT(flags), 0, 0,
 	  "connections that the interface takes (default ud: none)" },
-	{ "gid", "GID", I_LLADDR | I_BRIDGE, VAL_TEXT, AT(gid), 0, 0,
+	{ "gid", "GID", I_LLADDR | I_NODE, VAL_TEXT, AT(gid), 0, 0,
 	  "port GID, written like an IPv6 address" },
 	{ "mtu", "N", I_PRIVATE_DATA | I_NODE, VAL_UINT, AT(mtu), 0, UINT32_MAX,
 	  "Receive MTU, encapsulation header included" },
@@ -28,7 +28,7 @@ static const struct option_row table[] = {
 	  "hexadecimal digits out, a line a message (JSON in: the default)" },
 	{ "capture", "FILE", I_MAD | I_NODE, VAL_TEXT, AT(capture), 0, 0,
 	  "also write the messages as a capture that packet analysers read" },
-	{ "port", "umad[:DEV[:PORT]]", I_CONN, VAL_TEXT, AT(port), 0, 0,
+	{ "port", "umad[:DEV[:PORT]]|soft", I_CONN, VAL_TEXT, AT(port), 0, 0,
 	  "where messages go (default umad: first InfiniBand port); connect: or rdmacm" },
 	{ "peer-qpn", "N", I_CONNECT, VAL_UINT, AT(peer_qpn), 0, DDPS_IPOIB_QPN_MAX,
 	  "UD queue pair of the peer, if PEER is a GID" },
@@ -52,13 +52,13 @@ static const struct option_row table[] = {
 	{ "tun", "NAME", I_BRIDGE, VAL_TEXT, AT(tun), 0, 0, "TUN device to make" },
 	{ "ip", "ADDRESS/PREFIX", I_BRIDGE, VAL_LIST, AT(ip), 0, 0,
 	  "address of the device; repeatable, one IPv4, four IPv6" },
-	{ "udp", "HOST:PORT", I_BRIDGE, VAL_TEXT, AT(udp), 0, 0,
+	{ "udp", "HOST:PORT", I_NODE, VAL_TEXT, AT(udp), 0, 0,
 	  "own address for datagrams and CM messages" },
 	{ "multicast", "GROUP:PORT", I_BRIDGE, VAL_TEXT, AT(group), 0, 0,
 	  "IP multicast for what goes to groups (default: a copy to each peer)" },
 	{ "listen", "URI", I_BRIDGE, VAL_TEXT, AT(listen), 0, 0,
 	  "where sessions are taken (default: TCP on the address of --udp)" },
-	{ "peer", "GID,HOST:PORT[,URI]", I_BRIDGE, VAL_LIST, AT(peer), 0, 0,
+	{ "peer", "GID,HOST:PORT[,URI]", I_NODE, VAL_LIST, AT(peer), 0, 0,
 	  "a peer: its --gid, --udp and --listen (default: TCP there); repeatable" },
 	{ "mode", "rc,uc|rc|uc|ud", I_BRIDGE, VAL_TEXT, AT(flags), 0, 0,
 	  "connections used, ud: none (default rc)" },
@@ -120,6 +120,11 @@ enum opts_result ipoib_opts_parse(struct ipoib_opts *o, const struct ipoib_comma
 	o->nargs = argc - first;
 	if (cmd->user.bit & I_TEXT && check_text(o, cmd->user.bit, why, why_len))
 		return OPTS_BAD;
+	if (cmd->user.bit & I_CONN && strcmp(o->port, "soft") != 0 &&
+	    (o->gid || o->udp || o->peer.n)) {
+		snprintf(why, why_len, "--gid, --udp and --peer go with --port soft");
+		return OPTS_BAD;
+	}
 	if (o->json && o->hex) {
 		snprintf(why, why_len, "--json and --hex exclude each other");
 		return OPTS_BAD;
