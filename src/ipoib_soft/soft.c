@@ -19,15 +19,20 @@ socklen_t ddps_soft_addr_len(const struct sockaddr_storage *a)
 
 static bool same_addr(const struct sockaddr_storage *a, const struct sockaddr_storage *b)
 {
-	const struct sockaddr_in6 *a6 = (const void *)a, *b6 = (const void *)b;
-	const struct sockaddr_in *a4 = (const void *)a, *b4 = (const void *)b;
+	struct sockaddr_in6 a6, b6;
+	struct sockaddr_in a4, b4;
 
 	if (a->ss_family != b->ss_family)
 		return false;
-	if (a->ss_family == AF_INET6)
-		return a6->sin6_port == b6->sin6_port &&
-		       memcmp(&a6->sin6_addr, &b6->sin6_addr, sizeof(a6->sin6_addr)) == 0;
-	return a4->sin_port == b4->sin_port && a4->sin_addr.s_addr == b4->sin_addr.s_addr;
+	if (a->ss_family == AF_INET6) {
+		memcpy(&a6, a, sizeof(a6));
+		memcpy(&b6, b, sizeof(b6));
+		return a6.sin6_port == b6.sin6_port &&
+		       memcmp(&a6.sin6_addr, &b6.sin6_addr, sizeof(a6.sin6_addr)) == 0;
+	}
+	memcpy(&a4, a, sizeof(a4));
+	memcpy(&b4, b, sizeof(b4));
+	return a4.sin_port == b4.sin_port && a4.sin_addr.s_addr == b4.sin_addr.s_addr;
 }
 
 static void put(struct ddps_soft *s, const struct sockaddr_storage *to, struct ddps_soft_header *h,
@@ -44,8 +49,28 @@ static void put(struct ddps_soft *s, const struct sockaddr_storage *to, struct d
 	memcpy(h->from, s->cfg.gid, sizeof(h->from));
 	ddps_soft_header_encode(head, h);
 	/* an earlier ICMP error for another peer may come out here: the second try sends */
-	if (sendmsg(s->udp, &m, MSG_DONTWAIT) < 0 && sendmsg(s->udp, &m, MSG_DONTWAIT) < 0)
-		s->stats.tx_lost++;
+	for (unsigned tries = 0; sendmsg(s->udp, &m, MSG_DONTWAIT) < 0; tries++)
+		if (tries) {
+			s->stats.tx_lost++;
+			return;
+		}
+}
+
+/* What a header says about a datagram, for a capture. */
+static void see(const struct ddps_soft *s, bool tx, ddps_cm_addr peer,
+		const struct ddps_soft_header *h, const void *frame, size_t len)
+{
+	const struct ddps_soft_seen seen = { .tx = tx,
+					     .peer = peer,
+					     .from_qpn = h->from_qpn,
+					     .to_qpn = h->to_qpn,
+					     .from = h->from,
+					     .to = h->to,
+					     .frame = frame,
+					     .len = len };
+
+	if (s->cfg.see && h->kind != DDPS_SOFT_MAD)
+		s->cfg.see(s->cfg.see_user, &seen);
 }
 
 static void put_to_peer(struct ddps_soft *s, unsigned peer, struct ddps_soft_header *h,
@@ -53,6 +78,7 @@ static void put_to_peer(struct ddps_soft *s, unsigned peer, struct ddps_soft_hea
 {
 	memcpy(h->to, s->peer[peer].gid, sizeof(h->to));
 	put(s, &s->peer[peer].udp, h, data, len);
+	see(s, true, (ddps_cm_addr)peer + 1, h, data, len);
 }
 
 static void put_to_group(struct ddps_soft *s, struct ddps_soft_header *h, const uint8_t *mgid,
@@ -64,6 +90,7 @@ static void put_to_group(struct ddps_soft *s, struct ddps_soft_header *h, const 
 		put(s, &s->cfg.group, h, data, len);
 	for (unsigned i = 0; i < s->n_peers && s->mcast < 0; i++)
 		put(s, &s->peer[i].udp, h, data, len);
+	see(s, true, 0, h, data, len);
 }
 
 static int ud_send(struct ddps_ipoib_port *port, const struct ddps_ipoib_lladdr *to,
@@ -153,12 +180,18 @@ static int find_peer(const struct ddps_soft *s, const uint8_t *gid)
 	return -1;
 }
 
+/* What the interface knows a peer by. */
+static ddps_cm_addr token(int peer)
+{
+	return (ddps_cm_addr)peer + 1;
+}
+
 static void tell_path(struct ddps_soft *s, const uint8_t *gid, uint64_t now)
 {
 	int peer = find_peer(s, gid);
 	struct ddps_ipoib_path path = { .slid = 1, .dlid = 2, .hop_limit = 1, .mtu = 4, .rate = 3 };
 
-	path.addr = (ddps_cm_addr)(peer + 1);
+	path.addr = token(peer);
 	path.dlid = (uint16_t)(peer + 2);
 	path.life = 14; /* 4.096 us * 2^14 = 67 ms */
 	s->cfg.up->path(s->cfg.user, gid, peer < 0 ? NULL : &path, now);
@@ -203,11 +236,12 @@ static void take(struct ddps_soft *s, const struct sockaddr_storage *src, size_t
 	} else if (group && find_group(s, h.to) < 0) {
 		s->stats.rx_group++;
 	} else if (h.kind == DDPS_SOFT_MAD) {
-		s->cfg.up->mad(s->cfg.user, (ddps_cm_addr)(peer + 1), data, len, now);
+		s->cfg.up->mad(s->cfg.user, token(peer), data, len, now);
 	} else {
 		from.qpn = h.from_qpn;
 		from.multicast = group;
 		memcpy(from.gid, h.from, sizeof(from.gid));
+		see(s, false, token(peer), &h, data, len);
 		s->cfg.up->ud(s->cfg.user, &from, data, len, now);
 	}
 }
@@ -290,7 +324,7 @@ int ddps_ipoib_soft_new(struct ddps_soft **out, const struct ddps_soft_config *c
 	if (!cfg->up || cfg->link_mtu > DATAGRAM_MAX || cfg->link_mtu < DDPS_IPOIB_ENCAP_LEN ||
 	    cfg->qpn >= DDPS_IPOIB_QPN_MCAST) {
 		snprintf(why, why_len, "a link MTU of %u to %u, a QPN of 24 bits",
-			 DDPS_IPOIB_ENCAP_LEN, DATAGRAM_MAX);
+			 (unsigned)DDPS_IPOIB_ENCAP_LEN, DATAGRAM_MAX);
 		return DDPS_E_INVAL;
 	}
 	s = calloc(1, sizeof(*s));
@@ -360,12 +394,15 @@ const struct ddps_soft_stats *ddps_ipoib_soft_stats(const struct ddps_soft *s)
 uint16_t ddps_ipoib_soft_udp_port(const struct ddps_soft *s)
 {
 	struct sockaddr_storage a = { 0 };
+	struct sockaddr_in6 a6 = { 0 };
+	struct sockaddr_in a4 = { 0 };
 	socklen_t len = sizeof(a);
 
 	if (getsockname(s->udp, (struct sockaddr *)&a, &len))
 		return 0;
-	return ntohs(a.ss_family == AF_INET6 ? ((struct sockaddr_in6 *)&a)->sin6_port
-					     : ((struct sockaddr_in *)&a)->sin_port);
+	memcpy(&a6, &a, sizeof(a6));
+	memcpy(&a4, &a, sizeof(a4));
+	return ntohs(a.ss_family == AF_INET6 ? a6.sin6_port : a4.sin_port);
 }
 
 int ddps_ipoib_soft_uri(const struct ddps_soft *s, char *buf, size_t len)

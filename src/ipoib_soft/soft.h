@@ -23,6 +23,16 @@ struct ddps_soft_peer {
 	const char *uri; /* where it takes sessions; NULL: none, we cannot connect to it */
 };
 
+/* A datagram or a message of a queue pair that goes out (@tx) or was taken. */
+struct ddps_soft_seen {
+	bool tx, connected, uc;
+	ddps_cm_addr peer; /* 0: sent to a group */
+	uint32_t from_qpn, to_qpn;
+	const uint8_t *from, *to; /* GIDs, @to may be a group's */
+	const void *frame;
+	size_t len;
+};
+
 struct ddps_soft_config {
 	uint8_t gid[DDPS_IPOIB_GID_LEN];
 	uint32_t qpn;		     /* of the UD queue pair */
@@ -38,6 +48,9 @@ struct ddps_soft_config {
 	uint32_t seed;	    /* random: first queue pair number */
 	const struct ddps_ipoib_up *up;
 	void *user; /* may be set later, by ddps_ipoib_soft_user() */
+	/* For captures, or NULL; may not call the port. */
+	void (*see)(void *see_user, const struct ddps_soft_seen *seen);
+	void *see_user;
 };
 
 /* X(name, meaning) */

@@ -23,7 +23,7 @@ struct soft_qp {
 	struct ddps_soft *soft;
 	uint32_t qpn, to_qpn, rx_mtu, tx_mtu;
 	unsigned peer; /* index */
-	bool ready, active, stopped, up;
+	bool ready, active, stopped, up, uc;
 	struct ddps_ep *ep;
 	struct ddps_mr *mr;
 	uint8_t *mem; /* receive slots, then send slots */

@@ -43,6 +43,7 @@ int ddps_soft_qp_create(struct ddps_ipoib_port *port, uint8_t transport, uint32_
 	       s->next_qpn == s->cfg.qpn || find(s, s->next_qpn));
 	q->soft = s;
 	q->qpn = s->next_qpn;
+	q->uc = transport == DDPS_CM_UC;
 	q->rx_mtu = rx_mtu;
 	q->next = s->qp;
 	s->qp = q;
@@ -170,6 +171,25 @@ static int push(struct soft_qp *q)
 	return 0;
 }
 
+static void see(const struct soft_qp *q, bool tx, const void *frame, size_t len)
+{
+	const struct ddps_soft *s = q->soft;
+	const uint8_t *peer = s->peer[q->peer].gid;
+	const struct ddps_soft_seen seen = { .tx = tx,
+					     .connected = true,
+					     .uc = q->uc,
+					     .peer = (ddps_cm_addr)q->peer + 1,
+					     .from_qpn = tx ? q->qpn : q->to_qpn,
+					     .to_qpn = tx ? q->to_qpn : q->qpn,
+					     .from = tx ? s->cfg.gid : peer,
+					     .to = tx ? peer : s->cfg.gid,
+					     .frame = frame,
+					     .len = len };
+
+	if (s->cfg.see)
+		s->cfg.see(s->cfg.see_user, &seen);
+}
+
 int ddps_soft_qp_send(struct ddps_ipoib_port *port, uint32_t qpn, const void *frame, size_t len)
 {
 	struct ddps_soft *s = SOFT(port);
@@ -186,6 +206,7 @@ int ddps_soft_qp_send(struct ddps_ipoib_port *port, uint32_t qpn, const void *fr
 	memcpy(tx_slot(q, q->tx_id), frame, len);
 	q->tx_len[q->tx_id % q->tx_slots] = (uint32_t)len;
 	q->tx_id++;
+	see(q, true, frame, len);
 	/* a session that has just ended says so by an event, hence qp_error */
 	(void)push(q);
 	return 0;
@@ -313,6 +334,7 @@ static void completion(struct ddps_soft *s, const struct ddps_wc *wc, uint64_t n
 	}
 	if (wc->status != DDPS_WC_SUCCESS)
 		return; /* the session's end is told by its event */
+	see(q, false, q->mem + wc->wr_id * q->rx_mtu, wc->len);
 	s->cfg.up->qp(s->cfg.user, qpn, q->mem + wc->wr_id * q->rx_mtu, wc->len, now);
 	q = find(s, qpn); /* the call may have destroyed it */
 	if (q && q->ep)

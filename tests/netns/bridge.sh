@@ -144,15 +144,36 @@ carrier() {
 	check "node 3 ends by 'bridge down'" ended 3 down
 }
 
+# What tshark makes of the capture: header types, addresses, and what the CM messages announced.
+captured() {
+	tshark -r "$work/cap.pcap" -T fields -e arp.hw.type -e arp.proto.type -e ip.src -e icmp.type \
+		-e ipv6.src -e icmpv6.type -e infiniband.mad.attributeid -e infiniband.deth.srcqp \
+		-E separator=, >"$work/fields" 2>"$work/tshark.log"
+	cat "$work/fields" "$work/tshark.log"
+	grep -q '^32,0x0800,' "$work/fields" && # ARP with InfiniBand addresses
+		grep -q ',10.9.0.1,8,' "$work/fields" && grep -q ',10.9.0.2,0,' "$work/fields" &&
+		grep -q ',fd09::2,128,' "$work/fields" && grep -q ',fd09::1,129,' "$work/fields" &&
+		for attribute in 0x0010 0x0013 0x0014 0x0015; do
+			grep -q ",$attribute," "$work/fields" || return
+		done &&
+		tshark -r "$work/cap.pcap" -Y 'infiniband.bth.opcode == 4' | grep -q ICMP &&
+		"$SESSCTL" ipoib mad "$work/cap.pcap" | grep -q 'IPoIB: UD QPN 0x.*, Receive MTU 65524'
+}
+
 # Groups over IP multicast: nobody has heard of anybody else's address otherwise.
 multicast() {
-	up 1 rc && up 2 rc
+	up 1 rc --capture "$work/cap.pcap" && up 2 rc
 	check "two bridges start" ready 1 2
 	check "ping" pings 1 10.9.0.2
 	check "ping -6" pings 2 fd09::1
 	check "one connection" connected 1 fe80::2
-	check "node 1 ends" ended 1 down
 	check "node 2 ends" ended 2 TERM
+	check "node 1 ends" ended 1 down
+	if command -v tshark >/dev/null; then
+		check "its capture in tshark" captured
+	else
+		echo "ok $kind: its capture in tshark # skipped: no tshark (Debian package tshark)"
+	fi
 }
 
 start_net skip

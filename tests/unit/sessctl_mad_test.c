@@ -285,3 +285,94 @@ Test(sessctl_mad, capture_of_another_kind)
 	cr_expect(strstr(why, "pcapng"), "%s", why);
 	cr_expect_not(capture_is("0107", 4));
 }
+
+/* ---- captured frames ---- */
+
+#define RECORD_HEAD 32 /* pcap's and ERF's headers */
+
+static uint8_t *write_frame(const struct capture_frame *m, size_t *size)
+{
+	char *buf = NULL;
+	FILE *f = open_memstream(&buf, size);
+
+	cr_assert_not_null(f);
+	cr_assert_eq(capture_write_frame(f, m), 0);
+	cr_assert_eq(fclose(f), 0);
+	return (uint8_t *)buf;
+}
+
+/* LRH, GRH, BTH and DETH of a datagram, its padding, and the length everywhere. */
+Test(sessctl_mad, captured_datagram)
+{
+	static const uint8_t gid[2][16] = { { 0xfe, 0x80, [15] = 1 }, { 0xff, 0x12, [15] = 2 } };
+	uint8_t frame[2049] = { 8, 0, 0, 0, 0x45 };
+	struct capture_frame m = { .slid = 1,
+				   .dlid = 0xc000,
+				   .pkey = 0xffff,
+				   .from_qpn = 0x48,
+				   .to_qpn = 0xffffff,
+				   .qkey = 0x0b1b,
+				   .from = gid[0],
+				   .to = gid[1],
+				   .frame = frame };
+	size_t size;
+
+	for (m.len = 20; m.len < 24; m.len++) {
+		unsigned pad = (unsigned)-m.len & 3;
+		size_t ib = 8 + 40 + 12 + 8 + m.len + pad + 4 + 2;
+		uint8_t *p = write_frame(&m, &size), *q = p + RECORD_HEAD;
+
+		cr_assert_eq(size, RECORD_HEAD + ib);
+		cr_expect_eq(p[10] << 8 | p[11], (int)(16 + ib), "pcap's length");
+		cr_expect_eq(p[30] << 8 | p[31], (int)ib, "ERF's length on the wire");
+		cr_expect_eq(q[1], 3, "a GRH follows");
+		cr_expect_eq(q[4] << 8 | q[5], (int)(ib - 2) / 4);
+		cr_expect_eq(q[8 + 4] << 8 | q[8 + 5], (int)(ib - 8 - 40 - 2));
+		cr_expect_arr_eq(q + 8 + 8, gid, 32);
+		cr_expect_eq(q[48], 0x64);
+		cr_expect_eq(q[49], pad << 4);
+		cr_expect_arr_eq(q + 52, ((uint8_t[]){ 0, 0xff, 0xff, 0xff }), 4);
+		cr_expect_arr_eq(q + 60, ((uint8_t[]){ 0, 0, 0x0b, 0x1b, 0, 0, 0, 0x48 }), 8);
+		cr_expect_arr_eq(q + 68, frame, m.len);
+		free(p);
+	}
+	m.len = 2049;
+	free(write_frame(&m, &size));
+	cr_expect_eq(size, 0, "no datagram is that long");
+}
+
+/* A message becomes as many packets as a path of 2048 octets makes of it. */
+Test(sessctl_mad, captured_message)
+{
+	static const struct {
+		size_t len;
+		unsigned n;
+		uint8_t first, last;
+	} rows[] = { { 2047, 1, 0x04, 0x04 }, { 2048, 1, 0x04, 0x04 }, { 2049, 2, 0x00, 0x02 },
+		     { 4096, 2, 0x00, 0x02 }, { 4097, 3, 0x00, 0x02 }, { 65524, 32, 0x00, 0x02 } };
+	static uint8_t frame[65524];
+	struct capture_frame m = { .connected = true, .to_qpn = 0x451, .frame = frame };
+	size_t size;
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++)
+		for (int uc = 0; uc < 2; uc++) {
+			uint8_t *p, *at, last = 0xff, bit = uc ? 0x20 : 0;
+			unsigned n = 0;
+
+			m.len = rows[i].len;
+			m.uc = uc;
+			p = at = write_frame(&m, &size);
+			cr_expect_eq(at[RECORD_HEAD + 8], rows[i].first | bit);
+			for (; at < p + size; n++) {
+				last = at[RECORD_HEAD + 8];
+				cr_expect(!n || last == (rows[i].last | bit) ||
+					  last == (0x01 | bit));
+				cr_expect_eq(at[RECORD_HEAD + 1], 2, "no GRH");
+				at += 16 + (at[10] << 8 | at[11]);
+			}
+			cr_expect_eq(at, p + size);
+			cr_expect_eq(n, rows[i].n, "%zu octets", m.len);
+			cr_expect_eq(last, rows[i].last | bit);
+			free(p);
+		}
+}

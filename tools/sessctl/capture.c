@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Captures of MADs: pcap files with ERF records of InfiniBand packets. */
 #include "capture.h"
-#include "common/bytes.h"
+#include "capture_in.h"
 #include <errno.h>
 
 #define PCAP_MICROS 0xa1b2c3d4u
@@ -11,18 +11,8 @@
 
 #define ERF_TYPE_IB 21
 #define ERF_MORE    0x80 /* in the type: 8 octets more follow, whose first has this bit too */
-#define ERF_LEN	    16
 
-#define LRH_LEN	 8
-#define GRH_LEN	 40
-#define BTH_LEN	 12
-#define DETH_LEN 8
-#define LNH_BTH	 2
-#define LNH_GRH	 3
-#define UD_SEND	 0x64
-#define ICRC_LEN 4
-#define VCRC_LEN 2
-#define IB_LEN	 (LRH_LEN + BTH_LEN + DETH_LEN + DDPS_CM_MAD_LEN + ICRC_LEN + VCRC_LEN)
+#define IB_LEN (LRH_LEN + BTH_LEN + DETH_LEN + DDPS_CM_MAD_LEN + ICRC_LEN + VCRC_LEN)
 
 #define NS_PER_S 1000000000ull
 
@@ -70,20 +60,25 @@ static void put_ib(struct ddps_wbuf *w, const struct capture_mad *m)
 	ddps_wbuf_be(w, 0, VCRC_LEN);
 }
 
+void capture_put_record(struct ddps_wbuf *w, uint64_t time_ns, unsigned len)
+{
+	ddps_wbuf_be(w, time_ns / NS_PER_S, 4);
+	ddps_wbuf_be(w, time_ns % NS_PER_S, 4);
+	ddps_wbuf_be(w, ERF_LEN + len, 4);
+	ddps_wbuf_be(w, ERF_LEN + len, 4);
+	put_erf_time(w, time_ns);
+	ddps_wbuf_be(w, ERF_TYPE_IB, 1);
+	ddps_wbuf_be(w, 4, 1); /* records have various lengths */
+	ddps_wbuf_be(w, ERF_LEN + len, 2);
+	ddps_wbuf_be(w, 0, 2); /* none lost */
+	ddps_wbuf_be(w, len, 2);
+}
+
 void capture_encode(uint8_t out[CAPTURE_RECORD], const struct capture_mad *m)
 {
 	struct ddps_wbuf w = ddps_wbuf_init(out, CAPTURE_RECORD);
 
-	ddps_wbuf_be(&w, m->time_ns / NS_PER_S, 4);
-	ddps_wbuf_be(&w, m->time_ns % NS_PER_S, 4);
-	ddps_wbuf_be(&w, ERF_LEN + IB_LEN, 4);
-	ddps_wbuf_be(&w, ERF_LEN + IB_LEN, 4);
-	put_erf_time(&w, m->time_ns);
-	ddps_wbuf_be(&w, ERF_TYPE_IB, 1);
-	ddps_wbuf_be(&w, 4, 1); /* records have various lengths */
-	ddps_wbuf_be(&w, ERF_LEN + IB_LEN, 2);
-	ddps_wbuf_be(&w, 0, 2); /* none lost */
-	ddps_wbuf_be(&w, IB_LEN, 2);
+	capture_put_record(&w, m->time_ns, IB_LEN);
 	put_ib(&w, m);
 }
 

@@ -2,11 +2,12 @@
 #ifndef SESSCTL_CAPTURE_H
 #define SESSCTL_CAPTURE_H
 /*
- * Captures of MADs that packet analysers read: pcap files of link type 197, whose records are
+ * Captures of MADs and IPoIB frames that packet analysers read: pcap files of link type 197, whose records are
  * ERF records of type 21 (InfiniBand link layer).  The format is small enough to need no
  * library.
  */
 #include <ddpsess/ib_cm_mad.h>
+#include <ddpsess/ipoib_cm.h>
 #include <stdbool.h>
 #include <stdio.h>
 
@@ -29,6 +30,21 @@ FILE *capture_create(const char *path);
 
 /* Append one record.  Return: 0, or -1 with errno. */
 int capture_write(FILE *f, const struct capture_mad *m);
+
+/* A frame of IPoIB, encapsulation header first: a datagram, or a message of a connection. */
+struct capture_frame {
+	uint64_t time_ns; /* since 1970 */
+	uint16_t slid, dlid, pkey;
+	bool connected, uc;	   /* uc: of an unreliable connection */
+	uint32_t from_qpn, to_qpn; /* packets of connections have the second alone */
+	uint32_t qkey;		   /* of datagrams, like the GIDs */
+	const uint8_t *from, *to;  /* DDPS_IPOIB_GID_LEN octets each */
+	const uint8_t *frame;
+	size_t len; /* of a datagram: at most 2048 */
+};
+
+/* Append it, as packets of up to 2048 octets.  Return: 0, or -1 with errno. */
+int capture_write_frame(FILE *f, const struct capture_frame *m);
 
 struct capture_reader {
 	const uint8_t *p, *end;

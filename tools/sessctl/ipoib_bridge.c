@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* sessctl ipoib bridge: a TUN device, an interface of ours, and the soft port. */
 #include "ipoib_bridge.h"
-#include "capture.h"
 #include "sessctl.h"
 #include "sig.h"
 #include "tun.h"
@@ -13,7 +12,6 @@
 
 #define PACKETS	 32	  /* from the device in one turn */
 #define PART_NS	 NS_PER_S /* for DREQs to be answered at the end */
-#define OWN_LID	 1	  /* in captures; peers count from 2 */
 #define FD_TUN	 DDPS_SOFT_FDS
 #define FD_SIG	 (FD_TUN + 1)
 #define FD_CTL	 (FD_TUN + 2)
@@ -25,28 +23,6 @@ static void deliver(void *user, const void *packet, size_t len)
 	struct bridge *b = user;
 
 	b->tun_full += write(b->tun, packet, len) < 0;
-}
-
-/* A message for the capture; a capture that cannot be written ends, the bridge does not. */
-static void trace(void *user, bool tx, ddps_cm_addr addr, const void *mad, size_t len, uint64_t now)
-{
-	struct bridge *b = user;
-	struct capture_mad m = { .pkey = b->cfg.me.pkey, .mad = mad };
-	uint16_t peer = (uint16_t)(OWN_LID + addr);
-	struct timespec t;
-
-	(void)now;
-	if (!b->capture || len != DDPS_CM_MAD_LEN)
-		return;
-	clock_gettime(CLOCK_REALTIME, &t);
-	m.time_ns = (uint64_t)t.tv_sec * NS_PER_S + (uint64_t)t.tv_nsec;
-	m.slid = tx ? OWN_LID : peer;
-	m.dlid = tx ? peer : OWN_LID;
-	if (capture_write(b->capture, &m)) {
-		out_error(&b->out, 0, NULL, "capture '%s': %s", b->o->capture, strerror(errno));
-		fclose(b->capture);
-		b->capture = NULL;
-	}
 }
 
 static int fail(struct bridge *b, int err, const char *why)
@@ -73,7 +49,11 @@ static int open_tun(struct bridge *b)
 static int open_port(struct bridge *b)
 {
 	char why[400];
-	int err = ddps_ipoib_soft_new(&b->soft, &b->port, why, sizeof why);
+	int err;
+
+	b->port.see = b->capture ? bridge_see : NULL;
+	b->port.see_user = b;
+	err = ddps_ipoib_soft_new(&b->soft, &b->port, why, sizeof why);
 
 	if (err == DDPS_E_INVAL) {
 		out_error(&b->out, 0, "--multicast 239.192.0.1:7300 or [ff02::4:1]:7300", "%s",
@@ -90,7 +70,7 @@ static int open_port(struct bridge *b)
 
 static int open_interface(struct bridge *b)
 {
-	const struct ddps_ipoib_if_calls calls = { deliver, trace, b };
+	const struct ddps_ipoib_if_calls calls = { deliver, bridge_trace, b };
 	int err = ddps_ipoib_if_new(&b->f, &b->cfg, ddps_ipoib_soft_port(b->soft), &calls);
 
 	if (err) {
@@ -118,15 +98,8 @@ static int open_all(struct bridge *b)
 			 strerror(busy));
 		return fail(b, busy, why);
 	}
-	if (b->o->capture) {
-		b->capture = capture_create(b->o->capture);
-		snprintf(why, sizeof why, "capture '%s': %s", b->o->capture, strerror(errno));
-		if (!b->capture) {
-			out_error(&b->out, 0, "a file in a directory that exists and is yours",
-				  "%s", why);
-			return ST_FAILED;
-		}
-	}
+	if (bridge_capture_open(b))
+		return ST_FAILED;
 	res = open_port(b);
 	if (!res)
 		res = open_interface(b);
@@ -221,10 +194,8 @@ static int close_all(struct bridge *b, int status)
 	ddps_ipoib_soft_free(b->soft);
 	if (b->tun >= 0)
 		close(b->tun);
-	if (b->capture && fclose(b->capture)) {
-		out_error(&b->out, 0, NULL, "capture '%s': %s", b->o->capture, strerror(errno));
+	if (bridge_capture_close(b))
 		status = ST_FAILED;
-	}
 	bridge_ctl_close(b); /* last: whoever asked for the end sees it now */
 	return out_finish(&b->out) ? ST_FAILED : status;
 }

@@ -3,7 +3,8 @@
 #define SESSCTL_IPOIB_BRIDGE_H
 /*
  * sessctl ipoib bridge: ipoib_bridge.c runs it, ipoib_bridge_opts.c reads its options,
- * ipoib_bridge_out.c says what it does, ipoib_bridge_ctl.c answers "status" and "down".
+ * ipoib_bridge_out.c says what it does, ipoib_bridge_capture.c writes it to a file,
+ * ipoib_bridge_ctl.c answers "status" and "down".
  */
 #include "ipoib_soft_opts.h"
 #include "out_json.h"
@@ -48,7 +49,16 @@ void bridge_out_start(struct bridge *b);
 /* Its state as one object, named @event. */
 json_t *bridge_status(const struct bridge *b, const char *event);
 /* The same for people. */
-void bridge_out_status(FILE *f, const json_t *status);
+void bridge_out_status(FILE *f, json_t *status);
+
+/* ---- the capture, if --capture is given; open and close: 0, or -1 after saying why ---- */
+
+int bridge_capture_open(struct bridge *b);
+int bridge_capture_close(struct bridge *b);
+/* Calls of the interface and of the port. */
+void bridge_trace(void *user, bool tx, ddps_cm_addr addr, const void *mad, size_t len,
+		  uint64_t now);
+void bridge_see(void *user, const struct ddps_soft_seen *s);
 
 /* ---- questions of other processes ---- */
 

@@ -144,36 +144,49 @@ static int int_of(const json_t *j, const char *key)
 }
 
 /* What has happened at all; most counters stay zero. */
-static void out_counters(FILE *f, const json_t *status, const char *group)
+static void out_counters(FILE *f, json_t *status, const char *group)
 {
-	const char *key;
-	json_t *value;
+	json_t *all = json_object_get(status, group);
+	void *at = json_object_iter(all);
 
-	json_object_foreach(json_object_get(status, group), key,
-			    value) if (json_integer_value(value))
-		fprintf(f, "  %-11s %-18s %lld\n", group, key,
-			(long long)json_integer_value(value));
+	for (; at; at = json_object_iter_next(all, at)) {
+		json_int_t n = json_integer_value(json_object_iter_value(at));
+
+		if (n)
+			fprintf(f, "  %-11s %-18s %lld\n", group, json_object_iter_key(at),
+				(long long)n);
+	}
 }
 
-void bridge_out_status(FILE *f, const json_t *status)
+static void out_neighbour(FILE *f, const json_t *row)
 {
-	const json_t *row;
-	size_t i;
+	fprintf(f, "  neighbour   %-18s %s, %s, MTU %d %s\n", text_of(row, "ip"),
+		text_of(row, "state"), text_of(row, "mode"), int_of(row, "mtu"),
+		text_of(row, "lladdr"));
+}
 
+static void out_connection(FILE *f, const json_t *row)
+{
+	fprintf(f, "  connection  %-18s %s, %s, asked for by %s, MTU %d\n", text_of(row, "peer"),
+		text_of(row, "mode"), json_is_true(json_object_get(row, "up")) ? "up" : "not up",
+		json_is_true(json_object_get(row, "active")) ? "us" : "the peer",
+		int_of(row, "mtu"));
+}
+
+static void out_rows(FILE *f, const json_t *list, void (*out)(FILE *f, const json_t *row))
+{
+	for (size_t i = 0; i < json_array_size(list); i++)
+		out(f, json_array_get(list, i));
+}
+
+void bridge_out_status(FILE *f, json_t *status)
+{
 	fprintf(f, "%s: %s, MTU %d, %s, UDP port %d%s%s\n", text_of(status, "tun"),
 		text_of(status, "state"), int_of(status, "mtu"), text_of(status, "lladdr"),
 		int_of(status, "udp_port"), *text_of(status, "uri") ? ", " : "",
 		text_of(status, "uri"));
-	json_array_foreach(json_object_get(status, "neighbours"), i, row)
-		fprintf(f, "  neighbour   %-18s %s, %s, MTU %d %s\n", text_of(row, "ip"),
-			text_of(row, "state"), text_of(row, "mode"), int_of(row, "mtu"),
-			text_of(row, "lladdr"));
-	json_array_foreach(json_object_get(status, "connections"), i, row)
-		fprintf(f, "  connection  %-18s %s, %s, asked for by %s, MTU %d\n",
-			text_of(row, "peer"), text_of(row, "mode"),
-			json_is_true(json_object_get(row, "up")) ? "up" : "not up",
-			json_is_true(json_object_get(row, "active")) ? "us" : "the peer",
-			int_of(row, "mtu"));
+	out_rows(f, json_object_get(status, "neighbours"), out_neighbour);
+	out_rows(f, json_object_get(status, "connections"), out_connection);
 	out_counters(f, status, "interface");
 	out_counters(f, status, "port");
 	out_counters(f, status, "cm");

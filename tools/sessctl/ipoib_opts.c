@@ -27,7 +27,7 @@ static const struct option_row table[] = {
 	{ "hex", NULL, I_MAD, VAL_FLAG, AT(hex), 0, 0,
 	  "hexadecimal digits out, a line a message (JSON in: the default)" },
 	{ "capture", "FILE", I_MAD | I_NODE, VAL_TEXT, AT(capture), 0, 0,
-	  "also write the messages as a capture that packet analysers read" },
+	  "also write what is sent and received as a capture that packet analysers read" },
 	{ "port", "umad[:DEV[:PORT]]|soft", I_CONN, VAL_TEXT, AT(port), 0, 0,
 	  "where messages go (default umad: first InfiniBand port); connect: or rdmacm" },
 	{ "peer-qpn", "N", I_CONNECT, VAL_UINT, AT(peer_qpn), 0, DDPS_IPOIB_QPN_MAX,

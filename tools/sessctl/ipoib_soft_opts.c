@@ -9,7 +9,7 @@
 int soft_address(struct sockaddr_storage *a, const char *option, const char *text, char *why,
 		 size_t why_len)
 {
-	struct ddps_uri u;
+	struct ddps_uri u = { 0 };
 	socklen_t len;
 	char uri[SOFT_TEXT_MAX], part[200];
 
