@@ -52,6 +52,7 @@ lines() { # NAME COMMAND...: prints "ok ..." and "not ok ..." lines
 		[ "$bad" != 0 ] || bad=1
 		cat "$log"
 	fi
+	grep -a '# skipped' "$log"
 	echo "$name: $good of $((good + bad)) passed"
 	count "$good" "$bad"
 }

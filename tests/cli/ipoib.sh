@@ -79,6 +79,14 @@ completion() {
 		why="options of $c: $have"
 		[ -n "$want" ] && [ "$have" = "$want" ] || return
 	done
+	COMP_WORDS=("$SESSCTL" ipoib bridge "") COMP_CWORD=3
+	_sessctl "$SESSCTL"
+	why="words: ${COMPREPLY[*]}"
+	[ "${COMPREPLY[*]}" = "up status down" ] || return
+	COMP_WORDS=("$SESSCTL" ipoib bridge --mode u) COMP_CWORD=4
+	_sessctl "$SESSCTL"
+	why="modes: ${COMPREPLY[*]}"
+	[ "${COMPREPLY[*]}" = "uc ud" ] || return
 	COMP_WORDS=("$SESSCTL" ipoib lladdr --flags u) COMP_CWORD=4
 	_sessctl "$SESSCTL"
 	why="values: ${COMPREPLY[*]}"

@@ -144,6 +144,17 @@ carrier() {
 	check "node 3 ends by 'bridge down'" ended 3 down
 }
 
+# It is stopped, asked, and goes on.
+hangs() { # NODE
+	local status
+	kill -STOP "${pids[$1]}"
+	bridge "$1" status 2>"$work/hangs"
+	status=$?
+	kill -CONT "${pids[$1]}"
+	cat "$work/hangs"
+	[ $status = 5 ] && grep -q "the bridge on ib0 does not answer" "$work/hangs" && bridge "$1" status
+}
+
 # What tshark makes of the capture: header types, addresses, and what the CM messages announced.
 captured() {
 	tshark -r "$work/cap.pcap" -T fields -e arp.hw.type -e arp.proto.type -e ip.src -e icmp.type \
@@ -156,17 +167,19 @@ captured() {
 		for attribute in 0x0010 0x0013 0x0014 0x0015; do
 			grep -q ",$attribute," "$work/fields" || return
 		done &&
-		tshark -r "$work/cap.pcap" -Y 'infiniband.bth.opcode == 4' | grep -q ICMP &&
+		tshark -r "$work/cap.pcap" -Y 'infiniband.bth.opcode == 36' | grep -q ICMP &&
 		"$SESSCTL" ipoib mad "$work/cap.pcap" | grep -q 'IPoIB: UD QPN 0x.*, Receive MTU 65524'
 }
 
-# Groups over IP multicast: nobody has heard of anybody else's address otherwise.
+# Unreliable connections, and groups over IP multicast: nobody has heard of anybody else's address otherwise.
 multicast() {
-	up 1 rc --capture "$work/cap.pcap" && up 2 rc
+	up 1 rc,uc --capture "$work/cap.pcap" && up 2 uc
 	check "two bridges start" ready 1 2
 	check "ping" pings 1 10.9.0.2
 	check "ping -6" pings 2 fd09::1
 	check "one connection" connected 1 fe80::2
+	check "an unreliable one" grep "connection *fe80::2 *uc, up" "$work/status"
+	check "a bridge that hangs is said to" hangs 2
 	check "node 2 ends" ended 2 TERM
 	check "node 1 ends" ended 1 down
 	if command -v tshark >/dev/null; then

@@ -6,6 +6,7 @@
 #include "ipoib_soft/soft_wire.h"
 #include <arpa/inet.h>
 #include <criterion/criterion.h>
+#include <ddpsess/wr.h>
 #include <netinet/in.h>
 #include <stdlib.h>
 #include <string.h>
@@ -440,4 +441,110 @@ Test(ipoib_soft, queue_pairs_have_limits)
 	port->ops->qp_destroy(port, qpn[0]);
 	cr_expect_eq(port->ops->qp_create(port, DDPS_CM_RC, 2048, qpn + 2), 0);
 	ddps_ipoib_soft_free(s);
+}
+
+/* ---- sessions that nobody has asked for by a REQ ---- */
+
+/* Waits for the answer to a session with that private data.  Return: the event's type. */
+static enum ddps_event_type ask_session(struct node *n, struct ddps_ctx *ctx, struct ddps_pd *pd,
+					struct ddps_cq *cq, const char *uri, const void *priv,
+					size_t len)
+{
+	uint64_t end = ddps_now() + 20 * SEC;
+	struct ddps_conn_param p;
+	struct ddps_ep_attr a;
+	struct ddps_event ev;
+	struct ddps_ep *ep;
+	int got = 0;
+
+	ddps_ep_attr_init(&a);
+	a.pd = pd;
+	a.send_cq = a.recv_cq = cq;
+	cr_assert_eq(ddps_ep_new(ctx, &a, &ep), 0);
+	ddps_conn_param_init(&p);
+	p.private_data = priv;
+	p.private_data_len = len;
+	cr_assert_eq(ddps_connect(ep, uri, &p), 0);
+	while (!got && ddps_now() < end) {
+		turns(n, n);
+		(void)ddps_progress(ctx, 0);
+		got = ddps_event_get(ctx, &ev);
+	}
+	cr_assert_eq(got, 1);
+	ddps_ep_free(ep);
+	return ev.type;
+}
+
+Test(ipoib_soft, sessions_of_no_queue_pair_are_refused, .timeout = 60)
+{
+	struct node *a = calloc(1, sizeof(*a));
+	struct ddps_soft_open o = { 2, 3, { 0xfe, 0x80, [15] = 2 }, { 0xfe, 0x80, [15] = 1 } };
+	uint8_t priv[DDPS_SOFT_OPEN_LEN];
+	struct ddps_ipoib_port *port;
+	struct ddps_ctx *ctx;
+	struct ddps_pd *pd;
+	struct ddps_cq *cq;
+	char uri[200];
+
+	node_open(a, 1, "tcp://127.0.0.1:0", DDPS_IPOIB_RC);
+	cr_assert_gt(ddps_ipoib_soft_uri(a->s, uri, sizeof(uri)), 0);
+	cr_assert_eq(ddps_ctx_new(&ctx, NULL), 0);
+	cr_assert_eq(ddps_pd_new(ctx, &pd), 0);
+	cr_assert_eq(ddps_cq_new(ctx, 64, &cq), 0);
+	cr_expect_eq(ask_session(a, ctx, pd, cq, uri, NULL, 0), DDPS_EV_REJECTED);
+	ddps_soft_open_encode(priv, &o);
+	cr_expect_eq(ask_session(a, ctx, pd, cq, uri, priv, sizeof(priv)), DDPS_EV_REJECTED);
+	/* one that exists, but that no REQ has joined to a peer */
+	port = ddps_ipoib_soft_port(a->s);
+	cr_assert_eq(port->ops->qp_create(port, DDPS_CM_RC, 2048, &o.to_qpn), 0);
+	ddps_soft_open_encode(priv, &o);
+	cr_expect_eq(ask_session(a, ctx, pd, cq, uri, priv, sizeof(priv)), DDPS_EV_REJECTED);
+	cr_expect_eq(ddps_ipoib_soft_stats(a->s)->session_refused, 3);
+	cr_expect_eq(ddps_ipoib_soft_stats(a->s)->session_up, 0);
+	ddps_ctx_free(ctx);
+	node_close(a);
+	free(a);
+}
+
+/* The same towards a queue pair that waits for its session: only what its REQ said will do. */
+Test(ipoib_soft, only_the_session_of_the_req_is_taken, .timeout = 60)
+{
+	struct node *a = calloc(1, sizeof(*a)), *b = calloc(1, sizeof(*b));
+	struct ddps_soft_open o = { 77, 0, { 0xfe, 0x80, [15] = 2 }, { 0xfe, 0x80, [15] = 1 } };
+	struct ddps_ipoib_qp_to to = { .qpn = 77, .rx_mtu = 2048, .path = { .addr = 1 } };
+	uint8_t priv[DDPS_SOFT_OPEN_LEN];
+	struct ddps_ipoib_port *port;
+	struct ddps_ctx *ctx;
+	struct ddps_pd *pd;
+	struct ddps_cq *cq;
+	char uri[2][200];
+
+	node_open(a, 1, "tcp://127.0.0.1:0", DDPS_IPOIB_RC);
+	node_open(b, 2, NULL, 0);
+	know(a, b, uri[1]);
+	cr_assert_gt(ddps_ipoib_soft_uri(a->s, uri[0], 200), 0);
+	cr_assert_eq(ddps_ctx_new(&ctx, NULL), 0);
+	cr_assert_eq(ddps_pd_new(ctx, &pd), 0);
+	cr_assert_eq(ddps_cq_new(ctx, 64, &cq), 0);
+	port = ddps_ipoib_soft_port(a->s);
+	cr_assert_eq(port->ops->qp_create(port, DDPS_CM_RC, 2048, &o.to_qpn), 0);
+	cr_assert_eq(port->ops->qp_ready(port, o.to_qpn, &to), 0);
+	for (unsigned i = 0; i < 3; i++) {
+		struct ddps_soft_open bad = o;
+
+		bad.from_qpn += i == 0;
+		bad.from[15] = i == 1 ? 3 : 2;
+		bad.to[15] = i == 2 ? 9 : 1;
+		ddps_soft_open_encode(priv, &bad);
+		cr_expect_eq(ask_session(a, ctx, pd, cq, uri[0], priv, sizeof(priv)),
+			     DDPS_EV_REJECTED, "case %u", i);
+	}
+	cr_expect_eq(ddps_ipoib_soft_stats(a->s)->session_refused, 3);
+	ddps_soft_open_encode(priv, &o);
+	cr_expect_eq(ask_session(a, ctx, pd, cq, uri[0], priv, sizeof(priv)), DDPS_EV_ESTABLISHED);
+	ddps_ctx_free(ctx);
+	node_close(a);
+	node_close(b);
+	free(a);
+	free(b);
 }

@@ -126,6 +126,15 @@ static int no_bridge(struct out *out, const char *tun, const char *why)
 	return ST_FAILED;
 }
 
+static int no_answer(struct out *out, const char *tun)
+{
+	bool late = errno == ETIMEDOUT;
+
+	out_error(out, 0, "see what its process does; however it ends, the device goes with it",
+		  "the bridge on %s does not answer: %s", tun, strerror(errno));
+	return late ? ST_TIMEDOUT : ST_FAILED;
+}
+
 /* Asks and waits.  Return: octets of the answer, 0: the bridge hung up, -1 with errno. */
 static ssize_t ask(int fd, const char *what, char *buf, size_t size)
 {
@@ -183,8 +192,7 @@ int bridge_ask(const struct ipoib_opts *o, const char *what)
 		res = no_bridge(&out, o->tun, "a program of another user has its socket");
 	} else {
 		n = ask(fd, what, buf, ANSWER_MAX);
-		res = n < 0 ? no_bridge(&out, o->tun, strerror(errno))
-			    : tell(&out, o->tun, what, buf, (size_t)n);
+		res = n < 0 ? no_answer(&out, o->tun) : tell(&out, o->tun, what, buf, (size_t)n);
 	}
 	if (fd >= 0)
 		close(fd);
