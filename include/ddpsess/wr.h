@@ -165,6 +165,12 @@ struct ddps_sge {
 #define DDPS_WR_SOLICITED  0x2u /* SEND, IMM, WRITE_IMM: with Solicited Event (RFC 5040 5.3) */
 #define DDPS_WR_INVALIDATE 0x4u /* SEND: with Invalidate of @stag (RFC 5040 5.3) */
 #define DDPS_WR_FENCE	   0x8u /* start when all earlier RDMA Reads and atomics have completed */
+/*
+ * Another ddps_post_send on this endpoint follows at once: the request may stay here until one
+ * without this flag, which then hands all of them to the wire together.  One that fails counts
+ * as well: it hands over what was queued before it.
+ */
+#define DDPS_WR_MORE 0x10u
 
 /*
  * An atomic works on 8 octets of the peer at an address (not: tagged offset) that is a multiple

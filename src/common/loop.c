@@ -255,7 +255,7 @@ static int run_tasks(struct ddps_loop *l)
 
 static int run_timers(struct ddps_loop *l)
 {
-	uint64_t now = ddps_now();
+	uint64_t now = l->timers ? ddps_now() : 0;
 	int n = 0;
 
 	while (l->timers && l->timers->due <= now) {

@@ -4,7 +4,8 @@
 #include <inttypes.h>
 #include <string.h>
 
-#define FLAGS_ANY (DDPS_WR_SILENT | DDPS_WR_FENCE)
+/* MORE is the caller's business */
+#define FLAGS_ANY (DDPS_WR_SILENT | DDPS_WR_FENCE | DDPS_WR_MORE)
 
 /* What a work request of each type may look like. */
 struct op_form {
