@@ -10,7 +10,7 @@
 /* One callback reads and writes at most about so much, for fairness among sessions. */
 #define READ_MAX   (1024u * 1024)
 #define WRITE_MAX  (4096u * 1024)
-#define MULPDU_AGE (128u * 1024) /* EMSS is looked at again after so many octets */
+#define MULPDU_AGE (1024u * 1024) /* EMSS is looked at again after so many octets */
 
 /* ---- receiving ---- */
 

@@ -15,6 +15,7 @@ struct ddps_mpa_tx {
 	bool crc, markers;
 	uint16_t phase;		      /* of the next octet */
 	struct ddps_mpa_batch *batch; /* NULL while there is nothing to send */
+	struct ddps_spares *spares;   /* where batches come from, or NULL */
 };
 
 void ddps_mpa_tx_init(struct ddps_mpa_tx *tx);
