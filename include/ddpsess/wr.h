@@ -214,10 +214,13 @@ struct ddps_send_wr {
  * side; it proves nothing about the peer.  Atomics count as Reads: for ORD, for the fence, and in
  * that their responses come in one order with those of Reads.
  *
+ * A queue's memory grows with what is posted at once, up to its depth.
+ *
  * Return: 0, or DDPS_E_STATE (not connected; closing, unless attr.flush_late), DDPS_E_LIMIT
- * (queue full, or READ or an atomic with ORD 0; with flush_late: the CQ has no room), DDPS_E_UNSUPPORTED (RFC 7306 is off), DDPS_E_INVAL (too many pieces, an
- * atomic's sink is not of 8 octets, unknown op or flag), DDPS_E_TOO_LONG, DDPS_E_ACCESS
- * (lkey unknown, of another PD, out of bounds, or without the right), DDPS_E_FORKED.
+ * (queue full, or READ or an atomic with ORD 0; with flush_late: the CQ has no room),
+ * DDPS_E_UNSUPPORTED (RFC 7306 is off), DDPS_E_INVAL (too many pieces, an atomic's sink is not of
+ * 8 octets, unknown op or flag), DDPS_E_TOO_LONG, DDPS_E_ACCESS (lkey unknown, of another PD, out
+ * of bounds, or without the right), DDPS_E_NOMEM, DDPS_E_FORKED.
  */
 DDPS_API int ddps_post_send(struct ddps_ep *ep, const struct ddps_send_wr *wr);
 
