@@ -205,7 +205,12 @@ int ddps_mpa_tx_fill(struct ddps_mpa_tx *tx,
 	b->octets = b->sent = b->used = 0;
 	b->nfpdus = b->done = 0;
 	b->niov = b->iov_done = 0;
-	while (has_room(tx, mulpdu) && next(user, &seg, mulpdu) > 0) {
+	tx->dry = false;
+	while (has_room(tx, mulpdu)) {
+		if (next(user, &seg, mulpdu) <= 0) {
+			tx->dry = true;
+			break;
+		}
 		if (!is_ulpdu(&seg, mulpdu))
 			return DDPS_E_INVAL;
 		put_fpdu(tx, &seg);
