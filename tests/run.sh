@@ -67,6 +67,7 @@ done
 for t in tests/package/*.sh; do
 	lines "${t#tests/}" env BUILD="$opt" bash "$t"
 done
+lines bench/guard.sh bash bench/guard.sh "$opt"
 lines verbs/run.sh env bash tests/verbs/run.sh "$2"
 lines netns/bridge env SESSCTL="$asan/sessctl" bash tests/netns/bridge.sh
 lines model/crossed_req bash tests/model/run.sh
