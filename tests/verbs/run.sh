@@ -95,6 +95,37 @@ soname() {
 		"ib_write_bw -F -R -p @ -n 200 127.0.0.1"
 }
 
+# rdma-core's rsockets use the drop-in as programs do.
+rsockets() {
+	local o
+	for o in "-C 20 -S 65536" "-T n -C 10 -S 4096" "-T b -C 10 -S 40000"; do
+		pair "rstream $o" "rstream -T v $o -p @" "rstream -T v $o -p @ -s 127.0.0.1"
+	done
+	for o in "-C 10 -S 65536" "-T n -C 10 -S 4096"; do
+		pair "riostream $o" "riostream -T v $o -p @" "riostream -T v $o -p @ -s 127.0.0.1"
+	done
+	copy
+	# shellcheck disable=SC2016 # the loader expands it: whichever directory has the library
+	LD_PRELOAD='/usr/$LIB/rsocket/librspreload.so' \
+		pair "plain sockets" "$build/verbs-plain @" "$build/verbs-plain @ 127.0.0.1"
+}
+
+# rcopy's server serves for ever; a name that begins with - makes rcopy one.
+copy() {
+	local server
+	[[ rcopy =~ $pattern ]] || return 0
+	free_port
+	head -c 3000000 /dev/urandom >"$work/from"
+	rm -f "$work/to"
+	timeout 60 "${load[@]}" rcopy -p "$port" >"$work/server" 2>&1 &
+	server=$!
+	timeout 60 "${load[@]}" rcopy "$work/from" "127.0.0.1:$work/to" -p "$port" \
+		>"$work/client" 2>&1 && [ "$(sha256sum <"$work/from")" = "$(sha256sum <"$work/to")" ]
+	report "rcopy over $DDPSESS_TRANSPORT" "$?" 0
+	kill "$server"
+	wait "$server" 2>/dev/null
+}
+
 # As somebody without rights, in a group of nobody's.
 unprivileged() {
 	local load=("$sessctl" run --)
@@ -120,6 +151,7 @@ for ((i = 0; i < rounds; i++)); do
 	for DDPSESS_TRANSPORT in tcp sctp; do
 		export DDPSESS_TRANSPORT
 		all
+		rsockets
 		soname
 		unprivileged
 	done
