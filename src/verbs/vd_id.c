@@ -347,6 +347,10 @@ VD_API int rdma_migrate_id(struct rdma_cm_id *ibid, struct rdma_event_channel *c
 
 	if (!p || !now)
 		return -1;
+	if (was_sync && ibid->event) { /* the library fetched it, the library lets it go */
+		rdma_ack_cm_event(ibid->event);
+		ibid->event = NULL;
+	}
 	pthread_mutex_lock(&p->lock);
 	while (id->unacked)
 		pthread_cond_wait(&id->acked, &p->lock);

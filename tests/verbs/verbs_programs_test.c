@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What rdma-core's rsockets rely on beside the interface itself; the programs run in run.sh. */
+/*
+ * What rsockets and libfabric rely on beside the interface itself; they run in run.sh and
+ * libfabric.sh.
+ */
 #include "verbs/vt.h"
 #include <errno.h>
 #include <string.h>
 
-/* They set errno, post, and look at it then. */
-VT_TEST(verbs_rsockets, errno_stays_while_data_moves)
+/* rsockets set errno, post, and look at it then. */
+VT_TEST(verbs_programs, errno_stays_while_data_moves)
 {
 	struct ibv_wc wc;
 	struct vt v;
@@ -29,7 +32,7 @@ VT_TEST(verbs_rsockets, errno_stays_while_data_moves)
 }
 
 /* They give the identifier one queue and one channel for both ways. */
-Test(verbs_rsockets, a_queue_for_both_ways_goes_once)
+Test(verbs_programs, a_queue_for_both_ways_goes_once)
 {
 	struct sockaddr_in to = { .sin_family = AF_INET,
 				  .sin_port = htons(9),
@@ -49,12 +52,33 @@ Test(verbs_rsockets, a_queue_for_both_ways_goes_once)
 	cr_expect_eq(rdma_destroy_id(id), 0);
 }
 
-/* And want none of datagrams, which say so at once. */
-Test(verbs_rsockets, datagrams_are_refused)
+/* And want no datagrams, which say so at once. */
+Test(verbs_programs, datagrams_are_refused)
 {
 	struct rdma_cm_id *id;
 
 	errno = 0;
 	cr_expect_eq(rdma_create_id(NULL, &id, NULL, RDMA_PS_UDP), -1);
 	cr_expect_eq(errno, EOPNOTSUPP);
+}
+
+/* libfabric resolves with an identifier of its own channel, then moves it to another. */
+Test(verbs_programs, an_identifier_moves_with_its_last_event, .timeout = 30)
+{
+	struct sockaddr_in to = { .sin_family = AF_INET,
+				  .sin_port = htons(9),
+				  .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+	struct rdma_event_channel *ch = rdma_create_event_channel();
+	struct rdma_cm_id *id;
+
+	cr_assert_eq(rdma_create_id(NULL, &id, NULL, RDMA_PS_TCP), 0);
+	cr_assert_eq(rdma_resolve_addr(id, NULL, (struct sockaddr *)&to, VT_MS), 0);
+	cr_assert_not_null(id->event);
+	cr_assert_eq(rdma_migrate_id(id, ch), 0);
+	cr_expect_null(id->event);
+	cr_expect_eq(id->channel, ch);
+	cr_assert_eq(rdma_resolve_route(id, VT_MS), 0);
+	vt_expect(ch, RDMA_CM_EVENT_ROUTE_RESOLVED);
+	cr_expect_eq(rdma_destroy_id(id), 0);
+	rdma_destroy_event_channel(ch);
 }
