@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # What the scripts that run unmodified programs over the drop-in share.  Their first argument is the
-# build; $pattern chooses cases.  shellcheck shell=bash
+# build; $pattern chooses cases, $failed is what they exit with.
+# shellcheck shell=bash disable=SC2034,SC2154
 build=$(realpath "$1")
 sessctl=$build/sessctl
 work=$(mktemp -d)
