@@ -8,8 +8,8 @@ want=
 for group in "$@"; do
 	case $group in
 	build) want="$want gcc make pkg-config libisal-dev libusrsctp-dev libsctp-dev
-		libjansson-dev nettle-dev uthash-dev libibverbs-dev librdmacm-dev libibumad-dev" ;;
-	check) want="$want libcriterion-dev scdoc spin iproute2 binutils ibverbs-utils rdmacm-utils
+		libjansson-dev nettle-dev uthash-dev libibverbs-dev librdmacm-dev libibumad-dev scdoc" ;;
+	check) want="$want libcriterion-dev spin iproute2 binutils ibverbs-utils rdmacm-utils
 		perftest libfabric-bin openmpi-bin libopenmpi-dev" ;;
 	bench) want="$want gnuplot-nox jq libfabric-dev libfabric-bin ucx-utils sockperf valgrind" ;;
 	ib) want="$want ibsim-utils libumad2sim0 opensm infiniband-diags" ;;
