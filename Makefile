@@ -60,7 +60,8 @@ EXAMPLES   := $(patsubst examples/%.c,$(B)/example-%,$(EX_SRC))
 MAN	   := $(patsubst man/%.scd,$(B)/man/%,$(wildcard man/*.scd))
 
 .PHONY: all lib man demo check unit e2e sim-soak tsan valgrind interop interop-ib conformance \
-	bench guard lint format install uninstall clean help deps deps-check deps-lint test-binaries
+	bench guard lint format install uninstall clean help deps deps-check deps-lint test-binaries \
+	verbs-programs
 .DELETE_ON_ERROR:
 .SECONDARY:
 
@@ -97,11 +98,12 @@ $(B)/libddpsess.so $(B)/libddpsess-ipoib.so:
 
 $(B)/tools/sessctl/run_find.o: CPPFLAGS += -DSESSCTL_LIBDIR='"$(LIBDIR)"'
 
-# The drop-in brings its own copy of the library, so that one file is all a preload needs.
+# The drop-in brings its own copy of the library, so that one file is all a preload needs.  Its
+# sockets are the system's, whoever else is preloaded: src/verbs/vd_socket.c.
 $(VERBS_SO): $(call objs,$(VERBS_SRC)) $(LIB_A)
 	$(if $(Q),@echo "  LD   $@")
-	$(Q)$(CC) $(CFLAGS_ALL) $(LDFLAGS) -shared -Wl,--exclude-libs,ALL $(DEFS) -o $@ \
-		$(filter %.o,$^) $(LIB_A) $(LIB_LIBS)
+	$(Q)$(CC) $(CFLAGS_ALL) $(LDFLAGS) -shared -Wl,--exclude-libs,ALL -Wl,--wrap=socket $(DEFS) \
+		-o $@ $(filter %.o,$^) $(LIB_A) $(LIB_LIBS)
 
 # The same under the libraries' own names.  librdmacm.so.1 has the version nodes that programs ask
 # it for and leads to libibverbs.so.1, which has all symbols: there is one copy of the state.
@@ -114,8 +116,9 @@ $(SONAME_DIR)/libibverbs.so.1: $(B)/verbs-map/verbs.map $(call objs,$(VERBS_SRC)
 	@mkdir -p $(@D)
 	$(if $(Q),@echo "  LD   $@")
 	$(Q)$(CC) $(CFLAGS_ALL) -Wno-missing-prototypes -Wno-strict-prototypes $(LDFLAGS) -shared \
-		-Wl,-soname,$(@F) -Wl,--exclude-libs,ALL -Wl,--version-script=$< $(DEFS) -o $@ \
-		$(B)/verbs-map/missing.c $(filter %.o,$^) $(LIB_A) $(LIB_LIBS)
+		-Wl,-soname,$(@F) -Wl,--exclude-libs,ALL -Wl,--wrap=socket \
+		-Wl,--version-script=$< $(DEFS) -o $@ $(B)/verbs-map/missing.c \
+		$(filter %.o,$^) $(LIB_A) $(LIB_LIBS)
 $(SONAME_DIR)/librdmacm.so.1: $(SONAME_DIR)/libibverbs.so.1
 	$(if $(Q),@echo "  LD   $@")
 	$(Q)$(CC) $(CFLAGS_ALL) $(LDFLAGS) -shared -Wl,-soname,$(@F) -Wl,--no-as-needed \
@@ -139,7 +142,8 @@ $(UNIT) $(E2E) $(VTEST):
 	$(if $(Q),@echo "  LD   $@")
 	$(Q)$(CC) $(CFLAGS_ALL) $(LDFLAGS) -o $@ $^ -lcriterion $(LIB_LIBS) $(TOOL_LIBS)
 
-$(B)/verbs-dlopen: tests/verbs/dlopen.c
+VPROGS := $(B)/verbs-dlopen $(B)/verbs-plain
+$(VPROGS): $(B)/verbs-%: tests/verbs/%.c
 	$(if $(Q),@echo "  LD   $@")
 	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS_ALL) $(LDFLAGS) -o $@ $< -ldl
 
@@ -193,10 +197,11 @@ demo: deps
 	$(Q)tools/demo.sh build/opt/sessctl
 
 check: deps-check
-	$(Q)$(MAKE) --no-print-directory -j2 all man build/opt/verbs-dlopen build/opt/guard
+	$(Q)$(MAKE) --no-print-directory -j2 all man verbs-programs build/opt/guard
 	$(Q)$(MAKE) --no-print-directory -j2 VARIANT=asan test-binaries
 	$(Q)tests/run.sh build/asan build/opt
 
+verbs-programs: $(VPROGS)
 test-binaries: $(UNIT) $(E2E) $(FAULT) $(SESSCTL) $(EXAMPLES) $(VTEST)
 
 # make unit T=mpa_rx: the suites whose name begins so

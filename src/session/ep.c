@@ -306,16 +306,11 @@ int ddps_ep_start(struct ddps_ep *ep, const struct ddps_nego_result *res,
 	return ddps_rdmap_start(ep->rdmap, &s);
 }
 
-int ddps_disconnect(struct ddps_ep *ep)
+int ddps_ep_disconnect(struct ddps_ep *ep)
 {
-	int err = ddps_ctx_enter(ep->ctx);
-
-	if (err < 0)
-		return err;
 	switch (ep->state) {
 	case DDPS_EP_IDLE:
-		err = DDPS_E_STATE;
-		break;
+		return DDPS_E_STATE;
 	case DDPS_EP_OPEN:
 		ddps_ep_set_state(ep, DDPS_EP_DRAINING);
 		ep->progress_seen = ep->progress;
@@ -338,6 +333,16 @@ int ddps_disconnect(struct ddps_ep *ep)
 	case DDPS_EP_DEAD:
 		break;
 	}
+	return 0;
+}
+
+int ddps_disconnect(struct ddps_ep *ep)
+{
+	int err = ddps_ctx_enter(ep->ctx);
+
+	if (err < 0)
+		return err;
+	err = ddps_ep_disconnect(ep);
 	ddps_ctx_leave(ep->ctx);
 	return err;
 }
