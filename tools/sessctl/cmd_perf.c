@@ -202,7 +202,7 @@ static enum status measure(struct perf *p, uint64_t until)
 	bool by_rdma = p->op == PERF_WRITE || p->op == PERF_READ;
 	enum status s = ST_DONE;
 
-	for (;;) {
+	while (!s) {
 		uint64_t now = clock_ns();
 
 		s = fill(p, now < until);
