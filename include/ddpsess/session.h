@@ -93,6 +93,20 @@ DDPS_API int ddps_ctx_new(struct ddps_ctx **out, const struct ddps_ctx_attr *att
 DDPS_API void ddps_ctx_free(struct ddps_ctx *ctx);
 
 /**
+ * ddps_ctx_settle - end every session in order before the process ends
+ * @ctx:	stays as it is, and so do its objects; nothing is freed
+ * @timeout_ms:	how long this may take at most; below 0 counts as 0
+ *
+ * The kernel delivers what a process has written to TCP after its end; nobody does that for SCTP in
+ * userspace.  Blocks until sessions are closed and SCTP associations shut down, all data
+ * acknowledged.  Unlike ddps_ctx_free other threads may be in calls on the context, and a signal
+ * handler may have interrupted one.
+ *
+ * Return: 0, DDPS_E_TIMEDOUT if something is still under way, DDPS_E_FORKED.
+ */
+DDPS_API int ddps_ctx_settle(struct ddps_ctx *ctx, int timeout_ms);
+
+/**
  * ddps_ctx_fd - descriptor that is readable when ddps_progress has something to do
  * @ctx:	a context without a thread of its own
  *

@@ -13,8 +13,10 @@
 #include <unistd.h>
 
 #define NSEC_PER_MSEC	    1000000u
+#define MSEC_PER_SEC	    1000u
 #define NSEC_PER_SEC	    1000000000u
 #define DEFAULT_MAX_REGIONS 65536u
+#define SETTLE_STEP_MS	    10
 #define WIND_UP_MS	    1000 /* for what has to reach peers when the context goes */
 #define NAP_NS		    (1 * NSEC_PER_MSEC)
 
@@ -296,6 +298,41 @@ static void wind_up(struct ddps_ctx *ctx)
 		if (ddps_wait_fd(ddps_loop_fd(ctx->env.loop), deadline) == 0)
 			return;
 		run(ctx);
+	}
+}
+
+/* The lock within @deadline: its holder may be what this call has interrupted. */
+static bool enter_until(struct ddps_ctx *ctx, uint64_t deadline)
+{
+	struct timespec at = { .tv_sec = (time_t)(deadline / (NSEC_PER_MSEC * MSEC_PER_SEC)),
+			       .tv_nsec = (long)(deadline % (NSEC_PER_MSEC * MSEC_PER_SEC)) };
+
+	return !pthread_mutex_clocklock(&ctx->lock, CLOCK_MONOTONIC, &at);
+}
+
+int ddps_ctx_settle(struct ddps_ctx *ctx, int timeout_ms)
+{
+	uint64_t deadline = ddps_deadline(timeout_ms < 0 ? 0 : timeout_ms);
+	bool busy;
+
+	if (ddps_ctx_forked(ctx))
+		return DDPS_E_FORKED;
+	if (!enter_until(ctx, deadline))
+		return DDPS_E_TIMEDOUT;
+	for (struct ddps_ep *ep = ctx->eps, *next; ep; ep = next) {
+		next = ep->next;
+		ddps_ep_disconnect(ep);
+	}
+	for (;;) {
+		busy = ddps_providers_wind_up(&ctx->env);
+		ddps_ctx_leave(ctx);
+		if (!busy)
+			return 0;
+		/* Not long: the library thread may take the last of it. */
+		ddps_wait_fd(ddps_loop_fd(ctx->env.loop), ddps_deadline(SETTLE_STEP_MS));
+		if (ddps_now() >= deadline || !enter_until(ctx, deadline))
+			return DDPS_E_TIMEDOUT;
+		ddps_loop_run(ctx->env.loop);
 	}
 }
 

@@ -142,6 +142,7 @@ struct ddps_ep {
 	bool established;
 	bool heard;   /* a segment came in */
 	bool posting; /* inside a post: it kicks by itself */
+	bool more;    /* DDPS_WR_MORE holds something back */
 	bool flush_late;
 	bool shared_rq; /* it has no receive queue of its own */
 	struct ddps_late *late, **late_end;
@@ -170,6 +171,8 @@ void ddps_ep_shutdown_soon(struct ddps_ep *ep);
 /* Keep a copy of the peer's private data.  0 or DDPS_E_NOMEM. */
 int ddps_ep_keep_pd(struct ddps_ep *ep, const uint8_t *pd, size_t len);
 void ddps_ep_destroy(struct ddps_ep *ep);
+/* ddps_disconnect with the lock held. */
+int ddps_ep_disconnect(struct ddps_ep *ep);
 
 /* ---- work posted too late (ep_late.c) ---- */
 int ddps_late_post(struct ddps_ep *ep, enum ddps_op op, uint64_t wr_id);
