@@ -171,7 +171,7 @@ run_case() { # NAME
 # What several cases need in the guest goes into the snapshot.
 prepare() {
 	local f programs=()
-	for f in sessctl example-rping_peer example-rdma_peer; do
+	for f in sessctl example-rping_peer example-rdma_peer example-many_peer; do
 		[ ! -x "$build/$f" ] || programs+=("$build/$f")
 	done
 	[ ${#programs[@]} != 0 ] || return 0
