@@ -198,6 +198,13 @@ many_listen() { # URI OPTION...: our many_peer here; sets $port
 	port=$(sed -nE "s/^listening on [a-z]+:\/\/.*:([0-9]+).*/\1/p" "$work/many.out")
 }
 
+# A session's octets are arriving in the guest.
+in_transfer() {
+	guest "for ((i = 0; i < 600; i++)); do
+		ss -Hnti sport = :$PORT | grep -qE 'bytes_received:[0-9]{6}' && exit 0
+		sleep 0.05; done; exit 1" || fail "no octets arrive in the guest"
+}
+
 siw_peer_server() { # OPTION...: in the guest, on siw
 	guest_start siw_peer "siw_peer -s $GUEST $* $PORT"
 	guest_listens $PORT

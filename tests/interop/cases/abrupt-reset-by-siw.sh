@@ -6,8 +6,8 @@
 siw_peer_server -b 67108864
 capture tcp port "$PORT"
 host_start rdma timeout 60 "$build/example-rdma_peer" -N -c "tcp://$GUEST:$PORT"
-guest "for ((i = 0; i < 200; i++)); do ss -Hnt | grep -q ESTAB.*:$PORT && break; sleep 0.05; done
-	sleep 0.3; ss -K -Hnt sport = :$PORT" >"$work/killed"
+in_transfer
+guest "ss -K -Hnt sport = :$PORT" >"$work/killed"
 [ -s "$work/killed" ] || fail "there was no connection to reset"
 status=0
 host_wait rdma || status=$?
