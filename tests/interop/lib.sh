@@ -362,6 +362,18 @@ capture_end() {
 	grep -q '^0 packets dropped' "$work/capture.err" || fail "tcpdump missed packets"
 }
 
+capture_resets() { # of the transfer's port, and nothing else: it can be large
+	capture tcp port "$PORT" and 'tcp[tcpflags] & tcp-rst != 0'
+}
+
+reset_by() { # ADDRESS
+	await 10 wire_has "tcp.flags.reset == 1 && ip.src == $1" || fail "no RST from $1"
+}
+
+wire_has() { # DISPLAY-FILTER
+	[ -n "$(wire -Y "$1")" ]
+}
+
 wire_closed() {
 	[ "$(wire -Y 'tcp.flags.fin == 1 || tcp.flags.reset == 1' | wc -l)" -ge 2 ]
 }

@@ -4,7 +4,7 @@
 # quick
 # needs: example-rdma_peer
 siw_peer_server -b 67108864
-capture tcp port "$PORT"
+capture_resets
 host_start rdma timeout 60 "$build/example-rdma_peer" -N -c "tcp://$GUEST:$PORT"
 in_transfer
 guest "ss -K -Hnt sport = :$PORT" >"$work/killed"
@@ -12,7 +12,5 @@ guest "ss -K -Hnt sport = :$PORT" >"$work/killed"
 status=0
 host_wait rdma || status=$?
 [ "$status" = 1 ] || fail "status $status, not 1"
-capture_end
-[ "$(wire -Y "tcp.flags.reset == 1 && ip.src == $GUEST" | wc -l)" -ge 1 ] ||
-	fail "no RST from the guest"
+reset_by "$GUEST"
 detail "$(tail -n 1 "$work/rdma.err")"

@@ -4,12 +4,11 @@
 # quick
 # needs: example-rdma_peer
 siw_peer_server -b 67108864
-capture tcp port "$PORT"
+capture_resets
 host timeout 30 "$build/example-rdma_peer" -N -a -c "tcp://$GUEST:$PORT" >"$work/out" \
 	2>"$work/err" || fail "rdma_peer: $(tail -n 1 "$work/err")"
 guest_wait siw_peer 10 && fail "siw_peer took an abort for an orderly end"
-capture_end
-[ "$(wire -Y "tcp.flags.reset == 1 && ip.src == $HOST" | wc -l)" -ge 1 ] || fail "no RST from us"
+reset_by "$HOST"
 siw_peer_server -b 1000
 host timeout 20 "$build/example-rdma_peer" -c "tcp://$GUEST:$PORT" >"$work/out" 2>"$work/err" ||
 	fail "the next session: $(tail -n 1 "$work/err")"
