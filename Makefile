@@ -60,7 +60,8 @@ EXAMPLES   := $(patsubst examples/%.c,$(B)/example-%,$(EX_SRC))
 MAN	   := $(patsubst man/%.scd,$(B)/man/%,$(wildcard man/*.scd))
 
 .PHONY: all lib man demo check unit e2e sim-soak tsan valgrind interop interop-ib conformance \
-	bench lint format install uninstall clean help deps deps-check deps-lint test-binaries
+	bench guard lint format install uninstall clean help deps deps-check deps-lint test-binaries \
+	verbs-programs
 .DELETE_ON_ERROR:
 .SECONDARY:
 
@@ -97,11 +98,12 @@ $(B)/libddpsess.so $(B)/libddpsess-ipoib.so:
 
 $(B)/tools/sessctl/run_find.o: CPPFLAGS += -DSESSCTL_LIBDIR='"$(LIBDIR)"'
 
-# The drop-in brings its own copy of the library, so that one file is all a preload needs.
+# The drop-in brings its own copy of the library, so that one file is all a preload needs.  Its
+# sockets are the system's, whoever else is preloaded: src/verbs/vd_socket.c.
 $(VERBS_SO): $(call objs,$(VERBS_SRC)) $(LIB_A)
 	$(if $(Q),@echo "  LD   $@")
-	$(Q)$(CC) $(CFLAGS_ALL) $(LDFLAGS) -shared -Wl,--exclude-libs,ALL $(DEFS) -o $@ \
-		$(filter %.o,$^) $(LIB_A) $(LIB_LIBS)
+	$(Q)$(CC) $(CFLAGS_ALL) $(LDFLAGS) -shared -Wl,--exclude-libs,ALL -Wl,--wrap=socket $(DEFS) \
+		-o $@ $(filter %.o,$^) $(LIB_A) $(LIB_LIBS)
 
 # The same under the libraries' own names.  librdmacm.so.1 has the version nodes that programs ask
 # it for and leads to libibverbs.so.1, which has all symbols: there is one copy of the state.
@@ -114,8 +116,9 @@ $(SONAME_DIR)/libibverbs.so.1: $(B)/verbs-map/verbs.map $(call objs,$(VERBS_SRC)
 	@mkdir -p $(@D)
 	$(if $(Q),@echo "  LD   $@")
 	$(Q)$(CC) $(CFLAGS_ALL) -Wno-missing-prototypes -Wno-strict-prototypes $(LDFLAGS) -shared \
-		-Wl,-soname,$(@F) -Wl,--exclude-libs,ALL -Wl,--version-script=$< $(DEFS) -o $@ \
-		$(B)/verbs-map/missing.c $(filter %.o,$^) $(LIB_A) $(LIB_LIBS)
+		-Wl,-soname,$(@F) -Wl,--exclude-libs,ALL -Wl,--wrap=socket \
+		-Wl,--version-script=$< $(DEFS) -o $@ $(B)/verbs-map/missing.c \
+		$(filter %.o,$^) $(LIB_A) $(LIB_LIBS)
 $(SONAME_DIR)/librdmacm.so.1: $(SONAME_DIR)/libibverbs.so.1
 	$(if $(Q),@echo "  LD   $@")
 	$(Q)$(CC) $(CFLAGS_ALL) $(LDFLAGS) -shared -Wl,-soname,$(@F) -Wl,--no-as-needed \
@@ -139,7 +142,8 @@ $(UNIT) $(E2E) $(VTEST):
 	$(if $(Q),@echo "  LD   $@")
 	$(Q)$(CC) $(CFLAGS_ALL) $(LDFLAGS) -o $@ $^ -lcriterion $(LIB_LIBS) $(TOOL_LIBS)
 
-$(B)/verbs-dlopen: tests/verbs/dlopen.c
+VPROGS := $(B)/verbs-dlopen $(B)/verbs-plain
+$(VPROGS): $(B)/verbs-%: tests/verbs/%.c
 	$(if $(Q),@echo "  LD   $@")
 	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS_ALL) $(LDFLAGS) -o $@ $< -ldl
 
@@ -164,6 +168,11 @@ $(B)/peer_%: $(B)/bench/peer_%.o
 	$(Q)$(CC) $(CFLAGS_ALL) $(LDFLAGS) -o $@ $^ $(BENCH_LIBS) -pthread
 $(B)/bench-%: $(B)/bench/%.o
 	$(Q)$(CC) $(CFLAGS_ALL) $(LDFLAGS) -o $@ $^ -lisal
+# It counts what the library allocates and locks.
+$(B)/guard: $(B)/bench/guard.o $(LIB_A)
+	$(Q)$(CC) $(CFLAGS_ALL) $(LDFLAGS) \
+		-Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=pthread_mutex_lock -o $@ $^ \
+		$(LIB_LIBS)
 $(B)/peer_fi: BENCH_LIBS := -lfabric
 $(B)/peer_usrsctp: BENCH_LIBS := -lusrsctp
 
@@ -188,10 +197,11 @@ demo: deps
 	$(Q)tools/demo.sh build/opt/sessctl
 
 check: deps-check
-	$(Q)$(MAKE) --no-print-directory -j2 all man build/opt/verbs-dlopen
+	$(Q)$(MAKE) --no-print-directory -j2 all man verbs-programs build/opt/guard
 	$(Q)$(MAKE) --no-print-directory -j2 VARIANT=asan test-binaries
 	$(Q)tests/run.sh build/asan build/opt
 
+verbs-programs: $(VPROGS)
 test-binaries: $(UNIT) $(E2E) $(FAULT) $(SESSCTL) $(EXAMPLES) $(VTEST)
 
 # make unit T=mpa_rx: the suites whose name begins so
@@ -234,6 +244,11 @@ bench:
 	$(Q)tools/deps.sh build bench
 	$(Q)$(MAKE) --no-print-directory -j2 build/opt/sessctl $(BENCH_BIN)
 	$(Q)bench/run.sh build/opt build/bench
+
+# Instructions of the data path against bench/guard.txt; part of check
+guard: deps-check
+	$(Q)$(MAKE) --no-print-directory -j2 build/opt/guard
+	$(Q)bench/guard.sh build/opt
 
 lint: deps-lint
 	$(Q)tools/lint.sh
@@ -283,6 +298,6 @@ help:
 	@echo 'conformance  every rule and its case: docs/conformance.md; deliberate faults are caught'
 	@echo 'sim-soak   a million crossed connects, seeded'
 	@echo 'interop-ib CM over ibsim and opensm'
-	@echo 'bench      against TCP, libfabric, UCX, usrsctp; BENCH=quick'
+	@echo 'bench      against TCP, libfabric, ...        guard     instruction counts'
 	@echo 'lint       format, tidy, cppcheck, shellcheck format    clang-format in place'
 	@echo 'install    DESTDIR, PREFIX, LIBDIR            uninstall, clean, man'
