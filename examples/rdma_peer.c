@@ -4,6 +4,7 @@
  *
  *	rdma_peer -s URI [-b OCTETS] [-n CLIENTS] [-r] [-N]	-r: reject them
  *	rdma_peer -c URI [-i IRD] [-o ORD] [-N]	-N: suggest to do without CRCs
+ *		[-a]				-a: abort in the middle of a Write of the region
  *
  * The client's private data is HELLO.  The server's answer carries an advert of its region, 16
  * octets, big endian: u64 tagged offset, u32 STag, u32 size.  The client writes the region in
@@ -34,6 +35,7 @@ struct peer {
 	struct ddps_mr *mr, *small_mr;
 	uint8_t *region, small[2];
 	uint32_t octets;
+	bool abort;
 };
 
 struct options {
@@ -250,6 +252,21 @@ static int move(struct peer *p, const struct ddps_event *ev, uint8_t *sink, stru
 	return bad;
 }
 
+static int abort_write(struct peer *p, const struct ddps_event *ev)
+{
+	struct ddps_sge sge = { p->region, p->octets, ddps_mr_stag(p->mr) };
+	struct ddps_send_wr wr = { .op = DDPS_OP_WRITE,
+				   .sge = &sge,
+				   .nsge = 1,
+				   .stag = (uint32_t)get_be(ev->private_data + 8, 4),
+				   .to = get_be(ev->private_data, 8) };
+	int e = ddps_post_send(p->ep, &wr);
+
+	if (!e && (e = ddps_progress(p->ctx, 1000)) >= 0)
+		e = ddps_abort(p->ep);
+	return e ? fail("abort", e) : 0;
+}
+
 static int talk(struct peer *p, const struct ddps_event *ev)
 {
 	static uint8_t sink[CHUNK];
@@ -270,6 +287,8 @@ static int talk(struct peer *p, const struct ddps_event *ev)
 		return fail("sink", e);
 	for (uint32_t i = 0; i < p->octets; i++)
 		p->region[i] = (uint8_t)next_random(&random);
+	if (p->abort)
+		return abort_write(p, ev);
 	if (move(p, ev, NULL, NULL) || move(p, ev, sink, sink_mr) ||
 	    post(p, DDPS_OP_SEND, p->small + 1, 1, p->small_mr, 0, 0) || done(p, DDPS_OP_RECV))
 		return 1;
@@ -311,7 +330,7 @@ static int parse(int argc, char **argv, struct peer *p, struct options *o)
 {
 	int c;
 
-	while ((c = getopt(argc, argv, "s:c:b:n:i:o:rN")) != -1) {
+	while ((c = getopt(argc, argv, "s:c:b:n:i:o:rNa")) != -1) {
 		unsigned long v = optarg ? strtoul(optarg, NULL, 0) : 0;
 
 		if (c == 's')
@@ -322,6 +341,8 @@ static int parse(int argc, char **argv, struct peer *p, struct options *o)
 			o->reject = true;
 		else if (c == 'N')
 			p->param.crc = false;
+		else if (c == 'a')
+			p->abort = true;
 		else if (c == 'b' && v > 0 && v <= UINT32_MAX)
 			p->octets = (uint32_t)v;
 		else if (c == 'n')
@@ -345,7 +366,7 @@ int main(int argc, char **argv)
 	ddps_conn_param_init(&p.param);
 	if (parse(argc, argv, &p, &o)) {
 		fprintf(stderr, "usage: rdma_peer -s URI [-b OCTETS] [-n CLIENTS] [-r] [-N]\n"
-				"       rdma_peer -c URI [-i IRD] [-o ORD] [-N]\n");
+				"       rdma_peer -c URI [-i IRD] [-o ORD] [-N] [-a]\n");
 		return 2;
 	}
 	status = make(&p);

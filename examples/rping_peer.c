@@ -2,11 +2,15 @@
 /*
  * A peer for rping, the RDMA ping of librdmacm: either side, over TCP or SCTP.
  *
- *	rping_peer -s URI [-N] [-v]				serve one client
- *	rping_peer -c URI [-C COUNT] [-S SIZE] [-R TYPE] [-N] [-v]
+ *	rping_peer -s URI [-t FILE] [-N] [-v]			serve one client
+ *	rping_peer -c URI [-C COUNT] [-S SIZE] [-R TYPE] [-t FILE] [-N] [-v]
  *
  * -C COUNT  pings (1)		-R send|write|read  peer-to-peer, with that first message
  * -S SIZE   octets of each (100)	-N  suggest to do without MPA CRCs
+ * -t FILE   what went over the wire, a line each, numbers in hex:
+ *		send LEN		received LEN
+ *		write STAG TO LEN	read SINK-STAG SINK-TO SOURCE-STAG SOURCE-TO LEN
+ *		advertised STAG TO LEN	for the peer's Reads and Writes
  *
  * One ping, as seen on the wire:
  *
@@ -21,6 +25,7 @@
  * what the payload of ping N has to be, and check it.  Exit status 0: all pings were right.
  */
 #include <ddpsess/ddpsess.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -42,6 +47,7 @@ struct peer {
 	struct ddps_mr *in_mr, *out_mr, *source_mr, *sink_mr;
 	bool over; /* the peer sends nothing more */
 	bool closed, verbose;
+	FILE *trace;
 	unsigned done[DDPS_OP_RECV + 1]; /* completions not waited for yet */
 	uint8_t in[ADVERT_LEN], out[ADVERT_LEN];
 	char source[SIZE_MOST], sink[SIZE_MOST], wanted[SIZE_MOST];
@@ -140,6 +146,8 @@ static int take_completion(struct peer *p, const struct ddps_wc *wc)
 		return fail(ddps_wc_status_name(wc->status), DDPS_E_TERMINATED);
 	if (wc->op == DDPS_OP_RECV && wc->len != ADVERT_LEN)
 		return fail("message that is no advert", DDPS_E_PROTOCOL);
+	if (wc->op == DDPS_OP_RECV && p->trace)
+		fprintf(p->trace, "received %x\n", wc->len);
 	p->done[wc->op]++;
 	return 0;
 }
@@ -205,6 +213,19 @@ static int post_recv(struct peer *p)
 	return e ? fail("post receive", e) : 0;
 }
 
+static void trace(const struct peer *p, const struct ddps_send_wr *wr, struct ddps_mr *mr)
+{
+	uint32_t len = wr->sge->len;
+
+	if (wr->op == DDPS_OP_SEND)
+		fprintf(p->trace, "send %x\n", len);
+	else if (wr->op == DDPS_OP_WRITE)
+		fprintf(p->trace, "write %08x %016" PRIx64 " %x\n", wr->stag, wr->to, len);
+	else
+		fprintf(p->trace, "read %08x %016" PRIx64 " %08x %016" PRIx64 " %x\n",
+			ddps_mr_stag(mr), ddps_mr_to(mr), wr->stag, wr->to, len);
+}
+
 static int post(struct peer *p, enum ddps_op op, void *buf, uint32_t len, struct ddps_mr *mr,
 		const struct advert *at)
 {
@@ -216,6 +237,8 @@ static int post(struct peer *p, enum ddps_op op, void *buf, uint32_t len, struct
 		wr.stag = at->stag;
 		wr.to = at->to;
 	}
+	if (p->trace)
+		trace(p, &wr, mr);
 	e = ddps_post_send(p->ep, &wr);
 	return e ? fail(ddps_op_name(op), e) : 0;
 }
@@ -226,6 +249,9 @@ static int send_advert(struct peer *p, struct ddps_mr *mr, uint32_t size)
 	put_be(p->out, mr ? ddps_mr_to(mr) : 0, 8);
 	put_be(p->out + 8, mr ? ddps_mr_stag(mr) : 0, 4);
 	put_be(p->out + 12, size, 4);
+	if (mr && p->trace)
+		fprintf(p->trace, "advertised %08x %016" PRIx64 " %x\n", ddps_mr_stag(mr),
+			ddps_mr_to(mr), size);
 	return post(p, DDPS_OP_SEND, p->out, ADVERT_LEN, p->out_mr, NULL) ||
 			       must_wait(p, DDPS_OP_SEND) < 0
 		       ? -1
@@ -400,7 +426,7 @@ static int parse(int argc, char **argv, struct peer *p, struct options *opt)
 {
 	int o, bad = 0;
 
-	while ((o = getopt(argc, argv, "s:c:C:S:R:Nv")) != -1) {
+	while ((o = getopt(argc, argv, "s:c:C:S:R:t:Nv")) != -1) {
 		switch (o) {
 		case 's':
 			opt->server = optarg;
@@ -416,6 +442,11 @@ static int parse(int argc, char **argv, struct peer *p, struct options *opt)
 			break;
 		case 'R':
 			bad |= rtr_type(&p->param, optarg);
+			break;
+		case 't':
+			p->trace = fopen(optarg, "w");
+			if (!p->trace)
+				bad = fail(optarg, DDPS_E_SYSTEM);
 			break;
 		case 'N':
 			p->param.crc = false;
@@ -439,13 +470,15 @@ int main(int argc, char **argv)
 	ddps_conn_param_init(&p.param);
 	p.param.nudge_ms = NUDGE_MS;
 	if (parse(argc, argv, &p, &opt)) {
-		fprintf(stderr, "usage: rping_peer -s URI [-N] [-v]\n"
+		fprintf(stderr, "usage: rping_peer -s URI [-t FILE] [-N] [-v]\n"
 				"       rping_peer -c URI [-C COUNT] [-S SIZE] [-R "
-				"send|write|read] [-N] [-v]\n");
+				"send|write|read] [-t FILE] [-N] [-v]\n");
 		return 2;
 	}
 	status = make(&p) ||
 		 (opt.server ? serve(&p, opt.server) : call(&p, opt.client, opt.count, opt.size));
 	ddps_ctx_free(p.ctx);
+	if (p.trace && fclose(p.trace))
+		status = fail("the list of -t", DDPS_E_SYSTEM);
 	return status;
 }

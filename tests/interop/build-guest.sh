@@ -73,7 +73,7 @@ fetch() { # PACKAGE: to cache/deb, not installed
 	(cd "$cache/deb" && apt-get download -qq "$1" 2>/dev/null) || cannot "cannot download $1"
 }
 
-kernel() {
+kernel_version() {
 	local candidate
 	if [ -s "$cache/kver" ]; then
 		kver=$(cat "$cache/kver")
@@ -84,6 +84,9 @@ kernel() {
 		[ -n "$candidate" ] || cannot "no linux-image-amd64 in the package lists"
 		kver=$candidate
 	fi
+}
+
+kernel() {
 	if [ ! -e "$cache/kernel/boot/vmlinuz-$kver" ]; then
 		fetch "linux-image-$kver"
 		rm -rf "$cache/kernel"
@@ -98,7 +101,7 @@ kernel() {
 # Debian leaves soft-iWARP out of its kernel; its source package has it.
 siw_source() {
 	local series=${kver%.*}
-	[ -e "$cache/siw/source/siw_main.c" ] && return
+	[ ! -e "$cache/siw/source/siw_main.c" ] || return 0
 	fetch "linux-source-$series"
 	rm -rf "$cache/siw"
 	mkdir -p "$cache/siw/source"
@@ -243,9 +246,11 @@ initramfs() {
 # shellcheck disable=SC2086 # a list of words
 need $packages
 [ "${1-build}" = build ] || exit 0
-kernel
-siw_source
+kernel_version
 [ -e "$cache/siw/siw-param.ko" ] || need "linux-headers-$kver"
+siw_source &
+kernel
+wait $!
 siw_module vanilla &
 siw_module param
 wait $!

@@ -101,11 +101,11 @@ start_qemu() {
 
 wait_ready() {
 	until grep -aq 'LAB READY' "$run/console.log" 2>/dev/null; do
-		[ "$SECONDS" -lt 90 ] || return
+		[ "$SECONDS" -lt 240 ] || return
 		[ -n "$(pid)" ] || return
 		sleep 0.1
 	done
-	call 20 run true
+	call 60 run true
 }
 
 up() {

@@ -177,8 +177,8 @@ sctp_over_udp() { # the guest's kernel SCTP, encapsulated
 		fail "the guest's kernel has no SCTP over UDP"
 }
 
-rping_listen() { # URI: our rping_peer here; sets $port
-	host_start rping "$build/example-rping_peer" -s "$1"
+rping_listen() { # URI [OPTION...]: our rping_peer here; sets $port
+	host_start rping "$build/example-rping_peer" -s "$@"
 	await 10 grep -q "^listening on" "$work/rping.out" ||
 		fail "rping_peer: $(tail -n 1 "$work/rping.err")"
 	port=$(sed -nE "s/^listening on [a-z]+:\/\/.*:([0-9]+).*/\1/p" "$work/rping.out")
@@ -189,6 +189,20 @@ rdma_listen() { # OPTION...: our rdma_peer here; sets $port
 	await 10 grep -q "^listening on" "$work/rdma.out" ||
 		fail "rdma_peer: $(tail -n 1 "$work/rdma.err")"
 	port=$(sed -nE "s/^listening on [a-z]+:\/\/.*:([0-9]+).*/\1/p" "$work/rdma.out")
+}
+
+many_listen() { # URI OPTION...: our many_peer here; sets $port
+	host_start many "$build/example-many_peer" -s "$@"
+	await 10 grep -q "^listening on" "$work/many.out" ||
+		fail "many_peer: $(tail -n 1 "$work/many.err")"
+	port=$(sed -nE "s/^listening on [a-z]+:\/\/.*:([0-9]+).*/\1/p" "$work/many.out")
+}
+
+# A session's octets are arriving in the guest.
+in_transfer() {
+	guest "for ((i = 0; i < 600; i++)); do
+		ss -Hnti sport = :$PORT | grep -qE 'bytes_received:[0-9]{6}' && exit 0
+		sleep 0.05; done; exit 1" || fail "no octets arrive in the guest"
 }
 
 siw_peer_server() { # OPTION...: in the guest, on siw
@@ -348,6 +362,18 @@ capture_end() {
 	grep -q '^0 packets dropped' "$work/capture.err" || fail "tcpdump missed packets"
 }
 
+capture_resets() { # of the transfer's port, and nothing else: it can be large
+	capture tcp port "$PORT" and 'tcp[tcpflags] & tcp-rst != 0'
+}
+
+reset_by() { # ADDRESS
+	await 10 wire_has "tcp.flags.reset == 1 && ip.src == $1" || fail "no RST from $1"
+}
+
+wire_has() { # DISPLAY-FILTER
+	[ -n "$(wire -Y "$1")" ]
+}
+
 wire_closed() {
 	[ "$(wire -Y 'tcp.flags.fin == 1 || tcp.flags.reset == 1' | wc -l)" -ge 2 ]
 }
@@ -379,6 +405,53 @@ wire_covered() {
 				}
 			exit bad
 		}'
+}
+
+wire_messages() { # as rping_peer -t has them, see messages.awk
+	wire -Y iwarp_ddp -T pdml -J 'tcp iwarp_mpa iwarp_ddp_rdmap' |
+		awk -f "${lab%/*}/messages.awk"
+}
+
+# tshark's opcodes, STags, offsets and lengths against the list of rping_peer -t: of ours what was
+# posted and answers to what was asked; of siw's the Sends received, the answers to our Reads, and
+# Reads and Writes of what we advertised, everything once and in order.
+as_sent() { # LIST
+	local ours
+	wire_messages >"$work/messages"
+	ours=$(wire -Y 'ip.src == '"$HOST"' && iwarp_ddp' -T fields -e tcp.srcport | sort -u)
+	awk -v ours="$ours" '
+		function expect(from, what) {
+			want[from, ++wanted[from]] = what
+		}
+		FNR == NR && $1 ~ /^(send|write|read)$/ { expect("ours", $0) }
+		FNR == NR && $1 == "read" { expect("siw", "response " $2 " " $3 " " $6) }
+		FNR == NR && $1 == "received" { expect("siw", "send " $2) }
+		FNR == NR && $1 == "advertised" { open[$2 " " $3 " " $4] = 1 }
+		FNR == NR { next }
+		{
+			from = $1 == ours ? "ours" : "siw"
+			sub(/^[0-9]+ /, "")
+		}
+		from == "ours" && $1 == "response" { from = "our answers" }
+		from == "ours" && $1 == "write" && $4 == 0 { next } # the nudge
+		from == "siw" && $1 == "read" && ($4 " " $5 " " $6) in open {
+			expect("our answers", "response " $2 " " $3 " " $6)
+			n++
+			next
+		}
+		from == "siw" && $1 == "write" && ($2 " " $3 " " $4) in open { n++; next }
+		{ got[from, ++seen[from]] = $0; n++ }
+		END {
+			split("ours,our answers,siw", sides, ",")
+			for (j = 1; side = sides[j]; j++)
+				for (i = 1; i <= wanted[side] || i <= seen[side]; i++)
+					if (got[side, i] != want[side, i]) {
+						print side ": \047" got[side, i] "\047 instead of \047" \
+						      want[side, i] "\047"
+						exit 1
+					}
+			print n + 0
+		}' "$1" "$work/messages" >"$work/as_sent" || fail "tshark: $(cat "$work/as_sent")"
 }
 
 # The judgement of a dissector that is not ours.  Only without markers.

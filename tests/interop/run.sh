@@ -53,7 +53,7 @@ fi
 
 # ---- outside ----
 
-# None, but no failure either.
+# No case, but no failure either.
 nothing() { # WHY
 	echo "interop: skipped, $1" >&2
 	exit 77
@@ -78,10 +78,6 @@ outside() {
 	[ "$(id -u)" = 0 ] || user=(--user --map-current-user --keep-caps)
 	unshare "${user[@]}" --pid --mount-proc --fork true 2>/dev/null ||
 		nothing "no process namespaces"
-	"$lab" build || {
-		[ $? != 77 ] || nothing "the guest cannot be made here"
-		exit 1
-	}
 	sweep
 	export LAB_ID=run-$$
 	if [ "$keep" = 1 ]; then
@@ -171,7 +167,7 @@ run_case() { # NAME
 # What several cases need in the guest goes into the snapshot.
 prepare() {
 	local f programs=()
-	for f in sessctl example-rping_peer example-rdma_peer; do
+	for f in sessctl example-rping_peer example-rdma_peer example-many_peer; do
 		[ ! -x "$build/$f" ] || programs+=("$build/$f")
 	done
 	[ ${#programs[@]} != 0 ] || return 0
@@ -180,6 +176,10 @@ prepare() {
 		"$lab" save
 }
 
+"$lab" build || {
+	[ $? != 77 ] || nothing "the guest cannot be made here"
+	exit 1
+}
 if ! "$lab" up || ! prepare; then
 	echo "interop: the guest does not work, no case was run" >&2
 	exit 1

@@ -5,8 +5,7 @@
 # needs: example-rdma_peer
 siw_peer_server -b 67108864 -i 16 -o 16
 host_start rdma "$build/example-rdma_peer" -N -c "tcp://$GUEST:$PORT"
-guest 'for ((i = 0; i < 200; i++)); do ss -Hnt | grep -q ESTAB.*:7174 && break; sleep 0.05; done
-	sleep 0.3'
+in_transfer
 kill -9 "$pid_rdma"
 guest_wait siw_peer 10 && fail "siw_peer took a killed client for an orderly one"
 grep -q siw_peer <<<"$(guest_output siw_peer)" || fail "siw_peer did not end by itself"

@@ -5,9 +5,9 @@
 # needs: example-rdma_peer
 siw_peer_server -b 67108864 -i 16 -o 16
 host_start rdma timeout 30 "$build/example-rdma_peer" -N -c "tcp://$GUEST:$PORT"
+in_transfer
 # shellcheck disable=SC2016 # for the guest's shell
-guest 'for ((i = 0; i < 200; i++)); do ss -Hnt | grep -q ESTAB.*:7174 && break; sleep 0.05; done
-	sleep 0.3; kill -9 $(pidof siw_peer)'
+guest 'kill -9 $(pidof siw_peer)'
 status=0
 host_wait rdma || status=$?
 [ "$status" = 1 ] || fail "status $status, not 1"

@@ -3,7 +3,9 @@
  * The guest's end of examples/rdma_peer.c, on verbs and the kernel's soft-iWARP.
  *
  *	siw_peer -s ADDRESS [-b OCTETS] [-n CLIENTS] [-r] PORT
- *	siw_peer -c ADDRESS [-b OCTETS] [-i IRD] [-o ORD] PORT
+ *	siw_peer -c ADDRESS [-b OCTETS] [-i IRD] [-o ORD] [-w FILE] PORT
+ *
+ * -w: when connected it says so, and goes on when there is no such file.
  *
  * The protocol is described there.  Exit status 0: all was right; 3: rejected.
  */
@@ -23,7 +25,7 @@
 #define REJECTION "not today"
 
 struct options {
-	char *address, *port;
+	char *address, *port, *wait;
 	bool server, reject;
 	unsigned long octets, clients;
 	uint8_t ird, ord;
@@ -229,6 +231,11 @@ static int call(const struct options *o)
 	memcpy(&at.rkey, (const uint8_t *)got->private_data + 8, 4);
 	memcpy(&at.size, (const uint8_t *)got->private_data + 12, 4);
 	at = (struct remote){ be64toh(at.to), be32toh(at.rkey), be32toh(at.size) };
+	if (o->wait) {
+		puts("connected");
+		while (!access(o->wait, F_OK))
+			usleep(10000);
+	}
 	return talk(id, &at);
 }
 
@@ -237,7 +244,7 @@ int main(int argc, char **argv)
 	struct options o = { .octets = 1 << 20, .clients = 1, .ird = 1, .ord = 1 };
 	int c;
 
-	while ((c = getopt(argc, argv, "s:c:b:n:i:o:r")) != -1)
+	while ((c = getopt(argc, argv, "s:c:b:n:i:o:w:r")) != -1)
 		switch (c) {
 		case 's':
 		case 'c':
@@ -255,6 +262,9 @@ int main(int argc, char **argv)
 			break;
 		case 'o':
 			o.ord = (uint8_t)strtoul(optarg, NULL, 0);
+			break;
+		case 'w':
+			o.wait = optarg;
 			break;
 		case 'r':
 			o.reject = true;
