@@ -301,6 +301,9 @@ int vd_oob_modify(struct vd_qp *qp, const struct ibv_qp_attr *attr, int mask);
 int vd_oob_keep(struct vd_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad);
 /* They go now, or come back flushed; the queue pair's own lock is held. */
 void vd_oob_flush(struct vd_qp *qp);
+/* Whether the flushed receive @wr_id is kept from the program; and the end of that. */
+bool vd_oob_hold(struct vd_qp *qp, uint64_t wr_id);
+void vd_oob_release(struct vd_qp *qp);
 /* A peer asks, or has given up; the lock is held. */
 void vd_oob_request(struct vd_oob_port *port, const struct ddps_event *ev);
 void vd_oob_gone(struct vd_process *p, const struct ddps_request *request);

@@ -287,8 +287,10 @@ static void terminated(struct vd_qp *qp, const struct ddps_event *ev)
 /* There is no identifier that could be told. */
 static void oob_failed(struct vd_qp *qp)
 {
-	if (qp->oob)
-		vd_async_post(qp->qp.qp_base.context, IBV_EVENT_QP_FATAL, &qp->qp.qp_base);
+	if (!qp->oob)
+		return;
+	vd_oob_release(qp);
+	vd_async_post(qp->qp.qp_base.context, IBV_EVENT_QP_FATAL, &qp->qp.qp_base);
 }
 
 static void session_event(struct vd_qp *qp, const struct ddps_event *ev)
@@ -319,6 +321,8 @@ static void session_event(struct vd_qp *qp, const struct ddps_event *ev)
 		return;
 	case DDPS_EV_CLOSED:
 		vd_qp_ended(qp);
+		if (ev->error.code || ev->error.has_triple)
+			vd_oob_release(qp);
 		if (qp->id)
 			down(qp->id);
 		return;

@@ -46,6 +46,9 @@ struct vd_oob {
 	uint32_t from;		      /* whose it is */
 	struct early *early, **end;
 	unsigned count;
+	uint64_t *held; /* receives that came back when the peer left in order */
+	unsigned nheld;
+	bool release;
 };
 
 static struct vd_process *process_of(const struct vd_qp *qp)
@@ -139,6 +142,7 @@ void vd_oob_free(struct vd_qp *qp)
 		o->early = e->next;
 		free(e);
 	}
+	free(o->held);
 	free(o);
 	qp->oob = NULL;
 }
@@ -209,6 +213,45 @@ void vd_oob_flush(struct vd_qp *qp)
 	o->end = &o->early;
 	if (err) /* it would have been refused when it was posted */
 		ddps_abort(qp->ep);
+}
+
+/* ---- receives after the peer has left ---- */
+
+/*
+ * On InfiniBand nothing tells that a peer has destroyed its queue pair, and receives stay posted.
+ * Programs that have not fetched their last completions yet take flushed ones for a failure.
+ */
+bool vd_oob_hold(struct vd_qp *qp, uint64_t wr_id)
+{
+	struct vd_oob *o = qp->oob;
+	uint64_t *more = NULL;
+
+	if (!o)
+		return false;
+	pthread_mutex_lock(&qp->lock);
+	if (!o->release)
+		more = reallocarray(o->held, o->nheld + 1, sizeof *more);
+	if (more) {
+		o->held = more;
+		o->held[o->nheld++] = wr_id;
+	}
+	pthread_mutex_unlock(&qp->lock);
+	return more;
+}
+
+/* Posted once more where the session has ended, they come back at once. */
+void vd_oob_release(struct vd_qp *qp)
+{
+	struct vd_oob *o = qp->oob;
+
+	if (!o)
+		return;
+	pthread_mutex_lock(&qp->lock);
+	o->release = true;
+	for (unsigned i = 0; i < o->nheld; i++)
+		ddps_post_recv(qp->ep, o->held[i], NULL, 0);
+	o->nheld = 0;
+	pthread_mutex_unlock(&qp->lock);
 }
 
 /* ---- the two ways to a session ---- */

@@ -241,6 +241,7 @@ VD_API int ibv_modify_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr, int mask
 	if (attr->qp_state == IBV_QPS_ERR) {
 		err = ddps_abort(qp->ep);
 		vd_qp_ended(qp);
+		vd_oob_release(qp);
 		return vd_errno(err);
 	}
 	if (qp->oob)

@@ -234,6 +234,34 @@ VT_TEST(verbs_oob, errors_flush_what_was_kept)
 	down(&b);
 }
 
+/* A peer that leaves in order takes no receives with it; the error state gives them back. */
+VT_TEST(verbs_oob, receives_outlive_the_peer)
+{
+	const struct timespec pause = { .tv_nsec = 1000000 };
+	struct side a, b;
+	struct ibv_wc wc;
+
+	up(&a);
+	up(&b);
+	listen_to(&a);
+	listen_to(&a);
+	meet(&a, &b);
+	meet(&b, &a);
+	cr_assert_eq(say(&b, "farewell", 0), 0);
+	cr_expect_eq(next(&b).status, IBV_WC_SUCCESS);
+	cr_expect_eq(ibv_destroy_qp(b.qp), 0);
+	b.qp = NULL;
+	for (int i = 0; a.qp->state != IBV_QPS_ERR && i < VT_MS; i++)
+		nanosleep(&pause, NULL);
+	cr_assert_eq(a.qp->state, IBV_QPS_ERR);
+	cr_expect_eq(next(&a).status, IBV_WC_SUCCESS);
+	cr_expect_eq(ibv_poll_cq(a.cq, 1, &wc), 0, "the other receive stays");
+	cr_expect_eq(to(a.qp, IBV_QPS_ERR), 0);
+	cr_expect_eq(next(&a).status, IBV_WC_WR_FLUSH_ERR);
+	down(&a);
+	down(&b);
+}
+
 Test(verbs_oob, numbers_differ, .timeout = 60)
 {
 	static struct ibv_qp *qp[PAIRS];
