@@ -35,6 +35,14 @@ initiator() { # WIRE
 		says out "pass  ddp-initiator-write-unknown-stag"
 }
 
+# What cannot connect is not waited for.
+initiator_fails() { # WIRE
+	# shellcheck disable=SC2016 # for the command's shell
+	run 1 conform --listen --timeout 100 --case 'ddp-initiator-queue-4' --then \
+		"$SESSCTL"' connect --frob "$DDPS_URI"' "$1" &&
+		says out "the command failed before the target connected"
+}
+
 # A target that rejects everybody fails the cases that need a session.
 failing() {
 	listen tcp://127.0.0.1:0 --reject
@@ -92,6 +100,9 @@ for w in $WIRES; do
 	test_case "conform tests a responder over $w" responder "$w"
 	test_case "conform tests an initiator over $w" initiator "$w"
 done
+test_case "conform tells of a command that fails, tcp" initiator_fails tcp://127.0.0.1:0
+test_case "conform tells of a command that fails, sctp" \
+	initiator_fails "sctp://127.0.0.1:0?backend=usrsctp&encap=0"
 test_case "conform shows what failed" failing
 test_case "conform takes a profile" known
 if command -v tshark >/dev/null; then

@@ -5,7 +5,7 @@
 . "$(dirname "$0")/lib.bash"
 tools=$(realpath "$here/../../tools")
 
-commands="listen connect put get ping conform"
+commands="listen connect put get ping perf conform"
 
 help_of_all() {
 	local c

@@ -11,6 +11,8 @@
 #define CQ_DEPTH 4096
 #define FILL	 7
 
+#define COMMAND_TICK_MS 50
+
 struct cf_app_mem {
 	struct cf_app_mem *next;
 	uint8_t b[];
@@ -105,6 +107,7 @@ static void run_command(struct cf *cf, const char *uri)
 	CF_CHECK(cf, pid >= 0, "fork failed");
 	if (pid) {
 		cf->res->child = pid;
+		cf->res->awaited = true;
 		return;
 	}
 	setpgid(0, 0);
@@ -121,6 +124,20 @@ void cf_provoke(struct cf *cf, const char *uri)
 	}
 	need_ep(cf);
 	must(cf, ddps_connect(cf->app.ep, uri, &cf->app.param), "connecting");
+}
+
+int cf_provoked_left(struct cf *cf, int left)
+{
+	siginfo_t info = { 0 };
+
+	if (!cf->res->awaited)
+		return left;
+	/* It may have connected and ended since the caller looked: once more before giving up. */
+	if (cf->res->over)
+		cf_fail(cf, "the command failed before the target connected");
+	if (!waitid(P_PID, (id_t)cf->res->child, &info, WEXITED | WNOHANG | WNOWAIT))
+		cf->res->over = info.si_pid && info.si_status;
+	return left < COMMAND_TICK_MS ? left : COMMAND_TICK_MS;
 }
 
 void cf_provoked_end(struct cf *cf)

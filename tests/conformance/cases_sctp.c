@@ -110,7 +110,7 @@ static void order_by_ssn(struct cf *cf)
 	cf_tagged(cf, CF_TAGGED_L, CF_WRITE, 0, 0, NULL, 0);
 	cf_send_as(cf, 1);
 	cf->conn->rx_ssn = held.rx_ssn;
-	cf_recv(cf);
+	cf_recv_op(cf, CF_READ_RESP);
 	CF_CHECK(cf, cf_in_op(cf) == CF_READ_RESP && cf_in_stag(cf) == 5, "no Read Response: %s",
 		 cf_hex(cf->in.b, cf->in.len));
 }
@@ -123,7 +123,7 @@ static void terminate_in_turn(struct cf *cf)
 	cf_chunk(cf, 0, 2, CF_TERMINATE, NULL, 0);
 	cf_read_req(cf, cf_msn(cf, 1), 5, 0, 0, 0, 0);
 	cf_send_as(cf, 1);
-	cf_recv(cf);
+	cf_recv_op(cf, CF_READ_RESP);
 	CF_CHECK(cf, cf_in_op(cf) == CF_READ_RESP, "no Read Response: %s",
 		 cf_hex(cf->in.b, cf->in.len));
 	cf_expect_session_end(cf);

@@ -114,6 +114,8 @@ struct cf_msg {
 /* Always unordered.  The message returned is good until the next call. */
 void cf_sctp_write(struct cf *cf, uint16_t stream, uint32_t ppid, const void *p, size_t len);
 const struct cf_msg *cf_sctp_read(struct cf *cf);
+/* The next control chunk; outside self mode what an application says is left for later. */
+const struct cf_msg *cf_sctp_read_ctrl(struct cf *cf);
 void cf_sctp_abort(struct cf *cf);
 void cf_sctp_shutdown(struct cf *cf);
 

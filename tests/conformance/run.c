@@ -64,7 +64,7 @@ int cf_left(struct cf *cf, uint64_t since, const char *what)
 
 	if (gone >= cf->run->limit_ms)
 		cf_fail(cf, "waited %u ms for %s", cf->run->limit_ms, what);
-	return (int)(cf->run->limit_ms - gone);
+	return cf_provoked_left(cf, (int)(cf->run->limit_ms - gone));
 }
 
 struct cf_conn *cf_conn_new(struct cf *cf)

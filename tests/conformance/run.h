@@ -83,12 +83,16 @@ const char *cf_app_uri(struct cf *cf, char *buf, size_t len);
 /* Make the target connect to @uri, by its application or by the run's command. */
 void cf_provoke(struct cf *cf, const char *uri);
 void cf_provoked_end(struct cf *cf);
+/* How long to sleep of @left ms; fails if the command did before the target connected. */
+int cf_provoked_left(struct cf *cf, int left);
 
 /* What only one wire or mode needs. */
 struct cf_res {
 	int listen_fd;		/* TCP, the target is the initiator */
 	struct cf_net *net;	/* sctp.c */
 	int child;		/* process of the run's command, 0: none */
+	bool awaited;		/* it has not connected yet */
+	bool over;		/* and has ended, with a failure */
 	struct cf_app_mem *mem; /* app.c */
 };
 

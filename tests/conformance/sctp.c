@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The peer's SCTP: user messages over one of the library's two carriers of associations. */
+#include "conformance/cases_sctp.h"
 #include "conformance/run.h"
 #include "sctp_ddp/sd_backend.h"
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#define PPID_CONTROL 17
 
 struct queued {
 	struct queued *next;
@@ -202,6 +201,7 @@ void cf_sctp_open(struct cf *cf)
 	while (!as->up && !as->gone)
 		pump(cf, since, "an association with the target");
 	CF_CHECK(cf, as->up, "no association: %s", as->end.text);
+	cf->res->awaited = false;
 }
 
 void cf_sctp_close(struct cf *cf)
@@ -281,6 +281,18 @@ const struct cf_msg *cf_sctp_read(struct cf *cf)
 
 	CF_CHECK(cf, more(cf, &as->first, ddps_now()), "the association ended: %s", as->end.text);
 	return take(as, &as->first);
+}
+
+const struct cf_msg *cf_sctp_read_ctrl(struct cf *cf)
+{
+	struct cf_assoc *as = cf->conn->assoc;
+	struct queued **at = &as->first;
+	uint64_t since = ddps_now();
+
+	for (; more(cf, at, since); at = &(*at)->next)
+		if (cf->self || (*at)->m.ppid != PPID_SEGMENT)
+			return take(as, at);
+	cf_fail(cf, "the association ended: %s", as->end.text);
 }
 
 /* The place of the session's next message; NULL: the association ended before it came. */

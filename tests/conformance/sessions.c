@@ -55,8 +55,11 @@ void cf_expect_ctrl(struct cf *cf, uint16_t stream, uint16_t ssn, uint16_t code)
 
 void cf_expect_session_end(struct cf *cf)
 {
-	const struct cf_msg *m = cf_sctp_in_order(cf);
+	const struct cf_msg *m;
 
+	do
+		m = cf_sctp_in_order(cf);
+	while (!cf->self && m->ppid == PPID_SEGMENT);
 	CF_CHECK(cf, m->ppid == PPID_CONTROL && m->len == 4 && cf_get16(m->b + 2) == CF_TERMINATE,
 		 "expected the session's Terminate, got PPID %u: %s", m->ppid,
 		 cf_hex(m->b, m->len));

@@ -84,7 +84,7 @@ static void parse_ctrl(struct cf *cf, const struct cf_msg *m, struct cf_ctrl *c)
 
 void cf_ctrl_read(struct cf *cf, struct cf_ctrl *c)
 {
-	parse_ctrl(cf, cf_sctp_read(cf), c);
+	parse_ctrl(cf, cf_sctp_read_ctrl(cf), c);
 }
 
 /* ---- whole sessions ---- */

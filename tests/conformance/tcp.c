@@ -68,6 +68,7 @@ static void take_call(struct cf *cf, struct cf_conn *c)
 	wait_fd(cf, fd, POLLIN, ddps_now(), "the target to connect");
 	c->fd = accept4(fd, NULL, NULL, SOCK_CLOEXEC);
 	CF_CHECK(cf, c->fd >= 0, "accept: %s", strerror(errno));
+	cf->res->awaited = false;
 }
 
 static void answer_call(struct cf *cf, struct cf_conn *c)
