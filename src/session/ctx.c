@@ -13,7 +13,6 @@
 #include <unistd.h>
 
 #define NSEC_PER_MSEC	    1000000u
-#define MSEC_PER_SEC	    1000u
 #define NSEC_PER_SEC	    1000000000u
 #define DEFAULT_MAX_REGIONS 65536u
 #define SETTLE_STEP_MS	    10
@@ -304,8 +303,8 @@ static void wind_up(struct ddps_ctx *ctx)
 /* The lock within @deadline: its holder may be what this call has interrupted. */
 static bool enter_until(struct ddps_ctx *ctx, uint64_t deadline)
 {
-	struct timespec at = { .tv_sec = (time_t)(deadline / (NSEC_PER_MSEC * MSEC_PER_SEC)),
-			       .tv_nsec = (long)(deadline % (NSEC_PER_MSEC * MSEC_PER_SEC)) };
+	struct timespec at = { .tv_sec = (time_t)(deadline / NSEC_PER_SEC),
+			       .tv_nsec = (long)(deadline % NSEC_PER_SEC) };
 
 	return !pthread_mutex_clocklock(&ctx->lock, CLOCK_MONOTONIC, &at);
 }

@@ -13,6 +13,7 @@
  *   vd_qp.c		queue pairs		vd_post.c	work requests	vd_wr.c	ibv_wr_*
  *   vd_id.c		rdma_cm identifiers	vd_conn.c	connections	vd_event.c	events
  *   vd_ep.c		rdma_create_ep and the synchronous forms	vd_addr.c	addresses
+ *   vd_oob.c		queue pairs that programs connect themselves
  *   vd_none.c		what does not exist on iWARP
  *
  * The interface of rdma-core has no handle for the process, hence the one global in
@@ -20,6 +21,7 @@
  */
 #include <ddpsess/ddpsess.h>
 #include <infiniband/verbs.h>
+#include <netinet/in.h>
 #include <rdma/rdma_cma.h>
 #include <pthread.h>
 #include <signal.h>
@@ -67,6 +69,8 @@ struct vd_process {
 	struct ibv_pd *shared_pd;
 	uint32_t last_number;  /* atomic */
 	struct vd_mr *regions; /* for vd_fault.c */
+	pthread_mutex_t oob_lock;
+	struct vd_oob_port *oob_ports;
 	struct sigaction old_segv, old_bus;
 };
 
@@ -146,7 +150,8 @@ struct vd_qp {
 	uint8_t *inl;
 	struct ddps_mr *inl_mr;
 	unsigned inl_seq;
-	struct vd_wr *wr; /* vd_wr.c: requests between wr_start and wr_complete */
+	struct vd_wr *wr;   /* vd_wr.c: requests between wr_start and wr_complete */
+	struct vd_oob *oob; /* vd_oob.c: made without an identifier */
 };
 
 /* ---- rdma_cm objects ---- */
@@ -201,6 +206,7 @@ struct vd_id {
 	struct vd_id *next_request;  /* in vd_process.requests */
 	uint16_t peer_ird, peer_ord; /* of a request */
 	bool told_down;
+	struct vd_oob_port *oob;	 /* a listener of vd_oob.c */
 	int reserved;			 /* a socket that keeps its port, or -1 */
 	struct ibv_qp_init_attr ep_attr; /* rdma_create_ep on a listener: for its requests */
 	struct ibv_pd *ep_pd;
@@ -276,6 +282,31 @@ int vd_reserve(const struct vd_config *cfg, struct vd_id *id);
 void vd_unreserve(struct vd_id *id);
 /* Synchronous identifiers: wait for the next event.  Return: 0 or -1 with errno. */
 int vd_sync(struct vd_id *id, int ret);
+
+/* One request, locked already.  Return: 0 or errno. */
+int vd_post_one(struct vd_qp *qp, const struct ibv_send_wr *wr);
+/* The library's parameters for a connection; @conn may be NULL. */
+void vd_conn_param(const struct vd_process *p, const struct rdma_conn_param *conn,
+		   struct ddps_conn_param *to);
+/* The address that stands for the host, and a GID as it is made of one. */
+void vd_host_address(struct sockaddr_in *a4);
+void vd_gid_of(const struct sockaddr_in *a4, union ibv_gid *gid);
+
+/* Queue pairs without an identifier (vd_oob.c).  Give it a number that leads to it. */
+int vd_oob_new(struct vd_qp *qp);
+/* The lock is held. */
+void vd_oob_free(struct vd_qp *qp);
+int vd_oob_modify(struct vd_qp *qp, const struct ibv_qp_attr *attr, int mask);
+/* Requests posted before there is a session; the queue pair's own lock is held. */
+int vd_oob_keep(struct vd_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad);
+/* They go now, or come back flushed; the queue pair's own lock is held. */
+void vd_oob_flush(struct vd_qp *qp);
+/* Whether the flushed receive @wr_id is kept from the program; and the end of that. */
+bool vd_oob_hold(struct vd_qp *qp, uint64_t wr_id);
+void vd_oob_release(struct vd_qp *qp);
+/* A peer asks, or has given up; the lock is held. */
+void vd_oob_request(struct vd_oob_port *port, const struct ddps_event *ev);
+void vd_oob_gone(struct vd_process *p, const struct ddps_request *request);
 
 /* Set errno, return -1. */
 int vd_fail(int error);

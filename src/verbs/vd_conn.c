@@ -20,8 +20,8 @@ static uint16_t clamp(unsigned n)
 	return (uint16_t)(n > VD_MAX_RD ? VD_MAX_RD : n);
 }
 
-static void fill_param(const struct vd_process *p, const struct rdma_conn_param *conn,
-		       struct ddps_conn_param *to)
+void vd_conn_param(const struct vd_process *p, const struct rdma_conn_param *conn,
+		   struct ddps_conn_param *to)
 {
 	ddps_conn_param_init(to);
 	to->crc = p->cfg.crc;
@@ -46,7 +46,7 @@ VD_API int rdma_connect(struct rdma_cm_id *ibid, struct rdma_conn_param *conn)
 
 	if (!p || !id->qp)
 		return vd_fail(EINVAL);
-	fill_param(p, conn, &param);
+	vd_conn_param(p, conn, &param);
 	vd_uri(&p->cfg, &ibid->route.addr.dst_addr, uri, sizeof uri);
 	pthread_mutex_lock(&p->lock);
 	err = ddps_connect(id->qp->ep, uri, &param);
@@ -108,7 +108,7 @@ VD_API int rdma_accept(struct rdma_cm_id *ibid, struct rdma_conn_param *conn)
 
 	if (!p || !id->qp)
 		return vd_fail(EINVAL);
-	fill_param(p, conn, &param);
+	vd_conn_param(p, conn, &param);
 	if (!conn) { /* what the peer asks for */
 		param.ird = clamp(id->peer_ord);
 		param.ord = clamp(id->peer_ird);
@@ -183,9 +183,14 @@ static void fill_conn(const struct ddps_event *ev, struct rdma_conn_param *c)
 
 static void new_request(struct vd_process *p, const struct ddps_event *ev)
 {
-	struct vd_id *l = ev->user, *id = vd_id_new(l->id.channel, l->id.context, l->id.ps);
+	struct vd_id *l = ev->user, *id;
 	struct rdma_conn_param conn;
 
+	if (l->oob) {
+		vd_oob_request(l->oob, ev);
+		return;
+	}
+	id = vd_id_new(l->id.channel, l->id.context, l->id.ps);
 	if (!id || vd_id_bind_device(id)) {
 		ddps_reject(ev->request, NULL, 0);
 		free(id);
@@ -213,6 +218,7 @@ static void request_gone(struct vd_process *p, const struct ddps_event *ev)
 			id->state = VD_ID_DOWN;
 			return;
 		}
+	vd_oob_gone(p, ev->request);
 }
 
 static void failed(struct vd_id *id, const struct ddps_event *ev)
@@ -242,8 +248,11 @@ static void established(struct vd_qp *qp, const struct ddps_event *ev)
 {
 	struct rdma_conn_param conn;
 
+	pthread_mutex_lock(&qp->lock);
+	vd_oob_flush(qp);
 	qp->phase = VD_QP_UP;
 	qp->qp.qp_base.state = IBV_QPS_RTS;
+	pthread_mutex_unlock(&qp->lock);
 	if (!qp->id)
 		return;
 	qp->id->state = VD_ID_UP;
@@ -275,6 +284,15 @@ static void terminated(struct vd_qp *qp, const struct ddps_event *ev)
 		ours && access_error(&ev->error) ? IBV_EVENT_QP_ACCESS_ERR : IBV_EVENT_QP_FATAL, q);
 }
 
+/* There is no identifier that could be told. */
+static void oob_failed(struct vd_qp *qp)
+{
+	if (!qp->oob)
+		return;
+	vd_oob_release(qp);
+	vd_async_post(qp->qp.qp_base.context, IBV_EVENT_QP_FATAL, &qp->qp.qp_base);
+}
+
 static void session_event(struct vd_qp *qp, const struct ddps_event *ev)
 {
 	struct rdma_conn_param conn;
@@ -285,12 +303,14 @@ static void session_event(struct vd_qp *qp, const struct ddps_event *ev)
 		return;
 	case DDPS_EV_REJECTED:
 		vd_qp_ended(qp);
+		oob_failed(qp);
 		fill_conn(ev, &conn);
 		if (qp->id)
 			vd_event_post(qp->id, NULL, RDMA_CM_EVENT_REJECTED, -ECONNREFUSED, &conn);
 		return;
 	case DDPS_EV_FAILED:
 		vd_qp_ended(qp);
+		oob_failed(qp);
 		if (qp->id)
 			failed(qp->id, ev);
 		return;
@@ -301,6 +321,8 @@ static void session_event(struct vd_qp *qp, const struct ddps_event *ev)
 		return;
 	case DDPS_EV_CLOSED:
 		vd_qp_ended(qp);
+		if (ev->error.code || ev->error.has_triple)
+			vd_oob_release(qp);
 		if (qp->id)
 			down(qp->id);
 		return;

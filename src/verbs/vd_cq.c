@@ -255,6 +255,12 @@ static void translate(struct ibv_wc *to, const struct ddps_wc *from)
 		immediate(to, from->imm);
 }
 
+static bool is_held(const struct ddps_wc *wc)
+{
+	return wc->op == DDPS_OP_RECV && wc->status == DDPS_WC_FLUSHED &&
+	       vd_oob_hold(wc->user, wc->wr_id);
+}
+
 int vd_poll_cq(struct ibv_cq *ibcq, int n, struct ibv_wc *wc)
 {
 	struct vd_cq *cq = vd_of(ibcq, struct vd_cq, cq);
@@ -268,8 +274,8 @@ int vd_poll_cq(struct ibv_cq *ibcq, int n, struct ibv_wc *wc)
 		if (k < 0)
 			return -1;
 		for (int i = 0; i < k; i++)
-			translate(&wc[all + i], &got[i]);
-		all += k;
+			if (!is_held(&got[i]))
+				translate(&wc[all++], &got[i]);
 		if (k < max)
 			break;
 	}

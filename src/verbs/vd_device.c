@@ -42,8 +42,8 @@ VD_API int ibv_get_device_index(struct ibv_device *device)
 	return 0;
 }
 
-/* The address that stands for the host: the first that is up and not loopback, else loopback. */
-static void host_address(struct sockaddr_in *a4)
+/* The first that is up and not loopback, else loopback. */
+void vd_host_address(struct sockaddr_in *a4)
 {
 	struct ifaddrs *all = NULL;
 
@@ -60,14 +60,19 @@ static void host_address(struct sockaddr_in *a4)
 	freeifaddrs(all);
 }
 
+void vd_gid_of(const struct sockaddr_in *a4, union ibv_gid *gid)
+{
+	memset(gid, 0, sizeof *gid);
+	gid->raw[10] = gid->raw[11] = 0xff; /* ::ffff:a.b.c.d */
+	memcpy(gid->raw + 12, &a4->sin_addr, 4);
+}
+
 static void fill_gid(union ibv_gid *gid)
 {
 	struct sockaddr_in a4;
 
-	host_address(&a4);
-	memset(gid, 0, sizeof *gid);
-	gid->raw[10] = gid->raw[11] = 0xff; /* ::ffff:a.b.c.d */
-	memcpy(gid->raw + 12, &a4.sin_addr, 4);
+	vd_host_address(&a4);
+	vd_gid_of(&a4, gid);
 }
 
 VD_API __be64 ibv_get_device_guid(struct ibv_device *device)

@@ -122,7 +122,7 @@ static bool takes_receive(enum ddps_op op)
 	return op == DDPS_OP_SEND || op == DDPS_OP_IMM || op == DDPS_OP_WRITE_IMM;
 }
 
-static int post_one(struct vd_qp *qp, const struct ibv_send_wr *wr)
+int vd_post_one(struct vd_qp *qp, const struct ibv_send_wr *wr)
 {
 	struct ddps_sge sge[VD_MAX_SGE];
 	struct ddps_send_wr to = { .wr_id = wr->wr_id, .sge = sge };
@@ -151,8 +151,10 @@ int vd_post_list(struct vd_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **
 {
 	int keep = errno, err = 0;
 
+	if (qp->oob && qp->phase == VD_QP_IDLE)
+		return vd_oob_keep(qp, wr, bad);
 	for (; wr && !err; wr = wr->next) {
-		err = post_one(qp, wr);
+		err = vd_post_one(qp, wr);
 		if (err)
 			*bad = wr;
 	}

@@ -166,6 +166,7 @@ static struct vd_process *start(void)
 	p->cfg = global.cfg;
 	pthread_mutex_init(&p->lock, NULL);
 	pthread_mutex_init(&p->shared_lock, NULL);
+	pthread_mutex_init(&p->oob_lock, NULL);
 	pthread_cond_init(&p->acked, NULL);
 	pthread_cond_init(&p->ended, NULL);
 	ddps_ctx_attr_init(&attr);

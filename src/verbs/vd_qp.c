@@ -109,11 +109,26 @@ struct vd_qp *vd_qp_new(struct ibv_context *ctx, struct ibv_pd *ibpd, struct ibv
 	return qp;
 }
 
+/* One that belongs to no identifier of rdma_cm. */
+static struct ibv_qp *new_alone(struct ibv_context *ctx, struct ibv_pd *pd,
+				struct ibv_qp_init_attr *attr)
+{
+	struct vd_qp *qp = vd_qp_new(ctx, pd, attr);
+	int err;
+
+	if (!qp)
+		return NULL;
+	err = vd_oob_new(qp);
+	if (!err)
+		return &qp->qp.qp_base;
+	unmake(qp);
+	errno = err;
+	return NULL;
+}
+
 VD_API struct ibv_qp *ibv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr)
 {
-	struct vd_qp *qp = vd_qp_new(pd->context, pd, attr);
-
-	return qp ? &qp->qp.qp_base : NULL;
+	return new_alone(pd->context, pd, attr);
 }
 
 #define EX_KNOWN (IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS)
@@ -129,7 +144,7 @@ struct ibv_qp *vd_create_qp_ex(struct ibv_context *ctx, struct ibv_qp_init_attr_
 	/* The extended form begins like the plain one. */
 	uint64_t ops = OPS_KNOWN | (vd_config()->rfc7306 ? OPS_7306 : 0);
 	struct ibv_qp_init_attr attr;
-	struct vd_qp *qp;
+	struct ibv_qp *qp;
 
 	memcpy(&attr, ex, sizeof attr);
 	if (ex->comp_mask & ~(uint32_t)EX_KNOWN || !(ex->comp_mask & IBV_QP_INIT_ATTR_PD) ||
@@ -137,11 +152,10 @@ struct ibv_qp *vd_create_qp_ex(struct ibv_context *ctx, struct ibv_qp_init_attr_
 		errno = EOPNOTSUPP;
 		return NULL;
 	}
-	qp = vd_qp_new(ctx, ex->pd, &attr);
-	if (!qp)
-		return NULL;
-	ex->cap = attr.cap;
-	return &qp->qp.qp_base;
+	qp = new_alone(ctx, ex->pd, &attr);
+	if (qp)
+		ex->cap = attr.cap;
+	return qp;
 }
 
 VD_API struct ibv_qp_ex *ibv_qp_to_qp_ex(struct ibv_qp *qp)
@@ -174,7 +188,10 @@ VD_API int ibv_destroy_qp(struct ibv_qp *ibqp)
 	if (!vd_mine(vd_of(ibqp->context, struct vd_context, v.context)->p))
 		return EINVAL; /* the parent's, from before a fork */
 	pthread_mutex_lock(&p->lock);
+	if (qp->oob && qp->phase == VD_QP_UP)
+		vd_qp_close(qp); /* nobody else would: such programs have no call for it */
 	await_end(p, qp);
+	vd_oob_free(qp);
 	ddps_ep_free(qp->ep); /* nothing is told of it from here on */
 	qp->ep = NULL;
 	vd_async_forget(ibqp->context, ibqp);
@@ -192,6 +209,7 @@ void vd_qp_ended(struct vd_qp *qp)
 	struct vd_process *p = vd_of(qp->qp.qp_base.context, struct vd_context, v.context)->p;
 
 	pthread_mutex_lock(&qp->lock);
+	vd_oob_flush(qp);
 	qp->phase = VD_QP_ERROR;
 	qp->qp.qp_base.state = IBV_QPS_ERR;
 	pthread_mutex_unlock(&qp->lock);
@@ -214,15 +232,20 @@ int vd_qp_close(struct vd_qp *qp)
 VD_API int ibv_modify_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr, int mask)
 {
 	struct vd_qp *qp = vd_of(ibqp, struct vd_qp, qp.qp_base);
+	int err;
 
 	if (!(mask & IBV_QP_STATE))
 		return 0;
 	if (attr->qp_state == IBV_QPS_SQD)
 		return vd_qp_close(qp);
 	if (attr->qp_state == IBV_QPS_ERR) {
+		err = ddps_abort(qp->ep);
 		vd_qp_ended(qp);
-		return vd_errno(ddps_abort(qp->ep));
+		vd_oob_release(qp);
+		return vd_errno(err);
 	}
+	if (qp->oob)
+		return vd_oob_modify(qp, attr, mask);
 	if (qp->phase == VD_QP_IDLE)
 		ibqp->state = attr->qp_state;
 	return 0;

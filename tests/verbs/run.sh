@@ -52,6 +52,18 @@ soname() {
 		"ib_write_bw -F -R -p @ -n 200 127.0.0.1"
 }
 
+# Queue pairs that the programs connect themselves, by numbers and GIDs over TCP.
+own_way() {
+	local asks_once=1 o
+	for o in "rc_pingpong -g 0 -c" "rc_pingpong -g 0 -e -s 65536 -n 100" "rc_pingpong -g 0 -N" \
+		"srq_pingpong -g 0 -q 4"; do
+		pair "ibv_$o" "ibv_$o -p @" "ibv_$o -p @ 127.0.0.1"
+	done
+	for o in "write_bw -n 200 -q 4" "send_lat -n 200" "read_bw -n 200" "atomic_bw -n 200"; do
+		pair "ib_$o without rdma_cm" "ib_$o -F -x 0 -p @" "ib_$o -F -x 0 -p @ 127.0.0.1"
+	done
+}
+
 # rdma-core's rsockets use the drop-in as programs do.
 rsockets() {
 	local o
@@ -108,6 +120,7 @@ for ((i = 0; i < rounds; i++)); do
 	for DDPSESS_TRANSPORT in tcp sctp; do
 		export DDPSESS_TRANSPORT
 		all
+		own_way
 		rsockets
 		soname
 		unprivileged

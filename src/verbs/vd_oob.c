@@ -1,0 +1,422 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Queue pairs that programs connect themselves: they exchange QP number and GID on a way of their
+ * own and call ibv_modify_qp.  The GID is the host's address.  The number leads to a listener: its
+ * low 16 bits are the port, the high 8 say which of the queue pairs that share it.  Of two, the one
+ * whose (GID, number) is lower connects; its private data names both.  No call waits for the other
+ * side, which may not know this one's number yet: requests to send are kept until then.
+ */
+#include "verbs/vd.h"
+#include <arpa/inet.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define SHARE	 256 /* queue pairs behind one port */
+#define BACKLOG	 128
+#define PATIENCE 60000 /* ms until the other side is ready too */
+#define HELLO	 16
+
+static const char magic[8] = "ddpsQP1";
+
+struct vd_oob_port {
+	struct vd_oob_port *next;
+	struct rdma_cm_id *listener;
+	uint16_t number;
+	union ibv_gid gid;
+	struct vd_qp *qp[SHARE];
+};
+
+/* A request to send from before the session. */
+struct early {
+	struct early *next;
+	struct ibv_send_wr wr;
+	struct ibv_sge sge[VD_MAX_SGE];
+	uint8_t data[VD_MAX_INLINE];
+};
+
+struct vd_oob {
+	struct vd_oob_port *port;
+	unsigned index; /* in port->qp */
+	bool known;	/* who the peer is: in RTR or beyond */
+	bool active;	/* connects */
+	uint32_t dest;	/* the peer's number */
+	uint8_t ird;
+	struct ddps_request *request; /* of a peer that came before this side was ready */
+	uint32_t from;		      /* whose it is */
+	struct early *early, **end;
+	unsigned count;
+	uint64_t *held; /* receives that came back when the peer left in order */
+	unsigned nheld;
+	bool release;
+};
+
+static struct vd_process *process_of(const struct vd_qp *qp)
+{
+	return vd_of(qp->qp.qp_base.context, struct vd_context, v.context)->p;
+}
+
+/* ---- numbers ---- */
+
+static struct vd_oob_port *port_new(struct vd_process *p)
+{
+	struct vd_oob_port *port = calloc(1, sizeof *port);
+	struct sockaddr_in a4;
+	int err;
+
+	if (!port)
+		return NULL;
+	vd_host_address(&a4);
+	vd_gid_of(&a4, &port->gid);
+	if (rdma_create_id(NULL, &port->listener, NULL, RDMA_PS_TCP)) {
+		free(port);
+		return NULL;
+	}
+	vd_of(port->listener, struct vd_id, id)->oob = port;
+	if (rdma_bind_addr(port->listener, (struct sockaddr *)&a4) ||
+	    rdma_listen(port->listener, BACKLOG)) {
+		err = errno;
+		rdma_destroy_id(port->listener);
+		free(port);
+		errno = err;
+		return NULL;
+	}
+	port->number = ntohs(rdma_get_src_port(port->listener));
+	port->next = p->oob_ports;
+	p->oob_ports = port;
+	return port;
+}
+
+static struct vd_qp **free_slot(struct vd_oob_port *port)
+{
+	for (unsigned i = 0; i < SHARE; i++)
+		if (!port->qp[i])
+			return &port->qp[i];
+	return NULL;
+}
+
+int vd_oob_new(struct vd_qp *qp)
+{
+	struct vd_process *p = process_of(qp);
+	struct vd_oob *o = calloc(1, sizeof *o);
+	struct vd_qp **slot = NULL;
+
+	if (!o)
+		return ENOMEM;
+	o->end = &o->early;
+	pthread_mutex_lock(&p->oob_lock);
+	for (o->port = p->oob_ports; o->port && !(slot = free_slot(o->port));
+	     o->port = o->port->next)
+		;
+	if (!slot) {
+		o->port = port_new(p);
+		slot = o->port ? &o->port->qp[0] : NULL;
+	}
+	if (slot) {
+		o->index = (unsigned)(slot - o->port->qp);
+		qp->qp.qp_base.qp_num = o->index << 16 | o->port->number;
+		qp->oob = o;
+		pthread_mutex_lock(&p->lock);
+		*slot = qp;
+		pthread_mutex_unlock(&p->lock);
+	}
+	pthread_mutex_unlock(&p->oob_lock);
+	if (slot)
+		return 0;
+	free(o);
+	return errno;
+}
+
+void vd_oob_free(struct vd_qp *qp)
+{
+	struct vd_oob *o = qp->oob;
+
+	if (!o)
+		return;
+	o->port->qp[o->index] = NULL;
+	if (o->request)
+		ddps_reject(o->request, NULL, 0);
+	while (o->early) {
+		struct early *e = o->early;
+
+		o->early = e->next;
+		free(e);
+	}
+	free(o->held);
+	free(o);
+	qp->oob = NULL;
+}
+
+/* ---- requests to send before the session ---- */
+
+static int keep(struct vd_qp *qp, const struct ibv_send_wr *wr)
+{
+	struct vd_oob *o = qp->oob;
+	struct early *e;
+	size_t len = 0;
+
+	if (qp->qp.qp_base.state != IBV_QPS_RTS || wr->num_sge < 0 || wr->num_sge > VD_MAX_SGE)
+		return EINVAL;
+	if (o->count == qp->init.cap.max_send_wr)
+		return ENOMEM;
+	for (int i = 0; wr->send_flags & IBV_SEND_INLINE && i < wr->num_sge; i++)
+		if ((len += wr->sg_list[i].length) > sizeof e->data)
+			return EINVAL;
+	e = calloc(1, sizeof *e);
+	if (!e)
+		return ENOMEM;
+	e->wr = *wr;
+	e->wr.next = NULL;
+	e->wr.sg_list = e->sge;
+	if (wr->num_sge)
+		memcpy(e->sge, wr->sg_list, (size_t)wr->num_sge * sizeof *e->sge);
+	len = 0;
+	for (int i = 0; wr->send_flags & IBV_SEND_INLINE && i < wr->num_sge; i++) {
+		memcpy(e->data + len, (const void *)(uintptr_t)e->sge[i].addr, e->sge[i].length);
+		e->sge[i].addr = (uintptr_t)(e->data + len);
+		len += e->sge[i].length;
+	}
+	*o->end = e;
+	o->end = &e->next;
+	o->count++;
+	return 0;
+}
+
+int vd_oob_keep(struct vd_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad)
+{
+	int err = 0;
+
+	for (; wr && !err; wr = wr->next) {
+		err = keep(qp, wr);
+		if (err)
+			*bad = wr;
+	}
+	return err;
+}
+
+void vd_oob_flush(struct vd_qp *qp)
+{
+	struct vd_oob *o = qp->oob;
+	int err = 0;
+
+	while (o && o->early) {
+		struct early *e = o->early;
+
+		o->early = e->next;
+		o->count--;
+		if (!err)
+			err = vd_post_one(qp, &e->wr);
+		free(e);
+	}
+	if (!o)
+		return;
+	o->end = &o->early;
+	if (err) /* it would have been refused when it was posted */
+		ddps_abort(qp->ep);
+}
+
+/* ---- receives after the peer has left ---- */
+
+/*
+ * On InfiniBand nothing tells that a peer has destroyed its queue pair, and receives stay posted.
+ * Programs that have not fetched their last completions yet take flushed ones for a failure.
+ */
+bool vd_oob_hold(struct vd_qp *qp, uint64_t wr_id)
+{
+	struct vd_oob *o = qp->oob;
+	uint64_t *more = NULL;
+
+	if (!o)
+		return false;
+	pthread_mutex_lock(&qp->lock);
+	if (!o->release)
+		more = reallocarray(o->held, o->nheld + 1, sizeof *more);
+	if (more) {
+		o->held = more;
+		o->held[o->nheld++] = wr_id;
+	}
+	pthread_mutex_unlock(&qp->lock);
+	return more;
+}
+
+/* Posted once more where the session has ended, they come back at once. */
+void vd_oob_release(struct vd_qp *qp)
+{
+	struct vd_oob *o = qp->oob;
+
+	if (!o)
+		return;
+	pthread_mutex_lock(&qp->lock);
+	o->release = true;
+	for (unsigned i = 0; i < o->nheld; i++)
+		ddps_post_recv(qp->ep, o->held[i], NULL, 0);
+	o->nheld = 0;
+	pthread_mutex_unlock(&qp->lock);
+}
+
+/* ---- the two ways to a session ---- */
+
+static void fill(const struct vd_qp *qp, struct ddps_conn_param *param)
+{
+	struct rdma_conn_param conn = { .responder_resources = qp->oob->ird,
+					.initiator_depth = VD_IRD };
+
+	vd_conn_param(process_of(qp), &conn, param);
+	param->setup_ms = PATIENCE;
+}
+
+static void put(uint8_t *at, uint32_t n)
+{
+	n = htonl(n);
+	memcpy(at, &n, sizeof n);
+}
+
+static uint32_t get(const uint8_t *at)
+{
+	uint32_t n;
+
+	memcpy(&n, at, sizeof n);
+	return ntohl(n);
+}
+
+static int dial(struct vd_qp *qp, const union ibv_gid *to)
+{
+	struct sockaddr_in a4 = { .sin_family = AF_INET,
+				  .sin_port = htons((uint16_t)qp->oob->dest) };
+	struct ddps_conn_param param;
+	uint8_t hello[HELLO];
+	char uri[160];
+
+	memcpy(&a4.sin_addr, to->raw + 12, sizeof a4.sin_addr);
+	memcpy(hello, magic, sizeof magic);
+	put(hello + 8, qp->qp.qp_base.qp_num);
+	put(hello + 12, qp->oob->dest);
+	fill(qp, &param);
+	param.private_data = hello;
+	param.private_data_len = sizeof hello;
+	vd_uri(&process_of(qp)->cfg, (struct sockaddr *)&a4, uri, sizeof uri);
+	return vd_errno(ddps_connect(qp->ep, uri, &param));
+}
+
+/* Both sides are ready, or it is not the peer that was expected.  The lock is held. */
+static int answer(struct vd_qp *qp)
+{
+	struct vd_oob *o = qp->oob;
+	struct ddps_request *request = o->request;
+	struct ddps_conn_param param;
+	int err;
+
+	if (!request || !o->known)
+		return 0;
+	o->request = NULL;
+	if (o->active || o->from != o->dest) {
+		ddps_reject(request, NULL, 0);
+		return 0;
+	}
+	fill(qp, &param);
+	err = ddps_accept(request, qp->ep, &param);
+	if (err && err != DDPS_E_CLOSED && err != DDPS_E_IRD && err != DDPS_E_RTR)
+		ddps_reject(request, NULL, 0);
+	return vd_errno(err);
+}
+
+void vd_oob_request(struct vd_oob_port *port, const struct ddps_event *ev)
+{
+	const uint8_t *hello = ev->private_data;
+	struct vd_qp *qp = NULL;
+	uint32_t to;
+
+	if (ev->private_data_len == HELLO && !memcmp(hello, magic, sizeof magic)) {
+		to = get(hello + 12);
+		if (to <= VD_QPN_MASK && (to & 0xffff) == port->number)
+			qp = port->qp[to >> 16];
+	}
+	if (!qp || qp->oob->request || qp->phase != VD_QP_IDLE) {
+		ddps_reject(ev->request, NULL, 0);
+		return;
+	}
+	qp->oob->request = ev->request;
+	qp->oob->from = get(hello + 8);
+	answer(qp);
+}
+
+void vd_oob_gone(struct vd_process *p, const struct ddps_request *request)
+{
+	for (struct vd_oob_port *port = p->oob_ports; port; port = port->next)
+		for (unsigned i = 0; i < SHARE; i++)
+			if (port->qp[i] && port->qp[i]->oob->request == request)
+				port->qp[i]->oob->request = NULL;
+}
+
+/* ---- ibv_modify_qp ---- */
+
+static bool is_ipv4(const union ibv_gid *gid)
+{
+	static const uint8_t mapped[12] = { [10] = 0xff, [11] = 0xff };
+
+	return !memcmp(gid->raw, mapped, sizeof mapped);
+}
+
+/* By GID, then by number: never 0 for two queue pairs. */
+static int order(const struct vd_oob *o, uint32_t own, const union ibv_gid *gid)
+{
+	int d = memcmp(o->port->gid.raw, gid->raw, sizeof gid->raw);
+
+	return d ? d : own < o->dest ? -1 : own > o->dest;
+}
+
+/* The lock is held. */
+static int get_ready(struct vd_qp *qp, const struct ibv_qp_attr *attr, int mask)
+{
+	const union ibv_gid *gid = &attr->ah_attr.grh.dgid;
+	struct vd_oob *o = qp->oob;
+	int d;
+
+	if (qp->qp.qp_base.state != IBV_QPS_INIT || !(mask & IBV_QP_AV) ||
+	    !(mask & IBV_QP_DEST_QPN) || attr->dest_qp_num > VD_QPN_MASK)
+		return EINVAL;
+	o->dest = attr->dest_qp_num;
+	d = order(o, qp->qp.qp_base.qp_num, gid);
+	if (!attr->ah_attr.is_global || !is_ipv4(gid) || !d)
+		return EOPNOTSUPP; /* without a GID there is no address; nor is a QP its own peer */
+	o->ird = mask & IBV_QP_MAX_DEST_RD_ATOMIC ? attr->max_dest_rd_atomic : VD_IRD;
+	o->known = true;
+	o->active = d < 0;
+	qp->qp.qp_base.state = IBV_QPS_RTR;
+	d = o->active ? dial(qp, gid) : 0;
+	return d ? d : answer(qp);
+}
+
+static int modify(struct vd_qp *qp, const struct ibv_qp_attr *attr, int mask)
+{
+	enum ibv_qp_state *now = &qp->qp.qp_base.state;
+
+	switch (attr->qp_state) {
+	case IBV_QPS_RESET:
+	case IBV_QPS_INIT:
+		if (qp->oob->known)
+			return EOPNOTSUPP; /* once it has met its peer it does not get another */
+		*now = attr->qp_state;
+		return 0;
+	case IBV_QPS_RTR:
+		return get_ready(qp, attr, mask);
+	case IBV_QPS_RTS:
+		if (*now != IBV_QPS_RTR && *now != IBV_QPS_RTS)
+			return EINVAL;
+		*now = IBV_QPS_RTS;
+		return 0;
+	default:
+		return EOPNOTSUPP;
+	}
+}
+
+int vd_oob_modify(struct vd_qp *qp, const struct ibv_qp_attr *attr, int mask)
+{
+	struct vd_process *p = process_of(qp);
+	int err;
+
+	pthread_mutex_lock(&p->lock);
+	err = modify(qp, attr, mask);
+	pthread_mutex_unlock(&p->lock);
+	return err;
+}

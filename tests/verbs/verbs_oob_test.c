@@ -1,0 +1,281 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Queue pairs that connect by number and GID, without rdma_cm. */
+#include "verbs/vt.h"
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#define PAIRS 300 /* more than share a port */
+
+struct side {
+	struct ibv_context *ctx;
+	struct ibv_pd *pd;
+	struct ibv_cq *cq;
+	struct ibv_mr *mr;
+	struct ibv_qp *qp;
+	union ibv_gid gid;
+	char buf[256];
+};
+
+static struct ibv_qp *queue_pair(const struct side *s)
+{
+	struct ibv_qp_init_attr init = { .send_cq = s->cq,
+					 .recv_cq = s->cq,
+					 .qp_type = IBV_QPT_RC,
+					 .cap = { 4, 4, 2, 2, 64 },
+					 .sq_sig_all = 1 };
+	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_INIT, .port_num = 1 };
+	struct ibv_qp *qp = ibv_create_qp(s->pd, &init);
+
+	cr_assert_not_null(qp);
+	cr_assert_eq(ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_PORT), 0);
+	return qp;
+}
+
+static void up(struct side *s)
+{
+	struct ibv_device **list = ibv_get_device_list(NULL);
+
+	memset(s, 0, sizeof *s);
+	s->ctx = ibv_open_device(list[0]);
+	ibv_free_device_list(list);
+	s->pd = ibv_alloc_pd(s->ctx);
+	s->cq = ibv_create_cq(s->ctx, 64, NULL, NULL, 0);
+	s->mr = ibv_reg_mr(s->pd, s->buf, sizeof s->buf,
+			   IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
+	cr_assert(s->cq && s->mr);
+	cr_assert_eq(ibv_query_gid(s->ctx, 1, 0, &s->gid), 0);
+	s->qp = queue_pair(s);
+}
+
+static void down(struct side *s)
+{
+	if (s->qp)
+		cr_expect_eq(ibv_destroy_qp(s->qp), 0);
+	cr_expect_eq(ibv_dereg_mr(s->mr), 0);
+	cr_expect_eq(ibv_destroy_cq(s->cq), 0);
+	cr_expect_eq(ibv_dealloc_pd(s->pd), 0);
+	cr_expect_eq(ibv_close_device(s->ctx), 0);
+}
+
+static int to_rtr(struct ibv_qp *qp, uint32_t number, const union ibv_gid *gid)
+{
+	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_RTR,
+				    .dest_qp_num = number,
+				    .max_dest_rd_atomic = 4,
+				    .ah_attr = { .is_global = 1, .port_num = 1 } };
+
+	attr.ah_attr.grh.dgid = *gid;
+	return ibv_modify_qp(
+		qp, &attr, IBV_QP_STATE | IBV_QP_AV | IBV_QP_DEST_QPN | IBV_QP_MAX_DEST_RD_ATOMIC);
+}
+
+static int to(struct ibv_qp *qp, enum ibv_qp_state state)
+{
+	struct ibv_qp_attr attr = { .qp_state = state };
+
+	return ibv_modify_qp(qp, &attr, IBV_QP_STATE);
+}
+
+static void meet(struct side *s, const struct side *other)
+{
+	cr_assert_eq(to_rtr(s->qp, other->qp->qp_num, &other->gid), 0);
+	cr_assert_eq(to(s->qp, IBV_QPS_RTS), 0);
+}
+
+static int say(struct side *s, const char *text, unsigned flags)
+{
+	struct ibv_sge sge = { (uintptr_t)strcpy(s->buf, text), (uint32_t)strlen(text) + 1,
+			       s->mr->lkey };
+	struct ibv_send_wr wr = { .wr_id = 1,
+				  .sg_list = &sge,
+				  .num_sge = 1,
+				  .opcode = IBV_WR_SEND,
+				  .send_flags = flags },
+			   *bad;
+
+	return ibv_post_send(s->qp, &wr, &bad);
+}
+
+static void listen_to(struct side *s)
+{
+	struct ibv_sge sge = { (uintptr_t)s->buf, sizeof s->buf, s->mr->lkey };
+	struct ibv_recv_wr wr = { .wr_id = 2, .sg_list = &sge, .num_sge = 1 }, *bad;
+
+	cr_assert_eq(ibv_post_recv(s->qp, &wr, &bad), 0);
+}
+
+static struct ibv_wc next(const struct side *s)
+{
+	const struct timespec pause = { .tv_nsec = 1000000 };
+	struct ibv_wc wc = { 0 };
+	int n = 0;
+
+	for (int i = 0; !n && i < VT_MS; i++) {
+		n = ibv_poll_cq(s->cq, 1, &wc);
+		if (!n)
+			nanosleep(&pause, NULL);
+	}
+	cr_assert_eq(n, 1, "no completion came");
+	return wc;
+}
+
+/* What is sent before the other side is ready arrives, whichever of the two comes first. */
+VT_TEST(verbs_oob, either_side_may_be_first)
+{
+	for (int lower_first = 0; lower_first < 2; lower_first++) {
+		struct side a, b, *first, *then;
+
+		up(&a);
+		up(&b);
+		first = (a.qp->qp_num < b.qp->qp_num) == lower_first ? &a : &b;
+		then = first == &a ? &b : &a;
+		listen_to(then);
+		meet(first, then);
+		cr_assert_eq(say(first, "early", 0), 0);
+		meet(then, first);
+		cr_expect_eq(next(then).status, IBV_WC_SUCCESS);
+		cr_expect_str_eq(then->buf, "early");
+		cr_expect_eq(next(first).status, IBV_WC_SUCCESS);
+		listen_to(first);
+		cr_assert_eq(say(then, "late", IBV_SEND_INLINE), 0);
+		cr_expect_eq(next(then).opcode, IBV_WC_SEND);
+		cr_expect_eq(next(first).opcode, IBV_WC_RECV);
+		cr_expect_str_eq(first->buf, "late");
+		down(&a);
+		down(&b);
+	}
+}
+
+/* Inline data is the caller's again when the call returns, and the depth holds. */
+VT_TEST(verbs_oob, what_is_kept_is_a_copy_and_has_an_end)
+{
+	struct side a, b;
+
+	up(&a);
+	up(&b);
+	cr_expect_eq(say(&a, "too early", 0), EINVAL);
+	listen_to(&b);
+	meet(&a, &b);
+	cr_assert_eq(say(&a, "first", IBV_SEND_INLINE), 0);
+	for (int i = 0; i < 3; i++)
+		cr_expect_eq(say(&a, "other", IBV_SEND_INLINE), 0);
+	cr_expect_eq(say(&a, "fifth of four", IBV_SEND_INLINE), ENOMEM);
+	meet(&b, &a);
+	cr_expect_eq(next(&b).status, IBV_WC_SUCCESS);
+	cr_expect_str_eq(b.buf, "first");
+	down(&a);
+	down(&b);
+}
+
+VT_TEST(verbs_oob, strangers_are_refused)
+{
+	struct side a, b, c, *low, *high;
+	struct ibv_async_event ev;
+
+	up(&a);
+	up(&b);
+	up(&c);
+	/* The higher of two waits for another one than the lower, which asks it. */
+	low = a.qp->qp_num < b.qp->qp_num ? &a : &b;
+	high = low == &a ? &b : &a;
+	meet(high, &c);
+	meet(low, high);
+	cr_assert_eq(say(low, "who is there?", 0), 0);
+	cr_expect_eq(next(low).status, IBV_WC_WR_FLUSH_ERR);
+	ev = vt_async(low->ctx, IBV_EVENT_QP_FATAL);
+	cr_expect_eq(ev.element.qp, low->qp);
+	ibv_ack_async_event(&ev);
+	down(&a);
+	down(&b);
+	down(&c);
+}
+
+Test(verbs_oob, what_cannot_be_says_so)
+{
+	union ibv_gid none = { 0 };
+	struct side a, b;
+
+	up(&a);
+	up(&b);
+	cr_expect_eq(to(a.qp, IBV_QPS_RTS), EINVAL);
+	cr_expect_eq(to(a.qp, IBV_QPS_RTR), EINVAL, "nobody is named");
+	cr_expect_eq(to_rtr(a.qp, b.qp->qp_num, &none), EOPNOTSUPP, "a LID has no address");
+	cr_expect_eq(to_rtr(a.qp, a.qp->qp_num, &a.gid), EOPNOTSUPP, "itself");
+	cr_expect_eq(to_rtr(a.qp, 1 << 24, &b.gid), EINVAL);
+	meet(&a, &b);
+	cr_expect_eq(to_rtr(a.qp, b.qp->qp_num, &b.gid), EINVAL);
+	cr_expect_eq(to(a.qp, IBV_QPS_INIT), EOPNOTSUPP);
+	down(&a);
+	down(&b);
+}
+
+/* Without a peer: the error state gives everything back. */
+VT_TEST(verbs_oob, errors_flush_what_was_kept)
+{
+	struct side a, b;
+	unsigned got = 0;
+
+	up(&a);
+	up(&b);
+	listen_to(&a);
+	meet(&a, &b);
+	cr_assert_eq(say(&a, "nobody hears it", 0), 0);
+	cr_assert_eq(to(a.qp, IBV_QPS_ERR), 0);
+	for (int i = 0; i < 2; i++) {
+		struct ibv_wc wc = next(&a);
+
+		cr_expect_eq(wc.status, IBV_WC_WR_FLUSH_ERR);
+		got |= (unsigned)wc.wr_id;
+	}
+	cr_expect_eq(got, 3);
+	down(&a);
+	down(&b);
+}
+
+/* A peer that leaves in order takes no receives with it; the error state gives them back. */
+VT_TEST(verbs_oob, receives_outlive_the_peer)
+{
+	const struct timespec pause = { .tv_nsec = 1000000 };
+	struct side a, b;
+	struct ibv_wc wc;
+
+	up(&a);
+	up(&b);
+	listen_to(&a);
+	listen_to(&a);
+	meet(&a, &b);
+	meet(&b, &a);
+	cr_assert_eq(say(&b, "farewell", 0), 0);
+	cr_expect_eq(next(&b).status, IBV_WC_SUCCESS);
+	cr_expect_eq(ibv_destroy_qp(b.qp), 0);
+	b.qp = NULL;
+	for (int i = 0; a.qp->state != IBV_QPS_ERR && i < VT_MS; i++)
+		nanosleep(&pause, NULL);
+	cr_assert_eq(a.qp->state, IBV_QPS_ERR);
+	cr_expect_eq(next(&a).status, IBV_WC_SUCCESS);
+	cr_expect_eq(ibv_poll_cq(a.cq, 1, &wc), 0, "the other receive stays");
+	cr_expect_eq(to(a.qp, IBV_QPS_ERR), 0);
+	cr_expect_eq(next(&a).status, IBV_WC_WR_FLUSH_ERR);
+	down(&a);
+	down(&b);
+}
+
+Test(verbs_oob, numbers_differ, .timeout = 60)
+{
+	static struct ibv_qp *qp[PAIRS];
+	struct side a;
+
+	up(&a);
+	for (int i = 0; i < PAIRS; i++) {
+		qp[i] = queue_pair(&a);
+		for (int k = 0; k < i; k++)
+			cr_assert_neq(qp[k]->qp_num, qp[i]->qp_num);
+		cr_assert_neq(qp[i]->qp_num, a.qp->qp_num);
+		cr_assert_leq(qp[i]->qp_num, 0xffffff);
+	}
+	for (int i = 0; i < PAIRS; i++)
+		cr_expect_eq(ibv_destroy_qp(qp[i]), 0);
+	down(&a);
+}
