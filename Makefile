@@ -158,12 +158,15 @@ $(FAULT): $(call objs,$(wildcard tests/fault/*.c)) $(LIB_A)
 		$(LIB_LIBS)
 
 # What the stack is compared with; none of it is linked with the library.
-BENCH_BIN := $(B)/peer_tcp $(B)/peer_fi $(B)/peer_usrsctp $(B)/bench-speed
+BENCH_BIN := $(B)/peer_tcp $(B)/peer_fi $(B)/peer_usrsctp $(B)/bench-speed \
+	$(B)/sessions
 $(B)/bench/%.o: CPPFLAGS += -Ibench
 $(B)/peer_%: $(B)/bench/peer_%.o
 	$(Q)$(CC) $(CFLAGS_ALL) $(LDFLAGS) -o $@ $^ $(BENCH_LIBS) -pthread
 $(B)/bench-%: $(B)/bench/%.o
 	$(Q)$(CC) $(CFLAGS_ALL) $(LDFLAGS) -o $@ $^ -lisal
+$(B)/sessions: $(B)/bench/sessions.o $(LIB_A)
+	$(Q)$(CC) $(CFLAGS_ALL) $(LDFLAGS) -o $@ $^ $(LIB_LIBS)
 # It counts what the library allocates and locks.
 $(B)/guard: $(B)/bench/guard.o $(LIB_A)
 	$(Q)$(CC) $(CFLAGS_ALL) $(LDFLAGS) \
