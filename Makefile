@@ -237,11 +237,12 @@ conformance: deps-check
 	$(Q)tests/conformance/run.sh build/asan/sessctl build/conformance --write
 	$(Q)tests/conformance/mutate.sh build/opt
 
-# BENCH=quick for a short run; results in build/bench
+# Results in build/bench and docs/performance.md; BENCH=quick for a short run, not into docs
 bench:
 	$(Q)tools/deps.sh build bench
 	$(Q)$(MAKE) --no-print-directory -j2 build/opt/sessctl $(BENCH_BIN)
 	$(Q)bench/run.sh build/opt build/bench
+	$(Q)[ "$(BENCH)" = quick ] || bench/report.sh build/bench --docs >/dev/null
 
 # Instructions of the data path against bench/guard.txt; part of check
 guard: deps-check
