@@ -58,7 +58,9 @@ struct ddps_ctx_attr {
 	size_t struct_size;	   /* sizeof(struct ddps_ctx_attr), set by the init function */
 	bool thread;		   /* start one library thread that drives the context */
 	bool poll_drives;	   /* with a thread: ddps_cq_poll of an empty queue drives it too,
-				    * which spares who polls the wait for the thread */
+				    * which spares who polls the wait for the thread; that keeps
+				    * away until 1 ms after the last such poll, and comes back at
+				    * once when a queue is armed */
 	uint16_t max_ird, max_ord; /* ceilings for every session, 0..DDPS_RD_MAX */
 	uint32_t max_regions;	   /* memory regions registered at once */
 	ddps_log_fn *log;	   /* NULL: stderr if DDPSESS_DEBUG is set, else none */

@@ -9,11 +9,14 @@
 #include <string.h>
 #include <sys/eventfd.h>
 #include <sys/mman.h>
+#include <time.h>
 #include <unistd.h>
 
 #define NSEC_PER_MSEC	    1000000u
+#define NSEC_PER_SEC	    1000000000u
 #define DEFAULT_MAX_REGIONS 65536u
 #define WIND_UP_MS	    1000 /* for what has to reach peers when the context goes */
+#define NAP_NS		    (1 * NSEC_PER_MSEC)
 
 void ddps_ctx_attr_init(struct ddps_ctx_attr *attr)
 {
@@ -105,21 +108,45 @@ int ddps_ctx_fd(struct ddps_ctx *ctx)
 	return ddps_ctx_forked(ctx) ? DDPS_E_FORKED : ddps_loop_fd(ctx->env.loop);
 }
 
+/*
+ * As long as somebody polls, the thread keeps away: woken by the same octets it would take his
+ * processor or his lock.  It looks again after a while, and at once if it is relied upon.
+ */
+static void nap(struct ddps_ctx *ctx)
+{
+	uint64_t until = ddps_now() + NAP_NS;
+	struct timespec ts = { (time_t)(until / NSEC_PER_SEC), (long)(until % NSEC_PER_SEC) };
+
+	ctx->driven = false;
+	ctx->napping = true;
+	pthread_cond_timedwait(&ctx->napping_up, &ctx->lock, &ts);
+	ctx->napping = false;
+}
+
+void ddps_ctx_rely_on_thread(struct ddps_ctx *ctx)
+{
+	ctx->driven = false;
+	if (ctx->napping)
+		pthread_cond_signal(&ctx->napping_up);
+}
+
 static void *thread_main(void *arg)
 {
 	struct ddps_ctx *ctx = arg;
 
-	for (;;) {
-		bool stop;
-
-		pthread_mutex_lock(&ctx->lock);
-		stop = ctx->stop;
+	pthread_mutex_lock(&ctx->lock);
+	while (!ctx->stop) {
+		if (ctx->driven) {
+			nap(ctx);
+			continue;
+		}
 		pthread_mutex_unlock(&ctx->lock);
-		if (stop)
-			return NULL;
 		ddps_wait_fd(ddps_loop_fd(ctx->env.loop), UINT64_MAX);
-		run(ctx);
+		pthread_mutex_lock(&ctx->lock);
+		ddps_loop_run(ctx->env.loop);
 	}
+	pthread_mutex_unlock(&ctx->lock);
+	return NULL;
 }
 
 static void nothing(void *user)
@@ -154,6 +181,7 @@ static void thread_stop(struct ddps_ctx *ctx)
 		return;
 	pthread_mutex_lock(&ctx->lock);
 	ctx->stop = true;
+	ddps_ctx_rely_on_thread(ctx);
 	ddps_task_post(ctx->env.loop, &ctx->wake);
 	pthread_mutex_unlock(&ctx->lock);
 	pthread_join(ctx->thread, NULL);
@@ -216,6 +244,7 @@ static void resources_free(struct ddps_ctx *ctx)
 		close(ctx->event_fd);
 	ddps_stag_table_free(ctx->stags);
 	ddps_loop_free(ctx->env.loop);
+	pthread_cond_destroy(&ctx->napping_up);
 	pthread_mutex_destroy(&ctx->lock);
 	free(ctx);
 	errno = keep;
@@ -223,6 +252,7 @@ static void resources_free(struct ddps_ctx *ctx)
 
 int ddps_ctx_new(struct ddps_ctx **out, const struct ddps_ctx_attr *attr)
 {
+	pthread_condattr_t clock;
 	struct ddps_ctx *ctx;
 	int err;
 
@@ -235,6 +265,10 @@ int ddps_ctx_new(struct ddps_ctx **out, const struct ddps_ctx_attr *attr)
 	ctx->events_end = &ctx->events;
 	ctx->wake.fn = nothing;
 	pthread_mutex_init(&ctx->lock, NULL);
+	pthread_condattr_init(&clock);
+	pthread_condattr_setclock(&clock, CLOCK_MONOTONIC);
+	pthread_cond_init(&ctx->napping_up, &clock);
+	pthread_condattr_destroy(&clock);
 	err = attr_take(ctx, attr);
 	if (!err)
 		err = resources_take(ctx);
