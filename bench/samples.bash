@@ -5,7 +5,13 @@
 # Wants $build, $work, $seconds and $effort; keeps the listener that runs in $listener.
 
 listener=
-next_port=$((20000 + $$ % 400 * 25))
+
+# Another port each time, $port.  Samples are taken in subshells: the last one is in a file.
+next_port() {
+	port=$(cat "$work/port" 2>/dev/null || echo $((20000 + $$ % 400 * 25)))
+	port=$((port + 1))
+	echo "$port" >"$work/port"
+}
 
 stop() {
 	[ -z "$listener" ] || { kill "$listener" 2>/dev/null; wait "$listener" 2>/dev/null; }
@@ -79,9 +85,9 @@ by_half() {
 }
 
 ucx() { # TEST COLUMN ITERATIONS
-	next_port=$((next_port + 1))
-	UCX_TLS=tcp UCX_NET_DEVICES=lo with_server ucx_perftest -p "$next_port" -- \
-		ucx_perftest -p "$next_port" 127.0.0.1 -t "$1" -s 64 -n "$3" -w 500 -f -v |
+	next_port
+	UCX_TLS=tcp UCX_NET_DEVICES=lo with_server ucx_perftest -p "$port" -- \
+		ucx_perftest -p "$port" 127.0.0.1 -t "$1" -s 64 -n "$3" -w 500 -f -v |
 		awk -F, -v c="$2" '/^[0-9]/ { v = $c } END { print v }'
 }
 
@@ -89,16 +95,16 @@ ucx_ping() { ucx tag_lat 2 $((effort * 5000)) | by_half; }
 ucx_rate() { ucx ucp_am_bw 8 $((effort * 30000)); }
 
 fi_ping() {
-	next_port=$((next_port + 1))
-	with_server fi_pingpong -p tcp -e msg -B "$next_port" -I $((effort * 2000)) -S 64 -- \
-		fi_pingpong -p tcp -e msg -P "$next_port" -I $((effort * 2000)) -S 64 127.0.0.1 |
+	next_port
+	with_server fi_pingpong -p tcp -e msg -B "$port" -I $((effort * 2000)) -S 64 -- \
+		fi_pingpong -p tcp -e msg -P "$port" -I $((effort * 2000)) -S 64 127.0.0.1 |
 		awk '/^64 / { print $7 }' | by_half
 }
 
 sock_ping() {
-	next_port=$((next_port + 1))
-	with_server sockperf server --tcp -i 127.0.0.1 -p "$next_port" --nonblocked -- \
-		sockperf ping-pong --tcp -i 127.0.0.1 -p "$next_port" -m 64 -t 1 --nonblocked |
+	next_port
+	with_server sockperf server --tcp -i 127.0.0.1 -p "$port" --nonblocked -- \
+		sockperf ping-pong --tcp -i 127.0.0.1 -p "$port" -m 64 -t 1 --nonblocked |
 		sed -n 's/.*percentile 50\.0*  *= *\([0-9.]*\).*/\1/p' | by_half
 }
 
@@ -106,10 +112,10 @@ sock_ping() {
 
 perftest() { # PROGRAM OPTION...
 	local over=("$build/sessctl" run)
-	next_port=$((next_port + 1))
+	next_port
 	DDPSESS_RETRY_MS=10000 DDPSESS_CONF=/dev/null \
-		with_server "${over[@]}" "$@" -F -R -p "$next_port" -- \
-		"${over[@]}" "$@" -F -R -p "$next_port" 127.0.0.1
+		with_server "${over[@]}" "$@" -F -R -p "$port" -- \
+		"${over[@]}" "$@" -F -R -p "$port" 127.0.0.1
 }
 
 verbs_bw() { # in octets a second; perftest's MB are of 2^20

@@ -19,7 +19,7 @@
 #include <sys/wait.h>
 
 #define MESSAGE	 4096u
-#define SHARED	 1024u /* receives that all sessions of the server share */
+#define SHARED	 8192u /* receives that all sessions of the server share */
 #define EACH	 4u    /* messages under way in a session */
 #define PING_LEN 64u
 

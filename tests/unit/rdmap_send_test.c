@@ -432,7 +432,7 @@ Test(rdmap_send, the_queue_grows_under_a_message_in_progress)
 		cr_assert_eq(pull(&d, 256, out), 82);
 	half = pull(&d, 128, out); /* of the fourth */
 	cr_assert(half > 18 && half <= 128);
-	for (size_t i = 8; i < 43; i++)	     /* three have completed */
+	for (size_t i = 8; i < 43; i++) /* three have completed */
 		cr_assert_eq(post(&d, DDPS_OP_SEND, i, 0, 64 * i, 64), 0);
 	cr_expect_eq(post(&d, DDPS_OP_SEND, 43, 0, 0, 64), DDPS_E_LIMIT);
 	cr_assert_eq(pull(&d, 256, out), 18 + 18 + 192 - half);
