@@ -162,12 +162,15 @@ $(FAULT): $(call objs,$(wildcard tests/fault/*.c)) $(LIB_A)
 		$(LIB_LIBS)
 
 # What the stack is compared with; none of it is linked with the library.
-BENCH_BIN := $(B)/peer_tcp $(B)/peer_fi $(B)/peer_usrsctp $(B)/bench-speed
+BENCH_BIN := $(B)/peer_tcp $(B)/peer_fi $(B)/peer_usrsctp $(B)/bench-speed \
+	$(B)/sessions
 $(B)/bench/%.o: CPPFLAGS += -Ibench
 $(B)/peer_%: $(B)/bench/peer_%.o
 	$(Q)$(CC) $(CFLAGS_ALL) $(LDFLAGS) -o $@ $^ $(BENCH_LIBS) -pthread
 $(B)/bench-%: $(B)/bench/%.o
 	$(Q)$(CC) $(CFLAGS_ALL) $(LDFLAGS) -o $@ $^ -lisal
+$(B)/sessions: $(B)/bench/sessions.o $(LIB_A)
+	$(Q)$(CC) $(CFLAGS_ALL) $(LDFLAGS) -o $@ $^ $(LIB_LIBS)
 # It counts what the library allocates and locks.
 $(B)/guard: $(B)/bench/guard.o $(LIB_A)
 	$(Q)$(CC) $(CFLAGS_ALL) $(LDFLAGS) \
@@ -239,11 +242,12 @@ conformance: deps-check
 	$(Q)tests/conformance/run.sh build/asan/sessctl build/conformance --write
 	$(Q)tests/conformance/mutate.sh build/opt
 
-# BENCH=quick for a short run; results in build/bench
+# Results in build/bench and docs/performance.md; BENCH=quick for a short run, not into docs
 bench:
 	$(Q)tools/deps.sh build bench
 	$(Q)$(MAKE) --no-print-directory -j2 build/opt/sessctl $(BENCH_BIN)
 	$(Q)bench/run.sh build/opt build/bench
+	$(Q)[ "$(BENCH)" = quick ] || bench/report.sh build/bench --docs >/dev/null
 
 # Instructions of the data path against bench/guard.txt; part of check
 guard: deps-check

@@ -91,4 +91,47 @@ static inline void peer_report(const struct peer_args *a, uint64_t ops, double s
 	       (double)ops * (double)a->size / seconds, seconds * 1e6 / (double)ops, cpu);
 }
 
+/* ---- medians: on a machine that does other things too, a mean says little ---- */
+
+struct peer_median {
+	double *v;
+	size_t n, size;
+};
+
+static inline void peer_median_add(struct peer_median *m, double x)
+{
+	if (m->n == m->size) {
+		m->size = m->size ? 2 * m->size : 65536;
+		m->v = realloc(m->v, m->size * sizeof *m->v);
+		if (!m->v)
+			peer_die("memory");
+	}
+	m->v[m->n++] = x;
+}
+
+static inline int peer_median_order(const void *a, const void *b)
+{
+	double x = *(const double *)a, y = *(const double *)b;
+
+	return (x > y) - (x < y);
+}
+
+/* Operations one after the other: the rate is that of the median one. */
+static inline void peer_report_median(const struct peer_args *a, struct peer_median *m,
+				      double seconds, double cpu)
+{
+	double p50;
+
+	if (!m->n) {
+		fprintf(stderr, "%s: no operation came to its end\n", a->mode);
+		exit(1);
+	}
+	qsort(m->v, m->n, sizeof *m->v, peer_median_order);
+	p50 = m->v[m->n / 2];
+	printf("{\"op\":\"%s\",\"size\":%zu,\"ops\":%zu,\"seconds\":%.9f,"
+	       "\"ops_per_second\":%.3f,\"lat_us\":{\"min\":%.3f,\"p50\":%.3f},"
+	       "\"cpu_seconds\":{\"local\":%.6f}}\n",
+	       a->mode, a->size, m->n, seconds, 1 / p50, m->v[0] * 1e6, p50 * 1e6, cpu);
+}
+
 #endif

@@ -179,24 +179,36 @@ static void measure(struct peer *p, const struct peer_args *a, const struct remo
 {
 	double begin = peer_now(), cpu = peer_cpu();
 	uint64_t posted = 0, done = 0, recvs = 0;
-	int ping = !strcmp(a->mode, "ping"), on = 1;
+	int on = 1;
 
-	for (int i = 0; ping && i < 8; i++)
-		receive(p);
 	while (on || done < posted) {
-		for (; on && posted - done < (ping ? 1 : a->depth); posted++) {
+		for (; on && posted - done < a->depth; posted++) {
 			post(p, a, r);
 			on = peer_now() - begin < a->seconds;
 		}
-		if (!ping) {
-			done += poll_cq(p, &recvs);
-			continue;
-		}
-		poll_cq(p, &recvs);
-		for (; done < recvs; done++)
-			receive(p);
+		done += poll_cq(p, &recvs);
 	}
 	peer_report(a, done, peer_now() - begin, peer_cpu() - cpu);
+}
+
+static void measure_pings(struct peer *p, const struct peer_args *a, const struct remote *r)
+{
+	double begin = peer_now(), cpu = peer_cpu();
+	struct peer_median m = { 0 };
+
+	for (int i = 0; i < 8; i++)
+		receive(p);
+	while (peer_now() - begin < a->seconds) {
+		double t = peer_now();
+		uint64_t recvs = 0;
+
+		post(p, a, r);
+		while (!recvs)
+			poll_cq(p, &recvs);
+		receive(p);
+		peer_median_add(&m, peer_now() - t);
+	}
+	peer_report_median(a, &m, peer_now() - begin, peer_cpu() - cpu);
 }
 
 int main(int argc, char **argv)
@@ -232,7 +244,10 @@ int main(int argc, char **argv)
 	await(&p, FI_CONNECTED);
 	if (read(in[0], &r, sizeof r) != sizeof r)
 		peer_die("server");
-	measure(&p, &a, &r);
+	if (!strcmp(a.mode, "ping"))
+		measure_pings(&p, &a, &r);
+	else
+		measure(&p, &a, &r);
 	kill(child, SIGKILL);
 	waitpid(child, NULL, 0);
 	return 0;

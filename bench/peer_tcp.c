@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The limit: plain TCP with the socket options of the stack (TCP_NODELAY), and nothing else.
- * bw: blocking writes of a size, read into a buffer of that size; ping: polled round trips.
+ * bw: blocking writes of a size, read into a buffer of that size; ping: polled round trips;
+ * setup: connect, accept and one round trip, again and again.
  */
 #include "peer.h"
 #include <arpa/inet.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <netinet/tcp.h>
+#include <signal.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 
@@ -48,6 +51,54 @@ static int read_all(int fd, uint8_t *p, size_t n)
 	return 1;
 }
 
+/* An end at once, with nothing left behind. */
+static void drop(int fd)
+{
+	struct linger now = { .l_onoff = 1 };
+
+	setsockopt(fd, SOL_SOCKET, SO_LINGER, &now, sizeof now);
+	close(fd);
+}
+
+__attribute__((noreturn)) static void serve_setups(int listener, const struct peer_args *a)
+{
+	uint8_t *mem = peer_memory(a->size);
+
+	fcntl(listener, F_SETFL, O_NONBLOCK);
+	for (;;) {
+		int fd = accept(listener, NULL, NULL);
+
+		if (fd < 0)
+			continue;
+		nodelay(fd);
+		if (read_all(fd, mem, a->size))
+			write_all(fd, mem, a->size);
+		close(fd);
+	}
+}
+
+static void measure_setups(const struct sockaddr_in *to, const struct peer_args *a)
+{
+	uint8_t *mem = peer_memory(a->size);
+	double begin = peer_now(), cpu = peer_cpu();
+	struct peer_median m = { 0 };
+
+	while (peer_now() - begin < a->seconds) {
+		double t = peer_now();
+		int fd = socket(AF_INET, SOCK_STREAM, 0);
+
+		if (fd < 0 || connect(fd, (const struct sockaddr *)to, sizeof *to))
+			peer_die("connect");
+		nodelay(fd);
+		write_all(fd, mem, a->size);
+		if (!read_all(fd, mem, a->size))
+			peer_die("peer has gone");
+		peer_median_add(&m, peer_now() - t);
+		drop(fd);
+	}
+	peer_report_median(a, &m, peer_now() - begin, peer_cpu() - cpu);
+}
+
 static void serve(int listener, const struct peer_args *a)
 {
 	int fd = accept(listener, NULL, NULL);
@@ -69,6 +120,24 @@ static void serve(int listener, const struct peer_args *a)
 	write_all(fd, mem, 1); /* everything has come */
 }
 
+static void measure_pings(int fd, const struct peer_args *a)
+{
+	uint8_t *mem = peer_memory(a->size);
+	double begin = peer_now(), cpu = peer_cpu();
+	struct peer_median m = { 0 };
+
+	while (peer_now() - begin < a->seconds) {
+		double t = peer_now();
+
+		write_all(fd, mem, a->size);
+		if (!read_all(fd, mem, a->size))
+			peer_die("peer has gone");
+		peer_median_add(&m, peer_now() - t);
+	}
+	shutdown(fd, SHUT_WR);
+	peer_report_median(a, &m, peer_now() - begin, peer_cpu() - cpu);
+}
+
 static void measure(int fd, const struct peer_args *a)
 {
 	uint8_t *mem = peer_memory(a->size);
@@ -77,19 +146,17 @@ static void measure(int fd, const struct peer_args *a)
 
 	do {
 		write_all(fd, mem, a->size);
-		if (!strcmp(a->mode, "ping") && !read_all(fd, mem, a->size))
-			peer_die("peer has gone");
 		ops++;
 	} while (peer_now() - begin < a->seconds);
 	shutdown(fd, SHUT_WR);
-	if (!strcmp(a->mode, "bw") && recv(fd, mem, 1, 0) != 1)
+	if (recv(fd, mem, 1, 0) != 1)
 		peer_die("last answer");
 	peer_report(a, ops, peer_now() - begin, peer_cpu() - cpu);
 }
 
 int main(int argc, char **argv)
 {
-	struct peer_args a = peer_parse(argc, argv, "bw|ping");
+	struct peer_args a = peer_parse(argc, argv, "bw|ping|setup");
 	struct sockaddr_in sa = { .sin_family = AF_INET,
 				  .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
 	socklen_t len = sizeof sa;
@@ -97,7 +164,7 @@ int main(int argc, char **argv)
 	pid_t child;
 
 	if (listener < 0 || fd < 0 || bind(listener, (struct sockaddr *)&sa, len) ||
-	    listen(listener, 1) || getsockname(listener, (struct sockaddr *)&sa, &len))
+	    listen(listener, 64) || getsockname(listener, (struct sockaddr *)&sa, &len))
 		peer_die("socket");
 	child = fork();
 	if (child < 0)
@@ -105,13 +172,24 @@ int main(int argc, char **argv)
 	if (!child) {
 		peer_pin(0);
 		close(fd);
+		alarm((unsigned)a.seconds + 20);
+		if (!strcmp(a.mode, "setup"))
+			serve_setups(listener, &a);
 		serve(listener, &a);
 		return 0;
 	}
 	peer_pin(1);
+	if (!strcmp(a.mode, "setup")) {
+		measure_setups(&sa, &a);
+		kill(child, SIGKILL);
+		return waitpid(child, NULL, 0) != child;
+	}
 	if (connect(fd, (struct sockaddr *)&sa, len))
 		peer_die("connect");
 	nodelay(fd);
-	measure(fd, &a);
+	if (!strcmp(a.mode, "ping"))
+		measure_pings(fd, &a);
+	else
+		measure(fd, &a);
 	return waitpid(child, NULL, 0) != child;
 }

@@ -1,11 +1,29 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-2-Clause
-# From the samples of run.sh: the table, results.csv and the plots.  usage: report.sh OUT
+# From the samples of run.sh: the table, results.csv and the plots.  usage: report.sh OUT [--docs]
+#
+# --docs: table and plots go into docs/performance.md, too.
 set -u
 out=$1
+docs=$(cd "$(dirname "$0")/../docs" && pwd)
+
+# The table between its marks, and what it was measured on.
+into_docs() {
+	local page=$docs/performance.md
+	{
+		sed '/<!-- table -->/q' "$page"
+		printf '\n%s, %s cores, Linux %s; %s.\n\n' \
+			"$(sed -n 's/^model name\s*: //p' /proc/cpuinfo | head -n 1)" "$(nproc)" \
+			"$(uname -r)" "$(date -u +%F)"
+		cat "$out/table.md"
+		printf '\n'
+		sed -n '/<!-- end of table -->/,$p' "$page"
+	} >"$out/page" && mv "$out/page" "$page"
+	cp "$out"/sizes.svg "$out"/sessions.svg "$docs"
+}
 
 jq -r '[.case, .peer, .target, .unit, .ours, .theirs, .missing] | @tsv' "$out/samples.json" |
-	awk -F'\t' -v csv="$out/results.csv" '
+	awk -F'\t' -v csv="$out/results.csv" -v md="$out/table.md" '
 function sort(v, n,   i, j, x) {
 	for (i = 2; i <= n; i++) {
 		x = v[i]
@@ -19,6 +37,8 @@ function median(v, n) {
 	return n % 2 ? v[(n + 1) / 2] : (v[n / 2] + v[n / 2 + 1]) / 2
 }
 function show(x, unit) {
+	if (unit == "B")
+		return sprintf("%.0f B", x)
 	return unit == "B/s" ? sprintf("%.0f MB/s", x / 1e6) : sprintf("%.1f k/s", x / 1e3)
 }
 {
@@ -42,19 +62,25 @@ function show(x, unit) {
 END {
 	print "case,peer,unit,pairs,ours,theirs,ratio,ratio_low,ratio_high,target" >csv
 	line = "%-23s %-14s %12s %12s %6s %13s %7s  %s\n"
+	row = "| %s | %s | %s | %s | %s | %s | %s | %s |\n"
 	printf line, "case", "peer", "ours", "peer", "ratio", "spread", "target", ""
+	printf row, "case", "peer", "ours", "peer", "ratio", "spread", "target", "" >md
+	print "|---|---|---:|---:|---:|---|---|---|" >md
 	for (k = 1; k <= keys; k++) {
 		key = order[k]
 		split(key, name, FS)
+		goal = target[key] ? ">= " target[key] : "-"
 		if (!n[key]) {
-			printf line, name[1], name[2], "-", "-", "-", "-", ">= " target[key],
-				key in missing ? missing[key] " is not there" : "no pair came about"
+			why = (key in missing) ? missing[key] : "no pair came about"
+			printf line, name[1], name[2], "-", "-", "-", "-", goal, why
+			printf row, name[1], name[2], "", "", "", "", goal, why >md
 			continue
 		}
 		for (i = 1; i <= n[key]; i++) {
 			a[i] = ours[key, i]
 			b[i] = theirs[key, i]
-			r[i] = a[i] / b[i]
+			# of memory less is better
+			r[i] = unit[key] == "B" ? b[i] / a[i] : a[i] / b[i]
 		}
 		ratio = median(r, n[key])
 		am = median(a, n[key])
@@ -62,23 +88,29 @@ END {
 		verdict = target[key] == 0 ? "" : ratio >= target[key] ? "met" : "MISSED"
 		if (failed[key])
 			verdict = verdict " (" failed[key] " samples failed)"
-		printf line, name[1], name[2], show(am, unit[key]), show(bm, unit[key]),
-			sprintf("%.2f", ratio), sprintf("%.2f..%.2f", r[1], r[n[key]]),
-			target[key] ? ">= " target[key] : "-", verdict
+		spread = sprintf("%.2f..%.2f", r[1], r[n[key]])
+		ratio_text = sprintf("%.2f", ratio)
+		printf line, name[1], name[2], show(am, unit[key]), show(bm, unit[key]), ratio_text,
+			spread, goal, verdict
+		printf row, name[1], name[2], show(am, unit[key]), show(bm, unit[key]), ratio_text,
+			spread, goal, verdict >md
 		printf "\"%s\",\"%s\",%s,%d,%.6g,%.6g,%.4f,%.4f,%.4f,%s\n", name[1], name[2],
 			unit[key], n[key], am, bm, ratio, r[1], r[n[key]], target[key] >csv
 	}
 }' | tee "$out/table.txt"
 
-command -v gnuplot >/dev/null || {
+if ! command -v gnuplot >/dev/null; then
 	echo "no plots: gnuplot is not installed"
 	exit 0
-}
+fi
 for op in write read send ping; do
 	jq -r "select(.op == \"$op\") | [.size, .bytes_per_second / 1e6, .lat_us.p50,
 		.cpu_seconds.local / (.bytes_per_second * .seconds / 1e9)] | @tsv" \
 		"$out/sizes.json" >"$out/$op.tsv"
 done
+jq -r 'select(.peer == "best of them" and .ours) |
+	[(.case | capture(", (?<n>[0-9]+)").n), .ours / 1e3] | @tsv' \
+	"$out/samples.json" | sort -n >"$out/sessions.tsv"
 gnuplot <<EOF
 set terminal svg size 1100,400
 set output '$out/sizes.svg'
@@ -93,4 +125,15 @@ set ylabel 'median latency, us'
 plot for [op in 'write read send ping'] '$out/'.op.'.tsv' using 1:3 with linespoints title op
 set ylabel 'CPU seconds per GB, one side'
 plot for [op in 'write read send ping'] '$out/'.op.'.tsv' using 1:4 with linespoints title op
+unset multiplot
+set terminal svg size 500,350
+set output '$out/sessions.svg'
+unset logscale
+set logscale x 2
+set yrange [0:*]
+set title 'Sends of 4 KiB, TCP, CRC on, loopback'
+set xlabel 'sessions'
+set ylabel 'thousand a second'
+plot '$out/sessions.tsv' using 1:2 with points notitle
 EOF
+[ "${2:-}" != --docs ] || into_docs

@@ -12,7 +12,7 @@
 #define READY_MAX     64
 #define TASK_ROUNDS   4
 #define HITS_MAX      64 /* epoll is asked again after so many, */
-#define MISSES_MIN    4	 /* or after so many tries in vain: more of them if it has paid */
+#define MISSES_MIN    2	 /* or after so many tries in vain: more of them if it has paid */
 #define MISSES_MAX    64
 #define NEVER	      UINT64_MAX
 #define NSEC_PER_SEC  1000000000u
@@ -351,9 +351,9 @@ int ddps_loop_spin(struct ddps_loop *l)
 	n = l->hot == io && io->moved;
 	if (n) {
 		l->hits++;
-		l->misses = 0;
-		if (l->patience < MISSES_MAX)
+		if (l->misses && l->patience < MISSES_MAX) /* to wait has paid */
 			l->patience *= 2;
+		l->misses = 0;
 	} else {
 		l->misses++;
 	}

@@ -427,18 +427,18 @@ Test(rdmap_send, the_queue_grows_under_a_message_in_progress)
 	for (size_t i = 0; i < sizeof d.mem; i++)
 		d.mem[i] = (uint8_t)(i / 64);
 	for (size_t i = 0; i < 8; i++)
-		cr_assert_eq(post(&d, DDPS_OP_SEND, i, 0, 64 * i, 64), 0);
+		cr_assert_eq(post(&d, DDPS_OP_SEND, i, 0, 64 * i, i == 3 ? 192 : 64), 0);
 	for (size_t i = 0; i < 3; i++)
-		cr_assert_eq(pull(&d, 82, out), 82);
-	half = pull(&d, 50, out); /* of the fourth */
-	cr_assert(half > 18 && half <= 50);
-	for (size_t i = 8; i < 43; i++)	     /* three have completed */
+		cr_assert_eq(pull(&d, 256, out), 82);
+	half = pull(&d, 128, out); /* of the fourth */
+	cr_assert(half > 18 && half <= 128);
+	for (size_t i = 8; i < 43; i++) /* three have completed */
 		cr_assert_eq(post(&d, DDPS_OP_SEND, i, 0, 64 * i, 64), 0);
 	cr_expect_eq(post(&d, DDPS_OP_SEND, 43, 0, 0, 64), DDPS_E_LIMIT);
-	cr_assert_eq(pull(&d, 82, out), 18 + 82 - half);
-	cr_expect_eq(out[18 + 82 - half - 1], 3);
+	cr_assert_eq(pull(&d, 256, out), 18 + 18 + 192 - half);
+	cr_expect_eq(out[18 + 18 + 192 - half - 1], 5);
 	for (size_t i = 4; i < 43; i++) {
-		cr_assert_eq(pull(&d, 82, out), 82);
+		cr_assert_eq(pull(&d, 256, out), 82);
 		cr_expect_eq(out[18], i);
 		cr_expect_eq(out[81], i);
 	}

@@ -1,0 +1,128 @@
+# SPDX-License-Identifier: BSD-2-Clause
+# shellcheck shell=bash
+# One sample each of ours and of the peers: a number on standard output, nothing if it failed.
+# shellcheck disable=SC2154 # what run.sh sets
+# Wants $build, $work, $seconds and $effort; keeps the listener that runs in $listener.
+
+listener=
+
+# Another port each time, $port.  Samples are taken in subshells: the last one is in a file.
+next_port() {
+	port=$(cat "$work/port" 2>/dev/null || echo $((20000 + $$ % 400 * 25)))
+	port=$((port + 1))
+	echo "$port" >"$work/port"
+}
+
+stop() {
+	[ -z "$listener" ] || { kill "$listener" 2>/dev/null; wait "$listener" 2>/dev/null; }
+	listener=
+}
+
+# listen URI OPTION...: a listener on core 0; $uri
+listen() {
+	local where=$1 line
+	shift
+	stop
+	mkfifo "$work/fifo" 2>/dev/null
+	taskset -c 0 "$build/sessctl" listen --json "$@" "$where" >"$work/fifo" 2>"$work/err" &
+	listener=$!
+	exec {fd}<"$work/fifo"
+	read -r -t 10 -u "$fd" line
+	uri=$(sed -n 's/.*"uri":"\([^"]*\)".*/\1/p' <<<"$line")
+	# what it says of its sessions is not wanted, but has to go somewhere
+	cat <&"$fd" >/dev/null &
+	exec {fd}<&-
+}
+
+value() { # MEMBER
+	sed -n "/\"event\":\"\(established\|closed\)\"/d; s/.*\"$1\":\([0-9.e+-]*\).*/\1/p" | tail -n 1
+}
+
+# ---- ours ----
+
+perf() { # MEMBER OP SIZE DEPTH OPTION...
+	local member=$1 op=$2 size=$3 depth=$4
+	shift 4
+	timeout 60 taskset -c 1 "$build/sessctl" perf --json --op "$op" --size "$size" \
+		--depth "$depth" --seconds "$seconds" "$@" "$uri" 2>/dev/null | value "$member"
+}
+
+# round trips a second by the median in microseconds
+by_median() {
+	awk '$1 > 0 { print 1000000 / $1 }'
+}
+
+perf_ping() { # SIZE OPTION...
+	local size=$1
+	shift
+	perf p50 ping "$size" 1 "$@" | by_median
+}
+
+# A program of bench/, which brings both sides: those of peers, and ours with many sessions
+program() { # PROGRAM MEMBER ARGUMENT...
+	local program=$build/$1 member=$2 mode=$3 size=$4
+	shift 4
+	timeout 90 "$program" "$mode" "$size" "$seconds" "$@" 2>/dev/null | value "$member"
+}
+
+# ---- programs of others ----
+
+# Output of CLIENT, with SERVER beside it
+with_server() { # SERVER... -- CLIENT...
+	local server=()
+	while [ "$1" != -- ]; do server+=("$1") && shift; done
+	shift
+	timeout 60 taskset -c 0 "${server[@]}" >/dev/null 2>&1 &
+	local pid=$!
+	sleep 0.3 # these say nothing when they are ready
+	timeout 50 taskset -c 1 "$@" 2>&1
+	kill "$pid" 2>/dev/null
+	wait "$pid" 2>/dev/null
+}
+
+by_half() {
+	awk '$1 > 0 { print 500000 / $1 }'
+}
+
+ucx() { # TEST COLUMN ITERATIONS
+	next_port
+	UCX_TLS=tcp UCX_NET_DEVICES=lo with_server ucx_perftest -p "$port" -- \
+		ucx_perftest -p "$port" 127.0.0.1 -t "$1" -s 64 -n "$3" -w 500 -f -v |
+		awk -F, -v c="$2" '/^[0-9]/ { v = $c } END { print v }'
+}
+
+ucx_ping() { ucx tag_lat 2 $((effort * 5000)) | by_half; }
+ucx_rate() { ucx ucp_am_bw 8 $((effort * 30000)); }
+
+fi_ping() {
+	next_port
+	with_server fi_pingpong -p tcp -e msg -B "$port" -I $((effort * 2000)) -S 64 -- \
+		fi_pingpong -p tcp -e msg -P "$port" -I $((effort * 2000)) -S 64 127.0.0.1 |
+		awk '/^64 / { print $7 }' | by_half
+}
+
+sock_ping() {
+	next_port
+	with_server sockperf server --tcp -i 127.0.0.1 -p "$port" --nonblocked -- \
+		sockperf ping-pong --tcp -i 127.0.0.1 -p "$port" -m 64 -t 1 --nonblocked |
+		sed -n 's/.*percentile 50\.0*  *= *\([0-9.]*\).*/\1/p' | by_half
+}
+
+# ---- perftest over the drop-in ----
+
+perftest() { # PROGRAM OPTION...
+	local over=("$build/sessctl" run)
+	next_port
+	DDPSESS_RETRY_MS=10000 DDPSESS_CONF=/dev/null \
+		with_server "${over[@]}" "$@" -F -R -p "$port" -- \
+		"${over[@]}" "$@" -F -R -p "$port" 127.0.0.1
+}
+
+verbs_bw() { # in octets a second; perftest's MB are of 2^20
+	perftest ib_write_bw -s 1048576 -n $((effort * 300)) |
+		awk '$1 == 1048576 { print $4 * 1048576 }'
+}
+
+verbs_ping() {
+	perftest ib_send_lat -s 64 -n $((effort * 1000)) | awk '$1 == 64 { print $5 }' | by_half
+}

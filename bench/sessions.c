@@ -1,0 +1,353 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Many sessions between two processes: how fast they are set up, what one costs while it is idle
+ * (in memory, and to a session beside it that is not), and how fast several are together.
+ *
+ * usage: sessions MODE COUNT SECONDS
+ * setup-tcp, setup-shared, setup-new: one after the other; over TCP, over an SCTP association
+ *	that is there, over a new one each.  The rate is that of the median.
+ * idle: octets of the heap that each of COUNT sessions takes in the process that accepts them
+ * ping: round trips of one session of COUNT, the others idle; the rate is that of the median
+ * active: messages of 4 KiB over COUNT sessions, counted where they arrive
+ */
+#include "peer.h"
+#include <ddpsess/ddpsess.h>
+#include <malloc.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+
+#define MESSAGE	 4096u
+#define SHARED	 8192u /* receives that all sessions of the server share */
+#define EACH	 4u    /* messages under way in a session */
+#define PING_LEN 64u
+
+#define CHECK(call)                                                                                \
+	do {                                                                                       \
+		int err_ = (call);                                                                 \
+		if (err_ < 0) {                                                                    \
+			fprintf(stderr, "sessions: %s: %s\n", #call, ddps_strerror(err_));         \
+			exit(1);                                                                   \
+		}                                                                                  \
+	} while (0)
+
+/* What the processes tell each other. */
+struct board {
+	char uri[128];
+	volatile int ready, ask_heap;
+	volatile uint64_t up, received, heap;
+};
+
+struct side {
+	struct ddps_ctx *ctx;
+	struct ddps_pd *pd;
+	struct ddps_cq *cq;
+	struct ddps_srq *srq;
+	struct ddps_mr *mr;
+	uint8_t *mem;
+	struct ddps_conn_param param;
+	struct board *board;
+};
+
+static void open_side(struct side *s, struct board *board, uint32_t cq_depth)
+{
+	size_t len = (size_t)SHARED * MESSAGE;
+
+	*s = (struct side){ .board = board, .mem = peer_memory(len) };
+	CHECK(ddps_ctx_new(&s->ctx, NULL));
+	CHECK(ddps_pd_new(s->ctx, &s->pd));
+	CHECK(ddps_cq_new(s->ctx, cq_depth, &s->cq));
+	CHECK(ddps_mr_reg(s->pd, s->mem, len, DDPS_LOCAL_WRITE, NULL, &s->mr));
+	ddps_conn_param_init(&s->param);
+}
+
+static struct ddps_sge piece(struct side *s, uint32_t i, uint32_t len)
+{
+	return (struct ddps_sge){ s->mem + (size_t)i * MESSAGE, len, ddps_mr_stag(s->mr) };
+}
+
+static struct ddps_ep *new_ep(struct side *s)
+{
+	struct ddps_ep_attr attr;
+	struct ddps_ep *ep;
+
+	ddps_ep_attr_init(&attr);
+	attr.pd = s->pd;
+	attr.send_cq = attr.recv_cq = s->cq;
+	attr.srq = s->srq;
+	attr.srq_share = SHARED;
+	CHECK(ddps_ep_new(s->ctx, &attr, &ep));
+	return ep;
+}
+
+static void send_one(struct side *s, struct ddps_ep *ep, uint32_t len, unsigned flags)
+{
+	struct ddps_sge sge = piece(s, 0, len);
+	struct ddps_send_wr wr = { .op = DDPS_OP_SEND, .flags = flags, .sge = &sge, .nsge = 1 };
+
+	CHECK(ddps_post_send(ep, &wr));
+}
+
+/* ---- the side that accepts; polls, until it is killed ---- */
+
+static void receive(struct side *s, uint32_t i)
+{
+	struct ddps_sge sge = piece(s, i, MESSAGE);
+
+	CHECK(ddps_post_srq_recv(s->srq, i, &sge, 1));
+}
+
+static void serve_event(struct side *s)
+{
+	struct ddps_event ev;
+
+	while (ddps_event_get(s->ctx, &ev) == 1) {
+		if (ev.type == DDPS_EV_CONNECT_REQUEST)
+			CHECK(ddps_accept(ev.request, new_ep(s), &s->param));
+		else if (ev.type == DDPS_EV_ESTABLISHED)
+			s->board->up++;
+		else if (ev.type == DDPS_EV_PEER_CLOSED)
+			ddps_disconnect(ev.ep);
+		else if (ev.type == DDPS_EV_CLOSED || ev.type == DDPS_EV_FAILED)
+			ddps_ep_free(ev.ep);
+	}
+}
+
+static void serve_messages(struct side *s, int echo)
+{
+	struct ddps_wc wc[64];
+	int n = ddps_cq_poll(s->cq, wc, 64);
+
+	for (int i = 0; i < n; i++) {
+		if (wc[i].op != DDPS_OP_RECV || wc[i].status != DDPS_WC_SUCCESS)
+			continue;
+		receive(s, (uint32_t)wc[i].wr_id);
+		if (echo)
+			send_one(s, wc[i].ep, PING_LEN, DDPS_WR_SILENT);
+		s->board->received++;
+	}
+}
+
+static uint64_t heap(void)
+{
+	struct mallinfo2 m = mallinfo2();
+
+	return (uint64_t)m.uordblks + (uint64_t)m.hblkhd;
+}
+
+__attribute__((noreturn)) static void serve(struct board *b, const struct peer_args *a)
+{
+	struct ddps_listen_param lp;
+	struct ddps_listener *l;
+	struct side s;
+	uint64_t before;
+
+	open_side(&s, b, 65536);
+	CHECK(ddps_srq_new(s.pd, SHARED, 1, NULL, &s.srq));
+	for (uint32_t i = 0; i < SHARED; i++)
+		receive(&s, i);
+	ddps_listen_param_init(&lp);
+	CHECK(ddps_listen(s.ctx,
+			  strstr(a->mode, "-shared") || strstr(a->mode, "-new")
+				  ? "sctp://0.0.0.0:0?backend=usrsctp&encap=0"
+				  : "tcp://127.0.0.1:0",
+			  &lp, &l));
+	CHECK(ddps_listener_uri(l, b->uri, sizeof b->uri));
+	before = heap();
+	b->ready = 1;
+	for (;;) {
+		serve_messages(&s, !strcmp(a->mode, "ping"));
+		serve_event(&s);
+		if (b->ask_heap) {
+			b->heap = heap() - before;
+			b->ask_heap = 0;
+		}
+	}
+}
+
+/* ---- the side that connects ---- */
+
+static void await_up(struct side *s, struct ddps_ep *ep)
+{
+	struct ddps_wc wc;
+	struct ddps_event ev = { 0 };
+
+	for (;;) {
+		CHECK(ddps_cq_poll(s->cq, &wc, 1));
+		if (ddps_event_get(s->ctx, &ev) != 1 || ev.ep != ep)
+			continue;
+		if (ev.type == DDPS_EV_ESTABLISHED)
+			return;
+		fprintf(stderr, "sessions: %s: %s\n", ddps_event_name(ev.type), ev.error.text);
+		exit(1);
+	}
+}
+
+static struct ddps_ep *connect_to(struct side *s, const char *uri)
+{
+	struct ddps_ep *ep = new_ep(s);
+
+	CHECK(ddps_connect(ep, uri, &s->param));
+	await_up(s, ep);
+	return ep;
+}
+
+/* Another address of this machine is another association: 127.x.y.z instead of any. */
+static void nth_uri(const struct board *b, unsigned n, char *uri, size_t len)
+{
+	const char *port = strchr(strchr(b->uri, ':') + 1, ':');
+
+	snprintf(uri, len, "sctp://127.%u.%u.%u%s", 1 + n / 62500 % 250, 1 + n / 250 % 250,
+		 1 + n % 250, port);
+}
+
+static void setup(struct side *s, const struct peer_args *a)
+{
+	int shared = !strcmp(a->mode, "setup-shared"), tcp = !strcmp(a->mode, "setup-tcp");
+	struct peer_median m = { 0 };
+	double begin = peer_now(), cpu = peer_cpu();
+	char uri[192];
+
+	if (tcp)
+		snprintf(uri, sizeof uri, "%s", s->board->uri);
+	else
+		nth_uri(s->board, 0, uri, sizeof uri);
+	if (shared)
+		connect_to(s, uri);
+	for (unsigned n = 1; n <= a->size && peer_now() - begin < a->seconds; n++) {
+		double t;
+		struct ddps_ep *ep;
+
+		if (!shared && !tcp)
+			nth_uri(s->board, n, uri, sizeof uri);
+		t = peer_now();
+		ep = connect_to(s, uri);
+		peer_median_add(&m, peer_now() - t);
+		ddps_ep_free(ep);
+	}
+	peer_report_median(a, &m, peer_now() - begin, peer_cpu() - cpu);
+}
+
+static void connect_many(struct side *s, struct ddps_ep **ep, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		ep[i] = connect_to(s, s->board->uri);
+}
+
+static void idle(struct side *s, const struct peer_args *a)
+{
+	struct ddps_ep **ep = peer_memory(a->size * sizeof(*ep));
+
+	connect_many(s, ep, a->size);
+	while (s->board->up < a->size)
+		usleep(100);
+	s->board->ask_heap = 1;
+	while (s->board->ask_heap)
+		usleep(100);
+	printf("{\"op\":\"idle\",\"size\":%zu,\"bytes_each\":%.1f}\n", a->size,
+	       (double)s->board->heap / (double)a->size);
+}
+
+static void ping(struct side *s, const struct peer_args *a)
+{
+	struct ddps_ep **ep = peer_memory(a->size * sizeof(*ep));
+	struct ddps_sge sge = piece(s, 1, MESSAGE);
+	struct peer_median m = { 0 };
+	struct ddps_wc wc;
+	double begin, cpu;
+
+	connect_many(s, ep, a->size);
+	begin = peer_now();
+	cpu = peer_cpu();
+	while (peer_now() - begin < a->seconds) {
+		double t = peer_now();
+
+		CHECK(ddps_post_recv(ep[0], 0, &sge, 1));
+		send_one(s, ep[0], PING_LEN, DDPS_WR_SILENT);
+		while (ddps_cq_poll(s->cq, &wc, 1) == 0)
+			;
+		peer_median_add(&m, peer_now() - t);
+	}
+	peer_report_median(a, &m, peer_now() - begin, peer_cpu() - cpu);
+}
+
+static void active(struct side *s, const struct peer_args *a)
+{
+	struct ddps_ep **ep = peer_memory(a->size * sizeof(*ep));
+	double begin = 0, end, cpu = 0;
+	uint64_t first = 0;
+	struct ddps_wc wc[64];
+
+	connect_many(s, ep, a->size);
+	for (size_t i = 0; i < a->size; i++)
+		for (unsigned k = 0; k < EACH; k++)
+			send_one(s, ep[i], MESSAGE, 0);
+	for (double warm = peer_now();;) {
+		int n = ddps_cq_poll(s->cq, wc, 64);
+
+		CHECK(n);
+		for (int i = 0; i < n; i++)
+			send_one(s, wc[i].ep, MESSAGE, 0);
+		end = peer_now();
+		if (!first && end - warm > a->seconds / 4) {
+			begin = end;
+			cpu = peer_cpu();
+			first = s->board->received;
+		}
+		if (first && end - begin >= a->seconds)
+			break;
+	}
+	peer_report(a, s->board->received - first, end - begin, peer_cpu() - cpu);
+}
+
+/* ---- both ---- */
+
+static void all_descriptors(void)
+{
+	struct rlimit r;
+
+	if (getrlimit(RLIMIT_NOFILE, &r))
+		peer_die("RLIMIT_NOFILE");
+	r.rlim_cur = r.rlim_max;
+	setrlimit(RLIMIT_NOFILE, &r);
+}
+
+int main(int argc, char **argv)
+{
+	struct peer_args a =
+		peer_parse(argc, argv, "setup-tcp|setup-shared|setup-new|idle|ping|active");
+	struct board *b =
+		mmap(NULL, sizeof *b, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	struct side s;
+	pid_t child;
+
+	if (b == MAP_FAILED)
+		peer_die("mmap");
+	all_descriptors();
+	child = fork();
+	if (child < 0)
+		peer_die("fork");
+	if (!child) {
+		peer_pin(0);
+		alarm((unsigned)a.seconds + 50);
+		serve(b, &a);
+	}
+	peer_pin(1);
+	alarm((unsigned)a.seconds + 50);
+	while (!b->ready)
+		usleep(100);
+	open_side(&s, b, 65536);
+	if (!strncmp(a.mode, "setup", 5))
+		setup(&s, &a);
+	else if (!strcmp(a.mode, "idle"))
+		idle(&s, &a);
+	else if (!strcmp(a.mode, "ping"))
+		ping(&s, &a);
+	else
+		active(&s, &a);
+	fflush(stdout);
+	kill(child, SIGKILL);
+	waitpid(child, NULL, 0);
+	_exit(0); /* thousands of sessions need not be ended one by one */
+}
