@@ -16,6 +16,7 @@
 #define PORT	  7174
 #define RAW_PORT  7200
 #define EPOCH	  (UINT64_C(1) << 60) /* ns */
+#define SECOND	  UINT64_C(1000000000)
 
 struct ulp {
 	struct world *w;
@@ -220,7 +221,8 @@ static void world_init(struct world *w, unsigned flags)
 	*w = (struct world){ .now = EPOCH };
 	fuzz_random_reset();
 	fuzz_time_set(w->now);
-	w->param = (struct ddps_llp_param){ .setup_ms = flags & 8 ? 300 : 0,
+	w->param = (struct ddps_llp_param){ .connect_ms = flags & 32 ? 400 : 0,
+					    .setup_ms = flags & 8 ? 300 : 0,
 					    .close_ms = flags & 16 ? 200 : 0 };
 	FUZZ_CHECK(!ddps_loop_new(&w->env.loop));
 	w->env.log = (struct ddps_log){ on_log, NULL };
@@ -231,19 +233,6 @@ static void world_init(struct world *w, unsigned flags)
 	FUZZ_CHECK(!ddps_sctp_provider.listen(&w->env, &w->uri, (struct sockaddr *)&sa, sizeof sa,
 					      &lp, &listen_up, w, &w->listener));
 	fake_sctp_raw_listen(&w->env, RAW_PORT);
-}
-
-static void world_fini(struct world *w)
-{
-	for (unsigned i = 0; i < w->nulp; i++)
-		leave(&w->ulp[i]);
-	if (w->listener)
-		ddps_sctp_provider.listener_free(w->listener);
-	ddps_sctp_provider.fini(&w->env);
-	FUZZ_CHECK(!w->env.sctp);
-	fake_sctp_cleanup();
-	ddps_loop_free(w->env.loop);
-	fuzz_time_set(0);
 }
 
 /* One message that this side sent, on a stream of which all messages are looked at. */
@@ -286,6 +275,25 @@ static void run(struct world *w)
 				check_out(&w->peer[i].rx[m->stream], m);
 			free(m);
 		}
+}
+
+/* In order if @wind_up, else at once. */
+static void world_fini(struct world *w, bool wind_up)
+{
+	for (unsigned i = 0; i < w->nulp; i++)
+		leave(&w->ulp[i]);
+	if (w->listener)
+		ddps_sctp_provider.listener_free(w->listener);
+	for (int i = 0; i < 100 && wind_up && ddps_sctp_provider.wind_up(&w->env); i++) {
+		w->now += SECOND;
+		fuzz_time_set(w->now);
+		run(w);
+	}
+	ddps_sctp_provider.fini(&w->env);
+	FUZZ_CHECK(!w->env.sctp);
+	fake_sctp_cleanup();
+	ddps_loop_free(w->env.loop);
+	fuzz_time_set(0);
 }
 
 static void add_peer(struct world *w, struct ddps_sd_assoc *raw)
@@ -331,6 +339,8 @@ static void answer(struct world *w, struct ulp *u, bool reject)
 
 static void ulp_step(struct world *w, struct ulp *u, unsigned op, unsigned arg)
 {
+	struct ddps_conn_info info = { 0 };
+
 	if (!u->llp)
 		return;
 	switch (op) {
@@ -357,9 +367,9 @@ static void ulp_step(struct world *w, struct ulp *u, unsigned op, unsigned arg)
 		leave(u);
 		break;
 	case 8:
-	case 9:
-		u->holding = !u->holding;
-		if (u->holding || !u->held)
+	case 9: /* resumed, it may hold back again */
+		u->holding = op == 8 ? !u->holding : u->holding;
+		if ((u->holding && op == 8) || !u->held)
 			break;
 		u->held = false;
 		u->llp->ops->resume(u->llp);
@@ -375,6 +385,7 @@ static void ulp_step(struct world *w, struct ulp *u, unsigned op, unsigned arg)
 		break;
 	default:
 		FUZZ_CHECK(u->llp->ops->held(u->llp) <= DDPS_SD_HELD_ASSOC);
+		u->llp->ops->info(u->llp, &info);
 		break;
 	}
 }
@@ -443,6 +454,8 @@ static void fate(struct world *w, struct peer *p, unsigned arg)
 		fuzz_time_set(w->now);
 		return;
 	case 3:
+		if (w->listener && arg & 0x40)
+			fake_sctp_fail(PORT, DDPS_E_SYSTEM);
 		if (w->listener && arg & 0x80) {
 			ddps_sctp_provider.listener_free(w->listener);
 			w->listener = NULL;
@@ -468,6 +481,8 @@ static void fate(struct world *w, struct peer *p, unsigned arg)
 			fake_sctp_lose(our, DDPS_E_RESET);
 		else if (arg & 0x40)
 			fake_sctp_restart(our);
+		else if (arg & 0x20)
+			fake_sctp.shutdown(p->raw);
 		break;
 	}
 	fake_sctp_poke(our);
@@ -525,10 +540,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct ddps_rbuf in = ddps_rbuf_init(data, size);
 	static struct world w;
 
-	world_init(&w, ddps_rbuf_u8(&in));
+	unsigned flags = ddps_rbuf_u8(&in);
+
+	world_init(&w, flags);
 	for (int i = 0; i < STEPS_MAX && fuzz_more(&in); i++)
 		step(&w, &in);
 	run(&w);
-	world_fini(&w);
+	world_fini(&w, flags & 64);
 	return 0;
 }
