@@ -62,8 +62,8 @@ EXAMPLES   := $(patsubst examples/%.c,$(B)/example-%,$(EX_SRC))
 MAN	   := $(patsubst man/%.scd,$(B)/man/%,$(wildcard man/*.scd))
 
 .PHONY: all lib man demo check unit e2e sim-soak tsan valgrind interop interop-ib conformance \
-	bench fuzz fuzz-corpus lint format install uninstall clean help deps deps-check deps-lint \
-	deps-fuzz test-binaries
+	bench fuzz fuzz-corpus guard lint format install uninstall clean help deps deps-check \
+	deps-lint deps-fuzz test-binaries verbs-programs
 .DELETE_ON_ERROR:
 .SECONDARY:
 
@@ -100,11 +100,12 @@ $(B)/libddpsess.so $(B)/libddpsess-ipoib.so:
 
 $(B)/tools/sessctl/run_find.o: CPPFLAGS += -DSESSCTL_LIBDIR='"$(LIBDIR)"'
 
-# The drop-in brings its own copy of the library, so that one file is all a preload needs.
+# The drop-in brings its own copy of the library, so that one file is all a preload needs.  Its
+# sockets are the system's, whoever else is preloaded: src/verbs/vd_socket.c.
 $(VERBS_SO): $(call objs,$(VERBS_SRC)) $(LIB_A)
 	$(if $(Q),@echo "  LD   $@")
-	$(Q)$(CC) $(CFLAGS_ALL) $(LDFLAGS) -shared -Wl,--exclude-libs,ALL $(DEFS) -o $@ \
-		$(filter %.o,$^) $(LIB_A) $(LIB_LIBS)
+	$(Q)$(CC) $(CFLAGS_ALL) $(LDFLAGS) -shared -Wl,--exclude-libs,ALL -Wl,--wrap=socket $(DEFS) \
+		-o $@ $(filter %.o,$^) $(LIB_A) $(LIB_LIBS)
 
 # The same under the libraries' own names.  librdmacm.so.1 has the version nodes that programs ask
 # it for and leads to libibverbs.so.1, which has all symbols: there is one copy of the state.
@@ -117,8 +118,9 @@ $(SONAME_DIR)/libibverbs.so.1: $(B)/verbs-map/verbs.map $(call objs,$(VERBS_SRC)
 	@mkdir -p $(@D)
 	$(if $(Q),@echo "  LD   $@")
 	$(Q)$(CC) $(CFLAGS_ALL) -Wno-missing-prototypes -Wno-strict-prototypes $(LDFLAGS) -shared \
-		-Wl,-soname,$(@F) -Wl,--exclude-libs,ALL -Wl,--version-script=$< $(DEFS) -o $@ \
-		$(B)/verbs-map/missing.c $(filter %.o,$^) $(LIB_A) $(LIB_LIBS)
+		-Wl,-soname,$(@F) -Wl,--exclude-libs,ALL -Wl,--wrap=socket \
+		-Wl,--version-script=$< $(DEFS) -o $@ $(B)/verbs-map/missing.c \
+		$(filter %.o,$^) $(LIB_A) $(LIB_LIBS)
 $(SONAME_DIR)/librdmacm.so.1: $(SONAME_DIR)/libibverbs.so.1
 	$(if $(Q),@echo "  LD   $@")
 	$(Q)$(CC) $(CFLAGS_ALL) $(LDFLAGS) -shared -Wl,-soname,$(@F) -Wl,--no-as-needed \
@@ -142,7 +144,8 @@ $(UNIT) $(E2E) $(VTEST):
 	$(if $(Q),@echo "  LD   $@")
 	$(Q)$(CC) $(CFLAGS_ALL) $(LDFLAGS) -o $@ $^ -lcriterion $(LIB_LIBS) $(TOOL_LIBS)
 
-$(B)/verbs-dlopen: tests/verbs/dlopen.c
+VPROGS := $(B)/verbs-dlopen $(B)/verbs-plain
+$(VPROGS): $(B)/verbs-%: tests/verbs/%.c
 	$(if $(Q),@echo "  LD   $@")
 	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS_ALL) $(LDFLAGS) -o $@ $< -ldl
 
@@ -182,6 +185,11 @@ $(B)/peer_%: $(B)/bench/peer_%.o
 	$(Q)$(CC) $(CFLAGS_ALL) $(LDFLAGS) -o $@ $^ $(BENCH_LIBS) -pthread
 $(B)/bench-%: $(B)/bench/%.o
 	$(Q)$(CC) $(CFLAGS_ALL) $(LDFLAGS) -o $@ $^ -lisal
+# It counts what the library allocates and locks.
+$(B)/guard: $(B)/bench/guard.o $(LIB_A)
+	$(Q)$(CC) $(CFLAGS_ALL) $(LDFLAGS) \
+		-Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=pthread_mutex_lock -o $@ $^ \
+		$(LIB_LIBS)
 $(B)/peer_fi: BENCH_LIBS := -lfabric
 $(B)/peer_usrsctp: BENCH_LIBS := -lusrsctp
 
@@ -208,10 +216,11 @@ demo: deps
 	$(Q)tools/demo.sh build/opt/sessctl
 
 check: deps-check
-	$(Q)$(MAKE) --no-print-directory -j2 all man build/opt/verbs-dlopen
+	$(Q)$(MAKE) --no-print-directory -j2 all man verbs-programs build/opt/guard
 	$(Q)$(MAKE) --no-print-directory -j2 VARIANT=asan test-binaries
 	$(Q)tests/run.sh build/asan build/opt
 
+verbs-programs: $(VPROGS)
 test-binaries: $(UNIT) $(E2E) $(FAULT) $(FUZZ_BIN) $(SESSCTL) $(EXAMPLES) $(VTEST)
 
 # make unit T=mpa_rx: the suites whose name begins so
@@ -262,6 +271,11 @@ bench:
 	$(Q)$(MAKE) --no-print-directory -j2 build/opt/sessctl $(BENCH_BIN)
 	$(Q)bench/run.sh build/opt build/bench
 
+# Instructions of the data path against bench/guard.txt; part of check
+guard: deps-check
+	$(Q)$(MAKE) --no-print-directory -j2 build/opt/guard
+	$(Q)bench/guard.sh build/opt
+
 lint: deps-lint
 	$(Q)tools/lint.sh
 format: deps-lint
@@ -311,6 +325,6 @@ help:
 	@echo 'sim-soak   a million crossed connects, seeded'
 	@echo 'fuzz       libFuzzer, FUZZ_SECONDS=60 each, FUZZ=name for one; fuzz-corpus keeps the finds'
 	@echo 'interop-ib CM over ibsim and opensm'
-	@echo 'bench      against TCP, libfabric, UCX, usrsctp; BENCH=quick'
+	@echo 'bench      against TCP, libfabric, ...        guard     instruction counts'
 	@echo 'lint       format, tidy, cppcheck, shellcheck format    clang-format in place'
 	@echo 'install    DESTDIR, PREFIX, LIBDIR            uninstall, clean, man'

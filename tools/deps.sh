@@ -8,10 +8,10 @@ want=
 for group in "$@"; do
 	case $group in
 	build) want="$want gcc make pkg-config libisal-dev libusrsctp-dev libsctp-dev
-		libjansson-dev nettle-dev uthash-dev libibverbs-dev librdmacm-dev libibumad-dev" ;;
-	check) want="$want libcriterion-dev scdoc spin iproute2 binutils ibverbs-utils rdmacm-utils
-		perftest" ;;
-	bench) want="$want gnuplot-nox jq libfabric-dev libfabric-bin ucx-utils sockperf valgrind" ;;
+		libjansson-dev nettle-dev uthash-dev libibverbs-dev librdmacm-dev libibumad-dev scdoc" ;;
+	check) want="$want libcriterion-dev spin iproute2 binutils ibverbs-utils rdmacm-utils
+		perftest libfabric-bin openmpi-bin libopenmpi-dev iperf3 iputils-ping valgrind" ;;
+	bench) want="$want gnuplot-nox jq libfabric-dev libfabric-bin ucx-utils sockperf" ;;
 	fuzz) want="$want clang libclang-rt-dev llvm" ;;
 	ib) want="$want ibsim-utils libumad2sim0 opensm infiniband-diags" ;;
 	interop) want="$want qemu-system-x86 qemu-utils busybox-static kmod cpio iproute2 socat xz-utils

@@ -8,7 +8,8 @@ mapfile -t all < <(git ls-files '*.c')
 mapfile -t headers < <(git ls-files '*.h')
 mapfile -t ours < <(git ls-files 'src/*.c' 'tools/*.c' 'examples/*.c')
 mapfile -t scripts < <(git ls-files '*.sh' '*.bash' .ci/run)
-flags=(-std=gnu11 -D_GNU_SOURCE -Iinclude -Isrc -Itests)
+mapfile -t mpi < <(mpicc --showme:incdirs | tr ' ' '\n' | sed 's/^/-isystem/')
+flags=(-std=gnu11 -D_GNU_SOURCE -Iinclude -Isrc -Itests "${mpi[@]}")
 
 step() { # NAME COMMAND...
 	local name=$1

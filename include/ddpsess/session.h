@@ -58,7 +58,9 @@ struct ddps_ctx_attr {
 	size_t struct_size;	   /* sizeof(struct ddps_ctx_attr), set by the init function */
 	bool thread;		   /* start one library thread that drives the context */
 	bool poll_drives;	   /* with a thread: ddps_cq_poll of an empty queue drives it too,
-				    * which spares who polls the wait for the thread */
+				    * which spares who polls the wait for the thread; that keeps
+				    * away until 1 ms after the last such poll, and comes back at
+				    * once when a queue is armed */
 	uint16_t max_ird, max_ord; /* ceilings for every session, 0..DDPS_RD_MAX */
 	uint32_t max_regions;	   /* memory regions registered at once */
 	ddps_log_fn *log;	   /* NULL: stderr if DDPSESS_DEBUG is set, else none */
@@ -89,6 +91,20 @@ DDPS_API int ddps_ctx_new(struct ddps_ctx **out, const struct ddps_ctx_attr *att
  * open see an abort.  Not to be called while another thread uses the context.
  */
 DDPS_API void ddps_ctx_free(struct ddps_ctx *ctx);
+
+/**
+ * ddps_ctx_settle - end every session in order before the process ends
+ * @ctx:	stays as it is, and so do its objects; nothing is freed
+ * @timeout_ms:	how long this may take at most; below 0 counts as 0
+ *
+ * The kernel delivers what a process has written to TCP after its end; nobody does that for SCTP in
+ * userspace.  Blocks until sessions are closed and SCTP associations shut down, all data
+ * acknowledged.  Unlike ddps_ctx_free other threads may be in calls on the context, and a signal
+ * handler may have interrupted one.
+ *
+ * Return: 0, DDPS_E_TIMEDOUT if something is still under way, DDPS_E_FORKED.
+ */
+DDPS_API int ddps_ctx_settle(struct ddps_ctx *ctx, int timeout_ms);
 
 /**
  * ddps_ctx_fd - descriptor that is readable when ddps_progress has something to do

@@ -161,6 +161,7 @@ int ddps_cq_arm(struct ddps_cq *cq, bool solicited_only)
 	if (read(cq->fd, &count, sizeof count) < 0)
 		count = 0; /* it was not readable */
 	cq->armed = solicited_only ? ARMED_SOLICITED : ARMED_ANY;
+	ddps_ctx_rely_on_thread(cq->ctx);
 	if (cq->count)
 		notify(cq);
 	ddps_ctx_leave(cq->ctx);
@@ -189,8 +190,11 @@ int ddps_cq_poll(struct ddps_cq *cq, struct ddps_wc *wc, int max)
 
 	if (n < 0)
 		return n;
-	if (!cq->count && (!cq->ctx->attr.thread || cq->ctx->attr.poll_drives))
-		n = ddps_loop_run(cq->ctx->env.loop);
+	if (!cq->count && (!cq->ctx->attr.thread || cq->ctx->attr.poll_drives)) {
+		n = ddps_loop_spin(cq->ctx->env.loop);
+		/* Who has armed the queue is going to sleep on it. */
+		cq->ctx->driven |= cq->armed == ARMED_NO;
+	}
 	if (n >= 0)
 		n = take(cq, wc, max);
 	ddps_ctx_leave(cq->ctx);

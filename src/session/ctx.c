@@ -9,11 +9,16 @@
 #include <string.h>
 #include <sys/eventfd.h>
 #include <sys/mman.h>
+#include <time.h>
 #include <unistd.h>
 
 #define NSEC_PER_MSEC	    1000000u
+#define MSEC_PER_SEC	    1000u
+#define NSEC_PER_SEC	    1000000000u
 #define DEFAULT_MAX_REGIONS 65536u
+#define SETTLE_STEP_MS	    10
 #define WIND_UP_MS	    1000 /* for what has to reach peers when the context goes */
+#define NAP_NS		    (1 * NSEC_PER_MSEC)
 
 void ddps_ctx_attr_init(struct ddps_ctx_attr *attr)
 {
@@ -105,21 +110,45 @@ int ddps_ctx_fd(struct ddps_ctx *ctx)
 	return ddps_ctx_forked(ctx) ? DDPS_E_FORKED : ddps_loop_fd(ctx->env.loop);
 }
 
+/*
+ * As long as somebody polls, the thread keeps away: woken by the same octets it would take his
+ * processor or his lock.  It looks again after a while, and at once if it is relied upon.
+ */
+static void nap(struct ddps_ctx *ctx)
+{
+	uint64_t until = ddps_now() + NAP_NS;
+	struct timespec ts = { (time_t)(until / NSEC_PER_SEC), (long)(until % NSEC_PER_SEC) };
+
+	ctx->driven = false;
+	ctx->napping = true;
+	pthread_cond_timedwait(&ctx->napping_up, &ctx->lock, &ts);
+	ctx->napping = false;
+}
+
+void ddps_ctx_rely_on_thread(struct ddps_ctx *ctx)
+{
+	ctx->driven = false;
+	if (ctx->napping)
+		pthread_cond_signal(&ctx->napping_up);
+}
+
 static void *thread_main(void *arg)
 {
 	struct ddps_ctx *ctx = arg;
 
-	for (;;) {
-		bool stop;
-
-		pthread_mutex_lock(&ctx->lock);
-		stop = ctx->stop;
+	pthread_mutex_lock(&ctx->lock);
+	while (!ctx->stop) {
+		if (ctx->driven) {
+			nap(ctx);
+			continue;
+		}
 		pthread_mutex_unlock(&ctx->lock);
-		if (stop)
-			return NULL;
 		ddps_wait_fd(ddps_loop_fd(ctx->env.loop), UINT64_MAX);
-		run(ctx);
+		pthread_mutex_lock(&ctx->lock);
+		ddps_loop_run(ctx->env.loop);
 	}
+	pthread_mutex_unlock(&ctx->lock);
+	return NULL;
 }
 
 static void nothing(void *user)
@@ -154,6 +183,7 @@ static void thread_stop(struct ddps_ctx *ctx)
 		return;
 	pthread_mutex_lock(&ctx->lock);
 	ctx->stop = true;
+	ddps_ctx_rely_on_thread(ctx);
 	ddps_task_post(ctx->env.loop, &ctx->wake);
 	pthread_mutex_unlock(&ctx->lock);
 	pthread_join(ctx->thread, NULL);
@@ -216,6 +246,7 @@ static void resources_free(struct ddps_ctx *ctx)
 		close(ctx->event_fd);
 	ddps_stag_table_free(ctx->stags);
 	ddps_loop_free(ctx->env.loop);
+	pthread_cond_destroy(&ctx->napping_up);
 	pthread_mutex_destroy(&ctx->lock);
 	free(ctx);
 	errno = keep;
@@ -223,6 +254,7 @@ static void resources_free(struct ddps_ctx *ctx)
 
 int ddps_ctx_new(struct ddps_ctx **out, const struct ddps_ctx_attr *attr)
 {
+	pthread_condattr_t clock;
 	struct ddps_ctx *ctx;
 	int err;
 
@@ -235,6 +267,10 @@ int ddps_ctx_new(struct ddps_ctx **out, const struct ddps_ctx_attr *attr)
 	ctx->events_end = &ctx->events;
 	ctx->wake.fn = nothing;
 	pthread_mutex_init(&ctx->lock, NULL);
+	pthread_condattr_init(&clock);
+	pthread_condattr_setclock(&clock, CLOCK_MONOTONIC);
+	pthread_cond_init(&ctx->napping_up, &clock);
+	pthread_condattr_destroy(&clock);
 	err = attr_take(ctx, attr);
 	if (!err)
 		err = resources_take(ctx);
@@ -262,6 +298,41 @@ static void wind_up(struct ddps_ctx *ctx)
 		if (ddps_wait_fd(ddps_loop_fd(ctx->env.loop), deadline) == 0)
 			return;
 		run(ctx);
+	}
+}
+
+/* The lock within @deadline: its holder may be what this call has interrupted. */
+static bool enter_until(struct ddps_ctx *ctx, uint64_t deadline)
+{
+	struct timespec at = { .tv_sec = (time_t)(deadline / (NSEC_PER_MSEC * MSEC_PER_SEC)),
+			       .tv_nsec = (long)(deadline % (NSEC_PER_MSEC * MSEC_PER_SEC)) };
+
+	return !pthread_mutex_clocklock(&ctx->lock, CLOCK_MONOTONIC, &at);
+}
+
+int ddps_ctx_settle(struct ddps_ctx *ctx, int timeout_ms)
+{
+	uint64_t deadline = ddps_deadline(timeout_ms < 0 ? 0 : timeout_ms);
+	bool busy;
+
+	if (ddps_ctx_forked(ctx))
+		return DDPS_E_FORKED;
+	if (!enter_until(ctx, deadline))
+		return DDPS_E_TIMEDOUT;
+	for (struct ddps_ep *ep = ctx->eps, *next; ep; ep = next) {
+		next = ep->next;
+		ddps_ep_disconnect(ep);
+	}
+	for (;;) {
+		busy = ddps_providers_wind_up(&ctx->env);
+		ddps_ctx_leave(ctx);
+		if (!busy)
+			return 0;
+		/* Not long: the library thread may take the last of it. */
+		ddps_wait_fd(ddps_loop_fd(ctx->env.loop), ddps_deadline(SETTLE_STEP_MS));
+		if (ddps_now() >= deadline || !enter_until(ctx, deadline))
+			return DDPS_E_TIMEDOUT;
+		ddps_loop_run(ctx->env.loop);
 	}
 }
 

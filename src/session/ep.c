@@ -306,20 +306,17 @@ int ddps_ep_start(struct ddps_ep *ep, const struct ddps_nego_result *res,
 	return ddps_rdmap_start(ep->rdmap, &s);
 }
 
-int ddps_disconnect(struct ddps_ep *ep)
+int ddps_ep_disconnect(struct ddps_ep *ep)
 {
-	int err = ddps_ctx_enter(ep->ctx);
-
-	if (err < 0)
-		return err;
 	switch (ep->state) {
 	case DDPS_EP_IDLE:
-		err = DDPS_E_STATE;
-		break;
+		return DDPS_E_STATE;
 	case DDPS_EP_OPEN:
 		ddps_ep_set_state(ep, DDPS_EP_DRAINING);
 		ep->progress_seen = ep->progress;
 		ddps_timer_after(ep->ctx->env.loop, &ep->close_timer, ep->close_ms);
+		if (ep->more)
+			ep->llp->ops->kick(ep->llp);
 		ddps_rdmap_drain(ep->rdmap);
 		break;
 	case DDPS_EP_RESOLVING:
@@ -336,6 +333,16 @@ int ddps_disconnect(struct ddps_ep *ep)
 	case DDPS_EP_DEAD:
 		break;
 	}
+	return 0;
+}
+
+int ddps_disconnect(struct ddps_ep *ep)
+{
+	int err = ddps_ctx_enter(ep->ctx);
+
+	if (err < 0)
+		return err;
+	err = ddps_ep_disconnect(ep);
 	ddps_ctx_leave(ep->ctx);
 	return err;
 }
@@ -406,7 +413,8 @@ int ddps_post_send(struct ddps_ep *ep, const struct ddps_send_wr *wr)
 		ep->posting = true;
 		err = ddps_rdmap_post_send(ep->rdmap, wr);
 		ep->posting = false;
-		if (!err)
+		ep->more = !err && (wr->flags & DDPS_WR_MORE);
+		if (!ep->more)
 			ep->llp->ops->kick(ep->llp);
 	}
 	ddps_ctx_leave(ep->ctx);

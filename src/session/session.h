@@ -45,7 +45,9 @@ struct ddps_ctx {
 	uint8_t *alive; /* a page that fork wipes: 1 in the process that made the context */
 	pthread_t thread;
 	bool thread_runs, stop;
-	struct ddps_task wake; /* gets the library thread out of its wait */
+	struct ddps_task wake;	   /* gets the library thread out of its wait */
+	pthread_cond_t napping_up; /* and out of its nap */
+	bool napping, driven;	   /* driven: an empty queue was polled since the thread looked */
 	struct ddps_stag_table *stags;
 	struct ddps_resolver resolver;
 	struct ddps_source *events, **events_end;
@@ -63,6 +65,9 @@ struct ddps_ctx {
 int ddps_ctx_enter(struct ddps_ctx *ctx);
 void ddps_ctx_leave(struct ddps_ctx *ctx);
 bool ddps_ctx_forked(const struct ddps_ctx *ctx);
+
+/* With the lock: somebody is about to sleep, the library thread has to be awake. */
+void ddps_ctx_rely_on_thread(struct ddps_ctx *ctx);
 
 /* Sleep until @fd is readable: 1, 0 (time is up), DDPS_E_AGAIN (signal), DDPS_E_SYSTEM. */
 int ddps_wait_fd(int fd, uint64_t deadline);
@@ -137,6 +142,7 @@ struct ddps_ep {
 	bool established;
 	bool heard;   /* a segment came in */
 	bool posting; /* inside a post: it kicks by itself */
+	bool more;    /* DDPS_WR_MORE holds something back */
 	bool flush_late;
 	bool shared_rq; /* it has no receive queue of its own */
 	struct ddps_late *late, **late_end;
@@ -165,6 +171,8 @@ void ddps_ep_shutdown_soon(struct ddps_ep *ep);
 /* Keep a copy of the peer's private data.  0 or DDPS_E_NOMEM. */
 int ddps_ep_keep_pd(struct ddps_ep *ep, const uint8_t *pd, size_t len);
 void ddps_ep_destroy(struct ddps_ep *ep);
+/* ddps_disconnect with the lock held. */
+int ddps_ep_disconnect(struct ddps_ep *ep);
 
 /* ---- work posted too late (ep_late.c) ---- */
 int ddps_late_post(struct ddps_ep *ep, enum ddps_op op, uint64_t wr_id);

@@ -60,6 +60,7 @@ struct vd_process {
 	struct vd_id *requests;	  /* identifiers whose peer waits for an answer */
 	struct vd_async *unacked; /* asynchronous events that were fetched */
 	pthread_cond_t acked;	  /* one of them less */
+	pthread_cond_t ended;	  /* a session that was being closed has ended */
 	/* What identifiers of rdma_cm share, made on first use. */
 	pthread_mutex_t shared_lock;
 	struct ibv_context *shared;
@@ -139,6 +140,7 @@ struct vd_qp {
 	struct ibv_qp_init_attr init;
 	struct vd_id *id; /* the identifier that it belongs to, or NULL */
 	enum vd_qp_phase phase;
+	bool closing;	      /* in order, by one side or the other */
 	pthread_mutex_t lock; /* posting */
 	/* Inline data lies here until its request is done: one slot more than requests. */
 	uint8_t *inl;
@@ -174,8 +176,19 @@ enum vd_id_state {
 	VD_ID_DOWN
 };
 
+/*
+ * rdma-core's rsockets run on the drop-in as any program does, but look behind the public part of
+ * their identifiers: at a device, of which NULL sends them to the list of devices, and at whether
+ * the identifier is synchronous, which theirs are: not 0, wherever it lies.
+ */
+struct vd_behind {
+	void *device;
+	uint8_t sync[56];
+};
+
 struct vd_id {
 	struct rdma_cm_id id;
+	struct vd_behind behind;
 	struct vd_process *p; /* whose it is */
 	enum vd_id_state state;
 	bool sync;	  /* made without a channel: calls wait for their events */
@@ -214,6 +227,8 @@ int vd_poll_cq(struct ibv_cq *cq, int n, struct ibv_wc *wc);
 int vd_req_notify_cq(struct ibv_cq *cq, int solicited_only);
 /* The session of @qp has ended. */
 void vd_qp_ended(struct vd_qp *qp);
+/* Close its session in order.  Return: 0 or errno. */
+int vd_qp_close(struct vd_qp *qp);
 struct ibv_cq_ex *vd_create_cq_ex(struct ibv_context *ctx, struct ibv_cq_init_attr_ex *attr);
 void vd_cq_ex_init(struct vd_cq *cq);
 struct ibv_qp *vd_create_qp_ex(struct ibv_context *ctx, struct ibv_qp_init_attr_ex *attr);

@@ -151,9 +151,9 @@ VD_API int rdma_disconnect(struct rdma_cm_id *ibid)
 
 	if (!p || !id->qp)
 		return vd_fail(EINVAL);
-	err = ddps_disconnect(id->qp->ep);
+	err = vd_qp_close(id->qp);
 	if (err)
-		return vd_fail(vd_errno(err));
+		return vd_fail(err);
 	pthread_mutex_lock(&p->lock);
 	known = id->told_down && !vd_event_waits(id);
 	pthread_mutex_unlock(&p->lock);
@@ -295,7 +295,7 @@ static void session_event(struct vd_qp *qp, const struct ddps_event *ev)
 			failed(qp->id, ev);
 		return;
 	case DDPS_EV_PEER_CLOSED:
-		ddps_disconnect(qp->ep);
+		vd_qp_close(qp);
 		if (qp->id)
 			down(qp->id);
 		return;

@@ -80,12 +80,14 @@ VD_API void ibv_ack_cq_events(struct ibv_cq *ibcq, unsigned int n)
 int vd_req_notify_cq(struct ibv_cq *ibcq, int solicited_only)
 {
 	struct vd_cq *cq = vd_of(ibcq, struct vd_cq, cq);
-	int err = 0;
+	int err, keep = errno;
 
 	if (!cq->cq.channel)
 		return EINVAL;
 	err = ddps_cq_arm(cq->d, solicited_only);
-	return err ? vd_errno(err) : listen_once(cq, EPOLL_CTL_MOD);
+	err = err ? vd_errno(err) : listen_once(cq, EPOLL_CTL_MOD);
+	errno = keep;
+	return err;
 }
 
 /* ---- queues ---- */
@@ -257,7 +259,7 @@ int vd_poll_cq(struct ibv_cq *ibcq, int n, struct ibv_wc *wc)
 {
 	struct vd_cq *cq = vd_of(ibcq, struct vd_cq, cq);
 	struct ddps_wc got[BATCH];
-	int all = 0;
+	int all = 0, keep = errno; /* it stays, see vd_post.c */
 
 	while (all < n) {
 		int max = n - all < BATCH ? n - all : BATCH;
@@ -271,5 +273,6 @@ int vd_poll_cq(struct ibv_cq *ibcq, int n, struct ibv_wc *wc)
 		if (k < max)
 			break;
 	}
+	errno = keep;
 	return all;
 }

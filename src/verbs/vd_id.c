@@ -31,6 +31,7 @@ struct vd_id *vd_id_new(struct rdma_event_channel *ch, void *context, enum rdma_
 	}
 	id->p = vd_process();
 	id->reserved = -1;
+	memset(id->behind.sync, 1, sizeof id->behind.sync);
 	id->id.context = context;
 	id->id.ps = ps;
 	id->id.qp_type = IBV_QPT_RC;
@@ -346,6 +347,10 @@ VD_API int rdma_migrate_id(struct rdma_cm_id *ibid, struct rdma_event_channel *c
 
 	if (!p || !now)
 		return -1;
+	if (was_sync && ibid->event) { /* the library fetched it, the library lets it go */
+		rdma_ack_cm_event(ibid->event);
+		ibid->event = NULL;
+	}
 	pthread_mutex_lock(&p->lock);
 	while (id->unacked)
 		pthread_cond_wait(&id->acked, &p->lock);
@@ -374,16 +379,17 @@ static int make_cq(struct vd_id *id, struct ibv_comp_channel **ch, struct ibv_cq
 	return -1;
 }
 
+/* They are also the program's, if it puts its own there: rsockets have one queue for both ways. */
 static void destroy_cqs(struct rdma_cm_id *id)
 {
-	if (id->recv_cq && id->recv_cq_channel) {
+	if (id->recv_cq && id->recv_cq_channel)
 		ibv_destroy_cq(id->recv_cq);
-		ibv_destroy_comp_channel(id->recv_cq_channel);
-	}
-	if (id->send_cq && id->send_cq_channel) {
+	if (id->send_cq && id->send_cq_channel && id->send_cq != id->recv_cq)
 		ibv_destroy_cq(id->send_cq);
+	if (id->recv_cq_channel)
+		ibv_destroy_comp_channel(id->recv_cq_channel);
+	if (id->send_cq_channel && id->send_cq_channel != id->recv_cq_channel)
 		ibv_destroy_comp_channel(id->send_cq_channel);
-	}
 	id->recv_cq = id->send_cq = NULL;
 	id->recv_cq_channel = id->send_cq_channel = NULL;
 }

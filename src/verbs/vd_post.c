@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Work requests by ibv_post_send and ibv_post_recv. */
+/*
+ * Work requests by ibv_post_send and ibv_post_recv.  Errors are returned and errno stays as it was,
+ * since an adapter's driver has no reason to touch it: rsockets set it, post, and read it then.
+ */
 #include "verbs/vd.h"
 #include <endian.h>
 #include <errno.h>
@@ -146,15 +149,15 @@ static int post_one(struct vd_qp *qp, const struct ibv_send_wr *wr)
 
 int vd_post_list(struct vd_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad)
 {
-	for (; wr; wr = wr->next) {
-		int err = post_one(qp, wr);
+	int keep = errno, err = 0;
 
-		if (err) {
+	for (; wr && !err; wr = wr->next) {
+		err = post_one(qp, wr);
+		if (err)
 			*bad = wr;
-			return err;
-		}
 	}
-	return 0;
+	errno = keep;
+	return err;
 }
 
 int vd_post_send(struct ibv_qp *ibqp, struct ibv_send_wr *wr, struct ibv_send_wr **bad)
@@ -181,7 +184,7 @@ static int post_recv_one(struct vd_qp *qp, const struct ibv_recv_wr *wr)
 int vd_post_recv(struct ibv_qp *ibqp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad)
 {
 	struct vd_qp *qp = vd_of(ibqp, struct vd_qp, qp.qp_base);
-	int err = 0;
+	int keep = errno, err = 0;
 
 	pthread_mutex_lock(&qp->lock);
 	for (; wr && !err; wr = wr->next) {
@@ -190,5 +193,6 @@ int vd_post_recv(struct ibv_qp *ibqp, struct ibv_recv_wr *wr, struct ibv_recv_wr
 			*bad = wr;
 	}
 	pthread_mutex_unlock(&qp->lock);
+	errno = keep;
 	return err;
 }

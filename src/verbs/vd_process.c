@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #define FD_WANTED 65536
+#define SETTLE_MS 1000
 
 /* The global state of the drop-in: its interface has no argument that could carry it. */
 static struct {
@@ -142,6 +143,18 @@ static void raise_limit(void)
 		return; /* it works with what there is */
 }
 
+/*
+ * usrsctp opens sockets when it starts, and only then.  Under librspreload they would be rsockets
+ * again, but for the ones of the call that makes the first rsocket: this one.
+ */
+static void start_sctp(struct ddps_ctx *ctx)
+{
+	struct ddps_listener *l;
+
+	if (!ddps_listen(ctx, "sctp://127.0.0.1:0?backend=usrsctp&encap=0", NULL, &l))
+		ddps_listener_free(l);
+}
+
 static struct vd_process *start(void)
 {
 	struct vd_process *p = calloc(1, sizeof *p);
@@ -154,6 +167,7 @@ static struct vd_process *start(void)
 	pthread_mutex_init(&p->lock, NULL);
 	pthread_mutex_init(&p->shared_lock, NULL);
 	pthread_cond_init(&p->acked, NULL);
+	pthread_cond_init(&p->ended, NULL);
 	ddps_ctx_attr_init(&attr);
 	attr.thread = true;
 	attr.poll_drives = true; /* who polls need not wait for the thread to be woken */
@@ -164,6 +178,8 @@ static struct vd_process *start(void)
 		return NULL;
 	}
 	raise_limit();
+	if (!strcmp(p->cfg.transport, "sctp"))
+		start_sctp(p->ctx);
 	err = start_thread(p);
 	if (err) {
 		ddps_ctx_free(p->ctx);
@@ -191,10 +207,14 @@ struct vd_process *vd_process(void)
 	return p;
 }
 
-/* The end of the process. */
+/* The end of the process: what was sent must not go with it, which an adapter would see to. */
 __attribute__((destructor)) static void finish(void)
 {
-	if (global.p && global.pid == getpid() && global.cfg.stats)
+	if (!global.p || global.pid != getpid())
+		return;
+	if (!strcmp(global.cfg.transport, "sctp"))
+		ddps_ctx_settle(global.p->ctx, SETTLE_MS);
+	if (global.cfg.stats)
 		vd_stats_tell(global.p->ctx);
 }
 

@@ -4,6 +4,9 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
+
+#define CLOSE_SECONDS 1
 
 /* What is granted is never less than what was asked for, and said [4.8]. */
 static int grant(struct ibv_qp_cap *cap)
@@ -146,6 +149,21 @@ VD_API struct ibv_qp_ex *ibv_qp_to_qp_ex(struct ibv_qp *qp)
 	return vd_of(qp, struct ibv_qp_ex, qp_base);
 }
 
+/*
+ * A session whose end has begun gets a moment to reach it: to free it now would be an abort, which
+ * takes from the peer what was sent last.  The lock is held.
+ */
+static void await_end(struct vd_process *p, struct vd_qp *qp)
+{
+	struct timespec until;
+
+	clock_gettime(CLOCK_MONOTONIC, &until);
+	until.tv_sec += CLOSE_SECONDS;
+	while (qp->closing && qp->phase == VD_QP_UP)
+		if (pthread_cond_clockwait(&p->ended, &p->lock, CLOCK_MONOTONIC, &until))
+			return;
+}
+
 VD_API int ibv_destroy_qp(struct ibv_qp *ibqp)
 {
 	struct vd_qp *qp = vd_of(ibqp, struct vd_qp, qp.qp_base);
@@ -156,6 +174,7 @@ VD_API int ibv_destroy_qp(struct ibv_qp *ibqp)
 	if (!vd_mine(vd_of(ibqp->context, struct vd_context, v.context)->p))
 		return EINVAL; /* the parent's, from before a fork */
 	pthread_mutex_lock(&p->lock);
+	await_end(p, qp);
 	ddps_ep_free(qp->ep); /* nothing is told of it from here on */
 	qp->ep = NULL;
 	vd_async_forget(ibqp->context, ibqp);
@@ -170,10 +189,22 @@ VD_API int ibv_destroy_qp(struct ibv_qp *ibqp)
 
 void vd_qp_ended(struct vd_qp *qp)
 {
+	struct vd_process *p = vd_of(qp->qp.qp_base.context, struct vd_context, v.context)->p;
+
 	pthread_mutex_lock(&qp->lock);
 	qp->phase = VD_QP_ERROR;
 	qp->qp.qp_base.state = IBV_QPS_ERR;
 	pthread_mutex_unlock(&qp->lock);
+	pthread_cond_broadcast(&p->ended);
+}
+
+int vd_qp_close(struct vd_qp *qp)
+{
+	int err = ddps_disconnect(qp->ep);
+
+	if (!err)
+		qp->closing = true;
+	return vd_errno(err);
 }
 
 /*
@@ -187,7 +218,7 @@ VD_API int ibv_modify_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr, int mask
 	if (!(mask & IBV_QP_STATE))
 		return 0;
 	if (attr->qp_state == IBV_QPS_SQD)
-		return vd_errno(ddps_disconnect(qp->ep));
+		return vd_qp_close(qp);
 	if (attr->qp_state == IBV_QPS_ERR) {
 		vd_qp_ended(qp);
 		return vd_errno(ddps_abort(qp->ep));

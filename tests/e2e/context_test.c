@@ -241,3 +241,41 @@ Test(context, any_address_over_sctp, .timeout = 30)
 {
 	wildcard("sctp://:0?backend=usrsctp&encap=0", "sctp");
 }
+
+/* Without a library thread: whatever arrives, this call has moved it. */
+static void settled(const char *wire)
+{
+	static uint8_t src[65536], dst[sizeof src];
+	struct ddps_mr *ms, *md;
+	struct e2e e;
+
+	e2e_up(&e, wire);
+	e2e_fill(src, sizeof src, 7);
+	ms = e2e_reg(&e, src, sizeof src, 0);
+	md = e2e_reg(&e, dst, sizeof dst, DDPS_REMOTE_WRITE);
+	cr_assert_eq(e2e_post(&e.a, DDPS_OP_WRITE, src, sizeof src, ms, ddps_mr_stag(md),
+			      ddps_mr_to(md)),
+		     0);
+	cr_expect_eq(ddps_ctx_settle(e.ctx, E2E_MS), 0, "%s", wire);
+	cr_expect_arr_eq(dst, src, sizeof src, "%s", wire);
+	e2e_wait(&e, &e.a, E2E_SEEN(DDPS_EV_CLOSED));
+	e2e_wait(&e, &e.b, E2E_SEEN(DDPS_EV_CLOSED));
+	cr_expect_eq(ddps_ctx_settle(e.ctx, -1), 0, "there is nothing left to wait for");
+	e2e_close(&e);
+}
+
+Test(context, what_was_sent_over_sctp_arrives_before_the_end, .timeout = 60)
+{
+	settled("sctp://127.0.0.1:0?backend=usrsctp&encap=0");
+}
+
+/* The peer has the same loop, which the short wait below does not reach. */
+Test(context, settling_has_an_end, .timeout = 60)
+{
+	struct e2e e;
+
+	e2e_up(&e, "sctp://127.0.0.1:0?backend=usrsctp&encap=0");
+	cr_expect_eq(ddps_ctx_settle(e.ctx, 0), DDPS_E_TIMEDOUT);
+	cr_expect_eq(ddps_ctx_settle(e.ctx, E2E_MS), 0);
+	e2e_close(&e);
+}

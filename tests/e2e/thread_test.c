@@ -17,6 +17,7 @@ struct side {
 	struct ddps_cq *cq;
 	struct ddps_ep *ep;
 	struct ddps_mr *mr;
+	bool polls; /* busily, without sleeping */
 	uint8_t buf[128];
 };
 
@@ -28,6 +29,7 @@ static void side_open(struct side *s)
 
 	ddps_ctx_attr_init(&attr);
 	attr.thread = true;
+	attr.poll_drives = s->polls;
 	cr_assert_eq(ddps_ctx_new(&s->ctx, &attr), 0);
 	cr_assert_eq(ddps_pd_new(s->ctx, &s->pd), 0);
 	cr_assert_eq(ddps_cq_new(s->ctx, 64, &s->cq), 0);
@@ -61,8 +63,12 @@ static void recv_one(struct side *s)
 {
 	struct ddps_sge sge = e2e_sge(s->buf, 64, s->mr);
 	struct ddps_wc wc;
+	int n;
 
-	cr_assert_eq(ddps_cq_wait(s->cq, &wc, 1, E2E_MS), 1);
+	do
+		n = s->polls ? ddps_cq_poll(s->cq, &wc, 1) : ddps_cq_wait(s->cq, &wc, 1, E2E_MS);
+	while (s->polls && !n);
+	cr_assert_eq(n, 1);
 	cr_assert_eq(wc.status, DDPS_WC_SUCCESS);
 	cr_assert_eq(ddps_post_recv(s->ep, 1, &sge, 1), 0);
 }
@@ -89,9 +95,9 @@ static void *responder(void *arg)
 	return NULL;
 }
 
-static void ping_pong(const char *wire)
+static void ping_pong(const char *wire, bool polls)
 {
-	struct side a = { 0 }, b = { 0 };
+	struct side a = { .polls = polls }, b = { .polls = polls };
 	struct ddps_listener *l;
 	struct ddps_event ev;
 	pthread_t thread;
@@ -121,12 +127,22 @@ static void ping_pong(const char *wire)
 
 Test(thread, two_contexts_play_ping_pong_over_tcp, .timeout = 60)
 {
-	ping_pong(e2e_wires[0]);
+	ping_pong(e2e_wires[0], false);
+}
+
+Test(thread, two_that_poll_play_ping_pong_over_tcp, .timeout = 60)
+{
+	ping_pong(e2e_wires[0], true);
 }
 
 Test(thread, two_contexts_play_ping_pong_over_sctp, .timeout = 60)
 {
-	ping_pong(e2e_wires[2]);
+	ping_pong(e2e_wires[2], false);
+}
+
+Test(thread, two_that_poll_play_ping_pong_over_sctp, .timeout = 60)
+{
+	ping_pong(e2e_wires[2], true);
 }
 
 static void nothing(int sig)
@@ -170,9 +186,9 @@ Test(thread, a_signal_ends_a_wait, .timeout = 60)
 }
 
 /* A target of RDMA Writes makes no calls: its library thread does the work. */
-Test(thread, a_passive_target_is_served, .timeout = 60)
+static void passive_target(bool polls)
 {
-	struct side a = { 0 }, b = { 0 };
+	struct side a = { .polls = polls }, b = { .polls = polls };
 	struct ddps_send_wr wr = { 0 };
 	struct ddps_listener *l;
 	struct ddps_mr *target;
@@ -193,6 +209,8 @@ Test(thread, a_passive_target_is_served, .timeout = 60)
 	cr_assert_eq(ddps_accept(ev.request, b.ep, NULL), 0);
 	cr_assert_eq(ddps_event_wait(a.ctx, &ev, E2E_MS), 0);
 	cr_assert_eq(ev.type, DDPS_EV_ESTABLISHED, "%s", ev.error.text);
+	/* Who polled until now, and no more: the thread takes over by itself. */
+	cr_assert_eq(ddps_cq_poll(b.cq, &wc, 1), 0);
 	memcpy(a.buf + 64, "written into a sleeping process", 32);
 	for (int i = 0; i < 2; i++) {
 		struct ddps_sge sge = e2e_sge(i ? a.buf : a.buf + 64, 32, a.mr);
@@ -209,6 +227,16 @@ Test(thread, a_passive_target_is_served, .timeout = 60)
 	cr_expect_arr_eq(a.buf, a.buf + 64, 32);
 	side_close(&a);
 	side_close(&b);
+}
+
+Test(thread, a_passive_target_is_served, .timeout = 60)
+{
+	passive_target(false);
+}
+
+Test(thread, a_target_that_polled_is_served, .timeout = 60)
+{
+	passive_target(true);
 }
 
 /* The receive comes from this thread, the message that waits for it is the library thread's. */

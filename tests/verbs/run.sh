@@ -3,52 +3,9 @@
 # Unmodified verbs programs over the drop-in, both ends on this host.  One line a case.
 # usage: run.sh BUILD [ROUNDS [PATTERN]]
 set -u
-build=$(realpath "$1")
 rounds=${2:-1} pattern=${3:-.}
-sessctl=$build/sessctl
-work=$(mktemp -d)
-failed=0
-trap 'rm -rf "$work"' EXIT
-# The server may not listen yet when the client asks: it asks again.
-export DDPSESS_RETRY_MS=15000 DDPSESS_CONF=/dev/null LC_ALL=C
-# How programs are started; cases add to it.
-load=("$sessctl" run --)
-
-# A port that is free now: one that the system has just given to somebody else.
-free_port() {
-	local line job
-	coproc "$build/sessctl" listen --json tcp://127.0.0.1:0 2>/dev/null
-	job=$COPROC_PID
-	read -r -t 20 -u "${COPROC[0]}" line
-	kill "$job"
-	wait "$job" 2>/dev/null
-	port=$(sed -n 's/.*tcp:\/\/127.0.0.1:\([0-9]*\).*/\1/p' <<<"$line")
-}
-
-report() { # NAME STATUS-OF-CLIENT STATUS-OF-SERVER
-	if [ "$2" = 0 ] && [ "$3" = 0 ]; then
-		echo "ok $1"
-		return
-	fi
-	failed=1
-	echo "not ok $1: client $2, server $3:" \
-		"$(tail -q -n 2 "$work/client" "$work/server" | tr -c '[:print:]' ' ')"
-}
-
-# pair NAME SERVER CLIENT: @ stands for the port
-pair() {
-	local name=$1 c s
-	[[ $name =~ $pattern ]] || return 0
-	free_port
-	# shellcheck disable=SC2086 # words are meant
-	timeout 60 "${load[@]}" ${2//@/$port} >"$work/server" 2>&1 &
-	s=$!
-	# shellcheck disable=SC2086
-	timeout 60 "${load[@]}" ${3//@/$port} >"$work/client" 2>&1
-	c=$?
-	wait "$s"
-	report "$name over $DDPSESS_TRANSPORT" "$c" "$?"
-}
+# shellcheck source=tests/verbs/lib.sh
+. "$(dirname "$0")/lib.sh"
 
 perf() { # PROGRAM OPTION...
 	pair "$*" "$* -F -R -p @" "$* -F -R -p @ 127.0.0.1"
@@ -95,6 +52,37 @@ soname() {
 		"ib_write_bw -F -R -p @ -n 200 127.0.0.1"
 }
 
+# rdma-core's rsockets use the drop-in as programs do.
+rsockets() {
+	local o
+	for o in "-C 20 -S 65536" "-T n -C 10 -S 4096" "-T b -C 10 -S 40000"; do
+		pair "rstream $o" "rstream -T v $o -p @" "rstream -T v $o -p @ -s 127.0.0.1"
+	done
+	for o in "-C 10 -S 65536" "-T n -C 10 -S 4096"; do
+		pair "riostream $o" "riostream -T v $o -p @" "riostream -T v $o -p @ -s 127.0.0.1"
+	done
+	copy
+	# shellcheck disable=SC2016 # the loader expands it: whichever directory has the library
+	LD_PRELOAD='/usr/$LIB/rsocket/librspreload.so' \
+		pair "plain sockets" "$build/verbs-plain @" "$build/verbs-plain @ 127.0.0.1"
+}
+
+# rcopy's server serves for ever; a name that begins with - makes rcopy one.
+copy() {
+	local server
+	[[ rcopy =~ $pattern ]] || return 0
+	free_port
+	head -c 3000000 /dev/urandom >"$work/from"
+	rm -f "$work/to"
+	timeout 60 "${load[@]}" rcopy -p "$port" >"$work/server" 2>&1 &
+	server=$!
+	timeout 60 "${load[@]}" rcopy "$work/from" "127.0.0.1:$work/to" -p "$port" \
+		>"$work/client" 2>&1 && [ "$(sha256sum <"$work/from")" = "$(sha256sum <"$work/to")" ]
+	report "rcopy over $DDPSESS_TRANSPORT" "$?" 0
+	kill "$server"
+	wait "$server" 2>/dev/null
+}
+
 # As somebody without rights, in a group of nobody's.
 unprivileged() {
 	local load=("$sessctl" run --)
@@ -120,6 +108,7 @@ for ((i = 0; i < rounds; i++)); do
 	for DDPSESS_TRANSPORT in tcp sctp; do
 		export DDPSESS_TRANSPORT
 		all
+		rsockets
 		soname
 		unprivileged
 	done
