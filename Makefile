@@ -21,6 +21,8 @@ OPT_opt	   := -O2 -g
 OPT_asan   := -O1 -g -fno-omit-frame-pointer -fsanitize=address,undefined -fno-sanitize-recover=all
 OPT_tsan   := -O1 -g -fno-omit-frame-pointer -fsanitize=thread
 OPT_cov	   := -O0 -g --coverage
+OPT_fuzz   := -O1 -g -fno-omit-frame-pointer -fsanitize=fuzzer-no-link,address,undefined \
+	-fno-sanitize-recover=all
 CPPFLAGS   += -D_GNU_SOURCE -Iinclude -Isrc
 CFLAGS_ALL := -std=gnu11 -pthread -fPIC -fvisibility=hidden $(WARN) $(OPT_$(VARIANT)) $(CFLAGS)
 LIB_LIBS   := -lisal -lusrsctp -lsctp -pthread
@@ -60,8 +62,8 @@ EXAMPLES   := $(patsubst examples/%.c,$(B)/example-%,$(EX_SRC))
 MAN	   := $(patsubst man/%.scd,$(B)/man/%,$(wildcard man/*.scd))
 
 .PHONY: all lib man demo check unit e2e sim-soak tsan valgrind interop interop-ib conformance \
-	bench guard lint format install uninstall clean help deps deps-check deps-lint test-binaries \
-	verbs-programs
+	bench fuzz fuzz-corpus guard lint format install uninstall clean help deps deps-check \
+	deps-lint deps-fuzz test-binaries verbs-programs
 .DELETE_ON_ERROR:
 .SECONDARY:
 
@@ -161,6 +163,21 @@ $(FAULT): $(call objs,$(wildcard tests/fault/*.c)) $(LIB_A)
 	$(Q)$(CC) $(CFLAGS_ALL) $(LDFLAGS) -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc -o $@ $^ \
 		$(LIB_LIBS)
 
+# Fuzz targets: with libFuzzer in VARIANT=fuzz, else with a main that replays files.  Only the
+# members of the archive that a target needs are linked.
+FUZZ_NAMES := $(patsubst tests/fuzz/fuzz_%.c,%,$(wildcard tests/fuzz/fuzz_*.c))
+FUZZ_A	   := $(B)/fuzz.a
+FUZZ_BIN   := $(FUZZ_NAMES:%=$(B)/fuzz-%)
+FUZZ_MAIN  := $(if $(filter fuzz,$(VARIANT)),,$(call objs,tests/fuzz/replay.c))
+$(FUZZ_A): $(call objs,$(filter-out tests/fuzz/fuzz_% tests/fuzz/replay.c,$(wildcard tests/fuzz/*.c)) \
+		tests/support/fake_sctp.c src/verbs/vd_settings.c $(SOFT_SRC) \
+		$(filter-out tools/sessctl/main.c,$(TOOL_SRC)))
+	$(Q)rm -f $@ && $(AR) rcs $@ $^
+$(B)/fuzz-%: $(B)/tests/fuzz/fuzz_%.o $(FUZZ_MAIN) $(FUZZ_A) $(IPOIB_A) $(LIB_A)
+	$(if $(Q),@echo "  LD   $@")
+	$(Q)$(CC) $(CFLAGS_ALL) $(LDFLAGS) $(if $(FUZZ_MAIN),,-fsanitize=fuzzer) \
+		-Wl,--wrap=getrandom,--wrap=clock_gettime -o $@ $^ $(LIB_LIBS) $(TOOL_LIBS)
+
 # What the stack is compared with; none of it is linked with the library.
 BENCH_BIN := $(B)/peer_tcp $(B)/peer_fi $(B)/peer_usrsctp $(B)/bench-speed \
 	$(B)/sessions
@@ -194,6 +211,8 @@ deps-check:
 	$(Q)tools/deps.sh build check
 deps-lint:
 	$(Q)tools/deps.sh lint
+deps-fuzz:
+	$(Q)tools/deps.sh build fuzz
 
 demo: deps
 	$(Q)$(MAKE) --no-print-directory -j2 all
@@ -205,13 +224,20 @@ check: deps-check
 	$(Q)tests/run.sh build/asan build/opt
 
 verbs-programs: $(VPROGS)
-test-binaries: $(UNIT) $(E2E) $(FAULT) $(SESSCTL) $(EXAMPLES) $(VTEST)
+test-binaries: $(UNIT) $(E2E) $(FAULT) $(FUZZ_BIN) $(SESSCTL) $(EXAMPLES) $(VTEST)
 
 # make unit T=mpa_rx: the suites whose name begins so
 unit: $(UNIT)
 	$(Q)$(UNIT) --filter '$(or $(T),)*/*'
 e2e: $(E2E)
 	$(Q)$(E2E) --filter '$(or $(T),)*/*'
+
+# FUZZ=name for one target alone; fuzz-corpus then keeps what it found, in the smallest form.
+FUZZ_SECONDS ?= 60
+FUZZ	     ?= $(FUZZ_NAMES)
+fuzz fuzz-corpus: deps-fuzz
+	$(Q)$(MAKE) --no-print-directory -j2 VARIANT=fuzz CC=clang $(FUZZ:%=build/fuzz/fuzz-%)
+	$(Q)tests/fuzz/run.sh $(if $(filter fuzz-corpus,$@),--merge) build/fuzz $(FUZZ_SECONDS) $(FUZZ)
 
 # Two interfaces that connect to each other, a million times, by seed.
 sim-soak: deps-check
@@ -301,6 +327,7 @@ help:
 	@echo 'valgrind   unit tests, cases under memcheck   interop   Linux siw and SCTP in a guest'
 	@echo 'conformance  every rule and its case: docs/conformance.md; deliberate faults are caught'
 	@echo 'sim-soak   a million crossed connects, seeded'
+	@echo 'fuzz       libFuzzer, FUZZ_SECONDS=60 each, FUZZ=name for one; fuzz-corpus keeps the finds'
 	@echo 'interop-ib CM over ibsim and opensm'
 	@echo 'bench      against TCP, libfabric, ...        guard     instruction counts'
 	@echo 'lint       format, tidy, cppcheck, shellcheck format    clang-format in place'

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-2-Clause
 # Install the Debian packages that are missing, or print the one line that does.
-# usage: deps.sh build|check|bench|ib|interop|lint ...
+# usage: deps.sh build|check|bench|fuzz|ib|interop|lint ...
 set -eu
 
 want=
@@ -12,6 +12,7 @@ for group in "$@"; do
 	check) want="$want libcriterion-dev spin iproute2 binutils ibverbs-utils rdmacm-utils
 		perftest libfabric-bin openmpi-bin libopenmpi-dev iperf3 iputils-ping valgrind" ;;
 	bench) want="$want gnuplot-nox jq libfabric-dev libfabric-bin ucx-utils sockperf" ;;
+	fuzz) want="$want clang libclang-rt-dev llvm" ;;
 	ib) want="$want ibsim-utils libumad2sim0 opensm infiniband-diags" ;;
 	interop) want="$want qemu-system-x86 qemu-utils busybox-static kmod cpio iproute2 socat xz-utils
 		gcc make tcpdump tshark ethtool procps rdmacm-utils ibverbs-utils ibverbs-providers

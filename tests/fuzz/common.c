@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* See fuzz.h. */
+#include "fuzz.h"
+#include <stdarg.h>
+#include <stdio.h>
+#include <sys/mman.h>
+#include <sys/random.h>
+#include <time.h>
+#include <unistd.h>
+
+ssize_t __wrap_getrandom(void *buf, size_t n, unsigned flags);
+int __wrap_clock_gettime(clockid_t clock, struct timespec *ts);
+int __real_clock_gettime(clockid_t clock, struct timespec *ts);
+
+static uint64_t random_state, time_shown;
+
+_Noreturn void fuzz_fail(const char *file, int line, const char *what)
+{
+	fprintf(stderr, "%s:%d: broken: %s\n", file, line, what);
+	abort();
+}
+
+uint8_t *fuzz_exact(const void *p, size_t n)
+{
+	uint8_t *copy = malloc(n);
+
+	FUZZ_CHECK(copy || !n);
+	if (n)
+		memcpy(copy, p, n);
+	return copy;
+}
+
+const uint8_t *fuzz_some(struct ddps_rbuf *in, size_t n, size_t *got)
+{
+	size_t left = in->failed ? 0 : ddps_rbuf_left(in);
+
+	*got = n < left ? n : left;
+	return ddps_rbuf_take(in, *got);
+}
+
+char *fuzz_text(struct ddps_rbuf *in)
+{
+	size_t n;
+	const uint8_t *p = fuzz_some(in, SIZE_MAX, &n);
+	char *text = malloc(n + 1);
+
+	FUZZ_CHECK(text);
+	for (size_t i = 0; i < n; i++)
+		text[i] = (char)(p[i] ? p[i] : ' ');
+	text[n] = 0;
+	return text;
+}
+
+const char *fuzz_file(const void *p, size_t n)
+{
+	static char path[32];
+	static int fd = -1;
+
+	if (fd < 0) {
+		fd = memfd_create("fuzz", MFD_CLOEXEC);
+		FUZZ_CHECK(fd >= 0);
+		snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+	}
+	FUZZ_CHECK(!ftruncate(fd, 0));
+	FUZZ_CHECK(pwrite(fd, p, n, 0) == (ssize_t)n);
+	return path;
+}
+
+void fuzz_random_reset(void)
+{
+	random_state = 0x9e3779b97f4a7c15;
+}
+
+/* In place of the kernel's: inputs must do the same every time. */
+ssize_t __wrap_getrandom(void *buf, size_t n, unsigned flags)
+{
+	uint8_t *p = buf;
+
+	(void)flags;
+	for (size_t i = 0; i < n; i++) {
+		random_state = random_state * 6364136223846793005u + 1442695040888963407u;
+		p[i] = (uint8_t)(random_state >> 56);
+	}
+	return (ssize_t)n;
+}
+
+void fuzz_time_set(uint64_t ns)
+{
+	time_shown = ns;
+}
+
+int __wrap_clock_gettime(clockid_t clock, struct timespec *ts)
+{
+	if (!time_shown || clock != CLOCK_MONOTONIC)
+		return __real_clock_gettime(clock, ts);
+	ts->tv_sec = (time_t)(time_shown / 1000000000);
+	ts->tv_nsec = (long)(time_shown % 1000000000);
+	return 0;
+}
+
+/* ---- the log ---- */
+
+static void mix(struct fuzz_log *l, const void *p, size_t n)
+{
+	const uint8_t *octet = p;
+
+	for (size_t i = 0; i < n; i++)
+		l->hash = (l->hash ^ octet[i]) * 0x100000001b3;
+}
+
+static bool tracing(void)
+{
+	static int on = -1;
+
+	if (on < 0)
+		on = getenv("FUZZ_TRACE") != NULL;
+	return on;
+}
+
+void fuzz_note(struct fuzz_log *l, const char *fmt, ...)
+{
+	char line[256];
+	va_list ap;
+	int n;
+
+	va_start(ap, fmt);
+	n = vsnprintf(line, sizeof line, fmt, ap);
+	va_end(ap);
+	FUZZ_CHECK(n > 0 && (size_t)n < sizeof line);
+	l->lines++;
+	mix(l, line, (size_t)n);
+	if (tracing())
+		fprintf(stderr, "  %s\n", line);
+}
+
+void fuzz_note_octets(struct fuzz_log *l, const char *what, const void *p, size_t n)
+{
+	const uint8_t *octet = p;
+
+	fuzz_note(l, "%s, %zu octets", what, n);
+	mix(l, p, n);
+	for (size_t i = 0; tracing() && i < n; i++)
+		fprintf(stderr, "%s%02x", i % 32 ? " " : "\n   ", octet[i]);
+	if (tracing() && n)
+		fputc('\n', stderr);
+}

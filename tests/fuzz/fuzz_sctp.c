@@ -1,0 +1,551 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Sessions over SCTP: several streams of several associations, whose peers send whatever the
+ * script says, in any order; the layer above answers, sends, holds back and leaves.  What goes out
+ * is checked as a peer would, what goes up as the layer above may expect it (common/llp.h).
+ */
+#include "fuzz.h"
+#include "sctp_ddp/sd_assoc.h"
+#include "support/fake_sctp.h"
+#include <netinet/in.h>
+
+#define STEPS_MAX 300
+#define SESSIONS  24
+#define RAWS	  3
+#define STREAMS	  4
+#define PORT	  7174
+#define RAW_PORT  7200
+#define EPOCH	  (UINT64_C(1) << 60) /* ns */
+#define SECOND	  UINT64_C(1000000000)
+
+struct ulp {
+	struct world *w;
+	struct ddps_llp *llp; /* NULL: free */
+	bool initiator, enhanced, open, refused, peer_closed, closed, holding, held;
+	bool free_inside, refuse;
+	unsigned to_send, pulled, done;
+	uint16_t next; /* DDP-SSN of the next segment, which its first octets say too */
+};
+
+/* What one end of a stream pair has seen of the other. */
+struct seen {
+	uint16_t next; /* DDP-SSN */
+	bool begun, over, accepted;
+};
+
+struct peer {
+	struct ddps_sd_assoc *raw;
+	uint16_t tx[STREAMS];
+	struct seen rx[STREAMS];
+};
+
+struct world {
+	struct ddps_env env;
+	struct ddps_uri uri;
+	struct ddps_llp_param param;
+	struct ddps_llp_listener *listener;
+	struct ulp ulp[SESSIONS];
+	unsigned nulp;
+	struct peer peer[RAWS];
+	unsigned npeer;
+	uint64_t now;
+};
+
+static const uint8_t word[DDPS_SD_WORD_LEN] = { 0, 4, 0, 4 };
+
+/* ---- the layer above ---- */
+
+static void leave(struct ulp *u)
+{
+	struct ddps_llp *llp = u->llp;
+
+	u->llp = NULL;
+	if (llp)
+		llp->ops->free(llp);
+}
+
+static void up_answer(void *user, const struct ddps_setup *s)
+{
+	struct ulp *u = user;
+
+	FUZZ_CHECK(u->llp && u->initiator && !u->open && !u->refused && !u->closed);
+	FUZZ_CHECK(s->pd_len <= DDPS_SD_PD_MAX && (!s->pd_len || s->pd));
+	FUZZ_CHECK(!s->enhanced || s->reject || s->pd_len >= DDPS_SD_WORD_LEN);
+	u->refused = s->reject;
+	if (u->free_inside) {
+		leave(u);
+	} else if (!s->reject) {
+		u->open = true;
+		u->llp->ops->open(u->llp);
+		u->llp->ops->kick(u->llp);
+	}
+}
+
+static int up_tx_next(void *user, struct ddps_seg *seg, size_t mulpdu)
+{
+	static uint8_t octets[100];
+	struct ulp *u = user;
+
+	FUZZ_CHECK(u->llp && u->open && !u->closed && mulpdu >= DDPS_SD_MULPDU_MIN);
+	if (u->pulled == u->to_send)
+		return 0;
+	u->pulled++;
+	*seg = (struct ddps_seg){ .hdr_len = 18, .pay = { { octets, sizeof octets } } };
+	seg->npay = 1;
+	seg->pay_len = sizeof octets;
+	return 1;
+}
+
+static void up_tx_done(void *user, unsigned n)
+{
+	struct ulp *u = user;
+
+	FUZZ_CHECK(u->llp && n && !u->closed);
+	u->done += n;
+	FUZZ_CHECK(u->done <= u->pulled);
+}
+
+static int up_rx_segment(void *user, const uint8_t *seg, size_t len)
+{
+	struct ulp *u = user;
+	uint8_t *copy;
+
+	FUZZ_CHECK(u->llp && u->open && !u->refused && !u->closed && !u->peer_closed && !u->held);
+	if (u->holding) {
+		u->held = true;
+		return DDPS_LLP_HOLD;
+	}
+	copy = fuzz_exact(seg, len);
+	if (len >= 2)
+		FUZZ_CHECK(copy[0] == u->next >> 8 && copy[1] == (u->next & 0xff));
+	free(copy);
+	u->next++;
+	if (u->free_inside) {
+		leave(u);
+		return 0;
+	}
+	u->refused = u->refuse;
+	return u->refuse ? -1 : 0;
+}
+
+static void up_peer_closed(void *user)
+{
+	struct ulp *u = user;
+
+	FUZZ_CHECK(u->llp && u->open && !u->peer_closed && !u->closed && !u->held);
+	u->peer_closed = true;
+	if (u->free_inside)
+		leave(u);
+	else
+		u->llp->ops->shutdown(u->llp);
+}
+
+static void up_closed(void *user, const struct ddps_error *e)
+{
+	struct ulp *u = user;
+
+	(void)e;
+	FUZZ_CHECK(u->llp && !u->closed);
+	u->closed = true;
+	if (u->free_inside)
+		leave(u);
+}
+
+static const struct ddps_llp_up ulp_up = {
+	.answer = up_answer,
+	.tx_next = up_tx_next,
+	.tx_done = up_tx_done,
+	.rx_segment = up_rx_segment,
+	.peer_closed = up_peer_closed,
+	.closed = up_closed,
+};
+
+static struct ulp *ulp_new(struct world *w)
+{
+	struct ulp *u = &w->ulp[w->nulp];
+
+	if (w->nulp == SESSIONS)
+		return NULL;
+	w->nulp++;
+	*u = (struct ulp){ .w = w, .next = 1 };
+	return u;
+}
+
+static void on_request(void *user, struct ddps_llp *llp, const struct ddps_setup *s)
+{
+	struct ulp *u = ulp_new(user);
+
+	FUZZ_CHECK(s->pd_len <= DDPS_SD_PD_MAX && !s->reject);
+	if (!u) {
+		llp->ops->free(llp);
+		return;
+	}
+	llp->up = &ulp_up;
+	llp->user = u;
+	u->llp = llp;
+	u->enhanced = s->enhanced;
+}
+
+static void on_listen_failed(void *user, const struct ddps_error *e)
+{
+	(void)user;
+	(void)e;
+}
+
+static const struct ddps_llp_listen_up listen_up = { .request = on_request,
+						     .failed = on_listen_failed };
+
+/* ---- the world ---- */
+
+static void on_log(void *user, enum ddps_log_level level, const char *facility, const char *text)
+{
+	(void)user;
+	if (getenv("FUZZ_TRACE"))
+		ddps_log_stderr(NULL, level, facility, text);
+}
+
+static struct sockaddr_in at(uint16_t port)
+{
+	return (struct sockaddr_in){ .sin_family = AF_INET,
+				     .sin_port = htons(port),
+				     .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+}
+
+static void world_init(struct world *w, unsigned flags)
+{
+	const struct ddps_llp_listen_param lp = { .backlog = 4,
+						  .max_half_open = 1 + (flags & 3),
+						  .setup_ms = flags & 4 ? 500 : 0 };
+	struct sockaddr_in sa = at(PORT);
+
+	*w = (struct world){ .now = EPOCH };
+	fuzz_random_reset();
+	fuzz_time_set(w->now);
+	w->param = (struct ddps_llp_param){ .connect_ms = flags & 32 ? 400 : 0,
+					    .setup_ms = flags & 8 ? 300 : 0,
+					    .close_ms = flags & 16 ? 200 : 0 };
+	FUZZ_CHECK(!ddps_loop_new(&w->env.loop));
+	w->env.log = (struct ddps_log){ on_log, NULL };
+	strcpy(w->uri.scheme, "sctp");
+	strcpy(w->uri.backend, "auto");
+	w->uri.encap = DDPS_URI_ENCAP_DEFAULT;
+	FUZZ_CHECK(!ddps_sd_use_backend(&w->env, &fake_sctp));
+	FUZZ_CHECK(!ddps_sctp_provider.listen(&w->env, &w->uri, (struct sockaddr *)&sa, sizeof sa,
+					      &lp, &listen_up, w, &w->listener));
+	fake_sctp_raw_listen(&w->env, RAW_PORT);
+}
+
+/* One message that this side sent, on a stream of which all messages are looked at. */
+static void check_out(struct seen *s, const struct fake_sctp_msg *m)
+{
+	struct ddps_sd_msg msg;
+
+	FUZZ_CHECK(m->unordered);
+	FUZZ_CHECK(!ddps_sd_decode(&msg, m->ppid, m->data, m->len) && !msg.bad);
+	if (!msg.segment && !msg.ssn)
+		*s = (struct seen){ .begun = true };
+	FUZZ_CHECK(s->begun && !s->over && msg.ssn == s->next);
+	s->next++;
+	if (msg.segment) {
+		FUZZ_CHECK(s->accepted && msg.len == 118);
+		return;
+	}
+	switch (msg.code) {
+	case DDPS_SD_INITIATE:
+	case DDPS_SD_ENH_INITIATE:
+	case DDPS_SD_ACCEPT:
+	case DDPS_SD_ENH_ACCEPT:
+		FUZZ_CHECK(!s->accepted);
+		s->accepted = true;
+		break;
+	default:
+		s->over = true;
+	}
+}
+
+static void run(struct world *w)
+{
+	struct fake_sctp_msg *m;
+
+	for (int rounds = 0; ddps_loop_run(w->env.loop) > 0; rounds++)
+		FUZZ_CHECK(rounds < 100000);
+	for (unsigned i = 0; i < w->npeer; i++)
+		while ((m = fake_sctp_raw_take(w->peer[i].raw))) {
+			if (m->stream < STREAMS)
+				check_out(&w->peer[i].rx[m->stream], m);
+			free(m);
+		}
+}
+
+/* In order if @wind_up, else at once. */
+static void world_fini(struct world *w, bool wind_up)
+{
+	for (unsigned i = 0; i < w->nulp; i++)
+		leave(&w->ulp[i]);
+	if (w->listener)
+		ddps_sctp_provider.listener_free(w->listener);
+	for (int i = 0; i < 100 && wind_up && ddps_sctp_provider.wind_up(&w->env); i++) {
+		w->now += SECOND;
+		fuzz_time_set(w->now);
+		run(w);
+	}
+	ddps_sctp_provider.fini(&w->env);
+	FUZZ_CHECK(!w->env.sctp);
+	fake_sctp_cleanup();
+	ddps_loop_free(w->env.loop);
+	fuzz_time_set(0);
+}
+
+static void add_peer(struct world *w, struct ddps_sd_assoc *raw)
+{
+	for (unsigned i = 0; i < w->npeer; i++)
+		if (w->peer[i].raw == raw)
+			return;
+	if (raw && w->npeer < RAWS)
+		w->peer[w->npeer++] = (struct peer){ .raw = raw };
+}
+
+/* ---- the script ---- */
+
+static void connect_ulp(struct world *w, unsigned arg)
+{
+	struct ddps_setup s = { .enhanced = arg & 1, .pd = word, .pd_len = arg & 1 ? 4 : arg & 2 };
+	struct sockaddr_in sa = at(arg & 4 ? RAW_PORT : RAW_PORT + 1);
+	struct ulp *u = ulp_new(w);
+
+	if (!u)
+		return;
+	u->initiator = true;
+	u->enhanced = s.enhanced;
+	if (ddps_sctp_provider.connect(&w->env, &w->uri, (struct sockaddr *)&sa, sizeof sa, &s,
+				       &w->param, &ulp_up, u, &u->llp))
+		u->llp = NULL;
+	run(w);
+	add_peer(w, fake_sctp_raw_accepted(RAW_PORT));
+}
+
+static void answer(struct world *w, struct ulp *u, bool reject)
+{
+	struct ddps_setup s = { .enhanced = u->enhanced, .reject = reject, .pd = word };
+
+	if (u->initiator || u->open || u->refused || u->closed)
+		return;
+	s.pd_len = u->enhanced ? 4 : 0;
+	if (u->llp->ops->answer(u->llp, &s, &w->param))
+		return; /* it has ended, and that is still to be told */
+	u->open = !reject;
+	u->refused = reject;
+}
+
+static void ulp_step(struct world *w, struct ulp *u, unsigned op, unsigned arg)
+{
+	struct ddps_conn_info info = { 0 };
+
+	if (!u->llp)
+		return;
+	switch (op) {
+	case 0:
+	case 1:
+	case 2:
+		answer(w, u, op == 2);
+		break;
+	case 3:
+	case 4:
+		u->to_send += arg;
+		if (u->open && !u->closed)
+			u->llp->ops->kick(u->llp);
+		break;
+	case 5:
+		if (u->open && !u->closed)
+			u->llp->ops->shutdown(u->llp);
+		break;
+	case 6:
+		if (!u->closed)
+			u->llp->ops->abort(u->llp);
+		break;
+	case 7:
+		leave(u);
+		break;
+	case 8:
+	case 9: /* resumed, it may hold back again */
+		u->holding = op == 8 ? !u->holding : u->holding;
+		if ((u->holding && op == 8) || !u->held)
+			break;
+		u->held = false;
+		u->llp->ops->resume(u->llp);
+		break;
+	case 10:
+		u->free_inside = true;
+		break;
+	case 11:
+		u->refuse = true;
+		break;
+	case 12:
+		FUZZ_CHECK(!u->llp->ops->keep_copy(u->llp));
+		break;
+	default:
+		FUZZ_CHECK(u->llp->ops->held(u->llp) <= DDPS_SD_HELD_ASSOC);
+		u->llp->ops->info(u->llp, &info);
+		break;
+	}
+}
+
+static void send_message(struct peer *p, struct ddps_rbuf *in, bool segment)
+{
+	unsigned b = ddps_rbuf_u8(in), odd = ddps_rbuf_u8(in), stream = b & 3;
+	uint16_t ssn = p->tx[stream], code = (uint16_t)(b >> 2 & 7);
+	uint8_t buf[1024] = { 0 };
+	size_t len = 4;
+
+	if (!segment && (code == DDPS_SD_INITIATE || code == DDPS_SD_ENH_INITIATE || odd & 1))
+		ssn = 0;
+	if (odd & 2) /* out of order, or again */
+		ssn = (uint16_t)(ssn + (int8_t)odd / 4);
+	else
+		p->tx[stream] = (uint16_t)(ssn + 1);
+	buf[0] = (uint8_t)(ssn >> 8);
+	buf[1] = (uint8_t)ssn;
+	if (segment) {
+		buf[2] = buf[0];
+		buf[3] = buf[1];
+		len += 14u + (b >> 2);
+	} else {
+		buf[3] = (uint8_t)code;
+		len += code >= DDPS_SD_ENH_INITIATE ? 4 : 0;
+		if (b & 0x20)
+			len += odd >> 2;
+		if (b & 0x40)
+			len = 516 + (odd >> 4 & 1);
+	}
+	fake_sctp_raw_send(p->raw, (uint16_t)(b & 0x80 && odd > 250 ? odd << 5 : stream),
+			   segment ? DDPS_SD_PPID_SEGMENT : DDPS_SD_PPID_CONTROL, buf, len);
+}
+
+static void send_raw(struct peer *p, struct ddps_rbuf *in)
+{
+	static const uint32_t ppids[] = { 16, 17, 0x10000000, 0x11000000, 0, 18 };
+	unsigned b = ddps_rbuf_u8(in);
+	uint8_t buf[64];
+	size_t n;
+	const uint8_t *data = fuzz_some(in, b >> 3, &n);
+
+	if (n)
+		memcpy(buf, data, n);
+	if (n >= 4 && b % 6 == 0) /* segments say their number */
+		memcpy(buf + 2, buf, 2);
+	else if (b % 6 == 0)
+		return;
+	if (b & 4)
+		fake_sctp_raw_send(p->raw, b & 3, ppids[b % 6], buf, n);
+	else if (p->raw->peer)
+		fake_sctp_ordered(p->raw, b & 3, ppids[b % 6], buf, n);
+}
+
+/* The association and the clock. */
+static void fate(struct world *w, struct peer *p, unsigned arg)
+{
+	struct ddps_sd_assoc *our = p->raw->peer;
+
+	switch (arg & 7) {
+	case 0:
+	case 1:
+	case 2:
+		w->now += (UINT64_C(1) << (arg >> 3)) * 10000000;
+		fuzz_time_set(w->now);
+		return;
+	case 3:
+		if (w->listener && arg & 0x40)
+			fake_sctp_fail(PORT, DDPS_E_SYSTEM);
+		if (w->listener && arg & 0x80) {
+			ddps_sctp_provider.listener_free(w->listener);
+			w->listener = NULL;
+		}
+		return;
+	default:
+		break;
+	}
+	if (!our)
+		return;
+	switch (arg & 7) {
+	case 4:
+		our->reorder = arg >> 3;
+		break;
+	case 5:
+		our->hold_dry = arg & 8;
+		break;
+	case 6:
+		our->room = arg >> 4;
+		break;
+	default:
+		if (arg & 0x80)
+			fake_sctp_lose(our, DDPS_E_RESET);
+		else if (arg & 0x40)
+			fake_sctp_restart(our);
+		else if (arg & 0x20)
+			fake_sctp.shutdown(p->raw);
+		break;
+	}
+	fake_sctp_poke(our);
+}
+
+static void step(struct world *w, struct ddps_rbuf *in)
+{
+	unsigned b = ddps_rbuf_u8(in), arg;
+	struct peer *p = &w->peer[w->npeer ? (b >> 4) % w->npeer : 0];
+
+	if (!w->npeer || b == 0xff) {
+		add_peer(w, fake_sctp_raw_connect(&w->env, PORT));
+		run(w);
+		return;
+	}
+	switch (b & 15) {
+	case 0:
+	case 1:
+	case 2:
+	case 3:
+		send_message(p, in, false);
+		break;
+	case 4:
+	case 5:
+	case 6:
+		send_message(p, in, true);
+		break;
+	case 7:
+		send_raw(p, in);
+		break;
+	case 8:
+		fate(w, p, ddps_rbuf_u8(in));
+		break;
+	case 9:
+		connect_ulp(w, b >> 4);
+		break;
+	case 10:
+	case 11:
+	case 12:
+	case 13:
+		arg = ddps_rbuf_u8(in);
+		if (w->nulp)
+			ulp_step(w, &w->ulp[(w->nulp - 1 - (b >> 4) % w->nulp)], arg & 15,
+				 arg >> 4);
+		break;
+	default:
+		break;
+	}
+	if (!(b & 1))
+		run(w);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	struct ddps_rbuf in = ddps_rbuf_init(data, size);
+	static struct world w;
+
+	unsigned flags = ddps_rbuf_u8(&in);
+
+	world_init(&w, flags);
+	for (int i = 0; i < STEPS_MAX && fuzz_more(&in); i++)
+		step(&w, &in);
+	run(&w);
+	world_fini(&w, flags & 64);
+	return 0;
+}

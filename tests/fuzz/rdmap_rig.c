@@ -1,0 +1,468 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* See rdmap_rig.h. */
+#include "rdmap_rig.h"
+#include <inttypes.h>
+
+#define ALL_RIGHTS (DDPS_LOCAL_WRITE | DDPS_REMOTE_WRITE | DDPS_REMOTE_READ)
+
+/* Tagged offsets of all but one are the same in every run, so what is sent is too. */
+static const struct {
+	size_t len;
+	unsigned access;
+	bool own, foreign;
+} plan[RIG_REGIONS] = {
+	{ 256, ALL_RIGHTS | DDPS_ZERO_BASED, false, false },
+	{ 100, DDPS_LOCAL_WRITE | DDPS_ZERO_BASED, false, false },
+	{ 120, DDPS_REMOTE_READ | DDPS_ZERO_BASED, false, false },
+	{ 80, DDPS_REMOTE_WRITE | DDPS_ZERO_BASED, true, false },
+	{ 64, DDPS_REMOTE_WRITE | DDPS_REMOTE_READ, false, false },
+	{ 48, ALL_RIGHTS | DDPS_ZERO_BASED, true, true },
+};
+
+/* ---- regions ---- */
+
+void rig_register(struct rig *g, unsigned i)
+{
+	struct rig_region *m = &g->region[i];
+	const void *stream = plan[i].foreign ? (const void *)plan : g;
+
+	if (m->mr)
+		return;
+	m->len = plan[i].len;
+	m->access = plan[i].access;
+	m->foreign = plan[i].foreign;
+	m->generation++;
+	m->mem = malloc(m->len);
+	m->shadow = malloc(m->len);
+	m->cover = calloc(m->len, sizeof *m->cover);
+	FUZZ_CHECK(m->mem && m->shadow && m->cover);
+	for (size_t k = 0; k < m->len; k++)
+		m->mem[k] = (uint8_t)(k * 7 + i);
+	memcpy(m->shadow, m->mem, m->len);
+	FUZZ_CHECK(!ddps_stag_add(&g->pd, m->mem, m->len, m->access, plan[i].own ? stream : NULL,
+				  &m->mr));
+	m->stag = m->mr->stag;
+}
+
+void rig_deregister(struct rig *g, unsigned i)
+{
+	struct rig_region *m = &g->region[i];
+
+	if (!m->mr)
+		return;
+	ddps_stag_remove(m->mr);
+	m->mr = NULL;
+	free(m->mem);
+	free(m->shadow);
+	free(m->cover);
+}
+
+static bool may_change(const struct rig_region *m, size_t at)
+{
+	return m->cover[at] || (m->access & DDPS_REMOTE_WRITE && !m->foreign);
+}
+
+static void cover(struct rig *g, const struct rig_work *w, int by)
+{
+	for (unsigned i = 0; i < w->nsge; i++) {
+		struct rig_region *m = &g->region[w->sge[i].region];
+
+		if (!m->mr || m->generation != w->sge[i].generation)
+			continue;
+		for (size_t k = 0; k < w->sge[i].len; k++)
+			m->cover[w->sge[i].off + k] = (uint16_t)(m->cover[w->sge[i].off + k] + by);
+	}
+}
+
+void rig_look(struct rig *g, size_t octets)
+{
+	size_t changed = 0;
+
+	for (unsigned i = 0; i < RIG_REGIONS; i++) {
+		struct rig_region *m = &g->region[i];
+
+		for (size_t k = 0; m->mr && k < m->len; k++) {
+			if (m->mem[k] == m->shadow[k])
+				continue;
+			changed++;
+			FUZZ_CHECK(may_change(m, k));
+			fuzz_note(&g->log, "%u[%zu] = %02x", i, k, m->mem[k]);
+			m->shadow[k] = m->mem[k];
+		}
+	}
+	FUZZ_CHECK(changed <= octets);
+	for (unsigned i = 0; i < g->nwork; i++) {
+		if (!g->work[i].done || g->work[i].settled)
+			continue;
+		g->work[i].settled = true;
+		cover(g, &g->work[i], -1);
+	}
+}
+
+/* ---- upcalls ---- */
+
+static void up_complete(void *user, bool recv, struct ddps_wc *wc)
+{
+	struct rig *g = user;
+	struct rig_work *w = &g->work[wc->wr_id % RIG_WORKS];
+	int64_t *last = recv ? &g->last_rq : &g->last_sq;
+
+	FUZZ_CHECK(wc->wr_id < g->nwork && w->recv == recv && !w->done);
+	FUZZ_CHECK((int64_t)wc->wr_id > *last); /* in the order of posting */
+	FUZZ_CHECK(!w->silent || wc->status != DDPS_WC_SUCCESS);
+	FUZZ_CHECK(!recv || !g->terms || wc->status != DDPS_WC_SUCCESS);
+	w->done = true;
+	*last = (int64_t)wc->wr_id;
+	g->unfetched += recv && w->shared;
+	fuzz_note(&g->log, "%s %u: op %d status %d, %" PRIu32 " octets, %d %d %" PRIx32 " %d",
+		  recv ? "recv" : "send", (unsigned)wc->wr_id, wc->op, wc->status, wc->len,
+		  wc->solicited, wc->invalidated, wc->inv_stag, wc->has_imm);
+	if (wc->has_imm)
+		fuzz_note_octets(&g->log, "imm", wc->imm, sizeof wc->imm);
+}
+
+static void up_want_tx(void *user)
+{
+	(void)user;
+}
+
+static void up_terminated(void *user, const struct ddps_term *t, bool by_peer)
+{
+	struct rig *g = user;
+
+	FUZZ_CHECK(!g->terms++);
+	fuzz_note(&g->log, "terminated %d/%d/%d by %s", t->triple.layer, t->triple.etype,
+		  t->triple.code, by_peer ? "peer" : "us");
+}
+
+static void up_terminate_sent(void *user)
+{
+	FUZZ_CHECK(((struct rig *)user)->term_segs == 1);
+}
+
+static void up_first(void *user, unsigned rtr)
+{
+	struct rig *g = user;
+
+	FUZZ_CHECK(!g->firsts++);
+	fuzz_note(&g->log, "first message, RTR %u", rtr);
+}
+
+static void up_ready(void *user)
+{
+	((struct rig *)user)->ready = true;
+}
+
+static void up_drained(void *user)
+{
+	struct rig *g = user;
+
+	FUZZ_CHECK(!g->drains++ && !g->terms);
+}
+
+static const struct ddps_rdmap_up rig_up = {
+	.complete = up_complete,
+	.want_tx = up_want_tx,
+	.terminated = up_terminated,
+	.terminate_sent = up_terminate_sent,
+	.first_message = up_first,
+	.rx_ready = up_ready,
+	.drained = up_drained,
+};
+
+/* ---- life ---- */
+
+static void low(void *user)
+{
+	fuzz_note(&((struct rig *)user)->log, "shared queue low");
+}
+
+void rig_init(struct rig *g, unsigned flags)
+{
+	struct ddps_rdmap_cfg cfg = { .pd = &g->pd,
+				      .stream = g,
+				      .sq_depth = 6,
+				      .rq_depth = 4,
+				      .max_sge = RIG_SGE,
+				      .srq_share = 2,
+				      .up = &rig_up,
+				      .user = g };
+
+	memset(g, 0, sizeof *g);
+	fuzz_random_reset();
+	g->last_sq = g->last_rq = -1;
+	cfg.rfc7306 = g->rfc7306 = flags & 1;
+	g->stall = flags & 2;
+	cfg.no_recv = g->stall ? DDPS_NO_RECV_STALL : DDPS_NO_RECV_TERMINATE;
+	FUZZ_CHECK(!ddps_stag_table_new(&g->table, 100));
+	g->pd.table = g->table;
+	if (flags & 4) {
+		g->srq.low = low;
+		g->srq.user = g;
+		FUZZ_CHECK(!ddps_srq_init(&g->srq, &g->pd, 4, RIG_SGE));
+		cfg.srq = &g->srq;
+		g->use_srq = true;
+	}
+	FUZZ_CHECK(!ddps_rdmap_new(&g->r, &cfg));
+	for (unsigned i = 0; i < RIG_REGIONS; i++)
+		rig_register(g, i);
+}
+
+void rig_fini(struct rig *g)
+{
+	struct ddps_seg seg;
+
+	fuzz_note(&g->log, "flush");
+	ddps_rdmap_flush(g->r);
+	rig_look(g, 0);
+	FUZZ_CHECK(!ddps_rdmap_tx_next(g->r, &seg, RIG_MULPDU));
+	for (unsigned i = 0; i < g->nwork; i++)
+		FUZZ_CHECK(g->work[i].done || g->work[i].silent || g->work[i].shared);
+	FUZZ_CHECK(!ddps_rdmap_stats(g->r)->sends_posted);
+	ddps_rdmap_free(g->r);
+	FUZZ_CHECK(!g->pd.streams);
+	if (g->use_srq) {
+		FUZZ_CHECK(!g->srq.users && !g->srq.bound);
+		ddps_srq_fini(&g->srq);
+	}
+	for (unsigned i = 0; i < RIG_REGIONS; i++)
+		rig_deregister(g, i);
+	ddps_stag_table_free(g->table);
+	free(g->held);
+}
+
+/* ---- posting ---- */
+
+static unsigned pieces(struct rig *g, struct ddps_rbuf *in, unsigned n, struct ddps_sge *sge,
+		       struct rig_work *w)
+{
+	for (unsigned i = 0; i < n; i++) {
+		unsigned region = ddps_rbuf_u8(in) % RIG_REGIONS;
+		struct rig_region *m = &g->region[region];
+		size_t off = ddps_rbuf_u8(in), len = ddps_rbuf_u8(in);
+
+		/* outside of it in one case out of sixteen */
+		if (len < 0xf0 && off > m->len)
+			off %= m->len;
+		if (len < 0xf0 && len > m->len - off)
+			len = m->len - off;
+		sge[i] = (struct ddps_sge){ (uint8_t *)((uintptr_t)m->mem + off), (uint32_t)len,
+					    m->stag };
+		w->sge[i].region = region;
+		w->sge[i].generation = m->generation;
+		w->sge[i].off = off;
+		w->sge[i].len = len;
+	}
+	w->nsge = n;
+	return n;
+}
+
+static bool sinks(enum ddps_op op)
+{
+	return op == DDPS_OP_READ || op == DDPS_OP_FETCH_ADD || op == DDPS_OP_CMP_SWAP;
+}
+
+void rig_post_send(struct rig *g, struct ddps_rbuf *in)
+{
+	struct ddps_sge sge[RIG_SGE];
+	struct rig_work *w = &g->work[g->nwork];
+	unsigned op = ddps_rbuf_u8(in), region = ddps_rbuf_u8(in) % RIG_REGIONS;
+	struct ddps_send_wr wr = { .wr_id = g->nwork,
+				   .op = (enum ddps_op)(op % 9),
+				   .flags = op / 9 % 16,
+				   .sge = sge,
+				   .stag = g->region[region].stag };
+
+	if (g->nwork == RIG_WORKS)
+		return;
+	*w = (struct rig_work){ .silent = wr.flags & DDPS_WR_SILENT };
+	wr.to = ddps_rbuf_u8(in);
+	wr.atomic = (struct ddps_atomic){ wr.to, op, 2 * op, 3 * op };
+	memset(wr.imm, (int)op, sizeof wr.imm);
+	wr.nsge = pieces(g, in, ddps_rbuf_u8(in) % (RIG_SGE + 1), sge, w);
+	if (wr.op == DDPS_OP_FETCH_ADD || wr.op == DDPS_OP_CMP_SWAP)
+		for (unsigned i = 0; i < wr.nsge && op < 0x80; i++)
+			sge[i].len = 8;
+	for (unsigned i = 0; i < wr.nsge; i++)
+		w->sge[i].len = sge[i].len;
+	g->nwork++; /* it may complete inside the call */
+	if (ddps_rdmap_post_send(g->r, &wr)) {
+		FUZZ_CHECK(!w->done);
+		g->nwork--;
+		return;
+	}
+	if (sinks(wr.op) && !w->done)
+		cover(g, w, 1);
+	else
+		w->settled = true;
+}
+
+void rig_post_recv(struct rig *g, struct ddps_rbuf *in)
+{
+	struct ddps_sge sge[RIG_SGE];
+	struct rig_work *w = &g->work[g->nwork];
+	unsigned n = ddps_rbuf_u8(in) % (RIG_SGE + 1);
+	int err;
+
+	if (g->nwork == RIG_WORKS)
+		return;
+	*w = (struct rig_work){ .recv = true, .shared = g->use_srq };
+	pieces(g, in, n, sge, w);
+	g->nwork++;
+	if (g->use_srq)
+		err = ddps_srq_post(&g->srq, g->nwork - 1, sge, n);
+	else
+		err = ddps_rdmap_post_recv(g->r, g->nwork - 1, sge, n);
+	if (err) {
+		FUZZ_CHECK(!w->done);
+		g->nwork--;
+		return;
+	}
+	FUZZ_CHECK(!w->done);
+	cover(g, w, 1);
+}
+
+/* ---- in ---- */
+
+/* Read payload octets into their place, as an LLP does without CRCs. */
+static int place(struct rig *g, const uint8_t *pay, size_t len)
+{
+	struct iovec iov[DDPS_SEG_IOV_MAX];
+	size_t off = 0, room = g->piece;
+
+	while (off < len) {
+		int n = ddps_rdmap_rx_direct_iov(g->r, off, iov, DDPS_SEG_IOV_MAX);
+
+		if (n < 0)
+			return n;
+		FUZZ_CHECK(n > 0 && n <= DDPS_SEG_IOV_MAX);
+		for (int i = 0; i < n && room; i++) {
+			size_t k = iov[i].iov_len < room ? iov[i].iov_len : room;
+
+			k = k < len - off ? k : len - off;
+			memcpy(iov[i].iov_base, pay + off, k);
+			off += k;
+			room -= k;
+		}
+		room = g->piece;
+		if (g->mode == RIG_DISTURB && off < len) {
+			rig_look(g, len);
+			g->disturb(g, g->script);
+		}
+	}
+	return ddps_rdmap_rx_direct_end(g->r);
+}
+
+static int take(struct rig *g, const uint8_t *seg, size_t len)
+{
+	size_t have = len < 20 ? len : 20, hdr = 0;
+	uint8_t *head;
+
+	if (g->mode != RIG_WHOLE) {
+		head = fuzz_exact(seg, have);
+		hdr = ddps_rdmap_rx_direct(g->r, head, have, len);
+		free(head);
+	}
+	if (!hdr)
+		return ddps_rdmap_rx_segment(g->r, seg, len);
+	FUZZ_CHECK((hdr == 14 || hdr == 18) && hdr < len);
+	return place(g, seg + hdr, len - hdr);
+}
+
+void rig_show(struct rig *g, const uint8_t *seg, size_t len)
+{
+	uint8_t *exact = fuzz_exact(seg, len);
+	unsigned lines = g->log.lines;
+	int err = take(g, exact, len);
+
+	if (g->mode == RIG_DISTURB)
+		lines = g->log.lines;
+	if (g->dead) { /* all that follows is dropped silently */
+		FUZZ_CHECK(err < 0 && lines == g->log.lines);
+		rig_look(g, 0);
+	}
+	rig_look(g, len);
+	free(g->held);
+	g->held = NULL;
+	if (err == DDPS_LLP_HOLD) {
+		FUZZ_CHECK(g->stall || g->use_srq);
+		g->held = exact;
+		g->held_len = len;
+		return;
+	}
+	free(exact);
+	FUZZ_CHECK(err <= 0);
+	if (err < 0 && !g->dead)
+		fuzz_note(&g->log, "segment refused: %d", err);
+	g->dead = g->dead || (g->started && err < 0);
+}
+
+/* ---- out ---- */
+
+static void note_request(struct rig *g, const struct ddps_seg *seg)
+{
+	struct rig_ask *a = &g->ask[g->nask];
+	struct ddps_rreq q;
+	struct ddps_areq aq;
+
+	FUZZ_CHECK(g->nask < sizeof g->ask / sizeof *g->ask);
+	if (ddps_rdmap_opcode(seg->hdr[1]) == DDPS_OP_WIRE_READ_REQ) {
+		ddps_rreq_decode(&q, seg->hdr + DDPS_DDP_UNTAGGED_LEN);
+		*a = (struct rig_ask){ .stag = q.sink_stag, .size = q.size, .to = q.sink_to };
+		g->nask++;
+	} else if (ddps_rdmap_opcode(seg->hdr[1]) == DDPS_OP_WIRE_ATOMIC_REQ) {
+		ddps_areq_decode(&aq, seg->hdr + DDPS_DDP_UNTAGGED_LEN);
+		*a = (struct rig_ask){ .atomic = true, .id = aq.id };
+		g->nask++;
+	}
+}
+
+/* The memory belongs to a region now, and the peer may read it if it asked for it. */
+static void check_source(struct rig *g, const struct iovec *iov, bool by_peer)
+{
+	for (unsigned i = 0; i < RIG_REGIONS; i++) {
+		const struct rig_region *m = &g->region[i];
+		uintptr_t at = (uintptr_t)iov->iov_base;
+
+		if (!m->mr || at < (uintptr_t)m->mem ||
+		    at + iov->iov_len > (uintptr_t)m->mem + m->len)
+			continue;
+		FUZZ_CHECK(!m->foreign);
+		FUZZ_CHECK(!by_peer || (m->access & DDPS_REMOTE_READ && m->mr->valid));
+		return;
+	}
+	FUZZ_CHECK(!iov->iov_len);
+}
+
+void rig_pull(struct rig *g, size_t mulpdu)
+{
+	struct ddps_seg seg;
+	struct ddps_ddp_hdr h;
+	size_t sum = 0;
+	unsigned op;
+
+	if (!ddps_rdmap_tx_next(g->r, &seg, mulpdu)) {
+		rig_look(g, 0);
+		return;
+	}
+	g->pulled++;
+	FUZZ_CHECK(seg.hdr_len + seg.pay_len <= mulpdu && seg.hdr_len <= sizeof seg.hdr);
+	FUZZ_CHECK(ddps_ddp_decode(&h, seg.hdr, seg.hdr_len) > 0);
+	FUZZ_CHECK(ddps_rdmap_rv_ok(h.ulp));
+	op = ddps_rdmap_opcode(h.ulp);
+	FUZZ_CHECK(g->rfc7306 || op <= DDPS_OP_WIRE_TERMINATE);
+	FUZZ_CHECK(!g->term_segs);
+	g->term_segs += op == DDPS_OP_WIRE_TERMINATE;
+	note_request(g, &seg);
+	/* A Terminate may quote an offset that is an address, which is another one in each run. */
+	fuzz_note_octets(&g->log, "out", seg.hdr,
+			 g->term_segs ? DDPS_DDP_UNTAGGED_LEN + 4u : seg.hdr_len);
+	FUZZ_CHECK(seg.npay >= 0 && seg.npay <= DDPS_SEG_IOV_MAX);
+	for (int i = 0; i < seg.npay; i++) {
+		check_source(g, &seg.pay[i], op == DDPS_OP_WIRE_READ_RESP);
+		fuzz_note_octets(&g->log, "payload", seg.pay[i].iov_base, seg.pay[i].iov_len);
+		sum += seg.pay[i].iov_len;
+	}
+	FUZZ_CHECK(sum == seg.pay_len);
+	rig_look(g, op == DDPS_OP_WIRE_ATOMIC_RESP ? 8 : 0);
+}
