@@ -60,7 +60,8 @@ EXAMPLES   := $(patsubst examples/%.c,$(B)/example-%,$(EX_SRC))
 MAN	   := $(patsubst man/%.scd,$(B)/man/%,$(wildcard man/*.scd))
 
 .PHONY: all lib man demo check unit e2e sim-soak tsan valgrind interop interop-ib conformance \
-	bench lint format install uninstall clean help deps deps-check deps-lint test-binaries verbs-programs
+	bench guard lint format install uninstall clean help deps deps-check deps-lint test-binaries \
+	verbs-programs
 .DELETE_ON_ERROR:
 .SECONDARY:
 
@@ -167,6 +168,11 @@ $(B)/peer_%: $(B)/bench/peer_%.o
 	$(Q)$(CC) $(CFLAGS_ALL) $(LDFLAGS) -o $@ $^ $(BENCH_LIBS) -pthread
 $(B)/bench-%: $(B)/bench/%.o
 	$(Q)$(CC) $(CFLAGS_ALL) $(LDFLAGS) -o $@ $^ -lisal
+# It counts what the library allocates and locks.
+$(B)/guard: $(B)/bench/guard.o $(LIB_A)
+	$(Q)$(CC) $(CFLAGS_ALL) $(LDFLAGS) \
+		-Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=pthread_mutex_lock -o $@ $^ \
+		$(LIB_LIBS)
 $(B)/peer_fi: BENCH_LIBS := -lfabric
 $(B)/peer_usrsctp: BENCH_LIBS := -lusrsctp
 
@@ -191,7 +197,7 @@ demo: deps
 	$(Q)tools/demo.sh build/opt/sessctl
 
 check: deps-check
-	$(Q)$(MAKE) --no-print-directory -j2 all man verbs-programs
+	$(Q)$(MAKE) --no-print-directory -j2 all man verbs-programs build/opt/guard
 	$(Q)$(MAKE) --no-print-directory -j2 VARIANT=asan test-binaries
 	$(Q)tests/run.sh build/asan build/opt
 
@@ -238,6 +244,11 @@ bench:
 	$(Q)tools/deps.sh build bench
 	$(Q)$(MAKE) --no-print-directory -j2 build/opt/sessctl $(BENCH_BIN)
 	$(Q)bench/run.sh build/opt build/bench
+
+# Instructions of the data path against bench/guard.txt; part of check
+guard: deps-check
+	$(Q)$(MAKE) --no-print-directory -j2 build/opt/guard
+	$(Q)bench/guard.sh build/opt
 
 lint: deps-lint
 	$(Q)tools/lint.sh
@@ -287,6 +298,6 @@ help:
 	@echo 'conformance  every rule and its case: docs/conformance.md; deliberate faults are caught'
 	@echo 'sim-soak   a million crossed connects, seeded'
 	@echo 'interop-ib CM over ibsim and opensm'
-	@echo 'bench      against TCP, libfabric, UCX, usrsctp; BENCH=quick'
+	@echo 'bench      against TCP, libfabric, ...        guard     instruction counts'
 	@echo 'lint       format, tidy, cppcheck, shellcheck format    clang-format in place'
 	@echo 'install    DESTDIR, PREFIX, LIBDIR            uninstall, clean, man'

@@ -66,7 +66,7 @@ with_server() { # SERVER... -- CLIENT...
 	timeout 60 taskset -c 0 "${server[@]}" >/dev/null 2>&1 &
 	local pid=$!
 	sleep 0.3 # these say nothing when they are ready
-	timeout 50 taskset -c 1 "$@" 2>/dev/null
+	timeout 50 taskset -c 1 "$@" 2>&1
 	kill "$pid" 2>/dev/null
 	wait "$pid" 2>/dev/null
 }

@@ -67,9 +67,11 @@ done
 for t in tests/package/*.sh; do
 	lines "${t#tests/}" env BUILD="$opt" bash "$t"
 done
+lines bench/guard.sh bash bench/guard.sh "$opt"
 lines verbs/run.sh env bash tests/verbs/run.sh "$2"
 lines verbs/libfabric.sh env bash tests/verbs/libfabric.sh "$2"
 lines verbs/mpi.sh env bash tests/verbs/mpi.sh "$2"
+lines netns/bridge env SESSCTL="$asan/sessctl" bash tests/netns/bridge.sh
 lines model/crossed_req bash tests/model/run.sh
 lines conformance tests/conformance/run.sh "$asan/sessctl" "$work/conformance"
 lines "conformance mutations" tests/conformance/mutate.sh "$2"

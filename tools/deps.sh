@@ -10,8 +10,8 @@ for group in "$@"; do
 	build) want="$want gcc make pkg-config libisal-dev libusrsctp-dev libsctp-dev
 		libjansson-dev nettle-dev uthash-dev libibverbs-dev librdmacm-dev libibumad-dev scdoc" ;;
 	check) want="$want libcriterion-dev spin iproute2 binutils ibverbs-utils rdmacm-utils
-		perftest libfabric-bin openmpi-bin libopenmpi-dev" ;;
-	bench) want="$want gnuplot-nox jq libfabric-dev libfabric-bin ucx-utils sockperf valgrind" ;;
+		perftest libfabric-bin openmpi-bin libopenmpi-dev iperf3 iputils-ping valgrind" ;;
+	bench) want="$want gnuplot-nox jq libfabric-dev libfabric-bin ucx-utils sockperf" ;;
 	ib) want="$want ibsim-utils libumad2sim0 opensm infiniband-diags" ;;
 	interop) want="$want qemu-system-x86 qemu-utils busybox-static kmod cpio iproute2 socat xz-utils
 		gcc make tcpdump tshark ethtool procps rdmacm-utils ibverbs-utils ibverbs-providers

@@ -165,6 +165,12 @@ struct ddps_sge {
 #define DDPS_WR_SOLICITED  0x2u /* SEND, IMM, WRITE_IMM: with Solicited Event (RFC 5040 5.3) */
 #define DDPS_WR_INVALIDATE 0x4u /* SEND: with Invalidate of @stag (RFC 5040 5.3) */
 #define DDPS_WR_FENCE	   0x8u /* start when all earlier RDMA Reads and atomics have completed */
+/*
+ * Another ddps_post_send on this endpoint follows at once: the request may stay here until one
+ * without this flag, which then hands all of them to the wire together.  One that fails counts
+ * as well: it hands over what was queued before it.
+ */
+#define DDPS_WR_MORE 0x10u
 
 /*
  * An atomic works on 8 octets of the peer at an address (not: tagged offset) that is a multiple
@@ -208,10 +214,13 @@ struct ddps_send_wr {
  * side; it proves nothing about the peer.  Atomics count as Reads: for ORD, for the fence, and in
  * that their responses come in one order with those of Reads.
  *
+ * A queue's memory grows with what is posted at once, up to its depth.
+ *
  * Return: 0, or DDPS_E_STATE (not connected; closing, unless attr.flush_late), DDPS_E_LIMIT
- * (queue full, or READ or an atomic with ORD 0; with flush_late: the CQ has no room), DDPS_E_UNSUPPORTED (RFC 7306 is off), DDPS_E_INVAL (too many pieces, an
- * atomic's sink is not of 8 octets, unknown op or flag), DDPS_E_TOO_LONG, DDPS_E_ACCESS
- * (lkey unknown, of another PD, out of bounds, or without the right), DDPS_E_FORKED.
+ * (queue full, or READ or an atomic with ORD 0; with flush_late: the CQ has no room),
+ * DDPS_E_UNSUPPORTED (RFC 7306 is off), DDPS_E_INVAL (too many pieces, an atomic's sink is not of
+ * 8 octets, unknown op or flag), DDPS_E_TOO_LONG, DDPS_E_ACCESS (lkey unknown, of another PD, out
+ * of bounds, or without the right), DDPS_E_NOMEM, DDPS_E_FORKED.
  */
 DDPS_API int ddps_post_send(struct ddps_ep *ep, const struct ddps_send_wr *wr);
 

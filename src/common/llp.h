@@ -15,6 +15,7 @@
  */
 #include "common/log.h"
 #include "common/loop.h"
+#include "common/spare.h"
 #include "common/uri.h"
 #include <ddpsess/session.h>
 #include <sys/socket.h>
@@ -26,7 +27,8 @@ struct ddps_env {
 	struct ddps_log log;
 	uint8_t *scratch;	 /* DDPS_SCRATCH_LEN octets, free for use during one callback */
 	uint64_t half_open_full; /* counted by listeners: max_half_open was reached */
-	void *sctp;		 /* the SCTP provider's own, made on first use, freed by its fini */
+	struct ddps_spares mpa_tx, mpa_rx; /* MPA's */
+	void *sctp; /* the SCTP provider's own, made on first use, freed by its fini */
 };
 
 #define DDPS_SCRATCH_LEN (512u * 1024)

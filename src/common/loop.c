@@ -11,6 +11,9 @@
 
 #define READY_MAX     64
 #define TASK_ROUNDS   4
+#define HITS_MAX      64 /* epoll is asked again after so many, */
+#define MISSES_MIN    4	 /* or after so many tries in vain: more of them if it has paid */
+#define MISSES_MAX    64
 #define NEVER	      UINT64_MAX
 #define NSEC_PER_SEC  1000000000u
 #define NSEC_PER_MSEC 1000000u
@@ -21,6 +24,9 @@ struct ddps_loop {
 	struct epoll_event ready[READY_MAX];
 	int nready, next_ready;	   /* the part of ready not served yet */
 	struct ddps_timer *timers; /* the earliest one */
+	struct ddps_io *hot;	   /* eager, and the only one that was busy; or NULL */
+	unsigned hits, misses;	   /* of it, since epoll was asked */
+	unsigned patience;	   /* misses that are allowed */
 	struct ddps_task *tasks, **tasks_end;
 	bool running; /* inside ddps_loop_run: tasks posted now are run by it, or armed for */
 };
@@ -114,6 +120,8 @@ void ddps_io_del(struct ddps_loop *l, struct ddps_io *io)
 	epoll_ctl(l->epfd, EPOLL_CTL_DEL, io->fd, NULL);
 	io->added = false;
 	io->events = 0;
+	if (l->hot == io)
+		l->hot = NULL;
 	for (int i = l->next_ready; i < l->nready; i++)
 		if (l->ready[i].data.ptr == io)
 			l->ready[i].data.ptr = NULL;
@@ -255,7 +263,7 @@ static int run_tasks(struct ddps_loop *l)
 
 static int run_timers(struct ddps_loop *l)
 {
-	uint64_t now = ddps_now();
+	uint64_t now = l->timers ? ddps_now() : 0;
 	int n = 0;
 
 	while (l->timers && l->timers->due <= now) {
@@ -272,17 +280,25 @@ static int run_ios(struct ddps_loop *l)
 {
 	int n = 0;
 
+	l->hits = l->misses = 0;
+
 	l->nready = epoll_wait(l->epfd, l->ready, READY_MAX, 0);
 	if (l->nready < 0) {
 		l->nready = 0;
 		return errno == EINTR ? 0 : DDPS_E_SYSTEM;
 	}
+	if (l->nready > 1)
+		l->hot = NULL;
 	for (l->next_ready = 0; l->next_ready < l->nready;) {
 		struct epoll_event *ev = &l->ready[l->next_ready++];
 		struct ddps_io *io = ev->data.ptr;
 
 		if (!io) /* the timerfd, or deleted in this round */
 			continue;
+		if (l->nready == 1 && l->hot != io) {
+			l->hot = io;
+			l->patience = MISSES_MIN;
+		}
 		io->fn(io->user, ev->events);
 		n++;
 	}
@@ -319,4 +335,31 @@ int ddps_loop_run(struct ddps_loop *l)
 	l->running = false;
 	err = rearm(l);
 	return err < 0 ? err : n;
+}
+
+int ddps_loop_spin(struct ddps_loop *l)
+{
+	struct ddps_io *io = l->hot;
+	int n;
+
+	if (!io || !io->eager || !(io->events & EPOLLIN) || l->tasks || l->hits >= HITS_MAX ||
+	    l->misses >= l->patience)
+		return ddps_loop_run(l);
+	io->moved = false;
+	l->running = true;
+	io->fn(io->user, EPOLLIN);
+	n = l->hot == io && io->moved;
+	if (n) {
+		l->hits++;
+		l->misses = 0;
+		if (l->patience < MISSES_MAX)
+			l->patience *= 2;
+	} else {
+		l->misses++;
+	}
+	n += run_tasks(l);
+	l->running = false;
+	if (l->tasks)
+		arm(l, 0);
+	return n;
 }

@@ -22,6 +22,9 @@ struct ddps_io {
 	void (*fn)(void *user, uint32_t events);
 	void *user;
 	bool added;
+	/* fn(EPOLLIN) may be called when nothing is there: a try instead of asking epoll first.
+	 * It sets moved if there was something. */
+	bool eager, moved;
 };
 
 struct ddps_timer {
@@ -64,5 +67,11 @@ void ddps_task_cancel(struct ddps_loop *l, struct ddps_task *t);
  * Serve what is ready; never sleeps.  Returns how many callbacks were made, or DDPS_E_SYSTEM.
  */
 int ddps_loop_run(struct ddps_loop *l);
+
+/*
+ * The same for who polls without a pause: as long as one eager descriptor is the only busy one it
+ * is tried directly, and most calls look at nothing else.
+ */
+int ddps_loop_spin(struct ddps_loop *l);
 
 #endif

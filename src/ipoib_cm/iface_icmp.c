@@ -84,7 +84,8 @@ static void too_big4(struct ddps_ipoib_if *f, const uint8_t *packet, size_t len,
 	ddps_wbuf_u8(&w, TTL);
 	ddps_wbuf_u8(&w, PROTO_ICMP);
 	ddps_wbuf_u16(&w, 0);
-	ddps_wbuf_bytes(&w, f->cfg.ip4, 4);
+	/* not from our own address: a kernel drops what comes in with one of its own */
+	ddps_wbuf_bytes(&w, packet + 16, 4);
 	ddps_wbuf_bytes(&w, packet + 12, 4);
 	ddps_wbuf_u16(&w, 0x0304); /* unreachable: fragmentation needed */
 	ddps_wbuf_u16(&w, 0);

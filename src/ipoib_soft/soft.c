@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The soft port: datagrams, groups and CM messages over UDP, and the port as a whole. */
 #include "ipoib_soft/soft_in.h"
+#include "common/uri.h"
 #include <errno.h>
 #include <netinet/in.h>
 #include <stdio.h>
@@ -11,7 +12,7 @@
 #define BATCH	     64
 #define DATAGRAM_MAX 4096u
 
-static socklen_t addr_len(const struct sockaddr_storage *a)
+socklen_t ddps_soft_addr_len(const struct sockaddr_storage *a)
 {
 	return a->ss_family == AF_INET6 ? sizeof(struct sockaddr_in6) : sizeof(struct sockaddr_in);
 }
@@ -29,24 +30,40 @@ static bool same_addr(const struct sockaddr_storage *a, const struct sockaddr_st
 	return a4->sin_port == b4->sin_port && a4->sin_addr.s_addr == b4->sin_addr.s_addr;
 }
 
-static void put(struct ddps_soft *s, unsigned peer, struct ddps_soft_header *h, const void *data,
-		size_t len)
+static void put(struct ddps_soft *s, const struct sockaddr_storage *to, struct ddps_soft_header *h,
+		const void *data, size_t len)
 {
 	uint8_t head[DDPS_SOFT_HEADER_LEN];
 	struct iovec iov[2] = { { head, sizeof(head) }, { (void *)data, len } };
-	struct msghdr m = { .msg_name = &s->peer[peer].udp,
-			    .msg_namelen = addr_len(&s->peer[peer].udp),
+	struct msghdr m = { .msg_name = (void *)to,
+			    .msg_namelen = ddps_soft_addr_len(to),
 			    .msg_iov = iov,
 			    .msg_iovlen = 2 };
 
 	h->from_qpn = h->kind == DDPS_SOFT_MAD ? 1 : s->cfg.qpn;
 	memcpy(h->from, s->cfg.gid, sizeof(h->from));
-	if (h->kind != DDPS_SOFT_GROUP)
-		memcpy(h->to, s->peer[peer].gid, sizeof(h->to));
 	ddps_soft_header_encode(head, h);
 	/* an earlier ICMP error for another peer may come out here: the second try sends */
 	if (sendmsg(s->udp, &m, MSG_DONTWAIT) < 0 && sendmsg(s->udp, &m, MSG_DONTWAIT) < 0)
 		s->stats.tx_lost++;
+}
+
+static void put_to_peer(struct ddps_soft *s, unsigned peer, struct ddps_soft_header *h,
+			const void *data, size_t len)
+{
+	memcpy(h->to, s->peer[peer].gid, sizeof(h->to));
+	put(s, &s->peer[peer].udp, h, data, len);
+}
+
+static void put_to_group(struct ddps_soft *s, struct ddps_soft_header *h, const uint8_t *mgid,
+			 const void *data, size_t len)
+{
+	h->kind = DDPS_SOFT_GROUP;
+	memcpy(h->to, mgid, sizeof(h->to));
+	if (s->mcast >= 0)
+		put(s, &s->cfg.group, h, data, len);
+	for (unsigned i = 0; i < s->n_peers && s->mcast < 0; i++)
+		put(s, &s->peer[i].udp, h, data, len);
 }
 
 static int ud_send(struct ddps_ipoib_port *port, const struct ddps_ipoib_lladdr *to,
@@ -58,15 +75,12 @@ static int ud_send(struct ddps_ipoib_port *port, const struct ddps_ipoib_lladdr 
 	if (len > s->cfg.link_mtu)
 		return DDPS_E_TOO_LONG;
 	if (to->qpn == DDPS_IPOIB_QPN_MCAST) {
-		h.kind = DDPS_SOFT_GROUP;
-		memcpy(h.to, to->gid, sizeof(h.to));
-		for (unsigned i = 0; i < s->n_peers; i++)
-			put(s, i, &h, frame, len);
+		put_to_group(s, &h, to->gid, frame, len);
 		return 0;
 	}
 	if (!path || !path->addr || path->addr > s->n_peers)
 		return DDPS_E_ADDRESS;
-	put(s, (unsigned)path->addr - 1, &h, frame, len);
+	put_to_peer(s, (unsigned)path->addr - 1, &h, frame, len);
 	return 0;
 }
 
@@ -77,7 +91,7 @@ static int mad_send(struct ddps_ipoib_port *port, ddps_cm_addr to,
 
 	if (!to || to > SOFT(port)->n_peers)
 		return DDPS_E_ADDRESS;
-	put(SOFT(port), (unsigned)to - 1, &h, mad, DDPS_CM_MAD_LEN);
+	put_to_peer(SOFT(port), (unsigned)to - 1, &h, mad, DDPS_CM_MAD_LEN);
 	return 0;
 }
 
@@ -180,6 +194,8 @@ static void take(struct ddps_soft *s, const struct sockaddr_storage *src, size_t
 	len -= DDPS_SOFT_HEADER_LEN;
 	peer = find_peer(s, h.from);
 	group = h.kind == DDPS_SOFT_GROUP;
+	if (group && s->mcast >= 0 && !memcmp(h.from, s->cfg.gid, sizeof(h.from)))
+		return; /* our own, come back */
 	if (peer < 0 || !same_addr(src, &s->peer[peer].udp) ||
 	    (!group && memcmp(h.to, s->cfg.gid, sizeof(h.to)) != 0) ||
 	    (h.kind == DDPS_SOFT_UD && h.to_qpn != s->cfg.qpn)) {
@@ -196,12 +212,12 @@ static void take(struct ddps_soft *s, const struct sockaddr_storage *src, size_t
 	}
 }
 
-static bool read_udp(struct ddps_soft *s, uint64_t now)
+static bool read_udp(struct ddps_soft *s, int fd, uint64_t now)
 {
 	for (unsigned i = 0; i < BATCH; i++) {
 		struct sockaddr_storage src = { 0 };
 		socklen_t src_len = sizeof(src);
-		ssize_t n = recvfrom(s->udp, s->buf, DDPS_SOFT_HEADER_LEN + DATAGRAM_MAX,
+		ssize_t n = recvfrom(fd, s->buf, DDPS_SOFT_HEADER_LEN + DATAGRAM_MAX,
 				     MSG_DONTWAIT | MSG_TRUNC, (struct sockaddr *)&src, &src_len);
 
 		if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK))
@@ -220,15 +236,16 @@ bool ddps_ipoib_soft_run(struct ddps_soft *s, uint64_t now)
 {
 	bool more = answer(s, now);
 
-	more |= read_udp(s, now);
+	more |= read_udp(s, s->udp, now);
+	more |= s->mcast >= 0 && read_udp(s, s->mcast, now);
 	more |= ddps_soft_sessions_run(s, now);
 	return more || s->n_answer;
 }
 
 void ddps_ipoib_soft_fds(struct ddps_soft *s, struct pollfd fds[DDPS_SOFT_FDS])
 {
-	const int fd[DDPS_SOFT_FDS] = { s->udp, ddps_ctx_fd(s->ctx), ddps_event_fd(s->ctx),
-					ddps_cq_fd(s->cq) };
+	const int fd[DDPS_SOFT_FDS] = { s->udp, s->mcast, ddps_ctx_fd(s->ctx),
+					ddps_event_fd(s->ctx), ddps_cq_fd(s->cq) };
 
 	for (unsigned i = 0; i < DDPS_SOFT_FDS; i++)
 		fds[i] = (struct pollfd){ .fd = fd[i], .events = POLLIN };
@@ -250,11 +267,16 @@ static const struct ddps_ipoib_port_ops ops = {
 static int open_udp(struct ddps_soft *s, char *why, size_t why_len)
 {
 	const struct sockaddr_storage *a = &s->cfg.udp;
+	char text[100];
+	int err;
 
 	s->udp = socket(a->ss_family, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	if (s->udp >= 0 && bind(s->udp, (const struct sockaddr *)a, addr_len(a)) == 0)
+	if (s->udp >= 0 && bind(s->udp, (const struct sockaddr *)a, ddps_soft_addr_len(a)) == 0)
 		return 0;
-	snprintf(why, why_len, "UDP socket: %s", strerror(errno));
+	err = errno;
+	ddps_addr_text((const struct sockaddr *)a, text, sizeof(text));
+	snprintf(why, why_len, "UDP on %s: %s", text, strerror(err));
+	errno = err;
 	return DDPS_E_SYSTEM;
 }
 
@@ -278,13 +300,18 @@ int ddps_ipoib_soft_new(struct ddps_soft **out, const struct ddps_soft_config *c
 	s->cfg = *cfg;
 	s->cfg.max_qps = cfg->max_qps ? cfg->max_qps : 64;
 	s->next_qpn = cfg->seed & DDPS_IPOIB_QPN_MAX;
-	s->udp = -1;
+	s->udp = s->mcast = -1;
 	s->buf = malloc(DDPS_SOFT_HEADER_LEN + DATAGRAM_MAX);
 	err = s->buf ? open_udp(s, why, why_len) : DDPS_E_NOMEM;
 	if (!err)
+		err = ddps_soft_mcast_open(s, why, why_len);
+	if (!err)
 		err = ddps_soft_sessions_open(s, why, why_len);
 	if (err) {
+		int keep = errno;
+
 		ddps_ipoib_soft_free(s);
+		errno = keep;
 		return err;
 	}
 	*out = s;
@@ -309,6 +336,8 @@ void ddps_ipoib_soft_free(struct ddps_soft *s)
 	ddps_soft_sessions_close(s);
 	if (s->udp >= 0)
 		close(s->udp);
+	if (s->mcast >= 0)
+		close(s->mcast);
 	free(s->buf);
 	free(s);
 }

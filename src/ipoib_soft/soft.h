@@ -15,7 +15,7 @@
 #include "ipoib_cm/port.h"
 
 #define DDPS_SOFT_PEERS 64
-#define DDPS_SOFT_FDS	4
+#define DDPS_SOFT_FDS	5
 
 struct ddps_soft_peer {
 	uint8_t gid[DDPS_IPOIB_GID_LEN];
@@ -28,9 +28,14 @@ struct ddps_soft_config {
 	uint32_t qpn;		     /* of the UD queue pair */
 	uint32_t link_mtu;	     /* of a datagram, encapsulation included */
 	struct sockaddr_storage udp; /* to bind to */
-	const char *listen;	     /* URI for sessions, or NULL: takes none */
-	unsigned max_qps;	     /* 0: 64 */
-	uint32_t seed;		     /* random: first queue pair number */
+	/*
+	 * An IP multicast address and port for the datagrams to groups, on the interface that has
+	 * @udp; ss_family 0: none, they go to each peer.
+	 */
+	struct sockaddr_storage group;
+	const char *listen; /* URI for sessions, or NULL: takes none */
+	unsigned max_qps;   /* 0: 64 */
+	uint32_t seed;	    /* random: first queue pair number */
 	const struct ddps_ipoib_up *up;
 	void *user; /* may be set later, by ddps_ipoib_soft_user() */
 };

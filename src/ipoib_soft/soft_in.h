@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #ifndef DDPS_IPOIB_SOFT_IN_H
 #define DDPS_IPOIB_SOFT_IN_H
-/* The soft port inside: datagrams in soft.c, queue pairs in soft_qp.c. */
+/* The soft port inside: datagrams in soft.c and soft_mcast.c, queue pairs in soft_qp.c. */
 #include <ddpsess/wr.h>
 #include "ipoib_soft/soft.h"
 #include "ipoib_soft/soft_wire.h"
 
 #define SOFT_GROUPS  32
 #define SOFT_ANSWERS 64
-#define SOFT_SLOTS   32u /* messages under way on a queue pair, each way */
+/* Messages under way on a queue pair, each way: so many, or as many as fit into the octets. */
+#define SOFT_SLOTS_MIN 32u
+#define SOFT_SLOTS_MAX 256u
+#define SOFT_OCTETS    (1u << 20)
 
 struct soft_answer {
 	bool joined; /* else: a path */
@@ -23,11 +26,12 @@ struct soft_qp {
 	bool ready, active, stopped, up;
 	struct ddps_ep *ep;
 	struct ddps_mr *mr;
-	uint8_t *mem;	    /* receive slots, then send slots */
-	uint64_t tx_id;	    /* of the next message; its slot is that modulo SOFT_SLOTS */
+	uint8_t *mem; /* receive slots, then send slots */
+	unsigned rx_slots, tx_slots;
+	uint64_t tx_id;	    /* of the next message; its slot is that modulo tx_slots */
 	uint64_t tx_posted; /* given to the session so far */
 	uint64_t tx_done;   /* completed */
-	uint32_t tx_len[SOFT_SLOTS];
+	uint32_t tx_len[SOFT_SLOTS_MAX];
 };
 
 struct ddps_soft {
@@ -35,7 +39,7 @@ struct ddps_soft {
 	struct ddps_soft_config cfg;
 	struct ddps_soft_peer peer[DDPS_SOFT_PEERS];
 	unsigned n_peers;
-	int udp;
+	int udp, mcast; /* mcast: -1 without IP multicast */
 	uint8_t group[SOFT_GROUPS][DDPS_IPOIB_GID_LEN];
 	unsigned n_group;
 	struct soft_answer answer[SOFT_ANSWERS];
@@ -53,6 +57,10 @@ struct ddps_soft {
 
 _Static_assert(offsetof(struct ddps_soft, port) == 0, "SOFT() relies on it");
 #define SOFT(p) ((struct ddps_soft *)(p))
+
+socklen_t ddps_soft_addr_len(const struct sockaddr_storage *a);
+/* Joins cfg.group, if there is one. */
+int ddps_soft_mcast_open(struct ddps_soft *s, char *why, size_t why_len);
 
 int ddps_soft_qp_create(struct ddps_ipoib_port *port, uint8_t transport, uint32_t rx_mtu,
 			uint32_t *qpn);

@@ -32,7 +32,7 @@ int ddps_soft_qp_create(struct ddps_ipoib_port *port, uint8_t transport, uint32_
 
 	if (transport != DDPS_CM_RC && transport != DDPS_CM_UC)
 		return DDPS_E_UNSUPPORTED;
-	if (s->n_qp >= s->cfg.max_qps || rx_mtu > FRAME_MAX)
+	if (s->n_qp >= s->cfg.max_qps || !rx_mtu || rx_mtu > FRAME_MAX)
 		return DDPS_E_LIMIT;
 	q = calloc(1, sizeof(*q));
 	if (!q)
@@ -58,26 +58,43 @@ static int post_recv(struct soft_qp *q, uint64_t slot)
 	return ddps_post_recv(q->ep, slot, &sge, 1);
 }
 
+/* Small messages take many slots, or a burst of them finds none. */
+static unsigned slots(uint32_t mtu)
+{
+	unsigned n = SOFT_OCTETS / mtu;
+
+	return n < SOFT_SLOTS_MIN ? SOFT_SLOTS_MIN : n > SOFT_SLOTS_MAX ? SOFT_SLOTS_MAX : n;
+}
+
+static uint8_t *tx_slot(const struct soft_qp *q, uint64_t id)
+{
+	return q->mem + (size_t)q->rx_slots * q->rx_mtu + id % q->tx_slots * q->tx_mtu;
+}
+
 static int make_ep(struct soft_qp *q)
 {
 	struct ddps_soft *s = q->soft;
-	size_t len = SOFT_SLOTS * ((size_t)q->rx_mtu + q->tx_mtu);
 	struct ddps_ep_attr a;
+	size_t len;
 	int err;
 
+	q->rx_slots = slots(q->rx_mtu);
+	q->tx_slots = slots(q->tx_mtu);
+	len = (size_t)q->rx_slots * q->rx_mtu + (size_t)q->tx_slots * q->tx_mtu;
 	q->mem = malloc(len);
 	if (!q->mem)
 		return DDPS_E_NOMEM;
 	ddps_ep_attr_init(&a);
 	a.pd = s->pd;
 	a.send_cq = a.recv_cq = s->cq;
-	a.sq_depth = a.rq_depth = SOFT_SLOTS;
+	a.sq_depth = q->tx_slots;
+	a.rq_depth = q->rx_slots;
 	a.user = q;
 	a.no_recv = DDPS_NO_RECV_STALL;
 	err = ddps_mr_reg(s->pd, q->mem, len, DDPS_LOCAL_WRITE, NULL, &q->mr);
 	if (!err)
 		err = ddps_ep_new(s->ctx, &a, &q->ep);
-	for (unsigned i = 0; !err && i < SOFT_SLOTS; i++)
+	for (unsigned i = 0; !err && i < q->rx_slots; i++)
 		err = post_recv(q, i);
 	return err;
 }
@@ -136,10 +153,9 @@ int ddps_soft_qp_ready(struct ddps_ipoib_port *port, uint32_t qpn,
 static int push(struct soft_qp *q)
 {
 	while (q->up && q->tx_posted != q->tx_id) {
-		uint64_t slot = q->tx_posted % SOFT_SLOTS;
 		struct ddps_sge sge = {
-			.addr = q->mem + SOFT_SLOTS * (size_t)q->rx_mtu + slot * q->tx_mtu,
-			.len = q->tx_len[slot],
+			.addr = tx_slot(q, q->tx_posted),
+			.len = q->tx_len[q->tx_posted % q->tx_slots],
 			.lkey = ddps_mr_stag(q->mr),
 		};
 		struct ddps_send_wr wr = {
@@ -158,19 +174,17 @@ int ddps_soft_qp_send(struct ddps_ipoib_port *port, uint32_t qpn, const void *fr
 {
 	struct ddps_soft *s = SOFT(port);
 	struct soft_qp *q = find(s, qpn);
-	uint64_t slot;
 
 	if (!q || !q->ready || q->stopped)
 		return DDPS_E_STATE;
 	if (len > q->tx_mtu)
 		return DDPS_E_TOO_LONG;
-	if (q->tx_id - q->tx_done == SOFT_SLOTS) {
+	if (q->tx_id - q->tx_done == q->tx_slots) {
 		s->stats.qp_full++;
 		return DDPS_E_AGAIN;
 	}
-	slot = q->tx_id % SOFT_SLOTS;
-	memcpy(q->mem + SOFT_SLOTS * (size_t)q->rx_mtu + slot * q->tx_mtu, frame, len);
-	q->tx_len[slot] = (uint32_t)len;
+	memcpy(tx_slot(q, q->tx_id), frame, len);
+	q->tx_len[q->tx_id % q->tx_slots] = (uint32_t)len;
 	q->tx_id++;
 	/* a session that has just ended says so by an event, hence qp_error */
 	(void)push(q);

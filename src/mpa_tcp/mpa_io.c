@@ -66,6 +66,8 @@ struct ddps_mpa_conn *ddps_mpa_conn_new(struct ddps_env *env, int fd, const stru
 	c->mulpdu = DDPS_MPA_MULPDU_MIN;
 	ddps_mpa_rx_init(&c->rx, &ddps_mpa_conn_sink, c);
 	ddps_mpa_tx_init(&c->tx);
+	c->tx.spares = &env->mpa_tx;
+	c->rx.spares = &env->mpa_rx;
 	/* FPDUs are packed here; TCP is not to wait for more. */
 	setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
 	return c;
@@ -211,6 +213,7 @@ void ddps_mpa_conn_watch(struct ddps_mpa_conn *c)
 		events |= EPOLLIN;
 	if (c->connecting || c->blocked || (s && s->out_sent < s->out_len))
 		events |= EPOLLOUT;
+	c->io.eager = ddps_mpa_reads_stream(c);
 	if (ddps_io_set(c->env->loop, &c->io, events) < 0)
 		ddps_mpa_conn_fail(c, DDPS_E_SYSTEM, errno, "epoll: %s", strerror(errno));
 }
@@ -226,11 +229,20 @@ void ddps_mpa_conn_update_mulpdu(struct ddps_mpa_conn *c)
 	c->mulpdu_age = 0;
 }
 
+/* Nothing was read that could call for more than the layers above have asked for. */
+static bool is_quiet(const struct ddps_mpa_conn *c)
+{
+	return c->state == DDPS_MPA_FULL && !c->held && !c->startup && !c->blocked &&
+	       !c->want_close && !c->rd_eof && !c->rx.stalled && !c->tx_errno &&
+	       !ddps_mpa_tx_left(&c->tx);
+}
+
 static void on_io(void *user, uint32_t events)
 {
 	struct ddps_mpa_conn *c = user;
 
 	ddps_mpa_enter(c);
+	c->io.moved = false;
 	if (!ddps_mpa_reads_stream(c)) {
 		ddps_mpa_setup_io(c);
 	} else {
@@ -241,7 +253,7 @@ static void on_io(void *user, uint32_t events)
 		else if (!c->rx.stalled && (events & (EPOLLIN | EPOLLHUP | EPOLLERR)))
 			ddps_mpa_data_read(c);
 	}
-	if (ddps_mpa_alive(c))
+	if (ddps_mpa_alive(c) && ((events & EPOLLOUT) || !is_quiet(c)))
 		ddps_mpa_data_advance(c);
 	ddps_mpa_leave(c);
 }

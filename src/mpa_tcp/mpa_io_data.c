@@ -10,7 +10,7 @@
 /* One callback reads and writes at most about so much, for fairness among sessions. */
 #define READ_MAX   (1024u * 1024)
 #define WRITE_MAX  (4096u * 1024)
-#define MULPDU_AGE (128u * 1024) /* EMSS is looked at again after so many octets */
+#define MULPDU_AGE (1024u * 1024) /* EMSS is looked at again after so many octets */
 
 /* ---- receiving ---- */
 
@@ -130,6 +130,17 @@ static void on_fault(struct ddps_mpa_conn *c, const struct ddps_error *fault)
 	c->llp.up->fault(c->llp.user, &e);
 }
 
+/* For one piece the kernel has a shorter way. */
+static ssize_t receive(int fd, struct iovec *iov, int k)
+{
+	ssize_t n;
+
+	do
+		n = k == 1 ? recv(fd, iov->iov_base, iov->iov_len, 0) : readv(fd, iov, k);
+	while (n < 0 && errno == EINTR);
+	return n;
+}
+
 /* One read; returns the octets it brought, 0: nothing more now, or it is over. */
 static size_t read_once(struct ddps_mpa_conn *c)
 {
@@ -144,10 +155,11 @@ static size_t read_once(struct ddps_mpa_conn *c)
 		return 0;
 	for (int i = 0; i < k; i++)
 		asked += iov[i].iov_len;
-	do
-		n = readv(c->io.fd, iov, k);
-	while (n < 0 && errno == EINTR);
-	if (n < 0 && errno != EAGAIN)
+	n = receive(c->io.fd, iov, k);
+	if (n < 0 && errno == EAGAIN)
+		return 0;
+	c->io.moved = true;
+	if (n < 0)
 		on_read_error(c, errno);
 	if (n == 0)
 		on_fin(c);
@@ -233,7 +245,10 @@ static void write_batch(struct ddps_mpa_conn *c)
 
 	m.msg_iovlen = (size_t)ddps_mpa_tx_iov(&c->tx, &iov);
 	m.msg_iov = iov;
-	n = sendmsg(c->io.fd, &m, MSG_NOSIGNAL);
+	if (m.msg_iovlen == 1)
+		n = send(c->io.fd, iov->iov_base, iov->iov_len, MSG_NOSIGNAL);
+	else
+		n = sendmsg(c->io.fd, &m, MSG_NOSIGNAL);
 	if (n < 0) {
 		on_send_error(c, errno);
 		return;
@@ -274,6 +289,12 @@ static bool pump(struct ddps_mpa_conn *c)
 		size_t before;
 
 		if (!ddps_mpa_tx_left(&c->tx)) {
+			/* Whatever has become ready since the last one was pulled was kicked. */
+			if (c->tx.dry && !c->held && !c->want_close) {
+				ddps_mpa_tx_fini(&c->tx);
+				drained = true;
+				break;
+			}
 			c->held = false;
 			drained = fill_batch(c) && !c->held;
 			continue;

@@ -256,10 +256,17 @@ static void mpa_listener_free(struct ddps_llp_listener *base)
 	free(l);
 }
 
+static void mpa_fini(struct ddps_env *env)
+{
+	ddps_spares_fini(&env->mpa_tx);
+	ddps_spares_fini(&env->mpa_rx);
+}
+
 const struct ddps_llp_provider ddps_mpa_provider = {
 	.scheme = "tcp",
 	.connect = ddps_mpa_setup_connect,
 	.listen = mpa_listen,
 	.listener_uri = mpa_listener_uri,
 	.listener_free = mpa_listener_free,
+	.fini = mpa_fini,
 };

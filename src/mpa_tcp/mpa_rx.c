@@ -7,6 +7,12 @@
 #include "mpa_tcp/mpa_fpdu.h"
 #include <stdlib.h>
 
+/* The longest FPDU: all but markers, with the longest pad; then the markers (RFC 5044 4.3). */
+#define PART_BARE (DDPS_MPA_LEN_FIELD + 65535u + 3u + DDPS_MPA_CRC_LEN)
+#define PART_MAX                                                                                   \
+	(PART_BARE +                                                                               \
+	 (PART_BARE / (DDPS_MPA_MARKER_EVERY - DDPS_MPA_MARKER_LEN) + 2) * DDPS_MPA_MARKER_LEN)
+
 static const struct ddps_triple crc_error = { 2, 0, 2 };
 static const struct ddps_triple marker_error = { 2, 0, 3 };
 
@@ -17,7 +23,7 @@ void ddps_mpa_rx_init(struct ddps_mpa_rx *rx, const struct ddps_mpa_rx_sink *sin
 
 static void part_fini(struct ddps_mpa_rx *rx)
 {
-	free(rx->part);
+	ddps_spare_put(rx->spares, rx->part);
 	rx->part = NULL;
 	rx->part_size = rx->part_len = rx->part_total = 0;
 }
@@ -300,11 +306,13 @@ static int keep(struct ddps_mpa_rx *rx, const uint8_t *p, size_t n, size_t total
 	if (begin_placing(rx, p, n, ulpdu))
 		return 0;
 	if (rx->part_size < total) {
+		size_t size = rx->spares ? PART_MAX : total;
+
 		part_fini(rx);
-		rx->part = malloc(total);
+		rx->part = ddps_spare_get(rx->spares, size);
 		if (!rx->part)
 			return no_memory(rx, total, e);
-		rx->part_size = total;
+		rx->part_size = size;
 	}
 	memcpy(rx->part, p, n);
 	rx->part_len = n;

@@ -38,6 +38,7 @@ struct ddps_mpa_rx {
 
 	uint8_t head_len, head[DDPS_MPA_RX_HEAD];
 
+	struct ddps_spares *spares;		/* where part comes from, or NULL */
 	uint8_t *part;				/* NULL, or part_size octets */
 	size_t part_size, part_len, part_total; /* part_total 0: not in use */
 

@@ -8,8 +8,9 @@
 #include <string.h>
 
 #define BATCH_FPDUS  64
-#define BATCH_IOVS   512
-#define BATCH_ARENA  8192 /* headers, markers, pads and CRCs */
+#define BATCH_IOVS   1024  /* IOV_MAX */
+#define BATCH_INLINE 128   /* payload up to this is copied: cheaper than pieces of its own */
+#define BATCH_ARENA  16384 /* headers, markers, pads, CRCs, small payloads */
 #define BATCH_OCTETS (256u * 1024)
 
 struct ddps_mpa_batch {
@@ -41,7 +42,7 @@ void ddps_mpa_tx_fini(struct ddps_mpa_tx *tx)
 {
 	if (tx->batch)
 		free(tx->batch->copy);
-	free(tx->batch);
+	ddps_spare_put(tx->spares, tx->batch);
 	tx->batch = NULL;
 }
 
@@ -108,6 +109,33 @@ static void put(struct frame *f, const uint8_t *p, size_t n)
 	}
 }
 
+/* Is the payload to be copied behind the header?  Not with markers: one in the way would take its
+ * place in the arena between the octets. */
+static bool is_inline(const struct ddps_mpa_tx *tx, const struct ddps_seg *seg)
+{
+	return seg->pay_len <= BATCH_INLINE && !tx->markers;
+}
+
+/* Length, header and, if it is small, payload: one piece. */
+static void put_head(struct frame *f, const struct ddps_seg *seg, size_t ulpdu)
+{
+	bool all = is_inline(f->tx, seg);
+	size_t n = DDPS_MPA_LEN_FIELD + seg->hdr_len;
+	uint8_t *p = arena(f->b, n + (all ? seg->pay_len : 0));
+
+	p[0] = (uint8_t)(ulpdu >> 8);
+	p[1] = (uint8_t)ulpdu;
+	memcpy(p + DDPS_MPA_LEN_FIELD, seg->hdr, seg->hdr_len);
+	for (int i = 0; all && i < seg->npay; i++) {
+		if (seg->pay[i].iov_len)
+			memcpy(p + n, seg->pay[i].iov_base, seg->pay[i].iov_len);
+		n += seg->pay[i].iov_len;
+	}
+	put(f, p, n);
+	for (int i = 0; !all && i < seg->npay; i++)
+		put(f, seg->pay[i].iov_base, seg->pay[i].iov_len);
+}
+
 static void put_fpdu(struct ddps_mpa_tx *tx, const struct ddps_seg *seg)
 {
 	struct frame f = { .tx = tx, .b = tx->batch, .crc = DDPS_MPA_CRC_INIT };
@@ -115,13 +143,7 @@ static void put_fpdu(struct ddps_mpa_tx *tx, const struct ddps_seg *seg)
 	uint8_t *p;
 
 	put_marker(&f); /* its place in the arena, too, is before the header */
-	p = arena(f.b, DDPS_MPA_LEN_FIELD + seg->hdr_len);
-	p[0] = (uint8_t)(ulpdu >> 8);
-	p[1] = (uint8_t)ulpdu;
-	memcpy(p + DDPS_MPA_LEN_FIELD, seg->hdr, seg->hdr_len);
-	put(&f, p, DDPS_MPA_LEN_FIELD + seg->hdr_len);
-	for (int i = 0; i < seg->npay; i++)
-		put(&f, seg->pay[i].iov_base, seg->pay[i].iov_len);
+	put_head(&f, seg, ulpdu);
 	if (pad) {
 		p = arena(f.b, pad);
 		memset(p, 0, pad); /* [5044-4.1-2] */
@@ -148,7 +170,7 @@ static bool has_room(const struct ddps_mpa_tx *tx, size_t mulpdu)
 	/* Header, payload, pad with CRC; a marker parts what it falls into. */
 	iovs = 1 + DDPS_SEG_IOV_MAX + 1 + 2 * markers;
 	octets = DDPS_MPA_LEN_FIELD + DDPS_SEG_HDR_MAX + 3 + DDPS_MPA_CRC_LEN +
-		 markers * DDPS_MPA_MARKER_LEN;
+		 markers * DDPS_MPA_MARKER_LEN + BATCH_INLINE;
 	return b->nfpdus < BATCH_FPDUS && b->octets < BATCH_OCTETS &&
 	       (size_t)b->niov + iovs <= BATCH_IOVS && b->used + octets <= BATCH_ARENA;
 }
@@ -173,7 +195,7 @@ int ddps_mpa_tx_fill(struct ddps_mpa_tx *tx,
 	struct ddps_seg seg;
 
 	if (!b) {
-		b = tx->batch = malloc(sizeof *b);
+		b = tx->batch = ddps_spare_get(tx->spares, sizeof *b);
 		if (!b)
 			return DDPS_E_NOMEM;
 		b->copy = NULL;
@@ -183,7 +205,12 @@ int ddps_mpa_tx_fill(struct ddps_mpa_tx *tx,
 	b->octets = b->sent = b->used = 0;
 	b->nfpdus = b->done = 0;
 	b->niov = b->iov_done = 0;
-	while (has_room(tx, mulpdu) && next(user, &seg, mulpdu) > 0) {
+	tx->dry = false;
+	while (has_room(tx, mulpdu)) {
+		if (next(user, &seg, mulpdu) <= 0) {
+			tx->dry = true;
+			break;
+		}
 		if (!is_ulpdu(&seg, mulpdu))
 			return DDPS_E_INVAL;
 		put_fpdu(tx, &seg);

@@ -13,8 +13,10 @@ struct ddps_mpa_batch;
 
 struct ddps_mpa_tx {
 	bool crc, markers;
+	bool dry;		      /* there was no more when the batch was filled */
 	uint16_t phase;		      /* of the next octet */
 	struct ddps_mpa_batch *batch; /* NULL while there is nothing to send */
+	struct ddps_spares *spares;   /* where batches come from, or NULL */
 };
 
 void ddps_mpa_tx_init(struct ddps_mpa_tx *tx);

@@ -3,8 +3,6 @@
 #include "rdmap/rdmap_priv.h"
 #include <stdlib.h>
 
-#define IRRQ_FIRST 16u
-
 int ddps_rdmap_new(struct ddps_rdmap **out, const struct ddps_rdmap_cfg *cfg)
 {
 	struct ddps_rdmap *r;
@@ -16,10 +14,9 @@ int ddps_rdmap_new(struct ddps_rdmap **out, const struct ddps_rdmap_cfg *cfg)
 	r = calloc(1, sizeof *r);
 	if (!r)
 		return DDPS_E_NOMEM;
-	r->sq.e = calloc(cfg->sq_depth, sizeof *r->sq.e);
-	r->sq.sge = calloc((size_t)cfg->sq_depth * cfg->max_sge, sizeof *r->sq.sge);
-	r->rq.e = calloc(rq_depth, sizeof *r->rq.e);
-	r->rq.sge = calloc((size_t)rq_depth * rq_sge, sizeof *r->rq.sge);
+	if (cfg->srq) /* the buffer bound has its place */
+		r->rq.mem = (struct ddps_wq){ calloc(1, sizeof(struct ddps_rqe)),
+					      calloc(rq_sge, sizeof(struct ddps_sge)), 1 };
 	r->sq.depth = cfg->sq_depth;
 	r->rq.depth = rq_depth;
 	r->rq.max_sge = rq_sge;
@@ -39,7 +36,7 @@ int ddps_rdmap_new(struct ddps_rdmap **out, const struct ddps_rdmap_cfg *cfg)
 		r->rxq[q].msn = 1;
 	}
 	r->pd->streams++;
-	if (!r->sq.e || !r->sq.sge || !r->rq.e || !r->rq.sge) {
+	if (cfg->srq && (!r->rq.mem.e || !r->rq.mem.sge)) {
 		ddps_rdmap_free(r);
 		return DDPS_E_NOMEM;
 	}
@@ -54,10 +51,8 @@ void ddps_rdmap_free(struct ddps_rdmap *r)
 	r->pd->streams--;
 	if (r->srq)
 		ddps_srq_detach(r);
-	free(r->sq.e);
-	free(r->sq.sge);
-	free(r->rq.e);
-	free(r->rq.sge);
+	ddps_wq_free(&r->sq.mem);
+	ddps_wq_free(&r->rq.mem);
 	free(r->irrq.e);
 	free(r);
 }
@@ -65,7 +60,6 @@ void ddps_rdmap_free(struct ddps_rdmap *r)
 int ddps_rdmap_start(struct ddps_rdmap *r, const struct ddps_rdmap_start *s)
 {
 	bool read_rtr = s->send_rtr == DDPS_RTR_READ;
-	uint32_t cap = s->ird;
 
 	if (r->state != DDPS_RS_INIT)
 		return DDPS_E_STATE;
@@ -73,16 +67,13 @@ int ddps_rdmap_start(struct ddps_rdmap *r, const struct ddps_rdmap_start *s)
 	    (read_rtr && !s->ord && !s->rtr_needs_ord))
 		return DDPS_E_INVAL;
 	r->irrq.rtr_slot = s->provider_read_slot && !s->ird;
-	if (r->irrq.rtr_slot)
-		cap = 1;
-	if (cap > IRRQ_FIRST)
-		cap = IRRQ_FIRST;
-	if (cap) {
-		r->irrq.e = calloc(cap, sizeof *r->irrq.e);
+	/* One place now, to know that there is memory [6581-9.3-1]; more when they are used. */
+	if (s->ird || r->irrq.rtr_slot) {
+		r->irrq.e = calloc(1, sizeof *r->irrq.e);
 		if (!r->irrq.e)
 			return DDPS_E_NOMEM;
+		r->irrq.cap = 1;
 	}
-	r->irrq.cap = cap;
 	r->irrq.ird = s->ird;
 	r->ord = s->ord;
 	r->send_rtr = s->send_rtr;

@@ -40,10 +40,18 @@ struct ddps_rqe {
 	enum ddps_wc_status status;
 };
 
-/* Rings are indexed by free-running positions modulo their depth. */
-struct ddps_sq {
-	struct ddps_sqe *e;
+/*
+ * Where a queue's entries lie: rings, indexed by free-running positions modulo their size, which
+ * is a power of 2, or 0 while nothing was posted.  What may be posted at once is depth's business.
+ */
+struct ddps_wq {
+	void *e;
 	struct ddps_sge *sge; /* max_sge per entry */
+	uint32_t size;
+};
+
+struct ddps_sq {
+	struct ddps_wq mem; /* of struct ddps_sqe */
 	uint32_t depth;
 	uint64_t head; /* oldest not completed */
 	uint64_t next; /* next to hand to DDP */
@@ -51,8 +59,7 @@ struct ddps_sq {
 };
 
 struct ddps_rq {
-	struct ddps_rqe *e;
-	struct ddps_sge *sge;
+	struct ddps_wq mem; /* of struct ddps_rqe */
 	uint32_t depth, max_sge;
 	uint64_t head, tail;
 };
@@ -170,15 +177,20 @@ void ddps_rdmap_stop(struct ddps_rdmap *r);
 /* A segment that was held back is to be shown again. */
 void ddps_rdmap_unstall(struct ddps_rdmap *r);
 
+/* ---- rdmap_queue.c ---- */
+/* Room for more entries of @each octets; those in [@head, @tail) stay.  0 or DDPS_E_NOMEM. */
+int ddps_wq_grow(struct ddps_wq *q, size_t each, uint32_t max_sge, uint64_t head, uint64_t tail);
+void ddps_wq_free(struct ddps_wq *q);
+
 /* ---- rdmap_send.c: the send queue ---- */
 static inline struct ddps_sqe *ddps_sq_at(struct ddps_rdmap *r, uint64_t pos)
 {
-	return &r->sq.e[pos % r->sq.depth];
+	return (struct ddps_sqe *)r->sq.mem.e + (pos & (r->sq.mem.size - 1));
 }
 
 static inline struct ddps_sge *ddps_sq_sge(struct ddps_rdmap *r, uint64_t pos)
 {
-	return &r->sq.sge[pos % r->sq.depth * r->max_sge];
+	return r->sq.mem.sge + (pos & (r->sq.mem.size - 1)) * r->max_sge;
 }
 
 /* It waits for a response, has an ORD slot. */
@@ -199,6 +211,16 @@ int ddps_sge_check(struct ddps_pd *pd, const void *stream, const struct ddps_sge
 		   uint32_t nsge, unsigned need, uint64_t *len);
 
 /* ---- rdmap_recv.c: the receive queue ---- */
+static inline struct ddps_rqe *ddps_rq_at(struct ddps_rdmap *r, uint64_t pos)
+{
+	return (struct ddps_rqe *)r->rq.mem.e + (pos & (r->rq.mem.size - 1));
+}
+
+static inline struct ddps_sge *ddps_rq_sge(struct ddps_rdmap *r, uint64_t pos)
+{
+	return r->rq.mem.sge + (pos & (r->rq.mem.size - 1)) * r->rq.max_sge;
+}
+
 /* Return as the other checks, or DDPS_LLP_HOLD: no buffer, and the stream waits for one. */
 int ddps_recv_check(struct ddps_rdmap *r, const struct ddps_rx_seg *s, struct ddps_fault *f);
 int ddps_recv_target(struct ddps_rdmap *r, const struct ddps_rx_seg *s, size_t off,

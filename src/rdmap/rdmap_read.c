@@ -47,8 +47,7 @@ static int source_fault(enum ddps_stag_verdict v, const struct ddps_rreq *q, str
 	return ddps_request_fault(v, "Read Request", q->size, q->src_stag, q->src_to, f);
 }
 
-/* Room for one more entry: doubled on demand, so that a large IRD costs nothing unused.
- */
+/* Room for one more entry: doubled on demand, so that a large IRD costs nothing unused. */
 static int grow(struct ddps_irrq *q)
 {
 	uint32_t cap = q->cap * 2 < q->ird ? q->cap * 2 : q->ird;

@@ -6,12 +6,7 @@
 
 static struct ddps_rqe *rq_head(struct ddps_rdmap *r)
 {
-	return &r->rq.e[r->rq.head % r->rq.depth];
-}
-
-static struct ddps_sge *rq_sge(struct ddps_rdmap *r, uint64_t pos)
-{
-	return &r->rq.sge[pos % r->rq.depth * r->rq.max_sge];
+	return ddps_rq_at(r, r->rq.head);
 }
 
 /* The oldest one is the application's again. */
@@ -39,10 +34,15 @@ int ddps_rdmap_post_recv(struct ddps_rdmap *r, uint64_t wr_id, const struct ddps
 	err = ddps_sge_check(r->pd, r->stream, sge, nsge, DDPS_LOCAL_WRITE, &len);
 	if (err)
 		return err;
-	r->rq.e[r->rq.tail % r->rq.depth] =
-		(struct ddps_rqe){ .wr_id = wr_id, .len = len, .nsge = nsge };
+	if (r->rq.tail - r->rq.head == r->rq.mem.size) {
+		err = ddps_wq_grow(&r->rq.mem, sizeof(struct ddps_rqe), r->rq.max_sge, r->rq.head,
+				   r->rq.tail);
+		if (err)
+			return err;
+	}
+	*ddps_rq_at(r, r->rq.tail) = (struct ddps_rqe){ .wr_id = wr_id, .len = len, .nsge = nsge };
 	if (nsge)
-		memcpy(rq_sge(r, r->rq.tail), sge, nsge * sizeof *sge);
+		memcpy(ddps_rq_sge(r, r->rq.tail), sge, nsge * sizeof *sge);
 	r->rq.tail++;
 	ddps_rdmap_unstall(r);
 	return 0;
@@ -51,7 +51,7 @@ int ddps_rdmap_post_recv(struct ddps_rdmap *r, uint64_t wr_id, const struct ddps
 /* The pieces that the segment touches must still be ours to write. */
 static int still_valid(struct ddps_rdmap *r, const struct ddps_rx_seg *s, struct ddps_fault *f)
 {
-	const struct ddps_sge *sge = rq_sge(r, r->rq.head);
+	const struct ddps_sge *sge = ddps_rq_sge(r, r->rq.head);
 	uint64_t at = 0, off = s->h.mo, end = off + s->pay_len;
 	enum ddps_stag_verdict v;
 	int err;
@@ -119,7 +119,7 @@ int ddps_recv_check(struct ddps_rdmap *r, const struct ddps_rx_seg *s, struct dd
 int ddps_recv_target(struct ddps_rdmap *r, const struct ddps_rx_seg *s, size_t off,
 		     struct iovec *iov, int max)
 {
-	return ddps_sge_iov(rq_sge(r, r->rq.head), rq_head(r)->nsge, s->h.mo + (uint64_t)off,
+	return ddps_sge_iov(ddps_rq_sge(r, r->rq.head), rq_head(r)->nsge, s->h.mo + (uint64_t)off,
 			    s->pay_len - off, iov, max);
 }
 

@@ -4,7 +4,8 @@
 #include <inttypes.h>
 #include <string.h>
 
-#define FLAGS_ANY (DDPS_WR_SILENT | DDPS_WR_FENCE)
+/* MORE is the caller's business */
+#define FLAGS_ANY (DDPS_WR_SILENT | DDPS_WR_FENCE | DDPS_WR_MORE)
 
 /* What a work request of each type may look like. */
 struct op_form {
@@ -101,11 +102,24 @@ static struct ddps_areq atomic_of(const struct ddps_send_wr *wr, uint64_t pos)
 	};
 }
 
+/* A place for one more, the limit aside. */
+static int room(struct ddps_rdmap *r)
+{
+	int err;
+
+	if (r->sq.tail - r->sq.head < r->sq.mem.size)
+		return 0;
+	err = ddps_wq_grow(&r->sq.mem, sizeof(struct ddps_sqe), r->max_sge, r->sq.head, r->sq.tail);
+	if (!err && r->cur == DDPS_CUR_SQ) /* the message in progress has moved, too */
+		r->msg.sge = ddps_sq_sge(r, r->sq.next);
+	return err;
+}
+
 int ddps_rdmap_post_send(struct ddps_rdmap *r, const struct ddps_send_wr *wr)
 {
 	const struct op_form *form = form_of(wr->op);
 	uint64_t pos = r->sq.tail, len;
-	struct ddps_sqe e;
+	struct ddps_sqe *e;
 	int err;
 
 	if (form && form->ext && !r->rfc7306) /* [7306-1.1-1] */
@@ -125,7 +139,11 @@ int ddps_rdmap_post_send(struct ddps_rdmap *r, const struct ddps_send_wr *wr)
 			     ddps_op_asks(wr->op) ? DDPS_LOCAL_WRITE : 0, &len);
 	if (err)
 		return err;
-	e = (struct ddps_sqe){
+	err = room(r);
+	if (err)
+		return err;
+	e = ddps_sq_at(r, pos);
+	*e = (struct ddps_sqe){
 		.wr_id = wr->wr_id,
 		.to = wr->to,
 		.len = (uint32_t)len,
@@ -134,14 +152,14 @@ int ddps_rdmap_post_send(struct ddps_rdmap *r, const struct ddps_send_wr *wr)
 		.flags = wr->flags,
 		.op = wr->op,
 	};
-	memcpy(e.imm, wr->imm, sizeof e.imm);
-	e.atomic = atomic_of(wr, pos);
+	memcpy(e->imm, wr->imm, sizeof e->imm);
+	if (form->atomic)
+		e->atomic = atomic_of(wr, pos);
 	if (wr->op == DDPS_OP_READ) {
-		err = find_sink(r, &e, wr->sge);
+		err = find_sink(r, e, wr->sge);
 		if (err)
 			return err;
 	}
-	*ddps_sq_at(r, pos) = e;
 	if (wr->nsge)
 		memcpy(ddps_sq_sge(r, pos), wr->sge, wr->nsge * sizeof *wr->sge);
 	r->sq.tail++;

@@ -33,9 +33,9 @@ void ddps_srq_fini(struct ddps_srq *srq)
 
 static void give(struct ddps_rdmap *r, const struct ddps_rqe *e, const struct ddps_sge *sge)
 {
-	r->rq.e[0] = *e;
+	*ddps_rq_at(r, 0) = *e;
 	if (e->nsge)
-		memcpy(r->rq.sge, sge, e->nsge * sizeof *sge);
+		memcpy(ddps_rq_sge(r, 0), sge, e->nsge * sizeof *sge);
 	r->rq.tail++;
 	r->srq_out++;
 	r->srq->bound++;
@@ -142,10 +142,10 @@ void ddps_srq_detach(struct ddps_rdmap *r)
 		return;
 	/* Never told to the application: it is the next one's. */
 	srq->bound--;
-	if (serve(srq, &r->rq.e[0], r->rq.sge))
+	if (serve(srq, ddps_rq_at(r, 0), ddps_rq_sge(r, 0)))
 		return;
 	srq->head = (srq->head + srq->depth - 1) % srq->depth;
-	put(srq, srq->head, &r->rq.e[0], r->rq.sge);
+	put(srq, srq->head, ddps_rq_at(r, 0), ddps_rq_sge(r, 0));
 }
 
 void ddps_rdmap_recv_fetched(struct ddps_rdmap *r)

@@ -49,7 +49,7 @@ static void mark(struct ddps_rdmap *r, const struct ddps_fault *f)
 	struct ddps_sqe *read = ddps_read_oldest(r);
 
 	if (f->recv_status && r->rq.head != r->rq.tail)
-		r->rq.e[r->rq.head % r->rq.depth].status = f->recv_status;
+		ddps_rq_at(r, r->rq.head)->status = f->recv_status;
 	if (f->read_status && read)
 		read->status = f->read_status;
 }

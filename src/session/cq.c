@@ -191,7 +191,7 @@ int ddps_cq_poll(struct ddps_cq *cq, struct ddps_wc *wc, int max)
 	if (n < 0)
 		return n;
 	if (!cq->count && (!cq->ctx->attr.thread || cq->ctx->attr.poll_drives)) {
-		n = ddps_loop_run(cq->ctx->env.loop);
+		n = ddps_loop_spin(cq->ctx->env.loop);
 		/* Who has armed the queue is going to sleep on it. */
 		cq->ctx->driven |= cq->armed == ARMED_NO;
 	}

@@ -315,6 +315,8 @@ int ddps_ep_disconnect(struct ddps_ep *ep)
 		ddps_ep_set_state(ep, DDPS_EP_DRAINING);
 		ep->progress_seen = ep->progress;
 		ddps_timer_after(ep->ctx->env.loop, &ep->close_timer, ep->close_ms);
+		if (ep->more)
+			ep->llp->ops->kick(ep->llp);
 		ddps_rdmap_drain(ep->rdmap);
 		break;
 	case DDPS_EP_RESOLVING:
@@ -411,7 +413,8 @@ int ddps_post_send(struct ddps_ep *ep, const struct ddps_send_wr *wr)
 		ep->posting = true;
 		err = ddps_rdmap_post_send(ep->rdmap, wr);
 		ep->posting = false;
-		if (!err)
+		ep->more = !err && (wr->flags & DDPS_WR_MORE);
+		if (!ep->more)
 			ep->llp->ops->kick(ep->llp);
 	}
 	ddps_ctx_leave(ep->ctx);

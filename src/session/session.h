@@ -142,6 +142,7 @@ struct ddps_ep {
 	bool established;
 	bool heard;   /* a segment came in */
 	bool posting; /* inside a post: it kicks by itself */
+	bool more;    /* DDPS_WR_MORE holds something back */
 	bool flush_late;
 	bool shared_rq; /* it has no receive queue of its own */
 	struct ddps_late *late, **late_end;

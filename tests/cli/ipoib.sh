@@ -5,7 +5,7 @@
 . "$(dirname "$0")/lib.bash"
 tools=$(realpath "$here/../../tools")
 
-commands="service-id lladdr private-data mad listen connect sim"
+commands="service-id lladdr private-data mad listen connect sim bridge"
 address=c0:00:00:48:fe:80:00:00:00:00:00:00:00:02:c9:03:00:01:00:02
 
 prints() { # TEXT ARGUMENT...: exactly this line
@@ -359,6 +359,161 @@ sim_bad() { # TEXT LINE
 	run 2 ipoib sim scenario && says err "scenario:1: $1"
 }
 
+# ---- connect and listen over UDP ----
+
+# Each knows the other's address before either runs: addresses of our own instead of free ports.
+net=127.$((RANDOM % 200 + 20)).$(($$ % 250))
+here_udp=$net.1:7100 there_udp=$net.2:7100
+
+listen_soft() { # OPTION...: one that takes one request
+	start_job listen.fifo listen.err ipoib listen --json --port soft --gid fe80::2 --udp "$there_udp" \
+		--peer "fe80::1,$here_udp" --qpn 0x49 --count 1 --timeout 60 "$@"
+	why="no listener: $(cat listen.err)"
+	has - event listening <<<"$line"
+}
+
+connect_soft() { # STATUS OPTION...
+	run "$1" ipoib connect --json --port soft --gid fe80::1 --udp "$here_udp" \
+		--peer "fe80::2,$there_udp" --peer-qpn 0x49 --timeout 60 "${@:2}" fe80::2
+}
+
+soft_exchange() {
+	listen_soft --mtu 32772 --set starting_psn=0x1234 || return
+	connect_soft 0 --set starting_psn=0xabcd --capture c.pcap && has out event disconnected || return
+	end_job "$pid" "$fd" || return
+	has rest event ended && has rest starting_psn 43981 && has out starting_psn 4660 || return
+	grep '"dir":"received"' out | has - private_data '00000049000080[0-9a-f]*' || return
+	run 0 ipoib mad --json c.pcap && why="messages: $(field message <out | tr '\n' ' ')" &&
+		[ "$(field message <out | tr '\n' ' ')" = "REQ REP RTU DREQ DREP " ]
+}
+
+soft_reject() {
+	listen_soft --reject 28 && connect_soft 3 && has out reason 28 && kill -TERM "$pid" &&
+		end_job "$pid" "$fd"
+}
+
+soft_without_peer() {
+	run 5 ipoib connect --port soft --gid fe80::1 --udp "$here_udp" --peer "fe80::2,$net.3:7100" \
+		--peer-qpn 1 --timeout 0.2 fe80::2 && says err "not done in 0.200 s"
+}
+
+soft_no_path() {
+	run 1 ipoib connect --port soft --gid fe80::1 --udp "$here_udp" --peer "fe80::2,$there_udp" \
+		--peer-qpn 1 fe80::3 && says err "no path to fe80::3" && says err "try: --peer GID"
+}
+
+soft_address_of_another() {
+	run 1 ipoib listen --port soft --gid fe80::1 --udp 192.0.2.99:7 --peer "fe80::2,$there_udp" &&
+		says err "port soft: UDP on 192.0.2.99:7: Cannot assign" && says err "try: an address"
+}
+
+test_case ipoib-soft-exchange soft_exchange
+test_case ipoib-soft-reject soft_reject
+test_case ipoib-soft-without-peer soft_without_peer
+test_case ipoib-soft-no-path soft_no_path
+test_case ipoib-soft-address-of-another soft_address_of_another
+test_case ipoib-soft-without-options bad "needs --gid, --udp and --peer" connect --port soft \
+	--peer-qpn 1 fe80::2
+test_case ipoib-soft-bad-peer bad "--peer: 'fe80::2' is not of the form" listen --port soft \
+	--gid fe80::1 --udp "$here_udp" --peer fe80::2
+test_case ipoib-umad-with-options-of-soft bad "go with --port soft" listen --gid fe80::1
+
+# ---- bridge ----
+
+bridge() { # OPTION...: one that could run, but for what follows
+	run "$expected" ipoib bridge --tun ddps0 --gid fe80::1 --udp 127.0.0.1:0 --ip 10.9.0.1/24 "$@"
+}
+
+bridge_bad() { # TEXT OPTION...
+	local text=$1 expected=2
+	shift
+	bridge "$@" && says err "$text" && says err "try: sessctl ipoib bridge --help"
+}
+
+bridge_fails() { # TEXT ADVICE OPTION...
+	local text=$1 advice=$2 expected=1
+	shift 2
+	bridge "$@" && says err "$text" && says err "try: $advice"
+}
+
+# A port that something has: TCP and UDP alike.
+bridge_address_in_use() {
+	local port status input
+	run 0 ipoib bridge --help || return
+	coproc HOLDER { exec python3 -c 'import socket, sys
+t = socket.create_server(("127.0.0.1", 0))
+u = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+u.bind(t.getsockname())
+print(t.getsockname()[1], flush=True)
+sys.stdin.read()'; }
+	read -r port <&"${HOLDER[0]}"
+	bridge_fails "UDP on 127.0.0.1:$port: Address already in use" "another port" \
+		--udp "127.0.0.1:$port" &&
+		bridge_fails "listening on tcp://127.0.0.1:$port: Address already in use" "another port" \
+			--listen "tcp://127.0.0.1:$port"
+	status=$?
+	input=${HOLDER[1]}
+	exec {input}>&-
+	wait "$HOLDER_PID"
+	return $status
+}
+
+bridge_no_permission() {
+	local SESSCTL=$work/unprivileged
+	printf '#!/bin/sh\nexec setpriv --bounding-set=-net_admin --inh-caps=-net_admin %q "$@"\n' \
+		"$sessctl_itself" >"$SESSCTL"
+	chmod +x "$SESSCTL"
+	bridge_fails "ddps0: making the device: Operation not permitted" "run it as root or with CAP_NET_ADMIN"
+}
+
+bridge_nobody_there() {
+	run 1 ipoib bridge status --tun ddps-none && says err "no bridge on ddps-none" &&
+		run 1 ipoib bridge down --tun ddps-none && says err "no bridge on ddps-none" &&
+		run 2 ipoib bridge status && says err "--tun is needed"
+}
+
+sessctl_itself=$SESSCTL
+test_case ipoib-bridge-without-options bad "--tun, --gid, --udp and --ip are needed" bridge
+test_case ipoib-bridge-unknown-word bad "'sideways' is nothing" bridge sideways
+test_case ipoib-bridge-long-name bridge_bad "1 to 15 characters" --tun ddps012345678901
+test_case ipoib-bridge-pattern-as-name bridge_bad "no name of a device" --tun ib%d
+test_case ipoib-bridge-bad-gid bridge_bad "--gid: 'fe80' is not written" --gid fe80
+test_case ipoib-bridge-bad-mode bridge_bad "--mode: 'rd' is not" --mode rd
+test_case ipoib-bridge-mtu-1283 bridge_bad "1283 is not 1284 to 65524" --mtu 1283
+test_case ipoib-bridge-mtu-65525 bridge_bad "65525 is not 1284 to 65524" --mtu 65525
+test_case ipoib-bridge-qpn-1 bridge_bad "0, 1 and 0xffffff are taken" --qpn 1
+test_case ipoib-bridge-name-as-address bridge_bad "'localhost:3' is no address and port" --udp localhost:3
+test_case ipoib-bridge-without-address bridge_bad "':7000' is no address and port" --udp :7000
+test_case ipoib-bridge-prefix-33 bridge_bad "'10.0.0.1/33' is not of the form" --ip 10.0.0.1/33
+test_case ipoib-bridge-prefix-missing bridge_bad "'fd00::1' is not of the form" --ip fd00::1
+test_case ipoib-bridge-two-ipv4 bridge_bad "one IPv4 and 4 IPv6" --ip 10.0.0.2/24
+test_case ipoib-bridge-peer-without-address bridge_bad "not of the form GID,HOST:PORT[,URI]" \
+	--peer fe80::2
+test_case ipoib-bridge-peer-bad-gid bridge_bad "not of the form GID,HOST:PORT[,URI]" \
+	--peer fe80,127.0.0.1:3
+test_case ipoib-bridge-peer-bad-address bridge_bad "--peer: '127.0.0.1:70000' is no address" \
+	--peer fe80::2,127.0.0.1:70000
+test_case ipoib-bridge-peer-bad-uri bridge_bad "--peer: 'http://a' is no session URI" \
+	--peer fe80::2,127.0.0.1:3,http://a
+test_case ipoib-bridge-peer-twice bridge_bad "has the GID of another" \
+	--peer fe80::2,127.0.0.1:3 --peer fe80:0::2,127.0.0.1:4
+test_case ipoib-bridge-peer-is-self bridge_bad "has our own GID" --peer fe80::1,127.0.0.1:3
+test_case ipoib-bridge-peer-of-ipv6 bridge_bad "are IPv4 and IPv6" --peer 'fe80::2,[::1]:3'
+test_case ipoib-bridge-no-group bridge_fails "127.0.0.1:3 is no IP multicast address" \
+	"--multicast 239.192.0.1:7300" --multicast 127.0.0.1:3
+test_case ipoib-bridge-address-of-another bridge_fails "UDP on 192.0.2.99:7: Cannot assign" \
+	"an address that" --udp 192.0.2.99:7
+test_case ipoib-bridge-address-in-use bridge_address_in_use
+if [ ! -c /dev/net/tun ]; then
+	test_case ipoib-bridge-no-tun bridge_fails "/dev/net/tun: opening it: No such file" "modprobe tun"
+elif [ "$(id -u)" != 0 ]; then
+	test_case ipoib-bridge-no-permission bridge_fails "not permitted" "run it as root"
+else
+	test_case ipoib-bridge-no-permission bridge_no_permission
+fi
+test_case ipoib-bridge-no-capture bridge_fails "capture './no/dir': No such file" "a file in" \
+	--capture ./no/dir
+test_case ipoib-bridge-nobody-there bridge_nobody_there
 test_case ipoib-sim-chart sim_chart
 test_case ipoib-sim-repeats sim_repeats
 test_case ipoib-sim-scenario sim_scenario

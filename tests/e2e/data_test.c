@@ -361,3 +361,52 @@ WIRES(data, a_region_can_go_while_its_octets_wait_to_leave, .description = "5041
 	e2e_close(&e);
 	free(dst);
 }
+
+static int post_more(struct e2e *e, struct bufs *b, unsigned flags, uint32_t nsge)
+{
+	struct ddps_sge sge = e2e_sge(b->src, 8, b->src_mr);
+	struct ddps_send_wr wr = { .op = DDPS_OP_SEND, .flags = flags, .sge = &sge, .nsge = nsge };
+
+	return ddps_post_send(e->a.ep, &wr);
+}
+
+static void await_receives(struct e2e *e, unsigned sends, unsigned recvs)
+{
+	while (sends || recvs) {
+		struct ddps_wc wc = e2e_wc(e);
+
+		cr_assert_eq(wc.status, DDPS_WC_SUCCESS);
+		if (wc.op == DDPS_OP_RECV)
+			cr_assert_geq(recvs--, 1u);
+		else
+			cr_assert_geq(sends--, 1u);
+	}
+}
+
+/* Held until the next post, also until one that fails, and let go by an orderly end. */
+WIRES(data, more_lets_requests_wait)
+{
+	struct bufs b;
+	struct ddps_wc wc;
+	struct ddps_sge sge;
+	struct e2e e;
+
+	e2e_up(&e, wire);
+	bufs_make(&e, &b, 4096);
+	sge = e2e_sge(b.dst, 4096, b.dst_mr);
+	for (int i = 0; i < 5; i++)
+		cr_assert_eq(ddps_post_recv(e.b.ep, 1, &sge, 1), 0);
+	cr_assert_eq(post_more(&e, &b, DDPS_WR_MORE, 1), 0);
+	cr_expect_eq(ddps_cq_poll(e.cq, &wc, 1), 0, "it has not been sent");
+	cr_assert_eq(post_more(&e, &b, DDPS_WR_MORE, 1), 0);
+	cr_assert_eq(post_more(&e, &b, 0, 1), 0);
+	await_receives(&e, 3, 3);
+	cr_assert_eq(post_more(&e, &b, DDPS_WR_MORE, 1), 0);
+	cr_expect_eq(post_more(&e, &b, DDPS_WR_MORE, 1000), DDPS_E_INVAL);
+	await_receives(&e, 1, 1);
+	cr_assert_eq(post_more(&e, &b, DDPS_WR_MORE, 1), 0);
+	e2e_disconnect(&e, &e.a);
+	await_receives(&e, 1, 1);
+	bufs_free(&b);
+	e2e_close(&e);
+}

@@ -2,10 +2,12 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # Make the lab's guest from Debian packages: kernel, soft-iWARP modules, initramfs, in cache/.
 # Does only what is missing or out of date.
+# usage: build-guest.sh build|packages, the latter for the packages alone
+# Exit status: 77 if something cannot be had here.
 set -euo pipefail
 PATH=$PATH:/usr/sbin:/sbin
 here=$(cd "$(dirname "$0")" && pwd)
-cache=$here/cache
+cache=${LAB_CACHE:-$here/cache}
 mkdir -p "$cache"
 
 packages="qemu-system-x86 qemu-utils busybox-static kmod cpio iproute2 socat xz-utils gcc make
@@ -30,6 +32,11 @@ die() {
 	exit 1
 }
 
+cannot() {
+	say "$*" >&2
+	exit 77
+}
+
 # Install what is not there yet.
 need() {
 	local p missing=()
@@ -41,14 +48,14 @@ need() {
 	if [ "$(id -u)" != 0 ]; then
 		echo "lab: packages are missing; run this first:" >&2
 		echo "sudo apt-get install -y --no-install-recommends ${missing[*]}" >&2
-		exit 1
+		exit 77
 	fi
 	say "installing ${missing[*]}"
 	lists
 	DEBIAN_FRONTEND=noninteractive apt-get -o DPkg::Lock::Timeout=600 install -y -qq \
 		--no-install-recommends "${missing[@]}" >"$cache/apt.log" 2>&1 || {
 		tail -n 5 "$cache/apt.log" >&2
-		die "apt-get install failed"
+		cannot "apt-get install failed"
 	}
 }
 
@@ -63,7 +70,7 @@ fetch() { # PACKAGE: to cache/deb, not installed
 	lists
 	mkdir -p "$cache/deb"
 	say "downloading $1"
-	(cd "$cache/deb" && apt-get download -qq "$1" 2>/dev/null) || die "cannot download $1"
+	(cd "$cache/deb" && apt-get download -qq "$1" 2>/dev/null) || cannot "cannot download $1"
 }
 
 kernel() {
@@ -74,7 +81,7 @@ kernel() {
 		lists
 		candidate=$(apt-cache depends linux-image-amd64 2>/dev/null |
 			sed -n 's/.*Depends: linux-image-//p' | head -n 1)
-		[ -n "$candidate" ] || die "no linux-image-amd64 in the package lists"
+		[ -n "$candidate" ] || cannot "no linux-image-amd64 in the package lists"
 		kver=$candidate
 	fi
 	if [ ! -e "$cache/kernel/boot/vmlinuz-$kver" ]; then
@@ -231,14 +238,17 @@ initramfs() {
 	mv "$out.new" "$out"
 }
 
-[ "$(dpkg --print-architecture 2>/dev/null)" = amd64 ] || die "the guest is made from Debian packages on amd64"
+[ "$(dpkg --print-architecture 2>/dev/null)" = amd64 ] ||
+	cannot "the guest is made from Debian packages on amd64"
 # shellcheck disable=SC2086 # a list of words
 need $packages
+[ "${1-build}" = build ] || exit 0
 kernel
 siw_source
 [ -e "$cache/siw/siw-param.ko" ] || need "linux-headers-$kver"
-siw_module vanilla
+siw_module vanilla &
 siw_module param
+wait $!
 own_programs
 initramfs
 say "guest ready: kernel $kver, $(($(stat -c %s "$cache/initramfs.cpio") >> 20)) MiB"

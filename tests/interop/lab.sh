@@ -4,18 +4,20 @@
 set -uo pipefail
 PATH=$PATH:/usr/sbin:/sbin
 here=$(cd "$(dirname "$0")" && pwd)
-cache=$here/cache
+cache=${LAB_CACHE:-$here/cache}
 id=${LAB_ID:-main}
-# One namespace per checkout and lab; the tap lives inside it.
-ns=ddpsess-$(cksum <<<"$here" | cut -d ' ' -f 1)-$id
+# What its QEMU is called, so that it is told from others.
+name=ddpsess-$(cksum <<<"$cache" | cut -d ' ' -f 1)-$id
 run=$cache/run/$id
 accel=${LAB_ACCEL:-tcg,thread=multi,tb-size=128}
 
 usage() {
 	cat >&2 <<-END
-		usage: lab.sh build            make the guest (installs packages)
+		usage: lab.sh build            make the guest
+		       lab.sh packages         what is needed for that and is not installed: root
+		                               installs it, others are told
 		       lab.sh up | down        start, end; LAB_ID=name for a second one
-		       lab.sh status
+		       lab.sh status | lacking why there can be no lab here, fails if it can
 		       lab.sh run 'COMMAND'    in the guest; LAB_LIMIT=seconds, 60 if not set
 		       lab.sh push FILE GUESTFILE | pull GUESTFILE FILE
 		       lab.sh save | reset     snapshot; go back to it (up takes the first one);
@@ -35,7 +37,7 @@ die() {
 pid() {
 	local p
 	p=$(cat "$run/qemu.pid" 2>/dev/null) && [ -n "$p" ] &&
-		tr '\0' ' ' 2>/dev/null <"/proc/$p/cmdline" | grep -qF -- "-name $ns " && echo "$p"
+		tr '\0' ' ' 2>/dev/null <"/proc/$p/cmdline" | grep -qF -- "-name $name " && echo "$p"
 }
 
 down() {
@@ -48,25 +50,41 @@ down() {
 		done
 		kill -9 "$p" 2>/dev/null
 	fi
-	! [ -e "/run/netns/$ns" ] || ip netns del "$ns"
 	rm -rf "$run"
 }
 
-network() {
-	ip netns add "$ns" &&
-		ip -n "$ns" link set lo up &&
-		ip -n "$ns" tuntap add dev tap0 mode tap &&
-		ip -n "$ns" addr add 10.77.0.1/24 dev tap0 &&
-		ip -n "$ns" addr add fd77::1/64 dev tap0 nodad &&
-		ip -n "$ns" link set tap0 mtu "${LAB_MTU:-1500}" up
+# A network namespace; without the right to make one, in a user namespace.
+unshared() { # COMMAND...
+	if unshare -n true 2>/dev/null; then
+		unshare -n "$@"
+	else
+		unshare --user --map-root-user -n "$@"
+	fi
 }
 
-# All in the namespace; offloads off, so that captures show what the peer saw.
+inside() { # COMMAND...: in the lab's network, which lives as long as its QEMU
+	local p
+	p=$(pid) || die "$id is down; run: $0 up"
+	if [ "$(readlink "/proc/$p/ns/user")" = "$(readlink /proc/self/ns/user)" ]; then
+		exec nsenter -t "$p" -n -- "$@"
+	fi
+	exec nsenter -t "$p" -U -n --preserve-credentials -- "$@"
+}
+
+network() {
+	ip link set lo up &&
+		ip tuntap add dev tap0 mode tap &&
+		ip addr add 10.77.0.1/24 dev tap0 &&
+		ip addr add fd77::1/64 dev tap0 nodad &&
+		ip link set tap0 mtu "${LAB_MTU:-1500}" up
+}
+
+# Offloads off, so that captures show what the peer saw.
 start_qemu() {
 	local off=csum=off,gso=off,guest_csum=off,guest_tso4=off,guest_tso6=off,guest_ecn=off
 	off+=,guest_ufo=off,host_tso4=off,host_tso6=off,host_ecn=off,host_ufo=off
 	# Short relative paths: a socket's is limited to 108 octets.
-	cd "$run" && ip netns exec "$ns" qemu-system-x86_64 -name "$ns" -daemonize \
+	cd "$run" && qemu-system-x86_64 -name "$name" -daemonize \
 		-accel "$accel" -cpu max -smp 2 -m 256 \
 		-nodefaults -no-user-config -display none -no-reboot \
 		-kernel "$cache/kernel/boot/vmlinuz-$(cat "$cache/kver")" \
@@ -95,20 +113,34 @@ up() {
 		echo "lab: $id is up already"
 		return
 	}
-	[ "$(id -u)" = 0 ] || die "network namespaces need root: run it with sudo"
 	[ -e "$cache/initramfs.cpio" ] || die "no guest yet; run: $0 build"
+	if why=$(lacking); then
+		die "$why"
+	fi
 	down
 	mkdir -p "$run"
 	trap 'down; exit 1' EXIT
 	trap 'exit 130' INT TERM
-	network || die "cannot set up the network"
 	qemu-img create -q -f qcow2 "$run/vm.qcow2" 64M
-	if ! (start_qemu) || ! wait_ready || ! snapshot savevm; then
+	if ! unshared bash "$here/lab.sh" start || ! wait_ready || ! snapshot savevm; then
 		tail -n 20 "$run/qemu.log" "$run/console.log" >&2
 		die "the guest does not come up"
 	fi
 	trap - EXIT
-	echo "lab: $id is up, $SECONDS s, namespace $ns"
+	echo "lab: $id is up, $SECONDS s"
+}
+
+# Why there can be no lab on this machine or for this user; fails if it can.
+lacking() {
+	if ! unshared true 2>/dev/null; then
+		echo "no network namespaces, nor user namespaces to have them in (user.max_user_namespaces)"
+	elif [ ! -c /dev/net/tun ] || ! { : <>/dev/net/tun; } 2>/dev/null; then
+		echo "/dev/net/tun cannot be opened"
+	elif ! unshared ip tuntap add dev tap0 mode tap 2>/dev/null; then
+		echo "a tap interface cannot be made"
+	else
+		return 1
+	fi
 }
 
 status() {
@@ -117,12 +149,12 @@ status() {
 		echo "lab: $id is down"
 		return 1
 	}
-	echo "lab: $id is up, namespace $ns, pid $p," \
+	echo "lab: $id is up, pid $p," \
 		"$(awk '/VmRSS/ { print int($2 / 1024) }' "/proc/$p/status") MiB"
 }
 
 call() { # SECONDS VERB ARGUMENT...
-	timeout --foreground "$(($1 + 5))" ip netns exec "$ns" bash "$here/agent-call.sh" "$@"
+	(inside timeout --foreground "$(($1 + 5))" bash "$here/agent-call.sh" "$@")
 }
 
 snapshot() { # savevm|loadvm [NAME]
@@ -143,8 +175,12 @@ must_be_up() {
 verb=${1-}
 [ $# = 0 ] || shift
 case $verb/$# in
-build/0) exec bash "$here/build-guest.sh" ;;
+build/0 | packages/0) exec bash "$here/build-guest.sh" "$verb" ;;
+lacking/0) lacking ;;
 up/0) up ;;
+start/0) # of up, in the namespace
+	network && start_qemu
+	;;
 down/0) down ;;
 status/0) status ;;
 run/1 | push/2 | pull/2)
@@ -159,10 +195,7 @@ reset/[01])
 	must_be_up
 	snapshot loadvm "$@"
 	;;
-ns/[1-9]*)
-	must_be_up
-	exec ip netns exec "$ns" "$@"
-	;;
+ns/[1-9]*) inside "$@" ;;
 console/0)
 	must_be_up
 	cd "$run" && exec socat - UNIX-CONNECT:console.sock

@@ -4,13 +4,14 @@
 # usage: run.sh [--quick] [--list] [--keep] [PATTERN...]
 #   PATTERN   names of cases, shell wildcards allowed     --keep   leave output of failed cases
 #
-# A case's comment lines: "# quick" in the quick subset, "# limit: SECONDS" (60 if not given),
+# A case's comment lines: "# quick" in the quick subset, "# limit: SECONDS" (120 if not given),
 # "# needs: FILE..." of build/opt, else it is skipped.
+# Exit status: 0 all passed or were skipped, 1 some failed, 77 none can be run here.
 set -uo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 lab=$here/lab.sh
 build=${BUILD:-$here/../../build/opt}
-export LAB_ID=run-$$
+cache=${LAB_CACHE:-$here/cache}
 quick=0 list=0 keep=0 patterns=()
 for arg; do
 	case $arg in
@@ -50,29 +51,78 @@ fi
 	exit 2
 }
 
-top=$(mktemp -d)
-case_pid=
-cleanup() {
-	[ -z "$case_pid" ] || {
-		kill "$case_pid"
-		wait "$case_pid"
-	} 2>/dev/null
-	bash "$lab" down
-	[ "$keep" = 1 ] || rm -rf "$top"
-}
-trap cleanup EXIT
-trap 'exit 130' INT TERM
+# ---- outside ----
 
+# None, but no failure either.
+nothing() { # WHY
+	echo "interop: skipped, $1" >&2
+	exit 77
+}
+
+# What a run that was killed has left: files; its processes went with it.
+sweep() {
+	local d
+	for d in "$cache"/run/{run,cases}-[0-9]*; do
+		[ -d "/proc/${d##*-}" ] || rm -rf "$d"
+	done
+}
+
+# The cases run in namespaces of their own, for processes too: however this ends, the kernel ends
+# everything in there.  A normal user has them in a user namespace, with all rights in it.
+outside() {
+	local why user=()
+	"$lab" packages || nothing "packages are missing"
+	if why=$("$lab" lacking); then
+		nothing "$why"
+	fi
+	[ "$(id -u)" = 0 ] || user=(--user --map-current-user --keep-caps)
+	unshare "${user[@]}" --pid --mount-proc --fork true 2>/dev/null ||
+		nothing "no process namespaces"
+	"$lab" build || {
+		[ $? != 77 ] || nothing "the guest cannot be made here"
+		exit 1
+	}
+	sweep
+	export LAB_ID=run-$$
+	if [ "$keep" = 1 ]; then
+		INTEROP_TOP=$(mktemp -d)
+	else
+		INTEROP_TOP=$cache/run/cases-$$
+		mkdir -p "$INTEROP_TOP"
+	fi
+	export INTEROP_TOP
+	trap leave EXIT
+	trap 'exit 130' INT TERM HUP
+	setpriv --pdeathsig KILL unshare "${user[@]}" --pid --mount-proc --fork --kill-child \
+		bash "$0" "$@" &
+	inner=$!
+	wait "$inner"
+}
+
+leave() {
+	kill -KILL "$inner" 2>/dev/null && wait "$inner" 2>/dev/null
+	rm -rf "$cache/run/$LAB_ID"
+	[ "$keep" = 1 ] || rm -rf "$INTEROP_TOP"
+}
+
+if [ -z "${INTEROP_TOP-}" ]; then
+	outside "$@"
+	exit
+fi
+
+# ---- inside ----
+
+top=$INTEROP_TOP
 # In a shell of its own: the case's settings and failures stay there.
 shell_of() { # CASE
 	# shellcheck disable=SC2016 # for the other shell
 	timeout -k 10 "$limit" env lab="$lab" build="$build" work="$work" bash -c \
 		'set -eu; source "$0/lib.sh"; source "$1"' "$here" "$1" \
 		>"$work/log" 2>&1 &
-	case_pid=$!
-	wait "$case_pid"
-	local status=$?
-	case_pid=
+	local status=0 group=$!
+	wait "$group" || status=$?
+	# what it has started, if it could not see to that itself
+	kill -KILL -- "-$group" 2>/dev/null
 	return "$status"
 }
 
@@ -91,7 +141,7 @@ run_case() { # NAME
 	local file=$here/cases/$1.sh status word lack
 	work=$top/$1
 	limit=$(setting "$file" limit)
-	limit=${limit:-60}
+	limit=${limit:-120}
 	mkdir "$work"
 	lack=$(missing "$file")
 	SECONDS=0
@@ -130,8 +180,8 @@ prepare() {
 		"$lab" save
 }
 
-if ! "$lab" build || ! "$lab" up || ! prepare; then
-	echo "run.sh: no guest, no interop test was run" >&2
+if ! "$lab" up || ! prepare; then
+	echo "interop: the guest does not work, no case was run" >&2
 	exit 1
 fi
 passed=0 failed=0 skipped=0

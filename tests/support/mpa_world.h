@@ -328,6 +328,7 @@ static inline void mpa_world_fini(struct mpa_world *w)
 	mpa_side_fini(&w->a);
 	for (int i = 0; i < 4; i++)
 		mpa_side_fini(&w->b[i]);
+	ddps_mpa_provider.fini(&w->env);
 	ddps_loop_free(w->env.loop);
 	free(w->env.scratch);
 }

@@ -401,6 +401,7 @@ RxTest(too_big_is_built_right, "4755-7.2-1")
 	cr_expect_eq(net_cksum(a, 20, 0), 0);
 	cr_expect_eq(net_cksum(a + 20, 556, 0), 0);
 	cr_expect_eq(memcmp(a + 28, p, 548), 0);
+	cr_expect_eq(memcmp(a + 12, p + 16, 4), 0, "a kernel drops what has its own address");
 	cr_expect_eq(memcmp(a + 16, net.node[0].cfg.ip4, 4), 0);
 }
 

@@ -117,6 +117,18 @@ static struct sockaddr_storage loopback(uint16_t port)
 	return a;
 }
 
+static uint16_t group_port; /* of IP multicast; 0: none */
+
+static struct sockaddr_storage group_address(const char *text, uint16_t port)
+{
+	struct sockaddr_in in = { .sin_family = AF_INET, .sin_port = htons(port) };
+	struct sockaddr_storage a = { 0 };
+
+	cr_assert_eq(inet_pton(AF_INET, text, &in.sin_addr), 1);
+	memcpy(&a, &in, sizeof(in));
+	return a;
+}
+
 static void node_open(struct node *n, uint8_t nr, const char *scheme, uint8_t flags)
 {
 	struct ddps_ipoib_if_calls calls = { .deliver = deliver, .user = n };
@@ -129,6 +141,8 @@ static void node_open(struct node *n, uint8_t nr, const char *scheme, uint8_t fl
 	n->gid[15] = nr;
 	memcpy(sc.gid, n->gid, 16);
 	sc.udp = loopback(0);
+	if (group_port)
+		sc.group = group_address("239.192.0.1", group_port);
 	sc.listen = scheme;
 	sc.up = &ddps_ipoib_if_up;
 	cr_assert_eq(ddps_ipoib_soft_new(&n->s, &sc, why, sizeof(why)), 0, "%s", why);
@@ -320,4 +334,110 @@ Test(ipoib_soft, strangers, .timeout = 60)
 	node_close(b);
 	free(a);
 	free(b);
+}
+
+/* A port that nobody has now, for a group: it cannot be 0 and told afterwards. */
+static uint16_t free_port(void)
+{
+	struct sockaddr_storage a = loopback(0);
+	socklen_t len = sizeof(a);
+	int fd = socket(AF_INET, SOCK_DGRAM, 0);
+
+	cr_assert_eq(bind(fd, (struct sockaddr *)&a, sizeof(struct sockaddr_in)), 0);
+	cr_assert_eq(getsockname(fd, (struct sockaddr *)&a, &len), 0);
+	close(fd);
+	return ntohs(((struct sockaddr_in *)&a)->sin_port);
+}
+
+/* They have not heard of each other: only IP multicast can bring b's ARP request to a. */
+Test(ipoib_soft, groups_by_ip_multicast, .timeout = 60)
+{
+	struct node *a = calloc(1, sizeof(*a)), *b = calloc(1, sizeof(*b));
+	uint64_t end = ddps_now() + 20 * SEC;
+	char uri[2][200];
+	uint64_t strangers;
+	uint8_t p[100];
+
+	group_port = free_port();
+	node_open(a, 1, NULL, 0);
+	node_open(b, 2, NULL, 0);
+	while ((ddps_ipoib_if_state(a->f) != DDPS_IPOIB_IF_UP ||
+		ddps_ipoib_if_state(b->f) != DDPS_IPOIB_IF_UP) &&
+	       ddps_now() < end)
+		turns(a, b);
+	(void)ddps_ipoib_if_send(b->f, p, packet(p, 2, 1, 100, false), ddps_now());
+	while (!ddps_ipoib_soft_stats(a->s)->rx_stranger && ddps_now() < end)
+		turns(a, b);
+	cr_assert_geq(ddps_ipoib_soft_stats(a->s)->rx_stranger, 1, "no peer of a's list");
+	know(a, b, uri[0]);
+	know(b, a, uri[1]);
+	strangers = ddps_ipoib_soft_stats(a->s)->rx_stranger;
+	(void)ddps_ipoib_if_send(a->f, p, packet(p, 1, 2, 100, false), ddps_now());
+	until_rx(a, b, b, 1);
+	cr_expect_arr_eq(b->last, p, 100);
+	cr_expect_eq(ddps_ipoib_soft_stats(a->s)->rx_bad, 0);
+	cr_expect_eq(ddps_ipoib_soft_stats(a->s)->rx_stranger, strangers, "its own is none");
+	node_close(a);
+	node_close(b);
+	free(a);
+	free(b);
+}
+
+Test(ipoib_soft, refuses_groups_that_are_none)
+{
+	struct ddps_soft_config c = { .qpn = 0x48, .link_mtu = 2048, .up = &ddps_ipoib_if_up };
+	struct ddps_soft *s = NULL;
+	char why[200];
+
+	c.udp = loopback(0);
+	c.group = group_address("10.0.0.1", 7000);
+	cr_expect_eq(ddps_ipoib_soft_new(&s, &c, why, sizeof(why)), DDPS_E_INVAL);
+	cr_expect(strstr(why, "10.0.0.1:7000 is no IP multicast address"), "%s", why);
+	c.group.ss_family = AF_INET6;
+	cr_expect_eq(ddps_ipoib_soft_new(&s, &c, why, sizeof(why)), DDPS_E_INVAL);
+	cr_expect_null(s);
+}
+
+/* Over IPv6 the interface is found by the address. */
+Test(ipoib_soft, group_of_ipv6)
+{
+	struct ddps_soft_config c = { .qpn = 0x48, .link_mtu = 2048, .up = &ddps_ipoib_if_up };
+	struct sockaddr_in6 own = { .sin6_family = AF_INET6, .sin6_addr = IN6ADDR_LOOPBACK_INIT };
+	struct sockaddr_in6 group = { .sin6_family = AF_INET6 };
+	struct ddps_soft *s = NULL;
+	char why[200];
+
+	group.sin6_port = htons(free_port());
+	cr_assert_eq(inet_pton(AF_INET6, "ff02::4:1", &group.sin6_addr), 1);
+	memcpy(&c.udp, &own, sizeof(own));
+	memcpy(&c.group, &group, sizeof(group));
+	if (ddps_ipoib_soft_new(&s, &c, why, sizeof(why)) == DDPS_E_SYSTEM)
+		cr_skip("no IPv6 here: %s", why);
+	cr_assert_not_null(s, "%s", why);
+	ddps_ipoib_soft_free(s);
+}
+
+Test(ipoib_soft, queue_pairs_have_limits)
+{
+	struct ddps_soft_config c = {
+		.qpn = 0x48, .link_mtu = 2048, .max_qps = 2, .up = &ddps_ipoib_if_up
+	};
+	struct ddps_ipoib_port *port;
+	struct ddps_soft *s = NULL;
+	uint32_t qpn[3];
+	char why[200];
+
+	c.udp = loopback(0);
+	cr_assert_eq(ddps_ipoib_soft_new(&s, &c, why, sizeof(why)), 0, "%s", why);
+	port = ddps_ipoib_soft_port(s);
+	cr_expect_eq(port->ops->qp_create(port, DDPS_CM_RC, 0, qpn), DDPS_E_LIMIT);
+	cr_expect_eq(port->ops->qp_create(port, DDPS_CM_RC, 65525, qpn), DDPS_E_LIMIT);
+	cr_expect_eq(port->ops->qp_create(port, 3, 2048, qpn), DDPS_E_UNSUPPORTED);
+	cr_assert_eq(port->ops->qp_create(port, DDPS_CM_RC, 65524, qpn), 0);
+	cr_assert_eq(port->ops->qp_create(port, DDPS_CM_UC, 1, qpn + 1), 0);
+	cr_expect_neq(qpn[0], qpn[1]);
+	cr_expect_eq(port->ops->qp_create(port, DDPS_CM_RC, 2048, qpn + 2), DDPS_E_LIMIT);
+	port->ops->qp_destroy(port, qpn[0]);
+	cr_expect_eq(port->ops->qp_create(port, DDPS_CM_RC, 2048, qpn + 2), 0);
+	ddps_ipoib_soft_free(s);
 }

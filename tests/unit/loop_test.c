@@ -188,3 +188,79 @@ Test(loop, a_descriptor_deleted_in_the_same_round_is_not_served)
 	close(ios[0].fd);
 	close(ios[1].fd);
 }
+
+/* ---- spinning ---- */
+
+static struct ddps_io eager;
+static int tries, found;
+
+static void try_it(void *user, uint32_t events)
+{
+	uint64_t count;
+
+	(void)user;
+	(void)events;
+	tries++;
+	eager.moved = read(eager.fd, &count, sizeof count) == sizeof count;
+	found += eager.moved;
+}
+
+static void make_eager(void)
+{
+	eager = (struct ddps_io){ .fd = eventfd(0, EFD_NONBLOCK), .fn = try_it, .eager = true };
+	cr_assert_eq(ddps_io_set(loop, &eager, EPOLLIN), 0);
+	eventfd_write(eager.fd, 1);
+	cr_assert_eq(ddps_loop_spin(loop), 1);
+	cr_assert_eq(found, 1);
+}
+
+static void other_one(void *user, uint32_t events)
+{
+	(void)events;
+	note(user);
+}
+
+/* It is tried without epoll, and what others have is found all the same, soon. */
+Test(loop, spinning_tries_the_busy_one_and_forgets_nobody)
+{
+	static int one = 1;
+	struct ddps_io other = { .fd = eventfd(0, EFD_NONBLOCK), .fn = other_one, .user = &one };
+	struct ddps_timer t = { .fn = note, .user = &one };
+	int rounds = 0;
+
+	make_eager();
+	cr_expect_eq(ddps_loop_spin(loop), 0);
+	cr_expect_eq(tries, 2, "it was not tried");
+	for (int i = 0; i < 200; i++) { /* busy all the time: the other one has its turn */
+		eventfd_write(eager.fd, 1);
+		cr_assert_geq(ddps_loop_spin(loop), 1);
+	}
+	cr_expect_eq(found, 201);
+	cr_assert_eq(ddps_io_set(loop, &other, EPOLLIN), 0);
+	eventfd_write(other.fd, 1);
+	for (; !norder && rounds < 1000; rounds++)
+		cr_assert_geq(ddps_loop_spin(loop), 0);
+	cr_expect_leq(rounds, 130);
+	ddps_io_del(loop, &other);
+	close(other.fd);
+	ddps_timer_start(loop, &t, 1);
+	for (norder = rounds = 0; !norder && rounds < 1000; rounds++)
+		cr_assert_geq(ddps_loop_spin(loop), 0);
+	cr_expect_leq(rounds, 130);
+	ddps_io_del(loop, &eager);
+	close(eager.fd);
+}
+
+Test(loop, spinning_leaves_alone_what_is_deleted_or_does_not_read)
+{
+	make_eager();
+	cr_assert_eq(ddps_io_set(loop, &eager, EPOLLOUT), 0);
+	eager.fn = other_one; /* writable: epoll says so */
+	eager.user = &(int){ 1 };
+	cr_expect_eq(ddps_loop_spin(loop), 1);
+	cr_expect_eq(norder, 1);
+	ddps_io_del(loop, &eager);
+	cr_expect_eq(ddps_loop_spin(loop), 0);
+	cr_expect_eq(norder, 1);
+	close(eager.fd);
+}

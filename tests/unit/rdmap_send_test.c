@@ -115,7 +115,7 @@ Test(rdmap_send, unknown_ops_and_flags)
 {
 	cr_expect_eq(post(&s, DDPS_OP_RECV, 1, 0, 0, 1), DDPS_E_INVAL);
 	cr_expect_eq(post(&s, (enum ddps_op)9, 1, 0, 0, 1), DDPS_E_INVAL);
-	cr_expect_eq(post(&s, DDPS_OP_SEND, 1, 0x10, 0, 1), DDPS_E_INVAL);
+	cr_expect_eq(post(&s, DDPS_OP_SEND, 1, 0x20, 0, 1), DDPS_E_INVAL);
 	cr_expect_eq(post(&s, DDPS_OP_WRITE, 1, DDPS_WR_SOLICITED, 0, 1), DDPS_E_INVAL);
 	cr_expect_eq(post(&s, DDPS_OP_READ, 1, DDPS_WR_INVALIDATE, 0, 1), DDPS_E_INVAL);
 	cr_expect_eq(s.nsq, 0);
@@ -411,4 +411,39 @@ Test(rdmap_send, memory_that_the_llp_holds_is_not_given_back)
 	cr_assert_eq(s.nsq, 3);
 	ddps_rdmap_tx_done(s.r, 1);
 	cr_expect_eq(s.sent, 1);
+}
+
+/* ---- the queue's memory ---- */
+
+/* It moves while a message of two pieces is half out: nothing gets lost or mixed up. */
+Test(rdmap_send, the_queue_grows_under_a_message_in_progress)
+{
+	static struct side d;
+	uint8_t out[256];
+	size_t half;
+
+	side_init(&d, 40, 40, 4);
+	side_start(&d, 4, 4);
+	for (size_t i = 0; i < sizeof d.mem; i++)
+		d.mem[i] = (uint8_t)(i / 64);
+	for (size_t i = 0; i < 8; i++)
+		cr_assert_eq(post(&d, DDPS_OP_SEND, i, 0, 64 * i, 64), 0);
+	for (size_t i = 0; i < 3; i++)
+		cr_assert_eq(pull(&d, 82, out), 82);
+	half = pull(&d, 50, out); /* of the fourth */
+	cr_assert(half > 18 && half <= 50);
+	for (size_t i = 8; i < 43; i++)	     /* three have completed */
+		cr_assert_eq(post(&d, DDPS_OP_SEND, i, 0, 64 * i, 64), 0);
+	cr_expect_eq(post(&d, DDPS_OP_SEND, 43, 0, 0, 64), DDPS_E_LIMIT);
+	cr_assert_eq(pull(&d, 82, out), 18 + 82 - half);
+	cr_expect_eq(out[18 + 82 - half - 1], 3);
+	for (size_t i = 4; i < 43; i++) {
+		cr_assert_eq(pull(&d, 82, out), 82);
+		cr_expect_eq(out[18], i);
+		cr_expect_eq(out[81], i);
+	}
+	cr_assert_eq(d.nsq, 43);
+	for (unsigned i = 0; i < 43; i++)
+		cr_expect_eq(d.sq[i].wr_id, i);
+	side_close(&d);
 }

@@ -82,7 +82,8 @@ static enum status ask(struct perf *p)
 	return err ? link_call_failed(&p->l, err, "posting a receive") : ST_DONE;
 }
 
-static enum status post(struct perf *p)
+/* @more: another one follows at once. */
+static enum status post(struct perf *p, bool more)
 {
 	static const enum ddps_op op[] = { DDPS_OP_SEND, DDPS_OP_WRITE, DDPS_OP_READ,
 					   DDPS_OP_SEND };
@@ -91,13 +92,16 @@ static enum status post(struct perf *p)
 				.lkey = ddps_mr_stag(p->win.mr) };
 	struct ddps_send_wr wr = { .wr_id = WR_ID(WR_PING, 0),
 				   .op = op[p->op],
-				   .flags = op[p->op] == DDPS_OP_SEND ? DDPS_WR_SILENT : 0,
 				   .sge = &sge,
 				   .nsge = 1,
 				   .stag = p->go.stag,
 				   .to = p->go.to };
 	int err;
 
+	if (op[p->op] == DDPS_OP_SEND)
+		wr.flags |= DDPS_WR_SILENT;
+	if (more)
+		wr.flags |= DDPS_WR_MORE;
 	p->since[p->posted++ % PERF_DEPTH_MAX] = clock_ns();
 	err = ddps_post_send(p->l.chan.ep, &wr);
 	return err ? link_call_failed(&p->l, err, "posting an operation") : ST_DONE;
@@ -176,19 +180,32 @@ static enum status ask_mark(struct perf *p)
 	return err ? link_call_failed(&p->l, err, "posting a message") : ST_DONE;
 }
 
+/* Post until @depth are under way; @on: as many as go, else only to finish a group. */
+static enum status fill(struct perf *p, bool on)
+{
+	uint64_t room = p->depth - (p->posted - p->done), n = room;
+	enum status s = ST_DONE;
+
+	if (!on) /* at least one, and whole groups, so that all are acknowledged */
+		n = p->hist.count + p->posted - p->done
+			    ? (p->every - p->posted % p->every) % p->every
+			    : p->every;
+	if (n > room)
+		n = room;
+	for (; !s && n; n--)
+		s = post(p, n > 1);
+	return s;
+}
+
 static enum status measure(struct perf *p, uint64_t until)
 {
 	bool by_rdma = p->op == PERF_WRITE || p->op == PERF_READ;
 	enum status s = ST_DONE;
 
-	for (;;) {
+	while (!s) {
 		uint64_t now = clock_ns();
 
-		/* at least one, and whole groups, so that all are acknowledged */
-		while (!s && p->posted - p->done < p->depth &&
-		       (now < until || p->posted % p->every ||
-			!(p->hist.count + p->posted - p->done)))
-			s = post(p);
+		s = fill(p, now < until);
 		if (!s && by_rdma && !p->asked && now - p->alive >= ALIVE_NS)
 			s = ask_mark(p);
 		if (s || p->posted == p->done)

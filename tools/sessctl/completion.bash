@@ -8,13 +8,16 @@ _sessctl_value() { # OPTION WORD: candidates for the option's value
 	--ird | --ord) list="ulp" ;;
 	--transport) list="tcp sctp" ;;
 	--no-recv) list="stall strict" ;;
-	--mode) list="preload soname" ;;
+	--mode)
+		list="preload soname"
+		[[ ${COMP_WORDS[1]} == ipoib ]] && list="rc uc rc,uc ud"
+		;;
 	--crc | --markers) list="on off" ;;
 	--op)
 		list="send write read"
 		[[ ${COMP_WORDS[1]} == perf ]] && list+=" ping"
 		;;
-	--port) list="umad rdmacm" ;;
+	--port) list="umad soft rdmacm" ;;
 	--flags) list="rc uc ud rc,uc" ;;
 	--rtr)
 		local head=${2%"${2##*,}"}
@@ -35,7 +38,8 @@ _sessctl_value() { # OPTION WORD: candidates for the option's value
 		;;
 	--max-size | --count | --size | --interval | --timeout | --seconds | --depth | --qpn | --mtu | \
 		--gid | --decode | --peer-qpn | --set | --device-name | --retry | --hold | --reject | \
-		--case | --then | --seed | --nodes | --loss)
+		--case | --then | --seed | --nodes | --loss | --tun | --udp | --multicast | --listen | \
+		--peer | --ip)
 		return 0
 		;;
 	*) return 1 ;;
@@ -71,6 +75,8 @@ _sessctl() {
 	elif [[ $word == -* ]]; then
 		list=$("$1" "${command[@]}" --help 2>/dev/null | sed -n 's/^  \(--[a-z0-9-]*\).*/\1/p')
 		mapfile -t COMPREPLY < <(compgen -W "$list" -- "$word")
+	elif [[ ${command[*]} == "ipoib bridge" ]]; then
+		mapfile -t COMPREPLY < <(compgen -W "up status down" -- "$word")
 	elif [[ ${command[0]} == put || ${command[0]} == get || ${command[*]} == "ipoib mad" || ${command[*]} == "ipoib sim" ]]; then
 		mapfile -t COMPREPLY < <(compgen -f -- "$word")
 	fi

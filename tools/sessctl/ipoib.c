@@ -24,6 +24,9 @@ static const struct ipoib_command table[] = {
 	{ { "ipoib sim", "[SCENARIO]", "Interfaces on a fabric in memory, and what they say.",
 	    I_SIM, 0, 1 },
 	  ipoib_sim },
+	{ { "ipoib bridge", "[up|status|down]", "IPoIB without InfiniBand, on a TUN device.",
+	    I_BRIDGE, 0, 1 },
+	  ipoib_bridge },
 };
 
 #define NCOMMANDS (sizeof table / sizeof *table)

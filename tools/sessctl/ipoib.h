@@ -14,6 +14,7 @@ enum ipoib_bit {
 	I_LISTEN = 1 << 4,
 	I_CONNECT = 1 << 5,
 	I_SIM = 1 << 6,
+	I_BRIDGE = 1 << 7,
 };
 
 #define IPOIB_UNSET UINT64_MAX /* of a number that was not given */
@@ -33,6 +34,9 @@ struct ipoib_opts {
 	/* sim */
 	uint64_t seed;
 	uint32_t nodes, loss;
+	/* bridge */
+	const char *tun, *udp, *group, *listen;
+	struct optval_list peer, ip;
 	bool json;
 	char **arg; /* what is left */
 	int nargs;
@@ -57,5 +61,6 @@ int ipoib_mad(const struct ipoib_opts *o);
 int ipoib_listen(const struct ipoib_opts *o);
 int ipoib_connect(const struct ipoib_opts *o);
 int ipoib_sim(const struct ipoib_opts *o);
+int ipoib_bridge(const struct ipoib_opts *o);
 
 #endif

@@ -43,55 +43,9 @@ int conn_apply_sets(struct conn_job *j, struct ddps_cm_mad *mad)
 	return 0;
 }
 
-/* umad[:DEVICE[:PORT]].  Return: 0 or -1. */
-static int split_port(const char *text, char device[32], int *port)
-{
-	char *colon, *end;
-	long n;
-
-	device[0] = 0;
-	*port = 0;
-	if (!strcmp(text, "umad"))
-		return 0;
-	if (strncmp(text, "umad:", 5) != 0 || strlen(text + 5) >= 32)
-		return -1;
-	strcpy(device, text + 5);
-	colon = strchr(device, ':');
-	if (colon) {
-		*colon++ = 0;
-		n = strtol(colon, &end, 10);
-		if (*end || end == colon || n < 1 || n > 254)
-			return -1;
-		*port = (int)n;
-	}
-	return *device ? 0 : -1;
-}
-
-static int open_port(struct conn_job *j)
-{
-	char device[32], why[300];
-	int port, err;
-
-	if (split_port(j->o->port, device, &port)) {
-		out_error(&j->out, 0, "umad, umad:DEVICE or umad:DEVICE:PORT", "no port '%s'",
-			  j->o->port);
-		return ST_USAGE;
-	}
-	err = ddps_umad_open(&j->port, *device ? device : NULL, port, why, sizeof why);
-	if (!err)
-		return ST_DONE;
-	out_error(&j->out, 0,
-		  err == DDPS_E_BUSY	? "--port rdmacm, which goes through the kernel's ib_cm"
-		  : err == DDPS_E_STATE ? "start a subnet manager (opensm), check the cable"
-					: "modprobe ib_umad, or ibsim for tests without hardware",
-		  "port %s: %s", j->o->port, why);
-	return ST_FAILED;
-}
-
 static int open_agent(struct conn_job *j, const struct ddps_cm_mad *template)
 {
-	struct ddps_cm_config cfg = { .ca_guid = ddps_umad_info(j->port)->ca_guid,
-				      .max_conns = MAX_CONNS };
+	struct ddps_cm_config cfg = { .ca_guid = j->wire.info.ca_guid, .max_conns = MAX_CONNS };
 	uint64_t guid = template->hdr.attr_id == DDPS_CM_REQ ? template->u.req.ca_guid
 							     : template->u.rep.ca_guid;
 	uint32_t id = template->hdr.attr_id == DDPS_CM_REQ ? template->u.req.local_id
@@ -124,12 +78,12 @@ int conn_open(struct conn_job *j, const struct ipoib_opts *o, const char *cmd,
 	out_init(&j->out, cmd, o->json);
 	if (conn_apply_sets(j, &scratch))
 		return ST_USAGE;
-	res = open_port(j);
+	res = wire_open(&j->wire, o, &j->out);
 	if (res)
 		return res;
 	j->self.flags = DDPS_IPOIB_RC;
 	j->self.qpn = (uint32_t)o->qpn;
-	memcpy(j->self.gid, ddps_umad_info(j->port)->gid, sizeof j->self.gid);
+	memcpy(j->self.gid, j->wire.info.gid, sizeof j->self.gid);
 	if (o->capture) {
 		j->capture = capture_create(o->capture);
 		if (!j->capture) {
@@ -145,8 +99,7 @@ int conn_close(struct conn_job *j)
 {
 	if (j->cm)
 		ddps_cm_free(j->cm);
-	if (j->port)
-		ddps_umad_close(j->port);
+	wire_close(&j->wire);
 	if (j->capture && fclose(j->capture)) {
 		out_error(&j->out, 0, NULL, "capture '%s': %s", j->o->capture, strerror(errno));
 		j->status = ST_FAILED;
@@ -157,7 +110,7 @@ int conn_close(struct conn_job *j)
 static void record(struct conn_job *j, bool sent, uint16_t lid,
 		   const uint8_t octets[DDPS_CM_MAD_LEN])
 {
-	const struct ddps_umad_info *i = ddps_umad_info(j->port);
+	const struct ddps_umad_info *i = &j->wire.info;
 	struct capture_mad m = { .pkey = i->pkey, .mad = octets };
 	struct timespec t;
 
@@ -179,8 +132,8 @@ static void record(struct conn_job *j, bool sent, uint16_t lid,
 void conn_do(struct conn_job *j, const struct ddps_cm_outs *o, conn_report_fn report)
 {
 	for (unsigned i = 0; i < o->n_send; i++) {
-		record(j, true, ddps_umad_lid(o->send[i].to), o->send[i].mad);
-		if (ddps_umad_send(j->port, o->send[i].to, o->send[i].mad))
+		record(j, true, j->wire.ops->lid(o->send[i].to), o->send[i].mad);
+		if (j->wire.ops->send(j->wire.port, o->send[i].to, o->send[i].mad))
 			out_note(&j->out, "a message could not be sent; CM will repeat it");
 	}
 	for (unsigned i = 0; i < o->n_report; i++)
@@ -209,13 +162,13 @@ int conn_turn(struct conn_job *j, uint64_t due, conn_report_fn report)
 
 	while (ddps_cm_tick(j->cm, clock_ns(), &o))
 		conn_do(j, &o, report);
-	res = ddps_umad_recv(j->port, wait_ms(j, due), mad, &from);
+	res = j->wire.ops->recv(j->wire.port, wait_ms(j, due), mad, &from);
 	if (res < 0) {
 		out_error(&j->out, 0, NULL, "port %s: receiving failed", j->o->port);
 		return -1;
 	}
 	if (res) {
-		record(j, false, ddps_umad_lid(from), mad);
+		record(j, false, j->wire.ops->lid(from), mad);
 		ddps_cm_rx(j->cm, mad, sizeof mad, from, clock_ns(), &o);
 		conn_do(j, &o, report);
 	}

@@ -7,12 +7,12 @@
  */
 #include "ipoib.h"
 #include "out.h"
-#include "ipoib_cm/port_umad.h"
+#include "ipoib_wire.h"
 
 struct conn_job {
 	const struct ipoib_opts *o;
 	struct out out;
-	struct ddps_umad *port;
+	struct wire wire;
 	struct ddps_cm *cm;
 	FILE *capture;
 	uint64_t start; /* times are shown from here on */

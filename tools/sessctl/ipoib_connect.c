@@ -6,9 +6,7 @@
 #include <string.h>
 #include <sys/random.h>
 
-#define PATH_TRIES 10
-#define PATH_WAIT  500 /* ms for each */
-#define CM_TIMEOUT 20  /* 4.3 s */
+#define CM_TIMEOUT 20 /* 4.3 s */
 #define CM_RETRIES 15
 
 /* An end that the peer or time has made: what to say, and the exit status. */
@@ -117,17 +115,15 @@ static int find_path(struct conn_job *j, const uint8_t gid[DDPS_IPOIB_GID_LEN],
 		     struct ddps_sa_path *path)
 {
 	char text[DDPS_IPOIB_GID_TEXT];
-	int err = ddps_umad_path(j->port, gid, PATH_TRIES, PATH_WAIT, path);
+	int err = j->wire.ops->path(j->wire.port, gid, path);
 
 	if (!err) {
 		conn_out_path(j, path);
 		return ST_DONE;
 	}
 	ddps_ipoib_gid_print(text, gid);
-	out_error(&j->out, 0, "check that opensm runs and that the GID is one of this subnet",
-		  "no path to %s: %s", text,
-		  err == DDPS_E_ADDRESS ? "the subnet administrator knows none"
-					: ddps_strerror(err));
+	out_error(&j->out, 0, j->wire.ops->no_path, "no path to %s: %s", text,
+		  err == DDPS_E_ADDRESS ? "nobody knows one" : ddps_strerror(err));
 	return err == DDPS_E_TIMEDOUT ? ST_TIMEDOUT : ST_FAILED;
 }
 
@@ -135,7 +131,7 @@ static int send_req(struct conn_job *j, struct ddps_cm_mad *mad, const struct dd
 		    const struct ddps_ipoib_lladdr *peer)
 {
 	struct ddps_cm_req *req = &mad->u.req;
-	struct ddps_cm_connect c = { .packet_life = path->life, .to = ddps_umad_addr(path) };
+	struct ddps_cm_connect c = { .packet_life = path->life, .to = j->wire.ops->addr(path) };
 	struct ddps_cm_outs o;
 	int err;
 

@@ -35,7 +35,7 @@ static void set_id(json_t *line, const char *name, uint32_t id)
 
 void conn_out_port(struct conn_job *j, const char *event, uint64_t service_id)
 {
-	const struct ddps_umad_info *i = ddps_umad_info(j->port);
+	const struct ddps_umad_info *i = &j->wire.info;
 	char lladdr[DDPS_IPOIB_LLADDR_TEXT], sid[DDPS_IPOIB_SERVICE_ID_TEXT];
 	json_t *line;
 
@@ -50,8 +50,8 @@ void conn_out_port(struct conn_job *j, const char *event, uint64_t service_id)
 		return;
 	}
 	stamp(j);
-	fprintf(j->out.f, "%s: umad:%s:%d, LID %u, %s, service ID %s", event, i->device, i->port,
-		i->lid, lladdr, sid);
+	fprintf(j->out.f, "%s: %s:%s:%d, LID %u, %s, service ID %s", event, j->wire.ops->name,
+		i->device, i->port, i->lid, lladdr, sid);
 	end(j);
 }
 

@@ -105,7 +105,7 @@ static int start(struct conn_job *j, const struct ipoib_opts *o)
 			      o->linux_form ? DDPS_IPOIB_SID_LINUX : DDPS_IPOIB_SID_RFC,
 			      (uint32_t)o->qpn);
 	l.service_id = j->service_id;
-	l.pkey = ddps_umad_info(j->port)->pkey;
+	l.pkey = j->wire.info.pkey;
 	memcpy(l.gid, j->self.gid, sizeof l.gid);
 	conn_private_data(o, l.priv);
 	res = ddps_cm_listen(j->cm, &l);

@@ -6,28 +6,29 @@
 
 #define I_TEXT (I_SERVICE_ID | I_LLADDR | I_PRIVATE_DATA)
 #define I_CONN (I_LISTEN | I_CONNECT)
-#define I_ALL  (I_TEXT | I_MAD | I_CONN | I_SIM)
+#define I_ALL  (I_TEXT | I_MAD | I_CONN | I_SIM | I_BRIDGE)
+#define I_NODE (I_CONN | I_BRIDGE)
 
 #define AT(field) offsetof(struct ipoib_opts, field)
 
 static const struct option_row table[] = {
-	{ "qpn", "N", I_TEXT | I_CONN, VAL_UINT, AT(qpn), 0, DDPS_IPOIB_QPN_MAX,
+	{ "qpn", "N", I_TEXT | I_NODE, VAL_UINT, AT(qpn), 0, DDPS_IPOIB_QPN_MAX,
 	  "UD queue pair number of the interface, 24 bits" },
 	{ "linux", NULL, I_SERVICE_ID | I_CONN, VAL_FLAG, AT(linux_form), 0, 0,
 	  "the service ID that Linux uses, not that of RFC 4755" },
 	{ "flags", "rc,uc|rc|uc|ud", I_LLADDR, VAL_TEXT, AT(flags), 0, 0,
 	  "connections that the interface takes (default ud: none)" },
-	{ "gid", "GID", I_LLADDR, VAL_TEXT, AT(gid), 0, 0,
+	{ "gid", "GID", I_LLADDR | I_NODE, VAL_TEXT, AT(gid), 0, 0,
 	  "port GID, written like an IPv6 address" },
-	{ "mtu", "N", I_PRIVATE_DATA | I_CONN, VAL_UINT, AT(mtu), 0, UINT32_MAX,
+	{ "mtu", "N", I_PRIVATE_DATA | I_NODE, VAL_UINT, AT(mtu), 0, UINT32_MAX,
 	  "Receive MTU, encapsulation header included" },
 	{ "decode", "VALUE", I_TEXT, VAL_TEXT, AT(decode), 0, 0,
 	  "take VALUE apart instead of making one" },
 	{ "hex", NULL, I_MAD, VAL_FLAG, AT(hex), 0, 0,
 	  "hexadecimal digits out, a line a message (JSON in: the default)" },
-	{ "capture", "FILE", I_MAD | I_CONN, VAL_TEXT, AT(capture), 0, 0,
+	{ "capture", "FILE", I_MAD | I_NODE, VAL_TEXT, AT(capture), 0, 0,
 	  "also write the messages as a capture that packet analysers read" },
-	{ "port", "umad[:DEV[:PORT]]", I_CONN, VAL_TEXT, AT(port), 0, 0,
+	{ "port", "umad[:DEV[:PORT]]|soft", I_CONN, VAL_TEXT, AT(port), 0, 0,
 	  "where messages go (default umad: first InfiniBand port); connect: or rdmacm" },
 	{ "peer-qpn", "N", I_CONNECT, VAL_UINT, AT(peer_qpn), 0, DDPS_IPOIB_QPN_MAX,
 	  "UD queue pair of the peer, if PEER is a GID" },
@@ -48,6 +49,19 @@ static const struct option_row table[] = {
 	  "packets of a random scenario (default 20)" },
 	{ "timeout", "SECONDS", I_CONN, VAL_SECONDS, AT(timeout_ms), 1, 86400000,
 	  "end the command after that" },
+	{ "tun", "NAME", I_BRIDGE, VAL_TEXT, AT(tun), 0, 0, "TUN device to make" },
+	{ "ip", "ADDRESS/PREFIX", I_BRIDGE, VAL_LIST, AT(ip), 0, 0,
+	  "address of the device; repeatable, one IPv4, four IPv6" },
+	{ "udp", "HOST:PORT", I_NODE, VAL_TEXT, AT(udp), 0, 0,
+	  "own address for datagrams and CM messages" },
+	{ "multicast", "GROUP:PORT", I_BRIDGE, VAL_TEXT, AT(group), 0, 0,
+	  "IP multicast for what goes to groups (default: a copy to each peer)" },
+	{ "listen", "URI", I_BRIDGE, VAL_TEXT, AT(listen), 0, 0,
+	  "where sessions are taken (default: TCP on the address of --udp)" },
+	{ "peer", "GID,HOST:PORT[,URI]", I_NODE, VAL_LIST, AT(peer), 0, 0,
+	  "a peer: its --gid, --udp and --listen (default: TCP there); repeatable" },
+	{ "mode", "rc,uc|rc|uc|ud", I_BRIDGE, VAL_TEXT, AT(flags), 0, 0,
+	  "connections used, ud: none (default rc)" },
 	{ "json", NULL, I_ALL, VAL_FLAG, AT(json), 0, 0, "one JSON object a line" },
 	{ "help", NULL, I_ALL, VAL_HELP, 0, 0, 0, "this text" },
 	{ "version", NULL, I_ALL, VAL_VERSION, 0, 0, 0, "version of sessctl and library" },
@@ -85,8 +99,11 @@ static void defaults(struct ipoib_opts *o, unsigned bit)
 	if (bit & I_CONN) {
 		o->port = "umad";
 		o->qpn = 0x48;
-		o->mtu = DDPS_IPOIB_MTU_CM_MAX + DDPS_IPOIB_ENCAP_LEN;
 	}
+	if (bit & I_NODE)
+		o->mtu = DDPS_IPOIB_MTU_CM_MAX + DDPS_IPOIB_ENCAP_LEN;
+	if (bit == I_BRIDGE)
+		o->flags = "rc";
 }
 
 enum opts_result ipoib_opts_parse(struct ipoib_opts *o, const struct ipoib_command *cmd, int argc,
@@ -103,6 +120,11 @@ enum opts_result ipoib_opts_parse(struct ipoib_opts *o, const struct ipoib_comma
 	o->nargs = argc - first;
 	if (cmd->user.bit & I_TEXT && check_text(o, cmd->user.bit, why, why_len))
 		return OPTS_BAD;
+	if (cmd->user.bit & I_CONN && strcmp(o->port, "soft") != 0 &&
+	    (o->gid || o->udp || o->peer.n)) {
+		snprintf(why, why_len, "--gid, --udp and --peer go with --port soft");
+		return OPTS_BAD;
+	}
 	if (o->json && o->hex) {
 		snprintf(why, why_len, "--json and --hex exclude each other");
 		return OPTS_BAD;

@@ -1,0 +1,94 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-2-Clause
+# The data path's cost, without noise: instructions of our own code (callgrind; not libc, ISA-L
+# or the kernel, which depend on the machine) on a fixed workload against bench/guard.txt, and
+# no call of the allocator.  One line a case.  usage: guard.sh BUILD [--write]
+#
+# Above +5 % is a failure.  If a change is worth it, run with --write and say why in the commit.
+set -u
+build=$1 mode=${2:-}
+here=$(cd "$(dirname "$0")" && pwd)
+record=$here/guard.txt
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+failures=0
+
+# Self cost of all functions of the program itself; the line after "calls=" is what was called.
+own_instructions() { # FILE
+	awk '
+	/^ob=/ {
+		split($0, part, /[()]/)
+		if (part[3] != "")
+			name[part[2]] = part[3]
+		own = name[part[2]] ~ /\/guard$/
+	}
+	/^cob=/ {
+		split($0, part, /[()]/)
+		if (part[3] != "")
+			name[part[2]] = part[3]
+	}
+	/^calls=/ { getline; next }
+	/^[0-9+*-]/ && own { sum += $2 }
+	END { printf "%.0f\n", sum }' "$1"
+}
+
+instructions() { # WIRE OP COUNT
+	valgrind -q --tool=callgrind --callgrind-out-file="$work/out" \
+		"$build/guard" "$@" >/dev/null 2>"$work/err" && own_instructions "$work/out"
+}
+
+# Per operation, set-up excluded: the difference of a long and a short run.
+per_op() { # WIRE OP
+	local long short
+	long=$(instructions "$1" "$2" 2112) && short=$(instructions "$1" "$2" 64) &&
+		echo $(((long - short) / 2048))
+}
+
+# The count is one compiler's; with another one there is nothing to compare.
+compiler=$(readelf -p .comment "$build/guard" | grep -o 'GCC: .*' | head -n 1)
+
+compare() { # WIRE OP
+	local now was
+	now=$(per_op "$1" "$2")
+	if [ -z "$now" ] || [ "$now" -le 0 ]; then
+		echo "not ok instructions ($1 $2): no count: $(tail -n 2 "$work/err" | tr '\n' ' ')"
+		return 1
+	fi
+	[ "$mode" != --write ] || echo "$1 $2 $now" >>"$record"
+	was=$(sed -n "s/^$1 $2 \([0-9]*\)$/\1/p" "$record")
+	if [ -n "$was" ] && [ $((now * 100)) -le $((was * 105)) ]; then
+		echo "ok instructions ($1 $2): $now an operation, recorded $was"
+		return 0
+	fi
+	echo "not ok instructions ($1 $2): $now an operation, recorded ${was:-nothing};" \
+		"if it is worth it: bench/guard.sh $build --write"
+	return 1
+}
+
+count() { # WIRE OP THREADS
+	local got
+	got=$("$build/guard" "$1" "$2" 3200 "$3" 2>&1)
+	if [ "$got" = "allocations 0, locks waited for 0" ]; then
+		echo "ok no allocation, no contended lock ($1 $2, threads: $3)"
+		return 0
+	fi
+	echo "not ok no allocation, no contended lock ($1 $2, threads: $3): $got"
+	return 1
+}
+
+[ "$mode" != --write ] || echo "# $compiler" >"$record"
+if ! command -v valgrind >/dev/null; then
+	echo "ok instructions # skip: valgrind is not installed"
+elif [ "# $compiler" != "$(head -n 1 "$record")" ]; then
+	echo "ok instructions # skip: built by $compiler, not by what made bench/guard.txt"
+else
+	for op in send write read; do
+		compare tcp $op || failures=$((failures + 1))
+	done
+fi
+for op in send write read; do
+	count tcp $op 1 || failures=$((failures + 1))
+	count tcp $op 2 || failures=$((failures + 1))
+	count sctp $op 1 || failures=$((failures + 1))
+done
+exit $((failures > 0))

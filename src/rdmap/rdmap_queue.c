@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The memory of work queues: as much as was needed at once, so that idle sessions are small. */
+#include "rdmap/rdmap_priv.h"
+#include <stdlib.h>
+#include <string.h>
+
+#define FIRST 8u
+
+int ddps_wq_grow(struct ddps_wq *q, size_t each, uint32_t max_sge, uint64_t head, uint64_t tail)
+{
+	uint32_t size = q->size ? 2 * q->size : FIRST;
+	struct ddps_wq to = {
+		.size = size,
+		.e = malloc(size * each),
+		.sge = malloc((size_t)size * max_sge * sizeof *to.sge),
+	};
+
+	if (!to.e || !to.sge) {
+		ddps_wq_free(&to);
+		return DDPS_E_NOMEM;
+	}
+	for (; head != tail; head++) {
+		size_t i = head & (q->size - 1), k = head & (size - 1);
+
+		memcpy((uint8_t *)to.e + k * each, (const uint8_t *)q->e + i * each, each);
+		memcpy(to.sge + k * max_sge, q->sge + i * max_sge, max_sge * sizeof *to.sge);
+	}
+	ddps_wq_free(q);
+	*q = to;
+	return 0;
+}
+
+void ddps_wq_free(struct ddps_wq *q)
+{
+	free(q->e);
+	free(q->sge);
+}

@@ -1,0 +1,166 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-2-Clause
+# sessctl ipoib bridge between network namespaces that this script makes and removes.
+# usage: SESSCTL=... bridge.sh [tcp|sctp|multicast]...
+# shellcheck disable=SC2154,SC2034 # variables of lib.bash
+set -u
+here=$(dirname "$0")
+# shellcheck source=/dev/null
+. "$here/lib.bash"
+
+failed=0
+
+skip() {
+	echo "ok bridge between namespaces # skipped: $1"
+	exit 0
+}
+
+check() { # NAME COMMAND...
+	local name="$kind: $1"
+	shift
+	if "$@" >"$work/check.log" 2>&1; then
+		echo "ok $name"
+	else
+		failed=1
+		echo "not ok $name"
+		tail -n 15 "$work/check.log" "$work"/node*.log
+	fi
+}
+
+no_interface() { # NODE
+	! in_ns "$1" ip link show ib0
+}
+
+# An orderly end: status 0, counters told, no connection that broke, nothing left behind.
+ended() { # NODE HOW
+	local pid=${pids[$1]}
+	unset "pids[$1]"
+	case $2 in
+	down) bridge "$1" down && no_interface "$1" || return ;;
+	*) kill "-$2" "$pid" ;;
+	esac
+	wait "$pid" && grep -q '"event":"ended"' "$work/node$1.log" && no_interface "$1"
+}
+
+pings() { # FROM ADDRESS [OCTETS]: a packet of that size, not split, and its answer
+	in_ns "$1" python3 "$here/ping.py" "$2" "${3:-84}"
+}
+
+both_ways() {
+	local other
+	pings 1 10.9.0.2 &
+	other=$!
+	pings 2 10.9.0.1 && wait "$other"
+}
+
+ping_program() { # OPTION...: small and large echoes, none lost
+	in_ns 1 timeout 20 ping "$@" -c 5 -i 0.2 -W 5 | grep "5 received" &&
+		in_ns 1 timeout 20 ping "$@" -c 5 -i 0.2 -W 5 -s 60000 | grep "5 received"
+}
+
+# One connection, and it carries packets.
+connected() { # NODE PEER
+	local i
+	for ((i = 0; i < 100; i++)); do
+		bridge "$1" status >"$work/status" && [ "$(grep -c " $2 .*, up," "$work/status")" = 1 ] &&
+			grep -q 'interface *tx_conn' "$work/status" && return
+		pings "$1" "10.9.0.${2##*:}"
+	done
+	cat "$work/status"
+	return 1
+}
+
+datagrams_only() { # NODE PEER: no connection is asked for
+	bridge "$1" status >"$work/status" && cat "$work/status" &&
+		grep -q "neighbour *10.9.0.${2##*:} .* ud, MTU 2044 " "$work/status" &&
+		! grep -q "connection *$2 " "$work/status"
+}
+
+# 4 MiB through the connection, equal at the other end
+file() {
+	local server client
+	head -c 4194304 /dev/urandom >"$work/in"
+	in_ns 2 timeout 60 python3 "$here/file.py" receive 10.9.0.2 "$work/out" &
+	server=$!
+	in_ns 1 timeout 60 python3 "$here/file.py" send 10.9.0.2 "$work/in"
+	client=$?
+	wait "$server" && [ "$client" = 0 ] && [ "$(sha256sum <"$work/in")" = "$(sha256sum <"$work/out")" ]
+}
+
+mtu_is() { # NODE ADDRESS MTU: what the kernel of NODE has learnt for ADDRESS
+	pings "$1" "$2" 9000
+	[ $? = 3 ] || return
+	in_ns "$1" ip route get "$2" | grep -E "mtu $3( |\$)"
+}
+
+iperf() { # NODE ADDRESS
+	local server client i
+	in_ns "$1" timeout 30 iperf3 -s -1 -B "$2" &
+	server=$!
+	for ((i = 0; i < 100; i++)); do
+		in_ns "$1" ss -ltn | grep -q :5201 && break
+		nap
+	done
+	in_ns 1 timeout 20 iperf3 -c "$2" -t 1
+	client=$?
+	wait "$server" && [ "$client" = 0 ]
+}
+
+killed() {
+	kill -KILL "${pids[2]}"
+	wait "${pids[2]}" 2>/dev/null
+	check "the others work after a peer is killed" pings 1 10.9.0.3
+	check "nothing of it is left" no_interface 2
+	up 2 rc --mtu 4096
+	check "the killed peer comes back with a smaller MTU" eval 'ready 2 && pings 1 10.9.0.2'
+	check "there is one connection to it" connected 1 fe80::2
+	check "and its MTU is learnt" mtu_is 1 10.9.0.2 4092
+	check "over IPv6, too" mtu_is 1 fd09::2 4092
+}
+
+packets() {
+	check "ping both ways at once" both_ways
+	check "ping" ping_program 10.9.0.2
+	check "ping -6" ping_program -6 fd09::2
+	check "one connection carries them" connected 1 fe80::2
+	check "a packet of 65520 octets, not split" pings 1 10.9.0.2 65520
+	check "the same over IPv6" pings 1 fd09::2 65520
+	check "2044 octets to a datagram-only peer" pings 1 10.9.0.3 2044
+	check "without a connection" datagrams_only 1 fe80::3
+	check "more is answered with the MTU 2044" mtu_is 1 10.9.0.3 2044
+	check "the same over IPv6" mtu_is 1 fd09::3 2044
+	check "a file arrives unchanged" file
+	check "iperf3" iperf 2 10.9.0.2
+	check "iperf3 to the datagram-only peer" iperf 3 10.9.0.3
+}
+
+carrier() {
+	up 1 rc && up 2 rc && up 3 ud # all at once: a crossed start
+	check "three bridges start at once" ready 1 2 3
+	packets
+	killed
+	check "node 1 ends on Ctrl-C" ended 1 INT
+	check "node 2 ends on SIGTERM" ended 2 TERM
+	check "node 3 ends by 'bridge down'" ended 3 down
+}
+
+# Groups over IP multicast: nobody has heard of anybody else's address otherwise.
+multicast() {
+	up 1 rc && up 2 rc
+	check "two bridges start" ready 1 2
+	check "ping" pings 1 10.9.0.2
+	check "ping -6" pings 2 fd09::1
+	check "one connection" connected 1 fe80::2
+	check "node 1 ends" ended 1 down
+	check "node 2 ends" ended 2 TERM
+}
+
+start_net skip
+[ $# != 0 ] || set -- tcp sctp multicast
+for kind in "$@"; do
+	case $kind in
+	multicast) multicast ;;
+	*) carrier ;;
+	esac
+done
+[ $failed = 0 ]

@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: BSD-2-Clause
+# For tests/netns: three network namespaces, removed at the end, and bridges in them.
+# shellcheck shell=bash
+# shellcheck disable=SC2154,SC2034 # kind and here: set by the scripts
+SESSCTL=$(realpath "${SESSCTL:-build/opt/sessctl}")
+work=$(mktemp -d)
+id=$$
+namespaces=()
+declare -A pids=()
+
+cleanup() {
+	local n
+	for n in "${!pids[@]}"; do
+		kill -KILL "${pids[$n]}" 2>/dev/null
+	done
+	for n in "${namespaces[@]}"; do
+		ip netns del "$n" 2>/dev/null
+	done
+	rm -rf "$work"
+}
+trap cleanup EXIT
+
+in_ns() { # NODE COMMAND...
+	local n=$1
+	shift
+	ip netns exec "ddps$id-$n" "$@"
+}
+
+# Three namespaces on one bridge device inside the first: 192.0.2.1, .2, .3
+make_net() {
+	local n
+	for n in 1 2 3; do
+		ip netns add "ddps$id-$n" || return
+		namespaces+=("ddps$id-$n")
+		in_ns $n ip link set lo up || return
+	done
+	in_ns 1 ip link add br0 type bridge mcast_snooping 0 || return
+	in_ns 1 ip link set br0 up || return
+	in_ns 1 ip addr add 192.0.2.1/24 dev br0 || return
+	for n in 2 3; do
+		in_ns 1 ip link add "v$n" type veth peer name eth0 netns "ddps$id-$n" || return
+		in_ns 1 ip link set "v$n" master br0 up || return
+		in_ns $n ip addr add "192.0.2.$n/24" dev eth0 || return
+		in_ns $n ip link set eth0 up || return
+	done
+}
+
+uri() { # NODE
+	case $kind in
+	sctp) echo "sctp://192.0.2.$1:7200?backend=usrsctp" ;;
+	*) echo "tcp://192.0.2.$1:7200" ;;
+	esac
+}
+
+up() { # NODE MODE [OPTION...]
+	local n=$1 mode=$2 m args=()
+	shift 2
+	for m in 1 2 3; do
+		[ $m = "$n" ] || args+=(--peer "fe80::$m,192.0.2.$m:7100,$(uri $m)")
+	done
+	[ "$kind" != multicast ] || args+=(--multicast 239.192.0.1:7300)
+	: >"$work/node$n.log"
+	ip netns exec "ddps$id-$n" "$SESSCTL" ipoib bridge --json --tun ib0 --gid "fe80::$n" \
+		--udp "192.0.2.$n:7100" --listen "$(uri "$n")" --mode "$mode" \
+		--ip "10.9.0.$n/24" --ip "fd09::$n/64" "${args[@]}" "$@" >"$work/node$n.log" 2>&1 &
+	pids[$n]=$!
+}
+
+nap() { # between looks at something that nothing announces
+	read -r -t 0.1 <>"$work/never"
+}
+
+ready() { # NODE...
+	local n i
+	for n in "$@"; do
+		for ((i = 0; i < 200; i++)); do
+			grep -q '"bridging"' "$work/node$n.log" && break
+			kill -0 "${pids[$n]}" 2>/dev/null || return 1
+			nap
+		done
+		grep -q '"bridging"' "$work/node$n.log" || return 1
+	done
+}
+
+bridge() { # NODE status|down [OPTION...]
+	in_ns "$1" "$SESSCTL" ipoib bridge "$2" --tun ib0 "${@:3}"
+}
+
+# start_net SKIP-FUNCTION: everything that is needed, or why it cannot be had
+start_net() {
+	mkfifo "$work/never"
+	[ "$(id -u)" = 0 ] || "$1" "it needs root"
+	[ -c /dev/net/tun ] || "$1" "/dev/net/tun is missing (modprobe tun)"
+	for tool in ip ss python3 ping iperf3; do
+		command -v $tool >/dev/null || "$1" "$tool is missing (tools/deps.sh check)"
+	done
+	make_net >"$work/net.log" 2>&1 || "$1" "no network namespaces: $(tail -n 1 "$work/net.log")"
+}
