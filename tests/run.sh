@@ -44,7 +44,7 @@ criterion() { # NAME BINARY SECONDS
 lines() { # NAME COMMAND...: prints "ok ..." and "not ok ..." lines
 	local log=$work/lines.log name=$1 status good bad
 	shift
-	timeout -k 10 240 "$@" >"$log" 2>&1
+	timeout -k 10 480 "$@" >"$log" 2>&1
 	status=$?
 	good=$(grep -ac '^ok ' "$log")
 	bad=$(grep -ac '^not ok ' "$log")
