@@ -121,6 +121,7 @@ static int post_octet(struct session *s)
 
 static int take_request(struct peer *p, const struct ddps_event *ev)
 {
+	struct ddps_conn_param param = p->param;
 	uint8_t advert[ADVERT];
 	struct session *s;
 	int e;
@@ -135,9 +136,9 @@ static int take_request(struct peer *p, const struct ddps_event *ev)
 	put_be(advert, ddps_mr_to(s->region_mr), 8);
 	put_be(advert + 8, ddps_mr_stag(s->region_mr), 4);
 	put_be(advert + 12, p->octets, 4);
-	p->param.private_data = advert;
-	p->param.private_data_len = sizeof advert;
-	e = ddps_accept(ev->request, s->ep, &p->param);
+	param.private_data = advert;
+	param.private_data_len = sizeof advert;
+	e = ddps_accept(ev->request, s->ep, &param);
 	return e ? fail("accept", e) : 0;
 }
 

@@ -123,7 +123,8 @@ DDPS_API int ddps_ctx_fd(struct ddps_ctx *ctx);
  *
  * Blocks for at most @timeout_ms.  In a context with a thread it does nothing and returns 0.
  *
- * Return: the number of descriptors and timers served, or DDPS_E_FORKED, DDPS_E_SYSTEM.
+ * Return: the number of descriptors and timers served, which may be 0 before the time is up;
+ * or DDPS_E_FORKED, DDPS_E_SYSTEM.
  */
 DDPS_API int ddps_progress(struct ddps_ctx *ctx, int timeout_ms);
 

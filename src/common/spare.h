@@ -41,8 +41,13 @@ static inline void ddps_spare_put(struct ddps_spares *s, void *mem)
 
 static inline void ddps_spares_fini(struct ddps_spares *s)
 {
-	while (s->n)
-		free(ddps_spare_get(s, 0));
+	while (s->first) {
+		void **p = s->first;
+
+		s->first = *p;
+		free(p);
+	}
+	s->n = 0;
 }
 
 #endif

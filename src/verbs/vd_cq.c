@@ -4,6 +4,7 @@
 #include <endian.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -42,7 +43,26 @@ static int listen_once(struct vd_cq *cq, int op)
 {
 	struct epoll_event ev = { .events = EPOLLIN | EPOLLONESHOT, .data.ptr = cq };
 
-	return epoll_ctl(cq->cq.channel->fd, op, ddps_cq_fd(cq->d), &ev) ? errno : 0;
+	if (epoll_ctl(cq->cq.channel->fd, op, ddps_cq_fd(cq->d), &ev))
+		return errno;
+	cq->listening = true;
+	return 0;
+}
+
+static int arm(struct vd_cq *cq, bool solicited_only)
+{
+	int err = ddps_cq_arm(cq->d, solicited_only);
+
+	return err ? vd_errno(err) : listen_once(cq, EPOLL_CTL_MOD);
+}
+
+/* An event that is not fetched yet: arming would take it back, and who has polled its completion
+ * already would wait for it for ever. */
+static bool waits(const struct vd_cq *cq)
+{
+	struct pollfd p = { .fd = ddps_cq_fd(cq->d), .events = POLLIN };
+
+	return cq->listening && poll(&p, 1, 0) == 1;
 }
 
 VD_API int ibv_get_cq_event(struct ibv_comp_channel *ch, struct ibv_cq **ibcq, void **context)
@@ -61,6 +81,10 @@ VD_API int ibv_get_cq_event(struct ibv_comp_channel *ch, struct ibv_cq **ibcq, v
 	cq = ev.data.ptr;
 	pthread_mutex_lock(&cq->cq.mutex);
 	cq->taken++;
+	cq->listening = false;
+	if (cq->again)
+		arm(cq, cq->again == VD_ARM_SOLICITED);
+	cq->again = VD_ARM_NO;
 	pthread_mutex_unlock(&cq->cq.mutex);
 	*ibcq = ibv_cq_ex_to_cq(&cq->cq);
 	*context = cq->cq.cq_context;
@@ -80,12 +104,16 @@ VD_API void ibv_ack_cq_events(struct ibv_cq *ibcq, unsigned int n)
 int vd_req_notify_cq(struct ibv_cq *ibcq, int solicited_only)
 {
 	struct vd_cq *cq = vd_of(ibcq, struct vd_cq, cq);
-	int err, keep = errno;
+	int err = 0, keep = errno;
 
 	if (!cq->cq.channel)
 		return EINVAL;
-	err = ddps_cq_arm(cq->d, solicited_only);
-	err = err ? vd_errno(err) : listen_once(cq, EPOLL_CTL_MOD);
+	pthread_mutex_lock(&cq->cq.mutex);
+	if (!waits(cq))
+		err = arm(cq, solicited_only);
+	else if (cq->again != VD_ARM_ANY)
+		cq->again = solicited_only ? VD_ARM_SOLICITED : VD_ARM_ANY;
+	pthread_mutex_unlock(&cq->cq.mutex);
 	errno = keep;
 	return err;
 }

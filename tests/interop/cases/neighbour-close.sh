@@ -1,7 +1,6 @@
 # shellcheck shell=bash disable=SC2154 # variables of lib.sh
 # SPDX-License-Identifier: BSD-2-Clause
 # siw closes without a Terminate: an orderly end for us, no error.
-# quick
 # needs: example-rdma_peer
 rdma_listen -b 100000
 guest "timeout 30 siw_peer -c $HOST $port" >"$work/there" ||
