@@ -12,7 +12,7 @@ info() {
 		grep -q 'protocol: FI_PROTO_IWARP' "$work/out"; then
 		echo "ok fi_info"
 	else
-		failed=1
+		: >"$work/failed"
 		echo "not ok fi_info: $(tail -n 2 "$work/out" | tr '\n' ' ')"
 	fi
 }
@@ -28,8 +28,9 @@ addr=$(host_address)
 if [ -z "$addr" ]; then
 	# the provider binds to port 0 instead of the program's where the address is loopback
 	echo "ok fi_pingpong # skipped: this host has loopback addresses only"
-	exit "$failed"
+	finish
 fi
+more_lanes 1
 for ((i = 0; i < rounds; i++)); do
 	for DDPSESS_TRANSPORT in tcp sctp; do
 		export DDPSESS_TRANSPORT
@@ -40,4 +41,4 @@ for ((i = 0; i < rounds; i++)); do
 		load=("$sessctl" run --)
 	done
 done
-exit "$failed"
+finish
