@@ -70,11 +70,11 @@ free_port() {
 	done
 }
 
-# Until somebody listens at that TCP port, for programs that ask once.
+# Until somebody listens at that port, TCP's or the UDP port that carries SCTP.
 await_listener() { # PORT
 	local i
 	for ((i = 0; i < 400; i++)); do
-		[ -z "$(ss -Hltn "sport = :$1")" ] || return 0
+		[ -z "$(ss -Hltun "sport = :$1")" ] || return 0
 		sleep 0.05
 	done
 }
@@ -95,7 +95,7 @@ try_pair() { # SERVER CLIENT
 	free_port
 	start server "${1//@/$port}" &
 	server=$!
-	[ -z "${asks_once:-}" ] || await_listener "$port"
+	[ -z "${listen_first:-}" ] || await_listener "$port"
 	for ((i = 0; i < ${clients:-1}; i++)); do
 		(start "client$i" "${2//@/$port}") || c=$?
 	done
@@ -137,7 +137,7 @@ repeat() { # NAME TRY ARGUMENT...
 }
 
 # pair NAME SERVER CLIENT: @ stands for the port.  These may be set:
-#   asks_once	the client does not wait for its server
+#   listen_first	the client starts when the server listens
 #   clients	how many, one after the other
 #   for_ever	the server does not end by itself
 #   check	a command that says whether the files that they left are right

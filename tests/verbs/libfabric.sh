@@ -19,7 +19,7 @@ info() {
 
 # The port is that of fi_pingpong's own TCP connection, for which it asks once.
 pingpong() { # PROVIDER TYPE OPTION...
-	local opts="-p $1 -e $2 ${*:3}" asks_once=1
+	local opts="-p $1 -e $2 ${*:3}" listen_first=1
 	pair "fi_pingpong $opts" "fi_pingpong $opts -B @" "fi_pingpong $opts -P @ $addr"
 }
 

@@ -62,7 +62,7 @@ soname() {
 
 # Queue pairs that the programs connect themselves, by numbers and GIDs over TCP.
 own_way() {
-	local asks_once=1 o
+	local listen_first=1 o
 	for o in "rc_pingpong -g 0 -c" "rc_pingpong -g 0 -e -s 65536 -n 100" "rc_pingpong -g 0 -N" \
 		"srq_pingpong -g 0 -q 4"; do
 		pair "ibv_$o" "ibv_$o -p @" "ibv_$o -p @ 127.0.0.1"
@@ -80,7 +80,9 @@ rsockets() {
 		pair "rstream $o" "rstream -T v $o -p @" "rstream -T v $o -p @ -s 127.0.0.1"
 	done
 	for o in "-C 10 -S 65536" "-T n -C 10 -S 4096"; do
-		pair "riostream $o" "riostream -T v $o -p @" "riostream -T v $o -p @ -s 127.0.0.1"
+		# its server sets the options of new connections after it has begun to listen
+		listen_first=1 pair "riostream $o" "riostream -T v $o -p @" \
+			"riostream -T v $o -p @ -s 127.0.0.1"
 	done
 	# the digest of what the server wrote; the next try starts without it
 	for_ever=1 check="sha256sum --status -c $work/digest && rm to" \
@@ -106,7 +108,7 @@ qperf() {
 	for t in rc_bw rc_bi_bw rc_lat rc_rdma_read_bw rc_rdma_read_lat rc_rdma_write_bw \
 		rc_rdma_write_lat rc_rdma_write_poll_lat rc_compare_swap_mr rc_fetch_add_mr \
 		ver_rc_compare_swap ver_rc_fetch_add; do
-		check="grep -q ' = .*[1-9]' client0" asks_once=1 pair "qperf -cm 1 $t" "qperf -lp @" \
+		check="grep -q ' = .*[1-9]' client0" listen_first=1 pair "qperf -cm 1 $t" "qperf -lp @" \
 			"qperf -lp @ -cm 1 -t 1 -to 30 127.0.0.1 $t quit"
 	done
 }
