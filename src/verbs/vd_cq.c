@@ -158,7 +158,7 @@ VD_API struct ibv_cq *ibv_create_cq(struct ibv_context *ctx, int cqe, void *user
 {
 	struct vd_cq *cq;
 
-	if (cqe < 1 || cqe > VD_MAX_CQE || vector < 0) {
+	if (cqe < 1 || cqe > VD_MAX_CQE || vector < 0 || vector >= ctx->num_comp_vectors) {
 		errno = EINVAL;
 		return NULL;
 	}
@@ -175,9 +175,13 @@ struct ibv_cq_ex *vd_create_cq_ex(struct ibv_context *ctx, struct ibv_cq_init_at
 
 	/* Time stamps, flow tags and the like are no part of this device. */
 	if (attr->wc_flags & ~(uint64_t)IBV_WC_STANDARD_FLAGS ||
-	    (attr->comp_mask & ~(uint32_t)IBV_CQ_INIT_ATTR_MASK_FLAGS) || !attr->cqe ||
-	    attr->cqe > VD_MAX_CQE) {
+	    (attr->comp_mask & ~(uint32_t)IBV_CQ_INIT_ATTR_MASK_FLAGS)) {
 		errno = EOPNOTSUPP;
+		return NULL;
+	}
+	if (!attr->cqe || attr->cqe > VD_MAX_CQE ||
+	    attr->comp_vector >= (uint32_t)ctx->num_comp_vectors) {
+		errno = EINVAL;
 		return NULL;
 	}
 	cq = new_cq(ctx, attr->cqe, attr->cq_context, attr->channel);
@@ -190,7 +194,7 @@ struct ibv_cq_ex *vd_create_cq_ex(struct ibv_context *ctx, struct ibv_cq_init_at
 VD_API int ibv_resize_cq(struct ibv_cq *cq, int cqe)
 {
 	/* The library's queues do not grow; a smaller one is no change for anybody. */
-	return cqe <= cq->cqe ? 0 : EOPNOTSUPP;
+	return cqe < 1 || cqe > VD_MAX_CQE ? EINVAL : cqe <= cq->cqe ? 0 : EOPNOTSUPP;
 }
 
 VD_API int ibv_destroy_cq(struct ibv_cq *ibcq)
