@@ -211,3 +211,31 @@ struct ibv_async_event vt_async(struct ibv_context *ctx, enum ibv_event_type typ
 		     ibv_event_type_str(type));
 	return e;
 }
+
+void vt_dev_open(struct vt_dev *d)
+{
+	struct ibv_device **list = ibv_get_device_list(NULL);
+
+	d->ctx = ibv_open_device(list[0]);
+	ibv_free_device_list(list);
+	d->pd = ibv_alloc_pd(d->ctx);
+	d->cq = ibv_create_cq(d->ctx, 16, NULL, NULL, 0);
+	cr_assert(d->pd && d->cq);
+	cr_assert_eq(ibv_query_device(d->ctx, &d->attr), 0);
+}
+
+void vt_dev_close(struct vt_dev *d)
+{
+	cr_expect_eq(ibv_destroy_cq(d->cq), 0);
+	cr_expect_eq(ibv_dealloc_pd(d->pd), 0);
+	cr_expect_eq(ibv_close_device(d->ctx), 0);
+}
+
+struct ibv_qp_init_attr vt_rc(const struct vt_dev *d)
+{
+	return (struct ibv_qp_init_attr){ .send_cq = d->cq,
+					  .recv_cq = d->cq,
+					  .qp_type = IBV_QPT_RC,
+					  .cap = { 4, 4, 2, 2, 64 },
+					  .sq_sig_all = 1 };
+}

@@ -28,6 +28,24 @@ struct vt {
 	struct vt_end a, b; /* active, passive */
 };
 
+/* The device and what queue pairs need that programs connect themselves. */
+struct vt_dev {
+	struct ibv_context *ctx;
+	struct ibv_pd *pd;
+	struct ibv_cq *cq;
+	struct ibv_device_attr attr;
+};
+
+/* The call fails, and errno says why: NULL is returned, or -1. */
+#define VT_REFUSED_AS(fails, why)                                                                  \
+	do {                                                                                       \
+		errno = 0;                                                                         \
+		cr_expect(fails, "it is taken: %s", #fails);                                       \
+		cr_expect_eq(errno, why, "%m: %s", #fails);                                        \
+	} while (0)
+#define VT_NULL_AS(call, why)  VT_REFUSED_AS((call) == NULL, why)
+#define VT_MINUS_AS(call, why) VT_REFUSED_AS((call) == -1, why)
+
 /* The same test over each wire. */
 #define VT_TEST(suite, name)                                                                       \
 	static void name##_runs(void);                                                             \
@@ -71,5 +89,10 @@ int vt_post(struct vt_end *e, uint64_t wr_id, enum ibv_wr_opcode op, uint32_t le
 /* The next asynchronous event of this context, to be acknowledged. */
 struct ibv_async_event vt_async(struct ibv_context *ctx, enum ibv_event_type type);
 uint16_t vt_port(const struct vt *v);
+
+void vt_dev_open(struct vt_dev *d);
+void vt_dev_close(struct vt_dev *d);
+/* A queue pair of 4 requests and 2 pieces each way. */
+struct ibv_qp_init_attr vt_rc(const struct vt_dev *d);
 
 #endif
