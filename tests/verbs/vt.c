@@ -20,6 +20,7 @@ void vt_init(struct vt *v)
 	v->init = (struct ibv_qp_init_attr){ .cap = { 16, 16, 4, 4, 0 },
 					     .qp_type = IBV_QPT_RC,
 					     .sq_sig_all = 1 };
+	v->cqe = 64;
 	v->connect = v->accept =
 		(struct rdma_conn_param){ .responder_resources = 4, .initiator_depth = 4 };
 }
@@ -65,13 +66,13 @@ void vt_listen(struct vt *v)
 	cr_assert_neq(vt_port(v), 0);
 }
 
-static void equip(struct vt *v, struct vt_end *e)
+void vt_equip(struct vt *v, struct vt_end *e)
 {
 	struct ibv_qp_init_attr attr = v->init;
 
 	e->cc = ibv_create_comp_channel(e->id->verbs);
 	cr_assert_not_null(e->cc);
-	e->cq = ibv_create_cq(e->id->verbs, 64, e, e->cc, 0);
+	e->cq = ibv_create_cq(e->id->verbs, v->cqe, e, e->cc, 0);
 	cr_assert_not_null(e->cq);
 	attr.send_cq = attr.recv_cq = e->cq;
 	attr.qp_context = e;
@@ -90,7 +91,7 @@ void vt_dial(struct vt *v)
 	vt_expect(v->a.ch, RDMA_CM_EVENT_ADDR_RESOLVED);
 	cr_assert_eq(rdma_resolve_route(v->a.id, 2000), 0);
 	vt_expect(v->a.ch, RDMA_CM_EVENT_ROUTE_RESOLVED);
-	equip(v, &v->a);
+	vt_equip(v, &v->a);
 }
 
 void vt_take_request(struct vt *v)
@@ -100,7 +101,7 @@ void vt_take_request(struct vt *v)
 	cr_assert_eq(e->listen_id, v->listen);
 	v->b.id = e->id;
 	rdma_ack_cm_event(e);
-	equip(v, &v->b);
+	vt_equip(v, &v->b);
 }
 
 void vt_up(struct vt *v)

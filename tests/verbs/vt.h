@@ -7,6 +7,7 @@
 #include <netinet/in.h>
 #include <rdma/rdma_cma.h>
 #include <rdma/rdma_verbs.h>
+#include <stdbool.h>
 
 #define VT_MS 20000 /* bound on every wait; never reached when things work */
 
@@ -23,6 +24,7 @@ struct vt {
 	struct sockaddr_storage addr; /* where the listener is; set before vt_listen */
 	struct ibv_qp_init_attr init; /* of both queue pairs */
 	struct ibv_srq *srq;	      /* of the passive end, if set */
+	int cqe;		      /* of both queues */
 	struct rdma_conn_param connect, accept;
 	struct rdma_cm_id *listen;
 	struct vt_end a, b; /* active, passive */
@@ -68,6 +70,8 @@ void vt_listen(struct vt *v);
 void vt_dial(struct vt *v);
 /* The same for the request that came: fills v->b. */
 void vt_take_request(struct vt *v);
+/* Queue pair, domain and registered octets for an identifier that is the end's. */
+void vt_equip(struct vt *v, struct vt_end *e);
 /* Listen, connect, accept: both ends established. */
 void vt_up(struct vt *v);
 /* Everything that is still there goes. */
