@@ -30,7 +30,7 @@ VD_API struct ibv_comp_channel *ibv_create_comp_channel(struct ibv_context *ctx)
 
 VD_API int ibv_destroy_comp_channel(struct ibv_comp_channel *c)
 {
-	if (c->refcnt)
+	if (__atomic_load_n(&c->refcnt, __ATOMIC_RELAXED))
 		return EBUSY;
 	close(c->fd);
 	free(vd_of(c, struct vd_channel, c));
@@ -126,7 +126,7 @@ static struct vd_cq *new_cq(struct ibv_context *ctx, uint32_t depth, void *user,
 			errno = err;
 			return NULL;
 		}
-		ch->refcnt++;
+		__atomic_add_fetch(&ch->refcnt, 1, __ATOMIC_RELAXED);
 	}
 	return cq;
 }
@@ -192,7 +192,7 @@ VD_API int ibv_destroy_cq(struct ibv_cq *ibcq)
 		return vd_errno(err);
 	}
 	if (cq->cq.channel)
-		cq->cq.channel->refcnt--;
+		__atomic_sub_fetch(&cq->cq.channel->refcnt, 1, __ATOMIC_RELAXED);
 	pthread_mutex_lock(&p->lock);
 	vd_async_forget(ibcq->context, ibcq);
 	pthread_mutex_unlock(&p->lock);
