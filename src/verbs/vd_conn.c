@@ -107,8 +107,7 @@ VD_API int rdma_accept(struct rdma_cm_id *ibid, struct rdma_conn_param *conn)
 	int err;
 
 	/* A request whose peer has gone is down, and said so below. */
-	if (!p || !id->qp || !id->listen_id ||
-	    (id->state != VD_ID_REQUEST && id->state != VD_ID_DOWN))
+	if (!p || !id->qp || (id->state != VD_ID_REQUEST && id->state != VD_ID_DOWN))
 		return vd_fail(EINVAL);
 	vd_conn_param(p, conn, &param);
 	if (!conn) { /* what the peer asks for */
