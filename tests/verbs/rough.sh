@@ -16,7 +16,7 @@ forever=(-F -R -D 1 --run_infinitely)
 await_result() { # FILE
 	local i
 	for ((i = 0; i < 600; i++)); do
-		! grep -Eq '^ *65536 +[0-9]+ ' "$1" || return 0
+		! grep -Esq '^ *65536 +[0-9]+ ' "$1" || return 0
 		sleep 0.05
 	done
 	return 1

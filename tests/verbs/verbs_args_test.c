@@ -387,3 +387,71 @@ VT_TEST(verbs_args, receives)
 	cr_expect_eq(bad, &wr);
 	vt_down(&v);
 }
+
+/* ---- the extended queue ---- */
+
+static struct ibv_cq_ex *accept_with_extended(struct vt *v)
+{
+	struct ibv_cq_init_attr_ex ex = { .cqe = 16, .wc_flags = IBV_WC_STANDARD_FLAGS };
+	struct rdma_cm_event *e = vt_event(v->b.ch, RDMA_CM_EVENT_CONNECT_REQUEST);
+	struct ibv_cq_ex *cq = ibv_create_cq_ex(e->id->verbs, &ex);
+	struct ibv_qp_init_attr attr = v->init;
+
+	cr_assert_not_null(cq);
+	v->b.id = e->id;
+	v->b.cq = attr.send_cq = attr.recv_cq = ibv_cq_ex_to_cq(cq);
+	rdma_ack_cm_event(e);
+	cr_assert_eq(rdma_create_qp(v->b.id, NULL, &attr), 0);
+	v->b.mr = ibv_reg_mr(v->b.id->pd, v->b.buf, sizeof v->b.buf,
+			     IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
+	cr_assert_eq(rdma_accept(v->b.id, &v->accept), 0);
+	vt_expect(v->a.ch, RDMA_CM_EVENT_ESTABLISHED);
+	vt_expect(v->b.ch, RDMA_CM_EVENT_ESTABLISHED);
+	return cq;
+}
+
+VT_TEST(verbs_args, an_extended_queue_reads_what_polling_tells)
+{
+	struct ibv_poll_cq_attr none = { 0 };
+	struct ibv_sge sge;
+	struct ibv_send_wr wr = a_send(&sge, 1), *bad;
+	struct ibv_cq_ex *cq;
+	struct vt v;
+
+	vt_init(&v);
+	vt_listen(&v);
+	vt_dial(&v);
+	cr_assert_eq(rdma_connect(v.a.id, &v.connect), 0);
+	cq = accept_with_extended(&v);
+	for (uint64_t i = 7; i < 9; i++)
+		cr_assert_eq(vt_recv(&v.b, i, 0, 64), 0);
+	sge = (struct ibv_sge){ (uintptr_t)v.a.buf, 24, v.a.mr->lkey };
+	wr.opcode = IBV_WR_RDMA_WRITE_WITH_IMM;
+	wr.imm_data = htonl(0x01020304);
+	wr.wr.rdma.remote_addr = (uintptr_t)v.b.buf;
+	wr.wr.rdma.rkey = v.b.mr->rkey;
+	cr_assert_eq(ibv_post_send(v.a.id->qp, &wr, &bad), 0);
+	vt_expect_wc(&v.a, 1, IBV_WC_RDMA_WRITE, IBV_WC_SUCCESS);
+	while (ibv_start_poll(cq, &none) == ENOENT)
+		;
+	cr_expect_eq(cq->wr_id, 7);
+	cr_expect_eq(cq->status, IBV_WC_SUCCESS);
+	cr_expect_eq(ibv_wc_read_opcode(cq), IBV_WC_RECV_RDMA_WITH_IMM);
+	cr_expect_eq(ibv_wc_read_byte_len(cq), 24);
+	cr_expect_eq(ibv_wc_read_imm_data(cq), htonl(0x01020304));
+	cr_expect_eq(ibv_wc_read_wc_flags(cq), IBV_WC_WITH_IMM);
+	cr_expect_eq(ibv_wc_read_qp_num(cq), v.b.id->qp->qp_num);
+	/* These are InfiniBand's. */
+	cr_expect(!ibv_wc_read_vendor_err(cq) && !ibv_wc_read_src_qp(cq) && !ibv_wc_read_slid(cq) &&
+		  !ibv_wc_read_sl(cq) && !ibv_wc_read_dlid_path_bits(cq));
+	cr_expect_eq(ibv_next_poll(cq), ENOENT);
+	ibv_end_poll(cq);
+	cr_assert_eq(rdma_disconnect(v.a.id), 0);
+	vt_expect(v.b.ch, RDMA_CM_EVENT_DISCONNECTED);
+	while (ibv_start_poll(cq, &none) == ENOENT)
+		;
+	cr_expect_eq(cq->wr_id, 8);
+	cr_expect_eq(cq->status, IBV_WC_WR_FLUSH_ERR);
+	ibv_end_poll(cq);
+	vt_down(&v);
+}
