@@ -156,6 +156,13 @@ $(B)/threads: $(THREAD_SRC) $(wildcard tests/tsan/criterion/*.h) $(LIB_A)
 	$(Q)$(CC) $(CPPFLAGS) -Itests/tsan -Itests $(CFLAGS_ALL) -Wno-missing-prototypes $(LDFLAGS) \
 		-o $@ $(filter %.c %.a,$^) $(LIB_LIBS)
 
+THREAD_VERBS := tests/verbs/verbs_threads_test.c tests/verbs/vt.c tests/tsan/main.c
+$(B)/verbs-threads: $(THREAD_VERBS) tests/verbs/vt.h $(wildcard tests/tsan/criterion/*.h) \
+		$(call objs,$(VERBS_SRC)) $(LIB_A)
+	$(if $(Q),@echo "  LD   $@")
+	$(Q)$(CC) $(CPPFLAGS) -Itests/tsan -Itests $(CFLAGS_ALL) -Wno-missing-prototypes $(LDFLAGS) \
+		-o $@ $(filter %.c %.o %.a,$^) $(LIB_LIBS)
+
 # The library's allocations are made to fail.
 FAULT := $(B)/fault
 $(FAULT): $(call objs,$(wildcard tests/fault/*.c)) $(LIB_A)
@@ -244,9 +251,12 @@ sim-soak: deps-check
 	$(Q)$(MAKE) --no-print-directory -j2 build/opt/unit
 	$(Q)DDPS_SIM_RUNS=1000000 build/opt/unit --filter 'ipoib_soak/*' --jobs 2
 
+TSAN_BIN := build/tsan/threads build/tsan/verbs-threads
 tsan: deps-check
-	$(Q)$(MAKE) --no-print-directory -j2 VARIANT=tsan build/tsan/threads
-	$(Q)TSAN_OPTIONS=halt_on_error=1:second_deadlock_stack=1 timeout 300 build/tsan/threads
+	$(Q)$(MAKE) --no-print-directory -j2 VARIANT=tsan $(TSAN_BIN)
+	$(Q)for t in $(TSAN_BIN); do \
+		TSAN_OPTIONS=halt_on_error=1:second_deadlock_stack=1 timeout 300 $$t || exit; \
+	done
 valgrind: deps-check
 	$(Q)$(MAKE) --no-print-directory -j2 build/opt/unit build/opt/sessctl
 	$(Q)tests/valgrind.sh build/opt/unit build/opt/sessctl

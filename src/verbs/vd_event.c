@@ -104,6 +104,8 @@ void vd_event_drop(struct vd_id *id)
 			continue;
 		}
 		*at = e->next;
+		if (e->e.id != &id->id) /* a request's identifier that nobody has seen */
+			vd_id_free(vd_of(e->e.id, struct vd_id, id));
 		free(e);
 		vd_eventfd_take(ch->ch.fd); /* its count */
 	}
