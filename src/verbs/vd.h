@@ -124,8 +124,6 @@ struct vd_cq {
 	struct ibv_cq_ex cq; /* begins like struct ibv_cq */
 	struct ddps_cq *d;
 	unsigned taken; /* events fetched, for acknowledgement */
-	bool listening; /* an event goes to the channel, or waits there */
-	enum { VD_ARM_NO, VD_ARM_SOLICITED, VD_ARM_ANY } again; /* once that is fetched */
 	struct ibv_wc now; /* the extended form's current one */
 };
 

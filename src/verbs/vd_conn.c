@@ -13,6 +13,8 @@ static struct vd_id *of(struct rdma_cm_id *id)
 }
 
 #define NUDGE_MS 100
+/* With other devices a disconnect waits for nobody. */
+#define CLOSE_MS 2000
 
 /* 255 and the like mean "as many as there are" [4.18]. */
 static uint16_t clamp(unsigned n)
@@ -27,6 +29,7 @@ void vd_conn_param(const struct vd_process *p, const struct rdma_conn_param *con
 	to->crc = p->cfg.crc;
 	to->p2p = p->cfg.p2p; /* either side may send first, as verbs programs expect */
 	to->refused_retry_ms = p->cfg.retry_ms;
+	to->close_ms = CLOSE_MS;
 	to->nudge_ms = NUDGE_MS; /* the peer may be soft-iWARP */
 	if (!conn)
 		return;

@@ -4,7 +4,6 @@
 #include <endian.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -38,53 +37,37 @@ VD_API int ibv_destroy_comp_channel(struct ibv_comp_channel *c)
 	return 0;
 }
 
-/* One event for each time it is armed: the queue's descriptor reports once, then is mute. */
-static int listen_once(struct vd_cq *cq, int op)
+/* The queues' descriptors count their events. */
+static int listen_to(struct vd_cq *cq)
 {
-	struct epoll_event ev = { .events = EPOLLIN | EPOLLONESHOT, .data.ptr = cq };
+	struct epoll_event ev = { .events = EPOLLIN, .data.ptr = cq };
 
-	if (epoll_ctl(cq->cq.channel->fd, op, ddps_cq_fd(cq->d), &ev))
-		return errno;
-	cq->listening = true;
-	return 0;
-}
-
-static int arm(struct vd_cq *cq, bool solicited_only)
-{
-	int err = ddps_cq_arm(cq->d, solicited_only);
-
-	return err ? vd_errno(err) : listen_once(cq, EPOLL_CTL_MOD);
-}
-
-/* An event that is not fetched yet: arming would take it back, and who has polled its completion
- * already would wait for it for ever. */
-static bool waits(const struct vd_cq *cq)
-{
-	struct pollfd p = { .fd = ddps_cq_fd(cq->d), .events = POLLIN };
-
-	return cq->listening && poll(&p, 1, 0) == 1;
+	return epoll_ctl(cq->cq.channel->fd, EPOLL_CTL_ADD, ddps_cq_fd(cq->d), &ev) ? errno : 0;
 }
 
 VD_API int ibv_get_cq_event(struct ibv_comp_channel *ch, struct ibv_cq **ibcq, void **context)
 {
 	int flags = fcntl(ch->fd, F_GETFL);
 	struct epoll_event ev;
+	uint64_t one;
 	struct vd_cq *cq;
 	int n;
 
-	/* A signal ends the wait, which is what some programs set a timer for. */
-	n = epoll_wait(ch->fd, &ev, 1, flags & O_NONBLOCK ? 0 : -1);
-	if (n < 0)
-		return -1;
-	if (!n)
-		return vd_fail(EAGAIN);
-	cq = ev.data.ptr;
+	for (;;) {
+		/* A signal ends the wait, which is what some programs set a timer for. */
+		n = epoll_wait(ch->fd, &ev, 1, flags & O_NONBLOCK ? 0 : -1);
+		if (n < 0)
+			return -1;
+		if (!n)
+			return vd_fail(EAGAIN);
+		cq = ev.data.ptr;
+		if (read(ddps_cq_fd(cq->d), &one, sizeof one) > 0)
+			break;
+		if (errno != EAGAIN) /* else another thread was quicker */
+			return -1;
+	}
 	pthread_mutex_lock(&cq->cq.mutex);
 	cq->taken++;
-	cq->listening = false;
-	if (cq->again)
-		arm(cq, cq->again == VD_ARM_SOLICITED);
-	cq->again = VD_ARM_NO;
 	pthread_mutex_unlock(&cq->cq.mutex);
 	*ibcq = ibv_cq_ex_to_cq(&cq->cq);
 	*context = cq->cq.cq_context;
@@ -104,18 +87,13 @@ VD_API void ibv_ack_cq_events(struct ibv_cq *ibcq, unsigned int n)
 int vd_req_notify_cq(struct ibv_cq *ibcq, int solicited_only)
 {
 	struct vd_cq *cq = vd_of(ibcq, struct vd_cq, cq);
-	int err = 0, keep = errno;
+	int err, keep = errno;
 
 	if (!cq->cq.channel)
 		return EINVAL;
-	pthread_mutex_lock(&cq->cq.mutex);
-	if (!waits(cq))
-		err = arm(cq, solicited_only);
-	else if (cq->again != VD_ARM_ANY)
-		cq->again = solicited_only ? VD_ARM_SOLICITED : VD_ARM_ANY;
-	pthread_mutex_unlock(&cq->cq.mutex);
+	err = ddps_cq_arm_next(cq->d, solicited_only);
 	errno = keep;
-	return err;
+	return err ? vd_errno(err) : 0;
 }
 
 /* ---- queues ---- */
@@ -141,7 +119,7 @@ static struct vd_cq *new_cq(struct ibv_context *ctx, uint32_t depth, void *user,
 	pthread_mutex_init(&cq->cq.mutex, NULL);
 	pthread_cond_init(&cq->cq.cond, NULL);
 	if (ch) {
-		err = listen_once(cq, EPOLL_CTL_ADD);
+		err = listen_to(cq);
 		if (err) {
 			ddps_cq_free(cq->d);
 			free(cq);
@@ -206,7 +184,7 @@ VD_API int ibv_destroy_cq(struct ibv_cq *ibcq)
 	err = ddps_cq_free(cq->d);
 	if (err) {
 		if (cq->cq.channel)
-			listen_once(cq, EPOLL_CTL_ADD);
+			listen_to(cq);
 		return vd_errno(err);
 	}
 	if (cq->cq.channel)

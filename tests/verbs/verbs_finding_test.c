@@ -349,6 +349,40 @@ VT_TEST(verbs_finding, finding_11_arming_again_takes_no_event_back)
 	vt_down(&v);
 }
 
+VT_TEST(verbs_finding, finding_11_an_unpolled_queue_does_not_storm)
+{
+	struct ibv_cq *cq;
+	void *user;
+	struct vt v;
+
+	vt_init(&v);
+	vt_up(&v);
+	fcntl(v.b.cc->fd, F_SETFL, fcntl(v.b.cc->fd, F_GETFL) | O_NONBLOCK);
+	for (uint64_t i = 0; i < 3; i++)
+		cr_assert_eq(vt_recv(&v.b, i, 0, 64), 0);
+	/* What came before the arming is told once, and never again while it is left there. */
+	cr_assert_eq(vt_post(&v.a, 0, IBV_WR_SEND, 5, NULL), 0);
+	vt_expect_wc(&v.a, 0, IBV_WC_SEND, IBV_WC_SUCCESS);
+	cr_assert_eq(vt_post(&v.a, 1, IBV_WR_RDMA_READ, 5, &v.b), 0);
+	vt_expect_wc(&v.a, 1, IBV_WC_RDMA_READ, IBV_WC_SUCCESS);
+	cr_assert_eq(ibv_req_notify_cq(v.b.cq, 0), 0);
+	cr_assert(vt_readable(v.b.cc->fd, VT_MS));
+	cr_assert_eq(ibv_get_cq_event(v.b.cc, &cq, &user), 0);
+	for (int i = 0; i < 3; i++) {
+		cr_assert_eq(ibv_req_notify_cq(v.b.cq, 0), 0);
+		cr_assert_eq(ibv_get_cq_event(v.b.cc, &cq, &user), -1);
+		cr_assert_eq(errno, EAGAIN);
+	}
+	/* A new one is. */
+	cr_assert_eq(vt_post(&v.a, 2, IBV_WR_SEND, 5, NULL), 0);
+	cr_assert(vt_readable(v.b.cc->fd, VT_MS));
+	cr_assert_eq(ibv_get_cq_event(v.b.cc, &cq, &user), 0);
+	vt_expect_wc(&v.b, 0, IBV_WC_RECV, IBV_WC_SUCCESS);
+	vt_expect_wc(&v.b, 1, IBV_WC_RECV, IBV_WC_SUCCESS);
+	ibv_ack_cq_events(v.b.cq, 2);
+	vt_down(&v);
+}
+
 /* ---- 12, 14, 16: one-sided ---- */
 
 VT_TEST(verbs_finding, finding_12_and_16_a_target_makes_no_calls)
