@@ -175,15 +175,22 @@ $(FAULT): $(call objs,$(wildcard tests/fault/*.c)) $(LIB_A)
 FUZZ_NAMES := $(patsubst tests/fuzz/fuzz_%.c,%,$(wildcard tests/fuzz/fuzz_*.c))
 FUZZ_A	   := $(B)/fuzz.a
 FUZZ_BIN   := $(FUZZ_NAMES:%=$(B)/fuzz-%)
+FUZZ_ALONE := tests/fuzz/replay.c tests/fuzz/soft_session.c
 FUZZ_MAIN  := $(if $(filter fuzz,$(VARIANT)),,$(call objs,tests/fuzz/replay.c))
-$(FUZZ_A): $(call objs,$(filter-out tests/fuzz/fuzz_% tests/fuzz/replay.c,$(wildcard tests/fuzz/*.c)) \
-		tests/support/fake_sctp.c src/verbs/vd_settings.c $(SOFT_SRC) \
+$(FUZZ_A): $(call objs,$(filter-out tests/fuzz/fuzz_% $(FUZZ_ALONE),$(wildcard tests/fuzz/*.c)) \
+		tests/support/fake_sctp.c src/verbs/vd_settings.c $(SOFT_SRC) $(IBPORT_SRC) \
 		$(filter-out tools/sessctl/main.c,$(TOOL_SRC)))
 	$(Q)rm -f $@ && $(AR) rcs $@ $^
 $(B)/fuzz-%: $(B)/tests/fuzz/fuzz_%.o $(FUZZ_MAIN) $(FUZZ_A) $(IPOIB_A) $(LIB_A)
 	$(if $(Q),@echo "  LD   $@")
 	$(Q)$(CC) $(CFLAGS_ALL) $(LDFLAGS) $(if $(FUZZ_MAIN),,-fsanitize=fuzzer) \
-		-Wl,--wrap=getrandom,--wrap=clock_gettime -o $@ $^ $(LIB_LIBS) $(TOOL_LIBS)
+		-Wl,--wrap=getrandom,--wrap=clock_gettime -o $@ $(filter %.o,$^) \
+		$(filter %.a,$^) $(LIB_LIBS) $(TOOL_LIBS)
+
+$(B)/fuzz-usrsctp: LDFLAGS += -Wl,--wrap=socket,--wrap=recvmmsg,--wrap=sendmsg
+$(B)/fuzz-soft: LDFLAGS += -Wl,--wrap=recvfrom,--wrap=sendmsg
+# It has the names of the library's session API, which other targets may lead to.
+$(B)/fuzz-soft: $(B)/tests/fuzz/soft_session.o
 
 # What the stack is compared with; none of it is linked with the library.
 BENCH_BIN := $(B)/peer_tcp $(B)/peer_fi $(B)/peer_usrsctp $(B)/bench-speed \
