@@ -12,6 +12,7 @@
  * back.  Each side prints a digest (FNV-1a, 64 bits) of what it holds.
  * Exit status 0: all was right; 3: rejected.
  */
+#include "advert.h"
 #include <ddpsess/ddpsess.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,7 +20,6 @@
 #include <unistd.h>
 
 #define CHUNK	  65521u /* a prime: chunks are aligned to nothing */
-#define ADVERT	  16
 #define HELLO	  "hello from the initiator"
 #define REJECTION "not today"
 #define STEP_MS	  20000	 /* one work request */
@@ -48,21 +48,6 @@ static int fail(const char *what, int err)
 {
 	fprintf(stderr, "rdma_peer: %s: %s\n", what, ddps_strerror(err));
 	return 1;
-}
-
-static uint64_t get_be(const uint8_t *p, unsigned octets)
-{
-	uint64_t v = 0;
-
-	while (octets--)
-		v = v << 8 | *p++;
-	return v;
-}
-
-static void put_be(uint8_t *p, uint64_t v, unsigned octets)
-{
-	for (; octets--; v >>= 8)
-		p[octets] = (uint8_t)v;
 }
 
 static uint64_t digest(const uint8_t *p, size_t len)
@@ -172,7 +157,7 @@ static int region(struct peer *p, unsigned access)
 
 static int serve_one(struct peer *p, const struct ddps_event *request, bool reject)
 {
-	uint8_t advert[ADVERT];
+	uint8_t advert[ADVERT_LEN];
 	struct ddps_event ev;
 	int e;
 
@@ -183,9 +168,8 @@ static int serve_one(struct peer *p, const struct ddps_event *request, bool reje
 		e = ddps_reject(request->request, REJECTION, sizeof REJECTION);
 		return e ? fail("reject", e) : 0;
 	}
-	put_be(advert, ddps_mr_to(p->mr), 8);
-	put_be(advert + 8, ddps_mr_stag(p->mr), 4);
-	put_be(advert + 12, p->octets, 4);
+	advert_encode(advert,
+		      &(struct advert){ ddps_mr_to(p->mr), ddps_mr_stag(p->mr), p->octets });
 	p->param.private_data = advert;
 	p->param.private_data_len = sizeof advert;
 	if (new_session(p))
@@ -225,14 +209,13 @@ static int serve(struct peer *p, const struct options *o)
 /* ---- client ---- */
 
 /* Every chunk once, in random order: Writes, or Reads that are compared. */
-static int move(struct peer *p, const struct ddps_event *ev, uint8_t *sink, struct ddps_mr *sink_mr)
+static int move(struct peer *p, const struct advert *at, uint8_t *sink, struct ddps_mr *sink_mr)
 {
-	uint32_t n = (p->octets + CHUNK - 1) / CHUNK, stag, len, j;
+	uint32_t n = (p->octets + CHUNK - 1) / CHUNK, len, j;
 	uint32_t *order = n ? calloc(n, sizeof *order) : NULL;
-	uint64_t random = sink ? 2 : 1, to = get_be(ev->private_data, 8), off;
+	uint64_t random = sink ? 2 : 1, off;
 	int bad = order ? 0 : fail("order", DDPS_E_NOMEM);
 
-	stag = (uint32_t)get_be(ev->private_data + 8, 4);
 	for (uint32_t i = 0; i < n && !bad; i++) {
 		j = next_random(&random) % (i + 1);
 		order[i] = order[j];
@@ -242,9 +225,10 @@ static int move(struct peer *p, const struct ddps_event *ev, uint8_t *sink, stru
 		off = (uint64_t)order[i] * CHUNK;
 		len = p->octets - off < CHUNK ? (uint32_t)(p->octets - off) : CHUNK;
 		if (sink)
-			bad = post(p, DDPS_OP_READ, sink, len, sink_mr, stag, to + off);
+			bad = post(p, DDPS_OP_READ, sink, len, sink_mr, at->stag, at->to + off);
 		else
-			bad = post(p, DDPS_OP_WRITE, p->region + off, len, p->mr, stag, to + off);
+			bad = post(p, DDPS_OP_WRITE, p->region + off, len, p->mr, at->stag,
+				   at->to + off);
 		if (!bad && sink && memcmp(sink, p->region + off, len))
 			bad = fail("octets read", DDPS_E_PROTOCOL);
 	}
@@ -252,14 +236,12 @@ static int move(struct peer *p, const struct ddps_event *ev, uint8_t *sink, stru
 	return bad;
 }
 
-static int abort_write(struct peer *p, const struct ddps_event *ev)
+static int abort_write(struct peer *p, const struct advert *at)
 {
 	struct ddps_sge sge = { p->region, p->octets, ddps_mr_stag(p->mr) };
-	struct ddps_send_wr wr = { .op = DDPS_OP_WRITE,
-				   .sge = &sge,
-				   .nsge = 1,
-				   .stag = (uint32_t)get_be(ev->private_data + 8, 4),
-				   .to = get_be(ev->private_data, 8) };
+	struct ddps_send_wr wr = {
+		.op = DDPS_OP_WRITE, .sge = &sge, .nsge = 1, .stag = at->stag, .to = at->to
+	};
 	int e = ddps_post_send(p->ep, &wr);
 
 	if (!e && (e = ddps_progress(p->ctx, 1000)) >= 0)
@@ -272,12 +254,14 @@ static int talk(struct peer *p, const struct ddps_event *ev)
 	static uint8_t sink[CHUNK];
 	struct ddps_event end;
 	struct ddps_mr *sink_mr;
+	struct advert at;
 	uint64_t random = 3;
 	int e;
 
-	if (ev->private_data_len < ADVERT)
+	if (ev->private_data_len < ADVERT_LEN)
 		return fail("server's advert", DDPS_E_PROTOCOL);
-	p->octets = (uint32_t)get_be(ev->private_data + 12, 4);
+	at = advert_decode(ev->private_data);
+	p->octets = at.size;
 	if (!p->octets || p->octets > UINT32_MAX - CHUNK)
 		return fail("size of the server's region", DDPS_E_PROTOCOL);
 	if (region(p, 0))
@@ -288,8 +272,8 @@ static int talk(struct peer *p, const struct ddps_event *ev)
 	for (uint32_t i = 0; i < p->octets; i++)
 		p->region[i] = (uint8_t)next_random(&random);
 	if (p->abort)
-		return abort_write(p, ev);
-	if (move(p, ev, NULL, NULL) || move(p, ev, sink, sink_mr) ||
+		return abort_write(p, &at);
+	if (move(p, &at, NULL, NULL) || move(p, &at, sink, sink_mr) ||
 	    post(p, DDPS_OP_SEND, p->small + 1, 1, p->small_mr, 0, 0) || done(p, DDPS_OP_RECV))
 		return 1;
 	printf("digest %016llx\n", (unsigned long long)digest(p->region, p->octets));
