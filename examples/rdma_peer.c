@@ -9,7 +9,7 @@
  * The client's private data is HELLO.  The server's answer carries an advert of its region, 16
  * octets, big endian: u64 tagged offset, u32 STag, u32 size.  The client writes the region in
  * chunks, reads every chunk back and compares, then sends one octet; the server sends one
- * back.  Each side prints a digest (FNV-1a, 64 bits) of what it holds.
+ * back, and the client closes.  Each side prints a digest (FNV-1a, 64 bits) of what it holds.
  * Exit status 0: all was right; 3: rejected.
  */
 #include "advert.h"
@@ -36,6 +36,8 @@ struct peer {
 	uint8_t *region, small[2];
 	uint32_t octets;
 	bool abort;
+	struct ddps_event *waiting; /* requests of clients that are not served yet, oldest first */
+	size_t nwaiting;
 };
 
 struct options {
@@ -109,25 +111,81 @@ static int post_recv(struct peer *p)
 	return e ? fail("receive", e) : 0;
 }
 
-/* Wait for @type; whatever ends the attempt is an error. */
-static int await_event(struct peer *p, enum ddps_event_type type, struct ddps_event *ev)
+static void waiting_remove(struct peer *p, size_t i)
+{
+	p->nwaiting--;
+	memmove(p->waiting + i, p->waiting + i + 1, (p->nwaiting - i) * sizeof *p->waiting);
+}
+
+static void waiting_add(struct peer *p, const struct ddps_event *request)
+{
+	struct ddps_event *more = realloc(p->waiting, (p->nwaiting + 1) * sizeof *more);
+
+	if (!more) {
+		ddps_reject(request->request, NULL, 0);
+		return;
+	}
+	p->waiting = more;
+	p->waiting[p->nwaiting++] = *request;
+}
+
+/* Clients call, and leave again, while another one is served.  Return: whether @ev was about that. */
+static bool take_client(struct peer *p, const struct ddps_event *ev)
+{
+	if (ev->type == DDPS_EV_CONNECT_REQUEST)
+		waiting_add(p, ev);
+	else if (ev->type != DDPS_EV_REQUEST_GONE)
+		return false;
+	for (size_t i = p->nwaiting; ev->type == DDPS_EV_REQUEST_GONE && i-- > 0;)
+		if (p->waiting[i].request == ev->request)
+			waiting_remove(p, i);
+	return true;
+}
+
+static int next_event(struct peer *p, struct ddps_event *ev)
 {
 	int e;
 
 	do {
 		e = ddps_event_wait(p->ctx, ev, -1);
-		if (e && e != DDPS_E_AGAIN)
-			return fail("event", e);
-	} while (e || (ev->type != type && !ev->error.code));
+	} while (e == DDPS_E_AGAIN);
+	return e ? fail("event", e) : 0;
+}
+
+static int failed(const struct ddps_event *ev)
+{
+	fprintf(stderr, "rdma_peer: %s: %s\n", ddps_event_name(ev->type), ev->error.text);
+	return 1;
+}
+
+/* Wait for @type; whatever ends the attempt is an error. */
+static int await_event(struct peer *p, enum ddps_event_type type, struct ddps_event *ev)
+{
+	do {
+		if (next_event(p, ev))
+			return 1;
+	} while (take_client(p, ev) || (ev->type != type && !ev->error.code));
 	if (ev->type == DDPS_EV_REJECTED) {
 		printf("rejected: %.*s\n", (int)ev->private_data_len,
 		       (const char *)ev->private_data);
 		return 3;
 	}
-	if (ev->type == type && !ev->error.code)
-		return 0;
-	fprintf(stderr, "rdma_peer: %s: %s\n", ddps_event_name(ev->type), ev->error.text);
-	return 1;
+	return ev->type == type && !ev->error.code ? 0 : failed(ev);
+}
+
+static int await_client(struct peer *p, struct ddps_event *request)
+{
+	struct ddps_event ev;
+
+	while (!p->nwaiting) {
+		if (next_event(p, &ev))
+			return 1;
+		if (!take_client(p, &ev) && ev.error.code)
+			return failed(&ev);
+	}
+	*request = p->waiting[0];
+	waiting_remove(p, 0);
+	return 0;
 }
 
 static int new_session(struct peer *p)
@@ -181,8 +239,12 @@ static int serve_one(struct peer *p, const struct ddps_event *request, bool reje
 	    post(p, DDPS_OP_SEND, p->small + 1, 1, p->small_mr, 0, 0))
 		return 1;
 	printf("digest %016llx\n", (unsigned long long)digest(p->region, p->octets));
-	ddps_disconnect(p->ep);
-	e = await_event(p, DDPS_EV_CLOSED, &ev);
+	/* The client ends it: some lose a message that a close follows at once. */
+	e = await_event(p, DDPS_EV_PEER_CLOSED, &ev);
+	if (!e) {
+		ddps_disconnect(p->ep);
+		e = await_event(p, DDPS_EV_CLOSED, &ev);
+	}
 	ddps_ep_free(p->ep);
 	return e;
 }
@@ -201,7 +263,7 @@ static int serve(struct peer *p, const struct options *o)
 	printf("listening on %s\n", bound);
 	fflush(stdout);
 	for (unsigned long n = 0; n < o->clients; n++)
-		if (await_event(p, DDPS_EV_CONNECT_REQUEST, &ev) || serve_one(p, &ev, o->reject))
+		if (await_client(p, &ev) || serve_one(p, &ev, o->reject))
 			return 1;
 	return 0;
 }
@@ -357,6 +419,7 @@ int main(int argc, char **argv)
 	if (!status)
 		status = o.server ? serve(&p, &o) : call(&p, &o);
 	ddps_ctx_free(p.ctx);
+	free(p.waiting);
 	free(p.region);
 	return status;
 }

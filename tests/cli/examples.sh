@@ -114,6 +114,30 @@ bulk() { # WIRE
 	says out digest && [ "$(cat out)" = "$(tail -n 1 served)" ]
 }
 
+# Who calls while another one is served waits for its turn.
+turns() { # WIRE CLIENTS
+	local i clients=() bad=0
+	serve rdma_peer -s "$(uri_of "$1")" -b 3000 -n "$2" || return
+	for ((i = 0; i < $2; i++)); do
+		timeout "$PATIENCE" "$built/example-rdma_peer" -c "$uri" >"client.$i" 2>&1 &
+		clients+=($!)
+	done
+	for i in "${clients[@]}"; do
+		wait "$i" || bad=$((bad + 1))
+	done
+	why="$bad of $2 clients failed: $(tail -q -n 1 client.* | grep -v digest | head -n 1)"
+	if [ "$bad" != 0 ]; then
+		kill "$server" 2>/dev/null
+		return 1
+	fi
+	served 0 || return
+	why="digests: $(cat client.* served | sort | uniq -c | tr '\n' ' ')"
+	[ "$(cat client.* served | grep -cx "$(digest_of 3000)")" -eq $((2 * $2)) ]
+	local res=$?
+	rm client.*
+	return "$res"
+}
+
 rejects() { # WIRE
 	serve rdma_peer -s "$(uri_of "$1")" -r && call 3 rdma_peer -c "$uri" && served 0 || return
 	why="client: $(cat -A out)"
@@ -217,6 +241,7 @@ for wire in $WIRES; do
 	test_case "examples-rdma-$wire-1" rdma "$wire" 1
 	test_case "examples-rdma-$wire-2000" rdma "$wire" 2000 -i 1 -o 1
 	test_case "examples-rdma-$wire-bulk" bulk "$wire"
+	test_case "examples-rdma-$wire-turns" turns "$wire" 8
 	test_case "examples-rdma-$wire-reject" rejects "$wire"
 	test_case "examples-rdma-$wire-abort" aborts "$wire"
 	test_case "examples-many-$wire-1" many "$wire" 1
