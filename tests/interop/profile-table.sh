@@ -24,6 +24,6 @@ awk -F '\t' '
 		if (n > 3)
 			rule = rule " ..."
 		what = seen[$1] ? seen[$1] : "?"
-		sub(/ \*$/, " ...", what)
+		gsub(/\*/, "...", what)
 		print "| `" $1 "` | " rule " | " $2 " | " what " |"
 	}' <("$1" conform --list) "$here/siw-seen.tsv" <(profile)
