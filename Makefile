@@ -144,10 +144,13 @@ $(UNIT) $(E2E) $(VTEST):
 	$(if $(Q),@echo "  LD   $@")
 	$(Q)$(CC) $(CFLAGS_ALL) $(LDFLAGS) -o $@ $^ -lcriterion $(LIB_LIBS) $(TOOL_LIBS)
 
-VPROGS := $(B)/verbs-dlopen $(B)/verbs-plain
-$(VPROGS): $(B)/verbs-%: tests/verbs/%.c
+VPROGS := $(B)/verbs-dlopen $(B)/verbs-plain $(B)/verbs-siw_peer
+$(B)/verbs-siw_peer: tests/interop/guest/src/siw_peer.c
+$(B)/verbs-siw_peer: VPROG_LIBS := -lrdmacm -libverbs
+$(B)/verbs-dlopen $(B)/verbs-plain: $(B)/verbs-%: tests/verbs/%.c
+$(VPROGS):
 	$(if $(Q),@echo "  LD   $@")
-	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS_ALL) $(LDFLAGS) -o $@ $< -ldl
+	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS_ALL) $(LDFLAGS) -o $@ $< -ldl $(VPROG_LIBS)
 
 # Criterion does not run under ThreadSanitizer: tests/tsan stands in for it.
 THREAD_SRC := tests/e2e/thread_test.c tests/support/e2e.c tests/tsan/main.c
