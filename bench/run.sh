@@ -99,6 +99,8 @@ many_cases() {
 		got=([best]=0)
 		for n in "${list[@]}"; do
 			got[$n]=$(program sessions $rate active "$n")
+			sample "send 4K, $n sessions" "plain tcp" 0 1/s "${got[$n]}" \
+				"$(program peer_many $rate active "$n")"
 			got[best]=$(awk -v a="${got[best]}" -v b="${got[$n]:-0}" 'BEGIN { print (a + 0 > b + 0 ? a : b) }')
 		done
 		for n in "${list[@]}"; do
