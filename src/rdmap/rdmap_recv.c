@@ -34,6 +34,8 @@ int ddps_rdmap_post_recv(struct ddps_rdmap *r, uint64_t wr_id, const struct ddps
 	err = ddps_sge_check(r->pd, r->stream, sge, nsge, DDPS_LOCAL_WRITE, &len);
 	if (err)
 		return err;
+	if (r->rq.head == r->rq.tail)
+		r->rq.head = r->rq.tail = ddps_wq_first(&r->rq.mem, r->rq.tail);
 	if (r->rq.tail - r->rq.head == r->rq.mem.size) {
 		err = ddps_wq_grow(&r->rq.mem, sizeof(struct ddps_rqe), r->rq.max_sge, r->rq.head,
 				   r->rq.tail);
