@@ -16,6 +16,7 @@
 struct ddps_stag_table {
 	struct ddps_mr *by_stag;
 	struct ddps_mr *last; /* found, or NULL: most work keeps to one region */
+	uint64_t losses;      /* see ddps_stag_losses */
 	uint32_t max;
 	uint32_t freed[QUARANTINE]; /* ring; 0: empty, 0 is never an STag */
 	unsigned next_freed;
@@ -48,6 +49,11 @@ void ddps_stag_table_free(struct ddps_stag_table *t)
 uint32_t ddps_stag_count(const struct ddps_stag_table *t)
 {
 	return HASH_COUNT(t->by_stag);
+}
+
+uint64_t ddps_stag_losses(const struct ddps_stag_table *t)
+{
+	return t->losses;
 }
 
 struct ddps_mr *ddps_stag_find(struct ddps_stag_table *t, uint32_t stag)
@@ -125,6 +131,7 @@ void ddps_stag_remove(struct ddps_mr *mr)
 
 	if (t->last == mr)
 		t->last = NULL;
+	t->losses++;
 	t->freed[t->next_freed] = mr->stag;
 	t->next_freed = (t->next_freed + 1) % QUARANTINE;
 	HASH_DEL(t->by_stag, mr);
@@ -191,6 +198,7 @@ enum ddps_stag_verdict ddps_stag_invalidate(struct ddps_pd *pd, const void *stre
 	if (!mr->stream && pd->streams > 1)
 		return DDPS_STAG_ASSOCIATION;
 	mr->valid = false;
+	pd->table->losses++;
 	return DDPS_STAG_OK;
 }
 

@@ -19,6 +19,7 @@ struct ddps_sqe {
 	uint64_t wr_id;
 	uint64_t to;
 	uint64_t last_seg; /* number of its latest segment, 0: none pulled yet */
+	uint64_t losses;   /* ddps_stag_losses when its pieces were checked */
 	uint32_t len, stag, msn, nsge;
 	unsigned flags;
 	enum ddps_op op;
@@ -35,7 +36,7 @@ struct ddps_sqe {
 		struct {
 			struct ddps_areq atomic;
 			uint64_t original; /* what the response brought */
-		}; /* FETCH_ADD, CMP_SWAP */
+		};			   /* FETCH_ADD, CMP_SWAP */
 		uint8_t imm[DDPS_IMM_LEN];
 	};
 };
@@ -43,6 +44,7 @@ struct ddps_sqe {
 /* A receive work request. */
 struct ddps_rqe {
 	uint64_t wr_id, len;
+	uint64_t losses; /* as of struct ddps_sqe */
 	uint32_t nsge;
 	enum ddps_wc_status status;
 };

@@ -149,6 +149,7 @@ int ddps_rdmap_post_send(struct ddps_rdmap *r, const struct ddps_send_wr *wr)
 	*e = (struct ddps_sqe){
 		.wr_id = wr->wr_id,
 		.to = wr->to,
+		.losses = ddps_stag_losses(r->pd->table),
 		.len = (uint32_t)len,
 		.stag = wr->stag,
 		.nsge = wr->nsge,
@@ -242,7 +243,7 @@ static void begin(struct ddps_rdmap *r, struct ddps_sqe *e)
 }
 
 /* The pieces that [off, off + len) touches must still be ours to use. */
-static int still_valid(struct ddps_rdmap *r, const struct ddps_sqe *e, uint64_t off, uint64_t len,
+static int check_again(struct ddps_rdmap *r, const struct ddps_sqe *e, uint64_t off, uint64_t len,
 		       struct ddps_fault *f)
 {
 	unsigned need = ddps_op_asks(e->op) ? DDPS_LOCAL_WRITE : 0;
@@ -260,6 +261,12 @@ static int still_valid(struct ddps_rdmap *r, const struct ddps_sqe *e, uint64_t 
 					      sge[i].lkey, ddps_stag_verdict_text(v));
 	}
 	return 0;
+}
+
+static int still_valid(struct ddps_rdmap *r, const struct ddps_sqe *e, uint64_t off, uint64_t len,
+		       struct ddps_fault *f)
+{
+	return e->losses == ddps_stag_losses(r->pd->table) ? 0 : check_again(r, e, off, len, f);
 }
 
 /* The whole of a message that carries nothing but RDMAP's header.  Return: its length; 0: it is
