@@ -72,6 +72,7 @@ done
 lines bench/guard.sh bash bench/guard.sh "$opt"
 # three minutes on two idle cores; its programs poll, so that a busy machine takes much longer
 limit=1500 lines verbs/run.sh env bash tests/verbs/run.sh "$2"
+lines verbs/rough.sh env bash tests/verbs/rough.sh "$2"
 lines verbs/libfabric.sh env bash tests/verbs/libfabric.sh "$2"
 lines verbs/mpi.sh env bash tests/verbs/mpi.sh "$2"
 lines netns/bridge env SESSCTL="$asan/sessctl" bash tests/netns/bridge.sh

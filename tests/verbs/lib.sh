@@ -116,6 +116,15 @@ try_alone() { # TEXT COMMAND
 	[ "${fault%%,*}" = "status 0" ] && grep -q "$1" client0
 }
 
+report() { # NAME FAULT FILE...: with what the files end with, if there is a fault
+	if [ -z "$2" ]; then
+		echo "ok $1"
+		return
+	fi
+	: >"$work/failed"
+	echo "not ok $1: $2: $(tail -q -n 3 "${@:3}" 2>/dev/null | tr -c '[:print:]' ' ')"
+}
+
 # Tries one after the other in a folder of their own, until one fails.
 repeat() { # NAME TRY ARGUMENT...
 	local i fault="" dir
@@ -126,11 +135,9 @@ repeat() { # NAME TRY ARGUMENT...
 		"${@:2}" || break
 	done
 	if [ "$i" -gt "$times" ]; then
-		echo "ok $1, $times times$who"
+		report "$1, $times times$who" ""
 	else
-		: >"$work/failed"
-		echo "not ok $1, try $i of $times$who: $fault:" \
-			"$(tail -q -n 3 client* server 2>/dev/null | tr -c '[:print:]' ' ')"
+		report "$1, try $i of $times$who" "$fault" client* server
 	fi
 	cd "$work" && rm -rf "$dir"
 	echo >&"$lanes"

@@ -8,13 +8,12 @@ rounds=${2:-1} pattern=${3:-.}
 . "$(dirname "$0")/lib.sh"
 
 info() {
+	local fault="no iWARP device of that name"
 	if "${load[@]}" fi_info -p verbs >"$work/out" 2>&1 && grep -q 'domain: ddp0' "$work/out" &&
 		grep -q 'protocol: FI_PROTO_IWARP' "$work/out"; then
-		echo "ok fi_info"
-	else
-		: >"$work/failed"
-		echo "not ok fi_info: $(tail -n 2 "$work/out" | tr '\n' ' ')"
+		fault=""
 	fi
+	report fi_info "$fault" "$work/out"
 }
 
 # The port is that of fi_pingpong's own TCP connection, for which it asks once.
