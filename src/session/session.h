@@ -137,12 +137,12 @@ struct ddps_ep {
 	bool more;    /* DDPS_WR_MORE holds something back */
 	struct ddps_cq *send_cq, *recv_cq;
 	void *user;
-	uint64_t progress; /* segments moved */
+	uint64_t progress, taken; /* segments moved; segments that came */
 	struct ddps_ep *next, **prev;
 	struct ddps_pd *pd;
 	struct ddps_task kick, shut, overflow;
-	struct ddps_timer close_timer, nudge_timer;
-	uint64_t progress_seen; /* by the close timer */
+	struct ddps_timer close_timer, nudge_timer, stall_timer;
+	uint64_t progress_seen, taken_seen; /* by the close timer; by the stall timer */
 	uint32_t close_ms, nudge_ms;
 	bool flush_late;
 	bool shared_rq; /* it has no receive queue of its own */
@@ -169,6 +169,9 @@ void ddps_ep_established(struct ddps_ep *ep);
 int ddps_ep_start(struct ddps_ep *ep, const struct ddps_nego_result *res,
 		  const struct ddps_rdmap_start *role);
 void ddps_ep_shutdown_soon(struct ddps_ep *ep);
+/* How long a Send waits for a receive once its peer has closed and nothing moves. */
+#define DDPS_STALL_CLOSED_MS 1000
+void ddps_ep_stall_timer(struct ddps_ep *ep);
 /* Keep a copy of the peer's private data.  0 or DDPS_E_NOMEM. */
 int ddps_ep_keep_pd(struct ddps_ep *ep, const uint8_t *pd, size_t len);
 void ddps_ep_destroy(struct ddps_ep *ep);
