@@ -144,10 +144,13 @@ $(UNIT) $(E2E) $(VTEST):
 	$(if $(Q),@echo "  LD   $@")
 	$(Q)$(CC) $(CFLAGS_ALL) $(LDFLAGS) -o $@ $^ -lcriterion $(LIB_LIBS) $(TOOL_LIBS)
 
-VPROGS := $(B)/verbs-dlopen $(B)/verbs-plain
-$(VPROGS): $(B)/verbs-%: tests/verbs/%.c
+VPROGS := $(B)/verbs-dlopen $(B)/verbs-plain $(B)/verbs-siw_peer
+$(B)/verbs-siw_peer: tests/interop/guest/src/siw_peer.c
+$(B)/verbs-siw_peer: VPROG_LIBS := -lrdmacm -libverbs
+$(B)/verbs-dlopen $(B)/verbs-plain: $(B)/verbs-%: tests/verbs/%.c
+$(VPROGS):
 	$(if $(Q),@echo "  LD   $@")
-	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS_ALL) $(LDFLAGS) -o $@ $< -ldl
+	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS_ALL) $(LDFLAGS) -o $@ $< -ldl $(VPROG_LIBS)
 
 # Criterion does not run under ThreadSanitizer: tests/tsan stands in for it.
 THREAD_SRC := tests/e2e/thread_test.c tests/support/e2e.c tests/tsan/main.c
@@ -175,18 +178,25 @@ $(FAULT): $(call objs,$(wildcard tests/fault/*.c)) $(LIB_A)
 FUZZ_NAMES := $(patsubst tests/fuzz/fuzz_%.c,%,$(wildcard tests/fuzz/fuzz_*.c))
 FUZZ_A	   := $(B)/fuzz.a
 FUZZ_BIN   := $(FUZZ_NAMES:%=$(B)/fuzz-%)
+FUZZ_ALONE := tests/fuzz/replay.c tests/fuzz/soft_session.c
 FUZZ_MAIN  := $(if $(filter fuzz,$(VARIANT)),,$(call objs,tests/fuzz/replay.c))
-$(FUZZ_A): $(call objs,$(filter-out tests/fuzz/fuzz_% tests/fuzz/replay.c,$(wildcard tests/fuzz/*.c)) \
-		tests/support/fake_sctp.c src/verbs/vd_settings.c $(SOFT_SRC) \
+$(FUZZ_A): $(call objs,$(filter-out tests/fuzz/fuzz_% $(FUZZ_ALONE),$(wildcard tests/fuzz/*.c)) \
+		tests/support/fake_sctp.c src/verbs/vd_settings.c $(SOFT_SRC) $(IBPORT_SRC) \
 		$(filter-out tools/sessctl/main.c,$(TOOL_SRC)))
 	$(Q)rm -f $@ && $(AR) rcs $@ $^
 $(B)/fuzz-%: $(B)/tests/fuzz/fuzz_%.o $(FUZZ_MAIN) $(FUZZ_A) $(IPOIB_A) $(LIB_A)
 	$(if $(Q),@echo "  LD   $@")
 	$(Q)$(CC) $(CFLAGS_ALL) $(LDFLAGS) $(if $(FUZZ_MAIN),,-fsanitize=fuzzer) \
-		-Wl,--wrap=getrandom,--wrap=clock_gettime -o $@ $^ $(LIB_LIBS) $(TOOL_LIBS)
+		-Wl,--wrap=getrandom,--wrap=clock_gettime -o $@ $(filter %.o,$^) \
+		$(filter %.a,$^) $(LIB_LIBS) $(TOOL_LIBS)
+
+$(B)/fuzz-usrsctp: LDFLAGS += -Wl,--wrap=socket,--wrap=recvmmsg,--wrap=sendmsg
+$(B)/fuzz-soft: LDFLAGS += -Wl,--wrap=recvfrom,--wrap=sendmsg
+# It has the names of the library's session API, which other targets may lead to.
+$(B)/fuzz-soft: $(B)/tests/fuzz/soft_session.o
 
 # What the stack is compared with; none of it is linked with the library.
-BENCH_BIN := $(B)/peer_tcp $(B)/peer_fi $(B)/peer_usrsctp $(B)/bench-speed \
+BENCH_BIN := $(B)/peer_tcp $(B)/peer_many $(B)/peer_fi $(B)/peer_usrsctp $(B)/bench-speed \
 	$(B)/sessions
 $(B)/bench/%.o: CPPFLAGS += -Ibench
 $(B)/peer_%: $(B)/bench/peer_%.o

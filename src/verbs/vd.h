@@ -72,6 +72,8 @@ struct vd_process {
 	pthread_mutex_t oob_lock;
 	struct vd_oob_port *oob_ports;
 	struct sigaction old_segv, old_bus;
+	struct vd_evch *gone[16]; /* the last ones destroyed, of @gone_count: vd_event.c */
+	unsigned gone_count;
 };
 
 /* The process's, made on first use and anew after a fork.  NULL: errno is set. */
