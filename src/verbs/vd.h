@@ -104,6 +104,7 @@ struct vd_context {
 	struct vd_process *p;
 	struct ibv_device *device;
 	struct vd_async *async; /* events that nobody has fetched */
+	unsigned users;		/* atomic: the program, domains and queues */
 	struct verbs_context v; /* ends with the struct ibv_context */
 };
 
@@ -219,6 +220,9 @@ struct vd_id {
 /* ---- between the files ---- */
 
 struct ibv_device *vd_device(void);
+/* A context that the program closes stays as long as there is something that it was opened for. */
+void vd_context_hold(struct ibv_context *ctx);
+void vd_context_release(struct ibv_context *ctx);
 /* The context that identifiers share, opened on first use. */
 struct ibv_context *vd_shared_context(void);
 struct ibv_pd *vd_shared_pd(void);

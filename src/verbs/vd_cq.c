@@ -129,6 +129,7 @@ static struct vd_cq *new_cq(struct ibv_context *ctx, uint32_t depth, void *user,
 		}
 		__atomic_add_fetch(&ch->refcnt, 1, __ATOMIC_RELAXED);
 	}
+	vd_context_hold(ctx);
 	return cq;
 }
 
@@ -201,6 +202,7 @@ VD_API int ibv_destroy_cq(struct ibv_cq *ibcq)
 	while (cq->cq.comp_events_completed != cq->taken)
 		pthread_cond_wait(&cq->cq.cond, &cq->cq.mutex);
 	pthread_mutex_unlock(&cq->cq.mutex);
+	vd_context_release(ibcq->context);
 	free(cq);
 	return 0;
 }
