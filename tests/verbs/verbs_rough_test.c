@@ -521,8 +521,7 @@ static void accept_from(struct vt *v, struct where *peer)
 	vt_expect(v->b.ch, RDMA_CM_EVENT_ESTABLISHED);
 }
 
-/* Over SCTP in UDP nobody speaks for a process that is gone: docs/verbs.md. */
-Test(verbs_rough, a_peer_is_killed_in_the_midst_of_a_transfer, .timeout = 60)
+VT_TEST(verbs_rough, a_peer_is_killed_in_the_midst_of_a_transfer)
 {
 	struct where peer;
 	unsigned bad = 0;
@@ -531,7 +530,6 @@ Test(verbs_rough, a_peer_is_killed_in_the_midst_of_a_transfer, .timeout = 60)
 	struct vt v;
 	pid_t pid;
 
-	setenv("DDPSESS_TRANSPORT", "tcp", 1);
 	vt_init(&v);
 	cr_assert_eq(pipe(port), 0);
 	pid = fork();
