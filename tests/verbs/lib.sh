@@ -33,11 +33,11 @@ report() { # NAME STATUS-OF-CLIENT STATUS-OF-SERVER
 		"$(tail -q -n 2 "$work/client" "$work/server" | tr -c '[:print:]' ' ')"
 }
 
-# Until somebody listens at that TCP port, for programs that ask once.
+# Until somebody listens at that port of TCP, or of UDP for SCTP: for programs that ask once.
 await_listener() { # PORT
 	local i
 	for ((i = 0; i < 400; i++)); do
-		[ -z "$(ss -Hltn "sport = :$1")" ] || return 0
+		[ -z "$(ss -Hltun "sport = :$1")" ] || return 0
 		sleep 0.05
 	done
 }

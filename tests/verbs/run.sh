@@ -70,8 +70,10 @@ rsockets() {
 	for o in "-C 20 -S 65536" "-T n -C 10 -S 4096" "-T b -C 10 -S 40000"; do
 		pair "rstream $o" "rstream -T v $o -p @" "rstream -T v $o -p @ -s 127.0.0.1"
 	done
+	# riostream's server says how much may be mapped when it listens already, which is too late
+	# for a client that has been asking for that moment.
 	for o in "-C 10 -S 65536" "-T n -C 10 -S 4096"; do
-		pair "riostream $o" "riostream -T v $o -p @" "riostream -T v $o -p @ -s 127.0.0.1"
+		asks_once=1 pair "riostream $o" "riostream -T v $o -p @" "riostream -T v $o -p @ -s 127.0.0.1"
 	done
 	copy
 	# shellcheck disable=SC2016 # the loader expands it: whichever directory has the library
