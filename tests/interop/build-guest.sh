@@ -67,24 +67,26 @@ lists() {
 	[ "$(id -u)" != 0 ] || apt-get -o DPkg::Lock::Timeout=600 update -qq >/dev/null || true
 }
 
+download() { # PACKAGE
+	(cd "$cache/deb" && apt-get download -qq "$1" 2>/dev/null)
+}
+
+# The lists that are there will mostly do.
 fetch() { # PACKAGE: to cache/deb, not installed
-	lists
 	mkdir -p "$cache/deb"
 	say "downloading $1"
-	(cd "$cache/deb" && apt-get download -qq "$1" 2>/dev/null) || cannot "cannot download $1"
+	download "$1" || { lists && download "$1"; } || cannot "cannot download $1"
+}
+
+candidate() {
+	apt-cache depends linux-image-amd64 2>/dev/null |
+		sed -n 's/.*Depends: linux-image-//p' | head -n 1 || true
 }
 
 kernel_version() {
-	local candidate
-	if [ -s "$cache/kver" ]; then
-		kver=$(cat "$cache/kver")
-	else
-		lists
-		candidate=$(apt-cache depends linux-image-amd64 2>/dev/null |
-			sed -n 's/.*Depends: linux-image-//p' | head -n 1)
-		[ -n "$candidate" ] || cannot "no linux-image-amd64 in the package lists"
-		kver=$candidate
-	fi
+	kver=$(cat "$cache/kver" 2>/dev/null) || kver=$(candidate)
+	[ -n "$kver" ] || { lists && kver=$(candidate); }
+	[ -n "$kver" ] || cannot "no linux-image-amd64 in the package lists"
 }
 
 kernel() {

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # tshark's opcodes, STags, offsets and lengths against the list our side wrote: rping both ways round.
 # quick
+# limit: 240
 # needs: example-rping_peer
 total=0
 for size in 64 65000; do
