@@ -159,6 +159,13 @@ $(B)/threads: $(THREAD_SRC) $(wildcard tests/tsan/criterion/*.h) $(LIB_A)
 	$(Q)$(CC) $(CPPFLAGS) -Itests/tsan -Itests $(CFLAGS_ALL) -Wno-missing-prototypes $(LDFLAGS) \
 		-o $@ $(filter %.c %.a,$^) $(LIB_LIBS)
 
+THREAD_VERBS := tests/verbs/verbs_threads_test.c tests/verbs/vt.c tests/tsan/main.c
+$(B)/verbs-threads: $(THREAD_VERBS) tests/verbs/vt.h $(wildcard tests/tsan/criterion/*.h) \
+		$(call objs,$(VERBS_SRC)) $(LIB_A)
+	$(if $(Q),@echo "  LD   $@")
+	$(Q)$(CC) $(CPPFLAGS) -Itests/tsan -Itests $(CFLAGS_ALL) -Wno-missing-prototypes $(LDFLAGS) \
+		-o $@ $(filter %.c %.o %.a,$^) $(LIB_LIBS)
+
 # The library's allocations are made to fail.
 FAULT := $(B)/fault
 $(FAULT): $(call objs,$(wildcard tests/fault/*.c)) $(LIB_A)
@@ -171,18 +178,25 @@ $(FAULT): $(call objs,$(wildcard tests/fault/*.c)) $(LIB_A)
 FUZZ_NAMES := $(patsubst tests/fuzz/fuzz_%.c,%,$(wildcard tests/fuzz/fuzz_*.c))
 FUZZ_A	   := $(B)/fuzz.a
 FUZZ_BIN   := $(FUZZ_NAMES:%=$(B)/fuzz-%)
+FUZZ_ALONE := tests/fuzz/replay.c tests/fuzz/soft_session.c
 FUZZ_MAIN  := $(if $(filter fuzz,$(VARIANT)),,$(call objs,tests/fuzz/replay.c))
-$(FUZZ_A): $(call objs,$(filter-out tests/fuzz/fuzz_% tests/fuzz/replay.c,$(wildcard tests/fuzz/*.c)) \
-		tests/support/fake_sctp.c src/verbs/vd_settings.c $(SOFT_SRC) \
+$(FUZZ_A): $(call objs,$(filter-out tests/fuzz/fuzz_% $(FUZZ_ALONE),$(wildcard tests/fuzz/*.c)) \
+		tests/support/fake_sctp.c src/verbs/vd_settings.c $(SOFT_SRC) $(IBPORT_SRC) \
 		$(filter-out tools/sessctl/main.c,$(TOOL_SRC)))
 	$(Q)rm -f $@ && $(AR) rcs $@ $^
 $(B)/fuzz-%: $(B)/tests/fuzz/fuzz_%.o $(FUZZ_MAIN) $(FUZZ_A) $(IPOIB_A) $(LIB_A)
 	$(if $(Q),@echo "  LD   $@")
 	$(Q)$(CC) $(CFLAGS_ALL) $(LDFLAGS) $(if $(FUZZ_MAIN),,-fsanitize=fuzzer) \
-		-Wl,--wrap=getrandom,--wrap=clock_gettime -o $@ $^ $(LIB_LIBS) $(TOOL_LIBS)
+		-Wl,--wrap=getrandom,--wrap=clock_gettime -o $@ $(filter %.o,$^) \
+		$(filter %.a,$^) $(LIB_LIBS) $(TOOL_LIBS)
+
+$(B)/fuzz-usrsctp: LDFLAGS += -Wl,--wrap=socket,--wrap=recvmmsg,--wrap=sendmsg
+$(B)/fuzz-soft: LDFLAGS += -Wl,--wrap=recvfrom,--wrap=sendmsg
+# It has the names of the library's session API, which other targets may lead to.
+$(B)/fuzz-soft: $(B)/tests/fuzz/soft_session.o
 
 # What the stack is compared with; none of it is linked with the library.
-BENCH_BIN := $(B)/peer_tcp $(B)/peer_fi $(B)/peer_usrsctp $(B)/bench-speed \
+BENCH_BIN := $(B)/peer_tcp $(B)/peer_many $(B)/peer_fi $(B)/peer_usrsctp $(B)/bench-speed \
 	$(B)/sessions
 $(B)/bench/%.o: CPPFLAGS += -Ibench
 $(B)/peer_%: $(B)/bench/peer_%.o
@@ -247,9 +261,12 @@ sim-soak: deps-check
 	$(Q)$(MAKE) --no-print-directory -j2 build/opt/unit
 	$(Q)DDPS_SIM_RUNS=1000000 build/opt/unit --filter 'ipoib_soak/*' --jobs 2
 
+TSAN_BIN := build/tsan/threads build/tsan/verbs-threads
 tsan: deps-check
-	$(Q)$(MAKE) --no-print-directory -j2 VARIANT=tsan build/tsan/threads
-	$(Q)TSAN_OPTIONS=halt_on_error=1:second_deadlock_stack=1 timeout 300 build/tsan/threads
+	$(Q)$(MAKE) --no-print-directory -j2 VARIANT=tsan $(TSAN_BIN)
+	$(Q)for t in $(TSAN_BIN); do \
+		TSAN_OPTIONS=halt_on_error=1:second_deadlock_stack=1 timeout 300 $$t || exit; \
+	done
 valgrind: deps-check
 	$(Q)$(MAKE) --no-print-directory -j2 build/opt/unit build/opt/sessctl
 	$(Q)tests/valgrind.sh build/opt/unit build/opt/sessctl

@@ -245,7 +245,8 @@ struct ddps_conn_param {
 				      listens yet) is answered by another try, within connect_ms */
 	uint32_t setup_ms;	   /* peer's setup frame, whole */
 	uint32_t first_fpdu_ms;	   /* responder: the initiator's first message */
-	uint32_t close_ms;	   /* graceful disconnect without progress, then an abort */
+	uint32_t close_ms;	   /* graceful disconnect without progress, then an abort; over SCTP
+				    * of the association, if no other session is on it */
 	uint32_t max_mulpdu;	   /* 0: what the path gives */
 	/* Initiator: if nothing came in this many milliseconds after the session was established,
 	 * send one zero-length RDMA Write, once; 0: never.  For Linux soft-iWARP as responder,
@@ -332,8 +333,10 @@ DDPS_API void ddps_listener_free(struct ddps_listener *l);
  * association go on while what waits is kept, up to 4 MiB or 16384 messages a session; behind
  * that the whole association is not read until half of it is gone, so that SCTP slows the peer
  * down.  What comes behind the waiting Send includes the peer's close and its Terminate; a reset
- * is noticed at once.  ddps_disconnect waits at most close_ms for the receive if the end of the
- * session needs it (outstanding Reads); when all posted work has ended, the rule is TERMINATE.
+ * is noticed at once.  Once the peer has closed a Send waits for one more second, counted from the
+ * last message that was taken, then the rule is TERMINATE.  ddps_disconnect waits at most close_ms
+ * for the receive if the end of the session needs it (outstanding Reads); when all posted work has
+ * ended, the rule is TERMINATE.
  */
 enum ddps_no_recv { DDPS_NO_RECV_TERMINATE, DDPS_NO_RECV_STALL };
 

@@ -117,7 +117,7 @@ DDPS_API int ddps_cq_free(struct ddps_cq *cq);
 
 /**
  * ddps_cq_fd - descriptor that becomes readable after ddps_cq_arm
- * The library owns it; only ddps_cq_arm makes it unreadable again.
+ * The library owns it; ddps_cq_arm makes it unreadable again, or see ddps_cq_arm_next.
  */
 DDPS_API int ddps_cq_fd(struct ddps_cq *cq);
 
@@ -130,6 +130,18 @@ DDPS_API int ddps_cq_fd(struct ddps_cq *cq);
  * Return: 0, or DDPS_E_FORKED.
  */
 DDPS_API int ddps_cq_arm(struct ddps_cq *cq, bool solicited_only);
+
+/**
+ * ddps_cq_arm_next - ask for one more notification, of a completion not told of yet
+ * @cq:		completion queue, which is never armed by ddps_cq_arm or ddps_cq_wait
+ * @solicited_only: as there
+ *
+ * The arming of verbs, for programs that share one wait among queues and leave some of them
+ * unpolled: no completion causes two notifications, and none is taken back.  The descriptor counts
+ * them; who has seen it readable takes one by reading 8 octets (EAGAIN: somebody else has).
+ * Return: 0, or DDPS_E_FORKED.
+ */
+DDPS_API int ddps_cq_arm_next(struct ddps_cq *cq, bool solicited_only);
 
 /**
  * ddps_cq_poll - take completions

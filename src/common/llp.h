@@ -106,6 +106,10 @@ struct ddps_llp_up {
 	/* Peer closed its direction in order (FIN between FPDUs; session Terminate). */
 	void (*peer_closed)(void *user);
 
+	/* It has, but its close waits behind what was answered by DDPS_LLP_HOLD; told once or
+	 * more. */
+	void (*peer_closing)(void *user);
+
 	/* The end: code 0 after shutdown() on both sides, else why.  Last upcall. */
 	void (*closed)(void *user, const struct ddps_error *e);
 };

@@ -2,7 +2,7 @@
 /* What IPoIB puts into CM messages: the service ID and the private data (RFC 4755 3.5, 6). */
 #include <ddpsess/ipoib_cm.h>
 #include "common/bytes.h"
-#include "ipoib_cm/text.h"
+#include "common/text.h"
 
 #define QPN_BITS 24
 

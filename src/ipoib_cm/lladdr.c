@@ -3,7 +3,7 @@
 #include <arpa/inet.h>
 #include <ddpsess/ipoib_cm.h>
 #include "common/bytes.h"
-#include "ipoib_cm/text.h"
+#include "common/text.h"
 
 #define FLAGS_KNOWN (DDPS_IPOIB_RC | DDPS_IPOIB_UC)
 

@@ -24,6 +24,7 @@ struct soft_qp {
 	uint32_t qpn, to_qpn, rx_mtu, tx_mtu;
 	unsigned peer; /* index */
 	bool ready, active, stopped, up, uc;
+	bool taken; /* passive: a session was accepted for it */
 	struct ddps_ep *ep;
 	struct ddps_mr *mr;
 	uint8_t *mem; /* receive slots, then send slots */

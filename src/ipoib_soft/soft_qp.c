@@ -277,24 +277,33 @@ void ddps_soft_sessions_close(struct ddps_soft *s)
 	ddps_ctx_free(s->ctx);
 }
 
+static void refuse(struct ddps_soft *s, struct ddps_request *req)
+{
+	s->stats.session_refused++;
+	(void)ddps_reject(req, NULL, 0);
+}
+
 static void request(struct ddps_soft *s, const struct ddps_event *ev)
 {
 	struct ddps_soft_open o;
 	struct soft_qp *q = NULL;
 	struct ddps_conn_param p;
+	int err;
 
 	if (!ddps_soft_open_decode(&o, ev->private_data, ev->private_data_len) &&
 	    memcmp(o.to, s->cfg.gid, sizeof(o.to)) == 0)
 		q = find(s, o.to_qpn);
-	if (!q || !q->ready || q->stopped || q->active || q->up || q->to_qpn != o.from_qpn ||
+	if (!q || !q->ready || q->stopped || q->active || q->taken || q->to_qpn != o.from_qpn ||
 	    memcmp(o.from, s->peer[q->peer].gid, sizeof(o.from)) != 0) {
-		s->stats.session_refused++;
-		(void)ddps_reject(ev->request, NULL, 0);
+		refuse(s, ev->request);
 		return;
 	}
 	conn_param(&p);
-	/* a failure here ends the peer's session and shows there; ours times out or is stopped */
-	if (ddps_accept(ev->request, q->ep, &p))
+	err = ddps_accept(ev->request, q->ep, &p);
+	q->taken = !err;
+	if (err == DDPS_E_NOMEM)
+		refuse(s, ev->request);
+	else if (err) /* the request is no more; the queue pair times out or is stopped */
 		s->stats.session_refused++;
 }
 

@@ -68,6 +68,7 @@ struct ddps_mpa_conn {
 	bool want_close; /* shutdown() was called */
 	bool wr_shut;	 /* FIN sent */
 	bool rd_eof;	 /* FIN received */
+	bool rd_hup;	 /* it was seen to wait behind a stall */
 	bool resume;	 /* the layer above wants the segment that it held back */
 	bool moved;	 /* something was sent or received in full since the close timer looked */
 	bool zombie;	 /* freed by the layer above, but one of our functions is still at work */
@@ -143,6 +144,8 @@ extern const struct ddps_mpa_rx_sink ddps_mpa_conn_sink;
 void ddps_mpa_data_read(struct ddps_mpa_conn *c);
 /* Stalled, and the descriptor says that the connection is broken. */
 void ddps_mpa_data_hangup(struct ddps_mpa_conn *c);
+/* Stalled, and the peer's FIN has come. */
+void ddps_mpa_data_closing(struct ddps_mpa_conn *c);
 /* Show what was held back again. */
 void ddps_mpa_data_resume(struct ddps_mpa_conn *c);
 /* Send as much as there is and the socket takes, then our FIN if it is due. */

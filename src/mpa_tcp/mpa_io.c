@@ -211,6 +211,8 @@ void ddps_mpa_conn_watch(struct ddps_mpa_conn *c)
 	}
 	if (!c->connecting && !c->rd_eof && !c->rx.stalled) /* TCP's window closes then */
 		events |= EPOLLIN;
+	if (c->rx.stalled && !c->rd_hup)
+		events |= EPOLLRDHUP;
 	if (c->connecting || c->blocked || (s && s->out_sent < s->out_len))
 		events |= EPOLLOUT;
 	c->io.eager = ddps_mpa_reads_stream(c);
@@ -250,6 +252,8 @@ static void on_io(void *user, uint32_t events)
 			c->blocked = false;
 		if (c->rx.stalled && (events & (EPOLLHUP | EPOLLERR)))
 			ddps_mpa_data_hangup(c);
+		else if (c->rx.stalled && (events & EPOLLRDHUP))
+			ddps_mpa_data_closing(c);
 		else if (!c->rx.stalled && (events & (EPOLLIN | EPOLLHUP | EPOLLERR)))
 			ddps_mpa_data_read(c);
 	}

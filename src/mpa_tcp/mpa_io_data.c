@@ -182,6 +182,12 @@ void ddps_mpa_data_hangup(struct ddps_mpa_conn *c)
 	ddps_mpa_conn_lost(c, err ? err : ECONNRESET, "receive, while stalled");
 }
 
+void ddps_mpa_data_closing(struct ddps_mpa_conn *c)
+{
+	c->rd_hup = true;
+	c->llp.up->peer_closing(c->llp.user);
+}
+
 void ddps_mpa_data_resume(struct ddps_mpa_conn *c)
 {
 	struct ddps_error e;

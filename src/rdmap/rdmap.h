@@ -118,6 +118,9 @@ void ddps_rdmap_terminate(struct ddps_rdmap *r, int code, struct ddps_triple t, 
  * Reads and atomics are answered (at once if nothing is left). */
 void ddps_rdmap_drain(struct ddps_rdmap *r);
 
+/* The rule is TERMINATE from now on, also for what waits. */
+void ddps_rdmap_wait_no_more(struct ddps_rdmap *r);
+
 /* Peer closed in order: outstanding Reads and atomics can not complete any more and are flushed
  * (RFC 5040 2.9 half-close); Sends and Writes go on. */
 void ddps_rdmap_peer_closed(struct ddps_rdmap *r);

@@ -82,6 +82,7 @@ struct ddps_sd_pair {
 	struct ddps_sd_order rx;
 	uint16_t stream;
 	bool waits, brim; /* as counted by the carrier */
+	bool closing;	  /* a Terminate is held in rx */
 
 	/* sending; numbers of type uint64_t count the carrier's messages, from 1 */
 	uint16_t tx;	    /* next DDP-SSN */

@@ -50,6 +50,7 @@ void ddps_sd_rx_reset(struct ddps_sd_pair *p)
 {
 	p->carrier->held -= p->rx.octets;
 	ddps_sd_order_reset(&p->rx);
+	p->closing = false;
 	ddps_sd_rx_pressure(p);
 }
 
@@ -66,6 +67,12 @@ void ddps_sd_rx_strip(struct ddps_sd_pair *p)
 static bool stalled(const struct ddps_sd_pair *p)
 {
 	return p->sess && p->sess->stalled;
+}
+
+static void tell_closing(const struct ddps_sd_pair *p)
+{
+	if (p->closing && stalled(p))
+		p->sess->llp.up->peer_closing(p->sess->llp.user);
 }
 
 /* After the Accept nothing is taken before the ULP has called open(). */
@@ -127,6 +134,7 @@ void ddps_sd_rx_resume(struct ddps_sd_pair *p)
 	}
 	ddps_sd_order_trim(&p->rx);
 	ddps_sd_rx_pressure(p);
+	tell_closing(p);
 }
 
 /* ---- ahead of order ---- */
@@ -171,6 +179,7 @@ static bool hold(struct ddps_sd_pair *p, const struct ddps_sd_msg *m, uint32_t p
 		return false;
 	}
 	p->carrier->held += ddps_sd_order_cost(len);
+	p->closing |= !m->segment && m->code == DDPS_SD_TERMINATE;
 	ddps_sd_rx_pressure(p);
 	return true;
 }

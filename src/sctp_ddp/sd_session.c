@@ -122,7 +122,11 @@ static void session_timer(void *user)
 		e = ddps_error_make(DDPS_E_TIMEDOUT, 0, "the peer did not close in %u ms",
 				    s->param.close_ms);
 	}
-	give_up(s, &e);
+	/* Nobody else needs the association, and a peer that does not read sees its end at once. */
+	if (s->pair && s->carrier->nsessions == 1)
+		ddps_sd_carrier_abort(s->carrier, &e);
+	else
+		give_up(s, &e);
 }
 
 /* ---- operations ---- */

@@ -415,7 +415,7 @@ static int do_send(struct ddps_sd_assoc *a, uint16_t stream, uint32_t ppid, cons
 		return DDPS_E_TOO_LONG;
 	ddps_us_lock(a->ue);
 	n = usrsctp_sendv(a->so, data, len, NULL, 0, &si, sizeof si, SCTP_SENDV_SNDINFO, 0);
-	ddps_us_unlock();
+	ddps_us_unlock_later();
 	return n < 0 ? send_error(a, errno) : 0;
 }
 

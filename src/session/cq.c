@@ -7,7 +7,7 @@
 
 #define CQ_DEPTH_MAX (1u << 22)
 
-enum armed { ARMED_NO, ARMED_SOLICITED, ARMED_ANY };
+enum armed { ARMED_NO, ARMED_SOLICITED, ARMED_ANY }; /* each meets what the one before meets */
 
 struct ddps_cq {
 	struct ddps_ctx *ctx;
@@ -16,6 +16,7 @@ struct ddps_cq {
 	unsigned users;
 	int fd;
 	enum armed armed;
+	enum armed untold; /* what came while nobody had armed would have met this arming */
 	struct ddps_wc ring[];
 };
 
@@ -51,7 +52,7 @@ int ddps_cq_new(struct ddps_ctx *ctx, uint32_t depth, struct ddps_cq **out)
 		err = DDPS_E_NOMEM;
 		goto out;
 	}
-	cq->fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+	cq->fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC | EFD_SEMAPHORE);
 	if (cq->fd < 0) {
 		free(cq);
 		err = DDPS_E_SYSTEM;
@@ -112,19 +113,23 @@ static void notify(struct ddps_cq *cq)
 {
 	uint64_t one = 1;
 
-	cq->armed = ARMED_NO;
+	cq->armed = cq->untold = ARMED_NO;
 	if (write(cq->fd, &one, sizeof one) < 0)
 		ddps_log(&cq->ctx->env.log, DDPS_LOG_ERROR, "cq", "eventfd: write failed");
 }
 
 bool ddps_cq_push(struct ddps_cq *cq, const struct ddps_wc *wc)
 {
+	enum armed meets =
+		wc->solicited || wc->status != DDPS_WC_SUCCESS ? ARMED_SOLICITED : ARMED_ANY;
+
 	if (cq->count == cq->depth)
 		return false;
 	cq->ring[(cq->head + cq->count++) % cq->depth] = *wc;
-	if (cq->armed == ARMED_ANY ||
-	    (cq->armed == ARMED_SOLICITED && (wc->solicited || wc->status != DDPS_WC_SUCCESS)))
+	if (cq->armed >= meets)
 		notify(cq);
+	else if (cq->untold != ARMED_SOLICITED)
+		cq->untold = meets;
 	return true;
 }
 
@@ -168,6 +173,22 @@ int ddps_cq_arm(struct ddps_cq *cq, bool solicited_only)
 	return 0;
 }
 
+int ddps_cq_arm_next(struct ddps_cq *cq, bool solicited_only)
+{
+	enum armed wanted = solicited_only ? ARMED_SOLICITED : ARMED_ANY;
+	int err = ddps_ctx_enter(cq->ctx);
+
+	if (err < 0)
+		return err;
+	if (cq->armed < wanted)
+		cq->armed = wanted;
+	ddps_ctx_rely_on_thread(cq->ctx);
+	if (cq->untold != ARMED_NO && cq->untold <= cq->armed)
+		notify(cq);
+	ddps_ctx_leave(cq->ctx);
+	return 0;
+}
+
 static int take(struct ddps_cq *cq, struct ddps_wc *wc, int max)
 {
 	int n = 0;
@@ -179,8 +200,10 @@ static int take(struct ddps_cq *cq, struct ddps_wc *wc, int max)
 		if (wc[n].op == DDPS_OP_RECV)
 			ddps_rdmap_recv_fetched(wc[n].ep->rdmap);
 	}
-	if (!cq->count)
+	if (!cq->count) {
 		cq->head = 0; /* the same few entries, which are in cache, again */
+		cq->untold = ARMED_NO;
+	}
 	return n;
 }
 

@@ -113,6 +113,23 @@ static void nudge_timer(void *user)
 	ddps_rdmap_nudge(ep->rdmap);
 }
 
+/* The peer has closed, and a Send of it still waits for a receive. */
+static void stall_timer(void *user)
+{
+	struct ddps_ep *ep = user;
+
+	if (ep->taken == ep->taken_seen)
+		ddps_rdmap_wait_no_more(ep->rdmap);
+	else
+		ddps_ep_stall_timer(ep);
+}
+
+void ddps_ep_stall_timer(struct ddps_ep *ep)
+{
+	ep->taken_seen = ep->taken;
+	ddps_timer_after(ep->ctx->env.loop, &ep->stall_timer, DDPS_STALL_CLOSED_MS);
+}
+
 void ddps_ep_shutdown_soon(struct ddps_ep *ep)
 {
 	if (ep->state == DDPS_EP_CLOSING || ep->state == DDPS_EP_DEAD)
@@ -186,6 +203,7 @@ int ddps_ep_new(struct ddps_ctx *ctx, const struct ddps_ep_attr *attr, struct dd
 	ep->overflow = (struct ddps_task){ .fn = overflow_task, .user = ep };
 	ep->close_timer = (struct ddps_timer){ .fn = close_timer, .user = ep };
 	ep->nudge_timer = (struct ddps_timer){ .fn = nudge_timer, .user = ep };
+	ep->stall_timer = (struct ddps_timer){ .fn = stall_timer, .user = ep };
 	cfg = (struct ddps_rdmap_cfg){
 		.pd = attr->pd,
 		.stream = ep,
@@ -220,6 +238,7 @@ static void release(struct ddps_ep *ep)
 	ddps_task_cancel(loop, &ep->overflow);
 	ddps_timer_stop(loop, &ep->close_timer);
 	ddps_timer_stop(loop, &ep->nudge_timer);
+	ddps_timer_stop(loop, &ep->stall_timer);
 	ddps_dial_free(ep);
 	if (ep->llp) {
 		ep->llp->ops->free(ep->llp);

@@ -32,8 +32,10 @@ static int up_rx_segment(void *user, const uint8_t *seg, size_t len)
 	int verdict = ddps_rdmap_rx_segment(ep->rdmap, seg, len);
 
 	ep->heard = true;
-	if (verdict != DDPS_LLP_HOLD)
+	if (verdict != DDPS_LLP_HOLD) {
 		ep->progress++;
+		ep->taken++;
+	}
 	return verdict;
 }
 
@@ -56,6 +58,7 @@ static int up_rx_direct_end(void *user)
 	struct ddps_ep *ep = user;
 
 	ep->progress++;
+	ep->taken++;
 	ep->heard = true;
 	return ddps_rdmap_rx_direct_end(ep->rdmap);
 }
@@ -93,6 +96,14 @@ static void up_peer_closed(void *user)
 	}
 }
 
+static void up_peer_closing(void *user)
+{
+	struct ddps_ep *ep = user;
+
+	if (!ep->stall_timer.on)
+		ddps_ep_stall_timer(ep);
+}
+
 static void up_closed(void *user, const struct ddps_error *e)
 {
 	struct ddps_error why = *e; /* @e may live in the LLP, which is freed on the way */
@@ -113,6 +124,7 @@ const struct ddps_llp_up ddps_ep_up = {
 	.rx_direct_end = up_rx_direct_end,
 	.fault = up_fault,
 	.peer_closed = up_peer_closed,
+	.peer_closing = up_peer_closing,
 	.closed = up_closed,
 };
 

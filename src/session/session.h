@@ -136,8 +136,9 @@ struct ddps_ep {
 	struct ddps_rdmap *rdmap;
 	struct ddps_llp *llp;
 	struct ddps_task kick, shut, overflow;
-	struct ddps_timer close_timer, nudge_timer;
+	struct ddps_timer close_timer, nudge_timer, stall_timer;
 	uint64_t progress, progress_seen; /* segments moved; seen by the close timer */
+	uint64_t taken, taken_seen;	  /* segments that came; seen by the stall timer */
 	uint32_t close_ms, nudge_ms;
 	bool established;
 	bool heard;   /* a segment came in */
@@ -168,6 +169,9 @@ void ddps_ep_established(struct ddps_ep *ep);
 int ddps_ep_start(struct ddps_ep *ep, const struct ddps_nego_result *res,
 		  const struct ddps_rdmap_start *role);
 void ddps_ep_shutdown_soon(struct ddps_ep *ep);
+/* How long a Send waits for a receive once its peer has closed and nothing moves. */
+#define DDPS_STALL_CLOSED_MS 1000
+void ddps_ep_stall_timer(struct ddps_ep *ep);
 /* Keep a copy of the peer's private data.  0 or DDPS_E_NOMEM. */
 int ddps_ep_keep_pd(struct ddps_ep *ep, const uint8_t *pd, size_t len);
 void ddps_ep_destroy(struct ddps_ep *ep);

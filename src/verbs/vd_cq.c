@@ -4,7 +4,6 @@
 #include <endian.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -31,60 +30,44 @@ VD_API struct ibv_comp_channel *ibv_create_comp_channel(struct ibv_context *ctx)
 
 VD_API int ibv_destroy_comp_channel(struct ibv_comp_channel *c)
 {
-	if (c->refcnt)
+	if (__atomic_load_n(&c->refcnt, __ATOMIC_RELAXED))
 		return EBUSY;
 	close(c->fd);
 	free(vd_of(c, struct vd_channel, c));
 	return 0;
 }
 
-/* One event for each time it is armed: the queue's descriptor reports once, then is mute. */
-static int listen_once(struct vd_cq *cq, int op)
+/* The queues' descriptors count their events. */
+static int listen_to(struct vd_cq *cq)
 {
-	struct epoll_event ev = { .events = EPOLLIN | EPOLLONESHOT, .data.ptr = cq };
+	struct epoll_event ev = { .events = EPOLLIN, .data.ptr = cq };
 
-	if (epoll_ctl(cq->cq.channel->fd, op, ddps_cq_fd(cq->d), &ev))
-		return errno;
-	cq->listening = true;
-	return 0;
-}
-
-static int arm(struct vd_cq *cq, bool solicited_only)
-{
-	int err = ddps_cq_arm(cq->d, solicited_only);
-
-	return err ? vd_errno(err) : listen_once(cq, EPOLL_CTL_MOD);
-}
-
-/* An event that is not fetched yet: arming would take it back, and who has polled its completion
- * already would wait for it for ever. */
-static bool waits(const struct vd_cq *cq)
-{
-	struct pollfd p = { .fd = ddps_cq_fd(cq->d), .events = POLLIN };
-
-	return cq->listening && poll(&p, 1, 0) == 1;
+	return epoll_ctl(cq->cq.channel->fd, EPOLL_CTL_ADD, ddps_cq_fd(cq->d), &ev) ? errno : 0;
 }
 
 VD_API int ibv_get_cq_event(struct ibv_comp_channel *ch, struct ibv_cq **ibcq, void **context)
 {
 	int flags = fcntl(ch->fd, F_GETFL);
 	struct epoll_event ev;
+	uint64_t one;
 	struct vd_cq *cq;
 	int n;
 
-	/* A signal ends the wait, which is what some programs set a timer for. */
-	n = epoll_wait(ch->fd, &ev, 1, flags & O_NONBLOCK ? 0 : -1);
-	if (n < 0)
-		return -1;
-	if (!n)
-		return vd_fail(EAGAIN);
-	cq = ev.data.ptr;
+	for (;;) {
+		/* A signal ends the wait, which is what some programs set a timer for. */
+		n = epoll_wait(ch->fd, &ev, 1, flags & O_NONBLOCK ? 0 : -1);
+		if (n < 0)
+			return -1;
+		if (!n)
+			return vd_fail(EAGAIN);
+		cq = ev.data.ptr;
+		if (read(ddps_cq_fd(cq->d), &one, sizeof one) > 0)
+			break;
+		if (errno != EAGAIN) /* else another thread was quicker */
+			return -1;
+	}
 	pthread_mutex_lock(&cq->cq.mutex);
 	cq->taken++;
-	cq->listening = false;
-	if (cq->again)
-		arm(cq, cq->again == VD_ARM_SOLICITED);
-	cq->again = VD_ARM_NO;
 	pthread_mutex_unlock(&cq->cq.mutex);
 	*ibcq = ibv_cq_ex_to_cq(&cq->cq);
 	*context = cq->cq.cq_context;
@@ -104,18 +87,13 @@ VD_API void ibv_ack_cq_events(struct ibv_cq *ibcq, unsigned int n)
 int vd_req_notify_cq(struct ibv_cq *ibcq, int solicited_only)
 {
 	struct vd_cq *cq = vd_of(ibcq, struct vd_cq, cq);
-	int err = 0, keep = errno;
+	int err, keep = errno;
 
 	if (!cq->cq.channel)
 		return EINVAL;
-	pthread_mutex_lock(&cq->cq.mutex);
-	if (!waits(cq))
-		err = arm(cq, solicited_only);
-	else if (cq->again != VD_ARM_ANY)
-		cq->again = solicited_only ? VD_ARM_SOLICITED : VD_ARM_ANY;
-	pthread_mutex_unlock(&cq->cq.mutex);
+	err = ddps_cq_arm_next(cq->d, solicited_only);
 	errno = keep;
-	return err;
+	return err ? vd_errno(err) : 0;
 }
 
 /* ---- queues ---- */
@@ -141,14 +119,14 @@ static struct vd_cq *new_cq(struct ibv_context *ctx, uint32_t depth, void *user,
 	pthread_mutex_init(&cq->cq.mutex, NULL);
 	pthread_cond_init(&cq->cq.cond, NULL);
 	if (ch) {
-		err = listen_once(cq, EPOLL_CTL_ADD);
+		err = listen_to(cq);
 		if (err) {
 			ddps_cq_free(cq->d);
 			free(cq);
 			errno = err;
 			return NULL;
 		}
-		ch->refcnt++;
+		__atomic_add_fetch(&ch->refcnt, 1, __ATOMIC_RELAXED);
 	}
 	return cq;
 }
@@ -158,7 +136,7 @@ VD_API struct ibv_cq *ibv_create_cq(struct ibv_context *ctx, int cqe, void *user
 {
 	struct vd_cq *cq;
 
-	if (cqe < 1 || cqe > VD_MAX_CQE || vector < 0) {
+	if (cqe < 1 || cqe > VD_MAX_CQE || vector < 0 || vector >= ctx->num_comp_vectors) {
 		errno = EINVAL;
 		return NULL;
 	}
@@ -175,9 +153,13 @@ struct ibv_cq_ex *vd_create_cq_ex(struct ibv_context *ctx, struct ibv_cq_init_at
 
 	/* Time stamps, flow tags and the like are no part of this device. */
 	if (attr->wc_flags & ~(uint64_t)IBV_WC_STANDARD_FLAGS ||
-	    (attr->comp_mask & ~(uint32_t)IBV_CQ_INIT_ATTR_MASK_FLAGS) || !attr->cqe ||
-	    attr->cqe > VD_MAX_CQE) {
+	    (attr->comp_mask & ~(uint32_t)IBV_CQ_INIT_ATTR_MASK_FLAGS)) {
 		errno = EOPNOTSUPP;
+		return NULL;
+	}
+	if (!attr->cqe || attr->cqe > VD_MAX_CQE ||
+	    attr->comp_vector >= (uint32_t)ctx->num_comp_vectors) {
+		errno = EINVAL;
 		return NULL;
 	}
 	cq = new_cq(ctx, attr->cqe, attr->cq_context, attr->channel);
@@ -190,7 +172,7 @@ struct ibv_cq_ex *vd_create_cq_ex(struct ibv_context *ctx, struct ibv_cq_init_at
 VD_API int ibv_resize_cq(struct ibv_cq *cq, int cqe)
 {
 	/* The library's queues do not grow; a smaller one is no change for anybody. */
-	return cqe <= cq->cqe ? 0 : EOPNOTSUPP;
+	return cqe < 1 || cqe > VD_MAX_CQE ? EINVAL : cqe <= cq->cqe ? 0 : EOPNOTSUPP;
 }
 
 VD_API int ibv_destroy_cq(struct ibv_cq *ibcq)
@@ -206,11 +188,11 @@ VD_API int ibv_destroy_cq(struct ibv_cq *ibcq)
 	err = ddps_cq_free(cq->d);
 	if (err) {
 		if (cq->cq.channel)
-			listen_once(cq, EPOLL_CTL_ADD);
+			listen_to(cq);
 		return vd_errno(err);
 	}
 	if (cq->cq.channel)
-		cq->cq.channel->refcnt--;
+		__atomic_sub_fetch(&cq->cq.channel->refcnt, 1, __ATOMIC_RELAXED);
 	pthread_mutex_lock(&p->lock);
 	vd_async_forget(ibcq->context, ibcq);
 	pthread_mutex_unlock(&p->lock);

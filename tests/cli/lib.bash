@@ -100,6 +100,28 @@ end_listener() {
 	return "$status"
 }
 
+# listener_goes LINES COMMAND...: the listener ends after so many lines of the command, which says
+# so and fails
+listener_goes() {
+	local lines=$1 client client_fd
+	shift
+	start_job client.fifo err "$@"
+	client=$pid client_fd=$fd
+	why="first line: $line"
+	grep -q established <<<"$line" || return
+	while ((--lines > 0)); do
+		read -r -t "$PATIENCE" -u "$client_fd" line
+	done
+	stop_listener
+	status=$?
+	why="listener's status $status"
+	[ "$status" -eq 0 ] || return
+	end_job "$client" "$client_fd"
+	status=$?
+	why="client's status $status: $(cat err)"
+	[ "$status" -eq 1 ] && says err "closed"
+}
+
 # field NAME: the values of a member in JSON lines, one a line
 field() {
 	sed -n "s/.*[{,]\"$1\":\(\"\([^\"]*\)\"\|\([^,}]*\)\).*/\2\3/p"

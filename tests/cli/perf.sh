@@ -57,21 +57,6 @@ timed_out() {
 	run 5 perf --seconds 60 --timeout 0.2 "$uri" && says err "not done within 0.2 s"
 }
 
-listener_goes() {
-	start_job perf.fifo err perf --json --seconds 60 "$uri"
-	local client=$pid client_fd=$fd
-	why="first line: $line"
-	grep -q established <<<"$line" || return
-	stop_listener
-	status=$?
-	why="listener's status $status"
-	[ "$status" -eq 0 ] || return
-	end_job "$client" "$client_fd"
-	status=$?
-	why="client's status $status: $(cat err)"
-	[ "$status" -eq 1 ] && says err "closed"
-}
-
 for wire in $WIRES; do
 	listen "$(uri_of "$wire")"
 	for op in send write read ping; do
@@ -83,6 +68,7 @@ for wire in $WIRES; do
 	test_case "perf-$wire-ord-0" ord_zero
 	test_case "perf-$wire-plot" plot
 	test_case "perf-$wire-timeout" timed_out
-	test_case "perf-$wire-listener-goes" listener_goes
+	test_case "perf-$wire-listener-goes" listener_goes \
+		1 perf --json --seconds 60 "$uri"
 done
 finish

@@ -5,22 +5,6 @@
 
 #define SINK 0x70696e67u
 
-/* A zero-length Read whose answer shows that it was taken in; cf->out only. */
-static void question(struct cf *cf)
-{
-	cf_read_req(cf, cf_msn(cf, 1), SINK, 0, 0, 0xffffffff, 0);
-}
-
-static void answer(struct cf *cf)
-{
-	size_t len;
-
-	cf_recv_op(cf, CF_READ_RESP);
-	cf_in_payload(cf, &len);
-	CF_CHECK(cf, cf_in_op(cf) == CF_READ_RESP && cf_in_stag(cf) == SINK && !len,
-		 "expected an empty Read Response: %s", cf_hex(cf->in.b, cf->in.len));
-}
-
 /* A Write whose FPDU has @pad octets of padding, refused for its STag by a target that gets it. */
 static void padded_write(struct cf *cf, size_t pad)
 {
@@ -40,9 +24,9 @@ static void bad_crc(struct cf *cf, uint32_t xor)
 
 	cf_session(cf, NULL);
 	cf_ping(cf);
-	question(cf);
+	cf_question(cf);
 	n = cf_fpdu_build(cf, &w, b);
-	question(cf);
+	cf_question(cf);
 	n += cf_fpdu_build(cf, NULL, b + n);
 	cf_tcp_write(cf, b, n);
 	cf_expect_term(cf, 0x2002, CF_BARE);
@@ -118,9 +102,9 @@ static void crc_off(struct cf *cf)
 	if (cf->mpa.flags & CF_MPA_C)
 		cf_skip(cf, "the target wants CRCs");
 	for (unsigned i = 0; i < 3; i++) {
-		question(cf);
+		cf_question(cf);
 		cf_fpdu_write(cf, &w);
-		answer(cf);
+		cf_answer(cf);
 	}
 }
 
@@ -152,7 +136,7 @@ static void crc_one_sided(struct cf *cf, bool target)
 		cf_skip(cf, "the target wants no CRCs");
 	for (unsigned i = 0; i < 20; i++)
 		cf_ping(cf);
-	question(cf);
+	cf_question(cf);
 	cf_fpdu_write(cf, &w);
 	cf_expect_term(cf, 0x2002, CF_BARE);
 }
@@ -177,11 +161,11 @@ static void split(struct cf *cf)
 	for (unsigned k = 0; k < 2; k++) {
 		size_t n;
 
-		question(cf);
+		cf_question(cf);
 		n = cf_fpdu_build(cf, NULL, b);
 		for (size_t i = 0; i < n; i++)
 			cf_tcp_write(cf, b + i, 1);
-		answer(cf);
+		cf_answer(cf);
 	}
 }
 
@@ -193,13 +177,13 @@ static void pieces(struct cf *cf, size_t piece)
 
 	cf_session(cf, NULL);
 	for (unsigned i = 0; i < 10; i++) {
-		question(cf);
+		cf_question(cf);
 		n += cf_fpdu_build(cf, NULL, b + n);
 	}
 	for (size_t at = 0; at < n; at += piece)
 		cf_tcp_write(cf, b + at, n - at < piece ? n - at : piece);
 	for (unsigned i = 0; i < 10; i++)
-		answer(cf);
+		cf_answer(cf);
 }
 
 static void packed(struct cf *cf)
@@ -291,7 +275,7 @@ static void one_each(struct cf *cf)
 	mr = cf_app_mr(cf, 10, 0);
 	for (unsigned i = 0; i < 5; i++)
 		cf_app_post(cf, DDPS_OP_SEND, 0, &mr, 10, 0, 0);
-	question(cf);
+	cf_question(cf);
 	cf_send(cf);
 	for (unsigned i = 0; i < 6; i++) {
 		cf_recv(cf);
@@ -317,7 +301,7 @@ static void wait_first(struct cf *cf, bool markers)
 	cf_ping(cf);
 	cf_use(cf, 0);
 	CF_CHECK(cf, cf_tcp_quiet(cf), "octets before the initiator's first FPDU");
-	question(cf);
+	cf_question(cf);
 	cf_send(cf);
 	for (unsigned i = 0; i < 2; i++) {
 		cf_recv(cf);
@@ -343,7 +327,7 @@ static void first_bad(struct cf *cf)
 	const struct cf_fault w = { .crc_xor = 1 };
 
 	cf_session(cf, NULL);
-	question(cf);
+	cf_question(cf);
 	cf_fpdu_write(cf, &w);
 	cf_expect_end(cf, false);
 }
@@ -370,7 +354,7 @@ static void half_an_fpdu(struct cf *cf)
 
 	cf_session(cf, NULL);
 	cf_ping(cf);
-	question(cf);
+	cf_question(cf);
 	cf_tcp_write(cf, b, cf_fpdu_build(cf, NULL, b) - 1);
 }
 

@@ -9,18 +9,6 @@
 #define SINK 0x6d61726bu
 #define MANY 130 /* questions of 52 octets and answers of 20: some markers, at all places */
 
-static void question(struct cf *cf)
-{
-	cf_read_req(cf, cf_msn(cf, 1), SINK, 0, 0, 0xffffffff, 0);
-}
-
-static void answer(struct cf *cf)
-{
-	cf_recv_op(cf, CF_READ_RESP);
-	CF_CHECK(cf, cf_in_op(cf) == CF_READ_RESP, "expected a Read Response: %s",
-		 cf_hex(cf->in.b, cf->in.len));
-}
-
 /* A Write of nothing: an FPDU of 20 octets that is not answered. */
 static void nothing(struct cf *cf)
 {
@@ -71,12 +59,12 @@ static void sent_packed(struct cf *cf)
 		size_t n = 0;
 
 		for (unsigned i = 0; i < 8; i++) {
-			question(cf);
+			cf_question(cf);
 			n += cf_fpdu_build(cf, NULL, b + n);
 		}
 		cf_tcp_write(cf, b, n);
 		for (unsigned i = 0; i < 8; i++)
-			answer(cf);
+			cf_answer(cf);
 	}
 }
 
@@ -202,9 +190,9 @@ static void reserved(struct cf *cf)
 
 	want_markers(cf);
 	for (unsigned i = 0; i < MANY; i++) {
-		question(cf);
+		cf_question(cf);
 		cf_fpdu_write(cf, &w);
-		answer(cf);
+		cf_answer(cf);
 	}
 }
 
@@ -216,11 +204,11 @@ static void split(struct cf *cf)
 	for (unsigned k = 0; k < 22; k++) {
 		size_t n;
 
-		question(cf);
+		cf_question(cf);
 		n = cf_fpdu_build(cf, NULL, b);
 		for (size_t i = 0; i < n; i++)
 			cf_tcp_write(cf, b + i, 1);
-		answer(cf);
+		cf_answer(cf);
 	}
 }
 

@@ -265,6 +265,11 @@ uint32_t cf_in_msn(struct cf *cf);
 uint32_t cf_in_mo(struct cf *cf);
 const uint8_t *cf_in_payload(struct cf *cf, size_t *len);
 
+/* A zero-length RDMA Read, in cf->out only, whose answer shows that it was taken in; its MSN. */
+uint32_t cf_question(struct cf *cf);
+/* The answer comes next. */
+void cf_answer(struct cf *cf);
+
 /*
  * The target is alive and has dealt with all that was sent: a zero-length RDMA Read that it
  * answers with the next segment.  This is how "nothing comes back" is proven without waiting.

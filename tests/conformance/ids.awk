@@ -6,7 +6,7 @@
 	split($0, part, /[ (,)]+/)
 	macro[part[2]] = part[6]
 }
-/^[A-Za-z_]+\(/ { text = ""; on = 1 }
+/^[A-Za-z_][A-Za-z0-9_]*\(/ { text = ""; on = 1 }
 on { text = text " " $0 }
 on && (/^\{/ || /\{$/ || /^}/) {
 	on = 0

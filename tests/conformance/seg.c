@@ -173,19 +173,35 @@ const uint8_t *cf_in_payload(struct cf *cf, size_t *len)
 
 /* ---- the same in short ---- */
 
-void cf_ping(struct cf *cf)
+#define SINK 0x70696e67u
+
+uint32_t cf_question(struct cf *cf)
 {
-	static const uint32_t sink = 0x70696e67;
 	uint32_t msn = cf_msn(cf, 1);
+
+	cf_read_req(cf, msn, SINK, msn, 0, 0xffffffff, UINT64_MAX);
+	return msn;
+}
+
+void cf_answer(struct cf *cf)
+{
 	size_t len;
 
-	cf_read_req(cf, msn, sink, msn, 0, 0xffffffff, UINT64_MAX);
-	cf_send(cf);
 	cf_recv_op(cf, CF_READ_RESP);
 	CF_CHECK(cf, cf_in_tagged(cf) && cf_in_op(cf) == CF_READ_RESP,
 		 "expected a Read Response to a zero-length Read, got %s",
 		 cf_hex(cf->in.b, cf->in.len));
 	cf_in_payload(cf, &len);
-	CF_CHECK(cf, !len && cf_in_last(cf) && cf_in_stag(cf) == sink && cf_in_to(cf) == msn,
+	CF_CHECK(cf, !len && cf_in_last(cf) && cf_in_stag(cf) == SINK,
 		 "wrong answer to a zero-length Read: %s", cf_hex(cf->in.b, cf->in.len));
+}
+
+void cf_ping(struct cf *cf)
+{
+	uint32_t msn = cf_question(cf);
+
+	cf_send(cf);
+	cf_answer(cf);
+	CF_CHECK(cf, cf_in_to(cf) == msn, "the answer to another Read: %s",
+		 cf_hex(cf->in.b, cf->in.len));
 }

@@ -4,15 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define WIRES(suite, name, ...)                                                                    \
-	static void name##_on(const char *wire);                                                   \
-	Test(suite, name, .timeout = 60, ##__VA_ARGS__)                                            \
-	{                                                                                          \
-		for (int i = 0; i < E2E_NWIRES; i++)                                               \
-			name##_on(e2e_wires[i]);                                                   \
-	}                                                                                          \
-	static void name##_on(const char *wire)
-
 #define BUF_LEN (1u << 20)
 
 struct bufs {
@@ -64,8 +55,8 @@ static void echo(struct e2e *e, struct bufs *b, size_t len)
 }
 
 /* Every pairing of CRC and markers preferences: the wire differs, the data does not. */
-WIRES(data, sends_of_every_size,
-      .description = "5040-5.3-7 5041-5.2-1 5041-5.4-3 5044-7.1.1-5 5044-7.1.1-6 5044-7.1.1-10")
+E2E_WIRES(data, sends_of_every_size,
+	  .description = "5040-5.3-7 5041-5.2-1 5041-5.4-3 5044-7.1.1-5 5044-7.1.1-6 5044-7.1.1-10")
 {
 	bool tcp = !strncmp(wire, "tcp", 3);
 
@@ -104,8 +95,8 @@ WIRES(data, sends_of_every_size,
 	}
 }
 
-WIRES(data, writes_and_reads_move_memory,
-      .description = "5040-5.1-7 5040-5.2-1 5040-5.2.1-14 5040-5.2.1-18 5041-5.2-8")
+E2E_WIRES(data, writes_and_reads_move_memory,
+	  .description = "5040-5.1-7 5040-5.2-1 5040-5.2.1-14 5040-5.2.1-18 5041-5.2-8")
 {
 	static const size_t sizes[] = { 0, 1, 7, 1500, 65536, BUF_LEN };
 	struct bufs b;
@@ -139,7 +130,8 @@ WIRES(data, writes_and_reads_move_memory,
 	e2e_close(&e);
 }
 
-WIRES(data, more_reads_than_ord_wait_their_turn, .description = "5040-6.1-7 5040-6.1-8 6581-3-d1")
+E2E_WIRES(data, more_reads_than_ord_wait_their_turn,
+	  .description = "5040-6.1-7 5040-6.1-8 6581-3-d1")
 {
 	enum { NREADS = 40, PIECE = 3000 };
 	struct bufs b;
@@ -175,7 +167,7 @@ WIRES(data, more_reads_than_ord_wait_their_turn, .description = "5040-6.1-7 5040
 	e2e_close(&e);
 }
 
-WIRES(data, disconnect_carries_out_what_was_posted, .description = "5041-6.2.1-2 5041-6.2.1-3")
+E2E_WIRES(data, disconnect_carries_out_what_was_posted, .description = "5041-6.2.1-2 5041-6.2.1-3")
 {
 	enum { NWRITES = 30 };
 	struct bufs b;
@@ -217,7 +209,7 @@ static void expect_terminate(struct e2e *e, struct e2e_end *by, struct ddps_trip
 	}
 }
 
-WIRES(data, a_write_beyond_the_region_ends_the_session, .description = "5041-7.1-15 5040-7.1-3")
+E2E_WIRES(data, a_write_beyond_the_region_ends_the_session, .description = "5041-7.1-15 5040-7.1-3")
 {
 	static const uint8_t zero[64];
 	struct bufs b;
@@ -234,7 +226,7 @@ WIRES(data, a_write_beyond_the_region_ends_the_session, .description = "5041-7.1
 	e2e_close(&e);
 }
 
-WIRES(data, a_read_without_the_right_ends_the_session, .description = "5040-7.1-4 5040-7.2-9")
+E2E_WIRES(data, a_read_without_the_right_ends_the_session, .description = "5040-7.1-4 5040-7.2-9")
 {
 	struct bufs b;
 	struct e2e e;
@@ -249,7 +241,7 @@ WIRES(data, a_read_without_the_right_ends_the_session, .description = "5040-7.1-
 	e2e_close(&e);
 }
 
-WIRES(data, a_send_without_a_receive_ends_the_session, .description = "5041-7.1-3")
+E2E_WIRES(data, a_send_without_a_receive_ends_the_session, .description = "5041-7.1-3")
 {
 	struct bufs b;
 	struct e2e e;
@@ -262,7 +254,7 @@ WIRES(data, a_send_without_a_receive_ends_the_session, .description = "5041-7.1-
 	e2e_close(&e);
 }
 
-WIRES(data, a_revoked_region_is_out_of_reach, .description = "5041-8.3.1-7 5042-6.2.2-2")
+E2E_WIRES(data, a_revoked_region_is_out_of_reach, .description = "5041-8.3.1-7 5042-6.2.2-2")
 {
 	struct bufs b;
 	struct e2e e;
@@ -282,7 +274,7 @@ WIRES(data, a_revoked_region_is_out_of_reach, .description = "5041-8.3.1-7 5042-
 	e2e_close(&e);
 }
 
-WIRES(data, local_mistakes_are_errors_of_the_call)
+E2E_WIRES(data, local_mistakes_are_errors_of_the_call)
 {
 	struct ddps_sge sge[5];
 	struct ddps_send_wr wr = { .op = DDPS_OP_SEND, .sge = sge, .nsge = 1 };
@@ -311,7 +303,7 @@ WIRES(data, local_mistakes_are_errors_of_the_call)
 	e2e_close(&e);
 }
 
-WIRES(data, receives_are_flushed_at_the_end, .description = "5041-6.2.2-5 5040-6.2.1-2")
+E2E_WIRES(data, receives_are_flushed_at_the_end, .description = "5041-6.2.2-5 5040-6.2.1-2")
 {
 	struct bufs b;
 	struct e2e e;
@@ -330,7 +322,7 @@ WIRES(data, receives_are_flushed_at_the_end, .description = "5041-6.2.2-5 5040-6
 }
 
 /* The receiving side is not driven, so most of a large Write is stuck on this side. */
-WIRES(data, a_region_can_go_while_its_octets_wait_to_leave, .description = "5041-8.3.1-7")
+E2E_WIRES(data, a_region_can_go_while_its_octets_wait_to_leave, .description = "5041-8.3.1-7")
 {
 	enum { LEN = 64 << 20 };
 	uint8_t *src = malloc(LEN), *dst = calloc(1, LEN);
@@ -384,7 +376,7 @@ static void await_receives(struct e2e *e, unsigned sends, unsigned recvs)
 }
 
 /* Held until the next post, also until one that fails, and let go by an orderly end. */
-WIRES(data, more_lets_requests_wait)
+E2E_WIRES(data, more_lets_requests_wait)
 {
 	struct bufs b;
 	struct ddps_wc wc;

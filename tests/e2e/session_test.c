@@ -5,17 +5,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* Each test runs on every wire. */
-#define WIRES(suite, name, ...)                                                                    \
-	static void name##_on(const char *wire);                                                   \
-	Test(suite, name, .timeout = 60, ##__VA_ARGS__)                                            \
-	{                                                                                          \
-		for (int i = 0; i < E2E_NWIRES; i++)                                               \
-			name##_on(e2e_wires[i]);                                                   \
-	}                                                                                          \
-	static void name##_on(const char *wire)
-
-WIRES(session, negotiates_and_tells_both_sides, .description = "6581-9.1-1 6581-9.1-11")
+E2E_WIRES(session, negotiates_and_tells_both_sides, .description = "6581-9.1-1 6581-9.1-11")
 {
 	struct e2e e;
 
@@ -66,8 +56,8 @@ static void private_data(const char *wire, size_t len, bool plain)
 	e2e_close(&e);
 }
 
-WIRES(session, carries_private_data_both_ways,
-      .description = "5044-7.1.1-19 5043-5.2.3-1 5043-5.2.3-6 6581-7-2 6581-9-d1")
+E2E_WIRES(session, carries_private_data_both_ways,
+	  .description = "5044-7.1.1-19 5043-5.2.3-1 5043-5.2.3-6 6581-7-2 6581-9-d1")
 {
 	private_data(wire, 0, false);
 	private_data(wire, 1, false);
@@ -77,7 +67,7 @@ WIRES(session, carries_private_data_both_ways,
 	private_data(wire, DDPS_PD_MAX, true);
 }
 
-WIRES(session, refuses_one_octet_too_many, .description = "5044-7.1.1-19 5043-5.2.3-3 6581-7-4")
+E2E_WIRES(session, refuses_one_octet_too_many, .description = "5044-7.1.1-19 5043-5.2.3-3 6581-7-4")
 {
 	static const uint8_t pd[DDPS_PD_MAX + 1];
 	struct e2e e;
@@ -113,8 +103,8 @@ WIRES(session, refuses_one_octet_too_many, .description = "5044-7.1.1-19 5043-5.
 	e2e_close(&e);
 }
 
-WIRES(session, reject_reaches_the_initiator,
-      .description = "5044-7.1.2-5 5044-7.1.2-6 5043-6.3-2 6581-9.1-11")
+E2E_WIRES(session, reject_reaches_the_initiator,
+	  .description = "5044-7.1.2-5 5044-7.1.2-6 5043-6.3-2 6581-9.1-11")
 {
 	struct e2e e;
 
@@ -134,8 +124,8 @@ WIRES(session, reject_reaches_the_initiator,
 	}
 }
 
-WIRES(session, peer_to_peer_uses_each_rtr,
-      .description = "6581-9.2-4 6581-9.2-9 6581-9.2-1 6581-5-1")
+E2E_WIRES(session, peer_to_peer_uses_each_rtr,
+	  .description = "6581-9.2-4 6581-9.2-9 6581-9.2-1 6581-5-1")
 {
 	static const unsigned kinds[] = { DDPS_RTR_SEND, DDPS_RTR_WRITE, DDPS_RTR_READ };
 
@@ -173,8 +163,8 @@ WIRES(session, peer_to_peer_uses_each_rtr,
 	}
 }
 
-WIRES(session, no_common_rtr_is_rejected_below_the_application,
-      .description = "6581-7-8 6581-9.2-8")
+E2E_WIRES(session, no_common_rtr_is_rejected_below_the_application,
+	  .description = "6581-7-8 6581-9.2-8")
 {
 	struct ddps_listen_param lp;
 	struct e2e e;
@@ -194,8 +184,8 @@ WIRES(session, no_common_rtr_is_rejected_below_the_application,
 	e2e_close(&e);
 }
 
-WIRES(session, rtr_mismatch_accepted_ends_in_terminate_2_0_07,
-      .description = "6581-9.2-10 6581-9.2-11")
+E2E_WIRES(session, rtr_mismatch_accepted_ends_in_terminate_2_0_07,
+	  .description = "6581-9.2-10 6581-9.2-11")
 {
 	struct ddps_listen_param lp;
 	struct e2e e;
@@ -222,7 +212,7 @@ WIRES(session, rtr_mismatch_accepted_ends_in_terminate_2_0_07,
 	e2e_close(&e);
 }
 
-WIRES(session, need_ord_rejects_and_says_how_much, .description = "6581-9.1-5")
+E2E_WIRES(session, need_ord_rejects_and_says_how_much, .description = "6581-9.1-5")
 {
 	struct e2e e;
 
@@ -239,7 +229,7 @@ WIRES(session, need_ord_rejects_and_says_how_much, .description = "6581-9.1-5")
 static const uint16_t rd_edges[] = { 0, 1, 128, 129, DDPS_RD_MAX, DDPS_RD_ULP };
 #define NEDGES (sizeof rd_edges / sizeof rd_edges[0])
 
-WIRES(session, ird_ord_edges, .description = "6581-9-1 6581-9.1-12 6581-9.1-14")
+E2E_WIRES(session, ird_ord_edges, .description = "6581-9-1 6581-9.1-12 6581-9.1-14")
 {
 	for (size_t i = 0; i < NEDGES * NEDGES; i++) {
 		uint16_t ird = rd_edges[i / NEDGES], ord = rd_edges[i % NEDGES];
@@ -267,7 +257,7 @@ WIRES(session, ird_ord_edges, .description = "6581-9-1 6581-9.1-12 6581-9.1-14")
 	}
 }
 
-WIRES(session, abort_is_seen_by_the_peer)
+E2E_WIRES(session, abort_is_seen_by_the_peer)
 {
 	struct e2e e;
 
@@ -279,7 +269,7 @@ WIRES(session, abort_is_seen_by_the_peer)
 	e2e_close(&e);
 }
 
-WIRES(session, states_are_checked)
+E2E_WIRES(session, states_are_checked)
 {
 	struct ddps_conn_info info;
 	struct e2e e;
@@ -302,7 +292,7 @@ WIRES(session, states_are_checked)
 	e2e_close(&e);
 }
 
-WIRES(session, nothing_is_left_behind)
+E2E_WIRES(session, nothing_is_left_behind)
 {
 	unsigned before = e2e_fds();
 	struct e2e e;
@@ -340,7 +330,7 @@ Test(session, a_forked_child_is_told, .timeout = 30)
 }
 
 /* The peer keeps its association, which the first listener accepted. */
-WIRES(session, a_new_listener_takes_the_place_of_an_old_one)
+E2E_WIRES(session, a_new_listener_takes_the_place_of_an_old_one)
 {
 	struct ddps_listener *second;
 	struct e2e_end first, first_peer;
@@ -362,7 +352,7 @@ WIRES(session, a_new_listener_takes_the_place_of_an_old_one)
 	e2e_close(&e);
 }
 
-WIRES(session, a_refused_initiator_tries_again_when_asked_to)
+E2E_WIRES(session, a_refused_initiator_tries_again_when_asked_to)
 {
 	struct e2e e;
 	struct ddps_event ev;
@@ -380,7 +370,7 @@ WIRES(session, a_refused_initiator_tries_again_when_asked_to)
 	e2e_close(&e);
 }
 
-WIRES(session, without_that_a_refusal_is_final)
+E2E_WIRES(session, without_that_a_refusal_is_final)
 {
 	struct e2e e;
 

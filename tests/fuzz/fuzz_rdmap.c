@@ -100,6 +100,7 @@ static void in_read(struct rig *g, struct peer *p, struct ddps_rbuf *in)
 	struct ddps_rreq q = { .sink_stag = 0x1a2b3c4d, .sink_to = 0x1000, .src_stag = m->stag };
 	uint8_t body[DDPS_RREQ_LEN + 1];
 
+	q.sink_to += (uint64_t)p->msn[DDPS_QN_READ] << 16; /* each its own */
 	q.src_to = (m->mr ? m->mr->base : 0) + ddps_rbuf_u8(in);
 	q.size = ddps_rbuf_u8(in);
 	if (region & 0x40)
@@ -176,6 +177,8 @@ static void start(struct rig *g, struct ddps_rbuf *in)
 	int err = ddps_rdmap_start(g->r, &s);
 
 	g->started |= !err;
+	if (!err)
+		order_start(&g->order, &s);
 	fuzz_note(&g->log, "start: %d", err);
 }
 
@@ -238,9 +241,10 @@ static void local(struct rig *g, struct ddps_rbuf *in)
 	case 14:
 		if (arg < 4)
 			ddps_rdmap_drain(g->r);
-		else if (arg < 8)
+		else if (arg < 8) {
 			ddps_rdmap_peer_closed(g->r);
-		else if (arg == 8)
+			order_peer_closed(&g->order);
+		} else if (arg == 8)
 			ddps_rdmap_terminate(g->r, DDPS_E_PROTOCOL, ird, "by the script");
 		break;
 	default:

@@ -140,6 +140,13 @@ static void up_peer_closed(void *user)
 		u->llp->ops->shutdown(u->llp);
 }
 
+static void up_peer_closing(void *user)
+{
+	struct ulp *u = user;
+
+	FUZZ_CHECK(u->llp && u->open && !u->peer_closed && !u->closed && u->held);
+}
+
 static void up_closed(void *user, const struct ddps_error *e)
 {
 	struct ulp *u = user;
@@ -157,6 +164,7 @@ static const struct ddps_llp_up ulp_up = {
 	.tx_done = up_tx_done,
 	.rx_segment = up_rx_segment,
 	.peer_closed = up_peer_closed,
+	.peer_closing = up_peer_closing,
 	.closed = up_closed,
 };
 

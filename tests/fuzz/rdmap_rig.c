@@ -111,6 +111,10 @@ static void up_complete(void *user, bool recv, struct ddps_wc *wc)
 	FUZZ_CHECK((int64_t)wc->wr_id > *last); /* in the order of posting */
 	FUZZ_CHECK(!w->silent || wc->status != DDPS_WC_SUCCESS);
 	FUZZ_CHECK(!recv || !g->terms || wc->status != DDPS_WC_SUCCESS);
+	if (!recv)
+		order_complete(&g->order, w->order);
+	else if (wc->status == DDPS_WC_SUCCESS)
+		order_received(&g->order, wc);
 	w->done = true;
 	*last = (int64_t)wc->wr_id;
 	g->unfetched += recv && w->shared;
@@ -286,9 +290,11 @@ void rig_post_send(struct rig *g, struct ddps_rbuf *in)
 	for (unsigned i = 0; i < wr.nsge; i++)
 		w->sge[i].len = sge[i].len;
 	g->nwork++; /* it may complete inside the call */
+	w->order = order_post(&g->order, &wr);
 	if (ddps_rdmap_post_send(g->r, &wr)) {
 		FUZZ_CHECK(!w->done);
 		g->nwork--;
+		g->order.nwork--;
 		return;
 	}
 	if (sinks(wr.op) && !w->done)
@@ -373,7 +379,11 @@ void rig_show(struct rig *g, const uint8_t *seg, size_t len)
 {
 	uint8_t *exact = fuzz_exact(seg, len);
 	unsigned lines = g->log.lines;
-	int err = take(g, exact, len);
+	int err;
+
+	order_in(&g->order, exact, len);
+	err = take(g, exact, len);
+	order_taken(&g->order, exact, len, err);
 
 	if (g->mode == RIG_DISTURB)
 		lines = g->log.lines;
@@ -417,6 +427,25 @@ static void note_request(struct rig *g, const struct ddps_seg *seg)
 	}
 }
 
+/* What the target of an atomic had is what its requester is told. */
+static void check_original(struct rig *g, const struct ddps_seg *seg, const struct order_request *q)
+{
+	struct ddps_aresp a;
+	uint64_t old;
+
+	ddps_aresp_decode(&a, seg->hdr + DDPS_DDP_UNTAGGED_LEN);
+	for (unsigned i = 0; i < RIG_REGIONS; i++) {
+		const struct rig_region *m = &g->region[i];
+
+		if (!m->mr || m->stag != q->a.stag)
+			continue;
+		memcpy(&old, m->shadow + (q->a.to - m->mr->base), sizeof old);
+		FUZZ_CHECK(a.original == old);
+		return;
+	}
+	FUZZ_CHECK(false);
+}
+
 /* The memory belongs to a region now, and the peer may read it if it asked for it. */
 static void check_source(struct rig *g, const struct iovec *iov, bool by_peer)
 {
@@ -439,6 +468,7 @@ void rig_pull(struct rig *g, size_t mulpdu)
 	struct ddps_seg seg;
 	struct ddps_ddp_hdr h;
 	size_t sum = 0;
+	const struct order_request *atomic;
 	unsigned op;
 
 	if (!ddps_rdmap_tx_next(g->r, &seg, mulpdu)) {
@@ -454,6 +484,9 @@ void rig_pull(struct rig *g, size_t mulpdu)
 	FUZZ_CHECK(!g->term_segs);
 	g->term_segs += op == DDPS_OP_WIRE_TERMINATE;
 	note_request(g, &seg);
+	atomic = order_out(&g->order, &seg);
+	if (atomic)
+		check_original(g, &seg, atomic);
 	/* A Terminate may quote an offset that is an address, which is another one in each run. */
 	fuzz_note_octets(&g->log, "out", seg.hdr,
 			 g->term_segs ? DDPS_DDP_UNTAGGED_LEN + 4u : seg.hdr_len);

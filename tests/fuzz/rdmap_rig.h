@@ -8,10 +8,11 @@
 #include "fuzz.h"
 #include "rdmap/rdmap.h"
 #include "rdmap/rdmap_wire.h"
+#include "rdmap_order.h"
 #include "rdmap/srq.h"
 
 #define RIG_REGIONS 6
-#define RIG_WORKS   512
+#define RIG_WORKS   ORDER_WORKS
 #define RIG_SGE	    3
 #define RIG_IRD	    3
 #define RIG_MULPDU  400
@@ -31,6 +32,7 @@ struct rig_region {
 struct rig_work {
 	bool recv, shared, silent, done, settled;
 	unsigned nsge;
+	unsigned order; /* its number there */
 	struct {
 		unsigned region, generation;
 		size_t off, len;
@@ -70,6 +72,7 @@ struct rig {
 	void (*disturb)(struct rig *g, struct ddps_rbuf *in); /* between two pieces */
 	struct ddps_rbuf *script;
 	struct fuzz_log log;
+	struct order order;
 };
 
 /* @flags: see rig_cfg in fuzz_rdmap.c.  The stream is not started. */

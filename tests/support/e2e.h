@@ -36,6 +36,16 @@ struct e2e {
 extern const char *const e2e_wires[];
 #define E2E_NWIRES 4
 
+/* A test that runs on every wire. */
+#define E2E_WIRES(suite, name, ...)                                                                \
+	static void name##_on(const char *wire);                                                   \
+	Test(suite, name, .timeout = 60, ##__VA_ARGS__)                                            \
+	{                                                                                          \
+		for (int i = 0; i < E2E_NWIRES; i++)                                               \
+			name##_on(e2e_wires[i]);                                                   \
+	}                                                                                          \
+	static void name##_on(const char *wire)
+
 void e2e_open(struct e2e *e, const char *uri);
 void e2e_close(struct e2e *e);
 /* Connect the pair; waits until the initiator's outcome is known and the responder's too. */

@@ -27,6 +27,7 @@ enum mpa_upcall {
 	UP_DONE,
 	UP_FAULT,
 	UP_PEER_CLOSED,
+	UP_PEER_CLOSING,
 	UP_CLOSED,
 	UP_N
 };
@@ -213,6 +214,11 @@ static void mpa_up_peer_closed(void *user)
 	mpa_react(user, UP_PEER_CLOSED);
 }
 
+static void mpa_up_peer_closing(void *user)
+{
+	mpa_react(user, UP_PEER_CLOSING);
+}
+
 static void mpa_up_closed(void *user, const struct ddps_error *e)
 {
 	struct mpa_side *s = user;
@@ -232,6 +238,7 @@ static const struct ddps_llp_up mpa_up = {
 	.rx_direct_end = mpa_up_rx_direct_end,
 	.fault = mpa_up_fault,
 	.peer_closed = mpa_up_peer_closed,
+	.peer_closing = mpa_up_peer_closing,
 	.closed = mpa_up_closed,
 };
 

@@ -90,6 +90,13 @@ static void ulp_peer_closed(void *user)
 		u->llp->ops->shutdown(u->llp);
 }
 
+static void ulp_peer_closing(void *user)
+{
+	struct sd_ulp *u = user;
+
+	u->peer_closings++;
+}
+
 static void ulp_closed(void *user, const struct ddps_error *e)
 {
 	struct sd_ulp *u = user;
@@ -104,6 +111,7 @@ static const struct ddps_llp_up ulp_up = {
 	.tx_done = ulp_tx_done,
 	.rx_segment = ulp_rx_segment,
 	.peer_closed = ulp_peer_closed,
+	.peer_closing = ulp_peer_closing,
 	.closed = ulp_closed,
 };
 

@@ -21,7 +21,7 @@ struct sd_ulp {
 	unsigned to_send; /* segments */
 	size_t pay_len;
 	/* record */
-	unsigned answers, peer_closes, closes, segments, holds, pulled, done;
+	unsigned answers, peer_closes, peer_closings, closes, segments, holds, pulled, done;
 	bool rejected, enhanced;
 	uint8_t pd[512];
 	size_t pd_len;

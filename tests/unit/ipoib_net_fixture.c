@@ -37,59 +37,6 @@ static void on_trace(void *user, bool tx, ddps_cm_addr addr, const void *mad, si
 	}
 }
 
-static uint64_t on_deadline(void *user)
-{
-	return ddps_ipoib_if_deadline(((struct net_node *)user)->f);
-}
-
-static void on_tick(void *user, uint64_t now)
-{
-	ddps_ipoib_if_tick(((struct net_node *)user)->f, now);
-}
-
-/* The calls of the interface, by way of the node: the interface itself may be replaced. */
-#define F(user) (((struct net_node *)(user))->f)
-
-static void up_ud(void *user, const struct ddps_ipoib_ud_from *from, const void *frame, size_t len,
-		  uint64_t now)
-{
-	ddps_ipoib_if_up.ud(F(user), from, frame, len, now);
-}
-
-static void up_mad(void *user, ddps_cm_addr from, const void *mad, size_t len, uint64_t now)
-{
-	ddps_ipoib_if_up.mad(F(user), from, mad, len, now);
-}
-
-static void up_qp(void *user, uint32_t qpn, const void *frame, size_t len, uint64_t now)
-{
-	ddps_ipoib_if_up.qp(F(user), qpn, frame, len, now);
-}
-
-static void up_qp_error(void *user, uint32_t qpn, int err, uint64_t now)
-{
-	ddps_ipoib_if_up.qp_error(F(user), qpn, err, now);
-}
-
-static void up_path(void *user, const uint8_t *gid, const struct ddps_ipoib_path *path,
-		    uint64_t now)
-{
-	ddps_ipoib_if_up.path(F(user), gid, path, now);
-}
-
-static void up_joined(void *user, const uint8_t *mgid, int err, uint32_t mtu, uint64_t now)
-{
-	ddps_ipoib_if_up.joined(F(user), mgid, err, mtu, now);
-}
-
-static void up_link(void *user, bool up, uint64_t now)
-{
-	ddps_ipoib_if_up.link(F(user), up, now);
-}
-
-static const struct ddps_ipoib_up calls = { up_ud,   up_mad,	up_qp,	up_qp_error,
-					    up_path, up_joined, up_link };
-
 void net_init(struct net *t, unsigned n, uint64_t seed, uint8_t flags)
 {
 	const struct ddps_ipoib_sim_config sim = {
@@ -150,11 +97,8 @@ void net_start(struct net *t, unsigned i)
 {
 	struct net_node *n = &t->node[i];
 	const struct ddps_ipoib_if_calls c = { on_deliver, on_trace, n };
-	const struct ddps_ipoib_sim_user u = { &calls, on_deadline, on_tick, n, n->cfg.me.addr };
 
-	cr_assert_eq(ddps_ipoib_if_new(&n->f, &n->cfg, ddps_ipoib_sim_port(t->sim, i), &c), 0);
-	ddps_ipoib_sim_attach(t->sim, i, &u);
-	cr_assert_eq(ddps_ipoib_if_start(n->f, ddps_ipoib_sim_now(t->sim)), 0);
+	cr_assert_eq(ddps_ipoib_sim_if_start(&n->f, t->sim, i, &n->cfg, &c), 0);
 }
 
 void net_start_all(struct net *t)
@@ -166,8 +110,7 @@ void net_start_all(struct net *t)
 
 void net_kill(struct net *t, unsigned i)
 {
-	ddps_ipoib_sim_detach(t->sim, i);
-	ddps_ipoib_if_free(t->node[i].f);
+	ddps_ipoib_sim_if_kill(t->node[i].f, t->sim, i);
 	t->node[i].f = NULL;
 }
 

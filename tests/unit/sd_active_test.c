@@ -462,10 +462,14 @@ Test(sd_active, freed_in_a_rejecting_answer)
 Test(sd_active, peer_never_closes)
 {
 	struct ddps_sd_assoc *raw;
+	struct sd_ulp other = { 0 };
 
 	w.param.close_ms = 10;
 	raw = sd_raw_initiated(&w, &u, false);
 	sd_send(&w, raw, 0, "0000 0002");
+	cr_assert_eq(sd_connect(&w, &other, SD_RAW_PORT, false, NULL, 0), 0);
+	sd_run(&w);
+	sd_expect(raw, 2, "0000 0001");
 	u.llp->ops->shutdown(u.llp);
 	sd_run_until(&w, &u.closes);
 	cr_expect_eq(u.error.code, DDPS_E_TIMEDOUT);
@@ -475,6 +479,21 @@ Test(sd_active, peer_never_closes)
 	/* its end mark completes the pair even now */
 	sd_send(&w, raw, 0, "0001 0004");
 	cr_expect_eq(sd_state(&w, 0, 0), DDPS_SD_IDLE);
+	cr_expect_eq(raw->peer->aborts, 0);
+	sd_free(&other);
+}
+
+Test(sd_active, peer_never_closes_the_only_session)
+{
+	struct ddps_sd_assoc *raw;
+
+	w.param.close_ms = 10;
+	raw = sd_raw_initiated(&w, &u, false);
+	sd_send(&w, raw, 0, "0000 0002");
+	u.llp->ops->shutdown(u.llp);
+	sd_run_until(&w, &u.closes);
+	cr_expect_eq(u.error.code, DDPS_E_TIMEDOUT);
+	cr_expect_null(sd_carrier_of(&w, 0), "its association is aborted");
 }
 
 /* ---- both sides send an Initiate on one id ---- */

@@ -161,8 +161,10 @@ Test(sd_stall, the_peers_close_waits_its_turn)
 {
 	struct sd_ulp *u = &w.req[0];
 
+	cr_expect_eq(u->peer_closings, 0);
 	sd_send(&w, raw, 0, "0002 0004");
 	cr_expect_eq(u->peer_closes, 0);
+	cr_expect_eq(u->peer_closings, 1);
 	resume(u);
 	cr_expect_eq(u->segments, 1);
 	cr_expect_eq(u->peer_closes, 1);

@@ -54,6 +54,33 @@ static void *wait_event(void *arg)
 	return NULL;
 }
 
+static void *enter_late(void *ch)
+{
+	struct rdma_cm_event *e;
+
+	rdma_get_cm_event(ch, &e);
+	return NULL;
+}
+
+/* rping's thread may be about to ask when its program destroys the channel: it is to sleep. */
+Test(verbs_finding, finding_1_who_enters_a_destroyed_channel_waits, .timeout = 60)
+{
+	struct rdma_event_channel *ch = rdma_create_event_channel();
+	struct timespec at;
+	pthread_t thread;
+	void *result;
+
+	cr_assert(ch);
+	rdma_destroy_event_channel(ch);
+	pthread_create(&thread, NULL, enter_late, ch);
+	clock_gettime(CLOCK_REALTIME, &at);
+	at.tv_sec++; /* bounds how long it is given to come back, which it must not */
+	cr_assert_eq(pthread_timedjoin_np(thread, &result, &at), ETIMEDOUT);
+	cr_assert_eq(pthread_cancel(thread), 0);
+	cr_assert_eq(pthread_join(thread, &result), 0);
+	cr_expect_eq(result, PTHREAD_CANCELED);
+}
+
 Test(verbs_finding, finding_1_a_waiter_is_woken_by_events_alone, .timeout = 60)
 {
 	struct rdma_cm_id *other;
@@ -346,6 +373,40 @@ VT_TEST(verbs_finding, finding_11_arming_again_takes_no_event_back)
 	cr_assert_eq(ibv_get_cq_event(v.b.cc, &cq, &user), 0);
 	vt_expect_wc(&v.b, 1, IBV_WC_RECV, IBV_WC_SUCCESS);
 	ibv_ack_cq_events(cq, 2);
+	vt_down(&v);
+}
+
+VT_TEST(verbs_finding, finding_11_an_unpolled_queue_does_not_storm)
+{
+	struct ibv_cq *cq;
+	void *user;
+	struct vt v;
+
+	vt_init(&v);
+	vt_up(&v);
+	fcntl(v.b.cc->fd, F_SETFL, fcntl(v.b.cc->fd, F_GETFL) | O_NONBLOCK);
+	for (uint64_t i = 0; i < 3; i++)
+		cr_assert_eq(vt_recv(&v.b, i, 0, 64), 0);
+	/* What came before the arming is told once, and never again while it is left there. */
+	cr_assert_eq(vt_post(&v.a, 0, IBV_WR_SEND, 5, NULL), 0);
+	vt_expect_wc(&v.a, 0, IBV_WC_SEND, IBV_WC_SUCCESS);
+	cr_assert_eq(vt_post(&v.a, 1, IBV_WR_RDMA_READ, 5, &v.b), 0);
+	vt_expect_wc(&v.a, 1, IBV_WC_RDMA_READ, IBV_WC_SUCCESS);
+	cr_assert_eq(ibv_req_notify_cq(v.b.cq, 0), 0);
+	cr_assert(vt_readable(v.b.cc->fd, VT_MS));
+	cr_assert_eq(ibv_get_cq_event(v.b.cc, &cq, &user), 0);
+	for (int i = 0; i < 3; i++) {
+		cr_assert_eq(ibv_req_notify_cq(v.b.cq, 0), 0);
+		cr_assert_eq(ibv_get_cq_event(v.b.cc, &cq, &user), -1);
+		cr_assert_eq(errno, EAGAIN);
+	}
+	/* A new one is. */
+	cr_assert_eq(vt_post(&v.a, 2, IBV_WR_SEND, 5, NULL), 0);
+	cr_assert(vt_readable(v.b.cc->fd, VT_MS));
+	cr_assert_eq(ibv_get_cq_event(v.b.cc, &cq, &user), 0);
+	vt_expect_wc(&v.b, 0, IBV_WC_RECV, IBV_WC_SUCCESS);
+	vt_expect_wc(&v.b, 1, IBV_WC_RECV, IBV_WC_SUCCESS);
+	ibv_ack_cq_events(v.b.cq, 2);
 	vt_down(&v);
 }
 

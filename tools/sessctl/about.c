@@ -1,9 +1,17 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What ends --help and --version of every command. */
+/* What --help and --version of every command have in common. */
 #include "cmd.h"
 #include "sessctl.h"
 #include "sig.h"
 #include <ddpsess/version.h>
+
+void cmd_help_row(FILE *f, const char *name, const char *synopsis, const char *about)
+{
+	char left[40];
+
+	snprintf(left, sizeof left, "%s %s", name, synopsis);
+	fprintf(f, "  %-24s %s\n", left, about);
+}
 
 int cmd_finish(void)
 {

@@ -18,6 +18,9 @@ int cmd_ipoib(int argc, char **argv);
 /* A program of somebody else; returns only if that did not start, then with 126 or 127 too. */
 int cmd_run(int argc, char **argv);
 
+/* A row of the list of commands. */
+void cmd_help_row(FILE *f, const char *name, const char *synopsis, const char *about);
+
 /* Ends of --help and --version, which are output like any other; both return an enum status. */
 int cmd_finish(void);
 int cmd_version(void);

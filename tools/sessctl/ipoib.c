@@ -41,12 +41,8 @@ static void help(FILE *f)
 {
 	fprintf(f, "Usage: sessctl ipoib COMMAND [options] ...\n\n"
 		   "IP over InfiniBand in connected mode (RFC 4755).\n\nCommands:\n");
-	for (size_t i = 0; i < NCOMMANDS; i++) {
-		char left[40];
-
-		snprintf(left, sizeof left, "%s %s", short_name(&table[i]), table[i].user.synopsis);
-		fprintf(f, "  %-24s %s\n", left, table[i].user.about);
-	}
+	for (size_t i = 0; i < NCOMMANDS; i++)
+		cmd_help_row(f, short_name(&table[i]), table[i].user.synopsis, table[i].user.about);
 	fprintf(f, "\n'sessctl ipoib COMMAND --help' tells more, sessctl(1) everything.\n");
 }
 

@@ -71,59 +71,6 @@ static void on_deliver(void *user, const void *packet, size_t len)
 
 /* ---- nodes ---- */
 
-static uint64_t on_deadline(void *user)
-{
-	return ddps_ipoib_if_deadline(((struct sim_node *)user)->f);
-}
-
-static void on_tick(void *user, uint64_t now)
-{
-	ddps_ipoib_if_tick(((struct sim_node *)user)->f, now);
-}
-
-/* The interface's own calls, by way of the node. */
-#define F(user) (((struct sim_node *)(user))->f)
-
-static void up_ud(void *user, const struct ddps_ipoib_ud_from *from, const void *frame, size_t len,
-		  uint64_t now)
-{
-	ddps_ipoib_if_up.ud(F(user), from, frame, len, now);
-}
-
-static void up_mad(void *user, ddps_cm_addr from, const void *mad, size_t len, uint64_t now)
-{
-	ddps_ipoib_if_up.mad(F(user), from, mad, len, now);
-}
-
-static void up_qp(void *user, uint32_t qpn, const void *frame, size_t len, uint64_t now)
-{
-	ddps_ipoib_if_up.qp(F(user), qpn, frame, len, now);
-}
-
-static void up_qp_error(void *user, uint32_t qpn, int err, uint64_t now)
-{
-	ddps_ipoib_if_up.qp_error(F(user), qpn, err, now);
-}
-
-static void up_path(void *user, const uint8_t *gid, const struct ddps_ipoib_path *path,
-		    uint64_t now)
-{
-	ddps_ipoib_if_up.path(F(user), gid, path, now);
-}
-
-static void up_joined(void *user, const uint8_t *mgid, int err, uint32_t mtu, uint64_t now)
-{
-	ddps_ipoib_if_up.joined(F(user), mgid, err, mtu, now);
-}
-
-static void up_link(void *user, bool up, uint64_t now)
-{
-	ddps_ipoib_if_up.link(F(user), up, now);
-}
-
-static const struct ddps_ipoib_up calls = { up_ud,   up_mad,	up_qp,	up_qp_error,
-					    up_path, up_joined, up_link };
-
 static void configure(struct sim_node *n, uint64_t seed)
 {
 	struct ddps_ipoib_if_config *c = &n->cfg;
@@ -148,17 +95,11 @@ static int sim_start(struct sim *s, unsigned nr)
 {
 	struct sim_node *n = &s->node[nr];
 	const struct ddps_ipoib_if_calls c = { on_deliver, on_trace, n };
-	const struct ddps_ipoib_sim_user u = { &calls, on_deadline, on_tick, n, n->cfg.me.addr };
-	int err;
 
 	if (n->f)
 		return DDPS_E_STATE;
-	err = ddps_ipoib_if_new(&n->f, &n->cfg, ddps_ipoib_sim_port(s->fabric, nr), &c);
-	if (err)
-		return err;
 	n->gone = false;
-	ddps_ipoib_sim_attach(s->fabric, nr, &u);
-	return ddps_ipoib_if_start(n->f, ddps_ipoib_sim_now(s->fabric));
+	return ddps_ipoib_sim_if_start(&n->f, s->fabric, nr, &n->cfg, &c);
 }
 
 /* What it says while it is freed is heard by nobody. */
@@ -166,9 +107,8 @@ static void sim_kill(struct sim *s, unsigned nr)
 {
 	struct sim_node *n = &s->node[nr];
 
-	ddps_ipoib_sim_detach(s->fabric, nr);
 	n->gone = true;
-	ddps_ipoib_if_free(n->f);
+	ddps_ipoib_sim_if_kill(n->f, s->fabric, nr);
 	n->f = NULL;
 }
 

@@ -3,8 +3,7 @@
 #define SESSCTL_IPOIB_SIM_H
 /* sessctl ipoib sim: the fabric, its nodes, and the steps of a scenario. */
 #include "ipoib.h"
-#include "ipoib_cm/iface.h"
-#include "ipoib_cm/port_sim.h"
+#include "ipoib_cm/sim_if.h"
 
 struct sim;
 

@@ -28,14 +28,10 @@ static void help(FILE *f)
 {
 	fprintf(f, "Usage: sessctl COMMAND [options] ...\n\n"
 		   "RDMA sessions over TCP and SCTP, without RDMA hardware.\n\nCommands:\n");
-	for (size_t i = 0; i < NCOMMANDS; i++) {
-		char left[40];
-
-		snprintf(left, sizeof left, "%s %s", table[i].name, table[i].synopsis);
-		fprintf(f, "  %-24s %s\n", left, table[i].about);
-	}
-	fprintf(f, "  %-24s %s\n", "ipoib COMMAND", "IP over InfiniBand in connected mode.");
-	fprintf(f, "  %-24s %s\n", "run PROGRAM ...", "Run a verbs program over TCP or SCTP.");
+	for (size_t i = 0; i < NCOMMANDS; i++)
+		cmd_help_row(f, table[i].name, table[i].synopsis, table[i].about);
+	cmd_help_row(f, "ipoib", "COMMAND", "IP over InfiniBand in connected mode.");
+	cmd_help_row(f, "run", "PROGRAM ...", "Run a verbs program over TCP or SCTP.");
 	fprintf(f, "\nURI is tcp://HOST:PORT or "
 		   "sctp://HOST:PORT[?backend=auto|kernel|usrsctp][&encap=PORT|off].\n"
 		   "'sessctl COMMAND --help' tells more, sessctl(1) everything.\n");

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Text for people: sizes, rates, times, hexadecimal, and octets that are safe to print. */
 #include "text.h"
+#include "common/text.h"
 #include <stdio.h>
 #include <string.h>
 
@@ -120,24 +121,8 @@ void text_time(char *dst, size_t size, double seconds)
 
 void text_hex(char *dst, const uint8_t *src, size_t len)
 {
-	static const char digit[] = "0123456789abcdef";
-
-	for (size_t i = 0; i < len; i++) {
-		*dst++ = digit[src[i] >> 4];
-		*dst++ = digit[src[i] & 15];
-	}
-	*dst = 0;
-}
-
-static int hex_value(char c)
-{
-	if (c >= '0' && c <= '9')
-		return c - '0';
-	if (c >= 'a' && c <= 'f')
-		return c - 'a' + 10;
-	if (c >= 'A' && c <= 'F')
-		return c - 'A' + 10;
-	return -1;
+	ddps_text_hex(dst, src, len);
+	dst[2 * len] = 0;
 }
 
 long text_unhex(uint8_t *dst, size_t size, const char *src)
@@ -146,14 +131,7 @@ long text_unhex(uint8_t *dst, size_t size, const char *src)
 
 	if (n % 2 || n / 2 > size)
 		return -1;
-	for (size_t i = 0; i < n / 2; i++) {
-		int hi = hex_value(src[2 * i]), lo = hex_value(src[2 * i + 1]);
-
-		if (hi < 0 || lo < 0)
-			return -1;
-		dst[i] = (uint8_t)(hi << 4 | lo);
-	}
-	return (long)(n / 2);
+	return ddps_text_unhex(dst, n / 2, src) ? (long)(n / 2) : -1;
 }
 
 int text_number(const char *s, uint64_t *v)
@@ -165,7 +143,7 @@ int text_number(const char *s, uint64_t *v)
 	if (!*s)
 		return -1;
 	for (; *s; s++) {
-		int d = hex_value(*s);
+		int d = ddps_text_digit(*s);
 
 		if (d < 0 || (unsigned)d >= base || n > (UINT64_MAX - (unsigned)d) / base)
 			return -1;

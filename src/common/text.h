@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#ifndef DDPS_IPOIB_TEXT_H
-#define DDPS_IPOIB_TEXT_H
-/* Hexadecimal text, for the print and parse functions of this folder. */
+#ifndef DDPS_TEXT_H
+#define DDPS_TEXT_H
+/* Hexadecimal text. */
 #include <stddef.h>
 #include <stdint.h>
 
