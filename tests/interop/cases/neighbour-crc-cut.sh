@@ -3,13 +3,12 @@
 # A good CRC that comes in two segments makes siw send Terminate "CRC error": an FPDU, siw's own
 # RTR Write, is taken when it comes whole and refused when it is cut inside the CRC.
 # quick
-# limit: 180
 rping_server
 capture tcp port "$PORT"
 # A write is a segment, since the one before has been acknowledged.  siw can find two of them in one
 # piece even so, when it is late: then the same again.
 # shellcheck disable=SC2016 # for the other shell
-host timeout 100 bash -c '
+host timeout 250 bash -c '
 	trap "" PIPE
 	say() {
 		printf "$1" >&3 2>/dev/null || return 1
@@ -29,7 +28,7 @@ host timeout 100 bash -c '
 	for i in {1..50}; do
 		say "$fpdu" && say "\x4c\x5f" && sleep 0.1 || break
 	done
-	timeout 10 cat <&3 >/dev/null 2>&1
+	timeout 30 cat <&3 >/dev/null 2>&1
 	[ $? != 124 ]' "$GUEST" "$PORT" ||
 	fail "siw does not end the session: it reads cut CRCs now"
 capture_end
