@@ -70,7 +70,7 @@ for t in tests/package/*.sh; do
 	lines "${t#tests/}" env BUILD="$opt" bash "$t"
 done
 lines bench/guard.sh bash bench/guard.sh "$opt"
-# three minutes on two idle cores; its programs poll, so that a busy machine takes much longer
+# 1180 runs of programs, most of which poll: a busy machine takes several times as long
 limit=1500 lines verbs/run.sh env bash tests/verbs/run.sh "$2"
 lines verbs/rough.sh env bash tests/verbs/rough.sh "$2"
 lines verbs/libfabric.sh env bash tests/verbs/libfabric.sh "$2"
