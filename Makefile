@@ -144,10 +144,13 @@ $(UNIT) $(E2E) $(VTEST):
 	$(if $(Q),@echo "  LD   $@")
 	$(Q)$(CC) $(CFLAGS_ALL) $(LDFLAGS) -o $@ $^ -lcriterion $(LIB_LIBS) $(TOOL_LIBS)
 
-VPROGS := $(B)/verbs-dlopen $(B)/verbs-plain
-$(VPROGS): $(B)/verbs-%: tests/verbs/%.c
+VPROGS := $(B)/verbs-dlopen $(B)/verbs-plain $(B)/verbs-siw_peer
+$(B)/verbs-siw_peer: tests/interop/guest/src/siw_peer.c
+$(B)/verbs-siw_peer: VPROG_LIBS := -lrdmacm -libverbs
+$(B)/verbs-dlopen $(B)/verbs-plain: $(B)/verbs-%: tests/verbs/%.c
+$(VPROGS):
 	$(if $(Q),@echo "  LD   $@")
-	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS_ALL) $(LDFLAGS) -o $@ $< -ldl
+	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS_ALL) $(LDFLAGS) -o $@ $< -ldl $(VPROG_LIBS)
 
 # Criterion does not run under ThreadSanitizer: tests/tsan stands in for it.
 THREAD_SRC := tests/e2e/thread_test.c tests/support/e2e.c tests/tsan/main.c
@@ -155,6 +158,13 @@ $(B)/threads: $(THREAD_SRC) $(wildcard tests/tsan/criterion/*.h) $(LIB_A)
 	$(if $(Q),@echo "  LD   $@")
 	$(Q)$(CC) $(CPPFLAGS) -Itests/tsan -Itests $(CFLAGS_ALL) -Wno-missing-prototypes $(LDFLAGS) \
 		-o $@ $(filter %.c %.a,$^) $(LIB_LIBS)
+
+THREAD_VERBS := tests/verbs/verbs_threads_test.c tests/verbs/vt.c tests/tsan/main.c
+$(B)/verbs-threads: $(THREAD_VERBS) tests/verbs/vt.h $(wildcard tests/tsan/criterion/*.h) \
+		$(call objs,$(VERBS_SRC)) $(LIB_A)
+	$(if $(Q),@echo "  LD   $@")
+	$(Q)$(CC) $(CPPFLAGS) -Itests/tsan -Itests $(CFLAGS_ALL) -Wno-missing-prototypes $(LDFLAGS) \
+		-o $@ $(filter %.c %.o %.a,$^) $(LIB_LIBS)
 
 # The library's allocations are made to fail.
 FAULT := $(B)/fault
@@ -186,7 +196,7 @@ $(B)/fuzz-soft: LDFLAGS += -Wl,--wrap=recvfrom,--wrap=sendmsg
 $(B)/fuzz-soft: $(B)/tests/fuzz/soft_session.o
 
 # What the stack is compared with; none of it is linked with the library.
-BENCH_BIN := $(B)/peer_tcp $(B)/peer_fi $(B)/peer_usrsctp $(B)/bench-speed \
+BENCH_BIN := $(B)/peer_tcp $(B)/peer_many $(B)/peer_fi $(B)/peer_usrsctp $(B)/bench-speed \
 	$(B)/sessions
 $(B)/bench/%.o: CPPFLAGS += -Ibench
 $(B)/peer_%: $(B)/bench/peer_%.o
@@ -251,9 +261,12 @@ sim-soak: deps-check
 	$(Q)$(MAKE) --no-print-directory -j2 build/opt/unit
 	$(Q)DDPS_SIM_RUNS=1000000 build/opt/unit --filter 'ipoib_soak/*' --jobs 2
 
+TSAN_BIN := build/tsan/threads build/tsan/verbs-threads
 tsan: deps-check
-	$(Q)$(MAKE) --no-print-directory -j2 VARIANT=tsan build/tsan/threads
-	$(Q)TSAN_OPTIONS=halt_on_error=1:second_deadlock_stack=1 timeout 300 build/tsan/threads
+	$(Q)$(MAKE) --no-print-directory -j2 VARIANT=tsan $(TSAN_BIN)
+	$(Q)for t in $(TSAN_BIN); do \
+		TSAN_OPTIONS=halt_on_error=1:second_deadlock_stack=1 timeout 300 $$t || exit; \
+	done
 valgrind: deps-check
 	$(Q)$(MAKE) --no-print-directory -j2 build/opt/unit build/opt/sessctl
 	$(Q)tests/valgrind.sh build/opt/unit build/opt/sessctl

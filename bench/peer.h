@@ -91,6 +91,17 @@ static inline void peer_report(const struct peer_args *a, uint64_t ops, double s
 	       (double)ops * (double)a->size / seconds, seconds * 1e6 / (double)ops, cpu);
 }
 
+/* As many as are allowed at all. */
+static inline void peer_descriptors(void)
+{
+	struct rlimit r;
+
+	if (getrlimit(RLIMIT_NOFILE, &r))
+		peer_die("RLIMIT_NOFILE");
+	r.rlim_cur = r.rlim_max;
+	setrlimit(RLIMIT_NOFILE, &r);
+}
+
 /* ---- medians: on a machine that does other things too, a mean says little ---- */
 
 struct peer_median {

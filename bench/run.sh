@@ -12,9 +12,22 @@ if [ "${BENCH:-}" = quick ]; then rounds=3 seconds=0.3 effort=3; else rounds=7 s
 samples=$out/samples.json
 work=$(mktemp -d)
 uri= # of the listener
+group=
 # shellcheck source=/dev/null
 . "$here/samples.bash"
-trap 'stop; rm -rf "$work"' EXIT
+trap 'stop; behind; rm -rf "$work"' EXIT
+
+# Ahead of what else the machine does, if that is allowed.  Where sessions are scheduled as groups
+# (sched_autogroup_enabled) the group's value counts, which is given back at the end.
+ahead() {
+	renice -n -10 -p $$ || return
+	group=$(sed -n 's/.* nice //p' /proc/self/autogroup)
+	[ -z "$group" ] || echo -15 >/proc/self/autogroup
+} >/dev/null 2>&1
+
+behind() {
+	[ -z "$group" ] || echo "$group" >/proc/self/autogroup
+} 2>/dev/null
 
 # sample CASE PEER TARGET UNIT OURS THEIRS
 sample() {
@@ -99,6 +112,8 @@ many_cases() {
 		got=([best]=0)
 		for n in "${list[@]}"; do
 			got[$n]=$(program sessions $rate active "$n")
+			sample "send 4K, $n sessions" "plain tcp" 0 1/s "${got[$n]}" \
+				"$(program peer_many $rate active "$n")"
 			got[best]=$(awk -v a="${got[best]}" -v b="${got[$n]:-0}" 'BEGIN { print (a + 0 > b + 0 ? a : b) }')
 		done
 		for n in "${list[@]}"; do
@@ -140,6 +155,7 @@ if [ "${BENCH_PART:-}" = path_1500 ]; then
 	path_1500
 	exit
 fi
+ahead || echo "  beside what else runs here: it may not go ahead of it" >&2
 : >"$samples"
 tcp_cases
 sctp_cases

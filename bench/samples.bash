@@ -23,7 +23,9 @@ listen() {
 	local where=$1 line
 	shift
 	stop
-	mkfifo "$work/fifo" 2>/dev/null
+	# a new one: who still empties the last one must not get this one's line
+	rm -f "$work/fifo"
+	mkfifo "$work/fifo"
 	taskset -c 0 "$build/sessctl" listen --json "$@" "$where" >"$work/fifo" 2>"$work/err" &
 	listener=$!
 	exec {fd}<"$work/fifo"

@@ -15,13 +15,13 @@
 #include <malloc.h>
 #include <signal.h>
 #include <sys/mman.h>
-#include <sys/resource.h>
 #include <sys/wait.h>
 
 #define MESSAGE	 4096u
 #define SHARED	 8192u /* receives that all sessions of the server share */
 #define EACH	 4u    /* messages under way in a session */
 #define PING_LEN 64u
+#define WARM	 0.5 /* seconds; until all buffers of thousands of sessions are full */
 
 #define CHECK(call)                                                                                \
 	do {                                                                                       \
@@ -282,36 +282,27 @@ static void active(struct side *s, const struct peer_args *a)
 	connect_many(s, ep, a->size);
 	for (size_t i = 0; i < a->size; i++)
 		for (unsigned k = 0; k < EACH; k++)
-			send_one(s, ep[i], MESSAGE, 0);
+			send_one(s, ep[i], MESSAGE, k + 1 < EACH ? DDPS_WR_MORE : 0);
 	for (double warm = peer_now();;) {
 		int n = ddps_cq_poll(s->cq, wc, 64);
 
 		CHECK(n);
 		for (int i = 0; i < n; i++)
-			send_one(s, wc[i].ep, MESSAGE, 0);
+			send_one(s, wc[i].ep, MESSAGE,
+				 i + 1 < n && wc[i + 1].ep == wc[i].ep ? DDPS_WR_MORE : 0);
 		end = peer_now();
-		if (!first && end - warm > a->seconds / 4) {
+		if (begin == 0 && end - warm > WARM) {
 			begin = end;
 			cpu = peer_cpu();
 			first = s->board->received;
 		}
-		if (first && end - begin >= a->seconds)
+		if (begin > 0 && end - begin >= a->seconds)
 			break;
 	}
 	peer_report(a, s->board->received - first, end - begin, peer_cpu() - cpu);
 }
 
 /* ---- both ---- */
-
-static void all_descriptors(void)
-{
-	struct rlimit r;
-
-	if (getrlimit(RLIMIT_NOFILE, &r))
-		peer_die("RLIMIT_NOFILE");
-	r.rlim_cur = r.rlim_max;
-	setrlimit(RLIMIT_NOFILE, &r);
-}
 
 int main(int argc, char **argv)
 {
@@ -324,7 +315,7 @@ int main(int argc, char **argv)
 
 	if (b == MAP_FAILED)
 		peer_die("mmap");
-	all_descriptors();
+	peer_descriptors();
 	child = fork();
 	if (child < 0)
 		peer_die("fork");

@@ -10,6 +10,7 @@
  * sends one octet; the server sends one back.  Clients begin when all sessions are established.
  * Exit status 0: all was right.
  */
+#include "advert.h"
 #include <ddpsess/ddpsess.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,7 +18,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#define ADVERT	 16
 #define HELLO	 "hello from the initiator"
 #define MOST	 65536u /* octets of a region */
 #define QUIET_S	 60	/* no event and no completion */
@@ -26,8 +26,7 @@
 struct session {
 	struct ddps_ep *ep;
 	struct ddps_mr *region_mr, *own_mr;
-	uint64_t to; /* the server's region */
-	uint32_t stag, size;
+	struct advert at; /* the server's region */
 	uint8_t region[MOST];
 	struct {
 		uint8_t in, out, sink[MOST];
@@ -49,21 +48,6 @@ static int fail(const char *what, int err)
 {
 	fprintf(stderr, "many_peer: %s: %s\n", what, ddps_strerror(err));
 	return -1;
-}
-
-static uint64_t get_be(const uint8_t *p, unsigned octets)
-{
-	uint64_t v = 0;
-
-	while (octets--)
-		v = v << 8 | *p++;
-	return v;
-}
-
-static void put_be(uint8_t *p, uint64_t v, unsigned octets)
-{
-	for (; octets--; v >>= 8)
-		p[octets] = (uint8_t)v;
 }
 
 /* ---- either side ---- */
@@ -102,7 +86,9 @@ static struct session *session_new(struct peer *p, uint32_t octets, unsigned acc
 static int post(struct session *s, enum ddps_op op, void *buf, uint32_t len, struct ddps_mr *mr)
 {
 	struct ddps_sge sge = { buf, len, ddps_mr_stag(mr) };
-	struct ddps_send_wr wr = { .op = op, .sge = &sge, .nsge = 1, .stag = s->stag, .to = s->to };
+	struct ddps_send_wr wr = {
+		.op = op, .sge = &sge, .nsge = 1, .stag = s->at.stag, .to = s->at.to
+	};
 	int e;
 
 	if (op == DDPS_OP_SEND)
@@ -122,7 +108,7 @@ static int post_octet(struct session *s)
 static int take_request(struct peer *p, const struct ddps_event *ev)
 {
 	struct ddps_conn_param param = p->param;
-	uint8_t advert[ADVERT];
+	uint8_t advert[ADVERT_LEN];
 	struct session *s;
 	int e;
 
@@ -133,9 +119,8 @@ static int take_request(struct peer *p, const struct ddps_event *ev)
 	s = session_new(p, p->octets, DDPS_LOCAL_WRITE | DDPS_REMOTE_WRITE | DDPS_REMOTE_READ);
 	if (!s)
 		return -1;
-	put_be(advert, ddps_mr_to(s->region_mr), 8);
-	put_be(advert + 8, ddps_mr_stag(s->region_mr), 4);
-	put_be(advert + 12, p->octets, 4);
+	s->at = (struct advert){ ddps_mr_to(s->region_mr), ddps_mr_stag(s->region_mr), p->octets };
+	advert_encode(advert, &s->at);
 	param.private_data = advert;
 	param.private_data_len = sizeof advert;
 	e = ddps_accept(ev->request, s->ep, &param);
@@ -146,27 +131,27 @@ static int take_request(struct peer *p, const struct ddps_event *ev)
 
 static int take_advert(struct session *s, const struct ddps_event *ev)
 {
-	if (ev->private_data_len < ADVERT)
+	if (ev->private_data_len < ADVERT_LEN)
 		return fail("server's advert", DDPS_E_PROTOCOL);
-	s->to = get_be(ev->private_data, 8);
-	s->stag = (uint32_t)get_be(ev->private_data + 8, 4);
-	s->size = (uint32_t)get_be(ev->private_data + 12, 4);
-	return s->size && s->size <= MOST ? 0
-					  : fail("size of the server's region", DDPS_E_PROTOCOL);
+	s->at = advert_decode(ev->private_data);
+	if (!s->at.size || s->at.size > MOST)
+		return fail("size of the server's region", DDPS_E_PROTOCOL);
+	return 0;
 }
 
 /* Every session's octets are other ones. */
 static int begin(struct session *s, unsigned long number)
 {
-	for (uint32_t i = 0; i < s->size; i++)
+	for (uint32_t i = 0; i < s->at.size; i++)
 		s->region[i] = (uint8_t)((number * 251 + i) * 2654435761u >> 24);
-	return post(s, DDPS_OP_WRITE, s->region, s->size, s->region_mr) ||
-	       post(s, DDPS_OP_READ, s->own.sink, s->size, s->own_mr) || post_octet(s);
+	return post(s, DDPS_OP_WRITE, s->region, s->at.size, s->region_mr) ||
+	       post(s, DDPS_OP_READ, s->own.sink, s->at.size, s->own_mr) || post_octet(s);
 }
 
 static int compare(const struct session *s)
 {
-	return memcmp(s->own.sink, s->region, s->size) ? fail("octets read", DDPS_E_PROTOCOL) : 0;
+	return memcmp(s->own.sink, s->region, s->at.size) ? fail("octets read", DDPS_E_PROTOCOL)
+							  : 0;
 }
 
 /* ---- what happens ---- */

@@ -9,9 +9,10 @@
  * The client's private data is HELLO.  The server's answer carries an advert of its region, 16
  * octets, big endian: u64 tagged offset, u32 STag, u32 size.  The client writes the region in
  * chunks, reads every chunk back and compares, then sends one octet; the server sends one
- * back.  Each side prints a digest (FNV-1a, 64 bits) of what it holds.
+ * back, and the client closes.  Each side prints a digest (FNV-1a, 64 bits) of what it holds.
  * Exit status 0: all was right; 3: rejected.
  */
+#include "advert.h"
 #include <ddpsess/ddpsess.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,7 +20,6 @@
 #include <unistd.h>
 
 #define CHUNK	  65521u /* a prime: chunks are aligned to nothing */
-#define ADVERT	  16
 #define HELLO	  "hello from the initiator"
 #define REJECTION "not today"
 #define STEP_MS	  20000	 /* one work request */
@@ -36,6 +36,8 @@ struct peer {
 	uint8_t *region, small[2];
 	uint32_t octets;
 	bool abort;
+	struct ddps_event *waiting; /* requests of clients that are not served yet, oldest first */
+	size_t nwaiting;
 };
 
 struct options {
@@ -48,21 +50,6 @@ static int fail(const char *what, int err)
 {
 	fprintf(stderr, "rdma_peer: %s: %s\n", what, ddps_strerror(err));
 	return 1;
-}
-
-static uint64_t get_be(const uint8_t *p, unsigned octets)
-{
-	uint64_t v = 0;
-
-	while (octets--)
-		v = v << 8 | *p++;
-	return v;
-}
-
-static void put_be(uint8_t *p, uint64_t v, unsigned octets)
-{
-	for (; octets--; v >>= 8)
-		p[octets] = (uint8_t)v;
 }
 
 static uint64_t digest(const uint8_t *p, size_t len)
@@ -124,25 +111,81 @@ static int post_recv(struct peer *p)
 	return e ? fail("receive", e) : 0;
 }
 
-/* Wait for @type; whatever ends the attempt is an error. */
-static int await_event(struct peer *p, enum ddps_event_type type, struct ddps_event *ev)
+static void waiting_remove(struct peer *p, size_t i)
+{
+	p->nwaiting--;
+	memmove(p->waiting + i, p->waiting + i + 1, (p->nwaiting - i) * sizeof *p->waiting);
+}
+
+static void waiting_add(struct peer *p, const struct ddps_event *request)
+{
+	struct ddps_event *more = realloc(p->waiting, (p->nwaiting + 1) * sizeof *more);
+
+	if (!more) {
+		ddps_reject(request->request, NULL, 0);
+		return;
+	}
+	p->waiting = more;
+	p->waiting[p->nwaiting++] = *request;
+}
+
+/* Clients call, and leave again, while another one is served.  Return: whether @ev was about that. */
+static bool take_client(struct peer *p, const struct ddps_event *ev)
+{
+	if (ev->type == DDPS_EV_CONNECT_REQUEST)
+		waiting_add(p, ev);
+	else if (ev->type != DDPS_EV_REQUEST_GONE)
+		return false;
+	for (size_t i = p->nwaiting; ev->type == DDPS_EV_REQUEST_GONE && i-- > 0;)
+		if (p->waiting[i].request == ev->request)
+			waiting_remove(p, i);
+	return true;
+}
+
+static int next_event(struct peer *p, struct ddps_event *ev)
 {
 	int e;
 
 	do {
 		e = ddps_event_wait(p->ctx, ev, -1);
-		if (e && e != DDPS_E_AGAIN)
-			return fail("event", e);
-	} while (e || (ev->type != type && !ev->error.code));
+	} while (e == DDPS_E_AGAIN);
+	return e ? fail("event", e) : 0;
+}
+
+static int failed(const struct ddps_event *ev)
+{
+	fprintf(stderr, "rdma_peer: %s: %s\n", ddps_event_name(ev->type), ev->error.text);
+	return 1;
+}
+
+/* Wait for @type; whatever ends the attempt is an error. */
+static int await_event(struct peer *p, enum ddps_event_type type, struct ddps_event *ev)
+{
+	do {
+		if (next_event(p, ev))
+			return 1;
+	} while (take_client(p, ev) || (ev->type != type && !ev->error.code));
 	if (ev->type == DDPS_EV_REJECTED) {
 		printf("rejected: %.*s\n", (int)ev->private_data_len,
 		       (const char *)ev->private_data);
 		return 3;
 	}
-	if (ev->type == type && !ev->error.code)
-		return 0;
-	fprintf(stderr, "rdma_peer: %s: %s\n", ddps_event_name(ev->type), ev->error.text);
-	return 1;
+	return ev->type == type && !ev->error.code ? 0 : failed(ev);
+}
+
+static int await_client(struct peer *p, struct ddps_event *request)
+{
+	struct ddps_event ev;
+
+	while (!p->nwaiting) {
+		if (next_event(p, &ev))
+			return 1;
+		if (!take_client(p, &ev) && ev.error.code)
+			return failed(&ev);
+	}
+	*request = p->waiting[0];
+	waiting_remove(p, 0);
+	return 0;
 }
 
 static int new_session(struct peer *p)
@@ -172,7 +215,7 @@ static int region(struct peer *p, unsigned access)
 
 static int serve_one(struct peer *p, const struct ddps_event *request, bool reject)
 {
-	uint8_t advert[ADVERT];
+	uint8_t advert[ADVERT_LEN];
 	struct ddps_event ev;
 	int e;
 
@@ -183,9 +226,8 @@ static int serve_one(struct peer *p, const struct ddps_event *request, bool reje
 		e = ddps_reject(request->request, REJECTION, sizeof REJECTION);
 		return e ? fail("reject", e) : 0;
 	}
-	put_be(advert, ddps_mr_to(p->mr), 8);
-	put_be(advert + 8, ddps_mr_stag(p->mr), 4);
-	put_be(advert + 12, p->octets, 4);
+	advert_encode(advert,
+		      &(struct advert){ ddps_mr_to(p->mr), ddps_mr_stag(p->mr), p->octets });
 	p->param.private_data = advert;
 	p->param.private_data_len = sizeof advert;
 	if (new_session(p))
@@ -197,8 +239,12 @@ static int serve_one(struct peer *p, const struct ddps_event *request, bool reje
 	    post(p, DDPS_OP_SEND, p->small + 1, 1, p->small_mr, 0, 0))
 		return 1;
 	printf("digest %016llx\n", (unsigned long long)digest(p->region, p->octets));
-	ddps_disconnect(p->ep);
-	e = await_event(p, DDPS_EV_CLOSED, &ev);
+	/* The client ends it: some lose a message that a close follows at once. */
+	e = await_event(p, DDPS_EV_PEER_CLOSED, &ev);
+	if (!e) {
+		ddps_disconnect(p->ep);
+		e = await_event(p, DDPS_EV_CLOSED, &ev);
+	}
 	ddps_ep_free(p->ep);
 	return e;
 }
@@ -217,7 +263,7 @@ static int serve(struct peer *p, const struct options *o)
 	printf("listening on %s\n", bound);
 	fflush(stdout);
 	for (unsigned long n = 0; n < o->clients; n++)
-		if (await_event(p, DDPS_EV_CONNECT_REQUEST, &ev) || serve_one(p, &ev, o->reject))
+		if (await_client(p, &ev) || serve_one(p, &ev, o->reject))
 			return 1;
 	return 0;
 }
@@ -225,14 +271,13 @@ static int serve(struct peer *p, const struct options *o)
 /* ---- client ---- */
 
 /* Every chunk once, in random order: Writes, or Reads that are compared. */
-static int move(struct peer *p, const struct ddps_event *ev, uint8_t *sink, struct ddps_mr *sink_mr)
+static int move(struct peer *p, const struct advert *at, uint8_t *sink, struct ddps_mr *sink_mr)
 {
-	uint32_t n = (p->octets + CHUNK - 1) / CHUNK, stag, len, j;
+	uint32_t n = (p->octets + CHUNK - 1) / CHUNK, len, j;
 	uint32_t *order = n ? calloc(n, sizeof *order) : NULL;
-	uint64_t random = sink ? 2 : 1, to = get_be(ev->private_data, 8), off;
+	uint64_t random = sink ? 2 : 1, off;
 	int bad = order ? 0 : fail("order", DDPS_E_NOMEM);
 
-	stag = (uint32_t)get_be(ev->private_data + 8, 4);
 	for (uint32_t i = 0; i < n && !bad; i++) {
 		j = next_random(&random) % (i + 1);
 		order[i] = order[j];
@@ -242,9 +287,10 @@ static int move(struct peer *p, const struct ddps_event *ev, uint8_t *sink, stru
 		off = (uint64_t)order[i] * CHUNK;
 		len = p->octets - off < CHUNK ? (uint32_t)(p->octets - off) : CHUNK;
 		if (sink)
-			bad = post(p, DDPS_OP_READ, sink, len, sink_mr, stag, to + off);
+			bad = post(p, DDPS_OP_READ, sink, len, sink_mr, at->stag, at->to + off);
 		else
-			bad = post(p, DDPS_OP_WRITE, p->region + off, len, p->mr, stag, to + off);
+			bad = post(p, DDPS_OP_WRITE, p->region + off, len, p->mr, at->stag,
+				   at->to + off);
 		if (!bad && sink && memcmp(sink, p->region + off, len))
 			bad = fail("octets read", DDPS_E_PROTOCOL);
 	}
@@ -252,14 +298,12 @@ static int move(struct peer *p, const struct ddps_event *ev, uint8_t *sink, stru
 	return bad;
 }
 
-static int abort_write(struct peer *p, const struct ddps_event *ev)
+static int abort_write(struct peer *p, const struct advert *at)
 {
 	struct ddps_sge sge = { p->region, p->octets, ddps_mr_stag(p->mr) };
-	struct ddps_send_wr wr = { .op = DDPS_OP_WRITE,
-				   .sge = &sge,
-				   .nsge = 1,
-				   .stag = (uint32_t)get_be(ev->private_data + 8, 4),
-				   .to = get_be(ev->private_data, 8) };
+	struct ddps_send_wr wr = {
+		.op = DDPS_OP_WRITE, .sge = &sge, .nsge = 1, .stag = at->stag, .to = at->to
+	};
 	int e = ddps_post_send(p->ep, &wr);
 
 	if (!e && (e = ddps_progress(p->ctx, 1000)) >= 0)
@@ -272,12 +316,14 @@ static int talk(struct peer *p, const struct ddps_event *ev)
 	static uint8_t sink[CHUNK];
 	struct ddps_event end;
 	struct ddps_mr *sink_mr;
+	struct advert at;
 	uint64_t random = 3;
 	int e;
 
-	if (ev->private_data_len < ADVERT)
+	if (ev->private_data_len < ADVERT_LEN)
 		return fail("server's advert", DDPS_E_PROTOCOL);
-	p->octets = (uint32_t)get_be(ev->private_data + 12, 4);
+	at = advert_decode(ev->private_data);
+	p->octets = at.size;
 	if (!p->octets || p->octets > UINT32_MAX - CHUNK)
 		return fail("size of the server's region", DDPS_E_PROTOCOL);
 	if (region(p, 0))
@@ -288,8 +334,8 @@ static int talk(struct peer *p, const struct ddps_event *ev)
 	for (uint32_t i = 0; i < p->octets; i++)
 		p->region[i] = (uint8_t)next_random(&random);
 	if (p->abort)
-		return abort_write(p, ev);
-	if (move(p, ev, NULL, NULL) || move(p, ev, sink, sink_mr) ||
+		return abort_write(p, &at);
+	if (move(p, &at, NULL, NULL) || move(p, &at, sink, sink_mr) ||
 	    post(p, DDPS_OP_SEND, p->small + 1, 1, p->small_mr, 0, 0) || done(p, DDPS_OP_RECV))
 		return 1;
 	printf("digest %016llx\n", (unsigned long long)digest(p->region, p->octets));
@@ -373,6 +419,7 @@ int main(int argc, char **argv)
 	if (!status)
 		status = o.server ? serve(&p, &o) : call(&p, &o);
 	ddps_ctx_free(p.ctx);
+	free(p.waiting);
 	free(p.region);
 	return status;
 }

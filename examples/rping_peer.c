@@ -24,6 +24,7 @@
  * An advert is 16 octets, big endian: u64 tagged offset, u32 STag, u32 size.  Both sides know
  * what the payload of ping N has to be, and check it.  Exit status 0: all pings were right.
  */
+#include "advert.h"
 #include <ddpsess/ddpsess.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -32,7 +33,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#define ADVERT_LEN 16
 #define SIZE_LEAST 26	 /* rping's own limits: "rdma-ping-2147483647: " fits, */
 #define SIZE_MOST  65535 /* a buffer of 64 KiB is the most */
 #define STEP_MS	   20000 /* longest silence of a peer within a ping */
@@ -53,11 +53,6 @@ struct peer {
 	char source[SIZE_MOST], sink[SIZE_MOST], wanted[SIZE_MOST];
 };
 
-struct advert {
-	uint64_t to;
-	uint32_t stag, size;
-};
-
 static int fail(const char *what, int err)
 {
 	fprintf(stderr, "rping_peer: %s: %s\n", what, ddps_strerror(err));
@@ -72,31 +67,7 @@ static uint64_t now_ms(void)
 	return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
 }
 
-/* ---- the wire format ---- */
-
-static void put_be(uint8_t *p, uint64_t v, unsigned octets)
-{
-	while (octets--) {
-		p[octets] = (uint8_t)v;
-		v >>= 8;
-	}
-}
-
-static uint64_t get_be(const uint8_t *p, unsigned octets)
-{
-	uint64_t v = 0;
-
-	while (octets--)
-		v = v << 8 | *p++;
-	return v;
-}
-
-static struct advert advert_decode(const uint8_t *p)
-{
-	return (struct advert){ .to = get_be(p, 8),
-				.stag = (uint32_t)get_be(p + 8, 4),
-				.size = (uint32_t)get_be(p + 12, 4) };
-}
+/* ---- the payload ---- */
 
 /* rping's payload: its number, then letters from one later every time, then NUL. */
 static void payload(char *buf, size_t size, unsigned ping)
@@ -246,12 +217,15 @@ static int post(struct peer *p, enum ddps_op op, void *buf, uint32_t len, struct
 /* The receive for the answer is posted before the Send that asks for it. */
 static int send_advert(struct peer *p, struct ddps_mr *mr, uint32_t size)
 {
-	put_be(p->out, mr ? ddps_mr_to(mr) : 0, 8);
-	put_be(p->out + 8, mr ? ddps_mr_stag(mr) : 0, 4);
-	put_be(p->out + 12, size, 4);
+	struct advert at = { .size = size };
+
+	if (mr) {
+		at.to = ddps_mr_to(mr);
+		at.stag = ddps_mr_stag(mr);
+	}
+	advert_encode(p->out, &at);
 	if (mr && p->trace)
-		fprintf(p->trace, "advertised %08x %016" PRIx64 " %x\n", ddps_mr_stag(mr),
-			ddps_mr_to(mr), size);
+		fprintf(p->trace, "advertised %08x %016" PRIx64 " %x\n", at.stag, at.to, size);
 	return post(p, DDPS_OP_SEND, p->out, ADVERT_LEN, p->out_mr, NULL) ||
 			       must_wait(p, DDPS_OP_SEND) < 0
 		       ? -1

@@ -71,6 +71,7 @@ for t in tests/package/*.sh; do
 done
 lines bench/guard.sh bash bench/guard.sh "$opt"
 lines verbs/run.sh env bash tests/verbs/run.sh "$2"
+lines verbs/rough.sh env bash tests/verbs/rough.sh "$2"
 lines verbs/libfabric.sh env bash tests/verbs/libfabric.sh "$2"
 lines verbs/mpi.sh env bash tests/verbs/mpi.sh "$2"
 lines netns/bridge env SESSCTL="$asan/sessctl" bash tests/netns/bridge.sh

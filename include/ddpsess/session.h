@@ -334,8 +334,9 @@ DDPS_API void ddps_listener_free(struct ddps_listener *l);
  * that the whole association is not read until half of it is gone, so that SCTP slows the peer
  * down.  What comes behind the waiting Send includes the peer's close and its Terminate; a reset
  * is noticed at once.  Once the peer has closed a Send waits for one more second, counted from the
- * last message that was taken, then the rule is TERMINATE.  ddps_disconnect waits at most close_ms for the receive if the end of the
- * session needs it (outstanding Reads); when all posted work has ended, the rule is TERMINATE.
+ * last message that was taken, then the rule is TERMINATE.  ddps_disconnect waits at most close_ms
+ * for the receive if the end of the session needs it (outstanding Reads); when all posted work has
+ * ended, the rule is TERMINATE.
  */
 enum ddps_no_recv { DDPS_NO_RECV_TERMINATE, DDPS_NO_RECV_STALL };
 

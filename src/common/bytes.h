@@ -5,6 +5,7 @@
  * Cursors over octet strings, network byte order.  A read or write beyond the end sets the
  * sticky @failed and yields zeros: test it once, before any value is used.
  */
+#include <endian.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -57,22 +58,39 @@ static inline uint64_t ddps_rbuf_be(struct ddps_rbuf *r, size_t n)
 
 static inline uint8_t ddps_rbuf_u8(struct ddps_rbuf *r)
 {
-	return (uint8_t)ddps_rbuf_be(r, 1);
+	const uint8_t *at = ddps_rbuf_take(r, 1);
+
+	return at ? *at : 0;
 }
 
 static inline uint16_t ddps_rbuf_u16(struct ddps_rbuf *r)
 {
-	return (uint16_t)ddps_rbuf_be(r, 2);
+	const uint8_t *at = ddps_rbuf_take(r, sizeof(uint16_t));
+	uint16_t v = 0;
+
+	if (at)
+		memcpy(&v, at, sizeof v);
+	return be16toh(v);
 }
 
 static inline uint32_t ddps_rbuf_u32(struct ddps_rbuf *r)
 {
-	return (uint32_t)ddps_rbuf_be(r, 4);
+	const uint8_t *at = ddps_rbuf_take(r, sizeof(uint32_t));
+	uint32_t v = 0;
+
+	if (at)
+		memcpy(&v, at, sizeof v);
+	return be32toh(v);
 }
 
 static inline uint64_t ddps_rbuf_u64(struct ddps_rbuf *r)
 {
-	return ddps_rbuf_be(r, 8);
+	const uint8_t *at = ddps_rbuf_take(r, sizeof(uint64_t));
+	uint64_t v = 0;
+
+	if (at)
+		memcpy(&v, at, sizeof v);
+	return be64toh(v);
 }
 
 static inline struct ddps_wbuf ddps_wbuf_init(void *buf, size_t len)
@@ -104,22 +122,25 @@ static inline void ddps_wbuf_be(struct ddps_wbuf *w, uint64_t v, size_t n)
 
 static inline void ddps_wbuf_u8(struct ddps_wbuf *w, uint8_t v)
 {
-	ddps_wbuf_be(w, v, 1);
+	ddps_wbuf_bytes(w, &v, sizeof v);
 }
 
 static inline void ddps_wbuf_u16(struct ddps_wbuf *w, uint16_t v)
 {
-	ddps_wbuf_be(w, v, 2);
+	v = htobe16(v);
+	ddps_wbuf_bytes(w, &v, sizeof v);
 }
 
 static inline void ddps_wbuf_u32(struct ddps_wbuf *w, uint32_t v)
 {
-	ddps_wbuf_be(w, v, 4);
+	v = htobe32(v);
+	ddps_wbuf_bytes(w, &v, sizeof v);
 }
 
 static inline void ddps_wbuf_u64(struct ddps_wbuf *w, uint64_t v)
 {
-	ddps_wbuf_be(w, v, 8);
+	v = htobe64(v);
+	ddps_wbuf_bytes(w, &v, sizeof v);
 }
 
 #endif

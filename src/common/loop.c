@@ -24,7 +24,8 @@ struct ddps_loop {
 	struct epoll_event ready[READY_MAX];
 	int nready, next_ready;	   /* the part of ready not served yet */
 	struct ddps_timer *timers; /* the earliest one */
-	struct ddps_io *hot;	   /* eager, and the only one that was busy; or NULL */
+	struct ddps_io *lone;	   /* the only one that the last busy round found; or NULL */
+	struct ddps_io *hot;	   /* was it twice, with no other between: it is tried; or NULL */
 	unsigned hits, misses;	   /* of it, since epoll was asked */
 	unsigned patience;	   /* misses that are allowed */
 	struct ddps_task *tasks, **tasks_end;
@@ -122,6 +123,8 @@ void ddps_io_del(struct ddps_loop *l, struct ddps_io *io)
 	io->events = 0;
 	if (l->hot == io)
 		l->hot = NULL;
+	if (l->lone == io)
+		l->lone = NULL;
 	for (int i = l->next_ready; i < l->nready; i++)
 		if (l->ready[i].data.ptr == io)
 			l->ready[i].data.ptr = NULL;
@@ -276,29 +279,36 @@ static int run_timers(struct ddps_loop *l)
 	return n;
 }
 
+/* One of many that are busy now and then is not worth a try in vain: it has to be found again. */
+static void found_alone(struct ddps_loop *l, struct ddps_io *io)
+{
+	if (l->hot == io)
+		return;
+	l->hot = l->lone == io ? io : NULL;
+	l->lone = io;
+	l->patience = MISSES_MIN;
+}
+
 static int run_ios(struct ddps_loop *l)
 {
 	int n = 0;
 
 	l->hits = l->misses = 0;
-
 	l->nready = epoll_wait(l->epfd, l->ready, READY_MAX, 0);
 	if (l->nready < 0) {
 		l->nready = 0;
 		return errno == EINTR ? 0 : DDPS_E_SYSTEM;
 	}
 	if (l->nready > 1)
-		l->hot = NULL;
+		l->hot = l->lone = NULL;
 	for (l->next_ready = 0; l->next_ready < l->nready;) {
 		struct epoll_event *ev = &l->ready[l->next_ready++];
 		struct ddps_io *io = ev->data.ptr;
 
 		if (!io) /* the timerfd, or deleted in this round */
 			continue;
-		if (l->nready == 1 && l->hot != io) {
-			l->hot = io;
-			l->patience = MISSES_MIN;
-		}
+		if (l->nready == 1)
+			found_alone(l, io);
 		io->fn(io->user, ev->events);
 		n++;
 	}

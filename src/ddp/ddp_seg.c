@@ -9,6 +9,10 @@ int ddps_sge_iov(const struct ddps_sge *sge, uint32_t nsge, uint64_t off, uint64
 {
 	int n = 0;
 
+	if (nsge == 1 && len && off + len <= sge->len && max > 0) { /* as most are */
+		*iov = (struct iovec){ (uint8_t *)sge->addr + off, (size_t)len };
+		return 1;
+	}
 	for (uint32_t i = 0; i < nsge && len && n < max; i++) {
 		uint64_t take;
 

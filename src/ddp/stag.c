@@ -15,6 +15,8 @@
 
 struct ddps_stag_table {
 	struct ddps_mr *by_stag;
+	struct ddps_mr *last; /* found, or NULL: most work keeps to one region */
+	uint64_t losses;      /* see ddps_stag_losses */
 	uint32_t max;
 	uint32_t freed[QUARANTINE]; /* ring; 0: empty, 0 is never an STag */
 	unsigned next_freed;
@@ -49,15 +51,24 @@ uint32_t ddps_stag_count(const struct ddps_stag_table *t)
 	return HASH_COUNT(t->by_stag);
 }
 
-struct ddps_mr *ddps_stag_find(const struct ddps_stag_table *t, uint32_t stag)
+uint64_t ddps_stag_losses(const struct ddps_stag_table *t)
 {
-	struct ddps_mr *mr;
+	return t->losses;
+}
 
+struct ddps_mr *ddps_stag_find(struct ddps_stag_table *t, uint32_t stag)
+{
+	struct ddps_mr *mr = t->last;
+
+	if (mr && mr->stag == stag)
+		return mr;
 	HASH_FIND(hh, t->by_stag, &stag, sizeof stag, mr);
+	if (mr)
+		t->last = mr;
 	return mr;
 }
 
-bool ddps_stag_usable(const struct ddps_stag_table *t, uint32_t stag)
+bool ddps_stag_usable(struct ddps_stag_table *t, uint32_t stag)
 {
 	if (!stag || ddps_stag_find(t, stag))
 		return false;
@@ -68,7 +79,7 @@ bool ddps_stag_usable(const struct ddps_stag_table *t, uint32_t stag)
 }
 
 /* Over the whole space and hard to predict [5042-6.1.1-4] [5040-8.1.1-8]. */
-static int draw(const struct ddps_stag_table *t, uint32_t *stag)
+static int draw(struct ddps_stag_table *t, uint32_t *stag)
 {
 	do {
 		if (getrandom(stag, sizeof *stag, 0) != (ssize_t)sizeof *stag)
@@ -118,6 +129,9 @@ void ddps_stag_remove(struct ddps_mr *mr)
 {
 	struct ddps_stag_table *t = mr->pd->table;
 
+	if (t->last == mr)
+		t->last = NULL;
+	t->losses++;
 	t->freed[t->next_freed] = mr->stag;
 	t->next_freed = (t->next_freed + 1) % QUARANTINE;
 	HASH_DEL(t->by_stag, mr);
@@ -184,6 +198,7 @@ enum ddps_stag_verdict ddps_stag_invalidate(struct ddps_pd *pd, const void *stre
 	if (!mr->stream && pd->streams > 1)
 		return DDPS_STAG_ASSOCIATION;
 	mr->valid = false;
+	pd->table->losses++;
 	return DDPS_STAG_OK;
 }
 

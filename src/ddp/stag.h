@@ -34,11 +34,15 @@ int ddps_stag_table_new(struct ddps_stag_table **out, uint32_t max_regions);
 void ddps_stag_table_free(struct ddps_stag_table *t); /* frees remaining regions too */
 uint32_t ddps_stag_count(const struct ddps_stag_table *t);
 
+/* Rises with each region that is deregistered or invalidated: while it is the same, what was once
+ * allowed still is. */
+uint64_t ddps_stag_losses(const struct ddps_stag_table *t);
+
 /* The region of @stag, or NULL; valid or not, of whatever PD. */
-struct ddps_mr *ddps_stag_find(const struct ddps_stag_table *t, uint32_t stag);
+struct ddps_mr *ddps_stag_find(struct ddps_stag_table *t, uint32_t stag);
 
 /* Whether @stag may be given out now: not 0, not in use, not one of the last 1024 freed. */
-bool ddps_stag_usable(const struct ddps_stag_table *t, uint32_t stag);
+bool ddps_stag_usable(struct ddps_stag_table *t, uint32_t stag);
 
 /*
  * Register: random STag, never 0, not one freed a short while ago.  Return 0 or

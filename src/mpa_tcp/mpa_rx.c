@@ -379,7 +379,8 @@ int ddps_mpa_rx_want(struct ddps_mpa_rx *rx, uint8_t *scratch, size_t scratch_le
 	} else if (!rx->dead) {
 		/* So little is moved: the FPDU is in one piece then. */
 		skip = rx->head_len;
-		memcpy(scratch, rx->head, skip);
+		if (skip)
+			memcpy(scratch, rx->head, skip);
 	}
 	iov[k++] = (struct iovec){ scratch + skip, scratch_len - skip };
 	return k;

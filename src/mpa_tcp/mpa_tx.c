@@ -116,34 +116,46 @@ static bool is_inline(const struct ddps_mpa_tx *tx, const struct ddps_seg *seg)
 	return seg->pay_len <= BATCH_INLINE && !tx->markers;
 }
 
-/* Length, header and, if it is small, payload: one piece. */
-static void put_head(struct frame *f, const struct ddps_seg *seg, size_t ulpdu)
+/* Length and header; returns the end. */
+static uint8_t *put_head(uint8_t *p, const struct ddps_seg *seg)
 {
-	bool all = is_inline(f->tx, seg);
-	size_t n = DDPS_MPA_LEN_FIELD + seg->hdr_len;
-	uint8_t *p = arena(f->b, n + (all ? seg->pay_len : 0));
+	size_t ulpdu = seg->hdr_len + seg->pay_len;
 
 	p[0] = (uint8_t)(ulpdu >> 8);
 	p[1] = (uint8_t)ulpdu;
 	memcpy(p + DDPS_MPA_LEN_FIELD, seg->hdr, seg->hdr_len);
-	for (int i = 0; all && i < seg->npay; i++) {
-		if (seg->pay[i].iov_len)
-			memcpy(p + n, seg->pay[i].iov_base, seg->pay[i].iov_len);
-		n += seg->pay[i].iov_len;
-	}
-	put(f, p, n);
-	for (int i = 0; !all && i < seg->npay; i++)
-		put(f, seg->pay[i].iov_base, seg->pay[i].iov_len);
+	return p + DDPS_MPA_LEN_FIELD + seg->hdr_len;
 }
 
-static void put_fpdu(struct ddps_mpa_tx *tx, const struct ddps_seg *seg)
+/* The whole of an FPDU in one piece: little payload, no markers. */
+static void put_small(struct ddps_mpa_tx *tx, const struct ddps_seg *seg)
+{
+	struct ddps_mpa_batch *b = tx->batch;
+	size_t ulpdu = seg->hdr_len + seg->pay_len, pad = ddps_mpa_pad(ulpdu);
+	size_t n = DDPS_MPA_LEN_FIELD + ulpdu + pad;
+	uint8_t *p = arena(b, n + DDPS_MPA_CRC_LEN), *to = put_head(p, seg);
+
+	for (int i = 0; i < seg->npay; i++) {
+		if (seg->pay[i].iov_len)
+			memcpy(to, seg->pay[i].iov_base, seg->pay[i].iov_len);
+		to += seg->pay[i].iov_len;
+	}
+	memset(to, 0, pad); /* [5044-4.1-2] */
+	ddps_mpa_crc_store(p + n, tx->crc ? ddps_mpa_crc(DDPS_MPA_CRC_INIT, p, n) : ~0u);
+	append(b, p, n + DDPS_MPA_CRC_LEN);
+}
+
+static void put_pieces(struct ddps_mpa_tx *tx, const struct ddps_seg *seg)
 {
 	struct frame f = { .tx = tx, .b = tx->batch, .crc = DDPS_MPA_CRC_INIT };
 	size_t ulpdu = seg->hdr_len + seg->pay_len, pad = ddps_mpa_pad(ulpdu);
 	uint8_t *p;
 
 	put_marker(&f); /* its place in the arena, too, is before the header */
-	put_head(&f, seg, ulpdu);
+	p = arena(f.b, DDPS_MPA_LEN_FIELD + seg->hdr_len);
+	put(&f, p, (size_t)(put_head(p, seg) - p));
+	for (int i = 0; i < seg->npay; i++)
+		put(&f, seg->pay[i].iov_base, seg->pay[i].iov_len);
 	if (pad) {
 		p = arena(f.b, pad);
 		memset(p, 0, pad); /* [5044-4.1-2] */
@@ -154,7 +166,17 @@ static void put_fpdu(struct ddps_mpa_tx *tx, const struct ddps_seg *seg)
 	/* The field is there in any case [5044-4.4-12]; unused it is zero. */
 	ddps_mpa_crc_store(p, tx->crc ? f.crc : ~0u);
 	put_raw(&f, p, DDPS_MPA_CRC_LEN);
-	f.b->end[f.b->nfpdus++] = f.b->octets;
+}
+
+static void put_fpdu(struct ddps_mpa_tx *tx, const struct ddps_seg *seg)
+{
+	struct ddps_mpa_batch *b = tx->batch;
+
+	if (is_inline(tx, seg))
+		put_small(tx, seg);
+	else
+		put_pieces(tx, seg);
+	b->end[b->nfpdus++] = b->octets;
 }
 
 /* ---- the batch ---- */

@@ -18,12 +18,8 @@ enum ddps_rdmap_state { DDPS_RS_INIT, DDPS_RS_RUN, DDPS_RS_ERROR, DDPS_RS_GONE }
 struct ddps_sqe {
 	uint64_t wr_id;
 	uint64_t to;
-	uint64_t sink_to;   /* READ */
-	uint64_t last_seg;  /* number of its latest segment, 0: none pulled yet */
-	uint32_t sink_stag; /* READ */
-	struct ddps_areq atomic;
-	uint64_t original; /* FETCH_ADD, CMP_SWAP: what the response brought */
-	uint8_t imm[DDPS_IMM_LEN];
+	uint64_t last_seg; /* number of its latest segment, 0: none pulled yet */
+	uint64_t losses;   /* ddps_stag_losses when its pieces were checked */
 	uint32_t len, stag, msn, nsge;
 	unsigned flags;
 	enum ddps_op op;
@@ -31,11 +27,24 @@ struct ddps_sqe {
 	bool sent;		    /* its last segment was pulled */
 	bool done;		    /* READ, atomics: response delivered, or impossible now */
 	bool write_cut;		    /* WRITE_IMM: the Write is cut, the Immediate Data is next */
+	/* Last, since Sends and Writes do not look at it. */
+	union {
+		struct {
+			uint64_t sink_to;
+			uint32_t sink_stag;
+		}; /* READ */
+		struct {
+			struct ddps_areq atomic;
+			uint64_t original; /* what the response brought */
+		};			   /* FETCH_ADD, CMP_SWAP */
+		uint8_t imm[DDPS_IMM_LEN];
+	};
 };
 
 /* A receive work request. */
 struct ddps_rqe {
 	uint64_t wr_id, len;
+	uint64_t losses; /* as of struct ddps_sqe */
 	uint32_t nsge;
 	enum ddps_wc_status status;
 };
@@ -98,7 +107,7 @@ struct ddps_rx_seg {
 enum { DDPS_CTX_SEND, DDPS_CTX_READ, DDPS_CTX_ATOMIC, DDPS_CTX_TAGGED, DDPS_CTX_COUNT };
 
 struct ddps_rx_ctx {
-	bool open, done;
+	bool done;
 	uint64_t order;		/* rank of its first segment */
 	struct ddps_rx_seg seg; /* the latest one; pay is not valid */
 };
@@ -152,6 +161,7 @@ struct ddps_rdmap {
 
 	/* receive */
 	struct ddps_ddp_queue rxq[DDPS_QN_COUNT];
+	unsigned ctx_open; /* bits: ctx[] that are in use */
 	struct ddps_rx_ctx ctx[DDPS_CTX_COUNT];
 	uint64_t rx_order;
 	uint8_t rreq_buf[DDPS_AREQ_LEN]; /* Read Request or Atomic Request */
@@ -181,6 +191,12 @@ void ddps_rdmap_unstall(struct ddps_rdmap *r);
 /* Room for more entries of @each octets; those in [@head, @tail) stay.  0 or DDPS_E_NOMEM. */
 int ddps_wq_grow(struct ddps_wq *q, size_t each, uint32_t max_sge, uint64_t head, uint64_t tail);
 void ddps_wq_free(struct ddps_wq *q);
+/* Where an empty queue that has come to @tail goes on: at its first entry, which is likely to be
+ * in cache, other than the next one. */
+static inline uint64_t ddps_wq_first(const struct ddps_wq *q, uint64_t tail)
+{
+	return q->size ? (tail + q->size - 1) & ~(uint64_t)(q->size - 1) : tail;
+}
 
 /* ---- rdmap_send.c: the send queue ---- */
 static inline struct ddps_sqe *ddps_sq_at(struct ddps_rdmap *r, uint64_t pos)

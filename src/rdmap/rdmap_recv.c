@@ -34,13 +34,20 @@ int ddps_rdmap_post_recv(struct ddps_rdmap *r, uint64_t wr_id, const struct ddps
 	err = ddps_sge_check(r->pd, r->stream, sge, nsge, DDPS_LOCAL_WRITE, &len);
 	if (err)
 		return err;
+	if (r->rq.head == r->rq.tail)
+		r->rq.head = r->rq.tail = ddps_wq_first(&r->rq.mem, r->rq.tail);
 	if (r->rq.tail - r->rq.head == r->rq.mem.size) {
 		err = ddps_wq_grow(&r->rq.mem, sizeof(struct ddps_rqe), r->rq.max_sge, r->rq.head,
 				   r->rq.tail);
 		if (err)
 			return err;
 	}
-	*ddps_rq_at(r, r->rq.tail) = (struct ddps_rqe){ .wr_id = wr_id, .len = len, .nsge = nsge };
+	*ddps_rq_at(r, r->rq.tail) = (struct ddps_rqe){
+		.wr_id = wr_id,
+		.len = len,
+		.losses = ddps_stag_losses(r->pd->table),
+		.nsge = nsge,
+	};
 	if (nsge)
 		memcpy(ddps_rq_sge(r, r->rq.tail), sge, nsge * sizeof *sge);
 	r->rq.tail++;
@@ -49,7 +56,7 @@ int ddps_rdmap_post_recv(struct ddps_rdmap *r, uint64_t wr_id, const struct ddps
 }
 
 /* The pieces that the segment touches must still be ours to write. */
-static int still_valid(struct ddps_rdmap *r, const struct ddps_rx_seg *s, struct ddps_fault *f)
+static int check_again(struct ddps_rdmap *r, const struct ddps_rx_seg *s, struct ddps_fault *f)
 {
 	const struct ddps_sge *sge = ddps_rq_sge(r, r->rq.head);
 	uint64_t at = 0, off = s->h.mo, end = off + s->pay_len;
@@ -71,6 +78,11 @@ static int still_valid(struct ddps_rdmap *r, const struct ddps_rx_seg *s, struct
 		return err;
 	}
 	return 0;
+}
+
+static int still_valid(struct ddps_rdmap *r, const struct ddps_rx_seg *s, struct ddps_fault *f)
+{
+	return rq_head(r)->losses == ddps_stag_losses(r->pd->table) ? 0 : check_again(r, s, f);
 }
 
 /*

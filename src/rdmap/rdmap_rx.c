@@ -108,6 +108,11 @@ static const struct rx_op *op_of(const struct ddps_rx_seg *s)
 
 /* ---- checks ---- */
 
+static bool is_open(const struct ddps_rdmap *r, unsigned ctx)
+{
+	return r->ctx_open >> ctx & 1;
+}
+
 static bool is_terminate(const struct ddps_rx_seg *s)
 {
 	return ddps_rdmap_opcode(s->h.ulp) == DDPS_OP_WIRE_TERMINATE;
@@ -148,7 +153,10 @@ static int parse(struct ddps_rdmap *r, struct ddps_rx_seg *s, const uint8_t *seg
 	s->seg_len = seg_len;
 	if (n != DDPS_E_TRUNCATED && avail >= hdr) {
 		s->hdr_len = hdr;
-		memcpy(s->raw, seg, hdr);
+		if (avail >= sizeof s->raw) /* what is behind the header does not matter */
+			memcpy(s->raw, seg, sizeof s->raw);
+		else
+			memcpy(s->raw, seg, hdr);
 	}
 	if (n == DDPS_E_REVISION) {
 		bool tagged = hdr == DDPS_DDP_TAGGED_LEN;
@@ -195,7 +203,7 @@ static int check_ctx(const struct ddps_rdmap *r, const struct ddps_rx_seg *s, st
 {
 	const struct ddps_rx_ctx *c = &r->ctx[op_of(s)->ctx];
 
-	if (!c->open)
+	if (!is_open(r, op_of(s)->ctx))
 		return 0;
 	if (c->done && !s->h.tagged)
 		return ddps_fault_set(f, DDPS_E_PROTOCOL, 1, 2, 0x03,
@@ -239,8 +247,8 @@ static struct ddps_rx_ctx *oldest(struct ddps_rdmap *r)
 {
 	struct ddps_rx_ctx *best = NULL;
 
-	for (int i = 0; i < DDPS_CTX_COUNT; i++)
-		if (r->ctx[i].open && (!best || r->ctx[i].order < best->order))
+	for (unsigned i = 0; i < DDPS_CTX_COUNT; i++)
+		if (is_open(r, i) && (!best || r->ctx[i].order < best->order))
 			best = &r->ctx[i];
 	return best;
 }
@@ -262,7 +270,7 @@ static int deliver(struct ddps_rdmap *r)
 
 	while (r->state == DDPS_RS_RUN && (c = oldest(r)) && c->done) {
 		s = c->seg;
-		c->open = c->done = false;
+		r->ctx_open &= ~(1u << op_of(&s)->ctx);
 		if (op_of(&s)->deliver(r, &s, &f))
 			return fail(r, &f, &s);
 	}
@@ -288,27 +296,40 @@ static void count(struct ddps_rdmap *r, const struct ddps_rx_seg *s)
 		r->rresp_got += s->pay_len;
 }
 
-/* The payload of @s is in place. */
-static int placed(struct ddps_rdmap *r, const struct ddps_rx_seg *s)
+/* Keep in mind that @s has come: of a message that is not whole, or not the next one. */
+static void keep(struct ddps_rdmap *r, const struct ddps_rx_seg *s)
 {
 	const struct rx_op *op = op_of(s);
 	struct ddps_rx_ctx *c = &r->ctx[op->ctx];
 
-	count(r, s);
-	if (!c->open) {
-		c->open = true;
+	if (!is_open(r, op->ctx))
 		c->order = r->rx_order++;
-	}
 	c->seg = *s;
-	if (s->h.last) {
-		c->done = op->deliver;
-		c->open = op->deliver;
-	}
+	c->done = s->h.last && op->deliver;
+	if (!s->h.last || op->deliver)
+		r->ctx_open |= 1u << op->ctx;
+	else
+		r->ctx_open &= ~(1u << op->ctx);
+}
+
+/* The payload of @s is in place. */
+static int placed(struct ddps_rdmap *r, const struct ddps_rx_seg *s)
+{
+	bool alone = s->h.last && !r->ctx_open; /* a message that nothing was or is kept of */
+	struct ddps_fault f;
+
+	count(r, s);
+	if (!alone)
+		keep(r, s);
 	if (r->expect_rtr) {
 		r->expect_rtr = 0;
 		r->up->first_message(r->user, s->rtr);
 	}
-	return deliver(r);
+	if (!alone || r->state != DDPS_RS_RUN)
+		return deliver(r);
+	if (op_of(s)->deliver && op_of(s)->deliver(r, s, &f))
+		return fail(r, &f, s);
+	return r->state == DDPS_RS_RUN ? 0 : DDPS_E_CLOSED;
 }
 
 /* ---- whole segments ---- */

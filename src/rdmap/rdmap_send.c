@@ -107,6 +107,8 @@ static int room(struct ddps_rdmap *r)
 {
 	int err;
 
+	if (r->sq.head == r->sq.tail)
+		r->sq.head = r->sq.next = r->sq.tail = ddps_wq_first(&r->sq.mem, r->sq.tail);
 	if (r->sq.tail - r->sq.head < r->sq.mem.size)
 		return 0;
 	err = ddps_wq_grow(&r->sq.mem, sizeof(struct ddps_sqe), r->max_sge, r->sq.head, r->sq.tail);
@@ -118,7 +120,7 @@ static int room(struct ddps_rdmap *r)
 int ddps_rdmap_post_send(struct ddps_rdmap *r, const struct ddps_send_wr *wr)
 {
 	const struct op_form *form = form_of(wr->op);
-	uint64_t pos = r->sq.tail, len;
+	uint64_t pos, len;
 	struct ddps_sqe *e;
 	int err;
 
@@ -129,7 +131,7 @@ int ddps_rdmap_post_send(struct ddps_rdmap *r, const struct ddps_send_wr *wr)
 	err = check_form(r, wr);
 	if (err)
 		return err;
-	if (pos - r->sq.head == r->sq.depth) {
+	if (r->sq.tail - r->sq.head == r->sq.depth) {
 		r->stats.sq_full++;
 		return DDPS_E_LIMIT;
 	}
@@ -142,17 +144,20 @@ int ddps_rdmap_post_send(struct ddps_rdmap *r, const struct ddps_send_wr *wr)
 	err = room(r);
 	if (err)
 		return err;
+	pos = r->sq.tail;
 	e = ddps_sq_at(r, pos);
 	*e = (struct ddps_sqe){
 		.wr_id = wr->wr_id,
 		.to = wr->to,
+		.losses = ddps_stag_losses(r->pd->table),
 		.len = (uint32_t)len,
 		.stag = wr->stag,
 		.nsge = wr->nsge,
 		.flags = wr->flags,
 		.op = wr->op,
 	};
-	memcpy(e->imm, wr->imm, sizeof e->imm);
+	if (wr->op == DDPS_OP_IMM || wr->op == DDPS_OP_WRITE_IMM)
+		memcpy(e->imm, wr->imm, sizeof e->imm);
 	if (form->atomic)
 		e->atomic = atomic_of(wr, pos);
 	if (wr->op == DDPS_OP_READ) {
@@ -238,7 +243,7 @@ static void begin(struct ddps_rdmap *r, struct ddps_sqe *e)
 }
 
 /* The pieces that [off, off + len) touches must still be ours to use. */
-static int still_valid(struct ddps_rdmap *r, const struct ddps_sqe *e, uint64_t off, uint64_t len,
+static int check_again(struct ddps_rdmap *r, const struct ddps_sqe *e, uint64_t off, uint64_t len,
 		       struct ddps_fault *f)
 {
 	unsigned need = ddps_op_asks(e->op) ? DDPS_LOCAL_WRITE : 0;
@@ -258,21 +263,28 @@ static int still_valid(struct ddps_rdmap *r, const struct ddps_sqe *e, uint64_t 
 	return 0;
 }
 
+static int still_valid(struct ddps_rdmap *r, const struct ddps_sqe *e, uint64_t off, uint64_t len,
+		       struct ddps_fault *f)
+{
+	return e->losses == ddps_stag_losses(r->pd->table) ? 0 : check_again(r, e, off, len, f);
+}
+
 /* The whole of a message that carries nothing but RDMAP's header.  Return: its length; 0: it is
  * a Send or Write. */
 static size_t header_only(const struct ddps_rdmap *r, const struct ddps_sqe *e,
 			  uint8_t out[DDPS_AREQ_LEN])
 {
-	struct ddps_rreq q = {
-		.sink_stag = e->sink_stag,
-		.sink_to = e->sink_to,
-		.size = e->len,
-		.src_stag = e->stag,
-		.src_to = e->to,
-	};
+	struct ddps_rreq q;
 
 	switch (ddps_rdmap_opcode(r->msg.hdr.ulp)) {
 	case DDPS_OP_WIRE_READ_REQ:
+		q = (struct ddps_rreq){
+			.sink_stag = e->sink_stag,
+			.sink_to = e->sink_to,
+			.size = e->len,
+			.src_stag = e->stag,
+			.src_to = e->to,
+		};
 		ddps_rreq_encode(&q, out);
 		return DDPS_RREQ_LEN;
 	case DDPS_OP_WIRE_ATOMIC_REQ:
@@ -340,10 +352,11 @@ static void complete(struct ddps_rdmap *r, enum ddps_wc_status status)
 		.op = e->op,
 		.status = status,
 		.len = ddps_op_asks(e->op) && !status ? e->len : 0,
-		.original = status ? 0 : e->original,
 	};
 	bool silent = !status && (e->flags & DDPS_WR_SILENT);
 
+	if (!status && form_of(e->op)->atomic)
+		wc.original = e->original;
 	r->sq.head++;
 	if (r->sq.next < r->sq.head)
 		r->sq.next = r->sq.head;

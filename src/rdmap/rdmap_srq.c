@@ -75,7 +75,11 @@ static void check_low(struct ddps_srq *srq)
 
 int ddps_srq_post(struct ddps_srq *srq, uint64_t wr_id, const struct ddps_sge *sge, uint32_t nsge)
 {
-	struct ddps_rqe e = { .wr_id = wr_id, .nsge = nsge };
+	struct ddps_rqe e = {
+		.wr_id = wr_id,
+		.losses = ddps_stag_losses(srq->pd->table),
+		.nsge = nsge,
+	};
 	int err;
 
 	if (nsge > srq->max_sge || (nsge && !sge))

@@ -66,6 +66,7 @@ static struct ddps_sd_assoc *assoc_new(struct ddps_us_env *ue, struct ddps_us_ha
 	ddps_us_set_port(&peer, peer_port);
 	ddps_addr_text((struct sockaddr *)&peer, a->info.peer, sizeof a->info.peer);
 	DL_APPEND(ue->assocs, a);
+	ddps_us_inherit_tags(a);
 	ddps_us_start_ticking(ue);
 	return a;
 }
@@ -416,7 +417,7 @@ static int do_send(struct ddps_sd_assoc *a, uint16_t stream, uint32_t ppid, cons
 		return DDPS_E_TOO_LONG;
 	ddps_us_lock(a->ue);
 	n = usrsctp_sendv(a->so, data, len, NULL, 0, &si, sizeof si, SCTP_SENDV_SNDINFO, 0);
-	ddps_us_unlock();
+	ddps_us_unlock_later();
 	return n < 0 ? send_error(a, errno) : 0;
 }
 

@@ -5,6 +5,8 @@
  * Inside the usrsctp backend:
  *   sd_usrsctp_lib.c     the process-global library: lock, clock, ports, handles by id
  *   sd_usrsctp_udp.c     carriers: the UDP (or raw IP) sockets below it
+ *   sd_usrsctp_out.c     packets on their way out, in batches
+ *   sd_usrsctp_icmp.c    ICMP about packets that we sent
  *   sd_usrsctp_sock.c    their options, control messages and address forms
  *   sd_usrsctp_opt.c     SCTP sockets and their options
  *   sd_usrsctp_env.c     a context's share: the tick, and who is ready
@@ -23,6 +25,7 @@
 #include "common/error.h"
 #include "sctp_ddp/sd_backend.h"
 #include "sctp_ddp/sd_part.h"
+#include "sctp_ddp/sd_usrsctp_out.h"
 #include <netinet/in.h>
 #include <utlist.h>
 #include <usrsctp.h>
@@ -51,7 +54,7 @@ struct ddps_us_handle {
 	unsigned refs;	  /* associations */
 	uint32_t payload; /* largest packet the path takes whole; 0: not probed yet */
 	bool mtu_stale;	  /* a packet was too long for the path */
-	bool refused;	  /* ICMP: nobody there */
+	uint8_t sent[8];  /* ports and tag of the last packet to it */
 	UT_hash_handle hh;
 };
 
@@ -70,6 +73,7 @@ struct ddps_us_carrier {
 	struct ddps_io io;
 	int family;
 	bool raw, connected;
+	bool gso;      /* the kernel takes runs of packets as one, as far as is known */
 	unsigned refs; /* endpoints and associations */
 	uint64_t serial;
 	struct ddps_us_handle *peer;  /* connected: the only one */
@@ -86,6 +90,9 @@ struct ddps_us_env {
 	bool ticking;
 	uint64_t busy; /* when a packet last came or a message last went */
 	uint64_t drops;
+	uint64_t runs; /* sends of more than one packet as one */
+	struct ddps_us_out out;
+	struct ddps_task flush;
 	uint8_t *rx_buf, *tx_buf; /* DDPS_SD_MSG_MAX octets each */
 	struct ddps_sd_assoc *assocs, *ready;
 	struct ddps_sd_endpoint *endpoints;
@@ -112,7 +119,9 @@ struct ddps_sd_assoc {
 	struct ddps_timer deadline;
 	struct ddps_sd_assoc_info info;
 	uint16_t peer_port;
-	uint32_t payload; /* as told to usrsctp */
+	uint32_t payload;	     /* as told to usrsctp */
+	uint32_t peer_tag, init_tag; /* Verification Tag of what we send, our own; 0: none yet */
+	bool unreachable;	     /* ICMP: nobody there */
 	bool accepted;
 	bool up_seen;	/* COMM_UP was read; the indication may follow */
 	bool announced; /* comm_up() or accepted() was called */
@@ -130,7 +139,10 @@ struct ddps_sd_assoc {
 int ddps_us_lib_get(void); /* 0 or DDPS_E_SYSTEM */
 void ddps_us_lib_put(void);
 void ddps_us_lock(struct ddps_us_env *ue);
+/* What was sent meanwhile leaves now ... */
 void ddps_us_unlock(void);
+/* ... or at the end of this round of the loop, with what else may come. */
+void ddps_us_unlock_later(void);
 
 /* Locked: let the library's clock catch up. */
 void ddps_us_advance(void);
@@ -166,15 +178,25 @@ void ddps_us_handle_get(struct ddps_us_handle *h);
 void ddps_us_handle_put(struct ddps_us_handle *h);
 /* Locked: the path's size, asked again of the kernel if it changed. */
 void ddps_us_handle_probe(struct ddps_us_handle *h);
-/* Locked: one SCTP packet; the checksum is put in here. */
-void ddps_us_transmit(struct ddps_us_handle *h, uint8_t *pkt, size_t len, bool df);
 uint32_t ddps_us_max_payload(int family, bool raw);
-/* SCTP's checksum, in wire order, of a packet whose checksum field is 0. */
-uint32_t ddps_us_checksum(const uint8_t *pkt, size_t len);
 /* The carrier's own address with another port. */
 void ddps_us_local_text(const struct ddps_us_carrier *c, const struct sockaddr_storage *ip,
 			uint16_t port, char *buf, size_t len);
 uint16_t ddps_us_carrier_port(const struct ddps_us_carrier *c);
+
+/* ---- sd_usrsctp_out.c ---- */
+
+/* Locked: one SCTP packet; the checksum is put in here.  @collect: a flush will follow. */
+void ddps_us_transmit(struct ddps_us_handle *h, uint8_t *pkt, size_t len, bool df, bool collect);
+/* SCTP's checksum, in wire order, of a packet whose checksum field is 0. */
+uint32_t ddps_us_checksum(const uint8_t *pkt, size_t len);
+
+/* ---- sd_usrsctp_icmp.c ---- */
+
+/* Locked: @pkt is being sent; with what tag, in case that it comes back in an ICMP message. */
+void ddps_us_note_tags(struct ddps_us_handle *h, const uint8_t *pkt, size_t len);
+/* Locked: @a is new; packets may have been sent for it before it was. */
+void ddps_us_inherit_tags(struct ddps_sd_assoc *a);
 
 /* ---- sd_usrsctp_sock.c ---- */
 

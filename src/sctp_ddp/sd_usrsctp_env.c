@@ -86,6 +86,14 @@ void ddps_us_start_ticking(struct ddps_us_env *ue)
 	ddps_timer_after(ue->env->loop, &ue->tick, TICK_MS);
 }
 
+static void flush(void *user)
+{
+	struct ddps_us_env *ue = user;
+
+	ddps_us_lock(ue);
+	ddps_us_unlock();
+}
+
 static int env_new(struct ddps_env *env, struct ddps_us_env **out)
 {
 	struct ddps_us_env *ue = calloc(1, sizeof *ue);
@@ -94,12 +102,14 @@ static int env_new(struct ddps_env *env, struct ddps_us_env **out)
 		return DDPS_E_NOMEM;
 	ue->env = env;
 	ue->drain = (struct ddps_task){ .fn = drain, .user = ue };
+	ue->flush = (struct ddps_task){ .fn = flush, .user = ue };
 	ue->tick = (struct ddps_timer){ .fn = tick, .user = ue };
 	ue->wake = (struct ddps_io){ .fn = woken, .user = ue };
 	ue->rx_buf = malloc(DDPS_SD_MSG_MAX);
 	ue->tx_buf = malloc(DDPS_SD_MSG_MAX);
+	ue->out.buf = malloc(DDPS_US_OUT_LEN);
 	ue->wake.fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
-	if (ue->rx_buf && ue->tx_buf && ue->wake.fd >= 0 &&
+	if (ue->rx_buf && ue->tx_buf && ue->out.buf && ue->wake.fd >= 0 &&
 	    ddps_io_set(env->loop, &ue->wake, EPOLLIN) == 0 && ddps_us_lib_get() == 0) {
 		*out = ue;
 		return 0;
@@ -109,6 +119,7 @@ static int env_new(struct ddps_env *env, struct ddps_us_env **out)
 		close(ue->wake.fd);
 	free(ue->rx_buf);
 	free(ue->tx_buf);
+	free(ue->out.buf);
 	free(ue);
 	return DDPS_E_SYSTEM;
 }
@@ -133,10 +144,12 @@ void ddps_us_env_free(struct ddps_us_env *ue)
 	ddps_us_unlock();
 	ddps_timer_stop(ue->env->loop, &ue->tick);
 	ddps_task_cancel(ue->env->loop, &ue->drain);
+	ddps_task_cancel(ue->env->loop, &ue->flush);
 	ddps_io_del(ue->env->loop, &ue->wake);
 	close(ue->wake.fd);
 	ddps_us_lib_put();
 	free(ue->rx_buf);
 	free(ue->tx_buf);
+	free(ue->out.buf);
 	free(ue);
 }

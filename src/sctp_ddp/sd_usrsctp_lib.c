@@ -23,7 +23,10 @@
 #define PORT_TRIES     1000
 #define FINISH_TRIES   100
 #define FINISH_STEP_MS 1000
-#define MAX_CHUNKS     16384 /* messages queued per association, besides the octets */
+/* A sender that waits until all is acknowledged, as one does now and then to keep its DDP-SSNs
+ * apart [5043-10-d1], would wait the 200 ms that RFC 9260 6.2 allows for a single last packet. */
+#define SACK_DELAY_MS 10
+#define MAX_CHUNKS    16384 /* messages queued per association, besides the octets */
 
 static struct {
 	pthread_mutex_t lock;
@@ -48,6 +51,19 @@ void ddps_us_unlock(void)
 {
 	int keep = errno;
 
+	if (lib.current)
+		ddps_us_flush(lib.current);
+	lib.current = NULL;
+	pthread_mutex_unlock(&lib.lock);
+	errno = keep;
+}
+
+void ddps_us_unlock_later(void)
+{
+	int keep = errno;
+
+	if (lib.current->out.n)
+		ddps_task_post(lib.current->env->loop, &lib.current->flush);
 	lib.current = NULL;
 	pthread_mutex_unlock(&lib.lock);
 	errno = keep;
@@ -60,7 +76,7 @@ static int output(void *addr, void *pkt, size_t len, uint8_t tos, uint8_t set_df
 
 	(void)tos;
 	if (h)
-		ddps_us_transmit(h, pkt, len, set_df != 0);
+		ddps_us_transmit(h, pkt, len, set_df != 0, h->carrier->ue == lib.current);
 	return 0;
 }
 
@@ -76,6 +92,7 @@ static void set_up_library(void)
 	usrsctp_sysctl_set_sctp_nrsack_enable(0);
 	usrsctp_sysctl_set_sctp_pktdrop_enable(0);
 	usrsctp_sysctl_set_sctp_max_chunks_on_queue(MAX_CHUNKS);
+	usrsctp_sysctl_set_sctp_delayed_sack_time_default(SACK_DELAY_MS);
 	usrsctp_enable_crc32c_offload();
 }
 

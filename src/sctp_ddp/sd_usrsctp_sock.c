@@ -2,6 +2,7 @@
 /* The socket options, control messages and address forms that a carrier needs. */
 #include "sctp_ddp/sd_usrsctp_sock.h"
 #include <errno.h>
+#include <netinet/udp.h>
 #include <unistd.h>
 
 #define BUF_LEN	   (8 * 1024 * 1024)
@@ -22,7 +23,14 @@ void ddps_us_sock_set_df(int fd, int family, bool on)
 			on ? IPV6_PMTUDISC_DO : IPV6_PMTUDISC_DONT);
 }
 
-int ddps_us_sock_open(int family, bool raw)
+static bool knows_segments(int fd)
+{
+	int none = 0;
+
+	return setsockopt(fd, IPPROTO_UDP, UDP_SEGMENT, &none, sizeof none) == 0;
+}
+
+int ddps_us_sock_open(int family, bool raw, bool *gso)
 {
 	int type = raw ? SOCK_RAW : SOCK_DGRAM;
 	int fd = socket(family, type | SOCK_NONBLOCK | SOCK_CLOEXEC, raw ? PROTO_SCTP : 0);
@@ -35,8 +43,14 @@ int ddps_us_sock_open(int family, bool raw)
 	set_int(fd, SOL_SOCKET, SO_RCVBUFFORCE, BUF_LEN);
 	set_int(fd, SOL_SOCKET, SO_SNDBUFFORCE, BUF_LEN);
 	set_int(fd, IPPROTO_IP, IP_PKTINFO, 1);
-	if (family == AF_INET6)
+	set_int(fd, IPPROTO_IP, IP_RECVERR, 1);
+	if (family == AF_INET6) {
 		set_int(fd, IPPROTO_IPV6, IPV6_RECVPKTINFO, 1);
+		set_int(fd, IPPROTO_IPV6, IPV6_RECVERR, 1);
+	}
+	if (!raw)
+		set_int(fd, IPPROTO_UDP, UDP_GRO, 1);
+	*gso = !raw && knows_segments(fd);
 	ddps_us_sock_set_df(fd, family, true);
 	return fd;
 }
@@ -160,8 +174,10 @@ uint32_t ddps_us_sock_mtu(int fd, const struct sockaddr_storage *to)
 
 /* ---- control messages ---- */
 
-void ddps_us_sock_dest(struct msghdr *m, struct sockaddr_storage *local)
+int ddps_us_sock_dest(struct msghdr *m, struct sockaddr_storage *local)
 {
+	int seg = 0;
+
 	memset(local, 0, sizeof *local);
 	for (struct cmsghdr *c = CMSG_FIRSTHDR(m); c; c = CMSG_NXTHDR(m, c)) {
 		if (c->cmsg_level == IPPROTO_IP && c->cmsg_type == IP_PKTINFO &&
@@ -181,8 +197,11 @@ void ddps_us_sock_dest(struct msghdr *m, struct sockaddr_storage *local)
 			if (IN6_IS_ADDR_LINKLOCAL(&i.ipi6_addr))
 				a.sin6_scope_id = i.ipi6_ifindex;
 			memcpy(local, &a, sizeof a);
+		} else if (c->cmsg_level == IPPROTO_UDP && c->cmsg_type == UDP_GRO) {
+			memcpy(&seg, CMSG_DATA(c), sizeof seg);
 		}
 	}
+	return seg;
 }
 
 void ddps_us_sock_source(struct msghdr *m, union ddps_us_cmsg *ctrl,
@@ -213,6 +232,33 @@ void ddps_us_sock_source(struct msghdr *m, union ddps_us_cmsg *ctrl,
 		i4.ipi_spec_dst = as_in(local).sin_addr;
 		memcpy(CMSG_DATA(c), &i4, len);
 	}
+}
+
+void ddps_us_sock_segment(struct msghdr *m, union ddps_us_cmsg *ctrl, uint16_t size)
+{
+	struct cmsghdr *c;
+
+	m->msg_control = ctrl;
+	c = (struct cmsghdr *)(void *)(ctrl->buf + m->msg_controllen);
+	*c = (struct cmsghdr){ .cmsg_level = IPPROTO_UDP,
+			       .cmsg_type = UDP_SEGMENT,
+			       .cmsg_len = CMSG_LEN(sizeof size) };
+	memcpy(CMSG_DATA(c), &size, sizeof size);
+	m->msg_controllen += CMSG_SPACE(sizeof size);
+}
+
+bool ddps_us_sock_error(struct msghdr *m, struct sock_extended_err *e)
+{
+	for (struct cmsghdr *c = CMSG_FIRSTHDR(m); c; c = CMSG_NXTHDR(m, c)) {
+		bool v4 = c->cmsg_level == IPPROTO_IP && c->cmsg_type == IP_RECVERR;
+		bool v6 = c->cmsg_level == IPPROTO_IPV6 && c->cmsg_type == IPV6_RECVERR;
+
+		if ((v4 || v6) && c->cmsg_len >= CMSG_LEN(sizeof *e)) {
+			memcpy(e, CMSG_DATA(c), sizeof *e);
+			return true;
+		}
+	}
+	return false;
 }
 
 bool ddps_us_sock_strip_ip(int family, uint8_t **pkt, size_t *len)

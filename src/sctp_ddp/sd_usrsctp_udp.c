@@ -4,10 +4,9 @@
  * the peers that have associations through them.
  */
 #include "sctp_ddp/sd_usrsctp.h"
+#include "sctp_ddp/sd_usrsctp_icmp.h"
 #include "sctp_ddp/sd_usrsctp_sock.h"
-#include <endian.h>
 #include <errno.h>
-#include <isa-l/crc.h>
 #include <stdlib.h>
 #include <sys/epoll.h>
 #include <unistd.h>
@@ -20,53 +19,7 @@
 #define CHUNK_OFF     12u
 #define PAYLOAD_FLOOR 548u /* of IPv4's least path, 576 octets, with UDP */
 
-uint32_t ddps_us_checksum(const uint8_t *pkt, size_t len)
-{
-	/* RFC 9260 appendix A: the register's octets go out lowest first. */
-	return htole32(~crc32_iscsi((unsigned char *)(uintptr_t)pkt, (int)len, ~0u));
-}
-
-/* ---- out ---- */
-
-static ssize_t send_packet(struct ddps_us_handle *h, uint8_t *pkt, size_t len)
-{
-	struct iovec iov = { pkt, len };
-	struct msghdr m = { .msg_iov = &iov, .msg_iovlen = 1 };
-	union ddps_us_cmsg ctrl;
-
-	if (!h->carrier->connected) {
-		m.msg_name = &h->to;
-		m.msg_namelen = h->to_len;
-		ddps_us_sock_source(&m, &ctrl, &h->local);
-	}
-	return sendmsg(h->carrier->io.fd, &m, MSG_DONTWAIT | MSG_NOSIGNAL);
-}
-
-void ddps_us_transmit(struct ddps_us_handle *h, uint8_t *pkt, size_t len, bool df)
-{
-	struct ddps_us_carrier *c = h->carrier;
-	bool cut = !df && h->payload && len > h->payload;
-	uint32_t sum;
-
-	sum = ddps_us_checksum(pkt, len); /* usrsctp left the field 0 */
-	memcpy(pkt + CHECKSUM_OFF, &sum, sizeof sum);
-	c->ue->busy = ddps_now();
-	if (cut) /* made before the path shrank: IP may cut it up */
-		ddps_us_sock_set_df(c->io.fd, c->family, false);
-	for (int tries = 0; send_packet(h, pkt, len) < 0; tries++) {
-		if (errno == EMSGSIZE)
-			h->mtu_stale = true;
-		else if (errno == ECONNREFUSED || errno == ENOPROTOOPT)
-			h->refused = true;
-		/* An ICMP error of an earlier packet: this one was not sent. */
-		if (errno == EAGAIN || errno == EMSGSIZE || tries == 1) {
-			c->ue->drops++;
-			break;
-		}
-	}
-	if (cut)
-		ddps_us_sock_set_df(c->io.fd, c->family, true);
-}
+/* ---- the path ---- */
 
 void ddps_us_handle_probe(struct ddps_us_handle *h)
 {
@@ -113,6 +66,7 @@ void ddps_us_handle_put(struct ddps_us_handle *h)
 {
 	if (--h->refs)
 		return;
+	ddps_us_flush(h->carrier->ue); /* packets of it wait there */
 	usrsctp_deregister_address((void *)h->id);
 	ddps_us_handle_leave(h);
 	free(h);
@@ -156,6 +110,7 @@ static void feed_stray(struct ddps_us_carrier *c, const struct ddps_us_addr *key
 	h->to_len = d->from_len;
 	h->local = d->local;
 	h->payload = 0;
+	memset(h->sent, 0, sizeof h->sent);
 	if (!ddps_us_handle_enter(h)) {
 		feed(h, d, p);
 		if (h->refs)
@@ -220,13 +175,27 @@ static void input(struct ddps_us_carrier *c, struct datagram *d)
 
 /* ---- in ---- */
 
+/* What the kernel put together is fed datagram by datagram. */
+static void cut_up(struct ddps_us_carrier *c, struct mmsghdr *m,
+		   const struct sockaddr_storage *from)
+{
+	struct datagram d = { .from = *from, .from_len = m->msg_hdr.msg_namelen };
+	uint8_t *buf = m->msg_hdr.msg_iov->iov_base;
+	size_t off = 0, at;
+	int seg = ddps_us_sock_dest(&m->msg_hdr, &d.local);
+
+	for (at = 0; (d.len = ddps_us_gro_next(m->msg_len, seg, &off)); at = off) {
+		d.pkt = buf + at;
+		input(c, &d);
+	}
+}
+
 static int read_batch(struct ddps_us_carrier *c)
 {
 	struct mmsghdr m[BATCH] = { 0 };
 	struct iovec iov[BATCH];
 	struct sockaddr_storage from[BATCH];
 	union ddps_us_cmsg ctrl[BATCH];
-	struct datagram d;
 	int n;
 
 	for (unsigned i = 0; i < BATCH; i++) {
@@ -242,24 +211,10 @@ static int read_batch(struct ddps_us_carrier *c)
 	for (int i = 0; i < n; i++) {
 		if (m[i].msg_hdr.msg_flags & MSG_TRUNC)
 			continue;
-		d.pkt = iov[i].iov_base;
-		d.len = m[i].msg_len;
 		/* cppcheck-suppress uninitvar ; recvmmsg has filled it */
-		d.from = from[i];
-		d.from_len = m[i].msg_hdr.msg_namelen;
-		ddps_us_sock_dest(&m[i].msg_hdr, &d.local);
-		input(c, &d);
+		cut_up(c, &m[i], &from[i]);
 	}
 	return n;
-}
-
-static void mark_connecting(struct ddps_us_carrier *c)
-{
-	struct ddps_sd_assoc *a;
-
-	for (a = c->ue->assocs; a; a = a->next)
-		if (a->h == c->peer)
-			ddps_us_mark(a);
 }
 
 static void readable(void *user, uint32_t events)
@@ -268,16 +223,14 @@ static void readable(void *user, uint32_t events)
 	struct ddps_us_env *ue = c->ue;
 	int n = BATCH;
 
-	(void)events;
 	ddps_us_lock(ue);
 	ue->busy = ddps_now();
 	for (int i = 0; i < ROUNDS && n == BATCH; i++) {
 		n = read_batch(c);
-		if (n < 0 && (errno == ECONNREFUSED || errno == ENOPROTOOPT) && c->connected)
-			c->peer->refused = true;
+		ddps_us_flush(ue); /* acknowledgements, and what those of the peer let go */
 	}
-	if (c->connected && c->peer->refused)
-		mark_connecting(c);
+	if (events & EPOLLERR)
+		ddps_us_icmp_read(c);
 	ddps_us_unlock();
 }
 
@@ -292,7 +245,7 @@ static int carrier_new(struct ddps_us_env *ue, int family, bool raw, struct ddps
 	*c = (struct ddps_us_carrier){ .ue = ue, .family = family, .raw = raw, .refs = 1 };
 	c->io.fn = readable;
 	c->io.user = c;
-	c->io.fd = ddps_us_sock_open(family, raw);
+	c->io.fd = ddps_us_sock_open(family, raw, &c->gso);
 	if (c->io.fd < 0) {
 		free(c);
 		return DDPS_E_SYSTEM;

@@ -72,6 +72,8 @@ struct vd_process {
 	pthread_mutex_t oob_lock;
 	struct vd_oob_port *oob_ports;
 	struct sigaction old_segv, old_bus;
+	struct vd_evch *gone[16]; /* the last ones destroyed, of @gone_count: vd_event.c */
+	unsigned gone_count;
 };
 
 /* The process's, made on first use and anew after a fork.  NULL: errno is set. */
@@ -223,8 +225,10 @@ struct ibv_pd *vd_shared_pd(void);
 struct vd_qp *vd_qp_new(struct ibv_context *ctx, struct ibv_pd *pd, struct ibv_qp_init_attr *attr);
 int vd_post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad);
 int vd_post_recv(struct ibv_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad);
-/* Pieces in the library's form.  Return: 0 or EINVAL. */
-int vd_pieces(const struct ibv_sge *from, int n, struct ddps_sge *to);
+/* Pieces in the library's form, @max at most.  Return: 0 or EINVAL. */
+int vd_pieces(const struct ibv_sge *from, int n, uint32_t max, struct ddps_sge *to);
+/* What can be said of a request without a session; its operation.  Return: 0 or errno. */
+int vd_check_send(const struct vd_qp *qp, const struct ibv_send_wr *wr, struct ddps_send_wr *to);
 /* As vd_post_send, locked already. */
 int vd_post_list(struct vd_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad);
 void vd_wr_init(struct vd_qp *qp);
@@ -296,7 +300,10 @@ void vd_gid_of(const struct sockaddr_in *a4, union ibv_gid *gid);
 int vd_oob_new(struct vd_qp *qp);
 /* The lock is held. */
 void vd_oob_free(struct vd_qp *qp);
+/* To a state that can follow, the error state excepted. */
 int vd_oob_modify(struct vd_qp *qp, const struct ibv_qp_attr *attr, int mask);
+/* Whether it has been told who its peer is. */
+bool vd_oob_known(const struct vd_qp *qp);
 /* Requests posted before there is a session; the queue pair's own lock is held. */
 int vd_oob_keep(struct vd_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad);
 /* They go now, or come back flushed; the queue pair's own lock is held. */

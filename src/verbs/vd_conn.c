@@ -47,7 +47,7 @@ VD_API int rdma_connect(struct rdma_cm_id *ibid, struct rdma_conn_param *conn)
 	char uri[160];
 	int err;
 
-	if (!p || !id->qp)
+	if (!p || !id->qp || id->state != VD_ID_ROUTE)
 		return vd_fail(EINVAL);
 	vd_conn_param(p, conn, &param);
 	vd_uri(&p->cfg, &ibid->route.addr.dst_addr, uri, sizeof uri);
@@ -109,7 +109,8 @@ VD_API int rdma_accept(struct rdma_cm_id *ibid, struct rdma_conn_param *conn)
 	struct ddps_conn_param param;
 	int err;
 
-	if (!p || !id->qp)
+	/* A request whose peer has gone is down, and said so below. */
+	if (!p || !id->qp || (id->state != VD_ID_REQUEST && id->state != VD_ID_DOWN))
 		return vd_fail(EINVAL);
 	vd_conn_param(p, conn, &param);
 	if (!conn) { /* what the peer asks for */
@@ -152,8 +153,10 @@ VD_API int rdma_disconnect(struct rdma_cm_id *ibid)
 	bool known;
 	int err;
 
-	if (!p || !id->qp)
+	if (!p || id->state < VD_ID_CONNECTING)
 		return vd_fail(EINVAL);
+	if (!id->qp)
+		return 0; /* the connection went with it */
 	err = vd_qp_close(id->qp);
 	if (err)
 		return vd_fail(err);

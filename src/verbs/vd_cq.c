@@ -30,7 +30,7 @@ VD_API struct ibv_comp_channel *ibv_create_comp_channel(struct ibv_context *ctx)
 
 VD_API int ibv_destroy_comp_channel(struct ibv_comp_channel *c)
 {
-	if (c->refcnt)
+	if (__atomic_load_n(&c->refcnt, __ATOMIC_RELAXED))
 		return EBUSY;
 	close(c->fd);
 	free(vd_of(c, struct vd_channel, c));
@@ -126,7 +126,7 @@ static struct vd_cq *new_cq(struct ibv_context *ctx, uint32_t depth, void *user,
 			errno = err;
 			return NULL;
 		}
-		ch->refcnt++;
+		__atomic_add_fetch(&ch->refcnt, 1, __ATOMIC_RELAXED);
 	}
 	return cq;
 }
@@ -136,7 +136,7 @@ VD_API struct ibv_cq *ibv_create_cq(struct ibv_context *ctx, int cqe, void *user
 {
 	struct vd_cq *cq;
 
-	if (cqe < 1 || cqe > VD_MAX_CQE || vector < 0) {
+	if (cqe < 1 || cqe > VD_MAX_CQE || vector < 0 || vector >= ctx->num_comp_vectors) {
 		errno = EINVAL;
 		return NULL;
 	}
@@ -153,9 +153,13 @@ struct ibv_cq_ex *vd_create_cq_ex(struct ibv_context *ctx, struct ibv_cq_init_at
 
 	/* Time stamps, flow tags and the like are no part of this device. */
 	if (attr->wc_flags & ~(uint64_t)IBV_WC_STANDARD_FLAGS ||
-	    (attr->comp_mask & ~(uint32_t)IBV_CQ_INIT_ATTR_MASK_FLAGS) || !attr->cqe ||
-	    attr->cqe > VD_MAX_CQE) {
+	    (attr->comp_mask & ~(uint32_t)IBV_CQ_INIT_ATTR_MASK_FLAGS)) {
 		errno = EOPNOTSUPP;
+		return NULL;
+	}
+	if (!attr->cqe || attr->cqe > VD_MAX_CQE ||
+	    attr->comp_vector >= (uint32_t)ctx->num_comp_vectors) {
+		errno = EINVAL;
 		return NULL;
 	}
 	cq = new_cq(ctx, attr->cqe, attr->cq_context, attr->channel);
@@ -168,7 +172,7 @@ struct ibv_cq_ex *vd_create_cq_ex(struct ibv_context *ctx, struct ibv_cq_init_at
 VD_API int ibv_resize_cq(struct ibv_cq *cq, int cqe)
 {
 	/* The library's queues do not grow; a smaller one is no change for anybody. */
-	return cqe <= cq->cqe ? 0 : EOPNOTSUPP;
+	return cqe < 1 || cqe > VD_MAX_CQE ? EINVAL : cqe <= cq->cqe ? 0 : EOPNOTSUPP;
 }
 
 VD_API int ibv_destroy_cq(struct ibv_cq *ibcq)
@@ -188,7 +192,7 @@ VD_API int ibv_destroy_cq(struct ibv_cq *ibcq)
 		return vd_errno(err);
 	}
 	if (cq->cq.channel)
-		cq->cq.channel->refcnt--;
+		__atomic_sub_fetch(&cq->cq.channel->refcnt, 1, __ATOMIC_RELAXED);
 	pthread_mutex_lock(&p->lock);
 	vd_async_forget(ibcq->context, ibcq);
 	pthread_mutex_unlock(&p->lock);

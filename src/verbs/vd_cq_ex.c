@@ -30,55 +30,23 @@ static void end_poll(struct ibv_cq_ex *ex)
 	(void)ex;
 }
 
-static enum ibv_wc_opcode read_opcode(struct ibv_cq_ex *ex)
-{
-	return of(ex)->now.opcode;
-}
+/* What there is to read of the current completion. */
+#define READER(type, member)                                                                       \
+	static type read_##member(struct ibv_cq_ex *ex)                                            \
+	{                                                                                          \
+		return of(ex)->now.member;                                                         \
+	}
 
-static uint32_t read_vendor_err(struct ibv_cq_ex *ex)
-{
-	return of(ex)->now.vendor_err;
-}
-
-static uint32_t read_byte_len(struct ibv_cq_ex *ex)
-{
-	return of(ex)->now.byte_len;
-}
-
-static __be32 read_imm_data(struct ibv_cq_ex *ex)
-{
-	return of(ex)->now.imm_data;
-}
-
-static uint32_t read_qp_num(struct ibv_cq_ex *ex)
-{
-	return of(ex)->now.qp_num;
-}
-
-static uint32_t read_src_qp(struct ibv_cq_ex *ex)
-{
-	return of(ex)->now.src_qp;
-}
-
-static unsigned int read_wc_flags(struct ibv_cq_ex *ex)
-{
-	return of(ex)->now.wc_flags;
-}
-
-static uint32_t read_slid(struct ibv_cq_ex *ex)
-{
-	return of(ex)->now.slid;
-}
-
-static uint8_t read_sl(struct ibv_cq_ex *ex)
-{
-	return of(ex)->now.sl;
-}
-
-static uint8_t read_dlid_path_bits(struct ibv_cq_ex *ex)
-{
-	return of(ex)->now.dlid_path_bits;
-}
+READER(enum ibv_wc_opcode, opcode)
+READER(uint32_t, vendor_err)
+READER(uint32_t, byte_len)
+READER(__be32, imm_data)
+READER(uint32_t, qp_num)
+READER(uint32_t, src_qp)
+READER(unsigned int, wc_flags)
+READER(uint32_t, slid)
+READER(uint8_t, sl)
+READER(uint8_t, dlid_path_bits)
 
 void vd_cq_ex_init(struct vd_cq *cq)
 {

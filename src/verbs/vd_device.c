@@ -240,7 +240,7 @@ VD_API int _ibv_query_gid_ex(struct ibv_context *ctx, uint32_t port, uint32_t in
 
 	(void)ctx;
 	if (port != 1 || index >= VD_GIDS)
-		return ENODATA;
+		return EINVAL;
 	if (flags)
 		return EOPNOTSUPP;
 	fill_gid(&e.gid);

@@ -23,6 +23,28 @@ VD_API struct rdma_event_channel *rdma_create_event_channel(void)
 	return &ch->ch;
 }
 
+/*
+ * A thread that is in rdma_get_cm_event when its channel is destroyed waits for ever, and programs
+ * like rping count on it.  It may as well be about to enter, so a channel outlives its end a while,
+ * for that thread to find.
+ */
+static void let_go(struct vd_evch *ch)
+{
+	const unsigned size = sizeof((struct vd_process *)NULL)->gone / sizeof(struct vd_evch *);
+	struct vd_process *p = vd_process();
+	struct vd_evch **slot;
+
+	if (!p) {
+		free(ch);
+		return;
+	}
+	pthread_mutex_lock(&p->lock);
+	slot = &p->gone[p->gone_count++ % size];
+	free(*slot);
+	*slot = ch;
+	pthread_mutex_unlock(&p->lock);
+}
+
 VD_API void rdma_destroy_event_channel(struct rdma_event_channel *c)
 {
 	struct vd_evch *ch = vd_of(c, struct vd_evch, ch);
@@ -33,8 +55,14 @@ VD_API void rdma_destroy_event_channel(struct rdma_event_channel *c)
 		ch->first = e->next;
 		free(e);
 	}
-	close(c->fd);
-	free(ch);
+	close(__atomic_exchange_n(&c->fd, -1, __ATOMIC_SEQ_CST));
+	let_go(ch);
+}
+
+static void wait_for_ever(void)
+{
+	for (;;)
+		pause();
 }
 
 int vd_event_post(struct vd_id *id, struct vd_id *listen_id, enum rdma_cm_event_type type,
@@ -76,6 +104,8 @@ void vd_event_drop(struct vd_id *id)
 			continue;
 		}
 		*at = e->next;
+		if (e->e.id != &id->id) /* a request's identifier that nobody has seen */
+			vd_id_free(vd_of(e->e.id, struct vd_id, id));
 		free(e);
 		vd_eventfd_take(ch->ch.fd); /* its count */
 	}
@@ -118,12 +148,16 @@ VD_API int rdma_get_cm_event(struct rdma_event_channel *c, struct rdma_cm_event 
 	struct vd_process *p = vd_process();
 	struct vd_event *e = NULL;
 	uint64_t one;
+	ssize_t n;
 
 	if (!p)
 		return -1;
 	while (!e) {
 		/* Blocks unless the program set O_NONBLOCK on the descriptor. */
-		if (read(c->fd, &one, sizeof one) != sizeof one)
+		n = read(__atomic_load_n(&c->fd, __ATOMIC_SEQ_CST), &one, sizeof one);
+		if (n < 0 && errno == EBADF && __atomic_load_n(&c->fd, __ATOMIC_SEQ_CST) < 0)
+			wait_for_ever(); /* destroyed */
+		if (n != sizeof one)
 			return -1;
 		pthread_mutex_lock(&p->lock);
 		e = ch->first;

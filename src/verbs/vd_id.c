@@ -74,6 +74,23 @@ void vd_request_forget(struct vd_process *p, struct vd_id *id)
 		*at = id->next_request;
 }
 
+/* Requests that were not answered have been refused with their listener. */
+static void forget_requests_of(struct vd_process *p, const struct vd_id *listen)
+{
+	struct vd_id **at = &p->requests, *id;
+
+	while ((id = *at)) {
+		if (id->listen_id != listen) {
+			at = &id->next_request;
+			continue;
+		}
+		*at = id->next_request;
+		id->request = NULL;
+		id->listen_id = NULL;
+		id->state = VD_ID_DOWN;
+	}
+}
+
 VD_API int rdma_destroy_id(struct rdma_cm_id *ibid)
 {
 	struct vd_process *p = vd_process();
@@ -88,7 +105,8 @@ VD_API int rdma_destroy_id(struct rdma_cm_id *ibid)
 		ibid->event = NULL;
 	}
 	pthread_mutex_lock(&p->lock);
-	ddps_listener_free(id->listener); /* requests not answered are refused */
+	ddps_listener_free(id->listener);
+	forget_requests_of(p, id);
 	vd_request_forget(p, id);
 	if (id->request)
 		ddps_reject(id->request, NULL, 0);

@@ -152,16 +152,15 @@ void vd_oob_free(struct vd_qp *qp)
 static int keep(struct vd_qp *qp, const struct ibv_send_wr *wr)
 {
 	struct vd_oob *o = qp->oob;
+	struct ddps_send_wr to = { 0 };
 	struct early *e;
 	size_t len = 0;
+	int err = qp->qp.qp_base.state == IBV_QPS_RTS ? vd_check_send(qp, wr, &to) : EINVAL;
 
-	if (qp->qp.qp_base.state != IBV_QPS_RTS || wr->num_sge < 0 || wr->num_sge > VD_MAX_SGE)
-		return EINVAL;
+	if (err)
+		return err;
 	if (o->count == qp->init.cap.max_send_wr)
 		return ENOMEM;
-	for (int i = 0; wr->send_flags & IBV_SEND_INLINE && i < wr->num_sge; i++)
-		if ((len += wr->sg_list[i].length) > sizeof e->data)
-			return EINVAL;
 	e = calloc(1, sizeof *e);
 	if (!e)
 		return ENOMEM;
@@ -170,8 +169,9 @@ static int keep(struct vd_qp *qp, const struct ibv_send_wr *wr)
 	e->wr.sg_list = e->sge;
 	if (wr->num_sge)
 		memcpy(e->sge, wr->sg_list, (size_t)wr->num_sge * sizeof *e->sge);
-	len = 0;
 	for (int i = 0; wr->send_flags & IBV_SEND_INLINE && i < wr->num_sge; i++) {
+		if (!e->sge[i].length)
+			continue;
 		memcpy(e->data + len, (const void *)(uintptr_t)e->sge[i].addr, e->sge[i].length);
 		e->sge[i].addr = (uintptr_t)(e->data + len);
 		len += e->sge[i].length;
@@ -372,8 +372,7 @@ static int get_ready(struct vd_qp *qp, const struct ibv_qp_attr *attr, int mask)
 	struct vd_oob *o = qp->oob;
 	int d;
 
-	if (qp->qp.qp_base.state != IBV_QPS_INIT || !(mask & IBV_QP_AV) ||
-	    !(mask & IBV_QP_DEST_QPN) || attr->dest_qp_num > VD_QPN_MASK)
+	if (!(mask & IBV_QP_AV) || !(mask & IBV_QP_DEST_QPN) || attr->dest_qp_num > VD_QPN_MASK)
 		return EINVAL;
 	o->dest = attr->dest_qp_num;
 	d = order(o, qp->qp.qp_base.qp_num, gid);
@@ -387,36 +386,15 @@ static int get_ready(struct vd_qp *qp, const struct ibv_qp_attr *attr, int mask)
 	return d ? d : answer(qp);
 }
 
-static int modify(struct vd_qp *qp, const struct ibv_qp_attr *attr, int mask)
+bool vd_oob_known(const struct vd_qp *qp)
 {
-	enum ibv_qp_state *now = &qp->qp.qp_base.state;
-
-	switch (attr->qp_state) {
-	case IBV_QPS_RESET:
-	case IBV_QPS_INIT:
-		if (qp->oob->known)
-			return EOPNOTSUPP; /* once it has met its peer it does not get another */
-		*now = attr->qp_state;
-		return 0;
-	case IBV_QPS_RTR:
-		return get_ready(qp, attr, mask);
-	case IBV_QPS_RTS:
-		if (*now != IBV_QPS_RTR && *now != IBV_QPS_RTS)
-			return EINVAL;
-		*now = IBV_QPS_RTS;
-		return 0;
-	default:
-		return EOPNOTSUPP;
-	}
+	return qp->oob && qp->oob->known;
 }
 
 int vd_oob_modify(struct vd_qp *qp, const struct ibv_qp_attr *attr, int mask)
 {
-	struct vd_process *p = process_of(qp);
-	int err;
-
-	pthread_mutex_lock(&p->lock);
-	err = modify(qp, attr, mask);
-	pthread_mutex_unlock(&p->lock);
-	return err;
+	if (attr->qp_state == IBV_QPS_RTR)
+		return get_ready(qp, attr, mask);
+	qp->qp.qp_base.state = attr->qp_state;
+	return 0;
 }

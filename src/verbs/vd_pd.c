@@ -63,6 +63,9 @@ static unsigned rights(unsigned access)
 	 IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_ZERO_BASED | IBV_ACCESS_MW_BIND |                   \
 	 IBV_ACCESS_HUGETLB | IBV_ACCESS_OPTIONAL_RANGE)
 
+/* Who lets the peer change memory must be allowed to change it: ibv_reg_mr(3). */
+#define REMOTE_CHANGES (IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC)
+
 static void enlist(struct vd_process *p, struct vd_mr *mr)
 {
 	pthread_mutex_lock(&p->lock);
@@ -90,6 +93,11 @@ static struct ibv_mr *reg(struct ibv_pd *ibpd, void *addr, size_t len, unsigned 
 
 	if (access & ~(unsigned)KNOWN) {
 		errno = EOPNOTSUPP;
+		return NULL;
+	}
+	if ((access & REMOTE_CHANGES && !(access & IBV_ACCESS_LOCAL_WRITE)) ||
+	    len > UINTPTR_MAX - (uintptr_t)addr) {
+		errno = EINVAL;
 		return NULL;
 	}
 	mr = calloc(1, sizeof *mr);

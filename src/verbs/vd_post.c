@@ -8,9 +8,11 @@
 #include <errno.h>
 #include <string.h>
 
-int vd_pieces(const struct ibv_sge *from, int n, struct ddps_sge *to)
+#define SEND_FLAGS (IBV_SEND_FENCE | IBV_SEND_SIGNALED | IBV_SEND_SOLICITED | IBV_SEND_INLINE)
+
+int vd_pieces(const struct ibv_sge *from, int n, uint32_t max, struct ddps_sge *to)
 {
-	if (n < 0 || n > VD_MAX_SGE)
+	if (n < 0 || (uint32_t)n > max || (n && !from))
 		return EINVAL;
 	for (int i = 0; i < n; i++)
 		to[i] = (struct ddps_sge){ (void *)(uintptr_t)from[i].addr, from[i].length,
@@ -24,14 +26,12 @@ static int pieces(struct vd_qp *qp, const struct ibv_send_wr *wr, struct ddps_sg
 	uint8_t *slot = qp->inl + (size_t)qp->inl_seq * VD_MAX_INLINE;
 	uint32_t len = 0;
 
-	if (wr->num_sge < 0 || wr->num_sge > VD_MAX_SGE)
-		return EINVAL;
 	*n = (uint32_t)wr->num_sge;
 	if (!(wr->send_flags & IBV_SEND_INLINE))
-		return vd_pieces(wr->sg_list, wr->num_sge, sge);
+		return vd_pieces(wr->sg_list, wr->num_sge, qp->init.cap.max_send_sge, sge);
 	for (uint32_t i = 0; i < *n; i++) {
-		if (wr->sg_list[i].length > VD_MAX_INLINE - len)
-			return EINVAL;
+		if (!wr->sg_list[i].length)
+			continue; /* its address may be anything */
 		memcpy(slot + len, (const void *)(uintptr_t)wr->sg_list[i].addr,
 		       wr->sg_list[i].length);
 		len += wr->sg_list[i].length;
@@ -49,9 +49,9 @@ static void immediate(struct ddps_send_wr *to, __be32 data, uint32_t len)
 	memcpy(to->imm + sizeof data, &len, sizeof len);
 }
 
-static uint32_t length(const struct ibv_send_wr *wr)
+static uint64_t length(const struct ibv_send_wr *wr)
 {
-	uint32_t len = 0;
+	uint64_t len = 0;
 
 	for (int i = 0; i < wr->num_sge; i++)
 		len += wr->sg_list[i].length;
@@ -102,7 +102,7 @@ static int operation(const struct ibv_send_wr *wr, struct ddps_send_wr *to)
 		return 0;
 	case IBV_WR_RDMA_WRITE_WITH_IMM:
 		to->op = DDPS_OP_WRITE_IMM;
-		immediate(to, wr->imm_data, length(wr));
+		immediate(to, wr->imm_data, (uint32_t)length(wr));
 		return 0;
 	case IBV_WR_RDMA_READ:
 		to->op = DDPS_OP_READ;
@@ -111,8 +111,13 @@ static int operation(const struct ibv_send_wr *wr, struct ddps_send_wr *to)
 	case IBV_WR_ATOMIC_FETCH_AND_ADD:
 		atomic(wr, to);
 		return 0;
-	default:
+	case IBV_WR_LOCAL_INV:
+	case IBV_WR_BIND_MW:
+	case IBV_WR_TSO:
+	case IBV_WR_DRIVER1:
 		return EOPNOTSUPP;
+	default:
+		return EINVAL;
 	}
 }
 
@@ -122,11 +127,28 @@ static bool takes_receive(enum ddps_op op)
 	return op == DDPS_OP_SEND || op == DDPS_OP_IMM || op == DDPS_OP_WRITE_IMM;
 }
 
+/* The peer's octets come into its pieces, which must be the program's then. */
+static bool comes_back(const struct ibv_send_wr *wr)
+{
+	return wr->opcode == IBV_WR_RDMA_READ || wr->opcode == IBV_WR_ATOMIC_CMP_AND_SWP ||
+	       wr->opcode == IBV_WR_ATOMIC_FETCH_AND_ADD;
+}
+
+int vd_check_send(const struct vd_qp *qp, const struct ibv_send_wr *wr, struct ddps_send_wr *to)
+{
+	if (wr->send_flags & ~(unsigned)SEND_FLAGS || wr->num_sge < 0 ||
+	    (uint32_t)wr->num_sge > qp->init.cap.max_send_sge || (wr->num_sge && !wr->sg_list))
+		return EINVAL;
+	if (wr->send_flags & IBV_SEND_INLINE && (comes_back(wr) || length(wr) > VD_MAX_INLINE))
+		return EINVAL;
+	return operation(wr, to);
+}
+
 int vd_post_one(struct vd_qp *qp, const struct ibv_send_wr *wr)
 {
 	struct ddps_sge sge[VD_MAX_SGE];
 	struct ddps_send_wr to = { .wr_id = wr->wr_id, .sge = sge };
-	int err = operation(wr, &to);
+	int err = vd_check_send(qp, wr, &to);
 
 	if (!err && to.op != DDPS_OP_IMM)
 		err = pieces(qp, wr, sge, &to.nsge);
@@ -176,7 +198,7 @@ int vd_post_send(struct ibv_qp *ibqp, struct ibv_send_wr *wr, struct ibv_send_wr
 static int post_recv_one(struct vd_qp *qp, const struct ibv_recv_wr *wr)
 {
 	struct ddps_sge sge[VD_MAX_SGE];
-	int err = vd_pieces(wr->sg_list, wr->num_sge, sge);
+	int err = vd_pieces(wr->sg_list, wr->num_sge, qp->init.cap.max_recv_sge, sge);
 
 	if (err)
 		return err;

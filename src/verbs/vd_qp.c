@@ -225,30 +225,83 @@ int vd_qp_close(struct vd_qp *qp)
 	return vd_errno(err);
 }
 
-/*
- * The connection manager moves queue pairs; what programs ask for beside it either ends the
- * session or is a state that it is in anyway.  Masks of InfiniBand alone are ignored [4.9].
- */
-VD_API int ibv_modify_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr, int mask)
-{
-	struct vd_qp *qp = vd_of(ibqp, struct vd_qp, qp.qp_base);
-	int err;
+#define MASK_KNOWN (((IBV_QP_DEST_QPN << 1) - 1) | IBV_QP_RATE_LIMIT)
 
-	if (!(mask & IBV_QP_STATE))
+/* Attributes of InfiniBand alone are ignored [4.9], where they ask for nothing that is not. */
+static int check_attributes(const struct ibv_qp_attr *attr, int mask)
+{
+	if (mask & ~MASK_KNOWN || mask & IBV_QP_CAP)
+		return EOPNOTSUPP;
+	if ((mask & IBV_QP_PORT && attr->port_num != 1) ||
+	    (mask & IBV_QP_PKEY_INDEX && attr->pkey_index))
+		return EINVAL;
+	return 0;
+}
+
+/* Which states can follow.  A session has no way back to where it began. */
+static int check_move(const struct vd_qp *qp, enum ibv_qp_state to)
+{
+	const enum ibv_qp_state now = qp->qp.qp_base.state;
+
+	switch (to) {
+	case IBV_QPS_RESET:
+		return qp->phase != VD_QP_IDLE || vd_oob_known(qp) ? EOPNOTSUPP : 0;
+	case IBV_QPS_INIT:
+		return now == IBV_QPS_RESET || now == IBV_QPS_INIT ? 0 : EINVAL;
+	case IBV_QPS_RTR:
+		return now == IBV_QPS_INIT ? 0 : EINVAL;
+	case IBV_QPS_RTS:
+		return now == IBV_QPS_RTR || now == IBV_QPS_RTS ? 0 : EINVAL;
+	case IBV_QPS_SQD: /* on iWARP the beginning of an orderly end */
+		return now == IBV_QPS_RTS ? 0 : EINVAL;
+	case IBV_QPS_ERR:
 		return 0;
+	default:
+		return EINVAL;
+	}
+}
+
+static int set_error(struct vd_qp *qp)
+{
+	int err = ddps_abort(qp->ep);
+
+	vd_qp_ended(qp);
+	vd_oob_release(qp);
+	return vd_errno(err);
+}
+
+static int move(struct vd_qp *qp, const struct ibv_qp_attr *attr, int mask)
+{
+	int err = check_move(qp, attr->qp_state);
+
+	if (err)
+		return err;
+	if (attr->qp_state == IBV_QPS_ERR)
+		return set_error(qp);
 	if (attr->qp_state == IBV_QPS_SQD)
 		return vd_qp_close(qp);
-	if (attr->qp_state == IBV_QPS_ERR) {
-		err = ddps_abort(qp->ep);
-		vd_qp_ended(qp);
-		vd_oob_release(qp);
-		return vd_errno(err);
-	}
 	if (qp->oob)
 		return vd_oob_modify(qp, attr, mask);
 	if (qp->phase == VD_QP_IDLE)
-		ibqp->state = attr->qp_state;
+		qp->qp.qp_base.state = attr->qp_state;
 	return 0;
+}
+
+/* The connection manager moves its queue pairs itself: programs may say so beside it. */
+VD_API int ibv_modify_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr, int mask)
+{
+	struct vd_process *p = vd_of(ibqp->context, struct vd_context, v.context)->p;
+	struct vd_qp *qp = vd_of(ibqp, struct vd_qp, qp.qp_base);
+	int err = check_attributes(attr, mask);
+
+	if (err || !(mask & IBV_QP_STATE))
+		return err;
+	if (!vd_mine(p))
+		return EINVAL; /* the parent's, from before a fork */
+	pthread_mutex_lock(&p->lock);
+	err = move(qp, attr, mask);
+	pthread_mutex_unlock(&p->lock);
+	return err;
 }
 
 VD_API int ibv_query_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr, int mask,

@@ -114,7 +114,7 @@ int vd_post_srq_recv(struct ibv_srq *ibsrq, struct ibv_recv_wr *wr, struct ibv_r
 	struct ddps_sge sge[VD_MAX_SGE];
 
 	for (; wr; wr = wr->next) {
-		int err = vd_pieces(wr->sg_list, wr->num_sge, sge);
+		int err = vd_pieces(wr->sg_list, wr->num_sge, of(ibsrq)->attr.max_sge, sge);
 
 		if (!err)
 			err = vd_errno(ddps_post_srq_recv(of(ibsrq)->d, wr->wr_id, sge,

@@ -179,7 +179,8 @@ static void wr_set_inline_data_list(struct ibv_qp_ex *ex, size_t n, const struct
 			w->error = EINVAL;
 			return;
 		}
-		memcpy(at + len, list[i].addr, list[i].length);
+		if (list[i].length)
+			memcpy(at + len, list[i].addr, list[i].length);
 		len += list[i].length;
 	}
 	wr->send_flags |= IBV_SEND_INLINE;

@@ -16,7 +16,8 @@ packages="qemu-system-x86 qemu-utils busybox-static kmod cpio iproute2 socat xz-
 	librdmacm-dev libibverbs-dev libc6-dev"
 modules="virtio_pci virtio_net virtio_rng ib_core ib_uverbs rdma_cm rdma_ucm iw_cm
 	sctp sctp_diag tcp_diag udp_tunnel ip6_udp_tunnel
-	crc32c_generic crc32c_intel libcrc32c sha1_generic sha256_generic hmac sch_netem"
+	crc32c_generic crc32c_intel libcrc32c sha1_generic sha256_generic hmac
+	sch_netem sch_ingress cls_matchall act_mirred ifb"
 programs="bash timeout kmod ip rdma ss tc ethtool tcpdump sysctl
 	rping ucmatose rdma_server rdma_client rcopy ibv_devices ibv_devinfo
 	ib_send_bw ib_send_lat ib_write_bw ib_write_lat ib_read_bw ib_read_lat qperf
@@ -203,7 +204,7 @@ copy_modules() {
 	mkdir -p "$root/$dir" "$root/lib/siw"
 	for m in $modules; do
 		modprobe -d "$cache/kernel" -S "$kver" --show-depends "$m" || die "no module $m"
-	done | sed -n "s|^insmod $cache/kernel||p" | sort -u | while read -r f; do
+	done | sed -n "s|^insmod $cache/kernel\([^ ]*\).*|\1|p" | sort -u | while read -r f; do
 		mkdir -p "$root$(dirname "$f")"
 		cp "$cache/kernel$f" "$root$f"
 	done

@@ -1,8 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-2-Clause
 # Interop tests against the lab's guest: cases/PEER-WHAT.sh, each from a fresh snapshot.
-# usage: run.sh [--quick] [--list] [--keep] [PATTERN...]
+# usage: run.sh [--quick] [--list] [--keep] [--times=N] [PATTERN...]
 #   PATTERN   names of cases, shell wildcards allowed     --keep   leave output of failed cases
+#   --times   all of that so often, with one guest
 #
 # A case's comment lines: "# quick" in the quick subset, "# limit: SECONDS" (120 if not given),
 # "# needs: FILE..." of build/opt, else it is skipped.
@@ -12,12 +13,13 @@ here=$(cd "$(dirname "$0")" && pwd)
 lab=$here/lab.sh
 build=${BUILD:-$here/../../build/opt}
 cache=${LAB_CACHE:-$here/cache}
-quick=0 list=0 keep=0 patterns=()
+quick=0 list=0 keep=0 times=1 patterns=()
 for arg; do
 	case $arg in
 	--quick) quick=1 ;;
 	--list) list=1 ;;
 	--keep) keep=1 ;;
+	--times=[1-9]*) times=${arg#*=} ;;
 	-*)
 		sed -n 's/^# usage:/usage:/p' "$0" >&2
 		exit 2
@@ -136,6 +138,7 @@ missing() { # FILE: what the case needs and is not there
 run_case() { # NAME
 	local file=$here/cases/$1.sh status word lack
 	work=$top/$1
+	[ ! -e "$work" ] || work+=-$run
 	limit=$(setting "$file" limit)
 	limit=${limit:-120}
 	mkdir "$work"
@@ -185,8 +188,10 @@ if ! "$lab" up || ! prepare; then
 	exit 1
 fi
 passed=0 failed=0 skipped=0
-for name in "${names[@]}"; do
-	run_case "$name"
+for ((run = 1; run <= times; run++)); do
+	for name in "${names[@]}"; do
+		run_case "$name"
+	done
 done
 echo "$passed passed, $failed failed, $skipped skipped"
 [ "$failed" = 0 ] && [ "$passed" != 0 ]

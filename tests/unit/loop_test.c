@@ -209,9 +209,13 @@ static void make_eager(void)
 {
 	eager = (struct ddps_io){ .fd = eventfd(0, EFD_NONBLOCK), .fn = try_it, .eager = true };
 	cr_assert_eq(ddps_io_set(loop, &eager, EPOLLIN), 0);
-	eventfd_write(eager.fd, 1);
-	cr_assert_eq(ddps_loop_spin(loop), 1);
-	cr_assert_eq(found, 1);
+	for (int i = 1; i <= 2; i++) { /* once may be chance: it is asked for again by epoll */
+		eventfd_write(eager.fd, 1);
+		cr_assert_eq(ddps_loop_spin(loop), 1);
+		cr_assert_eq(found, i);
+		cr_expect_eq(ddps_loop_spin(loop), 0);
+		cr_expect_eq(tries, i == 1 ? 1 : 3, "found alone %d times", i);
+	}
 }
 
 static void other_one(void *user, uint32_t events)
@@ -229,13 +233,11 @@ Test(loop, spinning_tries_the_busy_one_and_forgets_nobody)
 	int rounds = 0;
 
 	make_eager();
-	cr_expect_eq(ddps_loop_spin(loop), 0);
-	cr_expect_eq(tries, 2, "it was not tried");
 	for (int i = 0; i < 200; i++) { /* busy all the time: the other one has its turn */
 		eventfd_write(eager.fd, 1);
 		cr_assert_geq(ddps_loop_spin(loop), 1);
 	}
-	cr_expect_eq(found, 201);
+	cr_expect_eq(found, 202);
 	cr_assert_eq(ddps_io_set(loop, &other, EPOLLIN), 0);
 	eventfd_write(other.fd, 1);
 	for (; !norder && rounds < 1000; rounds++)

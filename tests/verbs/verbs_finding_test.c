@@ -54,6 +54,33 @@ static void *wait_event(void *arg)
 	return NULL;
 }
 
+static void *enter_late(void *ch)
+{
+	struct rdma_cm_event *e;
+
+	rdma_get_cm_event(ch, &e);
+	return NULL;
+}
+
+/* rping's thread may be about to ask when its program destroys the channel: it is to sleep. */
+Test(verbs_finding, finding_1_who_enters_a_destroyed_channel_waits, .timeout = 60)
+{
+	struct rdma_event_channel *ch = rdma_create_event_channel();
+	struct timespec at;
+	pthread_t thread;
+	void *result;
+
+	cr_assert(ch);
+	rdma_destroy_event_channel(ch);
+	pthread_create(&thread, NULL, enter_late, ch);
+	clock_gettime(CLOCK_REALTIME, &at);
+	at.tv_sec++; /* bounds how long it is given to come back, which it must not */
+	cr_assert_eq(pthread_timedjoin_np(thread, &result, &at), ETIMEDOUT);
+	cr_assert_eq(pthread_cancel(thread), 0);
+	cr_assert_eq(pthread_join(thread, &result), 0);
+	cr_expect_eq(result, PTHREAD_CANCELED);
+}
+
 Test(verbs_finding, finding_1_a_waiter_is_woken_by_events_alone, .timeout = 60)
 {
 	struct rdma_cm_id *other;

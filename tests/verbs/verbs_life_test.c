@@ -8,7 +8,6 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -99,72 +98,6 @@ VT_TEST(verbs_life, a_child_has_a_context_of_its_own)
 	cr_assert_eq(vt_recv(&v.b, 1, 0, 64), 0);
 	cr_assert_eq(vt_post(&v.a, 2, IBV_WR_SEND, 5, NULL), 0);
 	vt_expect_wc(&v.b, 1, IBV_WC_RECV, IBV_WC_SUCCESS);
-	vt_down(&v);
-}
-
-/* ---- many ---- */
-
-#define MANY 1000
-
-static struct rdma_cm_id *many[2][MANY];
-
-static void connect_many(struct vt *v)
-{
-	struct ibv_qp_init_attr attr = v->init;
-
-	attr.cap = (struct ibv_qp_cap){ 1, 1, 1, 1, 0 };
-	for (int i = 0; i < MANY; i++) {
-		struct rdma_cm_event *e;
-
-		cr_assert_eq(rdma_create_id(v->a.ch, &many[0][i], NULL, RDMA_PS_TCP), 0);
-		rdma_resolve_addr(many[0][i], NULL, (struct sockaddr *)&v->addr, 1);
-		vt_expect(v->a.ch, RDMA_CM_EVENT_ADDR_RESOLVED);
-		rdma_resolve_route(many[0][i], 1);
-		vt_expect(v->a.ch, RDMA_CM_EVENT_ROUTE_RESOLVED);
-		attr.send_cq = attr.recv_cq = v->a.cq;
-		cr_assert_eq(rdma_create_qp(many[0][i], NULL, &attr), 0, "%d: %m", i);
-		cr_assert_eq(rdma_connect(many[0][i], &v->connect), 0, "%d: %m", i);
-		e = vt_event(v->b.ch, RDMA_CM_EVENT_CONNECT_REQUEST);
-		many[1][i] = e->id;
-		rdma_ack_cm_event(e);
-		cr_assert_eq(rdma_create_qp(many[1][i], NULL, &attr), 0, "%d: %m", i);
-		cr_assert_eq(rdma_accept(many[1][i], &v->accept), 0, "%d: %m", i);
-		vt_expect(v->a.ch, RDMA_CM_EVENT_ESTABLISHED);
-		vt_expect(v->b.ch, RDMA_CM_EVENT_ESTABLISHED);
-	}
-}
-
-Test(verbs_life, a_thousand_connections_in_one_process, .timeout = 120)
-{
-	struct ibv_sge none;
-	struct ibv_recv_wr rwr = { .num_sge = 0, .sg_list = &none }, *rbad;
-	struct ibv_send_wr swr = { .opcode = IBV_WR_SEND, .sg_list = &none }, *sbad;
-	struct ibv_wc wc;
-	struct vt v;
-
-	vt_init(&v);
-	vt_listen(&v);
-	vt_dial(&v); /* for its queue */
-	connect_many(&v);
-	for (int i = 0; i < MANY; i++) {
-		int got = 0;
-
-		rwr.wr_id = swr.wr_id = (uint64_t)i;
-		swr.send_flags = IBV_SEND_SIGNALED;
-		cr_assert_eq(ibv_post_recv(many[1][i]->qp, &rwr, &rbad), 0);
-		cr_assert_eq(ibv_post_send(many[0][i]->qp, &swr, &sbad), 0);
-		while (got < 2) {
-			wc = vt_wc(&v.a);
-			cr_assert_eq(wc.status, IBV_WC_SUCCESS);
-			cr_assert_eq(wc.wr_id, (uint64_t)i);
-			got++;
-		}
-	}
-	for (int end = 0; end < 2; end++)
-		for (int i = 0; i < MANY; i++) {
-			rdma_destroy_qp(many[end][i]);
-			cr_assert_eq(rdma_destroy_id(many[end][i]), 0);
-		}
 	vt_down(&v);
 }
 

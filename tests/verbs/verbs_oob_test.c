@@ -210,7 +210,8 @@ Test(verbs_oob, what_cannot_be_says_so)
 	cr_expect_eq(to_rtr(a.qp, 1 << 24, &b.gid), EINVAL);
 	meet(&a, &b);
 	cr_expect_eq(to_rtr(a.qp, b.qp->qp_num, &b.gid), EINVAL);
-	cr_expect_eq(to(a.qp, IBV_QPS_INIT), EOPNOTSUPP);
+	cr_expect_eq(to(a.qp, IBV_QPS_INIT), EINVAL);
+	cr_expect_eq(to(a.qp, IBV_QPS_RESET), EOPNOTSUPP, "it has met its peer");
 	down(&a);
 	down(&b);
 }

@@ -20,6 +20,7 @@ void vt_init(struct vt *v)
 	v->init = (struct ibv_qp_init_attr){ .cap = { 16, 16, 4, 4, 0 },
 					     .qp_type = IBV_QPT_RC,
 					     .sq_sig_all = 1 };
+	v->cqe = 64;
 	v->connect = v->accept =
 		(struct rdma_conn_param){ .responder_resources = 4, .initiator_depth = 4 };
 }
@@ -65,13 +66,13 @@ void vt_listen(struct vt *v)
 	cr_assert_neq(vt_port(v), 0);
 }
 
-static void equip(struct vt *v, struct vt_end *e)
+void vt_equip(struct vt *v, struct vt_end *e)
 {
 	struct ibv_qp_init_attr attr = v->init;
 
 	e->cc = ibv_create_comp_channel(e->id->verbs);
 	cr_assert_not_null(e->cc);
-	e->cq = ibv_create_cq(e->id->verbs, 64, e, e->cc, 0);
+	e->cq = ibv_create_cq(e->id->verbs, v->cqe, e, e->cc, 0);
 	cr_assert_not_null(e->cq);
 	attr.send_cq = attr.recv_cq = e->cq;
 	attr.qp_context = e;
@@ -90,7 +91,7 @@ void vt_dial(struct vt *v)
 	vt_expect(v->a.ch, RDMA_CM_EVENT_ADDR_RESOLVED);
 	cr_assert_eq(rdma_resolve_route(v->a.id, 2000), 0);
 	vt_expect(v->a.ch, RDMA_CM_EVENT_ROUTE_RESOLVED);
-	equip(v, &v->a);
+	vt_equip(v, &v->a);
 }
 
 void vt_take_request(struct vt *v)
@@ -100,7 +101,7 @@ void vt_take_request(struct vt *v)
 	cr_assert_eq(e->listen_id, v->listen);
 	v->b.id = e->id;
 	rdma_ack_cm_event(e);
-	equip(v, &v->b);
+	vt_equip(v, &v->b);
 }
 
 void vt_up(struct vt *v)
@@ -210,4 +211,32 @@ struct ibv_async_event vt_async(struct ibv_context *ctx, enum ibv_event_type typ
 	cr_assert_eq(e.event_type, type, "%s instead of %s", ibv_event_type_str(e.event_type),
 		     ibv_event_type_str(type));
 	return e;
+}
+
+void vt_dev_open(struct vt_dev *d)
+{
+	struct ibv_device **list = ibv_get_device_list(NULL);
+
+	d->ctx = ibv_open_device(list[0]);
+	ibv_free_device_list(list);
+	d->pd = ibv_alloc_pd(d->ctx);
+	d->cq = ibv_create_cq(d->ctx, 16, NULL, NULL, 0);
+	cr_assert(d->pd && d->cq);
+	cr_assert_eq(ibv_query_device(d->ctx, &d->attr), 0);
+}
+
+void vt_dev_close(struct vt_dev *d)
+{
+	cr_expect_eq(ibv_destroy_cq(d->cq), 0);
+	cr_expect_eq(ibv_dealloc_pd(d->pd), 0);
+	cr_expect_eq(ibv_close_device(d->ctx), 0);
+}
+
+struct ibv_qp_init_attr vt_rc(const struct vt_dev *d)
+{
+	return (struct ibv_qp_init_attr){ .send_cq = d->cq,
+					  .recv_cq = d->cq,
+					  .qp_type = IBV_QPT_RC,
+					  .cap = { 4, 4, 2, 2, 64 },
+					  .sq_sig_all = 1 };
 }

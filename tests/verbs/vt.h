@@ -7,6 +7,7 @@
 #include <netinet/in.h>
 #include <rdma/rdma_cma.h>
 #include <rdma/rdma_verbs.h>
+#include <stdbool.h>
 
 #define VT_MS 20000 /* bound on every wait; never reached when things work */
 
@@ -23,10 +24,29 @@ struct vt {
 	struct sockaddr_storage addr; /* where the listener is; set before vt_listen */
 	struct ibv_qp_init_attr init; /* of both queue pairs */
 	struct ibv_srq *srq;	      /* of the passive end, if set */
+	int cqe;		      /* of both queues */
 	struct rdma_conn_param connect, accept;
 	struct rdma_cm_id *listen;
 	struct vt_end a, b; /* active, passive */
 };
+
+/* The device and what queue pairs need that programs connect themselves. */
+struct vt_dev {
+	struct ibv_context *ctx;
+	struct ibv_pd *pd;
+	struct ibv_cq *cq;
+	struct ibv_device_attr attr;
+};
+
+/* The call fails, and errno says why: NULL is returned, or -1. */
+#define VT_REFUSED_AS(fails, why)                                                                  \
+	do {                                                                                       \
+		errno = 0;                                                                         \
+		cr_expect(fails, "it is taken: %s", #fails);                                       \
+		cr_expect_eq(errno, why, "%m: %s", #fails);                                        \
+	} while (0)
+#define VT_NULL_AS(call, why)  VT_REFUSED_AS((call) == NULL, why)
+#define VT_MINUS_AS(call, why) VT_REFUSED_AS((call) == -1, why)
 
 /* The same test over each wire. */
 #define VT_TEST(suite, name)                                                                       \
@@ -50,6 +70,8 @@ void vt_listen(struct vt *v);
 void vt_dial(struct vt *v);
 /* The same for the request that came: fills v->b. */
 void vt_take_request(struct vt *v);
+/* Queue pair, domain and registered octets for an identifier that is the end's. */
+void vt_equip(struct vt *v, struct vt_end *e);
 /* Listen, connect, accept: both ends established. */
 void vt_up(struct vt *v);
 /* Everything that is still there goes. */
@@ -71,5 +93,10 @@ int vt_post(struct vt_end *e, uint64_t wr_id, enum ibv_wr_opcode op, uint32_t le
 /* The next asynchronous event of this context, to be acknowledged. */
 struct ibv_async_event vt_async(struct ibv_context *ctx, enum ibv_event_type type);
 uint16_t vt_port(const struct vt *v);
+
+void vt_dev_open(struct vt_dev *d);
+void vt_dev_close(struct vt_dev *d);
+/* A queue pair of 4 requests and 2 pieces each way. */
+struct ibv_qp_init_attr vt_rc(const struct vt_dev *d);
 
 #endif

@@ -3,5 +3,5 @@
 # Unmodified rping here on our verbs library, as client of siw's; data checked (-V).
 # quick
 # needs: libddpsess-verbs.so
-rping_server -S 65000 -V
-verbs rping -c -a "$GUEST" -p "$PORT" -S 65000 -C 10 -V
+verbs_calls "$PORT" "rping -s -a $GUEST -p $PORT -S 65000 -V" \
+	rping -c -a "$GUEST" -p "$PORT" -S 65000 -C 10 -V

@@ -4,12 +4,12 @@
 # limit: 120
 # needs: sessctl
 capture ip proto 132
-guest "tc qdisc add dev eth0 root netem delay 5ms 2ms loss 1% reorder 20% 50% duplicate 2%"
+disorder
 sessctl_in_guest "sctp://$GUEST:$PORT?backend=kernel&encap=off"
 transfer get 3000000 "sctp://$GUEST:$PORT" "backend=usrsctp&encap=off"
 guest "rm /tmp/dir/file"
 transfer put 3000000 "sctp://$GUEST:$PORT" "backend=usrsctp&encap=off"
-some_lost
+some_lost eth0 in0
 kill "$pid_capture"
 wait "$pid_capture" 2>/dev/null || true
 some_disordered

@@ -1,16 +1,34 @@
 # shellcheck shell=bash disable=SC2154 # variables of lib.sh
 # SPDX-License-Identifier: BSD-2-Clause
-# Reads and Writes both ways over SCTP, kernel in the guest, usrsctp here, each as client.
+# Reads and Writes both ways over SCTP, kernel in the guest, usrsctp here, each as client: sizes, and
+# 1000 pings.
+# limit: 240
 # needs: example-rping_peer
 sctp_over_udp
-guest_start rping "example-rping_peer -s 'sctp://$GUEST:$PORT?backend=kernel&encap=$ENCAP'"
-guest_listens "$PORT" sctp
-host "$build/example-rping_peer" -c "sctp://$GUEST:$PORT?backend=usrsctp&encap=$ENCAP" \
-	-S 65000 -C 5 >"$work/rping.out" 2>"$work/rping.err" ||
-	fail "here as client: $(tail -n 1 "$work/rping.err")"
-guest_wait rping 10 || fail "guest as server: $(guest_output rping | tail -n 1)"
-rping_listen "sctp://$HOST:0?backend=usrsctp&encap=$ENCAP"
-guest "timeout 30 example-rping_peer -S 65000 -C 5 -R read \
-	-c 'sctp://$HOST:$port?backend=kernel&encap=$ENCAP'" >"$work/rping" ||
-	fail "guest as client: $(tail -n 1 "$work/rping")"
-host_wait rping || fail "here as server: $(tail -n 1 "$work/rping.err")"
+ping_guest() { # OPTION...: we call
+	guest_start rping "example-rping_peer -s 'sctp://$GUEST:$PORT?backend=kernel&encap=$ENCAP'"
+	guest_listens "$PORT" sctp
+	host timeout 90 "$build/example-rping_peer" "$@" \
+		-c "sctp://$GUEST:$PORT?backend=usrsctp&encap=$ENCAP" \
+		>"$work/rping.out" 2>"$work/rping.err" ||
+		fail "here as client, $*: $(tail -n 1 "$work/rping.err")"
+	guest_wait rping 10 || fail "guest as server, $*: $(guest_output rping | tail -n 1)"
+}
+
+ping_host() { # OPTION...: the guest calls
+	rping_listen "sctp://$HOST:0?backend=usrsctp&encap=$ENCAP"
+	LAB_LIMIT=100 guest "timeout 90 example-rping_peer $* \
+		-c 'sctp://$HOST:$port?backend=kernel&encap=$ENCAP'" >"$work/rping" ||
+		fail "guest as client, $*: $(tail -n 1 "$work/rping")"
+	host_wait rping || fail "here as server, $*: $(tail -n 1 "$work/rping.err")"
+}
+
+for size in 64 100 1455 1456 4000 65000; do
+	ping_guest -S $size -C 3
+	ping_host -S $size -C 3
+done
+ping_host -S 65000 -C 5 -R read
+ping_guest -S 1000 -C 1000
+grep -qx '1000 pings of 1000 octets' "$work/rping.out" || fail "$(tail -n 1 "$work/rping.out")"
+ping_host -S 1000 -C 1000
+grep -qx '1000 pings served' "$work/rping.out" || fail "$(tail -n 1 "$work/rping.out")"

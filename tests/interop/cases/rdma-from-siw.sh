@@ -4,7 +4,7 @@
 # Without CRCs: siw misreads one that is cut by a segment boundary.
 # limit: 120
 # needs: example-rdma_peer
-rdma_listen -N -b 67108864
+rdma_listen "tcp://$HOST:0" -N -b 67108864
 LAB_LIMIT=110 guest "timeout 100 siw_peer -c $HOST $port" >"$work/there" ||
 	fail "siw_peer: $(tail -n 1 "$work/there")"
 host_wait rdma || fail "rdma_peer: $(tail -n 1 "$work/rdma.err")"

@@ -3,7 +3,7 @@
 # We say no to a program on siw, with private data.
 # quick
 # needs: example-rdma_peer
-rdma_listen -r
+rdma_listen "tcp://$HOST:0" -r
 status=0
 guest "timeout 20 siw_peer -c $HOST $port" >"$work/there" || status=$?
 [ "$status" = 3 ] || fail "status $status, not 3: $(tail -n 1 "$work/there")"

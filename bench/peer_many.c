@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The limit with many sessions: plain TCP and epoll, SIZE connections in turn, four messages of
+ * 4 KiB with each call, as long as the socket takes them; counted where they arrive.  What the
+ * kernel loses with the number of sockets shows here.  usage: peer_many active SIZE SECONDS
+ */
+#include "peer.h"
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <netinet/tcp.h>
+#include <signal.h>
+#include <sys/epoll.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+
+#define MESSAGE 4096u
+#define BURST	(4 * MESSAGE) /* as sessions.c has under way */
+#define SCRATCH (512u * 1024) /* read at once, as the stack does */
+#define READY	64
+#define WARM	0.5 /* seconds; until all buffers are full */
+
+struct board {
+	volatile uint64_t up, octets;
+};
+
+static void watch(int epfd, int fd, uint32_t events, uint32_t tag)
+{
+	struct epoll_event ev = { .events = events, .data.u32 = tag };
+	int one = 1;
+
+	if (setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one) ||
+	    fcntl(fd, F_SETFL, O_NONBLOCK) || epoll_ctl(epfd, EPOLL_CTL_ADD, fd, &ev))
+		peer_die("socket");
+}
+
+/* ---- the side that accepts; polls, until it is killed ---- */
+
+__attribute__((noreturn)) static void serve(int listener, struct board *b, size_t n)
+{
+	uint8_t *mem = peer_memory(SCRATCH);
+	struct epoll_event ev[READY];
+	int epfd = epoll_create1(0);
+
+	if (epfd < 0)
+		peer_die("epoll");
+	for (size_t i = 0; i < n; i++) {
+		int fd = accept(listener, NULL, NULL);
+
+		if (fd < 0)
+			peer_die("accept");
+		watch(epfd, fd, EPOLLIN, (uint32_t)fd);
+		b->up++;
+	}
+	for (;;) {
+		int k = epoll_wait(epfd, ev, READY, 0);
+
+		for (int i = 0; i < k; i++) {
+			ssize_t got = recv((int)ev[i].data.u32, mem, SCRATCH, 0);
+
+			if (got <= 0)
+				peer_die("recv");
+			b->octets += (uint64_t)got;
+		}
+	}
+}
+
+/* ---- the side that connects ---- */
+
+struct flow {
+	int fd;
+	size_t left; /* of the burst begun */
+};
+
+/* Those that take more, in turn. */
+struct line {
+	uint32_t *who;
+	size_t size, head, count;
+};
+
+static void line_push(struct line *l, uint32_t who)
+{
+	l->who[(l->head + l->count++) % l->size] = who;
+}
+
+static uint32_t line_pop(struct line *l)
+{
+	uint32_t who = l->who[l->head];
+
+	l->head = (l->head + 1) % l->size;
+	l->count--;
+	return who;
+}
+
+/* Return: whether the socket has taken the whole burst. */
+static int send_burst(struct flow *f, const uint8_t *mem)
+{
+	ssize_t k = send(f->fd, mem, f->left, MSG_NOSIGNAL);
+
+	if (k < 0 && errno != EAGAIN)
+		peer_die("send");
+	if (k < 0 || (size_t)k < f->left) {
+		f->left -= k < 0 ? 0 : (size_t)k;
+		return 0;
+	}
+	f->left = BURST;
+	return 1;
+}
+
+static void turn(struct flow *f, struct line *l, int epfd, const uint8_t *mem)
+{
+	struct epoll_event ev[READY];
+	int k = l->count ? 0 : epoll_wait(epfd, ev, READY, 0);
+
+	for (int i = 0; i < k; i++)
+		line_push(l, ev[i].data.u32);
+	for (size_t i = l->count < READY ? l->count : READY; i; i--) {
+		uint32_t who = line_pop(l);
+
+		if (send_burst(&f[who], mem))
+			line_push(l, who);
+	}
+}
+
+static void measure(struct flow *f, int epfd, struct board *b, const struct peer_args *a)
+{
+	uint8_t *mem = peer_memory(BURST);
+	struct line l = { .who = peer_memory(a->size * sizeof(*l.who)), .size = a->size };
+	double warm = peer_now(), begin = 0, end, cpu = 0;
+	uint64_t first = 0;
+
+	do {
+		turn(f, &l, epfd, mem);
+		end = peer_now();
+		if (begin == 0 && end - warm > WARM) {
+			begin = end;
+			cpu = peer_cpu();
+			first = b->octets;
+		}
+	} while (begin == 0 || end - begin < a->seconds);
+	peer_report(a, (b->octets - first) / MESSAGE, end - begin, peer_cpu() - cpu);
+}
+
+static void connect_all(struct flow *f, size_t n, const struct sockaddr_in *to, int epfd)
+{
+	for (size_t i = 0; i < n; i++) {
+		f[i] = (struct flow){ socket(AF_INET, SOCK_STREAM, 0), BURST };
+		if (f[i].fd < 0 || connect(f[i].fd, (const struct sockaddr *)to, sizeof *to))
+			peer_die("connect");
+		watch(epfd, f[i].fd, EPOLLOUT | EPOLLET, (uint32_t)i);
+	}
+}
+
+int main(int argc, char **argv)
+{
+	struct peer_args a = peer_parse(argc, argv, "active");
+	struct sockaddr_in sa = { .sin_family = AF_INET,
+				  .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+	struct board *b =
+		mmap(NULL, sizeof *b, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	socklen_t len = sizeof sa;
+	int listener = socket(AF_INET, SOCK_STREAM, 0), epfd = epoll_create1(0);
+	struct flow *f = peer_memory(a.size * sizeof(*f));
+	pid_t child;
+
+	peer_descriptors();
+	if (b == MAP_FAILED || listener < 0 || epfd < 0 ||
+	    bind(listener, (struct sockaddr *)&sa, len) || listen(listener, 4096) ||
+	    getsockname(listener, (struct sockaddr *)&sa, &len))
+		peer_die("socket");
+	child = fork();
+	if (child < 0)
+		peer_die("fork");
+	alarm((unsigned)a.seconds + 50);
+	if (!child) {
+		peer_pin(0);
+		serve(listener, b, a.size);
+	}
+	peer_pin(1);
+	connect_all(f, a.size, &sa, epfd);
+	while (b->up < a.size)
+		usleep(100);
+	measure(f, epfd, b, &a);
+	fflush(stdout);
+	kill(child, SIGKILL);
+	waitpid(child, NULL, 0);
+	_exit(0);
+}

@@ -1,0 +1,52 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-2-Clause
+# docs/interop.md against what is there: the table of siw's deviations, and every interop case.
+# shellcheck source=/dev/null disable=SC2154,SC2034,SC2016 # variables of lib.bash, backquotes
+. "$(dirname "$0")/lib.bash"
+top=$(cd "$here/../.." && pwd)
+page=$top/docs/interop.md
+lab=$top/tests/interop
+
+profile_in_page() {
+	"$lab/profile-table.sh" "$SESSCTL" >table || return
+	sed -n '/^| case | rule |/,/^$/p' "$page" | sed '/^$/d' >shown
+	why="$(diff table shown | grep -m 1 '^[<>]') (tests/interop/profile-table.sh makes the table)"
+	[ "$(wc -l <table)" -gt 10 ] && cmp -s table shown || return
+	why="without rule or evidence: $(grep '| ? |' table)"
+	! grep -q '| ? |' table
+}
+
+# The page names only what the profile knows.
+profile_known() {
+	local name
+	grep -o '^| `[a-z0-9-]*`' shown | tr -d '|` ' >names
+	[ -s names ] || return
+	cut -f 1 "$lab/siw-seen.tsv" >evidence
+	why="names: $(diff names evidence | grep -m 1 '^[<>]')"
+	cmp -s names evidence
+}
+
+# Between backquotes in the page: a case, or a pattern of cases.
+named() { # CASE
+	local word
+	while read -r word; do
+		# shellcheck disable=SC2053 # a pattern
+		[[ $1 == $word ]] && return
+	done <words
+	return 1
+}
+
+cases_in_page() {
+	local file name
+	grep -o '`[a-z0-9*-]*`' "$page" | tr -d '`' | grep -x '[a-z0-9]*-.*' >words
+	for file in "$lab"/cases/*.sh; do
+		name=$(basename "$file" .sh)
+		why="$name is not in docs/interop.md"
+		named "$name" || return
+	done
+}
+
+test_case "docs/interop.md has siw's profile" profile_in_page
+test_case "siw's profile and its evidence name the same cases" profile_known
+test_case "docs/interop.md has every interop case" cases_in_page
+finish

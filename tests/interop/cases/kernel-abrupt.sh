@@ -1,0 +1,52 @@
+# shellcheck shell=bash disable=SC2154 # variables of lib.sh
+# SPDX-License-Identifier: BSD-2-Clause
+# SCTP sessions that end in mid-transfer: one end killed, or aborted by its program; the other end
+# has an error at once, kernel in the guest, usrsctp here.
+# limit: 120
+# needs: example-rdma_peer
+sctp_over_udp
+theirs="sctp://$GUEST:$PORT?backend=kernel&encap=$ENCAP"
+ours=${theirs/backend=kernel/backend=usrsctp}
+serve_there() {
+	guest_start rdma "example-rdma_peer -b 67108864 -s '$theirs'"
+	guest_listens "$PORT" sctp
+}
+
+# Some chunks are there.
+sctp_in_transfer() {
+	guest "for ((i = 0; i < 600; i++)); do
+		n=\$(sed -n 's/^SctpInUnorderChunks[[:space:]]*//p' /proc/net/sctp/snmp)
+		[ \$((n - $1)) -gt 200 ] && exit 0; sleep 0.05; done; exit 1" || fail "no octets arrive"
+}
+
+chunks() {
+	guest "sed -n 's/^SctpInUnorderChunks[[:space:]]*//p' /proc/net/sctp/snmp"
+}
+
+ends_there() { # WHAT
+	guest_wait rdma 20 && fail "$1: taken for an orderly end in the guest"
+	grep -q rdma_peer: <<<"$(guest_output rdma)" || fail "$1: the guest's end says nothing"
+}
+
+serve_there
+before=$(chunks)
+host_start rdma timeout 60 "$build/example-rdma_peer" -c "$ours"
+sctp_in_transfer "$before"
+# shellcheck disable=SC2016 # for the guest's shell
+guest 'kill -9 $(pidof ld-linux-x86-64.so.2)'
+status=0
+host_wait rdma || status=$?
+[ "$status" = 1 ] || fail "guest killed: status $status here, not 1"
+detail "$(tail -n 1 "$work/rdma.err")"
+
+serve_there
+host timeout 60 "$build/example-rdma_peer" -a -c "$ours" >"$work/out" 2>"$work/err" ||
+	fail "abort here: $(tail -n 1 "$work/err")"
+ends_there "abort here"
+
+rdma_listen "sctp://$HOST:0?backend=usrsctp&encap=$ENCAP" -b 67108864
+guest "timeout 60 example-rdma_peer -a -c 'sctp://$HOST:$port?backend=kernel&encap=$ENCAP'" ||
+	fail "abort in the guest"
+status=0
+host_wait rdma || status=$?
+[ "$status" = 1 ] || fail "abort in the guest: status $status here, not 1"

@@ -1,0 +1,543 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* What is in use is destroyed, in odd orders; processes fork, exec, exit and die. */
+#include "verbs/vt.h"
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+/* ---- what is in use ---- */
+
+Test(verbs_rough, a_domain_is_busy_while_anything_is_in_it)
+{
+	struct ibv_srq_init_attr init = { .attr = { 4, 1, 0 } };
+	struct ibv_qp_init_attr attr;
+	struct ibv_srq *srq;
+	struct ibv_qp *qp;
+	struct vt_dev d;
+
+	vt_dev_open(&d);
+	attr = vt_rc(&d);
+	srq = ibv_create_srq(d.pd, &init);
+	cr_assert_not_null(srq);
+	cr_expect_eq(ibv_dealloc_pd(d.pd), EBUSY, "a shared queue");
+	attr.srq = srq;
+	qp = ibv_create_qp(d.pd, &attr);
+	cr_assert_not_null(qp);
+	cr_expect_eq(ibv_destroy_srq(srq), EBUSY);
+	cr_expect_eq(ibv_destroy_cq(d.cq), EBUSY);
+	cr_expect_eq(ibv_destroy_qp(qp), 0);
+	cr_expect_eq(ibv_destroy_srq(srq), 0);
+	attr.srq = NULL;
+	qp = ibv_create_qp(d.pd, &attr);
+	cr_assert_not_null(qp);
+	cr_expect_eq(ibv_dealloc_pd(d.pd), EBUSY, "a queue pair");
+	cr_expect_eq(ibv_destroy_qp(qp), 0);
+	vt_dev_close(&d);
+}
+
+/* To be refused must not arm a queue, nor take an event or what was asked for back. */
+VT_TEST(verbs_rough, a_queue_that_is_busy_stays_as_it_is)
+{
+	struct ibv_cq *cq;
+	struct vt v;
+	void *user;
+
+	vt_init(&v);
+	vt_up(&v);
+	for (uint64_t i = 0; i < 3; i++)
+		cr_assert_eq(vt_recv(&v.b, i, 0, 64), 0);
+	cr_assert_eq(ibv_req_notify_cq(v.b.cq, 0), 0);
+	cr_expect_eq(ibv_destroy_cq(v.b.cq), EBUSY, "armed");
+	cr_assert_eq(vt_post(&v.a, 1, IBV_WR_SEND, 8, NULL), 0);
+	cr_assert(vt_readable(v.b.cc->fd, VT_MS));
+	cr_expect_eq(ibv_destroy_cq(v.b.cq), EBUSY, "an event waits");
+	cr_assert(vt_readable(v.b.cc->fd, 0));
+	cr_assert_eq(ibv_get_cq_event(v.b.cc, &cq, &user), 0);
+	ibv_ack_cq_events(cq, 1);
+	cr_expect_eq(ibv_destroy_cq(v.b.cq), EBUSY, "neither");
+	cr_expect(!vt_readable(v.b.cc->fd, 0), "nobody has asked for another one");
+	vt_expect_wc(&v.b, 0, IBV_WC_RECV, IBV_WC_SUCCESS);
+	vt_down(&v);
+}
+
+/* ---- events that were not acknowledged ---- */
+
+struct waiter {
+	struct ibv_qp *qp;
+	struct ibv_cq *cq;
+	int told[2];
+};
+
+static void *destroy_queue(void *arg)
+{
+	struct waiter *w = arg;
+
+	cr_expect_eq(ibv_destroy_cq(w->cq), 0);
+	cr_assert_eq(write(w->told[1], "", 1), 1);
+	return NULL;
+}
+
+static void *destroy_pair(void *arg)
+{
+	struct waiter *w = arg;
+
+	cr_expect_eq(ibv_destroy_qp(w->qp), 0);
+	cr_assert_eq(write(w->told[1], "", 1), 1);
+	return NULL;
+}
+
+#define STILL_MS 50 /* is it still waiting?  Too short an answer would only miss a fault */
+
+VT_TEST(verbs_rough, a_queue_is_gone_when_its_events_are_acknowledged)
+{
+	struct waiter w;
+	struct ibv_cq *cq;
+	pthread_t t;
+	struct vt v;
+	void *user;
+
+	vt_init(&v);
+	vt_up(&v);
+	cr_assert_eq(pipe(w.told), 0);
+	for (uint64_t i = 0; i < 2; i++) {
+		cr_assert_eq(ibv_req_notify_cq(v.b.cq, 0), 0);
+		cr_assert_eq(vt_recv(&v.b, i, 0, 64), 0);
+		cr_assert_eq(vt_post(&v.a, i, IBV_WR_SEND, 8, NULL), 0);
+		cr_assert(vt_readable(v.b.cc->fd, VT_MS));
+		cr_assert_eq(ibv_get_cq_event(v.b.cc, &cq, &user), 0);
+	}
+	rdma_destroy_qp(v.b.id);
+	w.cq = v.b.cq;
+	cr_assert_eq(pthread_create(&t, NULL, destroy_queue, &w), 0);
+	ibv_ack_cq_events(cq, 1);
+	cr_expect(!vt_readable(w.told[0], STILL_MS), "one is missing");
+	ibv_ack_cq_events(cq, 1);
+	cr_expect(vt_readable(w.told[0], VT_MS));
+	pthread_join(t, NULL);
+	v.b.cq = NULL;
+	close(w.told[0]);
+	close(w.told[1]);
+	vt_down(&v);
+}
+
+VT_TEST(verbs_rough, a_queue_pair_is_gone_when_its_events_are_acknowledged)
+{
+	struct ibv_async_event e;
+	struct waiter w;
+	pthread_t t;
+	struct vt v;
+
+	vt_init(&v);
+	vt_up(&v);
+	cr_assert_eq(pipe(w.told), 0);
+	v.b.mr->rkey ^= 0x100; /* what b will refuse */
+	cr_assert_eq(vt_post(&v.a, 1, IBV_WR_RDMA_WRITE, 8, &v.b), 0);
+	do {
+		cr_assert(vt_readable(v.b.id->verbs->async_fd, VT_MS));
+		cr_assert_eq(ibv_get_async_event(v.b.id->verbs, &e), 0);
+		if (e.element.qp != v.b.id->qp) /* a is told too, by the Terminate */
+			ibv_ack_async_event(&e);
+	} while (e.element.qp != v.b.id->qp);
+	w.qp = v.b.id->qp;
+	cr_assert_eq(pthread_create(&t, NULL, destroy_pair, &w), 0);
+	cr_expect(!vt_readable(w.told[0], STILL_MS), "the event is not acknowledged");
+	ibv_ack_async_event(&e);
+	cr_expect(vt_readable(w.told[0], VT_MS));
+	pthread_join(t, NULL);
+	cr_expect_null(v.b.id->qp);
+	close(w.told[0]);
+	close(w.told[1]);
+	vt_down(&v);
+}
+
+/* In any order, also behind the identifier that the request was for. */
+VT_TEST(verbs_rough, events_are_acknowledged_in_any_order)
+{
+	struct rdma_cm_event *request, *up[2], *gone;
+	struct vt v;
+
+	vt_init(&v);
+	vt_listen(&v);
+	vt_dial(&v);
+	cr_assert_eq(rdma_connect(v.a.id, &v.connect), 0);
+	request = vt_event(v.b.ch, RDMA_CM_EVENT_CONNECT_REQUEST);
+	v.b.id = request->id;
+	vt_equip(&v, &v.b);
+	cr_assert_eq(rdma_accept(v.b.id, &v.accept), 0);
+	up[0] = vt_event(v.a.ch, RDMA_CM_EVENT_ESTABLISHED);
+	up[1] = vt_event(v.b.ch, RDMA_CM_EVENT_ESTABLISHED);
+	cr_assert_eq(rdma_disconnect(v.a.id), 0);
+	gone = vt_event(v.b.ch, RDMA_CM_EVENT_DISCONNECTED);
+	cr_expect_eq(rdma_ack_cm_event(gone), 0);
+	cr_expect_eq(rdma_ack_cm_event(up[1]), 0);
+	vt_end_down(&v.b);
+	cr_expect_eq(rdma_ack_cm_event(request), 0, "it is the listener's");
+	vt_expect(v.a.ch, RDMA_CM_EVENT_DISCONNECTED);
+	cr_expect_eq(rdma_ack_cm_event(up[0]), 0);
+	vt_down(&v);
+}
+
+/* ---- work that is under way ---- */
+
+/* Completions that nobody has fetched go with their queue pair. */
+VT_TEST(verbs_rough, a_queue_pair_takes_its_completions_with_it)
+{
+	struct ibv_wc wc;
+	struct vt v;
+
+	vt_init(&v);
+	vt_up(&v);
+	for (uint64_t i = 0; i < 16; i++)
+		cr_assert_eq(vt_recv(&v.b, i, 0, 64), 0);
+	cr_assert_eq(vt_post(&v.a, 1, IBV_WR_SEND, 8, NULL), 0);
+	vt_expect_wc(&v.b, 0, IBV_WC_RECV, IBV_WC_SUCCESS);
+	cr_assert_eq(rdma_disconnect(v.a.id), 0);
+	vt_expect(v.b.ch, RDMA_CM_EVENT_DISCONNECTED);
+	vt_expect_wc(&v.b, 1, IBV_WC_RECV, IBV_WC_WR_FLUSH_ERR);
+	rdma_destroy_qp(v.b.id);
+	cr_expect_eq(ibv_poll_cq(v.b.cq, 1, &wc), 0);
+	vt_down(&v);
+}
+
+/* The receive's memory is no longer the library's: it is not touched, and the connection ends. */
+VT_TEST(verbs_rough, a_receive_without_its_region_is_an_error)
+{
+	struct vt v;
+
+	vt_init(&v);
+	vt_up(&v);
+	memset(v.b.buf, 0x5a, sizeof v.b.buf);
+	memset(v.a.buf, 0xa5, sizeof v.a.buf);
+	cr_assert_eq(vt_recv(&v.b, 1, 0, 64), 0);
+	cr_assert_eq(vt_recv(&v.b, 2, 64, 64), 0);
+	cr_assert_eq(ibv_dereg_mr(v.b.mr), 0);
+	v.b.mr = NULL;
+	cr_assert_eq(vt_post(&v.a, 1, IBV_WR_SEND, 64, NULL), 0);
+	vt_expect_wc(&v.b, 1, IBV_WC_RECV, IBV_WC_LOC_PROT_ERR);
+	vt_expect_wc(&v.b, 2, IBV_WC_RECV, IBV_WC_WR_FLUSH_ERR);
+	vt_expect(v.b.ch, RDMA_CM_EVENT_DISCONNECTED);
+	vt_expect(v.a.ch, RDMA_CM_EVENT_DISCONNECTED);
+	for (int i = 0; i < 128; i++)
+		cr_assert_eq(v.b.buf[i], 0x5a);
+	vt_down(&v);
+}
+
+#define BIG  (1 << 20)
+#define MANY 8
+
+/*
+ * The source of Writes goes while they are on their way: each is completed once, in order, and what
+ * the program writes there afterwards does not reach the peer.
+ */
+VT_TEST(verbs_rough, writes_without_their_source)
+{
+	uint8_t *from = malloc(BIG), *to = calloc(1, BIG);
+	struct ibv_mr *src, *dst;
+	unsigned bad = 0;
+	struct vt v;
+
+	cr_assert(from && to);
+	memset(from, 1, BIG);
+	vt_init(&v);
+	vt_up(&v);
+	src = ibv_reg_mr(v.a.id->pd, from, BIG, 0);
+	dst = ibv_reg_mr(v.b.id->pd, to, BIG, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
+	cr_assert(src && dst);
+	for (uint64_t i = 0; i < MANY; i++) {
+		struct ibv_sge sge = { (uintptr_t)from, BIG, src->lkey };
+		struct ibv_send_wr wr = { .wr_id = i,
+					  .sg_list = &sge,
+					  .num_sge = 1,
+					  .opcode = IBV_WR_RDMA_WRITE,
+					  .wr.rdma = { (uintptr_t)to, dst->rkey } },
+				   *no;
+
+		cr_assert_eq(ibv_post_send(v.a.id->qp, &wr, &no), 0);
+	}
+	cr_assert_eq(ibv_dereg_mr(src), 0);
+	memset(from, 2, BIG);
+	for (uint64_t i = 0; i < MANY; i++) {
+		struct ibv_wc wc = vt_wc(&v.a);
+
+		cr_assert_eq(wc.wr_id, i);
+		cr_assert(!bad || wc.status == IBV_WC_WR_FLUSH_ERR, "%s",
+			  ibv_wc_status_str(wc.status));
+		bad += wc.status != IBV_WC_SUCCESS;
+	}
+	cr_expect_gt(bad, 0, "8 MiB do not fit into what lies between");
+	vt_expect(v.b.ch, RDMA_CM_EVENT_DISCONNECTED);
+	vt_expect(v.a.ch, RDMA_CM_EVENT_DISCONNECTED);
+	cr_expect_null(memchr(to, 2, BIG));
+	cr_assert_eq(ibv_dereg_mr(dst), 0);
+	free(from);
+	free(to);
+	vt_down(&v);
+}
+
+/* The target of a Write goes: the one who writes is told. */
+VT_TEST(verbs_rough, a_write_to_a_region_that_is_gone)
+{
+	struct ibv_mr gone;
+	struct vt v;
+
+	vt_init(&v);
+	vt_up(&v);
+	memset(v.b.buf, 0x5a, sizeof v.b.buf);
+	gone = *v.b.mr;
+	cr_assert_eq(ibv_dereg_mr(v.b.mr), 0);
+	v.b.mr = &gone;
+	cr_assert_eq(vt_post(&v.a, 1, IBV_WR_RDMA_READ, 64, &v.b), 0);
+	vt_expect_wc(&v.a, 1, IBV_WC_RDMA_READ, IBV_WC_REM_ACCESS_ERR);
+	vt_expect(v.a.ch, RDMA_CM_EVENT_DISCONNECTED);
+	vt_expect(v.b.ch, RDMA_CM_EVENT_DISCONNECTED);
+	v.b.mr = NULL;
+	vt_down(&v);
+}
+
+/* A listener goes while a peer waits for its answer. */
+VT_TEST(verbs_rough, a_listener_takes_its_requests_with_it)
+{
+	struct rdma_cm_event *e;
+	struct vt v;
+
+	vt_init(&v);
+	vt_listen(&v);
+	vt_dial(&v);
+	cr_assert_eq(rdma_connect(v.a.id, &v.connect), 0);
+	vt_take_request(&v);
+	cr_assert_eq(rdma_destroy_id(v.listen), 0);
+	v.listen = NULL;
+	cr_assert(vt_readable(v.a.ch->fd, VT_MS));
+	cr_assert_eq(rdma_get_cm_event(v.a.ch, &e), 0);
+	cr_expect_eq(e->event, RDMA_CM_EVENT_REJECTED, "%s", rdma_event_str(e->event));
+	rdma_ack_cm_event(e);
+	VT_MINUS_AS(rdma_accept(v.b.id, &v.accept), ECONNRESET);
+	VT_MINUS_AS(rdma_reject(v.b.id, NULL, 0), EINVAL);
+	vt_down(&v);
+}
+
+/* ---- fork ---- */
+
+static void still_works(struct vt *v)
+{
+	cr_assert_eq(vt_recv(&v->b, 1, 0, 64), 0);
+	cr_assert_eq(vt_post(&v->a, 2, IBV_WR_SEND, 5, NULL), 0);
+	vt_expect_wc(&v->a, 2, IBV_WC_SEND, IBV_WC_SUCCESS);
+	vt_expect_wc(&v->b, 1, IBV_WC_RECV, IBV_WC_SUCCESS);
+}
+
+static int status_of(pid_t pid)
+{
+	int status;
+
+	cr_assert_eq(waitpid(pid, &status, 0), pid);
+	return status;
+}
+
+/* How many descriptors a program finds that this process starts. */
+static unsigned descriptors_of_a_program(void)
+{
+	unsigned lines = 0;
+	int out[2];
+	pid_t pid;
+	char c;
+
+	cr_assert_eq(pipe(out), 0);
+	pid = fork();
+	if (!pid) {
+		dup2(out[1], STDOUT_FILENO);
+		execl("/bin/ls", "ls", "/proc/self/fd", (char *)NULL);
+		_exit(1);
+	}
+	close(out[1]);
+	while (read(out[0], &c, 1) == 1)
+		lines += c == '\n';
+	close(out[0]);
+	cr_assert_eq(status_of(pid), 0);
+	return lines;
+}
+
+VT_TEST(verbs_rough, a_program_that_is_started_inherits_nothing)
+{
+	unsigned before = descriptors_of_a_program();
+	struct vt v;
+
+	cr_assert_gt(before, 2);
+	vt_init(&v);
+	cr_assert_eq(ibv_fork_init(), 0);
+	vt_up(&v);
+	cr_assert_eq(vt_post(&v.a, 9, IBV_WR_RDMA_WRITE, 64, &v.b), 0);
+	cr_expect_eq(descriptors_of_a_program(), before);
+	vt_expect_wc(&v.a, 9, IBV_WC_RDMA_WRITE, IBV_WC_SUCCESS);
+	still_works(&v);
+	vt_down(&v);
+}
+
+/* A child's calls on what is its parent's fail, and none of them harms the parent. */
+static int meddle(struct vt *v)
+{
+	struct ibv_qp_attr err = { .qp_state = IBV_QPS_ERR };
+	struct ibv_wc wc;
+
+	if (ibv_poll_cq(v->a.cq, 1, &wc) > 0 || !vt_recv(&v->b, 5, 0, 64) ||
+	    !vt_post(&v->a, 5, IBV_WR_SEND, 5, NULL))
+		return 2;
+	if (!rdma_disconnect(v->a.id) || !ibv_modify_qp(v->b.id->qp, &err, IBV_QP_STATE) ||
+	    !ibv_req_notify_cq(v->a.cq, 0))
+		return 3;
+	rdma_destroy_qp(v->a.id);
+	if (!rdma_destroy_id(v->listen) || !ibv_destroy_cq(v->a.cq))
+		return 4;
+	return 0;
+}
+
+VT_TEST(verbs_rough, a_child_cannot_harm_its_parent)
+{
+	struct vt v;
+	pid_t pid;
+
+	vt_init(&v);
+	vt_up(&v);
+	pid = fork();
+	if (!pid)
+		_exit(meddle(&v));
+	cr_expect_eq(status_of(pid), 0);
+	still_works(&v);
+	cr_expect(!vt_readable(v.a.ch->fd, 0) && !vt_readable(v.b.ch->fd, 0), "nothing happened");
+	vt_down(&v);
+}
+
+/* What runs at exit is the parent's business: nothing is shut down, nobody waits for it. */
+VT_TEST(verbs_rough, a_child_that_exits_leaves_its_parent_alone)
+{
+	struct vt v;
+	pid_t pid;
+
+	vt_init(&v);
+	vt_up(&v);
+	cr_assert_eq(vt_post(&v.a, 9, IBV_WR_SEND, 64, NULL), 0); /* finds no receive yet */
+	pid = fork();
+	if (!pid) {
+		close(STDERR_FILENO); /* LeakSanitizer wonders about threads that are not there */
+		exit(0);
+	}
+	cr_assert(WIFEXITED(status_of(pid)));
+	cr_assert_eq(vt_recv(&v.b, 3, 0, 64), 0);
+	vt_expect_wc(&v.a, 9, IBV_WC_SEND, IBV_WC_SUCCESS);
+	vt_expect_wc(&v.b, 3, IBV_WC_RECV, IBV_WC_SUCCESS);
+	still_works(&v);
+	vt_down(&v);
+}
+
+/* ---- a process that is killed in the midst of it ---- */
+
+struct where {
+	uint64_t addr;
+	uint32_t rkey;
+};
+
+static struct where mine(const struct vt_end *e)
+{
+	return (struct where){ (uintptr_t)e->buf, e->mr->rkey };
+}
+
+static void go_on(struct vt_end *e, uint64_t wr_id, const struct where *to)
+{
+	static const enum ibv_wr_opcode op[] = { IBV_WR_RDMA_WRITE, IBV_WR_RDMA_READ };
+	struct ibv_sge sge = { (uintptr_t)e->buf, 4096, e->mr->lkey };
+	struct ibv_send_wr wr = { .wr_id = wr_id,
+				  .sg_list = &sge,
+				  .num_sge = 1,
+				  .opcode = op[wr_id & 1],
+				  .wr.rdma = { to->addr, to->rkey } },
+			   *bad;
+
+	cr_assert_eq(ibv_post_send(e->id->qp, &wr, &bad), 0);
+}
+
+/* Writes and reads until it is killed. */
+static void until_killed(int port)
+{
+	struct rdma_cm_event *e;
+	struct where own, to;
+	struct vt v;
+
+	vt_init(&v);
+	if (read(port, &((struct sockaddr_in *)&v.addr)->sin_port, 2) != 2)
+		_exit(1);
+	vt_dial(&v);
+	own = mine(&v.a);
+	v.connect.private_data = &own;
+	v.connect.private_data_len = sizeof own;
+	if (rdma_connect(v.a.id, &v.connect))
+		_exit(1);
+	e = vt_event(v.a.ch, RDMA_CM_EVENT_ESTABLISHED);
+	memcpy(&to, e->param.conn.private_data, sizeof to);
+	for (uint64_t i = 0;; i++) {
+		if (i >= 8)
+			vt_wc(&v.a);
+		go_on(&v.a, i, &to);
+	}
+}
+
+static void accept_from(struct vt *v, struct where *peer)
+{
+	struct rdma_cm_event *e = vt_event(v->b.ch, RDMA_CM_EVENT_CONNECT_REQUEST);
+	struct where own;
+
+	memcpy(peer, e->param.conn.private_data, sizeof *peer);
+	v->b.id = e->id;
+	rdma_ack_cm_event(e);
+	vt_equip(v, &v->b);
+	own = mine(&v->b);
+	v->accept.private_data = &own;
+	v->accept.private_data_len = sizeof own;
+	cr_assert_eq(rdma_accept(v->b.id, &v->accept), 0);
+	vt_expect(v->b.ch, RDMA_CM_EVENT_ESTABLISHED);
+}
+
+/* Over SCTP in UDP nobody speaks for a process that is gone: docs/verbs.md. */
+Test(verbs_rough, a_peer_is_killed_in_the_midst_of_a_transfer, .timeout = 60)
+{
+	struct where peer;
+	unsigned bad = 0;
+	uint64_t next = 0;
+	int port[2];
+	struct vt v;
+	pid_t pid;
+
+	setenv("DDPSESS_TRANSPORT", "tcp", 1);
+	vt_init(&v);
+	cr_assert_eq(pipe(port), 0);
+	pid = fork();
+	if (!pid)
+		until_killed(port[0]);
+	vt_listen(&v);
+	cr_assert_eq(write(port[1], &((struct sockaddr_in *)&v.addr)->sin_port, 2), 2);
+	accept_from(&v, &peer);
+	for (; next < 8; next++)
+		go_on(&v.b, next, &peer);
+	for (uint64_t got = 0; got < next; got++) {
+		struct ibv_wc wc = vt_wc(&v.b);
+
+		if (got == 40) /* by now data goes both ways */
+			kill(pid, SIGKILL);
+		cr_assert_eq(wc.wr_id, got, "every request comes back, in order");
+		cr_assert(!bad || wc.status == IBV_WC_WR_FLUSH_ERR);
+		bad += wc.status != IBV_WC_SUCCESS;
+		if (!bad)
+			go_on(&v.b, next++, &peer);
+	}
+	cr_expect_gt(bad, 0);
+	vt_expect(v.b.ch, RDMA_CM_EVENT_DISCONNECTED);
+	cr_expect_eq(WTERMSIG(status_of(pid)), SIGKILL);
+	go_on(&v.b, 99, &peer);
+	vt_expect_wc(&v.b, 99, IBV_WC_RDMA_READ, IBV_WC_WR_FLUSH_ERR);
+	close(port[0]);
+	close(port[1]);
+	vt_down(&v);
+}
