@@ -1,13 +1,12 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-2-Clause
 # One of two unmodified programs is interrupted in the midst of a transfer: the other ends, with an
-# error.  Over TCP: over SCTP in UDP nobody speaks for a process that is gone.  One line a case.
+# error.  One line a case.
 # usage: rough.sh BUILD [PATTERN]
 set -u
 pattern=${2:-.}
 # shellcheck source=tests/verbs/lib.sh
 . "$(dirname "$0")/lib.sh"
-export DDPSESS_TRANSPORT=tcp
 # A line for each second, written when it is due; what the shell starts ignores SIGINT otherwise.
 load=(env --default-signal=INT timeout 60 "$sessctl" run -- stdbuf -oL)
 forever=(-F -R -D 1 --run_infinitely)
@@ -23,7 +22,7 @@ await_result() { # FILE
 }
 
 interrupted() { # client|server PROGRAM
-	local name="$2, its $1 interrupted" other status
+	local name="$2 over $DDPSESS_TRANSPORT, its $1 interrupted" other status
 	local -A pid
 	[[ $name =~ $pattern ]] || return 0
 	free_port
@@ -43,8 +42,11 @@ interrupted() { # client|server PROGRAM
 	report "$name" "$status" 0
 }
 
-for program in ib_write_bw ib_read_bw ib_send_bw; do
-	interrupted client "$program"
-	interrupted server "$program"
+for DDPSESS_TRANSPORT in tcp sctp; do
+	export DDPSESS_TRANSPORT
+	for program in ib_write_bw ib_read_bw ib_send_bw; do
+		interrupted client "$program"
+		interrupted server "$program"
+	done
 done
 exit "$failed"
