@@ -15,6 +15,10 @@ static struct vd_id *of(struct rdma_cm_id *id)
 #define NUDGE_MS 100
 /* With other devices a disconnect waits for nobody. */
 #define CLOSE_MS 2000
+/* A program may take long until it accepts, and one that is refused an answer here may not bear it:
+ * perftest fills its buffers first, and a client of it that is told UNREACHABLE crashes.  The
+ * connection managers of InfiniBand go on asking for about as long. */
+#define SETUP_MS 60000
 
 /* 255 and the like mean "as many as there are" [4.18]. */
 static uint16_t clamp(unsigned n)
@@ -29,6 +33,11 @@ void vd_conn_param(const struct vd_process *p, const struct rdma_conn_param *con
 	to->crc = p->cfg.crc;
 	to->p2p = p->cfg.p2p; /* either side may send first, as verbs programs expect */
 	to->refused_retry_ms = p->cfg.retry_ms;
+	/* it bounds all tries together, and the last of them may take its time too */
+	to->connect_ms = p->cfg.retry_ms > UINT32_MAX - to->connect_ms
+				 ? UINT32_MAX
+				 : to->connect_ms + p->cfg.retry_ms;
+	to->setup_ms = SETUP_MS;
 	to->close_ms = CLOSE_MS;
 	to->nudge_ms = NUDGE_MS; /* the peer may be soft-iWARP */
 	if (!conn)

@@ -22,8 +22,8 @@ await_result() { # FILE
 }
 
 interrupted() { # client|server PROGRAM
-	local name="$2 over $DDPSESS_TRANSPORT, its $1 interrupted" other sign=
-	local -A pid status
+	local name="$2 over $DDPSESS_TRANSPORT, its $1 interrupted" other status
+	local -A pid
 	[[ $name =~ $pattern ]] || return 0
 	free_port
 	"${load[@]}" "$2" "${forever[@]}" -p "$port" >"$work/server" 2>&1 &
@@ -31,20 +31,17 @@ interrupted() { # client|server PROGRAM
 	"${load[@]}" "$2" "${forever[@]}" -p "$port" 127.0.0.1 >"$work/client" 2>&1 &
 	pid[client]=$!
 	[ "$1" = client ] && other=server || other=client
-	await_result "$work/client" || sign="nothing was transferred"
+	await_result "$work/client" && status="" || status="nothing was transferred"
 	kill -INT "${pid[$1]}"
 	wait "${pid[$1]}"
-	status[$1]=$?
+	[ "$?" = 130 ] || status="the $1 has gone by itself"
 	wait "${pid[$other]}"
-	status[$other]=$?
-	# It was the signal that ended the one; the other neither hangs, crashes nor calls it a success.
-	[ "${status[$1]}" != 130 ] || status[$1]=0
-	case ${status[$other]} in
-	0) status[$other]="0, which is no error" ;;
-	124 | 137 | 139) ;;
-	*) status[$other]=0 ;;
+	case $? in
+	0) status="the $other says that all is well" ;;
+	124 | 137) status="the $other hangs" ;;
+	139) status="the $other crashed" ;;
 	esac
-	report "$name" "${sign:-${status[client]}}" "${status[server]}"
+	report "$name" "$status" "$work/client" "$work/server"
 }
 
 for DDPSESS_TRANSPORT in tcp sctp; do
@@ -54,4 +51,4 @@ for DDPSESS_TRANSPORT in tcp sctp; do
 		interrupted server "$program"
 	done
 done
-exit "$failed"
+finish
