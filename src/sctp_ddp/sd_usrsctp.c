@@ -66,6 +66,7 @@ static struct ddps_sd_assoc *assoc_new(struct ddps_us_env *ue, struct ddps_us_ha
 	ddps_us_set_port(&peer, peer_port);
 	ddps_addr_text((struct sockaddr *)&peer, a->info.peer, sizeof a->info.peer);
 	DL_APPEND(ue->assocs, a);
+	ddps_us_inherit_tags(a);
 	ddps_us_start_ticking(ue);
 	return a;
 }

@@ -32,19 +32,21 @@ interrupted() { # client|server PROGRAM
 	"${load[@]}" "$2" "${forever[@]}" -p "$port" 127.0.0.1 >"$work/client" 2>&1 &
 	pid[client]=$!
 	[ "$1" = client ] && other=server || other=client
-	await_result "$work/client" && status=0 || status=1
+	await_result "$work/client" && status="" || status="the client did not begin"
 	kill -INT "${pid[$1]}"
 	wait "${pid[$1]}"
-	[ "$?" = 130 ] || status=2 # it has gone by itself
+	[ "$?" = 130 ] || status="the $1 has gone by itself"
 	wait "${pid[$other]}"
 	case $? in
-	0 | 124 | 137 | 139) status=3 ;; # all is well, hangs, or crashed
+	0) status="the $other says that all is well" ;;
+	124 | 137) status="the $other hangs" ;;
+	139) status="the $other crashed" ;;
 	esac
-	report "$name" "$status" 0
+	report "$name" "$status" "$work/client" "$work/server"
 }
 
 for program in ib_write_bw ib_read_bw ib_send_bw; do
 	interrupted client "$program"
 	interrupted server "$program"
 done
-exit "$failed"
+finish
