@@ -6,6 +6,7 @@
  *   sd_usrsctp_lib.c     the process-global library: lock, clock, ports, handles by id
  *   sd_usrsctp_udp.c     carriers: the UDP (or raw IP) sockets below it
  *   sd_usrsctp_out.c     packets on their way out, in batches
+ *   sd_usrsctp_icmp.c    ICMP about packets that we sent
  *   sd_usrsctp_sock.c    their options, control messages and address forms
  *   sd_usrsctp_opt.c     SCTP sockets and their options
  *   sd_usrsctp_env.c     a context's share: the tick, and who is ready
@@ -53,7 +54,7 @@ struct ddps_us_handle {
 	unsigned refs;	  /* associations */
 	uint32_t payload; /* largest packet the path takes whole; 0: not probed yet */
 	bool mtu_stale;	  /* a packet was too long for the path */
-	bool refused;	  /* ICMP: nobody there */
+	uint8_t sent[8];  /* ports and tag of the last packet to it */
 	UT_hash_handle hh;
 };
 
@@ -118,7 +119,9 @@ struct ddps_sd_assoc {
 	struct ddps_timer deadline;
 	struct ddps_sd_assoc_info info;
 	uint16_t peer_port;
-	uint32_t payload; /* as told to usrsctp */
+	uint32_t payload;	     /* as told to usrsctp */
+	uint32_t peer_tag, init_tag; /* Verification Tag of what we send, our own; 0: none yet */
+	bool unreachable;	     /* ICMP: nobody there */
 	bool accepted;
 	bool up_seen;	/* COMM_UP was read; the indication may follow */
 	bool announced; /* comm_up() or accepted() was called */
@@ -187,6 +190,13 @@ uint16_t ddps_us_carrier_port(const struct ddps_us_carrier *c);
 void ddps_us_transmit(struct ddps_us_handle *h, uint8_t *pkt, size_t len, bool df, bool collect);
 /* SCTP's checksum, in wire order, of a packet whose checksum field is 0. */
 uint32_t ddps_us_checksum(const uint8_t *pkt, size_t len);
+
+/* ---- sd_usrsctp_icmp.c ---- */
+
+/* Locked: @pkt is being sent; with what tag, in case that it comes back in an ICMP message. */
+void ddps_us_note_tags(struct ddps_us_handle *h, const uint8_t *pkt, size_t len);
+/* Locked: @a is new; packets may have been sent for it before it was. */
+void ddps_us_inherit_tags(struct ddps_sd_assoc *a);
 
 /* ---- sd_usrsctp_sock.c ---- */
 

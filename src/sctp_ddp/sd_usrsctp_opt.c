@@ -10,16 +10,24 @@
 #define RTO_INITIAL 1000
 #define RTO_MIN	    1000 /* usrsctp lets this timer run out in the midst of traffic */
 #define RTO_MAX	    10000
+/* An idle peer that vanished is found by these.  They are few: sessions share associations. */
+#define HEARTBEAT 5000
+
+static int set_all_peers(struct socket *so, struct sctp_paddrparams *pp, sctp_assoc_t which)
+{
+	struct sockaddr_conn all = ddps_us_sconn(NULL, 0);
+
+	pp->spp_assoc_id = which;
+	memcpy(&pp->spp_address, &all, sizeof all);
+	return usrsctp_setsockopt(so, IPPROTO_SCTP, SCTP_PEER_ADDR_PARAMS, pp, sizeof *pp);
+}
 
 int ddps_us_socket_payload(struct socket *so, uint32_t payload, sctp_assoc_t which)
 {
-	struct sctp_paddrparams pp = { .spp_assoc_id = which,
-				       .spp_flags = SPP_PMTUD_DISABLE,
+	struct sctp_paddrparams pp = { .spp_flags = SPP_PMTUD_DISABLE,
 				       .spp_pathmtu = payload - 12u }; /* less the common header */
-	struct sockaddr_conn all = ddps_us_sconn(NULL, 0);
 
-	memcpy(&pp.spp_address, &all, sizeof all);
-	return usrsctp_setsockopt(so, IPPROTO_SCTP, SCTP_PEER_ADDR_PARAMS, &pp, sizeof pp);
+	return set_all_peers(so, &pp, which);
 }
 
 static int set_events(struct socket *so)
@@ -58,6 +66,7 @@ static int set_options(struct socket *so, const struct ddps_us_carrier *c, uint3
 	struct sctp_rtoinfo rto = { .srto_initial = RTO_INITIAL,
 				    .srto_min = RTO_MIN,
 				    .srto_max = RTO_MAX };
+	struct sctp_paddrparams beat = { .spp_flags = SPP_HB_ENABLE, .spp_hbinterval = HEARTBEAT };
 	struct linger abort_on_close = { .l_onoff = 1 };
 	int on = 1, sndbuf = SEND_BUF, rcvbuf = window(c), bad;
 
@@ -71,6 +80,7 @@ static int set_options(struct socket *so, const struct ddps_us_carrier *c, uint3
 	bad |= usrsctp_setsockopt(so, SOL_SOCKET, SO_SNDBUF, &sndbuf, sizeof sndbuf);
 	bad |= usrsctp_setsockopt(so, SOL_SOCKET, SO_LINGER, &abort_on_close,
 				  sizeof abort_on_close);
+	bad |= set_all_peers(so, &beat, SCTP_FUTURE_ASSOC);
 	bad |= ddps_us_socket_payload(so, payload, SCTP_FUTURE_ASSOC);
 	bad |= set_events(so);
 	bad |= usrsctp_set_non_blocking(so, 1);

@@ -65,10 +65,8 @@ static bool send_one(struct ddps_us_handle *h, uint8_t *pkt, size_t len)
 	     tries++) {
 		if (errno == EMSGSIZE)
 			h->mtu_stale = true;
-		else if (errno == ECONNREFUSED || errno == ENOPROTOOPT)
-			h->refused = true;
-		/* An ICMP error of an earlier packet: this one was not sent. */
-		if (errno == EAGAIN || errno == EMSGSIZE || tries == 1) {
+		/* Else it may be an ICMP error of an earlier packet: this one was not sent. */
+		if (errno == EAGAIN || tries == 1) {
 			h->carrier->ue->drops++;
 			return false;
 		}
@@ -127,6 +125,8 @@ static unsigned send_some(struct ddps_us_env *ue, const struct ddps_us_out_pkt *
 		i += r[k].n;
 	}
 	sent = sendmmsg(c->io.fd, m, k, MSG_DONTWAIT | MSG_NOSIGNAL);
+	if (sent < 0 && errno != EAGAIN) /* perhaps for an ICMP error, as above */
+		sent = sendmmsg(c->io.fd, m, k, MSG_DONTWAIT | MSG_NOSIGNAL);
 	if (sent <= 0) {
 		send_singly(p[0].h, buf, p, r[0].n);
 		return r[0].n;
@@ -175,6 +175,7 @@ void ddps_us_transmit(struct ddps_us_handle *h, uint8_t *pkt, size_t len, bool d
 
 	sum = ddps_us_checksum(pkt, len); /* usrsctp left the field 0 */
 	memcpy(pkt + CHECKSUM_OFF, &sum, sizeof sum);
+	ddps_us_note_tags(h, pkt, len);
 	ue->busy = ddps_now();
 	/* A handle without association may be another peer's by the time of a flush. */
 	if (!collect || cut || len > COLLECT_MAX || !h->refs) {

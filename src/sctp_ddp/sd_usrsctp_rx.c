@@ -93,7 +93,7 @@ static void on_dry(struct ddps_sd_assoc *a)
 	ddps_us_lock(a->ue);
 	usrsctp_setsockopt(a->so, IPPROTO_SCTP, SCTP_EVENT, &ev, sizeof ev);
 	dry = usrsctp_getsockopt(a->so, IPPROTO_SCTP, SCTP_STATUS, &st, &len) == 0 &&
-	      st.sstat_unackdata == 0;
+	      st.sstat_unackdata == 0 && st.sstat_penddata == 0;
 	if (!dry) {
 		ev.se_on = 1;
 		usrsctp_setsockopt(a->so, IPPROTO_SCTP, SCTP_EVENT, &ev, sizeof ev);
@@ -127,29 +127,34 @@ static int events(struct ddps_sd_assoc *a)
 	return ev;
 }
 
-static bool refused(struct ddps_sd_assoc *a)
+/* After all that came before the peer went. */
+static bool given_up(struct ddps_sd_assoc *a, bool read_all)
 {
-	bool yes;
+	bool gone;
 
 	ddps_us_lock(a->ue);
-	yes = a->h->refused;
+	gone = a->unreachable;
 	ddps_us_unlock();
-	return yes;
+	if (!gone || !(read_all || !a->up_seen))
+		return false;
+	ddps_us_doom(a, a->up_seen ? ddps_error_make(DDPS_E_RESET, ECONNREFUSED,
+						     "the peer's process is gone: nobody is at its "
+						     "UDP port any more")
+				   : ddps_error_make(DDPS_E_REFUSED, ECONNREFUSED,
+						     "nothing listens at the peer's UDP port, or "
+						     "its host has no SCTP"));
+	return true;
 }
 
 static void turn(struct ddps_sd_assoc *a)
 {
 	int n = 0;
 
-	if (!a->up_seen && refused(a)) {
-		ddps_us_doom(a, ddps_error_make(DDPS_E_REFUSED, ECONNREFUSED,
-						"nothing listens at the peer's UDP port, or its "
-						"host has no SCTP"));
+	if (given_up(a, false))
 		return;
-	}
 	while (n < TURN && !a->paused && step(a))
 		n++;
-	if (!alive(a))
+	if (!alive(a) || given_up(a, a->paused || n < TURN))
 		return;
 	/* Nobody reads a paused association, yet a lost one is lost. */
 	if (a->paused && (events(a) & SCTP_EVENT_ERROR)) {

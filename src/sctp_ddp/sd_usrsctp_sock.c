@@ -43,8 +43,11 @@ int ddps_us_sock_open(int family, bool raw, bool *gso)
 	set_int(fd, SOL_SOCKET, SO_RCVBUFFORCE, BUF_LEN);
 	set_int(fd, SOL_SOCKET, SO_SNDBUFFORCE, BUF_LEN);
 	set_int(fd, IPPROTO_IP, IP_PKTINFO, 1);
-	if (family == AF_INET6)
+	set_int(fd, IPPROTO_IP, IP_RECVERR, 1);
+	if (family == AF_INET6) {
 		set_int(fd, IPPROTO_IPV6, IPV6_RECVPKTINFO, 1);
+		set_int(fd, IPPROTO_IPV6, IPV6_RECVERR, 1);
+	}
 	if (!raw)
 		set_int(fd, IPPROTO_UDP, UDP_GRO, 1);
 	*gso = !raw && knows_segments(fd);
@@ -242,6 +245,20 @@ void ddps_us_sock_segment(struct msghdr *m, union ddps_us_cmsg *ctrl, uint16_t s
 			       .cmsg_len = CMSG_LEN(sizeof size) };
 	memcpy(CMSG_DATA(c), &size, sizeof size);
 	m->msg_controllen += CMSG_SPACE(sizeof size);
+}
+
+bool ddps_us_sock_error(struct msghdr *m, struct sock_extended_err *e)
+{
+	for (struct cmsghdr *c = CMSG_FIRSTHDR(m); c; c = CMSG_NXTHDR(m, c)) {
+		bool v4 = c->cmsg_level == IPPROTO_IP && c->cmsg_type == IP_RECVERR;
+		bool v6 = c->cmsg_level == IPPROTO_IPV6 && c->cmsg_type == IPV6_RECVERR;
+
+		if ((v4 || v6) && c->cmsg_len >= CMSG_LEN(sizeof *e)) {
+			memcpy(e, CMSG_DATA(c), sizeof *e);
+			return true;
+		}
+	}
+	return false;
 }
 
 bool ddps_us_sock_strip_ip(int family, uint8_t **pkt, size_t *len)

@@ -3,11 +3,13 @@
 #define DDPS_SD_USRSCTP_SOCK_H
 /* The socket options, control messages and address forms that a carrier needs. */
 #include "sctp_ddp/sd_usrsctp.h"
+#include <linux/errqueue.h>
 
 union ddps_us_cmsg {
 	struct cmsghdr align;
 	uint8_t buf[CMSG_SPACE(sizeof(struct in6_pktinfo)) + CMSG_SPACE(sizeof(struct in_pktinfo)) +
-		    CMSG_SPACE(sizeof(int))];
+		    CMSG_SPACE(sizeof(int)) +
+		    CMSG_SPACE(sizeof(struct sock_extended_err) + sizeof(struct sockaddr_in6))];
 };
 
 /* A socket with what every carrier wants; -1 and errno.  @gso: it knows runs of packets. */
@@ -26,6 +28,8 @@ void ddps_us_sock_source(struct msghdr *m, union ddps_us_cmsg *ctrl,
 			 const struct sockaddr_storage *local);
 /* Have the kernel cut what it sends into datagrams of @size octets; after the above. */
 void ddps_us_sock_segment(struct msghdr *m, union ddps_us_cmsg *ctrl, uint16_t size);
+/* What a message of the error queue is about; false: it does not say. */
+bool ddps_us_sock_error(struct msghdr *m, struct sock_extended_err *e);
 /* Step over the IP header that a raw IPv4 socket shows; false: no whole SCTP packet. */
 bool ddps_us_sock_strip_ip(int family, uint8_t **pkt, size_t *len);
 void ddps_us_sock_key(struct ddps_us_addr *key, const struct sockaddr_storage *ss, bool raw);

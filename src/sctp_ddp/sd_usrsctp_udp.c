@@ -4,6 +4,7 @@
  * the peers that have associations through them.
  */
 #include "sctp_ddp/sd_usrsctp.h"
+#include "sctp_ddp/sd_usrsctp_icmp.h"
 #include "sctp_ddp/sd_usrsctp_sock.h"
 #include <errno.h>
 #include <stdlib.h>
@@ -109,6 +110,7 @@ static void feed_stray(struct ddps_us_carrier *c, const struct ddps_us_addr *key
 	h->to_len = d->from_len;
 	h->local = d->local;
 	h->payload = 0;
+	memset(h->sent, 0, sizeof h->sent);
 	if (!ddps_us_handle_enter(h)) {
 		feed(h, d, p);
 		if (h->refs)
@@ -215,32 +217,20 @@ static int read_batch(struct ddps_us_carrier *c)
 	return n;
 }
 
-static void mark_connecting(struct ddps_us_carrier *c)
-{
-	struct ddps_sd_assoc *a;
-
-	for (a = c->ue->assocs; a; a = a->next)
-		if (a->h == c->peer)
-			ddps_us_mark(a);
-}
-
 static void readable(void *user, uint32_t events)
 {
 	struct ddps_us_carrier *c = user;
 	struct ddps_us_env *ue = c->ue;
 	int n = BATCH;
 
-	(void)events;
 	ddps_us_lock(ue);
 	ue->busy = ddps_now();
 	for (int i = 0; i < ROUNDS && n == BATCH; i++) {
 		n = read_batch(c);
-		if (n < 0 && (errno == ECONNREFUSED || errno == ENOPROTOOPT) && c->connected)
-			c->peer->refused = true;
 		ddps_us_flush(ue); /* acknowledgements, and what those of the peer let go */
 	}
-	if (c->connected && c->peer->refused)
-		mark_connecting(c);
+	if (events & EPOLLERR)
+		ddps_us_icmp_read(c);
 	ddps_us_unlock();
 }
 

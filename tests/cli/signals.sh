@@ -105,6 +105,52 @@ killed_client() {
 	run 0 put small "$uri/g" && stop_listener && only served g
 }
 
+# A peer's end without a word: whoever is left is told, whether something was under way or not.
+lost_listener() { # put | get
+	start
+	rm -rf got
+	mkdir got
+	if [ "$1" = put ]; then
+		truncate -s 256M sample
+		begin put --json sample "$uri/f"
+	else
+		truncate -s 256M served/f
+		begin get --json "$uri/f" got/f
+	fi
+	kill_listener
+	ended 1 || return
+	grep -q "reset\|gone\|closed" err && only got "" && return
+	why="client: $(cat err)"
+	return 1
+}
+
+kill_listener() {
+	{
+		kill -KILL "$listener"
+		end_listener
+	} 2>/dev/null # the shell says "Killed"
+}
+
+# TCP's end looks like an orderly one there, by the system.
+idle_listener_lost() {
+	local want=1
+	[ "$wire" = tcp ] && want=0
+	start
+	begin connect --json --wait "$uri"
+	kill_listener
+	ended "$want"
+}
+
+idle_client_lost() {
+	stop_listener
+	listen "$(uri_of "$wire")" --count 1
+	begin connect --json --wait "$uri"
+	kill -KILL "$client"
+	{ ended 137; } 2>/dev/null || return
+	end_listener
+	has listen.out event closed
+}
+
 silent_peer() {
 	stop_listener
 	rm -rf served
@@ -122,6 +168,22 @@ silent_peer() {
 	grep -q "nothing came\|first FPDU" listen.err
 }
 
+# what was not done is not said to be well
+interrupted_conform() {
+	begin conform --json --self tcp
+	kill -INT "$client"
+	ended 1 && says err interrupted && says out '"event":"summary"'
+}
+
+interrupted_ipoib_connect() {
+	begin ipoib connect --json --port soft --gid fe80::1 --udp 127.0.0.1:0 \
+		--peer fe80::2,127.0.0.1:9 --peer-qpn 5 fe80::2
+	kill -INT "$client"
+	ended 1 && says err interrupted
+}
+
+test_case signals-conform interrupted_conform
+test_case signals-ipoib-connect interrupted_ipoib_connect
 for wire in $WIRES; do
 	test_case "signals-$wire-listener-term" listener_ends TERM
 	test_case "signals-$wire-listener-int" listener_ends INT
@@ -132,6 +194,10 @@ for wire in $WIRES; do
 	test_case "signals-$wire-get-twice" interrupted_get 200
 	test_case "signals-$wire-put-timeout" put_times_out
 	test_case "signals-$wire-client-killed" killed_client
+	test_case "signals-$wire-put-listener-lost" lost_listener put
+	test_case "signals-$wire-get-listener-lost" lost_listener get
+	test_case "signals-$wire-idle-listener-lost" idle_listener_lost
+	test_case "signals-$wire-idle-client-lost" idle_client_lost
 	test_case "signals-$wire-silent-peer" silent_peer
 done
 finish

@@ -2,9 +2,10 @@
 #ifndef FAKE_UDP_H
 #define FAKE_UDP_H
 /*
- * In place of socket(), recvmmsg() and sendmsg(), by the linker's --wrap: what a socket has to
- * read is given, and what is sent goes to the target.  Raw sockets become datagram sockets, so
- * that no right is needed for them.
+ * In place of socket(), recvmmsg(), recvmsg(), sendmsg() and sendmmsg(), by the linker's --wrap:
+ * what a socket has to read is given, datagrams of one size from one sender as one buffer if the
+ * target wants that (GRO), and what is sent goes to the target, runs cut up (GSO).  Raw sockets
+ * become datagram sockets, so that no right is needed for them.
  */
 #include <netinet/in.h>
 #include <stdbool.h>
@@ -26,8 +27,12 @@ struct fake_udp {
 	int fd; /* that has these to read */
 	struct fake_datagram d[FAKE_UDP_MAX];
 	unsigned nd, taken;
+	bool gro;
 	int fail_recv, fail_send; /* an errno for the next one */
-	void (*sent)(int fd, const struct msghdr *m);
+	/* in the error queue, about a packet to @from that began with these octets */
+	bool icmp_there;
+	struct fake_datagram icmp;
+	void (*sent)(int fd, const struct msghdr *m, const uint8_t *pkt, size_t len);
 };
 
 /* All zero, nothing to read. */

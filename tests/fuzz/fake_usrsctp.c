@@ -51,12 +51,12 @@ static void packet(uintptr_t id, uint16_t from, uint16_t to, uint8_t type, size_
 
 	ddps_wbuf_u16(&w, from);
 	ddps_wbuf_u16(&w, to);
-	ddps_wbuf_u64(&w, 0); /* tag; the checksum is left to others */
-	ddps_wbuf_u8(&w, type);
+	ddps_wbuf_u32(&w, (uint32_t)id); /* as the tag */
+	ddps_wbuf_u32(&w, 0);		 /* the checksum is left to others */
+	ddps_wbuf_u32(&w, (uint32_t)type << 24);
+	ddps_wbuf_u32(&w, ++fake.packets);
 	FUZZ_CHECK(output && !w.failed);
-	fake.out = id;
-	output((void *)id, buf, FAKE_HDR + (len < sizeof buf - FAKE_HDR ? len : 0), 0, 1);
-	fake.out = 0;
+	output((void *)id, buf, FAKE_OUT + (len < sizeof buf - FAKE_OUT ? len : 0), 0, 1);
 }
 
 void fake_usrsctp_late(uintptr_t id, uint8_t type)

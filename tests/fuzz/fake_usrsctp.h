@@ -10,11 +10,12 @@
 #include "sctp_ddp/sd_usrsctp.h"
 
 #define FAKE_HDR 16u /* common header and chunk header */
+#define FAKE_OUT 20u /* ... and, of packets that go out, their number */
 
 struct fake_usrsctp {
 	/* A packet has come from the peer known as @id. */
 	void (*input)(uintptr_t id, const uint8_t *pkt, size_t len);
-	uintptr_t out;	     /* whom the packet that is being sent is for */
+	uint32_t packets;    /* sent; the tag of each is the lower half of whom it is for */
 	unsigned registered; /* peers that have associations */
 	bool full;	     /* no room to send */
 };

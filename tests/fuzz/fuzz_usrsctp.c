@@ -10,6 +10,7 @@
 #include "fuzz.h"
 #include "sctp_ddp/sd_wire.h"
 #include <errno.h>
+#include <sys/epoll.h>
 
 #define STEPS_MAX    250
 #define CONTEXTS     2
@@ -37,6 +38,7 @@ struct peer {
 	uint64_t serial;
 	struct sockaddr_in from;
 	uintptr_t id;
+	uint32_t number; /* of the latest packet to it */
 };
 
 static struct world {
@@ -51,6 +53,8 @@ static struct world {
 	unsigned ndue, seen;
 	struct peer peer[PEERS_MAX];
 	unsigned npeers;
+	uint8_t last[64]; /* sent */
+	size_t last_len;
 } w;
 
 /* ---- what goes out ---- */
@@ -73,10 +77,15 @@ static uint32_t le32_at(const uint8_t *p)
 	return p[0] | (uint32_t)p[1] << 8 | (uint32_t)p[2] << 16 | (uint32_t)p[3] << 24;
 }
 
-static const struct peer *peer_by_id(uintptr_t id)
+static uint32_t be32_at(const uint8_t *p)
+{
+	return (uint32_t)p[0] << 24 | (uint32_t)p[1] << 16 | (uint32_t)p[2] << 8 | p[3];
+}
+
+static struct peer *peer_by_tag(const struct ddps_us_carrier *c, uint32_t tag)
 {
 	for (unsigned i = 0; i < w.npeers; i++)
-		if (w.peer[i].id == id)
+		if ((uint32_t)w.peer[i].id == tag && w.peer[i].serial == c->serial)
 			return &w.peer[i];
 	return NULL;
 }
@@ -94,24 +103,27 @@ static const struct ddps_us_carrier *carrier_of(int fd)
 	return NULL;
 }
 
-static void on_sent(int fd, const struct msghdr *m)
+static void on_sent(int fd, const struct msghdr *m, const uint8_t *pkt, size_t len)
 {
 	const struct ddps_us_carrier *c = carrier_of(fd);
-	const struct peer *p = peer_by_id(w.sctp->out);
-	const uint8_t *pkt = m->msg_iov[0].iov_base;
-	size_t len = m->msg_iov[0].iov_len;
 	struct sockaddr_in to;
+	struct peer *p;
 
-	FUZZ_CHECK(c && len >= FAKE_HDR && w.sctp->out);
+	FUZZ_CHECK(c && len >= FAKE_OUT);
 	FUZZ_CHECK(le32_at(pkt + 8) == plain_checksum(pkt, len));
+	w.last_len = len < sizeof w.last ? len : sizeof w.last;
+	memcpy(w.last, pkt, w.last_len);
 	if (c->connected) {
-		FUZZ_CHECK(!m->msg_name && c->peer->id == w.sctp->out);
+		FUZZ_CHECK(!m->msg_name && (uint32_t)c->peer->id == be32_at(pkt + 4));
 		return;
 	}
-	FUZZ_CHECK(p && m->msg_namelen >= sizeof to && p->serial == c->serial);
+	p = peer_by_tag(c, be32_at(pkt + 4));
+	FUZZ_CHECK(p && m->msg_namelen >= sizeof to);
 	memcpy(&to, m->msg_name, sizeof to);
 	FUZZ_CHECK(to.sin_family == AF_INET && to.sin_addr.s_addr == p->from.sin_addr.s_addr);
 	FUZZ_CHECK(c->raw || to.sin_port == p->from.sin_port);
+	FUZZ_CHECK(be32_at(pkt + 16) > p->number); /* in order */
+	p->number = be32_at(pkt + 16);
 }
 
 /* ---- what usrsctp is to get ---- */
@@ -162,16 +174,20 @@ static bool same_peer(const struct peer *p, const struct ddps_us_carrier *c,
 /* A peer keeps its number, and no other has it. */
 static void check_id(uintptr_t id, const struct sockaddr_in *from)
 {
+	bool known = false;
+
 	if (w.c->connected) {
 		FUZZ_CHECK(id == w.c->peer->id);
 		return;
 	}
-	for (unsigned i = 0; i < w.npeers; i++)
+	for (unsigned i = 0; i < w.npeers; i++) {
+		known |= w.peer[i].id == id;
 		FUZZ_CHECK((w.peer[i].id == id) == same_peer(&w.peer[i], w.c, from));
-	if (peer_by_id(id))
+	}
+	if (known)
 		return;
 	FUZZ_CHECK(w.npeers < PEERS_MAX);
-	w.peer[w.npeers++] = (struct peer){ w.c->serial, *from, id };
+	w.peer[w.npeers++] = (struct peer){ w.c->serial, *from, id, 0 };
 }
 
 static void on_input(uintptr_t id, const uint8_t *pkt, size_t len)
@@ -419,10 +435,19 @@ static void read_step(unsigned b, struct ddps_rbuf *in)
 		if (model(c, &u->d[i], &len))
 			w.due[w.ndue++] = &u->d[i];
 	u->fail_recv = b & 8 ? ECONNREFUSED : 0;
-	c->io.fn(c->io.user, 1);
+	u->gro = b & 4;
+	if (b & 8) { /* it says that nobody is there, of the latest packet or one like it */
+		u->icmp_there = true;
+		u->icmp = u->d[0];
+		u->icmp.len = w.last_len;
+		memcpy(u->icmp.octets, w.last, w.last_len);
+		u->icmp.octets[u->d[0].len % FAKE_OUT] ^= b & 1;
+	}
+	c->io.fn(c->io.user, b & 8 ? EPOLLERR : EPOLLIN);
 	if (!(b & 8))
 		FUZZ_CHECK(u->taken == u->nd && w.seen == w.ndue);
 	u->fail_recv = 0;
+	u->icmp_there = false;
 	u->fd = -1;
 	w.c = NULL;
 	check_handles();

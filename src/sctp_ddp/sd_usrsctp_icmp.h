@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#ifndef DDPS_SD_USRSCTP_ICMP_H
+#define DDPS_SD_USRSCTP_ICMP_H
+/*
+ * ICMP about packets that we sent (RFC 9260 10, RFC 6951 5.5): that nobody is at the peer's port
+ * any more ends the association that it quotes, and nothing else does.
+ */
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct ddps_us_carrier;
+struct sock_extended_err;
+
+/* The beginning of one of our packets, as an ICMP message quotes it. */
+struct ddps_us_quote {
+	uint16_t sport, dport;
+	uint32_t tag; /* Verification Tag; of an INIT, which has none, its Initiate Tag */
+	bool init;
+};
+
+/* false: too little, or what no packet of ours begins with. */
+bool ddps_us_quote_parse(const uint8_t *p, size_t len, struct ddps_us_quote *q);
+
+/* Whether the peer's host says that there is nobody: port or protocol unreachable. */
+bool ddps_us_icmp_nobody(const struct sock_extended_err *e);
+
+/* Locked: take what is in the error queue of @c's socket. */
+void ddps_us_icmp_read(struct ddps_us_carrier *c);
+
+#endif
