@@ -151,6 +151,10 @@ $(B)/verbs-dlopen $(B)/verbs-plain: $(B)/verbs-%: tests/verbs/%.c
 $(VPROGS):
 	$(if $(Q),@echo "  LD   $@")
 	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS_ALL) $(LDFLAGS) -o $@ $< -ldl $(VPROG_LIBS)
+VCLOCK := $(B)/verbs-clock.so
+$(VCLOCK): tests/verbs/quick_clock.c
+	$(if $(Q),@echo "  LD   $@")
+	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS_ALL) $(LDFLAGS) -shared -fPIC -o $@ $<
 
 # Criterion does not run under ThreadSanitizer: tests/tsan stands in for it.
 THREAD_SRC := tests/e2e/thread_test.c tests/support/e2e.c tests/tsan/main.c
@@ -190,7 +194,8 @@ $(B)/fuzz-%: $(B)/tests/fuzz/fuzz_%.o $(FUZZ_MAIN) $(FUZZ_A) $(IPOIB_A) $(LIB_A)
 		-Wl,--wrap=getrandom,--wrap=clock_gettime -o $@ $(filter %.o,$^) \
 		$(filter %.a,$^) $(LIB_LIBS) $(TOOL_LIBS)
 
-$(B)/fuzz-usrsctp: LDFLAGS += -Wl,--wrap=socket,--wrap=recvmmsg,--wrap=recvmsg,--wrap=sendmsg,--wrap=sendmmsg
+$(B)/fuzz-usrsctp: LDFLAGS += -Wl,--wrap=socket,--wrap=recvmmsg,--wrap=sendmsg \
+	-Wl,--wrap=sendmmsg,--wrap=recvmsg
 $(B)/fuzz-soft: LDFLAGS += -Wl,--wrap=recvfrom,--wrap=sendmsg
 # It has the names of the library's session API, which other targets may lead to.
 $(B)/fuzz-soft: $(B)/tests/fuzz/soft_session.o
@@ -240,7 +245,7 @@ check: deps-check
 	$(Q)$(MAKE) --no-print-directory -j2 VARIANT=asan test-binaries
 	$(Q)tests/run.sh build/asan build/opt
 
-verbs-programs: $(VPROGS)
+verbs-programs: $(VPROGS) $(VCLOCK)
 test-binaries: $(UNIT) $(E2E) $(FAULT) $(FUZZ_BIN) $(SESSCTL) $(EXAMPLES) $(VTEST)
 
 # make unit T=mpa_rx: the suites whose name begins so

@@ -24,6 +24,7 @@
 #define REJECTION "not today"
 #define STEP_MS	  20000	 /* one work request */
 #define CLIENT_MS 300000 /* all of a client's, which the server does not see */
+#define TURN_MS	  120000 /* until the server, who serves one at a time, says yes */
 #define NUDGE_MS  100
 
 struct peer {
@@ -351,6 +352,7 @@ static int call(struct peer *p, const struct options *o)
 	p->param.private_data = HELLO;
 	p->param.private_data_len = sizeof HELLO;
 	p->param.nudge_ms = NUDGE_MS;
+	p->param.setup_ms = TURN_MS;
 	if (new_session(p))
 		return 1;
 	e = ddps_connect(p->ep, o->client, &p->param);

@@ -220,6 +220,11 @@ void ddps_timer_stop(struct ddps_loop *l, struct ddps_timer *t)
 
 /* ---- tasks ---- */
 
+bool ddps_loop_running(const struct ddps_loop *l)
+{
+	return l->running;
+}
+
 void ddps_task_post(struct ddps_loop *l, struct ddps_task *t)
 {
 	if (t->prev)

@@ -59,6 +59,9 @@ void ddps_timer_start(struct ddps_loop *l, struct ddps_timer *t, uint64_t due);
 void ddps_timer_after(struct ddps_loop *l, struct ddps_timer *t, uint32_t ms);
 void ddps_timer_stop(struct ddps_loop *l, struct ddps_timer *t);
 
+/* Inside one of the two below: tasks posted now still run before it returns. */
+bool ddps_loop_running(const struct ddps_loop *l);
+
 /* Call @fn soon, from ddps_loop_run, outside the present call chain.  Idempotent. */
 void ddps_task_post(struct ddps_loop *l, struct ddps_task *t);
 void ddps_task_cancel(struct ddps_loop *l, struct ddps_task *t);

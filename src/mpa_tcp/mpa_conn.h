@@ -35,44 +35,46 @@ enum ddps_mpa_deadline {
 	DDPS_MPA_T_CLOSE
 };
 
+/* What each message needs is together at the beginning: with thousands of busy sessions it comes
+ * from memory each time. */
 struct ddps_mpa_conn {
 	struct ddps_llp llp; /* first; up is NULL until someone above owns it */
 	struct ddps_env *env;
-	struct ddps_llp_param p;
-	struct ddps_io io; /* fd -1: closed */
-	struct ddps_timer timer;
-	enum ddps_mpa_deadline deadline;
-	struct ddps_task task; /* closed() and other things that a down call left to do */
-
 	enum ddps_mpa_state state;
-	struct ddps_mpa_startup *startup; /* until full operation */
-	struct ddps_mpa_rx rx;
+	unsigned depth; /* of our functions at work, see zombie */
+	bool initiator;
+	bool req_enhanced, req_crc, req_markers;
+	bool handed;	   /* responder: the layer above has seen the Request */
+	bool connecting;   /* TCP is */
+	bool held;	   /* kick() came when nothing could be sent */
+	bool pumping;	   /* inside pump(), which calls up */
+	bool blocked;	   /* the socket takes no more: wait for EPOLLOUT */
+	bool want_close;   /* shutdown() was called */
+	bool wr_shut;	   /* FIN sent */
+	bool rd_eof;	   /* FIN received */
+	bool rd_hup;	   /* it was seen to wait behind a stall */
+	bool resume;	   /* the layer above wants the segment that it held back */
+	bool moved;	   /* something was sent or received in full since the close timer looked */
+	bool zombie;	   /* freed by the layer above, but one of our functions is still at work */
+	uint8_t rev;	   /* of the Request, later of the Reply */
+	struct ddps_io io; /* fd -1: closed */
 	struct ddps_mpa_tx tx;
 	size_t mulpdu;
 	uint64_t mulpdu_age; /* octets sent since it was computed */
+	int tx_errno;	     /* sending failed; what the peer sent before is read first */
+	struct ddps_mpa_startup *startup; /* until full operation */
+	struct ddps_mpa_rx rx;
+
+	struct ddps_llp_param p;
+	struct ddps_timer timer;
+	enum ddps_mpa_deadline deadline;
+	struct ddps_task task; /* closed() and other things that a down call left to do */
 
 	/* responders: the listener that counts this one as half-open, and its list */
 	struct ddps_mpa_listener *listener;
 	struct ddps_mpa_conn *next, **prev;
 
 	union ddps_mpa_addr local, peer;
-	int tx_errno; /* sending failed; what the peer sent before is read first */
-	uint8_t rev;  /* of the Request, later of the Reply */
-	bool initiator;
-	bool req_enhanced, req_crc, req_markers;
-	bool handed;	 /* responder: the layer above has seen the Request */
-	bool connecting; /* TCP is */
-	bool held;	 /* kick() came when nothing could be sent */
-	bool pumping;	 /* inside pump(), which calls up */
-	bool blocked;	 /* the socket takes no more: wait for EPOLLOUT */
-	bool want_close; /* shutdown() was called */
-	bool wr_shut;	 /* FIN sent */
-	bool rd_eof;	 /* FIN received */
-	bool rd_hup;	 /* it was seen to wait behind a stall */
-	bool resume;	 /* the layer above wants the segment that it held back */
-	bool moved;	 /* something was sent or received in full since the close timer looked */
-	bool zombie;	 /* freed by the layer above, but one of our functions is still at work */
-	unsigned depth;	 /* such functions */
 	struct ddps_error error; /* for closed() */
 };
 

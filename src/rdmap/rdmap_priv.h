@@ -114,6 +114,7 @@ struct ddps_rx_ctx {
 
 enum ddps_tx_cur { DDPS_CUR_NONE, DDPS_CUR_SQ, DDPS_CUR_RRESP };
 
+/* What each Send needs is together at the beginning: see struct ddps_mpa_conn. */
 struct ddps_rdmap {
 	struct ddps_pd *pd;
 	const void *stream;
@@ -125,57 +126,55 @@ struct ddps_rdmap {
 	bool rfc7306;
 	bool llp_mpa_codes;
 	bool draining, drained, peer_closed;
-	bool poke; /* something became ready to send: tell with want_tx */
-
-	struct ddps_sq sq;
-	struct ddps_rq rq;
-	struct ddps_irrq irrq;
-
-	/* With a shared receive queue rq has one place, for the buffer bound. */
-	struct ddps_srq *srq;
-	TAILQ_ENTRY(ddps_rdmap) srq_link;
-	bool srq_waits;
-	uint32_t srq_share; /* so many bound or completed and not fetched, at most */
-	uint32_t srq_out;   /* now */
-
-	/* Reads and atomics of ours that wait for their responses: one budget, one order. */
-	uint16_t ord;
-	uint32_t reads_out; /* the RTR Read included */
-	uint64_t read_pos;  /* SQ position of the oldest, if reads_out counts one of the SQ
-			    */
-	uint64_t rresp_got; /* octets of the oldest one's response */
+	bool poke;	 /* something became ready to send: tell with want_tx */
+	bool rresp_turn; /* to send: whose turn it is when both have something */
 	bool rtr_read_out;
 
-	/* transmit */
-	unsigned send_rtr;		/* RTR, or nudge, still to go out */
-	enum ddps_tx_cur cur;		/* message in progress */
-	bool rresp_turn;		/* whose turn it is when both have something */
-	struct ddps_ddp_msg msg;	/* the one in progress */
-	struct ddps_sge rresp_src;	/* source of a response, in one piece */
+	/* sending */
+	struct ddps_sq sq;
+	enum ddps_tx_cur cur;	      /* message in progress */
+	unsigned send_rtr;	      /* RTR, or nudge, still to go out */
+	uint64_t tx_pulled, tx_acked; /* segments */
+	uint64_t term_seg;	      /* number of the Terminate's, 0: not pulled yet */
+	/* Reads and atomics of ours that wait for their responses: one budget, one order. */
+	uint16_t ord;
+	uint32_t reads_out;		/* the RTR Read included */
 	uint32_t tx_msn[DDPS_QN_COUNT]; /* next */
-	uint64_t tx_pulled, tx_acked;	/* segments */
-	uint64_t rresp_seg;		/* number of the latest of a Read Response */
-	uint8_t term[DDPS_TERM_LEN_MAX];
-	size_t term_len;   /* 0: none to send */
-	uint64_t term_seg; /* number of its segment, 0: not pulled yet */
+	struct ddps_ddp_msg msg;	/* the one in progress */
+	struct ddps_irrq irrq;
 
-	/* receive */
-	struct ddps_ddp_queue rxq[DDPS_QN_COUNT];
-	unsigned ctx_open; /* bits: ctx[] that are in use */
-	struct ddps_rx_ctx ctx[DDPS_CTX_COUNT];
-	uint64_t rx_order;
-	uint8_t rreq_buf[DDPS_AREQ_LEN]; /* Read Request or Atomic Request */
-	uint8_t imm_buf[DDPS_IMM_LEN];
-	uint8_t aresp_buf[DDPS_ARESP_LEN];
-	enum ddps_no_recv no_recv;
+	/* receiving */
+	struct ddps_rq rq;
+	/* With a shared receive queue rq has one place, for the buffer bound. */
+	struct ddps_srq *srq;
+	uint32_t srq_share; /* so many bound or completed and not fetched, at most */
+	uint32_t srq_out;   /* now */
+	bool srq_waits;
 	bool waited;	     /* the segment that is due was held back before, and counted */
 	bool over_share;     /* why: its share of the shared queue, not the queue itself */
 	bool stalled;	     /* a segment was held back */
 	unsigned expect_rtr; /* not 0 until the first message */
 	bool rtr_strict;
-	struct ddps_rx_seg direct;
+	enum ddps_no_recv no_recv;
+	unsigned ctx_open; /* bits: ctx[] that are in use */
+	struct ddps_ddp_queue rxq[DDPS_QN_COUNT];
 
 	struct ddps_ep_stats stats; /* the counters; what is now is filled in when asked for */
+
+	/* Reads, atomics, Terminates, messages in several segments */
+	struct ddps_rx_ctx ctx[DDPS_CTX_COUNT];
+	uint64_t rx_order;
+	struct ddps_rx_seg direct;
+	TAILQ_ENTRY(ddps_rdmap) srq_link;
+	uint64_t read_pos;  /* SQ position of the oldest, if reads_out counts one of the SQ */
+	uint64_t rresp_got; /* octets of the oldest one's response */
+	struct ddps_sge rresp_src;	 /* source of a response, in one piece */
+	uint64_t rresp_seg;		 /* number of the latest of a Read Response */
+	uint8_t rreq_buf[DDPS_AREQ_LEN]; /* Read Request or Atomic Request */
+	uint8_t imm_buf[DDPS_IMM_LEN];
+	uint8_t aresp_buf[DDPS_ARESP_LEN];
+	uint8_t term[DDPS_TERM_LEN_MAX];
+	size_t term_len; /* 0: none to send */
 };
 
 /* ---- rdmap.c ---- */

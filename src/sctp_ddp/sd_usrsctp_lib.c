@@ -62,7 +62,9 @@ void ddps_us_unlock_later(void)
 {
 	int keep = errno;
 
-	if (lib.current->out.n)
+	if (!ddps_loop_running(lib.current->env->loop)) /* a post: nothing else will come */
+		ddps_us_flush(lib.current);
+	else if (lib.current->out.n)
 		ddps_task_post(lib.current->env->loop, &lib.current->flush);
 	lib.current = NULL;
 	pthread_mutex_unlock(&lib.lock);

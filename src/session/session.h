@@ -128,22 +128,22 @@ struct ddps_late {
 struct ddps_ep {
 	struct ddps_source source; /* first */
 	struct ddps_ctx *ctx;
-	struct ddps_ep *next, **prev;
-	struct ddps_pd *pd;
-	struct ddps_cq *send_cq, *recv_cq;
-	void *user;
-	enum ddps_ep_state state;
 	struct ddps_rdmap *rdmap;
 	struct ddps_llp *llp;
-	struct ddps_task kick, shut, overflow;
-	struct ddps_timer close_timer, nudge_timer, stall_timer;
-	uint64_t progress, progress_seen; /* segments moved; seen by the close timer */
-	uint64_t taken, taken_seen;	  /* segments that came; seen by the stall timer */
-	uint32_t close_ms, nudge_ms;
+	enum ddps_ep_state state;
 	bool established;
 	bool heard;   /* a segment came in */
 	bool posting; /* inside a post: it kicks by itself */
 	bool more;    /* DDPS_WR_MORE holds something back */
+	struct ddps_cq *send_cq, *recv_cq;
+	void *user;
+	uint64_t progress, taken; /* segments moved; segments that came */
+	struct ddps_ep *next, **prev;
+	struct ddps_pd *pd;
+	struct ddps_task kick, shut, overflow;
+	struct ddps_timer close_timer, nudge_timer, stall_timer;
+	uint64_t progress_seen, taken_seen; /* by the close timer; by the stall timer */
+	uint32_t close_ms, nudge_ms;
 	bool flush_late;
 	bool shared_rq; /* it has no receive queue of its own */
 	struct ddps_late *late, **late_end;

@@ -104,6 +104,7 @@ struct vd_context {
 	struct vd_process *p;
 	struct ibv_device *device;
 	struct vd_async *async; /* events that nobody has fetched */
+	unsigned users;		/* atomic: the program, domains and queues */
 	struct verbs_context v; /* ends with the struct ibv_context */
 };
 
@@ -125,8 +126,9 @@ struct vd_channel {
 struct vd_cq {
 	struct ibv_cq_ex cq; /* begins like struct ibv_cq */
 	struct ddps_cq *d;
-	unsigned taken; /* events fetched, for acknowledgement */
-	struct ibv_wc now; /* the extended form's current one */
+	unsigned taken;		  /* events fetched, for acknowledgement */
+	struct ibv_wc now;	  /* the extended form's current one */
+	unsigned epoch, polls[2]; /* atomic: calls under way, by epoch */
 };
 
 struct vd_srq {
@@ -218,6 +220,9 @@ struct vd_id {
 /* ---- between the files ---- */
 
 struct ibv_device *vd_device(void);
+/* A context that the program closes stays as long as there is something that it was opened for. */
+void vd_context_hold(struct ibv_context *ctx);
+void vd_context_release(struct ibv_context *ctx);
 /* The context that identifiers share, opened on first use. */
 struct ibv_context *vd_shared_context(void);
 struct ibv_pd *vd_shared_pd(void);
@@ -234,6 +239,8 @@ int vd_post_list(struct vd_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **
 void vd_wr_init(struct vd_qp *qp);
 void vd_wr_fini(struct vd_qp *qp);
 int vd_poll_cq(struct ibv_cq *cq, int n, struct ibv_wc *wc);
+/* Wait for calls of vd_poll_cq that may know a queue pair which is gone by now. */
+void vd_await_polls(struct ibv_cq *cq);
 int vd_req_notify_cq(struct ibv_cq *cq, int solicited_only);
 /* The session of @qp has ended. */
 void vd_qp_ended(struct vd_qp *qp);

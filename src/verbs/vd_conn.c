@@ -15,6 +15,10 @@ static struct vd_id *of(struct rdma_cm_id *id)
 #define NUDGE_MS 100
 /* With other devices a disconnect waits for nobody. */
 #define CLOSE_MS 2000
+/* A program may take long until it accepts, and one that is refused an answer here may not bear it:
+ * perftest fills its buffers first, and a client of it that is told UNREACHABLE crashes.  The
+ * connection managers of InfiniBand go on asking for about as long. */
+#define SETUP_MS 60000
 
 /* 255 and the like mean "as many as there are" [4.18]. */
 static uint16_t clamp(unsigned n)
@@ -29,6 +33,11 @@ void vd_conn_param(const struct vd_process *p, const struct rdma_conn_param *con
 	to->crc = p->cfg.crc;
 	to->p2p = p->cfg.p2p; /* either side may send first, as verbs programs expect */
 	to->refused_retry_ms = p->cfg.retry_ms;
+	/* it bounds all tries together, and the last of them may take its time too */
+	to->connect_ms = p->cfg.retry_ms > UINT32_MAX - to->connect_ms
+				 ? UINT32_MAX
+				 : to->connect_ms + p->cfg.retry_ms;
+	to->setup_ms = SETUP_MS;
 	to->close_ms = CLOSE_MS;
 	to->nudge_ms = NUDGE_MS; /* the peer may be soft-iWARP */
 	if (!conn)
@@ -109,8 +118,7 @@ VD_API int rdma_accept(struct rdma_cm_id *ibid, struct rdma_conn_param *conn)
 	struct ddps_conn_param param;
 	int err;
 
-	/* A request whose peer has gone is down, and said so below. */
-	if (!p || !id->qp || (id->state != VD_ID_REQUEST && id->state != VD_ID_DOWN))
+	if (!p || !id->qp)
 		return vd_fail(EINVAL);
 	vd_conn_param(p, conn, &param);
 	if (!conn) { /* what the peer asks for */
@@ -118,7 +126,10 @@ VD_API int rdma_accept(struct rdma_cm_id *ibid, struct rdma_conn_param *conn)
 		param.ord = clamp(id->peer_ird);
 	}
 	pthread_mutex_lock(&p->lock);
-	err = id->request ? ddps_accept(id->request, id->qp->ep, &param) : DDPS_E_CLOSED;
+	if (id->request)
+		err = ddps_accept(id->request, id->qp->ep, &param);
+	else /* the peer has gone, or it is none */
+		err = id->state == VD_ID_DOWN ? DDPS_E_CLOSED : DDPS_E_STATE;
 	if (!err || err == DDPS_E_CLOSED || err == DDPS_E_IRD || err == DDPS_E_RTR) {
 		vd_request_forget(p, id);
 		id->request = NULL;
@@ -135,13 +146,17 @@ VD_API int rdma_reject(struct rdma_cm_id *ibid, const void *data, uint8_t len)
 	struct vd_id *id = of(ibid);
 	int err;
 
-	if (!p || !id->request)
-		return vd_fail(EINVAL);
+	if (!p)
+		return -1;
 	pthread_mutex_lock(&p->lock);
-	err = ddps_reject(id->request, data, len);
-	vd_request_forget(p, id);
-	id->request = NULL;
-	id->state = VD_ID_DOWN;
+	if (id->request) {
+		err = ddps_reject(id->request, data, len);
+		vd_request_forget(p, id);
+		id->request = NULL;
+		id->state = VD_ID_DOWN;
+	} else {
+		err = DDPS_E_STATE;
+	}
 	pthread_mutex_unlock(&p->lock);
 	return err && err != DDPS_E_CLOSED ? vd_fail(vd_errno(err)) : 0;
 }
@@ -153,17 +168,19 @@ VD_API int rdma_disconnect(struct rdma_cm_id *ibid)
 	bool known;
 	int err;
 
-	if (!p || id->state < VD_ID_CONNECTING)
-		return vd_fail(EINVAL);
-	if (!id->qp)
-		return 0; /* the connection went with it */
-	err = vd_qp_close(id->qp);
+	if (!p)
+		return -1;
+	pthread_mutex_lock(&p->lock);
+	if (id->state < VD_ID_CONNECTING)
+		err = EINVAL;
+	else /* the connection goes with its queue pair */
+		err = id->qp ? vd_qp_close(id->qp) : 0;
+	/* The second time there is nothing to wait for. */
+	known = !id->qp || (id->told_down && !vd_event_waits(id));
+	pthread_mutex_unlock(&p->lock);
 	if (err)
 		return vd_fail(err);
-	pthread_mutex_lock(&p->lock);
-	known = id->told_down && !vd_event_waits(id);
-	pthread_mutex_unlock(&p->lock);
-	return known ? 0 : vd_sync(id, 0); /* the second time there is nothing to wait for */
+	return known ? 0 : vd_sync(id, 0);
 }
 
 VD_API int rdma_notify(struct rdma_cm_id *id, enum ibv_event_type event)

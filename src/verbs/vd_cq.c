@@ -4,6 +4,7 @@
 #include <endian.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -128,6 +129,7 @@ static struct vd_cq *new_cq(struct ibv_context *ctx, uint32_t depth, void *user,
 		}
 		__atomic_add_fetch(&ch->refcnt, 1, __ATOMIC_RELAXED);
 	}
+	vd_context_hold(ctx);
 	return cq;
 }
 
@@ -200,6 +202,7 @@ VD_API int ibv_destroy_cq(struct ibv_cq *ibcq)
 	while (cq->cq.comp_events_completed != cq->taken)
 		pthread_cond_wait(&cq->cq.cond, &cq->cq.mutex);
 	pthread_mutex_unlock(&cq->cq.mutex);
+	vd_context_release(ibcq->context);
 	free(cq);
 	return 0;
 }
@@ -271,9 +274,8 @@ static bool is_held(const struct ddps_wc *wc)
 	       vd_oob_hold(wc->user, wc->wr_id);
 }
 
-int vd_poll_cq(struct ibv_cq *ibcq, int n, struct ibv_wc *wc)
+static int poll_cq(struct vd_cq *cq, int n, struct ibv_wc *wc)
 {
-	struct vd_cq *cq = vd_of(ibcq, struct vd_cq, cq);
 	struct ddps_wc got[BATCH];
 	int all = 0, keep = errno; /* it stays, see vd_post.c */
 
@@ -291,4 +293,33 @@ int vd_poll_cq(struct ibv_cq *ibcq, int n, struct ibv_wc *wc)
 	}
 	errno = keep;
 	return all;
+}
+
+int vd_poll_cq(struct ibv_cq *ibcq, int n, struct ibv_wc *wc)
+{
+	struct vd_cq *cq = vd_of(ibcq, struct vd_cq, cq);
+	unsigned *polls = &cq->polls[__atomic_load_n(&cq->epoch, __ATOMIC_SEQ_CST) & 1];
+	int got;
+
+	__atomic_add_fetch(polls, 1, __ATOMIC_SEQ_CST);
+	got = poll_cq(cq, n, wc);
+	__atomic_sub_fetch(polls, 1, __ATOMIC_RELEASE);
+	return got;
+}
+
+/*
+ * Calls that begin from now on count themselves in the other epoch, so those of the first come to
+ * an end however busy the queue is.  Twice, since one may have read the epoch and not counted
+ * itself when it changed.
+ */
+void vd_await_polls(struct ibv_cq *ibcq)
+{
+	struct vd_cq *cq = vd_of(ibcq, struct vd_cq, cq);
+
+	for (int i = 0; i < 2; i++) {
+		unsigned epoch = __atomic_fetch_add(&cq->epoch, 1, __ATOMIC_SEQ_CST);
+
+		while (__atomic_load_n(&cq->polls[epoch & 1], __ATOMIC_ACQUIRE))
+			sched_yield();
+	}
 }

@@ -183,6 +183,7 @@ VD_API struct ibv_context *ibv_open_device(struct ibv_device *device)
 	if (!c)
 		return NULL;
 	c->p = p;
+	c->users = 1;
 	c->device = device;
 	c->v.sz = sizeof c->v;
 	c->v.query_port = query_port;
@@ -212,13 +213,25 @@ VD_API struct ibv_context *ibv_open_device(struct ibv_device *device)
 	return ctx;
 }
 
-VD_API int ibv_close_device(struct ibv_context *ctx)
+void vd_context_hold(struct ibv_context *ctx)
+{
+	__atomic_add_fetch(&vd_of(ctx, struct vd_context, v.context)->users, 1, __ATOMIC_RELAXED);
+}
+
+void vd_context_release(struct ibv_context *ctx)
 {
 	struct vd_context *c = vd_of(ctx, struct vd_context, v.context);
 
+	if (__atomic_sub_fetch(&c->users, 1, __ATOMIC_ACQ_REL))
+		return;
 	vd_async_drop(ctx);
 	close(ctx->async_fd);
 	free(c);
+}
+
+VD_API int ibv_close_device(struct ibv_context *ctx)
+{
+	vd_context_release(ctx);
 	return 0;
 }
 

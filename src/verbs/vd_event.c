@@ -121,6 +121,8 @@ void vd_event_move(struct vd_id *id, struct rdma_event_channel *c)
 	struct vd_event **at = &from->first, *e;
 	uint64_t one = 1;
 
+	if (from == to)
+		return;
 	while ((e = *at)) {
 		if (e->id != id) {
 			at = &e->next;
@@ -128,6 +130,8 @@ void vd_event_move(struct vd_id *id, struct rdma_event_channel *c)
 		}
 		*at = e->next;
 		e->next = NULL;
+		e->e.id->channel =
+			c; /* also of a request's identifier, which follows its listener */
 		*to->end = e;
 		to->end = &e->next;
 		vd_eventfd_take(from->ch.fd);

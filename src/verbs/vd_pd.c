@@ -26,6 +26,7 @@ VD_API struct ibv_pd *ibv_alloc_pd(struct ibv_context *ctx)
 		return NULL;
 	}
 	pd->pd.context = ctx;
+	vd_context_hold(ctx);
 	return &pd->pd;
 }
 
@@ -36,6 +37,7 @@ VD_API int ibv_dealloc_pd(struct ibv_pd *ibpd)
 
 	if (err)
 		return vd_errno(err);
+	vd_context_release(ibpd->context);
 	free(pd);
 	return 0;
 }

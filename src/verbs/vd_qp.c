@@ -191,9 +191,12 @@ VD_API int ibv_destroy_qp(struct ibv_qp *ibqp)
 	if (qp->oob && qp->phase == VD_QP_UP)
 		vd_qp_close(qp); /* nobody else would: such programs have no call for it */
 	await_end(p, qp);
-	vd_oob_free(qp);
 	ddps_ep_free(qp->ep); /* nothing is told of it from here on */
 	qp->ep = NULL;
+	vd_await_polls(ibqp->send_cq);
+	if (ibqp->recv_cq != ibqp->send_cq)
+		vd_await_polls(ibqp->recv_cq);
+	vd_oob_free(qp);
 	vd_async_forget(ibqp->context, ibqp);
 	if (qp->id) {
 		qp->id->qp = NULL;

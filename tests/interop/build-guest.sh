@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-2-Clause
 # Make the lab's guest from Debian packages: kernel, soft-iWARP modules, initramfs, in cache/.
-# Does only what is missing or out of date.
+# Does only what is missing or out of date; what is there is whole, however an earlier run ended.
 # usage: build-guest.sh build|packages, the latter for the packages alone
 # Exit status: 77 if something cannot be had here.
 set -euo pipefail
@@ -67,33 +67,36 @@ lists() {
 	[ "$(id -u)" != 0 ] || apt-get -o DPkg::Lock::Timeout=600 update -qq >/dev/null || true
 }
 
+download() { # PACKAGE
+	(cd "$cache/deb" && apt-get download -qq "$1" 2>/dev/null)
+}
+
+# The lists that are there will mostly do.
 fetch() { # PACKAGE: to cache/deb, not installed
-	lists
 	mkdir -p "$cache/deb"
 	say "downloading $1"
-	(cd "$cache/deb" && apt-get download -qq "$1" 2>/dev/null) || cannot "cannot download $1"
+	download "$1" || { lists && download "$1"; } || cannot "cannot download $1"
+}
+
+candidate() {
+	apt-cache depends linux-image-amd64 2>/dev/null |
+		sed -n 's/.*Depends: linux-image-//p' | head -n 1 || true
 }
 
 kernel_version() {
-	local candidate
-	if [ -s "$cache/kver" ]; then
-		kver=$(cat "$cache/kver")
-	else
-		lists
-		candidate=$(apt-cache depends linux-image-amd64 2>/dev/null |
-			sed -n 's/.*Depends: linux-image-//p' | head -n 1)
-		[ -n "$candidate" ] || cannot "no linux-image-amd64 in the package lists"
-		kver=$candidate
-	fi
+	kver=$(cat "$cache/kver" 2>/dev/null) || kver=$(candidate)
+	[ -n "$kver" ] || { lists && kver=$(candidate); }
+	[ -n "$kver" ] || cannot "no linux-image-amd64 in the package lists"
 }
 
 kernel() {
 	if [ ! -e "$cache/kernel/boot/vmlinuz-$kver" ]; then
 		fetch "linux-image-$kver"
-		rm -rf "$cache/kernel"
-		dpkg -x "$cache"/deb/linux-image-"$kver"_*.deb "$cache/kernel"
-		[ -d "$cache/kernel/lib/modules" ] || ln -s usr/lib "$cache/kernel/lib"
-		depmod -b "$cache/kernel" "$kver"
+		rm -rf "$cache/kernel" "$cache/kernel.new"
+		dpkg -x "$cache"/deb/linux-image-"$kver"_*.deb "$cache/kernel.new"
+		[ -d "$cache/kernel.new/lib/modules" ] || ln -s usr/lib "$cache/kernel.new/lib"
+		depmod -b "$cache/kernel.new" "$kver"
+		mv "$cache/kernel.new" "$cache/kernel"
 	fi
 	[ -s "$cache/kver" ] || echo "$kver" >"$cache/kver"
 	rm -f "$cache"/deb/linux-image-*
@@ -105,12 +108,13 @@ siw_source() {
 	[ ! -e "$cache/siw/source/siw_main.c" ] || return 0
 	fetch "linux-source-$series"
 	rm -rf "$cache/siw"
-	mkdir -p "$cache/siw/source"
+	mkdir -p "$cache/siw/source.new"
 	say "unpacking soft-iWARP"
 	dpkg --fsys-tarfile "$cache"/deb/linux-source-"$series"_*.deb |
 		tar xO --wildcards './usr/src/linux-source-*.tar.xz' |
-		tar xJ -C "$cache/siw/source" --strip-components=5 --wildcards \
+		tar xJ -C "$cache/siw/source.new" --strip-components=5 --wildcards \
 			'*/drivers/infiniband/sw/siw/*'
+	mv "$cache/siw/source.new" "$cache/siw/source"
 	rm -f "$cache"/deb/linux-source-*
 }
 
@@ -139,9 +143,10 @@ siw_module() { # vanilla | param
 		tail -n 20 "$cache/siw/$1.log" >&2
 		die "soft-iWARP does not build"
 	}
-	strip --strip-debug -o "$out" "$dir/siw.ko"
-	[ "$1" = vanilla ] || [ "$(modinfo -p "$out" | wc -l)" = 10 ] ||
+	strip --strip-debug -o "$dir/stripped.ko" "$dir/siw.ko"
+	[ "$1" = vanilla ] || [ "$(modinfo -p "$dir/stripped.ko" | wc -l)" = 10 ] ||
 		die "soft-iWARP's source has changed: not all parameters were made"
+	mv "$dir/stripped.ko" "$out"
 }
 
 copy_libraries() { # FILE...: what they are linked with, at the same place
@@ -159,8 +164,10 @@ own_programs() {
 	local p source
 	for p in $own; do
 		source=$here/guest/src/$p.c
-		[ "$cache/$p" -nt "$source" ] || gcc -O2 -Wall -Wextra -o "$cache/$p" \
-			"$source" -lrdmacm -libverbs || die "$p does not build"
+		[ ! "$cache/$p" -nt "$source" ] || continue
+		gcc -O2 -Wall -Wextra -o "$cache/$p.new" "$source" -lrdmacm -libverbs ||
+			die "$p does not build"
+		mv "$cache/$p.new" "$cache/$p"
 	done
 }
 

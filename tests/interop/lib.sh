@@ -14,6 +14,7 @@ PORT=7174
 ENCAP=9899
 sessctl=$build/sessctl
 started=()
+export LAB_LIMIT=${LAB_LIMIT:-120} # seconds for what is called in the guest
 
 # ---- the end of a case ----
 
@@ -136,7 +137,7 @@ rping_server() { # [OPTION...]: in the guest, on siw
 
 # rping's server waits for the next ping when the client leaves, and may call that an error.
 rping_ended() {
-	guest_wait rping 10 || [ "$(guest_output rping | grep -v 'DISCONNECT EVENT' |
+	guest_wait rping 30 || [ "$(guest_output rping | grep -v 'DISCONNECT EVENT' |
 		grep -cv 'wait for RDMA_READ_ADV state\|^cq completion in ERROR')" = 0 ] ||
 		fail "rping -s: $(guest_output rping | tail -n 1)"
 }
@@ -144,7 +145,7 @@ rping_ended() {
 # sessctl connect to siw; what it said is in $work/connect.out, its exit status in $status.
 connect() { # OPTION...
 	status=0
-	host timeout 20 "$sessctl" connect --json --timeout 10 "$@" "tcp://$GUEST:$PORT" \
+	host timeout 90 "$sessctl" connect --json --timeout 60 "$@" "tcp://$GUEST:$PORT" \
 		>"$work/connect.out" 2>"$work/connect.err" || status=$?
 }
 
@@ -165,11 +166,19 @@ listen() { # URI OPTION...
 	local at=$1
 	shift
 	host_start listen "$sessctl" listen --json "$@" "$at"
-	await 10 grep -q '"listening"' "$work/listen.out" ||
+	await 30 grep -q '"listening"' "$work/listen.out" ||
 		fail "listen: $(tail -n 1 "$work/listen.err")"
 	uri=$(json "$work/listen.out" listening uri)
 	port=${uri%%\?*}
 	port=${port##*:}
+}
+
+# siw calls sessctl, whose protocol its rping does not speak: only the set-up is of interest.
+siw_sets_up() { # LISTEN-OPTION...
+	listen "tcp://$HOST:0" --count 1 "$@"
+	guest "timeout 90 rping -c -a $HOST -p $port -C 1" >/dev/null || true
+	await 30 grep -q '"established"' "$work/listen.out" ||
+		fail "not established: $(tail -n 1 "$work/listen.out" "$work/listen.err")"
 }
 
 sctp_over_udp() { # the guest's kernel SCTP, encapsulated
@@ -236,7 +245,7 @@ transfer() { # put|get OCTETS URI QUERY
 		guest "head -c $2 /dev/urandom >/tmp/dir/file"
 		set -- get "$uri" "$work/file"
 	fi
-	host timeout 100 "$sessctl" "$1" --json "$2" "$3" >"$work/$1.out" 2>"$work/$1.err" ||
+	host timeout 250 "$sessctl" "$1" --json "$2" "$3" >"$work/$1.out" 2>"$work/$1.err" ||
 		fail "$1: $(tail -n 1 "$work/$1.err")"
 	same_digest "$work/file" /tmp/dir/file
 	detail "$(printf '%s octets in %.2f s' "$(json "$work/$1.out" transfer bytes)" \
@@ -245,12 +254,12 @@ transfer() { # put|get OCTETS URI QUERY
 
 # An unmodified verbs program here, with our library in place of the system's.
 verbs() { # COMMAND...
-	host env LD_PRELOAD="$build/libddpsess-verbs.so" timeout 60 "$@" >"$work/verbs.out" \
+	host env LD_PRELOAD="$build/libddpsess-verbs.so" timeout 90 "$@" >"$work/verbs.out" \
 		2>"$work/verbs.err" || fail "$1: $(verbs_said)"
 }
 
 verbs_start() { # COMMAND...
-	host_start verbs env LD_PRELOAD="$build/libddpsess-verbs.so" timeout 60 "$@"
+	host_start verbs env LD_PRELOAD="$build/libddpsess-verbs.so" timeout 90 "$@"
 }
 
 verbs_wait() {
@@ -276,7 +285,7 @@ verbs_called() { # PORT 'COMMAND THERE' COMMAND...
 	shift 2
 	verbs_start "$@"
 	host_listens "$port"
-	guest "timeout 60 $there" >"$work/there" 2>&1
+	guest "timeout 90 $there" >"$work/there" 2>&1
 }
 
 # perftest, either end as client; its table has a line for so many messages of 4096 octets.
@@ -419,7 +428,7 @@ capture() { # [FILTER...]: from now on, into $work/wire.pcap
 	[ $# != 0 ] || set -- tcp and not port 2323
 	host_start capture tcpdump -Z root -i tap0 -p --immediate-mode -U -B 32768 -s 0 \
 		-w "$work/wire.pcap" "$@"
-	await 10 grep -q listening "$work/capture.err" || fail "tcpdump does not start"
+	await 30 grep -q listening "$work/capture.err" || fail "tcpdump does not start"
 }
 
 # Stop when the last FIN or RST of both sides can have been seen.
@@ -435,15 +444,16 @@ capture_resets() { # of the transfer's port, and nothing else: it can be large
 }
 
 reset_by() { # ADDRESS
-	await 10 wire_has "tcp.flags.reset == 1 && ip.src == $1" || fail "no RST from $1"
+	await 30 wire_has "tcp.flags.reset == 1 && ip.src == $1" || fail "no RST from $1"
 }
 
 wire_has() { # DISPLAY-FILTER
 	[ -n "$(wire -Y "$1")" ]
 }
 
-wire_closed() {
-	[ "$(wire -Y 'tcp.flags.fin == 1 || tcp.flags.reset == 1' | wc -l)" -ge 2 ]
+wire_closed() { # asked again and again, and tshark takes its time
+	[ "$(tcpdump -nr "$work/wire.pcap" 'tcp[13] & 5 != 0 or (ip6[6] == 6 and ip6[53] & 5 != 0)' \
+		2>/dev/null | wc -l)" -ge 2 ]
 }
 
 wire() { # TSHARK-OPTION...

@@ -5,7 +5,7 @@
 #   PATTERN   names of cases, shell wildcards allowed     --keep   leave output of failed cases
 #   --times   all of that so often, with one guest
 #
-# A case's comment lines: "# quick" in the quick subset, "# limit: SECONDS" (120 if not given),
+# A case's comment lines: "# quick" in the quick subset, "# limit: SECONDS" (300 if not given),
 # "# needs: FILE..." of build/opt, else it is skipped.
 # Exit status: 0 all passed or were skipped, 1 some failed, 77 none can be run here.
 set -uo pipefail
@@ -140,7 +140,7 @@ run_case() { # NAME
 	work=$top/$1
 	[ ! -e "$work" ] || work+=-$run
 	limit=$(setting "$file" limit)
-	limit=${limit:-120}
+	limit=${limit:-300}
 	mkdir "$work"
 	lack=$(missing "$file")
 	SECONDS=0

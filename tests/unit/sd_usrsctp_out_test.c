@@ -219,16 +219,24 @@ Test(sd_usrsctp_out, a_kernel_that_does_not_know_runs, .timeout = 60)
 	stop();
 }
 
-/* What is sent waits for the rest of the round, and for no timer. */
-Test(sd_usrsctp_out, packets_leave_before_the_loop_sleeps)
+static void send_twice(void *user)
 {
-	struct ddps_us_env *ue;
+	struct ddps_us_env *ue = user;
 
-	path_of_1500(AF_INET);
-	ue = cli.a->ue;
 	cr_assert_eq(send_one(&cli, 0, SEGMENT, LEN), 0);
 	cr_assert_eq(send_one(&cli, 0, SEGMENT, LEN), 0);
 	cr_expect_eq(ue->out.n, 2);
+}
+
+/* What is sent waits for the rest of the round, and for no timer. */
+Test(sd_usrsctp_out, packets_leave_before_the_loop_sleeps)
+{
+	struct ddps_task task = { .fn = send_twice };
+	struct ddps_us_env *ue;
+
+	path_of_1500(AF_INET);
+	task.user = ue = cli.a->ue;
+	ddps_task_post(cn.env.loop, &task);
 	cr_assert_geq(ddps_loop_run(cn.env.loop), 0);
 	cr_expect_eq(ue->out.n, 0);
 	cr_expect_eq(ue->out.used, 0);
@@ -236,15 +244,35 @@ Test(sd_usrsctp_out, packets_leave_before_the_loop_sleeps)
 	stop();
 }
 
+/* Outside the loop there is no rest of a round. */
+Test(sd_usrsctp_out, a_post_leaves_at_once)
+{
+	path_of_1500(AF_INET);
+	cr_assert_eq(send_one(&cli, 0, SEGMENT, LEN), 0);
+	cr_expect_eq(cli.a->ue->out.n, 0);
+	WAIT_FOR(srv.peers[0].messages == 1, &sn);
+	stop();
+}
+
+static void send_and_free(void *user)
+{
+	struct ddps_us_env *ue = user;
+
+	cr_assert_eq(send_one(&cli, 0, SEGMENT, LEN), 0);
+	cr_expect_eq(ue->out.n, 1);
+	B->free(cli.a);
+}
+
 /* A packet on its way out does not outlive the peer that it is for. */
 Test(sd_usrsctp_out, free_sends_what_was_collected)
 {
 	struct side *s = &srv.peers[0];
+	struct ddps_task task = { .fn = send_and_free };
 
 	path_of_1500(AF_INET);
-	cr_assert_eq(send_one(&cli, 0, SEGMENT, LEN), 0);
-	cr_expect_eq(cli.a->ue->out.n, 1);
-	B->free(cli.a);
+	task.user = cli.a->ue;
+	ddps_task_post(cn.env.loop, &task);
+	cr_assert_geq(ddps_loop_run(cn.env.loop), 0);
 	WAIT_FOR(s->gone, &sn); /* the ABORT came behind it */
 	cr_expect_eq(s->end.code, DDPS_E_RESET);
 	stop();

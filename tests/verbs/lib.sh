@@ -1,43 +1,80 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # What the scripts that run unmodified programs over the drop-in share.  Their first argument is the
-# build; $pattern chooses cases, $failed is what they exit with.
+# build; $pattern chooses cases; each runs $times times, in one of $lanes lanes, and prints one line.
 # shellcheck shell=bash disable=SC2034,SC2154
 build=$(realpath "$1")
 sessctl=$build/sessctl
 work=$(mktemp -d)
-failed=0
+times=1
 trap 'rm -rf "$work"' EXIT
 # The server may not listen yet when the client asks: it asks again.
 export DDPSESS_RETRY_MS=15000 DDPSESS_CONF=/dev/null LC_ALL=C
-# How programs are started; cases add to it.
+# Whom programs run as, and how they are started; cases add to it.
+rights=() who=""
 load=("$sessctl" run --)
 
-# A port that is free now: one that the system has just given to somebody else.
-free_port() {
-	local line job
-	coproc "$build/sessctl" listen --json tcp://127.0.0.1:0 2>/dev/null
-	job=$COPROC_PID
-	read -r -t 20 -u "${COPROC[0]}" line
-	kill "$job"
-	wait "$job" 2>/dev/null
-	port=$(sed -n 's/.*tcp:\/\/127.0.0.1:\([0-9]*\).*/\1/p' <<<"$line")
+# From here on programs run as somebody without rights, in a group of nobody's, who may not be able
+# to enter the directory of the build: it gets a copy.
+drop_rights() {
+	who=", unprivileged"
+	[ "$(id -u)" = 0 ] || return 0
+	mkdir "$work/build"
+	cp -r "$build"/{sessctl,libddpsess-verbs.so,ddpsess,verbs-dlopen,verbs-plain,verbs-clock.so} \
+		"$work/build" || exit 1
+	build=$work/build sessctl=$work/build/sessctl
+	chmod -R a+rX "$work"
+	rights=(setpriv --reuid 65534 --regid 65534 --clear-groups --bounding-set=-all
+		--inh-caps=-all --no-new-privs)
+	load=("${rights[@]}" "$sessctl" run --)
 }
 
-report() { # NAME STATUS-OF-CLIENT STATUS-OF-SERVER
-	if [ "$2" = 0 ] && [ "$3" = 0 ]; then
-		echo "ok $1"
-		return
+# A lane is a line in a pipe, taken while a case runs.
+mkfifo "$work/lanes"
+exec {lanes}<>"$work/lanes"
+more_lanes() { # NUMBER
+	local i
+	for ((i = 0; i < $1; i++)); do
+		echo >&"$lanes"
+	done
+}
+
+# A thousand ports for this script alone, below those that the system gives away.
+hold_ports() {
+	local top dir=/tmp/ddpsess-test-ports.$UID
+	read -r top _ </proc/sys/net/ipv4/ip_local_port_range
+	[ "$top" -ge 16384 ] || top=32768
+	mkdir -p "$dir"
+	for ((first_port = top - 1000; first_port > 2000; first_port -= 1000)); do
+		exec {lock}>"$dir/$first_port"
+		! flock -n "$lock" || break
+		exec {lock}>&-
+	done
+	if [ "$first_port" -le 2000 ]; then
+		echo "not ok ports: all blocks below $top are locked in $dir; wait for other tests"
+		exit 1
 	fi
-	failed=1
-	echo "not ok $1: client $2, server $3:" \
-		"$(tail -q -n 2 "$work/client" "$work/server" | tr -c '[:print:]' ' ')"
+	echo 0 >"$work/port"
 }
 
-# Until somebody listens at that TCP port, for programs that ask once.
+# The next of them; one that something else has, or that was closed lately, is left out.
+free_port() {
+	local n
+	while :; do
+		{
+			flock 9
+			read -r n <"$work/port"
+			echo $(((n + 1) % 1000)) >"$work/port"
+		} 9>>"$work/port.lock"
+		port=$((first_port + n))
+		[ -n "$(ss -Hantu "sport = :$port")" ] || return 0
+	done
+}
+
+# Until somebody listens at that port, TCP's or the UDP port that carries SCTP.
 await_listener() { # PORT
 	local i
 	for ((i = 0; i < 400; i++)); do
-		[ -z "$(ss -Hltn "sport = :$1")" ] || return 0
+		[ -z "$(ss -Hltun "sport = :$1")" ] || return 0
 		sleep 0.05
 	done
 }
@@ -47,19 +84,90 @@ host_address() {
 	ip -4 -o addr show up scope global | awk '{ sub("/.*", "", $4); print $4; exit }'
 }
 
-# pair NAME SERVER CLIENT: @ stands for the port
-pair() {
-	local name=$1 c s
-	[[ $name =~ $pattern ]] || return 0
-	free_port
+start() { # OUTPUT COMMAND-LINE
 	# shellcheck disable=SC2086 # words are meant
-	timeout 60 "${load[@]}" ${2//@/$port} >"$work/server" 2>&1 &
-	s=$!
-	[ -z "${asks_once:-}" ] || await_listener "$port"
-	# shellcheck disable=SC2086
-	timeout 60 "${load[@]}" ${3//@/$port} >"$work/client" 2>&1
-	c=$?
-	wait "$s"
-	report "$name over $DDPSESS_TRANSPORT" "$c" "$?"
+	exec timeout -k 5 60 "${load[@]}" $2 >"$1" 2>&1
 }
 
+# One server and its clients.  For $fault see pair.
+try_pair() { # SERVER CLIENT
+	local port server c=0 s i
+	free_port
+	start server "${1//@/$port}" &
+	server=$!
+	[ -z "${listen_first:-}" ] || await_listener "$port"
+	for ((i = 0; i < ${clients:-1}; i++)); do
+		(start "client$i" "${2//@/$port}") || c=$?
+	done
+	[ -z "${for_ever:-}" ] || kill "$server"
+	wait "$server"
+	s=$?
+	# it must have been there to be ended
+	[ -z "${for_ever:-}" ] || [ "$s" != 143 ] || s=0
+	fault="client $c, server $s"
+	[ "$c" = 0 ] && [ "$s" = 0 ] || return 1
+	fault="${check:-}"
+	eval "${check:-:}"
+}
+
+try_alone() { # TEXT COMMAND
+	(start client0 "$2")
+	fault="status $?, expected '$1'"
+	[ "${fault%%,*}" = "status 0" ] && grep -q "$1" client0
+}
+
+report() { # NAME FAULT FILE...: with what the files end with, if there is a fault
+	if [ -z "$2" ]; then
+		echo "ok $1"
+		return
+	fi
+	: >"$work/failed"
+	echo "not ok $1: $2: $(tail -q -n 3 "${@:3}" 2>/dev/null | tr -c '[:print:]' ' ')"
+}
+
+# Tries one after the other in a folder of their own, until one fails.
+repeat() { # NAME TRY ARGUMENT...
+	local i fault="" dir
+	dir=$(mktemp -d "$work/case.XXXXXX")
+	chmod 777 "$dir"
+	cd "$dir" || exit 1
+	for ((i = 1; i <= times; i++)); do
+		"${@:2}" || break
+	done
+	if [ "$i" -gt "$times" ]; then
+		report "$1, $times times$who" ""
+	else
+		report "$1, try $i of $times$who" "$fault" client* server
+	fi
+	cd "$work" && rm -rf "$dir"
+	echo >&"$lanes"
+}
+
+# pair NAME SERVER CLIENT: @ stands for the port.  These may be set:
+#   listen_first	the client starts when the server listens
+#   clients	how many, one after the other
+#   for_ever	the server does not end by itself
+#   check	a command that says whether the files that they left are right
+pair() {
+	local name="$1 over $DDPSESS_TRANSPORT"
+	[[ $name =~ $pattern ]] || return 0
+	read -r -u "$lanes"
+	repeat "$name" try_pair "$2" "$3" &
+}
+
+alone() { # TEXT COMMAND...
+	local name="${2##*/} ${*:3}"
+	name="${name% } over $DDPSESS_TRANSPORT"
+	[[ $name =~ $pattern ]] || return 0
+	read -r -u "$lanes"
+	repeat "$name" try_alone "$1" "${*:2}" &
+}
+
+# Exit when all cases have ended, with what they came to.
+finish() {
+	wait
+	[ ! -e "$work/failed" ]
+	exit
+}
+
+hold_ports

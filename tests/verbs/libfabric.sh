@@ -8,18 +8,17 @@ rounds=${2:-1} pattern=${3:-.}
 . "$(dirname "$0")/lib.sh"
 
 info() {
+	local fault="no iWARP device of that name"
 	if "${load[@]}" fi_info -p verbs >"$work/out" 2>&1 && grep -q 'domain: ddp0' "$work/out" &&
 		grep -q 'protocol: FI_PROTO_IWARP' "$work/out"; then
-		echo "ok fi_info"
-	else
-		failed=1
-		echo "not ok fi_info: $(tail -n 2 "$work/out" | tr '\n' ' ')"
+		fault=""
 	fi
+	report fi_info "$fault" "$work/out"
 }
 
 # The port is that of fi_pingpong's own TCP connection, for which it asks once.
 pingpong() { # PROVIDER TYPE OPTION...
-	local opts="-p $1 -e $2 ${*:3}" asks_once=1
+	local opts="-p $1 -e $2 ${*:3}" listen_first=1
 	pair "fi_pingpong $opts" "fi_pingpong $opts -B @" "fi_pingpong $opts -P @ $addr"
 }
 
@@ -28,8 +27,9 @@ addr=$(host_address)
 if [ -z "$addr" ]; then
 	# the provider binds to port 0 instead of the program's where the address is loopback
 	echo "ok fi_pingpong # skipped: this host has loopback addresses only"
-	exit "$failed"
+	finish
 fi
+more_lanes 1
 for ((i = 0; i < rounds; i++)); do
 	for DDPSESS_TRANSPORT in tcp sctp; do
 		export DDPSESS_TRANSPORT
@@ -40,4 +40,4 @@ for ((i = 0; i < rounds; i++)); do
 		load=("$sessctl" run --)
 	done
 done
-exit "$failed"
+finish

@@ -17,6 +17,7 @@ if [ -z "$(host_address)" ]; then
 	exit 0
 fi
 mpicc -Wall -Wextra -Werror -o "$work/exchange" "$(dirname "$0")/mpi_exchange.c" || exit 1
+failed=0
 export FI_PROVIDER=verbs DDPSESS_STATS=on
 # mpirun wants this twice where it runs as root, in containers mostly
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1

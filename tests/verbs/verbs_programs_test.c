@@ -3,6 +3,7 @@
  * What rsockets and libfabric rely on beside the interface itself; they run in run.sh and
  * libfabric.sh.
  */
+#include "verbs/vd.h"
 #include "verbs/vt.h"
 #include <errno.h>
 #include <string.h>
@@ -81,4 +82,22 @@ Test(verbs_programs, an_identifier_moves_with_its_last_event, .timeout = 30)
 	vt_expect(ch, RDMA_CM_EVENT_ROUTE_RESOLVED);
 	cr_expect_eq(rdma_destroy_id(id), 0);
 	rdma_destroy_event_channel(ch);
+}
+
+/* perftest accepts after it has filled its buffers, and its client crashes if it is told of an end
+ * of patience; run.sh has its clients ask for longer than the library's own limit. */
+Test(verbs_programs, a_slow_program_has_time_to_listen_and_to_accept)
+{
+	static struct vd_process p;
+	struct ddps_conn_param defaults, to;
+
+	ddps_conn_param_init(&defaults);
+	p.cfg.retry_ms = 15000;
+	vd_conn_param(&p, NULL, &to);
+	cr_expect_eq(to.refused_retry_ms, 15000);
+	cr_expect_eq(to.connect_ms, 15000 + defaults.connect_ms, "it would end the tries");
+	cr_expect_eq(to.setup_ms, 60000);
+	p.cfg.retry_ms = UINT32_MAX - defaults.connect_ms + 1;
+	vd_conn_param(&p, NULL, &to);
+	cr_expect_eq(to.connect_ms, UINT32_MAX);
 }

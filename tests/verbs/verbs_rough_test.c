@@ -39,6 +39,27 @@ Test(verbs_rough, a_domain_is_busy_while_anything_is_in_it)
 	vt_dev_close(&d);
 }
 
+/* The man page has it that this leaks; nothing may be used after it is freed. */
+Test(verbs_rough, a_device_that_is_closed_first)
+{
+	struct ibv_qp_init_attr attr;
+	struct ibv_mr *mr;
+	struct ibv_qp *qp;
+	struct vt_dev d;
+	char buf[64];
+
+	vt_dev_open(&d);
+	attr = vt_rc(&d);
+	qp = ibv_create_qp(d.pd, &attr);
+	mr = ibv_reg_mr(d.pd, buf, sizeof buf, 0);
+	cr_assert(qp && mr);
+	cr_expect_eq(ibv_close_device(d.ctx), 0);
+	cr_expect_eq(ibv_destroy_qp(qp), 0);
+	cr_expect_eq(ibv_dereg_mr(mr), 0);
+	cr_expect_eq(ibv_dealloc_pd(d.pd), 0);
+	cr_expect_eq(ibv_destroy_cq(d.cq), 0);
+}
+
 /* To be refused must not arm a queue, nor take an event or what was asked for back. */
 VT_TEST(verbs_rough, a_queue_that_is_busy_stays_as_it_is)
 {
@@ -500,8 +521,7 @@ static void accept_from(struct vt *v, struct where *peer)
 	vt_expect(v->b.ch, RDMA_CM_EVENT_ESTABLISHED);
 }
 
-/* Over SCTP in UDP nobody speaks for a process that is gone: docs/verbs.md. */
-Test(verbs_rough, a_peer_is_killed_in_the_midst_of_a_transfer, .timeout = 60)
+VT_TEST(verbs_rough, a_peer_is_killed_in_the_midst_of_a_transfer)
 {
 	struct where peer;
 	unsigned bad = 0;
@@ -510,7 +530,6 @@ Test(verbs_rough, a_peer_is_killed_in_the_midst_of_a_transfer, .timeout = 60)
 	struct vt v;
 	pid_t pid;
 
-	setenv("DDPSESS_TRANSPORT", "tcp", 1);
 	vt_init(&v);
 	cr_assert_eq(pipe(port), 0);
 	pid = fork();

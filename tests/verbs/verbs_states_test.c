@@ -309,3 +309,44 @@ VT_TEST(verbs_states, the_longest_private_data_and_the_deepest_queues)
 	VT_MINUS_AS(rdma_connect(v.a.id, &v.connect), EINVAL);
 	vt_down(&v);
 }
+
+/* ---- other channels ---- */
+
+/* Where it is already: the event that waits there stays, once. */
+Test(verbs_states, an_identifier_moves_to_its_own_channel, .timeout = 30)
+{
+	struct rdma_event_channel *ch = rdma_create_event_channel();
+	struct sockaddr_in a4 = { AF_INET, 0, { htonl(INADDR_LOOPBACK) }, { 0 } };
+	struct rdma_cm_id *id = fresh(ch);
+
+	cr_assert_eq(rdma_resolve_addr(id, NULL, (struct sockaddr *)&a4, 1), 0);
+	cr_expect_eq(rdma_migrate_id(id, ch), 0);
+	vt_expect(ch, RDMA_CM_EVENT_ADDR_RESOLVED);
+	cr_expect(!vt_readable(ch->fd, 0));
+	cr_expect_eq(rdma_destroy_id(id), 0);
+	rdma_destroy_event_channel(ch);
+}
+
+/* A request that waits goes with its listener, and leads to the new channel alone. */
+VT_TEST(verbs_states, a_listener_moves_with_its_requests)
+{
+	struct rdma_event_channel *ch = rdma_create_event_channel(), *old;
+	struct vt v;
+
+	vt_init(&v);
+	vt_listen(&v);
+	vt_dial(&v);
+	cr_assert_eq(rdma_connect(v.a.id, &v.connect), 0);
+	cr_assert(vt_readable(v.b.ch->fd, VT_MS));
+	cr_assert_eq(rdma_migrate_id(v.listen, ch), 0);
+	old = v.b.ch;
+	cr_expect(!vt_readable(old->fd, 0));
+	rdma_destroy_event_channel(old);
+	v.b.ch = ch;
+	vt_take_request(&v);
+	cr_expect_eq(v.b.id->channel, ch);
+	cr_assert_eq(rdma_accept(v.b.id, &v.accept), 0);
+	vt_expect(v.a.ch, RDMA_CM_EVENT_ESTABLISHED);
+	vt_expect(v.b.ch, RDMA_CM_EVENT_ESTABLISHED);
+	vt_down(&v);
+}

@@ -348,3 +348,82 @@ VT_TEST(verbs_threads, four_connect_and_go_while_one_serves)
 		pthread_join(t[i], NULL);
 	vt_down(&v);
 }
+
+/* ---- a queue pair that goes while its queue is polled ---- */
+
+#define GOINGS 50
+
+struct watcher {
+	struct ibv_cq *cq;
+	bool stop;
+	unsigned seen;
+};
+
+static void *watch(void *arg)
+{
+	struct watcher *w = arg;
+	struct ibv_wc wc;
+
+	while (!__atomic_load_n(&w->stop, __ATOMIC_ACQUIRE)) {
+		int n = ibv_poll_cq(w->cq, 1, &wc);
+
+		cr_assert_geq(n, 0);
+		if (!n) {
+			sched_yield();
+			continue;
+		}
+		cr_assert_neq(wc.qp_num, 0);
+		w->seen++;
+	}
+	return NULL;
+}
+
+/* Its receives are flushed while it is destroyed: whoever polls gets them, or does not. */
+static void come_and_go(struct vt *v)
+{
+	struct rdma_cm_event *e;
+
+	cr_assert_eq(rdma_connect(v->a.id, &v->connect), 0);
+	e = vt_event(v->b.ch, RDMA_CM_EVENT_CONNECT_REQUEST);
+	v->b.id = e->id;
+	rdma_ack_cm_event(e);
+	v->init.send_cq = v->init.recv_cq = v->b.cq;
+	cr_assert_eq(rdma_create_qp(v->b.id, NULL, &v->init), 0);
+	for (uint64_t i = 0; i < 16; i++)
+		cr_assert_eq(vt_recv(&v->b, i, 0, 64), 0);
+	cr_assert_eq(rdma_accept(v->b.id, &v->accept), 0);
+	vt_expect(v->a.ch, RDMA_CM_EVENT_ESTABLISHED);
+	cr_assert_eq(rdma_disconnect(v->a.id), 0);
+	vt_expect(v->b.ch, RDMA_CM_EVENT_ESTABLISHED);
+	vt_expect(v->b.ch, RDMA_CM_EVENT_DISCONNECTED);
+	rdma_destroy_qp(v->b.id);
+	cr_assert_eq(rdma_destroy_id(v->b.id), 0);
+	v->b.id = NULL;
+	vt_expect(v->a.ch, RDMA_CM_EVENT_DISCONNECTED);
+}
+
+VT_TEST(verbs_threads, one_polls_while_another_destroys)
+{
+	struct watcher w = { 0 };
+	pthread_t t;
+	struct vt v;
+
+	vt_init(&v);
+	vt_listen(&v);
+	for (int i = 0; i < GOINGS; i++) {
+		vt_dial(&v);
+		if (!i) {
+			w.cq = v.b.cq = ibv_create_cq(v.a.id->verbs, 1024, NULL, NULL, 0);
+			v.b.mr = ibv_reg_mr(v.a.id->pd, v.b.buf, sizeof v.b.buf,
+					    IBV_ACCESS_LOCAL_WRITE);
+			cr_assert(v.b.cq && v.b.mr);
+			cr_assert_eq(pthread_create(&t, NULL, watch, &w), 0);
+		}
+		come_and_go(&v);
+		vt_end_down(&v.a);
+	}
+	__atomic_store_n(&w.stop, true, __ATOMIC_RELEASE);
+	pthread_join(t, NULL);
+	cr_assert_leq(w.seen, 16 * GOINGS);
+	vt_down(&v);
+}

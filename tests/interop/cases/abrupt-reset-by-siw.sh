@@ -5,7 +5,7 @@
 # needs: example-rdma_peer
 siw_peer_server -b 67108864
 capture_resets
-host_start rdma timeout 60 "$build/example-rdma_peer" -N -c "tcp://$GUEST:$PORT"
+host_start rdma timeout 90 "$build/example-rdma_peer" -N -c "tcp://$GUEST:$PORT"
 in_transfer
 guest "ss -K -Hnt sport = :$PORT" >"$work/killed"
 [ -s "$work/killed" ] || fail "there was no connection to reset"

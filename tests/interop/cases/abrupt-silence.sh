@@ -1,7 +1,6 @@
 # shellcheck shell=bash disable=SC2154 # variables of lib.sh
 # SPDX-License-Identifier: BSD-2-Clause
 # The guest falls silent in mid-transfer: our side gives up by its own deadline.
-# limit: 90
 # needs: example-rping_peer
 rping_server -S 1000
 host_start rping "$build/example-rping_peer" -c "tcp://$GUEST:$PORT" -S 1000 -C 1000000

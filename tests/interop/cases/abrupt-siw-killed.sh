@@ -4,7 +4,7 @@
 # quick
 # needs: example-rdma_peer
 siw_peer_server -b 67108864 -i 16 -o 16
-host_start rdma timeout 30 "$build/example-rdma_peer" -N -c "tcp://$GUEST:$PORT"
+host_start rdma timeout 90 "$build/example-rdma_peer" -N -c "tcp://$GUEST:$PORT"
 in_transfer
 # shellcheck disable=SC2016 # for the guest's shell
 guest 'kill -9 $(pidof siw_peer)'

@@ -2,7 +2,6 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # Unmodified qperf here on our verbs library and on siw, each as client: Sends one way at a time and
 # both at once.  Its other tests end with an error between siw and siw too.
-# limit: 180
 # needs: libddpsess-verbs.so
 tests=(-cm 1 -t 1 -m 4096 rc_lat rc_bi_bw)
 control=19765

@@ -2,7 +2,6 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # SCTP sessions that end in mid-transfer: one end killed, or aborted by its program; the other end
 # has an error at once, kernel in the guest, usrsctp here.
-# limit: 120
 # needs: example-rdma_peer
 sctp_over_udp
 theirs="sctp://$GUEST:$PORT?backend=kernel&encap=$ENCAP"
@@ -30,7 +29,7 @@ ends_there() { # WHAT
 
 serve_there
 before=$(chunks)
-host_start rdma timeout 60 "$build/example-rdma_peer" -c "$ours"
+host_start rdma timeout 90 "$build/example-rdma_peer" -c "$ours"
 sctp_in_transfer "$before"
 # shellcheck disable=SC2016 # for the guest's shell
 guest 'kill -9 $(pidof ld-linux-x86-64.so.2)'
@@ -40,12 +39,12 @@ host_wait rdma || status=$?
 detail "$(tail -n 1 "$work/rdma.err")"
 
 serve_there
-host timeout 60 "$build/example-rdma_peer" -a -c "$ours" >"$work/out" 2>"$work/err" ||
+host timeout 90 "$build/example-rdma_peer" -a -c "$ours" >"$work/out" 2>"$work/err" ||
 	fail "abort here: $(tail -n 1 "$work/err")"
 ends_there "abort here"
 
 rdma_listen "sctp://$HOST:0?backend=usrsctp&encap=$ENCAP" -b 67108864
-guest "timeout 60 example-rdma_peer -a -c 'sctp://$HOST:$port?backend=kernel&encap=$ENCAP'" ||
+guest "timeout 90 example-rdma_peer -a -c 'sctp://$HOST:$port?backend=kernel&encap=$ENCAP'" ||
 	fail "abort in the guest"
 status=0
 host_wait rdma || status=$?

@@ -7,7 +7,7 @@ sctp_over_udp
 mkdir "$work/dir"
 listen "sctp://$HOST:0?backend=usrsctp&encap=$ENCAP" --dir "$work/dir"
 guest "head -c 3000000 /dev/urandom >/tmp/file
-	timeout 50 sessctl put --json /tmp/file 'sctp://$HOST:$port/file?backend=kernel&encap=$ENCAP'" \
+	timeout 90 sessctl put --json /tmp/file 'sctp://$HOST:$port/file?backend=kernel&encap=$ENCAP'" \
 	>"$work/put.out" || fail "put in the guest: $(tail -n 1 "$work/put.out")"
 same_digest "$work/dir/file" /tmp/file
 expect "$work/put.out" established transport=sctp backend=kernel

@@ -4,6 +4,6 @@
 # needs: sessctl
 sessctl_in_guest "sctp://$GUEST:$PORT?backend=kernel&encap=off"
 guest "head -c 3000000 /dev/urandom >/tmp/file
-	timeout 50 sessctl put --json /tmp/file 'sctp://$GUEST:$PORT/copy?backend=kernel&encap=off'
+	timeout 90 sessctl put --json /tmp/file 'sctp://$GUEST:$PORT/copy?backend=kernel&encap=off'
 	cmp /tmp/file /tmp/dir/copy" >"$work/put.out" || fail "put: $(tail -n 1 "$work/put.out")"
 expect "$work/put.out" established backend=kernel encap=0

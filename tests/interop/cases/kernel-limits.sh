@@ -2,11 +2,10 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # IRD and ORD at the edges over SCTP, kernel in the guest, usrsctp here: the smaller one is in force;
 # 0x3FFF leaves them to the applications, at either end.
-# limit: 180
 # needs: sessctl
 sctp_over_udp
 session() { # THEIRS OURS
-	host timeout 20 "$sessctl" connect --json --ird "$2" --ord "$2" \
+	host timeout 90 "$sessctl" connect --json --ird "$2" --ord "$2" \
 		"sctp://$GUEST:$PORT?backend=usrsctp&encap=$ENCAP" >"$work/out" 2>"$work/err" ||
 		fail "$1 there, $2 here: $(tail -n 1 "$work/err")"
 	if [ "$1" = ulp ] || [ "$2" = ulp ]; then
@@ -18,7 +17,7 @@ session() { # THEIRS OURS
 
 many=(0 1 128 129 16382 ulp)
 for theirs in "${many[@]}"; do
-	guest_start sessctl "timeout 60 sessctl listen --count ${#many[@]} --ird $theirs \
+	guest_start sessctl "timeout 90 sessctl listen --count ${#many[@]} --ird $theirs \
 		--ord $theirs 'sctp://$GUEST:$PORT?backend=kernel&encap=$ENCAP'"
 	guest_listens "$PORT" sctp
 	for ours in "${many[@]}"; do

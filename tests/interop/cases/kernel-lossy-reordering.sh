@@ -2,7 +2,6 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # SCTP over UDP: loss 1 %, delay, reordering and duplication, both ways; put and get, digests
 # equal.
-# limit: 120
 # needs: sessctl
 sctp_over_udp
 disorder

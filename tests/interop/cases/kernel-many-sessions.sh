@@ -2,7 +2,6 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # 200 sessions at once on one association of the kernel's SCTP: with our kernel backend at both ends,
 # and with usrsctp here as client and as server.  The kernel counts the associations.
-# limit: 240
 # needs: example-many_peer
 many=200
 associations() { # Active|Passive: established since the guest began
@@ -26,7 +25,7 @@ as_many() { # FILE WHAT
 
 serve "backend=kernel&encap=off"
 active=$(associations Active) passive=$(associations Passive)
-guest "timeout 60 example-many_peer -n $many -c 'sctp://$GUEST:$PORT?backend=kernel&encap=off'" \
+guest "timeout 90 example-many_peer -n $many -c 'sctp://$GUEST:$PORT?backend=kernel&encap=off'" \
 	>"$work/there" 2>&1 || fail "kernel, kernel: $(tail -n 1 "$work/there")"
 guest_wait many 30 || fail "kernel, kernel: $(guest_output many | tail -n 1)"
 as_many "$work/there" "kernel, kernel"
@@ -36,7 +35,7 @@ one_more Passive "$passive" "kernel, kernel"
 sctp_over_udp
 serve "backend=kernel&encap=$ENCAP"
 passive=$(associations Passive)
-host timeout 60 "$build/example-many_peer" -n $many \
+host timeout 90 "$build/example-many_peer" -n $many \
 	-c "sctp://$GUEST:$PORT?backend=usrsctp&encap=$ENCAP" >"$work/here" 2>"$work/err" ||
 	fail "usrsctp, kernel: $(tail -n 1 "$work/err")"
 guest_wait many 30 || fail "usrsctp, kernel: $(guest_output many | tail -n 1)"
@@ -45,7 +44,7 @@ one_more Passive "$passive" "usrsctp, kernel"
 
 many_listen "sctp://$HOST:0?backend=usrsctp&encap=$ENCAP" -n $many
 active=$(associations Active)
-guest "timeout 60 example-many_peer -n $many \
+guest "timeout 90 example-many_peer -n $many \
 	-c 'sctp://$HOST:$port?backend=kernel&encap=$ENCAP'" >"$work/there" 2>&1 ||
 	fail "kernel, usrsctp: $(tail -n 1 "$work/there")"
 host_wait many || fail "kernel, usrsctp: $(tail -n 1 "$work/many.err")"

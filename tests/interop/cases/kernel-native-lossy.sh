@@ -1,7 +1,6 @@
 # shellcheck shell=bash disable=SC2154 # variables of lib.sh
 # SPDX-License-Identifier: BSD-2-Clause
 # The same directly on IP.
-# limit: 120
 # needs: sessctl
 capture ip proto 132
 disorder

@@ -2,7 +2,6 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # Reads and Writes both ways over SCTP, kernel in the guest, usrsctp here, each as client: sizes, and
 # 1000 pings.
-# limit: 240
 # needs: example-rping_peer
 sctp_over_udp
 ping_guest() { # OPTION...: we call
@@ -12,12 +11,12 @@ ping_guest() { # OPTION...: we call
 		-c "sctp://$GUEST:$PORT?backend=usrsctp&encap=$ENCAP" \
 		>"$work/rping.out" 2>"$work/rping.err" ||
 		fail "here as client, $*: $(tail -n 1 "$work/rping.err")"
-	guest_wait rping 10 || fail "guest as server, $*: $(guest_output rping | tail -n 1)"
+	guest_wait rping 30 || fail "guest as server, $*: $(guest_output rping | tail -n 1)"
 }
 
 ping_host() { # OPTION...: the guest calls
 	rping_listen "sctp://$HOST:0?backend=usrsctp&encap=$ENCAP"
-	LAB_LIMIT=100 guest "timeout 90 example-rping_peer $* \
+	LAB_LIMIT=260 guest "timeout 90 example-rping_peer $* \
 		-c 'sctp://$HOST:$port?backend=kernel&encap=$ENCAP'" >"$work/rping" ||
 		fail "guest as client, $*: $(tail -n 1 "$work/rping")"
 	host_wait rping || fail "here as server, $*: $(tail -n 1 "$work/rping.err")"

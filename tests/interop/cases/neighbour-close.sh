@@ -4,6 +4,6 @@
 # quick
 # needs: example-rdma_peer
 rdma_listen "tcp://$HOST:0" -b 100000
-guest "timeout 30 siw_peer -c $HOST $port" >"$work/there" ||
+guest "timeout 90 siw_peer -c $HOST $port" >"$work/there" ||
 	fail "siw_peer: $(tail -n 1 "$work/there"); here: $(tail -n 1 "$work/rdma.err")"
 host_wait rdma || fail "rdma_peer: $(tail -n 1 "$work/rdma.err")"

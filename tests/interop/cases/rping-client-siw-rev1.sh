@@ -5,7 +5,7 @@
 siw param mpa_version=1
 capture
 rping_listen "tcp://$HOST:0"
-guest "timeout 30 rping -c -a $HOST -p $port -S 1000 -C 5" >"$work/rping" ||
+guest "timeout 90 rping -c -a $HOST -p $port -S 1000 -C 5" >"$work/rping" ||
 	fail "rping -c: $(tail -n 1 "$work/rping")"
 host_wait rping || fail "rping_peer: $(tail -n 1 "$work/rping.err")"
 judge

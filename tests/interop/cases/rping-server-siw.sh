@@ -1,7 +1,6 @@
 # shellcheck shell=bash disable=SC2154 # variables of lib.sh
 # SPDX-License-Identifier: BSD-2-Clause
 # We call siw's rping: our Sends, its Reads and Writes.
-# limit: 120
 # needs: example-rping_peer
 capture tcp port "$PORT"
 for size in 64 100 1455 1456 4000 65000; do

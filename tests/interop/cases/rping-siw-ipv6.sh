@@ -4,7 +4,7 @@
 # needs: example-rping_peer
 capture
 rping_listen "tcp://[$HOST6]:0"
-guest "timeout 30 rping -c -a $HOST6 -p $port -S 2000 -C 3" >"$work/rping" ||
+guest "timeout 90 rping -c -a $HOST6 -p $port -S 2000 -C 3" >"$work/rping" ||
 	fail "rping -c: $(tail -n 1 "$work/rping")"
 host_wait rping || fail "rping_peer -s: $(tail -n 1 "$work/rping.err")"
 guest_start rping "rping -s -a $GUEST6 -p $PORT -S 2000"

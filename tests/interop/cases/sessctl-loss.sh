@@ -1,7 +1,6 @@
 # shellcheck shell=bash disable=SC2154 # variables of lib.sh
 # SPDX-License-Identifier: BSD-2-Clause
 # TCP from the guest to here while the guest loses and reorders packets.
-# limit: 120
 # needs: sessctl
 lossy 1
 sessctl_in_guest "tcp://$GUEST:$PORT"

@@ -3,9 +3,5 @@
 # siw asks for CRCs, so there are some (RFC 5044 7.1.1).
 # needs: sessctl
 siw param mpa_crc_required=1
-listen "tcp://$HOST:0" --count 1 --crc off
-# It does not speak sessctl's protocol, so only the set-up is of interest here.
-guest "timeout 20 rping -c -a $HOST -p $port -C 1" >/dev/null || true
-await 10 grep -q '"established"' "$work/listen.out" ||
-	fail "not established: $(tail -n 1 "$work/listen.out" "$work/listen.err")"
+siw_sets_up --crc off
 expect "$work/listen.out" established transport=tcp role=responder enhanced=true crc=true

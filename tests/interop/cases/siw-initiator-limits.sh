@@ -3,12 +3,11 @@
 # IRD and ORD at the edges with siw as initiator: it asks for 0, 1 and 128, we have 0 to 16382; what is
 # in force is the smaller one.  129 its library refuses itself, its "as many as there are" is 128.
 # A Reply that leaves the numbers to the applications (0x3FFF) it takes for an error.
-# limit: 240
 # needs: sessctl
 call() { # SIW'S OURS: one session; what siw_peer says is in $said
 	listen "tcp://$HOST:0" --count 1 --ird "$2" --ord "$2"
 	# sessctl gives no advert: siw_peer ends when it has the Reply
-	said=$(guest "timeout 20 siw_peer -c $HOST -i $1 -o $1 $port" 2>&1 | tail -n 1) || true
+	said=$(guest "timeout 90 siw_peer -c $HOST -i $1 -o $1 $port" 2>&1 | tail -n 1) || true
 }
 
 in_force() { # SIW'S OURS SIW'S-CUT

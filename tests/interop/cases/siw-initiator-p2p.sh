@@ -4,10 +4,6 @@
 # quick
 # needs: sessctl
 siw param peer_to_peer=1
-listen "tcp://$HOST:0" --count 1
-# It does not speak sessctl's protocol, so only the set-up is of interest here.
-guest "timeout 20 rping -c -a $HOST -p $port -C 1" >/dev/null || true
-await 10 grep -q '"established"' "$work/listen.out" ||
-	fail "not established: $(tail -n 1 "$work/listen.out" "$work/listen.err")"
+siw_sets_up
 expect "$work/listen.out" established transport=tcp role=responder enhanced=true \
 	p2p=true rtr=write

@@ -2,7 +2,6 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # IRD and ORD at the top of the range and left to the applications: siw's Reply decides, and is
 # not rounded beyond what it can do.
-# limit: 90
 # needs: sessctl
 for n in 16382 ulp; do
 	rping_server

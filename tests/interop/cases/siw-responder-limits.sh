@@ -1,7 +1,6 @@
 # shellcheck shell=bash disable=SC2154 # variables of lib.sh
 # SPDX-License-Identifier: BSD-2-Clause
 # IRD and ORD at the edges; siw offers at most 128.
-# limit: 90
 # needs: sessctl
 for n in 0 1 128 129; do
 	rping_server

@@ -3,5 +3,5 @@
 # The lab itself: siw against siw in the guest works, so a failure elsewhere is not the lab's.
 # quick
 rping_server -S 1000
-guest "timeout 20 rping -c -a $GUEST -p $PORT -S 1000 -C 3" >/dev/null || fail "rping -c failed"
+guest "timeout 90 rping -c -a $GUEST -p $PORT -S 1000 -C 3" >/dev/null || fail "rping -c failed"
 rping_ended

@@ -16,7 +16,7 @@ for size in 64 65000; do
 	total=$((total + $(cat "$work/as_sent")))
 	capture
 	rping_listen "tcp://$HOST:0" -t "$work/list"
-	guest "timeout 30 rping -c -a $HOST -p $port -S $size -C 3" >"$work/rping" ||
+	guest "timeout 90 rping -c -a $HOST -p $port -S $size -C 3" >"$work/rping" ||
 		fail "rping -c -S $size: $(tail -n 1 "$work/rping")"
 	host_wait rping || fail "as server, $size octets: $(tail -n 1 "$work/rping.err")"
 	judge
