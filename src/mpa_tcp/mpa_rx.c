@@ -13,6 +13,11 @@
 	(PART_BARE +                                                                               \
 	 (PART_BARE / (DDPS_MPA_MARKER_EVERY - DDPS_MPA_MARKER_LEN) + 2) * DDPS_MPA_MARKER_LEN)
 
+/* While the payload of so large an FPDU is read to its place, no more than the next one's header is
+ * read with it: to copy that one's payload from the scratch buffer would cost more than the system
+ * call that reads it to its place, too. */
+#define AHEAD_BELOW 8192u
+
 static const struct ddps_triple crc_error = { 2, 0, 2 };
 static const struct ddps_triple marker_error = { 2, 0, 3 };
 
@@ -365,6 +370,8 @@ int ddps_mpa_rx_want(struct ddps_mpa_rx *rx, uint8_t *scratch, size_t scratch_le
 	size_t skip = 0;
 	int k = 0;
 
+	if (rx->placing && rx->pay_len >= AHEAD_BELOW && scratch_len > DDPS_MPA_RX_HEAD)
+		scratch_len = DDPS_MPA_RX_HEAD;
 	if (rx->placing && !rx->dead) {
 		k = want_payload(rx, iov, DDPS_MPA_RX_IOV - 2);
 		if (!rx->dead && rx->pay_off + rx->pay_asked < rx->pay_len)

@@ -11,7 +11,8 @@
 #define BATCH_IOVS   1024  /* IOV_MAX */
 #define BATCH_INLINE 128   /* payload up to this is copied: cheaper than pieces of its own */
 #define BATCH_ARENA  16384 /* headers, markers, pads, CRCs, small payloads */
-#define BATCH_OCTETS (256u * 1024)
+/* So much at once; the receiver takes it, in cache still, while the next is being copied. */
+#define BATCH_OCTETS (64u * 1024)
 
 struct ddps_mpa_batch {
 	size_t octets, sent;

@@ -159,7 +159,7 @@ struct ddps_sd_carrier {
 	/* what is acknowledged */
 	struct ddps_sd_pair_list dry;
 	unsigned ndry;
-	uint64_t sent, acked, ask_mark;
+	uint64_t sent, acked;
 	bool asked;
 	bool quiet; /* no segments until dry() */
 	struct ddps_timer quiet_timer;

@@ -493,12 +493,13 @@ static int put(struct ddps_sd_assoc *a, const struct sctp_sndinfo *si, const str
 static int do_send(struct ddps_sd_assoc *a, uint16_t stream, uint32_t ppid, const struct iovec *iov,
 		   int niov)
 {
-	/* [5043-10-1].  Set-up and end of a session wait for acknowledgements: ask for them
-	 * at once (RFC 7053). */
+	/* Set-up and end of a session wait for acknowledgements, as does whoever asked for
+	 * dry(): have the peer send them at once (RFC 7053). */
+	bool at_once = ppid == DDPS_SD_PPID_CONTROL || a->want_dry;
 	struct sctp_sndinfo si = {
 		.snd_sid = stream,
-		.snd_flags = ppid == DDPS_SD_PPID_CONTROL ? SCTP_UNORDERED | SCTP_SACK_IMMEDIATELY
-							  : SCTP_UNORDERED,
+		.snd_flags =
+			SCTP_UNORDERED | (at_once ? SCTP_SACK_IMMEDIATELY : 0), /* [5043-10-1] */
 		.snd_ppid = htonl(ppid), /* [trap 27] the kernel does not swap it */
 	};
 	size_t len = 0;

@@ -22,7 +22,6 @@ static void ask(struct ddps_sd_carrier *c)
 	if (c->asked || c->state != DDPS_SD_UP)
 		return;
 	c->asked = true;
-	c->ask_mark = c->sent;
 	c->b->ask_dry(c->assoc);
 }
 
@@ -58,7 +57,7 @@ void ddps_sd_tx_dry(struct ddps_sd_carrier *c)
 	if (!c->asked)
 		return;
 	c->asked = false;
-	c->acked = c->ask_mark;
+	c->acked = c->sent; /* also what was handed over since it was asked for */
 	c->quiet = false;
 	ddps_timer_stop(c->env->loop, &c->quiet_timer);
 	while (n-- && !TAILQ_EMPTY(&c->dry)) {

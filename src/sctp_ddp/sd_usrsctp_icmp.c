@@ -55,12 +55,13 @@ bool ddps_us_icmp_nobody(const struct sock_extended_err *e)
 
 static struct ddps_sd_assoc *find(const struct ddps_us_handle *h, const struct ddps_us_quote *q)
 {
-	struct ddps_sd_assoc *a;
+	struct ddps_sd_assoc *a, *last = NULL;
 
+	/* The newest: one before it may have ended, and not be cleared away yet. */
 	for (a = h->carrier->ue->assocs; a; a = a->next)
 		if (a->h == h && a->port->num == q->sport && a->peer_port == q->dport)
-			return a;
-	return NULL;
+			last = a;
+	return last;
 }
 
 static void note(struct ddps_sd_assoc *a, const struct ddps_us_quote *q)

@@ -93,7 +93,7 @@ static void on_dry(struct ddps_sd_assoc *a)
 	ddps_us_lock(a->ue);
 	usrsctp_setsockopt(a->so, IPPROTO_SCTP, SCTP_EVENT, &ev, sizeof ev);
 	dry = usrsctp_getsockopt(a->so, IPPROTO_SCTP, SCTP_STATUS, &st, &len) == 0 &&
-	      st.sstat_unackdata == 0;
+	      st.sstat_unackdata == 0 && st.sstat_penddata == 0;
 	if (!dry) {
 		ev.se_on = 1;
 		usrsctp_setsockopt(a->so, IPPROTO_SCTP, SCTP_EVENT, &ev, sizeof ev);

@@ -529,7 +529,7 @@ test_case ipoib-sim-bad-verb sim_bad "no such verb" "5 sned 0 1"
 test_case ipoib-sim-bad-node sim_bad "no such node" "5 send 0 3"
 test_case ipoib-sim-bad-length sim_bad "send takes two nodes" "5 send 0 1 65001"
 test_case ipoib-sim-bad-time sim_bad "a line is" "x send 0 1"
-test_case ipoib-sim-no-file run 2 ipoib sim missing
+test_case ipoib-sim-no-file run 1 ipoib sim missing
 test_case ipoib-sim-one-node bad "2 to 200" sim --nodes 1
 test_case ipoib-completion completion
 finish

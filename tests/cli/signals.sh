@@ -168,6 +168,22 @@ silent_peer() {
 	grep -q "nothing came\|first FPDU" listen.err
 }
 
+# what was not done is not said to be well
+interrupted_conform() {
+	begin conform --json --self tcp
+	kill -INT "$client"
+	ended 1 && says err interrupted && says out '"event":"summary"'
+}
+
+interrupted_ipoib_connect() {
+	begin ipoib connect --json --port soft --gid fe80::1 --udp 127.0.0.1:0 \
+		--peer fe80::2,127.0.0.1:9 --peer-qpn 5 fe80::2
+	kill -INT "$client"
+	ended 1 && says err interrupted
+}
+
+test_case signals-conform interrupted_conform
+test_case signals-ipoib-connect interrupted_ipoib_connect
 for wire in $WIRES; do
 	test_case "signals-$wire-listener-term" listener_ends TERM
 	test_case "signals-$wire-listener-int" listener_ends INT

@@ -48,7 +48,11 @@ bad_uri() {
 }
 
 missing_file() {
-	run 1 put ./nothing tcp://127.0.0.1:1 && says err "No such file" || return
+	run 1 put ./nothing tcp://127.0.0.1:1 && says err "No such file" &&
+		says err "check the path" || return
+	run 1 get tcp://127.0.0.1:1/x ./nothing/x && says err "check the path" || return
+	run 1 ipoib sim ./nothing && says err "No such file" && says err "try:" || return
+	run 1 ipoib sim . && says err "Is a directory" || return
 	run 1 put /dev/null tcp://127.0.0.1:1 && says err "not a regular file"
 }
 
@@ -61,12 +65,52 @@ existing_file_is_not_fetched_over() {
 	run 1 get tcp://127.0.0.1:1/x kept && says err "--force" && says kept keep
 }
 
-full_output() {
-	[ -w /dev/full ] || return 0
-	"$SESSCTL" --help >/dev/full 2>err
-	status=$?
+# a rename would put a file where a FIFO, or a device, was
+only_a_file_is_replaced() {
+	mkfifo pipe
+	run 1 get --force tcp://127.0.0.1:1/x pipe && says err "not a regular file" || return
+	why="it is no FIFO any more"
+	[ -p pipe ]
+}
+
+unknown_host() {
+	run 1 connect tcp://bad..name:7 && says err "check the name" || return
+	run 1 listen tcp://bad..name:0 && says err "looked up"
+}
+
+# one message, not one of each case
+no_target() {
+	run 2 conform tcp://127.0.0.1:0 && says err "port other than 0" || return
+	run 1 conform tcp://127.0.0.1:1 && says err "Connection refused" && says err "try:" &&
+		says out "0 passed, 0 failed" || return
+	run 1 conform tcp://bad..name:7 && says err "no address"
+}
+
+raw_ip_without_the_right() {
+	if [ "$(id -u)" = 0 ]; then
+		timeout "$PATIENCE" setpriv --bounding-set=-net_raw "$SESSCTL" listen \
+			'sctp://127.0.0.1:0?encap=off' >out 2>err
+		status=$?
+	else
+		run 1 listen 'sctp://127.0.0.1:0?encap=off'
+	fi
 	why="status $status"
-	[ "$status" -eq 1 ]
+	[ "$status" -eq 1 ] && says err "CAP_NET_RAW"
+}
+
+full() { # COMMAND...: standard output cannot be written
+	timeout "$PATIENCE" "$SESSCTL" "$@" >/dev/full 2>err
+	status=$?
+	why="$*: status $status"
+	[ "$status" -eq 1 ] && says err "standard output: No space left"
+}
+
+full_output() {
+	[ -c /dev/full ] || return 0
+	full --help && full ipoib sim && full conform --list &&
+		full listen tcp://127.0.0.1:0 && full listen --json tcp://127.0.0.1:0 || return
+	run 1 conform --self --case mpa-request-plain --junit /dev/full tcp &&
+		says err "could not be written: No space left"
 }
 
 # every option and command in the help is offered, and nothing else
@@ -109,6 +153,10 @@ test_case usage-json-error json_error
 test_case usage-missing-file missing_file
 test_case usage-missing-dir missing_dir
 test_case usage-existing-local-file existing_file_is_not_fetched_over
+test_case usage-only-a-file-is-replaced only_a_file_is_replaced
+test_case usage-unknown-host unknown_host
+test_case usage-conform-without-target no_target
+test_case usage-raw-ip-without-the-right raw_ip_without_the_right
 test_case usage-full-output full_output
 test_case usage-completion completion
 finish

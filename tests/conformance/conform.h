@@ -357,6 +357,7 @@ struct cf {
 	jmp_buf leave;
 	char why[1000];
 	bool skipped;
+	bool dialling; /* the case's first connection to the target is not there yet */
 };
 
 #endif

@@ -112,6 +112,7 @@ void cf_address(struct cf *cf, const char *text, struct ddps_uri *uri, struct so
 
 	if (ddps_uri_parse(uri, text, why, sizeof why))
 		cf_fail(cf, "%s: %s", text, why);
+	cf->dialling = cf->c->target == CF_RESPONDER && cf->conn && !cf->conn->number;
 	CF_CHECK(cf, !ddps_resolve_now(uri->host, uri->port, all, &n), "no address for '%s'",
 		 uri->host);
 	*ss = all[0];
@@ -159,6 +160,7 @@ void cf_run_case(const struct cf_run *run, const struct cf_case *c, struct cf_re
 		res->verdict = CF_PASS;
 	} else {
 		res->verdict = cf->skipped ? CF_SKIP : CF_FAIL;
+		res->unreachable = cf->dialling;
 	}
 	snprintf(res->why, sizeof res->why, "%s", cf->why);
 	clean_up(cf);

@@ -23,6 +23,7 @@ enum cf_verdict { CF_PASS, CF_FAIL, CF_SKIP };
 struct cf_result {
 	enum cf_verdict verdict;
 	char why[1000];		/* FAIL, SKIP */
+	bool unreachable;	/* there was no connection to the target */
 	struct cf_trace *trace; /* the caller's, cf_trace_free() */
 };
 

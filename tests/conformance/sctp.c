@@ -201,6 +201,7 @@ void cf_sctp_open(struct cf *cf)
 	while (!as->up && !as->gone)
 		pump(cf, since, "an association with the target");
 	CF_CHECK(cf, as->up, "no association: %s", as->end.text);
+	cf->dialling = false;
 	cf->res->awaited = false;
 }
 

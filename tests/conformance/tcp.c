@@ -40,6 +40,7 @@ static void dial(struct cf *cf, struct cf_conn *c)
 	CF_CHECK(cf, c->fd >= 0, "socket: %s", strerror(errno));
 	CF_CHECK(cf, !connect(c->fd, (struct sockaddr *)&ss, len), "connecting to the target: %s",
 		 strerror(errno));
+	cf->dialling = false;
 }
 
 static int listener(struct cf *cf)

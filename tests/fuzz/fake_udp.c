@@ -4,14 +4,15 @@
 #include "fuzz.h"
 #include <errno.h>
 #include <linux/errqueue.h>
+#include <netinet/ip_icmp.h>
 #include <netinet/udp.h>
 
 int __real_socket(int family, int type, int protocol);
 int __wrap_socket(int family, int type, int protocol);
 int __wrap_recvmmsg(int fd, struct mmsghdr *m, unsigned n, int flags, struct timespec *t);
+ssize_t __wrap_recvmsg(int fd, struct msghdr *m, int flags);
 ssize_t __wrap_sendmsg(int fd, const struct msghdr *m, int flags);
 int __wrap_sendmmsg(int fd, struct mmsghdr *m, unsigned n, int flags);
-ssize_t __wrap_recvmsg(int fd, struct msghdr *m, int flags);
 
 static struct fake_udp udp;
 
@@ -28,30 +29,47 @@ int __wrap_socket(int family, int type, int protocol)
 	return __real_socket(family, SOCK_DGRAM | (type & ~0xf), 0);
 }
 
-static size_t put_local(struct msghdr *m, struct in_addr to)
+static struct cmsghdr *put(struct msghdr *m, struct cmsghdr *c, int level, int type,
+			   const void *data, size_t len)
 {
-	struct in_pktinfo info = { .ipi_spec_dst = to, .ipi_addr = to };
-	struct cmsghdr *c = CMSG_FIRSTHDR(m);
-
-	FUZZ_CHECK(m->msg_controllen >= CMSG_SPACE(sizeof info));
-	*c = (struct cmsghdr){ .cmsg_len = CMSG_LEN(sizeof info),
-			       .cmsg_level = IPPROTO_IP,
-			       .cmsg_type = IP_PKTINFO };
-	memcpy(CMSG_DATA(c), &info, sizeof info);
-	return CMSG_SPACE(sizeof info);
+	FUZZ_CHECK(c &&
+		   (uint8_t *)c + CMSG_SPACE(len) <= (uint8_t *)m->msg_control + m->msg_controllen);
+	*c = (struct cmsghdr){ .cmsg_len = CMSG_LEN(len), .cmsg_level = level, .cmsg_type = type };
+	memcpy(CMSG_DATA(c), data, len);
+	return (struct cmsghdr *)(void *)((uint8_t *)c + CMSG_SPACE(len));
 }
 
-static void read_one(struct mmsghdr *m, const struct fake_datagram *d)
+static bool joins(const struct fake_datagram *a, const struct fake_datagram *b)
 {
-	struct msghdr *h = &m->msg_hdr;
+	return a->len && b->len && b->len <= a->len && !a->cut && !b->cut &&
+	       a->to.s_addr == b->to.s_addr && !memcmp(&a->from, &b->from, sizeof a->from);
+}
 
-	FUZZ_CHECK(h->msg_iovlen == 1 && h->msg_iov[0].iov_len >= d->len);
-	memcpy(h->msg_iov[0].iov_base, d->octets, d->len);
-	m->msg_len = (unsigned)d->len;
-	memcpy(h->msg_name, &d->from, sizeof d->from);
-	h->msg_namelen = sizeof d->from;
-	h->msg_controllen = put_local(h, d->to);
-	h->msg_flags = d->cut ? MSG_TRUNC : 0;
+/* One buffer: the next datagram, and with GRO what can be joined to it. */
+static void read_one(struct mmsghdr *m)
+{
+	const struct fake_datagram *first = &udp.d[udp.taken], *d = first;
+	struct in_pktinfo info = { .ipi_spec_dst = first->to, .ipi_addr = first->to };
+	struct msghdr *h = &m->msg_hdr;
+	struct cmsghdr *c = CMSG_FIRSTHDR(h);
+	uint8_t *at = h->msg_iov[0].iov_base;
+	int seg = (int)first->len;
+
+	FUZZ_CHECK(h->msg_iovlen == 1);
+	do {
+		memcpy(at, d->octets, d->len);
+		at += d->len;
+		d = &udp.d[++udp.taken];
+	} while (udp.gro && udp.taken < udp.nd && d[-1].len == first->len && joins(first, d));
+	m->msg_len = (unsigned)(at - (uint8_t *)h->msg_iov[0].iov_base);
+	FUZZ_CHECK(m->msg_len <= h->msg_iov[0].iov_len);
+	memcpy(h->msg_name, &first->from, sizeof first->from);
+	h->msg_namelen = sizeof first->from;
+	h->msg_flags = first->cut ? MSG_TRUNC : 0;
+	c = put(h, c, IPPROTO_IP, IP_PKTINFO, &info, sizeof info);
+	if (m->msg_len != first->len)
+		c = put(h, c, IPPROTO_UDP, UDP_GRO, &seg, sizeof seg);
+	h->msg_controllen = (size_t)((uint8_t *)c - (uint8_t *)h->msg_control);
 }
 
 static int failing(int *with)
@@ -74,100 +92,70 @@ int __wrap_recvmmsg(int fd, struct mmsghdr *m, unsigned n, int flags, struct tim
 		return -1;
 	}
 	while (k < n && udp.taken < udp.nd)
-		read_one(&m[k++], &udp.d[udp.taken++]);
+		read_one(&m[k++]);
 	return (int)k;
 }
 
+/* The error queue. */
 ssize_t __wrap_recvmsg(int fd, struct msghdr *m, int flags)
 {
-	struct sock_extended_err e = { .ee_origin = SO_EE_ORIGIN_ICMP,
-				       .ee_errno = ECONNREFUSED,
-				       .ee_type = udp.icmp_type,
-				       .ee_code = udp.icmp_code };
-	size_t n = udp.nquoted;
-	struct cmsghdr *c;
+	const struct sock_extended_err e = { .ee_errno = ECONNREFUSED,
+					     .ee_origin = SO_EE_ORIGIN_ICMP,
+					     .ee_type = ICMP_DEST_UNREACH,
+					     .ee_code = ICMP_PORT_UNREACH };
+	size_t len = udp.icmp.len;
+	struct cmsghdr *end;
 
 	FUZZ_CHECK(flags & MSG_ERRQUEUE);
-	if (fd != udp.fd || !n) {
+	if (fd != udp.fd || !udp.icmp_there) {
 		errno = EAGAIN;
 		return -1;
 	}
-	udp.nquoted = 0;
-	if (n > m->msg_iov[0].iov_len)
-		n = m->msg_iov[0].iov_len;
-	memcpy(m->msg_iov[0].iov_base, udp.quoted, n);
-	memcpy(m->msg_name, &udp.icmp_to, sizeof udp.icmp_to);
-	FUZZ_CHECK(m->msg_controllen >= CMSG_SPACE(sizeof e));
-	c = CMSG_FIRSTHDR(m);
-	*c = (struct cmsghdr){ .cmsg_len = CMSG_LEN(sizeof e),
-			       .cmsg_level = IPPROTO_IP,
-			       .cmsg_type = IP_RECVERR };
-	memcpy(CMSG_DATA(c), &e, sizeof e);
-	m->msg_controllen = CMSG_SPACE(sizeof e);
-	return (ssize_t)n;
+	udp.icmp_there = false;
+	len = len < m->msg_iov[0].iov_len ? len : m->msg_iov[0].iov_len;
+	memcpy(m->msg_iov[0].iov_base, udp.icmp.octets, len);
+	memcpy(m->msg_name, &udp.icmp.from, sizeof udp.icmp.from);
+	m->msg_namelen = sizeof udp.icmp.from;
+	end = put(m, CMSG_FIRSTHDR(m), IPPROTO_IP, IP_RECVERR, &e, sizeof e);
+	m->msg_controllen = (size_t)((uint8_t *)end - (uint8_t *)m->msg_control);
+	return (ssize_t)len;
 }
 
-static bool send_fails(void)
+static size_t segment_of(const struct msghdr *m)
 {
-	if (!udp.fail_send || !udp.fail_times)
-		return false;
-	errno = udp.fail_send;
-	udp.fail_times--;
-	udp.failed = true;
-	return true;
+	struct cmsghdr *c = m->msg_controllen ? CMSG_FIRSTHDR(m) : NULL;
+	uint16_t size;
+
+	for (; c; c = CMSG_NXTHDR((struct msghdr *)(uintptr_t)m, c))
+		if (c->cmsg_level == IPPROTO_UDP && c->cmsg_type == UDP_SEGMENT) {
+			memcpy(&size, CMSG_DATA(c), sizeof size);
+			FUZZ_CHECK(size);
+			return size;
+		}
+	return SIZE_MAX;
 }
 
 ssize_t __wrap_sendmsg(int fd, const struct msghdr *m, int flags)
 {
+	size_t seg = segment_of(m), left = m->msg_iov[0].iov_len, n;
+	const uint8_t *at = m->msg_iov[0].iov_base;
+
 	(void)flags;
-	FUZZ_CHECK(m->msg_iovlen == 1);
-	if (send_fails())
-		return -1;
-	udp.sent(fd, m, m->msg_iov[0].iov_base, m->msg_iov[0].iov_len);
-	return (ssize_t)m->msg_iov[0].iov_len;
-}
-
-/* Octets of a datagram that the kernel is to make of this; 0: not said. */
-static size_t segment(struct msghdr *m)
-{
-	uint16_t size = 0;
-
-	for (struct cmsghdr *c = CMSG_FIRSTHDR(m); c; c = CMSG_NXTHDR(m, c))
-		if (c->cmsg_level == IPPROTO_UDP && c->cmsg_type == UDP_SEGMENT) {
-			FUZZ_CHECK(c->cmsg_len == CMSG_LEN(sizeof size));
-			memcpy(&size, CMSG_DATA(c), sizeof size);
-			FUZZ_CHECK(size);
-		}
-	return size;
-}
-
-static void send_run(int fd, struct msghdr *m)
-{
-	const uint8_t *p = m->msg_iov[0].iov_base;
-	size_t left = m->msg_iov[0].iov_len, size = segment(m);
-	unsigned n = 0;
-
-	FUZZ_CHECK(m->msg_iovlen == 1 && left && left <= 65507);
-	while (left) {
-		size_t len = size && size < left ? size : left;
-
-		udp.sent(fd, m, p, len);
-		p += len;
-		left -= len;
-		FUZZ_CHECK(++n <= 64);
+	FUZZ_CHECK(m->msg_iovlen == 1 && left);
+	if (udp.fail_send)
+		return failing(&udp.fail_send);
+	for (; left; left -= n, at += n) {
+		n = left < seg ? left : seg;
+		udp.sent(fd, m, at, n);
 	}
+	return (ssize_t)m->msg_iov[0].iov_len;
 }
 
 int __wrap_sendmmsg(int fd, struct mmsghdr *m, unsigned n, int flags)
 {
-	(void)flags;
-	FUZZ_CHECK(n);
-	if (send_fails())
-		return -1;
-	if (udp.few)
-		n = 1;
-	udp.few = false;
-	for (unsigned i = 0; i < n; i++)
-		send_run(fd, &m[i].msg_hdr);
-	return (int)n;
+	unsigned k = 0;
+
+	while (k < n && __wrap_sendmsg(fd, &m[k].msg_hdr, flags) >= 0)
+		m[k++].msg_len = 1;
+	return k || !n ? (int)k : -1;
 }

@@ -3,8 +3,9 @@
 #define FAKE_UDP_H
 /*
  * In place of socket(), recvmmsg(), recvmsg(), sendmsg() and sendmmsg(), by the linker's --wrap:
- * what a socket has to read is given, and what is sent goes to the target, one datagram at a time.  Raw sockets become datagram sockets, so
- * that no right is needed for them.
+ * what a socket has to read is given, datagrams of one size from one sender as one buffer if the
+ * target wants that (GRO), and what is sent goes to the target, runs cut up (GSO).  Raw sockets
+ * become datagram sockets, so that no right is needed for them.
  */
 #include <netinet/in.h>
 #include <stdbool.h>
@@ -26,14 +27,11 @@ struct fake_udp {
 	int fd; /* that has these to read */
 	struct fake_datagram d[FAKE_UDP_MAX];
 	unsigned nd, taken;
+	bool gro;
 	int fail_recv, fail_send; /* an errno for the next one */
-	unsigned fail_times;	  /* for that many sends */
-	bool few;		  /* the next sendmmsg() takes one message */
-	bool failed;		  /* one did; the target's to clear */
-	struct sockaddr_in icmp_to;
-	uint8_t quoted[64];
-	size_t nquoted; /* an error in the queue of fd, or 0 */
-	uint8_t icmp_type, icmp_code;
+	/* in the error queue, about a packet to @from that began with these octets */
+	bool icmp_there;
+	struct fake_datagram icmp;
 	void (*sent)(int fd, const struct msghdr *m, const uint8_t *pkt, size_t len);
 };
 

@@ -44,25 +44,19 @@ struct fake_usrsctp *fake_usrsctp_reset(void)
 
 /* ---- packets ---- */
 
-uint32_t fake_usrsctp_tag(uintptr_t id)
-{
-	return (uint32_t)id | 1;
-}
-
 static void packet(uintptr_t id, uint16_t from, uint16_t to, uint8_t type, size_t len)
 {
 	uint8_t buf[PACKET_MAX] = { 0 };
 	struct ddps_wbuf w = ddps_wbuf_init(buf, sizeof buf);
 
-	len = FAKE_HDR + (len < sizeof buf - FAKE_HDR ? len : 0);
 	ddps_wbuf_u16(&w, from);
 	ddps_wbuf_u16(&w, to);
-	ddps_wbuf_u32(&w, type == SCTP_INITIATION ? 0 : fake_usrsctp_tag(id));
-	ddps_wbuf_u32(&w, 0); /* the checksum is left to others */
-	ddps_wbuf_u8(&w, type);
+	ddps_wbuf_u32(&w, (uint32_t)id); /* as the tag */
+	ddps_wbuf_u32(&w, 0);		 /* the checksum is left to others */
+	ddps_wbuf_u32(&w, (uint32_t)type << 24);
+	ddps_wbuf_u32(&w, ++fake.packets);
 	FUZZ_CHECK(output && !w.failed);
-	fake.emit(id, buf, len);
-	output((void *)id, buf, len, 0, 1);
+	output((void *)id, buf, FAKE_OUT + (len < sizeof buf - FAKE_OUT ? len : 0), 0, 1);
 }
 
 void fake_usrsctp_late(uintptr_t id, uint8_t type)

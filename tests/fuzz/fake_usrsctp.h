@@ -10,12 +10,12 @@
 #include "sctp_ddp/sd_usrsctp.h"
 
 #define FAKE_HDR 16u /* common header and chunk header */
+#define FAKE_OUT 20u /* ... and, of packets that go out, their number */
 
 struct fake_usrsctp {
 	/* A packet has come from the peer known as @id. */
 	void (*input)(uintptr_t id, const uint8_t *pkt, size_t len);
-	/* A packet goes out to @id; its checksum is not there yet. */
-	void (*emit)(uintptr_t id, const uint8_t *pkt, size_t len);
+	uint32_t packets;    /* sent; the tag of each is the lower half of whom it is for */
 	unsigned registered; /* peers that have associations */
 	bool full;	     /* no room to send */
 };
@@ -23,8 +23,6 @@ struct fake_usrsctp {
 /* What it has seen, and whom to tell; everything of an earlier run is gone. */
 struct fake_usrsctp *fake_usrsctp_reset(void);
 
-/* The tag of all packets to @id but INITs. */
-uint32_t fake_usrsctp_tag(uintptr_t id);
 /* The user message that was read from @so last. */
 const uint8_t *fake_usrsctp_message(const struct socket *so, size_t *len);
 /* There is room again: those that wait are told. */

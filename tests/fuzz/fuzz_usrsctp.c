@@ -38,18 +38,7 @@ struct peer {
 	uint64_t serial;
 	struct sockaddr_in from;
 	uintptr_t id;
-};
-
-/* What usrsctp has handed out and nobody has seen leave: what a context collects, and one. */
-struct emitted {
-	uintptr_t id;
-	size_t len;
-	uint8_t head[FAKE_HDR];
-};
-
-struct outbox {
-	struct emitted pkt[DDPS_US_OUT_MAX + 1];
-	unsigned n;
+	uint32_t number; /* of the latest packet to it */
 };
 
 static struct world {
@@ -64,7 +53,8 @@ static struct world {
 	unsigned ndue, seen;
 	struct peer peer[PEERS_MAX];
 	unsigned npeers;
-	struct outbox out[CONTEXTS];
+	uint8_t last[64]; /* sent */
+	size_t last_len;
 } w;
 
 /* ---- what goes out ---- */
@@ -87,10 +77,15 @@ static uint32_t le32_at(const uint8_t *p)
 	return p[0] | (uint32_t)p[1] << 8 | (uint32_t)p[2] << 16 | (uint32_t)p[3] << 24;
 }
 
-static const struct peer *peer_by_id(uintptr_t id)
+static uint32_t be32_at(const uint8_t *p)
+{
+	return (uint32_t)p[0] << 24 | (uint32_t)p[1] << 16 | (uint32_t)p[2] << 8 | p[3];
+}
+
+static struct peer *peer_by_tag(const struct ddps_us_carrier *c, uint32_t tag)
 {
 	for (unsigned i = 0; i < w.npeers; i++)
-		if (w.peer[i].id == id)
+		if ((uint32_t)w.peer[i].id == tag && w.peer[i].serial == c->serial)
 			return &w.peer[i];
 	return NULL;
 }
@@ -108,81 +103,27 @@ static const struct ddps_us_carrier *carrier_of(int fd)
 	return NULL;
 }
 
-static unsigned context_of(const struct ddps_us_env *ue)
-{
-	unsigned i = 0;
-
-	while (w.ctx[i].ue != ue)
-		FUZZ_CHECK(++i < CONTEXTS);
-	return i;
-}
-
-static void on_emit(uintptr_t id, const uint8_t *pkt, size_t len)
-{
-	const struct ddps_us_handle *h = ddps_us_handle_find(id);
-	struct outbox *o;
-
-	if (!h) /* to somebody who is gone: it does not leave */
-		return;
-	o = &w.out[context_of(h->carrier->ue)];
-	FUZZ_CHECK(o->n <= DDPS_US_OUT_MAX && len >= FAKE_HDR);
-	o->pkt[o->n] = (struct emitted){ .id = id, .len = len };
-	memcpy(o->pkt[o->n++].head, pkt, FAKE_HDR);
-}
-
-static bool is_that(const struct emitted *e, const uint8_t *pkt, size_t len)
-{
-	return e->len == len && !memcmp(e->head, pkt, 8) &&
-	       !memcmp(e->head + CHECKSUM_END, pkt + CHECKSUM_END, FAKE_HDR - CHECKSUM_END);
-}
-
-/* The oldest one that has not left is this; those before it are lost if sends failed. */
-static uintptr_t leaves(struct outbox *o, const uint8_t *pkt, size_t len)
-{
-	unsigned k = 0;
-	uintptr_t id;
-
-	while (k < o->n && !is_that(&o->pkt[k], pkt, len))
-		k++;
-	FUZZ_CHECK(k < o->n && (!k || w.udp->failed));
-	id = o->pkt[k++].id;
-	o->n -= k;
-	memmove(o->pkt, o->pkt + k, o->n * sizeof o->pkt[0]);
-	return id;
-}
-
 static void on_sent(int fd, const struct msghdr *m, const uint8_t *pkt, size_t len)
 {
 	const struct ddps_us_carrier *c = carrier_of(fd);
-	const struct peer *p;
 	struct sockaddr_in to;
-	uintptr_t id;
+	struct peer *p;
 
-	FUZZ_CHECK(c && len >= FAKE_HDR);
+	FUZZ_CHECK(c && len >= FAKE_OUT);
 	FUZZ_CHECK(le32_at(pkt + 8) == plain_checksum(pkt, len));
-	id = leaves(&w.out[context_of(c->ue)], pkt, len);
+	w.last_len = len < sizeof w.last ? len : sizeof w.last;
+	memcpy(w.last, pkt, w.last_len);
 	if (c->connected) {
-		FUZZ_CHECK(!m->msg_name && c->peer->id == id);
+		FUZZ_CHECK(!m->msg_name && (uint32_t)c->peer->id == be32_at(pkt + 4));
 		return;
 	}
-	p = peer_by_id(id);
-	FUZZ_CHECK(p && m->msg_namelen >= sizeof to && p->serial == c->serial);
+	p = peer_by_tag(c, be32_at(pkt + 4));
+	FUZZ_CHECK(p && m->msg_namelen >= sizeof to);
 	memcpy(&to, m->msg_name, sizeof to);
 	FUZZ_CHECK(to.sin_family == AF_INET && to.sin_addr.s_addr == p->from.sin_addr.s_addr);
 	FUZZ_CHECK(c->raw || to.sin_port == p->from.sin_port);
-}
-
-/* Before a loop sleeps all has left. */
-static void check_out(void)
-{
-	for (unsigned i = 0; i < CONTEXTS; i++) {
-		const struct ddps_us_env *ue = w.ctx[i].ue;
-
-		FUZZ_CHECK(!ue || !ue->out.n);
-		FUZZ_CHECK(!w.out[i].n || w.udp->failed);
-		w.out[i].n = 0;
-	}
-	w.udp->failed = false;
+	FUZZ_CHECK(be32_at(pkt + 16) > p->number); /* in order */
+	p->number = be32_at(pkt + 16);
 }
 
 /* ---- what usrsctp is to get ---- */
@@ -233,16 +174,20 @@ static bool same_peer(const struct peer *p, const struct ddps_us_carrier *c,
 /* A peer keeps its number, and no other has it. */
 static void check_id(uintptr_t id, const struct sockaddr_in *from)
 {
+	bool known = false;
+
 	if (w.c->connected) {
 		FUZZ_CHECK(id == w.c->peer->id);
 		return;
 	}
-	for (unsigned i = 0; i < w.npeers; i++)
+	for (unsigned i = 0; i < w.npeers; i++) {
+		known |= w.peer[i].id == id;
 		FUZZ_CHECK((w.peer[i].id == id) == same_peer(&w.peer[i], w.c, from));
-	if (peer_by_id(id))
+	}
+	if (known)
 		return;
 	FUZZ_CHECK(w.npeers < PEERS_MAX);
-	w.peer[w.npeers++] = (struct peer){ w.c->serial, *from, id };
+	w.peer[w.npeers++] = (struct peer){ w.c->serial, *from, id, 0 };
 }
 
 static void on_input(uintptr_t id, const uint8_t *pkt, size_t len)
@@ -373,7 +318,6 @@ static void run(void)
 		for (int n = 0; ddps_loop_run(w.ctx[i].env.loop) > 0; n++)
 			FUZZ_CHECK(n < 10000);
 	check_handles();
-	check_out();
 }
 
 static struct sockaddr_in at(unsigned host, uint16_t port)
@@ -473,66 +417,6 @@ static void datagram(struct fake_datagram *d, struct ddps_rbuf *in, const struct
 	d->len = (odd & 0xc7) == 4 ? n : ip + n;
 }
 
-/* What an ICMP message quotes: mostly a packet to one of @c's associations. */
-static void icmp(struct ddps_us_carrier *c, struct ddps_rbuf *in)
-{
-	static const uint8_t kinds[][2] = { { 3, 3 }, { 3, 2 }, { 3, 1 }, { 11, 0 } };
-	unsigned b = ddps_rbuf_u8(in);
-	struct fake_udp *u = w.udp;
-	struct ddps_wbuf buf = ddps_wbuf_init(u->quoted, sizeof u->quoted);
-	const struct ddps_sd_assoc *a = c->ue->assocs;
-
-	for (unsigned i = b >> 2 & 3; a && a->next && (i || a->h->carrier != c); a = a->next)
-		i -= i > 0;
-	if (a) {
-		ddps_wbuf_u16(&buf, (uint16_t)(a->port->num ^ (b & 0x10)));
-		ddps_wbuf_u16(&buf, (uint16_t)(a->peer_port ^ (b & 0x20)));
-		ddps_wbuf_u32(&buf, b & 0x40 ? 0 : fake_usrsctp_tag(a->h->id) ^ (b >> 7));
-		memcpy(&u->icmp_to, &a->h->to, sizeof u->icmp_to);
-	}
-	ddps_wbuf_u32(&buf, 0);
-	ddps_wbuf_u64(&buf, (uint64_t)SCTP_INITIATION << 56 | b);
-	u->nquoted = b == 0xff ? 7 : 20;
-	u->icmp_type = kinds[b & 3][0];
-	u->icmp_code = kinds[b & 3][1];
-}
-
-/* Associations that are lost, and that this message is not about. */
-static unsigned lost_otherwise(const struct ddps_us_carrier *c)
-{
-	const struct fake_udp *u = w.udp;
-	struct ddps_rbuf r = ddps_rbuf_init(u->quoted, 8);
-	uint16_t sport = ddps_rbuf_u16(&r), dport = ddps_rbuf_u16(&r);
-	uint32_t tag = ddps_rbuf_u32(&r);
-	bool nobody = u->icmp_type == 3 && u->icmp_code != 1;
-	unsigned n = 0;
-
-	for (unsigned i = 0; i < CONTEXTS; i++) {
-		const struct ddps_us_env *ue = w.ctx[i].ue;
-		const struct ddps_sd_assoc *a = ue ? ue->assocs : NULL;
-
-		for (; a; a = a->next)
-			n += a->unreachable &&
-			     !(nobody && a->h->carrier == c && a->port->num == sport &&
-			       a->peer_port == dport && tag == fake_usrsctp_tag(a->h->id));
-	}
-	return n;
-}
-
-/* It ends what it is about, if it knows the tag, and nothing else. */
-static void icmp_step(struct ddps_us_carrier *c, struct ddps_rbuf *in)
-{
-	unsigned lost;
-
-	icmp(c, in);
-	lost = lost_otherwise(c);
-	w.udp->taken = w.udp->nd; /* nothing else to read */
-	w.udp->fd = c->io.fd;
-	c->io.fn(c->io.user, EPOLLERR);
-	FUZZ_CHECK(!w.udp->nquoted && lost_otherwise(c) == lost);
-	w.udp->fd = -1;
-}
-
 /* Some datagrams at once. */
 static void read_step(unsigned b, struct ddps_rbuf *in)
 {
@@ -551,14 +435,21 @@ static void read_step(unsigned b, struct ddps_rbuf *in)
 		if (model(c, &u->d[i], &len))
 			w.due[w.ndue++] = &u->d[i];
 	u->fail_recv = b & 8 ? ECONNREFUSED : 0;
-	c->io.fn(c->io.user, EPOLLIN);
+	u->gro = b & 4;
+	if (b & 8) { /* it says that nobody is there, of the latest packet or one like it */
+		u->icmp_there = true;
+		u->icmp = u->d[0];
+		u->icmp.len = w.last_len;
+		memcpy(u->icmp.octets, w.last, w.last_len);
+		u->icmp.octets[u->d[0].len % FAKE_OUT] ^= b & 1;
+	}
+	c->io.fn(c->io.user, b & 8 ? EPOLLERR : EPOLLIN);
 	if (!(b & 8))
 		FUZZ_CHECK(u->taken == u->nd && w.seen == w.ndue);
 	u->fail_recv = 0;
+	u->icmp_there = false;
 	u->fd = -1;
 	w.c = NULL;
-	if (b & 4)
-		icmp_step(c, in);
 	check_handles();
 }
 
@@ -602,15 +493,13 @@ static void end_step(struct end *e, unsigned op)
 /* The network, the clock, and usrsctp's own mind. */
 static void fate(unsigned arg)
 {
-	static const int errors[] = { EAGAIN, EMSGSIZE, ECONNREFUSED, EIO };
+	static const int errors[] = { EAGAIN, EMSGSIZE, ECONNREFUSED, ENETUNREACH };
 	struct context *ctx = &w.ctx[arg >> 3 & 1];
 	struct ddps_us_env *ue = ctx->ue;
 
 	switch (arg & 7) {
 	case 0:
 		w.udp->fail_send = errors[arg >> 3 & 3];
-		w.udp->fail_times = arg >> 5 & 3;
-		w.udp->few = arg & 0x80;
 		break;
 	case 1:
 		w.sctp->full = true;
@@ -686,7 +575,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	memset(&w, 0, sizeof w);
 	w.sctp = fake_usrsctp_reset();
 	w.sctp->input = on_input;
-	w.sctp->emit = on_emit;
 	w.udp = fake_udp_reset();
 	w.udp->sent = on_sent;
 	w.now = EPOCH;

@@ -491,6 +491,31 @@ Test(mpa_rx, direct_reads_go_to_the_place_itself)
 	free(ulpdu);
 }
 
+/* Behind a large payload only the next header is read: that FPDU's payload goes to its place too. */
+Test(mpa_rx, large_payloads_are_not_read_ahead)
+{
+	for (size_t pay = 8191; pay <= 8193; pay++) {
+		uint8_t *ulpdu;
+		struct mpa_octets s = tagged_stream(2, 14 + pay, &ulpdu);
+		struct iovec iov[DDPS_MPA_RX_IOV];
+		struct mpa_rec r;
+		int n;
+
+		mpa_rec_init(&r, false, false);
+		r.direct_hdr = 14;
+		mpa_rec_read(&r, s.p, 116, 116);
+		n = ddps_mpa_rx_want(&r.rx, r.scratch, r.scratch_len, iov);
+		cr_assert_geq(n, 3);
+		cr_expect_eq(iov[n - 1].iov_base, r.scratch);
+		cr_expect_eq(iov[n - 1].iov_len, pay < 8192 ? r.scratch_len : DDPS_MPA_RX_HEAD);
+		n = ddps_mpa_rx_want(&r.rx, r.scratch, 7, iov);
+		cr_expect_eq(iov[n - 1].iov_len, 7, "more than there is");
+		mpa_rec_fini(&r);
+		free(s.p);
+		free(ulpdu);
+	}
+}
+
 Test(mpa_rx, direct_reads_end_with_the_payload)
 {
 	uint8_t *ulpdu;

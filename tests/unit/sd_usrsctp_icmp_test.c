@@ -98,6 +98,56 @@ Test(sd_usrsctp_icmp, only_what_says_that_nobody_is_there_counts)
 	}
 }
 
+/* ---- tags ---- */
+
+static struct ddps_us_env env;
+static struct ddps_us_carrier carrier = { .ue = &env };
+static struct ddps_us_handle handle = { .carrier = &carrier };
+static struct ddps_us_port port = { .num = 0xC001, .carrier = &carrier };
+static struct ddps_sd_assoc assoc[3] = {
+	{ .h = &handle, .port = &port, .peer_port = 0x1C06 },
+	{ .h = &handle, .port = &port, .peer_port = 0x1C06 },
+	{ .h = &handle, .port = &port, .peer_port = 0x1C07 },
+};
+
+static void know(unsigned n)
+{
+	for (unsigned i = 0; i < n; i++)
+		DL_APPEND(env.assocs, &assoc[i]);
+}
+
+Test(sd_usrsctp_icmp, tags_are_those_of_the_newest_association_of_its_ports)
+{
+	know(3);
+	ddps_us_note_tags(&handle, init, sizeof init);
+	ddps_us_note_tags(&handle, data, sizeof data);
+	cr_expect_eq(assoc[1].init_tag, 0xCAFEBABE);
+	cr_expect_eq(assoc[1].peer_tag, 0xDEADBEEF);
+	for (int i = 0; i < 3; i += 2) {
+		cr_expect_eq(assoc[i].init_tag, 0);
+		cr_expect_eq(assoc[i].peer_tag, 0);
+	}
+}
+
+Test(sd_usrsctp_icmp, a_new_association_has_the_tag_of_what_was_sent_for_it)
+{
+	ddps_us_note_tags(&handle, data, sizeof data); /* the COOKIE ACK */
+	know(1);
+	ddps_us_inherit_tags(&assoc[0]);
+	cr_expect_eq(assoc[0].peer_tag, 0xDEADBEEF);
+}
+
+Test(sd_usrsctp_icmp, a_new_association_has_no_tag_of_another)
+{
+	ddps_us_note_tags(&handle, data, sizeof data);
+	know(3);
+	ddps_us_inherit_tags(&assoc[2]);
+	cr_expect_eq(assoc[2].peer_tag, 0);
+	/* and the next packet counts, though it is like the last one */
+	ddps_us_note_tags(&handle, data, sizeof data);
+	cr_expect_eq(assoc[1].peer_tag, 0xDEADBEEF);
+}
+
 /* ---- a peer that vanishes ---- */
 
 /* As if its process were killed: the socket is closed, and nobody says anything. */

@@ -251,6 +251,10 @@ Test(sessctl_temp, replaces_with_force, .init = set_up, .fini = tear_down)
 	cr_expect_eq(temp_open(&t, dir, "sub", 1, true, false), -1);
 	cr_expect_eq(errno, EISDIR);
 	cr_expect_eq(entries(), before);
+	cr_assert_eq(mkfifoat(dir, "pipe", 0600), 0);
+	cr_expect_eq(temp_open(&t, dir, "pipe", 1, true, false), -1);
+	cr_expect_eq(errno, ENXIO, "a rename would put a file in its place");
+	cr_expect_eq(unlinkat(dir, "pipe", 0), 0);
 }
 
 Test(sessctl_temp, abort_leaves_nothing, .init = set_up, .fini = tear_down)

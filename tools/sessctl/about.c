@@ -4,6 +4,7 @@
 #include "sessctl.h"
 #include "sig.h"
 #include <ddpsess/version.h>
+#include <errno.h>
 
 void cmd_help_row(FILE *f, const char *name, const char *synopsis, const char *about)
 {
@@ -15,7 +16,11 @@ void cmd_help_row(FILE *f, const char *name, const char *synopsis, const char *a
 
 int cmd_finish(void)
 {
-	return fflush(stdout) || ferror(stdout) ? ST_FAILED : ST_DONE;
+	errno = EIO; /* if it failed earlier */
+	if (!fflush(stdout) && !ferror(stdout))
+		return ST_DONE;
+	perror("sessctl: cannot write to standard output");
+	return ST_FAILED;
 }
 
 int cmd_version(void)

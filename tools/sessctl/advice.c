@@ -1,9 +1,40 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* What a person can try next after a failure. */
 #include "advice.h"
+#include "common/uri.h"
 #include <errno.h>
+#include <string.h>
 
-static const char *for_errno(int sys_errno)
+const char *advice_file(int sys_errno)
+{
+	switch (sys_errno) {
+	case ENOENT:
+	case ENOTDIR:
+		return "check the path; directories in it must exist";
+	case EACCES:
+	case EPERM:
+		return "another path, or the right to use this one";
+	case EISDIR:
+		return "a file's name";
+	case ENOSPC:
+	case EDQUOT:
+		return "make room, or another file system";
+	case EROFS:
+		return "another path: this one cannot be written to";
+	default:
+		return NULL;
+	}
+}
+
+static bool raw_ip(const struct opts *o)
+{
+	for (int i = 0; i < o->nargs; i++)
+		if (strstr(o->arg[i], "encap=off"))
+			return true;
+	return false;
+}
+
+static const char *for_errno(int sys_errno, const struct opts *o)
 {
 	switch (sys_errno) {
 	case EADDRINUSE:
@@ -12,7 +43,8 @@ static const char *for_errno(int sys_errno)
 		return "an address of this machine (tcp://:PORT listens on all of them)";
 	case EACCES:
 	case EPERM:
-		return "a port from 1024 up, or more privilege";
+		return raw_ip(o) ? "root or CAP_NET_RAW, or encap=PORT: UDP needs neither"
+				 : "a port from 1024 up, or more privilege";
 	case ECONNREFUSED:
 		return "is a listener running on that address and port?";
 	case EHOSTUNREACH:
@@ -38,10 +70,29 @@ static const char *for_triple(const struct ddps_triple *t)
 	return NULL;
 }
 
+bool advice_uri_whole(const char *uri, bool listening)
+{
+	struct ddps_uri u;
+	char why[256];
+
+	return !ddps_uri_parse(&u, uri, why, sizeof why) && u.host[0] && (listening || u.port);
+}
+
+/* Of the arguments, the URI. */
+static bool is_lookup(const struct opts *o)
+{
+	for (int i = 0; i < o->nargs; i++)
+		if (strstr(o->arg[i], "://"))
+			return advice_uri_whole(o->arg[i], false);
+	return false;
+}
+
 static const char *for_code(int code, const struct opts *o, bool was_up)
 {
 	switch (code) {
 	case DDPS_E_ADDRESS:
+		if (is_lookup(o))
+			return "check the name, or give a numeric address";
 		return "tcp://HOST:PORT or sctp://HOST:PORT[?backend=auto|kernel|usrsctp]"
 		       "[&encap=PORT|off]";
 	case DDPS_E_UNSUPPORTED:
@@ -80,7 +131,7 @@ const char *advice_for(const struct ddps_error *e, const struct opts *o, bool wa
 	const char *s = e->has_triple ? for_triple(&e->triple) : NULL;
 
 	if (!s)
-		s = for_errno(e->sys_errno);
+		s = for_errno(e->sys_errno, o);
 	return s ? s : for_code(e->code, o, was_up);
 }
 

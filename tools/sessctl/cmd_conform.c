@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* sessctl conform: the conformance cases, against anyone or against this build itself. */
+#include "advice.h"
 #include "cmd.h"
 #include "conform_out.h"
 #include "sessctl.h"
@@ -33,7 +34,7 @@ static enum status list(const struct opts *o)
 						    : "sctp",
 			       c->target == CF_RESPONDER ? "responder" : "initiator",
 			       c->app ? "self" : "any", c->ids, c->rule);
-	return fflush(stdout) || ferror(stdout) ? ST_FAILED : ST_DONE;
+	return (enum status)cmd_finish();
 }
 
 /* Which wire, from what stands where a URI does. */
@@ -55,8 +56,25 @@ static int plan(const struct opts *o, struct cf_run *run, char *why, size_t why_
 	}
 	if (ddps_uri_check(arg, why, why_len))
 		return -1;
+	if (!o->listen && (!advice_uri_whole(arg, false))) {
+		snprintf(why, why_len, "%s: a host, and a port other than 0, are needed", arg);
+		return -1;
+	}
 	run->wire = !strncmp(arg, "tcp:", 4) ? CF_TCP : CF_SCTP;
 	return 0;
+}
+
+/* Nobody has answered yet: the other cases would say the same. */
+static enum status unreachable(struct conform_out *out, const struct cf_run *run,
+			       const struct cf_result *r)
+{
+	cf_trace_free(r->trace);
+	conform_out_end(out);
+	fprintf(stderr,
+		"sessctl conform: %s: %s\n  try: is the target running on that address and "
+		"port?\n",
+		run->uri, r->why);
+	return ST_FAILED;
 }
 
 static enum status run_all(const struct opts *o, const struct cf_run *run,
@@ -65,6 +83,7 @@ static enum status run_all(const struct opts *o, const struct cf_run *run,
 	struct conform_out out;
 	const struct cf_case *c;
 	const char * not ;
+	bool reached = o->self;
 	int err;
 
 	if (conform_out_begin(&out, o, run->wire == CF_TCP ? "tcp" : "sctp"))
@@ -79,6 +98,9 @@ static enum status run_all(const struct opts *o, const struct cf_run *run,
 			cf_run_case(run, c, &r);
 		else
 			snprintf(r.why, sizeof r.why, "%s", not );
+		if (r.unreachable && !reached)
+			return unreachable(&out, run, &r);
+		reached |= r.verdict != CF_SKIP;
 		conform_out_case(&out, c, &r, profile_find(known, c->name),
 				 (double)(clock_ns() - begin) / NS_PER_S);
 		cf_trace_free(r.trace);
@@ -87,6 +109,8 @@ static enum status run_all(const struct opts *o, const struct cf_run *run,
 	err = conform_out_end(&out);
 	if (!out.number && !sig_pending())
 		return usage("no case has a name like that (--list shows them)");
+	if (sig_pending())
+		fprintf(stderr, "sessctl conform: interrupted, not all cases were run\n");
 	return err || out.count[CONFORM_FAIL] || sig_pending() ? ST_FAILED : ST_DONE;
 }
 

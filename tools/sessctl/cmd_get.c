@@ -3,6 +3,7 @@
  * sessctl get: a file from the listener's directory.  The listener announces pieces in the
  * slots of a window of its own; they are fetched by RDMA Read and the slots given back.
  */
+#include "advice.h"
 #include "cmd.h"
 #include "file.h"
 #include "link.h"
@@ -50,7 +51,8 @@ static enum status split_local(struct get *g, const char *path)
 		g->dirfd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	}
 	if (g->dirfd < 0)
-		return link_fail(&g->l, ST_FAILED, NULL, "%s: %s", path, strerror(errno));
+		return link_fail(&g->l, ST_FAILED, advice_file(errno), "%s: %s", path,
+				 strerror(errno));
 	if (strlen(name) > SAFE_NAME_MAX || !*name || !strcmp(name, ".") || !strcmp(name, ".."))
 		return link_fail(&g->l, ST_USAGE, "a file name as second argument",
 				 "'%s' cannot be the name of the local file", name);
@@ -71,10 +73,15 @@ static enum status open_local(struct get *g)
 		return link_fail(&g->l, ST_USAGE, "sessctl get URI/NAME [FILE]", "%s names no file",
 				 g->o->arg[0]);
 	s = split_local(g, g->o->nargs > 1 ? g->o->arg[1] : ".");
-	if (!s && !g->o->force && !fstatat(g->dirfd, g->base, &st, AT_SYMLINK_NOFOLLOW))
+	if (s || fstatat(g->dirfd, g->base, &st, AT_SYMLINK_NOFOLLOW))
+		return s;
+	if (!g->o->force)
 		return link_fail(&g->l, ST_FAILED, "--force, or another name", "%s: exists already",
 				 g->base);
-	return s;
+	if (!S_ISREG(st.st_mode) && !S_ISLNK(st.st_mode))
+		return link_fail(&g->l, ST_FAILED, "another name",
+				 "%s: not a regular file, hence not replaced", g->base);
+	return ST_DONE;
 }
 
 static enum status ask(struct get *g)
@@ -95,7 +102,8 @@ static enum status ask(struct get *g)
 		return s;
 	g->size = m.size;
 	if (temp_open(&g->temp, g->dirfd, g->base, g->size, g->o->force, false))
-		return link_fail(&g->l, ST_FAILED, NULL, "%s: %s", g->base, strerror(errno));
+		return link_fail(&g->l, ST_FAILED, advice_file(errno), "local file %s: %s", g->base,
+				 strerror(errno));
 	err = window_open(&g->win, g->l.pd, g->l.chan.ep,
 			  (size_t)file_nslots(g->size) * file_slot_len(g->size), DDPS_LOCAL_WRITE);
 	return err ? link_call_failed(&g->l, err, "registering memory") : ST_DONE;
@@ -135,7 +143,7 @@ static enum status store(struct get *g, uint32_t slot)
 	const uint8_t *at = g->win.mem + (size_t)slot * file_slot_len(g->size);
 
 	if (temp_write(&g->temp, at, g->len[slot], g->done))
-		return link_fail(&g->l, ST_FAILED, NULL, "writing %s: %s", g->base,
+		return link_fail(&g->l, ST_FAILED, advice_file(errno), "writing %s: %s", g->base,
 				 strerror(errno));
 	sha256_update(&g->sha, g->len[slot], at);
 	g->done += g->len[slot];

@@ -22,7 +22,7 @@ static enum status fail(struct server *sv, int err, const char *what)
 	out_error(&sv->out, 0, advice_for(&e, sv->o, false), "%s: %s%s%s", what,
 		  advice_uri(err, what, true, why, sizeof why), e.sys_errno ? ": " : "",
 		  e.sys_errno ? strerror(e.sys_errno) : "");
-	return err == DDPS_E_ADDRESS ? ST_USAGE : ST_FAILED;
+	return err == DDPS_E_ADDRESS && !advice_uri_whole(what, true) ? ST_USAGE : ST_FAILED;
 }
 
 static enum status start(struct server *sv)
@@ -34,8 +34,9 @@ static enum status start(struct server *sv)
 	if (sv->o->dir) {
 		sv->dirfd = open(sv->o->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 		if (sv->dirfd < 0) {
-			out_error(&sv->out, 0, "a directory that exists", "--dir %s: %s",
-				  sv->o->dir, strerror(errno));
+			out_error(&sv->out, 0,
+				  errno == EACCES ? advice_file(errno) : "a directory that exists",
+				  "--dir %s: %s", sv->o->dir, strerror(errno));
 			return ST_FAILED;
 		}
 	}
@@ -56,7 +57,7 @@ static enum status start(struct server *sv)
 	if (err)
 		return fail(sv, err, sv->o->arg[0]);
 	out_listening(&sv->out, uri);
-	return ST_DONE;
+	return sv->out.write_errno ? ST_FAILED : ST_DONE; /* nobody will know where */
 }
 
 /* Take all completions that there are.  Return: whether there were any. */

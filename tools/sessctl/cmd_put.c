@@ -4,6 +4,7 @@
  * window that the listener offers, each announced by a message; a slot comes back when the
  * listener has written it to its disk.
  */
+#include "advice.h"
 #include "cmd.h"
 #include "file.h"
 #include "link.h"
@@ -44,7 +45,8 @@ static enum status open_source(struct put *p, const struct opts *o)
 	}
 	p->fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
 	if (p->fd < 0 || fstat(p->fd, &st))
-		return link_fail(&p->l, ST_FAILED, NULL, "%s: %s", path, strerror(errno));
+		return link_fail(&p->l, ST_FAILED, advice_file(errno), "%s: %s", path,
+				 strerror(errno));
 	if (!S_ISREG(st.st_mode))
 		return link_fail(&p->l, ST_FAILED, "a regular file: its size must be known",
 				 "%s: not a regular file", path);

@@ -182,10 +182,13 @@ void conform_out_case(struct conform_out *c, const struct cf_case *cs, const str
 
 static int close_file(FILE *f, const char *name)
 {
-	int bad = f && (ferror(f) | fclose(f));
+	int bad = f && (fflush(f) || ferror(f));
 
 	if (bad)
-		fprintf(stderr, "sessctl conform: '%s' could not be written\n", name);
+		fprintf(stderr, "sessctl conform: '%s' could not be written: %s\n", name,
+			strerror(errno));
+	if (f)
+		fclose(f);
 	return bad ? -1 : 0;
 }
 

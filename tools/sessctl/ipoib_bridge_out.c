@@ -38,7 +38,7 @@ void bridge_out_start(struct bridge *b)
 	else
 		fprintf(b->out.f, "%s: %s, UDP port %u%s%s\n", b->o->tun, lladdr, port,
 			*uri ? ", " : "", uri);
-	fflush(b->out.f);
+	out_flush(&b->out);
 }
 
 /* ---- the state as JSON ---- */

@@ -181,6 +181,9 @@ static bool interrupted(struct conn_job *j, uint64_t due)
 		j->status = ST_TIMEDOUT;
 	} else if (!sig_pending()) {
 		return false;
+	} else if (!j->part_at) { /* nothing has come of it */
+		out_error(&j->out, 0, NULL, "interrupted");
+		j->status = ST_FAILED;
 	}
 	if (!ddps_cm_abort(j->cm, j->id, DDPS_CM_REJ_TIMEOUT, clock_ns(), &o) ||
 	    !ddps_cm_disconnect(j->cm, j->id, clock_ns(), &o))

@@ -20,7 +20,7 @@ static void stamp(struct conn_job *j)
 static void end(struct conn_job *j)
 {
 	fputc('\n', j->out.f);
-	fflush(j->out.f);
+	out_flush(&j->out);
 }
 
 static json_t *begin_json(const struct conn_job *j, const char *event)

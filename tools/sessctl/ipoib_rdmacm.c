@@ -19,7 +19,7 @@ static void tell(void *user, const char *event, int status)
 						 "name", event, "status", status));
 	else
 		fprintf(j->out.f, "%10.6f  %s, status %d\n", t, event, status);
-	fflush(j->out.f);
+	out_flush(&j->out);
 }
 
 /* Only what rdma_connect() takes can be set.  Return: 0, or -1 after saying so. */

@@ -91,10 +91,11 @@ int sim_read(struct sim *s, const char *file, char *why, size_t why_len)
 	char *line = NULL;
 	size_t cap = 0;
 	const char *bad = NULL;
+	int status;
 
 	if (!f) {
 		snprintf(why, why_len, "scenario '%s': %s", file, strerror(errno));
-		return -1;
+		return ST_FAILED;
 	}
 	while (!bad && getline(&line, &cap, f) > 0) {
 		nr++;
@@ -103,9 +104,9 @@ int sim_read(struct sim *s, const char *file, char *why, size_t why_len)
 	if (bad)
 		snprintf(why, why_len, "%s:%u: %s", file, nr, bad);
 	else if (ferror(f))
-		snprintf(why, why_len, "scenario '%s' could not be read", file);
-	bad = bad ? bad : ferror(f) ? "" : NULL;
+		snprintf(why, why_len, "scenario '%s': %s", file, strerror(errno));
+	status = bad ? ST_USAGE : ferror(f) ? ST_FAILED : ST_DONE;
 	free(line);
 	fclose(f);
-	return bad ? -1 : 0;
+	return status;
 }

@@ -4,6 +4,7 @@
  * messages they exchange.  What happens is read from a scenario, or drawn from the seed.
  */
 #include "ipoib_sim.h"
+#include "cmd.h"
 #include "sessctl.h"
 #include <ddpsess/ib_cm_mad.h>
 #include <inttypes.h>
@@ -270,7 +271,7 @@ static int finish(struct sim *s)
 		printf("seed %" PRIu64 ": %" PRIu64 " packets delivered, %" PRIu64
 		       " CM messages, %" PRIu64 " messages lost, %u pairs with two connections\n",
 		       s->seed, packets, st->mads, st->lost, bad);
-	return bad || fflush(stdout) || ferror(stdout) ? ST_FAILED : ST_DONE;
+	return cmd_finish() || bad ? ST_FAILED : ST_DONE;
 }
 
 static int run(struct sim *s, const struct ipoib_opts *o)
@@ -281,9 +282,14 @@ static int run(struct sim *s, const struct ipoib_opts *o)
 	for (unsigned i = 0; i < s->n && !err; i++)
 		err = sim_start(s, i);
 	if (!err && o->nargs) {
-		if (sim_read(s, o->arg[0], why, sizeof why)) {
-			fprintf(stderr, "sessctl ipoib sim: %s\n", why);
-			return ST_USAGE;
+		int status = sim_read(s, o->arg[0], why, sizeof why);
+
+		if (status) {
+			fprintf(stderr,
+				"sessctl ipoib sim: %s\n  try: a file of lines MILLISECONDS VERB "
+				"ARGUMENT..., see IPOIB in sessctl(1)\n",
+				why);
+			return status;
 		}
 	} else if (!err) {
 		err = draw_steps(s, o->count ? o->count : 20);

@@ -41,7 +41,7 @@ struct sim {
 /*
  * A scenario: lines of MILLISECONDS VERB ARGUMENTS; '#' begins a comment.
  *	send FROM TO [OCTETS]	start N	  stop N   kill N   unplug N   plug N	loss PERCENT
- * Return: 0, or -1 with a sentence that names the line in @why.
+ * Return: an enum status, with a sentence that names file or line in @why.
  */
 int sim_read(struct sim *s, const char *file, char *why, size_t why_len);
 

@@ -24,6 +24,12 @@ void out_init(struct out *o, const char *cmd, bool json)
 	o->bar = !json && !dumb && isatty(STDERR_FILENO);
 }
 
+void out_flush(struct out *o)
+{
+	if (fflush(o->f) && !o->write_errno)
+		o->write_errno = errno;
+}
+
 /* A headline: number of the session if there is one, then a coloured word. */
 static void head(struct out *o, unsigned session, const char *colour, const char *word)
 {
@@ -118,7 +124,7 @@ void out_listening(struct out *o, const char *uri)
 	}
 	head(o, 0, BOLD, "listening");
 	fprintf(o->f, " on %s\n", uri);
-	fflush(o->f);
+	out_flush(o);
 }
 
 void out_established(struct out *o, unsigned session, const struct ddps_conn_info *info,
@@ -133,7 +139,7 @@ void out_established(struct out *o, unsigned session, const struct ddps_conn_inf
 		info->initiator ? "initiator" : "responder");
 	rows_info(o, info);
 	row_private_data(o, pd, pd_len);
-	fflush(o->f);
+	out_flush(o);
 }
 
 void out_rejected(struct out *o, unsigned session, const struct ddps_event *ev)
@@ -146,7 +152,7 @@ void out_rejected(struct out *o, unsigned session, const struct ddps_event *ev)
 	fprintf(o->f, " %s %s\n", ev->type == DDPS_EV_REJECTED ? "by" : "a request of",
 		ev->info.peer);
 	row_private_data(o, ev->private_data, ev->private_data_len);
-	fflush(o->f);
+	out_flush(o);
 }
 
 void out_terminated(struct out *o, unsigned session, const struct ddps_error *e)
@@ -159,7 +165,7 @@ void out_terminated(struct out *o, unsigned session, const struct ddps_error *e)
 	fprintf(o->f, " by the %s side\n", e->by_peer ? "peer's" : "local");
 	row(o, "terminate", "layer %u, etype %u, code 0x%02x: %s", e->triple.layer, e->triple.etype,
 	    e->triple.code, ddps_triple_name(&e->triple));
-	fflush(o->f);
+	out_flush(o);
 }
 
 void out_transfer(struct out *o, unsigned session, const struct out_transfer *t)
@@ -178,7 +184,7 @@ void out_transfer(struct out *o, unsigned session, const struct out_transfer *t)
 	fprintf(o->f, " %s\n", t->name);
 	row(o, "size", "%s in %s, %s", size, time, rate);
 	row(o, "sha256", "%s", sha);
-	fflush(o->f);
+	out_flush(o);
 }
 
 void out_pong(struct out *o, uint32_t seq, uint32_t size, double us)
@@ -191,7 +197,7 @@ void out_pong(struct out *o, uint32_t seq, uint32_t size, double us)
 	}
 	text_size(text, sizeof text, size);
 	fprintf(o->f, "  %-6u %-12s %.3f ms\n", seq, text, us / 1000);
-	fflush(o->f);
+	out_flush(o);
 }
 
 void out_ping(struct out *o, const struct out_ping *p)
@@ -207,7 +213,7 @@ void out_ping(struct out *o, const struct out_ping *p)
 	fprintf(o->f, " %s, %s, %u times\n", p->op, text, p->count);
 	row(o, "round trip", "min %.3f  avg %.3f  p99 %.3f  max %.3f ms", p->min / 1000,
 	    p->avg / 1000, p->p99 / 1000, p->max / 1000);
-	fflush(o->f);
+	out_flush(o);
 }
 
 void out_perf(struct out *o, const struct out_perf *p, bool first)
@@ -229,7 +235,7 @@ void out_perf(struct out *o, const struct out_perf *p, bool first)
 	fprintf(o->f, "  %-10s %12.0f %14s %9.1f %9.1f %9.1f %9.1f %6.0f\n", size,
 		(double)p->ops / p->seconds, rate, p->min, p->p50, p->p99, p->max,
 		100 * p->cpu / p->seconds);
-	fflush(o->f);
+	out_flush(o);
 }
 
 void out_closed(struct out *o, unsigned session)
@@ -240,7 +246,7 @@ void out_closed(struct out *o, unsigned session)
 	}
 	head(o, session, BOLD, "closed");
 	fputc('\n', o->f);
-	fflush(o->f);
+	out_flush(o);
 }
 
 void out_note(struct out *o, const char *fmt, ...)
@@ -291,9 +297,10 @@ int out_finish(struct out *o)
 	int bad;
 
 	out_progress_end(o);
-	bad = fflush(o->f) || ferror(o->f);
+	out_flush(o);
+	bad = o->write_errno || ferror(o->f);
 	if (bad)
 		fprintf(o->err, "sessctl %s: cannot write to standard output: %s\n", o->cmd,
-			strerror(errno));
+			strerror(o->write_errno ? o->write_errno : EIO));
 	return bad ? -1 : 0;
 }

@@ -17,6 +17,7 @@ struct out {
 	bool bar;	 /* progress on standard error */
 	const char *cmd; /* of error messages */
 	FILE *f, *err;
+	int write_errno;	     /* why standard output was not written, the first time */
 	uint64_t bar_due, bar_begin; /* progress: next update, first one, ns */
 };
 
@@ -70,6 +71,9 @@ void out_error_text(char *dst, size_t size, const struct ddps_error *e);
 /* Redraw the bar if it is time; remove it. */
 void out_progress(struct out *o, const char *name, uint64_t done, uint64_t total);
 void out_progress_end(struct out *o);
+
+/* To be seen at once by whoever reads standard output. */
+void out_flush(struct out *o);
 
 /* Flush.  Return: 0, or -1 if something could not be written (reported). */
 int out_finish(struct out *o);

@@ -36,7 +36,7 @@ void json_out_line(struct out *o, json_t *j)
 	else
 		fputc('\n', o->f);
 	json_decref(j);
-	fflush(o->f);
+	out_flush(o);
 }
 
 static void set_text(json_t *j, const char *key, const char *value)

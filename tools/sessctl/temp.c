@@ -84,6 +84,17 @@ static int reserve(int fd, uint64_t size)
 	return err && errno != EOPNOTSUPP && errno != ENOSYS ? -1 : 0;
 }
 
+/* Why what has the name already stays: only files and links are replaced, and only if asked for;
+ * a rename would put a file where a device was. */
+static int refused(mode_t mode, bool force)
+{
+	if (S_ISDIR(mode))
+		return EISDIR;
+	if (!force)
+		return EEXIST;
+	return S_ISREG(mode) || S_ISLNK(mode) ? 0 : ENXIO;
+}
+
 int temp_open(struct temp *t, int dirfd, const char *base, uint64_t size, bool force, bool named)
 {
 	struct stat st;
@@ -95,8 +106,8 @@ int temp_open(struct temp *t, int dirfd, const char *base, uint64_t size, bool f
 		return -1;
 	}
 	memcpy(t->base, base, strlen(base) + 1);
-	if (!fstatat(dirfd, base, &st, AT_SYMLINK_NOFOLLOW) && (!force || S_ISDIR(st.st_mode))) {
-		errno = S_ISDIR(st.st_mode) ? EISDIR : EEXIST;
+	if (!fstatat(dirfd, base, &st, AT_SYMLINK_NOFOLLOW) && refused(st.st_mode, force)) {
+		errno = refused(st.st_mode, force);
 		return -1;
 	}
 	t->dirfd = fcntl(dirfd, F_DUPFD_CLOEXEC, 0);

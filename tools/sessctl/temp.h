@@ -25,7 +25,8 @@ struct temp {
 
 /*
  * Open one for @base in @dirfd, which stays the caller's, and reserve @size octets on the disk.
- * Without @force a @base that exists is refused.  @named: do not try O_TMPFILE.
+ * Without @force a @base that exists is refused, and always if it is neither a file nor a link
+ * (ENXIO).  @named: do not try O_TMPFILE.
  *
  * Return: 0, or -1 with errno (EEXIST, EISDIR, ENOSPC, ...) and nothing left behind.
  */
