@@ -32,8 +32,7 @@ int __wrap_socket(int family, int type, int protocol)
 static struct cmsghdr *put(struct msghdr *m, struct cmsghdr *c, int level, int type,
 			   const void *data, size_t len)
 {
-	FUZZ_CHECK(c &&
-		   (uint8_t *)c + CMSG_SPACE(len) <= (uint8_t *)m->msg_control + m->msg_controllen);
+	FUZZ_CHECK((uint8_t *)c + CMSG_SPACE(len) <= (uint8_t *)m->msg_control + m->msg_controllen);
 	*c = (struct cmsghdr){ .cmsg_len = CMSG_LEN(len), .cmsg_level = level, .cmsg_type = type };
 	memcpy(CMSG_DATA(c), data, len);
 	return (struct cmsghdr *)(void *)((uint8_t *)c + CMSG_SPACE(len));
