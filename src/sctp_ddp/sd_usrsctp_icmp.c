@@ -92,7 +92,7 @@ void ddps_us_inherit_tags(struct ddps_sd_assoc *a)
 
 	if (ddps_us_quote_parse(a->h->sent, sizeof a->h->sent, &q) && find(a->h, &q) == a)
 		note(a, &q);
-	else
+	else /* NOLINTNEXTLINE(clang-analyzer-core.NonNullParamChecker): it has a handle */
 		memset(a->h->sent, 0, sizeof a->h->sent);
 }
 

@@ -219,7 +219,7 @@ Test(mpa_tx, many_fpdus_in_one_batch)
 			s.len[i] = row[k].len;
 		ddps_mpa_tx_init(&tx);
 		cr_expect_eq(ddps_mpa_tx_fill(&tx, source_next, &s, 1442), row[k].fit);
-		cr_expect_eq(s.next, row[k].fit, "what was pulled goes out");
+		cr_expect_eq(s.next, (size_t)row[k].fit, "what was pulled goes out");
 		ddps_mpa_tx_fini(&tx);
 	}
 	free(octets);

@@ -72,7 +72,7 @@ static const char *for_triple(const struct ddps_triple *t)
 
 bool advice_uri_whole(const char *uri, bool listening)
 {
-	struct ddps_uri u;
+	struct ddps_uri u = { 0 };
 	char why[256];
 
 	return !ddps_uri_parse(&u, uri, why, sizeof why) && u.host[0] && (listening || u.port);
