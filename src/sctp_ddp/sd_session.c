@@ -78,6 +78,15 @@ static void give_up(struct ddps_sd_session *s, const struct ddps_error *e)
 		ddps_sd_pair_give_up(p);
 }
 
+/* Nobody else needs the association, and a peer that does not read sees its end at once. */
+static void give_up_all(struct ddps_sd_session *s, const struct ddps_error *e)
+{
+	if (s->pair && s->carrier->nsessions == 1)
+		ddps_sd_carrier_abort(s->carrier, e);
+	else
+		give_up(s, e);
+}
+
 /* ---- task and timer ---- */
 
 static void session_task(void *user)
@@ -122,11 +131,7 @@ static void session_timer(void *user)
 		e = ddps_error_make(DDPS_E_TIMEDOUT, 0, "the peer did not close in %u ms",
 				    s->param.close_ms);
 	}
-	/* Nobody else needs the association, and a peer that does not read sees its end at once. */
-	if (s->pair && s->carrier->nsessions == 1)
-		ddps_sd_carrier_abort(s->carrier, &e);
-	else
-		give_up(s, &e);
+	give_up_all(s, &e);
 }
 
 /* ---- operations ---- */
@@ -231,7 +236,11 @@ static void op_abort(struct ddps_llp *llp)
 	struct ddps_sd_session *s = from_llp(llp);
 	struct ddps_error e = ddps_error_make(DDPS_E_CLOSED, 0, "aborted by this side");
 
-	if (!s->ended)
+	if (s->ended)
+		return;
+	if (s->carrier && s->carrier->blocked) /* a Terminate would not leave */
+		give_up_all(s, &e);
+	else
 		give_up(s, &e);
 }
 

@@ -213,6 +213,33 @@ Test(stall, a_peer_that_gives_up_is_seen_by_who_does_not_read, .timeout = 120)
 	free(out);
 }
 
+/* The same when SCTP takes no more, so that not even the close of the session can leave. */
+Test(stall, an_abort_is_seen_by_who_does_not_read, .timeout = 120)
+{
+	enum { N = 32 };
+	uint8_t *out = malloc(BIG);
+	struct ddps_mr *mr;
+	struct e2e e;
+
+	e2e_open(&e, e2e_wires[2]);
+	e.attr.no_recv = DDPS_NO_RECV_STALL;
+	e.attr.sq_depth = N;
+	e.connect.close_ms = 100;
+	e2e_connect(&e);
+	e2e_fill(out, BIG, 13);
+	mr = e2e_reg(&e, out, BIG, 0);
+	for (unsigned i = 0; i < N; i++)
+		cr_assert_eq(e2e_post(&e.a, DDPS_OP_SEND, out, BIG, mr, 0, 0), 0);
+	settle(&e);
+	cr_expect_eq(ddps_disconnect(e.a.ep), 0);
+	e2e_wait(&e, &e.a, E2E_SEEN(DDPS_EV_CLOSED));
+	cr_expect_eq(e.a.error.code, DDPS_E_TIMEDOUT, "%s", e.a.error.text);
+	e2e_wait(&e, &e.b, E2E_SEEN(DDPS_EV_CLOSED));
+	cr_expect_eq(e.b.error.code, DDPS_E_RESET, "%s", e.b.error.text);
+	e2e_close(&e);
+	free(out);
+}
+
 Test(stall, work_under_way_bounds_a_disconnect, .timeout = 120)
 {
 	for (int i = 0; i < E2E_NWIRES; i++) {
