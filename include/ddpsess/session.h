@@ -416,8 +416,8 @@ DDPS_API int ddps_connect(struct ddps_ep *ep, const char *uri, const struct ddps
  * If the peer offers less IRD than need_ord the request is rejected, as RFC 6581 9.1 allows:
  * the call returns DDPS_E_IRD and the request is consumed.
  *
- * Return: 0, or DDPS_E_INVAL, DDPS_E_TOO_LONG, DDPS_E_STATE (endpoint used before), DDPS_E_IRD, DDPS_E_RTR
- * DDPS_E_CLOSED (the peer has gone), DDPS_E_NOMEM, DDPS_E_FORKED.
+ * Return: 0, or DDPS_E_INVAL, DDPS_E_TOO_LONG, DDPS_E_STATE (endpoint used before), DDPS_E_IRD,
+ * DDPS_E_RTR, DDPS_E_CLOSED (the peer has gone), DDPS_E_NOMEM, DDPS_E_FORKED.
  */
 DDPS_API int ddps_accept(struct ddps_request *req, struct ddps_ep *ep,
 			 const struct ddps_conn_param *p);
@@ -436,8 +436,8 @@ DDPS_API int ddps_reject(struct ddps_request *req, const void *private_data, siz
  * ddps_disconnect - end a session in order
  * @ep:		endpoint
  *
- * Work already posted is carried out (outstanding Reads and atomics included), then the session closes;
- * new posts fail.  DDPS_EV_CLOSED follows; when nothing moves for close_ms the session is
+ * Work already posted is carried out (outstanding Reads and atomics included), then the session
+ * closes; new posts fail.  DDPS_EV_CLOSED follows; when nothing moves for close_ms the session is
  * aborted (error.code DDPS_E_TIMEDOUT).  Calling it again does nothing.
  *
  * Return: 0, or DDPS_E_STATE (never connected), DDPS_E_FORKED.

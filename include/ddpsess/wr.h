@@ -149,8 +149,8 @@ DDPS_API int ddps_cq_arm_next(struct ddps_cq *cq, bool solicited_only);
  * @wc:		array of at least @max entries
  * @max:	1 or more
  *
- * In a context without a thread, or with poll_drives, it drives the context first if the queue is empty; so it can
- * queue events: take them (ddps_event_get) after the last poll before going to sleep.
+ * In a context without a thread, or with poll_drives, it drives the context first if the queue is
+ * empty; so it can queue events: take them (ddps_event_get) after the last poll before going to sleep.
  * Return: how many were taken, 0..@max, or DDPS_E_FORKED.
  */
 DDPS_API int ddps_cq_poll(struct ddps_cq *cq, struct ddps_wc *wc, int max);
@@ -222,8 +222,8 @@ struct ddps_send_wr {
  * @ep:		established, or accepted and waiting for the initiator
  * @wr:		copied; the memory it names is the library's until the completion
  *
- * Completions come in the order of posting.  A Send, Write or Immediate Data that completed has left this
- * side; it proves nothing about the peer.  Atomics count as Reads: for ORD, for the fence, and in
+ * Completions come in the order of posting.  A Send, Write or Immediate Data that completed has
+ * left this side; it proves nothing about the peer.  Atomics count as Reads: for ORD, for the fence, and in
  * that their responses come in one order with those of Reads.
  *
  * A queue's memory grows with what is posted at once, up to its depth.

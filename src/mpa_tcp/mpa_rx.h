@@ -9,7 +9,8 @@
  * A whole FPDU is verified and handed up where the driver read it, in the scratch buffer.  The
  * beginning of an incomplete one is kept: up to 19 octets in the structure, more in a buffer
  * made when needed.  When the sink holds a segment back, it and what was read behind it (less
- * than one scratch buffer) are kept until resume().  A large payload that no CRC protects can go straight to its place.
+ * than one scratch buffer) are kept until resume().  A large payload that no CRC protects can go
+ * straight to its place.
  */
 #include "common/llp.h"
 #include <ddpsess/err.h>

@@ -28,9 +28,10 @@
 #define DDPS_SD_HELD_ASSOC   (32u << 20)
 /*
  * What waits behind a segment that the layer above holds back, of one session or of all of an
- * association.  Up to here only that session stands still; with more the association is not read until half of it is gone, so that SCTP
- * slows the peer down: the price is paid by the peer's other sessions on the association.  Both
- * are well within what a session may hold at all and within the window of DDP-SSNs.
+ * association.  Up to here only that session stands still; with more the association is not read
+ * until half of it is gone, so that SCTP slows the peer down: the price is paid by the peer's other
+ * sessions on the association.  Both are well within what a session may hold at all and within the
+ * window of DDP-SSNs.
  */
 #define DDPS_SD_STALL_OCTETS   (4u << 20)
 #define DDPS_SD_STALL_MESSAGES 16384u
