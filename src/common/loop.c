@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Event loop on one epoll descriptor: descriptors, timers behind a timerfd, tasks. */
+/* Event loop on one epoll descriptor: descriptors, timers behind a timerfd, tasks behind an
+ * eventfd. */
 #include "common/loop.h"
 #include <ddpsess/err.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <sys/epoll.h>
+#include <sys/eventfd.h>
 #include <sys/timerfd.h>
 #include <time.h>
 #include <unistd.h>
@@ -19,8 +21,9 @@
 #define NSEC_PER_MSEC 1000000u
 
 struct ddps_loop {
-	int epfd, timerfd;
+	int epfd, timerfd, taskfd;
 	uint64_t armed; /* what the timerfd is set to, or NEVER */
+	bool told;	/* taskfd is readable: who sleeps on epfd wakes up */
 	struct epoll_event ready[READY_MAX];
 	int nready, next_ready;	   /* the part of ready not served yet */
 	struct ddps_timer *timers; /* the earliest one */
@@ -29,7 +32,7 @@ struct ddps_loop {
 	unsigned hits, misses;	   /* of it, since epoll was asked */
 	unsigned patience;	   /* misses that are allowed */
 	struct ddps_task *tasks, **tasks_end;
-	bool running; /* inside ddps_loop_run: tasks posted now are run by it, or armed for */
+	bool running; /* inside ddps_loop_run: tasks posted now are run by it, or told of */
 };
 
 uint64_t ddps_now(void)
@@ -40,29 +43,35 @@ uint64_t ddps_now(void)
 	return (uint64_t)ts.tv_sec * NSEC_PER_SEC + (uint64_t)ts.tv_nsec;
 }
 
+static bool open_descriptors(struct ddps_loop *l)
+{
+	struct epoll_event ev = { .events = EPOLLIN };
+
+	l->timerfd = l->taskfd = -1;
+	l->epfd = epoll_create1(EPOLL_CLOEXEC);
+	if (l->epfd < 0)
+		return false;
+	l->timerfd = timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC);
+	if (l->timerfd < 0 || epoll_ctl(l->epfd, EPOLL_CTL_ADD, l->timerfd, &ev) < 0)
+		return false;
+	l->taskfd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+	return l->taskfd >= 0 && !epoll_ctl(l->epfd, EPOLL_CTL_ADD, l->taskfd, &ev);
+}
+
 int ddps_loop_new(struct ddps_loop **out)
 {
 	struct ddps_loop *l = calloc(1, sizeof *l);
-	struct epoll_event ev = { .events = EPOLLIN };
 
 	if (!l)
 		return DDPS_E_NOMEM;
 	l->armed = NEVER;
 	l->tasks_end = &l->tasks;
-	l->timerfd = -1;
-	l->epfd = epoll_create1(EPOLL_CLOEXEC);
-	if (l->epfd < 0)
-		goto fail;
-	l->timerfd = timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC);
-	if (l->timerfd < 0)
-		goto fail;
-	if (epoll_ctl(l->epfd, EPOLL_CTL_ADD, l->timerfd, &ev) < 0)
-		goto fail;
+	if (!open_descriptors(l)) {
+		ddps_loop_free(l);
+		return DDPS_E_SYSTEM;
+	}
 	*out = l;
 	return 0;
-fail:
-	ddps_loop_free(l);
-	return DDPS_E_SYSTEM;
 }
 
 void ddps_loop_free(struct ddps_loop *l)
@@ -71,6 +80,8 @@ void ddps_loop_free(struct ddps_loop *l)
 
 	if (!l)
 		return;
+	if (l->taskfd >= 0)
+		close(l->taskfd);
 	if (l->timerfd >= 0)
 		close(l->timerfd);
 	if (l->epfd >= 0)
@@ -220,6 +231,18 @@ void ddps_timer_stop(struct ddps_loop *l, struct ddps_timer *t)
 
 /* ---- tasks ---- */
 
+/*
+ * Wake who sleeps on the loop's descriptor.  An eventfd, since a timerfd that is set to the past
+ * costs an interrupt of the clock, and loses the time that it was set to.
+ */
+static void tell(struct ddps_loop *l)
+{
+	uint64_t one = 1;
+
+	if (!l->told)
+		l->told = write(l->taskfd, &one, sizeof one) > 0;
+}
+
 bool ddps_loop_running(const struct ddps_loop *l)
 {
 	return l->running;
@@ -234,7 +257,7 @@ void ddps_task_post(struct ddps_loop *l, struct ddps_task *t)
 	*l->tasks_end = t;
 	l->tasks_end = &t->next;
 	if (!l->running)
-		arm(l, 0);
+		tell(l);
 }
 
 void ddps_task_cancel(struct ddps_loop *l, struct ddps_task *t)
@@ -310,7 +333,7 @@ static int run_ios(struct ddps_loop *l)
 		struct epoll_event *ev = &l->ready[l->next_ready++];
 		struct ddps_io *io = ev->data.ptr;
 
-		if (!io) /* the timerfd, or deleted in this round */
+		if (!io) /* one of the loop's own, or deleted in this round */
 			continue;
 		if (l->nready == 1)
 			found_alone(l, io);
@@ -325,15 +348,28 @@ static int rearm(struct ddps_loop *l)
 {
 	uint64_t count;
 
-	if (l->armed != NEVER && l->armed <= ddps_now()) {
-		if (read(l->timerfd, &count, sizeof count) < 0 && errno != EAGAIN)
+	if (l->armed == NEVER || l->armed > ddps_now())
+		return 0;
+	if (read(l->timerfd, &count, sizeof count) < 0 && errno != EAGAIN)
+		return DDPS_E_SYSTEM;
+	l->armed = NEVER;
+	if (l->timers)
+		arm(l, l->timers->due);
+	return 0;
+}
+
+/* The descriptor of tasks is readable if there are any. */
+static int retell(struct ddps_loop *l)
+{
+	uint64_t count;
+
+	if (l->tasks) {
+		tell(l);
+	} else if (l->told) {
+		if (read(l->taskfd, &count, sizeof count) < 0)
 			return DDPS_E_SYSTEM;
-		l->armed = NEVER;
-		if (l->timers)
-			arm(l, l->timers->due);
+		l->told = false;
 	}
-	if (l->tasks)
-		arm(l, 0);
 	return 0;
 }
 
@@ -349,6 +385,8 @@ int ddps_loop_run(struct ddps_loop *l)
 	}
 	l->running = false;
 	err = rearm(l);
+	if (!err)
+		err = retell(l);
 	return err < 0 ? err : n;
 }
 
@@ -375,6 +413,6 @@ int ddps_loop_spin(struct ddps_loop *l)
 	n += run_tasks(l);
 	l->running = false;
 	if (l->tasks)
-		arm(l, 0);
+		tell(l);
 	return n;
 }
