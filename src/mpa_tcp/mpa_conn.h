@@ -16,7 +16,7 @@ struct ddps_mpa_listener;
 
 /* Needed until full operation only. */
 struct ddps_mpa_startup {
-	uint8_t in[DDPS_MPA_FRAME_MAX], out[DDPS_MPA_FRAME_MAX];
+	uint8_t in[DDPS_MPA_FRAME_MAX + 1], out[DDPS_MPA_FRAME_MAX]; /* and one that is too many */
 	size_t in_len, in_need, out_len, out_sent;
 };
 
@@ -59,8 +59,8 @@ struct ddps_mpa_conn {
 	uint8_t rev;	   /* of the Request, later of the Reply */
 	struct ddps_io io; /* fd -1: closed */
 	struct ddps_mpa_tx tx;
-	size_t mulpdu;
-	uint64_t mulpdu_age; /* octets sent since it was computed */
+	uint32_t mulpdu, emss;
+	uint64_t mulpdu_age; /* octets sent since they were looked up */
 	int tx_errno;	     /* sending failed; what the peer sent before is read first */
 	struct ddps_mpa_startup *startup; /* until full operation */
 	struct ddps_mpa_rx rx;
@@ -113,7 +113,10 @@ void ddps_mpa_conn_lost(struct ddps_mpa_conn *c, int sys_errno, const char *what
 void ddps_mpa_conn_deadline(struct ddps_mpa_conn *c, enum ddps_mpa_deadline what, uint32_t ms);
 /* Wait for what the state calls for. */
 void ddps_mpa_conn_watch(struct ddps_mpa_conn *c);
-void ddps_mpa_conn_update_mulpdu(struct ddps_mpa_conn *c);
+/* Look up what TCP's segments hold, and cut by it. */
+void ddps_mpa_conn_update_emss(struct ddps_mpa_conn *c);
+/* Cut by what was looked up last: markers or the bound from above have changed. */
+void ddps_mpa_conn_set_mulpdu(struct ddps_mpa_conn *c);
 void ddps_mpa_addr_text(const union ddps_mpa_addr *a, char *buf, size_t len);
 void ddps_mpa_addr_set(union ddps_mpa_addr *a, const struct sockaddr *sa);
 

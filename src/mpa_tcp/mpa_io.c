@@ -220,15 +220,21 @@ void ddps_mpa_conn_watch(struct ddps_mpa_conn *c)
 		ddps_mpa_conn_fail(c, DDPS_E_SYSTEM, errno, "epoll: %s", strerror(errno));
 }
 
-void ddps_mpa_conn_update_mulpdu(struct ddps_mpa_conn *c)
+void ddps_mpa_conn_set_mulpdu(struct ddps_mpa_conn *c)
+{
+	c->mulpdu = (uint32_t)ddps_mpa_mulpdu(c->emss, c->tx.markers, c->p.max_mulpdu);
+}
+
+void ddps_mpa_conn_update_emss(struct ddps_mpa_conn *c)
 {
 	int emss = 0; /* [5044-5.1-d1] options are taken off already */
 	socklen_t len = sizeof emss;
 
 	if (getsockopt(c->io.fd, IPPROTO_TCP, TCP_MAXSEG, &emss, &len) < 0 || emss < 0)
 		emss = 0;
-	c->mulpdu = ddps_mpa_mulpdu((size_t)emss, c->tx.markers, c->p.max_mulpdu);
+	c->emss = (uint32_t)emss;
 	c->mulpdu_age = 0;
+	ddps_mpa_conn_set_mulpdu(c);
 }
 
 /* Nothing was read that could call for more than the layers above have asked for. */
@@ -430,7 +436,7 @@ static void op_info(struct ddps_llp *llp, struct ddps_conn_info *info)
 	info->transport = DDPS_TRANSPORT_TCP;
 	ddps_mpa_addr_text(&c->local, info->local, sizeof info->local);
 	ddps_mpa_addr_text(&c->peer, info->peer, sizeof info->peer);
-	info->mulpdu = (uint32_t)c->mulpdu;
+	info->mulpdu = c->mulpdu;
 	info->mpa.rev = c->rev;
 	info->mpa.crc = c->rx.crc;
 	info->mpa.markers_tx = c->tx.markers;

@@ -274,7 +274,7 @@ static bool fill_batch(struct ddps_mpa_conn *c)
 	int n;
 
 	if (c->mulpdu_age > MULPDU_AGE)
-		ddps_mpa_conn_update_mulpdu(c);
+		ddps_mpa_conn_update_emss(c);
 	n = ddps_mpa_tx_fill(&c->tx, c->llp.up->tx_next, c->llp.user, c->mulpdu);
 	if (n < 0)
 		ddps_mpa_conn_fail(c, n, 0,

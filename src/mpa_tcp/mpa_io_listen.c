@@ -10,8 +10,7 @@
 #include <sys/epoll.h>
 #include <unistd.h>
 
-#define ACCEPT_BATCH 64	 /* per callback */
-#define PAUSE_MS     100 /* after running out of descriptors or memory */
+#define PAUSE_MS 100 /* after running out of descriptors or memory */
 
 struct ddps_mpa_listener {
 	struct ddps_llp_listener base; /* first */
@@ -103,14 +102,11 @@ static void resume(void *user)
 	watch(l);
 }
 
-/* false: no more for now. */
-static bool accept_failed(struct ddps_mpa_listener *l, int err)
+static void accept_failed(struct ddps_mpa_listener *l, int err)
 {
 	struct ddps_error e;
 
 	switch (err) {
-	case EAGAIN:
-		return false;
 	case EMFILE:
 	case ENFILE:
 	case ENOBUFS:
@@ -120,35 +116,33 @@ static bool accept_failed(struct ddps_mpa_listener *l, int err)
 		ddps_timer_after(l->env->loop, &l->pause, PAUSE_MS);
 		l->paused = true;
 		watch(l);
-		return false;
+		break;
 	case EBADF:
 	case EINVAL:
 	case ENOTSOCK:
 		e = ddps_error_make(DDPS_E_SYSTEM, err, "accept: %s", strerror(err));
 		ddps_io_del(l->env->loop, &l->io);
 		l->up->failed(l->user, &e);
-		return false;
-	default: /* the peer's or the network's trouble, or a signal */
-		return true;
+		break;
+	default: /* nobody there, a signal, the peer's or the network's trouble */
+		break;
 	}
 }
 
+/* One a turn: to ask in vain costs the kernel a whole socket, to be called again next to nothing. */
 static void on_accept(void *user, uint32_t events)
 {
 	struct ddps_mpa_listener *l = user;
+	struct sockaddr_storage ss;
+	socklen_t len = sizeof ss;
+	int fd = accept4(l->io.fd, (struct sockaddr *)&ss, &len, SOCK_NONBLOCK | SOCK_CLOEXEC);
 
 	(void)events;
-	for (int i = 0; i < ACCEPT_BATCH && l->half_open < l->p.max_half_open; i++) {
-		struct sockaddr_storage ss;
-		socklen_t len = sizeof ss;
-		int fd = accept4(l->io.fd, (struct sockaddr *)&ss, &len,
-				 SOCK_NONBLOCK | SOCK_CLOEXEC);
-
-		if (fd >= 0)
-			add(l, fd, (struct sockaddr *)&ss);
-		else if (!accept_failed(l, errno))
-			return;
+	if (fd < 0) {
+		accept_failed(l, errno);
+		return;
 	}
+	add(l, fd, (struct sockaddr *)&ss);
 	if (l->half_open >= l->p.max_half_open)
 		l->env->half_open_full++;
 	watch(l);

@@ -3,6 +3,7 @@
 #include "common/error.h"
 #include "mpa_tcp/mpa_conn.h"
 #include <errno.h>
+#include <poll.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -17,6 +18,12 @@ static void bad_frame(struct ddps_mpa_conn *c, enum ddps_mpa_event ev, int code,
 
 	ddps_mpa_conn_step(c, ev);
 	ddps_mpa_conn_end(c, &e);
+}
+
+/* The initiator has to wait for our Reply: more than its Request is an error [5044-7.1.1-18]. */
+static void surplus(struct ddps_mpa_conn *c)
+{
+	bad_frame(c, DDPS_MPA_EV_SURPLUS, DDPS_E_PROTOCOL, "octets follow it before the Reply");
 }
 
 /*
@@ -60,8 +67,8 @@ bool ddps_mpa_setup_flush(struct ddps_mpa_conn *c)
 }
 
 /*
- * Read what is missing of the peer's frame, not one octet more: what is behind a Reply must
- * stay in the socket.  true: @f is whole and valid.
+ * Read the peer's frame.  Of a Reply what is missing, not one octet more: what is behind it must
+ * stay in the socket.  Behind a Request nothing may be.  true: @f is whole and valid.
  */
 static bool read_frame(struct ddps_mpa_conn *c, struct ddps_mpa_frame *f)
 {
@@ -69,7 +76,8 @@ static bool read_frame(struct ddps_mpa_conn *c, struct ddps_mpa_frame *f)
 	struct ddps_mpa_startup *s = c->startup;
 
 	for (;;) {
-		ssize_t n = recv(c->io.fd, s->in + s->in_len, s->in_need - s->in_len, 0);
+		size_t want = c->initiator ? s->in_need : sizeof s->in;
+		ssize_t n = recv(c->io.fd, s->in + s->in_len, want - s->in_len, 0);
 		const char *why = "";
 		int r;
 
@@ -87,8 +95,10 @@ static bool read_frame(struct ddps_mpa_conn *c, struct ddps_mpa_frame *f)
 		r = ddps_mpa_frame_decode(f, kind, s->in, s->in_len, &s->in_need, &why);
 		if (r < 0)
 			bad_frame(c, DDPS_MPA_EV_BAD_FRAME, r, why);
+		else if (r && s->in_len > s->in_need)
+			surplus(c);
 		if (r)
-			return r > 0;
+			return r > 0 && s->in_len == s->in_need;
 	}
 }
 
@@ -97,23 +107,33 @@ static bool read_frame(struct ddps_mpa_conn *c, struct ddps_mpa_frame *f)
 static void on_connected(struct ddps_mpa_conn *c)
 {
 	struct sockaddr_storage ss = { 0 };
+	socklen_t len = sizeof ss;
+
+	c->connecting = false;
+	ddps_mpa_conn_step(c, DDPS_MPA_EV_INITIATE);
+	ddps_mpa_conn_deadline(c, DDPS_MPA_T_SETUP, c->p.setup_ms);
+	/* The Request first: what follows is done while the peer looks at it. */
+	if (!ddps_mpa_setup_flush(c) && c->io.fd < 0)
+		return;
+	if (!getsockname(c->io.fd, (struct sockaddr *)&ss, &len))
+		ddps_mpa_addr_set(&c->local, (struct sockaddr *)&ss);
+	ddps_mpa_conn_update_emss(c);
+}
+
+/* TCP has an answer. */
+static void on_connect_done(struct ddps_mpa_conn *c)
+{
 	socklen_t len = sizeof(int);
 	int err = 0;
 
 	if (getsockopt(c->io.fd, SOL_SOCKET, SO_ERROR, &err, &len) < 0)
 		err = errno;
-	if (err) {
-		ddps_mpa_conn_step(c, DDPS_MPA_EV_LOST);
-		ddps_mpa_conn_fail(c, ddps_err_from_errno(err), err, "connect: %s", strerror(err));
+	if (!err) {
+		on_connected(c);
 		return;
 	}
-	c->connecting = false;
-	len = sizeof ss;
-	if (!getsockname(c->io.fd, (struct sockaddr *)&ss, &len))
-		ddps_mpa_addr_set(&c->local, (struct sockaddr *)&ss);
-	ddps_mpa_conn_step(c, DDPS_MPA_EV_INITIATE);
-	ddps_mpa_conn_deadline(c, DDPS_MPA_T_SETUP, c->p.setup_ms);
-	ddps_mpa_setup_flush(c);
+	ddps_mpa_conn_step(c, DDPS_MPA_EV_LOST);
+	ddps_mpa_conn_fail(c, ddps_err_from_errno(err), err, "connect: %s", strerror(err));
 }
 
 /* CRCs are on if either side asked [5044-7.1.1-10]; markers where their receiver did. */
@@ -122,7 +142,7 @@ static void agree(struct ddps_mpa_conn *c, bool peer_crc, bool peer_markers)
 	c->rx.crc = c->tx.crc = c->p.crc || peer_crc;
 	c->rx.markers = c->p.markers;
 	c->tx.markers = peer_markers;
-	ddps_mpa_conn_update_mulpdu(c);
+	ddps_mpa_conn_set_mulpdu(c);
 }
 
 static void on_reply(struct ddps_mpa_conn *c, const struct ddps_mpa_frame *f)
@@ -169,10 +189,15 @@ void ddps_mpa_setup_open(struct ddps_mpa_conn *c)
 
 static int start_connect(struct ddps_mpa_conn *c, const struct sockaddr *sa, socklen_t sa_len)
 {
+	struct pollfd pfd = { .fd = c->io.fd, .events = POLLOUT };
+
 	c->connecting = true;
 	if (connect(c->io.fd, sa, sa_len) < 0 && errno != EINPROGRESS && errno != EINTR)
 		return errno;
 	ddps_mpa_conn_deadline(c, DDPS_MPA_T_CONNECT, c->p.connect_ms);
+	/* On this machine it has been done by now. */
+	if (poll(&pfd, 1, 0) == 1 && pfd.revents == POLLOUT)
+		on_connected(c);
 	ddps_mpa_conn_watch(c);
 	return 0;
 }
@@ -225,34 +250,31 @@ int ddps_mpa_setup_connect(struct ddps_env *env, const struct ddps_uri *uri,
 
 /* ---- responder ---- */
 
-/* The initiator has to wait for our Reply: input is an error [5044-7.1.1-18].  true: none. */
-static bool still_waits(struct ddps_mpa_conn *c)
+/* There is something while our Reply is to come: more octets, or the end. */
+static void on_impatience(struct ddps_mpa_conn *c)
 {
 	uint8_t octet;
-	ssize_t n = recv(c->io.fd, &octet, 1, MSG_PEEK);
+	ssize_t n = recv(c->io.fd, &octet, 1, 0);
 
 	if (n < 0 && (errno == EAGAIN || errno == EINTR))
-		return true;
+		return;
 	if (n > 0)
-		bad_frame(c, DDPS_MPA_EV_SURPLUS, DDPS_E_PROTOCOL,
-			  "octets follow it before the Reply");
+		surplus(c);
 	else
 		gone(c, n ? DDPS_MPA_EV_LOST : DDPS_MPA_EV_FIN, n ? errno : 0);
-	return false;
 }
 
 static void on_request(struct ddps_mpa_conn *c, const struct ddps_mpa_frame *f)
 {
 	struct ddps_setup s = { .enhanced = f->enhanced, .pd = f->pd, .pd_len = f->pd_len };
 
-	if (!still_waits(c))
-		return;
 	ddps_mpa_conn_step(c, DDPS_MPA_EV_REQUEST_OK);
 	ddps_mpa_conn_deadline(c, DDPS_MPA_T_NONE, 0);
 	c->rev = f->rev;
 	c->req_enhanced = f->enhanced;
 	c->req_crc = f->crc;
 	c->req_markers = f->markers;
+	ddps_mpa_conn_update_emss(c);
 	agree(c, f->crc, f->markers);
 	ddps_mpa_listener_request(c, &s);
 }
@@ -302,9 +324,9 @@ void ddps_mpa_setup_io(struct ddps_mpa_conn *c)
 	struct ddps_mpa_frame f;
 
 	if (c->connecting)
-		on_connected(c);
+		on_connect_done(c);
 	else if (c->state == DDPS_MPA_REQUEST_ULP)
-		still_waits(c);
+		on_impatience(c);
 	else if (read_frame(c, &f)) {
 		if (c->initiator)
 			on_reply(c, &f);
