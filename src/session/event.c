@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The event queue: sources with pending bits, in the order in which they became pending. */
 #include "session/session.h"
+#include <errno.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -24,34 +25,42 @@ const char *ddps_event_name(enum ddps_event_type type)
 	return names[type];
 }
 
+/* The descriptor is readable while there are events, once somebody has asked for it: a program
+ * that only polls is spared two system calls an event. */
+static void mark(struct ddps_ctx *ctx)
+{
+	uint64_t count = 1;
+	bool marked = ctx->events_watched && ctx->events;
+
+	if (marked == ctx->events_marked)
+		return;
+	ctx->events_marked = marked;
+	if ((marked ? write(ctx->event_fd, &count, sizeof count)
+		    : read(ctx->event_fd, &count, sizeof count)) < 0)
+		ddps_log(&ctx->env.log, DDPS_LOG_ERROR, "event", "eventfd: %s", strerror(errno));
+}
+
 static void unlink_source(struct ddps_ctx *ctx, struct ddps_source *s)
 {
-	uint64_t count;
-
 	*s->prev = s->next;
 	if (s->next)
 		s->next->prev = s->prev;
 	else
 		ctx->events_end = s->prev;
 	s->prev = NULL;
-	/* An empty queue makes the descriptor unreadable; it cannot fail but by being so. */
-	if (!ctx->events && read(ctx->event_fd, &count, sizeof count) < 0)
-		return;
+	mark(ctx);
 }
 
 void ddps_event_push(struct ddps_ctx *ctx, struct ddps_source *s, enum ddps_event_type type)
 {
-	uint64_t one = 1;
-
 	s->pending |= 1u << type;
 	if (s->prev)
 		return;
-	if (!ctx->events && write(ctx->event_fd, &one, sizeof one) < 0)
-		ddps_log(&ctx->env.log, DDPS_LOG_ERROR, "event", "eventfd: write failed");
 	s->next = NULL;
 	s->prev = ctx->events_end;
 	*ctx->events_end = s;
 	ctx->events_end = &s->next;
+	mark(ctx);
 }
 
 void ddps_event_drop(struct ddps_ctx *ctx, struct ddps_source *s)
@@ -82,7 +91,14 @@ static bool take(struct ddps_ctx *ctx, struct ddps_event *ev)
 
 int ddps_event_fd(struct ddps_ctx *ctx)
 {
-	return ddps_ctx_forked(ctx) ? DDPS_E_FORKED : ctx->event_fd;
+	int err = ddps_ctx_enter(ctx);
+
+	if (err < 0)
+		return err;
+	ctx->events_watched = true;
+	mark(ctx);
+	ddps_ctx_leave(ctx);
+	return ctx->event_fd;
 }
 
 int ddps_event_get(struct ddps_ctx *ctx, struct ddps_event *ev)
@@ -99,8 +115,10 @@ int ddps_event_get(struct ddps_ctx *ctx, struct ddps_event *ev)
 int ddps_event_wait(struct ddps_ctx *ctx, struct ddps_event *ev, int timeout_ms)
 {
 	uint64_t deadline = ddps_deadline(timeout_ms);
-	int fd = ctx->attr.thread ? ctx->event_fd : ddps_loop_fd(ctx->env.loop);
+	int fd = ctx->attr.thread ? ddps_event_fd(ctx) : ddps_loop_fd(ctx->env.loop);
 
+	if (fd < 0)
+		return fd;
 	for (;;) {
 		int n = ddps_progress(ctx, 0);
 

@@ -52,6 +52,7 @@ struct ddps_ctx {
 	struct ddps_resolver resolver;
 	struct ddps_source *events, **events_end;
 	int event_fd;
+	bool events_watched, events_marked; /* somebody has event_fd; it is readable */
 	struct ddps_ep *eps;
 	struct ddps_listener *listeners;
 	struct ddps_request *requests;

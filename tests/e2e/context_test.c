@@ -159,6 +159,22 @@ Test(context, descriptors_tell_when_to_look, .timeout = 30)
 	e2e_close(&e);
 }
 
+Test(context, events_from_before_the_descriptor_was_asked_for_show, .timeout = 30)
+{
+	struct ddps_event ev;
+	struct e2e e;
+
+	e2e_up(&e, e2e_wires[0]);
+	cr_assert_eq(ddps_abort(e.a.ep), 0);
+	cr_assert_eq(ddps_abort(e.b.ep), 0);
+	cr_assert_geq(ddps_progress(e.ctx, 0), 0);
+	cr_expect(readable(ddps_event_fd(e.ctx)));
+	while (ddps_event_get(e.ctx, &ev) == 1)
+		;
+	cr_expect_not(readable(ddps_event_fd(e.ctx)));
+	e2e_close(&e);
+}
+
 Test(context, waits_end_in_time, .timeout = 30)
 {
 	struct ddps_event ev;
