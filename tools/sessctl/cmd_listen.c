@@ -75,6 +75,15 @@ static bool completions(struct server *sv)
 	return any;
 }
 
+/* Look for completions alone for a moment: who is measured does not wait for anything else. */
+static bool spin(struct server *sv)
+{
+	for (unsigned i = 0; i < SPIN_POLLS; i++)
+		if (completions(sv))
+			return true;
+	return false;
+}
+
 /*
  * Serve what is there now, once; @more: there may be more, so do not sleep.
  * Return: ST_DONE, or that the listener failed.
@@ -96,7 +105,7 @@ static enum status serve_round(struct server *sv, bool *more)
 			completions(sv);
 		serve_event(sv, &ev);
 	}
-	*more |= completions(sv);
+	*more |= sv->hot ? spin(sv) : completions(sv);
 	serve_reap(sv);
 	/* enough sessions: those under way go on, nobody else comes in */
 	if (sv->o->count && sv->taken >= sv->o->count && sv->listener) {

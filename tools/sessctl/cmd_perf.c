@@ -30,6 +30,8 @@ struct perf {
 	uint64_t posted, done;		/* since the session began */
 	uint64_t since[PERF_DEPTH_MAX]; /* when operation i % PERF_DEPTH_MAX was posted, ns */
 	uint64_t alive;			/* write, read: last message, ns */
+	uint64_t spent[BATCH];		/* wr_id of receives that are to be posted again */
+	unsigned nspent;
 	bool asked;			/* its answer is due */
 	struct hist hist;
 	struct out_perf row[OPTVAL_SIZES_MAX];
@@ -129,8 +131,6 @@ static enum status message(struct perf *p, const struct ddps_wc *wc)
 
 	for (unsigned i = 0; p->op == PERF_SEND && i < PING_MARK_LEN; i++)
 		count = count << 8 | data[i];
-	if (chan_recv(&p->l.chan, WR_INDEX(wc->wr_id)))
-		return link_call_failed(&p->l, DDPS_E_STATE, "posting a receive");
 	if (p->op == PERF_PING && wc->len == p->size)
 		return done(p, p->done + 1);
 	if (p->op == PERF_SEND && wc->len == PING_MARK_LEN)
@@ -144,26 +144,37 @@ static enum status message(struct perf *p, const struct ddps_wc *wc)
 
 static enum status completion(struct perf *p, const struct ddps_wc *wc)
 {
-	int err;
-
+	if (wc->op == DDPS_OP_RECV)
+		p->spent[p->nspent++] = wc->wr_id;
 	if (WR_KIND(wc->wr_id) == WR_RECV)
 		return message(p, wc);
-	if (wc->op == DDPS_OP_RECV) {
-		err = receive(p, WR_INDEX(wc->wr_id));
-		if (err)
-			return link_call_failed(&p->l, err, "posting a receive");
-		if (wc->len != p->size)
-			return link_fail(&p->l, ST_FAILED, NULL, "an echo of another length");
-	}
+	if (wc->op == DDPS_OP_RECV && wc->len != p->size)
+		return link_fail(&p->l, ST_FAILED, NULL, "an echo of another length");
 	return done(p, p->done + 1);
+}
+
+/* Not before what follows has been posted: there are more receives than --depth. */
+static enum status receive_again(struct perf *p)
+{
+	int err = 0;
+
+	while (!err && p->nspent) {
+		uint64_t id = p->spent[--p->nspent];
+
+		err = WR_KIND(id) == WR_RECV ? chan_recv(&p->l.chan, WR_INDEX(id))
+					     : receive(p, WR_INDEX(id));
+	}
+	return err ? link_call_failed(&p->l, err, "posting a receive") : ST_DONE;
 }
 
 static enum status take(struct perf *p)
 {
 	struct ddps_wc wc[BATCH];
-	int n;
-	enum status s = link_take(&p->l, wc, BATCH, &n);
+	enum status s = receive_again(p);
+	int n = 0;
 
+	if (!s)
+		s = link_take(&p->l, wc, BATCH, &n);
 	for (int i = 0; !s && i < n; i++)
 		s = completion(p, &wc[i]);
 	return s;

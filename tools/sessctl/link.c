@@ -241,20 +241,23 @@ static enum status idle(struct link *l, uint64_t patience, bool sleep)
 
 enum status link_take(struct link *l, struct ddps_wc *wc, int max, int *n)
 {
-	uint64_t begin = clock_ns(), patience = begin + LINK_PATIENCE_MS * NS_PER_MS;
+	uint64_t begin = 0;
 	enum status s = ST_DONE;
 
 	*n = 0;
-	if (sig_pending() || (l->due && begin >= l->due))
-		return wait_more(l, patience);
-	while (!s && !*n) {
+	if (sig_pending() || (l->due && clock_ns() >= l->due))
+		return wait_more(l, patience_from_now());
+	for (unsigned tries = 1; !s && !*n; tries++) {
 		int got = ddps_cq_poll(l->cq, wc, max);
 
 		for (int i = 0; i < got; i++)
 			if (for_caller(l, &wc[i]))
 				wc[(*n)++] = wc[i];
-		if (got <= 0)
-			s = idle(l, patience, clock_ns() - begin >= SPIN_NS);
+		if (got > 0 || tries % SPIN_POLLS)
+			continue;
+		if (!begin)
+			begin = clock_ns();
+		s = idle(l, begin + LINK_PATIENCE_MS * NS_PER_MS, clock_ns() - begin >= SPIN_NS);
 	}
 	return s;
 }

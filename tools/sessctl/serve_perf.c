@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Being measured.  write and read need a window and an answer now and then, which is what
- * serve_ping.c does.  send and ping: as many receives as may be under way, all into the same
- * memory since nobody looks at the octets.  send: a message of 8 octets with the number of
+ * serve_ping.c does.  send and ping: as many receives as may be under way and one that is posted
+ * again late, all into the same memory since nobody looks at the octets.  send: a message of 8 octets with the number of
  * Sends so far acknowledges PERF_ACK_EVERY of them; ping: each Send is echoed.
  */
 #include "serve.h"
@@ -55,14 +55,14 @@ static void completion(struct session *s, const struct ddps_wc *wc)
 
 	if (wc->op != DDPS_OP_RECV)
 		return;
+	j->count++;
+	if (j->op == PERF_PING) /* before anything that can wait */
+		err = echo(s, wc->len);
 	receive(s, j, WR_INDEX(wc->wr_id));
 	if (s->state != SESSION_SERVING)
 		return;
 	s->due = clock_ns() + s->patience_ns;
-	j->count++;
-	if (j->op == PERF_PING)
-		err = echo(s, wc->len);
-	else if (j->count % j->every == 0)
+	if (j->op != PERF_PING && j->count % j->every == 0)
 		err = acknowledge(s, j);
 	if (err && err != DDPS_E_STATE)
 		session_drop(s, "sending an answer: %s", ddps_strerror(err));
@@ -107,7 +107,7 @@ static void by_send(struct session *s, const struct msg *m)
 	s->service = &service;
 	s->job = j;
 	s->state = SESSION_SERVING;
-	for (uint32_t i = 0; i < m->depth && s->state == SESSION_SERVING; i++)
+	for (uint32_t i = 0; i <= m->depth && s->state == SESSION_SERVING; i++)
 		receive(s, j, i);
 	if (s->state == SESSION_SERVING)
 		session_send(s, &answer);

@@ -19,7 +19,8 @@ enum status {
 #define NS_PER_S  1000000000ull
 
 /* While something is measured: look for work so long before sleeping. */
-#define SPIN_NS 50000ull
+#define SPIN_NS	   50000ull
+#define SPIN_POLLS 16 /* of completions alone, before anything else is looked at */
 
 /* Monotonic nanoseconds. */
 static inline uint64_t clock_ns(void)
