@@ -110,7 +110,10 @@ DDPS_API int ddps_ctx_settle(struct ddps_ctx *ctx, int timeout_ms);
  * ddps_ctx_fd - descriptor that is readable when ddps_progress has something to do
  * @ctx:	a context without a thread of its own
  *
- * Timers are included, so poll needs no timeout.  The library owns the descriptor.
+ * Timers are included, so poll needs no timeout.  The library owns the descriptor, which stays the
+ * same.  A program that now polls a completion queue without a pause and now sleeps calls this
+ * before it sleeps: the socket that it has polled is watched again then, and else a millisecond
+ * later.  Takes the context's lock.
  *
  * Return: the descriptor (epoll), or DDPS_E_FORKED.
  */

@@ -1,39 +1,22 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Event loop on one epoll descriptor: descriptors, timers behind a timerfd, tasks behind an
  * eventfd. */
-#include "common/loop.h"
+#include "common/loop_in.h"
 #include <ddpsess/err.h>
 #include <errno.h>
 #include <stdlib.h>
-#include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/timerfd.h>
 #include <time.h>
 #include <unistd.h>
 
-#define READY_MAX     64
-#define TASK_ROUNDS   4
-#define HITS_MAX      64 /* epoll is asked again after so many, */
-#define MISSES_MIN    2	 /* or after so many tries in vain: more of them if it has paid */
-#define MISSES_MAX    64
-#define NEVER	      UINT64_MAX
-#define NSEC_PER_SEC  1000000000u
-#define NSEC_PER_MSEC 1000000u
-
-struct ddps_loop {
-	int epfd, timerfd, taskfd;
-	uint64_t armed; /* what the timerfd is set to, or NEVER */
-	bool told;	/* taskfd is readable: who sleeps on epfd wakes up */
-	struct epoll_event ready[READY_MAX];
-	int nready, next_ready;	   /* the part of ready not served yet */
-	struct ddps_timer *timers; /* the earliest one */
-	struct ddps_io *lone;	   /* the only one that the last busy round found; or NULL */
-	struct ddps_io *hot;	   /* was it twice, with no other between: it is tried; or NULL */
-	unsigned hits, misses;	   /* of it, since epoll was asked */
-	unsigned patience;	   /* misses that are allowed */
-	struct ddps_task *tasks, **tasks_end;
-	bool running; /* inside ddps_loop_run: tasks posted now are run by it, or told of */
-};
+#define TASK_ROUNDS  4
+#define HITS_MAX     64 /* epoll is asked again after so many, */
+#define MISSES_MIN   2	/* or after so many tries in vain: more of them if it has paid */
+#define MISSES_MAX   64
+#define HIDE_AFTER   256 /* hits of one that waits pay for */
+#define GUARD_MS     1	 /* who sleeps while it is hidden wakes up that late */
+#define NSEC_PER_SEC 1000000000u
 
 uint64_t ddps_now(void)
 {
@@ -42,6 +25,9 @@ uint64_t ddps_now(void)
 	clock_gettime(CLOCK_MONOTONIC, &ts);
 	return (uint64_t)ts.tv_sec * NSEC_PER_SEC + (uint64_t)ts.tv_nsec;
 }
+
+static void on_guard(void *user);
+static void show(struct ddps_loop *l);
 
 static bool open_descriptors(struct ddps_loop *l)
 {
@@ -64,8 +50,9 @@ int ddps_loop_new(struct ddps_loop **out)
 
 	if (!l)
 		return DDPS_E_NOMEM;
-	l->armed = NEVER;
+	l->armed = DDPS_NEVER;
 	l->tasks_end = &l->tasks;
+	l->guard = (struct ddps_timer){ .fn = on_guard, .user = l };
 	if (!open_descriptors(l)) {
 		ddps_loop_free(l);
 		return DDPS_E_SYSTEM;
@@ -90,13 +77,13 @@ void ddps_loop_free(struct ddps_loop *l)
 	errno = keep;
 }
 
-int ddps_loop_fd(const struct ddps_loop *l)
+int ddps_loop_fd(struct ddps_loop *l)
 {
+	show(l);
 	return l->epfd;
 }
 
-/* Make the timerfd fire at @due, or earlier if it already will. */
-static void arm(struct ddps_loop *l, uint64_t due)
+void ddps_loop_arm(struct ddps_loop *l, uint64_t due)
 {
 	struct itimerspec its = { 0 };
 
@@ -110,6 +97,59 @@ static void arm(struct ddps_loop *l, uint64_t due)
 	timerfd_settime(l->timerfd, TFD_TIMER_ABSTIME, &its, NULL);
 }
 
+/* ---- the hot descriptor ---- */
+
+/*
+ * One that is polled without a pause, and pays for it, is taken out of epoll's set: whoever sends to
+ * it is spared a callback for each message.  It comes back before anybody is given the loop's
+ * descriptor to sleep on.  Who has kept that from before is woken by the guard, late but not never.
+ */
+static void hide(struct ddps_loop *l)
+{
+	if (epoll_ctl(l->epfd, EPOLL_CTL_DEL, l->hot->fd, NULL) < 0)
+		return;
+	l->hidden = l->tried = true;
+	on_guard(l);
+}
+
+static void show(struct ddps_loop *l)
+{
+	struct epoll_event ev;
+
+	if (!l->hidden)
+		return;
+	ev = (struct epoll_event){ .events = l->hot->events, .data.ptr = l->hot };
+	l->streak = 0;
+	/* Without memory for that it stays hidden, and the guard goes on to wake who sleeps. */
+	l->hidden = epoll_ctl(l->epfd, EPOLL_CTL_ADD, l->hot->fd, &ev) < 0;
+	if (l->hidden)
+		ddps_timer_after(l, &l->guard, GUARD_MS);
+	else
+		ddps_timer_stop(l, &l->guard);
+}
+
+static void on_guard(void *user)
+{
+	struct ddps_loop *l = user;
+
+	if (l->tried)
+		ddps_timer_after(l, &l->guard, GUARD_MS);
+	else
+		show(l);
+	l->tried = false;
+}
+
+/* NULL: none is.  One that cannot be shown stays. */
+static void set_hot(struct ddps_loop *l, struct ddps_io *io)
+{
+	show(l);
+	if (l->hidden)
+		return;
+	l->hot = io;
+	l->patience = MISSES_MIN;
+	l->streak = 0;
+}
+
 /* ---- descriptors ---- */
 
 int ddps_io_set(struct ddps_loop *l, struct ddps_io *io, uint32_t events)
@@ -118,6 +158,8 @@ int ddps_io_set(struct ddps_loop *l, struct ddps_io *io, uint32_t events)
 
 	if (io->added && io->events == events)
 		return 0;
+	if (io == l->hot)
+		show(l);
 	if (epoll_ctl(l->epfd, io->added ? EPOLL_CTL_MOD : EPOLL_CTL_ADD, io->fd, &ev) < 0)
 		return DDPS_E_SYSTEM;
 	io->added = true;
@@ -129,7 +171,12 @@ void ddps_io_del(struct ddps_loop *l, struct ddps_io *io)
 {
 	if (!io->added)
 		return;
-	epoll_ctl(l->epfd, EPOLL_CTL_DEL, io->fd, NULL);
+	if (l->hot == io && l->hidden) {
+		l->hidden = false;
+		ddps_timer_stop(l, &l->guard);
+	} else {
+		epoll_ctl(l->epfd, EPOLL_CTL_DEL, io->fd, NULL);
+	}
 	io->added = false;
 	io->events = 0;
 	if (l->hot == io)
@@ -139,94 +186,6 @@ void ddps_io_del(struct ddps_loop *l, struct ddps_io *io)
 	for (int i = l->next_ready; i < l->nready; i++)
 		if (l->ready[i].data.ptr == io)
 			l->ready[i].data.ptr = NULL;
-}
-
-/* ---- timers: a pairing heap inside the timers themselves, so that starting one cannot fail ---- */
-
-/* Two heaps become one; the one that is due later hangs below the other. */
-static struct ddps_timer *meld(struct ddps_timer *a, struct ddps_timer *b)
-{
-	if (!a || !b)
-		return a ? a : b;
-	if (b->due < a->due) {
-		struct ddps_timer *t = a;
-
-		a = b;
-		b = t;
-	}
-	b->prev = a;
-	b->next = a->child;
-	if (b->next)
-		b->next->prev = b;
-	a->child = b;
-	return a;
-}
-
-/* One heap of a list of siblings: by pairs, then the pairs from the last to the first. */
-static struct ddps_timer *gather(struct ddps_timer *first)
-{
-	struct ddps_timer *pairs = NULL, *root = NULL;
-
-	while (first) {
-		struct ddps_timer *a = first, *b = a->next;
-
-		first = b ? b->next : NULL;
-		if (b)
-			b->next = NULL;
-		a->next = NULL;
-		a = meld(a, b);
-		a->next = pairs;
-		pairs = a;
-	}
-	while (pairs) {
-		struct ddps_timer *next = pairs->next;
-
-		pairs->next = NULL;
-		root = meld(root, pairs);
-		pairs = next;
-	}
-	if (root)
-		root->prev = NULL;
-	return root;
-}
-
-void ddps_timer_start(struct ddps_loop *l, struct ddps_timer *t, uint64_t due)
-{
-	ddps_timer_stop(l, t);
-	t->due = due;
-	t->on = true;
-	l->timers = meld(l->timers, t);
-	arm(l, due);
-}
-
-void ddps_timer_after(struct ddps_loop *l, struct ddps_timer *t, uint32_t ms)
-{
-	if (ms)
-		ddps_timer_start(l, t, ddps_now() + (uint64_t)ms * NSEC_PER_MSEC);
-	else
-		ddps_timer_stop(l, t);
-}
-
-void ddps_timer_stop(struct ddps_loop *l, struct ddps_timer *t)
-{
-	struct ddps_timer *below;
-
-	if (!t->on)
-		return;
-	below = gather(t->child);
-	if (t == l->timers) {
-		l->timers = below;
-	} else {
-		if (t->prev->child == t)
-			t->prev->child = t->next;
-		else
-			t->prev->next = t->next;
-		if (t->next)
-			t->next->prev = t->prev;
-		l->timers = meld(l->timers, below);
-	}
-	t->child = t->next = t->prev = NULL;
-	t->on = false;
 }
 
 /* ---- tasks ---- */
@@ -292,50 +251,47 @@ static int run_tasks(struct ddps_loop *l)
 	return n;
 }
 
-static int run_timers(struct ddps_loop *l)
-{
-	uint64_t now = l->timers ? ddps_now() : 0;
-	int n = 0;
-
-	while (l->timers && l->timers->due <= now) {
-		struct ddps_timer *t = l->timers;
-
-		ddps_timer_stop(l, t);
-		t->fn(t->user);
-		n++;
-	}
-	return n;
-}
-
 /* One of many that are busy now and then is not worth a try in vain: it has to be found again. */
 static void found_alone(struct ddps_loop *l, struct ddps_io *io)
 {
 	if (l->hot == io)
 		return;
-	l->hot = l->lone == io ? io : NULL;
+	set_hot(l, l->lone == io ? io : NULL);
 	l->lone = io;
-	l->patience = MISSES_MIN;
+}
+
+/* How many of those found ready are not the loop's own. */
+static int others_ready(const struct ddps_loop *l)
+{
+	int n = 0;
+
+	for (int i = 0; i < l->nready; i++)
+		n += l->ready[i].data.ptr != NULL;
+	return n;
 }
 
 static int run_ios(struct ddps_loop *l)
 {
-	int n = 0;
+	int n = 0, found;
 
 	l->hits = l->misses = 0;
-	l->nready = epoll_wait(l->epfd, l->ready, READY_MAX, 0);
+	l->nready = epoll_wait(l->epfd, l->ready, DDPS_LOOP_READY, 0);
 	if (l->nready < 0) {
 		l->nready = 0;
 		return errno == EINTR ? 0 : DDPS_E_SYSTEM;
 	}
-	if (l->nready > 1)
-		l->hot = l->lone = NULL;
+	found = others_ready(l);
+	if (found > 1) {
+		set_hot(l, NULL);
+		l->lone = NULL;
+	}
 	for (l->next_ready = 0; l->next_ready < l->nready;) {
 		struct epoll_event *ev = &l->ready[l->next_ready++];
 		struct ddps_io *io = ev->data.ptr;
 
 		if (!io) /* one of the loop's own, or deleted in this round */
 			continue;
-		if (l->nready == 1)
+		if (found == 1)
 			found_alone(l, io);
 		io->fn(io->user, ev->events);
 		n++;
@@ -348,13 +304,13 @@ static int rearm(struct ddps_loop *l)
 {
 	uint64_t count;
 
-	if (l->armed == NEVER || l->armed > ddps_now())
+	if (l->armed == DDPS_NEVER || l->armed > ddps_now())
 		return 0;
 	if (read(l->timerfd, &count, sizeof count) < 0 && errno != EAGAIN)
 		return DDPS_E_SYSTEM;
-	l->armed = NEVER;
+	l->armed = DDPS_NEVER;
 	if (l->timers)
-		arm(l, l->timers->due);
+		ddps_loop_arm(l, l->timers->due);
 	return 0;
 }
 
@@ -373,14 +329,14 @@ static int retell(struct ddps_loop *l)
 	return 0;
 }
 
-int ddps_loop_run(struct ddps_loop *l)
+static int run_round(struct ddps_loop *l)
 {
 	int n, err;
 
 	l->running = true;
 	n = run_ios(l);
 	if (n >= 0) {
-		n += run_timers(l);
+		n += ddps_loop_run_timers(l);
 		n += run_tasks(l);
 	}
 	l->running = false;
@@ -390,29 +346,61 @@ int ddps_loop_run(struct ddps_loop *l)
 	return err < 0 ? err : n;
 }
 
+/* Returns how many callbacks were made that found something. */
+static int try_hot(struct ddps_loop *l)
+{
+	struct ddps_io *io = l->hot;
+	int n;
+
+	io->moved = false;
+	l->tried = true;
+	l->running = true;
+	io->fn(io->user, EPOLLIN);
+	n = l->hot == io && io->moved;
+	n += run_tasks(l);
+	l->running = false;
+	if (l->tasks)
+		tell(l);
+	return n;
+}
+
+int ddps_loop_run(struct ddps_loop *l)
+{
+	int n;
+
+	show(l);
+	n = run_round(l);
+	if (l->hidden && n >= 0) /* it could not be shown */
+		n += try_hot(l);
+	return n;
+}
+
+/* What a try of the hot one has brought. */
+static void judge(struct ddps_loop *l, bool hit)
+{
+	if (!hit) {
+		l->misses++;
+		return;
+	}
+	l->hits++;
+	if (l->misses && l->patience < MISSES_MAX) /* to wait has paid */
+		l->patience *= 2;
+	l->misses = 0;
+	if (++l->streak >= HIDE_AFTER && l->patience >= MISSES_MAX && !l->hidden)
+		hide(l);
+}
+
 int ddps_loop_spin(struct ddps_loop *l)
 {
 	struct ddps_io *io = l->hot;
 	int n;
 
-	if (!io || !io->eager || !(io->events & EPOLLIN) || l->tasks || l->hits >= HITS_MAX ||
-	    l->misses >= l->patience)
+	if (!io || !io->eager || !(io->events & EPOLLIN))
 		return ddps_loop_run(l);
-	io->moved = false;
-	l->running = true;
-	io->fn(io->user, EPOLLIN);
-	n = l->hot == io && io->moved;
-	if (n) {
-		l->hits++;
-		if (l->misses && l->patience < MISSES_MAX) /* to wait has paid */
-			l->patience *= 2;
-		l->misses = 0;
-	} else {
-		l->misses++;
-	}
-	n += run_tasks(l);
-	l->running = false;
-	if (l->tasks)
-		tell(l);
+	if (l->tasks || l->hits >= HITS_MAX || l->misses >= l->patience)
+		return run_round(l);
+	n = try_hot(l);
+	if (l->hot == io)
+		judge(l, io->moved);
 	return n;
 }

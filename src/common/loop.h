@@ -43,7 +43,10 @@ struct ddps_task {
 
 int ddps_loop_new(struct ddps_loop **out); /* 0, DDPS_E_NOMEM, DDPS_E_SYSTEM */
 void ddps_loop_free(struct ddps_loop *l);
-int ddps_loop_fd(const struct ddps_loop *l);
+
+/* For who is about to sleep until it is readable: asked for before each sleep, since a descriptor
+ * that is polled without a pause is not in it meanwhile (the sleeper would wake 1 ms late). */
+int ddps_loop_fd(struct ddps_loop *l);
 
 /* Monotonic nanoseconds. */
 uint64_t ddps_now(void);

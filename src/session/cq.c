@@ -236,19 +236,19 @@ int ddps_cq_poll(struct ddps_cq *cq, struct ddps_wc *wc, int max)
 int ddps_cq_wait(struct ddps_cq *cq, struct ddps_wc *wc, int max, int timeout_ms)
 {
 	uint64_t deadline = ddps_deadline(timeout_ms);
-	int fd = cq->ctx->attr.thread ? cq->fd : ddps_loop_fd(cq->ctx->env.loop);
+	bool thread = cq->ctx->attr.thread;
 
 	for (;;) {
 		int n = ddps_cq_poll(cq, wc, max);
 
 		if (n)
 			return n;
-		if (cq->ctx->attr.thread) {
+		if (thread) {
 			n = ddps_cq_arm(cq, false);
 			if (n < 0)
 				return n;
 		}
-		n = ddps_wait_fd(fd, deadline);
+		n = ddps_wait_fd(thread ? cq->fd : ddps_ctx_sleep_fd(cq->ctx), deadline);
 		if (n <= 0)
 			return n ? n : DDPS_E_TIMEDOUT;
 	}

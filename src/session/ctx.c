@@ -34,24 +34,6 @@ const char *ddps_version(void)
 	return DDPS_VERSION_STRING;
 }
 
-bool ddps_ctx_forked(const struct ddps_ctx *ctx)
-{
-	return !*(volatile const uint8_t *)ctx->alive;
-}
-
-int ddps_ctx_enter(struct ddps_ctx *ctx)
-{
-	if (ddps_ctx_forked(ctx))
-		return DDPS_E_FORKED;
-	pthread_mutex_lock(&ctx->lock);
-	return 0;
-}
-
-void ddps_ctx_leave(struct ddps_ctx *ctx)
-{
-	pthread_mutex_unlock(&ctx->lock);
-}
-
 uint64_t ddps_deadline(int timeout_ms)
 {
 	if (timeout_ms < 0)
@@ -88,6 +70,16 @@ static int run(struct ddps_ctx *ctx)
 	return n;
 }
 
+int ddps_ctx_sleep_fd(struct ddps_ctx *ctx)
+{
+	int fd;
+
+	pthread_mutex_lock(&ctx->lock);
+	fd = ddps_loop_fd(ctx->env.loop);
+	pthread_mutex_unlock(&ctx->lock);
+	return fd;
+}
+
 int ddps_progress(struct ddps_ctx *ctx, int timeout_ms)
 {
 	int n;
@@ -97,7 +89,7 @@ int ddps_progress(struct ddps_ctx *ctx, int timeout_ms)
 	if (ctx->attr.thread)
 		return 0;
 	if (timeout_ms) {
-		n = ddps_wait_fd(ddps_loop_fd(ctx->env.loop), ddps_deadline(timeout_ms));
+		n = ddps_wait_fd(ddps_ctx_sleep_fd(ctx), ddps_deadline(timeout_ms));
 		if (n <= 0)
 			return n == DDPS_E_AGAIN ? 0 : n;
 	}
@@ -106,7 +98,7 @@ int ddps_progress(struct ddps_ctx *ctx, int timeout_ms)
 
 int ddps_ctx_fd(struct ddps_ctx *ctx)
 {
-	return ddps_ctx_forked(ctx) ? DDPS_E_FORKED : ddps_loop_fd(ctx->env.loop);
+	return ddps_ctx_forked(ctx) ? DDPS_E_FORKED : ddps_ctx_sleep_fd(ctx);
 }
 
 /*
@@ -129,6 +121,8 @@ void ddps_ctx_rely_on_thread(struct ddps_ctx *ctx)
 	ctx->driven = false;
 	if (ctx->napping)
 		pthread_cond_signal(&ctx->napping_up);
+	else
+		ddps_loop_fd(ctx->env.loop); /* it may be asleep on it */
 }
 
 static void *thread_main(void *arg)
@@ -137,12 +131,15 @@ static void *thread_main(void *arg)
 
 	pthread_mutex_lock(&ctx->lock);
 	while (!ctx->stop) {
+		int fd;
+
 		if (ctx->driven) {
 			nap(ctx);
 			continue;
 		}
+		fd = ddps_loop_fd(ctx->env.loop);
 		pthread_mutex_unlock(&ctx->lock);
-		ddps_wait_fd(ddps_loop_fd(ctx->env.loop), UINT64_MAX);
+		ddps_wait_fd(fd, UINT64_MAX);
 		pthread_mutex_lock(&ctx->lock);
 		ddps_loop_run(ctx->env.loop);
 	}
@@ -294,7 +291,7 @@ static void wind_up(struct ddps_ctx *ctx)
 
 		if (!busy && !ddps_requests_winding_up(ctx))
 			return;
-		if (ddps_wait_fd(ddps_loop_fd(ctx->env.loop), deadline) == 0)
+		if (ddps_wait_fd(ddps_ctx_sleep_fd(ctx), deadline) == 0)
 			return;
 		run(ctx);
 	}
@@ -328,7 +325,7 @@ int ddps_ctx_settle(struct ddps_ctx *ctx, int timeout_ms)
 		if (!busy)
 			return 0;
 		/* Not long: the library thread may take the last of it. */
-		ddps_wait_fd(ddps_loop_fd(ctx->env.loop), ddps_deadline(SETTLE_STEP_MS));
+		ddps_wait_fd(ddps_ctx_sleep_fd(ctx), ddps_deadline(SETTLE_STEP_MS));
 		if (ddps_now() >= deadline || !enter_until(ctx, deadline))
 			return DDPS_E_TIMEDOUT;
 		ddps_loop_run(ctx->env.loop);

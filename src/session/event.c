@@ -115,18 +115,16 @@ int ddps_event_get(struct ddps_ctx *ctx, struct ddps_event *ev)
 int ddps_event_wait(struct ddps_ctx *ctx, struct ddps_event *ev, int timeout_ms)
 {
 	uint64_t deadline = ddps_deadline(timeout_ms);
-	int fd = ctx->attr.thread ? ddps_event_fd(ctx) : ddps_loop_fd(ctx->env.loop);
 
-	if (fd < 0)
-		return fd;
 	for (;;) {
-		int n = ddps_progress(ctx, 0);
+		int n = ddps_progress(ctx, 0), fd;
 
 		if (n < 0)
 			return n;
 		n = ddps_event_get(ctx, ev);
 		if (n)
 			return n < 0 ? n : 0;
+		fd = ctx->attr.thread ? ddps_event_fd(ctx) : ddps_ctx_sleep_fd(ctx);
 		n = ddps_wait_fd(fd, deadline);
 		if (n <= 0)
 			return n ? n : DDPS_E_TIMEDOUT;

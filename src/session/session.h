@@ -63,15 +63,31 @@ struct ddps_ctx {
 };
 
 /* Enter and leave the context: 0 with the lock held, or DDPS_E_FORKED. */
-int ddps_ctx_enter(struct ddps_ctx *ctx);
-void ddps_ctx_leave(struct ddps_ctx *ctx);
-bool ddps_ctx_forked(const struct ddps_ctx *ctx);
+static inline bool ddps_ctx_forked(const struct ddps_ctx *ctx)
+{
+	return !*(volatile const uint8_t *)ctx->alive;
+}
+
+static inline int ddps_ctx_enter(struct ddps_ctx *ctx)
+{
+	if (ddps_ctx_forked(ctx))
+		return DDPS_E_FORKED;
+	pthread_mutex_lock(&ctx->lock);
+	return 0;
+}
+
+static inline void ddps_ctx_leave(struct ddps_ctx *ctx)
+{
+	pthread_mutex_unlock(&ctx->lock);
+}
 
 /* With the lock: somebody is about to sleep, the library thread has to be awake. */
 void ddps_ctx_rely_on_thread(struct ddps_ctx *ctx);
 
 /* Sleep until @fd is readable: 1, 0 (time is up), DDPS_E_AGAIN (signal), DDPS_E_SYSTEM. */
 int ddps_wait_fd(int fd, uint64_t deadline);
+/* Without the lock: what to sleep on, asked for before each sleep. */
+int ddps_ctx_sleep_fd(struct ddps_ctx *ctx);
 /* ms from now as a deadline; -1: never. */
 uint64_t ddps_deadline(int timeout_ms);
 

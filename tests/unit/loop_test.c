@@ -3,12 +3,14 @@
 #include "common/loop.h"
 #include <criterion/criterion.h>
 #include <poll.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
 static struct ddps_loop *loop;
+static int epoll; /* its descriptor, as it was given out once */
 static int order[64], norder;
 
 static void setup(void)
@@ -207,6 +209,7 @@ static void try_it(void *user, uint32_t events)
 
 static void make_eager(void)
 {
+	tries = found = 0;
 	eager = (struct ddps_io){ .fd = eventfd(0, EFD_NONBLOCK), .fn = try_it, .eager = true };
 	cr_assert_eq(ddps_io_set(loop, &eager, EPOLLIN), 0);
 	for (int i = 1; i <= 2; i++) { /* once may be chance: it is asked for again by epoll */
@@ -265,4 +268,135 @@ Test(loop, spinning_leaves_alone_what_is_deleted_or_does_not_read)
 	cr_expect_eq(ddps_loop_spin(loop), 0);
 	cr_expect_eq(norder, 1);
 	close(eager.fd);
+}
+
+/* Does epoll's set hold @fd? */
+static bool watched(int fd)
+{
+	char path[64], line[256];
+	bool found_it = false;
+	FILE *f;
+	int tfd;
+
+	snprintf(path, sizeof path, "/proc/self/fdinfo/%d", epoll);
+	f = fopen(path, "re");
+	cr_assert(f);
+	while (fgets(line, sizeof line, f))
+		found_it |= sscanf(line, "tfd: %d", &tfd) == 1 && tfd == fd;
+	fclose(f);
+	return found_it;
+}
+
+/* Tries in vain that pay, until epoll is told nothing of it any more. */
+static void make_hidden(void)
+{
+	epoll = ddps_loop_fd(loop);
+	make_eager();
+	for (int i = 0; i < 2000 && watched(eager.fd); i++) {
+		cr_assert_eq(ddps_loop_spin(loop), 0);
+		eventfd_write(eager.fd, 1);
+		for (int before = found; found == before;)
+			cr_assert_geq(ddps_loop_spin(loop), 0);
+	}
+	cr_assert_not(watched(eager.fd), "hidden");
+	found = 0;
+}
+
+static void drop_eager(void)
+{
+	ddps_io_del(loop, &eager);
+	close(eager.fd);
+}
+
+static bool readable_now(void)
+{
+	struct pollfd p = { .fd = epoll, .events = POLLIN };
+
+	return poll(&p, 1, 0) == 1;
+}
+
+/* Sleep on the descriptor as it was given out long ago. */
+static void sleep_until_found(void)
+{
+	struct pollfd p = { .fd = epoll, .events = POLLIN };
+
+	while (!found) {
+		cr_assert_eq(poll(&p, 1, 10000), 1, "nobody woke up");
+		cr_assert_geq(ddps_loop_run(loop), 0);
+	}
+}
+
+Test(loop, who_asks_for_the_descriptor_sees_what_was_hidden)
+{
+	make_hidden();
+	eventfd_write(eager.fd, 1);
+	cr_assert_eq(ddps_loop_fd(loop), epoll);
+	cr_expect(watched(eager.fd));
+	cr_expect(readable_now());
+	cr_expect_geq(ddps_loop_run(loop), 1);
+	cr_expect_eq(found, 1);
+	drop_eager();
+}
+
+Test(loop, who_sleeps_on_the_descriptor_as_it_was_wakes_all_the_same)
+{
+	make_hidden();
+	eventfd_write(eager.fd, 1);
+	sleep_until_found();
+	cr_expect(watched(eager.fd));
+	drop_eager();
+}
+
+Test(loop, others_are_served_while_one_is_hidden)
+{
+	static int one = 1;
+	struct ddps_io other = { .fd = eventfd(0, EFD_NONBLOCK), .fn = other_one, .user = &one };
+
+	make_hidden();
+	cr_assert_eq(ddps_io_set(loop, &other, EPOLLIN), 0);
+	eventfd_write(other.fd, 1);
+	for (int i = 0; !norder && i < 1000; i++)
+		cr_assert_geq(ddps_loop_spin(loop), 0);
+	cr_expect_geq(norder, 1);
+	cr_expect(watched(eager.fd), "it is not the only one any more");
+	ddps_io_del(loop, &other);
+	close(other.fd);
+	drop_eager();
+}
+
+Test(loop, what_is_hidden_can_be_changed_and_deleted)
+{
+	struct epoll_event none;
+
+	make_hidden();
+	cr_assert_eq(ddps_io_set(loop, &eager, EPOLLOUT), 0);
+	cr_expect(watched(eager.fd));
+	cr_expect(readable_now());
+	drop_eager();
+
+	make_hidden();
+	drop_eager();
+	cr_expect_eq(ddps_loop_spin(loop), 0);
+	/* The guard has gone with it: what is left of it wakes nobody twice. */
+	while (poll(&(struct pollfd){ .fd = epoll, .events = POLLIN }, 1, 20) == 1)
+		cr_assert_eq(ddps_loop_run(loop), 0);
+	cr_expect_eq(epoll_wait(epoll, &none, 1, 0), 0);
+}
+
+/* No memory for epoll's entry, say; here the number is not open for a moment. */
+Test(loop, what_cannot_be_shown_is_tried_until_it_can)
+{
+	int keep;
+
+	make_hidden();
+	keep = dup(eager.fd);
+	close(eager.fd);
+	ddps_loop_fd(loop);
+	cr_assert_eq(dup2(keep, eager.fd), eager.fd);
+	close(keep);
+	cr_expect_not(watched(eager.fd));
+	eventfd_write(eager.fd, 1);
+	sleep_until_found();
+	cr_expect(watched(eager.fd));
+	drop_eager();
 }

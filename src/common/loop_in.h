@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#ifndef DDPS_LOOP_IN_H
+#define DDPS_LOOP_IN_H
+/* The loop's own structure; private to loop*.c. */
+#include "common/loop.h"
+#include <sys/epoll.h>
+
+#define DDPS_LOOP_READY 64
+
+struct ddps_loop {
+	int epfd, timerfd, taskfd;
+	uint64_t armed; /* what the timerfd is set to, or DDPS_NEVER */
+	bool told;	/* taskfd is readable: who sleeps on epfd wakes up */
+	struct epoll_event ready[DDPS_LOOP_READY];
+	int nready, next_ready;	   /* the part of ready not served yet */
+	struct ddps_timer *timers; /* the earliest one */
+	struct ddps_task *tasks, **tasks_end;
+	bool running; /* inside ddps_loop_run: tasks posted now are run by it, or told of */
+
+	struct ddps_io *lone;	 /* the only one that the last busy round found; or NULL */
+	struct ddps_io *hot;	 /* was it twice, with no other between: it is tried; or NULL */
+	unsigned hits, misses;	 /* of it, since epoll was asked */
+	unsigned patience;	 /* misses that are allowed */
+	unsigned streak;	 /* hits since it is hot */
+	bool hidden;		 /* it is not in epoll's set */
+	bool tried;		 /* since the guard looked */
+	struct ddps_timer guard; /* runs while it is hidden */
+};
+
+#define DDPS_NEVER UINT64_MAX
+
+/* Make the timerfd fire at @due, or earlier if it already will. */
+void ddps_loop_arm(struct ddps_loop *l, uint64_t due);
+/* Call what is due; returns how many. */
+int ddps_loop_run_timers(struct ddps_loop *l);
+
+#endif

@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The loop's timers: a pairing heap inside the timers themselves, so that starting one cannot
+ * fail. */
+#include "common/loop_in.h"
+
+#define NSEC_PER_MSEC 1000000u
+
+/* Two heaps become one; the one that is due later hangs below the other. */
+static struct ddps_timer *meld(struct ddps_timer *a, struct ddps_timer *b)
+{
+	if (!a || !b)
+		return a ? a : b;
+	if (b->due < a->due) {
+		struct ddps_timer *t = a;
+
+		a = b;
+		b = t;
+	}
+	b->prev = a;
+	b->next = a->child;
+	if (b->next)
+		b->next->prev = b;
+	a->child = b;
+	return a;
+}
+
+/* One heap of a list of siblings: by pairs, then the pairs from the last to the first. */
+static struct ddps_timer *gather(struct ddps_timer *first)
+{
+	struct ddps_timer *pairs = NULL, *root = NULL;
+
+	while (first) {
+		struct ddps_timer *a = first, *b = a->next;
+
+		first = b ? b->next : NULL;
+		if (b)
+			b->next = NULL;
+		a->next = NULL;
+		a = meld(a, b);
+		a->next = pairs;
+		pairs = a;
+	}
+	while (pairs) {
+		struct ddps_timer *next = pairs->next;
+
+		pairs->next = NULL;
+		root = meld(root, pairs);
+		pairs = next;
+	}
+	if (root)
+		root->prev = NULL;
+	return root;
+}
+
+void ddps_timer_start(struct ddps_loop *l, struct ddps_timer *t, uint64_t due)
+{
+	ddps_timer_stop(l, t);
+	t->due = due;
+	t->on = true;
+	l->timers = meld(l->timers, t);
+	ddps_loop_arm(l, due);
+}
+
+void ddps_timer_after(struct ddps_loop *l, struct ddps_timer *t, uint32_t ms)
+{
+	if (ms)
+		ddps_timer_start(l, t, ddps_now() + (uint64_t)ms * NSEC_PER_MSEC);
+	else
+		ddps_timer_stop(l, t);
+}
+
+void ddps_timer_stop(struct ddps_loop *l, struct ddps_timer *t)
+{
+	struct ddps_timer *below;
+
+	if (!t->on)
+		return;
+	below = gather(t->child);
+	if (t == l->timers) {
+		l->timers = below;
+	} else {
+		if (t->prev->child == t)
+			t->prev->child = t->next;
+		else
+			t->prev->next = t->next;
+		if (t->next)
+			t->next->prev = t->prev;
+		l->timers = meld(l->timers, below);
+	}
+	t->child = t->next = t->prev = NULL;
+	t->on = false;
+}
+
+int ddps_loop_run_timers(struct ddps_loop *l)
+{
+	uint64_t now = l->timers ? ddps_now() : 0;
+	int n = 0;
+
+	while (l->timers && l->timers->due <= now) {
+		struct ddps_timer *t = l->timers;
+
+		ddps_timer_stop(l, t);
+		t->fn(t->user);
+		n++;
+	}
+	return n;
+}
