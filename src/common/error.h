@@ -5,11 +5,11 @@
 
 /* Build a struct ddps_error: code, errno or 0, and one sentence.  The triple is left unset. */
 struct ddps_error ddps_error_make(int code, int sys_errno, const char *fmt, ...)
-	__attribute__((format(printf, 3, 4)));
+	__attribute__((cold, format(printf, 3, 4)));
 
 /* The same with a Terminate code, found by this side. */
 struct ddps_error ddps_error_triple(int code, struct ddps_triple t, const char *fmt, ...)
-	__attribute__((format(printf, 3, 4)));
+	__attribute__((cold, format(printf, 3, 4)));
 
 /* The DDPS_E_* value that fits an errno of connect, send or recv. */
 int ddps_err_from_errno(int sys_errno);

@@ -60,6 +60,7 @@ struct ddps_seg {
 	size_t hdr_len;
 	struct iovec pay[DDPS_SEG_IOV_MAX]; /* user memory, valid until tx_done counts it */
 	int npay;
+	bool final; /* a hint: to ask for another one now would be in vain */
 	size_t pay_len;
 };
 

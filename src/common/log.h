@@ -9,7 +9,7 @@ struct ddps_log {
 };
 
 void ddps_log(const struct ddps_log *log, enum ddps_log_level level, const char *facility,
-	      const char *fmt, ...) __attribute__((format(printf, 4, 5)));
+	      const char *fmt, ...) __attribute__((cold, format(printf, 4, 5)));
 
 /* Writes "ddpsess: facility: message" to stderr. */
 void ddps_log_stderr(void *user, enum ddps_log_level level, const char *facility,

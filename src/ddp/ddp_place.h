@@ -20,7 +20,7 @@ struct ddps_fault {
 
 /* Fill in a fault.  Return: @code. */
 int ddps_fault_set(struct ddps_fault *f, int code, uint8_t layer, uint8_t etype, uint8_t error,
-		   const char *fmt, ...) __attribute__((format(printf, 6, 7)));
+		   const char *fmt, ...) __attribute__((cold, format(printf, 6, 7)));
 
 /* One untagged queue of the receiver. */
 struct ddps_ddp_queue {

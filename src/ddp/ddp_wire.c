@@ -4,44 +4,45 @@
 #include "common/bytes.h"
 #include <ddpsess/err.h>
 
-#define CTRL_T	0x80
-#define CTRL_L	0x40
+#define CTRL_T	DDPS_DDP_CTRL_T
+#define CTRL_L	DDPS_DDP_CTRL_L
 #define CTRL_DV 0x03
 #define DV_1	0x01
 
-size_t ddps_ddp_hdr_len(uint8_t ctrl)
+/* Each of a known length, which is all there: the compiler finds that no read can fail. */
+static struct ddps_ddp_hdr decode_tagged(const uint8_t *buf) /* [5041-4.2-1] */
 {
-	return ctrl & CTRL_T ? DDPS_DDP_TAGGED_LEN : DDPS_DDP_UNTAGGED_LEN;
+	struct ddps_rbuf r = ddps_rbuf_init(buf, DDPS_DDP_TAGGED_LEN);
+	struct ddps_ddp_hdr h = { .tagged = true, .last = ddps_ddp_is_last(ddps_rbuf_u8(&r)) };
+
+	h.ulp = ddps_rbuf_u8(&r);
+	h.stag = ddps_rbuf_u32(&r);
+	h.to = ddps_rbuf_u64(&r);
+	return h;
+}
+
+static struct ddps_ddp_hdr decode_untagged(const uint8_t *buf) /* [5041-4.3-1] */
+{
+	struct ddps_rbuf r = ddps_rbuf_init(buf, DDPS_DDP_UNTAGGED_LEN);
+	struct ddps_ddp_hdr h = { .last = ddps_ddp_is_last(ddps_rbuf_u8(&r)) };
+
+	h.ulp = ddps_rbuf_u8(&r);
+	h.ulp_word = ddps_rbuf_u32(&r);
+	h.qn = ddps_rbuf_u32(&r);
+	h.msn = ddps_rbuf_u32(&r);
+	h.mo = ddps_rbuf_u32(&r);
+	return h;
 }
 
 int ddps_ddp_decode(struct ddps_ddp_hdr *h, const uint8_t *buf, size_t len)
 {
-	struct ddps_rbuf r = ddps_rbuf_init(buf, len);
-	uint8_t ctrl = ddps_rbuf_u8(&r);
-	struct ddps_ddp_hdr s = { .tagged = ctrl & CTRL_T, .last = ctrl & CTRL_L };
-	bool version_ok = (ctrl & CTRL_DV) == DV_1; /* [5041-4.1-12] */
+	size_t hdr = len ? ddps_ddp_hdr_len(*buf) : 1;
+	bool version_ok = len && (*buf & CTRL_DV) == DV_1; /* [5041-4.1-12] */
 
-	if (r.failed)
-		return DDPS_E_TRUNCATED;
-	s.ulp = ddps_rbuf_u8(&r);
-	if (s.tagged) { /* [5041-4.2-1] */
-		s.stag = ddps_rbuf_u32(&r);
-		s.to = ddps_rbuf_u64(&r);
-	} else { /* [5041-4.3-1] */
-		s.ulp_word = ddps_rbuf_u32(&r);
-		s.qn = ddps_rbuf_u32(&r);
-		s.msn = ddps_rbuf_u32(&r);
-		s.mo = ddps_rbuf_u32(&r);
-	}
-	if (r.failed)
-		return version_ok ? DDPS_E_TRUNCATED : DDPS_E_REVISION;
-	*h = s;
-	return version_ok ? (int)ddps_ddp_hdr_len(ctrl) : DDPS_E_REVISION;
-}
-
-bool ddps_ddp_is_last(uint8_t ctrl)
-{
-	return ctrl & CTRL_L;
+	if (len < hdr)
+		return version_ok || !len ? DDPS_E_TRUNCATED : DDPS_E_REVISION;
+	*h = *buf & CTRL_T ? decode_tagged(buf) : decode_untagged(buf);
+	return version_ok ? (int)hdr : DDPS_E_REVISION;
 }
 
 size_t ddps_ddp_encode(const struct ddps_ddp_hdr *h, uint8_t *buf)

@@ -8,6 +8,8 @@
 
 #define DDPS_DDP_TAGGED_LEN   14
 #define DDPS_DDP_UNTAGGED_LEN 18
+#define DDPS_DDP_CTRL_T	      0x80
+#define DDPS_DDP_CTRL_L	      0x40
 
 struct ddps_ddp_hdr {
 	bool tagged, last;
@@ -31,10 +33,16 @@ struct ddps_ddp_hdr {
 int ddps_ddp_decode(struct ddps_ddp_hdr *h, const uint8_t *buf, size_t len);
 
 /* Length of the header that begins with octet @ctrl. */
-size_t ddps_ddp_hdr_len(uint8_t ctrl);
+static inline size_t ddps_ddp_hdr_len(uint8_t ctrl)
+{
+	return ctrl & DDPS_DDP_CTRL_T ? DDPS_DDP_TAGGED_LEN : DDPS_DDP_UNTAGGED_LEN;
+}
 
 /* Whether the segment that begins with octet @ctrl is the last of its message. */
-bool ddps_ddp_is_last(uint8_t ctrl);
+static inline bool ddps_ddp_is_last(uint8_t ctrl)
+{
+	return ctrl & DDPS_DDP_CTRL_L;
+}
 
 /* Write a header; @buf has room for 18 octets.  Return: its length. */
 size_t ddps_ddp_encode(const struct ddps_ddp_hdr *h, uint8_t *buf);

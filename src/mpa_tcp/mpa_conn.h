@@ -88,8 +88,18 @@ struct ddps_mpa_conn *ddps_mpa_conn_new(struct ddps_env *env, int fd, const stru
 void ddps_mpa_conn_destroy(struct ddps_mpa_conn *c);
 
 /* Around everything that can call up; after leave() @c may be gone. */
-void ddps_mpa_enter(struct ddps_mpa_conn *c);
-void ddps_mpa_leave(struct ddps_mpa_conn *c);
+static inline void ddps_mpa_enter(struct ddps_mpa_conn *c)
+{
+	c->depth++;
+}
+
+void ddps_mpa_tidy(struct ddps_mpa_conn *c); /* what leave() has put off */
+
+static inline void ddps_mpa_leave(struct ddps_mpa_conn *c)
+{
+	if (!--c->depth && (c->zombie || c->startup))
+		ddps_mpa_tidy(c);
+}
 
 /* Still to be worked on: neither closed nor freed from above. */
 static inline bool ddps_mpa_alive(const struct ddps_mpa_conn *c)
@@ -101,14 +111,15 @@ static inline bool ddps_mpa_alive(const struct ddps_mpa_conn *c)
 unsigned ddps_mpa_conn_step(struct ddps_mpa_conn *c, enum ddps_mpa_event ev);
 
 /* Over: close TCP now, closed() comes from the loop.  @e NULL: as asked.  The first wins. */
-void ddps_mpa_conn_end(struct ddps_mpa_conn *c, const struct ddps_error *e);
+void ddps_mpa_conn_end(struct ddps_mpa_conn *c, const struct ddps_error *e) __attribute__((cold));
 /* The same with an error made from a printf format. */
 void ddps_mpa_conn_fail(struct ddps_mpa_conn *c, int code, int sys_errno, const char *fmt, ...)
-	__attribute__((format(printf, 4, 5)));
+	__attribute__((cold, format(printf, 4, 5)));
 /* The next close() resets the connection and drops what is not sent. */
 void ddps_mpa_conn_set_reset(const struct ddps_mpa_conn *c);
 /* Triple 2/0/01: a TCP connection that went away, as far as MPA knows. */
-void ddps_mpa_conn_lost(struct ddps_mpa_conn *c, int sys_errno, const char *what);
+void ddps_mpa_conn_lost(struct ddps_mpa_conn *c, int sys_errno, const char *what)
+	__attribute__((cold));
 
 void ddps_mpa_conn_deadline(struct ddps_mpa_conn *c, enum ddps_mpa_deadline what, uint32_t ms);
 /* Wait for what the state calls for. */

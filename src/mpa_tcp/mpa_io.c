@@ -98,17 +98,10 @@ void ddps_mpa_conn_destroy(struct ddps_mpa_conn *c)
 	free(c);
 }
 
-void ddps_mpa_enter(struct ddps_mpa_conn *c)
-{
-	c->depth++;
-}
-
-void ddps_mpa_leave(struct ddps_mpa_conn *c)
+void ddps_mpa_tidy(struct ddps_mpa_conn *c)
 {
 	struct ddps_mpa_startup *s = c->startup;
 
-	if (--c->depth)
-		return;
 	if (c->zombie) {
 		ddps_mpa_conn_destroy(c);
 		return;

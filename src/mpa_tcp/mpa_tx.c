@@ -229,11 +229,13 @@ int ddps_mpa_tx_fill(struct ddps_mpa_tx *tx,
 	b->nfpdus = b->done = 0;
 	b->niov = b->iov_done = 0;
 	tx->dry = false;
-	while (has_room(tx, mulpdu)) {
+	while (!tx->dry && has_room(tx, mulpdu)) {
+		seg.final = false;
 		if (next(user, &seg, mulpdu) <= 0) {
 			tx->dry = true;
 			break;
 		}
+		tx->dry = seg.final;
 		if (!is_ulpdu(&seg, mulpdu))
 			return DDPS_E_INVAL;
 		put_fpdu(tx, &seg);

@@ -316,7 +316,7 @@ void ddps_tx_control(struct ddps_seg *seg, const struct ddps_ddp_hdr *h, const v
  * Does nothing once the stream is in error: the first one wins [5040-7.1-5].
  */
 void ddps_rdmap_fail(struct ddps_rdmap *r, const struct ddps_fault *f, const struct ddps_rx_seg *s,
-		     const uint8_t *rreq);
+		     const uint8_t *rreq) __attribute__((cold));
 /* The peer's Terminate. */
 void ddps_term_received(struct ddps_rdmap *r, const struct ddps_rx_seg *s);
 

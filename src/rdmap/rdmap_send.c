@@ -40,6 +40,10 @@ static const struct op_form *form_of(enum ddps_op op)
 int ddps_sge_check(struct ddps_pd *pd, const void *stream, const struct ddps_sge *sge,
 		   uint32_t nsge, unsigned need, uint64_t *len)
 {
+	if (nsge == 1) { /* as most are */
+		*len = sge->len;
+		return ddps_stag_check_local(pd, stream, sge, need) ? DDPS_E_ACCESS : 0;
+	}
 	*len = 0;
 	for (uint32_t i = 0; i < nsge; i++)
 		*len += sge[i].len;

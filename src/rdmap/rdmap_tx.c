@@ -102,7 +102,7 @@ static enum ddps_tx_cur choose(struct ddps_rdmap *r)
 /* Return: 1, 0: nothing, < 0: the stream has just failed. */
 static int work(struct ddps_rdmap *r, struct ddps_seg *seg, size_t mulpdu)
 {
-	struct ddps_fault f = { 0 };
+	struct ddps_fault f; /* filled in by who fails */
 	int err;
 
 	if (r->send_rtr) {
@@ -150,6 +150,7 @@ int ddps_rdmap_tx_next(struct ddps_rdmap *r, struct ddps_seg *seg, size_t mulpdu
 		return 0;
 	r->tx_pulled++;
 	count(r, seg);
+	seg->final = r->cur == DDPS_CUR_NONE && r->sq.next == r->sq.tail && !r->irrq.count;
 	return 1;
 }
 

@@ -32,7 +32,7 @@ struct perf {
 	uint64_t alive;			/* write, read: last message, ns */
 	uint64_t spent[BATCH];		/* wr_id of receives that are to be posted again */
 	unsigned nspent;
-	bool asked;			/* its answer is due */
+	bool asked; /* its answer is due */
 	struct hist hist;
 	struct out_perf row[OPTVAL_SIZES_MAX];
 };

@@ -3,21 +3,19 @@
 #include "perf_hist.h"
 #include <string.h>
 
-#define SUB_BITS 6
-
 void hist_reset(struct hist *h)
 {
 	memset(h, 0, sizeof *h);
 }
 
-/* Values below 64 have a class each; above, the six bits after the leading one count. */
+/* Values below HIST_SUB have a class each; above, HIST_BITS bits after the leading one count. */
 static unsigned class_of(uint64_t v)
 {
 	unsigned shift;
 
 	if (v < HIST_SUB)
 		return (unsigned)v;
-	shift = 63u - (unsigned)__builtin_clzll(v) - SUB_BITS;
+	shift = 63u - (unsigned)__builtin_clzll(v) - HIST_BITS;
 	return HIST_SUB * (shift + 1) + (unsigned)((v >> shift) - HIST_SUB);
 }
 

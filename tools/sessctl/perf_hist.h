@@ -3,12 +3,13 @@
 #define SESSCTL_PERF_HIST_H
 /*
  * Any number of times in fixed memory: counted in classes that grow with the value, each less
- * than 1/64 of it wide.  The smallest and the largest are kept as they are.
+ * than 1/512 of it wide.  The smallest and the largest are kept as they are.
  */
 #include <stdint.h>
 
-#define HIST_SUB     64u		       /* classes for each power of two */
-#define HIST_CLASSES (HIST_SUB * (64 - 6 + 1)) /* for all of 64 bits */
+#define HIST_BITS    9u
+#define HIST_SUB     (1u << HIST_BITS)		       /* classes for each power of two */
+#define HIST_CLASSES (HIST_SUB * (64 - HIST_BITS + 1)) /* for all of 64 bits */
 
 struct hist {
 	uint64_t count, min, max;
