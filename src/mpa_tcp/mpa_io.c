@@ -66,7 +66,6 @@ struct ddps_mpa_conn *ddps_mpa_conn_new(struct ddps_env *env, int fd, const stru
 	c->mulpdu = DDPS_MPA_MULPDU_MIN;
 	ddps_mpa_rx_init(&c->rx, &ddps_mpa_conn_sink, c);
 	ddps_mpa_tx_init(&c->tx);
-	c->tx.spares = &env->mpa_tx;
 	c->rx.spares = &env->mpa_rx;
 	/* FPDUs are packed here; TCP is not to wait for more. */
 	setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);

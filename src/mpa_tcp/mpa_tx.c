@@ -10,9 +10,11 @@
 #define BATCH_FPDUS  64
 #define BATCH_IOVS   1024  /* IOV_MAX */
 #define BATCH_INLINE 128   /* payload up to this is copied: cheaper than pieces of its own */
-#define BATCH_ARENA  16384 /* headers, markers, pads, CRCs, small payloads */
+#define BATCH_ARENA  16384 /* headers, pads, CRCs, small payloads */
 /* So much at once; the receiver takes it, in cache still, while the next is being copied. */
 #define BATCH_OCTETS (64u * 1024)
+/* With markers all octets: a full batch and one more FPDU, of the largest ULPDU. */
+#define BATCH_MARKED (2 * (BATCH_OCTETS + 1024u))
 
 struct ddps_mpa_batch {
 	size_t octets, sent;
@@ -22,16 +24,7 @@ struct ddps_mpa_batch {
 	size_t end[BATCH_FPDUS]; /* where each FPDU ends, in octets of the batch */
 	uint8_t *copy;		 /* of everything not sent, or NULL: user memory is referred to */
 	struct iovec iov[BATCH_IOVS];
-	uint8_t arena[BATCH_ARENA];
-};
-
-/* One FPDU being built. */
-struct frame {
-	struct ddps_mpa_tx *tx;
-	struct ddps_mpa_batch *b;
-	uint32_t crc;
-	bool started;  /* ULPDU_Length was begun */
-	size_t offset; /* from the first octet of ULPDU_Length */
+	uint8_t arena[]; /* BATCH_ARENA or BATCH_MARKED */
 };
 
 void ddps_mpa_tx_init(struct ddps_mpa_tx *tx)
@@ -69,54 +62,6 @@ static void append(struct ddps_mpa_batch *b, const uint8_t *p, size_t n)
 		b->iov[b->niov++] = (struct iovec){ (void *)(uintptr_t)p, n };
 }
 
-static void put_raw(struct frame *f, const uint8_t *p, size_t n)
-{
-	if (f->tx->crc)
-		f->crc = ddps_mpa_crc(f->crc, p, n);
-	append(f->b, p, n);
-	f->tx->phase = (uint16_t)((f->tx->phase + n) % DDPS_MPA_MARKER_EVERY);
-	if (f->started)
-		f->offset += n;
-}
-
-/* A marker, if one is due before the next octet (RFC 5044 4.3): never earlier. */
-static void put_marker(struct frame *f)
-{
-	uint8_t *m;
-
-	if (!f->tx->markers || f->tx->phase)
-		return;
-	/* All in one FPDU point to its length field, the one before that is zero
-	 * [5044-4.3-8] [5044-4.3-10]. */
-	m = arena(f->b, DDPS_MPA_MARKER_LEN);
-	m[0] = m[1] = 0;
-	m[2] = (uint8_t)(f->offset >> 8);
-	m[3] = (uint8_t)f->offset;
-	put_raw(f, m, DDPS_MPA_MARKER_LEN);
-}
-
-static void put(struct frame *f, const uint8_t *p, size_t n)
-{
-	while (n) {
-		size_t room, len;
-
-		put_marker(f);
-		f->started = true;
-		room = DDPS_MPA_MARKER_EVERY - f->tx->phase;
-		len = f->tx->markers && n > room ? room : n;
-		put_raw(f, p, len);
-		p += len;
-		n -= len;
-	}
-}
-
-/* Is the payload to be copied behind the header?  Not with markers: one in the way would take its
- * place in the arena between the octets. */
-static bool is_inline(const struct ddps_mpa_tx *tx, const struct ddps_seg *seg)
-{
-	return seg->pay_len <= BATCH_INLINE && !tx->markers;
-}
-
 /* Length and header; returns the end. */
 static uint8_t *put_head(uint8_t *p, const struct ddps_seg *seg)
 {
@@ -146,34 +91,102 @@ static void put_small(struct ddps_mpa_tx *tx, const struct ddps_seg *seg)
 	append(b, p, n + DDPS_MPA_CRC_LEN);
 }
 
+/* The payload where it is, between what the arena holds. */
 static void put_pieces(struct ddps_mpa_tx *tx, const struct ddps_seg *seg)
 {
-	struct frame f = { .tx = tx, .b = tx->batch, .crc = DDPS_MPA_CRC_INIT };
-	size_t ulpdu = seg->hdr_len + seg->pay_len, pad = ddps_mpa_pad(ulpdu);
-	uint8_t *p;
+	struct ddps_mpa_batch *b = tx->batch;
+	size_t pad = ddps_mpa_pad(seg->hdr_len + seg->pay_len);
+	uint8_t *head = arena(b, DDPS_MPA_LEN_FIELD + seg->hdr_len), *end = put_head(head, seg);
+	uint8_t *tail = arena(b, pad + DDPS_MPA_CRC_LEN);
+	uint32_t crc = DDPS_MPA_CRC_INIT;
 
-	put_marker(&f); /* its place in the arena, too, is before the header */
-	p = arena(f.b, DDPS_MPA_LEN_FIELD + seg->hdr_len);
-	put(&f, p, (size_t)(put_head(p, seg) - p));
+	memset(tail, 0, pad); /* [5044-4.1-2] */
+	append(b, head, (size_t)(end - head));
 	for (int i = 0; i < seg->npay; i++)
-		put(&f, seg->pay[i].iov_base, seg->pay[i].iov_len);
-	if (pad) {
-		p = arena(f.b, pad);
-		memset(p, 0, pad); /* [5044-4.1-2] */
-		put(&f, p, pad);
+		if (seg->pay[i].iov_len)
+			append(b, seg->pay[i].iov_base, seg->pay[i].iov_len);
+	append(b, tail, pad + DDPS_MPA_CRC_LEN);
+	if (!tx->crc) {
+		ddps_mpa_crc_store(tail + pad, ~0u); /* [5044-4.4-12] there in any case, zero */
+		return;
 	}
-	put_marker(&f); /* between pad and CRC it belongs to this FPDU [5044-4.4-15] */
-	p = arena(f.b, DDPS_MPA_CRC_LEN);
-	/* The field is there in any case [5044-4.4-12]; unused it is zero. */
-	ddps_mpa_crc_store(p, tx->crc ? f.crc : ~0u);
-	put_raw(&f, p, DDPS_MPA_CRC_LEN);
+	crc = ddps_mpa_crc(crc, head, (size_t)(end - head));
+	for (int i = 0; i < seg->npay; i++)
+		crc = ddps_mpa_crc(crc, seg->pay[i].iov_base, seg->pay[i].iov_len);
+	ddps_mpa_crc_store(tail + pad, ddps_mpa_crc(crc, tail, pad));
+}
+
+/* ---- with markers: all octets are copied, since a piece for each 508 of them costs more ---- */
+
+/* An FPDU being written. */
+struct marked {
+	uint8_t *to;
+	const uint8_t *length; /* its ULPDU_Length, NULL: not begun */
+	uint16_t phase;	       /* of the next octet */
+};
+
+/* A marker, if one is due before the next octet (RFC 5044 4.3): never earlier. */
+static void put_marker(struct marked *m)
+{
+	size_t offset = m->length ? (size_t)(m->to - m->length) : 0;
+
+	if (m->phase)
+		return;
+	/* All in one FPDU point to its length field, the one before that is zero
+	 * [5044-4.3-8] [5044-4.3-10]. */
+	m->to[0] = m->to[1] = 0;
+	m->to[2] = (uint8_t)(offset >> 8);
+	m->to[3] = (uint8_t)offset;
+	m->to += DDPS_MPA_MARKER_LEN;
+	m->phase = DDPS_MPA_MARKER_LEN;
+}
+
+static void put_octets(struct marked *m, const uint8_t *p, size_t n)
+{
+	while (n) {
+		size_t len;
+
+		put_marker(m);
+		if (!m->length)
+			m->length = m->to;
+		len = DDPS_MPA_MARKER_EVERY - m->phase;
+		if (len > n)
+			len = n;
+		memcpy(m->to, p, len);
+		m->to += len;
+		m->phase = (uint16_t)((m->phase + len) % DDPS_MPA_MARKER_EVERY);
+		p += len;
+		n -= len;
+	}
+}
+
+static void put_marked(struct ddps_mpa_tx *tx, const struct ddps_seg *seg)
+{
+	static const uint8_t zeros[3];
+	struct ddps_mpa_batch *b = tx->batch;
+	uint8_t head[DDPS_MPA_LEN_FIELD + DDPS_SEG_HDR_MAX], *begin = b->arena + b->used;
+	struct marked m = { .to = begin, .phase = tx->phase };
+	size_t n;
+
+	put_octets(&m, head, (size_t)(put_head(head, seg) - head));
+	for (int i = 0; i < seg->npay; i++)
+		put_octets(&m, seg->pay[i].iov_base, seg->pay[i].iov_len);
+	put_octets(&m, zeros, ddps_mpa_pad(seg->hdr_len + seg->pay_len)); /* [5044-4.1-2] */
+	put_marker(&m); /* between pad and CRC it belongs to this FPDU [5044-4.4-15] */
+	n = (size_t)(m.to - begin);
+	ddps_mpa_crc_store(m.to, tx->crc ? ddps_mpa_crc(DDPS_MPA_CRC_INIT, begin, n) : ~0u);
+	n += DDPS_MPA_CRC_LEN;
+	tx->phase = (uint16_t)((m.phase + DDPS_MPA_CRC_LEN) % DDPS_MPA_MARKER_EVERY);
+	append(b, arena(b, n), n);
 }
 
 static void put_fpdu(struct ddps_mpa_tx *tx, const struct ddps_seg *seg)
 {
 	struct ddps_mpa_batch *b = tx->batch;
 
-	if (is_inline(tx, seg))
+	if (tx->markers)
+		put_marked(tx, seg);
+	else if (seg->pay_len <= BATCH_INLINE)
 		put_small(tx, seg);
 	else
 		put_pieces(tx, seg);
@@ -185,17 +198,17 @@ static void put_fpdu(struct ddps_mpa_tx *tx, const struct ddps_seg *seg)
 /* Does any segment of up to @mulpdu octets fit still? */
 static bool has_room(const struct ddps_mpa_tx *tx, size_t mulpdu)
 {
+	/* Header, payload, pad with CRC */
+	const size_t iovs = 1 + DDPS_SEG_IOV_MAX + 1;
+	const size_t octets =
+		DDPS_MPA_LEN_FIELD + DDPS_SEG_HDR_MAX + 3 + DDPS_MPA_CRC_LEN + BATCH_INLINE;
 	const struct ddps_mpa_batch *b = tx->batch;
-	size_t markers = 0, iovs, octets;
 
+	if (b->nfpdus == BATCH_FPDUS || b->octets >= BATCH_OCTETS)
+		return false;
 	if (tx->markers)
-		markers = mulpdu / (DDPS_MPA_MARKER_EVERY - DDPS_MPA_MARKER_LEN) + 2;
-	/* Header, payload, pad with CRC; a marker parts what it falls into. */
-	iovs = 1 + DDPS_SEG_IOV_MAX + 1 + 2 * markers;
-	octets = DDPS_MPA_LEN_FIELD + DDPS_SEG_HDR_MAX + 3 + DDPS_MPA_CRC_LEN +
-		 markers * DDPS_MPA_MARKER_LEN + BATCH_INLINE;
-	return b->nfpdus < BATCH_FPDUS && b->octets < BATCH_OCTETS &&
-	       (size_t)b->niov + iovs <= BATCH_IOVS && b->used + octets <= BATCH_ARENA;
+		return b->used + ddps_mpa_fpdu_size(mulpdu, true, 0) <= BATCH_MARKED;
+	return (size_t)b->niov + iovs <= BATCH_IOVS && b->used + octets <= BATCH_ARENA;
 }
 
 static bool is_ulpdu(const struct ddps_seg *seg, size_t mulpdu)
@@ -218,7 +231,9 @@ int ddps_mpa_tx_fill(struct ddps_mpa_tx *tx,
 	struct ddps_seg seg;
 
 	if (!b) {
-		b = tx->batch = ddps_spare_get(tx->spares, sizeof *b);
+		b = ddps_spare_get(tx->spares,
+				   sizeof *b + (tx->markers ? BATCH_MARKED : BATCH_ARENA));
+		tx->batch = b;
 		if (!b)
 			return DDPS_E_NOMEM;
 		b->copy = NULL;

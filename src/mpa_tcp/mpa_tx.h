@@ -4,7 +4,8 @@
 /*
  * FPDU transmitter (RFC 5044 3, 4): segments in, an iovec list out.  No I/O: the driver fills a
  * batch, writes as much of its iovecs as the socket takes, says how much that was, and gets
- * the number of FPDUs that have left entirely.  User memory is referred to, never copied.
+ * the number of FPDUs that have left entirely.  User memory is referred to; copied are small payloads,
+ * and all if the peer wants markers.
  */
 #include "common/llp.h"
 #include <stdbool.h>
@@ -16,7 +17,8 @@ struct ddps_mpa_tx {
 	bool dry;		      /* there was no more when the batch was filled */
 	uint16_t phase;		      /* of the next octet */
 	struct ddps_mpa_batch *batch; /* NULL while there is nothing to send */
-	struct ddps_spares *spares;   /* where batches come from, or NULL */
+	/* Where batches come from, or NULL; those with markers are larger ones. */
+	struct ddps_spares *spares;
 };
 
 void ddps_mpa_tx_init(struct ddps_mpa_tx *tx);

@@ -202,6 +202,26 @@ Test(mpa_tx, payload_is_not_copied)
 	free(octets);
 }
 
+/* A piece for each 508 octets would cost more than the copy. */
+Test(mpa_tx, with_markers_it_is_all_in_one_piece)
+{
+	uint8_t *octets = mpa_pattern(70000, 2);
+	struct source s = {
+		.octets = octets, .nseg = 2, .hdr_len = 18, .npay = 1, .len = { 60000, 9000 }
+	};
+	struct ddps_mpa_tx tx;
+	struct iovec *iov;
+
+	ddps_mpa_tx_init(&tx);
+	tx.crc = tx.markers = true;
+	cr_assert_eq(ddps_mpa_tx_fill(&tx, source_next, &s, 64000), 2);
+	cr_assert_eq(ddps_mpa_tx_iov(&tx, &iov), 1);
+	cr_expect_eq(iov->iov_len, ddps_mpa_tx_left(&tx));
+	cr_expect_gt(iov->iov_len, 69000u + 4 * 69000 / 512);
+	ddps_mpa_tx_fini(&tx);
+	free(octets);
+}
+
 /* 64 of them, or those that begin within 64 KiB. */
 Test(mpa_tx, many_fpdus_in_one_batch)
 {
