@@ -15,7 +15,7 @@
 #define MISSES_MIN   2	/* or after so many tries in vain: more of them if it has paid */
 #define MISSES_MAX   64
 #define HIDE_AFTER   32 /* hits of one that waits pay for */
-#define GUARD_MS     1	 /* who sleeps while it is hidden wakes up that late */
+#define GUARD_MS     1	/* who sleeps while it is hidden wakes up that late */
 #define NSEC_PER_SEC 1000000000u
 
 uint64_t ddps_now(void)
