@@ -108,24 +108,27 @@ static void hide(struct ddps_loop *l)
 {
 	if (epoll_ctl(l->epfd, EPOLL_CTL_DEL, l->hot->fd, NULL) < 0)
 		return;
-	l->hidden = l->tried = true;
+	l->hidden = l->hot;
+	l->tried = true;
 	on_guard(l);
 }
 
 static void show(struct ddps_loop *l)
 {
+	struct ddps_io *io = l->hidden;
 	struct epoll_event ev;
 
-	if (!l->hidden)
+	if (!io)
 		return;
-	ev = (struct epoll_event){ .events = l->hot->events, .data.ptr = l->hot };
+	ev = (struct epoll_event){ .events = io->events, .data.ptr = io };
 	l->streak = 0;
 	/* Without memory for that it stays hidden, and the guard goes on to wake who sleeps. */
-	l->hidden = epoll_ctl(l->epfd, EPOLL_CTL_ADD, l->hot->fd, &ev) < 0;
-	if (l->hidden)
+	if (epoll_ctl(l->epfd, EPOLL_CTL_ADD, io->fd, &ev) < 0) {
 		ddps_timer_after(l, &l->guard, GUARD_MS);
-	else
-		ddps_timer_stop(l, &l->guard);
+		return;
+	}
+	l->hidden = NULL;
+	ddps_timer_stop(l, &l->guard);
 }
 
 static void on_guard(void *user)
@@ -171,8 +174,8 @@ void ddps_io_del(struct ddps_loop *l, struct ddps_io *io)
 {
 	if (!io->added)
 		return;
-	if (l->hot == io && l->hidden) {
-		l->hidden = false;
+	if (l->hidden == io) {
+		l->hidden = NULL;
 		ddps_timer_stop(l, &l->guard);
 	} else {
 		epoll_ctl(l->epfd, EPOLL_CTL_DEL, io->fd, NULL);

@@ -22,7 +22,7 @@ struct ddps_loop {
 	unsigned hits, misses;	 /* of it, since epoll was asked */
 	unsigned patience;	 /* misses that are allowed */
 	unsigned streak;	 /* hits since it is hot */
-	bool hidden;		 /* it is not in epoll's set */
+	struct ddps_io *hidden;	 /* the hot one, if it is not in epoll's set; or NULL */
 	bool tried;		 /* since the guard looked */
 	struct ddps_timer guard; /* runs while it is hidden */
 };
