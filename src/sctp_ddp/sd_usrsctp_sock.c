@@ -240,6 +240,7 @@ void ddps_us_sock_segment(struct msghdr *m, union ddps_us_cmsg *ctrl, uint16_t s
 
 	m->msg_control = ctrl;
 	c = (struct cmsghdr *)(void *)(ctrl->buf + m->msg_controllen);
+	memset(c, 0, CMSG_SPACE(sizeof size)); /* what is behind the size, too */
 	*c = (struct cmsghdr){ .cmsg_level = IPPROTO_UDP,
 			       .cmsg_type = UDP_SEGMENT,
 			       .cmsg_len = CMSG_LEN(sizeof size) };
