@@ -14,6 +14,7 @@
 #define HITS_MAX     64 /* epoll is asked again after so many, */
 #define MISSES_MIN   2	/* or after so many tries in vain: more of them if it has paid */
 #define MISSES_MAX   64
+#define TRIES_MAX    4	/* of a hidden one in a row: the way here and back takes half a try */
 #define HIDE_AFTER   32 /* hits of one that waits pay for */
 #define GUARD_MS     1	/* who sleeps while it is hidden wakes up that late */
 #define NSEC_PER_SEC 1000000000u
@@ -402,8 +403,11 @@ int ddps_loop_spin(struct ddps_loop *l)
 		return ddps_loop_run(l);
 	if (l->tasks || l->hits >= HITS_MAX || l->misses >= l->patience)
 		return run_round(l);
-	n = try_hot(l);
-	if (l->hot == io)
-		judge(l, io->moved);
-	return n;
+	for (int tries = 1;; tries++) {
+		n = try_hot(l);
+		if (l->hot == io)
+			judge(l, io->moved);
+		if (n || l->hidden != io || tries == TRIES_MAX || l->misses >= l->patience)
+			return n;
+	}
 }
