@@ -296,7 +296,7 @@ conformance: deps-check
 # Results in build/bench and docs/performance.md; BENCH=quick for a short run, not into docs
 bench:
 	$(Q)tools/deps.sh build bench
-	$(Q)$(MAKE) --no-print-directory -j2 build/opt/sessctl $(BENCH_BIN)
+	$(Q)$(MAKE) --no-print-directory -j2 all $(BENCH_BIN)
 	$(Q)bench/run.sh build/opt build/bench
 	$(Q)[ "$(BENCH)" = quick ] || bench/report.sh build/bench --docs >/dev/null
 
