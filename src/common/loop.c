@@ -7,25 +7,15 @@
 #include <stdlib.h>
 #include <sys/eventfd.h>
 #include <sys/timerfd.h>
-#include <time.h>
 #include <unistd.h>
 
-#define TASK_ROUNDS  4
-#define HITS_MAX     64 /* epoll is asked again after so many, */
-#define MISSES_MIN   2	/* or after so many tries in vain: more of them if it has paid */
-#define MISSES_MAX   64
-#define TRIES_MAX    4	/* of a hidden one in a row: the way here and back takes half a try */
-#define HIDE_AFTER   32 /* hits of one that waits pay for */
-#define GUARD_MS     1	/* who sleeps while it is hidden wakes up that late */
-#define NSEC_PER_SEC 1000000000u
-
-uint64_t ddps_now(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * NSEC_PER_SEC + (uint64_t)ts.tv_nsec;
-}
+#define TASK_ROUNDS 4
+#define HITS_MAX    64 /* epoll is asked again after so many, */
+#define MISSES_MIN  2  /* or after so many tries in vain: more of them if it has paid */
+#define MISSES_MAX  64
+#define TRIES_MAX   4  /* of a hidden one in a row: the way here and back takes half a try */
+#define HIDE_AFTER  32 /* hits of one that waits pay for */
+#define GUARD_MS    1  /* who sleeps while it is hidden wakes up that late */
 
 static void on_guard(void *user);
 static void show(struct ddps_loop *l);
@@ -84,25 +74,11 @@ int ddps_loop_fd(struct ddps_loop *l)
 	return l->epfd;
 }
 
-void ddps_loop_arm(struct ddps_loop *l, uint64_t due)
-{
-	struct itimerspec its = { 0 };
-
-	if (due >= l->armed)
-		return;
-	l->armed = due;
-	if (!due) /* all zeros would disarm it */
-		due = 1;
-	its.it_value.tv_sec = (time_t)(due / NSEC_PER_SEC);
-	its.it_value.tv_nsec = (long)(due % NSEC_PER_SEC);
-	timerfd_settime(l->timerfd, TFD_TIMER_ABSTIME, &its, NULL);
-}
-
 /* ---- the hot descriptor ---- */
 
 /*
- * One that is polled without a pause, and pays for it, is taken out of epoll's set: whoever sends to
- * it is spared a callback for each message.  It comes back before anybody is given the loop's
+ * One that is polled without a pause, and pays for it, is taken out of epoll's set: whoever sends
+ * to it is spared a callback for each message.  It comes back before anybody is given the loop's
  * descriptor to sleep on.  Who has kept that from before is woken by the guard, late but not never.
  */
 static void hide(struct ddps_loop *l)
@@ -303,21 +279,6 @@ static int run_ios(struct ddps_loop *l)
 	return n;
 }
 
-/* If the armed time has come the descriptor is readable: clear it.  Then arm what is next. */
-static int rearm(struct ddps_loop *l)
-{
-	uint64_t count;
-
-	if (l->armed == DDPS_NEVER || l->armed > ddps_now())
-		return 0;
-	if (read(l->timerfd, &count, sizeof count) < 0 && errno != EAGAIN)
-		return DDPS_E_SYSTEM;
-	l->armed = DDPS_NEVER;
-	if (l->timers)
-		ddps_loop_arm(l, l->timers->due);
-	return 0;
-}
-
 /* The descriptor of tasks is readable if there are any. */
 static int retell(struct ddps_loop *l)
 {
@@ -344,7 +305,7 @@ static int run_round(struct ddps_loop *l)
 		n += run_tasks(l);
 	}
 	l->running = false;
-	err = rearm(l);
+	err = ddps_loop_rearm(l);
 	if (!err)
 		err = retell(l);
 	return err < 0 ? err : n;

@@ -76,7 +76,7 @@ int ddps_loop_run(struct ddps_loop *l);
 
 /*
  * The same for who polls without a pause: as long as one eager descriptor is the only busy one it
- * is tried directly, and most calls look at nothing else.
+ * is tried directly, up to four times, and most calls look at nothing else.
  */
 int ddps_loop_spin(struct ddps_loop *l);
 

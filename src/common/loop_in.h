@@ -29,9 +29,10 @@ struct ddps_loop {
 
 #define DDPS_NEVER UINT64_MAX
 
-/* Make the timerfd fire at @due, or earlier if it already will. */
-void ddps_loop_arm(struct ddps_loop *l, uint64_t due);
 /* Call what is due; returns how many. */
 int ddps_loop_run_timers(struct ddps_loop *l);
+/* If the armed time has come the timerfd is readable: clear it.  Then arm what is next.  0 or
+ * DDPS_E_SYSTEM. */
+int ddps_loop_rearm(struct ddps_loop *l);
 
 #endif

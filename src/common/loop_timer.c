@@ -1,9 +1,38 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The loop's timers: a pairing heap inside the timers themselves, so that starting one cannot
- * fail. */
+/* The loop's clock and timers: a pairing heap inside the timers themselves, so that starting one
+ * cannot fail, and a timerfd for the earliest. */
 #include "common/loop_in.h"
+#include <ddpsess/err.h>
+#include <errno.h>
+#include <sys/timerfd.h>
+#include <time.h>
+#include <unistd.h>
 
+#define NSEC_PER_SEC  1000000000u
 #define NSEC_PER_MSEC 1000000u
+
+uint64_t ddps_now(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (uint64_t)ts.tv_sec * NSEC_PER_SEC + (uint64_t)ts.tv_nsec;
+}
+
+/* Make the timerfd fire at @due, or earlier if it already will. */
+static void arm(struct ddps_loop *l, uint64_t due)
+{
+	struct itimerspec its = { 0 };
+
+	if (due >= l->armed)
+		return;
+	l->armed = due;
+	if (!due) /* all zeros would disarm it */
+		due = 1;
+	its.it_value.tv_sec = (time_t)(due / NSEC_PER_SEC);
+	its.it_value.tv_nsec = (long)(due % NSEC_PER_SEC);
+	timerfd_settime(l->timerfd, TFD_TIMER_ABSTIME, &its, NULL);
+}
 
 /* Two heaps become one; the one that is due later hangs below the other. */
 static struct ddps_timer *meld(struct ddps_timer *a, struct ddps_timer *b)
@@ -58,7 +87,7 @@ void ddps_timer_start(struct ddps_loop *l, struct ddps_timer *t, uint64_t due)
 	t->due = due;
 	t->on = true;
 	l->timers = meld(l->timers, t);
-	ddps_loop_arm(l, due);
+	arm(l, due);
 }
 
 void ddps_timer_after(struct ddps_loop *l, struct ddps_timer *t, uint32_t ms)
@@ -104,4 +133,18 @@ int ddps_loop_run_timers(struct ddps_loop *l)
 		n++;
 	}
 	return n;
+}
+
+int ddps_loop_rearm(struct ddps_loop *l)
+{
+	uint64_t count;
+
+	if (l->armed == DDPS_NEVER || l->armed > ddps_now())
+		return 0;
+	if (read(l->timerfd, &count, sizeof count) < 0 && errno != EAGAIN)
+		return DDPS_E_SYSTEM;
+	l->armed = DDPS_NEVER;
+	if (l->timers)
+		arm(l, l->timers->due);
+	return 0;
 }

@@ -129,7 +129,7 @@ static void accept_failed(struct ddps_mpa_listener *l, int err)
 	}
 }
 
-/* One a turn: to ask in vain costs the kernel a whole socket, to be called again next to nothing. */
+/* One a turn: to ask in vain costs the kernel a whole socket, another turn next to nothing. */
 static void on_accept(void *user, uint32_t events)
 {
 	struct ddps_mpa_listener *l = user;

@@ -4,8 +4,8 @@
 /*
  * FPDU transmitter (RFC 5044 3, 4): segments in, an iovec list out.  No I/O: the driver fills a
  * batch, writes as much of its iovecs as the socket takes, says how much that was, and gets
- * the number of FPDUs that have left entirely.  User memory is referred to; copied are small payloads,
- * and all if the peer wants markers.
+ * the number of FPDUs that have left entirely.  User memory is referred to; small payloads are
+ * copied, and all are if the peer wants markers.
  */
 #include "common/llp.h"
 #include <stdbool.h>

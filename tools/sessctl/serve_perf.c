@@ -2,8 +2,9 @@
 /*
  * Being measured.  write and read need a window and an answer now and then, which is what
  * serve_ping.c does.  send and ping: as many receives as may be under way and one that is posted
- * again late, all into the same memory since nobody looks at the octets.  send: a message of 8 octets with the number of
- * Sends so far acknowledges PERF_ACK_EVERY of them; ping: each Send is echoed.
+ * again late, all into the same memory since nobody looks at the octets.  send: a message of 8
+ * octets with the number of Sends so far acknowledges PERF_ACK_EVERY of them; ping: each Send is
+ * echoed.
  */
 #include "serve.h"
 #include <stdlib.h>
