@@ -181,13 +181,26 @@ Test(stall, disconnect_there_does_not_wait_for_ever, .timeout = 120, .descriptio
 	}
 }
 
+/* Post @n large Sends that nobody receives; what they refer to is the caller's to free. */
+static uint8_t *send_big(struct e2e *e, unsigned n)
+{
+	uint8_t *out = malloc(BIG);
+	struct ddps_mr *mr;
+
+	cr_assert(out);
+	e2e_fill(out, BIG, 12);
+	mr = e2e_reg(e, out, BIG, 0);
+	for (unsigned i = 0; i < n; i++)
+		cr_assert_eq(e2e_post(&e->a, DDPS_OP_SEND, out, BIG, mr, 0, 0), 0);
+	return out;
+}
+
 /* What came is more than is kept for one session, so the association is not read: who closes gives
  * up after a while, and that is seen. */
 Test(stall, a_peer_that_gives_up_is_seen_by_who_does_not_read, .timeout = 120)
 {
 	enum { N = 7 };
-	uint8_t *out = malloc(BIG);
-	struct ddps_mr *mr;
+	uint8_t *out;
 	struct ddps_wc wc;
 	struct e2e e;
 
@@ -195,10 +208,7 @@ Test(stall, a_peer_that_gives_up_is_seen_by_who_does_not_read, .timeout = 120)
 	e.attr.no_recv = DDPS_NO_RECV_STALL;
 	e.connect.close_ms = 100;
 	e2e_connect(&e);
-	e2e_fill(out, BIG, 12);
-	mr = e2e_reg(&e, out, BIG, 0);
-	for (unsigned i = 0; i < N; i++)
-		cr_assert_eq(e2e_post(&e.a, DDPS_OP_SEND, out, BIG, mr, 0, 0), 0);
+	out = send_big(&e, N);
 	for (unsigned i = 0; i < N; i++) {
 		wc = e2e_wc(&e);
 		cr_assert_eq(wc.status, DDPS_WC_SUCCESS);
@@ -217,8 +227,7 @@ Test(stall, a_peer_that_gives_up_is_seen_by_who_does_not_read, .timeout = 120)
 Test(stall, an_abort_is_seen_by_who_does_not_read, .timeout = 120)
 {
 	enum { N = 32 };
-	uint8_t *out = malloc(BIG);
-	struct ddps_mr *mr;
+	uint8_t *out;
 	struct e2e e;
 
 	e2e_open(&e, e2e_wires[2]);
@@ -226,10 +235,7 @@ Test(stall, an_abort_is_seen_by_who_does_not_read, .timeout = 120)
 	e.attr.sq_depth = N;
 	e.connect.close_ms = 100;
 	e2e_connect(&e);
-	e2e_fill(out, BIG, 13);
-	mr = e2e_reg(&e, out, BIG, 0);
-	for (unsigned i = 0; i < N; i++)
-		cr_assert_eq(e2e_post(&e.a, DDPS_OP_SEND, out, BIG, mr, 0, 0), 0);
+	out = send_big(&e, N);
 	settle(&e);
 	cr_expect_eq(ddps_disconnect(e.a.ep), 0);
 	e2e_wait(&e, &e.a, E2E_SEEN(DDPS_EV_CLOSED));
