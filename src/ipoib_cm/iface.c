@@ -308,6 +308,7 @@ void ddps_ipoib_if_tick(struct ddps_ipoib_if *f, uint64_t now)
 		join(f);
 	ddps_ipoib_conn_tick(f);
 	ddps_ipoib_nbr_tick(f);
+	ddps_ipoib_conn_settle(f);
 }
 
 enum ddps_ipoib_if_state ddps_ipoib_if_state(const struct ddps_ipoib_if *f)
@@ -325,12 +326,38 @@ const struct ddps_cm_stats *ddps_ipoib_if_cm_stats(const struct ddps_ipoib_if *f
 	return ddps_cm_stats(f->cm);
 }
 
+static void if_ud(void *user, const struct ddps_ipoib_ud_from *from, const void *frame, size_t len,
+		  uint64_t now)
+{
+	ddps_ipoib_rx_ud(user, from, frame, len, now);
+	ddps_ipoib_conn_settle(user);
+}
+
+static void if_qp(void *user, uint32_t qpn, const void *frame, size_t len, uint64_t now)
+{
+	ddps_ipoib_rx_qp(user, qpn, frame, len, now);
+	ddps_ipoib_conn_settle(user);
+}
+
+static void if_qp_error(void *user, uint32_t qpn, int err, uint64_t now)
+{
+	ddps_ipoib_conn_error(user, qpn, err, now);
+	ddps_ipoib_conn_settle(user);
+}
+
+static void if_path(void *user, const uint8_t gid[DDPS_IPOIB_GID_LEN],
+		    const struct ddps_ipoib_path *path, uint64_t now)
+{
+	ddps_ipoib_conn_path(user, gid, path, now);
+	ddps_ipoib_conn_settle(user);
+}
+
 const struct ddps_ipoib_up ddps_ipoib_if_up = {
-	.ud = ddps_ipoib_rx_ud,
+	.ud = if_ud,
 	.mad = ddps_ipoib_conn_mad,
-	.qp = ddps_ipoib_rx_qp,
-	.qp_error = ddps_ipoib_conn_error,
-	.path = ddps_ipoib_conn_path,
+	.qp = if_qp,
+	.qp_error = if_qp_error,
+	.path = if_path,
 	.joined = if_joined,
 	.link = if_link,
 };

@@ -15,6 +15,16 @@ static uint32_t psn(struct ddps_ipoib_if *f)
 	return (uint32_t)(z ^ z >> 31) & PSN_MASK;
 }
 
+static void unsettle(struct ddps_ipoib_if *f, struct ddps_ipoib_node *n)
+{
+	n->settle = true;
+	if (n->unsettled)
+		return;
+	n->unsettled = true;
+	n->unsettled_next = f->unsettled;
+	f->unsettled = n;
+}
+
 static void flush(struct ddps_ipoib_if *f, const struct ddps_cm_send *s)
 {
 	if (f->calls.trace)
@@ -128,7 +138,7 @@ static int on_ask(void *user, struct ddps_ipoib_link *l, struct ddps_cm_req *req
 	if (err)
 		return err;
 	qp->active = true;
-	NODE_OF(l)->settle = true; /* its ID comes later */
+	unsettle(f, NODE_OF(l)); /* its ID comes later */
 	req->qpn = qp->qpn;
 	req->starting_psn = qp->psn;
 	req->remote_cm_timeout = req->local_cm_timeout = f->cfg.cm_timeout;
@@ -181,7 +191,7 @@ static void on_up(void *user, struct ddps_ipoib_link *l, uint32_t id, uint32_t m
 	qp->to_send = to_send;
 	qp->used_at = f->now;
 	f->stats.conn_up++;
-	NODE_OF(l)->settle = true;
+	unsettle(f, NODE_OF(l));
 }
 
 static void stop(struct ddps_ipoib_if *f, struct ddps_ipoib_qp *qp)
@@ -199,15 +209,15 @@ static void on_down(void *user, struct ddps_ipoib_link *l, uint32_t id)
 	struct ddps_ipoib_if *f = user;
 	struct ddps_ipoib_qp *qp = ddps_ipoib_conn_by_id(f, id);
 
-	NODE_OF(l)->settle = true;
+	unsettle(f, NODE_OF(l));
 	if (qp)
 		stop(f, qp);
 }
 
 static void on_resolve(void *user, struct ddps_ipoib_link *l)
 {
-	(void)user;
-	NODE_OF(l)->settle = NODE_OF(l)->resolve = true;
+	NODE_OF(l)->resolve = true;
+	unsettle(user, NODE_OF(l));
 }
 
 const struct ddps_ipoib_link_ops ddps_ipoib_conn_ops = { on_send, on_ask,  on_answer,
@@ -286,6 +296,22 @@ void ddps_ipoib_conn_traffic(struct ddps_ipoib_if *f, struct ddps_ipoib_node *n)
 	}
 }
 
+/*
+ * What follows from a change may send, and sending may change more: so nothing settles a node from
+ * inside a call that sends, and each way into the interface ends here.  It comes to an end since
+ * every failure takes a connection with it.
+ */
+void ddps_ipoib_conn_settle(struct ddps_ipoib_if *f)
+{
+	struct ddps_ipoib_node *n;
+
+	while ((n = f->unsettled)) {
+		f->unsettled = n->unsettled_next;
+		n->unsettled = false;
+		settle(f, n);
+	}
+}
+
 void ddps_ipoib_conn_broken(struct ddps_ipoib_if *f, struct ddps_ipoib_qp *qp)
 {
 	struct ddps_ipoib_node *n = qp->node;
@@ -293,8 +319,7 @@ void ddps_ipoib_conn_broken(struct ddps_ipoib_if *f, struct ddps_ipoib_qp *qp)
 	if (!n || qp->stopped)
 		return;
 	ddps_ipoib_link_broken(&n->link, qp->id, f->now);
-	n->settle = true;
-	settle(f, n);
+	unsettle(f, n);
 }
 
 void ddps_ipoib_conn_error(void *user, uint32_t qpn, int err, uint64_t now)
@@ -331,12 +356,12 @@ static bool has_qp(const struct ddps_ipoib_if *f, const struct ddps_ipoib_node *
 static struct ddps_ipoib_node *node_slot(struct ddps_ipoib_if *f)
 {
 	for (unsigned i = 0; i < f->n_node; i++)
-		if (!f->node[i].used)
+		if (!f->node[i].used && !f->node[i].unsettled)
 			return &f->node[i];
 	if (f->n_node < f->cfg.max_peers)
 		return &f->node[f->n_node++];
 	for (unsigned i = 0; i < f->n_node; i++)
-		if (!f->node[i].refs && !has_qp(f, &f->node[i]))
+		if (!f->node[i].refs && !f->node[i].unsettled && !has_qp(f, &f->node[i]))
 			return &f->node[i];
 	f->stats.nbr_full++;
 	return NULL;
@@ -395,6 +420,7 @@ void ddps_ipoib_node_clear(struct ddps_ipoib_if *f)
 	for (unsigned i = 0; i < f->n_node; i++)
 		if (f->node[i].used)
 			forget(f, &f->node[i]);
+	ddps_ipoib_conn_settle(f); /* no slot may be on the list when it is taken again */
 	f->n_node = 0;
 }
 
@@ -461,8 +487,7 @@ static void req_in(struct ddps_ipoib_if *f, const struct ddps_cm_report *r)
 	if (!n->has_path)
 		n->link.addr = r->addr;
 	ddps_ipoib_link_report(&n->link, r, f->now);
-	n->settle = true;
-	settle(f, n);
+	unsettle(f, n);
 }
 
 /*
@@ -492,12 +517,10 @@ static void rep_in(struct ddps_ipoib_if *f, const struct ddps_cm_report *r)
 	broken = !ddps_ipoib_admit_rep(&f->cfg.me, rep, &priv) &&
 		 qp_ready(f, qp, rep->qpn, rep->starting_psn, rep->private_data);
 	ddps_ipoib_link_report(&qp->node->link, r, f->now);
-	qp->node->settle = true;
+	unsettle(f, qp->node);
 	if (broken) {
 		f->stats.conn_error++;
 		ddps_ipoib_conn_broken(f, qp);
-	} else {
-		settle(f, qp->node);
 	}
 }
 
@@ -514,8 +537,7 @@ static void report(struct ddps_ipoib_if *f, const struct ddps_cm_report *r)
 	} else if (n) {
 		set_life(f, n);
 		ddps_ipoib_link_report(&n->link, r, f->now);
-		n->settle = true;
-		settle(f, n);
+		unsettle(f, n);
 		no_rtu(f, r);
 	} else if (r->ev == DDPS_CM_EV_RX_DREQ && !ddps_cm_closed(f->cm, r->id, f->now, &o)) {
 		flush_all(f, &o);
@@ -527,6 +549,7 @@ static void outs(struct ddps_ipoib_if *f, const struct ddps_cm_outs *o)
 	flush_all(f, o);
 	for (unsigned i = 0; i < o->n_report; i++)
 		report(f, &o->report[i]);
+	ddps_ipoib_conn_settle(f);
 	collect(f);
 }
 

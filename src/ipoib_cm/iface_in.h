@@ -25,8 +25,10 @@ struct ddps_ipoib_queue {
 struct ddps_ipoib_node {
 	bool used, held; /* held: packets wait for a connection */
 	bool settle;	 /* something about its connections has changed */
+	bool unsettled;	 /* on the interface's list of such nodes; its slot stays taken */
 	bool resolve;	 /* its address may be out of date */
 	bool has_path;
+	struct ddps_ipoib_node *unsettled_next;
 	unsigned refs, path_tries;
 	uint64_t path_at; /* when to ask for the path again, or DDPS_CM_NEVER */
 	struct ddps_ipoib_path path;
@@ -70,6 +72,7 @@ struct ddps_ipoib_if {
 	unsigned n_nbr, n_node, n_qp; /* slots in use or used before */
 	struct ddps_ipoib_nbr *nbr;
 	struct ddps_ipoib_node *node;
+	struct ddps_ipoib_node *unsettled; /* conn_settle() sees to them */
 	struct ddps_ipoib_qp *qp;
 	uint8_t *frame; /* one outgoing message */
 	size_t frame_size;
@@ -138,6 +141,8 @@ void ddps_ipoib_node_put(struct ddps_ipoib_if *f, struct ddps_ipoib_node *n);
 void ddps_ipoib_node_ask_path(struct ddps_ipoib_if *f, struct ddps_ipoib_node *n);
 void ddps_ipoib_node_clear(struct ddps_ipoib_if *f);
 void ddps_ipoib_conn_traffic(struct ddps_ipoib_if *f, struct ddps_ipoib_node *n);
+/* The last act of each way into the interface: what changed connections bring with them. */
+void ddps_ipoib_conn_settle(struct ddps_ipoib_if *f);
 /* Connection of @qp is of no use any more. */
 void ddps_ipoib_conn_broken(struct ddps_ipoib_if *f, struct ddps_ipoib_qp *qp);
 struct ddps_ipoib_qp *ddps_ipoib_conn_by_qpn(struct ddps_ipoib_if *f, uint32_t qpn);

@@ -251,5 +251,6 @@ int ddps_ipoib_if_send(struct ddps_ipoib_if *f, const void *packet, size_t len, 
 	dst.v6 = !is_v4(p);
 	memcpy(dst.a, p + (dst.v6 ? IP6_DST : IP4_DST), dst.v6 ? 16 : 4);
 	ddps_ipoib_nbr_send(f, &dst, packet, len);
+	ddps_ipoib_conn_settle(f);
 	return 0;
 }
