@@ -31,15 +31,16 @@ comma	   := ,
 # sanitizers bring their own undefined symbols, so -z defs is for the real thing only
 DEFS	   := $(if $(filter opt,$(VARIANT)),-Wl$(comma)-z$(comma)defs)
 
-LIB_DIRS   := common ddp rdmap negotiate mpa_tcp sctp_ddp session
+LIB_DIRS   := common ddp rdmap negotiate mpa_tcp sctp_ddp sctp_ddp/backend session
 LIB_SRC	   := $(wildcard $(LIB_DIRS:%=src/%/*.c))
 VERBS_SRC  := $(wildcard src/verbs/*.c)
 # ports that load libraries of their own at run time go into programs, not into the library
-IBPORT_SRC := $(wildcard $(addprefix src/ipoib_cm/port_,umad*.c rdmacm*.c sa.c))
-IPOIB_SRC  := $(filter-out $(IBPORT_SRC),$(wildcard src/ipoib_cm/*.c))
-TOOL_SRC   := $(wildcard tools/sessctl/*.c)
-SOFT_SRC   := $(wildcard src/ipoib_soft/*.c)
-CONF_SRC   := $(wildcard tests/conformance/*.c)
+IBPORT_SRC := $(wildcard src/ipoib_cm/ports/*.c)
+SOFT_SRC   := $(wildcard src/ipoib_cm/ports/soft/*.c)
+IPOIB_SRC  := $(wildcard $(patsubst %,src/ipoib_cm/%/*.c,wire cm iface sim))
+CONF_SRC   := $(wildcard src/conform/*.c src/conform/*/*.c)
+TOOL_DIRS  := cli xfer ipoib ipoib/bridge ipoib/show sessctl
+TOOL_SRC   := $(wildcard $(TOOL_DIRS:%=tools/%/*.c))
 UNIT_SRC   := $(wildcard tests/unit/*.c)
 E2E_SRC	   := $(wildcard tests/e2e/*.c)
 SUP_SRC	   := $(wildcard tests/support/*.c)
@@ -77,7 +78,8 @@ $(B)/%.o: %.c
 
 # Criterion's test macros define functions without a prototype and shadow by design.
 $(B)/tests/%.o: CFLAGS_ALL += -Wno-missing-prototypes
-$(B)/tests/%.o $(B)/tools/%.o: CPPFLAGS += -Itests
+$(B)/tests/%.o: CPPFLAGS += -Itests
+$(B)/tests/%.o $(B)/tools/%.o: CPPFLAGS += -Itools
 
 $(LIB_A): $(call objs,$(LIB_SRC))
 $(IPOIB_A): $(call objs,$(IPOIB_SRC))

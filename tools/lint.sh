@@ -9,7 +9,7 @@ mapfile -t headers < <(git ls-files '*.h')
 mapfile -t ours < <(git ls-files 'src/*.c' 'tools/*.c' 'examples/*.c')
 mapfile -t scripts < <(git ls-files '*.sh' '*.bash' .ci/run)
 mapfile -t mpi < <(mpicc --showme:incdirs | tr ' ' '\n' | sed 's/^/-isystem/')
-flags=(-std=gnu11 -D_GNU_SOURCE -Iinclude -Isrc -Itests "${mpi[@]}")
+flags=(-std=gnu11 -D_GNU_SOURCE -Iinclude -Isrc -Itools -Itests "${mpi[@]}")
 
 step() { # NAME COMMAND...
 	local name=$1
@@ -36,6 +36,6 @@ step clang-tidy tidy
 step cppcheck cppcheck --quiet --error-exitcode=1 --inline-suppr --std=c11 \
 	--enable=warning,performance,portability --suppress=missingIncludeSystem \
 	-D_GNU_SOURCE '-DTAILQ_HEAD(name,type)=struct type *' '-DTAILQ_FOREACH(var,head,field)=while ((var = (head)->first))' \
-	-Iinclude -Isrc src tools examples
+	-Iinclude -Isrc -Itools src tools examples
 step shellcheck shellcheck "${scripts[@]}"
 exit $status

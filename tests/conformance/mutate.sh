@@ -12,8 +12,7 @@ bad=0 n=0
 
 # Times are kept, so that make compiles only what a mutation touched.
 mkdir -p "$tree/$(dirname "$build")"
-cp -a Makefile src include tools tests/conformance "$tree/" 2>/dev/null
-mkdir -p "$tree/tests" && mv "$tree/conformance" "$tree/tests/"
+cp -a Makefile src include tools "$tree/"
 cp -a "$build" "$tree/$build"
 
 make_it() {

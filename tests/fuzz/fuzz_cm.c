@@ -4,7 +4,7 @@
  * of its user and the passing of time, as the script has it.
  */
 #include "fuzz.h"
-#include "ipoib_cm/cm.h"
+#include "ipoib_cm/cm/cm.h"
 
 #define STEPS_MAX 300
 #define KNOWN	  16

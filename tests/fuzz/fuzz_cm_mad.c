@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* CM MADs: what is decoded is encoded to the same message, by struct and by the fields' names. */
 #include "fuzz.h"
-#include "../../tools/sessctl/madtext.h"
+#include "ipoib/show/madtext.h"
 
 /* Every field can be read, is set to what it is, and lies within the MAD. */
 static void walk(struct ddps_cm_mad *m, const struct ddps_cm_field *f)

@@ -4,9 +4,9 @@
  * sim, settings of the verbs, CM messages as JSON.
  */
 #include "fuzz.h"
-#include "../../tools/sessctl/conform_profile.h"
-#include "../../tools/sessctl/ipoib_sim.h"
-#include "../../tools/sessctl/madtext.h"
+#include "conform/profile/conform_profile.h"
+#include "ipoib/ipoib_sim.h"
+#include "ipoib/show/madtext.h"
 #include "verbs/vd_settings.h"
 #include <stdio.h>
 

@@ -5,8 +5,8 @@
  * an honest peer where the script lets it, so that connections come up.
  */
 #include "fuzz.h"
-#include "ipoib_cm/iface.h"
-#include "ipoib_cm/port.h"
+#include "ipoib_cm/iface/iface.h"
+#include "ipoib_cm/iface/port.h"
 
 #define STEPS_MAX 250
 #define QPS	  64

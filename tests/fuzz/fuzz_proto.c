@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Messages of sessctl's services, and what becomes of the names and texts in them. */
 #include "fuzz.h"
-#include "../../tools/sessctl/proto.h"
-#include "../../tools/sessctl/safe.h"
-#include "../../tools/sessctl/text.h"
+#include "xfer/proto.h"
+#include "cli/safe.h"
+#include "cli/text.h"
 
 static void check_text(const char *text)
 {

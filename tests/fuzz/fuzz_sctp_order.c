@@ -5,7 +5,7 @@
  */
 #include "fuzz.h"
 #include "sctp_ddp/sd_order.h"
-#include "sctp_ddp/sd_part.h"
+#include "sctp_ddp/backend/sd_part.h"
 #include "sctp_ddp/sd_wire.h"
 #include <ddpsess/err.h>
 

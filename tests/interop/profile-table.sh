@@ -7,7 +7,7 @@ set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 
 profile() { # CASE<tab>WHAT
-	sed -nE 's/^\t"(.*)";?$/\1/p' "$here/../../tools/sessctl/conform_siw.h" | tr -d '\n' |
+	sed -nE 's/^\t"(.*)";?$/\1/p' "$here/../../src/conform/profile/conform_siw.h" | tr -d '\n' |
 		sed 's/\\n/\n/g' | sed 's/ /\t/'
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Crossed REQs between two IPoIB-CM nodes (src/ipoib_cm/peer.c on top of cm.c), for spin.
+ * Crossed REQs between two IPoIB-CM nodes (src/ipoib_cm/cm/peer.c on top of cm.c), for spin.
  *
  * Node 0 has the larger key, node 1 the smaller.  Both want a connection.  The network is a
  * set of messages: any of them may be delivered next (reordering), stay after its delivery

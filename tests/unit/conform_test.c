@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The conformance cases that need no application suit any: here one that talks, and listens. */
-#include "conformance/run.h"
+#include "conform/run.h"
 #include <criterion/criterion.h>
 #include <pthread.h>
 #include <string.h>

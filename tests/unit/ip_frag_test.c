@@ -2,7 +2,7 @@
 /* Fragments of IPv4 packets put together again. */
 #include <criterion/criterion.h>
 #include <string.h>
-#include "ipoib_cm/iface_in.h"
+#include "ipoib_cm/iface/iface_in.h"
 #include "ipoib_net_fixture.h"
 
 struct whole {

@@ -10,8 +10,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include "ipoib_cm/cm_conn.h"
-#include "ipoib_cm/link.h"
+#include "ipoib_cm/cm/cm_conn.h"
+#include "ipoib_cm/cm/link.h"
 
 #define RUNS	  20000
 #define MAX_RUNS  1000000

@@ -2,8 +2,8 @@
 /* Which connections to a neighbour there are: the event tables of connecting and crossing. */
 #include <criterion/criterion.h>
 #include <string.h>
-#include "ipoib_cm/admit.h"
-#include "ipoib_cm/peer.h"
+#include "ipoib_cm/cm/admit.h"
+#include "ipoib_cm/cm/peer.h"
 
 #define DO(name)  DDPS_IPOIB_DO_##name
 #define OWN(name) DDPS_IPOIB_OWN_##name

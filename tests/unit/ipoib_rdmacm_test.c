@@ -3,7 +3,7 @@
 #include <criterion/criterion.h>
 #include <string.h>
 #include <unistd.h>
-#include "ipoib_cm/port_rdmacm.h"
+#include "ipoib_cm/ports/port_rdmacm.h"
 
 Test(ipoib_rdmacm, address_octets)
 {

@@ -2,7 +2,7 @@
 /* Path records: the query's octets, and answers good and bad. */
 #include <criterion/criterion.h>
 #include <string.h>
-#include "ipoib_cm/port_sa.h"
+#include "ipoib_cm/ports/port_sa.h"
 
 static const uint8_t here[16] = { 0xfe, 0x80, [15] = 1 };
 static const uint8_t there[16] = { 0xfe, 0x80, [15] = 2 };

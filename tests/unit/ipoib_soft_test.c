@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The soft port: its formats, what it refuses, and packets over its sessions. */
 #include "common/loop.h"
-#include "ipoib_cm/iface.h"
-#include "ipoib_soft/soft.h"
-#include "ipoib_soft/soft_wire.h"
+#include "ipoib_cm/iface/iface.h"
+#include "ipoib_cm/ports/soft/soft.h"
+#include "ipoib_cm/ports/soft/soft_wire.h"
 #include <arpa/inet.h>
 #include <criterion/criterion.h>
 #include <ddpsess/wr.h>

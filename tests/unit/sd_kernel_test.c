@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The backend for the kernel's SCTP.  Where the kernel has none, that is what is tested. */
-#include "sctp_ddp/sd_part.h"
+#include "sctp_ddp/backend/sd_part.h"
 #include "sd_backend_fixture.h"
 #include <errno.h>
 #include <stdio.h>

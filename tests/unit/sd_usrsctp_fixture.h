@@ -2,7 +2,7 @@
 #ifndef SD_USRSCTP_FIXTURE_H
 #define SD_USRSCTP_FIXTURE_H
 /* Two contexts and one association between them, on the usrsctp backend. */
-#include "sctp_ddp/sd_usrsctp.h"
+#include "sctp_ddp/backend/sd_usrsctp.h"
 #include "sd_backend_fixture.h"
 #include <errno.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The usrsctp backend against a peer made by hand: what is on the wire, and hostile packets. */
-#include "sctp_ddp/sd_usrsctp.h"
+#include "sctp_ddp/backend/sd_usrsctp.h"
 #include "common/bytes.h"
 #include "sd_backend_fixture.h"
 #include <stdio.h>

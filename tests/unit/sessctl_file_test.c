@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* sessctl: names from a peer, staying inside a directory, files that appear whole or not. */
-#include "../../tools/sessctl/file.h"
-#include "../../tools/sessctl/safe.h"
-#include "../../tools/sessctl/temp.h"
+#include "xfer/file.h"
+#include "cli/safe.h"
+#include "cli/temp.h"
 #include <criterion/criterion.h>
 #include <dirent.h>
 #include <errno.h>

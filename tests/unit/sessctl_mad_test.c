@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* sessctl: CM messages as JSON and text, and captures of them. */
-#include "../../tools/sessctl/capture.h"
-#include "../../tools/sessctl/madtext.h"
+#include "ipoib/show/capture.h"
+#include "ipoib/show/madtext.h"
 #include <criterion/criterion.h>
 #include <stdlib.h>
 #include <string.h>

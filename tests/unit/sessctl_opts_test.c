@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* sessctl: the command line. */
-#include "../../tools/sessctl/opts.h"
-#include "../../tools/sessctl/proto.h"
+#include "cli/opts.h"
+#include "xfer/proto.h"
 #include <criterion/criterion.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* sessctl: codec of the services' messages. */
-#include "../../tools/sessctl/proto.h"
+#include "xfer/proto.h"
 #include <criterion/criterion.h>
 #include <stdlib.h>
 #include <string.h>

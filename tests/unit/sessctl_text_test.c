@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* sessctl: text for people, and what of a peer's octets is safe to print. */
-#include "../../tools/sessctl/text.h"
-#include "../../tools/sessctl/target.h"
+#include "cli/text.h"
+#include "xfer/target.h"
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <string.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* What --help and --version of every command have in common. */
-#include "cmd.h"
-#include "sessctl.h"
-#include "sig.h"
+#include "sessctl/cmd.h"
+#include "cli/sessctl.h"
+#include "cli/sig.h"
 #include <ddpsess/version.h>
 #include <errno.h>
 

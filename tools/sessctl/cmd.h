@@ -2,7 +2,7 @@
 #ifndef SESSCTL_CMD_H
 #define SESSCTL_CMD_H
 /* The commands; each returns an enum status. */
-#include "opts.h"
+#include "cli/opts.h"
 
 int cmd_listen(const struct opts *o);
 int cmd_connect(const struct opts *o);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* sessctl conform: the conformance cases, against anyone or against this build itself. */
-#include "advice.h"
-#include "cmd.h"
-#include "conform_out.h"
-#include "sessctl.h"
-#include "sig.h"
+#include "cli/advice.h"
+#include "sessctl/cmd.h"
+#include "sessctl/conform_out.h"
+#include "cli/sessctl.h"
+#include "cli/sig.h"
 #include <fnmatch.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* sessctl connect: set a session up, show what was negotiated, close it. */
-#include "cmd.h"
-#include "link.h"
+#include "sessctl/cmd.h"
+#include "xfer/link.h"
 
 int cmd_connect(const struct opts *o)
 {

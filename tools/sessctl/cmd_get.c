@@ -3,13 +3,13 @@
  * sessctl get: a file from the listener's directory.  The listener announces pieces in the
  * slots of a window of its own; they are fetched by RDMA Read and the slots given back.
  */
-#include "advice.h"
-#include "cmd.h"
-#include "file.h"
-#include "link.h"
-#include "safe.h"
-#include "target.h"
-#include "temp.h"
+#include "cli/advice.h"
+#include "sessctl/cmd.h"
+#include "xfer/file.h"
+#include "xfer/link.h"
+#include "cli/safe.h"
+#include "xfer/target.h"
+#include "cli/temp.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <nettle/sha2.h>

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* sessctl listen: one loop that serves any number of sessions until a signal or --count. */
-#include "advice.h"
-#include "cmd.h"
-#include "serve.h"
-#include "sig.h"
+#include "cli/advice.h"
+#include "sessctl/cmd.h"
+#include "xfer/serve.h"
+#include "cli/sig.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>

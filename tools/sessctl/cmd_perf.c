@@ -9,10 +9,10 @@
  * read:  its completion
  * ping:  the echo
  */
-#include "cmd.h"
-#include "link.h"
-#include "perf_hist.h"
-#include "perf_plot.h"
+#include "sessctl/cmd.h"
+#include "xfer/link.h"
+#include "xfer/perf_hist.h"
+#include "xfer/perf_plot.h"
 #include <string.h>
 #include <sys/resource.h>
 

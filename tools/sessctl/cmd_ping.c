@@ -9,9 +9,9 @@
  * read:  an RDMA Read of the size from the listener's window, no work of the listener's
  *	  program; a message a second, answered, keeps the session from looking idle
  */
-#include "cmd.h"
-#include "link.h"
-#include "stats.h"
+#include "sessctl/cmd.h"
+#include "xfer/link.h"
+#include "xfer/stats.h"
 #include <string.h>
 
 #define MARK_LEN PING_MARK_LEN

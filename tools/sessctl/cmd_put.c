@@ -4,11 +4,11 @@
  * window that the listener offers, each announced by a message; a slot comes back when the
  * listener has written it to its disk.
  */
-#include "advice.h"
-#include "cmd.h"
-#include "file.h"
-#include "link.h"
-#include "target.h"
+#include "cli/advice.h"
+#include "sessctl/cmd.h"
+#include "xfer/file.h"
+#include "xfer/link.h"
+#include "xfer/target.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <nettle/sha2.h>

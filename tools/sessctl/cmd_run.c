@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* sessctl run: a verbs program over TCP or SCTP, by the drop-in in its way. */
-#include "cmd.h"
-#include "optrow.h"
-#include "run.h"
-#include "sessctl.h"
+#include "sessctl/cmd.h"
+#include "cli/optrow.h"
+#include "sessctl/run.h"
+#include "cli/sessctl.h"
 #include <errno.h>
 #include <limits.h>
 #include <stdbool.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The outputs of sessctl conform. */
-#include "conform_out.h"
+#include "sessctl/conform_out.h"
 #include <errno.h>
 #include <jansson.h>
 #include <string.h>

@@ -2,9 +2,9 @@
 #ifndef SESSCTL_CONFORM_OUT_H
 #define SESSCTL_CONFORM_OUT_H
 /* What sessctl conform says: a table, TAP or JSON on standard output, JUnit and pcap in files. */
-#include "conform_profile.h"
-#include "conformance/run.h"
-#include "opts.h"
+#include "conform/profile/conform_profile.h"
+#include "conform/run.h"
+#include "cli/opts.h"
 #include <stdio.h>
 
 enum conform_result { CONFORM_PASS, CONFORM_FAIL, CONFORM_KNOWN, CONFORM_SKIP, CONFORM_NRESULT };

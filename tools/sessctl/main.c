@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* sessctl: the command line of ddpsess.  The table of commands. */
-#include "cmd.h"
-#include "sessctl.h"
+#include "sessctl/cmd.h"
+#include "cli/sessctl.h"
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Finds the drop-in and the program, and tells beforehand what the loader would pass over. */
-#include "run.h"
+#include "sessctl/run.h"
 #include <elf.h>
 #include <errno.h>
 #include <fcntl.h>

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#ifndef DDPS_CONFORM_WORK_H
+#define DDPS_CONFORM_WORK_H
+/* What cases do that have the target's application work. */
+#include "conform/conform.h"
+
+extern const char cf_text[]; /* 32 octets to send */
+
+/* A session, and a first message of the peer: a responder must not send before it. */
+void cf_begin(struct cf *cf, const struct cf_opts *o);
+/* The next completion is this. */
+void cf_expect_wc(struct cf *cf, enum ddps_op op, enum ddps_wc_status status);
+
+/* A Read Request of the target; the response goes where its sink fields say. */
+struct cf_read_req {
+	uint32_t stag, size;
+	uint64_t to;
+};
+
+/* The next segment is this one. */
+struct cf_read_req cf_take_read(struct cf *cf, uint32_t msn, uint32_t stag, uint64_t to,
+				uint32_t size);
+/* Its response: the first octets of cf_text. */
+void cf_respond(struct cf *cf, const struct cf_read_req *q);
+
+#endif

@@ -1,0 +1,369 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The peer's TCP: octets, and FPDUs with CRC and markers (RFC 5044). */
+#include "conform/run.h"
+#include "common/loop.h"
+#include <errno.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+/* ---- connections ---- */
+
+static void wait_fd(struct cf *cf, int fd, short events, uint64_t since, const char *what)
+{
+	struct pollfd p = { .fd = fd, .events = events };
+
+	while (poll(&p, 1, cf_left(cf, since, what)) <= 0)
+		;
+}
+
+static void no_delay(int fd)
+{
+	int on = 1;
+
+	/* Octets leave as the case writes them; failing that, it only takes longer. */
+	(void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+}
+
+static void dial(struct cf *cf, struct cf_conn *c)
+{
+	struct sockaddr_storage ss;
+	socklen_t len = sizeof ss;
+	struct ddps_uri u;
+	char uri[200];
+
+	cf_address(cf, cf->self ? cf_app_uri(cf, uri, sizeof uri) : cf->run->uri, &u, &ss, &len);
+	c->fd = socket(ss.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	CF_CHECK(cf, c->fd >= 0, "socket: %s", strerror(errno));
+	CF_CHECK(cf, !connect(c->fd, (struct sockaddr *)&ss, len), "connecting to the target: %s",
+		 strerror(errno));
+	cf->dialling = false;
+}
+
+static int listener(struct cf *cf)
+{
+	struct sockaddr_storage ss;
+	struct ddps_uri u;
+	socklen_t len = sizeof ss;
+	int fd, on = 1;
+
+	if (cf->res->listen_fd >= 0)
+		return cf->res->listen_fd;
+	cf_address(cf, cf->self ? "tcp://127.0.0.1:0" : cf->run->uri, &u, &ss, &len);
+	fd = socket(ss.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	CF_CHECK(cf, fd >= 0, "socket: %s", strerror(errno));
+	cf->res->listen_fd = fd;
+	(void)setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+	CF_CHECK(cf, !bind(fd, (struct sockaddr *)&ss, len) && !listen(fd, 16), "listening: %s",
+		 strerror(errno));
+	return fd;
+}
+
+static void take_call(struct cf *cf, struct cf_conn *c)
+{
+	int fd = cf->res->listen_fd;
+
+	wait_fd(cf, fd, POLLIN, ddps_now(), "the target to connect");
+	c->fd = accept4(fd, NULL, NULL, SOCK_CLOEXEC);
+	CF_CHECK(cf, c->fd >= 0, "accept: %s", strerror(errno));
+	cf->res->awaited = false;
+}
+
+static void answer_call(struct cf *cf, struct cf_conn *c)
+{
+	struct sockaddr_storage ss;
+	socklen_t len = sizeof ss;
+	char at[72], uri[80];
+	int fd = listener(cf);
+
+	CF_CHECK(cf, !getsockname(fd, (struct sockaddr *)&ss, &len), "getsockname");
+	ddps_addr_text((struct sockaddr *)&ss, at, sizeof at);
+	snprintf(uri, sizeof uri, "tcp://%s", at);
+	cf_provoke(cf, uri);
+	take_call(cf, c);
+}
+
+void cf_tcp_again(struct cf *cf)
+{
+	struct cf_conn *c = cf_conn_new(cf);
+
+	take_call(cf, c);
+	no_delay(c->fd);
+}
+
+void cf_tcp_open(struct cf *cf)
+{
+	struct cf_conn *c = cf_conn_new(cf);
+
+	if (cf->c->target == CF_RESPONDER)
+		dial(cf, c);
+	else
+		answer_call(cf, c);
+	no_delay(c->fd);
+}
+
+void cf_tcp_close(struct cf_conn *c)
+{
+	if (c->fd >= 0)
+		close(c->fd);
+}
+
+void cf_tcp_unlisten(struct cf *cf)
+{
+	if (cf->res->listen_fd >= 0)
+		close(cf->res->listen_fd);
+}
+
+/* ---- octets ---- */
+
+void cf_tcp_write(struct cf *cf, const void *p, size_t len)
+{
+	const uint8_t *b = p;
+	uint64_t since = ddps_now();
+
+	cf_trace_tcp(cf->trace, false, cf->conn->number, p, len);
+	while (len) {
+		ssize_t n = send(cf->conn->fd, b, len, MSG_NOSIGNAL | MSG_DONTWAIT);
+
+		if (n >= 0) {
+			b += n;
+			len -= (size_t)n;
+		} else if (errno == EAGAIN) {
+			wait_fd(cf, cf->conn->fd, POLLOUT, since, "the target to read");
+		} else if (errno != EINTR) {
+			return; /* the target is gone: what comes next in the case tells */
+		}
+	}
+}
+
+/* Return: octets, 0 for FIN, -1 for RST. */
+static ssize_t take(struct cf *cf, void *p, size_t len, uint64_t since)
+{
+	for (;;) {
+		ssize_t n = recv(cf->conn->fd, p, len, MSG_DONTWAIT);
+
+		if (n > 0)
+			cf_trace_tcp(cf->trace, true, cf->conn->number, p, (size_t)n);
+		if (n >= 0)
+			return n;
+		if (errno == EAGAIN)
+			wait_fd(cf, cf->conn->fd, POLLIN, since, "the target to send or close");
+		else if (errno != EINTR)
+			return -1;
+	}
+}
+
+void cf_tcp_read(struct cf *cf, void *p, size_t len)
+{
+	uint8_t *b = p;
+	uint64_t since = ddps_now();
+
+	for (size_t have = 0; have < len;) {
+		ssize_t n = take(cf, b + have, len - have, since);
+
+		if (n <= 0)
+			cf_fail(cf, "the target %s after %zu of %zu octets: %s",
+				n ? "reset the connection" : "closed", have, len, cf_hex(b, have));
+		have += (size_t)n;
+	}
+}
+
+bool cf_tcp_ended(struct cf *cf)
+{
+	uint8_t b;
+
+	wait_fd(cf, cf->conn->fd, POLLIN, ddps_now(), "the target to send or close");
+	return recv(cf->conn->fd, &b, 1, MSG_PEEK | MSG_DONTWAIT) <= 0;
+}
+
+bool cf_tcp_quiet(struct cf *cf)
+{
+	struct pollfd p = { .fd = cf->conn->fd, .events = POLLIN };
+
+	return !poll(&p, 1, 0);
+}
+
+void cf_tcp_fin(struct cf *cf)
+{
+	shutdown(cf->conn->fd, SHUT_WR);
+}
+
+void cf_tcp_reset(struct cf *cf)
+{
+	struct linger now = { .l_onoff = 1 };
+
+	setsockopt(cf->conn->fd, SOL_SOCKET, SO_LINGER, &now, sizeof now);
+	close(cf->conn->fd);
+	cf->conn->fd = -1;
+}
+
+void cf_tcp_expect_end(struct cf *cf, bool in_order)
+{
+	uint8_t b[64];
+	ssize_t n = take(cf, b, sizeof b, ddps_now());
+
+	CF_CHECK(cf, n <= 0, "expected the end, but the target sent %s", cf_hex(b, (size_t)n));
+	CF_CHECK(cf, !n || !in_order, "expected a FIN, but the target reset the connection");
+}
+
+/* ---- FPDUs ---- */
+
+static uint32_t crc32c(const uint8_t *p, size_t len)
+{
+	uint32_t c = UINT32_MAX;
+
+	while (len--) {
+		c ^= *p++;
+		for (unsigned i = 0; i < 8; i++)
+			c = c >> 1 ^ (0x82f63b78u & -(c & 1));
+	}
+	return ~c;
+}
+
+/* An FPDU as it lies in the stream; markers go wherever the offset says. */
+struct fpdu {
+	bool markers;
+	uint64_t off;	 /* of the next octet in the stream */
+	uint64_t header; /* of ULPDU_Length */
+	uint32_t marker_xor;
+	bool begun;
+	size_t len;
+	uint8_t b[CF_MAX];
+};
+
+/* true: a marker was due. */
+static bool push_marker(struct fpdu *f)
+{
+	if (!f->markers || f->off % 512)
+		return false;
+	cf_put32(f->b + f->len, (f->begun ? (uint32_t)(f->off - f->header) : 0) ^ f->marker_xor);
+	f->len += 4;
+	f->off += 4;
+	return true;
+}
+
+static void push(struct fpdu *f, const uint8_t *p, size_t len)
+{
+	for (size_t i = 0; i < len; i++) {
+		push_marker(f);
+		if (!f->begun)
+			f->header = f->off;
+		f->begun = true;
+		f->b[f->len++] = p[i];
+		f->off++;
+	}
+}
+
+size_t cf_fpdu_build(struct cf *cf, const struct cf_fault *w, uint8_t *b)
+{
+	static const struct cf_fault none;
+	struct cf_conn *c = cf->conn;
+	struct fpdu f = { .markers = c->tx_markers, .off = c->tx_off };
+	bool leading = f.markers && f.off % 512 == 0, trailing;
+	size_t n = -(cf->out.len + 2) & 3, from, to;
+	uint8_t word[4], pad[3];
+	uint32_t crc;
+
+	w = w ? w : &none;
+	f.marker_xor = w->marker_xor;
+	cf_put16(word, (uint16_t)cf->out.len);
+	push(&f, word, 2);
+	push(&f, cf->out.b, cf->out.len);
+	memset(pad, w->pad, sizeof pad);
+	push(&f, pad, n);
+	trailing = push_marker(&f); /* between pad and CRC: this FPDU's */
+	from = leading && w->leading_uncovered ? 4 : 0;
+	to = f.len - (trailing && w->trailing_uncovered ? 4 : 0);
+	crc = (c->crc ? crc32c(f.b + from, to - from) : 0) ^ w->crc_xor;
+	if (n && w->pad_late)
+		f.b[f.len - (trailing ? 5 : 1)] ^= 1;
+	for (unsigned i = 0; i < 4; i++)
+		f.b[f.len++] = (uint8_t)(crc >> (8 * i));
+	c->tx_off = f.off + 4;
+	memcpy(b, f.b, f.len);
+	return f.len;
+}
+
+void cf_fpdu_write(struct cf *cf, const struct cf_fault *w)
+{
+	uint8_t b[CF_MAX];
+
+	cf_tcp_write(cf, b, cf_fpdu_build(cf, w, b));
+}
+
+void cf_fpdu_send(struct cf *cf)
+{
+	cf_fpdu_write(cf, NULL);
+}
+
+static void pull_marker(struct cf *cf, struct fpdu *f, uint32_t want)
+{
+	cf_tcp_read(cf, f->b + f->len, 4);
+	CF_CHECK(cf, cf_get32(f->b + f->len) == want,
+		 "marker %s at stream offset %llu instead of %08x", cf_hex(f->b + f->len, 4),
+		 (unsigned long long)f->off, want);
+	f->len += 4;
+	f->off += 4;
+}
+
+/* The next @len octets of the FPDU without its markers, which are checked. */
+static void pull(struct cf *cf, struct fpdu *f, uint8_t *p, size_t len, bool header)
+{
+	while (len) {
+		size_t n = f->markers ? 512 - f->off % 512 : len;
+
+		if (f->markers && f->off % 512 == 0) {
+			pull_marker(cf, f, header ? 0 : (uint32_t)(f->off - f->header));
+			continue;
+		}
+		n = n < len ? n : len;
+		cf_tcp_read(cf, f->b + f->len, n);
+		memcpy(p, f->b + f->len, n);
+		if (header)
+			f->header = f->off;
+		f->len += n;
+		f->off += n;
+		p += n;
+		len -= n;
+	}
+}
+
+static void check_crc(struct cf *cf, struct fpdu *f)
+{
+	uint8_t b[4];
+	uint32_t got = 0, want;
+
+	if (f->markers && f->off % 512 == 0) /* between pad and CRC */
+		pull_marker(cf, f, (uint32_t)(f->off - f->header));
+	want = crc32c(f->b, f->len);
+	cf_tcp_read(cf, b, 4);
+	f->off += 4;
+	for (unsigned i = 0; i < 4; i++)
+		got |= (uint32_t)b[i] << (8 * i);
+	CF_CHECK(cf, !cf->conn->crc || got == want, "CRC %08x instead of %08x", got, want);
+}
+
+void cf_fpdu_recv(struct cf *cf)
+{
+	struct cf_conn *c = cf->conn;
+	struct fpdu f;
+	uint8_t word[4], pad[3];
+	size_t n;
+
+	f.markers = c->rx_markers;
+	f.off = c->rx_off;
+	f.len = 0;
+	pull(cf, &f, word, 2, true);
+	cf->in.len = cf_get16(word);
+	CF_CHECK(cf, cf->in.len <= 64768, "ULPDU length %zu", cf->in.len);
+	pull(cf, &f, cf->in.b, cf->in.len, false);
+	n = -(cf->in.len + 2) & 3;
+	pull(cf, &f, pad, n, false);
+	for (size_t i = 0; i < n; i++)
+		CF_CHECK(cf, !pad[i], "pad octet %02x", pad[i]);
+	check_crc(cf, &f);
+	c->rx_off = f.off;
+}

@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Profiles of sessctl conform. */
+#include "conform/profile/conform_profile.h"
+#include "conform/profile/conform_siw.h"
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define FILE_MAX (1u << 20)
+
+static char *read_file(const char *name, char *why, size_t why_len)
+{
+	FILE *f = fopen(name, "re");
+	char *text = f ? malloc(FILE_MAX + 1) : NULL;
+	size_t n = text ? fread(text, 1, FILE_MAX + 1, f) : 0;
+
+	if (!text || ferror(f) || n > FILE_MAX) {
+		snprintf(why, why_len, "profile '%s': %s (built in: siw)", name,
+			 text && n > FILE_MAX ? "larger than 1 MiB" : strerror(errno));
+		free(text);
+		text = NULL;
+	} else {
+		text[n] = 0;
+	}
+	if (f)
+		fclose(f);
+	return text;
+}
+
+static int add(struct profile *p, char *line)
+{
+	struct profile_row *row;
+	char *name = line + strspn(line, " \t"), *does;
+
+	name[strcspn(name, "#\r")] = 0;
+	if (!*name)
+		return 0;
+	does = name + strcspn(name, " \t");
+	if (*does)
+		*does++ = 0;
+	row = realloc(p->row, (p->n + 1) * sizeof *row);
+	if (!row)
+		return -1;
+	p->row = row;
+	row[p->n++] = (struct profile_row){ name, does + strspn(does, " \t") };
+	return 0;
+}
+
+int profile_load(struct profile *p, const char *name, char *why, size_t why_len)
+{
+	char *save = NULL;
+
+	*p = (struct profile){ 0 };
+	errno = 0;
+	p->text = strcmp(name, "siw") ? read_file(name, why, why_len) : strdup(conform_siw);
+	if (!p->text)
+		return -1;
+	for (char *l = strtok_r(p->text, "\n", &save); l; l = strtok_r(NULL, "\n", &save))
+		if (add(p, l)) {
+			snprintf(why, why_len, "profile '%s': out of memory", name);
+			profile_free(p);
+			return -1;
+		}
+	return 0;
+}
+
+void profile_free(struct profile *p)
+{
+	free(p->row);
+	free(p->text);
+}
+
+const char *profile_find(const struct profile *p, const char *name)
+{
+	for (size_t i = 0; i < p->n; i++)
+		if (!strcmp(p->row[i].name, name))
+			return p->row[i].does;
+	return NULL;
+}

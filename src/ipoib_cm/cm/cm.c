@@ -1,0 +1,306 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The connection manager: connections, listeners, calls of the consumer, timers. */
+#include <stdlib.h>
+#include <string.h>
+#include "ipoib_cm/cm/cm_conn.h"
+
+struct ddps_cm *ddps_cm_new(const struct ddps_cm_config *cfg)
+{
+	struct ddps_cm *cm = calloc(1, sizeof(*cm));
+
+	if (cm)
+		cm->cfg = *cfg;
+	return cm;
+}
+
+void ddps_cm_free(struct ddps_cm *cm)
+{
+	if (!cm)
+		return;
+	while (cm->conns)
+		ddps_cm_conn_drop(cm, cm->conns);
+	while (cm->listeners)
+		ddps_cm_unlisten(cm, cm->listeners->l.service_id);
+	free(cm);
+}
+
+int ddps_cm_listen(struct ddps_cm *cm, const struct ddps_cm_listener *l)
+{
+	struct listener *new;
+
+	for (const struct listener *at = cm->listeners; at; at = at->next)
+		if (at->l.service_id == l->service_id)
+			return DDPS_E_BUSY;
+	new = malloc(sizeof(*new));
+	if (!new)
+		return DDPS_E_NOMEM;
+	new->l = *l;
+	new->next = cm->listeners;
+	cm->listeners = new;
+	return 0;
+}
+
+void ddps_cm_unlisten(struct ddps_cm *cm, uint64_t service_id)
+{
+	struct listener **at = &cm->listeners, *gone;
+
+	while (*at && (*at)->l.service_id != service_id)
+		at = &(*at)->next;
+	gone = *at;
+	if (gone) {
+		*at = gone->next;
+		free(gone);
+	}
+}
+
+struct ddps_cm_conn *ddps_cm_conn_find(const struct ddps_cm *cm, uint32_t local_id)
+{
+	struct ddps_cm_conn *c = cm->conns;
+
+	while (c && c->local_id != local_id)
+		c = c->next;
+	return c;
+}
+
+struct ddps_cm_conn *ddps_cm_conn_new(struct ddps_cm *cm)
+{
+	struct ddps_cm_conn *c;
+
+	if (cm->n_conns >= cm->cfg.max_conns)
+		return NULL;
+	c = calloc(1, sizeof(*c));
+	if (!c)
+		return NULL;
+	do
+		c->local_id = cm->id_counter++ ^ cm->cfg.id_seed;
+	while (!c->local_id || ddps_cm_conn_find(cm, c->local_id));
+	c->deadline = DDPS_CM_NEVER;
+	c->next = cm->conns;
+	cm->conns = c;
+	cm->n_conns++;
+	return c;
+}
+
+void ddps_cm_conn_drop(struct ddps_cm *cm, struct ddps_cm_conn *c)
+{
+	struct ddps_cm_conn **at = &cm->conns;
+
+	while (*at != c)
+		at = &(*at)->next;
+	*at = c->next;
+	cm->n_conns--;
+	free(c);
+}
+
+uint64_t ddps_cm_deadline(const struct ddps_cm *cm)
+{
+	uint64_t first = DDPS_CM_NEVER;
+
+	for (const struct ddps_cm_conn *c = cm->conns; c; c = c->next)
+		if (c->deadline < first)
+			first = c->deadline;
+	return first;
+}
+
+static enum ddps_cm_event timer_event(const struct ddps_cm_conn *c)
+{
+	switch (c->state) {
+	case DDPS_CM_ST_TIMEWAIT:
+	case DDPS_CM_ST_WITHDRAWN:
+		return DDPS_CM_EV_T_END;
+	case DDPS_CM_ST_REP_SENT:
+	case DDPS_CM_ST_MRA_REP_RCVD:
+		if (!c->retries_left && c->data_seen)
+			return DDPS_CM_EV_T_END_DATA;
+		break;
+	default:
+		break;
+	}
+	return c->retries_left ? DDPS_CM_EV_T_RESEND : DDPS_CM_EV_T_END;
+}
+
+int ddps_cm_tick(struct ddps_cm *cm, uint64_t now, struct ddps_cm_outs *o)
+{
+	struct ddps_cm_conn *due = NULL;
+	struct ddps_cm_in in = { .now = now };
+
+	o->n_send = o->n_report = 0;
+	for (struct ddps_cm_conn *c = cm->conns; c; c = c->next)
+		if (c->deadline <= now && (!due || c->deadline < due->deadline))
+			due = c;
+	if (!due || now == DDPS_CM_NEVER)
+		return 0;
+	in.ev = timer_event(due);
+	ddps_cm_step(cm, due, &in, o); /* a running timer has a rule in every state */
+	return 1;
+}
+
+/* T_req, and how long a REP may come to a REQ that was given up. */
+static void set_active_times(struct ddps_cm_conn *c, const struct ddps_cm_connect *p)
+{
+	uint64_t trip = 2 * ddps_cm_time_ns(p->packet_life);
+
+	c->life = (uint8_t)(p->packet_life > DDPS_CM_TIME_MAX ? DDPS_CM_TIME_MAX : p->packet_life);
+	c->resp_ns = trip + ddps_cm_time_ns(p->req.remote_cm_timeout);
+	c->retries = p->req.max_cm_retries;
+	c->linger_ns = trip + (c->retries + 1u) * ddps_cm_time_ns(p->req.local_cm_timeout);
+	c->timewait_ns = ddps_cm_time_ns(p->req.primary.ack_timeout);
+}
+
+int ddps_cm_connect(struct ddps_cm *cm, const struct ddps_cm_connect *p, uint64_t now, uint32_t *id,
+		    struct ddps_cm_outs *o)
+{
+	struct ddps_cm_in in = { .ev = DDPS_CM_EV_CONNECT, .now = now, .req = &p->req };
+	struct ddps_cm_conn *c;
+	int err;
+
+	o->n_send = o->n_report = 0;
+	if (cm->n_conns >= cm->cfg.max_conns)
+		return DDPS_E_LIMIT;
+	c = ddps_cm_conn_new(cm);
+	if (!c)
+		return DDPS_E_NOMEM;
+	c->active = true;
+	c->tid = (uint64_t)cm->cfg.tid_high << 32 | c->local_id;
+	c->local_qpn = p->req.qpn;
+	c->addr = p->to;
+	c->user = p->user;
+	memcpy(c->priv, p->req.private_data, sizeof(c->priv));
+	set_active_times(c, p);
+	err = ddps_cm_step(cm, c, &in, o);
+	if (err) {
+		ddps_cm_conn_drop(cm, c);
+		return err;
+	}
+	*id = c->local_id;
+	return 0;
+}
+
+/* A call of the consumer about connection @id. */
+static int call(struct ddps_cm *cm, uint32_t id, const struct ddps_cm_in *in,
+		struct ddps_cm_outs *o)
+{
+	struct ddps_cm_conn *c = ddps_cm_conn_find(cm, id);
+
+	o->n_send = o->n_report = 0;
+	return c ? ddps_cm_step(cm, c, in, o) : DDPS_E_INVAL;
+}
+
+/* ACCEPT means another message at each side, and so is another call. */
+static int accept_as(struct ddps_cm *cm, bool active, uint32_t id, const struct ddps_cm_in *in,
+		     struct ddps_cm_outs *o)
+{
+	const struct ddps_cm_conn *c = ddps_cm_conn_find(cm, id);
+
+	if (!c || c->active == active)
+		return call(cm, id, in, o);
+	o->n_send = o->n_report = 0;
+	return DDPS_E_STATE;
+}
+
+int ddps_cm_reply(struct ddps_cm *cm, uint32_t id, const struct ddps_cm_rep *rep, uint64_t now,
+		  struct ddps_cm_outs *o)
+{
+	const struct ddps_cm_in in = { .ev = DDPS_CM_EV_ACCEPT, .now = now, .rep = rep };
+
+	return accept_as(cm, false, id, &in, o);
+}
+
+int ddps_cm_ready(struct ddps_cm *cm, uint32_t id, const uint8_t *priv, uint64_t now,
+		  struct ddps_cm_outs *o)
+{
+	const struct ddps_cm_in in = { .ev = DDPS_CM_EV_ACCEPT, .now = now, .priv = priv };
+
+	return accept_as(cm, true, id, &in, o);
+}
+
+int ddps_cm_reject(struct ddps_cm *cm, uint32_t id, uint16_t reason, const uint8_t *priv,
+		   uint64_t now, struct ddps_cm_outs *o)
+{
+	const struct ddps_cm_in in = {
+		.ev = DDPS_CM_EV_REJECT, .now = now, .reason = reason, .priv = priv
+	};
+
+	return call(cm, id, &in, o);
+}
+
+int ddps_cm_delay(struct ddps_cm *cm, uint32_t id, uint8_t service_timeout, const uint8_t *priv,
+		  uint64_t now, struct ddps_cm_outs *o)
+{
+	const struct ddps_cm_in in = {
+		.ev = DDPS_CM_EV_DELAY,
+		.now = now,
+		.service_timeout = service_timeout,
+		.priv = priv,
+	};
+
+	return call(cm, id, &in, o);
+}
+
+int ddps_cm_abort(struct ddps_cm *cm, uint32_t id, uint16_t reason, uint64_t now,
+		  struct ddps_cm_outs *o)
+{
+	const struct ddps_cm_in in = { .ev = DDPS_CM_EV_ABORT, .now = now, .reason = reason };
+
+	return call(cm, id, &in, o);
+}
+
+int ddps_cm_withdraw(struct ddps_cm *cm, uint32_t id, uint64_t now, struct ddps_cm_outs *o)
+{
+	const struct ddps_cm_in in = { .ev = DDPS_CM_EV_WITHDRAW, .now = now };
+
+	return call(cm, id, &in, o);
+}
+
+int ddps_cm_disconnect(struct ddps_cm *cm, uint32_t id, uint64_t now, struct ddps_cm_outs *o)
+{
+	const struct ddps_cm_in in = { .ev = DDPS_CM_EV_DISCONNECT, .now = now };
+
+	return call(cm, id, &in, o);
+}
+
+int ddps_cm_closed(struct ddps_cm *cm, uint32_t id, uint64_t now, struct ddps_cm_outs *o)
+{
+	const struct ddps_cm_in in = { .ev = DDPS_CM_EV_CLOSED, .now = now };
+
+	return call(cm, id, &in, o);
+}
+
+int ddps_cm_data_is_rtu(struct ddps_cm *cm, uint32_t id, uint64_t now, struct ddps_cm_outs *o)
+{
+	const struct ddps_cm_in in = { .ev = DDPS_CM_EV_DATA_IN, .now = now };
+
+	return call(cm, id, &in, o);
+}
+
+int ddps_cm_data_seen(struct ddps_cm *cm, uint32_t id)
+{
+	struct ddps_cm_conn *c = ddps_cm_conn_find(cm, id);
+
+	if (!c)
+		return DDPS_E_INVAL;
+	c->data_seen = true;
+	return 0;
+}
+
+int ddps_cm_set_user(struct ddps_cm *cm, uint32_t id, void *user)
+{
+	struct ddps_cm_conn *c = ddps_cm_conn_find(cm, id);
+
+	if (!c)
+		return DDPS_E_INVAL;
+	c->user = user;
+	return 0;
+}
+
+enum ddps_cm_state ddps_cm_state(const struct ddps_cm *cm, uint32_t id)
+{
+	const struct ddps_cm_conn *c = ddps_cm_conn_find(cm, id);
+
+	return c ? c->state : DDPS_CM_ST_IDLE;
+}
+
+const struct ddps_cm_stats *ddps_cm_stats(const struct ddps_cm *cm)
+{
+	return &cm->stats;
+}

@@ -1,0 +1,363 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Life of an IPoIB interface: made, joined, ticking, stopped. */
+#include <stdlib.h>
+#include <string.h>
+#include "ipoib_cm/iface/iface_in.h"
+
+#define MS	   1000000ull
+#define SEC	   (1000 * MS)
+#define CM_TIMEOUT 18 /* 5-bit: about a second */
+#define MAX_SLOTS  65535u
+
+static void default_u64(uint64_t *v, uint64_t otherwise)
+{
+	if (!*v)
+		*v = otherwise;
+}
+
+static void default_uint(unsigned *v, unsigned otherwise)
+{
+	if (!*v)
+		*v = otherwise;
+}
+
+static void defaults(struct ddps_ipoib_if_config *c)
+{
+	if (!c->scope)
+		c->scope = DDPS_IPOIB_SCOPE_DEFAULT;
+	default_u64(&c->policy.backoff_ns, SEC);
+	default_u64(&c->policy.long_ns, 30 * SEC);
+	default_u64(&c->policy.soon_ns, 100 * MS);
+	default_uint(&c->max_nbr, 256);
+	default_uint(&c->max_peers, 256);
+	default_uint(&c->max_qps, 512);
+	if (!c->queue_octets)
+		c->queue_octets = 4u << 20;
+	default_u64(&c->retry_ns, SEC);
+	default_uint(&c->tries, 3);
+	default_u64(&c->reachable_ns, 60 * SEC);
+	default_u64(&c->failed_ns, 3 * SEC);
+	default_u64(&c->idle_ns, 120 * SEC);
+	if (!c->cm_timeout)
+		c->cm_timeout = CM_TIMEOUT;
+	if (!c->cm_retries)
+		c->cm_retries = 7;
+	c->me.min_mtu = c->n_ip6 ? DDPS_IPOIB_MTU_MIN_V6 : DDPS_IPOIB_MTU_MIN_V4; /* [4755-5-1] */
+}
+
+static bool config_ok(const struct ddps_ipoib_if_config *c)
+{
+	uint8_t octets[DDPS_IPOIB_LLADDR_LEN];
+
+	return !ddps_ipoib_lladdr_encode(octets, &c->me.addr) && c->me.addr.qpn &&
+	       c->me.addr.qpn != DDPS_IPOIB_QPN_MCAST && c->scope <= 15 && c->prefix4 <= 32 &&
+	       c->n_ip6 <= DDPS_IPOIB_IF_IP6_MAX &&
+	       ddps_ipoib_mtu_cm(c->me.rx_mtu, c->me.rx_mtu) >= c->me.min_mtu &&
+	       c->max_nbr <= MAX_SLOTS && c->max_peers <= MAX_SLOTS && c->max_qps <= MAX_SLOTS &&
+	       c->cm_timeout <= DDPS_CM_TIME_MAX && c->cm_retries <= 15 && c->retry_count <= 7 &&
+	       c->rnr_retry <= 7;
+}
+
+static int alloc(struct ddps_ipoib_if *f)
+{
+	const struct ddps_ipoib_if_config *c = &f->cfg;
+	struct ddps_cm_config cm = { .ca_guid = c->ca_guid,
+				     .tid_high = c->seed,
+				     .id_seed = c->seed,
+				     .max_conns = c->max_qps };
+	const struct ddps_ipoib_priv priv = { .qpn = c->me.addr.qpn, .rx_mtu = c->me.rx_mtu };
+
+	ddps_ipoib_priv_encode(cm.priv, &priv);
+	f->cm = ddps_cm_new(&cm);
+	f->nbr = calloc(c->max_nbr, sizeof(*f->nbr));
+	f->node = calloc(c->max_peers, sizeof(*f->node));
+	f->qp = calloc(c->max_qps, sizeof(*f->qp));
+	/* nothing longer than an IP packet can be sent, whatever the peers accept */
+	f->frame_size = DDPS_IPOIB_ENCAP_LEN + UINT16_MAX + 40;
+	f->frame = malloc(f->frame_size);
+	return f->cm && f->nbr && f->node && f->qp && f->frame ? 0 : DDPS_E_NOMEM;
+}
+
+int ddps_ipoib_if_new(struct ddps_ipoib_if **out, const struct ddps_ipoib_if_config *cfg,
+		      struct ddps_ipoib_port *port, const struct ddps_ipoib_if_calls *calls)
+{
+	struct ddps_ipoib_if *f = calloc(1, sizeof(*f));
+
+	if (!f)
+		return DDPS_E_NOMEM;
+	f->cfg = *cfg;
+	defaults(&f->cfg);
+	if (!config_ok(&f->cfg)) {
+		free(f);
+		return DDPS_E_INVAL;
+	}
+	f->calls = *calls;
+	f->port = port;
+	f->rng = cfg->seed;
+	if (alloc(f)) {
+		ddps_ipoib_if_free(f);
+		return DDPS_E_NOMEM;
+	}
+	f->links.cm = f->cm;
+	f->links.me = f->cfg.me;
+	f->links.policy = f->cfg.policy;
+	f->links.ops = &ddps_ipoib_conn_ops;
+	f->links.user = f;
+	ddps_ipoib_mgid_broadcast(f->broadcast, f->cfg.me.pkey, f->cfg.scope);
+	*out = f;
+	return 0;
+}
+
+void ddps_ipoib_if_free(struct ddps_ipoib_if *f)
+{
+	if (!f)
+		return;
+	for (unsigned i = 0; i < f->n_qp; i++)
+		if (f->qp[i].used)
+			f->port->ops->qp_destroy(f->port, f->qp[i].qpn);
+	if (f->nbr)
+		ddps_ipoib_nbr_clear(f);
+	for (unsigned i = 0; i < f->n_node; i++)
+		ddps_ipoib_queue_drop(f, &f->node[i].hold, &f->stats.tx_down);
+	ddps_cm_free(f->cm);
+	free(f->nbr);
+	free(f->node);
+	free(f->qp);
+	free(f->frame);
+	free(f);
+}
+
+int ddps_ipoib_queue_put(struct ddps_ipoib_if *f, struct ddps_ipoib_queue *q, const void *packet,
+			 size_t len)
+{
+	struct ddps_ipoib_pkt p = { .len = len };
+
+	if (q->n == DDPS_IPOIB_IF_QUEUE) { /* the latest are worth more than the first */
+		f->queued -= q->pkt[0].len;
+		free(q->pkt[0].data);
+		memmove(q->pkt, q->pkt + 1, --q->n * sizeof(q->pkt[0]));
+		f->stats.tx_queue_full++;
+	}
+	p.data = len <= f->cfg.queue_octets - f->queued ? malloc(len) : NULL;
+	if (!p.data) {
+		f->stats.tx_queue_full++;
+		return DDPS_E_LIMIT;
+	}
+	memcpy(p.data, packet, len);
+	f->queued += len;
+	q->pkt[q->n++] = p;
+	return 0;
+}
+
+void ddps_ipoib_queue_drop(struct ddps_ipoib_if *f, struct ddps_ipoib_queue *q, uint64_t *count)
+{
+	for (unsigned i = 0; i < q->n; i++) {
+		f->queued -= q->pkt[i].len;
+		free(q->pkt[i].data);
+	}
+	*count += q->n;
+	q->n = 0;
+}
+
+static void join(struct ddps_ipoib_if *f)
+{
+	int err = f->port->ops->join(f->port, f->broadcast); /* [4391-5-2] */
+
+	f->stats.join_failed += err != 0;
+	f->join_at = f->now + f->cfg.retry_ns; /* again, if no answer comes */
+}
+
+int ddps_ipoib_if_start(struct ddps_ipoib_if *f, uint64_t now)
+{
+	if (f->state != DDPS_IPOIB_IF_DOWN)
+		return DDPS_E_STATE;
+	f->now = now;
+	f->state = DDPS_IPOIB_IF_JOINING;
+	join(f);
+	return 0;
+}
+
+/* The groups beside the broadcast group that every host is in. */
+static unsigned own_groups(const struct ddps_ipoib_if *f,
+			   uint8_t mgid[2 + DDPS_IPOIB_IF_IP6_MAX][DDPS_IPOIB_GID_LEN])
+{
+	static const uint8_t all4[4] = { 224, 0, 0, 1 };
+	uint8_t ip[16] = { 0xff, 0x02, [15] = 1 };
+	uint16_t pkey = f->cfg.me.pkey;
+	unsigned n = 0;
+
+	if (f->cfg.has_ip4)
+		ddps_ipoib_mgid_ipv4(mgid[n++], all4, pkey, f->cfg.scope);
+	if (f->cfg.n_ip6)
+		ddps_ipoib_mgid_ipv6(mgid[n++], ip, pkey, f->cfg.scope);
+	memcpy(ip + 11, (const uint8_t[]){ 1, 0xff }, 2); /* solicited-node */
+	for (unsigned i = 0; i < f->cfg.n_ip6; i++) {
+		memcpy(ip + 13, f->cfg.ip6[i] + 13, 3);
+		ddps_ipoib_mgid_ipv6(mgid[n++], ip, pkey, f->cfg.scope);
+	}
+	return n;
+}
+
+static void listen(struct ddps_ipoib_if *f, bool on)
+{
+	static const enum ddps_ipoib_sid_form form[] = { DDPS_IPOIB_SID_RFC, DDPS_IPOIB_SID_LINUX };
+	const struct ddps_ipoib_priv priv = { .qpn = f->cfg.me.addr.qpn,
+					      .rx_mtu = f->cfg.me.rx_mtu };
+	struct ddps_cm_listener l = { .pkey = f->cfg.me.pkey };
+
+	if (!f->cfg.me.addr.flags) /* what is not advertised is not offered */
+		return;
+	memcpy(l.gid, f->cfg.me.addr.gid, sizeof(l.gid));
+	ddps_ipoib_priv_encode(l.priv, &priv); /* [4755-3.2-11] */
+	for (unsigned i = 0; i < 2; i++) {
+		ddps_ipoib_service_id(&l.service_id, form[i], f->cfg.me.addr.qpn);
+		if (on)
+			(void)ddps_cm_listen(f->cm, &l); /* cannot be busy: the agent is ours */
+		else
+			ddps_cm_unlisten(f->cm, l.service_id);
+	}
+}
+
+static void come_up(struct ddps_ipoib_if *f, uint32_t link_mtu)
+{
+	uint8_t mgid[2 + DDPS_IPOIB_IF_IP6_MAX][DDPS_IPOIB_GID_LEN];
+	unsigned n = own_groups(f, mgid);
+
+	f->ud_mtu = ddps_ipoib_mtu_ud(link_mtu); /* [4391-5-3] */
+	f->state = DDPS_IPOIB_IF_UP;
+	listen(f, true);
+	for (unsigned i = 0; i < n; i++)
+		f->stats.join_failed += f->port->ops->join(f->port, mgid[i]) != 0;
+	/* The QPN is new, and others may have an old one (4391-9.4-1). */
+	if (f->cfg.has_ip4)
+		ddps_ipoib_arp_send(f, DDPS_IPOIB_ARP_REQUEST, f->cfg.ip4, NULL);
+	for (unsigned i = 0; i < f->cfg.n_ip6; i++)
+		ddps_ipoib_na_send(f, f->cfg.ip6[i], NULL, NULL);
+}
+
+static void if_joined(void *user, const uint8_t mgid[DDPS_IPOIB_GID_LEN], int err,
+		      uint32_t link_mtu, uint64_t now)
+{
+	struct ddps_ipoib_if *f = user;
+	bool broadcast = memcmp(mgid, f->broadcast, DDPS_IPOIB_GID_LEN) == 0;
+
+	f->now = now;
+	/* [4755-5-1] a group too narrow for the protocols in use is no link for them */
+	if (!err && broadcast && ddps_ipoib_mtu_ud(link_mtu) < f->cfg.me.min_mtu)
+		err = DDPS_E_LIMIT;
+	f->stats.join_failed += err != 0;
+	if (!err && broadcast && f->state == DDPS_IPOIB_IF_JOINING)
+		come_up(f, link_mtu);
+}
+
+static void end_all(struct ddps_ipoib_if *f)
+{
+	listen(f, false);
+	ddps_ipoib_nbr_clear(f);
+	ddps_ipoib_node_clear(f); /* [4755-3.4-1] */
+}
+
+void ddps_ipoib_if_stop(struct ddps_ipoib_if *f, uint64_t now)
+{
+	uint8_t mgid[2 + DDPS_IPOIB_IF_IP6_MAX][DDPS_IPOIB_GID_LEN];
+	unsigned n = f->state == DDPS_IPOIB_IF_UP ? own_groups(f, mgid) : 0;
+
+	f->now = now;
+	if (f->state == DDPS_IPOIB_IF_DOWN)
+		return;
+	end_all(f);
+	for (unsigned i = 0; i < n; i++)
+		f->port->ops->leave(f->port, mgid[i]); /* [4391-10-10] */
+	f->port->ops->leave(f->port, f->broadcast);
+	f->state = DDPS_IPOIB_IF_DOWN;
+}
+
+static void if_link(void *user, bool up, uint64_t now)
+{
+	struct ddps_ipoib_if *f = user;
+
+	f->now = now;
+	if (f->state == DDPS_IPOIB_IF_UP && !up) {
+		end_all(f);
+		f->state = DDPS_IPOIB_IF_JOINING; /* memberships may be gone, too */
+		f->join_at = now + f->cfg.retry_ns;
+	} else if (f->state == DDPS_IPOIB_IF_JOINING && up) {
+		join(f);
+	}
+}
+
+bool ddps_ipoib_if_at_rest(const struct ddps_ipoib_if *f)
+{
+	for (unsigned i = 0; i < f->n_qp; i++)
+		if (f->qp[i].used)
+			return false;
+	return true;
+}
+
+uint64_t ddps_ipoib_if_deadline(const struct ddps_ipoib_if *f)
+{
+	uint64_t t = ddps_ipoib_min(ddps_ipoib_conn_deadline(f), ddps_ipoib_nbr_deadline(f));
+
+	return f->state == DDPS_IPOIB_IF_JOINING ? ddps_ipoib_min(t, f->join_at) : t;
+}
+
+void ddps_ipoib_if_tick(struct ddps_ipoib_if *f, uint64_t now)
+{
+	f->now = now;
+	if (f->state == DDPS_IPOIB_IF_JOINING && now >= f->join_at)
+		join(f);
+	ddps_ipoib_conn_tick(f);
+	ddps_ipoib_nbr_tick(f);
+	ddps_ipoib_conn_settle(f);
+}
+
+enum ddps_ipoib_if_state ddps_ipoib_if_state(const struct ddps_ipoib_if *f)
+{
+	return f->state;
+}
+
+const struct ddps_ipoib_if_stats *ddps_ipoib_if_stats(const struct ddps_ipoib_if *f)
+{
+	return &f->stats;
+}
+
+const struct ddps_cm_stats *ddps_ipoib_if_cm_stats(const struct ddps_ipoib_if *f)
+{
+	return ddps_cm_stats(f->cm);
+}
+
+static void if_ud(void *user, const struct ddps_ipoib_ud_from *from, const void *frame, size_t len,
+		  uint64_t now)
+{
+	ddps_ipoib_rx_ud(user, from, frame, len, now);
+	ddps_ipoib_conn_settle(user);
+}
+
+static void if_qp(void *user, uint32_t qpn, const void *frame, size_t len, uint64_t now)
+{
+	ddps_ipoib_rx_qp(user, qpn, frame, len, now);
+	ddps_ipoib_conn_settle(user);
+}
+
+static void if_qp_error(void *user, uint32_t qpn, int err, uint64_t now)
+{
+	ddps_ipoib_conn_error(user, qpn, err, now);
+	ddps_ipoib_conn_settle(user);
+}
+
+static void if_path(void *user, const uint8_t gid[DDPS_IPOIB_GID_LEN],
+		    const struct ddps_ipoib_path *path, uint64_t now)
+{
+	ddps_ipoib_conn_path(user, gid, path, now);
+	ddps_ipoib_conn_settle(user);
+}
+
+const struct ddps_ipoib_up ddps_ipoib_if_up = {
+	.ud = if_ud,
+	.mad = ddps_ipoib_conn_mad,
+	.qp = if_qp,
+	.qp_error = if_qp_error,
+	.path = if_path,
+	.joined = if_joined,
+	.link = if_link,
+};

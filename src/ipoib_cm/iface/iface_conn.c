@@ -1,0 +1,631 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Nodes of the link and the connections to them: queue pairs for what link.c decides. */
+#include <string.h>
+#include "ipoib_cm/iface/iface_in.h"
+
+#define NODE_OF(l) ((struct ddps_ipoib_node *)((char *)(l)-offsetof(struct ddps_ipoib_node, link)))
+#define PSN_MASK   0xffffffu
+
+static uint32_t psn(struct ddps_ipoib_if *f)
+{
+	uint64_t z = f->rng += 0x9e3779b97f4a7c15; /* splitmix64 */
+
+	z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9;
+	z = (z ^ z >> 27) * 0x94d049bb133111eb;
+	return (uint32_t)(z ^ z >> 31) & PSN_MASK;
+}
+
+static void unsettle(struct ddps_ipoib_if *f, struct ddps_ipoib_node *n)
+{
+	n->settle = true;
+	if (n->unsettled)
+		return;
+	n->unsettled = true;
+	n->unsettled_next = f->unsettled;
+	f->unsettled = n;
+}
+
+static void flush(struct ddps_ipoib_if *f, const struct ddps_cm_send *s)
+{
+	if (f->calls.trace)
+		f->calls.trace(f->calls.user, true, s->to, s->mad, sizeof(s->mad), f->now);
+	f->stats.tx_failed += f->port->ops->mad_send(f->port, s->to, s->mad) != 0;
+}
+
+static void flush_all(struct ddps_ipoib_if *f, const struct ddps_cm_outs *o)
+{
+	for (unsigned i = 0; i < o->n_send; i++)
+		flush(f, &o->send[i]);
+}
+
+/* ---- Queue pairs ---- */
+
+struct ddps_ipoib_qp *ddps_ipoib_conn_by_qpn(struct ddps_ipoib_if *f, uint32_t qpn)
+{
+	for (unsigned i = 0; i < f->n_qp; i++)
+		if (f->qp[i].used && f->qp[i].qpn == qpn)
+			return &f->qp[i];
+	return NULL;
+}
+
+struct ddps_ipoib_qp *ddps_ipoib_conn_by_id(const struct ddps_ipoib_if *f, uint32_t id)
+{
+	for (unsigned i = 0; id && i < f->n_qp; i++)
+		if (f->qp[i].used && f->qp[i].id == id)
+			return &f->qp[i];
+	return NULL;
+}
+
+static int qp_make(struct ddps_ipoib_if *f, struct ddps_ipoib_link *l, uint8_t transport,
+		   struct ddps_ipoib_qp **out)
+{
+	struct ddps_ipoib_qp *qp = NULL;
+	uint32_t qpn;
+	int err;
+
+	for (unsigned i = 0; i < f->n_qp && !qp; i++)
+		if (!f->qp[i].used)
+			qp = &f->qp[i];
+	if (!qp && f->n_qp < f->cfg.max_qps)
+		qp = &f->qp[f->n_qp++];
+	if (!qp)
+		return DDPS_E_LIMIT;
+	err = f->port->ops->qp_create(f->port, transport, f->cfg.me.rx_mtu, &qpn);
+	if (err)
+		return err;
+	*qp = (struct ddps_ipoib_qp){ .used = true,
+				      .transport = transport,
+				      .qpn = qpn,
+				      .psn = psn(f),
+				      .used_at = f->now,
+				      .node = NODE_OF(l) };
+	*out = qp;
+	return 0;
+}
+
+static void qp_free(struct ddps_ipoib_if *f, struct ddps_ipoib_qp *qp)
+{
+	f->port->ops->qp_destroy(f->port, qp->qpn);
+	qp->used = false;
+}
+
+static int qp_ready(struct ddps_ipoib_if *f, struct ddps_ipoib_qp *qp, uint32_t qpn,
+		    uint32_t starting_psn, const uint8_t *priv)
+{
+	const struct ddps_ipoib_node *n = qp->node;
+	struct ddps_ipoib_qp_to to = { .qpn = qpn,
+				       .tx_psn = starting_psn,
+				       .rx_psn = qp->psn,
+				       .active = qp->active,
+				       .peer = n->lladdr,
+				       .path = n->path,
+				       .ack_timeout = ddps_cm_ack_timeout(n->path.life, 0),
+				       .retry_count = f->cfg.retry_count,
+				       .rnr_retry = f->cfg.rnr_retry };
+	struct ddps_ipoib_priv p;
+
+	ddps_ipoib_priv_decode(&p, priv, DDPS_IPOIB_PRIV_LEN);
+	to.rx_mtu = p.rx_mtu;
+	if (!n->has_path)
+		to.path.addr = n->link.addr;
+	return f->port->ops->qp_ready(f->port, qp->qpn, &to);
+}
+
+/* Numbers are not used again before CM has forgotten their connections. */
+static void collect(struct ddps_ipoib_if *f)
+{
+	for (unsigned i = 0; i < f->n_qp; i++)
+		if (f->qp[i].used && f->qp[i].stopped &&
+		    ddps_cm_state(f->cm, f->qp[i].id) == DDPS_CM_ST_IDLE)
+			qp_free(f, &f->qp[i]);
+}
+
+/* ---- What link.c asks for ---- */
+
+static void on_send(void *user, const struct ddps_cm_send *s)
+{
+	flush(user, s);
+}
+
+static int on_ask(void *user, struct ddps_ipoib_link *l, struct ddps_cm_req *req)
+{
+	struct ddps_ipoib_if *f = user;
+	const struct ddps_ipoib_path *path = &NODE_OF(l)->path;
+	struct ddps_cm_path *p = &req->primary;
+	struct ddps_ipoib_qp *qp;
+	int err = qp_make(f, l, req->transport, &qp);
+
+	if (err)
+		return err;
+	qp->active = true;
+	unsettle(f, NODE_OF(l)); /* its ID comes later */
+	req->qpn = qp->qpn;
+	req->starting_psn = qp->psn;
+	req->remote_cm_timeout = req->local_cm_timeout = f->cfg.cm_timeout;
+	req->max_cm_retries = f->cfg.cm_retries;
+	req->retry_count = f->cfg.retry_count;
+	req->rnr_retry = f->cfg.rnr_retry;
+	req->path_mtu = path->mtu;
+	p->local_lid = path->slid;
+	p->remote_lid = path->dlid;
+	p->sl = path->sl;
+	p->rate = path->rate;
+	p->traffic_class = path->traffic_class;
+	p->flow_label = path->flow_label;
+	p->hop_limit = path->hop_limit;
+	p->subnet_local = path->hop_limit <= 1;
+	p->ack_timeout = ddps_cm_ack_timeout(path->life, 0);
+	return 0;
+}
+
+static int on_answer(void *user, struct ddps_ipoib_link *l, uint32_t id,
+		     const struct ddps_cm_req *req, struct ddps_cm_rep *rep)
+{
+	struct ddps_ipoib_if *f = user;
+	struct ddps_ipoib_qp *qp;
+	int err = qp_make(f, l, req->transport, &qp);
+
+	if (err)
+		return err;
+	qp->id = id;
+	err = qp_ready(f, qp, req->qpn, req->starting_psn, req->private_data);
+	if (err) {
+		qp_free(f, qp);
+		return err;
+	}
+	rep->qpn = qp->qpn;
+	rep->starting_psn = qp->psn;
+	rep->rnr_retry = req->rnr_retry;
+	return 0;
+}
+
+static void on_up(void *user, struct ddps_ipoib_link *l, uint32_t id, uint32_t mtu, bool to_send)
+{
+	struct ddps_ipoib_if *f = user;
+	struct ddps_ipoib_qp *qp = ddps_ipoib_conn_by_id(f, id);
+
+	if (!qp || qp->stopped)
+		return;
+	qp->up = true;
+	qp->mtu = mtu;
+	qp->to_send = to_send;
+	qp->used_at = f->now;
+	f->stats.conn_up++;
+	unsettle(f, NODE_OF(l));
+}
+
+static void stop(struct ddps_ipoib_if *f, struct ddps_ipoib_qp *qp)
+{
+	if (qp->stopped)
+		return;
+	f->stats.conn_down += qp->up;
+	f->port->ops->qp_stop(f->port, qp->qpn);
+	qp->stopped = true;
+	qp->up = false;
+}
+
+static void on_down(void *user, struct ddps_ipoib_link *l, uint32_t id)
+{
+	struct ddps_ipoib_if *f = user;
+	struct ddps_ipoib_qp *qp = ddps_ipoib_conn_by_id(f, id);
+
+	unsettle(f, NODE_OF(l));
+	if (qp)
+		stop(f, qp);
+}
+
+static void on_resolve(void *user, struct ddps_ipoib_link *l)
+{
+	NODE_OF(l)->resolve = true;
+	unsettle(user, NODE_OF(l));
+}
+
+const struct ddps_ipoib_link_ops ddps_ipoib_conn_ops = { on_send, on_ask,  on_answer,
+							 on_up,	  on_down, on_resolve };
+
+/* ---- After a call of link.c ---- */
+
+/* Own queue pairs get the ID of their connection, or go if none came of them. */
+static void name_qps(struct ddps_ipoib_if *f, struct ddps_ipoib_node *n)
+{
+	bool asked = n->link.peer.own == DDPS_IPOIB_OWN_REQ_OUT && n->link.peer.own_id &&
+		     !ddps_ipoib_conn_by_id(f, n->link.peer.own_id);
+
+	for (unsigned i = 0; i < f->n_qp; i++) {
+		struct ddps_ipoib_qp *qp = &f->qp[i];
+
+		if (!qp->used || qp->node != n || qp->id)
+			continue;
+		if (asked)
+			qp->id = n->link.peer.own_id;
+		else
+			qp_free(f, qp);
+		asked = false;
+	}
+}
+
+/* A connection that is not wanted any more may have been refused before it was known. */
+static void drop_unknown(struct ddps_ipoib_if *f, struct ddps_ipoib_node *n)
+{
+	for (unsigned i = 0; i < f->n_qp; i++) {
+		struct ddps_ipoib_qp *qp = &f->qp[i];
+
+		if (qp->used && !qp->stopped && qp->node == n &&
+		    !ddps_ipoib_peer_knows(&n->link.peer, qp->id))
+			stop(f, qp);
+	}
+}
+
+static void settle(struct ddps_ipoib_if *f, struct ddps_ipoib_node *n)
+{
+	const struct ddps_ipoib_peer *p = &n->link.peer;
+	struct ddps_ipoib_qp *qp;
+
+	if (!n->settle || !n->used)
+		return;
+	n->settle = false;
+	name_qps(f, n);
+	drop_unknown(f, n);
+	collect(f);
+	if (n->resolve) {
+		n->resolve = false;
+		ddps_ipoib_nbr_reresolve(f, n);
+	}
+	ddps_ipoib_tx_mtu(f, n, &qp);
+	if (n->held && (qp || (p->own != DDPS_IPOIB_OWN_REQ_OUT && !p->n_pending))) {
+		n->held = false;
+		ddps_ipoib_tx_queue(f, n, &n->hold);
+	}
+}
+
+/* What links have in common is set for the one at hand: each path has its lifetime. */
+static void set_life(struct ddps_ipoib_if *f, const struct ddps_ipoib_node *n)
+{
+	f->links.packet_life = n->has_path ? n->path.life : f->cfg.cm_timeout;
+}
+
+void ddps_ipoib_conn_traffic(struct ddps_ipoib_if *f, struct ddps_ipoib_node *n)
+{
+	if (f->cfg.passive)
+		return;
+	set_life(f, n);
+	ddps_ipoib_link_traffic(&n->link, f->now);
+	if (n->settle) {
+		n->settle = false; /* the packet at hand is the caller's, held ones wait */
+		name_qps(f, n);
+	}
+}
+
+/*
+ * What follows from a change may send, and sending may change more: so nothing settles a node from
+ * inside a call that sends, and each way into the interface ends here.  It comes to an end since
+ * every failure takes a connection with it.
+ */
+void ddps_ipoib_conn_settle(struct ddps_ipoib_if *f)
+{
+	struct ddps_ipoib_node *n;
+
+	while ((n = f->unsettled)) {
+		f->unsettled = n->unsettled_next;
+		n->unsettled = false;
+		settle(f, n);
+	}
+}
+
+void ddps_ipoib_conn_broken(struct ddps_ipoib_if *f, struct ddps_ipoib_qp *qp)
+{
+	struct ddps_ipoib_node *n = qp->node;
+
+	if (!n || qp->stopped)
+		return;
+	ddps_ipoib_link_broken(&n->link, qp->id, f->now);
+	unsettle(f, n);
+}
+
+void ddps_ipoib_conn_error(void *user, uint32_t qpn, int err, uint64_t now)
+{
+	struct ddps_ipoib_if *f = user;
+	struct ddps_ipoib_qp *qp = ddps_ipoib_conn_by_qpn(f, qpn);
+
+	(void)err;
+	f->now = now;
+	if (!qp || qp->stopped)
+		return;
+	f->stats.conn_error++;
+	ddps_ipoib_conn_broken(f, qp);
+}
+
+/* ---- Nodes ---- */
+
+static struct ddps_ipoib_node *node_find(struct ddps_ipoib_if *f, const struct ddps_ipoib_lladdr *a)
+{
+	for (unsigned i = 0; i < f->n_node; i++)
+		if (f->node[i].used && ddps_ipoib_lladdr_cmp(&f->node[i].lladdr, a) == 0)
+			return &f->node[i];
+	return NULL;
+}
+
+static bool has_qp(const struct ddps_ipoib_if *f, const struct ddps_ipoib_node *n)
+{
+	for (unsigned i = 0; i < f->n_qp; i++)
+		if (f->qp[i].used && !f->qp[i].stopped && f->qp[i].node == n)
+			return true;
+	return false;
+}
+
+static struct ddps_ipoib_node *node_slot(struct ddps_ipoib_if *f)
+{
+	for (unsigned i = 0; i < f->n_node; i++)
+		if (!f->node[i].used && !f->node[i].unsettled)
+			return &f->node[i];
+	if (f->n_node < f->cfg.max_peers)
+		return &f->node[f->n_node++];
+	for (unsigned i = 0; i < f->n_node; i++)
+		if (!f->node[i].refs && !f->node[i].unsettled && !has_qp(f, &f->node[i]))
+			return &f->node[i];
+	f->stats.nbr_full++;
+	return NULL;
+}
+
+struct ddps_ipoib_node *ddps_ipoib_node_get(struct ddps_ipoib_if *f,
+					    const struct ddps_ipoib_lladdr *lladdr)
+{
+	struct ddps_ipoib_node *n = node_find(f, lladdr);
+
+	if (n)
+		return n;
+	n = node_slot(f);
+	if (!n)
+		return NULL;
+	memset(n, 0, sizeof(*n));
+	n->used = true;
+	n->path_at = DDPS_CM_NEVER;
+	n->lladdr = *lladdr;
+	ddps_ipoib_link_init(&n->link, &f->links, lladdr, 0, f->cfg.form);
+	ddps_ipoib_node_flags(f, n, lladdr->flags);
+	return n;
+}
+
+void ddps_ipoib_node_flags(struct ddps_ipoib_if *f, struct ddps_ipoib_node *n, uint8_t flags)
+{
+	uint8_t common = flags & f->cfg.me.addr.flags;
+
+	n->lladdr.flags = flags;
+	if (f->cfg.prefer_uc && common & DDPS_IPOIB_UC)
+		common = DDPS_IPOIB_UC;
+	n->link.remote.flags = common; /* the same peer all the same */
+}
+
+static void forget(struct ddps_ipoib_if *f, struct ddps_ipoib_node *n)
+{
+	ddps_ipoib_link_close(&n->link, f->now);
+	for (unsigned i = 0; i < f->n_qp; i++)
+		if (f->qp[i].used && f->qp[i].node == n) {
+			stop(f, &f->qp[i]);
+			f->qp[i].node = NULL;
+		}
+	ddps_ipoib_queue_drop(f, &n->hold, &f->stats.tx_unreachable);
+	n->used = false;
+	collect(f);
+}
+
+void ddps_ipoib_node_put(struct ddps_ipoib_if *f, struct ddps_ipoib_node *n)
+{
+	if (--n->refs == 0)
+		forget(f, n);
+}
+
+void ddps_ipoib_node_clear(struct ddps_ipoib_if *f)
+{
+	for (unsigned i = 0; i < f->n_node; i++)
+		if (f->node[i].used)
+			forget(f, &f->node[i]);
+	ddps_ipoib_conn_settle(f); /* no slot may be on the list when it is taken again */
+	f->n_node = 0;
+}
+
+void ddps_ipoib_node_ask_path(struct ddps_ipoib_if *f, struct ddps_ipoib_node *n)
+{
+	if (n->path_at != DDPS_CM_NEVER) /* asked already */
+		return;
+	n->path_tries = 1;
+	n->path_at = f->now + f->cfg.retry_ns;
+	f->stats.tx_failed += f->port->ops->resolve(f->port, n->lladdr.gid) != 0;
+}
+
+static void path_lost(struct ddps_ipoib_if *f, struct ddps_ipoib_node *n)
+{
+	n->path_at = DDPS_CM_NEVER;
+	n->has_path = false;
+	ddps_ipoib_nbr_path(f, n);
+}
+
+void ddps_ipoib_conn_path(void *user, const uint8_t gid[DDPS_IPOIB_GID_LEN],
+			  const struct ddps_ipoib_path *path, uint64_t now)
+{
+	struct ddps_ipoib_if *f = user;
+
+	f->now = now;
+	for (unsigned i = 0; i < f->n_node; i++) {
+		struct ddps_ipoib_node *n = &f->node[i];
+
+		if (!n->used || memcmp(n->lladdr.gid, gid, sizeof(n->lladdr.gid)) != 0)
+			continue;
+		if (!path) {
+			if (n->path_at != DDPS_CM_NEVER)
+				path_lost(f, n);
+			continue;
+		}
+		n->path = *path;
+		n->link.addr = path->addr;
+		n->has_path = true;
+		n->path_at = DDPS_CM_NEVER;
+		ddps_ipoib_nbr_path(f, n);
+	}
+}
+
+/* ---- CM messages ---- */
+
+static void req_in(struct ddps_ipoib_if *f, const struct ddps_cm_report *r)
+{
+	struct ddps_ipoib_node *n = NULL;
+	struct ddps_ipoib_lladdr peer;
+	struct ddps_ipoib_priv priv;
+	struct ddps_cm_outs o;
+	uint16_t reason = ddps_ipoib_admit_req(&f->cfg.me, &r->mad->u.req, &peer, &priv);
+
+	if (!reason) {
+		n = ddps_ipoib_node_get(f, &peer);
+		reason = n ? 0 : DDPS_CM_REJ_NO_RESOURCES;
+	}
+	if (reason) {
+		f->stats.req_refused++;
+		if (!ddps_cm_reject(f->cm, r->id, reason, NULL, f->now, &o))
+			flush_all(f, &o);
+		return;
+	}
+	if (!n->has_path)
+		n->link.addr = r->addr;
+	ddps_ipoib_link_report(&n->link, r, f->now);
+	unsettle(f, n);
+}
+
+/*
+ * Data has come and no RTU, for all the REPs sent again: nobody can tell whether the peer uses
+ * both directions.  Taken for a peer that does not, a second connection could stay for good,
+ * as the end that has to close one of two would not know that it has two.  So it ends, and
+ * the next packet asks for another.
+ */
+static void no_rtu(struct ddps_ipoib_if *f, const struct ddps_cm_report *r)
+{
+	struct ddps_ipoib_qp *qp = ddps_ipoib_conn_by_id(f, r->id);
+
+	if (qp && r->ev == DDPS_CM_EV_T_END_DATA)
+		ddps_ipoib_conn_broken(f, qp);
+}
+
+/* The queue pair has to be able to receive before the RTU goes out. */
+static void rep_in(struct ddps_ipoib_if *f, const struct ddps_cm_report *r)
+{
+	const struct ddps_cm_rep *rep = &r->mad->u.rep;
+	struct ddps_ipoib_qp *qp = ddps_ipoib_conn_by_id(f, r->id);
+	struct ddps_ipoib_priv priv;
+	bool broken;
+
+	if (!qp || !qp->node || qp->stopped)
+		return;
+	broken = !ddps_ipoib_admit_rep(&f->cfg.me, rep, &priv) &&
+		 qp_ready(f, qp, rep->qpn, rep->starting_psn, rep->private_data);
+	ddps_ipoib_link_report(&qp->node->link, r, f->now);
+	unsettle(f, qp->node);
+	if (broken) {
+		f->stats.conn_error++;
+		ddps_ipoib_conn_broken(f, qp);
+	}
+}
+
+static void report(struct ddps_ipoib_if *f, const struct ddps_cm_report *r)
+{
+	struct ddps_ipoib_qp *qp = ddps_ipoib_conn_by_id(f, r->id);
+	struct ddps_ipoib_node *n = qp ? qp->node : NULL;
+	struct ddps_cm_outs o;
+
+	if (r->ev == DDPS_CM_EV_RX_REQ) {
+		req_in(f, r);
+	} else if (r->ev == DDPS_CM_EV_RX_REP) {
+		rep_in(f, r);
+	} else if (n) {
+		set_life(f, n);
+		ddps_ipoib_link_report(&n->link, r, f->now);
+		unsettle(f, n);
+		no_rtu(f, r);
+	} else if (r->ev == DDPS_CM_EV_RX_DREQ && !ddps_cm_closed(f->cm, r->id, f->now, &o)) {
+		flush_all(f, &o);
+	}
+}
+
+static void outs(struct ddps_ipoib_if *f, const struct ddps_cm_outs *o)
+{
+	flush_all(f, o);
+	for (unsigned i = 0; i < o->n_report; i++)
+		report(f, &o->report[i]);
+	ddps_ipoib_conn_settle(f);
+	collect(f);
+}
+
+void ddps_ipoib_conn_mad(void *user, ddps_cm_addr from, const void *mad, size_t len, uint64_t now)
+{
+	struct ddps_ipoib_if *f = user;
+	struct ddps_cm_outs o;
+
+	f->now = now;
+	if (f->calls.trace)
+		f->calls.trace(f->calls.user, false, from, mad, len, now);
+	if (ddps_cm_rx(f->cm, mad, len, from, now, &o)) {
+		f->stats.mad_bad++;
+		return;
+	}
+	outs(f, &o);
+}
+
+static bool is_idle(const struct ddps_ipoib_if *f, const struct ddps_ipoib_qp *qp)
+{
+	return qp->used && qp->up && qp->node && qp->used_at + f->cfg.idle_ns <= f->now;
+}
+
+void ddps_ipoib_conn_tick(struct ddps_ipoib_if *f)
+{
+	struct ddps_cm_outs o;
+
+	while (ddps_cm_tick(f->cm, f->now, &o))
+		outs(f, &o);
+	for (unsigned i = 0; i < f->n_qp; i++)
+		if (is_idle(f, &f->qp[i])) {
+			f->stats.conn_idle++;
+			ddps_ipoib_conn_broken(f, &f->qp[i]);
+		}
+	for (unsigned i = 0; i < f->n_node; i++) {
+		struct ddps_ipoib_node *n = &f->node[i];
+
+		if (!n->used || n->path_at > f->now)
+			continue;
+		if (n->path_tries >= f->cfg.tries) {
+			path_lost(f, n);
+			continue;
+		}
+		n->path_tries++;
+		n->path_at = f->now + f->cfg.retry_ns;
+		f->stats.tx_failed += f->port->ops->resolve(f->port, n->lladdr.gid) != 0;
+	}
+}
+
+uint64_t ddps_ipoib_conn_deadline(const struct ddps_ipoib_if *f)
+{
+	uint64_t t = ddps_cm_deadline(f->cm);
+
+	for (unsigned i = 0; i < f->n_qp; i++)
+		if (f->qp[i].used && f->qp[i].up && f->qp[i].node)
+			t = ddps_ipoib_min(t, f->qp[i].used_at + f->cfg.idle_ns);
+	for (unsigned i = 0; i < f->n_node; i++)
+		if (f->node[i].used)
+			t = ddps_ipoib_min(t, f->node[i].path_at);
+	return t;
+}
+
+int ddps_ipoib_if_conn_info(const struct ddps_ipoib_if *f, unsigned nr,
+			    struct ddps_ipoib_if_conn_info *info)
+{
+	const struct ddps_ipoib_qp *qp = nr < f->n_qp ? &f->qp[nr] : NULL;
+
+	if (!qp || !qp->used || qp->stopped || !qp->node)
+		return qp ? 0 : -1;
+	*info = (struct ddps_ipoib_if_conn_info){ .qpn = qp->qpn,
+						  .id = qp->id,
+						  .peer = qp->node->lladdr,
+						  .active = qp->active,
+						  .up = qp->up,
+						  .to_send = qp->to_send,
+						  .uc = qp->transport == DDPS_CM_UC,
+						  .mtu = qp->mtu };
+	return 1;
+}

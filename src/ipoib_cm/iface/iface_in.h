@@ -1,0 +1,178 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#ifndef DDPS_IPOIB_IFACE_IN_H
+#define DDPS_IPOIB_IFACE_IN_H
+/* What the files of an interface share.  All tables are fixed in size from the beginning. */
+#include "ipoib_cm/iface/iface.h"
+
+enum nbr_state { NBR_FREE, NBR_RESOLVING, NBR_PATH, NBR_REACHABLE, NBR_PROBE, NBR_FAILED };
+
+struct ddps_ipoib_ip {
+	bool v6;
+	uint8_t a[16]; /* IPv4: the first four, the rest zero */
+};
+
+struct ddps_ipoib_pkt {
+	size_t len;
+	uint8_t *data;
+};
+
+struct ddps_ipoib_queue {
+	unsigned n;
+	struct ddps_ipoib_pkt pkt[DDPS_IPOIB_IF_QUEUE];
+};
+
+/* A node as InfiniBand sees it: one LLA, perhaps many IP addresses [4755-2.3-6]. */
+struct ddps_ipoib_node {
+	bool used, held; /* held: packets wait for a connection */
+	bool settle;	 /* something about its connections has changed */
+	bool unsettled;	 /* on the interface's list of such nodes; its slot stays taken */
+	bool resolve;	 /* its address may be out of date */
+	bool has_path;
+	struct ddps_ipoib_node *unsettled_next;
+	unsigned refs, path_tries;
+	uint64_t path_at; /* when to ask for the path again, or DDPS_CM_NEVER */
+	struct ddps_ipoib_path path;
+	struct ddps_ipoib_lladdr lladdr; /* flags as advertised; link.remote has the usable ones */
+	struct ddps_ipoib_link link;
+	struct ddps_ipoib_queue hold;
+};
+
+struct ddps_ipoib_nbr {
+	enum nbr_state state;
+	struct ddps_ipoib_ip ip;
+	unsigned tries;
+	uint64_t at;		       /* when the state ends, or DDPS_CM_NEVER */
+	uint64_t used_at;	       /* last packet to it */
+	bool owes;		       /* an answer, as soon as there is a path */
+	struct ddps_ipoib_ip owes_for; /* the address of ours that was asked for */
+	struct ddps_ipoib_node *node;  /* from PATH on */
+	struct ddps_ipoib_queue queue;
+};
+
+struct ddps_ipoib_qp {
+	bool used, active, up, stopped, to_send;
+	uint8_t transport;
+	uint32_t qpn, id, psn, mtu;
+	uint64_t used_at;
+	struct ddps_ipoib_node *node; /* NULL: its node has been forgotten */
+};
+
+struct ddps_ipoib_if {
+	struct ddps_ipoib_if_config cfg;
+	struct ddps_ipoib_if_calls calls;
+	struct ddps_ipoib_port *port;
+	struct ddps_cm *cm;
+	struct ddps_ipoib_links links;
+	enum ddps_ipoib_if_state state;
+	uint8_t broadcast[DDPS_IPOIB_GID_LEN];
+	uint32_t ud_mtu;
+	uint64_t now, join_at, rng;
+	uint64_t icmp_at; /* when the allowance of ICMP answers is full again */
+	size_t queued;
+	unsigned n_nbr, n_node, n_qp; /* slots in use or used before */
+	struct ddps_ipoib_nbr *nbr;
+	struct ddps_ipoib_node *node;
+	struct ddps_ipoib_node *unsettled; /* conn_settle() sees to them */
+	struct ddps_ipoib_qp *qp;
+	uint8_t *frame; /* one outgoing message */
+	size_t frame_size;
+	struct ddps_ipoib_if_stats stats;
+};
+
+static inline uint64_t ddps_ipoib_min(uint64_t a, uint64_t b)
+{
+	return a < b ? a : b;
+}
+
+/* iface.c */
+int ddps_ipoib_queue_put(struct ddps_ipoib_if *f, struct ddps_ipoib_queue *q, const void *packet,
+			 size_t len);
+void ddps_ipoib_queue_drop(struct ddps_ipoib_if *f, struct ddps_ipoib_queue *q, uint64_t *count);
+
+/* iface_tx.c */
+/* @q is emptied: each packet takes the way that is right now. */
+void ddps_ipoib_tx_queue(struct ddps_ipoib_if *f, struct ddps_ipoib_node *n,
+			 struct ddps_ipoib_queue *q);
+void ddps_ipoib_tx_packet(struct ddps_ipoib_if *f, struct ddps_ipoib_node *n, const void *packet,
+			  size_t len);
+/* One packet as datagram to a node or (n NULL) group. */
+int ddps_ipoib_tx_ud(struct ddps_ipoib_if *f, const struct ddps_ipoib_node *n,
+		     const uint8_t mgid[DDPS_IPOIB_GID_LEN], uint16_t type, const void *packet,
+		     size_t len);
+uint32_t ddps_ipoib_tx_mtu(const struct ddps_ipoib_if *f, const struct ddps_ipoib_node *n,
+			   struct ddps_ipoib_qp **qp);
+
+/* iface_nbr.c */
+struct ddps_ipoib_nbr *ddps_ipoib_nbr_find(struct ddps_ipoib_if *f, const struct ddps_ipoib_ip *ip);
+/* Packets for @ip: finds or makes the neighbour and sends or queues. */
+void ddps_ipoib_nbr_send(struct ddps_ipoib_if *f, const struct ddps_ipoib_ip *ip,
+			 const void *packet, size_t len);
+/* @ip has @lladdr.  @create: keep it even if nobody has asked. Return: it, or NULL. */
+struct ddps_ipoib_nbr *ddps_ipoib_nbr_learn(struct ddps_ipoib_if *f, const struct ddps_ipoib_ip *ip,
+					    const struct ddps_ipoib_lladdr *lladdr, bool create);
+/* There is a path to @n, or (none) there is not. */
+void ddps_ipoib_nbr_path(struct ddps_ipoib_if *f, struct ddps_ipoib_node *n);
+void ddps_ipoib_nbr_reresolve(struct ddps_ipoib_if *f, const struct ddps_ipoib_node *n);
+void ddps_ipoib_nbr_tick(struct ddps_ipoib_if *f);
+uint64_t ddps_ipoib_nbr_deadline(const struct ddps_ipoib_if *f);
+void ddps_ipoib_nbr_clear(struct ddps_ipoib_if *f);
+
+/* iface_arp.c, iface_nd.c: @n NULL = to the group */
+void ddps_ipoib_arp_send(struct ddps_ipoib_if *f, uint16_t op, const uint8_t target[4],
+			 const struct ddps_ipoib_node *n);
+void ddps_ipoib_arp_in(struct ddps_ipoib_if *f, const void *packet, size_t len);
+void ddps_ipoib_ns_send(struct ddps_ipoib_if *f, const uint8_t target[16],
+			const struct ddps_ipoib_node *n);
+/* @to NULL: unsolicited, to all nodes */
+void ddps_ipoib_na_send(struct ddps_ipoib_if *f, const uint8_t own[16], const uint8_t *to,
+			const struct ddps_ipoib_node *n);
+/* Return: whether the packet was one of neighbour discovery, hence dealt with. */
+bool ddps_ipoib_nd_in(struct ddps_ipoib_if *f, const uint8_t *packet, size_t len);
+bool ddps_ipoib_is_own6(const struct ddps_ipoib_if *f, const uint8_t ip[16]);
+/* Whether a neighbour can have this address. */
+bool ddps_ipoib_lladdr_ok(const struct ddps_ipoib_if *f, const struct ddps_ipoib_lladdr *a);
+
+/* iface_conn.c */
+extern const struct ddps_ipoib_link_ops ddps_ipoib_conn_ops;
+struct ddps_ipoib_node *ddps_ipoib_node_get(struct ddps_ipoib_if *f,
+					    const struct ddps_ipoib_lladdr *lladdr);
+void ddps_ipoib_node_flags(struct ddps_ipoib_if *f, struct ddps_ipoib_node *n, uint8_t flags);
+void ddps_ipoib_node_put(struct ddps_ipoib_if *f, struct ddps_ipoib_node *n);
+void ddps_ipoib_node_ask_path(struct ddps_ipoib_if *f, struct ddps_ipoib_node *n);
+void ddps_ipoib_node_clear(struct ddps_ipoib_if *f);
+void ddps_ipoib_conn_traffic(struct ddps_ipoib_if *f, struct ddps_ipoib_node *n);
+/* The last act of each way into the interface: what changed connections bring with them. */
+void ddps_ipoib_conn_settle(struct ddps_ipoib_if *f);
+/* Connection of @qp is of no use any more. */
+void ddps_ipoib_conn_broken(struct ddps_ipoib_if *f, struct ddps_ipoib_qp *qp);
+struct ddps_ipoib_qp *ddps_ipoib_conn_by_qpn(struct ddps_ipoib_if *f, uint32_t qpn);
+struct ddps_ipoib_qp *ddps_ipoib_conn_by_id(const struct ddps_ipoib_if *f, uint32_t id);
+void ddps_ipoib_conn_mad(void *user, ddps_cm_addr from, const void *mad, size_t len, uint64_t now);
+void ddps_ipoib_conn_error(void *user, uint32_t qpn, int err, uint64_t now);
+void ddps_ipoib_conn_path(void *user, const uint8_t gid[DDPS_IPOIB_GID_LEN],
+			  const struct ddps_ipoib_path *path, uint64_t now);
+void ddps_ipoib_conn_tick(struct ddps_ipoib_if *f);
+uint64_t ddps_ipoib_conn_deadline(const struct ddps_ipoib_if *f);
+
+/* iface_rx.c */
+void ddps_ipoib_rx_ud(void *user, const struct ddps_ipoib_ud_from *from, const void *frame,
+		      size_t len, uint64_t now);
+void ddps_ipoib_rx_qp(void *user, uint32_t qpn, const void *frame, size_t len, uint64_t now);
+/* Return: whether it is one whole IP packet. */
+bool ddps_ipoib_ip_ok(const uint8_t *packet, size_t len);
+
+/* iface_icmp.c: "fragmentation needed" or "packet too big" to the stack above */
+void ddps_ipoib_too_big(struct ddps_ipoib_if *f, const uint8_t *packet, size_t len, uint32_t mtu);
+uint16_t ddps_ipoib_cksum(const void *data, size_t len, uint32_t sum);
+uint16_t ddps_ipoib_cksum6(const uint8_t *packet, size_t len);
+
+/* ip_frag.c */
+typedef void ddps_ipoib_frag_fn(void *arg, const void *packet, size_t len);
+/*
+ * Splits an IPv4 packet (RFC 791); @packet is a whole one.  Return: the number of fragments,
+ * or DDPS_E_INVAL: @mtu leaves no room for eight octets.
+ */
+int ddps_ipoib_frag4(const uint8_t *packet, size_t len, uint32_t mtu, ddps_ipoib_frag_fn *emit,
+		     void *arg);
+
+#endif

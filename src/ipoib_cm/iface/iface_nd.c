@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Address resolution for IPv6: neighbour solicitation and advertisement (RFC 4861 7). */
+#include <string.h>
+#include "common/bytes.h"
+#include "ipoib_cm/iface/iface_in.h"
+
+#define IP6_HDR	  40
+#define ND_HDR	  24
+#define ND_MAX	  (IP6_HDR + ND_HDR + DDPS_IPOIB_ND_LEN)
+#define ICMP6	  58
+#define ND_HOPS	  255
+#define NS	  135
+#define NA	  136
+#define SOLICITED 0x40000000u
+#define OVERRIDE  0x20000000u
+
+static const uint8_t none[16];
+static const uint8_t all_nodes[16] = { 0xff, 0x02, [15] = 1 };
+
+bool ddps_ipoib_is_own6(const struct ddps_ipoib_if *f, const uint8_t ip[16])
+{
+	for (unsigned i = 0; i < f->cfg.n_ip6; i++)
+		if (memcmp(f->cfg.ip6[i], ip, 16) == 0)
+			return true;
+	return false;
+}
+
+static bool is_link_local(const uint8_t ip[16])
+{
+	return ip[0] == 0xfe && (ip[1] & 0xc0) == 0x80;
+}
+
+/* The own address of the same scope, else the first. */
+static const uint8_t *source_for(const struct ddps_ipoib_if *f, const uint8_t ip[16])
+{
+	for (unsigned i = 0; i < f->cfg.n_ip6; i++)
+		if (is_link_local(f->cfg.ip6[i]) == is_link_local(ip))
+			return f->cfg.ip6[i];
+	return f->cfg.n_ip6 ? f->cfg.ip6[0] : none;
+}
+
+static void solicited_node(uint8_t group[16], const uint8_t ip[16])
+{
+	static const uint8_t prefix[13] = { 0xff, 0x02, [11] = 1, 0xff };
+
+	memcpy(group, prefix, sizeof(prefix));
+	memcpy(group + sizeof(prefix), ip + sizeof(prefix), 16 - sizeof(prefix));
+}
+
+struct nd_out {
+	uint8_t type, option;
+	uint32_t flags;
+	const uint8_t *src, *dst, *target;
+};
+
+static void nd_send(struct ddps_ipoib_if *f, const struct nd_out *o,
+		    const struct ddps_ipoib_node *n)
+{
+	uint8_t p[ND_MAX], mgid[DDPS_IPOIB_GID_LEN] = { 0 };
+	struct ddps_wbuf w = ddps_wbuf_init(p, sizeof(p)), c;
+
+	ddps_wbuf_u32(&w, 6u << 28);
+	ddps_wbuf_u16(&w, sizeof(p) - IP6_HDR);
+	ddps_wbuf_u8(&w, ICMP6);
+	ddps_wbuf_u8(&w, ND_HOPS);
+	ddps_wbuf_bytes(&w, o->src, 16);
+	ddps_wbuf_bytes(&w, o->dst, 16);
+	ddps_wbuf_u8(&w, o->type);
+	ddps_wbuf_u8(&w, 0);
+	ddps_wbuf_u16(&w, 0);
+	ddps_wbuf_u32(&w, o->flags);
+	ddps_wbuf_bytes(&w, o->target, 16);
+	if (ddps_ipoib_nd_encode(w.p, o->option, &f->cfg.me.addr))
+		return;
+	c = ddps_wbuf_init(p + IP6_HDR + 2, 2);
+	ddps_wbuf_u16(&c, ddps_ipoib_cksum6(p, sizeof(p)));
+	if (n || !ddps_ipoib_mgid_ipv6(mgid, o->dst, f->cfg.me.pkey, f->cfg.scope))
+		(void)ddps_ipoib_tx_ud(f, n, mgid, DDPS_IPOIB_TYPE_IPV6, p, sizeof(p));
+}
+
+void ddps_ipoib_ns_send(struct ddps_ipoib_if *f, const uint8_t target[16],
+			const struct ddps_ipoib_node *n)
+{
+	uint8_t group[16];
+	struct nd_out o = { .type = NS, .option = DDPS_IPOIB_ND_SOURCE, .target = target };
+
+	solicited_node(group, target);
+	o.src = source_for(f, target);
+	o.dst = n ? target : group;
+	nd_send(f, &o, n);
+}
+
+void ddps_ipoib_na_send(struct ddps_ipoib_if *f, const uint8_t own[16], const uint8_t *to,
+			const struct ddps_ipoib_node *n)
+{
+	struct nd_out o = { .type = NA,
+			    .option = DDPS_IPOIB_ND_TARGET,
+			    .flags = OVERRIDE | (to ? SOLICITED : 0),
+			    .src = own,
+			    .dst = to ? to : all_nodes,
+			    .target = own };
+
+	nd_send(f, &o, n);
+}
+
+static void ns_in(struct ddps_ipoib_if *f, const uint8_t *p, size_t len)
+{
+	const uint8_t *src = p + 8, *target = p + IP6_HDR + 8;
+	struct ddps_ipoib_lladdr a;
+	struct ddps_ipoib_ip ip = { .v6 = true };
+	struct ddps_ipoib_nbr *b;
+	bool dad = memcmp(src, none, 16) == 0;
+	int has = ddps_ipoib_nd_find(&a, DDPS_IPOIB_ND_SOURCE, p + IP6_HDR + ND_HDR,
+				     len - IP6_HDR - ND_HDR);
+
+	if (has < 0 || (has && (dad || !ddps_ipoib_lladdr_ok(f, &a))) || src[0] == 0xff) {
+		f->stats.rx_bad_nd++;
+		return;
+	}
+	if (!ddps_ipoib_is_own6(f, target))
+		return;
+	if (dad) {
+		f->stats.tx_answer++;
+		ddps_ipoib_na_send(f, target, NULL, NULL);
+		return;
+	}
+	memcpy(ip.a, src, 16);
+	b = has ? ddps_ipoib_nbr_learn(f, &ip, &a, true) : ddps_ipoib_nbr_find(f, &ip);
+	if (!b || !b->node)
+		return;
+	if (b->node->has_path) { /* [4755-3.1-11] */
+		f->stats.tx_answer++;
+		ddps_ipoib_na_send(f, target, src, b->node);
+		return;
+	}
+	b->owes = true;
+	b->owes_for.v6 = true;
+	memcpy(b->owes_for.a, target, 16);
+}
+
+static void na_in(struct ddps_ipoib_if *f, const uint8_t *p, size_t len)
+{
+	const uint8_t *target = p + IP6_HDR + 8;
+	struct ddps_ipoib_lladdr a;
+	struct ddps_ipoib_ip ip = { .v6 = true };
+	int has = ddps_ipoib_nd_find(&a, DDPS_IPOIB_ND_TARGET, p + IP6_HDR + ND_HDR,
+				     len - IP6_HDR - ND_HDR);
+
+	if (has > 0 && ddps_ipoib_lladdr_cmp(&a, &f->cfg.me.addr) == 0)
+		return; /* our own, back from the group */
+	if (has < 0 || (has && !ddps_ipoib_lladdr_ok(f, &a)) || ddps_ipoib_is_own6(f, target)) {
+		f->stats.rx_bad_nd++;
+		return;
+	}
+	memcpy(ip.a, target, 16);
+	if (has)
+		(void)ddps_ipoib_nbr_learn(f, &ip, &a, false);
+}
+
+bool ddps_ipoib_nd_in(struct ddps_ipoib_if *f, const uint8_t *p, size_t len)
+{
+	if (!f->cfg.n_ip6 || len <= IP6_HDR || p[6] != ICMP6 ||
+	    (p[IP6_HDR] != NS && p[IP6_HDR] != NA))
+		return false;
+	/* RFC 4861 7.1: nothing from beyond the link, nothing damaged */
+	if (len < IP6_HDR + ND_HDR || p[7] != ND_HOPS || p[IP6_HDR + 1] || p[IP6_HDR + 8] == 0xff ||
+	    ddps_ipoib_cksum6(p, len)) {
+		f->stats.rx_bad_nd++;
+		return true;
+	}
+	if (p[IP6_HDR] == NS)
+		ns_in(f, p, len);
+	else
+		na_in(f, p, len);
+	return true;
+}

@@ -1,0 +1,256 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The way of an IP packet out: to a group, as datagram, or on a connection. */
+#include <stdlib.h>
+#include <string.h>
+#include "common/bytes.h"
+#include "ipoib_cm/iface/iface_in.h"
+
+#define IP4_DST	 16
+#define IP6_DST	 24
+#define IP4_DF	 0x40
+#define IP4_FLAG 6
+
+static bool is_v4(const uint8_t *packet)
+{
+	return packet[0] >> 4 == 4;
+}
+
+/* IPv4 without Don't Fragment */
+static bool may_split(const uint8_t *packet)
+{
+	return is_v4(packet) && !(packet[IP4_FLAG] & IP4_DF);
+}
+
+static uint16_t type_of(const uint8_t *packet)
+{
+	return is_v4(packet) ? DDPS_IPOIB_TYPE_IPV4 : DDPS_IPOIB_TYPE_IPV6; /* [4755-4-2] */
+}
+
+int ddps_ipoib_tx_ud(struct ddps_ipoib_if *f, const struct ddps_ipoib_node *n,
+		     const uint8_t mgid[DDPS_IPOIB_GID_LEN], uint16_t type, const void *packet,
+		     size_t len)
+{
+	struct ddps_ipoib_lladdr to = { .qpn = DDPS_IPOIB_QPN_MCAST };
+	int err;
+
+	if (n)
+		to = n->lladdr; /* [4391-9.1.1-3] */
+	else if (mgid)
+		memcpy(to.gid, mgid, sizeof(to.gid));
+	ddps_ipoib_encap_encode(f->frame, type);
+	memcpy(f->frame + DDPS_IPOIB_ENCAP_LEN, packet, len);
+	err = f->port->ops->ud_send(f->port, &to, n ? &n->path : NULL, f->frame,
+				    DDPS_IPOIB_ENCAP_LEN + len);
+	f->stats.tx_failed += err != 0;
+	return err;
+}
+
+/* ---- Groups ---- */
+
+struct group_send {
+	struct ddps_ipoib_if *f;
+	uint8_t mgid[DDPS_IPOIB_GID_LEN];
+	uint16_t type;
+};
+
+static void group_emit(void *arg, const void *packet, size_t len)
+{
+	struct group_send *g = arg;
+
+	if (!ddps_ipoib_tx_ud(g->f, NULL, g->mgid, g->type, packet, len))
+		g->f->stats.tx_mcast++;
+}
+
+/* [4755-2.1-1] [4755-7-3]: never on a connection. */
+static void group_send(struct group_send *g, const uint8_t *packet, size_t len)
+{
+	struct ddps_ipoib_if *f = g->f;
+	const struct ddps_ipoib_dst_mtu d = { .ud = f->ud_mtu };
+	uint32_t mtu;
+
+	g->type = type_of(packet);
+	switch (ddps_ipoib_mtu_fit(&d, len, may_split(packet), true, &mtu)) {
+	case DDPS_IPOIB_FIT_SEND:
+		group_emit(g, packet, len);
+		break;
+	case DDPS_IPOIB_FIT_FRAGMENT:
+		f->stats.tx_fragments +=
+			(unsigned)ddps_ipoib_frag4(packet, len, mtu, group_emit, g);
+		break;
+	default:
+		f->stats.tx_too_big++;
+	}
+}
+
+/* All ones in the host part of the interface's subnet. */
+static bool is_subnet_broadcast(const struct ddps_ipoib_if *f, const uint8_t ip[4])
+{
+	uint32_t mask, own, dst;
+	struct ddps_rbuf a = ddps_rbuf_init(f->cfg.ip4, 4), b = ddps_rbuf_init(ip, 4);
+
+	if (!f->cfg.has_ip4 || !f->cfg.prefix4 || f->cfg.prefix4 > 30)
+		return false;
+	mask = UINT32_MAX << (32 - f->cfg.prefix4);
+	own = ddps_rbuf_u32(&a);
+	dst = ddps_rbuf_u32(&b);
+	return dst == (own | ~mask);
+}
+
+/* Return: whether the packet goes to a group, then @mgid is set. */
+static bool group_of(const struct ddps_ipoib_if *f, const uint8_t *packet,
+		     uint8_t mgid[DDPS_IPOIB_GID_LEN])
+{
+	uint16_t pkey = f->cfg.me.pkey;
+
+	if (!is_v4(packet))
+		return !ddps_ipoib_mgid_ipv6(mgid, packet + IP6_DST, pkey, f->cfg.scope);
+	if (is_subnet_broadcast(f, packet + IP4_DST)) {
+		memcpy(mgid, f->broadcast, DDPS_IPOIB_GID_LEN);
+		return true;
+	}
+	return !ddps_ipoib_mgid_ipv4(mgid, packet + IP4_DST, pkey, f->cfg.scope);
+}
+
+/* ---- One node ---- */
+
+uint32_t ddps_ipoib_tx_mtu(const struct ddps_ipoib_if *f, const struct ddps_ipoib_node *n,
+			   struct ddps_ipoib_qp **qp)
+{
+	struct ddps_ipoib_dst_mtu d = { .ud = f->ud_mtu };
+	uint32_t id;
+
+	*qp = NULL;
+	if (ddps_ipoib_peer_usable(&n->link.peer, &id))
+		*qp = ddps_ipoib_conn_by_id(f, id);
+	if (*qp && (!(*qp)->up || !(*qp)->to_send || (*qp)->stopped))
+		*qp = NULL;
+	d.conn = *qp ? (*qp)->mtu : 0;
+	return ddps_ipoib_dst_mtu(&d);
+}
+
+/* Neighbour discovery stays off connections [4755-7-4]; the stack above may bring its own. */
+static bool is_nd(const uint8_t *packet, size_t len)
+{
+	return !is_v4(packet) && len > 40 && packet[6] == 58 && packet[40] >= 133 &&
+	       packet[40] <= 137;
+}
+
+static void emit_one(struct ddps_ipoib_if *f, struct ddps_ipoib_node *n, const void *packet,
+		     size_t len)
+{
+	struct ddps_ipoib_qp *qp;
+	int err;
+
+	ddps_ipoib_tx_mtu(f, n, &qp);
+	if (qp && !is_nd(packet, len)) {
+		ddps_ipoib_encap_encode(f->frame, type_of(packet)); /* [4755-4-1] */
+		memcpy(f->frame + DDPS_IPOIB_ENCAP_LEN, packet, len);
+		err = f->port->ops->qp_send(f->port, qp->qpn, f->frame, DDPS_IPOIB_ENCAP_LEN + len);
+		if (!err) {
+			qp->used_at = f->now;
+			f->stats.tx_conn++;
+			return;
+		}
+		if (err == DDPS_E_AGAIN) {
+			f->stats.tx_failed++;
+			return;
+		}
+		f->stats.conn_error++;
+		ddps_ipoib_conn_broken(f, qp);
+	}
+	if (len > f->ud_mtu)
+		f->stats.tx_failed++;
+	else if (!ddps_ipoib_tx_ud(f, n, NULL, type_of(packet), packet, len))
+		f->stats.tx_ud++;
+}
+
+struct node_send {
+	struct ddps_ipoib_if *f;
+	struct ddps_ipoib_node *n;
+};
+
+static void node_emit(void *arg, const void *packet, size_t len)
+{
+	struct node_send *s = arg;
+
+	emit_one(s->f, s->n, packet, len);
+}
+
+static bool connecting(const struct ddps_ipoib_node *n)
+{
+	return n->link.peer.own == DDPS_IPOIB_OWN_REQ_OUT || n->link.peer.n_pending;
+}
+
+static void node_send(struct ddps_ipoib_if *f, struct ddps_ipoib_node *n, const uint8_t *packet,
+		      size_t len)
+{
+	struct ddps_ipoib_dst_mtu d = { .ud = f->ud_mtu };
+	struct node_send s = { f, n };
+	struct ddps_ipoib_qp *qp;
+	uint32_t mtu;
+
+	ddps_ipoib_conn_traffic(f, n);
+	mtu = ddps_ipoib_tx_mtu(f, n, &qp);
+	/* Datagrams serve while a connection is made; what does not fit one waits for it. */
+	if (!qp && len > mtu && connecting(n)) {
+		n->held = !ddps_ipoib_queue_put(f, &n->hold, packet, len) || n->held;
+		return;
+	}
+	d.conn = qp ? qp->mtu : 0;
+	switch (ddps_ipoib_mtu_fit(&d, len, may_split(packet), false, &mtu)) {
+	case DDPS_IPOIB_FIT_SEND:
+		emit_one(f, n, packet, len);
+		break;
+	case DDPS_IPOIB_FIT_FRAGMENT:
+		f->stats.tx_fragments +=
+			(unsigned)ddps_ipoib_frag4(packet, len, mtu, node_emit, &s);
+		break;
+	default:
+		f->stats.tx_too_big++;
+		ddps_ipoib_too_big(f, packet, len, mtu);
+	}
+}
+
+void ddps_ipoib_tx_queue(struct ddps_ipoib_if *f, struct ddps_ipoib_node *n,
+			 struct ddps_ipoib_queue *q)
+{
+	struct ddps_ipoib_queue now = *q;
+	uint64_t unused = 0;
+
+	q->n = 0; /* some of them may have to be queued again */
+	for (unsigned i = 0; i < now.n; i++)
+		node_send(f, n, now.pkt[i].data, now.pkt[i].len);
+	ddps_ipoib_queue_drop(f, &now, &unused);
+}
+
+void ddps_ipoib_tx_packet(struct ddps_ipoib_if *f, struct ddps_ipoib_node *n, const void *packet,
+			  size_t len)
+{
+	node_send(f, n, packet, len);
+}
+
+int ddps_ipoib_if_send(struct ddps_ipoib_if *f, const void *packet, size_t len, uint64_t now)
+{
+	struct ddps_ipoib_ip dst = { 0 };
+	struct group_send g = { .f = f };
+	const uint8_t *p = packet;
+
+	f->now = now;
+	if (!ddps_ipoib_ip_ok(p, len)) {
+		f->stats.tx_bad++;
+		return DDPS_E_INVAL;
+	}
+	if (f->state != DDPS_IPOIB_IF_UP) {
+		f->stats.tx_down++;
+		return 0;
+	}
+	if (group_of(f, p, g.mgid)) {
+		group_send(&g, p, len);
+		return 0;
+	}
+	dst.v6 = !is_v4(p);
+	memcpy(dst.a, p + (dst.v6 ? IP6_DST : IP4_DST), dst.v6 ? 16 : 4);
+	ddps_ipoib_nbr_send(f, &dst, packet, len);
+	ddps_ipoib_conn_settle(f);
+	return 0;
+}

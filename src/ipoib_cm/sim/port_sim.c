@@ -1,0 +1,310 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The fabric in memory: its clock, its queue of events, its nodes. */
+#include <stdlib.h>
+#include <string.h>
+#include "ipoib_cm/sim/port_sim_in.h"
+
+#define MAX_NODES      4096
+#define DEFAULT_EVENTS 65536
+
+uint64_t ddps_ipoib_sim_random(struct ddps_ipoib_sim *s, uint64_t below)
+{
+	uint64_t z = s->rng += 0x9e3779b97f4a7c15; /* splitmix64 */
+
+	z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9;
+	z = (z ^ z >> 27) * 0x94d049bb133111eb;
+	return below ? (z ^ z >> 31) % below : 0;
+}
+
+bool ddps_ipoib_sim_chance(struct ddps_ipoib_sim *s, unsigned per_million)
+{
+	return per_million && ddps_ipoib_sim_random(s, 1000000) < per_million;
+}
+
+uint64_t ddps_ipoib_sim_delay(struct ddps_ipoib_sim *s)
+{
+	const struct ddps_ipoib_sim_faults *f = &s->cfg.faults;
+	uint64_t d = f->min_delay + ddps_ipoib_sim_random(s, f->max_delay - f->min_delay + 1);
+
+	return 1 + (ddps_ipoib_sim_chance(s, f->late) ? 10 * d : d);
+}
+
+/* ---- The queue: a heap ordered by time ---- */
+
+static bool before(const struct sim_event *a, const struct sim_event *b)
+{
+	return a->at != b->at ? a->at < b->at : a->seq < b->seq;
+}
+
+static void push(struct ddps_ipoib_sim *s, struct sim_event *e)
+{
+	unsigned i = s->n_event++;
+
+	for (; i && before(e, s->heap[(i - 1) / 2]); i = (i - 1) / 2)
+		s->heap[i] = s->heap[(i - 1) / 2];
+	s->heap[i] = e;
+}
+
+static struct sim_event *pop(struct ddps_ipoib_sim *s)
+{
+	struct sim_event *first = s->heap[0], *last = s->heap[--s->n_event];
+	unsigned i = 0, next;
+
+	for (; 2 * i + 1 < s->n_event; i = next) {
+		next = 2 * i + 1;
+		if (next + 1 < s->n_event && before(s->heap[next + 1], s->heap[next]))
+			next++;
+		if (!before(s->heap[next], last))
+			break;
+		s->heap[i] = s->heap[next];
+	}
+	s->heap[i] = last;
+	return first;
+}
+
+static void event_free(struct sim_event *e)
+{
+	free(e->data);
+	free(e);
+}
+
+struct sim_event *ddps_ipoib_sim_post(struct ddps_ipoib_sim *s, enum sim_kind kind, unsigned node,
+				      uint64_t at, const void *data, size_t len)
+{
+	struct sim_event *e = s->n_event < s->cfg.max_events ? calloc(1, sizeof(*e)) : NULL;
+
+	if (e && len) {
+		e->data = malloc(len);
+		if (!e->data) {
+			free(e);
+			e = NULL;
+		}
+	}
+	if (!e) {
+		s->stats.overflow++;
+		return NULL;
+	}
+	if (len)
+		memcpy(e->data, data, len);
+	e->len = len;
+	e->kind = kind;
+	e->node = node;
+	e->at = at;
+	e->seq = s->seq++;
+	push(s, e);
+	return e;
+}
+
+int ddps_ipoib_sim_at(struct ddps_ipoib_sim *s, uint64_t at, void (*fn)(void *arg, uint64_t now),
+		      void *arg)
+{
+	struct sim_event *e =
+		ddps_ipoib_sim_post(s, SIM_CALL, 0, at < s->now ? s->now : at, NULL, 0);
+
+	if (!e)
+		return DDPS_E_LIMIT;
+	e->fn = fn;
+	e->arg = arg;
+	return 0;
+}
+
+/* ---- Nodes ---- */
+
+struct ddps_ipoib_sim *ddps_ipoib_sim_new(const struct ddps_ipoib_sim_config *cfg)
+{
+	struct ddps_ipoib_sim *s;
+
+	if (!cfg->nodes || cfg->nodes > MAX_NODES || cfg->faults.min_delay > cfg->faults.max_delay)
+		return NULL;
+	s = calloc(1, sizeof(*s));
+	if (!s)
+		return NULL;
+	s->cfg = *cfg;
+	if (!s->cfg.max_events)
+		s->cfg.max_events = DEFAULT_EVENTS;
+	s->rng = cfg->seed;
+	s->node = calloc(cfg->nodes, sizeof(*s->node));
+	s->heap = calloc(s->cfg.max_events, sizeof(struct sim_event *));
+	if (!s->node || !s->heap) {
+		ddps_ipoib_sim_free(s);
+		return NULL;
+	}
+	for (unsigned i = 0; i < cfg->nodes; i++)
+		s->node[i] = (struct sim_node){ .port.ops = &ddps_ipoib_sim_ops,
+						.sim = s,
+						.nr = i,
+						.next_qpn = 0x400,
+						.timer = DDPS_CM_NEVER };
+	return s;
+}
+
+void ddps_ipoib_sim_free(struct ddps_ipoib_sim *s)
+{
+	if (!s)
+		return;
+	while (s->heap && s->n_event)
+		event_free(s->heap[--s->n_event]);
+	for (unsigned i = 0; s->node && i < s->cfg.nodes; i++)
+		free(s->node[i].qp);
+	free(s->heap);
+	free(s->node);
+	free(s);
+}
+
+struct ddps_ipoib_port *ddps_ipoib_sim_port(struct ddps_ipoib_sim *s, unsigned node)
+{
+	return &s->node[node].port;
+}
+
+void ddps_ipoib_sim_touch(struct ddps_ipoib_sim *s, unsigned node)
+{
+	struct sim_node *n = &s->node[node];
+	uint64_t at = n->attached ? n->user.deadline(n->user.user) : DDPS_CM_NEVER;
+
+	if (at >= n->timer)
+		return; /* the one in the queue asks again */
+	if (at < s->now)
+		at = s->now;
+	if (ddps_ipoib_sim_post(s, SIM_TIMER, node, at, NULL, 0))
+		n->timer = at;
+}
+
+void ddps_ipoib_sim_attach(struct ddps_ipoib_sim *s, unsigned node,
+			   const struct ddps_ipoib_sim_user *user)
+{
+	struct sim_node *n = &s->node[node];
+
+	n->user = *user;
+	n->attached = true;
+	ddps_ipoib_sim_touch(s, node);
+}
+
+void ddps_ipoib_sim_detach(struct ddps_ipoib_sim *s, unsigned node)
+{
+	struct sim_node *n = &s->node[node];
+
+	n->attached = false;
+	n->n_group = 0;
+	for (unsigned i = 0; i < n->n_qp; i++)
+		n->qp[i].used = false;
+}
+
+void ddps_ipoib_sim_faults(struct ddps_ipoib_sim *s, const struct ddps_ipoib_sim_faults *faults)
+{
+	s->cfg.faults = *faults;
+}
+
+void ddps_ipoib_sim_plug(struct ddps_ipoib_sim *s, unsigned node, bool up)
+{
+	struct sim_node *n = &s->node[node];
+
+	if (n->down == !up)
+		return;
+	n->down = !up;
+	n->n_group = up ? n->n_group : 0;
+	if (n->attached)
+		n->user.up->link(n->user.user, up, s->now);
+	ddps_ipoib_sim_touch(s, node);
+}
+
+/* ---- What happens ---- */
+
+static void path_in(struct ddps_ipoib_sim *s, const struct sim_node *n, const struct sim_event *e)
+{
+	struct ddps_ipoib_path path = { .rate = 3,
+					.mtu = 4,
+					.life = ddps_cm_time_code(s->cfg.faults.max_delay),
+					.hop_limit = 1 };
+
+	for (unsigned i = 0; i < s->cfg.nodes; i++) {
+		const struct sim_node *to = &s->node[i];
+
+		if (!to->attached || to->down || memcmp(to->user.addr.gid, e->gid, 16) != 0)
+			continue;
+		path.addr = i + 1;
+		path.slid = (uint16_t)(n->nr + 1);
+		path.dlid = (uint16_t)(i + 1);
+		n->user.up->path(n->user.user, e->gid, &path, s->now);
+		return;
+	}
+	n->user.up->path(n->user.user, e->gid, NULL, s->now);
+}
+
+static void arrive(struct ddps_ipoib_sim *s, const struct sim_event *e)
+{
+	struct sim_node *n = &s->node[e->node];
+	const struct ddps_ipoib_up *up = n->user.up;
+
+	switch (e->kind) {
+	case SIM_UD:
+		if (e->ud.multicast || e->qpn == n->user.addr.qpn) {
+			s->stats.ud++;
+			up->ud(n->user.user, &e->ud, e->data, e->len, s->now);
+		}
+		break;
+	case SIM_MAD:
+		s->stats.mads++;
+		up->mad(n->user.user, e->from, e->data, e->len, s->now);
+		break;
+	case SIM_QP:
+		ddps_ipoib_sim_qp_in(s, e);
+		break;
+	case SIM_QP_ERROR:
+		up->qp_error(n->user.user, e->qpn, e->err, s->now);
+		break;
+	case SIM_PATH:
+		path_in(s, n, e);
+		break;
+	case SIM_JOINED:
+		up->joined(n->user.user, e->gid, 0, s->cfg.link_mtu, s->now);
+		break;
+	default:
+		break;
+	}
+}
+
+static void handle(struct ddps_ipoib_sim *s, const struct sim_event *e)
+{
+	struct sim_node *n = &s->node[e->node];
+
+	s->stats.events++;
+	if (e->kind == SIM_CALL) {
+		e->fn(e->arg, s->now);
+		return;
+	}
+	if (e->kind == SIM_TIMER && n->timer == e->at)
+		n->timer = DDPS_CM_NEVER;
+	if (!n->attached)
+		return;
+	if (e->kind == SIM_TIMER) {
+		if (n->user.deadline(n->user.user) <= s->now)
+			n->user.tick(n->user.user, s->now);
+	} else if (!n->down) { /* else lost at the last moment */
+		arrive(s, e);
+	}
+	ddps_ipoib_sim_touch(s, e->node);
+}
+
+void ddps_ipoib_sim_run(struct ddps_ipoib_sim *s, uint64_t until)
+{
+	for (unsigned i = 0; i < s->cfg.nodes; i++)
+		ddps_ipoib_sim_touch(s, i);
+	while (s->n_event && s->heap[0]->at <= until) {
+		struct sim_event *e = pop(s);
+
+		s->now = e->at;
+		handle(s, e);
+		event_free(e);
+	}
+	s->now = until;
+}
+
+uint64_t ddps_ipoib_sim_now(const struct ddps_ipoib_sim *s)
+{
+	return s->now;
+}
+
+const struct ddps_ipoib_sim_stats *ddps_ipoib_sim_stats(const struct ddps_ipoib_sim *s)
+{
+	return &s->stats;
+}

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* See sim_if.h. */
+#include "ipoib_cm/sim/sim_if.h"
+
+static uint64_t on_deadline(void *user)
+{
+	return ddps_ipoib_if_deadline(user);
+}
+
+static void on_tick(void *user, uint64_t now)
+{
+	ddps_ipoib_if_tick(user, now);
+}
+
+int ddps_ipoib_sim_if_start(struct ddps_ipoib_if **f, struct ddps_ipoib_sim *s, unsigned node,
+			    const struct ddps_ipoib_if_config *cfg,
+			    const struct ddps_ipoib_if_calls *calls)
+{
+	struct ddps_ipoib_sim_user u = { .up = &ddps_ipoib_if_up,
+					 .deadline = on_deadline,
+					 .tick = on_tick,
+					 .addr = cfg->me.addr };
+	int err = ddps_ipoib_if_new(f, cfg, ddps_ipoib_sim_port(s, node), calls);
+
+	if (err)
+		return err;
+	u.user = *f;
+	ddps_ipoib_sim_attach(s, node, &u);
+	return ddps_ipoib_if_start(*f, ddps_ipoib_sim_now(s));
+}
+
+void ddps_ipoib_sim_if_kill(struct ddps_ipoib_if *f, struct ddps_ipoib_sim *s, unsigned node)
+{
+	ddps_ipoib_sim_detach(s, node);
+	ddps_ipoib_if_free(f);
+}

@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* What a person can try next after a failure. */
+#include "cli/advice.h"
+#include "common/uri.h"
+#include <errno.h>
+#include <string.h>
+
+const char *advice_file(int sys_errno)
+{
+	switch (sys_errno) {
+	case ENOENT:
+	case ENOTDIR:
+		return "check the path; directories in it must exist";
+	case EACCES:
+	case EPERM:
+		return "another path, or the right to use this one";
+	case EISDIR:
+		return "a file's name";
+	case ENOSPC:
+	case EDQUOT:
+		return "make room, or another file system";
+	case EROFS:
+		return "another path: this one cannot be written to";
+	default:
+		return NULL;
+	}
+}
+
+static bool raw_ip(const struct opts *o)
+{
+	for (int i = 0; i < o->nargs; i++)
+		if (strstr(o->arg[i], "encap=off"))
+			return true;
+	return false;
+}
+
+static const char *for_errno(int sys_errno, const struct opts *o)
+{
+	switch (sys_errno) {
+	case EADDRINUSE:
+		return "another port, or port 0 to let the system choose";
+	case EADDRNOTAVAIL:
+		return "an address of this machine (tcp://:PORT listens on all of them)";
+	case EACCES:
+	case EPERM:
+		return raw_ip(o) ? "root or CAP_NET_RAW, or encap=PORT: UDP needs neither"
+				 : "a port from 1024 up, or more privilege";
+	case ECONNREFUSED:
+		return "is a listener running on that address and port?";
+	case EHOSTUNREACH:
+	case ENETUNREACH:
+		return "is the address right, and is there a route to it?";
+	case EMFILE:
+	case ENFILE:
+		return "raise the limit of open files (ulimit -n)";
+	default:
+		return NULL;
+	}
+}
+
+/* Terminate 2/0/06 and 2/0/07 (RFC 6581 section 8): the two halves of the negotiation. */
+static const char *for_triple(const struct ddps_triple *t)
+{
+	if (t->layer != 2 || t->etype != 0)
+		return NULL;
+	if (t->code == 6)
+		return "a smaller --ord here, or a larger --ird at the peer";
+	if (t->code == 7)
+		return "other --rtr types, or without --p2p";
+	return NULL;
+}
+
+bool advice_uri_whole(const char *uri, bool listening)
+{
+	struct ddps_uri u = { 0 };
+	char why[256];
+
+	return !ddps_uri_parse(&u, uri, why, sizeof why) && u.host[0] && (listening || u.port);
+}
+
+/* Of the arguments, the URI. */
+static bool is_lookup(const struct opts *o)
+{
+	for (int i = 0; i < o->nargs; i++)
+		if (strstr(o->arg[i], "://"))
+			return advice_uri_whole(o->arg[i], false);
+	return false;
+}
+
+static const char *for_code(int code, const struct opts *o, bool was_up)
+{
+	switch (code) {
+	case DDPS_E_ADDRESS:
+		if (is_lookup(o))
+			return "check the name, or give a numeric address";
+		return "tcp://HOST:PORT or sctp://HOST:PORT[?backend=auto|kernel|usrsctp]"
+		       "[&encap=PORT|off]";
+	case DDPS_E_UNSUPPORTED:
+		return "?backend=usrsctp, which needs nothing of the kernel";
+	case DDPS_E_REFUSED:
+		return "is a listener running on that address and port?";
+	case DDPS_E_TIMEDOUT:
+		return "check address and firewall, or give more time with --timeout";
+	case DDPS_E_REJECTED:
+		return "ask the peer; what it sent is shown as private data";
+	case DDPS_E_CLOSED:
+	case DDPS_E_RESET:
+		return was_up	  ? "see what the peer reports"
+		       : o->plain ? "is the peer an iWARP responder?"
+				  : "the peer may know unenhanced set-up only: --plain, or "
+				    "--legacy-retry";
+	case DDPS_E_REVISION:
+		return "--plain, which sends MPA revision 1";
+	case DDPS_E_KEY:
+		return "is the peer an iWARP responder?";
+	case DDPS_E_NO_DDP:
+		return "the peer speaks SCTP but not DDP: check the port";
+	case DDPS_E_IRD:
+		return "a smaller --ord here, or a larger --ird at the peer";
+	case DDPS_E_RTR:
+		return "other --rtr types, or without --p2p";
+	case DDPS_E_TOO_LONG:
+		return "shorter --private-data: 508 octets, 512 with --plain";
+	default:
+		return NULL;
+	}
+}
+
+const char *advice_for(const struct ddps_error *e, const struct opts *o, bool was_up)
+{
+	const char *s = e->has_triple ? for_triple(&e->triple) : NULL;
+
+	if (!s)
+		s = for_errno(e->sys_errno, o);
+	return s ? s : for_code(e->code, o, was_up);
+}
+
+const char *advice_uri(int err, const char *uri, bool listening, char *buf, size_t len)
+{
+	if (err != DDPS_E_ADDRESS)
+		return ddps_strerror(err);
+	if (ddps_uri_check(uri, buf, len))
+		return buf;
+	return listening ? "the host name could not be looked up"
+			 : "a host, and a port other than 0, are needed to connect";
+}

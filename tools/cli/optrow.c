@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* A table of options: the parser and the help made from it. */
+#include "cli/optrow.h"
+#include <getopt.h>
+#include <stdbool.h>
+#include <string.h>
+
+/* An option that getopt_long refused: unknown, of another command, or with a value too much. */
+static void explain_unknown(const struct option_table *t, unsigned cmd, const char *arg, char *why,
+			    size_t why_len)
+{
+	size_t n = strcspn(arg, "=");
+	bool known = false;
+
+	if (!strncmp(arg, "--", 2))
+		for (size_t i = 0; i < t->n; i++)
+			if (strlen(t->row[i].name) == n - 2 &&
+			    !strncmp(t->row[i].name, arg + 2, n - 2)) {
+				snprintf(why, why_len, "option '%.*s' %s", (int)n, arg,
+					 t->row[i].cmds & cmd ? "takes no value"
+							      : "belongs to another command");
+				if (t->row[i].cmds & cmd)
+					return;
+				known = true;
+			}
+	if (!known)
+		snprintf(why, why_len, "unknown or ambiguous option '%s'", arg);
+}
+
+/* What getopt_long needs, and the rows that it stands for. */
+struct selection {
+	struct option longopt[OPTROW_MAX + 1];
+	const struct option_row *row[OPTROW_MAX];
+};
+
+static void select_rows(struct selection *s, const struct option_table *t, unsigned cmd)
+{
+	size_t n = 0;
+
+	memset(s, 0, sizeof *s);
+	for (size_t i = 0; i < t->n; i++) {
+		if (!(t->row[i].cmds & cmd))
+			continue;
+		s->longopt[n].name = t->row[i].name;
+		s->longopt[n].has_arg = t->row[i].arg ? required_argument : no_argument;
+		s->row[n++] = &t->row[i];
+	}
+}
+
+static enum opts_result parse_all(const struct option_table *t, const struct selection *s,
+				  const struct option_user *u, void *opts, int argc, char **argv,
+				  char *why, size_t why_len)
+{
+	const struct option_row *row;
+	int c, index;
+
+	optind = 0; /* start afresh, and permute */
+	opterr = 0;
+	while ((c = getopt_long(argc, argv, u->max_args == OPTROW_REST ? "+:hV" : ":hV", s->longopt,
+				&index)) != -1) {
+		row = c ? NULL : s->row[index];
+		if (c == 'h' || (row && row->kind == VAL_HELP))
+			return OPTS_HELP;
+		if (c == 'V' || (row && row->kind == VAL_VERSION))
+			return OPTS_VERSION;
+		if (!row) {
+			if (c == ':')
+				snprintf(why, why_len, "option '%s' needs a value",
+					 argv[optind - 1]);
+			else if (optopt)
+				snprintf(why, why_len, "unknown option '-%c'", optopt);
+			else
+				explain_unknown(t, u->bit, argv[optind - 1], why, why_len);
+			return OPTS_BAD;
+		}
+		if (optval_set(row->kind, row->name, optarg, (char *)opts + row->at, row->min,
+			       row->max, why, why_len))
+			return OPTS_BAD;
+	}
+	return OPTS_OK;
+}
+
+enum opts_result optrow_parse(const struct option_table *t, const struct option_user *u, void *opts,
+			      int argc, char **argv, int *first, char *why, size_t why_len)
+{
+	struct selection s;
+	enum opts_result res;
+	int left;
+
+	select_rows(&s, t, u->bit);
+	res = parse_all(t, &s, u, opts, argc, argv, why, why_len);
+	if (res != OPTS_OK)
+		return res;
+	*first = optind;
+	left = argc - optind;
+	if (left >= u->min_args && left <= u->max_args)
+		return OPTS_OK;
+	snprintf(why, why_len, "%s arguments: it is sessctl %s [options] %s",
+		 left < u->min_args ? "missing" : "too many", u->name, u->synopsis);
+	return OPTS_BAD;
+}
+
+void optrow_help(FILE *f, const struct option_table *t, const struct option_user *u)
+{
+	char left[48];
+
+	fprintf(f, "Usage: sessctl %s [options] %s\n\n%s\n\nOptions:\n", u->name, u->synopsis,
+		u->about);
+	for (size_t i = 0; i < t->n; i++) {
+		if (!(t->row[i].cmds & u->bit))
+			continue;
+		snprintf(left, sizeof left, "--%s%s%s", t->row[i].name, t->row[i].arg ? " " : "",
+			 t->row[i].arg ? t->row[i].arg : "");
+		fprintf(f, "  %-32s %s\n", left, t->row[i].help);
+	}
+}

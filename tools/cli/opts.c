@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The command line: the table of options of the commands that use sessions. */
+#include "cli/opts.h"
+#include "xfer/proto.h"
+#include <stddef.h>
+#include <string.h>
+
+#define C_CLIENT (C_CONNECT | C_PUT | C_GET | C_PING | C_PERF)
+#define C_ALL	 (C_LISTEN | C_CLIENT)
+
+#define AT(field) offsetof(struct opts, field)
+
+static const struct option_row table[] = {
+	{ "dir", "DIR", C_LISTEN, VAL_TEXT, AT(dir), 0, 0,
+	  "serve put and get with the files in DIR" },
+	{ "max-size", "SIZE", C_LISTEN, VAL_SIZE, AT(max_size), 0, INT64_MAX,
+	  "largest file taken or given (default 64G)" },
+	{ "reject", NULL, C_LISTEN, VAL_FLAG, AT(reject), 0, 0,
+	  "reject every request, with --private-data if given" },
+	{ "count", "N", C_LISTEN, VAL_NUMBER, AT(count), 1, UINT32_MAX,
+	  "take N sessions, rejected ones included, then exit" },
+	{ "wait", NULL, C_CONNECT, VAL_FLAG, AT(wait), 0, 0,
+	  "stay until the peer ends the session, or --timeout does" },
+	{ "op", "send|write|read", C_PING, VAL_OP, AT(op), 0, 0,
+	  "what goes to and fro (default send)" },
+	{ "size", "SIZE", C_PING, VAL_SIZE, AT(size), 0, PING_MAX,
+	  "octets in each (default 64, at most 16M)" },
+	{ "count", "N", C_PING, VAL_NUMBER, AT(count), 1, 100000000, "how many (default 10)" },
+	{ "interval", "SECONDS", C_PING, VAL_SECONDS, AT(interval_ms), 0, PAUSE_MAX_MS,
+	  "pause between two (default 0.2; 0: none, no line for each)" },
+	{ "op", "send|write|read|ping", C_PERF, VAL_PERF_OP, AT(perf_op), 0, 0,
+	  "what is repeated (default send); ping: a Send, echoed" },
+	{ "size", "SIZE,...", C_PERF, VAL_SIZES, AT(sizes), 1, PING_MAX,
+	  "octets in each, one measurement for each size (default 64,4K,64K,1M)" },
+	{ "seconds", "SECONDS", C_PERF, VAL_SECONDS, AT(run_ms), 1, 3600000,
+	  "how long for each size (default 1)" },
+	{ "depth", "N", C_PERF, VAL_NUMBER, AT(depth), 1, PERF_DEPTH_MAX,
+	  "operations under way at once, 1..128 (default 16; ping: 1)" },
+	{ "plot", "FILE", C_PERF, VAL_TEXT, AT(plot), 0, 0,
+	  "draw bandwidth and latency by size into FILE (.svg or .png; needs gnuplot)" },
+	{ "force", NULL, C_PUT | C_GET, VAL_FLAG, AT(force), 0, 0, "replace a file that exists" },
+	{ "listen", NULL, C_CONFORM, VAL_FLAG, AT(listen), 0, 0,
+	  "wait at URI for the target, an initiator" },
+	{ "then", "COMMAND", C_CONFORM, VAL_TEXT, AT(then), 0, 0,
+	  "run for each case to make the target connect to $DDPS_URI" },
+	{ "self", NULL, C_CONFORM, VAL_FLAG, AT(self), 0, 0,
+	  "test this build's own stack over 'tcp' or 'sctp', all cases" },
+	{ "case", "PATTERN", C_CONFORM, VAL_TEXT, AT(cases), 0, 0,
+	  "only cases whose name matches, as file names do" },
+	{ "list", NULL, C_CONFORM, VAL_FLAG, AT(list), 0, 0,
+	  "show the cases and what they cover, run none" },
+	{ "pause", "SECONDS", C_CONFORM, VAL_SECONDS, AT(pause_ms), 0, PAUSE_MAX_MS,
+	  "wait behind each MPA Reply before sending FPDUs (default 0)" },
+	{ "profile", "NAME|FILE", C_CONFORM, VAL_TEXT, AT(profile), 0, 0,
+	  "deviations known of the target; siw is built in" },
+	{ "tap", NULL, C_CONFORM, VAL_FLAG, AT(tap), 0, 0, "output as TAP, version 13" },
+	{ "junit", "FILE", C_CONFORM, VAL_TEXT, AT(junit), 0, 0, "write a JUnit report too" },
+	{ "pcap", "FILE", C_CONFORM, VAL_TEXT, AT(pcap), 0, 0,
+	  "write the octets of failed cases as a capture file" },
+	{ "ird", "N|ulp", C_ALL, VAL_RD, AT(ird), 0, DDPS_RD_MAX,
+	  "inbound RDMA Reads, 0..16382 (default 16); ulp: 0x3FFF" },
+	{ "ord", "N|ulp", C_ALL, VAL_RD, AT(ord), 0, DDPS_RD_MAX,
+	  "outbound RDMA Reads, 0..16382 (default 16); ulp: 0x3FFF" },
+	{ "p2p", NULL, C_CLIENT, VAL_FLAG, AT(p2p), 0, 0,
+	  "peer-to-peer model: begin with a ready-to-receive message" },
+	{ "rtr", "TYPE,...", C_ALL, VAL_RTR, AT(rtr), 0, 0,
+	  "ready-to-receive messages allowed: send,write,read (default all)" },
+	{ "plain", NULL, C_CLIENT, VAL_FLAG, AT(plain), 0, 0,
+	  "unenhanced set-up, no IRD/ORD exchange" },
+	{ "legacy-retry", NULL, C_CLIENT, VAL_FLAG, AT(legacy_retry), 0, 0,
+	  "if the peer closes on an enhanced request, try --plain once" },
+	{ "crc", "on|off", C_ALL, VAL_ONOFF, AT(crc), 0, 0,
+	  "MPA CRCs (default on; off only if both sides say so)" },
+	{ "markers", "on|off", C_ALL, VAL_ONOFF, AT(markers), 0, 0,
+	  "ask the peer for MPA markers (default off)" },
+	{ "private-data", "TEXT|hex:..|@FILE", C_ALL, VAL_PD, AT(pd), 0, DDPS_PD_MAX,
+	  "for the peer's application; 508 octets, 512 with --plain" },
+	{ "timeout", "SECONDS", C_CONFORM, VAL_SECONDS, AT(timeout_ms), 1, 3600000,
+	  "longest wait for the target (default 5)" },
+	{ "timeout", "SECONDS", C_ALL, VAL_SECONDS, AT(timeout_ms), 1, 86400000,
+	  "end the command after that; listen: a session that idles" },
+	{ "json", NULL, C_ALL | C_CONFORM, VAL_FLAG, AT(json), 0, 0, "one JSON object a line" },
+	{ "help", NULL, C_ALL | C_CONFORM, VAL_HELP, 0, 0, 0, "this text" },
+	{ "version", NULL, C_ALL | C_CONFORM, VAL_VERSION, 0, 0, 0,
+	  "version of sessctl and library" },
+};
+
+#define NROWS (sizeof table / sizeof *table)
+_Static_assert(NROWS <= OPTROW_MAX, "the parser takes no more");
+
+static const struct option_table options = { table, NROWS };
+
+static struct option_user user_of(const struct command *cmd)
+{
+	return (struct option_user){ .name = cmd->name,
+				     .synopsis = cmd->synopsis,
+				     .about = cmd->about,
+				     .bit = cmd->bit,
+				     .min_args = cmd->min_args,
+				     .max_args = cmd->max_args };
+}
+
+static void defaults(struct opts *o, enum cmd_bit cmd)
+{
+	*o = (struct opts){
+		.cmd = cmd,
+		.ird = OPTS_RD_UNSET,
+		.ord = OPTS_RD_UNSET,
+		.crc = true,
+		.max_size = 64ull << 30,
+		.size = 64,
+		.interval_ms = 200,
+		.sizes = { { 64, 4096, 65536, 1048576 }, 4 },
+		.run_ms = 1000,
+	};
+}
+
+/* What one option alone cannot know. */
+static int check_together(const struct opts *o, char *why, size_t why_len)
+{
+	size_t max = o->plain ? DDPS_PD_MAX : DDPS_PD_MAX_ENHANCED;
+
+	if (o->pd_len > max) {
+		snprintf(why, why_len, "private data has %zu octets, the limit is %zu%s", o->pd_len,
+			 max,
+			 o->plain	      ? ""
+			 : o->cmd == C_LISTEN ? ""
+					      : " (512 with --plain)");
+		return -1;
+	}
+	if (o->plain && (o->p2p || o->legacy_retry)) {
+		snprintf(why, why_len, "--plain excludes --%s, which needs enhanced set-up",
+			 o->p2p ? "p2p" : "legacy-retry");
+		return -1;
+	}
+	if (o->cmd != C_LISTEN && o->rtr && !o->p2p) {
+		snprintf(why, why_len, "--rtr has no meaning without --p2p");
+		return -1;
+	}
+	if (o->then && !o->listen) {
+		snprintf(why, why_len, "--then has no meaning without --listen");
+		return -1;
+	}
+	if (o->self && o->listen) {
+		snprintf(why, why_len, "--self excludes --listen: it plays both parts");
+		return -1;
+	}
+	if (o->tap && o->json) {
+		snprintf(why, why_len, "--tap excludes --json");
+		return -1;
+	}
+	return 0;
+}
+
+enum opts_result opts_parse(struct opts *o, const struct command *cmd, int argc, char **argv,
+			    char *why, size_t why_len)
+{
+	struct option_user u = user_of(cmd);
+	enum opts_result res;
+	int first = 0;
+
+	defaults(o, cmd->bit);
+	res = optrow_parse(&options, &u, o, argc, argv, &first, why, why_len);
+	if (res != OPTS_OK)
+		return res;
+	o->arg = argv + first;
+	o->nargs = argc - first;
+	return check_together(o, why, why_len) ? OPTS_BAD : OPTS_OK;
+}
+
+void opts_help(FILE *f, const struct command *cmd)
+{
+	struct option_user u = user_of(cmd);
+
+	optrow_help(f, &options, &u);
+	fprintf(f, "\nSIZE takes the suffixes K, M, G and T (powers of 1024).\n");
+}

@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#ifndef SESSCTL_OPTS_H
+#define SESSCTL_OPTS_H
+/* The command line: one table of options, from which parsing and help come. */
+#include "cli/optrow.h"
+#include <ddpsess/session.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+/* One bit a command; an option says which commands take it. */
+enum cmd_bit {
+	C_LISTEN = 1 << 0,
+	C_CONNECT = 1 << 1,
+	C_PUT = 1 << 2,
+	C_GET = 1 << 3,
+	C_PING = 1 << 4,
+	C_CONFORM = 1 << 5,
+	C_PERF = 1 << 6
+};
+
+#define OPTS_RD_UNSET UINT16_MAX
+
+struct opts {
+	enum cmd_bit cmd;
+	/* connection */
+	uint16_t ird, ord; /* 0..DDPS_RD_MAX, DDPS_RD_ULP or OPTS_RD_UNSET */
+	bool p2p, plain, legacy_retry;
+	unsigned rtr; /* DDPS_RTR_*, 0: not given, all */
+	bool crc, markers;
+	uint8_t pd[DDPS_PD_MAX];
+	size_t pd_len;
+	/* listen */
+	bool reject;
+	const char *dir;
+	uint64_t max_size;
+	/* connect */
+	bool wait;
+	/* ping */
+	unsigned op; /* enum ping_op */
+	uint64_t size;
+	uint32_t interval_ms;
+	/* perf */
+	unsigned perf_op; /* enum perf_op */
+	struct optval_sizes sizes;
+	uint32_t run_ms;
+	uint32_t depth; /* 0: not given */
+	const char *plot;
+	/* conform */
+	bool listen, self, list, tap;
+	uint32_t pause_ms;
+	const char *then, *cases, *junit, *pcap, *profile;
+	/* all */
+	uint32_t timeout_ms; /* 0: not given */
+	uint32_t count;	     /* 0: not given */
+	bool force, json;
+	/* what is left */
+	char **arg;
+	int nargs;
+};
+
+struct command {
+	const char *name;
+	enum cmd_bit bit;
+	const char *synopsis;
+	const char *about;
+	int min_args, max_args;
+	int (*run)(const struct opts *o);
+};
+
+/*
+ * Parse @argv[1..] of command @cmd (@argv[0] is its name; the array is permuted).
+ * OPTS_BAD: one sentence in @why.
+ */
+enum opts_result opts_parse(struct opts *o, const struct command *cmd, int argc, char **argv,
+			    char *why, size_t why_len);
+
+/* The command's help, from its row and the option table. */
+void opts_help(FILE *f, const struct command *cmd);
+
+#endif

@@ -1,0 +1,306 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Text for people; out_json.c has the other half. */
+#include "cli/out.h"
+#include "cli/out_json.h"
+#include "cli/sessctl.h"
+#include "cli/text.h"
+#include <errno.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define GREEN "32"
+#define RED   "31"
+#define BOLD  "1"
+
+void out_init(struct out *o, const char *cmd, bool json)
+{
+	const char *no_colour = getenv("NO_COLOR"), *term = getenv("TERM");
+	bool dumb = !term || !strcmp(term, "dumb");
+
+	*o = (struct out){ .json = json, .cmd = cmd, .f = stdout, .err = stderr };
+	o->colour = !json && !dumb && isatty(STDOUT_FILENO) && !(no_colour && *no_colour);
+	o->bar = !json && !dumb && isatty(STDERR_FILENO);
+}
+
+void out_flush(struct out *o)
+{
+	if (fflush(o->f) && !o->write_errno)
+		o->write_errno = errno;
+}
+
+/* A headline: number of the session if there is one, then a coloured word. */
+static void head(struct out *o, unsigned session, const char *colour, const char *word)
+{
+	out_progress_end(o);
+	if (session)
+		fprintf(o->f, "[%u] ", session);
+	if (o->colour)
+		fprintf(o->f, "\033[%sm%s\033[0m", colour, word);
+	else
+		fputs(word, o->f);
+}
+
+static void row(struct out *o, const char *label, const char *fmt, ...)
+	__attribute__((format(printf, 3, 4)));
+
+static void row(struct out *o, const char *label, const char *fmt, ...)
+{
+	va_list ap;
+
+	fprintf(o->f, "  %-13s ", label);
+	va_start(ap, fmt);
+	vfprintf(o->f, fmt, ap);
+	va_end(ap);
+	fputc('\n', o->f);
+}
+
+static const char *rd_text(char *buf, size_t size, uint16_t v)
+{
+	if (v == DDPS_RD_ULP)
+		snprintf(buf, size, "ulp");
+	else
+		snprintf(buf, size, "%u", v);
+	return buf;
+}
+
+static void row_private_data(struct out *o, const uint8_t *pd, size_t len)
+{
+	char hex[2 * DDPS_PD_MAX + 1], size[24];
+
+	if (!len)
+		return;
+	text_size(size, sizeof size, len);
+	text_hex(hex, pd, len);
+	if (text_is_clean(pd, len))
+		row(o, "private data", "\"%.*s\" (%s)", (int)len, (const char *)pd, size);
+	else
+		row(o, "private data", "hex:%s (%s)", hex, size);
+}
+
+static void row_transport(struct out *o, const struct ddps_conn_info *i)
+{
+	if (i->transport == DDPS_TRANSPORT_TCP) {
+		row(o, "mpa", "rev %u, crc %s, markers sent %s, received %s, mulpdu %u", i->mpa.rev,
+		    i->mpa.crc ? "on" : "off", i->mpa.markers_tx ? "on" : "off",
+		    i->mpa.markers_rx ? "on" : "off", i->mulpdu);
+	} else {
+		char encap[40] = "not encapsulated";
+
+		if (i->sctp.encap)
+			snprintf(encap, sizeof encap, "in UDP to port %u", i->sctp.encap);
+		row(o, "sctp", "backend %s, stream %u, %s, mulpdu %u", i->sctp.backend,
+		    i->sctp.stream, encap, i->mulpdu);
+	}
+}
+
+static void rows_info(struct out *o, const struct ddps_conn_info *i)
+{
+	char a[8], b[8], c[8], d[8];
+
+	row(o, "local", "%s", i->local);
+	row(o, "peer", "%s", i->peer);
+	row(o, "set-up", "%s, %s", i->enhanced ? "enhanced" : "unenhanced",
+	    i->p2p ? "peer-to-peer" : "client-server");
+	rd_text(a, sizeof a, i->ird);
+	rd_text(b, sizeof b, i->ord);
+	rd_text(c, sizeof c, i->peer_ird);
+	rd_text(d, sizeof d, i->peer_ord);
+	if (i->enhanced)
+		row(o, "ird / ord", "%s / %s, the peer said %s / %s", a, b, c, d);
+	else
+		row(o, "ird / ord", "%s / %s, not negotiated", a, b);
+	if (i->p2p)
+		row(o, "rtr", "%s", out_rtr_name(i->rtr));
+	row_transport(o, i);
+}
+
+void out_listening(struct out *o, const char *uri)
+{
+	if (o->json) {
+		json_out_listening(o, uri);
+		return;
+	}
+	head(o, 0, BOLD, "listening");
+	fprintf(o->f, " on %s\n", uri);
+	out_flush(o);
+}
+
+void out_established(struct out *o, unsigned session, const struct ddps_conn_info *info,
+		     const uint8_t *pd, size_t pd_len)
+{
+	if (o->json) {
+		json_out_established(o, session, info, pd, pd_len);
+		return;
+	}
+	head(o, session, GREEN, "established");
+	fprintf(o->f, " over %s, %s\n", out_transport_name(info->transport),
+		info->initiator ? "initiator" : "responder");
+	rows_info(o, info);
+	row_private_data(o, pd, pd_len);
+	out_flush(o);
+}
+
+void out_rejected(struct out *o, unsigned session, const struct ddps_event *ev)
+{
+	if (o->json) {
+		json_out_rejected(o, session, ev);
+		return;
+	}
+	head(o, session, RED, "rejected");
+	fprintf(o->f, " %s %s\n", ev->type == DDPS_EV_REJECTED ? "by" : "a request of",
+		ev->info.peer);
+	row_private_data(o, ev->private_data, ev->private_data_len);
+	out_flush(o);
+}
+
+void out_terminated(struct out *o, unsigned session, const struct ddps_error *e)
+{
+	if (o->json) {
+		json_out_terminated(o, session, e);
+		return;
+	}
+	head(o, session, RED, "terminated");
+	fprintf(o->f, " by the %s side\n", e->by_peer ? "peer's" : "local");
+	row(o, "terminate", "layer %u, etype %u, code 0x%02x: %s", e->triple.layer, e->triple.etype,
+	    e->triple.code, ddps_triple_name(&e->triple));
+	out_flush(o);
+}
+
+void out_transfer(struct out *o, unsigned session, const struct out_transfer *t)
+{
+	char size[24], rate[24], time[24], sha[65];
+
+	if (o->json) {
+		json_out_transfer(o, session, t);
+		return;
+	}
+	text_size(size, sizeof size, t->bytes);
+	text_time(time, sizeof time, t->seconds);
+	text_rate(rate, sizeof rate, (double)t->bytes / (t->seconds > 0 ? t->seconds : 1e-9));
+	text_hex(sha, t->sha256, 32);
+	head(o, session, GREEN, t->op);
+	fprintf(o->f, " %s\n", t->name);
+	row(o, "size", "%s in %s, %s", size, time, rate);
+	row(o, "sha256", "%s", sha);
+	out_flush(o);
+}
+
+void out_pong(struct out *o, uint32_t seq, uint32_t size, double us)
+{
+	char text[24];
+
+	if (o->json) {
+		json_out_pong(o, seq, size, us);
+		return;
+	}
+	text_size(text, sizeof text, size);
+	fprintf(o->f, "  %-6u %-12s %.3f ms\n", seq, text, us / 1000);
+	out_flush(o);
+}
+
+void out_ping(struct out *o, const struct out_ping *p)
+{
+	char text[24];
+
+	if (o->json) {
+		json_out_ping(o, p);
+		return;
+	}
+	text_size(text, sizeof text, p->size);
+	head(o, 0, GREEN, "ping");
+	fprintf(o->f, " %s, %s, %u times\n", p->op, text, p->count);
+	row(o, "round trip", "min %.3f  avg %.3f  p99 %.3f  max %.3f ms", p->min / 1000,
+	    p->avg / 1000, p->p99 / 1000, p->max / 1000);
+	out_flush(o);
+}
+
+void out_perf(struct out *o, const struct out_perf *p, bool first)
+{
+	char size[24], rate[24];
+
+	if (o->json) {
+		json_out_perf(o, p);
+		return;
+	}
+	if (first) {
+		head(o, 0, GREEN, "perf");
+		fprintf(o->f, " %s, depth %u\n  %-10s %12s %14s %9s %9s %9s %9s %6s\n", p->op,
+			p->depth, "size", "ops/s", "rate", "min us", "p50 us", "p99 us", "max us",
+			"cpu %");
+	}
+	text_size(size, sizeof size, p->size);
+	text_rate(rate, sizeof rate, (double)(p->ops * p->size) / p->seconds);
+	fprintf(o->f, "  %-10s %12.0f %14s %9.1f %9.1f %9.1f %9.1f %6.0f\n", size,
+		(double)p->ops / p->seconds, rate, p->min, p->p50, p->p99, p->max,
+		100 * p->cpu / p->seconds);
+	out_flush(o);
+}
+
+void out_closed(struct out *o, unsigned session)
+{
+	if (o->json) {
+		json_out_closed(o, session);
+		return;
+	}
+	head(o, session, BOLD, "closed");
+	fputc('\n', o->f);
+	out_flush(o);
+}
+
+void out_note(struct out *o, const char *fmt, ...)
+{
+	va_list ap;
+
+	out_progress_end(o);
+	fprintf(o->err, "sessctl %s: ", o->cmd);
+	va_start(ap, fmt);
+	vfprintf(o->err, fmt, ap);
+	va_end(ap);
+	fputc('\n', o->err);
+}
+
+void out_error(struct out *o, unsigned session, const char *advice, const char *fmt, ...)
+{
+	char text[1600], clean[1600];
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(text, sizeof text, fmt, ap);
+	va_end(ap);
+	/* parts of it may come from the peer */
+	text_clean(clean, sizeof clean, text, strlen(text));
+	if (session)
+		out_note(o, "session %u: %s", session, clean);
+	else
+		out_note(o, "%s", clean);
+	if (advice)
+		fprintf(o->err, "  try: %s\n", advice);
+	if (o->json)
+		json_out_error(o, session, clean, advice);
+}
+
+void out_error_text(char *dst, size_t size, const struct ddps_error *e)
+{
+	const char *what = e->text[0] ? e->text : ddps_strerror(e->code);
+	int n = snprintf(dst, size, "%s%s%s", what,
+			 e->peer[0] && !strstr(what, e->peer) ? ", peer " : "",
+			 strstr(what, e->peer) ? "" : e->peer);
+
+	if (e->sys_errno && n > 0 && (size_t)n < size && !strstr(dst, strerror(e->sys_errno)))
+		snprintf(dst + n, size - (size_t)n, ": %s", strerror(e->sys_errno));
+}
+
+int out_finish(struct out *o)
+{
+	int bad;
+
+	out_progress_end(o);
+	out_flush(o);
+	bad = o->write_errno || ferror(o->f);
+	if (bad)
+		fprintf(o->err, "sessctl %s: cannot write to standard output: %s\n", o->cmd,
+			strerror(o->write_errno ? o->write_errno : EIO));
+	return bad ? -1 : 0;
+}

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#ifndef SESSCTL_OUT_JSON_H
+#define SESSCTL_OUT_JSON_H
+/* One JSON object a line; the field names are an interface, described in sessctl(1). */
+#include "cli/out.h"
+#include <jansson.h>
+
+const char *out_transport_name(enum ddps_transport t);
+const char *out_rtr_name(unsigned rtr);
+
+/* Write an object as one line and drop it. */
+void json_out_line(struct out *o, json_t *j);
+
+void json_out_listening(struct out *o, const char *uri);
+void json_out_established(struct out *o, unsigned session, const struct ddps_conn_info *i,
+			  const uint8_t *pd, size_t pd_len);
+void json_out_rejected(struct out *o, unsigned session, const struct ddps_event *ev);
+void json_out_terminated(struct out *o, unsigned session, const struct ddps_error *e);
+void json_out_transfer(struct out *o, unsigned session, const struct out_transfer *t);
+void json_out_pong(struct out *o, uint32_t seq, uint32_t size, double us);
+void json_out_ping(struct out *o, const struct out_ping *p);
+void json_out_perf(struct out *o, const struct out_perf *p);
+void json_out_closed(struct out *o, unsigned session);
+void json_out_error(struct out *o, unsigned session, const char *text, const char *advice);
+
+#endif

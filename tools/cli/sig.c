@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* SIGINT and SIGTERM. */
+#include "cli/sig.h"
+#include "cli/sessctl.h"
+#include <errno.h>
+#include <signal.h>
+#include <stdint.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+static volatile sig_atomic_t pending;
+static int wake_fd = -1;
+static struct sig_file *files;
+
+static void on_signal(int sig)
+{
+	static const uint64_t one = 1;
+	int keep = errno;
+
+	if (pending) {
+		for (struct sig_file *f = files; f; f = f->next)
+			unlinkat(f->dirfd, f->name, 0);
+		_exit(ST_FAILED);
+	}
+	pending = sig;
+	if (write(wake_fd, &one, sizeof one) < 0)
+		pending = sig; /* cannot fill up: nobody else writes */
+	errno = keep;
+}
+
+static void both(sigset_t *set)
+{
+	sigemptyset(set);
+	sigaddset(set, SIGINT);
+	sigaddset(set, SIGTERM);
+}
+
+int sig_init(void)
+{
+	struct sigaction sa = { .sa_handler = on_signal };
+	struct sigaction ignore = { .sa_handler = SIG_IGN };
+
+	both(&sa.sa_mask);
+	wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (wake_fd < 0 || sigaction(SIGINT, &sa, NULL) || sigaction(SIGTERM, &sa, NULL))
+		return -1;
+	/* a closed standard output is reported when writing fails */
+	return sigaction(SIGPIPE, &ignore, NULL);
+}
+
+int sig_fd(void)
+{
+	return wake_fd;
+}
+
+int sig_pending(void)
+{
+	return pending;
+}
+
+/* The list changes only while the handler cannot run. */
+static void change(struct sig_file *f, bool add)
+{
+	sigset_t set, old;
+
+	both(&set);
+	sigprocmask(SIG_BLOCK, &set, &old);
+	if (add) {
+		f->next = files;
+		files = f;
+	} else {
+		struct sig_file **at = &files;
+
+		while (*at && *at != f)
+			at = &(*at)->next;
+		if (*at)
+			*at = f->next;
+	}
+	sigprocmask(SIG_SETMASK, &old, NULL);
+}
+
+void sig_file_add(struct sig_file *f)
+{
+	change(f, true);
+}
+
+void sig_file_remove(struct sig_file *f)
+{
+	change(f, false);
+}

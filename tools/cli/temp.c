@@ -1,0 +1,212 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* A file that appears under its name when it is whole and on the disk, or not at all. */
+#include "cli/temp.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define MODE 0666 /* less the umask */
+
+static int part_name(struct temp *t)
+{
+	uint32_t r;
+
+	if (getrandom(&r, sizeof r, 0) != sizeof r)
+		return -1;
+	/* 15 characters of ours must fit beside it */
+	snprintf(t->part, sizeof t->part, ".%.*s.%08x.part", NAME_MAX - 15, t->base, r);
+	return 0;
+}
+
+/* /proc/self/fd/N names an open file that has no name. */
+static void proc_path(char *dst, size_t size, int fd)
+{
+	snprintf(dst, size, "/proc/self/fd/%d", fd);
+}
+
+static int open_anonymous(struct temp *t)
+{
+	char path[40];
+	int fd = openat(t->dirfd, ".", O_TMPFILE | O_RDWR | O_CLOEXEC, MODE);
+
+	if (fd < 0)
+		return -1;
+	/* without /proc it could never be given a name */
+	proc_path(path, sizeof path, fd);
+	if (access(path, F_OK)) {
+		close(fd);
+		return -1;
+	}
+	return fd;
+}
+
+static void guard(struct temp *t)
+{
+	t->guard = (struct sig_file){ .dirfd = t->dirfd, .name = t->part };
+	sig_file_add(&t->guard);
+}
+
+static int open_named(struct temp *t)
+{
+	int fd;
+
+	for (int try = 0; try < 16; try++) {
+		if (part_name(t))
+			return -1;
+		guard(t);
+		fd = openat(t->dirfd, t->part, O_CREAT | O_EXCL | O_RDWR | O_NOFOLLOW | O_CLOEXEC,
+			    MODE);
+		if (fd >= 0)
+			return fd;
+		sig_file_remove(&t->guard);
+		t->part[0] = 0;
+		if (errno != EEXIST)
+			return -1;
+	}
+	return -1;
+}
+
+/* Meet a full disk before the transfer, not in it. */
+static int reserve(int fd, uint64_t size)
+{
+	int err;
+
+	if (!size)
+		return 0;
+	do
+		err = fallocate(fd, 0, 0, (off_t)size);
+	while (err && errno == EINTR);
+	/* a file system that cannot: its writes will tell */
+	return err && errno != EOPNOTSUPP && errno != ENOSYS ? -1 : 0;
+}
+
+/* Why what has the name already stays: only files and links are replaced, and only if asked for;
+ * a rename would put a file where a device was. */
+static int refused(mode_t mode, bool force)
+{
+	if (S_ISDIR(mode))
+		return EISDIR;
+	if (!force)
+		return EEXIST;
+	return S_ISREG(mode) || S_ISLNK(mode) ? 0 : ENXIO;
+}
+
+int temp_open(struct temp *t, int dirfd, const char *base, uint64_t size, bool force, bool named)
+{
+	struct stat st;
+	int err;
+
+	*t = (struct temp)TEMP_NONE;
+	if (strlen(base) > NAME_MAX) {
+		errno = ENAMETOOLONG;
+		return -1;
+	}
+	memcpy(t->base, base, strlen(base) + 1);
+	if (!fstatat(dirfd, base, &st, AT_SYMLINK_NOFOLLOW) && refused(st.st_mode, force)) {
+		errno = refused(st.st_mode, force);
+		return -1;
+	}
+	t->dirfd = fcntl(dirfd, F_DUPFD_CLOEXEC, 0);
+	if (t->dirfd < 0)
+		return -1;
+	t->fd = named ? -1 : open_anonymous(t);
+	if (t->fd < 0)
+		t->fd = open_named(t);
+	if (t->fd >= 0 && !reserve(t->fd, size))
+		return 0;
+	err = errno;
+	temp_abort(t);
+	errno = err;
+	return -1;
+}
+
+int temp_write(struct temp *t, const void *buf, uint32_t len, uint64_t off)
+{
+	const char *p = buf;
+	uint32_t todo = len;
+
+	while (todo) {
+		ssize_t n = pwrite(t->fd, p, todo, (off_t)off + (len - todo));
+
+		if (n < 0 && errno != EINTR)
+			return -1;
+		if (n > 0) {
+			p += n;
+			todo -= (uint32_t)n;
+		}
+	}
+	/* begin to write back now, so that the fsync at the end is short; a hint only */
+	if (len)
+		sync_file_range(t->fd, (off_t)off, len, SYNC_FILE_RANGE_WRITE);
+	return 0;
+}
+
+static int link_anonymous(struct temp *t, const char *name)
+{
+	char path[40];
+
+	proc_path(path, sizeof path, t->fd);
+	return linkat(AT_FDCWD, path, t->dirfd, name, AT_SYMLINK_FOLLOW);
+}
+
+/* Rename the part, replacing nothing. */
+static int rename_new(struct temp *t)
+{
+	if (!renameat2(t->dirfd, t->part, t->dirfd, t->base, RENAME_NOREPLACE))
+		return 0;
+	if (errno != EINVAL && errno != ENOSYS)
+		return -1;
+	/* a file system without the flag: a hard link replaces nothing either */
+	if (linkat(t->dirfd, t->part, t->dirfd, t->base, 0))
+		return -1;
+	return unlinkat(t->dirfd, t->part, 0);
+}
+
+static int name_it(struct temp *t, bool force)
+{
+	int err;
+
+	if (!t->part[0] && !force)
+		return link_anonymous(t, t->base);
+	if (!t->part[0]) { /* a link replaces nothing, so go through a name of our own */
+		if (part_name(t))
+			return -1;
+		guard(t);
+		if (link_anonymous(t, t->part))
+			return -1;
+	}
+	err = force ? renameat(t->dirfd, t->part, t->dirfd, t->base) : rename_new(t);
+	if (err)
+		return -1;
+	sig_file_remove(&t->guard);
+	t->part[0] = 0;
+	return 0;
+}
+
+int temp_commit(struct temp *t, bool force)
+{
+	/* a directory that cannot be synchronised (EINVAL) is none of a disk's */
+	int bad = fsync(t->fd) || name_it(t, force) || (fsync(t->dirfd) && errno != EINVAL);
+	int err = errno;
+
+	temp_abort(t);
+	errno = err;
+	return bad ? -1 : 0;
+}
+
+void temp_abort(struct temp *t)
+{
+	if (t->part[0]) {
+		unlinkat(t->dirfd, t->part, 0);
+		sig_file_remove(&t->guard);
+	}
+	if (t->fd >= 0)
+		close(t->fd);
+	if (t->dirfd >= 0)
+		close(t->dirfd);
+	*t = (struct temp)TEMP_NONE;
+}

@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Text for people: sizes, rates, times, hexadecimal, and octets that are safe to print. */
+#include "cli/text.h"
+#include "common/text.h"
+#include <stdio.h>
+#include <string.h>
+
+/* Length of the well-formed UTF-8 sequence at @p, its code point in @cp; 0: none. */
+static size_t utf8_next(const uint8_t *p, size_t left, uint32_t *cp)
+{
+	static const uint32_t least[] = { 0, 0, 0x80, 0x800, 0x10000 };
+	size_t n = p[0] < 0x80	       ? 1
+		   : p[0] >> 5 == 0x06 ? 2
+		   : p[0] >> 4 == 0x0e ? 3
+		   : p[0] >> 3 == 0x1e ? 4
+				       : 0;
+
+	if (!n || n > left)
+		return 0;
+	*cp = n == 1 ? p[0] : p[0] & (0x7fu >> n);
+	for (size_t i = 1; i < n; i++) {
+		if ((p[i] & 0xc0) != 0x80)
+			return 0;
+		*cp = *cp << 6 | (p[i] & 0x3f);
+	}
+	/* overlong forms, surrogates, beyond Unicode */
+	if (*cp < least[n] || (*cp >= 0xd800 && *cp < 0xe000) || *cp > 0x10ffff)
+		return 0;
+	return n;
+}
+
+static bool is_control(uint32_t cp)
+{
+	return cp < 0x20 || (cp >= 0x7f && cp < 0xa0);
+}
+
+bool text_is_clean(const void *src, size_t len)
+{
+	const uint8_t *p = src;
+	uint32_t cp;
+
+	while (len) {
+		size_t n = utf8_next(p, len, &cp);
+
+		if (!n || is_control(cp))
+			return false;
+		p += n;
+		len -= n;
+	}
+	return true;
+}
+
+void text_clean(char *dst, size_t size, const void *src, size_t len)
+{
+	const uint8_t *p = src;
+	size_t used = 0;
+
+	while (len) {
+		uint32_t cp;
+		size_t n = utf8_next(p, len, &cp);
+		bool good = n && !is_control(cp);
+
+		if (!n)
+			n = 1;
+		if (used + (good ? n : 1) >= size)
+			break;
+		if (good)
+			memcpy(dst + used, p, n);
+		else
+			dst[used] = '?';
+		used += good ? n : 1;
+		p += n;
+		len -= n;
+	}
+	dst[used] = 0;
+}
+
+static const char *const unit[] = { "KiB", "MiB", "GiB", "TiB", "PiB", "EiB" };
+
+void text_size(char *dst, size_t size, uint64_t octets)
+{
+	double v = (double)octets / 1024;
+	size_t u = 0;
+
+	if (octets < 1024) {
+		snprintf(dst, size, "%u octet%s", (unsigned)octets, octets == 1 ? "" : "s");
+		return;
+	}
+	for (; v >= 1024 && u + 1 < sizeof unit / sizeof *unit; u++)
+		v /= 1024;
+	if (v == (double)(uint64_t)v)
+		snprintf(dst, size, "%.0f %s", v, unit[u]);
+	else
+		snprintf(dst, size, "%.1f %s", v, unit[u]);
+}
+
+void text_rate(char *dst, size_t size, double octets_per_second)
+{
+	double v = octets_per_second / 1024;
+	size_t u = 0;
+
+	for (; v >= 1024 && u + 1 < sizeof unit / sizeof *unit; u++)
+		v /= 1024;
+	snprintf(dst, size, "%.1f %s/s", v, unit[u]);
+}
+
+void text_time(char *dst, size_t size, double seconds)
+{
+	/* beyond a year nobody reads the minutes; the bound keeps the cast defined */
+	unsigned s = seconds > 3e7 ? 30000000u : (unsigned)seconds;
+
+	if (seconds < 10)
+		snprintf(dst, size, "%.2f s", seconds);
+	else if (seconds < 60)
+		snprintf(dst, size, "%.1f s", seconds);
+	else if (s < 3600)
+		snprintf(dst, size, "%u:%02u", s / 60, s % 60);
+	else
+		snprintf(dst, size, "%u:%02u:%02u", s / 3600, s / 60 % 60, s % 60);
+}
+
+void text_hex(char *dst, const uint8_t *src, size_t len)
+{
+	ddps_text_hex(dst, src, len);
+	dst[2 * len] = 0;
+}
+
+long text_unhex(uint8_t *dst, size_t size, const char *src)
+{
+	size_t n = strlen(src);
+
+	if (n % 2 || n / 2 > size)
+		return -1;
+	return ddps_text_unhex(dst, n / 2, src) ? (long)(n / 2) : -1;
+}
+
+int text_number(const char *s, uint64_t *v)
+{
+	unsigned base = !strncmp(s, "0x", 2) ? 16 : 10;
+	uint64_t n = 0;
+
+	s += base == 16 ? 2 : 0;
+	if (!*s)
+		return -1;
+	for (; *s; s++) {
+		int d = ddps_text_digit(*s);
+
+		if (d < 0 || (unsigned)d >= base || n > (UINT64_MAX - (unsigned)d) / base)
+			return -1;
+		n = n * base + (unsigned)d;
+	}
+	*v = n;
+	return 0;
+}

@@ -1,0 +1,239 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* sessctl ipoib bridge: a TUN device, an interface of ours, and the soft port. */
+#include "ipoib/bridge/ipoib_bridge.h"
+#include "cli/sessctl.h"
+#include "cli/sig.h"
+#include "ipoib/bridge/tun.h"
+#include <errno.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define PACKETS	 32	  /* from the device in one turn */
+#define PART_NS	 NS_PER_S /* for DREQs to be answered at the end */
+#define FD_TUN	 DDPS_SOFT_FDS
+#define FD_SIG	 (FD_TUN + 1)
+#define FD_CTL	 (FD_TUN + 2)
+#define FD_ASKER (FD_TUN + 3)
+#define FDS	 (FD_TUN + 4)
+
+static void deliver(void *user, const void *packet, size_t len)
+{
+	struct bridge *b = user;
+
+	b->tun_full += write(b->tun, packet, len) < 0;
+}
+
+static int fail(struct bridge *b, int err, const char *why)
+{
+	out_error(&b->out, 0, bridge_advice(err), "%s", why);
+	return ST_FAILED;
+}
+
+static int open_tun(struct bridge *b)
+{
+	const char *name = b->o->tun;
+	char why[300];
+
+	b->tun = tun_open(name, b->cfg.me.rx_mtu - DDPS_IPOIB_ENCAP_LEN, why, sizeof why);
+	if (b->tun < 0)
+		return fail(b, errno, why);
+	for (unsigned i = 0; i < b->n_ip; i++)
+		if (tun_address(name, b->ip[i].family, b->ip[i].addr, b->ip[i].prefix, why,
+				sizeof why))
+			return fail(b, errno, why);
+	return tun_up(name, why, sizeof why) ? fail(b, errno, why) : ST_DONE;
+}
+
+static int open_port(struct bridge *b)
+{
+	char why[400];
+	int err;
+
+	b->port.see = b->capture ? bridge_see : NULL;
+	b->port.see_user = b;
+	err = ddps_ipoib_soft_new(&b->soft, &b->port, why, sizeof why);
+
+	if (err == DDPS_E_INVAL) {
+		out_error(&b->out, 0, "--multicast 239.192.0.1:7300 or [ff02::4:1]:7300", "%s",
+			  why);
+		return ST_FAILED;
+	}
+	if (err)
+		return fail(b, err == DDPS_E_SYSTEM ? errno : 0, why);
+	for (size_t i = 0; i < b->o->peer.n; i++)
+		if (ddps_ipoib_soft_add(b->soft, &b->peer[i].peer))
+			return fail(b, 0, "--peer: too many, or one that cannot be");
+	return ST_DONE;
+}
+
+static int open_interface(struct bridge *b)
+{
+	const struct ddps_ipoib_if_calls calls = { deliver, bridge_trace, b };
+	int err = ddps_ipoib_if_new(&b->f, &b->cfg, ddps_ipoib_soft_port(b->soft), &calls);
+
+	if (err) {
+		out_error(&b->out, 0, "addresses in --ip and --gid that a host can have",
+			  "the interface: %s", ddps_strerror(err));
+		return err == DDPS_E_INVAL ? ST_USAGE : ST_FAILED;
+	}
+	ddps_ipoib_soft_user(b->soft, b->f);
+	return ST_DONE;
+}
+
+static int open_all(struct bridge *b)
+{
+	char why[1000];
+	int res;
+
+	if (bridge_configure(b, why, sizeof why)) {
+		out_error(&b->out, 0, "sessctl ipoib bridge --help", "%s", why);
+		return ST_USAGE;
+	}
+	if (bridge_ctl_open(b)) {
+		int busy = errno == EADDRINUSE ? EBUSY : errno;
+
+		snprintf(why, sizeof why, "%s: a bridge of that name: %s", b->o->tun,
+			 strerror(busy));
+		return fail(b, busy, why);
+	}
+	if (bridge_capture_open(b))
+		return ST_FAILED;
+	res = open_port(b);
+	if (!res)
+		res = open_interface(b);
+	if (!res)
+		res = open_tun(b);
+	return res || !ddps_ipoib_if_start(b->f, clock_ns()) ? res : ST_FAILED;
+}
+
+/* Return: 0, or -1 with errno: the device is gone. */
+static int read_tun(struct bridge *b, uint64_t now)
+{
+	for (unsigned i = 0; i < PACKETS; i++) {
+		ssize_t n = read(b->tun, b->packet, sizeof b->packet);
+
+		if (n <= 0)
+			return !n || errno == EAGAIN || errno == EINTR ? 0 : -1;
+		(void)ddps_ipoib_if_send(b->f, b->packet, (size_t)n, now);
+	}
+	return 0;
+}
+
+/* Sleeps until @due at most, or there is something to do. */
+static void wait_for(struct bridge *b, uint64_t due, bool open)
+{
+	struct pollfd fds[FDS];
+	uint64_t now = clock_ns(), timer = ddps_ipoib_if_deadline(b->f);
+	struct timespec ts;
+
+	due = timer < due ? timer : due;
+	due = due > now ? due - now : 0;
+	if (due > NS_PER_S)
+		due = NS_PER_S;
+	ts = (struct timespec){ (time_t)(due / NS_PER_S), (long)(due % NS_PER_S) };
+	ddps_ipoib_soft_fds(b->soft, fds);
+	fds[FD_TUN] = (struct pollfd){ .fd = open ? b->tun : -1, .events = POLLIN };
+	fds[FD_SIG] = (struct pollfd){ .fd = open ? sig_fd() : -1, .events = POLLIN };
+	fds[FD_CTL] =
+		(struct pollfd){ .fd = open && b->client < 0 ? b->ctl : -1, .events = POLLIN };
+	fds[FD_ASKER] = (struct pollfd){ .fd = open ? b->client : -1, .events = POLLIN };
+	(void)ppoll(fds, FDS, &ts, NULL);
+}
+
+/* @open: packets and questions are taken; else only what is under way comes to its end. */
+static int turn(struct bridge *b, uint64_t due, bool open)
+{
+	uint64_t now = clock_ns();
+
+	wait_for(b, ddps_ipoib_soft_run(b->soft, now) ? now : due, open);
+	now = clock_ns();
+	if (ddps_ipoib_if_deadline(b->f) <= now)
+		ddps_ipoib_if_tick(b->f, now);
+	if (!open)
+		return 0;
+	bridge_ctl_run(b, now);
+	return read_tun(b, now);
+}
+
+static bool connected(const struct bridge *b)
+{
+	struct ddps_ipoib_if_conn_info info;
+	int res;
+
+	for (unsigned i = 0; (res = ddps_ipoib_if_conn_info(b->f, i, &info)) >= 0; i++)
+		if (res && info.up)
+			return true;
+	return false;
+}
+
+static int serve(struct bridge *b)
+{
+	int status = ST_DONE;
+	uint64_t end;
+
+	bridge_out_start(b);
+	while (!status && !b->down && !sig_pending())
+		if (turn(b, DDPS_CM_NEVER, true)) {
+			out_error(&b->out, 0, "leave the device to the bridge while it runs",
+				  "%s: the device is gone: %s", b->o->tun, strerror(errno));
+			status = ST_FAILED;
+		}
+	ddps_ipoib_if_stop(b->f, clock_ns());
+	for (end = clock_ns() + PART_NS; connected(b) && clock_ns() < end;)
+		(void)turn(b, end, false);
+	if (b->out.json)
+		json_out_line(&b->out, bridge_status(b, "ended"));
+	return status;
+}
+
+static int close_all(struct bridge *b, int status)
+{
+	ddps_ipoib_if_free(b->f);
+	ddps_ipoib_soft_free(b->soft);
+	if (b->tun >= 0)
+		close(b->tun);
+	if (bridge_capture_close(b))
+		status = ST_FAILED;
+	bridge_ctl_close(b); /* last: whoever asked for the end sees it now */
+	return out_finish(&b->out) ? ST_FAILED : status;
+}
+
+static int up(const struct ipoib_opts *o)
+{
+	struct bridge *b = calloc(1, sizeof *b);
+	int status;
+
+	if (!b) {
+		perror("sessctl ipoib bridge");
+		return ST_FAILED;
+	}
+	b->tun = b->ctl = b->client = -1;
+	b->o = o;
+	out_init(&b->out, "ipoib bridge", o->json);
+	status = open_all(b);
+	if (!status)
+		status = serve(b);
+	status = close_all(b, status);
+	free(b);
+	return status;
+}
+
+int ipoib_bridge(const struct ipoib_opts *o)
+{
+	const char *what = o->nargs ? o->arg[0] : "up";
+	struct out out;
+
+	if (!strcmp(what, "up"))
+		return up(o);
+	out_init(&out, "ipoib bridge", o->json);
+	if (strcmp(what, "status") != 0 && strcmp(what, "down") != 0)
+		out_error(&out, 0, "up, status or down", "'%s' is nothing that a bridge does",
+			  what);
+	else if (!o->tun)
+		out_error(&out, 0, "sessctl ipoib bridge --help", "--tun is needed");
+	else
+		return bridge_ask(o, what);
+	return ST_USAGE;
+}

@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#ifndef SESSCTL_IPOIB_BRIDGE_H
+#define SESSCTL_IPOIB_BRIDGE_H
+/*
+ * sessctl ipoib bridge: ipoib_bridge.c runs it, ipoib_bridge_opts.c reads its options,
+ * ipoib_bridge_out.c says what it does, ipoib_bridge_capture.c writes it to a file,
+ * ipoib_bridge_ctl.c answers "status" and "down".
+ */
+#include "ipoib/ipoib_soft_opts.h"
+#include "cli/out_json.h"
+#include "ipoib_cm/iface/iface.h"
+
+#define BRIDGE_IP_MAX (1 + DDPS_IPOIB_IF_IP6_MAX)
+
+struct bridge_ip {
+	int family;
+	uint8_t addr[16];
+	unsigned prefix;
+};
+
+struct bridge {
+	const struct ipoib_opts *o;
+	struct out out;
+	struct ddps_ipoib_if_config cfg;
+	struct ddps_soft_config port;
+	char listen[SOFT_TEXT_MAX];
+	struct soft_peer peer[OPTVAL_LIST_MAX];
+	struct bridge_ip ip[BRIDGE_IP_MAX];
+	unsigned n_ip;
+	struct ddps_soft *soft;
+	struct ddps_ipoib_if *f;
+	FILE *capture;
+	int tun;
+	int ctl, client;       /* socket for questions, and who is asking one; or -1 */
+	uint64_t client_until; /* then it has been silent for too long */
+	bool down;	       /* "bridge down" has asked for the end */
+	uint64_t tun_full;     /* packets that the device did not take */
+	uint8_t packet[65536];
+};
+
+/* Everything that the options say, before anything is opened.  Return: 0 or -1, @why. */
+int bridge_configure(struct bridge *b, char *why, size_t why_len);
+
+/* ---- what is said ---- */
+
+/* What to try about that errno; NULL: no idea. */
+const char *bridge_advice(int err);
+void bridge_out_start(struct bridge *b);
+/* Its state as one object, named @event. */
+json_t *bridge_status(const struct bridge *b, const char *event);
+/* The same for people. */
+void bridge_out_status(FILE *f, json_t *status);
+
+/* ---- the capture, if --capture is given; open and close: 0, or -1 after saying why ---- */
+
+int bridge_capture_open(struct bridge *b);
+int bridge_capture_close(struct bridge *b);
+/* Calls of the interface and of the port. */
+void bridge_trace(void *user, bool tx, ddps_cm_addr addr, const void *mad, size_t len,
+		  uint64_t now);
+void bridge_see(void *user, const struct ddps_soft_seen *s);
+
+/* ---- questions of other processes ---- */
+
+/* Return: 0, or -1 with errno; EADDRINUSE: a bridge of that name runs. */
+int bridge_ctl_open(struct bridge *b);
+/* Serves what is ready; never blocks. */
+void bridge_ctl_run(struct bridge *b, uint64_t now);
+void bridge_ctl_close(struct bridge *b);
+/* The other side: "sessctl ipoib bridge status" and "down".  Return: an enum status. */
+int bridge_ask(const struct ipoib_opts *o, const char *what);
+
+#endif

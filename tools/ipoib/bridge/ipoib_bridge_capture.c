@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The capture of a bridge: its CM messages and IPoIB frames as they would be on InfiniBand.
+ * LIDs are invented, 1 is the bridge and 2, 3, ... its peers; so is the Q_Key.
+ */
+#include "ipoib/show/capture.h"
+#include "ipoib/bridge/ipoib_bridge.h"
+#include "cli/sessctl.h"
+#include <errno.h>
+#include <string.h>
+
+#define OWN_LID	  1
+#define GROUP_LID 0xc000
+#define QKEY	  0x0b1b
+
+static uint64_t wall_clock(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_REALTIME, &t);
+	return (uint64_t)t.tv_sec * NS_PER_S + (uint64_t)t.tv_nsec;
+}
+
+static uint16_t lid_of(ddps_cm_addr peer)
+{
+	return (uint16_t)(OWN_LID + peer);
+}
+
+static void complain(struct bridge *b)
+{
+	out_error(&b->out, 0, "a file in a directory that exists, is yours and has room",
+		  "capture '%s': %s", b->o->capture, strerror(errno));
+}
+
+/* A capture that cannot be written ends, the bridge does not. */
+static void give_up(struct bridge *b)
+{
+	complain(b);
+	fclose(b->capture);
+	b->capture = NULL;
+}
+
+int bridge_capture_open(struct bridge *b)
+{
+	if (!b->o->capture)
+		return 0;
+	b->capture = capture_create(b->o->capture);
+	if (!b->capture)
+		complain(b);
+	return b->capture ? 0 : -1;
+}
+
+int bridge_capture_close(struct bridge *b)
+{
+	if (!b->capture || !fclose(b->capture))
+		return 0;
+	complain(b);
+	return -1;
+}
+
+void bridge_trace(void *user, bool tx, ddps_cm_addr addr, const void *mad, size_t len, uint64_t now)
+{
+	struct bridge *b = user;
+	struct capture_mad m = { .pkey = b->cfg.me.pkey, .mad = mad };
+
+	(void)now;
+	if (!b->capture || len != DDPS_CM_MAD_LEN)
+		return;
+	m.time_ns = wall_clock();
+	m.slid = tx ? OWN_LID : lid_of(addr);
+	m.dlid = tx ? lid_of(addr) : OWN_LID;
+	if (capture_write(b->capture, &m))
+		give_up(b);
+}
+
+void bridge_see(void *user, const struct ddps_soft_seen *s)
+{
+	struct bridge *b = user;
+	bool group = s->to[0] == 0xff;
+	struct capture_frame m = {
+		.pkey = b->cfg.me.pkey,
+		.connected = s->connected,
+		.uc = s->uc,
+		.from_qpn = s->from_qpn,
+		.to_qpn = s->to_qpn,
+		.qkey = QKEY,
+		.from = s->from,
+		.to = s->to,
+		.frame = s->frame,
+		.len = s->len,
+	};
+
+	if (!b->capture)
+		return;
+	m.time_ns = wall_clock();
+	m.slid = s->tx ? OWN_LID : lid_of(s->peer);
+	m.dlid = group ? GROUP_LID : s->tx ? lid_of(s->peer) : OWN_LID;
+	if (capture_write_frame(b->capture, &m))
+		give_up(b);
+}

@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* What the options of sessctl ipoib bridge say, taken apart. */
+#include "ipoib/bridge/ipoib_bridge.h"
+#include "ipoib/bridge/tun.h"
+#include <arpa/inet.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+
+#define LINK_MTU 2048 /* of a datagram, encapsulation header included */
+
+/* 10.0.0.1/24, fd00::1/64 */
+static int read_ip(struct bridge_ip *ip, const char *text)
+{
+	const char *slash = strchr(text, '/');
+	unsigned long max, n;
+	char host[64], *end;
+
+	ip->family = strchr(text, ':') ? AF_INET6 : AF_INET;
+	max = ip->family == AF_INET6 ? 128 : 32;
+	if (!slash || slash[1] < '0' || slash[1] > '9')
+		return -1;
+	snprintf(host, sizeof host, "%.*s", (int)(slash - text), text);
+	n = strtoul(slash + 1, &end, 10);
+	ip->prefix = (unsigned)n;
+	return *end || !n || n > max || inet_pton(ip->family, host, ip->addr) != 1 ? -1 : 0;
+}
+
+static int read_ips(struct bridge *b, char *why, size_t why_len)
+{
+	struct ddps_ipoib_if_config *c = &b->cfg;
+
+	for (size_t i = 0; i < b->o->ip.n; i++) {
+		struct bridge_ip ip;
+
+		if (read_ip(&ip, b->o->ip.at[i])) {
+			snprintf(why, why_len,
+				 "--ip: '%s' is not of the form 10.0.0.1/24 or fd00::1/64",
+				 b->o->ip.at[i]);
+			return -1;
+		}
+		if (ip.family == AF_INET ? c->has_ip4 : c->n_ip6 == DDPS_IPOIB_IF_IP6_MAX) {
+			snprintf(why, why_len, "--ip: one IPv4 and %d IPv6 addresses at most",
+				 DDPS_IPOIB_IF_IP6_MAX);
+			return -1;
+		}
+		b->ip[b->n_ip++] = ip;
+		if (ip.family == AF_INET) {
+			c->has_ip4 = true;
+			c->prefix4 = ip.prefix;
+			memcpy(c->ip4, ip.addr, 4);
+		} else {
+			memcpy(c->ip6[c->n_ip6++], ip.addr, 16);
+		}
+	}
+	return 0;
+}
+
+static bool name_fits(const char *tun)
+{
+	return *tun && strlen(tun) < TUN_NAME_MAX && !strpbrk(tun, "/%: \t\n") &&
+	       strcmp(tun, ".") != 0 && strcmp(tun, "..") != 0;
+}
+
+/* Names, numbers and flags. */
+static int read_scalars(struct bridge *b, char *why, size_t why_len)
+{
+	const struct ipoib_opts *o = b->o;
+	struct ddps_ipoib_lladdr *me = &b->cfg.me.addr;
+	const uint32_t max = DDPS_IPOIB_MTU_CM_MAX + DDPS_IPOIB_ENCAP_LEN;
+
+	if (!name_fits(o->tun))
+		snprintf(why, why_len,
+			 "--tun: '%s' is no name of a device: 1 to 15 characters, no / %% : or "
+			 "blank",
+			 o->tun);
+	else if (ddps_ipoib_gid_parse(me->gid, o->gid))
+		snprintf(why, why_len, "--gid: '%s' is not written like an IPv6 address", o->gid);
+	else if (ddps_ipoib_flags_parse(&me->flags, o->flags))
+		snprintf(why, why_len, "--mode: '%s' is not rc, uc, rc,uc or ud", o->flags);
+	else if (o->qpn != IPOIB_UNSET && (o->qpn < 2 || o->qpn == DDPS_IPOIB_QPN_MCAST))
+		snprintf(why, why_len, "--qpn: 0, 1 and 0xffffff are taken");
+	else if (o->mtu < DDPS_IPOIB_MTU_MIN_V6 + DDPS_IPOIB_ENCAP_LEN || o->mtu > max)
+		snprintf(why, why_len, "--mtu: %u is not %u to %u", (unsigned)o->mtu,
+			 DDPS_IPOIB_MTU_MIN_V6 + DDPS_IPOIB_ENCAP_LEN, max);
+	else
+		return 0;
+	return -1;
+}
+
+static int random_numbers(struct bridge *b, char *why, size_t why_len)
+{
+	uint32_t r[3];
+
+	if (getrandom(r, sizeof r, 0) != sizeof r) {
+		snprintf(why, why_len, "random numbers: %s", strerror(errno));
+		return -1;
+	}
+	b->cfg.seed = r[0];
+	b->port.seed = r[1];
+	/* like an adapter's, another one each time: peers see that it is a new life */
+	b->cfg.me.addr.qpn = b->o->qpn == IPOIB_UNSET ? 2 + r[2] % 0xfffffd : (uint32_t)b->o->qpn;
+	return 0;
+}
+
+int bridge_configure(struct bridge *b, char *why, size_t why_len)
+{
+	const struct ipoib_opts *o = b->o;
+	struct ddps_ipoib_iface *me = &b->cfg.me;
+
+	if (!o->tun || !o->gid || !o->udp || !o->ip.n) {
+		snprintf(why, why_len, "--tun, --gid, --udp and --ip are needed");
+		return -1;
+	}
+	if (read_scalars(b, why, why_len))
+		return -1;
+	memcpy(b->port.gid, me->addr.gid, sizeof b->port.gid);
+	if (soft_address(&b->port.udp, "--udp", o->udp, why, why_len) ||
+	    (o->group && soft_address(&b->port.group, "--multicast", o->group, why, why_len)) ||
+	    soft_uri(b->listen, o->listen, o->udp, "--listen", why, why_len) ||
+	    soft_peers(b->peer, o, &b->port, why, why_len) || read_ips(b, why, why_len) ||
+	    random_numbers(b, why, why_len))
+		return -1;
+	me->pkey = 0xffff;
+	me->rx_mtu = me->addr.flags ? (uint32_t)o->mtu : LINK_MTU;
+	b->port.qpn = me->addr.qpn;
+	b->port.link_mtu = LINK_MTU;
+	b->port.listen = me->addr.flags ? b->listen : NULL;
+	b->port.up = &ddps_ipoib_if_up;
+	return 0;
+}

@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* What sessctl ipoib bridge says: its start, its state, and what to try about an error. */
+#include "ipoib/bridge/ipoib_bridge.h"
+#include <arpa/inet.h>
+#include <errno.h>
+#include <string.h>
+
+const char *bridge_advice(int err)
+{
+	switch (err) {
+	case EPERM:
+	case EACCES:
+		return "run it as root or with CAP_NET_ADMIN, in this network namespace";
+	case ENOENT:
+	case ENODEV:
+	case ENXIO:
+		return "modprobe tun";
+	case EBUSY:
+		return "another name in --tun; 'sessctl ipoib bridge down' ends a bridge";
+	case EINVAL:
+		return "another name in --tun, if a device has this one";
+	default:
+		return soft_advice(err);
+	}
+}
+
+void bridge_out_start(struct bridge *b)
+{
+	char uri[SOFT_TEXT_MAX] = "", lladdr[DDPS_IPOIB_LLADDR_TEXT];
+	unsigned port = ddps_ipoib_soft_udp_port(b->soft);
+
+	(void)ddps_ipoib_soft_uri(b->soft, uri, sizeof uri);
+	ddps_ipoib_lladdr_print(lladdr, &b->cfg.me.addr);
+	if (b->out.json)
+		json_out_line(&b->out,
+			      json_pack("{ss ss ss si ss}", "event", "bridging", "tun", b->o->tun,
+					"lladdr", lladdr, "udp_port", (int)port, "uri", uri));
+	else
+		fprintf(b->out.f, "%s: %s, UDP port %u%s%s\n", b->o->tun, lladdr, port,
+			*uri ? ", " : "", uri);
+	out_flush(&b->out);
+}
+
+/* ---- the state as JSON ---- */
+
+static json_t *neighbours(const struct bridge *b)
+{
+	struct ddps_ipoib_if_nbr_info n;
+	json_t *all = json_array();
+	int res;
+
+	for (unsigned i = 0; (res = ddps_ipoib_if_nbr_info(b->f, i, &n)) >= 0; i++) {
+		char ip[INET6_ADDRSTRLEN] = "", lladdr[DDPS_IPOIB_LLADDR_TEXT] = "";
+
+		if (!res)
+			continue;
+		inet_ntop(n.ip6 ? AF_INET6 : AF_INET, n.ip, ip, sizeof ip);
+		if (n.has_lladdr)
+			ddps_ipoib_lladdr_print(lladdr, &n.lladdr);
+		json_array_append_new(all, json_pack("{ss ss ss ss si}", "ip", ip, "state", n.state,
+						     "lladdr", lladdr, "mode", n.mode, "mtu",
+						     (int)n.mtu));
+	}
+	return all;
+}
+
+static json_t *connections(const struct bridge *b)
+{
+	struct ddps_ipoib_if_conn_info c;
+	json_t *all = json_array();
+	int res;
+
+	for (unsigned i = 0; (res = ddps_ipoib_if_conn_info(b->f, i, &c)) >= 0; i++) {
+		char gid[DDPS_IPOIB_GID_TEXT];
+
+		if (!res)
+			continue;
+		ddps_ipoib_gid_print(gid, c.peer.gid);
+		json_array_append_new(all,
+				      json_pack("{ss ss sb sb si si}", "peer", gid, "mode",
+						c.uc ? "uc" : "rc", "up", c.up, "active", c.active,
+						"mtu", (int)c.mtu, "qpn", (int)c.qpn));
+	}
+	return all;
+}
+
+#define COUNT(name, text) json_object_set_new(j, #name, json_integer((json_int_t)st->name));
+
+static json_t *interface_counters(const struct ddps_ipoib_if_stats *st)
+{
+	json_t *j = json_object();
+
+	DDPS_IPOIB_IF_STATS(COUNT)
+	return j;
+}
+
+static json_t *port_counters(const struct ddps_soft_stats *st)
+{
+	json_t *j = json_object();
+
+	DDPS_SOFT_STATS(COUNT)
+	return j;
+}
+
+static json_t *cm_counters(const struct ddps_cm_stats *st)
+{
+	return json_pack("{sI sI sI sI sI}", "malformed", (json_int_t)st->malformed, "unsupported",
+			 (json_int_t)st->unsupported, "unmatched", (json_int_t)st->unmatched,
+			 "ignored", (json_int_t)st->ignored, "refused", (json_int_t)st->refused);
+}
+
+json_t *bridge_status(const struct bridge *b, const char *event)
+{
+	static const char *const states[] = { [DDPS_IPOIB_IF_DOWN] = "down",
+					      [DDPS_IPOIB_IF_JOINING] = "joining",
+					      [DDPS_IPOIB_IF_UP] = "up" };
+	char lladdr[DDPS_IPOIB_LLADDR_TEXT], uri[SOFT_TEXT_MAX] = "";
+
+	ddps_ipoib_lladdr_print(lladdr, &b->cfg.me.addr);
+	(void)ddps_ipoib_soft_uri(b->soft, uri, sizeof uri);
+	return json_pack("{ss ss ss ss si ss si so so so so so sI}", "event", event, "tun",
+			 b->o->tun, "state", states[ddps_ipoib_if_state(b->f)], "lladdr", lladdr,
+			 "udp_port", (int)ddps_ipoib_soft_udp_port(b->soft), "uri", uri, "mtu",
+			 (int)(b->cfg.me.rx_mtu - DDPS_IPOIB_ENCAP_LEN), "neighbours",
+			 neighbours(b), "connections", connections(b), "interface",
+			 interface_counters(ddps_ipoib_if_stats(b->f)), "port",
+			 port_counters(ddps_ipoib_soft_stats(b->soft)), "cm",
+			 cm_counters(ddps_ipoib_if_cm_stats(b->f)), "tun_full",
+			 (json_int_t)b->tun_full);
+}
+
+/* ---- the same as text ---- */
+
+static const char *text_of(const json_t *j, const char *key)
+{
+	const char *s = json_string_value(json_object_get(j, key));
+
+	return s ? s : "";
+}
+
+static int int_of(const json_t *j, const char *key)
+{
+	return (int)json_integer_value(json_object_get(j, key));
+}
+
+/* What has happened at all; most counters stay zero. */
+static void out_counters(FILE *f, json_t *status, const char *group)
+{
+	json_t *all = json_object_get(status, group);
+	void *at = json_object_iter(all);
+
+	for (; at; at = json_object_iter_next(all, at)) {
+		json_int_t n = json_integer_value(json_object_iter_value(at));
+
+		if (n)
+			fprintf(f, "  %-11s %-18s %lld\n", group, json_object_iter_key(at),
+				(long long)n);
+	}
+}
+
+static void out_neighbour(FILE *f, const json_t *row)
+{
+	fprintf(f, "  neighbour   %-18s %s, %s, MTU %d %s\n", text_of(row, "ip"),
+		text_of(row, "state"), text_of(row, "mode"), int_of(row, "mtu"),
+		text_of(row, "lladdr"));
+}
+
+static void out_connection(FILE *f, const json_t *row)
+{
+	fprintf(f, "  connection  %-18s %s, %s, asked for by %s, MTU %d\n", text_of(row, "peer"),
+		text_of(row, "mode"), json_is_true(json_object_get(row, "up")) ? "up" : "not up",
+		json_is_true(json_object_get(row, "active")) ? "us" : "the peer",
+		int_of(row, "mtu"));
+}
+
+static void out_rows(FILE *f, const json_t *list, void (*out)(FILE *f, const json_t *row))
+{
+	for (size_t i = 0; i < json_array_size(list); i++)
+		out(f, json_array_get(list, i));
+}
+
+void bridge_out_status(FILE *f, json_t *status)
+{
+	fprintf(f, "%s: %s, MTU %d, %s, UDP port %d%s%s\n", text_of(status, "tun"),
+		text_of(status, "state"), int_of(status, "mtu"), text_of(status, "lladdr"),
+		int_of(status, "udp_port"), *text_of(status, "uri") ? ", " : "",
+		text_of(status, "uri"));
+	out_rows(f, json_object_get(status, "neighbours"), out_neighbour);
+	out_rows(f, json_object_get(status, "connections"), out_connection);
+	out_counters(f, status, "interface");
+	out_counters(f, status, "port");
+	out_counters(f, status, "cm");
+}

@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* A TUN device: made, addressed and set up by ioctl. */
+#include "ipoib/bridge/tun.h"
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/if.h>
+#include <linux/if_tun.h>
+#include <linux/ipv6.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+static void request(struct ifreq *r, const char *name)
+{
+	memset(r, 0, sizeof *r);
+	snprintf(r->ifr_name, sizeof r->ifr_name, "%s", name);
+}
+
+static int complain(const char *name, const char *what, char *why, size_t why_len)
+{
+	int err = errno;
+
+	snprintf(why, why_len, "%s: %s: %s", name, what, strerror(err));
+	errno = err;
+	return -1;
+}
+
+/* One ioctl on a socket of @family. */
+static int control(int family, unsigned long cmd, void *arg)
+{
+	int fd = socket(family, SOCK_DGRAM | SOCK_CLOEXEC, 0), res, saved;
+
+	if (fd < 0)
+		return -1;
+	res = ioctl(fd, cmd, arg);
+	saved = errno;
+	close(fd);
+	errno = saved;
+	return res;
+}
+
+static int give_up(int fd)
+{
+	int err = errno;
+
+	close(fd);
+	errno = err;
+	return -1;
+}
+
+int tun_open(const char *name, unsigned mtu, char *why, size_t why_len)
+{
+	int fd = open("/dev/net/tun", O_RDWR | O_NONBLOCK | O_CLOEXEC);
+	struct ifreq r;
+
+	if (fd < 0)
+		return complain("/dev/net/tun", "opening it", why, why_len);
+	request(&r, name);
+	r.ifr_flags = IFF_TUN | IFF_NO_PI;
+	if (ioctl(fd, TUNSETIFF, &r)) {
+		complain(name, "making the device", why, why_len);
+		return give_up(fd);
+	}
+	request(&r, name);
+	r.ifr_mtu = (int)mtu;
+	if (control(AF_INET, SIOCSIFMTU, &r)) {
+		complain(name, "setting the MTU", why, why_len);
+		return give_up(fd);
+	}
+	return fd;
+}
+
+static int address4(const char *name, const uint8_t *addr, unsigned prefix)
+{
+	struct sockaddr_in in = { .sin_family = AF_INET };
+	struct ifreq r;
+
+	request(&r, name);
+	memcpy(&in.sin_addr, addr, sizeof in.sin_addr);
+	memcpy(&r.ifr_addr, &in, sizeof in);
+	if (control(AF_INET, SIOCSIFADDR, &r))
+		return -1;
+	in.sin_addr.s_addr = htonl(prefix ? UINT32_MAX << (32 - prefix) : 0);
+	memcpy(&r.ifr_netmask, &in, sizeof in);
+	return control(AF_INET, SIOCSIFNETMASK, &r);
+}
+
+static int address6(const char *name, const uint8_t *addr, unsigned prefix)
+{
+	struct in6_ifreq r6 = { .ifr6_prefixlen = prefix };
+	struct ifreq r;
+
+	request(&r, name);
+	if (control(AF_INET6, SIOCGIFINDEX, &r))
+		return -1;
+	r6.ifr6_ifindex = r.ifr_ifindex;
+	memcpy(&r6.ifr6_addr, addr, sizeof r6.ifr6_addr);
+	return control(AF_INET6, SIOCSIFADDR, &r6);
+}
+
+int tun_address(const char *name, int family, const uint8_t *addr, unsigned prefix, char *why,
+		size_t why_len)
+{
+	bool v6 = family == AF_INET6;
+
+	if (v6 ? address6(name, addr, prefix) : address4(name, addr, prefix))
+		return complain(name, v6 ? "adding the IPv6 address" : "adding the IPv4 address",
+				why, why_len);
+	return 0;
+}
+
+int tun_up(const char *name, char *why, size_t why_len)
+{
+	struct ifreq r;
+
+	request(&r, name);
+	if (control(AF_INET, SIOCGIFFLAGS, &r))
+		return complain(name, "reading its flags", why, why_len);
+	r.ifr_flags = (short)(r.ifr_flags | IFF_UP);
+	if (control(AF_INET, SIOCSIFFLAGS, &r))
+		return complain(name, "setting it up", why, why_len);
+	return 0;
+}

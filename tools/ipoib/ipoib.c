@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* sessctl ipoib: IP over InfiniBand in connected mode.  The table of its commands. */
+#include "ipoib/ipoib.h"
+#include "sessctl/cmd.h"
+#include "cli/sessctl.h"
+#include <string.h>
+
+static const struct ipoib_command table[] = {
+	{ { "ipoib service-id", "", "Make or read the service ID of an interface.", I_SERVICE_ID, 0,
+	    0 },
+	  ipoib_service_id },
+	{ { "ipoib lladdr", "", "Make or read a link-layer address.", I_LLADDR, 0, 0 },
+	  ipoib_lladdr },
+	{ { "ipoib private-data", "", "Make or read the private data of CM messages.",
+	    I_PRIVATE_DATA, 0, 0 },
+	  ipoib_private_data },
+	{ { "ipoib mad", "[FILE]", "Read or make CM messages: hex, pcap or JSON in.", I_MAD, 0, 1 },
+	  ipoib_mad },
+	{ { "ipoib listen", "", "Answer connection requests, show every message.", I_LISTEN, 0, 0 },
+	  ipoib_listen },
+	{ { "ipoib connect", "PEER", "Connect and disconnect, show every message.", I_CONNECT, 1,
+	    1 },
+	  ipoib_connect },
+	{ { "ipoib sim", "[SCENARIO]", "Interfaces on a fabric in memory, and what they say.",
+	    I_SIM, 0, 1 },
+	  ipoib_sim },
+	{ { "ipoib bridge", "[up|status|down]", "IPoIB without InfiniBand, on a TUN device.",
+	    I_BRIDGE, 0, 1 },
+	  ipoib_bridge },
+};
+
+#define NCOMMANDS (sizeof table / sizeof *table)
+
+/* Its name without "ipoib ". */
+static const char *short_name(const struct ipoib_command *c)
+{
+	return strchr(c->user.name, ' ') + 1;
+}
+
+static void help(FILE *f)
+{
+	fprintf(f, "Usage: sessctl ipoib COMMAND [options] ...\n\n"
+		   "IP over InfiniBand in connected mode (RFC 4755).\n\nCommands:\n");
+	for (size_t i = 0; i < NCOMMANDS; i++)
+		cmd_help_row(f, short_name(&table[i]), table[i].user.synopsis, table[i].user.about);
+	fprintf(f, "\n'sessctl ipoib COMMAND --help' tells more, sessctl(1) everything.\n");
+}
+
+static int run(const struct ipoib_command *c, int argc, char **argv)
+{
+	struct ipoib_opts o;
+	char why[800];
+	enum opts_result parsed = ipoib_opts_parse(&o, c, argc, argv, why, sizeof why);
+	int status;
+
+	if (parsed == OPTS_HELP) {
+		ipoib_opts_help(stdout, c);
+		return cmd_finish();
+	}
+	status = cmd_ready(parsed, c->user.name, why);
+	return status == CMD_READY ? c->run(&o) : status;
+}
+
+int cmd_ipoib(int argc, char **argv)
+{
+	const char *word = argc > 1 ? argv[1] : "";
+
+	for (size_t i = 0; i < NCOMMANDS; i++)
+		if (!strcmp(word, short_name(&table[i])))
+			return run(&table[i], argc - 1, argv + 1);
+	if (!strcmp(word, "--help") || !strcmp(word, "-h")) {
+		help(stdout);
+		return cmd_finish();
+	}
+	if (*word)
+		fprintf(stderr, "sessctl ipoib: no command '%s'\n  try: sessctl ipoib --help\n",
+			word);
+	else
+		help(stderr);
+	return ST_USAGE;
+}

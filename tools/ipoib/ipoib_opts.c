@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The options of sessctl ipoib. */
+#include "ipoib/ipoib.h"
+#include <ddpsess/ipoib_cm.h>
+#include <string.h>
+
+#define I_TEXT (I_SERVICE_ID | I_LLADDR | I_PRIVATE_DATA)
+#define I_CONN (I_LISTEN | I_CONNECT)
+#define I_ALL  (I_TEXT | I_MAD | I_CONN | I_SIM | I_BRIDGE)
+#define I_NODE (I_CONN | I_BRIDGE)
+
+#define AT(field) offsetof(struct ipoib_opts, field)
+
+static const struct option_row table[] = {
+	{ "qpn", "N", I_TEXT | I_NODE, VAL_UINT, AT(qpn), 0, DDPS_IPOIB_QPN_MAX,
+	  "UD queue pair number of the interface, 24 bits" },
+	{ "linux", NULL, I_SERVICE_ID | I_CONN, VAL_FLAG, AT(linux_form), 0, 0,
+	  "the service ID that Linux uses, not that of RFC 4755" },
+	{ "flags", "rc,uc|rc|uc|ud", I_LLADDR, VAL_TEXT, AT(flags), 0, 0,
+	  "connections that the interface takes (default ud: none)" },
+	{ "gid", "GID", I_LLADDR | I_NODE, VAL_TEXT, AT(gid), 0, 0,
+	  "port GID, written like an IPv6 address" },
+	{ "mtu", "N", I_PRIVATE_DATA | I_NODE, VAL_UINT, AT(mtu), 0, UINT32_MAX,
+	  "Receive MTU, encapsulation header included" },
+	{ "decode", "VALUE", I_TEXT, VAL_TEXT, AT(decode), 0, 0,
+	  "take VALUE apart instead of making one" },
+	{ "hex", NULL, I_MAD, VAL_FLAG, AT(hex), 0, 0,
+	  "hexadecimal digits out, a line a message (JSON in: the default)" },
+	{ "capture", "FILE", I_MAD | I_NODE, VAL_TEXT, AT(capture), 0, 0,
+	  "also write what is sent and received as a capture that packet analysers read" },
+	{ "port", "umad[:DEV[:PORT]]|soft", I_CONN, VAL_TEXT, AT(port), 0, 0,
+	  "where messages go (default umad: first InfiniBand port); connect: or rdmacm" },
+	{ "peer-qpn", "N", I_CONNECT, VAL_UINT, AT(peer_qpn), 0, DDPS_IPOIB_QPN_MAX,
+	  "UD queue pair of the peer, if PEER is a GID" },
+	{ "set", "FIELD=VALUE", I_CONN, VAL_LIST, AT(set), 0, 0,
+	  "a field of the REQ (connect) or of each REP (listen), repeatable" },
+	{ "hold", "SECONDS", I_CONNECT, VAL_SECONDS, AT(hold_ms), 0, 86400000,
+	  "how long to stay connected (default 0)" },
+	{ "reject", "REASON", I_LISTEN, VAL_UINT, AT(reject), 1, 65535,
+	  "refuse every request with that reason, such as 28" },
+	{ "count", "N", I_LISTEN, VAL_NUMBER, AT(count), 1, UINT32_MAX,
+	  "take N requests, then exit when their connections are over" },
+	{ "seed", "N", I_SIM, VAL_UINT, AT(seed), 0, UINT64_MAX,
+	  "of the fabric and of a random scenario (default 1)" },
+	{ "nodes", "N", I_SIM, VAL_NUMBER, AT(nodes), 2, 200, "how many (default 3)" },
+	{ "loss", "PERCENT", I_SIM, VAL_NUMBER, AT(loss), 1, 100,
+	  "of all messages that get lost (default none)" },
+	{ "count", "N", I_SIM, VAL_NUMBER, AT(count), 1, 100000,
+	  "packets of a random scenario (default 20)" },
+	{ "timeout", "SECONDS", I_CONN, VAL_SECONDS, AT(timeout_ms), 1, 86400000,
+	  "end the command after that" },
+	{ "tun", "NAME", I_BRIDGE, VAL_TEXT, AT(tun), 0, 0, "TUN device to make" },
+	{ "ip", "ADDRESS/PREFIX", I_BRIDGE, VAL_LIST, AT(ip), 0, 0,
+	  "address of the device; repeatable, one IPv4, four IPv6" },
+	{ "udp", "HOST:PORT", I_NODE, VAL_TEXT, AT(udp), 0, 0,
+	  "own address for datagrams and CM messages" },
+	{ "multicast", "GROUP:PORT", I_BRIDGE, VAL_TEXT, AT(group), 0, 0,
+	  "IP multicast for what goes to groups (default: a copy to each peer)" },
+	{ "listen", "URI", I_BRIDGE, VAL_TEXT, AT(listen), 0, 0,
+	  "where sessions are taken (default: TCP on the address of --udp)" },
+	{ "peer", "GID,HOST:PORT[,URI]", I_NODE, VAL_LIST, AT(peer), 0, 0,
+	  "a peer: its --gid, --udp and --listen (default: TCP there); repeatable" },
+	{ "mode", "rc,uc|rc|uc|ud", I_BRIDGE, VAL_TEXT, AT(flags), 0, 0,
+	  "connections used, ud: none (default rc)" },
+	{ "json", NULL, I_ALL, VAL_FLAG, AT(json), 0, 0, "one JSON object a line" },
+	{ "help", NULL, I_ALL, VAL_HELP, 0, 0, 0, "this text" },
+	{ "version", NULL, I_ALL, VAL_VERSION, 0, 0, 0, "version of sessctl and library" },
+};
+
+#define NROWS (sizeof table / sizeof *table)
+_Static_assert(NROWS <= OPTROW_MAX, "the parser takes no more");
+
+static const struct option_table options = { table, NROWS };
+
+/* Either --decode or what the value is made of. */
+static int check_text(const struct ipoib_opts *o, unsigned bit, char *why, size_t why_len)
+{
+	bool made = o->qpn != IPOIB_UNSET || o->mtu != IPOIB_UNSET || o->flags || o->gid ||
+		    o->linux_form;
+	const char *missing = o->qpn == IPOIB_UNSET			       ? "qpn"
+			      : bit == I_LLADDR && !o->gid		       ? "gid"
+			      : bit == I_PRIVATE_DATA && o->mtu == IPOIB_UNSET ? "mtu"
+									       : NULL;
+
+	if (o->decode && made)
+		snprintf(why, why_len, "--decode stands alone: it needs nothing but the value");
+	else if (!o->decode && missing)
+		snprintf(why, why_len, "--%s is missing (or --decode VALUE)", missing);
+	else
+		return 0;
+	return -1;
+}
+
+static void defaults(struct ipoib_opts *o, unsigned bit)
+{
+	*o = (struct ipoib_opts){ .qpn = IPOIB_UNSET, .mtu = IPOIB_UNSET, .peer_qpn = IPOIB_UNSET };
+	o->seed = 1;
+	o->nodes = 3;
+	if (bit & I_CONN) {
+		o->port = "umad";
+		o->qpn = 0x48;
+	}
+	if (bit & I_NODE)
+		o->mtu = DDPS_IPOIB_MTU_CM_MAX + DDPS_IPOIB_ENCAP_LEN;
+	if (bit == I_BRIDGE)
+		o->flags = "rc";
+}
+
+enum opts_result ipoib_opts_parse(struct ipoib_opts *o, const struct ipoib_command *cmd, int argc,
+				  char **argv, char *why, size_t why_len)
+{
+	enum opts_result res;
+	int first = 0;
+
+	defaults(o, cmd->user.bit);
+	res = optrow_parse(&options, &cmd->user, o, argc, argv, &first, why, why_len);
+	if (res != OPTS_OK)
+		return res;
+	o->arg = argv + first;
+	o->nargs = argc - first;
+	if (cmd->user.bit & I_TEXT && check_text(o, cmd->user.bit, why, why_len))
+		return OPTS_BAD;
+	if (cmd->user.bit & I_CONN && strcmp(o->port, "soft") != 0 &&
+	    (o->gid || o->udp || o->peer.n)) {
+		snprintf(why, why_len, "--gid, --udp and --peer go with --port soft");
+		return OPTS_BAD;
+	}
+	if (o->json && o->hex) {
+		snprintf(why, why_len, "--json and --hex exclude each other");
+		return OPTS_BAD;
+	}
+	return OPTS_OK;
+}
+
+void ipoib_opts_help(FILE *f, const struct ipoib_command *cmd)
+{
+	optrow_help(f, &options, &cmd->user);
+}

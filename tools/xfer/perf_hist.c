@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Times in classes of a logarithmic scale with a linear one inside each power of two. */
+#include "xfer/perf_hist.h"
+#include <string.h>
+
+void hist_reset(struct hist *h)
+{
+	memset(h, 0, sizeof *h);
+}
+
+/* Values below HIST_SUB have a class each; above, HIST_BITS bits after the leading one count. */
+static unsigned class_of(uint64_t v)
+{
+	unsigned shift;
+
+	if (v < HIST_SUB)
+		return (unsigned)v;
+	shift = 63u - (unsigned)__builtin_clzll(v) - HIST_BITS;
+	return HIST_SUB * (shift + 1) + (unsigned)((v >> shift) - HIST_SUB);
+}
+
+static uint64_t top_of(unsigned c)
+{
+	unsigned shift = c / HIST_SUB;
+
+	if (!shift)
+		return c;
+	shift--;
+	return ((uint64_t)(HIST_SUB + c % HIST_SUB) << shift) + ((UINT64_C(1) << shift) - 1);
+}
+
+void hist_add(struct hist *h, uint64_t v, uint64_t times)
+{
+	if (!times)
+		return;
+	if (!h->count || v < h->min)
+		h->min = v;
+	if (v > h->max)
+		h->max = v;
+	h->count += times;
+	h->n[class_of(v)] += times;
+}
+
+uint64_t hist_percentile(const struct hist *h, unsigned percent)
+{
+	uint64_t rank = h->count / 100 * percent + (h->count % 100 * percent + 99) / 100;
+	uint64_t seen = 0;
+
+	for (unsigned c = 0; h->count && c < HIST_CLASSES; c++) {
+		seen += h->n[c];
+		if (seen >= rank && seen)
+			return top_of(c) < h->max ? top_of(c) : h->max;
+	}
+	return 0;
+}

@@ -1,0 +1,394 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* A session's life on the listener's side. */
+#include "xfer/serve.h"
+#include "cli/advice.h"
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+static void renew(struct session *s)
+{
+	s->due = clock_ns() + s->patience_ns;
+}
+
+/* ---- requests ---- */
+
+static void reject(struct server *sv, const struct ddps_event *ev, const void *pd, size_t len)
+{
+	int err = ddps_reject(ev->request, pd, len);
+
+	out_rejected(&sv->out, sv->taken, ev);
+	if (err)
+		out_error(&sv->out, sv->taken, NULL, "rejecting %s: %s", ev->info.peer,
+			  ddps_strerror(err));
+	sv->ended++;
+}
+
+static struct session *session_new(struct server *sv, const struct ddps_event *ev, int *err)
+{
+	uint32_t patience = sv->o->timeout_ms ? sv->o->timeout_ms : SERVE_PATIENCE_MS;
+	struct session *s = calloc(1, sizeof *s);
+
+	*err = DDPS_E_NOMEM;
+	if (!s)
+		return NULL;
+	*err = chan_open(&s->chan, sv->ctx, sv->pd, sv->cq, MSG_MAX, s);
+	if (!*err)
+		*err = chan_recv(&s->chan, 0);
+	if (*err) {
+		chan_close(&s->chan);
+		free(s);
+		return NULL;
+	}
+	s->sv = sv;
+	s->id = sv->taken;
+	s->info = ev->info;
+	s->pd_len = ev->private_data_len;
+	memcpy(s->pd, ev->private_data, ev->private_data_len);
+	s->patience_ns = patience * NS_PER_MS;
+	renew(s);
+	s->next = sv->sessions;
+	s->prev = &sv->sessions;
+	if (s->next)
+		s->next->prev = &s->next;
+	sv->sessions = s;
+	sv->live++;
+	return s;
+}
+
+static void session_free(struct session *s)
+{
+	struct server *sv = s->sv;
+
+	if (s->service)
+		s->service->stop(s);
+	chan_close(&s->chan);
+	sv->windows -= s->win.len;
+	window_close(&s->win);
+	*s->prev = s->next;
+	if (s->next)
+		s->next->prev = s->prev;
+	sv->live--;
+	sv->dead--;
+	sv->ended++;
+	free(s);
+}
+
+static void die(struct session *s)
+{
+	s->state = SESSION_DEAD;
+	s->sv->dead++;
+}
+
+void serve_request(struct server *sv, const struct ddps_event *ev)
+{
+	static const char full[] = "listener is full, try again later";
+	struct ddps_conn_param p;
+	struct session *s;
+	int err;
+
+	sv->taken++;
+	if (sv->o->reject || sv->live >= SERVE_SESSIONS_MAX) {
+		if (sv->o->reject)
+			reject(sv, ev, sv->o->pd, sv->o->pd_len);
+		else
+			reject(sv, ev, full, sizeof full - 1);
+		return;
+	}
+	s = session_new(sv, ev, &err);
+	if (!s) {
+		out_error(&sv->out, sv->taken, NULL, "no session for %s: %s", ev->info.peer,
+			  ddps_strerror(err));
+		reject(sv, ev, NULL, 0);
+		return;
+	}
+	chan_param(&p, sv->o);
+	err = ddps_accept(ev->request, s->chan.ep, &p);
+	if (!err)
+		return;
+	out_error(&sv->out, s->id, NULL, "accepting %s: %s", ev->info.peer, ddps_strerror(err));
+	die(s);
+	/* Otherwise the request is consumed: rejected by the library, or its peer has gone. */
+	if (err != DDPS_E_IRD && err != DDPS_E_RTR && err != DDPS_E_CLOSED)
+		ddps_reject(ev->request, NULL, 0);
+}
+
+/* ---- ends ---- */
+
+static void stop_service(struct session *s)
+{
+	if (s->service)
+		s->service->stop(s);
+	s->service = NULL;
+	s->job = NULL;
+}
+
+static void disconnect(struct session *s)
+{
+	if (s->state >= SESSION_CLOSING)
+		return;
+	stop_service(s);
+	s->state = SESSION_CLOSING;
+	s->due = clock_ns() + SERVE_GOODBYE_MS * NS_PER_MS;
+	ddps_disconnect(s->chan.ep);
+}
+
+void session_drop(struct session *s, const char *fmt, ...)
+{
+	char text[1400];
+	va_list ap;
+
+	if (s->state >= SESSION_CLOSING)
+		return;
+	va_start(ap, fmt);
+	vsnprintf(text, sizeof text, fmt, ap);
+	va_end(ap);
+	out_error(&s->sv->out, s->id, NULL, "%s: %s", s->info.peer, text);
+	stop_service(s);
+	s->state = SESSION_CLOSING;
+	s->due = clock_ns() + SERVE_GOODBYE_MS * NS_PER_MS;
+	ddps_abort(s->chan.ep);
+}
+
+void session_send(struct session *s, const struct msg *m)
+{
+	int err = s->state < SESSION_CLOSING ? chan_send(&s->chan, m) : 0;
+
+	/* DDPS_E_STATE: it ends already, and the event says why */
+	if (err && err != DDPS_E_STATE)
+		session_drop(s, "sending %s: %s", msg_name(m->type), ddps_strerror(err));
+}
+
+void session_done(struct session *s)
+{
+	if (s->state >= SESSION_LEAVING)
+		return;
+	stop_service(s);
+	s->state = SESSION_LEAVING;
+	s->due = clock_ns() + SERVE_GOODBYE_MS * NS_PER_MS;
+}
+
+void session_give_up(struct session *s, const char *reason)
+{
+	struct msg m = { .type = s->state == SESSION_SERVING ? MSG_ERROR : MSG_REFUSE };
+
+	if (s->state >= SESSION_LEAVING)
+		return;
+	snprintf(m.text, sizeof m.text, "%s", reason);
+	out_error(&s->sv->out, s->id, NULL, "%s: %s: %s", s->info.peer,
+		  m.type == MSG_ERROR ? "gave up" : "refused", reason);
+	session_send(s, &m);
+	session_done(s);
+}
+
+/* ---- messages ---- */
+
+void session_begin(struct session *s, const struct service *service, void *job)
+{
+	int err = 0;
+
+	s->service = service;
+	s->job = job;
+	s->state = SESSION_SERVING;
+	for (uint32_t i = 1; !err && i < CHAN_RECVS; i++)
+		err = chan_recv(&s->chan, i);
+	if (err && err != DDPS_E_STATE)
+		session_drop(s, "posting a receive: %s", ddps_strerror(err));
+}
+
+int session_window(struct session *s, size_t len, unsigned access)
+{
+	int err;
+
+	if (len > SERVE_WINDOWS_MAX - s->sv->windows) {
+		session_give_up(s, "the listener is busy, try again later");
+		return -1;
+	}
+	err = window_open(&s->win, s->sv->pd, s->chan.ep, len, access);
+	if (err) {
+		session_give_up(s, ddps_strerror(err));
+		return -1;
+	}
+	s->sv->windows += len;
+	return 0;
+}
+
+static void first_message(struct session *s, const uint8_t *data, uint32_t len)
+{
+	const char *why;
+	struct msg m;
+
+	if (msg_decode(&m, data, len, &why))
+		session_give_up(s, why);
+	else if (m.type == MSG_PUT)
+		serve_put(s, &m);
+	else if (m.type == MSG_GET)
+		serve_get(s, &m);
+	else if (m.type == MSG_PING)
+		serve_ping(s, &m);
+	else if (m.type == MSG_PERF)
+		serve_perf(s, &m);
+	else
+		session_give_up(s, "a session begins with PUT, GET, PING or PERF");
+}
+
+static void on_message(struct session *s, uint32_t i, uint32_t len)
+{
+	int err;
+
+	if (s->state == SESSION_SETUP) {
+		s->early = true; /* only buffer 0 is posted so far */
+		s->early_len = len;
+		return;
+	}
+	if (s->state < SESSION_LEAVING)
+		renew(s);
+	if (s->state == SESSION_OPEN)
+		first_message(s, chan_data(&s->chan, i), len);
+	else if (s->state == SESSION_SERVING)
+		s->service->message(s, chan_data(&s->chan, i), len);
+	/* what still comes from a peer that is to go is taken and forgotten */
+	if (s->state >= SESSION_CLOSING || (s->service && s->service->own_receives))
+		return;
+	err = chan_recv(&s->chan, i);
+	if (err && err != DDPS_E_STATE)
+		session_drop(s, "posting a receive: %s", ddps_strerror(err));
+}
+
+void serve_completion(const struct ddps_wc *wc)
+{
+	struct session *s = wc->user;
+
+	if (WR_KIND(wc->wr_id) == WR_MSG)
+		chan_sent(&s->chan, WR_INDEX(wc->wr_id));
+	/* what failed is explained by the event that follows */
+	else if (wc->status != DDPS_WC_SUCCESS || s->state == SESSION_DEAD)
+		return;
+	else if (WR_KIND(wc->wr_id) == WR_RECV)
+		on_message(s, WR_INDEX(wc->wr_id), wc->len);
+	else if (s->state == SESSION_SERVING && s->service->completion)
+		s->service->completion(s, wc);
+}
+
+/* ---- events ---- */
+
+static void established(struct session *s, const struct ddps_event *ev)
+{
+	if (s->state != SESSION_SETUP) /* dropped in the meantime */
+		return;
+	s->info = ev->info;
+	s->state = SESSION_OPEN;
+	renew(s);
+	out_established(&s->sv->out, s->id, &ev->info, s->pd, s->pd_len);
+	if (s->early)
+		on_message(s, 0, s->early_len);
+}
+
+static void over(struct session *s, const struct ddps_event *ev)
+{
+	char text[400];
+
+	out_error_text(text, sizeof text, &ev->error);
+	if (ev->type == DDPS_EV_FAILED && advice_is_terminate(&ev->error))
+		out_terminated(&s->sv->out, s->id, &ev->error);
+	if (ev->type == DDPS_EV_FAILED)
+		out_error(&s->sv->out, s->id, advice_for(&ev->error, s->sv->o, false),
+			  "not established: %s", text);
+	/* after a Terminate or our own abort the reason was given */
+	else if (ev->error.code && s->state < SESSION_CLOSING)
+		out_error(&s->sv->out, s->id, NULL, "%s", text);
+	if (ev->type == DDPS_EV_CLOSED)
+		out_closed(&s->sv->out, s->id);
+	stop_service(s);
+	die(s);
+}
+
+static void terminated(struct session *s, const struct ddps_event *ev)
+{
+	out_terminated(&s->sv->out, s->id, &ev->error);
+	out_error(&s->sv->out, s->id, advice_for(&ev->error, s->sv->o, true),
+		  "terminated by the %s side: %s", ev->error.by_peer ? "peer's" : "local",
+		  ddps_triple_name(&ev->error.triple));
+	stop_service(s);
+	s->state = SESSION_CLOSING;
+	s->due = clock_ns() + SERVE_GOODBYE_MS * NS_PER_MS;
+}
+
+void serve_event(struct server *sv, const struct ddps_event *ev)
+{
+	struct session *s = ev->ep ? ev->user : NULL;
+
+	if (!s) {
+		if (ev->type == DDPS_EV_CONNECT_REQUEST)
+			serve_request(sv, ev);
+		return;
+	}
+	switch (ev->type) {
+	case DDPS_EV_ESTABLISHED:
+		established(s, ev);
+		break;
+	case DDPS_EV_TERMINATED:
+		terminated(s, ev);
+		break;
+	case DDPS_EV_PEER_CLOSED:
+		if (s->state == SESSION_SERVING && !s->service->open_end)
+			out_error(&sv->out, s->id, NULL, "%s: closed before its request was done",
+				  s->info.peer);
+		disconnect(s);
+		break;
+	case DDPS_EV_FAILED:
+	case DDPS_EV_CLOSED:
+	case DDPS_EV_REJECTED:
+		over(s, ev);
+		break;
+	case DDPS_EV_CONNECT_REQUEST:
+	case DDPS_EV_LISTENER_FAILED:
+	case DDPS_EV_REQUEST_GONE:
+	case DDPS_EV_SRQ_LIMIT:
+		break;
+	}
+}
+
+/* ---- all of them ---- */
+
+void serve_deadlines(struct server *sv)
+{
+	uint64_t now = clock_ns();
+
+	for (struct session *s = sv->sessions; s; s = s->next) {
+		if (now < s->due || s->state == SESSION_DEAD)
+			continue;
+		if (s->state == SESSION_LEAVING) {
+			disconnect(s);
+		} else if (s->state == SESSION_CLOSING) {
+			ddps_abort(s->chan.ep);
+			s->due = now + SERVE_GOODBYE_MS * NS_PER_MS;
+		} else {
+			session_drop(s, "nothing came for %g s",
+				     (double)s->patience_ns / (double)NS_PER_S);
+		}
+	}
+}
+
+void serve_reap(struct server *sv)
+{
+	struct session *s = sv->sessions, *next;
+
+	for (; s && sv->dead; s = next) {
+		next = s->next;
+		if (s->state == SESSION_DEAD)
+			session_free(s);
+	}
+}
+
+void serve_close_all(struct server *sv)
+{
+	for (struct session *s = sv->sessions; s; s = s->next) {
+		if (s->state == SESSION_SERVING)
+			out_error(&sv->out, s->id, NULL, "%s: interrupted", s->info.peer);
+		if (s->state == SESSION_SETUP)
+			ddps_abort(s->chan.ep);
+		else
+			disconnect(s);
+	}
+}

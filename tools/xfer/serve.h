@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#ifndef SESSCTL_SERVE_H
+#define SESSCTL_SERVE_H
+/*
+ * The listener's side: many sessions in one loop.  serve.c has a session's life and hands its
+ * messages to the service that the first one asked for (serve_put.c, serve_get.c,
+ * serve_ping.c, serve_perf.c).
+ */
+#include "xfer/chan.h"
+#include "cli/out.h"
+#include "cli/sessctl.h"
+
+#define SERVE_SESSIONS_MAX 4096		 /* at once; more are rejected, and told */
+#define SERVE_WINDOWS_MAX  (1024u << 20) /* octets of all windows together, likewise */
+#define SERVE_PATIENCE_MS  60000	 /* default of --timeout: silence of a peer */
+#define SERVE_GOODBYE_MS   10000	 /* a peer that was told to go */
+
+struct server {
+	struct out out;
+	const struct opts *o;
+	struct ddps_ctx *ctx;
+	struct ddps_pd *pd;
+	struct ddps_cq *cq;
+	struct ddps_listener *listener;
+	int dirfd; /* -1: no files */
+	struct session *sessions;
+	uint64_t windows; /* octets handed out */
+	unsigned taken;	  /* requests so far; numbers the sessions */
+	unsigned live, dead, ended;
+	unsigned hot; /* sessions that are measured: look again before sleeping */
+};
+
+struct session;
+
+/* What a service does with one session.  The functions return nothing: what goes wrong
+ * they say to the peer, by session_give_up. */
+struct service {
+	/* A message; its buffer is posted again afterwards. */
+	void (*message)(struct session *s, const uint8_t *data, uint32_t len);
+	/* A work request of the service's own; NULL: it has none. */
+	void (*completion)(struct session *s, const struct ddps_wc *wc);
+	/* The session is over: release @job. */
+	void (*stop)(struct session *s);
+	bool open_end;	   /* the peer may close at any time */
+	bool own_receives; /* it posts them itself; message buffers are not posted again */
+};
+
+enum session_state {
+	SESSION_SETUP,	 /* accepted */
+	SESSION_OPEN,	 /* established, nothing asked for */
+	SESSION_SERVING, /* @service at work */
+	SESSION_LEAVING, /* all is said; the peer is to close */
+	SESSION_CLOSING, /* disconnected by us */
+	SESSION_DEAD	 /* the final event came; freed at the end of the round */
+};
+
+struct session {
+	struct session *next, **prev;
+	struct server *sv;
+	unsigned id;
+	enum session_state state;
+	struct chan chan;
+	struct window win;
+	struct ddps_conn_info info;
+	uint8_t pd[DDPS_PD_MAX]; /* of the request */
+	size_t pd_len;
+	bool early; /* the first message came before the event */
+	uint32_t early_len;
+	uint64_t due;	      /* when patience with the peer ends, ns */
+	uint64_t patience_ns; /* renewed by each message */
+	const struct service *service;
+	void *job;
+};
+
+/* ---- for cmd_listen.c ---- */
+
+/* A request: accept or reject it. */
+void serve_request(struct server *sv, const struct ddps_event *ev);
+/* Any other event of a session, and its completions. */
+void serve_event(struct server *sv, const struct ddps_event *ev);
+void serve_completion(const struct ddps_wc *wc);
+/* Sessions whose peer has been silent for too long. */
+void serve_deadlines(struct server *sv);
+/* Free those that are over. */
+void serve_reap(struct server *sv);
+/* End all, in order. */
+void serve_close_all(struct server *sv);
+
+/* ---- for the services ---- */
+
+/* Begin with @m, the session's first message. */
+void serve_put(struct session *s, const struct msg *m);
+void serve_get(struct session *s, const struct msg *m);
+void serve_ping(struct session *s, const struct msg *m);
+void serve_perf(struct session *s, const struct msg *m);
+
+/* Take the service's side from here on and post receive buffers 1.. as well. */
+void session_begin(struct session *s, const struct service *service, void *job);
+
+/* A window from the server's budget.  Return: 0, or -1: refused, the peer was told. */
+int session_window(struct session *s, size_t len, unsigned access);
+
+/* Send, or drop the session if that is not possible. */
+void session_send(struct session *s, const struct msg *m);
+
+/* The service is done; the peer is to close. */
+void session_done(struct session *s);
+
+/* Say why not, by REFUSE before the service began and ERROR after it, then as session_done. */
+void session_give_up(struct session *s, const char *reason);
+
+/* Report a failure that the peer need not or cannot be told, and drop the session. */
+void session_drop(struct session *s, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+
+#endif
