@@ -12,7 +12,8 @@ VARIANT	   ?= opt
 CC	   ?= gcc
 B	   := build/$(VARIANT)
 VERSION	   := $(shell sed -n 's/.*VERSION_STRING "\(.*\)"/\1/p' include/ddpsess/version.h)
-SOVERSION  := 0
+# raised when a program of an earlier release would not run: docs/abi.md
+SOVERSION  := 1
 Q	   := $(if $(V),,@)
 
 WERROR	   ?= -Werror

@@ -73,6 +73,7 @@ struct ddps_error {
 	struct ddps_triple triple; /* valid if has_triple */
 	char peer[72];		   /* the peer's address, "" if not known yet */
 	char text[200];		   /* one sentence: what failed and where */
+	uint64_t reserved[2];	   /* 0 */
 };
 
 /**

@@ -15,6 +15,12 @@
  *
  * fork: a child must not use its parent's context; every call on one in the child
  * returns DDPS_E_FORKED and touches nothing (ddps_ctx_free then frees memory only).
+ *
+ * Structs of parameters begin with struct_size, which is the caller's sizeof; the _init functions
+ * set it.  So a program keeps working with a later release of the library, whose structs may have
+ * more members at their ends: those it does not know have their defaults.  A program that is
+ * newer than the library is refused with DDPS_E_UNSUPPORTED if it sets what the library does not
+ * have.  Members named reserved are 0.  All rules: docs/abi.md.
  */
 #include <ddpsess/err.h>
 #include <stddef.h>
@@ -55,7 +61,7 @@ typedef void ddps_log_fn(void *user, enum ddps_log_level level, const char *faci
 			 const char *message);
 
 struct ddps_ctx_attr {
-	size_t struct_size;	   /* sizeof(struct ddps_ctx_attr), set by the init function */
+	size_t struct_size;	   /* sizeof(struct ddps_ctx_attr), set by ddps_ctx_attr_init */
 	bool thread;		   /* start one library thread that drives the context */
 	bool poll_drives;	   /* with a thread: ddps_cq_poll of an empty queue drives it too,
 				    * which spares who polls the wait for the thread; that keeps
@@ -68,17 +74,30 @@ struct ddps_ctx_attr {
 };
 
 /**
+ * ddps_ctx_attr_init_sized - ddps_ctx_attr_init for languages that cannot call it
+ * @attr:	filled
+ * @size:	what it takes in the caller's memory; nothing is written beyond
+ *
+ * Thread safe.  Never blocks.
+ */
+DDPS_API void ddps_ctx_attr_init_sized(struct ddps_ctx_attr *attr, size_t size);
+
+/**
  * ddps_ctx_attr_init - fill in the defaults
  * @attr:	no thread, no poll_drives, max_ird = max_ord = DDPS_RD_MAX, 65536 regions, no log
  */
-DDPS_API void ddps_ctx_attr_init(struct ddps_ctx_attr *attr);
+static inline void ddps_ctx_attr_init(struct ddps_ctx_attr *attr)
+{
+	ddps_ctx_attr_init_sized(attr, sizeof *attr);
+}
 
 /**
  * ddps_ctx_new - create a context: the home of all other objects
  * @out:	set on success only
  * @attr:	NULL for the defaults
  *
- * Return: 0, or DDPS_E_INVAL, DDPS_E_NOMEM, DDPS_E_SYSTEM (errno is set).
+ * Return: 0, or DDPS_E_INVAL, DDPS_E_UNSUPPORTED (a member of a later release is set),
+ * DDPS_E_NOMEM, DDPS_E_SYSTEM (errno is set).
  */
 DDPS_API int ddps_ctx_new(struct ddps_ctx **out, const struct ddps_ctx_attr *attr);
 
@@ -169,6 +188,7 @@ struct ddps_conn_info {
 		uint16_t stream;  /* the pair's stream identifier */
 		uint16_t encap;	  /* peer's UDP port, 0: SCTP directly on IP */
 	} sctp;			  /* transport SCTP only */
+	uint64_t reserved[4];
 };
 
 struct ddps_event {
@@ -180,6 +200,7 @@ struct ddps_event {
 	void *user;			/* the endpoint's, the shared queue's, or the listener's */
 	struct ddps_conn_info info;	/* all types but LISTENER_FAILED and SRQ_LIMIT */
 	struct ddps_error error;
+	void *reserved[4];
 	size_t private_data_len; /* CONNECT_REQUEST, ESTABLISHED (initiator), REJECTED */
 	uint8_t private_data[DDPS_PD_MAX];
 };
@@ -256,7 +277,11 @@ struct ddps_conn_param {
 	 * which can overlook a first message right behind its Reply until more arrives.  Takes no
 	 * place in the send queue and completes nothing. */
 	uint32_t nudge_ms;
+	uint32_t reserved;
 };
+
+/** ddps_conn_param_init_sized - as ddps_ctx_attr_init_sized */
+DDPS_API void ddps_conn_param_init_sized(struct ddps_conn_param *p, size_t size);
 
 /**
  * ddps_conn_param_init - fill in the defaults
@@ -264,7 +289,10 @@ struct ddps_conn_param {
  *		connect 10 s, no retry after a refusal, setup 10 s, first FPDU 60 s, close 5 s,
  *		no nudge
  */
-DDPS_API void ddps_conn_param_init(struct ddps_conn_param *p);
+static inline void ddps_conn_param_init(struct ddps_conn_param *p)
+{
+	ddps_conn_param_init_sized(p, sizeof *p);
+}
 
 /**
  * ddps_uri_check - whether a URI has the right form, and what is wrong with it
@@ -289,8 +317,14 @@ struct ddps_listen_param {
 	void *user;		  /* comes back in events */
 };
 
+/** ddps_listen_param_init_sized - as ddps_ctx_attr_init_sized */
+DDPS_API void ddps_listen_param_init_sized(struct ddps_listen_param *p, size_t size);
+
 /** ddps_listen_param_init - defaults: backlog 1024, 1024 half-open, 5 s, all RTR types */
-DDPS_API void ddps_listen_param_init(struct ddps_listen_param *p);
+static inline void ddps_listen_param_init(struct ddps_listen_param *p)
+{
+	ddps_listen_param_init_sized(p, sizeof *p);
+}
 
 /**
  * ddps_listen - wait for initiators
@@ -302,8 +336,8 @@ DDPS_API void ddps_listen_param_init(struct ddps_listen_param *p);
  *
  * A host name is looked up before this returns, which can block; addresses never block.
  *
- * Return: 0, or DDPS_E_INVAL, DDPS_E_ADDRESS (URI or name), DDPS_E_UNSUPPORTED (backend),
- * DDPS_E_NOMEM, DDPS_E_SYSTEM (errno is set: EADDRINUSE, EACCES, ...), DDPS_E_FORKED.
+ * Return: 0, or DDPS_E_INVAL, DDPS_E_ADDRESS (URI or name), DDPS_E_UNSUPPORTED (backend, or a
+ * member of a later release is set), DDPS_E_NOMEM, DDPS_E_SYSTEM (errno is set: EADDRINUSE, EACCES, ...), DDPS_E_FORKED.
  */
 DDPS_API int ddps_listen(struct ddps_ctx *ctx, const char *uri, const struct ddps_listen_param *p,
 			 struct ddps_listener **out);
@@ -352,26 +386,32 @@ struct ddps_ep_attr {
 	uint32_t max_sge;	     /* pieces of one work request, 1..16 */
 	bool rfc7306; /* Immediate Data and atomics, both ways: agree on it with the peer's
 		       * application first, the wire has no way to ask (RFC 7306 1.1) */
-	void *user;   /* comes back in events and completions */
-	enum ddps_no_recv no_recv;
-	/* A shared receive queue (wr.h) of @pd, or NULL.  With one, rq_depth is ignored and
-	 * ddps_post_recv is refused. */
-	struct ddps_srq *srq;
-	/* How many of its receives this endpoint may have taken whose completions were not
-	 * fetched yet; 0: half of the queue's depth, rounded up.  A peer that sends more
-	 * waits, as with STALL but whatever no_recv says, until one is fetched. */
-	uint32_t srq_share;
 	/* Work posted once the session ends or has ended is not refused: it completes as flushed,
 	 * behind all that was posted before.  And ddps_abort takes an endpoint that was never
 	 * connected: its receives are flushed and no event comes. */
 	bool flush_late;
+	void *user; /* comes back in events and completions */
+	enum ddps_no_recv no_recv;
+	/* How many receives of @srq this endpoint may have taken whose completions were not
+	 * fetched yet; 0: half of the queue's depth, rounded up.  A peer that sends more
+	 * waits, as with STALL but whatever no_recv says, until one is fetched. */
+	uint32_t srq_share;
+	/* A shared receive queue (wr.h) of @pd, or NULL.  With one, rq_depth is ignored and
+	 * ddps_post_recv is refused. */
+	struct ddps_srq *srq;
 };
+
+/** ddps_ep_attr_init_sized - as ddps_ctx_attr_init_sized */
+DDPS_API void ddps_ep_attr_init_sized(struct ddps_ep_attr *attr, size_t size);
 
 /**
  * ddps_ep_attr_init - defaults: 64 work requests each way, 4 pieces, no RFC 7306,
  * DDPS_NO_RECV_TERMINATE
  */
-DDPS_API void ddps_ep_attr_init(struct ddps_ep_attr *attr);
+static inline void ddps_ep_attr_init(struct ddps_ep_attr *attr)
+{
+	ddps_ep_attr_init_sized(attr, sizeof *attr);
+}
 
 /**
  * ddps_ep_new - create an unconnected endpoint (queue pair)
@@ -381,7 +421,8 @@ DDPS_API void ddps_ep_attr_init(struct ddps_ep_attr *attr);
  *
  * Receives may be posted at once.
  *
- * Return: 0, or DDPS_E_INVAL, DDPS_E_NOMEM, DDPS_E_FORKED.
+ * Return: 0, or DDPS_E_INVAL, DDPS_E_UNSUPPORTED (a member of a later release is set),
+ * DDPS_E_NOMEM, DDPS_E_FORKED.
  */
 DDPS_API int ddps_ep_new(struct ddps_ctx *ctx, const struct ddps_ep_attr *attr,
 			 struct ddps_ep **out);
@@ -420,7 +461,8 @@ DDPS_API int ddps_connect(struct ddps_ep *ep, const char *uri, const struct ddps
  * the call returns DDPS_E_IRD and the request is consumed.
  *
  * Return: 0, or DDPS_E_INVAL, DDPS_E_TOO_LONG, DDPS_E_STATE (endpoint used before), DDPS_E_IRD,
- * DDPS_E_RTR, DDPS_E_CLOSED (the peer has gone), DDPS_E_NOMEM, DDPS_E_FORKED.
+ * DDPS_E_RTR, DDPS_E_CLOSED (the peer has gone), DDPS_E_UNSUPPORTED (a member of a later release
+ * is set), DDPS_E_NOMEM, DDPS_E_FORKED.
  */
 DDPS_API int ddps_accept(struct ddps_request *req, struct ddps_ep *ep,
 			 const struct ddps_conn_param *p);

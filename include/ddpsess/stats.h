@@ -4,6 +4,8 @@
 /*
  * What sessions have done, what they hold now, and which limits they met.  Counters start at 0
  * with the endpoint or context and never go back.  Threads: as in session.h.
+ *
+ * The caller sets struct_size to its sizeof.  A counter that the library does not have reads 0.
  */
 #include <ddpsess/session.h>
 
@@ -63,8 +65,7 @@ struct ddps_ep_stats {
 DDPS_API int ddps_ep_stats(struct ddps_ep *ep, struct ddps_ep_stats *st);
 
 struct ddps_ctx_stats {
-	size_t struct_size;	    /* set by the caller to sizeof(struct ddps_ctx_stats) */
-	struct ddps_ep_stats total; /* of all endpoints; counters include those freed */
+	size_t struct_size; /* set by the caller to sizeof(struct ddps_ctx_stats) */
 
 	/* Limits met: how often. */
 	uint64_t regions_refused; /* ddps_mr_reg: max_regions, DDPS_E_LIMIT */
@@ -78,6 +79,11 @@ struct ddps_ctx_stats {
 	uint64_t requests;   /* not answered, or the rejection is on its way */
 	uint64_t regions;    /* at most max_regions */
 	uint64_t srq_posted; /* in all shared receive queues, not bound */
+
+	uint64_t reserved[8];
+	/* Of all endpoints; counters include those freed.  total.struct_size says how much of it
+	 * was filled in. */
+	struct ddps_ep_stats total;
 };
 
 /**

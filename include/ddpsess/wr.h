@@ -92,13 +92,16 @@ struct ddps_wc {
 	void *user; /* the endpoint's */
 	enum ddps_op op;
 	enum ddps_wc_status status;
-	uint32_t len;	  /* RECV, READ, atomics: octets that arrived in the buffer */
-	bool solicited;	  /* RECV: by a Send or Immediate Data with Solicited Event */
-	bool invalidated; /* RECV: by a Send with Invalidate; inv_stag was revoked */
+	uint32_t len; /* RECV, READ, atomics: octets that arrived in the buffer */
 	uint32_t inv_stag;
-	bool has_imm;		      /* RECV: by Immediate Data; len is 0, the buffer untouched */
-	uint8_t imm[DDPS_IMM_OCTETS]; /* as the peer gave it */
-	uint64_t original;	      /* FETCH_ADD, CMP_SWAP: the value before, host byte order */
+	union {
+		uint8_t imm[DDPS_IMM_OCTETS]; /* has_imm: as the peer gave it */
+		uint64_t original; /* FETCH_ADD, CMP_SWAP: the value before, host byte order */
+	};
+	bool solicited;	      /* RECV: by a Send or Immediate Data with Solicited Event */
+	bool invalidated;     /* RECV: by a Send with Invalidate; inv_stag was revoked */
+	bool has_imm;	      /* RECV: by Immediate Data; len is 0, the buffer untouched */
+	uint8_t reserved[13]; /* 0; an entry is one cache line of 64 octets, and stays so */
 };
 
 /**
@@ -167,6 +170,7 @@ DDPS_API int ddps_cq_wait(struct ddps_cq *cq, struct ddps_wc *wc, int max, int t
 
 /* ---- work requests ---- */
 
+/* Never changes; another form would have a flag of its own. */
 struct ddps_sge {
 	void *addr;
 	uint32_t len;
@@ -204,6 +208,8 @@ struct ddps_atomic {
 	uint64_t compare, compare_mask; /* CMP_SWAP */
 };
 
+/* It may grow at its end: a member to come is read only if a flag or an op that comes with it says
+ * so, and a library that does not know those refuses them. */
 struct ddps_send_wr {
 	uint64_t wr_id;
 	enum ddps_op op;	    /* any but RECV */

@@ -174,15 +174,14 @@ static int dial_start(struct ddps_ep *ep)
 
 int ddps_connect(struct ddps_ep *ep, const char *uri, const struct ddps_conn_param *p)
 {
-	struct ddps_conn_param defaults;
+	struct ddps_conn_param param;
 	int err = ddps_ctx_enter(ep->ctx);
 
 	if (err < 0)
 		return err;
-	if (!p) {
-		ddps_conn_param_init(&defaults);
-		p = &defaults;
-	}
+	err = ddps_conn_param_take(&param, p);
+	if (err)
+		goto out;
 	if (ep->state != DDPS_EP_IDLE) {
 		err = DDPS_E_STATE;
 		goto out;
@@ -192,11 +191,11 @@ int ddps_connect(struct ddps_ep *ep, const char *uri, const struct ddps_conn_par
 		err = DDPS_E_NOMEM;
 		goto out;
 	}
-	err = dial_prepare(ep->dial, ep->ctx, uri, p);
+	err = dial_prepare(ep->dial, ep->ctx, uri, &param);
 	if (!err) {
 		ep->info.initiator = true;
-		ep->close_ms = p->close_ms;
-		ep->nudge_ms = p->nudge_ms;
+		ep->close_ms = param.close_ms;
+		ep->nudge_ms = param.nudge_ms;
 		err = dial_start(ep);
 	}
 	if (err)

@@ -12,22 +12,11 @@
 #include <time.h>
 #include <unistd.h>
 
-#define NSEC_PER_MSEC	    1000000u
-#define NSEC_PER_SEC	    1000000000u
-#define DEFAULT_MAX_REGIONS 65536u
-#define SETTLE_STEP_MS	    10
-#define WIND_UP_MS	    1000 /* for what has to reach peers when the context goes */
-#define NAP_NS		    (1 * NSEC_PER_MSEC)
-
-void ddps_ctx_attr_init(struct ddps_ctx_attr *attr)
-{
-	*attr = (struct ddps_ctx_attr){
-		.struct_size = sizeof *attr,
-		.max_ird = DDPS_RD_MAX,
-		.max_ord = DDPS_RD_MAX,
-		.max_regions = DEFAULT_MAX_REGIONS,
-	};
-}
+#define NSEC_PER_MSEC  1000000u
+#define NSEC_PER_SEC   1000000000u
+#define SETTLE_STEP_MS 10
+#define WIND_UP_MS     1000 /* for what has to reach peers when the context goes */
+#define NAP_NS	       (1 * NSEC_PER_MSEC)
 
 const char *ddps_version(void)
 {
@@ -190,13 +179,13 @@ static void thread_stop(struct ddps_ctx *ctx)
 
 static int attr_take(struct ddps_ctx *ctx, const struct ddps_ctx_attr *attr)
 {
-	ddps_ctx_attr_init(&ctx->attr);
-	if (attr) {
-		if (attr->struct_size != sizeof *attr || attr->max_ird > DDPS_RD_MAX ||
-		    attr->max_ord > DDPS_RD_MAX || !attr->max_regions)
-			return DDPS_E_INVAL;
-		ctx->attr = *attr;
-	}
+	int err = ddps_ctx_attr_take(&ctx->attr, attr);
+
+	if (err)
+		return err;
+	if (ctx->attr.max_ird > DDPS_RD_MAX || ctx->attr.max_ord > DDPS_RD_MAX ||
+	    !ctx->attr.max_regions)
+		return DDPS_E_INVAL;
 	if (!ctx->attr.log && getenv("DDPSESS_DEBUG"))
 		ctx->attr.log = ddps_log_stderr;
 	ctx->env.log = (struct ddps_log){ ctx->attr.log, ctx->attr.log_user };

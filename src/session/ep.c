@@ -7,6 +7,8 @@
 #define DEPTH_MAX  65535u
 #define SGE_MAX	   16u
 #define CACHE_LINE 64
+#define WR_FLAGS                                                                                   \
+	(DDPS_WR_SILENT | DDPS_WR_SOLICITED | DDPS_WR_INVALIDATE | DDPS_WR_FENCE | DDPS_WR_MORE)
 
 const char *ddps_ep_state_name(enum ddps_ep_state s)
 {
@@ -163,6 +165,20 @@ static bool rq_ok(const struct ddps_ep_attr *attr)
 	return attr->rq_depth && attr->rq_depth <= DEPTH_MAX;
 }
 
+static int attr_take(struct ddps_ep_attr *attr, const struct ddps_ep_attr *given,
+		     const struct ddps_ctx *ctx)
+{
+	int err = given ? ddps_ep_attr_take(attr, given) : DDPS_E_INVAL;
+
+	if (err)
+		return err;
+	if (!attr->pd || !attr->send_cq || !attr->recv_cq || attr->pd->ctx != ctx ||
+	    !attr->sq_depth || attr->sq_depth > DEPTH_MAX || !rq_ok(attr) || !attr->max_sge ||
+	    attr->max_sge > SGE_MAX || (unsigned)attr->no_recv > DDPS_NO_RECV_STALL)
+		return DDPS_E_INVAL;
+	return 0;
+}
+
 /* A peer that takes half of what all share is no longer one among others. */
 static uint32_t share(const struct ddps_ep_attr *attr)
 {
@@ -171,17 +187,15 @@ static uint32_t share(const struct ddps_ep_attr *attr)
 	return (attr->srq->depth + 1) / 2;
 }
 
-int ddps_ep_new(struct ddps_ctx *ctx, const struct ddps_ep_attr *attr, struct ddps_ep **out)
+int ddps_ep_new(struct ddps_ctx *ctx, const struct ddps_ep_attr *given, struct ddps_ep **out)
 {
+	struct ddps_ep_attr taken, *attr = &taken;
 	struct ddps_rdmap_cfg cfg;
 	struct ddps_ep *ep;
-	int err;
+	int err = out ? attr_take(attr, given, ctx) : DDPS_E_INVAL;
 
-	if (!attr || !out || attr->struct_size != sizeof *attr || !attr->pd || !attr->send_cq ||
-	    !attr->recv_cq || attr->pd->ctx != ctx || !attr->sq_depth ||
-	    attr->sq_depth > DEPTH_MAX || !rq_ok(attr) || !attr->max_sge ||
-	    attr->max_sge > SGE_MAX || (unsigned)attr->no_recv > DDPS_NO_RECV_STALL)
-		return DDPS_E_INVAL;
+	if (err)
+		return err;
 	err = ddps_ctx_enter(ctx);
 	if (err < 0)
 		return err;
@@ -439,7 +453,9 @@ int ddps_post_send(struct ddps_ep *ep, const struct ddps_send_wr *wr)
 	if (err < 0)
 		return err;
 	if (ep->state != DDPS_EP_OPEN && ep->state != DDPS_EP_AWAIT_RTR) {
-		err = wr->op == DDPS_OP_RECV ? DDPS_E_INVAL : post_late(ep, wr->op, wr->wr_id);
+		err = wr->op == DDPS_OP_RECV || (wr->flags & ~WR_FLAGS)
+			      ? DDPS_E_INVAL
+			      : post_late(ep, wr->op, wr->wr_id);
 	} else {
 		ep->posting = true;
 		err = ddps_rdmap_post_send(ep->rdmap, wr);

@@ -249,6 +249,7 @@ static int listener_start(struct ddps_listener *l, const struct ddps_uri *uri,
 int ddps_listen(struct ddps_ctx *ctx, const char *uri_text, const struct ddps_listen_param *p,
 		struct ddps_listener **out)
 {
+	struct ddps_listen_param param;
 	struct ddps_listener *l;
 	struct sockaddr_storage ss;
 	struct ddps_uri uri;
@@ -256,8 +257,12 @@ int ddps_listen(struct ddps_ctx *ctx, const char *uri_text, const struct ddps_li
 	socklen_t len;
 	int err, keep;
 
-	if (!out || (p && (p->struct_size != sizeof *p || !p->rtr || !p->max_half_open ||
-			   (p->rtr & ~DDPS_RTR_ALL))))
+	if (!out)
+		return DDPS_E_INVAL;
+	err = ddps_listen_param_take(&param, p);
+	if (err)
+		return err;
+	if (!param.rtr || !param.max_half_open || (param.rtr & ~DDPS_RTR_ALL))
 		return DDPS_E_INVAL;
 	if (ddps_ctx_forked(ctx))
 		return DDPS_E_FORKED;
@@ -271,10 +276,7 @@ int ddps_listen(struct ddps_ctx *ctx, const char *uri_text, const struct ddps_li
 		return DDPS_E_NOMEM;
 	l->ctx = ctx;
 	l->source.build = build_listener_event;
-	if (p)
-		l->param = *p;
-	else
-		ddps_listen_param_init(&l->param);
+	l->param = param;
 	ddps_ctx_enter(ctx);
 	err = listener_start(l, &uri, &ss, len);
 	keep = errno;
@@ -469,16 +471,14 @@ static int accept_locked(struct ddps_request *req, struct ddps_ep *ep,
 int ddps_accept(struct ddps_request *req, struct ddps_ep *ep, const struct ddps_conn_param *p)
 {
 	struct ddps_ctx *ctx = req->ctx;
-	struct ddps_conn_param defaults;
+	struct ddps_conn_param param;
 	int err = ddps_ctx_enter(ctx);
 
 	if (err < 0)
 		return err;
-	if (!p) {
-		ddps_conn_param_init(&defaults);
-		p = &defaults;
-	}
-	err = accept_locked(req, ep, p);
+	err = ddps_conn_param_take(&param, p);
+	if (!err)
+		err = accept_locked(req, ep, &param);
 	ddps_ctx_leave(ctx);
 	return err;
 }

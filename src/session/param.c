@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Connection parameters: defaults, checks, and what each layer below gets of them. */
+/* Parameters: defaults, what a caller of any release gives, checks, and what each layer below gets
+ * of them. */
 #include "session/session.h"
+#include "session/sized.h"
 #include <string.h>
 
 #define DEFAULT_RD	 16
@@ -13,12 +15,57 @@
 #define LISTEN_HALF_OPEN 1024
 #define EP_DEPTH	 64
 #define EP_SGE		 4
+#define MAX_REGIONS	 65536
 #define MULPDU_MIN	 128 /* RFC 5044 4.5 */
 
-void ddps_conn_param_init(struct ddps_conn_param *p)
+/* ---- structs of callers: docs/abi.md ---- */
+
+/* A struct of this kind has no octets behind its last member: a later one would be there unseen. */
+#define NO_TAIL(type, last)                                                                        \
+	_Static_assert(offsetof(struct type, last) + sizeof(((struct type *)0)->last) ==           \
+			       sizeof(struct type),                                                \
+		       #type " needs a reserve at its end")
+
+NO_TAIL(ddps_ctx_attr, log_user);
+NO_TAIL(ddps_conn_param, reserved);
+NO_TAIL(ddps_listen_param, user);
+NO_TAIL(ddps_ep_attr, srq);
+
+#define CTX_ATTR     DDPS_SIZED(ddps_ctx_attr, sizeof(struct ddps_ctx_attr))
+#define CONN_PARAM   DDPS_SIZED(ddps_conn_param, sizeof(struct ddps_conn_param))
+#define LISTEN_PARAM DDPS_SIZED(ddps_listen_param, sizeof(struct ddps_listen_param))
+#define EP_ATTR	     DDPS_SIZED(ddps_ep_attr, sizeof(struct ddps_ep_attr))
+
+/* For each of them the _init_sized function and one that takes the caller's, NULL for the
+ * defaults. */
+#define SIZED_FUNCTIONS(type, sizes)                                                               \
+	void type##_init_sized(struct type *p, size_t size)                                        \
+	{                                                                                          \
+		const struct type defaults = type##_defaults();                                    \
+                                                                                                   \
+		ddps_sized_init(p, size, &defaults, &sizes);                                       \
+	}                                                                                          \
+                                                                                                   \
+	int type##_take(struct type *to, const struct type *from)                                  \
+	{                                                                                          \
+		*to = type##_defaults();                                                           \
+		return from ? ddps_sized_take(to, from, &sizes) : 0;                               \
+	}
+
+static struct ddps_ctx_attr ddps_ctx_attr_defaults(void)
 {
-	*p = (struct ddps_conn_param){
-		.struct_size = sizeof *p,
+	return (struct ddps_ctx_attr){
+		.struct_size = sizeof(struct ddps_ctx_attr),
+		.max_ird = DDPS_RD_MAX,
+		.max_ord = DDPS_RD_MAX,
+		.max_regions = MAX_REGIONS,
+	};
+}
+
+static struct ddps_conn_param ddps_conn_param_defaults(void)
+{
+	return (struct ddps_conn_param){
+		.struct_size = sizeof(struct ddps_conn_param),
 		.ird = DEFAULT_RD,
 		.ord = DEFAULT_RD,
 		.ulp_ird = DEFAULT_RD,
@@ -32,6 +79,34 @@ void ddps_conn_param_init(struct ddps_conn_param *p)
 	};
 }
 
+static struct ddps_listen_param ddps_listen_param_defaults(void)
+{
+	return (struct ddps_listen_param){
+		.struct_size = sizeof(struct ddps_listen_param),
+		.backlog = LISTEN_BACKLOG,
+		.max_half_open = LISTEN_HALF_OPEN,
+		.setup_ms = LISTEN_SETUP_MS,
+		.rtr = DDPS_RTR_ALL,
+	};
+}
+
+static struct ddps_ep_attr ddps_ep_attr_defaults(void)
+{
+	return (struct ddps_ep_attr){
+		.struct_size = sizeof(struct ddps_ep_attr),
+		.sq_depth = EP_DEPTH,
+		.rq_depth = EP_DEPTH,
+		.max_sge = EP_SGE,
+	};
+}
+
+SIZED_FUNCTIONS(ddps_ctx_attr, CTX_ATTR)
+SIZED_FUNCTIONS(ddps_conn_param, CONN_PARAM)
+SIZED_FUNCTIONS(ddps_listen_param, LISTEN_PARAM)
+SIZED_FUNCTIONS(ddps_ep_attr, EP_ATTR)
+
+/* ---- checks ---- */
+
 int ddps_uri_check(const char *text, char *why, size_t len)
 {
 	struct ddps_uri uri = { 0 };
@@ -41,30 +116,9 @@ int ddps_uri_check(const char *text, char *why, size_t len)
 	return ddps_uri_parse(&uri, text, why, len);
 }
 
-void ddps_listen_param_init(struct ddps_listen_param *p)
-{
-	*p = (struct ddps_listen_param){
-		.struct_size = sizeof *p,
-		.backlog = LISTEN_BACKLOG,
-		.max_half_open = LISTEN_HALF_OPEN,
-		.setup_ms = LISTEN_SETUP_MS,
-		.rtr = DDPS_RTR_ALL,
-	};
-}
-
-void ddps_ep_attr_init(struct ddps_ep_attr *attr)
-{
-	*attr = (struct ddps_ep_attr){
-		.struct_size = sizeof *attr,
-		.sq_depth = EP_DEPTH,
-		.rq_depth = EP_DEPTH,
-		.max_sge = EP_SGE,
-	};
-}
-
 int ddps_param_check(const struct ddps_conn_param *p, bool enhanced, bool initiator)
 {
-	if (p->struct_size != sizeof *p || p->ird > DDPS_RD_ULP || p->ord > DDPS_RD_ULP ||
+	if (p->reserved || p->ird > DDPS_RD_ULP || p->ord > DDPS_RD_ULP ||
 	    p->ulp_ird > DDPS_RD_MAX || p->ulp_ord > DDPS_RD_MAX || p->need_ord > DDPS_RD_MAX)
 		return DDPS_E_INVAL;
 	if ((p->rtr & ~DDPS_RTR_ALL) || (p->max_mulpdu && p->max_mulpdu < MULPDU_MIN))

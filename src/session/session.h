@@ -202,6 +202,12 @@ void ddps_late_flush(struct ddps_ep *ep);
 void ddps_late_free(struct ddps_ep *ep);
 
 /* ---- parameters (param.c) ---- */
+/* The caller's struct as one of this release, NULL: the defaults.
+ * 0, DDPS_E_INVAL (its size) or DDPS_E_UNSUPPORTED (a member of a later release is set). */
+int ddps_ctx_attr_take(struct ddps_ctx_attr *to, const struct ddps_ctx_attr *from);
+int ddps_conn_param_take(struct ddps_conn_param *to, const struct ddps_conn_param *from);
+int ddps_listen_param_take(struct ddps_listen_param *to, const struct ddps_listen_param *from);
+int ddps_ep_attr_take(struct ddps_ep_attr *to, const struct ddps_ep_attr *from);
 /* Check ranges and combination; @enhanced decides the limit of the private data. */
 int ddps_param_check(const struct ddps_conn_param *p, bool enhanced, bool initiator);
 void ddps_param_nego(const struct ddps_conn_param *p, const struct ddps_ctx *ctx,

@@ -1,11 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Counters: the public face of what RDMAP, the LLPs and the session layer count. */
 #include "session/session.h"
+#include "session/sized.h"
 #include <string.h>
 
 /* All but struct_size are counters of this type, so that they can be added up as an array. */
 #define FIRST	  offsetof(struct ddps_ep_stats, sent)
 #define NCOUNTERS ((sizeof(struct ddps_ep_stats) - FIRST) / sizeof(uint64_t))
+
+#define EP_STATS  DDPS_SIZED(ddps_ep_stats, sizeof(struct ddps_ep_stats))
+#define CTX_STATS DDPS_SIZED(ddps_ctx_stats, sizeof(struct ddps_ctx_stats))
 
 static void add(struct ddps_ep_stats *to, const struct ddps_ep_stats *from)
 {
@@ -40,28 +44,19 @@ int ddps_ep_stats(struct ddps_ep *ep, struct ddps_ep_stats *st)
 {
 	int err;
 
-	if (!st || st->struct_size != sizeof *st)
+	if (!st || ddps_sized_check(st, &EP_STATS) < 0)
 		return DDPS_E_INVAL;
 	err = ddps_ctx_enter(ep->ctx);
 	if (err < 0)
 		return err;
-	*st = *collect(ep);
-	st->struct_size = sizeof *st;
+	ddps_sized_give(st, collect(ep), &EP_STATS);
 	ddps_ctx_leave(ep->ctx);
 	return 0;
 }
 
-int ddps_ctx_stats(struct ddps_ctx *ctx, struct ddps_ctx_stats *st)
+static void ctx_collect(struct ddps_ctx *ctx, struct ddps_ctx_stats *st)
 {
-	int err;
-
-	if (!st || st->struct_size != sizeof *st)
-		return DDPS_E_INVAL;
-	err = ddps_ctx_enter(ctx);
-	if (err < 0)
-		return err;
 	*st = ctx->stats;
-	st->struct_size = sizeof *st;
 	st->total.struct_size = sizeof st->total;
 	st->half_open_full = ctx->env.half_open_full;
 	st->regions = ddps_stag_count(ctx->stags);
@@ -70,6 +65,23 @@ int ddps_ctx_stats(struct ddps_ctx *ctx, struct ddps_ctx_stats *st)
 	st->requests = ddps_requests_count(ctx);
 	for (struct ddps_ctx_srq *s = ctx->srqs; s; s = s->next)
 		st->srq_posted += s->srq.count;
+}
+
+int ddps_ctx_stats(struct ddps_ctx *ctx, struct ddps_ctx_stats *st)
+{
+	const size_t total_at = offsetof(struct ddps_ctx_stats, total);
+	struct ddps_ctx_stats all;
+	int err;
+
+	if (!st || ddps_sized_check(st, &CTX_STATS) < 0)
+		return DDPS_E_INVAL;
+	err = ddps_ctx_enter(ctx);
+	if (err < 0)
+		return err;
+	ctx_collect(ctx, &all);
+	if (st->struct_size < sizeof all)
+		all.total.struct_size = st->struct_size - total_at;
+	ddps_sized_give(st, &all, &CTX_STATS);
 	ddps_ctx_leave(ctx);
 	return 0;
 }

@@ -32,7 +32,7 @@ result $? "README shows examples/hello.c"
 
 # Only what the headers declare is exported, and all of it.
 for lib in libddpsess libddpsess-ipoib; do
-	nm -D --defined-only "$work/usr/lib/$lib.so.0" | awk '$2 != "A" { sub(/@.*/, "", $3); print $3 }' |
+	nm -D --defined-only "$work/usr/lib/$lib.so.1" | awk '$2 != "A" { sub(/@.*/, "", $3); print $3 }' |
 		sort >"$work/have"
 	case $lib in
 	libddpsess) headers="err.h session.h stats.h wr.h version.h" ;;
