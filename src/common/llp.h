@@ -27,7 +27,7 @@ struct ddps_env {
 	struct ddps_log log;
 	uint8_t *scratch;	 /* DDPS_SCRATCH_LEN octets, free for use during one callback */
 	uint64_t half_open_full; /* counted by listeners: max_half_open was reached */
-	struct ddps_spares mpa_tx, mpa_marked, mpa_rx; /* MPA's */
+	struct ddps_spares mpa_tx, mpa_copied, mpa_rx; /* MPA's */
 	void *sctp; /* the SCTP provider's own, made on first use, freed by its fini */
 };
 

@@ -253,7 +253,7 @@ static void mpa_listener_free(struct ddps_llp_listener *base)
 static void mpa_fini(struct ddps_env *env)
 {
 	ddps_spares_fini(&env->mpa_tx);
-	ddps_spares_fini(&env->mpa_marked);
+	ddps_spares_fini(&env->mpa_copied);
 	ddps_spares_fini(&env->mpa_rx);
 }
 

@@ -142,7 +142,7 @@ static void agree(struct ddps_mpa_conn *c, bool peer_crc, bool peer_markers)
 	c->rx.crc = c->tx.crc = c->p.crc || peer_crc;
 	c->rx.markers = c->p.markers;
 	c->tx.markers = peer_markers;
-	c->tx.spares = peer_markers ? &c->env->mpa_marked : &c->env->mpa_tx;
+	c->tx.spares = c->tx.crc || peer_markers ? &c->env->mpa_copied : &c->env->mpa_tx;
 	ddps_mpa_conn_set_mulpdu(c);
 }
 

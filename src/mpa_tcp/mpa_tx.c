@@ -13,8 +13,9 @@
 #define BATCH_ARENA  16384 /* headers, pads, CRCs, small payloads */
 /* So much at once; the receiver takes it, in cache still, while the next is being copied. */
 #define BATCH_OCTETS (64u * 1024)
-/* With markers all octets: a full batch and one more FPDU, of the largest ULPDU. */
-#define BATCH_MARKED (2 * (BATCH_OCTETS + 1024u))
+/* Of a batch that is copied: full, and one more FPDU, of the largest ULPDU. */
+#define COPIED_ARENA (2 * (BATCH_OCTETS + 1024u))
+#define SUM_BLOCK    16384u /* the CRC follows the copy so closely that it finds it in cache */
 
 struct ddps_mpa_batch {
 	size_t octets, sent;
@@ -22,10 +23,35 @@ struct ddps_mpa_batch {
 	int niov, iov_done;
 	size_t used;		 /* of arena */
 	size_t end[BATCH_FPDUS]; /* where each FPDU ends, in octets of the batch */
-	uint8_t *copy;		 /* of everything not sent, or NULL: user memory is referred to */
-	struct iovec iov[BATCH_IOVS];
-	uint8_t arena[]; /* BATCH_ARENA or BATCH_MARKED */
+	bool refers;		 /* to user memory */
+	uint8_t *copy;		 /* of what was not sent and referred to it, or NULL */
+	uint8_t *arena;		 /* behind iov: BATCH_ARENA or COPIED_ARENA */
+	struct iovec iov[];	 /* BATCH_IOVS; one if everything is in the arena */
 };
+
+/*
+ * What a CRC was computed over must be what leaves.  The memory is the program's, and it, or a
+ * peer, may write to it at any time: what is checked is a copy.  It is one, too, where markers are
+ * between the octets: a piece for each 508 of them would cost more.
+ */
+static bool copies(const struct ddps_mpa_tx *tx)
+{
+	return tx->crc || tx->markers;
+}
+
+static struct ddps_mpa_batch *batch_new(const struct ddps_mpa_tx *tx)
+{
+	size_t iovs = copies(tx) ? 1 : BATCH_IOVS;
+	size_t head = sizeof(struct ddps_mpa_batch) + iovs * sizeof(struct iovec);
+	struct ddps_mpa_batch *b =
+		ddps_spare_get(tx->spares, head + (copies(tx) ? COPIED_ARENA : BATCH_ARENA));
+
+	if (!b)
+		return NULL;
+	b->arena = (uint8_t *)b + head;
+	b->copy = NULL;
+	return b;
+}
 
 void ddps_mpa_tx_init(struct ddps_mpa_tx *tx)
 {
@@ -91,92 +117,114 @@ static void put_small(struct ddps_mpa_tx *tx, const struct ddps_seg *seg)
 	append(b, p, n + DDPS_MPA_CRC_LEN);
 }
 
-/* The payload where it is, between what the arena holds. */
+/* The payload where it is, between what the arena holds: without a CRC. */
 static void put_pieces(struct ddps_mpa_tx *tx, const struct ddps_seg *seg)
 {
 	struct ddps_mpa_batch *b = tx->batch;
 	size_t pad = ddps_mpa_pad(seg->hdr_len + seg->pay_len);
 	uint8_t *head = arena(b, DDPS_MPA_LEN_FIELD + seg->hdr_len), *end = put_head(head, seg);
 	uint8_t *tail = arena(b, pad + DDPS_MPA_CRC_LEN);
-	uint32_t crc = DDPS_MPA_CRC_INIT;
 
 	memset(tail, 0, pad); /* [5044-4.1-2] */
 	append(b, head, (size_t)(end - head));
 	for (int i = 0; i < seg->npay; i++)
 		if (seg->pay[i].iov_len)
 			append(b, seg->pay[i].iov_base, seg->pay[i].iov_len);
+	ddps_mpa_crc_store(tail + pad, ~0u); /* [5044-4.4-12] there in any case, zero */
 	append(b, tail, pad + DDPS_MPA_CRC_LEN);
-	if (!tx->crc) {
-		ddps_mpa_crc_store(tail + pad, ~0u); /* [5044-4.4-12] there in any case, zero */
-		return;
-	}
-	crc = ddps_mpa_crc(crc, head, (size_t)(end - head));
-	for (int i = 0; i < seg->npay; i++)
-		crc = ddps_mpa_crc(crc, seg->pay[i].iov_base, seg->pay[i].iov_len);
-	ddps_mpa_crc_store(tail + pad, ddps_mpa_crc(crc, tail, pad));
+	b->refers = true;
 }
 
-/* ---- with markers: all octets are copied, since a piece for each 508 of them costs more ---- */
+/* ---- all octets copied, and the CRC computed over the copy ---- */
 
 /* An FPDU being written. */
-struct marked {
-	uint8_t *to;
+struct copy {
+	uint8_t *to, *summed;  /* up to there it is in crc */
 	const uint8_t *length; /* its ULPDU_Length, NULL: not begun */
-	uint16_t phase;	       /* of the next octet */
+	uint32_t crc;
+	uint16_t phase; /* of the next octet */
+	bool sums;
 };
 
-/* A marker, if one is due before the next octet (RFC 5044 4.3): never earlier. */
-static void put_marker(struct marked *m)
+static void sum(struct copy *c)
 {
-	size_t offset = m->length ? (size_t)(m->to - m->length) : 0;
+	c->crc = ddps_mpa_crc(c->crc, c->summed, (size_t)(c->to - c->summed));
+	c->summed = c->to;
+}
 
-	if (m->phase)
+/* A marker, if one is due before the next octet (RFC 5044 4.3): never earlier. */
+static void put_marker(struct copy *c)
+{
+	size_t offset = c->length ? (size_t)(c->to - c->length) : 0;
+
+	if (c->phase)
 		return;
 	/* All in one FPDU point to its length field, the one before that is zero
 	 * [5044-4.3-8] [5044-4.3-10]. */
-	m->to[0] = m->to[1] = 0;
-	m->to[2] = (uint8_t)(offset >> 8);
-	m->to[3] = (uint8_t)offset;
-	m->to += DDPS_MPA_MARKER_LEN;
-	m->phase = DDPS_MPA_MARKER_LEN;
+	c->to[0] = c->to[1] = 0;
+	c->to[2] = (uint8_t)(offset >> 8);
+	c->to[3] = (uint8_t)offset;
+	c->to += DDPS_MPA_MARKER_LEN;
+	c->phase = DDPS_MPA_MARKER_LEN;
 }
 
-static void put_octets(struct marked *m, const uint8_t *p, size_t n)
+static void put_block(struct copy *c, const uint8_t *p, size_t n)
 {
-	while (n) {
-		size_t len;
+	memcpy(c->to, p, n);
+	c->to += n;
+	if (c->sums && (size_t)(c->to - c->summed) >= SUM_BLOCK)
+		sum(c);
+}
 
-		put_marker(m);
-		if (!m->length)
-			m->length = m->to;
-		len = DDPS_MPA_MARKER_EVERY - m->phase;
-		if (len > n)
-			len = n;
-		memcpy(m->to, p, len);
-		m->to += len;
-		m->phase = (uint16_t)((m->phase + len) % DDPS_MPA_MARKER_EVERY);
-		p += len;
-		n -= len;
+static void put_octets(struct copy *c, const uint8_t *p, size_t n)
+{
+	for (size_t len; n; p += len, n -= len) {
+		len = n < SUM_BLOCK ? n : SUM_BLOCK;
+		put_block(c, p, len);
 	}
 }
 
-static void put_marked(struct ddps_mpa_tx *tx, const struct ddps_seg *seg)
+/* The same with markers between them. */
+static void put_marked(struct copy *c, const uint8_t *p, size_t n)
+{
+	for (size_t len; n; p += len, n -= len) {
+		put_marker(c);
+		if (!c->length)
+			c->length = c->to;
+		len = DDPS_MPA_MARKER_EVERY - c->phase;
+		if (len > n)
+			len = n;
+		put_block(c, p, len);
+		c->phase = (uint16_t)((c->phase + len) % DDPS_MPA_MARKER_EVERY);
+	}
+}
+
+static void put_copied(struct ddps_mpa_tx *tx, const struct ddps_seg *seg)
 {
 	static const uint8_t zeros[3];
+	void (*const put)(struct copy *, const uint8_t *, size_t) =
+		tx->markers ? put_marked : put_octets;
 	struct ddps_mpa_batch *b = tx->batch;
 	uint8_t head[DDPS_MPA_LEN_FIELD + DDPS_SEG_HDR_MAX], *begin = b->arena + b->used;
-	struct marked m = { .to = begin, .phase = tx->phase };
+	struct copy c = { .to = begin,
+			  .summed = begin,
+			  .crc = DDPS_MPA_CRC_INIT,
+			  .phase = tx->phase,
+			  .sums = tx->crc };
 	size_t n;
 
-	put_octets(&m, head, (size_t)(put_head(head, seg) - head));
+	put(&c, head, (size_t)(put_head(head, seg) - head));
 	for (int i = 0; i < seg->npay; i++)
-		put_octets(&m, seg->pay[i].iov_base, seg->pay[i].iov_len);
-	put_octets(&m, zeros, ddps_mpa_pad(seg->hdr_len + seg->pay_len)); /* [5044-4.1-2] */
-	put_marker(&m); /* between pad and CRC it belongs to this FPDU [5044-4.4-15] */
-	n = (size_t)(m.to - begin);
-	ddps_mpa_crc_store(m.to, tx->crc ? ddps_mpa_crc(DDPS_MPA_CRC_INIT, begin, n) : ~0u);
-	n += DDPS_MPA_CRC_LEN;
-	tx->phase = (uint16_t)((m.phase + DDPS_MPA_CRC_LEN) % DDPS_MPA_MARKER_EVERY);
+		put(&c, seg->pay[i].iov_base, seg->pay[i].iov_len);
+	put(&c, zeros, ddps_mpa_pad(seg->hdr_len + seg->pay_len)); /* [5044-4.1-2] */
+	if (tx->markers)
+		put_marker(&c); /* between pad and CRC it is of this FPDU [5044-4.4-15] */
+	if (c.sums)
+		sum(&c);
+	/* [5044-4.4-12] there in any case, zero */
+	ddps_mpa_crc_store(c.to, c.sums ? c.crc : ~0u);
+	n = (size_t)(c.to - begin) + DDPS_MPA_CRC_LEN;
+	tx->phase = (uint16_t)((c.phase + DDPS_MPA_CRC_LEN) % DDPS_MPA_MARKER_EVERY);
 	append(b, arena(b, n), n);
 }
 
@@ -184,10 +232,10 @@ static void put_fpdu(struct ddps_mpa_tx *tx, const struct ddps_seg *seg)
 {
 	struct ddps_mpa_batch *b = tx->batch;
 
-	if (tx->markers)
-		put_marked(tx, seg);
-	else if (seg->pay_len <= BATCH_INLINE)
+	if (!tx->markers && seg->pay_len <= BATCH_INLINE)
 		put_small(tx, seg);
+	else if (copies(tx))
+		put_copied(tx, seg);
 	else
 		put_pieces(tx, seg);
 	b->end[b->nfpdus++] = b->octets;
@@ -206,8 +254,8 @@ static bool has_room(const struct ddps_mpa_tx *tx, size_t mulpdu)
 
 	if (b->nfpdus == BATCH_FPDUS || b->octets >= BATCH_OCTETS)
 		return false;
-	if (tx->markers)
-		return b->used + ddps_mpa_fpdu_size(mulpdu, true, 0) <= BATCH_MARKED;
+	if (copies(tx))
+		return b->used + ddps_mpa_fpdu_size(mulpdu, tx->markers, 0) <= COPIED_ARENA;
 	return (size_t)b->niov + iovs <= BATCH_IOVS && b->used + octets <= BATCH_ARENA;
 }
 
@@ -231,15 +279,13 @@ int ddps_mpa_tx_fill(struct ddps_mpa_tx *tx,
 	struct ddps_seg seg;
 
 	if (!b) {
-		b = ddps_spare_get(tx->spares,
-				   sizeof *b + (tx->markers ? BATCH_MARKED : BATCH_ARENA));
-		tx->batch = b;
+		b = tx->batch = batch_new(tx);
 		if (!b)
 			return DDPS_E_NOMEM;
-		b->copy = NULL;
 	}
 	free(b->copy);
 	b->copy = NULL;
+	b->refers = false;
 	b->octets = b->sent = b->used = 0;
 	b->nfpdus = b->done = 0;
 	b->niov = b->iov_done = 0;
@@ -302,7 +348,7 @@ int ddps_mpa_tx_keep_copy(struct ddps_mpa_tx *tx)
 	struct ddps_mpa_batch *b = tx->batch;
 	size_t left = ddps_mpa_tx_left(tx), at = 0;
 
-	if (!left || b->copy)
+	if (!left || !b->refers)
 		return 0;
 	b->copy = malloc(left);
 	if (!b->copy)
@@ -314,5 +360,6 @@ int ddps_mpa_tx_keep_copy(struct ddps_mpa_tx *tx)
 	b->iov[0] = (struct iovec){ b->copy, left };
 	b->iov_done = 0;
 	b->niov = 1;
+	b->refers = false;
 	return 0;
 }

@@ -4,8 +4,8 @@
 /*
  * FPDU transmitter (RFC 5044 3, 4): segments in, an iovec list out.  No I/O: the driver fills a
  * batch, writes as much of its iovecs as the socket takes, says how much that was, and gets
- * the number of FPDUs that have left entirely.  User memory is referred to; small payloads are
- * copied, and all are if the peer wants markers.
+ * the number of FPDUs that have left entirely.  With a CRC or markers all octets are copied, since
+ * user memory may change while they leave; without, larger payloads are referred to.
  */
 #include "common/llp.h"
 #include <stdbool.h>
@@ -17,7 +17,7 @@ struct ddps_mpa_tx {
 	bool dry;		      /* there was no more when the batch was filled */
 	uint16_t phase;		      /* of the next octet */
 	struct ddps_mpa_batch *batch; /* NULL while there is nothing to send */
-	/* Where batches come from, or NULL; those with markers are larger ones. */
+	/* Where batches come from, or NULL; those with a CRC or markers are larger ones. */
 	struct ddps_spares *spares;
 };
 

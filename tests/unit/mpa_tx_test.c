@@ -181,7 +181,7 @@ Test(mpa_tx, done_when_the_last_octet_has_left)
 	free(octets);
 }
 
-Test(mpa_tx, payload_is_not_copied)
+Test(mpa_tx, without_a_crc_payload_is_not_copied)
 {
 	uint8_t *octets = mpa_pattern(600, 2);
 	struct source s = {
@@ -191,7 +191,6 @@ Test(mpa_tx, payload_is_not_copied)
 	struct iovec *iov;
 
 	ddps_mpa_tx_init(&tx);
-	tx.crc = true;
 	cr_assert_eq(ddps_mpa_tx_fill(&tx, source_next, &s, 1442), 2);
 	cr_expect_eq(s.mulpdu, 1442);
 	/* header | payload | CRC and header | payload | CRC */
@@ -200,6 +199,48 @@ Test(mpa_tx, payload_is_not_copied)
 	cr_expect(iov[3].iov_base == octets + 18 && iov[3].iov_len == 300);
 	ddps_mpa_tx_fini(&tx);
 	free(octets);
+}
+
+/* The program, or a peer, writes to the memory between the CRC and the system call. */
+Test(mpa_tx, attack_12a_what_leaves_is_what_was_checked, .description = "5044-4.4-12 5044-4.4-14")
+{
+	static const size_t lens[] = { 20, 140, 160, 1442, 9000, 60000, 64768 };
+
+	for (unsigned k = 0; k < 2 * sizeof lens / sizeof lens[0]; k++) {
+		size_t len = lens[k / 2];
+		uint8_t *was = mpa_pattern(len, 2), *octets = mpa_exact(was, len);
+		struct source s = { .octets = octets,
+				    .nseg = 3,
+				    .hdr_len = 18,
+				    .npay = 2,
+				    .len = { len, len, len } };
+		struct mpa_octets out = { 0 };
+		struct ddps_mpa_tx tx;
+		struct iovec *iov;
+		struct mpa_rec r;
+
+		ddps_mpa_tx_init(&tx);
+		tx.crc = true;
+		tx.markers = k % 2;
+		mpa_rec_init(&r, true, tx.markers);
+		while (ddps_mpa_tx_fill(&tx, source_next, &s, 64768) > 0) {
+			memset(octets, 0x5a, len); /* all of it; nothing reads it any more */
+			cr_expect_eq(ddps_mpa_tx_keep_copy(&tx), 0);
+			cr_assert_eq(ddps_mpa_tx_iov(&tx, &iov), 1);
+			mpa_octets_add(&out, iov->iov_base, iov->iov_len);
+			ddps_mpa_tx_sent(&tx, iov->iov_len);
+			memcpy(octets, was, len);
+		}
+		mpa_rec_feed(&r, out.p, out.len, 100000, 0);
+		cr_expect_eq(r.err, 0, "%zu octets: %s", len, r.e.text);
+		cr_expect_eq(r.segments, 3);
+		for (unsigned i = 0; i < 3; i++)
+			cr_expect(mpa_rec_is(&r, i, was, len), "%u of %zu octets", i, len);
+		mpa_rec_fini(&r);
+		free(out.p);
+		free(octets);
+		free(was);
+	}
 }
 
 /* A piece for each 508 octets would cost more than the copy. */
