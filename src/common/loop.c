@@ -351,7 +351,9 @@ static void judge(struct ddps_loop *l, bool hit)
 	if (l->misses && l->patience < MISSES_MAX) /* to wait has paid */
 		l->patience *= 2;
 	l->misses = 0;
-	if (++l->streak >= HIDE_AFTER && l->patience >= MISSES_MAX && !l->hidden)
+	/* Nobody but epoll knows when it can be written to. */
+	if (++l->streak >= HIDE_AFTER && l->patience >= MISSES_MAX && !l->hidden &&
+	    l->hot->events == EPOLLIN)
 		hide(l);
 }
 

@@ -22,7 +22,12 @@ perftest() {
 		perf "ib_${o}_lat" -n 5 -a
 		perf "ib_${o}_bw" -n 20 -q 4
 		perf "ib_${o}_lat" -n 50
+		# both ways; the last has more on its way than the sockets take
+		perf "ib_${o}_bw" -b -n 5 -a
+		perf "ib_${o}_bw" -b -n 20 -q 4
+		perf "ib_${o}_bw" -b -n 60 -t 8 -s 1000000
 	done
+	perf ib_atomic_bw -b -n 200
 	for o in send_bw send_lat; do
 		perf "ib_$o" -n 200 --use-srq
 	done
