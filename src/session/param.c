@@ -2,7 +2,7 @@
 /* Parameters: defaults, what a caller of any release gives, checks, and what each layer below gets
  * of them. */
 #include "session/session.h"
-#include "session/sized.h"
+#include "common/sized.h"
 #include <string.h>
 
 #define DEFAULT_RD	 16
@@ -19,38 +19,6 @@
 #define MULPDU_MIN	 128 /* RFC 5044 4.5 */
 
 /* ---- structs of callers: docs/abi.md ---- */
-
-/* A struct of this kind has no octets behind its last member: a later one would be there unseen. */
-#define NO_TAIL(type, last)                                                                        \
-	_Static_assert(offsetof(struct type, last) + sizeof(((struct type *)0)->last) ==           \
-			       sizeof(struct type),                                                \
-		       #type " needs a reserve at its end")
-
-NO_TAIL(ddps_ctx_attr, log_user);
-NO_TAIL(ddps_conn_param, reserved);
-NO_TAIL(ddps_listen_param, user);
-NO_TAIL(ddps_ep_attr, srq);
-
-#define CTX_ATTR     DDPS_SIZED(ddps_ctx_attr, sizeof(struct ddps_ctx_attr))
-#define CONN_PARAM   DDPS_SIZED(ddps_conn_param, sizeof(struct ddps_conn_param))
-#define LISTEN_PARAM DDPS_SIZED(ddps_listen_param, sizeof(struct ddps_listen_param))
-#define EP_ATTR	     DDPS_SIZED(ddps_ep_attr, sizeof(struct ddps_ep_attr))
-
-/* For each of them the _init_sized function and one that takes the caller's, NULL for the
- * defaults. */
-#define SIZED_FUNCTIONS(type, sizes)                                                               \
-	void type##_init_sized(struct type *p, size_t size)                                        \
-	{                                                                                          \
-		const struct type defaults = type##_defaults();                                    \
-                                                                                                   \
-		ddps_sized_init(p, size, &defaults, &sizes);                                       \
-	}                                                                                          \
-                                                                                                   \
-	int type##_take(struct type *to, const struct type *from)                                  \
-	{                                                                                          \
-		*to = type##_defaults();                                                           \
-		return from ? ddps_sized_take(to, from, &sizes) : 0;                               \
-	}
 
 static struct ddps_ctx_attr ddps_ctx_attr_defaults(void)
 {
@@ -100,10 +68,10 @@ static struct ddps_ep_attr ddps_ep_attr_defaults(void)
 	};
 }
 
-SIZED_FUNCTIONS(ddps_ctx_attr, CTX_ATTR)
-SIZED_FUNCTIONS(ddps_conn_param, CONN_PARAM)
-SIZED_FUNCTIONS(ddps_listen_param, LISTEN_PARAM)
-SIZED_FUNCTIONS(ddps_ep_attr, EP_ATTR)
+DDPS_SIZED_FUNCTIONS(ddps_ctx_attr, log_user, sizeof(struct ddps_ctx_attr))
+DDPS_SIZED_FUNCTIONS(ddps_conn_param, reserved, sizeof(struct ddps_conn_param))
+DDPS_SIZED_FUNCTIONS(ddps_listen_param, user, sizeof(struct ddps_listen_param))
+DDPS_SIZED_FUNCTIONS(ddps_ep_attr, srq, sizeof(struct ddps_ep_attr))
 
 /* ---- checks ---- */
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Counters: the public face of what RDMAP, the LLPs and the session layer count. */
 #include "session/session.h"
-#include "session/sized.h"
+#include "common/sized.h"
 #include <string.h>
 
 /* All but struct_size are counters of this type, so that they can be added up as an array. */
@@ -10,6 +10,9 @@
 
 #define EP_STATS  DDPS_SIZED(ddps_ep_stats, sizeof(struct ddps_ep_stats))
 #define CTX_STATS DDPS_SIZED(ddps_ctx_stats, sizeof(struct ddps_ctx_stats))
+
+DDPS_SIZED_NO_TAIL(ddps_ep_stats, held_octets);
+DDPS_SIZED_NO_TAIL(ddps_ctx_stats, total);
 
 static void add(struct ddps_ep_stats *to, const struct ddps_ep_stats *from)
 {

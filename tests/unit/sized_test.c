@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Structs that know their size, between a program and a library of different releases. */
-#include "session/sized.h"
+#include "common/sized.h"
 #include <criterion/criterion.h>
 #include <ddpsess/err.h>
 #include <stdint.h>

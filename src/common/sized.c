@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Structs that know their size: smaller, equal and larger ones than this release's. */
-#include "session/sized.h"
+#include "common/sized.h"
 #include <ddpsess/err.h>
 #include <stdint.h>
 #include <string.h>
