@@ -188,7 +188,7 @@ FUZZ_BIN   := $(FUZZ_NAMES:%=$(B)/fuzz-%)
 FUZZ_ALONE := tests/fuzz/replay.c tests/fuzz/soft_session.c
 FUZZ_MAIN  := $(if $(filter fuzz,$(VARIANT)),,$(call objs,tests/fuzz/replay.c))
 $(FUZZ_A): $(call objs,$(filter-out tests/fuzz/fuzz_% $(FUZZ_ALONE),$(wildcard tests/fuzz/*.c)) \
-		tests/support/fake_sctp.c src/verbs/vd_settings.c $(SOFT_SRC) $(IBPORT_SRC) \
+		tests/support/fake_sctp.c src/verbs/vd_settings.c $(SOFT_SRC) $(IBPORT_SRC) $(CONF_SRC) \
 		$(filter-out tools/sessctl/main.c,$(TOOL_SRC)))
 	$(Q)rm -f $@ && $(AR) rcs $@ $^
 $(B)/fuzz-%: $(B)/tests/fuzz/fuzz_%.o $(FUZZ_MAIN) $(FUZZ_A) $(IPOIB_A) $(LIB_A)

@@ -69,6 +69,7 @@ done
 for t in tests/package/*.sh; do
 	lines "${t#tests/}" env BUILD="$opt" bash "$t"
 done
+lines layers.sh bash tests/layers.sh "$2" "$1"
 lines bench/guard.sh bash bench/guard.sh "$opt"
 # 1180 runs of programs, most of which poll: a busy machine takes several times as long
 limit=1500 lines verbs/run.sh env bash tests/verbs/run.sh "$2"

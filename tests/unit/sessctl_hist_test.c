@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* sessctl perf: percentiles from classes. */
 #include "xfer/perf_hist.h"
-#include "xfer/perf_plot.h"
+#include "sessctl/perf_plot.h"
 #include <criterion/criterion.h>
 #include <stdlib.h>
 

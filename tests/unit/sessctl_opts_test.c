@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* sessctl: the command line. */
-#include "cli/opts.h"
+#include "xfer/opts.h"
 #include "xfer/proto.h"
 #include <criterion/criterion.h>
 #include <stdlib.h>
@@ -55,7 +55,7 @@ Test(sessctl_opts, defaults)
 	cr_expect_eq(o.ord, OPTS_RD_UNSET);
 	cr_expect(o.crc);
 	cr_expect_not(o.markers || o.p2p || o.plain || o.json || o.legacy_retry || o.force);
-	cr_expect_eq(o.pd_len, 0);
+	cr_expect_eq(o.pd.len, 0);
 	cr_expect_eq(o.timeout_ms, 0);
 	cr_expect_eq(o.nargs, 1);
 	cr_expect_str_eq(o.arg[0], "tcp://h:1");
@@ -74,8 +74,8 @@ Test(sessctl_opts, all_options_of_a_client)
 	cr_expect(o.p2p && o.markers && o.legacy_retry && o.json && !o.crc);
 	cr_expect_eq(o.rtr, DDPS_RTR_READ | DDPS_RTR_SEND);
 	cr_expect_eq(o.timeout_ms, 1500);
-	cr_expect_eq(o.pd_len, 4);
-	cr_expect_arr_eq(o.pd, "text", 4);
+	cr_expect_eq(o.pd.len, 4);
+	cr_expect_arr_eq(o.pd.b, "text", 4);
 }
 
 Test(sessctl_opts, options_of_listen_and_ping)
@@ -188,15 +188,15 @@ Test(sessctl_opts, private_data_in_hexadecimal)
 	struct opts o;
 
 	cr_assert_eq(parse(&o, "connect --private-data hex:00ff10 tcp://h:1"), OPTS_OK);
-	cr_expect_eq(o.pd_len, 3);
-	cr_expect_arr_eq(o.pd, ((uint8_t[]){ 0, 0xff, 0x10 }), 3);
+	cr_expect_eq(o.pd.len, 3);
+	cr_expect_arr_eq(o.pd.b, ((uint8_t[]){ 0, 0xff, 0x10 }), 3);
 	cr_assert_eq(parse(&o, "connect --private-data hex: tcp://h:1"), OPTS_OK);
-	cr_expect_eq(o.pd_len, 0);
+	cr_expect_eq(o.pd.len, 0);
 	expect_bad("connect --private-data hex:0 tcp://h:1", "pairs");
 	expect_bad("connect --private-data hex:0x00 tcp://h:1", "pairs");
 	memset(line + at, 'a', 1024);
 	cr_expect_eq(parse(&o, line), OPTS_OK);
-	cr_expect_eq(o.pd_len, 512);
+	cr_expect_eq(o.pd.len, 512);
 	memset(line + at, 'a', 1026);
 	cr_expect_eq(parse(&o, line), OPTS_BAD);
 	cr_expect(strstr(why, "512"));
@@ -215,7 +215,7 @@ Test(sessctl_opts, private_data_from_a_file)
 		cr_assert_eq(pwrite(fd, data, n, 0), (ssize_t)n);
 		cr_expect_eq(parse(&o, line), n <= 512 ? OPTS_OK : OPTS_BAD, "%zu", n);
 		if (n <= 512)
-			cr_expect_eq(o.pd_len, n);
+			cr_expect_eq(o.pd.len, n);
 	}
 	close(fd);
 	unlink(path);

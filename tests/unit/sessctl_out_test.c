@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* sessctl: JSON lines, text, statistics and advice. */
-#include "cli/advice.h"
+#include "xfer/advice.h"
 #include "cli/out.h"
-#include "xfer/stats.h"
+#include "sessctl/stats.h"
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <jansson.h>

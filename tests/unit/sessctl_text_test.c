@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* sessctl: text for people, and what of a peer's octets is safe to print. */
+#include "cli/hostport.h"
 #include "cli/text.h"
 #include "xfer/target.h"
 #include <criterion/criterion.h>
@@ -178,4 +179,37 @@ Test(sessctl_target, basename_is_what_follows_the_last_slash)
 	cr_expect_str_eq(target_basename("a"), "a");
 	cr_expect_str_eq(target_basename("/x/a"), "a");
 	cr_expect_str_eq(target_basename("x/"), "");
+}
+
+Test(hostport, numeric_addresses_with_a_port)
+{
+	static const char *const good[] = { "192.0.2.1:7000", "[2001:db8::1]:65535", "[::]:0" };
+	static const char *const wrong[] = { "",
+					     "192.0.2.1",
+					     "192.0.2.1:",
+					     ":7000",
+					     "192.0.2.1:70000",
+					     "192.0.2.1:+1",
+					     "192.0.2.1:7x",
+					     "2001:db8::1:1",
+					     "[2001:db8::1]",
+					     "[192.0.2.1:7000",
+					     "name:7000",
+					     "192.0.2.1:1/2" };
+	struct sockaddr_storage ss;
+
+	for (size_t i = 0; i < sizeof good / sizeof *good; i++)
+		cr_expect_eq(hostport_parse(&ss, good[i]), 0, "%s", good[i]);
+	cr_expect_eq(ss.ss_family, AF_INET6);
+	for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
+		cr_expect_eq(hostport_parse(&ss, wrong[i]), -1, "%s", wrong[i]);
+}
+
+Test(hostport, parts_of_a_uri)
+{
+	cr_expect(hostport_has_host("tcp://h:1") && hostport_has_port("tcp://h:1"));
+	cr_expect(!hostport_has_host("tcp://:1") && hostport_has_port("tcp://:1"));
+	cr_expect(hostport_has_host("sctp://[::1]:0?encap=9899"));
+	cr_expect(!hostport_has_port("sctp://[::1]:0?encap=9899"));
+	cr_expect(!hostport_has_port("tcp://[::1]"));
 }

@@ -73,8 +73,8 @@ static enum opts_result parse_all(const struct option_table *t, const struct sel
 				explain_unknown(t, u->bit, argv[optind - 1], why, why_len);
 			return OPTS_BAD;
 		}
-		if (optval_set(row->kind, row->name, optarg, (char *)opts + row->at, row->min,
-			       row->max, why, why_len))
+		if (optval_set(row->kind, row->name, row->arg, optarg, (char *)opts + row->at,
+			       row->min, row->max, why, why_len))
 			return OPTS_BAD;
 	}
 	return OPTS_OK;

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Values of options: numbers, sizes, seconds, lists, private data. */
 #include "cli/optval.h"
-#include "cli/opts.h"
-#include "xfer/proto.h"
 #include "cli/text.h"
 #include <ctype.h>
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
 /* Decimal digits only; @end is where they stop.  Return: 0 or -1. */
@@ -94,7 +93,7 @@ static int rtr_list(const char *s, unsigned *out)
 }
 
 /* The content of a file; one octet more than fits is enough to know that it is too long. */
-static int pd_file(struct opts *o, const char *path, char *why, size_t why_len)
+static int pd_file(struct optval_pd *pd, const char *path, char *why, size_t why_len)
 {
 	uint8_t buf[DDPS_PD_MAX + 1];
 	FILE *f = fopen(path, "rb");
@@ -113,38 +112,38 @@ static int pd_file(struct opts *o, const char *path, char *why, size_t why_len)
 		return -1;
 	}
 	fclose(f);
-	memcpy(o->pd, buf, n);
-	o->pd_len = n;
+	memcpy(pd->b, buf, n);
+	pd->len = n;
 	return 0;
 }
 
-static int private_data(struct opts *o, const char *arg, char *why, size_t why_len)
+static int private_data(struct optval_pd *pd, const char *arg, char *why, size_t why_len)
 {
 	size_t n = strlen(arg);
 
 	if (*arg == '@')
-		return pd_file(o, arg + 1, why, why_len);
+		return pd_file(pd, arg + 1, why, why_len);
 	if (!strncmp(arg, "hex:", 4)) {
-		long got = text_unhex(o->pd, sizeof o->pd, arg + 4);
+		long got = text_unhex(pd->b, sizeof pd->b, arg + 4);
 
 		if (got >= 0) {
-			o->pd_len = (size_t)got;
+			pd->len = (size_t)got;
 			return 0;
 		}
-		if (n - 4 <= 2 * sizeof o->pd) {
+		if (n - 4 <= 2 * sizeof pd->b) {
 			snprintf(why, why_len,
 				 "--private-data hex: takes pairs of hexadecimal digits");
 			return -1;
 		}
 		n = (n - 4) / 2;
 	}
-	if (n > sizeof o->pd) {
+	if (n > sizeof pd->b) {
 		snprintf(why, why_len, "private data has %zu octets, the protocol's limit is 512",
 			 n);
 		return -1;
 	}
-	memcpy(o->pd, arg, n);
-	o->pd_len = n;
+	memcpy(pd->b, arg, n);
+	pd->len = n;
 	return 0;
 }
 
@@ -230,8 +229,27 @@ static int add(struct optval_list *l, const char *name, const char *arg, char *w
 	return 0;
 }
 
-int optval_set(enum optval_kind kind, const char *name, const char *arg, void *at, uint64_t min,
-	       uint64_t max, char *why, size_t why_len)
+/* Which one of "send|write|read". */
+static int word(const char *name, const char *form, const char *arg, unsigned *out, char *why,
+		size_t why_len)
+{
+	size_t len = strlen(arg), n;
+	char want[80];
+
+	*out = 0;
+	for (const char *s = form;; s += n + 1, ++*out) {
+		n = strcspn(s, "|");
+		if (n == len && !memcmp(s, arg, n))
+			return 0;
+		if (!s[n])
+			break;
+	}
+	snprintf(want, sizeof want, "one of %s", form);
+	return bad(name, arg, want, why, why_len);
+}
+
+int optval_set(enum optval_kind kind, const char *name, const char *form, const char *arg, void *at,
+	       uint64_t min, uint64_t max, char *why, size_t why_len)
 {
 	unsigned *u = at;
 
@@ -248,21 +266,12 @@ int optval_set(enum optval_kind kind, const char *name, const char *arg, void *a
 		if (rtr_list(arg, u))
 			return bad(name, arg, "a list of send, write, read", why, why_len);
 		return 0;
-	case VAL_OP:
-		for (*u = 0; *u < PING_NOPS; ++*u)
-			if (!strcmp(arg, ping_op_name((enum ping_op) * u)))
-				return 0;
-		return bad(name, arg, "send, write or read", why, why_len);
-	case VAL_PERF_OP:
-		for (*u = 0; *u < PERF_NOPS; ++*u)
-			if (!strcmp(arg, perf_op_name((enum perf_op) * u)))
-				return 0;
-		return bad(name, arg, "send, write, read or ping", why, why_len);
+	case VAL_WORD:
+		return word(name, form, arg, u, why, why_len);
 	case VAL_SIZES:
 		return set_sizes(name, arg, at, min, max, why, why_len);
 	case VAL_PD:
-		return private_data((struct opts *)((char *)at - offsetof(struct opts, pd)), arg,
-				    why, why_len);
+		return private_data(at, arg, why, why_len);
 	case VAL_TEXT:
 		*(const char **)at = arg;
 		return 0;

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Text for people: sizes, rates, times, hexadecimal, and octets that are safe to print. */
 #include "cli/text.h"
-#include "common/text.h"
 #include <stdio.h>
 #include <string.h>
 
@@ -121,8 +120,23 @@ void text_time(char *dst, size_t size, double seconds)
 
 void text_hex(char *dst, const uint8_t *src, size_t len)
 {
-	ddps_text_hex(dst, src, len);
-	dst[2 * len] = 0;
+	static const char digit[] = "0123456789abcdef";
+
+	for (size_t i = 0; i < len; i++) {
+		*dst++ = digit[src[i] >> 4];
+		*dst++ = digit[src[i] & 15];
+	}
+	*dst = 0;
+}
+
+/* The value of a hexadecimal digit, or -1. */
+static int digit_value(char c)
+{
+	if (c >= '0' && c <= '9')
+		return c - '0';
+	if (c >= 'a' && c <= 'f')
+		return c - 'a' + 10;
+	return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
 }
 
 long text_unhex(uint8_t *dst, size_t size, const char *src)
@@ -131,7 +145,14 @@ long text_unhex(uint8_t *dst, size_t size, const char *src)
 
 	if (n % 2 || n / 2 > size)
 		return -1;
-	return ddps_text_unhex(dst, n / 2, src) ? (long)(n / 2) : -1;
+	for (size_t i = 0; i < n; i += 2) {
+		int hi = digit_value(src[i]), lo = digit_value(src[i + 1]);
+
+		if (hi < 0 || lo < 0)
+			return -1;
+		dst[i / 2] = (uint8_t)(hi << 4 | lo);
+	}
+	return (long)(n / 2);
 }
 
 int text_number(const char *s, uint64_t *v)
@@ -143,7 +164,7 @@ int text_number(const char *s, uint64_t *v)
 	if (!*s)
 		return -1;
 	for (; *s; s++) {
-		int d = ddps_text_digit(*s);
+		int d = digit_value(*s);
 
 		if (d < 0 || (unsigned)d >= base || n > (UINT64_MAX - (unsigned)d) / base)
 			return -1;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* sessctl ipoib: IP over InfiniBand in connected mode.  The table of its commands. */
 #include "ipoib/ipoib.h"
-#include "sessctl/cmd.h"
+#include "cli/about.h"
 #include "cli/sessctl.h"
 #include <string.h>
 

@@ -53,6 +53,9 @@ enum opts_result ipoib_opts_parse(struct ipoib_opts *o, const struct ipoib_comma
 
 void ipoib_opts_help(FILE *f, const struct ipoib_command *cmd);
 
+/* sessctl ipoib COMMAND ...: it has options of its own. */
+int cmd_ipoib(int argc, char **argv);
+
 /* The commands; each returns an enum status. */
 int ipoib_service_id(const struct ipoib_opts *o);
 int ipoib_lladdr(const struct ipoib_opts *o);

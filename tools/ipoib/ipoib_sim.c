@@ -4,7 +4,7 @@
  * messages they exchange.  What happens is read from a scenario, or drawn from the seed.
  */
 #include "ipoib/ipoib_sim.h"
-#include "sessctl/cmd.h"
+#include "cli/about.h"
 #include "cli/sessctl.h"
 #include <ddpsess/ib_cm_mad.h>
 #include <inttypes.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The options of sessctl ipoib that the soft port needs. */
 #include "ipoib/ipoib_soft_opts.h"
-#include "common/uri.h"
+#include "cli/hostport.h"
 #include <ddpsess/session.h>
 #include <errno.h>
 #include <string.h>
@@ -9,14 +9,7 @@
 int soft_address(struct sockaddr_storage *a, const char *option, const char *text, char *why,
 		 size_t why_len)
 {
-	struct ddps_uri u = { 0 };
-	socklen_t len;
-	char uri[SOFT_TEXT_MAX], part[200];
-
-	snprintf(uri, sizeof uri, "tcp://%s", text);
-	if (strlen(text) < sizeof uri - 10 && !strpbrk(text, "?/") &&
-	    !ddps_uri_parse(&u, uri, part, sizeof part) && *u.host &&
-	    !ddps_uri_sockaddr(&u, a, &len))
+	if (!hostport_parse(a, text))
 		return 0;
 	snprintf(why, why_len,
 		 "%s: '%s' is no address and port; such as 192.0.2.1:7000 or [2001:db8::1]:7000",

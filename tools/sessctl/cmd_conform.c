@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* sessctl conform: the conformance cases, against anyone or against this build itself. */
-#include "cli/advice.h"
+#include "xfer/advice.h"
 #include "sessctl/cmd.h"
 #include "sessctl/conform_out.h"
 #include "cli/sessctl.h"

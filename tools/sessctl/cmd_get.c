@@ -3,7 +3,7 @@
  * sessctl get: a file from the listener's directory.  The listener announces pieces in the
  * slots of a window of its own; they are fetched by RDMA Read and the slots given back.
  */
-#include "cli/advice.h"
+#include "xfer/advice.h"
 #include "sessctl/cmd.h"
 #include "xfer/file.h"
 #include "xfer/link.h"

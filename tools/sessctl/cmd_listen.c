@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* sessctl listen: one loop that serves any number of sessions until a signal or --count. */
-#include "cli/advice.h"
+#include "xfer/advice.h"
 #include "sessctl/cmd.h"
 #include "xfer/serve.h"
 #include "cli/sig.h"

@@ -12,7 +12,7 @@
 #include "sessctl/cmd.h"
 #include "xfer/link.h"
 #include "xfer/perf_hist.h"
-#include "xfer/perf_plot.h"
+#include "sessctl/perf_plot.h"
 #include <string.h>
 #include <sys/resource.h>
 

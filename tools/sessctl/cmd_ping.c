@@ -11,7 +11,7 @@
  */
 #include "sessctl/cmd.h"
 #include "xfer/link.h"
-#include "xfer/stats.h"
+#include "sessctl/stats.h"
 #include <string.h>
 
 #define MARK_LEN PING_MARK_LEN

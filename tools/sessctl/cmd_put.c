@@ -4,7 +4,7 @@
  * window that the listener offers, each announced by a message; a slot comes back when the
  * listener has written it to its disk.
  */
-#include "cli/advice.h"
+#include "xfer/advice.h"
 #include "sessctl/cmd.h"
 #include "xfer/file.h"
 #include "xfer/link.h"

@@ -4,7 +4,7 @@
 /* What sessctl conform says: a table, TAP or JSON on standard output, JUnit and pcap in files. */
 #include "conform/profile/conform_profile.h"
 #include "conform/run.h"
-#include "cli/opts.h"
+#include "xfer/opts.h"
 #include <stdio.h>
 
 enum conform_result { CONFORM_PASS, CONFORM_FAIL, CONFORM_KNOWN, CONFORM_SKIP, CONFORM_NRESULT };

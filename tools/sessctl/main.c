@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* sessctl: the command line of ddpsess.  The table of commands. */
+#include "ipoib/ipoib.h"
 #include "sessctl/cmd.h"
 #include "cli/sessctl.h"
 #include <stdlib.h>

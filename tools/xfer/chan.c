@@ -128,8 +128,8 @@ void chan_param(struct ddps_conn_param *p, const struct opts *o)
 	p->legacy_retry = o->legacy_retry;
 	p->crc = o->crc;
 	p->markers = o->markers;
-	p->private_data = o->pd;
-	p->private_data_len = o->pd_len;
+	p->private_data = o->pd.b;
+	p->private_data_len = o->pd.len;
 	if (o->timeout_ms) {
 		p->connect_ms = o->timeout_ms;
 		p->setup_ms = o->timeout_ms;

@@ -5,7 +5,7 @@
  * An endpoint with its message buffers: receives of a fixed size, and a few send buffers that
  * are reused when their completion has come.  Both sides of a session use it.
  */
-#include "cli/opts.h"
+#include "xfer/opts.h"
 #include "xfer/proto.h"
 #include <ddpsess/wr.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* A client's one session, driven step by step. */
 #include "xfer/link.h"
-#include "cli/advice.h"
+#include "xfer/advice.h"
 #include "cli/sig.h"
 #include <errno.h>
 #include <poll.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* A session's life on the listener's side. */
 #include "xfer/serve.h"
-#include "cli/advice.h"
+#include "xfer/advice.h"
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
@@ -90,7 +90,7 @@ void serve_request(struct server *sv, const struct ddps_event *ev)
 	sv->taken++;
 	if (sv->o->reject || sv->live >= SERVE_SESSIONS_MAX) {
 		if (sv->o->reject)
-			reject(sv, ev, sv->o->pd, sv->o->pd_len);
+			reject(sv, ev, sv->o->pd.b, sv->o->pd.len);
 		else
 			reject(sv, ev, full, sizeof full - 1);
 		return;

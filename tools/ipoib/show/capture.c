@@ -22,61 +22,61 @@ _Static_assert(CAPTURE_RECORD == 16 + ERF_LEN + IB_LEN, "the record's parts");
 
 void capture_encode_header(uint8_t out[CAPTURE_HEADER])
 {
-	struct ddps_wbuf w = ddps_wbuf_init(out, CAPTURE_HEADER);
+	struct octets w = octets_at(out, CAPTURE_HEADER);
 
-	ddps_wbuf_be(&w, PCAP_NANOS, 4);
-	ddps_wbuf_be(&w, 2, 2); /* version 2.4 */
-	ddps_wbuf_be(&w, 4, 2);
-	ddps_wbuf_be(&w, 0, 8); /* UTC */
-	ddps_wbuf_be(&w, 65535, 4);
-	ddps_wbuf_be(&w, LINK_ERF, 4);
+	octets_be(&w, PCAP_NANOS, 4);
+	octets_be(&w, 2, 2); /* version 2.4 */
+	octets_be(&w, 4, 2);
+	octets_be(&w, 0, 8); /* UTC */
+	octets_be(&w, 65535, 4);
+	octets_be(&w, LINK_ERF, 4);
 }
 
 /* ERF times are the one little endian number here: seconds and their fraction, 32 bits each. */
-static void put_erf_time(struct ddps_wbuf *w, uint64_t ns)
+static void put_erf_time(struct octets *w, uint64_t ns)
 {
 	uint64_t t = ns / NS_PER_S << 32 | (ns % NS_PER_S << 32) / NS_PER_S;
 
 	for (unsigned i = 0; i < 8; i++)
-		ddps_wbuf_be(w, t >> 8 * i & 0xff, 1);
+		octets_be(w, t >> 8 * i & 0xff, 1);
 }
 
-static void put_ib(struct ddps_wbuf *w, const struct capture_mad *m)
+static void put_ib(struct octets *w, const struct capture_mad *m)
 {
-	ddps_wbuf_be(w, 0, 1); /* LRH: virtual lane 0 */
-	ddps_wbuf_be(w, (uint64_t)(m->sl << 4 | LNH_BTH), 1);
-	ddps_wbuf_be(w, m->dlid, 2);
-	ddps_wbuf_be(w, (IB_LEN - VCRC_LEN) / 4, 2);
-	ddps_wbuf_be(w, m->slid, 2);
-	ddps_wbuf_be(w, UD_SEND, 1); /* BTH */
-	ddps_wbuf_be(w, 0, 1);
-	ddps_wbuf_be(w, m->pkey, 2);
-	ddps_wbuf_be(w, 1, 4); /* to QP 1 */
-	ddps_wbuf_be(w, 0, 4);
-	ddps_wbuf_be(w, DDPS_CM_QKEY, 4); /* DETH */
-	ddps_wbuf_be(w, 1, 4);		  /* from QP 1 */
-	ddps_wbuf_bytes(w, m->mad, DDPS_CM_MAD_LEN);
-	ddps_wbuf_be(w, 0, ICRC_LEN);
-	ddps_wbuf_be(w, 0, VCRC_LEN);
+	octets_be(w, 0, 1); /* LRH: virtual lane 0 */
+	octets_be(w, (uint64_t)(m->sl << 4 | LNH_BTH), 1);
+	octets_be(w, m->dlid, 2);
+	octets_be(w, (IB_LEN - VCRC_LEN) / 4, 2);
+	octets_be(w, m->slid, 2);
+	octets_be(w, UD_SEND, 1); /* BTH */
+	octets_be(w, 0, 1);
+	octets_be(w, m->pkey, 2);
+	octets_be(w, 1, 4); /* to QP 1 */
+	octets_be(w, 0, 4);
+	octets_be(w, DDPS_CM_QKEY, 4); /* DETH */
+	octets_be(w, 1, 4);	       /* from QP 1 */
+	octets_put(w, m->mad, DDPS_CM_MAD_LEN);
+	octets_be(w, 0, ICRC_LEN);
+	octets_be(w, 0, VCRC_LEN);
 }
 
-void capture_put_record(struct ddps_wbuf *w, uint64_t time_ns, unsigned len)
+void capture_put_record(struct octets *w, uint64_t time_ns, unsigned len)
 {
-	ddps_wbuf_be(w, time_ns / NS_PER_S, 4);
-	ddps_wbuf_be(w, time_ns % NS_PER_S, 4);
-	ddps_wbuf_be(w, ERF_LEN + len, 4);
-	ddps_wbuf_be(w, ERF_LEN + len, 4);
+	octets_be(w, time_ns / NS_PER_S, 4);
+	octets_be(w, time_ns % NS_PER_S, 4);
+	octets_be(w, ERF_LEN + len, 4);
+	octets_be(w, ERF_LEN + len, 4);
 	put_erf_time(w, time_ns);
-	ddps_wbuf_be(w, ERF_TYPE_IB, 1);
-	ddps_wbuf_be(w, 4, 1); /* records have various lengths */
-	ddps_wbuf_be(w, ERF_LEN + len, 2);
-	ddps_wbuf_be(w, 0, 2); /* none lost */
-	ddps_wbuf_be(w, len, 2);
+	octets_be(w, ERF_TYPE_IB, 1);
+	octets_be(w, 4, 1); /* records have various lengths */
+	octets_be(w, ERF_LEN + len, 2);
+	octets_be(w, 0, 2); /* none lost */
+	octets_be(w, len, 2);
 }
 
 void capture_encode(uint8_t out[CAPTURE_RECORD], const struct capture_mad *m)
 {
-	struct ddps_wbuf w = ddps_wbuf_init(out, CAPTURE_RECORD);
+	struct octets w = octets_at(out, CAPTURE_RECORD);
 
 	capture_put_record(&w, m->time_ns, IB_LEN);
 	put_ib(&w, m);
@@ -109,9 +109,9 @@ int capture_write(FILE *f, const struct capture_mad *m)
 /* ---- reading ---- */
 
 /* A number of the pcap format, whose byte order is that of the machine that wrote it. */
-static uint32_t pcap_u32(struct ddps_rbuf *r, bool little)
+static uint32_t pcap_u32(struct octets_in *r, bool little)
 {
-	uint32_t v = (uint32_t)ddps_rbuf_be(r, 4);
+	uint32_t v = (uint32_t)octets_get(r, 4);
 
 	return little ? __builtin_bswap32(v) : v;
 }
@@ -123,7 +123,7 @@ static bool is_magic(uint32_t v)
 
 bool capture_is(const void *buf, size_t len)
 {
-	struct ddps_rbuf r = ddps_rbuf_init(buf, len);
+	struct octets_in r = octets_from(buf, len);
 	uint32_t v = pcap_u32(&r, false);
 
 	return !r.failed && (is_magic(v) || is_magic(__builtin_bswap32(v)) || v == PCAPNG);
@@ -131,13 +131,13 @@ bool capture_is(const void *buf, size_t len)
 
 int capture_open(struct capture_reader *r, const void *buf, size_t len, char *why, size_t why_len)
 {
-	struct ddps_rbuf b = ddps_rbuf_init(buf, len);
+	struct octets_in b = octets_from(buf, len);
 	uint32_t magic = pcap_u32(&b, false), link;
 	bool little = is_magic(__builtin_bswap32(magic));
 
 	if (little)
 		magic = __builtin_bswap32(magic);
-	ddps_rbuf_take(&b, 16);
+	octets_take(&b, 16);
 	link = pcap_u32(&b, little) & 0xffff; /* above it: length of a frame check sequence */
 	if (!is_magic(magic) || b.failed)
 		snprintf(why, why_len, "not a pcap file%s",
@@ -155,40 +155,40 @@ int capture_open(struct capture_reader *r, const void *buf, size_t len, char *wh
 }
 
 /* An InfiniBand packet, from its local route header on.  Return: whether it is a CM message. */
-static bool get_ib(struct ddps_rbuf *b, struct capture_mad *m)
+static bool get_ib(struct octets_in *b, struct capture_mad *m)
 {
-	uint16_t first = (uint16_t)ddps_rbuf_be(b, 2);
+	uint16_t first = (uint16_t)octets_get(b, 2);
 	uint8_t next = first & 3, opcode;
 	uint32_t qpn;
 
 	m->sl = first >> 4 & 15;
-	m->dlid = (uint16_t)ddps_rbuf_be(b, 2);
-	ddps_rbuf_take(b, 2);
-	m->slid = (uint16_t)ddps_rbuf_be(b, 2);
+	m->dlid = (uint16_t)octets_get(b, 2);
+	octets_take(b, 2);
+	m->slid = (uint16_t)octets_get(b, 2);
 	if (next == LNH_GRH)
-		ddps_rbuf_take(b, GRH_LEN);
+		octets_take(b, GRH_LEN);
 	else if (next != LNH_BTH)
 		return false;
-	opcode = ddps_rbuf_u8(b);
-	ddps_rbuf_take(b, 1);
-	m->pkey = (uint16_t)ddps_rbuf_be(b, 2);
-	qpn = (uint32_t)ddps_rbuf_be(b, 4) & 0xffffff;
-	ddps_rbuf_take(b, 4 + DETH_LEN);
-	m->mad = ddps_rbuf_take(b, DDPS_CM_MAD_LEN);
+	opcode = (uint8_t)octets_get(b, 1);
+	octets_take(b, 1);
+	m->pkey = (uint16_t)octets_get(b, 2);
+	qpn = (uint32_t)octets_get(b, 4) & 0xffffff;
+	octets_take(b, 4 + DETH_LEN);
+	m->mad = octets_take(b, DDPS_CM_MAD_LEN);
 	return !b->failed && opcode == UD_SEND && qpn == 1 && m->mad[1] == DDPS_CM_CLASS;
 }
 
 /* An ERF record. */
-static bool get_erf(struct ddps_rbuf *b, struct capture_mad *m)
+static bool get_erf(struct octets_in *b, struct capture_mad *m)
 {
 	uint8_t type, more;
 
-	ddps_rbuf_take(b, 8);
-	more = type = ddps_rbuf_u8(b);
-	ddps_rbuf_take(b, ERF_LEN - 9);
+	octets_take(b, 8);
+	more = type = (uint8_t)octets_get(b, 1);
+	octets_take(b, ERF_LEN - 9);
 	while (more & ERF_MORE && !b->failed) {
-		more = ddps_rbuf_u8(b);
-		ddps_rbuf_take(b, 7);
+		more = (uint8_t)octets_get(b, 1);
+		octets_take(b, 7);
 	}
 	return (type & ~ERF_MORE) == ERF_TYPE_IB && get_ib(b, m);
 }
@@ -196,18 +196,18 @@ static bool get_erf(struct ddps_rbuf *b, struct capture_mad *m)
 int capture_next(struct capture_reader *r, struct capture_mad *m)
 {
 	while (r->p != r->end) {
-		struct ddps_rbuf b = ddps_rbuf_init(r->p, (size_t)(r->end - r->p)), record;
+		struct octets_in b = octets_from(r->p, (size_t)(r->end - r->p)), record;
 		uint64_t seconds = pcap_u32(&b, r->little);
 		uint64_t part = pcap_u32(&b, r->little);
 		uint32_t len = pcap_u32(&b, r->little);
 		const uint8_t *at;
 
-		ddps_rbuf_take(&b, 4);
-		at = ddps_rbuf_take(&b, len);
+		octets_take(&b, 4);
+		at = octets_take(&b, len);
 		if (!at)
 			return -1;
 		r->p = b.p;
-		record = ddps_rbuf_init(at, len);
+		record = octets_from(at, len);
 		*m = (struct capture_mad){ .time_ns = seconds * NS_PER_S +
 						      part * (r->nanos ? 1 : 1000) };
 		if (get_erf(&record, m))

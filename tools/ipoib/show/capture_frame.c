@@ -2,7 +2,6 @@
 /* Captures of IPoIB frames: datagrams with their GRH, connected messages cut into packets. */
 #include "ipoib/show/capture.h"
 #include "ipoib/show/capture_in.h"
-#include "common/bytes.h"
 #include <string.h>
 
 #define PATH_MTU     2048u
@@ -25,23 +24,23 @@ struct part {
 	unsigned len, pad;
 };
 
-static void put_lrh(struct ddps_wbuf *w, const struct part *p, unsigned ib_len)
+static void put_lrh(struct octets *w, const struct part *p, unsigned ib_len)
 {
-	ddps_wbuf_be(w, 0, 1);
-	ddps_wbuf_be(w, p->m->connected ? LNH_BTH : LNH_GRH, 1);
-	ddps_wbuf_be(w, p->m->dlid, 2);
-	ddps_wbuf_be(w, (ib_len - VCRC_LEN) / 4, 2);
-	ddps_wbuf_be(w, p->m->slid, 2);
+	octets_be(w, 0, 1);
+	octets_be(w, p->m->connected ? LNH_BTH : LNH_GRH, 1);
+	octets_be(w, p->m->dlid, 2);
+	octets_be(w, (ib_len - VCRC_LEN) / 4, 2);
+	octets_be(w, p->m->slid, 2);
 }
 
-static void put_grh(struct ddps_wbuf *w, const struct part *p)
+static void put_grh(struct octets *w, const struct part *p)
 {
-	ddps_wbuf_be(w, 6u << 28, 4);
-	ddps_wbuf_be(w, BTH_LEN + DETH_LEN + p->len + p->pad + ICRC_LEN, 2);
-	ddps_wbuf_be(w, GRH_NEXT_BTH, 1);
-	ddps_wbuf_be(w, HOP_LIMIT, 1);
-	ddps_wbuf_bytes(w, p->m->from, DDPS_IPOIB_GID_LEN);
-	ddps_wbuf_bytes(w, p->m->to, DDPS_IPOIB_GID_LEN);
+	octets_be(w, 6u << 28, 4);
+	octets_be(w, BTH_LEN + DETH_LEN + p->len + p->pad + ICRC_LEN, 2);
+	octets_be(w, GRH_NEXT_BTH, 1);
+	octets_be(w, HOP_LIMIT, 1);
+	octets_put(w, p->m->from, DDPS_IPOIB_GID_LEN);
+	octets_put(w, p->m->to, DDPS_IPOIB_GID_LEN);
 }
 
 static unsigned put_packet(uint8_t *out, const struct part *p)
@@ -49,25 +48,25 @@ static unsigned put_packet(uint8_t *out, const struct part *p)
 	const struct capture_frame *m = p->m;
 	unsigned heads = m->connected ? LRH_LEN + BTH_LEN : LRH_LEN + GRH_LEN + BTH_LEN + DETH_LEN;
 	unsigned ib_len = heads + p->len + p->pad + ICRC_LEN + VCRC_LEN;
-	struct ddps_wbuf w = ddps_wbuf_init(out, CAPTURE_ERF + IB_MAX);
+	struct octets w = octets_at(out, CAPTURE_ERF + IB_MAX);
 
 	capture_put_record(&w, m->time_ns, ib_len);
 	put_lrh(&w, p, ib_len);
 	if (!m->connected)
 		put_grh(&w, p);
-	ddps_wbuf_be(&w, p->opcode, 1);
-	ddps_wbuf_be(&w, p->pad << 4, 1);
-	ddps_wbuf_be(&w, m->pkey, 2);
-	ddps_wbuf_be(&w, m->to_qpn, 4);
-	ddps_wbuf_be(&w, 0, 4);
+	octets_be(&w, p->opcode, 1);
+	octets_be(&w, p->pad << 4, 1);
+	octets_be(&w, m->pkey, 2);
+	octets_be(&w, m->to_qpn, 4);
+	octets_be(&w, 0, 4);
 	if (!m->connected) {
-		ddps_wbuf_be(&w, m->qkey, 4);
-		ddps_wbuf_be(&w, m->from_qpn, 4);
+		octets_be(&w, m->qkey, 4);
+		octets_be(&w, m->from_qpn, 4);
 	}
-	ddps_wbuf_bytes(&w, p->data, p->len);
-	ddps_wbuf_be(&w, 0, p->pad);
-	ddps_wbuf_be(&w, 0, ICRC_LEN);
-	ddps_wbuf_be(&w, 0, VCRC_LEN);
+	octets_put(&w, p->data, p->len);
+	octets_be(&w, 0, p->pad);
+	octets_be(&w, 0, ICRC_LEN);
+	octets_be(&w, 0, VCRC_LEN);
 	return CAPTURE_ERF + ib_len;
 }
 

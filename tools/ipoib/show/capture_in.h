@@ -2,7 +2,7 @@
 #ifndef SESSCTL_CAPTURE_IN_H
 #define SESSCTL_CAPTURE_IN_H
 /* Captures inside: what the records of capture.c and capture_frame.c share. */
-#include "common/bytes.h"
+#include "cli/octets.h"
 
 #define ERF_LEN	    16
 #define CAPTURE_ERF (16 + ERF_LEN) /* before the InfiniBand packet */
@@ -18,6 +18,6 @@
 #define VCRC_LEN 2
 
 /* The headers of a record, for an InfiniBand packet of @len octets. */
-void capture_put_record(struct ddps_wbuf *w, uint64_t time_ns, unsigned len);
+void capture_put_record(struct octets *w, uint64_t time_ns, unsigned len);
 
 #endif

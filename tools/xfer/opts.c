@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The command line: the table of options of the commands that use sessions. */
-#include "cli/opts.h"
+#include "xfer/opts.h"
 #include "xfer/proto.h"
 #include <stddef.h>
 #include <string.h>
@@ -21,14 +21,14 @@ static const struct option_row table[] = {
 	  "take N sessions, rejected ones included, then exit" },
 	{ "wait", NULL, C_CONNECT, VAL_FLAG, AT(wait), 0, 0,
 	  "stay until the peer ends the session, or --timeout does" },
-	{ "op", "send|write|read", C_PING, VAL_OP, AT(op), 0, 0,
+	{ "op", "send|write|read", C_PING, VAL_WORD, AT(op), 0, 0,
 	  "what goes to and fro (default send)" },
 	{ "size", "SIZE", C_PING, VAL_SIZE, AT(size), 0, PING_MAX,
 	  "octets in each (default 64, at most 16M)" },
 	{ "count", "N", C_PING, VAL_NUMBER, AT(count), 1, 100000000, "how many (default 10)" },
 	{ "interval", "SECONDS", C_PING, VAL_SECONDS, AT(interval_ms), 0, PAUSE_MAX_MS,
 	  "pause between two (default 0.2; 0: none, no line for each)" },
-	{ "op", "send|write|read|ping", C_PERF, VAL_PERF_OP, AT(perf_op), 0, 0,
+	{ "op", "send|write|read|ping", C_PERF, VAL_WORD, AT(perf_op), 0, 0,
 	  "what is repeated (default send); ping: a Send, echoed" },
 	{ "size", "SIZE,...", C_PERF, VAL_SIZES, AT(sizes), 1, PING_MAX,
 	  "octets in each, one measurement for each size (default 64,4K,64K,1M)" },
@@ -120,8 +120,8 @@ static int check_together(const struct opts *o, char *why, size_t why_len)
 {
 	size_t max = o->plain ? DDPS_PD_MAX : DDPS_PD_MAX_ENHANCED;
 
-	if (o->pd_len > max) {
-		snprintf(why, why_len, "private data has %zu octets, the limit is %zu%s", o->pd_len,
+	if (o->pd.len > max) {
+		snprintf(why, why_len, "private data has %zu octets, the limit is %zu%s", o->pd.len,
 			 max,
 			 o->plain	      ? ""
 			 : o->cmd == C_LISTEN ? ""

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Round trip times and what they come to. */
-#include "xfer/stats.h"
+#include "sessctl/stats.h"
 #include <stdlib.h>
 
 int stats_add(struct stats *s, double us)

@@ -28,8 +28,7 @@ struct opts {
 	bool p2p, plain, legacy_retry;
 	unsigned rtr; /* DDPS_RTR_*, 0: not given, all */
 	bool crc, markers;
-	uint8_t pd[DDPS_PD_MAX];
-	size_t pd_len;
+	struct optval_pd pd;
 	/* listen */
 	bool reject;
 	const char *dir;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* A gnuplot script, through a pipe. */
-#include "xfer/perf_plot.h"
+#include "sessctl/perf_plot.h"
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* What --help and --version of every command have in common. */
-#include "sessctl/cmd.h"
+#include "cli/about.h"
 #include "cli/sessctl.h"
 #include "cli/sig.h"
 #include <ddpsess/version.h>

@@ -2,7 +2,7 @@
 #ifndef SESSCTL_ADVICE_H
 #define SESSCTL_ADVICE_H
 /* What a person can try next after a failure. */
-#include "cli/opts.h"
+#include "xfer/opts.h"
 
 /*
  * @was_up: the session had been established.

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* What a person can try next after a failure. */
-#include "cli/advice.h"
-#include "common/uri.h"
+#include "xfer/advice.h"
+#include "cli/hostport.h"
 #include <errno.h>
 #include <string.h>
 
@@ -72,10 +72,10 @@ static const char *for_triple(const struct ddps_triple *t)
 
 bool advice_uri_whole(const char *uri, bool listening)
 {
-	struct ddps_uri u = { 0 };
 	char why[256];
 
-	return !ddps_uri_parse(&u, uri, why, sizeof why) && u.host[0] && (listening || u.port);
+	return !ddps_uri_check(uri, why, sizeof why) && hostport_has_host(uri) &&
+	       (listening || hostport_has_port(uri));
 }
 
 /* Of the arguments, the URI. */
