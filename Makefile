@@ -160,7 +160,8 @@ $(VCLOCK): tests/verbs/quick_clock.c
 	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS_ALL) $(LDFLAGS) -shared -fPIC -o $@ $<
 
 # Criterion does not run under ThreadSanitizer: tests/tsan stands in for it.
-THREAD_SRC := tests/e2e/thread_test.c tests/support/e2e.c tests/tsan/main.c
+THREAD_SRC := $(addprefix tests/,e2e/thread_test.c e2e/wait_test.c support/e2e.c support/two.c \
+	tsan/main.c)
 $(B)/threads: $(THREAD_SRC) $(wildcard tests/tsan/criterion/*.h) $(LIB_A)
 	$(if $(Q),@echo "  LD   $@")
 	$(Q)$(CC) $(CPPFLAGS) -Itests/tsan -Itests $(CFLAGS_ALL) -Wno-missing-prototypes $(LDFLAGS) \

@@ -182,6 +182,17 @@ static void tell(struct ddps_loop *l)
 		l->told = write(l->taskfd, &one, sizeof one) > 0;
 }
 
+void ddps_loop_wake(struct ddps_loop *l)
+{
+	l->waking = true;
+	tell(l);
+}
+
+void ddps_loop_awake(struct ddps_loop *l)
+{
+	l->waking = false;
+}
+
 bool ddps_loop_running(const struct ddps_loop *l)
 {
 	return l->running;
@@ -279,12 +290,12 @@ static int run_ios(struct ddps_loop *l)
 	return n;
 }
 
-/* The descriptor of tasks is readable if there are any. */
+/* The descriptor of tasks is readable if there are any, or if somebody has to wake up. */
 static int retell(struct ddps_loop *l)
 {
 	uint64_t count;
 
-	if (l->tasks) {
+	if (l->tasks || l->waking) {
 		tell(l);
 	} else if (l->told) {
 		if (read(l->taskfd, &count, sizeof count) < 0)

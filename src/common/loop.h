@@ -48,6 +48,11 @@ void ddps_loop_free(struct ddps_loop *l);
  * that is polled without a pause is not in it meanwhile (the sleeper would wake 1 ms late). */
 int ddps_loop_fd(struct ddps_loop *l);
 
+/* Who sleeps on ddps_loop_fd wakes up, though there may be nothing to serve, and whoever else serves
+ * the loop meanwhile.  The descriptor stays readable until ddps_loop_awake and the next round. */
+void ddps_loop_wake(struct ddps_loop *l);
+void ddps_loop_awake(struct ddps_loop *l);
+
 /* Monotonic nanoseconds. */
 uint64_t ddps_now(void);
 

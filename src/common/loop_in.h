@@ -11,6 +11,7 @@ struct ddps_loop {
 	int epfd, timerfd, taskfd;
 	uint64_t armed; /* what the timerfd is set to, or DDPS_NEVER */
 	bool told;	/* taskfd is readable: who sleeps on epfd wakes up */
+	bool waking;	/* and stays so until that has come about */
 	struct epoll_event ready[DDPS_LOOP_READY];
 	int nready, next_ready;	   /* the part of ready not served yet */
 	struct ddps_timer *timers; /* the earliest one */

@@ -13,7 +13,7 @@ struct ddps_cq {
 	struct ddps_ctx *ctx;
 	struct ddps_cq *next, **prev;
 	uint32_t depth, head, count;
-	unsigned users;
+	unsigned users, sleepers;
 	int fd;
 	enum armed armed;
 	enum armed untold; /* what came while nobody had armed would have met this arming */
@@ -126,6 +126,14 @@ static struct ddps_wc *entry(struct ddps_cq *cq, uint32_t i)
 	return &cq->ring[i < to_end ? cq->head + i : i - to_end];
 }
 
+static __attribute__((noinline, cold)) void tell_sleepers(struct ddps_cq *cq)
+{
+	if (cq->sleepers)
+		ddps_wake_one(cq->ctx, &cq->sleepers);
+	if (cq->ctx->progress_sleepers)
+		ddps_wake_driven(cq->ctx);
+}
+
 bool ddps_cq_push(struct ddps_cq *cq, const struct ddps_wc *wc)
 {
 	enum armed meets =
@@ -134,6 +142,8 @@ bool ddps_cq_push(struct ddps_cq *cq, const struct ddps_wc *wc)
 	if (cq->count == cq->depth)
 		return false;
 	*entry(cq, cq->count++) = *wc;
+	if (cq->sleepers | cq->ctx->progress_sleepers)
+		tell_sleepers(cq);
 	if (cq->armed >= meets)
 		notify(cq);
 	else if (cq->untold != ARMED_SOLICITED)
@@ -216,40 +226,57 @@ static int take(struct ddps_cq *cq, struct ddps_wc *wc, int max)
 	return n;
 }
 
+/* Drive the context if the queue is empty and that is up to who polls; then take. */
+static int drive_and_take(struct ddps_cq *cq, struct ddps_wc *wc, int max)
+{
+	struct ddps_ctx *ctx = cq->ctx;
+	int n = 0;
+
+	if (!cq->count && (!ctx->attr.thread || ctx->attr.poll_drives)) {
+		n = ddps_loop_spin(ctx->env.loop);
+		/* Who has armed the queue is going to sleep on it. */
+		ctx->driven |= cq->armed == ARMED_NO;
+		if (n > 0 && ctx->progress_sleepers)
+			ddps_wake_driven(ctx);
+	}
+	return n < 0 ? n : take(cq, wc, max);
+}
+
 int ddps_cq_poll(struct ddps_cq *cq, struct ddps_wc *wc, int max)
 {
 	int n = ddps_ctx_enter(cq->ctx);
 
 	if (n < 0)
 		return n;
-	if (!cq->count && (!cq->ctx->attr.thread || cq->ctx->attr.poll_drives)) {
-		n = ddps_loop_spin(cq->ctx->env.loop);
-		/* Who has armed the queue is going to sleep on it. */
-		cq->ctx->driven |= cq->armed == ARMED_NO;
-	}
-	if (n >= 0)
-		n = take(cq, wc, max);
+	n = drive_and_take(cq, wc, max);
 	ddps_ctx_leave(cq->ctx);
 	return n;
 }
 
+struct wanted {
+	struct ddps_cq *cq;
+	struct ddps_wc *wc;
+	int max;
+};
+
+static int take_wanted(void *arg)
+{
+	const struct wanted *w = arg;
+
+	return take(w->cq, w->wc, w->max);
+}
+
 int ddps_cq_wait(struct ddps_cq *cq, struct ddps_wc *wc, int max, int timeout_ms)
 {
-	uint64_t deadline = ddps_deadline(timeout_ms);
-	bool thread = cq->ctx->attr.thread;
+	struct ddps_waiter w = { .what = &cq->sleepers, .drive = ddps_loop_spin };
+	struct wanted wanted = { cq, wc, max };
+	int n = ddps_ctx_enter(cq->ctx);
 
-	for (;;) {
-		int n = ddps_cq_poll(cq, wc, max);
-
-		if (n)
-			return n;
-		if (thread) {
-			n = ddps_cq_arm(cq, false);
-			if (n < 0)
-				return n;
-		}
-		n = ddps_wait_fd(thread ? cq->fd : ddps_ctx_sleep_fd(cq->ctx), deadline);
-		if (n <= 0)
-			return n ? n : DDPS_E_TIMEDOUT;
-	}
+	if (n < 0)
+		return n;
+	n = drive_and_take(cq, wc, max);
+	if (!n)
+		n = ddps_wait_for(cq->ctx, &w, take_wanted, &wanted, ddps_deadline(timeout_ms));
+	ddps_ctx_leave(cq->ctx);
+	return n;
 }

@@ -49,45 +49,45 @@ int ddps_wait_fd(int fd, uint64_t deadline)
 
 /* ---- progress ---- */
 
+/* With the lock. */
 static int run(struct ddps_ctx *ctx)
 {
-	int n;
+	int n = ddps_loop_run(ctx->env.loop);
 
-	pthread_mutex_lock(&ctx->lock);
-	n = ddps_loop_run(ctx->env.loop);
-	pthread_mutex_unlock(&ctx->lock);
+	if (n > 0 && ctx->progress_sleepers)
+		ddps_wake_driven(ctx);
 	return n;
-}
-
-int ddps_ctx_sleep_fd(struct ddps_ctx *ctx)
-{
-	int fd;
-
-	pthread_mutex_lock(&ctx->lock);
-	fd = ddps_loop_fd(ctx->env.loop);
-	pthread_mutex_unlock(&ctx->lock);
-	return fd;
 }
 
 int ddps_progress(struct ddps_ctx *ctx, int timeout_ms)
 {
+	struct ddps_waiter w = { .what = &ctx->progress_sleepers, .drive = ddps_loop_run };
 	int n;
 
 	if (ddps_ctx_forked(ctx))
 		return DDPS_E_FORKED;
 	if (ctx->attr.thread)
 		return 0;
+	pthread_mutex_lock(&ctx->lock);
 	if (timeout_ms) {
-		n = ddps_wait_fd(ddps_ctx_sleep_fd(ctx), ddps_deadline(timeout_ms));
-		if (n <= 0)
-			return n == DDPS_E_AGAIN ? 0 : n;
+		n = ddps_sleep(ctx, &w, ddps_deadline(timeout_ms));
+		ddps_sleep_end(ctx, &w);
+	} else {
+		n = run(ctx);
 	}
-	return run(ctx);
+	pthread_mutex_unlock(&ctx->lock);
+	return n == DDPS_E_AGAIN || n == DDPS_E_TIMEDOUT ? 0 : n;
 }
 
 int ddps_ctx_fd(struct ddps_ctx *ctx)
 {
-	return ddps_ctx_forked(ctx) ? DDPS_E_FORKED : ddps_ctx_sleep_fd(ctx);
+	int fd = ddps_ctx_enter(ctx);
+
+	if (fd < 0)
+		return fd;
+	fd = ddps_loop_fd(ctx->env.loop);
+	ddps_ctx_leave(ctx);
+	return fd;
 }
 
 /*
@@ -130,7 +130,7 @@ static void *thread_main(void *arg)
 		pthread_mutex_unlock(&ctx->lock);
 		ddps_wait_fd(fd, UINT64_MAX);
 		pthread_mutex_lock(&ctx->lock);
-		ddps_loop_run(ctx->env.loop);
+		run(ctx);
 	}
 	pthread_mutex_unlock(&ctx->lock);
 	return NULL;
@@ -280,9 +280,12 @@ static void wind_up(struct ddps_ctx *ctx)
 
 		if (!busy && !ddps_requests_winding_up(ctx))
 			return;
-		if (ddps_wait_fd(ddps_ctx_sleep_fd(ctx), deadline) == 0)
+		if (ddps_now() >= deadline)
 			return;
+		ddps_wait_fd(ddps_loop_fd(ctx->env.loop), deadline);
+		pthread_mutex_lock(&ctx->lock);
 		run(ctx);
+		pthread_mutex_unlock(&ctx->lock);
 	}
 }
 
@@ -309,15 +312,17 @@ int ddps_ctx_settle(struct ddps_ctx *ctx, int timeout_ms)
 		ddps_ep_disconnect(ep);
 	}
 	for (;;) {
+		int fd = ddps_loop_fd(ctx->env.loop);
+
 		busy = ddps_providers_wind_up(&ctx->env);
 		ddps_ctx_leave(ctx);
 		if (!busy)
 			return 0;
-		/* Not long: the library thread may take the last of it. */
-		ddps_wait_fd(ddps_ctx_sleep_fd(ctx), ddps_deadline(SETTLE_STEP_MS));
+		/* Not long: another thread may take the last of it. */
+		ddps_wait_fd(fd, ddps_deadline(SETTLE_STEP_MS));
 		if (ddps_now() >= deadline || !enter_until(ctx, deadline))
 			return DDPS_E_TIMEDOUT;
-		ddps_loop_run(ctx->env.loop);
+		run(ctx);
 	}
 }
 

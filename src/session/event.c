@@ -54,6 +54,10 @@ static void unlink_source(struct ddps_ctx *ctx, struct ddps_source *s)
 void ddps_event_push(struct ddps_ctx *ctx, struct ddps_source *s, enum ddps_event_type type)
 {
 	s->pending |= 1u << type;
+	if (ctx->event_sleepers)
+		ddps_wake_one(ctx, &ctx->event_sleepers);
+	if (ctx->progress_sleepers)
+		ddps_wake_driven(ctx);
 	if (s->prev)
 		return;
 	s->next = NULL;
@@ -112,21 +116,32 @@ int ddps_event_get(struct ddps_ctx *ctx, struct ddps_event *ev)
 	return n;
 }
 
+struct wanted {
+	struct ddps_ctx *ctx;
+	struct ddps_event *ev;
+};
+
+static int take_wanted(void *arg)
+{
+	const struct wanted *w = arg;
+
+	return take(w->ctx, w->ev);
+}
+
 int ddps_event_wait(struct ddps_ctx *ctx, struct ddps_event *ev, int timeout_ms)
 {
-	uint64_t deadline = ddps_deadline(timeout_ms);
+	struct ddps_waiter w = { .what = &ctx->event_sleepers, .drive = ddps_loop_run };
+	struct wanted wanted = { ctx, ev };
+	const uint64_t deadline = ddps_deadline(timeout_ms);
+	int n = ddps_progress(ctx, 0);
 
-	for (;;) {
-		int n = ddps_progress(ctx, 0), fd;
-
-		if (n < 0)
-			return n;
-		n = ddps_event_get(ctx, ev);
-		if (n)
-			return n < 0 ? n : 0;
-		fd = ctx->attr.thread ? ddps_event_fd(ctx) : ddps_ctx_sleep_fd(ctx);
-		n = ddps_wait_fd(fd, deadline);
-		if (n <= 0)
-			return n ? n : DDPS_E_TIMEDOUT;
-	}
+	if (n >= 0)
+		n = ddps_ctx_enter(ctx);
+	if (n < 0)
+		return n;
+	n = take(ctx, ev);
+	if (!n)
+		n = ddps_wait_for(ctx, &w, take_wanted, &wanted, deadline);
+	ddps_ctx_leave(ctx);
+	return n < 0 ? n : 0;
 }

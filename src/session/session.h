@@ -38,6 +38,15 @@ struct ddps_ctx_srq {
 	struct ddps_ctx_srq *next, **prev;
 };
 
+/* A thread that waits (wait.c). */
+struct ddps_waiter {
+	unsigned *what; /* how many sleep until it comes: events', a queue's, or progress */
+	int (*drive)(struct ddps_loop *loop); /* how it serves what comes, if it leads */
+	uint32_t woken;			      /* the word that followers sleep on */
+	bool asleep, on_loop;
+	struct ddps_waiter *next, **prev; /* in the context's list; prev NULL: not yet */
+};
+
 struct ddps_ctx {
 	struct ddps_ctx_attr attr;
 	struct ddps_env env;
@@ -48,6 +57,8 @@ struct ddps_ctx {
 	struct ddps_task wake;	   /* gets the library thread out of its wait */
 	pthread_cond_t napping_up; /* and out of its nap */
 	bool napping, driven;	   /* driven: an empty queue was polled since the thread looked */
+	struct ddps_waiter *waiters, *leader;
+	unsigned event_sleepers, progress_sleepers;
 	struct ddps_stag_table *stags;
 	struct ddps_resolver resolver;
 	struct ddps_source *events, **events_end;
@@ -86,10 +97,23 @@ void ddps_ctx_rely_on_thread(struct ddps_ctx *ctx);
 
 /* Sleep until @fd is readable: 1, 0 (time is up), DDPS_E_AGAIN (signal), DDPS_E_SYSTEM. */
 int ddps_wait_fd(int fd, uint64_t deadline);
-/* Without the lock: what to sleep on, asked for before each sleep. */
-int ddps_ctx_sleep_fd(struct ddps_ctx *ctx);
 /* ms from now as a deadline; -1: never. */
 uint64_t ddps_deadline(int timeout_ms);
+
+/* ---- waiting (wait.c); the lock is held around all of them ---- */
+/* Sleep until @w->what may have come, or nothing else has: serve what comes if it is this thread's
+ * turn.  >= 0: what was served; or DDPS_E_TIMEDOUT, DDPS_E_AGAIN (signal), DDPS_E_SYSTEM. */
+int ddps_sleep(struct ddps_ctx *ctx, struct ddps_waiter *w, uint64_t deadline);
+/* After the last sleep, before @w goes. */
+void ddps_sleep_end(struct ddps_ctx *ctx, struct ddps_waiter *w);
+/* Nothing is there: sleep until @take returns something else than 0, and return that; or the errors
+ * of ddps_sleep. */
+int ddps_wait_for(struct ddps_ctx *ctx, struct ddps_waiter *w, int (*take)(void *arg), void *arg,
+		  uint64_t deadline);
+/* One has come: to be called if *@what, which counts who sleeps for it. */
+void ddps_wake_one(struct ddps_ctx *ctx, const unsigned *what);
+/* Somebody else has done what there was to do: if progress_sleepers. */
+void ddps_wake_driven(struct ddps_ctx *ctx);
 
 /* ---- events (event.c) ---- */
 void ddps_event_push(struct ddps_ctx *ctx, struct ddps_source *s, enum ddps_event_type type);
