@@ -199,7 +199,7 @@ $(B)/fuzz-%: $(B)/tests/fuzz/fuzz_%.o $(FUZZ_MAIN) $(FUZZ_A) $(IPOIB_A) $(LIB_A)
 		$(filter %.a,$^) $(LIB_LIBS) $(TOOL_LIBS)
 
 $(B)/fuzz-usrsctp: LDFLAGS += -Wl,--wrap=socket,--wrap=recvmmsg,--wrap=sendmsg \
-	-Wl,--wrap=sendmmsg,--wrap=recvmsg
+	-Wl,--wrap=sendmmsg,--wrap=recvmsg,--wrap=ddps_us_guard
 $(B)/fuzz-soft: LDFLAGS += -Wl,--wrap=recvfrom,--wrap=sendmsg
 # It has the names of the library's session API, which other targets may lead to.
 $(B)/fuzz-soft: $(B)/tests/fuzz/soft_session.o

@@ -57,6 +57,16 @@ static struct world {
 	size_t last_len;
 } w;
 
+/* The cookies of the stand-in are not sealed; the guard has tests of its own. */
+bool __wrap_ddps_us_guard(struct ddps_us_handle *h, uint8_t *pkt, size_t *len);
+bool __wrap_ddps_us_guard(struct ddps_us_handle *h, uint8_t *pkt, size_t *len)
+{
+	(void)h;
+	(void)pkt;
+	(void)len;
+	return true;
+}
+
 /* ---- what goes out ---- */
 
 /* CRC32c, bit by bit, of a packet whose checksum field counts as 0; as it goes on the wire. */

@@ -66,6 +66,7 @@ static struct ddps_sd_assoc *assoc_new(struct ddps_us_env *ue, struct ddps_us_ha
 	ddps_us_set_port(&peer, peer_port);
 	ddps_addr_text((struct sockaddr *)&peer, a->info.peer, sizeof a->info.peer);
 	DL_APPEND(ue->assocs, a);
+	DL_APPEND2(h->assocs, a, h_prev, h_next);
 	ddps_us_inherit_tags(a);
 	ddps_us_start_ticking(ue);
 	return a;
@@ -80,15 +81,20 @@ void ddps_us_close(struct ddps_sd_assoc *a)
 	a->so = NULL;
 }
 
-void ddps_us_doom(struct ddps_sd_assoc *a, struct ddps_error e)
+void ddps_us_doom_locked(struct ddps_sd_assoc *a, struct ddps_error e)
 {
 	if (a->doomed)
 		return;
 	a->doomed = true;
 	a->end = e;
-	ddps_us_lock(a->ue);
 	ddps_us_close(a);
 	ddps_us_mark(a);
+}
+
+void ddps_us_doom(struct ddps_sd_assoc *a, struct ddps_error e)
+{
+	ddps_us_lock(a->ue);
+	ddps_us_doom_locked(a, e);
 	ddps_us_unlock();
 }
 
@@ -103,6 +109,7 @@ void ddps_us_release(struct ddps_sd_assoc *a)
 	if (a->queued)
 		DL_DELETE2(ue->ready, a, ready_prev, ready_next);
 	DL_DELETE(ue->assocs, a);
+	DL_DELETE2(a->h->assocs, a, h_prev, h_next);
 	ue->busy = ddps_now();
 	ddps_us_port_put(a->port);
 	ddps_us_handle_put(a->h);
@@ -302,6 +309,7 @@ void ddps_us_accept(struct ddps_us_port *p)
 		a->so = so;
 		a->ep = e;
 		a->accepted = true;
+		a->cookie_seal = h->cookie_seal;
 		usrsctp_set_upcall(so, upcall, a);
 		ddps_us_mark(a);
 	}

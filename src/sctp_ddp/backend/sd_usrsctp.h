@@ -7,6 +7,7 @@
  *   sd_usrsctp_udp.c     carriers: the UDP (or raw IP) sockets below it
  *   sd_usrsctp_out.c     packets on their way out, in batches
  *   sd_usrsctp_icmp.c    ICMP about packets that we sent
+ *   sd_usrsctp_guard.c   what of an association's set-up reaches the library
  *   sd_usrsctp_sock.c    their options, control messages and address forms
  *   sd_usrsctp_opt.c     SCTP sockets and their options
  *   sd_usrsctp_env.c     a context's share: the tick, and who is ready
@@ -23,6 +24,7 @@
  * timers can reach.  "Locked" below: the caller holds it.
  */
 #include "common/error.h"
+#include "common/siphash.h"
 #include "sctp_ddp/sd_backend.h"
 #include "sctp_ddp/backend/sd_part.h"
 #include "sctp_ddp/backend/sd_usrsctp_out.h"
@@ -52,6 +54,8 @@ struct ddps_us_handle {
 	struct sockaddr_storage local; /* ours, port 0; ss_family 0: not known */
 	struct ddps_us_carrier *carrier;
 	unsigned refs;	  /* associations */
+	struct ddps_sd_assoc *assocs;
+	uint64_t cookie_seal; /* of the cookie that is fed now */
 	uint32_t payload; /* largest packet the path takes whole; 0: not probed yet */
 	bool mtu_stale;	  /* a packet was too long for the path */
 	uint8_t sent[8];  /* ports and tag of the last packet to it */
@@ -131,7 +135,8 @@ struct ddps_sd_assoc {
 	bool queued; /* on ue->ready */
 	struct ddps_error end;
 	struct ddps_sd_part part;
-	struct ddps_sd_assoc *prev, *next, *ready_prev, *ready_next;
+	uint64_t cookie_seal; /* accepted: of the cookie that it came of */
+	struct ddps_sd_assoc *prev, *next, *ready_prev, *ready_next, *h_prev, *h_next;
 };
 
 /* ---- sd_usrsctp_lib.c ---- */
@@ -152,6 +157,7 @@ void ddps_us_set_ticking(struct ddps_us_env *ue, bool on);
 void ddps_us_mark(struct ddps_sd_assoc *a);
 /* Locked: a number for each carrier, never given twice. */
 uint64_t ddps_us_serial(void);
+const struct ddps_siphash_key *ddps_us_seal_key(void);
 /* Locked: the id of a peer on a carrier. */
 uintptr_t ddps_us_handle_id(const struct ddps_us_carrier *c, const struct ddps_us_addr *addr);
 /* Locked: from now on usrsctp can send to @h by its id (0 or DDPS_E_NOMEM); no longer. */
@@ -188,6 +194,8 @@ uint16_t ddps_us_carrier_port(const struct ddps_us_carrier *c);
 
 /* Locked: one SCTP packet; the checksum is put in here.  @collect: a flush will follow. */
 void ddps_us_transmit(struct ddps_us_handle *h, uint8_t *pkt, size_t len, bool df, bool collect);
+/* Locked: an answer that is not usrsctp's.  It leaves now. */
+void ddps_us_reply(struct ddps_us_handle *h, uint8_t *pkt, size_t len);
 /* SCTP's checksum, in wire order, of a packet whose checksum field is 0. */
 uint32_t ddps_us_checksum(const uint8_t *pkt, size_t len);
 
@@ -197,6 +205,15 @@ uint32_t ddps_us_checksum(const uint8_t *pkt, size_t len);
 void ddps_us_note_tags(struct ddps_us_handle *h, const uint8_t *pkt, size_t len);
 /* Locked: @a is new; packets may have been sent for it before it was. */
 void ddps_us_inherit_tags(struct ddps_sd_assoc *a);
+
+/* ---- sd_usrsctp_guard.c ---- */
+
+/* Locked: whether a packet from @h may be fed to usrsctp; its cookie's seal is taken off.  @len: at
+ * least 16. */
+bool ddps_us_guard(struct ddps_us_handle *h, uint8_t *pkt, size_t *len);
+/* Locked: the INIT ACK @pkt with its cookie sealed, in @out; its length, or 0: not to be sent. */
+size_t ddps_us_seal(struct ddps_us_handle *h, const uint8_t *pkt, size_t len, uint8_t *out,
+		    size_t room);
 
 /* ---- sd_usrsctp_sock.c ---- */
 
@@ -235,6 +252,7 @@ void ddps_us_assoc_payload(struct ddps_sd_assoc *a, uint32_t payload);
 void ddps_us_close(struct ddps_sd_assoc *a);
 /* The end is near: gone() from the loop. */
 void ddps_us_doom(struct ddps_sd_assoc *a, struct ddps_error e);
+void ddps_us_doom_locked(struct ddps_sd_assoc *a, struct ddps_error e);
 void ddps_us_release(struct ddps_sd_assoc *a);
 
 #endif

@@ -37,6 +37,7 @@ static struct {
 	uint64_t clock; /* ddps_now() up to which usrsctp's timers have run */
 	uint64_t serial;
 	uint64_t key[4]; /* of the handles' ids */
+	struct ddps_siphash_key seal;
 	struct ddps_us_handle *handles;
 	struct ddps_us_port *ports;
 } lib = { .lock = PTHREAD_MUTEX_INITIALIZER };
@@ -104,7 +105,8 @@ int ddps_us_lib_get(void)
 
 	pthread_mutex_lock(&lib.lock);
 	if (!lib.running) {
-		if (getrandom(lib.key, sizeof lib.key, 0) != sizeof lib.key) {
+		if (getrandom(lib.key, sizeof lib.key, 0) != sizeof lib.key ||
+		    getrandom(&lib.seal, sizeof lib.seal, 0) != sizeof lib.seal) {
 			pthread_mutex_unlock(&lib.lock);
 			return DDPS_E_SYSTEM;
 		}
@@ -189,6 +191,11 @@ void ddps_us_mark(struct ddps_sd_assoc *a)
 uint64_t ddps_us_serial(void)
 {
 	return ++lib.serial;
+}
+
+const struct ddps_siphash_key *ddps_us_seal_key(void)
+{
+	return &lib.seal;
 }
 
 static uint64_t fold(uint64_t a, uint64_t b)

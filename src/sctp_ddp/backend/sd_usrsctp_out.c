@@ -8,6 +8,8 @@
 #include <isa-l/crc.h>
 
 #define CHECKSUM_OFF 8u
+#define CHUNK_OFF    12u
+#define INIT_ACK_MAX 4096u /* an INIT of 1500 octets, ours and the cookie's fields */
 #define MSGS	     16u    /* runs in one system call */
 #define COLLECT_MAX  16384u /* larger packets gain less than the copy costs */
 
@@ -166,15 +168,40 @@ static void send_now(struct ddps_us_handle *h, uint8_t *pkt, size_t len, bool cu
 		ddps_us_sock_set_df(c->io.fd, c->family, true);
 }
 
+/* The field is 0 so far. */
+static void put_checksum(uint8_t *pkt, size_t len)
+{
+	uint32_t sum = ddps_us_checksum(pkt, len);
+
+	memcpy(pkt + CHECKSUM_OFF, &sum, sizeof sum);
+}
+
+void ddps_us_reply(struct ddps_us_handle *h, uint8_t *pkt, size_t len)
+{
+	put_checksum(pkt, len);
+	send_now(h, pkt, len, false);
+}
+
+static void send_init_ack(struct ddps_us_handle *h, const uint8_t *pkt, size_t len)
+{
+	uint8_t sealed[INIT_ACK_MAX];
+
+	len = ddps_us_seal(h, pkt, len, sealed, sizeof sealed);
+	if (len)
+		ddps_us_reply(h, sealed, len);
+}
+
 void ddps_us_transmit(struct ddps_us_handle *h, uint8_t *pkt, size_t len, bool df, bool collect)
 {
 	struct ddps_us_env *ue = h->carrier->ue;
 	struct ddps_us_out *o = &ue->out;
 	bool cut = !df && h->payload && len > h->payload;
-	uint32_t sum;
 
-	sum = ddps_us_checksum(pkt, len); /* usrsctp left the field 0 */
-	memcpy(pkt + CHECKSUM_OFF, &sum, sizeof sum);
+	if (len > CHUNK_OFF && pkt[CHUNK_OFF] == SCTP_INITIATION_ACK) {
+		send_init_ack(h, pkt, len);
+		return;
+	}
+	put_checksum(pkt, len);
 	ddps_us_note_tags(h, pkt, len);
 	ue->busy = ddps_now();
 	/* A handle without association may be another peer's by the time of a flush. */

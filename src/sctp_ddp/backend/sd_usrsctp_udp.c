@@ -82,6 +82,10 @@ struct datagram {
 static void feed(struct ddps_us_handle *h, const struct datagram *d, struct ddps_us_port *p)
 {
 	uint8_t chunk = d->pkt[CHUNK_OFF];
+	size_t len = d->len;
+
+	if (!ddps_us_guard(h, d->pkt, &len))
+		return;
 
 	/* What becomes of this must know the size of its path from the start: usrsctp can
 	 * lower it later, but not raise it. */
@@ -90,7 +94,7 @@ static void feed(struct ddps_us_handle *h, const struct datagram *d, struct ddps
 			ddps_us_handle_probe(h);
 		ddps_us_endpoint_payload(p->ep, h->payload);
 	}
-	usrsctp_conninput((void *)h->id, d->pkt, d->len, 0);
+	usrsctp_conninput((void *)h->id, d->pkt, len, 0);
 	if (p && p->ep && chunk != SCTP_DATA && chunk != SCTP_SELECTIVE_ACK)
 		ddps_us_accept(p);
 }
