@@ -290,10 +290,10 @@ Test(sd_usrsctp_out, a_batch_takes_as_many_packets_as_it_has_room_for, .timeout 
 	h = cli.a->h;
 	ddps_us_lock(ue);
 	for (unsigned i = 0; i < DDPS_US_OUT_MAX; i++) {
-		ddps_us_transmit(h, p, 28, true, true); /* port 0: nobody takes it */
+		ddps_us_transmit(h, p, 28, true); /* port 0: nobody takes it */
 		cr_expect_eq(ue->out.n, i + 1);
 	}
-	ddps_us_transmit(h, p, 28, true, true);
+	ddps_us_transmit(h, p, 28, true);
 	cr_expect_eq(ue->out.n, 1); /* the others left */
 	ddps_us_unlock();
 	cr_expect_eq(ue->out.n, 0);

@@ -34,6 +34,12 @@
 #include <uthash.h>
 
 #define DDPS_US_HDR 28u /* SCTP common header and DATA chunk header */
+/*
+ * A path narrower than this, which IPv4 allows, is sent to in fragments of IP, as is one of less
+ * than DDPS_US_PAYLOAD_LIB, the least that usrsctp knows.
+ */
+#define DDPS_US_PAYLOAD_MIN 128u
+#define DDPS_US_PAYLOAD_LIB 524u
 
 struct ddps_us_env;
 struct ddps_us_carrier;
@@ -182,8 +188,10 @@ void ddps_us_carrier_put(struct ddps_us_carrier *c); /* locked */
 /* Locked, once per association: have usrsctp find it by the handle's id; no longer. */
 void ddps_us_handle_get(struct ddps_us_handle *h);
 void ddps_us_handle_put(struct ddps_us_handle *h);
-/* Locked: the path's size, asked again of the kernel if it changed. */
+/* Locked: the path's size, as far as the local link tells. */
 void ddps_us_handle_probe(struct ddps_us_handle *h);
+/* Locked: a router said that its next link takes @mtu octets; verified. */
+void ddps_us_handle_narrow(struct ddps_us_handle *h, uint32_t mtu);
 uint32_t ddps_us_max_payload(int family, bool raw);
 /* The carrier's own address with another port. */
 void ddps_us_local_text(const struct ddps_us_carrier *c, const struct sockaddr_storage *ip,
@@ -193,7 +201,7 @@ uint16_t ddps_us_carrier_port(const struct ddps_us_carrier *c);
 /* ---- sd_usrsctp_out.c ---- */
 
 /* Locked: one SCTP packet; the checksum is put in here.  @collect: a flush will follow. */
-void ddps_us_transmit(struct ddps_us_handle *h, uint8_t *pkt, size_t len, bool df, bool collect);
+void ddps_us_transmit(struct ddps_us_handle *h, uint8_t *pkt, size_t len, bool collect);
 /* Locked: an answer that is not usrsctp's.  It leaves now. */
 void ddps_us_reply(struct ddps_us_handle *h, uint8_t *pkt, size_t len);
 /* SCTP's checksum, in wire order, of a packet whose checksum field is 0. */

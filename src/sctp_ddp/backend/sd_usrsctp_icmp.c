@@ -51,6 +51,13 @@ bool ddps_us_icmp_nobody(const struct sock_extended_err *e)
 	}
 }
 
+bool ddps_us_icmp_too_big(const struct sock_extended_err *e)
+{
+	return (e->ee_origin == SO_EE_ORIGIN_ICMP && e->ee_type == ICMP_DEST_UNREACH &&
+		e->ee_code == ICMP_FRAG_NEEDED) ||
+	       (e->ee_origin == SO_EE_ORIGIN_ICMP6 && e->ee_type == ICMP6_PACKET_TOO_BIG);
+}
+
 /* ---- tags ---- */
 
 static struct ddps_sd_assoc *find(const struct ddps_us_handle *h, const struct ddps_us_quote *q)
@@ -110,20 +117,38 @@ static struct ddps_us_handle *whose(struct ddps_us_carrier *c, const struct sock
 	return h && h->carrier == c && !memcmp(&h->addr, &key, sizeof key) ? h : NULL;
 }
 
-/* The kernel has checked that the socket may have sent this.  It, or a forger, need not know an
- * association: that takes the tag [RFC 9260 10, ICMP6]. */
-static void nobody(struct ddps_us_carrier *c, const struct sockaddr_storage *to,
-		   const uint8_t *quoted, size_t len)
+/*
+ * The association that a message is about.  The kernel has checked only that the socket may have
+ * sent the packet.  It, or a forger, need not know an association: that takes the tag
+ * [RFC 9260 10, ICMP6].
+ */
+static struct ddps_sd_assoc *verified(const struct ddps_us_handle *h, const uint8_t *quoted,
+				      size_t len)
 {
-	struct ddps_us_handle *h = whose(c, to);
 	struct ddps_us_quote q;
 	struct ddps_sd_assoc *a;
 
 	if (!h || !ddps_us_quote_parse(quoted, len, &q))
-		return;
+		return NULL;
 	a = find(h, &q);
 	if (!a || q.tag != (q.init ? a->init_tag : a->peer_tag) || (q.init && a->up_seen))
+		return NULL;
+	return a;
+}
+
+void ddps_us_icmp_take(struct ddps_us_carrier *c, const struct sockaddr_storage *to,
+		       const struct sock_extended_err *e, const uint8_t *quoted, size_t len)
+{
+	bool nobody = ddps_us_icmp_nobody(e), narrow = ddps_us_icmp_too_big(e);
+	struct ddps_us_handle *h = nobody || narrow ? whose(c, to) : NULL;
+	struct ddps_sd_assoc *a = verified(h, quoted, len);
+
+	if (!a)
 		return;
+	if (narrow) {
+		ddps_us_handle_narrow(h, e->ee_info); /* the tick tells usrsctp */
+		return;
+	}
 	a->unreachable = true;
 	ddps_us_mark(a);
 }
@@ -149,7 +174,7 @@ void ddps_us_icmp_read(struct ddps_us_carrier *c)
 		n = recvmsg(c->io.fd, &m, MSG_ERRQUEUE | MSG_DONTWAIT);
 		if (n < 0)
 			return;
-		if (ddps_us_sock_error(&m, &e) && ddps_us_icmp_nobody(&e))
-			nobody(c, &to, quoted, (size_t)n);
+		if (ddps_us_sock_error(&m, &e))
+			ddps_us_icmp_take(c, &to, &e, quoted, (size_t)n);
 	}
 }

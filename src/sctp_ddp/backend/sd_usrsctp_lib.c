@@ -78,8 +78,9 @@ static int output(void *addr, void *pkt, size_t len, uint8_t tos, uint8_t set_df
 	struct ddps_us_handle *h = ddps_us_handle_find((uintptr_t)addr);
 
 	(void)tos;
+	(void)set_df;
 	if (h)
-		ddps_us_transmit(h, pkt, len, set_df != 0, h->carrier->ue == lib.current);
+		ddps_us_transmit(h, pkt, len, h->carrier->ue == lib.current);
 	return 0;
 }
 

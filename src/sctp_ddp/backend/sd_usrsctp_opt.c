@@ -24,8 +24,9 @@ static int set_all_peers(struct socket *so, struct sctp_paddrparams *pp, sctp_as
 
 int ddps_us_socket_payload(struct socket *so, uint32_t payload, sctp_assoc_t which)
 {
+	uint32_t least = payload < DDPS_US_PAYLOAD_LIB ? DDPS_US_PAYLOAD_LIB : payload;
 	struct sctp_paddrparams pp = { .spp_flags = SPP_PMTUD_DISABLE,
-				       .spp_pathmtu = payload - 12u }; /* less the common header */
+				       .spp_pathmtu = least - 12u }; /* less the common header */
 
 	return set_all_peers(so, &pp, which);
 }

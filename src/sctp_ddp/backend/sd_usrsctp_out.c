@@ -161,7 +161,7 @@ static void send_now(struct ddps_us_handle *h, uint8_t *pkt, size_t len, bool cu
 	struct ddps_us_carrier *c = h->carrier;
 
 	ddps_us_flush(c->ue);
-	if (cut) /* made before the path shrank: IP may cut it up */
+	if (cut) /* IP may cut it up */
 		ddps_us_sock_set_df(c->io.fd, c->family, false);
 	send_one(h, pkt, len);
 	if (cut)
@@ -176,10 +176,17 @@ static void put_checksum(uint8_t *pkt, size_t len)
 	memcpy(pkt + CHECKSUM_OFF, &sum, sizeof sum);
 }
 
+/* Whether the path takes a packet of this length in parts only: it was made before the path shrank,
+ * or the path is narrower than usrsctp or a set-up can be.  Nothing is known of a stray's path. */
+static bool too_long(const struct ddps_us_handle *h, size_t len)
+{
+	return len > (h->refs && h->payload ? h->payload : DDPS_US_PAYLOAD_MIN);
+}
+
 void ddps_us_reply(struct ddps_us_handle *h, uint8_t *pkt, size_t len)
 {
 	put_checksum(pkt, len);
-	send_now(h, pkt, len, false);
+	send_now(h, pkt, len, too_long(h, len));
 }
 
 static void send_init_ack(struct ddps_us_handle *h, const uint8_t *pkt, size_t len)
@@ -191,11 +198,11 @@ static void send_init_ack(struct ddps_us_handle *h, const uint8_t *pkt, size_t l
 		ddps_us_reply(h, sealed, len);
 }
 
-void ddps_us_transmit(struct ddps_us_handle *h, uint8_t *pkt, size_t len, bool df, bool collect)
+void ddps_us_transmit(struct ddps_us_handle *h, uint8_t *pkt, size_t len, bool collect)
 {
 	struct ddps_us_env *ue = h->carrier->ue;
 	struct ddps_us_out *o = &ue->out;
-	bool cut = !df && h->payload && len > h->payload;
+	bool cut = too_long(h, len);
 
 	if (len > CHUNK_OFF && pkt[CHUNK_OFF] == SCTP_INITIATION_ACK) {
 		send_init_ack(h, pkt, len);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The socket options, control messages and address forms that a carrier needs. */
 #include "sctp_ddp/backend/sd_usrsctp_sock.h"
+#include "sctp_ddp/backend/sd_route.h"
 #include <errno.h>
 #include <netinet/udp.h>
 #include <unistd.h>
@@ -17,10 +18,11 @@ static void set_int(int fd, int level, int opt, int value)
 
 void ddps_us_sock_set_df(int fd, int family, bool on)
 {
-	set_int(fd, IPPROTO_IP, IP_MTU_DISCOVER, on ? IP_PMTUDISC_DO : IP_PMTUDISC_DONT);
+	/* Whole, but whatever ICMP made the kernel believe: anybody can forge that. */
+	set_int(fd, IPPROTO_IP, IP_MTU_DISCOVER, on ? IP_PMTUDISC_PROBE : IP_PMTUDISC_DONT);
 	if (family == AF_INET6)
 		set_int(fd, IPPROTO_IPV6, IPV6_MTU_DISCOVER,
-			on ? IPV6_PMTUDISC_DO : IPV6_PMTUDISC_DONT);
+			on ? IPV6_PMTUDISC_PROBE : IPV6_PMTUDISC_DONT);
 }
 
 static bool knows_segments(int fd)
@@ -138,38 +140,11 @@ static struct sockaddr_storage unmapped(const struct sockaddr_storage *ss)
 
 /* ---- the path ---- */
 
-static uint32_t mtu_of(int fd, int family)
-{
-	int mtu = 0;
-	socklen_t len = sizeof mtu;
-	bool v6 = family == AF_INET6;
-
-	if (getsockopt(fd, v6 ? IPPROTO_IPV6 : IPPROTO_IP, v6 ? IPV6_MTU : IP_MTU, &mtu, &len) <
-		    0 ||
-	    mtu < 0)
-		return 0;
-	return (uint32_t)mtu;
-}
-
-uint32_t ddps_us_sock_mtu(int fd, const struct sockaddr_storage *to)
+uint32_t ddps_us_sock_mtu(const struct sockaddr_storage *to)
 {
 	struct sockaddr_storage ss = ddps_us_sock_is_mapped(to) ? unmapped(to) : *to;
-	socklen_t len =
-		ss.ss_family == AF_INET6 ? sizeof(struct sockaddr_in6) : sizeof(struct sockaddr_in);
-	uint32_t mtu = 0;
-	int probe;
 
-	if (fd >= 0 && ss.ss_family == to->ss_family)
-		return mtu_of(fd, ss.ss_family);
-	/* The kernel tells the MTU of a route only for a connected socket. */
-	probe = socket(ss.ss_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-	if (probe < 0)
-		return 0;
-	ddps_us_set_port(&ss, 9); /* any; nothing is sent */
-	if (connect(probe, (struct sockaddr *)&ss, len) == 0)
-		mtu = mtu_of(probe, ss.ss_family);
-	close(probe);
-	return mtu;
+	return ddps_sd_route_mtu(&ss);
 }
 
 /* ---- control messages ---- */

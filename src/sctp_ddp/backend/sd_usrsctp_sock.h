@@ -18,8 +18,8 @@ int ddps_us_sock_open(int family, bool raw, bool *gso);
 int ddps_us_sock_rcvbuf(int fd);
 /* Whether the kernel keeps packets whole. */
 void ddps_us_sock_set_df(int fd, int family, bool on);
-/* The path's MTU to @to: of connected socket @fd, or -1; 0: not known. */
-uint32_t ddps_us_sock_mtu(int fd, const struct sockaddr_storage *to);
+/* The MTU of the link towards @to; 0: not known. */
+uint32_t ddps_us_sock_mtu(const struct sockaddr_storage *to);
 /* Which of our addresses a packet came to (ss_family 0: not said) ...  Returns the size of the
  * datagrams that the kernel put together, or 0. */
 int ddps_us_sock_dest(struct msghdr *m, struct sockaddr_storage *local);

@@ -17,24 +17,38 @@
 #define SCTP_MIN      16u /* common header and one chunk header */
 #define CHECKSUM_OFF  8u
 #define CHUNK_OFF     12u
-#define PAYLOAD_FLOOR 548u /* of IPv4's least path, 576 octets, with UDP */
 
 /* ---- the path ---- */
 
+static bool is_v4(const struct ddps_us_handle *h)
+{
+	return h->addr.family == AF_INET || ddps_us_sock_is_mapped(&h->to);
+}
+
+static uint32_t payload_of(const struct ddps_us_handle *h, uint32_t mtu)
+{
+	uint32_t headers = (is_v4(h) ? 20u : 40u) + (h->carrier->raw ? 0u : 8u);
+
+	return mtu > headers + DDPS_US_PAYLOAD_MIN ? mtu - headers : DDPS_US_PAYLOAD_MIN;
+}
+
 void ddps_us_handle_probe(struct ddps_us_handle *h)
 {
-	struct ddps_us_carrier *c = h->carrier;
-	uint32_t mtu = ddps_us_sock_mtu(c->connected ? c->io.fd : -1, &h->to);
-	bool v4 = h->addr.family == AF_INET || ddps_us_sock_is_mapped(&h->to);
-	uint32_t most = ddps_us_max_payload(v4 ? AF_INET : AF_INET6, c->raw);
-	uint32_t ip = (v4 ? 20u : 40u) + (c->raw ? 0u : 8u);
+	uint32_t mtu = ddps_us_sock_mtu(&h->to);
+	uint32_t most = ddps_us_max_payload(is_v4(h) ? AF_INET : AF_INET6, h->carrier->raw);
 
 	h->mtu_stale = false;
 	h->payload = most;
-	if (mtu && mtu - ip < most)
-		h->payload = mtu - ip;
-	if (h->payload < PAYLOAD_FLOOR)
-		h->payload = PAYLOAD_FLOOR;
+	if (mtu && payload_of(h, mtu) < most)
+		h->payload = payload_of(h, mtu);
+}
+
+void ddps_us_handle_narrow(struct ddps_us_handle *h, uint32_t mtu)
+{
+	uint32_t least = is_v4(h) ? 68u : 1280u; /* RFC 791 3.2, RFC 8200 5 */
+
+	if (mtu >= least && h->payload && payload_of(h, mtu) < h->payload)
+		h->payload = payload_of(h, mtu);
 }
 
 uint32_t ddps_us_max_payload(int family, bool raw)

@@ -13,7 +13,7 @@
  * by what is written in the cookie, not by who sends it.
  */
 #include "common/bytes.h"
-#include "sctp_ddp/sd_usrsctp.h"
+#include "sctp_ddp/backend/sd_usrsctp.h"
 
 #define HDR_LEN	    12u
 #define TAG_OFF	    4u
