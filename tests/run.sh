@@ -71,6 +71,7 @@ for t in tests/package/*.sh; do
 done
 lines layers.sh bash tests/layers.sh "$2" "$1"
 lines bench/guard.sh bash bench/guard.sh "$opt"
+lines verbs/exports.sh bash tests/verbs/exports.sh "$2"
 # 1180 runs of programs, most of which poll: a busy machine takes several times as long
 limit=1500 lines verbs/run.sh env bash tests/verbs/run.sh "$2"
 lines verbs/rough.sh env bash tests/verbs/rough.sh "$2"

@@ -6,7 +6,7 @@
 #
 # Writes verbs.map (the symbols of both libraries), rdmacm.map (nodes without symbols) and missing.c:
 # what the drop-in does not have, but programs and vendor libraries want at load.  Such a function
-# fails with ENOSYS; vendors' registration of drivers for kernel devices does nothing.
+# fails with EOPNOTSUPP; vendors' registration of drivers for kernel devices does nothing.
 set -eu
 drop=$1 verbs=$2 rdmacm=$3 dir=$4
 export LC_ALL=C
@@ -27,8 +27,9 @@ stub() { # NAME KIND SIZE
 	case $2,$1 in
 	OBJECT,*) echo "VISIBLE char $1[$3];" ;;
 	*,verbs_register_driver_* | *,ibv_register_driver) echo "VISIBLE void $1(void) {}" ;;
-	*,ibv_import_*) echo "VISIBLE void *$1(void) { errno = ENOSYS; return NULL; }" ;;
-	*) echo "VISIBLE int $1(void) { errno = ENOSYS; return -1; }" ;;
+	*,ibv_import_*) echo "VISIBLE void *$1(void) { errno = EOPNOTSUPP; return NULL; }" ;;
+	*,ibv_*) echo "VISIBLE int $1(void) { return errno = EOPNOTSUPP; }" ;;
+	*) echo "VISIBLE int $1(void) { errno = EOPNOTSUPP; return -1; }" ;;
 	esac
 }
 

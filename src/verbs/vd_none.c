@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What iWARP or this device does not have: said, never pretended; and plain names. */
+/* What iWARP or this device does not have: said, never pretended. */
 #include "verbs/vd.h"
 #include <errno.h>
 
@@ -101,66 +101,132 @@ VD_API int ibv_fork_init(void)
 	return 0;
 }
 
+/* For drivers whose adapters write into pages; here the process does, into its own. */
+int ibv_dontfork_range(void *addr, size_t len);
+VD_API int ibv_dontfork_range(void *addr, size_t len)
+{
+	(void)addr;
+	(void)len;
+	return 0;
+}
+
+int ibv_dofork_range(void *addr, size_t len);
+VD_API int ibv_dofork_range(void *addr, size_t len)
+{
+	(void)addr;
+	(void)len;
+	return 0;
+}
+
 VD_API enum ibv_fork_status ibv_is_fork_initialized(void)
 {
 	return IBV_FORK_UNNEEDED;
 }
 
-/* ---- names ---- */
+/* ---- objects of other processes ---- */
 
-VD_API const char *ibv_node_type_str(enum ibv_node_type type)
+VD_API struct ibv_context *ibv_import_device(int cmd_fd)
 {
-	return type == IBV_NODE_RNIC ? "iWARP NIC" : "unknown";
+	(void)cmd_fd;
+	errno = EOPNOTSUPP;
+	return NULL;
 }
 
-VD_API const char *ibv_port_state_str(enum ibv_port_state state)
+VD_API struct ibv_pd *ibv_import_pd(struct ibv_context *ctx, uint32_t handle)
 {
-	static const char *const names[] = {
-		"no state change (NOP)", "PORT_DOWN",	     "PORT_INIT", "PORT_ARMED",
-		"PORT_ACTIVE",		 "PORT_ACTIVE_DEFER"
-	};
-
-	return (size_t)state < sizeof names / sizeof *names ? names[state] : "unknown";
+	(void)ctx;
+	(void)handle;
+	errno = EOPNOTSUPP;
+	return NULL;
 }
 
-VD_API const char *ibv_event_type_str(enum ibv_event_type event)
+VD_API struct ibv_mr *ibv_import_mr(struct ibv_pd *pd, uint32_t handle)
 {
-	switch (event) {
-	case IBV_EVENT_CQ_ERR:
-		return "CQ error";
-	case IBV_EVENT_QP_FATAL:
-		return "local work queue catastrophic error";
-	case IBV_EVENT_QP_REQ_ERR:
-		return "invalid request local work queue error";
-	case IBV_EVENT_QP_ACCESS_ERR:
-		return "local access violation work queue error";
-	case IBV_EVENT_QP_LAST_WQE_REACHED:
-		return "last WQE reached";
-	case IBV_EVENT_SRQ_LIMIT_REACHED:
-		return "SRQ limit reached";
-	default:
-		return "event";
-	}
+	(void)pd;
+	(void)handle;
+	errno = EOPNOTSUPP;
+	return NULL;
 }
 
-VD_API const char *ibv_wc_status_str(enum ibv_wc_status status)
+VD_API struct ibv_dm *ibv_import_dm(struct ibv_context *ctx, uint32_t handle)
 {
-	switch (status) {
-	case IBV_WC_SUCCESS:
-		return "success";
-	case IBV_WC_LOC_LEN_ERR:
-		return "local length error";
-	case IBV_WC_LOC_PROT_ERR:
-		return "local protection error";
-	case IBV_WC_WR_FLUSH_ERR:
-		return "Work Request Flushed Error";
-	case IBV_WC_REM_INV_REQ_ERR:
-		return "remote invalid request error";
-	case IBV_WC_REM_ACCESS_ERR:
-		return "remote access error";
-	case IBV_WC_REM_OP_ERR:
-		return "remote operation error";
-	default:
-		return "error";
-	}
+	(void)ctx;
+	(void)handle;
+	errno = EOPNOTSUPP;
+	return NULL;
+}
+
+/* Nothing was imported. */
+VD_API void ibv_unimport_pd(struct ibv_pd *pd)
+{
+	(void)pd;
+}
+
+VD_API void ibv_unimport_mr(struct ibv_mr *mr)
+{
+	(void)mr;
+}
+
+VD_API void ibv_unimport_dm(struct ibv_dm *dm)
+{
+	(void)dm;
+}
+
+/* ---- enhanced connection establishment, which is InfiniBand's ---- */
+
+VD_API int ibv_set_ece(struct ibv_qp *qp, struct ibv_ece *ece)
+{
+	(void)qp;
+	(void)ece;
+	return EOPNOTSUPP;
+}
+
+VD_API int ibv_query_ece(struct ibv_qp *qp, struct ibv_ece *ece)
+{
+	(void)qp;
+	(void)ece;
+	return EOPNOTSUPP;
+}
+
+VD_API int rdma_set_local_ece(struct rdma_cm_id *id, struct ibv_ece *ece)
+{
+	(void)id;
+	(void)ece;
+	return vd_fail(EOPNOTSUPP);
+}
+
+VD_API int rdma_get_remote_ece(struct rdma_cm_id *id, struct ibv_ece *ece)
+{
+	(void)id;
+	(void)ece;
+	return vd_fail(EOPNOTSUPP);
+}
+
+/* A rejection without such options is what the other side gets. */
+VD_API int rdma_reject_ece(struct rdma_cm_id *id, const void *data, uint8_t len)
+{
+	return rdma_reject(id, data, len);
+}
+
+/* ---- addresses of datagrams and of the link ---- */
+
+VD_API int ibv_init_ah_from_wc(struct ibv_context *ctx, uint8_t port, struct ibv_wc *wc,
+			       struct ibv_grh *grh, struct ibv_ah_attr *attr)
+{
+	(void)ctx;
+	(void)port;
+	(void)wc;
+	(void)grh;
+	(void)attr;
+	return vd_fail(EOPNOTSUPP);
+}
+
+VD_API int ibv_resolve_eth_l2_from_gid(struct ibv_context *ctx, struct ibv_ah_attr *attr,
+				       uint8_t mac[ETHERNET_LL_SIZE], uint16_t *vid)
+{
+	(void)ctx;
+	(void)attr;
+	(void)mac;
+	(void)vid;
+	return vd_fail(EOPNOTSUPP);
 }
