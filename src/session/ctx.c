@@ -44,6 +44,10 @@ int ddps_wait_fd(int fd, uint64_t deadline)
 	n = poll(&pfd, 1, ms);
 	if (n < 0)
 		return errno == EINTR ? DDPS_E_AGAIN : DDPS_E_SYSTEM;
+	if (n && pfd.revents & POLLNVAL) { /* somebody else has closed it: no wait would be one */
+		errno = EBADF;
+		return DDPS_E_SYSTEM;
+	}
 	return n;
 }
 
@@ -117,9 +121,10 @@ void ddps_ctx_rely_on_thread(struct ddps_ctx *ctx)
 static void *thread_main(void *arg)
 {
 	struct ddps_ctx *ctx = arg;
+	int err = 0;
 
 	pthread_mutex_lock(&ctx->lock);
-	while (!ctx->stop) {
+	while (!ctx->stop && err != DDPS_E_SYSTEM) {
 		int fd;
 
 		if (ctx->driven) {
@@ -128,10 +133,13 @@ static void *thread_main(void *arg)
 		}
 		fd = ddps_loop_fd(ctx->env.loop);
 		pthread_mutex_unlock(&ctx->lock);
-		ddps_wait_fd(fd, UINT64_MAX);
+		err = ddps_wait_fd(fd, UINT64_MAX);
 		pthread_mutex_lock(&ctx->lock);
 		run(ctx);
 	}
+	if (!ctx->stop)
+		ddps_log(&ctx->env.log, DDPS_LOG_ERROR, "session",
+			 "the library's descriptors were closed by the program: nothing moves now");
 	pthread_mutex_unlock(&ctx->lock);
 	return NULL;
 }

@@ -6,7 +6,8 @@
  * libddpsess.  No protocol here, and no struct of rdma-core restated: its headers are included
  * and every object handed out begins with theirs.
  *
- *   vd_process.c	the one context of the process, its event thread, settings
+ *   vd_process.c	the one context of the process, its event thread
+ *   vd_config.c	what the settings say		vd_settings.c	where they stand
  *   vd_device.c	the device, port and GIDs
  *   vd_pd.c		protection domains and memory regions
  *   vd_cq.c		completion queues and channels		vd_cq_ex.c	the extended form
@@ -14,7 +15,7 @@
  *   vd_id.c		rdma_cm identifiers	vd_conn.c	connections	vd_event.c	events
  *   vd_ep.c		rdma_create_ep and the synchronous forms	vd_addr.c	addresses
  *   vd_oob.c		queue pairs that programs connect themselves
- *   vd_none.c		what does not exist on iWARP
+ *   vd_none.c		what does not exist on iWARP	vd_names.c	names of values
  *
  * The interface of rdma-core has no handle for the process, hence the one global in
  * vd_process.c.
@@ -24,6 +25,7 @@
 #include <netinet/in.h>
 #include <rdma/rdma_cma.h>
 #include <pthread.h>
+#include <semaphore.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -53,7 +55,11 @@ struct vd_config {
 	bool rfc7306;	   /* immediate data and atomics */
 	bool stats;	   /* counters to standard error at the end */
 	unsigned retry_ms; /* how long a refused connection is tried again */
+	bool bad;	   /* a setting has a value that it does not take */
 };
+
+/* Read the settings; what they do not say is the default (vd_config.c). */
+void vd_config_read(struct vd_config *c);
 
 struct vd_process {
 	struct ddps_ctx *ctx;
@@ -63,6 +69,8 @@ struct vd_process {
 	struct vd_async *unacked; /* asynchronous events that were fetched */
 	pthread_cond_t acked;	  /* one of them less */
 	pthread_cond_t ended;	  /* a session that was being closed has ended */
+	int tell_fd;		  /* the process ends: its thread is to tell the counters ... */
+	sem_t told;		  /* ... and has */
 	/* What identifiers of rdma_cm share, made on first use. */
 	pthread_mutex_t shared_lock;
 	struct ibv_context *shared;
@@ -299,8 +307,8 @@ int vd_post_one(struct vd_qp *qp, const struct ibv_send_wr *wr);
 /* The library's parameters for a connection; @conn may be NULL. */
 void vd_conn_param(const struct vd_process *p, const struct rdma_conn_param *conn,
 		   struct ddps_conn_param *to);
-/* The address that stands for the host, and a GID as it is made of one. */
-void vd_host_address(struct sockaddr_in *a4);
+/* The address that stands for the host and its interface's index; a GID as it is made of one. */
+unsigned vd_host_address(struct sockaddr_in *a4);
 void vd_gid_of(const struct sockaddr_in *a4, union ibv_gid *gid);
 
 /* Queue pairs without an identifier (vd_oob.c).  Give it a number that leads to it. */

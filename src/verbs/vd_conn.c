@@ -248,12 +248,14 @@ static void failed(struct vd_id *id, const struct ddps_event *ev)
 {
 	bool refused = ev->error.code == DDPS_E_REFUSED || ev->error.code == DDPS_E_RESET;
 	bool late = ev->error.code == DDPS_E_TIMEDOUT;
+	bool passive = id->state == VD_ID_ACCEPTING; /* it has accepted: nobody can refuse now */
 
 	id->state = VD_ID_DOWN;
 	vd_event_post(id, NULL,
-		      refused ? RDMA_CM_EVENT_REJECTED
-		      : late  ? RDMA_CM_EVENT_UNREACHABLE
-			      : RDMA_CM_EVENT_CONNECT_ERROR,
+		      passive	? RDMA_CM_EVENT_CONNECT_ERROR
+		      : refused ? RDMA_CM_EVENT_REJECTED
+		      : late	? RDMA_CM_EVENT_UNREACHABLE
+				: RDMA_CM_EVENT_CONNECT_ERROR,
 		      -(ev->error.sys_errno ? ev->error.sys_errno : vd_errno(ev->error.code)),
 		      NULL);
 }

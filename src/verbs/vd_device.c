@@ -43,21 +43,24 @@ VD_API int ibv_get_device_index(struct ibv_device *device)
 }
 
 /* The first that is up and not loopback, else loopback. */
-void vd_host_address(struct sockaddr_in *a4)
+unsigned vd_host_address(struct sockaddr_in *a4)
 {
 	struct ifaddrs *all = NULL;
+	unsigned ifindex = if_nametoindex("lo");
 
 	*a4 = (struct sockaddr_in){ .sin_family = AF_INET,
 				    .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
 	if (getifaddrs(&all))
-		return;
+		return ifindex;
 	for (struct ifaddrs *i = all; i; i = i->ifa_next)
 		if (i->ifa_addr && i->ifa_addr->sa_family == AF_INET && i->ifa_flags & IFF_UP &&
 		    !(i->ifa_flags & IFF_LOOPBACK)) {
 			memcpy(a4, i->ifa_addr, sizeof *a4);
+			ifindex = if_nametoindex(i->ifa_name);
 			break;
 		}
 	freeifaddrs(all);
+	return ifindex;
 }
 
 void vd_gid_of(const struct sockaddr_in *a4, union ibv_gid *gid)
@@ -129,7 +132,6 @@ VD_API int ibv_query_device(struct ibv_context *ctx, struct ibv_device_attr *a)
 	a->page_size_cap = 0xfffff000;
 	a->max_qp = 65536;
 	a->max_qp_wr = VD_MAX_WR;
-	a->device_cap_flags = IBV_DEVICE_MEM_MGT_EXTENSIONS;
 	a->max_sge = VD_MAX_SGE;
 	a->max_sge_rd = 1;
 	a->max_cq = 65536;
@@ -152,10 +154,16 @@ VD_API int ibv_query_device(struct ibv_context *ctx, struct ibv_device_attr *a)
 static int query_device_ex(struct ibv_context *ctx, const struct ibv_query_device_ex_input *in,
 			   struct ibv_device_attr_ex *attr, size_t len)
 {
+	struct ibv_device_attr_ex a = { 0 };
+
 	if (in && in->comp_mask)
 		return EINVAL;
-	memset(attr, 0, len);
-	return ibv_query_device(ctx, &attr->orig_attr);
+	ibv_query_device(ctx, &a.orig_attr);
+	a.device_cap_flags_ex = a.orig_attr.device_cap_flags;
+	a.phys_port_cnt_ex = a.orig_attr.phys_port_cnt;
+	memset(attr, 0, len); /* a newer program's, or an older one's */
+	memcpy(attr, &a, len < sizeof a ? len : sizeof a);
+	return 0;
 }
 
 static int no_mw(struct ibv_qp *qp, struct ibv_mw *mw, struct ibv_mw_bind *bind)
@@ -249,14 +257,17 @@ VD_API int ibv_query_gid(struct ibv_context *ctx, uint8_t port, int index, union
 VD_API int _ibv_query_gid_ex(struct ibv_context *ctx, uint32_t port, uint32_t index,
 			     struct ibv_gid_entry *entry, uint32_t flags, size_t len)
 {
-	struct ibv_gid_entry e = { .port_num = 1, .gid_type = IBV_GID_TYPE_ROCE_V2 };
+	/* Kernels say of an RNIC's GIDs neither RoCE v1 nor v2. */
+	struct ibv_gid_entry e = { .port_num = 1, .gid_type = IBV_GID_TYPE_IB };
+	struct sockaddr_in a4;
 
 	(void)ctx;
 	if (port != 1 || index >= VD_GIDS)
 		return EINVAL;
 	if (flags)
 		return EOPNOTSUPP;
-	fill_gid(&e.gid);
+	e.ndev_ifindex = vd_host_address(&a4);
+	vd_gid_of(&a4, &e.gid);
 	memcpy(entry, &e, len < sizeof e ? len : sizeof e);
 	return 0;
 }
@@ -264,9 +275,9 @@ VD_API int _ibv_query_gid_ex(struct ibv_context *ctx, uint32_t port, uint32_t in
 VD_API ssize_t _ibv_query_gid_table(struct ibv_context *ctx, struct ibv_gid_entry *entries,
 				    size_t max, uint32_t flags, size_t len)
 {
-	int err = max ? _ibv_query_gid_ex(ctx, 1, 0, entries, flags, len) : 0;
+	int err = max < VD_GIDS ? EINVAL : _ibv_query_gid_ex(ctx, 1, 0, entries, flags, len);
 
-	return err ? -err : max ? 1 : 0;
+	return err ? -err : VD_GIDS;
 }
 
 /* A private symbol of rdma-core that ibv_devinfo imports. */

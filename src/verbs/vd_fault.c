@@ -36,23 +36,29 @@ static void tell(const struct vd_mr *mr, uintptr_t at)
 static void fault(int sig, siginfo_t *info, void *where)
 {
 	struct vd_process *p = vd_fault_process();
+	const bool sent = info->si_code <= 0; /* by raise, kill and the like: there is no address */
 	const struct sigaction *old;
 	const struct vd_mr *mr;
 
 	if (!p) { /* it is just being made */
 		signal(sig, SIG_DFL);
+		if (sent)
+			raise(sig);
 		return;
 	}
 	old = sig == SIGBUS ? &p->old_bus : &p->old_segv;
-	mr = region_at(p, (uintptr_t)info->si_addr);
+	mr = sent ? NULL : region_at(p, (uintptr_t)info->si_addr);
 	if (mr)
 		tell(mr, (uintptr_t)info->si_addr);
 	if (old->sa_flags & SA_SIGINFO && old->sa_sigaction) {
 		old->sa_sigaction(sig, info, where);
 		return;
 	}
-	/* Default or a plain handler: the access is tried again under it. */
+	/* Default or a plain handler: the access is tried again under it, and a signal that was
+	 * sent comes again when this handler has returned. */
 	sigaction(sig, old, NULL);
+	if (sent)
+		raise(sig);
 }
 
 void vd_fault_watch(struct vd_process *p)

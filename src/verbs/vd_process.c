@@ -1,19 +1,21 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The process's context, the thread that hands its events out, and the settings. */
 #include "verbs/vd.h"
-#include "verbs/vd_settings.h"
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/eventfd.h>
 #include <sys/resource.h>
 #include <sys/uio.h>
+#include <time.h>
 #include <unistd.h>
 
-#define FD_WANTED 65536
-#define SETTLE_MS 1000
+#define FD_WANTED    65536
+#define SETTLE_MS    1000
+#define TELL_SECONDS 2
 
 /* The global state of the drop-in: its interface has no argument that could carry it. */
 static struct {
@@ -24,13 +26,6 @@ static struct {
 	bool configured;
 	struct ibv_device device;
 } global = { .lock = PTHREAD_MUTEX_INITIALIZER };
-
-static bool on(const struct vd_settings *s, const char *name, bool otherwise)
-{
-	const char *v = vd_settings_get(s, name);
-
-	return !v || !*v ? otherwise : !strcmp(v, "on") || !strcmp(v, "1") || !strcmp(v, "yes");
-}
 
 static void make_device(struct ibv_device *dev, const char *name)
 {
@@ -53,32 +48,11 @@ static void after_fork(void)
 	pthread_mutex_unlock(&global.lock);
 }
 
-static void configure(struct vd_config *c)
-{
-	const char *transport, *name, *recv, *retry;
-	struct vd_settings s;
-
-	vd_settings_read(&s);
-	transport = vd_settings_get(&s, "DDPSESS_TRANSPORT");
-	name = vd_settings_get(&s, "DDPSESS_DEVICE");
-	recv = vd_settings_get(&s, "DDPSESS_NO_RECV");
-	retry = vd_settings_get(&s, "DDPSESS_RETRY_MS");
-	snprintf(c->transport, sizeof c->transport, "%s",
-		 transport && !strcmp(transport, "sctp") ? "sctp" : "tcp");
-	snprintf(c->name, sizeof c->name, "%s", name && *name ? name : "ddp0");
-	c->crc = on(&s, "DDPSESS_CRC", true);
-	c->p2p = on(&s, "DDPSESS_P2P", true);
-	c->strict = recv && !strcmp(recv, "strict");
-	c->rfc7306 = on(&s, "DDPSESS_RFC7306", true);
-	c->stats = on(&s, "DDPSESS_STATS", false);
-	c->retry_ms = retry ? (unsigned)strtoul(retry, NULL, 10) : 1000;
-}
-
 const struct vd_config *vd_config(void)
 {
 	pthread_mutex_lock(&global.lock);
 	if (!global.configured) {
-		configure(&global.cfg);
+		vd_config_read(&global.cfg);
 		make_device(&global.device, global.cfg.name);
 		pthread_atfork(before_fork, after_fork, after_fork);
 	}
@@ -97,12 +71,19 @@ struct ibv_device *vd_device(void)
 static void *serve(void *arg)
 {
 	struct vd_process *p = arg;
-	struct pollfd fd = { ddps_event_fd(p->ctx), POLLIN, 0 };
+	struct pollfd fd[] = { { ddps_event_fd(p->ctx), POLLIN, 0 }, { p->tell_fd, POLLIN, 0 } };
 	struct ddps_event ev;
 
 	for (;;) {
-		if (poll(&fd, 1, -1) < 0 && errno != EINTR)
+		if (poll(fd, 2, -1) < 0 && errno != EINTR)
 			return NULL;
+		if ((fd[0].revents | fd[1].revents) & POLLNVAL)
+			return NULL; /* the program has closed what is not its own */
+		if (fd[1].revents) {
+			vd_stats_tell(p->ctx);
+			sem_post(&p->told);
+			return NULL;
+		}
 		/* Taken under the lock, so that what an event names cannot go before it is served. */
 		pthread_mutex_lock(&p->lock);
 		while (ddps_event_get(p->ctx, &ev) == 1)
@@ -157,10 +138,15 @@ static void start_sctp(struct ddps_ctx *ctx)
 
 static struct vd_process *start(void)
 {
-	struct vd_process *p = calloc(1, sizeof *p);
 	struct ddps_ctx_attr attr;
+	struct vd_process *p;
 	int err;
 
+	if (global.cfg.bad) {
+		errno = EINVAL; /* vd_config.c has said why */
+		return NULL;
+	}
+	p = calloc(1, sizeof *p);
 	if (!p)
 		return NULL;
 	p->cfg = global.cfg;
@@ -169,11 +155,18 @@ static struct vd_process *start(void)
 	pthread_mutex_init(&p->oob_lock, NULL);
 	pthread_cond_init(&p->acked, NULL);
 	pthread_cond_init(&p->ended, NULL);
+	sem_init(&p->told, 0, 0);
+	p->tell_fd = eventfd(0, EFD_CLOEXEC);
+	if (p->tell_fd < 0) {
+		free(p);
+		return NULL;
+	}
 	ddps_ctx_attr_init(&attr);
 	attr.thread = true;
 	attr.poll_drives = true; /* who polls need not wait for the thread to be woken */
 	err = ddps_ctx_new(&p->ctx, &attr);
 	if (err) {
+		close(p->tell_fd);
 		free(p);
 		errno = vd_errno(err);
 		return NULL;
@@ -184,6 +177,7 @@ static struct vd_process *start(void)
 	err = start_thread(p);
 	if (err) {
 		ddps_ctx_free(p->ctx);
+		close(p->tell_fd);
 		free(p);
 		errno = err;
 		return NULL;
@@ -208,6 +202,28 @@ struct vd_process *vd_process(void)
 	return p;
 }
 
+/*
+ * A signal handler may have called exit() in the midst of a call of the library, whose lock is held
+ * then for good.  So another thread takes it, and is not waited for without end.
+ */
+static void await_stats(struct vd_process *p)
+{
+	static const char none[] = "ddpsess: no counters: exit() came in the midst of a call\n";
+	struct timespec until;
+	uint64_t one = 1;
+	int err;
+
+	clock_gettime(CLOCK_MONOTONIC, &until);
+	until.tv_sec += TELL_SECONDS;
+	if (write(p->tell_fd, &one, sizeof one) < 0)
+		return;
+	do
+		err = sem_clockwait(&p->told, CLOCK_MONOTONIC, &until) ? errno : 0;
+	while (err == EINTR);
+	if (err && write(STDERR_FILENO, none, sizeof none - 1) < 0)
+		return;
+}
+
 /* The end of the process: what was sent must not go with it, which an adapter would see to. */
 __attribute__((destructor)) static void finish(void)
 {
@@ -216,7 +232,7 @@ __attribute__((destructor)) static void finish(void)
 	if (!strcmp(global.cfg.transport, "sctp"))
 		ddps_ctx_settle(global.p->ctx, SETTLE_MS);
 	if (global.cfg.stats)
-		vd_stats_tell(global.p->ctx);
+		await_stats(global.p);
 }
 
 struct vd_process *vd_fault_process(void)

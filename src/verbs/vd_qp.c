@@ -211,11 +211,17 @@ void vd_qp_ended(struct vd_qp *qp)
 {
 	struct vd_process *p = vd_of(qp->qp.qp_base.context, struct vd_context, v.context)->p;
 
+	bool again = qp->phase == VD_QP_ERROR;
+
 	pthread_mutex_lock(&qp->lock);
 	vd_oob_flush(qp);
 	qp->phase = VD_QP_ERROR;
 	qp->qp.qp_base.state = IBV_QPS_ERR;
 	pthread_mutex_unlock(&qp->lock);
+	/* It takes no receive of the shared queue any more, and has completed what it took. */
+	if (qp->init.srq && !again)
+		vd_async_post(qp->qp.qp_base.context, IBV_EVENT_QP_LAST_WQE_REACHED,
+			      &qp->qp.qp_base);
 	pthread_cond_broadcast(&p->ended);
 }
 

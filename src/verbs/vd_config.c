@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What the settings of the process say.  A value that a setting does not take is told on standard
+ * error, with what it does take, and nothing is guessed for it: the device cannot be opened.
+ */
+#include "verbs/vd.h"
+#include "verbs/vd_settings.h"
+#include <ctype.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define RETRY_MS     1000
+#define RETRY_MS_MAX 3600000
+
+/* Two words a setting takes, for false and true; other ways to say them follow in pairs. */
+static const char *const switches[] = { "off", "on", "false", "true", "no", "yes", "0", "1", NULL };
+static const char *const wires[] = { "tcp", "sctp", NULL };
+static const char *const rules[] = { "stall", "strict", NULL };
+
+struct reader {
+	const struct vd_settings *s;
+	bool bad;
+};
+
+static void refuse(struct reader *r, const char *name, const char *value, const char *takes)
+{
+	fprintf(stderr, "ddpsess: %s=%.60s: it takes %s; the device cannot be opened\n", name,
+		value, takes);
+	r->bad = true;
+}
+
+/* The value, or NULL where there is none or an empty one, which means the default. */
+static const char *value_of(const struct reader *r, const char *name)
+{
+	const char *v = vd_settings_get(r->s, name);
+
+	return v && *v ? v : NULL;
+}
+
+/* Which of two words it is; @words as above. */
+static bool choose(struct reader *r, const char *name, const char *const *words, bool otherwise)
+{
+	const char *v = value_of(r, name);
+	char takes[64];
+
+	if (!v)
+		return otherwise;
+	for (unsigned i = 0; words[i]; i++)
+		if (!strcasecmp(words[i], v))
+			return i % 2;
+	snprintf(takes, sizeof takes, "'%s' or '%s'", words[0], words[1]);
+	refuse(r, name, v, takes);
+	return otherwise;
+}
+
+static unsigned number(struct reader *r, const char *name, unsigned max, unsigned otherwise)
+{
+	const char *v = value_of(r, name);
+	unsigned long n;
+	char takes[64], *end;
+
+	if (!v)
+		return otherwise;
+	errno = 0;
+	n = strtoul(v, &end, 10);
+	if (isdigit((unsigned char)*v) && !*end && !errno && n <= max)
+		return (unsigned)n;
+	snprintf(takes, sizeof takes, "a number from 0 to %u", max);
+	refuse(r, name, v, takes);
+	return otherwise;
+}
+
+static void read_name(struct reader *r, struct vd_config *c)
+{
+	static const char allowed[] =
+		"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-.";
+	const char *v = value_of(r, "DDPSESS_DEVICE");
+
+	snprintf(c->name, sizeof c->name, "%s", v ? v : "ddp0");
+	if (strlen(c->name) != strspn(c->name, allowed) || (v && strcmp(v, c->name)))
+		refuse(r, "DDPSESS_DEVICE", v, "up to 31 letters, digits, '_', '-' and '.'");
+}
+
+void vd_config_read(struct vd_config *c)
+{
+	struct vd_settings s;
+	struct reader r = { &s, false };
+
+	vd_settings_read(&s);
+	snprintf(c->transport, sizeof c->transport, "%s",
+		 wires[choose(&r, "DDPSESS_TRANSPORT", wires, false)]);
+	read_name(&r, c);
+	c->crc = choose(&r, "DDPSESS_CRC", switches, true);
+	c->p2p = choose(&r, "DDPSESS_P2P", switches, true);
+	c->strict = choose(&r, "DDPSESS_NO_RECV", rules, false);
+	c->rfc7306 = choose(&r, "DDPSESS_RFC7306", switches, true);
+	c->stats = choose(&r, "DDPSESS_STATS", switches, false);
+	c->retry_ms = number(&r, "DDPSESS_RETRY_MS", RETRY_MS_MAX, RETRY_MS);
+	c->bad = r.bad;
+}
