@@ -35,12 +35,10 @@ DEFS	   := $(if $(filter opt,$(VARIANT)),-Wl$(comma)-z$(comma)defs)
 LIB_DIRS   := common ddp rdmap negotiate mpa_tcp sctp_ddp sctp_ddp/backend session
 LIB_SRC	   := $(wildcard $(LIB_DIRS:%=src/%/*.c))
 VERBS_SRC  := $(wildcard src/verbs/*.c)
-# ports that load libraries of their own at run time go into programs, not into the library
-IBPORT_SRC := $(wildcard src/ipoib_cm/ports/*.c)
-SOFT_SRC   := $(wildcard src/ipoib_cm/ports/soft/*.c)
-IPOIB_SRC  := $(wildcard $(patsubst %,src/ipoib_cm/%/*.c,wire cm iface sim))
+# ports load the libraries that they need at run time, so nothing is linked for them
+IPOIB_SRC  := $(wildcard src/ipoib_cm/*/*.c) src/common/sized.c
 CONF_SRC   := $(wildcard src/conform/*.c src/conform/*/*.c)
-TOOL_DIRS  := cli xfer ipoib ipoib/bridge ipoib/show sessctl
+TOOL_DIRS  := cli xfer ipoib ipoib/bridge ipoib/show ipoib/soft sessctl
 TOOL_SRC   := $(wildcard $(TOOL_DIRS:%=tools/%/*.c))
 UNIT_SRC   := $(wildcard tests/unit/*.c)
 E2E_SRC	   := $(wildcard tests/e2e/*.c)
@@ -129,16 +127,17 @@ $(SONAME_DIR)/librdmacm.so.1: $(SONAME_DIR)/libibverbs.so.1
 	$(Q)$(CC) $(CFLAGS_ALL) $(LDFLAGS) -shared -Wl,-soname,$(@F) -Wl,--no-as-needed \
 		-Wl,--version-script=$(B)/verbs-map/rdmacm.map -Wl,-rpath,'$$ORIGIN' -o $@ $<
 
-$(SESSCTL): $(call objs,$(TOOL_SRC) $(CONF_SRC) $(IBPORT_SRC) $(SOFT_SRC)) $(LIB_A) $(IPOIB_A)
+$(SESSCTL): $(call objs,$(TOOL_SRC) $(CONF_SRC)) $(LIB_A) $(IPOIB_A)
 	$(if $(Q),@echo "  LD   $@")
 	$(Q)$(CC) $(CFLAGS_ALL) $(LDFLAGS) -o $@ $^ $(LIB_LIBS) $(TOOL_LIBS)
 
+$(B)/example-ipoib_pair: $(IPOIB_A)
 $(B)/example-%: $(B)/examples/%.o $(LIB_A)
 	$(if $(Q),@echo "  LD   $@")
 	$(Q)$(CC) $(CFLAGS_ALL) $(LDFLAGS) -o $@ $^ $(LIB_LIBS)
 
 # Unit tests also cover the pure parts of sessctl.
-$(UNIT): $(call objs,$(UNIT_SRC) $(SUP_SRC) $(CONF_SRC) $(IBPORT_SRC) $(SOFT_SRC) \
+$(UNIT): $(call objs,$(UNIT_SRC) $(SUP_SRC) $(CONF_SRC) \
 		$(filter-out tools/sessctl/main.c,$(TOOL_SRC))) \
 		$(LIB_A) $(IPOIB_A)
 $(E2E): $(call objs,$(E2E_SRC) $(SUP_SRC)) $(LIB_A)
@@ -189,7 +188,7 @@ FUZZ_BIN   := $(FUZZ_NAMES:%=$(B)/fuzz-%)
 FUZZ_ALONE := tests/fuzz/replay.c tests/fuzz/soft_session.c
 FUZZ_MAIN  := $(if $(filter fuzz,$(VARIANT)),,$(call objs,tests/fuzz/replay.c))
 $(FUZZ_A): $(call objs,$(filter-out tests/fuzz/fuzz_% $(FUZZ_ALONE),$(wildcard tests/fuzz/*.c)) \
-		tests/support/fake_sctp.c src/verbs/vd_settings.c $(SOFT_SRC) $(IBPORT_SRC) $(CONF_SRC) \
+		tests/support/fake_sctp.c src/verbs/vd_settings.c $(CONF_SRC) \
 		$(filter-out tools/sessctl/main.c,$(TOOL_SRC)))
 	$(Q)rm -f $@ && $(AR) rcs $@ $^
 $(B)/fuzz-%: $(B)/tests/fuzz/fuzz_%.o $(FUZZ_MAIN) $(FUZZ_A) $(IPOIB_A) $(LIB_A)

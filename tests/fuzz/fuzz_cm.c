@@ -4,7 +4,7 @@
  * of its user and the passing of time, as the script has it.
  */
 #include "fuzz.h"
-#include "ipoib_cm/cm/cm.h"
+#include <ddpsess/ib_cm.h>
 
 #define STEPS_MAX 300
 #define KNOWN	  16
@@ -253,15 +253,14 @@ static void rest(struct rig *g)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	const struct ddps_cm_config cfg = {
-		.ca_guid = OUR_GUID, .tid_high = 5, .id_seed = 0x11223344, .max_conns = MAX_CONNS
+		.struct_size = sizeof(cfg), .ca_guid = OUR_GUID, .tid_high = 5, .id_seed = 0x11223344, .max_conns = MAX_CONNS
 	};
 	struct ddps_cm_listener l = { .service_id = SID, .pkey = 0xffff };
 	struct ddps_rbuf in = ddps_rbuf_init(data, size);
 	struct rig g = { .now = 1000000 };
 
 	l.gid[15] = 9;
-	g.cm = ddps_cm_new(&cfg);
-	FUZZ_CHECK(g.cm && !ddps_cm_listen(g.cm, &l));
+	FUZZ_CHECK(!ddps_cm_new(&g.cm, &cfg) && !ddps_cm_listen(g.cm, &l));
 	for (int i = 0; i < STEPS_MAX && fuzz_more(&in); i++) {
 		unsigned b = ddps_rbuf_u8(&in);
 

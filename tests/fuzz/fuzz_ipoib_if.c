@@ -5,8 +5,8 @@
  * an honest peer where the script lets it, so that connections come up.
  */
 #include "fuzz.h"
-#include "ipoib_cm/iface/iface.h"
-#include "ipoib_cm/iface/port.h"
+#include <ddpsess/ipoib_if.h>
+#include <ddpsess/ipoib_port.h>
 
 #define STEPS_MAX 250
 #define QPS	  64
@@ -163,6 +163,7 @@ static void port_qp_destroy(struct ddps_ipoib_port *port, uint32_t qpn)
 }
 
 static const struct ddps_ipoib_port_ops ops = {
+	.struct_size = sizeof(ops),
 	.ud_send = port_ud,
 	.join = port_join,
 	.leave = port_leave,
@@ -219,7 +220,7 @@ static void peer_outs(struct rig *g, const struct ddps_cm_outs *outs, unsigned v
 	const struct ddps_cm_report *r = o.report;
 
 	for (unsigned i = 0; i < o.n_send; i++)
-		ddps_ipoib_if_up.mad(g->f, 1, o.send[i].mad, DDPS_CM_MAD_LEN, g->now);
+		ddps_ipoib_if_up()->mad(g->f, 1, o.send[i].mad, DDPS_CM_MAD_LEN, g->now);
 	if (!o.n_report)
 		return;
 	peer_priv(rep.private_data, v);
@@ -230,7 +231,7 @@ static void peer_outs(struct rig *g, const struct ddps_cm_outs *outs, unsigned v
 	else if (r->state == DDPS_CM_ST_DREQ_RCVD)
 		ddps_cm_closed(g->peer, r->id, g->now, &answer);
 	for (unsigned i = 0; i < answer.n_send; i++)
-		ddps_ipoib_if_up.mad(g->f, 1, answer.send[i].mad, DDPS_CM_MAD_LEN, g->now);
+		ddps_ipoib_if_up()->mad(g->f, 1, answer.send[i].mad, DDPS_CM_MAD_LEN, g->now);
 }
 
 static void peer_connects(struct rig *g, unsigned v)
@@ -267,10 +268,10 @@ static void serve(struct rig *g, unsigned v)
 	g->pending[at] = g->pending[--g->npending];
 	switch (p.what) {
 	case PATH:
-		ddps_ipoib_if_up.path(g->f, p.gid, v % 8 == 7 ? NULL : &path, g->now);
+		ddps_ipoib_if_up()->path(g->f, p.gid, v % 8 == 7 ? NULL : &path, g->now);
 		break;
 	case JOIN:
-		ddps_ipoib_if_up.joined(g->f, p.gid, v % 8 == 7 ? DDPS_E_TIMEDOUT : 0,
+		ddps_ipoib_if_up()->joined(g->f, p.gid, v % 8 == 7 ? DDPS_E_TIMEDOUT : 0,
 					v % 8 == 6 ? v : LINK_MTU, g->now);
 		break;
 	case MAD:
@@ -420,9 +421,9 @@ static void frame_in(struct rig *g, struct ddps_rbuf *in, unsigned kind)
 
 	node_gid(from.gid, b & 3);
 	if (b & 0x40)
-		ddps_ipoib_if_up.qp(g->f, 0x400 + (b >> 4 & 3), exact, len, g->now);
+		ddps_ipoib_if_up()->qp(g->f, 0x400 + (b >> 4 & 3), exact, len, g->now);
 	else
-		ddps_ipoib_if_up.ud(g->f, &from, exact, len, g->now);
+		ddps_ipoib_if_up()->ud(g->f, &from, exact, len, g->now);
 	free(exact);
 }
 
@@ -432,7 +433,7 @@ static void mad_in(struct rig *g, struct ddps_rbuf *in)
 	const uint8_t *p = fuzz_some(in, ddps_rbuf_u8(in) + 1u, &n);
 	uint8_t *exact = fuzz_exact(p, n);
 
-	ddps_ipoib_if_up.mad(g->f, 1, exact, n, g->now);
+	ddps_ipoib_if_up()->mad(g->f, 1, exact, n, g->now);
 	free(exact);
 }
 
@@ -476,16 +477,16 @@ static void misc(struct rig *g, unsigned v)
 		ddps_ipoib_if_start(g->f, g->now);
 		break;
 	case 2:
-		ddps_ipoib_if_up.qp_error(g->f, 0x400 + (v >> 4), DDPS_E_TIMEDOUT, g->now);
+		ddps_ipoib_if_up()->qp_error(g->f, 0x400 + (v >> 4), DDPS_E_TIMEDOUT, g->now);
 		break;
 	case 3:
-		ddps_ipoib_if_up.link(g->f, v & 8, g->now);
+		ddps_ipoib_if_up()->link(g->f, v & 8, g->now);
 		break;
 	case 4:
 		g->refuse = !g->refuse;
 		break;
 	case 5:
-		ddps_ipoib_if_up.joined(g->f, gid, v & 8 ? DDPS_E_TIMEDOUT : 0, v << 8, g->now);
+		ddps_ipoib_if_up()->joined(g->f, gid, v & 8 ? DDPS_E_TIMEDOUT : 0, v << 8, g->now);
 		break;
 	default:
 		peer_connects(g, v >> 3 | (v << 7 & 0x80));
@@ -527,9 +528,9 @@ static void step(struct rig *g, struct ddps_rbuf *in)
 static void rig_init(struct rig *g, unsigned flags)
 {
 	const struct ddps_cm_config cm = {
-		.ca_guid = 2, .tid_high = 9, .id_seed = 7, .max_conns = 8
+		.struct_size = sizeof(cm), .ca_guid = 2, .tid_high = 9, .id_seed = 7, .max_conns = 8
 	};
-	struct ddps_ipoib_if_config cfg = { .me = { .pkey = 0xffff, .rx_mtu = RX_MTU },
+	struct ddps_ipoib_if_config cfg = { .struct_size = sizeof(cfg), .me = { .pkey = 0xffff, .rx_mtu = RX_MTU },
 					    .has_ip4 = true,
 					    .ip4 = { 10, 0, 1, 1 },
 					    .prefix4 = 24,
@@ -544,15 +545,14 @@ static void rig_init(struct rig *g, unsigned flags)
 					    .queue_octets = 8192,
 					    .ca_guid = 1,
 					    .seed = 5 };
-	const struct ddps_ipoib_if_calls calls = { .deliver = on_deliver, .user = g };
+	const struct ddps_ipoib_if_calls calls = { .struct_size = sizeof(calls), .deliver = on_deliver, .user = g };
 	struct ddps_cm_listener l = { .pkey = 0xffff };
 
 	*g = (struct rig){ .port = { &ops }, .now = 1000 * MS };
 	cfg.me.addr = node_addr(0, flags & 8 ? 0 : flags & 0x10 ? 0xc0 : 0x80);
 	memcpy(cfg.ip6[0], our_gid, 16);
 	FUZZ_CHECK(!ddps_ipoib_if_new(&g->f, &cfg, &g->port, &calls));
-	g->peer = ddps_cm_new(&cm);
-	FUZZ_CHECK(g->peer);
+	FUZZ_CHECK(!ddps_cm_new(&g->peer, &cm));
 	node_gid(l.gid, 1);
 	for (unsigned form = 0; form < 2; form++) { /* only one of the two, so some REQs fail */
 		FUZZ_CHECK(!ddps_ipoib_service_id(&l.service_id, (enum ddps_ipoib_sid_form)form,

@@ -5,6 +5,7 @@
  * are received and paths asked for.  A model says what each call must give, and when.
  */
 #include "fuzz.h"
+#include "ipoib_cm/ports/port_sa.h"
 #include "ipoib_cm/ports/port_umad_priv.h"
 #include <endian.h>
 #include <errno.h>

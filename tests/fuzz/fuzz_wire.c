@@ -4,7 +4,7 @@
  * decoded to the same, and what is borrowed lies within the input.
  */
 #include "fuzz.h"
-#include "ipoib_cm/ports/soft/soft_wire.h"
+#include "ipoib/soft/soft_wire.h"
 #include "rdmap/rdmap_wire.h"
 #include "sctp_ddp/sd_wire.h"
 #include <ddpsess/ipoib_cm.h>

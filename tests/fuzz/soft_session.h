@@ -5,7 +5,7 @@
  * In place of the session API, for the soft port alone: endpoints that a script brings up and
  * down, and that are strict about how they are used.  One request of a session at a time.
  */
-#include "ipoib_cm/ports/soft/soft_in.h"
+#include "ipoib/soft/soft_in.h"
 
 struct ddps_ep {
 	struct soft_qp *user;

@@ -9,17 +9,16 @@ const uint8_t cm_rig_priv[8] = { 0, 0, 0, 0x49, 0, 0, 0x80, 4 };
 void cm_rig_init(struct cm_rig *r)
 {
 	const struct ddps_cm_config cfg = {
-		.ca_guid = OUR_GUID, .tid_high = 5, .id_seed = 0x11223344, .max_conns = 8
+		.struct_size = sizeof(cfg), .ca_guid = OUR_GUID, .tid_high = 5, .id_seed = 0x11223344, .max_conns = 8
 	};
 	struct ddps_cm_listener l = { .service_id = SID, .pkey = 0xffff, .user = r };
 
 	memset(r, 0, sizeof(*r));
 	memcpy(l.priv, cm_rig_priv, 8);
 	l.gid[15] = 9;
-	r->cm = ddps_cm_new(&cfg);
+	cr_assert_eq(ddps_cm_new(&r->cm, &cfg), 0);
 	r->now = 1000 * MS;
 	r->req_retries = 2;
-	cr_assert_not_null(r->cm);
 	cr_assert_eq(ddps_cm_listen(r->cm, &l), 0);
 }
 

@@ -5,7 +5,7 @@
  * For the tests of the CM agent: one agent, the messages that its peer would send, and
  * everything that can happen to a connection, by name.
  */
-#include "ipoib_cm/cm/cm.h"
+#include <ddpsess/ib_cm.h>
 
 #define OUR_GUID   0x0002c90300001000
 #define PEER_GUID  0x0002c90300002000

@@ -269,6 +269,7 @@ static void make_node(struct world *w, unsigned nr, bool many)
 {
 	struct node *n = &w->node[nr];
 	const struct ddps_cm_config cfg = {
+		.struct_size = sizeof(cfg),
 		.ca_guid = 0x10 + nr,
 		.tid_high = nr,
 		.id_seed = (uint32_t)rnd(w, UINT32_MAX),
@@ -280,8 +281,7 @@ static void make_node(struct world *w, unsigned nr, bool many)
 	n->nr = nr;
 	n->next_qpn = 0x1000 * (nr + 1);
 	n->traffic_at = rnd(w, 3) ? rnd(w, 3 * MS) : 0;
-	n->links.cm = ddps_cm_new(&cfg);
-	cr_assert_not_null(n->links.cm);
+	cr_assert_eq(ddps_cm_new(&n->links.cm, &cfg), 0);
 	n->links.me.addr.flags = DDPS_IPOIB_RC;
 	n->links.me.addr.qpn = 0x40 + (uint32_t)rnd(w, 2); /* often equal: the GID decides */
 	n->links.me.addr.gid[15] = (uint8_t)(2 * rnd(w, 100) + nr);

@@ -47,9 +47,9 @@ static void rx(bool conn, const uint8_t *frame, size_t len)
 	memcpy(exact, frame, len);
 	ddps_ipoib_if_conn_info(me(), 0, &info);
 	if (conn)
-		ddps_ipoib_if_up.qp(me(), info.qpn, exact, len, now());
+		ddps_ipoib_if_up()->qp(me(), info.qpn, exact, len, now());
 	else
-		ddps_ipoib_if_up.ud(me(), &from, exact, len, now());
+		ddps_ipoib_if_up()->ud(me(), &from, exact, len, now());
 	free(exact);
 }
 
@@ -304,7 +304,7 @@ RxTest(longer_than_the_link, "4755-5.1-1 4391-5-3")
 	rx(true, frame, RX_MTU_CM + 1); /* fatal for the connection */
 	cr_expect_eq(net_stats(&net, 0)->rx_too_long, 2);
 	cr_expect_eq(net_conns(&net, 0), 0);
-	ddps_ipoib_if_up.qp(me(), 0x123456, frame, len, now());
+	ddps_ipoib_if_up()->qp(me(), 0x123456, frame, len, now());
 	cr_expect_eq(net_stats(&net, 0)->rx_unknown_qp, 1);
 	free(frame);
 }
@@ -319,7 +319,7 @@ RxTest(malformed_mads_change_nothing, "4755-6-4")
 	for (size_t len = 0; len < sizeof(mad); len++) {
 		exact = malloc(len ? len : 1);
 		memcpy(exact, mad, len);
-		ddps_ipoib_if_up.mad(me(), 2, exact, len, now());
+		ddps_ipoib_if_up()->mad(me(), 2, exact, len, now());
 		free(exact);
 	}
 	t = look();
@@ -327,7 +327,7 @@ RxTest(malformed_mads_change_nothing, "4755-6-4")
 	cr_expect_eq(net_stats(&net, 0)->mad_bad, counted + sizeof(mad));
 	for (unsigned at = 0; at < 4; at++) { /* versions, class, method */
 		mad[at] ^= 0x40;
-		ddps_ipoib_if_up.mad(me(), 2, mad, sizeof(mad), now());
+		ddps_ipoib_if_up()->mad(me(), 2, mad, sizeof(mad), now());
 		mad[at] ^= 0x40;
 	}
 	t = look();
@@ -353,8 +353,8 @@ RxTest(random_flips_break_nothing, "4755-8-1")
 				(uint8_t)(1 << ddps_ipoib_sim_random(net.sim, 8));
 		}
 		rx(false, frame, len);
-		ddps_ipoib_if_up.mad(me(), 2, m, sizeof(m), now());
-		ddps_ipoib_if_up.mad(me(), 2, m, ddps_ipoib_sim_random(net.sim, 257), now());
+		ddps_ipoib_if_up()->mad(me(), 2, m, sizeof(m), now());
+		ddps_ipoib_if_up()->mad(me(), 2, m, ddps_ipoib_sim_random(net.sim, 257), now());
 		if (i % 16 == 0)
 			net_run(&net, MS);
 	}

@@ -58,10 +58,10 @@ IfTest(group_below_minimum_is_no_link, "4755-5-1")
 	net_init(&net, 1, 1, RC);
 	ddps_ipoib_sim_plug(net.sim, 0, false);
 	net_start(&net, 0);
-	ddps_ipoib_if_up.joined(net.node[0].f, mgid, 0, 1283, 1);
+	ddps_ipoib_if_up()->joined(net.node[0].f, mgid, 0, 1283, 1);
 	cr_expect_eq(ddps_ipoib_if_state(net.node[0].f), DDPS_IPOIB_IF_JOINING);
 	cr_expect_eq(net_stats(&net, 0)->join_failed, 1);
-	ddps_ipoib_if_up.joined(net.node[0].f, mgid, 0, 1284, 1);
+	ddps_ipoib_if_up()->joined(net.node[0].f, mgid, 0, 1284, 1);
 	cr_expect_eq(ddps_ipoib_if_state(net.node[0].f), DDPS_IPOIB_IF_UP);
 }
 
@@ -468,9 +468,14 @@ IfTest(linux_form_first, "4755-3.5-4")
 	cr_expect_eq(net_conns(&net, 0), 1);
 }
 
+static void no_deliver(void *user, const void *packet, size_t len)
+{
+	(void)user, (void)packet, (void)len;
+}
+
 Test(ipoib_if, refuses_bad_configurations, .description = "4755-5-1 4755-5-4 4755-3.1-2")
 {
-	const struct ddps_ipoib_if_calls none = { 0 };
+	const struct ddps_ipoib_if_calls none = { .struct_size = sizeof(none), .deliver = no_deliver };
 	struct ddps_ipoib_if_config good, bad;
 	struct ddps_ipoib_if *f;
 	struct ddps_ipoib_port *port;

@@ -82,14 +82,13 @@ static const struct ddps_ipoib_link_ops ops = { on_send, on_ask,  on_answer,
 
 static void rig_init(struct rig *r, uint8_t own_flags, uint8_t peer_flags)
 {
-	const struct ddps_cm_config cfg = { .ca_guid = 0x10, .id_seed = 99, .max_conns = 8 };
+	const struct ddps_cm_config cfg = { .struct_size = sizeof(cfg), .ca_guid = 0x10, .id_seed = 99, .max_conns = 8 };
 	struct ddps_cm_listener l = { .service_id = 0x0100000000000049, .pkey = 0xffff };
 	struct ddps_ipoib_lladdr remote = { .flags = peer_flags, .qpn = 0x4a };
 
 	memset(r, 0, sizeof(*r));
 	remote.gid[15] = 1;
-	r->cm = ddps_cm_new(&cfg);
-	cr_assert_not_null(r->cm);
+	cr_assert_eq(ddps_cm_new(&r->cm, &cfg), 0);
 	r->links.cm = r->cm;
 	r->links.me.addr.flags = own_flags;
 	r->links.me.addr.qpn = 0x49;

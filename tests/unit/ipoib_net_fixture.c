@@ -40,6 +40,7 @@ static void on_trace(void *user, bool tx, ddps_cm_addr addr, const void *mad, si
 void net_init(struct net *t, unsigned n, uint64_t seed, uint8_t flags)
 {
 	const struct ddps_ipoib_sim_config sim = {
+		.struct_size = sizeof(sim),
 		.seed = seed,
 		.nodes = n,
 		.link_mtu = 2048,
@@ -49,8 +50,7 @@ void net_init(struct net *t, unsigned n, uint64_t seed, uint8_t flags)
 	memset(t, 0, sizeof(*t));
 	cr_assert_leq(n, NET_MAX);
 	t->n = n;
-	t->sim = ddps_ipoib_sim_new(&sim);
-	cr_assert_not_null(t->sim);
+	cr_assert_eq(ddps_ipoib_sim_new(&t->sim, &sim), 0);
 	for (unsigned i = 0; i < n; i++) {
 		struct net_node *node = &t->node[i];
 		struct ddps_ipoib_if_config *c = &node->cfg;
@@ -62,6 +62,7 @@ void net_init(struct net *t, unsigned n, uint64_t seed, uint8_t flags)
 					  [14] = (uint8_t)((i + 1) >> 8),
 					  [15] = (uint8_t)(i + 1) };
 
+		ddps_ipoib_if_config_init(c);
 		node->net = t;
 		node->nr = i;
 		c->me.addr.flags = flags;
@@ -96,7 +97,7 @@ void net_fini(struct net *t)
 void net_start(struct net *t, unsigned i)
 {
 	struct net_node *n = &t->node[i];
-	const struct ddps_ipoib_if_calls c = { on_deliver, on_trace, n };
+	const struct ddps_ipoib_if_calls c = { sizeof(c), on_deliver, on_trace, n };
 
 	cr_assert_eq(ddps_ipoib_sim_if_start(&n->f, t->sim, i, &n->cfg, &c), 0);
 }

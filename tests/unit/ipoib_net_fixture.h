@@ -2,7 +2,7 @@
 #ifndef IPOIB_NET_FIXTURE_H
 #define IPOIB_NET_FIXTURE_H
 /* Interfaces on a fabric in memory, what they deliver, and packets for them to send. */
-#include "ipoib_cm/sim/sim_if.h"
+#include <ddpsess/ipoib_sim.h>
 
 #define MS	  1000000ull
 #define SEC	  (1000 * MS)

@@ -91,9 +91,9 @@ static bool one_run(uint64_t seed)
 	net_start(&net, 0);
 	net_start(&net, 1);
 	net_run(&net, MS);
-	ddps_ipoib_sim_faults(net.sim, &wild);
+	ddps_ipoib_sim_set_faults(net.sim, &wild);
 	talk(ddps_ipoib_sim_random(net.sim, 20 * MS), 2 * MS);
-	ddps_ipoib_sim_faults(net.sim, &calm);
+	ddps_ipoib_sim_set_faults(net.sim, &calm);
 	talk(80 * MS, 8 * MS);
 	net_run(&net, 10 * MS);
 	good = net_conns(&net, 0) == 1 && net_conns(&net, 1) == 1;
@@ -174,7 +174,7 @@ Test(ipoib_soak, ten_thousand_node_hours, .description = "4755-3.2-6 4755-3.2-9 
 		net.node[i].cfg.max_qps = 64;
 	}
 	net_start_all(&net);
-	ddps_ipoib_sim_faults(net.sim, &faults);
+	ddps_ipoib_sim_set_faults(net.sim, &faults);
 	for (unsigned h = 0; h < HOURS; h++)
 		for (unsigned k = 0; k < 100; k++) {
 			unsigned from = (unsigned)ddps_ipoib_sim_random(net.sim, NODES);
@@ -188,7 +188,7 @@ Test(ipoib_soak, ten_thousand_node_hours, .description = "4755-3.2-6 4755-3.2-9 
 			sent += 1 + k % 2;
 			net_run(&net, HOUR / 100);
 		}
-	ddps_ipoib_sim_faults(net.sim, &calm);
+	ddps_ipoib_sim_set_faults(net.sim, &calm);
 	for (unsigned i = 0; i < 10; i++) {
 		net_send4(&net, 0, 1, 1000, true);
 		net_send4(&net, 1, 0, 1000, true);
@@ -220,7 +220,7 @@ Test(ipoib_soak, is_deterministic)
 
 		net_init(&net, 2, 99, DDPS_IPOIB_RC);
 		net_start_all(&net);
-		ddps_ipoib_sim_faults(net.sim, &faults);
+		ddps_ipoib_sim_set_faults(net.sim, &faults);
 		talk(100 * MS, 2 * MS);
 		events[i] = ddps_ipoib_sim_stats(net.sim)->events * 1000003 +
 			    ddps_ipoib_sim_random(net.sim, UINT64_MAX);

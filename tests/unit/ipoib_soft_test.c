@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The soft port: its formats, what it refuses, and packets over its sessions. */
 #include "common/loop.h"
-#include "ipoib_cm/iface/iface.h"
-#include "ipoib_cm/ports/soft/soft.h"
-#include "ipoib_cm/ports/soft/soft_wire.h"
+#include <ddpsess/ipoib_if.h>
+#include "ipoib/soft/soft.h"
+#include "ipoib/soft/soft_wire.h"
 #include <arpa/inet.h>
 #include <criterion/criterion.h>
 #include <ddpsess/wr.h>
@@ -132,8 +132,8 @@ static struct sockaddr_storage group_address(const char *text, uint16_t port)
 
 static void node_open(struct node *n, uint8_t nr, const char *scheme, uint8_t flags)
 {
-	struct ddps_ipoib_if_calls calls = { .deliver = deliver, .user = n };
-	struct ddps_ipoib_if_config c = { .has_ip4 = true, .prefix4 = 24, .seed = nr };
+	struct ddps_ipoib_if_calls calls = { .struct_size = sizeof(calls), .deliver = deliver, .user = n };
+	struct ddps_ipoib_if_config c = { .struct_size = sizeof(c), .has_ip4 = true, .prefix4 = 24, .seed = nr };
 	struct ddps_soft_config sc = { .qpn = 0x48, .link_mtu = 2048, .seed = nr * 1000u };
 	char why[200];
 
@@ -145,7 +145,7 @@ static void node_open(struct node *n, uint8_t nr, const char *scheme, uint8_t fl
 	if (group_port)
 		sc.group = group_address("239.192.0.1", group_port);
 	sc.listen = scheme;
-	sc.up = &ddps_ipoib_if_up;
+	sc.up = ddps_ipoib_if_up();
 	cr_assert_eq(ddps_ipoib_soft_new(&n->s, &sc, why, sizeof(why)), 0, "%s", why);
 	memcpy(c.me.addr.gid, n->gid, 16);
 	c.me.addr.qpn = 0x48;
@@ -386,7 +386,7 @@ Test(ipoib_soft, groups_by_ip_multicast, .timeout = 60)
 
 Test(ipoib_soft, refuses_groups_that_are_none)
 {
-	struct ddps_soft_config c = { .qpn = 0x48, .link_mtu = 2048, .up = &ddps_ipoib_if_up };
+	struct ddps_soft_config c = { .qpn = 0x48, .link_mtu = 2048, .up = ddps_ipoib_if_up() };
 	struct ddps_soft *s = NULL;
 	char why[200];
 
@@ -402,7 +402,7 @@ Test(ipoib_soft, refuses_groups_that_are_none)
 /* Over IPv6 the interface is found by the address. */
 Test(ipoib_soft, group_of_ipv6)
 {
-	struct ddps_soft_config c = { .qpn = 0x48, .link_mtu = 2048, .up = &ddps_ipoib_if_up };
+	struct ddps_soft_config c = { .qpn = 0x48, .link_mtu = 2048, .up = ddps_ipoib_if_up() };
 	struct sockaddr_in6 own = { .sin6_family = AF_INET6, .sin6_addr = IN6ADDR_LOOPBACK_INIT };
 	struct sockaddr_in6 group = { .sin6_family = AF_INET6 };
 	struct ddps_soft *s = NULL;
@@ -421,7 +421,7 @@ Test(ipoib_soft, group_of_ipv6)
 Test(ipoib_soft, queue_pairs_have_limits)
 {
 	struct ddps_soft_config c = {
-		.qpn = 0x48, .link_mtu = 2048, .max_qps = 2, .up = &ddps_ipoib_if_up
+		.qpn = 0x48, .link_mtu = 2048, .max_qps = 2, .up = ddps_ipoib_if_up()
 	};
 	struct ddps_ipoib_port *port;
 	struct ddps_soft *s = NULL;

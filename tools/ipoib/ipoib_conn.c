@@ -45,26 +45,28 @@ int conn_apply_sets(struct conn_job *j, struct ddps_cm_mad *mad)
 
 static int open_agent(struct conn_job *j, const struct ddps_cm_mad *template)
 {
-	struct ddps_cm_config cfg = { .ca_guid = j->wire.info.ca_guid, .max_conns = MAX_CONNS };
+	struct ddps_cm_config cfg;
 	uint64_t guid = template->hdr.attr_id == DDPS_CM_REQ ? template->u.req.ca_guid
 							     : template->u.rep.ca_guid;
 	uint32_t id = template->hdr.attr_id == DDPS_CM_REQ ? template->u.req.local_id
 							   : template->u.rep.local_id;
+	int err;
 
+	ddps_cm_config_init(&cfg);
+	cfg.ca_guid = guid ? guid : j->wire.info.ca_guid;
+	cfg.max_conns = MAX_CONNS;
 	if (getrandom(&cfg.tid_high, sizeof cfg.tid_high, 0) < 0 ||
 	    getrandom(&cfg.id_seed, sizeof cfg.id_seed, 0) < 0) {
 		out_error(&j->out, 0, NULL, "no random numbers: %s", strerror(errno));
 		return ST_FAILED;
 	}
-	if (guid)
-		cfg.ca_guid = guid;
 	if (id) /* the agent counts from its seed */
 		cfg.id_seed = id;
 	conn_private_data(j->o, cfg.priv);
-	j->cm = ddps_cm_new(&cfg);
-	if (j->cm)
+	err = ddps_cm_new(&j->cm, &cfg);
+	if (!err)
 		return ST_DONE;
-	out_error(&j->out, 0, NULL, "not enough memory");
+	out_error(&j->out, 0, NULL, "the connection manager: %s", ddps_ipoib_strerror(err));
 	return ST_FAILED;
 }
 

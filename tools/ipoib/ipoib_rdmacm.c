@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* sessctl ipoib connect --port rdmacm: the kernel's ib_cm writes the messages. */
 #include "ipoib/ipoib_conn.h"
-#include "ipoib_cm/ports/port_rdmacm.h"
+#include <ddpsess/ib_rdmacm.h>
 #include "cli/out_json.h"
 #include "cli/sessctl.h"
 #include <poll.h>

@@ -78,6 +78,7 @@ static void configure(struct sim_node *n, uint64_t seed)
 	uint8_t *gid = c->me.addr.gid;
 	unsigned id = n->nr + 1;
 
+	ddps_ipoib_if_config_init(c);
 	memcpy(gid, (uint8_t[16]){ 0xfe, 0x80, [9] = 2, [10] = 0xc9, [11] = 3 }, 16);
 	gid[14] = (uint8_t)(id >> 8);
 	gid[15] = (uint8_t)id;
@@ -95,7 +96,7 @@ static void configure(struct sim_node *n, uint64_t seed)
 static int sim_start(struct sim *s, unsigned nr)
 {
 	struct sim_node *n = &s->node[nr];
-	const struct ddps_ipoib_if_calls c = { on_deliver, on_trace, n };
+	const struct ddps_ipoib_if_calls c = { sizeof(c), on_deliver, on_trace, n };
 
 	if (n->f)
 		return DDPS_E_STATE;
@@ -143,7 +144,7 @@ static void send_packet(struct sim *s, unsigned from, unsigned to, size_t len, u
 static void set_loss(struct sim *s, unsigned percent)
 {
 	s->faults.loss = percent * 10000;
-	ddps_ipoib_sim_faults(s->fabric, &s->faults);
+	ddps_ipoib_sim_set_faults(s->fabric, &s->faults);
 }
 
 static void act(void *arg, uint64_t now)
@@ -313,16 +314,19 @@ static int run(struct sim *s, const struct ipoib_opts *o)
 int ipoib_sim(const struct ipoib_opts *o)
 {
 	struct sim s = { .seed = o->seed, .n = o->nodes, .json = o->json };
-	struct ddps_ipoib_sim_config c = { .seed = o->seed, .nodes = o->nodes, .link_mtu = 2048 };
-	int status = ST_FAILED;
+	struct ddps_ipoib_sim_config c;
+	int status = ST_FAILED, err;
 
+	ddps_ipoib_sim_config_init(&c);
+	c.seed = o->seed;
+	c.nodes = o->nodes;
 	s.faults = (struct ddps_ipoib_sim_faults){ .loss = o->loss * 10000,
 						   .min_delay = 1000,
 						   .max_delay = 5000 };
 	c.faults = s.faults;
-	s.fabric = ddps_ipoib_sim_new(&c);
-	s.node = calloc(s.n, sizeof *s.node);
-	if (s.fabric && s.node) {
+	err = ddps_ipoib_sim_new(&s.fabric, &c);
+	s.node = err ? NULL : calloc(s.n, sizeof *s.node);
+	if (s.node) {
 		for (unsigned i = 0; i < s.n; i++) {
 			s.node[i].s = &s;
 			s.node[i].nr = i;
@@ -330,7 +334,8 @@ int ipoib_sim(const struct ipoib_opts *o)
 		}
 		status = run(&s, o);
 	} else {
-		fprintf(stderr, "sessctl ipoib sim: out of memory\n");
+		fprintf(stderr, "sessctl ipoib sim: %s\n",
+			ddps_ipoib_strerror(err ? err : DDPS_E_NOMEM));
 	}
 	for (unsigned i = 0; s.fabric && s.node && i < s.n; i++)
 		sim_kill(&s, i);

@@ -3,7 +3,7 @@
 #define SESSCTL_IPOIB_SIM_H
 /* sessctl ipoib sim: the fabric, its nodes, and the steps of a scenario. */
 #include "ipoib/ipoib.h"
-#include "ipoib_cm/sim/sim_if.h"
+#include <ddpsess/ipoib_sim.h>
 
 struct sim;
 

@@ -6,7 +6,7 @@
  * All return 0, or -1 with a sentence in @why.
  */
 #include "ipoib/ipoib.h"
-#include "ipoib_cm/ports/soft/soft.h"
+#include "ipoib/soft/soft.h"
 
 #define SOFT_TEXT_MAX 300 /* of one option's value */
 

@@ -7,7 +7,7 @@
  */
 #include "ipoib/ipoib.h"
 #include "cli/out.h"
-#include "ipoib_cm/ports/port_umad.h"
+#include <ddpsess/ib_umad.h>
 
 struct wire_ops {
 	const char *name;

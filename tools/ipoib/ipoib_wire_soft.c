@@ -81,7 +81,14 @@ static void on_link(void *user, bool up, uint64_t now)
 }
 
 static const struct ddps_ipoib_up up_calls = {
-	on_ud, on_mad, on_qp, on_qp_error, on_path, on_joined, on_link,
+	sizeof(struct ddps_ipoib_up),
+	on_ud,
+	on_mad,
+	on_qp,
+	on_qp_error,
+	on_path,
+	on_joined,
+	on_link,
 };
 
 /* ---- what the commands ask for ---- */

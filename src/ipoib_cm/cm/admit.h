@@ -2,15 +2,7 @@
 #ifndef DDPS_IPOIB_ADMIT_H
 #define DDPS_IPOIB_ADMIT_H
 /* Whether a REQ or REP is one that an interface can have a connection with. */
-#include <ddpsess/ipoib_cm.h>
-
-struct ddps_ipoib_iface {
-	struct ddps_ipoib_lladdr addr; /* flags: the modes in which it connects */
-	uint16_t pkey;
-	uint32_t rx_mtu;      /* own Receive MTU */
-	uint32_t min_mtu;     /* of the IP versions in use: DDPS_IPOIB_MTU_MIN_V4 or _V6 */
-	bool rx_mtu_may_be_0; /* take a Receive MTU of 0 for "not negotiated" */
-};
+#include <ddpsess/ipoib_if.h>
 
 /*
  * @peer receives the neighbour that asks: the UD QPN of its private data and its GID

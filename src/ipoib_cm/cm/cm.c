@@ -2,15 +2,39 @@
 /* The connection manager: connections, listeners, calls of the consumer, timers. */
 #include <stdlib.h>
 #include <string.h>
+#include "common/sized.h"
 #include "ipoib_cm/cm/cm_conn.h"
 
-struct ddps_cm *ddps_cm_new(const struct ddps_cm_config *cfg)
-{
-	struct ddps_cm *cm = calloc(1, sizeof(*cm));
+#define MAX_CONNS     65535u
+#define DEFAULT_CONNS 512u
 
-	if (cm)
-		cm->cfg = *cfg;
-	return cm;
+static const struct ddps_cm_config defaults = { .struct_size = sizeof(defaults),
+						.max_conns = DEFAULT_CONNS };
+
+void ddps_cm_config_init_sized(struct ddps_cm_config *cfg, size_t size)
+{
+	const struct ddps_sized s = DDPS_SIZED(ddps_cm_config, sizeof(struct ddps_cm_config));
+
+	ddps_sized_init(cfg, size, &defaults, &s);
+}
+
+int ddps_cm_new(struct ddps_cm **out, const struct ddps_cm_config *cfg)
+{
+	const struct ddps_sized s = DDPS_SIZED(ddps_cm_config, sizeof(struct ddps_cm_config));
+	struct ddps_cm_config mine = defaults;
+	int err = ddps_sized_take(&mine, cfg, &s);
+	struct ddps_cm *cm;
+
+	if (err)
+		return err;
+	if (!mine.max_conns || mine.max_conns > MAX_CONNS)
+		return DDPS_E_INVAL;
+	cm = calloc(1, sizeof(*cm));
+	if (!cm)
+		return DDPS_E_NOMEM;
+	cm->cfg = mine;
+	*out = cm;
+	return 0;
 }
 
 void ddps_cm_free(struct ddps_cm *cm)

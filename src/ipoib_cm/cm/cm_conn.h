@@ -2,7 +2,7 @@
 #ifndef DDPS_CM_CONN_H
 #define DDPS_CM_CONN_H
 /* What cm.c (calls, timers), cm_rx.c (messages in) and cm_act.c (actions) share. */
-#include "ipoib_cm/cm/cm.h"
+#include "ipoib_cm/cm/cm_sm.h"
 
 struct ddps_cm_conn {
 	struct ddps_cm_conn *next;

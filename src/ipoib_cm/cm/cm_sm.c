@@ -117,7 +117,7 @@ const char *ddps_cm_state_name(enum ddps_cm_state state)
 #undef DDPS_X
 	};
 
-	return name[state];
+	return (unsigned)state < DDPS_CM_NSTATE ? name[state] : "?";
 }
 
 const char *ddps_cm_event_name(enum ddps_cm_event ev)
@@ -128,5 +128,5 @@ const char *ddps_cm_event_name(enum ddps_cm_event ev)
 #undef DDPS_X
 	};
 
-	return name[ev];
+	return (unsigned)ev < DDPS_CM_NEVENT ? name[ev] : "?";
 }

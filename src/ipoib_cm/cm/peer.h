@@ -8,7 +8,7 @@
  * An inbound connection is one that the neighbour asked for, the own one is ours.  Messages
  * and timers are cm.c's; the caller passes its reports in and carries the actions out.
  */
-#include <ddpsess/ipoib_cm.h>
+#include <ddpsess/ipoib_if.h>
 
 #define DDPS_IPOIB_PENDING_MAX 4 /* accepted and not yet up; more are refused, reason 3 */
 
@@ -42,13 +42,6 @@ enum {
 	DDPS_IPOIB_DO_CLOSE_OWN = 1 << 6,  /* DREQ for out->own_id */
 	DDPS_IPOIB_DO_CLOSE_IN = 1 << 7,   /* DREQ for out->in_id, replaced by a newer one */
 	DDPS_IPOIB_DO_RESOLVE = 1 << 8,	   /* the address may be out of date */
-};
-
-struct ddps_ipoib_policy {
-	bool many;	     /* keep several connections to a neighbour */
-	uint64_t backoff_ns; /* after a failure */
-	uint64_t long_ns;    /* after "no resources" */
-	uint64_t soon_ns;    /* after "stale connection": at least a round trip */
 };
 
 struct ddps_ipoib_peer {

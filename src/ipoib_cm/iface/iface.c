@@ -2,6 +2,7 @@
 /* Life of an IPoIB interface: made, joined, ticking, stopped. */
 #include <stdlib.h>
 #include <string.h>
+#include "common/sized.h"
 #include "ipoib_cm/iface/iface_in.h"
 
 #define MS	   1000000ull
@@ -19,6 +20,15 @@ static void default_uint(unsigned *v, unsigned otherwise)
 {
 	if (!*v)
 		*v = otherwise;
+}
+
+#define CONFIG DDPS_SIZED(ddps_ipoib_if_config, sizeof(struct ddps_ipoib_if_config))
+
+void ddps_ipoib_if_config_init_sized(struct ddps_ipoib_if_config *cfg, size_t size)
+{
+	const struct ddps_ipoib_if_config zero = { .struct_size = sizeof(zero) };
+
+	ddps_sized_init(cfg, size, &zero, &CONFIG);
 }
 
 static void defaults(struct ddps_ipoib_if_config *c)
@@ -61,35 +71,44 @@ static bool config_ok(const struct ddps_ipoib_if_config *c)
 static int alloc(struct ddps_ipoib_if *f)
 {
 	const struct ddps_ipoib_if_config *c = &f->cfg;
-	struct ddps_cm_config cm = { .ca_guid = c->ca_guid,
+	struct ddps_cm_config cm = { .struct_size = sizeof(cm),
+				     .ca_guid = c->ca_guid,
 				     .tid_high = c->seed,
 				     .id_seed = c->seed,
 				     .max_conns = c->max_qps };
 	const struct ddps_ipoib_priv priv = { .qpn = c->me.addr.qpn, .rx_mtu = c->me.rx_mtu };
 
 	ddps_ipoib_priv_encode(cm.priv, &priv);
-	f->cm = ddps_cm_new(&cm);
+	if (ddps_cm_new(&f->cm, &cm))
+		return DDPS_E_NOMEM;
 	f->nbr = calloc(c->max_nbr, sizeof(*f->nbr));
 	f->node = calloc(c->max_peers, sizeof(*f->node));
 	f->qp = calloc(c->max_qps, sizeof(*f->qp));
 	/* nothing longer than an IP packet can be sent, whatever the peers accept */
 	f->frame_size = DDPS_IPOIB_ENCAP_LEN + UINT16_MAX + 40;
 	f->frame = malloc(f->frame_size);
-	return f->cm && f->nbr && f->node && f->qp && f->frame ? 0 : DDPS_E_NOMEM;
+	return f->nbr && f->node && f->qp && f->frame ? 0 : DDPS_E_NOMEM;
 }
 
 int ddps_ipoib_if_new(struct ddps_ipoib_if **out, const struct ddps_ipoib_if_config *cfg,
 		      struct ddps_ipoib_port *port, const struct ddps_ipoib_if_calls *calls)
 {
-	struct ddps_ipoib_if *f = calloc(1, sizeof(*f));
+	struct ddps_ipoib_if *f;
+	int err;
 
+	if (!port || !port->ops || port->ops->struct_size < sizeof(*port->ops) || !calls->deliver ||
+	    calls->struct_size < sizeof(*calls))
+		return DDPS_E_INVAL;
+	f = calloc(1, sizeof(*f));
 	if (!f)
 		return DDPS_E_NOMEM;
-	f->cfg = *cfg;
+	err = ddps_sized_take(&f->cfg, cfg, &CONFIG);
 	defaults(&f->cfg);
-	if (!config_ok(&f->cfg)) {
+	if (!err && !config_ok(&f->cfg))
+		err = DDPS_E_INVAL;
+	if (err) {
 		free(f);
-		return DDPS_E_INVAL;
+		return err;
 	}
 	f->calls = *calls;
 	f->port = port;
@@ -352,7 +371,8 @@ static void if_path(void *user, const uint8_t gid[DDPS_IPOIB_GID_LEN],
 	ddps_ipoib_conn_settle(user);
 }
 
-const struct ddps_ipoib_up ddps_ipoib_if_up = {
+static const struct ddps_ipoib_up up = {
+	.struct_size = sizeof(up),
 	.ud = if_ud,
 	.mad = ddps_ipoib_conn_mad,
 	.qp = if_qp,
@@ -361,3 +381,8 @@ const struct ddps_ipoib_up ddps_ipoib_if_up = {
 	.joined = if_joined,
 	.link = if_link,
 };
+
+const struct ddps_ipoib_up *ddps_ipoib_if_up(void)
+{
+	return &up;
+}

@@ -2,7 +2,7 @@
 #ifndef DDPS_IPOIB_IFACE_IN_H
 #define DDPS_IPOIB_IFACE_IN_H
 /* What the files of an interface share.  All tables are fixed in size from the beginning. */
-#include "ipoib_cm/iface/iface.h"
+#include "ipoib_cm/cm/link.h"
 
 enum nbr_state { NBR_FREE, NBR_RESOLVING, NBR_PATH, NBR_REACHABLE, NBR_PROBE, NBR_FAILED };
 

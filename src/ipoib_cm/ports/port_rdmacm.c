@@ -228,7 +228,8 @@ int ddps_rdmacm_connect(struct ddps_rdmacm *r, const struct ddps_cm_req *req, in
 	r->res = NULL;
 	if (err)
 		snprintf(why, why_len, "%s: %s", step,
-			 err == DDPS_E_SYSTEM && errno ? strerror(errno) : ddps_strerror(err));
+			 err == DDPS_E_SYSTEM && errno ? strerror(errno)
+						       : ddps_ipoib_strerror(err));
 	return err;
 }
 

@@ -5,18 +5,11 @@
  * The one question that CM has for the subnet administrator: the path to a GID (IBA volume 1,
  * 15.2.5.16).  Asked by SubnAdmGet, which answers with one record and needs no RMPP.
  */
-#include <ddpsess/ipoib_cm.h>
+#include <ddpsess/ib_umad.h>
 
 #define DDPS_SA_CLASS	0x03
 #define DDPS_SA_VERSION 2
 #define DDPS_SA_QKEY	DDPS_CM_QKEY
-
-struct ddps_sa_path {
-	struct ddps_cm_path path; /* ack_timeout: that of the packet lifetime, no ACK delay */
-	uint16_t pkey;
-	uint8_t mtu;  /* 1 = 256 ... 5 = 4096 */
-	uint8_t life; /* 5-bit packet lifetime */
-};
 
 /* A query; of @tid only the lower half comes back unchanged. */
 void ddps_sa_path_query(uint8_t mad[DDPS_CM_MAD_LEN], uint32_t tid,

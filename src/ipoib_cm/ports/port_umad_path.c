@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The libibumad port: path records. */
+#include "ipoib_cm/ports/port_sa.h"
 #include "ipoib_cm/ports/port_umad_priv.h"
 #include <time.h>
 

@@ -2,7 +2,7 @@
 #ifndef DDPS_PORT_UMAD_PRIV_H
 #define DDPS_PORT_UMAD_PRIV_H
 /* What the files of the libibumad port share. */
-#include "ipoib_cm/ports/port_umad.h"
+#include <ddpsess/ib_umad.h>
 #include "ipoib_cm/ports/port_umad_lib.h"
 
 #define DDPS_UMAD_KEPT 64

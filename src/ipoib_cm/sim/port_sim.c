@@ -2,10 +2,12 @@
 /* The fabric in memory: its clock, its queue of events, its nodes. */
 #include <stdlib.h>
 #include <string.h>
+#include "common/sized.h"
 #include "ipoib_cm/sim/port_sim_in.h"
 
 #define MAX_NODES      4096
 #define DEFAULT_EVENTS 65536
+#define CONFIG	       DDPS_SIZED(ddps_ipoib_sim_config, sizeof(struct ddps_ipoib_sim_config))
 
 uint64_t ddps_ipoib_sim_random(struct ddps_ipoib_sim *s, uint64_t below)
 {
@@ -110,32 +112,51 @@ int ddps_ipoib_sim_at(struct ddps_ipoib_sim *s, uint64_t at, void (*fn)(void *ar
 
 /* ---- Nodes ---- */
 
-struct ddps_ipoib_sim *ddps_ipoib_sim_new(const struct ddps_ipoib_sim_config *cfg)
+static const struct ddps_ipoib_sim_config defaults = { .struct_size = sizeof(defaults),
+						       .nodes = 2,
+						       .link_mtu = 2048 };
+
+void ddps_ipoib_sim_config_init_sized(struct ddps_ipoib_sim_config *cfg, size_t size)
 {
+	ddps_sized_init(cfg, size, &defaults, &CONFIG);
+}
+
+static bool faults_ok(const struct ddps_ipoib_sim_faults *f)
+{
+	return f->min_delay <= f->max_delay;
+}
+
+int ddps_ipoib_sim_new(struct ddps_ipoib_sim **out, const struct ddps_ipoib_sim_config *cfg)
+{
+	struct ddps_ipoib_sim_config mine = defaults;
+	int err = ddps_sized_take(&mine, cfg, &CONFIG);
 	struct ddps_ipoib_sim *s;
 
-	if (!cfg->nodes || cfg->nodes > MAX_NODES || cfg->faults.min_delay > cfg->faults.max_delay)
-		return NULL;
+	if (err)
+		return err;
+	if (!mine.nodes || mine.nodes > MAX_NODES || !faults_ok(&mine.faults))
+		return DDPS_E_INVAL;
 	s = calloc(1, sizeof(*s));
 	if (!s)
-		return NULL;
-	s->cfg = *cfg;
+		return DDPS_E_NOMEM;
+	s->cfg = mine;
 	if (!s->cfg.max_events)
 		s->cfg.max_events = DEFAULT_EVENTS;
-	s->rng = cfg->seed;
-	s->node = calloc(cfg->nodes, sizeof(*s->node));
+	s->rng = mine.seed;
+	s->node = calloc(mine.nodes, sizeof(*s->node));
 	s->heap = calloc(s->cfg.max_events, sizeof(struct sim_event *));
 	if (!s->node || !s->heap) {
 		ddps_ipoib_sim_free(s);
-		return NULL;
+		return DDPS_E_NOMEM;
 	}
-	for (unsigned i = 0; i < cfg->nodes; i++)
+	for (unsigned i = 0; i < mine.nodes; i++)
 		s->node[i] = (struct sim_node){ .port.ops = &ddps_ipoib_sim_ops,
 						.sim = s,
 						.nr = i,
 						.next_qpn = 0x400,
 						.timer = DDPS_CM_NEVER };
-	return s;
+	*out = s;
+	return 0;
 }
 
 void ddps_ipoib_sim_free(struct ddps_ipoib_sim *s)
@@ -153,7 +174,7 @@ void ddps_ipoib_sim_free(struct ddps_ipoib_sim *s)
 
 struct ddps_ipoib_port *ddps_ipoib_sim_port(struct ddps_ipoib_sim *s, unsigned node)
 {
-	return &s->node[node].port;
+	return node < s->cfg.nodes ? &s->node[node].port : NULL;
 }
 
 void ddps_ipoib_sim_touch(struct ddps_ipoib_sim *s, unsigned node)
@@ -169,14 +190,16 @@ void ddps_ipoib_sim_touch(struct ddps_ipoib_sim *s, unsigned node)
 		n->timer = at;
 }
 
-void ddps_ipoib_sim_attach(struct ddps_ipoib_sim *s, unsigned node,
-			   const struct ddps_ipoib_sim_user *user)
+int ddps_ipoib_sim_attach(struct ddps_ipoib_sim *s, unsigned node,
+			  const struct ddps_ipoib_sim_user *user)
 {
-	struct sim_node *n = &s->node[node];
-
-	n->user = *user;
-	n->attached = true;
+	if (node >= s->cfg.nodes || user->struct_size < sizeof(*user) ||
+	    user->up->struct_size < sizeof(*user->up))
+		return DDPS_E_INVAL;
+	s->node[node].user = *user;
+	s->node[node].attached = true;
 	ddps_ipoib_sim_touch(s, node);
+	return 0;
 }
 
 void ddps_ipoib_sim_detach(struct ddps_ipoib_sim *s, unsigned node)
@@ -189,9 +212,10 @@ void ddps_ipoib_sim_detach(struct ddps_ipoib_sim *s, unsigned node)
 		n->qp[i].used = false;
 }
 
-void ddps_ipoib_sim_faults(struct ddps_ipoib_sim *s, const struct ddps_ipoib_sim_faults *faults)
+void ddps_ipoib_sim_set_faults(struct ddps_ipoib_sim *s, const struct ddps_ipoib_sim_faults *faults)
 {
-	s->cfg.faults = *faults;
+	if (faults_ok(faults))
+		s->cfg.faults = *faults;
 }
 
 void ddps_ipoib_sim_plug(struct ddps_ipoib_sim *s, unsigned node, bool up)

@@ -273,6 +273,7 @@ static void sim_qp_destroy(struct ddps_ipoib_port *port, uint32_t qpn)
 }
 
 const struct ddps_ipoib_port_ops ddps_ipoib_sim_ops = {
+	.struct_size = sizeof(ddps_ipoib_sim_ops),
 	.ud_send = sim_ud_send,
 	.join = sim_join,
 	.leave = sim_leave,

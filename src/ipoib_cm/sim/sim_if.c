@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* See sim_if.h. */
-#include "ipoib_cm/sim/sim_if.h"
+/* An interface behind a port of the fabric in memory. */
+#include <ddpsess/ipoib_sim.h>
 
 static uint64_t on_deadline(void *user)
 {
@@ -16,16 +16,23 @@ int ddps_ipoib_sim_if_start(struct ddps_ipoib_if **f, struct ddps_ipoib_sim *s, 
 			    const struct ddps_ipoib_if_config *cfg,
 			    const struct ddps_ipoib_if_calls *calls)
 {
-	struct ddps_ipoib_sim_user u = { .up = &ddps_ipoib_if_up,
+	struct ddps_ipoib_sim_user u = { .struct_size = sizeof(u),
+					 .up = ddps_ipoib_if_up(),
 					 .deadline = on_deadline,
 					 .tick = on_tick,
 					 .addr = cfg->me.addr };
+	struct ddps_ipoib_if *was = *f;
 	int err = ddps_ipoib_if_new(f, cfg, ddps_ipoib_sim_port(s, node), calls);
 
 	if (err)
 		return err;
 	u.user = *f;
-	ddps_ipoib_sim_attach(s, node, &u);
+	err = ddps_ipoib_sim_attach(s, node, &u);
+	if (err) {
+		ddps_ipoib_if_free(*f);
+		*f = was;
+		return err;
+	}
 	return ddps_ipoib_if_start(*f, ddps_ipoib_sim_now(s));
 }
 

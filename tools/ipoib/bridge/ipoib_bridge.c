@@ -70,7 +70,7 @@ static int open_port(struct bridge *b)
 
 static int open_interface(struct bridge *b)
 {
-	const struct ddps_ipoib_if_calls calls = { deliver, bridge_trace, b };
+	const struct ddps_ipoib_if_calls calls = { sizeof(calls), deliver, bridge_trace, b };
 	int err = ddps_ipoib_if_new(&b->f, &b->cfg, ddps_ipoib_soft_port(b->soft), &calls);
 
 	if (err) {

@@ -8,7 +8,7 @@
  */
 #include "ipoib/ipoib_soft_opts.h"
 #include "cli/out_json.h"
-#include "ipoib_cm/iface/iface.h"
+#include <ddpsess/ipoib_if.h>
 
 #define BRIDGE_IP_MAX (1 + DDPS_IPOIB_IF_IP6_MAX)
 

@@ -31,6 +31,7 @@ static int read_ips(struct bridge *b, char *why, size_t why_len)
 {
 	struct ddps_ipoib_if_config *c = &b->cfg;
 
+	ddps_ipoib_if_config_init(c);
 	for (size_t i = 0; i < b->o->ip.n; i++) {
 		struct bridge_ip ip;
 
@@ -127,6 +128,6 @@ int bridge_configure(struct bridge *b, char *why, size_t why_len)
 	b->port.qpn = me->addr.qpn;
 	b->port.link_mtu = LINK_MTU;
 	b->port.listen = me->addr.flags ? b->listen : NULL;
-	b->port.up = &ddps_ipoib_if_up;
+	b->port.up = ddps_ipoib_if_up();
 	return 0;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* IP multicast of the soft port: one address that carries the datagrams of all groups. */
-#include "ipoib_cm/ports/soft/soft_in.h"
+#include "ipoib/soft/soft_in.h"
 #include "common/uri.h"
 #include <arpa/inet.h>
 #include <errno.h>

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#ifndef DDPS_IPOIB_PORT_H
-#define DDPS_IPOIB_PORT_H
+#ifndef DDPSESS_IPOIB_PORT_H
+#define DDPSESS_IPOIB_PORT_H
 /*
- * What an IPoIB interface (iface.h) needs of a fabric, and what it is told by it.  port_sim.c
- * is one in memory; others drive real adapters or carry everything over IP.
+ * What an IPoIB interface (<ddpsess/ipoib_if.h>) needs of a fabric, and what it is told by it.
+ * <ddpsess/ipoib_sim.h> is one in memory; whoever has another writes these functions for it.
  *
  * A port embeds struct ddps_ipoib_port and fills @ops.  Down go the calls of @ops, none of
  * which blocks or calls up from inside.  Up goes ddps_ipoib_up: the owner of the port calls it
@@ -11,9 +11,15 @@
  * hostile until the interface has checked it; frames start with the encapsulation header, a
  * GRH has been taken off.
  *
- * Numbers are in host order.  Errors are DDPS_E_*.
+ * Numbers are in host order.  Errors are DDPS_E_*.  One thread at a time.  Both tables begin with
+ * struct_size, their sizeof: entries that a later release adds are taken for absent where it is
+ * smaller.
  */
-#include "ipoib_cm/cm/cm.h"
+#include <ddpsess/ib_cm.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
 
 /* How to reach a GID; resolved by the port (on InfiniBand by the SA). */
 struct ddps_ipoib_path {
@@ -39,6 +45,7 @@ struct ddps_ipoib_qp_to {
 struct ddps_ipoib_port;
 
 struct ddps_ipoib_port_ops {
+	size_t struct_size; /* sizeof(struct ddps_ipoib_port_ops) */
 	/*
 	 * One datagram from the UD QP.  A group has QPN 0xffffff, its MGID, and no path; the port
 	 * joins groups to send to them by itself.  Best effort.
@@ -93,11 +100,13 @@ struct ddps_ipoib_ud_from {
 };
 
 /*
- * What a port tells its user; iface.h has a set that does what RFC 4391 and 4755 ask for.
+ * What a port tells its user; ddps_ipoib_if_up() gives a set that does what RFC 4391 and 4755
+ * ask for.
  * Buffers are the port's and valid during the call.  A user may call any of the operations
  * from inside, also qp_destroy for the queue pair at hand.
  */
 struct ddps_ipoib_up {
+	size_t struct_size; /* sizeof(struct ddps_ipoib_up) */
 	void (*ud)(void *user, const struct ddps_ipoib_ud_from *from, const void *frame, size_t len,
 		   uint64_t now);
 	void (*mad)(void *user, ddps_cm_addr from, const void *mad, size_t len, uint64_t now);
@@ -114,4 +123,7 @@ struct ddps_ipoib_up {
 	void (*link)(void *user, bool up, uint64_t now);
 };
 
+#ifdef __cplusplus
+}
+#endif
 #endif

@@ -4,7 +4,7 @@
  * names both queue pairs in its private data; each message is one Send.  A receiver that is
  * slow stalls the sender (DDPS_NO_RECV_STALL), whose slots fill, and then frames are dropped.
  */
-#include "ipoib_cm/ports/soft/soft_in.h"
+#include "ipoib/soft/soft_in.h"
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>

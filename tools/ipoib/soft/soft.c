@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The soft port: datagrams, groups and CM messages over UDP, and the port as a whole. */
-#include "ipoib_cm/ports/soft/soft_in.h"
+#include "ipoib/soft/soft_in.h"
 #include "common/uri.h"
 #include <errno.h>
 #include <netinet/in.h>
@@ -286,6 +286,7 @@ void ddps_ipoib_soft_fds(struct ddps_soft *s, struct pollfd fds[DDPS_SOFT_FDS])
 }
 
 static const struct ddps_ipoib_port_ops ops = {
+	.struct_size = sizeof(ops),
 	.ud_send = ud_send,
 	.join = join,
 	.leave = leave,

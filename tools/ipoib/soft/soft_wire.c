@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The header of the soft port's datagrams and the private data of its sessions. */
-#include "ipoib_cm/ports/soft/soft_wire.h"
+#include "ipoib/soft/soft_wire.h"
 #include "common/bytes.h"
-#include "ipoib_cm/cm/cm.h"
+#include <ddpsess/ib_cm.h>
 
 #define KEY_UDP	 0x64497031u /* "dIp1" */
 #define KEY_OPEN 0x64497131u /* "dIq1" */

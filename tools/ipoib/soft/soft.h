@@ -12,7 +12,7 @@
  */
 #include <poll.h>
 #include <sys/socket.h>
-#include "ipoib_cm/iface/port.h"
+#include <ddpsess/ipoib_port.h>
 
 #define DDPS_SOFT_PEERS 64
 #define DDPS_SOFT_FDS	5

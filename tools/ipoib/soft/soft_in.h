@@ -3,8 +3,8 @@
 #define DDPS_IPOIB_SOFT_IN_H
 /* The soft port inside: datagrams in soft.c and soft_mcast.c, queue pairs in soft_qp.c. */
 #include <ddpsess/wr.h>
-#include "ipoib_cm/ports/soft/soft.h"
-#include "ipoib_cm/ports/soft/soft_wire.h"
+#include "ipoib/soft/soft.h"
+#include "ipoib/soft/soft_wire.h"
 
 #define SOFT_GROUPS  32
 #define SOFT_ANSWERS 64
