@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The soft port: datagrams, groups and CM messages over UDP, and the port as a whole. */
 #include "ipoib/soft/soft_in.h"
-#include "common/uri.h"
+#include "cli/hostport.h"
 #include <errno.h>
 #include <netinet/in.h>
 #include <stdio.h>
@@ -302,14 +302,14 @@ static const struct ddps_ipoib_port_ops ops = {
 static int open_udp(struct ddps_soft *s, char *why, size_t why_len)
 {
 	const struct sockaddr_storage *a = &s->cfg.udp;
-	char text[100];
+	char text[HOSTPORT_TEXT];
 	int err;
 
 	s->udp = socket(a->ss_family, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (s->udp >= 0 && bind(s->udp, (const struct sockaddr *)a, ddps_soft_addr_len(a)) == 0)
 		return 0;
 	err = errno;
-	ddps_addr_text((const struct sockaddr *)a, text, sizeof(text));
+	hostport_print(text, a);
 	snprintf(why, why_len, "UDP on %s: %s", text, strerror(err));
 	errno = err;
 	return DDPS_E_SYSTEM;

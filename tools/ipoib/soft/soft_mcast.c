@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* IP multicast of the soft port: one address that carries the datagrams of all groups. */
 #include "ipoib/soft/soft_in.h"
-#include "common/uri.h"
+#include "cli/hostport.h"
 #include <arpa/inet.h>
 #include <errno.h>
 #include <ifaddrs.h>
@@ -82,12 +82,12 @@ static bool is_multicast(const struct sockaddr_storage *a)
 int ddps_soft_mcast_open(struct ddps_soft *s, char *why, size_t why_len)
 {
 	const struct sockaddr_storage *a = &s->cfg.group;
-	char text[100];
+	char text[HOSTPORT_TEXT];
 	int err;
 
 	if (!a->ss_family)
 		return 0;
-	ddps_addr_text((const struct sockaddr *)a, text, sizeof(text));
+	hostport_print(text, a);
 	if (a->ss_family != s->cfg.udp.ss_family || !is_multicast(a)) {
 		snprintf(why, why_len, "%s is no IP multicast address of the family in use", text);
 		return DDPS_E_INVAL;
