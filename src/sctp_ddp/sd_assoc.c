@@ -15,6 +15,7 @@
 static void run_task(void *user);
 static void linger_over(void *user);
 static void hush(void *user);
+static void pause_over(void *user);
 
 struct ddps_sd_carrier *ddps_sd_carrier_new(struct ddps_env *env, struct ddps_sd_provider *prov,
 					    const struct ddps_sd_backend *b)
@@ -33,6 +34,7 @@ struct ddps_sd_carrier *ddps_sd_carrier_new(struct ddps_env *env, struct ddps_sd
 	c->task = (struct ddps_task){ .fn = run_task, .user = c };
 	c->linger = (struct ddps_timer){ .fn = linger_over, .user = c };
 	c->quiet_timer = (struct ddps_timer){ .fn = hush, .user = c };
+	c->pause_timer = (struct ddps_timer){ .fn = pause_over, .user = c };
 	TAILQ_INSERT_TAIL(&prov->carriers, c, link);
 	return c;
 }
@@ -74,6 +76,7 @@ void ddps_sd_carrier_free(struct ddps_sd_carrier *c)
 	TAILQ_REMOVE(&c->prov->carriers, c, link);
 	ddps_timer_stop(c->env->loop, &c->linger);
 	ddps_timer_stop(c->env->loop, &c->quiet_timer);
+	ddps_timer_stop(c->env->loop, &c->pause_timer);
 	ddps_task_cancel(c->env->loop, &c->task);
 	if (c->assoc)
 		c->b->free(c->assoc);
@@ -237,6 +240,11 @@ static void run_task(void *user)
 	ddps_sd_tx_run(c);
 }
 
+static void pause_over(void *user)
+{
+	ddps_sd_rx_pause_over(user);
+}
+
 static void hush(void *user)
 {
 	struct ddps_sd_carrier *c = user;
@@ -312,6 +320,8 @@ static void up_writable(void *user)
 	struct ddps_sd_carrier *c = user;
 
 	c->blocked = false;
+	if (c->state == DDPS_SD_UP)
+		ddps_sd_carrier_refresh(c);
 	ddps_sd_tx_run(c);
 }
 
@@ -323,6 +333,22 @@ static void up_dry(void *user)
 		return;
 	ddps_sd_carrier_refresh(c);
 	ddps_sd_tx_dry(c);
+}
+
+static void up_acked(void *user, uint64_t n)
+{
+	struct ddps_sd_carrier *c = user;
+
+	if (c->state == DDPS_SD_UP)
+		ddps_sd_tx_acked(c, n);
+}
+
+static void up_path(void *user)
+{
+	struct ddps_sd_carrier *c = user;
+
+	if (c->state == DDPS_SD_UP)
+		ddps_sd_carrier_refresh(c);
 }
 
 static void up_peer_shutdown(void *user)
@@ -370,6 +396,8 @@ const struct ddps_sd_assoc_up ddps_sd_carrier_up = {
 	.message = up_message,
 	.writable = up_writable,
 	.dry = up_dry,
+	.acked = up_acked,
+	.path = up_path,
 	.peer_shutdown = up_peer_shutdown,
 	.restarted = up_restarted,
 	.gone = up_gone,

@@ -32,10 +32,15 @@
  * until half of it is gone, so that SCTP slows the peer down: the price is paid by the peer's other
  * sessions on the association.  Both are well within what a session may hold at all and within the
  * window of DDP-SSNs.
+ *
+ * So a session that stalls by its own setting has an association of its own.  Where only the
+ * responder's side stalls the peer may have put others beside it: they wait DDPS_SD_PAUSE_MS, then
+ * the session that holds most ends.
  */
 #define DDPS_SD_STALL_OCTETS   (4u << 20)
 #define DDPS_SD_STALL_MESSAGES 16384u
 #define DDPS_SD_STALL_ASSOC    (16u << 20)
+#define DDPS_SD_PAUSE_MS       5000u
 /* [5043-10-d1] Messages of one session not known to be acknowledged. */
 #define DDPS_SD_IN_FLIGHT_MAX 32767u
 
@@ -145,6 +150,8 @@ struct ddps_sd_carrier {
 	size_t held;		    /* octets, all pairs */
 	unsigned nwaiting, nbrim;   /* pairs that are stalled; those that hold much */
 	bool paused;		    /* SCTP is not read: its receive window closes */
+	bool alone;		    /* for one session that may stall: no other comes in */
+	struct ddps_timer pause_timer;
 	struct ddps_timer linger;
 
 	/* sending */
@@ -226,6 +233,8 @@ void ddps_sd_rx_message(struct ddps_sd_carrier *c, uint16_t stream, uint32_t ppi
 void ddps_sd_rx_resume(struct ddps_sd_pair *p);
 /* Follow what @p holds: stop or go on reading the association. */
 void ddps_sd_rx_pressure(struct ddps_sd_pair *p);
+/* @c was not read for DDPS_SD_PAUSE_MS: if others wait for one session, that one ends. */
+void ddps_sd_rx_pause_over(struct ddps_sd_carrier *c);
 void ddps_sd_rx_strip(struct ddps_sd_pair *p);
 void ddps_sd_rx_reset(struct ddps_sd_pair *p);
 
@@ -249,6 +258,8 @@ enum ddps_sd_patience {
 /* Call tx_check when more is acknowledged. */
 void ddps_sd_tx_wait_dry(struct ddps_sd_pair *p, enum ddps_sd_patience patience);
 void ddps_sd_tx_dry(struct ddps_sd_carrier *c);
+/* Messages up to number @upto are acknowledged. */
+void ddps_sd_tx_acked(struct ddps_sd_carrier *c, uint64_t upto);
 /* Start over at DDP-SSN 0. */
 void ddps_sd_tx_reset(struct ddps_sd_pair *p);
 /* All that was sent is history: a new association, as it were. */

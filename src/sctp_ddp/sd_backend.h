@@ -11,7 +11,9 @@
 #include "common/llp.h"
 
 #define DDPS_SCTP_ADAPTATION_DDP 1u
-#define DDPS_SCTP_STREAMS	 4096u /* asked for, each way */
+/* Asked for, each way.  They cost an SCTP memory, and half of them serve the sessions that one side
+ * opens; if those do not suffice another association is opened. */
+#define DDPS_SCTP_STREAMS 256u
 
 struct ddps_sd_assoc;	 /* one association, backend's */
 struct ddps_sd_endpoint; /* one listening endpoint, backend's */
@@ -37,6 +39,11 @@ struct ddps_sd_assoc_up {
 	/* All messages handed over so far are cumulatively acknowledged ("sender dry").  Given
 	 * once after each ask_dry(). */
 	void (*dry)(void *user);
+	/* Messages up to number @n, counted from 1, are acknowledged for good.  Of a backend
+	 * that has @acks only, which need not be asked. */
+	void (*acked)(void *user, uint64_t n);
+	/* The path takes other sizes of packets: see info(). */
+	void (*path)(void *user);
 	/* Peer began SHUTDOWN: nothing more will come. */
 	void (*peer_shutdown)(void *user);
 	/* Peer restarted: every session is lost, the association goes on with new info(). */
@@ -53,6 +60,7 @@ struct ddps_sd_listen_up {
 
 struct ddps_sd_backend {
 	const char *name; /* "usrsctp", "kernel" */
+	bool acks;	  /* tells acked(), and never dry() */
 	/* Whether it works here, now. */
 	bool (*available)(void);
 	/* Start an association; comm_up() or gone() follows.  @connect_ms as deadline. */

@@ -83,8 +83,11 @@ static bool same_address(const struct sockaddr_storage *a, const struct sockaddr
 	       !memcmp(&a6->sin6_addr, &b6->sin6_addr, sizeof(a6->sin6_addr));
 }
 
-/* An association that the peer opened is never reused: its port is not the one it listens on,
- * so nothing says that the two are the same program. */
+/*
+ * An association that the peer opened is never reused: its port is not the one it listens on,
+ * so nothing says that the two are the same program.  Neither is one that is full, or that the peer
+ * does not read: an Initiate would not arrive.
+ */
 static struct ddps_sd_carrier *find_carrier(struct ddps_sd_provider *prov,
 					    const struct ddps_sd_backend *b,
 					    const struct ddps_uri *uri, const struct sockaddr *sa)
@@ -93,7 +96,8 @@ static struct ddps_sd_carrier *find_carrier(struct ddps_sd_provider *prov,
 
 	TAILQ_FOREACH(c, &prov->carriers, link)
 	if (c->to_len && c->state != DDPS_SD_GOING && c->b == b && c->encap == uri->encap &&
-	    same_address(&c->to, sa))
+	    !c->alone && !c->blocked && c->nsessions < DDPS_SCTP_STREAMS / 2 &&
+	    !ddps_sd_carrier_full(c) && same_address(&c->to, sa))
 		return c;
 	return NULL;
 }
@@ -166,9 +170,7 @@ static int sctp_connect(struct ddps_env *env, const struct ddps_uri *uri, const 
 	slot = choose(env, prov, uri);
 	if (slot < 0)
 		return slot;
-	c = find_carrier(prov, prov->slot[slot].b, uri, sa);
-	if (c && ddps_sd_carrier_full(c))
-		return DDPS_E_LIMIT;
+	c = p->stalls ? NULL : find_carrier(prov, prov->slot[slot].b, uri, sa);
 	err = new_initiator(env, setup, p, &s);
 	if (!err && !c)
 		err = new_carrier(env, prov, slot, uri, sa, sa_len, p->connect_ms, &c);
@@ -179,6 +181,7 @@ static int sctp_connect(struct ddps_env *env, const struct ddps_uri *uri, const 
 	}
 	s->llp.up = up;
 	s->llp.user = user;
+	c->alone = p->stalls;
 	ddps_sd_carrier_wait(c, s);
 	*out = &s->llp;
 	return 0;

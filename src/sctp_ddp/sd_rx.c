@@ -41,9 +41,41 @@ void ddps_sd_rx_pressure(struct ddps_sd_pair *p)
 	if (c->paused == pause || c->state != DDPS_SD_UP)
 		return;
 	c->paused = pause;
+	if (pause)
+		ddps_timer_after(c->env->loop, &c->pause_timer, DDPS_SD_PAUSE_MS);
+	else
+		ddps_timer_stop(c->env->loop, &c->pause_timer);
 	ddps_log(&c->env->log, DDPS_LOG_INFO, "sctp", "%s: association %s", c->info.peer,
 		 c->paused ? "not read while a session lacks receive buffers" : "read again");
 	c->b->pause(c->assoc, c->paused);
+}
+
+void ddps_sd_rx_pause_over(struct ddps_sd_carrier *c)
+{
+	struct ddps_sd_pair *most = NULL;
+	struct ddps_error e;
+
+	/* If all of them stall, or the only one, nobody is kept waiting. */
+	if (c->state != DDPS_SD_UP || !c->paused)
+		return;
+	ddps_timer_after(c->env->loop, &c->pause_timer, DDPS_SD_PAUSE_MS);
+	if (c->nwaiting >= c->nsessions)
+		return;
+	for (unsigned i = 0; i < c->npairs_size; i++) {
+		struct ddps_sd_pair *p = c->pairs[i];
+
+		if (p && p->waits && (!most || p->rx.octets > most->rx.octets))
+			most = p;
+	}
+	if (!most)
+		return;
+	e = ddps_error_make(
+		DDPS_E_LIMIT, 0,
+		"no receive was posted for %u ms with %zu octets waiting, and other "
+		"sessions of the association waited behind them: post receives in time, or "
+		"have the initiator stall too, then it has an association of its own",
+		DDPS_SD_PAUSE_MS, most->rx.octets);
+	fail(most, &e);
 }
 
 void ddps_sd_rx_reset(struct ddps_sd_pair *p)

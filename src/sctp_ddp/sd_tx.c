@@ -4,7 +4,8 @@
  * and what depends on SCTP's acknowledgements.
  *
  * A socket API tells only that everything handed over is acknowledged ("dry").  On a busy
- * association that moment may never come, so while somebody needs it no segments are sent.
+ * association that moment may never come, so while somebody needs it no segments are sent.  A
+ * backend that has acks tells of each message, and nobody waits for another one's.
  */
 #include "sctp_ddp/sd_assoc.h"
 #include <stdlib.h>
@@ -19,7 +20,7 @@
 
 static void ask(struct ddps_sd_carrier *c)
 {
-	if (c->asked || c->state != DDPS_SD_UP)
+	if (c->asked || c->b->acks || c->state != DDPS_SD_UP)
 		return;
 	c->asked = true;
 	c->b->ask_dry(c->assoc);
@@ -29,9 +30,9 @@ void ddps_sd_tx_wait_dry(struct ddps_sd_pair *p, enum ddps_sd_patience patience)
 {
 	struct ddps_sd_carrier *c = p->carrier;
 
-	if (patience == DDPS_SD_SOON && !c->quiet_timer.on)
+	if (patience == DDPS_SD_SOON && !c->quiet_timer.on && !c->b->acks)
 		ddps_timer_after(c->env->loop, &c->quiet_timer, QUIET_MS);
-	if (patience == DDPS_SD_NOW)
+	if (patience == DDPS_SD_NOW && !c->b->acks)
 		c->quiet = true;
 	if (!p->in_dry) {
 		p->in_dry = true;
@@ -52,14 +53,19 @@ static void stop_waiting(struct ddps_sd_pair *p)
 
 void ddps_sd_tx_dry(struct ddps_sd_carrier *c)
 {
-	unsigned n = c->ndry;
-
 	if (!c->asked)
 		return;
 	c->asked = false;
-	c->acked = c->sent; /* also what was handed over since it was asked for */
 	c->quiet = false;
 	ddps_timer_stop(c->env->loop, &c->quiet_timer);
+	ddps_sd_tx_acked(c, c->sent); /* also what was handed over since it was asked for */
+}
+
+void ddps_sd_tx_acked(struct ddps_sd_carrier *c, uint64_t upto)
+{
+	unsigned n = c->ndry;
+
+	c->acked = upto;
 	while (n-- && !TAILQ_EMPTY(&c->dry)) {
 		struct ddps_sd_pair *p = TAILQ_FIRST(&c->dry);
 

@@ -63,6 +63,7 @@ static int try_addr(struct ddps_ep *ep, const struct sockaddr_storage *ss)
 	setup.pd_len = ddps_setup_join(buf, d->enhanced ? &d->word : NULL, d->pd, d->pd_len);
 	ddps_param_llp(&d->param, &lp);
 	lp.connect_ms = connect_ms_left(d);
+	lp.stalls = ep->stalls;
 	ddps_addr_text((const struct sockaddr *)ss, ep->info.peer, sizeof ep->info.peer);
 	return d->provider->connect(&ep->ctx->env, &d->uri, (const struct sockaddr *)ss,
 				    ddps_addr_len(ss), &setup, &lp, &ddps_ep_up, ep, &ep->llp);

@@ -219,6 +219,7 @@ int ddps_ep_new(struct ddps_ctx *ctx, const struct ddps_ep_attr *given, struct d
 	ep->close_timer = (struct ddps_timer){ .fn = close_timer, .user = ep };
 	ep->nudge_timer = (struct ddps_timer){ .fn = nudge_timer, .user = ep };
 	ep->stall_timer = (struct ddps_timer){ .fn = stall_timer, .user = ep };
+	ep->stalls = attr->no_recv == DDPS_NO_RECV_STALL;
 	cfg = (struct ddps_rdmap_cfg){
 		.pd = attr->pd,
 		.stream = ep,

@@ -176,6 +176,7 @@ struct ddps_ep {
 	bool heard;   /* a segment came in */
 	bool posting; /* inside a post: it kicks by itself */
 	bool more;    /* DDPS_WR_MORE holds something back */
+	bool stalls;  /* DDPS_NO_RECV_STALL */
 	struct ddps_cq *send_cq, *recv_cq;
 	void *user;
 	uint64_t progress, taken; /* segments moved; segments that came */

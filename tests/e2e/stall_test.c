@@ -308,3 +308,56 @@ Test(stall, the_default_is_the_rfcs, .timeout = 120, .description = "5041-7.1-3"
 		e2e_close(&e);
 	}
 }
+
+/*
+ * As programs do that know iWARP and InfiniBand only: receives on one queue pair are posted after
+ * the traffic of another one.
+ */
+Test(stall, attack_4_receives_on_one_session_only_after_another_ones_traffic, .timeout = 120)
+{
+	enum { N = 20 }; /* MiB: more than any buffer on the way */
+
+	for (int i = 0; i < E2E_NWIRES; i++) {
+		struct e2e_end first_a, first_b;
+		struct ddps_mr *mi;
+		uint8_t *in = malloc((size_t)N * BIG), *out, *out2;
+		struct ddps_wc wc;
+		unsigned got = 0;
+		struct e2e e;
+
+		e2e_open(&e, e2e_wires[i]);
+		e.attr.no_recv = DDPS_NO_RECV_STALL;
+		e.attr.sq_depth = e.attr.rq_depth = N;
+		e2e_connect(&e);
+		out = send_big(&e, N);
+		settle(&e);
+		first_a = e.a;
+		first_b = e.b;
+		e.a = e.b = (struct e2e_end){ 0 };
+		e2e_connect(&e); /* a second session between the same two */
+		mi = e2e_reg(&e, in, (size_t)N * BIG, DDPS_LOCAL_WRITE);
+		for (unsigned k = 0; k < N; k++)
+			cr_assert_eq(recv_at(&e.b, k, in + (size_t)k * BIG, BIG, mi), 0);
+		out2 = send_big(&e, N);
+		while (got < N) {
+			wc = e2e_wc(&e);
+			cr_assert_eq(wc.status, DDPS_WC_SUCCESS);
+			if (wc.op == DDPS_OP_RECV)
+				cr_assert_eq(wc.ep, e.b.ep);
+			got += wc.op == DDPS_OP_RECV;
+		}
+		for (unsigned k = 0; k < N; k++)
+			cr_assert_eq(recv_at(&first_b, k, in + (size_t)k * BIG, BIG, mi), 0);
+		for (got = 0; got < N;) {
+			wc = e2e_wc(&e);
+			cr_assert_eq(wc.status, DDPS_WC_SUCCESS);
+			got += wc.op == DDPS_OP_RECV && wc.ep == first_b.ep;
+		}
+		ddps_ep_free(first_a.ep);
+		ddps_ep_free(first_b.ep);
+		e2e_close(&e);
+		free(in);
+		free(out);
+		free(out2);
+	}
+}

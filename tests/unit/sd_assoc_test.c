@@ -297,18 +297,13 @@ Test(sd_assoc, pairs_are_used_again_only_when_drained, .description = "5043-6.6-
 		sd_run(&w);
 		sd_expect(raw, 2 * i, "0000 0001");
 	}
-	{
-		struct sd_ulp more = { 0 };
-
-		cr_expect_eq(sd_connect(&w, &more, SD_RAW_PORT, false, NULL, 0), DDPS_E_LIMIT);
-		cr_expect_null(more.llp);
-	}
+	cr_expect(ddps_sd_carrier_full(sd_carrier_of(&w, 0)));
 	/* 0: rejected, but our Initiate counts as not acknowledged yet */
 	raw->peer->hold_dry = true;
 	sd_send(&w, raw, 0, "0000 0003");
 	sd_free(&u[0]);
 	u[0] = (struct sd_ulp){ 0 };
-	cr_expect_eq(sd_connect(&w, &u[0], SD_RAW_PORT, false, NULL, 0), DDPS_E_LIMIT);
+	cr_expect(ddps_sd_carrier_full(sd_carrier_of(&w, 0)));
 	raw->peer->hold_dry = false;
 	fake_sctp_poke(raw->peer);
 	sd_run(&w);
@@ -321,13 +316,51 @@ Test(sd_assoc, pairs_are_used_again_only_when_drained, .description = "5043-6.6-
 	sd_run(&w);
 	sd_expect(raw, 2, "0001 0004");
 	u[1] = (struct sd_ulp){ 0 };
-	cr_expect_eq(sd_connect(&w, &u[1], SD_RAW_PORT, false, NULL, 0), DDPS_E_LIMIT);
+	cr_expect(ddps_sd_carrier_full(sd_carrier_of(&w, 0)));
 	sd_send(&w, raw, 2, "0001 0004");
 	cr_assert_eq(sd_connect(&w, &u[1], SD_RAW_PORT, false, NULL, 0), 0);
 	sd_run(&w);
 	sd_expect(raw, 2, "0000 0001");
 	for (int i = 0; i < 3; i++)
 		sd_free(&u[i]);
+}
+
+/* Nobody is refused for want of streams, and what one holds the others do not share. */
+Test(sd_assoc, attack_4_full_blocked_and_stalling_ones_are_not_shared)
+{
+	struct sd_ulp u[6] = { 0 };
+	struct ddps_sd_carrier *first;
+
+	fake_sctp_net.out_streams = 3; /* ids 0 and 2 */
+	fake_sctp_raw_listen(&w.env, SD_RAW_PORT);
+	for (int i = 0; i < 2; i++) {
+		cr_assert_eq(sd_connect(&w, &u[i], SD_RAW_PORT, false, NULL, 0), 0);
+		sd_run(&w);
+	}
+	first = sd_carrier_of(&w, 0);
+	cr_expect_eq(sd_pair_of(&u[1])->carrier, first);
+	cr_expect_null(sd_carrier_of(&w, 1));
+	cr_assert_eq(sd_connect(&w, &u[2], SD_RAW_PORT, false, NULL, 0), 0);
+	sd_run(&w);
+	cr_expect_neq(sd_pair_of(&u[2])->carrier, first, "it is full");
+	w.param.stalls = true;
+	cr_assert_eq(sd_connect(&w, &u[3], SD_RAW_PORT, false, NULL, 0), 0);
+	sd_run(&w);
+	cr_expect_neq(sd_pair_of(&u[3])->carrier, sd_pair_of(&u[2])->carrier);
+	w.param.stalls = false;
+	cr_assert_eq(sd_connect(&w, &u[4], SD_RAW_PORT, false, NULL, 0), 0);
+	sd_run(&w);
+	cr_expect_eq(sd_pair_of(&u[4])->carrier, sd_pair_of(&u[2])->carrier);
+	sd_free(&u[4]);
+	sd_run(&w);
+	sd_pair_of(&u[2])->carrier->blocked = true; /* the peer does not read it */
+	u[5] = (struct sd_ulp){ 0 };
+	cr_assert_eq(sd_connect(&w, &u[5], SD_RAW_PORT, false, NULL, 0), 0);
+	sd_run(&w);
+	cr_expect_neq(sd_pair_of(&u[5])->carrier, sd_pair_of(&u[2])->carrier);
+	for (int i = 0; i < 6; i++)
+		if (i != 4)
+			sd_free(&u[i]);
 }
 
 Test(sd_assoc, pairs_run_out_for_sessions_that_wait)
@@ -365,7 +398,8 @@ static void many_sessions(uint32_t reorder, unsigned room)
 	}
 	sd_run(&w);
 	cr_expect_eq(w.nreq, MANY);
-	cr_expect_eq(fake_sctp_net.connects, 1);
+	cr_expect_eq(fake_sctp_net.connects,
+		     (MANY + DDPS_SCTP_STREAMS / 2 - 1) / (DDPS_SCTP_STREAMS / 2));
 	for (unsigned i = 0; i < MANY; i++) {
 		cr_assert_eq(many[i].answers, 1, "%u: %s", i, many[i].error.text);
 		cr_expect_eq(many[i].segments, 10);

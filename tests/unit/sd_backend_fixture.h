@@ -23,7 +23,8 @@ struct side {
 	struct ddps_sd_assoc *a;
 	struct ddps_sd_assoc_info info;
 	unsigned up, writable, dry, peer_shutdown, gone, messages, ordered;
-	uint64_t octets;
+	unsigned paths;
+	uint64_t octets, acked;
 	uint16_t stream;
 	uint32_t ppid;
 	uint8_t *last; /* the latest message, if keep is set */
@@ -104,6 +105,16 @@ static inline void fx_dry(void *user)
 	((struct side *)user)->dry++;
 }
 
+static inline void fx_acked(void *user, uint64_t n)
+{
+	((struct side *)user)->acked = n;
+}
+
+static inline void fx_path(void *user)
+{
+	((struct side *)user)->paths++;
+}
+
 static inline void fx_peer_shutdown(void *user)
 {
 	((struct side *)user)->peer_shutdown++;
@@ -130,6 +141,8 @@ static const struct ddps_sd_assoc_up fx_up = {
 	.message = fx_message,
 	.writable = fx_writable,
 	.dry = fx_dry,
+	.acked = fx_acked,
+	.path = fx_path,
 	.peer_shutdown = fx_peer_shutdown,
 	.restarted = fx_restarted,
 	.gone = fx_gone,

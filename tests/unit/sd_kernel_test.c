@@ -86,8 +86,8 @@ Test(sd_kernel, indication_and_streams_seen_on_both_ends,
 	cr_expect(c->has_adaptation && s->has_adaptation);
 	cr_expect_eq(c->adaptation, 1);
 	cr_expect_eq(s->adaptation, 1);
-	cr_expect_eq(c->in_streams, 4096);
-	cr_expect_eq(s->out_streams, 4096);
+	cr_expect_eq(c->in_streams, DDPS_SCTP_STREAMS);
+	cr_expect_eq(s->out_streams, DDPS_SCTP_STREAMS);
 	cr_expect(c->by_us && !s->by_us);
 	cr_expect_eq(c->encap, 0);
 	cr_expect_str_eq(c->local, s->peer);
@@ -112,7 +112,7 @@ Test(sd_kernel, messages_arrive_as_sent, .description = "5043-5.2-d1 5043-10-1")
 	cr_expect(!srv.peers[0].bad);
 	cr_expect_eq(srv.peers[0].ordered, 0);
 	cr_expect_eq(send_one(&cli, 0, DDPS_SD_MSG_MAX + 1), DDPS_E_TOO_LONG);
-	cr_expect_eq(send_one(&cli, 4096, 10), DDPS_E_INVAL);
+	cr_expect_eq(send_one(&cli, DDPS_SCTP_STREAMS, 10), DDPS_E_INVAL);
 	stop();
 }
 
@@ -244,8 +244,8 @@ static void talk(void)
 	cr_assert_eq(cli.gone, 0, "%s", cli.end.text);
 	cr_expect(cli.info.has_adaptation && s->info.has_adaptation);
 	cr_expect_eq(cli.info.adaptation + s->info.adaptation, 2);
-	cr_expect_eq(cli.info.out_streams, 4096);
-	cr_expect_eq(s->info.out_streams, 4096);
+	cr_expect_eq(cli.info.out_streams, DDPS_SCTP_STREAMS);
+	cr_expect_eq(s->info.out_streams, DDPS_SCTP_STREAMS);
 	cr_expect_eq(cli.info.encap, srv.encap);
 	cr_expect_neq(s->info.encap, 0);
 	for (unsigned i = 0; i < 20; i++) {

@@ -217,3 +217,49 @@ Test(sd_stall, losing_the_association_is_noticed)
 	cr_expect_eq(w.req[0].closes, 1);
 	cr_expect_eq(w.req[0].error.code, DDPS_E_RESET);
 }
+
+/* Two sessions of one association, the responder of one posts no receives. */
+Test(sd_stall, attack_4_a_stalled_session_does_not_silence_others_for_ever)
+{
+	size_t len = 60000, n = DDPS_SD_STALL_OCTETS / ddps_sd_order_cost(len + 2) + 1;
+	struct sd_ulp *u = &w.req[0], *other = &w.req[1];
+	struct ddps_timer *t = &sd_carrier_of(&w, 0)->pause_timer;
+	unsigned ssn = 2, other_ssn = 1;
+
+	cr_expect_not(t->on);
+	fill(0, &ssn, len, n);
+	fill(1, &other_ssn, len, 3);
+	cr_expect_eq(other->segments, 0);
+	cr_assert(t->on);
+	t->fn(t->user); /* its time has come */
+	sd_run(&w);
+	cr_expect_eq(u->closes, 1);
+	cr_expect_eq(u->error.code, DDPS_E_LIMIT, "%s", u->error.text);
+	cr_expect_eq(other->segments, 3);
+	cr_expect_eq(other->closes, 0);
+	cr_expect_not(raw->peer->hold);
+	cr_expect_not(t->on);
+}
+
+Test(sd_stall, attack_4_who_keeps_nobody_waiting_may_stall_for_ever)
+{
+	size_t len = 60000, n = DDPS_SD_STALL_OCTETS / ddps_sd_order_cost(len + 2) + 1;
+	struct sd_ulp *u = &w.req[0], *other = &w.req[1];
+	struct ddps_timer *t = &sd_carrier_of(&w, 0)->pause_timer;
+	unsigned ssn = 2;
+
+	other->rx_result = DDPS_LLP_HOLD;
+	sd_send_segment(&w, raw, 1, 1, 0);
+	fill(0, &ssn, len, n);
+	cr_expect(raw->peer->hold);
+	for (int i = 0; i < 10; i++) {
+		cr_assert(t->on);
+		t->fn(t->user);
+		sd_run(&w);
+	}
+	cr_expect_eq(u->closes + other->closes, 0);
+	resume(other);
+	resume(u);
+	cr_expect_eq(u->segments, ssn - 1);
+	cr_expect_eq(other->segments, 1);
+}

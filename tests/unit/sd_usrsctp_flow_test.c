@@ -15,7 +15,7 @@ Test(sd_usrsctp, sizes_streams_and_ppids_arrive_as_sent,
 	set_up(AF_INET);
 	fragmented = stats().sctps_fragusrmsgs;
 	for (size_t i = 0; i < n; i++) {
-		uint16_t stream = (uint16_t)(i * 372); /* up to 4092 */
+		uint16_t stream = (uint16_t)(i * (DDPS_SCTP_STREAMS / n));
 		uint32_t ppid = i & 1 ? SEGMENT : CONTROL;
 		unsigned before = s->messages;
 
@@ -25,9 +25,9 @@ Test(sd_usrsctp, sizes_streams_and_ppids_arrive_as_sent,
 		cr_expect_eq(s->stream, stream);
 		cr_expect_eq(s->ppid, ppid);
 	}
-	cr_assert_eq(send_one(&cli, 4095, SEGMENT, cli.info.max_user_data), 0);
+	cr_assert_eq(send_one(&cli, DDPS_SCTP_STREAMS - 1, SEGMENT, cli.info.max_user_data), 0);
 	WAIT_FOR(s->messages == n + 1, &cn, &sn);
-	cr_expect_eq(s->stream, 4095);
+	cr_expect_eq(s->stream, DDPS_SCTP_STREAMS - 1);
 	cr_expect(!s->bad);
 	cr_expect_eq(s->ordered, 0);
 	cr_expect_eq(stats().sctps_fragusrmsgs, fragmented);
@@ -55,7 +55,7 @@ Test(sd_usrsctp, lengths_at_the_limits)
 	set_up(AF_INET);
 	cr_expect_eq(B->send(cli.a, 0, SEGMENT, &none, 1), DDPS_E_INVAL);
 	cr_expect_eq(send_one(&cli, 0, SEGMENT, DDPS_SD_MSG_MAX + 1), DDPS_E_TOO_LONG);
-	cr_expect_eq(send_one(&cli, 4096, SEGMENT, 10), DDPS_E_INVAL); /* no such stream */
+	cr_expect_eq(send_one(&cli, DDPS_SCTP_STREAMS, SEGMENT, 10), DDPS_E_INVAL); /* no such stream */
 	/* one below the reader's buffer arrives, one that fills it ends the association */
 	cr_expect_eq(send_one(&cli, 0, SEGMENT, DDPS_SD_MSG_MAX - 1), 0);
 	WAIT_FOR(srv.peers[0].messages == 1, &cn, &sn);

@@ -71,7 +71,7 @@ Test(sd_usrsctp_path, attack_2_forged_icmp_changes_nothing)
 	stop();
 }
 
-Test(sd_usrsctp_path, attack_2_verified_icmp_narrows_the_path)
+Test(sd_usrsctp_path, attack_2_and_7_verified_icmp_narrows_the_path_and_is_told)
 {
 	static const uint32_t mtu[] = { 1500, 1280, 576, 552, 296, 68 };
 	struct ddps_sd_assoc_info i;
@@ -83,6 +83,7 @@ Test(sd_usrsctp_path, attack_2_verified_icmp_narrows_the_path)
 		last = i.max_user_data;
 		tell(&cli, mtu[k], cli.a->h->sent, 8);
 		WAIT_FOR((B->info(cli.a, &i), i.max_user_data < last), &cn, &sn);
+		WAIT_FOR(cli.paths == k + 1, &cn, &sn);
 		if (mtu[k] >= 296)
 			cr_expect_eq(i.max_user_data, mtu[k] - 28 - DDPS_US_HDR);
 		exchange(&cli, &srv.peers[0], 10, 5000);

@@ -17,10 +17,10 @@ static void check_both_ends(const char *host)
 	cr_expect(c->has_adaptation && s->has_adaptation);
 	cr_expect_eq(c->adaptation, 1);
 	cr_expect_eq(s->adaptation, 1);
-	cr_expect_eq(c->in_streams, 4096);
-	cr_expect_eq(c->out_streams, 4096);
-	cr_expect_eq(s->in_streams, 4096);
-	cr_expect_eq(s->out_streams, 4096);
+	cr_expect_eq(c->in_streams, DDPS_SCTP_STREAMS);
+	cr_expect_eq(c->out_streams, DDPS_SCTP_STREAMS);
+	cr_expect_eq(s->in_streams, DDPS_SCTP_STREAMS);
+	cr_expect_eq(s->out_streams, DDPS_SCTP_STREAMS);
 	cr_expect(c->by_us && !s->by_us);
 	cr_expect_eq(c->encap, srv.encap);
 	cr_expect_neq(s->encap, 0);

@@ -38,7 +38,7 @@ static void check_init(const struct wire *x, uint16_t streams_out)
 	size_t len;
 
 	cr_expect_eq(ddps_rbuf_u16(&r), streams_out);
-	cr_expect_eq(ddps_rbuf_u16(&r), 4096);
+	cr_expect_eq(ddps_rbuf_u16(&r), DDPS_SCTP_STREAMS);
 	p = param(x, P_ADAPTATION, &len);
 	cr_assert(p);
 	cr_expect_eq(len, 4);
@@ -79,7 +79,7 @@ Test(sd_usrsctp_wire, init_carries_the_indication,
 		     0);
 	expect(x, C_INIT);
 	cr_expect_eq(x->in[2] << 8 | x->in[3], 7174);
-	check_init(x, 4096);
+	check_init(x, DDPS_SCTP_STREAMS);
 	stop(x);
 }
 

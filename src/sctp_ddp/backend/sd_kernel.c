@@ -87,12 +87,15 @@ static int set_options(int fd)
 	/* [5043-5.1-1] [5043-5.1-d1] */
 	struct sctp_setadaptation ad = { .ssb_adaptation_ind = DDPS_SCTP_ADAPTATION_DDP };
 	struct linger abort_on_close = { .l_onoff = 1 };
+	struct sctp_assoc_value no_pr = { .assoc_id = SCTP_FUTURE_ASSOC, .assoc_value = 0 };
 	int on = 1, size = BUF_LEN, bad;
 
 	bad = set(fd, SCTP_INITMSG, &init, sizeof init);
 	bad |= set(fd, SCTP_ADAPTATION_LAYER, &ad, sizeof ad);
 	bad |= set(fd, SCTP_NODELAY, &on, sizeof on); /* [5043-11.2-1] */
 	bad |= set(fd, SCTP_RECVRCVINFO, &on, sizeof on);
+	/* A FORWARD-TSN (RFC 3758) would have us wait for ever for a message that was given up. */
+	(void)set(fd, SCTP_PR_SUPPORTED, &no_pr, sizeof no_pr);
 	bad |= set_events(fd);
 	bad |= setsockopt(fd, SOL_SOCKET, SO_LINGER, &abort_on_close, sizeof abort_on_close);
 	/* As much of it as the system grants. */

@@ -357,8 +357,11 @@ static void info(struct ddps_sd_assoc *a, struct ddps_sd_assoc_info *out)
 
 void ddps_us_assoc_payload(struct ddps_sd_assoc *a, uint32_t payload)
 {
-	if (ddps_us_socket_payload(a->so, payload, SCTP_CURRENT_ASSOC) == 0)
-		a->payload = payload;
+	if (ddps_us_socket_payload(a->so, payload, SCTP_CURRENT_ASSOC) < 0)
+		return;
+	a->payload = payload;
+	a->path_changed = true;
+	ddps_us_mark(a);
 }
 
 static const uint8_t *gather(struct ddps_us_env *ue, const struct iovec *iov, int niov, size_t *len)

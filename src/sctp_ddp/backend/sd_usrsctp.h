@@ -132,6 +132,7 @@ struct ddps_sd_assoc {
 	uint32_t payload;	     /* as told to usrsctp */
 	uint32_t peer_tag, init_tag; /* Verification Tag of what we send, our own; 0: none yet */
 	bool unreachable;	     /* ICMP: nobody there */
+	bool path_changed;	     /* to be told */
 	bool accepted;
 	bool up_seen;	/* COMM_UP was read; the indication may follow */
 	bool announced; /* comm_up() or accepted() was called */

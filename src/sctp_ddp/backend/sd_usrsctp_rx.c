@@ -146,6 +146,20 @@ static bool given_up(struct ddps_sd_assoc *a, bool read_all)
 	return true;
 }
 
+static bool tell_path(struct ddps_sd_assoc *a)
+{
+	bool told;
+
+	ddps_us_lock(a->ue);
+	told = a->path_changed && a->announced;
+	if (told)
+		a->path_changed = false;
+	ddps_us_unlock();
+	if (told)
+		a->up->path(a->user);
+	return alive(a);
+}
+
 static void turn(struct ddps_sd_assoc *a)
 {
 	int n = 0;
@@ -154,7 +168,7 @@ static void turn(struct ddps_sd_assoc *a)
 		return;
 	while (n < TURN && !a->paused && step(a))
 		n++;
-	if (!alive(a) || given_up(a, a->paused || n < TURN))
+	if (!alive(a) || given_up(a, a->paused || n < TURN) || !tell_path(a))
 		return;
 	/* Nobody reads a paused association, yet a lost one is lost. */
 	if (a->paused && (events(a) & SCTP_EVENT_ERROR)) {
