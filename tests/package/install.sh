@@ -57,9 +57,3 @@ done
 make -s uninstall DESTDIR="$work" PREFIX=/usr >>"$work/log" 2>&1
 [ -z "$(find "$work/usr" -type f -o -type l | head -n 1)" ]
 result $? "uninstall removes what install brought"
-
-# C++ can include the headers.
-if command -v g++ >/dev/null; then
-	echo '#include <ddpsess/ddpsess.h>' | g++ -x c++ -Wall -Werror -fsyntax-only -Iinclude -
-	result $? "headers compile as C++"
-fi

@@ -1,0 +1,10 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#ifndef DDPSESS_H
+#define DDPSESS_H
+/* Everything for users of RDMA sessions. */
+#include <ddpsess/err.h>
+#include <ddpsess/session.h>
+#include <ddpsess/stats.h>
+#include <ddpsess/wr.h>
+#include <ddpsess/version.h>
+#endif

@@ -1,0 +1,514 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#ifndef DDPSESS_SESSION_H
+#define DDPSESS_SESSION_H
+/*
+ * Contexts, listeners, endpoints and events: an RDMA session over whatever wire the URI names.
+ *
+ * Life of a session, initiator:  ddps_ep_new, ddps_post_recv..., ddps_connect,
+ * DDPS_EV_ESTABLISHED, work requests (wr.h), ddps_disconnect, DDPS_EV_CLOSED, ddps_ep_free.
+ * Responder:  ddps_listen, DDPS_EV_CONNECT_REQUEST, ddps_ep_new, ddps_post_recv...,
+ * ddps_accept or ddps_reject, then the same.
+ *
+ * Threads: every function may be called from any thread; calls on one context are
+ * serialised by one lock, which nobody else holds in a single-threaded program.  No function
+ * blocks unless its description says so.  Events are never delivered by callback.
+ *
+ * fork: a child must not use its parent's context; every call on one in the child
+ * returns DDPS_E_FORKED and touches nothing (ddps_ctx_free then frees memory only).
+ *
+ * Structs of parameters begin with struct_size, which is the caller's sizeof; the _init functions
+ * set it.  So a program keeps working with a later release of the library, whose structs may have
+ * more members at their ends: those it does not know have their defaults.  A program that is
+ * newer than the library is refused with DDPS_E_UNSUPPORTED if it sets what the library does not
+ * have.  Members named reserved are 0.  All rules: docs/abi.md.
+ */
+#include <ddpsess/err.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct ddps_ctx;
+struct ddps_pd;
+struct ddps_cq;
+struct ddps_ep;
+struct ddps_listener;
+struct ddps_request;
+struct ddps_srq;
+
+/* IRD and ORD: 0..DDPS_RD_MAX, or left to the applications (RFC 6581 9.1). */
+#define DDPS_RD_MAX 0x3FFE
+#define DDPS_RD_ULP 0x3FFF
+
+/* Private data: octets without and with the enhanced word (RFC 5044 7.1.1, RFC 6581 9). */
+#define DDPS_PD_MAX	     512
+#define DDPS_PD_MAX_ENHANCED 508
+
+/* Ready-to-receive messages: zero-length Send, RDMA Write, RDMA Read (RFC 6581 9.2). */
+#define DDPS_RTR_SEND  0x1u
+#define DDPS_RTR_WRITE 0x2u
+#define DDPS_RTR_READ  0x4u
+#define DDPS_RTR_ALL   0x7u
+
+/* ---- context ---- */
+
+enum ddps_log_level { DDPS_LOG_ERROR, DDPS_LOG_WARN, DDPS_LOG_INFO, DDPS_LOG_DEBUG };
+
+/* Called with the context's lock held: do not call back into the library. */
+typedef void ddps_log_fn(void *user, enum ddps_log_level level, const char *facility,
+			 const char *message);
+
+struct ddps_ctx_attr {
+	size_t struct_size;	   /* sizeof(struct ddps_ctx_attr), set by ddps_ctx_attr_init */
+	bool thread;		   /* start one library thread that drives the context */
+	bool poll_drives;	   /* with a thread: ddps_cq_poll of an empty queue drives it too,
+				    * which spares who polls the wait for the thread; that keeps
+				    * away until 1 ms after the last such poll, and comes back at
+				    * once when a queue is armed */
+	uint16_t max_ird, max_ord; /* ceilings for every session, 0..DDPS_RD_MAX */
+	uint32_t max_regions;	   /* memory regions registered at once */
+	ddps_log_fn *log;	   /* NULL: stderr if DDPSESS_DEBUG is set, else none */
+	void *log_user;
+};
+
+/**
+ * ddps_ctx_attr_init_sized - ddps_ctx_attr_init for languages that cannot call it
+ * @attr:	filled
+ * @size:	what it takes in the caller's memory; nothing is written beyond
+ *
+ * Thread safe.  Never blocks.
+ */
+DDPS_API void ddps_ctx_attr_init_sized(struct ddps_ctx_attr *attr, size_t size);
+
+/**
+ * ddps_ctx_attr_init - fill in the defaults
+ * @attr:	no thread, no poll_drives, max_ird = max_ord = DDPS_RD_MAX, 65536 regions, no log
+ */
+static inline void ddps_ctx_attr_init(struct ddps_ctx_attr *attr)
+{
+	ddps_ctx_attr_init_sized(attr, sizeof *attr);
+}
+
+/**
+ * ddps_ctx_new - create a context: the home of all other objects
+ * @out:	set on success only
+ * @attr:	NULL for the defaults
+ *
+ * Return: 0, or DDPS_E_INVAL, DDPS_E_UNSUPPORTED (a member of a later release is set),
+ * DDPS_E_NOMEM, DDPS_E_SYSTEM (errno is set).
+ */
+DDPS_API int ddps_ctx_new(struct ddps_ctx **out, const struct ddps_ctx_attr *attr);
+
+/**
+ * ddps_ctx_free - abort what is still open, free everything that belongs to the context
+ * @ctx:	may be NULL.  All objects made from it become invalid.
+ *
+ * Waits for the library thread, for a host name lookup under way, and up to 1 s for rejections
+ * to reach their peers and SCTP associations to shut down.  Peers of sessions that are still
+ * open see an abort.  Not to be called while another thread uses the context.
+ */
+DDPS_API void ddps_ctx_free(struct ddps_ctx *ctx);
+
+/**
+ * ddps_ctx_settle - end every session in order before the process ends
+ * @ctx:	stays as it is, and so do its objects; nothing is freed
+ * @timeout_ms:	how long this may take at most; below 0 counts as 0
+ *
+ * The kernel delivers what a process has written to TCP after its end; nobody does that for SCTP in
+ * userspace.  Blocks until sessions are closed and SCTP associations shut down, all data
+ * acknowledged.  Unlike ddps_ctx_free other threads may be in calls on the context, and a signal
+ * handler may have interrupted one.
+ *
+ * Return: 0, DDPS_E_TIMEDOUT if something is still under way, DDPS_E_FORKED.
+ */
+DDPS_API int ddps_ctx_settle(struct ddps_ctx *ctx, int timeout_ms);
+
+/**
+ * ddps_ctx_fd - descriptor that is readable when ddps_progress has something to do
+ * @ctx:	a context without a thread of its own
+ *
+ * Timers are included, so poll needs no timeout.  The library owns the descriptor, which stays the
+ * same.  A program that now polls a completion queue without a pause and now sleeps calls this
+ * before it sleeps: the socket that it has polled is watched again then, and else a millisecond
+ * later.  Takes the context's lock.
+ *
+ * Return: the descriptor (epoll), or DDPS_E_FORKED.
+ */
+DDPS_API int ddps_ctx_fd(struct ddps_ctx *ctx);
+
+/**
+ * ddps_progress - do what is due: sockets, timers, state machines
+ * @ctx:	context
+ * @timeout_ms:	0 returns at once; > 0 waits that long for something to do; -1 without limit
+ *
+ * Blocks for at most @timeout_ms.  In a context with a thread it does nothing and returns 0.
+ *
+ * Return: the number of descriptors and timers served, which may be 0 before the time is up;
+ * or DDPS_E_FORKED, DDPS_E_SYSTEM.
+ */
+DDPS_API int ddps_progress(struct ddps_ctx *ctx, int timeout_ms);
+
+/* ---- events ---- */
+
+enum ddps_event_type {
+	DDPS_EV_CONNECT_REQUEST, /* @request waits for ddps_accept or ddps_reject */
+	DDPS_EV_ESTABLISHED,	 /* both directions carry work requests */
+	DDPS_EV_REJECTED,    /* final: peer's application said no; info and private data valid */
+	DDPS_EV_FAILED,	     /* final: never established; error says why */
+	DDPS_EV_TERMINATED,  /* a Terminate was sent or received; DDPS_EV_CLOSED follows */
+	DDPS_EV_PEER_CLOSED, /* peer sends nothing more; ours goes on until ddps_disconnect */
+	DDPS_EV_CLOSED,	     /* final: error.code is 0 after an orderly end */
+	DDPS_EV_LISTENER_FAILED, /* final for @listener */
+	DDPS_EV_REQUEST_GONE,	 /* final: @request's peer went away; the request is invalid now */
+	DDPS_EV_SRQ_LIMIT	 /* fewer receives are in @srq than ddps_srq_arm asked for */
+};
+
+enum ddps_transport { DDPS_TRANSPORT_NONE, DDPS_TRANSPORT_TCP, DDPS_TRANSPORT_SCTP };
+
+/* What was negotiated.  Peer values are the peer's view: peer_ird limits our ord. */
+struct ddps_conn_info {
+	enum ddps_transport transport;
+	bool initiator;
+	char local[72], peer[72]; /* "192.0.2.1:7174", "[2001:db8::1]:7174" */
+	bool enhanced;
+	uint16_t ird, ord;	     /* effective, own */
+	uint16_t peer_ird, peer_ord; /* as received, DDPS_RD_ULP visible; 0 if not enhanced */
+	bool p2p;
+	unsigned rtr;	   /* the one RTR type used, DDPS_RTR_*, or 0 */
+	unsigned peer_rtr; /* the types the peer flagged */
+	uint32_t mulpdu;   /* octets */
+	struct {
+		uint8_t rev;
+		bool crc, markers_tx, markers_rx;
+	} mpa; /* transport TCP only */
+	struct {
+		char backend[12]; /* "usrsctp" or "kernel" */
+		uint16_t stream;  /* the pair's stream identifier */
+		uint16_t encap;	  /* peer's UDP port, 0: SCTP directly on IP */
+	} sctp;			  /* transport SCTP only */
+	uint64_t reserved[4];
+};
+
+struct ddps_event {
+	enum ddps_event_type type;
+	struct ddps_ep *ep; /* NULL for requests and listeners */
+	struct ddps_request *request;
+	struct ddps_listener *listener; /* of requests, and of the listener's own events */
+	struct ddps_srq *srq;		/* SRQ_LIMIT */
+	void *user;			/* the endpoint's, the shared queue's, or the listener's */
+	struct ddps_conn_info info;	/* all types but LISTENER_FAILED and SRQ_LIMIT */
+	struct ddps_error error;
+	void *reserved[4];
+	size_t private_data_len; /* CONNECT_REQUEST, ESTABLISHED (initiator), REJECTED */
+	uint8_t private_data[DDPS_PD_MAX];
+};
+
+/**
+ * ddps_event_fd - descriptor that is readable while events are queued
+ * @ctx:	context
+ *
+ * Only ddps_event_get makes it unreadable.  The library owns it.
+ *
+ * Return: the descriptor, or DDPS_E_FORKED.
+ */
+DDPS_API int ddps_event_fd(struct ddps_ctx *ctx);
+
+/**
+ * ddps_event_get - take the oldest event
+ * @ctx:	context
+ * @ev:		filled if there is one; a copy, nothing to give back
+ *
+ * Return: 1, or 0 if there is none, or DDPS_E_FORKED.
+ */
+DDPS_API int ddps_event_get(struct ddps_ctx *ctx, struct ddps_event *ev);
+
+/**
+ * ddps_event_wait - the same, but drive the context until there is one
+ * @ctx:	context
+ * @ev:		filled on success
+ * @timeout_ms:	-1 without limit
+ *
+ * Blocks for at most @timeout_ms; also returns when a signal handler ran.
+ *
+ * Return: 0, or DDPS_E_TIMEDOUT, DDPS_E_AGAIN (interrupted by a signal), DDPS_E_SYSTEM,
+ * DDPS_E_FORKED.
+ */
+DDPS_API int ddps_event_wait(struct ddps_ctx *ctx, struct ddps_event *ev, int timeout_ms);
+
+/**
+ * ddps_event_name - "established", "closed", ...
+ * Return: a constant string, never NULL.
+ */
+DDPS_API const char *ddps_event_name(enum ddps_event_type type);
+
+/* ---- connection parameters ---- */
+
+struct ddps_conn_param {
+	size_t struct_size;
+	/* negotiation, both wires (RFC 6581) */
+	uint16_t ird, ord;	   /* 0..DDPS_RD_MAX, or DDPS_RD_ULP: left to the applications */
+	uint16_t ulp_ird, ulp_ord; /* in force here while ird or ord is DDPS_RD_ULP */
+	uint16_t need_ord;	   /* responder: reject if the peer's IRD is below this */
+	bool ird_hard;		   /* never raise ird above what is given here */
+	bool plain;		   /* initiator: unenhanced set-up, no IRD/ORD exchange */
+	bool p2p;		   /* initiator: peer-to-peer model */
+	unsigned rtr;	   /* RTR types this side can send (initiator) or take (responder) */
+	bool rtr_strict;   /* responder: a first message that is no RTR is an error */
+	bool legacy_retry; /* initiator: peer closed on an enhanced request: try plain once */
+	/* MPA (RFC 5044); no meaning over SCTP */
+	bool crc;     /* false: suggest no CRCs; used only if both sides suggest it */
+	bool markers; /* ask the peer to send markers */
+	/* private data, borrowed for the call only */
+	const void *private_data;
+	size_t private_data_len; /* 0..512, 0..508 when enhanced */
+	/* deadlines in milliseconds, 0: none */
+	uint32_t connect_ms;	   /* transport connection, name lookup included */
+	uint32_t refused_retry_ms; /* initiator: how long a refusal by the transport (nobody
+				      listens yet) is answered by another try, within connect_ms */
+	uint32_t setup_ms;	   /* peer's setup frame, whole */
+	uint32_t first_fpdu_ms;	   /* responder: the initiator's first message */
+	uint32_t close_ms;	   /* graceful disconnect without progress, then an abort; over SCTP
+				    * of the association, if no other session is on it */
+	uint32_t max_mulpdu;	   /* 0: what the path gives */
+	/* Initiator: if nothing came in this many milliseconds after the session was established,
+	 * send one zero-length RDMA Write, once; 0: never.  For Linux soft-iWARP as responder,
+	 * which can overlook a first message right behind its Reply until more arrives.  Takes no
+	 * place in the send queue and completes nothing. */
+	uint32_t nudge_ms;
+	uint32_t reserved;
+};
+
+/** ddps_conn_param_init_sized - as ddps_ctx_attr_init_sized */
+DDPS_API void ddps_conn_param_init_sized(struct ddps_conn_param *p, size_t size);
+
+/**
+ * ddps_conn_param_init - fill in the defaults
+ * @p:		enhanced, client-server, ird = ord = 16, all RTR types, CRC on, markers off,
+ *		connect 10 s, no retry after a refusal, setup 10 s, first FPDU 60 s, close 5 s,
+ *		no nudge
+ */
+static inline void ddps_conn_param_init(struct ddps_conn_param *p)
+{
+	ddps_conn_param_init_sized(p, sizeof *p);
+}
+
+/**
+ * ddps_uri_check - whether a URI has the right form, and what is wrong with it
+ * @uri:	as for ddps_listen
+ * @why, @len:	receives one sentence that names the bad part, "" if there is none
+ *
+ * Looks up nothing.  Thread safe.
+ *
+ * Return: 0, or DDPS_E_ADDRESS.
+ */
+DDPS_API int ddps_uri_check(const char *uri, char *why, size_t len);
+
+/* ---- listening ---- */
+
+struct ddps_listen_param {
+	size_t struct_size;
+	unsigned backlog;	  /* kernel accept queue */
+	unsigned max_half_open;	  /* peers in set-up or waiting for the application */
+	uint32_t setup_ms;	  /* deadline for a peer's whole setup frame */
+	unsigned rtr;		  /* RTR types taken by sessions of this listener, not 0 */
+	bool rtr_mismatch_accept; /* no common RTR type: ask the application all the same */
+	void *user;		  /* comes back in events */
+};
+
+/** ddps_listen_param_init_sized - as ddps_ctx_attr_init_sized */
+DDPS_API void ddps_listen_param_init_sized(struct ddps_listen_param *p, size_t size);
+
+/** ddps_listen_param_init - defaults: backlog 1024, 1024 half-open, 5 s, all RTR types */
+static inline void ddps_listen_param_init(struct ddps_listen_param *p)
+{
+	ddps_listen_param_init_sized(p, sizeof *p);
+}
+
+/**
+ * ddps_listen - wait for initiators
+ * @ctx:	context
+ * @uri:	"tcp://HOST:PORT" or "sctp://HOST:PORT[?backend=auto|kernel|usrsctp][&encap=PORT|off]";
+ *		HOST an address, [IPv6], a name, or empty for any; port 0 lets the system choose.
+ * @p:		NULL for the defaults
+ * @out:	set on success only
+ *
+ * A host name is looked up before this returns, which can block; addresses never block.
+ *
+ * Return: 0, or DDPS_E_INVAL, DDPS_E_ADDRESS (URI or name), DDPS_E_UNSUPPORTED (backend, or a
+ * member of a later release is set), DDPS_E_NOMEM, DDPS_E_SYSTEM (errno is set: EADDRINUSE, EACCES, ...), DDPS_E_FORKED.
+ */
+DDPS_API int ddps_listen(struct ddps_ctx *ctx, const char *uri, const struct ddps_listen_param *p,
+			 struct ddps_listener **out);
+
+/**
+ * ddps_listener_uri - the bound URI, with the port the system chose and the backend in use
+ * @l:		listener
+ * @buf, @len:	receives a terminated string
+ *
+ * Return: the string's length, or DDPS_E_TOO_LONG if @len is too small.
+ */
+DDPS_API int ddps_listener_uri(struct ddps_listener *l, char *buf, size_t len);
+
+/**
+ * ddps_listener_free - stop listening
+ * @l:		may be NULL.  Requests not answered yet are refused.  Sessions already accepted stay.
+ */
+DDPS_API void ddps_listener_free(struct ddps_listener *l);
+
+/* ---- endpoints ---- */
+
+/*
+ * What becomes of a Send of the peer that finds no posted receive.
+ *
+ * TERMINATE: as RFC 5040 and RFC 5041 say, the session ends with Terminate 1/2/02.
+ *
+ * STALL: it waits, with all that the peer sent behind it on this session, until a receive is
+ * posted; this side's sending goes on.  Over TCP nothing is read meanwhile, so that TCP slows the
+ * peer down; less than 1 MiB that was read already is kept.  Over SCTP the other sessions of the
+ * association go on while what waits is kept, up to 4 MiB or 16384 messages a session; behind
+ * that the whole association is not read until half of it is gone, so that SCTP slows the peer
+ * down.  What comes behind the waiting Send includes the peer's close and its Terminate; a reset
+ * is noticed at once.  Once the peer has closed a Send waits for one more second, counted from the
+ * last message that was taken, then the rule is TERMINATE.  ddps_disconnect waits at most close_ms
+ * for the receive if the end of the session needs it (outstanding Reads); when all posted work has
+ * ended, the rule is TERMINATE.
+ */
+enum ddps_no_recv { DDPS_NO_RECV_TERMINATE, DDPS_NO_RECV_STALL };
+
+struct ddps_ep_attr {
+	size_t struct_size;
+	struct ddps_pd *pd;	     /* required */
+	struct ddps_cq *send_cq;     /* required */
+	struct ddps_cq *recv_cq;     /* required; may be send_cq */
+	uint32_t sq_depth, rq_depth; /* work requests, 1..65535 */
+	uint32_t max_sge;	     /* pieces of one work request, 1..16 */
+	bool rfc7306; /* Immediate Data and atomics, both ways: agree on it with the peer's
+		       * application first, the wire has no way to ask (RFC 7306 1.1) */
+	/* Work posted once the session ends or has ended is not refused: it completes as flushed,
+	 * behind all that was posted before.  And ddps_abort takes an endpoint that was never
+	 * connected: its receives are flushed and no event comes. */
+	bool flush_late;
+	void *user; /* comes back in events and completions */
+	enum ddps_no_recv no_recv;
+	/* How many receives of @srq this endpoint may have taken whose completions were not
+	 * fetched yet; 0: half of the queue's depth, rounded up.  A peer that sends more
+	 * waits, as with STALL but whatever no_recv says, until one is fetched. */
+	uint32_t srq_share;
+	/* A shared receive queue (wr.h) of @pd, or NULL.  With one, rq_depth is ignored and
+	 * ddps_post_recv is refused. */
+	struct ddps_srq *srq;
+};
+
+/** ddps_ep_attr_init_sized - as ddps_ctx_attr_init_sized */
+DDPS_API void ddps_ep_attr_init_sized(struct ddps_ep_attr *attr, size_t size);
+
+/**
+ * ddps_ep_attr_init - defaults: 64 work requests each way, 4 pieces, no RFC 7306,
+ * DDPS_NO_RECV_TERMINATE
+ */
+static inline void ddps_ep_attr_init(struct ddps_ep_attr *attr)
+{
+	ddps_ep_attr_init_sized(attr, sizeof *attr);
+}
+
+/**
+ * ddps_ep_new - create an unconnected endpoint (queue pair)
+ * @ctx:	context
+ * @attr:	pd, cqs and srq must belong to @ctx and outlive the endpoint
+ * @out:	set on success only
+ *
+ * Receives may be posted at once.
+ *
+ * Return: 0, or DDPS_E_INVAL, DDPS_E_UNSUPPORTED (a member of a later release is set),
+ * DDPS_E_NOMEM, DDPS_E_FORKED.
+ */
+DDPS_API int ddps_ep_new(struct ddps_ctx *ctx, const struct ddps_ep_attr *attr,
+			 struct ddps_ep **out);
+
+/**
+ * ddps_ep_free - destroy an endpoint; aborts its session if there is one
+ * @ep:		may be NULL.  Events and completions of it that were not fetched are dropped.
+ *		A receive of a shared queue that it has taken and not completed goes back there.
+ */
+DDPS_API void ddps_ep_free(struct ddps_ep *ep);
+
+/**
+ * ddps_connect - open a session as initiator
+ * @ep:		endpoint that was never connected
+ * @uri:	as for ddps_listen, port required; names are looked up without blocking
+ * @p:		NULL for the defaults
+ *
+ * Exactly one of DDPS_EV_ESTABLISHED, DDPS_EV_REJECTED and DDPS_EV_FAILED follows.
+ *
+ * Return: 0, or DDPS_E_INVAL, DDPS_E_ADDRESS (URI), DDPS_E_TOO_LONG (private data; nothing
+ * was sent), DDPS_E_STATE, DDPS_E_UNSUPPORTED, DDPS_E_NOMEM, DDPS_E_SYSTEM, DDPS_E_FORKED.
+ */
+DDPS_API int ddps_connect(struct ddps_ep *ep, const char *uri, const struct ddps_conn_param *p);
+
+/**
+ * ddps_accept - answer a request with yes
+ * @req:	from DDPS_EV_CONNECT_REQUEST; consumed by 0, DDPS_E_IRD, DDPS_E_RTR and DDPS_E_CLOSED
+ * @ep:		endpoint that was never connected, receives posted
+ * @p:		NULL for the defaults
+ *
+ * DDPS_EV_ESTABLISHED follows at once in the client-server model, and in the peer-to-peer
+ * model when the initiator's RTR has arrived; otherwise DDPS_EV_FAILED.  Sends may be posted
+ * at once; they leave when the wire permits (RFC 5044 7.1.2).
+ *
+ * If the peer offers less IRD than need_ord the request is rejected, as RFC 6581 9.1 allows:
+ * the call returns DDPS_E_IRD and the request is consumed.
+ *
+ * Return: 0, or DDPS_E_INVAL, DDPS_E_TOO_LONG, DDPS_E_STATE (endpoint used before), DDPS_E_IRD,
+ * DDPS_E_RTR, DDPS_E_CLOSED (the peer has gone), DDPS_E_UNSUPPORTED (a member of a later release
+ * is set), DDPS_E_NOMEM, DDPS_E_FORKED.
+ */
+DDPS_API int ddps_accept(struct ddps_request *req, struct ddps_ep *ep,
+			 const struct ddps_conn_param *p);
+
+/**
+ * ddps_reject - answer a request with no
+ * @req:	from DDPS_EV_CONNECT_REQUEST; consumed by 0 and DDPS_E_CLOSED
+ * @private_data, @len:	for the peer's application, 0..512 octets, 0..508 if enhanced
+ *
+ * Return: 0, or DDPS_E_TOO_LONG, DDPS_E_INVAL, DDPS_E_CLOSED (the peer has gone),
+ * DDPS_E_FORKED.
+ */
+DDPS_API int ddps_reject(struct ddps_request *req, const void *private_data, size_t len);
+
+/**
+ * ddps_disconnect - end a session in order
+ * @ep:		endpoint
+ *
+ * Work already posted is carried out (outstanding Reads and atomics included), then the session
+ * closes; new posts fail.  DDPS_EV_CLOSED follows; when nothing moves for close_ms the session is
+ * aborted (error.code DDPS_E_TIMEDOUT).  Calling it again does nothing.
+ *
+ * Return: 0, or DDPS_E_STATE (never connected), DDPS_E_FORKED.
+ */
+DDPS_API int ddps_disconnect(struct ddps_ep *ep);
+
+/**
+ * ddps_abort - end a session at once; outstanding work completes as flushed
+ * @ep:		endpoint
+ *
+ * DDPS_EV_CLOSED (DDPS_EV_FAILED if not established yet) follows.
+ *
+ * Return: 0, or DDPS_E_STATE (never connected, and no flush_late), DDPS_E_FORKED.
+ */
+DDPS_API int ddps_abort(struct ddps_ep *ep);
+
+/**
+ * ddps_ep_info - what was negotiated
+ * @ep:		endpoint that is or was established
+ * @info:	filled on success
+ *
+ * Return: 0, or DDPS_E_STATE, DDPS_E_FORKED.
+ */
+DDPS_API int ddps_ep_info(struct ddps_ep *ep, struct ddps_conn_info *info);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
