@@ -1,22 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #ifndef DDPS_CONFORM_RUN_H
 #define DDPS_CONFORM_RUN_H
-/* Running cases, and what the files of the runner share. */
-#include "conform/conform.h"
-#include "conform/peer/trace.h"
-#include "common/uri.h"
-
-/* ---- for the command ---- */
-
-struct cf_run {
-	unsigned wire;	   /* CF_TCP or CF_SCTP */
-	bool self;	   /* the target is our own stack, in this process */
-	const char *uri;   /* else: a responder's URI, or where to wait for initiators */
-	const char *then;  /* shell command that makes an initiator connect, or NULL */
-	unsigned limit_ms; /* of each wait */
-	unsigned pause_ms; /* between the MPA Reply and what the case sends next */
-	enum cf_target target;
-};
+/* Running one case after the other. */
+#include "conform/peer/inside.h"
 
 enum cf_verdict { CF_PASS, CF_FAIL, CF_SKIP };
 
@@ -32,69 +18,5 @@ const struct cf_case *cf_case_at(size_t i);
 /* Whether the case can run like that, else one word or two in @why. */
 bool cf_case_fits(const struct cf_case *c, const struct cf_run *run, const char **why);
 void cf_run_case(const struct cf_run *run, const struct cf_case *c, struct cf_result *res);
-
-/* ---- inside ---- */
-
-#define CF_NQN 4
-
-struct cf_conn {
-	struct cf_conn *next;
-	unsigned number;
-	bool session; /* set up: segments may flow */
-	/* TCP */
-	int fd;
-	bool crc, tx_markers, rx_markers;
-	uint64_t tx_off, rx_off; /* from the start of full operation */
-	/* SCTP */
-	struct cf_assoc *assoc;
-	uint16_t stream, tx_ssn, rx_ssn;
-	/* both */
-	uint32_t msn[CF_NQN];
-};
-
-/* Time left of a wait that began at @since; fails the case when there is none. */
-int cf_left(struct cf *cf, uint64_t since, const char *what);
-
-struct cf_conn *cf_conn_new(struct cf *cf);
-/* A URI and the first address of its host. */
-void cf_address(struct cf *cf, const char *text, struct ddps_uri *uri, struct sockaddr_storage *ss,
-		socklen_t *len);
-
-/* tcp.c */
-void cf_tcp_open(struct cf *cf);
-void cf_tcp_close(struct cf_conn *c);
-void cf_tcp_unlisten(struct cf *cf);
-void cf_fpdu_send(struct cf *cf);
-void cf_fpdu_recv(struct cf *cf);
-void cf_tcp_expect_end(struct cf *cf, bool in_order);
-bool cf_tcp_ended(struct cf *cf); /* what comes next is a FIN or RST */
-
-/* sctp.c */
-void cf_sctp_open(struct cf *cf);
-void cf_sctp_close(struct cf *cf);
-/* The session's next message by its DDP-SSN, whichever came first; unordered. */
-const struct cf_msg *cf_sctp_in_order(struct cf *cf);
-void cf_sctp_expect_end(struct cf *cf);
-bool cf_sctp_ended(struct cf *cf); /* what comes next is no segment */
-
-/* app.c */
-void cf_app_start(struct cf *cf);
-void cf_app_stop(struct cf *cf);
-const char *cf_app_uri(struct cf *cf, char *buf, size_t len);
-/* Make the target connect to @uri, by its application or by the run's command. */
-void cf_provoke(struct cf *cf, const char *uri);
-void cf_provoked_end(struct cf *cf);
-/* How long to sleep of @left ms; fails if the command did before the target connected. */
-int cf_provoked_left(struct cf *cf, int left);
-
-/* What only one wire or mode needs. */
-struct cf_res {
-	int listen_fd;		/* TCP, the target is the initiator */
-	struct cf_net *net;	/* sctp.c */
-	int child;		/* process of the run's command, 0: none */
-	bool awaited;		/* it has not connected yet */
-	bool over;		/* and has ended, with a failure */
-	struct cf_app_mem *mem; /* app.c */
-};
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* RFC 5041: tagged buffers, versions, and what follows an error. */
-#include "conform/conform.h"
+#include "conform/peer/peer.h"
 #include <string.h>
 
 #define FILL 7 /* of memory from cf_app_mr */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* RFC 5041: untagged messages: queues, message numbers, offsets, Delivery. */
-#include "conform/conform.h"
+#include "conform/peer/peer.h"
 #include <string.h>
 
 static const char text[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZ012345";

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* RFC 5044 section 7: the target is a responder, and gets Requests of all kinds. */
-#include "conform/run.h"
+#include "conform/peer/inside.h"
 #include <string.h>
 
 #define HELLO_LEN 5

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* RFC 5044 sections 4 to 8 without markers: FPDUs, CRC, the responder's wait, ends. */
-#include "conform/conform.h"
+#include "conform/peer/peer.h"
 #include <string.h>
 
 #define SINK 0x70696e67u

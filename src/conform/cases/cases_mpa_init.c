@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* RFC 5044 section 7: the target is an initiator; its Request, and Replies of all kinds. */
-#include "conform/conform.h"
+#include "conform/peer/peer.h"
 #include <string.h>
 
 /* The Reply that its Request asks for. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* RFC 5044 4.2 to 4.5: markers both ways, and how long the target makes its ULPDUs. */
-#include "conform/run.h"
+#include "conform/peer/inside.h"
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <string.h>

@@ -2,7 +2,7 @@
 #ifndef DDPS_CASES_NEG_H
 #define DDPS_CASES_NEG_H
 /* RFC 6581 on either wire: the word of a frame or chunk, and set-ups done step by step. */
-#include "conform/conform.h"
+#include "conform/peer/peer.h"
 
 #define ULP 0x3fffu /* IRD or ORD left to the applications */
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* RFC 5043: what a responder makes of sessions, legal and not; no application is needed. */
 #include "conform/cases/cases_sctp.h"
-#include "conform/run.h"
+#include "conform/peer/inside.h"
 #include <string.h>
 
 #define NONE UINT16_MAX

@@ -2,10 +2,7 @@
 #ifndef DDPS_CASES_SCTP_H
 #define DDPS_CASES_SCTP_H
 /* Sessions of RFC 5043 chunk by chunk, several on one association. */
-#include "conform/conform.h"
-
-#define PPID_SEGMENT 16u
-#define PPID_CONTROL 17u
+#include "conform/peer/peer.h"
 
 /* The application's next event of this type; those of sessions that ended are passed over. */
 struct ddps_event cf_hear(struct cf *cf, enum ddps_event_type type);

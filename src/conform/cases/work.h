@@ -2,7 +2,7 @@
 #ifndef DDPS_CONFORM_WORK_H
 #define DDPS_CONFORM_WORK_H
 /* What cases do that have the target's application work. */
-#include "conform/conform.h"
+#include "conform/peer/peer.h"
 
 extern const char cf_text[]; /* 32 octets to send */
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The target's application: our own stack through its public API, or a command to run. */
-#include "conform/run.h"
+#include "conform/peer/inside.h"
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -68,9 +68,7 @@ const char *cf_app_uri(struct cf *cf, char *buf, size_t len)
 
 	if (!a->listener)
 		must(cf,
-		     ddps_listen(a->ctx,
-				 cf->wire == CF_TCP ? "tcp://127.0.0.1:0"
-						    : "sctp://127.0.0.1:0?backend=usrsctp&encap=0",
+		     ddps_listen(a->ctx, cf->wire == CF_TCP ? "tcp://127.0.0.1:0" : CF_SCTP_SELF,
 				 NULL, &a->listener),
 		     "listening");
 	must(cf, ddps_listener_uri(a->listener, buf, len), "the listener's URI");

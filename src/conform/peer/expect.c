@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Ends of sessions: a Terminate with all it must say (RFC 5040 4.8), and the close. */
-#include "conform/run.h"
+#include "conform/peer/inside.h"
 #include <stdio.h>
 #include <string.h>
 

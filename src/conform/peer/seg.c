@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* DDP segments (RFC 5041 4), built and taken apart; how they travel on either wire. */
-#include "conform/run.h"
+#include "conform/peer/inside.h"
 #include <string.h>
 
-#define PPID_SEGMENT 16
 #define TAGGED_LEN   14u
 #define UNTAGGED_LEN 18u
 #define READ_LEN     28u

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Set-up on either wire: MPA Request and Reply (RFC 5044 7.1), session chunks (RFC 5043 5.2.3). */
-#include "conform/run.h"
+#include "conform/peer/inside.h"
 #include <string.h>
 #include <time.h>
 
-#define KEY_LEN	     16u
-#define PD_MAX	     512u
-#define PPID_CONTROL 17
+#define KEY_LEN 16u
+#define PD_MAX	512u
 
 static const char key_req[] = "MPA ID Req Frame", key_rep[] = "MPA ID Rep Frame";
 

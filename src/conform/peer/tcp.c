@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The peer's TCP: octets, and FPDUs with CRC and markers (RFC 5044). */
-#include "conform/run.h"
-#include "common/loop.h"
+#include "conform/peer/inside.h"
 #include <errno.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -30,35 +29,31 @@ static void no_delay(int fd)
 
 static void dial(struct cf *cf, struct cf_conn *c)
 {
-	struct sockaddr_storage ss;
-	socklen_t len = sizeof ss;
-	struct ddps_uri u;
+	struct cf_at at;
 	char uri[200];
 
-	cf_address(cf, cf->self ? cf_app_uri(cf, uri, sizeof uri) : cf->run->uri, &u, &ss, &len);
-	c->fd = socket(ss.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	cf_address(cf, cf->self ? cf_app_uri(cf, uri, sizeof uri) : cf->run->uri, &at);
+	c->fd = socket(at.ss.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	CF_CHECK(cf, c->fd >= 0, "socket: %s", strerror(errno));
-	CF_CHECK(cf, !connect(c->fd, (struct sockaddr *)&ss, len), "connecting to the target: %s",
-		 strerror(errno));
+	CF_CHECK(cf, !connect(c->fd, (struct sockaddr *)&at.ss, at.len),
+		 "connecting to the target: %s", strerror(errno));
 	cf->dialling = false;
 }
 
 static int listener(struct cf *cf)
 {
-	struct sockaddr_storage ss;
-	struct ddps_uri u;
-	socklen_t len = sizeof ss;
+	struct cf_at at;
 	int fd, on = 1;
 
 	if (cf->res->listen_fd >= 0)
 		return cf->res->listen_fd;
-	cf_address(cf, cf->self ? "tcp://127.0.0.1:0" : cf->run->uri, &u, &ss, &len);
-	fd = socket(ss.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	cf_address(cf, cf->self ? "tcp://127.0.0.1:0" : cf->run->uri, &at);
+	fd = socket(at.ss.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	CF_CHECK(cf, fd >= 0, "socket: %s", strerror(errno));
 	cf->res->listen_fd = fd;
 	(void)setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
-	CF_CHECK(cf, !bind(fd, (struct sockaddr *)&ss, len) && !listen(fd, 16), "listening: %s",
-		 strerror(errno));
+	CF_CHECK(cf, !bind(fd, (struct sockaddr *)&at.ss, at.len) && !listen(fd, 16),
+		 "listening: %s", strerror(errno));
 	return fd;
 }
 
@@ -66,7 +61,7 @@ static void take_call(struct cf *cf, struct cf_conn *c)
 {
 	int fd = cf->res->listen_fd;
 
-	wait_fd(cf, fd, POLLIN, ddps_now(), "the target to connect");
+	wait_fd(cf, fd, POLLIN, cf_now(), "the target to connect");
 	c->fd = accept4(fd, NULL, NULL, SOCK_CLOEXEC);
 	CF_CHECK(cf, c->fd >= 0, "accept: %s", strerror(errno));
 	cf->res->awaited = false;
@@ -80,7 +75,7 @@ static void answer_call(struct cf *cf, struct cf_conn *c)
 	int fd = listener(cf);
 
 	CF_CHECK(cf, !getsockname(fd, (struct sockaddr *)&ss, &len), "getsockname");
-	ddps_addr_text((struct sockaddr *)&ss, at, sizeof at);
+	cf_addr_text(&ss, at, sizeof at);
 	snprintf(uri, sizeof uri, "tcp://%s", at);
 	cf_provoke(cf, uri);
 	take_call(cf, c);
@@ -122,7 +117,7 @@ void cf_tcp_unlisten(struct cf *cf)
 void cf_tcp_write(struct cf *cf, const void *p, size_t len)
 {
 	const uint8_t *b = p;
-	uint64_t since = ddps_now();
+	uint64_t since = cf_now();
 
 	cf_trace_tcp(cf->trace, false, cf->conn->number, p, len);
 	while (len) {
@@ -159,7 +154,7 @@ static ssize_t take(struct cf *cf, void *p, size_t len, uint64_t since)
 void cf_tcp_read(struct cf *cf, void *p, size_t len)
 {
 	uint8_t *b = p;
-	uint64_t since = ddps_now();
+	uint64_t since = cf_now();
 
 	for (size_t have = 0; have < len;) {
 		ssize_t n = take(cf, b + have, len - have, since);
@@ -175,7 +170,7 @@ bool cf_tcp_ended(struct cf *cf)
 {
 	uint8_t b;
 
-	wait_fd(cf, cf->conn->fd, POLLIN, ddps_now(), "the target to send or close");
+	wait_fd(cf, cf->conn->fd, POLLIN, cf_now(), "the target to send or close");
 	return recv(cf->conn->fd, &b, 1, MSG_PEEK | MSG_DONTWAIT) <= 0;
 }
 
@@ -203,25 +198,13 @@ void cf_tcp_reset(struct cf *cf)
 void cf_tcp_expect_end(struct cf *cf, bool in_order)
 {
 	uint8_t b[64];
-	ssize_t n = take(cf, b, sizeof b, ddps_now());
+	ssize_t n = take(cf, b, sizeof b, cf_now());
 
 	CF_CHECK(cf, n <= 0, "expected the end, but the target sent %s", cf_hex(b, (size_t)n));
 	CF_CHECK(cf, !n || !in_order, "expected a FIN, but the target reset the connection");
 }
 
 /* ---- FPDUs ---- */
-
-static uint32_t crc32c(const uint8_t *p, size_t len)
-{
-	uint32_t c = UINT32_MAX;
-
-	while (len--) {
-		c ^= *p++;
-		for (unsigned i = 0; i < 8; i++)
-			c = c >> 1 ^ (0x82f63b78u & -(c & 1));
-	}
-	return ~c;
-}
 
 /* An FPDU as it lies in the stream; markers go wherever the offset says. */
 struct fpdu {
@@ -277,7 +260,7 @@ size_t cf_fpdu_build(struct cf *cf, const struct cf_fault *w, uint8_t *b)
 	trailing = push_marker(&f); /* between pad and CRC: this FPDU's */
 	from = leading && w->leading_uncovered ? 4 : 0;
 	to = f.len - (trailing && w->trailing_uncovered ? 4 : 0);
-	crc = (c->crc ? crc32c(f.b + from, to - from) : 0) ^ w->crc_xor;
+	crc = (c->crc ? cf_crc32c(f.b + from, to - from) : 0) ^ w->crc_xor;
 	if (n && w->pad_late)
 		f.b[f.len - (trailing ? 5 : 1)] ^= 1;
 	for (unsigned i = 0; i < 4; i++)
@@ -338,7 +321,7 @@ static void check_crc(struct cf *cf, struct fpdu *f)
 
 	if (f->markers && f->off % 512 == 0) /* between pad and CRC */
 		pull_marker(cf, f, (uint32_t)(f->off - f->header));
-	want = crc32c(f->b, f->len);
+	want = cf_crc32c(f->b, f->len);
 	cf_tcp_read(cf, b, 4);
 	f->off += 4;
 	for (unsigned i = 0; i < 4; i++)

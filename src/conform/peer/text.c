@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Octets: fields, patterns, text.  Written apart from src/common on purpose. */
-#include "conform/conform.h"
+#include "conform/peer/inside.h"
 #include <stdio.h>
 
 void cf_put16(uint8_t *p, uint16_t v)
@@ -60,4 +60,16 @@ const char *cf_hex(const void *p, size_t len)
 	if (len > 48)
 		sprintf(at, " ...");
 	return t;
+}
+
+uint32_t cf_crc32c(const uint8_t *p, size_t len)
+{
+	uint32_t c = UINT32_MAX;
+
+	while (len--) {
+		c ^= *p++;
+		for (unsigned i = 0; i < 8; i++)
+			c = c >> 1 ^ (0x82f63b78u & -(c & 1));
+	}
+	return ~c;
 }

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The record of a case's octets: kept, printed, written as a capture file. */
 #include "conform/peer/trace.h"
-#include "conform/conform.h"
-#include "common/loop.h"
+#include "conform/peer/inside.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -14,7 +13,7 @@ struct cf_trace *cf_trace_new(void)
 
 	if (!t)
 		return NULL;
-	t->begin = ddps_now();
+	t->begin = cf_now();
 	t->end = &t->first;
 	return t;
 }
@@ -39,7 +38,7 @@ static struct cf_trace_item *add(struct cf_trace *t, bool by_target, unsigned co
 
 	if (!i)
 		return NULL;
-	i->ns = ddps_now() - t->begin;
+	i->ns = cf_now() - t->begin;
 	i->by_target = by_target;
 	i->conn = conn;
 	i->len = len;

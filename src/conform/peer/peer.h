@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#ifndef DDPS_CONFORM_H
-#define DDPS_CONFORM_H
+#ifndef DDPS_CONFORM_PEER_H
+#define DDPS_CONFORM_PEER_H
 /*
  * The conformance suite: a peer made of octets, and cases that tell it what to say.
  *
@@ -101,6 +101,10 @@ void cf_tcp_reset(struct cf *cf); /* RST */
 
 /* Neither octets nor an end have come so far.  Only after something that took its time. */
 bool cf_tcp_quiet(struct cf *cf);
+
+/* RFC 5043 section 5.2: what a message is. */
+#define PPID_SEGMENT 16u
+#define PPID_CONTROL 17u
 
 /* One SCTP user message of the target. */
 struct cf_msg {
@@ -338,7 +342,7 @@ struct ddps_event cf_app_event(struct cf *cf, enum ddps_event_type type);
 
 /* ---- what a case may look at ---- */
 
-struct cf_conn;	 /* one connection, run.h */
+struct cf_conn;	 /* one connection, inside.h */
 struct cf_trace; /* what went over the wire, trace.c */
 
 struct cf {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Sessions of RFC 5043 chunk by chunk, several on one association. */
 #include "conform/cases/cases_sctp.h"
-#include "conform/run.h"
+#include "conform/peer/inside.h"
 #include <string.h>
 
 struct ddps_event cf_hear(struct cf *cf, enum ddps_event_type type)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Set-ups of RFC 6581 step by step, the same calls for both wires. */
 #include "conform/cases/cases_neg.h"
-#include "conform/run.h"
+#include "conform/peer/inside.h"
 #include <string.h>
 
 #define WORD 4u
@@ -146,8 +146,7 @@ int cf_neg_app_accept(struct cf *cf)
 
 void cf_neg_listen(struct cf *cf, const struct ddps_listen_param *p)
 {
-	const char *uri =
-		tcp(cf) ? "tcp://127.0.0.1:0" : "sctp://127.0.0.1:0?backend=usrsctp&encap=0";
+	const char *uri = tcp(cf) ? "tcp://127.0.0.1:0" : CF_SCTP_SELF;
 
 	CF_CHECK(cf, !ddps_listen(cf->app.ctx, uri, p, &cf->app.listener), "listening");
 }

@@ -1,0 +1,227 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The sockets under the peer's own SCTP: UDP (RFC 6951), or raw ones for SCTP directly on IP. */
+#include "conform/peer/sctp_packet.h"
+#include <errno.h>
+#include <netinet/in.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define UDP_PORT 9899 /* RFC 6951 */
+#define BUF	 (4 << 20)
+#define TURN	 256 /* packets of one socket before another one has its turn */
+
+static uint16_t *port_of(struct sockaddr_storage *ss)
+{
+	return ss->ss_family == AF_INET6 ? &((struct sockaddr_in6 *)ss)->sin6_port
+					 : &((struct sockaddr_in *)ss)->sin_port;
+}
+
+static int socket_for(const struct cf_at *at)
+{
+	bool raw = at->encap == CF_ENCAP_OFF;
+	int fd = socket(at->ss.ss_family, (raw ? SOCK_RAW : SOCK_DGRAM) | SOCK_CLOEXEC,
+			raw ? IPPROTO_SCTP : 0);
+	int size = BUF;
+
+	if (fd >= 0) /* as much as the system grants */
+		(void)setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &size, sizeof size);
+	return fd;
+}
+
+/* The address of packets: the UDP port in the place of SCTP's. */
+static struct sockaddr_storage carrier_address(const struct cf_at *at)
+{
+	struct sockaddr_storage ss = at->ss;
+
+	*port_of(&ss) = at->encap == CF_ENCAP_OFF
+				? 0
+				: htons((uint16_t)(at->encap < 0 ? UDP_PORT : at->encap));
+	return ss;
+}
+
+static struct cf_below *below(struct cf_net *n)
+{
+	struct cf_below *b = n->below;
+
+	if (b)
+		return b;
+	b = calloc(1, sizeof *b);
+	if (b)
+		b->listen_fd = -1;
+	n->below = b;
+	return b;
+}
+
+static int do_listen(struct cf_net *n, const struct cf_at *at, char *uri, size_t len)
+{
+	struct sockaddr_storage ss = carrier_address(at), sctp = at->ss;
+	struct cf_below *b = below(n);
+	socklen_t ss_len = sizeof ss;
+	char text[80], encap[16] = "off";
+
+	if (!b)
+		return ENOMEM;
+	b->raw = at->encap == CF_ENCAP_OFF;
+	b->listen_fd = socket_for(at);
+	if (b->listen_fd < 0 || bind(b->listen_fd, (struct sockaddr *)&ss, at->len) ||
+	    getsockname(b->listen_fd, (struct sockaddr *)&ss, &ss_len))
+		return errno;
+	if (!*port_of(&sctp))
+		*port_of(&sctp) = htons((uint16_t)(49152 + cf_now() / 1000 % 16384));
+	b->port = ntohs(*port_of(&sctp));
+	if (!b->raw)
+		snprintf(encap, sizeof encap, "%u", ntohs(*port_of(&ss)));
+	cf_addr_text(&sctp, text, sizeof text);
+	snprintf(uri, len, "sctp://%s?backend=%s&encap=%s", text,
+		 *at->backend ? at->backend : "auto", encap);
+	return 0;
+}
+
+static int do_dial(struct cf_assoc *as, const struct cf_at *at)
+{
+	struct sockaddr_storage to = carrier_address(at), sctp = at->ss;
+	struct cf_below *b = below(as->net);
+	struct cf_link *l;
+	int fd;
+
+	if (!b)
+		return ENOMEM;
+	b->raw = at->encap == CF_ENCAP_OFF;
+	fd = socket_for(at);
+	if (fd < 0)
+		return errno;
+	if (connect(fd, (struct sockaddr *)&to, at->len)) {
+		int err = errno;
+
+		close(fd);
+		return err;
+	}
+	l = cf_link_new(as->net, fd, true);
+	if (!l) {
+		close(fd);
+		return ENOMEM;
+	}
+	l->as = as;
+	l->peer_port = ntohs(*port_of(&sctp));
+	as->below = l;
+	cf_link_dial(l);
+	return 0;
+}
+
+static size_t fds(struct cf_net *n, struct pollfd *p, size_t max)
+{
+	struct cf_below *b = n->below;
+	size_t count = 0;
+
+	if (b->listen_fd >= 0)
+		p[count++] = (struct pollfd){ b->listen_fd, POLLIN, 0 };
+	for (struct cf_link *l = b->links; l && count < max; l = l->next)
+		if (l->own_fd && l->state != CF_L_OVER)
+			p[count++] = (struct pollfd){ l->fd, POLLIN, 0 };
+	return count;
+}
+
+static uint64_t due(struct cf_net *n)
+{
+	struct cf_below *b = n->below;
+	uint64_t first = UINT64_MAX;
+
+	for (struct cf_link *l = b->links; l; l = l->next)
+		first = l->due < first ? l->due : first;
+	return first;
+}
+
+static void read_some(struct cf_net *n, int fd, struct cf_assoc *as)
+{
+	struct cf_below *b = n->below;
+
+	for (unsigned i = 0; i < TURN; i++) {
+		struct sockaddr_storage from = { 0 };
+		socklen_t from_len = sizeof from;
+		ssize_t got = recvfrom(fd, b->in, sizeof b->in, MSG_DONTWAIT,
+				       (struct sockaddr *)&from, &from_len);
+
+		/* Nobody has that UDP port. */
+		if (got < 0 && errno == ECONNREFUSED && as)
+			cf_sctp_gone(as, "%s", strerror(errno));
+		if (got < 0)
+			return;
+		cf_pkt_in(n, fd, &from, from_len, b->in, (size_t)got);
+	}
+}
+
+static void step(struct cf_net *n)
+{
+	struct cf_below *b = n->below;
+	uint64_t now;
+
+	if (b->listen_fd >= 0)
+		read_some(n, b->listen_fd, NULL);
+	for (struct cf_link *l = b->links; l; l = l->next)
+		if (l->own_fd && l->state != CF_L_OVER)
+			read_some(n, l->fd, l->as);
+	now = cf_now();
+	for (struct cf_link *l = b->links; l; l = l->next) {
+		cf_link_reopen(l);
+		if (l->due <= now)
+			cf_link_expired(l);
+	}
+}
+
+static bool do_send(struct cf_assoc *as, uint16_t stream, uint32_t ppid, const void *p, size_t len)
+{
+	struct cf_link *l = as->below;
+
+	if (!cf_link_put(l, stream, ppid, p, len))
+		return false;
+	cf_link_flush(l);
+	return true;
+}
+
+static void do_shutdown(struct cf_assoc *as)
+{
+	struct cf_link *l = as->below;
+
+	if (l->state != CF_L_UP)
+		return;
+	l->state = CF_L_SHUTDOWN_DUE;
+	cf_link_go_on(l);
+}
+
+static void do_abort(struct cf_assoc *as)
+{
+	cf_link_abort(as->below);
+	cf_sctp_gone(as, "aborted here");
+}
+
+static void do_close(struct cf_net *n)
+{
+	struct cf_below *b = n->below;
+
+	while (b && b->links) {
+		struct cf_link *l = b->links;
+
+		b->links = l->next;
+		cf_link_abort(l);
+		if (l->own_fd)
+			close(l->fd);
+		free(l);
+	}
+	if (b && b->listen_fd >= 0)
+		close(b->listen_fd);
+	free(b);
+}
+
+const struct cf_carrier cf_sctp_packets = {
+	.listen = do_listen,
+	.dial = do_dial,
+	.fds = fds,
+	.due = due,
+	.step = step,
+	.send = do_send,
+	.shutdown = do_shutdown,
+	.abort = do_abort,
+	.close = do_close,
+};

@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* URIs and addresses, read here a second time. */
+#include "conform/peer/inside.h"
+#include <net/if.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* HOST:PORT of a URI that ddps_uri_check() finds well formed; "" and brackets are dealt with. */
+static bool split(const char *uri, char *host, size_t host_len, char *port, size_t port_len)
+{
+	const char *s = strstr(uri, "://"), *colon;
+	size_t n;
+
+	if (!s)
+		return false;
+	s += 3;
+	n = strcspn(s, "?");
+	for (colon = s + n; colon > s && *colon != ':';)
+		colon--;
+	if (*colon != ':' || (size_t)(s + n - colon) > port_len)
+		return false;
+	snprintf(port, port_len, "%.*s", (int)(s + n - colon - 1), colon + 1);
+	n = (size_t)(colon - s);
+	if (n > 1 && *s == '[' && s[n - 1] == ']') {
+		s++;
+		n -= 2;
+	}
+	if (n >= host_len)
+		return false;
+	snprintf(host, host_len, "%.*s", (int)n, s);
+	return true;
+}
+
+/* "backend=...", "encap=...", in any order. */
+static void options(const char *uri, struct cf_at *at)
+{
+	const char *s = strchr(uri, '?');
+
+	at->encap = CF_ENCAP_DEFAULT;
+	for (; s; s = strchr(s, '&')) {
+		s++;
+		if (!strncmp(s, "encap=off", 9))
+			at->encap = CF_ENCAP_OFF;
+		else if (!strncmp(s, "encap=", 6))
+			at->encap = (int)strtoul(s + 6, NULL, 10);
+		else if (!strncmp(s, "backend=", 8))
+			snprintf(at->backend, sizeof at->backend, "%.*s", (int)strcspn(s + 8, "&"),
+				 s + 8);
+	}
+}
+
+void cf_address(struct cf *cf, const char *uri, struct cf_at *at)
+{
+	struct addrinfo hints = { .ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE }, *list;
+	char host[256], port[8], why[200];
+	int err = ddps_uri_check(uri, why, sizeof why);
+
+	*at = (struct cf_at){ 0 };
+	CF_CHECK(cf, !err, "%s: %s", uri, why);
+	CF_CHECK(cf, split(uri, host, sizeof host, port, sizeof port), "%s: no host and port", uri);
+	options(uri, at);
+	cf->dialling = cf->c->target == CF_RESPONDER && cf->conn && !cf->conn->number;
+	err = getaddrinfo(*host ? host : NULL, port, &hints, &list);
+	CF_CHECK(cf, !err, "no address for '%s': %s", host, gai_strerror(err));
+	memcpy(&at->ss, list->ai_addr, list->ai_addrlen);
+	at->len = list->ai_addrlen;
+	freeaddrinfo(list);
+}
+
+void cf_addr_text(const struct sockaddr_storage *ss, char *buf, size_t len)
+{
+	socklen_t n = ss->ss_family == AF_INET6 ? sizeof(struct sockaddr_in6)
+						: sizeof(struct sockaddr_in);
+	char host[80], port[8];
+
+	if (getnameinfo((const struct sockaddr *)ss, n, host, sizeof host, port, sizeof port,
+			NI_NUMERICHOST | NI_NUMERICSERV))
+		snprintf(buf, len, "?");
+	else
+		snprintf(buf, len, ss->ss_family == AF_INET6 ? "[%s]:%s" : "%s:%s", host, port);
+}
