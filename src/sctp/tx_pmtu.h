@@ -33,11 +33,12 @@ struct ddps_pmtu_limits {
 struct ddps_pmtu {
 	struct ddps_pmtu_limits lim;
 	enum ddps_pmtu_state state;
-	uint16_t size;	     /* packets with data are at most so large */
-	uint16_t probing;    /* size that is asked for; 0: none */
-	uint16_t fail;	     /* least size known not to pass; 0: none is known */
-	uint16_t lost_min;   /* least size among the lost packets that count for a black hole */
-	uint8_t count;	     /* probes of this size sent, or lost */
+	uint16_t size;		     /* packets with data are at most so large */
+	uint16_t probing;	     /* size that is asked for; 0: none */
+	uint16_t fail;		     /* least size known not to pass; 0: none is known */
+	uint16_t lost_min, lost_max; /* sizes of the lost packets that count for a black hole */
+	uint16_t ptb;		     /* what the last PTB that was believed said */
+	uint8_t count;		     /* probes of this size sent, or lost */
 	uint8_t holes, t3;   /* lost packets and timeouts since a packet of that size passed */
 	bool fragment;	     /* packets may be fragmented by IP: send them without DF */
 	bool out;	     /* a probe is on its way */
@@ -48,7 +49,7 @@ struct ddps_pmtu {
 	uint64_t next_at;    /* when something is due: probe, its time-out, raise; UINT64_MAX */
 	uint64_t last_pn;    /* of the lost packet counted last */
 	uint64_t deaf_until; /* until then no PTB is believed */
-	uint64_t backoff;    /* in ERROR: between tries */
+	uint64_t backoff;    /* in ERROR: until the next tries */
 	uint32_t bad_ptb;    /* PTBs that were not believed */
 	uint32_t black_holes;
 };
@@ -91,17 +92,17 @@ void ddps_pmtu_fix(struct ddps_pmtu *m, uint16_t size);
  */
 uint16_t ddps_pmtu_probe(const struct ddps_pmtu *m, uint64_t now);
 
-/* @rto: the path's, ns */
-void ddps_pmtu_probe_sent(struct ddps_pmtu *m, uint64_t rto, uint64_t now);
+/* The probe of @size has left.  @rto: the path's, without back-off, ns */
+void ddps_pmtu_probe_sent(struct ddps_pmtu *m, uint16_t size, uint64_t rto, uint64_t now);
 
 /**
  * ddps_pmtu_probe_acked - a HEARTBEAT ACK whose nonce belongs to a probe of @size has come
  *
  * The caller has checked the nonce.  An answer to an older probe counts as well.
  *
- * Return: bits of DDPS_PMTU_SIZE.
+ * Return: bits as above.
  */
-unsigned ddps_pmtu_probe_acked(struct ddps_pmtu *m, uint16_t size, uint64_t srtt, uint64_t now);
+unsigned ddps_pmtu_probe_acked(struct ddps_pmtu *m, uint16_t size, uint64_t now);
 
 /* The probe could not be sent, since the device's MTU is @device: see ddps_pmtu_local(). */
 unsigned ddps_pmtu_local(struct ddps_pmtu *m, uint32_t device, uint64_t now);

@@ -58,33 +58,33 @@ struct ddps_sent_path {
 	/* private */
 	uint16_t overhead;
 	uint8_t id;
-	bool up, reord_seen, recovery, sampled, rtt_round_set, force, force_new, nudge_force;
-	bool dsack_round_set, tlp_out, tlp_retx, tlp_acked, sampled_since_tlp, alone;
-	uint8_t frto;	     /* step of F-RTO (RFC 5682) */
-	uint8_t frto_new;    /* packets of new data it may still send */
-	uint32_t head, tail; /* TSNs of the FLIGHT list, in the order sent; valid if nflight */
+	uint8_t episode; /* of congestion; 0 is none */
+	bool recovery, reord_seen, lone, lone_i;
+	bool force; /* one packet, whatever the window says: T3, TLP */
+	bool probe; /* ... and it is a tail loss probe */
+	bool tlp_out, tlp_resent, tlp_acked, sampled; /* sampled: since the last probe */
+	bool dsack_round_set;
+	uint8_t frto, frto_new; /* F-RTO (RFC 5682): step, packets of new data left */
+	uint32_t head, tail;	/* FLIGHT chunks in the order sent; valid if nflight */
 	uint64_t lost_octets;
-	uint64_t next_pn, epi_pn;
-	uint8_t episode;
-	uint32_t undo_pending;
-	uint64_t rack_pn, rack_rtt, fack; /* pn + 1: 0 is none */
-	uint32_t reo_mult, dsack_round;
+	uint64_t next_pn, epi_pn; /* packet numbers begin with 1 */
+	uint64_t undo_pending;	  /* losses of the episode not yet known to be false */
+	uint64_t rack_pn, rack_rtt, fack;
+	uint32_t reo_mult, dsack_round, sacked_packets;
 	int32_t reo_persist;
-	uint32_t sacked_packets;
 	uint64_t sacked_pn;
-	uint64_t min_at[2], min_of[2]; /* two windows of 150 s */
-	uint64_t rtt_round, cc_round;
+	uint64_t min_at, min_cur, min_last; /* two windows of 150 s */
+	uint64_t rtt_round, cc_round;	    /* packet numbers that end a round */
 	uint64_t frto_pn;
-	uint32_t frto_high;
 	uint32_t tlp_tsn;
-	uint64_t tlp_at, tlp_acked_at;
-	uint64_t reo_at, pto_at, t3_at, nudge_at, pace_at, silent_at;
+	uint64_t tlp_acked_at;
+	uint64_t reo_at, pto_at, t3_at, nudge_at, pace_at, silent_at; /* 0: off */
 
 	/* private: what the SACK in hand brought */
 	struct {
-		uint64_t delivered, outstanding, rtt, rtt_pn, sent_at, old_fack, high_pn;
-		bool lone, lone_i, first_acked, spurious, new_loss;
-	} now;
+		uint64_t delivered, outstanding, rtt, rtt_pn, rtt_sent, fack, told_pn;
+		bool first_acked, spurious, new_loss, frto_proof;
+	} got;
 };
 
 struct ddps_sent_slot;
@@ -107,23 +107,27 @@ struct ddps_sent {
 	void (*acked)(void *user, uint32_t tsn, void *chunk);
 	void *user;
 	struct ddps_sent_path *path[DDPS_SENT_PATHS];
-	struct ddps_sent_slot *ring;
-	uint64_t *lost, lost_top[16]; /* bitmap over the ring, and which of its words are not 0 */
-	uint32_t mask;		      /* of the ring; 0: none */
-	struct ddps_sent_run *runs, *spare; /* SACKed above cum */
+	struct ddps_sent_slot *ring; /* slot of a TSN: its low bits */
+	uint32_t mask;		     /* of the ring; 0: none */
+	uint64_t *lost;		     /* bitmap over the ring */
+	uint64_t lost_top[16];	     /* which words of it are not 0 */
+	struct ddps_sent_run *runs;  /* acked by gap blocks, above cum, in order */
+	struct ddps_sent_run *spare;
 	uint32_t nruns, runs_size;
+	uint32_t told;		       /* TSN up to which the last SACK reports */
+	bool cut_short;		       /* ... since it may have had no room for more blocks */
 	struct ddps_sent_resent *hist; /* of retransmissions, for reports of duplicates */
-	uint32_t nhist;
-	bool i_answered;	   /* the peer was seen to answer the I bit */
-	struct ddps_sent_path *on; /* packet in hand */
-	uint64_t on_now;
-	uint32_t on_first, on_n, on_last;
-	uint64_t on_size;
-	bool on_empty, on_old;
-	struct ddps_sent_path *zero_on; /* zero window probing: there */
+	bool i_answered;	       /* the peer was seen to answer the I bit */
+
+	struct ddps_sent_path *on; /* the packet in hand */
+	uint64_t on_now, on_size;
+	uint32_t on_n, on_last;
+	bool on_empty, on_old, on_lowest, on_new;
+
+	struct ddps_sent_path *zero_on; /* zero window probing (9260-6.1-6) */
 	uint64_t zero_at;
-	bool zero_go, zero_out;
-	uint32_t zero_tsn, zero_n, zero_sacks;
+	uint32_t zero_tsn, zero_n;
+	bool zero_go, zero_out, zero_sacked;
 };
 
 /**
