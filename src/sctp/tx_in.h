@@ -102,4 +102,7 @@ void ddps_sent_episode(struct ddps_sent_path *p);
 /* After losses or news: has recovery ended, what is the window.  @ack: what a SACK brought */
 void ddps_sent_settle(struct ddps_sent *s, struct ddps_sent_path *p, const struct ddps_cc_ack *ack);
 
+/* What was sent first is to be resent, with the next packet. */
+void ddps_sent_resend(struct ddps_sent *s, struct ddps_sent_path *p);
+
 #endif

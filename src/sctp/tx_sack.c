@@ -43,6 +43,8 @@ static bool evidence(struct ddps_sent_path *p, const struct ddps_sent_slot *c, u
 {
 	uint64_t rtt = now - c->sent_at;
 
+	if (p->frto && c->nsent == 1 && c->pn < p->frto_pn)
+		p->got.frto_proof = true;
 	if (c->flags & SLOT_VOID)
 		return true;
 	if (c->nsent > 1 && rtt < p->min_rtt)
@@ -62,8 +64,6 @@ static bool evidence(struct ddps_sent_path *p, const struct ddps_sent_slot *c, u
 		p->got.rtt = rtt ? rtt : 1;
 		p->got.rtt_sent = c->sent_at;
 	}
-	if (p->frto && c->pn < p->frto_pn)
-		p->got.frto_proof = true;
 	return true;
 }
 
@@ -196,9 +196,8 @@ static void rtt_of(struct ddps_sent *s, struct ddps_sent_path *p, uint64_t now)
 	/* a lone packet's SACK may have been delayed */
 	if (!p->lone || p->lone_i || !p->min_rtt)
 		ddps_sent_min_rtt(p, rtt, now);
-	if (p->backoff)
-		p->backoff = 0;
-	if (p->got.rtt_pn < p->rtt_round) /* 9260-6.3.1: once a round trip */
+	/* 9260-6.3.1: once a round trip; but a T3 that was too early wants a better RTO now */
+	if (p->got.rtt_pn < p->rtt_round && !p->backoff && !p->frto)
 		return;
 	ddps_sent_sample(s, p, rtt);
 	p->rtt_round = p->next_pn;
@@ -289,25 +288,41 @@ static void prepare(struct ddps_sent *s, struct ddps_sent_path *p)
 	p->lone_i = p->lone && (ddps_sent_slot(s, p->tail)->flags & SLOT_I);
 }
 
+/* The peer has room again: what it had to drop meanwhile goes at once. */
+static void reopened(struct ddps_sent *s)
+{
+	for (unsigned i = 0; i < DDPS_SENT_PATHS; i++) {
+		struct ddps_sent_path *p = s->path[i];
+
+		if (!p || !p->backoff)
+			continue;
+		p->backoff = 0;
+		if (p->nflight)
+			ddps_sent_resend(s, p);
+	}
+}
+
 /* The peer's window, and the chunk that probes it (9260-6.2.1-1). */
 static void window(struct ddps_sent *s, uint32_t a_rwnd, uint64_t was, struct ddps_sent_news *news)
 {
+	bool closed = !s->a_rwnd;
+
 	s->a_rwnd = a_rwnd;
 	s->zero_sacked = true;
 	news->window = ddps_sent_window(s) > was;
-	if (!ddps_sent_window(s))
+	if (!a_rwnd)
 		return;
-	s->zero_n = 0;
 	if (s->zero_out) {
 		struct ddps_sent_slot *c = ddps_sent_slot(s, s->zero_tsn);
 
 		if (a_rwnd < c->len)
 			return;
 		s->zero_out = false;
-		s->path[c->path]->backoff = 0;
-		if (c->state == SLOT_FLIGHT) /* it had no room when it came */
-			ddps_sent_mark(s, s->zero_tsn);
+		closed = true;
 	}
+	s->zero_n = 0;
+	if (closed)
+		reopened(s);
 }
 
 enum ddps_sent_verdict ddps_sent_sack(struct ddps_sent *s, const struct ddps_sent_sack *k,

@@ -152,7 +152,8 @@ void ddps_sent_lose(struct ddps_sent *s, struct ddps_sent_path *p, uint32_t tsn,
 	p->undo_pending++;
 	p->lost++;
 	p->got.new_loss = true;
-	ddps_sent_mtu_changed(s, p, ddps_pmtu_lost(&p->pmtu, c->packet, c->pn, now));
+	if (s->a_rwnd) /* else the peer may have dropped it for lack of room */
+		ddps_sent_mtu_changed(s, p, ddps_pmtu_lost(&p->pmtu, c->packet, c->pn, now));
 }
 
 /* ---- RACK ---- */
@@ -242,14 +243,13 @@ uint64_t ddps_sent_deadline(const struct ddps_sent *s, const struct ddps_sent_pa
 	return at;
 }
 
-/* T3 of a chunk that the peer has no room for: no congestion, and no error while it answers. */
-static unsigned t3_zero(struct ddps_sent *s)
+/* 9260-6.1-5: while the peer has no room and says so, silence about a chunk is no error. */
+static unsigned error_of(struct ddps_sent *s)
 {
-	unsigned ev = s->zero_sacked ? 0 : DDPS_SENT_EV_T3;
+	bool answers = s->zero_sacked && (s->zero_out || !s->a_rwnd);
 
 	s->zero_sacked = false;
-	ddps_sent_mark(s, s->zero_tsn);
-	return ev | DDPS_SENT_EV_SEND;
+	return answers ? 0 : DDPS_SENT_EV_T3;
 }
 
 /* After silence the path may be back long before the next T3: look, and count nothing. */
@@ -283,7 +283,7 @@ static unsigned t3_data(struct ddps_sent *s, struct ddps_sent_path *p, bool firs
 		ddps_sent_lose(s, p, p->head, now);
 	} while (p->nflight && ddps_sent_slot(s, p->head)->sent_at + late <= now);
 	ddps_sent_mtu_changed(s, p, ddps_pmtu_timeout(&p->pmtu, now));
-	return DDPS_SENT_EV_T3 | DDPS_SENT_EV_LOST | DDPS_SENT_EV_SEND;
+	return error_of(s) | DDPS_SENT_EV_LOST | DDPS_SENT_EV_SEND;
 }
 
 static unsigned t3(struct ddps_sent *s, struct ddps_sent_path *p, uint64_t now)
@@ -297,7 +297,8 @@ static unsigned t3(struct ddps_sent *s, struct ddps_sent_path *p, uint64_t now)
 		p->silent_at = now;
 	if (s->zero_out && ddps_sent_slot(s, s->zero_tsn)->path == p->id &&
 	    ddps_sent_slot(s, s->zero_tsn)->state == SLOT_FLIGHT) {
-		ev = t3_zero(s);
+		ddps_sent_mark(s, s->zero_tsn); /* no congestion */
+		ev = error_of(s) | DDPS_SENT_EV_SEND;
 	} else {
 		p->t3s++;
 		plan_nudge(p, now);
@@ -310,7 +311,7 @@ static unsigned t3(struct ddps_sent *s, struct ddps_sent_path *p, uint64_t now)
 	return ev;
 }
 
-static void resend_lowest(struct ddps_sent *s, struct ddps_sent_path *p)
+void ddps_sent_resend(struct ddps_sent *s, struct ddps_sent_path *p)
 {
 	struct ddps_sent_slot *c = ddps_sent_slot(s, p->head);
 
@@ -362,7 +363,7 @@ static unsigned of_flight(struct ddps_sent *s, struct ddps_sent_path *p, uint64_
 		return ev | t3(s, p, now);
 	if (due(p->nudge_at, now)) {
 		plan_nudge(p, now);
-		resend_lowest(s, p);
+		ddps_sent_resend(s, p);
 		ev |= DDPS_SENT_EV_SEND;
 	}
 	return ev;
@@ -393,7 +394,7 @@ bool ddps_sent_alive(struct ddps_sent *s, struct ddps_sent_path *p, uint64_t now
 	p->backoff = 0;
 	p->silent_at = p->nudge_at = 0;
 	if (p->nflight)
-		resend_lowest(s, p);
+		ddps_sent_resend(s, p);
 	else
 		p->force = s->nlost != 0;
 	p->t3_at = now + ddps_sent_rto(s, p);
