@@ -9,8 +9,10 @@
 #include <stdlib.h>
 #include <sys/random.h>
 
-#define LEN_MAX	   (UINT64_C(1) << 48)
-#define KNOWN	   (DDPS_LOCAL_WRITE | DDPS_REMOTE_WRITE | DDPS_REMOTE_READ | DDPS_ZERO_BASED)
+#define LEN_MAX (UINT64_C(1) << 48)
+#define KNOWN                                                                                      \
+	(DDPS_LOCAL_WRITE | DDPS_REMOTE_WRITE | DDPS_REMOTE_READ | DDPS_REMOTE_ATOMIC |            \
+	 DDPS_ZERO_BASED)
 #define QUARANTINE 1024 /* freed values that are not given out again yet */
 
 struct ddps_stag_table {
@@ -195,7 +197,7 @@ enum ddps_stag_verdict ddps_stag_invalidate(struct ddps_pd *pd, const void *stre
 
 	if (v)
 		return v;
-	if (!mr->stream && pd->streams > 1)
+	if (!mr->stream && pd->streams > 1 && !pd->verbs_rules)
 		return DDPS_STAG_ASSOCIATION;
 	mr->valid = false;
 	pd->table->losses++;

@@ -14,6 +14,7 @@ struct ddps_pd {
 	struct ddps_stag_table *table;
 	struct ddps_ctx *ctx; /* for the session layer; not used here */
 	unsigned users;	      /* regions (counted by stag.c) and endpoints (by their owner) */
+	bool verbs_rules;     /* of struct ddps_ctx_attr */
 	unsigned streams;     /* RDMAP streams of the PD, counted by ddps_rdmap_new and _free
 			   */
 };
@@ -78,7 +79,7 @@ enum ddps_stag_verdict ddps_stag_check_local(struct ddps_pd *pd, const void *str
 /*
  * Remote invalidation (RFC 5040 5.3).  A region bound to @stream may be invalidated; one
  * bound to no stream may be only if @pd has no second stream, since otherwise several
- * could be using it [5040-8.1.1-7].  OK, INVALID or ASSOCIATION.
+ * could be using it [5040-8.1.1-7], or has verbs_rules.  OK, INVALID or ASSOCIATION.
  */
 enum ddps_stag_verdict ddps_stag_invalidate(struct ddps_pd *pd, const void *stream, uint32_t stag);
 

@@ -35,7 +35,7 @@ static int find_target(struct ddps_rdmap *r, const struct ddps_areq *q, uint8_t 
 		       struct ddps_fault *f)
 {
 	enum ddps_stag_verdict v = ddps_stag_check(r->pd, r->stream, q->stag, q->to, TARGET_LEN,
-						   DDPS_REMOTE_READ | DDPS_REMOTE_WRITE, at);
+						   DDPS_REMOTE_ATOMIC, at);
 
 	if (v)
 		return ddps_request_fault(v, REQUEST, TARGET_LEN, q->stag, q->to, f);

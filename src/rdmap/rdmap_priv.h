@@ -221,9 +221,14 @@ int ddps_sq_segment(struct ddps_rdmap *r, struct ddps_seg *seg, size_t mulpdu,
 		    struct ddps_fault *f);
 void ddps_sq_complete(struct ddps_rdmap *r); /* report what has ended, in order */
 void ddps_sq_flush(struct ddps_rdmap *r, bool all);
-/* Check the pieces and add up their lengths; @need as for ddps_stag_check_local. */
+/*
+ * Check the pieces and add up their lengths; @need as for ddps_stag_check_local.  @losses is for
+ * later checks: as of now, or, where the rules of verbs have it that this one is not final,
+ * DDPS_LOSSES_BAD.
+ */
+#define DDPS_LOSSES_BAD UINT64_MAX
 int ddps_sge_check(struct ddps_pd *pd, const void *stream, const struct ddps_sge *sge,
-		   uint32_t nsge, unsigned need, uint64_t *len);
+		   uint32_t nsge, unsigned need, uint64_t *len, uint64_t *losses);
 
 /* ---- rdmap_recv.c: the receive queue ---- */
 static inline struct ddps_rqe *ddps_rq_at(struct ddps_rdmap *r, uint64_t pos)

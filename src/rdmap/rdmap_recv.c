@@ -20,7 +20,7 @@ static void rq_pop(struct ddps_rdmap *r)
 int ddps_rdmap_post_recv(struct ddps_rdmap *r, uint64_t wr_id, const struct ddps_sge *sge,
 			 uint32_t nsge)
 {
-	uint64_t len;
+	uint64_t len, losses;
 	int err;
 
 	if (r->state > DDPS_RS_RUN)
@@ -31,7 +31,7 @@ int ddps_rdmap_post_recv(struct ddps_rdmap *r, uint64_t wr_id, const struct ddps
 		r->stats.rq_full++;
 		return DDPS_E_LIMIT;
 	}
-	err = ddps_sge_check(r->pd, r->stream, sge, nsge, DDPS_LOCAL_WRITE, &len);
+	err = ddps_sge_check(r->pd, r->stream, sge, nsge, DDPS_LOCAL_WRITE, &len, &losses);
 	if (err)
 		return err;
 	if (r->rq.head == r->rq.tail)
@@ -45,7 +45,7 @@ int ddps_rdmap_post_recv(struct ddps_rdmap *r, uint64_t wr_id, const struct ddps
 	*ddps_rq_at(r, r->rq.tail) = (struct ddps_rqe){
 		.wr_id = wr_id,
 		.len = len,
-		.losses = ddps_stag_losses(r->pd->table),
+		.losses = losses,
 		.nsge = nsge,
 	};
 	if (nsge)

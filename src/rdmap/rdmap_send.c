@@ -37,12 +37,19 @@ static const struct op_form *form_of(enum ddps_op op)
 	return &forms[op];
 }
 
-int ddps_sge_check(struct ddps_pd *pd, const void *stream, const struct ddps_sge *sge,
-		   uint32_t nsge, unsigned need, uint64_t *len)
+static int no_access(const struct ddps_pd *pd, uint64_t *losses)
 {
+	*losses = DDPS_LOSSES_BAD;
+	return pd->verbs_rules ? 0 : DDPS_E_ACCESS;
+}
+
+int ddps_sge_check(struct ddps_pd *pd, const void *stream, const struct ddps_sge *sge,
+		   uint32_t nsge, unsigned need, uint64_t *len, uint64_t *losses)
+{
+	*losses = ddps_stag_losses(pd->table);
 	if (nsge == 1) { /* as most are */
 		*len = sge->len;
-		return ddps_stag_check_local(pd, stream, sge, need) ? DDPS_E_ACCESS : 0;
+		return ddps_stag_check_local(pd, stream, sge, need) ? no_access(pd, losses) : 0;
 	}
 	*len = 0;
 	for (uint32_t i = 0; i < nsge; i++)
@@ -51,7 +58,7 @@ int ddps_sge_check(struct ddps_pd *pd, const void *stream, const struct ddps_sge
 		return DDPS_E_TOO_LONG;
 	for (uint32_t i = 0; i < nsge; i++)
 		if (ddps_stag_check_local(pd, stream, &sge[i], need))
-			return DDPS_E_ACCESS;
+			return no_access(pd, losses);
 	return 0;
 }
 
@@ -73,7 +80,7 @@ static int find_sink(struct ddps_rdmap *r, struct ddps_sqe *e, const struct ddps
 {
 	const struct ddps_mr *mr;
 
-	if (!e->len)
+	if (!e->len || e->losses == DDPS_LOSSES_BAD)
 		return 0; /* STag 0 and TO 0: nothing is placed */
 	mr = ddps_stag_find(r->pd->table, sink->lkey);
 	e->sink_stag = sink->lkey;
@@ -124,7 +131,7 @@ static int room(struct ddps_rdmap *r)
 int ddps_rdmap_post_send(struct ddps_rdmap *r, const struct ddps_send_wr *wr)
 {
 	const struct op_form *form = form_of(wr->op);
-	uint64_t pos, len;
+	uint64_t pos, len, losses;
 	struct ddps_sqe *e;
 	int err;
 
@@ -142,7 +149,7 @@ int ddps_rdmap_post_send(struct ddps_rdmap *r, const struct ddps_send_wr *wr)
 	if (ddps_op_asks(wr->op) && !r->ord)
 		return DDPS_E_LIMIT;
 	err = ddps_sge_check(r->pd, r->stream, wr->sge, wr->nsge,
-			     ddps_op_asks(wr->op) ? DDPS_LOCAL_WRITE : 0, &len);
+			     ddps_op_asks(wr->op) ? DDPS_LOCAL_WRITE : 0, &len, &losses);
 	if (err)
 		return err;
 	err = room(r);
@@ -153,7 +160,7 @@ int ddps_rdmap_post_send(struct ddps_rdmap *r, const struct ddps_send_wr *wr)
 	*e = (struct ddps_sqe){
 		.wr_id = wr->wr_id,
 		.to = wr->to,
-		.losses = ddps_stag_losses(r->pd->table),
+		.losses = losses,
 		.len = (uint32_t)len,
 		.stag = wr->stag,
 		.nsge = wr->nsge,
@@ -264,6 +271,10 @@ static int check_again(struct ddps_rdmap *r, const struct ddps_sqe *e, uint64_t 
 					      "posted work request, local key 0x%08" PRIx32 ": %s",
 					      sge[i].lkey, ddps_stag_verdict_text(v));
 	}
+	if (e->losses == DDPS_LOSSES_BAD)
+		return ddps_fault_set(
+			f, DDPS_E_ACCESS, 0, 0, 0,
+			"posted work request: its memory was not its own when posted");
 	return 0;
 }
 

@@ -77,7 +77,6 @@ int ddps_srq_post(struct ddps_srq *srq, uint64_t wr_id, const struct ddps_sge *s
 {
 	struct ddps_rqe e = {
 		.wr_id = wr_id,
-		.losses = ddps_stag_losses(srq->pd->table),
 		.nsge = nsge,
 	};
 	int err;
@@ -87,7 +86,7 @@ int ddps_srq_post(struct ddps_srq *srq, uint64_t wr_id, const struct ddps_sge *s
 	if (srq->count + srq->bound == srq->depth)
 		return DDPS_E_LIMIT;
 	/* For whichever stream: a region bound to one of them will not do. */
-	err = ddps_sge_check(srq->pd, NULL, sge, nsge, DDPS_LOCAL_WRITE, &e.len);
+	err = ddps_sge_check(srq->pd, NULL, sge, nsge, DDPS_LOCAL_WRITE, &e.len, &e.losses);
 	if (err)
 		return err;
 	if (!serve(srq, &e, sge))

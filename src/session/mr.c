@@ -4,7 +4,9 @@
 #include <stdlib.h>
 
 #define MR_LEN_MAX (UINT64_C(1) << 48)
-#define ACCESS_ALL (DDPS_LOCAL_WRITE | DDPS_REMOTE_WRITE | DDPS_REMOTE_READ | DDPS_ZERO_BASED)
+#define ACCESS_ALL                                                                                 \
+	(DDPS_LOCAL_WRITE | DDPS_REMOTE_WRITE | DDPS_REMOTE_READ | DDPS_REMOTE_ATOMIC |            \
+	 DDPS_ZERO_BASED)
 
 int ddps_pd_new(struct ddps_ctx *ctx, struct ddps_pd **out)
 {
@@ -17,6 +19,7 @@ int ddps_pd_new(struct ddps_ctx *ctx, struct ddps_pd **out)
 	if (p) {
 		p->pd.table = ctx->stags;
 		p->pd.ctx = ctx;
+		p->pd.verbs_rules = ctx->attr.verbs_rules;
 		p->next = ctx->pds;
 		p->prev = &ctx->pds;
 		if (p->next)

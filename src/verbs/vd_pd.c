@@ -53,7 +53,7 @@ static unsigned rights(unsigned access)
 	if (access & IBV_ACCESS_REMOTE_READ)
 		r |= DDPS_REMOTE_READ;
 	if (access & IBV_ACCESS_REMOTE_ATOMIC)
-		r |= DDPS_REMOTE_READ | DDPS_REMOTE_WRITE;
+		r |= DDPS_REMOTE_ATOMIC;
 	if (access & IBV_ACCESS_ZERO_BASED)
 		r |= DDPS_ZERO_BASED;
 	return r;

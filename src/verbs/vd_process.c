@@ -163,6 +163,7 @@ static struct vd_process *start(void)
 	}
 	ddps_ctx_attr_init(&attr);
 	attr.thread = true;
+	attr.verbs_rules = true;
 	attr.poll_drives = true; /* who polls need not wait for the thread to be woken */
 	err = ddps_ctx_new(&p->ctx, &attr);
 	if (err) {

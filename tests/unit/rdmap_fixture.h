@@ -9,7 +9,7 @@
 #include <string.h>
 
 #define MAYBE  __attribute__((unused))
-#define RIGHTS (DDPS_LOCAL_WRITE | DDPS_REMOTE_WRITE | DDPS_REMOTE_READ)
+#define RIGHTS (DDPS_LOCAL_WRITE | DDPS_REMOTE_WRITE | DDPS_REMOTE_READ | DDPS_REMOTE_ATOMIC)
 #define MAX_WC 4096
 
 struct side {

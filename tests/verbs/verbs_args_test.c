@@ -263,12 +263,7 @@ static void wrong_pieces(struct vt *v, struct ibv_sge *sge)
 	sge[0].length = 513;
 	wr.send_flags = IBV_SEND_INLINE;
 	between(v, &wr, EINVAL);
-	sge[0].length = sizeof v->a.buf + 1;
 	wr.send_flags = 0;
-	between(v, &wr, EACCES);
-	sge[0].length = 8;
-	sge[0].lkey ^= 0x100;
-	between(v, &wr, EACCES);
 	/* Two halves of 4 GiB are no message without a payload. */
 	sge[0] = sge[1] = (struct ibv_sge){ (uintptr_t)v->a.buf, 1u << 31, v->a.mr->lkey };
 	wr.num_sge = 2;
@@ -359,8 +354,6 @@ static void wrong_receives(struct vt *v)
 	cr_expect_eq(recv_wrong(v, sge, 5), EINVAL, "more pieces than it was made for");
 	cr_expect_eq(recv_wrong(v, sge, -1), EINVAL);
 	cr_expect_eq(recv_wrong(v, NULL, 1), EINVAL);
-	sge[0].lkey ^= 0x100;
-	cr_expect_eq(recv_wrong(v, sge, 1), EACCES);
 }
 
 VT_TEST(verbs_args, receives)

@@ -9,7 +9,7 @@ enum { FETCH_ADD = 0, CMP_SWAP = 2 };
 #define ONES	 UINT64_MAX
 #define REQ_LEN	 52u
 #define RESP_LEN 12u
-#define RIGHTS	 (DDPS_REMOTE_READ | DDPS_REMOTE_WRITE)
+#define RIGHTS	 (DDPS_REMOTE_READ | DDPS_REMOTE_WRITE | DDPS_REMOTE_ATOMIC)
 
 struct areq {
 	uint8_t aop;

@@ -1,0 +1,215 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* What an attack from outside found in the drop-in, by its numbers: rights, and work that cannot be
+ * done. */
+#include "verbs/vt.h"
+#include <errno.h>
+#include <string.h>
+
+/* ---- 24c: a request that names what it may not is taken, and ends with the right status ---- */
+
+enum fault { WRONG_KEY, BEYOND_THE_END, BEFORE_THE_START, OTHER_DOMAIN, NO_RIGHT, FAULTS };
+
+struct spare {
+	struct ibv_pd *pd;
+	struct ibv_mr *other, *fixed;
+};
+
+static void spare_open(struct spare *s, struct vt_end *e)
+{
+	s->pd = ibv_alloc_pd(e->id->verbs);
+	s->other = ibv_reg_mr(s->pd, e->buf, sizeof e->buf, IBV_ACCESS_LOCAL_WRITE);
+	s->fixed = ibv_reg_mr(e->id->pd, e->buf, sizeof e->buf, 0);
+	cr_assert(s->pd && s->other && s->fixed);
+}
+
+static void spare_close(struct spare *s)
+{
+	cr_expect_eq(ibv_dereg_mr(s->other), 0);
+	cr_expect_eq(ibv_dereg_mr(s->fixed), 0);
+	cr_expect_eq(ibv_dealloc_pd(s->pd), 0);
+}
+
+static struct ibv_sge piece(const struct spare *s, const struct vt_end *e, enum fault f)
+{
+	struct ibv_sge sge = { (uintptr_t)e->buf, 64, e->mr->lkey };
+
+	switch (f) {
+	case WRONG_KEY:
+		sge.lkey = 0xdead;
+		break;
+	case BEYOND_THE_END:
+		sge.addr += sizeof e->buf - 63;
+		break;
+	case BEFORE_THE_START:
+		sge.addr--;
+		break;
+	case OTHER_DOMAIN:
+		sge.lkey = s->other->lkey;
+		break;
+	default:
+		sge.lkey = s->fixed->lkey;
+	}
+	return sge;
+}
+
+static void bad_request(enum ibv_wr_opcode op, enum ibv_wc_opcode wc, enum fault f)
+{
+	struct ibv_send_wr wr = { .wr_id = 7, .opcode = op, .num_sge = 1 }, *bad;
+	struct ibv_sge sge;
+	struct spare s;
+	struct vt v;
+
+	vt_init(&v);
+	vt_up(&v);
+	spare_open(&s, &v.a);
+	cr_assert_eq(vt_recv(&v.b, 1, 0, 64), 0);
+	sge = piece(&s, &v.a, f);
+	wr.sg_list = &sge;
+	wr.wr.rdma.remote_addr = (uintptr_t)v.b.buf;
+	wr.wr.rdma.rkey = v.b.mr->rkey;
+	cr_assert_eq(ibv_post_send(v.a.id->qp, &wr, &bad), 0, "operation %d, fault %d", op, f);
+	vt_expect_wc(&v.a, 7, wc, IBV_WC_LOC_PROT_ERR);
+	vt_expect(v.a.ch, RDMA_CM_EVENT_DISCONNECTED);
+	vt_expect_wc(&v.b, 1, IBV_WC_RECV, IBV_WC_WR_FLUSH_ERR);
+	spare_close(&s);
+	vt_down(&v);
+}
+
+VT_TEST(verbs_attack, attack_24c_a_request_that_cannot_be_done_completes_with_an_error)
+{
+	for (enum fault f = WRONG_KEY; f < NO_RIGHT; f++) {
+		bad_request(IBV_WR_SEND, IBV_WC_SEND, f);
+		bad_request(IBV_WR_RDMA_WRITE, IBV_WC_RDMA_WRITE, f);
+	}
+	for (enum fault f = WRONG_KEY; f < FAULTS; f++)
+		bad_request(IBV_WR_RDMA_READ, IBV_WC_RDMA_READ, f);
+}
+
+static void bad_receive(enum fault f, bool shared)
+{
+	struct ibv_srq_init_attr attr = { .attr = { .max_wr = 4, .max_sge = 1 } };
+	struct ibv_recv_wr wr = { .wr_id = 9, .num_sge = 1 }, *bad;
+	struct rdma_cm_id *own;
+	struct ibv_sge sge;
+	struct spare s;
+	struct vt v;
+
+	vt_init(&v);
+	cr_assert_eq(rdma_create_id(NULL, &own, NULL, RDMA_PS_TCP), 0);
+	if (shared) {
+		cr_assert_eq(rdma_create_srq(own, NULL, &attr), 0);
+		v.srq = own->srq;
+		own->srq = NULL;
+	}
+	vt_up(&v);
+	spare_open(&s, &v.b);
+	sge = piece(&s, &v.b, f);
+	wr.sg_list = &sge;
+	if (shared)
+		cr_assert_eq(ibv_post_srq_recv(v.srq, &wr, &bad), 0, "fault %d", f);
+	else
+		cr_assert_eq(ibv_post_recv(v.b.id->qp, &wr, &bad), 0, "fault %d", f);
+	cr_assert_eq(vt_post(&v.a, 1, IBV_WR_SEND, 64, NULL), 0);
+	vt_expect_wc(&v.b, 9, IBV_WC_RECV, IBV_WC_LOC_PROT_ERR);
+	vt_expect(v.b.ch, RDMA_CM_EVENT_DISCONNECTED);
+	spare_close(&s);
+	vt_down(&v);
+	cr_assert_eq(rdma_destroy_id(own), 0);
+}
+
+VT_TEST(verbs_attack, attack_24c_a_receive_that_cannot_be_used_completes_with_an_error)
+{
+	for (enum fault f = WRONG_KEY; f < FAULTS; f++) {
+		bad_receive(f, false);
+		bad_receive(f, true);
+	}
+}
+
+/* ---- 21: rights ---- */
+
+static int touch(struct vt *v, enum ibv_wr_opcode op, unsigned access, enum ibv_wc_status *status)
+{
+	struct ibv_mr *mr = ibv_reg_mr_iova2(v->b.id->pd, v->b.buf, 64, (uintptr_t)v->b.buf,
+					     IBV_ACCESS_LOCAL_WRITE | access);
+	struct ibv_sge sge = { (uintptr_t)v->a.buf, 8, v->a.mr->lkey };
+	struct ibv_send_wr wr = { .opcode = op, .sg_list = &sge, .num_sge = 1 }, *bad;
+	int err;
+
+	cr_assert_not_null(mr);
+	if (op == IBV_WR_ATOMIC_FETCH_AND_ADD) {
+		wr.wr.atomic.rkey = mr->rkey;
+		wr.wr.atomic.remote_addr = (uintptr_t)v->b.buf;
+	} else {
+		wr.wr.rdma.rkey = mr->rkey;
+		wr.wr.rdma.remote_addr = (uintptr_t)v->b.buf;
+	}
+	err = ibv_post_send(v->a.id->qp, &wr, &bad);
+	*status = vt_wc(&v->a).status;
+	if (op == IBV_WR_RDMA_WRITE && !*status) { /* its completion does not say that it came */
+		sge.length = 0;
+		wr.opcode = IBV_WR_RDMA_READ;
+		cr_assert_eq(ibv_post_send(v->a.id->qp, &wr, &bad), 0);
+		*status = vt_wc(&v->a).status;
+	}
+	cr_expect_eq(ibv_dereg_mr(mr), 0);
+	return err;
+}
+
+static void right(enum ibv_wr_opcode op, unsigned access, bool allowed)
+{
+	enum ibv_wc_status status;
+	struct vt v;
+
+	vt_init(&v);
+	vt_up(&v);
+	cr_assert_eq((uintptr_t)v.b.buf % 8, 0);
+	cr_assert_eq(touch(&v, op, access, &status), 0);
+	cr_expect_eq(!status, allowed, "operation %d, rights %#x: %s", op, access,
+		     ibv_wc_status_str(status));
+	vt_down(&v);
+}
+
+VT_TEST(verbs_attack, attack_21_each_right_allows_its_own_operation_alone)
+{
+	static const struct {
+		enum ibv_wr_opcode op;
+		unsigned right;
+	} t[] = { { IBV_WR_RDMA_WRITE, IBV_ACCESS_REMOTE_WRITE },
+		  { IBV_WR_RDMA_READ, IBV_ACCESS_REMOTE_READ },
+		  { IBV_WR_ATOMIC_FETCH_AND_ADD, IBV_ACCESS_REMOTE_ATOMIC } };
+	const unsigned all = t[0].right | t[1].right | t[2].right;
+
+	for (int i = 0; i < 3; i++) {
+		right(t[i].op, t[i].right, true);
+		right(t[i].op, all & ~t[i].right, false);
+	}
+}
+
+/* Both queue pairs are of one domain, as those of one program mostly are. */
+VT_TEST(verbs_attack, attack_21_a_send_invalidates_a_region_of_a_domain_with_several_queue_pairs)
+{
+	struct ibv_send_wr wr = { .wr_id = 3, .opcode = IBV_WR_SEND_WITH_INV }, *bad;
+	struct ibv_mr *mr;
+	struct ibv_wc wc;
+	struct vt v;
+
+	vt_init(&v);
+	vt_up(&v);
+	cr_assert_eq(v.a.id->pd, v.b.id->pd);
+	mr = ibv_reg_mr(v.b.id->pd, v.b.buf, 64, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
+	cr_assert_eq(vt_recv(&v.b, 4, 64, 64), 0);
+	wr.invalidate_rkey = mr->rkey;
+	cr_assert_eq(ibv_post_send(v.a.id->qp, &wr, &bad), 0);
+	vt_expect_wc(&v.a, 3, IBV_WC_SEND, IBV_WC_SUCCESS);
+	wc = vt_wc(&v.b);
+	cr_assert_eq(wc.status, IBV_WC_SUCCESS, "%s", ibv_wc_status_str(wc.status));
+	cr_expect_eq(wc.wc_flags, IBV_WC_WITH_INV);
+	cr_expect_eq(wc.invalidated_rkey, mr->rkey);
+	/* The session goes on; the region is no longer for the peer. */
+	cr_assert_eq(vt_recv(&v.b, 5, 64, 64), 0);
+	cr_assert_eq(vt_post(&v.a, 6, IBV_WR_SEND, 8, NULL), 0);
+	vt_expect_wc(&v.a, 6, IBV_WC_SEND, IBV_WC_SUCCESS);
+	vt_expect_wc(&v.b, 5, IBV_WC_RECV, IBV_WC_SUCCESS);
+	cr_assert_eq(ibv_dereg_mr(mr), 0);
+	vt_down(&v);
+}
