@@ -26,8 +26,8 @@ OPT_fuzz   := -O1 -g -fno-omit-frame-pointer -fsanitize=fuzzer-no-link,address,u
 	-fno-sanitize-recover=all
 CPPFLAGS   += -D_GNU_SOURCE -Iinclude -Isrc
 CFLAGS_ALL := -std=gnu11 -pthread -fPIC -fvisibility=hidden $(WARN) $(OPT_$(VARIANT)) $(CFLAGS)
-LIB_LIBS   := -lisal -lusrsctp -lsctp -pthread
-TOOL_LIBS  := -ljansson -lnettle
+LIB_LIBS   := -lisal -lnettle -lusrsctp -lsctp -pthread
+TOOL_LIBS  := -ljansson
 comma	   := ,
 # sanitizers bring their own undefined symbols, so -z defs is for the real thing only
 DEFS	   := $(if $(filter opt,$(VARIANT)),-Wl$(comma)-z$(comma)defs)

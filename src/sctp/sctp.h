@@ -131,7 +131,8 @@ struct ddps_sctp_up {
 	/* A held stream has had its share: all of it is dropped, and all that comes on it is, until
 	 * it is held no more (ddps_sctp_hold_stream()).  May be NULL if no stream is ever held. */
 	void (*overrun)(void *user, uint16_t stream);
-	/* The association is gone; last upcall.  Code 0: SHUTDOWN went its way. */
+	/* The association is gone; last upcall.  Code 0: SHUTDOWN went its way.  What is left is to
+	 * be freed by ddps_sctp_assoc_free(). */
 	void (*gone)(void *user, const struct ddps_error *e);
 };
 
@@ -169,8 +170,8 @@ struct ddps_sctp_in {
  * ddps_sctp_input - take received packets
  * @in, @n:	in the order of arrival; borrowed
  *
- * Acknowledgements are made up when all of the batch was looked at (and after each eight packets
- * of one association).  Malformed packets are dropped and counted.
+ * Acknowledgements are made up when all of the batch was looked at.  Malformed packets are dropped
+ * and counted.
  */
 void ddps_sctp_input(struct ddps_sctp *e, const struct ddps_sctp_in *in, unsigned n, uint64_t now);
 
@@ -192,11 +193,6 @@ enum ddps_sctp_icmp {
 void ddps_sctp_icmp(struct ddps_sctp *e, const struct ddps_sctp_route *r, enum ddps_sctp_icmp what,
 		    uint32_t mtu, const uint8_t *quote, size_t len, uint64_t now);
 
-/* The system refuses packets to @r of more than @mtu octets (IP): EMSGSIZE.  What was refused
- * counts as lost. */
-void ddps_sctp_local_mtu(struct ddps_sctp *e, const struct ddps_sctp_route *r, uint32_t mtu,
-			 uint64_t now);
-
 /* Least that an output buffer has. */
 #define DDPS_SCTP_HEAD_MIN 4096u
 #define DDPS_SCTP_IOV_MIN  16u
@@ -217,6 +213,10 @@ struct ddps_sctp_out {
 	size_t len, seg_size;
 	bool fragment; /* one packet, larger than the path takes: let IP fragment it.  Else DF */
 	bool probe;    /* one packet, to be sent alone: a path MTU probe */
+	/* private */
+	bool data; /* it has DATA, in packets from @pn on */
+	uint16_t port, peer_port;
+	uint64_t pn;
 };
 
 /**
@@ -228,6 +228,11 @@ struct ddps_sctp_out {
  * Return: 1, or 0: nothing now
  */
 int ddps_sctp_output(struct ddps_sctp *e, struct ddps_sctp_out *out, uint64_t now);
+
+/* The system refused @out, since no packet of more than @mtu octets (IP) can leave there: EMSGSIZE.
+ * Nothing of it was sent. */
+void ddps_sctp_refused(struct ddps_sctp *e, const struct ddps_sctp_out *out, uint32_t mtu,
+		       uint64_t now);
 
 /* When ddps_sctp_tick() is next needed; UINT64_MAX: never.  Ask after all that was sent. */
 uint64_t ddps_sctp_deadline(const struct ddps_sctp *e);

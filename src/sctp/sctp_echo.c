@@ -1,0 +1,315 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* COOKIE ECHO and COOKIE ACK: an association begins, or a peer that restarted does again. */
+#include "sctp/sctp_in.h"
+
+void ddps_sc_established(struct ddps_sctp_assoc *a)
+{
+	a->state = SC_ESTABLISHED;
+	a->due &= (uint8_t) ~(DUE_INIT | DUE_ECHO);
+	ddps_sc_stop_ctl(a);
+	free(a->cookie);
+	a->cookie = NULL;
+	a->errors = 0;
+	for (unsigned i = 0; i < a->npaths; i++)
+		ddps_sc_path_start(a->path[i]);
+	ddps_sc_path_pick(a);
+	ddps_sc_touch(a);
+}
+
+static void tell_up(struct ddps_sctp_assoc *a)
+{
+	a->announced = true;
+	if (a->up && !a->freed)
+		a->up->up(a->user);
+}
+
+void ddps_sc_cookie_ack(struct ddps_sc_rx *rx, const struct ddps_sc_chunk *c)
+{
+	struct ddps_sctp_assoc *a = rx->a;
+
+	(void)c;
+	if (a->ctl_sent)
+		ddps_sent_rtt(&a->tx, &rx->path->tx, rx->e->now - a->ctl_sent, rx->e->now);
+	ddps_sc_established(a);
+	tell_up(a);
+}
+
+/* [9260-5.2.6-1] A new INIT; attempts go on being counted. */
+void ddps_sc_stale(struct ddps_sc_rx *rx, const struct ddps_sc_chunk *c)
+{
+	struct ddps_sctp_assoc *a = rx->a;
+	size_t len;
+
+	if (!ddps_sc_find_cause(c, SC_CAUSE_STALE, &len)) {
+		ddps_sc_error_in(rx, c);
+		return;
+	}
+	rx->e->st.cookies_stale++;
+	free(a->cookie);
+	a->cookie = NULL;
+	a->peer_tag = 0;
+	a->state = SC_COOKIE_WAIT;
+	a->due = DUE_INIT;
+	a->ctl_n++;
+}
+
+/* ---- taking a cookie's word ---- */
+
+static bool source_fits(const struct ddps_sc_rx *rx, const struct ddps_sc_cookie *ck)
+{
+	if (ddps_sc_addr_eq(&rx->from.peer, &ck->source))
+		return true;
+	for (unsigned i = 0; i < ck->naddr; i++) {
+		if (ddps_sc_addr_eq(&rx->from.peer, &ck->addr[i]))
+			return true;
+	}
+	return false;
+}
+
+static bool local_fits(const struct ddps_sc_rx *rx, const struct ddps_sc_cookie *ck)
+{
+	struct ddps_sctp_port *l;
+
+	if (!ck->local.family || !rx->from.local.family ||
+	    ddps_sc_addr_eq(&ck->local, &rx->from.local))
+		return true;
+	l = ddps_sc_find_port(rx->e, ck->via, ck->port);
+	for (unsigned i = 0; l && i < l->param.nlocal; i++) {
+		if (ddps_sc_addr_eq(&rx->from.local, &l->param.local[i]))
+			return true;
+	}
+	return false;
+}
+
+static bool open_cookie(struct ddps_sc_rx *rx, const struct ddps_sc_chunk *c,
+			struct ddps_sc_cookie *ck)
+{
+	return !ddps_sc_cookie_open(&rx->e->keys, ck, c->val, c->vlen) && ck->port == rx->h.dst &&
+	       ck->peer_port == rx->h.src && ck->own_tag == rx->h.tag && ck->via == rx->from.via &&
+	       source_fits(rx, ck) && local_fits(rx, ck);
+}
+
+/* [9260-5.1.5-5] */
+static void stale_error(struct ddps_sc_rx *rx, const struct ddps_sc_cookie *ck, uint64_t ns)
+{
+	uint64_t us = (ns + 999) / 1000;
+	uint32_t told = htobe32(us > UINT32_MAX ? UINT32_MAX : (uint32_t)us);
+	uint8_t cause[8], chunk[12];
+	struct ddps_wbuf w = ddps_wbuf_init(cause, sizeof cause);
+
+	ddps_sc_put_tlv(&w, SC_CAUSE_STALE, &told, sizeof told);
+	w = ddps_wbuf_init(chunk, sizeof chunk);
+	ddps_sc_put_chunk(&w, SC_ERROR, 0, cause, sizeof cause);
+	rx->e->st.cookies_stale++;
+	ddps_sc_stray(rx->e, &rx->from, ck->port, ck->peer_port, ck->peer_tag, chunk, sizeof chunk);
+}
+
+static bool all_known(const struct ddps_sctp_assoc *a, const struct ddps_sc_cookie *ck)
+{
+	if (!ddps_sc_path_of(a, &ck->source))
+		return false;
+	for (unsigned i = 0; i < ck->naddr; i++) {
+		if (!ddps_sc_path_of(a, &ck->addr[i]))
+			return false;
+	}
+	return true;
+}
+
+/* Addresses, tags, TSNs and streams as the cookie has them.  False: no memory. */
+static bool adopt(struct ddps_sc_rx *rx, struct ddps_sctp_assoc *a, const struct ddps_sc_cookie *ck)
+{
+	struct ddps_sc_path *p = ddps_sc_path_of(a, &ck->source);
+
+	if (!p)
+		p = ddps_sc_path_add(a, &ck->source, &rx->from.local, ck->encap);
+	if (!p)
+		return false;
+	p->confirmed = true; /* the INIT ACK went there [9260-5.4-d2] */
+	for (unsigned i = 0; i < ck->naddr; i++) {
+		if (!ddps_sc_path_of(a, &ck->addr[i]))
+			ddps_sc_path_add(a, &ck->addr[i], NULL, ck->encap);
+	}
+	rx->path = ddps_sc_path_of(a, &rx->from.peer);
+	if (!rx->path)
+		return false;
+	a->own_tag = ck->own_tag;
+	a->own_tsn = ck->own_tsn;
+	a->peer_tag = ck->peer_tag;
+	a->in_streams = ck->in_streams;
+	a->out_streams = ck->out_streams;
+	a->peer_has_adaptation = ck->has_adaptation;
+	a->peer_adaptation = ck->adaptation;
+	ddps_sc_start_rx(a, ck->peer_tsn);
+	ddps_sc_start_tx(a, ck->peer_rwnd);
+	a->ctl_path = rx->path->confirmed ? rx->path : p;
+	return true;
+}
+
+static void acknowledge(struct ddps_sc_rx *rx)
+{
+	rx->a->due |= DUE_COOKIE_ACK;
+	if (rx->path)
+		ddps_sc_heard(rx);
+}
+
+/* ---- no association yet ---- */
+
+static bool refuse(struct ddps_sc_rx *rx, const struct ddps_sc_cookie *ck)
+{
+	rx->e->st.refused_full++;
+	ddps_sc_stray_abort(rx, ck->peer_tag, false, SC_CAUSE_RESOURCE, NULL, 0);
+	return false;
+}
+
+static bool fresh(struct ddps_sc_rx *rx, const struct ddps_sc_cookie *ck)
+{
+	struct ddps_sctp *e = rx->e;
+	struct ddps_sctp_port *l = ddps_sc_find_port(e, ck->via, ck->port);
+	struct ddps_sctp_assoc *a;
+
+	if (ddps_sc_gone_lately(e, ck->own_tag, ck->peer_tag))
+		return false;
+	if (!l || e->st.assocs >= e->c.max_assocs || !ddps_sc_peer_get(e, &ck->source))
+		return refuse(rx, ck);
+	a = ddps_sc_assoc_new(e, &l->param);
+	if (!a) {
+		ddps_sc_peer_put(e, &ck->source);
+		return refuse(rx, ck);
+	}
+	a->counted = ck->source;
+	a->port = ck->port;
+	a->peer_port = ck->peer_port;
+	a->freed = true; /* until the user has taken it */
+	rx->a = a;
+	if (!adopt(rx, a, ck)) {
+		ddps_sc_release(a);
+		return refuse(rx, ck);
+	}
+	a->primary = ddps_sc_path_of(a, &ck->source);
+	acknowledge(rx);
+	ddps_sc_established(a);
+	a->announced = true;
+	a->freed = false;
+	l->accept(l->user, a);
+	return !a->dead;
+}
+
+/* ---- with an association: RFC 9260 table 12 ---- */
+
+static void cookie_while_shutting(struct ddps_sc_rx *rx)
+{
+	static const uint8_t error[8] = { SC_ERROR, 0, 0, 8, 0, SC_CAUSE_SHUTTING, 0, 4 };
+	uint8_t *at;
+
+	rx->a->due |= DUE_SHUTDOWN_ACK; /* [9260-5.2.4-6] */
+	at = ddps_sc_blob(rx->a, rx->a->ctl_path, sizeof error);
+	if (at)
+		memcpy(at, error, sizeof error);
+}
+
+static bool restart(struct ddps_sc_rx *rx, const struct ddps_sc_cookie *ck)
+{
+	struct ddps_sctp_assoc *a = rx->a;
+
+	if (a->state == SC_ACK_SENT) {
+		cookie_while_shutting(rx);
+		return false;
+	}
+	if (!all_known(a, ck)) { /* it may have changed since the INIT */
+		rx->e->st.restarts_refused++;
+		return false;
+	}
+	ddps_sc_gone_add(rx->e, a->own_tag, a->peer_tag);
+	ddps_sc_wipe(a);
+	if (!adopt(rx, a, ck))
+		return false;
+	rx->e->st.restarts++;
+	a->n_restarts++;
+	a->primary = ddps_sc_path_of(a, &ck->source);
+	acknowledge(rx);
+	ddps_sc_established(a);
+	if (a->up && !a->freed)
+		a->up->restarted(a->user);
+	return !a->dead;
+}
+
+/* Both sides opened, and this cookie has what the peer goes by. */
+static bool crossed(struct ddps_sc_rx *rx, const struct ddps_sc_cookie *ck)
+{
+	struct ddps_sctp_assoc *a = rx->a;
+	bool unused = !a->saw_data && a->tx.next == a->own_tsn;
+
+	if (a->state > SC_COOKIE_ECHOED && !unused)
+		return false;
+	if (!adopt(rx, a, ck))
+		return false;
+	acknowledge(rx);
+	if (a->state <= SC_COOKIE_ECHOED) {
+		ddps_sc_established(a);
+		tell_up(a);
+	} else { /* start_tx has begun anew */
+		for (unsigned i = 0; i < a->npaths; i++)
+			ddps_sc_path_start(a->path[i]);
+		ddps_sc_path_pick(a);
+	}
+	return !a->dead;
+}
+
+static bool duplicate(struct ddps_sc_rx *rx, const struct ddps_sc_cookie *ck)
+{
+	struct ddps_sctp_assoc *a = rx->a;
+
+	if (!rx->path || ck->own_tsn != a->own_tsn || ck->peer_tsn != a->peer_tsn)
+		return false;
+	acknowledge(rx);
+	if (a->state == SC_COOKIE_ECHOED) {
+		ddps_sc_established(a);
+		tell_up(a);
+	}
+	return !a->dead;
+}
+
+static bool with_assoc(struct ddps_sc_rx *rx, const struct ddps_sc_cookie *ck)
+{
+	struct ddps_sctp_assoc *a = rx->a;
+	bool own = ck->own_tag == a->own_tag;
+	bool peer = ck->peer_tag == a->peer_tag;
+	bool ties = a->tie_own && ck->tie_own == a->tie_own && ck->tie_peer == a->tie_peer;
+
+	rx->path = ddps_sc_path_of(a, &rx->from.peer);
+	if (own && peer)
+		return duplicate(rx, ck); /* D */
+	if (own)
+		return crossed(rx, ck); /* B */
+	if (!peer && ties)
+		return restart(rx, ck); /* A */
+	return false;			/* C, and all that is in no row [9260-5.2.4-3] */
+}
+
+bool ddps_sc_cookie_echo(struct ddps_sc_rx *rx, const struct ddps_sc_chunk *c)
+{
+	struct ddps_sctp *e = rx->e;
+	struct ddps_sc_cookie ck;
+	struct ddps_sc_path *p;
+	uint64_t stale;
+
+	if (!open_cookie(rx, c, &ck)) {
+		e->st.cookies_bad++;
+		return false;
+	}
+	p = ddps_sc_find(e, ck.via, ck.port, ck.peer_port, &rx->from.peer);
+	if (!p)
+		p = ddps_sc_find(e, ck.via, ck.port, ck.peer_port, &ck.source);
+	for (unsigned i = 0; !p && i < ck.naddr; i++)
+		p = ddps_sc_find(e, ck.via, ck.port, ck.peer_port, &ck.addr[i]);
+	rx->a = p ? p->a : NULL;
+	stale = ddps_sc_cookie_stale(&ck, e->now);
+	if (stale && !(p && ck.own_tag == p->a->own_tag && ck.peer_tag == p->a->peer_tag)) {
+		stale_error(rx, &ck, stale);
+		return false;
+	}
+	if (!p)
+		return fresh(rx, &ck);
+	ddps_sc_touch(rx->a);
+	return with_assoc(rx, &ck);
+}

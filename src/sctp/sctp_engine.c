@@ -1,0 +1,373 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The engine and its turn: input, tick, output. */
+#include "sctp/sctp_in.h"
+
+#define STRAY_MAX 256u
+/* Associations whose timers fire in one tick; the rest has its turn in the next. */
+#define TICK_MAX 256u
+
+void ddps_sctp_defaults(struct ddps_sctp_config *c)
+{
+	*c = (struct ddps_sctp_config){
+		.max_assocs = 65536,
+		.max_assocs_per_addr = 4096,
+		.rwnd = 4u << 20,
+		.max_held = 256u << 20,
+		.send_buffer = 4u << 20,
+		.unsent = 256u << 10,
+		.max_message = 1u << 20,
+		.max_chunks = 64,
+		.icmp_grace = 1,
+		.rto_initial_ms = 1000,
+		.rto_min_ms = 400,
+		.rto_max_ms = 60000,
+		.sack_delay_ms = 20,
+		.cookie_life_ms = 60000,
+		.hb_interval_ms = 30000,
+		.assoc_max_retrans = 10,
+		.path_max_retrans = 5,
+		.init_max_retrans = 8,
+		.answers_per_s = 1000,
+	};
+}
+
+static bool config_ok(const struct ddps_sctp_config *c)
+{
+	return c->random && c->rwnd >= 4096 && c->rwnd <= UINT32_MAX && c->sack_delay_ms <= 500 &&
+	       c->rto_initial_ms && c->rto_min_ms <= c->rto_max_ms &&
+	       c->rto_initial_ms <= c->rto_max_ms && c->max_chunks && c->cookie_life_ms;
+}
+
+int ddps_sctp_new(const struct ddps_sctp_config *c, uint64_t now, struct ddps_sctp **out)
+{
+	struct ddps_sctp *e;
+	uint8_t secret[2][32];
+
+	if (!config_ok(c))
+		return DDPS_E_INVAL;
+	e = calloc(1, sizeof *e);
+	if (!e)
+		return DDPS_E_NOMEM;
+	e->c = *c;
+	e->now = e->answers_at = now;
+	e->answers = c->answers_per_s;
+	c->random(c->user, e->hash_key, sizeof e->hash_key);
+	c->random(c->user, secret, sizeof secret);
+	c->random(c->user, &e->next_port, sizeof e->next_port);
+	ddps_sc_keys_init(&e->keys, secret, now);
+	TAILQ_INIT(&e->all);
+	TAILQ_INIT(&e->tx);
+	TAILQ_INIT(&e->touched);
+	TAILQ_INIT(&e->noted);
+	STAILQ_INIT(&e->stray);
+	*out = e;
+	return 0;
+}
+
+void ddps_sctp_free(struct ddps_sctp *e)
+{
+	struct ddps_sctp_assoc *a;
+	struct ddps_sctp_port *l, *tmp;
+
+	if (!e)
+		return;
+	while ((a = TAILQ_FIRST(&e->all)))
+		ddps_sc_release(a);
+	HASH_ITER (hh, e->ports, l, tmp) {
+		HASH_DEL(e->ports, l);
+		free(l);
+	}
+	ddps_sc_blobs_free(&e->stray);
+	ddps_sc_heap_fini(&e->heap);
+	ddps_sc_pool_fini(&e->pool);
+	free(e);
+}
+
+uint32_t ddps_sc_random32(struct ddps_sctp *e)
+{
+	uint32_t r = 0;
+
+	while (!r)
+		e->c.random(e->c.user, &r, sizeof r);
+	return r;
+}
+
+/* ---- what follows of a change ---- */
+
+void ddps_sc_touch(struct ddps_sctp_assoc *a)
+{
+	if (a->touched)
+		return;
+	a->touched = true;
+	TAILQ_INSERT_TAIL(&a->e->touched, a, touch_link);
+}
+
+void ddps_sc_note(struct ddps_sctp_assoc *a, unsigned notes)
+{
+	if (a->freed)
+		return;
+	a->notes |= (uint8_t)notes;
+	if (a->noted)
+		return;
+	a->noted = true;
+	TAILQ_INSERT_TAIL(&a->e->noted, a, note_link);
+}
+
+static uint64_t earlier(uint64_t a, uint64_t b)
+{
+	return a < b ? a : b;
+}
+
+static uint64_t assoc_deadline(const struct ddps_sctp_assoc *a)
+{
+	uint64_t at = earlier(earlier(a->ctl_at, a->guard_at), a->sack_at);
+
+	for (unsigned i = 0; i < a->npaths; i++)
+		at = earlier(at, ddps_sc_path_deadline(a->path[i]));
+	return at;
+}
+
+static void set_in_tx(struct ddps_sctp_assoc *a, bool on)
+{
+	if (a->in_tx == on)
+		return;
+	a->in_tx = on;
+	if (on)
+		TAILQ_INSERT_TAIL(&a->e->tx, a, tx_link);
+	else
+		TAILQ_REMOVE(&a->e->tx, a, tx_link);
+}
+
+static void settle_one(struct ddps_sctp_assoc *a)
+{
+	struct ddps_sctp *e = a->e;
+
+	if (!a->dead)
+		ddps_sc_shut_step(a);
+	if (a->dead) {
+		set_in_tx(a, false);
+		ddps_sc_timer_drop(&e->heap, &a->timer);
+		if (a->freed)
+			ddps_sc_release(a);
+		return;
+	}
+	ddps_sc_window_update(a);
+	set_in_tx(a, ddps_sc_has_output(a));
+	ddps_sc_timer_set(&e->heap, &a->timer, assoc_deadline(a));
+}
+
+void ddps_sc_settle(struct ddps_sctp *e)
+{
+	struct ddps_sctp_assoc *a;
+
+	while ((a = TAILQ_FIRST(&e->touched))) {
+		TAILQ_REMOVE(&e->touched, a, touch_link);
+		a->touched = false;
+		settle_one(a);
+	}
+}
+
+static bool told_all(const struct ddps_sctp_assoc *a)
+{
+	return a->freed || !a->up;
+}
+
+/* Each upcall may have the association freed: it stays in memory until it is settled. */
+static void tell(struct ddps_sctp_assoc *a)
+{
+	unsigned notes = a->notes;
+
+	a->notes = 0;
+	if (notes & NOTE_DELIVER)
+		ddps_sc_deliver_ready(a);
+	if ((notes & NOTE_ACKED) && !told_all(a) && !a->dead && a->up->acked)
+		a->up->acked(a->user, a->acked_n);
+	if ((notes & NOTE_WRITABLE) && !told_all(a) && !a->dead)
+		a->up->writable(a->user);
+	if ((notes & NOTE_SHUTDOWN) && !told_all(a))
+		a->up->peer_shutdown(a->user);
+	if (!(notes & NOTE_GONE) || told_all(a))
+		return;
+	/* An orderly end comes after all that was received. */
+	if (!a->why.code && a->paused && !TAILQ_EMPTY(&a->ready)) {
+		a->notes |= NOTE_GONE; /* until it is paused no more */
+		return;
+	}
+	const struct ddps_sctp_up *up = a->up;
+
+	a->up = NULL;
+	up->gone(a->user, &a->why);
+}
+
+static void tell_all(struct ddps_sctp *e)
+{
+	struct ddps_sctp_assoc *a;
+	unsigned n = TICK_MAX;
+
+	while (n-- && (a = TAILQ_FIRST(&e->noted))) {
+		TAILQ_REMOVE(&e->noted, a, note_link);
+		a->noted = false;
+		tell(a);
+		ddps_sc_touch(a);
+	}
+}
+
+static void finish(struct ddps_sctp *e)
+{
+	ddps_sc_settle(e);
+	tell_all(e);
+	ddps_sc_settle(e);
+	e->busy = false;
+}
+
+/* ---- in ---- */
+
+static void take(struct ddps_sctp *e, const struct ddps_sctp_route *from, const uint8_t *p,
+		 size_t len)
+{
+	e->st.packets_in++;
+	ddps_sc_packet(e, from, p, len);
+}
+
+void ddps_sctp_input(struct ddps_sctp *e, const struct ddps_sctp_in *in, unsigned n, uint64_t now)
+{
+	ddps_sc_time(e, now);
+	e->busy = true;
+	for (unsigned i = 0; i < n; i++) {
+		size_t seg =
+			in[i].seg_size && in[i].seg_size < in[i].len ? in[i].seg_size : in[i].len;
+
+		for (size_t at = 0; at < in[i].len; at += seg) {
+			size_t left = in[i].len - at;
+
+			take(e, &in[i].from, in[i].data + at, left < seg ? left : seg);
+		}
+	}
+	finish(e);
+}
+
+/* ---- time ---- */
+
+static void assoc_timer(struct ddps_sctp_assoc *a)
+{
+	uint64_t now = a->e->now;
+
+	ddps_sc_touch(a);
+	if (a->guard_at <= now) {
+		a->guard_at = DDPS_SC_NEVER;
+		ddps_sc_abort_out(a, 0, NULL, 0,
+				  ddps_error_make(DDPS_E_TIMEDOUT, 0,
+						  "SHUTDOWN was not finished in time"));
+		return;
+	}
+	if (a->sack_at <= now) {
+		a->sack_at = DDPS_SC_NEVER;
+		a->due |= DUE_SACK;
+	}
+	if (a->ctl_at <= now)
+		ddps_sc_ctl_timeout(a);
+	for (unsigned i = 0; i < a->npaths && !a->dead; i++)
+		ddps_sc_path_timer(a->path[i]);
+}
+
+void ddps_sctp_tick(struct ddps_sctp *e, uint64_t now)
+{
+	struct ddps_sc_timer *t;
+	unsigned n = TICK_MAX;
+
+	ddps_sc_time(e, now);
+	e->busy = true;
+	while (n-- && (t = ddps_sc_heap_due(&e->heap, e->now)))
+		assoc_timer((struct ddps_sctp_assoc *)((char *)t -
+						       offsetof(struct ddps_sctp_assoc, timer)));
+	finish(e);
+}
+
+uint64_t ddps_sctp_deadline(const struct ddps_sctp *e)
+{
+	if (!TAILQ_EMPTY(&e->noted) || !TAILQ_EMPTY(&e->touched))
+		return e->now;
+	return ddps_sc_heap_next(&e->heap);
+}
+
+bool ddps_sctp_pending(const struct ddps_sctp *e)
+{
+	return !TAILQ_EMPTY(&e->tx) || !TAILQ_EMPTY(&e->touched) || !STAILQ_EMPTY(&e->stray);
+}
+
+/* ---- out ---- */
+
+static int stray_output(struct ddps_sctp *e, struct ddps_sctp_out *out)
+{
+	struct ddps_sc_blob *b = STAILQ_FIRST(&e->stray);
+
+	STAILQ_REMOVE_HEAD(&e->stray, link);
+	e->nstray--;
+	out->to = b->to;
+	memcpy(out->head, b->octets, b->len);
+	out->iov[0] = (struct iovec){ out->head, b->len };
+	out->niov = out->nsegs = 1;
+	out->len = out->seg_size = b->len;
+	ddps_sc_crc_put(out->head, b->len);
+	if (e->c.tap)
+		e->c.tap(e->c.user, e->now, true, &out->to, out->iov, 1);
+	free(b);
+	return 1;
+}
+
+int ddps_sctp_output(struct ddps_sctp *e, struct ddps_sctp_out *out, uint64_t now)
+{
+	struct ddps_sctp_assoc *a;
+
+	ddps_sc_time(e, now);
+	ddps_sc_settle(e);
+	out->niov = out->nsegs = 0;
+	out->len = out->seg_size = 0;
+	out->fragment = out->probe = out->data = false;
+	out->pn = 0;
+	out->port = 0;
+	if (!STAILQ_EMPTY(&e->stray)) {
+		e->st.packets_out++;
+		return stray_output(e, out);
+	}
+	while ((a = TAILQ_FIRST(&e->tx))) {
+		TAILQ_REMOVE(&e->tx, a, tx_link);
+		if (ddps_sc_assoc_output(a, out)) { /* it has its next turn after the others */
+			TAILQ_INSERT_TAIL(&e->tx, a, tx_link);
+			e->st.packets_out += out->nsegs;
+			return 1;
+		}
+		a->in_tx = false;
+		ddps_sc_timer_set(&e->heap, &a->timer, assoc_deadline(a));
+	}
+	return 0;
+}
+
+void ddps_sc_stray(struct ddps_sctp *e, const struct ddps_sctp_route *to, uint16_t port,
+		   uint16_t peer_port, uint32_t tag, const void *chunks, size_t len)
+{
+	struct ddps_sc_blob *b;
+	struct ddps_wbuf w;
+
+	if (e->nstray >= STRAY_MAX) {
+		e->st.answers_limited++;
+		return;
+	}
+	b = malloc(sizeof *b + DDPS_SC_HDR + len);
+	if (!b) {
+		e->st.no_memory++;
+		return;
+	}
+	w = ddps_wbuf_init(b->octets, DDPS_SC_HDR + len);
+	ddps_sc_put_header(&w, port, peer_port, tag);
+	ddps_wbuf_bytes(&w, chunks, len);
+	b->len = DDPS_SC_HDR + len;
+	b->to = *to;
+	e->nstray++;
+	STAILQ_INSERT_TAIL(&e->stray, b, link);
+}
+
+void ddps_sctp_stats(const struct ddps_sctp *e, struct ddps_sctp_stats *s)
+{
+	*s = e->st;
+}

@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Who is meant: tables whose keys a peer chooses, so their hash has a secret. */
+#include "sctp/sctp_in.h"
+
+static unsigned hash(const struct ddps_sctp *e, const void *key, size_t len)
+{
+	return (unsigned)ddps_sc_siphash(e->hash_key, key, len);
+}
+
+static struct ddps_sc_key key_of(uint16_t via, uint16_t port, uint16_t peer_port,
+				 const struct ddps_sctp_addr *peer)
+{
+	struct ddps_sc_key k = { .scope = peer->scope,
+				 .via = via,
+				 .port = port,
+				 .peer_port = peer_port,
+				 .family = peer->family };
+
+	memcpy(k.ip, peer->ip, sizeof k.ip);
+	return k;
+}
+
+struct ddps_sc_path *ddps_sc_find(struct ddps_sctp *e, uint16_t via, uint16_t port,
+				  uint16_t peer_port, const struct ddps_sctp_addr *peer)
+{
+	struct ddps_sc_key k = key_of(via, port, peer_port, peer);
+	struct ddps_sc_path *p = NULL;
+
+	if (e->paths)
+		HASH_FIND_BYHASHVALUE(hh, e->paths, &k, sizeof k, hash(e, &k, sizeof k), p);
+	return p;
+}
+
+struct ddps_sctp_port *ddps_sc_find_port(struct ddps_sctp *e, uint16_t via, uint16_t port)
+{
+	struct ddps_sctp_port *l = NULL;
+	uint16_t key[2] = { via, port };
+
+	HASH_FIND(hh, e->ports, key, sizeof key, l);
+	return l;
+}
+
+bool ddps_sc_enter(struct ddps_sctp *e, struct ddps_sc_path *p)
+{
+	struct ddps_sctp_assoc *a = p->a;
+	unsigned h;
+
+	p->key = key_of(a->via, a->port, a->peer_port, &p->peer);
+	h = hash(e, &p->key, sizeof p->key);
+	p->hh.tbl = NULL;
+	HASH_ADD_KEYPTR_BYHASHVALUE(hh, e->paths, &p->key, sizeof p->key, h, p);
+	return p->hh.tbl != NULL;
+}
+
+void ddps_sc_leave(struct ddps_sctp *e, struct ddps_sc_path *p)
+{
+	if (p->hh.tbl)
+		HASH_DELETE(hh, e->paths, p);
+	p->hh.tbl = NULL;
+}
+
+/* What it has between its members is not looked at. */
+static struct ddps_sctp_addr plain(const struct ddps_sctp_addr *addr)
+{
+	struct ddps_sctp_addr k;
+
+	memset(&k, 0, sizeof k);
+	k.family = addr->family;
+	k.scope = addr->scope;
+	memcpy(k.ip, addr->ip, sizeof k.ip);
+	return k;
+}
+
+static struct ddps_sc_peer *find_peer(struct ddps_sctp *e, const struct ddps_sctp_addr *addr,
+				      unsigned h)
+{
+	struct ddps_sc_peer *p = NULL;
+
+	if (e->peers)
+		HASH_FIND_BYHASHVALUE(hh, e->peers, addr, sizeof *addr, h, p);
+	return p;
+}
+
+bool ddps_sc_peer_get(struct ddps_sctp *e, const struct ddps_sctp_addr *addr)
+{
+	struct ddps_sctp_addr k = plain(addr);
+	unsigned h = hash(e, &k, sizeof k);
+	struct ddps_sc_peer *p = find_peer(e, &k, h);
+
+	if (p && p->n >= e->c.max_assocs_per_addr)
+		return false;
+	if (!p) {
+		p = calloc(1, sizeof *p);
+		if (!p || !e->c.max_assocs_per_addr) {
+			free(p);
+			return false;
+		}
+		memcpy(&p->addr, &k, sizeof k);
+		HASH_ADD_KEYPTR_BYHASHVALUE(hh, e->peers, &p->addr, sizeof p->addr, h, p);
+		if (!p->hh.tbl) {
+			free(p);
+			return false;
+		}
+	}
+	p->n++;
+	return true;
+}
+
+void ddps_sc_peer_put(struct ddps_sctp *e, const struct ddps_sctp_addr *addr)
+{
+	struct ddps_sctp_addr k = plain(addr);
+	struct ddps_sc_peer *p = find_peer(e, &k, hash(e, &k, sizeof k));
+
+	if (p && !--p->n) {
+		HASH_DELETE(hh, e->peers, p);
+		free(p);
+	}
+}
+
+/* [9260-5.3.1-3] A cookie is not good for a second association while it lives. */
+void ddps_sc_gone_add(struct ddps_sctp *e, uint32_t own, uint32_t peer)
+{
+	unsigned i = hash(e, &own, sizeof own) % DDPS_SC_GONE;
+
+	e->gone[i].own = own;
+	e->gone[i].peer = peer;
+	e->gone[i].at = e->now;
+}
+
+bool ddps_sc_gone_lately(const struct ddps_sctp *e, uint32_t own, uint32_t peer)
+{
+	unsigned i = hash(e, &own, sizeof own) % DDPS_SC_GONE;
+
+	return e->gone[i].own == own && e->gone[i].peer == peer &&
+	       e->now - e->gone[i].at <= 2 * e->c.cookie_life_ms * MS;
+}
+
+uint16_t ddps_sc_free_port(struct ddps_sctp *e, uint16_t via, uint16_t peer_port,
+			   const struct ddps_sctp_addr *peer)
+{
+	for (unsigned n = 0; n < 16384; n++) {
+		uint16_t port = (uint16_t)(49152 + (e->next_port++ & 16383));
+
+		if (!ddps_sc_find_port(e, via, port) &&
+		    !ddps_sc_find(e, via, port, peer_port, peer))
+			return port;
+	}
+	return 0;
+}

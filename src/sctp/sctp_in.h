@@ -1,0 +1,430 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#ifndef DDPS_SCTP_IN_H
+#define DDPS_SCTP_IN_H
+/*
+ * Inside the engine:
+ *   sctp_wire.c     chunks, parameters, causes, CRC32c	     sctp_cookie.c  State Cookies
+ *   sctp_siphash.c  keyed hash		  sctp_pool.c  memory	     sctp_timer.c   deadlines
+ *   sctp_engine.c   the engine, its turn    sctp_find.c  who is meant by a packet
+ *   sctp_packet.c   which packets are taken, and the table: chunk x state
+ *   sctp_oob.c	     packets that belong to nothing, what is sent without association, ICMP
+ *   sctp_setup.c    INIT, INIT ACK	     sctp_echo.c  COOKIE ECHO and ACK, restart
+ *   sctp_assoc.c    an association's life   sctp_shut.c  SHUTDOWN, ABORT, ERROR
+ *   sctp_map.c	     TSNs received	     sctp_rx.c	  DATA     sctp_reasm.c	 fragments
+ *   sctp_stream.c   order, holds, delivery  sctp_sack.c  SACKs sent and received
+ *   sctp_path.c     states of paths, heartbeats, probes
+ *   sctp_msg.c	     messages to send	     sctp_tx.c	  packets out of them
+ *   sctp_api.c	     the rest of the calls
+ *   tx_*.c	     what is outstanding, congestion control, path MTU
+ *
+ * A call or a packet changes an association and "touches" it.  ddps_sc_settle() then does what
+ * follows of it for all that were touched: the steps of SHUTDOWN, the timer, a place in the queue
+ * of those that have something to send.
+ */
+#include "common/error.h"
+#include "sctp/sctp_cookie.h"
+#include "sctp/sctp_map.h"
+#include "sctp/sctp_pool.h"
+#include "sctp/sctp_siphash.h"
+#include "sctp/sctp_timer.h"
+#include "sctp/tx_sent.h"
+#include <stdlib.h>
+#include <sys/queue.h>
+#define HASH_NONFATAL_OOM 1
+#include <uthash.h>
+
+#define MS 1000000ull
+
+#define DDPS_SC_STATES(X)                                                                          \
+	X(CLOSED, "CLOSED")                                                                        \
+	X(COOKIE_WAIT, "COOKIE-WAIT")                                                              \
+	X(COOKIE_ECHOED, "COOKIE-ECHOED")                                                          \
+	X(ESTABLISHED, "ESTABLISHED")                                                              \
+	X(PENDING, "SHUTDOWN-PENDING")                                                             \
+	X(SENT, "SHUTDOWN-SENT")                                                                   \
+	X(RECEIVED, "SHUTDOWN-RECEIVED")                                                           \
+	X(ACK_SENT, "SHUTDOWN-ACK-SENT")
+
+enum ddps_sc_state {
+#define DDPS_X(name, text) SC_##name,
+	DDPS_SC_STATES(DDPS_X)
+#undef DDPS_X
+		SC_NSTATES
+};
+
+struct ddps_sc_key { /* of a path; all octets count */
+	uint8_t ip[16];
+	uint32_t scope;
+	uint16_t via, port, peer_port;
+	uint16_t family;
+};
+
+struct ddps_sc_path {
+	struct ddps_sctp_assoc *a;
+	struct ddps_sc_key key;
+	UT_hash_handle hh;
+	struct ddps_sctp_addr peer, local;
+	uint16_t encap;
+	uint8_t id;
+	bool confirmed, hb_out, hb_now;
+	bool failed; /* its data was moved to another one */
+	enum ddps_sctp_path_state state;
+	unsigned errors;
+	uint64_t hb_at;	  /* the next heartbeat, or the time-out of the one outstanding */
+	uint64_t hb_sent; /* when the last left */
+	uint64_t hb_nonce, probe_nonce;
+	uint16_t probe_size; /* last probe's, 0: none */
+	uint64_t used;	     /* when something that measures the path was sent last */
+	unsigned good;	     /* heartbeats answered in a row */
+	struct ddps_sent_path tx;
+};
+
+/* A chunk, or several, ready to be sent. */
+struct ddps_sc_blob {
+	STAILQ_ENTRY(ddps_sc_blob) link;
+	struct ddps_sctp_route to; /* stray packets */
+	struct ddps_sc_path *path; /* else */
+	size_t len;
+	uint8_t octets[];
+};
+STAILQ_HEAD(ddps_sc_blobs, ddps_sc_blob);
+
+/* A message to send; a DATA chunk of it. */
+struct ddps_sc_msg;
+struct ddps_sc_piece {
+	struct ddps_sc_msg *m;
+	uint32_t at, len;
+	uint8_t flags;
+};
+
+struct ddps_sc_msg {
+	STAILQ_ENTRY(ddps_sc_msg) link;
+	uint64_t number;
+	uint32_t ppid, len, cut; /* cut: octets that have a TSN */
+	unsigned refs;		 /* pieces outstanding, and one while not all is cut */
+	uint16_t sid, ssn;
+	uint8_t flags;		    /* SC_DATA_U, SC_DATA_I */
+	struct ddps_sc_piece whole; /* if it is one */
+	uint8_t data[];
+};
+STAILQ_HEAD(ddps_sc_msgs, ddps_sc_msg);
+
+/* A message received and not delivered yet. */
+struct ddps_sc_held {
+	TAILQ_ENTRY(ddps_sc_held) link;
+	UT_hash_handle hh;	/* in ahead */
+	uint32_t key;		/* stream and SSN */
+	struct ddps_sctp_msg m; /* .data is @octets */
+	uint8_t octets[];
+};
+TAILQ_HEAD(ddps_sc_helds, ddps_sc_held);
+
+/* A stream of which something must be remembered. */
+struct ddps_sc_stream {
+	uint16_t sid, next; /* SSN */
+	bool hold, overrun;
+	size_t octets;		   /* in @kept */
+	struct ddps_sc_helds kept; /* held back */
+	UT_hash_handle hh;
+};
+
+struct ddps_sc_run; /* fragments */
+
+#define DDPS_SC_DUPS 20u
+
+enum { /* to be sent */
+       DUE_INIT = 1,
+       DUE_ECHO = 2,
+       DUE_COOKIE_ACK = 4,
+       DUE_SHUTDOWN = 8,
+       DUE_SHUTDOWN_ACK = 16,
+       DUE_SACK = 32
+};
+
+enum { /* to be told */
+       NOTE_WRITABLE = 1,
+       NOTE_ACKED = 2,
+       NOTE_SHUTDOWN = 4,
+       NOTE_DELIVER = 8,
+       NOTE_GONE = 16
+};
+
+struct ddps_sctp_assoc {
+	struct ddps_sctp *e;
+	const struct ddps_sctp_up *up;
+	void *user;
+	TAILQ_ENTRY(ddps_sctp_assoc) all_link, tx_link, touch_link, note_link;
+	bool in_tx, touched, noted, freed, dead, announced, by_us;
+	uint8_t state;
+	uint8_t due;
+	uint8_t notes;
+	struct ddps_sc_timer timer;
+
+	/* who */
+	uint16_t port, peer_port, via;
+	uint32_t own_tag, peer_tag, tie_own, tie_peer, own_tsn, peer_tsn;
+	uint16_t in_streams, out_streams, asked; /* asked: in INIT */
+	bool has_adaptation, peer_has_adaptation, delay_sack_never;
+	uint32_t adaptation, peer_adaptation, mtu, fixed_mtu;
+	struct ddps_sctp_addr local[DDPS_SCTP_ADDRS_MAX];
+	uint8_t nlocal, npaths, npeers; /* npeers: given by the user */
+	struct ddps_sc_path *path[DDPS_SCTP_ADDRS_MAX];
+	struct ddps_sc_path *primary, *data_path, *last_heard, *sack_path, *ctl_path;
+	struct ddps_sctp_addr counted; /* for max_assocs_per_addr; family 0: not */
+
+	/* set-up and end */
+	uint8_t *cookie;
+	size_t cookie_len;
+	uint8_t report[DDPS_SC_REPORT_MAX];
+	uint16_t report_len;
+	uint64_t ctl_at;   /* T1, T2 */
+	uint64_t ctl_rto;  /* its next length */
+	uint64_t ctl_sent; /* for an RTT; 0: resent */
+	unsigned ctl_n;
+	uint64_t guard_at; /* T5 */
+	unsigned errors;   /* in a row, of the association */
+	struct ddps_error why;
+
+	/* sending */
+	struct ddps_sc_blobs blobs;
+	struct ddps_sent tx;
+	struct ddps_sc_msgs queue;
+	size_t unsent, buffered;
+	uint64_t sent_n, acked_n;
+	bool blocked, ask; /* ask: the sender may want to send, though nothing waits */
+	bool sack_alone;   /* it did not fit with data */
+	unsigned nblobs;
+	uint16_t *ssn_out;
+
+	/* receiving */
+	struct ddps_sc_map map;
+	size_t held, kept; /* octets in our hands; in the user's */
+	uint32_t told_rwnd;
+	uint64_t sack_at;
+	unsigned sack_packets;
+	bool sack_now, saw_data, paused;
+	uint32_t dups[DDPS_SC_DUPS];
+	unsigned ndups;
+	struct ddps_sc_stream *streams;
+	struct ddps_sc_run *runs_first, *runs_last;
+	struct ddps_sc_held *ahead; /* ordered ones that wait for another */
+	struct ddps_sc_helds ready; /* to be delivered, in order of arrival */
+
+	/* counters */
+	uint64_t n_packets_out, n_packets_in, n_chunks_out, n_chunks_in, n_dups, n_gaps, n_restarts;
+};
+TAILQ_HEAD(ddps_sc_assocs, ddps_sctp_assoc);
+
+struct ddps_sctp_port {
+	struct ddps_sctp *e;
+	struct {
+		uint16_t via, port;
+	} key;
+	struct ddps_sctp_param param;
+	ddps_sctp_accept_fn *accept;
+	void *user;
+	UT_hash_handle hh;
+};
+
+/* How many associations a peer's address has opened. */
+struct ddps_sc_peer {
+	struct ddps_sctp_addr addr;
+	unsigned n;
+	UT_hash_handle hh;
+};
+
+#define DDPS_SC_GONE 4096u /* tags of associations that ended lately */
+
+struct ddps_sctp {
+	struct ddps_sctp_config c;
+	uint64_t now;
+	uint64_t hash_key[2];
+	struct ddps_sc_keys keys;
+	struct ddps_sctp_port *ports;
+	struct ddps_sc_path *paths;
+	struct ddps_sc_peer *peers;
+	struct ddps_sc_heap heap;
+	struct ddps_sc_assocs all, tx, touched, noted;
+	struct ddps_sc_blobs stray, spent;
+	struct ddps_sc_pool pool;
+	struct ddps_sctp_stats st;
+	double answers; /* token bucket */
+	uint64_t answers_at;
+	unsigned nstray;
+	uint16_t next_port;
+	bool busy; /* in input or tick */
+	struct {
+		uint32_t own, peer;
+		uint64_t at;
+	} gone[DDPS_SC_GONE];
+};
+
+/* A packet being looked at. */
+struct ddps_sc_rx {
+	struct ddps_sctp *e;
+	struct ddps_sctp_assoc *a;
+	struct ddps_sc_path *path; /* it came from there */
+	struct ddps_sctp_route from;
+	const uint8_t *pkt;
+	size_t len;
+	struct ddps_sc_header h;
+	bool data, fresh, dup, gap, now_flag, dropped; /* of its DATA chunks */
+	unsigned nchunks;
+	uint8_t report[512]; /* causes for an ERROR */
+	size_t report_len;
+	bool answered;
+};
+
+/* ---- sctp_engine.c ---- */
+uint32_t ddps_sc_random32(struct ddps_sctp *e); /* not 0 */
+void ddps_sc_touch(struct ddps_sctp_assoc *a);
+void ddps_sc_note(struct ddps_sctp_assoc *a, unsigned notes);
+void ddps_sc_settle(struct ddps_sctp *e);
+static inline void ddps_sc_time(struct ddps_sctp *e, uint64_t now)
+{
+	if (now > e->now)
+		e->now = now;
+}
+
+/* ---- sctp_find.c ---- */
+struct ddps_sc_path *ddps_sc_find(struct ddps_sctp *e, uint16_t via, uint16_t port,
+				  uint16_t peer_port, const struct ddps_sctp_addr *peer);
+struct ddps_sctp_port *ddps_sc_find_port(struct ddps_sctp *e, uint16_t via, uint16_t port);
+/* Enter @p; false: no memory. */
+bool ddps_sc_enter(struct ddps_sctp *e, struct ddps_sc_path *p);
+void ddps_sc_leave(struct ddps_sctp *e, struct ddps_sc_path *p);
+/* Count an association accepted from @addr; false: too many, or no memory. */
+bool ddps_sc_peer_get(struct ddps_sctp *e, const struct ddps_sctp_addr *addr);
+void ddps_sc_peer_put(struct ddps_sctp *e, const struct ddps_sctp_addr *addr);
+/* Tags of an association that has ended; whether they are of one that did lately. */
+void ddps_sc_gone_add(struct ddps_sctp *e, uint32_t own, uint32_t peer);
+bool ddps_sc_gone_lately(const struct ddps_sctp *e, uint32_t own, uint32_t peer);
+/* A free port; 0: none. */
+uint16_t ddps_sc_free_port(struct ddps_sctp *e, uint16_t via, uint16_t peer_port,
+			   const struct ddps_sctp_addr *peer);
+
+/* ---- sctp_packet.c ---- */
+void ddps_sc_packet(struct ddps_sctp *e, const struct ddps_sctp_route *from, const uint8_t *pkt,
+		    size_t len);
+/* Which states take which chunk; for tests too. */
+typedef void ddps_sc_handler(struct ddps_sc_rx *rx, const struct ddps_sc_chunk *c);
+ddps_sc_handler *ddps_sc_rule(enum ddps_sc_state s, uint8_t type);
+/* Report what was not understood. */
+void ddps_sc_report(struct ddps_sc_rx *rx, uint16_t cause, const void *val, size_t len);
+/* Learn the UDP port, and what else a packet with the right tag says about its path. */
+void ddps_sc_heard(struct ddps_sc_rx *rx);
+
+/* ---- sctp_oob.c ---- */
+bool ddps_sc_contains(const uint8_t *pkt, size_t len, uint8_t type, struct ddps_sc_chunk *c);
+void ddps_sc_oob(struct ddps_sc_rx *rx);
+/* Send one packet that no association knows of: @chunks without header. */
+void ddps_sc_stray(struct ddps_sctp *e, const struct ddps_sctp_route *to, uint16_t port,
+		   uint16_t peer_port, uint32_t tag, const void *chunks, size_t len);
+/* An ABORT with one cause (0: none) as a stray packet. */
+void ddps_sc_stray_abort(struct ddps_sc_rx *rx, uint32_t tag, bool reflected, uint16_t cause,
+			 const void *val, size_t len);
+
+/* ---- sctp_setup.c ---- */
+ddps_sc_handler ddps_sc_init_none, ddps_sc_init_wait, ddps_sc_init_echoed, ddps_sc_init_up,
+	ddps_sc_init_ack_sent, ddps_sc_init_ack;
+void ddps_sc_put_init(struct ddps_sctp_assoc *a, struct ddps_wbuf *w);
+/* The usable addresses of the peer: @source and those listed.  Returns how many. */
+unsigned ddps_sc_peer_addrs(const struct ddps_sc_init *i, const struct ddps_sctp_addr *source,
+			    struct ddps_sctp_addr *out);
+
+/* ---- sctp_echo.c ---- */
+/* COOKIE ECHO first in a packet.  True: rx->a is set and the rest of the packet may be taken. */
+bool ddps_sc_cookie_echo(struct ddps_sc_rx *rx, const struct ddps_sc_chunk *c);
+ddps_sc_handler ddps_sc_cookie_ack, ddps_sc_stale;
+void ddps_sc_established(struct ddps_sctp_assoc *a);
+
+/* ---- sctp_assoc.c ---- */
+struct ddps_sctp_assoc *ddps_sc_assoc_new(struct ddps_sctp *e, const struct ddps_sctp_param *p);
+struct ddps_sc_path *ddps_sc_path_add(struct ddps_sctp_assoc *a, const struct ddps_sctp_addr *peer,
+				      const struct ddps_sctp_addr *local, uint16_t encap);
+struct ddps_sc_path *ddps_sc_path_of(const struct ddps_sctp_assoc *a,
+				     const struct ddps_sctp_addr *peer);
+void ddps_sc_start_tx(struct ddps_sctp_assoc *a, uint32_t peer_rwnd);
+void ddps_sc_start_rx(struct ddps_sctp_assoc *a, uint32_t peer_tsn);
+/* Nothing sent, nothing received: for a restart. */
+void ddps_sc_wipe(struct ddps_sctp_assoc *a);
+/* It is over; gone() follows, with what why says. */
+void ddps_sc_end(struct ddps_sctp_assoc *a, struct ddps_error why);
+/* The memory goes, now. */
+void ddps_sc_release(struct ddps_sctp_assoc *a);
+void ddps_sc_restart_ctl(struct ddps_sctp_assoc *a, bool resent);
+void ddps_sc_stop_ctl(struct ddps_sctp_assoc *a);
+void ddps_sc_ctl_timeout(struct ddps_sctp_assoc *a);
+bool ddps_sc_count_error(struct ddps_sctp_assoc *a, struct ddps_sc_path *p);
+const char *ddps_sc_state_name(enum ddps_sc_state s);
+/* Queue chunks of @len octets, padded, to be filled in; NULL: no memory. */
+uint8_t *ddps_sc_blob(struct ddps_sctp_assoc *a, struct ddps_sc_path *p, size_t len);
+void ddps_sc_blobs_free(struct ddps_sc_blobs *q);
+
+/* ---- sctp_shut.c ---- */
+ddps_sc_handler ddps_sc_shutdown_est, ddps_sc_shutdown_received, ddps_sc_shutdown_sent,
+	ddps_sc_shutdown_again, ddps_sc_shutdown_ack, ddps_sc_shutdown_ack_early,
+	ddps_sc_shutdown_complete, ddps_sc_abort_in, ddps_sc_error_in;
+/* The steps that wait for everything to be acknowledged. */
+void ddps_sc_shut_step(struct ddps_sctp_assoc *a);
+/* ABORT with a cause, and the end. */
+void ddps_sc_abort_out(struct ddps_sctp_assoc *a, uint16_t cause, const void *val, size_t len,
+		       struct ddps_error why);
+void ddps_sc_violation(struct ddps_sctp_assoc *a, const char *what);
+
+/* ---- sctp_rx.c, sctp_reasm.c, sctp_stream.c, sctp_sack.c ---- */
+ddps_sc_handler ddps_sc_data, ddps_sc_sack_in;
+void ddps_sc_rx_done(struct ddps_sc_rx *rx);
+uint32_t ddps_sc_rwnd(const struct ddps_sctp_assoc *a);
+/* May @len octets more be held? */
+bool ddps_sc_may_hold(struct ddps_sctp_assoc *a, size_t len, bool fills);
+void ddps_sc_charge(struct ddps_sctp_assoc *a, size_t len);
+void ddps_sc_uncharge(struct ddps_sctp_assoc *a, size_t len);
+#define DDPS_SC_ITEM 64u /* what an item that is held costs besides its octets */
+/* 0, DDPS_E_PROTOCOL, DDPS_E_NOMEM (as if it had not come), DDPS_E_LIMIT: too long. */
+int ddps_sc_fragment(struct ddps_sctp_assoc *a, const struct ddps_sc_data *d);
+int ddps_sc_fragment_fits(const struct ddps_sctp_assoc *a, const struct ddps_sc_data *d);
+void ddps_sc_reasm_free(struct ddps_sctp_assoc *a);
+/* A whole message; @own: its octets are pool memory of @m->len, to be taken over.
+ * 0, DDPS_E_NOMEM (as if it had not come), DDPS_E_PROTOCOL. */
+int ddps_sc_whole(struct ddps_sctp_assoc *a, const struct ddps_sctp_msg *m);
+/* Whether ddps_sc_whole() would keep a copy. */
+bool ddps_sc_would_hold(struct ddps_sctp_assoc *a, const struct ddps_sctp_msg *m);
+void ddps_sc_deliver_ready(struct ddps_sctp_assoc *a);
+void ddps_sc_streams_free(struct ddps_sctp_assoc *a);
+struct ddps_sc_stream *ddps_sc_stream_get(struct ddps_sctp_assoc *a, uint16_t sid);
+size_t ddps_sc_put_sack(struct ddps_sctp_assoc *a, struct ddps_wbuf *w, size_t room);
+void ddps_sc_want_sack(struct ddps_sctp_assoc *a);
+void ddps_sc_window_update(struct ddps_sctp_assoc *a);
+void ddps_sc_take_sack(struct ddps_sctp_assoc *a, const struct ddps_sent_sack *s);
+
+/* ---- sctp_path.c ---- */
+void ddps_sc_path_confirm(struct ddps_sc_path *p);
+void ddps_sc_path_good(struct ddps_sc_path *p);
+void ddps_sc_path_error(struct ddps_sc_path *p);
+void ddps_sc_path_pick(struct ddps_sctp_assoc *a);
+void ddps_sc_path_timer(struct ddps_sc_path *p);
+uint64_t ddps_sc_path_deadline(const struct ddps_sc_path *p);
+void ddps_sc_path_start(struct ddps_sc_path *p);
+ddps_sc_handler ddps_sc_heartbeat, ddps_sc_heartbeat_ack;
+unsigned ddps_sc_overhead(const struct ddps_sc_path *p);
+void ddps_sc_path_encap(struct ddps_sc_path *p, uint16_t encap);
+void ddps_sc_put_probe(struct ddps_sc_path *p, uint16_t size, struct ddps_wbuf *w);
+/* Heartbeats are sent in this state. */
+bool ddps_sc_hb_state(const struct ddps_sctp_assoc *a);
+
+/* ---- sctp_msg.c, sctp_tx.c ---- */
+void ddps_sc_acked(void *user, uint32_t tsn, void *chunk);
+void ddps_sc_queue_free(struct ddps_sctp_assoc *a);
+bool ddps_sc_may_write(const struct ddps_sctp_assoc *a);
+size_t ddps_sc_next_len(const struct ddps_sctp_assoc *a);
+/* The next piece; NULL: no memory. */
+struct ddps_sc_piece *ddps_sc_cut(struct ddps_sctp_assoc *a);
+/* Give it back uncut. */
+void ddps_sc_uncut(struct ddps_sctp_assoc *a, struct ddps_sc_piece *pc);
+void ddps_sc_cut_done(struct ddps_sctp_assoc *a, struct ddps_sc_piece *pc);
+bool ddps_sc_has_output(struct ddps_sctp_assoc *a);
+int ddps_sc_assoc_output(struct ddps_sctp_assoc *a, struct ddps_sctp_out *out);
+bool ddps_sc_all_acked(const struct ddps_sctp_assoc *a);
+
+#endif

@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Messages to send: copied once, cut into pieces as packets are built, kept until acknowledged. */
+#include "sctp/sctp_in.h"
+
+static void msg_put(struct ddps_sctp_assoc *a, struct ddps_sc_msg *m)
+{
+	if (--m->refs)
+		return;
+	a->buffered -= m->len + sizeof *m;
+	ddps_sc_pool_put(&a->e->pool, m, sizeof *m + m->len);
+}
+
+void ddps_sc_acked(void *user, uint32_t tsn, void *chunk)
+{
+	struct ddps_sctp_assoc *a = user;
+	struct ddps_sc_piece *pc = chunk;
+	struct ddps_sc_msg *m = pc->m;
+
+	(void)tsn;
+	if (pc->flags & SC_DATA_E) {
+		a->acked_n = m->number;
+		ddps_sc_note(a, NOTE_ACKED);
+	}
+	if (pc != &m->whole)
+		ddps_sc_pool_put(&a->e->pool, pc, sizeof *pc);
+	msg_put(a, m);
+	if (a->blocked && ddps_sc_may_write(a)) {
+		a->blocked = false;
+		ddps_sc_note(a, NOTE_WRITABLE);
+	}
+}
+
+void ddps_sc_queue_free(struct ddps_sctp_assoc *a)
+{
+	struct ddps_sc_msg *m;
+
+	while ((m = STAILQ_FIRST(&a->queue))) {
+		STAILQ_REMOVE_HEAD(&a->queue, link);
+		a->unsent -= m->len - m->cut;
+		msg_put(a, m);
+	}
+}
+
+/* What waits to be sent delays what comes after it: no more of it than a fraction of a window. */
+bool ddps_sc_may_write(const struct ddps_sctp_assoc *a)
+{
+	const struct ddps_sctp_config *c = &a->e->c;
+	uint64_t window = a->data_path ? a->data_path->tx.cc.cwnd / 4 : 0;
+	uint64_t most = window < 65536 ? 65536 : window;
+
+	return a->buffered < c->send_buffer && a->unsent < (most < c->unsent ? most : c->unsent);
+}
+
+static size_t total(const struct iovec *iov, int niov)
+{
+	size_t n = 0;
+
+	for (int i = 0; i < niov; i++)
+		n += iov[i].iov_len;
+	return n;
+}
+
+static int next_ssn(struct ddps_sctp_assoc *a, uint16_t sid, uint16_t *ssn)
+{
+	if (!a->ssn_out)
+		a->ssn_out = calloc(a->out_streams, sizeof *a->ssn_out);
+	if (!a->ssn_out)
+		return DDPS_E_NOMEM;
+	*ssn = a->ssn_out[sid]++;
+	return 0;
+}
+
+static int may_send(struct ddps_sctp_assoc *a, uint16_t sid, size_t len)
+{
+	if (a->dead || a->state != SC_ESTABLISHED)
+		return DDPS_E_STATE;
+	if (sid >= a->out_streams || !len) /* [9260-6.5-1] [9260-6.2-28] */
+		return DDPS_E_INVAL;
+	if (len > a->e->c.send_buffer || len > UINT32_MAX / 2)
+		return DDPS_E_TOO_LONG;
+	if (!ddps_sc_may_write(a)) {
+		a->blocked = true;
+		return DDPS_E_AGAIN;
+	}
+	return 0;
+}
+
+int ddps_sctp_send(struct ddps_sctp_assoc *a, uint16_t stream, uint32_t ppid, unsigned flags,
+		   const struct iovec *iov, int niov, uint64_t now)
+{
+	size_t len = total(iov, niov), at = 0;
+	int err = may_send(a, stream, len);
+	struct ddps_sc_msg *m;
+
+	ddps_sc_time(a->e, now);
+	if (err < 0)
+		return err;
+	m = ddps_sc_pool_get(&a->e->pool, sizeof *m + len);
+	if (!m)
+		return DDPS_E_NOMEM;
+	memset(m, 0, sizeof *m);
+	if (!(flags & DDPS_SCTP_UNORDERED) && next_ssn(a, stream, &m->ssn) < 0) {
+		ddps_sc_pool_put(&a->e->pool, m, sizeof *m + len);
+		return DDPS_E_NOMEM;
+	}
+	m->number = ++a->sent_n;
+	m->ppid = ppid;
+	m->sid = stream;
+	m->len = (uint32_t)len;
+	m->refs = 1;
+	m->flags = (uint8_t)((flags & DDPS_SCTP_UNORDERED ? SC_DATA_U : 0) |
+			     (flags & DDPS_SCTP_SACK_NOW ? SC_DATA_I : 0));
+	for (int i = 0; i < niov; at += iov[i++].iov_len) {
+		if (iov[i].iov_len)
+			memcpy(m->data + at, iov[i].iov_base, iov[i].iov_len);
+	}
+	a->buffered += len + sizeof *m;
+	a->unsent += len;
+	STAILQ_INSERT_TAIL(&a->queue, m, link);
+	ddps_sc_touch(a);
+	return 0;
+}
+
+/* ---- pieces ---- */
+
+/* User data octets of the largest chunk that fits on every path in use [9260-6.9-4]. */
+size_t ddps_sctp_max_chunk(const struct ddps_sctp_assoc *a)
+{
+	uint32_t least = ddps_sent_smss(&a->data_path->tx);
+
+	for (unsigned i = 0; i < a->npaths; i++) {
+		const struct ddps_sc_path *p = a->path[i];
+
+		if (p->confirmed && p->state == DDPS_SCTP_ACTIVE && ddps_sent_smss(&p->tx) < least)
+			least = ddps_sent_smss(&p->tx);
+	}
+	return least - DDPS_SC_DATA_HDR;
+}
+
+/* User data octets of the next piece; 0: nothing waits. */
+size_t ddps_sc_next_len(const struct ddps_sctp_assoc *a)
+{
+	const struct ddps_sc_msg *m = STAILQ_FIRST(&a->queue);
+	size_t left, most;
+
+	if (!m)
+		return 0;
+	left = m->len - m->cut;
+	most = ddps_sctp_max_chunk(a);
+	return left < most ? left : most;
+}
+
+struct ddps_sc_piece *ddps_sc_cut(struct ddps_sctp_assoc *a)
+{
+	struct ddps_sc_msg *m = STAILQ_FIRST(&a->queue);
+	size_t len = ddps_sc_next_len(a);
+	struct ddps_sc_piece *pc = &m->whole;
+
+	if (len < m->len)
+		pc = ddps_sc_pool_get(&a->e->pool, sizeof *pc);
+	if (!pc) {
+		a->e->st.no_memory++;
+		return NULL;
+	}
+	*pc = (struct ddps_sc_piece){ .m = m, .at = m->cut, .len = (uint32_t)len };
+	pc->flags = m->flags & SC_DATA_U;
+	if (!m->cut)
+		pc->flags |= SC_DATA_B;
+	if (m->cut + len == m->len)
+		pc->flags |= (uint8_t)(SC_DATA_E | (m->flags & SC_DATA_I));
+	return pc;
+}
+
+void ddps_sc_uncut(struct ddps_sctp_assoc *a, struct ddps_sc_piece *pc)
+{
+	if (pc != &pc->m->whole)
+		ddps_sc_pool_put(&a->e->pool, pc, sizeof *pc);
+}
+
+/* It has a TSN. */
+void ddps_sc_cut_done(struct ddps_sctp_assoc *a, struct ddps_sc_piece *pc)
+{
+	struct ddps_sc_msg *m = pc->m;
+
+	m->refs++;
+	m->cut += pc->len;
+	a->unsent -= pc->len;
+	if (m->cut == m->len) {
+		STAILQ_REMOVE_HEAD(&a->queue, link);
+		msg_put(a, m);
+	}
+	if (a->blocked && ddps_sc_may_write(a)) {
+		a->blocked = false;
+		ddps_sc_note(a, NOTE_WRITABLE);
+	}
+}
+
+bool ddps_sc_all_acked(const struct ddps_sctp_assoc *a)
+{
+	return STAILQ_EMPTY(&a->queue) && a->tx.next == a->tx.cum + 1;
+}

@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Packets out of the blue (RFC 9260 8.4), answers without association, and ICMP (10). */
+#include "sctp/sctp_in.h"
+
+bool ddps_sc_contains(const uint8_t *pkt, size_t len, uint8_t type, struct ddps_sc_chunk *c)
+{
+	struct ddps_rbuf r = ddps_sc_chunks(pkt, len);
+
+	while (ddps_sc_chunk_next(&r, c) > 0) {
+		if (c->type == type)
+			return true;
+	}
+	return false;
+}
+
+/* Whether one more answer to a packet that belongs to nothing may be given. */
+static bool may_answer(struct ddps_sctp *e)
+{
+	double rate = e->c.answers_per_s;
+
+	e->answers += (double)(e->now - e->answers_at) * rate / 1e9;
+	if (e->answers > rate)
+		e->answers = rate;
+	e->answers_at = e->now;
+	if (e->answers < 1) {
+		e->st.answers_limited++;
+		return false;
+	}
+	e->answers -= 1;
+	return true;
+}
+
+static void answer(struct ddps_sc_rx *rx, uint32_t tag, const void *chunks, size_t len)
+{
+	if (may_answer(rx->e))
+		ddps_sc_stray(rx->e, &rx->from, rx->h.dst, rx->h.src, tag, chunks, len);
+}
+
+void ddps_sc_stray_abort(struct ddps_sc_rx *rx, uint32_t tag, bool refl, uint16_t cause,
+			 const void *val, size_t len)
+{
+	uint8_t buf[600];
+	struct ddps_wbuf w = ddps_wbuf_init(buf, sizeof buf);
+	uint8_t *at = ddps_sc_begin_chunk(&w, SC_ABORT, refl ? SC_FLAG_T : 0);
+
+	if (cause)
+		ddps_sc_put_tlv(&w, cause, val, len);
+	ddps_sc_end_chunk(&w, at);
+	if (w.failed)
+		return;
+	rx->e->st.aborts_out++;
+	answer(rx, tag, buf, (size_t)(w.p - buf));
+}
+
+/* A walk over all chunks that ends in the middle of one: malformed. */
+static bool whole(const struct ddps_sc_rx *rx)
+{
+	struct ddps_rbuf r = ddps_sc_chunks(rx->pkt, rx->len);
+	struct ddps_sc_chunk c;
+	int more;
+
+	while ((more = ddps_sc_chunk_next(&r, &c)) > 0)
+		;
+	return more == 0;
+}
+
+static bool has(const struct ddps_sc_rx *rx, uint8_t type)
+{
+	struct ddps_sc_chunk c;
+
+	return ddps_sc_contains(rx->pkt, rx->len, type, &c);
+}
+
+static bool has_stale(const struct ddps_sc_rx *rx)
+{
+	struct ddps_sc_chunk c;
+	size_t len;
+
+	return ddps_sc_contains(rx->pkt, rx->len, SC_ERROR, &c) &&
+	       ddps_sc_find_cause(&c, SC_CAUSE_STALE, &len);
+}
+
+/* The rows of 8.4; [9260-8.4-1] and COOKIE ECHO were seen to before. */
+void ddps_sc_oob(struct ddps_sc_rx *rx)
+{
+	static const uint8_t complete[4] = { SC_SHUTDOWN_COMPLETE, SC_FLAG_T, 0, 4 };
+	struct ddps_rbuf r = ddps_sc_chunks(rx->pkt, rx->len);
+	struct ddps_sc_chunk first;
+
+	rx->e->st.out_of_the_blue++;
+	if (ddps_sc_chunk_next(&r, &first) <= 0 || !whole(rx) || has(rx, SC_ABORT))
+		return;
+	if (first.type == SC_INIT)
+		ddps_sc_init_none(rx, &first);
+	else if (has(rx, SC_SHUTDOWN_ACK))
+		answer(rx, rx->h.tag, complete, sizeof complete);
+	else if (!has(rx, SC_SHUTDOWN_COMPLETE) && !has(rx, SC_COOKIE_ACK) && !has_stale(rx))
+		ddps_sc_stray_abort(rx, rx->h.tag, true, 0, NULL, 0);
+}
+
+/* ---- ICMP ---- */
+
+/* [9260-10-5] [9260-10-6] The association that sent what is quoted. */
+static struct ddps_sc_path *quoted(struct ddps_sctp *e, const struct ddps_sctp_route *r,
+				   const uint8_t *quote, size_t len)
+{
+	struct ddps_rbuf b = ddps_rbuf_init(quote, len);
+	uint16_t src = ddps_rbuf_u16(&b), dst;
+	uint32_t tag, init_tag;
+	uint8_t type;
+	struct ddps_sc_path *p;
+
+	dst = ddps_rbuf_u16(&b);
+	tag = ddps_rbuf_u32(&b);
+	if (b.failed)
+		return NULL;
+	p = ddps_sc_find(e, r->via, src, dst, &r->peer);
+	if (!p || p->encap != r->encap)
+		return NULL;
+	if (tag)
+		return p->a->state > SC_COOKIE_WAIT && tag == p->a->peer_tag ? p : NULL;
+	ddps_rbuf_take(&b, 4);
+	type = ddps_rbuf_u8(&b);
+	ddps_rbuf_take(&b, 3);
+	init_tag = ddps_rbuf_u32(&b);
+	return !b.failed && type == SC_INIT && init_tag == p->a->own_tag ? p : NULL;
+}
+
+static void nobody_there(struct ddps_sc_path *p)
+{
+	struct ddps_sctp_assoc *a = p->a;
+
+	if (a->state == SC_COOKIE_WAIT || !a->e->c.icmp_grace)
+		ddps_sc_end(a, ddps_error_make(
+				       a->state == SC_COOKIE_WAIT ? DDPS_E_REFUSED : DDPS_E_RESET,
+				       0, "nothing takes SCTP at the peer's address or port"));
+	else if (a->npaths > 1 && p->state == DDPS_SCTP_ACTIVE)
+		ddps_sc_path_error(p);
+}
+
+void ddps_sctp_icmp(struct ddps_sctp *e, const struct ddps_sctp_route *r, enum ddps_sctp_icmp what,
+		    uint32_t mtu, const uint8_t *quote, size_t len, uint64_t now)
+{
+	struct ddps_sc_path *p;
+
+	ddps_sc_time(e, now);
+	p = quoted(e, r, quote, len);
+	if (!p || what == DDPS_SCTP_ICMP_UNREACH ||
+	    (what == DDPS_SCTP_ICMP_UNREACH_PORT && !p->encap)) { /* [9260-10-2] */
+		e->st.icmp_ignored++;
+		return;
+	}
+	e->st.icmp_believed++;
+	ddps_sc_touch(p->a);
+	if (what == DDPS_SCTP_ICMP_TOO_BIG)
+		ddps_sent_mtu_changed(&p->a->tx, &p->tx,
+				      ddps_pmtu_ptb(&p->tx.pmtu,
+						    (uint16_t)(mtu > 65535 ? 65535 : mtu), e->now));
+	else
+		nobody_there(p);
+}

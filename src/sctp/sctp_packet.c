@@ -1,0 +1,268 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Which packets are taken (RFC 9260 8.4, 8.5), and which chunk in which state. */
+#include "sctp/sctp_in.h"
+
+#define UP(h) [SC_ESTABLISHED] = (h), [SC_PENDING] = (h)
+#define ALL(h)                                                                                     \
+	[SC_COOKIE_WAIT] = (h), [SC_COOKIE_ECHOED] = (h),                                          \
+	UP(h), [SC_SENT] = (h), [SC_RECEIVED] = (h), [SC_ACK_SENT] = (h)
+#define ECHOED_ON(h)                                                                               \
+	[SC_COOKIE_ECHOED] = (h), UP(h), [SC_SENT] = (h), [SC_RECEIVED] = (h), [SC_ACK_SENT] = (h)
+
+/* A cell left out: the chunk is ignored. */
+static ddps_sc_handler *const rule[15][SC_NSTATES] = {
+	[SC_DATA] = { UP(ddps_sc_data), [SC_SENT] = ddps_sc_data },
+	[SC_INIT] = { [SC_COOKIE_WAIT] = ddps_sc_init_wait,
+		      [SC_COOKIE_ECHOED] = ddps_sc_init_echoed,
+		      UP(ddps_sc_init_up),
+		      [SC_SENT] = ddps_sc_init_up,
+		      [SC_RECEIVED] = ddps_sc_init_up,
+		      [SC_ACK_SENT] = ddps_sc_init_ack_sent },
+	[SC_INIT_ACK] = { [SC_COOKIE_WAIT] = ddps_sc_init_ack },
+	[SC_SACK] = { UP(ddps_sc_sack_in), [SC_RECEIVED] = ddps_sc_sack_in },
+	[SC_HEARTBEAT] = { ECHOED_ON(ddps_sc_heartbeat) },
+	[SC_HEARTBEAT_ACK] = { UP(ddps_sc_heartbeat_ack), [SC_SENT] = ddps_sc_heartbeat_ack,
+			       [SC_RECEIVED] = ddps_sc_heartbeat_ack,
+			       [SC_ACK_SENT] = ddps_sc_heartbeat_ack },
+	[SC_ABORT] = { ALL(ddps_sc_abort_in) },
+	[SC_SHUTDOWN] = { UP(ddps_sc_shutdown_est), [SC_SENT] = ddps_sc_shutdown_sent,
+			  [SC_RECEIVED] = ddps_sc_shutdown_received,
+			  [SC_ACK_SENT] = ddps_sc_shutdown_again },
+	[SC_SHUTDOWN_ACK] = { [SC_COOKIE_WAIT] = ddps_sc_shutdown_ack_early,
+			      [SC_COOKIE_ECHOED] = ddps_sc_shutdown_ack_early,
+			      [SC_SENT] = ddps_sc_shutdown_ack,
+			      [SC_ACK_SENT] = ddps_sc_shutdown_ack },
+	[SC_ERROR] = { [SC_COOKIE_ECHOED] = ddps_sc_stale,
+		       UP(ddps_sc_error_in),
+		       [SC_SENT] = ddps_sc_error_in,
+		       [SC_RECEIVED] = ddps_sc_error_in,
+		       [SC_ACK_SENT] = ddps_sc_error_in },
+	[SC_COOKIE_ACK] = { [SC_COOKIE_ECHOED] = ddps_sc_cookie_ack },
+	[SC_SHUTDOWN_COMPLETE] = { [SC_ACK_SENT] = ddps_sc_shutdown_complete },
+};
+
+ddps_sc_handler *ddps_sc_rule(enum ddps_sc_state s, uint8_t type)
+{
+	return type < 15 ? rule[type][s] : NULL;
+}
+
+static bool known(uint8_t type)
+{
+	return type == SC_PAD || (type <= SC_SHUTDOWN_COMPLETE && type != 12 && type != 13);
+}
+
+/* [9260-3-1] */
+static bool must_be_alone(uint8_t type)
+{
+	return type == SC_INIT || type == SC_INIT_ACK || type == SC_SHUTDOWN_COMPLETE;
+}
+
+void ddps_sc_report(struct ddps_sc_rx *rx, uint16_t cause, const void *val, size_t len)
+{
+	struct ddps_wbuf w =
+		ddps_wbuf_init(rx->report + rx->report_len, sizeof rx->report - rx->report_len);
+
+	if (len > 128)
+		len = 128; /* what there is of it tells enough */
+	ddps_sc_put_tlv(&w, cause, val, len);
+	if (!w.failed)
+		rx->report_len = (size_t)(w.p - rx->report);
+}
+
+/* All that is to be reported about one packet leaves in one chunk [9260-12.4-2]. */
+static void send_report(struct ddps_sc_rx *rx)
+{
+	struct ddps_wbuf w;
+	uint8_t *at;
+
+	if (!rx->report_len || rx->a->dead)
+		return;
+	at = ddps_sc_blob(rx->a, rx->path, 4 + rx->report_len);
+	if (!at)
+		return;
+	w = ddps_wbuf_init(at, 4 + rx->report_len);
+	ddps_sc_put_chunk(&w, SC_ERROR, 0, rx->report, rx->report_len);
+}
+
+/* False: stop. */
+static bool unknown_chunk(struct ddps_sc_rx *rx, const struct ddps_sc_chunk *c)
+{
+	rx->e->st.unknown_chunks++;
+	if (c->type & 0x40)
+		ddps_sc_report(rx, SC_CAUSE_CHUNK, c->all, c->len);
+	return c->type & 0x80;
+}
+
+static void walk(struct ddps_sc_rx *rx, struct ddps_rbuf r)
+{
+	struct ddps_sctp_assoc *a = rx->a;
+	struct ddps_sc_chunk c;
+	unsigned n = 0, others = 0;
+	bool errors = false;
+	ddps_sc_handler *h;
+
+	while (!a->dead && ddps_sc_chunk_next(&r, &c) > 0) {
+		if (c.type != SC_DATA && ++others > rx->e->c.max_chunks)
+			break;
+		n++;
+		if (!known(c.type)) {
+			if (!unknown_chunk(rx, &c))
+				break;
+			continue;
+		}
+		if (must_be_alone(c.type) && (n > 1 || ddps_rbuf_left(&r) >= 4))
+			break;
+		errors |= c.type == SC_ERROR;
+		h = ddps_sc_rule(a->state, c.type);
+		if (h)
+			h(rx, &c);
+	}
+	if (errors) /* never answered */
+		rx->report_len = 0;
+	if (!a->dead) {
+		ddps_sc_rx_done(rx);
+		send_report(rx);
+	}
+}
+
+void ddps_sc_heard(struct ddps_sc_rx *rx)
+{
+	struct ddps_sctp_assoc *a = rx->a;
+	struct ddps_sc_path *p = rx->path;
+
+	a->last_heard = p;
+	a->n_packets_in++;
+	if (p->encap != rx->from.encap) { /* [6951-5.4-1] [6951-5.4-2] */
+		rx->e->st.ports_learned++;
+		ddps_sc_path_encap(p, rx->from.encap);
+	}
+	if (rx->from.local.family)
+		p->local = rx->from.local;
+	if (a->state == SC_SENT && a->ctl_n) { /* [9260-9.2-5] */
+		a->ctl_n = 0;
+		a->errors = 0;
+	}
+	if (a->state >= SC_ESTABLISHED && ddps_sent_alive(&a->tx, &p->tx, rx->e->now))
+		a->ask = true;
+}
+
+/* Only a chunk with the T bit may have the tag that we use for the peer [9260-8.5.1-4]. */
+static void reflected(struct ddps_sc_rx *rx)
+{
+	struct ddps_sc_chunk c;
+
+	if (ddps_sc_contains(rx->pkt, rx->len, SC_ABORT, &c) && (c.flags & SC_FLAG_T))
+		ddps_sc_abort_in(rx, &c);
+	else if (rx->a->state == SC_ACK_SENT &&
+		 ddps_sc_contains(rx->pkt, rx->len, SC_SHUTDOWN_COMPLETE, &c) &&
+		 (c.flags & SC_FLAG_T))
+		ddps_sc_shutdown_complete(rx, &c);
+	else
+		rx->e->st.bad_tag++;
+}
+
+static void for_assoc(struct ddps_sc_rx *rx, const struct ddps_sc_chunk *first)
+{
+	struct ddps_sctp_assoc *a = rx->a;
+	struct ddps_sc_chunk c;
+
+	ddps_sc_touch(a);
+	if (first->type == SC_INIT) { /* its tag is 0, and it is alone: checked */
+		rx->e->st.init_in++;
+		ddps_sc_rule(a->state, SC_INIT)(rx, first);
+		return;
+	}
+	if (a->state <= SC_COOKIE_ECHOED &&
+	    ddps_sc_contains(rx->pkt, rx->len, SC_SHUTDOWN_ACK, &c)) {
+		ddps_sc_shutdown_ack_early(rx, &c);
+		return;
+	}
+	if (rx->h.tag == a->own_tag) {
+		ddps_sc_heard(rx);
+		walk(rx, ddps_sc_chunks(rx->pkt, rx->len));
+	} else if (a->state > SC_COOKIE_WAIT && rx->h.tag == a->peer_tag) {
+		reflected(rx);
+	} else {
+		rx->e->st.bad_tag++;
+	}
+}
+
+static void cookie_echo(struct ddps_sc_rx *rx, const struct ddps_sc_chunk *first)
+{
+	struct ddps_rbuf r = ddps_sc_chunks(rx->pkt, rx->len);
+	struct ddps_sc_chunk c;
+
+	if (!ddps_sc_cookie_echo(rx, first))
+		return;
+	ddps_sc_touch(rx->a);
+	ddps_sc_chunk_next(&r, &c);
+	walk(rx, r);
+}
+
+/* An INIT or INIT ACK belongs to an association if any address in it does [9260-5.1.2-4]. */
+static struct ddps_sc_path *find_listed(struct ddps_sc_rx *rx, const struct ddps_sc_chunk *c)
+{
+	struct ddps_sc_init i;
+	struct ddps_sc_path *p = NULL;
+
+	if (ddps_sc_decode_init(&i, c) < 0)
+		return NULL;
+	for (unsigned n = 0; n < i.naddr && !p; n++)
+		p = ddps_sc_find(rx->e, rx->from.via, rx->h.dst, rx->h.src, &i.addr[n]);
+	return p;
+}
+
+/* [9260-8.5.1-1] Tag 0 and an INIT that is alone go together, or the packet goes. */
+static bool tag_fits(const struct ddps_sc_rx *rx, const struct ddps_sc_chunk *first)
+{
+	bool alone = ddps_sc_pad(first->len) + 4 > rx->len - DDPS_SC_HDR;
+
+	if (first->type == SC_INIT)
+		return !rx->h.tag && alone;
+	return rx->h.tag != 0;
+}
+
+void ddps_sc_packet(struct ddps_sctp *e, const struct ddps_sctp_route *from, const uint8_t *pkt,
+		    size_t len)
+{
+	struct ddps_sc_rx rx;
+	struct ddps_rbuf r;
+	struct ddps_sc_chunk first;
+
+	memset(&rx, 0, offsetof(struct ddps_sc_rx, report));
+	rx.report_len = 0;
+	rx.answered = false;
+	rx.e = e;
+	rx.from = *from;
+	rx.pkt = pkt;
+	rx.len = len;
+	if (len > 65535 || ddps_sc_header(&rx.h, pkt, len) < 0 || !ddps_sc_unicast(&from->peer)) {
+		e->st.malformed++;
+		return;
+	}
+	if (!ddps_sc_crc_ok(pkt, len)) { /* [9260-6.8-2] */
+		e->st.bad_crc++;
+		return;
+	}
+	if (e->c.tap)
+		e->c.tap(e->c.user, e->now, false, from,
+			 &(struct iovec){ (void *)(uintptr_t)pkt, len }, 1);
+	r = ddps_sc_chunks(pkt, len);
+	if (ddps_sc_chunk_next(&r, &first) <= 0 || !tag_fits(&rx, &first)) {
+		e->st.malformed++;
+		return;
+	}
+	if (first.type == SC_COOKIE_ECHO) {
+		cookie_echo(&rx, &first);
+		return;
+	}
+	rx.path = ddps_sc_find(e, from->via, rx.h.dst, rx.h.src, &from->peer);
+	if (!rx.path && (first.type == SC_INIT || first.type == SC_INIT_ACK))
+		rx.path = find_listed(&rx, &first);
+	if (rx.path) {
+		rx.a = rx.path->a;
+		for_assoc(&rx, &first);
+	} else {
+		ddps_sc_oob(&rx);
+	}
+}

@@ -1,0 +1,351 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Paths: their states (RFC 9260 8, RFC 7829), heartbeats, path MTU probes. */
+#include "sctp/sctp_in.h"
+
+#define INFO_LEN 32u /* of a heartbeat: nonce, time, address */
+#define HB_MAX	 3000u
+
+bool ddps_sc_hb_state(const struct ddps_sctp_assoc *a)
+{
+	return a->state == SC_ESTABLISHED || a->state == SC_PENDING || a->state == SC_RECEIVED;
+}
+
+unsigned ddps_sc_overhead(const struct ddps_sc_path *p)
+{
+	return (p->peer.family == 6 ? 40u : 20u) + (p->encap ? 8u : 0u) + DDPS_SC_HDR;
+}
+
+/* The 8 octets more or less show as packets that are lost or may grow. */
+void ddps_sc_path_encap(struct ddps_sc_path *p, uint16_t encap)
+{
+	p->encap = encap;
+}
+
+/* ---- heartbeats ---- */
+
+static uint64_t hb_rto(const struct ddps_sc_path *p)
+{
+	uint64_t rto = ddps_sent_rto(&p->a->tx, &p->tx), max = p->a->e->c.rto_max_ms * MS;
+	unsigned n = p->errors < 6 ? p->errors : 6;
+
+	return rto << n < max ? rto << n : max;
+}
+
+/* [9260-8.3-7] RTO + interval, and half an RTO more or less. */
+static uint64_t period(const struct ddps_sc_path *p)
+{
+	struct ddps_sctp *e = p->a->e;
+	uint64_t rto = hb_rto(p);
+
+	return e->c.hb_interval_ms * MS + rto / 2 + rto / 1024 * (ddps_sc_random32(e) & 1023);
+}
+
+static void put_info(struct ddps_wbuf *w, const struct ddps_sc_path *p, uint64_t nonce)
+{
+	uint8_t info[INFO_LEN];
+	struct ddps_wbuf i = ddps_wbuf_init(info, sizeof info);
+
+	ddps_wbuf_u64(&i, nonce);
+	ddps_wbuf_u64(&i, p->a->e->now);
+	ddps_wbuf_bytes(&i, p->peer.ip, sizeof p->peer.ip);
+	ddps_sc_put_tlv(w, SC_P_HB_INFO, info, sizeof info);
+}
+
+static uint64_t new_nonce(struct ddps_sctp *e)
+{
+	return (uint64_t)ddps_sc_random32(e) << 32 | ddps_sc_random32(e);
+}
+
+static void send_hb(struct ddps_sc_path *p)
+{
+	struct ddps_sctp *e = p->a->e;
+	uint8_t *at = ddps_sc_blob(p->a, p, 8 + INFO_LEN), *chunk;
+	struct ddps_wbuf w;
+
+	p->hb_at = e->now + hb_rto(p);
+	if (!at)
+		return;
+	p->hb_nonce = new_nonce(e);
+	p->hb_sent = p->used = e->now;
+	p->hb_out = true;
+	w = ddps_wbuf_init(at, 8 + INFO_LEN);
+	chunk = ddps_sc_begin_chunk(&w, SC_HEARTBEAT, 0);
+	put_info(&w, p, p->hb_nonce);
+	ddps_sc_end_chunk(&w, chunk);
+}
+
+void ddps_sc_put_probe(struct ddps_sc_path *p, uint16_t size, struct ddps_wbuf *w)
+{
+	uint8_t *chunk = ddps_sc_begin_chunk(w, SC_HEARTBEAT, 0);
+
+	p->probe_nonce = new_nonce(p->a->e);
+	p->probe_size = size;
+	put_info(w, p, p->probe_nonce);
+	ddps_sc_end_chunk(w, chunk);
+}
+
+static bool eager(const struct ddps_sc_path *p)
+{
+	return p->state == DDPS_SCTP_DOUBTFUL || p->state == DDPS_SCTP_UNCONFIRMED;
+}
+
+static void hb_timer(struct ddps_sc_path *p)
+{
+	struct ddps_sctp_assoc *a = p->a;
+	uint64_t due;
+
+	p->hb_at = DDPS_SC_NEVER;
+	if (!ddps_sc_hb_state(a))
+		return;
+	if (p->hb_out) { /* [9260-8.3-3] */
+		p->hb_out = false;
+		p->good = 0;
+		if (p == a->data_path && p->confirmed) {
+			if (ddps_sc_count_error(a, p))
+				return;
+		} else {
+			ddps_sc_path_error(p);
+		}
+		if (!eager(p)) {
+			p->hb_at = a->e->c.hb_interval_ms ? a->e->now + period(p) : DDPS_SC_NEVER;
+			return;
+		}
+	}
+	if (!eager(p) && !p->hb_now) {
+		if (!a->e->c.hb_interval_ms)
+			return;
+		due = p->used + a->e->c.hb_interval_ms * MS;
+		if (due > a->e->now) { /* it was used meanwhile */
+			p->hb_at = a->e->now + period(p);
+			return;
+		}
+	}
+	p->hb_now = false;
+	send_hb(p);
+}
+
+void ddps_sc_heartbeat(struct ddps_sc_rx *rx, const struct ddps_sc_chunk *c)
+{
+	uint8_t *at;
+	struct ddps_wbuf w;
+
+	/* [9260-12.4-2] One packet is answered by one. */
+	if (rx->answered || c->len > HB_MAX)
+		return;
+	at = ddps_sc_blob(rx->a, rx->path, ddps_sc_pad(c->len));
+	if (!at)
+		return;
+	rx->answered = true;
+	w = ddps_wbuf_init(at, ddps_sc_pad(c->len));
+	ddps_sc_put_chunk(&w, SC_HEARTBEAT_ACK, 0, c->val, c->vlen);
+}
+
+static void hb_acked(struct ddps_sc_path *p)
+{
+	struct ddps_sctp_assoc *a = p->a;
+	struct ddps_sctp *e = a->e;
+
+	p->hb_out = false;
+	p->hb_nonce = 0;
+	p->good++;
+	ddps_sent_rtt(&a->tx, &p->tx, e->now - p->hb_sent, e->now);
+	if (!p->confirmed)
+		ddps_sc_path_confirm(p);
+	ddps_sc_path_good(p);
+	a->errors = 0; /* [9260-8.3-6] */
+	if (p == a->primary && p != a->data_path && p->good < 3) {
+		p->hb_at = e->now + hb_rto(p); /* is it there to stay? */
+		p->hb_now = true;
+	} else {
+		p->hb_at = e->c.hb_interval_ms ? e->now + period(p) : DDPS_SC_NEVER;
+	}
+}
+
+/* [9260-5.4-d2] The nonce and the address must be those of a heartbeat of ours. */
+void ddps_sc_heartbeat_ack(struct ddps_sc_rx *rx, const struct ddps_sc_chunk *c)
+{
+	struct ddps_sctp_assoc *a = rx->a;
+	struct ddps_rbuf r = ddps_rbuf_init(c->val, c->vlen);
+	struct ddps_sc_tlv t;
+	uint64_t nonce;
+	const uint8_t *ip;
+
+	if (ddps_sc_tlv_next(&r, &t) <= 0 || t.type != SC_P_HB_INFO || t.vlen != INFO_LEN)
+		return;
+	r = ddps_rbuf_init(t.val, t.vlen);
+	nonce = ddps_rbuf_u64(&r);
+	ddps_rbuf_take(&r, 8);
+	ip = ddps_rbuf_take(&r, 16);
+	for (unsigned i = 0; nonce && ip && i < a->npaths; i++) {
+		struct ddps_sc_path *p = a->path[i];
+
+		if (memcmp(ip, p->peer.ip, 16))
+			continue;
+		if (nonce == p->hb_nonce) {
+			hb_acked(p);
+		} else if (nonce == p->probe_nonce) {
+			p->probe_nonce = 0;
+			ddps_sent_mtu_changed(&a->tx, &p->tx,
+					      ddps_pmtu_probe_acked(&p->tx.pmtu, p->probe_size,
+								    a->e->now));
+			ddps_sc_path_good(p); /* [8899-6.2-d1] */
+		}
+		ddps_sc_touch(a);
+	}
+}
+
+/* ---- states ---- */
+
+static void set_state(struct ddps_sc_path *p, enum ddps_sctp_path_state s)
+{
+	struct ddps_sctp_assoc *a = p->a;
+
+	if (p->state == s)
+		return;
+	p->state = s;
+	if (a->up && !a->freed && a->announced && a->up->path)
+		a->up->path(a->user, &p->peer, s);
+}
+
+static void start_pmtu(struct ddps_sc_path *p)
+{
+	if (!p->a->fixed_mtu)
+		ddps_pmtu_start(&p->tx.pmtu, 0, p->a->e->now);
+}
+
+void ddps_sc_path_confirm(struct ddps_sc_path *p)
+{
+	p->confirmed = true;
+	p->errors = 0;
+	start_pmtu(p);
+	set_state(p, DDPS_SCTP_ACTIVE);
+	ddps_sc_path_pick(p->a);
+}
+
+void ddps_sc_path_start(struct ddps_sc_path *p)
+{
+	struct ddps_sctp *e = p->a->e;
+
+	p->hb_out = p->hb_now = false;
+	p->errors = p->good = 0;
+	p->used = e->now;
+	if (p->confirmed) {
+		p->state = DDPS_SCTP_ACTIVE;
+		start_pmtu(p);
+		p->hb_at = e->c.hb_interval_ms ? e->now + period(p) : DDPS_SC_NEVER;
+	} else {
+		p->state = DDPS_SCTP_UNCONFIRMED;
+		p->hb_at = e->now;
+	}
+}
+
+void ddps_sc_path_good(struct ddps_sc_path *p)
+{
+	p->errors = 0;
+	if (!p->confirmed || p->state == DDPS_SCTP_ACTIVE)
+		return;
+	if (p->state == DDPS_SCTP_INACTIVE && p->a->npaths > 1)
+		start_pmtu(p);
+	set_state(p, DDPS_SCTP_ACTIVE);
+	ddps_sc_path_pick(p->a);
+}
+
+void ddps_sc_path_error(struct ddps_sc_path *p)
+{
+	struct ddps_sctp_assoc *a = p->a;
+
+	p->good = 0;
+	if (p->state == DDPS_SCTP_INACTIVE) /* [9260-8.3-4] counting stops */
+		return;
+	p->errors++;
+	if (p->errors > a->e->c.path_max_retrans) {
+		a->e->st.path_failures++;
+		if (a->npaths > 1)
+			ddps_pmtu_stop(&p->tx.pmtu);
+		set_state(p, DDPS_SCTP_INACTIVE);
+	} else if (p->state == DDPS_SCTP_ACTIVE && a->npaths > 1) {
+		p->hb_at = a->e->now; /* [7829-3-3] */
+		p->hb_now = true;
+		p->hb_out = false;
+		set_state(p, DDPS_SCTP_DOUBTFUL);
+	}
+	ddps_sc_path_pick(a);
+}
+
+/* ---- which one ---- */
+
+static struct ddps_sc_path *best(const struct ddps_sctp_assoc *a)
+{
+	struct ddps_sc_path *found = NULL, *now = a->data_path, *first = a->primary;
+
+	if (first->confirmed && first->state == DDPS_SCTP_ACTIVE &&
+	    (now == first || !now->confirmed || now->state != DDPS_SCTP_ACTIVE ||
+	     first->good >= 3 || !first->failed))
+		return first;
+	if (now->confirmed && now->state == DDPS_SCTP_ACTIVE)
+		return now;
+	for (unsigned i = 0; i < a->npaths; i++) {
+		struct ddps_sc_path *p = a->path[i];
+
+		if (!p->confirmed || p->state == DDPS_SCTP_UNCONFIRMED)
+			continue;
+		if (!found || p->state < found->state ||
+		    (p->state == found->state && p->errors < found->errors))
+			found = p;
+	}
+	return found ? found : now;
+}
+
+void ddps_sc_path_pick(struct ddps_sctp_assoc *a)
+{
+	struct ddps_sc_path *old = a->data_path, *p = best(a);
+
+	if (p == old)
+		return;
+	a->data_path = p;
+	if (old->state != DDPS_SCTP_ACTIVE && old->confirmed) {
+		old->failed = true;
+		ddps_sent_path_lost(&a->tx, &old->tx);
+	}
+	if (p->failed) {
+		p->failed = false;
+		ddps_sent_path_again(&a->tx, &p->tx);
+	}
+	a->ask = true;
+	ddps_sc_touch(a);
+}
+
+/* ---- time ---- */
+
+static uint64_t pmtu_deadline(const struct ddps_sc_path *p)
+{
+	return ddps_sc_hb_state(p->a) ? ddps_pmtu_deadline(&p->tx.pmtu) : DDPS_SC_NEVER;
+}
+
+uint64_t ddps_sc_path_deadline(const struct ddps_sc_path *p)
+{
+	uint64_t at = ddps_sent_deadline(&p->a->tx, &p->tx), pm = pmtu_deadline(p);
+
+	if (p->hb_at < at)
+		at = p->hb_at;
+	return pm < at ? pm : at;
+}
+
+void ddps_sc_path_timer(struct ddps_sc_path *p)
+{
+	struct ddps_sctp_assoc *a = p->a;
+	uint64_t now = a->e->now;
+	unsigned ev;
+
+	if (ddps_sent_deadline(&a->tx, &p->tx) <= now) {
+		ev = ddps_sent_timer(&a->tx, &p->tx, now);
+		if (ev & DDPS_SENT_EV_SEND)
+			a->ask = true;
+		if (ev & DDPS_SENT_EV_T3 && ddps_sc_count_error(a, p))
+			return;
+	}
+	if (pmtu_deadline(p) <= now)
+		ddps_sent_mtu_changed(&a->tx, &p->tx, ddps_pmtu_timer(&p->tx.pmtu, now));
+	if (p->hb_at <= now)
+		hb_timer(p);
+}

@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* DATA (RFC 9260 6.2): what is taken, what is not, and what is held against the window. */
+#include "sctp/sctp_in.h"
+
+/* ---- the window ---- */
+
+uint32_t ddps_sc_rwnd(const struct ddps_sctp_assoc *a)
+{
+	size_t used = a->held + a->kept, all = a->e->c.rwnd;
+
+	/* [9260-6.2-6] Less than a packet is not worth telling. */
+	return used + 1500 > all ? 0 : (uint32_t)(all - used);
+}
+
+bool ddps_sc_may_hold(struct ddps_sctp_assoc *a, size_t len, bool fills)
+{
+	struct ddps_sctp *e = a->e;
+	/* What fills a gap sets free what waits behind it, so it may pass the window. */
+	size_t all = e->c.rwnd * (fills ? 2 : 1);
+
+	if (e->st.held + len + DDPS_SC_ITEM > e->c.max_held && !fills) {
+		e->st.held_full++;
+		return false;
+	}
+	return a->held + a->kept + len + DDPS_SC_ITEM <= all;
+}
+
+void ddps_sc_charge(struct ddps_sctp_assoc *a, size_t len)
+{
+	a->held += len + DDPS_SC_ITEM;
+	a->e->st.held += len + DDPS_SC_ITEM;
+}
+
+void ddps_sc_uncharge(struct ddps_sctp_assoc *a, size_t len)
+{
+	a->held -= len + DDPS_SC_ITEM;
+	a->e->st.held -= len + DDPS_SC_ITEM;
+}
+
+/* ---- a chunk ---- */
+
+static void note_dup(struct ddps_sc_rx *rx, uint32_t tsn)
+{
+	struct ddps_sctp_assoc *a = rx->a;
+
+	rx->dup = true;
+	a->n_dups++;
+	if (a->ndups < DDPS_SC_DUPS)
+		a->dups[a->ndups++] = tsn;
+}
+
+static void drop(struct ddps_sc_rx *rx)
+{
+	rx->dropped = true;
+	rx->e->st.window_drops++;
+}
+
+static void no_user_data(struct ddps_sctp_assoc *a, uint32_t tsn)
+{
+	uint32_t wire = htobe32(tsn);
+
+	a->e->st.violations++;
+	ddps_sc_abort_out(a, SC_CAUSE_NO_DATA, &wire, sizeof wire, /* [9260-6.2-27] */
+			  ddps_error_make(DDPS_E_PROTOCOL, 0, "the peer sent DATA without data"));
+}
+
+static bool complete(const struct ddps_sc_data *d)
+{
+	return (d->flags & (SC_DATA_B | SC_DATA_E)) == (SC_DATA_B | SC_DATA_E);
+}
+
+/* Its octets find a place: 0; DDPS_E_AGAIN: no room now; else as ddps_sc_whole(). */
+static int place(struct ddps_sctp_assoc *a, const struct ddps_sc_data *d)
+{
+	bool fills = d->tsn == a->map.cum + 1 && a->map.high != a->map.cum;
+	struct ddps_sctp_msg m = { .stream = d->sid,
+				   .ssn = d->ssn,
+				   .ppid = d->ppid,
+				   .unordered = d->flags & SC_DATA_U,
+				   .data = d->p,
+				   .len = d->len };
+	int err = ddps_sc_fragment_fits(a, d);
+
+	if (err < 0)
+		return err;
+	fills |= ddps_sc_tsn_lt(d->tsn, a->map.high);
+	if (!complete(d)) {
+		if (!ddps_sc_may_hold(a, d->len, fills))
+			return DDPS_E_AGAIN;
+		return ddps_sc_fragment(a, d);
+	}
+	if (ddps_sc_would_hold(a, &m) && !ddps_sc_may_hold(a, d->len, fills))
+		return DDPS_E_AGAIN;
+	return ddps_sc_whole(a, &m);
+}
+
+/* A chunk that is new and in the window. */
+static void take(struct ddps_sc_rx *rx, const struct ddps_sc_data *d)
+{
+	struct ddps_sctp_assoc *a = rx->a;
+	bool gap_before = a->map.high != a->map.cum;
+	int err = 0;
+
+	/* While nothing may be delivered, or the window is used up, nothing above is taken. */
+	if (!ddps_sc_rwnd(a) && !ddps_sc_tsn_lt(d->tsn, a->map.high)) { /* [9260-6.2-2] */
+		drop(rx);
+		return;
+	}
+	if (d->sid >= a->in_streams) { /* [9260-6.5-2] */
+		uint16_t val[2] = { htobe16(d->sid), 0 };
+
+		ddps_sc_report(rx, SC_CAUSE_STREAM, val, sizeof val);
+		rx->now_flag = true;
+	} else {
+		err = place(a, d);
+	}
+	if (a->dead)
+		return;
+	if (err == DDPS_E_PROTOCOL) {
+		ddps_sc_violation(a, "fragments or sequence numbers make no sense");
+	} else if (err == DDPS_E_LIMIT) {
+		ddps_sc_abort_out(a, SC_CAUSE_RESOURCE, NULL, 0,
+				  ddps_error_make(DDPS_E_LIMIT, 0,
+						  "a message of more than %zu octets",
+						  a->e->c.max_message));
+	} else if (err < 0) {
+		drop(rx);
+	} else {
+		ddps_sc_map_mark(&a->map, d->tsn); /* cannot fail: see ddps_sc_data() */
+		rx->fresh = true;
+		a->n_chunks_in++;
+		rx->gap |= gap_before || a->map.high != a->map.cum;
+	}
+}
+
+void ddps_sc_data(struct ddps_sc_rx *rx, const struct ddps_sc_chunk *c)
+{
+	struct ddps_sctp_assoc *a = rx->a;
+	struct ddps_sc_data d;
+
+	if (ddps_sc_decode_data(&d, c) < 0) {
+		ddps_sc_violation(a, "DATA that is too short");
+		return;
+	}
+	if (!d.len) {
+		no_user_data(a, d.tsn);
+		return;
+	}
+	rx->data = true;
+	rx->now_flag |= d.flags & SC_DATA_I;
+	switch (ddps_sc_map_ask(&a->map, d.tsn)) {
+	case DDPS_SC_DUP:
+		note_dup(rx, d.tsn);
+		return;
+	case DDPS_SC_BEYOND:
+		drop(rx);
+		return;
+	case DDPS_SC_NEW:
+		break;
+	}
+	if (ddps_sc_map_reserve(&a->map, d.tsn) < 0) {
+		rx->e->st.no_memory++;
+		drop(rx);
+		return;
+	}
+	take(rx, &d);
+}
+
+/* ---- after a packet ---- */
+
+/* [9260-6.2-7] When to acknowledge. */
+void ddps_sc_rx_done(struct ddps_sc_rx *rx)
+{
+	struct ddps_sctp_assoc *a = rx->a;
+	bool first = rx->fresh && !a->saw_data;
+
+	if (!rx->data)
+		return;
+	a->saw_data |= rx->fresh;
+	a->sack_path = rx->path;
+	if (a->state == SC_SENT) { /* [9260-9.2-9] [9260-9.2-10] */
+		/* The SACK tells what SHUTDOWN cannot: gaps, duplicates, the window. */
+		a->due |= DUE_SHUTDOWN | DUE_SACK;
+		ddps_sc_restart_ctl(a, false);
+		return;
+	}
+	a->sack_packets++;
+	if (first || rx->now_flag || rx->gap || rx->dropped || (rx->dup && !rx->fresh) ||
+	    a->sack_packets >= 2 || a->delay_sack_never)
+		ddps_sc_want_sack(a);
+	else if (a->sack_at == DDPS_SC_NEVER)
+		a->sack_at = rx->e->now + rx->e->c.sack_delay_ms * MS;
+}

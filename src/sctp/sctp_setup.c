@@ -1,0 +1,371 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* INIT and INIT ACK (RFC 9260 5.1, 5.2.1, 5.2.2). */
+#include "sctp/sctp_in.h"
+
+/* What an INIT ACK offers: a listener's, or an association's. */
+struct offer {
+	uint16_t streams;
+	bool has_adaptation;
+	uint32_t adaptation;
+	const struct ddps_sctp_addr *local;
+	unsigned nlocal;
+	uint32_t tag, tsn, tie_own, tie_peer;
+};
+
+/* An address of ours that the peer at @peer can be told. */
+static bool in_scope(const struct ddps_sctp_addr *own, const struct ddps_sctp_addr *peer)
+{
+	bool link_local = own->family == 6 && own->ip[0] == 0xfe && (own->ip[1] & 0xc0) == 0x80;
+
+	return !link_local && (!ddps_sc_loopback(own) || ddps_sc_loopback(peer));
+}
+
+/* [6951-3.2-1] With one address there is none to tell. */
+static void put_addrs(struct ddps_wbuf *w, const struct ddps_sctp_addr *local, unsigned n,
+		      const struct ddps_sctp_addr *peer)
+{
+	for (unsigned i = 0; n > 1 && i < n; i++) {
+		if (in_scope(&local[i], peer))
+			ddps_sc_put_addr(w, &local[i]);
+	}
+}
+
+static void put_fixed(struct ddps_wbuf *w, uint32_t tag, uint32_t rwnd, uint16_t os, uint16_t mis,
+		      uint32_t tsn)
+{
+	ddps_wbuf_u32(w, tag);
+	ddps_wbuf_u32(w, rwnd);
+	ddps_wbuf_u16(w, os);
+	ddps_wbuf_u16(w, mis);
+	ddps_wbuf_u32(w, tsn);
+}
+
+static void put_adaptation(struct ddps_wbuf *w, uint32_t value)
+{
+	value = htobe32(value);
+	ddps_sc_put_tlv(w, SC_P_ADAPTATION, &value, sizeof value);
+}
+
+void ddps_sc_put_init(struct ddps_sctp_assoc *a, struct ddps_wbuf *w)
+{
+	uint8_t *at = ddps_sc_begin_chunk(w, SC_INIT, 0);
+
+	put_fixed(w, a->own_tag, (uint32_t)a->e->c.rwnd, a->asked, a->asked, a->own_tsn);
+	put_addrs(w, a->local, a->nlocal, &a->ctl_path->peer);
+	if (a->has_adaptation)
+		put_adaptation(w, a->adaptation);
+	ddps_sc_end_chunk(w, at);
+}
+
+unsigned ddps_sc_peer_addrs(const struct ddps_sc_init *i, const struct ddps_sctp_addr *source,
+			    struct ddps_sctp_addr *out)
+{
+	unsigned n = 0;
+
+	out[n++] = *source;
+	for (unsigned k = 0; k < i->naddr && n < DDPS_SCTP_ADDRS_MAX; k++) {
+		const struct ddps_sctp_addr *a = &i->addr[k];
+
+		if (ddps_sc_unicast(a) && in_scope(a, source) && !ddps_sc_addr_eq(a, source))
+			out[n++] = *a;
+	}
+	return n;
+}
+
+/* ---- answering an INIT ---- */
+
+static uint16_t least(uint16_t a, uint16_t b)
+{
+	return a < b ? a : b;
+}
+
+static void fill_cookie(const struct ddps_sc_rx *rx, const struct ddps_sc_init *i,
+			const struct offer *o, struct ddps_sc_cookie *ck)
+{
+	uint32_t life = rx->e->c.cookie_life_ms;
+	struct ddps_sctp_addr all[DDPS_SCTP_ADDRS_MAX];
+
+	memset(ck, 0, sizeof *ck);
+	ck->created = rx->e->now;
+	ck->life_ms = life + (i->preservative < life ? i->preservative : life);
+	ck->own_tag = o->tag;
+	ck->peer_tag = i->tag;
+	ck->own_tsn = o->tsn;
+	ck->peer_tsn = i->tsn;
+	ck->peer_rwnd = i->rwnd;
+	ck->tie_own = o->tie_own;
+	ck->tie_peer = o->tie_peer;
+	ck->in_streams = least(i->os, o->streams);
+	ck->out_streams = least(i->mis, o->streams);
+	ck->port = rx->h.dst;
+	ck->peer_port = rx->h.src;
+	ck->encap = rx->from.encap;
+	ck->via = rx->from.via;
+	ck->has_adaptation = i->has_adaptation;
+	ck->adaptation = i->adaptation;
+	ck->local = rx->from.local;
+	ck->source = rx->from.peer;
+	ck->naddr = ddps_sc_peer_addrs(i, &rx->from.peer, all) - 1;
+	memcpy(ck->addr, all + 1, ck->naddr * sizeof all[0]);
+}
+
+static void put_reports(struct ddps_wbuf *w, const struct ddps_sc_init *i)
+{
+	struct ddps_rbuf r = ddps_rbuf_init(i->report, i->report_len);
+	struct ddps_sc_tlv t;
+
+	while (ddps_sc_tlv_next(&r, &t) > 0)
+		ddps_sc_put_tlv(w, SC_P_UNRECOGNIZED, t.all, t.len);
+}
+
+static void answer_init(struct ddps_sc_rx *rx, const struct ddps_sc_init *i, const struct offer *o)
+{
+	uint8_t buf[1200], cookie[DDPS_SC_COOKIE_MAX];
+	struct ddps_wbuf w = ddps_wbuf_init(buf, sizeof buf);
+	struct ddps_sc_cookie ck;
+	uint8_t *at;
+
+	if (ddps_sc_keys_due(&rx->e->keys, rx->e->now)) {
+		uint8_t secret[32];
+
+		rx->e->c.random(rx->e->c.user, secret, sizeof secret);
+		ddps_sc_keys_rotate(&rx->e->keys, secret, rx->e->now);
+	}
+	fill_cookie(rx, i, o, &ck);
+	at = ddps_sc_begin_chunk(&w, SC_INIT_ACK, 0);
+	put_fixed(&w, o->tag, (uint32_t)rx->e->c.rwnd, least(o->streams, i->mis), o->streams,
+		  o->tsn);
+	put_addrs(&w, o->local, o->nlocal, &rx->from.peer);
+	ddps_sc_put_tlv(&w, SC_P_COOKIE, cookie, ddps_sc_cookie_seal(&rx->e->keys, &ck, cookie));
+	put_reports(&w, i);
+	if (o->has_adaptation)
+		put_adaptation(&w, o->adaptation);
+	ddps_sc_end_chunk(&w, at);
+	ddps_sc_stray(rx->e, &rx->from, rx->h.dst, rx->h.src, i->tag, buf, (size_t)(w.p - buf));
+}
+
+/* What is wrong with every INIT, whatever the state; false: it was dealt with. */
+static bool init_ok(struct ddps_sc_rx *rx, const struct ddps_sc_chunk *c, struct ddps_sc_init *i)
+{
+	int err = ddps_sc_decode_init(i, c);
+
+	if (err == DDPS_E_TRUNCATED || !i->tag) { /* [9260-3.3.2-8] */
+		rx->e->st.malformed++;
+		return false;
+	}
+	if (err < 0)
+		ddps_sc_stray_abort(rx, i->tag, false, SC_CAUSE_VIOLATION, NULL, 0);
+	else if (i->host_name) /* [9260-3.3.2-3] */
+		ddps_sc_stray_abort(rx, i->tag, false, SC_CAUSE_ADDRESS, NULL, 0);
+	else if (!ddps_sc_init_sane(i)) /* [9260-3.3.2-11] */
+		ddps_sc_stray_abort(rx, i->tag, false, SC_CAUSE_INVALID, NULL, 0);
+	else
+		return true;
+	return false;
+}
+
+static uint32_t new_tag(struct ddps_sctp *e, uint32_t not )
+{
+	uint32_t t;
+
+	do
+		t = ddps_sc_random32(e);
+	while (t == not );
+	return t;
+}
+
+void ddps_sc_init_none(struct ddps_sc_rx *rx, const struct ddps_sc_chunk *c)
+{
+	struct ddps_sctp_port *l = ddps_sc_find_port(rx->e, rx->from.via, rx->h.dst);
+	struct ddps_sc_init i;
+	struct offer o;
+
+	rx->e->st.init_in++;
+	if (!init_ok(rx, c, &i))
+		return;
+	if (!l) { /* [9260-8.4-4] */
+		ddps_sc_stray_abort(rx, i.tag, false, 0, NULL, 0);
+		return;
+	}
+	if (rx->e->st.assocs >= rx->e->c.max_assocs) {
+		rx->e->st.refused_full++;
+		ddps_sc_stray_abort(rx, i.tag, false, SC_CAUSE_RESOURCE, NULL, 0);
+		return;
+	}
+	o = (struct offer){ .streams = l->param.streams,
+			    .has_adaptation = l->param.has_adaptation,
+			    .adaptation = l->param.adaptation,
+			    .local = l->param.local,
+			    .nlocal = l->param.nlocal,
+			    .tag = new_tag(rx->e, i.tag),
+			    .tsn = ddps_sc_random32(rx->e) };
+	answer_init(rx, &i, &o);
+}
+
+static struct offer offer_of(const struct ddps_sctp_assoc *a)
+{
+	return (struct offer){ .streams = a->asked,
+			       .has_adaptation = a->has_adaptation,
+			       .adaptation = a->adaptation,
+			       .local = a->local,
+			       .nlocal = a->nlocal,
+			       .tag = a->own_tag,
+			       .tsn = a->own_tsn,
+			       .tie_own = a->tie_own,
+			       .tie_peer = a->tie_peer };
+}
+
+/* [9260-5.2.1-1] Both sides opened: the same tag and TSN as in our INIT. */
+void ddps_sc_init_wait(struct ddps_sc_rx *rx, const struct ddps_sc_chunk *c)
+{
+	struct offer o = offer_of(rx->a);
+	struct ddps_sc_init i;
+	struct ddps_sc_path *p;
+
+	if (!init_ok(rx, c, &i))
+		return;
+	p = ddps_sc_path_of(rx->a, &rx->from.peer);
+	if (!p || p->id >= rx->a->npeers) /* [9260-5.2.1-2] */
+		return;
+	o.tie_own = o.tie_peer = 0;
+	answer_init(rx, &i, &o);
+}
+
+/* [9260-5.2.2-2] Does it add addresses?  Then it is refused, and nothing changes. */
+static bool adds_addresses(struct ddps_sc_rx *rx, const struct ddps_sc_init *i)
+{
+	uint8_t buf[DDPS_SCTP_ADDRS_MAX * 20];
+	struct ddps_wbuf w = ddps_wbuf_init(buf, sizeof buf);
+	struct ddps_sctp_addr all[DDPS_SCTP_ADDRS_MAX];
+	unsigned n = ddps_sc_peer_addrs(i, &rx->from.peer, all);
+
+	for (unsigned k = 0; k < n; k++) {
+		if (!ddps_sc_path_of(rx->a, &all[k]))
+			ddps_sc_put_addr(&w, &all[k]);
+	}
+	if (w.p == buf)
+		return false;
+	rx->e->st.restarts_refused++;
+	ddps_sc_stray_abort(rx, i->tag, false, SC_CAUSE_RESTART, buf, (size_t)(w.p - buf));
+	return true;
+}
+
+static void make_ties(struct ddps_sctp_assoc *a)
+{
+	if (a->tie_own)
+		return;
+	a->tie_own = ddps_sc_random32(a->e);
+	a->tie_peer = ddps_sc_random32(a->e);
+}
+
+void ddps_sc_init_echoed(struct ddps_sc_rx *rx, const struct ddps_sc_chunk *c)
+{
+	struct ddps_sc_init i;
+	struct offer o;
+
+	if (!init_ok(rx, c, &i) || adds_addresses(rx, &i))
+		return;
+	make_ties(rx->a);
+	o = offer_of(rx->a);
+	answer_init(rx, &i, &o);
+}
+
+/* [9260-5.2.2-6] A new tag, and a new TSN: if it is a restart, it begins afresh. */
+void ddps_sc_init_up(struct ddps_sc_rx *rx, const struct ddps_sc_chunk *c)
+{
+	struct ddps_sc_init i;
+	struct offer o;
+
+	if (!init_ok(rx, c, &i) || adds_addresses(rx, &i))
+		return;
+	make_ties(rx->a);
+	o = offer_of(rx->a);
+	o.tag = new_tag(rx->e, i.tag);
+	o.tsn = ddps_sc_random32(rx->e);
+	answer_init(rx, &i, &o);
+}
+
+/* [9260-9.2-18] */
+void ddps_sc_init_ack_sent(struct ddps_sc_rx *rx, const struct ddps_sc_chunk *c)
+{
+	(void)c;
+	rx->a->due |= DUE_SHUTDOWN_ACK;
+}
+
+/* ---- INIT ACK ---- */
+
+static void refuse_ack(struct ddps_sc_rx *rx, const struct ddps_sc_init *i, uint16_t cause,
+		       const void *val, size_t len, const char *what)
+{
+	/* With tag 0 there is none to send: reflect (trap: only since the packet had our tag). */
+	ddps_sc_stray_abort(rx, i->tag ? i->tag : rx->h.tag, !i->tag, cause, val, len);
+	rx->e->st.violations++;
+	ddps_sc_end(rx->a, ddps_error_make(DDPS_E_PROTOCOL, 0, "INIT ACK of the peer: %s", what));
+}
+
+static bool ack_ok(struct ddps_sc_rx *rx, const struct ddps_sc_chunk *c, struct ddps_sc_init *i)
+{
+	static const uint8_t missing[6] = { 0, 0, 0, 1, 0, SC_P_COOKIE };
+	int err = ddps_sc_decode_init(i, c);
+
+	if (err == DDPS_E_TRUNCATED) {
+		rx->e->st.malformed++;
+		return false;
+	}
+	if (!i->tag || !ddps_sc_init_sane(i)) /* [9260-3.3.3-6] [9260-3.3.3-9] */
+		refuse_ack(rx, i, SC_CAUSE_INVALID, NULL, 0, "tag, streams or window too small");
+	else if (err < 0)
+		refuse_ack(rx, i, SC_CAUSE_VIOLATION, NULL, 0, "malformed parameters");
+	else if (i->host_name) /* [9260-3.3.3-2] */
+		refuse_ack(rx, i, SC_CAUSE_ADDRESS, NULL, 0, "a host name as address");
+	else if (!i->cookie || !i->cookie_len)
+		refuse_ack(rx, i, SC_CAUSE_MISSING, missing, sizeof missing, "no State Cookie");
+	else
+		return true;
+	return false;
+}
+
+/* An unrecognized parameter of INIT ACK is reported with the COOKIE ECHO [9260-3.2.2-2]. */
+static void keep_report(struct ddps_sctp_assoc *a, const struct ddps_sc_init *i)
+{
+	memcpy(a->report, i->report, i->report_len);
+	a->report_len = (uint16_t)i->report_len;
+}
+
+void ddps_sc_init_ack(struct ddps_sc_rx *rx, const struct ddps_sc_chunk *c)
+{
+	struct ddps_sctp_assoc *a = rx->a;
+	struct ddps_sctp_addr all[DDPS_SCTP_ADDRS_MAX];
+	struct ddps_sc_init i;
+	unsigned n;
+
+	if (!ack_ok(rx, c, &i))
+		return;
+	a->cookie = malloc(i.cookie_len);
+	if (!a->cookie) { /* it is sent again */
+		rx->e->st.no_memory++;
+		return;
+	}
+	memcpy(a->cookie, i.cookie, i.cookie_len);
+	a->cookie_len = i.cookie_len;
+	a->peer_tag = i.tag;
+	a->out_streams = least(a->asked, i.mis);
+	a->in_streams = least(a->asked, i.os);
+	a->peer_has_adaptation = i.has_adaptation;
+	a->peer_adaptation = i.adaptation;
+	keep_report(a, &i);
+	n = ddps_sc_peer_addrs(&i, &rx->from.peer, all);
+	for (unsigned k = 0; k < n; k++) {
+		if (!ddps_sc_path_of(a, &all[k]))
+			ddps_sc_path_add(a, &all[k], NULL, rx->from.encap);
+	}
+	ddps_sc_start_rx(a, i.tsn);
+	ddps_sc_start_tx(a, i.rwnd);
+	if (a->ctl_sent)
+		ddps_sent_rtt(&a->tx, &rx->path->tx, rx->e->now - a->ctl_sent, rx->e->now);
+	a->state = SC_COOKIE_ECHOED;
+	if (rx->path->confirmed) /* else: there, where the INIT went [9260-5.4-5] */
+		a->ctl_path = rx->path;
+	a->due = DUE_ECHO;
+	ddps_sc_restart_ctl(a, false);
+}
