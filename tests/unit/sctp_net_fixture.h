@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#ifndef SCTP_NET_FIXTURE_H
+#define SCTP_NET_FIXTURE_H
+/*
+ * SCTP engines on a simulated network, in simulated time, by seed.  A node is one engine with up to
+ * two addresses; each pair of addresses of equal index is a link of its own.
+ */
+#include "sctp/sctp_in.h"
+#include <stdio.h>
+
+#define NET_MAX 65536u /* octets of a packet */
+
+struct sn_link { /* one direction of one pair of addresses */
+	double loss, dup, corrupt, late;
+	uint64_t delay, jitter, extra; /* ns; extra: of those that are late */
+	unsigned mtu;		       /* IP; larger ones vanish, or are told by ICMP */
+	bool ptb;
+	bool dead;
+	uint16_t nat; /* what the peer sees as our UDP port; 0: the real one */
+};
+
+struct sn_packet {
+	uint64_t at, order;
+	unsigned to, link;
+	struct ddps_sctp_route from;
+	size_t len;
+	uint8_t *data;
+};
+
+struct sn_net;
+struct sn_node {
+	struct sn_net *net;
+	unsigned id;
+	struct ddps_sctp *e;
+	struct ddps_sctp_addr addr[2];
+	uint16_t udp;
+	struct sn_link link[2]; /* what leaves by addr[i] */
+	uint64_t sent, lost, told;
+	size_t max_packet; /* largest packet seen to leave, IP */
+};
+
+struct sn_net {
+	uint64_t now, rng, order;
+	struct sn_node node[2];
+	struct sn_packet *heap;
+	size_t n, cap;
+	unsigned max_segs;
+	bool keep_last;
+	uint8_t last[NET_MAX]; /* the last packet that was sent */
+	size_t last_len;
+	struct ddps_sctp_route last_to;
+	unsigned segs_max_seen;
+};
+
+uint64_t sn_rand(struct sn_net *n);
+/* 0 .. m-1 */
+uint64_t sn_below(struct sn_net *n, uint64_t m);
+bool sn_chance(struct sn_net *n, double p);
+void sn_random(void *user, void *buf, size_t len);
+
+void sn_init(struct sn_net *n, uint64_t seed);
+void sn_fini(struct sn_net *n);
+/* (Re)make the engine of a node: what it knew is lost. */
+void sn_boot(struct sn_net *n, unsigned id, const struct ddps_sctp_config *c);
+void sn_config(struct sn_net *n, struct ddps_sctp_config *c);
+/* Take all that the engines want to send. */
+void sn_flush(struct sn_net *n);
+/* Go to the next event, at most to @until; false: nothing happened before. */
+bool sn_step(struct sn_net *n, uint64_t until);
+void sn_run(struct sn_net *n, uint64_t ns);
+/* Hand @data to node @to as if it came from the other's address @link. */
+void sn_inject(struct sn_net *n, unsigned to, unsigned link, const void *data, size_t len);
+struct ddps_sctp_addr sn_v4(unsigned a, unsigned b, unsigned c, unsigned d);
+
+#endif
