@@ -50,6 +50,8 @@ LIB_A	   := $(B)/libddpsess.a
 LIB_SO	   := $(B)/libddpsess.so.$(SOVERSION)
 IPOIB_A	   := $(B)/libddpsess-ipoib.a
 IPOIB_SO   := $(B)/libddpsess-ipoib.so.$(SOVERSION)
+CONFORM_A  := $(B)/libddpsess-conform.a
+CONFORM_SO := $(B)/libddpsess-conform.so.$(SOVERSION)
 VERBS_SO   := $(B)/libddpsess-verbs.so
 SONAME_DIR := $(B)/ddpsess/verbs
 SONAME_SO  := $(SONAME_DIR)/libibverbs.so.1 $(SONAME_DIR)/librdmacm.so.1
@@ -68,7 +70,8 @@ MAN	   := $(patsubst man/%.scd,$(B)/man/%,$(wildcard man/*.scd))
 .SECONDARY:
 
 all: lib $(SESSCTL) $(VERBS_SO) $(SONAME_SO) $(EXAMPLES)
-lib: $(LIB_A) $(LIB_SO) $(B)/libddpsess.so $(IPOIB_A) $(IPOIB_SO) $(B)/libddpsess-ipoib.so
+lib: $(LIB_A) $(LIB_SO) $(B)/libddpsess.so $(IPOIB_A) $(IPOIB_SO) $(B)/libddpsess-ipoib.so \
+	$(CONFORM_A) $(CONFORM_SO) $(B)/libddpsess-conform.so
 
 $(B)/%.o: %.c
 	@mkdir -p $(@D)
@@ -82,7 +85,8 @@ $(B)/tests/%.o $(B)/tools/%.o: CPPFLAGS += -Itools
 
 $(LIB_A): $(call objs,$(LIB_SRC))
 $(IPOIB_A): $(call objs,$(IPOIB_SRC))
-$(LIB_A) $(IPOIB_A):
+$(CONFORM_A): $(call objs,$(CONF_SRC))
+$(LIB_A) $(IPOIB_A) $(CONFORM_A):
 	$(if $(Q),@echo "  AR   $@")
 	$(Q)rm -f $@ && $(AR) rcs $@ $^
 
@@ -95,8 +99,15 @@ $(IPOIB_SO): $(call objs,$(IPOIB_SRC)) src/ipoib_cm/libddpsess-ipoib.map
 	$(Q)$(CC) $(CFLAGS_ALL) $(LDFLAGS) -shared -Wl,-soname,libddpsess-ipoib.so.$(SOVERSION) \
 		-Wl,--version-script=src/ipoib_cm/libddpsess-ipoib.map $(DEFS) -o $@ $(filter %.o,$^)
 $(B)/libddpsess.so: $(LIB_SO)
+# It uses the library's sessions like any program.
+$(CONFORM_SO): $(call objs,$(CONF_SRC)) src/conform/libddpsess-conform.map $(LIB_SO)
+	$(if $(Q),@echo "  LD   $@")
+	$(Q)$(CC) $(CFLAGS_ALL) $(LDFLAGS) -shared -Wl,-soname,libddpsess-conform.so.$(SOVERSION) \
+		-Wl,--version-script=src/conform/libddpsess-conform.map $(DEFS) -o $@ \
+		$(filter %.o,$^) $(LIB_SO)
 $(B)/libddpsess-ipoib.so: $(IPOIB_SO)
-$(B)/libddpsess.so $(B)/libddpsess-ipoib.so:
+$(B)/libddpsess-conform.so: $(CONFORM_SO)
+$(B)/libddpsess.so $(B)/libddpsess-ipoib.so $(B)/libddpsess-conform.so:
 	$(Q)ln -sf $(notdir $<) $@
 
 $(B)/tools/sessctl/run_find.o: CPPFLAGS += -DSESSCTL_LIBDIR='"$(LIBDIR)"'
@@ -127,19 +138,21 @@ $(SONAME_DIR)/librdmacm.so.1: $(SONAME_DIR)/libibverbs.so.1
 	$(Q)$(CC) $(CFLAGS_ALL) $(LDFLAGS) -shared -Wl,-soname,$(@F) -Wl,--no-as-needed \
 		-Wl,--version-script=$(B)/verbs-map/rdmacm.map -Wl,-rpath,'$$ORIGIN' -o $@ $<
 
-$(SESSCTL): $(call objs,$(TOOL_SRC) $(CONF_SRC)) $(LIB_A) $(IPOIB_A)
+$(SESSCTL): $(call objs,$(TOOL_SRC)) $(CONFORM_A) $(LIB_A) $(IPOIB_A)
 	$(if $(Q),@echo "  LD   $@")
 	$(Q)$(CC) $(CFLAGS_ALL) $(LDFLAGS) -o $@ $^ $(LIB_LIBS) $(TOOL_LIBS)
 
 $(B)/example-ipoib_pair: $(IPOIB_A)
+$(B)/example-conform: $(CONFORM_A)
 $(B)/example-%: $(B)/examples/%.o $(LIB_A)
 	$(if $(Q),@echo "  LD   $@")
-	$(Q)$(CC) $(CFLAGS_ALL) $(LDFLAGS) -o $@ $^ $(LIB_LIBS)
+	$(Q)$(CC) $(CFLAGS_ALL) $(LDFLAGS) -o $@ $(filter %.o,$^) \
+		$(filter-out $(LIB_A),$(filter %.a,$^)) $(LIB_A) $(LIB_LIBS)
 
 # Unit tests also cover the pure parts of sessctl.
-$(UNIT): $(call objs,$(UNIT_SRC) $(SUP_SRC) $(CONF_SRC) \
+$(UNIT): $(call objs,$(UNIT_SRC) $(SUP_SRC) \
 		$(filter-out tools/sessctl/main.c,$(TOOL_SRC))) \
-		$(LIB_A) $(IPOIB_A)
+		$(CONFORM_A) $(LIB_A) $(IPOIB_A)
 $(E2E): $(call objs,$(E2E_SRC) $(SUP_SRC)) $(LIB_A)
 $(VTEST): $(call objs,$(VTEST_SRC) $(VERBS_SRC)) $(LIB_A)
 $(UNIT) $(E2E) $(VTEST):
@@ -188,10 +201,10 @@ FUZZ_BIN   := $(FUZZ_NAMES:%=$(B)/fuzz-%)
 FUZZ_ALONE := tests/fuzz/replay.c tests/fuzz/soft_session.c
 FUZZ_MAIN  := $(if $(filter fuzz,$(VARIANT)),,$(call objs,tests/fuzz/replay.c))
 $(FUZZ_A): $(call objs,$(filter-out tests/fuzz/fuzz_% $(FUZZ_ALONE),$(wildcard tests/fuzz/*.c)) \
-		tests/support/fake_sctp.c src/verbs/vd_settings.c $(CONF_SRC) \
+		tests/support/fake_sctp.c src/verbs/vd_settings.c \
 		$(filter-out tools/sessctl/main.c,$(TOOL_SRC)))
 	$(Q)rm -f $@ && $(AR) rcs $@ $^
-$(B)/fuzz-%: $(B)/tests/fuzz/fuzz_%.o $(FUZZ_MAIN) $(FUZZ_A) $(IPOIB_A) $(LIB_A)
+$(B)/fuzz-%: $(B)/tests/fuzz/fuzz_%.o $(FUZZ_MAIN) $(FUZZ_A) $(CONFORM_A) $(IPOIB_A) $(LIB_A)
 	$(if $(Q),@echo "  LD   $@")
 	$(Q)$(CC) $(CFLAGS_ALL) $(LDFLAGS) $(if $(FUZZ_MAIN),,-fsanitize=fuzzer) \
 		-Wl,--wrap=getrandom,--wrap=clock_gettime -o $@ $(filter %.o,$^) \
@@ -320,8 +333,8 @@ install: all man
 		$(DESTDIR)$(PREFIX)/share/man/man3 $(DESTDIR)$(PREFIX)/share/man/man7 \
 		$(DESTDIR)$(PREFIX)/share/bash-completion/completions
 	install -m 644 include/ddpsess/*.h $(DESTDIR)$(PREFIX)/include/ddpsess
-	install -m 644 $(LIB_A) $(IPOIB_A) $(DESTDIR)$(LIBDIR)
-	for l in libddpsess libddpsess-ipoib; do \
+	install -m 644 $(LIB_A) $(IPOIB_A) $(CONFORM_A) $(DESTDIR)$(LIBDIR)
+	for l in libddpsess libddpsess-ipoib libddpsess-conform; do \
 		install -m 755 $(B)/$$l.so.$(SOVERSION) $(DESTDIR)$(LIBDIR)/$$l.so.$(VERSION) && \
 		ln -sf $$l.so.$(VERSION) $(DESTDIR)$(LIBDIR)/$$l.so.$(SOVERSION) && \
 		ln -sf $$l.so.$(SOVERSION) $(DESTDIR)$(LIBDIR)/$$l.so && \
@@ -338,9 +351,11 @@ install: all man
 uninstall:
 	rm -rf $(DESTDIR)$(PREFIX)/include/ddpsess $(DESTDIR)$(LIBDIR)/ddpsess
 	rm -f $(DESTDIR)$(LIBDIR)/libddpsess.* $(DESTDIR)$(LIBDIR)/libddpsess-ipoib.* \
+		$(DESTDIR)$(LIBDIR)/libddpsess-conform.* \
 		$(DESTDIR)$(LIBDIR)/libddpsess-verbs.so \
 		$(DESTDIR)$(LIBDIR)/pkgconfig/libddpsess.pc \
 		$(DESTDIR)$(LIBDIR)/pkgconfig/libddpsess-ipoib.pc \
+		$(DESTDIR)$(LIBDIR)/pkgconfig/libddpsess-conform.pc \
 		$(DESTDIR)$(PREFIX)/bin/sessctl \
 		$(DESTDIR)$(PREFIX)/share/bash-completion/completions/sessctl \
 		$(foreach m,$(MAN),$(DESTDIR)$(PREFIX)/share/man/man$(subst .,,$(suffix $(m)))/$(notdir $(m)))

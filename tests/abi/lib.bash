@@ -2,7 +2,7 @@
 # What the checks of the ABI and its record share.  $abi_work is a folder of the caller's.
 # shellcheck shell=bash disable=SC2154,SC2034
 
-abi_libs="libddpsess libddpsess-ipoib"
+abi_libs="libddpsess libddpsess-ipoib libddpsess-conform"
 
 # abi_opaque INCLUDE: suppressions for the structs whose members no header shows
 abi_opaque() {

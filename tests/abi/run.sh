@@ -50,7 +50,8 @@ done
 [ -d "tests/abi/$(sed -n 's/.*VERSION_STRING "\([0-9]*\.[0-9]*\)\..*/\1/p' include/ddpsess/version.h)" ]
 result $? "this release is recorded"
 
-! grep -nE '\*' src/libddpsess.map src/ipoib_cm/libddpsess-ipoib.map |
+! grep -nE '\*' src/libddpsess.map src/ipoib_cm/libddpsess-ipoib.map \
+	src/conform/libddpsess-conform.map |
 	grep -vE '^[^:]*:[0-9]+:(/\*| \*|	\*;$)' >"$abi_work/log"
 result $? "maps list symbols by name" "$abi_work/log"
 

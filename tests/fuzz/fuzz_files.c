@@ -14,18 +14,18 @@
 
 static void profile(const char *path)
 {
-	struct profile p;
+	struct cf_profile p;
 	char why[256] = "";
 
-	if (profile_load(&p, path, why, sizeof why)) {
+	if (cf_profile_load(&p, path, why, sizeof why)) {
 		FUZZ_CHECK(*why && strnlen(why, sizeof why) < sizeof why);
 		return;
 	}
 	for (size_t i = 0; i < p.n; i++) {
 		FUZZ_CHECK(*p.row[i].name && p.row[i].does && !strchr(p.row[i].name, ' '));
-		FUZZ_CHECK(profile_find(&p, p.row[i].name));
+		FUZZ_CHECK(cf_profile_find(&p, p.row[i].name));
 	}
-	profile_free(&p);
+	cf_profile_free(&p);
 }
 
 static void scenario(const char *path)

@@ -28,6 +28,15 @@ for cc in gcc clang; do
 		grep -qx 'second received 40000 octets from 10.0.0.1'
 	result $? "two interfaces talk: $cc against the installed libddpsess-ipoib alone"
 done
+for cc in gcc clang; do
+	command -v $cc >/dev/null || continue
+	# shellcheck disable=SC2046 # words
+	$cc -std=c11 -Wall -Wextra -Werror -o "$work/conform" examples/conform.c \
+		$(pkg-config --cflags --libs libddpsess-conform) &&
+		LD_LIBRARY_PATH=$work/usr/lib timeout 60 "$work/conform" tcp 'mpa-crc-*' |
+		grep -q '^[1-9][0-9]* cases passed, 0 failed'
+	result $? "the suite runs in a program: $cc against the installed libddpsess-conform"
+done
 for uri in tcp://127.0.0.1:0 "sctp://127.0.0.1:0?backend=usrsctp&encap=0"; do
 	LD_LIBRARY_PATH=$work/usr/lib timeout 20 "$work/hello-gcc" "$uri" | grep -q 'hello over RDMA'
 	result $? "example runs over ${uri%%:*}"
@@ -40,11 +49,12 @@ sed '1,/command line\. \*\/$/d' examples/hello.c | sed '/./,$!d' | diff - "$work
 result $? "README shows examples/hello.c"
 
 # Only what the headers declare is exported, and all of it.
-for lib in libddpsess libddpsess-ipoib; do
+for lib in libddpsess libddpsess-ipoib libddpsess-conform; do
 	nm -D --defined-only "$work/usr/lib/$lib.so.1" | awk '$2 != "A" { sub(/@.*/, "", $3); print $3 }' |
 		sort >"$work/have"
 	case $lib in
 	libddpsess) headers="err.h session.h stats.h wr.h version.h" ;;
+	libddpsess-conform) headers=conform.h ;;
 	*) headers="ipoib_cm.h ib_cm.h ipoib_port.h ipoib_if.h ipoib_sim.h ib_umad.h ib_rdmacm.h" ;;
 	esac
 	for h in $headers; do

@@ -21,11 +21,11 @@ result() { # STATUS NAME
 build() {
 	(cd "$1" && printf '#include <%s>\n' ddpsess/*.h) >"$work/all.h"
 	"$2" -std=c++17 -Wall -Wextra -Werror -I"$1" -I"$work" -o "$work/cxx" \
-		tests/package/cxx.cpp -L"$BUILD" -lddpsess -lddpsess-ipoib -pthread >"$work/log" 2>&1
+		tests/package/cxx.cpp -L"$BUILD" -lddpsess -lddpsess-ipoib -lddpsess-conform -pthread >"$work/log" 2>&1
 }
 
 sed -n 's/^\t\(ddps_[a-z0-9_]*\);$/FUNCTION(\1)/p' src/libddpsess.map \
-	src/ipoib_cm/libddpsess-ipoib.map >"$work/functions.h"
+	src/ipoib_cm/libddpsess-ipoib.map src/conform/libddpsess-conform.map >"$work/functions.h"
 want="functions: $(wc -l <"$work/functions.h")"
 for cxx in g++ clang++; do
 	command -v $cxx >/dev/null || continue

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The conformance cases that need no application suit any: here one that talks, and listens. */
-#include "conform/run.h"
 #include <criterion/criterion.h>
+#include <ddpsess/conform.h>
+#include <ddpsess/ddpsess.h>
 #include <pthread.h>
 #include <string.h>
 
@@ -97,26 +98,34 @@ static void start(struct talker *t, const char *uri)
 	cr_assert_eq(pthread_create(&t->thread, NULL, serve, t), 0);
 }
 
-static void all_cases(unsigned wire, const char *uri)
+static void expect_no_failure(void *user, const struct ddps_conform_result *r)
+{
+	unsigned *results = user;
+
+	++*results;
+	cr_expect_eq(r->number, *results);
+	cr_expect_neq(r->verdict, DDPS_CONFORM_FAIL, "%s: %s", r->c.name, r->why);
+}
+
+static void all_cases(const char *uri)
 {
 	static struct talker t;
-	struct cf_run run = { .wire = wire, .uri = t.uri, .limit_ms = 10000 };
-	const struct cf_case *c;
-	const char *why;
-	unsigned n = 0;
+	unsigned results = 0;
+	const struct ddps_conform_calls calls = { .struct_size = sizeof calls,
+						  .user = &results,
+						  .result = expect_no_failure };
+	struct ddps_conform_options o;
+	struct ddps_conform_sum sum;
+	char why[300];
 
 	start(&t, uri);
-	for (size_t i = 0; (c = cf_case_at(i)); i++) {
-		struct cf_result res;
-
-		if (!cf_case_fits(c, &run, &why))
-			continue;
-		cf_run_case(&run, c, &res);
-		cr_expect_neq(res.verdict, CF_FAIL, "%s: %s", c->name, res.why);
-		cf_trace_free(res.trace);
-		n++;
-	}
-	cr_expect_gt(n, 60);
+	ddps_conform_options_init(&o);
+	o.uri = t.uri;
+	o.wire = 0;
+	o.wait_ms = 10000;
+	cr_assert_eq(ddps_conform_run(&o, &calls, &sum, why, sizeof why), 0, "%s", why);
+	cr_expect_gt(sum.pass, 60);
+	cr_expect_eq(sum.pass + sum.skip, results);
 	t.stop = true;
 	pthread_join(t.thread, NULL);
 	ddps_ctx_free(t.ctx);
@@ -124,10 +133,145 @@ static void all_cases(unsigned wire, const char *uri)
 
 Test(conform, cases_suit_a_talking_responder_tcp)
 {
-	all_cases(CF_TCP, "tcp://127.0.0.1:0");
+	all_cases("tcp://127.0.0.1:0");
 }
 
 Test(conform, cases_suit_a_talking_responder_sctp)
 {
-	all_cases(CF_SCTP, "sctp://127.0.0.1:0?backend=usrsctp&encap=0");
+	all_cases("sctp://127.0.0.1:0?backend=usrsctp&encap=0");
+}
+
+/* ---- the library's own interface ---- */
+
+static int run_with(void (*change)(struct ddps_conform_options *o), struct ddps_conform_sum *sum,
+		    char *why, size_t len)
+{
+	struct ddps_conform_options o;
+
+	ddps_conform_options_init(&o);
+	o.pattern = "mpa-crc-*";
+	change(&o);
+	return ddps_conform_run(&o, NULL, sum, why, len);
+}
+
+static void bad_uri(struct ddps_conform_options *o)
+{
+	o->uri = "ftp://x:1";
+}
+
+static void no_host(struct ddps_conform_options *o)
+{
+	o->uri = "tcp://:1";
+}
+
+static void no_port(struct ddps_conform_options *o)
+{
+	o->uri = "tcp://127.0.0.1:0";
+}
+
+static void nobody_there(struct ddps_conform_options *o)
+{
+	o->uri = "tcp://127.0.0.1:1";
+}
+
+static void no_wait(struct ddps_conform_options *o)
+{
+	o->wait_ms = 0;
+}
+
+static void no_wire(struct ddps_conform_options *o)
+{
+	o->wire = 0;
+}
+
+static void stray_command(struct ddps_conform_options *o)
+{
+	o->command = "true";
+}
+
+static void no_profile(struct ddps_conform_options *o)
+{
+	o->profile = "/none";
+}
+
+static void old_size(struct ddps_conform_options *o)
+{
+	o->struct_size -= 8;
+}
+
+Test(conform, what_cannot_be_run_is_said)
+{
+	static const struct {
+		void (*change)(struct ddps_conform_options *o);
+		int err;
+		const char *says;
+	} row[] = {
+		{ bad_uri, DDPS_E_ADDRESS, "tcp://" },
+		{ no_host, DDPS_E_ADDRESS, "a host" },
+		{ no_port, DDPS_E_ADDRESS, "a port other than 0" },
+		{ nobody_there, DDPS_E_REFUSED, "Connection refused" },
+		{ no_wait, DDPS_E_INVAL, "wait" },
+		{ no_wire, DDPS_E_INVAL, "one wire" },
+		{ stray_command, DDPS_E_INVAL, "initiators" },
+		{ no_profile, DDPS_E_ADDRESS, "built in: siw" },
+		{ old_size, DDPS_E_INVAL, "release" },
+	};
+	struct ddps_conform_sum sum;
+	char why[300];
+
+	for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
+		cr_expect_eq(run_with(row[i].change, &sum, why, sizeof why), row[i].err, "%zu", i);
+		cr_expect(strstr(why, row[i].says), "%zu: %s", i, why);
+		cr_expect_eq(run_with(row[i].change, NULL, NULL, 0), row[i].err, "%zu", i);
+	}
+}
+
+Test(conform, options_of_a_later_release)
+{
+	struct {
+		struct ddps_conform_options o;
+		uint64_t later;
+	} p;
+	struct ddps_conform_sum sum;
+
+	ddps_conform_options_init_sized(&p.o, sizeof p);
+	p.o.pattern = "mpa-crc-pad";
+	cr_expect_eq(ddps_conform_run(&p.o, NULL, &sum, NULL, 0), 0);
+	cr_expect_eq(sum.pass, 1);
+	p.later = 1;
+	cr_expect_eq(ddps_conform_run(&p.o, NULL, &sum, NULL, 0), DDPS_E_UNSUPPORTED);
+}
+
+static bool twice(void *user)
+{
+	return (*(unsigned *)user)++ < 2;
+}
+
+Test(conform, a_run_can_be_ended)
+{
+	unsigned asked = 0;
+	const struct ddps_conform_calls calls = { sizeof calls, &asked, twice, NULL };
+	struct ddps_conform_options o;
+	struct ddps_conform_sum sum;
+
+	ddps_conform_options_init(&o);
+	cr_expect_eq(ddps_conform_run(&o, &calls, &sum, NULL, 0), 0);
+	cr_expect_eq(asked, 3);
+	cr_expect_eq(sum.pass, 2);
+}
+
+Test(conform, every_case_has_a_name_of_its_own)
+{
+	static struct ddps_conform_case c[1000];
+	size_t n = 0;
+
+	while (!ddps_conform_case(n, &c[n]))
+		n++;
+	cr_expect_gt(n, 300);
+	cr_expect_eq(ddps_conform_case(SIZE_MAX, &c[n]), DDPS_E_INVAL);
+	for (size_t i = 0; i < n; i++) {
+		cr_expect(*c[i].rule && *c[i].ids && c[i].wires, "%s", c[i].name);
+		for (size_t k = 0; k < i; k++)
+			cr_expect_str_neq(c[i].name, c[k].name);
+	}
 }

@@ -8,7 +8,7 @@
 
 #define SHOWN 12 /* items of a failed case's trace */
 
-static const char *const names[CONFORM_NRESULT] = { "pass", "fail", "known", "skip" };
+static const char *const names[] = { "pass", "fail", "known", "skip" };
 
 static FILE *create(const char *name, const char *what)
 {
@@ -33,10 +33,15 @@ int conform_out_begin(struct conform_out *c, const struct opts *o, const char *w
 			"<testsuite name=\"ddpsess conformance %s\">\n",
 			wire);
 	if (c->pcap)
-		cf_pcap_begin(c->pcap);
+		(void)ddps_conform_pcap_begin(c->pcap); /* ferror() at the end tells */
 	if (o->tap)
 		printf("TAP version 13\n");
 	return 0;
+}
+
+static double seconds(const struct ddps_conform_result *r)
+{
+	return (double)r->ns / 1e9;
 }
 
 /* ---- JUnit ---- */
@@ -60,24 +65,23 @@ static void xml(FILE *f, const char *s)
 		}
 }
 
-static void junit(const struct conform_out *c, const struct cf_case *cs, enum conform_result res,
-		  const struct cf_result *r, const char *known, double seconds)
+static void junit(const struct conform_out *c, const struct ddps_conform_result *r)
 {
 	FILE *f = c->junit;
 
-	fprintf(f, "  <testcase classname=\"%s\" name=\"%s\" time=\"%.3f\">", c->wire, cs->name,
-		seconds);
-	if (res == CONFORM_FAIL) {
+	fprintf(f, "  <testcase classname=\"%s\" name=\"%s\" time=\"%.3f\">", c->wire, r->c.name,
+		seconds(r));
+	if (r->verdict == DDPS_CONFORM_FAIL) {
 		fprintf(f, "<failure message=\"");
 		xml(f, r->why);
 		fprintf(f, "\">");
-		xml(f, cs->rule);
+		xml(f, r->c.rule);
 		fprintf(f, "\n");
-		cf_trace_print(f, r->trace, SHOWN, "");
+		ddps_conform_print(f, r, SHOWN, "");
 		fprintf(f, "</failure>");
-	} else if (res != CONFORM_PASS) {
+	} else if (r->verdict != DDPS_CONFORM_PASS) {
 		fprintf(f, "<skipped message=\"");
-		xml(f, res == CONFORM_KNOWN ? known : r->why);
+		xml(f, r->verdict == DDPS_CONFORM_KNOWN ? r->known : r->why);
 		fprintf(f, "\"/>");
 	}
 	fprintf(f, "</testcase>\n");
@@ -85,16 +89,16 @@ static void junit(const struct conform_out *c, const struct cf_case *cs, enum co
 
 /* ---- standard output ---- */
 
-static json_t *octets(const struct cf_trace *t)
+static json_t *octets(const struct ddps_conform_result *r)
 {
 	json_t *all = json_array();
 
-	for (const struct cf_trace_item *i = t->first; i; i = i->next) {
+	for (const struct ddps_conform_item *i = r->first; i; i = i->next) {
 		char hex[2 * 256 + 1];
 		size_t n = i->len < 256 ? i->len : 256;
 
 		for (size_t k = 0; k < n; k++)
-			sprintf(hex + 2 * k, "%02x", i->b[k]);
+			sprintf(hex + 2 * k, "%02x", i->octets[k]);
 		hex[2 * n] = 0;
 		json_array_append_new(all, json_pack("{s:s, s:f, s:i, s:s}", "by",
 						     i->by_target ? "target" : "peer", "ms",
@@ -104,80 +108,73 @@ static json_t *octets(const struct cf_trace *t)
 	return all;
 }
 
-static void json_line(const struct conform_out *c, const struct cf_case *cs,
-		      enum conform_result res, const struct cf_result *r, const char *known,
-		      double seconds)
+static void json_line(const struct conform_out *c, const struct ddps_conform_result *r)
 {
 	json_t *j = json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:f}", "event", "case", "case",
-			      cs->name, "transport", c->wire, "result", names[res], "ids", cs->ids,
-			      "rule", cs->rule, "seconds", seconds);
+			      r->c.name, "transport", c->wire, "result", names[r->verdict], "ids",
+			      r->c.ids, "rule", r->c.rule, "seconds", seconds(r));
 
 	if (r->why[0])
 		json_object_set_new(j, "why", json_string_nocheck(r->why));
-	if (known)
-		json_object_set_new(j, "known", json_string_nocheck(known));
-	if (res == CONFORM_FAIL)
-		json_object_set_new(j, "wire", octets(r->trace));
+	if (r->known)
+		json_object_set_new(j, "known", json_string_nocheck(r->known));
+	if (r->verdict == DDPS_CONFORM_FAIL)
+		json_object_set_new(j, "wire", octets(r));
 	json_dumpf(j, stdout, JSON_COMPACT | JSON_PRESERVE_ORDER);
 	putchar('\n');
 	json_decref(j);
 }
 
-static void tap(const struct conform_out *c, const struct cf_case *cs, enum conform_result res,
-		const struct cf_result *r, const char *known)
+static void tap(const struct ddps_conform_result *r)
 {
-	printf("%s %u - %s: %s", r->verdict == CF_FAIL ? "not ok" : "ok", c->number, cs->name,
-	       cs->rule);
-	if (res == CONFORM_KNOWN)
-		printf(" # TODO known of this target: %s", known);
-	if (res == CONFORM_SKIP)
+	printf("%s %u - %s: %s",
+	       r->verdict == DDPS_CONFORM_FAIL || r->verdict == DDPS_CONFORM_KNOWN ? "not ok"
+										   : "ok",
+	       r->number, r->c.name, r->c.rule);
+	if (r->verdict == DDPS_CONFORM_KNOWN)
+		printf(" # TODO known of this target: %s", r->known);
+	if (r->verdict == DDPS_CONFORM_SKIP)
 		printf(" # SKIP %s", r->why);
 	putchar('\n');
-	if (res != CONFORM_FAIL)
+	if (r->verdict != DDPS_CONFORM_FAIL)
 		return;
-	printf("# %s [%s]\n", r->why, cs->ids);
-	cf_trace_print(stdout, r->trace, SHOWN, "# ");
+	printf("# %s [%s]\n", r->why, r->c.ids);
+	ddps_conform_print(stdout, r, SHOWN, "# ");
 }
 
-static void table(const struct conform_out *c, const struct cf_case *cs, enum conform_result res,
-		  const struct cf_result *r, const char *known)
+static void table(const struct conform_out *c, const struct ddps_conform_result *r)
 {
 	const char *on = "", *off = c->colour ? "\033[0m" : "";
 
 	if (c->colour)
-		on = res == CONFORM_FAIL ? "\033[31m" : res == CONFORM_PASS ? "\033[32m" : off;
-	printf("%s%-5s%s %-34s %s\n", on, res == CONFORM_FAIL ? "FAIL" : names[res], off, cs->name,
-	       res == CONFORM_SKIP    ? r->why
-	       : res == CONFORM_KNOWN ? known
-				      : cs->rule);
-	if (res == CONFORM_PASS && known)
-		printf("      the profile says otherwise: %s\n", known);
-	if (res != CONFORM_FAIL)
+		on = r->verdict == DDPS_CONFORM_FAIL   ? "\033[31m"
+		     : r->verdict == DDPS_CONFORM_PASS ? "\033[32m"
+						       : off;
+	printf("%s%-5s%s %-34s %s\n", on,
+	       r->verdict == DDPS_CONFORM_FAIL ? "FAIL" : names[r->verdict], off, r->c.name,
+	       r->verdict == DDPS_CONFORM_SKIP	  ? r->why
+	       : r->verdict == DDPS_CONFORM_KNOWN ? r->known
+						  : r->c.rule);
+	if (r->verdict == DDPS_CONFORM_PASS && r->known)
+		printf("      the profile says otherwise: %s\n", r->known);
+	if (r->verdict != DDPS_CONFORM_FAIL)
 		return;
-	printf("      %s\n      covers %s\n", r->why, cs->ids);
-	cf_trace_print(stdout, r->trace, SHOWN, "      ");
+	printf("      %s\n      covers %s\n", r->why, r->c.ids);
+	ddps_conform_print(stdout, r, SHOWN, "      ");
 }
 
-void conform_out_case(struct conform_out *c, const struct cf_case *cs, const struct cf_result *r,
-		      const char *known, double seconds)
+void conform_out_case(struct conform_out *c, const struct ddps_conform_result *r)
 {
-	enum conform_result res = r->verdict == CF_PASS	  ? CONFORM_PASS
-				  : r->verdict == CF_SKIP ? CONFORM_SKIP
-				  : known		  ? CONFORM_KNOWN
-							  : CONFORM_FAIL;
-
-	c->number++;
-	c->count[res]++;
 	if (c->o->json)
-		json_line(c, cs, res, r, known, seconds);
+		json_line(c, r);
 	else if (c->o->tap)
-		tap(c, cs, res, r, known);
+		tap(r);
 	else
-		table(c, cs, res, r, known);
+		table(c, r);
 	if (c->junit)
-		junit(c, cs, res, r, known, seconds);
-	if (c->pcap && res == CONFORM_FAIL)
-		cf_pcap_add(c->pcap, r->trace, (uint16_t)(20000 + 16 * (c->number % 2500)));
+		junit(c, r);
+	if (c->pcap && r->verdict == DDPS_CONFORM_FAIL)
+		(void)ddps_conform_pcap_add(c->pcap, r);
 }
 
 static int close_file(FILE *f, const char *name)
@@ -192,20 +189,19 @@ static int close_file(FILE *f, const char *name)
 	return bad ? -1 : 0;
 }
 
-int conform_out_end(struct conform_out *c)
+int conform_out_end(struct conform_out *c, const struct ddps_conform_sum *sum)
 {
 	int err = 0;
 
 	if (c->o->json)
 		printf("{\"event\":\"summary\",\"transport\":\"%s\",\"pass\":%u,\"fail\":%u,"
 		       "\"known\":%u,\"skip\":%u}\n",
-		       c->wire, c->count[0], c->count[1], c->count[2], c->count[3]);
+		       c->wire, sum->pass, sum->fail, sum->known, sum->skip);
 	else if (c->o->tap)
-		printf("1..%u\n", c->number);
+		printf("1..%u\n", sum->pass + sum->fail + sum->known + sum->skip);
 	else
-		printf("%u passed, %u failed, %u known, %u skipped over %s\n",
-		       c->count[CONFORM_PASS], c->count[CONFORM_FAIL], c->count[CONFORM_KNOWN],
-		       c->count[CONFORM_SKIP], c->wire);
+		printf("%u passed, %u failed, %u known, %u skipped over %s\n", sum->pass, sum->fail,
+		       sum->known, sum->skip, c->wire);
 	if (c->junit)
 		fprintf(c->junit, "</testsuite>\n");
 	err |= close_file(c->junit, c->o->junit);

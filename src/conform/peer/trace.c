@@ -1,11 +1,19 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The record of a case's octets: kept, printed, written as a capture file. */
+/* The record of a case's octets. */
 #include "conform/peer/trace.h"
 #include "conform/peer/inside.h"
 #include <stdlib.h>
 #include <string.h>
 
-#define LINE_OCTETS 64 /* shown of one item */
+struct item {
+	struct ddps_conform_item shown;
+	uint8_t b[];
+};
+
+struct cf_trace {
+	uint64_t begin;
+	const struct ddps_conform_item *first, **end;
+};
 
 struct cf_trace *cf_trace_new(void)
 {
@@ -23,27 +31,30 @@ void cf_trace_free(struct cf_trace *t)
 	if (!t)
 		return;
 	while (t->first) {
-		struct cf_trace_item *i = t->first;
+		const struct ddps_conform_item *i = t->first;
 
 		t->first = i->next;
-		free(i);
+		free((void *)(uintptr_t)i); /* it was allocated here */
 	}
 	free(t);
 }
 
-static struct cf_trace_item *add(struct cf_trace *t, bool by_target, unsigned conn, const void *p,
-				 size_t len)
+static struct ddps_conform_item *add(struct cf_trace *t, bool by_target, unsigned conn,
+				     const void *p, size_t len)
 {
-	struct cf_trace_item *i = calloc(1, sizeof *i + len);
+	struct item *at = calloc(1, sizeof *at + len);
+	struct ddps_conform_item *i = &at->shown;
 
-	if (!i)
+	if (!at)
 		return NULL;
+	i->octets = at->b;
 	i->ns = cf_now() - t->begin;
 	i->by_target = by_target;
-	i->conn = conn;
+	i->connection = conn;
+	i->wire = DDPS_CONFORM_TCP;
 	i->len = len;
 	if (len)
-		memcpy(i->b, p, len);
+		memcpy(at->b, p, len);
 	*t->end = i;
 	t->end = &i->next;
 	return i;
@@ -57,152 +68,16 @@ void cf_trace_tcp(struct cf_trace *t, bool by_target, unsigned conn, const void 
 void cf_trace_sctp(struct cf_trace *t, bool by_target, unsigned conn, uint16_t stream,
 		   uint32_t ppid, const void *p, size_t len)
 {
-	struct cf_trace_item *i = add(t, by_target, conn, p, len);
+	struct ddps_conform_item *i = add(t, by_target, conn, p, len);
 
 	if (!i)
 		return;
-	i->sctp = true;
+	i->wire = DDPS_CONFORM_SCTP;
 	i->stream = stream;
 	i->ppid = ppid;
 }
 
-void cf_trace_print(FILE *f, const struct cf_trace *t, size_t max, const char *indent)
+const struct ddps_conform_item *cf_trace_first(const struct cf_trace *t)
 {
-	size_t n = 0;
-
-	for (const struct cf_trace_item *i = t->first; i; i = i->next)
-		n++;
-	if (n > max)
-		fprintf(f, "%s(%zu earlier items left out)\n", indent, n - max);
-	for (const struct cf_trace_item *i = t->first; i; i = i->next) {
-		if (n-- > max)
-			continue;
-		fprintf(f, "%s%s %9.3f ms", indent, i->by_target ? "<-" : "->",
-			(double)i->ns / 1e6);
-		if (i->sctp)
-			fprintf(f, " stream %u ppid %u", i->stream, i->ppid);
-		fprintf(f, " %zu octets", i->len);
-		for (size_t k = 0; k < i->len && k < LINE_OCTETS; k++)
-			fprintf(f, "%s%02x", k % 16 ? " " : "\n", i->b[k]);
-		fprintf(f, "%s\n", i->len > LINE_OCTETS ? " ..." : "");
-	}
-}
-
-/* ---- pcap ---- */
-
-#define LINKTYPE_RAW 101
-#define SNAPLEN	     65535u
-#define IP_LEN	     20u
-#define TCP_LEN	     20u
-#define SCTP_LEN     28u /* common header and DATA chunk header */
-#define PIECE	     60000u
-
-static void put_le(uint8_t *p, uint32_t v)
-{
-	for (unsigned i = 0; i < 4; i++)
-		p[i] = (uint8_t)(v >> (8 * i));
-}
-
-bool cf_pcap_begin(FILE *f)
-{
-	uint8_t h[24] = { 0xd4, 0xc3, 0xb2, 0xa1, 2, 0, 4, 0 };
-
-	put_le(h + 16, SNAPLEN);
-	put_le(h + 20, LINKTYPE_RAW);
-	return fwrite(h, sizeof h, 1, f) == 1;
-}
-
-static void ip_header(uint8_t *h, size_t len, uint8_t protocol, bool by_target)
-{
-	uint32_t sum = 0;
-
-	memset(h, 0, IP_LEN);
-	h[0] = 0x45;
-	cf_put16(h + 2, (uint16_t)len);
-	h[8] = 64;
-	h[9] = protocol;
-	/* 192.0.2.1 is the peer, 192.0.2.2 the target (RFC 5737). */
-	cf_put32(h + 12, by_target ? 0xc0000202 : 0xc0000201);
-	cf_put32(h + 16, by_target ? 0xc0000201 : 0xc0000202);
-	for (unsigned i = 0; i < IP_LEN; i += 2)
-		sum += cf_get16(h + i);
-	sum = (sum & 0xffff) + (sum >> 16);
-	cf_put16(h + 10, (uint16_t) ~(sum + (sum >> 16)));
-}
-
-static bool record(FILE *f, uint64_t ns, const uint8_t *h, size_t h_len, const uint8_t *p,
-		   size_t len, size_t pad)
-{
-	static const uint8_t zero[4];
-	uint8_t r[16];
-	uint32_t all = (uint32_t)(h_len + len + pad);
-
-	put_le(r, (uint32_t)(ns / 1000000000u));
-	put_le(r + 4, (uint32_t)(ns % 1000000000u / 1000));
-	put_le(r + 8, all);
-	put_le(r + 12, all);
-	return fwrite(r, sizeof r, 1, f) == 1 && fwrite(h, h_len, 1, f) == 1 &&
-	       (!len || fwrite(p, len, 1, f) == 1) && (!pad || fwrite(zero, pad, 1, f) == 1);
-}
-
-/* The two directions' state of a made-up connection. */
-struct flow {
-	uint32_t seq[2];
-	uint16_t port;
-};
-
-static bool tcp_packet(FILE *f, struct flow *fl, const struct cf_trace_item *i, const uint8_t *p,
-		       size_t len)
-{
-	uint8_t h[IP_LEN + TCP_LEN] = { 0 };
-	uint8_t *t = h + IP_LEN;
-
-	ip_header(h, sizeof h + len, 6, i->by_target);
-	cf_put16(t, i->by_target ? 7174 : fl->port);
-	cf_put16(t + 2, i->by_target ? fl->port : 7174);
-	cf_put32(t + 4, fl->seq[i->by_target]);
-	cf_put32(t + 8, fl->seq[!i->by_target]);
-	t[12] = 0x50;
-	t[13] = 0x18; /* PSH, ACK */
-	cf_put16(t + 14, 65535);
-	fl->seq[i->by_target] += (uint32_t)len;
-	return record(f, i->ns, h, sizeof h, p, len, 0);
-}
-
-static bool sctp_packet(FILE *f, struct flow *fl, const struct cf_trace_item *i)
-{
-	uint8_t h[IP_LEN + SCTP_LEN] = { 0 };
-	uint8_t *s = h + IP_LEN, *d = s + 12;
-	size_t pad = -i->len & 3;
-
-	ip_header(h, sizeof h + i->len + pad, 132, i->by_target);
-	cf_put16(s, i->by_target ? 7174 : fl->port);
-	cf_put16(s + 2, i->by_target ? fl->port : 7174);
-	d[1] = 7; /* DATA: U, B and E */
-	cf_put16(d + 2, (uint16_t)(16 + i->len));
-	cf_put32(d + 4, fl->seq[i->by_target]++);
-	cf_put16(d + 8, i->stream);
-	cf_put32(d + 12, i->ppid);
-	return record(f, i->ns, h, sizeof h, i->b, i->len, pad);
-}
-
-bool cf_pcap_add(FILE *f, const struct cf_trace *t, uint16_t port)
-{
-	struct flow fl[16];
-	bool ok = true;
-
-	for (unsigned n = 0; n < 16; n++)
-		fl[n] = (struct flow){ .seq = { 1, 1 }, .port = (uint16_t)(port + n) };
-	for (const struct cf_trace_item *i = t->first; i && ok; i = i->next) {
-		struct flow *w = &fl[i->conn % 16];
-
-		if (i->sctp) {
-			ok = sctp_packet(f, w, i);
-			continue;
-		}
-		for (size_t off = 0; off < i->len && ok; off += PIECE)
-			ok = tcp_packet(f, w, i, i->b + off,
-					i->len - off < PIECE ? i->len - off : PIECE);
-	}
-	return ok;
+	return t->first;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Profiles of sessctl conform. */
+/* What is known of targets. */
 #include "conform/profile/conform_profile.h"
 #include "conform/profile/conform_siw.h"
 #include <errno.h>
@@ -28,9 +28,9 @@ static char *read_file(const char *name, char *why, size_t why_len)
 	return text;
 }
 
-static int add(struct profile *p, char *line)
+static int add(struct cf_profile *p, char *line)
 {
-	struct profile_row *row;
+	struct cf_profile_row *row;
 	char *name = line + strspn(line, " \t"), *does;
 
 	name[strcspn(name, "#\r")] = 0;
@@ -43,15 +43,15 @@ static int add(struct profile *p, char *line)
 	if (!row)
 		return -1;
 	p->row = row;
-	row[p->n++] = (struct profile_row){ name, does + strspn(does, " \t") };
+	row[p->n++] = (struct cf_profile_row){ name, does + strspn(does, " \t") };
 	return 0;
 }
 
-int profile_load(struct profile *p, const char *name, char *why, size_t why_len)
+int cf_profile_load(struct cf_profile *p, const char *name, char *why, size_t why_len)
 {
 	char *save = NULL;
 
-	*p = (struct profile){ 0 };
+	*p = (struct cf_profile){ 0 };
 	errno = 0;
 	p->text = strcmp(name, "siw") ? read_file(name, why, why_len) : strdup(conform_siw);
 	if (!p->text)
@@ -59,19 +59,19 @@ int profile_load(struct profile *p, const char *name, char *why, size_t why_len)
 	for (char *l = strtok_r(p->text, "\n", &save); l; l = strtok_r(NULL, "\n", &save))
 		if (add(p, l)) {
 			snprintf(why, why_len, "profile '%s': out of memory", name);
-			profile_free(p);
+			cf_profile_free(p);
 			return -1;
 		}
 	return 0;
 }
 
-void profile_free(struct profile *p)
+void cf_profile_free(struct cf_profile *p)
 {
 	free(p->row);
 	free(p->text);
 }
 
-const char *profile_find(const struct profile *p, const char *name)
+const char *cf_profile_find(const struct cf_profile *p, const char *name)
 {
 	for (size_t i = 0; i < p->n; i++)
 		if (!strcmp(p->row[i].name, name))

@@ -7,18 +7,18 @@
  */
 #include <stddef.h>
 
-struct profile {
+struct cf_profile {
 	char *text; /* names and texts point into it */
 	size_t n;
-	struct profile_row {
+	struct cf_profile_row {
 		const char *name, *does;
 	} * row;
 };
 
 /* @name: a profile that is built in, or a file.  Return: 0, or -1 with a sentence in @why. */
-int profile_load(struct profile *p, const char *name, char *why, size_t why_len);
-void profile_free(struct profile *p);
+int cf_profile_load(struct cf_profile *p, const char *name, char *why, size_t why_len);
+void cf_profile_free(struct cf_profile *p);
 /* What is known of a case, or NULL. */
-const char *profile_find(const struct profile *p, const char *name);
+const char *cf_profile_find(const struct cf_profile *p, const char *name);
 
 #endif

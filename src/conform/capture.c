@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* What went over the wire, for people and as a capture file for Wireshark. */
+#include "conform/peer/inside.h"
+#include <ddpsess/conform.h>
+#include <stdio.h>
+#include <string.h>
+
+#define LINE_OCTETS 64 /* shown of one item */
+
+void ddps_conform_print(FILE *f, const struct ddps_conform_result *r, size_t max,
+			const char *indent)
+{
+	size_t n = 0;
+
+	for (const struct ddps_conform_item *i = r->first; i; i = i->next)
+		n++;
+	if (n > max)
+		fprintf(f, "%s(%zu earlier items left out)\n", indent, n - max);
+	for (const struct ddps_conform_item *i = r->first; i; i = i->next) {
+		if (n-- > max)
+			continue;
+		fprintf(f, "%s%s %9.3f ms", indent, i->by_target ? "<-" : "->",
+			(double)i->ns / 1e6);
+		if (i->wire == DDPS_CONFORM_SCTP)
+			fprintf(f, " stream %u ppid %u", i->stream, i->ppid);
+		fprintf(f, " %zu octets", i->len);
+		for (size_t k = 0; k < i->len && k < LINE_OCTETS; k++)
+			fprintf(f, "%s%02x", k % 16 ? " " : "\n", i->octets[k]);
+		fprintf(f, "%s\n", i->len > LINE_OCTETS ? " ..." : "");
+	}
+}
+
+/* ---- pcap ---- */
+
+#define LINKTYPE_RAW 101
+#define SNAPLEN	     65535u
+#define IP_LEN	     20u
+#define TCP_LEN	     20u
+#define SCTP_LEN     28u /* common header and DATA chunk header */
+#define PIECE	     60000u
+
+static void put_le(uint8_t *p, uint32_t v)
+{
+	for (unsigned i = 0; i < 4; i++)
+		p[i] = (uint8_t)(v >> (8 * i));
+}
+
+int ddps_conform_pcap_begin(FILE *f)
+{
+	uint8_t h[24] = { 0xd4, 0xc3, 0xb2, 0xa1, 2, 0, 4, 0 };
+
+	put_le(h + 16, SNAPLEN);
+	put_le(h + 20, LINKTYPE_RAW);
+	return fwrite(h, sizeof h, 1, f) == 1 ? 0 : DDPS_E_SYSTEM;
+}
+
+static void ip_header(uint8_t *h, size_t len, uint8_t protocol, bool by_target)
+{
+	uint32_t sum = 0;
+
+	memset(h, 0, IP_LEN);
+	h[0] = 0x45;
+	cf_put16(h + 2, (uint16_t)len);
+	h[8] = 64;
+	h[9] = protocol;
+	/* 192.0.2.1 is the peer, 192.0.2.2 the target (RFC 5737). */
+	cf_put32(h + 12, by_target ? 0xc0000202 : 0xc0000201);
+	cf_put32(h + 16, by_target ? 0xc0000201 : 0xc0000202);
+	for (unsigned i = 0; i < IP_LEN; i += 2)
+		sum += cf_get16(h + i);
+	sum = (sum & 0xffff) + (sum >> 16);
+	cf_put16(h + 10, (uint16_t) ~(sum + (sum >> 16)));
+}
+
+static bool record(FILE *f, uint64_t ns, const uint8_t *h, size_t h_len, const uint8_t *p,
+		   size_t len, size_t pad)
+{
+	static const uint8_t zero[4];
+	uint8_t r[16];
+	uint32_t all = (uint32_t)(h_len + len + pad);
+
+	put_le(r, (uint32_t)(ns / 1000000000u));
+	put_le(r + 4, (uint32_t)(ns % 1000000000u / 1000));
+	put_le(r + 8, all);
+	put_le(r + 12, all);
+	return fwrite(r, sizeof r, 1, f) == 1 && fwrite(h, h_len, 1, f) == 1 &&
+	       (!len || fwrite(p, len, 1, f) == 1) && (!pad || fwrite(zero, pad, 1, f) == 1);
+}
+
+/* The two directions' state of a made-up connection. */
+struct flow {
+	uint32_t seq[2];
+	uint16_t port;
+};
+
+static bool tcp_packet(FILE *f, struct flow *fl, const struct ddps_conform_item *i,
+		       const uint8_t *p, size_t len)
+{
+	uint8_t h[IP_LEN + TCP_LEN] = { 0 };
+	uint8_t *t = h + IP_LEN;
+
+	ip_header(h, sizeof h + len, 6, i->by_target);
+	cf_put16(t, i->by_target ? 7174 : fl->port);
+	cf_put16(t + 2, i->by_target ? fl->port : 7174);
+	cf_put32(t + 4, fl->seq[i->by_target]);
+	cf_put32(t + 8, fl->seq[!i->by_target]);
+	t[12] = 0x50;
+	t[13] = 0x18; /* PSH, ACK */
+	cf_put16(t + 14, 65535);
+	fl->seq[i->by_target] += (uint32_t)len;
+	return record(f, i->ns, h, sizeof h, p, len, 0);
+}
+
+static bool sctp_packet(FILE *f, struct flow *fl, const struct ddps_conform_item *i)
+{
+	uint8_t h[IP_LEN + SCTP_LEN] = { 0 };
+	uint8_t *s = h + IP_LEN, *d = s + 12;
+	size_t pad = -i->len & 3;
+
+	ip_header(h, sizeof h + i->len + pad, 132, i->by_target);
+	cf_put16(s, i->by_target ? 7174 : fl->port);
+	cf_put16(s + 2, i->by_target ? fl->port : 7174);
+	d[1] = 7; /* DATA: U, B and E */
+	cf_put16(d + 2, (uint16_t)(16 + i->len));
+	cf_put32(d + 4, fl->seq[i->by_target]++);
+	cf_put16(d + 8, (uint16_t)i->stream);
+	cf_put32(d + 12, i->ppid);
+	return record(f, i->ns, h, sizeof h, i->octets, i->len, pad);
+}
+
+int ddps_conform_pcap_add(FILE *f, const struct ddps_conform_result *r)
+{
+	uint16_t port = (uint16_t)(20000 + 16 * (r->number % 2500));
+	struct flow fl[16];
+	bool ok = true;
+
+	for (unsigned n = 0; n < 16; n++)
+		fl[n] = (struct flow){ .seq = { 1, 1 }, .port = (uint16_t)(port + n) };
+	for (const struct ddps_conform_item *i = r->first; i && ok; i = i->next) {
+		struct flow *w = &fl[i->connection % 16];
+
+		if (i->wire == DDPS_CONFORM_SCTP) {
+			ok = sctp_packet(f, w, i);
+			continue;
+		}
+		for (size_t off = 0; off < i->len && ok; off += PIECE)
+			ok = tcp_packet(f, w, i, i->octets + off,
+					i->len - off < PIECE ? i->len - off : PIECE);
+	}
+	return ok ? 0 : DDPS_E_SYSTEM;
+}

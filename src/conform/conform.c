@@ -1,0 +1,236 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* libddpsess-conform as programs see it: options, the cases' list, runs of many cases. */
+#include "conform/profile/conform_profile.h"
+#include "conform/run.h"
+#include <ddpsess/conform.h>
+#include <fnmatch.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#define WAIT_MS 5000u
+#define LARGEST 4096u /* no struct of ours is larger: a struct_size that was never set */
+
+_Static_assert((int)DDPS_CONFORM_TCP == (int)CF_TCP && (int)DDPS_CONFORM_SCTP == (int)CF_SCTP &&
+		       (int)DDPS_CONFORM_RESPONDER == (int)CF_RESPONDER &&
+		       (int)DDPS_CONFORM_INITIATOR == (int)CF_INITIATOR,
+	       "the cases' values are those of the header");
+
+/* Nothing may be behind the last member: a later one would be there, and the size the same. */
+#define NO_TAIL(type, last)                                                                        \
+	_Static_assert(offsetof(struct type, last) + sizeof(((struct type *)0)->last) ==           \
+			       sizeof(struct type),                                                \
+		       #type " needs a reserve at its end")
+NO_TAIL(ddps_conform_options, pause_ms);
+NO_TAIL(ddps_conform_calls, result);
+
+/* ---- structs of the caller's ---- */
+
+void ddps_conform_options_init_sized(struct ddps_conform_options *o, size_t size)
+{
+	const struct ddps_conform_options defaults = { .wire = DDPS_CONFORM_TCP,
+						       .wait_ms = WAIT_MS };
+	size_t known = size < sizeof defaults ? size : sizeof defaults;
+
+	memset(o, 0, size);
+	memcpy(o, &defaults, known);
+	if (size >= sizeof o->struct_size)
+		o->struct_size = size;
+}
+
+/* @to: this release's struct, from one that may be a later release's.  docs/abi.md */
+static int take(void *to, size_t size, const void *from)
+{
+	size_t given;
+
+	memcpy(&given, from, sizeof given);
+	if (given < size || given > LARGEST)
+		return DDPS_E_INVAL;
+	for (size_t i = size; i < given; i++)
+		if (((const uint8_t *)from)[i])
+			return DDPS_E_UNSUPPORTED;
+	memcpy(to, from, size);
+	return 0;
+}
+
+/* ---- cases ---- */
+
+static struct ddps_conform_case shown(const struct cf_case *c)
+{
+	return (struct ddps_conform_case){ .name = c->name,
+					   .ids = c->ids,
+					   .rule = c->rule,
+					   .wires = c->wires,
+					   .target = c->target,
+					   .self = c->app };
+}
+
+int ddps_conform_case(size_t i, struct ddps_conform_case *c)
+{
+	const struct cf_case *at = cf_case_at(i);
+
+	if (!at)
+		return DDPS_E_INVAL;
+	*c = shown(at);
+	return 0;
+}
+
+/* ---- runs ---- */
+
+struct run {
+	struct ddps_conform_options o;
+	struct ddps_conform_calls calls;
+	struct ddps_conform_sum sum;
+	struct cf_run cf;
+	struct cf_profile known;
+	uint32_t number;
+	bool reached; /* something has answered */
+	char *why;
+	size_t why_len;
+};
+
+static int fault(struct run *r, int err, const char *fmt, ...)
+	__attribute__((format(printf, 3, 4)));
+
+static int fault(struct run *r, int err, const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	if (r->why_len)
+		vsnprintf(r->why, r->why_len, fmt, ap);
+	va_end(ap);
+	return err;
+}
+
+/* A peer connects to a responder, so its URI must name one. */
+static bool whole(const char *uri)
+{
+	const char *host = strstr(uri, "://") + 3, *end = host + strcspn(host, "?/");
+	const char *port = end;
+
+	while (port > host && port[-1] != ':')
+		port--;
+	return *host != ':' && port > host && strspn(port, "0") != (size_t)(end - port);
+}
+
+static int plan(struct run *r)
+{
+	const struct ddps_conform_options *o = &r->o;
+	char why[300];
+
+	r->cf = (struct cf_run){ .self = !o->uri,
+				 .uri = o->uri,
+				 .then = o->command,
+				 .target = (enum cf_target)o->target,
+				 .limit_ms = o->wait_ms,
+				 .pause_ms = o->pause_ms };
+	if (!o->wait_ms || o->wait_ms > INT32_MAX || o->target > DDPS_CONFORM_INITIATOR)
+		return fault(r, DDPS_E_INVAL, "a wait or a role that there is not");
+	if (o->command && (!o->uri || o->target != DDPS_CONFORM_INITIATOR))
+		return fault(r, DDPS_E_INVAL, "a command is for initiators, at a URI");
+	if (!o->uri) {
+		r->cf.wire = o->wire;
+		if (o->wire != DDPS_CONFORM_TCP && o->wire != DDPS_CONFORM_SCTP)
+			return fault(r, DDPS_E_INVAL, "self mode takes one wire, TCP or SCTP");
+		return 0;
+	}
+	if (ddps_uri_check(o->uri, why, sizeof why))
+		return fault(r, DDPS_E_ADDRESS, "%s", why);
+	if (o->target == DDPS_CONFORM_RESPONDER && !whole(o->uri))
+		return fault(r, DDPS_E_ADDRESS, "%s: a host, and a port other than 0, are needed",
+			     o->uri);
+	r->cf.wire = !strncmp(o->uri, "tcp:", 4) ? CF_TCP : CF_SCTP;
+	return 0;
+}
+
+static enum ddps_conform_verdict judge(const struct cf_result *res, const char *known)
+{
+	return res->verdict == CF_PASS	 ? DDPS_CONFORM_PASS
+	       : res->verdict == CF_SKIP ? DDPS_CONFORM_SKIP
+	       : known			 ? DDPS_CONFORM_KNOWN
+					 : DDPS_CONFORM_FAIL;
+}
+
+static void tell(struct run *r, const struct cf_case *c, const struct cf_result *res, uint64_t ns)
+{
+	const char *known = cf_profile_find(&r->known, c->name);
+	struct ddps_conform_result out = {
+		.c = shown(c),
+		.verdict = judge(res, known),
+		.number = ++r->number,
+		.why = res->why,
+		.known = known,
+		.ns = ns,
+		.first = res->trace ? cf_trace_first(res->trace) : NULL,
+	};
+	uint32_t *count[] = { [DDPS_CONFORM_PASS] = &r->sum.pass,
+			      [DDPS_CONFORM_FAIL] = &r->sum.fail,
+			      [DDPS_CONFORM_KNOWN] = &r->sum.known,
+			      [DDPS_CONFORM_SKIP] = &r->sum.skip };
+
+	++*count[out.verdict];
+	if (r->calls.result)
+		r->calls.result(r->calls.user, &out);
+}
+
+static int one(struct run *r, const struct cf_case *c)
+{
+	struct cf_result res = { .verdict = CF_SKIP };
+	uint64_t begin = cf_now();
+	const char *not_here;
+	int err = 0;
+
+	if (cf_case_fits(c, &r->cf, &not_here))
+		cf_run_case(&r->cf, c, &res);
+	else
+		snprintf(res.why, sizeof res.why, "%s", not_here);
+	if (res.unreachable && !r->reached) {
+		/* Nobody has answered yet: the other cases would say the same. */
+		err = fault(r, DDPS_E_REFUSED, "%s: %s", r->cf.uri, res.why);
+	} else {
+		r->reached |= res.verdict != CF_SKIP;
+		tell(r, c, &res, cf_now() - begin);
+	}
+	cf_trace_free(res.trace);
+	return err;
+}
+
+static int all(struct run *r)
+{
+	const struct cf_case *c;
+	int err = 0;
+
+	r->reached = r->cf.self;
+	for (size_t i = 0; !err && (c = cf_case_at(i)); i++) {
+		if (!(c->wires & r->cf.wire) || (r->o.pattern && fnmatch(r->o.pattern, c->name, 0)))
+			continue;
+		if (r->calls.go_on && !r->calls.go_on(r->calls.user))
+			break;
+		err = one(r, c);
+	}
+	return err;
+}
+
+int ddps_conform_run(const struct ddps_conform_options *o, const struct ddps_conform_calls *calls,
+		     struct ddps_conform_sum *sum, char *why, size_t why_len)
+{
+	struct run r = { .why = why, .why_len = why_len };
+	char bad[300];
+	int err = take(&r.o, sizeof r.o, o);
+
+	if (!err && calls)
+		err = take(&r.calls, sizeof r.calls, calls);
+	if (err)
+		return fault(&r, err, "options of another release than this library's");
+	err = plan(&r);
+	if (err)
+		return err;
+	if (r.o.profile && cf_profile_load(&r.known, r.o.profile, bad, sizeof bad))
+		return fault(&r, DDPS_E_ADDRESS, "%s", bad);
+	err = all(&r);
+	cf_profile_free(&r.known);
+	if (sum)
+		*sum = r.sum;
+	return err;
+}
