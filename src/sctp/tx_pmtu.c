@@ -244,7 +244,7 @@ unsigned ddps_pmtu_probe_acked(struct ddps_pmtu *m, uint16_t size, uint64_t now)
 		m->fail = 0;
 	if (m->ptb && size > m->ptb && now >= m->deaf_until) /* a router lied */
 		m->deaf_until = now + PTB_DEAF;
-	if (m->state == DDPS_PMTU_ERROR) {
+	if (m->state == DDPS_PMTU_ERROR && size >= m->lim.min) {
 		m->fragment = false;
 		m->fail = 0;
 		m->size = size;

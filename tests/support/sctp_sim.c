@@ -5,18 +5,19 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define GRAIN	 128000ull
-#define OVERHEAD 40u /* IPv4, UDP, SCTP */
-#define CHUNK	 16u
-#define TSNS	 128u /* chunks of a packet */
-#define MAP	 131072u
+#define GRAIN	  128000ull
+#define OVERHEAD  40u /* IPv4, UDP, SCTP */
+#define CHUNK	  16u
+#define TSNS	  128u /* chunks of a packet */
+#define MAP	  131072u
+#define FIRST_TSN 0xfffffff0u /* they wrap soon */
 
 enum kind { EV_DATA, EV_SACK, EV_PROBE, EV_PROBE_ACK, EV_SACK_TIMER };
 
 struct packet {
 	uint32_t tsn[TSNS];
 	uint16_t len[TSNS];
-	unsigned n;
+	unsigned n, nold; /* chunks; of them sent before */
 	uint16_t size;
 	bool i;
 };
@@ -112,11 +113,12 @@ static bool dark(const struct sim *m, uint64_t at)
 	return at >= m->c->dark_from && at < m->c->dark_until;
 }
 
-static bool listed(const struct sim *m, uint64_t n)
+static bool listed(const struct sim *m, const struct packet *d)
 {
 	for (unsigned i = 0; i < 32 && m->c->drop[i]; i++)
-		if (m->c->drop[i] == n)
-			return true;
+		for (unsigned k = d->nold; k < d->n; k++)
+			if (m->c->drop[i] == d->tsn[k] - FIRST_TSN + 1)
+				return true;
 	return false;
 }
 
@@ -246,7 +248,8 @@ static void acked(void *user, uint32_t tsn, void *chunk)
 
 static size_t next_len(const struct sim *m)
 {
-	size_t len = m->c->len ? m->c->len : ddps_sent_smss(&m->p) - CHUNK;
+	size_t most = ddps_sent_smss(&m->p) - CHUNK;
+	size_t len = m->c->len && m->c->len < most ? m->c->len : most;
 
 	return !m->unsent ? SIZE_MAX : m->unsent < len ? (size_t)m->unsent : len;
 }
@@ -290,6 +293,7 @@ static uint64_t build(struct sim *m, bool old)
 		ddps_sent_add_old(&m->s, c.tsn);
 		add(d, c.tsn, c.size, (uint16_t)(uintptr_t)c.chunk);
 	}
+	d->nold = d->n;
 	add_new(m, d);
 	d->i = ddps_sent_end(&m->s, d->size, m->unsent > 0);
 	size = d->n ? d->size - OVERHEAD : 0;
@@ -297,7 +301,7 @@ static uint64_t build(struct sim *m, bool old)
 	at = d->n ? carry(m, d->size, fragments) : 0;
 	if (d->n) {
 		m->packets++;
-		if (listed(m, m->packets))
+		if (listed(m, d))
 			at = 0;
 		m->r.dropped += !at;
 	}
@@ -420,6 +424,7 @@ static void turn(struct sim *m)
 		m->now = timer;
 		ddps_sent_mtu_changed(&m->s, &m->p, ddps_pmtu_timer(&m->p.pmtu, m->now));
 		ev = ddps_sent_timer(&m->s, &m->p, m->now);
+		m->r.errors += (ev & DDPS_SENT_EV_T3) != 0;
 		if ((ev & DDPS_SENT_EV_T3) && !m->r.first_t3)
 			m->r.first_t3 = m->now;
 	}
@@ -435,7 +440,7 @@ static void start(struct sim *m)
 				       .rto_min = m->c->rto_min,
 				       .grain = GRAIN };
 	struct ddps_pmtu_limits lim = ddps_pmtu_limits(false, true, 1500);
-	uint32_t first = 0xfffffff0u; /* TSNs wrap soon */
+	uint32_t first = FIRST_TSN;
 
 	m->seed = m->c->seed * 2654435761u + 88172645463325252ull;
 	m->now = SIM_SEC;
@@ -445,7 +450,7 @@ static void start(struct sim *m)
 	m->unsent = m->c->octets;
 	ddps_sent_init(&m->s, &conf, first, m->c->a_rwnd ? m->c->a_rwnd : 16 << 20, acked, m);
 	ddps_sent_path_init(&m->s, &m->p, 0, &lim, OVERHEAD);
-	ddps_sent_rtt(&m->s, &m->p, 2 * m->c->delay + 1, m->now); /* of INIT */
+	ddps_sent_rtt(&m->s, &m->p, 2 * m->c->delay + 100000, m->now); /* of INIT */
 	ddps_pmtu_start(&m->p.pmtu, 0, m->now);
 }
 
@@ -482,6 +487,7 @@ struct sctp_sim_result sctp_sim_run(const struct sctp_sim_conf *conf)
 	m.r.newest_size = m.p.pmtu.size;
 	m.r.black_holes = m.p.pmtu.black_holes;
 	m.r.cwnd = m.p.cc.cwnd;
+	m.r.cuts = m.p.episode;
 	m.r.srtt = m.p.srtt;
 	ddps_sent_fini(&m.s);
 	while (m.n) {

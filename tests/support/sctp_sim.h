@@ -30,7 +30,7 @@ struct sctp_sim_conf {
 	uint16_t mtu_then;
 	uint64_t dark_from, dark_until; /* nothing passes in either direction */
 	uint64_t step_at, step;		/* from then on the delay is longer by @step */
-	/* drops the data packet with this number, counted from 1, whatever it is; 0: ends list */
+	/* drops the packet in which the chunk with this number, from 1 on, is sent first; 0: end */
 	uint32_t drop[32];
 	uint64_t sacks_dark_from, sacks_dark_until;
 
@@ -50,7 +50,9 @@ struct sctp_sim_result {
 	uint64_t pause;	 /* longest time without any delivery, after the first */
 	uint64_t packets, dropped, resent, duplicates, t3s, probes, undone, spurious, lost;
 	uint64_t sacks, steps, newest_size, cwnd, srtt, first_t3, big_frags;
-	uint32_t black_holes, cuts;
+	uint64_t errors; /* T3s that count against the path */
+	uint32_t black_holes;
+	uint32_t cuts; /* times that the window was reduced */
 	bool done, lied;
 };
 

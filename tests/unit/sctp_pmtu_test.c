@@ -1,0 +1,400 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Path MTU discovery (RFC 8899) on a path that takes packets up to a size. */
+#include "sctp/tx_pmtu.h"
+#include <criterion/criterion.h>
+
+#define MS  1000000ull
+#define SEC (1000 * MS)
+#define RTT (20 * MS)
+#define RTO (300 * MS)
+
+struct path {
+	struct ddps_pmtu m;
+	uint64_t now, pn;
+	uint32_t mtu; /* what passes */
+	unsigned probes, fragments;
+	uint64_t last_probe;
+	bool ptb; /* a router tells */
+};
+
+static void begin(struct path *w, bool ipv6, uint32_t device, uint32_t mtu)
+{
+	struct ddps_pmtu_limits lim = ddps_pmtu_limits(ipv6, true, device);
+
+	*w = (struct path){ .now = SEC, .mtu = mtu };
+	ddps_pmtu_init(&w->m, &lim);
+	ddps_pmtu_start(&w->m, 0, w->now);
+}
+
+static void sane(const struct path *w)
+{
+	const struct ddps_pmtu *m = &w->m;
+
+	cr_assert(m->size >= m->lim.min && m->size <= m->lim.max, "size %u", m->size);
+	cr_assert_eq(m->size & 3, 0);
+	cr_assert(!m->probing || m->probing <= m->lim.max);
+	cr_assert(m->state != DDPS_PMTU_ERROR || m->fragment);
+}
+
+/* Sends a probe if one is due, and carries its answer. */
+static bool probe(struct path *w)
+{
+	uint16_t size = ddps_pmtu_probe(&w->m, w->now);
+
+	if (!size)
+		return false;
+	/* 9260 has them at least one RTT apart; a probe for a black hole may come between */
+	w->probes++;
+	ddps_pmtu_probe_sent(&w->m, size, RTO, w->now);
+	if (size <= w->mtu) {
+		w->now += RTT;
+		ddps_pmtu_probe_acked(&w->m, size, w->now);
+	} else if (w->ptb) {
+		w->now += RTT / 2;
+		ddps_pmtu_ptb(&w->m, (uint16_t)w->mtu, w->now);
+	}
+	sane(w);
+	return true;
+}
+
+/* One packet of data of the size that is used.  Returns whether it arrives. */
+static bool data(struct path *w)
+{
+	uint64_t at = w->now;
+	uint16_t size = w->m.size;
+	bool arrives = w->m.fragment || size <= w->mtu;
+
+	w->now += RTT;
+	w->pn++;
+	w->fragments += w->m.fragment;
+	if (arrives)
+		ddps_pmtu_delivered(&w->m, size, at, RTT, w->now);
+	else
+		ddps_pmtu_lost(&w->m, size, w->pn, w->now);
+	sane(w);
+	return arrives;
+}
+
+static void quiet(struct path *w, uint64_t until)
+{
+	while (w->now < until) {
+		uint64_t at = ddps_pmtu_deadline(&w->m);
+
+		while (probe(w))
+			;
+		at = ddps_pmtu_deadline(&w->m);
+		if (at > until)
+			return;
+		w->now = at > w->now ? at : w->now;
+		ddps_pmtu_timer(&w->m, w->now);
+		sane(w);
+	}
+}
+
+Test(sctp_pmtu, finds_the_size_of_any_path)
+{
+	for (uint32_t mtu = 1200; mtu <= 1500; mtu += 4) {
+		struct path w;
+
+		begin(&w, false, 1500, mtu);
+		quiet(&w, 200 * SEC);
+		cr_expect_eq(w.m.state, DDPS_PMTU_DONE, "MTU %u", mtu);
+		cr_expect((uint32_t)w.m.size <= mtu && (uint32_t)w.m.size + 24 > mtu, "MTU %u: %u",
+			  mtu, w.m.size);
+		cr_expect_leq(w.probes, 50, "MTU %u: %u", mtu, w.probes);
+	}
+}
+
+/* The largest is asked for first: two probes, two round trips; and then none any more. */
+Test(sctp_pmtu, two_probes_where_nothing_is_in_the_way)
+{
+	static const uint32_t mtu[] = { 1500, 9000, 65536 };
+
+	for (unsigned i = 0; i < 3; i++) {
+		struct path w;
+
+		begin(&w, i == 1, mtu[i], mtu[i]);
+		quiet(&w, 2000 * SEC);
+		cr_expect_eq(w.probes, 2);
+		cr_expect_eq(w.m.size, w.m.lim.max);
+		cr_expect((uint32_t)w.m.size + 20 >= (mtu[i] > 65535 ? 65535 : mtu[i]));
+		cr_expect_eq(ddps_pmtu_deadline(&w.m), UINT64_MAX);
+	}
+}
+
+Test(sctp_pmtu, limits)
+{
+	struct ddps_pmtu_limits l = ddps_pmtu_limits(false, true, 65536);
+
+	cr_expect_eq(l.max, 20 + 8 + 65504);
+	l = ddps_pmtu_limits(false, true, 1500);
+	cr_expect(l.min == 576 && l.base == 1200 && l.max == 1500);
+	l = ddps_pmtu_limits(true, true, 1500);
+	cr_expect(l.min == 1280 && l.base == 1280 && l.max == 1500);
+	l = ddps_pmtu_limits(false, true, 552);
+	cr_expect(l.min == 552 && l.base == 552 && l.max == 552);
+	l = ddps_pmtu_limits(false, true, 0);
+	cr_expect_eq(l.max, 68);
+	l = ddps_pmtu_limits(true, true, 0);
+	cr_expect_eq(l.max, 1280);
+}
+
+/* Not even the base passes: fragments, within 3 probe timers; and found again later. */
+Test(sctp_pmtu, fragments_below_the_base)
+{
+	static const uint32_t mtu[] = { 576, 552, 296 };
+
+	for (unsigned i = 0; i < 3; i++) {
+		struct path w;
+
+		begin(&w, false, 1500, mtu[i]);
+		quiet(&w, w.now + 3 * SEC + RTT);
+		cr_expect_eq(w.m.size, 576);
+		cr_expect(data(&w), "MTU %u", mtu[i]);
+		quiet(&w, w.now + 200 * SEC);
+		cr_expect(data(&w), "MTU %u", mtu[i]);
+		cr_expect_eq(w.m.fragment, mtu[i] < 576);
+		w.mtu = 1500;
+		data(&w);
+		quiet(&w, w.now + 1000 * SEC);
+		cr_expect_eq(w.m.size, 1500, "MTU %u", mtu[i]);
+	}
+}
+
+/* Large packets vanish, small ones pass: base after three, then what is right. */
+Test(sctp_pmtu, black_hole)
+{
+	struct path w;
+
+	begin(&w, false, 1500, 1500);
+	quiet(&w, 2 * SEC);
+	w.mtu = 1400;
+	for (int i = 0; i < 3; i++)
+		cr_expect_not(data(&w));
+	cr_expect_eq(w.m.size, 1500, "it may be an outage");
+	cr_expect_eq(ddps_pmtu_timeout(&w.m, w.now), 0);
+	cr_expect_eq(ddps_pmtu_probe(&w.m, w.now), 1200, "now it shows");
+	ddps_pmtu_probe_sent(&w.m, 1200, RTO, w.now);
+	w.now += RTT;
+	cr_expect_eq(ddps_pmtu_probe_acked(&w.m, 1200, w.now), DDPS_PMTU_SIZE | DDPS_PMTU_HOLE);
+	cr_expect_eq(w.m.size, 1200);
+	for (int i = 0; i < 200; i++) {
+		probe(&w);
+		cr_assert(data(&w));
+		quiet(&w, w.now);
+	}
+	cr_expect_eq(w.m.size, 1400);
+	cr_expect_eq(w.m.black_holes, 1);
+}
+
+Test(sctp_pmtu, random_loss_is_no_black_hole)
+{
+	struct path w;
+	uint64_t seed = 88172645463325252ull;
+
+	begin(&w, false, 1500, 1500);
+	quiet(&w, 2 * SEC);
+	for (int i = 0; i < 100000; i++) {
+		seed ^= seed << 13;
+		seed ^= seed >> 7;
+		seed ^= seed << 17;
+		w.pn++;
+		if (seed % 10 < 3) /* some packets are small */
+			ddps_pmtu_lost(&w.m, seed >> 32 & 1 ? 1500 : 100, w.pn, w.now);
+		else
+			ddps_pmtu_delivered(&w.m, seed >> 32 & 1 ? 1500 : 1300, w.now, RTT, w.now);
+		w.now += MS;
+		if (w.m.black_holes)
+			break;
+	}
+	/* three large ones lost in a row, before any large one: that does happen at 30 % */
+	cr_expect_leq(w.m.black_holes, 1);
+	w.m.black_holes = 0;
+	ddps_pmtu_start(&w.m, 0, w.now);
+	quiet(&w, w.now + 2 * SEC);
+	for (int i = 0; i < 3000; i++) {
+		w.pn++;
+		if (i % 3 < 2)
+			ddps_pmtu_lost(&w.m, 1500, w.pn, w.now);
+		else
+			ddps_pmtu_delivered(&w.m, 1500, w.now, RTT, w.now);
+		ddps_pmtu_delivered(&w.m, 100, w.now, RTT, w.now);
+	}
+	cr_expect_eq(w.m.black_holes, 0, "large ones pass, though few");
+}
+
+/* An outage is none either: the search begins anew, and ends where it was. */
+Test(sctp_pmtu, after_an_outage_the_size_is_found_again)
+{
+	struct path w;
+
+	begin(&w, false, 1500, 1500);
+	quiet(&w, 2 * SEC);
+	w.mtu = 0;
+	for (int i = 0; i < 20; i++) {
+		w.pn++;
+		w.now += RTT;
+		ddps_pmtu_lost(&w.m, w.m.size, w.pn, w.now);
+		if (i % 5 == 4)
+			ddps_pmtu_timeout(&w.m, w.now);
+		probe(&w);
+	}
+	quiet(&w, w.now + 10 * SEC);
+	w.mtu = 1500;
+	for (int i = 0; i < 100; i++) {
+		data(&w);
+		quiet(&w, w.now + SEC);
+	}
+	cr_expect_eq(w.m.size, 1500);
+	cr_expect_not(w.m.fragment);
+}
+
+struct ptb {
+	const char *what;
+	uint16_t mtu, size, probing; /* afterwards */
+	bool believed;
+};
+
+Test(sctp_pmtu, ptb_never_sets_the_size)
+{
+	static const struct ptb done[] = {
+		{ "68", 68, 1500, 0, false },
+		{ "0", 0, 1500, 0, false },
+		{ "as large", 1500, 1500, 0, false },
+		{ "larger", 9000, 1500, 0, false },
+		{ "smaller", 1400, 1200, 1400, true },
+		{ "the base", 1200, 1200, 1492, true },
+		{ "below the base", 800, 1200, 1200, true },
+	};
+
+	for (unsigned i = 0; i < sizeof done / sizeof *done; i++) {
+		const struct ptb *t = &done[i];
+		struct path w;
+
+		begin(&w, false, 1500, 1500);
+		quiet(&w, 2 * SEC);
+		cr_assert_eq(w.m.state, DDPS_PMTU_DONE);
+		ddps_pmtu_ptb(&w.m, t->mtu, w.now);
+		cr_expect_eq(w.m.size, t->size, "%s: %u", t->what, w.m.size);
+		cr_expect_eq(w.m.probing, t->probing, "%s: %u", t->what, w.m.probing);
+		cr_expect_eq(w.m.bad_ptb, !t->believed, "%s", t->what);
+		sane(&w);
+	}
+}
+
+/* A router that tells the truth saves the search. */
+Test(sctp_pmtu, honest_ptb_is_quick)
+{
+	struct path w;
+
+	begin(&w, false, 9000, 1400);
+	w.ptb = true;
+	quiet(&w, 3 * SEC);
+	cr_expect_eq(w.m.size, 1400);
+}
+
+/* One that lies is not believed for a minute, once a larger probe has passed. */
+Test(sctp_pmtu, lying_ptb_is_found_out)
+{
+	struct path w;
+
+	begin(&w, false, 1500, 1500);
+	quiet(&w, 2 * SEC);
+	ddps_pmtu_ptb(&w.m, 1300, w.now);
+	cr_expect_eq(w.m.size, 1200);
+	quiet(&w, w.now + 30 * SEC);
+	cr_expect_geq(w.m.size, 1480);
+	ddps_pmtu_ptb(&w.m, 1300, w.now);
+	cr_expect_geq(w.m.size, 1480);
+	cr_expect_eq(w.m.bad_ptb, 1);
+}
+
+Test(sctp_pmtu, tries_larger_ones_again_if_used)
+{
+	struct path w;
+
+	begin(&w, false, 1500, 1400);
+	quiet(&w, 100 * SEC);
+	cr_expect_eq(w.m.size, 1400);
+	w.mtu = 1500;
+	quiet(&w, 2000 * SEC);
+	cr_expect_eq(w.m.size, 1400, "nothing was sent meanwhile");
+	data(&w);
+	quiet(&w, w.now + 700 * SEC);
+	cr_expect_eq(w.m.size, 1500);
+}
+
+Test(sctp_pmtu, device_changes)
+{
+	struct path w;
+
+	begin(&w, false, 9000, 9000);
+	quiet(&w, 2 * SEC);
+	cr_expect_eq(w.m.size, 9000);
+	cr_expect_eq(ddps_pmtu_local(&w.m, 1500, w.now), DDPS_PMTU_SIZE);
+	cr_expect_eq(w.m.size, 1500);
+	ddps_pmtu_local(&w.m, 9000, w.now);
+	cr_expect_eq(w.m.size, 1500, "to be proved");
+	quiet(&w, w.now + SEC);
+	cr_expect_eq(w.m.size, 9000);
+	ddps_pmtu_local(&w.m, 20, w.now);
+	cr_expect_eq(w.m.size, 68);
+	sane(&w);
+}
+
+Test(sctp_pmtu, off_means_silent)
+{
+	struct path w;
+
+	begin(&w, false, 1500, 1500);
+	quiet(&w, 2 * SEC);
+	ddps_pmtu_stop(&w.m);
+	cr_expect_eq(ddps_pmtu_deadline(&w.m), UINT64_MAX);
+	cr_expect_eq(ddps_pmtu_ptb(&w.m, 1300, w.now), 0);
+	cr_expect_eq(ddps_pmtu_probe_acked(&w.m, 1500, w.now), 0);
+	cr_expect_eq(w.m.size, 1500);
+	ddps_pmtu_fix(&w.m, 1000);
+	cr_expect_eq(w.m.size, 1000);
+}
+
+/* Whatever is told, in whatever order: sizes stay within the limits. */
+Test(sctp_pmtu, any_order_of_events)
+{
+	for (uint64_t seed = 1; seed <= 200; seed++) {
+		uint64_t r = seed * 2654435761u + 88172645463325252ull;
+		struct path w;
+
+		begin(&w, seed & 1, seed % 3 ? 1500 : 65536, 1500);
+		for (int i = 0; i < 500; i++) {
+			r ^= r << 13;
+			r ^= r >> 7;
+			r ^= r << 17;
+			w.now += r % (50 * MS);
+			w.mtu = 296 + (uint32_t)(r >> 20) % 2000;
+			switch ((r >> 40) % 8) {
+			case 0:
+				ddps_pmtu_ptb(&w.m, (uint16_t)(r >> 24), w.now);
+				break;
+			case 1:
+				ddps_pmtu_timeout(&w.m, w.now);
+				break;
+			case 2:
+				ddps_pmtu_probe_acked(&w.m, (uint16_t)(r >> 24 & 0xfffc), w.now);
+				break;
+			case 3:
+				ddps_pmtu_lost(&w.m, (uint16_t)(r >> 24), ++w.pn, w.now);
+				break;
+			case 4:
+				w.now += r % (5 * SEC);
+				ddps_pmtu_timer(&w.m, w.now);
+				break;
+			case 5:
+				probe(&w);
+				break;
+			default:
+				data(&w);
+			}
+			sane(&w);
+		}
+	}
+}
