@@ -315,7 +315,9 @@ bool ddps_ipoib_if_at_rest(const struct ddps_ipoib_if *f)
 
 uint64_t ddps_ipoib_if_deadline(const struct ddps_ipoib_if *f)
 {
-	uint64_t t = ddps_ipoib_min(ddps_ipoib_conn_deadline(f), ddps_ipoib_nbr_deadline(f));
+	uint64_t t = ddps_ipoib_min(ddps_ipoib_conn_deadline(f), ddps_ipoib_node_deadline(f));
+
+	t = ddps_ipoib_min(t, ddps_ipoib_nbr_deadline(f));
 
 	return f->state == DDPS_IPOIB_IF_JOINING ? ddps_ipoib_min(t, f->join_at) : t;
 }
@@ -326,6 +328,7 @@ void ddps_ipoib_if_tick(struct ddps_ipoib_if *f, uint64_t now)
 	if (f->state == DDPS_IPOIB_IF_JOINING && now >= f->join_at)
 		join(f);
 	ddps_ipoib_conn_tick(f);
+	ddps_ipoib_node_tick(f);
 	ddps_ipoib_nbr_tick(f);
 	ddps_ipoib_conn_settle(f);
 }
@@ -367,8 +370,11 @@ static void if_qp_error(void *user, uint32_t qpn, int err, uint64_t now)
 static void if_path(void *user, const uint8_t gid[DDPS_IPOIB_GID_LEN],
 		    const struct ddps_ipoib_path *path, uint64_t now)
 {
-	ddps_ipoib_conn_path(user, gid, path, now);
-	ddps_ipoib_conn_settle(user);
+	struct ddps_ipoib_if *f = user;
+
+	f->now = now;
+	ddps_ipoib_node_path(f, gid, path);
+	ddps_ipoib_conn_settle(f);
 }
 
 static const struct ddps_ipoib_up up = {

@@ -1,19 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Nodes of the link and the connections to them: queue pairs for what link.c decides. */
+/* Connections: queue pairs for what link.c decides, and what CM says of them. */
 #include <string.h>
 #include "ipoib_cm/iface/iface_in.h"
 
 #define NODE_OF(l) ((struct ddps_ipoib_node *)((char *)(l)-offsetof(struct ddps_ipoib_node, link)))
-#define PSN_MASK   0xffffffu
-
-static uint32_t psn(struct ddps_ipoib_if *f)
-{
-	uint64_t z = f->rng += 0x9e3779b97f4a7c15; /* splitmix64 */
-
-	z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9;
-	z = (z ^ z >> 27) * 0x94d049bb133111eb;
-	return (uint32_t)(z ^ z >> 31) & PSN_MASK;
-}
 
 static void unsettle(struct ddps_ipoib_if *f, struct ddps_ipoib_node *n)
 {
@@ -38,88 +28,6 @@ static void flush_all(struct ddps_ipoib_if *f, const struct ddps_cm_outs *o)
 		flush(f, &o->send[i]);
 }
 
-/* ---- Queue pairs ---- */
-
-struct ddps_ipoib_qp *ddps_ipoib_conn_by_qpn(struct ddps_ipoib_if *f, uint32_t qpn)
-{
-	for (unsigned i = 0; i < f->n_qp; i++)
-		if (f->qp[i].used && f->qp[i].qpn == qpn)
-			return &f->qp[i];
-	return NULL;
-}
-
-struct ddps_ipoib_qp *ddps_ipoib_conn_by_id(const struct ddps_ipoib_if *f, uint32_t id)
-{
-	for (unsigned i = 0; id && i < f->n_qp; i++)
-		if (f->qp[i].used && f->qp[i].id == id)
-			return &f->qp[i];
-	return NULL;
-}
-
-static int qp_make(struct ddps_ipoib_if *f, struct ddps_ipoib_link *l, uint8_t transport,
-		   struct ddps_ipoib_qp **out)
-{
-	struct ddps_ipoib_qp *qp = NULL;
-	uint32_t qpn;
-	int err;
-
-	for (unsigned i = 0; i < f->n_qp && !qp; i++)
-		if (!f->qp[i].used)
-			qp = &f->qp[i];
-	if (!qp && f->n_qp < f->cfg.max_qps)
-		qp = &f->qp[f->n_qp++];
-	if (!qp)
-		return DDPS_E_LIMIT;
-	err = f->port->ops->qp_create(f->port, transport, f->cfg.me.rx_mtu, &qpn);
-	if (err)
-		return err;
-	*qp = (struct ddps_ipoib_qp){ .used = true,
-				      .transport = transport,
-				      .qpn = qpn,
-				      .psn = psn(f),
-				      .used_at = f->now,
-				      .node = NODE_OF(l) };
-	*out = qp;
-	return 0;
-}
-
-static void qp_free(struct ddps_ipoib_if *f, struct ddps_ipoib_qp *qp)
-{
-	f->port->ops->qp_destroy(f->port, qp->qpn);
-	qp->used = false;
-}
-
-static int qp_ready(struct ddps_ipoib_if *f, struct ddps_ipoib_qp *qp, uint32_t qpn,
-		    uint32_t starting_psn, const uint8_t *priv)
-{
-	const struct ddps_ipoib_node *n = qp->node;
-	struct ddps_ipoib_qp_to to = { .qpn = qpn,
-				       .tx_psn = starting_psn,
-				       .rx_psn = qp->psn,
-				       .active = qp->active,
-				       .peer = n->lladdr,
-				       .path = n->path,
-				       .ack_timeout = ddps_cm_ack_timeout(n->path.life, 0),
-				       .retry_count = f->cfg.retry_count,
-				       .rnr_retry = f->cfg.rnr_retry };
-	struct ddps_ipoib_priv p;
-
-	ddps_ipoib_priv_decode(&p, priv, DDPS_IPOIB_PRIV_LEN);
-	to.rx_mtu = p.rx_mtu;
-	if (!n->has_path)
-		to.path.addr = n->link.addr;
-	return f->port->ops->qp_ready(f->port, qp->qpn, &to);
-}
-
-/* Numbers are not used again before CM has forgotten their connections. */
-static void collect(struct ddps_ipoib_if *f)
-{
-	for (unsigned i = 0; i < f->n_qp; i++)
-		if (f->qp[i].used && f->qp[i].stopped &&
-		    ddps_cm_state(f->cm, f->qp[i].id) == DDPS_CM_ST_IDLE)
-			qp_free(f, &f->qp[i]);
-}
-
 /* ---- What link.c asks for ---- */
 
 static void on_send(void *user, const struct ddps_cm_send *s)
@@ -133,7 +41,7 @@ static int on_ask(void *user, struct ddps_ipoib_link *l, struct ddps_cm_req *req
 	const struct ddps_ipoib_path *path = &NODE_OF(l)->path;
 	struct ddps_cm_path *p = &req->primary;
 	struct ddps_ipoib_qp *qp;
-	int err = qp_make(f, l, req->transport, &qp);
+	int err = ddps_ipoib_qp_make(f, NODE_OF(l), req->transport, &qp);
 
 	if (err)
 		return err;
@@ -163,14 +71,14 @@ static int on_answer(void *user, struct ddps_ipoib_link *l, uint32_t id,
 {
 	struct ddps_ipoib_if *f = user;
 	struct ddps_ipoib_qp *qp;
-	int err = qp_make(f, l, req->transport, &qp);
+	int err = ddps_ipoib_qp_make(f, NODE_OF(l), req->transport, &qp);
 
 	if (err)
 		return err;
 	qp->id = id;
-	err = qp_ready(f, qp, req->qpn, req->starting_psn, req->private_data);
+	err = ddps_ipoib_qp_ready(f, qp, req->qpn, req->starting_psn, req->private_data);
 	if (err) {
-		qp_free(f, qp);
+		ddps_ipoib_qp_free(f, qp);
 		return err;
 	}
 	rep->qpn = qp->qpn;
@@ -194,16 +102,6 @@ static void on_up(void *user, struct ddps_ipoib_link *l, uint32_t id, uint32_t m
 	unsettle(f, NODE_OF(l));
 }
 
-static void stop(struct ddps_ipoib_if *f, struct ddps_ipoib_qp *qp)
-{
-	if (qp->stopped)
-		return;
-	f->stats.conn_down += qp->up;
-	f->port->ops->qp_stop(f->port, qp->qpn);
-	qp->stopped = true;
-	qp->up = false;
-}
-
 static void on_down(void *user, struct ddps_ipoib_link *l, uint32_t id)
 {
 	struct ddps_ipoib_if *f = user;
@@ -211,7 +109,7 @@ static void on_down(void *user, struct ddps_ipoib_link *l, uint32_t id)
 
 	unsettle(f, NODE_OF(l));
 	if (qp)
-		stop(f, qp);
+		ddps_ipoib_qp_stop(f, qp);
 }
 
 static void on_resolve(void *user, struct ddps_ipoib_link *l)
@@ -239,7 +137,7 @@ static void name_qps(struct ddps_ipoib_if *f, struct ddps_ipoib_node *n)
 		if (asked)
 			qp->id = n->link.peer.own_id;
 		else
-			qp_free(f, qp);
+			ddps_ipoib_qp_free(f, qp);
 		asked = false;
 	}
 }
@@ -252,7 +150,7 @@ static void drop_unknown(struct ddps_ipoib_if *f, struct ddps_ipoib_node *n)
 
 		if (qp->used && !qp->stopped && qp->node == n &&
 		    !ddps_ipoib_peer_knows(&n->link.peer, qp->id))
-			stop(f, qp);
+			ddps_ipoib_qp_stop(f, qp);
 	}
 }
 
@@ -266,7 +164,7 @@ static void settle(struct ddps_ipoib_if *f, struct ddps_ipoib_node *n)
 	n->settle = false;
 	name_qps(f, n);
 	drop_unknown(f, n);
-	collect(f);
+	ddps_ipoib_qp_collect(f);
 	if (n->resolve) {
 		n->resolve = false;
 		ddps_ipoib_nbr_reresolve(f, n);
@@ -335,135 +233,6 @@ void ddps_ipoib_conn_error(void *user, uint32_t qpn, int err, uint64_t now)
 	ddps_ipoib_conn_broken(f, qp);
 }
 
-/* ---- Nodes ---- */
-
-static struct ddps_ipoib_node *node_find(struct ddps_ipoib_if *f, const struct ddps_ipoib_lladdr *a)
-{
-	for (unsigned i = 0; i < f->n_node; i++)
-		if (f->node[i].used && ddps_ipoib_lladdr_cmp(&f->node[i].lladdr, a) == 0)
-			return &f->node[i];
-	return NULL;
-}
-
-static bool has_qp(const struct ddps_ipoib_if *f, const struct ddps_ipoib_node *n)
-{
-	for (unsigned i = 0; i < f->n_qp; i++)
-		if (f->qp[i].used && !f->qp[i].stopped && f->qp[i].node == n)
-			return true;
-	return false;
-}
-
-static struct ddps_ipoib_node *node_slot(struct ddps_ipoib_if *f)
-{
-	for (unsigned i = 0; i < f->n_node; i++)
-		if (!f->node[i].used && !f->node[i].unsettled)
-			return &f->node[i];
-	if (f->n_node < f->cfg.max_peers)
-		return &f->node[f->n_node++];
-	for (unsigned i = 0; i < f->n_node; i++)
-		if (!f->node[i].refs && !f->node[i].unsettled && !has_qp(f, &f->node[i]))
-			return &f->node[i];
-	f->stats.nbr_full++;
-	return NULL;
-}
-
-struct ddps_ipoib_node *ddps_ipoib_node_get(struct ddps_ipoib_if *f,
-					    const struct ddps_ipoib_lladdr *lladdr)
-{
-	struct ddps_ipoib_node *n = node_find(f, lladdr);
-
-	if (n)
-		return n;
-	n = node_slot(f);
-	if (!n)
-		return NULL;
-	memset(n, 0, sizeof(*n));
-	n->used = true;
-	n->path_at = DDPS_CM_NEVER;
-	n->lladdr = *lladdr;
-	ddps_ipoib_link_init(&n->link, &f->links, lladdr, 0, f->cfg.form);
-	ddps_ipoib_node_flags(f, n, lladdr->flags);
-	return n;
-}
-
-void ddps_ipoib_node_flags(struct ddps_ipoib_if *f, struct ddps_ipoib_node *n, uint8_t flags)
-{
-	uint8_t common = flags & f->cfg.me.addr.flags;
-
-	n->lladdr.flags = flags;
-	if (f->cfg.prefer_uc && common & DDPS_IPOIB_UC)
-		common = DDPS_IPOIB_UC;
-	n->link.remote.flags = common; /* the same peer all the same */
-}
-
-static void forget(struct ddps_ipoib_if *f, struct ddps_ipoib_node *n)
-{
-	ddps_ipoib_link_close(&n->link, f->now);
-	for (unsigned i = 0; i < f->n_qp; i++)
-		if (f->qp[i].used && f->qp[i].node == n) {
-			stop(f, &f->qp[i]);
-			f->qp[i].node = NULL;
-		}
-	ddps_ipoib_queue_drop(f, &n->hold, &f->stats.tx_unreachable);
-	n->used = false;
-	collect(f);
-}
-
-void ddps_ipoib_node_put(struct ddps_ipoib_if *f, struct ddps_ipoib_node *n)
-{
-	if (--n->refs == 0)
-		forget(f, n);
-}
-
-void ddps_ipoib_node_clear(struct ddps_ipoib_if *f)
-{
-	for (unsigned i = 0; i < f->n_node; i++)
-		if (f->node[i].used)
-			forget(f, &f->node[i]);
-	ddps_ipoib_conn_settle(f); /* no slot may be on the list when it is taken again */
-	f->n_node = 0;
-}
-
-void ddps_ipoib_node_ask_path(struct ddps_ipoib_if *f, struct ddps_ipoib_node *n)
-{
-	if (n->path_at != DDPS_CM_NEVER) /* asked already */
-		return;
-	n->path_tries = 1;
-	n->path_at = f->now + f->cfg.retry_ns;
-	f->stats.tx_failed += f->port->ops->resolve(f->port, n->lladdr.gid) != 0;
-}
-
-static void path_lost(struct ddps_ipoib_if *f, struct ddps_ipoib_node *n)
-{
-	n->path_at = DDPS_CM_NEVER;
-	n->has_path = false;
-	ddps_ipoib_nbr_path(f, n);
-}
-
-void ddps_ipoib_conn_path(void *user, const uint8_t gid[DDPS_IPOIB_GID_LEN],
-			  const struct ddps_ipoib_path *path, uint64_t now)
-{
-	struct ddps_ipoib_if *f = user;
-
-	f->now = now;
-	for (unsigned i = 0; i < f->n_node; i++) {
-		struct ddps_ipoib_node *n = &f->node[i];
-
-		if (!n->used || memcmp(n->lladdr.gid, gid, sizeof(n->lladdr.gid)) != 0)
-			continue;
-		if (!path) {
-			if (n->path_at != DDPS_CM_NEVER)
-				path_lost(f, n);
-			continue;
-		}
-		n->path = *path;
-		n->link.addr = path->addr;
-		n->has_path = true;
-		n->path_at = DDPS_CM_NEVER;
-		ddps_ipoib_nbr_path(f, n);
-	}
-}
-
 /* ---- CM messages ---- */
 
 static void req_in(struct ddps_ipoib_if *f, const struct ddps_cm_report *r)
@@ -515,7 +284,7 @@ static void rep_in(struct ddps_ipoib_if *f, const struct ddps_cm_report *r)
 	if (!qp || !qp->node || qp->stopped)
 		return;
 	broken = !ddps_ipoib_admit_rep(&f->cfg.me, rep, &priv) &&
-		 qp_ready(f, qp, rep->qpn, rep->starting_psn, rep->private_data);
+		 ddps_ipoib_qp_ready(f, qp, rep->qpn, rep->starting_psn, rep->private_data);
 	ddps_ipoib_link_report(&qp->node->link, r, f->now);
 	unsettle(f, qp->node);
 	if (broken) {
@@ -550,7 +319,7 @@ static void outs(struct ddps_ipoib_if *f, const struct ddps_cm_outs *o)
 	for (unsigned i = 0; i < o->n_report; i++)
 		report(f, &o->report[i]);
 	ddps_ipoib_conn_settle(f);
-	collect(f);
+	ddps_ipoib_qp_collect(f);
 }
 
 void ddps_ipoib_conn_mad(void *user, ddps_cm_addr from, const void *mad, size_t len, uint64_t now)
@@ -584,19 +353,6 @@ void ddps_ipoib_conn_tick(struct ddps_ipoib_if *f)
 			f->stats.conn_idle++;
 			ddps_ipoib_conn_broken(f, &f->qp[i]);
 		}
-	for (unsigned i = 0; i < f->n_node; i++) {
-		struct ddps_ipoib_node *n = &f->node[i];
-
-		if (!n->used || n->path_at > f->now)
-			continue;
-		if (n->path_tries >= f->cfg.tries) {
-			path_lost(f, n);
-			continue;
-		}
-		n->path_tries++;
-		n->path_at = f->now + f->cfg.retry_ns;
-		f->stats.tx_failed += f->port->ops->resolve(f->port, n->lladdr.gid) != 0;
-	}
 }
 
 uint64_t ddps_ipoib_conn_deadline(const struct ddps_ipoib_if *f)
@@ -606,9 +362,6 @@ uint64_t ddps_ipoib_conn_deadline(const struct ddps_ipoib_if *f)
 	for (unsigned i = 0; i < f->n_qp; i++)
 		if (f->qp[i].used && f->qp[i].up && f->qp[i].node)
 			t = ddps_ipoib_min(t, f->qp[i].used_at + f->cfg.idle_ns);
-	for (unsigned i = 0; i < f->n_node; i++)
-		if (f->node[i].used)
-			t = ddps_ipoib_min(t, f->node[i].path_at);
 	return t;
 }
 

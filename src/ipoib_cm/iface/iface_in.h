@@ -132,25 +132,40 @@ bool ddps_ipoib_is_own6(const struct ddps_ipoib_if *f, const uint8_t ip[16]);
 /* Whether a neighbour can have this address. */
 bool ddps_ipoib_lladdr_ok(const struct ddps_ipoib_if *f, const struct ddps_ipoib_lladdr *a);
 
-/* iface_conn.c */
-extern const struct ddps_ipoib_link_ops ddps_ipoib_conn_ops;
+/* iface_qp.c: a queue pair for @n, its number not used again before CM has forgotten it */
+int ddps_ipoib_qp_make(struct ddps_ipoib_if *f, struct ddps_ipoib_node *n, uint8_t transport,
+		       struct ddps_ipoib_qp **out);
+/* @priv: the peer's private data. */
+int ddps_ipoib_qp_ready(struct ddps_ipoib_if *f, struct ddps_ipoib_qp *qp, uint32_t qpn,
+			uint32_t starting_psn, const uint8_t *priv);
+void ddps_ipoib_qp_stop(struct ddps_ipoib_if *f, struct ddps_ipoib_qp *qp);
+void ddps_ipoib_qp_free(struct ddps_ipoib_if *f, struct ddps_ipoib_qp *qp);
+/* Frees those that are stopped and forgotten. */
+void ddps_ipoib_qp_collect(struct ddps_ipoib_if *f);
+struct ddps_ipoib_qp *ddps_ipoib_conn_by_qpn(struct ddps_ipoib_if *f, uint32_t qpn);
+struct ddps_ipoib_qp *ddps_ipoib_conn_by_id(const struct ddps_ipoib_if *f, uint32_t id);
+
+/* iface_node.c */
 struct ddps_ipoib_node *ddps_ipoib_node_get(struct ddps_ipoib_if *f,
 					    const struct ddps_ipoib_lladdr *lladdr);
 void ddps_ipoib_node_flags(struct ddps_ipoib_if *f, struct ddps_ipoib_node *n, uint8_t flags);
 void ddps_ipoib_node_put(struct ddps_ipoib_if *f, struct ddps_ipoib_node *n);
 void ddps_ipoib_node_ask_path(struct ddps_ipoib_if *f, struct ddps_ipoib_node *n);
 void ddps_ipoib_node_clear(struct ddps_ipoib_if *f);
+void ddps_ipoib_node_path(struct ddps_ipoib_if *f, const uint8_t gid[DDPS_IPOIB_GID_LEN],
+			  const struct ddps_ipoib_path *path);
+void ddps_ipoib_node_tick(struct ddps_ipoib_if *f);
+uint64_t ddps_ipoib_node_deadline(const struct ddps_ipoib_if *f);
+
+/* iface_conn.c */
+extern const struct ddps_ipoib_link_ops ddps_ipoib_conn_ops;
 void ddps_ipoib_conn_traffic(struct ddps_ipoib_if *f, struct ddps_ipoib_node *n);
 /* The last act of each way into the interface: what changed connections bring with them. */
 void ddps_ipoib_conn_settle(struct ddps_ipoib_if *f);
 /* Connection of @qp is of no use any more. */
 void ddps_ipoib_conn_broken(struct ddps_ipoib_if *f, struct ddps_ipoib_qp *qp);
-struct ddps_ipoib_qp *ddps_ipoib_conn_by_qpn(struct ddps_ipoib_if *f, uint32_t qpn);
-struct ddps_ipoib_qp *ddps_ipoib_conn_by_id(const struct ddps_ipoib_if *f, uint32_t id);
 void ddps_ipoib_conn_mad(void *user, ddps_cm_addr from, const void *mad, size_t len, uint64_t now);
 void ddps_ipoib_conn_error(void *user, uint32_t qpn, int err, uint64_t now);
-void ddps_ipoib_conn_path(void *user, const uint8_t gid[DDPS_IPOIB_GID_LEN],
-			  const struct ddps_ipoib_path *path, uint64_t now);
 void ddps_ipoib_conn_tick(struct ddps_ipoib_if *f);
 uint64_t ddps_ipoib_conn_deadline(const struct ddps_ipoib_if *f);
 
