@@ -67,12 +67,8 @@ struct ddps_seg {
 
 struct ddps_llp;
 
-/* Events to the layer above.  @user is the one given with the vtable. */
-struct ddps_llp_up {
-	/* Initiator: the peer's answer.  After an accept the next call down is open(),
-	 * terminate-as-first-segment by open() and kick(), abort() or free(). */
-	void (*answer)(void *user, const struct ddps_setup *s);
-
+/* The data's way, straight to DDP and RDMAP.  @user is the one given with the vtable. */
+struct ddps_llp_data {
 	/* Pull the next segment of at most @mulpdu octets (header + payload).
 	 * Return 1, or 0: nothing now (kick() tells when that changes). */
 	int (*tx_next)(void *user, struct ddps_seg *seg, size_t mulpdu);
@@ -100,6 +96,13 @@ struct ddps_llp_up {
 	int (*rx_direct_iov)(void *user, size_t off, struct iovec *iov, int max);
 	/* All payload octets of it are in place.  Return as rx_segment. */
 	int (*rx_direct_end)(void *user);
+};
+
+/* What becomes of a connection, for the session layer.  @user as above. */
+struct ddps_llp_up {
+	/* Initiator: the peer's answer.  After an accept the next call down is open(),
+	 * terminate-as-first-segment by open() and kick(), abort() or free(). */
+	void (*answer)(void *user, const struct ddps_setup *s);
 
 	/* A receive error with a Terminate code (MPA 2/0/02, 2/0/03).  Nothing more comes in;
 	 * the send half still works unless the fence is closed. */
@@ -151,9 +154,19 @@ struct ddps_llp {
 	const struct ddps_llp_ops *ops;
 	const struct ddps_llp_up *up;
 	void *user;
+	const struct ddps_llp_data *data;
+	void *data_user;
 	bool half_close; /* after peer_closed() our own direction may stay in use */
 	bool has_codes;	 /* it has Terminate codes of its own: MPA yes, SCTP no */
 };
+
+/* Before segments can flow: whom they go to and come from. */
+static inline void ddps_llp_attach(struct ddps_llp *llp, const struct ddps_llp_data *data,
+				   void *data_user)
+{
+	llp->data = data;
+	llp->data_user = data_user;
+}
 
 /* ---- listening ---- */
 
@@ -161,7 +174,8 @@ struct ddps_llp_listener;
 
 struct ddps_llp_listen_up {
 	/* A peer's whole, valid request.  The callee sets llp->up and llp->user and owns @llp
-	 * from now on; the next call down is answer(), abort() or free(). */
+	 * from now on; the next call down is answer(), before which ddps_llp_attach() comes if it
+	 * accepts, abort() or free(). */
 	void (*request)(void *user, struct ddps_llp *llp, const struct ddps_setup *s);
 	/* Listening came to an end by itself. */
 	void (*failed)(void *user, const struct ddps_error *e);
@@ -183,7 +197,8 @@ struct ddps_llp_provider {
 	const char *scheme;
 	/*
 	 * @sa: where to; @setup, @p: copied.  Everything is reported through @up later, also
-	 * a connection that fails at once.  Return 0 or DDPS_E_* (nothing was started).
+	 * a connection that fails at once.  ddps_llp_attach() comes before open().
+	 * Return 0 or DDPS_E_* (nothing was started).
 	 */
 	int (*connect)(struct ddps_env *env, const struct ddps_uri *uri, const struct sockaddr *sa,
 		       socklen_t sa_len, const struct ddps_setup *setup,

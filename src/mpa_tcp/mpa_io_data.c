@@ -36,7 +36,7 @@ static int sink_segment(void *user, const uint8_t *seg, size_t len)
 	struct ddps_mpa_conn *c = user;
 
 	open_fence(c);
-	return verdict(c, c->llp.up->rx_segment(c->llp.user, seg, len));
+	return verdict(c, c->llp.data->rx_segment(c->llp.data_user, seg, len));
 }
 
 static size_t sink_direct(void *user, const uint8_t *hdr, size_t have, size_t seg_len)
@@ -44,15 +44,15 @@ static size_t sink_direct(void *user, const uint8_t *hdr, size_t have, size_t se
 	struct ddps_mpa_conn *c = user;
 
 	/* The first one is judged as a whole. */
-	if (c->state == DDPS_MPA_FENCED || !c->llp.up->rx_direct)
+	if (c->state == DDPS_MPA_FENCED || !c->llp.data->rx_direct)
 		return 0;
-	return c->llp.up->rx_direct(c->llp.user, hdr, have, seg_len);
+	return c->llp.data->rx_direct(c->llp.data_user, hdr, have, seg_len);
 }
 
 static int sink_direct_iov(void *user, size_t off, struct iovec *iov, int max)
 {
 	struct ddps_mpa_conn *c = user;
-	int n = c->llp.up->rx_direct_iov(c->llp.user, off, iov, max);
+	int n = c->llp.data->rx_direct_iov(c->llp.data_user, off, iov, max);
 
 	return ddps_mpa_alive(c) ? n : -1;
 }
@@ -62,7 +62,7 @@ static int sink_direct_end(void *user)
 	struct ddps_mpa_conn *c = user;
 
 	c->moved = true;
-	return verdict(c, c->llp.up->rx_direct_end(c->llp.user));
+	return verdict(c, c->llp.data->rx_direct_end(c->llp.data_user));
 }
 
 const struct ddps_mpa_rx_sink ddps_mpa_conn_sink = {
@@ -265,7 +265,7 @@ static void write_batch(struct ddps_mpa_conn *c)
 		c->blocked = true;
 	done = ddps_mpa_tx_sent(&c->tx, (size_t)n);
 	if (done)
-		c->llp.up->tx_done(c->llp.user, done);
+		c->llp.data->tx_done(c->llp.data_user, done);
 }
 
 /* Fill the batch; true: there is nothing to send. */
@@ -275,7 +275,7 @@ static bool fill_batch(struct ddps_mpa_conn *c)
 
 	if (c->mulpdu_age > MULPDU_AGE)
 		ddps_mpa_conn_update_emss(c);
-	n = ddps_mpa_tx_fill(&c->tx, c->llp.up->tx_next, c->llp.user, c->mulpdu);
+	n = ddps_mpa_tx_fill(&c->tx, c->llp.data->tx_next, c->llp.data_user, c->mulpdu);
 	if (n < 0)
 		ddps_mpa_conn_fail(c, n, 0,
 				   n == DDPS_E_NOMEM

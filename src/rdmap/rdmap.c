@@ -91,7 +91,7 @@ void ddps_rdmap_tell(struct ddps_rdmap *r)
 	bool poke = r->poke;
 
 	r->poke = false;
-	if (poke && ddps_tx_ready(r))
+	if (poke && ddps_rdmap_tx_ready(r))
 		r->up->want_tx(r->user);
 }
 
@@ -179,3 +179,31 @@ void ddps_rdmap_terminate(struct ddps_rdmap *r, int code, struct ddps_triple t, 
 	ddps_rdmap_fail(r, &f, NULL, NULL);
 	ddps_rdmap_tell(r);
 }
+
+uint64_t ddps_rdmap_taken(const struct ddps_rdmap *r)
+{
+	uint64_t n = 0;
+
+	for (unsigned op = 0; op < DDPS_STAT_OPS; op++)
+		n += r->stats.received[op].segments;
+	return n;
+}
+
+uint64_t ddps_rdmap_moved(const struct ddps_rdmap *r)
+{
+	return ddps_rdmap_taken(r) + r->tx_acked;
+}
+
+bool ddps_rdmap_heard(const struct ddps_rdmap *r)
+{
+	return r->stats.stalls || ddps_rdmap_taken(r);
+}
+
+const struct ddps_llp_data ddps_rdmap_data = {
+	.tx_next = ddps_rdmap_tx_next,
+	.tx_done = ddps_rdmap_tx_done,
+	.rx_segment = ddps_rdmap_rx_segment,
+	.rx_direct = ddps_rdmap_rx_direct,
+	.rx_direct_iov = ddps_rdmap_rx_direct_iov,
+	.rx_direct_end = ddps_rdmap_rx_direct_end,
+};

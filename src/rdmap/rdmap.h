@@ -28,7 +28,7 @@ struct ddps_term {
 struct ddps_rdmap_up {
 	/* A work request ended.  wc->ep and wc->user are for the callee to fill. */
 	void (*complete)(void *user, bool recv_queue, struct ddps_wc *wc);
-	/* tx_next would return something now. */
+	/* tx_next would return something now; not called for what ddps_rdmap_post_send queued. */
 	void (*want_tx)(void *user);
 	/* A Terminate was queued (by_peer false) or received; no more work from here on.
 	 * All outstanding work has been flushed when this is called, but for Sends and
@@ -101,14 +101,18 @@ struct ddps_ep_stats *ddps_rdmap_stats(struct ddps_rdmap *r);
 /* With a shared receive queue: the application has a completion of the receive queue now. */
 void ddps_rdmap_recv_fetched(struct ddps_rdmap *r);
 
-/* struct ddps_llp_up has the contracts of these six.  A MULPDU below DDPS_SEG_HDR_MAX
- * gives nothing to send: RFC 5044 and 5043 stay above it. */
-int ddps_rdmap_tx_next(struct ddps_rdmap *r, struct ddps_seg *seg, size_t mulpdu);
-void ddps_rdmap_tx_done(struct ddps_rdmap *r, unsigned n);
-int ddps_rdmap_rx_segment(struct ddps_rdmap *r, const uint8_t *seg, size_t len);
-size_t ddps_rdmap_rx_direct(struct ddps_rdmap *r, const uint8_t *hdr, size_t have, size_t seg_len);
-int ddps_rdmap_rx_direct_iov(struct ddps_rdmap *r, size_t off, struct iovec *iov, int max);
-int ddps_rdmap_rx_direct_end(struct ddps_rdmap *r);
+/* What an LLP calls, with a struct ddps_rdmap as user.  A MULPDU below DDPS_SEG_HDR_MAX gives
+ * nothing to send: RFC 5044 and 5043 stay above it. */
+extern const struct ddps_llp_data ddps_rdmap_data;
+
+/* Whether tx_next has something. */
+bool ddps_rdmap_tx_ready(struct ddps_rdmap *r);
+
+/* How many segments of the peer were taken so far, and how many went either way: not 0 once one
+ * has come, even if it was held back. */
+uint64_t ddps_rdmap_taken(const struct ddps_rdmap *r);
+uint64_t ddps_rdmap_moved(const struct ddps_rdmap *r);
+bool ddps_rdmap_heard(const struct ddps_rdmap *r);
 
 /* Queue a Terminate for an error that is not RDMAP's own: set-up codes 2/0/05..07, LLP
  * errors 2/0/02 and 2/0/03, local catastrophes 0/0/00.  The first one wins. */

@@ -177,6 +177,14 @@ struct ddps_rdmap {
 	size_t term_len; /* 0: none to send */
 };
 
+/* ---- rdmap_rx.c, rdmap_tx.c: struct ddps_llp_data, with the stream as @user ---- */
+int ddps_rdmap_tx_next(void *user, struct ddps_seg *seg, size_t mulpdu);
+void ddps_rdmap_tx_done(void *user, unsigned n);
+int ddps_rdmap_rx_segment(void *user, const uint8_t *seg, size_t len);
+size_t ddps_rdmap_rx_direct(void *user, const uint8_t *hdr, size_t have, size_t seg_len);
+int ddps_rdmap_rx_direct_iov(void *user, size_t off, struct iovec *iov, int max);
+int ddps_rdmap_rx_direct_end(void *user);
+
 /* ---- rdmap.c ---- */
 void ddps_rdmap_tell(struct ddps_rdmap *r); /* want_tx, if there is news */
 void ddps_rdmap_check_drained(struct ddps_rdmap *r);
@@ -309,7 +317,6 @@ int ddps_rresp_target(struct ddps_rdmap *r, const struct ddps_rx_seg *s, size_t 
 int ddps_rresp_deliver(struct ddps_rdmap *r, const struct ddps_rx_seg *s, struct ddps_fault *f);
 
 /* ---- rdmap_tx.c ---- */
-bool ddps_tx_ready(struct ddps_rdmap *r);
 /* A message that is one segment without payload from memory. */
 void ddps_tx_control(struct ddps_seg *seg, const struct ddps_ddp_hdr *h, const void *body,
 		     size_t len);

@@ -383,8 +383,9 @@ static int whole(struct ddps_rdmap *r, const uint8_t *seg, size_t len)
 	return placed(r, &s);
 }
 
-int ddps_rdmap_rx_segment(struct ddps_rdmap *r, const uint8_t *seg, size_t len)
+int ddps_rdmap_rx_segment(void *user, const uint8_t *seg, size_t len)
 {
+	struct ddps_rdmap *r = user;
 	int err;
 
 	if (r->state != DDPS_RS_RUN) /* dropped silently [5041-7.1-20] */
@@ -396,8 +397,9 @@ int ddps_rdmap_rx_segment(struct ddps_rdmap *r, const uint8_t *seg, size_t len)
 
 /* ---- direct placement ---- */
 
-size_t ddps_rdmap_rx_direct(struct ddps_rdmap *r, const uint8_t *hdr, size_t have, size_t seg_len)
+size_t ddps_rdmap_rx_direct(void *user, const uint8_t *hdr, size_t have, size_t seg_len)
 {
+	struct ddps_rdmap *r = user;
 	struct ddps_rx_seg *s = &r->direct;
 	struct ddps_fault f;
 
@@ -409,8 +411,9 @@ size_t ddps_rdmap_rx_direct(struct ddps_rdmap *r, const uint8_t *hdr, size_t hav
 	return s->hdr_len;
 }
 
-int ddps_rdmap_rx_direct_iov(struct ddps_rdmap *r, size_t off, struct iovec *iov, int max)
+int ddps_rdmap_rx_direct_iov(void *user, size_t off, struct iovec *iov, int max)
 {
+	struct ddps_rdmap *r = user;
 	struct ddps_fault f;
 	int err;
 
@@ -427,8 +430,9 @@ int ddps_rdmap_rx_direct_iov(struct ddps_rdmap *r, size_t off, struct iovec *iov
 	return err;
 }
 
-int ddps_rdmap_rx_direct_end(struct ddps_rdmap *r)
+int ddps_rdmap_rx_direct_end(void *user)
 {
+	struct ddps_rdmap *r = user;
 	struct ddps_rx_seg s = r->direct;
 	int err;
 

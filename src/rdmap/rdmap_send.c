@@ -179,8 +179,6 @@ int ddps_rdmap_post_send(struct ddps_rdmap *r, const struct ddps_send_wr *wr)
 	if (wr->nsge)
 		memcpy(ddps_sq_sge(r, pos), wr->sge, wr->nsge * sizeof *wr->sge);
 	r->sq.tail++;
-	r->poke = true;
-	ddps_rdmap_tell(r);
 	return 0;
 }
 

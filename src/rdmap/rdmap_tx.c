@@ -8,7 +8,7 @@ static bool response_due(const struct ddps_rdmap *r)
 	return r->irrq.count && !ddps_atomic_held(r);
 }
 
-bool ddps_tx_ready(struct ddps_rdmap *r)
+bool ddps_rdmap_tx_ready(struct ddps_rdmap *r)
 {
 	if (r->state == DDPS_RS_ERROR)
 		return r->term_len && !r->term_seg;
@@ -133,8 +133,9 @@ static void count(struct ddps_rdmap *r, const struct ddps_seg *seg)
 	st->octets += seg->hdr_len + seg->pay_len - ddps_ddp_hdr_len(seg->hdr[0]);
 }
 
-int ddps_rdmap_tx_next(struct ddps_rdmap *r, struct ddps_seg *seg, size_t mulpdu)
+int ddps_rdmap_tx_next(void *user, struct ddps_seg *seg, size_t mulpdu)
 {
+	struct ddps_rdmap *r = user;
 	int got = 0;
 
 	r->poke = false; /* being asked is as good as telling */
@@ -142,7 +143,7 @@ int ddps_rdmap_tx_next(struct ddps_rdmap *r, struct ddps_seg *seg, size_t mulpdu
 		return 0;
 	if (r->state == DDPS_RS_RUN)
 		got = work(r, seg, mulpdu);
-	if (r->state == DDPS_RS_ERROR && ddps_tx_ready(r)) {
+	if (r->state == DDPS_RS_ERROR && ddps_rdmap_tx_ready(r)) {
 		terminate(r, seg);
 		got = 1;
 	}
@@ -154,8 +155,9 @@ int ddps_rdmap_tx_next(struct ddps_rdmap *r, struct ddps_seg *seg, size_t mulpdu
 	return 1;
 }
 
-void ddps_rdmap_tx_done(struct ddps_rdmap *r, unsigned n)
+void ddps_rdmap_tx_done(void *user, unsigned n)
 {
+	struct ddps_rdmap *r = user;
 	uint64_t left = r->tx_pulled - r->tx_acked;
 	bool term_out = r->term_seg && r->term_seg > r->tx_acked, held = ddps_atomic_held(r);
 

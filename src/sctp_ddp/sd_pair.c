@@ -233,7 +233,7 @@ static void deliver(struct ddps_sd_pair *p, const struct ddps_sd_msg *m)
 	if (!s || s->rx_dead)
 		return;
 	/* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): messages only come with one */
-	verdict = s->llp.up->rx_segment(s->llp.user, m->data, m->len);
+	verdict = s->llp.data->rx_segment(s->llp.data_user, m->data, m->len);
 	if (p->sess != s)
 		return;
 	s->rx_dead = verdict < 0;

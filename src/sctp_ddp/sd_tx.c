@@ -211,7 +211,7 @@ static bool pull(struct ddps_sd_pair *p)
 
 	if (c->tx_pair == p)
 		return true;
-	p->want_seg = s->llp.up->tx_next(s->llp.user, &c->tx_seg, mulpdu) > 0;
+	p->want_seg = s->llp.data->tx_next(s->llp.data_user, &c->tx_seg, mulpdu) > 0;
 	if (p->sess != s)
 		return false;
 	if (!p->want_seg) {
@@ -290,7 +290,7 @@ static void segment_turn(struct ddps_sd_pair *p)
 	ddps_sd_tx_let_go(c);
 	if (err < 0)
 		return;
-	s->llp.up->tx_done(s->llp.user, 1);
+	s->llp.data->tx_done(s->llp.data_user, 1);
 	if (p->sess == s)
 		ddps_sd_tx_segments(p);
 }

@@ -59,14 +59,18 @@ static int try_addr(struct ddps_ep *ep, const struct sockaddr_storage *ss)
 	uint8_t buf[DDPS_PD_MAX];
 	struct ddps_setup setup = { .enhanced = d->enhanced, .pd = buf };
 	struct ddps_llp_param lp;
+	int err;
 
 	setup.pd_len = ddps_setup_join(buf, d->enhanced ? &d->word : NULL, d->pd, d->pd_len);
 	ddps_param_llp(&d->param, &lp);
 	lp.connect_ms = connect_ms_left(d);
 	lp.stalls = ep->stalls;
 	ddps_addr_text((const struct sockaddr *)ss, ep->info.peer, sizeof ep->info.peer);
-	return d->provider->connect(&ep->ctx->env, &d->uri, (const struct sockaddr *)ss,
-				    ddps_addr_len(ss), &setup, &lp, &ddps_ep_up, ep, &ep->llp);
+	err = d->provider->connect(&ep->ctx->env, &d->uri, (const struct sockaddr *)ss,
+				   ddps_addr_len(ss), &setup, &lp, &ddps_ep_up, ep, &ep->llp);
+	if (!err)
+		ddps_llp_attach(ep->llp, &ddps_rdmap_data, ep->rdmap);
+	return err;
 }
 
 /* Start on the next address that takes a start.  0 or the last error. */

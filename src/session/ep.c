@@ -92,8 +92,10 @@ static void close_timer(void *user)
 {
 	struct ddps_ep *ep = user;
 
-	if (ep->progress != ep->progress_seen) {
-		ep->progress_seen = ep->progress;
+	uint64_t moved = ddps_rdmap_moved(ep->rdmap);
+
+	if (moved != ep->moved_seen) {
+		ep->moved_seen = moved;
 		ddps_timer_after(ep->ctx->env.loop, &ep->close_timer, ep->close_ms);
 		return;
 	}
@@ -108,7 +110,8 @@ static void nudge_timer(void *user)
 {
 	struct ddps_ep *ep = user;
 
-	if (ep->heard || (ep->state != DDPS_EP_OPEN && ep->state != DDPS_EP_DRAINING))
+	if (ddps_rdmap_heard(ep->rdmap) ||
+	    (ep->state != DDPS_EP_OPEN && ep->state != DDPS_EP_DRAINING))
 		return;
 	ddps_log(&ep->ctx->env.log, DDPS_LOG_INFO, "session",
 		 "%s: silent for %u ms, sending a zero-length RDMA Write", ep->info.peer,
@@ -121,7 +124,7 @@ static void stall_timer(void *user)
 {
 	struct ddps_ep *ep = user;
 
-	if (ep->taken == ep->taken_seen)
+	if (ddps_rdmap_taken(ep->rdmap) == ep->taken_seen)
 		ddps_rdmap_wait_no_more(ep->rdmap);
 	else
 		ddps_ep_stall_timer(ep);
@@ -129,7 +132,7 @@ static void stall_timer(void *user)
 
 void ddps_ep_stall_timer(struct ddps_ep *ep)
 {
-	ep->taken_seen = ep->taken;
+	ep->taken_seen = ddps_rdmap_taken(ep->rdmap);
 	ddps_timer_after(ep->ctx->env.loop, &ep->stall_timer, DDPS_STALL_CLOSED_MS);
 }
 
@@ -348,9 +351,9 @@ int ddps_ep_disconnect(struct ddps_ep *ep)
 		return DDPS_E_STATE;
 	case DDPS_EP_OPEN:
 		ddps_ep_set_state(ep, DDPS_EP_DRAINING);
-		ep->progress_seen = ep->progress;
+		ep->moved_seen = ddps_rdmap_moved(ep->rdmap);
 		ddps_timer_after(ep->ctx->env.loop, &ep->close_timer, ep->close_ms);
-		if (ep->more)
+		if (ddps_rdmap_tx_ready(ep->rdmap)) /* posted with DDPS_WR_MORE */
 			ep->llp->ops->kick(ep->llp);
 		ddps_rdmap_drain(ep->rdmap);
 		break;
@@ -458,11 +461,8 @@ int ddps_post_send(struct ddps_ep *ep, const struct ddps_send_wr *wr)
 			      ? DDPS_E_INVAL
 			      : post_late(ep, wr->op, wr->wr_id);
 	} else {
-		ep->posting = true;
 		err = ddps_rdmap_post_send(ep->rdmap, wr);
-		ep->posting = false;
-		ep->more = !err && (wr->flags & DDPS_WR_MORE);
-		if (!ep->more)
+		if (err ? ddps_rdmap_tx_ready(ep->rdmap) : !(wr->flags & DDPS_WR_MORE))
 			ep->llp->ops->kick(ep->llp);
 	}
 	ddps_ctx_leave(ep->ctx);

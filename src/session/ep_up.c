@@ -11,58 +11,6 @@ static void up_answer(void *user, const struct ddps_setup *s)
 	ddps_dial_answer(user, s);
 }
 
-static int up_tx_next(void *user, struct ddps_seg *seg, size_t mulpdu)
-{
-	struct ddps_ep *ep = user;
-
-	return ddps_rdmap_tx_next(ep->rdmap, seg, mulpdu);
-}
-
-static void up_tx_done(void *user, unsigned n)
-{
-	struct ddps_ep *ep = user;
-
-	ep->progress += n;
-	ddps_rdmap_tx_done(ep->rdmap, n);
-}
-
-static int up_rx_segment(void *user, const uint8_t *seg, size_t len)
-{
-	struct ddps_ep *ep = user;
-	int verdict = ddps_rdmap_rx_segment(ep->rdmap, seg, len);
-
-	ep->heard = true;
-	if (verdict != DDPS_LLP_HOLD) {
-		ep->progress++;
-		ep->taken++;
-	}
-	return verdict;
-}
-
-static size_t up_rx_direct(void *user, const uint8_t *hdr, size_t have, size_t seg_len)
-{
-	struct ddps_ep *ep = user;
-
-	return ddps_rdmap_rx_direct(ep->rdmap, hdr, have, seg_len);
-}
-
-static int up_rx_direct_iov(void *user, size_t off, struct iovec *iov, int max)
-{
-	struct ddps_ep *ep = user;
-
-	return ddps_rdmap_rx_direct_iov(ep->rdmap, off, iov, max);
-}
-
-static int up_rx_direct_end(void *user)
-{
-	struct ddps_ep *ep = user;
-
-	ep->progress++;
-	ep->taken++;
-	ep->heard = true;
-	return ddps_rdmap_rx_direct_end(ep->rdmap);
-}
-
 static void up_fault(void *user, const struct ddps_error *e)
 {
 	struct ddps_ep *ep = user;
@@ -116,12 +64,6 @@ static void up_closed(void *user, const struct ddps_error *e)
 
 const struct ddps_llp_up ddps_ep_up = {
 	.answer = up_answer,
-	.tx_next = up_tx_next,
-	.tx_done = up_tx_done,
-	.rx_segment = up_rx_segment,
-	.rx_direct = up_rx_direct,
-	.rx_direct_iov = up_rx_direct_iov,
-	.rx_direct_end = up_rx_direct_end,
 	.fault = up_fault,
 	.peer_closed = up_peer_closed,
 	.peer_closing = up_peer_closing,
@@ -146,8 +88,7 @@ static void up_want_tx(void *user)
 {
 	struct ddps_ep *ep = user;
 
-	if (!ep->posting)
-		ddps_task_post(ep->ctx->env.loop, &ep->kick);
+	ddps_task_post(ep->ctx->env.loop, &ep->kick);
 }
 
 static void up_terminated(void *user, const struct ddps_term *t, bool by_peer)

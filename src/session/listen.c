@@ -93,17 +93,7 @@ static void request_peer_closed(void *user)
 	request_closed(req, &e);
 }
 
-/* A request carries no segments: the LLP asks for none before answer(). */
-static int request_tx_next(void *user, struct ddps_seg *seg, size_t mulpdu)
-{
-	(void)user;
-	(void)seg;
-	(void)mulpdu;
-	return 0;
-}
-
 static const struct ddps_llp_up request_up = {
-	.tx_next = request_tx_next,
 	.peer_closed = request_peer_closed,
 	.closed = request_closed,
 };
@@ -408,6 +398,7 @@ static void accept_send(struct ddps_request *req, struct ddps_ep *ep,
 	ep->llp = req->llp;
 	ep->llp->up = &ddps_ep_up;
 	ep->llp->user = ep;
+	ddps_llp_attach(ep->llp, &ddps_rdmap_data, ep->rdmap);
 	req->llp = NULL;
 	ep->info = req->info;
 	ep->close_ms = p->close_ms;

@@ -173,18 +173,14 @@ struct ddps_ep {
 	struct ddps_llp *llp;
 	enum ddps_ep_state state;
 	bool established;
-	bool heard;   /* a segment came in */
-	bool posting; /* inside a post: it kicks by itself */
-	bool more;    /* DDPS_WR_MORE holds something back */
-	bool stalls;  /* DDPS_NO_RECV_STALL */
+	bool stalls; /* DDPS_NO_RECV_STALL */
 	struct ddps_cq *send_cq, *recv_cq;
 	void *user;
-	uint64_t progress, taken; /* segments moved; segments that came */
 	struct ddps_ep *next, **prev;
 	struct ddps_pd *pd;
 	struct ddps_task kick, shut, overflow;
 	struct ddps_timer close_timer, nudge_timer, stall_timer;
-	uint64_t progress_seen, taken_seen; /* by the close timer; by the stall timer */
+	uint64_t moved_seen, taken_seen; /* by the close timer; by the stall timer */
 	uint32_t close_ms, nudge_ms;
 	bool flush_late;
 	bool shared_rq; /* it has no receive queue of its own */

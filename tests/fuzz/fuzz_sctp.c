@@ -158,11 +158,14 @@ static void up_closed(void *user, const struct ddps_error *e)
 		leave(u);
 }
 
-static const struct ddps_llp_up ulp_up = {
-	.answer = up_answer,
+static const struct ddps_llp_data ulp_data = {
 	.tx_next = up_tx_next,
 	.tx_done = up_tx_done,
 	.rx_segment = up_rx_segment,
+};
+
+static const struct ddps_llp_up ulp_up = {
+	.answer = up_answer,
 	.peer_closed = up_peer_closed,
 	.peer_closing = up_peer_closing,
 	.closed = up_closed,
@@ -190,6 +193,7 @@ static void on_request(void *user, struct ddps_llp *llp, const struct ddps_setup
 	}
 	llp->up = &ulp_up;
 	llp->user = u;
+	ddps_llp_attach(llp, &ulp_data, u);
 	u->llp = llp;
 	u->enhanced = s->enhanced;
 }
@@ -328,6 +332,8 @@ static void connect_ulp(struct world *w, unsigned arg)
 	if (ddps_sctp_provider.connect(&w->env, &w->uri, (struct sockaddr *)&sa, sizeof sa, &s,
 				       &w->param, &ulp_up, u, &u->llp))
 		u->llp = NULL;
+	else
+		ddps_llp_attach(u->llp, &ulp_data, u);
 	run(w);
 	add_peer(w, fake_sctp_raw_accepted(RAW_PORT));
 }

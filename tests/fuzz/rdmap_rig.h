@@ -6,7 +6,7 @@
  * what must be true of them at any time.
  */
 #include "fuzz.h"
-#include "rdmap/rdmap.h"
+#include "rdmap/rdmap_priv.h"
 #include "rdmap/rdmap_wire.h"
 #include "rdmap_order.h"
 #include "rdmap/srq.h"

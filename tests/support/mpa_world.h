@@ -228,14 +228,17 @@ static void mpa_up_closed(void *user, const struct ddps_error *e)
 	mpa_react(s, UP_CLOSED);
 }
 
-static const struct ddps_llp_up mpa_up = {
-	.answer = mpa_up_answer,
+static const struct ddps_llp_data mpa_data = {
 	.tx_next = mpa_up_tx_next,
 	.tx_done = mpa_up_tx_done,
 	.rx_segment = mpa_up_rx_segment,
 	.rx_direct = mpa_up_rx_direct,
 	.rx_direct_iov = mpa_up_rx_direct_iov,
 	.rx_direct_end = mpa_up_rx_direct_end,
+};
+
+static const struct ddps_llp_up mpa_up = {
+	.answer = mpa_up_answer,
 	.fault = mpa_up_fault,
 	.peer_closed = mpa_up_peer_closed,
 	.peer_closing = mpa_up_peer_closing,
@@ -265,6 +268,7 @@ static void mpa_up_request(void *user, struct ddps_llp *llp, const struct ddps_s
 	s->llp = llp;
 	llp->up = &mpa_up;
 	llp->user = s;
+	ddps_llp_attach(llp, &mpa_data, s);
 	mpa_keep_setup(s, setup);
 	if (mpa_react(s, UP_REQUEST))
 		cr_assert_eq(mpa_answer(s, false), 0);
@@ -368,6 +372,7 @@ static inline void mpa_world_connect(struct mpa_world *w, uint16_t port, bool en
 	cr_assert_eq(ddps_mpa_provider.connect(&w->env, &uri, (struct sockaddr *)&in, sizeof in,
 					       &setup, &w->a.p, &mpa_up, &w->a, &w->a.llp),
 		     0);
+	ddps_llp_attach(w->a.llp, &mpa_data, &w->a);
 }
 
 /* Serve the loop until @fd (-1: none) is readable or a loop round was made. */

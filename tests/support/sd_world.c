@@ -105,11 +105,14 @@ static void ulp_closed(void *user, const struct ddps_error *e)
 	u->error = *e;
 }
 
-static const struct ddps_llp_up ulp_up = {
-	.answer = ulp_answer,
+static const struct ddps_llp_data ulp_data = {
 	.tx_next = ulp_tx_next,
 	.tx_done = ulp_tx_done,
 	.rx_segment = ulp_rx_segment,
+};
+
+static const struct ddps_llp_up ulp_up = {
+	.answer = ulp_answer,
 	.peer_closed = ulp_peer_closed,
 	.peer_closing = ulp_peer_closing,
 	.closed = ulp_closed,
@@ -147,6 +150,7 @@ static void listen_request(void *user, struct ddps_llp *llp, const struct ddps_s
 		memcpy(u->pd, s->pd, s->pd_len);
 	llp->up = &ulp_up;
 	llp->user = u;
+	ddps_llp_attach(llp, &ulp_data, u);
 	if (!w->accept)
 		return;
 	u->to_send = w->accept_send;
@@ -248,9 +252,14 @@ int sd_connect(struct sd_world *w, struct sd_ulp *u, uint16_t port, bool enhance
 	struct ddps_setup s = { .enhanced = enhanced, .pd = pd, .pd_len = pd_len };
 	struct sockaddr_in sa = loopback(port);
 
+	int err;
+
 	u->w = w;
-	return ddps_sctp_provider.connect(&w->env, &w->uri, (struct sockaddr *)&sa, sizeof(sa), &s,
-					  &w->param, &ulp_up, u, &u->llp);
+	err = ddps_sctp_provider.connect(&w->env, &w->uri, (struct sockaddr *)&sa, sizeof(sa), &s,
+					 &w->param, &ulp_up, u, &u->llp);
+	if (!err)
+		ddps_llp_attach(u->llp, &ulp_data, u);
+	return err;
 }
 
 struct ddps_sd_pair *sd_pair_of(struct sd_ulp *u)

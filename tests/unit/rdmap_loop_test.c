@@ -3,7 +3,7 @@
  * Two streams back to back: random work both ways, segments carried as octets, the MULPDU
  * changing from one to the next, in pieces by direct placement or whole; every octet checked.
  */
-#include "rdmap/rdmap.h"
+#include "rdmap/rdmap_priv.h"
 #include <criterion/criterion.h>
 #include <stdlib.h>
 #include <string.h>

@@ -254,6 +254,7 @@ Test(sd_assoc, opener_takes_even_ids_the_other_side_odd_ones)
 		back[i].llp = &s->llp;
 		s->llp.up = w.req[0].llp->up;
 		s->llp.user = &back[i];
+		ddps_llp_attach(&s->llp, w.req[0].llp->data, &back[i]);
 		ddps_sd_carrier_wait(b, s);
 		cr_expect_eq(s->pair->stream, 2 * i + 1);
 	}
