@@ -287,6 +287,10 @@ struct ddps_conn_param {
 	 * place in the send queue and completes nothing. */
 	uint32_t nudge_ms;
 	uint32_t reserved;
+	/* Initiator: the address of this host to connect from, as in struct ddps_conn_info ("192.0.2.1:0",
+	 * "[2001:db8::1]:4000"); port 0 lets the system choose, and is the only one over SCTP, where
+	 * sessions share an association.  NULL: the system chooses both.  Borrowed for the call. */
+	const char *local;
 };
 
 /** ddps_conn_param_init_sized - as ddps_ctx_attr_init_sized */
@@ -451,7 +455,7 @@ DDPS_API void ddps_ep_free(struct ddps_ep *ep);
  *
  * Exactly one of DDPS_EV_ESTABLISHED, DDPS_EV_REJECTED and DDPS_EV_FAILED follows.
  *
- * Return: 0, or DDPS_E_INVAL, DDPS_E_ADDRESS (URI), DDPS_E_TOO_LONG (private data; nothing
+ * Return: 0, or DDPS_E_INVAL, DDPS_E_ADDRESS (URI, or local), DDPS_E_TOO_LONG (private data; nothing
  * was sent), DDPS_E_STATE, DDPS_E_UNSUPPORTED, DDPS_E_NOMEM, DDPS_E_SYSTEM, DDPS_E_FORKED.
  */
 DDPS_API int ddps_connect(struct ddps_ep *ep, const char *uri, const struct ddps_conn_param *p);

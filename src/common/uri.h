@@ -20,6 +20,8 @@ struct ddps_uri {
 	bool numeric;	  /* host is an address or empty */
 	char backend[12]; /* sctp: "auto", "kernel" or "usrsctp" */
 	int encap;	  /* sctp: UDP port 0..65535, or one of the two above */
+	/* No part of the text: the initiator's own address, or family 0. */
+	struct sockaddr_storage from;
 };
 
 /*

@@ -188,11 +188,31 @@ void ddps_mpa_setup_open(struct ddps_mpa_conn *c)
 		ddps_task_post(c->env->loop, &c->task);
 }
 
-static int start_connect(struct ddps_mpa_conn *c, const struct sockaddr *sa, socklen_t sa_len)
+/* A port that was given may be kept by a socket of the application's; any other is chosen by
+ * connect, which has more to choose from. */
+static int bind_own(int fd, const struct sockaddr_storage *from)
+{
+	bool v6 = from->ss_family == AF_INET6;
+	in_port_t port = v6 ? ((const struct sockaddr_in6 *)from)->sin6_port
+			    : ((const struct sockaddr_in *)from)->sin_port;
+	int one = 1;
+
+	if (port)
+		setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one);
+	else
+		setsockopt(fd, IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, &one, sizeof one);
+	return bind(fd, (const struct sockaddr *)from,
+		    v6 ? sizeof(struct sockaddr_in6) : sizeof(struct sockaddr_in));
+}
+
+static int start_connect(struct ddps_mpa_conn *c, const struct ddps_uri *uri,
+			 const struct sockaddr *sa, socklen_t sa_len)
 {
 	struct pollfd pfd = { .fd = c->io.fd, .events = POLLOUT };
 
 	c->connecting = true;
+	if (uri->from.ss_family && bind_own(c->io.fd, &uri->from) < 0)
+		return errno;
 	if (connect(c->io.fd, sa, sa_len) < 0 && errno != EINPROGRESS && errno != EINTR)
 		return errno;
 	ddps_mpa_conn_deadline(c, DDPS_MPA_T_CONNECT, c->p.connect_ms);
@@ -220,7 +240,6 @@ int ddps_mpa_setup_connect(struct ddps_env *env, const struct ddps_uri *uri,
 	struct ddps_mpa_conn *c;
 	int fd, err;
 
-	(void)uri;
 	if (setup->pd_len > DDPS_MPA_PD_MAX)
 		return DDPS_E_TOO_LONG;
 	if (setup->enhanced && setup->pd_len < DDPS_MPA_WORD_LEN)
@@ -242,7 +261,7 @@ int ddps_mpa_setup_connect(struct ddps_env *env, const struct ddps_uri *uri,
 	c->llp.up = up;
 	c->llp.user = user;
 	c->startup->out_len = ddps_mpa_frame_encode(c->startup->out, DDPS_MPA_REQUEST, &f);
-	err = start_connect(c, sa, sa_len);
+	err = start_connect(c, uri, sa, sa_len);
 	if (err)
 		ddps_mpa_conn_fail(c, ddps_err_from_errno(err), err, "connect: %s", strerror(err));
 	*out = &c->llp;

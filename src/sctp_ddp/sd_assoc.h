@@ -136,6 +136,7 @@ struct ddps_sd_carrier {
 	bool fresh;			   /* counted by the listener: no Initiate yet */
 	struct sockaddr_storage to;	   /* opened by us: where to, for reuse */
 	socklen_t to_len;		   /* 0: opened by the peer */
+	struct sockaddr_storage from;	   /* opened by us: from where, or family 0 */
 	int encap;
 	struct ddps_sd_assoc_info info;
 

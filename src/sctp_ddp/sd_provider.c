@@ -97,7 +97,9 @@ static struct ddps_sd_carrier *find_carrier(struct ddps_sd_provider *prov,
 	TAILQ_FOREACH(c, &prov->carriers, link)
 	if (c->to_len && c->state != DDPS_SD_GOING && c->b == b && c->encap == uri->encap &&
 	    !c->alone && !c->blocked && c->nsessions < DDPS_SCTP_STREAMS / 2 &&
-	    !ddps_sd_carrier_full(c) && same_address(&c->to, sa))
+	    !ddps_sd_carrier_full(c) && same_address(&c->to, sa) &&
+	    (!uri->from.ss_family ? !c->from.ss_family
+				  : same_address(&c->from, (const struct sockaddr *)&uri->from)))
 		return c;
 	return NULL;
 }
@@ -114,6 +116,7 @@ static int new_carrier(struct ddps_env *env, struct ddps_sd_provider *prov, int 
 		return DDPS_E_NOMEM;
 	memcpy(&c->to, sa, sa_len);
 	c->to_len = sa_len;
+	c->from = uri->from;
 	c->encap = uri->encap;
 	ddps_addr_text(sa, c->info.peer, sizeof(c->info.peer));
 	ddps_log(&env->log, DDPS_LOG_INFO, "sctp", "%s: connecting, backend %s", c->info.peer,

@@ -125,6 +125,21 @@ static void resolve_late(void *user)
 
 /* ---- ddps_connect ---- */
 
+/* "192.0.2.1:0": what an URI has behind its scheme. */
+static int local_address(struct ddps_dial *d, const char *text)
+{
+	struct ddps_uri own;
+	char uri[128], why[200];
+	socklen_t len;
+
+	if ((size_t)snprintf(uri, sizeof uri, "%s://%s", d->uri.scheme, text) >= sizeof uri ||
+	    ddps_uri_parse(&own, uri, why, sizeof why) || !own.host[0] || !own.numeric)
+		return DDPS_E_ADDRESS;
+	if (own.port && !strcmp(own.scheme, "sctp"))
+		return DDPS_E_UNSUPPORTED;
+	return ddps_uri_sockaddr(&own, &d->uri.from, &len);
+}
+
 static int dial_prepare(struct ddps_dial *d, struct ddps_ctx *ctx, const char *uri,
 			const struct ddps_conn_param *p)
 {
@@ -135,6 +150,9 @@ static int dial_prepare(struct ddps_dial *d, struct ddps_ctx *ctx, const char *u
 		ddps_log(&ctx->env.log, DDPS_LOG_ERROR, "session", "%s", why);
 		return err;
 	}
+	err = p->local ? local_address(d, p->local) : 0;
+	if (err)
+		return err;
 	d->provider = ddps_provider_find(d->uri.scheme);
 	if (!d->provider || !d->uri.port || !d->uri.host[0])
 		return DDPS_E_ADDRESS;
@@ -144,6 +162,7 @@ static int dial_prepare(struct ddps_dial *d, struct ddps_ctx *ctx, const char *u
 		return err;
 	d->param = *p;
 	d->param.private_data = NULL;
+	d->param.local = NULL;
 	if (p->private_data_len)
 		memcpy(d->pd, p->private_data, p->private_data_len);
 	d->pd_len = p->private_data_len;

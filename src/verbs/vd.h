@@ -13,6 +13,7 @@
  *   vd_cq.c		completion queues and channels		vd_cq_ex.c	the extended form
  *   vd_qp.c		queue pairs		vd_post.c	work requests	vd_wr.c	ibv_wr_*
  *   vd_id.c		rdma_cm identifiers	vd_conn.c	connections	vd_event.c	events
+ *   vd_bind.c		own addresses, options	vd_lend.c	queue pairs of the program's for them
  *   vd_ep.c		rdma_create_ep and the synchronous forms	vd_addr.c	addresses
  *   vd_oob.c		queue pairs that programs connect themselves
  *   vd_none.c		what does not exist on iWARP	vd_names.c	names of values
@@ -164,6 +165,7 @@ struct vd_qp {
 	unsigned inl_seq;
 	struct vd_wr *wr;   /* vd_wr.c: requests between wr_start and wr_complete */
 	struct vd_oob *oob; /* vd_oob.c: made without an identifier */
+	bool lent;	    /* ... and given to one later */
 };
 
 /* ---- rdma_cm objects ---- */
@@ -218,8 +220,12 @@ struct vd_id {
 	struct vd_id *next_request;  /* in vd_process.requests */
 	uint16_t peer_ird, peer_ord; /* of a request */
 	bool told_down;
-	struct vd_oob_port *oob;	 /* a listener of vd_oob.c */
-	int reserved;			 /* a socket that keeps its port, or -1 */
+	struct vd_oob_port *oob;      /* a listener of vd_oob.c */
+	int reserved;		      /* a socket that keeps its port, or -1 */
+	bool own_address, port_asked; /* to connect from */
+	bool reuse, afonly;	      /* options */
+	struct vd_qp *control;	      /* == qp: the library's, without work; and its queue */
+	struct ibv_cq *control_cq;
 	struct ibv_qp_init_attr ep_attr; /* rdma_create_ep on a listener: for its requests */
 	struct ibv_pd *ep_pd;
 	bool has_ep_attr;
@@ -296,11 +302,33 @@ void vd_request_forget(struct vd_process *p, struct vd_id *id);
 void vd_parse_addr(const char *text, struct sockaddr_storage *ss);
 /* The URI of @sa with the wire of this run. */
 void vd_uri(const struct vd_config *cfg, const struct sockaddr *sa, char *buf, size_t len);
+void vd_addr_text(const struct sockaddr *sa, char *buf, size_t len);
+socklen_t vd_sa_len(const struct sockaddr *sa);
+uint16_t *vd_port_of(struct sockaddr_storage *ss);
+bool vd_is_any(const struct sockaddr *sa);
+static inline bool vd_over_sctp(const struct vd_config *cfg)
+{
+	return cfg->transport[0] == 's';
+}
 /* Keep a port for @id's address, chosen if it is 0.  Return: 0 or errno. */
-int vd_reserve(const struct vd_config *cfg, struct vd_id *id);
+int vd_reserve(struct vd_process *p, struct vd_id *id);
 void vd_unreserve(struct vd_id *id);
+/* Another socket, the library's, may have it too. */
+void vd_lend_port(struct vd_id *id);
+/* One to connect from, if sessions have ports of their own. */
+void vd_source_port(struct vd_process *p, struct vd_id *id);
+/* What rdma_init_qp_attr names for INIT and RTR. */
+#define VD_QP_ATTR_MASK (IBV_QP_STATE | IBV_QP_ACCESS_FLAGS)
 /* Synchronous identifiers: wait for the next event.  Return: 0 or -1 with errno. */
 int vd_sync(struct vd_id *id, int ret);
+
+/*
+ * The queue pair for a connection of @id (vd_lend.c): its own, one that the program has put there
+ * or names by its number, else one without work, for a connection that carries but private data.
+ * NULL: errno is set.
+ */
+struct vd_qp *vd_lend(struct vd_process *p, struct vd_id *id, const struct rdma_conn_param *conn);
+void vd_control_free(struct vd_id *id);
 
 /* One request, locked already.  Return: 0 or errno. */
 int vd_post_one(struct vd_qp *qp, const struct ibv_send_wr *wr);
@@ -317,6 +345,8 @@ int vd_oob_new(struct vd_qp *qp);
 void vd_oob_free(struct vd_qp *qp);
 /* To a state that can follow, the error state excepted. */
 int vd_oob_modify(struct vd_qp *qp, const struct ibv_qp_attr *attr, int mask);
+/* The one with this number, or NULL; the lock is held. */
+struct vd_qp *vd_oob_find(struct vd_process *p, uint32_t number);
 /* Whether it has been told who its peer is. */
 bool vd_oob_known(const struct vd_qp *qp);
 /* Requests posted before there is a session; the queue pair's own lock is held. */

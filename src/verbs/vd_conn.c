@@ -53,12 +53,18 @@ VD_API int rdma_connect(struct rdma_cm_id *ibid, struct rdma_conn_param *conn)
 	struct vd_process *p = vd_process();
 	struct vd_id *id = of(ibid);
 	struct ddps_conn_param param;
-	char uri[160];
+	char uri[160], local[80];
 	int err;
 
-	if (!p || !id->qp || id->state != VD_ID_ROUTE)
+	if (!p || id->state != VD_ID_ROUTE)
 		return vd_fail(EINVAL);
+	if (!vd_lend(p, id, conn))
+		return -1;
 	vd_conn_param(p, conn, &param);
+	vd_addr_text(&ibid->route.addr.src_addr, local, sizeof local);
+	if (id->own_address || rdma_get_src_port(ibid))
+		param.local = local;
+	vd_lend_port(id);
 	vd_uri(&p->cfg, &ibid->route.addr.dst_addr, uri, sizeof uri);
 	pthread_mutex_lock(&p->lock);
 	err = ddps_connect(id->qp->ep, uri, &param);
@@ -68,10 +74,21 @@ VD_API int rdma_connect(struct rdma_cm_id *ibid, struct rdma_conn_param *conn)
 	return err ? vd_fail(vd_errno(err)) : vd_sync(id, 0);
 }
 
+/* The set-up of iWARP has no third message: it is all there. */
 VD_API int rdma_establish(struct rdma_cm_id *id)
 {
-	(void)id; /* the set-up of iWARP has no third message */
-	return vd_fail(EOPNOTSUPP);
+	return id->qp || of(id)->state != VD_ID_UP ? vd_fail(EINVAL) : 0;
+}
+
+/* Any IPv6 address means any of IPv4 as well, unless the program has said otherwise. */
+static void listen_uri(struct vd_process *p, struct vd_id *id, char *buf, size_t len)
+{
+	const struct sockaddr *sa = &id->id.route.addr.src_addr;
+
+	if (sa->sa_family == AF_INET6 && vd_is_any(sa) && !id->afonly && !vd_over_sctp(&p->cfg))
+		snprintf(buf, len, "%s://:%u", p->cfg.transport, ntohs(rdma_get_src_port(&id->id)));
+	else
+		vd_uri(&p->cfg, sa, buf, len);
 }
 
 static int listen_at(struct vd_process *p, struct vd_id *id, unsigned backlog)
@@ -83,7 +100,7 @@ static int listen_at(struct vd_process *p, struct vd_id *id, unsigned backlog)
 	ddps_listen_param_init(&param);
 	param.backlog = backlog ? backlog : param.backlog;
 	param.user = id;
-	vd_uri(&p->cfg, &id->id.route.addr.src_addr, uri, sizeof uri);
+	listen_uri(p, id, uri, sizeof uri);
 	pthread_mutex_lock(&p->lock);
 	err = ddps_listen(p->ctx, uri, &param, &id->listener);
 	if (!err)
@@ -104,10 +121,14 @@ VD_API int rdma_listen(struct rdma_cm_id *ibid, int backlog)
 	if (id->state == VD_ID_IDLE) /* the wildcard [4.5] */
 		ibid->route.addr.src_addr.sa_family = AF_INET;
 	if (!rdma_get_src_port(ibid))
-		err = vd_reserve(&p->cfg, id);
-	vd_unreserve(id);
+		err = vd_reserve(p, id);
+	if (vd_over_sctp(&p->cfg)) /* UDP ports are not lent */
+		vd_unreserve(id);
+	vd_lend_port(id);
 	if (!err)
 		err = listen_at(p, id, n);
+	if (!err)
+		vd_unreserve(id);
 	return err ? vd_fail(err) : 0;
 }
 
@@ -118,8 +139,10 @@ VD_API int rdma_accept(struct rdma_cm_id *ibid, struct rdma_conn_param *conn)
 	struct ddps_conn_param param;
 	int err;
 
-	if (!p || !id->qp)
+	if (!p || (!id->request && id->state != VD_ID_DOWN))
 		return vd_fail(EINVAL);
+	if (!vd_lend(p, id, conn))
+		return -1;
 	vd_conn_param(p, conn, &param);
 	if (!conn) { /* what the peer asks for */
 		param.ird = clamp(id->peer_ord);
@@ -281,9 +304,14 @@ static void established(struct vd_qp *qp, const struct ddps_event *ev)
 	if (!qp->id)
 		return;
 	qp->id->state = VD_ID_UP;
+	vd_unreserve(qp->id);
 	vd_parse_addr(ev->info.local, &qp->id->id.route.addr.src_storage);
 	fill_conn(ev, &conn);
-	vd_event_post(qp->id, NULL, RDMA_CM_EVENT_ESTABLISHED, 0, &conn);
+	/* Without a queue pair the program has a word to say first: rdma_establish. */
+	vd_event_post(qp->id, NULL,
+		      ev->info.initiator && qp == qp->id->control ? RDMA_CM_EVENT_CONNECT_RESPONSE
+								  : RDMA_CM_EVENT_ESTABLISHED,
+		      0, &conn);
 }
 
 /* The layers and types of a Terminate for what a peer may not touch [5040 4.8]. */
@@ -312,7 +340,7 @@ static void terminated(struct vd_qp *qp, const struct ddps_event *ev)
 /* There is no identifier that could be told. */
 static void oob_failed(struct vd_qp *qp)
 {
-	if (!qp->oob)
+	if (!qp->oob || qp->lent)
 		return;
 	vd_oob_release(qp);
 	vd_async_post(qp->qp.qp_base.context, IBV_EVENT_QP_FATAL, &qp->qp.qp_base);

@@ -2,6 +2,7 @@
 /* rdma_create_ep, rdma_get_request: identifier, queue pair and addresses in one call. */
 #include "verbs/vd.h"
 #include <errno.h>
+#include <rdma/rdma_verbs.h>
 #include <string.h>
 
 static struct vd_id *of(struct rdma_cm_id *id)
@@ -53,6 +54,8 @@ VD_API void rdma_destroy_ep(struct rdma_cm_id *id)
 {
 	if (id->qp)
 		rdma_destroy_qp(id);
+	if (id->srq)
+		rdma_destroy_srq(id);
 	rdma_destroy_id(id);
 }
 

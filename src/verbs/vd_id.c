@@ -104,6 +104,7 @@ VD_API int rdma_destroy_id(struct rdma_cm_id *ibid)
 		rdma_ack_cm_event(ibid->event);
 		ibid->event = NULL;
 	}
+	vd_control_free(id);
 	pthread_mutex_lock(&p->lock);
 	ddps_listener_free(id->listener);
 	forget_requests_of(p, id);
@@ -132,49 +133,55 @@ int vd_id_bind_device(struct vd_id *id)
 
 /* ---- addresses ---- */
 
-static socklen_t sa_len(const struct sockaddr *sa)
+socklen_t vd_sa_len(const struct sockaddr *sa)
 {
 	return sa->sa_family == AF_INET6 ? sizeof(struct sockaddr_in6) : sizeof(struct sockaddr_in);
 }
 
-static uint16_t *port_of(struct sockaddr_storage *ss)
+uint16_t *vd_port_of(struct sockaddr_storage *ss)
 {
 	return ss->ss_family == AF_INET6 ? &((struct sockaddr_in6 *)ss)->sin6_port
 					 : &((struct sockaddr_in *)ss)->sin_port;
 }
 
-static bool is_any(const struct sockaddr *sa)
+bool vd_is_any(const struct sockaddr *sa)
 {
 	if (sa->sa_family == AF_INET6)
 		return IN6_IS_ADDR_UNSPECIFIED(&((const struct sockaddr_in6 *)sa)->sin6_addr);
 	return ((const struct sockaddr_in *)sa)->sin_addr.s_addr == htonl(INADDR_ANY);
 }
 
+void vd_addr_text(const struct sockaddr *sa, char *buf, size_t len)
+{
+	const struct sockaddr_in6 *a6 = (const struct sockaddr_in6 *)sa;
+	char host[INET6_ADDRSTRLEN], ifname[IF_NAMESIZE], zone[IF_NAMESIZE + 1] = "";
+	struct sockaddr_storage ss;
+
+	memcpy(&ss, sa, vd_sa_len(sa));
+	if (sa->sa_family != AF_INET6) {
+		inet_ntop(AF_INET, &((const struct sockaddr_in *)sa)->sin_addr, host, sizeof host);
+		snprintf(buf, len, "%s:%u", host, ntohs(*vd_port_of(&ss)));
+		return;
+	}
+	inet_ntop(AF_INET6, &a6->sin6_addr, host, sizeof host);
+	if (a6->sin6_scope_id && if_indextoname(a6->sin6_scope_id, ifname))
+		snprintf(zone, sizeof zone, "%%%s", ifname);
+	snprintf(buf, len, "[%s%s]:%u", host, zone, ntohs(*vd_port_of(&ss)));
+}
+
 void vd_uri(const struct vd_config *cfg, const struct sockaddr *sa, char *buf, size_t len)
 {
 	struct sockaddr_storage ss;
-	char host[INET6_ADDRSTRLEN + IF_NAMESIZE + 4], ifname[IF_NAMESIZE];
-	uint16_t port;
-	int n;
+	char addr[80];
 
-	memcpy(&ss, sa, sa_len(sa));
-	port = ntohs(*port_of(&ss));
-	if (sa->sa_family == AF_INET6) {
-		const struct sockaddr_in6 *a6 = (const struct sockaddr_in6 *)sa;
-
-		host[0] = '[';
-		inet_ntop(AF_INET6, &a6->sin6_addr, host + 1, INET6_ADDRSTRLEN);
-		if (a6->sin6_scope_id && if_indextoname(a6->sin6_scope_id, ifname))
-			sprintf(host + strlen(host), "%%%s", ifname);
-		strcat(host, "]");
-	} else {
-		inet_ntop(AF_INET, &((const struct sockaddr_in *)sa)->sin_addr, host, sizeof host);
-	}
-	n = snprintf(buf, len, "%s://%s:%u", cfg->transport, host, port);
+	memcpy(&ss, sa, vd_sa_len(sa));
+	vd_addr_text(sa, addr, sizeof addr);
 	/* Over SCTP the UDP port below has the number of the RDMA port, so that several
 	 * listeners on one host do not compete for one. */
-	if (!strcmp(cfg->transport, "sctp") && n > 0 && (size_t)n < len)
-		snprintf(buf + n, len - (size_t)n, "?encap=%u", port);
+	if (vd_over_sctp(cfg))
+		snprintf(buf, len, "sctp://%s?encap=%u", addr, ntohs(*vd_port_of(&ss)));
+	else
+		snprintf(buf, len, "%s://%s", cfg->transport, addr);
 }
 
 void vd_parse_addr(const char *text, struct sockaddr_storage *ss)
@@ -202,88 +209,19 @@ void vd_parse_addr(const char *text, struct sockaddr_storage *ss)
 	a6->sin6_port = htons((uint16_t)atoi(colon + 1));
 }
 
-/* Whether an address is this host's: the system lets a socket have it, with any port. */
-static int check_local(const struct sockaddr *sa)
-{
-	struct sockaddr_storage ss = { 0 };
-	int fd = socket(sa->sa_family, SOCK_DGRAM | SOCK_CLOEXEC, 0), err = 0;
-
-	if (fd < 0)
-		return errno;
-	memcpy(&ss, sa, sa_len(sa));
-	*port_of(&ss) = 0;
-	if (bind(fd, (struct sockaddr *)&ss, sa_len(sa)))
-		err = errno;
-	close(fd);
-	return err;
-}
-
-/*
- * The port of a bound identifier is known before it listens: a socket keeps it until then.  Over
- * SCTP the number has to be free for UDP.
- */
-int vd_reserve(const struct vd_config *cfg, struct vd_id *id)
-{
-	struct sockaddr_storage *ss = &id->id.route.addr.src_storage;
-	const int type = strcmp(cfg->transport, "sctp") ? SOCK_STREAM : SOCK_DGRAM;
-	socklen_t len = sizeof *ss;
-	int fd = socket(ss->ss_family, type | SOCK_CLOEXEC, 0), err = 0;
-
-	if (fd < 0)
-		return errno;
-	if (bind(fd, (struct sockaddr *)ss, sa_len((struct sockaddr *)ss)) ||
-	    getsockname(fd, (struct sockaddr *)ss, &len))
-		err = errno;
-	if (err)
-		close(fd);
-	else
-		id->reserved = fd;
-	return err;
-}
-
-void vd_unreserve(struct vd_id *id)
-{
-	if (id->reserved >= 0)
-		close(id->reserved);
-	id->reserved = -1;
-}
-
-VD_API int rdma_bind_addr(struct rdma_cm_id *ibid, struct sockaddr *addr)
-{
-	struct vd_process *p = vd_process();
-	struct vd_id *id = of(ibid);
-	int err;
-
-	if (!p)
-		return -1;
-	if (addr->sa_family != AF_INET && addr->sa_family != AF_INET6)
-		return vd_fail(EAFNOSUPPORT);
-	if (id->state != VD_ID_IDLE)
-		return vd_fail(EINVAL);
-	err = check_local(addr);
-	if (err)
-		return vd_fail(err);
-	memcpy(&ibid->route.addr.src_storage, addr, sa_len(addr));
-	err = rdma_get_src_port(ibid) ? 0 : vd_reserve(&p->cfg, id);
-	if (err)
-		return vd_fail(err);
-	id->state = VD_ID_BOUND;
-	/* A wildcard belongs to no device [4.6]. */
-	return is_any(addr) ? 0 : vd_id_bind_device(id);
-}
-
 /* From which address this host would reach @dst. */
 static int source(struct sockaddr_storage *src, const struct sockaddr *dst)
 {
+	const uint16_t port = *vd_port_of(src); /* of an address that is bound but for the host */
 	socklen_t len = sizeof *src;
 	int fd = socket(dst->sa_family, SOCK_DGRAM | SOCK_CLOEXEC, 0), err = 0;
 
 	if (fd < 0)
 		return errno;
-	if (connect(fd, dst, sa_len(dst)) || getsockname(fd, (struct sockaddr *)src, &len))
+	if (connect(fd, dst, vd_sa_len(dst)) || getsockname(fd, (struct sockaddr *)src, &len))
 		err = errno;
 	close(fd);
-	*port_of(src) = 0;
+	*vd_port_of(src) = port;
 	return err;
 }
 
@@ -301,25 +239,31 @@ static int post(struct vd_id *id, enum rdma_cm_event_type type, int status)
 VD_API int rdma_resolve_addr(struct rdma_cm_id *ibid, struct sockaddr *src, struct sockaddr *dst,
 			     int timeout_ms)
 {
+	struct vd_process *p = vd_process();
 	struct vd_id *id = of(ibid);
 	int err;
 
 	(void)timeout_ms; /* nothing is asked of the network */
+	if (!p)
+		return -1;
+	if (!dst)
+		return vd_fail(EINVAL);
 	if (dst->sa_family != AF_INET && dst->sa_family != AF_INET6)
 		return vd_fail(EAFNOSUPPORT);
 	if (id->state == VD_ID_IDLE && src && rdma_bind_addr(ibid, src))
 		return -1;
 	if (id->state != VD_ID_IDLE && id->state != VD_ID_BOUND)
 		return vd_fail(EINVAL);
-	memcpy(&ibid->route.addr.dst_storage, dst, sa_len(dst));
-	if (id->state == VD_ID_IDLE || is_any(&ibid->route.addr.src_addr)) {
+	memcpy(&ibid->route.addr.dst_storage, dst, vd_sa_len(dst));
+	id->own_address = id->state == VD_ID_BOUND && !vd_is_any(&ibid->route.addr.src_addr);
+	if (!id->own_address) {
 		err = source(&ibid->route.addr.src_storage, dst);
 		if (err)
 			return vd_sync(id, post(id, RDMA_CM_EVENT_ADDR_ERROR, -err));
 	}
 	if (vd_id_bind_device(id))
 		return -1;
-	vd_unreserve(id); /* the connection has a port of its own */
+	vd_source_port(p, id);
 	id->state = VD_ID_ADDR;
 	return vd_sync(id, post(id, RDMA_CM_EVENT_ADDR_RESOLVED, 0));
 }
@@ -337,22 +281,12 @@ VD_API int rdma_resolve_route(struct rdma_cm_id *ibid, int timeout_ms)
 
 VD_API __be16 rdma_get_src_port(struct rdma_cm_id *id)
 {
-	return *port_of(&id->route.addr.src_storage);
+	return *vd_port_of(&id->route.addr.src_storage);
 }
 
 VD_API __be16 rdma_get_dst_port(struct rdma_cm_id *id)
 {
-	return *port_of(&id->route.addr.dst_storage);
-}
-
-/* Type of service, address reuse and the like: hints that this transport does not need. */
-VD_API int rdma_set_option(struct rdma_cm_id *id, int level, int name, void *value, size_t len)
-{
-	(void)id;
-	(void)name;
-	(void)value;
-	(void)len;
-	return level == RDMA_OPTION_ID || level == RDMA_OPTION_IB ? 0 : vd_fail(ENOSYS);
+	return *vd_port_of(&id->route.addr.dst_storage);
 }
 
 VD_API int rdma_migrate_id(struct rdma_cm_id *ibid, struct rdma_event_channel *ch)
@@ -480,13 +414,4 @@ VD_API void rdma_destroy_qp(struct rdma_cm_id *ibid)
 		ibv_destroy_qp(ibid->qp);
 	ibid->qp = NULL;
 	destroy_cqs(ibid);
-}
-
-/* What a program that moves its queue pair itself would set; there is nothing to set. */
-VD_API int rdma_init_qp_attr(struct rdma_cm_id *id, struct ibv_qp_attr *attr, int *mask)
-{
-	(void)id;
-	attr->qp_access_flags = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ;
-	*mask = IBV_QP_STATE | IBV_QP_ACCESS_FLAGS;
-	return 0;
 }

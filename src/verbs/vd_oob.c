@@ -127,6 +127,15 @@ int vd_oob_new(struct vd_qp *qp)
 	return errno;
 }
 
+struct vd_qp *vd_oob_find(struct vd_process *p, uint32_t number)
+{
+	for (struct vd_oob_port *port = p->oob_ports; port; port = port->next)
+		for (unsigned i = 0; i < SHARE; i++)
+			if (port->qp[i] && port->qp[i]->qp.qp_base.qp_num == number)
+				return port->qp[i];
+	return NULL;
+}
+
 void vd_oob_free(struct vd_qp *qp)
 {
 	struct vd_oob *o = qp->oob;
@@ -226,7 +235,7 @@ bool vd_oob_hold(struct vd_qp *qp, uint64_t wr_id)
 	struct vd_oob *o = qp->oob;
 	uint64_t *more = NULL;
 
-	if (!o)
+	if (!o || qp->lent)
 		return false;
 	pthread_mutex_lock(&qp->lock);
 	if (!o->release)
@@ -331,7 +340,7 @@ void vd_oob_request(struct vd_oob_port *port, const struct ddps_event *ev)
 		if (to <= VD_QPN_MASK && (to & 0xffff) == port->number)
 			qp = port->qp[to >> 16];
 	}
-	if (!qp || qp->oob->request || qp->phase != VD_QP_IDLE) {
+	if (!qp || qp->lent || qp->oob->request || qp->phase != VD_QP_IDLE) {
 		ddps_reject(ev->request, NULL, 0);
 		return;
 	}
@@ -393,7 +402,8 @@ bool vd_oob_known(const struct vd_qp *qp)
 
 int vd_oob_modify(struct vd_qp *qp, const struct ibv_qp_attr *attr, int mask)
 {
-	if (attr->qp_state == IBV_QPS_RTR)
+	/* As rdma_init_qp_attr has it, the rest comes with rdma_connect or rdma_accept. */
+	if (attr->qp_state == IBV_QPS_RTR && mask != VD_QP_ATTR_MASK)
 		return get_ready(qp, attr, mask);
 	qp->qp.qp_base.state = attr->qp_state;
 	return 0;

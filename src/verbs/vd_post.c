@@ -173,7 +173,7 @@ int vd_post_list(struct vd_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **
 {
 	int keep = errno, err = 0;
 
-	if (qp->oob && qp->phase == VD_QP_IDLE)
+	if (qp->oob && !qp->lent && qp->phase == VD_QP_IDLE)
 		return vd_oob_keep(qp, wr, bad);
 	for (; wr && !err; wr = wr->next) {
 		err = vd_post_one(qp, wr);

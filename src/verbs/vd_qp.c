@@ -289,7 +289,7 @@ static int move(struct vd_qp *qp, const struct ibv_qp_attr *attr, int mask)
 		return set_error(qp);
 	if (attr->qp_state == IBV_QPS_SQD)
 		return vd_qp_close(qp);
-	if (qp->oob)
+	if (qp->oob && !qp->lent)
 		return vd_oob_modify(qp, attr, mask);
 	if (qp->phase == VD_QP_IDLE)
 		qp->qp.qp_base.state = attr->qp_state;

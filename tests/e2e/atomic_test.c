@@ -23,7 +23,7 @@ static void all_kinds(const char *wire, bool crc)
 
 	up(&e, wire, crc);
 	cell = 40;
-	cell_mr = e2e_reg(&e, &cell, 8, DDPS_REMOTE_ATOMIC);
+	cell_mr = e2e_reg(&e, &cell, 8, DDPS_REMOTE_ATOMIC | DDPS_REMOTE_WRITE);
 	got_mr = e2e_reg(&e, &got, 8, DDPS_LOCAL_WRITE);
 	sge = e2e_sge(&got, 8, got_mr);
 	wr = (struct ddps_send_wr){ .op = DDPS_OP_FETCH_ADD,

@@ -435,3 +435,27 @@ Test(session, there_is_no_nudge_by_default, .timeout = 60)
 	cr_expect_eq(e.b.error.code, DDPS_E_TIMEDOUT, "%s", e.b.error.text);
 	e2e_close(&e);
 }
+
+/* ---- where a session comes from ---- */
+
+E2E_WIRES(session, attack_24a_a_session_comes_from_the_address_that_was_given)
+{
+	static const char *const bad[] = { "",	 "127.0.0.4",	"localhost:0",
+					   ":0", "[::1]:99999", "127.0.0.4:0?encap=1" };
+	struct ddps_ep *ep;
+	struct e2e e;
+
+	e2e_open(&e, wire);
+	cr_assert_eq(ddps_ep_new(e.ctx, &e.attr, &ep), 0);
+	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+		e.connect.local = bad[i];
+		cr_expect_eq(ddps_connect(ep, e.uri, &e.connect), DDPS_E_ADDRESS, "%s", bad[i]);
+	}
+	ddps_ep_free(ep);
+	e.connect.local = strstr(wire, "[") ? "[::1]:0" : "127.0.0.4:0";
+	e2e_connect(&e);
+	cr_expect(e.a.seen & E2E_SEEN(DDPS_EV_ESTABLISHED), "%s: %s", wire, e.a.error.text);
+	cr_expect(!strncmp(e.request.info.peer, e.connect.local, strlen(e.connect.local) - 2),
+		  "%s: from %s", wire, e.request.info.peer);
+	e2e_close(&e);
+}

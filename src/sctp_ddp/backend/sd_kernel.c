@@ -276,7 +276,8 @@ static int do_connect(struct ddps_env *env, void **ctx, const struct ddps_uri *u
 	a->info.encap = uri->encap > 0 ? (uint16_t)uri->encap : 0;
 	ddps_addr_text(sa, a->info.peer, sizeof a->info.peer);
 	ddps_timer_after(env->loop, &a->deadline, connect_ms);
-	if (connect(fd, sa, sa_len) < 0 && errno != EINPROGRESS)
+	if ((uri->from.ss_family && bind(fd, (const struct sockaddr *)&uri->from, sa_len) < 0) ||
+	    (connect(fd, sa, sa_len) < 0 && errno != EINPROGRESS))
 		ddps_sk_doom(a, ddps_error_make(ddps_err_from_errno(errno), errno, "connect: %s",
 						strerror(errno)));
 	else

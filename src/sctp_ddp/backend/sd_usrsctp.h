@@ -59,12 +59,12 @@ struct ddps_us_handle {
 	socklen_t to_len;
 	struct sockaddr_storage local; /* ours, port 0; ss_family 0: not known */
 	struct ddps_us_carrier *carrier;
-	unsigned refs;	  /* associations */
+	unsigned refs; /* associations */
 	struct ddps_sd_assoc *assocs;
 	uint64_t cookie_seal; /* of the cookie that is fed now */
-	uint32_t payload; /* largest packet the path takes whole; 0: not probed yet */
-	bool mtu_stale;	  /* a packet was too long for the path */
-	uint8_t sent[8];  /* ports and tag of the last packet to it */
+	uint32_t payload;     /* largest packet the path takes whole; 0: not probed yet */
+	bool mtu_stale;	      /* a packet was too long for the path */
+	uint8_t sent[8];      /* ports and tag of the last packet to it */
 	UT_hash_handle hh;
 };
 
@@ -183,8 +183,9 @@ struct ddps_us_port *ddps_us_port_find(uint16_t num);
 int ddps_us_carrier_bind(struct ddps_us_env *ue, const struct sockaddr *sa, socklen_t len,
 			 int encap, struct ddps_us_carrier **out);
 /* A carrier to one peer.  @net_errno: what connect() said, or 0. */
-int ddps_us_carrier_connect(struct ddps_us_env *ue, const struct sockaddr *sa, socklen_t len,
-			    int encap, struct ddps_us_carrier **out, int *net_errno);
+int ddps_us_carrier_connect(struct ddps_us_env *ue, const struct sockaddr_storage *from,
+			    const struct sockaddr *sa, socklen_t len, int encap,
+			    struct ddps_us_carrier **out, int *net_errno);
 void ddps_us_carrier_put(struct ddps_us_carrier *c); /* locked */
 /* Locked, once per association: have usrsctp find it by the handle's id; no longer. */
 void ddps_us_handle_get(struct ddps_us_handle *h);

@@ -9,7 +9,7 @@
 
 #define CHECKSUM_OFF 8u
 #define CHUNK_OFF    12u
-#define INIT_ACK_MAX 4096u /* an INIT of 1500 octets, ours and the cookie's fields */
+#define INIT_ACK_MAX 4096u  /* an INIT of 1500 octets, ours and the cookie's fields */
 #define MSGS	     16u    /* runs in one system call */
 #define COLLECT_MAX  16384u /* larger packets gain less than the copy costs */
 

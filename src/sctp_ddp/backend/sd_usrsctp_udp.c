@@ -11,12 +11,12 @@
 #include <sys/epoll.h>
 #include <unistd.h>
 
-#define SLOT_LEN      65536u
-#define BATCH	      (DDPS_SCRATCH_LEN / SLOT_LEN)
-#define ROUNDS	      4	  /* batches per turn, then others have theirs */
-#define SCTP_MIN      16u /* common header and one chunk header */
-#define CHECKSUM_OFF  8u
-#define CHUNK_OFF     12u
+#define SLOT_LEN     65536u
+#define BATCH	     (DDPS_SCRATCH_LEN / SLOT_LEN)
+#define ROUNDS	     4	 /* batches per turn, then others have theirs */
+#define SCTP_MIN     16u /* common header and one chunk header */
+#define CHECKSUM_OFF 8u
+#define CHUNK_OFF    12u
 
 /* ---- the path ---- */
 
@@ -341,8 +341,9 @@ int ddps_us_carrier_bind(struct ddps_us_env *ue, const struct sockaddr *sa, sock
 	return err;
 }
 
-int ddps_us_carrier_connect(struct ddps_us_env *ue, const struct sockaddr *sa, socklen_t len,
-			    int encap, struct ddps_us_carrier **out, int *net_errno)
+int ddps_us_carrier_connect(struct ddps_us_env *ue, const struct sockaddr_storage *from,
+			    const struct sockaddr *sa, socklen_t len, int encap,
+			    struct ddps_us_carrier **out, int *net_errno)
 {
 	bool raw = encap == DDPS_URI_ENCAP_OFF;
 	struct ddps_us_handle *h;
@@ -366,7 +367,8 @@ int ddps_us_carrier_connect(struct ddps_us_env *ue, const struct sockaddr *sa, s
 	ddps_us_sock_key(&h->addr, &h->to, raw);
 	c->peer = h;
 	c->connected = true;
-	if (connect(c->io.fd, (struct sockaddr *)&h->to, len) < 0)
+	if ((from->ss_family && bind(c->io.fd, (const struct sockaddr *)from, len) < 0) ||
+	    connect(c->io.fd, (struct sockaddr *)&h->to, len) < 0)
 		*net_errno = errno;
 	*out = c;
 	return 0;
