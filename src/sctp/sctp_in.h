@@ -76,6 +76,8 @@ struct ddps_sc_path {
 	uint16_t probe_size; /* last probe's, 0: none */
 	uint64_t used;	     /* when something that measures the path was sent last */
 	unsigned good;	     /* heartbeats answered in a row */
+	uint8_t fails;	     /* times it failed soon after it was used again */
+	uint64_t since;	     /* when it was used again */
 	struct ddps_sent_path tx;
 };
 

@@ -2,7 +2,8 @@
 /* Paths: their states (RFC 9260 8, RFC 7829), heartbeats, path MTU probes. */
 #include "sctp/sctp_in.h"
 
-#define INFO_LEN 32u /* of a heartbeat: nonce, time, address */
+#define STEADY	 (60 * 1000 * MS) /* a path that fails later than that has not failed twice */
+#define INFO_LEN 32u		  /* of a heartbeat: nonce, time, address */
 #define HB_MAX	 3000u
 
 bool ddps_sc_hb_state(const struct ddps_sctp_assoc *a)
@@ -140,6 +141,13 @@ void ddps_sc_heartbeat(struct ddps_sc_rx *rx, const struct ddps_sc_chunk *c)
 	ddps_sc_put_chunk(&w, SC_HEARTBEAT_ACK, 0, c->val, c->vlen);
 }
 
+/* Heartbeats that a failed path must answer in a row before it is used again: more each time, so
+ * that one that comes and goes is left alone. */
+static unsigned proof(const struct ddps_sc_path *p)
+{
+	return 3u << (p->fails < 6 ? p->fails : 6);
+}
+
 static void hb_acked(struct ddps_sc_path *p)
 {
 	struct ddps_sctp_assoc *a = p->a;
@@ -152,8 +160,9 @@ static void hb_acked(struct ddps_sc_path *p)
 	if (!p->confirmed)
 		ddps_sc_path_confirm(p);
 	ddps_sc_path_good(p);
-	a->errors = 0; /* [9260-8.3-6] */
-	if (p == a->primary && p != a->data_path && p->good < 3) {
+	ddps_sc_path_pick(a); /* the primary path may have proved itself */
+	a->errors = 0;	      /* [9260-8.3-6] */
+	if (p == a->primary && p != a->data_path && p->good < proof(p)) {
 		p->hb_at = e->now + hb_rto(p); /* is it there to stay? */
 		p->hb_now = true;
 	} else {
@@ -280,7 +289,7 @@ static struct ddps_sc_path *best(const struct ddps_sctp_assoc *a)
 
 	if (first->confirmed && first->state == DDPS_SCTP_ACTIVE &&
 	    (now == first || !now->confirmed || now->state != DDPS_SCTP_ACTIVE ||
-	     first->good >= 3 || !first->failed))
+	     first->good >= proof(first) || !first->failed))
 		return first;
 	if (now->confirmed && now->state == DDPS_SCTP_ACTIVE)
 		return now;
@@ -305,10 +314,18 @@ void ddps_sc_path_pick(struct ddps_sctp_assoc *a)
 	a->data_path = p;
 	if (old->state != DDPS_SCTP_ACTIVE && old->confirmed) {
 		old->failed = true;
+		/* soon after it was used again, or for the first time in long */
+		if (old->since && a->e->now - old->since < STEADY)
+			old->fails++;
+		else
+			old->fails = 0;
+		if (old->fails > 6)
+			old->fails = 6;
 		ddps_sent_path_lost(&a->tx, &old->tx);
 	}
 	if (p->failed) {
 		p->failed = false;
+		p->since = a->e->now;
 		ddps_sent_path_again(&a->tx, &p->tx);
 	}
 	a->ask = true;

@@ -106,7 +106,7 @@ static void control_end(struct build *b)
 {
 	b->size = (size_t)(b->w.p - b->head);
 	end(b);
-	b->out->fragment = b->size > max_packet(b->p);
+	b->out->fragment = b->size > max_packet(b->p) || b->p->tx.pmtu.fragment;
 }
 
 static int init_output(struct ddps_sctp_assoc *a, struct ddps_sctp_out *out)
@@ -334,7 +334,7 @@ static void ride_sack(struct build *b, size_t most)
 }
 
 /* One packet of DATA.  Octets of its chunks; 0: none, nothing is done. */
-static size_t data_packet(struct build *b)
+static size_t data_packet(struct build *b, enum ddps_sent_what what)
 {
 	struct ddps_sctp_assoc *a = b->a;
 	size_t most = b->out->seg_size ? b->out->seg_size : max_packet(b->p), n;
@@ -345,7 +345,7 @@ static size_t data_packet(struct build *b)
 		b->out->pn = pn;
 	begin(b, a->peer_tag);
 	ride_sack(b, most);
-	n = put_old(b, most);
+	n = what == DDPS_SENT_OLD ? put_old(b, most) : 0;
 	n += put_new(b, most);
 	if (ddps_sent_end(&a->tx, (uint32_t)(b->size + ddps_sc_overhead(b->p) - DDPS_SC_HDR),
 			  !STAILQ_EMPTY(&a->queue)) &&
@@ -387,23 +387,26 @@ static int data_output(struct ddps_sctp_assoc *a, struct ddps_sctp_out *out)
 	struct ddps_sc_path *p = a->data_path;
 	size_t next = ddps_sc_next_len(a), sent = 0, n, last;
 	unsigned keep = a->due & DUE_SACK && out->max_segs > 1 ? 1 : 0;
+	bool narrow = p->tx.pmtu.fragment;
+	enum ddps_sent_what what;
 	uint64_t leave = 0;
 	struct build b;
 
 	a->ask = false;
-	if (ddps_sent_may(&a->tx, &p->tx, a->e->now, next ? next : SIZE_MAX, &leave) ==
-	    DDPS_SENT_NOTHING)
+	what = ddps_sent_may(&a->tx, &p->tx, a->e->now, next ? next : SIZE_MAX, &leave);
+	if (what == DDPS_SENT_NOTHING)
 		return 0;
 	to(&b, a, p, out);
 	do {
 		last = out->len;
-		n = data_packet(&b);
+		n = data_packet(&b, what);
 		sent += n;
-	} while (n && sent < leave && !out->fragment && out->nsegs + keep < out->max_segs &&
-		 out->len - last == out->seg_size && out->len + out->seg_size <= out->max_len &&
-		 room(&b));
+	} while (n && sent < leave && !out->fragment && !narrow &&
+		 out->nsegs + keep < out->max_segs && out->len - last == out->seg_size &&
+		 out->len + out->seg_size <= out->max_len && room(&b));
 	if (!out->nsegs)
 		return 0;
+	out->fragment |= narrow; /* not even the least size passes whole: RFC 8899 5.2 */
 	p->used = a->e->now;
 	out->data = true;
 	append_sack(&b);

@@ -327,10 +327,17 @@ static void window(struct ddps_sent *s, uint32_t a_rwnd, uint64_t was, struct dd
 		reopened(s);
 }
 
+/* SHUTDOWN tells no window; but as much as it acknowledges did fit, and is taken by now. */
+static void window_of_shutdown(struct ddps_sent *s, uint64_t len)
+{
+	if (s->a_rwnd < 2 * len)
+		s->a_rwnd = 2 * len < UINT32_MAX ? (uint32_t)(2 * len) : UINT32_MAX;
+}
+
 enum ddps_sent_verdict ddps_sent_sack(struct ddps_sent *s, const struct ddps_sent_sack *k,
 				      uint64_t now, struct ddps_sent_news *news)
 {
-	uint64_t was = ddps_sent_window(s);
+	uint64_t was = ddps_sent_window(s), out = s->out_len;
 	enum ddps_sent_verdict v;
 	bool blocks;
 
@@ -349,7 +356,9 @@ enum ddps_sent_verdict ddps_sent_sack(struct ddps_sent *s, const struct ddps_sen
 		ddps_sent_contradiction(s, now);
 	for (size_t i = 0; s->hist && i < k->ndups && !k->shutdown; i++)
 		duplicate(s, k->dups[i], now);
-	if (!k->shutdown)
+	if (k->shutdown)
+		window_of_shutdown(s, out - s->out_len);
+	else
 		window(s, k->a_rwnd, was, news);
 	for (unsigned i = 0; i < DDPS_SENT_PATHS; i++)
 		if (s->path[i] && (s->path[i]->got.delivered || s->path[i]->got.spurious))

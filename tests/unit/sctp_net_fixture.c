@@ -132,11 +132,25 @@ static int link_to(const struct sn_net *n, unsigned from, const struct ddps_sctp
 	return -1;
 }
 
+/* Waits for its turn; false: the queue is full. */
+static bool queued(struct sn_net *n, struct sn_link *l, size_t len)
+{
+	if (!(l->rate > 0))
+		return true;
+	if (l->free_at < n->now)
+		l->free_at = n->now;
+	if (l->queue && (double)(l->free_at - n->now) * l->rate > (double)l->queue * 1e9)
+		return false;
+	l->free_at += (uint64_t)((double)(len + 28) * 1e9 / l->rate);
+	return true;
+}
+
 static void send_on(struct sn_node *d, unsigned k, const uint8_t *data, size_t len, uint16_t nat)
 {
 	struct sn_net *n = d->net;
 	struct sn_link *l = &d->link[k];
-	struct sn_packet p = { .at = n->now + l->delay + sn_below(n, l->jitter + 1),
+	struct sn_packet p = { .at = (l->rate > 0 ? l->free_at : n->now) + l->delay +
+				     sn_below(n, l->jitter + 1),
 			       .to = !d->id,
 			       .link = k,
 			       .len = len };
@@ -200,7 +214,7 @@ static void one_packet(struct sn_node *d, const struct ddps_sctp_route *to, cons
 		}
 		return;
 	}
-	if (l->dead || sn_chance(n, l->loss)) {
+	if (l->dead || sn_chance(n, l->loss) || !queued(n, l, len)) {
 		d->lost++;
 		return;
 	}

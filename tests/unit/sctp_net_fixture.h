@@ -16,7 +16,10 @@ struct sn_link { /* one direction of one pair of addresses */
 	unsigned mtu;		       /* IP; larger ones vanish, or are told by ICMP */
 	bool ptb;
 	bool dead;
-	uint16_t nat; /* what the peer sees as our UDP port; 0: the real one */
+	double rate;	  /* octets of IP packets a second; 0: no limit */
+	size_t queue;	  /* octets that wait for that; more is dropped; 0: no limit */
+	uint64_t free_at; /* when the last of them has left */
+	uint16_t nat;	  /* what the peer sees as our UDP port; 0: the real one */
 };
 
 struct sn_packet {
