@@ -132,10 +132,11 @@ static int local_address(struct ddps_dial *d, const char *text)
 	char uri[128], why[200];
 	socklen_t len;
 
-	if ((size_t)snprintf(uri, sizeof uri, "%s://%s", d->uri.scheme, text) >= sizeof uri ||
+	/* tcp takes no options, which would be none of an address */
+	if ((size_t)snprintf(uri, sizeof uri, "tcp://%s", text) >= sizeof uri ||
 	    ddps_uri_parse(&own, uri, why, sizeof why) || !own.host[0] || !own.numeric)
 		return DDPS_E_ADDRESS;
-	if (own.port && !strcmp(own.scheme, "sctp"))
+	if (own.port && !strcmp(d->uri.scheme, "sctp"))
 		return DDPS_E_UNSUPPORTED;
 	return ddps_uri_sockaddr(&own, &d->uri.from, &len);
 }

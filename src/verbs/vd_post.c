@@ -144,6 +144,15 @@ int vd_check_send(const struct vd_qp *qp, const struct ibv_send_wr *wr, struct d
 	return operation(wr, to);
 }
 
+/* No Read can ever go out, where both sides have agreed on none: to say ENOMEM, as of a full queue,
+ * would have some programs try again for ever. */
+static bool never(const struct vd_qp *qp)
+{
+	struct ddps_conn_info info;
+
+	return !ddps_ep_info(qp->ep, &info) && !info.ord;
+}
+
 int vd_post_one(struct vd_qp *qp, const struct ibv_send_wr *wr)
 {
 	struct ddps_sge sge[VD_MAX_SGE];
@@ -166,7 +175,7 @@ int vd_post_one(struct vd_qp *qp, const struct ibv_send_wr *wr)
 			qp->inl_seq = (qp->inl_seq + 1) % (qp->init.cap.max_send_wr + 1);
 		return 0;
 	}
-	return vd_errno(err);
+	return err == DDPS_E_LIMIT && comes_back(wr) && never(qp) ? EINVAL : vd_errno(err);
 }
 
 int vd_post_list(struct vd_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad)

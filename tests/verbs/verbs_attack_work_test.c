@@ -52,6 +52,17 @@ static struct ibv_sge piece(const struct spare *s, const struct vt_end *e, enum 
 	return sge;
 }
 
+static void expect_error(struct vt_end *e, uint64_t wr_id, enum ibv_wc_opcode op,
+			 enum ibv_wc_status status, uint32_t vendor_err)
+{
+	struct ibv_wc wc = vt_wc(e);
+
+	cr_assert_eq(wc.wr_id, wr_id);
+	cr_assert_eq(wc.status, status, "%s", ibv_wc_status_str(wc.status));
+	cr_assert_eq(wc.opcode, op);
+	cr_expect_eq(wc.vendor_err, vendor_err, "%u", wc.vendor_err);
+}
+
 static void bad_request(enum ibv_wr_opcode op, enum ibv_wc_opcode wc, enum fault f)
 {
 	struct ibv_send_wr wr = { .wr_id = 7, .opcode = op, .num_sge = 1 }, *bad;
@@ -68,9 +79,9 @@ static void bad_request(enum ibv_wr_opcode op, enum ibv_wc_opcode wc, enum fault
 	wr.wr.rdma.remote_addr = (uintptr_t)v.b.buf;
 	wr.wr.rdma.rkey = v.b.mr->rkey;
 	cr_assert_eq(ibv_post_send(v.a.id->qp, &wr, &bad), 0, "operation %d, fault %d", op, f);
-	vt_expect_wc(&v.a, 7, wc, IBV_WC_LOC_PROT_ERR);
+	expect_error(&v.a, 7, wc, IBV_WC_LOC_PROT_ERR, 1);
 	vt_expect(v.a.ch, RDMA_CM_EVENT_DISCONNECTED);
-	vt_expect_wc(&v.b, 1, IBV_WC_RECV, IBV_WC_WR_FLUSH_ERR);
+	expect_error(&v.b, 1, IBV_WC_RECV, IBV_WC_WR_FLUSH_ERR, 4);
 	spare_close(&s);
 	vt_down(&v);
 }
@@ -123,6 +134,40 @@ VT_TEST(verbs_attack, attack_24c_a_receive_that_cannot_be_used_completes_with_an
 		bad_receive(f, false);
 		bad_receive(f, true);
 	}
+}
+
+VT_TEST(verbs_attack, attack_24c_a_read_that_no_side_has_room_for_is_no_full_queue)
+{
+	struct vt v;
+
+	vt_init(&v);
+	v.connect.initiator_depth = v.accept.responder_resources = 0;
+	vt_up(&v);
+	cr_expect_eq(vt_post(&v.a, 2, IBV_WR_RDMA_READ, 8, &v.b), EINVAL);
+	cr_expect_eq(vt_post(&v.a, 3, IBV_WR_ATOMIC_FETCH_AND_ADD, 8, &v.b), EINVAL);
+	vt_down(&v);
+}
+
+/* ---- 24: vendor_err ---- */
+
+VT_TEST(verbs_attack, attack_24_vendor_err_tells_causes_apart)
+{
+	struct vt v;
+
+	vt_init(&v);
+	vt_up(&v);
+	cr_assert_eq(vt_recv(&v.b, 1, 0, 8), 0);
+	cr_assert_eq(vt_post(&v.a, 2, IBV_WR_RDMA_READ, 8, &v.b), 0);
+	expect_error(&v.a, 2, IBV_WC_RDMA_READ, IBV_WC_SUCCESS, 0);
+	cr_assert_eq(vt_post(&v.a, 3, IBV_WR_SEND, 9, NULL), 0);
+	expect_error(&v.b, 1, IBV_WC_RECV, IBV_WC_LOC_LEN_ERR, 2);
+	vt_down(&v);
+	vt_init(&v);
+	vt_up(&v);
+	v.b.mr->rkey++; /* as the peer is told it */
+	cr_assert_eq(vt_post(&v.a, 4, IBV_WR_RDMA_READ, 8, &v.b), 0);
+	expect_error(&v.a, 4, IBV_WC_RDMA_READ, IBV_WC_REM_ACCESS_ERR, 3);
+	vt_down(&v);
 }
 
 /* ---- 21: rights ---- */
