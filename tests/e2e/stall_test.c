@@ -318,7 +318,7 @@ Test(stall, attack_4_receives_on_one_session_only_after_another_ones_traffic, .t
 	enum { N = 20 }; /* MiB: more than any buffer on the way */
 
 	for (int i = 0; i < E2E_NWIRES; i++) {
-		struct e2e_end first_a, first_b;
+		struct e2e_end first_a, first_b, other;
 		struct ddps_mr *mi;
 		uint8_t *in = malloc((size_t)N * BIG), *out, *out2;
 		struct ddps_wc wc;
@@ -329,12 +329,15 @@ Test(stall, attack_4_receives_on_one_session_only_after_another_ones_traffic, .t
 		e.attr.no_recv = DDPS_NO_RECV_STALL;
 		e.attr.sq_depth = e.attr.rq_depth = N;
 		e2e_connect(&e);
-		out = send_big(&e, N);
-		settle(&e);
 		first_a = e.a;
 		first_b = e.b;
 		e.a = e.b = (struct e2e_end){ 0 };
 		e2e_connect(&e); /* a second session between the same two */
+		other = e.a;
+		e.a = first_a;
+		out = send_big(&e, N);
+		settle(&e);
+		e.a = other;
 		mi = e2e_reg(&e, in, (size_t)N * BIG, DDPS_LOCAL_WRITE);
 		for (unsigned k = 0; k < N; k++)
 			cr_assert_eq(recv_at(&e.b, k, in + (size_t)k * BIG, BIG, mi), 0);
