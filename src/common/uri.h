@@ -18,7 +18,7 @@ struct ddps_uri {
 	char host[256]; /* without brackets; "" = any */
 	uint16_t port;
 	bool numeric;	  /* host is an address or empty */
-	char backend[12]; /* sctp: "auto", "kernel" or "usrsctp" */
+	char backend[12]; /* sctp: "auto", "kernel", "native" or "usrsctp" */
 	int encap;	  /* sctp: UDP port 0..65535, or one of the two above */
 	/* No part of the text: the initiator's own address, or family 0. */
 	struct sockaddr_storage from;

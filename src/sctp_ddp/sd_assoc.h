@@ -182,7 +182,7 @@ struct ddps_sd_provider {
 	struct {
 		const struct ddps_sd_backend *b;
 		void *ctx;
-	} slot[2];
+	} slot[3];   /* by backend */
 	bool forced; /* slot 0 whatever the URI says */
 	struct ddps_sd_carrier_list carriers;
 };

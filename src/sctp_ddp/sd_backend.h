@@ -90,6 +90,7 @@ struct ddps_sd_backend {
 	void (*fini)(struct ddps_env *env, void *ctx);
 };
 
+extern const struct ddps_sd_backend ddps_sd_native;
 extern const struct ddps_sd_backend ddps_sd_usrsctp;
 extern const struct ddps_sd_backend ddps_sd_kernel;
 

@@ -7,7 +7,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { USRSCTP, KERNEL };
+enum { NATIVE, USRSCTP, KERNEL, NBACKENDS };
+
+static const struct ddps_sd_backend *const backends[NBACKENDS] = {
+	[NATIVE] = &ddps_sd_native,
+	[USRSCTP] = &ddps_sd_usrsctp,
+	[KERNEL] = &ddps_sd_kernel,
+};
 
 static struct ddps_sd_provider *provider(struct ddps_env *env)
 {
@@ -18,8 +24,8 @@ static struct ddps_sd_provider *provider(struct ddps_env *env)
 	prov = calloc(1, sizeof(*prov));
 	if (!prov)
 		return NULL;
-	prov->slot[USRSCTP].b = &ddps_sd_usrsctp;
-	prov->slot[KERNEL].b = &ddps_sd_kernel;
+	for (int i = 0; i < NBACKENDS; i++)
+		prov->slot[i].b = backends[i];
 	TAILQ_INIT(&prov->carriers);
 	env->sctp = prov;
 	return prov;
@@ -38,27 +44,27 @@ int ddps_sd_use_backend(struct ddps_env *env, const struct ddps_sd_backend *b)
 
 int ddps_has_backend(const char *name)
 {
-	const struct ddps_sd_backend *const all[] = { &ddps_sd_usrsctp, &ddps_sd_kernel };
-
-	for (size_t i = 0; name && i < sizeof(all) / sizeof(all[0]); i++)
-		if (!strcmp(name, all[i]->name))
-			return all[i]->available();
+	for (int i = 0; name && i < NBACKENDS; i++)
+		if (!strcmp(name, backends[i]->name))
+			return backends[i]->available();
 	return DDPS_E_INVAL;
 }
 
 /* The slot of the backend that the URI asks for, or DDPS_E_UNSUPPORTED. */
 static int choose(struct ddps_env *env, struct ddps_sd_provider *prov, const struct ddps_uri *uri)
 {
-	int n = USRSCTP;
+	int n = 0;
 
 	if (prov->forced)
 		return 0;
-	if (!uri->backend[0] || !strcmp(uri->backend, "auto"))
+	if (!uri->backend[0] || !strcmp(uri->backend, "auto")) {
 		n = ddps_sd_kernel.available() ? KERNEL : USRSCTP;
-	else if (!strcmp(uri->backend, ddps_sd_kernel.name))
-		n = KERNEL;
-	else if (strcmp(uri->backend, ddps_sd_usrsctp.name))
-		return DDPS_E_UNSUPPORTED;
+	} else {
+		while (n < NBACKENDS && strcmp(uri->backend, backends[n]->name))
+			n++;
+		if (n == NBACKENDS)
+			return DDPS_E_UNSUPPORTED;
+	}
 	if (!prov->slot[n].b->available()) {
 		ddps_log(&env->log, DDPS_LOG_ERROR, "sctp", "backend %s is not available here",
 			 prov->slot[n].b->name);

@@ -55,7 +55,8 @@ Test(sd_usrsctp, lengths_at_the_limits)
 	set_up(AF_INET);
 	cr_expect_eq(B->send(cli.a, 0, SEGMENT, &none, 1), DDPS_E_INVAL);
 	cr_expect_eq(send_one(&cli, 0, SEGMENT, DDPS_SD_MSG_MAX + 1), DDPS_E_TOO_LONG);
-	cr_expect_eq(send_one(&cli, DDPS_SCTP_STREAMS, SEGMENT, 10), DDPS_E_INVAL); /* no such stream */
+	cr_expect_eq(send_one(&cli, DDPS_SCTP_STREAMS, SEGMENT, 10),
+		     DDPS_E_INVAL); /* no such stream */
 	/* one below the reader's buffer arrives, one that fills it ends the association */
 	cr_expect_eq(send_one(&cli, 0, SEGMENT, DDPS_SD_MSG_MAX - 1), 0);
 	WAIT_FOR(srv.peers[0].messages == 1, &cn, &sn);

@@ -139,7 +139,8 @@ static void get_into(struct wire *x, enum before state)
 	}
 }
 
-Test(sd_usrsctp_restart, attack_1_a_restart_in_every_state, .timeout = 60)
+Test(sd_usrsctp_restart, attack_1_a_restart_in_every_state, .timeout = 60,
+     .description = "5043-11.1-3")
 {
 	for (enum before state = IDLE; state < STATES; state++) {
 		struct wire *x = many_streams();

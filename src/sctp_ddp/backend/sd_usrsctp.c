@@ -63,7 +63,7 @@ static struct ddps_sd_assoc *assoc_new(struct ddps_us_env *ue, struct ddps_us_ha
 	a->deadline = (struct ddps_timer){ .fn = timed_out, .user = a };
 	a->info.encap = h->addr.port;
 	ddps_us_local_text(h->carrier, &h->local, p->num, a->info.local, sizeof a->info.local);
-	ddps_us_set_port(&peer, peer_port);
+	ddps_sd_set_port(&peer, peer_port);
 	ddps_addr_text((struct sockaddr *)&peer, a->info.peer, sizeof a->info.peer);
 	DL_APPEND(ue->assocs, a);
 	DL_APPEND2(h->assocs, a, h_prev, h_next);
@@ -149,7 +149,7 @@ static uint16_t port_of(const struct sockaddr *sa)
 	memcpy(&ss, sa,
 	       sa->sa_family == AF_INET6 ? sizeof(struct sockaddr_in6)
 					 : sizeof(struct sockaddr_in));
-	return ddps_us_port_number(&ss);
+	return ddps_sd_port_number(&ss);
 }
 
 /* Locked.  On failure the carrier is gone. */

@@ -8,7 +8,7 @@
  *   sd_usrsctp_out.c     packets on their way out, in batches
  *   sd_usrsctp_icmp.c    ICMP about packets that we sent
  *   sd_usrsctp_guard.c   what of an association's set-up reaches the library
- *   sd_usrsctp_sock.c    their options, control messages and address forms
+*   sd_sock.c            their options, control messages and address forms
  *   sd_usrsctp_opt.c     SCTP sockets and their options
  *   sd_usrsctp_env.c     a context's share: the tick, and who is ready
  *   sd_usrsctp_rx.c      what comes out of an association: messages and notifications
@@ -27,6 +27,7 @@
 #include "common/siphash.h"
 #include "sctp_ddp/sd_backend.h"
 #include "sctp_ddp/backend/sd_part.h"
+#include "sctp_ddp/backend/sd_sock.h"
 #include "sctp_ddp/backend/sd_usrsctp_out.h"
 #include <netinet/in.h>
 #include <utlist.h>
@@ -187,6 +188,7 @@ int ddps_us_carrier_connect(struct ddps_us_env *ue, const struct sockaddr_storag
 			    const struct sockaddr *sa, socklen_t len, int encap,
 			    struct ddps_us_carrier **out, int *net_errno);
 void ddps_us_carrier_put(struct ddps_us_carrier *c); /* locked */
+void ddps_us_addr_key(struct ddps_us_addr *key, const struct sockaddr_storage *ss, bool raw);
 /* Locked, once per association: have usrsctp find it by the handle's id; no longer. */
 void ddps_us_handle_get(struct ddps_us_handle *h);
 void ddps_us_handle_put(struct ddps_us_handle *h);
@@ -224,11 +226,6 @@ bool ddps_us_guard(struct ddps_us_handle *h, uint8_t *pkt, size_t *len);
 /* Locked: the INIT ACK @pkt with its cookie sealed, in @out; its length, or 0: not to be sent. */
 size_t ddps_us_seal(struct ddps_us_handle *h, const uint8_t *pkt, size_t len, uint8_t *out,
 		    size_t room);
-
-/* ---- sd_usrsctp_sock.c ---- */
-
-void ddps_us_set_port(struct sockaddr_storage *ss, uint16_t port);
-uint16_t ddps_us_port_number(const struct sockaddr_storage *ss);
 
 /* ---- sd_usrsctp_opt.c ---- */
 

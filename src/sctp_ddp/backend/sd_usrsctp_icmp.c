@@ -3,7 +3,7 @@
 #include "sctp_ddp/backend/sd_usrsctp_icmp.h"
 #include "common/bytes.h"
 #include "sctp_ddp/backend/sd_usrsctp.h"
-#include "sctp_ddp/backend/sd_usrsctp_sock.h"
+#include "sctp_ddp/backend/sd_sock.h"
 #include <linux/errqueue.h>
 #include <netinet/icmp6.h>
 #include <netinet/ip_icmp.h>
@@ -112,7 +112,7 @@ static struct ddps_us_handle *whose(struct ddps_us_carrier *c, const struct sock
 
 	if (c->connected)
 		return c->peer;
-	ddps_us_sock_key(&key, to, c->raw);
+	ddps_us_addr_key(&key, to, c->raw);
 	h = ddps_us_handle_find(ddps_us_handle_id(c, &key));
 	return h && h->carrier == c && !memcmp(&h->addr, &key, sizeof key) ? h : NULL;
 }
@@ -158,7 +158,7 @@ void ddps_us_icmp_read(struct ddps_us_carrier *c)
 	struct sock_extended_err e;
 	uint8_t quoted[QUOTE_MAX];
 	struct sockaddr_storage to;
-	union ddps_us_cmsg ctrl;
+	union ddps_sd_cmsg ctrl;
 	ssize_t n;
 
 	for (int i = 0; i < TURN; i++) {
@@ -174,7 +174,7 @@ void ddps_us_icmp_read(struct ddps_us_carrier *c)
 		n = recvmsg(c->io.fd, &m, MSG_ERRQUEUE | MSG_DONTWAIT);
 		if (n < 0)
 			return;
-		if (ddps_us_sock_error(&m, &e))
+		if (ddps_sd_sock_error(&m, &e))
 			ddps_us_icmp_take(c, &to, &e, quoted, (size_t)n);
 	}
 }

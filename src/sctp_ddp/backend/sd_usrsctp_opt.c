@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* usrsctp sockets with the options that the adaptation asks for (RFC 5043 7 to 10). */
 #include "sctp_ddp/backend/sd_usrsctp.h"
-#include "sctp_ddp/backend/sd_usrsctp_sock.h"
+#include "sctp_ddp/backend/sd_sock.h"
 #include <errno.h>
 
 #define SEND_BUF    (4 * 1024 * 1024)
@@ -50,7 +50,7 @@ static int set_events(struct socket *so)
 /* A window beyond what the carrier's socket can hold would make the peer overrun it. */
 static int window(const struct ddps_us_carrier *c)
 {
-	int n = ddps_us_sock_rcvbuf(c->io.fd);
+	int n = ddps_sd_sock_rcvbuf(c->io.fd);
 
 	if (n > WINDOW_MAX)
 		return WINDOW_MAX;

@@ -2,7 +2,7 @@
 /* Packets on their way out: collected, then sent in runs. */
 #include "sctp_ddp/backend/sd_usrsctp_out.h"
 #include "sctp_ddp/backend/sd_usrsctp.h"
-#include "sctp_ddp/backend/sd_usrsctp_sock.h"
+#include "sctp_ddp/backend/sd_sock.h"
 #include <endian.h>
 #include <errno.h>
 #include <isa-l/crc.h>
@@ -46,13 +46,13 @@ size_t ddps_us_gro_next(size_t total, int seg, size_t *off)
 
 /* ---- sending ---- */
 
-static void address(struct msghdr *m, union ddps_us_cmsg *ctrl, struct ddps_us_handle *h)
+static void address(struct msghdr *m, union ddps_sd_cmsg *ctrl, struct ddps_us_handle *h)
 {
 	if (h->carrier->connected)
 		return;
 	m->msg_name = &h->to;
 	m->msg_namelen = h->to_len;
-	ddps_us_sock_source(m, ctrl, &h->local);
+	ddps_sd_sock_source(m, ctrl, &h->local);
 }
 
 /* One packet by itself; false: it, and others for now, did not leave. */
@@ -60,7 +60,7 @@ static bool send_one(struct ddps_us_handle *h, uint8_t *pkt, size_t len)
 {
 	struct iovec iov = { pkt, len };
 	struct msghdr m = { .msg_iov = &iov, .msg_iovlen = 1 };
-	union ddps_us_cmsg ctrl;
+	union ddps_sd_cmsg ctrl;
 
 	address(&m, &ctrl, h);
 	for (int tries = 0; sendmsg(h->carrier->io.fd, &m, MSG_DONTWAIT | MSG_NOSIGNAL) < 0;
@@ -102,7 +102,7 @@ struct run {
 	unsigned n;
 	uint32_t octets;
 	struct iovec iov;
-	union ddps_us_cmsg ctrl;
+	union ddps_sd_cmsg ctrl;
 };
 
 /* Runs through one socket, in one system call; returns how many packets are done with. */
@@ -122,7 +122,7 @@ static unsigned send_some(struct ddps_us_env *ue, const struct ddps_us_out_pkt *
 		m[k].msg_hdr = (struct msghdr){ .msg_iov = &r[k].iov, .msg_iovlen = 1 };
 		address(&m[k].msg_hdr, &r[k].ctrl, p[i].h);
 		if (r[k].n > 1)
-			ddps_us_sock_segment(&m[k].msg_hdr, &r[k].ctrl, (uint16_t)p[i].len);
+			ddps_sd_sock_segment(&m[k].msg_hdr, &r[k].ctrl, (uint16_t)p[i].len);
 		at += r[k].octets;
 		i += r[k].n;
 	}
@@ -162,10 +162,10 @@ static void send_now(struct ddps_us_handle *h, uint8_t *pkt, size_t len, bool cu
 
 	ddps_us_flush(c->ue);
 	if (cut) /* IP may cut it up */
-		ddps_us_sock_set_df(c->io.fd, c->family, false);
+		ddps_sd_sock_set_df(c->io.fd, c->family, false);
 	send_one(h, pkt, len);
 	if (cut)
-		ddps_us_sock_set_df(c->io.fd, c->family, true);
+		ddps_sd_sock_set_df(c->io.fd, c->family, true);
 }
 
 /* The field is 0 so far. */

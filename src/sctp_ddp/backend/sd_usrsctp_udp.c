@@ -5,7 +5,7 @@
  */
 #include "sctp_ddp/backend/sd_usrsctp.h"
 #include "sctp_ddp/backend/sd_usrsctp_icmp.h"
-#include "sctp_ddp/backend/sd_usrsctp_sock.h"
+#include "sctp_ddp/backend/sd_sock.h"
 #include <errno.h>
 #include <stdlib.h>
 #include <sys/epoll.h>
@@ -22,7 +22,7 @@
 
 static bool is_v4(const struct ddps_us_handle *h)
 {
-	return h->addr.family == AF_INET || ddps_us_sock_is_mapped(&h->to);
+	return h->addr.family == AF_INET || ddps_sd_sock_is_mapped(&h->to);
 }
 
 static uint32_t payload_of(const struct ddps_us_handle *h, uint32_t mtu)
@@ -34,7 +34,7 @@ static uint32_t payload_of(const struct ddps_us_handle *h, uint32_t mtu)
 
 void ddps_us_handle_probe(struct ddps_us_handle *h)
 {
-	uint32_t mtu = ddps_us_sock_mtu(&h->to);
+	uint32_t mtu = ddps_sd_sock_mtu(&h->to);
 	uint32_t most = ddps_us_max_payload(is_v4(h) ? AF_INET : AF_INET6, h->carrier->raw);
 
 	h->mtu_stale = false;
@@ -60,6 +60,24 @@ uint32_t ddps_us_max_payload(int family, bool raw)
 }
 
 /* ---- peers ---- */
+
+void ddps_us_addr_key(struct ddps_us_addr *key, const struct sockaddr_storage *ss, bool raw)
+{
+	struct sockaddr_in6 a6;
+	struct sockaddr_in a4;
+
+	memset(key, 0, sizeof *key);
+	key->family = ss->ss_family;
+	key->port = raw ? 0 : ddps_sd_port_number(ss);
+	if (ss->ss_family == AF_INET6) {
+		memcpy(&a6, ss, sizeof a6);
+		memcpy(key->ip, &a6.sin6_addr, sizeof key->ip);
+		key->scope = a6.sin6_scope_id;
+	} else {
+		memcpy(&a4, ss, sizeof a4);
+		memcpy(key->ip, &a4.sin_addr, sizeof a4.sin_addr);
+	}
+}
 
 static struct ddps_us_handle *handle_new(struct ddps_us_carrier *c)
 {
@@ -145,7 +163,7 @@ static void feed_from(struct ddps_us_carrier *c, const struct datagram *d, struc
 	struct ddps_us_addr key;
 	uintptr_t id;
 
-	ddps_us_sock_key(&key, &d->from, c->raw);
+	ddps_us_addr_key(&key, &d->from, c->raw);
 	id = ddps_us_handle_id(c, &key);
 	h = ddps_us_handle_find(id);
 	if (!h)
@@ -174,7 +192,7 @@ static void input(struct ddps_us_carrier *c, struct datagram *d)
 {
 	struct ddps_us_port *p;
 
-	if (c->raw && !ddps_us_sock_strip_ip(c->family, &d->pkt, &d->len))
+	if (c->raw && !ddps_sd_sock_strip_ip(c->family, &d->pkt, &d->len))
 		return;
 	if (d->len < SCTP_MIN || !be16_at(d->pkt) || !be16_at(d->pkt + 2))
 		return;
@@ -200,7 +218,7 @@ static void cut_up(struct ddps_us_carrier *c, struct mmsghdr *m,
 	struct datagram d = { .from = *from, .from_len = m->msg_hdr.msg_namelen };
 	uint8_t *buf = m->msg_hdr.msg_iov->iov_base;
 	size_t off = 0, at;
-	int seg = ddps_us_sock_dest(&m->msg_hdr, &d.local);
+	int seg = ddps_sd_sock_dest(&m->msg_hdr, &d.local);
 
 	for (at = 0; (d.len = ddps_us_gro_next(m->msg_len, seg, &off)); at = off) {
 		d.pkt = buf + at;
@@ -213,7 +231,7 @@ static int read_batch(struct ddps_us_carrier *c)
 	struct mmsghdr m[BATCH] = { 0 };
 	struct iovec iov[BATCH];
 	struct sockaddr_storage from[BATCH];
-	union ddps_us_cmsg ctrl[BATCH];
+	union ddps_sd_cmsg ctrl[BATCH];
 	int n;
 
 	for (unsigned i = 0; i < BATCH; i++) {
@@ -263,7 +281,7 @@ static int carrier_new(struct ddps_us_env *ue, int family, bool raw, struct ddps
 	*c = (struct ddps_us_carrier){ .ue = ue, .family = family, .raw = raw, .refs = 1 };
 	c->io.fn = readable;
 	c->io.user = c;
-	c->io.fd = ddps_us_sock_open(family, raw, &c->gso);
+	c->io.fd = ddps_sd_sock_open(family, raw, &c->gso);
 	if (c->io.fd < 0) {
 		free(c);
 		return DDPS_E_SYSTEM;
@@ -295,14 +313,14 @@ static struct ddps_us_carrier *find_bound(struct ddps_us_env *ue, const struct s
 	struct sockaddr_storage bound;
 	socklen_t len;
 
-	ddps_us_sock_key(&want, ss, raw);
+	ddps_us_addr_key(&want, ss, raw);
 	for (c = ue->carriers; c; c = c->next) {
 		len = sizeof bound;
 		memset(&bound, 0, sizeof bound);
 		if (c->connected || c->raw != raw ||
 		    getsockname(c->io.fd, (struct sockaddr *)&bound, &len) < 0)
 			continue;
-		ddps_us_sock_key(&have, &bound, raw);
+		ddps_us_addr_key(&have, &bound, raw);
 		if (!memcmp(&want, &have, sizeof want))
 			return c;
 	}
@@ -318,7 +336,7 @@ int ddps_us_carrier_bind(struct ddps_us_env *ue, const struct sockaddr *sa, sock
 	int err;
 
 	memcpy(&ss, sa, len);
-	ddps_us_set_port(&ss, raw ? 0 : (uint16_t)encap);
+	ddps_sd_set_port(&ss, raw ? 0 : (uint16_t)encap);
 	/* Endpoints of one context share a UDP port, as they would with a kernel's SCTP. */
 	if (raw || encap)
 		c = find_bound(ue, &ss, raw);
@@ -363,8 +381,8 @@ int ddps_us_carrier_connect(struct ddps_us_env *ue, const struct sockaddr_storag
 	}
 	memcpy(&h->to, sa, len);
 	h->to_len = len;
-	ddps_us_set_port(&h->to, raw ? 0 : (uint16_t)encap);
-	ddps_us_sock_key(&h->addr, &h->to, raw);
+	ddps_sd_set_port(&h->to, raw ? 0 : (uint16_t)encap);
+	ddps_us_addr_key(&h->addr, &h->to, raw);
 	c->peer = h;
 	c->connected = true;
 	if ((from->ss_family && bind(c->io.fd, (const struct sockaddr *)from, len) < 0) ||
@@ -386,7 +404,7 @@ void ddps_us_local_text(const struct ddps_us_carrier *c, const struct sockaddr_s
 		ss = *ip;
 	else
 		getsockname(c->io.fd, (struct sockaddr *)&ss, &ss_len);
-	ddps_us_set_port(&ss, port);
+	ddps_sd_set_port(&ss, port);
 	ddps_addr_text((struct sockaddr *)&ss, buf, len);
 }
 
@@ -397,5 +415,5 @@ uint16_t ddps_us_carrier_port(const struct ddps_us_carrier *c)
 
 	if (c->raw || getsockname(c->io.fd, (struct sockaddr *)&ss, &len) < 0)
 		return 0;
-	return ddps_us_port_number(&ss);
+	return ddps_sd_port_number(&ss);
 }

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The socket options, control messages and address forms that a carrier needs. */
-#include "sctp_ddp/backend/sd_usrsctp_sock.h"
+#include "sctp_ddp/backend/sd_sock.h"
 #include "sctp_ddp/backend/sd_route.h"
 #include <errno.h>
+#include <string.h>
 #include <netinet/udp.h>
 #include <unistd.h>
 
@@ -16,7 +17,7 @@ static void set_int(int fd, int level, int opt, int value)
 	(void)setsockopt(fd, level, opt, &value, sizeof value);
 }
 
-void ddps_us_sock_set_df(int fd, int family, bool on)
+void ddps_sd_sock_set_df(int fd, int family, bool on)
 {
 	/* Whole, but whatever ICMP made the kernel believe: anybody can forge that. */
 	set_int(fd, IPPROTO_IP, IP_MTU_DISCOVER, on ? IP_PMTUDISC_PROBE : IP_PMTUDISC_DONT);
@@ -32,7 +33,7 @@ static bool knows_segments(int fd)
 	return setsockopt(fd, IPPROTO_UDP, UDP_SEGMENT, &none, sizeof none) == 0;
 }
 
-int ddps_us_sock_open(int family, bool raw, bool *gso)
+int ddps_sd_sock_open(int family, bool raw, bool *gso)
 {
 	int type = raw ? SOCK_RAW : SOCK_DGRAM;
 	int fd = socket(family, type | SOCK_NONBLOCK | SOCK_CLOEXEC, raw ? PROTO_SCTP : 0);
@@ -53,11 +54,11 @@ int ddps_us_sock_open(int family, bool raw, bool *gso)
 	if (!raw)
 		set_int(fd, IPPROTO_UDP, UDP_GRO, 1);
 	*gso = !raw && knows_segments(fd);
-	ddps_us_sock_set_df(fd, family, true);
+	ddps_sd_sock_set_df(fd, family, true);
 	return fd;
 }
 
-int ddps_us_sock_rcvbuf(int fd)
+int ddps_sd_sock_rcvbuf(int fd)
 {
 	int n = 0;
 	socklen_t len = sizeof n;
@@ -83,14 +84,14 @@ static struct sockaddr_in as_in(const struct sockaddr_storage *ss)
 	return a;
 }
 
-bool ddps_us_sock_is_mapped(const struct sockaddr_storage *ss)
+bool ddps_sd_sock_is_mapped(const struct sockaddr_storage *ss)
 {
 	struct sockaddr_in6 a = as_in6(ss);
 
 	return ss->ss_family == AF_INET6 && IN6_IS_ADDR_V4MAPPED(&a.sin6_addr);
 }
 
-void ddps_us_set_port(struct sockaddr_storage *ss, uint16_t port)
+void ddps_sd_set_port(struct sockaddr_storage *ss, uint16_t port)
 {
 	struct sockaddr_in6 a6 = as_in6(ss);
 	struct sockaddr_in a4 = as_in(ss);
@@ -104,27 +105,9 @@ void ddps_us_set_port(struct sockaddr_storage *ss, uint16_t port)
 	}
 }
 
-uint16_t ddps_us_port_number(const struct sockaddr_storage *ss)
+uint16_t ddps_sd_port_number(const struct sockaddr_storage *ss)
 {
 	return ntohs(ss->ss_family == AF_INET6 ? as_in6(ss).sin6_port : as_in(ss).sin_port);
-}
-
-void ddps_us_sock_key(struct ddps_us_addr *key, const struct sockaddr_storage *ss, bool raw)
-{
-	memset(key, 0, sizeof *key);
-	key->family = ss->ss_family;
-	key->port = raw ? 0 : ddps_us_port_number(ss);
-	if (ss->ss_family == AF_INET6) {
-		struct sockaddr_in6 a = as_in6(ss);
-
-		memcpy(key->ip, &a.sin6_addr, sizeof key->ip);
-		key->scope = a.sin6_scope_id;
-
-	} else {
-		struct sockaddr_in a = as_in(ss);
-
-		memcpy(key->ip, &a.sin_addr, sizeof a.sin_addr);
-	}
 }
 
 static struct sockaddr_storage unmapped(const struct sockaddr_storage *ss)
@@ -140,16 +123,16 @@ static struct sockaddr_storage unmapped(const struct sockaddr_storage *ss)
 
 /* ---- the path ---- */
 
-uint32_t ddps_us_sock_mtu(const struct sockaddr_storage *to)
+uint32_t ddps_sd_sock_mtu(const struct sockaddr_storage *to)
 {
-	struct sockaddr_storage ss = ddps_us_sock_is_mapped(to) ? unmapped(to) : *to;
+	struct sockaddr_storage ss = ddps_sd_sock_is_mapped(to) ? unmapped(to) : *to;
 
 	return ddps_sd_route_mtu(&ss);
 }
 
 /* ---- control messages ---- */
 
-int ddps_us_sock_dest(struct msghdr *m, struct sockaddr_storage *local)
+int ddps_sd_sock_dest(struct msghdr *m, struct sockaddr_storage *local)
 {
 	int seg = 0;
 
@@ -179,7 +162,7 @@ int ddps_us_sock_dest(struct msghdr *m, struct sockaddr_storage *local)
 	return seg;
 }
 
-void ddps_us_sock_source(struct msghdr *m, union ddps_us_cmsg *ctrl,
+void ddps_sd_sock_source(struct msghdr *m, union ddps_sd_cmsg *ctrl,
 			 const struct sockaddr_storage *local)
 {
 	bool v6 = local->ss_family == AF_INET6;
@@ -209,7 +192,7 @@ void ddps_us_sock_source(struct msghdr *m, union ddps_us_cmsg *ctrl,
 	}
 }
 
-void ddps_us_sock_segment(struct msghdr *m, union ddps_us_cmsg *ctrl, uint16_t size)
+void ddps_sd_sock_segment(struct msghdr *m, union ddps_sd_cmsg *ctrl, uint16_t size)
 {
 	struct cmsghdr *c;
 
@@ -223,7 +206,7 @@ void ddps_us_sock_segment(struct msghdr *m, union ddps_us_cmsg *ctrl, uint16_t s
 	m->msg_controllen += CMSG_SPACE(sizeof size);
 }
 
-bool ddps_us_sock_error(struct msghdr *m, struct sock_extended_err *e)
+bool ddps_sd_sock_error(struct msghdr *m, struct sock_extended_err *e)
 {
 	for (struct cmsghdr *c = CMSG_FIRSTHDR(m); c; c = CMSG_NXTHDR(m, c)) {
 		bool v4 = c->cmsg_level == IPPROTO_IP && c->cmsg_type == IP_RECVERR;
@@ -237,7 +220,7 @@ bool ddps_us_sock_error(struct msghdr *m, struct sock_extended_err *e)
 	return false;
 }
 
-bool ddps_us_sock_strip_ip(int family, uint8_t **pkt, size_t *len)
+bool ddps_sd_sock_strip_ip(int family, uint8_t **pkt, size_t *len)
 {
 	const uint8_t *p = *pkt;
 	size_t hdr;

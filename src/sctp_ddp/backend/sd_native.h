@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#ifndef DDPS_SD_NATIVE_H
+#define DDPS_SD_NATIVE_H
+/*
+ * Inside the backend "native", the engine of src/sctp over sockets of ours:
+ *   sd_native_io.c	its sockets, UDP (RFC 6951) or raw IP: packets in
+ *   sd_native_out.c	packets out, and the engine's clock
+ *   sd_native_env.c	a context's share: the engine, the sockets by number
+ *   sd_native_up.c	what comes up from an association
+ *   sd_native.c	the backend's operations
+ *
+ * All of it belongs to one context and is used under its lock.  Nothing is shared between contexts.
+ */
+#include "common/error.h"
+#include "sctp/sctp.h"
+#include "sctp_ddp/backend/sd_part.h"
+#include "sctp_ddp/sd_backend.h"
+#include <netinet/in.h>
+#include <utlist.h>
+
+#define DDPS_SN_SLOT_LEN 65536u
+#define DDPS_SN_BATCH	 (DDPS_SCRATCH_LEN / DDPS_SN_SLOT_LEN)
+#define DDPS_SN_OUTS	 8u   /* sends in one system call */
+#define DDPS_SN_IOV	 256u /* parts of each */
+#define DDPS_SN_HEAD	 8192u
+#define DDPS_SN_SEGS	 64u	/* UDP_MAX_SEGMENTS of the first kernels with it */
+#define DDPS_SN_OCTETS	 65000u /* of one send: less than a datagram holds, over either IP */
+
+struct ddps_sn_env;
+
+/* A socket; the engine knows it by its number. */
+struct ddps_sn_sock {
+	struct ddps_sn_env *ne;
+	struct ddps_io io;
+	int family;
+	bool raw, gso, full;
+	bool shared;	/* of what this context opens */
+	uint16_t via;	/* number */
+	uint16_t port;	/* own UDP port, 0: raw */
+	unsigned refs;	/* endpoints and associations */
+	uint16_t *ours; /* raw: how many of ours use each SCTP port */
+};
+
+/* One context's use of the backend. */
+struct ddps_sn_env {
+	struct ddps_env *env;
+	struct ddps_sctp *e;
+	struct ddps_timer timer;
+	struct ddps_task flush;
+	struct ddps_sn_sock **socks; /* by number; NULL: free */
+	unsigned nsocks;
+	bool unused; /* one of them is to be closed */
+	struct ddps_sd_assoc *assocs;
+	struct ddps_sd_endpoint *endpoints;
+	struct ddps_sd_assoc *accepting; /* shown to an endpoint's owner just now */
+	uint64_t drops;			 /* packets that the kernel did not take */
+	struct ddps_sctp_out out[DDPS_SN_OUTS];
+	struct iovec iov[DDPS_SN_OUTS][DDPS_SN_IOV];
+	uint8_t head[DDPS_SN_OUTS][DDPS_SN_HEAD];
+};
+
+struct ddps_sd_endpoint {
+	struct ddps_sn_env *ne;
+	struct ddps_sn_sock *sock;
+	struct ddps_sctp_port *l;
+	uint16_t port;
+	const struct ddps_sd_listen_up *up;
+	void *user;
+	struct ddps_sd_endpoint *prev, *next;
+};
+
+struct ddps_sd_assoc {
+	struct ddps_sn_env *ne;
+	struct ddps_sn_sock *sock;
+	struct ddps_sctp_assoc *sa; /* NULL: ended */
+	const struct ddps_sd_assoc_up *up;
+	void *user;
+	bool by_us, is_up, gone;
+	uint16_t port;		       /* own SCTP port */
+	size_t told;		       /* max_user_data */
+	struct sockaddr_storage local; /* connect: as the system would choose */
+	struct ddps_timer deadline;
+	struct ddps_task doom; /* tells an end that the engine does not know of */
+	struct ddps_error end;
+	struct ddps_sd_assoc *prev, *next;
+};
+
+/* ---- sd_native_env.c ---- */
+
+/* The context's share, made on first use; 0 or DDPS_E_NOMEM, DDPS_E_SYSTEM. */
+int ddps_sn_env_get(struct ddps_env *env, void **ctx, struct ddps_sn_env **out);
+void ddps_sn_env_free(struct ddps_sn_env *ne);
+/* Fills @len octets that nobody can foresee; @user is not looked at. */
+void ddps_sn_random(void *user, void *buf, size_t len);
+/* A socket for what this context opens to peers of @family (AF_INET6: of both). */
+int ddps_sn_sock_client(struct ddps_sn_env *ne, int family, bool raw, struct ddps_sn_sock **out);
+/* A socket to listen on; @encap as in ddps_uri, but not the default. */
+int ddps_sn_sock_bind(struct ddps_sn_env *ne, const struct sockaddr *sa, socklen_t len, int encap,
+		      struct ddps_sn_sock **out);
+/* It is closed when all that was to leave through it has. */
+void ddps_sn_sock_put(struct ddps_sn_sock *s);
+void ddps_sn_close_unused(struct ddps_sn_env *ne);
+struct ddps_sn_sock *ddps_sn_sock_by(const struct ddps_sn_env *ne, uint16_t via);
+/* A raw socket sees all packets of the host: from now on those to @port concern us; no longer. */
+void ddps_sn_sock_port(struct ddps_sn_sock *s, uint16_t port, bool on);
+
+/* ---- sd_native_io.c ---- */
+
+void ddps_sn_readable(void *user, uint32_t events);
+struct ddps_sctp_addr ddps_sn_addr(const struct sockaddr_storage *ss);
+/* As @family's sockets want it, IPv4 mapped on those of IPv6.  Returns its length. */
+socklen_t ddps_sn_sockaddr(const struct ddps_sctp_addr *a, uint16_t port, int family,
+			   struct sockaddr_storage *ss);
+
+/* ---- sd_native_out.c ---- */
+
+/* Send what there is, and ask for the next deadline. */
+void ddps_sn_flush(struct ddps_sn_env *ne);
+/* The same, now or at the end of this round of the loop. */
+void ddps_sn_poke(struct ddps_sn_env *ne);
+/* Timer: let the engine's timers fire. */
+void ddps_sn_tick(void *user);
+
+/* ---- sd_native_up.c ---- */
+
+extern const struct ddps_sctp_up ddps_sn_up;
+void ddps_sn_accept(void *user, struct ddps_sctp_assoc *sa);
+struct ddps_sd_assoc *ddps_sn_assoc_new(struct ddps_sn_env *ne, struct ddps_sn_sock *s);
+/* Out of the engine, with an ABORT if it is still up; then free. */
+void ddps_sn_assoc_release(struct ddps_sd_assoc *a);
+/* It is over for a reason that the engine does not know: gone() from the loop. */
+void ddps_sn_doom(struct ddps_sd_assoc *a, struct ddps_error e);
+void ddps_sn_info(struct ddps_sd_assoc *a, struct ddps_sd_assoc_info *info);
+
+#endif
