@@ -24,7 +24,7 @@ struct side {
 	struct ddps_sd_assoc_info info;
 	unsigned up, writable, dry, peer_shutdown, gone, messages, ordered;
 	unsigned paths;
-	uint64_t octets, acked;
+	uint64_t octets, handed, acked;
 	uint16_t stream;
 	uint32_t ppid;
 	uint8_t *last; /* the latest message, if keep is set */
