@@ -8,6 +8,8 @@ const char *const e2e_wires[E2E_NWIRES] = {
 	"tcp://[::1]:0",
 	"sctp://127.0.0.1:0?backend=usrsctp&encap=0",
 	"sctp://[::1]:0?backend=usrsctp&encap=0",
+	"sctp://127.0.0.1:0?backend=native&encap=0",
+	"sctp://[::1]:0?backend=native&encap=0",
 };
 
 void e2e_open(struct e2e *e, const char *uri)

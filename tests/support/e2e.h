@@ -34,7 +34,7 @@ struct e2e {
 
 /* The wires under test; "%" in a test's name stands for each. */
 extern const char *const e2e_wires[];
-#define E2E_NWIRES 4
+#define E2E_NWIRES 6
 
 /* A test that runs on every wire. */
 #define E2E_WIRES(suite, name, ...)                                                                \
