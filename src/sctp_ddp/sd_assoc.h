@@ -242,6 +242,8 @@ void ddps_sd_rx_reset(struct ddps_sd_pair *p);
 /* ---- sd_tx.c ---- */
 void ddps_sd_tx_control(struct ddps_sd_pair *p);
 void ddps_sd_tx_segments(struct ddps_sd_pair *p);
+/* The same, now: tx_next() and tx_done() may be called from inside. */
+void ddps_sd_tx_kick(struct ddps_sd_pair *p);
 /* Copy the payload of a segment of @p that SCTP has not taken yet.  0 or DDPS_E_NOMEM. */
 int ddps_sd_tx_keep_copy(struct ddps_sd_pair *p);
 /* The segment in tx_seg was taken over, or is given up. */

@@ -196,8 +196,7 @@ static void op_kick(struct ddps_llp *llp)
 	if (!p)
 		return;
 	p->want_seg = true;
-	ddps_sd_tx_segments(p);
-	ddps_sd_tx_run(p->carrier);
+	ddps_sd_tx_kick(p);
 }
 
 static size_t op_mulpdu(struct ddps_llp *llp)

@@ -306,16 +306,27 @@ void ddps_sd_tx_control(struct ddps_sd_pair *p)
 	ddps_task_post(p->carrier->env->loop, &p->carrier->task);
 }
 
-void ddps_sd_tx_segments(struct ddps_sd_pair *p)
+static bool queue(struct ddps_sd_pair *p)
 {
 	if (!can_send(p))
-		return;
+		return false;
 	if (!p->in_seg) {
 		p->in_seg = true;
 		TAILQ_INSERT_TAIL(&p->carrier->seg, p, seg_link);
 	}
-	if (!p->carrier->running)
+	return true;
+}
+
+void ddps_sd_tx_segments(struct ddps_sd_pair *p)
+{
+	if (queue(p) && !p->carrier->running)
 		ddps_task_post(p->carrier->env->loop, &p->carrier->task);
+}
+
+void ddps_sd_tx_kick(struct ddps_sd_pair *p)
+{
+	queue(p);
+	ddps_sd_tx_run(p->carrier);
 }
 
 void ddps_sd_tx_run(struct ddps_sd_carrier *c)

@@ -213,7 +213,9 @@ static void arm(struct ddps_sn_env *ne)
 
 	if (due == UINT64_MAX || any_full(ne)) /* then the sockets will tell */
 		ddps_timer_stop(ne->env->loop, &ne->timer);
-	else if (!ne->timer.on || ne->timer.due != due)
+	/* Traffic moves the deadline on and on: a timer that is early costs one look, setting it
+	 * anew for each packet a system call each. */
+	else if (!ne->timer.on || ne->timer.due > due)
 		ddps_timer_start(ne->env->loop, &ne->timer, due);
 }
 
