@@ -209,6 +209,8 @@ void ddps_sc_release(struct ddps_sctp_assoc *a)
 	ddps_sc_timer_drop(&e->heap, &a->timer);
 	if (a->in_tx)
 		TAILQ_REMOVE(&e->tx, a, tx_link);
+	if (a->dying)
+		TAILQ_REMOVE(&e->dying, a, tx_link);
 	if (a->touched)
 		TAILQ_REMOVE(&e->touched, a, touch_link);
 	if (a->noted)

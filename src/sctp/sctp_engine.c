@@ -59,6 +59,7 @@ int ddps_sctp_new(const struct ddps_sctp_config *c, uint64_t now, struct ddps_sc
 	TAILQ_INIT(&e->tx);
 	TAILQ_INIT(&e->touched);
 	TAILQ_INIT(&e->noted);
+	TAILQ_INIT(&e->dying);
 	STAILQ_INIT(&e->stray);
 	*out = e;
 	return 0;
@@ -147,8 +148,13 @@ static void settle_one(struct ddps_sctp_assoc *a)
 	if (a->dead) {
 		set_in_tx(a, false);
 		ddps_sc_timer_drop(&e->heap, &a->timer);
-		if (a->freed)
+		if (a->freed && e->busy) { /* one of its upcalls may be under way */
+			if (!a->dying)
+				TAILQ_INSERT_TAIL(&e->dying, a, tx_link);
+			a->dying = true;
+		} else if (a->freed) {
 			ddps_sc_release(a);
+		}
 		return;
 	}
 	ddps_sc_window_update(a);
@@ -214,10 +220,14 @@ static void tell_all(struct ddps_sctp *e)
 
 static void finish(struct ddps_sctp *e)
 {
+	struct ddps_sctp_assoc *a;
+
 	ddps_sc_settle(e);
 	tell_all(e);
 	ddps_sc_settle(e);
 	e->busy = false;
+	while ((a = TAILQ_FIRST(&e->dying)))
+		ddps_sc_release(a);
 }
 
 /* ---- in ---- */

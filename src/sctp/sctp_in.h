@@ -156,7 +156,7 @@ struct ddps_sctp_assoc {
 	const struct ddps_sctp_up *up;
 	void *user;
 	TAILQ_ENTRY(ddps_sctp_assoc) all_link, tx_link, touch_link, note_link;
-	bool in_tx, touched, noted, freed, dead, announced, by_us;
+	bool in_tx, touched, noted, freed, dead, dying, announced, by_us;
 	uint8_t state;
 	uint8_t due;
 	uint8_t notes;
@@ -246,7 +246,7 @@ struct ddps_sctp {
 	struct ddps_sc_path *paths;
 	struct ddps_sc_peer *peers;
 	struct ddps_sc_heap heap;
-	struct ddps_sc_assocs all, tx, touched, noted;
+	struct ddps_sc_assocs all, tx, touched, noted, dying;
 	struct ddps_sc_blobs stray, spent;
 	struct ddps_sc_pool pool;
 	struct ddps_sctp_stats st;
