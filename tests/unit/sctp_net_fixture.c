@@ -197,9 +197,8 @@ static void one_packet(struct sn_node *d, const struct ddps_sctp_route *to, cons
 	d->sent++;
 	if (getenv("DDPS_SIM_TRACE"))
 		trace(d, to, data, len);
-	memcpy(n->last, data, len);
-	n->last_len = len;
-	n->last_to = *to;
+	if (n->sent)
+		n->sent(n->user, d->id, to, data, len);
 	if (k < 0)
 		return;
 	l = &d->link[k];
@@ -253,16 +252,20 @@ static bool flush_one(struct sn_node *d)
 	return true;
 }
 
+void sn_flush_node(struct sn_net *n, unsigned id)
+{
+	unsigned turns = 0;
+
+	while (n->node[id].e && flush_one(&n->node[id])) {
+		if (++turns > 100000)
+			abort(); /* it never has enough */
+	}
+}
+
 void sn_flush(struct sn_net *n)
 {
-	for (unsigned i = 0; i < 2; i++) {
-		unsigned turns = 0;
-
-		while (n->node[i].e && flush_one(&n->node[i])) {
-			if (++turns > 100000)
-				abort(); /* it never has enough */
-		}
-	}
+	sn_flush_node(n, 0);
+	sn_flush_node(n, 1);
 }
 
 void sn_inject(struct sn_net *n, unsigned to, unsigned link, const void *data, size_t len)

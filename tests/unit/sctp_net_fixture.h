@@ -48,11 +48,11 @@ struct sn_net {
 	struct sn_packet *heap;
 	size_t n, cap;
 	unsigned max_segs;
-	bool keep_last;
-	uint8_t last[NET_MAX]; /* the last packet that was sent */
-	size_t last_len;
-	struct ddps_sctp_route last_to;
 	unsigned segs_max_seen;
+	/* called with each packet that is sent, if set */
+	void (*sent)(void *user, unsigned from, const struct ddps_sctp_route *to,
+		     const uint8_t *data, size_t len);
+	void *user;
 };
 
 uint64_t sn_rand(struct sn_net *n);
@@ -68,6 +68,7 @@ void sn_boot(struct sn_net *n, unsigned id, const struct ddps_sctp_config *c);
 void sn_config(struct sn_net *n, struct ddps_sctp_config *c);
 /* Take all that the engines want to send. */
 void sn_flush(struct sn_net *n);
+void sn_flush_node(struct sn_net *n, unsigned id);
 /* Go to the next event, at most to @until; false: nothing happened before. */
 bool sn_step(struct sn_net *n, uint64_t until);
 void sn_run(struct sn_net *n, uint64_t ns);

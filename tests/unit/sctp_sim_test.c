@@ -175,6 +175,8 @@ static void on_message(void *user, const struct ddps_sctp_msg *m)
 	struct side *s = user;
 
 	take_message(s, m);
+	if (sn_chance(&run.net, 0.05)) /* an upcall may ask for output */
+		sn_flush_node(&run.net, s->node->id);
 	if (sn_chance(&run.net, 0.002)) {
 		s->paused = true;
 		ddps_sctp_pause(s->a, true, run.net.now);
@@ -237,6 +239,8 @@ static void on_gone(void *user, const struct ddps_error *e)
 	memcpy(s->text, e->text, sizeof s->text);
 	ddps_sctp_assoc_free(s->a, run.net.now);
 	s->a = NULL;
+	if (sn_chance(&run.net, 0.5))
+		sn_flush_node(&run.net, s->node->id);
 }
 
 static const struct ddps_sctp_up up = { .up = on_up,

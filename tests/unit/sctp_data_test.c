@@ -1,0 +1,496 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* SCTP's DATA, SACK, HEARTBEAT and SHUTDOWN, packet by packet. */
+#include "sctp_raw_fixture.h"
+
+static struct raw r;
+
+static void fini(void)
+{
+	raw_fini(&r);
+}
+
+static struct ddps_sc_sack sack(void)
+{
+	struct ddps_sc_chunk c;
+	struct ddps_sc_sack s = { .cum = 0 };
+
+	cr_assert(raw_any(&r, SC_SACK, &c));
+	cr_assert_eq(ddps_sc_decode_sack(&s, &c), 0);
+	return s;
+}
+
+static unsigned be16(const uint8_t *p)
+{
+	return (unsigned)p[0] << 8 | p[1];
+}
+
+/* ---- when and what is acknowledged ---- */
+
+Test(sctp_data, sacks_come_when_they_must, .fini = fini,
+     .description = "9260-5.1-18 9260-6.2-7 9260-6.2-16 9260-6.2-13 9260-6.2-8")
+{
+	raw_up(&r);
+	raw_data(&r, RAW_TSN, 0, 0, 7, "first");
+	cr_expect_eq(sack().cum, RAW_TSN);
+	raw_data(&r, RAW_TSN + 1, 0, 0, 7, "a");
+	cr_expect_eq(r.n, 0);
+	raw_data(&r, RAW_TSN + 2, 0, 0, 7, "b");
+	cr_expect_eq(sack().cum, RAW_TSN + 2);
+	raw_data(&r, RAW_TSN + 3, 0, 0, 7, "c");
+	cr_expect_eq(r.n, 0);
+	raw_wait(&r, 200);
+	cr_expect_eq(sack().cum, RAW_TSN + 3);
+	raw_data(&r, RAW_TSN + 4, 0, 0, 7 | SC_DATA_I, "d");
+	cr_expect_eq(sack().cum, RAW_TSN + 4);
+}
+
+Test(sctp_data, gaps_and_duplicates_are_told, .fini = fini,
+     .description = "9260-6.7-1 9260-3.3.4-2 9260-6.2-17 9260-6.2-19 9260-3.3.4-d3 9260-7.2.4-1")
+{
+	struct ddps_sc_sack s;
+
+	raw_up(&r);
+	raw_data(&r, RAW_TSN, 0, 0, 7, "x");
+	raw_data(&r, RAW_TSN + 2, 0, 0, 7, "x");
+	s = sack();
+	cr_assert_eq(s.ngaps, 1);
+	cr_expect(s.cum == RAW_TSN && be16(s.gaps) == 2 && be16(s.gaps + 2) == 2);
+	raw_data(&r, RAW_TSN + 3, 0, 0, 7, "x");
+	raw_data(&r, RAW_TSN + 6, 0, 0, 7, "x");
+	s = sack();
+	cr_assert_eq(s.ngaps, 2);
+	cr_expect(be16(s.gaps) == 2 && be16(s.gaps + 2) == 3 && be16(s.gaps + 4) == 6);
+	raw_data(&r, RAW_TSN + 3, 0, 0, 7, "x");
+	s = sack();
+	cr_assert_eq(s.ndups, 1);
+	cr_expect_eq(be16(s.dups + 2), RAW_TSN + 3);
+	raw_data(&r, RAW_TSN + 1, 0, 0, 7, "x");
+	s = sack();
+	cr_expect(s.cum == RAW_TSN + 3 && s.ngaps == 1 && !s.ndups);
+	cr_expect_eq(r.messages, 5);
+}
+
+Test(sctp_data, what_is_far_ahead_is_dropped_without_trace, .fini = fini)
+{
+	raw_up(&r);
+	raw_data(&r, RAW_TSN + 40000, 0, 0, 7, "x");
+	cr_expect(sack().cum == RAW_TSN - 1 && !sack().ngaps);
+	raw_data(&r, RAW_TSN + 0x7fffffff, 0, 0, 7, "x");
+	cr_expect_eq(r.messages, 0);
+}
+
+Test(sctp_data, order_is_kept_in_a_stream_and_only_there, .fini = fini,
+     .description = "9260-6.6-1 9260-6.6-d1 9260-3.3.1-3 9260-3.3.1-2")
+{
+	raw_up(&r);
+	raw_data(&r, RAW_TSN + 1, 1, 1, 3, "second");
+	cr_expect_eq(r.messages, 0);
+	raw_data(&r, RAW_TSN + 2, 2, 0, 3, "other stream");
+	cr_expect_eq(r.messages, 1);
+	raw_data(&r, RAW_TSN + 3, 1, 9, 7, "unordered");
+	cr_expect_eq(r.messages, 2);
+	raw_data(&r, RAW_TSN, 1, 0, 3, "first");
+	cr_expect_eq(r.messages, 4);
+	cr_expect(!memcmp(r.last.data, "second", 6));
+}
+
+Test(sctp_data, invalid_streams_are_acknowledged_and_named, .fini = fini,
+     .description = "9260-6.5-2 9260-6.5-3")
+{
+	struct ddps_sc_chunk c;
+
+	raw_up(&r);
+	raw_data(&r, RAW_TSN, 5, 0, 7, "x");
+	cr_expect_eq(sack().cum, RAW_TSN);
+	cr_assert(raw_any(&r, SC_ERROR, &c));
+	cr_expect(c.val[1] == SC_CAUSE_STREAM && be16(c.val + 4) == 5);
+	cr_expect_eq(r.messages, 0);
+}
+
+Test(sctp_data, data_without_data_is_the_end, .fini = fini, .description = "9260-6.2-27")
+{
+	struct ddps_sc_chunk c;
+
+	raw_up(&r);
+	raw_data(&r, RAW_TSN, 0, 0, 7, "");
+	cr_assert_eq(raw_got(&r, 0, 0, &c), SC_ABORT);
+	cr_expect_eq(c.val[1], SC_CAUSE_NO_DATA);
+	cr_expect_eq(r.gone, 1);
+}
+
+/* ---- fragments ---- */
+
+Test(sctp_data, fragments_are_joined_in_any_order, .fini = fini,
+     .description = "9260-6.9-1 9260-6.9-8 9260-3.3.1-9")
+{
+	static const char *const text[] = { "ab", "cde", "f", "ghij" };
+	static const uint8_t order[][4] = {
+		{ 0, 1, 2, 3 }, { 3, 2, 1, 0 }, { 1, 3, 0, 2 }, { 2, 0, 3, 1 }, { 0, 2, 1, 3 }
+	};
+	uint32_t tsn = RAW_TSN;
+
+	raw_up(&r);
+	for (unsigned k = 0; k < 5; k++, tsn += 4) {
+		for (unsigned i = 0; i < 4; i++) {
+			unsigned f = order[k][i];
+
+			cr_expect_eq(r.messages, k);
+			raw_data(&r, tsn + f, 0, (uint16_t)k,
+				 (uint8_t)((k & 1 ? 4 : 0) | (f == 0 ? 2 : 0) | (f == 3 ? 1 : 0)),
+				 text[f]);
+			if (k & 1) /* unordered ones take no SSN */
+				continue;
+		}
+		cr_assert_eq(r.messages, k + 1);
+		cr_expect(r.last.len == 10 && !memcmp(r.last.data, "abcdefghij", 10));
+		if (k == 0)
+			r.a->streams->next = 2; /* the SSNs of this test step by two */
+		else if (!(k & 1))
+			r.a->streams->next = (uint16_t)(k + 2);
+	}
+	cr_expect_eq(r.e->st.held, 0);
+}
+
+Test(sctp_data, fragments_that_make_no_sense_are_the_end)
+{
+	static const struct {
+		uint16_t sid[2], ssn[2];
+		uint8_t flags[2], off[2];
+	} row[] = {
+		{ { 0, 0 }, { 0, 0 }, { 2, 2 }, { 0, 1 } }, /* B B */
+		{ { 0, 0 }, { 0, 0 }, { 0, 0 }, { 0, 1 } }, /* no B at the beginning */
+		{ { 0, 0 }, { 0, 0 }, { 3, 0 }, { 0, 1 } }, /* middle behind a whole one */
+		{ { 0, 0 }, { 0, 0 }, { 3, 1 }, { 0, 1 } }, /* E behind a whole one */
+		{ { 0, 1 }, { 0, 0 }, { 2, 0 }, { 0, 1 } }, /* another stream */
+		{ { 0, 0 }, { 0, 1 }, { 2, 0 }, { 0, 1 } }, /* another SSN */
+		{ { 0, 0 }, { 0, 0 }, { 2, 4 }, { 0, 1 } }, /* another U */
+		{ { 0, 0 }, { 0, 0 }, { 2, 3 }, { 0, 1 } }, /* a whole one inside */
+		{ { 0, 0 }, { 0, 0 }, { 7, 2 }, { 1, 0 } }, /* the same, the other way round */
+		{ { 0, 0 }, { 0, 0 }, { 0, 1 }, { 1, 0 } }, /* E before middle */
+	};
+
+	for (size_t k = 0; k < sizeof row / sizeof *row; k++) {
+		struct ddps_sc_chunk c = { .val = NULL };
+
+		raw_up(&r);
+		for (unsigned i = 0; i < 2 && !r.gone; i++)
+			raw_data(&r, RAW_TSN + row[k].off[i], row[k].sid[i], row[k].ssn[i],
+				 row[k].flags[i], "x");
+		cr_assert(raw_any(&r, SC_ABORT, &c), "row %zu", k);
+		cr_expect_eq(c.val[1], SC_CAUSE_VIOLATION);
+		cr_expect_eq(r.gone, 1);
+		raw_fini(&r);
+	}
+}
+
+Test(sctp_data, too_long_a_message_is_the_end, .fini = fini)
+{
+	char text[1001];
+
+	memset(text, 'x', 1000);
+	text[1000] = 0;
+	raw_up(&r);
+	r.e->c.max_message = 5000;
+	for (unsigned i = 0; i < 5; i++)
+		raw_data(&r, RAW_TSN + i, 0, 0, i ? 0 : 2, text);
+	cr_expect_eq(r.gone, 0);
+	raw_data(&r, RAW_TSN + 5, 0, 0, 0, text);
+	cr_expect_eq(r.gone, 1);
+	cr_expect_eq(r.why.code, DDPS_E_LIMIT);
+}
+
+/* ---- the window ---- */
+
+Test(sctp_data, a_paused_user_closes_the_window, .fini = fini,
+     .description = "9260-6.2-2 9260-6.2-4 9260-6.2-5 9260-6.2-10 9260-6.2-22")
+{
+	char text[1001];
+	uint32_t tsn = RAW_TSN, last;
+
+	memset(text, 'x', 1000);
+	text[1000] = 0;
+	raw_up(&r);
+	r.e->c.rwnd = 20000;
+	ddps_sctp_pause(r.a, true, r.net.now);
+	do {
+		raw_data(&r, tsn++, 0, 0, 7 | SC_DATA_I, text);
+		last = sack().rwnd;
+	} while (last && tsn < RAW_TSN + 100);
+	cr_expect_eq(last, 0);
+	cr_expect_eq(r.messages, 0);
+	raw_data(&r, tsn, 0, 0, 7, text);
+	cr_expect_eq(sack().cum, tsn - 1);
+	cr_expect_leq(r.e->st.held, 20000);
+	ddps_sctp_pause(r.a, false, r.net.now);
+	raw_wait(&r, 1);
+	cr_expect_eq(r.messages, tsn - RAW_TSN);
+	cr_expect_eq(sack().rwnd, 20000);
+	cr_expect_eq(r.e->st.held, 0);
+}
+
+static unsigned overruns;
+
+static void on_overrun(void *user, uint16_t stream)
+{
+	(void)user;
+	cr_expect_eq(stream, 1);
+	overruns++;
+}
+
+Test(sctp_data, a_held_stream_has_its_share_and_no_more, .fini = fini)
+{
+	struct ddps_sctp_up up = raw_upcalls;
+	char text[1001];
+	uint32_t tsn = RAW_TSN;
+
+	memset(text, 'x', 1000);
+	text[1000] = 0;
+	up.overrun = on_overrun;
+	raw_up(&r);
+	ddps_sctp_assoc_set_up(r.a, &up, &r);
+	cr_assert_eq(ddps_sctp_hold_stream(r.a, 1, true, r.net.now), 0);
+	for (unsigned i = 0; i < 20; i++)
+		raw_data(&r, tsn++, 1, 0, 7, text);
+	raw_data(&r, tsn++, 2, 0, 7, "other");
+	cr_expect_eq(r.messages, 1);
+	ddps_sctp_hold_stream(r.a, 1, false, r.net.now);
+	raw_wait(&r, 1);
+	cr_expect_eq(r.messages, 21);
+	ddps_sctp_hold_stream(r.a, 1, true, r.net.now);
+	for (unsigned i = 0; i < 600; i++)
+		raw_data(&r, tsn++, 1, 0, 7, text);
+	cr_expect_eq(overruns, 1);
+	cr_expect_eq(r.e->st.held, 0);
+	raw_data(&r, tsn++, 2, 0, 7, "other");
+	cr_expect_eq(r.messages, 22);
+	ddps_sctp_hold_stream(r.a, 1, false, r.net.now);
+	raw_data(&r, tsn++, 1, 0, 7, "anew");
+	cr_expect_eq(r.messages, 23);
+}
+
+/* ---- sending ---- */
+
+Test(sctp_data, sends_number_and_bundle, .fini = fini,
+     .description = "9260-6.5-4 9260-6.5-5 9260-6.5-6 9260-3.3.1-8 9260-3.3.1-10 9260-6.10-3")
+{
+	struct iovec iov = { (void *)(uintptr_t) "hello", 5 };
+	struct ddps_sc_chunk c;
+	struct ddps_sc_data d;
+
+	raw_up(&r);
+	for (unsigned i = 0; i < 6; i++)
+		cr_assert_eq(ddps_sctp_send(r.a, 2, 9, i == 2 ? DDPS_SCTP_UNORDERED : 0, &iov, 1,
+					    r.net.now),
+			     0);
+	r.n = 0;
+	sn_flush(&r.net);
+	cr_assert_eq(r.n, 1); /* all in one packet */
+	for (unsigned i = 0; i < 6; i++) {
+		cr_assert_eq(raw_got(&r, 0, i, &c), SC_DATA);
+		ddps_sc_decode_data(&d, &c);
+		cr_expect(d.tsn == r.tsn + i && d.sid == 2 && d.ppid == 9 && d.len == 5);
+		cr_expect_eq(d.flags & 7, i == 2 ? 7 : 3);
+		if (i != 2)
+			cr_expect_eq(d.ssn, i - (i > 2));
+	}
+	raw_sack(&r, r.tsn + 5, 100000);
+	raw_wait(&r, 1);
+	cr_expect_eq(r.acked, 6);
+	cr_expect_eq(ddps_sctp_acked(r.a), 6);
+	cr_expect_eq(raw_user_send(&r, 5, 0, "x"), DDPS_E_INVAL);
+	cr_expect_eq(raw_user_send(&r, 0, 0, ""), DDPS_E_INVAL);
+}
+
+Test(sctp_data, acknowledging_what_was_never_sent_is_the_end, .fini = fini,
+     .description = "9260-12.4-3")
+{
+	raw_up(&r);
+	cr_assert_eq(raw_user_send(&r, 0, 0, "x"), 0);
+	raw_sack(&r, r.tsn + 1, 100000);
+	cr_expect_eq(raw_got(&r, 0, 0, NULL), SC_ABORT);
+	cr_expect_eq(r.gone, 1);
+}
+
+Test(sctp_data, a_lost_message_is_sent_again_and_the_peer_given_up, .fini = fini,
+     .description = "9260-8.1-1 9260-8.1-3 9260-8.1-4 9260-6.3.3-d1")
+{
+	unsigned n = 0;
+
+	raw_up(&r);
+	cr_assert_eq(raw_user_send(&r, 0, 0, "x"), 0);
+	for (unsigned i = 0; i < 1000 && !r.gone; i++) {
+		raw_wait(&r, 1000);
+		n += raw_any(&r, SC_DATA, NULL);
+	}
+	cr_expect_eq(r.gone, 1);
+	cr_expect_eq(r.why.code, DDPS_E_RESET);
+	cr_expect_geq(n, 10);
+}
+
+/* ---- heartbeats ---- */
+
+Test(sctp_data, heartbeats_are_answered_in_kind, .fini = fini,
+     .description = "9260-3.3.6-1 9260-3.3.6-2 9260-8.3-5 9260-12.4-2")
+{
+	static const uint8_t info[] = { 0, 1, 0, 9, 1, 2, 3, 4, 5, 0, 0, 0, 0xff, 0xff, 0, 4 };
+	struct ddps_sc_chunk c;
+
+	raw_up(&r);
+	raw_begin(&r, r.tag);
+	ddps_sc_put_chunk(&r.w, SC_HEARTBEAT, 0, info, sizeof info);
+	ddps_sc_put_chunk(&r.w, SC_HEARTBEAT, 0, info, sizeof info);
+	raw_send(&r);
+	cr_assert_eq(r.n, 1);
+	cr_assert_eq(raw_got(&r, 0, 0, &c), SC_HEARTBEAT_ACK);
+	cr_expect(c.vlen == sizeof info && !memcmp(c.val, info, sizeof info));
+	cr_expect_eq(raw_got(&r, 0, 1, NULL), -1);
+}
+
+Test(sctp_data, an_idle_path_is_asked, .fini = fini,
+     .description = "9260-8.3-1 9260-8.3-7 9260-8.3-8 9260-5.4-d2")
+{
+	struct ddps_sc_chunk c;
+	uint8_t info[40], wrong[40];
+
+	raw_up(&r);
+	raw_wait(&r, 29000);
+	cr_expect_eq(r.n, 0);
+	for (unsigned i = 0; i < 40 && !r.n; i++)
+		raw_wait(&r, 100);
+	cr_assert_eq(raw_got(&r, 0, 0, &c), SC_HEARTBEAT);
+	cr_assert_leq(c.vlen, sizeof info);
+	memcpy(info, c.val, c.vlen);
+	memcpy(wrong, c.val, c.vlen);
+	wrong[5] ^= 1;
+	raw_chunk(&r, r.tag, SC_HEARTBEAT_ACK, 0, wrong, c.vlen);
+	cr_expect(r.a->path[0]->hb_out);
+	raw_chunk(&r, r.tag, SC_HEARTBEAT_ACK, 0, info, c.vlen);
+	cr_expect(!r.a->path[0]->hb_out);
+}
+
+/* ---- shutdown ---- */
+
+static void shutdown_from_peer(uint32_t cum)
+{
+	cum = htobe32(cum);
+	raw_chunk(&r, r.tag, SC_SHUTDOWN, 0, &cum, sizeof cum);
+}
+
+Test(sctp_shutdown, asked_for_by_the_user, .fini = fini,
+     .description = "9260-3.3.8-1 9260-9.2-1 9260-9.2-d1 9260-9.2-15 9260-3.3.13-1 9260-8.5.1-5 "
+		    "9260-9.2-17")
+{
+	struct ddps_sc_chunk c;
+
+	raw_up(&r);
+	cr_assert_eq(raw_user_send(&r, 0, 0, "x"), 0);
+	ddps_sctp_shutdown(r.a, r.net.now);
+	raw_wait(&r, 1);
+	cr_expect_str_eq(raw_state(&r), "SHUTDOWN-PENDING");
+	cr_expect_eq(raw_user_send(&r, 0, 0, "y"), DDPS_E_STATE);
+	raw_sack(&r, r.tsn, 100000);
+	cr_expect_eq(raw_got(&r, 0, 0, NULL), SC_SHUTDOWN);
+	cr_expect_str_eq(raw_state(&r), "SHUTDOWN-SENT");
+	raw_data(&r, RAW_TSN, 0, 0, 7, "still"); /* [9260-9.2-9] */
+	cr_expect_eq(r.messages, 1);
+	cr_assert(raw_any(&r, SC_SHUTDOWN, &c));
+	cr_expect_eq(be16(c.val + 2), RAW_TSN);
+	raw_wait(&r, 2000); /* T2 */
+	cr_expect(raw_any(&r, SC_SHUTDOWN, NULL));
+	raw_chunk(&r, r.tag, SC_SHUTDOWN_ACK, 0, NULL, 0);
+	cr_assert_eq(raw_got(&r, 0, 0, &c), SC_SHUTDOWN_COMPLETE);
+	cr_expect_eq(c.flags, 0);
+	cr_expect_eq(raw_got_tag(&r, 0), RAW_TAG);
+	cr_expect(r.gone == 1 && r.why.code == 0);
+}
+
+Test(sctp_shutdown, begun_by_the_peer, .fini = fini,
+     .description = "9260-3.3.9-1 9260-9.2-7 9260-9.2-8 9260-9.2-12 9260-9.2-13 9260-9.2-16 "
+		    "9260-4-6 9260-4-7")
+{
+	raw_up(&r);
+	cr_assert_eq(raw_user_send(&r, 0, 0, "x"), 0);
+	shutdown_from_peer(r.tsn - 1);
+	cr_expect_str_eq(raw_state(&r), "SHUTDOWN-RECEIVED");
+	cr_expect_eq(r.shutdowns, 1);
+	cr_expect_eq(raw_user_send(&r, 0, 0, "y"), DDPS_E_STATE);
+	raw_data(&r, RAW_TSN, 0, 0, 7, "against the rules");
+	cr_expect_eq(r.messages, 0);
+	raw_wait(&r, 1500);
+	cr_expect(raw_any(&r, SC_DATA, NULL)); /* resent */
+	shutdown_from_peer(r.tsn);
+	cr_expect_eq(raw_got(&r, 0, 0, NULL), SC_SHUTDOWN_ACK);
+	cr_expect_str_eq(raw_state(&r), "SHUTDOWN-ACK-SENT");
+	raw_wait(&r, 2500);
+	cr_expect(raw_any(&r, SC_SHUTDOWN_ACK, NULL));
+	raw_chunk(&r, r.tag, SC_SHUTDOWN_COMPLETE, 0, NULL, 0);
+	cr_expect(r.gone == 1 && r.why.code == 0);
+	cr_expect_eq(r.n, 0);
+}
+
+Test(sctp_shutdown, both_begin, .fini = fini, .description = "9260-9.2-21 9260-9.2-22")
+{
+	raw_up(&r);
+	ddps_sctp_shutdown(r.a, r.net.now);
+	raw_wait(&r, 1);
+	shutdown_from_peer(r.tsn - 1);
+	cr_expect_eq(raw_got(&r, 0, 0, NULL), SC_SHUTDOWN_ACK);
+	cr_expect_str_eq(raw_state(&r), "SHUTDOWN-ACK-SENT");
+	raw_chunk(&r, r.tag, SC_SHUTDOWN_ACK, 0, NULL, 0);
+	cr_expect_eq(raw_got(&r, 0, 0, NULL), SC_SHUTDOWN_COMPLETE);
+	cr_expect(r.gone == 1 && r.why.code == 0);
+}
+
+Test(sctp_shutdown, complete_is_taken_only_where_it_belongs, .fini = fini,
+     .description = "9260-8.5.1-8 9260-8.5.1-9")
+{
+	raw_up(&r);
+	raw_chunk(&r, r.tag, SC_SHUTDOWN_COMPLETE, 0, NULL, 0);
+	raw_chunk(&r, r.tag, SC_SHUTDOWN_ACK, 0, NULL, 0);
+	cr_expect_str_eq(raw_state(&r), "ESTABLISHED");
+	shutdown_from_peer(r.tsn - 1);
+	raw_chunk(&r, r.tag, SC_SHUTDOWN_COMPLETE, SC_FLAG_T, NULL, 0);
+	raw_chunk(&r, RAW_TAG, SC_SHUTDOWN_COMPLETE, 0, NULL, 0);
+	cr_expect_eq(r.gone, 0);
+	raw_chunk(&r, RAW_TAG, SC_SHUTDOWN_COMPLETE, SC_FLAG_T, NULL, 0);
+	cr_expect_eq(r.gone, 1);
+}
+
+Test(sctp_shutdown, an_old_association_of_the_peer_is_cleared, .fini = fini,
+     .description = "9260-9.2-19 9260-9.2-20 9260-8.5.1-11")
+{
+	struct ddps_sc_chunk c;
+
+	raw_init(&r);
+	raw_connect(&r);
+	raw_chunk(&r, 0x5555, SC_SHUTDOWN_ACK, 0, NULL, 0);
+	cr_assert_eq(raw_got(&r, 0, 0, &c), SC_SHUTDOWN_COMPLETE);
+	cr_expect_eq(c.flags, SC_FLAG_T);
+	cr_expect_eq(raw_got_tag(&r, 0), 0x5555);
+	cr_expect_str_eq(raw_state(&r), "COOKIE-WAIT");
+}
+
+Test(sctp_shutdown, nobody_answers, .fini = fini,
+     .description = "9260-9.2-2 9260-9.2-4 9260-9.2-11")
+{
+	raw_up(&r);
+	ddps_sctp_shutdown(r.a, r.net.now);
+	for (unsigned i = 0; i < 1000 && !r.gone; i++)
+		raw_wait(&r, 1000);
+	cr_expect_eq(r.gone, 1);
+	cr_expect_neq(r.why.code, 0);
+}
+
+Test(sctp_shutdown, an_abort_says_whose_wish_it_was, .fini = fini,
+     .description = "9260-9.1-1 9260-9.1-2 9260-9.1-3 9260-9.1-4")
+{
+	struct ddps_sc_chunk c;
+
+	raw_up(&r);
+	ddps_sctp_abort(r.a, "enough", r.net.now);
+	raw_wait(&r, 1);
+	cr_assert_eq(raw_got(&r, 0, 0, &c), SC_ABORT);
+	cr_expect(c.val[1] == SC_CAUSE_USER && !memcmp(c.val + 4, "enough", 6));
+	cr_expect_eq(raw_got_tag(&r, 0), RAW_TAG);
+	cr_expect_eq(r.gone, 1);
+}
