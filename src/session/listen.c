@@ -26,7 +26,10 @@ struct ddps_request {
 	struct ddps_source source; /* first */
 	struct ddps_ctx *ctx;
 	struct ddps_request *next, **prev;
-	struct ddps_listener *listener;
+	struct ddps_listener *listener; /* NULL: freed meanwhile */
+	void *user;			/* the listener's, as are ... */
+	unsigned rtr;			/* ... these */
+	bool rtr_mismatch_accept;
 	struct ddps_llp *llp;
 	enum request_state state;
 	bool enhanced;
@@ -104,7 +107,7 @@ static void build_request_event(struct ddps_source *s, struct ddps_event *ev)
 
 	ev->request = req;
 	ev->listener = req->listener;
-	ev->user = req->listener->param.user;
+	ev->user = req->user;
 	ev->info = req->info;
 	if (ev->type == DDPS_EV_CONNECT_REQUEST) {
 		req->state = REQ_WAITING;
@@ -128,7 +131,7 @@ static void reject_rtr_mismatch(struct ddps_request *req)
 	struct ddps_setup s = { .enhanced = true, .reject = true, .pd = buf };
 
 	ddps_conn_param_init(&p);
-	p.rtr = req->listener->param.rtr;
+	p.rtr = req->rtr;
 	ddps_param_nego(&p, req->ctx, &l);
 	ddps_nego_respond(&l, &req->word, false, false, &w, &res);
 	s.pd_len = ddps_setup_join(buf, &w, NULL, 0);
@@ -154,6 +157,9 @@ static void listener_request(void *user, struct ddps_llp *llp, const struct ddps
 	}
 	req->ctx = l->ctx;
 	req->listener = l;
+	req->user = l->param.user;
+	req->rtr = l->param.rtr;
+	req->rtr_mismatch_accept = l->param.rtr_mismatch_accept;
 	req->source.build = build_request_event;
 	req->llp = llp;
 	llp->up = &request_up;
@@ -302,7 +308,11 @@ void ddps_listener_destroy(struct ddps_listener *l)
 
 	for (struct ddps_request *req = l->ctx->requests; req; req = next) {
 		next = req->next;
-		if (req->listener == l && req->state != REQ_ANSWERED)
+		if (req->listener != l)
+			continue;
+		req->listener = NULL;
+		/* The others are the application's, or on their way. */
+		if (req->state == REQ_QUEUED)
 			ddps_request_destroy(req);
 	}
 	ddps_event_drop(l->ctx, &l->source);
@@ -366,7 +376,7 @@ int ddps_reject(struct ddps_request *req, const void *private_data, size_t len)
 		err = DDPS_E_CLOSED;
 	} else {
 		ddps_conn_param_init(&p);
-		p.rtr = req->listener->param.rtr;
+		p.rtr = req->rtr;
 		ddps_param_nego(&p, ctx, &l);
 		if (req->enhanced)
 			ddps_nego_respond(&l, &req->word, true, false, &w, &res);
@@ -445,8 +455,7 @@ static int accept_locked(struct ddps_request *req, struct ddps_ep *ep,
 		accept_send(req, ep, p, &w, &res);
 		return 0;
 	}
-	switch (ddps_nego_respond(&l, &req->word, false, req->listener->param.rtr_mismatch_accept,
-				  &w, &res)) {
+	switch (ddps_nego_respond(&l, &req->word, false, req->rtr_mismatch_accept, &w, &res)) {
 	case DDPS_NEGO_ACCEPT:
 		accept_send(req, ep, p, &w, &res);
 		return 0;

@@ -74,7 +74,7 @@ void vd_request_forget(struct vd_process *p, struct vd_id *id)
 		*at = id->next_request;
 }
 
-/* Requests that were not answered have been refused with their listener. */
+/* Requests that were not answered are refused with their listener. */
 static void forget_requests_of(struct vd_process *p, const struct vd_id *listen)
 {
 	struct vd_id **at = &p->requests, *id;
@@ -85,6 +85,8 @@ static void forget_requests_of(struct vd_process *p, const struct vd_id *listen)
 			continue;
 		}
 		*at = id->next_request;
+		if (id->request)
+			ddps_reject(id->request, NULL, 0);
 		id->request = NULL;
 		id->listen_id = NULL;
 		id->state = VD_ID_DOWN;
