@@ -28,6 +28,7 @@ struct ddps_env {
 	uint8_t *scratch;	 /* DDPS_SCRATCH_LEN octets, free for use during one callback */
 	uint64_t half_open_full; /* counted by listeners: max_half_open was reached */
 	struct ddps_spares mpa_tx, mpa_copied, mpa_rx; /* MPA's */
+	struct ddps_llp *lenders; /* those that refer to user memory: see ddps_llp_lend */
 	void *sctp; /* the SCTP provider's own, made on first use, freed by its fini */
 };
 
@@ -139,8 +140,12 @@ struct ddps_llp_ops {
 	 * still refer to.  Return 0 or DDPS_E_NOMEM. */
 	int (*keep_copy)(struct ddps_llp *llp);
 	/* Graceful: when tx_next() returns 0, close our direction; closed() follows when the
-	 * peer has closed too, or after close_ms as an abort with DDPS_E_TIMEDOUT. */
+	 * peer has closed too, or after close_ms as an abort with DDPS_E_TIMEDOUT, whatever the
+	 * peer sends or asks for meanwhile. */
 	void (*shutdown)(struct ddps_llp *llp);
+	/* shutdown() was called, and what was to be sent has not all been handed to the system.
+	 * NULL: the provider's wind_up() tells. */
+	bool (*leaving)(const struct ddps_llp *llp);
 	/* At once, unsent data is lost; closed() follows with DDPS_E_CLOSED. */
 	void (*abort)(struct ddps_llp *llp);
 	/* Release everything, aborting first if needed.  No upcall any more. */
@@ -158,6 +163,7 @@ struct ddps_llp {
 	void *data_user;
 	bool half_close; /* after peer_closed() our own direction may stay in use */
 	bool has_codes;	 /* it has Terminate codes of its own: MPA yes, SCTP no */
+	struct ddps_llp *lend_next, **lend_prev; /* in env->lenders; lend_prev NULL: not there */
 };
 
 /* Before segments can flow: whom they go to and come from. */
@@ -166,6 +172,26 @@ static inline void ddps_llp_attach(struct ddps_llp *llp, const struct ddps_llp_d
 {
 	llp->data = data;
 	llp->data_user = data_user;
+}
+
+/* What @llp was given to send refers to user memory, or not any more: whoever revokes memory asks
+ * those in the list to keep a copy, and nobody else.  Idempotent. */
+static inline void ddps_llp_lend(struct ddps_env *env, struct ddps_llp *llp, bool lends)
+{
+	if (lends == (llp->lend_prev != NULL))
+		return;
+	if (lends) {
+		llp->lend_next = env->lenders;
+		llp->lend_prev = &env->lenders;
+		if (llp->lend_next)
+			llp->lend_next->lend_prev = &llp->lend_next;
+		env->lenders = llp;
+		return;
+	}
+	*llp->lend_prev = llp->lend_next;
+	if (llp->lend_next)
+		llp->lend_next->lend_prev = llp->lend_prev;
+	llp->lend_prev = NULL;
 }
 
 /* ---- listening ---- */

@@ -58,7 +58,7 @@ int ddps_ddp_stag_fault(enum ddps_stag_verdict v, const struct ddps_ddp_hdr *h, 
 			      h->stag, h->to, ddps_stag_verdict_text(v));
 }
 
-int ddps_ddp_check_tagged(struct ddps_pd *pd, const void *stream, const struct ddps_ddp_hdr *h,
+int ddps_ddp_check_tagged(struct ddps_pd *pd, uint64_t stream, const struct ddps_ddp_hdr *h,
 			  size_t len, uint8_t **at, struct ddps_fault *f)
 {
 	enum ddps_stag_verdict v =

@@ -42,7 +42,7 @@ int ddps_ddp_check_untagged(const struct ddps_ddp_queue *q, const struct ddps_dd
  * A segment of an RDMA Write with @len > 0 octets of payload: may @stream write there,
  * and where is it?  Return: 0 or DDPS_E_ACCESS with @f set.
  */
-int ddps_ddp_check_tagged(struct ddps_pd *pd, const void *stream, const struct ddps_ddp_hdr *h,
+int ddps_ddp_check_tagged(struct ddps_pd *pd, uint64_t stream, const struct ddps_ddp_hdr *h,
 			  size_t len, uint8_t **at, struct ddps_fault *f);
 
 /* The tagged-buffer error that goes with a verdict on an STag (RFC 5041 7.2). */

@@ -90,7 +90,7 @@ static int draw(struct ddps_stag_table *t, uint32_t *stag)
 	return 0;
 }
 
-int ddps_stag_add(struct ddps_pd *pd, void *addr, size_t len, unsigned access, const void *stream,
+int ddps_stag_add(struct ddps_pd *pd, void *addr, size_t len, unsigned access, uint64_t stream,
 		  struct ddps_mr **out)
 {
 	struct ddps_stag_table *t = pd->table;
@@ -143,7 +143,7 @@ void ddps_stag_remove(struct ddps_mr *mr)
 
 /* Valid, of this PD, of this stream, with the right [5041-8.2-1] [5041-8.2-2]. */
 static enum ddps_stag_verdict may_use(const struct ddps_mr *mr, const struct ddps_pd *pd,
-				      const void *stream, unsigned need)
+				      uint64_t stream, unsigned need)
 {
 	if (!mr || !mr->valid)
 		return DDPS_STAG_INVALID;
@@ -154,7 +154,7 @@ static enum ddps_stag_verdict may_use(const struct ddps_mr *mr, const struct ddp
 	return DDPS_STAG_OK;
 }
 
-enum ddps_stag_verdict ddps_stag_check(struct ddps_pd *pd, const void *stream, uint32_t stag,
+enum ddps_stag_verdict ddps_stag_check(struct ddps_pd *pd, uint64_t stream, uint32_t stag,
 				       uint64_t to, uint64_t len, unsigned need, uint8_t **at)
 {
 	struct ddps_mr *mr = ddps_stag_find(pd->table, stag);
@@ -171,7 +171,7 @@ enum ddps_stag_verdict ddps_stag_check(struct ddps_pd *pd, const void *stream, u
 	return DDPS_STAG_OK;
 }
 
-enum ddps_stag_verdict ddps_stag_check_local(struct ddps_pd *pd, const void *stream,
+enum ddps_stag_verdict ddps_stag_check_local(struct ddps_pd *pd, uint64_t stream,
 					     const struct ddps_sge *sge, unsigned need)
 {
 	uintptr_t at = (uintptr_t)sge->addr, start;
@@ -190,7 +190,7 @@ enum ddps_stag_verdict ddps_stag_check_local(struct ddps_pd *pd, const void *str
 	return DDPS_STAG_OK;
 }
 
-enum ddps_stag_verdict ddps_stag_invalidate(struct ddps_pd *pd, const void *stream, uint32_t stag)
+enum ddps_stag_verdict ddps_stag_invalidate(struct ddps_pd *pd, uint64_t stream, uint32_t stag)
 {
 	struct ddps_mr *mr = ddps_stag_find(pd->table, stag);
 	enum ddps_stag_verdict v = may_use(mr, pd, stream, 0);

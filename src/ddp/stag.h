@@ -21,7 +21,7 @@ struct ddps_pd {
 
 struct ddps_mr {
 	struct ddps_pd *pd;
-	const void *stream; /* bound to this stream (identity only), or NULL: any of the PD */
+	uint64_t stream; /* bound to the stream of this number, or 0: any of the PD */
 	uint8_t *addr;
 	uint64_t base; /* tagged offset of addr[0] */
 	size_t len;
@@ -50,7 +50,7 @@ bool ddps_stag_usable(struct ddps_stag_table *t, uint32_t stag);
  * DDPS_E_INVAL (range or rights), DDPS_E_LIMIT (max_regions), DDPS_E_NOMEM, DDPS_E_SYSTEM
  * (no entropy).
  */
-int ddps_stag_add(struct ddps_pd *pd, void *addr, size_t len, unsigned access, const void *stream,
+int ddps_stag_add(struct ddps_pd *pd, void *addr, size_t len, unsigned access, uint64_t stream,
 		  struct ddps_mr **out);
 void ddps_stag_remove(struct ddps_mr *mr); /* frees @mr */
 
@@ -68,12 +68,12 @@ enum ddps_stag_verdict {
  * and give the address.  @len > 0.  @need: rights, all of them
  * wanted.
  */
-enum ddps_stag_verdict ddps_stag_check(struct ddps_pd *pd, const void *stream, uint32_t stag,
+enum ddps_stag_verdict ddps_stag_check(struct ddps_pd *pd, uint64_t stream, uint32_t stag,
 				       uint64_t to, uint64_t len, unsigned need, uint8_t **at);
 
 /* Check a local piece (address, not tagged offset); @need 0 or DDPS_LOCAL_WRITE.  A piece
  * without octets needs no region. */
-enum ddps_stag_verdict ddps_stag_check_local(struct ddps_pd *pd, const void *stream,
+enum ddps_stag_verdict ddps_stag_check_local(struct ddps_pd *pd, uint64_t stream,
 					     const struct ddps_sge *sge, unsigned need);
 
 /*
@@ -81,7 +81,7 @@ enum ddps_stag_verdict ddps_stag_check_local(struct ddps_pd *pd, const void *str
  * bound to no stream may be only if @pd has no second stream, since otherwise several
  * could be using it [5040-8.1.1-7], or has verbs_rules.  OK, INVALID or ASSOCIATION.
  */
-enum ddps_stag_verdict ddps_stag_invalidate(struct ddps_pd *pd, const void *stream, uint32_t stag);
+enum ddps_stag_verdict ddps_stag_invalidate(struct ddps_pd *pd, uint64_t stream, uint32_t stag);
 
 /* "STag unknown or invalidated", ... */
 const char *ddps_stag_verdict_text(enum ddps_stag_verdict v);

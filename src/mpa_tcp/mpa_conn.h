@@ -54,7 +54,6 @@ struct ddps_mpa_conn {
 	bool rd_eof;	   /* FIN received */
 	bool rd_hup;	   /* it was seen to wait behind a stall */
 	bool resume;	   /* the layer above wants the segment that it held back */
-	bool moved;	   /* something was sent or received in full since the close timer looked */
 	bool zombie;	   /* freed by the layer above, but one of our functions is still at work */
 	uint8_t rev;	   /* of the Request, later of the Reply */
 	struct ddps_io io; /* fd -1: closed */

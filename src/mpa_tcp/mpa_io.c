@@ -93,6 +93,7 @@ void ddps_mpa_conn_destroy(struct ddps_mpa_conn *c)
 	close_socket(c);
 	ddps_mpa_rx_fini(&c->rx);
 	ddps_mpa_tx_fini(&c->tx);
+	ddps_llp_lend(c->env, &c->llp, false);
 	free(c->startup);
 	free(c);
 }
@@ -140,8 +141,10 @@ void ddps_mpa_conn_end(struct ddps_mpa_conn *c, const struct ddps_error *e)
 		 e ? c->error.text : "closed");
 	ddps_mpa_listener_release(c);
 	close_socket(c);
-	if (!c->pumping) /* else the batch is in use up the stack */
+	if (!c->pumping) { /* else the batch is in use up the stack */
 		ddps_mpa_tx_fini(&c->tx);
+		ddps_llp_lend(c->env, &c->llp, false);
+	}
 	ddps_task_post(c->env->loop, &c->task);
 }
 
@@ -266,12 +269,6 @@ static void on_timer(void *user)
 	enum ddps_mpa_deadline what = c->deadline;
 
 	ddps_mpa_enter(c);
-	if (what == DDPS_MPA_T_CLOSE && c->moved) {
-		c->moved = false;
-		ddps_mpa_conn_deadline(c, what, c->p.close_ms);
-		ddps_mpa_leave(c);
-		return;
-	}
 	c->deadline = DDPS_MPA_T_NONE;
 	ddps_mpa_conn_step(c, DDPS_MPA_EV_TIMEOUT);
 	switch (what) {
@@ -289,8 +286,8 @@ static void on_timer(void *user)
 		break;
 	case DDPS_MPA_T_CLOSE:
 		ddps_mpa_conn_set_reset(c);
-		ddps_mpa_conn_fail(c, DDPS_E_TIMEDOUT, 0, "close: nothing moved for %u ms",
-				   c->p.close_ms);
+		ddps_mpa_conn_fail(c, DDPS_E_TIMEDOUT, 0,
+				   "close: the peer did not close within %u ms", c->p.close_ms);
 		break;
 	case DDPS_MPA_T_LINGER:
 	case DDPS_MPA_T_NONE:
@@ -379,7 +376,11 @@ static size_t op_held(const struct ddps_llp *llp)
 
 static int op_keep_copy(struct ddps_llp *llp)
 {
-	return ddps_mpa_tx_keep_copy(&conn_of(llp)->tx);
+	struct ddps_mpa_conn *c = conn_of(llp);
+	int err = ddps_mpa_tx_keep_copy(&c->tx);
+
+	ddps_llp_lend(c->env, llp, ddps_mpa_tx_refers(&c->tx));
+	return err;
 }
 
 static void op_shutdown(struct ddps_llp *llp)
@@ -393,10 +394,16 @@ static void op_shutdown(struct ddps_llp *llp)
 		return;
 	}
 	c->want_close = true;
-	c->moved = false;
 	ddps_mpa_conn_deadline(c, DDPS_MPA_T_CLOSE, c->p.close_ms);
 	if (c->io.fd >= 0)
 		ddps_task_post(c->env->loop, &c->task);
+}
+
+static bool op_leaving(const struct ddps_llp *llp)
+{
+	const struct ddps_mpa_conn *c = (const struct ddps_mpa_conn *)llp;
+
+	return c->io.fd >= 0 && c->want_close && !c->wr_shut;
 }
 
 static void op_abort(struct ddps_llp *llp)
@@ -444,6 +451,7 @@ const struct ddps_llp_ops ddps_mpa_ops = {
 	.held = op_held,
 	.keep_copy = op_keep_copy,
 	.shutdown = op_shutdown,
+	.leaving = op_leaving,
 	.abort = op_abort,
 	.free = op_free,
 	.info = op_info,

@@ -17,7 +17,6 @@
 /* A valid FPDU: the peer is in full operation, so may we be [5044-7.1.2-15]. */
 static void open_fence(struct ddps_mpa_conn *c)
 {
-	c->moved = true;
 	if (c->state != DDPS_MPA_FENCED)
 		return;
 	ddps_mpa_conn_step(c, DDPS_MPA_EV_FPDU_OK);
@@ -61,7 +60,6 @@ static int sink_direct_end(void *user)
 {
 	struct ddps_mpa_conn *c = user;
 
-	c->moved = true;
 	return verdict(c, c->llp.data->rx_direct_end(c->llp.data_user));
 }
 
@@ -259,7 +257,6 @@ static void write_batch(struct ddps_mpa_conn *c)
 		on_send_error(c, errno);
 		return;
 	}
-	c->moved = true;
 	c->mulpdu_age += (uint64_t)n;
 	if ((size_t)n < left)
 		c->blocked = true;
@@ -316,6 +313,7 @@ static bool pump(struct ddps_mpa_conn *c)
 	c->pumping = false;
 	if (c->io.fd < 0)
 		ddps_mpa_tx_fini(&c->tx);
+	ddps_llp_lend(c->env, &c->llp, ddps_mpa_tx_refers(&c->tx));
 	return drained && ddps_mpa_alive(c);
 }
 

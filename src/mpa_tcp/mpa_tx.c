@@ -322,6 +322,11 @@ size_t ddps_mpa_tx_left(const struct ddps_mpa_tx *tx)
 	return tx->batch ? tx->batch->octets - tx->batch->sent : 0;
 }
 
+bool ddps_mpa_tx_refers(const struct ddps_mpa_tx *tx)
+{
+	return tx->batch && tx->batch->refers;
+}
+
 unsigned ddps_mpa_tx_sent(struct ddps_mpa_tx *tx, size_t n)
 {
 	struct ddps_mpa_batch *b = tx->batch;

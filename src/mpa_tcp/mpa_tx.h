@@ -36,6 +36,8 @@ int ddps_mpa_tx_fill(struct ddps_mpa_tx *tx,
 
 /* What is still to be written, at most IOV_MAX pieces. */
 int ddps_mpa_tx_iov(struct ddps_mpa_tx *tx, struct iovec **iov);
+/* Whether that refers to user memory. */
+bool ddps_mpa_tx_refers(const struct ddps_mpa_tx *tx);
 size_t ddps_mpa_tx_left(const struct ddps_mpa_tx *tx);
 
 /* @n more octets were written; returns how many more FPDUs have left entirely. */

@@ -189,9 +189,18 @@ uint64_t ddps_rdmap_taken(const struct ddps_rdmap *r)
 	return n;
 }
 
-uint64_t ddps_rdmap_moved(const struct ddps_rdmap *r)
+uint64_t ddps_rdmap_own_progress(struct ddps_rdmap *r)
 {
-	return ddps_rdmap_taken(r) + r->tx_acked;
+	const struct ddps_msg_stats *in = r->stats.received, *out = r->stats.sent;
+	uint64_t n = in[DDPS_OP_WIRE_READ_RESP].octets + in[DDPS_OP_WIRE_ATOMIC_RESP].messages;
+
+	for (unsigned op = 0; op < sizeof r->stats.sent / sizeof *out; op++)
+		if (op != DDPS_OP_WIRE_READ_RESP && op != DDPS_OP_WIRE_ATOMIC_RESP)
+			n += out[op].segments;
+	/* The oldest is on its way out, and with it what was handed down before. */
+	if (r->sq.head != r->sq.tail && !ddps_op_asks(ddps_sq_at(r, r->sq.head)->op))
+		n += r->tx_acked;
+	return n;
 }
 
 bool ddps_rdmap_heard(const struct ddps_rdmap *r)

@@ -45,6 +45,8 @@ struct ddps_rdmap_up {
 	void (*first_message)(void *user, unsigned rtr);
 	/* After rx_segment returned DDPS_LLP_HOLD: it may be shown again now. */
 	void (*rx_ready)(void *user);
+	/* The peer has invalidated a region: nothing below may refer to it any more.  May be NULL. */
+	void (*revoked)(void *user);
 	/* The last of the work posted before ddps_rdmap_drain has ended.  Not called once
 	 * the stream is in error: terminated comes instead. */
 	void (*drained)(void *user);
@@ -52,7 +54,7 @@ struct ddps_rdmap_up {
 
 struct ddps_rdmap_cfg {
 	struct ddps_pd *pd;
-	const void *stream; /* identity for stream-bound regions */
+	uint64_t stream; /* its number, never used again: for stream-bound regions; not 0 */
 	uint32_t sq_depth, rq_depth, max_sge;
 	enum ddps_no_recv no_recv;
 	struct ddps_srq *srq; /* or NULL; then rq_depth is not looked at ... */
@@ -108,10 +110,9 @@ extern const struct ddps_llp_data ddps_rdmap_data;
 /* Whether tx_next has something. */
 bool ddps_rdmap_tx_ready(struct ddps_rdmap *r);
 
-/* How many segments of the peer were taken so far, and how many went either way: not 0 once one
- * has come, even if it was held back. */
+/* How many segments of the peer were taken so far; and whether one has come, even if it was held
+ * back. */
 uint64_t ddps_rdmap_taken(const struct ddps_rdmap *r);
-uint64_t ddps_rdmap_moved(const struct ddps_rdmap *r);
 bool ddps_rdmap_heard(const struct ddps_rdmap *r);
 
 /* Queue a Terminate for an error that is not RDMAP's own: set-up codes 2/0/05..07, LLP
@@ -128,6 +129,9 @@ void ddps_rdmap_wait_no_more(struct ddps_rdmap *r);
 /* Peer closed in order: outstanding Reads and atomics can not complete any more and are flushed
  * (RFC 5040 2.9 half-close); Sends and Writes go on. */
 void ddps_rdmap_peer_closed(struct ddps_rdmap *r);
+
+/* Changes whenever posted work moves: not by the peer's own messages and requests. */
+uint64_t ddps_rdmap_own_progress(struct ddps_rdmap *r);
 
 /* The stream is gone: everything outstanding completes as flushed, in order. */
 void ddps_rdmap_flush(struct ddps_rdmap *r);

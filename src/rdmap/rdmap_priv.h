@@ -117,7 +117,7 @@ enum ddps_tx_cur { DDPS_CUR_NONE, DDPS_CUR_SQ, DDPS_CUR_RRESP };
 /* What each Send needs is together at the beginning: see struct ddps_mpa_conn. */
 struct ddps_rdmap {
 	struct ddps_pd *pd;
-	const void *stream;
+	uint64_t stream;
 	const struct ddps_rdmap_up *up;
 	void *user;
 	uint32_t max_sge;
@@ -235,8 +235,8 @@ void ddps_sq_flush(struct ddps_rdmap *r, bool all);
  * DDPS_LOSSES_BAD.
  */
 #define DDPS_LOSSES_BAD UINT64_MAX
-int ddps_sge_check(struct ddps_pd *pd, const void *stream, const struct ddps_sge *sge,
-		   uint32_t nsge, unsigned need, uint64_t *len, uint64_t *losses);
+int ddps_sge_check(struct ddps_pd *pd, uint64_t stream, const struct ddps_sge *sge, uint32_t nsge,
+		   unsigned need, uint64_t *len, uint64_t *losses);
 
 /* ---- rdmap_recv.c: the receive queue ---- */
 static inline struct ddps_rqe *ddps_rq_at(struct ddps_rdmap *r, uint64_t pos)

@@ -157,8 +157,11 @@ static int invalidate(struct ddps_rdmap *r, uint32_t stag, struct ddps_fault *f)
 {
 	enum ddps_stag_verdict v = ddps_stag_invalidate(r->pd, r->stream, stag);
 
-	if (!v)
+	if (!v) {
+		if (r->up->revoked)
+			r->up->revoked(r->user);
 		return 0;
+	}
 	return ddps_fault_set(f, DDPS_E_ACCESS, 0, 1, 0x09,
 			      "Invalidate of STag 0x%08" PRIx32 ": %s", stag,
 			      ddps_stag_verdict_text(v));

@@ -43,8 +43,8 @@ static int no_access(const struct ddps_pd *pd, uint64_t *losses)
 	return pd->verbs_rules ? 0 : DDPS_E_ACCESS;
 }
 
-int ddps_sge_check(struct ddps_pd *pd, const void *stream, const struct ddps_sge *sge,
-		   uint32_t nsge, unsigned need, uint64_t *len, uint64_t *losses)
+int ddps_sge_check(struct ddps_pd *pd, uint64_t stream, const struct ddps_sge *sge, uint32_t nsge,
+		   unsigned need, uint64_t *len, uint64_t *losses)
 {
 	*losses = ddps_stag_losses(pd->table);
 	if (nsge == 1) { /* as most are */

@@ -86,7 +86,7 @@ int ddps_srq_post(struct ddps_srq *srq, uint64_t wr_id, const struct ddps_sge *s
 	if (srq->count + srq->bound == srq->depth)
 		return DDPS_E_LIMIT;
 	/* For whichever stream: a region bound to one of them will not do. */
-	err = ddps_sge_check(srq->pd, NULL, sge, nsge, DDPS_LOCAL_WRITE, &e.len, &e.losses);
+	err = ddps_sge_check(srq->pd, 0, sge, nsge, DDPS_LOCAL_WRITE, &e.len, &e.losses);
 	if (err)
 		return err;
 	if (!serve(srq, &e, sge))

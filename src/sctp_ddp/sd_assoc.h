@@ -75,7 +75,6 @@ struct ddps_sd_session {
 	bool stalled; /* the layer above holds a segment back: it and all behind it wait in order */
 	bool rx_dead; /* the layer above takes nothing more */
 	bool ended;
-	uint32_t seen; /* progress when the close timer was started */
 	uint8_t *pd;   /* initiator: private data while waiting */
 	size_t pd_len;
 	struct ddps_error error;

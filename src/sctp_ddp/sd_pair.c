@@ -145,10 +145,10 @@ void ddps_sd_pair_detached(struct ddps_sd_pair *p)
 {
 	struct ddps_sd_carrier *c = p->carrier;
 
-	p->sess = NULL;
 	p->want_seg = false;
 	if (c->tx_pair == p) /* its payload is the ULP's again; it has no DDP-SSN yet */
 		ddps_sd_tx_let_go(c);
+	p->sess = NULL;
 	ddps_sd_rx_strip(p);
 }
 

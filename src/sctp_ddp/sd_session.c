@@ -109,12 +109,6 @@ void ddps_sd_session_connect_timer(struct ddps_sd_session *s)
 	timer_after(s, s->param.connect_ms);
 }
 
-/* Changes whenever a message moves, either way. */
-static uint32_t progress(const struct ddps_sd_session *s)
-{
-	return (uint32_t)s->pair->tx << 16 | s->pair->rx.next;
-}
-
 static void session_timer(void *user)
 {
 	struct ddps_sd_session *s = user;
@@ -123,10 +117,6 @@ static void session_timer(void *user)
 	if (!s->pair) {
 		e = ddps_error_make(DDPS_E_TIMEDOUT, 0, "no SCTP association in %u ms",
 				    s->param.connect_ms);
-	} else if (progress(s) != s->seen) {
-		s->seen = progress(s);
-		timer_after(s, s->param.close_ms);
-		return;
 	} else {
 		e = ddps_error_make(DDPS_E_TIMEDOUT, 0, "the peer did not close in %u ms",
 				    s->param.close_ms);
@@ -227,7 +217,11 @@ static int op_keep_copy(struct ddps_llp *llp)
 {
 	struct ddps_sd_session *s = from_llp(llp);
 
-	return s->pair ? ddps_sd_tx_keep_copy(s->pair) : 0;
+	int err = s->pair ? ddps_sd_tx_keep_copy(s->pair) : 0;
+
+	if (!err)
+		ddps_llp_lend(s->env, llp, false);
+	return err;
 }
 
 static void op_abort(struct ddps_llp *llp)
@@ -255,7 +249,6 @@ static void op_shutdown(struct ddps_llp *llp)
 		return;
 	}
 	s->shutting = true;
-	s->seen = progress(s);
 	timer_after(s, s->param.close_ms);
 	p->want_seg = true; /* asks tx_next until it says 0, then the Terminate is due */
 	ddps_sd_tx_segments(p);
@@ -267,6 +260,7 @@ static void op_free(struct ddps_llp *llp)
 
 	s->ended = true;
 	give_up(s, NULL);
+	ddps_llp_lend(s->env, llp, false);
 	free(s->pd);
 	free(s);
 }

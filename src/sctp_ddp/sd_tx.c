@@ -233,6 +233,8 @@ static bool pull(struct ddps_sd_pair *p)
 
 void ddps_sd_tx_let_go(struct ddps_sd_carrier *c)
 {
+	if (c->tx_pair && c->tx_pair->sess)
+		ddps_llp_lend(c->env, &c->tx_pair->sess->llp, false);
 	c->tx_pair = NULL;
 	free(c->tx_copy);
 	c->tx_copy = NULL;
@@ -283,6 +285,7 @@ static void segment_turn(struct ddps_sd_pair *p)
 	err = send_segment(p);
 	if (err == DDPS_E_AGAIN) { /* it stays pulled, and is the first to go on */
 		c->tx_pair = p;
+		ddps_llp_lend(c->env, &s->llp, c->tx_seg.pay_len && !c->tx_copy);
 		p->in_seg = true;
 		TAILQ_INSERT_HEAD(&c->seg, p, seg_link);
 		return;

@@ -71,6 +71,11 @@ out:
 	return err;
 }
 
+struct ddps_ctx *ddps_cq_ctx(const struct ddps_cq *cq)
+{
+	return cq->ctx;
+}
+
 void ddps_cq_destroy(struct ddps_cq *cq)
 {
 	*cq->prev = cq->next;

@@ -306,6 +306,23 @@ static bool enter_until(struct ddps_ctx *ctx, uint64_t deadline)
 	return !pthread_mutex_clocklock(&ctx->lock, CLOCK_MONOTONIC, &at);
 }
 
+/* Work is under way, or has not been handed down to the system. */
+static bool leaving(const struct ddps_ep *ep)
+{
+	if (ep->state == DDPS_EP_DRAINING || ep->shut.prev)
+		return true;
+	return ep->state == DDPS_EP_CLOSING && ep->llp && ep->llp->ops->leaving &&
+	       ep->llp->ops->leaving(ep->llp);
+}
+
+static bool any_leaving(const struct ddps_ctx *ctx)
+{
+	for (const struct ddps_ep *ep = ctx->eps; ep; ep = ep->next)
+		if (leaving(ep))
+			return true;
+	return false;
+}
+
 int ddps_ctx_settle(struct ddps_ctx *ctx, int timeout_ms)
 {
 	uint64_t deadline = ddps_deadline(timeout_ms < 0 ? 0 : timeout_ms);
@@ -322,7 +339,7 @@ int ddps_ctx_settle(struct ddps_ctx *ctx, int timeout_ms)
 	for (;;) {
 		int fd = ddps_loop_fd(ctx->env.loop);
 
-		busy = ddps_providers_wind_up(&ctx->env);
+		busy = any_leaving(ctx) || ddps_providers_wind_up(&ctx->env);
 		ddps_ctx_leave(ctx);
 		if (!busy)
 			return 0;

@@ -91,11 +91,11 @@ static void overflow_task(void *user)
 static void close_timer(void *user)
 {
 	struct ddps_ep *ep = user;
+	uint64_t progress = ddps_rdmap_own_progress(ep->rdmap);
 
-	uint64_t moved = ddps_rdmap_moved(ep->rdmap);
-
-	if (moved != ep->moved_seen) {
-		ep->moved_seen = moved;
+	/* Not by what the peer sends or asks for: it could go on for ever. */
+	if (progress != ep->moved_seen) {
+		ep->moved_seen = progress;
 		ddps_timer_after(ep->ctx->env.loop, &ep->close_timer, ep->close_ms);
 		return;
 	}
@@ -176,6 +176,7 @@ static int attr_take(struct ddps_ep_attr *attr, const struct ddps_ep_attr *given
 	if (err)
 		return err;
 	if (!attr->pd || !attr->send_cq || !attr->recv_cq || attr->pd->ctx != ctx ||
+	    ddps_cq_ctx(attr->send_cq) != ctx || ddps_cq_ctx(attr->recv_cq) != ctx ||
 	    !attr->sq_depth || attr->sq_depth > DEPTH_MAX || !rq_ok(attr) || !attr->max_sge ||
 	    attr->max_sge > SGE_MAX || (unsigned)attr->no_recv > DDPS_NO_RECV_STALL)
 		return DDPS_E_INVAL;
@@ -208,6 +209,7 @@ int ddps_ep_new(struct ddps_ctx *ctx, const struct ddps_ep_attr *given, struct d
 		return DDPS_E_NOMEM;
 	}
 	ep->ctx = ctx;
+	ep->serial = ++ctx->serials;
 	ep->source.build = build_event;
 	ep->pd = attr->pd;
 	ep->send_cq = attr->send_cq;
@@ -225,7 +227,7 @@ int ddps_ep_new(struct ddps_ctx *ctx, const struct ddps_ep_attr *given, struct d
 	ep->stalls = attr->no_recv == DDPS_NO_RECV_STALL;
 	cfg = (struct ddps_rdmap_cfg){
 		.pd = attr->pd,
-		.stream = ep,
+		.stream = ep->serial,
 		.sq_depth = attr->sq_depth,
 		.rq_depth = attr->rq_depth,
 		.max_sge = attr->max_sge,
@@ -351,7 +353,7 @@ int ddps_ep_disconnect(struct ddps_ep *ep)
 		return DDPS_E_STATE;
 	case DDPS_EP_OPEN:
 		ddps_ep_set_state(ep, DDPS_EP_DRAINING);
-		ep->moved_seen = ddps_rdmap_moved(ep->rdmap);
+		ep->moved_seen = ddps_rdmap_own_progress(ep->rdmap);
 		ddps_timer_after(ep->ctx->env.loop, &ep->close_timer, ep->close_ms);
 		if (ddps_rdmap_tx_ready(ep->rdmap)) /* posted with DDPS_WR_MORE */
 			ep->llp->ops->kick(ep->llp);

@@ -121,6 +121,13 @@ static void up_first_message(void *user, unsigned rtr)
 		ddps_ep_established(ep);
 }
 
+static void up_revoked(void *user)
+{
+	struct ddps_ep *ep = user;
+
+	ddps_let_go(ep->ctx);
+}
+
 static void up_rx_ready(void *user)
 {
 	struct ddps_ep *ep = user;
@@ -139,6 +146,7 @@ const struct ddps_rdmap_up ddps_ep_rdmap_up = {
 	.want_tx = up_want_tx,
 	.terminated = up_terminated,
 	.first_message = up_first_message,
+	.revoked = up_revoked,
 	.rx_ready = up_rx_ready,
 	.drained = up_drained,
 };

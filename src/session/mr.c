@@ -66,23 +66,25 @@ int ddps_mr_reg(struct ddps_pd *pd, void *addr, size_t len, unsigned access, str
 	err = ddps_ctx_enter(pd->ctx);
 	if (err < 0)
 		return err;
-	err = ddps_stag_add(pd, addr, len, access, ep, out);
+	err = ddps_stag_add(pd, addr, len, access, ep ? ep->serial : 0, out);
 	pd->ctx->stats.regions_refused += err == DDPS_E_LIMIT;
 	ddps_ctx_leave(pd->ctx);
 	return err;
 }
 
-/* What was handed down from the region is finished from a copy: nothing may read it now. */
-static void let_go(struct ddps_ctx *ctx, const struct ddps_pd *pd)
+void ddps_let_go(struct ddps_ctx *ctx)
 {
-	for (struct ddps_ep *ep = ctx->eps; ep; ep = ep->next)
-		if (ep->pd == pd && ep->llp && ep->llp->ops->keep_copy(ep->llp) < 0)
-			ep->llp->ops->abort(ep->llp);
+	struct ddps_llp *next;
+
+	for (struct ddps_llp *llp = ctx->env.lenders; llp; llp = next) {
+		next = llp->lend_next;
+		if (llp->ops->keep_copy(llp) < 0)
+			llp->ops->abort(llp);
+	}
 }
 
 int ddps_mr_dereg(struct ddps_mr *mr)
 {
-	struct ddps_pd *pd;
 	struct ddps_ctx *ctx;
 	int err;
 
@@ -92,9 +94,8 @@ int ddps_mr_dereg(struct ddps_mr *mr)
 	err = ddps_ctx_enter(ctx);
 	if (err < 0)
 		return err;
-	pd = mr->pd;
 	ddps_stag_remove(mr);
-	let_go(ctx, pd);
+	ddps_let_go(ctx);
 	ddps_ctx_leave(ctx);
 	return 0;
 }

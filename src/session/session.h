@@ -65,6 +65,7 @@ struct ddps_ctx {
 	int event_fd;
 	bool events_watched, events_marked; /* somebody has event_fd; it is readable */
 	struct ddps_ep *eps;
+	uint64_t serials; /* given to endpoints so far */
 	struct ddps_listener *listeners;
 	struct ddps_request *requests;
 	struct ddps_cq *cqs;
@@ -128,6 +129,12 @@ void ddps_cq_get(struct ddps_cq *cq);
 void ddps_cq_put(struct ddps_cq *cq);
 void ddps_cq_forget(struct ddps_cq *cq, const struct ddps_ep *ep);
 void ddps_cq_destroy(struct ddps_cq *cq);
+struct ddps_ctx *ddps_cq_ctx(const struct ddps_cq *cq);
+
+/* ---- memory (mr.c) ---- */
+/* A region was revoked, by whomever: what was handed down from it is finished from a copy, nothing
+ * may read it now. */
+void ddps_let_go(struct ddps_ctx *ctx);
 
 /* ---- shared receive queues (srq.c) ---- */
 void ddps_srq_destroy(struct ddps_ctx_srq *s);
@@ -172,6 +179,7 @@ struct ddps_ep {
 	struct ddps_rdmap *rdmap;
 	struct ddps_llp *llp;
 	enum ddps_ep_state state;
+	uint64_t serial; /* unlike its address nobody's ever again */
 	bool established;
 	bool stalls; /* DDPS_NO_RECV_STALL */
 	struct ddps_cq *send_cq, *recv_cq;

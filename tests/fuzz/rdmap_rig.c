@@ -24,7 +24,7 @@ static const struct {
 void rig_register(struct rig *g, unsigned i)
 {
 	struct rig_region *m = &g->region[i];
-	const void *stream = plan[i].foreign ? (const void *)plan : g;
+	uint64_t stream = plan[i].foreign ? (uintptr_t)plan : (uintptr_t)g;
 
 	if (m->mr)
 		return;
@@ -39,7 +39,7 @@ void rig_register(struct rig *g, unsigned i)
 	for (size_t k = 0; k < m->len; k++)
 		m->mem[k] = (uint8_t)(k * 7 + i);
 	memcpy(m->shadow, m->mem, m->len);
-	FUZZ_CHECK(!ddps_stag_add(&g->pd, m->mem, m->len, m->access, plan[i].own ? stream : NULL,
+	FUZZ_CHECK(!ddps_stag_add(&g->pd, m->mem, m->len, m->access, plan[i].own ? stream : 0,
 				  &m->mr));
 	m->stag = m->mr->stag;
 }
@@ -184,7 +184,7 @@ static void low(void *user)
 void rig_init(struct rig *g, unsigned flags)
 {
 	struct ddps_rdmap_cfg cfg = { .pd = &g->pd,
-				      .stream = g,
+				      .stream = (uintptr_t)g,
 				      .sq_depth = 6,
 				      .rq_depth = 4,
 				      .max_sge = RIG_SGE,

@@ -94,9 +94,9 @@ Test(rdmap_error, tagged_buffer,
 	mr = side_reg(&s, s.mem + 5, 10, RIGHTS);
 	bad_write(mr->stag, mr->base - 1, "x", "11 01 c0 00 %H"); /* below the base */
 	other.table = s.table;
-	cr_assert_eq(ddps_stag_add(&other, s.mem, 10, RIGHTS | DDPS_ZERO_BASED, NULL, &mr), 0);
+	cr_assert_eq(ddps_stag_add(&other, s.mem, 10, RIGHTS | DDPS_ZERO_BASED, 0, &mr), 0);
 	bad_write(mr->stag, 0, "x", "11 02 c0 00 %H");
-	cr_assert_eq(ddps_stag_add(&s.pd, s.mem, 10, RIGHTS | DDPS_ZERO_BASED, &other, &mr), 0);
+	cr_assert_eq(ddps_stag_add(&s.pd, s.mem, 10, RIGHTS | DDPS_ZERO_BASED, (uintptr_t)&other, &mr), 0);
 	bad_write(mr->stag, 0, "x", "11 02 c0 00 %H"); /* bound to another stream */
 	bad_write(s.mr->stag, UINT64_MAX, "x", "11 03 c0 00 %H");
 	bad_write(s.mr->stag, UINT64_MAX, "xy", "11 03 c0 00 %H");
@@ -363,9 +363,9 @@ Test(rdmap_error, read_request_source,
 	mr = side_reg(&s, s.mem, 10, DDPS_REMOTE_WRITE | DDPS_LOCAL_WRITE | DDPS_ZERO_BASED);
 	bad_rreq(1, mr->stag, 0, "01 02 e0 00 %H %Q");
 	other.table = s.table;
-	cr_assert_eq(ddps_stag_add(&other, s.mem, 10, RIGHTS | DDPS_ZERO_BASED, NULL, &mr), 0);
+	cr_assert_eq(ddps_stag_add(&other, s.mem, 10, RIGHTS | DDPS_ZERO_BASED, 0, &mr), 0);
 	bad_rreq(1, mr->stag, 0, "01 03 e0 00 %H %Q");
-	cr_assert_eq(ddps_stag_add(&s.pd, s.mem, 10, RIGHTS | DDPS_ZERO_BASED, &other, &mr), 0);
+	cr_assert_eq(ddps_stag_add(&s.pd, s.mem, 10, RIGHTS | DDPS_ZERO_BASED, (uintptr_t)&other, &mr), 0);
 	bad_rreq(1, mr->stag, 0, "01 03 e0 00 %H %Q");
 	bad_rreq(1, s.mr->stag, UINT64_MAX, "01 04 e0 00 %H %Q");
 	bad_rreq(UINT32_MAX, s.mr->stag, UINT64_MAX - 5, "01 04 e0 00 %H %Q");
@@ -530,10 +530,10 @@ static uint32_t refused_stag(enum refused why)
 		break;
 	case OTHER_PD:
 		other = (struct ddps_pd){ .table = s.table };
-		cr_assert_eq(ddps_stag_add(&other, s.mem, 1, RIGHTS, NULL, &mr), 0);
+		cr_assert_eq(ddps_stag_add(&other, s.mem, 1, RIGHTS, 0, &mr), 0);
 		break;
 	case OTHER_STREAM:
-		cr_assert_eq(ddps_stag_add(&s.pd, s.mem, 1, RIGHTS, &other, &mr), 0);
+		cr_assert_eq(ddps_stag_add(&s.pd, s.mem, 1, RIGHTS, (uintptr_t)&other, &mr), 0);
 		break;
 	default: /* bound to no stream, and the PD has two */
 		s.pd.streams = 2;

@@ -91,7 +91,7 @@ static const struct ddps_rdmap_up side_up = {
 static MAYBE void side_init(struct side *s, uint32_t sq, uint32_t rq, uint32_t sge)
 {
 	struct ddps_rdmap_cfg cfg = { .pd = &s->pd,
-				      .stream = s,
+				      .stream = (uintptr_t)s,
 				      .sq_depth = sq,
 				      .rq_depth = rq,
 				      .max_sge = sge,
@@ -102,7 +102,7 @@ static MAYBE void side_init(struct side *s, uint32_t sq, uint32_t rq, uint32_t s
 	cr_assert_eq(ddps_stag_table_new(&s->table, 1000), 0);
 	s->pd.table = s->table;
 	cr_assert_eq(ddps_rdmap_new(&s->r, &cfg), 0);
-	cr_assert_eq(ddps_stag_add(&s->pd, s->mem, sizeof s->mem, RIGHTS | DDPS_ZERO_BASED, NULL,
+	cr_assert_eq(ddps_stag_add(&s->pd, s->mem, sizeof s->mem, RIGHTS | DDPS_ZERO_BASED, 0,
 				   &s->mr),
 		     0);
 	for (size_t i = 0; i < sizeof s->mem; i++)
@@ -134,7 +134,7 @@ static MAYBE struct ddps_mr *side_reg(struct side *s, void *p, size_t len, unsig
 {
 	struct ddps_mr *mr = NULL;
 
-	cr_assert_eq(ddps_stag_add(&s->pd, p, len, access, NULL, &mr), 0);
+	cr_assert_eq(ddps_stag_add(&s->pd, p, len, access, 0, &mr), 0);
 	return mr;
 }
 

@@ -291,7 +291,7 @@ static void count_done(struct end *e)
 static void end_init(struct end *e, struct ddps_stag_table *t, struct end *peer)
 {
 	struct ddps_rdmap_cfg cfg = { .pd = &e->pd,
-				      .stream = e,
+				      .stream = (uintptr_t)e,
 				      .sq_depth = DEPTH,
 				      .rq_depth = DEPTH,
 				      .max_sge = PIECES,
@@ -307,9 +307,11 @@ static void end_init(struct end *e, struct ddps_stag_table *t, struct end *peer)
 	for (size_t i = 0; i < SRC_LEN; i++)
 		e->src[i] = (uint8_t)rnd(256);
 	cr_assert_eq(ddps_rdmap_new(&e->r, &cfg), 0);
-	cr_assert_eq(ddps_stag_add(&e->pd, e->src, SRC_LEN, DDPS_REMOTE_READ, e, &e->src_mr), 0);
+	cr_assert_eq(ddps_stag_add(&e->pd, e->src, SRC_LEN, DDPS_REMOTE_READ, (uintptr_t)e,
+				   &e->src_mr),
+		     0);
 	cr_assert_eq(ddps_stag_add(&e->pd, e->dst, dst_len,
-				   DDPS_LOCAL_WRITE | DDPS_REMOTE_WRITE | DDPS_ZERO_BASED, NULL,
+				   DDPS_LOCAL_WRITE | DDPS_REMOTE_WRITE | DDPS_ZERO_BASED, 0,
 				   &e->dst_mr),
 		     0);
 	for (int i = 0; i < WIRE; i++)

@@ -202,7 +202,7 @@ Test(rdmap_read, a_full_queue_is_no_other_streams,
 	static struct side t;
 
 	cr_assert_eq(ddps_rdmap_new(&t.r, &(struct ddps_rdmap_cfg){ .pd = &s.pd,
-								    .stream = &t,
+								    .stream = (uintptr_t)&t,
 								    .sq_depth = 1,
 								    .rq_depth = 1,
 								    .max_sge = 1,

@@ -156,7 +156,7 @@ Test(rdmap_send, local_memory_is_checked, .description = "5042-7.3-1")
 	cr_expect_eq(ddps_rdmap_post_recv(s.r, 1, &sge, 1), DDPS_E_ACCESS);
 	w.op = DDPS_OP_WRITE;
 	cr_expect_eq(ddps_rdmap_post_send(s.r, &w), 0);
-	cr_assert_eq(ddps_stag_add(&other, s.mem, 10, RIGHTS, NULL, &foreign), 0);
+	cr_assert_eq(ddps_stag_add(&other, s.mem, 10, RIGHTS, 0, &foreign), 0);
 	sge.lkey = foreign->stag;
 	cr_expect_eq(ddps_rdmap_post_send(s.r, &w), DDPS_E_ACCESS);
 	sge.lkey = 0;

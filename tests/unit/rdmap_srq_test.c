@@ -18,7 +18,7 @@ static void on_low(void *user)
 static void stream(unsigned i, uint32_t share, enum ddps_no_recv no_recv)
 {
 	struct ddps_rdmap_cfg cfg = { .pd = &home.pd,
-				      .stream = &s[i],
+				      .stream = (uintptr_t)&s[i],
 				      .sq_depth = 4,
 				      .max_sge = 1,
 				      .no_recv = no_recv,
@@ -122,7 +122,7 @@ Test(rdmap_srq, what_may_be_posted)
 	cr_expect_eq(ddps_srq_post(&srq, 1, NULL, 1), DDPS_E_INVAL);
 	sge[1].lkey++;
 	cr_expect_eq(ddps_srq_post(&srq, 1, sge, 2), DDPS_E_ACCESS);
-	cr_assert_eq(ddps_stag_add(&home.pd, own, 4, DDPS_LOCAL_WRITE, &s[0], &bound), 0);
+	cr_assert_eq(ddps_stag_add(&home.pd, own, 4, DDPS_LOCAL_WRITE, (uintptr_t)&s[0], &bound), 0);
 	sge[0] = (struct ddps_sge){ own, 4, bound->stag };
 	cr_expect_eq(ddps_srq_post(&srq, 1, sge, 1), DDPS_E_ACCESS, "bound to one stream");
 	for (int i = 0; i < 3; i++)

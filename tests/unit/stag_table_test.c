@@ -9,7 +9,7 @@
 static struct ddps_stag_table *table;
 static struct ddps_pd pd, other;
 static uint8_t mem[100];
-static int stream_a, stream_b;
+enum { STREAM_A = 1, STREAM_B };
 
 static void setup(void)
 {
@@ -23,7 +23,7 @@ static void teardown(void)
 	ddps_stag_table_free(table);
 }
 
-static struct ddps_mr *reg(unsigned access, const void *stream)
+static struct ddps_mr *reg(unsigned access, uint64_t stream)
 {
 	struct ddps_mr *mr = NULL;
 
@@ -35,7 +35,7 @@ static enum ddps_stag_verdict check(const struct ddps_mr *mr, uint64_t to, uint6
 				    unsigned need)
 {
 	uint8_t *at = NULL;
-	enum ddps_stag_verdict v = ddps_stag_check(&pd, &stream_a, mr->stag, to, len, need, &at);
+	enum ddps_stag_verdict v = ddps_stag_check(&pd, STREAM_A, mr->stag, to, len, need, &at);
 
 	if (!v)
 		cr_expect_eq(at, mem + (to - mr->base));
@@ -51,7 +51,7 @@ Test(stag, values_are_random_and_never_zero,
 	int ascending = 0;
 
 	for (int i = 0; i < 256; i++) {
-		struct ddps_mr *mr = reg(RW, NULL);
+		struct ddps_mr *mr = reg(RW, 0);
 
 		cr_expect_neq(mr->stag, 0);
 		all_or |= mr->stag;
@@ -71,26 +71,26 @@ Test(stag, limit_of_regions, .description = "5042-6.4.1-1")
 	struct ddps_mr *mr[9];
 
 	for (int i = 0; i < 7; i++)
-		mr[i] = reg(RW, NULL);
-	mr[7] = reg(RW, NULL);
+		mr[i] = reg(RW, 0);
+	mr[7] = reg(RW, 0);
 	cr_expect_eq(ddps_stag_count(table), 8);
 	cr_expect_eq(pd.users, 8);
-	cr_expect_eq(ddps_stag_add(&pd, mem, 1, RW, NULL, &mr[8]), DDPS_E_LIMIT);
+	cr_expect_eq(ddps_stag_add(&pd, mem, 1, RW, 0, &mr[8]), DDPS_E_LIMIT);
 	ddps_stag_remove(mr[7]);
 	cr_expect_eq(pd.users, 7);
-	cr_expect_eq(ddps_stag_add(&pd, mem, 1, RW, NULL, &mr[8]), 0);
+	cr_expect_eq(ddps_stag_add(&pd, mem, 1, RW, 0, &mr[8]), 0);
 }
 
 Test(stag, what_cannot_be_registered)
 {
 	struct ddps_mr *mr;
 
-	cr_expect_eq(ddps_stag_add(&pd, NULL, 1, RW, NULL, &mr), DDPS_E_INVAL);
-	cr_expect_eq(ddps_stag_add(&pd, NULL, 0, RW, NULL, &mr), 0);
-	cr_expect_eq(ddps_stag_add(&pd, mem, (1ull << 48) + 1, RW, NULL, &mr), DDPS_E_INVAL);
-	cr_expect_eq(ddps_stag_add(&pd, mem, 1ull << 48, RW, NULL, &mr), 0);
-	cr_expect_eq(ddps_stag_add(&pd, mem, 1, 0x20, NULL, &mr), DDPS_E_INVAL);
-	cr_expect_eq(ddps_stag_add(&pd, (void *)(UINTPTR_MAX - 1), 3, RW, NULL, &mr), DDPS_E_INVAL);
+	cr_expect_eq(ddps_stag_add(&pd, NULL, 1, RW, 0, &mr), DDPS_E_INVAL);
+	cr_expect_eq(ddps_stag_add(&pd, NULL, 0, RW, 0, &mr), 0);
+	cr_expect_eq(ddps_stag_add(&pd, mem, (1ull << 48) + 1, RW, 0, &mr), DDPS_E_INVAL);
+	cr_expect_eq(ddps_stag_add(&pd, mem, 1ull << 48, RW, 0, &mr), 0);
+	cr_expect_eq(ddps_stag_add(&pd, mem, 1, 0x20, 0, &mr), DDPS_E_INVAL);
+	cr_expect_eq(ddps_stag_add(&pd, (void *)(UINTPTR_MAX - 1), 3, RW, 0, &mr), DDPS_E_INVAL);
 }
 
 Test(stag, bounds_are_exact_to_the_octet,
@@ -98,7 +98,7 @@ Test(stag, bounds_are_exact_to_the_octet,
 		    "5040-8.1.1-3 5042-6.2.1-1")
 {
 	for (int zero = 0; zero < 2; zero++) {
-		struct ddps_mr *mr = reg(RW | (zero ? DDPS_ZERO_BASED : 0), NULL);
+		struct ddps_mr *mr = reg(RW | (zero ? DDPS_ZERO_BASED : 0), 0);
 		uint64_t b = mr->base;
 
 		cr_expect_eq(b, zero ? 0 : (uintptr_t)mem);
@@ -116,7 +116,7 @@ Test(stag, bounds_are_exact_to_the_octet,
 
 Test(stag, wrap_is_told_before_bounds, .description = "5041-7.1-16")
 {
-	struct ddps_mr *mr = reg(RW | DDPS_ZERO_BASED, NULL);
+	struct ddps_mr *mr = reg(RW | DDPS_ZERO_BASED, 0);
 
 	cr_expect_eq(check(mr, UINT64_MAX - 7, 7, DDPS_REMOTE_READ), DDPS_STAG_BOUNDS);
 	cr_expect_eq(check(mr, UINT64_MAX - 7, 8, DDPS_REMOTE_READ), DDPS_STAG_WRAP);
@@ -131,7 +131,7 @@ Test(stag, rights_are_separate, .description = "5041-8.3.1-6 5040-8.1.1-5 5042-6
 	static const unsigned right[] = { DDPS_LOCAL_WRITE, DDPS_REMOTE_WRITE, DDPS_REMOTE_READ };
 
 	for (int i = 0; i < 3; i++) {
-		struct ddps_mr *mr = reg(right[i] | DDPS_ZERO_BASED, NULL);
+		struct ddps_mr *mr = reg(right[i] | DDPS_ZERO_BASED, 0);
 
 		for (int j = 0; j < 3; j++)
 			cr_expect_eq(check(mr, 0, 1, right[j]),
@@ -143,34 +143,34 @@ Test(stag, domain_and_stream,
      .description = "5041-8.2-1 5041-8.2-2 5041-8.2-4 5041-8.3-3 5041-8.3.1-2 5041-8.3.1-3 "
 		    "5040-8.1.1-1 5040-8.1.1-2 5042-6.1.1-1 5042-6.1.1-2 5042-6.1.1-3")
 {
-	struct ddps_mr *any = reg(RW | DDPS_ZERO_BASED, NULL);
-	struct ddps_mr *mine = reg(RW | DDPS_ZERO_BASED, &stream_a);
+	struct ddps_mr *any = reg(RW | DDPS_ZERO_BASED, 0);
+	struct ddps_mr *mine = reg(RW | DDPS_ZERO_BASED, STREAM_A);
 	struct ddps_sge sge = { mem, 1, any->stag };
 	uint8_t *at;
 
-	cr_expect_eq(ddps_stag_check(&pd, &stream_b, any->stag, 0, 1, DDPS_REMOTE_READ, &at),
+	cr_expect_eq(ddps_stag_check(&pd, STREAM_B, any->stag, 0, 1, DDPS_REMOTE_READ, &at),
 		     DDPS_STAG_OK);
-	cr_expect_eq(ddps_stag_check(&other, &stream_a, any->stag, 0, 1, DDPS_REMOTE_READ, &at),
+	cr_expect_eq(ddps_stag_check(&other, STREAM_A, any->stag, 0, 1, DDPS_REMOTE_READ, &at),
 		     DDPS_STAG_ASSOCIATION);
 	cr_expect_eq(check(mine, 0, 1, DDPS_REMOTE_READ), DDPS_STAG_OK);
-	cr_expect_eq(ddps_stag_check(&pd, &stream_b, mine->stag, 0, 1, DDPS_REMOTE_READ, &at),
+	cr_expect_eq(ddps_stag_check(&pd, STREAM_B, mine->stag, 0, 1, DDPS_REMOTE_READ, &at),
 		     DDPS_STAG_ASSOCIATION);
-	cr_expect_eq(ddps_stag_check_local(&other, &stream_a, &sge, 0), DDPS_STAG_ASSOCIATION);
+	cr_expect_eq(ddps_stag_check_local(&other, STREAM_A, &sge, 0), DDPS_STAG_ASSOCIATION);
 	sge.lkey = mine->stag;
-	cr_expect_eq(ddps_stag_check_local(&pd, &stream_b, &sge, 0), DDPS_STAG_ASSOCIATION);
-	cr_expect_eq(ddps_stag_check_local(&pd, &stream_a, &sge, 0), DDPS_STAG_OK);
+	cr_expect_eq(ddps_stag_check_local(&pd, STREAM_B, &sge, 0), DDPS_STAG_ASSOCIATION);
+	cr_expect_eq(ddps_stag_check_local(&pd, STREAM_A, &sge, 0), DDPS_STAG_OK);
 }
 
 Test(stag, association_before_rights_before_bounds)
 {
-	struct ddps_mr *mr = reg(DDPS_ZERO_BASED, NULL);
+	struct ddps_mr *mr = reg(DDPS_ZERO_BASED, 0);
 	uint8_t *at;
 
-	cr_expect_eq(ddps_stag_check(&other, NULL, mr->stag, 0, 500, DDPS_REMOTE_READ, &at),
+	cr_expect_eq(ddps_stag_check(&other, 0, mr->stag, 0, 500, DDPS_REMOTE_READ, &at),
 		     DDPS_STAG_ASSOCIATION);
 	cr_expect_eq(check(mr, 0, 500, DDPS_REMOTE_READ), DDPS_STAG_ACCESS);
 	mr->valid = false;
-	cr_expect_eq(ddps_stag_check(&other, NULL, mr->stag, 0, 500, DDPS_REMOTE_READ, &at),
+	cr_expect_eq(ddps_stag_check(&other, 0, mr->stag, 0, 500, DDPS_REMOTE_READ, &at),
 		     DDPS_STAG_INVALID);
 }
 
@@ -179,65 +179,64 @@ Test(stag, local_pieces)
 	struct ddps_mr *mr;
 	struct ddps_sge sge;
 
-	cr_assert_eq(ddps_stag_add(&pd, mem + 1, 50, 0, NULL, &mr), 0);
+	cr_assert_eq(ddps_stag_add(&pd, mem + 1, 50, 0, 0, &mr), 0);
 	sge = (struct ddps_sge){ mem + 1, 50, mr->stag };
-	cr_expect_eq(ddps_stag_check_local(&pd, NULL, &sge, 0), DDPS_STAG_OK);
-	cr_expect_eq(ddps_stag_check_local(&pd, NULL, &sge, DDPS_LOCAL_WRITE), DDPS_STAG_ACCESS);
+	cr_expect_eq(ddps_stag_check_local(&pd, 0, &sge, 0), DDPS_STAG_OK);
+	cr_expect_eq(ddps_stag_check_local(&pd, 0, &sge, DDPS_LOCAL_WRITE), DDPS_STAG_ACCESS);
 	sge.len = 51;
-	cr_expect_eq(ddps_stag_check_local(&pd, NULL, &sge, 0), DDPS_STAG_BOUNDS);
+	cr_expect_eq(ddps_stag_check_local(&pd, 0, &sge, 0), DDPS_STAG_BOUNDS);
 	sge = (struct ddps_sge){ mem + 50, 1, mr->stag };
-	cr_expect_eq(ddps_stag_check_local(&pd, NULL, &sge, 0), DDPS_STAG_OK);
+	cr_expect_eq(ddps_stag_check_local(&pd, 0, &sge, 0), DDPS_STAG_OK);
 	sge.addr = mem + 51;
-	cr_expect_eq(ddps_stag_check_local(&pd, NULL, &sge, 0), DDPS_STAG_BOUNDS);
+	cr_expect_eq(ddps_stag_check_local(&pd, 0, &sge, 0), DDPS_STAG_BOUNDS);
 	sge.addr = mem;
-	cr_expect_eq(ddps_stag_check_local(&pd, NULL, &sge, 0), DDPS_STAG_BOUNDS);
+	cr_expect_eq(ddps_stag_check_local(&pd, 0, &sge, 0), DDPS_STAG_BOUNDS);
 	sge = (struct ddps_sge){ mem + 1, 1, ~mr->stag };
-	cr_expect_eq(ddps_stag_check_local(&pd, NULL, &sge, 0), DDPS_STAG_INVALID);
+	cr_expect_eq(ddps_stag_check_local(&pd, 0, &sge, 0), DDPS_STAG_INVALID);
 	sge.len = 0;
-	cr_expect_eq(ddps_stag_check_local(&pd, NULL, &sge, DDPS_LOCAL_WRITE), DDPS_STAG_OK);
+	cr_expect_eq(ddps_stag_check_local(&pd, 0, &sge, DDPS_LOCAL_WRITE), DDPS_STAG_OK);
 }
 
 Test(stag, removal_revokes_at_once,
      .description = "5041-8.3-2 5041-8.3.1-5 5040-8.1.1-4 5040-8.1.1-6 5042-6.2.2-2")
 {
-	struct ddps_mr *mr = reg(RW | DDPS_ZERO_BASED, NULL);
+	struct ddps_mr *mr = reg(RW | DDPS_ZERO_BASED, 0);
 	uint32_t stag = mr->stag;
 	uint8_t *at;
 
 	ddps_stag_remove(mr);
 	cr_expect_null(ddps_stag_find(table, stag));
-	cr_expect_eq(ddps_stag_check(&pd, NULL, stag, 0, 1, DDPS_REMOTE_READ, &at),
-		     DDPS_STAG_INVALID);
+	cr_expect_eq(ddps_stag_check(&pd, 0, stag, 0, 1, DDPS_REMOTE_READ, &at), DDPS_STAG_INVALID);
 }
 
 Test(stag, remote_invalidation_of_a_bound_region, .description = "5040-5.3-16 5040-5.3-17")
 {
-	struct ddps_mr *mr = reg(RW | DDPS_ZERO_BASED, &stream_a);
+	struct ddps_mr *mr = reg(RW | DDPS_ZERO_BASED, STREAM_A);
 	struct ddps_sge sge = { mem, 1, mr->stag };
 
 	pd.streams = 2; /* does not matter for a bound one */
-	cr_expect_eq(ddps_stag_invalidate(&pd, &stream_b, mr->stag), DDPS_STAG_ASSOCIATION);
+	cr_expect_eq(ddps_stag_invalidate(&pd, STREAM_B, mr->stag), DDPS_STAG_ASSOCIATION);
 	cr_expect(mr->valid);
-	cr_expect_eq(ddps_stag_invalidate(&other, &stream_a, mr->stag), DDPS_STAG_ASSOCIATION);
-	cr_expect_eq(ddps_stag_invalidate(&pd, &stream_a, mr->stag), DDPS_STAG_OK);
+	cr_expect_eq(ddps_stag_invalidate(&other, STREAM_A, mr->stag), DDPS_STAG_ASSOCIATION);
+	cr_expect_eq(ddps_stag_invalidate(&pd, STREAM_A, mr->stag), DDPS_STAG_OK);
 	cr_expect_eq(check(mr, 0, 1, DDPS_REMOTE_WRITE), DDPS_STAG_INVALID);
-	cr_expect_eq(ddps_stag_check_local(&pd, &stream_a, &sge, 0), DDPS_STAG_INVALID);
-	cr_expect_eq(ddps_stag_invalidate(&pd, &stream_a, mr->stag), DDPS_STAG_INVALID);
+	cr_expect_eq(ddps_stag_check_local(&pd, STREAM_A, &sge, 0), DDPS_STAG_INVALID);
+	cr_expect_eq(ddps_stag_invalidate(&pd, STREAM_A, mr->stag), DDPS_STAG_INVALID);
 	cr_expect_eq(ddps_stag_count(table), 1, "kept until it is deregistered");
 	ddps_stag_remove(mr);
 }
 
 Test(stag, remote_invalidation_of_a_shared_region, .description = "5040-8.1.1-7")
 {
-	struct ddps_mr *mr = reg(RW, NULL);
+	struct ddps_mr *mr = reg(RW, 0);
 
-	cr_expect_eq(ddps_stag_invalidate(&pd, &stream_a, ~mr->stag), DDPS_STAG_INVALID);
+	cr_expect_eq(ddps_stag_invalidate(&pd, STREAM_A, ~mr->stag), DDPS_STAG_INVALID);
 	pd.streams = 2;
-	cr_expect_eq(ddps_stag_invalidate(&pd, &stream_a, mr->stag), DDPS_STAG_ASSOCIATION);
+	cr_expect_eq(ddps_stag_invalidate(&pd, STREAM_A, mr->stag), DDPS_STAG_ASSOCIATION);
 	cr_expect(mr->valid);
 	pd.streams = 1;
-	cr_expect_eq(ddps_stag_invalidate(&other, &stream_a, mr->stag), DDPS_STAG_ASSOCIATION);
-	cr_expect_eq(ddps_stag_invalidate(&pd, &stream_a, mr->stag), DDPS_STAG_OK);
+	cr_expect_eq(ddps_stag_invalidate(&other, STREAM_A, mr->stag), DDPS_STAG_ASSOCIATION);
+	cr_expect_eq(ddps_stag_invalidate(&pd, STREAM_A, mr->stag), DDPS_STAG_OK);
 }
 
 Test(stag, verdicts_have_texts)
@@ -250,7 +249,7 @@ Test(stag, verdicts_have_texts)
 
 Test(stag, freed_values_rest_for_a_while, .description = "5042-6.1.1-4")
 {
-	struct ddps_mr *mr = reg(RW, NULL);
+	struct ddps_mr *mr = reg(RW, 0);
 	uint32_t stag = mr->stag;
 
 	cr_expect_not(ddps_stag_usable(table, 0));
@@ -258,7 +257,7 @@ Test(stag, freed_values_rest_for_a_while, .description = "5042-6.1.1-4")
 	ddps_stag_remove(mr);
 	for (int i = 0; i < 1024; i++) {
 		cr_expect_not(ddps_stag_usable(table, stag), "%d", i);
-		ddps_stag_remove(reg(RW, NULL));
+		ddps_stag_remove(reg(RW, 0));
 	}
 	cr_expect(ddps_stag_usable(table, stag));
 }

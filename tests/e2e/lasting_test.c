@@ -1,0 +1,240 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* What outlasts what: requests their listener, memory its revocation, nobody his deadline. */
+#include "session/session.h"
+#include "support/e2e.h"
+#include <arpa/inet.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+TestSuite(lasting, .timeout = 60);
+
+/* ---- 13: what is batched when a region is invalidated ---- */
+
+#define LEN (16u << 20)
+
+/* The initiator's Writes fill all sockets; then the peer invalidates their source. */
+static void invalidated(const char *wire)
+{
+	uint8_t *src = malloc(LEN), *dst = calloc(1, LEN), octet = 0;
+	struct ddps_mr *ms, *md, *mo;
+	struct ddps_sge sge;
+	struct ddps_wc wc = { 0 };
+	struct e2e e;
+
+	e2e_open(&e, wire);
+	e.connect.crc = e.accept.crc = false;
+	e2e_connect(&e);
+	cr_assert(e.b.seen & E2E_SEEN(DDPS_EV_ESTABLISHED));
+	memset(src, 'o', LEN);
+	cr_assert_eq(ddps_mr_reg(e.pd, src, LEN, DDPS_REMOTE_READ, e.a.ep, &ms), 0);
+	md = e2e_reg(&e, dst, LEN, DDPS_REMOTE_WRITE);
+	mo = e2e_reg(&e, &octet, 1, DDPS_LOCAL_WRITE);
+	sge = e2e_sge(&octet, 1, mo);
+	cr_assert_eq(ddps_post_recv(e.a.ep, 7, &sge, 1), 0);
+	for (int i = 0; i < 8; i++)
+		cr_assert_eq(e2e_post(&e.a, DDPS_OP_WRITE, src, LEN, ms, ddps_mr_stag(md),
+				      ddps_mr_to(md)),
+			     0);
+	cr_assert_eq(ddps_post_send(e.b.ep, &(struct ddps_send_wr){ .op = DDPS_OP_SEND,
+								    .flags = DDPS_WR_INVALIDATE,
+								    .stag = ddps_mr_stag(ms) }),
+		     0);
+	while (wc.wr_id != 7)
+		wc = e2e_wc(&e);
+	cr_assert_eq(wc.status, DDPS_WC_SUCCESS);
+	memset(src, 'X', LEN); /* the program's own again */
+	e2e_wait(&e, &e.a, E2E_SEEN(DDPS_EV_CLOSED));
+	e2e_wait(&e, &e.b, E2E_SEEN(DDPS_EV_CLOSED));
+	cr_expect_null(memchr(dst, 'X', LEN), "%s: what was written afterwards reached the peer",
+		       wire);
+	cr_expect_eq(ddps_mr_dereg(ms), 0);
+	cr_expect_eq(ddps_mr_dereg(md), 0);
+	e2e_close(&e);
+	free(src);
+	free(dst);
+}
+
+E2E_WIRES(lasting, attack_13_an_invalidated_region_is_not_read_any_more)
+{
+	invalidated(wire);
+}
+
+/* ---- 17: who refers to user memory is known ---- */
+
+Test(lasting, attack_17_dereg_looks_at_nobody_who_does_not_refer_to_memory)
+{
+	uint8_t octets[64];
+	struct e2e e;
+
+	e2e_up(&e, e2e_wires[0]);
+	for (int i = 0; i < 3; i++) {
+		struct ddps_mr *mr = e2e_reg(&e, octets, sizeof octets, DDPS_LOCAL_WRITE);
+
+		cr_expect_null(e.ctx->env.lenders, "two sessions, nothing under way");
+		cr_expect_eq(ddps_mr_dereg(mr), 0);
+	}
+	e2e_close(&e);
+}
+
+/* ---- 14: regions bound to an endpoint ---- */
+
+Test(lasting, attack_14_a_later_endpoint_does_not_inherit_regions)
+{
+	uint8_t octets[64];
+	struct ddps_mr *mr;
+	struct ddps_sge sge;
+	struct e2e e;
+
+	e2e_open(&e, e2e_wires[0]);
+	cr_assert_eq(ddps_ep_new(e.ctx, &e.attr, &e.a.ep), 0);
+	cr_assert_eq(ddps_mr_reg(e.pd, octets, sizeof octets, DDPS_LOCAL_WRITE, e.a.ep, &mr), 0);
+	sge = e2e_sge(octets, sizeof octets, mr);
+	cr_expect_eq(ddps_post_recv(e.a.ep, 1, &sge, 1), 0);
+	for (int i = 0; i < 64; i++) { /* malloc gives the same place again, mostly */
+		ddps_ep_free(e.a.ep);
+		cr_assert_eq(ddps_ep_new(e.ctx, &e.attr, &e.a.ep), 0);
+		cr_expect_neq(e.a.ep->serial, mr->stream);
+		cr_assert_eq(ddps_post_recv(e.a.ep, 1, &sge, 1), DDPS_E_ACCESS, "try %d", i);
+	}
+	cr_expect_eq(ddps_mr_dereg(mr), 0);
+	e2e_close(&e);
+}
+
+/* ---- 18: queues of another context ---- */
+
+Test(lasting, attack_18_queues_are_of_the_endpoints_context)
+{
+	struct ddps_ep_attr attr;
+	struct ddps_ep *ep;
+	struct e2e e, other;
+
+	e2e_open(&e, e2e_wires[0]);
+	e2e_open(&other, e2e_wires[0]);
+	attr = e.attr;
+	attr.send_cq = other.cq;
+	cr_expect_eq(ddps_ep_new(e.ctx, &attr, &ep), DDPS_E_INVAL);
+	attr = e.attr;
+	attr.recv_cq = other.cq;
+	cr_expect_eq(ddps_ep_new(e.ctx, &attr, &ep), DDPS_E_INVAL);
+	attr = e.attr;
+	attr.pd = other.pd;
+	cr_expect_eq(ddps_ep_new(e.ctx, &attr, &ep), DDPS_E_INVAL);
+	e2e_close(&other);
+	e2e_close(&e);
+}
+
+/* ---- 15: ends that come, and not too early ---- */
+
+/* A bare initiator of a plain session without CRC with @e's listener; it is accepted. */
+static int bare(struct e2e *e)
+{
+	struct sockaddr_in to = { .sin_family = AF_INET,
+				  .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	unsigned port = 0;
+
+	cr_assert_eq(sscanf(e->uri, "tcp://127.0.0.1:%u", &port), 1);
+	to.sin_port = htons((uint16_t)port);
+	cr_assert_eq(connect(fd, (struct sockaddr *)&to, sizeof to), 0);
+	cr_assert_eq(send(fd, "MPA ID Req Frame\0\1\0\0", 20, 0), 20);
+	e->accept.crc = false;
+	e2e_wait(e, &e->b, E2E_SEEN(DDPS_EV_ESTABLISHED));
+	return fd;
+}
+
+/* A zero-length Write, again and again, until the session is over. */
+static void send_on(struct e2e *e, int fd)
+{
+	static const uint8_t fpdu[20] = { 0, 14, 0xc1, 0x40 };
+	struct ddps_event ev = { 0 };
+	uint64_t until = ddps_now() + 10000000000u;
+
+	while (ev.type != DDPS_EV_CLOSED) {
+		cr_assert_lt(ddps_now(), until, "it does not end while the peer sends");
+		for (int i = 0; i < 10; i++)
+			send(fd, fpdu, sizeof fpdu, MSG_DONTWAIT | MSG_NOSIGNAL);
+		if (ddps_event_wait(e->ctx, &ev, 5) < 0)
+			ev.type = DDPS_EV_ESTABLISHED;
+	}
+	cr_expect_eq(ev.error.code, DDPS_E_TIMEDOUT, "%s", ev.error.text);
+}
+
+Test(lasting, attack_15_a_peer_that_sends_on_does_not_keep_a_session_alive)
+{
+	for (int reads = 0; reads < 2; reads++) {
+		uint8_t octets[8];
+		struct ddps_mr *mr;
+		struct e2e e;
+		int fd;
+
+		e2e_open(&e, e2e_wires[0]);
+		e.accept.close_ms = 200;
+		fd = bare(&e);
+		mr = e2e_reg(&e, octets, sizeof octets, DDPS_LOCAL_WRITE);
+		if (reads) /* it is never answered */
+			cr_assert_eq(e2e_post(&e.b, DDPS_OP_READ, octets, sizeof octets, mr, 1, 0),
+				     0);
+		cr_assert_eq(ddps_disconnect(e.b.ep), 0);
+		send_on(&e, fd);
+		close(fd);
+		e2e_close(&e);
+	}
+}
+
+#define SETTLE (64u << 20)
+
+Test(lasting, attack_15_settle_waits_until_all_is_written)
+{
+	uint8_t *src = calloc(1, SETTLE), *dst = calloc(1, SETTLE);
+	struct ddps_mr *ms, *md;
+	struct e2e e;
+
+	e2e_up(&e, e2e_wires[0]);
+	ms = e2e_reg(&e, src, SETTLE, 0);
+	md = e2e_reg(&e, dst, SETTLE, DDPS_REMOTE_WRITE);
+	memset(src, 'x', SETTLE);
+	cr_assert_eq(e2e_post(&e.a, DDPS_OP_WRITE, src, SETTLE, ms, ddps_mr_stag(md),
+			      ddps_mr_to(md)),
+		     0);
+	cr_expect_eq(ddps_ctx_settle(e.ctx, 0), DDPS_E_TIMEDOUT);
+	cr_expect_eq(ddps_ctx_settle(e.ctx, E2E_MS), 0);
+	e2e_expect_wc(&e, &e.a, DDPS_OP_WRITE, DDPS_WC_SUCCESS, SETTLE);
+	e2e_wait(&e, &e.b, E2E_SEEN(DDPS_EV_CLOSED));
+	cr_expect_eq(dst[SETTLE - 1], 'x');
+	e2e_close(&e);
+	free(src);
+	free(dst);
+}
+
+E2E_WIRES(lasting, attack_15_requests_outlast_their_listener)
+{
+	for (int accept = 0; accept < 2; accept++) {
+		struct e2e e;
+
+		e2e_open(&e, wire);
+		e.keep_request = true;
+		cr_assert_eq(ddps_ep_new(e.ctx, &e.attr, &e.a.ep), 0);
+		cr_assert_eq(ddps_connect(e.a.ep, e.uri, &e.connect), 0);
+		while (!e.request.request) {
+			struct ddps_event ev;
+
+			cr_assert_eq(ddps_event_wait(e.ctx, &ev, E2E_MS), 0);
+			cr_assert_eq(ev.type, DDPS_EV_CONNECT_REQUEST);
+			e.request = ev;
+		}
+		ddps_listener_free(e.listener);
+		e.listener = NULL;
+		if (accept) {
+			cr_assert_eq(ddps_ep_new(e.ctx, &e.attr, &e.b.ep), 0);
+			cr_expect_eq(ddps_accept(e.request.request, e.b.ep, &e.accept), 0);
+			e2e_wait(&e, &e.a, E2E_SEEN(DDPS_EV_ESTABLISHED));
+		} else {
+			cr_expect_eq(ddps_reject(e.request.request, NULL, 0), 0);
+			e2e_wait(&e, &e.a, E2E_SEEN(DDPS_EV_REJECTED));
+		}
+		e2e_close(&e);
+	}
+}
