@@ -271,7 +271,9 @@ static void path_news(struct ddps_sent *s, struct ddps_sent_path *p, uint64_t no
 	ack.flight = p->flight;
 	ack.new_loss = p->got.new_loss;
 	ddps_sent_settle(s, p, &ack);
-	p->silent_at = p->nudge_at = 0;
+	if (p->silent_at && now - p->silent_at > DDPS_SECOND)
+		p->backoff = 0; /* after an outage SRTT still holds */
+	p->silent_at = p->nudge_at = p->alive_at = 0;
 	if (!p->nflight)
 		p->t3_at = 0;
 	else if (p->got.first_acked) /* 9260-6.3.2-d1, R3 */

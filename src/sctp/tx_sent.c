@@ -68,7 +68,7 @@ static void path_reset(struct ddps_sent *s, struct ddps_sent_path *p)
 	p->sampled = true;
 	p->undo_pending = 0;
 	p->frto = 0;
-	p->reo_at = p->pto_at = p->pace_at = p->silent_at = p->nudge_at = 0;
+	p->reo_at = p->pto_at = p->pace_at = p->silent_at = p->nudge_at = p->alive_at = 0;
 	p->backoff = 0;
 }
 

@@ -78,7 +78,7 @@ struct ddps_sent_path {
 	uint64_t frto_pn;
 	uint32_t tlp_tsn;
 	uint64_t tlp_acked_at;
-	uint64_t reo_at, pto_at, t3_at, nudge_at, pace_at, silent_at; /* 0: off */
+	uint64_t reo_at, pto_at, t3_at, nudge_at, pace_at, silent_at, alive_at; /* 0: off */
 
 	/* private: what the SACK in hand brought */
 	struct {
@@ -306,8 +306,8 @@ uint64_t ddps_sent_deadline(const struct ddps_sent *s, const struct ddps_sent_pa
 /* Time has come, or may have.  Each timer fires at most once a call.  Return: DDPS_SENT_EV_* */
 unsigned ddps_sent_timer(struct ddps_sent *s, struct ddps_sent_path *p, uint64_t now);
 
-/* Anything with the right tag came from this path: if T3 is backed off, resend immediately.
- * Return: true: ask ddps_sent_may(). */
+/* Anything with the right tag came from this path: if T3 is backed off by now, one packet is resent
+ * without waiting for it, at most once a second.  Return: true: ask ddps_sent_may(). */
 bool ddps_sent_alive(struct ddps_sent *s, struct ddps_sent_path *p, uint64_t now);
 
 #endif

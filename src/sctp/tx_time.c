@@ -225,22 +225,22 @@ void ddps_sent_arm_pto(struct ddps_sent *s, struct ddps_sent_path *p, uint64_t n
 		p->pto_at = p->t3_at;
 }
 
+/* 0 is "off", and so comes last. */
+static uint64_t sooner(uint64_t a, uint64_t b)
+{
+	return a - 1 < b - 1 ? a : b;
+}
+
 uint64_t ddps_sent_deadline(const struct ddps_sent *s, const struct ddps_sent_path *p)
 {
-	uint64_t at = DDPS_SENT_NEVER;
-	const uint64_t other[] = { p->pace_at, s->zero_on == p ? s->zero_at : 0 };
+	uint64_t at = p->pace_at;
 
-	if (p->nflight) {
-		const uint64_t of_flight[] = { p->reo_at, p->pto_at, p->t3_at, p->nudge_at };
-
-		for (int i = 0; i < 4; i++)
-			if (of_flight[i] && of_flight[i] < at)
-				at = of_flight[i];
-	}
-	for (int i = 0; i < 2; i++)
-		if (other[i] && other[i] < at)
-			at = other[i];
-	return at;
+	if (s->zero_on == p)
+		at = sooner(at, s->zero_at);
+	if (p->nflight)
+		at = sooner(sooner(sooner(p->reo_at, p->pto_at), sooner(p->t3_at, p->nudge_at)),
+			    at);
+	return at ? at : DDPS_SENT_NEVER;
 }
 
 /* 9260-6.1-5: while the peer has no room and says so, silence about a chunk is no error. */
@@ -389,14 +389,14 @@ unsigned ddps_sent_timer(struct ddps_sent *s, struct ddps_sent_path *p, uint64_t
 
 bool ddps_sent_alive(struct ddps_sent *s, struct ddps_sent_path *p, uint64_t now)
 {
-	if (!p->backoff || !p->silent_at || now - p->silent_at < SILENCE || s->zero_out)
+	if (!p->backoff || !p->silent_at || now - p->silent_at < SILENCE || now < p->alive_at ||
+	    s->zero_out)
 		return false;
-	p->backoff = 0;
-	p->silent_at = p->nudge_at = 0;
+	/* T3 goes on as it was: it may be that only our way there is dead */
+	p->alive_at = now + SILENCE;
 	if (p->nflight)
 		ddps_sent_resend(s, p);
 	else
 		p->force = s->nlost != 0;
-	p->t3_at = now + ddps_sent_rto(s, p);
 	return p->force;
 }

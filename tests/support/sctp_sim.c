@@ -45,7 +45,6 @@ struct sim {
 	struct ddps_sent s;
 	struct ddps_sent_path p;
 	uint64_t unsent, packets;
-	uint16_t *len; /* of chunks held, by TSN */
 
 	/* link */
 	uint64_t free_at, last_at;

@@ -1,0 +1,220 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Timers of the sender: tail loss probes, T3, closed windows. */
+#include "sctp_sent_fixture.h"
+#include <ddpsess/err.h>
+
+/* Sends @n packets of 1000 octets on path 0 and returns the TSN before the first. */
+static uint32_t burst(struct world *w, int n)
+{
+	uint32_t before = w->s.next - 1;
+
+	w->p[0].cc.cwnd = 1 << 20;
+	for (int i = 0; i < n; i++) {
+		ddps_sent_begin(&w->s, &w->p[0], w->now);
+		cr_assert_eq(ddps_sent_add_new(&w->s, 1016, 1000,
+					       (void *)((uintptr_t)w->s.next + 7)),
+			     0);
+		ddps_sent_end(&w->s, 1056, i + 1 < n);
+	}
+	return before;
+}
+
+static void ack(struct world *w, uint32_t cum, uint32_t from, uint32_t to)
+{
+	const struct ddps_sent_gap g = { (uint16_t)(from - cum), (uint16_t)(to - cum) };
+	struct ddps_sent_sack k = { .cum = cum, .a_rwnd = 1 << 20, .gaps = &g, .ngaps = from != 0 };
+	struct ddps_sent_news news;
+
+	cr_assert_eq(ddps_sent_sack(&w->s, &k, w->now, &news), DDPS_SENT_TAKEN);
+}
+
+/* RFC 8985 7: what is lost at the tail is found by a probe, without T3, with one reaction. */
+Test(sctp_sent, tail_loss_is_probed)
+{
+	struct ddps_sent_chunk c;
+	struct world w;
+	uint64_t room, at;
+	uint32_t b;
+
+	sent_begin(&w, 1, 1, 1 << 20);
+	ddps_sent_rtt(&w.s, &w.p[0], 20 * MS, w.now);
+	b = burst(&w, 5);
+	w.now += 20 * MS;
+	ack(&w, b + 4, 0, 0);
+	at = ddps_sent_deadline(&w.s, &w.p[0]);
+	cr_expect_leq(at, w.now + 2 * 20 * MS + 2 * MS);
+	w.now = at;
+	cr_expect(ddps_sent_timer(&w.s, &w.p[0], w.now) == DDPS_SENT_EV_SEND);
+	cr_expect_eq(ddps_sent_may(&w.s, &w.p[0], w.now, SIZE_MAX, &room), DDPS_SENT_OLD);
+	ddps_sent_begin(&w.s, &w.p[0], w.now);
+	cr_assert(ddps_sent_next_old(&w.s, &c));
+	cr_expect_eq(c.tsn, b + 5);
+	ddps_sent_add_old(&w.s, c.tsn);
+	cr_expect_not(ddps_sent_next_old(&w.s, &c), "one chunk is enough");
+	cr_expect(ddps_sent_end(&w.s, 1056, false), "the I bit");
+	w.now += 20 * MS;
+	ack(&w, b + 5, 0, 0);
+	cr_expect_eq(w.p[0].t3s, 0);
+	cr_expect_eq(w.s.next - 1, w.s.cum);
+	cr_expect_eq(ddps_sent_deadline(&w.s, &w.p[0]), DDPS_SENT_NEVER);
+	sent_end(&w);
+}
+
+Test(sctp_sent, t3_backs_off_and_looks_between, .description = "9260-6.3.3-d1")
+{
+	struct ddps_sent_chunk c;
+	struct world w;
+	uint64_t start, errors = 0, packets = 0, room;
+	unsigned ev;
+
+	sent_begin(&w, 1, 1, 1 << 20);
+	ddps_sent_rtt(&w.s, &w.p[0], 20 * MS, w.now);
+	burst(&w, 10);
+	start = w.now;
+	while (w.now - start < 30000 * MS) {
+		w.now = ddps_sent_deadline(&w.s, &w.p[0]);
+		cr_assert_neq(w.now, DDPS_SENT_NEVER);
+		ev = ddps_sent_timer(&w.s, &w.p[0], w.now);
+		errors += (ev & DDPS_SENT_EV_T3) != 0;
+		while (ddps_sent_may(&w.s, &w.p[0], w.now, SIZE_MAX, &room)) {
+			ddps_sent_begin(&w.s, &w.p[0], w.now);
+			cr_assert(ddps_sent_next_old(&w.s, &c));
+			ddps_sent_add_old(&w.s, c.tsn);
+			ddps_sent_end(&w.s, 1056, false);
+			packets++;
+		}
+		sent_check(&w);
+	}
+	cr_expect(errors >= 5 && errors <= 7, "0.4, 0.8, 1.6 s and so on: %u", (unsigned)errors);
+	cr_expect(packets >= 12 && packets <= 24, "and every 2 or 5 s: %u", (unsigned)packets);
+	/* a sign of life: immediately; an answer, and RTO is back */
+	cr_expect(ddps_sent_alive(&w.s, &w.p[0], w.now));
+	cr_expect_not(ddps_sent_alive(&w.s, &w.p[0], w.now + MS), "once a second");
+	cr_expect_eq(ddps_sent_may(&w.s, &w.p[0], w.now, SIZE_MAX, &room), DDPS_SENT_OLD);
+	cr_expect_gt(ddps_sent_rto(&w.s, &w.p[0]), 10000 * MS);
+	w.now += 20 * MS;
+	ack(&w, w.s.cum + 1, 0, 0);
+	cr_expect_leq(ddps_sent_rto(&w.s, &w.p[0]), 400 * MS);
+	sent_end(&w);
+}
+
+/* 9260-6.1-5, -6: probing a closed window is slow, and no error while the peer answers. */
+Test(sctp_sent, closed_window_is_probed,
+     .description = "9260-6.1-1 9260-6.1-2 9260-6.1-5 9260-6.1-6")
+{
+	struct world w;
+	uint64_t room, last = 0;
+	uint32_t b;
+
+	sent_begin(&w, 1, 1, 3000);
+	ddps_sent_rtt(&w.s, &w.p[0], 20 * MS, w.now);
+	b = burst(&w, 3);
+	cr_expect_eq(ddps_sent_may(&w.s, &w.p[0], w.now, 1000, &room), DDPS_SENT_NOTHING);
+	w.now += 20 * MS;
+	{
+		struct ddps_sent_sack k = { .cum = b + 3 };
+		struct ddps_sent_news news;
+
+		ddps_sent_sack(&w.s, &k, w.now, &news);
+	}
+	cr_expect_eq(ddps_sent_may(&w.s, &w.p[0], w.now, 1000, &room), DDPS_SENT_NOTHING);
+	cr_expect_eq(ddps_sent_deadline(&w.s, &w.p[0]), w.now + w.p[0].rto, "after one RTO");
+	w.now = ddps_sent_deadline(&w.s, &w.p[0]);
+	cr_expect_eq(ddps_sent_timer(&w.s, &w.p[0], w.now), DDPS_SENT_EV_SEND);
+	cr_assert_eq(ddps_sent_may(&w.s, &w.p[0], w.now, 1000, &room), DDPS_SENT_NEW);
+	burst(&w, 1);
+	cr_expect_eq(ddps_sent_may(&w.s, &w.p[0], w.now, 1000, &room), DDPS_SENT_NOTHING);
+	for (int i = 0; i < 6; i++) {
+		struct ddps_sent_sack k = { .cum = b + 3 };
+		struct ddps_sent_chunk c;
+		struct ddps_sent_news news;
+		uint64_t at = ddps_sent_deadline(&w.s, &w.p[0]);
+
+		cr_expect_geq(at - w.now, last, "doubles");
+		last = at - w.now;
+		ddps_sent_sack(&w.s, &k, w.now + 20 * MS, &news); /* no room, it says */
+		w.now = ddps_sent_deadline(&w.s, &w.p[0]);
+		cr_expect_not(ddps_sent_timer(&w.s, &w.p[0], w.now) & DDPS_SENT_EV_T3);
+		cr_assert_eq(ddps_sent_may(&w.s, &w.p[0], w.now, 1000, &room), DDPS_SENT_OLD);
+		ddps_sent_begin(&w.s, &w.p[0], w.now);
+		cr_assert(ddps_sent_next_old(&w.s, &c));
+		ddps_sent_add_old(&w.s, c.tsn);
+		ddps_sent_end(&w.s, 1056, true);
+		sent_check(&w);
+	}
+	w.now += 20 * MS;
+	ack(&w, b + 3, 0, 0); /* open again */
+	cr_expect_eq(ddps_sent_may(&w.s, &w.p[0], w.now, 1000, &room), DDPS_SENT_OLD, "at once");
+	sent_end(&w);
+}
+
+/* Two chunks of one packet are one piece of evidence (RFC 8985 6.2, DUPTHRESH in packets). */
+Test(sctp_sent, one_packet_is_one_piece_of_evidence)
+{
+	struct world w;
+	uint32_t b;
+
+	sent_begin(&w, 1, 1, 1 << 20);
+	ddps_sent_rtt(&w.s, &w.p[0], 20 * MS, w.now);
+	b = burst(&w, 1);
+	w.now += MS;
+	ddps_sent_begin(&w.s, &w.p[0], w.now);
+	for (int i = 0; i < 5; i++)
+		cr_assert_eq(ddps_sent_add_new(&w.s, 116, 100, (void *)((uintptr_t)w.s.next + 7)),
+			     0);
+	ddps_sent_end(&w.s, 620, true);
+	w.now += 20 * MS;
+	ack(&w, b, b + 2, b + 6);
+	cr_expect_eq(w.p[0].sacked_packets, 1);
+	cr_expect_eq(w.s.nlost, 0, "may still be on its way");
+	cr_expect_neq(w.p[0].reo_at, 0);
+	w.now = ddps_sent_deadline(&w.s, &w.p[0]);
+	cr_expect(ddps_sent_timer(&w.s, &w.p[0], w.now) & DDPS_SENT_EV_LOST);
+	cr_expect_eq(w.s.nlost, 1);
+	sent_end(&w);
+}
+
+Test(sctp_sent, rests_in_no_memory)
+{
+	struct world w;
+	uint32_t b;
+
+	sent_begin(&w, 1, 1, 1 << 20);
+	cr_expect_null(w.s.ring);
+	b = burst(&w, 3);
+	ddps_sent_rest(&w.s);
+	cr_expect_not_null(w.s.ring, "not while something is outstanding");
+	w.now += MS;
+	ack(&w, b + 3, 0, 0);
+	ddps_sent_rest(&w.s);
+	cr_expect_null(w.s.ring);
+	b = burst(&w, 3);
+	ack(&w, b + 3, 0, 0);
+	sent_end(&w);
+}
+
+/* Only our way there is dead: what comes from the peer must not make T3 count faster. */
+Test(sctp_sent, one_way_outage_counts_no_faster)
+{
+	struct ddps_sent_chunk c;
+	struct world w;
+	uint64_t start, errors = 0, room;
+
+	sent_begin(&w, 1, 1, 1 << 20);
+	ddps_sent_rtt(&w.s, &w.p[0], 20 * MS, w.now);
+	burst(&w, 10);
+	for (start = w.now; w.now - start < 60000 * MS; w.now += 10 * MS) {
+		if (ddps_sent_deadline(&w.s, &w.p[0]) <= w.now)
+			errors += (ddps_sent_timer(&w.s, &w.p[0], w.now) & DDPS_SENT_EV_T3) != 0;
+		ddps_sent_alive(&w.s, &w.p[0], w.now);
+		while (ddps_sent_may(&w.s, &w.p[0], w.now, SIZE_MAX, &room)) {
+			ddps_sent_begin(&w.s, &w.p[0], w.now);
+			cr_assert(ddps_sent_next_old(&w.s, &c));
+			ddps_sent_add_old(&w.s, c.tsn);
+			ddps_sent_end(&w.s, 1056, false);
+		}
+		sent_check(&w);
+	}
+	cr_expect(errors >= 6 && errors <= 8, "%u in a minute", (unsigned)errors);
+	sent_end(&w);
+}
