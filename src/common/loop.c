@@ -168,6 +168,20 @@ void ddps_io_del(struct ddps_loop *l, struct ddps_io *io)
 			l->ready[i].data.ptr = NULL;
 }
 
+/* ---- fairness ---- */
+
+uint64_t ddps_loop_turn(const struct ddps_loop *l)
+{
+	return l->turn;
+}
+
+unsigned ddps_loop_share(const struct ddps_loop *l, unsigned all, unsigned least, unsigned most)
+{
+	unsigned n = l->busy ? all / l->busy : all;
+
+	return n < least ? least : n > most ? most : n;
+}
+
 /* ---- tasks ---- */
 
 /*
@@ -265,6 +279,7 @@ static int run_ios(struct ddps_loop *l)
 {
 	int n = 0, found;
 
+	l->turn++;
 	l->hits = l->misses = 0;
 	l->nready = epoll_wait(l->epfd, l->ready, DDPS_LOOP_READY, 0);
 	if (l->nready < 0) {
@@ -272,6 +287,7 @@ static int run_ios(struct ddps_loop *l)
 		return errno == EINTR ? 0 : DDPS_E_SYSTEM;
 	}
 	found = others_ready(l);
+	l->busy = (unsigned)found;
 	if (found > 1) {
 		set_hot(l, NULL);
 		l->lone = NULL;
@@ -328,6 +344,8 @@ static int try_hot(struct ddps_loop *l)
 	struct ddps_io *io = l->hot;
 	int n;
 
+	l->turn++;
+	l->busy = 1;
 	io->moved = false;
 	l->tried = true;
 	l->running = true;

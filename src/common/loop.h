@@ -67,6 +67,14 @@ void ddps_timer_start(struct ddps_loop *l, struct ddps_timer *t, uint64_t due);
 void ddps_timer_after(struct ddps_loop *l, struct ddps_timer *t, uint32_t ms);
 void ddps_timer_stop(struct ddps_loop *l, struct ddps_timer *t);
 
+/*
+ * Fairness.  A turn is one pass over what is ready: whoever is called in it takes a share of it and
+ * leaves the rest for the next one, whose number is another.  ddps_loop_share is @all divided by
+ * how many were ready, but not less than @least and not more than @most.
+ */
+uint64_t ddps_loop_turn(const struct ddps_loop *l);
+unsigned ddps_loop_share(const struct ddps_loop *l, unsigned all, unsigned least, unsigned most);
+
 /* Inside one of the two below: tasks posted now still run before it returns. */
 bool ddps_loop_running(const struct ddps_loop *l);
 

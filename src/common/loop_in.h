@@ -14,6 +14,8 @@ struct ddps_loop {
 	bool waking;	/* and stays so until that has come about */
 	struct epoll_event ready[DDPS_LOOP_READY];
 	int nready, next_ready;	   /* the part of ready not served yet */
+	unsigned busy;		   /* how many of them were not the loop's own */
+	uint64_t turn;		   /* counts passes */
 	struct ddps_timer *timers; /* the earliest one */
 	struct ddps_task *tasks, **tasks_end;
 	bool running; /* inside ddps_loop_run: tasks posted now are run by it, or told of */

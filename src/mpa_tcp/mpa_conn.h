@@ -41,6 +41,7 @@ struct ddps_mpa_conn {
 	struct ddps_llp llp; /* first; up is NULL until someone above owns it */
 	struct ddps_env *env;
 	enum ddps_mpa_state state;
+	uint64_t turn;	/* the loop's, in which it had its share */
 	unsigned depth; /* of our functions at work, see zombie */
 	bool initiator;
 	bool req_enhanced, req_crc, req_markers;

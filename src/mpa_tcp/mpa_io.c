@@ -302,7 +302,7 @@ static void on_task(void *user)
 	struct ddps_mpa_conn *c = user;
 
 	ddps_mpa_enter(c);
-	if (c->io.fd >= 0 && c->resume)
+	if (c->io.fd >= 0 && (c->resume || c->rx.cut))
 		ddps_mpa_data_resume(c);
 	else if (c->io.fd >= 0)
 		ddps_mpa_data_advance(c);

@@ -7,12 +7,34 @@
 #include <sys/socket.h>
 #include <sys/uio.h>
 
-/* One callback reads and writes at most about so much, for fairness among sessions. */
-#define READ_MAX   (1024u * 1024)
-#define WRITE_MAX  (4096u * 1024)
-#define MULPDU_AGE (1024u * 1024) /* EMSS is looked at again after so many octets */
+/* For fairness, all sessions that are ready together read, show and write about so much in a turn,
+ * and each of them at most, and may at least, so much. */
+#define READ_ALL    (4096u * 1024)
+#define READ_MOST   (1024u * 1024)
+#define READ_LEAST  (64u * 1024)
+#define WRITE_ALL   (4096u * 1024)
+#define WRITE_LEAST (128u * 1024)
+#define SHOW_ALL    2048u /* segments */
+#define SHOW_MOST   512u
+#define SHOW_LEAST  32u
+#define MULPDU_AGE  (1024u * 1024) /* EMSS is looked at again after so many octets */
+
+static unsigned share(const struct ddps_mpa_conn *c, unsigned all, unsigned least, unsigned most)
+{
+	return ddps_loop_share(c->env->loop, all, least, most);
+}
 
 /* ---- receiving ---- */
+
+static void begin_turn(struct ddps_mpa_conn *c)
+{
+	uint64_t now = ddps_loop_turn(c->env->loop);
+
+	if (c->turn == now)
+		return;
+	c->turn = now;
+	ddps_mpa_rx_turn(&c->rx, share(c, SHOW_ALL, SHOW_LEAST, SHOW_MOST));
+}
 
 /* A valid FPDU: the peer is in full operation, so may we be [5044-7.1.2-15]. */
 static void open_fence(struct ddps_mpa_conn *c)
@@ -165,10 +187,15 @@ static size_t read_once(struct ddps_mpa_conn *c)
 		return 0;
 	if (ddps_mpa_rx_got(&c->rx, c->env->scratch, (size_t)n, &e) < 0)
 		on_fault(c, &e);
-	if (c->rx.stalled)
+	if (c->rx.stalled || c->rx.cut)
 		return 0;
 	/* A short read has emptied the socket; what comes later makes it readable again. */
 	return (size_t)n < asked ? 0 : (size_t)n;
+}
+
+static bool may_read(const struct ddps_mpa_conn *c)
+{
+	return ddps_mpa_alive(c) && !c->rd_eof && !c->rx.stalled && !c->rx.cut && c->rx.share;
 }
 
 void ddps_mpa_data_hangup(struct ddps_mpa_conn *c)
@@ -186,20 +213,30 @@ void ddps_mpa_data_closing(struct ddps_mpa_conn *c)
 	c->llp.up->peer_closing(c->llp.user);
 }
 
-void ddps_mpa_data_resume(struct ddps_mpa_conn *c)
+/* What was read and not shown yet. */
+static void go_on(struct ddps_mpa_conn *c)
 {
 	struct ddps_error e;
 
-	c->resume = false;
+	begin_turn(c);
+	c->io.moved = true;
 	if (ddps_mpa_rx_resume(&c->rx, &e) < 0)
 		on_fault(c, &e);
+	if (c->rx.cut && ddps_mpa_alive(c)) /* the socket may have no more to wake us by */
+		ddps_task_post(c->env->loop, &c->task);
+}
+
+void ddps_mpa_data_resume(struct ddps_mpa_conn *c)
+{
+	c->resume = false;
+	go_on(c);
 	if (ddps_mpa_alive(c))
 		ddps_mpa_data_advance(c);
 }
 
 void ddps_mpa_data_read(struct ddps_mpa_conn *c)
 {
-	size_t total = 0, n;
+	size_t total = 0, most = READ_LEAST, n;
 
 	if (c->rd_eof) {
 		int err = 0;
@@ -210,14 +247,24 @@ void ddps_mpa_data_read(struct ddps_mpa_conn *c)
 		ddps_mpa_conn_lost(c, err ? err : ECONNRESET, "after the peer's close");
 		return;
 	}
-	do {
+	begin_turn(c);
+	if (c->rx.cut)
+		go_on(c);
+	while (may_read(c) && total < most) {
 		n = read_once(c);
 		total += n;
 		if (c->held && ddps_mpa_alive(c)) /* answers do not wait for more input */
 			ddps_mpa_data_advance(c);
-	} while (n && total < READ_MAX && ddps_mpa_alive(c) && !c->rd_eof);
-	if (ddps_mpa_alive(c))
-		ddps_mpa_rx_idle(&c->rx);
+		if (!n)
+			break;
+		if (total >= most)
+			most = share(c, READ_ALL, READ_LEAST, READ_MOST);
+	}
+	if (!ddps_mpa_alive(c))
+		return;
+	if (c->rx.cut)
+		ddps_task_post(c->env->loop, &c->task);
+	ddps_mpa_rx_idle(&c->rx);
 }
 
 /* ---- sending ---- */
@@ -265,8 +312,8 @@ static void write_batch(struct ddps_mpa_conn *c)
 		c->llp.data->tx_done(c->llp.data_user, done);
 }
 
-/* Fill the batch; true: there is nothing to send. */
-static bool fill_batch(struct ddps_mpa_conn *c)
+/* Fill the batch; 0: there is nothing to send. */
+static unsigned fill_batch(struct ddps_mpa_conn *c)
 {
 	int n;
 
@@ -278,18 +325,20 @@ static bool fill_batch(struct ddps_mpa_conn *c)
 				   n == DDPS_E_NOMEM
 					   ? "no memory to send"
 					   : "segment is empty, inconsistent or too long");
-	return n == 0;
+	return n > 0 ? (unsigned)n : 0;
 }
 
 /* true: everything is written and there is no more. */
 static bool pump(struct ddps_mpa_conn *c)
 {
+	unsigned most = WRITE_LEAST, fpdus = 0;
 	uint64_t written = 0;
 	bool drained = false;
 
 	c->pumping = true;
 	while (!drained && !c->blocked && ddps_mpa_alive(c)) {
 		size_t before;
+		unsigned n;
 
 		if (!ddps_mpa_tx_left(&c->tx)) {
 			/* Whatever has become ready since the last one was pulled was kicked. */
@@ -299,7 +348,9 @@ static bool pump(struct ddps_mpa_conn *c)
 				break;
 			}
 			c->held = false;
-			drained = fill_batch(c) && !c->held;
+			n = fill_batch(c);
+			fpdus += n;
+			drained = !n && !c->held;
 			continue;
 		}
 		before = ddps_mpa_tx_left(&c->tx);
@@ -307,7 +358,9 @@ static bool pump(struct ddps_mpa_conn *c)
 		if (!ddps_mpa_alive(c))
 			break;
 		written += before - ddps_mpa_tx_left(&c->tx);
-		if (written > WRITE_MAX) /* the rest when the others had their turn */
+		if (written > most)
+			most = share(c, WRITE_ALL, WRITE_LEAST, WRITE_ALL);
+		if (written > most || fpdus > SHOW_ALL) /* the rest when the others had theirs */
 			c->blocked = true;
 	}
 	c->pumping = false;
@@ -330,9 +383,14 @@ static void send_fin(struct ddps_mpa_conn *c)
 /* Sending failed because the connection is gone: read to its end, then say so. */
 static void drain_dead(struct ddps_mpa_conn *c)
 {
-	while (ddps_mpa_alive(c) && !c->rd_eof && !c->rx.stalled && read_once(c))
+	begin_turn(c);
+	while (may_read(c) && read_once(c))
 		;
-	if (ddps_mpa_alive(c))
+	if (!ddps_mpa_alive(c))
+		return;
+	if (c->rx.cut || !c->rx.share) /* the rest in the next turn */
+		ddps_task_post(c->env->loop, &c->task);
+	else
 		ddps_mpa_conn_lost(c, c->tx_errno, "peer reset the connection");
 }
 

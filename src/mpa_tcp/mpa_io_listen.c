@@ -10,6 +10,7 @@
 #include <sys/epoll.h>
 #include <unistd.h>
 
+#define ACCEPTS	 8
 #define PAUSE_MS 100 /* after running out of descriptors or memory */
 
 struct ddps_mpa_listener {
@@ -129,23 +130,33 @@ static void accept_failed(struct ddps_mpa_listener *l, int err)
 	}
 }
 
-/* One a turn: to ask in vain costs the kernel a whole socket, another turn next to nothing. */
-static void on_accept(void *user, uint32_t events)
+static bool accept_one(struct ddps_mpa_listener *l)
 {
-	struct ddps_mpa_listener *l = user;
 	struct sockaddr_storage ss;
 	socklen_t len = sizeof ss;
 	int fd = accept4(l->io.fd, (struct sockaddr *)&ss, &len, SOCK_NONBLOCK | SOCK_CLOEXEC);
 
-	(void)events;
 	if (fd < 0) {
 		accept_failed(l, errno);
-		return;
+		return false;
 	}
 	add(l, fd, (struct sockaddr *)&ss);
 	if (l->half_open >= l->p.max_half_open)
 		l->env->half_open_full++;
 	watch(l);
+	return true;
+}
+
+/* One a turn: to ask in vain costs the kernel a whole socket, another turn next to nothing; but
+ * some more where others are busy, whose turns take their time. */
+static void on_accept(void *user, uint32_t events)
+{
+	struct ddps_mpa_listener *l = user;
+	unsigned n = ddps_loop_share(l->env->loop, 2, 1, 2) > 1 ? 1 : ACCEPTS;
+
+	(void)events;
+	while (n-- && l->half_open < l->p.max_half_open && accept_one(l))
+		;
 }
 
 /* ---- listeners ---- */

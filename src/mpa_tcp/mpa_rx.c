@@ -5,6 +5,7 @@
 #include "common/error.h"
 #include "mpa_tcp/mpa_crc.h"
 #include "mpa_tcp/mpa_fpdu.h"
+#include <limits.h>
 #include <stdlib.h>
 
 /* The longest FPDU: all but markers, with the longest pad; then the markers (RFC 5044 4.3). */
@@ -18,12 +19,22 @@
  * call that reads it to its place, too. */
 #define AHEAD_BELOW 8192u
 
+#define ASK_LEAST 4096u
+#define ASK_MOST  (512u * 1024)
+
 static const struct ddps_triple crc_error = { 2, 0, 2 };
 static const struct ddps_triple marker_error = { 2, 0, 3 };
 
 void ddps_mpa_rx_init(struct ddps_mpa_rx *rx, const struct ddps_mpa_rx_sink *sink, void *user)
 {
-	*rx = (struct ddps_mpa_rx){ .sink = sink, .user = user };
+	*rx = (struct ddps_mpa_rx){
+		.sink = sink, .user = user, .share = UINT_MAX, .ask = ASK_MOST
+	};
+}
+
+void ddps_mpa_rx_turn(struct ddps_mpa_rx *rx, unsigned share)
+{
+	rx->share = share;
 }
 
 static void part_fini(struct ddps_mpa_rx *rx)
@@ -257,6 +268,7 @@ static size_t got_placed(struct ddps_mpa_rx *rx, size_t n)
 		return 0;
 	rx->placing = false;
 	rx->fpdus++;
+	rx->share -= rx->share != 0;
 	if (rx->sink->direct_end(rx->user) < 0)
 		rx->dead = true;
 	return n;
@@ -298,6 +310,24 @@ static int keep_stalled(struct ddps_mpa_rx *rx, uint8_t *rest, size_t n, struct 
 	return 0;
 }
 
+/* Keep the @n octets at @p for the next turn, in the same way. */
+static int keep_cut(struct ddps_mpa_rx *rx, uint8_t *p, size_t n, struct ddps_error *e)
+{
+	if (!rx->hold) {
+		rx->hold = malloc(n);
+		if (!rx->hold)
+			return no_memory(rx, n, e);
+		memcpy(rx->hold, p, n);
+		p = rx->hold;
+	}
+	rx->hold_rest = p;
+	rx->hold_rest_len = n;
+	rx->cut = true;
+	if (rx->ask > ASK_LEAST)
+		rx->ask /= 2;
+	return 0;
+}
+
 /* Keep the beginning of an FPDU, @n octets at @p, until more of it comes. */
 static int keep(struct ddps_mpa_rx *rx, const uint8_t *p, size_t n, size_t total, size_t ulpdu,
 		struct ddps_error *e)
@@ -335,6 +365,9 @@ static int parse(struct ddps_mpa_rx *rx, uint8_t *p, size_t n, struct ddps_error
 		total = size_of(rx, p, n, &ulpdu);
 		if (!total || n < total)
 			return keep(rx, p, n, total, ulpdu, e);
+		if (!rx->share)
+			return keep_cut(rx, p, n, e);
+		rx->share--;
 		err = deliver(rx, p, total, ulpdu, e);
 		if (err || rx->dead)
 			return err;
@@ -349,12 +382,16 @@ int ddps_mpa_rx_resume(struct ddps_mpa_rx *rx, struct ddps_error *e)
 {
 	int err = 0;
 
-	if (!rx->stalled)
+	if (!rx->stalled && !rx->cut)
 		return 0;
-	show(rx, rx->hold_seg, rx->hold_seg_len);
+	if (rx->stalled) {
+		rx->share -= rx->share != 0;
+		show(rx, rx->hold_seg, rx->hold_seg_len);
+	}
+	rx->cut = false;
 	if (!rx->stalled && !rx->dead)
 		err = parse(rx, rx->hold_rest, rx->hold_rest_len, e);
-	if (!rx->stalled)
+	if (!rx->stalled && !rx->cut)
 		hold_fini(rx);
 	return err;
 }
@@ -370,6 +407,8 @@ int ddps_mpa_rx_want(struct ddps_mpa_rx *rx, uint8_t *scratch, size_t scratch_le
 	size_t skip = 0;
 	int k = 0;
 
+	if (scratch_len > rx->ask)
+		scratch_len = rx->ask;
 	if (rx->placing && rx->pay_len >= AHEAD_BELOW && scratch_len > DDPS_MPA_RX_HEAD)
 		scratch_len = DDPS_MPA_RX_HEAD;
 	if (rx->placing && !rx->dead) {
@@ -400,6 +439,8 @@ int ddps_mpa_rx_got(struct ddps_mpa_rx *rx, uint8_t *scratch, size_t n, struct d
 
 	if (rx->dead || !n)
 		return 0;
+	if (n >= rx->ask && rx->ask < ASK_MOST)
+		rx->ask *= 2;
 	if (rx->placing) {
 		n = got_placed(rx, n);
 	} else if (rx->part_total) {
@@ -410,6 +451,7 @@ int ddps_mpa_rx_got(struct ddps_mpa_rx *rx, uint8_t *scratch, size_t n, struct d
 		}
 		n -= missing;
 		size_of(rx, rx->part, rx->part_total, &ulpdu);
+		rx->share -= rx->share != 0;
 		err = deliver(rx, rx->part, rx->part_total, ulpdu, e);
 		if (err)
 			return err;
@@ -425,7 +467,7 @@ int ddps_mpa_rx_got(struct ddps_mpa_rx *rx, uint8_t *scratch, size_t n, struct d
 
 bool ddps_mpa_rx_at_boundary(const struct ddps_mpa_rx *rx)
 {
-	if (rx->placing || rx->part_total || rx->stalled)
+	if (rx->placing || rx->part_total || rx->stalled || rx->cut)
 		return false;
 	return !rx->head_len || (lead(rx) && rx->head_len == DDPS_MPA_MARKER_LEN);
 }

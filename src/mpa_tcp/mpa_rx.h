@@ -33,9 +33,13 @@ struct ddps_mpa_rx {
 	bool crc, markers;
 	bool dead;	/* input is dropped: an error was reported, here or above [5044-8-8] */
 	bool stalled;	/* the sink holds a segment back: no want() and got() until resume() */
+	bool cut;	/* the turn's share is used up: what came behind it waits as above */
 	bool placing;	/* the current FPDU's payload goes straight to its place */
 	uint16_t phase; /* of the first octet of the current FPDU */
 	uint64_t fpdus; /* whole and valid so far */
+
+	unsigned share; /* so many more may be shown in this turn */
+	size_t ask;	/* so much is read together: about what a turn can show */
 
 	uint8_t head_len, head[DDPS_MPA_RX_HEAD];
 
@@ -43,7 +47,8 @@ struct ddps_mpa_rx {
 	uint8_t *part;				/* NULL, or part_size octets */
 	size_t part_size, part_len, part_total; /* part_total 0: not in use */
 
-	/* While stalled: the segment held back, and what came behind its FPDU. */
+	/* While stalled: the segment held back, and what came behind its FPDU.  While cut: the
+	 * FPDUs that were read and not shown. */
 	uint8_t *hold, *hold_seg, *hold_rest;
 	size_t hold_seg_len, hold_rest_len;
 
@@ -53,6 +58,9 @@ struct ddps_mpa_rx {
 
 void ddps_mpa_rx_init(struct ddps_mpa_rx *rx, const struct ddps_mpa_rx_sink *sink, void *user);
 void ddps_mpa_rx_fini(struct ddps_mpa_rx *rx);
+
+/* A new turn: show at most @share segments in it.  Until the first call there is no bound. */
+void ddps_mpa_rx_turn(struct ddps_mpa_rx *rx, unsigned share);
 
 /* Where to read to: fills @iov[DDPS_MPA_RX_IOV], returns how many.  May ask the sink. */
 int ddps_mpa_rx_want(struct ddps_mpa_rx *rx, uint8_t *scratch, size_t scratch_len,
@@ -66,7 +74,8 @@ int ddps_mpa_rx_want(struct ddps_mpa_rx *rx, uint8_t *scratch, size_t scratch_le
  */
 int ddps_mpa_rx_got(struct ddps_mpa_rx *rx, uint8_t *scratch, size_t n, struct ddps_error *e);
 
-/* Show the segment that was held back again, and what came behind it.  Return: as got(). */
+/* Go on where it was stalled or cut: show the segment that was held back again, and what came
+ * behind it.  Return: as got(). */
 int ddps_mpa_rx_resume(struct ddps_mpa_rx *rx, struct ddps_error *e);
 
 /* Octets kept: an incomplete FPDU, what is held back. */

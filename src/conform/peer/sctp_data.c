@@ -272,6 +272,9 @@ void cf_link_drop(struct cf_link *l)
 		free(d);
 	}
 	l->out = l->in = NULL;
+	l->out_end = &l->out;
+	l->nout = l->flying = 0;
+	l->flying_octets = l->in_octets = 0;
 }
 
 /* Ordered messages are handed up as they come too: a target has no reason to send any. */
