@@ -89,7 +89,7 @@ static void raw(struct world *w, const struct cf_link *l, struct ddps_rbuf *in)
 
 static void data(struct world *w, const struct cf_link *l, struct ddps_rbuf *in)
 {
-	uint32_t tsn = l->cum + 1 + (uint32_t)(int8_t)ddps_rbuf_u8(in);
+	uint32_t tsn = l->cum + ddps_rbuf_u8(in) - 100u;
 	uint8_t flags = ddps_rbuf_u8(in) & 7;
 	size_t len = 16u * ddps_rbuf_u8(in);
 	uint8_t *c;
