@@ -6,7 +6,7 @@
  * with every field by name, as octets, and as a table of fields that a tool can walk.
  * Part of libddpsess-ipoib; include <ddpsess/ipoib_cm.h>.
  */
-#include <ddpsess/err.h>
+#include <ddpsess/err_codes.h>
 #include <stddef.h>
 #include <stdint.h>
 

@@ -7,13 +7,16 @@
  *
  * This is the header of a library of its own, libddpsess-ipoib.  It needs nothing of the
  * session stack, nor does that need it: a user of one does not have to link the other.
- * What the two share are the error values of <ddpsess/err.h>.
+ * What the two share are the error values of <ddpsess/err_codes.h>.
+ *
+ * The connection manager is in <ddpsess/ib_cm.h>, an IPoIB interface in <ddpsess/ipoib_if.h>, what
+ * it asks of a fabric in <ddpsess/ipoib_port.h>, and a fabric in memory in <ddpsess/ipoib_sim.h>.
  *
  * Every function here is pure: no I/O, no clock, no heap, no global state; so each is
  * thread safe and none blocks.  Numbers are in host order, octet strings as on the wire.
  * A decoder leaves its result untouched when it fails.
  */
-#include <ddpsess/err.h>
+#include <ddpsess/err_codes.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -21,6 +24,10 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
+
+/** ddps_ipoib_strerror - the text of a DDPS_E_* value or 0.  Return: a constant string, never
+ * NULL. */
+DDPS_API const char *ddps_ipoib_strerror(int err);
 
 /* ---- Link-layer address (RFC 4755 3.1) ---- */
 

@@ -143,7 +143,9 @@ DDPS_API int ddps_ctx_fd(struct ddps_ctx *ctx);
  * @ctx:	context
  * @timeout_ms:	0 returns at once; > 0 waits that long for something to do; -1 without limit
  *
- * Blocks for at most @timeout_ms.  In a context with a thread it does nothing and returns 0.
+ * Blocks for at most @timeout_ms, and no longer than until another thread has done what there was
+ * to do, or a completion or an event is there.  In a context with a thread it does nothing and
+ * returns 0.
  *
  * Return: the number of descriptors and timers served, which may be 0 before the time is up;
  * or DDPS_E_FORKED, DDPS_E_SYSTEM.
@@ -230,7 +232,9 @@ DDPS_API int ddps_event_get(struct ddps_ctx *ctx, struct ddps_event *ev);
  * @ev:		filled on success
  * @timeout_ms:	-1 without limit
  *
- * Blocks for at most @timeout_ms; also returns when a signal handler ran.
+ * Blocks for at most @timeout_ms, however much peers send; also returns when a signal handler ran.
+ * Any number of threads may be in this, ddps_cq_wait and ddps_progress on one context.  One of them
+ * serves it for all; the others wake up when what they wait for has come.
  *
  * Return: 0, or DDPS_E_TIMEDOUT, DDPS_E_AGAIN (interrupted by a signal), DDPS_E_SYSTEM,
  * DDPS_E_FORKED.

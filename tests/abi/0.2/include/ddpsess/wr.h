@@ -136,7 +136,7 @@ DDPS_API int ddps_cq_arm(struct ddps_cq *cq, bool solicited_only);
 
 /**
  * ddps_cq_arm_next - ask for one more notification, of a completion not told of yet
- * @cq:		completion queue, which is never armed by ddps_cq_arm or ddps_cq_wait
+ * @cq:		completion queue, which is never armed by ddps_cq_arm
  * @solicited_only: as there
  *
  * The arming of verbs, for programs that share one wait among queues and leave some of them
@@ -162,7 +162,8 @@ DDPS_API int ddps_cq_poll(struct ddps_cq *cq, struct ddps_wc *wc, int max);
  * ddps_cq_wait - take completions, drive the context until there is at least one
  * @timeout_ms:	-1 without limit
  *
- * Blocks for at most @timeout_ms; also returns when a signal handler ran.
+ * Blocks for at most @timeout_ms, however much peers send; also returns when a signal handler ran.
+ * Other threads may wait on the same context, see ddps_event_wait.
  * Return: how many were taken, or DDPS_E_TIMEDOUT, DDPS_E_AGAIN (signal), DDPS_E_SYSTEM,
  * DDPS_E_FORKED.
  */
