@@ -18,7 +18,7 @@
 #define GUARD_MS    1  /* who sleeps while it is hidden wakes up that late */
 
 static void on_guard(void *user);
-static void show(struct ddps_loop *l);
+static void show_hidden(struct ddps_loop *l);
 
 static bool open_descriptors(struct ddps_loop *l)
 {
@@ -70,7 +70,7 @@ void ddps_loop_free(struct ddps_loop *l)
 
 int ddps_loop_fd(struct ddps_loop *l)
 {
-	show(l);
+	show_hidden(l);
 	return l->epfd;
 }
 
@@ -90,7 +90,7 @@ static void hide(struct ddps_loop *l)
 	on_guard(l);
 }
 
-static void show(struct ddps_loop *l)
+static void show_hidden(struct ddps_loop *l)
 {
 	struct ddps_io *io = l->hidden;
 	struct epoll_event ev;
@@ -115,14 +115,14 @@ static void on_guard(void *user)
 	if (l->tried)
 		ddps_timer_after(l, &l->guard, GUARD_MS);
 	else
-		show(l);
+		show_hidden(l);
 	l->tried = false;
 }
 
 /* NULL: none is.  One that cannot be shown stays. */
 static void set_hot(struct ddps_loop *l, struct ddps_io *io)
 {
-	show(l);
+	show_hidden(l);
 	if (l->hidden)
 		return;
 	l->hot = io;
@@ -139,7 +139,7 @@ int ddps_io_set(struct ddps_loop *l, struct ddps_io *io, uint32_t events)
 	if (io->added && io->events == events)
 		return 0;
 	if (io == l->hot)
-		show(l);
+		show_hidden(l);
 	if (epoll_ctl(l->epfd, io->added ? EPOLL_CTL_MOD : EPOLL_CTL_ADD, io->fd, &ev) < 0)
 		return DDPS_E_SYSTEM;
 	io->added = true;
@@ -188,7 +188,7 @@ unsigned ddps_loop_share(const struct ddps_loop *l, unsigned all, unsigned least
  * Wake who sleeps on the loop's descriptor.  An eventfd, since a timerfd that is set to the past
  * costs an interrupt of the clock, and loses the time that it was set to.
  */
-static void tell(struct ddps_loop *l)
+static void wake_sleeper(struct ddps_loop *l)
 {
 	uint64_t one = 1;
 
@@ -199,7 +199,7 @@ static void tell(struct ddps_loop *l)
 void ddps_loop_wake(struct ddps_loop *l)
 {
 	l->waking = true;
-	tell(l);
+	wake_sleeper(l);
 }
 
 void ddps_loop_awake(struct ddps_loop *l)
@@ -221,7 +221,7 @@ void ddps_task_post(struct ddps_loop *l, struct ddps_task *t)
 	*l->tasks_end = t;
 	l->tasks_end = &t->next;
 	if (!l->running)
-		tell(l);
+		wake_sleeper(l);
 }
 
 void ddps_task_cancel(struct ddps_loop *l, struct ddps_task *t)
@@ -312,7 +312,7 @@ static int retell(struct ddps_loop *l)
 	uint64_t count;
 
 	if (l->tasks || l->waking) {
-		tell(l);
+		wake_sleeper(l);
 	} else if (l->told) {
 		if (read(l->taskfd, &count, sizeof count) < 0)
 			return DDPS_E_SYSTEM;
@@ -354,7 +354,7 @@ static int try_hot(struct ddps_loop *l)
 	n += run_tasks(l);
 	l->running = false;
 	if (l->tasks)
-		tell(l);
+		wake_sleeper(l);
 	return n;
 }
 
@@ -362,7 +362,7 @@ int ddps_loop_run(struct ddps_loop *l)
 {
 	int n;
 
-	show(l);
+	show_hidden(l);
 	n = run_round(l);
 	if (l->hidden && n >= 0) /* it could not be shown */
 		n += try_hot(l);

@@ -5,6 +5,7 @@
  * The receiver's checks before Placement (RFC 5041 7.1), and how a fault is told upwards.
  * The checks change nothing: they may be run as often as wanted.
  */
+#include "common/term_codes.h"
 #include "ddp/ddp_wire.h"
 #include "ddp/stag.h"
 
@@ -19,8 +20,8 @@ struct ddps_fault {
 };
 
 /* Fill in a fault.  Return: @code. */
-int ddps_fault_set(struct ddps_fault *f, int code, uint8_t layer, uint8_t etype, uint8_t error,
-		   const char *fmt, ...) __attribute__((cold, format(printf, 6, 7)));
+int ddps_fault_set(struct ddps_fault *f, int code, enum ddps_term_code term, const char *fmt, ...)
+	__attribute__((cold, format(printf, 4, 5)));
 
 /* One untagged queue of the receiver. */
 struct ddps_ddp_queue {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* MPA over TCP sockets: the life of a connection, its timers, and the calls from above. */
+#include "common/term_codes.h"
 #include "common/error.h"
 #include "mpa_tcp/mpa_conn.h"
 #include "mpa_tcp/mpa_fpdu.h"
@@ -163,7 +164,7 @@ void ddps_mpa_conn_lost(struct ddps_mpa_conn *c, int sys_errno, const char *what
 {
 	int code = sys_errno ? ddps_err_from_errno(sys_errno) : DDPS_E_RESET;
 	struct ddps_error e =
-		ddps_error_triple(code, (struct ddps_triple){ 2, 0, 1 }, "%s%s%s", what,
+		ddps_error_triple(code, ddps_term_triple(DDPS_TERM_MPA_CLOSED), "%s%s%s", what,
 				  sys_errno ? ": " : "", sys_errno ? strerror(sys_errno) : "");
 
 	e.sys_errno = sys_errno;

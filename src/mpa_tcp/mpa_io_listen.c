@@ -67,7 +67,7 @@ void ddps_mpa_listener_request(struct ddps_mpa_conn *c, const struct ddps_setup 
 	l->up->request(l->user, &c->llp, s);
 }
 
-static void add(struct ddps_mpa_listener *l, int fd, const struct sockaddr *peer)
+static void add_conn(struct ddps_mpa_listener *l, int fd, const struct sockaddr *peer)
 {
 	struct ddps_mpa_conn *c = ddps_mpa_conn_new(l->env, fd, peer);
 	struct sockaddr_storage ss = { 0 };
@@ -140,7 +140,7 @@ static bool accept_one(struct ddps_mpa_listener *l)
 		accept_failed(l, errno);
 		return false;
 	}
-	add(l, fd, (struct sockaddr *)&ss);
+	add_conn(l, fd, (struct sockaddr *)&ss);
 	if (l->half_open >= l->p.max_half_open)
 		l->env->half_open_full++;
 	watch(l);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* MPA over TCP sockets: connecting, and the exchange of Request and Reply. */
+#include "common/term_codes.h"
 #include "common/error.h"
 #include "mpa_tcp/mpa_conn.h"
 #include <errno.h>
@@ -8,13 +9,12 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-static const struct ddps_triple frame_error = { 2, 0, 4 };
-
 /* An invalid frame closes TCP at once [5044-8-6]; nothing is said on the wire. */
 static void bad_frame(struct ddps_mpa_conn *c, enum ddps_mpa_event ev, int code, const char *why)
 {
-	struct ddps_error e = ddps_error_triple(code, frame_error, "invalid MPA %s: %s",
-						c->initiator ? "Reply" : "Request", why);
+	struct ddps_error e =
+		ddps_error_triple(code, ddps_term_triple(DDPS_TERM_MPA_FRAME), "invalid MPA %s: %s",
+				  c->initiator ? "Reply" : "Request", why);
 
 	ddps_mpa_conn_step(c, ev);
 	ddps_mpa_conn_end(c, &e);
@@ -41,7 +41,7 @@ static void gone(struct ddps_mpa_conn *c, enum ddps_mpa_event ev, int err)
 	else if (s->in_len)
 		when = c->initiator ? "inside its MPA Reply, truncated"
 				    : "inside its MPA Request, truncated";
-	e = ddps_error_triple(DDPS_E_RESET, (struct ddps_triple){ 2, 0, 1 },
+	e = ddps_error_triple(DDPS_E_RESET, ddps_term_triple(DDPS_TERM_MPA_CLOSED),
 			      "peer %s the connection %s", err ? "reset" : "closed", when);
 	ddps_mpa_conn_step(c, ev);
 	ddps_mpa_conn_end(c, &e);

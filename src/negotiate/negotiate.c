@@ -2,15 +2,13 @@
 /* The negotiation of RFC 6581 as pure functions; the names follow section 9 of the RFC. */
 #include "negotiate/negotiate.h"
 #include "common/bytes.h"
+#include "common/term_codes.h"
 
 #define WORD_A	  0x8000u
 #define WORD_B	  0x4000u
 #define WORD_C	  0x8000u
 #define WORD_D	  0x4000u
 #define WORD_MASK 0x3FFFu
-
-#define TERM_IRD 6
-#define TERM_RTR 7
 
 static uint16_t min16(uint16_t a, uint16_t b)
 {
@@ -174,7 +172,7 @@ static int accept_ird(const struct ddps_nego_local *l, const struct ddps_word *w
 		return 0;
 	}
 	if (w->ird != DDPS_RD_ULP)
-		return TERM_IRD; /* [6581-9.1-9] [6581-9.1-10] */
+		return DDPS_TERM_MPA_IRD; /* [6581-9.1-9] [6581-9.1-10] */
 	res->ird_warning = true;
 	return 0;
 }
@@ -203,14 +201,14 @@ int ddps_nego_accept(const struct ddps_nego_local *l, const struct ddps_word *w,
 	if (r->ird != DDPS_RD_ULP)
 		res->ord = min16(res->ord, r->ird); /* [6581-9.1-8] */
 	if (r->p2p != w->p2p)
-		return TERM_RTR; /* trap 26 */
+		return DDPS_TERM_MPA_RTR; /* trap 26 */
 	if (!r->p2p)
 		return 0;
 	if (!r->ird)
 		candidates &= ~DDPS_RTR_READ;
 	res->rtr = choose_rtr(candidates);
 	if (!res->rtr)
-		return TERM_RTR; /* [6581-9.2-10] [6581-9.2-11] */
+		return DDPS_TERM_MPA_RTR; /* [6581-9.2-10] [6581-9.2-11] */
 	res->rtr_needs_ord = res->rtr == DDPS_RTR_READ && !res->ord;
 	return 0;
 }

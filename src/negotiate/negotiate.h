@@ -63,7 +63,7 @@ enum ddps_nego_verdict ddps_nego_respond(const struct ddps_nego_local *l, const 
 
 /*
  * 3.4: the initiator on an accept with word @r to its word @w.
- * Return 0, or the code of the Terminate 2/0/code to send: 6 (IRD) or 7 (RTR or model).
+ * Return 0, or what the Terminate to send says: DDPS_TERM_MPA_IRD or _RTR (type or model).
  */
 int ddps_nego_accept(const struct ddps_nego_local *l, const struct ddps_word *w,
 		     const struct ddps_word *r, struct ddps_nego_result *res);

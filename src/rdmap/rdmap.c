@@ -175,7 +175,7 @@ void ddps_rdmap_terminate(struct ddps_rdmap *r, int code, struct ddps_triple t, 
 {
 	struct ddps_fault f;
 
-	ddps_fault_set(&f, code, t.layer, t.etype, t.code, "%s", text);
+	ddps_fault_set(&f, code, ddps_term_of(&t), "%s", text);
 	ddps_rdmap_fail(r, &f, NULL, NULL);
 	ddps_rdmap_tell(r);
 }

@@ -36,8 +36,6 @@ struct ddps_rdmap_up {
 	 * their memory is not free yet.  They follow from tx_done and, at the latest,
 	 * from ddps_rdmap_flush. */
 	void (*terminated)(void *user, const struct ddps_term *t, bool by_peer);
-	/* The Terminate has left: time to shut the stream down.  May be NULL. */
-	void (*terminate_sent)(void *user);
 	/* Responder in the peer-to-peer model: the first message came in.  @rtr is its
 	 * type, or 0 if it was no RTR (lenient; processed as usual, called at its first
 	 * segment). Not called if there is no expect_rtr, nor if that message is a

@@ -16,7 +16,7 @@ int ddps_fixed_check(const struct ddps_ddp_queue *q, const struct ddps_rx_seg *s
 	if (err)
 		return err;
 	if (end > len || (s->h.last && end != len)) /* [7306-6.3-8] */
-		return ddps_fault_set(f, DDPS_E_PROTOCOL, 0, 2, 0xFF,
+		return ddps_fault_set(f, DDPS_E_PROTOCOL, DDPS_TERM_RDMAP_OPERATION,
 				      "%s of %" PRIu64 " octets%s, expected %zu", what, end,
 				      s->h.last ? "" : " or more", len);
 	return 0;
@@ -40,7 +40,7 @@ static int find_target(struct ddps_rdmap *r, const struct ddps_areq *q, uint8_t 
 	if (v)
 		return ddps_request_fault(v, REQUEST, TARGET_LEN, q->stag, q->to, f);
 	if ((uintptr_t)*at % TARGET_LEN) /* the address, not the TO [7306-8.2-4] [7306-8.2-5] */
-		return ddps_fault_set(f, DDPS_E_ACCESS, 0, 2, 0x07,
+		return ddps_fault_set(f, DDPS_E_ACCESS, DDPS_TERM_RDMAP_STREAM,
 				      REQUEST " for STag 0x%08" PRIx32 ", TO 0x%" PRIx64
 					      ": address is no multiple of %u",
 				      q->stag, q->to, TARGET_LEN);
@@ -59,8 +59,8 @@ int ddps_areq_deliver(struct ddps_rdmap *r, const struct ddps_rx_seg *s, struct 
 	queue->got = 0;
 	ddps_areq_decode(&q, r->rreq_buf);
 	if (q.aop != DDPS_AOP_FETCH_ADD && q.aop != DDPS_AOP_CMP_SWAP) /* [7306-5.2.1-9] */
-		return ddps_fault_set(f, DDPS_E_PROTOCOL, 0, 2, 0x06, REQUEST ": AOpCode %u",
-				      q.aop);
+		return ddps_fault_set(f, DDPS_E_PROTOCOL, DDPS_TERM_RDMAP_OPCODE,
+				      REQUEST ": AOpCode %u", q.aop);
 	err = find_target(r, &q, &at, f);
 	if (err)
 		return err;
@@ -173,7 +173,7 @@ static int store(struct ddps_rdmap *r, const struct ddps_sqe *e, struct ddps_fau
 		memcpy(sink->addr, &e->original, sizeof e->original);
 		return 0;
 	}
-	err = ddps_fault_set(f, DDPS_E_ACCESS, 0, 0, 0,
+	err = ddps_fault_set(f, DDPS_E_ACCESS, DDPS_TERM_RDMAP_LOCAL,
 			     "sink of an atomic, local key 0x%08" PRIx32 ": %s", sink->lkey,
 			     ddps_stag_verdict_text(v));
 	f->read_status = DDPS_WC_LOCAL_ACCESS;
@@ -194,7 +194,7 @@ int ddps_aresp_deliver(struct ddps_rdmap *r, const struct ddps_rx_seg *s, struct
 		return 0;
 	ddps_aresp_decode(&a, r->aresp_buf);
 	if (a.id != e->atomic.id) /* [7306-5.2.2-8] */
-		return ddps_fault_set(f, DDPS_E_PROTOCOL, 0, 2, 0xFF,
+		return ddps_fault_set(f, DDPS_E_PROTOCOL, DDPS_TERM_RDMAP_OPERATION,
 				      "Atomic Response for request 0x%" PRIx32
 				      ", expected 0x%" PRIx32,
 				      a.id, e->atomic.id);

@@ -135,7 +135,7 @@ struct ddps_rdmap {
 	enum ddps_tx_cur cur;	      /* message in progress */
 	unsigned send_rtr;	      /* RTR, or nudge, still to go out */
 	uint64_t tx_pulled, tx_acked; /* segments */
-	uint64_t term_seg;	      /* number of the Terminate's, 0: not pulled yet */
+	bool term_pulled;
 	/* Reads and atomics of ours that wait for their responses: one budget, one order. */
 	uint16_t ord;
 	uint32_t reads_out;		/* the RTR Read included */

@@ -30,13 +30,15 @@ int ddps_rreq_target(struct ddps_rdmap *r, const struct ddps_rx_seg *s, size_t o
 int ddps_request_fault(enum ddps_stag_verdict v, const char *what, uint32_t len, uint32_t stag,
 		       uint64_t to, struct ddps_fault *f)
 {
-	static const uint8_t error[] = {
-		[DDPS_STAG_INVALID] = 0x00, [DDPS_STAG_BOUNDS] = 0x01,
-		[DDPS_STAG_ACCESS] = 0x02,  [DDPS_STAG_ASSOCIATION] = 0x03,
-		[DDPS_STAG_WRAP] = 0x04,
+	static const enum ddps_term_code error[] = {
+		[DDPS_STAG_INVALID] = DDPS_TERM_RDMAP_STAG,
+		[DDPS_STAG_BOUNDS] = DDPS_TERM_RDMAP_BOUNDS,
+		[DDPS_STAG_ACCESS] = DDPS_TERM_RDMAP_ACCESS,
+		[DDPS_STAG_ASSOCIATION] = DDPS_TERM_RDMAP_ASSOCIATION,
+		[DDPS_STAG_WRAP] = DDPS_TERM_RDMAP_WRAP,
 	};
 
-	return ddps_fault_set(f, DDPS_E_ACCESS, 0, 1, error[v],
+	return ddps_fault_set(f, DDPS_E_ACCESS, error[v],
 			      "%s for %" PRIu32 " octets of STag 0x%08" PRIx32 ", TO 0x%" PRIx64
 			      ": %s",
 			      what, len, stag, to, ddps_stag_verdict_text(v));
@@ -48,7 +50,7 @@ static int source_fault(enum ddps_stag_verdict v, const struct ddps_rreq *q, str
 }
 
 /* Room for one more entry: doubled on demand, so that a large IRD costs nothing unused. */
-static int grow(struct ddps_irrq *q)
+static int grow_irrq(struct ddps_irrq *q)
 {
 	uint32_t cap = q->cap * 2 < q->ird ? q->cap * 2 : q->ird;
 	struct ddps_irrq_entry *e;
@@ -73,8 +75,9 @@ struct ddps_irrq_entry *ddps_irrq_push(struct ddps_rdmap *r, const struct ddps_r
 	struct ddps_irrq *q = &r->irrq;
 	struct ddps_irrq_entry *e;
 
-	if (grow(q)) {
-		ddps_fault_set(f, DDPS_E_NOMEM, 0, 2, 0x07, "no memory for the inbound Read queue");
+	if (grow_irrq(q)) {
+		ddps_fault_set(f, DDPS_E_NOMEM, DDPS_TERM_RDMAP_STREAM,
+			       "no memory for the inbound Read queue");
 		return NULL;
 	}
 	e = &q->e[(q->head + q->count++) % q->cap];
@@ -102,7 +105,7 @@ int ddps_rreq_deliver(struct ddps_rdmap *r, const struct ddps_rx_seg *s, struct 
 	queue->msn++;
 	queue->got = 0;
 	if (got != DDPS_RREQ_LEN)
-		return ddps_fault_set(f, DDPS_E_TRUNCATED, 0, 2, 0xFF,
+		return ddps_fault_set(f, DDPS_E_TRUNCATED, DDPS_TERM_RDMAP_OPERATION,
 				      "Read Request of %" PRIu64 " octets", got);
 	ddps_rreq_decode(&q, r->rreq_buf);
 	if (q.size) { /* [5040-5.2.1-16] [5040-5.2.1-17] */
@@ -120,7 +123,7 @@ int ddps_rreq_deliver(struct ddps_rdmap *r, const struct ddps_rx_seg *s, struct 
 
 /* ---- responses ---- */
 
-static void begin(struct ddps_rdmap *r, const struct ddps_rreq *q)
+static void begin_response(struct ddps_rdmap *r, const struct ddps_rreq *q)
 {
 	r->rresp_src.len = q->size;
 	/* Sink fields come back as they were, for size 0 too [5040-4.4-2]
@@ -172,7 +175,7 @@ int ddps_rresp_segment(struct ddps_rdmap *r, struct ddps_seg *seg, size_t mulpdu
 	if (irrq->e[irrq->head].atomic)
 		return ddps_atomic_segment(r, seg, f);
 	if (r->cur == DDPS_CUR_NONE)
-		begin(r, q);
+		begin_response(r, q);
 	n = ddps_ddp_room(&r->msg, mulpdu);
 	if (n) { /* again for every segment: it may be revoked meanwhile [5040-8.1.1-6] */
 		v = ddps_stag_check(r->pd, r->stream, q->src_stag, q->src_to + r->msg.sent, n,

@@ -125,26 +125,28 @@ static int check_rdmap(const struct ddps_rdmap *r, const struct ddps_rx_seg *s,
 	const struct rx_op *op = op_of(s);
 
 	if (!ddps_rdmap_rv_ok(s->h.ulp)) /* [5040-7.2-3] */
-		return ddps_fault_set(f, DDPS_E_REVISION, 0, 2, 0x05, "RDMAP control octet 0x%02x",
-				      s->h.ulp);
+		return ddps_fault_set(f, DDPS_E_REVISION, DDPS_TERM_RDMAP_VERSION,
+				      "RDMAP control octet 0x%02x", s->h.ulp);
 	/* [5040-7.2-2] [7306-8.2-2] */
 	if (!op->name || (op->ext && !r->rfc7306) || op->tagged != s->h.tagged)
-		return ddps_fault_set(f, DDPS_E_PROTOCOL, 0, 2, 0x06, "opcode 0x%x in %s segment",
-				      s->h.ulp & 0x0Fu, s->h.tagged ? "a tagged" : "an untagged");
+		return ddps_fault_set(f, DDPS_E_PROTOCOL, DDPS_TERM_RDMAP_OPCODE,
+				      "opcode 0x%x in %s segment", s->h.ulp & 0x0Fu,
+				      s->h.tagged ? "a tagged" : "an untagged");
 	if (s->h.tagged)
 		return 0;
 	/* [5041-7.1-2] */
 	if (s->h.qn >= DDPS_QN_COUNT || (s->h.qn == DDPS_QN_ATOMIC && !r->rfc7306))
-		return ddps_fault_set(f, DDPS_E_PROTOCOL, 1, 2, 0x01, "queue %" PRIu32, s->h.qn);
+		return ddps_fault_set(f, DDPS_E_PROTOCOL, DDPS_TERM_DDP_QUEUE, "queue %" PRIu32,
+				      s->h.qn);
 	if (s->h.qn != op->qn)
-		return ddps_fault_set(f, DDPS_E_PROTOCOL, 0, 2, 0x06, "%s on queue %" PRIu32,
-				      op->name, s->h.qn);
+		return ddps_fault_set(f, DDPS_E_PROTOCOL, DDPS_TERM_RDMAP_OPCODE,
+				      "%s on queue %" PRIu32, op->name, s->h.qn);
 	return 0;
 }
 
 /* Split the segment and check all that its header alone can tell. */
-static int parse(struct ddps_rdmap *r, struct ddps_rx_seg *s, const uint8_t *seg, size_t have,
-		 size_t seg_len, struct ddps_fault *f)
+static int parse_segment(struct ddps_rdmap *r, struct ddps_rx_seg *s, const uint8_t *seg,
+			 size_t have, size_t seg_len, struct ddps_fault *f)
 {
 	size_t avail = have < seg_len ? have : seg_len;
 	size_t hdr = avail ? ddps_ddp_hdr_len(*seg) : 0;
@@ -161,11 +163,14 @@ static int parse(struct ddps_rdmap *r, struct ddps_rx_seg *s, const uint8_t *seg
 	if (n == DDPS_E_REVISION) {
 		bool tagged = hdr == DDPS_DDP_TAGGED_LEN;
 
-		return ddps_fault_set(f, n, 1, tagged ? 1 : 2, tagged ? 0x04 : 0x06,
+		return ddps_fault_set(f, n,
+				      tagged ? DDPS_TERM_DDP_TAGGED_VERSION
+					     : DDPS_TERM_DDP_UNTAGGED_VERSION,
 				      "DDP control octet 0x%02x", *seg);
 	}
 	if (n < 0) /* no DDP code exists for it */
-		return ddps_fault_set(f, n, r->llp_mpa_codes ? 2 : 1, 0, r->llp_mpa_codes ? 3 : 0,
+		return ddps_fault_set(f, n,
+				      r->llp_mpa_codes ? DDPS_TERM_MPA_MARKER : DDPS_TERM_DDP_LOCAL,
 				      "segment of %zu octets is shorter than its header", seg_len);
 	s->pay_len = seg_len - hdr;
 	return check_rdmap(r, s, f);
@@ -206,15 +211,16 @@ static int check_ctx(const struct ddps_rdmap *r, const struct ddps_rx_seg *s, st
 	if (!is_open(r, op_of(s)->ctx))
 		return 0;
 	if (c->done && !s->h.tagged)
-		return ddps_fault_set(f, DDPS_E_PROTOCOL, 1, 2, 0x03,
+		return ddps_fault_set(f, DDPS_E_PROTOCOL, DDPS_TERM_DDP_MSN,
 				      "second message on queue %" PRIu32
 				      " while the first waits for an earlier one",
 				      s->h.qn);
 	if (c->done || ddps_rdmap_opcode(c->seg.h.ulp) != ddps_rdmap_opcode(s->h.ulp))
-		return ddps_fault_set(f, DDPS_E_PROTOCOL, 0, 2, 0x06, "%s before the end of %s",
-				      op_of(s)->name, op_of(&c->seg)->name);
+		return ddps_fault_set(f, DDPS_E_PROTOCOL, DDPS_TERM_RDMAP_OPCODE,
+				      "%s before the end of %s", op_of(s)->name,
+				      op_of(&c->seg)->name);
 	if (s->h.tagged && s->h.stag != c->seg.h.stag)
-		return ddps_fault_set(f, DDPS_E_PROTOCOL, 1, 1, 0x00,
+		return ddps_fault_set(f, DDPS_E_PROTOCOL, DDPS_TERM_DDP_STAG,
 				      "STag 0x%08" PRIx32 " in a message for 0x%08" PRIx32,
 				      s->h.stag, c->seg.h.stag);
 	return 0;
@@ -228,8 +234,8 @@ static int check(struct ddps_rdmap *r, struct ddps_rx_seg *s, struct ddps_fault 
 
 	s->rtr = rtr_of(r, s);
 	if (r->expect_rtr && r->rtr_strict && !s->rtr)
-		return ddps_fault_set(f, DDPS_E_RTR, 2, 0, 0x07, "first message is %s, no RTR",
-				      op_of(s)->name);
+		return ddps_fault_set(f, DDPS_E_RTR, DDPS_TERM_MPA_RTR,
+				      "first message is %s, no RTR", op_of(s)->name);
 	/* The queue's checks come first for untagged segments: a changed MSN is a new
 	 * message before the end of the old one, and told as such. */
 	if (!s->h.tagged) {
@@ -253,7 +259,8 @@ static struct ddps_rx_ctx *oldest(struct ddps_rdmap *r)
 	return best;
 }
 
-static int fail(struct ddps_rdmap *r, const struct ddps_fault *f, const struct ddps_rx_seg *s)
+static int fail_segment(struct ddps_rdmap *r, const struct ddps_fault *f,
+			const struct ddps_rx_seg *s)
 {
 	bool rreq = s && ddps_rdmap_opcode(s->h.ulp) == DDPS_OP_WIRE_READ_REQ;
 
@@ -262,7 +269,7 @@ static int fail(struct ddps_rdmap *r, const struct ddps_fault *f, const struct d
 }
 
 /* Deliver what may be: nothing overtakes an earlier message [5041-5.4-2]. */
-static int deliver(struct ddps_rdmap *r)
+static int deliver_message(struct ddps_rdmap *r)
 {
 	struct ddps_rx_ctx *c;
 	struct ddps_rx_seg s;
@@ -272,12 +279,12 @@ static int deliver(struct ddps_rdmap *r)
 		s = c->seg;
 		r->ctx_open &= ~(1u << op_of(&s)->ctx);
 		if (op_of(&s)->deliver(r, &s, &f))
-			return fail(r, &f, &s);
+			return fail_segment(r, &f, &s);
 	}
 	return r->state == DDPS_RS_RUN ? 0 : DDPS_E_CLOSED;
 }
 
-static void note(struct ddps_rdmap *r, const struct ddps_rx_seg *s)
+static void note_message(struct ddps_rdmap *r, const struct ddps_rx_seg *s)
 {
 	struct ddps_msg_stats *st = &r->stats.received[ddps_rdmap_opcode(s->h.ulp)];
 
@@ -287,9 +294,9 @@ static void note(struct ddps_rdmap *r, const struct ddps_rx_seg *s)
 	r->waited = false;
 }
 
-static void count(struct ddps_rdmap *r, const struct ddps_rx_seg *s)
+static void count_received(struct ddps_rdmap *r, const struct ddps_rx_seg *s)
 {
-	note(r, s);
+	note_message(r, s);
 	if (!s->h.tagged)
 		r->rxq[s->h.qn].got += s->pay_len;
 	else if (ddps_rdmap_opcode(s->h.ulp) == DDPS_OP_WIRE_READ_RESP)
@@ -297,7 +304,7 @@ static void count(struct ddps_rdmap *r, const struct ddps_rx_seg *s)
 }
 
 /* Keep in mind that @s has come: of a message that is not whole, or not the next one. */
-static void keep(struct ddps_rdmap *r, const struct ddps_rx_seg *s)
+static void keep_segment(struct ddps_rdmap *r, const struct ddps_rx_seg *s)
 {
 	const struct rx_op *op = op_of(s);
 	struct ddps_rx_ctx *c = &r->ctx[op->ctx];
@@ -318,23 +325,23 @@ static int placed(struct ddps_rdmap *r, const struct ddps_rx_seg *s)
 	bool alone = s->h.last && !r->ctx_open; /* a message that nothing was or is kept of */
 	struct ddps_fault f;
 
-	count(r, s);
+	count_received(r, s);
 	if (!alone)
-		keep(r, s);
+		keep_segment(r, s);
 	if (r->expect_rtr) {
 		r->expect_rtr = 0;
 		r->up->first_message(r->user, s->rtr);
 	}
 	if (!alone || r->state != DDPS_RS_RUN)
-		return deliver(r);
+		return deliver_message(r);
 	if (op_of(s)->deliver && op_of(s)->deliver(r, s, &f))
-		return fail(r, &f, s);
+		return fail_segment(r, &f, s);
 	return r->state == DDPS_RS_RUN ? 0 : DDPS_E_CLOSED;
 }
 
 /* ---- whole segments ---- */
 
-static int place(struct ddps_rdmap *r, const struct ddps_rx_seg *s, struct ddps_fault *f)
+static int place_segment(struct ddps_rdmap *r, const struct ddps_rx_seg *s, struct ddps_fault *f)
 {
 	struct iovec iov[DDPS_SEG_IOV_MAX];
 	size_t off = 0;
@@ -343,7 +350,7 @@ static int place(struct ddps_rdmap *r, const struct ddps_rx_seg *s, struct ddps_
 	while (off < s->pay_len) {
 		n = op_of(s)->target(r, s, off, iov, DDPS_SEG_IOV_MAX);
 		if (n <= 0)
-			return ddps_fault_set(f, DDPS_E_ACCESS, 1, 0, 0,
+			return ddps_fault_set(f, DDPS_E_ACCESS, DDPS_TERM_DDP_LOCAL,
 					      "no place for octet %zu of the payload", off);
 		for (int i = 0; i < n; off += iov[i++].iov_len)
 			memcpy(iov[i].iov_base, s->pay + off, iov[i].iov_len);
@@ -352,7 +359,7 @@ static int place(struct ddps_rdmap *r, const struct ddps_rx_seg *s, struct ddps_
 }
 
 /* A message is counted once, however often it is shown. */
-static int hold(struct ddps_rdmap *r)
+static int hold_segment(struct ddps_rdmap *r)
 {
 	r->stats.stalls += !r->waited;
 	r->stats.over_share += !r->waited && r->over_share;
@@ -367,19 +374,19 @@ static int whole(struct ddps_rdmap *r, const uint8_t *seg, size_t len)
 	struct ddps_fault f;
 	int err;
 
-	if (parse(r, &s, seg, len, len, &f))
-		return fail(r, &f, &s);
+	if (parse_segment(r, &s, seg, len, len, &f))
+		return fail_segment(r, &f, &s);
 	s.pay = seg + s.hdr_len;
 	if (is_terminate(&s)) {
-		note(r, &s);
+		note_message(r, &s);
 		ddps_term_received(r, &s);
 		return DDPS_E_TERMINATED;
 	}
 	err = check(r, &s, &f);
 	if (err == DDPS_LLP_HOLD)
-		return hold(r);
-	if (err || place(r, &s, &f))
-		return fail(r, &f, &s);
+		return hold_segment(r);
+	if (err || place_segment(r, &s, &f))
+		return fail_segment(r, &f, &s);
 	return placed(r, &s);
 }
 
@@ -405,8 +412,8 @@ size_t ddps_rdmap_rx_direct(void *user, const uint8_t *hdr, size_t have, size_t 
 
 	*s = (struct ddps_rx_seg){ 0 };
 	/* A fault is found again, and acted on, when the segment comes whole. */
-	if (r->state != DDPS_RS_RUN || parse(r, s, hdr, have, seg_len, &f) || !op_of(s)->direct ||
-	    !s->pay_len || check(r, s, &f))
+	if (r->state != DDPS_RS_RUN || parse_segment(r, s, hdr, have, seg_len, &f) ||
+	    !op_of(s)->direct || !s->pay_len || check(r, s, &f))
 		return 0;
 	return s->hdr_len;
 }
@@ -425,7 +432,7 @@ int ddps_rdmap_rx_direct_iov(void *user, size_t off, struct iovec *iov, int max)
 	err = check(r, &r->direct, &f);
 	if (!err)
 		return op_of(&r->direct)->target(r, &r->direct, off, iov, max);
-	err = fail(r, &f, &r->direct);
+	err = fail_segment(r, &f, &r->direct);
 	ddps_rdmap_tell(r);
 	return err;
 }

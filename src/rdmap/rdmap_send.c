@@ -226,7 +226,7 @@ static enum ddps_opcode next_opcode(const struct ddps_sqe *e)
 	return flags & DDPS_WR_SOLICITED ? DDPS_OP_WIRE_SEND_SE : DDPS_OP_WIRE_SEND;
 }
 
-static void begin(struct ddps_rdmap *r, struct ddps_sqe *e)
+static void begin_operation(struct ddps_rdmap *r, struct ddps_sqe *e)
 {
 	enum ddps_opcode op = next_opcode(e);
 	struct ddps_ddp_msg *m = &r->msg;
@@ -252,8 +252,8 @@ static void begin(struct ddps_rdmap *r, struct ddps_sqe *e)
 }
 
 /* The pieces that [off, off + len) touches must still be ours to use. */
-static int check_again(struct ddps_rdmap *r, const struct ddps_sqe *e, uint64_t off, uint64_t len,
-		       struct ddps_fault *f)
+static int check_source_again(struct ddps_rdmap *r, const struct ddps_sqe *e, uint64_t off,
+			      uint64_t len, struct ddps_fault *f)
 {
 	unsigned need = ddps_op_asks(e->op) ? DDPS_LOCAL_WRITE : 0;
 	const struct ddps_sge *sge = ddps_sq_sge(r, r->sq.next);
@@ -265,21 +265,22 @@ static int check_again(struct ddps_rdmap *r, const struct ddps_sqe *e, uint64_t 
 			continue;
 		v = ddps_stag_check_local(r->pd, r->stream, &sge[i], need);
 		if (v) /* [5040-7.1-2] */
-			return ddps_fault_set(f, DDPS_E_ACCESS, 0, 0, 0,
+			return ddps_fault_set(f, DDPS_E_ACCESS, DDPS_TERM_RDMAP_LOCAL,
 					      "posted work request, local key 0x%08" PRIx32 ": %s",
 					      sge[i].lkey, ddps_stag_verdict_text(v));
 	}
 	if (e->losses == DDPS_LOSSES_BAD)
 		return ddps_fault_set(
-			f, DDPS_E_ACCESS, 0, 0, 0,
+			f, DDPS_E_ACCESS, DDPS_TERM_RDMAP_LOCAL,
 			"posted work request: its memory was not its own when posted");
 	return 0;
 }
 
-static int still_valid(struct ddps_rdmap *r, const struct ddps_sqe *e, uint64_t off, uint64_t len,
-		       struct ddps_fault *f)
+static int source_valid(struct ddps_rdmap *r, const struct ddps_sqe *e, uint64_t off, uint64_t len,
+			struct ddps_fault *f)
 {
-	return e->losses == ddps_stag_losses(r->pd->table) ? 0 : check_again(r, e, off, len, f);
+	return e->losses == ddps_stag_losses(r->pd->table) ? 0
+							   : check_source_again(r, e, off, len, f);
 }
 
 /* The whole of a message that carries nothing but RDMAP's header.  Return: its length; 0: it is
@@ -336,10 +337,10 @@ int ddps_sq_segment(struct ddps_rdmap *r, struct ddps_seg *seg, size_t mulpdu, s
 	int err;
 
 	if (r->cur == DDPS_CUR_NONE)
-		begin(r, e);
+		begin_operation(r, e);
 	len = header_only(r, e, body);
 	used = len ? 0 : ddps_ddp_room(&r->msg, mulpdu);
-	err = still_valid(r, e, r->msg.sent, ddps_op_asks(e->op) ? e->len : used, f);
+	err = source_valid(r, e, r->msg.sent, ddps_op_asks(e->op) ? e->len : used, f);
 	if (err) {
 		e->status = DDPS_WC_LOCAL_ACCESS;
 		return err;
@@ -357,7 +358,7 @@ int ddps_sq_segment(struct ddps_rdmap *r, struct ddps_seg *seg, size_t mulpdu, s
 
 /* ---- completion ---- */
 
-static void complete(struct ddps_rdmap *r, enum ddps_wc_status status)
+static void complete_oldest(struct ddps_rdmap *r, enum ddps_wc_status status)
 {
 	const struct ddps_sqe *e = ddps_sq_at(r, r->sq.head);
 	struct ddps_wc wc = {
@@ -386,7 +387,7 @@ void ddps_sq_complete(struct ddps_rdmap *r)
 		 * [5040-5.5-15] [5040-5.5-16] [5040-5.5-20]. */
 		if (ddps_op_asks(e->op) ? !e->done : !e->sent || e->last_seg > r->tx_acked)
 			return;
-		complete(r, e->status);
+		complete_oldest(r, e->status);
 	}
 }
 
@@ -397,6 +398,6 @@ void ddps_sq_flush(struct ddps_rdmap *r, bool all)
 
 		if (!all && e->last_seg > r->tx_acked)
 			return;
-		complete(r, e->status ? e->status : DDPS_WC_FLUSHED);
+		complete_oldest(r, e->status ? e->status : DDPS_WC_FLUSHED);
 	}
 }

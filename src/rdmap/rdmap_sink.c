@@ -47,10 +47,10 @@ void ddps_read_flush(struct ddps_rdmap *r)
 	r->rresp_got = 0;
 }
 
-static int mismatch(const struct ddps_rx_seg *s, uint8_t error, uint32_t stag, uint64_t to,
-		    uint64_t left, struct ddps_fault *f)
+static int mismatch(const struct ddps_rx_seg *s, enum ddps_term_code error, uint32_t stag,
+		    uint64_t to, uint64_t left, struct ddps_fault *f)
 {
-	return ddps_fault_set(f, DDPS_E_PROTOCOL, 1, 1, error,
+	return ddps_fault_set(f, DDPS_E_PROTOCOL, error,
 			      "Read Response: %zu octets%s to STag 0x%08" PRIx32 ", TO 0x%" PRIx64
 			      "; expected 0x%08" PRIx32 ", 0x%" PRIx64 ", %" PRIu64 " octets left",
 			      s->pay_len, s->h.last ? " (last)" : "", s->h.stag, s->h.to, stag, to,
@@ -70,17 +70,17 @@ int ddps_rresp_check(struct ddps_rdmap *r, const struct ddps_rx_seg *s, struct d
 
 	/* Responses come in the order of the requests, those of atomics too. */
 	if (!r->reads_out || (e && e->op != DDPS_OP_READ))
-		return ddps_fault_set(f, DDPS_E_PROTOCOL, 0, 2, 0x06,
+		return ddps_fault_set(f, DDPS_E_PROTOCOL, DDPS_TERM_RDMAP_OPCODE,
 				      "Read Response without an outstanding Read");
 	/* A zero-length message has no STag and TO to look at [5041-5.2-11]. */
 	if (s->pay_len || !s->h.last || r->rresp_got) {
 		if (s->h.stag != stag)
-			return mismatch(s, 0x00, stag, to, left, f);
+			return mismatch(s, DDPS_TERM_DDP_STAG, stag, to, left, f);
 		if (s->h.to != to)
-			return mismatch(s, 0x01, stag, to, left, f);
+			return mismatch(s, DDPS_TERM_DDP_BOUNDS, stag, to, left, f);
 	}
 	if (s->pay_len > left || (s->h.last && s->pay_len != left))
-		return mismatch(s, 0x01, stag, to, left, f);
+		return mismatch(s, DDPS_TERM_DDP_BOUNDS, stag, to, left, f);
 	if (!s->pay_len)
 		return 0;
 	v = ddps_stag_check_local(r->pd, r->stream, ddps_sq_sge(r, r->read_pos), DDPS_LOCAL_WRITE);

@@ -41,8 +41,8 @@ static void give(struct ddps_rdmap *r, const struct ddps_rqe *e, const struct dd
 	r->srq->bound++;
 }
 
-static void put(struct ddps_srq *srq, uint32_t at, const struct ddps_rqe *e,
-		const struct ddps_sge *sge)
+static void put_recv(struct ddps_srq *srq, uint32_t at, const struct ddps_rqe *e,
+		     const struct ddps_sge *sge)
 {
 	srq->e[at] = *e;
 	if (e->nsge)
@@ -51,7 +51,8 @@ static void put(struct ddps_srq *srq, uint32_t at, const struct ddps_rqe *e,
 }
 
 /* Bind to the stream that has waited longest; false: none waits. */
-static bool serve(struct ddps_srq *srq, const struct ddps_rqe *e, const struct ddps_sge *sge)
+static bool serve_waiting(struct ddps_srq *srq, const struct ddps_rqe *e,
+			  const struct ddps_sge *sge)
 {
 	struct ddps_rdmap *r = TAILQ_FIRST(&srq->waiting);
 
@@ -89,8 +90,8 @@ int ddps_srq_post(struct ddps_srq *srq, uint64_t wr_id, const struct ddps_sge *s
 	err = ddps_sge_check(srq->pd, 0, sge, nsge, DDPS_LOCAL_WRITE, &e.len, &e.losses);
 	if (err)
 		return err;
-	if (!serve(srq, &e, sge))
-		put(srq, (srq->head + srq->count) % srq->depth, &e, sge);
+	if (!serve_waiting(srq, &e, sge))
+		put_recv(srq, (srq->head + srq->count) % srq->depth, &e, sge);
 	return 0;
 }
 
@@ -145,10 +146,10 @@ void ddps_srq_detach(struct ddps_rdmap *r)
 		return;
 	/* Never told to the application: it is the next one's. */
 	srq->bound--;
-	if (serve(srq, ddps_rq_at(r, 0), ddps_rq_sge(r, 0)))
+	if (serve_waiting(srq, ddps_rq_at(r, 0), ddps_rq_sge(r, 0)))
 		return;
 	srq->head = (srq->head + srq->depth - 1) % srq->depth;
-	put(srq, srq->head, ddps_rq_at(r, 0), ddps_rq_sge(r, 0));
+	put_recv(srq, srq->head, ddps_rq_at(r, 0), ddps_rq_sge(r, 0));
 }
 
 void ddps_rdmap_recv_fetched(struct ddps_rdmap *r)

@@ -18,8 +18,8 @@ static bool wants_rreq(const struct ddps_triple *t)
 	return t->layer == 0 && t->etype == 1; /* [5040-4.8-13] */
 }
 
-static void build(struct ddps_rdmap *r, const struct ddps_fault *f, const struct ddps_rx_seg *s,
-		  const uint8_t *rreq)
+static void build_terminate(struct ddps_rdmap *r, const struct ddps_fault *f,
+			    const struct ddps_rx_seg *s, const uint8_t *rreq)
 {
 	struct ddps_term_msg m = { .triple = f->triple };
 
@@ -38,13 +38,13 @@ static void build(struct ddps_rdmap *r, const struct ddps_fault *f, const struct
 static void count_limit(struct ddps_rdmap *r, const struct ddps_triple *t,
 			const struct ddps_rx_seg *s)
 {
-	if (!s || s->h.tagged || t->layer != 1 || t->etype != 2 || t->code != 0x02)
+	if (!s || s->h.tagged || ddps_term_of(t) != DDPS_TERM_DDP_NO_BUFFER)
 		return;
 	r->stats.no_buffer += s->h.qn == DDPS_QN_SEND;
 	r->stats.ird_overrun += s->h.qn == DDPS_QN_READ;
 }
 
-static void mark(struct ddps_rdmap *r, const struct ddps_fault *f)
+static void mark_work(struct ddps_rdmap *r, const struct ddps_fault *f)
 {
 	struct ddps_sqe *read = ddps_read_oldest(r);
 
@@ -62,10 +62,10 @@ void ddps_rdmap_fail(struct ddps_rdmap *r, const struct ddps_fault *f, const str
 	if (r->state > DDPS_RS_RUN) /* [5040-7.1-5] [5041-7.1-20] */
 		return;
 	count_limit(r, &f->triple, s);
-	build(r, f, s, rreq);
+	build_terminate(r, f, s, rreq);
 	memcpy(t.wire, r->term, sizeof t.wire);
 	memcpy(t.text, f->text, sizeof t.text);
-	mark(r, f);
+	mark_work(r, f);
 	r->state = DDPS_RS_ERROR;
 	r->poke = true;
 	ddps_rdmap_stop(r);

@@ -11,7 +11,7 @@ static bool response_due(const struct ddps_rdmap *r)
 bool ddps_rdmap_tx_ready(struct ddps_rdmap *r)
 {
 	if (r->state == DDPS_RS_ERROR)
-		return r->term_len && !r->term_seg;
+		return r->term_len && !r->term_pulled;
 	if (r->state != DDPS_RS_RUN)
 		return false;
 	return r->send_rtr || r->cur != DDPS_CUR_NONE || response_due(r) || ddps_sq_ready(r);
@@ -29,7 +29,7 @@ void ddps_tx_control(struct ddps_seg *seg, const struct ddps_ddp_hdr *h, const v
 	seg->pay_len = 0;
 }
 
-static void terminate(struct ddps_rdmap *r, struct ddps_seg *seg)
+static void terminate_segment(struct ddps_rdmap *r, struct ddps_seg *seg)
 {
 	struct ddps_ddp_hdr h = {
 		.last = true,
@@ -39,11 +39,11 @@ static void terminate(struct ddps_rdmap *r, struct ddps_seg *seg)
 	};
 
 	ddps_tx_control(seg, &h, r->term, r->term_len);
-	r->term_seg = r->tx_pulled + 1;
+	r->term_pulled = true;
 }
 
 /* The zero-length first message of the peer-to-peer model (RFC 6581 9.2). */
-static void rtr(struct ddps_rdmap *r, struct ddps_seg *seg)
+static void rtr_segment(struct ddps_rdmap *r, struct ddps_seg *seg)
 {
 	struct ddps_ddp_hdr h = { .last = true };
 	uint8_t rreq[DDPS_RREQ_LEN] = { 0 };
@@ -84,7 +84,7 @@ void ddps_rdmap_nudge(struct ddps_rdmap *r)
 
 /* A message once begun is finished first [5041-5.3-2]; else responses and own work take
  * turns, so that neither side's load starves the other's. */
-static enum ddps_tx_cur choose(struct ddps_rdmap *r)
+static enum ddps_tx_cur choose_next(struct ddps_rdmap *r)
 {
 	bool own;
 
@@ -106,10 +106,10 @@ static int work(struct ddps_rdmap *r, struct ddps_seg *seg, size_t mulpdu)
 	int err;
 
 	if (r->send_rtr) {
-		rtr(r, seg);
+		rtr_segment(r, seg);
 		return 1;
 	}
-	switch (choose(r)) {
+	switch (choose_next(r)) {
 	case DDPS_CUR_RRESP:
 		err = ddps_rresp_segment(r, seg, mulpdu, &f);
 		return err ? err : 1;
@@ -124,7 +124,7 @@ static int work(struct ddps_rdmap *r, struct ddps_seg *seg, size_t mulpdu)
 	return 0;
 }
 
-static void count(struct ddps_rdmap *r, const struct ddps_seg *seg)
+static void count_sent(struct ddps_rdmap *r, const struct ddps_seg *seg)
 {
 	struct ddps_msg_stats *st = &r->stats.sent[ddps_rdmap_opcode(seg->hdr[1])];
 
@@ -144,13 +144,13 @@ int ddps_rdmap_tx_next(void *user, struct ddps_seg *seg, size_t mulpdu)
 	if (r->state == DDPS_RS_RUN)
 		got = work(r, seg, mulpdu);
 	if (r->state == DDPS_RS_ERROR && ddps_rdmap_tx_ready(r)) {
-		terminate(r, seg);
+		terminate_segment(r, seg);
 		got = 1;
 	}
 	if (got <= 0)
 		return 0;
 	r->tx_pulled++;
-	count(r, seg);
+	count_sent(r, seg);
 	seg->final = r->cur == DDPS_CUR_NONE && r->sq.next == r->sq.tail && !r->irrq.count;
 	return 1;
 }
@@ -159,7 +159,7 @@ void ddps_rdmap_tx_done(void *user, unsigned n)
 {
 	struct ddps_rdmap *r = user;
 	uint64_t left = r->tx_pulled - r->tx_acked;
-	bool term_out = r->term_seg && r->term_seg > r->tx_acked, held = ddps_atomic_held(r);
+	bool held = ddps_atomic_held(r);
 
 	r->tx_acked += n < left ? n : left;
 	if (r->state == DDPS_RS_RUN)
@@ -171,6 +171,4 @@ void ddps_rdmap_tx_done(void *user, unsigned n)
 		r->poke = true;
 		ddps_rdmap_tell(r);
 	}
-	if (term_out && r->term_seg <= r->tx_acked && r->up->terminate_sent)
-		r->up->terminate_sent(r->user);
 }

@@ -38,7 +38,7 @@ size_t ddps_sd_order_cost(size_t len)
 }
 
 /* The table follows the number of messages held, never the distance a peer claims. */
-static int grow(struct ddps_sd_order *o)
+static int grow_window(struct ddps_sd_order *o)
 {
 	unsigned size = o->nslot ? 2 * o->nslot : FIRST_SLOTS;
 	struct ddps_sd_held **slot = calloc(size, sizeof *slot);
@@ -73,7 +73,7 @@ int ddps_sd_order_hold(struct ddps_sd_order *o, uint16_t ssn, uint32_t ppid, con
 {
 	struct ddps_sd_held *h;
 
-	if (o->count >= o->nslot && grow(o) < 0)
+	if (o->count >= o->nslot && grow_window(o) < 0)
 		return DDPS_E_NOMEM;
 	h = malloc(sizeof *h + len);
 	if (!h)

@@ -67,7 +67,7 @@ struct ddps_sd_pair *ddps_sd_pair_new(struct ddps_sd_carrier *c, uint16_t stream
 	return p;
 }
 
-static void release(struct ddps_sd_pair *p)
+static void release_pair(struct ddps_sd_pair *p)
 {
 	struct ddps_sd_carrier *c = p->carrier;
 
@@ -225,7 +225,7 @@ static void show_answer(struct ddps_sd_pair *p, const struct ddps_sd_msg *m)
 	p->sess->llp.up->answer(p->sess->llp.user, &setup);
 }
 
-static void deliver(struct ddps_sd_pair *p, const struct ddps_sd_msg *m)
+static void deliver_message(struct ddps_sd_pair *p, const struct ddps_sd_msg *m)
 {
 	struct ddps_sd_session *s = p->sess;
 	int verdict;
@@ -303,7 +303,7 @@ void ddps_sd_pair_step(struct ddps_sd_pair *p, enum ddps_sd_event ev, const stru
 		return;
 	}
 	if (acts == DDPS_SD_DELIVER) {
-		deliver(p, m);
+		deliver_message(p, m);
 		return;
 	}
 	if (p->sm.state != old)
@@ -334,5 +334,5 @@ void ddps_sd_pair_step(struct ddps_sd_pair *p, enum ddps_sd_event ev, const stru
 		ddps_sd_tx_check(p);
 	}
 	if (acts & DDPS_SD_RELEASE)
-		release(p);
+		release_pair(p);
 }

@@ -13,7 +13,7 @@ static void drop(struct ddps_sd_carrier *c, uint16_t stream, const char *why)
 		 stream, why);
 }
 
-static void fail(struct ddps_sd_pair *p, const struct ddps_error *e)
+static void fail_pair(struct ddps_sd_pair *p, const struct ddps_error *e)
 {
 	ddps_sd_pair_step(p, DDPS_SD_EV_ILLEGAL, NULL, e);
 }
@@ -75,7 +75,7 @@ void ddps_sd_rx_pause_over(struct ddps_sd_carrier *c)
 		"sessions of the association waited behind them: post receives in time, or "
 		"have the initiator stall too, then it has an association of its own",
 		DDPS_SD_PAUSE_MS, most->rx.octets);
-	fail(most, &e);
+	fail_pair(most, &e);
 }
 
 void ddps_sd_rx_reset(struct ddps_sd_pair *p)
@@ -127,7 +127,7 @@ static bool may_request(const struct ddps_sd_carrier *c)
 }
 
 /* @m has its turn. */
-static void take(struct ddps_sd_pair *p, const struct ddps_sd_msg *m)
+static void take_message(struct ddps_sd_pair *p, const struct ddps_sd_msg *m)
 {
 	struct ddps_sd_carrier *c = p->carrier;
 	enum ddps_sd_event ev = ddps_sd_classify(&p->sm, m);
@@ -156,7 +156,7 @@ void ddps_sd_rx_resume(struct ddps_sd_pair *p)
 		p->carrier->held -= ddps_sd_order_cost(h->len);
 		/* It was decoded before it was held, and cannot fail now. */
 		if (!ddps_sd_decode(&m, h->ppid, h->data, h->len))
-			take(p, &m);
+			take_message(p, &m);
 		if (stalled(p)) {
 			ddps_sd_order_untake(&p->rx, h);
 			p->carrier->held += ddps_sd_order_cost(h->len);
@@ -193,8 +193,8 @@ static bool may_hold(const struct ddps_sd_pair *p, size_t cost, struct ddps_erro
 }
 
 /* SCTP has acknowledged it, so it cannot be refused: keep it, or end the session. */
-static bool hold(struct ddps_sd_pair *p, const struct ddps_sd_msg *m, uint32_t ppid,
-		 const uint8_t *data, size_t len)
+static bool hold_messages(struct ddps_sd_pair *p, const struct ddps_sd_msg *m, uint32_t ppid,
+			  const uint8_t *data, size_t len)
 {
 	struct ddps_error e;
 
@@ -202,12 +202,12 @@ static bool hold(struct ddps_sd_pair *p, const struct ddps_sd_msg *m, uint32_t p
 	if (!p->sess && m->segment)
 		len = DDPS_SD_SSN_LEN;
 	if (!may_hold(p, ddps_sd_order_cost(len), &e)) {
-		fail(p, &e);
+		fail_pair(p, &e);
 		return false;
 	}
 	if (ddps_sd_order_hold(&p->rx, m->ssn, ppid, data, len) < 0) {
 		e = ddps_error_make(DDPS_E_NOMEM, 0, "no memory for a message out of order");
-		fail(p, &e);
+		fail_pair(p, &e);
 		return false;
 	}
 	p->carrier->held += ddps_sd_order_cost(len);
@@ -220,7 +220,7 @@ static bool hold(struct ddps_sd_pair *p, const struct ddps_sd_msg *m, uint32_t p
 static void put_back(struct ddps_sd_pair *p, const struct ddps_sd_msg *m, uint32_t ppid,
 		     const uint8_t *data, size_t len)
 {
-	if (hold(p, m, ppid, data, len))
+	if (hold_messages(p, m, ppid, data, len))
 		p->rx.next--;
 }
 
@@ -234,23 +234,23 @@ static void in_session(struct ddps_sd_pair *p, const struct ddps_sd_msg *m, uint
 	switch (ddps_sd_order_check(&p->rx, m->ssn)) {
 	case DDPS_SD_NEXT:
 		if (gated(p)) {
-			hold(p, m, ppid, data, len);
+			hold_messages(p, m, ppid, data, len);
 			break;
 		}
 		p->rx.next++;
-		take(p, m);
+		take_message(p, m);
 		if (stalled(p))
 			put_back(p, m, ppid, data, len);
 		break;
 	case DDPS_SD_AHEAD:
-		hold(p, m, ppid, data, len);
+		hold_messages(p, m, ppid, data, len);
 		break;
 	case DDPS_SD_OLD: /* [5043-10-6] */
 	case DDPS_SD_DUPLICATE:
 		e = ddps_error_make(DDPS_E_PROTOCOL, 0,
 				    "DDP-SSN %u is old or a duplicate, due is %u", m->ssn,
 				    p->rx.next);
-		fail(p, &e);
+		fail_pair(p, &e);
 		break;
 	}
 	if (p->rx.count)
@@ -261,7 +261,7 @@ static void in_session(struct ddps_sd_pair *p, const struct ddps_sd_msg *m, uint
 static void first_message(struct ddps_sd_pair *p, const struct ddps_sd_msg *m)
 {
 	p->rx.next = 1;
-	take(p, m);
+	take_message(p, m);
 }
 
 /* Nothing may precede the Initiate [5043-6.6-2], so nothing is held here. */
@@ -321,7 +321,7 @@ static void senseless(struct ddps_sd_carrier *c, uint16_t stream, uint32_t ppid,
 		c->stats.bad_ppid++;
 	}
 	if (p) {
-		fail(p, &e);
+		fail_pair(p, &e);
 	} else {
 		drop(c, stream, e.text);
 	}

@@ -18,7 +18,7 @@
 
 /* ---- acknowledgements ---- */
 
-static void ask(struct ddps_sd_carrier *c)
+static void ask_carrier(struct ddps_sd_carrier *c)
 {
 	if (c->asked || c->b->acks || c->state != DDPS_SD_UP)
 		return;
@@ -39,7 +39,7 @@ void ddps_sd_tx_wait_dry(struct ddps_sd_pair *p, enum ddps_sd_patience patience)
 		TAILQ_INSERT_TAIL(&c->dry, p, dry_link);
 		c->ndry++;
 	}
-	ask(c);
+	ask_carrier(c);
 }
 
 static void stop_waiting(struct ddps_sd_pair *p)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The initiator's way to an established session: name, address, carrier, answer. */
+#include "common/term_codes.h"
 #include "session/session.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,9 +9,6 @@
 #define MAX_ADDRS     DDPS_RESOLVE_MAX
 #define NSEC_PER_MSEC 1000000u
 #define RETRY_MS      20 /* between two tries at a peer that refuses */
-/* Codes of layer 2, type 0 (RFC 6581 9). */
-#define TERM_LOCAL 5 /* a local error without a code of its own */
-#define TERM_IRD   6
 
 struct ddps_dial {
 	struct ddps_uri uri;
@@ -293,10 +291,10 @@ static void rejected(struct ddps_ep *ep)
 }
 
 /*
- * [6581-9.1-9] [6581-9.2-10] [6581-9.3-1]: 2/0/@code as the first message, then close.  Without
+ * [6581-9.1-9] [6581-9.2-10] [6581-9.3-1]: @term as the first message, then close.  Without
  * inbound Reads the stream needs no memory of its own.
  */
-static void refuse(struct ddps_ep *ep, int code, int err, const char *why)
+static void refuse_answer(struct ddps_ep *ep, enum ddps_term_code term, int err, const char *why)
 {
 	const struct ddps_nego_result none = { 0 };
 	const struct ddps_rdmap_start role = { 0 };
@@ -309,22 +307,24 @@ static void refuse(struct ddps_ep *ep, int code, int err, const char *why)
 	}
 	ddps_dial_free(ep);
 	ep->llp->ops->open(ep->llp);
-	ddps_rdmap_terminate(ep->rdmap, err, (struct ddps_triple){ 2, 0, (uint8_t)code }, why);
+	ddps_rdmap_terminate(ep->rdmap, err, ddps_term_triple(term), why);
 }
 
 /* Carry out the verdict of the negotiation on an accept. */
-static void accepted(struct ddps_ep *ep, int term_code, const struct ddps_nego_result *res)
+static void accepted(struct ddps_ep *ep, int term, const struct ddps_nego_result *res)
 {
 	const struct ddps_rdmap_start role = { .send_rtr = res->rtr };
 
 	ep->info.rtr = res->rtr;
-	if (term_code) {
-		refuse(ep, term_code, term_code == TERM_IRD ? DDPS_E_IRD : DDPS_E_RTR,
-		       "the peer's answer to the enhanced request");
+	if (term) {
+		refuse_answer(ep, (enum ddps_term_code)term,
+			      term == DDPS_TERM_MPA_IRD ? DDPS_E_IRD : DDPS_E_RTR,
+			      "the peer's answer to the enhanced request");
 		return;
 	}
 	if (ddps_ep_start(ep, res, &role)) {
-		refuse(ep, TERM_IRD, DDPS_E_NOMEM, "no memory for the negotiated IRD");
+		refuse_answer(ep, DDPS_TERM_MPA_IRD, DDPS_E_NOMEM,
+			      "no memory for the negotiated IRD");
 		return;
 	}
 	ddps_dial_free(ep);
@@ -359,7 +359,8 @@ void ddps_dial_answer(struct ddps_ep *ep, const struct ddps_setup *s)
 		return;
 	}
 	if (no_memory) {
-		refuse(ep, TERM_LOCAL, no_memory, "no memory for the peer's private data");
+		refuse_answer(ep, DDPS_TERM_MPA_LOCAL, no_memory,
+			      "no memory for the peer's private data");
 		return;
 	}
 	if (d->enhanced)

@@ -114,7 +114,7 @@ void ddps_cq_put(struct ddps_cq *cq)
 	cq->users--;
 }
 
-static void notify(struct ddps_cq *cq)
+static void cq_notify(struct ddps_cq *cq)
 {
 	uint64_t one = 1;
 
@@ -124,7 +124,7 @@ static void notify(struct ddps_cq *cq)
 }
 
 /* The @i-th entry from the oldest; no division, which takes longer than all the rest. */
-static struct ddps_wc *entry(struct ddps_cq *cq, uint32_t i)
+static struct ddps_wc *cq_entry(struct ddps_cq *cq, uint32_t i)
 {
 	uint32_t to_end = cq->depth - cq->head;
 
@@ -146,11 +146,11 @@ bool ddps_cq_push(struct ddps_cq *cq, const struct ddps_wc *wc)
 
 	if (cq->count == cq->depth)
 		return false;
-	*entry(cq, cq->count++) = *wc;
+	*cq_entry(cq, cq->count++) = *wc;
 	if (cq->sleepers | cq->ctx->progress_sleepers)
 		tell_sleepers(cq);
 	if (cq->armed >= meets)
-		notify(cq);
+		cq_notify(cq);
 	else if (cq->untold != ARMED_SOLICITED)
 		cq->untold = meets;
 	return true;
@@ -166,10 +166,10 @@ void ddps_cq_forget(struct ddps_cq *cq, const struct ddps_ep *ep)
 	uint32_t kept = 0;
 
 	for (uint32_t i = 0; i < cq->count; i++) {
-		const struct ddps_wc *wc = entry(cq, i);
+		const struct ddps_wc *wc = cq_entry(cq, i);
 
 		if (wc->ep != ep)
-			*entry(cq, kept++) = *wc;
+			*cq_entry(cq, kept++) = *wc;
 	}
 	cq->count = kept;
 }
@@ -191,7 +191,7 @@ int ddps_cq_arm(struct ddps_cq *cq, bool solicited_only)
 	cq->armed = solicited_only ? ARMED_SOLICITED : ARMED_ANY;
 	ddps_ctx_rely_on_thread(cq->ctx);
 	if (cq->count)
-		notify(cq);
+		cq_notify(cq);
 	ddps_ctx_leave(cq->ctx);
 	return 0;
 }
@@ -207,12 +207,12 @@ int ddps_cq_arm_next(struct ddps_cq *cq, bool solicited_only)
 		cq->armed = wanted;
 	ddps_ctx_rely_on_thread(cq->ctx);
 	if (cq->untold != ARMED_NO && cq->untold <= cq->armed)
-		notify(cq);
+		cq_notify(cq);
 	ddps_ctx_leave(cq->ctx);
 	return 0;
 }
 
-static int take(struct ddps_cq *cq, struct ddps_wc *wc, int max)
+static int take_completions(struct ddps_cq *cq, struct ddps_wc *wc, int max)
 {
 	int n = 0;
 
@@ -244,7 +244,7 @@ static int drive_and_take(struct ddps_cq *cq, struct ddps_wc *wc, int max)
 		if (n > 0 && ctx->progress_sleepers)
 			ddps_wake_driven(ctx);
 	}
-	return n < 0 ? n : take(cq, wc, max);
+	return n < 0 ? n : take_completions(cq, wc, max);
 }
 
 int ddps_cq_poll(struct ddps_cq *cq, struct ddps_wc *wc, int max)
@@ -268,7 +268,7 @@ static int take_wanted(void *arg)
 {
 	const struct wanted *w = arg;
 
-	return take(w->cq, w->wc, w->max);
+	return take_completions(w->cq, w->wc, w->max);
 }
 
 int ddps_cq_wait(struct ddps_cq *cq, struct ddps_wc *wc, int max, int timeout_ms)

@@ -54,7 +54,7 @@ int ddps_wait_fd(int fd, uint64_t deadline)
 /* ---- progress ---- */
 
 /* With the lock. */
-static int run(struct ddps_ctx *ctx)
+static int run_loop(struct ddps_ctx *ctx)
 {
 	int n = ddps_loop_run(ctx->env.loop);
 
@@ -77,7 +77,7 @@ int ddps_progress(struct ddps_ctx *ctx, int timeout_ms)
 		n = ddps_sleep(ctx, &w, ddps_deadline(timeout_ms));
 		ddps_sleep_end(ctx, &w);
 	} else {
-		n = run(ctx);
+		n = run_loop(ctx);
 	}
 	pthread_mutex_unlock(&ctx->lock);
 	return n == DDPS_E_AGAIN || n == DDPS_E_TIMEDOUT ? 0 : n;
@@ -135,7 +135,7 @@ static void *thread_main(void *arg)
 		pthread_mutex_unlock(&ctx->lock);
 		err = ddps_wait_fd(fd, UINT64_MAX);
 		pthread_mutex_lock(&ctx->lock);
-		run(ctx);
+		run_loop(ctx);
 	}
 	if (!ctx->stop)
 		ddps_log(&ctx->env.log, DDPS_LOG_ERROR, "session",
@@ -185,7 +185,7 @@ static void thread_stop(struct ddps_ctx *ctx)
 
 /* ---- making and freeing ---- */
 
-static int attr_take(struct ddps_ctx *ctx, const struct ddps_ctx_attr *attr)
+static int ctx_attr_checked(struct ddps_ctx *ctx, const struct ddps_ctx_attr *attr)
 {
 	int err = ddps_ctx_attr_take(&ctx->attr, attr);
 
@@ -264,7 +264,7 @@ int ddps_ctx_new(struct ddps_ctx **out, const struct ddps_ctx_attr *attr)
 	pthread_condattr_setclock(&clock, CLOCK_MONOTONIC);
 	pthread_cond_init(&ctx->napping_up, &clock);
 	pthread_condattr_destroy(&clock);
-	err = attr_take(ctx, attr);
+	err = ctx_attr_checked(ctx, attr);
 	if (!err)
 		err = resources_take(ctx);
 	if (!err && ctx->attr.thread)
@@ -292,7 +292,7 @@ static void wind_up(struct ddps_ctx *ctx)
 			return;
 		ddps_wait_fd(ddps_loop_fd(ctx->env.loop), deadline);
 		pthread_mutex_lock(&ctx->lock);
-		run(ctx);
+		run_loop(ctx);
 		pthread_mutex_unlock(&ctx->lock);
 	}
 }
@@ -347,7 +347,7 @@ int ddps_ctx_settle(struct ddps_ctx *ctx, int timeout_ms)
 		ddps_wait_fd(fd, ddps_deadline(SETTLE_STEP_MS));
 		if (ddps_now() >= deadline || !enter_until(ctx, deadline))
 			return DDPS_E_TIMEDOUT;
-		run(ctx);
+		run_loop(ctx);
 	}
 }
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Endpoints: making, posting, disconnecting, ending. */
+#include "common/term_codes.h"
 #include "session/session.h"
 #include <stdlib.h>
 #include <string.h>
@@ -84,7 +85,7 @@ static void overflow_task(void *user)
 {
 	struct ddps_ep *ep = user;
 
-	ddps_rdmap_terminate(ep->rdmap, DDPS_E_LIMIT, (struct ddps_triple){ 0, 0, 0 },
+	ddps_rdmap_terminate(ep->rdmap, DDPS_E_LIMIT, ddps_term_triple(DDPS_TERM_RDMAP_LOCAL),
 			     "a completion queue of this session overflowed");
 }
 
@@ -168,8 +169,8 @@ static bool rq_ok(const struct ddps_ep_attr *attr)
 	return attr->rq_depth && attr->rq_depth <= DEPTH_MAX;
 }
 
-static int attr_take(struct ddps_ep_attr *attr, const struct ddps_ep_attr *given,
-		     const struct ddps_ctx *ctx)
+static int ep_attr_checked(struct ddps_ep_attr *attr, const struct ddps_ep_attr *given,
+			   const struct ddps_ctx *ctx)
 {
 	int err = given ? ddps_ep_attr_take(attr, given) : DDPS_E_INVAL;
 
@@ -196,7 +197,7 @@ int ddps_ep_new(struct ddps_ctx *ctx, const struct ddps_ep_attr *given, struct d
 	struct ddps_ep_attr taken, *attr = &taken;
 	struct ddps_rdmap_cfg cfg;
 	struct ddps_ep *ep;
-	int err = out ? attr_take(attr, given, ctx) : DDPS_E_INVAL;
+	int err = out ? ep_attr_checked(attr, given, ctx) : DDPS_E_INVAL;
 
 	if (err)
 		return err;
@@ -250,7 +251,7 @@ int ddps_ep_new(struct ddps_ctx *ctx, const struct ddps_ep_attr *given, struct d
 }
 
 /* Let go of everything below and of everything that could call back. */
-static void release(struct ddps_ep *ep)
+static void release_below(struct ddps_ep *ep)
 {
 	struct ddps_loop *loop = ep->ctx->env.loop;
 
@@ -271,7 +272,7 @@ void ddps_ep_destroy(struct ddps_ep *ep)
 {
 	struct ddps_ctx *ctx = ep->ctx;
 
-	release(ep);
+	release_below(ep);
 	ddps_stats_bury(ep);
 	ddps_event_drop(ctx, &ep->source);
 	ddps_rdmap_free(ep->rdmap);
@@ -311,7 +312,7 @@ void ddps_ep_end(struct ddps_ep *ep, enum ddps_event_type final, const struct dd
 		ep->error = *e;
 	if (!ep->error.peer[0])
 		memcpy(ep->error.peer, ep->info.peer, sizeof ep->error.peer);
-	release(ep);
+	release_below(ep);
 	ddps_ep_set_state(ep, DDPS_EP_DEAD);
 	ddps_rdmap_flush(ep->rdmap);
 	ddps_late_flush(ep);

@@ -8,7 +8,7 @@ static struct ddps_cq *queue_of(const struct ddps_ep *ep, enum ddps_op op)
 	return op == DDPS_OP_RECV ? ep->recv_cq : ep->send_cq;
 }
 
-static void complete(struct ddps_ep *ep, enum ddps_op op, uint64_t wr_id)
+static void complete_late(struct ddps_ep *ep, enum ddps_op op, uint64_t wr_id)
 {
 	struct ddps_wc wc = { .wr_id = wr_id, .op = op, .status = DDPS_WC_FLUSHED };
 
@@ -22,7 +22,7 @@ int ddps_late_post(struct ddps_ep *ep, enum ddps_op op, uint64_t wr_id)
 	if (ddps_cq_room(queue_of(ep, op)) <= ep->late_count)
 		return DDPS_E_LIMIT;
 	if (ep->state == DDPS_EP_DEAD) {
-		complete(ep, op, wr_id);
+		complete_late(ep, op, wr_id);
 		return 0;
 	}
 	l = malloc(sizeof *l);
@@ -35,7 +35,7 @@ int ddps_late_post(struct ddps_ep *ep, enum ddps_op op, uint64_t wr_id)
 	return 0;
 }
 
-static struct ddps_late *take(struct ddps_ep *ep)
+static struct ddps_late *take_late(struct ddps_ep *ep)
 {
 	struct ddps_late *l = ep->late;
 
@@ -52,8 +52,8 @@ void ddps_late_flush(struct ddps_ep *ep)
 {
 	struct ddps_late *l;
 
-	while ((l = take(ep))) {
-		complete(ep, l->op, l->wr_id);
+	while ((l = take_late(ep))) {
+		complete_late(ep, l->op, l->wr_id);
 		free(l);
 	}
 }
@@ -62,6 +62,6 @@ void ddps_late_free(struct ddps_ep *ep)
 {
 	struct ddps_late *l;
 
-	while ((l = take(ep)))
+	while ((l = take_late(ep)))
 		free(l);
 }

@@ -27,7 +27,7 @@ const char *ddps_event_name(enum ddps_event_type type)
 
 /* The descriptor is readable while there are events, once somebody has asked for it: a program
  * that only polls is spared two system calls an event. */
-static void mark(struct ddps_ctx *ctx)
+static void mark_events(struct ddps_ctx *ctx)
 {
 	uint64_t count = 1;
 	bool marked = ctx->events_watched && ctx->events;
@@ -48,7 +48,7 @@ static void unlink_source(struct ddps_ctx *ctx, struct ddps_source *s)
 	else
 		ctx->events_end = s->prev;
 	s->prev = NULL;
-	mark(ctx);
+	mark_events(ctx);
 }
 
 void ddps_event_push(struct ddps_ctx *ctx, struct ddps_source *s, enum ddps_event_type type)
@@ -64,7 +64,7 @@ void ddps_event_push(struct ddps_ctx *ctx, struct ddps_source *s, enum ddps_even
 	s->prev = ctx->events_end;
 	*ctx->events_end = s;
 	ctx->events_end = &s->next;
-	mark(ctx);
+	mark_events(ctx);
 }
 
 void ddps_event_drop(struct ddps_ctx *ctx, struct ddps_source *s)
@@ -75,7 +75,7 @@ void ddps_event_drop(struct ddps_ctx *ctx, struct ddps_source *s)
 }
 
 /* The order in which one source's pending events are told: as enum ddps_event_type has it. */
-static bool take(struct ddps_ctx *ctx, struct ddps_event *ev)
+static bool take_event(struct ddps_ctx *ctx, struct ddps_event *ev)
 {
 	struct ddps_source *s = ctx->events;
 	unsigned type = 0;
@@ -100,7 +100,7 @@ int ddps_event_fd(struct ddps_ctx *ctx)
 	if (err < 0)
 		return err;
 	ctx->events_watched = true;
-	mark(ctx);
+	mark_events(ctx);
 	ddps_ctx_leave(ctx);
 	return ctx->event_fd;
 }
@@ -111,7 +111,7 @@ int ddps_event_get(struct ddps_ctx *ctx, struct ddps_event *ev)
 
 	if (n < 0)
 		return n;
-	n = take(ctx, ev);
+	n = take_event(ctx, ev);
 	ddps_ctx_leave(ctx);
 	return n;
 }
@@ -125,7 +125,7 @@ static int take_wanted(void *arg)
 {
 	const struct wanted *w = arg;
 
-	return take(w->ctx, w->ev);
+	return take_event(w->ctx, w->ev);
 }
 
 int ddps_event_wait(struct ddps_ctx *ctx, struct ddps_event *ev, int timeout_ms)
@@ -139,7 +139,7 @@ int ddps_event_wait(struct ddps_ctx *ctx, struct ddps_event *ev, int timeout_ms)
 		n = ddps_ctx_enter(ctx);
 	if (n < 0)
 		return n;
-	n = take(ctx, ev);
+	n = take_event(ctx, ev);
 	if (!n)
 		n = ddps_wait_for(ctx, &w, take_wanted, &wanted, deadline);
 	ddps_ctx_leave(ctx);

@@ -6,7 +6,7 @@
 #define DEPTH_MAX 65535u
 #define SGE_MAX	  16u
 
-static struct ddps_ctx_srq *of(struct ddps_srq *srq)
+static struct ddps_ctx_srq *srq_of(struct ddps_srq *srq)
 {
 	return (struct ddps_ctx_srq *)srq;
 }
@@ -82,7 +82,7 @@ int ddps_srq_free(struct ddps_srq *srq)
 	if (srq->users)
 		err = DDPS_E_BUSY;
 	else
-		ddps_srq_destroy(of(srq));
+		ddps_srq_destroy(srq_of(srq));
 	ddps_ctx_leave(ctx);
 	return err;
 }

@@ -14,7 +14,7 @@
 DDPS_SIZED_NO_TAIL(ddps_ep_stats, held_octets);
 DDPS_SIZED_NO_TAIL(ddps_ctx_stats, total);
 
-static void add(struct ddps_ep_stats *to, const struct ddps_ep_stats *from)
+static void add_stats(struct ddps_ep_stats *to, const struct ddps_ep_stats *from)
 {
 	uint64_t a[NCOUNTERS], b[NCOUNTERS];
 
@@ -25,7 +25,7 @@ static void add(struct ddps_ep_stats *to, const struct ddps_ep_stats *from)
 	memcpy((uint8_t *)to + FIRST, a, sizeof a);
 }
 
-static const struct ddps_ep_stats *collect(struct ddps_ep *ep)
+static const struct ddps_ep_stats *ep_collect(struct ddps_ep *ep)
 {
 	struct ddps_ep_stats *st = ddps_rdmap_stats(ep->rdmap);
 
@@ -35,12 +35,12 @@ static const struct ddps_ep_stats *collect(struct ddps_ep *ep)
 
 void ddps_stats_bury(struct ddps_ep *ep)
 {
-	struct ddps_ep_stats st = *collect(ep);
+	struct ddps_ep_stats st = *ep_collect(ep);
 
 	/* What it holds it gives back. */
 	st.sends_posted = st.recvs_posted = st.recvs_out = st.reads_out = st.reads_in = 0;
 	st.held_octets = 0;
-	add(&ep->ctx->stats.total, &st);
+	add_stats(&ep->ctx->stats.total, &st);
 }
 
 int ddps_ep_stats(struct ddps_ep *ep, struct ddps_ep_stats *st)
@@ -52,7 +52,7 @@ int ddps_ep_stats(struct ddps_ep *ep, struct ddps_ep_stats *st)
 	err = ddps_ctx_enter(ep->ctx);
 	if (err < 0)
 		return err;
-	ddps_sized_give(st, collect(ep), &EP_STATS);
+	ddps_sized_give(st, ep_collect(ep), &EP_STATS);
 	ddps_ctx_leave(ep->ctx);
 	return 0;
 }
@@ -64,7 +64,7 @@ static void ctx_collect(struct ddps_ctx *ctx, struct ddps_ctx_stats *st)
 	st->half_open_full = ctx->env.half_open_full;
 	st->regions = ddps_stag_count(ctx->stags);
 	for (struct ddps_ep *ep = ctx->eps; ep; ep = ep->next, st->endpoints++)
-		add(&st->total, collect(ep));
+		add_stats(&st->total, ep_collect(ep));
 	st->requests = ddps_requests_count(ctx);
 	for (struct ddps_ctx_srq *s = ctx->srqs; s; s = s->next)
 		st->srq_posted += s->srq.count;

@@ -10,14 +10,14 @@ struct vd_async {
 	struct vd_async *next;
 };
 
-static struct vd_context *of(struct ibv_context *ctx)
+static struct vd_context *ctx_of(struct ibv_context *ctx)
 {
 	return vd_of(ctx, struct vd_context, v.context);
 }
 
 void vd_async_post(struct ibv_context *ctx, enum ibv_event_type type, void *element)
 {
-	struct vd_context *c = of(ctx);
+	struct vd_context *c = ctx_of(ctx);
 	struct vd_async *a = calloc(1, sizeof *a), **at = &c->async;
 	uint64_t one = 1;
 
@@ -36,7 +36,7 @@ void vd_async_post(struct ibv_context *ctx, enum ibv_event_type type, void *elem
 
 VD_API int ibv_get_async_event(struct ibv_context *ctx, struct ibv_async_event *event)
 {
-	struct vd_context *c = of(ctx);
+	struct vd_context *c = ctx_of(ctx);
 	struct vd_async *a;
 	uint64_t one;
 
@@ -88,7 +88,7 @@ static bool unacked(const struct vd_process *p, const void *element)
 
 void vd_async_forget(struct ibv_context *ctx, const void *element)
 {
-	struct vd_context *c = of(ctx);
+	struct vd_context *c = ctx_of(ctx);
 	struct vd_async **at = &c->async, *a;
 
 	while ((a = *at)) {
@@ -109,8 +109,8 @@ void vd_async_drop(struct ibv_context *ctx)
 {
 	struct vd_async *a;
 
-	while ((a = of(ctx)->async)) {
-		of(ctx)->async = a->next;
+	while ((a = ctx_of(ctx)->async)) {
+		ctx_of(ctx)->async = a->next;
 		free(a);
 	}
 }

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static struct vd_id *of(struct rdma_cm_id *id)
+static struct vd_id *id_of(struct rdma_cm_id *id)
 {
 	return vd_of(id, struct vd_id, id);
 }
@@ -51,7 +51,7 @@ void vd_conn_param(const struct vd_process *p, const struct rdma_conn_param *con
 VD_API int rdma_connect(struct rdma_cm_id *ibid, struct rdma_conn_param *conn)
 {
 	struct vd_process *p = vd_process();
-	struct vd_id *id = of(ibid);
+	struct vd_id *id = id_of(ibid);
 	struct ddps_conn_param param;
 	char uri[160], local[80];
 	int err;
@@ -77,7 +77,7 @@ VD_API int rdma_connect(struct rdma_cm_id *ibid, struct rdma_conn_param *conn)
 /* The set-up of iWARP has no third message: it is all there. */
 VD_API int rdma_establish(struct rdma_cm_id *id)
 {
-	return id->qp || of(id)->state != VD_ID_UP ? vd_fail(EINVAL) : 0;
+	return id->qp || id_of(id)->state != VD_ID_UP ? vd_fail(EINVAL) : 0;
 }
 
 /* Any IPv6 address means any of IPv4 as well, unless the program has said otherwise. */
@@ -112,7 +112,7 @@ static int listen_at(struct vd_process *p, struct vd_id *id, unsigned backlog)
 VD_API int rdma_listen(struct rdma_cm_id *ibid, int backlog)
 {
 	struct vd_process *p = vd_process();
-	struct vd_id *id = of(ibid);
+	struct vd_id *id = id_of(ibid);
 	unsigned n = backlog > 0 ? (unsigned)backlog : 0;
 	int err = 0;
 
@@ -135,7 +135,7 @@ VD_API int rdma_listen(struct rdma_cm_id *ibid, int backlog)
 VD_API int rdma_accept(struct rdma_cm_id *ibid, struct rdma_conn_param *conn)
 {
 	struct vd_process *p = vd_process();
-	struct vd_id *id = of(ibid);
+	struct vd_id *id = id_of(ibid);
 	struct ddps_conn_param param;
 	int err;
 
@@ -166,7 +166,7 @@ VD_API int rdma_accept(struct rdma_cm_id *ibid, struct rdma_conn_param *conn)
 VD_API int rdma_reject(struct rdma_cm_id *ibid, const void *data, uint8_t len)
 {
 	struct vd_process *p = vd_process();
-	struct vd_id *id = of(ibid);
+	struct vd_id *id = id_of(ibid);
 	int err;
 
 	if (!p)
@@ -187,7 +187,7 @@ VD_API int rdma_reject(struct rdma_cm_id *ibid, const void *data, uint8_t len)
 VD_API int rdma_disconnect(struct rdma_cm_id *ibid)
 {
 	struct vd_process *p = vd_process();
-	struct vd_id *id = of(ibid);
+	struct vd_id *id = id_of(ibid);
 	bool known;
 	int err;
 

@@ -3,14 +3,14 @@
 #include "verbs/vd.h"
 #include <errno.h>
 
-static struct vd_cq *of(struct ibv_cq_ex *cq)
+static struct vd_cq *cq_of(struct ibv_cq_ex *cq)
 {
 	return vd_of(cq, struct vd_cq, cq);
 }
 
 static int next_poll(struct ibv_cq_ex *ex)
 {
-	struct vd_cq *cq = of(ex);
+	struct vd_cq *cq = cq_of(ex);
 	int n = vd_poll_cq(ibv_cq_ex_to_cq(ex), 1, &cq->now);
 
 	if (n <= 0)
@@ -34,7 +34,7 @@ static void end_poll(struct ibv_cq_ex *ex)
 #define READER(type, member)                                                                       \
 	static type read_##member(struct ibv_cq_ex *ex)                                            \
 	{                                                                                          \
-		return of(ex)->now.member;                                                         \
+		return cq_of(ex)->now.member;                                                      \
 	}
 
 READER(enum ibv_wc_opcode, opcode)

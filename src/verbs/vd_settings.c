@@ -33,7 +33,7 @@ static char *trim(char *from, char *to)
 	return from;
 }
 
-static void add(struct vd_settings *s, const char *word)
+static void add_word(struct vd_settings *s, const char *word)
 {
 	size_t n = strlen(word) + 1;
 
@@ -60,8 +60,8 @@ static void take_line(struct vd_settings *s, char *line, const char *path, unsig
 			key);
 		return;
 	}
-	add(s, key);
-	add(s, value);
+	add_word(s, key);
+	add_word(s, value);
 }
 
 /* Return: octets read, or -1 and errno; E2BIG if the file is longer than it may be. */

@@ -18,14 +18,14 @@ struct vd_wr {
 	} req[];
 };
 
-static struct vd_qp *of(struct ibv_qp_ex *ex)
+static struct vd_qp *qp_of(struct ibv_qp_ex *ex)
 {
 	return vd_of(ex, struct vd_qp, qp);
 }
 
 static void wr_start(struct ibv_qp_ex *ex)
 {
-	struct vd_qp *qp = of(ex);
+	struct vd_qp *qp = qp_of(ex);
 
 	pthread_mutex_lock(&qp->lock);
 	if (!qp->wr) {
@@ -41,9 +41,9 @@ static void wr_start(struct ibv_qp_ex *ex)
 }
 
 /* A new request, or NULL: an error is noted. */
-static struct ibv_send_wr *add(struct ibv_qp_ex *ex, enum ibv_wr_opcode op)
+static struct ibv_send_wr *add_wr(struct ibv_qp_ex *ex, enum ibv_wr_opcode op)
 {
-	struct vd_wr *w = of(ex)->wr;
+	struct vd_wr *w = qp_of(ex)->wr;
 	struct ibv_send_wr *wr;
 
 	if (!w || w->n == w->max) {
@@ -62,14 +62,14 @@ static struct ibv_send_wr *add(struct ibv_qp_ex *ex, enum ibv_wr_opcode op)
 
 static struct ibv_send_wr *current(struct ibv_qp_ex *ex)
 {
-	struct vd_wr *w = of(ex)->wr;
+	struct vd_wr *w = qp_of(ex)->wr;
 
 	return w && w->n && !w->error ? &w->req[w->n - 1].wr : NULL;
 }
 
 static void rdma(struct ibv_qp_ex *ex, enum ibv_wr_opcode op, uint32_t rkey, uint64_t addr)
 {
-	struct ibv_send_wr *wr = add(ex, op);
+	struct ibv_send_wr *wr = add_wr(ex, op);
 
 	if (wr) {
 		wr->wr.rdma.rkey = rkey;
@@ -89,12 +89,12 @@ static void wr_rdma_write(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t addr)
 
 static void wr_send(struct ibv_qp_ex *ex)
 {
-	add(ex, IBV_WR_SEND);
+	add_wr(ex, IBV_WR_SEND);
 }
 
 static void wr_send_inv(struct ibv_qp_ex *ex, uint32_t rkey)
 {
-	struct ibv_send_wr *wr = add(ex, IBV_WR_SEND_WITH_INV);
+	struct ibv_send_wr *wr = add_wr(ex, IBV_WR_SEND_WITH_INV);
 
 	if (wr)
 		wr->invalidate_rkey = rkey;
@@ -112,7 +112,7 @@ static void wr_rdma_write_imm(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t addr
 
 static void wr_send_imm(struct ibv_qp_ex *ex, __be32 data)
 {
-	struct ibv_send_wr *wr = add(ex, IBV_WR_SEND_WITH_IMM);
+	struct ibv_send_wr *wr = add_wr(ex, IBV_WR_SEND_WITH_IMM);
 
 	if (wr)
 		wr->imm_data = data;
@@ -121,7 +121,7 @@ static void wr_send_imm(struct ibv_qp_ex *ex, __be32 data)
 static void atomic(struct ibv_qp_ex *ex, enum ibv_wr_opcode op, uint32_t rkey, uint64_t addr,
 		   uint64_t compare_add, uint64_t swap)
 {
-	struct ibv_send_wr *wr = add(ex, op);
+	struct ibv_send_wr *wr = add_wr(ex, op);
 
 	if (!wr)
 		return;
@@ -149,7 +149,7 @@ static void wr_set_sge_list(struct ibv_qp_ex *ex, size_t n, const struct ibv_sge
 	if (!wr)
 		return;
 	if (n > VD_MAX_SGE) {
-		of(ex)->wr->error = EINVAL;
+		qp_of(ex)->wr->error = EINVAL;
 		return;
 	}
 	if (n)
@@ -167,7 +167,7 @@ static void wr_set_sge(struct ibv_qp_ex *ex, uint32_t lkey, uint64_t addr, uint3
 static void wr_set_inline_data_list(struct ibv_qp_ex *ex, size_t n, const struct ibv_data_buf *list)
 {
 	struct ibv_send_wr *wr = current(ex);
-	struct vd_wr *w = of(ex)->wr;
+	struct vd_wr *w = qp_of(ex)->wr;
 	uint8_t *at;
 	size_t len = 0;
 
@@ -197,7 +197,7 @@ static void wr_set_inline_data(struct ibv_qp_ex *ex, void *addr, size_t len)
 
 static int wr_complete(struct ibv_qp_ex *ex)
 {
-	struct vd_qp *qp = of(ex);
+	struct vd_qp *qp = qp_of(ex);
 	struct vd_wr *w = qp->wr;
 	struct ibv_send_wr *bad;
 	int err = w ? w->error : ENOMEM;
@@ -212,7 +212,7 @@ static int wr_complete(struct ibv_qp_ex *ex)
 
 static void wr_abort(struct ibv_qp_ex *ex)
 {
-	pthread_mutex_unlock(&of(ex)->lock);
+	pthread_mutex_unlock(&qp_of(ex)->lock);
 }
 
 void vd_wr_init(struct vd_qp *qp)

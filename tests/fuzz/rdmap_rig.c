@@ -139,11 +139,6 @@ static void up_terminated(void *user, const struct ddps_term *t, bool by_peer)
 		  t->triple.code, by_peer ? "peer" : "us");
 }
 
-static void up_terminate_sent(void *user)
-{
-	FUZZ_CHECK(((struct rig *)user)->term_segs == 1);
-}
-
 static void up_first(void *user, unsigned rtr)
 {
 	struct rig *g = user;
@@ -168,7 +163,6 @@ static const struct ddps_rdmap_up rig_up = {
 	.complete = up_complete,
 	.want_tx = up_want_tx,
 	.terminated = up_terminated,
-	.terminate_sent = up_terminate_sent,
 	.first_message = up_first,
 	.rx_ready = up_ready,
 	.drained = up_drained,

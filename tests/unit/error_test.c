@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Texts of errors and names of Terminate codes. */
 #include "common/error.h"
+#include "common/term_codes.h"
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <string.h>
@@ -50,6 +51,27 @@ Test(error, terminate_codes_have_their_names, .description = "6580-3.1-d1 6580-3
 	for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
 		cr_expect_not_null(strstr(ddps_triple_name(&rows[i].t), rows[i].part), "%u/%u/%02x",
 				   rows[i].t.layer, rows[i].t.etype, rows[i].t.code);
+}
+
+Test(error, terminate_codes_have_one_name_each)
+{
+	static const enum ddps_term_code codes[] = {
+#define DDPS_X(name, layer, etype, code, text) DDPS_TERM_##name,
+		DDPS_TERM_CODES(DDPS_X)
+#undef DDPS_X
+	};
+
+	for (size_t i = 0; i < sizeof codes / sizeof codes[0]; i++) {
+		struct ddps_triple t = ddps_term_triple(codes[i]);
+
+		cr_expect_eq(ddps_term_of(&t), codes[i]);
+		cr_expect_str_neq(ddps_triple_name(&t), "unassigned error", "%x", codes[i]);
+		for (size_t k = 0; k < i; k++) {
+			struct ddps_triple other = ddps_term_triple(codes[k]);
+
+			cr_expect_str_neq(ddps_triple_name(&t), ddps_triple_name(&other));
+		}
+	}
 }
 
 Test(error, a_long_sentence_is_cut_not_overrun)

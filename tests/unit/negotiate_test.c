@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* RFC 6581: the word, each branch of the algorithm, and every pairing of edge values. */
+#include "common/term_codes.h"
 #include "negotiate/negotiate.h"
 #include <criterion/criterion.h>
 #include <string.h>
@@ -259,10 +260,10 @@ Test(negotiate, initiator_covers_the_responders_ord_or_terminates,
 	cr_expect_eq(accept_with(&l, &r, &res), 0);
 	cr_expect_eq(res.ird, 11);
 	l.ird_hard = true;
-	cr_expect_eq(accept_with(&l, &r, &res), 6);
+	cr_expect_eq(accept_with(&l, &r, &res), DDPS_TERM_MPA_IRD);
 	l.ird_hard = false;
 	l.max_ird = 10;
-	cr_expect_eq(accept_with(&l, &r, &res), 6);
+	cr_expect_eq(accept_with(&l, &r, &res), DDPS_TERM_MPA_IRD);
 	r.ord = ULP;
 	cr_expect_eq(accept_with(&l, &r, &res), 0);
 	cr_expect_eq(res.ird, 10);
@@ -282,19 +283,19 @@ Test(negotiate, initiator_picks_one_rtr_or_terminates,
 	l.p2p = true;
 	for (unsigned flags = 0; flags <= BCD; flags++) {
 		r = asked(true, flags, 4, 4);
-		cr_expect_eq(accept_with(&l, &r, &res), flags ? 0 : 7);
+		cr_expect_eq(accept_with(&l, &r, &res), flags ? 0 : DDPS_TERM_MPA_RTR);
 		cr_expect_eq(res.rtr, flags & C ? C : flags & D ? D : flags & B);
 	}
 	r = asked(true, D, 0, 4); /* no credit at the responder for a Read */
-	cr_expect_eq(accept_with(&l, &r, &res), 7);
+	cr_expect_eq(accept_with(&l, &r, &res), DDPS_TERM_MPA_RTR);
 	r = asked(false, 0, 4, 4); /* another model than asked for (trap 26) */
-	cr_expect_eq(accept_with(&l, &r, &res), 7);
+	cr_expect_eq(accept_with(&l, &r, &res), DDPS_TERM_MPA_RTR);
 	l.p2p = false;
 	r = asked(true, BCD, 4, 4);
-	cr_expect_eq(accept_with(&l, &r, &res), 7);
+	cr_expect_eq(accept_with(&l, &r, &res), DDPS_TERM_MPA_RTR);
 	r.ord = MAX; /* IRD is checked before the model */
 	l.max_ird = 10;
-	cr_expect_eq(accept_with(&l, &r, &res), 6);
+	cr_expect_eq(accept_with(&l, &r, &res), DDPS_TERM_MPA_IRD);
 }
 
 Test(negotiate, a_read_rtr_borrows_ord_when_there_is_none)
@@ -430,7 +431,7 @@ Test(negotiate, every_pairing_agrees,
 	cr_expect_eq(pairs, 6561ul * 56 * 8);
 }
 
-/* A stranger's reply: 6 if our IRD cannot cover it, else 7, else the numbers hold. */
+/* A stranger's reply: refused if our IRD cannot cover it, or for its RTR; else the numbers hold. */
 static void check_reply(const struct ddps_nego_local *a, const struct ddps_word *r)
 {
 	struct ddps_nego_result ra;
@@ -441,9 +442,9 @@ static void check_reply(const struct ddps_nego_local *a, const struct ddps_word 
 	cr_assert_eq(ddps_nego_request(a, &w), 0);
 	can = r->ird ? r->rtr & w.rtr : r->rtr & w.rtr & ~D;
 	if (r->p2p != w.p2p || (r->p2p && !can))
-		want = 7;
+		want = DDPS_TERM_MPA_RTR;
 	if (r->ord != ULP && r->ord > w.ird && (a->ird_hard || r->ord > a->max_ird))
-		want = 6; /* w.ird is no number if the ULP owns it, and then never below */
+		want = DDPS_TERM_MPA_IRD; /* w.ird is no number if the ULP owns it, and then never below */
 	cr_assert_eq(ddps_nego_accept(a, &w, r, &ra), want);
 	if (!want)
 		cr_assert(outcome_is_right(a, &w, r, &ra));

@@ -38,7 +38,6 @@ Test(rdmap_term, errors_of_other_layers_have_no_headers,
 		snprintf(want, sizeof want, TERM_HDR "%x%x %02x 00 00", row[i][0], row[i][1],
 			 row[i][2]);
 		expect_pull(&s, want);
-		cr_expect_eq(s.sent, 1);
 		cr_expect_str_eq(s.term.text, "why");
 		cr_expect_eq(s.term.code, DDPS_E_CRC);
 		side_close(&s);
@@ -102,22 +101,6 @@ Test(rdmap_term, goes_instead_of_the_rtr)
 	side_close(&t);
 }
 
-Test(rdmap_term, is_told_as_sent_once_counted)
-{
-	uint8_t out[128];
-
-	post(&s, DDPS_OP_SEND, 1, 0, 0, 4);
-	pull_only(&s, 128, out);
-	terminate(0, 0, 0);
-	pull_only(&s, 128, out);
-	ddps_rdmap_tx_done(s.r, 1);
-	cr_expect_eq(s.sent, 0);
-	ddps_rdmap_tx_done(s.r, 1);
-	cr_expect_eq(s.sent, 1);
-	ddps_rdmap_tx_done(s.r, 1);
-	cr_expect_eq(s.sent, 1);
-}
-
 Test(rdmap_term, flushes_both_queues_in_order, .description = "5041-6.2.2-5 5040-6.2.1-2")
 {
 	uint8_t out[256];
@@ -142,19 +125,6 @@ Test(rdmap_term, flushes_both_queues_in_order, .description = "5041-6.2.2-5 5040
 	}
 	cr_expect_eq(s.sq_at_term, 3);
 	cr_expect_eq(s.rq_at_term, 3);
-}
-
-Test(rdmap_term, being_told_that_it_left_is_optional)
-{
-	static struct ddps_rdmap_up up;
-	struct ddps_fault f = { .code = DDPS_E_LIMIT };
-
-	up = *s.r->up;
-	up.terminate_sent = NULL; /* optional */
-	s.r->up = &up;
-	ddps_rdmap_fail(s.r, &f, NULL, NULL);
-	expect_pull(&s, TERM_HDR "00 00 00 00");
-	cr_expect_eq(s.sent, 0);
 }
 
 /* ---- received ---- */
@@ -188,7 +158,6 @@ Test(rdmap_term, received,
 	expect_wc(s.sq[0], 1, DDPS_OP_SEND, DDPS_WC_FLUSHED);
 	expect_wc(s.rq[0], 2, DDPS_OP_RECV, DDPS_WC_FLUSHED);
 	cr_expect_eq(s.sq_at_term, 1);
-	cr_expect_eq(s.sent, 0);
 }
 
 Test(rdmap_term, received_dumps)

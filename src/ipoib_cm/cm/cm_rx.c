@@ -59,8 +59,8 @@ static struct ddps_cm_conn *by_remote_qpn(struct ddps_cm *cm, uint64_t guid, uin
 }
 
 /* Refuses the REQ at hand without a connection. */
-static void refuse(struct ddps_cm *cm, uint16_t reason, const struct ddps_cm_listener *l,
-		   ddps_cm_addr from, struct ddps_cm_outs *o)
+static void refuse_req(struct ddps_cm *cm, uint16_t reason, const struct ddps_cm_listener *l,
+		       ddps_cm_addr from, struct ddps_cm_outs *o)
 {
 	struct ddps_cm_mad m;
 
@@ -141,7 +141,7 @@ static void rx_req(struct ddps_cm *cm, ddps_cm_addr from, uint64_t now, struct d
 	}
 	c = by_remote_qpn(cm, req->ca_guid, req->qpn);
 	if (c) {
-		refuse(cm, DDPS_CM_REJ_STALE, l, from, o);
+		refuse_req(cm, DDPS_CM_REJ_STALE, l, from, o);
 		close_stale(cm, c, now, o);
 		return;
 	}
@@ -157,7 +157,7 @@ static void rx_req(struct ddps_cm *cm, ddps_cm_addr from, uint64_t now, struct d
 			reason = DDPS_CM_REJ_NO_RESOURCES;
 	}
 	if (reason) {
-		refuse(cm, reason, l, from, o);
+		refuse_req(cm, reason, l, from, o);
 		return;
 	}
 	start_passive(c, &cm->rx, l, from);

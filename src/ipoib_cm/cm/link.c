@@ -16,7 +16,7 @@ void ddps_ipoib_link_init(struct ddps_ipoib_link *l, const struct ddps_ipoib_lin
 	ddps_ipoib_peer_init(&l->peer, &all->me.addr, remote, form);
 }
 
-static void flush(const struct ddps_ipoib_link *l, const struct ddps_cm_outs *o)
+static void flush_link(const struct ddps_ipoib_link *l, const struct ddps_cm_outs *o)
 {
 	for (unsigned i = 0; i < o->n_send; i++)
 		l->all->ops->send(l->all->user, &o->send[i]);
@@ -52,8 +52,8 @@ static int connect(struct ddps_ipoib_link *l, uint64_t now, struct ddps_cm_outs 
 }
 
 /* Return: 0, or there is no queue pair for it and it has been refused. */
-static int accept(struct ddps_ipoib_link *l, uint32_t id, const struct ddps_cm_req *req,
-		  uint64_t now, struct ddps_cm_outs *o)
+static int accept_link(struct ddps_ipoib_link *l, uint32_t id, const struct ddps_cm_req *req,
+		       uint64_t now, struct ddps_cm_outs *o)
 {
 	struct ddps_cm_rep rep = { 0 };
 	int err;
@@ -67,14 +67,14 @@ static int accept(struct ddps_ipoib_link *l, uint32_t id, const struct ddps_cm_r
 	return err;
 }
 
-static void step(struct ddps_ipoib_link *l, const struct ddps_ipoib_peer_in *in,
-		 const struct ddps_cm_mad *mad);
+static void link_step(struct ddps_ipoib_link *l, const struct ddps_ipoib_peer_in *in,
+		      const struct ddps_cm_mad *mad);
 
 static void end(struct ddps_ipoib_link *l, enum ddps_ipoib_peer_event ev, uint32_t id, uint64_t now)
 {
 	const struct ddps_ipoib_peer_in in = { .ev = ev, .id = id, .now = now };
 
-	step(l, &in, NULL);
+	link_step(l, &in, NULL);
 }
 
 /* Ends connections that the other one replaces. */
@@ -85,24 +85,24 @@ static void close_others(struct ddps_ipoib_link *l, const struct ddps_ipoib_peer
 
 	if (out->acts & DO(WITHDRAW)) {
 		if (!ddps_cm_withdraw(l->all->cm, out->own_id, now, &o))
-			flush(l, &o);
+			flush_link(l, &o);
 		l->all->ops->down(l->all->user, l, out->own_id);
 	}
 	if (out->acts & DO(CLOSE_OWN)) {
 		if (!ddps_cm_disconnect(l->all->cm, out->own_id, now, &o))
-			flush(l, &o);
+			flush_link(l, &o);
 		l->all->ops->down(l->all->user, l, out->own_id);
 	}
 	if (out->acts & DO(CLOSE_IN)) {
 		if (!ddps_cm_disconnect(l->all->cm, out->in_id, now, &o))
-			flush(l, &o);
+			flush_link(l, &o);
 		l->all->ops->down(l->all->user, l, out->in_id);
 	}
 }
 
 /* @mad: the REQ or REP at hand, or NULL. */
-static void step(struct ddps_ipoib_link *l, const struct ddps_ipoib_peer_in *in,
-		 const struct ddps_cm_mad *mad)
+static void link_step(struct ddps_ipoib_link *l, const struct ddps_ipoib_peer_in *in,
+		      const struct ddps_cm_mad *mad)
 {
 	struct ddps_cm *cm = l->all->cm;
 	struct ddps_ipoib_peer_out out;
@@ -112,20 +112,20 @@ static void step(struct ddps_ipoib_link *l, const struct ddps_ipoib_peer_in *in,
 	ddps_ipoib_peer_step(&l->peer, &l->all->policy, in, &out);
 	if (out.acts & DO(CONNECT)) {
 		err = connect(l, in->now, &o);
-		flush(l, &o);
+		flush_link(l, &o);
 		if (err)
 			end(l, DDPS_IPOIB_EV_TIMEOUT, 0, in->now);
 	} else if (out.acts & DO(ACCEPT)) {
-		err = accept(l, in->id, &mad->u.req, in->now, &o);
-		flush(l, &o);
+		err = accept_link(l, in->id, &mad->u.req, in->now, &o);
+		flush_link(l, &o);
 		if (err)
 			end(l, DDPS_IPOIB_EV_DOWN, in->id, in->now);
 	} else if (out.acts & DO(READY)) {
 		if (!ddps_cm_ready(cm, in->id, NULL, in->now, &o))
-			flush(l, &o);
+			flush_link(l, &o);
 	} else if (out.acts & (DO(REFUSE) | DO(REJECT_REP))) {
 		if (!ddps_cm_reject(cm, in->id, out.reason, NULL, in->now, &o))
-			flush(l, &o);
+			flush_link(l, &o);
 	}
 	close_others(l, &out, in->now);
 	if (out.acts & DO(RESOLVE))
@@ -139,7 +139,7 @@ void ddps_ipoib_link_traffic(struct ddps_ipoib_link *l, uint64_t now)
 		end(l, DDPS_IPOIB_EV_TRAFFIC, 0, now);
 }
 
-static void req_in(struct ddps_ipoib_link *l, const struct ddps_cm_report *r, uint64_t now)
+static void link_req_in(struct ddps_ipoib_link *l, const struct ddps_cm_report *r, uint64_t now)
 {
 	const struct ddps_ipoib_peer_in in = { .ev = DDPS_IPOIB_EV_REQ, .id = r->id, .now = now };
 	struct ddps_ipoib_priv priv;
@@ -148,7 +148,7 @@ static void req_in(struct ddps_ipoib_link *l, const struct ddps_cm_report *r, ui
 			       sizeof(r->mad->u.req.private_data));
 	l->in_rx_mtu = priv.rx_mtu;
 	ddps_cm_set_user(l->all->cm, r->id, l);
-	step(l, &in, r->mad);
+	link_step(l, &in, r->mad);
 }
 
 static uint32_t mtu_with(const struct ddps_ipoib_link *l, uint32_t rx_mtu)
@@ -158,14 +158,14 @@ static uint32_t mtu_with(const struct ddps_ipoib_link *l, uint32_t rx_mtu)
 	return mtu ? mtu : DDPS_IPOIB_MTU_DEFAULT; /* 0 was admitted as "not negotiated" */
 }
 
-static void rep_in(struct ddps_ipoib_link *l, const struct ddps_cm_report *r, uint64_t now)
+static void link_rep_in(struct ddps_ipoib_link *l, const struct ddps_cm_report *r, uint64_t now)
 {
 	struct ddps_ipoib_peer_in in = { .ev = DDPS_IPOIB_EV_REP, .id = r->id, .now = now };
 	struct ddps_ipoib_priv priv;
 
 	if (ddps_ipoib_admit_rep(&l->all->me, &r->mad->u.rep, &priv))
 		in.ev = DDPS_IPOIB_EV_REP_BAD;
-	step(l, &in, r->mad);
+	link_step(l, &in, r->mad);
 	if (in.ev == DDPS_IPOIB_EV_REP_BAD)
 		l->all->ops->down(l->all->user, l, r->id);
 	else
@@ -173,7 +173,7 @@ static void rep_in(struct ddps_ipoib_link *l, const struct ddps_cm_report *r, ui
 }
 
 /* Up from inside: by an RTU, or by data where none came. */
-static void rtu_in(struct ddps_ipoib_link *l, const struct ddps_cm_report *r, uint64_t now)
+static void link_rtu_in(struct ddps_ipoib_link *l, const struct ddps_cm_report *r, uint64_t now)
 {
 	struct ddps_ipoib_peer_in in = { .ev = DDPS_IPOIB_EV_RTU, .id = r->id, .now = now };
 	struct ddps_ipoib_priv priv = { 0 };
@@ -183,7 +183,7 @@ static void rtu_in(struct ddps_ipoib_link *l, const struct ddps_cm_report *r, ui
 				       sizeof(r->mad->u.rtu.private_data));
 	in.two_way = priv.qpn != 0;
 	l->all->ops->up(l->all->user, l, r->id, mtu_with(l, l->in_rx_mtu), in.two_way);
-	step(l, &in, NULL);
+	link_step(l, &in, NULL);
 }
 
 /* @r ends the connection, for the agent or for us. */
@@ -200,25 +200,25 @@ static void down_in(struct ddps_ipoib_link *l, const struct ddps_cm_report *r, u
 		}
 	}
 	if (r->ev == DDPS_CM_EV_RX_DREQ && !ddps_cm_closed(l->all->cm, r->id, now, &o))
-		flush(l, &o);
+		flush_link(l, &o);
 	if (ddps_ipoib_peer_knows(&l->peer, r->id))
 		l->all->ops->down(l->all->user, l, r->id);
-	step(l, &in, NULL);
+	link_step(l, &in, NULL);
 }
 
 void ddps_ipoib_link_report(struct ddps_ipoib_link *l, const struct ddps_cm_report *r, uint64_t now)
 {
 	switch (r->ev) {
 	case DDPS_CM_EV_RX_REQ:
-		req_in(l, r, now);
+		link_req_in(l, r, now);
 		break;
 	case DDPS_CM_EV_RX_REP:
-		rep_in(l, r, now);
+		link_rep_in(l, r, now);
 		break;
 	case DDPS_CM_EV_RX_RTU:
 	case DDPS_CM_EV_DATA_IN:
 	case DDPS_CM_EV_T_END_DATA:
-		rtu_in(l, r, now);
+		link_rtu_in(l, r, now);
 		break;
 	default:
 		down_in(l, r, now);
@@ -233,7 +233,7 @@ void ddps_ipoib_link_broken(struct ddps_ipoib_link *l, uint32_t id, uint64_t now
 	/* One that is up is disconnected, a REQ or REP that waits is taken back. */
 	if (!ddps_cm_disconnect(cm, id, now, &o) ||
 	    !ddps_cm_abort(cm, id, DDPS_CM_REJ_CONSUMER, now, &o))
-		flush(l, &o);
+		flush_link(l, &o);
 	if (ddps_ipoib_peer_knows(&l->peer, id))
 		l->all->ops->down(l->all->user, l, id);
 	end(l, DDPS_IPOIB_EV_DOWN, id, now);

@@ -125,7 +125,7 @@ static enum xev traffic(const struct ddps_ipoib_peer *p, uint64_t now)
 	return X_TRAFFIC;
 }
 
-static enum xev req_in(const struct ddps_ipoib_peer *p, struct ddps_ipoib_peer_out *out)
+static enum xev peer_req_in(const struct ddps_ipoib_peer *p, struct ddps_ipoib_peer_out *out)
 {
 	enum xev x = p->order < 0 ? X_REQ_ACCEPT : X_REQ_CONTEST;
 
@@ -139,8 +139,8 @@ static enum xev req_in(const struct ddps_ipoib_peer *p, struct ddps_ipoib_peer_o
 }
 
 /* An inbound connection is up; one that it replaces goes. */
-static enum xev rtu_in(struct ddps_ipoib_peer *p, const struct ddps_ipoib_policy *policy,
-		       const struct ddps_ipoib_peer_in *in, struct ddps_ipoib_peer_out *out)
+static enum xev peer_rtu_in(struct ddps_ipoib_peer *p, const struct ddps_ipoib_policy *policy,
+			    const struct ddps_ipoib_peer_in *in, struct ddps_ipoib_peer_out *out)
 {
 	if (!take_pending(p, in->id))
 		return X_NONE;
@@ -173,7 +173,7 @@ static enum xev rej_in(const struct ddps_ipoib_peer *p, uint16_t reason)
 	}
 }
 
-static enum xev down(struct ddps_ipoib_peer *p, uint32_t id)
+static enum xev peer_down(struct ddps_ipoib_peer *p, uint32_t id)
 {
 	if (take_pending(p, id))
 		return X_NONE;
@@ -193,11 +193,11 @@ static enum xev refine(struct ddps_ipoib_peer *p, const struct ddps_ipoib_policy
 	case DDPS_IPOIB_EV_TRAFFIC:
 		return traffic(p, in->now);
 	case DDPS_IPOIB_EV_REQ:
-		return req_in(p, out);
+		return peer_req_in(p, out);
 	case DDPS_IPOIB_EV_RTU:
-		return rtu_in(p, policy, in, out);
+		return peer_rtu_in(p, policy, in, out);
 	case DDPS_IPOIB_EV_DOWN:
-		return down(p, in->id);
+		return peer_down(p, in->id);
 	default:
 		break;
 	}

@@ -15,7 +15,7 @@ static void unsettle(struct ddps_ipoib_if *f, struct ddps_ipoib_node *n)
 	f->unsettled = n;
 }
 
-static void flush(struct ddps_ipoib_if *f, const struct ddps_cm_send *s)
+static void flush_conn(struct ddps_ipoib_if *f, const struct ddps_cm_send *s)
 {
 	if (f->calls.trace)
 		f->calls.trace(f->calls.user, true, s->to, s->mad, sizeof(s->mad), f->now);
@@ -25,14 +25,14 @@ static void flush(struct ddps_ipoib_if *f, const struct ddps_cm_send *s)
 static void flush_all(struct ddps_ipoib_if *f, const struct ddps_cm_outs *o)
 {
 	for (unsigned i = 0; i < o->n_send; i++)
-		flush(f, &o->send[i]);
+		flush_conn(f, &o->send[i]);
 }
 
 /* ---- What link.c asks for ---- */
 
 static void on_send(void *user, const struct ddps_cm_send *s)
 {
-	flush(user, s);
+	flush_conn(user, s);
 }
 
 static int on_ask(void *user, struct ddps_ipoib_link *l, struct ddps_cm_req *req)
@@ -235,7 +235,7 @@ void ddps_ipoib_conn_error(void *user, uint32_t qpn, int err, uint64_t now)
 
 /* ---- CM messages ---- */
 
-static void req_in(struct ddps_ipoib_if *f, const struct ddps_cm_report *r)
+static void conn_req_in(struct ddps_ipoib_if *f, const struct ddps_cm_report *r)
 {
 	struct ddps_ipoib_node *n = NULL;
 	struct ddps_ipoib_lladdr peer;
@@ -274,7 +274,7 @@ static void no_rtu(struct ddps_ipoib_if *f, const struct ddps_cm_report *r)
 }
 
 /* The queue pair has to be able to receive before the RTU goes out. */
-static void rep_in(struct ddps_ipoib_if *f, const struct ddps_cm_report *r)
+static void conn_rep_in(struct ddps_ipoib_if *f, const struct ddps_cm_report *r)
 {
 	const struct ddps_cm_rep *rep = &r->mad->u.rep;
 	struct ddps_ipoib_qp *qp = ddps_ipoib_conn_by_id(f, r->id);
@@ -300,9 +300,9 @@ static void report(struct ddps_ipoib_if *f, const struct ddps_cm_report *r)
 	struct ddps_cm_outs o;
 
 	if (r->ev == DDPS_CM_EV_RX_REQ) {
-		req_in(f, r);
+		conn_req_in(f, r);
 	} else if (r->ev == DDPS_CM_EV_RX_REP) {
-		rep_in(f, r);
+		conn_rep_in(f, r);
 	} else if (n) {
 		set_life(f, n);
 		ddps_ipoib_link_report(&n->link, r, f->now);

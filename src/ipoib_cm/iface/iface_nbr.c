@@ -26,7 +26,7 @@ static void set_node(struct ddps_ipoib_if *f, struct ddps_ipoib_nbr *b, struct d
 		ddps_ipoib_node_put(f, old); /* [4755-3.4-2] */
 }
 
-static void forget(struct ddps_ipoib_if *f, struct ddps_ipoib_nbr *b)
+static void forget_nbr(struct ddps_ipoib_if *f, struct ddps_ipoib_nbr *b)
 {
 	ddps_ipoib_queue_drop(f, &b->queue, &f->stats.tx_unreachable);
 	set_node(f, b, NULL);
@@ -34,16 +34,16 @@ static void forget(struct ddps_ipoib_if *f, struct ddps_ipoib_nbr *b)
 }
 
 /* The packets are lost, and for a while so are those that come. */
-static void fail(struct ddps_ipoib_if *f, struct ddps_ipoib_nbr *b)
+static void fail_nbr(struct ddps_ipoib_if *f, struct ddps_ipoib_nbr *b)
 {
-	forget(f, b);
+	forget_nbr(f, b);
 	b->owes = false;
 	b->state = NBR_FAILED;
 	b->at = f->now + f->cfg.failed_ns;
 }
 
 /* A free slot, else that of the neighbour unused for longest that nobody waits for. */
-static struct ddps_ipoib_nbr *make(struct ddps_ipoib_if *f, const struct ddps_ipoib_ip *ip)
+static struct ddps_ipoib_nbr *make_nbr(struct ddps_ipoib_if *f, const struct ddps_ipoib_ip *ip)
 {
 	struct ddps_ipoib_nbr *best = NULL;
 
@@ -65,7 +65,7 @@ static struct ddps_ipoib_nbr *make(struct ddps_ipoib_if *f, const struct ddps_ip
 		return NULL;
 	}
 	if (best->state != NBR_FREE)
-		forget(f, best);
+		forget_nbr(f, best);
 	memset(best, 0, sizeof(*best));
 	best->ip = *ip;
 	best->used_at = f->now;
@@ -93,7 +93,7 @@ void ddps_ipoib_nbr_send(struct ddps_ipoib_if *f, const struct ddps_ipoib_ip *ip
 	struct ddps_ipoib_nbr *b = ddps_ipoib_nbr_find(f, ip);
 
 	if (!b) {
-		b = make(f, ip);
+		b = make_nbr(f, ip);
 		if (!b) {
 			f->stats.tx_unreachable++;
 			return;
@@ -110,7 +110,7 @@ void ddps_ipoib_nbr_send(struct ddps_ipoib_if *f, const struct ddps_ipoib_ip *ip
 		ddps_ipoib_tx_packet(f, b->node, packet, len);
 }
 
-static void answer(struct ddps_ipoib_if *f, struct ddps_ipoib_nbr *b)
+static void answer_nbr(struct ddps_ipoib_if *f, struct ddps_ipoib_nbr *b)
 {
 	b->owes = false;
 	f->stats.tx_answer++;
@@ -126,7 +126,7 @@ static void reachable(struct ddps_ipoib_if *f, struct ddps_ipoib_nbr *b)
 	b->tries = 0;
 	b->at = f->now + f->cfg.reachable_ns;
 	if (b->owes)
-		answer(f, b);
+		answer_nbr(f, b);
 	if (b->queue.n)
 		ddps_ipoib_tx_queue(f, b->node, &b->queue);
 }
@@ -144,7 +144,7 @@ struct ddps_ipoib_nbr *ddps_ipoib_nbr_learn(struct ddps_ipoib_if *f, const struc
 		return NULL;
 	n->refs++; /* not while another neighbour is pushed out for this one */
 	if (!b)
-		b = make(f, ip);
+		b = make_nbr(f, ip);
 	if (b) {
 		if (b->node != n) { /* QPN or GID is another: another neighbour */
 			set_node(f, b, n);
@@ -174,7 +174,7 @@ void ddps_ipoib_nbr_path(struct ddps_ipoib_if *f, struct ddps_ipoib_node *n)
 		if (b->state == NBR_FREE || b->node != n)
 			continue;
 		if (!path)
-			fail(f, b);
+			fail_nbr(f, b);
 		else if (b->state == NBR_PATH)
 			reachable(f, b);
 	}
@@ -199,7 +199,7 @@ static void expire(struct ddps_ipoib_if *f, struct ddps_ipoib_nbr *b)
 	switch (b->state) {
 	case NBR_REACHABLE:
 		if (b->used_at + f->cfg.reachable_ns <= f->now) {
-			forget(f, b);
+			forget_nbr(f, b);
 			break;
 		}
 		b->state = NBR_PROBE; /* [4391-9.4-1] */
@@ -209,12 +209,12 @@ static void expire(struct ddps_ipoib_if *f, struct ddps_ipoib_nbr *b)
 	case NBR_RESOLVING:
 	case NBR_PROBE:
 		if (b->tries >= f->cfg.tries)
-			fail(f, b);
+			fail_nbr(f, b);
 		else
 			query(f, b, true);
 		break;
 	default:
-		forget(f, b);
+		forget_nbr(f, b);
 	}
 }
 
@@ -239,7 +239,7 @@ void ddps_ipoib_nbr_clear(struct ddps_ipoib_if *f)
 {
 	for (unsigned i = 0; i < f->n_nbr; i++)
 		if (f->nbr[i].state != NBR_FREE)
-			forget(f, &f->nbr[i]);
+			forget_nbr(f, &f->nbr[i]);
 	f->n_nbr = 0;
 }
 
