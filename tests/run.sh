@@ -70,6 +70,7 @@ for t in tests/package/*.sh; do
 	lines "${t#tests/}" env BUILD="$opt" bash "$t"
 done
 lines layers.sh bash tests/layers.sh "$2" "$1"
+lines citations.sh bash tests/citations.sh
 lines abi/run.sh env BUILD="$opt" bash tests/abi/run.sh
 lines bench/guard.sh bash bench/guard.sh "$opt"
 lines verbs/exports.sh bash tests/verbs/exports.sh "$2"

@@ -20,7 +20,7 @@ int ddps_ddp_check_untagged(const struct ddps_ddp_queue *q, const struct ddps_dd
 			    size_t len, bool have_buf, uint64_t buf_len, struct ddps_fault *f)
 {
 	/* The LLP delivers in order: nothing but the expected MSN is in the window
-	 * [5041-7.1-10]; a missing buffer is told apart as in the reference, 5.5. */
+	 * [5041-7.1-10]; a missing buffer is told apart. */
 	if (h->msn != q->msn)
 		return ddps_fault_set(f, DDPS_E_PROTOCOL, DDPS_TERM_DDP_MSN,
 				      "queue %" PRIu32 ": MSN %" PRIu32 ", expected %" PRIu32,
@@ -45,7 +45,7 @@ int ddps_ddp_check_untagged(const struct ddps_ddp_queue *q, const struct ddps_dd
 int ddps_ddp_stag_fault(enum ddps_stag_verdict v, const struct ddps_ddp_hdr *h, size_t len,
 			struct ddps_fault *f)
 {
-	/* DDP has no code for a missing right: invalid STag (reference 5.7). */
+	/* DDP has no code for a missing right: invalid STag. */
 	static const enum ddps_term_code error[] = {
 		[DDPS_STAG_INVALID] = DDPS_TERM_DDP_STAG,
 		[DDPS_STAG_ACCESS] = DDPS_TERM_DDP_STAG,

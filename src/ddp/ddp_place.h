@@ -31,7 +31,7 @@ struct ddps_ddp_queue {
 
 /*
  * An untagged segment with @len octets of payload against its queue: MSN, buffer, MO,
- * length (reference 2.2 step 5).  @buf_len is the buffer's length if @have_buf.  Octets
+ * length.  @buf_len is the buffer's length if @have_buf.  Octets
  * must come without holes and in order: their sum would else not prove that every octet
  * of the buffer was written; no stack is known that sends otherwise. Return: 0 or
  * DDPS_E_PROTOCOL with @f set.

@@ -68,7 +68,7 @@ int ddps_nego_request(const struct ddps_nego_local *l, struct ddps_word *w)
 		.ird = l->ird == DDPS_RD_ULP ? DDPS_RD_ULP : own_ird(l),
 		.ord = l->ord == DDPS_RD_ULP ? DDPS_RD_ULP : own_ord(l),
 	};
-	/* Not to depend on the responder's MAY to raise its IRD (trap 10). */
+	/* Not to depend on the responder's MAY to raise its IRD. */
 	if (w->rtr == DDPS_RTR_READ && !w->ord && l->max_ord)
 		w->ord = 1;
 	return 0;
@@ -201,7 +201,7 @@ int ddps_nego_accept(const struct ddps_nego_local *l, const struct ddps_word *w,
 	if (r->ird != DDPS_RD_ULP)
 		res->ord = min16(res->ord, r->ird); /* [6581-9.1-8] */
 	if (r->p2p != w->p2p)
-		return DDPS_TERM_MPA_RTR; /* trap 26 */
+		return DDPS_TERM_MPA_RTR; /* another model than was asked for */
 	if (!r->p2p)
 		return 0;
 	if (!r->ird)

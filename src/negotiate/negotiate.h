@@ -40,7 +40,7 @@ struct ddps_nego_result {
 	bool ird_warning;	 /* initiator: peer ORD above our IRD, which is the ULP's */
 };
 
-/* 3.2 of the algorithm: the initiator's word.  Return 0 or DDPS_E_INVAL. */
+/* The initiator's word.  Return 0 or DDPS_E_INVAL. */
 int ddps_nego_request(const struct ddps_nego_local *l, struct ddps_word *w);
 
 enum ddps_nego_verdict {
@@ -50,19 +50,19 @@ enum ddps_nego_verdict {
 	DDPS_NEGO_NO_RTR      /* no RTR type in common; the reply word carries our types */
 };
 
-/* Whether the responder's provider has to reject by itself, before the ULP is asked (3.5 b). */
+/* Whether the responder's provider has to reject by itself, before the ULP is asked. */
 bool ddps_nego_rtr_mismatch(const struct ddps_word *request, unsigned rtr);
 
 /*
- * 3.3: the responder's reply word @r and, for an accept, the result.  With @no_rtr_accept a
- * missing common RTR does not reject (3.5 a).
+ * The responder's reply word @r and, for an accept, the result.  With @no_rtr_accept a
+ * missing common RTR does not reject.
  */
 enum ddps_nego_verdict ddps_nego_respond(const struct ddps_nego_local *l, const struct ddps_word *q,
 					 bool ulp_rejects, bool no_rtr_accept, struct ddps_word *r,
 					 struct ddps_nego_result *res);
 
 /*
- * 3.4: the initiator on an accept with word @r to its word @w.
+ * The initiator on an accept with word @r to its word @w.
  * Return 0, or what the Terminate to send says: DDPS_TERM_MPA_IRD or _RTR (type or model).
  */
 int ddps_nego_accept(const struct ddps_nego_local *l, const struct ddps_word *w,

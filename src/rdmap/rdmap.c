@@ -156,7 +156,7 @@ struct ddps_ep_stats *ddps_rdmap_stats(struct ddps_rdmap *r)
 }
 
 /* Out of RUN nothing but a Terminate is sent: a message in progress is abandoned on a segment
- * boundary, Read Requests not answered are dropped (reference 2.10). */
+ * boundary, Read Requests not answered are dropped. */
 void ddps_rdmap_stop(struct ddps_rdmap *r)
 {
 	ddps_sq_flush(r, false);

@@ -88,7 +88,7 @@ struct ddps_irrq {
 	struct ddps_irrq_entry *e;
 	uint32_t cap, ird;
 	uint32_t head, count;
-	bool rtr_slot; /* ird is 0, but the RTR Read has a slot (RFC 6581 trap 10) */
+	bool rtr_slot; /* ird is 0, but the RTR Read has a slot */
 };
 
 /* One segment as received. */

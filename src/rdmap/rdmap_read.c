@@ -187,7 +187,7 @@ int ddps_rresp_segment(struct ddps_rdmap *r, struct ddps_seg *seg, size_t mulpdu
 	r->rresp_seg = r->tx_pulled + 1;
 	if (ddps_ddp_cut(&r->msg, seg, mulpdu)) {
 		/* The slot is free as soon as the LLP has the last segment, else a
-		 * requester within its ORD could overrun it (reference 2.4). */
+		 * requester within its ORD could overrun it. */
 		ddps_irrq_pop(irrq);
 		r->cur = DDPS_CUR_NONE;
 	}

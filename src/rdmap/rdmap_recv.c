@@ -111,7 +111,7 @@ static int find_buffer(struct ddps_rdmap *r)
 
 int ddps_recv_check(struct ddps_rdmap *r, const struct ddps_rx_seg *s, struct ddps_fault *f)
 {
-	/* The RTR Send takes MSN 1 but no buffer of the application (RFC 6581 trap 9). */
+	/* The RTR Send takes MSN 1 but no buffer of the application. */
 	bool rtr = s->rtr == DDPS_RTR_SEND, have;
 	const struct ddps_ddp_queue *q = &r->rxq[DDPS_QN_SEND];
 	int err;

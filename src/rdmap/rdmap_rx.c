@@ -118,7 +118,7 @@ static bool is_terminate(const struct ddps_rx_seg *s)
 	return ddps_rdmap_opcode(s->h.ulp) == DDPS_OP_WIRE_TERMINATE;
 }
 
-/* Version, opcode, and whether the opcode fits T and QN (reference 5.7). */
+/* Version, opcode, and whether the opcode fits T and QN. */
 static int check_rdmap(const struct ddps_rdmap *r, const struct ddps_rx_seg *s,
 		       struct ddps_fault *f)
 {
@@ -176,7 +176,7 @@ static int parse_segment(struct ddps_rdmap *r, struct ddps_rx_seg *s, const uint
 	return check_rdmap(r, s, f);
 }
 
-/* Which RTR the first message is, if it is one that was flagged (RFC 6581 trap 11). */
+/* Which RTR the first message is, if it is one that was flagged. */
 static unsigned rtr_of(const struct ddps_rdmap *r, const struct ddps_rx_seg *s)
 {
 	unsigned rtr = 0;

@@ -85,7 +85,7 @@ static int find_sink(struct ddps_rdmap *r, struct ddps_sqe *e, const struct ddps
 	mr = ddps_stag_find(r->pd->table, sink->lkey);
 	e->sink_stag = sink->lkey;
 	e->sink_to = mr->base + (uint64_t)((uint8_t *)sink->addr - mr->addr);
-	/* The peer could not place it without a wrap (reference 2.7). */
+	/* The peer could not place it without a wrap. */
 	return e->sink_to + e->len < e->sink_to ? DDPS_E_ACCESS : 0;
 }
 

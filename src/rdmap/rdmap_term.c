@@ -123,7 +123,7 @@ void ddps_term_received(struct ddps_rdmap *r, const struct ddps_rx_seg *s)
 	struct ddps_term_msg m;
 	const char *odd = "";
 
-	/* Whatever is wrong with it, a Terminate is not answered (reference 3). */
+	/* Whatever is wrong with it, a Terminate is not answered. */
 	t.code = ddps_term_decode(&m, s->pay, s->pay_len);
 	if (t.code) {
 		odd = "shorter than it announces";

@@ -8,7 +8,7 @@
 #define TERM_R	      0x20
 #define TERM_ALL      (TERM_M | TERM_D | TERM_R)
 #define TERM_CTRL_LEN 4
-/* The same bits as a little-endian soft-iWARP puts them (reference 5.2). */
+/* The same bits as a little-endian soft-iWARP puts them. */
 #define SWAPPED_M   0x01
 #define SWAPPED_D   0x02
 #define SWAPPED_R   0x04
@@ -84,7 +84,7 @@ size_t ddps_term_encode(const struct ddps_term_msg *t, uint8_t out[DDPS_TERM_LEN
 {
 	struct ddps_wbuf w = ddps_wbuf_init(out, DDPS_TERM_LEN_MAX);
 
-	/* Layer is the high nibble (reference 5.9). */
+	/* Layer is the high nibble. */
 	ddps_wbuf_u8(&w, (uint8_t)(t->triple.layer << 4 | t->triple.etype));
 	ddps_wbuf_u8(&w, t->triple.code);
 	ddps_wbuf_u8(&w, (uint8_t)((t->has_len ? TERM_M : 0) | (t->ddp ? TERM_D : 0) |

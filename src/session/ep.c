@@ -340,7 +340,7 @@ int ddps_ep_start(struct ddps_ep *ep, const struct ddps_nego_result *res,
 	s.ord = res->ord;
 	s.rtr_needs_ord = res->rtr_needs_ord;
 	s.provider_read_slot = res->provider_read_slot;
-	/* MPA has Terminate codes of its own, SCTP has none (RFC 5041 reference, section 3). */
+	/* MPA has Terminate codes of its own, SCTP has none. */
 	s.llp_mpa_codes = ep->llp->has_codes;
 	ep->info.ird = res->ird;
 	ep->info.ord = res->ord;

@@ -119,7 +119,7 @@ static void build_request_event(struct ddps_source *s, struct ddps_event *ev)
 	}
 }
 
-/* RFC 6581 reference 3.5 (b): no RTR type in common, rejected below the application. */
+/* No RTR type in common, rejected below the application. */
 static void reject_rtr_mismatch(struct ddps_request *req)
 {
 	struct ddps_conn_param p;
@@ -414,7 +414,7 @@ static void accept_send(struct ddps_request *req, struct ddps_ep *ep,
 	ep->close_ms = p->close_ms;
 	ddps_request_destroy(req);
 
-	/* Reception must be ready before the answer leaves (RFC 5044 reference 2.3, R2). */
+	/* Reception must be ready before the answer leaves. */
 	err = ddps_ep_start(ep, res, &role);
 	if (!err)
 		err = ep->llp->ops->answer(ep->llp, &s, &lp);

@@ -140,7 +140,7 @@ void ddps_setup_split(const struct ddps_setup *s, struct ddps_word *w, const uin
 	memset(w, 0, sizeof *w);
 	*pd = s->pd;
 	*pd_len = s->pd_len;
-	/* A rejection may lack the word (RFC 6581 reference, trap 12). */
+	/* A rejection may lack the word. */
 	*has_word = s->enhanced && s->pd_len >= DDPS_WORD_LEN;
 	if (!*has_word)
 		return;

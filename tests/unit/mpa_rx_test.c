@@ -96,7 +96,7 @@ Test(mpa_rx, known_dumps_in_any_pieces,
 	}
 }
 
-/* Dumps D and F of the reference: only their last octets are printed. */
+/* Two dumps of which only their last octets are printed. */
 Test(mpa_rx, dumps_with_markers_near_the_end, .description = "5044-4.4-15 5044-4.3-8")
 {
 	static const struct {

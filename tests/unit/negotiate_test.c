@@ -244,7 +244,7 @@ Test(negotiate, initiator_comes_down_with_its_ord, .description = "6581-9.1-8 65
 	r.ird = ULP;
 	cr_expect_eq(accept_with(&l, &r, &res), 0);
 	cr_expect_eq(res.ord, 10);
-	l.ord = ULP; /* a number in answer to 0x3FFF counts all the same (trap 21) */
+	l.ord = ULP; /* a number in answer to 0x3FFF counts all the same */
 	r.ird = 2;
 	cr_expect_eq(accept_with(&l, &r, &res), 0);
 	cr_expect_eq(res.ord, 2);
@@ -267,7 +267,7 @@ Test(negotiate, initiator_covers_the_responders_ord_or_terminates,
 	r.ord = ULP;
 	cr_expect_eq(accept_with(&l, &r, &res), 0);
 	cr_expect_eq(res.ird, 10);
-	l.ird = ULP; /* the application owns it: warned, no Terminate (trap 21) */
+	l.ird = ULP; /* the application owns it: warned, no Terminate */
 	r.ord = 11;
 	cr_expect_eq(accept_with(&l, &r, &res), 0);
 	cr_expect(res.ird == 5 && res.ird_warning);
@@ -288,7 +288,7 @@ Test(negotiate, initiator_picks_one_rtr_or_terminates,
 	}
 	r = asked(true, D, 0, 4); /* no credit at the responder for a Read */
 	cr_expect_eq(accept_with(&l, &r, &res), DDPS_TERM_MPA_RTR);
-	r = asked(false, 0, 4, 4); /* another model than asked for (trap 26) */
+	r = asked(false, 0, 4, 4); /* another model than asked for */
 	cr_expect_eq(accept_with(&l, &r, &res), DDPS_TERM_MPA_RTR);
 	l.p2p = false;
 	r = asked(true, BCD, 4, 4);

@@ -247,7 +247,7 @@ Test(rdmap_error, send_without_a_buffer,
 	again();
 	expect_answer(seg, untagged(seg, 3, 0, 0, 1, 0, true, "", 0), "12 02 c0 00 %H");
 	again();
-	s.r->rxq[0].msn = 9; /* the reference's dump: MSN 9, 82 octets */
+	s.r->rxq[0].msn = 9; /* MSN 9, 82 octets */
 	memset(seg, 0, sizeof seg);
 	untagged(seg, 3, 0, 0, 9, 0, true, "", 0);
 	cr_expect_lt(feed(&s, seg, 82), 0);

@@ -504,7 +504,7 @@ static int do_send(struct ddps_sd_assoc *a, uint16_t stream, uint32_t ppid, cons
 		.snd_sid = stream,
 		.snd_flags =
 			SCTP_UNORDERED | (at_once ? SCTP_SACK_IMMEDIATELY : 0), /* [5043-10-1] */
-		.snd_ppid = htonl(ppid), /* [trap 27] the kernel does not swap it */
+		.snd_ppid = htonl(ppid), /* the kernel does not swap it */
 	};
 	size_t len = 0;
 

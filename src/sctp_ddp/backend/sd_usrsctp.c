@@ -411,7 +411,7 @@ static int do_send(struct ddps_sd_assoc *a, uint16_t stream, uint32_t ppid, cons
 		.snd_sid = stream,
 		.snd_flags =
 			SCTP_UNORDERED | (at_once ? SCTP_SACK_IMMEDIATELY : 0), /* [5043-10-1] */
-		.snd_ppid = htonl(ppid), /* [trap 27] usrsctp does not swap it */
+		.snd_ppid = htonl(ppid), /* usrsctp does not swap it */
 	};
 	const uint8_t *data;
 	ssize_t n;
