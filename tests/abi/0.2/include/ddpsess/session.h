@@ -67,6 +67,11 @@ struct ddps_ctx_attr {
 				    * which spares who polls the wait for the thread; that keeps
 				    * away until 1 ms after the last such poll, and comes back at
 				    * once when a queue is armed */
+	bool verbs_rules;	   /* what programs made for verbs adapters count on: a request, or
+				    * receive, that names memory it may not use is taken and ends
+				    * with DDPS_WC_LOCAL_ACCESS when its turn comes; and any session
+				    * of a domain may invalidate a region of it that is bound to none,
+				    * also where others use it (else RFC 5040 8.1.1 forbids that) */
 	uint16_t max_ird, max_ord; /* ceilings for every session, 0..DDPS_RD_MAX */
 	uint32_t max_regions;	   /* memory regions registered at once */
 	ddps_log_fn *log;	   /* NULL: stderr if DDPSESS_DEBUG is set, else none */
@@ -186,7 +191,7 @@ struct ddps_conn_info {
 		bool crc, markers_tx, markers_rx;
 	} mpa; /* transport TCP only */
 	struct {
-		char backend[12]; /* "usrsctp" or "kernel" */
+		char backend[12]; /* "native", "usrsctp" or "kernel" */
 		uint16_t stream;  /* the pair's stream identifier */
 		uint16_t encap;	  /* peer's UDP port, 0: SCTP directly on IP */
 	} sctp;			  /* transport SCTP only */
@@ -282,6 +287,10 @@ struct ddps_conn_param {
 	 * place in the send queue and completes nothing. */
 	uint32_t nudge_ms;
 	uint32_t reserved;
+	/* Initiator: the address of this host to connect from, as in struct ddps_conn_info ("192.0.2.1:0",
+	 * "[2001:db8::1]:4000"); port 0 lets the system choose, and is the only one over SCTP, where
+	 * sessions share an association.  NULL: the system chooses both.  Borrowed for the call. */
+	const char *local;
 };
 
 /** ddps_conn_param_init_sized - as ddps_ctx_attr_init_sized */
@@ -333,7 +342,7 @@ static inline void ddps_listen_param_init(struct ddps_listen_param *p)
 /**
  * ddps_listen - wait for initiators
  * @ctx:	context
- * @uri:	"tcp://HOST:PORT" or "sctp://HOST:PORT[?backend=auto|kernel|usrsctp][&encap=PORT|off]";
+ * @uri:	"tcp://HOST:PORT" or "sctp://HOST:PORT[?backend=auto|kernel|native|usrsctp][&encap=PORT|off]";
  *		HOST an address, [IPv6], a name, or empty for any; port 0 lets the system choose.
  * @p:		NULL for the defaults
  * @out:	set on success only
@@ -446,7 +455,7 @@ DDPS_API void ddps_ep_free(struct ddps_ep *ep);
  *
  * Exactly one of DDPS_EV_ESTABLISHED, DDPS_EV_REJECTED and DDPS_EV_FAILED follows.
  *
- * Return: 0, or DDPS_E_INVAL, DDPS_E_ADDRESS (URI), DDPS_E_TOO_LONG (private data; nothing
+ * Return: 0, or DDPS_E_INVAL, DDPS_E_ADDRESS (URI, or local), DDPS_E_TOO_LONG (private data; nothing
  * was sent), DDPS_E_STATE, DDPS_E_UNSUPPORTED, DDPS_E_NOMEM, DDPS_E_SYSTEM, DDPS_E_FORKED.
  */
 DDPS_API int ddps_connect(struct ddps_ep *ep, const char *uri, const struct ddps_conn_param *p);

@@ -30,6 +30,7 @@ DDPS_API int ddps_pd_free(struct ddps_pd *pd);
 #define DDPS_LOCAL_WRITE  0x1u /* receive into, or be the sink of a local RDMA Read */
 #define DDPS_REMOTE_WRITE 0x2u /* peer's RDMA Write */
 #define DDPS_REMOTE_READ  0x4u /* peer's RDMA Read */
+#define DDPS_REMOTE_ATOMIC 0x10u /* peer's atomics (RFC 7306), alone or with the others */
 #define DDPS_ZERO_BASED	  0x8u /* tagged offsets start at 0, else at the virtual address */
 
 /**
@@ -191,8 +192,8 @@ struct ddps_sge {
 
 /*
  * An atomic works on 8 octets of the peer at an address (not: tagged offset) that is a multiple
- * of 8; a Terminate 0/2/07 is the answer otherwise.  The peer's region needs DDPS_REMOTE_READ and
- * DDPS_REMOTE_WRITE.  All values are in host byte order, the target is in the peer's.
+ * of 8; a Terminate 0/2/07 is the answer otherwise.  The peer's region needs
+ * DDPS_REMOTE_ATOMIC.  All values are in host byte order, the target is in the peer's.
  *
  * FETCH_ADD adds @data.  A 1 in @mask marks the top bit of a field: carries do not leave a
  * field.  @mask 0 is one field of 64 bits.
@@ -239,7 +240,8 @@ struct ddps_send_wr {
  * (queue full, or READ or an atomic with ORD 0; with flush_late: the CQ has no room),
  * DDPS_E_UNSUPPORTED (RFC 7306 is off), DDPS_E_INVAL (too many pieces, an atomic's sink is not of
  * 8 octets, unknown op or flag), DDPS_E_TOO_LONG, DDPS_E_ACCESS (lkey unknown, of another PD, out
- * of bounds, or without the right), DDPS_E_NOMEM, DDPS_E_FORKED.
+ * of bounds, or without the right; not with verbs_rules of the context), DDPS_E_NOMEM,
+ * DDPS_E_FORKED.
  */
 DDPS_API int ddps_post_send(struct ddps_ep *ep, const struct ddps_send_wr *wr);
 
