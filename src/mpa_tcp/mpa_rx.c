@@ -3,6 +3,7 @@
 #include "mpa_tcp/mpa_rx.h"
 #include "common/bytes.h"
 #include "common/error.h"
+#include "common/term_codes.h"
 #include "mpa_tcp/mpa_crc.h"
 #include "mpa_tcp/mpa_fpdu.h"
 #include <limits.h>
@@ -21,9 +22,6 @@
 
 #define ASK_LEAST 4096u
 #define ASK_MOST  (512u * 1024)
-
-static const struct ddps_triple crc_error = { 2, 0, 2 };
-static const struct ddps_triple marker_error = { 2, 0, 3 };
 
 void ddps_mpa_rx_init(struct ddps_mpa_rx *rx, const struct ddps_mpa_rx_sink *sink, void *user)
 {
@@ -71,7 +69,7 @@ static size_t get_u16(const uint8_t *p)
 }
 
 /* Size of the FPDU that begins at @p, or 0 while its length field is not there yet. */
-static size_t size_of(const struct ddps_mpa_rx *rx, const uint8_t *p, size_t n, size_t *ulpdu)
+static size_t size_of_fpdu(const struct ddps_mpa_rx *rx, const uint8_t *p, size_t n, size_t *ulpdu)
 {
 	size_t at = lead(rx);
 
@@ -94,7 +92,7 @@ static int bad_crc(struct ddps_mpa_rx *rx, const uint8_t *p, size_t total, size_
 	    !memcmp(field, none, sizeof none))
 		hint = "; it is a Terminate whose CRC field is zero";
 	*e = ddps_error_triple(
-		DDPS_E_CRC, crc_error,
+		DDPS_E_CRC, ddps_term_triple(DDPS_TERM_MPA_CRC),
 		"FPDU with a ULPDU of %zu octets: CRC is 0x%08x, field says 0x%08x%s", ulpdu,
 		(unsigned)~computed, (unsigned)~ddps_mpa_crc_load(field), hint);
 	return DDPS_E_CRC;
@@ -107,7 +105,7 @@ static int check_markers(const struct ddps_mpa_rx *rx, const uint8_t *p, size_t 
 	size_t hdr = lead(rx);
 
 	if (!ulpdu || (rx->markers && ulpdu > DDPS_MPA_ULPDU_MAX)) {
-		*e = ddps_error_triple(DDPS_E_MARKER, marker_error,
+		*e = ddps_error_triple(DDPS_E_MARKER, ddps_term_triple(DDPS_TERM_MPA_MARKER),
 				       "FPDU with a ULPDU of %zu octets", ulpdu);
 		return DDPS_E_MARKER;
 	}
@@ -119,7 +117,7 @@ static int check_markers(const struct ddps_mpa_rx *rx, const uint8_t *p, size_t 
 
 		if (got == expect)
 			continue;
-		*e = ddps_error_triple(DDPS_E_MARKER, marker_error,
+		*e = ddps_error_triple(DDPS_E_MARKER, ddps_term_triple(DDPS_TERM_MPA_MARKER),
 				       "marker %zu octets into an FPDU with a ULPDU of %zu octets: "
 				       "pointer is %zu, should be %zu",
 				       at, ulpdu, got, expect);
@@ -143,7 +141,7 @@ static void strip_markers(const struct ddps_mpa_rx *rx, uint8_t *p, size_t total
 	}
 }
 
-static void show(struct ddps_mpa_rx *rx, uint8_t *seg, size_t len)
+static void show_segment(struct ddps_mpa_rx *rx, uint8_t *seg, size_t len)
 {
 	int verdict = rx->sink->segment(rx->user, seg, len);
 
@@ -155,8 +153,8 @@ static void show(struct ddps_mpa_rx *rx, uint8_t *seg, size_t len)
 }
 
 /* @p: a whole FPDU.  0 or DDPS_E_*. */
-static int deliver(struct ddps_mpa_rx *rx, uint8_t *p, size_t total, size_t ulpdu,
-		   struct ddps_error *e)
+static int deliver_fpdu(struct ddps_mpa_rx *rx, uint8_t *p, size_t total, size_t ulpdu,
+			struct ddps_error *e)
 {
 	uint8_t *seg = p + lead(rx) + DDPS_MPA_LEN_FIELD;
 	int err = 0;
@@ -179,14 +177,14 @@ static int deliver(struct ddps_mpa_rx *rx, uint8_t *p, size_t total, size_t ulpd
 		rx->phase = (uint16_t)((rx->phase + total) % DDPS_MPA_MARKER_EVERY);
 	}
 	rx->fpdus++;
-	show(rx, seg, ulpdu);
+	show_segment(rx, seg, ulpdu);
 	return 0;
 }
 
 /* ---- direct placement ---- */
 
 /* Copy payload that is in hand already.  false: the sink does not want the rest. */
-static bool place(struct ddps_mpa_rx *rx, const uint8_t *p, size_t n)
+static bool place_payload(struct ddps_mpa_rx *rx, const uint8_t *p, size_t n)
 {
 	while (n) {
 		struct iovec iov[8];
@@ -225,7 +223,7 @@ static bool begin_placing(struct ddps_mpa_rx *rx, const uint8_t *p, size_t n, si
 	rx->pay_off = 0;
 	rx->tail_off = 0;
 	rx->tail_len = (uint8_t)(ddps_mpa_pad(ulpdu) + DDPS_MPA_CRC_LEN);
-	if (!place(rx, p + DDPS_MPA_LEN_FIELD + hdr, have - hdr))
+	if (!place_payload(rx, p + DDPS_MPA_LEN_FIELD + hdr, have - hdr))
 		rx->dead = true;
 	return true;
 }
@@ -329,8 +327,8 @@ static int keep_cut(struct ddps_mpa_rx *rx, uint8_t *p, size_t n, struct ddps_er
 }
 
 /* Keep the beginning of an FPDU, @n octets at @p, until more of it comes. */
-static int keep(struct ddps_mpa_rx *rx, const uint8_t *p, size_t n, size_t total, size_t ulpdu,
-		struct ddps_error *e)
+static int keep_octets(struct ddps_mpa_rx *rx, const uint8_t *p, size_t n, size_t total,
+		       size_t ulpdu, struct ddps_error *e)
 {
 	if (n < DDPS_MPA_RX_HEAD) {
 		if (n)
@@ -356,19 +354,19 @@ static int keep(struct ddps_mpa_rx *rx, const uint8_t *p, size_t n, size_t total
 }
 
 /* @p, @n: the stream from the beginning of an FPDU. */
-static int parse(struct ddps_mpa_rx *rx, uint8_t *p, size_t n, struct ddps_error *e)
+static int parse_fpdu(struct ddps_mpa_rx *rx, uint8_t *p, size_t n, struct ddps_error *e)
 {
 	size_t total, ulpdu = 0;
 	int err;
 
 	for (;;) {
-		total = size_of(rx, p, n, &ulpdu);
+		total = size_of_fpdu(rx, p, n, &ulpdu);
 		if (!total || n < total)
-			return keep(rx, p, n, total, ulpdu, e);
+			return keep_octets(rx, p, n, total, ulpdu, e);
 		if (!rx->share)
 			return keep_cut(rx, p, n, e);
 		rx->share--;
-		err = deliver(rx, p, total, ulpdu, e);
+		err = deliver_fpdu(rx, p, total, ulpdu, e);
 		if (err || rx->dead)
 			return err;
 		p += total;
@@ -386,11 +384,11 @@ int ddps_mpa_rx_resume(struct ddps_mpa_rx *rx, struct ddps_error *e)
 		return 0;
 	if (rx->stalled) {
 		rx->share -= rx->share != 0;
-		show(rx, rx->hold_seg, rx->hold_seg_len);
+		show_segment(rx, rx->hold_seg, rx->hold_seg_len);
 	}
 	rx->cut = false;
 	if (!rx->stalled && !rx->dead)
-		err = parse(rx, rx->hold_rest, rx->hold_rest_len, e);
+		err = parse_fpdu(rx, rx->hold_rest, rx->hold_rest_len, e);
 	if (!rx->stalled && !rx->cut)
 		hold_fini(rx);
 	return err;
@@ -450,9 +448,9 @@ int ddps_mpa_rx_got(struct ddps_mpa_rx *rx, uint8_t *scratch, size_t n, struct d
 			return 0;
 		}
 		n -= missing;
-		size_of(rx, rx->part, rx->part_total, &ulpdu);
+		size_of_fpdu(rx, rx->part, rx->part_total, &ulpdu);
 		rx->share -= rx->share != 0;
-		err = deliver(rx, rx->part, rx->part_total, ulpdu, e);
+		err = deliver_fpdu(rx, rx->part, rx->part_total, ulpdu, e);
 		if (err)
 			return err;
 		rx->part_len = rx->part_total = 0;
@@ -462,7 +460,7 @@ int ddps_mpa_rx_got(struct ddps_mpa_rx *rx, uint8_t *scratch, size_t n, struct d
 		n += rx->head_len;
 		rx->head_len = 0;
 	}
-	return rx->dead || !n ? 0 : parse(rx, scratch, n, e);
+	return rx->dead || !n ? 0 : parse_fpdu(rx, scratch, n, e);
 }
 
 bool ddps_mpa_rx_at_boundary(const struct ddps_mpa_rx *rx)

@@ -56,7 +56,7 @@ int ddps_rdmap_post_recv(struct ddps_rdmap *r, uint64_t wr_id, const struct ddps
 }
 
 /* The pieces that the segment touches must still be ours to write. */
-static int check_again(struct ddps_rdmap *r, const struct ddps_rx_seg *s, struct ddps_fault *f)
+static int check_sink_again(struct ddps_rdmap *r, const struct ddps_rx_seg *s, struct ddps_fault *f)
 {
 	const struct ddps_sge *sge = ddps_rq_sge(r, r->rq.head);
 	uint64_t at = 0, off = s->h.mo, end = off + s->pay_len;
@@ -71,7 +71,7 @@ static int check_again(struct ddps_rdmap *r, const struct ddps_rx_seg *s, struct
 			continue;
 		/* The buffer was validated when it was posted; now it cannot be written:
 		 * the fault is on this side. */
-		err = ddps_fault_set(f, DDPS_E_ACCESS, 1, 0, 0,
+		err = ddps_fault_set(f, DDPS_E_ACCESS, DDPS_TERM_DDP_LOCAL,
 				     "posted receive, local key 0x%08" PRIx32 ": %s", sge[i].lkey,
 				     ddps_stag_verdict_text(v));
 		f->recv_status = DDPS_WC_LOCAL_ACCESS;
@@ -80,9 +80,9 @@ static int check_again(struct ddps_rdmap *r, const struct ddps_rx_seg *s, struct
 	return 0;
 }
 
-static int still_valid(struct ddps_rdmap *r, const struct ddps_rx_seg *s, struct ddps_fault *f)
+static int sink_valid(struct ddps_rdmap *r, const struct ddps_rx_seg *s, struct ddps_fault *f)
 {
-	return rq_head(r)->losses == ddps_stag_losses(r->pd->table) ? 0 : check_again(r, s, f);
+	return rq_head(r)->losses == ddps_stag_losses(r->pd->table) ? 0 : check_sink_again(r, s, f);
 }
 
 /*
@@ -125,7 +125,7 @@ int ddps_recv_check(struct ddps_rdmap *r, const struct ddps_rx_seg *s, struct dd
 		f->recv_status = DDPS_WC_LENGTH;
 	if (err || !s->pay_len)
 		return err;
-	return still_valid(r, s, f);
+	return sink_valid(r, s, f);
 }
 
 int ddps_recv_target(struct ddps_rdmap *r, const struct ddps_rx_seg *s, size_t off,
@@ -162,7 +162,7 @@ static int invalidate(struct ddps_rdmap *r, uint32_t stag, struct ddps_fault *f)
 			r->up->revoked(r->user);
 		return 0;
 	}
-	return ddps_fault_set(f, DDPS_E_ACCESS, 0, 1, 0x09,
+	return ddps_fault_set(f, DDPS_E_ACCESS, DDPS_TERM_RDMAP_PROTECT_INVALIDATE,
 			      "Invalidate of STag 0x%08" PRIx32 ": %s", stag,
 			      ddps_stag_verdict_text(v));
 }
