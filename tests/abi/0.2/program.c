@@ -64,7 +64,8 @@ static void open_world(struct world *w, const char *uri)
 	MUST(ddps_srq_new(w->pd, 4, 2, w, &w->srq));
 	MUST(ddps_mr_reg(w->pd, w->mem_a, sizeof w->mem_a, DDPS_LOCAL_WRITE, NULL, &w->mr_a));
 	MUST(ddps_mr_reg(w->pd, w->mem_b, sizeof w->mem_b,
-			 DDPS_LOCAL_WRITE | DDPS_REMOTE_WRITE | DDPS_REMOTE_READ | DDPS_ZERO_BASED,
+			 DDPS_LOCAL_WRITE | DDPS_REMOTE_WRITE | DDPS_REMOTE_READ |
+				 DDPS_REMOTE_ATOMIC | DDPS_ZERO_BASED,
 			 NULL, &w->mr_b));
 	must(ddps_mr_to(w->mr_b) == 0, "zero based");
 	ddps_listen_param_init(&lp.s);
