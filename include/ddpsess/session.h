@@ -67,15 +67,17 @@ struct ddps_ctx_attr {
 				    * which spares who polls the wait for the thread; that keeps
 				    * away until 1 ms after the last such poll, and comes back at
 				    * once when a queue is armed */
-	bool verbs_rules;	   /* what programs made for verbs adapters count on: a request, or
-				    * receive, that names memory it may not use is taken and ends
-				    * with DDPS_WC_LOCAL_ACCESS when its turn comes; and any session
-				    * of a domain may invalidate a region of it that is bound to none,
-				    * also where others use it (else RFC 5040 8.1.1 forbids that) */
 	uint16_t max_ird, max_ord; /* ceilings for every session, 0..DDPS_RD_MAX */
 	uint32_t max_regions;	   /* memory regions registered at once */
 	ddps_log_fn *log;	   /* NULL: stderr if DDPSESS_DEBUG is set, else none */
 	void *log_user;
+	bool verbs_rules; /* what programs made for verbs adapters count on: a request, or
+				    * receive, that names memory it may not use is taken and ends
+				    * with DDPS_WC_LOCAL_ACCESS when its turn comes; a peer's atomics
+				    * need a right of their own; and any session
+				    * of a domain may invalidate a region of it that is bound to none,
+				    * also where others use it (else RFC 5040 8.1.1 forbids that) */
+	uint8_t reserved[7];
 };
 
 /**

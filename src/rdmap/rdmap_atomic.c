@@ -37,6 +37,10 @@ static int find_target(struct ddps_rdmap *r, const struct ddps_areq *q, uint8_t 
 	enum ddps_stag_verdict v = ddps_stag_check(r->pd, r->stream, q->stag, q->to, TARGET_LEN,
 						   DDPS_REMOTE_ATOMIC, at);
 
+	/* Before there was a right of their own these two together were it. */
+	if (v == DDPS_STAG_ACCESS && !r->pd->verbs_rules)
+		v = ddps_stag_check(r->pd, r->stream, q->stag, q->to, TARGET_LEN,
+				    DDPS_REMOTE_READ | DDPS_REMOTE_WRITE, at);
 	if (v)
 		return ddps_request_fault(v, REQUEST, TARGET_LEN, q->stag, q->to, f);
 	if ((uintptr_t)*at % TARGET_LEN) /* the address, not the TO [7306-8.2-4] [7306-8.2-5] */

@@ -194,6 +194,9 @@ static int ctx_attr_checked(struct ddps_ctx *ctx, const struct ddps_ctx_attr *at
 	if (ctx->attr.max_ird > DDPS_RD_MAX || ctx->attr.max_ord > DDPS_RD_MAX ||
 	    !ctx->attr.max_regions)
 		return DDPS_E_INVAL;
+	for (size_t i = 0; i < sizeof ctx->attr.reserved; i++)
+		if (ctx->attr.reserved[i])
+			return DDPS_E_INVAL;
 	if (!ctx->attr.log && getenv("DDPSESS_DEBUG"))
 		ctx->attr.log = ddps_log_stderr;
 	ctx->env.log = (struct ddps_log){ ctx->attr.log, ctx->attr.log_user };

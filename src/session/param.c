@@ -68,8 +68,10 @@ static struct ddps_ep_attr ddps_ep_attr_defaults(void)
 	};
 }
 
-DDPS_SIZED_FUNCTIONS(ddps_ctx_attr, log_user, sizeof(struct ddps_ctx_attr))
-DDPS_SIZED_FUNCTIONS(ddps_conn_param, local, sizeof(struct ddps_conn_param))
+DDPS_SIZED_FUNCTIONS(ddps_ctx_attr, reserved, offsetof(struct ddps_ctx_attr, verbs_rules),
+		     sizeof(struct ddps_ctx_attr))
+DDPS_SIZED_FUNCTIONS(ddps_conn_param, local, offsetof(struct ddps_conn_param, local),
+		     sizeof(struct ddps_conn_param))
 DDPS_SIZED_FUNCTIONS(ddps_listen_param, user, sizeof(struct ddps_listen_param))
 DDPS_SIZED_FUNCTIONS(ddps_ep_attr, srq, sizeof(struct ddps_ep_attr))
 
