@@ -1,0 +1,320 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Packets into the SCTP engine in every state: a set-up in either role, then whatever the input
+ * says: DATA, SACK, other chunks and plain octets, with right tags and wrong ones, in between what
+ * a user does, and time.
+ */
+#include "fuzz.h"
+#include "sctp/sctp_in.h"
+
+#define STEPS_MAX 300
+#define PORT	  5000
+#define PEER	  6000
+#define RWND	  65536u
+
+static const struct ddps_sctp_addr peer = { .family = 4, .ip = { 10, 0, 0, 2 } };
+
+struct world {
+	struct ddps_sctp *e;
+	struct ddps_sctp_assoc *a;
+	uint64_t now, seed;
+	uint32_t tag, tsn, own, next; /* theirs: the engine's; ours */
+	uint8_t cookie[DDPS_SC_COOKIE_MAX];
+	size_t cookie_len;
+	bool init_seen, busy;
+};
+
+static void no_surprise(void *user, void *buf, size_t len)
+{
+	struct world *w = user;
+
+	for (size_t i = 0; i < len; i++)
+		((uint8_t *)buf)[i] =
+			(uint8_t)((w->seed = w->seed * 6364136223846793005u + 1) >> 56);
+}
+
+/* ---- the user ---- */
+
+static void nothing(void *user)
+{
+	(void)user;
+}
+
+static void on_message(void *user, const struct ddps_sctp_msg *m)
+{
+	uint8_t *copy = fuzz_exact(m->data, m->len); /* all of it can be read */
+
+	(void)user;
+	FUZZ_CHECK(m->len);
+	free(copy);
+}
+
+static void on_acked(void *user, uint64_t n)
+{
+	struct world *w = user;
+
+	FUZZ_CHECK(n <= ddps_sctp_sent(w->a));
+}
+
+static void on_gone(void *user, const struct ddps_error *e)
+{
+	struct world *w = user;
+
+	(void)e;
+	ddps_sctp_assoc_free(w->a, w->now);
+	w->a = NULL;
+}
+
+static const struct ddps_sctp_up up = { .up = nothing,
+					.message = on_message,
+					.writable = nothing,
+					.acked = on_acked,
+					.peer_shutdown = nothing,
+					.restarted = nothing,
+					.gone = on_gone };
+
+static void on_accept(void *user, struct ddps_sctp_assoc *a)
+{
+	struct world *w = user;
+
+	if (w->a) {
+		ddps_sctp_assoc_free(a, w->now);
+		return;
+	}
+	w->a = a;
+	ddps_sctp_assoc_set_up(a, &up, w);
+}
+
+/* ---- the peer ---- */
+
+/* What is needed to go on as a peer would. */
+static void look(struct world *w, const uint8_t *p, size_t len)
+{
+	struct ddps_sc_chunk c;
+	struct ddps_sc_init i;
+
+	FUZZ_CHECK(len >= 16 && ddps_sc_crc_ok(p, len));
+	if (ddps_sc_contains(p, len, SC_INIT, &c) && !ddps_sc_decode_init(&i, &c)) {
+		w->tag = i.tag;
+		w->tsn = i.tsn;
+	}
+	if (ddps_sc_contains(p, len, SC_INIT_ACK, &c) && !ddps_sc_decode_init(&i, &c)) {
+		w->tag = i.tag;
+		w->tsn = i.tsn;
+		w->cookie_len = i.cookie_len;
+		memcpy(w->cookie, i.cookie, i.cookie_len);
+	}
+}
+
+static void flush(struct world *w)
+{
+	static uint8_t head[8192], all[1 << 17];
+	struct iovec iov[32];
+	struct ddps_sctp_out o = { .iov = iov,
+				   .iov_max = 32,
+				   .head = head,
+				   .head_max = sizeof head,
+				   .max_segs = 4,
+				   .max_len = 65507 };
+
+	for (unsigned n = 0; ddps_sctp_output(w->e, &o, w->now); n++) {
+		uint8_t *to = all;
+
+		FUZZ_CHECK(n < 10000 && o.nsegs && o.len <= sizeof all);
+		for (unsigned i = 0; i < o.niov; to += iov[i++].iov_len)
+			memcpy(to, iov[i].iov_base, iov[i].iov_len);
+		for (size_t at = 0; at < o.len; at += o.seg_size)
+			look(w, all + at, o.len - at < o.seg_size ? o.len - at : o.seg_size);
+	}
+}
+
+static void give(struct world *w, const struct ddps_wbuf *b, uint8_t *buf)
+{
+	size_t len = (size_t)(b->p - buf);
+	struct ddps_sctp_in in = { .from = { .peer = peer, .encap = 9899 }, .len = len };
+
+	ddps_sc_crc_put(buf, len);
+	in.data = fuzz_exact(buf, len);
+	ddps_sctp_input(w->e, &in, 1, w->now);
+	free(in.data);
+	flush(w);
+}
+
+static void chunk(struct world *w, uint32_t tag, uint8_t type, uint8_t flags, const void *p,
+		  size_t n)
+{
+	static uint8_t buf[4096];
+	struct ddps_wbuf b = ddps_wbuf_init(buf, sizeof buf);
+
+	ddps_sc_put_header(&b, PEER, PORT, tag);
+	ddps_sc_put_chunk(&b, type, flags, p, n);
+	give(w, &b, buf);
+}
+
+static void init(struct world *w, uint8_t type, uint32_t tag)
+{
+	uint8_t body[24];
+	struct ddps_wbuf b = ddps_wbuf_init(body, sizeof body);
+
+	ddps_wbuf_u32(&b, w->own);
+	ddps_wbuf_u32(&b, 100000);
+	ddps_wbuf_u32(&b, 0x00080008);
+	ddps_wbuf_u32(&b, w->next);
+	if (type == SC_INIT_ACK)
+		ddps_sc_put_tlv(&b, SC_P_COOKIE, "cook", 4);
+	chunk(w, tag, type, 0, body, (size_t)(b.p - body));
+}
+
+static void data_chunk(struct world *w, struct ddps_rbuf *in)
+{
+	uint8_t how = ddps_rbuf_u8(in), body[300] = { 0 };
+	struct ddps_wbuf b = ddps_wbuf_init(body, sizeof body);
+	int8_t off = (int8_t)ddps_rbuf_u8(in);
+
+	ddps_wbuf_u32(&b, w->next + (uint32_t)off);
+	ddps_wbuf_u16(&b, how >> 5);
+	ddps_wbuf_u16(&b, ddps_rbuf_u8(in));
+	ddps_wbuf_u32(&b, 17);
+	if (!off)
+		w->next++;
+	chunk(w, w->tag, SC_DATA, how & 15, body, 12 + ddps_rbuf_u8(in));
+}
+
+static void sack(struct world *w, struct ddps_rbuf *in)
+{
+	uint8_t body[64] = { 0 }, n = ddps_rbuf_u8(in) & 7;
+	struct ddps_wbuf b = ddps_wbuf_init(body, sizeof body);
+
+	ddps_wbuf_u32(&b, w->tsn + (uint32_t)(int8_t)ddps_rbuf_u8(in));
+	ddps_wbuf_u32(&b, (uint32_t)ddps_rbuf_u8(in) << 9);
+	ddps_wbuf_u16(&b, n);
+	ddps_wbuf_u16(&b, n & 1);
+	for (unsigned i = 0; i < n; i++) {
+		ddps_wbuf_u16(&b, ddps_rbuf_u8(in));
+		ddps_wbuf_u16(&b, ddps_rbuf_u8(in));
+	}
+	if (n & 1)
+		ddps_wbuf_u32(&b, w->tsn);
+	chunk(w, w->tag, SC_SACK, 0, body, (size_t)(b.p - body));
+}
+
+static void octets(struct world *w, struct ddps_rbuf *in, bool raw)
+{
+	uint8_t type = ddps_rbuf_u8(in), flags = ddps_rbuf_u8(in);
+	size_t n;
+	const uint8_t *p = fuzz_some(in, ddps_rbuf_u8(in), &n);
+	static uint8_t buf[512];
+	struct ddps_wbuf b = ddps_wbuf_init(buf, sizeof buf);
+
+	if (!raw) {
+		chunk(w, flags & 0x80 ? w->own : w->tag, type, flags & 15, p, n);
+		return;
+	}
+	ddps_sc_put_header(&b, PEER, PORT, type & 1 ? w->tag : type & 2 ? 0 : w->own);
+	ddps_wbuf_bytes(&b, p, n);
+	give(w, &b, buf);
+}
+
+/* ---- a run ---- */
+
+static void user(struct world *w, uint8_t what)
+{
+	static const uint8_t text[5000];
+	struct iovec iov = { (void *)(uintptr_t)text, 1 + (size_t)(what & 0xf0) * 20 };
+
+	if (!w->a)
+		return;
+	switch (what & 7) {
+	case 0:
+		ddps_sctp_pause(w->a, what & 8, w->now);
+		break;
+	case 1:
+		ddps_sctp_hold_stream(w->a, what >> 5, what & 8, w->now);
+		break;
+	case 2:
+		ddps_sctp_shutdown(w->a, w->now);
+		break;
+	case 3:
+		ddps_sctp_keep(w->a, (what & 8) ? 30000 : -30000, w->now);
+		break;
+	default:
+		ddps_sctp_send(w->a, what >> 5, 1, what & 8 ? DDPS_SCTP_UNORDERED : 0, &iov, 1,
+			       w->now);
+	}
+	flush(w);
+}
+
+static void step(struct world *w, struct ddps_rbuf *in)
+{
+	uint8_t what = ddps_rbuf_u8(in);
+
+	switch (what & 7) {
+	case 0:
+		data_chunk(w, in);
+		break;
+	case 1:
+		sack(w, in);
+		break;
+	case 2:
+	case 3:
+		octets(w, in, what & 1);
+		break;
+	case 4:
+		user(w, ddps_rbuf_u8(in));
+		break;
+	case 5:
+		w->now += 1ull << (what >> 3);
+		ddps_sctp_tick(w->e, w->now);
+		flush(w);
+		break;
+	case 6:
+		chunk(w, w->tag, SC_COOKIE_ECHO, 0, w->cookie, w->cookie_len);
+		break;
+	default:
+		w->own += what >> 4;
+		init(w, what & 8 ? SC_INIT_ACK : SC_INIT, what & 8 ? w->tag : 0);
+	}
+}
+
+static void sane(const struct world *w)
+{
+	struct ddps_sctp_stats st;
+
+	ddps_sctp_stats(w->e, &st);
+	FUZZ_CHECK(st.assocs <= 3 && st.held <= 3 * (2 * RWND + 65536));
+	FUZZ_CHECK(w->a || !st.held || st.assocs);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	struct ddps_rbuf in = ddps_rbuf_init(data, size);
+	struct world w = { .now = 1000000000, .seed = 1, .own = 0x11223344, .next = 1000 };
+	struct ddps_sctp_param p = { .port = PORT, .streams = 8 };
+	struct ddps_sctp_port *l;
+	struct ddps_sctp_config c;
+
+	ddps_sctp_defaults(&c);
+	c.random = no_surprise;
+	c.user = &w;
+	c.rwnd = RWND;
+	FUZZ_CHECK(!ddps_sctp_new(&c, w.now, &w.e));
+	FUZZ_CHECK(!ddps_sctp_listen(w.e, &p, on_accept, &w, &l));
+	switch (ddps_rbuf_u8(&in) & 3) {
+	case 0:
+		break;
+	case 1:
+		FUZZ_CHECK(!ddps_sctp_connect(w.e, &p, &peer, 1, PEER, 9899, &up, &w, w.now, &w.a));
+		flush(&w);
+		break;
+	default:
+		init(&w, SC_INIT, 0);
+		chunk(&w, w.tag, SC_COOKIE_ECHO, 0, w.cookie, w.cookie_len);
+		FUZZ_CHECK(w.a);
+	}
+	for (unsigned n = 0; n < STEPS_MAX && fuzz_more(&in); n++) {
+		step(&w, &in);
+		sane(&w);
+	}
+	ddps_sctp_free(w.e);
+	return 0;
+}
