@@ -179,7 +179,8 @@ $(B)/threads: $(THREAD_SRC) $(wildcard tests/tsan/criterion/*.h) $(LIB_A)
 	$(Q)$(CC) $(CPPFLAGS) -Itests/tsan -Itests $(CFLAGS_ALL) -Wno-missing-prototypes $(LDFLAGS) \
 		-o $@ $(filter %.c %.a,$^) $(LIB_LIBS)
 
-THREAD_VERBS := tests/verbs/verbs_threads_test.c tests/verbs/vt.c tests/tsan/main.c
+THREAD_VERBS := $(addprefix tests/,verbs/verbs_threads_test.c verbs/verbs_waits_test.c verbs/vt.c \
+	tsan/main.c)
 $(B)/verbs-threads: $(THREAD_VERBS) tests/verbs/vt.h $(wildcard tests/tsan/criterion/*.h) \
 		$(call objs,$(VERBS_SRC)) $(LIB_A)
 	$(if $(Q),@echo "  LD   $@")

@@ -148,6 +148,19 @@ DDPS_API int ddps_cq_arm(struct ddps_cq *cq, bool solicited_only);
 DDPS_API int ddps_cq_arm_next(struct ddps_cq *cq, bool solicited_only);
 
 /**
+ * ddps_cq_on_notify - have a function called for each notification, instead of the descriptor
+ * @cq:		completion queue
+ * @fn:		called when the descriptor would become readable; NULL: back to the descriptor
+ * @user:	its argument
+ *
+ * @fn is called by whichever thread serves the context, or inside ddps_cq_arm and _arm_next, with
+ * the context locked: it must not block, nor call this library.  It is not called any more once
+ * ddps_cq_free has returned.
+ * Return: 0, or DDPS_E_FORKED.
+ */
+DDPS_API int ddps_cq_on_notify(struct ddps_cq *cq, void (*fn)(void *user), void *user);
+
+/**
  * ddps_cq_poll - take completions
  * @cq:		completion queue
  * @wc:		array of at least @max entries

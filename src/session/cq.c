@@ -16,6 +16,8 @@ struct ddps_cq {
 	unsigned users, sleepers;
 	int fd;
 	enum armed armed;
+	void (*on_notify)(void *user); /* called then, or NULL: the descriptor is written */
+	void *on_notify_user;
 	enum armed untold; /* what came while nobody had armed would have met this arming */
 	struct ddps_wc ring[];
 };
@@ -119,7 +121,9 @@ static void cq_notify(struct ddps_cq *cq)
 	uint64_t one = 1;
 
 	cq->armed = cq->untold = ARMED_NO;
-	if (write(cq->fd, &one, sizeof one) < 0)
+	if (cq->on_notify)
+		cq->on_notify(cq->on_notify_user);
+	else if (write(cq->fd, &one, sizeof one) < 0)
 		ddps_log(&cq->ctx->env.log, DDPS_LOG_ERROR, "cq", "eventfd: write failed");
 }
 
@@ -177,6 +181,18 @@ void ddps_cq_forget(struct ddps_cq *cq, const struct ddps_ep *ep)
 int ddps_cq_fd(struct ddps_cq *cq)
 {
 	return ddps_ctx_forked(cq->ctx) ? DDPS_E_FORKED : cq->fd;
+}
+
+int ddps_cq_on_notify(struct ddps_cq *cq, void (*fn)(void *user), void *user)
+{
+	int err = ddps_ctx_enter(cq->ctx);
+
+	if (err < 0)
+		return err;
+	cq->on_notify = fn;
+	cq->on_notify_user = user;
+	ddps_ctx_leave(cq->ctx);
+	return 0;
 }
 
 int ddps_cq_arm(struct ddps_cq *cq, bool solicited_only)

@@ -10,7 +10,8 @@
  *   vd_config.c	what the settings say		vd_settings.c	where they stand
  *   vd_device.c	the device, port and GIDs
  *   vd_pd.c		protection domains and memory regions
- *   vd_cq.c		completion queues and channels		vd_cq_ex.c	the extended form
+ *   vd_cq.c		completion queues	vd_cq_ex.c	their extended form
+ *   vd_channel.c	completion channels
  *   vd_qp.c		queue pairs		vd_post.c	work requests	vd_wr.c	ibv_wr_*
  *   vd_id.c		rdma_cm identifiers	vd_conn.c	connections	vd_event.c	events
  *   vd_bind.c		own addresses, options	vd_lend.c	queue pairs of the program's for them
@@ -63,6 +64,7 @@ struct vd_config {
 void vd_config_read(struct vd_config *c);
 
 struct vd_process {
+	pid_t pid;
 	struct ddps_ctx *ctx;
 	struct vd_config cfg;
 	pthread_mutex_t lock;	  /* identifiers, their events, and which queue pair is whose */
@@ -129,13 +131,19 @@ struct vd_mr {
 };
 
 struct vd_channel {
-	struct ibv_comp_channel c; /* fd: an epoll descriptor over the queues' own */
+	struct ibv_comp_channel c; /* fd: an eventfd that counts events nobody has fetched */
+	pthread_mutex_t lock;
+	struct vd_cq *first, **end; /* queues that have some */
+	unsigned holders;	    /* atomic: the program, and threads that wait */
+	bool gone;		    /* the program has destroyed it */
 };
 
 struct vd_cq {
 	struct ibv_cq_ex cq; /* begins like struct ibv_cq */
 	struct ddps_cq *d;
-	unsigned taken;		  /* events fetched, for acknowledgement */
+	unsigned taken; /* events fetched, for acknowledgement */
+	unsigned told;	/* events in the channel; with the next one, under its lock */
+	struct vd_cq *next_told;
 	struct ibv_wc now;	  /* the extended form's current one */
 	unsigned epoch, polls[2]; /* atomic: calls under way, by epoch */
 };
@@ -179,6 +187,7 @@ struct vd_event {
 
 struct vd_evch {
 	struct rdma_event_channel ch; /* fd: an eventfd that counts queued events */
+	struct vd_process *p;	      /* whose it is */
 	struct vd_event *first, **end;
 };
 
@@ -253,6 +262,9 @@ int vd_post_list(struct vd_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **
 void vd_wr_init(struct vd_qp *qp);
 void vd_wr_fini(struct vd_qp *qp);
 int vd_poll_cq(struct ibv_cq *cq, int n, struct ibv_wc *wc);
+/* A queue, its channel's lock not being held, has an event (vd_channel.c); and has none any more. */
+void vd_channel_tell(void *cq);
+void vd_channel_forget(struct vd_cq *cq);
 /* Wait for calls of vd_poll_cq that may know a queue pair which is gone by now. */
 void vd_await_polls(struct ibv_cq *cq);
 int vd_req_notify_cq(struct ibv_cq *cq, int solicited_only);

@@ -40,6 +40,8 @@ VD_API int ibv_get_async_event(struct ibv_context *ctx, struct ibv_async_event *
 	struct vd_async *a;
 	uint64_t one;
 
+	if (!vd_mine(c->p))
+		return vd_fail(EINVAL); /* the parent's, from before a fork: so are its events */
 	for (;;) {
 		/* Blocks, or fails with EAGAIN, as the program set the descriptor. */
 		if (read(ctx->async_fd, &one, sizeof one) != sizeof one)
@@ -64,7 +66,7 @@ VD_API void ibv_ack_async_event(struct ibv_async_event *event)
 	struct vd_async **at, *a;
 
 	if (!p)
-		return;
+		return; /* a child's is a new one, which knows no such event */
 	pthread_mutex_lock(&p->lock);
 	at = &p->unacked;
 	while ((a = *at) &&

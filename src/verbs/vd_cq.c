@@ -1,89 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Completion queues and the channels that tell of them. */
+/* Completion queues. */
 #include "verbs/vd.h"
 #include <endian.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/epoll.h>
-#include <unistd.h>
 
 #define BATCH 32
-
-/* ---- channels ---- */
-
-VD_API struct ibv_comp_channel *ibv_create_comp_channel(struct ibv_context *ctx)
-{
-	struct vd_channel *ch = calloc(1, sizeof *ch);
-
-	if (!ch)
-		return NULL;
-	ch->c.context = ctx;
-	ch->c.fd = epoll_create1(EPOLL_CLOEXEC);
-	if (ch->c.fd < 0) {
-		free(ch);
-		return NULL;
-	}
-	return &ch->c;
-}
-
-VD_API int ibv_destroy_comp_channel(struct ibv_comp_channel *c)
-{
-	if (__atomic_load_n(&c->refcnt, __ATOMIC_RELAXED))
-		return EBUSY;
-	close(c->fd);
-	free(vd_of(c, struct vd_channel, c));
-	return 0;
-}
-
-/* The queues' descriptors count their events. */
-static int listen_to(struct vd_cq *cq)
-{
-	struct epoll_event ev = { .events = EPOLLIN, .data.ptr = cq };
-
-	return epoll_ctl(cq->cq.channel->fd, EPOLL_CTL_ADD, ddps_cq_fd(cq->d), &ev) ? errno : 0;
-}
-
-VD_API int ibv_get_cq_event(struct ibv_comp_channel *ch, struct ibv_cq **ibcq, void **context)
-{
-	int flags = fcntl(ch->fd, F_GETFL);
-	struct epoll_event ev;
-	uint64_t one;
-	struct vd_cq *cq;
-	int n;
-
-	for (;;) {
-		/* A signal ends the wait, which is what some programs set a timer for. */
-		n = epoll_wait(ch->fd, &ev, 1, flags & O_NONBLOCK ? 0 : -1);
-		if (n < 0)
-			return -1;
-		if (!n)
-			return vd_fail(EAGAIN);
-		cq = ev.data.ptr;
-		if (read(ddps_cq_fd(cq->d), &one, sizeof one) > 0)
-			break;
-		if (errno != EAGAIN) /* else another thread was quicker */
-			return -1;
-	}
-	pthread_mutex_lock(&cq->cq.mutex);
-	cq->taken++;
-	pthread_mutex_unlock(&cq->cq.mutex);
-	*ibcq = ibv_cq_ex_to_cq(&cq->cq);
-	*context = cq->cq.cq_context;
-	return 0;
-}
-
-VD_API void ibv_ack_cq_events(struct ibv_cq *ibcq, unsigned int n)
-{
-	struct vd_cq *cq = vd_of(ibcq, struct vd_cq, cq);
-
-	pthread_mutex_lock(&cq->cq.mutex);
-	cq->cq.comp_events_completed += n;
-	pthread_cond_signal(&cq->cq.cond);
-	pthread_mutex_unlock(&cq->cq.mutex);
-}
 
 int vd_req_notify_cq(struct ibv_cq *ibcq, int solicited_only)
 {
@@ -120,13 +44,7 @@ static struct vd_cq *new_cq(struct ibv_context *ctx, uint32_t depth, void *user,
 	pthread_mutex_init(&cq->cq.mutex, NULL);
 	pthread_cond_init(&cq->cq.cond, NULL);
 	if (ch) {
-		err = listen_to(cq);
-		if (err) {
-			ddps_cq_free(cq->d);
-			free(cq);
-			errno = err;
-			return NULL;
-		}
+		ddps_cq_on_notify(cq->d, vd_channel_tell, cq);
 		__atomic_add_fetch(&ch->refcnt, 1, __ATOMIC_RELAXED);
 	}
 	vd_context_hold(ctx);
@@ -184,17 +102,14 @@ VD_API int ibv_destroy_cq(struct ibv_cq *ibcq)
 	int err;
 
 	if (!vd_mine(p))
-		return EINVAL; /* the parent's, from before a fork, like its descriptors */
-	if (cq->cq.channel)
-		epoll_ctl(cq->cq.channel->fd, EPOLL_CTL_DEL, ddps_cq_fd(cq->d), NULL);
-	err = ddps_cq_free(cq->d);
-	if (err) {
-		if (cq->cq.channel)
-			listen_to(cq);
+		return EINVAL;	   /* the parent's, from before a fork, like its descriptors */
+	err = ddps_cq_free(cq->d); /* it tells nobody any more */
+	if (err)
 		return vd_errno(err);
-	}
-	if (cq->cq.channel)
+	if (cq->cq.channel) {
+		vd_channel_forget(cq);
 		__atomic_sub_fetch(&cq->cq.channel->refcnt, 1, __ATOMIC_RELAXED);
+	}
 	pthread_mutex_lock(&p->lock);
 	vd_async_forget(ibcq->context, ibcq);
 	pthread_mutex_unlock(&p->lock);

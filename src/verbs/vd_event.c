@@ -10,10 +10,12 @@
 /* An eventfd and no pipe: closing a pipe wakes whoever waits in rdma_get_cm_event [4.1]. */
 VD_API struct rdma_event_channel *rdma_create_event_channel(void)
 {
-	struct vd_evch *ch = vd_process() ? calloc(1, sizeof *ch) : NULL;
+	struct vd_process *p = vd_process();
+	struct vd_evch *ch = p ? calloc(1, sizeof *ch) : NULL;
 
 	if (!ch)
 		return NULL;
+	ch->p = p;
 	ch->end = &ch->first;
 	ch->ch.fd = eventfd(0, EFD_SEMAPHORE | EFD_CLOEXEC);
 	if (ch->ch.fd < 0) {
@@ -26,37 +28,36 @@ VD_API struct rdma_event_channel *rdma_create_event_channel(void)
 /*
  * A thread that is in rdma_get_cm_event when its channel is destroyed waits for ever, and programs
  * like rping count on it.  It may as well be about to enter, so a channel outlives its end a while,
- * for that thread to find.
+ * for that thread to find.  The lock is held.
  */
-static void let_go(struct vd_evch *ch)
+static void let_go(struct vd_process *p, struct vd_evch *ch)
 {
-	const unsigned size = sizeof((struct vd_process *)NULL)->gone / sizeof(struct vd_evch *);
-	struct vd_process *p = vd_process();
-	struct vd_evch **slot;
+	const unsigned size = sizeof p->gone / sizeof *p->gone;
+	struct vd_evch **slot = &p->gone[p->gone_count++ % size];
 
-	if (!p) {
-		free(ch);
-		return;
-	}
-	pthread_mutex_lock(&p->lock);
-	slot = &p->gone[p->gone_count++ % size];
 	free(*slot);
 	*slot = ch;
-	pthread_mutex_unlock(&p->lock);
 }
 
 VD_API void rdma_destroy_event_channel(struct rdma_event_channel *c)
 {
 	struct vd_evch *ch = vd_of(c, struct vd_evch, ch);
 
+	if (!vd_mine(ch->p)) { /* the parent's, from before a fork */
+		close(c->fd);
+		return;
+	}
+	pthread_mutex_lock(&ch->p->lock);
 	while (ch->first) {
 		struct vd_event *e = ch->first;
 
 		ch->first = e->next;
 		free(e);
 	}
+	ch->end = &ch->first;
 	close(__atomic_exchange_n(&c->fd, -1, __ATOMIC_SEQ_CST));
-	let_go(ch);
+	let_go(ch->p, ch);
+	pthread_mutex_unlock(&ch->p->lock);
 }
 
 static void wait_for_ever(void)
@@ -149,13 +150,13 @@ bool vd_event_waits(const struct vd_id *id)
 VD_API int rdma_get_cm_event(struct rdma_event_channel *c, struct rdma_cm_event **event)
 {
 	struct vd_evch *ch = vd_of(c, struct vd_evch, ch);
-	struct vd_process *p = vd_process();
+	struct vd_process *p = ch->p;
 	struct vd_event *e = NULL;
 	uint64_t one;
 	ssize_t n;
 
-	if (!p)
-		return -1;
+	if (!vd_mine(p))
+		return vd_fail(EINVAL); /* the parent's, from before a fork: so are its events */
 	while (!e) {
 		/* Blocks unless the program set O_NONBLOCK on the descriptor. */
 		n = read(__atomic_load_n(&c->fd, __ATOMIC_SEQ_CST), &one, sizeof one);
@@ -179,11 +180,12 @@ VD_API int rdma_get_cm_event(struct rdma_event_channel *c, struct rdma_cm_event 
 
 VD_API int rdma_ack_cm_event(struct rdma_cm_event *event)
 {
-	struct vd_process *p = vd_process();
 	struct vd_event *e = vd_of(event, struct vd_event, e);
+	struct vd_process *p;
 
-	if (!event || !p)
+	if (!event || !vd_mine(e->id->p))
 		return vd_fail(EINVAL);
+	p = e->id->p;
 	pthread_mutex_lock(&p->lock);
 	e->id->unacked--;
 	pthread_cond_broadcast(&e->id->acked);

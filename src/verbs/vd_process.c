@@ -149,6 +149,7 @@ static struct vd_process *start(void)
 	p = calloc(1, sizeof *p);
 	if (!p)
 		return NULL;
+	p->pid = getpid();
 	p->cfg = global.cfg;
 	pthread_mutex_init(&p->lock, NULL);
 	pthread_mutex_init(&p->shared_lock, NULL);
@@ -249,7 +250,7 @@ void vd_fault_inherit(struct vd_process *p)
 
 bool vd_mine(const struct vd_process *p)
 {
-	return p == vd_process();
+	return p->pid == getpid();
 }
 
 uint32_t vd_number(void)

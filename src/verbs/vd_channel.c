@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Completion channels: a queue of events, and an eventfd that counts them.  One that waits for an
+ * event waits in read(), as with an adapter: a stop of the process, a debugger or a handler that was
+ * installed with SA_RESTART does not end it, another handler does (EINTR).
+ */
+#include "verbs/vd.h"
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+static struct vd_channel *of(struct ibv_comp_channel *c)
+{
+	return vd_of(c, struct vd_channel, c);
+}
+
+static struct vd_process *process_of(const struct ibv_comp_channel *c)
+{
+	return vd_of(c->context, struct vd_context, v.context)->p;
+}
+
+VD_API struct ibv_comp_channel *ibv_create_comp_channel(struct ibv_context *ctx)
+{
+	struct vd_channel *ch = calloc(1, sizeof *ch);
+
+	if (!ch)
+		return NULL;
+	ch->c.context = ctx;
+	ch->end = &ch->first;
+	ch->holders = 1;
+	ch->c.fd = eventfd(0, EFD_CLOEXEC | EFD_SEMAPHORE);
+	if (ch->c.fd < 0) {
+		free(ch);
+		return NULL;
+	}
+	pthread_mutex_init(&ch->lock, NULL);
+	return &ch->c;
+}
+
+static void hold(struct vd_channel *ch)
+{
+	__atomic_add_fetch(&ch->holders, 1, __ATOMIC_RELAXED);
+}
+
+static void let_go(void *arg)
+{
+	struct vd_channel *ch = arg;
+
+	if (__atomic_sub_fetch(&ch->holders, 1, __ATOMIC_ACQ_REL))
+		return;
+	pthread_mutex_destroy(&ch->lock);
+	free(ch);
+}
+
+VD_API int ibv_destroy_comp_channel(struct ibv_comp_channel *c)
+{
+	if (__atomic_load_n(&c->refcnt, __ATOMIC_RELAXED))
+		return EBUSY;
+	pthread_mutex_lock(&of(c)->lock);
+	of(c)->gone = true;
+	close(__atomic_exchange_n(&c->fd, -1, __ATOMIC_SEQ_CST));
+	pthread_mutex_unlock(&of(c)->lock);
+	let_go(of(c));
+	return 0;
+}
+
+/* ---- queues ---- */
+
+static void append(struct vd_channel *ch, struct vd_cq *cq)
+{
+	cq->next_told = NULL;
+	*ch->end = cq;
+	ch->end = &cq->next_told;
+}
+
+/* The first, or all, of @cq's events are gone from the queue. */
+static void take_off(struct vd_channel *ch, struct vd_cq *cq)
+{
+	struct vd_cq **at = &ch->first;
+
+	while (*at != cq)
+		at = &(*at)->next_told;
+	*at = cq->next_told;
+	if (!*at)
+		ch->end = at;
+}
+
+void vd_channel_tell(void *user)
+{
+	struct vd_cq *cq = user;
+	struct vd_channel *ch = of(cq->cq.channel);
+	uint64_t one = 1;
+
+	pthread_mutex_lock(&ch->lock);
+	/* Who reads the count finds the event: that one takes the lock, too. */
+	if (write(ch->c.fd, &one, sizeof one) == sizeof one && !cq->told++)
+		append(ch, cq);
+	pthread_mutex_unlock(&ch->lock);
+}
+
+void vd_channel_forget(struct vd_cq *cq)
+{
+	struct vd_channel *ch = of(cq->cq.channel);
+
+	pthread_mutex_lock(&ch->lock);
+	if (cq->told)
+		take_off(ch, cq);
+	for (; cq->told; cq->told--)
+		vd_eventfd_take(ch->c.fd); /* somebody who waits may have taken it */
+	pthread_mutex_unlock(&ch->lock);
+}
+
+/* Counted as fetched before the lock is released: from here on the queue waits for the
+ * acknowledgement with its end.  NULL: there is none, since its queue is gone. */
+static struct vd_cq *fetch(struct vd_channel *ch, bool *gone)
+{
+	struct vd_cq *cq;
+
+	pthread_mutex_lock(&ch->lock);
+	cq = ch->first;
+	if (cq) {
+		take_off(ch, cq);
+		if (--cq->told) /* the others first */
+			append(ch, cq);
+		pthread_mutex_lock(&cq->cq.mutex);
+		cq->taken++;
+		pthread_mutex_unlock(&cq->cq.mutex);
+	}
+	*gone = ch->gone;
+	pthread_mutex_unlock(&ch->lock);
+	return cq;
+}
+
+static struct vd_cq *next_event(struct vd_channel *ch)
+{
+	struct vd_cq *cq;
+	bool gone;
+
+	do {
+		uint64_t one;
+
+		/* Blocks, or fails with EAGAIN, as the program set the descriptor. */
+		if (read(__atomic_load_n(&ch->c.fd, __ATOMIC_SEQ_CST), &one, sizeof one) !=
+		    sizeof one)
+			return NULL;
+		cq = fetch(ch, &gone);
+	} while (!cq && !gone);
+	if (!cq)
+		errno = EBADF; /* destroyed meanwhile */
+	return cq;
+}
+
+VD_API int ibv_get_cq_event(struct ibv_comp_channel *c, struct ibv_cq **ibcq, void **context)
+{
+	struct vd_channel *ch = of(c);
+	struct vd_cq *cq;
+
+	if (!vd_mine(process_of(c)))
+		return vd_fail(EINVAL); /* the parent's, from before a fork: so are its events */
+	hold(ch);
+	pthread_cleanup_push(let_go, ch); /* the thread may be cancelled in there */
+	cq = next_event(ch);
+	pthread_cleanup_pop(1);
+	if (!cq)
+		return -1;
+	*ibcq = ibv_cq_ex_to_cq(&cq->cq);
+	*context = cq->cq.cq_context;
+	return 0;
+}
+
+VD_API void ibv_ack_cq_events(struct ibv_cq *ibcq, unsigned int n)
+{
+	struct vd_cq *cq = vd_of(ibcq, struct vd_cq, cq);
+
+	pthread_mutex_lock(&cq->cq.mutex);
+	cq->cq.comp_events_completed += n;
+	pthread_cond_signal(&cq->cq.cond);
+	pthread_mutex_unlock(&cq->cq.mutex);
+}
