@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* MPA over TCP sockets: the life of a connection, its timers, and the calls from above. */
 #include "common/term_codes.h"
+#include "common/own.h"
 #include "common/error.h"
 #include "mpa_tcp/mpa_conn.h"
 #include "mpa_tcp/mpa_fpdu.h"
@@ -12,6 +13,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 static void on_io(void *user, uint32_t events);
@@ -73,12 +76,33 @@ struct ddps_mpa_conn *ddps_mpa_conn_new(struct ddps_env *env, int fd, const stru
 	return c;
 }
 
+/*
+ * As close() would end it, though another process may have a copy of the descriptor: with a reset if
+ * that was asked for or there is input that nobody reads any more, else with what was written and a
+ * FIN.
+ */
+static void end_stream(int fd)
+{
+	const struct sockaddr none = { .sa_family = AF_UNSPEC };
+	struct linger now = { 0 };
+	socklen_t len = sizeof now;
+	int unread = 0;
+
+	if ((!getsockopt(fd, SOL_SOCKET, SO_LINGER, &now, &len) && now.l_onoff) ||
+	    (!ioctl(fd, FIONREAD, &unread) && unread))
+		connect(fd, &none, sizeof none);
+	else
+		shutdown(fd, SHUT_RDWR);
+}
+
 static void close_socket(struct ddps_mpa_conn *c)
 {
 	ddps_timer_stop(c->env->loop, &c->timer);
 	ddps_io_del(c->env->loop, &c->io);
-	if (c->io.fd >= 0)
-		close(c->io.fd);
+	if (c->io.fd >= 0) {
+		end_stream(c->io.fd);
+		ddps_own_close(c->io.fd);
+	}
 	c->io.fd = -1;
 }
 

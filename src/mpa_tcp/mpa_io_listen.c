@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* MPA over TCP sockets: listeners, and the provider's table. */
+#include "common/own.h"
 #include "common/error.h"
 #include "mpa_tcp/mpa_conn.h"
 #include <errno.h>
@@ -75,7 +76,7 @@ static void add_conn(struct ddps_mpa_listener *l, int fd, const struct sockaddr 
 
 	if (!c) {
 		ddps_log(&l->env->log, DDPS_LOG_ERROR, "mpa", "accept: out of memory");
-		close(fd);
+		ddps_own_close(fd);
 		return;
 	}
 	if (!getsockname(fd, (struct sockaddr *)&ss, &len))
@@ -134,7 +135,8 @@ static bool accept_one(struct ddps_mpa_listener *l)
 {
 	struct sockaddr_storage ss;
 	socklen_t len = sizeof ss;
-	int fd = accept4(l->io.fd, (struct sockaddr *)&ss, &len, SOCK_NONBLOCK | SOCK_CLOEXEC);
+	int fd = ddps_own(
+		accept4(l->io.fd, (struct sockaddr *)&ss, &len, SOCK_NONBLOCK | SOCK_CLOEXEC));
 
 	if (fd < 0) {
 		accept_failed(l, errno);
@@ -164,7 +166,7 @@ static void on_accept(void *user, uint32_t events)
 /* A bound, listening socket, or -1 with errno. */
 static int open_socket(const struct sockaddr *sa, socklen_t sa_len, bool any, unsigned backlog)
 {
-	int fd = socket(sa->sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+	int fd = ddps_own(socket(sa->sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
 	int one = 1, v6only = !any, err;
 
 	if (fd < 0)
@@ -176,7 +178,7 @@ static int open_socket(const struct sockaddr *sa, socklen_t sa_len, bool any, un
 	    listen(fd, backlog > INT_MAX ? INT_MAX : (int)backlog) == 0)
 		return fd;
 	err = errno;
-	close(fd);
+	ddps_own_close(fd);
 	errno = err;
 	return -1;
 }
@@ -223,7 +225,7 @@ static int mpa_listen(struct ddps_env *env, const struct ddps_uri *uri, const st
 	if (fd < 0 || getsockname(fd, (struct sockaddr *)&ss, &len) < 0 || watch(l) < 0) {
 		err = errno;
 		if (fd >= 0)
-			close(fd);
+			ddps_own_close(fd);
 		free(l);
 		errno = err;
 		return DDPS_E_SYSTEM;
@@ -248,7 +250,8 @@ static void mpa_listener_free(struct ddps_llp_listener *base)
 
 	ddps_io_del(l->env->loop, &l->io);
 	ddps_timer_stop(l->env->loop, &l->pause);
-	close(l->io.fd);
+	shutdown(l->io.fd, SHUT_RDWR); /* also for who has a copy of it */
+	ddps_own_close(l->io.fd);
 	while (l->conns) {
 		struct ddps_mpa_conn *c = l->conns;
 

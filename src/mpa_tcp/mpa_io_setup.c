@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* MPA over TCP sockets: connecting, and the exchange of Request and Reply. */
 #include "common/term_codes.h"
+#include "common/own.h"
 #include "common/error.h"
 #include "mpa_tcp/mpa_conn.h"
 #include <errno.h>
@@ -246,12 +247,12 @@ int ddps_mpa_setup_connect(struct ddps_env *env, const struct ddps_uri *uri,
 		return DDPS_E_INVAL;
 	if (sa->sa_family != AF_INET && sa->sa_family != AF_INET6)
 		return DDPS_E_ADDRESS;
-	fd = socket(sa->sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+	fd = ddps_own(socket(sa->sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
 	if (fd < 0)
 		return DDPS_E_SYSTEM;
 	c = ddps_mpa_conn_new(env, fd, sa);
 	if (!c) {
-		close(fd);
+		ddps_own_close(fd);
 		return DDPS_E_NOMEM;
 	}
 	c->initiator = true;

@@ -87,6 +87,12 @@ void ddps_cq_destroy(struct ddps_cq *cq)
 	free(cq);
 }
 
+void ddps_cqs_close(struct ddps_ctx *ctx)
+{
+	for (struct ddps_cq *cq = ctx->cqs; cq; cq = cq->next)
+		close(cq->fd);
+}
+
 int ddps_cq_free(struct ddps_cq *cq)
 {
 	struct ddps_ctx *ctx;

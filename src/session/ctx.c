@@ -361,8 +361,11 @@ void ddps_ctx_free(struct ddps_ctx *ctx)
 	if (!ctx)
 		return;
 	if (ddps_ctx_forked(ctx)) {
-		/* The parent's sockets and peers are not ours to speak to; the memory is a
-		 * copy.  Only descriptors and memory of the context itself go. */
+		/* The parent's peers are not ours to speak to; sockets were closed by the fork
+		 * (own.h), objects are copies.  Where a thread was at work that is not here, the
+		 * lists may be in any state: their descriptors stay, which are nobody else's. */
+		if (!pthread_mutex_trylock(&ctx->lock))
+			ddps_cqs_close(ctx);
 		resources_free(ctx);
 		return;
 	}

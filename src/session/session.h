@@ -130,6 +130,8 @@ void ddps_cq_put(struct ddps_cq *cq);
 void ddps_cq_forget(struct ddps_cq *cq, const struct ddps_ep *ep);
 void ddps_cq_destroy(struct ddps_cq *cq);
 struct ddps_ctx *ddps_cq_ctx(const struct ddps_cq *cq);
+/* A child's copies of all queues' descriptors. */
+void ddps_cqs_close(struct ddps_ctx *ctx);
 
 /* ---- memory (mr.c) ---- */
 /* A region was revoked, by whomever: what was handed down from it is finished from a copy, nothing

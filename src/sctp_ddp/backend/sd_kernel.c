@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The backend for the kernel's SCTP: one-to-one sockets, optionally over UDP (RFC 6951). */
+#include "common/own.h"
 #include "sctp_ddp/backend/sd_kernel.h"
 #include "sctp_ddp/sd_wire.h"
 #include <errno.h>
@@ -30,7 +31,7 @@ static bool available(void)
 
 	if (fd < 0)
 		return false;
-	close(fd);
+	ddps_own_close(fd);
 	return true;
 }
 
@@ -130,7 +131,7 @@ static int set_encap(int fd, int family, uint16_t port)
 /* -1 and errno; *@err is DDPS_E_UNSUPPORTED where the kernel has no SCTP. */
 static int socket_new(int family, int *err)
 {
-	int fd = socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, IPPROTO_SCTP);
+	int fd = ddps_own(socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, IPPROTO_SCTP));
 
 	*err = DDPS_E_SYSTEM;
 	if (fd < 0) {
@@ -141,7 +142,7 @@ static int socket_new(int family, int *err)
 	if (set_options(fd)) {
 		int keep = errno;
 
-		close(fd);
+		ddps_own_close(fd);
 		errno = keep;
 		return -1;
 	}
@@ -208,7 +209,7 @@ void ddps_sk_close(struct ddps_sd_assoc *a)
 	if (a->io.fd < 0)
 		return;
 	ddps_io_del(a->ke->env->loop, &a->io);
-	close(a->io.fd); /* with SO_LINGER 0: an ABORT if it is up */
+	ddps_own_close(a->io.fd); /* with SO_LINGER 0: an ABORT if it is up */
 	a->io.fd = -1;
 }
 
@@ -260,13 +261,13 @@ static int do_connect(struct ddps_env *env, void **ctx, const struct ddps_uri *u
 		return err;
 	if (uri->encap > 0 &&
 	    (!kernel_udp_port() || set_encap(fd, sa->sa_family, (uint16_t)uri->encap) < 0)) {
-		close(fd);
+		ddps_own_close(fd);
 		errno = EPROTONOSUPPORT;
 		return DDPS_E_UNSUPPORTED;
 	}
 	a = assoc_new(ke, fd);
 	if (!a) {
-		close(fd);
+		ddps_own_close(fd);
 		return DDPS_E_NOMEM;
 	}
 	a->up = up;
@@ -297,12 +298,12 @@ static void on_accept(void *user, uint32_t events)
 
 	(void)events;
 	for (;;) {
-		fd = accept4(e->io.fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+		fd = ddps_own(accept4(e->io.fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC));
 		if (fd < 0)
 			break;
 		a = assoc_new(ke, fd);
 		if (!a) {
-			close(fd);
+			ddps_own_close(fd);
 			break;
 		}
 		a->ep = e;
@@ -372,7 +373,7 @@ static int do_listen(struct ddps_env *env, void **ctx, const struct ddps_uri *ur
 	}
 	if (err) {
 		keep = errno;
-		close(fd);
+		ddps_own_close(fd);
 		free(e);
 		errno = keep;
 		return err;
@@ -398,7 +399,7 @@ static void endpoint_free(struct ddps_sd_endpoint *e)
 			a->ep = NULL;
 	ddps_timer_stop(loop, &e->retry);
 	ddps_io_del(loop, &e->io);
-	close(e->io.fd);
+	ddps_own_close(e->io.fd);
 	DL_DELETE(e->ke->endpoints, e);
 	free(e);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The socket options, control messages and address forms that a carrier needs. */
 #include "sctp_ddp/backend/sd_sock.h"
+#include "common/own.h"
 #include "sctp_ddp/backend/sd_route.h"
 #include <errno.h>
 #include <string.h>
@@ -36,7 +37,8 @@ static bool knows_segments(int fd)
 int ddps_sd_sock_open(int family, bool raw, bool *gso)
 {
 	int type = raw ? SOCK_RAW : SOCK_DGRAM;
-	int fd = socket(family, type | SOCK_NONBLOCK | SOCK_CLOEXEC, raw ? PROTO_SCTP : 0);
+	int fd =
+		ddps_own(socket(family, type | SOCK_NONBLOCK | SOCK_CLOEXEC, raw ? PROTO_SCTP : 0));
 
 	if (fd < 0)
 		return -1;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* What one context has of usrsctp: its clock tick and the associations that are ready. */
+#include "common/own.h"
 #include "sctp_ddp/backend/sd_usrsctp.h"
 #include <stdlib.h>
 #include <sys/epoll.h>
@@ -108,7 +109,7 @@ static int env_new(struct ddps_env *env, struct ddps_us_env **out)
 	ue->rx_buf = malloc(DDPS_SD_MSG_MAX);
 	ue->tx_buf = malloc(DDPS_SD_MSG_MAX);
 	ue->out.buf = malloc(DDPS_US_OUT_LEN);
-	ue->wake.fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+	ue->wake.fd = ddps_own(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC));
 	if (ue->rx_buf && ue->tx_buf && ue->out.buf && ue->wake.fd >= 0 &&
 	    ddps_io_set(env->loop, &ue->wake, EPOLLIN) == 0 && ddps_us_lib_get() == 0) {
 		*out = ue;
@@ -116,7 +117,7 @@ static int env_new(struct ddps_env *env, struct ddps_us_env **out)
 	}
 	ddps_io_del(env->loop, &ue->wake);
 	if (ue->wake.fd >= 0)
-		close(ue->wake.fd);
+		ddps_own_close(ue->wake.fd);
 	free(ue->rx_buf);
 	free(ue->tx_buf);
 	free(ue->out.buf);
@@ -146,7 +147,7 @@ void ddps_us_env_free(struct ddps_us_env *ue)
 	ddps_task_cancel(ue->env->loop, &ue->drain);
 	ddps_task_cancel(ue->env->loop, &ue->flush);
 	ddps_io_del(ue->env->loop, &ue->wake);
-	close(ue->wake.fd);
+	ddps_own_close(ue->wake.fd);
 	ddps_us_lib_put();
 	free(ue->rx_buf);
 	free(ue->tx_buf);

@@ -3,6 +3,7 @@
  * Carriers: the sockets below usrsctp, UDP (RFC 6951) or raw IP protocol 132, and the table of
  * the peers that have associations through them.
  */
+#include "common/own.h"
 #include "sctp_ddp/backend/sd_usrsctp.h"
 #include "sctp_ddp/backend/sd_usrsctp_icmp.h"
 #include "sctp_ddp/backend/sd_sock.h"
@@ -299,7 +300,7 @@ void ddps_us_carrier_put(struct ddps_us_carrier *c)
 		return;
 	DL_DELETE(c->ue->carriers, c);
 	ddps_io_del(c->ue->env->loop, &c->io);
-	close(c->io.fd);
+	ddps_own_close(c->io.fd);
 	free(c->stray);
 	free(c);
 	errno = keep;

@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#ifndef DDPS_OWN_H
+#define DDPS_OWN_H
+/*
+ * Descriptors that are this process's alone, sockets above all.  A child of fork gets copies of
+ * all, and as long as it has one of a socket the peer does not learn that the parent has closed it, and the port
+ * stays taken.  So the child closes those that are written down here, as the first thing it does.
+ *
+ * Any thread, any context; a fork may come in the midst of a call.
+ */
+
+/* @fd, just opened, is one; what is < 0 is none.  Returns @fd. */
+int ddps_own(int fd);
+/* Close it. */
+void ddps_own_close(int fd);
+
+#endif

@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* A child of fork that goes on living: what its parent ends has ended all the same. */
+#include "support/e2e.h"
+#include <signal.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static const char *const wires[] = { "tcp://127.0.0.1:0",
+				     "sctp://127.0.0.1:0?backend=usrsctp&encap=0" };
+#define NWIRES 2
+
+/* A child that does nothing, and does not outlive a test that fails.  It has begun to run: what a
+ * child does first it has done. */
+static pid_t idle_child_of(pid_t (*fork_by)(void))
+{
+	int begun[2];
+	pid_t pid;
+	char c;
+
+	cr_assert_eq(pipe(begun), 0);
+	pid = fork_by();
+	cr_assert_geq(pid, 0);
+	if (!pid) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		if (write(begun[1], "", 1) != 1)
+			_exit(1);
+		for (;;)
+			pause();
+	}
+	cr_assert_eq(read(begun[0], &c, 1), 1);
+	close(begun[0]);
+	close(begun[1]);
+	return pid;
+}
+
+static pid_t idle_child(void)
+{
+	return idle_child_of(fork);
+}
+
+/* By the system call itself, as runtimes of other languages do it: no handler of fork is run. */
+static pid_t raw_fork(void)
+{
+	return (pid_t)syscall(SYS_clone, SIGCHLD, NULL, NULL, NULL, NULL);
+}
+
+static pid_t idle_raw_child(void)
+{
+	return idle_child_of(raw_fork);
+}
+
+static void no_child(pid_t pid)
+{
+	int status;
+
+	cr_assert_eq(kill(pid, SIGKILL), 0);
+	cr_assert_eq(waitpid(pid, &status, 0), pid);
+}
+
+/* @unread: octets have come that nobody has taken from the socket yet. */
+static void peer_learns(const char *wire, pid_t (*child_of)(void), bool unread)
+{
+	struct ddps_event ev;
+	struct e2e e;
+	pid_t child;
+
+	e2e_up(&e, wire);
+	child = child_of();
+	if (unread)
+		cr_assert_eq(e2e_post(&e.b, DDPS_OP_WRITE, NULL, 0, NULL, 0, 0), 0);
+	cr_assert_eq(ddps_abort(e.a.ep), 0);
+	do
+		cr_assert_eq(ddps_event_wait(e.ctx, &ev, E2E_MS), 0, "the peer is told nothing");
+	while (ev.ep != e.b.ep);
+	/* Over TCP that is a reset, or a FIN if nothing was unread. */
+	cr_expect(ev.type == DDPS_EV_PEER_CLOSED || ev.type == DDPS_EV_CLOSED);
+	no_child(child);
+	e2e_close(&e);
+}
+
+Test(fork, attack_12_a_peer_learns_of_an_abort, .timeout = 60)
+{
+	for (int i = 0; i < NWIRES; i++) {
+		peer_learns(wires[i], idle_child, false);
+		peer_learns(wires[i], idle_child, true);
+	}
+	peer_learns(wires[0], idle_raw_child, false);
+	peer_learns(wires[0], idle_raw_child, true);
+}
+
+/* The whole context goes, with an open session; then the same port once more. */
+static void port_is_free(const char *wire, pid_t (*child_of)(void))
+{
+	char uri[sizeof((struct e2e *)NULL)->uri];
+	struct e2e e;
+	pid_t child;
+
+	e2e_up(&e, wire);
+	memcpy(uri, e.uri, sizeof uri);
+	child = child_of();
+	e2e_close(&e);
+	e2e_up(&e, uri);
+	e2e_disconnect(&e, &e.a);
+	e2e_close(&e);
+	no_child(child);
+}
+
+Test(fork, attack_12_a_listeners_port_is_free, .timeout = 60)
+{
+	for (int i = 0; i < NWIRES; i++)
+		port_is_free(wires[i], idle_child);
+	port_is_free(wires[0], idle_raw_child);
+}
+
+Test(fork, attack_12_freeing_in_the_child_closes_its_copies, .timeout = 60)
+{
+	for (int i = 0; i < NWIRES; i++) {
+		const unsigned before = e2e_fds();
+		struct e2e e;
+		int status = -1;
+		pid_t pid;
+
+		e2e_up(&e, wires[i]);
+		pid = fork();
+		if (!pid) {
+			ddps_ctx_free(e.ctx);
+			_exit(e2e_fds() == before ? 0 : 1);
+		}
+		cr_assert_eq(waitpid(pid, &status, 0), pid);
+		cr_expect_eq(status, 0, "descriptors are left (%s)", wires[i]);
+		/* Nothing of the parent's has gone with them. */
+		e2e_disconnect(&e, &e.b);
+		e2e_close(&e);
+	}
+}
+
+/* A child that has a context of its own has it whole. */
+Test(fork, attack_12_a_child_has_sessions_of_its_own, .timeout = 60)
+{
+	for (int i = 0; i < NWIRES; i++) {
+		struct e2e e;
+		int status = -1;
+		pid_t pid;
+
+		e2e_up(&e, wires[i]);
+		pid = fork();
+		if (!pid) {
+			struct e2e own;
+
+			ddps_ctx_free(e.ctx);
+			e2e_up(&own, wires[0]);
+			e2e_disconnect(&own, &own.a);
+			e2e_close(&own);
+			_exit(0);
+		}
+		cr_assert_eq(waitpid(pid, &status, 0), pid);
+		cr_expect_eq(status, 0);
+		e2e_disconnect(&e, &e.a);
+		e2e_close(&e);
+	}
+}

@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Children of fork that go on living beside a parent that uses the drop-in. */
+#include "verbs/vt.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+/* One that has begun to run, does nothing, and does not outlive a test that fails. */
+static pid_t idle_child(void)
+{
+	int begun[2];
+	pid_t pid;
+	char c;
+
+	cr_assert_eq(pipe(begun), 0);
+	pid = fork();
+	cr_assert_geq(pid, 0);
+	if (!pid) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		if (write(begun[1], "", 1) != 1)
+			_exit(1);
+		for (;;)
+			pause();
+	}
+	cr_assert_eq(read(begun[0], &c, 1), 1);
+	close(begun[0]);
+	close(begun[1]);
+	return pid;
+}
+
+static int end_of(pid_t pid)
+{
+	int status;
+
+	cr_assert_eq(waitpid(pid, &status, 0), pid);
+	return status;
+}
+
+VT_TEST(verbs_fork, attack_12_what_the_parent_destroys_is_gone)
+{
+	struct vt v, again;
+	pid_t child;
+
+	vt_init(&v);
+	vt_up(&v);
+	child = idle_child();
+	rdma_destroy_qp(v.a.id);
+	vt_expect(v.b.ch, RDMA_CM_EVENT_DISCONNECTED);
+	vt_init(&again);
+	again.addr = v.addr; /* with the port */
+	vt_down(&v);
+	vt_listen(&again);
+	vt_down(&again);
+	kill(child, SIGKILL);
+	end_of(child);
+}
+
+/* Bound before the fork, listening after it. */
+VT_TEST(verbs_fork, attack_12_a_kept_port_is_the_parents)
+{
+	struct vt v;
+	pid_t child;
+
+	if (!strcmp(getenv("DDPSESS_TRANSPORT"), "sctp"))
+		return; /* UDP has no such way: a child keeps that port */
+	vt_init(&v);
+	v.b.ch = rdma_create_event_channel();
+	cr_assert_eq(rdma_create_id(v.b.ch, &v.listen, &v, RDMA_PS_TCP), 0);
+	cr_assert_eq(rdma_bind_addr(v.listen, (struct sockaddr *)&v.addr), 0);
+	child = idle_child();
+	cr_expect_eq(rdma_listen(v.listen, 4), 0, "%m");
+	vt_down(&v);
+	kill(child, SIGKILL);
+	end_of(child);
+}
+
+static bool refused(int ret)
+{
+	return ret == -1 && errno == EINVAL;
+}
+
+/* With events in all three kinds of channels. */
+static int eat(struct vt *v)
+{
+	struct ibv_async_event a;
+	struct rdma_cm_event *e;
+	struct ibv_cq *cq;
+	void *user;
+
+	if (!refused(ibv_get_cq_event(v->b.cc, &cq, &user)))
+		return 1;
+	if (!refused(rdma_get_cm_event(v->a.ch, &e)))
+		return 2;
+	if (!refused(ibv_get_async_event(v->b.id->verbs, &a)))
+		return 3;
+	return 0;
+}
+
+VT_TEST(verbs_fork, attack_12_a_child_eats_no_events)
+{
+	struct vt v;
+	struct ibv_srq_init_attr srq = { .attr = { .max_wr = 4, .max_sge = 1, .srq_limit = 0 } };
+	struct ibv_srq_attr low = { .srq_limit = 2 };
+	struct ibv_recv_wr wr = { .wr_id = 1 }, *bad;
+	struct ibv_async_event e;
+	struct ibv_cq *cq;
+	void *user;
+	pid_t pid;
+
+	vt_init(&v);
+	vt_listen(&v);
+	vt_dial(&v);
+	v.srq = ibv_create_srq(v.a.id->pd, &srq);
+	cr_assert_not_null(v.srq);
+	for (int i = 0; i < 2; i++)
+		cr_assert_eq(ibv_post_srq_recv(v.srq, &wr, &bad), 0);
+	cr_assert_eq(rdma_connect(v.a.id, &v.connect), 0);
+	vt_take_request(&v);
+	cr_assert_eq(rdma_accept(v.b.id, &v.accept), 0);
+	vt_expect(v.b.ch, RDMA_CM_EVENT_ESTABLISHED);
+	cr_assert_eq(ibv_modify_srq(v.srq, &low, IBV_SRQ_LIMIT), 0);
+	cr_assert_eq(ibv_req_notify_cq(v.b.cq, 0), 0);
+	cr_assert_eq(vt_post(&v.a, 9, IBV_WR_SEND, 0, NULL), 0);
+	cr_assert(vt_readable(v.b.cc->fd, VT_MS));
+	cr_assert(vt_readable(v.a.ch->fd, VT_MS)); /* ESTABLISHED */
+	cr_assert(vt_readable(v.b.id->verbs->async_fd, VT_MS));
+	pid = fork();
+	if (!pid)
+		_exit(eat(&v));
+	cr_expect_eq(end_of(pid), 0);
+	cr_expect(vt_readable(v.b.cc->fd, 0) && vt_readable(v.a.ch->fd, 0) &&
+		  vt_readable(v.b.id->verbs->async_fd, 0));
+	cr_assert_eq(ibv_get_cq_event(v.b.cc, &cq, &user), 0);
+	ibv_ack_cq_events(cq, 1);
+	vt_expect(v.a.ch, RDMA_CM_EVENT_ESTABLISHED);
+	e = vt_async(v.b.id->verbs, IBV_EVENT_SRQ_LIMIT_REACHED);
+	ibv_ack_async_event(&e);
+	vt_down(&v);
+}
