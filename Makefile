@@ -63,7 +63,7 @@ E2E	   := $(B)/e2e
 EXAMPLES   := $(patsubst examples/%.c,$(B)/example-%,$(EX_SRC))
 MAN	   := $(patsubst man/%.scd,$(B)/man/%,$(wildcard man/*.scd))
 
-.PHONY: all lib man demo check unit e2e sim-soak tsan valgrind interop interop-ib conformance \
+.PHONY: all lib man demo check unit e2e sim-soak soak tsan valgrind interop interop-ib conformance \
 	bench fuzz fuzz-corpus guard lint format install uninstall clean help deps deps-check \
 	deps-lint deps-fuzz test-binaries verbs-programs
 .DELETE_ON_ERROR:
@@ -187,6 +187,12 @@ $(B)/verbs-threads: $(THREAD_VERBS) tests/verbs/vt.h $(wildcard tests/tsan/crite
 	$(Q)$(CC) $(CPPFLAGS) -Itests/tsan -Itests $(CFLAGS_ALL) -Wno-missing-prototypes $(LDFLAGS) \
 		-o $@ $(filter %.c %.o %.a,$^) $(LIB_LIBS)
 
+# Random calls from several threads, by seed.
+STRESS := $(B)/stress-session
+$(B)/stress-%: $(B)/tests/stress/%.o $(LIB_A)
+	$(if $(Q),@echo "  LD   $@")
+	$(Q)$(CC) $(CFLAGS_ALL) $(LDFLAGS) -o $@ $^ $(LIB_LIBS)
+
 # The library's allocations are made to fail.
 FAULT := $(B)/fault
 $(FAULT): $(call objs,$(wildcard tests/fault/*.c)) $(LIB_A)
@@ -263,7 +269,7 @@ check: deps-check
 	$(Q)tests/run.sh build/asan build/opt
 
 verbs-programs: $(VPROGS) $(VCLOCK)
-test-binaries: $(UNIT) $(E2E) $(FAULT) $(FUZZ_BIN) $(SESSCTL) $(EXAMPLES) $(VTEST)
+test-binaries: $(UNIT) $(E2E) $(FAULT) $(FUZZ_BIN) $(SESSCTL) $(EXAMPLES) $(VTEST) $(STRESS)
 
 # make unit T=mpa_rx: the suites whose name begins so
 unit: $(UNIT)
@@ -289,6 +295,15 @@ tsan: deps-check
 	$(Q)for t in $(TSAN_BIN); do \
 		TSAN_OPTIONS=halt_on_error=1:second_deadlock_stack=1 timeout 300 $$t || exit; \
 	done
+# Ten minutes of random calls under both sanitizers; SEED=n to go on elsewhere or to play it again.
+SOAK_SECONDS ?= 300
+SEED	     ?= 1
+soak: deps-check
+	$(Q)$(MAKE) --no-print-directory -j2 VARIANT=asan $(STRESS:$(B)/%=build/asan/%)
+	$(Q)$(MAKE) --no-print-directory -j2 VARIANT=tsan $(STRESS:$(B)/%=build/tsan/%)
+	$(Q)build/asan/stress-session $(SEED) $(SOAK_SECONDS)
+	$(Q)TSAN_OPTIONS=halt_on_error=1:second_deadlock_stack=1 \
+		build/tsan/stress-session $(SEED) $(SOAK_SECONDS)
 valgrind: deps-check
 	$(Q)$(MAKE) --no-print-directory -j2 build/opt/unit build/opt/sessctl
 	$(Q)tests/valgrind.sh build/opt/unit build/opt/sessctl
@@ -370,7 +385,7 @@ help:
 	@echo 'e2e        end-to-end tests, T=prefix         tsan      threaded tests under TSan'
 	@echo 'valgrind   unit tests, cases under memcheck   interop   Linux siw and SCTP in a guest'
 	@echo 'conformance  every rule and its case: docs/conformance.md; deliberate faults are caught'
-	@echo 'sim-soak   a million crossed connects, seeded'
+	@echo 'sim-soak   a million crossed connects, seeded soak      random calls of threads, 10 minutes'
 	@echo 'fuzz       libFuzzer, FUZZ_SECONDS=60 each, FUZZ=name for one; fuzz-corpus keeps the finds'
 	@echo 'interop-ib CM over ibsim and opensm'
 	@echo 'bench      against TCP, libfabric, ...        guard     instruction counts'
