@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* What one context has of the engine: itself, its clock and its sockets. */
+#include "common/own.h"
 #include "sctp_ddp/backend/sd_native.h"
 #include "sctp_ddp/backend/sd_sock.h"
 #include <errno.h>
@@ -75,7 +76,7 @@ static void sock_close(struct ddps_sn_sock *s)
 {
 	s->ne->socks[s->via] = NULL;
 	ddps_io_del(s->ne->env->loop, &s->io);
-	close(s->io.fd);
+	ddps_own_close(s->io.fd);
 	free(s->ours);
 	free(s);
 }
@@ -217,7 +218,7 @@ static size_t window(void)
 
 	if (fd >= 0) {
 		n = ddps_sd_sock_rcvbuf(fd);
-		close(fd);
+		ddps_own_close(fd);
 	}
 	if (n > (int)WINDOW_MAX)
 		return WINDOW_MAX;
