@@ -58,7 +58,9 @@ static int choose(struct ddps_env *env, struct ddps_sd_provider *prov, const str
 	if (prov->forced)
 		return 0;
 	if (!uri->backend[0] || !strcmp(uri->backend, "auto")) {
-		n = ddps_sd_kernel.available() ? KERNEL : USRSCTP;
+		/* Directly on IP the kernel's needs no privilege. */
+		n = uri->encap == DDPS_URI_ENCAP_OFF && ddps_sd_kernel.available() ? KERNEL
+										   : NATIVE;
 	} else {
 		while (n < NBACKENDS && strcmp(uri->backend, backends[n]->name))
 			n++;

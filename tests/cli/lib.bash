@@ -42,7 +42,7 @@ uri_of() {
 	local at=${2:-127.0.0.1}
 	case $1 in
 	tcp) echo "tcp://$at:0" ;;
-	sctp) echo "sctp://$at:0?backend=usrsctp&encap=0" ;;
+	sctp) echo "sctp://$at:0?backend=native&encap=0" ;;
 	*) echo "$1" ;;
 	esac
 }
