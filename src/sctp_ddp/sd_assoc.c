@@ -66,11 +66,21 @@ static void not_fresh(struct ddps_sd_carrier *c)
 	c->fresh = false;
 }
 
+static void not_idle(struct ddps_sd_carrier *c)
+{
+	if (!c->in_idle)
+		return;
+	c->in_idle = false;
+	TAILQ_REMOVE(&c->listener->idle, c, idle_link);
+	c->listener->nidle--;
+}
+
 void ddps_sd_carrier_free(struct ddps_sd_carrier *c)
 {
 	struct ddps_error e = ddps_error_make(DDPS_E_RESET, 0, "association freed");
 
 	c->state = DDPS_SD_GOING;
+	not_idle(c);
 	lose(c, &e);
 	not_fresh(c);
 	TAILQ_REMOVE(&c->prov->carriers, c, link);
@@ -91,6 +101,7 @@ void ddps_sd_carrier_abort(struct ddps_sd_carrier *c, const struct ddps_error *w
 	if (c->state == DDPS_SD_GOING)
 		return;
 	c->state = DDPS_SD_GOING;
+	not_idle(c);
 	ddps_log(&c->env->log, DDPS_LOG_WARN, "sctp", "%s: association aborted: %s", c->info.peer,
 		 why->text);
 	lose(c, why);
@@ -100,6 +111,7 @@ void ddps_sd_carrier_abort(struct ddps_sd_carrier *c, const struct ddps_error *w
 void ddps_sd_carrier_orphan(struct ddps_sd_carrier *c)
 {
 	not_fresh(c);
+	not_idle(c);
 	c->listener->half_open -= c->pending;
 	c->listener = NULL;
 	if (c->nsessions || c->state != DDPS_SD_UP)
@@ -132,14 +144,65 @@ void ddps_sd_carrier_refresh(struct ddps_sd_carrier *c)
 
 /* ---- winding up ---- */
 
+/* "192.0.2.1:7174" without the port */
+static size_t host_len(const struct ddps_sd_carrier *c)
+{
+	const char *port = strrchr(c->info.peer, ':');
+
+	return port ? (size_t)(port - c->info.peer) : strlen(c->info.peer);
+}
+
+static bool same_host(const struct ddps_sd_carrier *a, const struct ddps_sd_carrier *b)
+{
+	return host_len(a) == host_len(b) && !memcmp(a->info.peer, b->info.peer, host_len(a));
+}
+
+/* What carries nothing is ended early when there is too much of it. */
+static void limit_idle(struct ddps_sd_listener *l, const struct ddps_sd_carrier *latest)
+{
+	struct ddps_sd_carrier *c, *oldest = NULL;
+	unsigned of_peer = 0;
+	struct ddps_error e;
+
+	TAILQ_FOREACH(c, &l->idle, idle_link)
+	{
+		if (!same_host(c, latest))
+			continue;
+		oldest = oldest ? oldest : c;
+		of_peer++;
+	}
+	if (of_peer <= DDPS_SD_IDLE_PEER)
+		oldest = l->nidle > DDPS_SD_IDLE_LISTENER ? TAILQ_FIRST(&l->idle) : NULL;
+	if (!oldest)
+		return;
+	l->env->idle_ended++;
+	e = ddps_error_make(DDPS_E_LIMIT, 0, "%u associations without a session, %u of this peer",
+			    l->nidle, of_peer);
+	ddps_sd_carrier_abort(oldest, &e);
+}
+
+static void list_idle(struct ddps_sd_carrier *c)
+{
+	struct ddps_sd_listener *l = c->listener;
+
+	if (!l || c->to_len || c->state != DDPS_SD_UP || c->in_idle)
+		return;
+	c->in_idle = true;
+	TAILQ_INSERT_TAIL(&l->idle, c, idle_link);
+	l->nidle++;
+	limit_idle(l, c);
+}
+
 void ddps_sd_carrier_idle(struct ddps_sd_carrier *c)
 {
 	uint32_t ms = LINGER_MS;
 
 	if (c->nsessions || c->state == DDPS_SD_GOING) {
+		not_idle(c);
 		ddps_timer_stop(c->env->loop, &c->linger);
 		return;
 	}
+	list_idle(c);
 	if (c->fresh)
 		ms = c->listener && c->listener->param.setup_ms ? c->listener->param.setup_ms
 								: PASSIVE_LINGER_MS;
@@ -160,6 +223,7 @@ static void linger_over(void *user)
 	}
 	ddps_log(&c->env->log, DDPS_LOG_DEBUG, "sctp", "%s: idle association shut down",
 		 c->info.peer);
+	not_idle(c);
 	c->state = DDPS_SD_GOING;
 	c->b->shutdown(c->assoc);
 }
@@ -356,6 +420,7 @@ static void up_peer_shutdown(void *user)
 	struct ddps_sd_carrier *c = user;
 	struct ddps_error e = ddps_error_make(DDPS_E_CLOSED, 0, "association closed by the peer");
 
+	not_idle(c);
 	c->state = DDPS_SD_GOING;
 	lose(c, &e);
 }

@@ -41,12 +41,18 @@
 #define DDPS_SD_STALL_MESSAGES 16384u
 #define DDPS_SD_STALL_ASSOC    (16u << 20)
 #define DDPS_SD_PAUSE_MS       5000u
+/* Associations that peers opened and that carry no session: of one listener, and of these from one
+ * address.  Beyond that the one that has been idle longest is ended. */
+#define DDPS_SD_IDLE_LISTENER 256u
+#define DDPS_SD_IDLE_PEER     32u
 /* [5043-10-d1] Messages of one session not known to be acknowledged. */
 #define DDPS_SD_IN_FLIGHT_MAX 32767u
 
 struct ddps_sd_provider;
 struct ddps_sd_carrier;
 struct ddps_sd_pair;
+
+TAILQ_HEAD(ddps_sd_carrier_list, ddps_sd_carrier);
 
 struct ddps_sd_listener {
 	struct ddps_llp_listener base; /* first */
@@ -57,6 +63,8 @@ struct ddps_sd_listener {
 	void *user;
 	struct ddps_llp_listen_param param;
 	unsigned half_open; /* associations without a request yet, requests not answered */
+	struct ddps_sd_carrier_list idle; /* the one that has been so longest first */
+	unsigned nidle;
 };
 
 struct ddps_sd_session {
@@ -133,9 +141,11 @@ struct ddps_sd_carrier {
 	enum ddps_sd_carrier_state state;
 	struct ddps_sd_listener *listener; /* shows Initiates to the ULP; NULL: all refused */
 	bool fresh;			   /* counted by the listener: no Initiate yet */
-	struct sockaddr_storage to;	   /* opened by us: where to, for reuse */
-	socklen_t to_len;		   /* 0: opened by the peer */
-	struct sockaddr_storage from;	   /* opened by us: from where, or family 0 */
+	bool in_idle;			   /* on the listener's list */
+	TAILQ_ENTRY(ddps_sd_carrier) idle_link;
+	struct sockaddr_storage to;   /* opened by us: where to, for reuse */
+	socklen_t to_len;	      /* 0: opened by the peer */
+	struct sockaddr_storage from; /* opened by us: from where, or family 0 */
 	int encap;
 	struct ddps_sd_assoc_info info;
 
@@ -174,8 +184,6 @@ struct ddps_sd_carrier {
 
 	struct ddps_sd_stats stats;
 };
-
-TAILQ_HEAD(ddps_sd_carrier_list, ddps_sd_carrier);
 
 struct ddps_sd_provider {
 	struct {

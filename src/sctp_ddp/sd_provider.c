@@ -288,6 +288,7 @@ static int sctp_listen(struct ddps_env *env, const struct ddps_uri *uri, const s
 	l->up = up;
 	l->user = user;
 	l->param = *p;
+	TAILQ_INIT(&l->idle);
 	err = l->b->listen(env, &prov->slot[slot].ctx, uri, sa, sa_len, p->backlog, &listen_up, l,
 			   &l->endpoint);
 	if (err < 0) {

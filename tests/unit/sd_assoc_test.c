@@ -380,6 +380,33 @@ Test(sd_assoc, pairs_run_out_for_sessions_that_wait)
 		sd_free(&u[i]);
 }
 
+/* A peer that opens associations and asks for nothing, or no longer. */
+Test(sd_assoc, attack_3_idle_associations_are_few)
+{
+	struct ddps_sd_assoc *raw[DDPS_SD_IDLE_PEER + 4];
+	unsigned ended = 0;
+
+	w.lparam.max_half_open = 1000;
+	sd_listen(&w);
+	for (unsigned i = 0; i < DDPS_SD_IDLE_PEER + 4; i++) {
+		raw[i] = fake_sctp_raw_connect(&w.env, SD_PORT);
+		sd_run(&w);
+		/* one of the first ones carries a session and is no prey */
+		if (i == 1) {
+			sd_send(&w, raw[i], 0, "0000 0001");
+			sd_expect(raw[i], 0, "0000 0002");
+		}
+	}
+	sd_run(&w);
+	for (unsigned i = 0; i < DDPS_SD_IDLE_PEER + 4; i++) {
+		ended += raw[i]->over;
+		cr_expect_eq(raw[i]->over, i == 0 || i == 2 || i == 3, "%u", i);
+	}
+	cr_expect_eq(ended, 3);
+	cr_expect_eq(w.env.idle_ended, 3);
+	cr_expect_eq(w.req[0].closes, 0);
+}
+
 /* ---- many ---- */
 
 #define MANY 1000

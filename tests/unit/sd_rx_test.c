@@ -23,7 +23,7 @@ TestSuite(sd_rx, .init = init, .fini = fini, .timeout = 30);
 Test(sd_rx, random_order_gives_the_same_as_in_order,
      .description = "5043-6.1-d2 5043-10-2 5043-6-1")
 {
-	for (uint32_t seed = 1; seed <= 40; seed++) {
+	for (uint32_t seed = 1; seed <= DDPS_SD_IDLE_PEER; seed++) {
 		struct ddps_sd_assoc *raw = sd_raw_open(&w, 0);
 		struct sd_ulp *u = &w.req[w.nreq - 1];
 
