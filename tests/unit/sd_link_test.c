@@ -195,6 +195,26 @@ ON_ALL(an_ipv6_wildcard_serves_ipv4)
 	reach_wildcard(AF_INET6, 0x7f000003);
 }
 
+ON_ALL(it_comes_from_the_address_it_was_told)
+{
+	struct ddps_uri uri = { 0 };
+
+	start(AF_INET);
+	uri.encap = srv.encap;
+	loopback(&uri.from, AF_INET, 0);
+	((struct sockaddr_in *)&uri.from)->sin_addr.s_addr = htonl(0x7f000002);
+	cli.b = CB;
+	cr_assert_eq(CB->connect(&cn.env, &cn.ctx, &uri, (struct sockaddr *)&srv.sa, srv.sa_len,
+				 5000, &fx_up, &cli, &cli.a),
+		     0);
+	WAIT_FOR(cli.up + cli.gone && srv.accepted, &cn, &sn);
+	cr_assert_eq(cli.gone, 0, "%s", cli.end.text);
+	cr_expect(strstr(srv.peers[0].info.peer, "127.0.0.2:") == srv.peers[0].info.peer, "%s",
+		  srv.peers[0].info.peer);
+	cr_expect_str_eq(cli.info.local, srv.peers[0].info.peer);
+	stop();
+}
+
 /* ---- failing set-ups ---- */
 
 static uint16_t silent_socket(int *fd)

@@ -56,16 +56,25 @@ static struct ddps_sctp_param param_for(const struct ddps_sn_sock *s, uint32_t m
 
 /* ---- connect ---- */
 
-/* What the system says of a way to @ss: 0 or an errno, and in @local the address it would use. */
-static int find_way(const struct sockaddr_storage *ss, socklen_t len,
-		    struct sockaddr_storage *local)
+static socklen_t size_of(const struct sockaddr_storage *ss)
+{
+	return ss->ss_family == AF_INET6 ? sizeof(struct sockaddr_in6) : sizeof(struct sockaddr_in);
+}
+
+/* What the system says of a way to @ss, from @from if that is an address: 0 or an errno, and in
+ * @local the address that is used. */
+static int find_way(const struct sockaddr_storage *from, const struct sockaddr_storage *ss,
+		    socklen_t len, struct sockaddr_storage *local)
 {
 	int fd = socket(ss->ss_family, SOCK_DGRAM | SOCK_CLOEXEC, 0), err = 0;
 	socklen_t local_len = sizeof *local;
+	struct sockaddr_storage own = *from;
 
 	if (fd < 0)
 		return errno;
-	if (connect(fd, (const struct sockaddr *)ss, len) < 0 ||
+	ddps_sd_set_port(&own, 0);
+	if ((from->ss_family && bind(fd, (struct sockaddr *)&own, size_of(&own)) < 0) ||
+	    connect(fd, (const struct sockaddr *)ss, len) < 0 ||
 	    getsockname(fd, (struct sockaddr *)local, &local_len) < 0)
 		err = errno;
 	close(fd);
@@ -90,6 +99,18 @@ static int start(struct ddps_sd_assoc *a, const struct sockaddr_storage *to, uin
 	return 0;
 }
 
+/* A socket of its own for what shall come from a certain address. */
+static int client_sock(struct ddps_sn_env *ne, const struct ddps_uri *uri, int family, bool raw,
+		       struct ddps_sn_sock **out)
+{
+	const struct sockaddr_storage *from = &uri->from;
+
+	if (!from->ss_family)
+		return ddps_sn_sock_client(ne, family, raw, out);
+	return ddps_sn_sock_bind(ne, (const struct sockaddr *)from, size_of(from),
+				 raw ? DDPS_URI_ENCAP_OFF : 0, out);
+}
+
 static int do_connect(struct ddps_env *env, void **ctx, const struct ddps_uri *uri,
 		      const struct sockaddr *sa, socklen_t sa_len, uint32_t connect_ms,
 		      const struct ddps_sd_assoc_up *up, void *user, struct ddps_sd_assoc **out)
@@ -106,7 +127,7 @@ static int do_connect(struct ddps_env *env, void **ctx, const struct ddps_uri *u
 		return DDPS_E_ADDRESS;
 	err = ddps_sn_env_get(env, ctx, &ne);
 	if (!err)
-		err = ddps_sn_sock_client(ne, sa->sa_family, raw, &s);
+		err = client_sock(ne, uri, sa->sa_family, raw, &s);
 	if (err)
 		return err;
 	a = ddps_sn_assoc_new(ne, s);
@@ -117,7 +138,7 @@ static int do_connect(struct ddps_env *env, void **ctx, const struct ddps_uri *u
 	a->up = up;
 	a->user = user;
 	a->by_us = true;
-	net_errno = find_way(&to, sa_len, &a->local);
+	net_errno = find_way(&uri->from, &to, sa_len, &a->local);
 	if (net_errno)
 		ddps_sn_doom(a,
 			     ddps_error_make(DDPS_E_SYSTEM, net_errno, "cannot send to the peer"));
