@@ -80,6 +80,9 @@ struct ddps_sd_backend {
 	 * follows) or another DDPS_E_* (gone() follows). */
 	int (*send)(struct ddps_sd_assoc *a, uint16_t stream, uint32_t ppid,
 		    const struct iovec *iov, int niov);
+	/* All that was handed over may leave now, small messages together in packets; NULL: they do
+	 * so one by one. */
+	void (*flush)(struct ddps_sd_assoc *a);
 	void (*ask_dry)(struct ddps_sd_assoc *a);
 	/* Stop or resume taking messages from SCTP (its receive window then closes). */
 	void (*pause)(struct ddps_sd_assoc *a, bool on);

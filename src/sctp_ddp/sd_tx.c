@@ -334,6 +334,8 @@ void ddps_sd_tx_kick(struct ddps_sd_pair *p)
 
 void ddps_sd_tx_run(struct ddps_sd_carrier *c)
 {
+	uint64_t before = c->sent;
+
 	if (c->running || c->state != DDPS_SD_UP)
 		return;
 	c->running = true;
@@ -346,6 +348,8 @@ void ddps_sd_tx_run(struct ddps_sd_carrier *c)
 			break;
 	}
 	c->running = false;
+	if (c->sent != before && c->b->flush)
+		c->b->flush(c->assoc);
 }
 
 void ddps_sd_tx_reset(struct ddps_sd_pair *p)

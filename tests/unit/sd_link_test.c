@@ -298,6 +298,8 @@ static void echo(struct side *s)
 	struct iovec iov = { s->last, s->last_len };
 
 	cr_assert_eq(s->b->send(s->a, s->stream, s->ppid, &iov, 1), 0);
+	if (s->b->flush)
+		s->b->flush(s->a);
 }
 
 static void echo_setup(struct side *s)

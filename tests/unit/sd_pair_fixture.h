@@ -96,6 +96,8 @@ static inline int send_one(struct side *s, uint16_t stream, uint32_t ppid, size_
 	err = s->b->send(s->a, stream, ppid, iov, 3);
 	free(p);
 	s->handed += !err;
+	if (s->b->flush)
+		s->b->flush(s->a);
 	return err;
 }
 

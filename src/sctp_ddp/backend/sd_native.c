@@ -261,7 +261,6 @@ static int do_send(struct ddps_sd_assoc *a, uint16_t stream, uint32_t ppid, cons
 	unsigned flags =
 		DDPS_SCTP_UNORDERED | (ppid == DDPS_SD_PPID_CONTROL ? DDPS_SCTP_SACK_NOW : 0);
 	size_t len = 0;
-	int err;
 
 	if (!usable(a))
 		return DDPS_E_CLOSED;
@@ -269,9 +268,12 @@ static int do_send(struct ddps_sd_assoc *a, uint16_t stream, uint32_t ppid, cons
 		len += iov[i].iov_len;
 	if (len > DDPS_SD_MSG_MAX)
 		return DDPS_E_TOO_LONG;
-	err = ddps_sctp_send(a->sa, stream, ppid, flags, iov, niov, ddps_now());
+	return ddps_sctp_send(a->sa, stream, ppid, flags, iov, niov, ddps_now());
+}
+
+static void do_flush(struct ddps_sd_assoc *a)
+{
 	ddps_sn_poke(a->ne);
-	return err;
 }
 
 /* Acknowledgements are told anyway. */
@@ -316,6 +318,7 @@ const struct ddps_sd_backend ddps_sd_native = {
 	.set_up = set_up,
 	.info = ddps_sn_info,
 	.send = do_send,
+	.flush = do_flush,
 	.ask_dry = ask_dry,
 	.pause = do_pause,
 	.shutdown = do_shutdown,
