@@ -11,15 +11,20 @@
 #define C_DATA	      0
 #define C_INIT	      1
 #define C_INIT_ACK    2
+#define C_SACK	      3
+#define C_HEARTBEAT   4
 #define C_ABORT	      6
+#define C_SHUTDOWN    7
+#define C_ERROR	      9
 #define C_COOKIE_ECHO 10
 #define C_COOKIE_ACK  11
 #define P_COOKIE      7
 #define P_ADAPTATION  0xC006
 #define P_FORWARD_TSN 0xC000
 #define P_EXTENSIONS  0x8008
-#define F_FIRST	      2 /* B */
-#define F_LAST	      1 /* E */
+#define HIGH	      199 /* a stream that a restart has no more */
+#define F_FIRST	      2	  /* B */
+#define F_LAST	      1	  /* E */
 #define F_UNORDERED   4
 
 static struct node sn;
@@ -223,6 +228,63 @@ static inline struct wire *wire_up(const uint8_t *params, size_t len)
 	WAIT_FOR(srv.accepted == 1, &sn);
 	cr_assert_eq(srv.peers[0].gone, 0);
 	return x;
+}
+
+/* ---- restarts ---- */
+
+static inline void run(void)
+{
+	spin((struct node *[]){ &sn }, 1);
+}
+
+/* As a process that was started again: new tag, new TSN, one stream. */
+static inline void reborn(struct wire *x)
+{
+	x->my_tag ^= 0x5a5a0000;
+	x->tsn += 7777;
+	x->streams_out = x->streams_in = 1;
+}
+
+static inline void data(struct wire *x, uint16_t stream, size_t len)
+{
+	uint8_t msg[1000];
+
+	fill(msg, len, stream);
+	begin(x, x->peer_tag);
+	data_chunk(x, F_UNORDERED | F_FIRST | F_LAST, stream, 16, msg, len);
+	finish(x);
+}
+
+static inline struct wire *many_streams(void)
+{
+	struct wire *x = malloc(sizeof *x);
+
+	start();
+	wire_init(x, 4000);
+	x->streams_out = x->streams_in = HIGH + 1;
+	send_init(x, ddp, sizeof ddp);
+	expect(x, C_INIT_ACK);
+	read_init_ack(x);
+	begin_cookie(x);
+	finish(x);
+	expect(x, C_COOKIE_ACK);
+	WAIT_FOR(srv.accepted == 1, &sn);
+	return x;
+}
+
+static inline void set_up_again(struct wire *x, unsigned nr)
+{
+	send_init(x, ddp, sizeof ddp);
+	expect(x, C_INIT_ACK);
+	read_init_ack(x);
+	begin_cookie(x);
+	finish(x);
+	expect(x, C_COOKIE_ACK);
+	WAIT_FOR(srv.accepted == nr, &sn);
+	data(x, 0, 100);
+	WAIT_FOR(srv.peers[nr - 1].messages == 1, &sn);
+	cr_expect_not(srv.peers[nr - 1].bad);
+	cr_expect_eq(srv.peers[nr - 1].gone, 0);
 }
 
 #endif

@@ -5,67 +5,6 @@
 #define B (&ddps_sd_usrsctp)
 #include "sd_hand_fixture.h"
 
-#define C_SACK	    3
-#define C_HEARTBEAT 4
-#define C_SHUTDOWN  7
-#define C_ERROR	    9
-#define HIGH	    199 /* a stream that the restart has no more */
-
-static void run(void)
-{
-	spin((struct node *[]){ &sn }, 1);
-}
-
-/* As a process that was started again: new tag, new TSN, one stream. */
-static void reborn(struct wire *x)
-{
-	x->my_tag ^= 0x5a5a0000;
-	x->tsn += 7777;
-	x->streams_out = x->streams_in = 1;
-}
-
-static void data(struct wire *x, uint16_t stream, size_t len)
-{
-	uint8_t msg[1000];
-
-	fill(msg, len, stream);
-	begin(x, x->peer_tag);
-	data_chunk(x, F_UNORDERED | F_FIRST | F_LAST, stream, 16, msg, len);
-	finish(x);
-}
-
-static struct wire *many_streams(void)
-{
-	struct wire *x = malloc(sizeof *x);
-
-	start();
-	wire_init(x, 4000);
-	x->streams_out = x->streams_in = HIGH + 1;
-	send_init(x, ddp, sizeof ddp);
-	expect(x, C_INIT_ACK);
-	read_init_ack(x);
-	begin_cookie(x);
-	finish(x);
-	expect(x, C_COOKIE_ACK);
-	WAIT_FOR(srv.accepted == 1, &sn);
-	return x;
-}
-
-static void set_up_again(struct wire *x, unsigned nr)
-{
-	send_init(x, ddp, sizeof ddp);
-	expect(x, C_INIT_ACK);
-	read_init_ack(x);
-	begin_cookie(x);
-	finish(x);
-	expect(x, C_COOKIE_ACK);
-	WAIT_FOR(srv.accepted == nr, &sn);
-	data(x, 0, 100);
-	WAIT_FOR(srv.peers[nr - 1].messages == 1, &sn);
-	cr_expect_not(srv.peers[nr - 1].bad);
-	cr_expect_eq(srv.peers[nr - 1].gone, 0);
-}
-
 /* The cookie that answers a restart, echoed: the association ends, and the peer is asked to begin
  * anew. */
 static void restart(struct wire *x)
