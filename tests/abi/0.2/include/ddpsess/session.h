@@ -122,8 +122,8 @@ DDPS_API void ddps_ctx_free(struct ddps_ctx *ctx);
  * @timeout_ms:	how long this may take at most; below 0 counts as 0
  *
  * The kernel delivers what a process has written to TCP after its end; nobody does that for SCTP in
- * userspace.  Blocks until sessions are closed and SCTP associations shut down, all data
- * acknowledged.  Unlike ddps_ctx_free other threads may be in calls on the context, and a signal
+ * userspace.  Blocks until all posted work has been written to TCP, and SCTP associations are shut
+ * down, all data acknowledged.  Unlike ddps_ctx_free other threads may be in calls on the context, and a signal
  * handler may have interrupted one.
  *
  * Return: 0, DDPS_E_TIMEDOUT if something is still under way, DDPS_E_FORKED.
@@ -278,7 +278,7 @@ struct ddps_conn_param {
 				      listens yet) is answered by another try, within connect_ms */
 	uint32_t setup_ms;	   /* peer's setup frame, whole */
 	uint32_t first_fpdu_ms;	   /* responder: the initiator's first message */
-	uint32_t close_ms;	   /* graceful disconnect without progress, then an abort; over SCTP
+	uint32_t close_ms;	   /* graceful disconnect: see ddps_disconnect; over SCTP
 				    * of the association, if no other session is on it */
 	uint32_t max_mulpdu;	   /* 0: what the path gives */
 	/* Initiator: if nothing came in this many milliseconds after the session was established,
@@ -366,7 +366,9 @@ DDPS_API int ddps_listener_uri(struct ddps_listener *l, char *buf, size_t len);
 
 /**
  * ddps_listener_free - stop listening
- * @l:		may be NULL.  Requests not answered yet are refused.  Sessions already accepted stay.
+ * @l:		may be NULL.  Requests whose event was not fetched yet are refused; those that the
+ *		program holds are still to be answered, and an event that is about one names no
+ *		listener any more.  Sessions already accepted stay.
  */
 DDPS_API void ddps_listener_free(struct ddps_listener *l);
 
@@ -495,8 +497,10 @@ DDPS_API int ddps_reject(struct ddps_request *req, const void *private_data, siz
  * @ep:		endpoint
  *
  * Work already posted is carried out (outstanding Reads and atomics included), then the session
- * closes; new posts fail.  DDPS_EV_CLOSED follows; when nothing moves for close_ms the session is
- * aborted (error.code DDPS_E_TIMEDOUT).  Calling it again does nothing.
+ * closes; new posts fail.  DDPS_EV_CLOSED follows.  When posted work makes no progress for close_ms,
+ * or the peer has not closed close_ms after that work has ended, the session is aborted (error.code
+ * DDPS_E_TIMEDOUT); what the peer sends and asks for meanwhile changes nothing.  Calling it again
+ * does nothing.
  *
  * Return: 0, or DDPS_E_STATE (never connected), DDPS_E_FORKED.
  */

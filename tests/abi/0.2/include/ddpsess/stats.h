@@ -80,7 +80,10 @@ struct ddps_ctx_stats {
 	uint64_t regions;    /* at most max_regions */
 	uint64_t srq_posted; /* in all shared receive queues, not bound */
 
-	uint64_t reserved[8];
+	/* A limit met: SCTP associations without a session that were ended, since a listener had
+	 * more than 256 of them, or more than 32 from one address. */
+	uint64_t idle_ended;
+	uint64_t reserved[7];
 	/* Of all endpoints; counters include those freed.  total.struct_size says how much of it
 	 * was filled in. */
 	struct ddps_ep_stats total;
