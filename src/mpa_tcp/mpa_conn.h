@@ -2,8 +2,10 @@
 #ifndef DDPS_MPA_CONN_H
 #define DDPS_MPA_CONN_H
 /*
- * The TCP driver's connection; private to mpa_io*.c.  Life and timers: mpa_io.c.  Startup
- * frames: mpa_io_setup.c.  FPDUs: mpa_io_data.c.  Listeners, provider: mpa_io_listen.c.
+ * An MPA connection, without sockets: life, timers and calls from above are in mpa_conn.c, startup
+ * frames in mpa_setup.c, FPDUs in mpa_data.c.  What it needs of TCP it asks of struct ddps_mpa_tcp.
+ * mpa_io.c has that for sockets, mpa_io_listen.c the listeners and the provider; a test has it in
+ * memory.
  */
 #include "common/llp.h"
 #include "mpa_tcp/mpa_rx.h"
@@ -13,11 +15,68 @@
 #include <netinet/in.h>
 
 struct ddps_mpa_listener;
+struct ddps_mpa_conn;
+
+/* What there is to wait for, and what has come.  The values are epoll's. */
+enum ddps_mpa_ready {
+	DDPS_MPA_IN = 0x1,
+	DDPS_MPA_OUT = 0x4,
+	DDPS_MPA_BROKEN = 0x18, /* reset, or both directions are closed; always waited for */
+	DDPS_MPA_PEER_FIN = 0x2000,
+};
+
+/* A TCP connection.  Nothing here waits or calls back. */
+struct ddps_mpa_tcp {
+	/* Octets, 0: the peer's FIN, or a negative errno, -EAGAIN among them, -EINTR not. */
+	ssize_t (*recv)(struct ddps_mpa_conn *c, struct iovec *iov, int n);
+	/* Octets, or a negative errno. */
+	ssize_t (*send)(struct ddps_mpa_conn *c, struct iovec *iov, int n);
+	void (*fin)(struct ddps_mpa_conn *c);
+	/* The next close() resets the connection and drops what is not sent. */
+	void (*reset)(struct ddps_mpa_conn *c);
+	void (*close)(struct ddps_mpa_conn *c);
+	/* Why it is broken, or why connecting failed: an errno, or 0. */
+	int (*error)(struct ddps_mpa_conn *c);
+	/* Have ddps_mpa_conn_ready() called for these DDPS_MPA_* bits.  @eager: data is on its way.
+	 * Return 0 or -1 with errno. */
+	int (*watch)(struct ddps_mpa_conn *c, unsigned events, bool eager);
+	void (*unwatch)(struct ddps_mpa_conn *c);
+	/* Fills c->local. */
+	void (*local)(struct ddps_mpa_conn *c);
+	/* Octets of payload that a segment holds, or 0: not known. */
+	uint32_t (*emss)(struct ddps_mpa_conn *c);
+	/* Octets that were received before are worked on: the connection is not idle. */
+	void (*busy)(struct ddps_mpa_conn *c);
+};
+
+/* Responders: who waits for their Requests. */
+struct ddps_mpa_owner {
+	/* @c's Request is whole and valid: hand it up. */
+	void (*request)(struct ddps_mpa_conn *c, const struct ddps_setup *s);
+	/* @c no longer counts as half-open; told once or more. */
+	void (*settled)(struct ddps_mpa_conn *c);
+};
+
+/* The peer's direction. */
+enum ddps_mpa_rd {
+	DDPS_MPA_RD_OPEN,
+	DDPS_MPA_RD_HUNG_UP, /* its FIN was seen to wait behind a stall */
+	DDPS_MPA_RD_EOF
+};
+
+/* Our direction. */
+enum ddps_mpa_wr {
+	DDPS_MPA_WR_OPEN,
+	DDPS_MPA_WR_FULL, /* TCP takes no more, or others have their turn: wait for DDPS_MPA_OUT */
+	DDPS_MPA_WR_LOST, /* sending failed, see tx_errno; what the peer sent before is read first */
+	DDPS_MPA_WR_SHUT  /* our FIN is sent */
+};
 
 /* Needed until full operation only. */
 struct ddps_mpa_startup {
 	uint8_t in[DDPS_MPA_FRAME_MAX + 1], out[DDPS_MPA_FRAME_MAX]; /* and one that is too many */
 	size_t in_len, in_need, out_len, out_sent;
+	bool enhanced, crc, markers; /* of the Request */
 };
 
 union ddps_mpa_addr {
@@ -44,24 +103,21 @@ struct ddps_mpa_conn {
 	uint64_t turn;	/* the loop's, in which it had its share */
 	unsigned depth; /* of our functions at work, see zombie */
 	bool initiator;
-	bool req_enhanced, req_crc, req_markers;
-	bool handed;	   /* responder: the layer above has seen the Request */
-	bool connecting;   /* TCP is */
-	bool held;	   /* kick() came when nothing could be sent */
-	bool pumping;	   /* inside pump(), which calls up */
-	bool blocked;	   /* the socket takes no more: wait for EPOLLOUT */
-	bool want_close;   /* shutdown() was called */
-	bool wr_shut;	   /* FIN sent */
-	bool rd_eof;	   /* FIN received */
-	bool rd_hup;	   /* it was seen to wait behind a stall */
-	bool resume;	   /* the layer above wants the segment that it held back */
-	bool zombie;	   /* freed by the layer above, but one of our functions is still at work */
-	uint8_t rev;	   /* of the Request, later of the Reply */
-	struct ddps_io io; /* fd -1: closed */
+	bool open; /* there is a TCP connection, or one is being made */
+	enum ddps_mpa_rd rd;
+	enum ddps_mpa_wr wr;
+	bool held;	 /* kick() came when nothing could be sent */
+	bool pumping;	 /* inside pump(), which calls up */
+	bool want_close; /* shutdown() was called */
+	bool resume;	 /* the layer above wants the segment that it held back */
+	bool zombie;	 /* freed by the layer above, but one of our functions is still at work */
+	uint8_t rev;	 /* of the Request, later of the Reply */
+	const struct ddps_mpa_tcp *tcp;
+	struct ddps_io io; /* mpa_io.c's */
 	struct ddps_mpa_tx tx;
 	uint32_t mulpdu, emss;
-	uint64_t mulpdu_age; /* octets sent since they were looked up */
-	int tx_errno;	     /* sending failed; what the peer sent before is read first */
+	uint64_t mulpdu_age;		  /* octets sent since they were looked up */
+	int tx_errno;			  /* DDPS_MPA_WR_LOST: why */
 	struct ddps_mpa_startup *startup; /* until full operation */
 	struct ddps_mpa_rx rx;
 
@@ -70,7 +126,8 @@ struct ddps_mpa_conn {
 	enum ddps_mpa_deadline deadline;
 	struct ddps_task task; /* closed() and other things that a down call left to do */
 
-	/* responders: the listener that counts this one as half-open, and its list */
+	const struct ddps_mpa_owner *owner; /* NULL: an initiator */
+	/* mpa_io_listen.c's: the listener that counts this one as half-open, and its list */
 	struct ddps_mpa_listener *listener;
 	struct ddps_mpa_conn *next, **prev;
 
@@ -80,10 +137,13 @@ struct ddps_mpa_conn {
 
 #define DDPS_MPA_LINGER_MS 1000u
 
-/* ---- mpa_io.c ---- */
+/* ---- mpa_conn.c ---- */
 
-/* A connection around @fd; takes the descriptor over on success. */
-struct ddps_mpa_conn *ddps_mpa_conn_new(struct ddps_env *env, int fd, const struct sockaddr *peer);
+/* A connection on @tcp, which is open or about to be. */
+struct ddps_mpa_conn *ddps_mpa_conn_new(struct ddps_env *env, const struct ddps_mpa_tcp *tcp,
+					const struct sockaddr *peer);
+/* TCP has something: DDPS_MPA_* bits.  @c may be gone afterwards. */
+void ddps_mpa_conn_ready(struct ddps_mpa_conn *c, unsigned events);
 /* Free at once; no task, timer or list refers to it afterwards. */
 void ddps_mpa_conn_destroy(struct ddps_mpa_conn *c);
 
@@ -115,8 +175,6 @@ void ddps_mpa_conn_end(struct ddps_mpa_conn *c, const struct ddps_error *e) __at
 /* The same with an error made from a printf format. */
 void ddps_mpa_conn_fail(struct ddps_mpa_conn *c, int code, int sys_errno, const char *fmt, ...)
 	__attribute__((cold, format(printf, 4, 5)));
-/* The next close() resets the connection and drops what is not sent. */
-void ddps_mpa_conn_set_reset(const struct ddps_mpa_conn *c);
 /* Triple 2/0/01: a TCP connection that went away, as far as MPA knows. */
 void ddps_mpa_conn_lost(struct ddps_mpa_conn *c, int sys_errno, const char *what)
 	__attribute__((cold));
@@ -131,15 +189,24 @@ void ddps_mpa_conn_set_mulpdu(struct ddps_mpa_conn *c);
 void ddps_mpa_addr_text(const union ddps_mpa_addr *a, char *buf, size_t len);
 void ddps_mpa_addr_set(union ddps_mpa_addr *a, const struct sockaddr *sa);
 
+static inline bool ddps_mpa_connecting(const struct ddps_mpa_conn *c)
+{
+	return c->state == DDPS_MPA_IDLE;
+}
+
 extern const struct ddps_llp_ops ddps_mpa_ops;
 
-/* ---- mpa_io_setup.c ---- */
+/* ---- mpa_setup.c ---- */
 
-int ddps_mpa_setup_connect(struct ddps_env *env, const struct ddps_uri *uri,
-			   const struct sockaddr *sa, socklen_t sa_len,
-			   const struct ddps_setup *setup, const struct ddps_llp_param *p,
-			   const struct ddps_llp_up *up, void *user, struct ddps_llp **out);
-/* The descriptor is ready, while connecting or in a startup state. */
+/* Whether a Request can be made of @setup.  Return 0, DDPS_E_TOO_LONG or DDPS_E_INVAL. */
+int ddps_mpa_setup_check(const struct ddps_setup *setup);
+/* Initiator: the Request lies ready, and goes out when TCP is connected. */
+void ddps_mpa_setup_initiate(struct ddps_mpa_conn *c, const struct ddps_setup *setup,
+			     const struct ddps_llp_param *p, const struct ddps_llp_up *up,
+			     void *user);
+/* TCP is connected. */
+void ddps_mpa_setup_connected(struct ddps_mpa_conn *c);
+/* TCP is ready, while connecting or in a startup state. */
 void ddps_mpa_setup_io(struct ddps_mpa_conn *c);
 /* Write what is left of our frame; true: nothing is left. */
 bool ddps_mpa_setup_flush(struct ddps_mpa_conn *c);
@@ -153,12 +220,12 @@ static inline bool ddps_mpa_reads_stream(const struct ddps_mpa_conn *c)
 	       c->state == DDPS_MPA_FULL || c->state == DDPS_MPA_STREAM;
 }
 
-/* ---- mpa_io_data.c ---- */
+/* ---- mpa_data.c ---- */
 
 extern const struct ddps_mpa_rx_sink ddps_mpa_conn_sink;
 
 void ddps_mpa_data_read(struct ddps_mpa_conn *c);
-/* Stalled, and the descriptor says that the connection is broken. */
+/* Stalled, and TCP says that the connection is broken. */
 void ddps_mpa_data_hangup(struct ddps_mpa_conn *c);
 /* Stalled, and the peer's FIN has come. */
 void ddps_mpa_data_closing(struct ddps_mpa_conn *c);
@@ -167,11 +234,14 @@ void ddps_mpa_data_resume(struct ddps_mpa_conn *c);
 /* Send as much as there is and the socket takes, then our FIN if it is due. */
 void ddps_mpa_data_advance(struct ddps_mpa_conn *c);
 
-/* ---- mpa_io_listen.c ---- */
+/* ---- mpa_io.c ---- */
 
-/* @c no longer counts as half-open. */
-void ddps_mpa_listener_release(struct ddps_mpa_conn *c);
-/* @c's Request is whole and valid: hand it up. */
-void ddps_mpa_listener_request(struct ddps_mpa_conn *c, const struct ddps_setup *s);
+extern const struct ddps_mpa_tcp ddps_mpa_sockets;
+/* A connection around @fd, which it takes over on success. */
+struct ddps_mpa_conn *ddps_mpa_io_new(struct ddps_env *env, int fd, const struct sockaddr *peer);
+int ddps_mpa_io_connect(struct ddps_env *env, const struct ddps_uri *uri, const struct sockaddr *sa,
+			socklen_t sa_len, const struct ddps_setup *setup,
+			const struct ddps_llp_param *p, const struct ddps_llp_up *up, void *user,
+			struct ddps_llp **out);
 
 #endif

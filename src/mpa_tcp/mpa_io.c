@@ -1,79 +1,60 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* MPA over TCP sockets: the life of a connection, its timers, and the calls from above. */
-#include "common/term_codes.h"
-#include "common/own.h"
+/* What MPA needs of TCP, from sockets; and connecting. */
 #include "common/error.h"
+#include "common/own.h"
 #include "mpa_tcp/mpa_conn.h"
-#include "mpa_tcp/mpa_fpdu.h"
-#include "mpa_tcp/mpa_mulpdu.h"
 #include <errno.h>
 #include <netinet/tcp.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
+#include <poll.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
-static void on_io(void *user, uint32_t events);
-static void on_timer(void *user);
-static void on_task(void *user);
+_Static_assert((int)DDPS_MPA_IN == (int)EPOLLIN && (int)DDPS_MPA_OUT == (int)EPOLLOUT &&
+		       (int)DDPS_MPA_BROKEN == (int)(EPOLLERR | EPOLLHUP) &&
+		       (int)DDPS_MPA_PEER_FIN == (int)EPOLLRDHUP,
+	       "epoll's bits are passed on as they are");
 
-/* ---- addresses ---- */
-
-/* An IPv4 address that a dual-stack socket shows as IPv6 is shown as what it is. */
-void ddps_mpa_addr_set(union ddps_mpa_addr *a, const struct sockaddr *sa)
+/* For one piece the kernel has a shorter way. */
+static ssize_t io_recv(struct ddps_mpa_conn *c, struct iovec *iov, int k)
 {
-	memset(a, 0, sizeof *a);
-	memcpy(a, sa, sa->sa_family == AF_INET6 ? sizeof a->in6 : sizeof a->in);
-	if (sa->sa_family == AF_INET6 && IN6_IS_ADDR_V4MAPPED(&a->in6.sin6_addr)) {
-		struct sockaddr_in in = { .sin_family = AF_INET, .sin_port = a->in6.sin6_port };
+	ssize_t n;
 
-		memcpy(&in.sin_addr, &a->in6.sin6_addr.s6_addr[12], sizeof in.sin_addr);
-		memset(a, 0, sizeof *a);
-		a->in = in;
+	do
+		n = k == 1 ? recv(c->io.fd, iov->iov_base, iov->iov_len, 0)
+			   : readv(c->io.fd, iov, k);
+	while (n < 0 && errno == EINTR);
+	if (n >= 0) {
+		c->io.moved = true;
+		return n;
 	}
+	if (errno != EAGAIN)
+		c->io.moved = true;
+	return -errno;
 }
 
-void ddps_mpa_addr_text(const union ddps_mpa_addr *a, char *buf, size_t len)
+static ssize_t io_send(struct ddps_mpa_conn *c, struct iovec *iov, int k)
 {
-	buf[0] = '\0';
-	if (a->sa.sa_family != AF_UNSPEC)
-		ddps_addr_text(&a->sa, buf, len);
+	struct msghdr m = { .msg_iov = iov, .msg_iovlen = (size_t)k };
+	ssize_t n = k == 1 ? send(c->io.fd, iov->iov_base, iov->iov_len, MSG_NOSIGNAL)
+			   : sendmsg(c->io.fd, &m, MSG_NOSIGNAL);
+
+	return n < 0 ? -errno : n;
 }
 
-/* ---- birth and death ---- */
-
-struct ddps_mpa_conn *ddps_mpa_conn_new(struct ddps_env *env, int fd, const struct sockaddr *peer)
+static void io_fin(struct ddps_mpa_conn *c)
 {
-	struct ddps_mpa_conn *c = calloc(1, sizeof *c);
-	int one = 1;
+	shutdown(c->io.fd, SHUT_WR);
+}
 
-	if (!c)
-		return NULL;
-	c->startup = calloc(1, sizeof *c->startup);
-	if (!c->startup) {
-		free(c);
-		return NULL;
-	}
-	c->startup->in_need = DDPS_MPA_HDR_LEN;
-	c->llp.ops = &ddps_mpa_ops;
-	c->llp.half_close = true;
-	c->llp.has_codes = true;
-	c->env = env;
-	c->io = (struct ddps_io){ .fd = fd, .fn = on_io, .user = c };
-	c->timer = (struct ddps_timer){ .fn = on_timer, .user = c };
-	c->task = (struct ddps_task){ .fn = on_task, .user = c };
-	ddps_mpa_addr_set(&c->peer, peer);
-	c->mulpdu = DDPS_MPA_MULPDU_MIN;
-	ddps_mpa_rx_init(&c->rx, &ddps_mpa_conn_sink, c);
-	ddps_mpa_tx_init(&c->tx);
-	c->rx.spares = &env->mpa_rx;
-	/* FPDUs are packed here; TCP is not to wait for more. */
-	setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
-	return c;
+static void io_reset(struct ddps_mpa_conn *c)
+{
+	struct linger now = { .l_onoff = 1, .l_linger = 0 };
+
+	setsockopt(c->io.fd, SOL_SOCKET, SO_LINGER, &now, sizeof now);
 }
 
 /*
@@ -95,389 +76,152 @@ static void end_stream(int fd)
 		shutdown(fd, SHUT_RDWR);
 }
 
-static void close_socket(struct ddps_mpa_conn *c)
+static void io_close(struct ddps_mpa_conn *c)
 {
-	ddps_timer_stop(c->env->loop, &c->timer);
 	ddps_io_del(c->env->loop, &c->io);
-	if (c->io.fd >= 0) {
-		end_stream(c->io.fd);
-		ddps_own_close(c->io.fd);
-	}
+	end_stream(c->io.fd);
+	ddps_own_close(c->io.fd);
 	c->io.fd = -1;
 }
 
-void ddps_mpa_conn_destroy(struct ddps_mpa_conn *c)
+static int io_error(struct ddps_mpa_conn *c)
 {
-	ddps_mpa_listener_release(c);
-	if (c->prev) {
-		*c->prev = c->next;
-		if (c->next)
-			c->next->prev = c->prev;
-	}
-	ddps_task_cancel(c->env->loop, &c->task);
-	close_socket(c);
-	ddps_mpa_rx_fini(&c->rx);
-	ddps_mpa_tx_fini(&c->tx);
-	ddps_llp_lend(c->env, &c->llp, false);
-	free(c->startup);
-	free(c);
+	int err = 0;
+	socklen_t len = sizeof err;
+
+	return getsockopt(c->io.fd, SOL_SOCKET, SO_ERROR, &err, &len) < 0 ? errno : err;
 }
 
-void ddps_mpa_tidy(struct ddps_mpa_conn *c)
+static int io_watch(struct ddps_mpa_conn *c, unsigned events, bool eager)
 {
-	struct ddps_mpa_startup *s = c->startup;
-
-	if (c->zombie) {
-		ddps_mpa_conn_destroy(c);
-		return;
-	}
-	/* Not earlier: private data that was handed up lies in it. */
-	if (s && (c->io.fd < 0 || (ddps_mpa_reads_stream(c) && s->out_sent == s->out_len))) {
-		free(s);
-		c->startup = NULL;
-	}
+	c->io.eager = eager;
+	return ddps_io_set(c->env->loop, &c->io, events);
 }
 
-unsigned ddps_mpa_conn_step(struct ddps_mpa_conn *c, enum ddps_mpa_event ev)
+static void io_unwatch(struct ddps_mpa_conn *c)
 {
-	enum ddps_mpa_state old = c->state;
-	unsigned acts = ddps_mpa_sm_step(&c->state, ev);
-	char peer[72];
-
-	if (c->state != old && c->env->log.fn) {
-		ddps_mpa_addr_text(&c->peer, peer, sizeof peer);
-		ddps_log(&c->env->log, DDPS_LOG_DEBUG, "mpa", "%s: %s -%s-> %s", peer,
-			 ddps_mpa_state_name(old), ddps_mpa_event_name(ev),
-			 ddps_mpa_state_name(c->state));
-	}
-	return acts;
+	ddps_io_del(c->env->loop, &c->io);
 }
 
-void ddps_mpa_conn_end(struct ddps_mpa_conn *c, const struct ddps_error *e)
+static void io_local(struct ddps_mpa_conn *c)
 {
-	if (c->io.fd < 0)
-		return;
-	if (e)
-		c->error = *e;
-	ddps_mpa_addr_text(&c->peer, c->error.peer, sizeof c->error.peer);
-	if (c->state != DDPS_MPA_CLOSED)
-		ddps_mpa_conn_step(c, DDPS_MPA_EV_ABORT);
-	ddps_log(&c->env->log, DDPS_LOG_INFO, "mpa", "%s: %s", c->error.peer,
-		 e ? c->error.text : "closed");
-	ddps_mpa_listener_release(c);
-	close_socket(c);
-	if (!c->pumping) { /* else the batch is in use up the stack */
-		ddps_mpa_tx_fini(&c->tx);
-		ddps_llp_lend(c->env, &c->llp, false);
-	}
-	ddps_task_post(c->env->loop, &c->task);
+	struct sockaddr_storage ss = { 0 };
+	socklen_t len = sizeof ss;
+
+	if (!getsockname(c->io.fd, (struct sockaddr *)&ss, &len))
+		ddps_mpa_addr_set(&c->local, (struct sockaddr *)&ss);
 }
 
-void ddps_mpa_conn_fail(struct ddps_mpa_conn *c, int code, int sys_errno, const char *fmt, ...)
-{
-	struct ddps_error e = { .code = code, .sys_errno = sys_errno };
-	va_list ap;
-
-	va_start(ap, fmt);
-	vsnprintf(e.text, sizeof e.text, fmt, ap);
-	va_end(ap);
-	ddps_mpa_conn_end(c, &e);
-}
-
-void ddps_mpa_conn_lost(struct ddps_mpa_conn *c, int sys_errno, const char *what)
-{
-	int code = sys_errno ? ddps_err_from_errno(sys_errno) : DDPS_E_RESET;
-	struct ddps_error e =
-		ddps_error_triple(code, ddps_term_triple(DDPS_TERM_MPA_CLOSED), "%s%s%s", what,
-				  sys_errno ? ": " : "", sys_errno ? strerror(sys_errno) : "");
-
-	e.sys_errno = sys_errno;
-	ddps_mpa_conn_step(c, DDPS_MPA_EV_LOST);
-	ddps_mpa_conn_end(c, &e);
-}
-
-void ddps_mpa_conn_set_reset(const struct ddps_mpa_conn *c)
-{
-	struct linger now = { .l_onoff = 1, .l_linger = 0 };
-
-	if (c->io.fd >= 0)
-		setsockopt(c->io.fd, SOL_SOCKET, SO_LINGER, &now, sizeof now);
-}
-
-/* ---- what to wait for ---- */
-
-void ddps_mpa_conn_deadline(struct ddps_mpa_conn *c, enum ddps_mpa_deadline what, uint32_t ms)
-{
-	c->deadline = what;
-	ddps_timer_after(c->env->loop, &c->timer, ms);
-}
-
-void ddps_mpa_conn_watch(struct ddps_mpa_conn *c)
-{
-	const struct ddps_mpa_startup *s = c->startup;
-	uint32_t events = 0;
-
-	if (c->io.fd < 0)
-		return;
-	if (c->state == DDPS_MPA_REPLY_ULP) {
-		/* What follows the Reply stays in the socket until open(). */
-		ddps_io_del(c->env->loop, &c->io);
-		return;
-	}
-	if (c->rx.stalled && c->wr_shut) {
-		/* Nothing to read or send; a FIN of the peer would be reported without end. */
-		ddps_io_del(c->env->loop, &c->io);
-		return;
-	}
-	if (!c->connecting && !c->rd_eof && !c->rx.stalled) /* TCP's window closes then */
-		events |= EPOLLIN;
-	if (c->rx.stalled && !c->rd_hup)
-		events |= EPOLLRDHUP;
-	if (c->connecting || c->blocked || (s && s->out_sent < s->out_len))
-		events |= EPOLLOUT;
-	c->io.eager = ddps_mpa_reads_stream(c);
-	if (ddps_io_set(c->env->loop, &c->io, events) < 0)
-		ddps_mpa_conn_fail(c, DDPS_E_SYSTEM, errno, "epoll: %s", strerror(errno));
-}
-
-void ddps_mpa_conn_set_mulpdu(struct ddps_mpa_conn *c)
-{
-	c->mulpdu = (uint32_t)ddps_mpa_mulpdu(c->emss, c->tx.markers, c->p.max_mulpdu);
-}
-
-void ddps_mpa_conn_update_emss(struct ddps_mpa_conn *c)
+static uint32_t io_emss(struct ddps_mpa_conn *c)
 {
 	int emss = 0; /* [5044-5.1-d1] options are taken off already */
 	socklen_t len = sizeof emss;
 
 	if (getsockopt(c->io.fd, IPPROTO_TCP, TCP_MAXSEG, &emss, &len) < 0 || emss < 0)
-		emss = 0;
-	c->emss = (uint32_t)emss;
-	c->mulpdu_age = 0;
-	ddps_mpa_conn_set_mulpdu(c);
+		return 0;
+	return (uint32_t)emss;
 }
 
-/* Nothing was read that could call for more than the layers above have asked for. */
-static bool is_quiet(const struct ddps_mpa_conn *c)
+static void io_busy(struct ddps_mpa_conn *c)
 {
-	return c->state == DDPS_MPA_FULL && !c->held && !c->startup && !c->blocked &&
-	       !c->want_close && !c->rd_eof && !c->rx.stalled && !c->tx_errno &&
-	       !ddps_mpa_tx_left(&c->tx);
+	c->io.moved = true;
 }
+
+const struct ddps_mpa_tcp ddps_mpa_sockets = {
+	.recv = io_recv,
+	.send = io_send,
+	.fin = io_fin,
+	.reset = io_reset,
+	.close = io_close,
+	.error = io_error,
+	.watch = io_watch,
+	.unwatch = io_unwatch,
+	.local = io_local,
+	.emss = io_emss,
+	.busy = io_busy,
+};
 
 static void on_io(void *user, uint32_t events)
 {
 	struct ddps_mpa_conn *c = user;
 
-	ddps_mpa_enter(c);
 	c->io.moved = false;
-	if (!ddps_mpa_reads_stream(c)) {
-		ddps_mpa_setup_io(c);
-	} else {
-		if (events & EPOLLOUT)
-			c->blocked = false;
-		if (c->rx.stalled && (events & (EPOLLHUP | EPOLLERR)))
-			ddps_mpa_data_hangup(c);
-		else if (c->rx.stalled && (events & EPOLLRDHUP))
-			ddps_mpa_data_closing(c);
-		else if (!c->rx.stalled && (events & (EPOLLIN | EPOLLHUP | EPOLLERR)))
-			ddps_mpa_data_read(c);
-	}
-	if (ddps_mpa_alive(c) && ((events & EPOLLOUT) || !is_quiet(c)))
-		ddps_mpa_data_advance(c);
-	ddps_mpa_leave(c);
+	ddps_mpa_conn_ready(c, events);
 }
 
-static void on_timer(void *user)
+struct ddps_mpa_conn *ddps_mpa_io_new(struct ddps_env *env, int fd, const struct sockaddr *peer)
 {
-	struct ddps_mpa_conn *c = user;
-	enum ddps_mpa_deadline what = c->deadline;
+	struct ddps_mpa_conn *c = ddps_mpa_conn_new(env, &ddps_mpa_sockets, peer);
+	int one = 1;
 
-	ddps_mpa_enter(c);
-	c->deadline = DDPS_MPA_T_NONE;
-	ddps_mpa_conn_step(c, DDPS_MPA_EV_TIMEOUT);
-	switch (what) {
-	case DDPS_MPA_T_CONNECT:
-		ddps_mpa_conn_fail(c, DDPS_E_TIMEDOUT, 0, "connect: no answer within %u ms",
-				   c->p.connect_ms);
-		break;
-	case DDPS_MPA_T_SETUP:
-		ddps_mpa_conn_fail(c, DDPS_E_TIMEDOUT, 0, "no whole MPA %s within %u ms",
-				   c->initiator ? "Reply" : "Request", c->p.setup_ms);
-		break;
-	case DDPS_MPA_T_FIRST_FPDU:
-		ddps_mpa_conn_fail(c, DDPS_E_TIMEDOUT, 0, "no first FPDU within %u ms",
-				   c->p.first_fpdu_ms);
-		break;
-	case DDPS_MPA_T_CLOSE:
-		ddps_mpa_conn_set_reset(c);
-		ddps_mpa_conn_fail(c, DDPS_E_TIMEDOUT, 0,
-				   "close: the peer did not close within %u ms", c->p.close_ms);
-		break;
-	case DDPS_MPA_T_LINGER:
-	case DDPS_MPA_T_NONE:
-		ddps_mpa_conn_end(c, NULL);
-		break;
-	}
-	ddps_mpa_leave(c);
+	if (!c)
+		return NULL;
+	c->io = (struct ddps_io){ .fd = fd, .fn = on_io, .user = c };
+	/* FPDUs are packed here; TCP is not to wait for more. */
+	setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
+	return c;
 }
 
-static void on_task(void *user)
-{
-	struct ddps_mpa_conn *c = user;
+/* ---- connecting ---- */
 
-	ddps_mpa_enter(c);
-	if (c->io.fd >= 0 && (c->resume || c->rx.cut))
-		ddps_mpa_data_resume(c);
-	else if (c->io.fd >= 0)
-		ddps_mpa_data_advance(c);
-	else if (c->llp.up)
-		c->llp.up->closed(c->llp.user, &c->error);
+/* A port that was given may be kept by a socket of the application's; any other is chosen by
+ * connect, which has more to choose from. */
+static int bind_own(int fd, const struct sockaddr_storage *from)
+{
+	bool v6 = from->ss_family == AF_INET6;
+	in_port_t port = v6 ? ((const struct sockaddr_in6 *)from)->sin6_port
+			    : ((const struct sockaddr_in *)from)->sin_port;
+	int one = 1;
+
+	if (port)
+		setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one);
 	else
-		c->zombie = true; /* failed before anyone above had it */
-	ddps_mpa_leave(c);
+		setsockopt(fd, IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, &one, sizeof one);
+	return bind(fd, (const struct sockaddr *)from,
+		    v6 ? sizeof(struct sockaddr_in6) : sizeof(struct sockaddr_in));
 }
 
-/* ---- calls from above ---- */
-
-static struct ddps_mpa_conn *conn_of(struct ddps_llp *llp)
+static int start_connect(struct ddps_mpa_conn *c, const struct ddps_uri *uri,
+			 const struct sockaddr *sa, socklen_t sa_len)
 {
-	return (struct ddps_mpa_conn *)llp;
+	struct pollfd pfd = { .fd = c->io.fd, .events = POLLOUT };
+
+	if (uri->from.ss_family && bind_own(c->io.fd, &uri->from) < 0)
+		return errno;
+	if (connect(c->io.fd, sa, sa_len) < 0 && errno != EINPROGRESS && errno != EINTR)
+		return errno;
+	ddps_mpa_conn_deadline(c, DDPS_MPA_T_CONNECT, c->p.connect_ms);
+	/* On this machine it has been done by now. */
+	if (poll(&pfd, 1, 0) == 1 && pfd.revents == POLLOUT)
+		ddps_mpa_setup_connected(c);
+	ddps_mpa_conn_watch(c);
+	return 0;
 }
 
-static int op_answer(struct ddps_llp *llp, const struct ddps_setup *s,
-		     const struct ddps_llp_param *p)
+int ddps_mpa_io_connect(struct ddps_env *env, const struct ddps_uri *uri, const struct sockaddr *sa,
+			socklen_t sa_len, const struct ddps_setup *setup,
+			const struct ddps_llp_param *p, const struct ddps_llp_up *up, void *user,
+			struct ddps_llp **out)
 {
-	struct ddps_mpa_conn *c = conn_of(llp);
-	int err;
+	int err = ddps_mpa_setup_check(setup), fd;
+	struct ddps_mpa_conn *c;
 
-	ddps_mpa_enter(c);
-	err = ddps_mpa_setup_answer(c, s, p);
-	ddps_mpa_leave(c);
-	return err;
-}
-
-static void op_open(struct ddps_llp *llp)
-{
-	ddps_mpa_setup_open(conn_of(llp));
-}
-
-static void op_kick(struct ddps_llp *llp)
-{
-	struct ddps_mpa_conn *c = conn_of(llp);
-
-	c->held = true;
-	/* From inside one of our own callbacks it goes out at the end of that. */
-	if (c->depth || c->io.fd < 0 ||
-	    ddps_mpa_conn_step(c, DDPS_MPA_EV_POST) != DDPS_MPA_DO_SEND) {
-		if (c->state == DDPS_MPA_MUTE)
-			ddps_task_post(c->env->loop, &c->task);
-		return;
+	if (err)
+		return err;
+	if (sa->sa_family != AF_INET && sa->sa_family != AF_INET6)
+		return DDPS_E_ADDRESS;
+	fd = ddps_own(socket(sa->sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+	if (fd < 0)
+		return DDPS_E_SYSTEM;
+	c = ddps_mpa_io_new(env, fd, sa);
+	if (!c) {
+		ddps_own_close(fd);
+		return DDPS_E_NOMEM;
 	}
-	ddps_mpa_enter(c);
-	ddps_mpa_data_advance(c);
-	ddps_mpa_leave(c);
+	ddps_mpa_setup_initiate(c, setup, p, up, user);
+	err = start_connect(c, uri, sa, sa_len);
+	if (err)
+		ddps_mpa_conn_fail(c, ddps_err_from_errno(err), err, "connect: %s", strerror(err));
+	*out = &c->llp;
+	return 0;
 }
-
-static size_t op_mulpdu(struct ddps_llp *llp)
-{
-	return conn_of(llp)->mulpdu;
-}
-
-static void op_resume(struct ddps_llp *llp)
-{
-	struct ddps_mpa_conn *c = conn_of(llp);
-
-	if (!c->rx.stalled || c->io.fd < 0)
-		return;
-	c->resume = true;
-	ddps_task_post(c->env->loop, &c->task);
-}
-
-static size_t op_held(const struct ddps_llp *llp)
-{
-	return ddps_mpa_rx_kept(&((const struct ddps_mpa_conn *)llp)->rx);
-}
-
-static int op_keep_copy(struct ddps_llp *llp)
-{
-	struct ddps_mpa_conn *c = conn_of(llp);
-	int err = ddps_mpa_tx_keep_copy(&c->tx);
-
-	ddps_llp_lend(c->env, llp, ddps_mpa_tx_refers(&c->tx));
-	return err;
-}
-
-static void op_shutdown(struct ddps_llp *llp)
-{
-	struct ddps_mpa_conn *c = conn_of(llp);
-
-	if (c->io.fd < 0 || c->want_close || c->state == DDPS_MPA_STREAM)
-		return;
-	if (!ddps_mpa_reads_stream(c)) {
-		ddps_mpa_conn_fail(c, DDPS_E_CLOSED, 0, "closed by this side during setup");
-		return;
-	}
-	c->want_close = true;
-	ddps_mpa_conn_deadline(c, DDPS_MPA_T_CLOSE, c->p.close_ms);
-	if (c->io.fd >= 0)
-		ddps_task_post(c->env->loop, &c->task);
-}
-
-static bool op_leaving(const struct ddps_llp *llp)
-{
-	const struct ddps_mpa_conn *c = (const struct ddps_mpa_conn *)llp;
-
-	return c->io.fd >= 0 && c->want_close && !c->wr_shut;
-}
-
-static void op_abort(struct ddps_llp *llp)
-{
-	struct ddps_mpa_conn *c = conn_of(llp);
-
-	ddps_mpa_conn_set_reset(c);
-	ddps_mpa_conn_fail(c, DDPS_E_CLOSED, 0, "aborted by this side");
-}
-
-static void op_free(struct ddps_llp *llp)
-{
-	struct ddps_mpa_conn *c = conn_of(llp);
-
-	/* A rejection is an end in order: nothing of ours is torn. */
-	if (!c->initiator || c->state != DDPS_MPA_STREAM)
-		ddps_mpa_conn_set_reset(c);
-	ddps_mpa_conn_end(c, NULL);
-	ddps_task_cancel(c->env->loop, &c->task);
-	c->zombie = true;
-	if (!c->depth)
-		ddps_mpa_conn_destroy(c);
-}
-
-static void op_info(struct ddps_llp *llp, struct ddps_conn_info *info)
-{
-	const struct ddps_mpa_conn *c = conn_of(llp);
-
-	info->transport = DDPS_TRANSPORT_TCP;
-	ddps_mpa_addr_text(&c->local, info->local, sizeof info->local);
-	ddps_mpa_addr_text(&c->peer, info->peer, sizeof info->peer);
-	info->mulpdu = c->mulpdu;
-	info->mpa.rev = c->rev;
-	info->mpa.crc = c->rx.crc;
-	info->mpa.markers_tx = c->tx.markers;
-	info->mpa.markers_rx = c->rx.markers;
-}
-
-const struct ddps_llp_ops ddps_mpa_ops = {
-	.answer = op_answer,
-	.open = op_open,
-	.kick = op_kick,
-	.mulpdu = op_mulpdu,
-	.resume = op_resume,
-	.held = op_held,
-	.keep_copy = op_keep_copy,
-	.shutdown = op_shutdown,
-	.leaving = op_leaving,
-	.abort = op_abort,
-	.free = op_free,
-	.info = op_info,
-};

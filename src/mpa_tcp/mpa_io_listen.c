@@ -47,7 +47,7 @@ static void unlink_conn(struct ddps_mpa_conn *c)
 	c->prev = NULL;
 }
 
-void ddps_mpa_listener_release(struct ddps_mpa_conn *c)
+static void on_settled(struct ddps_mpa_conn *c)
 {
 	struct ddps_mpa_listener *l = c->listener;
 
@@ -55,32 +55,31 @@ void ddps_mpa_listener_release(struct ddps_mpa_conn *c)
 		return;
 	c->listener = NULL;
 	l->half_open--;
-	if (c->handed)
+	if (c->llp.up) /* else it is destroyed soon */
 		unlink_conn(c);
 	watch(l);
 }
 
-void ddps_mpa_listener_request(struct ddps_mpa_conn *c, const struct ddps_setup *s)
+static void on_request(struct ddps_mpa_conn *c, const struct ddps_setup *s)
 {
 	struct ddps_mpa_listener *l = c->listener;
 
-	c->handed = true;
 	l->up->request(l->user, &c->llp, s);
 }
 
+static const struct ddps_mpa_owner owner = { on_request, on_settled };
+
 static void add_conn(struct ddps_mpa_listener *l, int fd, const struct sockaddr *peer)
 {
-	struct ddps_mpa_conn *c = ddps_mpa_conn_new(l->env, fd, peer);
-	struct sockaddr_storage ss = { 0 };
-	socklen_t len = sizeof ss;
+	struct ddps_mpa_conn *c = ddps_mpa_io_new(l->env, fd, peer);
 
 	if (!c) {
 		ddps_log(&l->env->log, DDPS_LOG_ERROR, "mpa", "accept: out of memory");
 		ddps_own_close(fd);
 		return;
 	}
-	if (!getsockname(fd, (struct sockaddr *)&ss, &len))
-		ddps_mpa_addr_set(&c->local, (struct sockaddr *)&ss);
+	c->tcp->local(c);
+	c->owner = &owner;
 	c->listener = l;
 	c->next = l->conns;
 	c->prev = &l->conns;
@@ -256,7 +255,7 @@ static void mpa_listener_free(struct ddps_llp_listener *base)
 		struct ddps_mpa_conn *c = l->conns;
 
 		c->listener = NULL;
-		if (c->handed) /* lives on, and belongs to the layer above */
+		if (c->llp.up) /* lives on, and belongs to the layer above */
 			unlink_conn(c);
 		else
 			ddps_mpa_conn_destroy(c);
@@ -273,7 +272,7 @@ static void mpa_fini(struct ddps_env *env)
 
 const struct ddps_llp_provider ddps_mpa_provider = {
 	.scheme = "tcp",
-	.connect = ddps_mpa_setup_connect,
+	.connect = ddps_mpa_io_connect,
 	.listen = mpa_listen,
 	.listener_uri = mpa_listener_uri,
 	.listener_free = mpa_listener_free,

@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* MPA over TCP sockets: FPDUs in and out, and the orderly end. */
+/* An MPA connection: FPDUs in and out, and the orderly end. */
 #include "common/error.h"
 #include "mpa_tcp/mpa_conn.h"
 #include <errno.h>
 #include <string.h>
-#include <sys/socket.h>
-#include <sys/uio.h>
 
 /* For fairness, all sessions that are ready together read, show and write about so much in a turn,
  * and each of them at most, and may at least, so much. */
@@ -102,8 +100,8 @@ static void on_fin(struct ddps_mpa_conn *c)
 {
 	bool truncated = !c->rx.dead && !ddps_mpa_rx_at_boundary(&c->rx);
 
-	c->rd_eof = true;
-	if (c->tx_errno) {
+	c->rd = DDPS_MPA_RD_EOF;
+	if (c->wr == DDPS_MPA_WR_LOST) {
 		ddps_mpa_conn_lost(c, c->tx_errno, "peer reset the connection");
 		return;
 	}
@@ -112,7 +110,7 @@ static void on_fin(struct ddps_mpa_conn *c)
 		return;
 	}
 	ddps_mpa_conn_step(c, DDPS_MPA_EV_FIN);
-	if (c->state == DDPS_MPA_CLOSED || c->wr_shut) {
+	if (c->state == DDPS_MPA_CLOSED || c->wr == DDPS_MPA_WR_SHUT) {
 		ddps_mpa_conn_end(c, NULL);
 		return;
 	}
@@ -150,17 +148,6 @@ static void on_fault(struct ddps_mpa_conn *c, const struct ddps_error *fault)
 	c->llp.up->fault(c->llp.user, &e);
 }
 
-/* For one piece the kernel has a shorter way. */
-static ssize_t receive(int fd, struct iovec *iov, int k)
-{
-	ssize_t n;
-
-	do
-		n = k == 1 ? recv(fd, iov->iov_base, iov->iov_len, 0) : readv(fd, iov, k);
-	while (n < 0 && errno == EINTR);
-	return n;
-}
-
 /* One read; returns the octets it brought, 0: nothing more now, or it is over. */
 static size_t read_once(struct ddps_mpa_conn *c)
 {
@@ -175,12 +162,11 @@ static size_t read_once(struct ddps_mpa_conn *c)
 		return 0;
 	for (int i = 0; i < k; i++)
 		asked += iov[i].iov_len;
-	n = receive(c->io.fd, iov, k);
-	if (n < 0 && errno == EAGAIN)
+	n = c->tcp->recv(c, iov, k);
+	if (n == -EAGAIN)
 		return 0;
-	c->io.moved = true;
 	if (n < 0)
-		on_read_error(c, errno);
+		on_read_error(c, (int)-n);
 	if (n == 0)
 		on_fin(c);
 	if (n <= 0)
@@ -195,21 +181,20 @@ static size_t read_once(struct ddps_mpa_conn *c)
 
 static bool may_read(const struct ddps_mpa_conn *c)
 {
-	return ddps_mpa_alive(c) && !c->rd_eof && !c->rx.stalled && !c->rx.cut && c->rx.share;
+	return ddps_mpa_alive(c) && c->rd != DDPS_MPA_RD_EOF && !c->rx.stalled && !c->rx.cut &&
+	       c->rx.share;
 }
 
 void ddps_mpa_data_hangup(struct ddps_mpa_conn *c)
 {
-	int err = 0;
-	socklen_t len = sizeof err;
+	int err = c->tcp->error(c);
 
-	getsockopt(c->io.fd, SOL_SOCKET, SO_ERROR, &err, &len);
 	ddps_mpa_conn_lost(c, err ? err : ECONNRESET, "receive, while stalled");
 }
 
 void ddps_mpa_data_closing(struct ddps_mpa_conn *c)
 {
-	c->rd_hup = true;
+	c->rd = DDPS_MPA_RD_HUNG_UP;
 	c->llp.up->peer_closing(c->llp.user);
 }
 
@@ -219,7 +204,7 @@ static void go_on(struct ddps_mpa_conn *c)
 	struct ddps_error e;
 
 	begin_turn(c);
-	c->io.moved = true;
+	c->tcp->busy(c);
 	if (ddps_mpa_rx_resume(&c->rx, &e) < 0)
 		on_fault(c, &e);
 	if (c->rx.cut && ddps_mpa_alive(c)) /* the socket may have no more to wake us by */
@@ -238,12 +223,10 @@ void ddps_mpa_data_read(struct ddps_mpa_conn *c)
 {
 	size_t total = 0, most = READ_LEAST, n;
 
-	if (c->rd_eof) {
-		int err = 0;
-		socklen_t len = sizeof err;
+	if (c->rd == DDPS_MPA_RD_EOF) {
+		int err = c->tcp->error(c);
 
 		/* Woken all the same: the connection is gone. */
-		getsockopt(c->io.fd, SOL_SOCKET, SO_ERROR, &err, &len);
 		ddps_mpa_conn_lost(c, err ? err : ECONNRESET, "after the peer's close");
 		return;
 	}
@@ -273,40 +256,35 @@ static void on_send_error(struct ddps_mpa_conn *c, int err)
 {
 	if (err == EINTR)
 		return;
-	c->blocked = true;
+	c->wr = DDPS_MPA_WR_FULL;
 	if (err == EAGAIN)
 		return;
 	if (err != EPIPE && err != ECONNRESET && err != ETIMEDOUT) {
-		ddps_mpa_conn_set_reset(c); /* the peer must not take a torn FPDU for an end */
+		c->tcp->reset(c); /* the peer must not take a torn FPDU for an end */
 		ddps_mpa_conn_fail(c, DDPS_E_SYSTEM, err, "send: %s", strerror(err));
 		return;
 	}
 	/* Why it was reset may lie unread in the socket: see advance(). */
+	c->wr = DDPS_MPA_WR_LOST;
 	c->tx_errno = err;
 	ddps_task_post(c->env->loop, &c->task);
 }
 
 static void write_batch(struct ddps_mpa_conn *c)
 {
-	struct msghdr m = { 0 };
 	size_t left = ddps_mpa_tx_left(&c->tx);
 	struct iovec *iov = NULL;
+	int niov = ddps_mpa_tx_iov(&c->tx, &iov);
+	ssize_t n = c->tcp->send(c, iov, niov);
 	unsigned done;
-	ssize_t n;
 
-	m.msg_iovlen = (size_t)ddps_mpa_tx_iov(&c->tx, &iov);
-	m.msg_iov = iov;
-	if (m.msg_iovlen == 1)
-		n = send(c->io.fd, iov->iov_base, iov->iov_len, MSG_NOSIGNAL);
-	else
-		n = sendmsg(c->io.fd, &m, MSG_NOSIGNAL);
 	if (n < 0) {
-		on_send_error(c, errno);
+		on_send_error(c, (int)-n);
 		return;
 	}
 	c->mulpdu_age += (uint64_t)n;
 	if ((size_t)n < left)
-		c->blocked = true;
+		c->wr = DDPS_MPA_WR_FULL;
 	done = ddps_mpa_tx_sent(&c->tx, (size_t)n);
 	if (done)
 		c->llp.data->tx_done(c->llp.data_user, done);
@@ -336,7 +314,7 @@ static bool pump(struct ddps_mpa_conn *c)
 	bool drained = false;
 
 	c->pumping = true;
-	while (!drained && !c->blocked && ddps_mpa_alive(c)) {
+	while (!drained && c->wr == DDPS_MPA_WR_OPEN && ddps_mpa_alive(c)) {
 		size_t before;
 		unsigned n;
 
@@ -361,10 +339,10 @@ static bool pump(struct ddps_mpa_conn *c)
 		if (written > most)
 			most = share(c, WRITE_ALL, WRITE_LEAST, WRITE_ALL);
 		if (written > most || fpdus > SHOW_ALL) /* the rest when the others had theirs */
-			c->blocked = true;
+			c->wr = DDPS_MPA_WR_FULL;
 	}
 	c->pumping = false;
-	if (c->io.fd < 0)
+	if (!c->open)
 		ddps_mpa_tx_fini(&c->tx);
 	ddps_llp_lend(c->env, &c->llp, ddps_mpa_tx_refers(&c->tx));
 	return drained && ddps_mpa_alive(c);
@@ -374,9 +352,9 @@ static bool pump(struct ddps_mpa_conn *c)
 
 static void send_fin(struct ddps_mpa_conn *c)
 {
-	shutdown(c->io.fd, SHUT_WR);
-	c->wr_shut = true;
-	if (c->rd_eof)
+	c->tcp->fin(c);
+	c->wr = DDPS_MPA_WR_SHUT;
+	if (c->rd == DDPS_MPA_RD_EOF)
 		ddps_mpa_conn_end(c, NULL);
 }
 
@@ -402,19 +380,19 @@ void ddps_mpa_data_advance(struct ddps_mpa_conn *c)
 		ddps_mpa_conn_watch(c);
 		return;
 	}
-	if (c->tx_errno) {
+	if (c->wr == DDPS_MPA_WR_LOST) {
 		drain_dead(c);
 		return;
 	}
-	if (c->state == DDPS_MPA_FULL && !c->wr_shut && !c->blocked)
+	if (c->state == DDPS_MPA_FULL && c->wr == DDPS_MPA_WR_OPEN)
 		drained = pump(c);
 	else if (c->state == DDPS_MPA_FENCED)
 		drained = !c->held;
-	else if (c->state == DDPS_MPA_MUTE && c->held && c->rd_eof && !c->rx.dead)
+	else if (c->state == DDPS_MPA_MUTE && c->held && c->rd == DDPS_MPA_RD_EOF && !c->rx.dead)
 		lost_before_first(c);
 	else if (c->state == DDPS_MPA_MUTE)
 		drained = true;
-	if (drained && c->want_close && !c->wr_shut)
+	if (drained && c->want_close && c->wr != DDPS_MPA_WR_SHUT)
 		send_fin(c);
 	ddps_mpa_conn_watch(c);
 }

@@ -1,14 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* MPA over TCP sockets: connecting, and the exchange of Request and Reply. */
-#include "common/term_codes.h"
-#include "common/own.h"
+/* An MPA connection: the exchange of Request and Reply. */
 #include "common/error.h"
+#include "common/term_codes.h"
 #include "mpa_tcp/mpa_conn.h"
 #include <errno.h>
-#include <poll.h>
 #include <string.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
 /* An invalid frame closes TCP at once [5044-8-6]; nothing is said on the wire. */
 static void bad_frame(struct ddps_mpa_conn *c, enum ddps_mpa_event ev, int code, const char *why)
@@ -52,14 +48,14 @@ bool ddps_mpa_setup_flush(struct ddps_mpa_conn *c)
 {
 	struct ddps_mpa_startup *s = c->startup;
 
-	while (s && !c->connecting && s->out_sent < s->out_len) {
-		ssize_t n = send(c->io.fd, s->out + s->out_sent, s->out_len - s->out_sent,
-				 MSG_NOSIGNAL);
+	while (s && !ddps_mpa_connecting(c) && s->out_sent < s->out_len) {
+		struct iovec iov = { s->out + s->out_sent, s->out_len - s->out_sent };
+		ssize_t n = c->tcp->send(c, &iov, 1);
 
-		if (n < 0 && errno == EINTR)
+		if (n == -EINTR)
 			continue;
-		if (n < 0 && errno != EAGAIN)
-			gone(c, DDPS_MPA_EV_LOST, errno);
+		if (n < 0 && n != -EAGAIN)
+			gone(c, DDPS_MPA_EV_LOST, (int)-n);
 		if (n < 0)
 			return false;
 		s->out_sent += (size_t)n;
@@ -78,18 +74,17 @@ static bool read_frame(struct ddps_mpa_conn *c, struct ddps_mpa_frame *f)
 
 	for (;;) {
 		size_t want = c->initiator ? s->in_need : sizeof s->in;
-		ssize_t n = recv(c->io.fd, s->in + s->in_len, want - s->in_len, 0);
+		struct iovec iov = { s->in + s->in_len, want - s->in_len };
+		ssize_t n = c->tcp->recv(c, &iov, 1);
 		const char *why = "";
 		int r;
 
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n < 0 && errno == EAGAIN) {
+		if (n == -EAGAIN) {
 			ddps_mpa_conn_step(c, DDPS_MPA_EV_PART);
 			return false;
 		}
 		if (n <= 0) {
-			gone(c, n ? DDPS_MPA_EV_LOST : DDPS_MPA_EV_FIN, n ? errno : 0);
+			gone(c, n ? DDPS_MPA_EV_LOST : DDPS_MPA_EV_FIN, (int)-n);
 			return false;
 		}
 		s->in_len += (size_t)n;
@@ -105,32 +100,24 @@ static bool read_frame(struct ddps_mpa_conn *c, struct ddps_mpa_frame *f)
 
 /* ---- initiator ---- */
 
-static void on_connected(struct ddps_mpa_conn *c)
+void ddps_mpa_setup_connected(struct ddps_mpa_conn *c)
 {
-	struct sockaddr_storage ss = { 0 };
-	socklen_t len = sizeof ss;
-
-	c->connecting = false;
 	ddps_mpa_conn_step(c, DDPS_MPA_EV_INITIATE);
 	ddps_mpa_conn_deadline(c, DDPS_MPA_T_SETUP, c->p.setup_ms);
 	/* The Request first: what follows is done while the peer looks at it. */
-	if (!ddps_mpa_setup_flush(c) && c->io.fd < 0)
+	if (!ddps_mpa_setup_flush(c) && !c->open)
 		return;
-	if (!getsockname(c->io.fd, (struct sockaddr *)&ss, &len))
-		ddps_mpa_addr_set(&c->local, (struct sockaddr *)&ss);
+	c->tcp->local(c);
 	ddps_mpa_conn_update_emss(c);
 }
 
 /* TCP has an answer. */
 static void on_connect_done(struct ddps_mpa_conn *c)
 {
-	socklen_t len = sizeof(int);
-	int err = 0;
+	int err = c->tcp->error(c);
 
-	if (getsockopt(c->io.fd, SOL_SOCKET, SO_ERROR, &err, &len) < 0)
-		err = errno;
 	if (!err) {
-		on_connected(c);
+		ddps_mpa_setup_connected(c);
 		return;
 	}
 	ddps_mpa_conn_step(c, DDPS_MPA_EV_LOST);
@@ -153,7 +140,7 @@ static void on_reply(struct ddps_mpa_conn *c, const struct ddps_mpa_frame *f)
 		.enhanced = f->enhanced, .reject = f->reject, .pd = f->pd, .pd_len = f->pd_len
 	};
 	const char *why = "";
-	int err = ddps_mpa_reply_fits(f, c->req_enhanced, &why);
+	int err = ddps_mpa_reply_fits(f, c->startup->enhanced, &why);
 
 	if (!err && c->startup->out_sent < c->startup->out_len) {
 		err = DDPS_E_PROTOCOL;
@@ -166,7 +153,7 @@ static void on_reply(struct ddps_mpa_conn *c, const struct ddps_mpa_frame *f)
 	c->rev = f->rev;
 	ddps_mpa_conn_deadline(c, DDPS_MPA_T_NONE, 0);
 	if (f->reject) {
-		s.enhanced = f->enhanced && c->req_enhanced;
+		s.enhanced = f->enhanced && c->startup->enhanced;
 		ddps_mpa_conn_step(c, DDPS_MPA_EV_REPLY_REJECT);
 		c->llp.up->answer(c->llp.user, &s);
 		/* MPA leaves TCP open [5044-7.1.2-13]; nobody above has a use for it. */
@@ -189,45 +176,18 @@ void ddps_mpa_setup_open(struct ddps_mpa_conn *c)
 		ddps_task_post(c->env->loop, &c->task);
 }
 
-/* A port that was given may be kept by a socket of the application's; any other is chosen by
- * connect, which has more to choose from. */
-static int bind_own(int fd, const struct sockaddr_storage *from)
+int ddps_mpa_setup_check(const struct ddps_setup *setup)
 {
-	bool v6 = from->ss_family == AF_INET6;
-	in_port_t port = v6 ? ((const struct sockaddr_in6 *)from)->sin6_port
-			    : ((const struct sockaddr_in *)from)->sin_port;
-	int one = 1;
-
-	if (port)
-		setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one);
-	else
-		setsockopt(fd, IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, &one, sizeof one);
-	return bind(fd, (const struct sockaddr *)from,
-		    v6 ? sizeof(struct sockaddr_in6) : sizeof(struct sockaddr_in));
-}
-
-static int start_connect(struct ddps_mpa_conn *c, const struct ddps_uri *uri,
-			 const struct sockaddr *sa, socklen_t sa_len)
-{
-	struct pollfd pfd = { .fd = c->io.fd, .events = POLLOUT };
-
-	c->connecting = true;
-	if (uri->from.ss_family && bind_own(c->io.fd, &uri->from) < 0)
-		return errno;
-	if (connect(c->io.fd, sa, sa_len) < 0 && errno != EINPROGRESS && errno != EINTR)
-		return errno;
-	ddps_mpa_conn_deadline(c, DDPS_MPA_T_CONNECT, c->p.connect_ms);
-	/* On this machine it has been done by now. */
-	if (poll(&pfd, 1, 0) == 1 && pfd.revents == POLLOUT)
-		on_connected(c);
-	ddps_mpa_conn_watch(c);
+	if (setup->pd_len > DDPS_MPA_PD_MAX)
+		return DDPS_E_TOO_LONG;
+	if (setup->enhanced && setup->pd_len < DDPS_MPA_WORD_LEN)
+		return DDPS_E_INVAL;
 	return 0;
 }
 
-int ddps_mpa_setup_connect(struct ddps_env *env, const struct ddps_uri *uri,
-			   const struct sockaddr *sa, socklen_t sa_len,
-			   const struct ddps_setup *setup, const struct ddps_llp_param *p,
-			   const struct ddps_llp_up *up, void *user, struct ddps_llp **out)
+void ddps_mpa_setup_initiate(struct ddps_mpa_conn *c, const struct ddps_setup *setup,
+			     const struct ddps_llp_param *p, const struct ddps_llp_up *up,
+			     void *user)
 {
 	struct ddps_mpa_frame f = {
 		.markers = p->markers,
@@ -238,35 +198,14 @@ int ddps_mpa_setup_connect(struct ddps_env *env, const struct ddps_uri *uri,
 		.pd = setup->pd,
 		.pd_len = setup->pd_len,
 	};
-	struct ddps_mpa_conn *c;
-	int fd, err;
 
-	if (setup->pd_len > DDPS_MPA_PD_MAX)
-		return DDPS_E_TOO_LONG;
-	if (setup->enhanced && setup->pd_len < DDPS_MPA_WORD_LEN)
-		return DDPS_E_INVAL;
-	if (sa->sa_family != AF_INET && sa->sa_family != AF_INET6)
-		return DDPS_E_ADDRESS;
-	fd = ddps_own(socket(sa->sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
-	if (fd < 0)
-		return DDPS_E_SYSTEM;
-	c = ddps_mpa_conn_new(env, fd, sa);
-	if (!c) {
-		ddps_own_close(fd);
-		return DDPS_E_NOMEM;
-	}
 	c->initiator = true;
-	c->req_enhanced = setup->enhanced;
+	c->startup->enhanced = setup->enhanced;
 	c->rev = f.rev;
 	c->p = *p;
 	c->llp.up = up;
 	c->llp.user = user;
 	c->startup->out_len = ddps_mpa_frame_encode(c->startup->out, DDPS_MPA_REQUEST, &f);
-	err = start_connect(c, uri, sa, sa_len);
-	if (err)
-		ddps_mpa_conn_fail(c, ddps_err_from_errno(err), err, "connect: %s", strerror(err));
-	*out = &c->llp;
-	return 0;
 }
 
 /* ---- responder ---- */
@@ -275,14 +214,15 @@ int ddps_mpa_setup_connect(struct ddps_env *env, const struct ddps_uri *uri,
 static void on_impatience(struct ddps_mpa_conn *c)
 {
 	uint8_t octet;
-	ssize_t n = recv(c->io.fd, &octet, 1, 0);
+	struct iovec iov = { &octet, 1 };
+	ssize_t n = c->tcp->recv(c, &iov, 1);
 
-	if (n < 0 && (errno == EAGAIN || errno == EINTR))
+	if (n == -EAGAIN)
 		return;
 	if (n > 0)
 		surplus(c);
 	else
-		gone(c, n ? DDPS_MPA_EV_LOST : DDPS_MPA_EV_FIN, n ? errno : 0);
+		gone(c, n ? DDPS_MPA_EV_LOST : DDPS_MPA_EV_FIN, (int)-n);
 }
 
 static void on_request(struct ddps_mpa_conn *c, const struct ddps_mpa_frame *f)
@@ -292,12 +232,12 @@ static void on_request(struct ddps_mpa_conn *c, const struct ddps_mpa_frame *f)
 	ddps_mpa_conn_step(c, DDPS_MPA_EV_REQUEST_OK);
 	ddps_mpa_conn_deadline(c, DDPS_MPA_T_NONE, 0);
 	c->rev = f->rev;
-	c->req_enhanced = f->enhanced;
-	c->req_crc = f->crc;
-	c->req_markers = f->markers;
+	c->startup->enhanced = f->enhanced;
+	c->startup->crc = f->crc;
+	c->startup->markers = f->markers;
 	ddps_mpa_conn_update_emss(c);
 	agree(c, f->crc, f->markers);
-	ddps_mpa_listener_request(c, &s);
+	c->owner->request(c, &s);
 }
 
 int ddps_mpa_setup_answer(struct ddps_mpa_conn *c, const struct ddps_setup *s,
@@ -305,7 +245,6 @@ int ddps_mpa_setup_answer(struct ddps_mpa_conn *c, const struct ddps_setup *s,
 {
 	struct ddps_mpa_frame f = {
 		.markers = p->markers && !s->reject,
-		.crc = p->crc || c->req_crc, /* the OR: some initiators go by this bit alone */
 		.reject = s->reject,
 		.enhanced = s->enhanced, /* as in the Request [6581-10-5] [6581-10-6] */
 		.rev = c->rev,
@@ -315,13 +254,14 @@ int ddps_mpa_setup_answer(struct ddps_mpa_conn *c, const struct ddps_setup *s,
 
 	if (c->state != DDPS_MPA_REQUEST_ULP)
 		return DDPS_E_STATE;
+	f.crc = p->crc || c->startup->crc; /* the OR: some initiators go by this bit alone */
 	if (s->pd_len > DDPS_MPA_PD_MAX)
 		return DDPS_E_TOO_LONG;
-	if (s->enhanced != c->req_enhanced || (s->enhanced && s->pd_len < DDPS_MPA_WORD_LEN))
+	if (s->enhanced != c->startup->enhanced || (s->enhanced && s->pd_len < DDPS_MPA_WORD_LEN))
 		return DDPS_E_INVAL;
 	c->p = *p;
 	c->startup->out_len = ddps_mpa_frame_encode(c->startup->out, DDPS_MPA_REPLY, &f);
-	ddps_mpa_listener_release(c);
+	c->owner->settled(c);
 	/* Reception is on before the Reply leaves [5044-7.1.2-10]. */
 	if (s->reject) {
 		ddps_mpa_conn_step(c, DDPS_MPA_EV_ULP_REJECT);
@@ -330,7 +270,7 @@ int ddps_mpa_setup_answer(struct ddps_mpa_conn *c, const struct ddps_setup *s,
 		ddps_mpa_conn_deadline(c, DDPS_MPA_T_LINGER, DDPS_MPA_LINGER_MS);
 	} else {
 		ddps_mpa_conn_step(c, DDPS_MPA_EV_ULP_ACCEPT);
-		agree(c, c->req_crc, c->req_markers);
+		agree(c, c->startup->crc, c->startup->markers);
 		ddps_mpa_conn_deadline(c, DDPS_MPA_T_FIRST_FPDU, c->p.first_fpdu_ms);
 	}
 	ddps_mpa_setup_flush(c);
@@ -344,7 +284,7 @@ void ddps_mpa_setup_io(struct ddps_mpa_conn *c)
 {
 	struct ddps_mpa_frame f;
 
-	if (c->connecting)
+	if (ddps_mpa_connecting(c))
 		on_connect_done(c);
 	else if (c->state == DDPS_MPA_REQUEST_ULP)
 		on_impatience(c);

@@ -1,0 +1,438 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* An MPA connection: its life, its timers, and the calls from above. */
+#include "common/error.h"
+#include "common/term_codes.h"
+#include "mpa_tcp/mpa_conn.h"
+#include "mpa_tcp/mpa_fpdu.h"
+#include "mpa_tcp/mpa_mulpdu.h"
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static void on_timer(void *user);
+static void on_task(void *user);
+
+/* ---- addresses ---- */
+
+/* An IPv4 address that a dual-stack socket shows as IPv6 is shown as what it is. */
+void ddps_mpa_addr_set(union ddps_mpa_addr *a, const struct sockaddr *sa)
+{
+	memset(a, 0, sizeof *a);
+	memcpy(a, sa, sa->sa_family == AF_INET6 ? sizeof a->in6 : sizeof a->in);
+	if (sa->sa_family == AF_INET6 && IN6_IS_ADDR_V4MAPPED(&a->in6.sin6_addr)) {
+		struct sockaddr_in in = { .sin_family = AF_INET, .sin_port = a->in6.sin6_port };
+
+		memcpy(&in.sin_addr, &a->in6.sin6_addr.s6_addr[12], sizeof in.sin_addr);
+		memset(a, 0, sizeof *a);
+		a->in = in;
+	}
+}
+
+void ddps_mpa_addr_text(const union ddps_mpa_addr *a, char *buf, size_t len)
+{
+	buf[0] = '\0';
+	if (a->sa.sa_family != AF_UNSPEC)
+		ddps_addr_text(&a->sa, buf, len);
+}
+
+/* ---- birth and death ---- */
+
+struct ddps_mpa_conn *ddps_mpa_conn_new(struct ddps_env *env, const struct ddps_mpa_tcp *tcp,
+					const struct sockaddr *peer)
+{
+	struct ddps_mpa_conn *c = calloc(1, sizeof *c);
+
+	if (!c)
+		return NULL;
+	c->startup = calloc(1, sizeof *c->startup);
+	if (!c->startup) {
+		free(c);
+		return NULL;
+	}
+	c->startup->in_need = DDPS_MPA_HDR_LEN;
+	c->llp.ops = &ddps_mpa_ops;
+	c->llp.half_close = true;
+	c->llp.has_codes = true;
+	c->env = env;
+	c->tcp = tcp;
+	c->open = true;
+	c->timer = (struct ddps_timer){ .fn = on_timer, .user = c };
+	c->task = (struct ddps_task){ .fn = on_task, .user = c };
+	ddps_mpa_addr_set(&c->peer, peer);
+	c->mulpdu = DDPS_MPA_MULPDU_MIN;
+	ddps_mpa_rx_init(&c->rx, &ddps_mpa_conn_sink, c);
+	ddps_mpa_tx_init(&c->tx);
+	c->rx.spares = &env->mpa_rx;
+	return c;
+}
+
+static void close_tcp(struct ddps_mpa_conn *c)
+{
+	ddps_timer_stop(c->env->loop, &c->timer);
+	if (c->open)
+		c->tcp->close(c);
+	c->open = false;
+}
+
+void ddps_mpa_conn_destroy(struct ddps_mpa_conn *c)
+{
+	if (c->owner)
+		c->owner->settled(c);
+	if (c->prev) {
+		*c->prev = c->next;
+		if (c->next)
+			c->next->prev = c->prev;
+	}
+	ddps_task_cancel(c->env->loop, &c->task);
+	close_tcp(c);
+	ddps_mpa_rx_fini(&c->rx);
+	ddps_mpa_tx_fini(&c->tx);
+	ddps_llp_lend(c->env, &c->llp, false);
+	free(c->startup);
+	free(c);
+}
+
+void ddps_mpa_tidy(struct ddps_mpa_conn *c)
+{
+	struct ddps_mpa_startup *s = c->startup;
+
+	if (c->zombie) {
+		ddps_mpa_conn_destroy(c);
+		return;
+	}
+	/* Not earlier: private data that was handed up lies in it. */
+	if (s && (!c->open || (ddps_mpa_reads_stream(c) && s->out_sent == s->out_len))) {
+		free(s);
+		c->startup = NULL;
+	}
+}
+
+unsigned ddps_mpa_conn_step(struct ddps_mpa_conn *c, enum ddps_mpa_event ev)
+{
+	enum ddps_mpa_state old = c->state;
+	unsigned acts = ddps_mpa_sm_step(&c->state, ev);
+	char peer[72];
+
+	if (c->state != old && c->env->log.fn) {
+		ddps_mpa_addr_text(&c->peer, peer, sizeof peer);
+		ddps_log(&c->env->log, DDPS_LOG_DEBUG, "mpa", "%s: %s -%s-> %s", peer,
+			 ddps_mpa_state_name(old), ddps_mpa_event_name(ev),
+			 ddps_mpa_state_name(c->state));
+	}
+	return acts;
+}
+
+void ddps_mpa_conn_end(struct ddps_mpa_conn *c, const struct ddps_error *e)
+{
+	if (!c->open)
+		return;
+	if (e)
+		c->error = *e;
+	ddps_mpa_addr_text(&c->peer, c->error.peer, sizeof c->error.peer);
+	if (c->state != DDPS_MPA_CLOSED)
+		ddps_mpa_conn_step(c, DDPS_MPA_EV_ABORT);
+	ddps_log(&c->env->log, DDPS_LOG_INFO, "mpa", "%s: %s", c->error.peer,
+		 e ? c->error.text : "closed");
+	if (c->owner)
+		c->owner->settled(c);
+	close_tcp(c);
+	if (!c->pumping) { /* else the batch is in use up the stack */
+		ddps_mpa_tx_fini(&c->tx);
+		ddps_llp_lend(c->env, &c->llp, false);
+	}
+	ddps_task_post(c->env->loop, &c->task);
+}
+
+void ddps_mpa_conn_fail(struct ddps_mpa_conn *c, int code, int sys_errno, const char *fmt, ...)
+{
+	struct ddps_error e = { .code = code, .sys_errno = sys_errno };
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(e.text, sizeof e.text, fmt, ap);
+	va_end(ap);
+	ddps_mpa_conn_end(c, &e);
+}
+
+void ddps_mpa_conn_lost(struct ddps_mpa_conn *c, int sys_errno, const char *what)
+{
+	int code = sys_errno ? ddps_err_from_errno(sys_errno) : DDPS_E_RESET;
+	struct ddps_error e =
+		ddps_error_triple(code, ddps_term_triple(DDPS_TERM_MPA_CLOSED), "%s%s%s", what,
+				  sys_errno ? ": " : "", sys_errno ? strerror(sys_errno) : "");
+
+	e.sys_errno = sys_errno;
+	ddps_mpa_conn_step(c, DDPS_MPA_EV_LOST);
+	ddps_mpa_conn_end(c, &e);
+}
+
+/* ---- what to wait for ---- */
+
+void ddps_mpa_conn_deadline(struct ddps_mpa_conn *c, enum ddps_mpa_deadline what, uint32_t ms)
+{
+	c->deadline = what;
+	ddps_timer_after(c->env->loop, &c->timer, ms);
+}
+
+void ddps_mpa_conn_watch(struct ddps_mpa_conn *c)
+{
+	const struct ddps_mpa_startup *s = c->startup;
+	unsigned events = 0;
+
+	if (!c->open)
+		return;
+	if (c->state == DDPS_MPA_REPLY_ULP) {
+		/* What follows the Reply stays in TCP until open(). */
+		c->tcp->unwatch(c);
+		return;
+	}
+	if (c->rx.stalled && c->wr == DDPS_MPA_WR_SHUT) {
+		/* Nothing to read or send; a FIN of the peer would be reported without end. */
+		c->tcp->unwatch(c);
+		return;
+	}
+	if (!ddps_mpa_connecting(c) && c->rd != DDPS_MPA_RD_EOF && !c->rx.stalled)
+		events |= DDPS_MPA_IN; /* else TCP's window closes */
+	if (c->rx.stalled && c->rd == DDPS_MPA_RD_OPEN)
+		events |= DDPS_MPA_PEER_FIN;
+	if (ddps_mpa_connecting(c) || c->wr == DDPS_MPA_WR_FULL || (s && s->out_sent < s->out_len))
+		events |= DDPS_MPA_OUT;
+	if (c->tcp->watch(c, events, ddps_mpa_reads_stream(c)) < 0)
+		ddps_mpa_conn_fail(c, DDPS_E_SYSTEM, errno, "epoll: %s", strerror(errno));
+}
+
+void ddps_mpa_conn_set_mulpdu(struct ddps_mpa_conn *c)
+{
+	c->mulpdu = (uint32_t)ddps_mpa_mulpdu(c->emss, c->tx.markers, c->p.max_mulpdu);
+}
+
+void ddps_mpa_conn_update_emss(struct ddps_mpa_conn *c)
+{
+	c->emss = c->tcp->emss(c);
+	c->mulpdu_age = 0;
+	ddps_mpa_conn_set_mulpdu(c);
+}
+
+/* Nothing was read that could call for more than the layers above have asked for. */
+static bool is_quiet(const struct ddps_mpa_conn *c)
+{
+	return c->state == DDPS_MPA_FULL && !c->held && !c->startup && c->wr == DDPS_MPA_WR_OPEN &&
+	       !c->want_close && c->rd != DDPS_MPA_RD_EOF && !c->rx.stalled &&
+	       !ddps_mpa_tx_left(&c->tx);
+}
+
+void ddps_mpa_conn_ready(struct ddps_mpa_conn *c, unsigned events)
+{
+	ddps_mpa_enter(c);
+	if (!ddps_mpa_reads_stream(c)) {
+		ddps_mpa_setup_io(c);
+	} else {
+		if ((events & DDPS_MPA_OUT) && c->wr == DDPS_MPA_WR_FULL)
+			c->wr = DDPS_MPA_WR_OPEN;
+		if (c->rx.stalled && (events & DDPS_MPA_BROKEN))
+			ddps_mpa_data_hangup(c);
+		else if (c->rx.stalled && (events & DDPS_MPA_PEER_FIN))
+			ddps_mpa_data_closing(c);
+		else if (!c->rx.stalled && (events & (DDPS_MPA_IN | DDPS_MPA_BROKEN)))
+			ddps_mpa_data_read(c);
+	}
+	if (ddps_mpa_alive(c) && ((events & DDPS_MPA_OUT) || !is_quiet(c)))
+		ddps_mpa_data_advance(c);
+	ddps_mpa_leave(c);
+}
+
+static void on_timer(void *user)
+{
+	struct ddps_mpa_conn *c = user;
+	enum ddps_mpa_deadline what = c->deadline;
+
+	ddps_mpa_enter(c);
+	c->deadline = DDPS_MPA_T_NONE;
+	ddps_mpa_conn_step(c, DDPS_MPA_EV_TIMEOUT);
+	switch (what) {
+	case DDPS_MPA_T_CONNECT:
+		ddps_mpa_conn_fail(c, DDPS_E_TIMEDOUT, 0, "connect: no answer within %u ms",
+				   c->p.connect_ms);
+		break;
+	case DDPS_MPA_T_SETUP:
+		ddps_mpa_conn_fail(c, DDPS_E_TIMEDOUT, 0, "no whole MPA %s within %u ms",
+				   c->initiator ? "Reply" : "Request", c->p.setup_ms);
+		break;
+	case DDPS_MPA_T_FIRST_FPDU:
+		ddps_mpa_conn_fail(c, DDPS_E_TIMEDOUT, 0, "no first FPDU within %u ms",
+				   c->p.first_fpdu_ms);
+		break;
+	case DDPS_MPA_T_CLOSE:
+		c->tcp->reset(c);
+		ddps_mpa_conn_fail(c, DDPS_E_TIMEDOUT, 0,
+				   "close: the peer did not close within %u ms", c->p.close_ms);
+		break;
+	case DDPS_MPA_T_LINGER:
+	case DDPS_MPA_T_NONE:
+		ddps_mpa_conn_end(c, NULL);
+		break;
+	}
+	ddps_mpa_leave(c);
+}
+
+static void on_task(void *user)
+{
+	struct ddps_mpa_conn *c = user;
+
+	ddps_mpa_enter(c);
+	if (c->open && (c->resume || c->rx.cut))
+		ddps_mpa_data_resume(c);
+	else if (c->open)
+		ddps_mpa_data_advance(c);
+	else if (c->llp.up)
+		c->llp.up->closed(c->llp.user, &c->error);
+	else
+		c->zombie = true; /* failed before anyone above had it */
+	ddps_mpa_leave(c);
+}
+
+/* ---- calls from above ---- */
+
+static struct ddps_mpa_conn *conn_of(struct ddps_llp *llp)
+{
+	return (struct ddps_mpa_conn *)llp;
+}
+
+static int op_answer(struct ddps_llp *llp, const struct ddps_setup *s,
+		     const struct ddps_llp_param *p)
+{
+	struct ddps_mpa_conn *c = conn_of(llp);
+	int err;
+
+	ddps_mpa_enter(c);
+	err = ddps_mpa_setup_answer(c, s, p);
+	ddps_mpa_leave(c);
+	return err;
+}
+
+static void op_open(struct ddps_llp *llp)
+{
+	ddps_mpa_setup_open(conn_of(llp));
+}
+
+static void op_kick(struct ddps_llp *llp)
+{
+	struct ddps_mpa_conn *c = conn_of(llp);
+
+	c->held = true;
+	/* From inside one of our own callbacks it goes out at the end of that. */
+	if (c->depth || !c->open || ddps_mpa_conn_step(c, DDPS_MPA_EV_POST) != DDPS_MPA_DO_SEND) {
+		if (c->state == DDPS_MPA_MUTE)
+			ddps_task_post(c->env->loop, &c->task);
+		return;
+	}
+	ddps_mpa_enter(c);
+	ddps_mpa_data_advance(c);
+	ddps_mpa_leave(c);
+}
+
+static size_t op_mulpdu(struct ddps_llp *llp)
+{
+	return conn_of(llp)->mulpdu;
+}
+
+static void op_resume(struct ddps_llp *llp)
+{
+	struct ddps_mpa_conn *c = conn_of(llp);
+
+	if (!c->rx.stalled || !c->open)
+		return;
+	c->resume = true;
+	ddps_task_post(c->env->loop, &c->task);
+}
+
+static size_t op_held(const struct ddps_llp *llp)
+{
+	return ddps_mpa_rx_kept(&((const struct ddps_mpa_conn *)llp)->rx);
+}
+
+static int op_keep_copy(struct ddps_llp *llp)
+{
+	struct ddps_mpa_conn *c = conn_of(llp);
+	int err = ddps_mpa_tx_keep_copy(&c->tx);
+
+	ddps_llp_lend(c->env, llp, ddps_mpa_tx_refers(&c->tx));
+	return err;
+}
+
+static void op_shutdown(struct ddps_llp *llp)
+{
+	struct ddps_mpa_conn *c = conn_of(llp);
+
+	if (!c->open || c->want_close || c->state == DDPS_MPA_STREAM)
+		return;
+	if (!ddps_mpa_reads_stream(c)) {
+		ddps_mpa_conn_fail(c, DDPS_E_CLOSED, 0, "closed by this side during setup");
+		return;
+	}
+	c->want_close = true;
+	ddps_mpa_conn_deadline(c, DDPS_MPA_T_CLOSE, c->p.close_ms);
+	if (c->open)
+		ddps_task_post(c->env->loop, &c->task);
+}
+
+static bool op_leaving(const struct ddps_llp *llp)
+{
+	const struct ddps_mpa_conn *c = (const struct ddps_mpa_conn *)llp;
+
+	return c->open && c->want_close && c->wr != DDPS_MPA_WR_SHUT;
+}
+
+static void op_abort(struct ddps_llp *llp)
+{
+	struct ddps_mpa_conn *c = conn_of(llp);
+
+	if (c->open)
+		c->tcp->reset(c);
+	ddps_mpa_conn_fail(c, DDPS_E_CLOSED, 0, "aborted by this side");
+}
+
+static void op_free(struct ddps_llp *llp)
+{
+	struct ddps_mpa_conn *c = conn_of(llp);
+
+	/* A rejection is an end in order: nothing of ours is torn. */
+	if (c->open && (!c->initiator || c->state != DDPS_MPA_STREAM))
+		c->tcp->reset(c);
+	ddps_mpa_conn_end(c, NULL);
+	ddps_task_cancel(c->env->loop, &c->task);
+	c->zombie = true;
+	if (!c->depth)
+		ddps_mpa_conn_destroy(c);
+}
+
+static void op_info(struct ddps_llp *llp, struct ddps_conn_info *info)
+{
+	const struct ddps_mpa_conn *c = conn_of(llp);
+
+	info->transport = DDPS_TRANSPORT_TCP;
+	ddps_mpa_addr_text(&c->local, info->local, sizeof info->local);
+	ddps_mpa_addr_text(&c->peer, info->peer, sizeof info->peer);
+	info->mulpdu = c->mulpdu;
+	info->mpa.rev = c->rev;
+	info->mpa.crc = c->rx.crc;
+	info->mpa.markers_tx = c->tx.markers;
+	info->mpa.markers_rx = c->rx.markers;
+}
+
+const struct ddps_llp_ops ddps_mpa_ops = {
+	.answer = op_answer,
+	.open = op_open,
+	.kick = op_kick,
+	.mulpdu = op_mulpdu,
+	.resume = op_resume,
+	.held = op_held,
+	.keep_copy = op_keep_copy,
+	.shutdown = op_shutdown,
+	.leaving = op_leaving,
+	.abort = op_abort,
+	.free = op_free,
+	.info = op_info,
+};
