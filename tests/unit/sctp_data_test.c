@@ -228,6 +228,28 @@ Test(sctp_data, a_paused_user_closes_the_window, .fini = fini,
 	cr_expect_eq(r.e->st.held, 0);
 }
 
+/* What all associations hold has a bound, and what fills a gap passes it. */
+Test(sctp_data, attack_7_out_of_order_data_has_a_bound, .fini = fini)
+{
+	struct ddps_sctp_stats st;
+	char text[1001];
+
+	memset(text, 'x', 1000);
+	text[1000] = 0;
+	raw_up(&r);
+	r.e->c.max_held = 10000;
+	for (unsigned i = 1; i <= 20; i++)
+		raw_data(&r, RAW_TSN + i, 1, (uint16_t)i, 3, text); /* the first is missing */
+	ddps_sctp_stats(r.e, &st);
+	cr_expect_gt(st.held, 9000 - 64);
+	cr_expect_leq(st.held, 10000);
+	cr_expect_eq(st.held_full, 11);
+	cr_expect_eq(sack().cum, RAW_TSN - 1);
+	raw_data(&r, RAW_TSN, 2, 0, 7, "the gap");
+	cr_expect_eq(r.messages, 1);
+	cr_expect_eq(sack().cum, RAW_TSN + 9);
+}
+
 static unsigned overruns;
 
 static void on_overrun(void *user, uint16_t stream)
