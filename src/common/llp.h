@@ -28,6 +28,7 @@ struct ddps_env {
 	uint8_t *scratch;	 /* DDPS_SCRATCH_LEN octets, free for use during one callback */
 	uint64_t idle_ended;	 /* counted by SCTP: associations that carried nothing, too many */
 	uint64_t half_open_full; /* counted by listeners: max_half_open was reached */
+	uint64_t half_open_given_up; /* and a peer that said nothing had to go for another */
 	struct ddps_spares mpa_tx, mpa_copied, mpa_rx; /* MPA's */
 	struct ddps_llp *lenders; /* those that refer to user memory: see ddps_llp_lend */
 	void *sctp; /* the SCTP provider's own, made on first use, freed by its fini */

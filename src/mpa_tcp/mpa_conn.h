@@ -8,6 +8,7 @@
  * memory.
  */
 #include "common/llp.h"
+#include "common/shares.h"
 #include "mpa_tcp/mpa_rx.h"
 #include "mpa_tcp/mpa_sm.h"
 #include "mpa_tcp/mpa_tx.h"
@@ -130,6 +131,7 @@ struct ddps_mpa_conn {
 	/* mpa_io_listen.c's: the listener that counts this one as half-open, and its list */
 	struct ddps_mpa_listener *listener;
 	struct ddps_mpa_conn *next, **prev;
+	struct ddps_share share; /* counted until its Request is whole */
 
 	union ddps_mpa_addr local, peer;
 	struct ddps_error error; /* for closed() */

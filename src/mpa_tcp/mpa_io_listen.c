@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #define ACCEPTS	 8
@@ -24,16 +25,23 @@ struct ddps_mpa_listener {
 	struct ddps_timer pause;
 	bool paused;
 	unsigned half_open;
+	struct ddps_shares silent;   /* those of them whose Request is not whole, by address */
 	struct ddps_mpa_conn *conns; /* all that are not handed up or still counted */
 	union ddps_mpa_addr addr;
 };
 
 /* ---- the half-open ones ---- */
 
-/* Above the bound new peers wait in the kernel's queue. */
+/* All places are taken, and not mainly by Requests that wait for the application. */
+static bool many_silent(const struct ddps_mpa_listener *l)
+{
+	return l->half_open >= l->p.max_half_open && l->silent.places > l->p.max_half_open / 2;
+}
+
+/* Above the bound new peers wait in the kernel's queue, but not for those that say nothing. */
 static int watch(struct ddps_mpa_listener *l)
 {
-	bool in = !l->paused && l->half_open < l->p.max_half_open;
+	bool in = !l->paused && (l->half_open < l->p.max_half_open || many_silent(l));
 
 	return ddps_io_set(l->env->loop, &l->io, in ? EPOLLIN : 0);
 }
@@ -55,6 +63,7 @@ static void on_settled(struct ddps_mpa_conn *c)
 		return;
 	c->listener = NULL;
 	l->half_open--;
+	ddps_shares_del(&l->silent, &c->share);
 	if (c->llp.up) /* else it is destroyed soon */
 		unlink_conn(c);
 	watch(l);
@@ -64,6 +73,8 @@ static void on_request(struct ddps_mpa_conn *c, const struct ddps_setup *s)
 {
 	struct ddps_mpa_listener *l = c->listener;
 
+	ddps_shares_del(&l->silent, &c->share);
+	watch(l);
 	l->up->request(l->user, &c->llp, s);
 }
 
@@ -76,6 +87,12 @@ static void add_conn(struct ddps_mpa_listener *l, int fd, const struct sockaddr 
 	if (!c) {
 		ddps_log(&l->env->log, DDPS_LOG_ERROR, "mpa", "accept: out of memory");
 		ddps_own_close(fd);
+		return;
+	}
+	c->share.owner = c;
+	if (ddps_shares_add(&l->silent, &c->share, ddps_share_net(peer)) < 0) {
+		ddps_log(&l->env->log, DDPS_LOG_ERROR, "mpa", "accept: out of memory");
+		ddps_mpa_conn_destroy(c);
 		return;
 	}
 	c->tcp->local(c);
@@ -130,17 +147,48 @@ static void accept_failed(struct ddps_mpa_listener *l, int err)
 	}
 }
 
+/* Another peer needs @c's place. */
+static void give_up(struct ddps_mpa_listener *l, struct ddps_mpa_conn *c)
+{
+	l->env->half_open_given_up++;
+	c->tcp->reset(c);
+	ddps_mpa_conn_fail(c, DDPS_E_LIMIT, 0,
+			   "no whole MPA Request, and %u are half open: its place went to another",
+			   l->half_open);
+}
+
+/* Return whether one more can be taken.  @go: who has to go for it, or NULL.  One that has just
+ * sent something is read first: a burst is not silence. */
+static bool has_room(const struct ddps_mpa_listener *l, struct ddps_mpa_conn **go)
+{
+	int unread = 0;
+
+	*go = NULL;
+	if (l->half_open < l->p.max_half_open)
+		return true;
+	if (!many_silent(l))
+		return false;
+	*go = ddps_shares_first_to_go(&l->silent)->owner;
+	return ioctl((*go)->io.fd, FIONREAD, &unread) < 0 || !unread;
+}
+
 static bool accept_one(struct ddps_mpa_listener *l)
 {
+	struct ddps_mpa_conn *go;
 	struct sockaddr_storage ss;
 	socklen_t len = sizeof ss;
-	int fd = ddps_own(
-		accept4(l->io.fd, (struct sockaddr *)&ss, &len, SOCK_NONBLOCK | SOCK_CLOEXEC));
+	int fd;
 
+	if (!has_room(l, &go))
+		return false;
+	fd = ddps_own(
+		accept4(l->io.fd, (struct sockaddr *)&ss, &len, SOCK_NONBLOCK | SOCK_CLOEXEC));
 	if (fd < 0) {
 		accept_failed(l, errno);
 		return false;
 	}
+	if (go)
+		give_up(l, go);
 	add_conn(l, fd, (struct sockaddr *)&ss);
 	if (l->half_open >= l->p.max_half_open)
 		l->env->half_open_full++;
@@ -156,7 +204,7 @@ static void on_accept(void *user, uint32_t events)
 	unsigned n = ddps_loop_share(l->env->loop, 2, 1, 2) > 1 ? 1 : ACCEPTS;
 
 	(void)events;
-	while (n-- && l->half_open < l->p.max_half_open && accept_one(l))
+	while (n-- && accept_one(l))
 		;
 }
 
@@ -260,6 +308,7 @@ static void mpa_listener_free(struct ddps_llp_listener *base)
 		else
 			ddps_mpa_conn_destroy(c);
 	}
+	ddps_shares_fini(&l->silent);
 	free(l);
 }
 

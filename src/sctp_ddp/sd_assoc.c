@@ -59,20 +59,19 @@ static void lose(struct ddps_sd_carrier *c, const struct ddps_error *why)
 	}
 }
 
-static void not_fresh(struct ddps_sd_carrier *c)
+void ddps_sd_carrier_spoke(struct ddps_sd_carrier *c)
 {
-	if (c->fresh && c->listener)
+	if (c->fresh && c->listener) {
 		c->listener->half_open--;
+		ddps_shares_del(&c->listener->silent, &c->share);
+	}
 	c->fresh = false;
 }
 
 static void not_idle(struct ddps_sd_carrier *c)
 {
-	if (!c->in_idle)
-		return;
-	c->in_idle = false;
-	TAILQ_REMOVE(&c->listener->idle, c, idle_link);
-	c->listener->nidle--;
+	if (c->idle.counted)
+		ddps_shares_del(&c->listener->idle, &c->idle);
 }
 
 void ddps_sd_carrier_free(struct ddps_sd_carrier *c)
@@ -82,7 +81,7 @@ void ddps_sd_carrier_free(struct ddps_sd_carrier *c)
 	c->state = DDPS_SD_GOING;
 	not_idle(c);
 	lose(c, &e);
-	not_fresh(c);
+	ddps_sd_carrier_spoke(c);
 	TAILQ_REMOVE(&c->prov->carriers, c, link);
 	ddps_timer_stop(c->env->loop, &c->linger);
 	ddps_timer_stop(c->env->loop, &c->quiet_timer);
@@ -104,13 +103,14 @@ void ddps_sd_carrier_abort(struct ddps_sd_carrier *c, const struct ddps_error *w
 	not_idle(c);
 	ddps_log(&c->env->log, DDPS_LOG_WARN, "sctp", "%s: association aborted: %s", c->info.peer,
 		 why->text);
+	ddps_sd_carrier_spoke(c);
 	lose(c, why);
 	c->b->abort(c->assoc);
 }
 
 void ddps_sd_carrier_orphan(struct ddps_sd_carrier *c)
 {
-	not_fresh(c);
+	ddps_sd_carrier_spoke(c);
 	not_idle(c);
 	c->listener->half_open -= c->pending;
 	c->listener = NULL;
@@ -144,52 +144,38 @@ void ddps_sd_carrier_refresh(struct ddps_sd_carrier *c)
 
 /* ---- winding up ---- */
 
-/* "192.0.2.1:7174" without the port */
-static size_t host_len(const struct ddps_sd_carrier *c)
-{
-	const char *port = strrchr(c->info.peer, ':');
-
-	return port ? (size_t)(port - c->info.peer) : strlen(c->info.peer);
-}
-
-static bool same_host(const struct ddps_sd_carrier *a, const struct ddps_sd_carrier *b)
-{
-	return host_len(a) == host_len(b) && !memcmp(a->info.peer, b->info.peer, host_len(a));
-}
-
 /* What carries nothing is ended early when there is too much of it. */
 static void limit_idle(struct ddps_sd_listener *l, const struct ddps_sd_carrier *latest)
 {
-	struct ddps_sd_carrier *c, *oldest = NULL;
-	unsigned of_peer = 0;
+	struct ddps_share *oldest;
+	unsigned of_peer = ddps_shares_of(&l->idle, &latest->idle, &oldest);
 	struct ddps_error e;
 
-	TAILQ_FOREACH(c, &l->idle, idle_link)
-	{
-		if (!same_host(c, latest))
-			continue;
-		oldest = oldest ? oldest : c;
-		of_peer++;
+	if (of_peer <= DDPS_SD_IDLE_PEER) {
+		if (l->idle.places <= DDPS_SD_IDLE_LISTENER)
+			return;
+		oldest = ddps_shares_first_to_go(&l->idle);
+		of_peer = ddps_shares_of(&l->idle, oldest, &oldest);
 	}
-	if (of_peer <= DDPS_SD_IDLE_PEER)
-		oldest = l->nidle > DDPS_SD_IDLE_LISTENER ? TAILQ_FIRST(&l->idle) : NULL;
-	if (!oldest)
-		return;
 	l->env->idle_ended++;
 	e = ddps_error_make(DDPS_E_LIMIT, 0, "%u associations without a session, %u of this peer",
-			    l->nidle, of_peer);
-	ddps_sd_carrier_abort(oldest, &e);
+			    l->idle.places, of_peer);
+	ddps_sd_carrier_abort(oldest->owner, &e);
 }
 
 static void list_idle(struct ddps_sd_carrier *c)
 {
 	struct ddps_sd_listener *l = c->listener;
+	struct ddps_error e;
 
-	if (!l || c->to_len || c->state != DDPS_SD_UP || c->in_idle)
+	if (!l || c->to_len || c->state != DDPS_SD_UP || c->idle.counted)
 		return;
-	c->in_idle = true;
-	TAILQ_INSERT_TAIL(&l->idle, c, idle_link);
-	l->nidle++;
+	c->idle.owner = c;
+	if (ddps_shares_add(&l->idle, &c->idle, ddps_share_net_text(c->info.peer)) < 0) {
+		e = ddps_error_make(DDPS_E_NOMEM, 0, "no memory for an association");
+		ddps_sd_carrier_abort(c, &e);
+		return;
+	}
 	limit_idle(l, c);
 }
 
@@ -203,6 +189,8 @@ void ddps_sd_carrier_idle(struct ddps_sd_carrier *c)
 		return;
 	}
 	list_idle(c);
+	if (c->state == DDPS_SD_GOING)
+		return;
 	if (c->fresh)
 		ms = c->listener && c->listener->param.setup_ms ? c->listener->param.setup_ms
 								: PASSIVE_LINGER_MS;

@@ -12,6 +12,7 @@
  * session is always told by a task of its own, so no list is walked while it is told.
  */
 #include "common/error.h"
+#include "common/shares.h"
 #include "sctp_ddp/sd_backend.h"
 #include "sctp_ddp/sd_order.h"
 #include "sctp_ddp/sd_sm.h"
@@ -42,7 +43,8 @@
 #define DDPS_SD_STALL_ASSOC    (16u << 20)
 #define DDPS_SD_PAUSE_MS       5000u
 /* Associations that peers opened and that carry no session: of one listener, and of these from one
- * address.  Beyond that the one that has been idle longest is ended. */
+ * address (common/shares.h).  Beyond that the one that has been idle longest is ended, of that
+ * address, or of the one that has most of them. */
 #define DDPS_SD_IDLE_LISTENER 256u
 #define DDPS_SD_IDLE_PEER     32u
 /* [5043-10-d1] Messages of one session not known to be acknowledged. */
@@ -62,9 +64,9 @@ struct ddps_sd_listener {
 	const struct ddps_llp_listen_up *up;
 	void *user;
 	struct ddps_llp_listen_param param;
-	unsigned half_open; /* associations without a request yet, requests not answered */
-	struct ddps_sd_carrier_list idle; /* the one that has been so longest first */
-	unsigned nidle;
+	unsigned half_open;	   /* associations without a request yet, requests not answered */
+	struct ddps_shares silent; /* the former, by address */
+	struct ddps_shares idle;   /* without a session, by address */
 };
 
 struct ddps_sd_session {
@@ -83,7 +85,7 @@ struct ddps_sd_session {
 	bool stalled; /* the layer above holds a segment back: it and all behind it wait in order */
 	bool rx_dead; /* the layer above takes nothing more */
 	bool ended;
-	uint8_t *pd;   /* initiator: private data while waiting */
+	uint8_t *pd; /* initiator: private data while waiting */
 	size_t pd_len;
 	struct ddps_error error;
 };
@@ -141,11 +143,11 @@ struct ddps_sd_carrier {
 	enum ddps_sd_carrier_state state;
 	struct ddps_sd_listener *listener; /* shows Initiates to the ULP; NULL: all refused */
 	bool fresh;			   /* counted by the listener: no Initiate yet */
-	bool in_idle;			   /* on the listener's list */
-	TAILQ_ENTRY(ddps_sd_carrier) idle_link;
-	struct sockaddr_storage to;   /* opened by us: where to, for reuse */
-	socklen_t to_len;	      /* 0: opened by the peer */
-	struct sockaddr_storage from; /* opened by us: from where, or family 0 */
+	struct ddps_share share;	   /* while fresh */
+	struct ddps_share idle;		   /* while on the listener's list of these */
+	struct sockaddr_storage to;	   /* opened by us: where to, for reuse */
+	socklen_t to_len;		   /* 0: opened by the peer */
+	struct sockaddr_storage from;	   /* opened by us: from where, or family 0 */
 	int encap;
 	struct ddps_sd_assoc_info info;
 
@@ -218,6 +220,8 @@ void ddps_sd_carrier_wind_up(struct ddps_sd_carrier *c);
 void ddps_sd_carrier_refresh(struct ddps_sd_carrier *c);
 /* Give the whole association up. */
 void ddps_sd_carrier_abort(struct ddps_sd_carrier *c, const struct ddps_error *why);
+/* Its first Initiate is here, or it goes: its listener does not count it as silent any more. */
+void ddps_sd_carrier_spoke(struct ddps_sd_carrier *c);
 /* The listener goes. */
 void ddps_sd_carrier_orphan(struct ddps_sd_carrier *c);
 

@@ -200,16 +200,48 @@ static int sctp_connect(struct ddps_env *env, const struct ddps_uri *uri, const 
 
 /* ---- listening ---- */
 
+/* All places are taken: if mainly by peers that say nothing, the oldest of the address that has
+ * most of them goes. */
+static bool make_room(struct ddps_sd_listener *l)
+{
+	struct ddps_error why = ddps_error_make(DDPS_E_LIMIT, 0,
+						"no session asked for, and %u are half open: its "
+						"place went to another",
+						l->half_open);
+
+	if (l->half_open < l->param.max_half_open)
+		return true;
+	l->env->half_open_full++;
+	if (l->silent.places <= l->param.max_half_open / 2)
+		return false;
+	l->env->half_open_given_up++;
+	ddps_sd_carrier_abort(ddps_shares_first_to_go(&l->silent)->owner, &why);
+	return true;
+}
+
+/* @c->info is there: count it as one that has not asked for anything yet. */
+static int begin(struct ddps_sd_listener *l, struct ddps_sd_carrier *c, struct ddps_error *why)
+{
+	int err = ddps_sd_carrier_begin(c, why);
+
+	if (err < 0)
+		return err;
+	c->share.owner = c;
+	err = ddps_shares_add(&l->silent, &c->share, ddps_share_net_text(c->info.peer));
+	if (err < 0)
+		*why = ddps_error_make(err, 0, "no memory for an association");
+	return err;
+}
+
 static void listen_accepted(void *user, struct ddps_sd_assoc *a)
 {
 	struct ddps_sd_listener *l = user;
 	struct ddps_sd_carrier *c;
 	struct ddps_error why;
 
-	if (l->half_open >= l->param.max_half_open) {
+	if (!make_room(l)) {
 		ddps_log(&l->env->log, DDPS_LOG_WARN, "sctp",
 			 "association refused: %u half open already", l->half_open);
-		l->env->half_open_full++;
 		l->b->free(a);
 		return;
 	}
@@ -224,7 +256,7 @@ static void listen_accepted(void *user, struct ddps_sd_assoc *a)
 	c->fresh = true;
 	l->half_open++;
 	l->b->set_up(a, &ddps_sd_carrier_up, c);
-	if (ddps_sd_carrier_begin(c, &why) < 0)
+	if (begin(l, c, &why) < 0)
 		ddps_sd_carrier_abort(c, &why);
 	else
 		ddps_sd_carrier_idle(c);
@@ -288,7 +320,6 @@ static int sctp_listen(struct ddps_env *env, const struct ddps_uri *uri, const s
 	l->up = up;
 	l->user = user;
 	l->param = *p;
-	TAILQ_INIT(&l->idle);
 	err = l->b->listen(env, &prov->slot[slot].ctx, uri, sa, sa_len, p->backlog, &listen_up, l,
 			   &l->endpoint);
 	if (err < 0) {
@@ -323,6 +354,8 @@ static void sctp_listener_free(struct ddps_llp_listener *base)
 	if (c->listener == l)
 		ddps_sd_carrier_orphan(c);
 	l->b->endpoint_free(l->endpoint);
+	ddps_shares_fini(&l->silent);
+	ddps_shares_fini(&l->idle);
 	free(l);
 }
 

@@ -133,9 +133,7 @@ static void take_message(struct ddps_sd_pair *p, const struct ddps_sd_msg *m)
 	enum ddps_sd_event ev = ddps_sd_classify(&p->sm, m);
 
 	if (ev == DDPS_SD_EV_INITIATE && p->sm.state == DDPS_SD_IDLE) {
-		if (c->fresh && c->listener)
-			c->listener->half_open--;
-		c->fresh = false;
+		ddps_sd_carrier_spoke(c);
 		if (may_request(c))
 			p->sm.enhanced = m->code == DDPS_SD_ENH_INITIATE;
 		else

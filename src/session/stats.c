@@ -63,6 +63,7 @@ static void ctx_collect(struct ddps_ctx *ctx, struct ddps_ctx_stats *st)
 	st->total.struct_size = sizeof st->total;
 	st->half_open_full = ctx->env.half_open_full;
 	st->idle_ended = ctx->env.idle_ended;
+	st->half_open_given_up = ctx->env.half_open_given_up;
 	st->regions = ddps_stag_count(ctx->stags);
 	for (struct ddps_ep *ep = ctx->eps; ep; ep = ep->next, st->endpoints++)
 		add_stats(&st->total, ep_collect(ep));

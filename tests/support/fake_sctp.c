@@ -210,6 +210,8 @@ static struct ddps_sd_assoc *assoc_new(struct ddps_env *env, bool by_us)
 		.local = "127.0.0.1:1",
 		.peer = "127.0.0.1:2",
 	};
+	if (fake_sctp_net.from)
+		snprintf(a->info.peer, sizeof(a->info.peer), "%s", fake_sctp_net.from);
 	a->room = fake_sctp_net.room;
 	a->reorder = fake_sctp_net.reorder;
 	a->hold_dry = fake_sctp_net.hold_dry;

@@ -20,6 +20,7 @@ extern struct fake_sctp_net {
 	unsigned room;	  /* messages in flight before send() says DDPS_E_AGAIN; 0: any */
 	uint32_t reorder; /* seed; 0: in order */
 	bool hold_dry;
+	const char *from;  /* whom info() names as peer; NULL: 127.0.0.1:2 */
 	int fail;	   /* of connect() and listen() */
 	unsigned connects; /* counted */
 } fake_sctp_net;

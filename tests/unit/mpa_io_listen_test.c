@@ -173,21 +173,25 @@ Test(mpa_io_listen, half_open_cap)
 Test(mpa_io_listen, silent_peers_free_their_slot)
 {
 	struct mpa_world w;
-	int fd[2];
+	int fd[3];
 
 	mpa_world_init(&w);
-	w.lp.max_half_open = 1;
+	w.lp.max_half_open = 2;
 	w.lp.setup_ms = 150;
+	w.b[0].react[UP_REQUEST] = DO_NOTHING; /* keeps its place */
 	mpa_world_listen(&w);
 	fd[0] = mpa_bare_connect(&w);
+	mpa_bare_send(fd[0], REQ "\0\1\0\0", 20);
+	MPA_UNTIL(&w, w.requests);
 	fd[1] = mpa_bare_connect(&w);
-	mpa_bare_send(fd[1], REQ "\0\1\0\0", 20);
+	fd[2] = mpa_bare_connect(&w);
+	mpa_bare_send(fd[2], REQ "\0\1\0\0", 20);
 	mpa_world_settle(&w);
-	cr_expect_eq(w.requests, 0);
-	MPA_UNTIL(&w, w.requests == 1);
+	cr_expect_eq(w.requests, 1);
+	MPA_UNTIL(&w, w.requests == 2);
 	mpa_world_fini(&w);
-	close(fd[0]);
-	close(fd[1]);
+	for (int i = 0; i < 3; i++)
+		close(fd[i]);
 }
 
 Test(mpa_io_listen, requests_survive_their_listener)

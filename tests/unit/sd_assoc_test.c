@@ -2,6 +2,7 @@
 /* Associations with sessions on both ends: life, loss, restart, pairs, many sessions. */
 #include "support/sd_world.h"
 #include <criterion/criterion.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 static struct sd_world w;
@@ -405,6 +406,33 @@ Test(sd_assoc, attack_3_idle_associations_are_few)
 	cr_expect_eq(ended, 3);
 	cr_expect_eq(w.env.idle_ended, 3);
 	cr_expect_eq(w.req[0].closes, 0);
+}
+
+/* Whoever has a whole /64 has one share all the same, and takes no place of others. */
+Test(sd_assoc, attack_3_idle_associations_of_one_network_are_few)
+{
+	struct ddps_sd_assoc *other, *raw[DDPS_SD_IDLE_PEER + 4];
+	char from[40];
+
+	w.lparam.max_half_open = 1000;
+	fake_sctp_net.from = "[2001:db8:0:1::1]:7";
+	other = sd_raw_to_listener(&w);
+	fake_sctp_net.from = from;
+	for (unsigned i = 0; i < DDPS_SD_IDLE_PEER + 4; i++) {
+		snprintf(from, sizeof(from), "[2001:db8:0:2:%x::1]:7", i);
+		raw[i] = sd_raw_to_listener(&w);
+	}
+	cr_expect_eq(w.env.idle_ended, 4);
+	for (unsigned i = 0; i < DDPS_SD_IDLE_PEER + 4; i++)
+		cr_expect_eq(raw[i]->over, i < 4, "%u", i);
+	cr_expect_not(other->over);
+	/* Many networks: the one that has most gives way, not whoever came first. */
+	for (unsigned i = 0; i < DDPS_SD_IDLE_LISTENER; i++) {
+		snprintf(from, sizeof(from), "10.0.%u.%u:7", i >> 8, i & 255);
+		sd_raw_to_listener(&w);
+	}
+	cr_expect_eq(w.env.idle_ended, 4 + DDPS_SD_IDLE_PEER + 1);
+	cr_expect(other->over, "the oldest where all have one");
 }
 
 /* ---- many ---- */

@@ -225,12 +225,13 @@ Test(sd_passive, pending_requests_per_listener, .description = "5043-6.4-3 5043-
 		raw[i] = sd_raw_to_listener(&w);
 	l = (struct ddps_sd_listener *)w.listener;
 	cr_expect_eq(l->half_open, 3);
-	raw[3] = sd_raw_to_listener(&w); /* one association too many */
-	cr_expect_null(raw[3]->peer);
 	for (int i = 0; i < 3; i++)
 		sd_send(&w, raw[i], 0, "0000 0001");
 	cr_expect_eq(w.nreq, 3);
 	cr_expect_eq(l->half_open, 3);
+	raw[3] = sd_raw_to_listener(&w); /* one association too many */
+	cr_expect_null(raw[3]->peer);
+	cr_expect_eq(w.env.half_open_given_up, 0, "what was asked is not given up for it");
 	sd_send(&w, raw[0], 1, "0000 0001");
 	sd_expect(raw[0], 1, "0000 0004");
 	cr_assert_eq(sd_answer(&w.req[1], true, NULL, 0), 0);
@@ -242,6 +243,37 @@ Test(sd_passive, pending_requests_per_listener, .description = "5043-6.4-3 5043-
 	fake_sctp_lose(raw[0], DDPS_E_RESET);
 	sd_run(&w);
 	cr_expect_eq(l->half_open, 0);
+}
+
+/* Associations that ask for nothing: the oldest of the address that has most goes for another. */
+Test(sd_passive, attack_17_half_open_associations_leave_others_alone, .description = "5043-6.4-3")
+{
+	struct ddps_sd_assoc *flood[8], *slow, *raw;
+	struct ddps_sd_listener *l;
+
+	w.lparam.max_half_open = 8;
+	fake_sctp_net.from = "198.51.100.7:9";
+	slow = sd_raw_to_listener(&w);
+	fake_sctp_net.from = "192.0.2.1:2";
+	for (int i = 0; i < 7; i++)
+		flood[i] = sd_raw_to_listener(&w);
+	l = (struct ddps_sd_listener *)w.listener;
+	cr_expect_eq(l->half_open, 8);
+	cr_expect_eq(w.env.half_open_given_up, 0);
+	fake_sctp_net.from = "[2001:db8::1]:2";
+	raw = sd_raw_open(&w, 0);
+	cr_expect_null(flood[0]->peer);
+	cr_expect_not_null(flood[1]->peer);
+	cr_expect_eq(w.env.half_open_given_up, 1);
+	cr_expect_eq(l->half_open, 7);
+	fake_sctp_net.from = "192.0.2.1:3";
+	for (int i = 0; i < 20; i++)
+		sd_raw_to_listener(&w);
+	cr_expect_eq(w.env.half_open_given_up, 20);
+	cr_expect_eq(l->half_open, 8);
+	cr_expect_not_null(raw->peer);
+	sd_send(&w, slow, 0, "0000 0001");
+	sd_expect(slow, 0, "0000 0002");
 }
 
 Test(sd_passive, no_listener_any_more, .description = "5043-6.4-4")

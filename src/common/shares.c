@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Places by the network that took them. */
+#include "common/shares.h"
+#include <arpa/inet.h>
+#include <ddpsess/err.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define IPV4 0xFFFFFFFF00000000u /* as a /64 it would be multicast: nobody's source */
+
+struct ddps_share_net {
+	uint64_t net;
+	unsigned members; /* 0: free */
+	struct ddps_share *oldest, *newest;
+};
+
+static uint64_t net4(const uint8_t a[4])
+{
+	return IPV4 | (uint64_t)a[0] << 24 | (uint64_t)a[1] << 16 | (uint64_t)a[2] << 8 | a[3];
+}
+
+static uint64_t net6(const struct in6_addr *a)
+{
+	uint64_t net = 0;
+
+	if (IN6_IS_ADDR_V4MAPPED(a))
+		return net4(a->s6_addr + 12);
+	for (unsigned i = 0; i < 8; i++)
+		net = net << 8 | a->s6_addr[i];
+	return net;
+}
+
+uint64_t ddps_share_net(const struct sockaddr *sa)
+{
+	struct sockaddr_in6 in6;
+	struct sockaddr_in in;
+	uint8_t a[4];
+
+	if (sa->sa_family == AF_INET6) {
+		memcpy(&in6, sa, sizeof in6);
+		return net6(&in6.sin6_addr);
+	}
+	if (sa->sa_family != AF_INET)
+		return 0;
+	memcpy(&in, sa, sizeof in);
+	memcpy(a, &in.sin_addr, sizeof a);
+	return net4(a);
+}
+
+uint64_t ddps_share_net_text(const char *text)
+{
+	bool six = *text == '[';
+	size_t len = strcspn(text + six, six ? "%]" : ":");
+	char host[INET6_ADDRSTRLEN];
+	struct in6_addr a6;
+	uint8_t a4[4];
+
+	if (len >= sizeof host)
+		return 0;
+	memcpy(host, text + six, len);
+	host[len] = 0;
+	if (six)
+		return inet_pton(AF_INET6, host, &a6) == 1 ? net6(&a6) : 0;
+	return inet_pton(AF_INET, host, a4) == 1 ? net4(a4) : 0;
+}
+
+/* Index of @net's record, or of one that is free, or DDPS_E_NOMEM. */
+static int find(struct ddps_shares *s, uint64_t net)
+{
+	struct ddps_share_net *more;
+	unsigned spare = s->nnets, room;
+
+	for (unsigned i = 0; i < s->nnets; i++) {
+		if (s->nets[i].members && s->nets[i].net == net)
+			return (int)i;
+		if (!s->nets[i].members)
+			spare = i;
+	}
+	if (spare == s->room) {
+		room = s->room ? 2 * s->room : 8;
+		more = realloc(s->nets, room * sizeof *more);
+		if (!more)
+			return DDPS_E_NOMEM;
+		s->nets = more;
+		s->room = room;
+	}
+	if (spare == s->nnets)
+		s->nnets++;
+	s->nets[spare] = (struct ddps_share_net){ .net = net };
+	return (int)spare;
+}
+
+int ddps_shares_add(struct ddps_shares *s, struct ddps_share *m, uint64_t net)
+{
+	struct ddps_share_net *n;
+	int at = find(s, net);
+
+	if (at < 0)
+		return at;
+	n = &s->nets[at];
+	m->counted = true;
+	m->from = (unsigned)at;
+	m->nr = s->next_nr++;
+	m->newer = NULL;
+	m->older = n->newest;
+	*(n->newest ? &n->newest->newer : &n->oldest) = m;
+	n->newest = m;
+	n->members++;
+	s->places++;
+	return 0;
+}
+
+void ddps_shares_del(struct ddps_shares *s, struct ddps_share *m)
+{
+	struct ddps_share_net *n;
+
+	if (!m->counted)
+		return;
+	n = &s->nets[m->from];
+	*(m->older ? &m->older->newer : &n->oldest) = m->newer;
+	*(m->newer ? &m->newer->older : &n->newest) = m->older;
+	m->counted = false;
+	n->members--;
+	s->places--;
+	while (s->nnets && !s->nets[s->nnets - 1].members)
+		s->nnets--;
+}
+
+unsigned ddps_shares_of(const struct ddps_shares *s, const struct ddps_share *m,
+			struct ddps_share **oldest)
+{
+	const struct ddps_share_net *n = &s->nets[m->from];
+
+	*oldest = n->oldest;
+	return n->members;
+}
+
+struct ddps_share *ddps_shares_first_to_go(const struct ddps_shares *s)
+{
+	const struct ddps_share_net *most = NULL;
+
+	for (unsigned i = 0; i < s->nnets; i++) {
+		const struct ddps_share_net *n = &s->nets[i];
+
+		if (!n->members)
+			continue;
+		if (!most || n->members > most->members ||
+		    (n->members == most->members && n->oldest->nr < most->oldest->nr))
+			most = n;
+	}
+	return most ? most->oldest : NULL;
+}
+
+void ddps_shares_fini(struct ddps_shares *s)
+{
+	free(s->nets);
+	*s = (struct ddps_shares){ 0 };
+}
