@@ -82,7 +82,7 @@ struct ddps_ctx_stats {
 	uint64_t srq_posted; /* in all shared receive queues, not bound */
 
 	/* A limit met: SCTP associations without a session that were ended, since a listener had
-	 * more than 256 of them, or more than 32 from one address. */
+	 * more than 256 of them, or more than 32 from one address (see below). */
 	uint64_t idle_ended;
 	/* Limits met, again: half-open peers closed so that another one had a place.  Closed is
 	 * the one that has waited longest, of the address that has most of them.  An address is an
