@@ -32,9 +32,10 @@ comma	   := ,
 # sanitizers bring their own undefined symbols, so -z defs is for the real thing only
 DEFS	   := $(if $(filter opt,$(VARIANT)),-Wl$(comma)-z$(comma)defs)
 
-LIB_DIRS   := common ddp rdmap negotiate mpa_tcp sctp sctp_ddp sctp_ddp/backend session
+LIB_DIRS   := common ddp rdmap negotiate mpa_tcp sctp/parts sctp/send sctp sctp_ddp \
+	sctp_ddp/backend $(addprefix sctp_ddp/backend/,native usrsctp kernel) session
 LIB_SRC	   := $(wildcard $(LIB_DIRS:%=src/%/*.c))
-VERBS_SRC  := $(wildcard src/verbs/*.c)
+VERBS_SRC  := $(wildcard src/verbs/*.c src/verbs/*/*.c)
 # ports load the libraries that they need at run time, so nothing is linked for them
 IPOIB_SRC  := $(wildcard src/ipoib_cm/*/*.c) src/common/sized.c
 CONF_SRC   := $(wildcard src/conform/*.c src/conform/*/*.c)

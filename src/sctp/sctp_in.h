@@ -4,18 +4,18 @@
 /*
  * Inside the engine:
  *   sctp_wire.c     chunks, parameters, causes, CRC32c	     sctp_cookie.c  State Cookies
- *   sctp_siphash.c  keyed hash		  sctp_pool.c  memory	     sctp_timer.c   deadlines
  *   sctp_engine.c   the engine, its turn    sctp_find.c  who is meant by a packet
  *   sctp_packet.c   which packets are taken, and the table: chunk x state
  *   sctp_oob.c	     packets that belong to nothing, what is sent without association, ICMP
  *   sctp_setup.c    INIT, INIT ACK	     sctp_echo.c  COOKIE ECHO and ACK, restart
  *   sctp_assoc.c    an association's life   sctp_shut.c  SHUTDOWN, ABORT, ERROR
- *   sctp_map.c	     TSNs received	     sctp_rx.c	  DATA     sctp_reasm.c	 fragments
+ *   sctp_rx.c	     DATA		     sctp_reasm.c  fragments
  *   sctp_stream.c   order, holds, delivery  sctp_sack.c  SACKs sent and received
  *   sctp_path.c     states of paths, heartbeats, probes
  *   sctp_msg.c	     messages to send	     sctp_tx.c	  packets out of them
  *   sctp_api.c	     the rest of the calls
- *   tx_*.c	     what is outstanding, congestion control, path MTU
+ *   parts/	     what knows no association: TSNs received, deadlines, memory, a keyed hash
+ *   send/	     what is outstanding, congestion control, path MTU
  *
  * A call or a packet changes an association and "touches" it.  ddps_sc_settle() then does what
  * follows of it for all that were touched: the steps of SHUTDOWN, the timer, a place in the queue
@@ -23,11 +23,11 @@
  */
 #include "common/error.h"
 #include "sctp/sctp_cookie.h"
-#include "sctp/sctp_map.h"
-#include "sctp/sctp_pool.h"
-#include "sctp/sctp_siphash.h"
-#include "sctp/sctp_timer.h"
-#include "sctp/tx_sent.h"
+#include "sctp/parts/sctp_map.h"
+#include "sctp/parts/sctp_pool.h"
+#include "sctp/parts/sctp_siphash.h"
+#include "sctp/parts/sctp_timer.h"
+#include "sctp/send/tx_sent.h"
 #include <stdlib.h>
 #include <sys/queue.h>
 #define HASH_NONFATAL_OOM 1

@@ -3,7 +3,8 @@
 #define DDPS_SD_BACKEND_H
 /*
  * What the DDP adaptation needs from an SCTP: associations that carry unordered user messages.
- * Two implementations: usrsctp (sd_usrsctp*.c) and the kernel's (sd_kernel.c).
+ * Three implementations, each in a folder of backend/: native (the engine of src/sctp), usrsctp,
+ * and the kernel's.
  *
  * Upcalls come from the loop only, never from inside a call from above.  From inside an upcall
  * every op may be called, free included; after free nothing is called for that object.

@@ -9,15 +9,20 @@
  *   vd_process.c	the one context of the process, its event thread
  *   vd_config.c	what the settings say		vd_settings.c	where they stand
  *   vd_device.c	the device, port and GIDs
+ *   vd_none.c		what does not exist on iWARP	vd_names.c	names of values
+ *   vd_stats.c		the counters at the end	vd_socket.c	the system's sockets
+ * ib/, the calls of libibverbs:
  *   vd_pd.c		protection domains and memory regions
+ *   vd_fault.c		a region that the program unmapped
  *   vd_cq.c		completion queues	vd_cq_ex.c	their extended form
- *   vd_channel.c	completion channels
+ *   vd_channel.c	completion channels	vd_async.c	asynchronous events
  *   vd_qp.c		queue pairs		vd_post.c	work requests	vd_wr.c	ibv_wr_*
- *   vd_id.c		rdma_cm identifiers	vd_conn.c	connections	vd_event.c	events
+ *   vd_srq.c		shared receive queues
+ * cm/, the calls of librdmacm and all else that connects:
+ *   vd_id.c		identifiers		vd_conn.c	connections	vd_event.c	events
  *   vd_bind.c		own addresses, options	vd_lend.c	queue pairs of the program's for them
  *   vd_ep.c		rdma_create_ep and the synchronous forms	vd_addr.c	addresses
  *   vd_oob.c		queue pairs that programs connect themselves
- *   vd_none.c		what does not exist on iWARP	vd_names.c	names of values
  *
  * The interface of rdma-core has no handle for the process, hence the one global in
  * vd_process.c.

@@ -7,7 +7,7 @@
  * that listens, a COOKIE ACK is what a connecting one waits for.  It is strict about how it is
  * called.  A program that calls any function below has it instead of the library.
  */
-#include "sctp_ddp/backend/sd_usrsctp.h"
+#include "sctp_ddp/backend/usrsctp/sd_usrsctp.h"
 
 #define FAKE_HDR 16u /* common header and chunk header */
 #define FAKE_OUT 20u /* ... and, of packets that go out, their number */

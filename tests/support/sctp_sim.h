@@ -5,7 +5,7 @@
  * One flow over one simulated path: the sender's modules of src/sctp against a plain receiver, in
  * simulated time.  Everything follows from the seed.
  */
-#include "sctp/tx_sent.h"
+#include "sctp/send/tx_sent.h"
 
 #define SIM_MS	1000000ull
 #define SIM_SEC (1000 * SIM_MS)

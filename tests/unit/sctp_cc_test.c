@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Congestion control and pacing of src/sctp: each rule for itself. */
-#include "sctp/tx_cc.h"
+#include "sctp/send/tx_cc.h"
 #include <criterion/criterion.h>
 
 #define MS   1000000ull

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Path MTU discovery (RFC 8899) on a path that takes packets up to a size. */
-#include "sctp/tx_pmtu.h"
+#include "sctp/send/tx_pmtu.h"
 #include <criterion/criterion.h>
 
 #define MS  1000000ull

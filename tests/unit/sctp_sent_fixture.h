@@ -2,7 +2,7 @@
 #ifndef SCTP_SENT_FIXTURE_H
 #define SCTP_SENT_FIXTURE_H
 /* A sender with two paths, and a plain model of it that looks at every slot. */
-#include "sctp/tx_in.h"
+#include "sctp/send/tx_in.h"
 #include <criterion/criterion.h>
 
 #define MS	 1000000ull

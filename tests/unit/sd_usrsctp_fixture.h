@@ -2,7 +2,7 @@
 #ifndef SD_USRSCTP_FIXTURE_H
 #define SD_USRSCTP_FIXTURE_H
 /* Two contexts and one association between them, on the usrsctp backend, and what it is inside. */
-#include "sctp_ddp/backend/sd_usrsctp.h"
+#include "sctp_ddp/backend/usrsctp/sd_usrsctp.h"
 #include "sd_pair_fixture.h"
 
 #define B (&ddps_sd_usrsctp)

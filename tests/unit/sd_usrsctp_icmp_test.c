@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* A peer whose UDP port is gone: ICMP messages, those that end an association and all others. */
-#include "sctp_ddp/backend/sd_usrsctp_icmp.h"
+#include "sctp_ddp/backend/usrsctp/sd_usrsctp_icmp.h"
 #include "sd_usrsctp_fixture.h"
 #include <fcntl.h>
 #include <linux/errqueue.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The size of the path: links that take little, and ICMP messages that say so. */
 #include "sctp_ddp/backend/sd_route.h"
-#include "sctp_ddp/backend/sd_usrsctp_icmp.h"
+#include "sctp_ddp/backend/usrsctp/sd_usrsctp_icmp.h"
 #include "sd_usrsctp_fixture.h"
 #include <linux/errqueue.h>
 #include <net/if.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* A peer that restarts an association that lives, or pretends to: RFC 9260 5.2.2, 5.2.4. */
-#include "sctp_ddp/backend/sd_usrsctp.h"
+#include "sctp_ddp/backend/usrsctp/sd_usrsctp.h"
 
 #define B (&ddps_sd_usrsctp)
 #include "sd_hand_fixture.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The usrsctp backend against a peer made by hand: what is on the wire, and hostile packets. */
-#include "sctp_ddp/backend/sd_usrsctp.h"
+#include "sctp_ddp/backend/usrsctp/sd_usrsctp.h"
 
 #define B (&ddps_sd_usrsctp)
 #include "sd_hand_fixture.h"

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "sctp/parts/sctp_pool.h"
+#include <stdlib.h>
+
+#define LEAST 128u
+
+static unsigned class_of(size_t size)
+{
+	unsigned c = 0;
+
+	while (c < DDPS_SC_POOL_CLASSES && size > (size_t)LEAST << c)
+		c++;
+	return c;
+}
+
+void *ddps_sc_pool_get(struct ddps_sc_pool *p, size_t size)
+{
+	unsigned c = class_of(size);
+	void **mem;
+
+	if (c == DDPS_SC_POOL_CLASSES)
+		return malloc(size);
+	mem = p->first[c];
+	if (!mem)
+		return malloc((size_t)LEAST << c);
+	p->first[c] = *mem;
+	p->kept -= (size_t)LEAST << c;
+	return mem;
+}
+
+void ddps_sc_pool_put(struct ddps_sc_pool *p, void *mem, size_t size)
+{
+	unsigned c = class_of(size);
+
+	if (!mem)
+		return;
+	if (c == DDPS_SC_POOL_CLASSES || p->kept + ((size_t)LEAST << c) > DDPS_SC_POOL_KEPT) {
+		free(mem);
+		return;
+	}
+	*(void **)mem = p->first[c];
+	p->first[c] = mem;
+	p->kept += (size_t)LEAST << c;
+}
+
+void ddps_sc_pool_fini(struct ddps_sc_pool *p)
+{
+	for (unsigned c = 0; c < DDPS_SC_POOL_CLASSES; c++) {
+		while (p->first[c]) {
+			void **mem = p->first[c];
+
+			p->first[c] = *mem;
+			free(mem);
+		}
+	}
+	p->kept = 0;
+}

@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#ifndef DDPS_SCTP_TX_IN_H
+#define DDPS_SCTP_TX_IN_H
+/* What tx_sent.c, tx_sack.c and tx_time.c share. */
+#include "sctp/send/tx_sent.h"
+
+#define DDPS_MS	    1000000ull
+#define DDPS_SECOND (1000 * DDPS_MS)
+
+enum { SLOT_FREE, SLOT_FLIGHT, SLOT_SACKED, SLOT_LOST };
+
+enum {
+	SLOT_I = 1 << 0,    /* carried the I bit */
+	SLOT_T3 = 1 << 1,   /* was marked lost by T3 */
+	SLOT_VOID = 1 << 2, /* when it was sent is not known: no evidence for RTT and order */
+	SLOT_AWAY = 1 << 3, /* was sent on more than one path */
+	SLOT_PKT = 1 << 4,  /* counts as a packet in sacked_packets */
+	SLOT_TLP = 1 << 5   /* was resent as a tail loss probe */
+};
+
+/* One TSN from cum + 1 to next - 1. */
+struct ddps_sent_slot {
+	void *chunk;
+	uint64_t pn, sent_at;
+	uint32_t prev, next; /* TSNs, in the list of its path */
+	uint16_t size, len, packet;
+	uint8_t state, path, nsent, flags;
+	uint8_t episode; /* in which it was marked lost; 0: in none */
+};
+
+/* TSNs from start to end. */
+struct ddps_sent_run {
+	uint32_t start, end;
+};
+
+/* The last retransmission of a TSN; at tsn modulo HIST. */
+#define DDPS_SENT_HIST 256u
+enum { HIST_USED = 1, HIST_UNDONE = 2, HIST_TLP = 4, HIST_T3 = 8, HIST_TOLD = 16 };
+struct ddps_sent_resent {
+	uint32_t tsn;
+	uint8_t path, episode, flags;
+};
+
+static inline bool ddps_tsn_before(uint32_t a, uint32_t b)
+{
+	return (int32_t)(a - b) < 0;
+}
+
+static inline struct ddps_sent_slot *ddps_sent_slot(const struct ddps_sent *s, uint32_t tsn)
+{
+	return &s->ring[tsn & s->mask];
+}
+
+static inline bool ddps_sent_holds(const struct ddps_sent *s, uint32_t tsn)
+{
+	return tsn - s->cum - 1 < s->next - s->cum - 1;
+}
+
+static inline uint64_t ddps_sent_window(const struct ddps_sent *s)
+{
+	return s->a_rwnd > s->out_len ? s->a_rwnd - s->out_len : 0;
+}
+
+/* tx_ring.c */
+int ddps_sent_grow(struct ddps_sent *s); /* 0 or DDPS_E_NOMEM */
+void ddps_sent_link(struct ddps_sent *s, struct ddps_sent_path *p, uint32_t tsn);
+void ddps_sent_unflight(struct ddps_sent *s, uint32_t tsn);
+void ddps_sent_unlost(struct ddps_sent *s, uint32_t tsn);
+/* FLIGHT again at the end of its path's list, sent nobody knows when. */
+void ddps_sent_requeue(struct ddps_sent *s, uint32_t tsn, uint64_t now);
+/* A chunk in flight is to be resent; nothing is concluded from it. */
+void ddps_sent_mark(struct ddps_sent *s, uint32_t tsn);
+/* Lowest LOST TSN not before @from (one that is held); false: none. */
+bool ddps_sent_lowest(struct ddps_sent *s, uint32_t from, uint32_t *tsn);
+
+/* tx_sack.c */
+/* A chunk was acknowledged by a gap block for the first time. */
+void ddps_sent_by_gap(struct ddps_sent *s, uint32_t tsn, uint64_t now, struct ddps_sent_news *news);
+
+/* tx_runs.c */
+/* cum has moved: runs below it are no runs any more. */
+void ddps_sent_drop_runs(struct ddps_sent *s);
+/* The blocks of a SACK, well-formed: finds what is new, and what is taken back. */
+void ddps_sent_by_blocks(struct ddps_sent *s, const struct ddps_sent_sack *k, uint64_t now,
+			 struct ddps_sent_news *news);
+/* What follows the cumulative ack is missing there, whatever was said before. */
+void ddps_sent_contradiction(struct ddps_sent *s, uint64_t now);
+
+/* tx_time.c */
+/* A chunk in flight is lost: with all that congestion control makes of it. */
+void ddps_sent_lose(struct ddps_sent *s, struct ddps_sent_path *p, uint32_t tsn, uint64_t now);
+void ddps_sent_sample(struct ddps_sent *s, struct ddps_sent_path *p, uint64_t rtt);
+void ddps_sent_min_rtt(struct ddps_sent_path *p, uint64_t rtt, uint64_t now);
+void ddps_sent_detect(struct ddps_sent *s, struct ddps_sent_path *p, uint64_t now);
+/* Bounds the window in which packets may overtake each other (RFC 8985 6.2 step 4). */
+void ddps_sent_reordered(struct ddps_sent *s, struct ddps_sent_path *p);
+void ddps_sent_arm_pto(struct ddps_sent *s, struct ddps_sent_path *p, uint64_t now);
+/* One loss of the present episode was none. */
+void ddps_sent_false_loss(struct ddps_sent_path *p, uint8_t episode);
+void ddps_sent_false_t3(struct ddps_sent *s, struct ddps_sent_path *p, uint64_t now);
+void ddps_sent_episode(struct ddps_sent_path *p);
+/* After losses or news: has recovery ended, what is the window.  @ack: what a SACK brought */
+void ddps_sent_settle(struct ddps_sent *s, struct ddps_sent_path *p, const struct ddps_cc_ack *ack);
+
+/* What was sent first is to be resent, with the next packet. */
+void ddps_sent_resend(struct ddps_sent *s, struct ddps_sent_path *p);
+
+#endif

@@ -1,0 +1,393 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Packetization layer path MTU discovery of one path. */
+#include "sctp/send/tx_pmtu.h"
+#include <stddef.h>
+#include <string.h>
+
+#define MS	    1000000ull
+#define SECOND	    (1000 * MS)
+#define MAX_PROBES  3
+#define PROBE_TIMER SECOND /* at least: RFC 8899 5.1.1 */
+#define RAISE_TIMER (600 * SECOND)
+#define BACKOFF_MAX (60 * SECOND)
+#define PTB_DEAF    (60 * SECOND)
+#define HOLE_LOSSES 3  /* packets in a row that vanish */
+#define HOLE_T3	    2  /* timeouts that will do if nothing at all passes */
+#define STEP	    20 /* the search ends when it is known this well */
+#define EVER	    UINT64_MAX
+
+/* Sizes that paths have, largest first; between them the search halves. */
+static const uint16_t usual[] = {
+	9000, 8900, 4352, 1500, 1492, 1480, 1454, 1420, 1400, 1380, 1280
+};
+
+/* The SCTP part is a multiple of 4, and so are the headers before it. */
+static uint16_t whole(uint32_t size)
+{
+	return (uint16_t)(size & ~3u);
+}
+
+struct ddps_pmtu_limits ddps_pmtu_limits(bool ipv6, bool udp, uint32_t device)
+{
+	struct ddps_pmtu_limits l = { .min = ipv6 ? 1280 : 576, .base = ipv6 ? 1280 : 1200 };
+	uint32_t least = ipv6 ? 1280 : 68, headers = (ipv6 ? 40u : 20u) + (udp ? 8u : 0u);
+	/* IPv4's length counts its header; 65,504 is what is left of UDP's, rounded down */
+	uint32_t most = headers + (udp ? ipv6 ? 65524u : 65504u : 65512u);
+
+	if (most > UINT16_MAX)
+		most = UINT16_MAX;
+	if (device < least)
+		device = least;
+	l.max = whole(device < most ? device : most);
+	if (l.base > l.max)
+		l.base = l.max;
+	if (l.min > l.max)
+		l.min = l.max;
+	return l;
+}
+
+void ddps_pmtu_init(struct ddps_pmtu *m, const struct ddps_pmtu_limits *lim)
+{
+	memset(m, 0, sizeof *m);
+	m->lim = *lim;
+	m->size = lim->base;
+	m->next_at = EVER;
+}
+
+static void forget_losses(struct ddps_pmtu *m)
+{
+	m->holes = m->t3 = 0;
+	m->lost_min = m->lost_max = 0;
+	m->smaller_passed = m->now_base = false;
+}
+
+static void ask(struct ddps_pmtu *m, uint16_t size, uint64_t now)
+{
+	m->probing = size;
+	m->count = 0;
+	m->out = false;
+	m->next_at = now;
+}
+
+static void done(struct ddps_pmtu *m, uint64_t now)
+{
+	m->state = DDPS_PMTU_DONE;
+	m->probing = 0;
+	m->out = false;
+	m->next_at = m->size < m->lim.max ? now + RAISE_TIMER : EVER;
+}
+
+/* The next size worth asking for, or 0. */
+static uint16_t candidate(const struct ddps_pmtu *m)
+{
+	uint32_t lo = m->size, hi = m->fail;
+
+	if (lo >= m->lim.max)
+		return 0;
+	if (!hi || hi > m->lim.max) /* the largest first: one round trip on most paths */
+		return m->lim.max;
+	if (hi < lo + STEP)
+		return 0;
+	for (size_t i = 0; i < sizeof usual / sizeof *usual; i++)
+		if (whole(usual[i]) > lo && whole(usual[i]) < hi)
+			return whole(usual[i]);
+	return whole((lo + hi) / 2) > lo ? whole((lo + hi) / 2) : 0;
+}
+
+static void search(struct ddps_pmtu *m, uint64_t now)
+{
+	uint16_t next = candidate(m);
+
+	m->state = DDPS_PMTU_SEARCH;
+	if (next)
+		ask(m, next, now);
+	else
+		done(m, now);
+}
+
+static void base(struct ddps_pmtu *m, uint64_t now)
+{
+	m->state = DDPS_PMTU_BASE;
+	m->size = m->lim.base;
+	m->fragment = false;
+	ask(m, m->lim.base, now);
+}
+
+/* Fragments get through where nothing else does: RFC 8899 5.2. */
+static void error(struct ddps_pmtu *m, uint64_t now)
+{
+	m->state = DDPS_PMTU_ERROR;
+	m->size = m->lim.min;
+	m->fragment = true;
+	m->backoff = PROBE_TIMER;
+	forget_losses(m);
+	ask(m, m->lim.min, now);
+}
+
+void ddps_pmtu_start(struct ddps_pmtu *m, uint16_t hint, uint64_t now)
+{
+	forget_losses(m);
+	m->fail = 0;
+	base(m, now);
+	hint = whole(hint < m->lim.max ? hint : m->lim.max);
+	if (hint > m->lim.base) {
+		m->size = hint;
+		m->probing = hint;
+	}
+}
+
+void ddps_pmtu_stop(struct ddps_pmtu *m)
+{
+	m->state = DDPS_PMTU_OFF;
+	m->out = m->now_base = false;
+	m->probing = 0;
+	m->next_at = EVER;
+}
+
+void ddps_pmtu_fix(struct ddps_pmtu *m, uint16_t size)
+{
+	ddps_pmtu_stop(m);
+	m->size = size < m->lim.max ? size : m->lim.max;
+	m->fragment = false;
+}
+
+uint16_t ddps_pmtu_probe(const struct ddps_pmtu *m, uint64_t now)
+{
+	if (m->now_base)
+		return m->lim.base;
+	return m->probing && !m->out && now >= m->next_at ? m->probing : 0;
+}
+
+void ddps_pmtu_probe_sent(struct ddps_pmtu *m, uint16_t size, uint64_t rto, uint64_t now)
+{
+	if (size == m->lim.base)
+		m->now_base = false;
+	if (size != m->probing)
+		return;
+	m->out = true;
+	m->used = false;
+	m->sent_at = now;
+	m->next_at = now + (2 * rto > PROBE_TIMER ? 2 * rto : PROBE_TIMER);
+}
+
+static void probe_lost(struct ddps_pmtu *m, uint64_t now)
+{
+	m->out = false;
+	m->next_at = now;
+	if (++m->count < MAX_PROBES)
+		return;
+	switch (m->state) {
+	case DDPS_PMTU_SEARCH:
+		m->fail = m->probing;
+		search(m, now);
+		break;
+	case DDPS_PMTU_BASE:
+		if (m->probing > m->lim.base) /* the hint was wrong */
+			base(m, now);
+		else
+			error(m, now);
+		break;
+	case DDPS_PMTU_ERROR: /* from now on both in turn, seldom */
+		ask(m, m->probing == m->lim.min ? m->lim.base : m->lim.min, now + m->backoff);
+		m->backoff = 2 * m->backoff < BACKOFF_MAX ? 2 * m->backoff : BACKOFF_MAX;
+		break;
+	default:
+		break;
+	}
+}
+
+/* Something of this size passed. */
+static void passed(struct ddps_pmtu *m, uint16_t size)
+{
+	if (!m->holes)
+		return;
+	if (size >= m->lost_max)
+		forget_losses(m);
+	else
+		m->smaller_passed = true;
+}
+
+/* What used to pass vanishes, and it is not the path that is dead. */
+static bool hole(struct ddps_pmtu *m, uint64_t now)
+{
+	if (m->holes < HOLE_LOSSES || !(m->smaller_passed || m->t3 >= HOLE_T3))
+		return false;
+	m->black_holes++;
+	/* when all is silent it may also be an outage: then the search begins anew */
+	m->fail = m->smaller_passed ? m->lost_min : 0;
+	forget_losses(m);
+	if (m->state == DDPS_PMTU_BASE && m->size <= m->lim.base)
+		error(m, now);
+	else
+		base(m, now);
+	return true;
+}
+
+/* The bits for what has changed since. */
+static unsigned changed(const struct ddps_pmtu *m, uint16_t size, bool fragment, bool was_hole)
+{
+	unsigned bits = was_hole ? DDPS_PMTU_HOLE : 0;
+
+	return m->size != size || m->fragment != fragment ? bits | DDPS_PMTU_SIZE : bits;
+}
+
+unsigned ddps_pmtu_probe_acked(struct ddps_pmtu *m, uint16_t size, uint64_t now)
+{
+	uint16_t was = m->size;
+	bool fragment = m->fragment, was_hole, answer = m->out && size == m->probing;
+
+	if (m->state == DDPS_PMTU_OFF || size > m->lim.max)
+		return 0;
+	passed(m, size);
+	was_hole = hole(m, now);
+	if (m->fail && size >= m->fail)
+		m->fail = 0;
+	if (m->ptb && size > m->ptb && now >= m->deaf_until) /* a router lied */
+		m->deaf_until = now + PTB_DEAF;
+	if (m->state == DDPS_PMTU_ERROR && size >= m->lim.min) {
+		m->fragment = false;
+		m->fail = 0;
+		m->size = size;
+		search(m, now);
+	} else if (m->state == DDPS_PMTU_BASE && size >= m->lim.base) {
+		m->size = size > m->size ? size : m->size;
+		if (m->probing <= m->size)
+			search(m, now);
+	} else if (size > m->size || answer) {
+		m->size = size > m->size ? size : m->size;
+		if (m->state == DDPS_PMTU_SEARCH && m->probing <= m->size)
+			search(m, now);
+	}
+	return changed(m, was, fragment, was_hole);
+}
+
+unsigned ddps_pmtu_local(struct ddps_pmtu *m, uint32_t device, uint64_t now)
+{
+	uint16_t was = m->size, max = whole(device < UINT16_MAX ? device : UINT16_MAX);
+	bool fragment = m->fragment;
+
+	if (max < 68)
+		max = 68;
+	m->lim.max = max;
+	if (m->lim.base > max)
+		m->lim.base = max;
+	if (m->lim.min > max)
+		m->lim.min = max;
+	if (m->size > max)
+		m->size = max;
+	if (m->fail > max)
+		m->fail = 0;
+	if (m->state == DDPS_PMTU_SEARCH || m->state == DDPS_PMTU_DONE)
+		search(m, now);
+	else if (m->probing > max)
+		ask(m, max, now);
+	return changed(m, was, fragment, false);
+}
+
+unsigned ddps_pmtu_ptb(struct ddps_pmtu *m, uint16_t mtu, uint64_t now)
+{
+	uint16_t was = m->size, asked = m->probing > was ? m->probing : was;
+	bool fragment = m->fragment;
+
+	mtu = whole(mtu);
+	if (m->state == DDPS_PMTU_OFF || m->state == DDPS_PMTU_ERROR || mtu < m->lim.min ||
+	    mtu >= asked || now < m->deaf_until) { /* RFC 8899 4.6.2 */
+		m->bad_ptb++;
+		return 0;
+	}
+	m->ptb = mtu;
+	if (mtu < m->lim.base) {
+		if (m->state == DDPS_PMTU_BASE)
+			error(m, now);
+		else
+			base(m, now);
+	} else if (mtu == m->size) {
+		m->fail = asked;
+		done(m, now);
+	} else {
+		m->fail = asked;
+		m->state = DDPS_PMTU_SEARCH;
+		if (mtu < m->size)
+			m->size = m->lim.base;
+		if (mtu > m->size)
+			ask(m, mtu, now);
+		else
+			search(m, now);
+	}
+	return changed(m, was, fragment, false);
+}
+
+unsigned ddps_pmtu_delivered(struct ddps_pmtu *m, uint16_t size, uint64_t sent_at, uint64_t srtt,
+			     uint64_t now)
+{
+	uint16_t was = m->size;
+	bool fragment = m->fragment, was_hole;
+
+	m->used = true;
+	if (m->state == DDPS_PMTU_OFF || size > m->size) /* that one came in fragments */
+		return 0;
+	passed(m, size);
+	was_hole = hole(m, now);
+	/* lost earlier than its timer says, when what was sent after it has arrived */
+	if (m->out && srtt && sent_at > m->sent_at && now - m->sent_at >= 3 * srtt)
+		probe_lost(m, now);
+	return changed(m, was, fragment, was_hole);
+}
+
+unsigned ddps_pmtu_lost(struct ddps_pmtu *m, uint16_t size, uint64_t pn, uint64_t now)
+{
+	uint16_t was = m->size;
+	uint16_t sure = m->state == DDPS_PMTU_BASE && was <= m->lim.base ? m->lim.min : m->lim.base;
+	bool fragment = m->fragment;
+
+	if (m->state == DDPS_PMTU_OFF || m->fragment || size <= sure || size > m->size ||
+	    (m->holes && pn == m->last_pn))
+		return 0;
+	if (!m->holes) {
+		m->lost_min = m->lost_max = size;
+		m->smaller_passed = false;
+	}
+	m->last_pn = pn;
+	if (m->holes < UINT8_MAX)
+		m->holes++;
+	m->lost_min = size < m->lost_min ? size : m->lost_min;
+	m->lost_max = size > m->lost_max ? size : m->lost_max;
+	return changed(m, was, fragment, hole(m, now));
+}
+
+unsigned ddps_pmtu_timeout(struct ddps_pmtu *m, uint64_t now)
+{
+	uint16_t was = m->size;
+	bool fragment = m->fragment;
+
+	if (!m->holes)
+		return 0;
+	if (m->t3 < UINT8_MAX)
+		m->t3++;
+	/* an answer tells within one round trip whether the path is dead or too narrow */
+	m->now_base = m->size > m->lim.base;
+	return changed(m, was, fragment, hole(m, now));
+}
+
+unsigned ddps_pmtu_timer(struct ddps_pmtu *m, uint64_t now)
+{
+	uint16_t was = m->size;
+	bool fragment = m->fragment;
+
+	if (now < m->next_at)
+		return 0;
+	if (m->out) {
+		probe_lost(m, now);
+	} else if (m->state == DDPS_PMTU_DONE && m->used) {
+		m->fail = 0;
+		search(m, now);
+	} else if (m->state == DDPS_PMTU_DONE) {
+		m->next_at = now + RAISE_TIMER;
+	}
+	return changed(m, was, fragment, false);
+}
+
+uint64_t ddps_pmtu_deadline(const struct ddps_pmtu *m)
+{
+	return m->now_base ? 0 : m->next_at;
+}

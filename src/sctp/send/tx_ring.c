@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The ring of outstanding TSNs, which of them are lost, and which are in flight on each path. */
+#include "sctp/send/tx_in.h"
+#include <ddpsess/err.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define RING_FIRST 64u
+
+/* ---- the bitmap of what is lost ---- */
+
+static void bit_set(struct ddps_sent *s, uint32_t i)
+{
+	s->lost[i >> 6] |= 1ull << (i & 63);
+	s->lost_top[i >> 12] |= 1ull << (i >> 6 & 63);
+}
+
+static void bit_clear(struct ddps_sent *s, uint32_t i)
+{
+	s->lost[i >> 6] &= ~(1ull << (i & 63));
+	if (!s->lost[i >> 6])
+		s->lost_top[i >> 12] &= ~(1ull << (i >> 6 & 63));
+}
+
+/* Index of the first set bit from @i on, or UINT32_MAX. */
+static uint32_t bit_from(struct ddps_sent *s, uint32_t i)
+{
+	uint32_t words = (s->mask >> 6) + 1, w = i >> 6;
+	uint64_t v = s->lost[w] & ~0ull << (i & 63);
+
+	s->steps++;
+	if (v)
+		return (w << 6) + (uint32_t)__builtin_ctzll(v);
+	if (++w == words)
+		return UINT32_MAX;
+	v = s->lost_top[w >> 6] & ~0ull << (w & 63);
+	for (uint32_t t = w >> 6;;) {
+		s->steps++;
+		if (v) {
+			w = (t << 6) + (uint32_t)__builtin_ctzll(v);
+			return (w << 6) + (uint32_t)__builtin_ctzll(s->lost[w]);
+		}
+		if (++t >= (words + 63) >> 6)
+			return UINT32_MAX;
+		v = s->lost_top[t];
+	}
+}
+
+bool ddps_sent_lowest(struct ddps_sent *s, uint32_t from, uint32_t *tsn)
+{
+	uint32_t i;
+
+	if (!s->nlost)
+		return false;
+	i = bit_from(s, from & s->mask);
+	if (i == UINT32_MAX)
+		i = bit_from(s, 0);
+	*tsn = from + ((i - from) & s->mask);
+	return ddps_sent_holds(s, *tsn); /* else it is before @from */
+}
+
+/* ---- the ring ---- */
+
+int ddps_sent_grow(struct ddps_sent *s)
+{
+	uint32_t size = s->mask ? 2 * (s->mask + 1) : RING_FIRST;
+	struct ddps_sent_slot *ring = calloc(size, sizeof *ring);
+	uint64_t *lost = calloc(size / 64, sizeof *lost);
+
+	if (!ring || !lost) {
+		free(ring);
+		free(lost);
+		return DDPS_E_NOMEM;
+	}
+	for (uint32_t t = s->cum + 1; t != s->next; t++)
+		ring[t & (size - 1)] = *ddps_sent_slot(s, t);
+	free(s->ring);
+	free(s->lost);
+	s->ring = ring;
+	s->lost = lost;
+	s->mask = size - 1;
+	memset(s->lost_top, 0, sizeof s->lost_top);
+	for (uint32_t t = s->cum + 1; t != s->next; t++)
+		if (ddps_sent_slot(s, t)->state == SLOT_LOST)
+			bit_set(s, t & s->mask);
+	return 0;
+}
+
+void ddps_sent_link(struct ddps_sent *s, struct ddps_sent_path *p, uint32_t tsn)
+{
+	struct ddps_sent_slot *c = ddps_sent_slot(s, tsn);
+
+	c->state = SLOT_FLIGHT;
+	c->prev = p->tail;
+	if (p->nflight++)
+		ddps_sent_slot(s, p->tail)->next = tsn;
+	else
+		p->head = tsn;
+	p->tail = tsn;
+	p->flight += c->size;
+	s->out_len += c->len;
+	s->nflight++;
+}
+
+void ddps_sent_unflight(struct ddps_sent *s, uint32_t tsn)
+{
+	struct ddps_sent_slot *c = ddps_sent_slot(s, tsn);
+	struct ddps_sent_path *p = s->path[c->path];
+
+	if (--p->nflight) {
+		if (p->head == tsn)
+			p->head = c->next;
+		else if (p->tail != tsn)
+			ddps_sent_slot(s, c->prev)->next = c->next;
+		if (p->tail == tsn)
+			p->tail = c->prev;
+		else
+			ddps_sent_slot(s, c->next)->prev = c->prev;
+	}
+	p->flight -= c->size;
+	s->out_len -= c->len;
+	s->nflight--;
+}
+
+void ddps_sent_unlost(struct ddps_sent *s, uint32_t tsn)
+{
+	struct ddps_sent_slot *c = ddps_sent_slot(s, tsn);
+	struct ddps_sent_path *p = s->path[c->path];
+
+	bit_clear(s, tsn & s->mask);
+	s->nlost--;
+	p->nlost--;
+	p->lost_octets -= c->size;
+}
+
+void ddps_sent_mark(struct ddps_sent *s, uint32_t tsn)
+{
+	struct ddps_sent_slot *c = ddps_sent_slot(s, tsn);
+	struct ddps_sent_path *p = s->path[c->path];
+
+	ddps_sent_unflight(s, tsn);
+	c->state = SLOT_LOST;
+	c->episode = 0;
+	bit_set(s, tsn & s->mask);
+	s->nlost++;
+	p->nlost++;
+	p->lost_octets += c->size;
+}
+
+void ddps_sent_requeue(struct ddps_sent *s, uint32_t tsn, uint64_t now)
+{
+	struct ddps_sent_slot *c = ddps_sent_slot(s, tsn);
+	struct ddps_sent_path *p = s->path[c->path];
+
+	c->pn = p->next_pn - 1;
+	c->sent_at = now;
+	c->flags = (c->flags | SLOT_VOID) & (uint8_t) ~(SLOT_PKT | SLOT_T3);
+	c->episode = 0;
+	ddps_sent_link(s, p, tsn);
+	if (!p->t3_at) /* 9260-6.3.2-d1, R4 */
+		p->t3_at = now + ddps_sent_rto(s, p);
+}

@@ -1,0 +1,313 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#ifndef DDPS_SCTP_TX_SENT_H
+#define DDPS_SCTP_TX_SENT_H
+/*
+ * What an association has sent and not got acknowledged: SACKs in, and out of them what is
+ * delivered, what is lost, what may leave next and when to look again.  Loss detection is by time
+ * (RFC 8985 on TSNs), congestion control and path MTU of each path are driven from here.
+ *
+ * It knows nothing of packets, messages and associations.  A chunk is a TSN, two sizes and an
+ * opaque pointer of the caller.  How it is used:
+ *
+ *	while ((what = ddps_sent_may(s, p, now, next_len, &room)) != DDPS_SENT_NOTHING)
+ *		per packet, while the chunks added are below room:
+ *			ddps_sent_begin(s, p, now);
+ *			OLD: while (ddps_sent_next_old(s, &c) && it fits)
+ *				ddps_sent_add_old(s, c.tsn);
+ *			then, or NEW: ddps_sent_add_new(s, size, len, chunk) per new chunk
+ *			if (ddps_sent_end(s, packet size, more waits))
+ *				set the I bit of the last chunk (RFC 7053);
+ *	SACK:	ddps_sent_sack(s, &sack, now, &news);
+ *	timer:	per path, when ddps_sent_deadline() has come: ddps_sent_timer(), then _may() again
+ *
+ * An object of 0.5 kB an association and 0.8 kB a path; a ring (48 octets a TSN outstanding, and
+ * at most 65,535 of them) is allocated with the first chunk.  ddps_sent_rest() frees it.
+ *
+ * Time is in nanoseconds of a clock that never goes back; "size" is the octets of a whole chunk
+ * with header and pad, "len" is its user data.  No I/O, no globals.  One thread at a time; a
+ * callback is made from ddps_sent_sack() and ddps_sent_fini() only.
+ */
+#include "sctp/send/tx_cc.h"
+#include "sctp/send/tx_pmtu.h"
+
+#define DDPS_SENT_MAX	65535u /* TSNs outstanding: a gap block reaches no further */
+#define DDPS_SENT_PATHS 8u
+#define DDPS_SENT_NEVER UINT64_MAX
+
+/* Times, ns.  Zero is not a default. */
+struct ddps_sent_conf {
+	uint64_t rto_initial, rto_max;
+	uint64_t rto_min; /* 0: 200 ms if the peer answers the I bit immediately, else 400 ms */
+	uint64_t grain;	  /* how late a timer may fire; 128 us is usual */
+};
+
+/* One path.  Read what is said to be readable; write nothing. */
+struct ddps_sent_path {
+	struct ddps_cc cc;     /* readable: cwnd, ssthresh, phase */
+	struct ddps_pmtu pmtu; /* readable; ddps_pmtu_*() may be called for probes and ICMP, with
+				* ddps_sent_mtu_changed() after a call that returns bits */
+
+	/* readable: state of the path */
+	uint64_t flight;		     /* octets in flight */
+	uint64_t srtt, rttvar, min_rtt, rto; /* 0: no sample yet; rto without back-off */
+	uint32_t nflight, nlost, nsacked;    /* chunks last sent here, by their state */
+	uint32_t backoff;		     /* T3s in a row */
+	/* readable: counters */
+	uint64_t packets, resent, lost, spurious, t3s, probes, undone;
+
+	/* private */
+	uint16_t overhead;
+	uint8_t id;
+	uint8_t episode; /* of congestion; 0 is none */
+	bool recovery, reord_seen, lone, lone_i;
+	bool force; /* one packet, whatever the window says: T3, TLP */
+	bool probe; /* ... and it is a tail loss probe */
+	bool tlp_out, tlp_resent, tlp_acked, sampled; /* sampled: since the last probe */
+	bool dsack_round_set;
+	uint8_t frto, frto_new; /* F-RTO (RFC 5682): step, packets of new data left */
+	uint32_t head, tail;	/* FLIGHT chunks in the order sent; valid if nflight */
+	uint64_t lost_octets;
+	uint64_t next_pn, epi_pn; /* packet numbers begin with 1 */
+	uint64_t undo_pending;	  /* losses of the episode not yet known to be false */
+	uint64_t rack_pn, rack_rtt, fack;
+	uint32_t reo_mult, dsack_round, sacked_packets;
+	int32_t reo_persist;
+	uint64_t sacked_pn;
+	uint64_t min_at, min_cur, min_last; /* two windows of 150 s */
+	uint64_t rtt_round, cc_round;	    /* packet numbers that end a round */
+	uint64_t frto_pn;
+	uint32_t tlp_tsn;
+	uint64_t tlp_acked_at;
+	uint64_t reo_at, pto_at, t3_at, nudge_at, pace_at, silent_at, alive_at; /* 0: off */
+
+	/* private: what the SACK in hand brought */
+	struct {
+		uint64_t delivered, outstanding, rtt, rtt_pn, rtt_sent, fack, told_pn;
+		bool first_acked, spurious, new_loss, frto_proof;
+	} got;
+};
+
+struct ddps_sent_slot;
+struct ddps_sent_run;
+struct ddps_sent_resent;
+
+struct ddps_sent {
+	/* readable */
+	uint32_t cum;	  /* TSN up to which all is acknowledged */
+	uint32_t next;	  /* TSN of the next new chunk; next - 1 - cum chunks are held */
+	uint32_t nlost;	  /* chunks to be resent */
+	uint32_t nflight; /* chunks in flight, all paths */
+	uint64_t out_len; /* user data in flight */
+	uint32_t a_rwnd;  /* as last told by the peer */
+	uint64_t reneged, stale_sacks, bad_blocks; /* counters */
+	uint64_t steps; /* slots and blocks looked at, ever: the cost, for tests */
+
+	/* private */
+	struct ddps_sent_conf conf;
+	void (*acked)(void *user, uint32_t tsn, void *chunk);
+	void *user;
+	struct ddps_sent_path *path[DDPS_SENT_PATHS];
+	struct ddps_sent_slot *ring; /* slot of a TSN: its low bits */
+	uint32_t mask;		     /* of the ring; 0: none */
+	uint64_t *lost;		     /* bitmap over the ring */
+	uint64_t lost_top[16];	     /* which words of it are not 0 */
+	struct ddps_sent_run *runs;  /* acked by gap blocks, above cum, in order */
+	struct ddps_sent_run *spare;
+	uint32_t nruns, runs_size;
+	uint32_t told;		       /* TSN up to which the last SACK reports */
+	bool cut_short;		       /* ... since it may have had no room for more blocks */
+	struct ddps_sent_resent *hist; /* of retransmissions, for reports of duplicates */
+	bool i_answered;	       /* the peer was seen to answer the I bit */
+
+	struct ddps_sent_path *on; /* the packet in hand */
+	uint64_t on_now, on_size;
+	uint32_t on_n, on_last;
+	bool on_empty, on_old, on_lowest, on_new;
+
+	struct ddps_sent_path *zero_on; /* zero window probing (9260-6.1-6) */
+	uint64_t zero_at;
+	uint32_t zero_tsn, zero_n;
+	bool zero_go, zero_out, zero_sacked;
+};
+
+/**
+ * ddps_sent_init - nothing sent yet
+ * @first:  TSN of the first chunk
+ * @a_rwnd: of the peer's INIT or INIT ACK
+ * @acked:  called for each chunk, in the order of TSNs, as soon as the cumulative TSN ack covers
+ *	    it: the caller may free it.  It must not call into this object.  What is acked by gap
+ *	    blocks only is kept, since the peer may take that back.
+ */
+void ddps_sent_init(struct ddps_sent *s, const struct ddps_sent_conf *conf, uint32_t first,
+		    uint32_t a_rwnd, void (*acked)(void *user, uint32_t tsn, void *chunk),
+		    void *user);
+
+/* Gives all chunks back through the callback (lowest TSN first) and frees the memory. */
+void ddps_sent_fini(struct ddps_sent *s);
+
+/* Frees the memory if nothing is outstanding.  For associations that were idle for long. */
+void ddps_sent_rest(struct ddps_sent *s);
+
+/**
+ * ddps_sent_path_init - a path
+ * @id:	      0..7, not in use in @s
+ * @lim:      see ddps_pmtu_limits()
+ * @overhead: octets of a packet before its first chunk: IP, UDP, SCTP header
+ *
+ * @p stays where it is until ddps_sent_path_fini().
+ */
+void ddps_sent_path_init(struct ddps_sent *s, struct ddps_sent_path *p, unsigned id,
+			 const struct ddps_pmtu_limits *lim, unsigned overhead);
+
+/* Must not be called while chunks were last sent there: ddps_sent_path_lost() is not enough, since
+ * they must have been resent elsewhere. Return: false if it is too early. */
+bool ddps_sent_path_fini(struct ddps_sent *s, struct ddps_sent_path *p);
+
+/* The path is not to be used for now (failover): all that is in flight there is lost. */
+void ddps_sent_path_lost(struct ddps_sent *s, struct ddps_sent_path *p);
+
+/* It is used again after that, or its route has changed: its window and RTT begin afresh. */
+void ddps_sent_path_again(struct ddps_sent *s, struct ddps_sent_path *p);
+
+/* One more RTT sample: of INIT, COOKIE ECHO or HEARTBEAT, sent once (9260-6.3.1). */
+void ddps_sent_rtt(struct ddps_sent *s, struct ddps_sent_path *p, uint64_t rtt, uint64_t now);
+
+/* RTO with back-off, ns: for all timers of this path. */
+uint64_t ddps_sent_rto(const struct ddps_sent *s, const struct ddps_sent_path *p);
+
+/* p->pmtu has changed: take its size over.  @bits as ddps_pmtu_*() returned them. */
+void ddps_sent_mtu_changed(struct ddps_sent *s, struct ddps_sent_path *p, unsigned bits);
+
+/* Octets of chunks that a packet of this path takes (PMDCS of RFC 9260). */
+static inline uint32_t ddps_sent_smss(const struct ddps_sent_path *p)
+{
+	return p->cc.smss;
+}
+
+/* ---- sending ---- */
+
+enum ddps_sent_what {
+	DDPS_SENT_NOTHING, /* not now: a SACK or ddps_sent_deadline() comes first */
+	DDPS_SENT_OLD,	   /* chunks of ddps_sent_next_old(); new ones only where room is left */
+	DDPS_SENT_NEW
+};
+
+/**
+ * ddps_sent_may - what may leave on a path
+ * @len:  user data octets of the first new chunk that waits; SIZE_MAX: none waits
+ * @room: octets of chunks that may leave in one bundle of packets; whole packets leave as long
+ *	  as those before are below @room.  1: one packet
+ *
+ * To be asked only if something waits or s->nlost is not 0; "no" counts as a path used to the
+ * full.  Decides by window of the peer and of the path, pacer and timers.
+ */
+enum ddps_sent_what ddps_sent_may(struct ddps_sent *s, struct ddps_sent_path *p, uint64_t now,
+				  size_t len, uint64_t *room);
+
+/* A chunk to be resent. */
+struct ddps_sent_chunk {
+	uint32_t tsn;
+	uint16_t size;
+	void *chunk;
+};
+
+/**
+ * ddps_sent_next_old - the next chunk to be resent, between ddps_sent_begin() and _end()
+ *
+ * A chunk that was cut for a larger path MTU does not fit any packet of this path: it is sent
+ * alone, and IP fragments it (RFC 9260 6.9).
+ *
+ * Return: false: there is none.
+ */
+bool ddps_sent_next_old(struct ddps_sent *s, struct ddps_sent_chunk *c);
+
+/* Begin a packet.  Return: its number on this path, for ddps_sent_refused(). */
+uint64_t ddps_sent_begin(struct ddps_sent *s, struct ddps_sent_path *p, uint64_t now);
+
+/* @tsn: of ddps_sent_next_old(); it is in this packet. */
+void ddps_sent_add_old(struct ddps_sent *s, uint32_t tsn);
+
+/**
+ * ddps_sent_add_new - a chunk with TSN s->next is in this packet
+ * @size, @len: see above; @size at most 65,532
+ *
+ * Return: 0, or, with nothing changed,
+ *   DDPS_E_AGAIN	65,535 TSNs are outstanding, or @len is above the peer's window
+ *   DDPS_E_NOMEM	no memory for a larger ring
+ */
+int ddps_sent_add_new(struct ddps_sent *s, uint16_t size, size_t len, void *chunk);
+
+/**
+ * ddps_sent_end - the packet is complete
+ * @packet: its size as an IP packet
+ * @more:   another chunk waits to be sent
+ *
+ * A packet without chunks is forgotten.
+ *
+ * Return: whether its last chunk is to carry the I bit.
+ */
+bool ddps_sent_end(struct ddps_sent *s, uint32_t packet, bool more);
+
+/**
+ * ddps_sent_refused - packets with number @pn and above did not leave (EMSGSIZE)
+ *
+ * Their chunks are to be resent; that is no congestion.
+ */
+void ddps_sent_refused(struct ddps_sent *s, struct ddps_sent_path *p, uint64_t pn);
+
+/* ---- SACK ---- */
+
+struct ddps_sent_gap {
+	uint16_t start, end; /* offsets from the cumulative TSN ack */
+};
+
+struct ddps_sent_sack {
+	uint32_t cum, a_rwnd;
+	const struct ddps_sent_gap *gaps;
+	const uint32_t *dups;
+	size_t ngaps, ndups;
+	bool shutdown; /* of a SHUTDOWN chunk: a cumulative TSN ack and nothing else */
+};
+
+enum ddps_sent_verdict {
+	DDPS_SENT_TAKEN,
+	DDPS_SENT_STALE, /* older than one before: nothing was done */
+	DDPS_SENT_LIE	 /* acknowledges what was never sent: ABORT (9260-12.4-3) */
+};
+
+struct ddps_sent_news {
+	uint32_t acked;	       /* chunks newly acknowledged, by gap blocks too */
+	uint32_t cum_advanced; /* chunks given back */
+	uint8_t paths;	       /* bit 1 << id: a chunk sent only there was newly acknowledged */
+	bool window;	       /* the peer's window has grown */
+};
+
+/**
+ * ddps_sent_sack - take a SACK
+ * @sack: of any content; its length was checked
+ *
+ * Blocks that are not in order are ignored, all of them; touching blocks are taken.  Cost: the
+ * chunks newly acknowledged, and the blocks of this SACK and the last.
+ */
+enum ddps_sent_verdict ddps_sent_sack(struct ddps_sent *s, const struct ddps_sent_sack *sack,
+				      uint64_t now, struct ddps_sent_news *news);
+
+/* ---- time ---- */
+
+enum {
+	DDPS_SENT_EV_SEND = 1 << 0, /* ask ddps_sent_may() */
+	DDPS_SENT_EV_T3 = 1 << 1,   /* count one error of the path and of the association */
+	DDPS_SENT_EV_LOST = 1 << 2  /* chunks were marked lost */
+};
+
+/* When ddps_sent_timer() is due for this path; DDPS_SENT_NEVER: not now. */
+uint64_t ddps_sent_deadline(const struct ddps_sent *s, const struct ddps_sent_path *p);
+
+/* Time has come, or may have.  Each timer fires at most once a call.  Return: DDPS_SENT_EV_* */
+unsigned ddps_sent_timer(struct ddps_sent *s, struct ddps_sent_path *p, uint64_t now);
+
+/* Anything with the right tag came from this path: if T3 is backed off by now, one packet is resent
+ * without waiting for it, at most once a second.  Return: true: ask ddps_sent_may(). */
+bool ddps_sent_alive(struct ddps_sent *s, struct ddps_sent_path *p, uint64_t now);
+
+#endif

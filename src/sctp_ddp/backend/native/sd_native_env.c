@@ -1,0 +1,278 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* What one context has of the engine: itself, its clock and its sockets. */
+#include "common/own.h"
+#include "sctp_ddp/backend/native/sd_native.h"
+#include "sctp_ddp/backend/sd_sock.h"
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+#define WINDOW_MAX   (4u << 20)
+#define WINDOW_MIN   (256u << 10)
+#define HEARTBEAT_MS 10000 /* an idle peer that vanished is found by these */
+#define RTO_MAX_MS   10000
+#define PORTS	     65536u
+
+/* ---- sockets ---- */
+
+struct ddps_sn_sock *ddps_sn_sock_by(const struct ddps_sn_env *ne, uint16_t via)
+{
+	return via < ne->nsocks ? ne->socks[via] : NULL;
+}
+
+/* A free number, in a table that has it. */
+static int number(struct ddps_sn_env *ne, uint16_t *via)
+{
+	struct ddps_sn_sock **socks;
+	unsigned i;
+
+	for (i = 0; i < ne->nsocks && ne->socks[i]; i++)
+		;
+	if (i > UINT16_MAX)
+		return DDPS_E_LIMIT;
+	if (i == ne->nsocks) {
+		socks = realloc(ne->socks, (ne->nsocks + 1) * sizeof *socks);
+		if (!socks)
+			return DDPS_E_NOMEM;
+		ne->socks = socks;
+		ne->socks[ne->nsocks++] = NULL;
+	}
+	*via = (uint16_t)i;
+	return 0;
+}
+
+static int sock_new(struct ddps_sn_env *ne, int family, bool raw, struct ddps_sn_sock **out)
+{
+	struct ddps_sn_sock *s = calloc(1, sizeof *s);
+	int err;
+
+	if (!s)
+		return DDPS_E_NOMEM;
+	*s = (struct ddps_sn_sock){ .ne = ne, .family = family, .raw = raw, .refs = 1 };
+	s->io = (struct ddps_io){ .fn = ddps_sn_readable, .user = s, .fd = -1 };
+	err = number(ne, &s->via);
+	if (!err && raw) {
+		s->ours = calloc(PORTS, sizeof *s->ours);
+		err = s->ours ? 0 : DDPS_E_NOMEM;
+	}
+	if (!err) {
+		s->io.fd = ddps_sd_sock_open(family, raw, &s->gso);
+		err = s->io.fd < 0 ? DDPS_E_SYSTEM : 0;
+	}
+	if (err) {
+		free(s->ours);
+		free(s);
+		return err;
+	}
+	ne->socks[s->via] = s;
+	*out = s;
+	return 0;
+}
+
+static void sock_close(struct ddps_sn_sock *s)
+{
+	s->ne->socks[s->via] = NULL;
+	ddps_io_del(s->ne->env->loop, &s->io);
+	ddps_own_close(s->io.fd);
+	free(s->ours);
+	free(s);
+}
+
+void ddps_sn_sock_put(struct ddps_sn_sock *s)
+{
+	if (!--s->refs)
+		s->ne->unused = true;
+}
+
+void ddps_sn_close_unused(struct ddps_sn_env *ne)
+{
+	if (!ne->unused)
+		return;
+	ne->unused = false;
+	for (unsigned i = 0; i < ne->nsocks; i++)
+		if (ne->socks[i] && !ne->socks[i]->refs)
+			sock_close(ne->socks[i]);
+}
+
+void ddps_sn_sock_port(struct ddps_sn_sock *s, uint16_t port, bool on)
+{
+	if (!s->raw)
+		return;
+	if (on)
+		s->ours[port]++;
+	else
+		s->ours[port]--;
+}
+
+static int bind_to(struct ddps_sn_sock *s, const struct sockaddr_storage *ss, socklen_t len)
+{
+	struct sockaddr_storage bound = { 0 };
+	socklen_t bound_len = sizeof bound;
+
+	if (bind(s->io.fd, (const struct sockaddr *)ss, len) < 0 ||
+	    getsockname(s->io.fd, (struct sockaddr *)&bound, &bound_len) < 0)
+		return DDPS_E_SYSTEM;
+	s->port = s->raw ? 0 : ddps_sd_port_number(&bound);
+	return ddps_io_set(s->ne->env->loop, &s->io, EPOLLIN);
+}
+
+int ddps_sn_sock_client(struct ddps_sn_env *ne, int family, bool raw, struct ddps_sn_sock **out)
+{
+	struct sockaddr_storage any = { .ss_family = (sa_family_t)family };
+	struct ddps_sn_sock *s;
+	int err;
+
+	for (unsigned i = 0; i < ne->nsocks; i++) {
+		s = ne->socks[i];
+		if (s && s->shared && s->family == family && s->raw == raw) {
+			s->refs++;
+			*out = s;
+			return 0;
+		}
+	}
+	err = sock_new(ne, family, raw, &s);
+	if (err)
+		return err;
+	s->shared = true;
+	err = bind_to(s, &any,
+		      family == AF_INET6 ? sizeof(struct sockaddr_in6)
+					 : sizeof(struct sockaddr_in));
+	if (err)
+		sock_close(s);
+	else
+		*out = s;
+	return err;
+}
+
+static bool bound_to(const struct ddps_sn_sock *s, const struct sockaddr_storage *want, bool raw)
+{
+	struct sockaddr_storage have = { 0 };
+	socklen_t len = sizeof have;
+	struct ddps_sctp_addr a, b;
+
+	if (!s || s->shared || s->raw != raw || s->family != want->ss_family ||
+	    getsockname(s->io.fd, (struct sockaddr *)&have, &len) < 0)
+		return false;
+	a = ddps_sn_addr(&have);
+	b = ddps_sn_addr(want);
+	return !memcmp(a.ip, b.ip, sizeof a.ip) && a.family == b.family && a.scope == b.scope &&
+	       (raw || s->port == ddps_sd_port_number(want));
+}
+
+int ddps_sn_sock_bind(struct ddps_sn_env *ne, const struct sockaddr *sa, socklen_t len, int encap,
+		      struct ddps_sn_sock **out)
+{
+	bool raw = encap == DDPS_URI_ENCAP_OFF;
+	struct sockaddr_storage ss = { 0 };
+	struct ddps_sn_sock *s;
+	int err;
+
+	memcpy(&ss, sa, len);
+	ddps_sd_set_port(&ss, raw ? 0 : (uint16_t)encap);
+	/* Endpoints of one context share a UDP port, as they would with a kernel's SCTP. */
+	for (unsigned i = 0; (raw || encap) && i < ne->nsocks; i++) {
+		if (bound_to(ne->socks[i], &ss, raw)) {
+			ne->socks[i]->refs++;
+			*out = ne->socks[i];
+			return 0;
+		}
+	}
+	err = sock_new(ne, sa->sa_family, raw, &s);
+	if (err)
+		return err;
+	err = bind_to(s, &ss, len);
+	if (err)
+		sock_close(s);
+	else
+		*out = s;
+	return err;
+}
+
+/* ---- the engine ---- */
+
+void ddps_sn_random(void *user, void *buf, size_t len)
+{
+	uint8_t *p = buf;
+	ssize_t n;
+
+	(void)user;
+	while (len) {
+		n = getrandom(p, len, 0);
+		if (n < 0 && errno != EINTR)
+			abort(); /* no kernel that we run on: keys of nothing would be worse */
+		if (n > 0) {
+			p += n;
+			len -= (size_t)n;
+		}
+	}
+}
+
+/* A window beyond what a socket can hold would make the peer overrun it. */
+static size_t window(void)
+{
+	bool gso;
+	int fd = ddps_sd_sock_open(AF_INET, false, &gso), n = 0;
+
+	if (fd >= 0) {
+		n = ddps_sd_sock_rcvbuf(fd);
+		ddps_own_close(fd);
+	}
+	if (n > (int)WINDOW_MAX)
+		return WINDOW_MAX;
+	return n < (int)WINDOW_MIN ? WINDOW_MIN : (size_t)n;
+}
+
+static void flush(void *user)
+{
+	ddps_sn_flush(user);
+}
+
+static int env_new(struct ddps_env *env, struct ddps_sn_env **out)
+{
+	struct ddps_sn_env *ne = calloc(1, sizeof *ne);
+	struct ddps_sctp_config c;
+	int err;
+
+	if (!ne)
+		return DDPS_E_NOMEM;
+	ne->env = env;
+	ne->timer = (struct ddps_timer){ .fn = ddps_sn_tick, .user = ne };
+	ne->flush = (struct ddps_task){ .fn = flush, .user = ne };
+	ddps_sctp_defaults(&c);
+	c.random = ddps_sn_random;
+	c.rwnd = window();
+	c.hb_interval_ms = HEARTBEAT_MS;
+	c.rto_max_ms = RTO_MAX_MS;
+	err = ddps_sctp_new(&c, ddps_now(), &ne->e);
+	if (err)
+		free(ne);
+	else
+		*out = ne;
+	return err;
+}
+
+int ddps_sn_env_get(struct ddps_env *env, void **ctx, struct ddps_sn_env **out)
+{
+	int err = 0;
+
+	if (!*ctx) {
+		err = env_new(env, out);
+		if (!err)
+			*ctx = *out;
+	}
+	*out = *ctx;
+	return err;
+}
+
+void ddps_sn_env_free(struct ddps_sn_env *ne)
+{
+	ddps_sn_flush(ne); /* ABORTs */
+	ddps_timer_stop(ne->env->loop, &ne->timer);
+	ddps_task_cancel(ne->env->loop, &ne->flush);
+	ddps_sctp_free(ne->e);
+	free(ne->socks);
+	free(ne);
+}

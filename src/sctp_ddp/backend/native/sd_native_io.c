@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Packets and ICMP errors in. */
+#include "sctp_ddp/backend/native/sd_native.h"
+#include "sctp_ddp/backend/sd_sock.h"
+#include <errno.h>
+#include <netinet/icmp6.h>
+#include <netinet/ip_icmp.h>
+#include <string.h>
+#include <sys/epoll.h>
+
+#define ROUNDS	  4 /* batches per turn, then others have theirs */
+#define HDR_MIN	  16u
+#define QUOTE_MAX 128u
+#define ERRORS	  64 /* per turn */
+
+/* ---- addresses ---- */
+
+struct ddps_sctp_addr ddps_sn_addr(const struct sockaddr_storage *ss)
+{
+	struct ddps_sctp_addr a = { 0 };
+	struct sockaddr_in6 a6;
+	struct sockaddr_in a4;
+
+	if (ss->ss_family == AF_INET) {
+		memcpy(&a4, ss, sizeof a4);
+		a.family = 4;
+		memcpy(a.ip, &a4.sin_addr, 4);
+	} else if (ss->ss_family == AF_INET6) {
+		memcpy(&a6, ss, sizeof a6);
+		a.family = IN6_IS_ADDR_V4MAPPED(&a6.sin6_addr) ? 4 : 6;
+		if (a.family == 4) {
+			memcpy(a.ip, a6.sin6_addr.s6_addr + 12, 4);
+		} else {
+			memcpy(a.ip, &a6.sin6_addr, 16);
+			if (IN6_IS_ADDR_LINKLOCAL(&a6.sin6_addr))
+				a.scope = a6.sin6_scope_id;
+		}
+	}
+	return a;
+}
+
+socklen_t ddps_sn_sockaddr(const struct ddps_sctp_addr *a, uint16_t port, int family,
+			   struct sockaddr_storage *ss)
+{
+	struct sockaddr_in6 a6 = { .sin6_family = AF_INET6, .sin6_port = htons(port) };
+	struct sockaddr_in a4 = { .sin_family = AF_INET, .sin_port = htons(port) };
+
+	memset(ss, 0, sizeof *ss);
+	if (family == AF_INET) {
+		memcpy(&a4.sin_addr, a->ip, 4);
+		memcpy(ss, &a4, sizeof a4);
+		return sizeof a4;
+	}
+	if (a->family == 4) {
+		memset(a6.sin6_addr.s6_addr + 10, 0xff, 2);
+		memcpy(a6.sin6_addr.s6_addr + 12, a->ip, 4);
+	} else {
+		memcpy(&a6.sin6_addr, a->ip, 16);
+		a6.sin6_scope_id = a->scope;
+	}
+	memcpy(ss, &a6, sizeof a6);
+	return sizeof a6;
+}
+
+static struct ddps_sctp_route route(const struct ddps_sn_sock *s,
+				    const struct sockaddr_storage *peer)
+{
+	return (struct ddps_sctp_route){
+		.peer = ddps_sn_addr(peer),
+		.encap = s->raw ? 0 : ddps_sd_port_number(peer),
+		.via = s->via,
+	};
+}
+
+/* ---- packets ---- */
+
+/* false: nothing for the engine in it. */
+static bool prepare(const struct ddps_sn_sock *s, struct mmsghdr *m,
+		    const struct sockaddr_storage *from, struct ddps_sctp_in *in)
+{
+	struct sockaddr_storage local;
+	int seg = ddps_sd_sock_dest(&m->msg_hdr, &local);
+
+	in->data = m->msg_hdr.msg_iov->iov_base;
+	in->len = m->msg_len;
+	in->seg_size = seg > 0 ? (size_t)seg : 0;
+	if ((m->msg_hdr.msg_flags & MSG_TRUNC) ||
+	    (s->raw && !ddps_sd_sock_strip_ip(s->family, &in->data, &in->len)))
+		return false;
+	if (in->len < HDR_MIN || (s->raw && !s->ours[in->data[2] << 8 | in->data[3]]))
+		return false;
+	in->from = route(s, from);
+	in->from.local = ddps_sn_addr(&local);
+	return in->from.encap || s->raw; /* nobody can answer port 0 */
+}
+
+static int read_batch(struct ddps_sn_sock *s)
+{
+	struct sockaddr_storage from[DDPS_SN_BATCH];
+	struct ddps_sctp_in in[DDPS_SN_BATCH];
+	struct iovec iov[DDPS_SN_BATCH];
+	union ddps_sd_cmsg ctrl[DDPS_SN_BATCH];
+	struct mmsghdr m[DDPS_SN_BATCH];
+	unsigned k = 0;
+	int n;
+
+	memset(m, 0, sizeof m);
+	for (unsigned i = 0; i < DDPS_SN_BATCH; i++) {
+		iov[i] = (struct iovec){ s->ne->env->scratch + i * DDPS_SN_SLOT_LEN,
+					 DDPS_SN_SLOT_LEN };
+		m[i].msg_hdr = (struct msghdr){ .msg_name = &from[i],
+						.msg_namelen = sizeof from[i],
+						.msg_iov = &iov[i],
+						.msg_iovlen = 1,
+						.msg_control = &ctrl[i],
+						.msg_controllen = sizeof ctrl[i] };
+	}
+	n = recvmmsg(s->io.fd, m, DDPS_SN_BATCH, MSG_DONTWAIT, NULL);
+	for (int i = 0; i < n; i++)
+		/* cppcheck-suppress uninitvar ; recvmmsg has filled it */
+		k += prepare(s, &m[i], &from[i], &in[k]);
+	if (k)
+		ddps_sctp_input(s->ne->e, in, k, ddps_now());
+	return n;
+}
+
+/* ---- ICMP ---- */
+
+static bool kind(const struct sock_extended_err *e, enum ddps_sctp_icmp *what)
+{
+	bool v4 = e->ee_origin == SO_EE_ORIGIN_ICMP, v6 = e->ee_origin == SO_EE_ORIGIN_ICMP6;
+
+	if ((v4 && e->ee_type == ICMP_DEST_UNREACH && e->ee_code == ICMP_FRAG_NEEDED) ||
+	    (v6 && e->ee_type == ICMP6_PACKET_TOO_BIG))
+		*what = DDPS_SCTP_ICMP_TOO_BIG;
+	else if ((v4 && e->ee_type == ICMP_DEST_UNREACH && e->ee_code == ICMP_PORT_UNREACH) ||
+		 (v6 && e->ee_type == ICMP6_DST_UNREACH && e->ee_code == ICMP6_DST_UNREACH_NOPORT))
+		*what = DDPS_SCTP_ICMP_UNREACH_PORT;
+	else if ((v4 && e->ee_type == ICMP_DEST_UNREACH && e->ee_code == ICMP_PROT_UNREACH) ||
+		 (v6 && e->ee_type == ICMP6_PARAM_PROB && e->ee_code == ICMP6_PARAMPROB_NEXTHEADER))
+		*what = DDPS_SCTP_ICMP_UNREACH_PROTO;
+	else if ((v4 && e->ee_type == ICMP_DEST_UNREACH) || (v6 && e->ee_type == ICMP6_DST_UNREACH))
+		*what = DDPS_SCTP_ICMP_UNREACH;
+	else
+		return false;
+	return true;
+}
+
+static void read_errors(struct ddps_sn_sock *s)
+{
+	struct sock_extended_err e;
+	struct sockaddr_storage to;
+	struct ddps_sctp_route r;
+	uint8_t quote[QUOTE_MAX];
+	union ddps_sd_cmsg ctrl;
+	enum ddps_sctp_icmp what;
+	ssize_t n;
+
+	for (int i = 0; i < ERRORS; i++) {
+		struct iovec iov = { quote, sizeof quote };
+		struct msghdr m = { .msg_name = &to,
+				    .msg_namelen = sizeof to,
+				    .msg_iov = &iov,
+				    .msg_iovlen = 1,
+				    .msg_control = &ctrl,
+				    .msg_controllen = sizeof ctrl };
+
+		memset(&to, 0, sizeof to);
+		n = recvmsg(s->io.fd, &m, MSG_ERRQUEUE | MSG_DONTWAIT);
+		if (n < 0)
+			return;
+		if (!ddps_sd_sock_error(&m, &e) || !kind(&e, &what))
+			continue;
+		r = route(s, &to);
+		ddps_sctp_icmp(s->ne->e, &r, what, e.ee_info, quote, (size_t)n, ddps_now());
+	}
+}
+
+/* ---- a turn ---- */
+
+void ddps_sn_readable(void *user, uint32_t events)
+{
+	struct ddps_sn_sock *s = user;
+	struct ddps_sn_env *ne = s->ne;
+	int n = (int)DDPS_SN_BATCH;
+
+	s->refs++; /* an upcall may end all that uses it */
+	for (int i = 0; i < ROUNDS && n == (int)DDPS_SN_BATCH; i++) {
+		n = read_batch(s);
+		s->io.moved |= n > 0;
+		ddps_sn_flush(ne); /* acknowledgements, and what those of the peer let go */
+	}
+	if (events & EPOLLERR)
+		read_errors(s);
+	if (s->full && (events & EPOLLOUT)) {
+		s->full = false;
+		ddps_io_set(ne->env->loop, &s->io, EPOLLIN);
+	}
+	ddps_sn_sock_put(s);
+	ddps_sn_flush(ne);
+}

@@ -1,0 +1,248 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Packets out, in batches; the engine's clock. */
+#include "sctp_ddp/backend/native/sd_native.h"
+#include "sctp_ddp/backend/sd_sock.h"
+#include <errno.h>
+#include <string.h>
+#include <sys/epoll.h>
+
+/* One send: its header, addresses and control messages. */
+struct message {
+	struct sockaddr_storage to;
+	union ddps_sd_cmsg ctrl;
+};
+
+static void address(const struct ddps_sn_sock *s, const struct ddps_sctp_out *o, struct message *x,
+		    struct msghdr *m)
+{
+	struct sockaddr_storage local;
+
+	memset(m, 0, sizeof *m);
+	m->msg_name = &x->to;
+	m->msg_namelen = ddps_sn_sockaddr(&o->to.peer, o->to.encap, s->family, &x->to);
+	if (o->to.local.family) {
+		ddps_sn_sockaddr(&o->to.local, 0, s->family, &local);
+		ddps_sd_sock_source(m, &x->ctrl, &local);
+	}
+	m->msg_iov = o->iov;
+	m->msg_iovlen = o->niov;
+}
+
+/* ---- one by one ---- */
+
+/* The kernel takes no more: what is left is lost, as it may be on the way, until it has room. */
+static void wait_for_room(struct ddps_sn_sock *s)
+{
+	s->full = true;
+	ddps_io_set(s->ne->env->loop, &s->io, EPOLLIN | EPOLLOUT);
+}
+
+/* Whether @m left.  An error may be an ICMP error of an earlier packet: this one was not sent. */
+static bool send_it(struct ddps_sn_sock *s, const struct msghdr *m)
+{
+	for (int tries = 0; tries < 2; tries++) {
+		if (sendmsg(s->io.fd, m, MSG_DONTWAIT | MSG_NOSIGNAL) >= 0)
+			return true;
+		if (errno == EAGAIN || errno == EMSGSIZE)
+			break;
+	}
+	s->ne->drops++;
+	if (errno == EAGAIN)
+		wait_for_room(s);
+	return false;
+}
+
+/* The parts of @o that make its octets from @at on, @len of them. */
+static unsigned cut(const struct ddps_sctp_out *o, size_t at, size_t len, struct iovec *iov)
+{
+	unsigned n = 0;
+
+	for (unsigned i = 0; i < o->niov && len; i++) {
+		size_t part = o->iov[i].iov_len;
+
+		if (at >= part) {
+			at -= part;
+			continue;
+		}
+		part = part - at < len ? part - at : len;
+		iov[n++] = (struct iovec){ (uint8_t *)o->iov[i].iov_base + at, part };
+		len -= part;
+		at = 0;
+	}
+	return n;
+}
+
+static void refused(struct ddps_sn_sock *s, const struct ddps_sctp_out *o,
+		    const struct sockaddr_storage *to)
+{
+	uint32_t mtu = ddps_sd_sock_mtu(to);
+
+	if (mtu)
+		ddps_sctp_refused(s->ne->e, o, mtu, ddps_now());
+}
+
+/* Packet by packet.  Returns whether the path's link takes packets of this size. */
+static bool send_singly(struct ddps_sn_sock *s, const struct ddps_sctp_out *o, struct msghdr *m)
+{
+	struct iovec iov[DDPS_SN_IOV];
+	size_t at, len;
+
+	for (at = 0; at < o->len; at += len) {
+		len = o->nsegs > 1 && o->len - at > o->seg_size ? o->seg_size : o->len - at;
+		m->msg_iov = iov;
+		m->msg_iovlen = cut(o, at, len, iov);
+		if (send_it(s, m))
+			continue;
+		if (errno == EMSGSIZE)
+			return false;
+		if (s->full)
+			break;
+	}
+	return true;
+}
+
+/* false: too long for the link. */
+static bool send_alone(struct ddps_sn_sock *s, const struct ddps_sctp_out *o, struct message *x)
+{
+	struct msghdr m;
+	bool ok;
+
+	address(s, o, x, &m);
+	if (o->fragment)
+		ddps_sd_sock_set_df(s->io.fd, s->family, false);
+	ok = send_singly(s, o, &m);
+	if (o->fragment)
+		ddps_sd_sock_set_df(s->io.fd, s->family, true);
+	return ok;
+}
+
+/* ---- together ---- */
+
+/* A run that the kernel cuts: what it does not know it refuses by one of these. */
+static bool no_gso(int err)
+{
+	return err == EIO || err == EINVAL || err == ENOPROTOOPT || err == EOPNOTSUPP;
+}
+
+static bool fits_batch(const struct ddps_sn_sock *s, const struct ddps_sctp_out *o)
+{
+	return !o->fragment && (o->nsegs == 1 || s->gso);
+}
+
+/* As many of @o as go in one call through @s; returns how many are done with, 1 at least.  @large:
+ * set for those that are too long. */
+static unsigned send_some(struct ddps_sn_sock *s, const struct ddps_sctp_out *o, unsigned n,
+			  bool *large)
+{
+	struct message x[DDPS_SN_OUTS];
+	struct mmsghdr m[DDPS_SN_OUTS];
+	unsigned k = 0;
+	int sent;
+
+	while (k < n && o[k].to.via == s->via && fits_batch(s, &o[k])) {
+		address(s, &o[k], &x[k], &m[k].msg_hdr);
+		if (o[k].nsegs > 1)
+			ddps_sd_sock_segment(&m[k].msg_hdr, &x[k].ctrl, (uint16_t)o[k].seg_size);
+		k++;
+	}
+	sent = k ? sendmmsg(s->io.fd, m, k, MSG_DONTWAIT | MSG_NOSIGNAL) : 0;
+	if (sent < 0 && errno != EAGAIN && errno != EMSGSIZE) /* perhaps for an ICMP error */
+		sent = sendmmsg(s->io.fd, m, k, MSG_DONTWAIT | MSG_NOSIGNAL);
+	if (sent > 0)
+		return (unsigned)sent;
+	if (k && o->nsegs > 1 && no_gso(errno))
+		s->gso = false;
+	*large = !send_alone(s, o, x);
+	return 1;
+}
+
+static void send_all(struct ddps_sn_env *ne, unsigned n)
+{
+	bool large[DDPS_SN_OUTS] = { false };
+	struct sockaddr_storage to;
+	struct ddps_sn_sock *s;
+
+	for (unsigned i = 0; i < n;) {
+		s = ddps_sn_sock_by(ne, ne->out[i].to.via);
+		if (s && !s->full)
+			i += send_some(s, &ne->out[i], n - i, &large[i]);
+		else
+			i++;
+	}
+	for (unsigned i = 0; i < n; i++) {
+		s = large[i] ? ddps_sn_sock_by(ne, ne->out[i].to.via) : NULL;
+		if (!s)
+			continue;
+		ddps_sn_sockaddr(&ne->out[i].to.peer, 0, s->family, &to);
+		refused(s, &ne->out[i], &to);
+	}
+}
+
+/* ---- when ---- */
+
+static unsigned collect(struct ddps_sn_env *ne, uint64_t now)
+{
+	unsigned n = 0;
+
+	for (; n < DDPS_SN_OUTS; n++) {
+		ne->out[n] = (struct ddps_sctp_out){
+			.iov = ne->iov[n],
+			.iov_max = DDPS_SN_IOV,
+			.head = ne->head[n],
+			.head_max = DDPS_SN_HEAD,
+			.max_segs = DDPS_SN_SEGS,
+			.max_len = DDPS_SN_OCTETS,
+		};
+		if (!ddps_sctp_output(ne->e, &ne->out[n], now))
+			break;
+	}
+	return n;
+}
+
+static bool any_full(const struct ddps_sn_env *ne)
+{
+	for (unsigned i = 0; i < ne->nsocks; i++)
+		if (ne->socks[i] && ne->socks[i]->full)
+			return true;
+	return false;
+}
+
+static void arm(struct ddps_sn_env *ne)
+{
+	uint64_t due = ddps_sctp_deadline(ne->e);
+
+	if (due == UINT64_MAX || any_full(ne)) /* then the sockets will tell */
+		ddps_timer_stop(ne->env->loop, &ne->timer);
+	/* Traffic moves the deadline on and on: a timer that is early costs one look, setting it
+	 * anew for each packet a system call each. */
+	else if (!ne->timer.on || ne->timer.due > due)
+		ddps_timer_start(ne->env->loop, &ne->timer, due);
+}
+
+void ddps_sn_flush(struct ddps_sn_env *ne)
+{
+	unsigned n = DDPS_SN_OUTS;
+
+	while (n == DDPS_SN_OUTS && !any_full(ne)) {
+		n = collect(ne, ddps_now());
+		send_all(ne, n);
+	}
+	ddps_sn_close_unused(ne);
+	arm(ne);
+}
+
+void ddps_sn_poke(struct ddps_sn_env *ne)
+{
+	if (ddps_loop_running(ne->env->loop))
+		ddps_task_post(ne->env->loop, &ne->flush);
+	else /* a post: nothing else will come */
+		ddps_sn_flush(ne);
+}
+
+void ddps_sn_tick(void *user)
+{
+	struct ddps_sn_env *ne = user;
+
+	ddps_sctp_tick(ne->e, ddps_now());
+	ddps_sn_flush(ne);
+}

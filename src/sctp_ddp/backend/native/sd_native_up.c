@@ -1,0 +1,232 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Associations of the engine: their life, and what comes up from them. */
+#include "sctp_ddp/backend/native/sd_native.h"
+#include "sctp_ddp/backend/sd_sock.h"
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- life ---- */
+
+static void timed_out(void *user)
+{
+	ddps_sn_doom(user, ddps_error_make(DDPS_E_TIMEDOUT, 0, "no SCTP association in time"));
+}
+
+static void tell_gone(struct ddps_sd_assoc *a)
+{
+	struct ddps_sd_assoc_info info = { 0 };
+
+	a->gone = true;
+	ddps_timer_stop(a->ne->env->loop, &a->deadline);
+	ddps_sn_info(a, &info);
+	memcpy(a->end.peer, info.peer, sizeof a->end.peer);
+	ddps_log(&a->ne->env->log, DDPS_LOG_DEBUG, "sctp", "%s gone: %s", a->end.peer, a->end.text);
+	a->up->gone(a->user, &a->end);
+}
+
+static void doomed(void *user)
+{
+	struct ddps_sd_assoc *a = user;
+
+	if (!a->gone)
+		tell_gone(a);
+}
+
+struct ddps_sd_assoc *ddps_sn_assoc_new(struct ddps_sn_env *ne, struct ddps_sn_sock *s)
+{
+	struct ddps_sd_assoc *a = calloc(1, sizeof *a);
+
+	if (!a)
+		return NULL;
+	a->ne = ne;
+	a->sock = s;
+	a->deadline = (struct ddps_timer){ .fn = timed_out, .user = a };
+	a->doom = (struct ddps_task){ .fn = doomed, .user = a };
+	DL_APPEND(ne->assocs, a);
+	return a;
+}
+
+void ddps_sn_assoc_release(struct ddps_sd_assoc *a)
+{
+	struct ddps_sn_env *ne = a->ne;
+
+	ddps_timer_stop(ne->env->loop, &a->deadline);
+	ddps_task_cancel(ne->env->loop, &a->doom);
+	if (a->sa)
+		ddps_sctp_assoc_free(a->sa, ddps_now());
+	if (a->port)
+		ddps_sn_sock_port(a->sock, a->port, false);
+	ddps_sn_sock_put(a->sock);
+	DL_DELETE(ne->assocs, a);
+	free(a);
+	ddps_sn_poke(ne);
+}
+
+void ddps_sn_doom(struct ddps_sd_assoc *a, struct ddps_error e)
+{
+	if (a->gone || a->end.code)
+		return;
+	a->end = e;
+	if (a->sa) {
+		ddps_sctp_abort(a->sa, NULL, ddps_now());
+		ddps_sn_poke(a->ne);
+	}
+	ddps_task_post(a->ne->env->loop, &a->doom);
+}
+
+/* ---- info ---- */
+
+static void text(const struct ddps_sctp_addr *addr, uint16_t port, char *buf, size_t len)
+{
+	struct sockaddr_storage ss;
+
+	ddps_sn_sockaddr(addr, port, addr->family == 6 ? AF_INET6 : AF_INET, &ss);
+	ddps_addr_text((struct sockaddr *)&ss, buf, len);
+}
+
+void ddps_sn_info(struct ddps_sd_assoc *a, struct ddps_sd_assoc_info *out)
+{
+	struct ddps_sctp_path_info p = { 0 };
+	struct ddps_sctp_addr local;
+	struct ddps_sctp_info i;
+	unsigned use = 0;
+
+	memset(out, 0, sizeof *out);
+	if (!a->sa)
+		return;
+	ddps_sctp_info(a->sa, &i);
+	for (unsigned k = 0; k < i.npaths; k++) {
+		if (ddps_sctp_path_info(a->sa, k, &p) == 0 && p.primary)
+			use = k;
+	}
+	if (ddps_sctp_path_info(a->sa, use, &p) < 0)
+		return;
+	local = p.local.family ? p.local : ddps_sn_addr(&a->local);
+	text(&local, i.port, out->local, sizeof out->local);
+	text(&p.peer, i.peer_port, out->peer, sizeof out->peer);
+	out->in_streams = i.in_streams;
+	out->out_streams = i.out_streams;
+	out->has_adaptation = i.has_adaptation;
+	out->adaptation = i.adaptation;
+	out->encap = p.encap;
+	out->by_us = i.by_us;
+	/* [5043-9-d1]: chunks are padded to 4 octets */
+	out->max_user_data = ddps_sctp_max_chunk(a->sa) & ~(size_t)3;
+}
+
+/* ---- upcalls ---- */
+
+/* The end was told, or is about to be, for a reason of ours. */
+static bool over(const struct ddps_sd_assoc *a)
+{
+	return a->gone || a->end.code;
+}
+
+static void on_up(void *user)
+{
+	struct ddps_sd_assoc *a = user;
+
+	if (over(a))
+		return;
+	a->is_up = true;
+	a->told = ddps_sctp_max_chunk(a->sa);
+	ddps_timer_stop(a->ne->env->loop, &a->deadline);
+	a->up->comm_up(a->user);
+}
+
+static void on_message(void *user, const struct ddps_sctp_msg *m)
+{
+	struct ddps_sd_assoc *a = user;
+
+	if (!over(a))
+		a->up->message(a->user, m->stream, m->ppid, m->unordered, m->data, m->len);
+}
+
+static void on_writable(void *user)
+{
+	struct ddps_sd_assoc *a = user;
+
+	if (!over(a))
+		a->up->writable(a->user);
+}
+
+static void on_acked(void *user, uint64_t n)
+{
+	struct ddps_sd_assoc *a = user;
+	size_t now;
+
+	if (over(a))
+		return;
+	/* Data and probes that came through are what makes a path's size change. */
+	now = ddps_sctp_max_chunk(a->sa);
+	if (now != a->told) {
+		a->told = now;
+		a->up->path(a->user); /* frees nothing */
+	}
+	a->up->acked(a->user, n);
+}
+
+static void on_peer_shutdown(void *user)
+{
+	struct ddps_sd_assoc *a = user;
+
+	if (!over(a))
+		a->up->peer_shutdown(a->user);
+}
+
+/* All sessions are lost, and the association has new streams and perhaps no DDP: it is ended, and
+ * the peer may come again. */
+static void on_restarted(void *user)
+{
+	struct ddps_sd_assoc *a = user;
+
+	ddps_sn_doom(a, ddps_error_make(DDPS_E_RESET, 0, "peer restarted"));
+}
+
+static void on_gone(void *user, const struct ddps_error *e)
+{
+	struct ddps_sd_assoc *a = user;
+
+	if (a->gone)
+		return;
+	if (!a->end.code) /* else the task tells it */
+		a->end = *e;
+	ddps_task_cancel(a->ne->env->loop, &a->doom);
+	tell_gone(a);
+}
+
+const struct ddps_sctp_up ddps_sn_up = {
+	.up = on_up,
+	.message = on_message,
+	.writable = on_writable,
+	.acked = on_acked,
+	.peer_shutdown = on_peer_shutdown,
+	.restarted = on_restarted,
+	.gone = on_gone,
+};
+
+/* ---- accepting ---- */
+
+void ddps_sn_accept(void *user, struct ddps_sctp_assoc *sa)
+{
+	struct ddps_sd_endpoint *ep = user;
+	struct ddps_sd_assoc *a = ddps_sn_assoc_new(ep->ne, ep->sock);
+
+	if (!a) {
+		ddps_sctp_assoc_free(sa, ddps_now());
+		return;
+	}
+	ep->sock->refs++;
+	a->sa = sa;
+	a->port = ep->port;
+	ddps_sn_sock_port(a->sock, a->port, true);
+	a->is_up = true;
+	a->told = ddps_sctp_max_chunk(sa);
+	ddps_sctp_assoc_set_up(sa, &ddps_sn_up, a);
+	ep->ne->accepting = a;
+	ep->up->accepted(ep->user, a);
+	/* freed inside, or nobody's */
+	if (ep->ne->accepting && !a->up)
+		ddps_sn_assoc_release(a);
+	ep->ne->accepting = NULL;
+}
