@@ -341,7 +341,7 @@ guard: deps-check
 lint: deps-lint
 	$(Q)tools/lint.sh
 format: deps-lint
-	$(Q)clang-format -i $$(git ls-files '*.c' '*.h')
+	$(Q)clang-format -i $$(git ls-files '*.c' '*.h' ':!tests/abi')
 
 install: all man
 	install -d $(DESTDIR)$(PREFIX)/include/ddpsess $(DESTDIR)$(LIBDIR)/pkgconfig \

@@ -206,7 +206,8 @@ struct ddps_sge {
 /*
  * An atomic works on 8 octets of the peer at an address (not: tagged offset) that is a multiple
  * of 8; a Terminate 0/2/07 is the answer otherwise.  The peer's region needs
- * DDPS_REMOTE_ATOMIC, or both DDPS_REMOTE_READ and DDPS_REMOTE_WRITE (not with verbs_rules there).  All values are in host byte order, the target is in the peer's.
+ * DDPS_REMOTE_ATOMIC, or both DDPS_REMOTE_READ and DDPS_REMOTE_WRITE (not with verbs_rules there).
+ * All values are in host byte order, the target is in the peer's.
  *
  * FETCH_ADD adds @data.  A 1 in @mask marks the top bit of a field: carries do not leave a
  * field.  @mask 0 is one field of 64 bits.

@@ -165,8 +165,8 @@ static int option_backend(const struct parser *p, const char *value, size_t len)
 		memcpy(p->uri->backend, names[i], len + 1);
 		return 0;
 	}
-	return bad(p, "backend \"%.*s\" is none of auto, kernel, native, usrsctp", len > 40 ? 40 : (int)len,
-		   value);
+	return bad(p, "backend \"%.*s\" is none of auto, kernel, native, usrsctp",
+		   len > 40 ? 40 : (int)len, value);
 }
 
 static int option_encap(const struct parser *p, const char *value, size_t len)

@@ -252,9 +252,11 @@ static void rest(struct rig *g)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	const struct ddps_cm_config cfg = {
-		.struct_size = sizeof(cfg), .ca_guid = OUR_GUID, .tid_high = 5, .id_seed = 0x11223344, .max_conns = MAX_CONNS
-	};
+	const struct ddps_cm_config cfg = { .struct_size = sizeof(cfg),
+					    .ca_guid = OUR_GUID,
+					    .tid_high = 5,
+					    .id_seed = 0x11223344,
+					    .max_conns = MAX_CONNS };
 	struct ddps_cm_listener l = { .service_id = SID, .pkey = 0xffff };
 	struct ddps_rbuf in = ddps_rbuf_init(data, size);
 	struct rig g = { .now = 1000000 };

@@ -272,7 +272,7 @@ static void serve(struct rig *g, unsigned v)
 		break;
 	case JOIN:
 		ddps_ipoib_if_up()->joined(g->f, p.gid, v % 8 == 7 ? DDPS_E_TIMEDOUT : 0,
-					v % 8 == 6 ? v : LINK_MTU, g->now);
+					   v % 8 == 6 ? v : LINK_MTU, g->now);
 		break;
 	case MAD:
 		if (v % 8 == 7)
@@ -530,7 +530,8 @@ static void rig_init(struct rig *g, unsigned flags)
 	const struct ddps_cm_config cm = {
 		.struct_size = sizeof(cm), .ca_guid = 2, .tid_high = 9, .id_seed = 7, .max_conns = 8
 	};
-	struct ddps_ipoib_if_config cfg = { .struct_size = sizeof(cfg), .me = { .pkey = 0xffff, .rx_mtu = RX_MTU },
+	struct ddps_ipoib_if_config cfg = { .struct_size = sizeof(cfg),
+					    .me = { .pkey = 0xffff, .rx_mtu = RX_MTU },
 					    .has_ip4 = true,
 					    .ip4 = { 10, 0, 1, 1 },
 					    .prefix4 = 24,
@@ -545,7 +546,9 @@ static void rig_init(struct rig *g, unsigned flags)
 					    .queue_octets = 8192,
 					    .ca_guid = 1,
 					    .seed = 5 };
-	const struct ddps_ipoib_if_calls calls = { .struct_size = sizeof(calls), .deliver = on_deliver, .user = g };
+	const struct ddps_ipoib_if_calls calls = { .struct_size = sizeof(calls),
+						   .deliver = on_deliver,
+						   .user = g };
 	struct ddps_cm_listener l = { .pkey = 0xffff };
 
 	*g = (struct rig){ .port = { &ops }, .now = 1000 * MS };

@@ -166,7 +166,8 @@ static void up_joined(void *user, const uint8_t *mgid, int err, uint32_t mtu, ui
 	w.n_joined++;
 }
 
-static const struct ddps_ipoib_up ups = { .struct_size = sizeof(ups), .ud = up_ud,
+static const struct ddps_ipoib_up ups = { .struct_size = sizeof(ups),
+					  .ud = up_ud,
 					  .mad = up_mad,
 					  .qp = up_qp,
 					  .qp_error = up_qp_error,

@@ -8,9 +8,11 @@ const uint8_t cm_rig_priv[8] = { 0, 0, 0, 0x49, 0, 0, 0x80, 4 };
 
 void cm_rig_init(struct cm_rig *r)
 {
-	const struct ddps_cm_config cfg = {
-		.struct_size = sizeof(cfg), .ca_guid = OUR_GUID, .tid_high = 5, .id_seed = 0x11223344, .max_conns = 8
-	};
+	const struct ddps_cm_config cfg = { .struct_size = sizeof(cfg),
+					    .ca_guid = OUR_GUID,
+					    .tid_high = 5,
+					    .id_seed = 0x11223344,
+					    .max_conns = 8 };
 	struct ddps_cm_listener l = { .service_id = SID, .pkey = 0xffff, .user = r };
 
 	memset(r, 0, sizeof(*r));

@@ -475,7 +475,8 @@ static void no_deliver(void *user, const void *packet, size_t len)
 
 Test(ipoib_if, refuses_bad_configurations, .description = "4755-5-1 4755-5-4 4755-3.1-2")
 {
-	const struct ddps_ipoib_if_calls none = { .struct_size = sizeof(none), .deliver = no_deliver };
+	const struct ddps_ipoib_if_calls none = { .struct_size = sizeof(none),
+						  .deliver = no_deliver };
 	struct ddps_ipoib_if_config good, bad;
 	struct ddps_ipoib_if *f;
 	struct ddps_ipoib_port *port;

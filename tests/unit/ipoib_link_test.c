@@ -82,7 +82,9 @@ static const struct ddps_ipoib_link_ops ops = { on_send, on_ask,  on_answer,
 
 static void rig_init(struct rig *r, uint8_t own_flags, uint8_t peer_flags)
 {
-	const struct ddps_cm_config cfg = { .struct_size = sizeof(cfg), .ca_guid = 0x10, .id_seed = 99, .max_conns = 8 };
+	const struct ddps_cm_config cfg = {
+		.struct_size = sizeof(cfg), .ca_guid = 0x10, .id_seed = 99, .max_conns = 8
+	};
 	struct ddps_cm_listener l = { .service_id = 0x0100000000000049, .pkey = 0xffff };
 	struct ddps_ipoib_lladdr remote = { .flags = peer_flags, .qpn = 0x4a };
 

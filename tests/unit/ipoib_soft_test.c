@@ -132,8 +132,12 @@ static struct sockaddr_storage group_address(const char *text, uint16_t port)
 
 static void node_open(struct node *n, uint8_t nr, const char *scheme, uint8_t flags)
 {
-	struct ddps_ipoib_if_calls calls = { .struct_size = sizeof(calls), .deliver = deliver, .user = n };
-	struct ddps_ipoib_if_config c = { .struct_size = sizeof(c), .has_ip4 = true, .prefix4 = 24, .seed = nr };
+	struct ddps_ipoib_if_calls calls = { .struct_size = sizeof(calls),
+					     .deliver = deliver,
+					     .user = n };
+	struct ddps_ipoib_if_config c = {
+		.struct_size = sizeof(c), .has_ip4 = true, .prefix4 = 24, .seed = nr
+	};
 	struct ddps_soft_config sc = { .qpn = 0x48, .link_mtu = 2048, .seed = nr * 1000u };
 	char why[200];
 

@@ -96,7 +96,9 @@ Test(rdmap_error, tagged_buffer,
 	other.table = s.table;
 	cr_assert_eq(ddps_stag_add(&other, s.mem, 10, RIGHTS | DDPS_ZERO_BASED, 0, &mr), 0);
 	bad_write(mr->stag, 0, "x", "11 02 c0 00 %H");
-	cr_assert_eq(ddps_stag_add(&s.pd, s.mem, 10, RIGHTS | DDPS_ZERO_BASED, (uintptr_t)&other, &mr), 0);
+	cr_assert_eq(ddps_stag_add(&s.pd, s.mem, 10, RIGHTS | DDPS_ZERO_BASED, (uintptr_t)&other,
+				   &mr),
+		     0);
 	bad_write(mr->stag, 0, "x", "11 02 c0 00 %H"); /* bound to another stream */
 	bad_write(s.mr->stag, UINT64_MAX, "x", "11 03 c0 00 %H");
 	bad_write(s.mr->stag, UINT64_MAX, "xy", "11 03 c0 00 %H");
@@ -365,7 +367,9 @@ Test(rdmap_error, read_request_source,
 	other.table = s.table;
 	cr_assert_eq(ddps_stag_add(&other, s.mem, 10, RIGHTS | DDPS_ZERO_BASED, 0, &mr), 0);
 	bad_rreq(1, mr->stag, 0, "01 03 e0 00 %H %Q");
-	cr_assert_eq(ddps_stag_add(&s.pd, s.mem, 10, RIGHTS | DDPS_ZERO_BASED, (uintptr_t)&other, &mr), 0);
+	cr_assert_eq(ddps_stag_add(&s.pd, s.mem, 10, RIGHTS | DDPS_ZERO_BASED, (uintptr_t)&other,
+				   &mr),
+		     0);
 	bad_rreq(1, mr->stag, 0, "01 03 e0 00 %H %Q");
 	bad_rreq(1, s.mr->stag, UINT64_MAX, "01 04 e0 00 %H %Q");
 	bad_rreq(UINT32_MAX, s.mr->stag, UINT64_MAX - 5, "01 04 e0 00 %H %Q");

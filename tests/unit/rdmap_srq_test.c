@@ -122,7 +122,8 @@ Test(rdmap_srq, what_may_be_posted)
 	cr_expect_eq(ddps_srq_post(&srq, 1, NULL, 1), DDPS_E_INVAL);
 	sge[1].lkey++;
 	cr_expect_eq(ddps_srq_post(&srq, 1, sge, 2), DDPS_E_ACCESS);
-	cr_assert_eq(ddps_stag_add(&home.pd, own, 4, DDPS_LOCAL_WRITE, (uintptr_t)&s[0], &bound), 0);
+	cr_assert_eq(ddps_stag_add(&home.pd, own, 4, DDPS_LOCAL_WRITE, (uintptr_t)&s[0], &bound),
+		     0);
 	sge[0] = (struct ddps_sge){ own, 4, bound->stag };
 	cr_expect_eq(ddps_srq_post(&srq, 1, sge, 1), DDPS_E_ACCESS, "bound to one stream");
 	for (int i = 0; i < 3; i++)
