@@ -37,6 +37,7 @@ step clang-tidy tidy
 step cppcheck cppcheck --quiet --error-exitcode=1 --inline-suppr --std=c11 \
 	--enable=warning,performance,portability --suppress=missingIncludeSystem \
 	-D_GNU_SOURCE '-DTAILQ_HEAD(name,type)=struct type *' '-DTAILQ_FOREACH(var,head,field)=while ((var = (head)->first))' \
+	'-DSTAILQ_HEAD(name,type)=struct type *' '-DSTAILQ_FOREACH(var,head,field)=while ((var = (head)->first))' \
 	-Iinclude -Isrc -Itools src tools examples
 step shellcheck shellcheck "${scripts[@]}"
 exit $status

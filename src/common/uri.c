@@ -238,6 +238,7 @@ static int check_characters(const struct parser *p, const char *text)
 
 int ddps_uri_parse(struct ddps_uri *uri, const char *text, char *why, size_t why_len)
 {
+	/* cppcheck-suppress ctuuninitvar ; it is set before anything reads it */
 	struct parser p = { uri, why, why_len };
 	const char *at = text;
 	int err;

@@ -71,9 +71,9 @@ static void end_stream(int fd)
 
 	if ((!getsockopt(fd, SOL_SOCKET, SO_LINGER, &now, &len) && now.l_onoff) ||
 	    (!ioctl(fd, FIONREAD, &unread) && unread))
-		connect(fd, &none, sizeof none);
+		(void)connect(fd, &none, sizeof none);
 	else
-		shutdown(fd, SHUT_RDWR);
+		(void)shutdown(fd, SHUT_RDWR);
 }
 
 static void io_close(struct ddps_mpa_conn *c)

@@ -240,27 +240,28 @@ void ddps_sctp_info(const struct ddps_sctp_assoc *a, struct ddps_sctp_info *i)
 	}
 }
 
-int ddps_sctp_path_info(const struct ddps_sctp_assoc *a, unsigned n, struct ddps_sctp_path_info *i)
+int ddps_sctp_path_info(const struct ddps_sctp_assoc *a, unsigned i,
+			struct ddps_sctp_path_info *info)
 {
 	const struct ddps_sc_path *p;
 
-	if (n >= a->npaths)
+	if (i >= a->npaths)
 		return DDPS_E_INVAL;
-	p = a->path[n];
-	*i = (struct ddps_sctp_path_info){ .peer = p->peer,
-					   .local = p->local,
-					   .encap = p->encap,
-					   .state = p->state,
-					   .primary = p == a->primary,
-					   .in_use = p == a->data_path,
-					   .srtt_ns = p->tx.srtt,
-					   .rttvar_ns = p->tx.rttvar,
-					   .rto_ns = ddps_sent_rto(&a->tx, &p->tx),
-					   .min_rtt_ns = p->tx.min_rtt,
-					   .cwnd = p->tx.cc.cwnd,
-					   .ssthresh = p->tx.cc.ssthresh,
-					   .flight = p->tx.flight,
-					   .mtu = p->tx.pmtu.size,
-					   .errors = p->errors };
+	p = a->path[i];
+	*info = (struct ddps_sctp_path_info){ .peer = p->peer,
+					      .local = p->local,
+					      .encap = p->encap,
+					      .state = p->state,
+					      .primary = p == a->primary,
+					      .in_use = p == a->data_path,
+					      .srtt_ns = p->tx.srtt,
+					      .rttvar_ns = p->tx.rttvar,
+					      .rto_ns = ddps_sent_rto(&a->tx, &p->tx),
+					      .min_rtt_ns = p->tx.min_rtt,
+					      .cwnd = p->tx.cc.cwnd,
+					      .ssthresh = p->tx.cc.ssthresh,
+					      .flight = p->tx.flight,
+					      .mtu = p->tx.pmtu.size,
+					      .errors = p->errors };
 	return 0;
 }

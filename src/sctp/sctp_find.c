@@ -36,6 +36,7 @@ struct ddps_sctp_port *ddps_sc_find_port(struct ddps_sctp *e, uint16_t via, uint
 	struct ddps_sctp_port *l = NULL;
 	uint16_t key[2] = { via, port };
 
+	/* NOLINTNEXTLINE(clang-analyzer-core.UndefinedBinaryOperatorResult): 4 octets are set */
 	HASH_FIND(hh, e->ports, key, sizeof key, l);
 	return l;
 }

@@ -85,6 +85,7 @@ void ddps_sc_reasm_free(struct ddps_sctp_assoc *a)
 	struct ddps_sc_run *r, *tmp;
 
 	HASH_ITER (by_first, a->runs_first, r, tmp) {
+		/* cppcheck-suppress uninitvar ; the macro sets it */
 		take_out(a, r);
 		run_free(a, r);
 	}

@@ -131,6 +131,7 @@ static int take_wanted(void *arg)
 int ddps_event_wait(struct ddps_ctx *ctx, struct ddps_event *ev, int timeout_ms)
 {
 	struct ddps_waiter w = { .what = &ctx->event_sleepers, .drive = ddps_loop_run };
+	/* cppcheck-suppress ctuuninitvar ; an event is written there, not read */
 	struct wanted wanted = { ctx, ev };
 	const uint64_t deadline = ddps_deadline(timeout_ms);
 	int n = ddps_progress(ctx, 0);

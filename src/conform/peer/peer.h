@@ -55,11 +55,7 @@ extern const struct cf_case cf_cases_mpa[], cf_cases_mpa_init[], cf_cases_mpa_fp
 _Noreturn void cf_fail(struct cf *cf, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 _Noreturn void cf_skip(struct cf *cf, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
-#define CF_CHECK(cf, cond, ...)                                                                    \
-	do {                                                                                       \
-		if (!(cond))                                                                       \
-			cf_fail(cf, __VA_ARGS__);                                                  \
-	} while (0)
+#define CF_CHECK(cf, cond, ...) ((cond) ? (void)0 : cf_fail(cf, __VA_ARGS__))
 
 /* Octets as text for a message: "0a 0b ..."; up to four results live at once. */
 const char *cf_hex(const void *p, size_t len);

@@ -82,16 +82,18 @@ static void refused(struct ddps_sn_sock *s, const struct ddps_sctp_out *o,
 }
 
 /* Packet by packet.  Returns whether the path's link takes packets of this size. */
-static bool send_singly(struct ddps_sn_sock *s, const struct ddps_sctp_out *o, struct msghdr *m)
+static bool send_singly(struct ddps_sn_sock *s, const struct ddps_sctp_out *o,
+			const struct msghdr *like)
 {
 	struct iovec iov[DDPS_SN_IOV];
+	struct msghdr m = *like;
 	size_t at, len;
 
 	for (at = 0; at < o->len; at += len) {
 		len = o->nsegs > 1 && o->len - at > o->seg_size ? o->seg_size : o->len - at;
-		m->msg_iov = iov;
-		m->msg_iovlen = cut(o, at, len, iov);
-		if (send_it(s, m))
+		m.msg_iov = iov;
+		m.msg_iovlen = cut(o, at, len, iov);
+		if (send_it(s, &m))
 			continue;
 		if (errno == EMSGSIZE)
 			return false;
