@@ -526,6 +526,18 @@ DDPS_API int ddps_abort(struct ddps_ep *ep);
  */
 DDPS_API int ddps_ep_info(struct ddps_ep *ep, struct ddps_conn_info *info);
 
+/**
+ * ddps_ep_unfetched - how many of its completions nobody has taken yet
+ * @ep:		endpoint
+ *
+ * Flushed ones do not count.  ddps_ep_free drops what is left.  It drives nothing and does not
+ * block; it looks at every completion in the queues, so it is not for each message.  Any thread may
+ * call it.
+ *
+ * Return: 0 or more, or DDPS_E_FORKED.
+ */
+DDPS_API int ddps_ep_unfetched(struct ddps_ep *ep);
+
 #ifdef __cplusplus
 }
 #endif

@@ -280,6 +280,31 @@ int ddps_cq_poll(struct ddps_cq *cq, struct ddps_wc *wc, int max)
 	return n;
 }
 
+static int count_of(struct ddps_cq *cq, const struct ddps_ep *ep)
+{
+	int n = 0;
+
+	for (uint32_t i = 0; i < cq->count; i++) {
+		const struct ddps_wc *wc = cq_entry(cq, i);
+
+		n += wc->ep == ep && wc->status != DDPS_WC_FLUSHED;
+	}
+	return n;
+}
+
+int ddps_ep_unfetched(struct ddps_ep *ep)
+{
+	int n = ddps_ctx_enter(ep->ctx);
+
+	if (n < 0)
+		return n;
+	n = count_of(ep->recv_cq, ep);
+	if (ep->send_cq != ep->recv_cq)
+		n += count_of(ep->send_cq, ep);
+	ddps_ctx_leave(ep->ctx);
+	return n;
+}
+
 struct wanted {
 	struct ddps_cq *cq;
 	struct ddps_wc *wc;

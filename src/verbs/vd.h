@@ -23,6 +23,7 @@
  *   vd_bind.c		own addresses, options	vd_lend.c	queue pairs of the program's for them
  *   vd_ep.c		rdma_create_ep and the synchronous forms	vd_addr.c	addresses
  *   vd_oob.c		queue pairs that programs connect themselves
+ *   vd_held.c		ends of connections that are told later
  *
  * The interface of rdma-core has no handle for the process, hence the one global in
  * vd_process.c.
@@ -72,8 +73,10 @@ struct vd_process {
 	pid_t pid;
 	struct ddps_ctx *ctx;
 	struct vd_config cfg;
-	pthread_mutex_t lock;	  /* identifiers, their events, and which queue pair is whose */
-	struct vd_id *requests;	  /* identifiers whose peer waits for an answer */
+	pthread_mutex_t lock;	/* identifiers, their events, and which queue pair is whose */
+	struct vd_id *requests; /* identifiers whose peer waits for an answer */
+	struct vd_id *held;	/* ... whose end is not told yet (vd_held.c), @hold_ms at most */
+	unsigned hold_ms;
 	struct vd_async *unacked; /* asynchronous events that were fetched */
 	pthread_cond_t acked;	  /* one of them less */
 	pthread_cond_t ended;	  /* a session that was being closed has ended */
@@ -234,6 +237,9 @@ struct vd_id {
 	struct vd_id *next_request;  /* in vd_process.requests */
 	uint16_t peer_ird, peer_ord; /* of a request */
 	bool told_down;
+	struct vd_id
+		*next_held; /* in vd_process.held, if @held_until is set: CLOCK_MONOTONIC, ms */
+	uint64_t held_until;
 	struct vd_oob_port *oob;      /* a listener of vd_oob.c */
 	int reserved;		      /* a socket that keeps its port, or -1 */
 	bool own_address, port_asked; /* to connect from */
@@ -302,6 +308,17 @@ void vd_conn_event(struct vd_process *p, const struct ddps_event *ev);
 /* Queue an event of @id; the lock is held. */
 int vd_event_post(struct vd_id *id, struct vd_id *listen_id, enum rdma_cm_event_type type,
 		  int status, const struct rdma_conn_param *conn);
+/*
+ * Its connection has ended, which the program is told once: at once, or, if the peer ended it, when
+ * its completions are fetched (vd_held.c).  The lock is held here and in the next three.
+ */
+void vd_down(struct vd_process *p, struct vd_id *id, bool by_peer);
+/* Tell now what waits: its queue pair goes. */
+void vd_held_release(struct vd_process *p, struct vd_id *id);
+/* Whether it waited. */
+bool vd_held_forget(struct vd_process *p, struct vd_id *id);
+/* Tell what is due.  Return: whether more waits. */
+bool vd_held_serve(struct vd_process *p);
 /* Events of @id that nobody fetched; the lock is held. */
 void vd_event_drop(struct vd_id *id);
 /* They come on @to from now on; the lock is held. */

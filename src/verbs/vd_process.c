@@ -15,6 +15,8 @@
 
 #define FD_WANTED    65536
 #define SETTLE_MS    1000
+#define HOLD_MS	     50
+#define HELD_STEP_MS 1
 #define TELL_SECONDS 2
 
 /* The global state of the drop-in: its interface has no argument that could carry it. */
@@ -73,9 +75,10 @@ static void *serve(void *arg)
 	struct vd_process *p = arg;
 	struct pollfd fd[] = { { ddps_event_fd(p->ctx), POLLIN, 0 }, { p->tell_fd, POLLIN, 0 } };
 	struct ddps_event ev;
+	bool held = false;
 
 	for (;;) {
-		if (poll(fd, 2, -1) < 0 && errno != EINTR)
+		if (poll(fd, 2, held ? HELD_STEP_MS : -1) < 0 && errno != EINTR)
 			return NULL;
 		if ((fd[0].revents | fd[1].revents) & POLLNVAL)
 			return NULL; /* the program has closed what is not its own */
@@ -88,6 +91,7 @@ static void *serve(void *arg)
 		pthread_mutex_lock(&p->lock);
 		while (ddps_event_get(p->ctx, &ev) == 1)
 			vd_conn_event(p, &ev);
+		held = vd_held_serve(p);
 		pthread_mutex_unlock(&p->lock);
 	}
 }
@@ -151,6 +155,7 @@ static struct vd_process *start(void)
 		return NULL;
 	p->pid = getpid();
 	p->cfg = global.cfg;
+	p->hold_ms = HOLD_MS;
 	pthread_mutex_init(&p->lock, NULL);
 	pthread_mutex_init(&p->shared_lock, NULL);
 	pthread_mutex_init(&p->oob_lock, NULL);

@@ -283,15 +283,6 @@ static void failed(struct vd_id *id, const struct ddps_event *ev)
 		      NULL);
 }
 
-static void down(struct vd_id *id)
-{
-	if (id->told_down)
-		return;
-	id->told_down = true;
-	id->state = VD_ID_DOWN;
-	vd_event_post(id, NULL, RDMA_CM_EVENT_DISCONNECTED, 0, NULL);
-}
-
 static void established(struct vd_qp *qp, const struct ddps_event *ev)
 {
 	struct rdma_conn_param conn;
@@ -346,7 +337,7 @@ static void oob_failed(struct vd_qp *qp)
 	vd_async_post(qp->qp.qp_base.context, IBV_EVENT_QP_FATAL, &qp->qp.qp_base);
 }
 
-static void session_event(struct vd_qp *qp, const struct ddps_event *ev)
+static void session_event(struct vd_process *p, struct vd_qp *qp, const struct ddps_event *ev)
 {
 	struct rdma_conn_param conn;
 
@@ -370,14 +361,14 @@ static void session_event(struct vd_qp *qp, const struct ddps_event *ev)
 	case DDPS_EV_PEER_CLOSED:
 		vd_qp_close(qp);
 		if (qp->id)
-			down(qp->id);
+			vd_down(p, qp->id, true);
 		return;
 	case DDPS_EV_CLOSED:
 		vd_qp_ended(qp);
 		if (ev->error.code || ev->error.has_triple)
 			vd_oob_release(qp);
 		if (qp->id)
-			down(qp->id);
+			vd_down(p, qp->id, false);
 		return;
 	case DDPS_EV_TERMINATED: /* the end follows */
 		terminated(qp, ev);
@@ -404,6 +395,6 @@ void vd_conn_event(struct vd_process *p, const struct ddps_event *ev)
 		return;
 	default:
 		if (ev->user)
-			session_event(ev->user, ev);
+			session_event(p, ev->user, ev);
 	}
 }

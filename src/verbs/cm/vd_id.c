@@ -113,6 +113,7 @@ VD_API int rdma_destroy_id(struct rdma_cm_id *ibid)
 	vd_request_forget(p, id);
 	if (id->request)
 		ddps_reject(id->request, NULL, 0);
+	vd_held_forget(p, id);
 	vd_event_drop(id);
 	while (id->unacked)
 		pthread_cond_wait(&id->acked, &p->lock);

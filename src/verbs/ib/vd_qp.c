@@ -191,6 +191,8 @@ VD_API int ibv_destroy_qp(struct ibv_qp *ibqp)
 	if (qp->oob && qp->phase == VD_QP_UP)
 		vd_qp_close(qp); /* nobody else would: such programs have no call for it */
 	await_end(p, qp);
+	if (qp->id)
+		vd_held_release(p, qp->id);
 	ddps_ep_free(qp->ep); /* nothing is told of it from here on */
 	qp->ep = NULL;
 	vd_await_polls(ibqp->send_cq);

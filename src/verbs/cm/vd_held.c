@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The end of a connection is told after what came before it.  A program that looks for events of
+ * connections before it polls may find the last completion and the peer's end there together; many
+ * destroy the queue pair then, and the completion goes with it (libfabric's rxm).  With an adapter
+ * the end comes by another way, which is longer.  So here the event waits until the queue
+ * pair's completions are fetched, but not for long: a program need not fetch anything.
+ */
+#include "verbs/vd.h"
+#include <time.h>
+
+static uint64_t now_ms(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
+}
+
+static bool fetched(const struct vd_id *id)
+{
+	return ddps_ep_unfetched(id->qp->ep) <= 0;
+}
+
+static void tell(struct vd_id *id)
+{
+	id->told_down = true;
+	vd_event_post(id, NULL, RDMA_CM_EVENT_DISCONNECTED, 0, NULL);
+}
+
+void vd_down(struct vd_process *p, struct vd_id *id, bool by_peer)
+{
+	if (id->told_down || id->held_until)
+		return;
+	id->state = VD_ID_DOWN;
+	if (!by_peer || fetched(id)) {
+		tell(id);
+		return;
+	}
+	id->held_until = now_ms() + p->hold_ms;
+	id->next_held = p->held;
+	p->held = id;
+}
+
+bool vd_held_forget(struct vd_process *p, struct vd_id *id)
+{
+	struct vd_id **at = &p->held;
+
+	while (*at && *at != id)
+		at = &(*at)->next_held;
+	if (!*at)
+		return false;
+	*at = id->next_held;
+	id->held_until = 0;
+	return true;
+}
+
+void vd_held_release(struct vd_process *p, struct vd_id *id)
+{
+	if (vd_held_forget(p, id))
+		tell(id);
+}
+
+bool vd_held_serve(struct vd_process *p)
+{
+	struct vd_id *next;
+
+	for (struct vd_id *id = p->held; id; id = next) {
+		next = id->next_held;
+		if (fetched(id) || now_ms() >= id->held_until)
+			vd_held_release(p, id);
+	}
+	return p->held;
+}

@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The end of a connection is told after the completions that came before it. */
+#include "verbs/vd.h"
+#include "verbs/vt.h"
+#include <sched.h>
+#include <time.h>
+
+static uint64_t now_ms(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
+}
+
+/* Until the passive side's session is over, without looking for an event or a completion. */
+static void await_end(struct vt *v)
+{
+	const uint64_t until = now_ms() + VT_MS;
+	struct vd_process *p = vd_process();
+	enum ibv_qp_state state;
+
+	do {
+		sched_yield();
+		cr_assert(now_ms() < until, "the session does not end");
+		pthread_mutex_lock(&p->lock);
+		state = v->b.id->qp->state;
+		pthread_mutex_unlock(&p->lock);
+	} while (state != IBV_QPS_ERR);
+}
+
+/* The end is held back for @hold_ms; a message and the end come between two polls of b's. */
+static void send_and_leave(struct vt *v, unsigned hold_ms)
+{
+	vt_init(v);
+	vt_up(v);
+	vd_process()->hold_ms = hold_ms;
+	cr_assert_eq(vt_recv(&v->b, 7, 0, 64), 0);
+	cr_assert_eq(vt_post(&v->a, 1, IBV_WR_SEND, 64, NULL), 0);
+	vt_expect_wc(&v->a, 1, IBV_WC_SEND, IBV_WC_SUCCESS);
+	cr_assert_eq(rdma_disconnect(v->a.id), 0);
+	await_end(v);
+}
+
+VT_TEST(verbs_held, attack_25_the_last_completion_comes_before_the_end)
+{
+	struct vt v;
+
+	send_and_leave(&v, 10 * VT_MS);
+	/* What libfabric's rxm does: events first, and at the end of the connection it destroys. */
+	cr_expect(!vt_readable(v.b.ch->fd, 0), "the end is told before the completion");
+	vt_expect_wc(&v.b, 7, IBV_WC_RECV, IBV_WC_SUCCESS);
+	vt_expect(v.b.ch, RDMA_CM_EVENT_DISCONNECTED);
+	vt_expect(v.a.ch, RDMA_CM_EVENT_DISCONNECTED);
+	rdma_destroy_qp(v.b.id);
+	vt_down(&v);
+}
+
+VT_TEST(verbs_held, attack_25_the_end_waits_for_nobody_for_long)
+{
+	struct vt v;
+
+	send_and_leave(&v, 50);
+	vt_expect(v.b.ch, RDMA_CM_EVENT_DISCONNECTED);
+	vt_expect(v.a.ch, RDMA_CM_EVENT_DISCONNECTED);
+	vt_expect_wc(&v.b, 7, IBV_WC_RECV, IBV_WC_SUCCESS);
+	vt_down(&v);
+}
+
+/* The queue pair goes while its end waits. */
+VT_TEST(verbs_held, attack_25_a_queue_pair_that_goes_holds_nothing_back)
+{
+	struct vt v;
+
+	send_and_leave(&v, 10 * VT_MS);
+	cr_expect_not_null(vd_process()->held);
+	rdma_destroy_qp(v.b.id);
+	cr_expect_null(vd_process()->held);
+	vt_expect(v.b.ch, RDMA_CM_EVENT_DISCONNECTED);
+	vt_down(&v);
+}
+
+VT_TEST(verbs_held, attack_25_an_end_with_nothing_before_it_is_told_immediately)
+{
+	struct vt v;
+
+	vt_init(&v);
+	vt_up(&v);
+	vd_process()->hold_ms = 10 * VT_MS;
+	cr_assert_eq(vt_recv(&v.b, 7, 0, 64), 0);
+	cr_assert_eq(rdma_disconnect(v.a.id), 0);
+	vt_expect(v.b.ch, RDMA_CM_EVENT_DISCONNECTED);
+	vt_expect_wc(&v.b, 7, IBV_WC_RECV, IBV_WC_WR_FLUSH_ERR);
+	vt_expect(v.a.ch, RDMA_CM_EVENT_DISCONNECTED);
+	vt_down(&v);
+}
