@@ -18,6 +18,12 @@
  * the context's sockets, so what the parent ends has ended: peers learn of it, ports are free again.
  * Its copies of descriptors that the program may have asked for (ddps_ctx_fd, ddps_event_fd,
  * ddps_cq_fd) stay until ddps_ctx_free, which closes them in the child and frees the context.
+ *
+ * Structs of parameters begin with struct_size, which is the caller's sizeof; the _init functions
+ * set it.  So a program keeps working with a later release of the library, whose structs may have
+ * more members at their ends: those it does not know have their defaults.  A program that is
+ * newer than the library is refused with DDPS_E_UNSUPPORTED if it sets what the library does not
+ * have.  Members named reserved are 0.  All rules: docs/abi.md.
  */
 #include <ddpsess/err.h>
 #include <stddef.h>
