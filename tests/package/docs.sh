@@ -17,8 +17,8 @@ result() { # STATUS NAME [FILE]
 }
 
 # every test as suite/name
-grep -rhozE '\bTest\([a-z0-9_]+,\s*[a-z0-9_]+' tests --include='*.c' | tr '\0' '\n' |
-	tr -d '\n' | sed 's/Test(/\n/g' | sed 's/,[[:space:]]*/\//' | sort -u >"$work/tests"
+grep -rhozE '\b(Test|E2E_WIRES)\([a-z0-9_]+,\s*[a-z0-9_]+' tests --include='*.c' | tr -d '\0\n' |
+	sed -E 's/(Test|E2E_WIRES)\(/\n/g' | sed 's/,[[:space:]]*/\//' | sort -u >"$work/tests"
 # every word of the headers that a page may name
 cat include/ddpsess/*.h src/sctp/sctp.h | grep -oE '[A-Za-z_][A-Za-z0-9_]*' | sort -u >"$work/words"
 
@@ -30,6 +30,7 @@ exists() {
 # page FILE: what it names in backticks and is not there
 page() {
 	local name
+	# shellcheck disable=SC2016
 	grep -oE '`[^`]+`' "$1" | tr -d '`' | sort -u | while read -r name; do
 		if [[ $name =~ ^[a-z0-9_./-]+/[a-z0-9_./-]+$ ]]; then
 			exists "$name" || echo "$name: no such test or file"
@@ -37,6 +38,31 @@ page() {
 			grep -qxF "${name#struct }" "$work/words" || echo "$name: in no header"
 		fi
 	done
+}
+
+# words FILE: its text without the stars of comments, on one line
+words() {
+	sed -E 's:^[[:space:]]*/?\*+ ?::; s:\*/::' "$1" | tr -s '[:space:]' ' '
+}
+
+# promises FILE: sentences that are not where it says, and tests that are not there
+promises() {
+	local file what phrase tests name
+	while IFS=$'\t' read -r file what phrase tests; do
+		[[ $file != \#* ]] || continue
+		words "$file" | grep -qF -- "$phrase" || echo "$file: $what: not there: $phrase"
+		[ -n "$tests" ] || echo "$file: $what: no test"
+		for name in $tests; do
+			exists "$name" || echo "$file: $what: no such test: $name"
+		done
+	done <"$1"
+}
+
+# functions FILE: of the session API that no promise of FILE is about
+functions() {
+	cut -f 2 "$1" | sort -u >"$work/held"
+	cat include/ddpsess/{session,wr,stats,err}.h | tr '\n' ' ' | grep -oE 'DDPS_API [^;(]*\(' |
+		grep -oE 'ddps_[a-z0-9_]+\(' | tr -d '(' | sort -u | comm -23 - "$work/held"
 }
 
 page docs/security.md >"$work/log"
@@ -47,3 +73,13 @@ result $? "the tests were found"
 sed 's/half_open_full/half_open_fool/; s/values_are_random/values_are_secret/' docs/security.md >"$work/page"
 [ "$(page "$work/page" | wc -l)" -ge 2 ]
 result $? "a counter and a test that do not exist are found"
+promises tests/promises.tsv >"$work/log"
+! [ -s "$work/log" ]
+result $? "what tests/promises.tsv quotes is said, and its tests exist" "$work/log"
+functions tests/promises.tsv >"$work/log"
+! [ -s "$work/log" ]
+result $? "each function of the session API keeps a promise that has a test" "$work/log"
+sed 's/Calling it again does nothing/Calling it twice is fine/; s/ddps_cq_fd/ddps_cq_df/' \
+	tests/promises.tsv >"$work/promises"
+[ "$(promises "$work/promises" | wc -l)" = 1 ] && [ "$(functions "$work/promises")" = ddps_cq_fd ]
+result $? "a sentence that was changed and a function without a promise are found"
