@@ -28,6 +28,7 @@ exists() {
 }
 
 # page FILE: what it names in backticks and is not there
+# shellcheck disable=SC2016 # backquotes of Markdown
 page() {
 	local name
 	# shellcheck disable=SC2016

@@ -496,7 +496,7 @@ static void await_end(const struct worker *t)
 	while ((what = __atomic_load_n(&t->what, __ATOMIC_RELAXED))) {
 		if (now_ms() >= until) {
 			printf("# a thread does not come back from %s\n", what);
-			CHECK(!"a thread is stuck");
+			check(false, "no thread is stuck", __LINE__);
 		}
 		nanosleep(&step, NULL);
 	}

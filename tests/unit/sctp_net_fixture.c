@@ -181,8 +181,8 @@ static void trace(const struct sn_node *d, const struct ddps_sctp_route *to, con
 			fprintf(stderr, "[%u:%x]", ((unsigned)c.val[2] << 8) + c.val[3], c.flags);
 		if (c.type == SC_SACK)
 			fprintf(stderr, "[%u w%u g%u d%u]", ((unsigned)c.val[2] << 8) + c.val[3],
-				((unsigned)c.val[5] << 16) + (c.val[6] << 8) + c.val[7], c.val[9],
-				c.val[11]);
+				((unsigned)c.val[5] << 16) + ((unsigned)c.val[6] << 8) + c.val[7],
+				c.val[9], c.val[11]);
 	}
 	fprintf(stderr, "\n");
 }
