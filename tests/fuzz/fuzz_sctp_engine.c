@@ -165,13 +165,21 @@ static void init(struct world *w, uint8_t type, uint32_t tag)
 	chunk(w, tag, type, 0, body, (size_t)(b.p - body));
 }
 
+/* -128..127, to be added to a number that wraps. */
+static uint32_t near_number(struct ddps_rbuf *in)
+{
+	uint8_t v = ddps_rbuf_u8(in);
+
+	return v < 128 ? v : UINT32_MAX - (255u - v);
+}
+
 static void data_chunk(struct world *w, struct ddps_rbuf *in)
 {
 	uint8_t how = ddps_rbuf_u8(in), body[300] = { 0 };
 	struct ddps_wbuf b = ddps_wbuf_init(body, sizeof body);
-	int8_t off = (int8_t)ddps_rbuf_u8(in);
+	uint32_t off = near_number(in);
 
-	ddps_wbuf_u32(&b, w->next + (uint32_t)off);
+	ddps_wbuf_u32(&b, w->next + off);
 	ddps_wbuf_u16(&b, how >> 5);
 	ddps_wbuf_u16(&b, ddps_rbuf_u8(in));
 	ddps_wbuf_u32(&b, 17);
@@ -185,7 +193,7 @@ static void sack(struct world *w, struct ddps_rbuf *in)
 	uint8_t body[64] = { 0 }, n = ddps_rbuf_u8(in) & 7;
 	struct ddps_wbuf b = ddps_wbuf_init(body, sizeof body);
 
-	ddps_wbuf_u32(&b, w->tsn + (uint32_t)(int8_t)ddps_rbuf_u8(in));
+	ddps_wbuf_u32(&b, w->tsn + near_number(in));
 	ddps_wbuf_u32(&b, (uint32_t)ddps_rbuf_u8(in) << 9);
 	ddps_wbuf_u16(&b, n);
 	ddps_wbuf_u16(&b, n & 1);
