@@ -68,7 +68,8 @@ struct ddps_sctp_config {
 	size_t unsent;		      /* of these, octets not yet sent; 256 KiB */
 	size_t max_message;	      /* reassembled; 1 MiB */
 	unsigned max_chunks;	      /* chunks that are not DATA, in one packet; 64 */
-	unsigned icmp_grace;	      /* refused port after set-up counts as path failure only; 1 */
+	unsigned icmp_grace; /* refused port after set-up: 1 counts as path failure only, 0 ends
+				       * the association; 1 */
 
 	uint32_t rto_initial_ms, rto_min_ms, rto_max_ms; /* 1000, 400, 60000 */
 	uint32_t sack_delay_ms;				 /* 20; at most 500 */

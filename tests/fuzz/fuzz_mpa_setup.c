@@ -3,6 +3,7 @@
  * The set-up frames of MPA, the enhanced word in them, and the start-up machine of both roles:
  * a frame comes in octet by octet, and whatever else may happen follows it.
  */
+#include "common/term_codes.h"
 #include "fuzz.h"
 #include "mpa_tcp/mpa_sm.h"
 #include "mpa_tcp/mpa_wire.h"
@@ -114,7 +115,7 @@ static void negotiate(const uint8_t word[DDPS_WORD_LEN], struct ddps_rbuf *in)
 	if (!ddps_nego_request(&l, &own)) {
 		int code = ddps_nego_accept(&l, &own, &peer, &res);
 
-		FUZZ_CHECK(!code || code == 6 || code == 7);
+		FUZZ_CHECK(!code || code == DDPS_TERM_MPA_IRD || code == DDPS_TERM_MPA_RTR);
 		if (!code)
 			check_result(&l, &res);
 		FUZZ_CHECK(code || !(res.rtr & (res.rtr - 1)));

@@ -246,6 +246,7 @@ static int env_new(struct ddps_env *env, struct ddps_sn_env **out)
 	c.rwnd = window();
 	c.hb_interval_ms = HEARTBEAT_MS;
 	c.rto_max_ms = RTO_MAX_MS;
+	c.icmp_grace = 0; /* a killed peer's host says so, with the tag: do not wait for T3 */
 	err = ddps_sctp_new(&c, ddps_now(), &ne->e);
 	if (err)
 		free(ne);
