@@ -82,49 +82,56 @@ static struct vd_oob_port *port_new(struct vd_process *p)
 		return NULL;
 	}
 	port->number = ntohs(rdma_get_src_port(port->listener));
+	pthread_mutex_lock(&p->lock);
 	port->next = p->oob_ports;
 	p->oob_ports = port;
+	pthread_mutex_unlock(&p->lock);
 	return port;
 }
 
-static struct vd_qp **free_slot(struct vd_oob_port *port)
+static bool place_at(struct vd_oob_port *port, struct vd_qp *qp, struct vd_oob *o)
 {
 	for (unsigned i = 0; i < SHARE; i++)
-		if (!port->qp[i])
-			return &port->qp[i];
-	return NULL;
+		if (!port->qp[i]) {
+			o->port = port;
+			o->index = i;
+			qp->qp.qp_base.qp_num = i << 16 | port->number;
+			qp->oob = o;
+			port->qp[i] = qp;
+			return true;
+		}
+	return false;
+}
+
+/* Where there is room.  Places are given back under the lock too, and peers' requests look there. */
+static bool place(struct vd_process *p, struct vd_qp *qp, struct vd_oob *o)
+{
+	struct vd_oob_port *port;
+
+	pthread_mutex_lock(&p->lock);
+	for (port = p->oob_ports; port && !place_at(port, qp, o); port = port->next)
+		;
+	pthread_mutex_unlock(&p->lock);
+	return port;
 }
 
 int vd_oob_new(struct vd_qp *qp)
 {
 	struct vd_process *p = process_of(qp);
 	struct vd_oob *o = calloc(1, sizeof *o);
-	struct vd_qp **slot = NULL;
+	bool placed;
+	int err;
 
 	if (!o)
 		return ENOMEM;
 	o->end = &o->early;
-	pthread_mutex_lock(&p->oob_lock);
-	for (o->port = p->oob_ports; o->port && !(slot = free_slot(o->port));
-	     o->port = o->port->next)
-		;
-	if (!slot) {
-		o->port = port_new(p);
-		slot = o->port ? &o->port->qp[0] : NULL;
-	}
-	if (slot) {
-		o->index = (unsigned)(slot - o->port->qp);
-		qp->qp.qp_base.qp_num = o->index << 16 | o->port->number;
-		qp->oob = o;
-		pthread_mutex_lock(&p->lock);
-		*slot = qp;
-		pthread_mutex_unlock(&p->lock);
-	}
+	pthread_mutex_lock(&p->oob_lock); /* one more port is enough for all who look for one */
+	placed = place(p, qp, o) || (port_new(p) && place(p, qp, o));
+	err = placed ? 0 : errno;
 	pthread_mutex_unlock(&p->oob_lock);
-	if (slot)
-		return 0;
-	free(o);
-	return errno;
+	if (!placed)
+		free(o);
+	return err;
 }
 
 struct vd_qp *vd_oob_find(struct vd_process *p, uint32_t number)
