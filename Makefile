@@ -189,10 +189,11 @@ $(B)/verbs-threads: $(THREAD_VERBS) tests/verbs/vt.h $(wildcard tests/tsan/crite
 		-o $@ $(filter %.c %.o %.a,$^) $(LIB_LIBS)
 
 # Random calls from several threads, by seed.
-STRESS := $(B)/stress-session
+STRESS := $(B)/stress-session $(B)/stress-verbs
+$(B)/stress-verbs: $(call objs,$(VERBS_SRC))
 $(B)/stress-%: $(B)/tests/stress/%.o $(LIB_A)
 	$(if $(Q),@echo "  LD   $@")
-	$(Q)$(CC) $(CFLAGS_ALL) $(LDFLAGS) -o $@ $^ $(LIB_LIBS)
+	$(Q)$(CC) $(CFLAGS_ALL) $(LDFLAGS) -o $@ $(filter %.o,$^) $(LIB_A) $(LIB_LIBS)
 
 # The library's allocations are made to fail.
 FAULT := $(B)/fault
@@ -302,9 +303,11 @@ SEED	     ?= 1
 soak: deps-check
 	$(Q)$(MAKE) --no-print-directory -j2 VARIANT=asan $(STRESS:$(B)/%=build/asan/%)
 	$(Q)$(MAKE) --no-print-directory -j2 VARIANT=tsan $(STRESS:$(B)/%=build/tsan/%)
-	$(Q)build/asan/stress-session $(SEED) $(SOAK_SECONDS)
-	$(Q)TSAN_OPTIONS=halt_on_error=1:second_deadlock_stack=1 \
-		build/tsan/stress-session $(SEED) $(SOAK_SECONDS)
+	$(Q)for t in $(notdir $(STRESS)); do \
+		build/asan/$$t $(SEED) $(SOAK_SECONDS) && \
+		TSAN_OPTIONS=halt_on_error=1:second_deadlock_stack=1 \
+			build/tsan/$$t $(SEED) $(SOAK_SECONDS) || exit; \
+	done
 valgrind: deps-check
 	$(Q)$(MAKE) --no-print-directory -j2 build/opt/unit build/opt/sessctl
 	$(Q)tests/valgrind.sh build/opt/unit build/opt/sessctl

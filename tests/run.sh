@@ -61,6 +61,7 @@ criterion unit "$asan/unit" 300
 criterion e2e "$asan/e2e" 280
 lines fault/malloc "$asan/fault"
 lines stress "$asan/stress-session" 1 20
+lines stress/verbs "$asan/stress-verbs" 1 10
 lines fuzz tests/fuzz/replay.sh "$1"
 criterion verbs "$asan/verbs-test" 280
 for t in tests/cli/*.sh; do
