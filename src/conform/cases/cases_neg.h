@@ -37,5 +37,7 @@ int cf_neg_app_accept(struct cf *cf);
 void cf_neg_listen(struct cf *cf, const struct ddps_listen_param *p);
 /* The application hears that nothing came of it, because of this Terminate. */
 void cf_neg_failed(struct cf *cf, uint16_t code);
+/* With an ORD of 2 three Reads are posted: the third waits for an answer to the first. */
+void cf_neg_two_reads(struct cf *cf);
 
 #endif

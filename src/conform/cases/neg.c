@@ -171,3 +171,24 @@ void cf_neg_failed(struct cf *cf, uint16_t code)
 	CF_CHECK(cf, ev.error.has_triple && (t.layer << 12 | t.etype << 8 | t.code) == code,
 		 "the application hears %u/%u/%02x: %s", t.layer, t.etype, t.code, ev.error.text);
 }
+
+void cf_neg_two_reads(struct cf *cf)
+{
+	uint32_t sink[3];
+	struct cf_mr mr = cf_app_mr(cf, 64, DDPS_LOCAL_WRITE);
+
+	cf_ping(cf);
+	for (unsigned i = 0; i < 3; i++)
+		cf_app_post(cf, DDPS_OP_READ, 0, &mr, 8, 0x11, i);
+	for (unsigned i = 0; i < 2; i++) {
+		cf_recv(cf);
+		CF_CHECK(cf, cf_in_op(cf) == CF_READ_REQ, "expected a Read Request: %s",
+			 cf_hex(cf->in.b, cf->in.len));
+		sink[i] = cf_get32(cf->in.b + 18);
+	}
+	cf_ping(cf); /* its answer comes before a third */
+	cf_tagged(cf, CF_TAGGED_L, CF_READ_RESP, sink[0], mr.to, "ABCDEFGH", 8);
+	cf_send(cf);
+	cf_recv(cf);
+	CF_CHECK(cf, cf_in_op(cf) == CF_READ_REQ && cf_in_msn(cf) == 3, "expected Read Request 3");
+}

@@ -22,5 +22,8 @@ struct cf_read_req cf_take_read(struct cf *cf, uint32_t msn, uint32_t stag, uint
 				uint32_t size);
 /* Its response: the first octets of cf_text. */
 void cf_respond(struct cf *cf, const struct cf_read_req *q);
+/* A whole message of the target's, segment by segment: nothing between, L on the last alone. */
+void cf_take_message(struct cf *cf, uint8_t op, uint32_t word, uint32_t msn, uint64_t to,
+		     const struct cf_mr *m, uint32_t size);
 
 #endif

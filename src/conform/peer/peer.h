@@ -46,9 +46,10 @@ struct cf_case {
 
 /* The tables; each ends with an entry without name. */
 extern const struct cf_case cf_cases_mpa[], cf_cases_mpa_init[], cf_cases_mpa_fpdu[],
-	cf_cases_mpa_marker[], cf_cases_neg[], cf_cases_neg_p2p[], cf_cases_sctp[],
-	cf_cases_sctp_app[], cf_cases_ddp[], cf_cases_ddp_queue[], cf_cases_rdmap[],
-	cf_cases_rdmap_work[], cf_cases_rdmap_edge[], cf_cases_7306[];
+	cf_cases_mpa_marker[], cf_cases_neg[], cf_cases_neg_init[], cf_cases_neg_p2p[],
+	cf_cases_sctp[], cf_cases_sctp_app[], cf_cases_ddp[], cf_cases_ddp_queue[],
+	cf_cases_rdmap[], cf_cases_rdmap_work[], cf_cases_rdmap_end[], cf_cases_rdmap_edge[],
+	cf_cases_7306[], cf_cases_7306_sent[];
 
 /* ---- leaving a case ---- */
 
