@@ -259,7 +259,7 @@ static void up_message(void *user, uint16_t stream, uint32_t ppid, bool unordere
 	const uint8_t *want;
 	size_t want_len;
 
-	FUZZ_CHECK(e->a && e->up && !e->gone && !e->a->paused);
+	FUZZ_CHECK(e->a && e->up && !e->gone && !e->a->life.paused);
 	FUZZ_CHECK(stream == 1 && !ppid && unordered);
 	want = fake_usrsctp_message(e->a->so, &want_len);
 	FUZZ_CHECK(len == want_len && !memcmp(data, want, len));

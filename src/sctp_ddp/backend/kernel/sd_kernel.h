@@ -4,11 +4,11 @@
 /*
  * Inside the backend for the kernel's SCTP (one-to-one sockets):
  *   sd_kernel.c	the backend's operations
- *   sd_kernel_rx.c	what comes out of an association: messages and notifications
+ *   sd_kernel_sock.c	its sockets: options, UDP encapsulation, names
+ *   sd_kernel_rx.c	what comes out of an association
+ *   ../sd_life.c	what follows from that
  */
-#include "common/error.h"
-#include "sctp_ddp/sd_backend.h"
-#include "sctp_ddp/backend/sd_part.h"
+#include "sctp_ddp/backend/sd_life.h"
 #include <netinet/in.h>
 #include <netinet/sctp.h>
 #include <utlist.h>
@@ -22,34 +22,21 @@ struct ddps_sk_env {
 };
 
 struct ddps_sd_endpoint {
+	struct ddps_sd_owner owner;
 	struct ddps_sk_env *ke;
 	struct ddps_io io;
 	struct ddps_timer retry; /* no descriptor was left for a peer */
 	uint16_t encap;
-	const struct ddps_sd_listen_up *up;
-	void *user;
 	struct ddps_sd_endpoint *prev, *next;
 };
 
 struct ddps_sd_assoc {
+	struct ddps_sd_life life;
 	struct ddps_sk_env *ke;
 	struct ddps_io io; /* fd -1: ended */
 	struct ddps_task task;
-	struct ddps_timer deadline;
-	const struct ddps_sd_assoc_up *up;
-	void *user;
-	struct ddps_sd_endpoint *ep; /* accepted, not announced yet */
-	struct ddps_sd_assoc_info info;
-	bool accepted;
 	bool connecting;
-	bool up_seen;	/* COMM_UP was read; the indication may follow */
-	bool announced; /* comm_up() or accepted() was called */
-	bool peer_shut, shut, paused, want_write, want_dry;
-	bool doomed, ended; /* end is set; gone() was called */
-	bool serving, freed;
 	uint64_t sent, sent_at_ask; /* messages; see sd_kernel_rx.c on_dry() */
-	struct ddps_error end;
-	struct ddps_sd_part part;
 	struct ddps_sd_assoc *prev, *next;
 };
 
@@ -61,12 +48,27 @@ void ddps_sk_doom(struct ddps_sd_assoc *a, struct ddps_error e);
 void ddps_sk_watch(struct ddps_sd_assoc *a);
 void ddps_sk_close(struct ddps_sd_assoc *a);
 void ddps_sk_release(struct ddps_sd_assoc *a);
+
+/* ---- sd_kernel_sock.c ---- */
+
+/* Whether the kernel has SCTP. */
+bool ddps_sk_available(void);
+/* -1 and errno; *@err is DDPS_E_UNSUPPORTED where the kernel has no SCTP. */
+int ddps_sk_socket(int family, int *err);
+/* Connect over UDP to this port of the peer's; 0, or DDPS_E_UNSUPPORTED with errno. */
+int ddps_sk_encap_to(int fd, int family, uint16_t port);
+/* Listen on @wanted, 0: whatever there is, < 0: not over UDP.  *@encap: the UDP port, or 0. */
+int ddps_sk_encap_at(int wanted, uint16_t *encap);
+/* Its own name, or its peer's. */
+void ddps_sk_name(int fd, bool peer, char *buf, size_t len);
+/* A notification of this type from now on; no longer. */
 int ddps_sk_event(struct ddps_sd_assoc *a, uint16_t type, bool on);
-/* Streams and addresses, known from COMM_UP on. */
+/* Addresses, known from COMM_UP on. */
 void ddps_sk_addresses(struct ddps_sd_assoc *a);
 
 /* ---- sd_kernel_rx.c ---- */
 
+extern const struct ddps_sd_life_ops ddps_sk_life;
 /* Deliver what @a has; @events are epoll's, or 0.  Called from the loop. */
 void ddps_sk_serve(struct ddps_sd_assoc *a, uint32_t events);
 

@@ -1,22 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What comes out of an association of the kernel's: messages, notifications and its end. */
+/* What comes out of an association of the kernel's, for sd_life.c. */
 #include "sctp_ddp/backend/kernel/sd_kernel.h"
 #include <errno.h>
 #include <string.h>
 #include <sys/epoll.h>
 
 #define TURN 64 /* items per turn, then other descriptors have theirs */
-
-enum item { ITEM_NONE, ITEM_DATA, ITEM_NOTE, ITEM_END };
-
-struct got {
-	enum item what;
-	int sys_errno;
-	bool eor;
-	struct sctp_rcvinfo info;
-	const uint8_t *data;
-	size_t len;
-};
 
 static void find_info(struct msghdr *m, struct sctp_rcvinfo *info)
 {
@@ -25,12 +14,67 @@ static void find_info(struct msghdr *m, struct sctp_rcvinfo *info)
 			memcpy(info, CMSG_DATA(c), sizeof *info);
 }
 
-/* One read from SCTP: a message or the next part of one, or a notification. */
-static struct got take(struct ddps_sd_assoc *a)
+static enum ddps_sd_what change_of(uint16_t state)
 {
-	struct got g = { .what = ITEM_NONE };
+	switch (state) {
+	case SCTP_COMM_UP:
+		return DDPS_SD_UP;
+	case SCTP_SHUTDOWN_COMP:
+		return DDPS_SD_SHUT_DONE;
+	case SCTP_RESTART:
+		return DDPS_SD_RESTART;
+	default: /* COMM_LOST, CANT_STR_ASSOC */
+		return DDPS_SD_LOST;
+	}
+}
+
+/* Of a notification; its octets may be less than all of it. */
+static void read_note(struct ddps_sd_item *it)
+{
+	union sctp_notification n;
+
+	memset(&n, 0, sizeof n);
+	memcpy(&n, it->data, it->len < sizeof n ? it->len : sizeof n);
+	it->what = DDPS_SD_OTHER;
+	switch (n.sn_header.sn_type) {
+	case SCTP_ASSOC_CHANGE:
+		it->what = change_of(n.sn_assoc_change.sac_state);
+		it->in_streams = n.sn_assoc_change.sac_inbound_streams;
+		it->out_streams = n.sn_assoc_change.sac_outbound_streams;
+		break;
+	case SCTP_ADAPTATION_INDICATION:
+		it->what = DDPS_SD_INDICATION;
+		it->adaptation = n.sn_adaptation_event.sai_adaptation_ind;
+		break;
+	case SCTP_SHUTDOWN_EVENT:
+		it->what = DDPS_SD_PEER_SHUT;
+		break;
+	case SCTP_SENDER_DRY_EVENT:
+		it->what = DDPS_SD_DRY;
+		break;
+	case SCTP_PARTIAL_DELIVERY_EVENT:
+		it->what = DDPS_SD_PART_LOST;
+		break;
+	default:
+		break;
+	}
+}
+
+static void read_data(struct ddps_sd_item *it, const struct sctp_rcvinfo *info)
+{
+	it->what = DDPS_SD_DATA;
+	it->stream = info->rcv_sid;
+	it->ppid = ntohl(info->rcv_ppid);
+	it->unordered = info->rcv_flags & SCTP_UNORDERED;
+}
+
+/* One read from SCTP: a message or the next part of one, or a notification. */
+static struct ddps_sd_item take(struct ddps_sd_assoc *a)
+{
+	struct ddps_sd_item it = { .what = DDPS_SD_NOTHING };
+	struct sctp_rcvinfo info = { 0 };
 	size_t cap;
-	uint8_t *buf = ddps_sd_part_room(&a->part, a->ke->rx_buf, &cap);
+	uint8_t *buf = ddps_sd_part_room(&a->life.part, a->ke->rx_buf, &cap);
 	union {
 		struct cmsghdr align;
 		uint8_t buf[CMSG_SPACE(sizeof(struct sctp_rcvinfo))];
@@ -43,30 +87,25 @@ static struct got take(struct ddps_sd_assoc *a)
 	ssize_t n = recvmsg(a->io.fd, &m, MSG_DONTWAIT);
 
 	if (n < 0)
-		g.sys_errno = errno;
+		it.sys_errno = errno;
 	if (n < 0 && (errno == EAGAIN || errno == EINTR))
-		return g;
-	g.data = buf;
-	g.len = n > 0 ? (size_t)n : 0;
-	g.eor = m.msg_flags & MSG_EOR;
+		return it;
+	it.data = buf;
+	it.len = n > 0 ? (size_t)n : 0;
+	it.eor = m.msg_flags & MSG_EOR;
+	find_info(&m, &info);
 	if (n <= 0)
-		g.what = ITEM_END;
+		it.what = DDPS_SD_END;
 	else if (m.msg_flags & MSG_NOTIFICATION)
-		g.what = ITEM_NOTE;
+		read_note(&it);
 	else
-		g.what = ITEM_DATA;
-	find_info(&m, &g.info);
-	return g;
-}
-
-static bool alive(const struct ddps_sd_assoc *a)
-{
-	return !a->freed && !a->doomed && !a->ended;
+		read_data(&it, &info);
+	return it;
 }
 
 /* ---- the end ---- */
 
-static int so_error(const struct ddps_sd_assoc *a)
+static int so_error(struct ddps_sd_assoc *a)
 {
 	int err = 0;
 	socklen_t len = sizeof err;
@@ -76,7 +115,7 @@ static int so_error(const struct ddps_sd_assoc *a)
 
 static struct ddps_error why(const struct ddps_sd_assoc *a, int sys_errno)
 {
-	if (a->announced)
+	if (a->life.announced)
 		return ddps_error_make(DDPS_E_RESET, sys_errno, "SCTP association lost: %s",
 				       sys_errno ? strerror(sys_errno) : "aborted");
 	switch (sys_errno) {
@@ -98,7 +137,7 @@ static struct ddps_error why(const struct ddps_sd_assoc *a, int sys_errno)
  */
 static void on_dry(struct ddps_sd_assoc *a)
 {
-	if (!a->want_dry)
+	if (!a->life.want_dry)
 		return;
 	ddps_sk_event(a, SCTP_SENDER_DRY_EVENT, false);
 	if (a->sent != a->sent_at_ask) {
@@ -106,15 +145,20 @@ static void on_dry(struct ddps_sd_assoc *a)
 		ddps_sk_event(a, SCTP_SENDER_DRY_EVENT, true);
 		return;
 	}
-	a->want_dry = false;
-	a->up->dry(a->user);
+	a->life.want_dry = false;
+	a->life.up->dry(a->life.user);
 }
 
-#define doom	    ddps_sk_doom
-#define env_of(a)   ((a)->ke->env)
-#define shut_socket ddps_sk_close
-#define came_up	    ddps_sk_addresses
-#include "sctp_ddp/backend/sd_serve.h"
+const struct ddps_sd_life_ops ddps_sk_life = {
+	.take = take,
+	.so_error = so_error,
+	.why = why,
+	.came_up = ddps_sk_addresses,
+	.dry = on_dry,
+	.doom = ddps_sk_doom,
+	.close = ddps_sk_close,
+	.release = ddps_sk_release,
+};
 
 static void turn(struct ddps_sd_assoc *a, uint32_t events)
 {
@@ -123,40 +167,36 @@ static void turn(struct ddps_sd_assoc *a, uint32_t events)
 	if (a->connecting) {
 		err = so_error(a);
 		if (err) {
-			on_end(a, err);
+			ddps_sd_life_on_end(&a->life, err);
 			return;
 		}
 		if (!(events & (EPOLLOUT | EPOLLIN)))
 			return;
 		a->connecting = false;
 	}
-	for (int n = 0; n < TURN && !a->paused; n++)
-		if (!step(a))
+	for (int n = 0; n < TURN && !a->life.paused; n++)
+		if (!ddps_sd_life_step(&a->life))
 			break;
-	if (!alive(a))
+	if (!ddps_sd_life_alive(&a->life))
 		return;
 	/* Nobody reads a paused association, yet a lost one is lost. */
-	if (a->paused && (events & EPOLLERR)) {
-		on_end(a, so_error(a));
+	if (a->life.paused && (events & EPOLLERR)) {
+		ddps_sd_life_on_end(&a->life, so_error(a));
 		return;
 	}
-	if (a->want_write && (events & EPOLLOUT)) {
-		a->want_write = false;
-		a->up->writable(a->user);
+	if (a->life.want_write && (events & EPOLLOUT)) {
+		a->life.want_write = false;
+		a->life.up->writable(a->life.user);
 	}
 }
 
 void ddps_sk_serve(struct ddps_sd_assoc *a, uint32_t events)
 {
-	a->serving = true;
-	if (alive(a))
+	if (ddps_sd_life_enter(&a->life))
 		turn(a, events);
-	if (a->doomed && !a->ended && !a->freed)
-		finish(a);
-	a->serving = false;
-	if (a->freed)
-		ddps_sk_release(a);
-	else if (a->paused && (events & EPOLLHUP))
+	if (!ddps_sd_life_leave(&a->life))
+		return;
+	if (a->life.paused && (events & EPOLLHUP))
 		ddps_io_del(a->ke->env->loop, &a->io); /* would be reported without end */
 	else
 		ddps_sk_watch(a);

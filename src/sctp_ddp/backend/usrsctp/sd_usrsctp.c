@@ -39,13 +39,6 @@ static void upcall(struct socket *so, void *arg, int flags)
 	ddps_us_mark(arg);
 }
 
-static void timed_out(void *user)
-{
-	struct ddps_sd_assoc *a = user;
-
-	ddps_us_doom(a, ddps_error_make(DDPS_E_TIMEDOUT, 0, "no SCTP association in time"));
-}
-
 /* Locked.  Takes a reference of @h and @p over, and of their carrier. */
 static struct ddps_sd_assoc *assoc_new(struct ddps_us_env *ue, struct ddps_us_handle *h,
 				       struct ddps_us_port *p, uint16_t peer_port)
@@ -55,16 +48,17 @@ static struct ddps_sd_assoc *assoc_new(struct ddps_us_env *ue, struct ddps_us_ha
 
 	if (!a)
 		return NULL;
+	ddps_sd_life_init(&a->life, &ddps_us_life, ue->env);
 	a->ue = ue;
 	a->h = h;
 	a->port = p;
 	a->payload = h->payload;
 	a->peer_port = peer_port;
-	a->deadline = (struct ddps_timer){ .fn = timed_out, .user = a };
-	a->info.encap = h->addr.port;
-	ddps_us_local_text(h->carrier, &h->local, p->num, a->info.local, sizeof a->info.local);
+	a->life.info.encap = h->addr.port;
+	ddps_us_local_text(h->carrier, &h->local, p->num, a->life.info.local,
+			   sizeof a->life.info.local);
 	ddps_sd_set_port(&peer, peer_port);
-	ddps_addr_text((struct sockaddr *)&peer, a->info.peer, sizeof a->info.peer);
+	ddps_addr_text((struct sockaddr *)&peer, a->life.info.peer, sizeof a->life.info.peer);
 	DL_APPEND(ue->assocs, a);
 	DL_APPEND2(h->assocs, a, h_prev, h_next);
 	ddps_us_inherit_tags(a);
@@ -83,10 +77,10 @@ void ddps_us_close(struct ddps_sd_assoc *a)
 
 void ddps_us_doom_locked(struct ddps_sd_assoc *a, struct ddps_error e)
 {
-	if (a->doomed)
+	if (a->life.doomed)
 		return;
-	a->doomed = true;
-	a->end = e;
+	a->life.doomed = true;
+	a->life.end = e;
 	ddps_us_close(a);
 	ddps_us_mark(a);
 }
@@ -103,7 +97,7 @@ void ddps_us_release(struct ddps_sd_assoc *a)
 	struct ddps_us_env *ue = a->ue;
 	struct ddps_us_carrier *c = a->h->carrier;
 
-	ddps_timer_stop(ue->env->loop, &a->deadline);
+	ddps_timer_stop(ue->env->loop, &a->life.deadline);
 	ddps_us_lock(ue);
 	ddps_us_close(a);
 	if (a->queued)
@@ -115,15 +109,8 @@ void ddps_us_release(struct ddps_sd_assoc *a)
 	ddps_us_handle_put(a->h);
 	ddps_us_carrier_put(c);
 	ddps_us_unlock();
-	ddps_sd_part_drop(&a->part);
+	ddps_sd_part_drop(&a->life.part);
 	free(a);
-}
-
-static void assoc_free(struct ddps_sd_assoc *a)
-{
-	a->freed = true;
-	if (!a->serving)
-		ddps_us_release(a);
 }
 
 /* ---- connect ---- */
@@ -206,10 +193,10 @@ static int do_connect(struct ddps_env *env, void **ctx, const struct ddps_uri *u
 	ddps_us_unlock();
 	if (err)
 		return err;
-	a->up = up;
-	a->user = user;
-	a->info.by_us = true;
-	ddps_timer_after(env->loop, &a->deadline, connect_ms);
+	a->life.up = up;
+	a->life.user = user;
+	a->life.info.by_us = true;
+	ddps_timer_after(env->loop, &a->life.deadline, connect_ms);
 	if (net_errno)
 		ddps_us_doom(a,
 			     ddps_error_make(DDPS_E_SYSTEM, net_errno, "cannot send to the peer"));
@@ -256,7 +243,7 @@ static int do_listen(struct ddps_env *env, void **ctx, const struct ddps_uri *ur
 	e = calloc(1, sizeof *e);
 	if (!e)
 		return DDPS_E_NOMEM;
-	*e = (struct ddps_sd_endpoint){ .ue = ue, .up = up, .user = user };
+	*e = (struct ddps_sd_endpoint){ .ue = ue, .owner = { up, user } };
 	err = ddps_us_carrier_bind(ue, sa, sa_len, encap, &c);
 	if (err) {
 		free(e);
@@ -307,8 +294,8 @@ void ddps_us_accept(struct ddps_us_port *p)
 		p->refs++;
 		p->carrier->refs++;
 		a->so = so;
-		a->ep = e;
-		a->accepted = true;
+		a->life.ep = &e->owner;
+		a->life.accepted = true;
 		a->cookie_seal = h->cookie_seal;
 		usrsctp_set_upcall(so, upcall, a);
 		ddps_us_mark(a);
@@ -329,8 +316,8 @@ static void endpoint_free(struct ddps_sd_endpoint *e)
 
 	ddps_us_lock(ue);
 	for (a = ue->assocs; a; a = a->next)
-		if (a->ep == e)
-			a->ep = NULL;
+		if (a->life.ep == &e->owner)
+			a->life.ep = NULL;
 	DL_DELETE(ue->endpoints, e);
 	usrsctp_close(e->so);
 	e->port->ep = NULL;
@@ -342,15 +329,9 @@ static void endpoint_free(struct ddps_sd_endpoint *e)
 
 /* ---- associations: use ---- */
 
-static void set_up(struct ddps_sd_assoc *a, const struct ddps_sd_assoc_up *up, void *user)
-{
-	a->up = up;
-	a->user = user;
-}
-
 static void info(struct ddps_sd_assoc *a, struct ddps_sd_assoc_info *out)
 {
-	*out = a->info;
+	*out = a->life.info;
 	/* [5043-9-d1]: chunks are padded to 4 octets */
 	out->max_user_data = (a->payload - DDPS_US_HDR) & ~3u;
 }
@@ -387,7 +368,7 @@ static int send_error(struct ddps_sd_assoc *a, int sys_errno)
 {
 	switch (sys_errno) {
 	case EWOULDBLOCK:
-		a->want_write = true;
+		a->life.want_write = true;
 		return DDPS_E_AGAIN;
 	case EINVAL: /* stream number */
 		return DDPS_E_INVAL;
@@ -406,7 +387,7 @@ static int do_send(struct ddps_sd_assoc *a, uint16_t stream, uint32_t ppid, cons
 {
 	/* Set-up and end of a session wait for acknowledgements, as does whoever asked for
 	 * dry(): have the peer send them at once (RFC 7053). */
-	bool at_once = ppid == DDPS_SD_PPID_CONTROL || a->want_dry;
+	bool at_once = ppid == DDPS_SD_PPID_CONTROL || a->life.want_dry;
 	struct sctp_sndinfo si = {
 		.snd_sid = stream,
 		.snd_flags =
@@ -419,7 +400,7 @@ static int do_send(struct ddps_sd_assoc *a, uint16_t stream, uint32_t ppid, cons
 
 	if (!a->so)
 		return DDPS_E_CLOSED;
-	if (!a->announced || a->shut)
+	if (!a->life.announced || a->life.shut)
 		return DDPS_E_STATE;
 	data = gather(a->ue, iov, niov, &len);
 	if (!len)
@@ -438,9 +419,9 @@ static void ask_dry(struct ddps_sd_assoc *a)
 				 .se_type = SCTP_SENDER_DRY_EVENT,
 				 .se_on = 1 };
 
-	if (!a->so || a->want_dry)
+	if (!a->so || a->life.want_dry)
 		return;
-	a->want_dry = true;
+	a->life.want_dry = true;
 	/* Comes at once if there is nothing to wait for. */
 	ddps_us_lock(a->ue);
 	usrsctp_setsockopt(a->so, IPPROTO_SCTP, SCTP_EVENT, &ev, sizeof ev);
@@ -450,7 +431,7 @@ static void ask_dry(struct ddps_sd_assoc *a)
 
 static void do_pause(struct ddps_sd_assoc *a, bool on)
 {
-	a->paused = on;
+	a->life.paused = on;
 	if (on)
 		return;
 	ddps_us_lock(a->ue);
@@ -458,20 +439,15 @@ static void do_pause(struct ddps_sd_assoc *a, bool on)
 	ddps_us_unlock();
 }
 
-static void do_abort(struct ddps_sd_assoc *a)
-{
-	ddps_us_doom(a, ddps_error_make(DDPS_E_CLOSED, 0, "aborted by this side"));
-}
-
 static void do_shutdown(struct ddps_sd_assoc *a)
 {
-	if (!a->so || a->shut)
+	if (!a->so || a->life.shut)
 		return;
-	if (!a->announced) {
-		do_abort(a);
+	if (!a->life.announced) {
+		ddps_sd_life_abort(a);
 		return;
 	}
-	a->shut = true;
+	a->life.shut = true;
 	ddps_us_lock(a->ue);
 	usrsctp_shutdown(a->so, SHUT_WR);
 	ddps_us_mark(a);
@@ -485,13 +461,13 @@ const struct ddps_sd_backend ddps_sd_usrsctp = {
 	.listen = do_listen,
 	.endpoint_addr = endpoint_addr,
 	.endpoint_free = endpoint_free,
-	.set_up = set_up,
+	.set_up = ddps_sd_life_set_up,
 	.info = info,
 	.send = do_send,
 	.ask_dry = ask_dry,
 	.pause = do_pause,
 	.shutdown = do_shutdown,
-	.abort = do_abort,
-	.free = assoc_free,
+	.abort = ddps_sd_life_abort,
+	.free = ddps_sd_life_free,
 	.fini = fini,
 };

@@ -11,7 +11,8 @@
  *   ../sd_sock.c         their options, control messages and address forms
  *   sd_usrsctp_opt.c     SCTP sockets and their options
  *   sd_usrsctp_env.c     a context's share: the tick, and who is ready
- *   sd_usrsctp_rx.c      what comes out of an association: messages and notifications
+ *   sd_usrsctp_rx.c      what comes out of an association
+ *   ../sd_life.c         what follows from that
  *   sd_usrsctp.c         the backend's operations
  *
  * usrsctp runs in AF_CONN mode: it knows a peer only by an opaque handle, here a number and no
@@ -23,10 +24,8 @@
  * One lock guards the library and everything here that an upcall or another context's
  * timers can reach.  "Locked" below: the caller holds it.
  */
-#include "common/error.h"
 #include "common/siphash.h"
-#include "sctp_ddp/sd_backend.h"
-#include "sctp_ddp/backend/sd_part.h"
+#include "sctp_ddp/backend/sd_life.h"
 #include "sctp_ddp/backend/sd_sock.h"
 #include "sctp_ddp/backend/usrsctp/sd_usrsctp_out.h"
 #include <netinet/in.h>
@@ -111,39 +110,26 @@ struct ddps_us_env {
 };
 
 struct ddps_sd_endpoint {
+	struct ddps_sd_owner owner;
 	struct ddps_us_env *ue;
 	struct socket *so;
 	struct ddps_us_port *port;
-	const struct ddps_sd_listen_up *up;
-	void *user;
 	struct ddps_sd_endpoint *prev, *next;
 };
 
 struct ddps_sd_assoc {
+	struct ddps_sd_life life;
 	struct ddps_us_env *ue;
 	struct socket *so; /* NULL: ended */
 	struct ddps_us_handle *h;
 	struct ddps_us_port *port;
-	const struct ddps_sd_assoc_up *up;
-	void *user;
-	struct ddps_sd_endpoint *ep; /* accepted, not announced yet */
-	struct ddps_timer deadline;
-	struct ddps_sd_assoc_info info;
 	uint16_t peer_port;
 	uint32_t payload;	     /* as told to usrsctp */
 	uint32_t peer_tag, init_tag; /* Verification Tag of what we send, our own; 0: none yet */
 	bool unreachable;	     /* ICMP: nobody there */
 	bool path_changed;	     /* to be told */
-	bool accepted;
-	bool up_seen;	/* COMM_UP was read; the indication may follow */
-	bool announced; /* comm_up() or accepted() was called */
-	bool peer_shut, shut, paused, want_write, want_dry;
-	bool doomed, ended; /* end is set; gone() was called */
-	bool serving, freed;
-	bool queued; /* on ue->ready */
-	struct ddps_error end;
-	struct ddps_sd_part part;
-	uint64_t cookie_seal; /* accepted: of the cookie that it came of */
+	bool queued;		     /* on ue->ready */
+	uint64_t cookie_seal;	     /* accepted: of the cookie that it came of */
 	struct ddps_sd_assoc *prev, *next, *ready_prev, *ready_next, *h_prev, *h_next;
 };
 
@@ -244,6 +230,7 @@ void ddps_us_start_ticking(struct ddps_us_env *ue);
 
 /* ---- sd_usrsctp_rx.c ---- */
 
+extern const struct ddps_sd_life_ops ddps_us_life;
 /* Deliver what @a has.  Called from the owner's loop, not locked. */
 void ddps_us_serve(struct ddps_sd_assoc *a);
 

@@ -54,8 +54,8 @@ static void look(struct ddps_sd_assoc *a)
 	if (a->h->payload != a->payload)
 		ddps_us_assoc_payload(a, a->h->payload);
 	ev = usrsctp_get_events(a->so);
-	if ((ev & SCTP_EVENT_ERROR) || ((ev & SCTP_EVENT_READ) && !a->paused) ||
-	    ((ev & SCTP_EVENT_WRITE) && a->want_write))
+	if ((ev & SCTP_EVENT_ERROR) || ((ev & SCTP_EVENT_READ) && !a->life.paused) ||
+	    ((ev & SCTP_EVENT_WRITE) && a->life.want_write))
 		ddps_us_mark(a);
 }
 

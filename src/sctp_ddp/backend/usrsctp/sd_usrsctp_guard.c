@@ -213,7 +213,7 @@ static bool on_init(const struct who *w, const struct ddps_sd_assoc *a, const ui
 	tag = ddps_rbuf_u32(&r);
 	/* While our own set-up runs a peer has nothing to restart. */
 	if (len >= HDR_LEN + INIT_LEN && tag && !memcmp(pkt + TAG_OFF, "\0\0\0", 4) &&
-	    (a->accepted || a->up_seen))
+	    (a->life.accepted || a->life.up_seen))
 		send_init_ack(w, tag, seconds());
 	return false;
 }
@@ -252,7 +252,7 @@ static bool on_cookie(const struct who *w, struct ddps_sd_assoc *a, uint8_t *pkt
 	if (sealed != seal(w, OF_LIBRARY, pkt + BODY_OFF + SEAL_LEN, n))
 		return false;
 	if (a) { /* the one that it came of: our COOKIE ACK was lost */
-		if (a->accepted && a->cookie_seal == sealed && a->peer_tag)
+		if (a->life.accepted && a->cookie_seal == sealed && a->peer_tag)
 			send_cookie_ack(w, a->peer_tag);
 		return false;
 	}

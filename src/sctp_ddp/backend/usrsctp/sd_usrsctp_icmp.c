@@ -131,7 +131,7 @@ static struct ddps_sd_assoc *verified(const struct ddps_us_handle *h, const uint
 	if (!h || !ddps_us_quote_parse(quoted, len, &q))
 		return NULL;
 	a = find(h, &q);
-	if (!a || q.tag != (q.init ? a->init_tag : a->peer_tag) || (q.init && a->up_seen))
+	if (!a || q.tag != (q.init ? a->init_tag : a->peer_tag) || (q.init && a->life.up_seen))
 		return NULL;
 	return a;
 }

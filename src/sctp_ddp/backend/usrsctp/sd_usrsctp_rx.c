@@ -1,61 +1,100 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What comes out of a usrsctp association: messages, notifications and its end. */
+/* What comes out of a usrsctp association, for sd_life.c. */
 #include "sctp_ddp/backend/usrsctp/sd_usrsctp.h"
 #include <errno.h>
 
 #define TURN 64 /* items per turn, then other associations have theirs */
 
-enum item { ITEM_NONE, ITEM_DATA, ITEM_NOTE, ITEM_END };
+static enum ddps_sd_what change_of(uint16_t state)
+{
+	switch (state) {
+	case SCTP_COMM_UP:
+		return DDPS_SD_UP;
+	case SCTP_SHUTDOWN_COMP:
+		return DDPS_SD_SHUT_DONE;
+	case SCTP_RESTART:
+		return DDPS_SD_RESTART;
+	default: /* COMM_LOST, CANT_STR_ASSOC */
+		return DDPS_SD_LOST;
+	}
+}
 
-struct got {
-	enum item what;
-	int sys_errno;
-	bool eor;
-	struct sctp_rcvinfo info;
-	const uint8_t *data;
-	size_t len;
-};
+/* Of a notification; its octets may be less than all of it. */
+static void read_note(struct ddps_sd_item *it)
+{
+	union sctp_notification n;
+
+	memset(&n, 0, sizeof n);
+	memcpy(&n, it->data, it->len < sizeof n ? it->len : sizeof n);
+	it->what = DDPS_SD_OTHER;
+	switch (n.sn_header.sn_type) {
+	case SCTP_ASSOC_CHANGE:
+		it->what = change_of(n.sn_assoc_change.sac_state);
+		it->in_streams = n.sn_assoc_change.sac_inbound_streams;
+		it->out_streams = n.sn_assoc_change.sac_outbound_streams;
+		break;
+	case SCTP_ADAPTATION_INDICATION:
+		it->what = DDPS_SD_INDICATION;
+		it->adaptation = n.sn_adaptation_event.sai_adaptation_ind;
+		break;
+	case SCTP_SHUTDOWN_EVENT:
+		it->what = DDPS_SD_PEER_SHUT;
+		break;
+	case SCTP_SENDER_DRY_EVENT:
+		it->what = DDPS_SD_DRY;
+		break;
+	case SCTP_PARTIAL_DELIVERY_EVENT:
+		it->what = DDPS_SD_PART_LOST;
+		break;
+	default:
+		break;
+	}
+}
+
+static void read_data(struct ddps_sd_item *it, const struct sctp_rcvinfo *info)
+{
+	it->what = DDPS_SD_DATA;
+	it->stream = info->rcv_sid;
+	it->ppid = ntohl(info->rcv_ppid);
+	it->unordered = info->rcv_flags & SCTP_UNORDERED;
+}
 
 /* One read from SCTP: a message or the next part of one, or a notification. */
-static struct got take(struct ddps_sd_assoc *a)
+static struct ddps_sd_item take(struct ddps_sd_assoc *a)
 {
-	struct got g = { .what = ITEM_NONE };
+	struct ddps_sd_item it = { .what = DDPS_SD_NOTHING };
+	struct sctp_rcvinfo info = { 0 };
 	size_t cap;
-	uint8_t *buf = ddps_sd_part_room(&a->part, a->ue->rx_buf, &cap);
-	socklen_t info_len = sizeof g.info;
+	uint8_t *buf = ddps_sd_part_room(&a->life.part, a->ue->rx_buf, &cap);
+	socklen_t info_len = sizeof info;
 	unsigned info_type = 0;
 	int flags = 0;
 	ssize_t n;
 
 	ddps_us_lock(a->ue);
-	n = usrsctp_recvv(a->so, buf, cap, NULL, NULL, &g.info, &info_len, &info_type, &flags);
+	n = usrsctp_recvv(a->so, buf, cap, NULL, NULL, &info, &info_len, &info_type, &flags);
 	if (n < 0)
-		g.sys_errno = errno;
+		it.sys_errno = errno;
 	ddps_us_unlock();
-	if (n < 0 && g.sys_errno == EWOULDBLOCK)
-		return g;
-	g.data = buf;
-	g.len = n > 0 ? (size_t)n : 0;
-	g.eor = flags & MSG_EOR;
+	if (n < 0 && it.sys_errno == EWOULDBLOCK)
+		return it;
+	it.data = buf;
+	it.len = n > 0 ? (size_t)n : 0;
+	it.eor = flags & MSG_EOR;
 	if (n <= 0)
-		g.what = ITEM_END;
+		it.what = DDPS_SD_END;
 	else if (flags & MSG_NOTIFICATION)
-		g.what = ITEM_NOTE;
+		read_note(&it);
 	else
-		g.what = ITEM_DATA;
-	return g;
-}
-
-static bool alive(const struct ddps_sd_assoc *a)
-{
-	return !a->freed && !a->doomed && !a->ended;
+		read_data(&it, &info);
+	return it;
 }
 
 /* ---- the end ---- */
 
 static struct ddps_error why(const struct ddps_sd_assoc *a, int sys_errno)
 {
-	if (!a->announced)
+	if (!a->life.announced)
 		return sys_errno == ETIMEDOUT ? ddps_error_make(DDPS_E_TIMEDOUT, sys_errno,
 								"no answer to the SCTP set-up")
 					      : ddps_error_make(DDPS_E_REFUSED, sys_errno,
@@ -88,7 +127,7 @@ static void on_dry(struct ddps_sd_assoc *a)
 	socklen_t len = sizeof st;
 	bool dry;
 
-	if (!a->want_dry)
+	if (!a->life.want_dry)
 		return;
 	ddps_us_lock(a->ue);
 	usrsctp_setsockopt(a->so, IPPROTO_SCTP, SCTP_EVENT, &ev, sizeof ev);
@@ -101,8 +140,8 @@ static void on_dry(struct ddps_sd_assoc *a)
 	ddps_us_unlock();
 	if (!dry)
 		return;
-	a->want_dry = false;
-	a->up->dry(a->user);
+	a->life.want_dry = false;
+	a->life.up->dry(a->life.user);
 }
 
 static void shut_socket(struct ddps_sd_assoc *a)
@@ -112,10 +151,22 @@ static void shut_socket(struct ddps_sd_assoc *a)
 	ddps_us_unlock();
 }
 
-#define doom	   ddps_us_doom
-#define env_of(a)  ((a)->ue->env)
-#define came_up(a) ((void)(a)) /* the addresses are known from the start */
-#include "sctp_ddp/backend/sd_serve.h"
+/* The addresses are known from the start. */
+static void came_up(struct ddps_sd_assoc *a)
+{
+	(void)a;
+}
+
+const struct ddps_sd_life_ops ddps_us_life = {
+	.take = take,
+	.so_error = so_error,
+	.why = why,
+	.came_up = came_up,
+	.dry = on_dry,
+	.doom = ddps_us_doom,
+	.close = shut_socket,
+	.release = ddps_us_release,
+};
 
 static int events(struct ddps_sd_assoc *a)
 {
@@ -135,14 +186,15 @@ static bool given_up(struct ddps_sd_assoc *a, bool read_all)
 	ddps_us_lock(a->ue);
 	gone = a->unreachable;
 	ddps_us_unlock();
-	if (!gone || !(read_all || !a->up_seen))
+	if (!gone || !(read_all || !a->life.up_seen))
 		return false;
-	ddps_us_doom(a, a->up_seen ? ddps_error_make(DDPS_E_RESET, ECONNREFUSED,
-						     "the peer's process is gone: nobody is at its "
-						     "UDP port any more")
-				   : ddps_error_make(DDPS_E_REFUSED, ECONNREFUSED,
-						     "nothing listens at the peer's UDP port, or "
-						     "its host has no SCTP"));
+	ddps_us_doom(a, a->life.up_seen
+				? ddps_error_make(DDPS_E_RESET, ECONNREFUSED,
+						  "the peer's process is gone: nobody is at its "
+						  "UDP port any more")
+				: ddps_error_make(DDPS_E_REFUSED, ECONNREFUSED,
+						  "nothing listens at the peer's UDP port, or "
+						  "its host has no SCTP"));
 	return true;
 }
 
@@ -151,13 +203,13 @@ static bool tell_path(struct ddps_sd_assoc *a)
 	bool told;
 
 	ddps_us_lock(a->ue);
-	told = a->path_changed && a->announced;
+	told = a->path_changed && a->life.announced;
 	if (told)
 		a->path_changed = false;
 	ddps_us_unlock();
 	if (told)
-		a->up->path(a->user);
-	return alive(a);
+		a->life.up->path(a->life.user);
+	return ddps_sd_life_alive(&a->life);
 }
 
 static void turn(struct ddps_sd_assoc *a)
@@ -166,13 +218,14 @@ static void turn(struct ddps_sd_assoc *a)
 
 	if (given_up(a, false))
 		return;
-	while (n < TURN && !a->paused && step(a))
+	while (n < TURN && !a->life.paused && ddps_sd_life_step(&a->life))
 		n++;
-	if (!alive(a) || given_up(a, a->paused || n < TURN) || !tell_path(a))
+	if (!ddps_sd_life_alive(&a->life) || given_up(a, a->life.paused || n < TURN) ||
+	    !tell_path(a))
 		return;
 	/* Nobody reads a paused association, yet a lost one is lost. */
-	if (a->paused && (events(a) & SCTP_EVENT_ERROR)) {
-		on_end(a, so_error(a));
+	if (a->life.paused && (events(a) & SCTP_EVENT_ERROR)) {
+		ddps_sd_life_on_end(&a->life, so_error(a));
 		return;
 	}
 	if (n == TURN) {
@@ -180,20 +233,15 @@ static void turn(struct ddps_sd_assoc *a)
 		ddps_us_mark(a);
 		ddps_us_unlock();
 	}
-	if (a->want_write && (events(a) & SCTP_EVENT_WRITE)) {
-		a->want_write = false;
-		a->up->writable(a->user);
+	if (a->life.want_write && (events(a) & SCTP_EVENT_WRITE)) {
+		a->life.want_write = false;
+		a->life.up->writable(a->life.user);
 	}
 }
 
 void ddps_us_serve(struct ddps_sd_assoc *a)
 {
-	a->serving = true;
-	if (alive(a))
+	if (ddps_sd_life_enter(&a->life))
 		turn(a);
-	if (a->doomed && !a->ended && !a->freed)
-		finish(a);
-	a->serving = false;
-	if (a->freed)
-		ddps_us_release(a);
+	ddps_sd_life_leave(&a->life);
 }
