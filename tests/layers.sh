@@ -40,6 +40,18 @@ absent=$(sed 's/#.*//' tools/layers.txt | awk 'NF && $1 != "except" { print $1 }
 [ -z "$absent" ]
 result $? "docs/design.md shows every layer${absent:+, but not: $absent}"
 
+# A folder is read at a glance, a file in one sitting.
+full() { # ROOT: folders of more than 25 files, files of more than 500 lines
+	(
+		cd "$1" || exit
+		find src tools -type f -printf '%h\n' | sort | uniq -c | awk '$1 > 25 { print $2 "/: " $1 " files" }'
+		find src tools -name '*.[ch]' -exec wc -l {} + | awk '$2 != "total" && $1 > 500 { print $2 ": " $1 " lines" }'
+	)
+}
+big=$(full .)
+[ -z "$big" ]
+result $? "no folder of more than 25 files, no file of more than 500 lines${big:+, but: $big}"
+
 # ---- the check, on a small tree ----
 
 tree=$work/tree
@@ -87,6 +99,15 @@ breach "a layer that may include one above it" tools/layers.txt 'src/more src/mo
 	'tools/layers.txt:5: src/more stands above src/most'
 breach "an exception that nothing needs" tools/layers.txt 'except src/low src/high' \
 	'tools/layers.txt:5: src/low does not include src/high'
+fresh
+[ -z "$(full "$tree")" ]
+result $? "a small tree is not too full"
+yes '#define LONG 1' | head -n 501 >"$tree/src/low/long.h"
+mkdir "$tree/src/wide"
+touch "$tree"/src/wide/{a..z}.h
+[ "$(full "$tree")" = "$(printf '%s\n' 'src/wide/: 26 files' 'src/low/long.h: 501 lines')" ]
+result $? "a long file and a full folder are found"
+rm -r "$tree/src/low/long.h" "$tree/src/wide"
 mkdir "$tree/src/new"
 echo >"$tree/src/new/new.h"
 breach "a folder without a line" src/high/high.c '#include "new/new.h"' 'src/new/new.h:1: its folder'
