@@ -51,7 +51,7 @@ int ddps_sctp_new(const struct ddps_sctp_config *c, uint64_t now, struct ddps_sc
 	e->c = *c;
 	e->now = e->answers_at = now;
 	e->answers = c->answers_per_s;
-	c->random(c->user, e->hash_key, sizeof e->hash_key);
+	c->random(c->user, &e->hash_key, sizeof e->hash_key);
 	c->random(c->user, secret, sizeof secret);
 	c->random(c->user, &e->next_port, sizeof e->next_port);
 	ddps_sc_keys_init(&e->keys, secret, now);

@@ -4,7 +4,7 @@
 
 static unsigned hash(const struct ddps_sctp *e, const void *key, size_t len)
 {
-	return (unsigned)ddps_sc_siphash(e->hash_key, key, len);
+	return (unsigned)ddps_siphash(&e->hash_key, key, len);
 }
 
 static struct ddps_sc_key key_of(uint16_t via, uint16_t port, uint16_t peer_port,

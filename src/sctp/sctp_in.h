@@ -14,7 +14,7 @@
  *   sctp_path.c     states of paths, heartbeats, probes
  *   sctp_msg.c	     messages to send	     sctp_tx.c	  packets out of them
  *   sctp_api.c	     the rest of the calls
- *   parts/	     what knows no association: TSNs received, deadlines, memory, a keyed hash
+ *   parts/	     what knows no association: TSNs received, deadlines, memory
  *   send/	     what is outstanding, congestion control, path MTU
  *
  * A call or a packet changes an association and "touches" it.  ddps_sc_settle() then does what
@@ -22,10 +22,10 @@
  * of those that have something to send.
  */
 #include "common/error.h"
+#include "common/siphash.h"
 #include "sctp/sctp_cookie.h"
 #include "sctp/parts/sctp_map.h"
 #include "sctp/parts/sctp_pool.h"
-#include "sctp/parts/sctp_siphash.h"
 #include "sctp/parts/sctp_timer.h"
 #include "sctp/send/tx_sent.h"
 #include <stdlib.h>
@@ -240,7 +240,7 @@ struct ddps_sc_peer {
 struct ddps_sctp {
 	struct ddps_sctp_config c;
 	uint64_t now;
-	uint64_t hash_key[2];
+	struct ddps_siphash_key hash_key;
 	struct ddps_sc_keys keys;
 	struct ddps_sctp_port *ports;
 	struct ddps_sc_path *paths;

@@ -25,7 +25,7 @@ struct ddps_sc_run {
 
 static unsigned hash(const struct ddps_sctp_assoc *a, uint32_t tsn)
 {
-	return (unsigned)ddps_sc_siphash(a->e->hash_key, &tsn, sizeof tsn);
+	return (unsigned)ddps_siphash(&a->e->hash_key, &tsn, sizeof tsn);
 }
 
 static struct ddps_sc_run *starting(const struct ddps_sctp_assoc *a, uint32_t tsn)

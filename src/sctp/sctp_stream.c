@@ -146,7 +146,7 @@ static uint32_t order_key(uint16_t sid, uint16_t ssn)
 
 static unsigned hash(const struct ddps_sctp_assoc *a, uint32_t key)
 {
-	return (unsigned)ddps_sc_siphash(a->e->hash_key, &key, sizeof key);
+	return (unsigned)ddps_siphash(&a->e->hash_key, &key, sizeof key);
 }
 
 static struct ddps_sc_held *find_ahead(const struct ddps_sctp_assoc *a, uint32_t key)

@@ -272,21 +272,6 @@ Test(sctp_cookie, has_its_time, .description = "9260-5.1.5-4")
 
 /* ---- parts ---- */
 
-Test(sctp_siphash, gives_the_published_value)
-{
-	uint8_t key[16], text[15];
-	uint64_t k[2];
-
-	for (unsigned i = 0; i < 16; i++)
-		key[i] = (uint8_t)i;
-	for (unsigned i = 0; i < 15; i++)
-		text[i] = (uint8_t)i;
-	memcpy(k, key, sizeof k);
-	k[0] = le64toh(k[0]);
-	k[1] = le64toh(k[1]);
-	cr_expect_eq(ddps_sc_siphash(k, text, sizeof text), 0xa129ca6149be45e5u);
-}
-
 Test(sctp_map, marks_gaps_and_closes_them, .description = "9260-1.6-1 9260-1.6-4")
 {
 	struct ddps_sc_map m;
