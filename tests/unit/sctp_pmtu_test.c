@@ -255,7 +255,7 @@ struct ptb {
 	bool believed;
 };
 
-Test(sctp_pmtu, ptb_never_sets_the_size)
+Test(sctp_pmtu, ptb_never_sets_the_size, .description = "8899-4.6-3 8899-4.6-4")
 {
 	static const struct ptb done[] = {
 		{ "68", 68, 1500, 0, false },
@@ -283,7 +283,7 @@ Test(sctp_pmtu, ptb_never_sets_the_size)
 }
 
 /* A router that tells the truth saves the search. */
-Test(sctp_pmtu, honest_ptb_is_quick)
+Test(sctp_pmtu, honest_ptb_is_quick, .description = "8899-6.2-2")
 {
 	struct path w;
 
