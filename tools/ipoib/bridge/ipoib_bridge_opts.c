@@ -31,7 +31,6 @@ static int read_ips(struct bridge *b, char *why, size_t why_len)
 {
 	struct ddps_ipoib_if_config *c = &b->cfg;
 
-	ddps_ipoib_if_config_init(c);
 	for (size_t i = 0; i < b->o->ip.n; i++) {
 		struct bridge_ip ip;
 
@@ -114,6 +113,7 @@ int bridge_configure(struct bridge *b, char *why, size_t why_len)
 		snprintf(why, why_len, "--tun, --gid, --udp and --ip are needed");
 		return -1;
 	}
+	ddps_ipoib_if_config_init(&b->cfg);
 	if (read_scalars(b, why, why_len))
 		return -1;
 	memcpy(b->port.gid, me->addr.gid, sizeof b->port.gid);
