@@ -232,8 +232,8 @@ static void finish(struct ddps_sctp *e)
 
 /* ---- in ---- */
 
-static void take(struct ddps_sctp *e, const struct ddps_sctp_route *from, const uint8_t *p,
-		 size_t len)
+static void take_packet(struct ddps_sctp *e, const struct ddps_sctp_route *from, const uint8_t *p,
+			size_t len)
 {
 	e->st.packets_in++;
 	ddps_sc_packet(e, from, p, len);
@@ -250,7 +250,7 @@ void ddps_sctp_input(struct ddps_sctp *e, const struct ddps_sctp_in *in, unsigne
 		for (size_t at = 0; at < in[i].len; at += seg) {
 			size_t left = in[i].len - at;
 
-			take(e, &in[i].from, in[i].data + at, left < seg ? left : seg);
+			take_packet(e, &in[i].from, in[i].data + at, left < seg ? left : seg);
 		}
 	}
 	finish(e);

@@ -95,7 +95,7 @@ static int place(struct ddps_sctp_assoc *a, const struct ddps_sc_data *d)
 }
 
 /* A chunk that is new and in the window. */
-static void take(struct ddps_sc_rx *rx, const struct ddps_sc_data *d)
+static void take_data(struct ddps_sc_rx *rx, const struct ddps_sc_data *d)
 {
 	struct ddps_sctp_assoc *a = rx->a;
 	bool gap_before = a->map.high != a->map.cum;
@@ -163,7 +163,7 @@ void ddps_sc_data(struct ddps_sc_rx *rx, const struct ddps_sc_chunk *c)
 		drop(rx);
 		return;
 	}
-	take(rx, &d);
+	take_data(rx, &d);
 }
 
 /* ---- after a packet ---- */

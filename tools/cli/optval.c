@@ -219,7 +219,8 @@ static int set_sizes(const char *name, const char *arg, struct optval_sizes *out
 	}
 }
 
-static int add(struct optval_list *l, const char *name, const char *arg, char *why, size_t why_len)
+static int add_value(struct optval_list *l, const char *name, const char *arg, char *why,
+		     size_t why_len)
 {
 	if (l->n == OPTVAL_LIST_MAX) {
 		snprintf(why, why_len, "--%s is given more than %d times", name, OPTVAL_LIST_MAX);
@@ -276,7 +277,7 @@ int optval_set(enum optval_kind kind, const char *name, const char *form, const 
 		*(const char **)at = arg;
 		return 0;
 	case VAL_LIST:
-		return add(at, name, arg, why, why_len);
+		return add_value(at, name, arg, why, why_len);
 	case VAL_RD:
 	case VAL_NUMBER:
 	case VAL_SIZE:

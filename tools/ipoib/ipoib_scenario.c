@@ -61,7 +61,7 @@ static const char *parse(const struct sim *s, char **word, unsigned n, struct si
 	return NULL;
 }
 
-static const char *add(struct sim *s, char *line)
+static const char *add_step(struct sim *s, char *line)
 {
 	char *word[6], *save = NULL;
 	struct sim_step *step;
@@ -99,7 +99,7 @@ int sim_read(struct sim *s, const char *file, char *why, size_t why_len)
 	}
 	while (!bad && getline(&line, &cap, f) > 0) {
 		nr++;
-		bad = add(s, line);
+		bad = add_step(s, line);
 	}
 	if (bad)
 		snprintf(why, why_len, "%s:%u: %s", file, nr, bad);

@@ -167,7 +167,7 @@ static enum status receive_again(struct perf *p)
 	return err ? link_call_failed(&p->l, err, "posting a receive") : ST_DONE;
 }
 
-static enum status take(struct perf *p)
+static enum status take_completions(struct perf *p)
 {
 	struct ddps_wc wc[BATCH];
 	enum status s = receive_again(p);
@@ -221,14 +221,14 @@ static enum status measure(struct perf *p, uint64_t until)
 			s = ask_mark(p);
 		if (s || p->posted == p->done)
 			break;
-		s = take(p);
+		s = take_completions(p);
 	}
 	while (!s && p->asked)
-		s = take(p);
+		s = take_completions(p);
 	if (!s && p->op == PERF_WRITE)
 		s = ask_mark(p);
 	while (!s && p->asked)
-		s = take(p);
+		s = take_completions(p);
 	return s;
 }
 

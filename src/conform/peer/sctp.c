@@ -169,7 +169,7 @@ void cf_sctp_write(struct cf *cf, uint16_t stream, uint32_t ppid, const void *p,
 }
 
 /* The queued message at @at is taken out. */
-static const struct cf_msg *take(struct cf_assoc *as, struct cf_queued **at)
+static const struct cf_msg *take_message(struct cf_assoc *as, struct cf_queued **at)
 {
 	struct cf_queued *q = *at;
 
@@ -197,7 +197,7 @@ const struct cf_msg *cf_sctp_read(struct cf *cf)
 	struct cf_assoc *as = cf->conn->assoc;
 
 	CF_CHECK(cf, more(cf, &as->first, cf_now()), "the association ended: %s", as->end);
-	return take(as, &as->first);
+	return take_message(as, &as->first);
 }
 
 const struct cf_msg *cf_sctp_read_ctrl(struct cf *cf)
@@ -208,7 +208,7 @@ const struct cf_msg *cf_sctp_read_ctrl(struct cf *cf)
 
 	for (; more(cf, at, since); at = &(*at)->next)
 		if (cf->self || (*at)->m.ppid != PPID_SEGMENT)
-			return take(as, at);
+			return take_message(as, at);
 	cf_fail(cf, "the association ended: %s", as->end);
 }
 
@@ -231,7 +231,7 @@ const struct cf_msg *cf_sctp_in_order(struct cf *cf)
 	const struct cf_msg *m;
 
 	CF_CHECK(cf, at, "the association ended: %s", cf->conn->assoc->end);
-	m = take(cf->conn->assoc, at);
+	m = take_message(cf->conn->assoc, at);
 	CF_CHECK(cf, m->unordered, "an ordered message: %s", cf_hex(m->b, m->len));
 	cf->conn->rx_ssn++;
 	return m;
@@ -251,7 +251,7 @@ void cf_sctp_expect_end(struct cf *cf)
 
 	if (!at)
 		return;
-	m = take(cf->conn->assoc, at);
+	m = take_message(cf->conn->assoc, at);
 	cf->conn->rx_ssn++;
 	CF_CHECK(cf, m->ppid == PPID_CONTROL && m->len == 4 && cf_get16(m->b + 2) == CF_TERMINATE,
 		 "expected the session's Terminate, got PPID %u: %s", m->ppid,

@@ -97,7 +97,7 @@ static struct below *below(struct cf_net *n)
 	return b;
 }
 
-static int add(struct below *b, struct cf_assoc *as, int fd)
+static int add_assoc(struct below *b, struct cf_assoc *as, int fd)
 {
 	struct link *l = b->n < LINKS_MAX ? calloc(1, sizeof *l) : NULL;
 
@@ -165,7 +165,7 @@ static int do_dial(struct cf_assoc *as, const struct cf_at *at)
 		close(fd);
 		return err;
 	}
-	return add(b, as, fd);
+	return add_assoc(b, as, fd);
 }
 
 /* ---- what comes ---- */
@@ -211,7 +211,7 @@ static void settle(struct link *l)
 }
 
 /* Return: false: nothing more now. */
-static bool take(struct link *l)
+static bool take_from_socket(struct link *l)
 {
 	union {
 		struct cmsghdr align;
@@ -262,7 +262,7 @@ static void accept_one(struct cf_net *n)
 	if (fd < 0)
 		return;
 	as = cf_sctp_accept(n);
-	if (add(b, as, fd))
+	if (add_assoc(b, as, fd))
 		cf_sctp_gone(as, "out of memory");
 }
 
@@ -296,7 +296,7 @@ static void step(struct cf_net *n)
 	for (size_t i = 0; i < b->n; i++) {
 		if (b->link[i]->fd >= 0 && !b->link[i]->as->up)
 			settle(b->link[i]);
-		while (b->link[i]->fd >= 0 && b->link[i]->as->up && take(b->link[i]))
+		while (b->link[i]->fd >= 0 && b->link[i]->as->up && take_from_socket(b->link[i]))
 			;
 	}
 }

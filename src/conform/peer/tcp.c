@@ -135,7 +135,7 @@ void cf_tcp_write(struct cf *cf, const void *p, size_t len)
 }
 
 /* Return: octets, 0 for FIN, -1 for RST. */
-static ssize_t take(struct cf *cf, void *p, size_t len, uint64_t since)
+static ssize_t take_octets(struct cf *cf, void *p, size_t len, uint64_t since)
 {
 	for (;;) {
 		ssize_t n = recv(cf->conn->fd, p, len, MSG_DONTWAIT);
@@ -157,7 +157,7 @@ void cf_tcp_read(struct cf *cf, void *p, size_t len)
 	uint64_t since = cf_now();
 
 	for (size_t have = 0; have < len;) {
-		ssize_t n = take(cf, b + have, len - have, since);
+		ssize_t n = take_octets(cf, b + have, len - have, since);
 
 		if (n <= 0)
 			cf_fail(cf, "the target %s after %zu of %zu octets: %s",
@@ -198,7 +198,7 @@ void cf_tcp_reset(struct cf *cf)
 void cf_tcp_expect_end(struct cf *cf, bool in_order)
 {
 	uint8_t b[64];
-	ssize_t n = take(cf, b, sizeof b, cf_now());
+	ssize_t n = take_octets(cf, b, sizeof b, cf_now());
 
 	CF_CHECK(cf, n <= 0, "expected the end, but the target sent %s", cf_hex(b, (size_t)n));
 	CF_CHECK(cf, !n || !in_order, "expected a FIN, but the target reset the connection");

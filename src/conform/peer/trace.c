@@ -39,8 +39,8 @@ void cf_trace_free(struct cf_trace *t)
 	free(t);
 }
 
-static struct ddps_conform_item *add(struct cf_trace *t, bool by_target, unsigned conn,
-				     const void *p, size_t len)
+static struct ddps_conform_item *add_item(struct cf_trace *t, bool by_target, unsigned conn,
+					  const void *p, size_t len)
 {
 	struct item *at = calloc(1, sizeof *at + len);
 	struct ddps_conform_item *i = &at->shown;
@@ -62,13 +62,13 @@ static struct ddps_conform_item *add(struct cf_trace *t, bool by_target, unsigne
 
 void cf_trace_tcp(struct cf_trace *t, bool by_target, unsigned conn, const void *p, size_t len)
 {
-	add(t, by_target, conn, p, len);
+	add_item(t, by_target, conn, p, len);
 }
 
 void cf_trace_sctp(struct cf_trace *t, bool by_target, unsigned conn, uint16_t stream,
 		   uint32_t ppid, const void *p, size_t len)
 {
-	struct ddps_conform_item *i = add(t, by_target, conn, p, len);
+	struct ddps_conform_item *i = add_item(t, by_target, conn, p, len);
 
 	if (!i)
 		return;

@@ -28,7 +28,7 @@ static char *read_file(const char *name, char *why, size_t why_len)
 	return text;
 }
 
-static int add(struct cf_profile *p, char *line)
+static int add_row(struct cf_profile *p, char *line)
 {
 	struct cf_profile_row *row;
 	char *name = line + strspn(line, " \t"), *does;
@@ -57,7 +57,7 @@ int cf_profile_load(struct cf_profile *p, const char *name, char *why, size_t wh
 	if (!p->text)
 		return -1;
 	for (char *l = strtok_r(p->text, "\n", &save); l; l = strtok_r(NULL, "\n", &save))
-		if (add(p, l)) {
+		if (add_row(p, l)) {
 			snprintf(why, why_len, "profile '%s': out of memory", name);
 			cf_profile_free(p);
 			return -1;

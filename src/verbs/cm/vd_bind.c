@@ -6,7 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
-static struct vd_id *of(struct rdma_cm_id *id)
+static struct vd_id *id_of(struct rdma_cm_id *id)
 {
 	return vd_of(id, struct vd_id, id);
 }
@@ -115,7 +115,7 @@ void vd_source_port(struct vd_process *p, struct vd_id *id)
 VD_API int rdma_bind_addr(struct rdma_cm_id *ibid, struct sockaddr *addr)
 {
 	struct vd_process *p = vd_process();
-	struct vd_id *id = of(ibid);
+	struct vd_id *id = id_of(ibid);
 	int err;
 
 	if (!p)
@@ -174,7 +174,7 @@ static int set_option(struct vd_id *id, int level, int name, const void *value, 
 
 VD_API int rdma_set_option(struct rdma_cm_id *id, int level, int name, void *value, size_t len)
 {
-	int err = set_option(of(id), level, name, value, len);
+	int err = set_option(id_of(id), level, name, value, len);
 
 	return err ? vd_fail(err) : 0;
 }

@@ -10,7 +10,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-static struct vd_channel *of(struct ibv_comp_channel *c)
+static struct vd_channel *channel_of(struct ibv_comp_channel *c)
 {
 	return vd_of(c, struct vd_channel, c);
 }
@@ -57,11 +57,11 @@ VD_API int ibv_destroy_comp_channel(struct ibv_comp_channel *c)
 {
 	if (__atomic_load_n(&c->refcnt, __ATOMIC_RELAXED))
 		return EBUSY;
-	pthread_mutex_lock(&of(c)->lock);
-	of(c)->gone = true;
+	pthread_mutex_lock(&channel_of(c)->lock);
+	channel_of(c)->gone = true;
 	close(__atomic_exchange_n(&c->fd, -1, __ATOMIC_SEQ_CST));
-	pthread_mutex_unlock(&of(c)->lock);
-	let_go(of(c));
+	pthread_mutex_unlock(&channel_of(c)->lock);
+	let_go(channel_of(c));
 	return 0;
 }
 
@@ -89,7 +89,7 @@ static void take_off(struct vd_channel *ch, struct vd_cq *cq)
 void vd_channel_tell(void *user)
 {
 	struct vd_cq *cq = user;
-	struct vd_channel *ch = of(cq->cq.channel);
+	struct vd_channel *ch = channel_of(cq->cq.channel);
 	uint64_t one = 1;
 
 	pthread_mutex_lock(&ch->lock);
@@ -101,7 +101,7 @@ void vd_channel_tell(void *user)
 
 void vd_channel_forget(struct vd_cq *cq)
 {
-	struct vd_channel *ch = of(cq->cq.channel);
+	struct vd_channel *ch = channel_of(cq->cq.channel);
 
 	pthread_mutex_lock(&ch->lock);
 	if (cq->told)
@@ -153,7 +153,7 @@ static struct vd_cq *next_event(struct vd_channel *ch)
 
 VD_API int ibv_get_cq_event(struct ibv_comp_channel *c, struct ibv_cq **ibcq, void **context)
 {
-	struct vd_channel *ch = of(c);
+	struct vd_channel *ch = channel_of(c);
 	struct vd_cq *cq;
 
 	if (!vd_mine(process_of(c)))

@@ -212,7 +212,8 @@ static bool answer(struct ddps_soft *s, uint64_t now)
 	return n;
 }
 
-static void take(struct ddps_soft *s, const struct sockaddr_storage *src, size_t len, uint64_t now)
+static void take_datagram(struct ddps_soft *s, const struct sockaddr_storage *src, size_t len,
+			  uint64_t now)
 {
 	struct ddps_ipoib_ud_from from = { .has_gid = true };
 	const uint8_t *data = s->buf + DDPS_SOFT_HEADER_LEN;
@@ -261,7 +262,7 @@ static bool read_udp(struct ddps_soft *s, int fd, uint64_t now)
 		if ((size_t)n > DDPS_SOFT_HEADER_LEN + DATAGRAM_MAX)
 			s->stats.rx_bad++;
 		else
-			take(s, &src, (size_t)n, now);
+			take_datagram(s, &src, (size_t)n, now);
 	}
 	return true;
 }

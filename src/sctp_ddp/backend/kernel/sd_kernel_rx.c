@@ -69,7 +69,7 @@ static void read_data(struct ddps_sd_item *it, const struct sctp_rcvinfo *info)
 }
 
 /* One read from SCTP: a message or the next part of one, or a notification. */
-static struct ddps_sd_item take(struct ddps_sd_assoc *a)
+static struct ddps_sd_item take_kernel_item(struct ddps_sd_assoc *a)
 {
 	struct ddps_sd_item it = { .what = DDPS_SD_NOTHING };
 	struct sctp_rcvinfo info = { 0 };
@@ -150,7 +150,7 @@ static void on_dry(struct ddps_sd_assoc *a)
 }
 
 const struct ddps_sd_life_ops ddps_sk_life = {
-	.take = take,
+	.take = take_kernel_item,
 	.so_error = so_error,
 	.why = why,
 	.came_up = ddps_sk_addresses,

@@ -60,7 +60,7 @@ static void read_data(struct ddps_sd_item *it, const struct sctp_rcvinfo *info)
 }
 
 /* One read from SCTP: a message or the next part of one, or a notification. */
-static struct ddps_sd_item take(struct ddps_sd_assoc *a)
+static struct ddps_sd_item take_usrsctp_item(struct ddps_sd_assoc *a)
 {
 	struct ddps_sd_item it = { .what = DDPS_SD_NOTHING };
 	struct sctp_rcvinfo info = { 0 };
@@ -158,7 +158,7 @@ static void came_up(struct ddps_sd_assoc *a)
 }
 
 const struct ddps_sd_life_ops ddps_us_life = {
-	.take = take,
+	.take = take_usrsctp_item,
 	.so_error = so_error,
 	.why = why,
 	.came_up = came_up,
