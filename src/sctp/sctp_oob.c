@@ -130,10 +130,13 @@ static void nobody_there(struct ddps_sc_path *p)
 {
 	struct ddps_sctp_assoc *a = p->a;
 
-	if (a->state == SC_COOKIE_WAIT || !a->e->c.icmp_grace)
+	if (a->state == SC_COOKIE_WAIT)
+		ddps_sc_end(a, ddps_error_make(DDPS_E_REFUSED, 0,
+					       "nothing takes SCTP at the peer's address or port"));
+	else if (!a->e->c.icmp_grace)
 		ddps_sc_end(a, ddps_error_make(
-				       a->state == SC_COOKIE_WAIT ? DDPS_E_REFUSED : DDPS_E_RESET,
-				       0, "nothing takes SCTP at the peer's address or port"));
+				       DDPS_E_RESET, 0,
+				       "peer is gone: nothing takes SCTP at its port any more"));
 	else if (a->npaths > 1 && p->state == DDPS_SCTP_ACTIVE)
 		ddps_sc_path_error(p);
 }

@@ -17,8 +17,8 @@ result() { # STATUS NAME [FILE]
 }
 
 # every test as suite/name
-grep -rhozE '\b(Test|E2E_WIRES)\([a-z0-9_]+,\s*[a-z0-9_]+' tests --include='*.c' | tr -d '\0\n' |
-	sed -E 's/(Test|E2E_WIRES)\(/\n/g' | sed 's/,[[:space:]]*/\//' | sort -u >"$work/tests"
+grep -rhozE '\b(Test|VT_TEST|E2E_WIRES)\([a-z0-9_]+,\s*[a-z0-9_]+' tests --include='*.c' | tr -d '\0\n' |
+	sed -E 's/(Test|VT_TEST|E2E_WIRES)\(/\n/g' | sed 's/,[[:space:]]*/\//' | sort -u >"$work/tests"
 # every word of the headers that a page may name
 cat include/ddpsess/*.h src/sctp/sctp.h | grep -oE '[A-Za-z_][A-Za-z0-9_]*' | sort -u >"$work/words"
 

@@ -13,8 +13,11 @@
  * serialised by one lock, which nobody else holds in a single-threaded program.  No function
  * blocks unless its description says so.  Events are never delivered by callback.
  *
- * fork: a child must not use its parent's context; every call on one in the child
- * returns DDPS_E_FORKED and touches nothing (ddps_ctx_free then frees memory only).
+ * fork: a child must not use its parent's context; every call on one in the child returns
+ * DDPS_E_FORKED and touches nothing.  The first thing that a child does is to close its copies of
+ * the context's sockets, so what the parent ends has ended: peers learn of it, ports are free again.
+ * Its copies of descriptors that the program may have asked for (ddps_ctx_fd, ddps_event_fd,
+ * ddps_cq_fd) stay until ddps_ctx_free, which closes them in the child and frees the context.
  *
  * Structs of parameters begin with struct_size, which is the caller's sizeof; the _init functions
  * set it.  So a program keeps working with a later release of the library, whose structs may have
@@ -67,15 +70,17 @@ struct ddps_ctx_attr {
 				    * which spares who polls the wait for the thread; that keeps
 				    * away until 1 ms after the last such poll, and comes back at
 				    * once when a queue is armed */
-	bool verbs_rules;	   /* what programs made for verbs adapters count on: a request, or
-				    * receive, that names memory it may not use is taken and ends
-				    * with DDPS_WC_LOCAL_ACCESS when its turn comes; and any session
-				    * of a domain may invalidate a region of it that is bound to none,
-				    * also where others use it (else RFC 5040 8.1.1 forbids that) */
 	uint16_t max_ird, max_ord; /* ceilings for every session, 0..DDPS_RD_MAX */
 	uint32_t max_regions;	   /* memory regions registered at once */
 	ddps_log_fn *log;	   /* NULL: stderr if DDPSESS_DEBUG is set, else none */
 	void *log_user;
+	bool verbs_rules; /* what programs made for verbs adapters count on: a request, or
+				    * receive, that names memory it may not use is taken and ends
+				    * with DDPS_WC_LOCAL_ACCESS when its turn comes; a peer's atomics
+				    * need a right of their own; and any session
+				    * of a domain may invalidate a region of it that is bound to none,
+				    * also where others use it (else RFC 5040 8.1.1 forbids that) */
+	uint8_t reserved[7];
 };
 
 /**
@@ -322,8 +327,10 @@ DDPS_API int ddps_uri_check(const char *uri, char *why, size_t len);
 
 struct ddps_listen_param {
 	size_t struct_size;
-	unsigned backlog;	  /* kernel accept queue */
-	unsigned max_half_open;	  /* peers in set-up or waiting for the application */
+	unsigned backlog; /* kernel accept queue */
+	/* Peers in set-up or waiting for the application.  What happens beyond: half_open_full and
+	 * half_open_given_up in stats.h */
+	unsigned max_half_open;
 	uint32_t setup_ms;	  /* deadline for a peer's whole setup frame */
 	unsigned rtr;		  /* RTR types taken by sessions of this listener, not 0 */
 	bool rtr_mismatch_accept; /* no common RTR type: ask the application all the same */
@@ -524,6 +531,18 @@ DDPS_API int ddps_abort(struct ddps_ep *ep);
  * Return: 0, or DDPS_E_STATE, DDPS_E_FORKED.
  */
 DDPS_API int ddps_ep_info(struct ddps_ep *ep, struct ddps_conn_info *info);
+
+/**
+ * ddps_ep_unfetched - how many of its completions nobody has taken yet
+ * @ep:		endpoint
+ *
+ * Flushed ones do not count.  ddps_ep_free drops what is left.  It drives nothing and does not
+ * block; it looks at every completion in the queues, so it is not for each message.  Any thread may
+ * call it.
+ *
+ * Return: 0 or more, or DDPS_E_FORKED.
+ */
+DDPS_API int ddps_ep_unfetched(struct ddps_ep *ep);
 
 #ifdef __cplusplus
 }

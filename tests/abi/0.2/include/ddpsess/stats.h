@@ -70,8 +70,9 @@ struct ddps_ctx_stats {
 	/* Limits met: how often. */
 	uint64_t regions_refused; /* ddps_mr_reg: max_regions, DDPS_E_LIMIT */
 	uint64_t srq_full;	  /* ddps_post_srq_recv: depth, DDPS_E_LIMIT */
-	/* max_half_open was reached: over TCP peers then wait in the kernel's queue (backlog),
-	 * over SCTP each one that is refused counts. */
+	/* max_half_open was reached.  If more than half of the places are held by peers that have
+	 * not sent a whole request, the oldest of these goes: see half_open_given_up.  Else peers
+	 * wait in the kernel's queue (backlog) over TCP, and are refused over SCTP. */
 	uint64_t half_open_full;
 
 	/* Now. */
@@ -81,9 +82,13 @@ struct ddps_ctx_stats {
 	uint64_t srq_posted; /* in all shared receive queues, not bound */
 
 	/* A limit met: SCTP associations without a session that were ended, since a listener had
-	 * more than 256 of them, or more than 32 from one address. */
+	 * more than 256 of them, or more than 32 from one address (see below). */
 	uint64_t idle_ended;
-	uint64_t reserved[7];
+	/* Limits met, again: half-open peers closed so that another one had a place.  Closed is
+	 * the one that has waited longest, of the address that has most of them.  An address is an
+	 * IPv4 address or an IPv6 /64. */
+	uint64_t half_open_given_up;
+	uint64_t reserved[6]; /* 0 */
 	/* Of all endpoints; counters include those freed.  total.struct_size says how much of it
 	 * was filled in. */
 	struct ddps_ep_stats total;

@@ -27,11 +27,11 @@ DDPS_API int ddps_pd_new(struct ddps_ctx *ctx, struct ddps_pd **out);
 DDPS_API int ddps_pd_free(struct ddps_pd *pd);
 
 /* Rights.  Reading locally is always allowed. */
-#define DDPS_LOCAL_WRITE  0x1u /* receive into, or be the sink of a local RDMA Read */
-#define DDPS_REMOTE_WRITE 0x2u /* peer's RDMA Write */
-#define DDPS_REMOTE_READ  0x4u /* peer's RDMA Read */
+#define DDPS_LOCAL_WRITE   0x1u	 /* receive into, or be the sink of a local RDMA Read */
+#define DDPS_REMOTE_WRITE  0x2u	 /* peer's RDMA Write */
+#define DDPS_REMOTE_READ   0x4u	 /* peer's RDMA Read */
 #define DDPS_REMOTE_ATOMIC 0x10u /* peer's atomics (RFC 7306), alone or with the others */
-#define DDPS_ZERO_BASED	  0x8u /* tagged offsets start at 0, else at the virtual address */
+#define DDPS_ZERO_BASED	   0x8u	 /* tagged offsets start at 0, else at the virtual address */
 
 /**
  * ddps_mr_reg - register memory and give it an STag
@@ -148,6 +148,19 @@ DDPS_API int ddps_cq_arm(struct ddps_cq *cq, bool solicited_only);
 DDPS_API int ddps_cq_arm_next(struct ddps_cq *cq, bool solicited_only);
 
 /**
+ * ddps_cq_on_notify - have a function called for each notification, instead of the descriptor
+ * @cq:		completion queue
+ * @fn:		called when the descriptor would become readable; NULL: back to the descriptor
+ * @user:	its argument
+ *
+ * @fn is called by whichever thread serves the context, or inside ddps_cq_arm and _arm_next, with
+ * the context locked: it must not block, nor call this library.  It is not called any more once
+ * ddps_cq_free has returned.
+ * Return: 0, or DDPS_E_FORKED.
+ */
+DDPS_API int ddps_cq_on_notify(struct ddps_cq *cq, void (*fn)(void *user), void *user);
+
+/**
  * ddps_cq_poll - take completions
  * @cq:		completion queue
  * @wc:		array of at least @max entries
@@ -193,7 +206,8 @@ struct ddps_sge {
 /*
  * An atomic works on 8 octets of the peer at an address (not: tagged offset) that is a multiple
  * of 8; a Terminate 0/2/07 is the answer otherwise.  The peer's region needs
- * DDPS_REMOTE_ATOMIC.  All values are in host byte order, the target is in the peer's.
+ * DDPS_REMOTE_ATOMIC, or both DDPS_REMOTE_READ and DDPS_REMOTE_WRITE (not with verbs_rules there).
+ * All values are in host byte order, the target is in the peer's.
  *
  * FETCH_ADD adds @data.  A 1 in @mask marks the top bit of a field: carries do not leave a
  * field.  @mask 0 is one field of 64 bits.
