@@ -297,7 +297,7 @@ tsan: deps-check
 	$(Q)for t in $(TSAN_BIN); do \
 		TSAN_OPTIONS=halt_on_error=1:second_deadlock_stack=1 timeout 300 $$t || exit; \
 	done
-# Ten minutes of random calls under both sanitizers; SEED=n to go on elsewhere or to play it again.
+# Random calls, SOAK_SECONDS of each program under each sanitizer; SEED=n to go on elsewhere or to play it again.
 SOAK_SECONDS ?= 300
 SEED	     ?= 1
 soak: deps-check
@@ -389,7 +389,7 @@ help:
 	@echo 'e2e        end-to-end tests, T=prefix         tsan      threaded tests under TSan'
 	@echo 'valgrind   unit tests, cases under memcheck   interop   Linux siw and SCTP in a guest'
 	@echo 'conformance  every rule and its case: docs/conformance.md; deliberate faults are caught'
-	@echo 'sim-soak   a million crossed connects, seeded soak      random calls of threads, 10 minutes'
+	@echo 'sim-soak   a million crossed connects, seeded soak      random calls of threads, 20 minutes'
 	@echo 'fuzz       libFuzzer, FUZZ_SECONDS=60 each, FUZZ=name for one; fuzz-corpus keeps the finds'
 	@echo 'interop-ib CM over ibsim and opensm'
 	@echo 'bench      against TCP, libfabric, ...        guard     instruction counts'
