@@ -64,8 +64,8 @@ E2E	   := $(B)/e2e
 EXAMPLES   := $(patsubst examples/%.c,$(B)/example-%,$(EX_SRC))
 MAN	   := $(patsubst man/%.scd,$(B)/man/%,$(wildcard man/*.scd))
 
-.PHONY: all lib man demo check unit e2e sim-soak soak tsan valgrind interop interop-ib conformance \
-	bench fuzz fuzz-corpus guard lint format install uninstall clean help deps deps-check \
+.PHONY: all lib man demo check check-failed unit e2e sim-soak soak tsan valgrind interop interop-ib \
+	conformance bench fuzz fuzz-corpus guard lint format install uninstall clean help deps deps-check \
 	deps-lint deps-fuzz test-binaries verbs-programs
 .DELETE_ON_ERROR:
 .SECONDARY:
@@ -265,10 +265,10 @@ demo: deps
 	$(Q)$(MAKE) --no-print-directory -j2 all
 	$(Q)tools/demo.sh build/opt/sessctl
 
-check: deps-check
+check check-failed: deps-check
 	$(Q)$(MAKE) --no-print-directory -j2 all man verbs-programs build/opt/guard
 	$(Q)$(MAKE) --no-print-directory -j2 VARIANT=asan test-binaries
-	$(Q)tests/run.sh build/asan build/opt
+	$(Q)tests/run.sh build/asan build/opt $(if $(filter check-failed,$@),--failed)
 
 verbs-programs: $(VPROGS) $(VCLOCK)
 test-binaries: $(UNIT) $(E2E) $(FAULT) $(FUZZ_BIN) $(SESSCTL) $(EXAMPLES) $(VTEST) $(STRESS)
@@ -387,6 +387,7 @@ help:
 	@echo 'all        libraries, sessctl, examples       demo      the main job, TCP then SCTP'
 	@echo 'check      all tests but the guest (ASan)     unit      unit tests, T=prefix of a suite'
 	@echo 'e2e        end-to-end tests, T=prefix         tsan      threaded tests under TSan'
+	@echo 'check-failed   the suites of it that failed the last time'
 	@echo 'valgrind   unit tests, cases under memcheck   interop   Linux siw and SCTP in a guest'
 	@echo 'conformance  every rule and its case: docs/conformance.md; deliberate faults are caught'
 	@echo 'sim-soak   a million crossed connects, seeded soak      random calls of threads, 20 minutes'

@@ -1,18 +1,40 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-2-Clause
 # Run every test that needs no guest and print a plain count.
-# usage: run.sh SANITIZED-BUILD RELEASE-BUILD
+# usage: run.sh SANITIZED-BUILD RELEASE-BUILD [--failed]
+#   --failed   only the suites that failed in the run before this one
 set -u
 cd "$(dirname "$0")/.." || exit 1
 asan=$PWD/$1 opt=$PWD/$2
 export ASAN_OPTIONS=detect_leaks=1:strict_string_checks=1 UBSAN_OPTIONS=print_stacktrace=1
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-passed=0 failed=0
+passed=0 failed=0 only=0
+: >"$work/failed"
+: >"$work/summary"
+list=$asan/check-failed
+again=
+if [ "${3:-}" = --failed ]; then
+	only=1
+	again=$(cat "$list") || exit 2
+	[ -n "$again" ] || echo "nothing failed the last time"
+fi
+rm -f "$list" # a run that does not reach its end leaves none
 
-count() { # PASSED FAILED
-	passed=$((passed + $1))
-	failed=$((failed + $2))
+wanted() { # NAME
+	[ "$only" != 1 ] || grep -qxF -- "$1" <<<"$again"
+}
+
+count() { # NAME PASSED FAILED
+	passed=$((passed + $2))
+	failed=$((failed + $3))
+	[ "$3" = 0 ] || echo "$1" >>"$work/failed"
+}
+
+# What went wrong, once more where it is read first: at the end.
+remember() { # NAME LOG
+	grep -aE '^(not ok|\[(FAIL|----)\])|ERROR: |runtime error' "$2" | grep -av Warning | head -n 20 |
+		sed "s|^|  $1: |" >>"$work/summary"
 }
 
 # A leak with a frame of ours; Criterion has small ones of its own in the parent process.
@@ -22,6 +44,7 @@ leaks() { # LOG
 
 criterion() { # NAME BINARY SECONDS
 	local log=$work/$1.log line tested ok status
+	wanted "$1" || return 0
 	LSAN_OPTIONS=exitcode=0 timeout -k 10 "$3" "$2" --jobs 2 --color=never >"$log" 2>&1
 	status=$?
 	line=$(grep -a 'Synthesis:' "$log" | tail -n 1)
@@ -30,19 +53,22 @@ criterion() { # NAME BINARY SECONDS
 	if [ -z "$tested" ]; then
 		echo "not ok $1: no result (exit status $status)"
 		tail -n 30 "$log"
-		count 0 1
+		echo "  $1: no result (exit status $status)" >>"$work/summary"
+		count "$1" 0 1
 		return
 	fi
-	count "$ok" $((tested - ok))
+	count "$1" "$ok" $((tested - ok))
 	echo "$1: $ok of $tested passed"
 	if [ "$status" != 0 ] || grep -qa 'ERROR: AddressSanitizer' "$log" || leaks "$log"; then
 		grep -aE -A 12 '^\[(FAIL|----)\]|ERROR:|runtime error' "$log" | head -n 120
-		[ "$ok" != "$tested" ] || count 0 1
+		remember "$1" "$log"
+		[ "$ok" != "$tested" ] || count "$1" 0 1
 	fi
 }
 
 lines() { # NAME COMMAND...: prints "ok ..." and "not ok ..." lines
 	local log=$work/lines.log name=$1 status good bad
+	wanted "$name" || return 0
 	shift
 	timeout -k 10 "${limit:-480}" "$@" >"$log" 2>&1
 	status=$?
@@ -51,10 +77,12 @@ lines() { # NAME COMMAND...: prints "ok ..." and "not ok ..." lines
 	if [ "$bad" != 0 ] || { [ "$status" != 0 ] && bad=1; } || [ "$good" = 0 ]; then
 		[ "$bad" != 0 ] || bad=1
 		cat "$log"
+		echo "  $name: exit status $status" >>"$work/summary"
+		remember "$name" "$log"
 	fi
 	grep -a '# skipped' "$log"
 	echo "$name: $good of $((good + bad)) passed"
-	count "$good" "$bad"
+	count "$name" "$good" "$bad"
 }
 
 criterion unit "$asan/unit" 300
@@ -86,5 +114,10 @@ lines model/crossed_req bash tests/model/run.sh
 lines conformance tests/conformance/run.sh "$asan/sessctl" "$work/conformance"
 lines "conformance mutations" tests/conformance/mutate.sh "$2"
 
+cat "$work/failed" >"$list"
+if [ "$failed" != 0 ]; then
+	echo "failed (make check-failed runs these again):"
+	cat "$work/summary"
+fi
 echo "$passed passed, $failed failed"
 [ "$failed" = 0 ]
