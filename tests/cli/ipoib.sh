@@ -400,6 +400,11 @@ soft_reject() {
 		end_job "$pid" "$fd"
 }
 
+listen_for_a_while() { # without --count nobody has to come
+	run 0 ipoib listen --port soft --gid fe80::2 --udp "$there_udp" --peer "fe80::1,$here_udp" \
+		--timeout 0.2
+}
+
 soft_without_peer() {
 	run 5 ipoib connect --port soft --gid fe80::1 --udp "$here_udp" --peer "fe80::2,$net.3:7100" \
 		--peer-qpn 1 --timeout 0.2 fe80::2 && says err "not done in 0.200 s"
@@ -417,6 +422,7 @@ soft_address_of_another() {
 
 test_case ipoib-soft-exchange soft_exchange
 test_case ipoib-soft-reject soft_reject
+test_case ipoib-listen-for-a-while listen_for_a_while
 test_case ipoib-soft-without-peer soft_without_peer
 test_case ipoib-soft-no-path soft_no_path
 test_case ipoib-soft-address-of-another soft_address_of_another

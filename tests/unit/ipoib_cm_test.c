@@ -360,6 +360,66 @@ Test(ipoib_cm, stale_rep_is_refused_and_ends_the_old_connection)
 	}
 }
 
+/* A peer that restarted gives out the QPNs of its old life: the REQ does not wait its 4 s. */
+Test(ipoib_cm, after_a_stale_rep_the_req_comes_again_soon)
+{
+	static const enum ddps_cm_state from[] = { ST(REQ_SENT), ST(MRA_REQ_RCVD) };
+
+	for (unsigned i = 0; i < 2; i++) {
+		struct cm_rig r;
+		uint64_t start;
+
+		cm_rig_init(&r);
+		cm_rig_reach(&r, from[i], true);
+		cm_rig_apply(&r, S_RX_REP_QPN_USED);
+		start = r.now;
+		cr_expect_eq(ddps_cm_deadline(r.cm), start + 100 * MS);
+		cm_rig_tick(&r);
+		cr_assert_eq(r.o.n_send, 1);
+		cr_expect_eq(cm_rig_sent(&r, 0).hdr.attr_id, DDPS_CM_REQ);
+		cr_expect_gt(ddps_cm_deadline(r.cm), r.now + 1000 * MS, "and then as usual");
+		cm_rig_fini(&r);
+	}
+}
+
+Test(ipoib_cm, stale_reps_without_end_use_up_the_retries)
+{
+	struct ddps_cm_mad m;
+	struct cm_rig r;
+	unsigned reqs = 0;
+
+	cm_rig_init(&r);
+	cm_rig_reach(&r, ST(REQ_SENT), true);
+	cm_rig_apply(&r, S_RX_REP_QPN_USED);
+	for (; ddps_cm_state(r.cm, r.id) == ST(REQ_SENT) && reqs <= r.req_retries; reqs++) {
+		cm_rig_tick(&r);
+		m = cm_rig_peer_rep(&r);
+		m.u.rep.local_id += reqs + 1;
+		m.u.rep.qpn = PEER_QPN;
+		if (ddps_cm_state(r.cm, r.id) == ST(REQ_SENT))
+			cm_rig_rx(&r, &m);
+	}
+	cr_expect_eq(ddps_cm_state(r.cm, r.id), ST(IDLE));
+	cm_rig_fini(&r);
+}
+
+/* In timewait both ends are done: whoever gives the QPN anew is heard immediately. */
+Test(ipoib_cm, qpn_of_a_connection_in_timewait_is_not_stale)
+{
+	struct ddps_cm_mad m;
+	struct cm_rig r;
+
+	cm_rig_init(&r);
+	cm_rig_reach(&r, ST(TIMEWAIT), false);
+	m = cm_rig_peer_req(&r);
+	m.u.req.local_id = PEER_ID + 1;
+	cm_rig_rx(&r, &m);
+	cr_expect_eq(r.o.n_send, 0);
+	cr_assert_eq(r.o.n_report, 1);
+	cr_expect_eq(r.o.report[0].ev, EV(RX_REQ));
+	cm_rig_fini(&r);
+}
+
 Test(ipoib_cm, same_ids_of_another_adapter_are_another_connection)
 {
 	struct cm_rig r;

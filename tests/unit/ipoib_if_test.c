@@ -468,6 +468,19 @@ IfTest(linux_form_first, "4755-3.5-4")
 	cr_expect_eq(net_conns(&net, 0), 1);
 }
 
+/* Linux takes its own RNR retry count from our REP: 7 is "without end". */
+Test(ipoib_if, rep_lets_the_peer_wait_for_us, .fini = fini)
+{
+	net_init(&net, 2, 1, RC);
+	net.node[0].cfg.rnr_retry = 1;
+	net_start_all(&net);
+	net_send4(&net, 0, 1, 100, true);
+	net_run(&net, SEC);
+	cr_assert_eq(net_conns(&net, 0), 1);
+	cr_expect_eq(net.node[0].last_req.u.req.rnr_retry, 1);
+	cr_expect_eq(net.node[1].last_rep.u.rep.rnr_retry, 7);
+}
+
 static void no_deliver(void *user, const void *packet, size_t len)
 {
 	(void)user, (void)packet, (void)len;

@@ -31,6 +31,8 @@ static void on_trace(void *user, bool tx, ddps_cm_addr addr, const void *mad, si
 	n->dreqs += m.hdr.attr_id == DDPS_CM_DREQ;
 	if (m.hdr.attr_id == DDPS_CM_REQ)
 		n->last_req = m;
+	if (m.hdr.attr_id == DDPS_CM_REP)
+		n->last_rep = m;
 	if (m.hdr.attr_id == DDPS_CM_REJ) {
 		n->rejs++;
 		n->last_rej = m;

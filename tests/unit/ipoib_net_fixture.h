@@ -21,7 +21,7 @@ struct net_node {
 	size_t last_len; /* of the latest */
 	uint8_t *last;
 	uint64_t reqs, reps, rejs, dreqs; /* CM messages sent */
-	struct ddps_cm_mad last_rej, last_req;
+	struct ddps_cm_mad last_rej, last_req, last_rep;
 };
 
 struct net {

@@ -6,8 +6,9 @@
 #include <string.h>
 #include <sys/random.h>
 
-#define FIRST_QPN  0x400 /* of the queue pairs that are announced; none is made */
-#define LINGER_MAX (10 * NS_PER_S)
+#define FIRST_QPN   0x400 /* of the queue pairs that are announced; none is made */
+#define RNR_FOREVER 7	  /* the peer waits for a receiver that is not ready */
+#define LINGER_MAX  (10 * NS_PER_S)
 
 static void answer_req(struct conn_job *j, const struct ddps_cm_report *r);
 
@@ -56,7 +57,6 @@ static void answer_req(struct conn_job *j, const struct ddps_cm_report *r)
 	j->open++;
 	if (!rep.qpn)
 		rep.qpn = FIRST_QPN + j->taken;
-	rep.rnr_retry = r->mad->u.req.rnr_retry;
 	if (j->o->reject) {
 		err = ddps_cm_reject(j->cm, r->id, (uint16_t)j->o->reject, NULL, clock_ns(), &o);
 		j->open--;
@@ -85,6 +85,7 @@ static void default_rep(struct ddps_cm_mad *mad, const struct ipoib_opts *o)
 		rep->starting_psn = psn & 0xffffff;
 	rep->target_ack_delay = 15;
 	rep->srq = 1;
+	rep->rnr_retry = RNR_FOREVER;
 	conn_private_data(o, rep->private_data);
 }
 
@@ -127,6 +128,8 @@ int ipoib_listen(const struct ipoib_opts *o)
 		if (o->count && j.taken >= o->count && !j.open && clock_ns() >= j.linger)
 			break;
 		if (due && clock_ns() >= due) {
+			if (!o->count) /* for so long, whoever came */
+				break;
 			out_error(&j.out, 0, NULL, "%u of %u connections came in %u.%03u s",
 				  j.taken, (unsigned)o->count, (unsigned)o->timeout_ms / 1000,
 				  (unsigned)o->timeout_ms % 1000);

@@ -143,6 +143,12 @@ static void build(const struct ddps_cm *cm, const struct ddps_cm_conn *c,
 	}
 }
 
+/*
+ * After a stale REP: the peer has the REJ by then, and has ended what stood in the way.  The REQ
+ * need not wait for an answer that cannot come any more.
+ */
+#define SOON_NS 100000000
+
 static uint64_t after(uint64_t now, uint64_t ns)
 {
 	return now < DDPS_CM_NEVER - ns ? now + ns : DDPS_CM_NEVER;
@@ -168,6 +174,10 @@ static void set_timer(struct ddps_cm_conn *c, const struct ddps_cm_in *in, unsig
 		c->deadline = after(in->now, c->timewait_ns);
 	} else if (acts & ACT(TIMER_LINGER)) {
 		c->deadline = after(in->now, c->linger_ns);
+	} else if (acts & ACT(TIMER_SOON)) {
+		uint64_t soon = after(in->now, SOON_NS);
+
+		c->deadline = soon < c->deadline ? soon : c->deadline;
 	} else if (acts & ACT(STOP)) {
 		c->deadline = DDPS_CM_NEVER;
 	}

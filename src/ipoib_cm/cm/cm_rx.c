@@ -49,11 +49,16 @@ static struct ddps_cm_conn *by_remote_id(struct ddps_cm *cm, uint64_t guid, uint
 	return c;
 }
 
+/*
+ * A connection in timewait is over at both ends, and a peer that has restarted gives its QPNs
+ * anew: that is no stale connection.
+ */
 static struct ddps_cm_conn *by_remote_qpn(struct ddps_cm *cm, uint64_t guid, uint32_t qpn)
 {
 	struct ddps_cm_conn *c = cm->conns;
 
-	while (c && !(c->has_remote && c->remote_guid == guid && c->remote_qpn == qpn))
+	while (c && !(c->has_remote && c->state != DDPS_CM_ST_TIMEWAIT && c->remote_guid == guid &&
+		      c->remote_qpn == qpn))
 		c = c->next;
 	return c;
 }

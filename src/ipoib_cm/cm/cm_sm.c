@@ -13,7 +13,7 @@
 	RULE(state, T_RESEND, state, ACT(AGAIN) | ACT(TIMER_AGAIN)),                               \
 		RULE(state, T_END, IDLE, ACT(TELL)),                                               \
 		RULE(state, RX_REP, REP_RCVD, ACT(STOP) | ACT(TELL)),                              \
-		RULE(state, RX_REP_STALE, state, ACT(REJ)),                                        \
+		RULE(state, RX_REP_STALE, state, ACT(REJ) | ACT(TIMER_SOON)),                      \
 		RULE(state, RX_REJ, IDLE, ACT(STOP) | ACT(TELL)),                                  \
 		RULE(state, RX_REJ_STALE, TIMEWAIT, ACT(TIMER_TW) | ACT(TELL)),                    \
 		RULE(state, ABORT, IDLE, ACT(STOP) | ACT(REJ)),                                    \

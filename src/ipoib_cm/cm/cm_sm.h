@@ -24,7 +24,8 @@ enum {
 	DDPS_CM_ACT_TIMER_TW = 1 << 12,
 	DDPS_CM_ACT_TIMER_LINGER = 1 << 13,
 	DDPS_CM_ACT_TELL = 1 << 14,
-	DDPS_CM_ACT_IGNORE = 1 << 15, /* legal, and deliberately without effect */
+	DDPS_CM_ACT_IGNORE = 1 << 15,	  /* legal, and deliberately without effect */
+	DDPS_CM_ACT_TIMER_SOON = 1 << 16, /* brings the next resend forward */
 };
 
 struct ddps_cm_rule {

@@ -3,6 +3,8 @@
 #include <string.h>
 #include "ipoib_cm/iface/iface_in.h"
 
+#define RNR_FOREVER 7 /* IBA volume 1, 9.7.5.2.8: no count */
+
 #define NODE_OF(l) ((struct ddps_ipoib_node *)((char *)(l)-offsetof(struct ddps_ipoib_node, link)))
 
 static void unsettle(struct ddps_ipoib_if *f, struct ddps_ipoib_node *n)
@@ -83,7 +85,8 @@ static int on_answer(void *user, struct ddps_ipoib_link *l, uint32_t id,
 	}
 	rep->qpn = qp->qpn;
 	rep->starting_psn = qp->psn;
-	rep->rnr_retry = req->rnr_retry;
+	/* the peer's sends wait for us without end: a full receiver ends no connection */
+	rep->rnr_retry = RNR_FOREVER;
 	return 0;
 }
 
