@@ -195,6 +195,14 @@ $(B)/stress-%: $(B)/tests/stress/%.o $(LIB_A)
 	$(if $(Q),@echo "  LD   $@")
 	$(Q)$(CC) $(CFLAGS_ALL) $(LDFLAGS) -o $@ $(filter %.o,$^) $(LIB_A) $(LIB_LIBS)
 
+# Worlds by seed: the SCTP engine on a hostile network.
+SIM := $(B)/sim-sctp
+$(B)/sim-sctp: $(call objs,tests/sim/sctp_worlds.c tests/unit/sctp_net_fixture.c)
+$(B)/sim-%: $(B)/tests/sim/sim_main.o $(LIB_A)
+	$(if $(Q),@echo "  LD   $@")
+	$(Q)$(CC) $(CFLAGS_ALL) $(LDFLAGS) -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc -o $@ \
+		$(filter %.o,$^) $(LIB_A) $(LIB_LIBS)
+
 # The library's allocations are made to fail.
 FAULT := $(B)/fault
 $(FAULT): $(call objs,$(wildcard tests/fault/*.c)) $(LIB_A)
@@ -266,12 +274,14 @@ demo: deps
 	$(Q)tools/demo.sh build/opt/sessctl
 
 check check-failed: deps-check
-	$(Q)$(MAKE) --no-print-directory -j2 all man verbs-programs build/opt/guard
+	$(Q)$(MAKE) --no-print-directory -j2 all man verbs-programs build/opt/guard \
+		$(SIM)
 	$(Q)$(MAKE) --no-print-directory -j2 VARIANT=asan test-binaries
 	$(Q)tests/run.sh build/asan build/opt $(if $(filter check-failed,$@),--failed)
 
 verbs-programs: $(VPROGS) $(VCLOCK)
-test-binaries: $(UNIT) $(E2E) $(FAULT) $(FUZZ_BIN) $(SESSCTL) $(EXAMPLES) $(VTEST) $(STRESS)
+test-binaries: $(UNIT) $(E2E) $(FAULT) $(FUZZ_BIN) $(SESSCTL) $(EXAMPLES) $(VTEST) $(STRESS) \
+	$(SIM)
 
 # make unit T=mpa_rx: the suites whose name begins so
 unit: $(UNIT)
@@ -297,7 +307,8 @@ tsan: deps-check
 	$(Q)for t in $(TSAN_BIN); do \
 		TSAN_OPTIONS=halt_on_error=1:second_deadlock_stack=1 timeout 300 $$t || exit; \
 	done
-# Random calls, SOAK_SECONDS of each program under each sanitizer; SEED=n to go on elsewhere or to play it again.
+# Random calls, SOAK_SECONDS of each program under each sanitizer, and ten million associations;
+# SEED=n to go on elsewhere or to play it again.
 SOAK_SECONDS ?= 300
 SEED	     ?= 1
 soak: deps-check
@@ -308,6 +319,8 @@ soak: deps-check
 		TSAN_OPTIONS=halt_on_error=1:second_deadlock_stack=1 \
 			build/tsan/$$t $(SEED) $(SOAK_SECONDS) || exit; \
 	done
+	$(Q)$(MAKE) --no-print-directory -j2 build/opt/sim-sctp
+	$(Q)build/opt/sim-sctp $(SEED) 10000000
 valgrind: deps-check
 	$(Q)$(MAKE) --no-print-directory -j2 build/opt/unit build/opt/sessctl
 	$(Q)tests/valgrind.sh build/opt/unit build/opt/sessctl

@@ -189,6 +189,23 @@ Test(sctp_cc, recovery_is_proportional, .description = "9260-7.2.4-6")
 	cr_expect_eq(cc.cwnd, 70 * SMSS);
 }
 
+/* All of what was sent is lost, and as much has left as was delivered: no timer runs, so who would
+ * ever send again? */
+Test(sctp_cc, with_nothing_in_flight_a_packet_may_leave, .description = "9260-7.2.4-6")
+{
+	struct ddps_cc cc = fresh();
+	struct ddps_cc_ack a = { .acked = 728, .rtt = MS, .srtt = MS, .now = SEC, .flight = 1444 };
+	uint64_t wait;
+
+	ddps_cc_sent(&cc, 2 * SMSS, 2 * SMSS, SEC);
+	ddps_cc_loss(&cc, 2 * SMSS);
+	ddps_cc_sent(&cc, 728, 2 * SMSS, SEC);
+	ddps_cc_recover(&cc, &a);
+	a.acked = a.flight = 0;
+	ddps_cc_recover(&cc, &a);
+	cr_expect_gt(ddps_cc_room(&cc, 0, SEC, SEC + MS, &wait), 0);
+}
+
 Test(sctp_cc, false_alarm_is_taken_back)
 {
 	struct ddps_cc cc = fresh(), was;

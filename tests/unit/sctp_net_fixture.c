@@ -47,7 +47,9 @@ void sn_init(struct sn_net *n, uint64_t seed)
 	n->rng = seed * 0x2545f4914f6cdd1du + 1;
 	n->now = 1000000000ull + sn_below(n, 1u << 30);
 	n->max_segs = 64;
-	for (unsigned i = 0; i < 2; i++) {
+	n->trace = getenv("DDPS_SIM_TRACE");
+	n->nodes = 2;
+	for (unsigned i = 0; i < SN_NODES; i++) {
 		struct sn_node *d = &n->node[i];
 
 		d->net = n;
@@ -77,7 +79,7 @@ void sn_boot(struct sn_net *n, unsigned id, const struct ddps_sctp_config *c)
 
 void sn_fini(struct sn_net *n)
 {
-	for (unsigned i = 0; i < 2; i++)
+	for (unsigned i = 0; i < n->nodes; i++)
 		ddps_sctp_free(n->node[i].e);
 	while (n->n)
 		free(n->heap[--n->n].data);
@@ -86,6 +88,16 @@ void sn_fini(struct sn_net *n)
 }
 
 /* ---- packets on their way ---- */
+
+/* Not by malloc(), which some programs make fail for the engine. */
+static void *own_memory(size_t len)
+{
+	void *p;
+
+	if (posix_memalign(&p, 16, len))
+		abort();
+	return p;
+}
 
 static bool before(const struct sn_packet *a, const struct sn_packet *b)
 {
@@ -97,8 +109,13 @@ static void push(struct sn_net *n, struct sn_packet p)
 	size_t i;
 
 	if (n->n == n->cap) {
-		n->cap = n->cap ? 2 * n->cap : 64;
-		n->heap = realloc(n->heap, n->cap * sizeof *n->heap);
+		struct sn_packet *more = own_memory((2 * n->cap + 64) * sizeof *more);
+
+		if (n->n)
+			memcpy(more, n->heap, n->n * sizeof *more);
+		free(n->heap);
+		n->heap = more;
+		n->cap = 2 * n->cap + 64;
 	}
 	p.order = n->order++;
 	for (i = n->n++; i && before(&p, &n->heap[(i - 1) / 2]); i = (i - 1) / 2)
@@ -123,12 +140,13 @@ static struct sn_packet pop(struct sn_net *n)
 	return first;
 }
 
-static int link_to(const struct sn_net *n, unsigned from, const struct ddps_sctp_addr *peer)
+static int link_to(const struct sn_net *n, unsigned from, const struct ddps_sctp_addr *peer,
+		   unsigned *to)
 {
-	for (int k = 0; k < 2; k++) {
-		if (ddps_sc_addr_eq(peer, &n->node[!from].addr[k]))
-			return k;
-	}
+	for (*to = 0; *to < n->nodes; ++*to)
+		for (int k = 0; k < 2 && *to != from; k++)
+			if (ddps_sc_addr_eq(peer, &n->node[*to].addr[k]))
+				return k;
 	return -1;
 }
 
@@ -145,22 +163,22 @@ static bool queued(struct sn_net *n, struct sn_link *l, size_t len)
 	return true;
 }
 
-static void send_on(struct sn_node *d, unsigned k, const uint8_t *data, size_t len, uint16_t nat)
+static void send_on(struct sn_node *d, unsigned to, unsigned k, const uint8_t *data, size_t len)
 {
 	struct sn_net *n = d->net;
 	struct sn_link *l = &d->link[k];
 	struct sn_packet p = { .at = (l->rate > 0 ? l->free_at : n->now) + l->delay +
 				     sn_below(n, l->jitter + 1),
-			       .to = !d->id,
+			       .to = to,
 			       .link = k,
 			       .len = len };
 
 	if (sn_chance(n, l->late))
 		p.at += l->extra;
 	p.from.peer = d->addr[k];
-	p.from.local = n->node[!d->id].addr[k];
-	p.from.encap = nat ? nat : d->udp;
-	p.data = malloc(len);
+	p.from.local = n->node[to].addr[k];
+	p.from.encap = l->nat ? l->nat : d->udp;
+	p.data = own_memory(len);
 	memcpy(p.data, data, len);
 	if (sn_chance(n, l->corrupt))
 		p.data[sn_below(n, len)] ^= (uint8_t)(1u << sn_below(n, 8));
@@ -191,11 +209,12 @@ static void one_packet(struct sn_node *d, const struct ddps_sctp_route *to, cons
 		       size_t len, bool fragment)
 {
 	struct sn_net *n = d->net;
-	int k = link_to(n, d->id, &to->peer);
+	unsigned peer;
+	int k = link_to(n, d->id, &to->peer, &peer);
 	struct sn_link *l;
 
 	d->sent++;
-	if (getenv("DDPS_SIM_TRACE"))
+	if (n->trace)
 		trace(d, to, data, len);
 	if (n->sent)
 		n->sent(n->user, d->id, to, data, len);
@@ -217,9 +236,9 @@ static void one_packet(struct sn_node *d, const struct ddps_sctp_route *to, cons
 		d->lost++;
 		return;
 	}
-	send_on(d, (unsigned)k, data, len, l->nat);
+	send_on(d, peer, (unsigned)k, data, len);
 	if (sn_chance(n, l->dup))
-		send_on(d, (unsigned)k, data, len, l->nat);
+		send_on(d, peer, (unsigned)k, data, len);
 }
 
 static void gather(const struct ddps_sctp_out *o, uint8_t *buf)
@@ -264,8 +283,8 @@ void sn_flush_node(struct sn_net *n, unsigned id)
 
 void sn_flush(struct sn_net *n)
 {
-	sn_flush_node(n, 0);
-	sn_flush_node(n, 1);
+	for (unsigned i = 0; i < n->nodes; i++)
+		sn_flush_node(n, i);
 }
 
 void sn_inject(struct sn_net *n, unsigned to, unsigned link, const void *data, size_t len)
@@ -290,18 +309,19 @@ static void arrive(struct sn_net *n)
 	n->now = p.at > n->now ? p.at : n->now;
 	if (n->node[p.to].e)
 		ddps_sctp_input(n->node[p.to].e, &in, 1, n->now);
+	if (n->taken)
+		n->taken(n->user, p.to, p.data, p.len);
 	free(p.data);
 }
 
 bool sn_step(struct sn_net *n, uint64_t until)
 {
-	uint64_t at = UINT64_MAX, d[2] = { UINT64_MAX, UINT64_MAX };
+	uint64_t at = UINT64_MAX, d;
 
 	sn_flush(n);
-	for (unsigned i = 0; i < 2; i++) {
-		if (n->node[i].e)
-			d[i] = ddps_sctp_deadline(n->node[i].e);
-		at = d[i] < at ? d[i] : at;
+	for (unsigned i = 0; i < n->nodes; i++) {
+		d = n->node[i].e ? ddps_sctp_deadline(n->node[i].e) : UINT64_MAX;
+		at = d < at ? d : at;
 	}
 	if (n->n && n->heap[0].at <= at)
 		at = n->heap[0].at;
@@ -312,7 +332,7 @@ bool sn_step(struct sn_net *n, uint64_t until)
 	n->now = at > n->now ? at : n->now;
 	if (n->n && n->heap[0].at <= n->now)
 		arrive(n);
-	for (unsigned i = 0; i < 2; i++) {
+	for (unsigned i = 0; i < n->nodes; i++) {
 		if (n->node[i].e && ddps_sctp_deadline(n->node[i].e) <= n->now)
 			ddps_sctp_tick(n->node[i].e, n->now);
 	}

@@ -3,12 +3,13 @@
 #define SCTP_NET_FIXTURE_H
 /*
  * SCTP engines on a simulated network, in simulated time, by seed.  A node is one engine with up to
- * two addresses; each pair of addresses of equal index is a link of its own.
+ * two addresses; addresses of equal index reach each other.
  */
 #include "sctp/sctp_in.h"
 #include <stdio.h>
 
-#define NET_MAX 65536u /* octets of a packet */
+#define NET_MAX	 65536u /* octets of a packet */
+#define SN_NODES 4u
 
 struct sn_link { /* one direction of one pair of addresses */
 	double loss, dup, corrupt, late;
@@ -44,7 +45,8 @@ struct sn_node {
 
 struct sn_net {
 	uint64_t now, rng, order;
-	struct sn_node node[2];
+	unsigned nodes; /* 2 */
+	struct sn_node node[SN_NODES];
 	struct sn_packet *heap;
 	size_t n, cap;
 	unsigned max_segs;
@@ -52,7 +54,10 @@ struct sn_net {
 	/* called with each packet that is sent, if set */
 	void (*sent)(void *user, unsigned from, const struct ddps_sctp_route *to,
 		     const uint8_t *data, size_t len);
+	/* called with each that has been taken, if set */
+	void (*taken)(void *user, unsigned by, const uint8_t *data, size_t len);
 	void *user;
+	bool trace;
 };
 
 uint64_t sn_rand(struct sn_net *n);

@@ -294,6 +294,24 @@ Test(sctp_pmtu, honest_ptb_is_quick, .description = "8899-6.2-2")
 }
 
 /* One that lies is not believed for a minute, once a larger probe has passed. */
+/* Told of a size below the base it once began again each round trip, for ever. */
+Test(sctp_pmtu, honest_ptb_below_the_base_is_asked_once, .description = "8899-6.2-2")
+{
+	static const uint16_t mtus[] = { 576, 600, 1000, 1196 };
+
+	for (size_t i = 0; i < sizeof mtus / sizeof *mtus; i++) {
+		struct path w;
+
+		begin(&w, false, 9000, mtus[i]);
+		w.ptb = true;
+		for (unsigned n = 0; n < 100; n++)
+			probe(&w);
+		cr_assert_leq(w.probes, 6, "%u: %u probes", mtus[i], w.probes);
+		cr_assert_eq(w.m.size, mtus[i], "%u: %u", mtus[i], w.m.size);
+		cr_assert(!w.m.fragment);
+	}
+}
+
 Test(sctp_pmtu, lying_ptb_is_found_out)
 {
 	struct path w;

@@ -133,6 +133,8 @@ uint64_t ddps_cc_room(struct ddps_cc *cc, uint64_t flight, uint64_t rto, uint64_
 	*wait = 0;
 	if (!flight && cc->used && rto && now > cc->sent_at && now - cc->sent_at > rto)
 		idle(cc, rto, now);
+	if (!flight && cc->cwnd < cc->smss) /* PRR had none to give; no acknowledgement will come */
+		cc->cwnd = cc->smss;
 	if (flight >= cc->cwnd || (cc->after_t3 && flight)) { /* 9260-7.2.1-2 */
 		cc->limited = true;
 		return 0;

@@ -296,7 +296,8 @@ unsigned ddps_pmtu_ptb(struct ddps_pmtu *m, uint16_t mtu, uint64_t now)
 		return 0;
 	}
 	m->ptb = mtu;
-	if (mtu < m->lim.base) {
+	/* unless all this is known and something smaller is in use: that goes on */
+	if (mtu < m->lim.base && mtu < m->size) {
 		if (m->state == DDPS_PMTU_BASE)
 			error(m, now);
 		else

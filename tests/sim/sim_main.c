@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "sim/sim_main.h"
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/time.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#define WORKERS	 2u
+#define PATIENCE 20 /* seconds of CPU that a world may take: SIGVTALRM ends one that never ends */
+
+struct worker {
+	pid_t pid;
+	uint64_t seed; /* of the world it is in */
+	bool bad;
+	struct sim_tally t;
+};
+
+uint64_t sim_next(uint64_t *state)
+{
+	uint64_t z = *state += 0x9e3779b97f4a7c15u;
+
+	z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
+	z = (z ^ z >> 27) * 0x94d049bb133111ebu;
+	return z ^ z >> 31;
+}
+
+uint64_t sim_below(uint64_t *state, uint64_t m)
+{
+	return m ? sim_next(state) % m : 0;
+}
+
+bool sim_chance(uint64_t *state, double p)
+{
+	return (double)(sim_next(state) >> 11) / 9007199254740992.0 < p;
+}
+
+static double seconds(clockid_t clock)
+{
+	struct timespec ts;
+
+	clock_gettime(clock, &ts);
+	return (double)ts.tv_sec + (double)ts.tv_nsec / 1e9;
+}
+
+static bool bounded_world(const struct sim_kind *kind, uint64_t seed, struct sim_tally *t)
+{
+	const struct itimerval patience = { .it_value.tv_sec = PATIENCE };
+
+	setitimer(ITIMER_VIRTUAL, &patience, NULL);
+	return kind->world(seed, t);
+}
+
+static void work(const struct sim_kind *kind, struct worker *all, unsigned i, uint64_t seed,
+		 uint64_t count, double until)
+{
+	struct worker *w = &all[i];
+
+	for (w->seed = seed + i; !w->bad; w->seed += WORKERS) {
+		uint64_t done = 0;
+
+		for (unsigned k = 0; k < WORKERS; k++)
+			done += __atomic_load_n(&all[k].t.n[0], __ATOMIC_RELAXED);
+		if (done >= count || seconds(CLOCK_MONOTONIC) >= until)
+			return;
+		w->bad = !bounded_world(kind, w->seed, &w->t);
+	}
+}
+
+static bool reap(const char *program, struct worker *w)
+{
+	int status;
+
+	waitpid(w->pid, &status, 0);
+	if (WIFEXITED(status) && !WEXITSTATUS(status) && !w->bad)
+		return true;
+	printf("not ok %s: seed %" PRIu64 " failed (status %x); again: %s world %" PRIu64 "\n",
+	       program, w->bad ? w->seed - WORKERS : w->seed, (unsigned)status, program,
+	       w->bad ? w->seed - WORKERS : w->seed);
+	return false;
+}
+
+static void report(const struct sim_kind *kind, const char *program, const struct worker *all,
+		   double took)
+{
+	const char *name = strrchr(program, '/');
+
+	printf("ok %s:", name ? name + 1 : program);
+	for (unsigned i = 0; kind->names[i]; i++) {
+		uint64_t sum = 0;
+
+		for (unsigned k = 0; k < WORKERS; k++)
+			sum += all[k].t.n[i];
+		printf("%s %" PRIu64 " %s", i ? "," : "", sum, kind->names[i]);
+	}
+	printf(" (%.0f s)\n", took);
+}
+
+int sim_main(const struct sim_kind *kind, int argc, char **argv)
+{
+	struct worker *all;
+	double start = seconds(CLOCK_MONOTONIC), until = 1e18;
+	bool good = true;
+
+	setvbuf(stdout, NULL, _IOLBF, 0);
+	if (argc == 3 && !strcmp(argv[1], "world")) {
+		struct sim_tally t = { { 0 } };
+
+		good = bounded_world(kind, strtoull(argv[2], NULL, 0), &t);
+		printf("%s world %s\n", good ? "ok" : "not ok", argv[2]);
+		return !good;
+	}
+	if (argc < 3) {
+		fprintf(stderr, "usage: %s SEED COUNT [SECONDS] | world SEED\n", argv[0]);
+		return 2;
+	}
+	if (argc > 3)
+		until = start + strtod(argv[3], NULL);
+	all = mmap(NULL, WORKERS * sizeof *all, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS,
+		   -1, 0);
+	if (all == MAP_FAILED)
+		return 2;
+	for (unsigned i = 0; i < WORKERS; i++) {
+		all[i].pid = fork();
+		if (all[i].pid < 0)
+			return 2;
+		if (!all[i].pid) {
+			work(kind, all, i, strtoull(argv[1], NULL, 0), strtoull(argv[2], NULL, 0),
+			     until);
+			exit(0);
+		}
+	}
+	for (unsigned i = 0; i < WORKERS; i++)
+		good &= reap(argv[0], &all[i]);
+	if (good)
+		report(kind, argv[0], all, seconds(CLOCK_MONOTONIC) - start);
+	return !good;
+}
