@@ -80,6 +80,7 @@ struct ddps_ctx *ddps_cq_ctx(const struct ddps_cq *cq)
 
 void ddps_cq_destroy(struct ddps_cq *cq)
 {
+	cq->ctx->cqs_filled -= cq->count != 0;
 	*cq->prev = cq->next;
 	if (cq->next)
 		cq->next->prev = cq->prev;
@@ -156,6 +157,7 @@ bool ddps_cq_push(struct ddps_cq *cq, const struct ddps_wc *wc)
 
 	if (cq->count == cq->depth)
 		return false;
+	cq->ctx->cqs_filled += !cq->count;
 	*cq_entry(cq, cq->count++) = *wc;
 	if (cq->sleepers | cq->ctx->progress_sleepers)
 		tell_sleepers(cq);
@@ -180,6 +182,10 @@ void ddps_cq_forget(struct ddps_cq *cq, const struct ddps_ep *ep)
 
 		if (wc->ep != ep)
 			*cq_entry(cq, kept++) = *wc;
+	}
+	if (cq->count && !kept) {
+		cq->untold = ARMED_NO;
+		cq->ctx->cqs_filled--;
 	}
 	cq->count = kept;
 }
@@ -238,6 +244,8 @@ static int take_completions(struct ddps_cq *cq, struct ddps_wc *wc, int max)
 {
 	int n = 0;
 
+	if (!cq->count)
+		return 0;
 	for (; n < max && cq->count; n++) {
 		wc[n] = cq->ring[cq->head];
 		if (++cq->head == cq->depth)
@@ -249,6 +257,7 @@ static int take_completions(struct ddps_cq *cq, struct ddps_wc *wc, int max)
 	if (!cq->count) {
 		cq->head = 0; /* the same few entries, which are in cache, again */
 		cq->untold = ARMED_NO;
+		cq->ctx->cqs_filled--;
 	}
 	return n;
 }

@@ -73,7 +73,8 @@ int ddps_progress(struct ddps_ctx *ctx, int timeout_ms)
 	if (ctx->attr.thread)
 		return 0;
 	pthread_mutex_lock(&ctx->lock);
-	if (timeout_ms) {
+	/* Another thread may have brought what the caller polled for before it came here. */
+	if (timeout_ms && !ctx->events && !ctx->cqs_filled) {
 		n = ddps_sleep(ctx, &w, ddps_deadline(timeout_ms));
 		ddps_sleep_end(ctx, &w);
 	} else {

@@ -69,6 +69,7 @@ struct ddps_ctx {
 	struct ddps_listener *listeners;
 	struct ddps_request *requests;
 	struct ddps_cq *cqs;
+	unsigned cqs_filled; /* how many have a completion that nobody has fetched */
 	struct ddps_ctx_pd *pds;
 	struct ddps_ctx_srq *srqs;
 	struct ddps_ctx_stats stats; /* counters of its own, and of endpoints that are gone */
