@@ -360,7 +360,7 @@ static size_t data_packet(struct build *b, enum ddps_sent_what what)
 	return n;
 }
 
-/* A SACK as the last packet of a bundle, which may be shorter than the others. */
+/* A SACK as the last packet of a run.  Only the last one may be shorter than the others. */
 static void append_sack(struct build *b)
 {
 	struct ddps_sctp_assoc *a = b->a;
@@ -369,7 +369,8 @@ static void append_sack(struct build *b)
 		return;
 	a->sack_alone = true;
 	if (a->sack_path != b->p || b->out->fragment || b->out->seg_size < 200 ||
-	    b->out->nsegs >= b->out->max_segs || !room(b))
+	    b->out->len != b->out->nsegs * b->out->seg_size || b->out->nsegs >= b->out->max_segs ||
+	    !room(b))
 		return;
 	begin(b, a->peer_tag);
 	b->size += ddps_sc_put_sack(a, &b->w, 180);

@@ -323,6 +323,28 @@ Test(sctp_data, sends_number_and_bundle, .fini = fini,
 	cr_expect_eq(raw_user_send(&r, 0, 0, ""), DDPS_E_INVAL);
 }
 
+/* Packets that leave in one run are cut where the first one ends: a SACK may not follow a packet that
+ * is shorter. */
+Test(sctp_data, a_run_has_one_short_packet_and_that_is_its_last, .fini = fini,
+     .description = "9260-6.10-3")
+{
+	static uint8_t long_one[3000];
+	struct iovec iov = { long_one, sizeof long_one };
+	struct ddps_sc_chunk c;
+
+	raw_up(&r);
+	raw_sack(&r, r.tsn - 1, 100000);
+	cr_assert_eq(ddps_sctp_send(r.a, 0, 9, 0, &iov, 1, r.net.now), 0);
+	raw_data(&r, RAW_TSN + 1, 0, 0, 7, "a gap, so that the SACK does not ride in front");
+	cr_assert_eq(r.n, 4);
+	for (unsigned i = 0; i < r.n; i++)
+		cr_expect(ddps_sc_crc_ok(r.log[i].data, r.log[i].len), "packet %u", i);
+	cr_expect_gt(r.log[0].len, r.log[2].len);
+	cr_expect_eq(raw_got(&r, 2, 0, &c), SC_DATA);
+	cr_expect_eq(raw_got(&r, 2, 1, &c), -1);
+	cr_expect_eq(raw_got(&r, 3, 0, &c), SC_SACK);
+}
+
 Test(sctp_data, acknowledging_what_was_never_sent_is_the_end, .fini = fini,
      .description = "9260-12.4-3")
 {

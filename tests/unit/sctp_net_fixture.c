@@ -213,6 +213,10 @@ static void one_packet(struct sn_node *d, const struct ddps_sctp_route *to, cons
 	int k = link_to(n, d->id, &to->peer, &peer);
 	struct sn_link *l;
 
+	if (!ddps_sc_crc_ok(data, len)) {
+		fprintf(stderr, "a run was not cut where its packets end: %zu octets\n", len);
+		abort();
+	}
 	d->sent++;
 	if (n->trace)
 		trace(d, to, data, len);
