@@ -9,8 +9,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define WAIT_NS	  20000000000ull /* a test that waits longer has failed */
-#define MAX_PEERS 16
+#define WAIT_NS	   20000000000ull /* a test that waits longer has failed */
+#define MAX_PEERS  16
+#define FX_BACKLOG 16
 
 struct node {
 	struct ddps_env env;
@@ -216,8 +217,8 @@ static inline int try_listen(struct server *srv, struct node *n, const struct dd
 	for (int i = 0; i < MAX_PEERS; i++)
 		srv->peers[i].b = b;
 	srv->sa_len = loopback(&srv->sa, family, port);
-	err = b->listen(&n->env, &n->ctx, &uri, (struct sockaddr *)&srv->sa, srv->sa_len, 16,
-			&fx_listen_up, srv, &srv->ep);
+	err = b->listen(&n->env, &n->ctx, &uri, (struct sockaddr *)&srv->sa, srv->sa_len,
+			FX_BACKLOG, &fx_listen_up, srv, &srv->ep);
 	if (err)
 		return err;
 	b->endpoint_addr(srv->ep, text, sizeof text, &srv->encap);

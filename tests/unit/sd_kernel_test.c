@@ -8,7 +8,7 @@
 
 #define B	(&ddps_sd_kernel)
 #define SEGMENT 16u
-#define RAW	DDPS_URI_ENCAP_DEFAULT /* for this backend: no UDP */
+#define RAW	DDPS_URI_ENCAP_OFF
 
 static struct node cn, sn;
 static struct server srv;
@@ -45,6 +45,8 @@ static int send_one(struct side *s, uint16_t stream, size_t len)
 
 	fill(p, len, stream);
 	err = s->b->send(s->a, stream, SEGMENT, iov, 2);
+	if (s->b->flush)
+		s->b->flush(s->a);
 	free(p);
 	return err;
 }
@@ -103,10 +105,12 @@ Test(sd_kernel, messages_arrive_as_sent, .description = "5043-5.2-d1 5043-10-1")
 
 	set_up(AF_INET6);
 	for (unsigned i = 0; i < n; i++) {
-		cr_assert_eq(send_one(&cli, (uint16_t)(i * 500), sizes[i]), 0);
+		uint16_t stream = (uint16_t)(i * (DDPS_SCTP_STREAMS - 1) / (n - 1));
+
+		cr_assert_eq(send_one(&cli, stream, sizes[i]), 0);
 		WAIT_FOR(srv.peers[0].messages == i + 1, &cn, &sn);
 		cr_expect_eq(srv.peers[0].last_len, sizes[i]);
-		cr_expect_eq(srv.peers[0].stream, i * 500);
+		cr_expect_eq(srv.peers[0].stream, stream);
 		cr_expect_eq(srv.peers[0].ppid, SEGMENT);
 	}
 	cr_expect(!srv.peers[0].bad);
@@ -220,6 +224,36 @@ Test(sd_kernel, nobody_listening_is_a_refusal)
 	stop();
 }
 
+#define CROWD 24
+
+/* Those who wait to be accepted cost the kernel's memory: as many as listen() was told, and one. */
+Test(sd_kernel, attack_3_no_more_wait_to_be_accepted_than_the_backlog)
+{
+	static struct side crowd[CROWD];
+	unsigned up, gone;
+
+	need_sctp(true);
+	node_init(&cn);
+	node_init(&sn);
+	cr_assert_eq(try_listen(&srv, &sn, B, AF_INET, 0, RAW), 0, "errno %d", errno);
+	for (int i = 0; i < CROWD; i++)
+		cr_assert_eq(try_connect(&crowd[i], &cn, B, &srv.sa, srv.sa_len, RAW, 10000), 0);
+	do { /* the server looks away */
+		up = gone = 0;
+		for (int i = 0; i < CROWD; i++) {
+			up += crowd[i].up;
+			gone += crowd[i].gone;
+		}
+		spin((struct node *[]){ &cn }, 1);
+	} while (up + gone < CROWD);
+	cr_expect_eq(up, FX_BACKLOG + 1);
+	for (int i = 0; i < CROWD; i++)
+		cr_expect(!crowd[i].gone || crowd[i].end.code == DDPS_E_REFUSED, "%d: %s", i,
+			  crowd[i].end.text);
+	WAIT_FOR(srv.accepted == up, &sn);
+	stop();
+}
+
 /* ---- the two backends with each other, over UDP ---- */
 
 static uint16_t kernel_udp_port(void)
@@ -234,6 +268,12 @@ static uint16_t kernel_udp_port(void)
 	if (!port)
 		cr_skip_test("sysctl net.sctp.udp_port is 0");
 	return (uint16_t)port;
+}
+
+/* The peer has acknowledged all 20 messages: some backends count, the others say so when asked. */
+static bool all_taken(const struct side *s)
+{
+	return s->b->acks ? s->acked == 20 : s->dry == 1;
 }
 
 static void talk(void)
@@ -260,7 +300,7 @@ static void talk(void)
 	cr_expect_eq(s->ppid, SEGMENT);
 	cli.b->ask_dry(cli.a);
 	s->b->ask_dry(s->a);
-	WAIT_FOR(cli.dry && s->dry, &cn, &sn);
+	WAIT_FOR(all_taken(&cli) && all_taken(s), &cn, &sn);
 	cli.b->shutdown(cli.a);
 	WAIT_FOR(cli.gone && s->gone, &cn, &sn);
 	cr_expect_eq(cli.end.code, 0, "%s", cli.end.text);
@@ -269,7 +309,7 @@ static void talk(void)
 	node_fini(&sn, s->b);
 }
 
-Test(sd_kernel, serves_a_usrsctp_client)
+static void serve_a_client(const struct ddps_sd_backend *client)
 {
 	uint16_t port;
 
@@ -279,19 +319,50 @@ Test(sd_kernel, serves_a_usrsctp_client)
 	node_init(&sn);
 	cr_assert_eq(try_listen(&srv, &sn, B, AF_INET, 0, port), 0);
 	cr_expect_eq(srv.encap, port);
-	cr_assert_eq(try_connect(&cli, &cn, &ddps_sd_usrsctp, &srv.sa, srv.sa_len, port, 5000), 0);
+	cr_assert_eq(try_connect(&cli, &cn, client, &srv.sa, srv.sa_len, port, 5000), 0);
 	talk();
 }
 
-Test(sd_kernel, is_served_by_usrsctp)
+static void be_served(const struct ddps_sd_backend *server)
 {
 	need_sctp(true);
 	kernel_udp_port();
 	node_init(&cn);
 	node_init(&sn);
-	cr_assert_eq(try_listen(&srv, &sn, &ddps_sd_usrsctp, AF_INET, 0, 0), 0);
+	cr_assert_eq(try_listen(&srv, &sn, server, AF_INET, 0, 0), 0);
 	cr_assert_eq(try_connect(&cli, &cn, B, &srv.sa, srv.sa_len, srv.encap, 5000), 0);
 	talk();
+}
+
+Test(sd_kernel, serves_a_client_of_our_engine)
+{
+	serve_a_client(&ddps_sd_native);
+}
+
+Test(sd_kernel, is_served_by_our_engine)
+{
+	be_served(&ddps_sd_native);
+}
+
+Test(sd_kernel, serves_a_usrsctp_client)
+{
+	serve_a_client(&ddps_sd_usrsctp);
+}
+
+Test(sd_kernel, is_served_by_usrsctp)
+{
+	be_served(&ddps_sd_usrsctp);
+}
+
+/* net.sctp.encap_port is what the kernel does if it is told nothing. */
+Test(sd_kernel, off_is_directly_on_ip_whatever_the_system_says)
+{
+	need_sctp(true);
+	kernel_udp_port();
+	set_up(AF_INET);
+	cr_expect_eq(cli.info.encap, 0);
+	cr_expect_eq(srv.peers[0].info.encap, 0);
+	stop();
 }
 
 Test(sd_kernel, encapsulation_that_the_kernel_does_not_do_is_refused)

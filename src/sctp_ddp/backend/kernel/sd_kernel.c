@@ -4,6 +4,7 @@
 #include "sctp_ddp/backend/kernel/sd_kernel.h"
 #include "sctp_ddp/sd_wire.h"
 #include <errno.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -121,7 +122,7 @@ static int do_connect(struct ddps_env *env, void **ctx, const struct ddps_uri *u
 	fd = ddps_sk_socket(sa->sa_family, &err);
 	if (fd < 0)
 		return err;
-	err = uri->encap > 0 ? ddps_sk_encap_to(fd, sa->sa_family, (uint16_t)uri->encap) : 0;
+	err = ddps_sk_encap_to(fd, sa->sa_family, uri->encap);
 	if (err) {
 		keep = errno;
 		ddps_own_close(fd);
@@ -191,6 +192,11 @@ static void on_retry(void *user)
 	e->owner.up->failed(e->owner.user, &err);
 }
 
+static int backlog_of(unsigned asked)
+{
+	return asked > INT_MAX ? INT_MAX : asked ? (int)asked : 1;
+}
+
 static int do_listen(struct ddps_env *env, void **ctx, const struct ddps_uri *uri,
 		     const struct sockaddr *sa, socklen_t sa_len, unsigned backlog,
 		     const struct ddps_sd_listen_up *up, void *user, struct ddps_sd_endpoint **out)
@@ -206,8 +212,10 @@ static int do_listen(struct ddps_env *env, void **ctx, const struct ddps_uri *ur
 	if (fd < 0)
 		return err;
 	err = ddps_sk_encap_at(uri->encap, &encap);
+	if (!err && uri->encap == DDPS_URI_ENCAP_OFF)
+		err = ddps_sk_encap_to(fd, sa->sa_family, uri->encap);
 	(void)setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
-	if (!err && (bind(fd, sa, sa_len) < 0 || listen(fd, backlog ? (int)backlog : 1) < 0))
+	if (!err && (bind(fd, sa, sa_len) < 0 || listen(fd, backlog_of(backlog)) < 0))
 		err = DDPS_E_SYSTEM;
 	e = err ? NULL : calloc(1, sizeof *e);
 	if (!err && !e)

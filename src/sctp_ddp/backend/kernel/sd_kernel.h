@@ -55,8 +55,9 @@ void ddps_sk_release(struct ddps_sd_assoc *a);
 bool ddps_sk_available(void);
 /* -1 and errno; *@err is DDPS_E_UNSUPPORTED where the kernel has no SCTP. */
 int ddps_sk_socket(int family, int *err);
-/* Connect over UDP to this port of the peer's; 0, or DDPS_E_UNSUPPORTED with errno. */
-int ddps_sk_encap_to(int fd, int family, uint16_t port);
+/* Connect over UDP to this port of the peer's, DDPS_URI_ENCAP_OFF: directly on IP, ..._DEFAULT: as
+ * the system says (net.sctp.encap_port); 0, or DDPS_E_UNSUPPORTED with errno. */
+int ddps_sk_encap_to(int fd, int family, int port);
 /* Listen on @wanted, 0: whatever there is, < 0: not over UDP.  *@encap: the UDP port, or 0. */
 int ddps_sk_encap_at(int wanted, uint16_t *encap);
 /* Its own name, or its peer's. */

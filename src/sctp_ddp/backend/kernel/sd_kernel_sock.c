@@ -118,9 +118,16 @@ int ddps_sk_socket(int family, int *err)
 	return fd;
 }
 
-int ddps_sk_encap_to(int fd, int family, uint16_t port)
+int ddps_sk_encap_to(int fd, int family, int port)
 {
-	if (kernel_udp_port() && set_encap(fd, family, port) == 0)
+	if (port == DDPS_URI_ENCAP_DEFAULT)
+		return 0;
+	if (port == DDPS_URI_ENCAP_OFF) {
+		/* Whatever net.sctp.encap_port says.  Who does not know the option has no UDP. */
+		(void)set_encap(fd, family, 0);
+		return 0;
+	}
+	if (port > 0 && kernel_udp_port() && set_encap(fd, family, (uint16_t)port) == 0)
 		return 0;
 	errno = EPROTONOSUPPORT;
 	return DDPS_E_UNSUPPORTED;
