@@ -325,7 +325,7 @@ valgrind: deps-check
 	$(Q)$(MAKE) --no-print-directory -j2 build/opt/unit build/opt/sessctl
 	$(Q)tests/valgrind.sh build/opt/unit build/opt/sessctl
 
-interop: all
+interop: all $(UNIT)
 	$(Q)tests/interop/run.sh
 
 # CM over a simulated InfiniBand fabric

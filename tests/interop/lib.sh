@@ -11,7 +11,6 @@ HOST=10.77.0.1
 GUEST6=fd77::2
 HOST6=fd77::1
 PORT=7174
-ENCAP=9899
 sessctl=$build/sessctl
 started=()
 export LAB_LIMIT=${LAB_LIMIT:-120} # seconds for what is called in the guest
@@ -42,6 +41,11 @@ finish() {
 	exit "$status"
 }
 trap finish EXIT
+
+# Behind the case's last command.
+ended() {
+	[ -z "${judge_at_end-}" ] || "$judge_at_end"
+}
 set -E
 trap 'failed_at="${BASH_SOURCE[0]##*/}:$LINENO: $BASH_COMMAND"' ERR
 
@@ -179,11 +183,6 @@ siw_sets_up() { # LISTEN-OPTION...
 	guest "timeout 90 rping -c -a $HOST -p $port -C 1" >/dev/null || true
 	await 30 grep -q '"established"' "$work/listen.out" ||
 		fail "not established: $(tail -n 1 "$work/listen.out" "$work/listen.err")"
-}
-
-sctp_over_udp() { # the guest's kernel SCTP, encapsulated
-	guest "sysctl -q -w net.sctp.udp_port=$ENCAP net.sctp.encap_port=$ENCAP" ||
-		fail "the guest's kernel has no SCTP over UDP"
 }
 
 # Our example NAME_peer here as server; sets $port.
@@ -389,22 +388,6 @@ disorder() {
 			tc qdisc add dev \$d root netem delay 5ms 2ms loss 1% reorder 20% 50% \
 				duplicate 2% || exit 1
 		done"
-}
-
-# In the capture: packets that came twice, and TSNs that came late.
-some_disordered() {
-	wire -Y "ip.src == $GUEST && sctp.data_tsn" -T fields -e ip.id -e sctp.data_tsn_raw |
-		awk -F '\t' '
-		{
-			split($2, tsn, ",")
-			twice += seen[$0]++ > 0
-			late += last != "" && tsn[1] < last
-			last = tsn[1]
-		}
-		END {
-			print twice + 0 " twice, " late + 0 " late"
-			exit !(twice && late)
-		}' >"$work/disorder" || fail "no disorder: $(cat "$work/disorder")"
 }
 
 some_lost() { # [DEVICE...]

@@ -115,7 +115,7 @@ top=$INTEROP_TOP
 shell_of() { # CASE
 	# shellcheck disable=SC2016 # for the other shell
 	timeout -k 10 "$limit" env lab="$lab" build="$build" work="$work" bash -c \
-		'set -eu; source "$0/lib.sh"; source "$1"' "$here" "$1" \
+		'set -eu; source "$0/lib.sh"; source "$0/sctp.sh"; source "$1"; ended' "$here" "$1" \
 		>"$work/log" 2>&1 &
 	local status=0 group=$!
 	wait "$group" || status=$?

@@ -1,11 +1,12 @@
 # shellcheck shell=bash disable=SC2154 # variables of lib.sh
 # SPDX-License-Identifier: BSD-2-Clause
 # SCTP sessions that end in mid-transfer: one end killed, or aborted by its program; the other end
-# has an error at once, kernel in the guest, usrsctp here.
+# has an error at once, kernel in the guest, our engine here.
 # needs: example-rdma_peer
+judged_sctp
 sctp_over_udp
-theirs="sctp://$GUEST:$PORT?backend=kernel&encap=$ENCAP"
-ours=${theirs/backend=kernel/backend=usrsctp}
+theirs="sctp://$GUEST:$PORT?backend=kernel&$IN_UDP"
+ours=${theirs/backend=kernel/backend=native}
 serve_there() {
 	guest_start rdma "example-rdma_peer -b 67108864 -s '$theirs'"
 	guest_listens "$PORT" sctp
@@ -43,8 +44,8 @@ host timeout 90 "$build/example-rdma_peer" -a -c "$ours" >"$work/out" 2>"$work/e
 	fail "abort here: $(tail -n 1 "$work/err")"
 ends_there "abort here"
 
-rdma_listen "sctp://$HOST:0?backend=usrsctp&encap=$ENCAP" -b 67108864
-guest "timeout 90 example-rdma_peer -a -c 'sctp://$HOST:$port?backend=kernel&encap=$ENCAP'" ||
+rdma_listen "sctp://$HOST:0?backend=native&$IN_UDP" -b 67108864
+guest "timeout 90 example-rdma_peer -a -c 'sctp://$HOST:$port?backend=kernel&$IN_UDP'" ||
 	fail "abort in the guest"
 status=0
 host_wait rdma || status=$?

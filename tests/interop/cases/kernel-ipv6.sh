@@ -2,5 +2,6 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # IPv6, SCTP directly on IP.
 # needs: sessctl
-sessctl_in_guest "sctp://[$GUEST6]:$PORT?backend=kernel&encap=off"
-transfer put 300000 "sctp://[$GUEST6]:$PORT" "backend=usrsctp&encap=off"
+judged_sctp
+sessctl_in_guest "sctp://[$GUEST6]:$PORT?backend=kernel&$ON_IP"
+transfer put 300000 "sctp://[$GUEST6]:$PORT" "backend=native&$ON_IP"

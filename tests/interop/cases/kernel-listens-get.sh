@@ -3,6 +3,7 @@
 # The same, a file fetched.
 # quick
 # needs: sessctl
+judged_sctp
 sctp_over_udp
-sessctl_in_guest "sctp://$GUEST:$PORT?backend=kernel&encap=$ENCAP"
-transfer get 3000000 "sctp://$GUEST:$PORT" "backend=usrsctp&encap=$ENCAP"
+sessctl_in_guest "sctp://$GUEST:$PORT?backend=kernel&$IN_UDP"
+transfer get 3000000 "sctp://$GUEST:$PORT" "backend=native&$IN_UDP"

@@ -3,10 +3,11 @@
 # SCTP over UDP: loss 1 %, delay, reordering and duplication, both ways; put and get, digests
 # equal.
 # needs: sessctl
+judged_sctp
 sctp_over_udp
 disorder
-sessctl_in_guest "sctp://$GUEST:$PORT?backend=kernel&encap=$ENCAP"
-transfer get 3000000 "sctp://$GUEST:$PORT" "backend=usrsctp&encap=$ENCAP"
+sessctl_in_guest "sctp://$GUEST:$PORT?backend=kernel&$IN_UDP"
+transfer get 3000000 "sctp://$GUEST:$PORT" "backend=native&$IN_UDP"
 guest "rm /tmp/dir/file"
-transfer put 3000000 "sctp://$GUEST:$PORT" "backend=usrsctp&encap=$ENCAP"
+transfer put 3000000 "sctp://$GUEST:$PORT" "backend=native&$IN_UDP"
 some_lost eth0 in0
