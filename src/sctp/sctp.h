@@ -73,9 +73,12 @@ struct ddps_sctp_config {
 
 	uint32_t rto_initial_ms, rto_min_ms, rto_max_ms; /* 1000, 400, 60000 */
 	uint32_t sack_delay_ms;				 /* 20; at most 500 */
-	uint32_t cookie_life_ms;			 /* 60000 */
-	uint32_t hb_interval_ms;			 /* 30000; 0: no heartbeats */
-	uint32_t shutdown_guard_ms;			 /* 0: 5 x rto_max_ms */
+	/* How long the SACK of a lone packet that asks for it (RFC 7053) may wait for an answer of
+	 * the user, to leave with that; 0 */
+	uint32_t sack_grace_us;
+	uint32_t cookie_life_ms;    /* 60000 */
+	uint32_t hb_interval_ms;    /* 30000; 0: no heartbeats */
+	uint32_t shutdown_guard_ms; /* 0: 5 x rto_max_ms */
 	unsigned assoc_max_retrans, path_max_retrans, init_max_retrans; /* 10, 5, 8 */
 	unsigned answers_per_s; /* to packets that belong to nothing; 1000 */
 };

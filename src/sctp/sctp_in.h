@@ -270,7 +270,8 @@ struct ddps_sc_rx {
 	const uint8_t *pkt;
 	size_t len;
 	struct ddps_sc_header h;
-	bool data, fresh, dup, gap, now_flag, dropped; /* of its DATA chunks */
+	/* Of its DATA chunks; gap: something is amiss, to be told without delay; now_flag: I bit */
+	bool data, fresh, dup, gap, now_flag, dropped;
 	unsigned nchunks;
 	uint8_t report[512]; /* causes for an ERROR */
 	size_t report_len;

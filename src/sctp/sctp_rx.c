@@ -110,7 +110,7 @@ static void take_data(struct ddps_sc_rx *rx, const struct ddps_sc_data *d)
 		uint16_t val[2] = { htobe16(d->sid), 0 };
 
 		ddps_sc_report(rx, SC_CAUSE_STREAM, val, sizeof val);
-		rx->now_flag = true;
+		rx->gap = true; /* a SACK with the ERROR, without delay */
 	} else {
 		err = place(a, d);
 	}
@@ -173,6 +173,7 @@ void ddps_sc_rx_done(struct ddps_sc_rx *rx)
 {
 	struct ddps_sctp_assoc *a = rx->a;
 	bool first = rx->fresh && !a->saw_data;
+	uint64_t delay;
 
 	if (!rx->data)
 		return;
@@ -185,9 +186,10 @@ void ddps_sc_rx_done(struct ddps_sc_rx *rx)
 		return;
 	}
 	a->sack_packets++;
-	if (first || rx->now_flag || rx->gap || rx->dropped || (rx->dup && !rx->fresh) ||
+	delay = rx->now_flag ? rx->e->c.sack_grace_us * 1000ull : rx->e->c.sack_delay_ms * MS;
+	if (first || !delay || rx->gap || rx->dropped || (rx->dup && !rx->fresh) ||
 	    a->sack_packets >= 2 || a->delay_sack_never)
 		ddps_sc_want_sack(a);
-	else if (a->sack_at == DDPS_SC_NEVER)
-		a->sack_at = rx->e->now + rx->e->c.sack_delay_ms * MS;
+	else if (a->sack_at > rx->e->now + delay)
+		a->sack_at = rx->e->now + delay;
 }

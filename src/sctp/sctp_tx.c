@@ -319,13 +319,15 @@ static size_t put_new(struct build *b, size_t most)
 	return n;
 }
 
-/* A SACK that is short may ride in front of the DATA [9260-6.1-16]. */
+/* A SACK that is short may ride in front of the DATA, also one that would have time yet: then
+ * request and answer acknowledge each other, without packets for it [9260-6.1-16]. */
 static void ride_sack(struct build *b, size_t most)
 {
 	struct ddps_sctp_assoc *a = b->a;
 	size_t next = a->tx.nlost ? SIZE_MAX : ddps_sc_next_len(a);
+	bool pending = a->due & DUE_SACK || a->sack_packets;
 
-	if (!(a->due & DUE_SACK) || a->sack_path != b->p || b->out->nsegs || !next ||
+	if (!pending || a->sack_path != b->p || b->out->nsegs || !next ||
 	    a->map.high != a->map.cum || a->ndups ||
 	    next > most - DDPS_SC_HDR - 16 - DDPS_SC_DATA_HDR - 3)
 		return;

@@ -10,11 +10,12 @@
 #include <sys/random.h>
 #include <unistd.h>
 
-#define WINDOW_MAX   (4u << 20)
-#define WINDOW_MIN   (256u << 10)
-#define HEARTBEAT_MS 10000 /* an idle peer that vanished is found by these */
-#define RTO_MAX_MS   10000
-#define PORTS	     65536u
+#define WINDOW_MAX    (4u << 20)
+#define WINDOW_MIN    (256u << 10)
+#define HEARTBEAT_MS  10000 /* an idle peer that vanished is found by these */
+#define RTO_MAX_MS    10000
+#define SACK_GRACE_US 100 /* an answer takes a few; who waits for a SACK alone waits little more */
+#define PORTS	      65536u
 
 /* ---- sockets ---- */
 
@@ -52,7 +53,7 @@ static int sock_new(struct ddps_sn_env *ne, int family, bool raw, struct ddps_sn
 	if (!s)
 		return DDPS_E_NOMEM;
 	*s = (struct ddps_sn_sock){ .ne = ne, .family = family, .raw = raw, .refs = 1 };
-	s->io = (struct ddps_io){ .fn = ddps_sn_readable, .user = s, .fd = -1 };
+	s->io = (struct ddps_io){ .fn = ddps_sn_readable, .user = s, .fd = -1, .eager = true };
 	err = number(ne, &s->via);
 	if (!err && raw) {
 		s->ours = calloc(PORTS, sizeof *s->ours);
@@ -246,6 +247,7 @@ static int env_new(struct ddps_env *env, struct ddps_sn_env **out)
 	c.rwnd = window();
 	c.hb_interval_ms = HEARTBEAT_MS;
 	c.rto_max_ms = RTO_MAX_MS;
+	c.sack_grace_us = SACK_GRACE_US;
 	c.icmp_grace = 0; /* a killed peer's host says so, with the tag: do not wait for T3 */
 	err = ddps_sctp_new(&c, ddps_now(), &ne->e);
 	if (err)
