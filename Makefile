@@ -246,7 +246,8 @@ $(B)/sessions: $(B)/bench/sessions.o $(LIB_A)
 # It counts what the library allocates and locks.
 $(B)/guard: $(B)/bench/guard.o $(LIB_A)
 	$(Q)$(CC) $(CFLAGS_ALL) $(LDFLAGS) \
-		-Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=pthread_mutex_lock -o $@ $^ \
+		-Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=pthread_mutex_lock \
+		-Wl,--wrap=send,--wrap=sendmsg,--wrap=sendmmsg -o $@ $^ \
 		$(LIB_LIBS)
 $(B)/peer_fi: BENCH_LIBS := -lfabric
 $(B)/peer_usrsctp: BENCH_LIBS := -lusrsctp

@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 
 #define DEPTH	    32
 #define WARM	    (8 * DEPTH)
@@ -30,7 +31,14 @@
 
 /* ---- what the library asks for, counted: the linker leads its calls here ---- */
 
-static _Thread_local unsigned long allocations, waits;
+static _Thread_local unsigned long allocations, waits, sends;
+
+ssize_t __real_sendmsg(int fd, const struct msghdr *m, int flags);
+ssize_t __wrap_sendmsg(int fd, const struct msghdr *m, int flags);
+ssize_t __real_send(int fd, const void *p, size_t n, int flags);
+ssize_t __wrap_send(int fd, const void *p, size_t n, int flags);
+int __real_sendmmsg(int fd, struct mmsghdr *m, unsigned n, int flags);
+int __wrap_sendmmsg(int fd, struct mmsghdr *m, unsigned n, int flags);
 
 void *__real_malloc(size_t n);
 void *__real_calloc(size_t n, size_t size);
@@ -67,6 +75,24 @@ int __wrap_pthread_mutex_lock(pthread_mutex_t *m)
 		return err;
 	waits++;
 	return __real_pthread_mutex_lock(m);
+}
+
+ssize_t __wrap_send(int fd, const void *p, size_t n, int flags)
+{
+	sends++;
+	return __real_send(fd, p, n, flags);
+}
+
+ssize_t __wrap_sendmsg(int fd, const struct msghdr *m, int flags)
+{
+	sends++;
+	return __real_sendmsg(fd, m, flags);
+}
+
+int __wrap_sendmmsg(int fd, struct mmsghdr *m, unsigned n, int flags)
+{
+	sends++;
+	return __real_sendmmsg(fd, m, n, flags);
 }
 
 /* ---- the session ---- */
@@ -160,7 +186,7 @@ static void burst(struct pair *p, enum ddps_op op, uint32_t len)
 struct job {
 	const char *uri;
 	enum ddps_op op;
-	unsigned long count, allocations, waits;
+	unsigned long count, allocations, waits, sends;
 	pthread_t thread;
 };
 
@@ -173,11 +199,12 @@ static void *work(void *arg)
 	open_pair(&p, j->uri);
 	for (unsigned n = 0; n < WARM; n += DEPTH)
 		burst(&p, j->op, len);
-	allocations = waits = 0;
+	allocations = waits = sends = 0;
 	for (unsigned long n = 0; n < j->count; n += DEPTH)
 		burst(&p, j->op, len);
 	j->allocations = allocations;
 	j->waits = waits;
+	j->sends = sends;
 	ddps_ctx_free(p.ctx);
 	free(p.mem);
 	return NULL;
@@ -187,8 +214,7 @@ static int parse(int argc, char **argv, struct job *j, unsigned long *threads)
 {
 	if (argc < 4 || argc > 5)
 		return -1;
-	j->uri = !strcmp(argv[1], "tcp") ? "tcp://127.0.0.1:0"
-					 : "sctp://127.0.0.1:0?backend=usrsctp&encap=0";
+	j->uri = !strcmp(argv[1], "tcp") ? "tcp://127.0.0.1:0" : "sctp://127.0.0.1:0?encap=0";
 	j->op = !strcmp(argv[2], "send")    ? DDPS_OP_SEND
 		: !strcmp(argv[2], "write") ? DDPS_OP_WRITE
 					    : DDPS_OP_READ;
@@ -200,7 +226,7 @@ static int parse(int argc, char **argv, struct job *j, unsigned long *threads)
 int main(int argc, char **argv)
 {
 	struct job j[THREADS_MAX] = { 0 };
-	unsigned long n, sum[2] = { 0 };
+	unsigned long n, sum[3] = { 0 };
 
 	if (parse(argc, argv, &j[0], &n)) {
 		fprintf(stderr,
@@ -224,7 +250,8 @@ int main(int argc, char **argv)
 	for (unsigned long i = 0; i < n; i++) {
 		sum[0] += j[i].allocations;
 		sum[1] += j[i].waits;
+		sum[2] += j[i].sends;
 	}
-	printf("allocations %lu, locks waited for %lu\n", sum[0], sum[1]);
+	printf("allocations %lu, locks waited for %lu, sends %lu\n", sum[0], sum[1], sum[2]);
 	return 0;
 }

@@ -372,7 +372,7 @@ static void up_writable(void *user)
 	struct ddps_sd_carrier *c = user;
 
 	c->blocked = false;
-	if (c->state == DDPS_SD_UP)
+	if (c->state == DDPS_SD_UP && !c->b->acks)
 		ddps_sd_carrier_refresh(c);
 	ddps_sd_tx_run(c);
 }

@@ -43,7 +43,8 @@ struct ddps_sd_assoc_up {
 	/* Messages up to number @n, counted from 1, are acknowledged for good.  Of a backend
 	 * that has @acks only, which need not be asked. */
 	void (*acked)(void *user, uint64_t n);
-	/* The path takes other sizes of packets: see info(). */
+	/* The path takes other sizes of packets: see info().  One that has @acks tells that before
+	 * writable() and acked(). */
 	void (*path)(void *user);
 	/* Peer began SHUTDOWN: nothing more will come. */
 	void (*peer_shutdown)(void *user);

@@ -142,27 +142,34 @@ static void on_message(void *user, const struct ddps_sctp_msg *m)
 		a->up->message(a->user, m->stream, m->ppid, m->unordered, m->data, m->len);
 }
 
+/* Before the layer above sends: is a message of another length right now?  Frees nothing. */
+static void tell_size(struct ddps_sd_assoc *a)
+{
+	size_t now = ddps_sctp_max_chunk(a->sa);
+
+	if (now == a->told)
+		return;
+	a->told = now;
+	a->up->path(a->user);
+}
+
 static void on_writable(void *user)
 {
 	struct ddps_sd_assoc *a = user;
 
-	if (!over(a))
-		a->up->writable(a->user);
+	if (over(a))
+		return;
+	tell_size(a);
+	a->up->writable(a->user);
 }
 
 static void on_acked(void *user, uint64_t n)
 {
 	struct ddps_sd_assoc *a = user;
-	size_t now;
 
 	if (over(a))
 		return;
-	/* Data and probes that came through are what makes a path's size change. */
-	now = ddps_sctp_max_chunk(a->sa);
-	if (now != a->told) {
-		a->told = now;
-		a->up->path(a->user); /* frees nothing */
-	}
+	tell_size(a);
 	a->up->acked(a->user, n);
 }
 
