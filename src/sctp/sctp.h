@@ -58,7 +58,11 @@ struct ddps_sctp_config {
 	 * sent it, else it came in (its CRC was right).  Borrowed. */
 	void (*tap)(void *user, uint64_t now, bool sent, const struct ddps_sctp_route *r,
 		    const struct iovec *iov, int niov);
-	void *user; /* for both */
+	/* Which of @local, ours, what goes to @peer should come from; @n or more: the system may
+	 * choose.  Asked where an association has several, for each new path; NULL: as @n. */
+	unsigned (*source)(void *user, const struct ddps_sctp_addr *peer,
+			   const struct ddps_sctp_addr *local, unsigned n);
+	void *user; /* for all three */
 
 	unsigned max_assocs;	      /* all of the engine; 65536 */
 	unsigned max_assocs_per_addr; /* accepted from one peer address; 4096 */
@@ -144,7 +148,7 @@ struct ddps_sctp_up {
 
 /**
  * ddps_sctp_defaults - fill in the defaults named above
- * @c:	@c->random, @c->tap and @c->user are set to NULL
+ * @c:	@c->random, @c->tap, @c->source and @c->user are set to NULL
  */
 void ddps_sctp_defaults(struct ddps_sctp_config *c);
 
@@ -277,7 +281,8 @@ void ddps_sctp_unlisten(struct ddps_sctp_port *l);
  * up() or gone() follows.
  *
  * Return: 0, or
- *   DDPS_E_INVAL	addresses, ports or MTU make no sense
+ *   DDPS_E_INVAL	addresses, ports or MTU make no sense; or @p->local has none of a family that
+ *			@peer has
  *   DDPS_E_BUSY	there is one between these endpoints, or no port is free
  *   DDPS_E_LIMIT	max_assocs
  *   DDPS_E_NOMEM
@@ -352,6 +357,7 @@ struct ddps_sctp_path_info {
 	bool primary, in_use;
 	uint64_t srtt_ns, rttvar_ns, rto_ns, min_rtt_ns; /* 0: not measured */
 	uint64_t cwnd, ssthresh, flight;		 /* octets; ssthresh UINT64_MAX: none yet */
+	uint64_t retransmitted, timeouts;		 /* DATA chunks; T3-rtx */
 	uint32_t mtu;					 /* of an IP packet */
 	unsigned errors;				 /* in a row */
 };

@@ -56,6 +56,16 @@ void ddps_sctp_unlisten(struct ddps_sctp_port *l)
 
 /* ---- connect ---- */
 
+/* Whether one of the addresses that the peer shall know can send to @peer. */
+static bool has_source(const struct ddps_sctp_param *p, const struct ddps_sctp_addr *peer)
+{
+	unsigned i = 0;
+
+	while (i < p->nlocal && p->local[i].family != peer->family)
+		i++;
+	return !p->nlocal || i < p->nlocal;
+}
+
 static int find_place(struct ddps_sctp *e, struct ddps_sctp_param *p,
 		      const struct ddps_sctp_addr *peer, unsigned n, uint16_t port)
 {
@@ -106,7 +116,7 @@ int ddps_sctp_connect(struct ddps_sctp *e, const struct ddps_sctp_param *p,
 	if (!n || n > DDPS_SCTP_ADDRS_MAX || !port || param_ok(&param) < 0)
 		return DDPS_E_INVAL;
 	for (unsigned i = 0; i < n; i++) {
-		if (!ddps_sc_unicast(&peer[i]))
+		if (!ddps_sc_unicast(&peer[i]) || !has_source(&param, &peer[i]))
 			return DDPS_E_INVAL;
 	}
 	err = find_place(e, &param, peer, n, port);
@@ -261,6 +271,8 @@ int ddps_sctp_path_info(const struct ddps_sctp_assoc *a, unsigned i,
 					      .cwnd = p->tx.cc.cwnd,
 					      .ssthresh = p->tx.cc.ssthresh,
 					      .flight = p->tx.flight,
+					      .retransmitted = p->tx.resent,
+					      .timeouts = p->tx.t3s,
 					      .mtu = p->tx.pmtu.size,
 					      .errors = p->errors };
 	return 0;

@@ -78,20 +78,48 @@ static void path_tx(struct ddps_sc_path *p)
 	}
 }
 
+/* Of our addresses that the peer knows, if it knows several.  False: none is of @peer's family. */
+static bool choose_source(const struct ddps_sctp_assoc *a, const struct ddps_sctp_addr *peer,
+			  struct ddps_sctp_addr *local)
+{
+	const struct ddps_sctp_config *c = &a->e->c;
+	unsigned i = a->nlocal, same = 0;
+
+	*local = (struct ddps_sctp_addr){ 0 };
+	if (a->nlocal < 2)
+		return true;
+	for (unsigned k = 0; k < a->nlocal; k++)
+		same += a->local[k].family == peer->family;
+	if (same && c->source)
+		i = c->source(c->user, peer, a->local, a->nlocal);
+	if (i < a->nlocal)
+		*local = a->local[i];
+	return same;
+}
+
+/* What comes from elsewhere the peer takes for another association's, and aborts. */
+const struct ddps_sctp_addr *ddps_sc_only(const struct ddps_sctp_assoc *a,
+					  const struct ddps_sctp_addr *local)
+{
+	return a->nlocal < 2 ? local : NULL;
+}
+
 struct ddps_sc_path *ddps_sc_path_add(struct ddps_sctp_assoc *a, const struct ddps_sctp_addr *peer,
 				      const struct ddps_sctp_addr *local, uint16_t encap)
 {
+	struct ddps_sctp_addr chosen;
 	struct ddps_sc_path *p;
 
-	if (a->npaths == DDPS_SCTP_ADDRS_MAX)
+	if (a->npaths == DDPS_SCTP_ADDRS_MAX ||
+	    (local && local->family && local->family != peer->family) ||
+	    (!local && !choose_source(a, peer, &chosen)))
 		return NULL;
 	p = calloc(1, sizeof *p);
 	if (!p)
 		return NULL;
 	p->a = a;
 	p->peer = *peer;
-	if (local)
-		p->local = *local;
+	p->local = local ? *local : chosen;
 	p->encap = encap;
 	p->id = a->npaths;
 	p->state = DDPS_SCTP_UNCONFIRMED;

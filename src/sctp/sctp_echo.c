@@ -127,7 +127,8 @@ static bool adopt(struct ddps_sc_rx *rx, struct ddps_sctp_assoc *a, const struct
 	p->confirmed = true; /* the INIT ACK went there [9260-5.4-d2] */
 	for (unsigned i = 0; i < ck->naddr; i++) {
 		if (!ddps_sc_path_of(a, &ck->addr[i]))
-			ddps_sc_path_add(a, &ck->addr[i], NULL, ck->encap);
+			ddps_sc_path_add(a, &ck->addr[i], ddps_sc_only(a, &rx->from.local),
+					 ck->encap);
 	}
 	rx->path = ddps_sc_path_of(a, &rx->from.peer);
 	if (!rx->path)

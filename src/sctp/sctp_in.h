@@ -343,8 +343,13 @@ void ddps_sc_established(struct ddps_sctp_assoc *a);
 
 /* ---- sctp_assoc.c ---- */
 struct ddps_sctp_assoc *ddps_sc_assoc_new(struct ddps_sctp *e, const struct ddps_sctp_param *p);
+/* @local: where it comes from, NULL: as the config says.  NULL: no memory, or @peer cannot be
+ * reached from there. */
 struct ddps_sc_path *ddps_sc_path_add(struct ddps_sctp_assoc *a, const struct ddps_sctp_addr *peer,
 				      const struct ddps_sctp_addr *local, uint16_t encap);
+/* The only address of ours that the peer knows is @local; NULL: it was told several. */
+const struct ddps_sctp_addr *ddps_sc_only(const struct ddps_sctp_assoc *a,
+					  const struct ddps_sctp_addr *local);
 struct ddps_sc_path *ddps_sc_path_of(const struct ddps_sctp_assoc *a,
 				     const struct ddps_sctp_addr *peer);
 void ddps_sc_start_tx(struct ddps_sctp_assoc *a, uint32_t peer_rwnd);

@@ -136,7 +136,7 @@ void ddps_sc_heard(struct ddps_sc_rx *rx)
 		rx->e->st.ports_learned++;
 		ddps_sc_path_encap(p, rx->from.encap);
 	}
-	if (rx->from.local.family)
+	if (rx->from.local.family && (a->nlocal < 2 || !p->local.family))
 		p->local = rx->from.local;
 	if (a->state == SC_SENT && a->ctl_n) { /* [9260-9.2-5] */
 		a->ctl_n = 0;

@@ -332,12 +332,27 @@ static void keep_report(struct ddps_sctp_assoc *a, const struct ddps_sc_init *i)
 	a->report_len = (uint16_t)i->report_len;
 }
 
+static void add_paths(struct ddps_sc_rx *rx, const struct ddps_sc_init *i)
+{
+	struct ddps_sctp_assoc *a = rx->a;
+	const struct ddps_sctp_addr *own = ddps_sc_only(a, &rx->from.local);
+	struct ddps_sctp_addr all[DDPS_SCTP_ADDRS_MAX];
+	unsigned n = ddps_sc_peer_addrs(i, &rx->from.peer, all);
+
+	for (unsigned k = 0; own && k < a->npaths; k++) {
+		if (a->path[k]->peer.family == own->family)
+			a->path[k]->local = *own;
+	}
+	for (unsigned k = 0; k < n; k++) {
+		if (!ddps_sc_path_of(a, &all[k]))
+			ddps_sc_path_add(a, &all[k], own, rx->from.encap);
+	}
+}
+
 void ddps_sc_init_ack(struct ddps_sc_rx *rx, const struct ddps_sc_chunk *c)
 {
 	struct ddps_sctp_assoc *a = rx->a;
-	struct ddps_sctp_addr all[DDPS_SCTP_ADDRS_MAX];
 	struct ddps_sc_init i;
-	unsigned n;
 
 	if (!ack_ok(rx, c, &i))
 		return;
@@ -354,11 +369,7 @@ void ddps_sc_init_ack(struct ddps_sc_rx *rx, const struct ddps_sc_chunk *c)
 	a->peer_has_adaptation = i.has_adaptation;
 	a->peer_adaptation = i.adaptation;
 	keep_report(a, &i);
-	n = ddps_sc_peer_addrs(&i, &rx->from.peer, all);
-	for (unsigned k = 0; k < n; k++) {
-		if (!ddps_sc_path_of(a, &all[k]))
-			ddps_sc_path_add(a, &all[k], NULL, rx->from.encap);
-	}
+	add_paths(rx, &i);
 	ddps_sc_start_rx(a, i.tsn);
 	ddps_sc_start_tx(a, i.rwnd);
 	if (a->ctl_sent)

@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Which address of ours a packet comes from, when the peer has several. */
+#include "sctp_raw_fixture.h"
+
+static struct raw r;
+static unsigned asked; /* times that the config's source was */
+
+static const struct ddps_sctp_addr second = { .family = 4, .ip = { 10, 9, 9, 9 } };
+static const struct ddps_sctp_addr other_ip = { .family = 6,
+						.ip = { 0x20, 1, 0xd, 0xb8, [15] = 9 } };
+
+static void fini(void)
+{
+	raw_fini(&r);
+}
+
+/* An INIT that lists both, and the set-up behind it. */
+static void up(void)
+{
+	uint8_t params[64];
+	struct ddps_wbuf w = ddps_wbuf_init(params, sizeof params);
+
+	ddps_sc_put_addr(&w, &second);
+	ddps_sc_put_addr(&w, &other_ip);
+	raw_begin(&r, 0);
+	raw_put_init(&r, RAW_TAG, 100000, 5, 5, RAW_TSN, params, (size_t)(w.p - params));
+	raw_send(&r);
+	cr_assert(raw_take_init_ack(&r));
+	raw_echo(&r);
+	cr_assert_eq(r.accepted, 1);
+}
+
+static const struct raw_packet *to(const struct ddps_sctp_addr *peer)
+{
+	for (unsigned i = 0; i < r.n; i++)
+		if (!memcmp(r.log[i].to.peer.ip, peer->ip, sizeof peer->ip))
+			return &r.log[i];
+	return NULL;
+}
+
+/* The peer knows one address: what came from another one it would answer by an ABORT. */
+Test(sctp_homes, with_one_address_all_comes_from_that, .fini = fini,
+     .description = "9260-5.1.2-3 9260-8.4-d1")
+{
+	struct ddps_sctp_addr own;
+
+	raw_init(&r);
+	own = r.net.node[0].addr[0];
+	up();
+	raw_wait(&r, 5000);
+	cr_assert_not_null(to(&second), "a heartbeat");
+	cr_expect_eq(memcmp(&to(&second)->to.local, &own, sizeof own), 0);
+	cr_expect_null(to(&other_ip), "it cannot come from there");
+}
+
+static unsigned last_one(void *user, const struct ddps_sctp_addr *peer,
+			 const struct ddps_sctp_addr *local, unsigned n)
+{
+	(void)user;
+	(void)local;
+	asked++;
+	cr_expect_eq(peer->family, 4);
+	return n - 1;
+}
+
+Test(sctp_homes, with_several_the_user_says_which, .fini = fini)
+{
+	const struct ddps_sctp_addr mine = { .family = 4, .ip = { 10, 7, 7, 7 } };
+
+	raw_init(&r);
+	r.e->c.source = last_one;
+	r.port->param.nlocal = 2;
+	r.port->param.local[0] = r.net.node[0].addr[0];
+	r.port->param.local[1] = mine;
+	up();
+	raw_wait(&r, 5000);
+	cr_expect_eq(asked, 1);
+	cr_assert_not_null(to(&second));
+	cr_expect_eq(memcmp(&to(&second)->to.local, &mine, sizeof mine), 0);
+	cr_expect_null(to(&other_ip), "there is no address of ours for it");
+}
+
+Test(sctp_homes, an_address_without_one_of_its_family_is_refused)
+{
+	struct ddps_sctp_param p = { .nlocal = 1,
+				     .local = { { .family = 4, .ip = { 10, 7, 7, 7 } } } };
+	struct ddps_sctp_assoc *a;
+
+	raw_init(&r);
+	cr_expect_eq(ddps_sctp_connect(r.e, &p, &other_ip, 1, 7, 0, &raw_upcalls, &r, 0, &a),
+		     DDPS_E_INVAL);
+	cr_expect_eq(ddps_sctp_connect(r.e, &p, &second, 1, 7, 0, &raw_upcalls, &r, 0, &a), 0);
+	ddps_sctp_assoc_free(a, 0);
+	raw_fini(&r);
+}
