@@ -17,7 +17,7 @@
 #include "common/loop.h"
 #include "common/spare.h"
 #include "common/uri.h"
-#include <ddpsess/session.h>
+#include <ddpsess/stats.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
 
@@ -154,6 +154,11 @@ struct ddps_llp_ops {
 	void (*free)(struct ddps_llp *llp);
 	/* transport, local, peer, mulpdu and the mpa or sctp part. */
 	void (*info)(struct ddps_llp *llp, struct ddps_conn_info *info);
+	/* Of the association below, whole structs; NULL: there is none.  0, DDPS_E_STATE,
+	 * DDPS_E_UNSUPPORTED; DDPS_E_INVAL: no such path. */
+	int (*assoc_stats)(struct ddps_llp *llp, struct ddps_assoc_stats *st);
+	int (*path_stats)(struct ddps_llp *llp, uint32_t path, struct ddps_path_stats *st);
+	int (*set_primary)(struct ddps_llp *llp, uint32_t path);
 };
 
 /* Embedded first in the LLP's own structure. */

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #define PORT_MAX 65535
+#define HOST_MAX sizeof(((struct ddps_uri *)0)->host)
 
 struct parser {
 	struct ddps_uri *uri;
@@ -100,6 +101,31 @@ static bool is_numeric(const char *host)
 	return !host[0] || inet_pton(AF_INET, host, &v4) == 1 || is_ipv6(host, &zone, &v6);
 }
 
+static void set_port(struct sockaddr_storage *ss, uint16_t port)
+{
+	if (ss->ss_family == AF_INET6)
+		((struct sockaddr_in6 *)ss)->sin6_port = htons(port);
+	else
+		((struct sockaddr_in *)ss)->sin_port = htons(port);
+}
+
+static int to_sockaddr(const char *host, uint16_t port, struct sockaddr_storage *ss, socklen_t *len)
+{
+	struct sockaddr_in6 *v6 = (struct sockaddr_in6 *)ss;
+	struct sockaddr_in *v4 = (struct sockaddr_in *)ss;
+
+	memset(ss, 0, sizeof *ss);
+	if (inet_pton(AF_INET, host, &v4->sin_addr) == 1)
+		v4->sin_family = AF_INET;
+	else if (!host[0] || is_ipv6(host, &v6->sin6_scope_id, &v6->sin6_addr))
+		v6->sin6_family = AF_INET6;
+	else
+		return DDPS_E_ADDRESS;
+	set_port(ss, port);
+	*len = ddps_addr_len(ss);
+	return 0;
+}
+
 /* Letters, digits, dot, hyphen, underscore: what a resolver can be asked for. */
 static bool is_name(const char *host)
 {
@@ -109,9 +135,9 @@ static bool is_name(const char *host)
 	return host[0] && !host[strspn(host, allowed)];
 }
 
-static int parse_host(const struct parser *p, const char **at)
+/* One host, up to any of @stop, into @host, of HOST_MAX octets. */
+static int parse_name(const struct parser *p, const char **at, const char *stop, char *host)
 {
-	struct ddps_uri *u = p->uri;
 	const char *start = *at, *end;
 	struct in6_addr v6;
 	uint32_t zone;
@@ -123,19 +149,67 @@ static int parse_host(const struct parser *p, const char **at)
 			return bad(p, "\"[\" without \"]\" around the IPv6 address");
 		*at = end + 1;
 	} else {
-		end = start + strcspn(start, ":/?#");
+		end = start + strcspn(start, stop);
 		*at = end;
 	}
-	if ((size_t)(end - start) >= sizeof u->host)
-		return bad(p, "host is longer than %zu characters", sizeof u->host - 1);
-	memcpy(u->host, start, (size_t)(end - start));
-	u->host[end - start] = 0;
-	if (bracket && !is_ipv6(u->host, &zone, &v6))
-		return bad(p, "\"%.60s\" in brackets is no IPv6 address", u->host);
-	u->numeric = is_numeric(u->host);
-	if (!u->numeric && !is_name(u->host))
+	if ((size_t)(end - start) >= HOST_MAX)
+		return bad(p, "host is longer than %zu characters", HOST_MAX - 1);
+	memcpy(host, start, (size_t)(end - start));
+	host[end - start] = 0;
+	if (bracket && !is_ipv6(host, &zone, &v6))
+		return bad(p, "\"%.60s\" in brackets is no IPv6 address", host);
+	if (!is_numeric(host) && !is_name(host))
 		return bad(p, "host has a character that no name has");
 	return 0;
+}
+
+/* One more address of a list. */
+static int add(const struct parser *p, struct ddps_uri_addrs *list, const char *host)
+{
+	struct sockaddr_storage ss;
+	socklen_t len;
+
+	if (!host[0] || !is_numeric(host) || to_sockaddr(host, 0, &ss, &len))
+		return bad(p, "\"%.60s\" in a list is no address: names stand alone", host);
+	if (list->n == DDPS_URI_ADDRS_MAX)
+		return bad(p, "a list has more than %d addresses", DDPS_URI_ADDRS_MAX);
+	for (unsigned i = 0; i < list->n; i++)
+		if (!memcmp(&list->at[i], &ss, sizeof ss))
+			return bad(p, "\"%.60s\" is in a list twice", host);
+	list->at[list->n++] = ss;
+	return 0;
+}
+
+/* The hosts of a list, from the one at @at on; it ends before any of @stop. */
+static int parse_list(const struct parser *p, const char **at, const char *stop,
+		      struct ddps_uri_addrs *list)
+{
+	char host[HOST_MAX];
+	int err;
+
+	do {
+		err = parse_name(p, at, stop, host);
+		if (!err)
+			err = add(p, list, host);
+	} while (!err && **at == ',' && (*at)++);
+	return err;
+}
+
+static int parse_host(const struct parser *p, const char **at)
+{
+	struct ddps_uri *u = p->uri;
+	const char *start = *at;
+	int err = parse_name(p, at, ",:/?#", u->host);
+
+	if (err)
+		return err;
+	u->numeric = is_numeric(u->host);
+	if (**at != ',')
+		return 0;
+	if (strcmp(u->scheme, "sctp"))
+		return bad(p, "%s:// takes one address, no list", u->scheme);
+	*at = start;
+	return parse_list(p, at, ",:/?#", &u->hosts);
 }
 
 static int parse_port(const struct parser *p, const char **at)
@@ -151,6 +225,8 @@ static int parse_port(const struct parser *p, const char **at)
 		return bad(p, "port \"%.*s\" is not a number from 0 to 65535", n > 40 ? 40 : (int)n,
 			   *at);
 	p->uri->port = (uint16_t)v;
+	for (unsigned i = 0; i < p->uri->hosts.n; i++)
+		set_port(&p->uri->hosts.at[i], p->uri->port);
 	*at += n;
 	return 0;
 }
@@ -182,12 +258,24 @@ static int option_encap(const struct parser *p, const char *value, size_t len)
 	return 0;
 }
 
+static int option_local(const struct parser *p, const char *value, size_t len)
+{
+	const char *at = value;
+	int err = parse_list(p, &at, ",:/?#&", &p->uri->from);
+
+	if (!err && at != value + len)
+		return bad(p, "local \"%.*s\" is no list of addresses without ports",
+			   len > 60 ? 60 : (int)len, value);
+	return err;
+}
+
 static const struct {
 	const char *key;
 	int (*take)(const struct parser *p, const char *value, size_t len);
 } options[] = {
 	{ "backend", option_backend },
 	{ "encap", option_encap },
+	{ "local", option_local },
 };
 
 static int parse_option(const struct parser *p, const char *s, size_t len, unsigned *seen)
@@ -256,23 +344,12 @@ int ddps_uri_parse(struct ddps_uri *uri, const char *text, char *why, size_t why
 
 int ddps_uri_sockaddr(const struct ddps_uri *uri, struct sockaddr_storage *ss, socklen_t *len)
 {
-	struct sockaddr_in6 *v6 = (struct sockaddr_in6 *)ss;
-	struct sockaddr_in *v4 = (struct sockaddr_in *)ss;
+	return to_sockaddr(uri->host, uri->port, ss, len);
+}
 
-	memset(ss, 0, sizeof *ss);
-	if (inet_pton(AF_INET, uri->host, &v4->sin_addr) == 1) {
-		v4->sin_family = AF_INET;
-		v4->sin_port = htons(uri->port);
-		*len = sizeof *v4;
-		return 0;
-	}
-	v6->sin6_addr = in6addr_any;
-	if (uri->host[0] && !is_ipv6(uri->host, &v6->sin6_scope_id, &v6->sin6_addr))
-		return DDPS_E_ADDRESS;
-	v6->sin6_family = AF_INET6;
-	v6->sin6_port = htons(uri->port);
-	*len = sizeof *v6;
-	return 0;
+socklen_t ddps_addr_len(const struct sockaddr_storage *ss)
+{
+	return ss->ss_family == AF_INET6 ? sizeof(struct sockaddr_in6) : sizeof(struct sockaddr_in);
 }
 
 /* A link-local address is of no use without its interface (RFC 4007 11). */
@@ -307,5 +384,19 @@ void ddps_addr_text(const struct sockaddr *sa, char *buf, size_t len)
 		snprintf(buf, len, "%s:%u", host, ntohs(v4->sin_port));
 	} else {
 		snprintf(buf, len, "?");
+	}
+}
+
+void ddps_addrs_text(const struct ddps_uri_addrs *list, char *buf, size_t len)
+{
+	char one[72];
+	size_t at = 0;
+
+	buf[0] = 0;
+	for (unsigned i = 0; i < list->n && at < len; i++) {
+		ddps_addr_text((const struct sockaddr *)&list->at[i], one, sizeof one);
+		if (i + 1 < list->n)
+			strcpy(strrchr(one, ':'), ","); /* its port */
+		at += (size_t)snprintf(buf + at, len - at, "%s", one);
 	}
 }

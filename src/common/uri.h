@@ -4,6 +4,7 @@
 /*
  * Transport URIs:  SCHEME://HOST:PORT[?KEY=VALUE[&KEY=VALUE...]]
  * HOST is an IPv4 address, [IPv6], [IPv6%INTERFACE], a name, or empty (any address).
+ * Over SCTP it may be a list of addresses, with commas in between: those of one endpoint.
  */
 #include <sys/socket.h>
 #include <stdbool.h>
@@ -13,15 +14,25 @@
 #define DDPS_URI_ENCAP_DEFAULT (-1) /* not given */
 #define DDPS_URI_ENCAP_OFF     (-2) /* encap=off: SCTP directly on IP */
 
+#define DDPS_URI_ADDRS_MAX 8 /* of one endpoint */
+
+struct ddps_uri_addrs {
+	unsigned n;
+	struct sockaddr_storage at[DDPS_URI_ADDRS_MAX];
+};
+
 struct ddps_uri {
 	char scheme[8]; /* lower case, known */
-	char host[256]; /* without brackets; "" = any */
+	char host[256]; /* without brackets; "" = any; of a list the first */
 	uint16_t port;
 	bool numeric;	  /* host is an address or empty */
 	char backend[12]; /* sctp: "auto", "kernel", "native" or "usrsctp" */
 	int encap;	  /* sctp: UDP port 0..65535, or one of the two above */
-	/* No part of the text: the initiator's own address, or family 0. */
-	struct sockaddr_storage from;
+	struct ddps_uri_addrs
+		hosts; /* sctp: a list of two or more, each with the port; else none */
+	/* Own addresses, of an initiator: local=ADDRESS,... with port 0, or what its caller has set
+	 * here; none: the system chooses. */
+	struct ddps_uri_addrs from;
 };
 
 /*
@@ -33,7 +44,14 @@ int ddps_uri_parse(struct ddps_uri *uri, const char *text, char *why, size_t why
 /* Address and port of a numeric URI; @len is set.  0 or DDPS_E_ADDRESS. */
 int ddps_uri_sockaddr(const struct ddps_uri *uri, struct sockaddr_storage *ss, socklen_t *len);
 
+/* The octets of an address that say something. */
+socklen_t ddps_addr_len(const struct sockaddr_storage *ss);
+
 /* "192.0.2.1:7174", "[2001:db8::1]:7174" or "[fe80::1%eth0]:7174", always terminated. */
 void ddps_addr_text(const struct sockaddr *sa, char *buf, size_t len);
+
+/* Of a list: "192.0.2.1,[2001:db8::1]:7174", with the first one's port. */
+#define DDPS_ADDRS_TEXT 640
+void ddps_addrs_text(const struct ddps_uri_addrs *list, char *buf, size_t len);
 
 #endif

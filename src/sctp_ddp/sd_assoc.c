@@ -92,6 +92,7 @@ void ddps_sd_carrier_free(struct ddps_sd_carrier *c)
 	free(c->tx_copy);
 	free(c->pairs);
 	free(c->answered);
+	free(c->goal);
 	free(c);
 }
 
@@ -168,7 +169,7 @@ static void list_idle(struct ddps_sd_carrier *c)
 	struct ddps_sd_listener *l = c->listener;
 	struct ddps_error e;
 
-	if (!l || c->to_len || c->state != DDPS_SD_UP || c->idle.counted)
+	if (!l || c->goal || c->state != DDPS_SD_UP || c->idle.counted)
 		return;
 	c->idle.owner = c;
 	if (ddps_shares_add(&l->idle, &c->idle, ddps_share_net_text(c->info.peer)) < 0) {
@@ -194,7 +195,7 @@ void ddps_sd_carrier_idle(struct ddps_sd_carrier *c)
 	if (c->fresh)
 		ms = c->listener && c->listener->param.setup_ms ? c->listener->param.setup_ms
 								: PASSIVE_LINGER_MS;
-	else if (!c->to_len)
+	else if (!c->goal)
 		ms = PASSIVE_LINGER_MS;
 	else if (c->npairs)
 		ms = DRAIN_MS;

@@ -16,6 +16,7 @@
 #include "sctp_ddp/sd_backend.h"
 #include "sctp_ddp/sd_order.h"
 #include "sctp_ddp/sd_sm.h"
+#include <netinet/in.h>
 #include <sys/queue.h>
 
 /* [5043-6.4-3] Initiates of one association that wait for an answer, either way: this side
@@ -134,6 +135,13 @@ struct ddps_sd_stats {
 	unsigned bad_ppid;
 };
 
+/* Where an association of ours goes to, and from where. */
+struct ddps_sd_goal {
+	int encap;
+	unsigned nto, nfrom;
+	struct sockaddr_in6 at[]; /* to, then from; an IPv4 address takes part of its place */
+};
+
 struct ddps_sd_carrier {
 	TAILQ_ENTRY(ddps_sd_carrier) link;
 	struct ddps_sd_provider *prov;
@@ -145,10 +153,7 @@ struct ddps_sd_carrier {
 	bool fresh;			   /* counted by the listener: no Initiate yet */
 	struct ddps_share share;	   /* while fresh */
 	struct ddps_share idle;		   /* while on the listener's list of these */
-	struct sockaddr_storage to;	   /* opened by us: where to, for reuse */
-	socklen_t to_len;		   /* 0: opened by the peer */
-	struct sockaddr_storage from;	   /* opened by us: from where, or family 0 */
-	int encap;
+	struct ddps_sd_goal *goal;	   /* opened by us, for reuse; NULL: by the peer */
 	struct ddps_sd_assoc_info info;
 
 	unsigned usable; /* stream ids below this one have a partner */

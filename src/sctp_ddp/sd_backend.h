@@ -63,6 +63,7 @@ struct ddps_sd_listen_up {
 struct ddps_sd_backend {
 	const char *name; /* "usrsctp", "kernel" */
 	bool acks;	  /* tells acked(), and never dry() */
+	bool homes;	  /* knows lists of addresses, uri->hosts and uri->from */
 	/* Whether it works here, now. */
 	bool (*available)(void);
 	/* Start an association; comm_up() or gone() follows.  @connect_ms as deadline. */
@@ -73,11 +74,17 @@ struct ddps_sd_backend {
 		      const struct sockaddr *sa, socklen_t sa_len, unsigned backlog,
 		      const struct ddps_sd_listen_up *up, void *user,
 		      struct ddps_sd_endpoint **out);
-	/* Bound "HOST:PORT" (brackets for IPv6) and UDP encapsulation port or 0. */
+	/* Bound "HOST,...:PORT" (brackets for IPv6) of at most DDPS_ADDRS_TEXT octets, and UDP
+	 * encapsulation port or 0. */
 	void (*endpoint_addr)(struct ddps_sd_endpoint *e, char *buf, size_t len, uint16_t *encap);
 	void (*endpoint_free)(struct ddps_sd_endpoint *e); /* accepted associations live on */
 	void (*set_up)(struct ddps_sd_assoc *a, const struct ddps_sd_assoc_up *up, void *user);
 	void (*info)(struct ddps_sd_assoc *a, struct ddps_sd_assoc_info *info);
+	/* struct_size apart, and what the backend cannot know; NULL: it knows nothing.  0,
+	 * DDPS_E_STATE, or DDPS_E_INVAL: no such path. */
+	int (*assoc_stats)(struct ddps_sd_assoc *a, struct ddps_assoc_stats *st);
+	int (*path_stats)(struct ddps_sd_assoc *a, uint32_t path, struct ddps_path_stats *st);
+	int (*set_primary)(struct ddps_sd_assoc *a, uint32_t path);
 	/* Hand over one unordered message, whole or not at all.  0, DDPS_E_AGAIN (writable()
 	 * follows) or another DDPS_E_* (gone() follows). */
 	int (*send)(struct ddps_sd_assoc *a, uint16_t stream, uint32_t ppid,

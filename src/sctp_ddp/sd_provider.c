@@ -67,6 +67,11 @@ static int choose(struct ddps_env *env, struct ddps_sd_provider *prov, const str
 		if (n == NBACKENDS)
 			return DDPS_E_UNSUPPORTED;
 	}
+	if (!prov->slot[n].b->homes && (uri->hosts.n > 1 || uri->from.n > 1)) {
+		ddps_log(&env->log, DDPS_LOG_ERROR, "sctp", "backend %s takes no list of addresses",
+			 prov->slot[n].b->name);
+		return DDPS_E_UNSUPPORTED;
+	}
 	if (!prov->slot[n].b->available()) {
 		ddps_log(&env->log, DDPS_LOG_ERROR, "sctp", "backend %s is not available here",
 			 prov->slot[n].b->name);
@@ -77,18 +82,47 @@ static int choose(struct ddps_env *env, struct ddps_sd_provider *prov, const str
 
 /* ---- connecting ---- */
 
-static bool same_address(const struct sockaddr_storage *a, const struct sockaddr *b)
+static bool same_address(const struct sockaddr_in6 *a6, const struct sockaddr_in6 *b6)
 {
-	const struct sockaddr_in *a4 = (const void *)a, *b4 = (const void *)b;
-	const struct sockaddr_in6 *a6 = (const void *)a, *b6 = (const void *)b;
+	const struct sockaddr_in *a4 = (const void *)a6, *b4 = (const void *)b6;
 
-	if (a->ss_family != b->sa_family)
+	if (a6->sin6_family != b6->sin6_family)
 		return false;
-	if (b->sa_family == AF_INET)
+	if (b6->sin6_family == AF_INET)
 		return a4->sin_port == b4->sin_port && a4->sin_addr.s_addr == b4->sin_addr.s_addr;
-	return b->sa_family == AF_INET6 && a6->sin6_port == b6->sin6_port &&
+	return b6->sin6_family == AF_INET6 && a6->sin6_port == b6->sin6_port &&
 	       a6->sin6_scope_id == b6->sin6_scope_id &&
 	       !memcmp(&a6->sin6_addr, &b6->sin6_addr, sizeof(a6->sin6_addr));
+}
+
+static struct ddps_sd_goal *goal_new(const struct ddps_uri *uri, const struct sockaddr *sa,
+				     socklen_t sa_len)
+{
+	unsigned nto = uri->hosts.n ? uri->hosts.n : 1;
+	struct ddps_sd_goal *g = calloc(1, sizeof *g + (nto + uri->from.n) * sizeof g->at[0]);
+
+	if (!g)
+		return NULL;
+	g->encap = uri->encap;
+	g->nto = nto;
+	g->nfrom = uri->from.n;
+	if (!uri->hosts.n)
+		memcpy(&g->at[0], sa, sa_len < sizeof g->at[0] ? sa_len : sizeof g->at[0]);
+	for (unsigned i = 0; i < uri->hosts.n; i++)
+		memcpy(&g->at[i], &uri->hosts.at[i], sizeof g->at[i]);
+	for (unsigned i = 0; i < uri->from.n; i++)
+		memcpy(&g->at[nto + i], &uri->from.at[i], sizeof g->at[i]);
+	return g;
+}
+
+static bool same_goal(const struct ddps_sd_goal *a, const struct ddps_sd_goal *b)
+{
+	if (a->encap != b->encap || a->nto != b->nto || a->nfrom != b->nfrom)
+		return false;
+	for (unsigned i = 0; i < a->nto + a->nfrom; i++)
+		if (!same_address(&a->at[i], &b->at[i]))
+			return false;
+	return true;
 }
 
 /*
@@ -98,34 +132,32 @@ static bool same_address(const struct sockaddr_storage *a, const struct sockaddr
  */
 static struct ddps_sd_carrier *find_carrier(struct ddps_sd_provider *prov,
 					    const struct ddps_sd_backend *b,
-					    const struct ddps_uri *uri, const struct sockaddr *sa)
+					    const struct ddps_sd_goal *goal)
 {
 	struct ddps_sd_carrier *c;
 
 	TAILQ_FOREACH(c, &prov->carriers, link)
-	if (c->to_len && c->state != DDPS_SD_GOING && c->b == b && c->encap == uri->encap &&
-	    !c->alone && !c->blocked && c->nsessions < DDPS_SCTP_STREAMS / 2 &&
-	    !ddps_sd_carrier_full(c) && same_address(&c->to, sa) &&
-	    (!uri->from.ss_family ? !c->from.ss_family
-				  : same_address(&c->from, (const struct sockaddr *)&uri->from)))
+	if (c->goal && c->state != DDPS_SD_GOING && c->b == b && !c->alone && !c->blocked &&
+	    c->nsessions < DDPS_SCTP_STREAMS / 2 && !ddps_sd_carrier_full(c) &&
+	    same_goal(c->goal, goal))
 		return c;
 	return NULL;
 }
 
+/* @goal: is the carrier's from now on, or freed. */
 static int new_carrier(struct ddps_env *env, struct ddps_sd_provider *prov, int slot,
 		       const struct ddps_uri *uri, const struct sockaddr *sa, socklen_t sa_len,
-		       uint32_t connect_ms, struct ddps_sd_carrier **out)
+		       uint32_t connect_ms, struct ddps_sd_goal *goal, struct ddps_sd_carrier **out)
 {
 	const struct ddps_sd_backend *b = prov->slot[slot].b;
 	struct ddps_sd_carrier *c = ddps_sd_carrier_new(env, prov, b);
 	int err;
 
-	if (!c)
+	if (!c) {
+		free(goal);
 		return DDPS_E_NOMEM;
-	memcpy(&c->to, sa, sa_len);
-	c->to_len = sa_len;
-	c->from = uri->from;
-	c->encap = uri->encap;
+	}
+	c->goal = goal;
 	ddps_addr_text(sa, c->info.peer, sizeof(c->info.peer));
 	ddps_log(&env->log, DDPS_LOG_INFO, "sctp", "%s: connecting, backend %s", c->info.peer,
 		 b->name);
@@ -170,21 +202,27 @@ static int sctp_connect(struct ddps_env *env, const struct ddps_uri *uri, const 
 	uint16_t code = setup->enhanced ? DDPS_SD_ENH_INITIATE : DDPS_SD_INITIATE;
 	struct ddps_sd_session *s = NULL;
 	struct ddps_sd_carrier *c;
+	struct ddps_sd_goal *goal;
 	int slot, err;
 
 	if (!prov)
 		return DDPS_E_NOMEM;
 	if (setup->pd_len > DDPS_SD_PD_MAX)
 		return DDPS_E_TOO_LONG;
-	if (!ddps_sd_pd_ok(code, setup->pd_len) || sa_len > sizeof(c->to))
+	if (!ddps_sd_pd_ok(code, setup->pd_len) || sa_len > sizeof(struct sockaddr_storage))
 		return DDPS_E_INVAL;
 	slot = choose(env, prov, uri);
 	if (slot < 0)
 		return slot;
-	c = p->stalls ? NULL : find_carrier(prov, prov->slot[slot].b, uri, sa);
+	goal = goal_new(uri, sa, sa_len);
+	if (!goal)
+		return DDPS_E_NOMEM;
+	c = p->stalls ? NULL : find_carrier(prov, prov->slot[slot].b, goal);
 	err = new_initiator(env, setup, p, &s);
 	if (!err && !c)
-		err = new_carrier(env, prov, slot, uri, sa, sa_len, p->connect_ms, &c);
+		err = new_carrier(env, prov, slot, uri, sa, sa_len, p->connect_ms, goal, &c);
+	else
+		free(goal);
 	if (err < 0) {
 		if (s)
 			s->llp.ops->free(&s->llp);
@@ -281,7 +319,7 @@ static const struct ddps_sd_listen_up listen_up = {
 static void adopt(struct ddps_sd_provider *prov, struct ddps_sd_listener *l)
 {
 	struct ddps_sd_carrier *c;
-	char addr[72];
+	char addr[DDPS_ADDRS_TEXT];
 	const char *port;
 	uint16_t encap;
 
@@ -291,7 +329,7 @@ static void adopt(struct ddps_sd_provider *prov, struct ddps_sd_listener *l)
 	{
 		const char *own = strrchr(c->info.local, ':');
 
-		if (!c->listener && !c->to_len && c->b == l->b && c->state == DDPS_SD_UP && own &&
+		if (!c->listener && !c->goal && c->b == l->b && c->state == DDPS_SD_UP && own &&
 		    port && !strcmp(own, port))
 			c->listener = l;
 	}
@@ -308,6 +346,11 @@ static int sctp_listen(struct ddps_env *env, const struct ddps_uri *uri, const s
 
 	if (!prov)
 		return DDPS_E_NOMEM;
+	if (uri->from.n) {
+		ddps_log(&env->log, DDPS_LOG_ERROR, "sctp",
+			 "local= is for connecting; a listener's addresses are the URI's host");
+		return DDPS_E_ADDRESS;
+	}
 	slot = choose(env, prov, uri);
 	if (slot < 0)
 		return slot;
@@ -335,7 +378,7 @@ static int sctp_listen(struct ddps_env *env, const struct ddps_uri *uri, const s
 static int sctp_listener_uri(struct ddps_llp_listener *base, char *buf, size_t len)
 {
 	struct ddps_sd_listener *l = (struct ddps_sd_listener *)base;
-	char addr[72], port[8] = "off";
+	char addr[DDPS_ADDRS_TEXT], port[8] = "off";
 	uint16_t encap = 0;
 
 	l->b->endpoint_addr(l->endpoint, addr, sizeof(addr), &encap);

@@ -282,6 +282,42 @@ static void op_info(struct ddps_llp *llp, struct ddps_conn_info *info)
 	info->sctp.encap = c->info.encap;
 }
 
+/* The association of @llp, if its backend can tell of it. */
+static int assoc_of(struct ddps_llp *llp, struct ddps_sd_carrier **c)
+{
+	*c = from_llp(llp)->carrier;
+	if (!*c || !(*c)->assoc || (*c)->state == DDPS_SD_COMING)
+		return DDPS_E_STATE;
+	return (*c)->b->assoc_stats ? 0 : DDPS_E_UNSUPPORTED;
+}
+
+static int op_assoc_stats(struct ddps_llp *llp, struct ddps_assoc_stats *st)
+{
+	struct ddps_sd_carrier *c;
+	int err = assoc_of(llp, &c);
+
+	if (err)
+		return err;
+	st->sessions = c->nsessions;
+	return c->b->assoc_stats(c->assoc, st);
+}
+
+static int op_path_stats(struct ddps_llp *llp, uint32_t path, struct ddps_path_stats *st)
+{
+	struct ddps_sd_carrier *c;
+	int err = assoc_of(llp, &c);
+
+	return err ? err : c->b->path_stats(c->assoc, path, st);
+}
+
+static int op_set_primary(struct ddps_llp *llp, uint32_t path)
+{
+	struct ddps_sd_carrier *c;
+	int err = assoc_of(llp, &c);
+
+	return err ? err : c->b->set_primary(c->assoc, path);
+}
+
 static const struct ddps_llp_ops session_ops = {
 	.answer = op_answer,
 	.open = op_open,
@@ -294,4 +330,7 @@ static const struct ddps_llp_ops session_ops = {
 	.abort = op_abort,
 	.free = op_free,
 	.info = op_info,
+	.assoc_stats = op_assoc_stats,
+	.path_stats = op_path_stats,
+	.set_primary = op_set_primary,
 };

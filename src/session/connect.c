@@ -123,20 +123,26 @@ static void resolve_late(void *user)
 
 /* ---- ddps_connect ---- */
 
-/* "192.0.2.1:0": what an URI has behind its scheme. */
+/* "192.0.2.1:0", over SCTP perhaps a list: what an URI has behind its scheme. */
 static int local_address(struct ddps_dial *d, const char *text)
 {
+	char uri[DDPS_ADDRS_TEXT], why[200];
 	struct ddps_uri own;
-	char uri[128], why[200];
 	socklen_t len;
 
-	/* tcp takes no options, which would be none of an address */
-	if ((size_t)snprintf(uri, sizeof uri, "tcp://%s", text) >= sizeof uri ||
-	    ddps_uri_parse(&own, uri, why, sizeof why) || !own.host[0] || !own.numeric)
+	if (d->uri.from.n) /* in the URI, too */
+		return DDPS_E_INVAL;
+	if ((size_t)snprintf(uri, sizeof uri, "%s://%s", d->uri.scheme, text) >= sizeof uri ||
+	    strchr(text, '?') || ddps_uri_parse(&own, uri, why, sizeof why) || !own.host[0] ||
+	    !own.numeric)
 		return DDPS_E_ADDRESS;
 	if (own.port && !strcmp(d->uri.scheme, "sctp"))
 		return DDPS_E_UNSUPPORTED;
-	return ddps_uri_sockaddr(&own, &d->uri.from, &len);
+	d->uri.from = own.hosts;
+	if (own.hosts.n)
+		return 0;
+	d->uri.from.n = 1;
+	return ddps_uri_sockaddr(&own, &d->uri.from.at[0], &len);
 }
 
 static int dial_prepare(struct ddps_dial *d, struct ddps_ctx *ctx, const char *uri,

@@ -251,11 +251,6 @@ void ddps_setup_split(const struct ddps_setup *s, struct ddps_word *w, const uin
 /* Build private data with the word in front: buf of DDPS_PD_MAX. */
 size_t ddps_setup_join(uint8_t *buf, const struct ddps_word *w, const void *pd, size_t len);
 
-static inline socklen_t ddps_addr_len(const struct sockaddr_storage *ss)
-{
-	return ss->ss_family == AF_INET6 ? sizeof(struct sockaddr_in6) : sizeof(struct sockaddr_in);
-}
-
 /* ---- initiator (connect.c) ---- */
 void ddps_dial_answer(struct ddps_ep *ep, const struct ddps_setup *s);
 /* closed() before the answer: another address or an unenhanced retry?  true if under way. */

@@ -11,8 +11,13 @@
 #define EP_STATS  DDPS_SIZED(ddps_ep_stats, sizeof(struct ddps_ep_stats))
 #define CTX_STATS DDPS_SIZED(ddps_ctx_stats, sizeof(struct ddps_ctx_stats))
 
+#define ASSOC_STATS DDPS_SIZED(ddps_assoc_stats, sizeof(struct ddps_assoc_stats))
+#define PATH_STATS  DDPS_SIZED(ddps_path_stats, sizeof(struct ddps_path_stats))
+
 DDPS_SIZED_NO_TAIL(ddps_ep_stats, held_octets);
 DDPS_SIZED_NO_TAIL(ddps_ctx_stats, total);
+DDPS_SIZED_NO_TAIL(ddps_assoc_stats, state);
+DDPS_SIZED_NO_TAIL(ddps_path_stats, in_use);
 
 static void add_stats(struct ddps_ep_stats *to, const struct ddps_ep_stats *from)
 {
@@ -89,4 +94,79 @@ int ddps_ctx_stats(struct ddps_ctx *ctx, struct ddps_ctx_stats *st)
 	ddps_sized_give(st, &all, &CTX_STATS);
 	ddps_ctx_leave(ctx);
 	return 0;
+}
+
+/* ---- associations ---- */
+
+static int has_assoc(const struct ddps_ep *ep)
+{
+	if (!ep->llp)
+		return DDPS_E_STATE;
+	return ep->llp->ops->assoc_stats ? 0 : DDPS_E_UNSUPPORTED;
+}
+
+int ddps_ep_assoc_stats(struct ddps_ep *ep, struct ddps_assoc_stats *st)
+{
+	struct ddps_assoc_stats all = { .struct_size = sizeof all };
+	int err;
+
+	if (!st || ddps_sized_check(st, &ASSOC_STATS) < 0)
+		return DDPS_E_INVAL;
+	err = ddps_ctx_enter(ep->ctx);
+	if (err < 0)
+		return err;
+	err = has_assoc(ep);
+	if (!err)
+		err = ep->llp->ops->assoc_stats(ep->llp, &all);
+	if (!err)
+		ddps_sized_give(st, &all, &ASSOC_STATS);
+	ddps_ctx_leave(ep->ctx);
+	return err;
+}
+
+int ddps_ep_path_stats(struct ddps_ep *ep, uint32_t path, struct ddps_path_stats *st)
+{
+	struct ddps_path_stats all = { .struct_size = sizeof all };
+	int err;
+
+	if (!st || ddps_sized_check(st, &PATH_STATS) < 0)
+		return DDPS_E_INVAL;
+	err = ddps_ctx_enter(ep->ctx);
+	if (err < 0)
+		return err;
+	err = has_assoc(ep);
+	if (!err)
+		err = ep->llp->ops->path_stats(ep->llp, path, &all);
+	if (!err)
+		ddps_sized_give(st, &all, &PATH_STATS);
+	ddps_ctx_leave(ep->ctx);
+	return err;
+}
+
+int ddps_ep_set_primary(struct ddps_ep *ep, uint32_t path)
+{
+	int err = ddps_ctx_enter(ep->ctx);
+
+	if (err < 0)
+		return err;
+	err = has_assoc(ep);
+	if (!err)
+		err = ep->llp->ops->set_primary(ep->llp, path);
+	ddps_ctx_leave(ep->ctx);
+	return err;
+}
+
+const char *ddps_path_state_name(enum ddps_path_state state)
+{
+	switch (state) {
+	case DDPS_PATH_UNCONFIRMED:
+		return "unconfirmed";
+	case DDPS_PATH_ACTIVE:
+		return "active";
+	case DDPS_PATH_DOUBTFUL:
+		return "doubtful";
+	case DDPS_PATH_INACTIVE:
+		return "inactive";
+	}
+	return "unknown";
 }

@@ -201,8 +201,9 @@ ON_ALL(it_comes_from_the_address_it_was_told)
 
 	start(AF_INET);
 	uri.encap = srv.encap;
-	loopback(&uri.from, AF_INET, 0);
-	((struct sockaddr_in *)&uri.from)->sin_addr.s_addr = htonl(0x7f000002);
+	uri.from.n = 1;
+	loopback(&uri.from.at[0], AF_INET, 0);
+	((struct sockaddr_in *)&uri.from.at[0])->sin_addr.s_addr = htonl(0x7f000002);
 	cli.b = CB;
 	cr_assert_eq(CB->connect(&cn.env, &cn.ctx, &uri, (struct sockaddr *)&srv.sa, srv.sa_len,
 				 5000, &fx_up, &cli, &cli.a),

@@ -44,6 +44,38 @@ Test(uri, every_legal_form)
 	good("tcp://[fe80::1%1]:7", "tcp", "fe80::1%1", 7, "auto", none, true);
 }
 
+static void list(const char *text, const char *hosts, const char *from)
+{
+	char why[200] = "", have[DDPS_ADDRS_TEXT];
+	struct ddps_uri u;
+
+	cr_assert_eq(ddps_uri_parse(&u, text, why, sizeof why), 0, "%s: %s", text, why);
+	cr_expect(u.numeric);
+	ddps_addrs_text(&u.hosts, have, sizeof have);
+	cr_expect_str_eq(have, hosts);
+	ddps_addrs_text(&u.from, have, sizeof have);
+	cr_expect_str_eq(have, from);
+}
+
+Test(uri, lists_of_addresses)
+{
+	char cut[12], why[200];
+	struct ddps_uri u;
+
+	list("sctp://192.0.2.1,198.51.100.1:7", "192.0.2.1,198.51.100.1:7", "");
+	list("sctp://[2001:db8::1],192.0.2.1:7?encap=off", "[2001:db8::1],192.0.2.1:7", "");
+	list("sctp://192.0.2.1:7?local=192.0.2.2", "", "192.0.2.2:0");
+	list("sctp://192.0.2.1:7?local=[2001:db8::2],192.0.2.2&encap=1", "",
+	     "[2001:db8::2],192.0.2.2:0");
+	list("sctp://1.0.0.1,1.0.0.2,1.0.0.3,1.0.0.4,1.0.0.5,1.0.0.6,1.0.0.7,1.0.0.8:9",
+	     "1.0.0.1,1.0.0.2,1.0.0.3,1.0.0.4,1.0.0.5,1.0.0.6,1.0.0.7,1.0.0.8:9", "");
+	/* cut, and terminated */
+	cr_assert_eq(ddps_uri_parse(&u, "sctp://192.0.2.1,192.0.2.2:7", why, sizeof why), 0);
+	cr_expect_str_eq(u.host, "192.0.2.1");
+	ddps_addrs_text(&u.hosts, cut, sizeof cut);
+	cr_expect_str_eq(cut, "192.0.2.1,1");
+}
+
 Test(uri, what_is_wrong_is_named)
 {
 	static const struct {
@@ -92,6 +124,21 @@ Test(uri, what_is_wrong_is_named)
 		{ "sctp://h:7?backend=", "backend" },
 		{ "sctp://h:7?encap=1&encap=1", "twice" },
 		{ "sctp://h:7?encap=1&", "unknown option" },
+		{ "tcp://192.0.2.1,192.0.2.2:7", "no list" },
+		{ "sctp://192.0.2.1,:7", "no address" },
+		{ "sctp://,192.0.2.1:7", "no address" },
+		{ "sctp://h,192.0.2.1:7", "\"h\"" },
+		{ "sctp://192.0.2.1,h:7", "\"h\"" },
+		{ "sctp://192.0.2.1,192.0.2.1:7", "twice" },
+		{ "sctp://[::1],[0::1]:7", "twice" },
+		{ "sctp://"
+		  "1.0.0.1,1.0.0.2,1.0.0.3,1.0.0.4,1.0.0.5,1.0.0.6,1.0.0.7,1.0.0.8,1.0.0.9:9",
+		  "more than 8" },
+		{ "sctp://h:7?local=", "no address" },
+		{ "sctp://h:7?local=h", "no address" },
+		{ "sctp://h:7?local=1.0.0.1:5", "without ports" },
+		{ "sctp://h:7?local=1.0.0.1,&encap=1", "no address" },
+		{ "sctp://h:7?local=1.0.0.1&local=1.0.0.2", "twice" },
 	};
 
 	for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {

@@ -141,7 +141,7 @@ static int do_connect(struct ddps_env *env, void **ctx, const struct ddps_uri *u
 	a->life.info.encap = uri->encap > 0 ? (uint16_t)uri->encap : 0;
 	ddps_addr_text(sa, a->life.info.peer, sizeof a->life.info.peer);
 	ddps_timer_after(env->loop, &a->life.deadline, connect_ms);
-	if ((uri->from.ss_family && bind(fd, (const struct sockaddr *)&uri->from, sa_len) < 0) ||
+	if ((uri->from.n && bind(fd, (const struct sockaddr *)&uri->from.at[0], sa_len) < 0) ||
 	    (connect(fd, sa, sa_len) < 0 && errno != EINPROGRESS))
 		ddps_sk_doom(a, ddps_error_make(ddps_err_from_errno(errno), errno, "connect: %s",
 						strerror(errno)));

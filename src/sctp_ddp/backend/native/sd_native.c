@@ -6,7 +6,6 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #define ENCAP_PORT 9899 /* RFC 6951 */
 #define PORT_FIRST 49152u
@@ -56,41 +55,92 @@ static struct ddps_sctp_param param_for(const struct ddps_sn_sock *s, uint32_t m
 
 /* ---- connect ---- */
 
-static socklen_t size_of(const struct sockaddr_storage *ss)
+/* What an association is to connect, and what the system says of the ways there. */
+struct goal {
+	struct ddps_uri_addrs from; /* ours; none: as the system chooses */
+	struct ddps_uri_addrs to;
+	struct sockaddr_storage local; /* on the way to the first that can be reached */
+	uint32_t mtu;		       /* the largest of the links' */
+	uint16_t encap;
+	int sys_errno; /* no address of the peer can be reached, else 0 */
+};
+
+static void add_own(struct ddps_uri_addrs *list, const struct sockaddr_storage *own)
 {
-	return ss->ss_family == AF_INET6 ? sizeof(struct sockaddr_in6) : sizeof(struct sockaddr_in);
+	struct sockaddr_storage ss = *own;
+
+	ddps_sd_set_port(&ss, 0);
+	for (unsigned i = 0; i < list->n; i++)
+		if (!memcmp(&list->at[i], &ss, sizeof ss))
+			return;
+	list->at[list->n++] = ss;
 }
 
-/* What the system says of a way to @ss, from @from if that is an address: 0 or an errno, and in
- * @local the address that is used. */
-static int find_way(const struct sockaddr_storage *from, const struct sockaddr_storage *ss,
-		    socklen_t len, struct sockaddr_storage *local)
+/* To several addresses of the peer we have those that the system would use: the peer has to be told
+ * of each.  Those of its addresses that there is no way to are left out. */
+static void find_ways(struct goal *g)
 {
-	int fd = socket(ss->ss_family, SOCK_DGRAM | SOCK_CLOEXEC, 0), err = 0;
-	socklen_t local_len = sizeof *local;
-	struct sockaddr_storage own = *from;
+	struct ddps_uri_addrs own = { 0 }, to = { 0 };
+	int err = 0;
 
-	if (fd < 0)
-		return errno;
-	ddps_sd_set_port(&own, 0);
-	if ((from->ss_family && bind(fd, (struct sockaddr *)&own, size_of(&own)) < 0) ||
-	    connect(fd, (const struct sockaddr *)ss, len) < 0 ||
-	    getsockname(fd, (struct sockaddr *)local, &local_len) < 0)
-		err = errno;
-	close(fd);
-	return err;
+	for (unsigned i = 0; i < g->to.n; i++) {
+		struct sockaddr_storage local = { 0 };
+		int no = ddps_sn_way(g->from.n == 1 ? &g->from.at[0] : NULL, &g->to.at[i], &local);
+		uint32_t mtu = no ? 0 : ddps_sd_sock_mtu(&g->to.at[i]);
+
+		if (no && !err)
+			err = no;
+		if (mtu > g->mtu)
+			g->mtu = mtu;
+		if (no)
+			continue;
+		if (!own.n)
+			g->local = local;
+		add_own(&own, &local);
+		to.at[to.n++] = g->to.at[i];
+	}
+	g->sys_errno = own.n ? 0 : err;
+	if (own.n)
+		g->to = to;
+	if (!g->from.n && own.n > 1)
+		g->from = own;
+}
+
+/* Whether each of the peer's addresses can be reached from one that it shall know. */
+static bool families_fit(const struct goal *g)
+{
+	for (unsigned i = 0; g->from.n && i < g->to.n; i++) {
+		unsigned k = 0;
+
+		while (k < g->from.n && g->from.at[k].ss_family != g->to.at[i].ss_family)
+			k++;
+		if (k == g->from.n)
+			return false;
+	}
+	return true;
+}
+
+static void put_homes(struct ddps_sctp_param *p, const struct ddps_sn_sock *s)
+{
+	if (!s->homes)
+		return;
+	p->nlocal = s->homes->n;
+	memcpy(p->local, s->homes->at, p->nlocal * sizeof p->local[0]);
 }
 
 /* Hand the set-up to the engine. */
-static int start(struct ddps_sd_assoc *a, const struct sockaddr_storage *to, uint16_t encap)
+static int start(struct ddps_sd_assoc *a, const struct goal *g)
 {
-	uint32_t mtu = ddps_sd_sock_mtu(to);
-	struct ddps_sctp_param p = param_for(a->sock, mtu < 576 ? 576 : mtu);
-	struct ddps_sctp_addr peer = ddps_sn_addr(to);
+	struct ddps_sctp_param p = param_for(a->sock, g->mtu < 576 ? 576 : g->mtu);
+	struct ddps_sctp_addr peer[DDPS_SCTP_ADDRS_MAX];
 	struct ddps_sctp_info i;
-	int err = ddps_sctp_connect(a->ne->e, &p, &peer, 1, port_of(to), encap, &ddps_sn_up, a,
-				    ddps_now(), &a->sa);
+	int err;
 
+	put_homes(&p, a->sock);
+	for (unsigned k = 0; k < g->to.n; k++)
+		peer[k] = ddps_sn_addr(&g->to.at[k]);
+	err = ddps_sctp_connect(a->ne->e, &p, peer, g->to.n, port_of(&g->to.at[0]), g->encap,
+				&ddps_sn_up, a, ddps_now(), &a->sa);
 	if (err)
 		return err;
 	ddps_sctp_info(a->sa, &i);
@@ -99,35 +149,48 @@ static int start(struct ddps_sd_assoc *a, const struct sockaddr_storage *to, uin
 	return 0;
 }
 
-/* A socket of its own for what shall come from a certain address. */
-static int client_sock(struct ddps_sn_env *ne, const struct ddps_uri *uri, int family, bool raw,
+/* A socket of its own for what shall come from certain addresses. */
+static int client_sock(struct ddps_sn_env *ne, const struct goal *g, bool raw,
 		       struct ddps_sn_sock **out)
 {
-	const struct sockaddr_storage *from = &uri->from;
+	const struct sockaddr_storage *from = &g->from.at[0];
+	int family = ddps_sn_homes_family(&g->to, &g->from, raw);
 
-	if (!from->ss_family)
+	if (family < 0) {
+		ddps_log(&ne->env->log, DDPS_LOG_ERROR, "sctp",
+			 "directly on IP the addresses of an association are all IPv4 or all IPv6");
+		return DDPS_E_UNSUPPORTED;
+	}
+	if (!g->from.n)
 		return ddps_sn_sock_client(ne, family, raw, out);
-	return ddps_sn_sock_bind(ne, (const struct sockaddr *)from, size_of(from),
-				 raw ? DDPS_URI_ENCAP_OFF : 0, out);
+	if (g->from.n > 1 || from->ss_family != family)
+		return ddps_sn_homes_sock(ne, &g->from, family, raw ? DDPS_URI_ENCAP_OFF : 0, out);
+	return ddps_sn_sock_bind(ne, (const struct sockaddr *)from, ddps_addr_len(from),
+				 raw ? DDPS_URI_ENCAP_OFF : 0, false, out);
 }
 
 static int do_connect(struct ddps_env *env, void **ctx, const struct ddps_uri *uri,
 		      const struct sockaddr *sa, socklen_t sa_len, uint32_t connect_ms,
 		      const struct ddps_sd_assoc_up *up, void *user, struct ddps_sd_assoc **out)
 {
-	int encap = encap_of(uri), err, net_errno;
+	int encap = encap_of(uri), err;
 	bool raw = encap == DDPS_URI_ENCAP_OFF;
-	struct sockaddr_storage to = { 0 };
+	struct goal g = { .from = uri->from, .to = uri->hosts };
 	struct ddps_sn_sock *s;
 	struct ddps_sd_assoc *a;
 	struct ddps_sn_env *ne;
 
-	memcpy(&to, sa, sa_len);
-	if (!encap || !port_of(&to))
+	if (!g.to.n) {
+		g.to.n = 1;
+		memcpy(&g.to.at[0], sa, sa_len);
+	}
+	if (!encap || !port_of(&g.to.at[0]) || !families_fit(&g))
 		return DDPS_E_ADDRESS;
+	g.encap = raw ? 0 : (uint16_t)encap;
+	find_ways(&g);
 	err = ddps_sn_env_get(env, ctx, &ne);
 	if (!err)
-		err = client_sock(ne, uri, sa->sa_family, raw, &s);
+		err = client_sock(ne, &g, raw, &s);
 	if (err)
 		return err;
 	a = ddps_sn_assoc_new(ne, s);
@@ -138,12 +201,12 @@ static int do_connect(struct ddps_env *env, void **ctx, const struct ddps_uri *u
 	a->up = up;
 	a->user = user;
 	a->by_us = true;
-	net_errno = find_way(&uri->from, &to, sa_len, &a->local);
-	if (net_errno)
-		ddps_sn_doom(a,
-			     ddps_error_make(DDPS_E_SYSTEM, net_errno, "cannot send to the peer"));
+	a->local = g.local;
+	if (g.sys_errno)
+		ddps_sn_doom(a, ddps_error_make(DDPS_E_SYSTEM, g.sys_errno,
+						"cannot send to the peer"));
 	else
-		err = start(a, &to, raw ? 0 : (uint16_t)encap);
+		err = start(a, &g);
 	if (err) {
 		ddps_sn_assoc_release(a);
 		return err;
@@ -164,6 +227,7 @@ static int listen_on(struct ddps_sd_endpoint *e, uint16_t port)
 	uint16_t r;
 	int err;
 
+	put_homes(&p, e->sock);
 	for (int i = 0; i < PORT_TRIES; i++) {
 		ddps_sn_random(NULL, &r, sizeof r);
 		p.port = any ? (uint16_t)(PORT_FIRST + r % PORT_COUNT) : port;
@@ -177,6 +241,22 @@ static int listen_on(struct ddps_sd_endpoint *e, uint16_t port)
 		return DDPS_E_SYSTEM;
 	}
 	return err;
+}
+
+static int listen_sock(struct ddps_sn_env *ne, const struct ddps_uri *uri,
+		       const struct sockaddr *sa, socklen_t sa_len, struct ddps_sn_sock **out)
+{
+	static const struct ddps_uri_addrs none;
+	int encap = encap_of(uri), family;
+
+	if (!uri->hosts.n)
+		return ddps_sn_sock_bind(ne, sa, sa_len, encap, false, out);
+	family = ddps_sn_homes_family(&uri->hosts, &none, encap == DDPS_URI_ENCAP_OFF);
+	if (family > 0)
+		return ddps_sn_homes_sock(ne, &uri->hosts, family, encap, out);
+	ddps_log(&ne->env->log, DDPS_LOG_ERROR, "sctp",
+		 "directly on IP the addresses of a listener are all IPv4 or all IPv6");
+	return DDPS_E_UNSUPPORTED;
 }
 
 static int do_listen(struct ddps_env *env, void **ctx, const struct ddps_uri *uri,
@@ -196,7 +276,7 @@ static int do_listen(struct ddps_env *env, void **ctx, const struct ddps_uri *ur
 		return DDPS_E_NOMEM;
 	memcpy(&ss, sa, sa_len);
 	*e = (struct ddps_sd_endpoint){ .ne = ne, .up = up, .user = user };
-	err = ddps_sn_sock_bind(ne, sa, sa_len, encap_of(uri), &e->sock);
+	err = listen_sock(ne, uri, sa, sa_len, &e->sock);
 	if (!err) {
 		err = listen_on(e, port_of(&ss));
 		if (err)
@@ -217,10 +297,14 @@ static void endpoint_addr(struct ddps_sd_endpoint *e, char *buf, size_t len, uin
 	struct sockaddr_storage ss = { 0 };
 	socklen_t ss_len = sizeof ss;
 
+	*encap = e->sock->port;
+	if (e->sock->homes) {
+		ddps_sn_homes_text(e->sock->homes, e->port, buf, len);
+		return;
+	}
 	getsockname(e->sock->io.fd, (struct sockaddr *)&ss, &ss_len);
 	ddps_sd_set_port(&ss, e->port);
 	ddps_addr_text((struct sockaddr *)&ss, buf, len);
-	*encap = e->sock->port;
 }
 
 static void endpoint_free(struct ddps_sd_endpoint *e)
@@ -310,6 +394,7 @@ static void do_shutdown(struct ddps_sd_assoc *a)
 const struct ddps_sd_backend ddps_sd_native = {
 	.name = "native",
 	.acks = true,
+	.homes = true,
 	.available = available,
 	.connect = do_connect,
 	.listen = do_listen,
@@ -317,6 +402,9 @@ const struct ddps_sd_backend ddps_sd_native = {
 	.endpoint_free = endpoint_free,
 	.set_up = set_up,
 	.info = ddps_sn_info,
+	.assoc_stats = ddps_sn_assoc_stats,
+	.path_stats = ddps_sn_path_stats,
+	.set_primary = ddps_sn_set_primary,
 	.send = do_send,
 	.flush = do_flush,
 	.ask_dry = ask_dry,

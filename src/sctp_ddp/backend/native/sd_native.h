@@ -6,7 +6,9 @@
  *   sd_native_io.c	its sockets, UDP (RFC 6951) or raw IP: packets in
  *   sd_native_out.c	packets out, and the engine's clock
  *   sd_native_env.c	a context's share: the engine, the sockets by number
+ *   sd_native_homes.c	several addresses of an endpoint
  *   sd_native_up.c	what comes up from an association
+ *   sd_native_stats.c	what there is to see of them
  *   sd_native.c	the backend's operations
  *
  * All of it belongs to one context and is used under its lock.  Nothing is shared between contexts.
@@ -28,17 +30,24 @@
 
 struct ddps_sn_env;
 
+/* Addresses that an endpoint has, two or more. */
+struct ddps_sn_homes {
+	unsigned n;
+	struct ddps_sctp_addr at[DDPS_URI_ADDRS_MAX];
+};
+
 /* A socket; the engine knows it by its number. */
 struct ddps_sn_sock {
 	struct ddps_sn_env *ne;
 	struct ddps_io io;
 	int family;
 	bool raw, gso, full;
-	bool shared;	/* of what this context opens */
-	uint16_t via;	/* number */
-	uint16_t port;	/* own UDP port, 0: raw */
-	unsigned refs;	/* endpoints and associations */
-	uint16_t *ours; /* raw: how many of ours use each SCTP port */
+	bool shared;		     /* of what this context opens */
+	uint16_t via;		     /* number */
+	uint16_t port;		     /* own UDP port, 0: raw */
+	unsigned refs;		     /* endpoints and associations */
+	uint16_t *ours;		     /* raw: how many of ours use each SCTP port */
+	struct ddps_sn_homes *homes; /* bound to any address, for these; NULL: as it is bound */
 };
 
 /* One context's use of the backend. */
@@ -94,15 +103,34 @@ void ddps_sn_env_free(struct ddps_sn_env *ne);
 void ddps_sn_random(void *user, void *buf, size_t len);
 /* A socket for what this context opens to peers of @family (AF_INET6: of both). */
 int ddps_sn_sock_client(struct ddps_sn_env *ne, int family, bool raw, struct ddps_sn_sock **out);
-/* A socket to listen on; @encap as in ddps_uri, but not the default. */
+/* A socket to listen on; @encap as in ddps_uri, but not the default.  @own: not another one's. */
 int ddps_sn_sock_bind(struct ddps_sn_env *ne, const struct sockaddr *sa, socklen_t len, int encap,
-		      struct ddps_sn_sock **out);
+		      bool own, struct ddps_sn_sock **out);
 /* It is closed when all that was to leave through it has. */
 void ddps_sn_sock_put(struct ddps_sn_sock *s);
 void ddps_sn_close_unused(struct ddps_sn_env *ne);
 struct ddps_sn_sock *ddps_sn_sock_by(const struct ddps_sn_env *ne, uint16_t via);
 /* A raw socket sees all packets of the host: from now on those to @port concern us; no longer. */
 void ddps_sn_sock_port(struct ddps_sn_sock *s, uint16_t port, bool on);
+
+/* ---- sd_native_homes.c ---- */
+
+/* What the system says of a way to @to, from @from unless that is NULL: 0 or an errno, and in
+ * @local the address that is used. */
+int ddps_sn_way(const struct sockaddr_storage *from, const struct sockaddr_storage *to,
+		struct sockaddr_storage *local);
+/* A socket of @family for the own addresses @list; @encap as above. */
+int ddps_sn_homes_sock(struct ddps_sn_env *ne, const struct ddps_uri_addrs *list, int family,
+		       int encap, struct ddps_sn_sock **out);
+/* Of a socket for all of @a and @b; -1: there is none. */
+int ddps_sn_homes_family(const struct ddps_uri_addrs *a, const struct ddps_uri_addrs *b, bool raw);
+/* Whether what came to @local is for @s. */
+bool ddps_sn_homes_take(const struct ddps_sn_sock *s, const struct ddps_sctp_addr *local);
+/* As the engine's config wants it; @user is not looked at. */
+unsigned ddps_sn_homes_source(void *user, const struct ddps_sctp_addr *peer,
+			      const struct ddps_sctp_addr *local, unsigned n);
+/* "192.0.2.1,[2001:db8::1]:7174" */
+void ddps_sn_homes_text(const struct ddps_sn_homes *h, uint16_t port, char *buf, size_t len);
 
 /* ---- sd_native_io.c ---- */
 
@@ -131,5 +159,13 @@ void ddps_sn_assoc_release(struct ddps_sd_assoc *a);
 /* It is over for a reason that the engine does not know: gone() from the loop. */
 void ddps_sn_doom(struct ddps_sd_assoc *a, struct ddps_error e);
 void ddps_sn_info(struct ddps_sd_assoc *a, struct ddps_sd_assoc_info *info);
+/* "192.0.2.1:7174" */
+void ddps_sn_text(const struct ddps_sctp_addr *addr, uint16_t port, char *buf, size_t len);
+
+/* ---- sd_native_stats.c: as in struct ddps_sd_backend ---- */
+
+int ddps_sn_assoc_stats(struct ddps_sd_assoc *a, struct ddps_assoc_stats *st);
+int ddps_sn_path_stats(struct ddps_sd_assoc *a, uint32_t path, struct ddps_path_stats *st);
+int ddps_sn_set_primary(struct ddps_sd_assoc *a, uint32_t path);
 
 #endif

@@ -79,6 +79,7 @@ static void sock_close(struct ddps_sn_sock *s)
 	ddps_io_del(s->ne->env->loop, &s->io);
 	ddps_own_close(s->io.fd);
 	free(s->ours);
+	free(s->homes);
 	free(s);
 }
 
@@ -154,7 +155,7 @@ static bool bound_to(const struct ddps_sn_sock *s, const struct sockaddr_storage
 	socklen_t len = sizeof have;
 	struct ddps_sctp_addr a, b;
 
-	if (!s || s->shared || s->raw != raw || s->family != want->ss_family ||
+	if (!s || s->shared || s->homes || s->raw != raw || s->family != want->ss_family ||
 	    getsockname(s->io.fd, (struct sockaddr *)&have, &len) < 0)
 		return false;
 	a = ddps_sn_addr(&have);
@@ -164,7 +165,7 @@ static bool bound_to(const struct ddps_sn_sock *s, const struct sockaddr_storage
 }
 
 int ddps_sn_sock_bind(struct ddps_sn_env *ne, const struct sockaddr *sa, socklen_t len, int encap,
-		      struct ddps_sn_sock **out)
+		      bool own, struct ddps_sn_sock **out)
 {
 	bool raw = encap == DDPS_URI_ENCAP_OFF;
 	struct sockaddr_storage ss = { 0 };
@@ -174,7 +175,7 @@ int ddps_sn_sock_bind(struct ddps_sn_env *ne, const struct sockaddr *sa, socklen
 	memcpy(&ss, sa, len);
 	ddps_sd_set_port(&ss, raw ? 0 : (uint16_t)encap);
 	/* Endpoints of one context share a UDP port, as they would with a kernel's SCTP. */
-	for (unsigned i = 0; (raw || encap) && i < ne->nsocks; i++) {
+	for (unsigned i = 0; !own && (raw || encap) && i < ne->nsocks; i++) {
 		if (bound_to(ne->socks[i], &ss, raw)) {
 			ne->socks[i]->refs++;
 			*out = ne->socks[i];
@@ -244,6 +245,7 @@ static int env_new(struct ddps_env *env, struct ddps_sn_env **out)
 	ne->flush = (struct ddps_task){ .fn = flush, .user = ne };
 	ddps_sctp_defaults(&c);
 	c.random = ddps_sn_random;
+	c.source = ddps_sn_homes_source;
 	c.rwnd = window();
 	c.hb_interval_ms = HEARTBEAT_MS;
 	c.rto_max_ms = RTO_MAX_MS;

@@ -91,7 +91,8 @@ static bool prepare(const struct ddps_sn_sock *s, struct mmsghdr *m,
 		return false;
 	in->from = route(s, from);
 	in->from.local = ddps_sn_addr(&local);
-	return in->from.encap || s->raw; /* nobody can answer port 0 */
+	/* nobody can answer port 0 */
+	return (in->from.encap || s->raw) && ddps_sn_homes_take(s, &in->from.local);
 }
 
 static int read_batch(struct ddps_sn_sock *s)

@@ -76,7 +76,7 @@ void ddps_sn_doom(struct ddps_sd_assoc *a, struct ddps_error e)
 
 /* ---- info ---- */
 
-static void text(const struct ddps_sctp_addr *addr, uint16_t port, char *buf, size_t len)
+void ddps_sn_text(const struct ddps_sctp_addr *addr, uint16_t port, char *buf, size_t len)
 {
 	struct sockaddr_storage ss;
 
@@ -102,8 +102,8 @@ void ddps_sn_info(struct ddps_sd_assoc *a, struct ddps_sd_assoc_info *out)
 	if (ddps_sctp_path_info(a->sa, use, &p) < 0)
 		return;
 	local = p.local.family ? p.local : ddps_sn_addr(&a->local);
-	text(&local, i.port, out->local, sizeof out->local);
-	text(&p.peer, i.peer_port, out->peer, sizeof out->peer);
+	ddps_sn_text(&local, i.port, out->local, sizeof out->local);
+	ddps_sn_text(&p.peer, i.peer_port, out->peer, sizeof out->peer);
 	out->in_streams = i.in_streams;
 	out->out_streams = i.out_streams;
 	out->has_adaptation = i.has_adaptation;
@@ -173,6 +173,16 @@ static void on_acked(void *user, uint64_t n)
 	a->up->acked(a->user, n);
 }
 
+static void on_path(void *user, const struct ddps_sctp_addr *peer, enum ddps_sctp_path_state s)
+{
+	static const char *const names[] = { "unconfirmed", "active", "doubtful", "inactive" };
+	struct ddps_sd_assoc *a = user;
+	char addr[72];
+
+	ddps_sn_text(peer, 0, addr, sizeof addr);
+	ddps_log(&a->ne->env->log, DDPS_LOG_INFO, "sctp", "path to %s is %s", addr, names[s]);
+}
+
 static void on_peer_shutdown(void *user)
 {
 	struct ddps_sd_assoc *a = user;
@@ -209,6 +219,7 @@ const struct ddps_sctp_up ddps_sn_up = {
 	.acked = on_acked,
 	.peer_shutdown = on_peer_shutdown,
 	.restarted = on_restarted,
+	.path = on_path,
 	.gone = on_gone,
 };
 

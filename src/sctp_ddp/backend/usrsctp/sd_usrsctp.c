@@ -183,7 +183,8 @@ static int do_connect(struct ddps_env *env, void **ctx, const struct ddps_uri *u
 		return DDPS_E_ADDRESS;
 	err = ddps_us_env_get(env, ctx, &ue);
 	if (!err)
-		err = ddps_us_carrier_connect(ue, &uri->from, sa, sa_len, encap, &c, &net_errno);
+		err = ddps_us_carrier_connect(ue, &uri->from.at[0], sa, sa_len, encap, &c,
+					      &net_errno);
 	if (err)
 		return err;
 	ddps_us_lock(ue);

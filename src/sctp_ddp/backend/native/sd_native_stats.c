@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* What there is to see of an association, and which path it is to prefer. */
+#include "sctp_ddp/backend/native/sd_native.h"
+#include <stdio.h>
+#include <string.h>
+
+int ddps_sn_assoc_stats(struct ddps_sd_assoc *a, struct ddps_assoc_stats *st)
+{
+	struct ddps_sctp_info i;
+
+	if (!a->sa || a->gone)
+		return DDPS_E_STATE;
+	ddps_sctp_info(a->sa, &i);
+	st->packets_sent = i.sent_packets;
+	st->packets_received = i.received_packets;
+	st->chunks_sent = i.sent_chunks;
+	st->chunks_received = i.received_chunks;
+	st->retransmitted = i.retransmitted;
+	st->timeouts = i.timeouts;
+	st->duplicates = i.duplicates;
+	st->gaps = i.gaps;
+	st->restarts = i.restarts;
+	st->unsent = i.unsent;
+	st->unacked = i.unacked;
+	st->out_of_order = i.out_of_order;
+	st->rwnd = i.rwnd;
+	st->peer_rwnd = i.peer_rwnd;
+	st->paths = i.npaths;
+	snprintf(st->state, sizeof st->state, "%s", i.state);
+	return 0;
+}
+
+static enum ddps_path_state state_of(enum ddps_sctp_path_state s)
+{
+	switch (s) {
+	case DDPS_SCTP_UNCONFIRMED:
+		break;
+	case DDPS_SCTP_ACTIVE:
+		return DDPS_PATH_ACTIVE;
+	case DDPS_SCTP_DOUBTFUL:
+		return DDPS_PATH_DOUBTFUL;
+	case DDPS_SCTP_INACTIVE:
+		return DDPS_PATH_INACTIVE;
+	}
+	return DDPS_PATH_UNCONFIRMED;
+}
+
+static int path_of(const struct ddps_sd_assoc *a, uint32_t path, struct ddps_sctp_path_info *p)
+{
+	return !a->sa || a->gone ? DDPS_E_STATE : ddps_sctp_path_info(a->sa, path, p);
+}
+
+int ddps_sn_path_stats(struct ddps_sd_assoc *a, uint32_t path, struct ddps_path_stats *st)
+{
+	struct ddps_sctp_path_info p;
+	struct ddps_sctp_info i;
+	int err = path_of(a, path, &p);
+
+	if (err)
+		return err;
+	ddps_sctp_info(a->sa, &i);
+	st->srtt_ns = p.srtt_ns;
+	st->rttvar_ns = p.rttvar_ns;
+	st->min_rtt_ns = p.min_rtt_ns;
+	st->rto_ns = p.rto_ns;
+	st->cwnd = p.cwnd;
+	st->ssthresh = p.ssthresh;
+	st->flight = p.flight;
+	st->retransmitted = p.retransmitted;
+	st->timeouts = p.timeouts;
+	st->mtu = p.mtu;
+	st->errors = p.errors;
+	st->state = state_of(p.state);
+	st->encap = p.encap;
+	st->primary = p.primary;
+	st->in_use = p.in_use;
+	ddps_sn_text(&p.peer, i.peer_port, st->peer, sizeof st->peer);
+	if (p.local.family)
+		ddps_sn_text(&p.local, i.port, st->local, sizeof st->local);
+	return 0;
+}
+
+int ddps_sn_set_primary(struct ddps_sd_assoc *a, uint32_t path)
+{
+	struct ddps_sctp_path_info p;
+	int err = path_of(a, path, &p);
+
+	if (!err)
+		err = ddps_sctp_set_primary(a->sa, &p.peer, ddps_now());
+	if (!err)
+		ddps_sn_poke(a->ne);
+	return err;
+}
