@@ -137,9 +137,12 @@ static enum status serve(struct server *sv)
 	uint64_t tick = clock_ns(), busy = tick, now;
 	bool more;
 
+	watch_begin(&sv->watch, sv->o->stat_ms);
 	while (!sig_pending()) {
 		if (serve_round(sv, &more))
 			return ST_FAILED;
+		if (watch_due(&sv->watch))
+			serve_show(sv);
 		if (all_done(sv))
 			return ST_DONE;
 		now = clock_ns();
@@ -150,7 +153,7 @@ static enum status serve(struct server *sv)
 		if (more)
 			busy = now;
 		else if (!sv->hot || now - busy >= SPIN_NS)
-			nap(sv, sv->live ? TICK_MS : -1, true);
+			nap(sv, sv->live ? clock_left_ms(watch_until(&sv->watch, tick)) : -1, true);
 	}
 	return ST_DONE;
 }

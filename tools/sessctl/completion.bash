@@ -36,7 +36,7 @@ _sessctl_value() { # OPTION WORD: candidates for the option's value
 		[[ $2 == @* ]] && mapfile -t COMPREPLY < <(compgen -f -P @ -- "${2#@}")
 		return 0
 		;;
-	--max-size | --count | --size | --interval | --timeout | --seconds | --depth | --qpn | --mtu | \
+	--max-size | --stat | --count | --size | --interval | --timeout | --seconds | --depth | --qpn | --mtu | \
 		--gid | --decode | --peer-qpn | --set | --device-name | --retry | --hold | --reject | \
 		--case | --then | --seed | --nodes | --loss | --tun | --udp | --multicast | --listen | \
 		--peer | --ip)

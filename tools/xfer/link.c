@@ -98,6 +98,7 @@ static void on_event(struct link *l, const struct ddps_event *ev)
 		l->was_up = true;
 		l->info = ev->info;
 		out_established(&l->out, 0, &ev->info, ev->private_data, ev->private_data_len);
+		watch_begin(&l->watch, l->o->stat_ms);
 		break;
 	case DDPS_EV_TERMINATED:
 		out_terminated(&l->out, 0, &ev->error);
@@ -133,6 +134,12 @@ static bool take_event(struct link *l)
 	return true;
 }
 
+static void look(struct link *l)
+{
+	if (watch_due(&l->watch) && l->up)
+		watch_show(&l->watch, &l->out, 0, l->chan.ep);
+}
+
 /*
  * Sleep until the library has something to do, @due has come or a signal.  Return: ST_DONE to
  * look again, ST_TIMEDOUT if @due has come, ST_FAILED after a signal (not reported).
@@ -146,8 +153,9 @@ static enum status nap(struct link *l, uint64_t due)
 		return ST_FAILED;
 	if (due && clock_ns() >= due)
 		return ST_TIMEDOUT;
-	if (poll(p, 2, clock_left_ms(due)) > 0 && p[0].revents)
+	if (poll(p, 2, clock_left_ms(watch_until(&l->watch, due))) > 0 && p[0].revents)
 		ddps_progress(l->ctx, 0);
+	look(l);
 	return ST_DONE;
 }
 
@@ -245,6 +253,7 @@ enum status link_take(struct link *l, struct ddps_wc *wc, int max, int *n)
 	enum status s = ST_DONE;
 
 	*n = 0;
+	look(l);
 	if (sig_pending() || (l->due && clock_ns() >= l->due))
 		return wait_more(l, patience_from_now());
 	for (unsigned tries = 1; !s && !*n; tries++) {
@@ -267,6 +276,7 @@ enum status link_next(struct link *l, struct ddps_wc *wc)
 	uint64_t patience = patience_from_now();
 	enum status s;
 
+	look(l);
 	/* also when there is always something to do */
 	if (sig_pending() || (l->due && clock_ns() >= l->due))
 		return wait_more(l, patience);
@@ -381,6 +391,8 @@ enum status link_close(struct link *l, enum status s)
 {
 	if (!l->up)
 		return s;
+	if (l->watch.every) /* the last one */
+		watch_show(&l->watch, &l->out, 0, l->chan.ep);
 	ddps_disconnect(l->chan.ep);
 	await_close(l, sig_pending() || s == ST_TIMEDOUT);
 	if (l->over)

@@ -8,6 +8,7 @@
 #include "xfer/chan.h"
 #include "cli/out.h"
 #include "cli/sessctl.h"
+#include "xfer/watch.h"
 
 #define MSG_ANY MSG_NTYPES
 
@@ -23,6 +24,7 @@ struct link {
 	struct ddps_cq *cq;
 	struct chan chan;
 	struct ddps_conn_info info;
+	struct watch watch;
 	uint64_t due;	 /* of the whole command, ns; 0: none */
 	bool up;	 /* established and not over */
 	bool was_up;	 /* established once */

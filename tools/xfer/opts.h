@@ -52,6 +52,7 @@ struct opts {
 	/* all */
 	uint32_t timeout_ms; /* 0: not given */
 	uint32_t count;	     /* 0: not given */
+	uint32_t stat_ms;    /* 0: not given */
 	bool force, json;
 	/* what is left */
 	char **arg;

@@ -370,6 +370,13 @@ void serve_deadlines(struct server *sv)
 	}
 }
 
+void serve_show(struct server *sv)
+{
+	for (struct session *s = sv->sessions; s; s = s->next)
+		if (s->state > SESSION_SETUP && s->state < SESSION_DEAD)
+			watch_show(&sv->watch, &sv->out, s->id, s->chan.ep);
+}
+
 void serve_reap(struct server *sv)
 {
 	struct session *s = sv->sessions, *next;

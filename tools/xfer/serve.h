@@ -9,6 +9,7 @@
 #include "xfer/chan.h"
 #include "cli/out.h"
 #include "cli/sessctl.h"
+#include "xfer/watch.h"
 
 #define SERVE_SESSIONS_MAX 4096		 /* at once; more are rejected, and told */
 #define SERVE_WINDOWS_MAX  (1024u << 20) /* octets of all windows together, likewise */
@@ -27,6 +28,7 @@ struct server {
 	uint64_t windows; /* octets handed out */
 	unsigned taken;	  /* requests so far; numbers the sessions */
 	unsigned live, dead, ended;
+	struct watch watch;
 	unsigned hot; /* sessions that are measured: look again before sleeping */
 };
 
@@ -81,6 +83,8 @@ void serve_event(struct server *sv, const struct ddps_event *ev);
 void serve_completion(const struct ddps_wc *wc);
 /* Sessions whose peer has been silent for too long. */
 void serve_deadlines(struct server *sv);
+/* --stat: how those that are up stand. */
+void serve_show(struct server *sv);
 /* Free those that are over. */
 void serve_reap(struct server *sv);
 /* End all, in order. */
