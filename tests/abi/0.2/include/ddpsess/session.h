@@ -294,7 +294,9 @@ struct ddps_conn_param {
 	uint32_t reserved;
 	/* Initiator: the address of this host to connect from, as in struct ddps_conn_info ("192.0.2.1:0",
 	 * "[2001:db8::1]:4000"); port 0 lets the system choose, and is the only one over SCTP, where
-	 * sessions share an association.  NULL: the system chooses both.  Borrowed for the call. */
+	 * sessions share an association; there it may be a list, "192.0.2.1,[2001:db8::1]:0", and
+	 * is the same as the URI's local=, which then is to be absent.  NULL: the system chooses
+	 * both.  Borrowed for the call. */
 	const char *local;
 };
 
@@ -351,6 +353,8 @@ static inline void ddps_listen_param_init(struct ddps_listen_param *p)
  * @ctx:	context
  * @uri:	"tcp://HOST:PORT" or "sctp://HOST:PORT[?backend=auto|kernel|native|usrsctp][&encap=PORT|off]";
  *		HOST an address, [IPv6], a name, or empty for any; port 0 lets the system choose.
+ *		With sctp:// HOST may be a list of at most 8 addresses, with commas: the endpoint
+ *		has them all, and peers are told of each.
  * @p:		NULL for the defaults
  * @out:	set on success only
  *
@@ -459,13 +463,16 @@ DDPS_API void ddps_ep_free(struct ddps_ep *ep);
 /**
  * ddps_connect - open a session as initiator
  * @ep:		endpoint that was never connected
- * @uri:	as for ddps_listen, port required; names are looked up without blocking
+ * @uri:	as for ddps_listen, port required; names are looked up without blocking.  With
+ *		sctp:// a list of addresses of the peer, the first one preferred; and &local=HOST,...
+ *		this host's addresses that the peer is told.  Without it these are the ones that the
+ *		system uses towards each address of a list.  Each family of the list needs one
  * @p:		NULL for the defaults
  *
  * Exactly one of DDPS_EV_ESTABLISHED, DDPS_EV_REJECTED and DDPS_EV_FAILED follows.
  *
  * Return: 0, or DDPS_E_INVAL, DDPS_E_ADDRESS (URI, or local), DDPS_E_TOO_LONG (private data; nothing
- * was sent), DDPS_E_STATE, DDPS_E_UNSUPPORTED, DDPS_E_NOMEM, DDPS_E_SYSTEM, DDPS_E_FORKED.
+ * was sent), DDPS_E_STATE, DDPS_E_UNSUPPORTED (also: a list of addresses, and the backend takes none), DDPS_E_NOMEM, DDPS_E_SYSTEM, DDPS_E_FORKED.
  */
 DDPS_API int ddps_connect(struct ddps_ep *ep, const char *uri, const struct ddps_conn_param *p);
 

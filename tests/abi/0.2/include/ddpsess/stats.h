@@ -105,6 +105,96 @@ struct ddps_ctx_stats {
  */
 DDPS_API int ddps_ctx_stats(struct ddps_ctx *ctx, struct ddps_ctx_stats *st);
 
+/* ---- SCTP associations ---- */
+
+/* The association that carries a session, and perhaps others between the same two endpoints. */
+struct ddps_assoc_stats {
+	size_t struct_size; /* set by the caller to sizeof(struct ddps_assoc_stats) */
+
+	/* Since it was opened.  Chunks are DATA chunks. */
+	uint64_t packets_sent, packets_received;
+	uint64_t chunks_sent, chunks_received;
+	uint64_t retransmitted; /* chunks sent again */
+	uint64_t timeouts;	/* of T3-rtx */
+	uint64_t duplicates;	/* chunks received that had been received before */
+	uint64_t gaps;		/* Gap Ack Blocks that the peer's SACKs had */
+	uint64_t restarts;	/* of the peer */
+
+	/* Now, octets. */
+	uint64_t unsent;	  /* handed over, not sent yet */
+	uint64_t unacked;	  /* sent, not acknowledged for good */
+	uint64_t out_of_order;	  /* received, waiting for what is missing */
+	uint64_t rwnd, peer_rwnd; /* receive windows, as advertised by this side and the peer */
+
+	uint32_t sessions; /* of this context that it carries */
+	uint32_t paths;	   /* to addresses of the peer: see ddps_ep_path_stats; at most 8 */
+	char state[24];	   /* as RFC 9260 names it: "ESTABLISHED" */
+};
+
+/**
+ * ddps_ep_assoc_stats - read the counters of the association below a session
+ * @ep:		endpoint with a session over SCTP, backend native
+ * @st:		struct_size set; filled on success
+ *
+ * Return: 0, or DDPS_E_INVAL (struct_size), DDPS_E_STATE (no association, or none any more),
+ * DDPS_E_UNSUPPORTED (another transport or backend), DDPS_E_FORKED.
+ */
+DDPS_API int ddps_ep_assoc_stats(struct ddps_ep *ep, struct ddps_assoc_stats *st);
+
+/* States of a path (RFC 9260 5.4 and 8.2, RFC 7829). */
+enum ddps_path_state {
+	DDPS_PATH_UNCONFIRMED, /* the peer has named it, and has not answered there yet */
+	DDPS_PATH_ACTIVE,
+	DDPS_PATH_DOUBTFUL, /* potentially failed: used only if no other is active */
+	DDPS_PATH_INACTIVE  /* failed more than path.max.retrans times, which is 5 */
+};
+
+struct ddps_path_stats {
+	size_t struct_size; /* set by the caller to sizeof(struct ddps_path_stats) */
+
+	uint64_t srtt_ns, rttvar_ns, min_rtt_ns; /* round trip; 0: not measured yet */
+	uint64_t rto_ns;			 /* of the next packet */
+	uint64_t cwnd, ssthresh, flight;  /* octets; ssthresh UINT64_MAX: slow start so far */
+	uint64_t retransmitted, timeouts; /* as of the association */
+
+	uint32_t mtu;		  /* of an IP packet, octets: as discovered so far */
+	uint32_t errors;	  /* heartbeats and timers without an answer, in a row */
+	char peer[72], local[72]; /* "192.0.2.1:7174"; local "": not known yet */
+	enum ddps_path_state state;
+	uint16_t encap; /* peer's UDP port, 0: SCTP directly on IP */
+	bool primary;	/* preferred: see ddps_ep_set_primary */
+	bool in_use;	/* new data goes there */
+};
+
+/**
+ * ddps_ep_path_stats - read state and counters of one path of the association below a session
+ * @ep:		as for ddps_ep_assoc_stats
+ * @path:	0 .. paths - 1.  The number of a path stays the same as long as the association lives
+ * @st:		struct_size set; filled on success
+ *
+ * Return: as ddps_ep_assoc_stats; DDPS_E_INVAL also if there is no such path.
+ */
+DDPS_API int ddps_ep_path_stats(struct ddps_ep *ep, uint32_t path, struct ddps_path_stats *st);
+
+/**
+ * ddps_ep_set_primary - prefer one path of the association below a session
+ * @ep:		as for ddps_ep_assoc_stats
+ * @path:	as for ddps_ep_path_stats
+ *
+ * What this side sends goes there as long as it works, for all sessions of the association.
+ * Until then the primary path is that to the first address of the initiator's URI, and for a
+ * responder the one that the initiator came from.
+ *
+ * Return: as ddps_ep_path_stats.
+ */
+DDPS_API int ddps_ep_set_primary(struct ddps_ep *ep, uint32_t path);
+
+/**
+ * ddps_path_state_name - "unconfirmed", "active", "doubtful", "inactive"
+ * Return: a constant string, never NULL.
+ */
+DDPS_API const char *ddps_path_state_name(enum ddps_path_state state);
+
 #ifdef __cplusplus
 }
 #endif
