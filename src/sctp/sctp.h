@@ -94,7 +94,10 @@ struct ddps_sctp_param {
 	uint16_t streams;    /* asked for and offered, each way; 0: 4096 */
 	bool has_adaptation; /* send an Adaptation Layer Indication (RFC 5061 4.2.6) */
 	uint32_t adaptation;
-	uint32_t mtu;	       /* largest IP packet of the interface; 0: 1500 */
+	uint32_t mtu; /* largest IP packet of the interface; 0: 1500 */
+	/* What every way within this host takes, its loopback interface's MTU: packets begin with
+	 * that there.  0: not known */
+	uint32_t host_mtu;
 	uint32_t fixed_mtu;    /* no path MTU discovery, this IP packet size; 0: discover */
 	bool delay_sack_never; /* a SACK for each packet */
 	/* Our addresses that the peer may use.  With fewer than two none is told to the peer, who

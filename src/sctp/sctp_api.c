@@ -189,6 +189,7 @@ void ddps_sctp_refused(struct ddps_sctp *e, const struct ddps_sctp_out *out, uin
 	if (out->data)
 		ddps_sent_refused(&p->a->tx, &p->tx, out->pn);
 	ddps_sent_mtu_changed(&p->a->tx, &p->tx, ddps_pmtu_local(&p->tx.pmtu, mtu, e->now));
+	ddps_sc_way_set(e, &p->peer, p->tx.pmtu.size);
 	ddps_sc_touch(p->a);
 }
 

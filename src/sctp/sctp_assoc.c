@@ -45,6 +45,7 @@ struct ddps_sctp_assoc *ddps_sc_assoc_new(struct ddps_sctp *e, const struct ddps
 	a->has_adaptation = p->has_adaptation;
 	a->adaptation = p->adaptation;
 	a->mtu = p->mtu;
+	a->host_mtu = p->host_mtu;
 	a->fixed_mtu = p->fixed_mtu;
 	a->delay_sack_never = p->delay_sack_never;
 	memcpy(a->local, p->local, sizeof a->local);

@@ -118,6 +118,30 @@ void ddps_sc_peer_put(struct ddps_sctp *e, const struct ddps_sctp_addr *addr)
 	}
 }
 
+/* ---- path MTU by address ---- */
+
+#define WAY_NS (600 * 1000 * MS) /* as long as a path that is used goes without a probe */
+
+static unsigned way_slot(const struct ddps_sctp *e, const struct ddps_sctp_addr *to)
+{
+	return hash(e, to->ip, sizeof to->ip) % DDPS_SC_WAYS;
+}
+
+uint16_t ddps_sc_way_size(const struct ddps_sctp *e, const struct ddps_sctp_addr *to)
+{
+	const struct ddps_sc_way *w = &e->ways[way_slot(e, to)];
+
+	return w->size && e->now - w->at < WAY_NS && ddps_sc_addr_eq(&w->to, to) ? w->size : 0;
+}
+
+void ddps_sc_way_set(struct ddps_sctp *e, const struct ddps_sctp_addr *to, uint16_t size)
+{
+	e->ways[way_slot(e, to)] =
+		(struct ddps_sc_way){ .to = plain(to), .size = size, .at = e->now };
+}
+
+/* ---- tags ---- */
+
 /* [9260-5.3.1-3] A cookie is not good for a second association while it lives. */
 void ddps_sc_gone_add(struct ddps_sctp *e, uint32_t own, uint32_t peer)
 {

@@ -167,7 +167,7 @@ struct ddps_sctp_assoc {
 	uint32_t own_tag, peer_tag, tie_own, tie_peer, own_tsn, peer_tsn;
 	uint16_t in_streams, out_streams, asked; /* asked: in INIT */
 	bool has_adaptation, peer_has_adaptation, delay_sack_never;
-	uint32_t adaptation, peer_adaptation, mtu, fixed_mtu;
+	uint32_t adaptation, peer_adaptation, mtu, host_mtu, fixed_mtu;
 	struct ddps_sctp_addr local[DDPS_SCTP_ADDRS_MAX];
 	uint8_t nlocal, npaths, npeers; /* npeers: given by the user */
 	struct ddps_sc_path *path[DDPS_SCTP_ADDRS_MAX];
@@ -235,6 +235,14 @@ struct ddps_sc_peer {
 	UT_hash_handle hh;
 };
 
+/* What size of packets got through to an address lately; another address may take its place. */
+struct ddps_sc_way {
+	struct ddps_sctp_addr to;
+	uint16_t size; /* 0: none */
+	uint64_t at;
+};
+
+#define DDPS_SC_WAYS 256u
 #define DDPS_SC_GONE 4096u /* tags of associations that ended lately */
 
 struct ddps_sctp {
@@ -255,6 +263,7 @@ struct ddps_sctp {
 	unsigned nstray;
 	uint16_t next_port;
 	bool busy; /* in input or tick */
+	struct ddps_sc_way ways[DDPS_SC_WAYS];
 	struct {
 		uint32_t own, peer;
 		uint64_t at;
@@ -299,6 +308,9 @@ void ddps_sc_leave(struct ddps_sctp *e, struct ddps_sc_path *p);
 /* Count an association accepted from @addr; false: too many, or no memory. */
 bool ddps_sc_peer_get(struct ddps_sctp *e, const struct ddps_sctp_addr *addr);
 void ddps_sc_peer_put(struct ddps_sctp *e, const struct ddps_sctp_addr *addr);
+/* The size of packets that a probe has found for @to in the last 10 minutes; 0: not known. */
+uint16_t ddps_sc_way_size(const struct ddps_sctp *e, const struct ddps_sctp_addr *to);
+void ddps_sc_way_set(struct ddps_sctp *e, const struct ddps_sctp_addr *to, uint16_t size);
 /* Tags of an association that has ended; whether they are of one that did lately. */
 void ddps_sc_gone_add(struct ddps_sctp *e, uint32_t own, uint32_t peer);
 bool ddps_sc_gone_lately(const struct ddps_sctp *e, uint32_t own, uint32_t peer);

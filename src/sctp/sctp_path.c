@@ -170,6 +170,50 @@ static void hb_acked(struct ddps_sc_path *p)
 	}
 }
 
+/* ---- path MTU ---- */
+
+static bool within_host(const struct ddps_sc_path *p)
+{
+	return ddps_sc_loopback(&p->peer) ||
+	       (p->local.family && ddps_sc_addr_eq(&p->peer, &p->local));
+}
+
+/* The size to begin with: what another association has found lately, or the loopback interface,
+ * beyond which the way does not lead.  A link's MTU elsewhere says nothing of the next link. */
+static uint16_t first_size(const struct ddps_sc_path *p)
+{
+	uint32_t host = p->a->host_mtu;
+	uint16_t found = ddps_sc_way_size(p->a->e, &p->peer);
+
+	if (found || !within_host(p))
+		return found;
+	return host < UINT16_MAX ? (uint16_t)host : UINT16_MAX;
+}
+
+static void start_pmtu(struct ddps_sc_path *p)
+{
+	struct ddps_sctp_assoc *a = p->a;
+
+	if (a->fixed_mtu)
+		return;
+	ddps_pmtu_start(&p->tx.pmtu, first_size(p), a->e->now);
+	ddps_sent_mtu_changed(&a->tx, &p->tx, DDPS_PMTU_SIZE);
+}
+
+static void probe_acked(struct ddps_sc_path *p)
+{
+	struct ddps_sctp_assoc *a = p->a;
+
+	p->probe_nonce = 0;
+	ddps_sent_mtu_changed(&a->tx, &p->tx,
+			      ddps_pmtu_probe_acked(&p->tx.pmtu, p->probe_size, a->e->now));
+	/* Also when it shrank: the probe that follows a black hole is answered, too. */
+	ddps_sc_way_set(a->e, &p->peer, p->tx.pmtu.size);
+	ddps_sc_path_good(p); /* [8899-6.2-d1] */
+}
+
+/* ---- answers ---- */
+
 /* [9260-5.4-d2] The nonce and the address must be those of a heartbeat of ours. */
 void ddps_sc_heartbeat_ack(struct ddps_sc_rx *rx, const struct ddps_sc_chunk *c)
 {
@@ -193,11 +237,7 @@ void ddps_sc_heartbeat_ack(struct ddps_sc_rx *rx, const struct ddps_sc_chunk *c)
 		if (nonce == p->hb_nonce) {
 			hb_acked(p);
 		} else if (nonce == p->probe_nonce) {
-			p->probe_nonce = 0;
-			ddps_sent_mtu_changed(&a->tx, &p->tx,
-					      ddps_pmtu_probe_acked(&p->tx.pmtu, p->probe_size,
-								    a->e->now));
-			ddps_sc_path_good(p); /* [8899-6.2-d1] */
+			probe_acked(p);
 		}
 		ddps_sc_touch(a);
 	}
@@ -214,12 +254,6 @@ static void set_state(struct ddps_sc_path *p, enum ddps_sctp_path_state s)
 	p->state = s;
 	if (a->up && !a->freed && a->announced && a->up->path)
 		a->up->path(a->user, &p->peer, s);
-}
-
-static void start_pmtu(struct ddps_sc_path *p)
-{
-	if (!p->a->fixed_mtu)
-		ddps_pmtu_start(&p->tx.pmtu, 0, p->a->e->now);
 }
 
 void ddps_sc_path_confirm(struct ddps_sc_path *p)

@@ -18,7 +18,6 @@ struct run {
 	size_t len; /* of a message */
 	uint32_t sent, to_send;
 	uint64_t octets, first, last, pause, count_from;
-	uint32_t sack_grace_us;
 	uint8_t seen[1 << 20]; /* by number */
 	unsigned twice;
 };
@@ -139,7 +138,6 @@ static void connect(unsigned npaths)
 	struct sn_net *n = &run.net;
 
 	sn_config(n, &c);
-	c.sack_grace_us = run.sack_grace_us;
 	sn_boot(n, 0, &c);
 	sn_boot(n, 1, &c);
 	for (unsigned i = 0; i < npaths && npaths > 1; i++)
@@ -336,85 +334,4 @@ Test(sctp_speed, all_paths_dead_for_a_while, .timeout = 60)
 	sn_run(&run.net, 10 * S);
 	cr_expect_eq(run.octets, (uint64_t)run.sent * run.len, "nothing lost");
 	finish("all dead for 3 s");
-}
-
-/* ---- request and answer ---- */
-
-static unsigned answers;
-static uint64_t all_acked;
-static struct ddps_sctp_assoc *owes; /* an answer, or the next request */
-
-static void send_64(struct ddps_sctp_assoc *a)
-{
-	static uint8_t buf[64];
-	struct iovec iov = { buf, sizeof buf };
-
-	cr_assert_eq(ddps_sctp_send(a, 0, 7, DDPS_SCTP_UNORDERED, &iov, 1, run.net.now), 0);
-}
-
-/* The side that connected counts and asks again; the other one answers. */
-static void ping_message(void *user, const struct ddps_sctp_msg *m)
-{
-	(void)m;
-	if (user != &run.a)
-		owes = run.b;
-	else if (++answers < run.to_send)
-		owes = run.a;
-}
-
-static void ping_acked(void *user, uint64_t n)
-{
-	if (user == &run.b && n == run.to_send)
-		all_acked = run.net.now;
-}
-
-static const struct ddps_sctp_up ping_up = { .up = nothing,
-					     .message = ping_message,
-					     .writable = nothing,
-					     .acked = ping_acked,
-					     .peer_shutdown = nothing,
-					     .restarted = nothing,
-					     .gone = on_gone };
-
-/* As a user does who takes what came when the engine has sent what it had. */
-static void ping_run(uint64_t until)
-{
-	send_64(run.a);
-	while (sn_step(&run.net, until)) {
-		if (owes)
-			send_64(owes);
-		owes = NULL;
-	}
-}
-
-static uint64_t packets_of_both(void)
-{
-	return run.net.node[0].sent + run.net.node[1].sent;
-}
-
-/* [9260-6.1-16] The SACK that each request asks for leaves with the answer; the last one, which has
- * nothing to leave with, as soon as the grace is over. */
-Test(sctp_speed, answers_carry_the_acknowledgements, .timeout = 60)
-{
-	uint64_t before, last;
-
-	prepare(1, 10000);
-	run.sack_grace_us = 100;
-	run.to_send = 0;
-	connect(1);
-	sn_run(&run.net, 3 * S); /* with its path MTU found */
-	cr_assert(run.up);
-	run.to_send = 1000;
-	ddps_sctp_assoc_set_up(run.a, &ping_up, &run.a);
-	ddps_sctp_assoc_set_up(run.b, &ping_up, &run.b);
-	before = packets_of_both();
-	last = run.net.now + 1000 * 20000;
-	ping_run(run.net.now + S);
-	cr_expect_eq(answers, 1000);
-	/* the first DATA of a direction is acknowledged immediately, the last one alone */
-	cr_expect_leq(packets_of_both() - before, 2000 + 3, "%lu packets",
-		      (unsigned long)(packets_of_both() - before));
-	cr_expect_leq(all_acked, last + 150000, "%lu ns late", (unsigned long)(all_acked - last));
-	cr_expect_geq(all_acked, last + 100000);
-	sn_fini(&run.net);
 }

@@ -50,7 +50,8 @@ static struct ddps_sctp_param param_for(const struct ddps_sn_sock *s, uint32_t m
 					 .streams = DDPS_SCTP_STREAMS,
 					 .has_adaptation = true,
 					 .adaptation = DDPS_SCTP_ADAPTATION_DDP,
-					 .mtu = mtu };
+					 .mtu = mtu,
+					 .host_mtu = s->ne->host_mtu };
 }
 
 /* ---- connect ---- */

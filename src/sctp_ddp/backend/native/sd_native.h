@@ -62,6 +62,7 @@ struct ddps_sn_env {
 	struct ddps_sd_assoc *assocs;
 	struct ddps_sd_endpoint *endpoints;
 	struct ddps_sd_assoc *accepting; /* shown to an endpoint's owner just now */
+	uint32_t host_mtu;		 /* of the loopback interface, 0: not known */
 	uint64_t drops;			 /* packets that the kernel did not take */
 	struct ddps_sctp_out out[DDPS_SN_OUTS];
 	struct iovec iov[DDPS_SN_OUTS][DDPS_SN_IOV];

@@ -227,6 +227,16 @@ static size_t window(void)
 	return n < (int)WINDOW_MIN ? WINDOW_MIN : (size_t)n;
 }
 
+static uint32_t host_mtu(void)
+{
+	struct sockaddr_in sa = { .sin_family = AF_INET,
+				  .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+	struct sockaddr_storage ss = { 0 };
+
+	memcpy(&ss, &sa, sizeof sa);
+	return ddps_sd_sock_mtu(&ss);
+}
+
 static void flush(void *user)
 {
 	ddps_sn_flush(user);
@@ -241,6 +251,7 @@ static int env_new(struct ddps_env *env, struct ddps_sn_env **out)
 	if (!ne)
 		return DDPS_E_NOMEM;
 	ne->env = env;
+	ne->host_mtu = host_mtu();
 	ne->timer = (struct ddps_timer){ .fn = ddps_sn_tick, .user = ne };
 	ne->flush = (struct ddps_task){ .fn = flush, .user = ne };
 	ddps_sctp_defaults(&c);

@@ -1,0 +1,257 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Whole engines on a simulated path: what an association begins with, and what a request and its
+ * answer cost.
+ */
+#include "sctp_net_fixture.h"
+#include <criterion/criterion.h>
+
+#define S    1000000000ull
+#define PORT 5000
+#define MBIT (1e6 / 8)
+
+static struct {
+	struct sn_net net;
+	struct ddps_sctp_assoc *a, *b; /* the last one; at the other end */
+	struct ddps_sctp_param param;
+	bool up;
+	size_t size;	  /* of packets, when it came up */
+	uint32_t to_send; /* messages of 1400 octets still to be sent */
+	uint64_t received, last, pause;
+	unsigned answers, questions;
+	uint64_t all_acked;
+	struct ddps_sctp_assoc *owes; /* an answer, or the next question */
+} run;
+
+static uint64_t size_now(void)
+{
+	struct ddps_sctp_path_info i;
+
+	cr_assert_eq(ddps_sctp_path_info(run.a, 0, &i), 0);
+	return i.mtu;
+}
+
+static int send_one(struct ddps_sctp_assoc *a, size_t len)
+{
+	static uint8_t buf[1400];
+	struct iovec iov = { buf, len };
+
+	return ddps_sctp_send(a, 0, 7, DDPS_SCTP_UNORDERED, &iov, 1, run.net.now);
+}
+
+static void send_all(void *user)
+{
+	(void)user;
+	while (run.to_send && send_one(run.a, 1400) == 0)
+		run.to_send--;
+}
+
+static void on_up(void *user)
+{
+	(void)user;
+	run.up = true;
+	run.size = size_now();
+}
+
+static void on_message(void *user, const struct ddps_sctp_msg *m)
+{
+	(void)user, (void)m;
+	if (run.last && run.net.now - run.last > run.pause)
+		run.pause = run.net.now - run.last;
+	run.last = run.net.now;
+	run.received++;
+}
+
+static void on_acked(void *user, uint64_t n)
+{
+	(void)user, (void)n;
+}
+
+static void nothing(void *user)
+{
+	(void)user;
+}
+
+static void on_gone(void *user, const struct ddps_error *e)
+{
+	(void)user;
+	cr_assert_fail("the association has ended: %s", e->text);
+}
+
+static const struct ddps_sctp_up up = { .up = on_up,
+					.message = on_message,
+					.writable = send_all,
+					.acked = on_acked,
+					.peer_shutdown = nothing,
+					.restarted = nothing,
+					.gone = on_gone };
+
+static void on_accept(void *user, struct ddps_sctp_assoc *a)
+{
+	(void)user;
+	run.b = a;
+	ddps_sctp_assoc_set_up(a, &up, NULL);
+}
+
+/* Two engines, one of which listens, on a path that takes packets of @mtu and @one_way ns. */
+static void prepare(uint64_t one_way, unsigned mtu, uint32_t grace_us)
+{
+	struct ddps_sctp_port *l;
+	struct ddps_sctp_config c;
+
+	memset(&run, 0, sizeof run);
+	sn_init(&run.net, 1);
+	sn_config(&run.net, &c);
+	c.sack_grace_us = grace_us;
+	for (unsigned i = 0; i < 2; i++) {
+		run.net.node[i].link[0].delay = one_way;
+		run.net.node[i].link[0].mtu = mtu;
+		sn_boot(&run.net, i, &c);
+	}
+	run.param = (struct ddps_sctp_param){ .port = PORT, .mtu = mtu };
+	cr_assert_eq(ddps_sctp_listen(run.net.node[1].e, &run.param, on_accept, NULL, &l), 0);
+	run.param.port = 0;
+}
+
+/* One more association; the size that its packets begin with. */
+static size_t begin(void)
+{
+	struct sn_net *n = &run.net;
+
+	run.up = false;
+	cr_assert_eq(ddps_sctp_connect(n->node[0].e, &run.param, n->node[1].addr, 1, PORT,
+				       n->node[1].udp, &up, NULL, n->now, &run.a),
+		     0);
+	while (!run.up)
+		cr_assert(sn_step(n, n->now + 10 * S));
+	return run.size;
+}
+
+/* ---- the size to begin with ---- */
+
+/* @net: first octet of both addresses; @host: what the user says of the loopback interface. */
+static size_t first_size(unsigned net, uint32_t host)
+{
+	prepare(10000, 65535, 0);
+	run.net.node[0].addr[0] = sn_v4(net, 0, 0, 1);
+	run.net.node[1].addr[0] = sn_v4(net, 0, 0, 2);
+	run.param.host_mtu = host;
+	begin();
+	sn_fini(&run.net);
+	return run.size;
+}
+
+/* The MTU of the loopback interface is that of the whole way: nothing has to be found out.
+ * Elsewhere the base size comes first, whatever the own link takes. */
+Test(sctp_begin, large_packets_within_the_host, .timeout = 60)
+{
+	cr_expect_eq(first_size(127, 65535), 65532);
+	cr_expect_eq(first_size(127, 9000), 9000);
+	cr_expect_eq(first_size(127, 0), 1200);
+	cr_expect_eq(first_size(10, 65535), 1200);
+}
+
+/* What one association found is where the next one to that address begins, for 10 minutes. */
+Test(sctp_begin, path_mtu_is_remembered, .timeout = 60)
+{
+	prepare(12500000, 1500, 0);
+	cr_expect_eq(begin(), 1200);
+	sn_run(&run.net, 2 * S);
+	cr_expect_eq(size_now(), 1500);
+	cr_expect_eq(begin(), 1500);
+	sn_run(&run.net, 601 * S);
+	cr_expect_eq(begin(), 1200, "after 10 minutes");
+	sn_fini(&run.net);
+}
+
+/* The path has changed since: what is remembered is a black hole, is found out in time, and is not
+ * remembered any more. */
+Test(sctp_begin, wrong_memory_is_mended, .timeout = 60)
+{
+	prepare(12500000, 1500, 0);
+	for (unsigned i = 0; i < 2; i++) {
+		run.net.node[i].link[0].rate = 50 * MBIT;
+		run.net.node[i].link[0].queue = 156250;
+	}
+	begin();
+	sn_run(&run.net, 2 * S);
+	for (unsigned i = 0; i < 2; i++)
+		run.net.node[i].link[0].mtu = 1280;
+	cr_expect_eq(begin(), 1500);
+	run.last = run.net.now;
+	run.to_send = 3000;
+	send_all(NULL);
+	sn_run(&run.net, 5 * S);
+	cr_expect_eq(run.received, 3000);
+	cr_expect_lt(run.pause, 2 * S, "%u ms", (unsigned)(run.pause / MS));
+	cr_expect_eq(size_now(), 1280);
+	cr_expect_eq(begin(), 1280);
+	sn_fini(&run.net);
+}
+
+/* ---- request and answer ---- */
+
+/* The side that connected counts and asks again; the other one answers. */
+static void ping_message(void *user, const struct ddps_sctp_msg *m)
+{
+	(void)m;
+	if (user != &run.a)
+		run.owes = run.b;
+	else if (++run.answers < run.questions)
+		run.owes = run.a;
+}
+
+static void ping_acked(void *user, uint64_t n)
+{
+	if (user == &run.b && n == run.questions)
+		run.all_acked = run.net.now;
+}
+
+static const struct ddps_sctp_up ping_up = { .up = nothing,
+					     .message = ping_message,
+					     .writable = nothing,
+					     .acked = ping_acked,
+					     .peer_shutdown = nothing,
+					     .restarted = nothing,
+					     .gone = on_gone };
+
+/* As a user does who takes what came when the engine has sent what it had. */
+static void ping_run(uint64_t until)
+{
+	cr_assert_eq(send_one(run.a, 64), 0);
+	while (sn_step(&run.net, until)) {
+		if (run.owes)
+			cr_assert_eq(send_one(run.owes, 64), 0);
+		run.owes = NULL;
+	}
+}
+
+static uint64_t packets_of_both(void)
+{
+	return run.net.node[0].sent + run.net.node[1].sent;
+}
+
+/* [9260-6.1-16] The SACK that each request asks for leaves with the answer; the last one, which has
+ * nothing to leave with, as soon as the grace is over. */
+Test(sctp_begin, answers_carry_the_acknowledgements, .timeout = 60)
+{
+	uint64_t before, last;
+
+	prepare(10000, 1500, 100);
+	begin();
+	sn_run(&run.net, 3 * S); /* with its path MTU found */
+	run.questions = 1000;
+	ddps_sctp_assoc_set_up(run.a, &ping_up, &run.a);
+	ddps_sctp_assoc_set_up(run.b, &ping_up, &run.b);
+	before = packets_of_both();
+	last = run.net.now + 1000 * 20000;
+	ping_run(run.net.now + S);
+	cr_expect_eq(run.answers, 1000);
+	/* the first DATA of a direction is acknowledged immediately, the last one alone */
+	cr_expect_leq(packets_of_both() - before, 2000 + 3, "%lu packets",
+		      (unsigned long)(packets_of_both() - before));
+	cr_expect_leq(run.all_acked, last + 150000, "%lu ns late",
+		      (unsigned long)(run.all_acked - last));
+	cr_expect_geq(run.all_acked, last + 100000);
+	sn_fini(&run.net);
+}
