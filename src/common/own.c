@@ -15,6 +15,7 @@
 
 static uint64_t owned[FD_MAX / BITS];
 static int top; /* one above the highest there ever was */
+static bool forked;
 
 /* Only this thread exists, and only what may be called in a signal handler is called. */
 static void close_copies(void)
@@ -25,12 +26,25 @@ static void close_copies(void)
 	for (int i = 0; i < (top + BITS - 1) / BITS; i++)
 		owned[i] = 0;
 	top = 0;
+	__atomic_store_n(&forked, false,
+			 __ATOMIC_RELAXED); /* what is opened from now on is its own */
+}
+
+static void note_fork(void)
+{
+	__atomic_store_n(&forked, true, __ATOMIC_RELAXED);
 }
 
 static void watch_forks(void)
 {
 	/* Without memory for that children are on their own. */
-	(void)pthread_atfork(NULL, NULL, close_copies);
+	if (pthread_atfork(note_fork, NULL, close_copies))
+		note_fork();
+}
+
+bool ddps_own_forked(void)
+{
+	return __atomic_load_n(&forked, __ATOMIC_RELAXED);
 }
 
 int ddps_own(int fd)

@@ -8,10 +8,14 @@
  *
  * Any thread, any context; a fork may come in the midst of a call.
  */
+#include <stdbool.h>
 
 /* @fd, just opened, is one; what is < 0 is none.  Returns @fd. */
 int ddps_own(int fd);
 /* Close it. */
 void ddps_own_close(int fd);
+/* Whether this process has forked since the first of them was written down: a child that has not
+ * come to closing them yet may have copies. */
+bool ddps_own_forked(void);
 
 #endif

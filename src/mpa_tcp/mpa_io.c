@@ -58,7 +58,7 @@ static void io_reset(struct ddps_mpa_conn *c)
 }
 
 /*
- * As close() would end it, though another process may have a copy of the descriptor: with a reset if
+ * As close() would end it, though a child of fork may have a copy of the descriptor: with a reset if
  * that was asked for or there is input that nobody reads any more, else with what was written and a
  * FIN.
  */
@@ -79,7 +79,8 @@ static void end_stream(int fd)
 static void io_close(struct ddps_mpa_conn *c)
 {
 	ddps_io_del(c->env->loop, &c->io);
-	end_stream(c->io.fd);
+	if (ddps_own_forked())
+		end_stream(c->io.fd);
 	ddps_own_close(c->io.fd);
 	c->io.fd = -1;
 }
