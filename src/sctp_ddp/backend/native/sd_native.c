@@ -346,6 +346,7 @@ static int do_send(struct ddps_sd_assoc *a, uint16_t stream, uint32_t ppid, cons
 	unsigned flags =
 		DDPS_SCTP_UNORDERED | (ppid == DDPS_SD_PPID_CONTROL ? DDPS_SCTP_SACK_NOW : 0);
 	size_t len = 0;
+	int err;
 
 	if (!usable(a))
 		return DDPS_E_CLOSED;
@@ -353,7 +354,11 @@ static int do_send(struct ddps_sd_assoc *a, uint16_t stream, uint32_t ppid, cons
 		len += iov[i].iov_len;
 	if (len > DDPS_SD_MSG_MAX)
 		return DDPS_E_TOO_LONG;
-	return ddps_sctp_send(a->sa, stream, ppid, flags, iov, niov, ddps_now());
+	err = ddps_sctp_send(a->sa, stream, ppid, flags, iov, niov, ddps_now());
+	if (err == DDPS_E_NOMEM)
+		ddps_sn_doom(a,
+			     ddps_error_make(err, 0, "no memory for a message of %zu octets", len));
+	return err;
 }
 
 static void do_flush(struct ddps_sd_assoc *a)
