@@ -191,7 +191,7 @@ $(B)/verbs-threads: $(THREAD_VERBS) tests/verbs/vt.h $(wildcard tests/tsan/crite
 # Random calls from several threads, by seed.
 STRESS := $(B)/stress-session $(B)/stress-verbs
 $(B)/stress-verbs: $(call objs,$(VERBS_SRC))
-$(B)/stress-%: $(B)/tests/stress/%.o $(LIB_A)
+$(B)/stress-%: $(B)/tests/stress/%.o $(B)/tests/stress/run.o $(LIB_A)
 	$(if $(Q),@echo "  LD   $@")
 	$(Q)$(CC) $(CFLAGS_ALL) $(LDFLAGS) -o $@ $(filter %.o,$^) $(LIB_A) $(LIB_LIBS)
 

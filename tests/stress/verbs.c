@@ -4,39 +4,26 @@
  * disconnected and destroyed while other threads get events, post and poll; objects that nobody
  * shares come and go; the process forks, signals come.  Nothing is expected of most calls but that
  * they return in time.  Two connections that nobody else touches carry pings, each of which has to
- * wake whoever waits for it.  A round has a process of its own, since the drop-in reads its wire once.
+ * wake whoever waits for it.
  *
- * usage: stress-verbs SEED SECONDS	rounds of a second each, of seeds from SEED on; the seed of one that
- *					fails is printed, and begins with it when it is given again
+ * usage: stress-verbs SEED SECONDS
  */
+#include "stress/run.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <infiniband/verbs.h>
 #include <netinet/in.h>
 #include <poll.h>
-#include <pthread.h>
 #include <rdma/rdma_cma.h>
-#include <signal.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <sys/wait.h>
-#include <time.h>
-#include <unistd.h>
 
-#define NTHREADS 4
-#define NSLOTS	 6
-#define NPINGS	 2
-#define ROUND_MS 1000
-#define LOST_MS	 10000 /* a ping takes so long only if its wake-up was lost */
-#define STUCK_MS 30000 /* no call that is made here may take that long */
-#define DEPTH	 32
-#define BUF_LEN	 65536
-#define ACCESS	 (IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ)
-
-#define CHECK(cond) check(cond, #cond, __LINE__)
+#define NSLOTS	6
+#define NPINGS	2
+#define DEPTH	32
+#define BUF_LEN 65536
+#define ACCESS	(IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ)
 
 struct end {
 	struct rdma_cm_id *id;
@@ -61,45 +48,7 @@ static struct {
 	struct slot slots[NSLOTS + NPINGS]; /* pings last */
 	pthread_mutex_t ping_lock[NPINGS];
 	unsigned ups; /* connections that were established; atomic */
-	bool stop;    /* atomic */
 } w;
-
-struct worker {
-	pthread_t thread;
-	uint64_t rng;
-	unsigned calls;	  /* atomic */
-	const char *what; /* atomic: the call under way; NULL: it has ended */
-};
-
-static struct worker workers[NTHREADS];
-static uint64_t current_seed;
-
-static void check(bool ok, const char *what, int line)
-{
-	if (ok)
-		return;
-	printf("not ok stress-verbs seed %llu: line %d: %s (%s)\n",
-	       (unsigned long long)current_seed, line, what, strerror(errno));
-	fflush(stdout);
-	abort();
-}
-
-static uint64_t now_ms(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
-}
-
-/* xorshift64* */
-static uint32_t draw(uint64_t *rng, uint32_t n)
-{
-	*rng ^= *rng >> 12;
-	*rng ^= *rng << 25;
-	*rng ^= *rng >> 27;
-	return (uint32_t)(*rng * 2685821657736338717u >> 33) % n;
-}
 
 static bool readable(int fd, uint32_t ms)
 {
@@ -127,7 +76,7 @@ static void equip(struct end *e, bool passive, uint64_t *rng)
 	no_blocking(e->cc->fd);
 	e->cq = ibv_create_cq(e->id->verbs, 4 * DEPTH, NULL, e->cc, 0);
 	CHECK(e->cq);
-	if (passive && !draw(rng, 3)) {
+	if (passive && !stress_draw(rng, 3)) {
 		e->srq = ibv_create_srq(e->id->pd, &srq);
 		CHECK(e->srq);
 	}
@@ -213,7 +162,7 @@ static void request(struct rdma_cm_id *id, uint8_t number, uint64_t *rng)
 	}
 	if (taken)
 		return;
-	if (draw(rng, 2))
+	if (stress_draw(rng, 2))
 		(void)rdma_reject(id, NULL, 0); /* its peer may have gone */
 	CHECK(!rdma_destroy_id(id));
 }
@@ -284,13 +233,13 @@ static void take_event(struct end *e)
 /* Sleep until the queue's event comes, which has been asked for before what causes it. */
 static void completes(struct end *e, enum ibv_wc_opcode op)
 {
-	const uint64_t until = now_ms() + LOST_MS;
+	const uint64_t until = stress_ms() + STRESS_LOST_MS;
 	struct ibv_wc wc;
 	int n;
 
 	for (;;) {
 		while (!readable(e->cc->fd, 100))
-			CHECK(now_ms() < until);
+			CHECK(stress_ms() < until);
 		take_event(e);
 		CHECK(!ibv_req_notify_cq(e->cq, 0));
 		n = ibv_poll_cq(e->cq, 1, &wc);
@@ -318,11 +267,11 @@ static void ping(struct slot *s, uint32_t side)
 static void pings_up(uint64_t *rng)
 {
 	for (struct slot *s = &w.slots[NSLOTS]; s < &w.slots[NSLOTS + NPINGS]; s++) {
-		const uint64_t until = now_ms() + LOST_MS;
+		const uint64_t until = stress_ms() + STRESS_LOST_MS;
 
 		dial(s);
 		while (!s->end[0].up || !s->end[1].up) {
-			CHECK(now_ms() < until);
+			CHECK(stress_ms() < until);
 			cm_event(0, 1, rng);
 			cm_event(1, 1, rng);
 		}
@@ -333,6 +282,7 @@ static void world_open(uint64_t seed)
 {
 	uint64_t rng = seed;
 
+	setenv("DDPSESS_TRANSPORT", seed % 2 ? "tcp" : "sctp", 1);
 	for (int i = 0; i < NSLOTS + NPINGS; i++)
 		pthread_rwlock_init(&w.slots[i].lock, NULL);
 	for (int i = 0; i < NPINGS; i++)
@@ -354,7 +304,7 @@ static void world_open(uint64_t seed)
 	pings_up(&rng);
 }
 
-static void world_close(void)
+static unsigned world_close(void)
 {
 	for (int i = 0; i < NSLOTS + NPINGS; i++)
 		for (int side = 0; side < 2; side++)
@@ -363,13 +313,14 @@ static void world_close(void)
 	CHECK(!ibv_dereg_mr(w.mr));
 	for (int side = 0; side < 2; side++)
 		rdma_destroy_event_channel(w.ch[side]);
+	return w.ups - NPINGS;
 }
 
 /* ---- what a thread does ---- */
 
-static void do_connect(struct worker *t)
+static void do_connect(struct stress_worker *t)
 {
-	struct slot *s = &w.slots[draw(&t->rng, NSLOTS)];
+	struct slot *s = &w.slots[stress_draw(&t->rng, NSLOTS)];
 
 	if (pthread_rwlock_trywrlock(&s->lock))
 		return;
@@ -378,10 +329,10 @@ static void do_connect(struct worker *t)
 	pthread_rwlock_unlock(&s->lock);
 }
 
-static void do_destroy(struct worker *t)
+static void do_destroy(struct stress_worker *t)
 {
-	struct slot *s = &w.slots[draw(&t->rng, NSLOTS)];
-	const uint32_t first = draw(&t->rng, 2);
+	struct slot *s = &w.slots[stress_draw(&t->rng, NSLOTS)];
+	const uint32_t first = stress_draw(&t->rng, 2);
 
 	pthread_rwlock_wrlock(&s->lock);
 	end_clear(&s->end[first]);
@@ -389,15 +340,15 @@ static void do_destroy(struct worker *t)
 	pthread_rwlock_unlock(&s->lock);
 }
 
-static void do_cm(struct worker *t)
+static void do_cm(struct stress_worker *t)
 {
-	cm_event((int)draw(&t->rng, 2), draw(&t->rng, 10), &t->rng);
+	cm_event((int)stress_draw(&t->rng, 2), stress_draw(&t->rng, 10), &t->rng);
 }
 
-static void use(struct worker *t, void (*fn)(struct worker *t, struct end *e))
+static void use(struct stress_worker *t, void (*fn)(struct stress_worker *t, struct end *e))
 {
-	struct slot *s = &w.slots[draw(&t->rng, NSLOTS)];
-	struct end *e = &s->end[draw(&t->rng, 2)];
+	struct slot *s = &w.slots[stress_draw(&t->rng, NSLOTS)];
+	struct end *e = &s->end[stress_draw(&t->rng, 2)];
 
 	pthread_rwlock_rdlock(&s->lock);
 	if (e->cq)
@@ -405,80 +356,80 @@ static void use(struct worker *t, void (*fn)(struct worker *t, struct end *e))
 	pthread_rwlock_unlock(&s->lock);
 }
 
-static void send_some(struct worker *t, struct end *e)
+static void send_some(struct stress_worker *t, struct end *e)
 {
 	static const enum ibv_wr_opcode ops[] = { IBV_WR_SEND, IBV_WR_RDMA_WRITE,
 						  IBV_WR_RDMA_READ };
-	const enum ibv_wr_opcode op = ops[draw(&t->rng, 3)];
+	const enum ibv_wr_opcode op = ops[stress_draw(&t->rng, 3)];
 
 	/* Nobody's Read lands where somebody's Write comes from. */
 	(void)post_send(e, op, op == IBV_WR_RDMA_READ ? BUF_LEN / 2 : 0,
-			draw(&t->rng, 3) ? draw(&t->rng, 256) : BUF_LEN / 2);
+			stress_draw(&t->rng, 3) ? stress_draw(&t->rng, 256) : BUF_LEN / 2);
 }
 
-static void recv_some(struct worker *t, struct end *e)
+static void recv_some(struct stress_worker *t, struct end *e)
 {
 	(void)t;
 	(void)post_recv(e, BUF_LEN / 2);
 }
 
-static void poll_some(struct worker *t, struct end *e)
+static void poll_some(struct stress_worker *t, struct end *e)
 {
 	struct ibv_wc wc[4];
 
-	for (uint32_t i = draw(&t->rng, 50); i; i--)
+	for (uint32_t i = stress_draw(&t->rng, 50); i; i--)
 		CHECK(ibv_poll_cq(e->cq, 4, wc) >= 0);
 }
 
-static void await_some(struct worker *t, struct end *e)
+static void await_some(struct stress_worker *t, struct end *e)
 {
-	CHECK(!ibv_req_notify_cq(e->cq, (int)draw(&t->rng, 2)));
-	if (readable(e->cc->fd, draw(&t->rng, 10)))
+	CHECK(!ibv_req_notify_cq(e->cq, (int)stress_draw(&t->rng, 2)));
+	if (readable(e->cc->fd, stress_draw(&t->rng, 10)))
 		take_event(e);
 }
 
-static void end_some(struct worker *t, struct end *e)
+static void end_some(struct stress_worker *t, struct end *e)
 {
 	struct ibv_qp_attr err = { .qp_state = IBV_QPS_ERR };
 
-	if (draw(&t->rng, 2))
+	if (stress_draw(&t->rng, 2))
 		(void)rdma_disconnect(e->id);
 	else
 		(void)ibv_modify_qp(e->id->qp, &err, IBV_QP_STATE);
 }
 
-static void do_send(struct worker *t)
+static void do_send(struct stress_worker *t)
 {
 	use(t, send_some);
 }
-static void do_recv(struct worker *t)
+static void do_recv(struct stress_worker *t)
 {
 	use(t, recv_some);
 }
-static void do_poll(struct worker *t)
+static void do_poll(struct stress_worker *t)
 {
 	use(t, poll_some);
 }
-static void do_await(struct worker *t)
+static void do_await(struct stress_worker *t)
 {
 	use(t, await_some);
 }
-static void do_end(struct worker *t)
+static void do_end(struct stress_worker *t)
 {
 	use(t, end_some);
 }
 
-static void do_async(struct worker *t)
+static void do_async(struct stress_worker *t)
 {
 	struct ibv_async_event ev;
 
-	if (readable(w.listen->verbs->async_fd, draw(&t->rng, 5)) &&
+	if (readable(w.listen->verbs->async_fd, stress_draw(&t->rng, 5)) &&
 	    !ibv_get_async_event(w.listen->verbs, &ev))
 		ibv_ack_async_event(&ev);
 }
 
 /* One of each that nobody else knows, with a receive that is flushed. */
-static void do_objects(struct worker *t)
+static void do_objects(struct stress_worker *t)
 {
 	struct ibv_qp_attr err = { .qp_state = IBV_QPS_ERR };
 	struct ibv_qp_init_attr attr = { .qp_type = IBV_QPT_RC, .cap = { 4, 4, 2, 2, 64 } };
@@ -498,7 +449,7 @@ static void do_objects(struct worker *t)
 	CHECK(!ibv_req_notify_cq(attr.send_cq, 0));
 	CHECK(!ibv_post_recv(qp, &wr, &bad));
 	CHECK(!ibv_modify_qp(qp, &err, IBV_QP_STATE));
-	if (draw(&t->rng, 2))
+	if (stress_draw(&t->rng, 2))
 		CHECK(ibv_poll_cq(attr.send_cq, 1, &wc) == 1 && wc.wr_id == 1);
 	CHECK(!ibv_destroy_qp(qp));
 	CHECK(!ibv_dereg_mr(mr));
@@ -507,18 +458,12 @@ static void do_objects(struct worker *t)
 	CHECK(!ibv_dealloc_pd(pd));
 }
 
-static void do_signal(struct worker *t)
-{
-	(void)t;
-	kill(getpid(), SIGUSR1); /* one of the threads takes it, none of the library's */
-}
-
 /* The parent's objects are none of the child's; and it can have its own, of threads too. */
-static int child_of(struct ibv_cq *parents)
+static int in_child(void)
 {
 	struct rdma_cm_event *ev;
 
-	if (ibv_destroy_cq(parents) != EINVAL)
+	if (ibv_destroy_cq(w.slots[NSLOTS].end[0].cq) != EINVAL)
 		return 1;
 	if (rdma_get_cm_event(w.ch[0], &ev) != -1 || errno != EINVAL)
 		return 2;
@@ -532,160 +477,33 @@ static int child_of(struct ibv_cq *parents)
 	return 0;
 }
 
-static void do_fork(struct worker *t)
+static void do_fork(struct stress_worker *t)
 {
-	int status = -1;
-	pid_t pid;
-
-	if (draw(&t->rng, 20))
-		return;
-	pid = fork();
-	if (!pid)
-		_exit(child_of(w.slots[NSLOTS].end[0].cq));
-	CHECK(pid > 0);
-	while (waitpid(pid, &status, 0) < 0)
-		CHECK(errno == EINTR);
-	CHECK(!status);
+	stress_fork(t, in_child);
 }
 
-static void do_ping(struct worker *t)
+static void do_ping(struct stress_worker *t)
 {
-	const uint32_t i = draw(&t->rng, NPINGS);
+	const uint32_t i = stress_draw(&t->rng, NPINGS);
 
 	if (pthread_mutex_trylock(&w.ping_lock[i]))
 		return;
-	ping(&w.slots[NSLOTS + i], draw(&t->rng, 2));
+	ping(&w.slots[NSLOTS + i], stress_draw(&t->rng, 2));
 	pthread_mutex_unlock(&w.ping_lock[i]);
 }
 
-static const struct {
-	const char *name;
-	void (*fn)(struct worker *t);
-	unsigned weight;
-} ops[] = {
-	{ "connect", do_connect, 6 }, { "destroy", do_destroy, 2 }, { "cm_event", do_cm, 12 },
-	{ "send", do_send, 12 },      { "recv", do_recv, 12 },	    { "poll", do_poll, 6 },
-	{ "await", do_await, 8 },     { "end", do_end, 2 },	    { "async", do_async, 3 },
-	{ "objects", do_objects, 4 }, { "signal", do_signal, 2 },   { "fork", do_fork, 2 },
+static const struct stress_op ops[] = {
+	{ "connect", do_connect, 6 }, { "destroy", do_destroy, 2 },   { "cm_event", do_cm, 12 },
+	{ "send", do_send, 12 },      { "recv", do_recv, 12 },	      { "poll", do_poll, 6 },
+	{ "await", do_await, 8 },     { "end", do_end, 2 },	      { "async", do_async, 3 },
+	{ "objects", do_objects, 4 }, { "signal", stress_signal, 2 }, { "fork", do_fork, 2 },
 	{ "ping", do_ping, 12 },
 };
-#define NOPS (sizeof ops / sizeof *ops)
-
-static void *work(void *arg)
-{
-	struct worker *t = arg;
-	unsigned all = 0;
-
-	for (size_t i = 0; i < NOPS; i++)
-		all += ops[i].weight;
-	while (!__atomic_load_n(&w.stop, __ATOMIC_ACQUIRE)) {
-		unsigned at = draw(&t->rng, all);
-		size_t i = 0;
-
-		for (; at >= ops[i].weight; i++)
-			at -= ops[i].weight;
-		__atomic_store_n(&t->what, ops[i].name, __ATOMIC_RELAXED);
-		ops[i].fn(t);
-		__atomic_add_fetch(&t->calls, 1, __ATOMIC_RELAXED);
-	}
-	__atomic_store_n(&t->what, NULL, __ATOMIC_RELAXED);
-	return NULL;
-}
-
-/* ---- rounds ---- */
-
-static const struct timespec step = { .tv_nsec = 20000000 };
-
-/* To be joined soon; one that does not come back from its call is stuck. */
-static void await_end(const struct worker *t)
-{
-	const uint64_t until = now_ms() + STUCK_MS;
-	const char *what;
-
-	while ((what = __atomic_load_n(&t->what, __ATOMIC_RELAXED))) {
-		if (now_ms() >= until) {
-			printf("# a thread does not come back from %s\n", what);
-			CHECK(!"a thread is stuck");
-		}
-		nanosleep(&step, NULL);
-	}
-}
-
-static unsigned round_of(uint64_t seed)
-{
-	const uint64_t until = now_ms() + ROUND_MS;
-	unsigned calls = 0;
-
-	world_open(seed);
-	for (unsigned i = 0; i < NTHREADS; i++) {
-		workers[i] =
-			(struct worker){ .rng = seed * NTHREADS + i + 1, .what = "nothing yet" };
-		CHECK(!pthread_create(&workers[i].thread, NULL, work, &workers[i]));
-	}
-	while (now_ms() < until)
-		nanosleep(&step, NULL);
-	__atomic_store_n(&w.stop, true, __ATOMIC_RELEASE);
-	for (int i = 0; i < NTHREADS; i++) {
-		await_end(&workers[i]);
-		pthread_join(workers[i].thread, NULL);
-		calls += workers[i].calls;
-	}
-	world_close();
-	CHECK(w.ups > NPINGS); /* else it were no test of connections */
-	return calls;
-}
-
-/* The child's end too must come, whatever it hangs in. */
-static void await_round(pid_t pid)
-{
-	const uint64_t until = now_ms() + ROUND_MS + 2 * STUCK_MS;
-	int status = -1;
-
-	while (!waitpid(pid, &status, WNOHANG)) {
-		if (now_ms() >= until) {
-			kill(pid, SIGABRT);
-			CHECK(!"a round does not end");
-		}
-		nanosleep(&step, NULL);
-	}
-	CHECK(!status);
-}
-
-static void nothing(int sig)
-{
-	(void)sig;
-}
 
 int main(int argc, char **argv)
 {
-	struct sigaction act = { .sa_handler = nothing };
-	const uint64_t seed = argc > 1 ? strtoull(argv[1], NULL, 0) : 1;
-	const uint64_t seconds = argc > 2 ? strtoull(argv[2], NULL, 0) : 10;
-	const uint64_t until = now_ms() + seconds * 1000;
-	unsigned long long *calls = mmap(NULL, sizeof *calls, PROT_READ | PROT_WRITE,
-					 MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	uint64_t s = seed;
+	static const struct stress test = { "verbs", ops, sizeof ops / sizeof *ops, world_open,
+					    world_close };
 
-	CHECK(calls != MAP_FAILED);
-	sigaction(SIGUSR1, &act, NULL);
-	do {
-		const pid_t pid = fork();
-
-		CHECK(pid >= 0);
-		current_seed = s;
-		if (!pid) {
-			setenv("DDPSESS_TRANSPORT", s % 2 ? "tcp" : "sctp", 1);
-			*calls += round_of(s);
-#ifdef __SANITIZE_THREAD__ /* see tests/tsan/main.c */
-			_exit(0);
-#endif
-			return 0;
-		}
-		await_round(pid);
-		s++;
-	} while (now_ms() < until);
-	CHECK(*calls > 0);
-	printf("ok stress-verbs: %llu rounds from seed %llu, %llu calls\n",
-	       (unsigned long long)(s - seed), (unsigned long long)seed, *calls);
-	return 0;
+	return stress_main(&test, argc, argv);
 }
