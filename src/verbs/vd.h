@@ -101,6 +101,12 @@ struct vd_process *vd_process(void);
 const struct vd_config *vd_config(void);
 /* Whether @p is this process's: objects from before a fork are the parent's. */
 bool vd_mine(const struct vd_process *p);
+/*
+ * The identifiers that have a socket to keep their port.  A child of fork closes its copies of them,
+ * or the ports would stay taken.  No fork begins before vd_forks_release.
+ */
+struct vd_id **vd_forks_hold(void);
+void vd_forks_release(void);
 /* A number for a queue pair or shared queue; they need only differ. */
 uint32_t vd_number(void);
 
@@ -240,11 +246,12 @@ struct vd_id {
 	struct vd_id
 		*next_held; /* in vd_process.held, if @held_until is set: CLOCK_MONOTONIC, ms */
 	uint64_t held_until;
-	struct vd_oob_port *oob;      /* a listener of vd_oob.c */
-	int reserved;		      /* a socket that keeps its port, or -1 */
-	bool own_address, port_asked; /* to connect from */
-	bool reuse, afonly;	      /* options */
-	struct vd_qp *control;	      /* == qp: the library's, without work; and its queue */
+	struct vd_oob_port *oob;		      /* a listener of vd_oob.c */
+	int reserved;				      /* a socket that keeps its port, or -1 */
+	struct vd_id *next_reserved, **prev_reserved; /* if it is not -1 */
+	bool own_address, port_asked;		      /* to connect from */
+	bool reuse, afonly;			      /* options */
+	struct vd_qp *control; /* == qp: the library's, without work; and its queue */
 	struct ibv_cq *control_cq;
 	struct ibv_qp_init_attr ep_attr; /* rdma_create_ep on a listener: for its requests */
 	struct ibv_pd *ep_pd;

@@ -27,6 +27,7 @@ static struct {
 	struct vd_config cfg;
 	bool configured;
 	struct ibv_device device;
+	struct vd_id *reserved;
 } global = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
 static void make_device(struct ibv_device *dev, const char *name)
@@ -50,13 +51,34 @@ static void after_fork(void)
 	pthread_mutex_unlock(&global.lock);
 }
 
+static void in_child(void)
+{
+	for (struct vd_id *id = global.reserved; id; id = id->next_reserved) {
+		close(id->reserved);
+		id->reserved = -1;
+	}
+	global.reserved = NULL;
+	pthread_mutex_unlock(&global.lock);
+}
+
+struct vd_id **vd_forks_hold(void)
+{
+	pthread_mutex_lock(&global.lock);
+	return &global.reserved;
+}
+
+void vd_forks_release(void)
+{
+	pthread_mutex_unlock(&global.lock);
+}
+
 const struct vd_config *vd_config(void)
 {
 	pthread_mutex_lock(&global.lock);
 	if (!global.configured) {
 		vd_config_read(&global.cfg);
 		make_device(&global.device, global.cfg.name);
-		pthread_atfork(before_fork, after_fork, after_fork);
+		pthread_atfork(before_fork, after_fork, in_child);
 	}
 	global.configured = true;
 	pthread_mutex_unlock(&global.lock);

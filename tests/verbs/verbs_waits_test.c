@@ -316,6 +316,43 @@ Test(verbs_waits, attack_11_a_handler_with_sa_restart_ends_no_wait, .timeout = 6
 }
 #endif
 
+/* What a connection of a peer that does not answer is bound by; each has its test below the drop-in. */
+Test(verbs_waits, connections_have_deadlines)
+{
+	struct ddps_conn_param param;
+
+	cr_assert_not_null(vd_process());
+	vd_conn_param(vd_process(), NULL, &param);
+	cr_expect_eq(param.connect_ms, 10000 + vd_process()->cfg.retry_ms);
+	cr_expect_eq(vd_process()->cfg.retry_ms, 1000);
+	cr_expect_eq(param.setup_ms, 60000);
+	cr_expect_eq(param.first_fpdu_ms, 60000);
+	cr_expect_eq(param.close_ms, 2000);
+}
+
+/* Nothing is asked of the network, so the answer is there whatever time-out is given. */
+Test(verbs_waits, resolving_waits_for_nothing)
+{
+	static const int ms[] = { 0, 1, 2000, -1 };
+	struct vt v;
+
+	vt_init(&v);
+	vt_listen(&v);
+	v.a.ch = rdma_create_event_channel();
+	for (size_t i = 0; i < sizeof ms / sizeof *ms; i++) {
+		cr_assert_eq(rdma_create_id(v.a.ch, &v.a.id, NULL, RDMA_PS_TCP), 0);
+		cr_assert_eq(rdma_resolve_addr(v.a.id, NULL, (struct sockaddr *)&v.addr, ms[i]), 0);
+		cr_assert(vt_readable(v.a.ch->fd, 0), "%d: inside the call", ms[i]);
+		vt_expect(v.a.ch, RDMA_CM_EVENT_ADDR_RESOLVED);
+		cr_assert_eq(rdma_resolve_route(v.a.id, ms[i]), 0);
+		cr_assert(vt_readable(v.a.ch->fd, 0), "%d: inside the call", ms[i]);
+		vt_expect(v.a.ch, RDMA_CM_EVENT_ROUTE_RESOLVED);
+		cr_assert_eq(rdma_destroy_id(v.a.id), 0);
+	}
+	v.a.id = NULL;
+	vt_down(&v);
+}
+
 /* What a shell does with ^Z and fg, or a debugger. */
 static void stop_and_continue(pid_t tid)
 {

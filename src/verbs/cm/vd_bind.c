@@ -50,6 +50,26 @@ static int bound(const struct vd_config *cfg, struct vd_id *id, int reuse)
 	return -1;
 }
 
+/* The same, and the identifier has it.  Return: 0 or errno. */
+static int keep(const struct vd_config *cfg, struct vd_id *id, int reuse)
+{
+	struct vd_id **list = vd_forks_hold();
+	int err = 0;
+
+	id->reserved = bound(cfg, id, reuse);
+	if (id->reserved >= 0) {
+		id->next_reserved = *list;
+		id->prev_reserved = list;
+		if (*list)
+			(*list)->prev_reserved = &id->next_reserved;
+		*list = id;
+	} else {
+		err = errno;
+	}
+	vd_forks_release();
+	return err;
+}
+
 /* The UDP port may be one of this process's own, which new listeners share. */
 static int try_listening(struct vd_process *p, struct vd_id *id)
 {
@@ -72,22 +92,24 @@ static int try_listening(struct vd_process *p, struct vd_id *id)
  */
 int vd_reserve(struct vd_process *p, struct vd_id *id)
 {
-	id->reserved = bound(&p->cfg, id, id->reuse);
-	if (id->reserved >= 0)
-		return 0;
-	if (errno != EADDRINUSE || !rdma_get_src_port(&id->id))
-		return errno;
-	if (vd_over_sctp(&p->cfg))
-		return try_listening(p, id);
-	id->reserved = bound(&p->cfg, id, 1);
-	return id->reserved >= 0 ? 0 : errno;
+	int err = keep(&p->cfg, id, id->reuse);
+
+	if (err != EADDRINUSE || !rdma_get_src_port(&id->id))
+		return err;
+	return vd_over_sctp(&p->cfg) ? try_listening(p, id) : keep(&p->cfg, id, 1);
 }
 
 void vd_unreserve(struct vd_id *id)
 {
-	if (id->reserved >= 0)
-		close(id->reserved);
+	if (id->reserved < 0)
+		return;
+	(void)vd_forks_hold();
+	*id->prev_reserved = id->next_reserved;
+	if (id->next_reserved)
+		id->next_reserved->prev_reserved = id->prev_reserved;
+	close(id->reserved);
 	id->reserved = -1;
+	vd_forks_release();
 }
 
 void vd_lend_port(struct vd_id *id)
