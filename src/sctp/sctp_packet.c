@@ -102,8 +102,10 @@ static void walk(struct ddps_sc_rx *rx, struct ddps_rbuf r)
 	ddps_sc_handler *h;
 
 	while (!a->dead && ddps_sc_chunk_next(&r, &c) > 0) {
-		if (c.type != SC_DATA && ++others > rx->e->c.max_chunks)
+		if (c.type != SC_DATA && ++others > rx->e->c.max_chunks) {
+			rx->e->st.malformed++;
 			break;
+		}
 		n++;
 		if (!known(c.type)) {
 			if (!unknown_chunk(rx, &c))

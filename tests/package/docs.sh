@@ -18,9 +18,22 @@ result() { # STATUS NAME [FILE]
 
 # every test as suite/name
 grep -rhozE '\b(Test|VT_TEST|E2E_WIRES)\([a-z0-9_]+,\s*[a-z0-9_]+' tests --include='*.c' | tr -d '\0\n' |
-	sed -E 's/(Test|VT_TEST|E2E_WIRES)\(/\n/g' | sed 's/,[[:space:]]*/\//' | sort -u >"$work/tests"
+	sed -E 's/(Test|VT_TEST|E2E_WIRES)\(/\n/g' | sed 's/,[[:space:]]*/\//' >"$work/found"
+echo >>"$work/found"
+# and those of a file's own macro, such as RxTest(name, ids)
+grep -rlE '^#define [A-Z][a-z]+Test\(name' tests --include='*.c' | while read -r file; do
+	sed -nE 's/^#define ([A-Z][a-z]+Test)\(name.*\) *Test\(([a-z0-9_]+), name.*/\1 \2/p' "$file" |
+		while read -r macro suite; do
+			sed -nE "s:^$macro\\(([a-z0-9_]+).*:$suite/\\1:p" "$file"
+		done
+done >>"$work/found"
+sort -u "$work/found" >"$work/tests"
 # every word of the headers that a page may name
-cat include/ddpsess/*.h src/sctp/sctp.h | grep -oE '[A-Za-z_][A-Za-z0-9_]*' | sort -u >"$work/words"
+{
+	cat include/ddpsess/*.h src/sctp/sctp.h | grep -oE '[A-Za-z_][A-Za-z0-9_]*'
+	grep -hoE '^VD_API .*\(' src/verbs/*/*.c | grep -oE '[a-z_]+\(' | tr -d '('
+	grep -oE 'DDPSESS_[A-Z0-9_]+' src/verbs/vd_config.c
+} | sort -u >"$work/words"
 
 # exists NAME: a test, or a file
 exists() {
@@ -35,7 +48,7 @@ page() {
 	grep -oE '`[^`]+`' "$1" | tr -d '`' | sort -u | while read -r name; do
 		if [[ $name =~ ^[a-z0-9_./-]+/[a-z0-9_./-]+$ ]]; then
 			exists "$name" || echo "$name: no such test or file"
-		elif [[ $name =~ ^(struct\ )?(ddps_)?[a-z0-9_]+$ ]]; then
+		elif [[ $name =~ ^(struct\ )?(ddps_)?[a-z0-9_]+$|^DDPSESS_ ]]; then
 			grep -qxF "${name#struct }" "$work/words" || echo "$name: in no header"
 		fi
 	done

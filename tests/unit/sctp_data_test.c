@@ -412,6 +412,36 @@ Test(sctp_data, an_idle_path_is_asked, .fini = fini,
 	cr_expect(!r.a->path[0]->hb_out);
 }
 
+/* ---- many chunks ---- */
+
+#define SKIPPED 0xbf /* unknown: go on, and say nothing */
+
+static void packet_of(unsigned chunks, uint32_t tsn)
+{
+	struct ddps_wbuf *w = raw_begin(&r, r.tag);
+
+	for (unsigned i = 0; i < chunks; i++)
+		ddps_sc_put_chunk(w, SKIPPED, 0, NULL, 0);
+	raw_put_data(&r, tsn, 0, (uint16_t)(tsn - RAW_TSN), 7, "data");
+	raw_send(&r);
+}
+
+/* What is not DATA costs the sender four octets a chunk. */
+Test(sctp_data, chunks_of_a_packet_have_a_bound, .fini = fini)
+{
+	raw_up(&r);
+	packet_of(64, RAW_TSN);
+	cr_expect_eq(r.e->st.unknown_chunks, 64);
+	cr_expect_eq(r.messages, 1);
+	cr_expect_eq(r.e->st.malformed, 0);
+	packet_of(65, RAW_TSN + 1);
+	cr_expect_eq(r.e->st.unknown_chunks, 128);
+	cr_expect_eq(r.messages, 1, "nobody has looked at what is behind");
+	cr_expect_eq(r.e->st.malformed, 1);
+	packet_of(0, RAW_TSN + 1);
+	cr_expect_eq(r.messages, 2, "the association stays");
+}
+
 /* ---- shutdown ---- */
 
 static void shutdown_from_peer(uint32_t cum)

@@ -328,6 +328,8 @@ static void outs(struct ddps_ipoib_if *f, const struct ddps_cm_outs *o)
 void ddps_ipoib_conn_mad(void *user, ddps_cm_addr from, const void *mad, size_t len, uint64_t now)
 {
 	struct ddps_ipoib_if *f = user;
+	const struct ddps_cm_stats *cm = ddps_cm_stats(f->cm);
+	const uint64_t refused = cm->refused;
 	struct ddps_cm_outs o;
 
 	f->now = now;
@@ -337,6 +339,7 @@ void ddps_ipoib_conn_mad(void *user, ddps_cm_addr from, const void *mad, size_t 
 		f->stats.mad_bad++;
 		return;
 	}
+	f->stats.req_refused += cm->refused - refused; /* by the agent: it is full, for one */
 	outs(f, &o);
 }
 

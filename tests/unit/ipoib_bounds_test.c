@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* What peers can make an interface hold has a bound, and a counter that tells of it. */
+#include <criterion/criterion.h>
+#include "ipoib_net_fixture.h"
+
+static struct net net;
+
+static void fini(void)
+{
+	net_fini(&net);
+}
+
+static unsigned neighbours(unsigned node)
+{
+	struct ddps_ipoib_if_nbr_info info;
+	unsigned n = 0;
+	int r;
+
+	for (unsigned nr = 0; (r = ddps_ipoib_if_nbr_info(net.node[node].f, nr, &info)) >= 0; nr++)
+		n += r > 0;
+	return n;
+}
+
+Test(ipoib_bounds, neighbours_that_do_not_answer_leave_no_room, .fini = fini)
+{
+	net_init(&net, 4, 1, 0);
+	net.node[0].cfg.max_nbr = 2;
+	net_start(&net, 0);
+	net_start(&net, 3);
+	net_run(&net, 10 * MS);
+	net_send4(&net, 0, 1, 100, true); /* nobody is there */
+	net_send4(&net, 0, 2, 100, true);
+	cr_expect_eq(net_stats(&net, 0)->nbr_full, 0);
+	net_send4(&net, 0, 3, 100, true);
+	cr_expect_eq(net_stats(&net, 0)->nbr_full, 1);
+	cr_expect_eq(net_stats(&net, 0)->tx_unreachable, 1);
+	net_run(&net, 60 * SEC); /* they have failed, and make room */
+	net_send4(&net, 0, 3, 100, true);
+	net_run(&net, SEC);
+	cr_expect_eq(net.node[3].n_rx, 1);
+	cr_expect_eq(net_stats(&net, 0)->nbr_full, 1);
+	cr_expect_leq(neighbours(0), 2);
+}
+
+Test(ipoib_bounds, many_that_send_make_no_more_neighbours, .fini = fini)
+{
+	net_init(&net, 12, 1, 0);
+	net.node[0].cfg.max_nbr = 3;
+	net_start_all(&net);
+	for (unsigned i = 1; i < 12; i++) {
+		net_send4(&net, i, 0, 100, true);
+		net_run(&net, SEC);
+		cr_expect_leq(neighbours(0), 3);
+	}
+	cr_expect_eq(net.node[0].n_rx, 11, "whom it has no room for can reach it all the same");
+	cr_expect_eq(neighbours(0), 3);
+}
+
+Test(ipoib_bounds, queue_pairs_are_limited, .fini = fini)
+{
+	net_init(&net, 6, 1, DDPS_IPOIB_RC);
+	net.node[0].cfg.max_qps = 2;
+	net_start_all(&net);
+	for (unsigned i = 1; i < 6; i++) {
+		net_send4(&net, i, 0, 100, true);
+		net_run(&net, SEC);
+		cr_expect_leq(net_conns(&net, 0), 2);
+	}
+	cr_expect_eq(net_conns(&net, 0), 2);
+	cr_expect_geq(net_stats(&net, 0)->req_refused, 3);
+	cr_expect_eq(net.node[0].n_rx, 5, "the others are served by datagrams");
+}
+
+Test(ipoib_bounds, octets_that_wait_are_limited, .fini = fini)
+{
+	net_init(&net, 4, 1, 0);
+	net.node[0].cfg.queue_octets = 1000;
+	net_start(&net, 0);
+	net_run(&net, 10 * MS);
+	net_send4(&net, 0, 1, 600, true);
+	net_send4(&net, 0, 2, 600, true);
+	cr_expect_eq(net_stats(&net, 0)->tx_queue_full, 1, "of all neighbours together");
+	net_send4(&net, 0, 3, 400, true);
+	cr_expect_eq(net_stats(&net, 0)->tx_queue_full, 1, "to the last octet");
+	net_send4(&net, 0, 3, 60, true);
+	cr_expect_eq(net_stats(&net, 0)->tx_queue_full, 2);
+	net_run(&net, 60 * SEC); /* given up: nothing waits */
+	net_send4(&net, 0, 1, 1000, true);
+	cr_expect_eq(net_stats(&net, 0)->tx_queue_full, 2);
+}
+
+Test(ipoib_bounds, packets_that_wait_for_one_neighbour_are_limited, .fini = fini)
+{
+	net_init(&net, 2, 1, 0);
+	net_start(&net, 0);
+	net_run(&net, 10 * MS);
+	for (unsigned i = 0; i < 10; i++)
+		net_send4(&net, 0, 1, 100 + i, true);
+	cr_expect_eq(net_stats(&net, 0)->tx_queue_full, 2);
+	net_start(&net, 1);
+	net_run(&net, 5 * SEC);
+	cr_expect_eq(net.node[1].n_rx, 8);
+}
