@@ -32,6 +32,7 @@ DDPS_API int ddps_pd_free(struct ddps_pd *pd);
 #define DDPS_REMOTE_READ   0x4u	 /* peer's RDMA Read */
 #define DDPS_REMOTE_ATOMIC 0x10u /* peer's atomics (RFC 7306), alone or with the others */
 #define DDPS_ZERO_BASED	   0x8u	 /* tagged offsets start at 0, else at the virtual address */
+#define DDPS_BIND	   0x20u /* memory windows may be bound to it */
 
 /**
  * ddps_mr_reg - register memory and give it an STag
@@ -49,11 +50,63 @@ DDPS_API int ddps_mr_reg(struct ddps_pd *pd, void *addr, size_t len, unsigned ac
 			 struct ddps_ep *ep, struct ddps_mr **out);
 
 /**
- * ddps_mr_dereg - revoke the STag; when this returns, nothing reads or writes the memory
- * @mr:		may be NULL.  Work requests that still name it complete in error, a peer that
- *		names it gets a Terminate.
+ * ddps_mr_place - give a region's first octet another tagged offset
+ * @mr:		region that no peer knows of yet
+ * @to:		0 and the address, which ddps_mr_reg gives, are two among 2^64
  *
- * Return: 0, or DDPS_E_FORKED.
+ * Return: 0, or DDPS_E_INVAL (a window, or the last octet's offset would be beyond 2^64 - 1),
+ * DDPS_E_FORKED.
+ */
+DDPS_API int ddps_mr_place(struct ddps_mr *mr, uint64_t to);
+
+#define DDPS_CHANGE_ACCESS 0x1u /* @access */
+#define DDPS_CHANGE_MEMORY 0x2u /* @addr, @len; tagged offsets as of a new region */
+#define DDPS_CHANGE_PD	   0x4u /* @pd, of the same context */
+
+/* What a region becomes. */
+struct ddps_mr_change {
+	struct ddps_pd *pd;
+	void *addr;
+	size_t len;
+	unsigned access;
+	uint32_t reserved; /* 0 */
+};
+
+/**
+ * ddps_mr_change - other rights, memory or protection domain for a region
+ * @mr:		region, valid or invalidated: it is valid again
+ * @what:	DDPS_CHANGE_*, one or more
+ * @to:		copied; only what @what names is looked at
+ *
+ * The STag stays.  Whoever uses the region while it changes sees it as it was or as it is, and
+ * when this returns nothing reads or writes what is no part of it any more.  Work posted before is
+ * checked once more when its turn comes.
+ *
+ * Return: 0, or DDPS_E_INVAL (a window, range, rights, unknown bits), DDPS_E_BUSY (windows are bound
+ * to it), DDPS_E_FORKED.  Unless 0, the region is as it was.
+ */
+DDPS_API int ddps_mr_change(struct ddps_mr *mr, unsigned what, const struct ddps_mr_change *to);
+
+/**
+ * ddps_mw_new - create a memory window: an STag for a part of a region, cheap to give and to revoke
+ * @pd:		protection domain of the regions
+ * @shared:	whether every session of the PD may use it, or that one alone which binds it
+ * @out:	set on success only; ddps_mr_stag, ddps_mr_to and ddps_mr_dereg take it
+ *
+ * Nobody can use it before DDPS_OP_BIND.  It counts among the regions (max_regions), and is no local
+ * key.
+ *
+ * Return: as ddps_mr_reg.
+ */
+DDPS_API int ddps_mw_new(struct ddps_pd *pd, bool shared, struct ddps_mr **out);
+
+/**
+ * ddps_mr_dereg - revoke the STag; when this returns, nothing reads or writes the memory
+ * @mr:		region or window, may be NULL.  Work requests that still name it complete in error, a
+ *		peer that names it gets a Terminate.
+ *
+ * Return: 0, or DDPS_E_BUSY (windows are bound to the region, or a posted request binds the window),
+ * DDPS_E_FORKED.
  */
 DDPS_API int ddps_mr_dereg(struct ddps_mr *mr);
 
@@ -82,10 +135,16 @@ enum ddps_op {
 	DDPS_OP_IMM,	   /* Immediate Data: 8 octets into the peer's receive completion */
 	DDPS_OP_WRITE_IMM, /* RDMA Write, then Immediate Data; one completion for both */
 	DDPS_OP_FETCH_ADD,
-	DDPS_OP_CMP_SWAP
+	DDPS_OP_CMP_SWAP,
+	/* Nothing goes to the peer. */
+	DDPS_OP_BIND,	   /* bind a memory window */
+	DDPS_OP_LOCAL_INV, /* invalidate a region or window of one's own */
+	/* With attr.rfc7306 and attr.send_imm: Send with immediate data, one receive of the peer */
+	DDPS_OP_SEND_IMM
 };
 
-#define DDPS_IMM_OCTETS 8
+#define DDPS_IMM_OCTETS	     8
+#define DDPS_SEND_IMM_OCTETS 4 /* of SEND_IMM; the other four are the library's */
 
 struct ddps_wc {
 	uint64_t wr_id;
@@ -99,10 +158,13 @@ struct ddps_wc {
 		uint8_t imm[DDPS_IMM_OCTETS]; /* has_imm: as the peer gave it */
 		uint64_t original; /* FETCH_ADD, CMP_SWAP: the value before, host byte order */
 	};
-	bool solicited;	      /* RECV: by a Send or Immediate Data with Solicited Event */
-	bool invalidated;     /* RECV: by a Send with Invalidate; inv_stag was revoked */
-	bool has_imm;	      /* RECV: by Immediate Data; len is 0, the buffer untouched */
-	uint8_t reserved[13]; /* 0; an entry is one cache line of 64 octets, and stays so */
+	bool solicited;		 /* RECV: by a Send or Immediate Data with Solicited Event */
+	bool invalidated;	 /* RECV: by a Send with Invalidate; inv_stag was revoked */
+	bool has_imm;		 /* RECV: by Immediate Data, and then len is 0 and the buffer
+			       * untouched; or, with send_imm, by a Send that has such data:
+			       * the last four octets of imm are 0xFE */
+	struct ddps_triple term; /* REMOTE: what the Terminate says; else 0 */
+	uint8_t reserved[10];	 /* 0; an entry is one cache line of 64 octets, and stays so */
 };
 
 /**
@@ -202,6 +264,13 @@ struct ddps_sge {
  * as well: it hands over what was queued before it.
  */
 #define DDPS_WR_MORE 0x10u
+/*
+ * SEND, SEND_IMM, WRITE, WRITE_IMM, IMM: complete when the peer has it, and a Write is in its
+ * memory, not when it has left.  An RDMA Read of no octets follows it, whose response proves as much
+ * (RFC 5040 5.5); it counts for ORD.  Up to eight requests with this flag, posted one behind the
+ * other, share one.  A Terminate for such a Write completes it with DDPS_WC_REMOTE.
+ */
+#define DDPS_WR_PLACED 0x20u
 
 /*
  * An atomic works on 8 octets of the peer at an address (not: tagged offset) that is a multiple
@@ -224,6 +293,20 @@ struct ddps_atomic {
 	uint64_t compare, compare_mask; /* CMP_SWAP */
 };
 
+/*
+ * BIND: the window covers @sge[0] of a region with DDPS_BIND, which is the PD's and not one
+ * session's; no piece, or one of no octets, leaves it unbound.  @stag of the request becomes the
+ * window's STag: as it is, or with another low octet.  Remote rights to change memory need the
+ * region's DDPS_LOCAL_WRITE.  A window of one session is invalidated before it is bound anew.
+ * What cannot be done in its turn completes with DDPS_WC_LOCAL_ACCESS and ends the session, as any
+ * work request on memory that is not one's own.
+ */
+struct ddps_bind {
+	struct ddps_mr *window; /* not deregistered before the request has completed */
+	unsigned access;	/* of DDPS_REMOTE_*, DDPS_ZERO_BASED */
+	uint32_t reserved;	/* 0 */
+};
+
 /* It may grow at its end: a member to come is read only if a flag or an op that comes with it says
  * so, and a library that does not know those refuses them. */
 struct ddps_send_wr {
@@ -231,12 +314,16 @@ struct ddps_send_wr {
 	enum ddps_op op;	    /* any but RECV */
 	unsigned flags;		    /* DDPS_WR_* */
 	const struct ddps_sge *sge; /* copied; source, or for READ and atomics the sink: one
-				     * piece at most, of 8 octets for atomics; IMM: none */
+				     * piece at most, of 8 octets for atomics; IMM,
+				     * LOCAL_INV: none; BIND: one at most */
 	uint32_t nsge;		    /* 0..max_sge; the sum of lengths is below 2^32 */
-	uint32_t stag; /* the peer's region (not SEND, IMM); INVALIDATE: the peer's STag */
+	uint32_t stag; /* the peer's region (not SEND, IMM); INVALIDATE: the peer's STag;
+			* BIND, LOCAL_INV: one's own */
 	uint64_t to;   /* the peer's tagged offset (not SEND, IMM) */
-	uint8_t imm[DDPS_IMM_OCTETS]; /* IMM, WRITE_IMM: opaque, sent as they are */
+	uint8_t imm[DDPS_IMM_OCTETS]; /* IMM, WRITE_IMM: opaque, sent as they are; SEND_IMM: the
+				       * first DDPS_SEND_IMM_OCTETS */
 	struct ddps_atomic atomic;    /* FETCH_ADD, CMP_SWAP */
+	struct ddps_bind bind;	      /* BIND */
 };
 
 /**
@@ -245,13 +332,13 @@ struct ddps_send_wr {
  * @wr:		copied; the memory it names is the library's until the completion
  *
  * Completions come in the order of posting.  A Send, Write or Immediate Data that completed has
- * left this side; it proves nothing about the peer.  Atomics count as Reads: for ORD, for the fence, and in
- * that their responses come in one order with those of Reads.
+ * left this side; it proves nothing about the peer, but with DDPS_WR_PLACED.  Atomics count as Reads:
+ * for ORD, for the fence, and in that their responses come in one order with those of Reads.
  *
  * A queue's memory grows with what is posted at once, up to its depth.
  *
  * Return: 0, or DDPS_E_STATE (not connected; closing, unless attr.flush_late), DDPS_E_LIMIT
- * (queue full, or READ or an atomic with ORD 0; with flush_late: the CQ has no room),
+ * (queue full, or READ, an atomic or DDPS_WR_PLACED with ORD 0; with flush_late: the CQ has no room),
  * DDPS_E_UNSUPPORTED (RFC 7306 is off), DDPS_E_INVAL (too many pieces, an atomic's sink is not of
  * 8 octets, unknown op or flag), DDPS_E_TOO_LONG, DDPS_E_ACCESS (lkey unknown, of another PD, out
  * of bounds, or without the right; not with verbs_rules of the context), DDPS_E_NOMEM,

@@ -12,7 +12,11 @@
 #define LEN_MAX (UINT64_C(1) << 48)
 #define KNOWN                                                                                      \
 	(DDPS_LOCAL_WRITE | DDPS_REMOTE_WRITE | DDPS_REMOTE_READ | DDPS_REMOTE_ATOMIC |            \
-	 DDPS_ZERO_BASED)
+	 DDPS_ZERO_BASED | DDPS_BIND)
+/* What a window can give. */
+#define REMOTE (DDPS_REMOTE_WRITE | DDPS_REMOTE_READ | DDPS_REMOTE_ATOMIC)
+/* Not the caller's: the STag is a local key, too, as no window's is. */
+#define LOCAL_KEY  0x80000000u
 #define QUARANTINE 1024 /* freed values that are not given out again yet */
 
 struct ddps_stag_table {
@@ -90,33 +94,25 @@ static int draw(struct ddps_stag_table *t, uint32_t *stag)
 	return 0;
 }
 
-int ddps_stag_add(struct ddps_pd *pd, void *addr, size_t len, unsigned access, uint64_t stream,
-		  struct ddps_mr **out)
+/* Into the table, under a new STag. */
+static int enlist(struct ddps_pd *pd, const struct ddps_mr *as, struct ddps_mr **out)
 {
 	struct ddps_stag_table *t = pd->table;
 	struct ddps_mr *mr;
 	int err;
 
-	if ((!addr && len) || len > LEN_MAX || (access & ~KNOWN) ||
-	    (uintptr_t)addr + len < (uintptr_t)addr)
-		return DDPS_E_INVAL;
 	if (ddps_stag_count(t) >= t->max)
 		return DDPS_E_LIMIT;
 	mr = calloc(1, sizeof *mr);
 	if (!mr)
 		return DDPS_E_NOMEM;
+	*mr = *as;
 	err = draw(t, &mr->stag);
 	if (err) {
 		free(mr);
 		return err;
 	}
 	mr->pd = pd;
-	mr->stream = stream;
-	mr->addr = addr;
-	mr->base = access & DDPS_ZERO_BASED ? 0 : (uintptr_t)addr;
-	mr->len = len;
-	mr->access = access;
-	mr->valid = true;
 	HASH_ADD(hh, t->by_stag, stag, sizeof mr->stag, mr);
 	if (!mr->hh.tbl) {
 		free(mr);
@@ -127,18 +123,172 @@ int ddps_stag_add(struct ddps_pd *pd, void *addr, size_t len, unsigned access, u
 	return 0;
 }
 
-void ddps_stag_remove(struct ddps_mr *mr)
+static bool in_range(const void *addr, size_t len)
 {
-	struct ddps_stag_table *t = mr->pd->table;
+	return (addr || !len) && len <= LEN_MAX && (uintptr_t)addr + len >= (uintptr_t)addr;
+}
 
+static uint64_t base(const void *addr, unsigned access)
+{
+	return access & DDPS_ZERO_BASED ? 0 : (uintptr_t)addr;
+}
+
+int ddps_stag_add(struct ddps_pd *pd, void *addr, size_t len, unsigned access, uint64_t stream,
+		  struct ddps_mr **out)
+{
+	const struct ddps_mr as = { .stream = stream,
+				    .addr = addr,
+				    .base = base(addr, access),
+				    .len = len,
+				    .access = access | LOCAL_KEY,
+				    .valid = true };
+
+	return in_range(addr, len) && !(access & ~KNOWN) ? enlist(pd, &as, out) : DDPS_E_INVAL;
+}
+
+/* It is not valid any more; a window lets go of its region. */
+static void invalidate(struct ddps_mr *mr)
+{
+	mr->valid = false;
+	mr->pd->table->losses++;
+	if (mr->of)
+		mr->of->windows--;
+	mr->of = NULL;
+}
+
+static void retire(struct ddps_stag_table *t, struct ddps_mr *mr)
+{
+	if (!mr->hh.tbl)
+		return;
 	if (t->last == mr)
 		t->last = NULL;
-	t->losses++;
 	t->freed[t->next_freed] = mr->stag;
 	t->next_freed = (t->next_freed + 1) % QUARANTINE;
 	HASH_DEL(t->by_stag, mr);
+	mr->hh.tbl = NULL;
+}
+
+void ddps_stag_remove(struct ddps_mr *mr)
+{
+	invalidate(mr);
+	retire(mr->pd->table, mr);
 	mr->pd->users--;
 	free(mr);
+}
+
+int ddps_stag_change(struct ddps_mr *mr, unsigned what, const struct ddps_mr_change *to)
+{
+	unsigned access = what & DDPS_CHANGE_ACCESS ? to->access : mr->access & ~LOCAL_KEY;
+	void *addr = what & DDPS_CHANGE_MEMORY ? to->addr : mr->addr;
+	size_t len = what & DDPS_CHANGE_MEMORY ? to->len : mr->len;
+
+	if (mr->window || access & ~KNOWN || !in_range(addr, len))
+		return DDPS_E_INVAL;
+	if (mr->windows)
+		return DDPS_E_BUSY;
+	if (what & DDPS_CHANGE_PD) {
+		mr->pd->users--;
+		mr->pd = to->pd;
+		mr->pd->users++;
+	}
+	if (what & DDPS_CHANGE_MEMORY || (access ^ mr->access) & DDPS_ZERO_BASED)
+		mr->base = base(addr, access);
+	mr->addr = addr;
+	mr->len = len;
+	mr->access = access | LOCAL_KEY;
+	mr->valid = true;
+	mr->pd->table->losses++; /* what was checked before must be again */
+	return 0;
+}
+
+/* ---- windows ---- */
+
+int ddps_stag_add_window(struct ddps_pd *pd, bool shared, struct ddps_mr **out)
+{
+	const struct ddps_mr as = { .window = true, .shared = shared };
+
+	return enlist(pd, &as, out);
+}
+
+bool ddps_stag_is_window(const struct ddps_pd *pd, const struct ddps_mr *mr, unsigned access)
+{
+	return mr && mr->window && mr->pd == pd && !(access & ~(REMOTE | DDPS_ZERO_BASED));
+}
+
+/* Whether @mr can have @stag from now on: its own, or a free one that differs in the low octet. */
+static bool can_have(struct ddps_stag_table *t, const struct ddps_mr *mr, uint32_t stag)
+{
+	return stag == mr->stag || (stag >> 8 == mr->stag >> 8 && ddps_stag_usable(t, stag));
+}
+
+static enum ddps_stag_verdict rename(struct ddps_stag_table *t, struct ddps_mr *mr, uint32_t stag)
+{
+	uint32_t old = mr->stag;
+
+	if (stag == old)
+		return DDPS_STAG_OK;
+	retire(t, mr);
+	mr->stag = stag;
+	HASH_ADD(hh, t->by_stag, stag, sizeof mr->stag, mr);
+	if (mr->hh.tbl)
+		return DDPS_STAG_OK;
+	invalidate(mr); /* no memory: it is in the table again with the next name that it gets */
+	return DDPS_STAG_INVALID;
+}
+
+/* What a window on @piece needs of the region. */
+static enum ddps_stag_verdict may_bind(const struct ddps_mr *mr, const struct ddps_pd *pd,
+				       const struct ddps_sge *piece, unsigned access)
+{
+	uintptr_t at = (uintptr_t)piece->addr, start;
+	unsigned need = DDPS_BIND;
+
+	if (!mr || !mr->valid || mr->window)
+		return DDPS_STAG_INVALID;
+	if (mr->pd != pd || mr->stream)
+		return DDPS_STAG_ASSOCIATION;
+	if (access & (DDPS_REMOTE_WRITE | DDPS_REMOTE_ATOMIC))
+		need |= DDPS_LOCAL_WRITE;
+	if ((mr->access & need) != need)
+		return DDPS_STAG_ACCESS;
+	start = (uintptr_t)mr->addr;
+	if (at < start || at - start > mr->len || piece->len > mr->len - (at - start))
+		return DDPS_STAG_BOUNDS;
+	return DDPS_STAG_OK;
+}
+
+enum ddps_stag_verdict ddps_stag_bind(struct ddps_pd *pd, uint64_t stream, struct ddps_mr *window,
+				      uint32_t stag, const struct ddps_sge *piece, unsigned access)
+{
+	struct ddps_mr *mr = NULL;
+	enum ddps_stag_verdict v;
+
+	if (!can_have(pd->table, window, stag))
+		return DDPS_STAG_INVALID;
+	if (piece && piece->len) {
+		if (window->valid && !window->shared)
+			return DDPS_STAG_ACCESS;
+		mr = ddps_stag_find(pd->table, piece->lkey);
+		v = may_bind(mr, pd, piece, access);
+		if (v)
+			return v;
+	}
+	v = rename(pd->table, window, stag);
+	if (v)
+		return v;
+	if (window->valid)
+		invalidate(window);
+	if (!mr)
+		return DDPS_STAG_OK;
+	window->of = mr;
+	mr->windows++;
+	window->stream = window->shared ? 0 : stream;
+	window->addr = piece->addr;
+	window->len = piece->len;
+	window->base = base(piece->addr, access);
+	window->access = access;
+	window->valid = true;
+	return DDPS_STAG_OK;
 }
 
 /* Valid, of this PD, of this stream, with the right [5041-8.2-1] [5041-8.2-2]. */
@@ -181,7 +331,7 @@ enum ddps_stag_verdict ddps_stag_check_local(struct ddps_pd *pd, uint64_t stream
 	if (!sge->len)
 		return DDPS_STAG_OK;
 	mr = ddps_stag_find(pd->table, sge->lkey);
-	v = may_use(mr, pd, stream, need);
+	v = may_use(mr, pd, stream, need | LOCAL_KEY);
 	if (v)
 		return v;
 	start = (uintptr_t)mr->addr;
@@ -199,9 +349,22 @@ enum ddps_stag_verdict ddps_stag_invalidate(struct ddps_pd *pd, uint64_t stream,
 		return v;
 	if (!mr->stream && pd->streams > 1 && !pd->verbs_rules)
 		return DDPS_STAG_ASSOCIATION;
-	mr->valid = false;
-	pd->table->losses++;
+	if (mr->windows) /* its memory is in use yet */
+		return DDPS_STAG_ACCESS;
+	invalidate(mr);
 	return DDPS_STAG_OK;
+}
+
+enum ddps_stag_verdict ddps_stag_revoke(struct ddps_pd *pd, uint64_t stream, uint32_t stag)
+{
+	struct ddps_mr *mr = ddps_stag_find(pd->table, stag);
+	enum ddps_stag_verdict v = may_use(mr, pd, stream, 0);
+
+	if (!v && mr->windows)
+		return DDPS_STAG_ACCESS;
+	if (!v)
+		invalidate(mr);
+	return v;
 }
 
 const char *ddps_stag_verdict_text(enum ddps_stag_verdict v)

@@ -27,7 +27,12 @@ struct ddps_mr {
 	size_t len;
 	unsigned access; /* DDPS_LOCAL_WRITE ... */
 	uint32_t stag;
-	bool valid; /* false: invalidated by the peer, kept until deregistered */
+	bool valid;  /* false: invalidated, or a window that is not bound; kept until freed */
+	bool window; /* has no memory but that of @of, when it is bound */
+	bool shared; /* ... and is every stream's then */
+	struct ddps_mr *of;
+	uint32_t windows; /* bound to it */
+	uint32_t pending; /* posted requests that bind it */
 	UT_hash_handle hh;
 };
 
@@ -52,7 +57,20 @@ bool ddps_stag_usable(struct ddps_stag_table *t, uint32_t stag);
  */
 int ddps_stag_add(struct ddps_pd *pd, void *addr, size_t len, unsigned access, uint64_t stream,
 		  struct ddps_mr **out);
-void ddps_stag_remove(struct ddps_mr *mr); /* frees @mr */
+void ddps_stag_remove(struct ddps_mr *mr); /* frees @mr, to which no window is bound */
+
+/*
+ * Other rights, memory or PD for a region, whose STag stays: what @what has not is as it was.
+ * 0, DDPS_E_INVAL, or DDPS_E_BUSY: windows are bound to it.
+ */
+int ddps_stag_change(struct ddps_mr *mr, unsigned what, const struct ddps_mr_change *to);
+
+/* A window of @pd, of every stream or (@shared false) of the one that binds it; not bound yet.
+ * As ddps_stag_add. */
+int ddps_stag_add_window(struct ddps_pd *pd, bool shared, struct ddps_mr **out);
+
+/* Whether @mr is a window that can be bound with these rights. */
+bool ddps_stag_is_window(const struct ddps_pd *pd, const struct ddps_mr *mr, unsigned access);
 
 enum ddps_stag_verdict {
 	DDPS_STAG_OK,
@@ -79,9 +97,22 @@ enum ddps_stag_verdict ddps_stag_check_local(struct ddps_pd *pd, uint64_t stream
 /*
  * Remote invalidation (RFC 5040 5.3).  A region bound to @stream may be invalidated; one
  * bound to no stream may be only if @pd has no second stream, since otherwise several
- * could be using it [5040-8.1.1-7], or has verbs_rules.  OK, INVALID or ASSOCIATION.
+ * could be using it [5040-8.1.1-7], or has verbs_rules.  OK, INVALID, ASSOCIATION or, while
+ * windows are bound to it, ACCESS.
  */
 enum ddps_stag_verdict ddps_stag_invalidate(struct ddps_pd *pd, uint64_t stream, uint32_t stag);
+
+/*
+ * Bind a window to @piece of a region, whose rights must cover @access, under the STag @stag, of
+ * which the low octet may differ from the one before; NULL, or a piece without octets: unbind it.
+ * OK, INVALID (the region, or @stag is no STag for it), ASSOCIATION, ACCESS (no right to bind, or a
+ * window of one stream that is bound already), BOUNDS.
+ */
+enum ddps_stag_verdict ddps_stag_bind(struct ddps_pd *pd, uint64_t stream, struct ddps_mr *window,
+				      uint32_t stag, const struct ddps_sge *piece, unsigned access);
+
+/* Invalidate one's own, a region or a window: OK, INVALID or ASSOCIATION. */
+enum ddps_stag_verdict ddps_stag_revoke(struct ddps_pd *pd, uint64_t stream, uint32_t stag);
 
 /* "STag unknown or invalidated", ... */
 const char *ddps_stag_verdict_text(enum ddps_stag_verdict v);

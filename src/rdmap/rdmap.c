@@ -31,6 +31,8 @@ int ddps_rdmap_new(struct ddps_rdmap **out, const struct ddps_rdmap_cfg *cfg)
 	if (r->srq)
 		r->srq->users++;
 	r->rfc7306 = cfg->rfc7306;
+	r->send_imm = cfg->send_imm;
+	r->may = DDPS_REMOTE_WRITE | DDPS_REMOTE_READ | DDPS_REMOTE_ATOMIC;
 	for (int q = 0; q < DDPS_QN_COUNT; q++) { /* [5041-4.3-11] */
 		r->tx_msn[q] = 1;
 		r->rxq[q].msn = 1;
@@ -49,6 +51,9 @@ void ddps_rdmap_free(struct ddps_rdmap *r)
 	if (!r)
 		return;
 	r->pd->streams--;
+	for (uint64_t pos = r->sq.head; pos != r->sq.tail; pos++)
+		if (ddps_sq_at(r, pos)->op == DDPS_OP_BIND)
+			ddps_sq_at(r, pos)->bind.window->pending--;
 	if (r->srq)
 		ddps_srq_detach(r);
 	ddps_wq_free(&r->sq.mem);
@@ -84,6 +89,11 @@ int ddps_rdmap_start(struct ddps_rdmap *r, const struct ddps_rdmap_start *s)
 	r->poke = true;
 	ddps_rdmap_tell(r);
 	return 0;
+}
+
+void ddps_rdmap_allow(struct ddps_rdmap *r, unsigned rights)
+{
+	r->may = (uint8_t)rights;
 }
 
 void ddps_rdmap_tell(struct ddps_rdmap *r)

@@ -58,6 +58,7 @@ struct ddps_rdmap_cfg {
 	struct ddps_srq *srq; /* or NULL; then rq_depth is not looked at ... */
 	uint32_t srq_share;   /* ... and this many of its buffers may be out; not 0 */
 	bool rfc7306;	      /* Immediate Data and atomics, both ways */
+	bool send_imm;	      /* of struct ddps_ep_attr */
 	const struct ddps_rdmap_up *up;
 	void *user;
 };
@@ -83,6 +84,9 @@ struct ddps_rdmap_start {
  * DDPS_E_INVAL (not one RTR type in send_rtr, or a Read RTR without a slot).
  */
 int ddps_rdmap_start(struct ddps_rdmap *r, const struct ddps_rdmap_start *s);
+
+/* What the peer may do at all, of DDPS_REMOTE_*: everything, to begin with. */
+void ddps_rdmap_allow(struct ddps_rdmap *r, unsigned rights);
 
 /* Send a zero-length Write that is no work request, unless a message is half sent or the stream
  * is not in operation: then there is more to come, or nothing left to say. */

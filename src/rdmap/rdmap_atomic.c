@@ -34,12 +34,12 @@ int ddps_areq_check(struct ddps_rdmap *r, const struct ddps_rx_seg *s, struct dd
 static int find_target(struct ddps_rdmap *r, const struct ddps_areq *q, uint8_t **at,
 		       struct ddps_fault *f)
 {
-	enum ddps_stag_verdict v = ddps_stag_check(r->pd, r->stream, q->stag, q->to, TARGET_LEN,
-						   DDPS_REMOTE_ATOMIC, at);
+	enum ddps_stag_verdict v =
+		ddps_peer_check(r, q->stag, q->to, TARGET_LEN, DDPS_REMOTE_ATOMIC, at);
 
 	/* Before there was a right of their own these two together were it. */
 	if (v == DDPS_STAG_ACCESS && !r->pd->verbs_rules)
-		v = ddps_stag_check(r->pd, r->stream, q->stag, q->to, TARGET_LEN,
+		v = ddps_peer_check(r, q->stag, q->to, TARGET_LEN,
 				    DDPS_REMOTE_READ | DDPS_REMOTE_WRITE, at);
 	if (v)
 		return ddps_request_fault(v, REQUEST, TARGET_LEN, q->stag, q->to, f);

@@ -24,20 +24,24 @@ struct ddps_sqe {
 	unsigned flags;
 	enum ddps_op op;
 	enum ddps_wc_status status; /* other than SUCCESS: what it will end with */
+	bool plain;		    /* a Send or Write that is done when it has left */
 	bool sent;		    /* its last segment was pulled */
 	bool done;		    /* READ, atomics: response delivered, or impossible now */
-	bool write_cut;		    /* WRITE_IMM: the Write is cut, the Immediate Data is next */
+	bool first_cut;		    /* WRITE_IMM, SEND_IMM: the first of the two messages is cut */
+	bool asking;		    /* PLACED: all else is cut, the Read that confirms it is next */
+	bool covered;		    /* PLACED: the next request's Read confirms this one, too */
 	/* Last, since Sends and Writes do not look at it. */
 	union {
 		struct {
 			uint64_t sink_to;
 			uint32_t sink_stag;
-		}; /* READ */
+		}; /* READ; 0 for the Read of PLACED */
 		struct {
 			struct ddps_areq atomic;
 			uint64_t original; /* what the response brought */
 		};			   /* FETCH_ADD, CMP_SWAP */
 		uint8_t imm[DDPS_IMM_LEN];
+		struct ddps_bind bind; /* its window is held by @pending */
 	};
 };
 
@@ -129,6 +133,10 @@ struct ddps_rdmap {
 	bool poke;	 /* something became ready to send: tell with want_tx */
 	bool rresp_turn; /* to send: whose turn it is when both have something */
 	bool rtr_read_out;
+	uint8_t may;	 /* DDPS_REMOTE_*: what the peer may do, whatever regions allow */
+	uint8_t covered; /* PLACED requests in a row without a Read of their own */
+	bool send_imm;	 /* Immediate Data may belong to the Send that follows */
+	bool ahead;	 /* ... and has come */
 
 	/* sending */
 	struct ddps_sq sq;
@@ -172,6 +180,8 @@ struct ddps_rdmap {
 	uint64_t rresp_seg;		 /* number of the latest of a Read Response */
 	uint8_t rreq_buf[DDPS_AREQ_LEN]; /* Read Request or Atomic Request */
 	uint8_t imm_buf[DDPS_IMM_LEN];
+	uint8_t ahead_imm[DDPS_IMM_LEN];
+	struct ddps_triple blame; /* the peer's Terminate that names a request of ours */
 	uint8_t aresp_buf[DDPS_ARESP_LEN];
 	uint8_t term[DDPS_TERM_LEN_MAX];
 	size_t term_len; /* 0: none to send */
@@ -222,6 +232,24 @@ static inline bool ddps_op_asks(enum ddps_op op)
 	return op == DDPS_OP_READ || op == DDPS_OP_FETCH_ADD || op == DDPS_OP_CMP_SWAP;
 }
 
+/* It is carried out here, in its turn; nothing goes out. */
+static inline bool ddps_op_local(enum ddps_op op)
+{
+	return op == DDPS_OP_BIND || op == DDPS_OP_LOCAL_INV;
+}
+
+/* It completes when a response has come. */
+static inline bool ddps_sqe_waits(const struct ddps_sqe *e)
+{
+	return ddps_op_asks(e->op) || e->flags & DDPS_WR_PLACED;
+}
+
+/* What came last before the response that is due was a Read Request. */
+static inline bool ddps_sqe_read(const struct ddps_sqe *e)
+{
+	return e->op == DDPS_OP_READ || e->asking;
+}
+
 bool ddps_sq_ready(struct ddps_rdmap *r); /* the next operation may start now */
 /* Segment of the operation in progress, or of the next one.  Return: 0, or < 0: local
  * memory is gone, @f is set. */
@@ -235,8 +263,23 @@ void ddps_sq_flush(struct ddps_rdmap *r, bool all);
  * DDPS_LOSSES_BAD.
  */
 #define DDPS_LOSSES_BAD UINT64_MAX
+/* As ddps_stag_check, for what the peer asks for. */
+static inline enum ddps_stag_verdict ddps_peer_check(struct ddps_rdmap *r, uint32_t stag,
+						     uint64_t to, uint64_t len, unsigned need,
+						     uint8_t **at)
+{
+	enum ddps_stag_verdict v = ddps_stag_check(r->pd, r->stream, stag, to, len, need, at);
+
+	return !v && need & ~(unsigned)r->may ? DDPS_STAG_ACCESS : v;
+}
 int ddps_sge_check(struct ddps_pd *pd, uint64_t stream, const struct ddps_sge *sge, uint32_t nsge,
 		   unsigned need, uint64_t *len, uint64_t *losses);
+
+/* ---- rdmap_local.c ---- */
+/* Carry out the local request whose turn it is.  Return: 0, or < 0: it cannot be, @f is set. */
+int ddps_sq_local(struct ddps_rdmap *r, struct ddps_fault *f);
+/* ... or @pos, just posted, if nothing is before it: the LLP may not be free to ask for long. */
+void ddps_sq_local_now(struct ddps_rdmap *r, uint64_t pos);
 
 /* ---- rdmap_recv.c: the receive queue ---- */
 static inline struct ddps_rqe *ddps_rq_at(struct ddps_rdmap *r, uint64_t pos)

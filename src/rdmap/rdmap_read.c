@@ -109,8 +109,7 @@ int ddps_rreq_deliver(struct ddps_rdmap *r, const struct ddps_rx_seg *s, struct 
 				      "Read Request of %" PRIu64 " octets", got);
 	ddps_rreq_decode(&q, r->rreq_buf);
 	if (q.size) { /* [5040-5.2.1-16] [5040-5.2.1-17] */
-		v = ddps_stag_check(r->pd, r->stream, q.src_stag, q.src_to, q.size,
-				    DDPS_REMOTE_READ, &at);
+		v = ddps_peer_check(r, q.src_stag, q.src_to, q.size, DDPS_REMOTE_READ, &at);
 		if (v)
 			return source_fault(v, &q, f);
 	}
@@ -178,8 +177,8 @@ int ddps_rresp_segment(struct ddps_rdmap *r, struct ddps_seg *seg, size_t mulpdu
 		begin_response(r, q);
 	n = ddps_ddp_room(&r->msg, mulpdu);
 	if (n) { /* again for every segment: it may be revoked meanwhile [5040-8.1.1-6] */
-		v = ddps_stag_check(r->pd, r->stream, q->src_stag, q->src_to + r->msg.sent, n,
-				    DDPS_REMOTE_READ, &at);
+		v = ddps_peer_check(r, q->src_stag, q->src_to + r->msg.sent, n, DDPS_REMOTE_READ,
+				    &at);
 		if (v)
 			return revoked(r, v, f);
 		r->rresp_src.addr = at - r->msg.sent;

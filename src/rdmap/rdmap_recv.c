@@ -167,6 +167,26 @@ static int invalidate(struct ddps_rdmap *r, uint32_t stag, struct ddps_fault *f)
 			      ddps_stag_verdict_text(v));
 }
 
+/* Whether the Immediate Data just received belongs to the Send that follows. */
+static bool is_ahead(const struct ddps_rdmap *r)
+{
+	for (unsigned i = DDPS_SEND_IMM_OCTETS; i < DDPS_IMM_LEN; i++)
+		if (r->imm_buf[i] != DDPS_AHEAD_OCTET)
+			return false;
+	return r->send_imm;
+}
+
+/* No receive is taken for it. */
+static int keep_ahead(struct ddps_rdmap *r, struct ddps_fault *f)
+{
+	if (r->ahead)
+		return ddps_fault_set(f, DDPS_E_PROTOCOL, DDPS_TERM_RDMAP_OPERATION,
+				      "Immediate Data for a Send twice");
+	memcpy(r->ahead_imm, r->imm_buf, sizeof r->ahead_imm);
+	r->ahead = true;
+	return 0;
+}
+
 int ddps_recv_deliver(struct ddps_rdmap *r, const struct ddps_rx_seg *s, struct ddps_fault *f)
 {
 	struct ddps_ddp_queue *q = &r->rxq[DDPS_QN_SEND];
@@ -183,8 +203,14 @@ int ddps_recv_deliver(struct ddps_rdmap *r, const struct ddps_rx_seg *s, struct 
 		       op == DDPS_OP_WIRE_IMM_SE;
 	wc.has_imm = op == DDPS_OP_WIRE_IMM || op == DDPS_OP_WIRE_IMM_SE;
 	if (wc.has_imm) {
+		if (is_ahead(r))
+			return keep_ahead(r, f);
 		memcpy(wc.imm, r->imm_buf, sizeof wc.imm);
 		wc.len = 0; /* nothing in the buffer */
+	} else if (r->ahead) {
+		r->ahead = false;
+		wc.has_imm = true;
+		memcpy(wc.imm, r->ahead_imm, sizeof wc.imm);
 	}
 	wc.invalidated = op == DDPS_OP_WIRE_SEND_INV || op == DDPS_OP_WIRE_SEND_SE_INV;
 	if (wc.invalidated) { /* before the application sees it [5040-5.3-16]

@@ -27,6 +27,8 @@ static int write_check(struct ddps_rdmap *r, const struct ddps_rx_seg *s, struct
 
 	if (!s->pay_len) /* [5041-5.2-11] */
 		return 0;
+	if (!(r->may & DDPS_REMOTE_WRITE))
+		return ddps_ddp_stag_fault(DDPS_STAG_ACCESS, &s->h, s->pay_len, f);
 	return ddps_ddp_check_tagged(r->pd, r->stream, &s->h, s->pay_len, &at, f);
 }
 

@@ -6,11 +6,14 @@
 
 /* MORE is the caller's business */
 #define FLAGS_ANY (DDPS_WR_SILENT | DDPS_WR_FENCE | DDPS_WR_MORE)
+/* So many PLACED requests, one behind the other, are confirmed by one Read. */
+#define COVERED_MAX 7
 
 /* What a work request of each type may look like. */
 struct op_form {
 	bool ok, ext; /* ext: RFC 7306 */
 	bool atomic;
+	bool local;
 	unsigned flags; /* besides FLAGS_ANY */
 	uint32_t max_sge;
 };
@@ -19,15 +22,23 @@ static const struct op_form *form_of(enum ddps_op op)
 {
 	static const struct op_form forms[] = {
 		[DDPS_OP_SEND] = { .ok = true,
-				   .flags = DDPS_WR_SOLICITED | DDPS_WR_INVALIDATE,
+				   .flags = DDPS_WR_SOLICITED | DDPS_WR_INVALIDATE | DDPS_WR_PLACED,
 				   .max_sge = UINT32_MAX },
-		[DDPS_OP_WRITE] = { .ok = true, .max_sge = UINT32_MAX },
+		[DDPS_OP_WRITE] = { .ok = true, .flags = DDPS_WR_PLACED, .max_sge = UINT32_MAX },
 		[DDPS_OP_READ] = { .ok = true, .max_sge = 1 },
-		[DDPS_OP_IMM] = { .ok = true, .ext = true, .flags = DDPS_WR_SOLICITED },
+		[DDPS_OP_IMM] = { .ok = true,
+				  .ext = true,
+				  .flags = DDPS_WR_SOLICITED | DDPS_WR_PLACED },
 		[DDPS_OP_WRITE_IMM] = { .ok = true,
 					.ext = true,
-					.flags = DDPS_WR_SOLICITED,
+					.flags = DDPS_WR_SOLICITED | DDPS_WR_PLACED,
 					.max_sge = UINT32_MAX },
+		[DDPS_OP_SEND_IMM] = { .ok = true,
+				       .ext = true,
+				       .flags = DDPS_WR_SOLICITED | DDPS_WR_PLACED,
+				       .max_sge = UINT32_MAX },
+		[DDPS_OP_BIND] = { .ok = true, .local = true, .max_sge = 1 },
+		[DDPS_OP_LOCAL_INV] = { .ok = true, .local = true },
 		[DDPS_OP_FETCH_ADD] = { .ok = true, .ext = true, .atomic = true, .max_sge = 1 },
 		[DDPS_OP_CMP_SWAP] = { .ok = true, .ext = true, .atomic = true, .max_sge = 1 },
 	};
@@ -89,11 +100,16 @@ static int find_sink(struct ddps_rdmap *r, struct ddps_sqe *e, const struct ddps
 	return e->sink_to + e->len < e->sink_to ? DDPS_E_ACCESS : 0;
 }
 
-static bool open_for(const struct ddps_rdmap *r, enum ddps_op op)
+static bool waits(const struct ddps_send_wr *wr)
+{
+	return ddps_op_asks(wr->op) || wr->flags & DDPS_WR_PLACED;
+}
+
+static bool open_for(const struct ddps_rdmap *r, const struct ddps_send_wr *wr)
 {
 	if (r->state > DDPS_RS_RUN || r->draining)
 		return false;
-	return !ddps_op_asks(op) || (r->state == DDPS_RS_RUN && !r->peer_closed);
+	return !waits(wr) || (r->state == DDPS_RS_RUN && !r->peer_closed);
 }
 
 /* The fields of an atomic; the unused ones as the RFC wants them [7306-5.2.1-15]. */
@@ -111,6 +127,37 @@ static struct ddps_areq atomic_of(const struct ddps_send_wr *wr, uint64_t pos)
 		.compare = swap ? wr->atomic.compare : 0,
 		.compare_mask = swap ? wr->atomic.compare_mask : UINT64_MAX,
 	};
+}
+
+/* What else an operation needs of its request.  @pos: where it comes to lie. */
+static int fill(struct ddps_rdmap *r, struct ddps_sqe *e, const struct ddps_send_wr *wr,
+		uint64_t pos)
+{
+	switch (wr->op) {
+	case DDPS_OP_IMM:
+	case DDPS_OP_WRITE_IMM:
+		memcpy(e->imm, wr->imm, sizeof e->imm);
+		return 0;
+	case DDPS_OP_SEND_IMM:
+		memcpy(e->imm, wr->imm, DDPS_SEND_IMM_OCTETS);
+		memset(e->imm + DDPS_SEND_IMM_OCTETS, DDPS_AHEAD_OCTET,
+		       sizeof e->imm - DDPS_SEND_IMM_OCTETS);
+		return 0;
+	case DDPS_OP_FETCH_ADD:
+	case DDPS_OP_CMP_SWAP:
+		e->atomic = atomic_of(wr, pos);
+		return 0;
+	case DDPS_OP_READ:
+		return find_sink(r, e, wr->sge);
+	case DDPS_OP_BIND:
+		e->bind = wr->bind;
+		if (!ddps_stag_is_window(r->pd, wr->bind.window, wr->bind.access))
+			return DDPS_E_INVAL;
+		wr->bind.window->pending++;
+		return 0;
+	default:
+		return 0;
+	}
 }
 
 /* A place for one more, the limit aside. */
@@ -137,7 +184,7 @@ int ddps_rdmap_post_send(struct ddps_rdmap *r, const struct ddps_send_wr *wr)
 
 	if (form && form->ext && !r->rfc7306) /* [7306-1.1-1] */
 		return DDPS_E_UNSUPPORTED;
-	if (!open_for(r, wr->op)) /* [5041-6.2.1-3] */
+	if (!open_for(r, wr)) /* [5041-6.2.1-3] */
 		return DDPS_E_STATE;
 	err = check_form(r, wr);
 	if (err)
@@ -146,7 +193,7 @@ int ddps_rdmap_post_send(struct ddps_rdmap *r, const struct ddps_send_wr *wr)
 		r->stats.sq_full++;
 		return DDPS_E_LIMIT;
 	}
-	if (ddps_op_asks(wr->op) && !r->ord)
+	if (waits(wr) && !r->ord)
 		return DDPS_E_LIMIT;
 	err = ddps_sge_check(r->pd, r->stream, wr->sge, wr->nsge,
 			     ddps_op_asks(wr->op) ? DDPS_LOCAL_WRITE : 0, &len, &losses);
@@ -166,19 +213,19 @@ int ddps_rdmap_post_send(struct ddps_rdmap *r, const struct ddps_send_wr *wr)
 		.nsge = wr->nsge,
 		.flags = wr->flags,
 		.op = wr->op,
+		.plain = (wr->op == DDPS_OP_SEND || wr->op == DDPS_OP_WRITE) &&
+			 !(wr->flags & DDPS_WR_PLACED),
 	};
-	if (wr->op == DDPS_OP_IMM || wr->op == DDPS_OP_WRITE_IMM)
-		memcpy(e->imm, wr->imm, sizeof e->imm);
-	if (form->atomic)
-		e->atomic = atomic_of(wr, pos);
-	if (wr->op == DDPS_OP_READ) {
-		err = find_sink(r, e, wr->sge);
+	if (wr->op != DDPS_OP_SEND && wr->op != DDPS_OP_WRITE) {
+		err = fill(r, e, wr, pos);
 		if (err)
 			return err;
 	}
 	if (wr->nsge)
 		memcpy(ddps_sq_sge(r, pos), wr->sge, wr->nsge * sizeof *wr->sge);
 	r->sq.tail++;
+	if (form->local)
+		ddps_sq_local_now(r, pos);
 	return 0;
 }
 
@@ -194,9 +241,10 @@ bool ddps_sq_ready(struct ddps_rdmap *r)
 	if (r->sq.next == r->sq.tail)
 		return false;
 	e = ddps_sq_at(r, r->sq.next);
-	if ((e->flags & DDPS_WR_FENCE) && r->reads_out)
+	if ((e->flags & DDPS_WR_FENCE) && r->reads_out && !e->asking)
 		return false;
-	return !ddps_op_asks(e->op) || r->reads_out < r->ord; /* [5040-6.1-7] */
+	return e->plain || !(ddps_op_asks(e->op) || e->asking) ||
+	       r->reads_out < r->ord; /* [5040-6.1-7] */
 }
 
 /* The message that is next for @e. */
@@ -204,6 +252,8 @@ static enum ddps_opcode next_opcode(const struct ddps_sqe *e)
 {
 	unsigned flags = e->flags;
 
+	if (e->asking)
+		return DDPS_OP_WIRE_READ_REQ;
 	switch (e->op) {
 	case DDPS_OP_WRITE:
 		return DDPS_OP_WIRE_WRITE;
@@ -213,11 +263,15 @@ static enum ddps_opcode next_opcode(const struct ddps_sqe *e)
 	case DDPS_OP_CMP_SWAP:
 		return DDPS_OP_WIRE_ATOMIC_REQ;
 	case DDPS_OP_WRITE_IMM:
-		if (!e->write_cut)
+		if (!e->first_cut)
 			return DDPS_OP_WIRE_WRITE;
 		/* fall through */
 	case DDPS_OP_IMM:
 		return flags & DDPS_WR_SOLICITED ? DDPS_OP_WIRE_IMM_SE : DDPS_OP_WIRE_IMM;
+	case DDPS_OP_SEND_IMM:
+		if (!e->first_cut)
+			return DDPS_OP_WIRE_IMM;
+		break;
 	default:
 		break;
 	}
@@ -244,9 +298,10 @@ static void begin_operation(struct ddps_rdmap *r, struct ddps_sqe *e)
 	} else {
 		/* Zero but for Invalidate [7306-4.1-1] */
 		m->hdr.ulp_word = e->flags & DDPS_WR_INVALIDATE ? e->stag : 0;
-		m->hdr.qn = ddps_op_asks(e->op) ? DDPS_QN_READ : DDPS_QN_SEND;
-		e->msn = r->tx_msn[m->hdr.qn]++; /* [5041-4.3-10] [5041-4.3-12] */
-		m->hdr.msn = e->msn;
+		m->hdr.qn = ddps_op_asks(e->op) || e->asking ? DDPS_QN_READ : DDPS_QN_SEND;
+		m->hdr.msn = r->tx_msn[m->hdr.qn]++; /* [5041-4.3-10] [5041-4.3-12] */
+		if (!e->asking)
+			e->msn = m->hdr.msn;
 	}
 	r->cur = DDPS_CUR_SQ;
 }
@@ -292,13 +347,15 @@ static size_t header_only(const struct ddps_rdmap *r, const struct ddps_sqe *e,
 
 	switch (ddps_rdmap_opcode(r->msg.hdr.ulp)) {
 	case DDPS_OP_WIRE_READ_REQ:
-		q = (struct ddps_rreq){
-			.sink_stag = e->sink_stag,
-			.sink_to = e->sink_to,
-			.size = e->len,
-			.src_stag = e->stag,
-			.src_to = e->to,
-		};
+		q = (struct ddps_rreq){ 0 };
+		if (!e->asking)
+			q = (struct ddps_rreq){
+				.sink_stag = e->sink_stag,
+				.sink_to = e->sink_to,
+				.size = e->len,
+				.src_stag = e->stag,
+				.src_to = e->to,
+			};
 		ddps_rreq_encode(&q, out);
 		return DDPS_RREQ_LEN;
 	case DDPS_OP_WIRE_ATOMIC_REQ:
@@ -313,17 +370,44 @@ static size_t header_only(const struct ddps_rdmap *r, const struct ddps_sqe *e,
 	}
 }
 
+/* Whether a Read has to follow @e, all of which is cut: not if the request behind it has one that
+ * proves as much.  Some do have one, or a queue that is never empty would never be confirmed. */
+static bool asks_now(struct ddps_rdmap *r, struct ddps_sqe *e)
+{
+	uint64_t behind = r->sq.next + 1;
+
+	if (!(e->flags & DDPS_WR_PLACED) || e->asking)
+		return false;
+	e->covered = r->covered < COVERED_MAX && behind != r->sq.tail &&
+		     ddps_sq_at(r, behind)->flags & DDPS_WR_PLACED;
+	r->covered = e->covered ? r->covered + 1 : 0;
+	e->asking = !e->covered;
+	return e->asking;
+}
+
+/* Whether there is another message to come of @e. */
+static bool more(struct ddps_rdmap *r, struct ddps_sqe *e)
+{
+	if (e->done) /* nobody would answer any more */
+		return false;
+	if ((e->op == DDPS_OP_WRITE_IMM || e->op == DDPS_OP_SEND_IMM) && !e->first_cut) {
+		e->first_cut = true;
+		return true;
+	}
+	if (asks_now(r, e))
+		return true;
+	/* Counted as outstanding before it leaves: the response may be quick. */
+	if (ddps_op_asks(e->op) || e->asking)
+		ddps_read_sent(r, r->sq.next);
+	return false;
+}
+
 /* The last segment of a message was cut. */
 static void message_out(struct ddps_rdmap *r, struct ddps_sqe *e)
 {
 	r->cur = DDPS_CUR_NONE;
-	if (e->op == DDPS_OP_WRITE_IMM && !e->write_cut) {
-		e->write_cut = true;
+	if (!e->plain && more(r, e))
 		return;
-	}
-	/* Counted as outstanding before it leaves: the response may be quick. */
-	if (ddps_op_asks(e->op))
-		ddps_read_sent(r, r->sq.next);
 	e->sent = true;
 	r->sq.next++;
 }
@@ -340,7 +424,8 @@ int ddps_sq_segment(struct ddps_rdmap *r, struct ddps_seg *seg, size_t mulpdu, s
 		begin_operation(r, e);
 	len = header_only(r, e, body);
 	used = len ? 0 : ddps_ddp_room(&r->msg, mulpdu);
-	err = source_valid(r, e, r->msg.sent, ddps_op_asks(e->op) ? e->len : used, f);
+	err = e->asking ? 0
+			: source_valid(r, e, r->msg.sent, ddps_op_asks(e->op) ? e->len : used, f);
 	if (err) {
 		e->status = DDPS_WC_LOCAL_ACCESS;
 		return err;
@@ -369,8 +454,12 @@ static void complete_oldest(struct ddps_rdmap *r, enum ddps_wc_status status)
 	};
 	bool silent = !status && (e->flags & DDPS_WR_SILENT);
 
+	if (status == DDPS_WC_REMOTE)
+		wc.term = r->blame;
 	if (!status && form_of(e->op)->atomic)
 		wc.original = e->original;
+	if (e->op == DDPS_OP_BIND)
+		e->bind.window->pending--;
 	r->sq.head++;
 	if (r->sq.next < r->sq.head)
 		r->sq.next = r->sq.head;
@@ -385,7 +474,9 @@ void ddps_sq_complete(struct ddps_rdmap *r)
 
 		/* In order of posting: what has not ended holds back the rest
 		 * [5040-5.5-15] [5040-5.5-16] [5040-5.5-20]. */
-		if (ddps_op_asks(e->op) ? !e->done : !e->sent || e->last_seg > r->tx_acked)
+		if (!e->plain && ddps_sqe_waits(e) && !e->done)
+			return;
+		if ((e->plain || !ddps_op_asks(e->op)) && (!e->sent || e->last_seg > r->tx_acked))
 			return;
 		complete_oldest(r, e->status);
 	}

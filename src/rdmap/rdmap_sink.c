@@ -5,7 +5,7 @@
 
 static bool waiting(const struct ddps_sqe *e)
 {
-	return ddps_op_asks(e->op) && e->sent && !e->done;
+	return (ddps_op_asks(e->op) || e->asking) && e->sent && !e->done;
 }
 
 void ddps_read_sent(struct ddps_rdmap *r, uint64_t pos)
@@ -37,9 +37,11 @@ void ddps_read_flush(struct ddps_rdmap *r)
 	for (uint64_t pos = r->sq.head; pos != r->sq.tail; pos++) {
 		struct ddps_sqe *e = ddps_sq_at(r, pos);
 
-		if (ddps_op_asks(e->op) && !e->done) {
+		if (ddps_sqe_waits(e) && !e->done) {
 			e->status = DDPS_WC_FLUSHED;
 			e->done = true;
+			if (pos != r->sq.next || r->cur != DDPS_CUR_SQ)
+				e->sent = true; /* no more of it goes out */
 		}
 	}
 	r->reads_out = 0;
@@ -62,14 +64,15 @@ static int mismatch(const struct ddps_rx_seg *s, enum ddps_term_code error, uint
 int ddps_rresp_check(struct ddps_rdmap *r, const struct ddps_rx_seg *s, struct ddps_fault *f)
 {
 	const struct ddps_sqe *e = ddps_read_oldest(r);
-	uint64_t len = e ? e->len : 0, left = len - r->rresp_got;
-	uint64_t to = (e ? e->sink_to : 0) + r->rresp_got;
-	uint32_t stag = e ? e->sink_stag : 0;
+	bool sink = e && e->op == DDPS_OP_READ; /* else nothing was asked for but a response */
+	uint64_t len = sink ? e->len : 0, left = len - r->rresp_got;
+	uint64_t to = (sink ? e->sink_to : 0) + r->rresp_got;
+	uint32_t stag = sink ? e->sink_stag : 0;
 	enum ddps_stag_verdict v;
 	int err;
 
 	/* Responses come in the order of the requests, those of atomics too. */
-	if (!r->reads_out || (e && e->op != DDPS_OP_READ))
+	if (!r->reads_out || (e && !ddps_sqe_read(e)))
 		return ddps_fault_set(f, DDPS_E_PROTOCOL, DDPS_TERM_RDMAP_OPCODE,
 				      "Read Response without an outstanding Read");
 	/* A zero-length message has no STag and TO to look at [5041-5.2-11]. */
@@ -98,12 +101,20 @@ int ddps_rresp_target(struct ddps_rdmap *r, const struct ddps_rx_seg *s, size_t 
 			    iov, max);
 }
 
+/* So has all that this response was to confirm. */
+static void done(struct ddps_rdmap *r)
+{
+	ddps_sq_at(r, r->read_pos)->done = true; /* [5040-5.5-23] */
+	for (uint64_t pos = r->read_pos; pos != r->sq.head && ddps_sq_at(r, pos - 1)->covered;)
+		ddps_sq_at(r, --pos)->done = true;
+}
+
 void ddps_read_done(struct ddps_rdmap *r)
 {
 	if (r->rtr_read_out)
 		r->rtr_read_out = false; /* swallowed */
 	else
-		ddps_sq_at(r, r->read_pos)->done = true; /* [5040-5.5-23] */
+		done(r);
 	advance(r);
 	r->poke = true; /* an ORD slot, perhaps a fence */
 	ddps_sq_complete(r);

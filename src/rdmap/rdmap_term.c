@@ -85,7 +85,11 @@ static bool named(const struct ddps_sqe *e, const struct ddps_term_msg *m,
 
 	if (!e->last_seg)
 		return false;
-	if (e->op == DDPS_OP_SEND || e->op == DDPS_OP_IMM || e->write_cut)
+	if (h->tagged)
+		return e->flags & DDPS_WR_PLACED && !e->done && h->stag == e->stag &&
+		       h->to - e->to < e->len;
+	if (e->op == DDPS_OP_SEND || e->op == DDPS_OP_IMM || e->op == DDPS_OP_SEND_IMM ||
+	    e->first_cut)
 		return h->qn == DDPS_QN_SEND && h->msn == e->msn;
 	if (!ddps_op_asks(e->op) || e->done || h->qn != DDPS_QN_READ)
 		return false;
@@ -105,13 +109,14 @@ static void blame(struct ddps_rdmap *r, const struct ddps_term_msg *m)
 	if (!m->ddp)
 		return;
 	err = ddps_ddp_decode(&h, m->ddp, m->ddp_len);
-	if ((err < 0 && err != DDPS_E_REVISION) || h.tagged)
+	if (err < 0 && err != DDPS_E_REVISION)
 		return;
 	for (uint64_t pos = r->sq.head; pos != r->sq.tail; pos++) {
 		struct ddps_sqe *e = ddps_sq_at(r, pos);
 
 		if (named(e, m, &h)) {
 			e->status = DDPS_WC_REMOTE;
+			r->blame = m->triple;
 			return;
 		}
 	}

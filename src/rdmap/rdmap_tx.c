@@ -114,7 +114,13 @@ static int work(struct ddps_rdmap *r, struct ddps_seg *seg, size_t mulpdu)
 		err = ddps_rresp_segment(r, seg, mulpdu, &f);
 		return err ? err : 1;
 	case DDPS_CUR_SQ:
-		err = ddps_sq_segment(r, seg, mulpdu, &f);
+		if (r->cur == DDPS_CUR_NONE && ddps_op_local(ddps_sq_at(r, r->sq.next)->op)) {
+			err = ddps_sq_local(r, &f);
+			if (!err)
+				return work(r, seg, mulpdu);
+		} else {
+			err = ddps_sq_segment(r, seg, mulpdu, &f);
+		}
 		if (err)
 			ddps_rdmap_fail(r, &f, NULL, NULL);
 		return err ? err : 1;

@@ -25,7 +25,8 @@ struct ddps_cq {
 const char *ddps_op_name(enum ddps_op op)
 {
 	static const char *const names[] = { "send", "write",	  "read",      "recv",
-					     "imm",  "write-imm", "fetch-add", "cmp-swap" };
+					     "imm",  "write-imm", "fetch-add", "cmp-swap",
+					     "bind", "local-inv", "send-imm" };
 
 	return (unsigned)op < sizeof names / sizeof names[0] ? names[op] : "unknown";
 }

@@ -9,7 +9,8 @@
 #define SGE_MAX	   16u
 #define CACHE_LINE 64
 #define WR_FLAGS                                                                                   \
-	(DDPS_WR_SILENT | DDPS_WR_SOLICITED | DDPS_WR_INVALIDATE | DDPS_WR_FENCE | DDPS_WR_MORE)
+	(DDPS_WR_SILENT | DDPS_WR_SOLICITED | DDPS_WR_INVALIDATE | DDPS_WR_FENCE | DDPS_WR_MORE |  \
+	 DDPS_WR_PLACED)
 
 const char *ddps_ep_state_name(enum ddps_ep_state s)
 {
@@ -179,7 +180,8 @@ static int ep_attr_checked(struct ddps_ep_attr *attr, const struct ddps_ep_attr 
 	if (!attr->pd || !attr->send_cq || !attr->recv_cq || attr->pd->ctx != ctx ||
 	    ddps_cq_ctx(attr->send_cq) != ctx || ddps_cq_ctx(attr->recv_cq) != ctx ||
 	    !attr->sq_depth || attr->sq_depth > DEPTH_MAX || !rq_ok(attr) || !attr->max_sge ||
-	    attr->max_sge > SGE_MAX || (unsigned)attr->no_recv > DDPS_NO_RECV_STALL)
+	    attr->max_sge > SGE_MAX || (unsigned)attr->no_recv > DDPS_NO_RECV_STALL ||
+	    memcmp(attr->reserved, (uint8_t[sizeof attr->reserved]){ 0 }, sizeof attr->reserved))
 		return DDPS_E_INVAL;
 	return 0;
 }
@@ -236,6 +238,7 @@ int ddps_ep_new(struct ddps_ctx *ctx, const struct ddps_ep_attr *given, struct d
 		.srq = attr->srq,
 		.srq_share = share(attr),
 		.rfc7306 = attr->rfc7306,
+		.send_imm = attr->rfc7306 && attr->send_imm,
 		.up = &ddps_ep_rdmap_up,
 		.user = ep,
 	};
@@ -437,7 +440,7 @@ static int post_late(struct ddps_ep *ep, enum ddps_op op, uint64_t wr_id)
 {
 	if (!ep->flush_late || ep->state < DDPS_EP_DRAINING)
 		return DDPS_E_STATE;
-	if ((unsigned)op > DDPS_OP_CMP_SWAP || (op == DDPS_OP_RECV && ep->shared_rq))
+	if ((unsigned)op > DDPS_OP_SEND_IMM || (op == DDPS_OP_RECV && ep->shared_rq))
 		return DDPS_E_INVAL;
 	return ddps_late_post(ep, op, wr_id);
 }

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Protection domains and memory regions: the public face of ddp/stag.h. */
+/* Protection domains, memory regions and windows: the public face of ddp/stag.h. */
 #include "session/session.h"
 #include <stdlib.h>
 
 #define MR_LEN_MAX (UINT64_C(1) << 48)
 #define ACCESS_ALL                                                                                 \
 	(DDPS_LOCAL_WRITE | DDPS_REMOTE_WRITE | DDPS_REMOTE_READ | DDPS_REMOTE_ATOMIC |            \
-	 DDPS_ZERO_BASED)
+	 DDPS_ZERO_BASED | DDPS_BIND)
+#define REMOTE_ALL (DDPS_REMOTE_WRITE | DDPS_REMOTE_READ | DDPS_REMOTE_ATOMIC)
+#define CHANGE_ALL (DDPS_CHANGE_ACCESS | DDPS_CHANGE_MEMORY | DDPS_CHANGE_PD)
 
 int ddps_pd_new(struct ddps_ctx *ctx, struct ddps_pd **out)
 {
@@ -72,6 +74,54 @@ int ddps_mr_reg(struct ddps_pd *pd, void *addr, size_t len, unsigned access, str
 	return err;
 }
 
+int ddps_mr_place(struct ddps_mr *mr, uint64_t to)
+{
+	int err;
+
+	if (!mr || mr->window || to + mr->len < to)
+		return DDPS_E_INVAL;
+	err = ddps_ctx_enter(mr->pd->ctx);
+	if (err < 0)
+		return err;
+	mr->base = to;
+	ddps_ctx_leave(mr->pd->ctx);
+	return 0;
+}
+
+int ddps_mr_change(struct ddps_mr *mr, unsigned what, const struct ddps_mr_change *to)
+{
+	struct ddps_ctx *ctx;
+	int err;
+
+	if (!mr || !to || !what || what & ~CHANGE_ALL ||
+	    (what & DDPS_CHANGE_PD && (!to->pd || to->pd->ctx != mr->pd->ctx)))
+		return DDPS_E_INVAL;
+	ctx = mr->pd->ctx;
+	err = ddps_ctx_enter(ctx);
+	if (err < 0)
+		return err;
+	err = ddps_stag_change(mr, what, to);
+	if (!err)
+		ddps_let_go(ctx);
+	ddps_ctx_leave(ctx);
+	return err;
+}
+
+int ddps_mw_new(struct ddps_pd *pd, bool shared, struct ddps_mr **out)
+{
+	int err;
+
+	if (!pd || !out)
+		return DDPS_E_INVAL;
+	err = ddps_ctx_enter(pd->ctx);
+	if (err < 0)
+		return err;
+	err = ddps_stag_add_window(pd, shared, out);
+	pd->ctx->stats.regions_refused += err == DDPS_E_LIMIT;
+	ddps_ctx_leave(pd->ctx);
+	return err;
+}
+
 void ddps_let_go(struct ddps_ctx *ctx)
 {
 	struct ddps_llp *next;
@@ -94,9 +144,26 @@ int ddps_mr_dereg(struct ddps_mr *mr)
 	err = ddps_ctx_enter(ctx);
 	if (err < 0)
 		return err;
-	ddps_stag_remove(mr);
-	ddps_let_go(ctx);
+	err = mr->windows || mr->pending ? DDPS_E_BUSY : 0;
+	if (!err) {
+		ddps_stag_remove(mr);
+		ddps_let_go(ctx);
+	}
 	ddps_ctx_leave(ctx);
+	return err;
+}
+
+int ddps_ep_allow(struct ddps_ep *ep, unsigned rights)
+{
+	int err;
+
+	if (!ep || rights & ~REMOTE_ALL)
+		return DDPS_E_INVAL;
+	err = ddps_ctx_enter(ep->ctx);
+	if (err < 0)
+		return err;
+	ddps_rdmap_allow(ep->rdmap, rights);
+	ddps_ctx_leave(ep->ctx);
 	return 0;
 }
 

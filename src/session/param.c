@@ -73,7 +73,7 @@ DDPS_SIZED_FUNCTIONS(ddps_ctx_attr, reserved, offsetof(struct ddps_ctx_attr, ver
 DDPS_SIZED_FUNCTIONS(ddps_conn_param, local, offsetof(struct ddps_conn_param, local),
 		     sizeof(struct ddps_conn_param))
 DDPS_SIZED_FUNCTIONS(ddps_listen_param, user, sizeof(struct ddps_listen_param))
-DDPS_SIZED_FUNCTIONS(ddps_ep_attr, srq, sizeof(struct ddps_ep_attr))
+DDPS_SIZED_FUNCTIONS(ddps_ep_attr, reserved, sizeof(struct ddps_ep_attr))
 
 /* ---- checks ---- */
 

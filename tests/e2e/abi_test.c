@@ -143,7 +143,7 @@ Test(abi, counters_of_other_releases, .timeout = 30)
 Test(abi, unknown_flags_are_refused, .timeout = 30)
 {
 	static const unsigned known = DDPS_WR_SILENT | DDPS_WR_SOLICITED | DDPS_WR_INVALIDATE |
-				      DDPS_WR_FENCE | DDPS_WR_MORE;
+				      DDPS_WR_FENCE | DDPS_WR_MORE | DDPS_WR_PLACED;
 	struct ddps_send_wr wr = { .op = DDPS_OP_SEND };
 	struct ddps_listen_param lp;
 	struct ddps_listener *l;
@@ -162,7 +162,7 @@ Test(abi, unknown_flags_are_refused, .timeout = 30)
 		wr.flags = bit;
 		if (!(bit & known))
 			cr_expect_eq(ddps_post_send(e.a.ep, &wr), DDPS_E_INVAL, "wr %x", bit);
-		if (bit >= 0x20)
+		if (bit > DDPS_BIND)
 			cr_expect_eq(ddps_mr_reg(e.pd, buf, sizeof buf, bit, NULL, &mr),
 				     DDPS_E_INVAL, "access %x", bit);
 		if (bit & DDPS_RTR_ALL)

@@ -195,6 +195,7 @@ Test(promise, a_queue_that_calls_for_each_notification, .timeout = 30)
 
 static _Noreturn void child(struct e2e *e, struct ddps_mr *mr, struct ddps_srq *srq)
 {
+	struct ddps_mr *mw = NULL;
 	struct ddps_ctx_stats cs = { .struct_size = sizeof cs };
 	struct ddps_ep_stats es = { .struct_size = sizeof es };
 	struct ddps_send_wr wr = { .op = DDPS_OP_WRITE };
@@ -221,6 +222,10 @@ static _Noreturn void child(struct e2e *e, struct ddps_mr *mr, struct ddps_srq *
 	IS_FORKED(ddps_ep_info(e->a.ep, &info));
 	IS_FORKED(ddps_pd_new(e->ctx, &pd));
 	IS_FORKED(ddps_mr_reg(e->pd, buf, sizeof buf, 0, NULL, &mr));
+	IS_FORKED(ddps_mr_place(mr, 0));
+	IS_FORKED(ddps_mr_change(mr, DDPS_CHANGE_ACCESS, &(struct ddps_mr_change){ 0 }));
+	IS_FORKED(ddps_mw_new(e->pd, true, &mw));
+	IS_FORKED(ddps_ep_allow(e->a.ep, 0));
 	IS_FORKED(ddps_mr_dereg(mr));
 	IS_FORKED(ddps_cq_new(e->ctx, 1, &cq));
 	IS_FORKED(ddps_cq_arm(e->cq, false));

@@ -115,7 +115,7 @@ Test(rdmap_send, unknown_ops_and_flags)
 {
 	cr_expect_eq(post(&s, DDPS_OP_RECV, 1, 0, 0, 1), DDPS_E_INVAL);
 	cr_expect_eq(post(&s, (enum ddps_op)9, 1, 0, 0, 1), DDPS_E_INVAL);
-	cr_expect_eq(post(&s, DDPS_OP_SEND, 1, 0x20, 0, 1), DDPS_E_INVAL);
+	cr_expect_eq(post(&s, DDPS_OP_SEND, 1, 0x40, 0, 1), DDPS_E_INVAL);
 	cr_expect_eq(post(&s, DDPS_OP_WRITE, 1, DDPS_WR_SOLICITED, 0, 1), DDPS_E_INVAL);
 	cr_expect_eq(post(&s, DDPS_OP_READ, 1, DDPS_WR_INVALIDATE, 0, 1), DDPS_E_INVAL);
 	cr_expect_eq(s.nsq, 0);

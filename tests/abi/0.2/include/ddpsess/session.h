@@ -425,6 +425,10 @@ struct ddps_ep_attr {
 	/* A shared receive queue (wr.h) of @pd, or NULL.  With one, rq_depth is ignored and
 	 * ddps_post_recv is refused. */
 	struct ddps_srq *srq;
+	/* With rfc7306: DDPS_OP_SEND_IMM is understood.  Agree on it with the peer's application
+	 * first, as on rfc7306: such a Send is two messages that no RFC makes one. */
+	bool send_imm;
+	uint8_t reserved[7]; /* 0 */
 };
 
 /** ddps_ep_attr_init_sized - as ddps_ctx_attr_init_sized */
@@ -459,6 +463,18 @@ DDPS_API int ddps_ep_new(struct ddps_ctx *ctx, const struct ddps_ep_attr *attr,
  *		A receive of a shared queue that it has taken and not completed goes back there.
  */
 DDPS_API void ddps_ep_free(struct ddps_ep *ep);
+
+/**
+ * ddps_ep_allow - what the peer may do in this session at all, whatever regions allow
+ * @ep:		endpoint, connected or not
+ * @rights:	of DDPS_REMOTE_WRITE, DDPS_REMOTE_READ, DDPS_REMOTE_ATOMIC; all of them at first
+ *
+ * What is refused ends the session with a Terminate, as a missing right of a region does (RFC 5040
+ * 7.1).  It holds for what comes in after the call.
+ *
+ * Return: 0, or DDPS_E_INVAL (other bits), DDPS_E_FORKED.
+ */
+DDPS_API int ddps_ep_allow(struct ddps_ep *ep, unsigned rights);
 
 /**
  * ddps_connect - open a session as initiator

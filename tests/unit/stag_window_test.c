@@ -1,0 +1,255 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Memory windows, and regions that change. */
+#include "ddp/stag.h"
+#include "rdmap_fixture.h"
+
+#define ALL (RIGHTS | DDPS_BIND)
+
+static struct side s, t; /* two sessions of one domain */
+static struct ddps_mr *mr, *mw;
+
+static void setup(void)
+{
+	struct ddps_rdmap_cfg cfg = { .pd = &s.pd,
+				      .stream = (uintptr_t)&t,
+				      .sq_depth = 8,
+				      .rq_depth = 8,
+				      .max_sge = 1,
+				      .up = &side_up,
+				      .user = &t };
+
+	side_open(&s);
+	memset(&t, 0, sizeof t);
+	t.mr = s.mr;
+	cr_assert_eq(ddps_rdmap_new(&t.r, &cfg), 0);
+	side_start(&t, 4, 4);
+	mr = side_reg(&s, s.mem, 1000, ALL);
+	cr_assert_eq(ddps_stag_add_window(&s.pd, false, &mw), 0);
+}
+
+static void teardown(void)
+{
+	ddps_rdmap_free(t.r);
+	side_close(&s);
+}
+
+TestSuite(stag_window, .init = setup, .fini = teardown);
+
+static int bind_to(struct side *at, uint32_t stag, size_t off, size_t len, unsigned access)
+{
+	struct ddps_sge sge = { s.mem + off, (uint32_t)len, mr->stag };
+	struct ddps_send_wr wr = { .wr_id = 7,
+				   .op = DDPS_OP_BIND,
+				   .stag = stag,
+				   .sge = &sge,
+				   .nsge = len ? 1 : 0,
+				   .bind = { .window = mw, .access = access } };
+	uint8_t out[128];
+	int err = ddps_rdmap_post_send(at->r, &wr);
+
+	while (!err && pull(at, 1500, out))
+		;
+	return err;
+}
+
+static enum ddps_stag_verdict use(struct side *by, uint32_t stag, size_t off, size_t len,
+				  unsigned need)
+{
+	uint8_t *at;
+
+	return ddps_stag_check(&s.pd, (uintptr_t)by, stag, (uintptr_t)(s.mem + off), len, need,
+			       &at);
+}
+
+/* Just the part, just the rights, just the session that bound it; never a local key. */
+Test(stag_window, gives_a_part_of_a_region)
+{
+	struct ddps_sge local = { s.mem + 100, 4, 0 };
+	uint32_t stag = mw->stag;
+
+	cr_expect_eq(use(&s, stag, 100, 10, 0), DDPS_STAG_INVALID);
+	cr_expect_eq(bind_to(&s, stag, 100, 10, DDPS_REMOTE_READ), 0);
+	cr_assert_eq(s.nsq, 1);
+	expect_wc(s.sq[0], 7, DDPS_OP_BIND, DDPS_WC_SUCCESS);
+	cr_expect_eq(use(&s, stag, 100, 10, DDPS_REMOTE_READ), DDPS_STAG_OK);
+	cr_expect_eq(use(&s, stag, 99, 2, DDPS_REMOTE_READ), DDPS_STAG_BOUNDS);
+	cr_expect_eq(use(&s, stag, 109, 2, DDPS_REMOTE_READ), DDPS_STAG_BOUNDS);
+	cr_expect_eq(use(&s, stag, 100, 1, DDPS_REMOTE_WRITE), DDPS_STAG_ACCESS);
+	cr_expect_eq(use(&t, stag, 100, 1, DDPS_REMOTE_READ), DDPS_STAG_ASSOCIATION);
+	local.lkey = stag;
+	cr_expect_neq(ddps_stag_check_local(&s.pd, (uintptr_t)&s, &local, 0), DDPS_STAG_OK);
+	cr_expect_eq(mr->windows, 1);
+}
+
+/* A shared one is every session's, and may be bound anew. */
+Test(stag_window, shared)
+{
+	ddps_stag_remove(mw);
+	cr_assert_eq(ddps_stag_add_window(&s.pd, true, &mw), 0);
+	cr_expect_eq(bind_to(&s, mw->stag, 100, 10, DDPS_REMOTE_READ), 0);
+	cr_expect_eq(use(&t, mw->stag, 100, 1, DDPS_REMOTE_READ), DDPS_STAG_OK);
+	cr_expect_eq(bind_to(&s, mw->stag, 200, 10, DDPS_REMOTE_READ), 0);
+	cr_expect_eq(s.terms, 0);
+	cr_expect_eq(use(&t, mw->stag, 100, 1, DDPS_REMOTE_READ), DDPS_STAG_BOUNDS);
+	cr_expect_eq(use(&t, mw->stag, 200, 1, DDPS_REMOTE_READ), DDPS_STAG_OK);
+	cr_expect_eq(mr->windows, 1);
+}
+
+/* The low octet is whoever binds it; the old STag is nobody's then. */
+Test(stag_window, new_low_octet)
+{
+	uint32_t old = mw->stag;
+
+	cr_expect_eq(bind_to(&s, old ^ 1, 100, 10, DDPS_REMOTE_READ), 0);
+	cr_expect_eq(mw->stag, old ^ 1);
+	cr_expect_eq(use(&s, old, 100, 1, DDPS_REMOTE_READ), DDPS_STAG_INVALID);
+	cr_expect_eq(use(&s, old ^ 1, 100, 1, DDPS_REMOTE_READ), DDPS_STAG_OK);
+	cr_expect_eq(bind_to(&s, old ^ 0x100, 0, 0, 0), 0);
+	cr_expect_eq(s.terms, 1, "another window's name");
+}
+
+/* What a bind may not do ends the session, the window stays as it was. */
+Test(stag_window, refused, .description = "5040-7.1-2")
+{
+	const struct {
+		unsigned region, access;
+		size_t off, len;
+		bool bound;
+	} row[] = {
+		{ RIGHTS, DDPS_REMOTE_READ, 0, 4, false },     /* no DDPS_BIND */
+		{ DDPS_BIND, DDPS_REMOTE_WRITE, 0, 4, false }, /* not its own to write */
+		{ ALL, DDPS_REMOTE_READ, 0, 4, true },	       /* bound by one session */
+	};
+
+	for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
+		teardown();
+		setup();
+		if (row[i].bound)
+			cr_expect_eq(bind_to(&s, mw->stag, 8, 8, DDPS_REMOTE_READ), 0);
+		mr->access = row[i].region | (mr->access & 0x80000000u);
+		bind_to(&s, mw->stag, row[i].off, row[i].len, row[i].access);
+		cr_expect_eq(s.terms, 1, "row %zu", i);
+		cr_expect_eq(s.sq[s.nsq - 1].status, DDPS_WC_LOCAL_ACCESS, "row %zu", i);
+		cr_expect_eq(mw->valid, row[i].bound);
+	}
+	teardown();
+	setup();
+	cr_expect_eq(bind_to(&s, mw->stag, 996, 8, DDPS_REMOTE_READ), DDPS_E_ACCESS, "beyond it");
+	cr_expect_eq(bind_to(&s, mw->stag, 0, 4, DDPS_LOCAL_WRITE), DDPS_E_INVAL);
+}
+
+/* By oneself, in the order of the queue; by the peer's Send with Invalidate; by unbinding. */
+Test(stag_window, invalidated, .description = "5040-5.3-16 5040-5.3-17")
+{
+	struct ddps_send_wr inv = { .wr_id = 9, .op = DDPS_OP_LOCAL_INV };
+	uint8_t out[128];
+
+	bind_to(&s, mw->stag, 100, 10, DDPS_REMOTE_READ);
+	inv.stag = mw->stag;
+	post(&s, DDPS_OP_SEND, 8, 0, 0, 4);
+	cr_expect_eq(ddps_rdmap_post_send(s.r, &inv), 0);
+	cr_expect(mw->valid, "the Send is before it");
+	while (pull(&s, 1500, out))
+		;
+	cr_assert_eq(s.nsq, 3);
+	expect_wc(s.sq[2], 9, DDPS_OP_LOCAL_INV, DDPS_WC_SUCCESS);
+	cr_expect(!mw->valid && !mr->windows);
+
+	bind_to(&s, mw->stag, 100, 10, DDPS_REMOTE_READ);
+	post_recv(&s, 1, 0, 8);
+	cr_expect_eq(feed_untagged(&s, 4, mw->stag, 0, 1, 0, true, "", 0), 0);
+	cr_expect(!mw->valid && !mr->windows);
+	cr_expect(s.rq[0].invalidated);
+
+	bind_to(&s, mw->stag, 100, 10, DDPS_REMOTE_READ);
+	ddps_stag_remove(mw);
+	cr_expect_eq(mr->windows, 0);
+	cr_expect_eq(s.terms, 0);
+}
+
+/* A fence holds it back, and it never goes to the wire. */
+Test(stag_window, keeps_its_turn)
+{
+	struct ddps_send_wr inv = {
+		.wr_id = 9, .op = DDPS_OP_LOCAL_INV, .flags = DDPS_WR_FENCE, .stag = mr->stag
+	};
+	uint8_t out[128];
+
+	post(&s, DDPS_OP_READ, 1, 0, 0, 4);
+	cr_expect_eq(ddps_rdmap_post_send(s.r, &inv), 0);
+	while (pull(&s, 1500, out))
+		;
+	cr_expect(mr->valid);
+	cr_expect_eq(feed_rresp(&s, s.mr->stag, 0, true, "abcd"), 0);
+	cr_expect_eq(s.want, 1, "there is something to do");
+	cr_expect_eq(pull(&s, 1500, out), 0);
+	cr_expect(!mr->valid);
+	cr_expect_eq(s.nsq, 2);
+}
+
+/* Neither the region nor the window goes while something hangs on it. */
+Test(stag_window, flushed_binds_let_go)
+{
+	struct ddps_send_wr wr = { .op = DDPS_OP_BIND, .stag = mw->stag, .bind = { mw, 0, 0 } };
+
+	post(&s, DDPS_OP_SEND, 8, 0, 0, 4);
+	cr_expect_eq(ddps_rdmap_post_send(s.r, &wr), 0);
+	cr_expect_eq(mw->pending, 1);
+	ddps_rdmap_flush(s.r);
+	cr_expect_eq(mw->pending, 0);
+	cr_expect_eq(ddps_rdmap_post_send(t.r, &(struct ddps_send_wr){ .op = DDPS_OP_SEND }), 0);
+	cr_expect_eq(ddps_rdmap_post_send(t.r, &wr), 0);
+	cr_expect_eq(mw->pending, 1);
+	ddps_rdmap_free(t.r);
+	cr_expect_eq(mw->pending, 0);
+	cr_assert_eq(ddps_rdmap_new(&t.r, &(struct ddps_rdmap_cfg){ .pd = &s.pd,
+								    .stream = 1,
+								    .sq_depth = 1,
+								    .rq_depth = 1,
+								    .max_sge = 1,
+								    .up = &side_up,
+								    .user = &t }),
+		     0);
+}
+
+/* ---- regions that change ---- */
+
+Test(stag_window, region_changes)
+{
+	struct ddps_pd other = { .table = s.table };
+	struct ddps_mr_change to = { .pd = &other,
+				     .addr = s.mem + 2000,
+				     .len = 100,
+				     .access = DDPS_LOCAL_WRITE | DDPS_REMOTE_READ };
+	uint64_t losses = ddps_stag_losses(s.table);
+	unsigned users = s.pd.users;
+	uint32_t stag = mr->stag;
+
+	cr_expect_eq(ddps_stag_change(mr, DDPS_CHANGE_ACCESS, &to), 0);
+	cr_expect_eq(use(&s, stag, 0, 1, DDPS_REMOTE_WRITE), DDPS_STAG_ACCESS);
+	cr_expect_eq(use(&s, stag, 0, 1, DDPS_REMOTE_READ), DDPS_STAG_OK);
+	cr_expect_gt(ddps_stag_losses(s.table), losses);
+	cr_expect_eq(ddps_stag_change(mr, DDPS_CHANGE_MEMORY, &to), 0);
+	cr_expect_eq(use(&s, stag, 0, 1, 0), DDPS_STAG_BOUNDS);
+	cr_expect_eq(use(&s, stag, 2000, 100, 0), DDPS_STAG_OK);
+	cr_expect_eq(ddps_stag_change(mr, DDPS_CHANGE_PD, &to), 0);
+	cr_expect_eq(use(&s, stag, 2000, 1, 0), DDPS_STAG_ASSOCIATION);
+	cr_expect_eq(s.pd.users, users - 1);
+	cr_expect_eq(other.users, 1);
+	to.pd = &s.pd;
+	cr_expect_eq(ddps_stag_change(mr, DDPS_CHANGE_PD, &to), 0);
+	cr_expect_eq(mr->stag, stag);
+
+	to.access = 0x4000;
+	cr_expect_eq(ddps_stag_change(mr, DDPS_CHANGE_ACCESS, &to), DDPS_E_INVAL);
+	to.access = ALL;
+	to.len = SIZE_MAX;
+	cr_expect_eq(ddps_stag_change(mr, DDPS_CHANGE_MEMORY, &to), DDPS_E_INVAL);
+	cr_expect_eq(ddps_stag_change(mw, DDPS_CHANGE_ACCESS, &to), DDPS_E_INVAL);
+	cr_expect_eq(ddps_stag_change(mr, DDPS_CHANGE_ACCESS, &to), 0);
+	bind_to(&s, mw->stag, 2000, 8, DDPS_REMOTE_READ);
+	cr_expect_eq(ddps_stag_change(mr, DDPS_CHANGE_ACCESS, &to), DDPS_E_BUSY);
+	cr_expect_eq(ddps_stag_invalidate(&s.pd, (uintptr_t)&s, stag), DDPS_STAG_ASSOCIATION);
+	s.pd.verbs_rules = true;
+	cr_expect_eq(ddps_stag_invalidate(&s.pd, (uintptr_t)&s, stag), DDPS_STAG_ACCESS);
+}
