@@ -169,7 +169,7 @@ void ddps_sc_wipe(struct ddps_sctp_assoc *a)
 	begin_tx(a, 0);
 	ddps_sc_queue_free(a);
 	ddps_sc_blobs_free(&a->blobs);
-	a->nblobs = 0;
+	a->nblobs = a->nbig = 0;
 	ddps_sc_map_fini(&a->map);
 	ddps_sc_reasm_free(a);
 	ddps_sc_streams_free(a);
@@ -270,6 +270,7 @@ uint8_t *ddps_sc_blob(struct ddps_sctp_assoc *a, struct ddps_sc_path *p, size_t 
 	b->path = p;
 	b->len = len;
 	a->nblobs++;
+	a->nbig += len > DDPS_SC_BLOB_BIG;
 	STAILQ_INSERT_TAIL(&a->blobs, b, link);
 	ddps_sc_touch(a);
 	return b->octets;

@@ -61,6 +61,7 @@ int ddps_sctp_new(const struct ddps_sctp_config *c, uint64_t now, struct ddps_sc
 	TAILQ_INIT(&e->noted);
 	TAILQ_INIT(&e->dying);
 	STAILQ_INIT(&e->stray);
+	STAILQ_INIT(&e->spent);
 	*out = e;
 	return 0;
 }
@@ -79,6 +80,7 @@ void ddps_sctp_free(struct ddps_sctp *e)
 		free(l);
 	}
 	ddps_sc_blobs_free(&e->stray);
+	ddps_sc_blobs_free(&e->spent);
 	ddps_sc_heap_fini(&e->heap);
 	ddps_sc_pool_fini(&e->pool);
 	free(e);
@@ -242,6 +244,7 @@ static void take_packet(struct ddps_sctp *e, const struct ddps_sctp_route *from,
 void ddps_sctp_input(struct ddps_sctp *e, const struct ddps_sctp_in *in, unsigned n, uint64_t now)
 {
 	ddps_sc_time(e, now);
+	ddps_sc_blobs_free(&e->spent);
 	e->busy = true;
 	for (unsigned i = 0; i < n; i++) {
 		size_t seg =
@@ -286,6 +289,7 @@ void ddps_sctp_tick(struct ddps_sctp *e, uint64_t now)
 	unsigned n = TICK_MAX;
 
 	ddps_sc_time(e, now);
+	ddps_sc_blobs_free(&e->spent);
 	e->busy = true;
 	while (n-- && (t = ddps_sc_heap_due(&e->heap, e->now)))
 		assoc_timer((struct ddps_sctp_assoc *)((char *)t -

@@ -90,6 +90,7 @@ struct ddps_sc_blob {
 	uint8_t octets[];
 };
 STAILQ_HEAD(ddps_sc_blobs, ddps_sc_blob);
+#define DDPS_SC_BLOB_BIG 3000u /* larger ones are not copied: they leave alone */
 
 /* A message to send; a DATA chunk of it. */
 struct ddps_sc_msg;
@@ -195,7 +196,7 @@ struct ddps_sctp_assoc {
 	uint64_t sent_n, acked_n;
 	bool blocked, ask; /* ask: the sender may want to send, though nothing waits */
 	bool sack_alone;   /* it did not fit with data */
-	unsigned nblobs;
+	unsigned nblobs, nbig; /* nbig: of these, larger than DDPS_SC_BLOB_BIG */
 	uint16_t *ssn_out;
 
 	/* receiving */
@@ -255,7 +256,8 @@ struct ddps_sctp {
 	struct ddps_sc_peer *peers;
 	struct ddps_sc_heap heap;
 	struct ddps_sc_assocs all, tx, touched, noted, dying;
-	struct ddps_sc_blobs stray, spent;
+	struct ddps_sc_blobs stray;
+	struct ddps_sc_blobs spent; /* large ones that were sent since the last input or tick */
 	struct ddps_sc_pool pool;
 	struct ddps_sctp_stats st;
 	double answers; /* token bucket */

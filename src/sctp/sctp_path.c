@@ -2,9 +2,9 @@
 /* Paths: their states (RFC 9260 8, RFC 7829), heartbeats, path MTU probes. */
 #include "sctp/sctp_in.h"
 
-#define STEADY	 (60 * 1000 * MS) /* a path that fails later than that has not failed twice */
-#define INFO_LEN 32u		  /* of a heartbeat: nonce, time, address */
-#define HB_MAX	 3000u
+#define STEADY	   (60 * 1000 * MS) /* a path that fails later than that has not failed twice */
+#define INFO_LEN   32u		    /* of a heartbeat: nonce, time, address */
+#define HB_BIG_MAX 4u		    /* large answers that wait to be sent */
 
 bool ddps_sc_hb_state(const struct ddps_sctp_assoc *a)
 {
@@ -131,7 +131,7 @@ void ddps_sc_heartbeat(struct ddps_sc_rx *rx, const struct ddps_sc_chunk *c)
 	struct ddps_wbuf w;
 
 	/* [9260-12.4-2] One packet is answered by one. */
-	if (rx->answered || c->len > HB_MAX)
+	if (rx->answered || (c->len > DDPS_SC_BLOB_BIG && rx->a->nbig >= HB_BIG_MAX))
 		return;
 	at = ddps_sc_blob(rx->a, rx->path, ddps_sc_pad(c->len));
 	if (!at)

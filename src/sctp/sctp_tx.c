@@ -173,7 +173,8 @@ static void put_blobs(struct build *b)
 		size_t size = (size_t)(b->w.p - b->head);
 
 		next = STAILQ_NEXT(bl, link);
-		if (bl->path != b->p || (size > DDPS_SC_HDR && size + bl->len > most))
+		if (bl->path != b->p || bl->len > DDPS_SC_BLOB_BIG ||
+		    (size > DDPS_SC_HDR && size + bl->len > most))
 			continue;
 		ddps_wbuf_bytes(&b->w, bl->octets, bl->len);
 		STAILQ_REMOVE(&a->blobs, bl, ddps_sc_blob, link);
@@ -216,6 +217,24 @@ static int control_output(struct ddps_sctp_assoc *a, struct ddps_sctp_out *out)
 	if ((a->due & (DUE_SHUTDOWN | DUE_SHUTDOWN_ACK)) && b.p == a->ctl_path)
 		put_shutdown(a, &b.w);
 	control_end(&b);
+	return 1;
+}
+
+/* One that is too large for the headers' memory: a packet of its own. */
+static int big_output(struct ddps_sctp_assoc *a, struct ddps_sc_blob *bl, struct ddps_sctp_out *out)
+{
+	struct build b;
+
+	STAILQ_REMOVE(&a->blobs, bl, ddps_sc_blob, link);
+	a->nblobs--;
+	a->nbig--;
+	STAILQ_INSERT_TAIL(&a->e->spent, bl, link); /* the packet leads to it */
+	to(&b, a, bl->path, out);
+	begin(&b, a->peer_tag);
+	by_reference(&b, bl->octets, bl->len);
+	b.size += bl->len;
+	end(&b);
+	out->fragment = b.size > max_packet(b.p) || b.p->tx.pmtu.fragment;
 	return 1;
 }
 
@@ -444,6 +463,7 @@ bool ddps_sc_has_output(struct ddps_sctp_assoc *a)
 
 int ddps_sc_assoc_output(struct ddps_sctp_assoc *a, struct ddps_sctp_out *out)
 {
+	struct ddps_sc_blob *bl = STAILQ_FIRST(&a->blobs);
 	struct ddps_sc_path *p;
 	uint16_t size;
 
@@ -451,6 +471,8 @@ int ddps_sc_assoc_output(struct ddps_sctp_assoc *a, struct ddps_sctp_out *out)
 		return init_output(a, out);
 	if (a->due & DUE_ECHO)
 		return echo_output(a, out);
+	if (!(a->due & ~DUE_SACK) && bl && bl->len > DDPS_SC_BLOB_BIG)
+		return big_output(a, bl, out);
 	if ((a->due & ~DUE_SACK) || !STAILQ_EMPTY(&a->blobs) ||
 	    ((a->due & DUE_SACK) && a->sack_alone))
 		return control_output(a, out);

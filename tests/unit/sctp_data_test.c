@@ -390,6 +390,53 @@ Test(sctp_data, heartbeats_are_answered_in_kind, .fini = fini,
 	cr_expect_eq(raw_got(&r, 0, 1, NULL), -1);
 }
 
+/* However large it is, it comes back as it was; of many, a few wait at a time. */
+Test(sctp_data, large_heartbeats_are_answered_in_kind, .fini = fini,
+     .description = "9260-3.3.6-1 9260-3.3.6-2 9260-8.3-5")
+{
+	static const size_t sizes[] = { 2996, 2997, 3000, 4000, 9001, 60000 };
+	static uint8_t pkt[65536], info[65536];
+	struct ddps_sctp_route from;
+
+	raw_up(&r);
+	from = r.log[0].to;
+	for (size_t i = 0; i < sizeof info; i++)
+		info[i] = (uint8_t)(i * 7 >> 3);
+	info[0] = 0;
+	info[1] = 1;
+	for (unsigned k = 0; k < sizeof sizes / sizeof *sizes; k++) {
+		size_t n = sizes[k];
+
+		info[2] = (uint8_t)(n >> 8);
+		info[3] = (uint8_t)n;
+		r.w = ddps_wbuf_init(pkt, sizeof pkt);
+		ddps_sc_put_header(&r.w, RAW_PEER, RAW_PORT, r.tag);
+		ddps_sc_put_chunk(&r.w, SC_HEARTBEAT, 0, info, n);
+		n = (size_t)(r.w.p - pkt);
+		ddps_sc_crc_put(pkt, n);
+		raw_send_as_is(&r, pkt, n);
+		cr_assert_eq(r.n, 1, "%zu octets", sizes[k]);
+		cr_expect_eq(r.log[0].len, n);
+		pkt[12] = SC_HEARTBEAT_ACK;
+		cr_expect(!memcmp(r.log[0].data + 12, pkt + 12, n < 2000 ? n - 12 : 2000));
+		cr_expect(!memcmp(&r.log[0].to, &from, sizeof from));
+	}
+	for (unsigned i = 0; i < 9; i++) { /* a batch of them: the peer asks again */
+		uint8_t copy[65536];
+		size_t n = (size_t)(r.w.p - pkt);
+		struct ddps_sctp_in in = { .from = from, .data = copy, .len = n };
+
+		pkt[12] = SC_HEARTBEAT;
+		ddps_sc_crc_put(pkt, n);
+		memcpy(copy, pkt, n);
+		ddps_sctp_input(r.e, &in, 1, r.net.now);
+	}
+	r.n = 0;
+	sn_flush(&r.net);
+	cr_expect_eq(r.n, 4);
+	cr_expect_eq(r.a->nbig, 0);
+}
+
 Test(sctp_data, an_idle_path_is_asked, .fini = fini,
      .description = "9260-8.3-1 9260-8.3-7 9260-8.3-8 9260-5.4-d2")
 {
