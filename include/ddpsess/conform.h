@@ -28,7 +28,11 @@ extern "C" {
 #endif
 
 /* Bits. */
-enum ddps_conform_wire { DDPS_CONFORM_TCP = 1, DDPS_CONFORM_SCTP = 2 };
+enum ddps_conform_wire {
+	DDPS_CONFORM_TCP = 1,
+	DDPS_CONFORM_SCTP = 2,
+	DDPS_CONFORM_PACKET = 4 /* of an item only: a whole SCTP packet (RFC 9260) */
+};
 
 /* What the target is. */
 enum ddps_conform_role { DDPS_CONFORM_RESPONDER, DDPS_CONFORM_INITIATOR };
@@ -77,7 +81,7 @@ static inline void ddps_conform_options_init(struct ddps_conform_options *o)
 	ddps_conform_options_init_sized(o, sizeof(*o));
 }
 
-/* Octets that went over the wire: a piece of a TCP stream, or an SCTP user message. */
+/* Octets that went over the wire: a piece of a TCP stream, an SCTP user message or packet. */
 struct ddps_conform_item {
 	const struct ddps_conform_item *next;
 	uint64_t ns; /* since the case began */
@@ -86,8 +90,9 @@ struct ddps_conform_item {
 	uint32_t by_target;    /* 1: the target sent it, 0: the peer */
 	uint32_t connection;   /* of the case: 0, 1, ... */
 	uint32_t wire;	       /* enum ddps_conform_wire */
-	uint32_t stream, ppid; /* SCTP */
-	uint32_t reserved[3];
+	uint32_t stream, ppid; /* SCTP user message */
+	uint32_t wrong;	       /* 1: a packet that the case made malformed on purpose */
+	uint32_t reserved[2];
 };
 
 /* What became of a case.  All of it is good until the callback returns. */
@@ -164,6 +169,9 @@ DDPS_API int ddps_conform_pcap_begin(FILE *f);
  * ddps_conform_pcap_add - the packets of one case, made up around its octets
  * @f:	a file that ddps_conform_pcap_begin() began
  * @r:	a result; its number chooses the ports, so that cases can be told apart
+ *
+ * SCTP packets are written as they were, ports included.  Those that a case made malformed on
+ * purpose have the IP identification 0x0bad, others 0.
  *
  * Return: 0 or DDPS_E_SYSTEM.
  */

@@ -38,6 +38,7 @@ void ddps_conform_print(FILE *f, const struct ddps_conform_result *r, size_t max
 #define TCP_LEN	     20u
 #define SCTP_LEN     28u /* common header and DATA chunk header */
 #define PIECE	     60000u
+#define WRONG_ID     0x0badu
 
 static void put_le(uint8_t *p, uint32_t v)
 {
@@ -54,13 +55,14 @@ int ddps_conform_pcap_begin(FILE *f)
 	return fwrite(h, sizeof h, 1, f) == 1 ? 0 : DDPS_E_SYSTEM;
 }
 
-static void ip_header(uint8_t *h, size_t len, uint8_t protocol, bool by_target)
+static void ip_header(uint8_t *h, size_t len, uint8_t protocol, bool by_target, bool wrong)
 {
 	uint32_t sum = 0;
 
 	memset(h, 0, IP_LEN);
 	h[0] = 0x45;
 	cf_put16(h + 2, (uint16_t)len);
+	cf_put16(h + 4, wrong ? WRONG_ID : 0);
 	h[8] = 64;
 	h[9] = protocol;
 	/* 192.0.2.1 is the peer, 192.0.2.2 the target (RFC 5737). */
@@ -99,7 +101,7 @@ static bool tcp_packet(FILE *f, struct flow *fl, const struct ddps_conform_item 
 	uint8_t h[IP_LEN + TCP_LEN] = { 0 };
 	uint8_t *t = h + IP_LEN;
 
-	ip_header(h, sizeof h + len, 6, i->by_target);
+	ip_header(h, sizeof h + len, 6, i->by_target, false);
 	cf_put16(t, i->by_target ? 7174 : fl->port);
 	cf_put16(t + 2, i->by_target ? fl->port : 7174);
 	cf_put32(t + 4, fl->seq[i->by_target]);
@@ -117,7 +119,7 @@ static bool sctp_packet(FILE *f, struct flow *fl, const struct ddps_conform_item
 	uint8_t *s = h + IP_LEN, *d = s + 12;
 	size_t pad = -i->len & 3;
 
-	ip_header(h, sizeof h + i->len + pad, 132, i->by_target);
+	ip_header(h, sizeof h + i->len + pad, 132, i->by_target, false);
 	cf_put16(s, i->by_target ? 7174 : fl->port);
 	cf_put16(s + 2, i->by_target ? fl->port : 7174);
 	d[1] = 7; /* DATA: U, B and E */
@@ -126,6 +128,15 @@ static bool sctp_packet(FILE *f, struct flow *fl, const struct ddps_conform_item
 	cf_put16(d + 8, (uint16_t)i->stream);
 	cf_put32(d + 12, i->ppid);
 	return record(f, i->ns, h, sizeof h, i->octets, i->len, pad);
+}
+
+/* As it was, with the ports that it had. */
+static bool whole_packet(FILE *f, const struct ddps_conform_item *i)
+{
+	uint8_t h[IP_LEN];
+
+	ip_header(h, sizeof h + i->len, 132, i->by_target, i->wrong);
+	return record(f, i->ns, h, sizeof h, i->octets, i->len, 0);
 }
 
 int ddps_conform_pcap_add(FILE *f, const struct ddps_conform_result *r)
@@ -139,8 +150,9 @@ int ddps_conform_pcap_add(FILE *f, const struct ddps_conform_result *r)
 	for (const struct ddps_conform_item *i = r->first; i && ok; i = i->next) {
 		struct flow *w = &fl[i->connection % 16];
 
-		if (i->wire == DDPS_CONFORM_SCTP) {
-			ok = sctp_packet(f, w, i);
+		if (i->wire == DDPS_CONFORM_SCTP || i->wire == DDPS_CONFORM_PACKET) {
+			ok = i->wire == DDPS_CONFORM_SCTP ? sctp_packet(f, w, i)
+							  : whole_packet(f, i);
 			continue;
 		}
 		for (size_t off = 0; off < i->len && ok; off += PIECE)

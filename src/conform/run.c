@@ -5,11 +5,13 @@
 #include <stdlib.h>
 
 static const struct cf_case *const tables[] = {
-	cf_cases_mpa,	     cf_cases_mpa_init,	 cf_cases_mpa_fpdu,   cf_cases_mpa_marker,
-	cf_cases_neg,	     cf_cases_neg_init,	 cf_cases_neg_p2p,    cf_cases_sctp,
-	cf_cases_sctp_app,   cf_cases_ddp,	 cf_cases_ddp_queue,  cf_cases_rdmap,
-	cf_cases_rdmap_work, cf_cases_rdmap_end, cf_cases_rdmap_edge, cf_cases_7306,
-	cf_cases_7306_sent,
+	cf_cases_mpa,	      cf_cases_mpa_init,    cf_cases_mpa_fpdu,	   cf_cases_mpa_marker,
+	cf_cases_neg,	      cf_cases_neg_init,    cf_cases_neg_p2p,	   cf_cases_sctp,
+	cf_cases_sctp_app,    cf_cases_ddp,	    cf_cases_ddp_queue,	   cf_cases_rdmap,
+	cf_cases_rdmap_work,  cf_cases_rdmap_end,   cf_cases_rdmap_edge,   cf_cases_7306,
+	cf_cases_7306_sent,   cf_cases_assoc_init,  cf_cases_assoc_cookie, cf_cases_assoc_dial,
+	cf_cases_assoc_cross, cf_cases_assoc_tags,  cf_cases_assoc_data,   cf_cases_assoc_sent,
+	cf_cases_assoc_end,   cf_cases_assoc_again,
 };
 
 const struct cf_case *cf_case_at(size_t i)

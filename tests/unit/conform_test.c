@@ -138,7 +138,7 @@ Test(conform, cases_suit_a_talking_responder_tcp)
 
 Test(conform, cases_suit_a_talking_responder_sctp)
 {
-	all_cases("sctp://127.0.0.1:0?backend=usrsctp&encap=0");
+	all_cases("sctp://127.0.0.1:0?backend=native&encap=0");
 }
 
 /* ---- the library's own interface ---- */

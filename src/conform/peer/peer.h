@@ -28,7 +28,7 @@ enum { CF_TCP = 1, CF_SCTP = 2, CF_BOTH = 3 };
 enum cf_target { CF_RESPONDER, CF_INITIATOR }; /* what the target is */
 
 struct cf_case {
-	const char *name; /* unique; "mpa-", "sctp-", "ddp-", "rdmap-", "neg-" and the point */
+	const char *name; /* unique; "mpa-", "sctp-", "assoc-", "ddp-", ... and the point */
 	const char *ids;  /* requirements that it covers, separated by spaces */
 	const char *rule; /* what must hold, one line */
 	unsigned wires;
@@ -49,7 +49,9 @@ extern const struct cf_case cf_cases_mpa[], cf_cases_mpa_init[], cf_cases_mpa_fp
 	cf_cases_mpa_marker[], cf_cases_neg[], cf_cases_neg_init[], cf_cases_neg_p2p[],
 	cf_cases_sctp[], cf_cases_sctp_app[], cf_cases_ddp[], cf_cases_ddp_queue[],
 	cf_cases_rdmap[], cf_cases_rdmap_work[], cf_cases_rdmap_end[], cf_cases_rdmap_edge[],
-	cf_cases_7306[], cf_cases_7306_sent[];
+	cf_cases_7306[], cf_cases_7306_sent[], cf_cases_assoc_init[], cf_cases_assoc_cookie[],
+	cf_cases_assoc_dial[], cf_cases_assoc_cross[], cf_cases_assoc_tags[], cf_cases_assoc_data[],
+	cf_cases_assoc_sent[], cf_cases_assoc_end[], cf_cases_assoc_again[];
 
 /* ---- leaving a case ---- */
 

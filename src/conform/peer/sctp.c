@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The peer's SCTP: associations with the target, and the user messages on them. */
-#include "conform/peer/sctp_net.h"
+#include "conform/peer/sctp_packet.h"
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -68,20 +68,26 @@ static void pump(struct cf *cf, uint64_t since, const char *what)
 	n->carrier->step(n);
 }
 
-static struct cf_net *net(struct cf *cf, const struct cf_at *at)
+static struct cf_net *net_on(struct cf *cf, const struct cf_carrier *carrier)
 {
 	struct cf_net *n = cf->res->net;
-	bool kernel = !strcmp(at->backend, "kernel") ||
-		      ((!*at->backend || !strcmp(at->backend, "auto")) && cf_sctp_kernel_there());
 
 	if (n)
 		return n;
 	n = calloc(1, sizeof *n);
 	CF_CHECK(cf, n, "out of memory");
 	n->cf = cf;
-	n->carrier = kernel ? &cf_sctp_kernel : &cf_sctp_packets;
+	n->carrier = carrier;
 	cf->res->net = n;
 	return n;
+}
+
+static struct cf_net *net(struct cf *cf, const struct cf_at *at)
+{
+	bool kernel = !strcmp(at->backend, "kernel") ||
+		      ((!*at->backend || !strcmp(at->backend, "auto")) && cf_sctp_kernel_there());
+
+	return net_on(cf, kernel ? &cf_sctp_kernel : &cf_sctp_packets);
 }
 
 static void listen_here(struct cf *cf)
@@ -98,28 +104,74 @@ static void listen_here(struct cf *cf)
 	n->listening = true;
 }
 
+static void where(struct cf *cf, struct cf_at *at)
+{
+	char text[200];
+
+	cf_address(cf, cf->self ? cf_app_uri(cf, text, sizeof text) : cf->run->uri, at);
+}
+
 static void dial(struct cf *cf, struct cf_assoc *as)
 {
 	struct cf_at at;
-	char text[200];
 	int err;
 
-	cf_address(cf, cf->self ? cf_app_uri(cf, text, sizeof text) : cf->run->uri, &at);
+	where(cf, &at);
 	as->net = net(cf, &at);
 	err = as->net->carrier->dial(as, &at);
 	CF_CHECK(cf, !err, "association: %s", strerror(err));
 }
 
-void cf_sctp_open(struct cf *cf)
+static struct cf_assoc *new_assoc(struct cf *cf)
 {
 	struct cf_conn *c = cf_conn_new(cf);
 	struct cf_assoc *as = calloc(1, sizeof *as);
-	uint64_t since = cf_now();
 
 	CF_CHECK(cf, as, "out of memory");
 	c->assoc = as;
 	as->number = c->number;
 	as->last = &as->first;
+	return as;
+}
+
+/* A carrier that takes whole packets: not the operating system. */
+static struct cf_net *packets(struct cf *cf, const struct cf_at *at)
+{
+	if (at->encap == CF_ENCAP_OFF && cf_sctp_kernel_there())
+		cf_skip(cf, "SCTP of this system would answer too: use UDP encapsulation");
+	return net_on(cf, &cf_sctp_packets);
+}
+
+struct cf_assoc *cf_sctp_bare(struct cf *cf)
+{
+	struct cf_assoc *as = new_assoc(cf);
+	const char *text = cf->self ? CF_SCTP_SELF : cf->run->uri;
+	struct cf_at at;
+	int err;
+
+	if (cf->c->target == CF_RESPONDER) {
+		where(cf, &at);
+		as->net = packets(cf, &at);
+		err = cf_link_open(as, &at);
+		CF_CHECK(cf, !err, "socket: %s", strerror(err));
+		return as;
+	}
+	cf_address(cf, text, &at);
+	as->net = packets(cf, &at);
+	if (!as->net->listening) {
+		err = as->net->carrier->listen(as->net, &at, as->net->uri, sizeof as->net->uri);
+		CF_CHECK(cf, !err, "cannot listen on %s: %s", text, strerror(err));
+		as->net->listening = true;
+	}
+	cf_provoke(cf, as->net->uri);
+	return as;
+}
+
+void cf_sctp_open(struct cf *cf)
+{
+	struct cf_assoc *as = new_assoc(cf);
+	uint64_t since = cf_now();
+
 	if (cf->c->target == CF_RESPONDER) {
 		dial(cf, as);
 	} else {

@@ -59,6 +59,12 @@ struct cf_net {
 	struct cf_msg msg;	  /* the latest one read */
 };
 
+/*
+ * For cases that make every packet themselves: a link to the target of which nothing was sent, or,
+ * if the target is the initiator, a socket that it was told to connect to (below is NULL then).
+ */
+struct cf_assoc *cf_sctp_bare(struct cf *cf);
+
 /* ---- from a carrier ---- */
 
 /* The one that waits for the target, which has come; NULL: nobody does. */

@@ -36,7 +36,7 @@ uint8_t *cf_pkt_chunk(struct cf_pkt *p, uint8_t type, uint8_t flags, size_t len)
 }
 
 /* The checksum goes out least significant octet first: RFC 9260 appendix A. */
-static uint32_t checksum(uint8_t *b, size_t len)
+uint32_t cf_pkt_sum(uint8_t *b, size_t len)
 {
 	uint32_t sum;
 
@@ -45,14 +45,20 @@ static uint32_t checksum(uint8_t *b, size_t len)
 	return sum >> 24 | (sum >> 8 & 0xff00) | (sum & 0xff00) << 8 | sum << 24;
 }
 
-void cf_pkt_send(struct cf_pkt *p, const struct cf_link *l)
+void cf_pkt_send_as_is(const struct cf_pkt *p, const struct cf_link *l)
 {
 	const struct sockaddr *to = l->own_fd ? NULL : (const struct sockaddr *)&l->to;
-	uint32_t sum = checksum(p->b, p->len);
 
-	cf_put32(p->b + 8, sum);
 	/* What is lost here is sent again like what is lost on the way. */
 	(void)sendto(l->fd, p->b, p->len, MSG_NOSIGNAL, to, to ? l->to_len : 0);
+}
+
+void cf_pkt_send(struct cf_pkt *p, const struct cf_link *l)
+{
+	uint32_t sum = cf_pkt_sum(p->b, p->len);
+
+	cf_put32(p->b + 8, sum);
+	cf_pkt_send_as_is(p, l);
 }
 
 /* A packet of one chunk without content. */
@@ -418,7 +424,7 @@ void cf_pkt_in(struct cf_net *n, int fd, const struct sockaddr_storage *from, so
 	if (len < HEADER + 4)
 		return;
 	sum = cf_get32(p + 8);
-	if (checksum(p, len) != sum)
+	if (cf_pkt_sum(p, len) != sum)
 		return;
 	if (fd == b->listen_fd && p[HEADER] == CF_C_INIT && !cf_get32(p + 4) &&
 	    cf_get16(p + 2) == b->port && cf_get16(p + HEADER + 2) >= 4 &&

@@ -93,6 +93,8 @@ struct cf_below {
 
 /* sctp_packet.c */
 struct cf_link *cf_link_new(struct cf_net *n, int fd, bool own_fd);
+/* A link to where @at leads, of which nothing was sent yet.  Return: 0 or an errno. */
+int cf_link_open(struct cf_assoc *as, const struct cf_at *at);
 void cf_link_dial(struct cf_link *l);
 /* One packet, whosever it is; @p is written to. */
 void cf_pkt_in(struct cf_net *n, int fd, const struct sockaddr_storage *from, socklen_t from_len,
@@ -113,6 +115,10 @@ void cf_pkt_begin(struct cf_pkt *p, const struct cf_link *l, uint32_t tag);
 /* Room for a chunk with @len octets behind its header, padded. */
 uint8_t *cf_pkt_chunk(struct cf_pkt *p, uint8_t type, uint8_t flags, size_t len);
 void cf_pkt_send(struct cf_pkt *p, const struct cf_link *l);
+/* The same with the checksum that is in it. */
+void cf_pkt_send_as_is(const struct cf_pkt *p, const struct cf_link *l);
+/* Its checksum as the field has it, which is 0 afterwards. */
+uint32_t cf_pkt_sum(uint8_t *b, size_t len);
 
 /* TSNs: whether @a comes before @b. */
 static inline bool cf_tsn_before(uint32_t a, uint32_t b)

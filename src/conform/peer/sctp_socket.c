@@ -79,7 +79,7 @@ static int do_listen(struct cf_net *n, const struct cf_at *at, char *uri, size_t
 	return 0;
 }
 
-static int do_dial(struct cf_assoc *as, const struct cf_at *at)
+int cf_link_open(struct cf_assoc *as, const struct cf_at *at)
 {
 	struct sockaddr_storage to = carrier_address(at), sctp = at->ss;
 	struct cf_below *b = below(as->net);
@@ -106,8 +106,16 @@ static int do_dial(struct cf_assoc *as, const struct cf_at *at)
 	l->as = as;
 	l->peer_port = ntohs(*port_of(&sctp));
 	as->below = l;
-	cf_link_dial(l);
 	return 0;
+}
+
+static int do_dial(struct cf_assoc *as, const struct cf_at *at)
+{
+	int err = cf_link_open(as, at);
+
+	if (!err)
+		cf_link_dial(as->below);
+	return err;
 }
 
 static size_t fds(struct cf_net *n, struct pollfd *p, size_t max)

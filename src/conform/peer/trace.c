@@ -77,6 +77,17 @@ void cf_trace_sctp(struct cf_trace *t, bool by_target, unsigned conn, uint16_t s
 	i->ppid = ppid;
 }
 
+void cf_trace_packet(struct cf_trace *t, bool by_target, unsigned conn, bool wrong, const void *p,
+		     size_t len)
+{
+	struct ddps_conform_item *i = add_item(t, by_target, conn, p, len);
+
+	if (!i)
+		return;
+	i->wire = DDPS_CONFORM_PACKET;
+	i->wrong = wrong;
+}
+
 const struct ddps_conform_item *cf_trace_first(const struct cf_trace *t)
 {
 	return t->first;

@@ -15,6 +15,9 @@ void cf_trace_free(struct cf_trace *t);
 void cf_trace_tcp(struct cf_trace *t, bool by_target, unsigned conn, const void *p, size_t len);
 void cf_trace_sctp(struct cf_trace *t, bool by_target, unsigned conn, uint16_t stream,
 		   uint32_t ppid, const void *p, size_t len);
+/* A whole SCTP packet; @wrong: malformed on purpose. */
+void cf_trace_packet(struct cf_trace *t, bool by_target, unsigned conn, bool wrong, const void *p,
+		     size_t len);
 
 /* NULL: it is empty. */
 const struct ddps_conform_item *cf_trace_first(const struct cf_trace *t);
