@@ -17,6 +17,7 @@
 
 #define DEPTH	    32
 #define WARM	    (8 * DEPTH)
+#define WARM_SMALL  (128 * DEPTH) /* SACKs of a second socket may wait for 64 turns of the loop */
 #define BIG	    65536u
 #define THREADS_MAX 8
 
@@ -197,7 +198,7 @@ static void *work(void *arg)
 	struct pair p;
 
 	open_pair(&p, j->uri);
-	for (unsigned n = 0; n < WARM; n += DEPTH)
+	for (unsigned n = 0; n < (j->op == DDPS_OP_SEND ? WARM_SMALL : WARM); n += DEPTH)
 		burst(&p, j->op, len);
 	allocations = waits = sends = 0;
 	for (unsigned long n = 0; n < j->count; n += DEPTH)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Whole engines on a simulated path: what an association begins with, and what a request and its
- * answer cost.
+ * Whole engines on a simulated path: what an association begins with, what a request and its answer
+ * cost, and how long they wait behind bulk data.
  */
 #include "sctp_net_fixture.h"
 #include <criterion/criterion.h>
@@ -254,4 +254,117 @@ Test(sctp_begin, answers_carry_the_acknowledgements, .timeout = 60)
 		      (unsigned long)(run.all_acked - last));
 	cr_expect_geq(run.all_acked, last + 100000);
 	sn_fini(&run.net);
+}
+
+/* ---- one session beside others ---- */
+
+static struct {
+	bool bulk;	   /* stream 0 sends all that it may */
+	uint64_t every;	   /* between two pings on stream 1 */
+	uint64_t asked_at; /* 0: none is under way */
+	bool due;	   /* a ping that could not be sent yet */
+	uint64_t took[2000];
+	unsigned n;
+} beside;
+
+static void pump(void *user)
+{
+	static uint8_t buf[1400];
+	struct iovec ping = { buf, 64 }, bulk = { buf, 1400 };
+
+	(void)user;
+	/* Sessions have their turns, one message each. */
+	if (beside.due &&
+	    ddps_sctp_send(run.a, 1, 7, DDPS_SCTP_UNORDERED, &ping, 1, run.net.now) == 0)
+		beside.due = false;
+	while (beside.bulk && !beside.due &&
+	       ddps_sctp_send(run.a, 0, 7, DDPS_SCTP_UNORDERED, &bulk, 1, run.net.now) == 0)
+		;
+}
+
+static void beside_message(void *user, const struct ddps_sctp_msg *m)
+{
+	run.received += m->len;
+	if (user == &run.b && m->stream == 1) {
+		cr_assert_eq(send_one(run.b, 64), 0);
+	} else if (user == &run.a && beside.asked_at) {
+		if (beside.n < 2000)
+			beside.took[beside.n++] = run.net.now - beside.asked_at;
+		beside.asked_at = 0;
+	}
+}
+
+static const struct ddps_sctp_up beside_up = { .up = nothing,
+					       .message = beside_message,
+					       .writable = pump,
+					       .acked = on_acked,
+					       .peer_shutdown = nothing,
+					       .restarted = nothing,
+					       .gone = on_gone };
+
+static int by_size(const void *a, const void *b)
+{
+	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+
+	return (x > y) - (x < y);
+}
+
+static void pings_beside(uint64_t ns, uint64_t every)
+{
+	uint64_t until = run.net.now + ns, next = run.net.now;
+
+	memset(beside.took, 0, sizeof beside.took);
+	beside.n = 0;
+	while (run.net.now < until) {
+		while (sn_step(&run.net, next))
+			;
+		next += every;
+		if (!beside.asked_at) {
+			beside.asked_at = run.net.now;
+			beside.due = true;
+		}
+		pump(NULL);
+	}
+	qsort(beside.took, beside.n, sizeof *beside.took, by_size);
+}
+
+static uint64_t srtt_now(void)
+{
+	struct ddps_sctp_path_info i;
+
+	cr_assert_eq(ddps_sctp_path_info(run.a, 0, &i), 0);
+	return i.srtt_ns;
+}
+
+/* A message of another session is behind what leaves in half a millisecond, no more: its answer
+ * comes within one round trip and 1 ms, bulk data or not. */
+Test(sctp_begin, bulk_data_leaves_room_for_others, .timeout = 60)
+{
+	static const struct {
+		uint64_t one_way;
+		double rate;
+		size_t queue;
+	} path[] = { { 12500000, 100 * MBIT, 312500 }, { 20000, 500 * MBIT, 65536 } };
+
+	for (unsigned i = 0; i < 2; i++) {
+		prepare(path[i].one_way, 1500, 100);
+		for (unsigned k = 0; k < 2; k++) {
+			run.net.node[k].link[0].rate = path[i].rate;
+			run.net.node[k].link[0].queue = path[i].queue;
+		}
+		begin();
+		memset(&beside, 0, sizeof beside);
+		ddps_sctp_assoc_set_up(run.a, &beside_up, &run.a);
+		ddps_sctp_assoc_set_up(run.b, &beside_up, &run.b);
+		beside.bulk = true;
+		pings_beside(2 * S, 10 * MS);
+		run.received = 0;
+		pings_beside(2 * S, 10 * MS);
+		cr_expect_gt(beside.n, 20);
+		cr_expect_lt(beside.took[beside.n * 9 / 10], srtt_now() + MS, "%u us, RTT %u us",
+			     (unsigned)(beside.took[beside.n * 9 / 10] / 1000),
+			     (unsigned)(srtt_now() / 1000));
+		cr_expect_gt((double)run.received / 2, 0.9 * path[i].rate * 1400 / 1500);
+		sn_fini(&run.net);
+	}
 }

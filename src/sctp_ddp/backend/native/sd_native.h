@@ -145,7 +145,9 @@ socklen_t ddps_sn_sockaddr(const struct ddps_sctp_addr *a, uint16_t port, int fa
 
 /* Send what there is, and ask for the next deadline. */
 void ddps_sn_flush(struct ddps_sn_env *ne);
-/* The same, now or at the end of this round of the loop. */
+/* From the loop: also tell senders whose queue has room again, and send what they add. */
+void ddps_sn_turn(struct ddps_sn_env *ne);
+/* ddps_sn_flush(), now or at the end of this round of the loop. */
 void ddps_sn_poke(struct ddps_sn_env *ne);
 /* Timer: let the engine's timers fire. */
 void ddps_sn_tick(void *user);

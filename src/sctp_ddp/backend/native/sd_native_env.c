@@ -239,7 +239,7 @@ static uint32_t host_mtu(void)
 
 static void flush(void *user)
 {
-	ddps_sn_flush(user);
+	ddps_sn_turn(user);
 }
 
 static int env_new(struct ddps_env *env, struct ddps_sn_env **out)

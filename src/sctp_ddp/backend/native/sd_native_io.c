@@ -198,5 +198,5 @@ void ddps_sn_readable(void *user, uint32_t events)
 		ddps_io_set(ne->env->loop, &s->io, EPOLLIN);
 	}
 	ddps_sn_sock_put(s);
-	ddps_sn_flush(ne);
+	ddps_sn_turn(ne);
 }

@@ -6,6 +6,8 @@
 #include <string.h>
 #include <sys/epoll.h>
 
+#define REFILLS 16 /* in one turn of the loop */
+
 /* One send: its header, addresses and control messages. */
 struct message {
 	struct sockaddr_storage to;
@@ -233,6 +235,15 @@ void ddps_sn_flush(struct ddps_sn_env *ne)
 	arm(ne);
 }
 
+void ddps_sn_turn(struct ddps_sn_env *ne)
+{
+	ddps_sn_flush(ne);
+	for (int i = 0; i < REFILLS && ddps_sctp_deadline(ne->e) <= ddps_now(); i++) {
+		ddps_sctp_tick(ne->e, ddps_now());
+		ddps_sn_flush(ne);
+	}
+}
+
 void ddps_sn_poke(struct ddps_sn_env *ne)
 {
 	if (ddps_loop_running(ne->env->loop))
@@ -246,5 +257,5 @@ void ddps_sn_tick(void *user)
 	struct ddps_sn_env *ne = user;
 
 	ddps_sctp_tick(ne->e, ddps_now());
-	ddps_sn_flush(ne);
+	ddps_sn_turn(ne);
 }
