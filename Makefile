@@ -234,7 +234,7 @@ $(B)/fuzz-soft: LDFLAGS += -Wl,--wrap=recvfrom,--wrap=sendmsg
 $(B)/fuzz-soft: $(B)/tests/fuzz/soft_session.o
 
 # What the stack is compared with; none of it is linked with the library.
-BENCH_BIN := $(B)/peer_tcp $(B)/peer_many $(B)/peer_fi $(B)/peer_usrsctp $(B)/bench-speed \
+BENCH_BIN := $(B)/peer_tcp $(B)/peer_many $(B)/peer_gso $(B)/peer_fi $(B)/peer_usrsctp $(B)/bench-speed \
 	$(B)/sessions
 $(B)/bench/%.o: CPPFLAGS += -Ibench
 $(B)/peer_%: $(B)/bench/peer_%.o
@@ -250,6 +250,7 @@ $(B)/guard: $(B)/bench/guard.o $(LIB_A)
 		-Wl,--wrap=send,--wrap=sendmsg,--wrap=sendmmsg -o $@ $^ \
 		$(LIB_LIBS)
 $(B)/peer_fi: BENCH_LIBS := -lfabric
+$(B)/peer_gso: BENCH_LIBS := -lisal
 $(B)/peer_usrsctp: BENCH_LIBS := -lusrsctp
 
 man: $(MAN)

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -27,13 +28,18 @@ static inline double peer_now(void)
 	return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
 }
 
+static inline double peer_seconds(const struct rusage *u)
+{
+	return (double)(u->ru_utime.tv_sec + u->ru_stime.tv_sec) +
+	       (double)(u->ru_utime.tv_usec + u->ru_stime.tv_usec) / 1e6;
+}
+
 static inline double peer_cpu(void)
 {
 	struct rusage u;
 
 	getrusage(RUSAGE_SELF, &u);
-	return (double)(u.ru_utime.tv_sec + u.ru_stime.tv_sec) +
-	       (double)(u.ru_utime.tv_usec + u.ru_stime.tv_usec) / 1e6;
+	return peer_seconds(&u);
 }
 
 __attribute__((noreturn)) static inline void peer_die(const char *what)
@@ -89,6 +95,25 @@ static inline void peer_report(const struct peer_args *a, uint64_t ops, double s
 	       "\"lat_us\":{\"avg\":%.3f},\"cpu_seconds\":{\"local\":%.6f}}\n",
 	       a->mode, a->size, (unsigned long long)ops, seconds, (double)ops / seconds,
 	       (double)ops * (double)a->size / seconds, seconds * 1e6 / (double)ops, cpu);
+}
+
+/* The same, when @child, the other side, has ended, with the processor time of both sides. */
+static inline void peer_report_both(const struct peer_args *a, uint64_t ops, double seconds,
+				    pid_t child)
+{
+	struct rusage u;
+	int status;
+
+	if (waitpid(child, &status, 0) != child || status || getrusage(RUSAGE_CHILDREN, &u))
+		peer_die("the other side");
+	printf("{\"op\":\"%s\",\"size\":%zu,\"ops\":%llu,\"seconds\":%.9f,"
+	       "\"ops_per_second\":%.3f,\"bytes_per_second\":%.3f,"
+	       "\"bytes_per_cpu_second\":%.3f,"
+	       "\"cpu_seconds\":{\"local\":%.6f,\"peer\":%.6f}}\n",
+	       a->mode, a->size, (unsigned long long)ops, seconds, (double)ops / seconds,
+	       (double)ops * (double)a->size / seconds,
+	       (double)ops * (double)a->size / (peer_cpu() + peer_seconds(&u)), peer_cpu(),
+	       peer_seconds(&u));
 }
 
 /* As many as are allowed at all. */

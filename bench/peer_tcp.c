@@ -138,10 +138,10 @@ static void measure_pings(int fd, const struct peer_args *a)
 	peer_report_median(a, &m, peer_now() - begin, peer_cpu() - cpu);
 }
 
-static void measure(int fd, const struct peer_args *a)
+static void measure(int fd, const struct peer_args *a, pid_t child)
 {
 	uint8_t *mem = peer_memory(a->size);
-	double begin = peer_now(), cpu = peer_cpu();
+	double begin = peer_now(), end;
 	uint64_t ops = 0;
 
 	do {
@@ -151,7 +151,8 @@ static void measure(int fd, const struct peer_args *a)
 	shutdown(fd, SHUT_WR);
 	if (recv(fd, mem, 1, 0) != 1)
 		peer_die("last answer");
-	peer_report(a, ops, peer_now() - begin, peer_cpu() - cpu);
+	end = peer_now();
+	peer_report_both(a, ops, end - begin, child);
 }
 
 int main(int argc, char **argv)
@@ -187,9 +188,10 @@ int main(int argc, char **argv)
 	if (connect(fd, (struct sockaddr *)&sa, len))
 		peer_die("connect");
 	nodelay(fd);
-	if (!strcmp(a.mode, "ping"))
-		measure_pings(fd, &a);
-	else
-		measure(fd, &a);
+	if (strcmp(a.mode, "ping")) {
+		measure(fd, &a, child);
+		return 0;
+	}
+	measure_pings(fd, &a);
 	return waitpid(child, NULL, 0) != child;
 }

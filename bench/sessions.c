@@ -8,10 +8,19 @@
  *	that is there, over a new one each.  The rate is that of the median.
  * idle: octets of the heap that each of COUNT sessions takes in the process that accepts them
  * ping: round trips of one session of COUNT, the others idle; the rate is that of the median
- * active: messages of 4 KiB over COUNT sessions, counted where they arrive
+ * active: messages of 4 KiB over COUNT sessions, counted where they arrive, and the least share
+ *	that one had of what were equal shares
+ * beside: round trips of a session on an SCTP association on which others (COUNT - 1) write
+ *	64 KiB all the time
+ * Those four are over TCP; idle-assoc, ping-assoc, active-assoc over an SCTP association each, and
+ * active-shared over one for all.
+ *
+ * BENCH_SERVE_NS, BENCH_HOST: network namespace of the side that accepts (a file of /proc), and its
+ * address there.
  */
 #include "peer.h"
 #include <ddpsess/ddpsess.h>
+#include <fcntl.h>
 #include <malloc.h>
 #include <signal.h>
 #include <sys/mman.h>
@@ -21,6 +30,8 @@
 #define SHARED	 8192u /* receives that all sessions of the server share */
 #define EACH	 4u    /* messages under way in a session */
 #define PING_LEN 64u
+#define BIG	 65536u
+#define DEPTH	 16u
 #define WARM	 0.5 /* seconds; until all buffers of thousands of sessions are full */
 
 #define CHECK(call)                                                                                \
@@ -35,6 +46,8 @@
 /* What the processes tell each other. */
 struct board {
 	char uri[128];
+	uint32_t sink; /* what others may write to */
+	uint64_t sink_to;
 	volatile int ready, ask_heap;
 	volatile uint64_t up, received, heap;
 };
@@ -58,7 +71,7 @@ static void open_side(struct side *s, struct board *board, uint32_t cq_depth)
 	CHECK(ddps_ctx_new(&s->ctx, NULL));
 	CHECK(ddps_pd_new(s->ctx, &s->pd));
 	CHECK(ddps_cq_new(s->ctx, cq_depth, &s->cq));
-	CHECK(ddps_mr_reg(s->pd, s->mem, len, DDPS_LOCAL_WRITE, NULL, &s->mr));
+	CHECK(ddps_mr_reg(s->pd, s->mem, len, DDPS_LOCAL_WRITE | DDPS_REMOTE_WRITE, NULL, &s->mr));
 	ddps_conn_param_init(&s->param);
 }
 
@@ -81,12 +94,29 @@ static struct ddps_ep *new_ep(struct side *s)
 	return ep;
 }
 
-static void send_one(struct side *s, struct ddps_ep *ep, uint32_t len, unsigned flags)
+static void send_nth(struct side *s, struct ddps_ep *ep, uint64_t nth, uint32_t len, unsigned flags)
 {
 	struct ddps_sge sge = piece(s, 0, len);
-	struct ddps_send_wr wr = { .op = DDPS_OP_SEND, .flags = flags, .sge = &sge, .nsge = 1 };
+	struct ddps_send_wr wr = {
+		.op = DDPS_OP_SEND, .wr_id = nth, .flags = flags, .sge = &sge, .nsge = 1
+	};
 
 	CHECK(ddps_post_send(ep, &wr));
+}
+
+static void send_one(struct side *s, struct ddps_ep *ep, uint32_t len, unsigned flags)
+{
+	send_nth(s, ep, 0, len, flags);
+}
+
+static int over_sctp(const struct peer_args *a)
+{
+	return strchr(a->mode, '-') ? !strstr(a->mode, "-tcp") : !strcmp(a->mode, "beside");
+}
+
+static int one_for_all(const struct peer_args *a)
+{
+	return strstr(a->mode, "-shared") || !strcmp(a->mode, "beside");
 }
 
 /* ---- the side that accepts; polls, until it is killed ---- */
@@ -129,6 +159,15 @@ static void serve_messages(struct side *s, int echo)
 	}
 }
 
+static void enter_network(void)
+{
+	const char *path = getenv("BENCH_SERVE_NS");
+	int fd = path ? open(path, O_RDONLY) : -1;
+
+	if (path && (fd < 0 || setns(fd, CLONE_NEWNET)))
+		peer_die(path);
+}
+
 static uint64_t heap(void)
 {
 	struct mallinfo2 m = mallinfo2();
@@ -143,21 +182,21 @@ __attribute__((noreturn)) static void serve(struct board *b, const struct peer_a
 	struct side s;
 	uint64_t before;
 
+	enter_network();
 	open_side(&s, b, 65536);
+	b->sink = ddps_mr_stag(s.mr);
+	b->sink_to = ddps_mr_to(s.mr);
 	CHECK(ddps_srq_new(s.pd, SHARED, 1, NULL, &s.srq));
 	for (uint32_t i = 0; i < SHARED; i++)
 		receive(&s, i);
 	ddps_listen_param_init(&lp);
-	CHECK(ddps_listen(s.ctx,
-			  strstr(a->mode, "-shared") || strstr(a->mode, "-new")
-				  ? "sctp://0.0.0.0:0?backend=usrsctp&encap=0"
-				  : "tcp://127.0.0.1:0",
+	CHECK(ddps_listen(s.ctx, over_sctp(a) ? "sctp://0.0.0.0:0?encap=0" : "tcp://127.0.0.1:0",
 			  &lp, &l));
 	CHECK(ddps_listener_uri(l, b->uri, sizeof b->uri));
 	before = heap();
 	b->ready = 1;
 	for (;;) {
-		serve_messages(&s, !strcmp(a->mode, "ping"));
+		serve_messages(&s, !strncmp(a->mode, "ping", 4) || !strcmp(a->mode, "beside"));
 		serve_event(&s);
 		if (b->ask_heap) {
 			b->heap = heap() - before;
@@ -167,6 +206,18 @@ __attribute__((noreturn)) static void serve(struct board *b, const struct peer_a
 }
 
 /* ---- the side that connects ---- */
+
+static void write_one(struct side *s, struct ddps_ep *ep)
+{
+	struct ddps_sge sge = { s->mem, BIG, ddps_mr_stag(s->mr) };
+	struct ddps_send_wr wr = { .op = DDPS_OP_WRITE,
+				   .sge = &sge,
+				   .nsge = 1,
+				   .stag = s->board->sink,
+				   .to = s->board->sink_to };
+
+	CHECK(ddps_post_send(ep, &wr));
+}
 
 static void await_up(struct side *s, struct ddps_ep *ep)
 {
@@ -194,33 +245,37 @@ static struct ddps_ep *connect_to(struct side *s, const char *uri)
 }
 
 /* Another address of this machine is another association: 127.x.y.z instead of any. */
-static void nth_uri(const struct board *b, unsigned n, char *uri, size_t len)
+static void nth_uri(const struct board *b, const struct peer_args *a, size_t n, char *uri,
+		    size_t len)
 {
-	const char *port = strchr(strchr(b->uri, ':') + 1, ':');
+	const char *port = strchr(strchr(b->uri, ':') + 1, ':'), *host = getenv("BENCH_HOST");
 
-	snprintf(uri, len, "sctp://127.%u.%u.%u%s", 1 + n / 62500 % 250, 1 + n / 250 % 250,
+	if (!over_sctp(a) || host) {
+		snprintf(uri, len, over_sctp(a) ? "sctp://%s%s" : "%s%s", host ? host : b->uri,
+			 host ? port : "");
+		return;
+	}
+	if (one_for_all(a))
+		n = 0;
+
+	snprintf(uri, len, "sctp://127.%zu.%zu.%zu%s", 1 + n / 62500 % 250, 1 + n / 250 % 250,
 		 1 + n % 250, port);
 }
 
 static void setup(struct side *s, const struct peer_args *a)
 {
-	int shared = !strcmp(a->mode, "setup-shared"), tcp = !strcmp(a->mode, "setup-tcp");
 	struct peer_median m = { 0 };
 	double begin = peer_now(), cpu = peer_cpu();
 	char uri[192];
 
-	if (tcp)
-		snprintf(uri, sizeof uri, "%s", s->board->uri);
-	else
-		nth_uri(s->board, 0, uri, sizeof uri);
-	if (shared)
+	nth_uri(s->board, a, 0, uri, sizeof uri);
+	if (one_for_all(a))
 		connect_to(s, uri);
 	for (unsigned n = 1; n <= a->size && peer_now() - begin < a->seconds; n++) {
 		double t;
 		struct ddps_ep *ep;
 
-		if (!shared && !tcp)
-			nth_uri(s->board, n, uri, sizeof uri);
+		nth_uri(s->board, a, n, uri, sizeof uri);
 		t = peer_now();
 		ep = connect_to(s, uri);
 		peer_median_add(&m, peer_now() - t);
@@ -229,17 +284,21 @@ static void setup(struct side *s, const struct peer_args *a)
 	peer_report_median(a, &m, peer_now() - begin, peer_cpu() - cpu);
 }
 
-static void connect_many(struct side *s, struct ddps_ep **ep, size_t n)
+static struct ddps_ep **connect_many(struct side *s, const struct peer_args *a)
 {
-	for (size_t i = 0; i < n; i++)
-		ep[i] = connect_to(s, s->board->uri);
+	struct ddps_ep **ep = peer_memory(a->size * sizeof(*ep));
+	char uri[192];
+
+	for (size_t i = 0; i < a->size; i++) {
+		nth_uri(s->board, a, i, uri, sizeof uri);
+		ep[i] = connect_to(s, uri);
+	}
+	return ep;
 }
 
 static void idle(struct side *s, const struct peer_args *a)
 {
-	struct ddps_ep **ep = peer_memory(a->size * sizeof(*ep));
-
-	connect_many(s, ep, a->size);
+	connect_many(s, a);
 	while (s->board->up < a->size)
 		usleep(100);
 	s->board->ask_heap = 1;
@@ -249,57 +308,101 @@ static void idle(struct side *s, const struct peer_args *a)
 	       (double)s->board->heap / (double)a->size);
 }
 
+/* One message there and back; what else completes meanwhile is seen to. */
+static double round_trip(struct side *s, struct ddps_ep *ep)
+{
+	struct ddps_sge sge = piece(s, 1, MESSAGE);
+	double t = peer_now();
+	struct ddps_wc wc;
+
+	CHECK(ddps_post_recv(ep, 0, &sge, 1));
+	send_one(s, ep, PING_LEN, DDPS_WR_SILENT);
+	for (;;) {
+		int n = ddps_cq_poll(s->cq, &wc, 1);
+
+		CHECK(n);
+		if (n && wc.op == DDPS_OP_RECV)
+			return peer_now() - t;
+		if (n)
+			write_one(s, wc.ep);
+	}
+}
+
 static void ping(struct side *s, const struct peer_args *a)
 {
-	struct ddps_ep **ep = peer_memory(a->size * sizeof(*ep));
-	struct ddps_sge sge = piece(s, 1, MESSAGE);
+	struct ddps_ep **ep = connect_many(s, a);
 	struct peer_median m = { 0 };
-	struct ddps_wc wc;
-	double begin, cpu;
+	double begin = peer_now(), cpu = peer_cpu();
 
-	connect_many(s, ep, a->size);
-	begin = peer_now();
-	cpu = peer_cpu();
-	while (peer_now() - begin < a->seconds) {
-		double t = peer_now();
+	while (peer_now() - begin < a->seconds)
+		peer_median_add(&m, round_trip(s, ep[0]));
+	peer_report_median(a, &m, peer_now() - begin, peer_cpu() - cpu);
+}
 
-		CHECK(ddps_post_recv(ep[0], 0, &sge, 1));
-		send_one(s, ep[0], PING_LEN, DDPS_WR_SILENT);
-		while (ddps_cq_poll(s->cq, &wc, 1) == 0)
-			;
-		peer_median_add(&m, peer_now() - t);
+/* Two seconds later, when the path is full. */
+static void beside(struct side *s, const struct peer_args *a)
+{
+	struct ddps_ep **ep = connect_many(s, a);
+	struct peer_median m = { 0 };
+	double begin = peer_now(), cpu = peer_cpu(), t;
+
+	for (size_t i = 1; i < a->size; i++)
+		for (unsigned k = 0; k < DEPTH; k++)
+			write_one(s, ep[i]);
+	while (peer_now() - begin < a->seconds + 2) {
+		t = round_trip(s, ep[0]);
+		if (peer_now() - begin > 2)
+			peer_median_add(&m, t);
 	}
 	peer_report_median(a, &m, peer_now() - begin, peer_cpu() - cpu);
 }
 
+static void report_shares(const struct peer_args *a, const uint64_t *done, uint64_t received,
+			  double seconds)
+{
+	uint64_t least = UINT64_MAX, most = 0, sum = 0;
+
+	for (size_t i = 0; i < a->size; i++) {
+		least = done[i] < least ? done[i] : least;
+		most = done[i] > most ? done[i] : most;
+		sum += done[i];
+	}
+	printf("{\"op\":\"%s\",\"size\":%zu,\"ops_per_second\":%.3f,"
+	       "\"least_share\":%.4f,\"most_share\":%.4f}\n",
+	       a->mode, a->size, (double)received / seconds,
+	       (double)least * (double)a->size / (double)sum,
+	       (double)most * (double)a->size / (double)sum);
+}
+
 static void active(struct side *s, const struct peer_args *a)
 {
-	struct ddps_ep **ep = peer_memory(a->size * sizeof(*ep));
-	double begin = 0, end, cpu = 0;
-	uint64_t first = 0;
+	struct ddps_ep **ep = connect_many(s, a);
+	uint64_t first = 0, *done = calloc(a->size, sizeof *done);
+	double begin = 0, end;
 	struct ddps_wc wc[64];
 
-	connect_many(s, ep, a->size);
 	for (size_t i = 0; i < a->size; i++)
 		for (unsigned k = 0; k < EACH; k++)
-			send_one(s, ep[i], MESSAGE, k + 1 < EACH ? DDPS_WR_MORE : 0);
+			send_nth(s, ep[i], i, MESSAGE, k + 1 < EACH ? DDPS_WR_MORE : 0);
 	for (double warm = peer_now();;) {
 		int n = ddps_cq_poll(s->cq, wc, 64);
 
 		CHECK(n);
-		for (int i = 0; i < n; i++)
-			send_one(s, wc[i].ep, MESSAGE,
+		for (int i = 0; i < n; i++) {
+			done[wc[i].wr_id]++;
+			send_nth(s, wc[i].ep, wc[i].wr_id, MESSAGE,
 				 i + 1 < n && wc[i + 1].ep == wc[i].ep ? DDPS_WR_MORE : 0);
+		}
 		end = peer_now();
 		if (begin == 0 && end - warm > WARM) {
 			begin = end;
-			cpu = peer_cpu();
 			first = s->board->received;
+			memset(done, 0, a->size * sizeof *done);
 		}
 		if (begin > 0 && end - begin >= a->seconds)
 			break;
 	}
-	peer_report(a, s->board->received - first, end - begin, peer_cpu() - cpu);
+	report_shares(a, done, s->board->received - first, end - begin);
 }
 
 /* ---- both ---- */
@@ -307,7 +410,9 @@ static void active(struct side *s, const struct peer_args *a)
 int main(int argc, char **argv)
 {
 	struct peer_args a =
-		peer_parse(argc, argv, "setup-tcp|setup-shared|setup-new|idle|ping|active");
+		peer_parse(argc, argv,
+			   "setup-tcp|setup-shared|setup-new|idle-assoc|ping-assoc|active-assoc|"
+			   "active-shared|beside");
 	struct board *b =
 		mmap(NULL, sizeof *b, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	struct side s;
@@ -331,10 +436,12 @@ int main(int argc, char **argv)
 	open_side(&s, b, 65536);
 	if (!strncmp(a.mode, "setup", 5))
 		setup(&s, &a);
-	else if (!strcmp(a.mode, "idle"))
+	else if (!strncmp(a.mode, "idle", 4))
 		idle(&s, &a);
-	else if (!strcmp(a.mode, "ping"))
+	else if (!strncmp(a.mode, "ping", 4))
 		ping(&s, &a);
+	else if (!strcmp(a.mode, "beside"))
+		beside(&s, &a);
 	else
 		active(&s, &a);
 	fflush(stdout);
