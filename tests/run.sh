@@ -113,6 +113,7 @@ lines verbs/libfabric.sh env bash tests/verbs/libfabric.sh "$2"
 lines verbs/mpi.sh env bash tests/verbs/mpi.sh "$2"
 lines netns/bridge env SESSCTL="$asan/sessctl" bash tests/netns/bridge.sh
 lines netns/multihome env SESSCTL="$opt/sessctl" bash tests/netns/multihome.sh
+lines netns/path env SESSCTL="$opt/sessctl" bash tests/netns/path.sh
 lines model/crossed_req bash tests/model/run.sh
 lines conformance tests/conformance/run.sh "$asan/sessctl" "$work/conformance"
 lines "conformance mutations" tests/conformance/mutate.sh "$2"

@@ -143,8 +143,10 @@ end_put() { # FILE NAME
 	cmp "$1" "$work/served/$2"
 }
 
-# The longest time, in seconds, in which no more was sent.
+# The longest time, in seconds, in which nothing more was acknowledged.
 pause() {
-	jq -s '[.[] | select(.event == "status")] | group_by(.sent) |
-		map((map(.seconds) | max) - (map(.seconds) | min)) | max' "$work/put.json"
+	jq -s '[.[] | select(.event == "status")] |
+		group_by(.sent - .association.unsent - .association.unacked) |
+		map((map(.seconds) | max) - (map(.seconds) | min)) | max * 1000 | round / 1000' \
+		"$work/put.json"
 }

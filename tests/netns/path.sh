@@ -1,0 +1,89 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-2-Clause
+# SCTP over a path that takes small packets only, between network namespaces that this script makes
+# and removes.  The router between them says so by ICMP, or tells nobody: a black hole.
+# usage: SESSCTL=... path.sh
+# shellcheck disable=SC2154,SC2034 # variables of pair.bash
+set -u
+what="a narrow path"
+# shellcheck source=/dev/null
+. "$(dirname "$0")/pair.bash"
+
+RATE=40mbit
+# Longest pause that is no fault: the sender's own bound is 2 s, the machine may be busy.
+BOUND=8
+
+# The way through the router.
+route_mtu() { # MTU
+	in_ns between ip link set rb mtu "$1"
+}
+
+silent() { # add|del: ICMP errors of the router
+	in_ns between ip rule "$1" iif lo ipproto icmp pref 10 blackhole
+}
+
+# A router between the hosts: 192.0.2.1 - 192.0.2.254, 198.51.100.254 - 198.51.100.2
+router() {
+	local side net
+	in_ns between sysctl -qw net.ipv4.ip_forward=1 || return
+	for side in a b; do
+		net=192.0.2
+		[ $side = a ] || net=198.51.100
+		in_ns between ip link add "r$side" type veth peer name r netns "ddps$id-$side" || return
+		in_ns between ip addr add $net.254/24 dev "r$side" || return
+		in_ns between ip link set "r$side" up || return
+		in_ns between tc qdisc add dev "r$side" root tbf rate $RATE burst 128k latency 50ms || return
+	done
+	in_ns a ip addr add 192.0.2.1/24 dev r && in_ns a ip link set r up || return
+	in_ns b ip addr add 198.51.100.2/24 dev r && in_ns b ip link set r up || return
+	in_ns a ip route add 198.51.100.0/24 via 192.0.2.254 || return
+	in_ns b ip route add 192.0.2.0/24 via 198.51.100.254
+}
+
+mtu() { # of the path at the end, as this side knows it
+	jq -s '[.[] | select(.event == "status")] | last.association.paths[0].mtu' "$work/put.json"
+}
+
+# It gets narrow during a transfer, which goes on.
+narrows() { # MTU
+	start_put "$work/file" "$uri" narrows
+	until_status ".sent > 4000000 and .association.paths[0].mtu == 1500" || return
+	route_mtu "$1" || return
+	end_put "$work/file" narrows || return
+	echo "mtu $(mtu), pause $(pause) s"
+	jq -en "$(mtu) <= $1 and $(pause) < $BOUND"
+}
+
+# It is narrow from the beginning.
+narrow() { # MTU
+	start_put "$work/small" "$uri" narrow
+	end_put "$work/small" narrow || return
+	echo "mtu $(mtu), pause $(pause) s"
+	jq -en "$(mtu) <= $1 and $(pause) < $BOUND"
+}
+
+tell() { # WHAT
+	echo "# $1: longest pause $(pause) s, MTU $(mtu)"
+}
+
+hosts
+router >"$work/net.log" 2>&1 || skip "no router: $(tail -n 1 "$work/net.log")"
+head -c $((16 << 20)) /dev/urandom >"$work/file"
+head -c 400000 "$work/file" >"$work/small"
+
+check "a listener behind a router" listen 198.51.100.2
+silent add >"$work/net.log" 2>&1 || skip "no silent router: $(tail -n 1 "$work/net.log")"
+for how in silently "told by ICMP"; do
+	[ "$how" = silently ] || silent del
+	check "1500 to 1280 octets, $how: the transfer goes on" narrows 1280
+	tell "1500 to 1280, $how"
+	check "1280 octets from the beginning, $how" narrow 1280
+	route_mtu 1500
+	check "1500 to 576 octets, $how: the transfer goes on" narrows 576
+	tell "1500 to 576, $how"
+	check "576 octets from the beginning, $how" narrow 576
+	tell "576 from the beginning, $how"
+	route_mtu 1500
+done
+check "the listener ends in order" listen_end
+exit $failed
