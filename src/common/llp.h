@@ -25,6 +25,8 @@
 struct ddps_env {
 	struct ddps_loop *loop;
 	struct ddps_log log;
+	ddps_capture_fn *capture; /* or NULL */
+	void *capture_user;
 	uint8_t *scratch;	 /* DDPS_SCRATCH_LEN octets, free for use during one callback */
 	uint64_t idle_ended;	 /* counted by SCTP: associations that carried nothing, too many */
 	uint64_t half_open_full; /* counted by listeners: max_half_open was reached */

@@ -18,6 +18,25 @@ _Static_assert((int)DDPS_MPA_IN == (int)EPOLLIN && (int)DDPS_MPA_OUT == (int)EPO
 		       (int)DDPS_MPA_PEER_FIN == (int)EPOLLRDHUP,
 	       "epoll's bits are passed on as they are");
 
+/* The first @n octets of @iov went over the wire. */
+__attribute__((cold, noinline)) static void show(const struct ddps_mpa_conn *c, bool sent,
+						 const struct iovec *iov, int k, size_t n)
+{
+	union ddps_mpa_addr local = c->local;
+	socklen_t len = sizeof local;
+	const struct ddps_packet p = { .transport = DDPS_TRANSPORT_TCP,
+				       .sent = sent,
+				       .local = &local.sa,
+				       .peer = &c->peer.sa,
+				       .iov = iov,
+				       .niov = k,
+				       .len = n };
+
+	if (!local.sa.sa_family) /* it is looked up when the connection is established */
+		(void)getsockname(c->io.fd, &local.sa, &len);
+	c->env->capture(c->env->capture_user, &p);
+}
+
 /* For one piece the kernel has a shorter way. */
 static ssize_t io_recv(struct ddps_mpa_conn *c, struct iovec *iov, int k)
 {
@@ -29,6 +48,8 @@ static ssize_t io_recv(struct ddps_mpa_conn *c, struct iovec *iov, int k)
 	while (n < 0 && errno == EINTR);
 	if (n >= 0) {
 		c->io.moved = true;
+		if (c->env->capture && n)
+			show(c, false, iov, k, (size_t)n);
 		return n;
 	}
 	if (errno != EAGAIN)
@@ -42,6 +63,8 @@ static ssize_t io_send(struct ddps_mpa_conn *c, struct iovec *iov, int k)
 	ssize_t n = k == 1 ? send(c->io.fd, iov->iov_base, iov->iov_len, MSG_NOSIGNAL)
 			   : sendmsg(c->io.fd, &m, MSG_NOSIGNAL);
 
+	if (c->env->capture && n > 0)
+		show(c, true, iov, k, (size_t)n);
 	return n < 0 ? -errno : n;
 }
 

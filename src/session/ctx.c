@@ -201,6 +201,8 @@ static int ctx_attr_checked(struct ddps_ctx *ctx, const struct ddps_ctx_attr *at
 	if (!ctx->attr.log && getenv("DDPSESS_DEBUG"))
 		ctx->attr.log = ddps_log_stderr;
 	ctx->env.log = (struct ddps_log){ ctx->attr.log, ctx->attr.log_user };
+	ctx->env.capture = ctx->attr.capture;
+	ctx->env.capture_user = ctx->attr.capture_user;
 	return 0;
 }
 

@@ -14,8 +14,13 @@ const char *const e2e_wires[E2E_NWIRES] = {
 
 void e2e_open(struct e2e *e, const char *uri)
 {
+	e2e_open_with(e, uri, NULL);
+}
+
+void e2e_open_with(struct e2e *e, const char *uri, const struct ddps_ctx_attr *attr)
+{
 	memset(e, 0, sizeof *e);
-	cr_assert_eq(ddps_ctx_new(&e->ctx, NULL), 0);
+	cr_assert_eq(ddps_ctx_new(&e->ctx, attr), 0);
 	cr_assert_eq(ddps_pd_new(e->ctx, &e->pd), 0);
 	cr_assert_eq(ddps_cq_new(e->ctx, 16384, &e->cq), 0);
 	cr_assert_eq(ddps_listen(e->ctx, uri, NULL, &e->listener), 0, "%s", uri);

@@ -47,6 +47,7 @@ extern const char *const e2e_wires[];
 	static void name##_on(const char *wire)
 
 void e2e_open(struct e2e *e, const char *uri);
+void e2e_open_with(struct e2e *e, const char *uri, const struct ddps_ctx_attr *attr);
 void e2e_close(struct e2e *e);
 /* Connect the pair; waits until the initiator's outcome is known and the responder's too. */
 void e2e_connect(struct e2e *e);

@@ -170,5 +170,8 @@ void ddps_sn_text(const struct ddps_sctp_addr *addr, uint16_t port, char *buf, s
 int ddps_sn_assoc_stats(struct ddps_sd_assoc *a, struct ddps_assoc_stats *st);
 int ddps_sn_path_stats(struct ddps_sd_assoc *a, uint32_t path, struct ddps_path_stats *st);
 int ddps_sn_set_primary(struct ddps_sd_assoc *a, uint32_t path);
+/* The engine's, where somebody captures packets; @user is the struct ddps_sn_env. */
+void ddps_sn_tap(void *user, uint64_t now, bool sent, const struct ddps_sctp_route *r,
+		 const struct iovec *iov, int niov);
 
 #endif

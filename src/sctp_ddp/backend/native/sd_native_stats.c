@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What there is to see of an association, and which path it is to prefer. */
+/* What there is to see of an association and of packets, and which path it is to prefer. */
 #include "sctp_ddp/backend/native/sd_native.h"
 #include <stdio.h>
 #include <string.h>
@@ -90,4 +90,29 @@ int ddps_sn_set_primary(struct ddps_sd_assoc *a, uint32_t path)
 	if (!err)
 		ddps_sn_poke(a->ne);
 	return err;
+}
+
+/* ---- packets ---- */
+
+void ddps_sn_tap(void *user, uint64_t now, bool sent, const struct ddps_sctp_route *r,
+		 const struct iovec *iov, int niov)
+{
+	const struct ddps_sn_env *ne = user;
+	struct sockaddr_storage peer, local = { .ss_family = AF_UNSPEC };
+	struct ddps_packet p = { .transport = DDPS_TRANSPORT_SCTP,
+				 .sent = sent,
+				 .peer = (struct sockaddr *)&peer,
+				 .local = (struct sockaddr *)&local,
+				 .iov = iov,
+				 .niov = niov };
+
+	(void)now;
+	ddps_sn_sockaddr(&r->peer, 0, r->peer.family == 6 ? AF_INET6 : AF_INET, &peer);
+	if (r->local.family)
+		ddps_sn_sockaddr(&r->local, 0, r->local.family == 6 ? AF_INET6 : AF_INET, &local);
+	else if (ddps_sn_way(NULL, &peer, &local))
+		local.ss_family = AF_UNSPEC;
+	for (int i = 0; i < niov; i++)
+		p.len += iov[i].iov_len;
+	ne->env->capture(ne->env->capture_user, &p);
 }
