@@ -39,7 +39,7 @@ VERBS_SRC  := $(wildcard src/verbs/*.c src/verbs/*/*.c)
 # ports load the libraries that they need at run time, so nothing is linked for them
 IPOIB_SRC  := $(wildcard src/ipoib_cm/*/*.c) src/common/sized.c
 CONF_SRC   := $(wildcard src/conform/*.c src/conform/*/*.c)
-TOOL_DIRS  := cli xfer ipoib ipoib/bridge ipoib/show ipoib/soft sessctl
+TOOL_DIRS  := cli capture xfer ipoib ipoib/bridge ipoib/show ipoib/soft sessctl
 TOOL_SRC   := $(wildcard $(TOOL_DIRS:%=tools/%/*.c))
 UNIT_SRC   := $(wildcard tests/unit/*.c)
 E2E_SRC	   := $(wildcard tests/e2e/*.c)

@@ -11,7 +11,7 @@ for group in "$@"; do
 		libjansson-dev nettle-dev uthash-dev libibverbs-dev librdmacm-dev libibumad-dev scdoc" ;;
 	check) want="$want libcriterion-dev spin iproute2 binutils ibverbs-utils rdmacm-utils
 		perftest qperf fio libfabric-bin openmpi-bin libopenmpi-dev iperf3 iputils-ping
-		valgrind abigail-tools g++ python3" ;;
+		valgrind abigail-tools g++ python3 jq tshark" ;;
 	bench) want="$want gnuplot-nox jq libfabric-dev libfabric-bin ucx-utils sockperf" ;;
 	fuzz) want="$want clang libclang-rt-dev llvm" ;;
 	ib) want="$want ibsim-utils libumad2sim0 opensm infiniband-diags" ;;

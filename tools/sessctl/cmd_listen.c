@@ -25,10 +25,28 @@ static enum status fail(struct server *sv, int err, const char *what)
 	return err == DDPS_E_ADDRESS && !advice_uri_whole(what, true) ? ST_USAGE : ST_FAILED;
 }
 
+static enum status new_ctx(struct server *sv, int *err)
+{
+	struct ddps_ctx_attr attr;
+
+	ddps_ctx_attr_init(&attr);
+	if (sv->o->capture) {
+		if (pcapng_open(&sv->capture, sv->o->capture) < 0) {
+			out_error(&sv->out, 0, advice_file(errno), "--capture %s: %s",
+				  sv->o->capture, strerror(errno));
+			return ST_FAILED;
+		}
+		attr.capture = pcapng_add;
+		attr.capture_user = &sv->capture;
+	}
+	*err = ddps_ctx_new(&sv->ctx, &attr);
+	return ST_DONE;
+}
+
 static enum status start(struct server *sv)
 {
 	struct ddps_listen_param p;
-	char uri[512];
+	char uri[1024];
 	int err;
 
 	if (sv->o->dir) {
@@ -45,7 +63,8 @@ static enum status start(struct server *sv)
 		p.setup_ms = sv->o->timeout_ms;
 	if (sv->o->rtr)
 		p.rtr = sv->o->rtr;
-	err = ddps_ctx_new(&sv->ctx, NULL);
+	if (new_ctx(sv, &err))
+		return ST_FAILED;
 	if (!err)
 		err = ddps_pd_new(sv->ctx, &sv->pd);
 	if (!err)
@@ -202,5 +221,10 @@ int cmd_listen(const struct opts *o)
 	if (!s && !all_done(&sv))
 		farewell(&sv);
 	release(&sv);
+	if (pcapng_close(&sv.capture) < 0) {
+		out_error(&sv.out, 0, advice_file(errno), "--capture %s: %s", o->capture,
+			  strerror(errno));
+		s = s ? s : ST_FAILED;
+	}
 	return (int)(out_finish(&sv.out) && !s ? ST_FAILED : s);
 }

@@ -187,8 +187,18 @@ static uint64_t patience_from_now(void)
 
 static enum status set_up(struct link *l, uint32_t recv_len)
 {
-	int err = ddps_ctx_new(&l->ctx, NULL);
+	struct ddps_ctx_attr attr;
+	int err;
 
+	ddps_ctx_attr_init(&attr);
+	if (l->o->capture) {
+		if (pcapng_open(&l->capture, l->o->capture) < 0)
+			return link_fail(l, ST_FAILED, advice_file(errno), "--capture %s: %s",
+					 l->o->capture, strerror(errno));
+		attr.capture = pcapng_add;
+		attr.capture_user = &l->capture;
+	}
+	err = ddps_ctx_new(&l->ctx, &attr);
 	if (!err)
 		err = ddps_pd_new(l->ctx, &l->pd);
 	if (!err)
@@ -409,5 +419,10 @@ enum status link_free(struct link *l, enum status s)
 		ddps_pd_free(l->pd);
 	ddps_ctx_free(l->ctx);
 	l->ctx = NULL;
+	if (pcapng_close(&l->capture) < 0) {
+		out_error(&l->out, 0, advice_file(errno), "--capture %s: %s", l->o->capture,
+			  strerror(errno));
+		s = s ? s : ST_FAILED;
+	}
 	return out_finish(&l->out) && !s ? ST_FAILED : s;
 }

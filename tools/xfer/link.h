@@ -7,6 +7,7 @@
  */
 #include "xfer/chan.h"
 #include "cli/out.h"
+#include "capture/pcapng.h"
 #include "cli/sessctl.h"
 #include "xfer/watch.h"
 
@@ -25,6 +26,7 @@ struct link {
 	struct chan chan;
 	struct ddps_conn_info info;
 	struct watch watch;
+	struct pcapng capture;
 	uint64_t due;	 /* of the whole command, ns; 0: none */
 	bool up;	 /* established and not over */
 	bool was_up;	 /* established once */

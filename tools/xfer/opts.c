@@ -81,6 +81,8 @@ static const struct option_row table[] = {
 	  "end the command after that; listen: a session that idles" },
 	{ "stat", "SECONDS", C_ALL, VAL_SECONDS, AT(stat_ms), 10, 86400000,
 	  "tell every so often how the session and its association stand" },
+	{ "capture", "FILE", C_ALL, VAL_TEXT, AT(capture), 0, 0,
+	  "write the packets into FILE (pcapng), for packet analysers" },
 	{ "json", NULL, C_ALL | C_CONFORM, VAL_FLAG, AT(json), 0, 0, "one JSON object a line" },
 	{ "help", NULL, C_ALL | C_CONFORM, VAL_HELP, 0, 0, 0, "this text" },
 	{ "version", NULL, C_ALL | C_CONFORM, VAL_VERSION, 0, 0, 0,

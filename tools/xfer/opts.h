@@ -53,6 +53,7 @@ struct opts {
 	uint32_t timeout_ms; /* 0: not given */
 	uint32_t count;	     /* 0: not given */
 	uint32_t stat_ms;    /* 0: not given */
+	const char *capture; /* NULL: not given */
 	bool force, json;
 	/* what is left */
 	char **arg;

@@ -8,6 +8,7 @@
  */
 #include "xfer/chan.h"
 #include "cli/out.h"
+#include "capture/pcapng.h"
 #include "cli/sessctl.h"
 #include "xfer/watch.h"
 
@@ -29,6 +30,7 @@ struct server {
 	unsigned taken;	  /* requests so far; numbers the sessions */
 	unsigned live, dead, ended;
 	struct watch watch;
+	struct pcapng capture;
 	unsigned hot; /* sessions that are measured: look again before sleeping */
 };
 
