@@ -195,8 +195,13 @@ $(B)/stress-%: $(B)/tests/stress/%.o $(B)/tests/stress/run.o $(LIB_A)
 	$(if $(Q),@echo "  LD   $@")
 	$(Q)$(CC) $(CFLAGS_ALL) $(LDFLAGS) -o $@ $(filter %.o,$^) $(LIB_A) $(LIB_LIBS)
 
-# Worlds by seed: the SCTP engine on a hostile network.
-SIM := $(B)/sim-sctp
+# Worlds by seed: the SCTP engine on a hostile network; whole sessions in a kernel made of that.
+SIM := $(B)/sim-sctp $(B)/sim-session
+WRAPPED := epoll_create1 epoll_ctl epoll_wait poll timerfd_create timerfd_settime eventfd read write \
+	close clock_gettime getrandom socket bind listen accept4 connect getsockname getsockopt \
+	setsockopt ioctl shutdown readv recv send recvmmsg recvmsg sendmsg sendmmsg
+$(B)/sim-session: $(call objs,$(wildcard tests/sim/kern*.c tests/sim/session_*.c))
+$(B)/sim-session: LDFLAGS += $(WRAPPED:%=-Wl,--wrap=%)
 $(B)/sim-sctp: $(call objs,tests/sim/sctp_worlds.c tests/unit/sctp_net_fixture.c)
 $(B)/sim-%: $(B)/tests/sim/sim_main.o $(LIB_A)
 	$(if $(Q),@echo "  LD   $@")
@@ -309,7 +314,8 @@ tsan: deps-check
 	$(Q)for t in $(TSAN_BIN); do \
 		TSAN_OPTIONS=halt_on_error=1:second_deadlock_stack=1 timeout 300 $$t || exit; \
 	done
-# Random calls, SOAK_SECONDS of each program under each sanitizer, and ten million associations;
+# Random calls, SOAK_SECONDS of each program under each sanitizer, whole sessions in a simulated kernel
+# for as long, and ten million associations;
 # SEED=n to go on elsewhere or to play it again.
 SOAK_SECONDS ?= 300
 SEED	     ?= 1
@@ -321,7 +327,8 @@ soak: deps-check
 		TSAN_OPTIONS=halt_on_error=1:second_deadlock_stack=1 \
 			build/tsan/$$t $(SEED) $(SOAK_SECONDS) || exit; \
 	done
-	$(Q)$(MAKE) --no-print-directory -j2 build/opt/sim-sctp
+	$(Q)$(MAKE) --no-print-directory -j2 build/opt/sim-sctp build/opt/sim-session
+	$(Q)build/opt/sim-session $(SEED) 1000000000 $(SOAK_SECONDS)
 	$(Q)build/opt/sim-sctp $(SEED) 10000000
 valgrind: deps-check
 	$(Q)$(MAKE) --no-print-directory -j2 build/opt/unit build/opt/sessctl

@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#ifndef SIM_KERN_H
+#define SIM_KERN_H
+/*
+ * A kernel made of a seed: sockets, epoll, timers and the clock, by the linker's --wrap, so that the
+ * library runs as it is, many hosts in one process, in simulated time.  TCP streams are cut anywhere,
+ * delayed, corrupted and reset; datagrams are lost, doubled, delayed, corrupted and overtake each
+ * other; descriptors and memory run out.  What reads or waits never blocks: poll() moves the clock.
+ *
+ * Host H has the address 10.0.0.(H + 1).  IPv4 only.
+ */
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define KERN_HOSTS 8u
+
+/* Faults by kind, as they are counted. */
+#define KERN_FAULTS(X)                                                                             \
+	X(short_io, "short reads and writes")                                                      \
+	X(again, "sends refused for a while")                                                      \
+	X(reset, "resets")                                                                         \
+	X(refused, "connects refused or lost")                                                     \
+	X(lost, "datagrams lost")                                                                  \
+	X(doubled, "doubled")                                                                      \
+	X(late, "late")                                                                            \
+	X(corrupt, "corruptions")                                                                  \
+	X(descriptors, "calls without descriptors")                                                \
+	X(memory, "allocations failed")                                                            \
+	X(calls, "calls interrupted or failed")
+
+struct kern_faults { /* the share that meets with each */
+#define DDPS_X(name, text) double name;
+	KERN_FAULTS(DDPS_X)
+#undef DDPS_X
+};
+
+struct kern {
+	uint64_t now, seed; /* ns */
+	unsigned host;	    /* who calls */
+	struct kern_faults f;
+	struct {
+#define DDPS_X(name, text) uint64_t name;
+		KERN_FAULTS(DDPS_X)
+#undef DDPS_X
+	} n;
+	uint64_t delay, jitter; /* one way */
+	size_t window;		/* octets of a stream that are on their way or unread */
+	size_t datagrams;	/* of one socket, unread */
+	unsigned mtu;
+	bool gso, dark;	    /* dark: nothing passes between hosts */
+	uint64_t calls;	    /* system calls since the start */
+	uint64_t fail_call; /* this one fails; 0: none */
+	int fail_errno;
+	uint64_t allocations, fail_allocation;
+};
+extern struct kern kern;
+
+void kern_start(uint64_t seed);
+/* Frees what is left; returns how many descriptors nobody has closed. */
+unsigned kern_stop(void);
+/* When the next thing happens by itself; UINT64_MAX: never. */
+uint64_t kern_next(void);
+/* The clock goes there. */
+void kern_go(uint64_t at);
+/* Reset a stream of @host, any. */
+void kern_cut(unsigned host);
+unsigned kern_open(void);
+
+#endif

@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#ifndef SIM_KERN_IN_H
+#define SIM_KERN_IN_H
+/* Inside the simulated kernel: kern.c (descriptors, clock, memory), kern_tcp.c, kern_udp.c. */
+#include "sim/kern.h"
+#include "sim/sim_main.h"
+#include <netinet/in.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <sys/types.h>
+#include <sys/uio.h>
+
+#define KERN_FD	  1000 /* the first number */
+#define KERN_FDS  2048
+#define KERN_NONE UINT64_MAX
+
+enum kern_kind { KERN_FREE, KERN_EPOLL, KERN_TIMER, KERN_EVENT, KERN_TCP, KERN_UDP };
+
+struct kern_tcp;
+struct kern_dgram;
+
+struct kern_file {
+	enum kern_kind kind;
+	unsigned host;
+	struct kern_file *epoll; /* that watches it */
+	struct kern_file *prev, *next;
+	struct kern_file *watched; /* of an epoll */
+	uint32_t want;
+	epoll_data_t data;
+	uint64_t count; /* of an event; when a timer is due, 0: off */
+	uint16_t port, to_port;
+	unsigned to_host;
+	bool listening;
+	unsigned backlog;
+	struct kern_tcp *tcp, *queue; /* queue: of a listener */
+	struct kern_dgram *first;
+	size_t ndgrams;
+	uint64_t full_until;
+};
+
+struct kern_file *kern_file(int fd);
+int kern_fd(const struct kern_file *f);
+/* A descriptor, or -1 with errno. */
+int kern_new(enum kern_kind kind);
+void kern_wake(uint64_t at);
+bool kern_chance(double share, uint64_t *count);
+/* -1 and errno @err if this call is to fail. */
+bool kern_fails(int err);
+int kern_err(int err); /* errno, -1 */
+void *kern_alloc(size_t len);
+uint16_t kern_free_port(void);
+struct kern_file *kern_bound(enum kern_kind kind, unsigned host, uint16_t port);
+struct sockaddr_in kern_addr(unsigned host, uint16_t port);
+/* false: not of ours. */
+bool kern_parse(const struct sockaddr *sa, unsigned *host, uint16_t *port);
+uint64_t kern_arrival(void);
+
+uint32_t kern_tcp_ready(struct kern_file *f);
+void kern_tcp_close(struct kern_file *f);
+int kern_tcp_connect(struct kern_file *f, unsigned host, uint16_t port);
+void kern_tcp_disconnect(struct kern_file *f);
+int kern_tcp_error(struct kern_file *f);
+size_t kern_tcp_unread(struct kern_file *f);
+int kern_tcp_shutdown(struct kern_file *f, int how);
+struct kern_tcp *kern_tcp_take(struct kern_file *listener, struct sockaddr_in *peer);
+void kern_tcp_drop(struct kern_tcp *t);
+ssize_t kern_tcp_recv(struct kern_file *f, const struct iovec *iov, int n);
+ssize_t kern_tcp_send(struct kern_file *f, const struct iovec *iov, int n);
+void kern_tcp_linger(struct kern_file *f, bool on);
+bool kern_tcp_lingers(const struct kern_file *f);
+
+uint32_t kern_udp_ready(const struct kern_file *f);
+void kern_udp_close(struct kern_file *f);
+
+#endif

@@ -1,0 +1,218 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* What users may see: completions, events, memory. */
+#include "sim/session_world.h"
+#include <stdlib.h>
+
+#define name(e) (e)->pair->tcp ? "tcp" : "sctp", (unsigned)((e)->pair - world.pair), (e)->id
+#define NAME	"%s pair %u end %u: "
+
+const uint8_t *model_octets(const struct end *e, unsigned n, bool write)
+{
+	uint32_t x = (e->pair->salt ^ n * 2654435761u) + 2u * e->id + write;
+
+	x ^= x >> 15;
+	x *= 0x2c1b3c6du;
+	return table + (x >> 16) % TABLE;
+}
+
+static void see(struct end *e, uint64_t what)
+{
+	e->digest = (e->digest ^ what) * 0x9e3779b97f4a7c15u;
+	e->digest ^= e->digest >> 29;
+}
+
+static bool is_ok(const struct ddps_wc *wc)
+{
+	return wc->status == DDPS_WC_SUCCESS;
+}
+
+/* The entry that completes: in the order of posting, once, silent ones that succeeded left out. */
+static bool take(struct end *e, struct queue *q, const struct ddps_wc *wc, struct wr *out)
+{
+	while (q->n) {
+		struct wr w = q->wr[q->first];
+
+		if (w.id != wc->wr_id && !w.silent)
+			break;
+		q->first = (q->first + 1) % (OPS + SLOTS);
+		q->n--;
+		if (w.id == wc->wr_id) {
+			*out = w;
+			return true;
+		}
+	}
+	check(false, NAME "completion of %" PRIu64 " out of order, twice or of nothing (%s)",
+	      name(e), wc->wr_id, ddps_op_name(wc->op));
+	return false;
+}
+
+/* [5040-5.5] All Writes in front of a message are in place when it is delivered. */
+static void writes_are_there(struct end *e, const struct end *from, const struct msg *m)
+{
+	for (unsigned s = 0; s < SLOTS && s < m->writes; s++) {
+		unsigned n = (m->writes - 1 - s) / SLOTS * SLOTS + s;
+
+		if (n + SLOTS < from->nwrites) /* it may be on its way to be overwritten */
+			continue;
+		check(!memcmp(e->sink_mem + s * SLOT_LEN, model_octets(from, n, true),
+			      from->write_len[n]),
+		      NAME "Write %u is not in place behind message %u", name(e), n, e->received);
+	}
+}
+
+static void received(struct end *e, const struct ddps_wc *wc, const struct wr *w)
+{
+	const struct end *from = other(e);
+	const struct msg *m = &from->msgs[e->received];
+	const uint8_t *want = model_octets(from, e->received, false);
+
+	check(e->received < from->nmsgs, NAME "a message that nobody sent", name(e));
+	if (world.failed)
+		return;
+	check(wc->has_imm == m->imm && wc->invalidated == m->invalidate &&
+		      wc->len == (m->imm ? 0 : m->len),
+	      NAME "message %u: %u octets, not %u", name(e), e->received, wc->len, m->len);
+	check(!m->invalidate || wc->inv_stag == ddps_mr_stag(e->inv), NAME "wrong STag", name(e));
+	check(!memcmp(m->imm ? wc->imm : e->recv_mem + w->at * RECV_LEN, want,
+		      m->imm ? DDPS_IMM_OCTETS : m->len),
+	      NAME "message %u altered", name(e), e->received);
+	writes_are_there(e, from, m);
+	e->received++;
+	see(e, wc->len);
+}
+
+static void sent(struct end *e, const struct ddps_wc *wc, const struct wr *w)
+{
+	if (w->op == DDPS_OP_READ) {
+		e->reads_done++;
+		check(wc->len == w->len &&
+			      !memcmp(e->read_mem + w->slot * SLOT_LEN, table + w->at, w->len),
+		      NAME "a Read of %u octets brought other ones", name(e), w->len);
+	} else if (w->op == DDPS_OP_FETCH_ADD) {
+		check(wc->original == e->added, NAME "the counter was %" PRIu64 ", not %u", name(e),
+		      wc->original, e->added);
+		e->added++;
+	}
+	see(e, w->op);
+}
+
+void model_completion(const struct ddps_wc *wc)
+{
+	struct end *e = wc->user;
+	bool recv = wc->op == DDPS_OP_RECV;
+	struct queue *q = recv ? &e->rq : &e->sq;
+	bool answered;
+	struct wr w;
+
+	if (getenv("DDPS_SIM_TRACE"))
+		fprintf(stderr, NAME "%s %" PRIu64 ": %s\n", name(e), ddps_op_name(wc->op),
+			wc->wr_id, ddps_wc_status_name(wc->status));
+	check(!e->freed && wc->ep == e->ep, NAME "a completion of an endpoint that is gone",
+	      name(e));
+	if (world.failed || !take(e, q, wc, &w))
+		return;
+	check(w.op == wc->op, NAME "%s, not %s", name(e), ddps_op_name(wc->op), ddps_op_name(w.op));
+	/* What left before the end has left, though a Read in front of it is not answered. */
+	answered = recv || w.op == DDPS_OP_READ || w.op == DDPS_OP_FETCH_ADD;
+	check(!q->failed || !is_ok(wc) || !answered, NAME "success behind a failure", name(e));
+	q->failed |= !is_ok(wc);
+	world.t->n[T_OPS]++;
+	if (!is_ok(wc))
+		return;
+	if (recv)
+		received(e, wc, &w);
+	else
+		sent(e, wc, &w);
+}
+
+/* ---- events ---- */
+
+static void at_its_end(struct end *e, const struct ddps_event *ev)
+{
+	e->final = true;
+	e->code = ev->error.code;
+	e->triple = ev->error.has_triple ? ev->error.triple : (struct ddps_triple){ 0 };
+	memcpy(e->text, ev->error.text, sizeof e->text);
+	check(!e->code || !e->pair->tidy || !world.quiet || e->aborted, NAME "%s: %s", name(e),
+	      ddps_event_name(ev->type), ev->error.text);
+}
+
+void model_event(struct end *e, const struct ddps_event *ev)
+{
+	check(e->asked && !e->final && !e->freed && ev->ep == e->ep, NAME "%s out of order",
+	      name(e), ddps_event_name(ev->type));
+	switch (ev->type) {
+	case DDPS_EV_ESTABLISHED:
+		check(!e->established, NAME "established twice", name(e));
+		e->established = true;
+		e->ord = ev->info.ord;
+		check(ev->info.ird <= DDPS_RD_MAX && ev->info.ord <= DDPS_RD_MAX, NAME "IRD %u",
+		      name(e), ev->info.ird);
+		break;
+	case DDPS_EV_REJECTED:
+		check(!e->established && e->id == 0, NAME "rejected", name(e));
+		check(e->pair->rejected || world.corrupt || !world.quiet, NAME "nobody rejected it",
+		      name(e));
+		at_its_end(e, ev);
+		break;
+	case DDPS_EV_FAILED:
+		check(!e->established, NAME "failed once established", name(e));
+		at_its_end(e, ev);
+		break;
+	case DDPS_EV_TERMINATED:
+		check(!e->terminated, NAME "terminated twice", name(e));
+		check(ev->error.has_triple, NAME "terminated without a code", name(e));
+		e->terminated = true;
+		world.t->n[T_TERMINATES]++;
+		break;
+	case DDPS_EV_PEER_CLOSED:
+		check(e->established && !e->peer_closed, NAME "peer closed twice", name(e));
+		e->peer_closed = true;
+		break;
+	case DDPS_EV_CLOSED:
+		check(e->established || e->id == 1, NAME "closed before it was established",
+		      name(e));
+		at_its_end(e, ev);
+		break;
+	default:
+		check(false, NAME "%s", name(e), ddps_event_name(ev->type));
+	}
+}
+
+/* ---- at the end ---- */
+
+void model_final(struct end *e)
+{
+	while (e->sq.n && e->sq.wr[e->sq.first].silent) {
+		e->sq.first = (e->sq.first + 1) % (OPS + SLOTS);
+		e->sq.n--;
+	}
+	check(!e->sq.n, NAME "%u requests never completed", name(e), e->sq.n);
+	check(!e->rq.n, NAME "%u receives never completed", name(e), e->rq.n);
+	for (unsigned i = 0; i < sizeof e->guard; i++)
+		check(e->guard[i] == 0xa5, NAME "memory without rights was written", name(e));
+}
+
+void model_pair(struct pair *p)
+{
+	const struct end *a = &p->end[0], *b = &p->end[1];
+
+	if (!a->established || !b->established) {
+		world.t->n[p->rejected ? T_REJECTED : T_FAILED]++;
+		check(!p->tidy || !world.quiet || p->rejected, NAME "never came about: %s%s",
+		      name(a), a->text, b->text);
+		return;
+	}
+	world.t->n[T_SESSIONS]++;
+	world.t->n[p->tcp ? T_TCP : T_SCTP]++;
+	if (a->code || b->code) {
+		world.t->n[T_BROKEN]++;
+		return;
+	}
+	world.t->n[T_ORDERLY]++;
+	if (!p->tidy)
+		return;
+	check(a->received == b->nmsgs && b->received == a->nmsgs,
+	      NAME "%u of %u, %u of %u messages arrived", name(a), a->received, b->nmsgs,
+	      b->received, a->nmsgs);
+}

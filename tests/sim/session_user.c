@@ -1,0 +1,450 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* What the user of an endpoint does: its program follows of its own generator. */
+#include "sim/session_world.h"
+
+static uint64_t own(struct end *e, uint64_t m)
+{
+	return sim_below(&e->rng, m);
+}
+
+static bool own_chance(struct end *e, double p)
+{
+	return sim_chance(&e->rng, p);
+}
+
+static void push(struct queue *q, struct wr w)
+{
+	q->wr[(q->first + q->n++) % (OPS + SLOTS)] = w;
+}
+
+void user_begin(struct end *e)
+{
+	static const unsigned depths[] = { 1, 2, 8, 16 }, counts[] = { 0, 1, 3, 10, 30, OPS - 1 };
+	struct pair *p = e->pair;
+	unsigned id = e->id, host = e->host;
+
+	memset(e, 0, offsetof(struct end, sink_mem));
+	e->pair = p;
+	e->id = id;
+	e->host = host;
+	e->rng = ((uint64_t)p->salt << 1 | id) * 0x9e3779b97f4a7c15u;
+	e->sq_depth = depths[own(e, 4)];
+	e->rq_depth = depths[own(e, 4)];
+	e->to_post = counts[own(e, 6)];
+	if (id == 0 && p->tidy && !e->to_post)
+		e->to_post = 1;
+	memset(e->guard, 0xa5, sizeof e->guard);
+}
+
+static bool regions(struct end *e)
+{
+	struct ddps_pd *pd = world.host[e->host].pd;
+	struct ddps_ep *ep = chance(0.5) ? e->ep : NULL;
+
+	return !ddps_mr_reg(pd, table, sizeof table, DDPS_REMOTE_READ, ep, &e->src) &&
+	       !ddps_mr_reg(pd, e->sink_mem, sizeof e->sink_mem, DDPS_REMOTE_WRITE, ep, &e->sink) &&
+	       !ddps_mr_reg(pd, e->read_mem, sizeof e->read_mem + sizeof e->recv_mem,
+			    DDPS_LOCAL_WRITE, NULL, &e->local) &&
+	       !ddps_mr_reg(pd, &e->counter, sizeof e->counter, DDPS_REMOTE_ATOMIC, ep,
+			    &e->atomic) &&
+	       !ddps_mr_reg(pd, e->inv_mem, sizeof e->inv_mem, DDPS_REMOTE_WRITE, e->ep, &e->inv);
+}
+
+bool user_endpoint(struct end *e)
+{
+	struct host *h = at_host(e->host);
+	struct ddps_ep_attr attr;
+	int err;
+
+	ddps_ep_attr_init(&attr);
+	attr.pd = h->pd;
+	attr.send_cq = attr.recv_cq = h->cq;
+	attr.sq_depth = e->sq_depth;
+	attr.rq_depth = e->rq_depth;
+	attr.rfc7306 = e->pair->rfc7306;
+	attr.user = e;
+	attr.no_recv =
+		e->pair->tidy || own_chance(e, 0.5) ? DDPS_NO_RECV_TERMINATE : DDPS_NO_RECV_STALL;
+	err = ddps_ep_new(h->ctx, &attr, &e->ep);
+	check(!err || !world.quiet, "endpoint: %s", ddps_strerror(err));
+	if (err)
+		e->ep = NULL;
+	return !err && regions(e);
+}
+
+static void parameters(struct end *e, struct ddps_conn_param *p, uint32_t *pd)
+{
+	ddps_conn_param_init(p);
+	p->ird = (uint16_t)own(e, 9);
+	p->ord = (uint16_t)own(e, 9);
+	p->markers = e->pair->markers;
+	if (e->id == 0)
+		p->p2p = e->pair->p2p;
+	*pd = e->pair->salt;
+	p->private_data = pd;
+	p->private_data_len = sizeof *pd;
+}
+
+static void post_recv(struct end *e)
+{
+	unsigned at = e->nrecvs % SLOTS;
+	struct ddps_sge sge = { e->recv_mem + at * RECV_LEN, RECV_LEN, ddps_mr_stag(e->local) };
+	int err = ddps_post_recv(e->ep, e->next_id, &sge, 1);
+
+	check(!err || err == DDPS_E_STATE || err == DDPS_E_LIMIT ||
+		      (err == DDPS_E_NOMEM && !world.quiet),
+	      "post_recv: %s", ddps_strerror(err));
+	check(err != DDPS_E_LIMIT || e->rq.n >= e->rq_depth, "%u receives are %u too many", e->rq.n,
+	      e->rq_depth);
+	if (err)
+		return;
+	push(&e->rq, (struct wr){ .id = e->next_id++, .op = DDPS_OP_RECV, .at = at });
+	e->nrecvs++;
+}
+
+static void post_recvs(struct end *e)
+{
+	unsigned most = e->rq_depth;
+
+	while (most-- && e->rq.n < e->rq_depth && e->nrecvs - e->received < SLOTS)
+		post_recv(e);
+}
+
+void user_connect(struct end *e)
+{
+	struct ddps_conn_param p;
+	char uri[80];
+	uint32_t pd;
+	int err;
+
+	if (!user_endpoint(e)) {
+		e->final = true;
+		e->code = DDPS_E_NOMEM;
+		return;
+	}
+	parameters(e, &p, &pd);
+	post_recvs(e);
+	snprintf(uri, sizeof uri, "%s://10.0.0.%u:7000%s", e->pair->tcp ? "tcp" : "sctp",
+		 other(e)->host + 1, e->pair->tcp ? "" : "?backend=native&encap=9899");
+	err = ddps_connect(e->ep, uri, &p);
+	check(!err || !world.quiet, "connect: %s", ddps_strerror(err));
+	e->asked = !err;
+	if (err) {
+		e->final = true;
+		e->code = err;
+	}
+	if (!err && chance(0.1))
+		check(ddps_connect(e->ep, uri, &p) == DDPS_E_STATE, "connected twice");
+}
+
+void user_request(unsigned host, const struct ddps_event *ev)
+{
+	uint32_t salt = 0;
+	unsigned i;
+
+	if (ev->private_data_len >= sizeof salt)
+		memcpy(&salt, ev->private_data, sizeof salt);
+	for (i = 0; i < world.npairs; i++)
+		if (world.pair[i].open && world.pair[i].salt == salt &&
+		    world.pair[i].end[1].host == host && !world.pair[i].end[1].asked &&
+		    !world.pair[i].end[1].req)
+			break;
+	/* Else it comes too late: its initiator has given up. */
+	if (i == world.npairs)
+		ddps_reject(ev->request, NULL, 0);
+	else
+		world.pair[i].end[1].req = ev->request;
+}
+
+void user_answer(struct end *e)
+{
+	struct ddps_conn_param p;
+	uint32_t pd;
+	int err;
+
+	at_host(e->host);
+	if (own_chance(e, e->pair->tidy ? 0 : 0.2)) {
+		e->pair->rejected = true;
+		err = ddps_reject(e->req, "no", 2);
+		if (!err || err == DDPS_E_CLOSED)
+			e->req = NULL;
+		e->final = true;
+		return;
+	}
+	if (!e->ep && !user_endpoint(e)) {
+		ddps_reject(e->req, NULL, 0);
+		e->req = NULL;
+		e->pair->rejected = true;
+		e->final = true;
+		return;
+	}
+	parameters(e, &p, &pd);
+	post_recvs(e);
+	e->asked = true;
+	err = ddps_accept(e->req, e->ep, &p);
+	check(!err || err == DDPS_E_CLOSED || err == DDPS_E_IRD || err == DDPS_E_RTR ||
+		      !world.quiet,
+	      "accept: %s", ddps_strerror(err));
+	if (!err || err == DDPS_E_CLOSED || err == DDPS_E_IRD || err == DDPS_E_RTR)
+		e->req = NULL;
+	if (err) {
+		e->asked = false;
+		e->final = true;
+		e->code = err;
+		e->pair->rejected |= err == DDPS_E_IRD || err == DDPS_E_RTR;
+		if (e->req)
+			ddps_reject(e->req, NULL, 0);
+		e->req = NULL;
+	}
+}
+
+/* ---- work ---- */
+
+/* The peer's region, as if it had told; and what is wrong with it, if that is the program. */
+static void remote(struct end *e, struct ddps_mr *mr, uint64_t off, struct ddps_send_wr *wr)
+{
+	wr->stag = ddps_mr_stag(mr);
+	wr->to = ddps_mr_to(mr) + off;
+	if (!e->pair->evil || !own_chance(e, 0.05))
+		return;
+	e->evil_done = true;
+	switch (own(e, 3)) {
+	case 0:
+		wr->stag ^= 1u << own(e, 32);
+		break;
+	case 1:
+		wr->to += (uint64_t)1 << (20 + own(e, 20));
+		break;
+	default:
+		wr->stag = ddps_mr_stag(own_chance(e, 0.5) ? other(e)->local : other(e)->src);
+	}
+}
+
+static uint32_t length(struct end *e, uint32_t most)
+{
+	return (uint32_t)(own_chance(e, 0.3) ? own(e, 64) : own(e, most + 1));
+}
+
+static bool post(struct end *e, struct ddps_send_wr *wr, struct wr w)
+{
+	int err;
+
+	wr->wr_id = w.id = e->next_id;
+	w.op = wr->op;
+	w.silent = wr->flags & DDPS_WR_SILENT;
+	err = ddps_post_send(e->ep, wr);
+	check(!err || err == DDPS_E_STATE || err == DDPS_E_LIMIT ||
+		      (err == DDPS_E_NOMEM && !world.quiet),
+	      "post_send: %s", ddps_strerror(err));
+	if (err)
+		return false;
+	e->next_id++;
+	push(&e->sq, w);
+	return true;
+}
+
+/* The last one tells that all have left. */
+static unsigned silent(struct end *e, double share)
+{
+	return own_chance(e, share) && e->ops + 1 < e->to_post ? DDPS_WR_SILENT : 0u;
+}
+
+static bool post_message(struct end *e, bool imm)
+{
+	struct msg m = { .len = length(e, RECV_LEN), .writes = e->nwrites, .imm = imm };
+	const uint8_t *from = model_octets(e, e->nmsgs, false);
+	struct ddps_sge sge = { (void *)(uintptr_t)from, m.len, ddps_mr_stag(e->src) };
+	struct ddps_send_wr wr = { .op = imm ? DDPS_OP_IMM : DDPS_OP_SEND, .sge = &sge };
+
+	wr.nsge = !imm;
+	wr.flags = silent(e, 0.2) | (own_chance(e, 0.2) ? DDPS_WR_SOLICITED : 0u) |
+		   (own_chance(e, 0.2) ? DDPS_WR_FENCE : 0u);
+	memcpy(wr.imm, from, sizeof wr.imm);
+	if (!imm && own_chance(e, 0.05) && other(e)->ep && !e->invalidated) {
+		wr.flags |= DDPS_WR_INVALIDATE;
+		wr.stag = ddps_mr_stag(other(e)->inv);
+		m.invalidate = true;
+	}
+	e->msgs[e->nmsgs] = m;
+	if (!post(e, &wr, (struct wr){ .len = m.len }))
+		return false;
+	e->invalidated |= m.invalidate;
+	e->nmsgs++;
+	return true;
+}
+
+static bool post_write(struct end *e)
+{
+	unsigned slot = e->nwrites % SLOTS;
+	uint32_t len = length(e, SLOT_LEN);
+	struct ddps_sge sge[2] = { { (void *)(uintptr_t)model_octets(e, e->nwrites, true), len,
+				     ddps_mr_stag(e->src) } };
+	struct ddps_send_wr wr = { .op = DDPS_OP_WRITE, .sge = sge, .nsge = 1 };
+
+	if (len > 1 && own_chance(e, 0.3)) {
+		sge[0].len = 1 + (uint32_t)own(e, len - 1);
+		sge[1] = sge[0];
+		sge[1].addr = (uint8_t *)sge[0].addr + sge[0].len;
+		sge[1].len = len - sge[0].len;
+		wr.nsge = 2;
+	}
+	wr.flags = silent(e, 0.3);
+	remote(e, other(e)->sink, slot * SLOT_LEN, &wr);
+	e->write_len[e->nwrites] = len;
+	if (!post(e, &wr, (struct wr){ .len = len }))
+		return false;
+	e->nwrites++;
+	return true;
+}
+
+static bool post_read(struct end *e)
+{
+	uint32_t len = length(e, SLOT_LEN), at = (uint32_t)own(e, TABLE);
+	struct ddps_sge sge = { e->read_mem + (e->nreads % SLOTS) * SLOT_LEN, len,
+				ddps_mr_stag(e->local) };
+	struct ddps_send_wr wr = { .op = DDPS_OP_READ, .sge = &sge, .nsge = 1 };
+
+	if (e->nreads - e->reads_done == SLOTS)
+		return false;
+	remote(e, other(e)->src, at, &wr);
+	if (!post(e, &wr, (struct wr){ .len = len, .at = at, .slot = e->nreads % SLOTS }))
+		return !e->ord;
+	e->nreads++;
+	return true;
+}
+
+static bool post_add(struct end *e)
+{
+	struct ddps_sge sge = { e->read_mem + sizeof e->read_mem - 8, 8, ddps_mr_stag(e->local) };
+	struct ddps_send_wr wr = { .op = DDPS_OP_FETCH_ADD, .sge = &sge, .nsge = 1 };
+
+	wr.stag = ddps_mr_stag(other(e)->atomic);
+	wr.to = (uintptr_t)&other(e)->counter;
+	wr.atomic.data = 1;
+	return post(e, &wr, (struct wr){ .len = 8 }) || !e->ord;
+}
+
+/* May one more message be sent?  The peer must have a receive for it; whoever is not tidy
+ * does not care, so it waits or the session ends. */
+static bool credit(struct end *e)
+{
+	return other(e)->nrecvs > e->nmsgs || (!e->pair->tidy && own_chance(e, 0.2));
+}
+
+static bool post_next(struct end *e)
+{
+	unsigned what = (unsigned)own(e, e->pair->rfc7306 ? 8 : 6);
+
+	if (!e->id && !e->ops) /* whatever else, the responder waits for something */
+		return post_write(e);
+	if ((what < 3 || what == 6) && credit(e))
+		return post_message(e, what == 6);
+	if (what < 5)
+		return post_write(e);
+	return what == 5 ? post_read(e) : post_add(e);
+}
+
+/* The next of its program; false: not now. */
+static bool post_one(struct end *e)
+{
+	uint64_t was = e->rng;
+
+	if (!post_next(e)) {
+		e->rng = was;
+		return false;
+	}
+	e->ops++;
+	return true;
+}
+
+/* Silent ones complete by nothing. */
+static bool done(const struct end *e)
+{
+	for (unsigned i = 0; i < e->sq.n; i++)
+		if (!e->sq.wr[(e->sq.first + i) % (OPS + SLOTS)].silent)
+			return false;
+	return e->ops >= e->to_post;
+}
+
+/* At the end of a world nobody goes on, but for those with whom nothing can have gone wrong. */
+static bool hurry(const struct end *e)
+{
+	return world.calm && !(world.quiet && e->pair->tidy);
+}
+
+static void finish(struct end *e)
+{
+	struct end *o = other(e);
+
+	if (!hurry(e) && e->pair->tidy &&
+	    (!done(e) || !done(o) || e->received < o->nmsgs || o->received < e->nmsgs))
+		return;
+	if (!hurry(e) && !e->pair->tidy && !done(e) && !chance(0.02))
+		return;
+	e->disconnected = true;
+	ddps_disconnect(e->ep);
+}
+
+static void mischief(struct end *e)
+{
+	switch (below(6)) {
+	case 0:
+		e->aborted = true;
+		ddps_abort(e->ep);
+		break;
+	case 1:
+		ddps_mr_dereg(e->sink);
+		e->sink = NULL;
+		break;
+	case 2:
+		ddps_mr_dereg(e->local);
+		e->local = NULL;
+		break;
+	case 3:
+		e->disconnected = true;
+		ddps_disconnect(e->ep);
+		break;
+	default:
+		user_free(e);
+	}
+}
+
+void user_turn(struct end *e)
+{
+	unsigned most = 1 + (unsigned)below(8);
+
+	at_host(e->host);
+	if (e->final || !e->asked || !e->ep)
+		return;
+	if (!e->pair->tidy && !world.calm && chance(0.01)) {
+		mischief(e);
+		return;
+	}
+	if (e->local && (e->pair->tidy || world.calm || chance(0.7)))
+		post_recvs(e);
+	if (!e->established)
+		return;
+	while (!hurry(e) && most-- && !e->disconnected && e->ops < e->to_post && other(e)->sink &&
+	       other(e)->local && e->local && post_one(e))
+		;
+	if (!e->disconnected)
+		finish(e);
+}
+
+void user_free(struct end *e)
+{
+	struct ddps_mr *mr[] = { e->src, e->sink, e->local, e->atomic, e->inv };
+
+	at_host(e->host);
+	if (e->req)
+		ddps_reject(e->req, NULL, 0);
+	e->req = NULL;
+	ddps_ep_free(e->ep);
+	for (unsigned i = 0; i < sizeof mr / sizeof *mr; i++)
+		ddps_mr_dereg(mr[i]);
+	e->src = e->sink = e->local = e->atomic = e->inv = NULL;
+	e->ep = NULL;
+	e->freed = e->final = true;
+	e->code = e->code ? e->code : DDPS_E_CLOSED;
+	e->sq.n = e->rq.n = 0;
+}

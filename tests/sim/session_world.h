@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#ifndef SIM_SESSION_WORLD_H
+#define SIM_SESSION_WORLD_H
+/*
+ * Hosts with a context each, and pairs of endpoints between them that connect, work, end and begin
+ * again.  Both users of a session are here, so the model knows what either may see.
+ *
+ * session_worlds.c  what happens	session_user.c	what an endpoint's user does
+ * session_model.c   what may be seen
+ */
+#include "sim/kern.h"
+#include "sim/sim_main.h"
+#include <ddpsess/ddpsess.h>
+#include <ddpsess/wr.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#define PAIRS	 10u
+#define SLOTS	 16u   /* of Writes, of Reads, of receives */
+#define SLOT_LEN 8192u /* of Writes and Reads */
+#define RECV_LEN 16384u
+#define OPS	 64u /* of one end */
+#define TABLE	 65536u
+#define SEC	 1000000000ull
+
+enum {
+	T_SESSIONS,
+	T_TCP,
+	T_SCTP,
+	T_ORDERLY,
+	T_BROKEN,
+	T_REJECTED,
+	T_FAILED,
+	T_OPS,
+	T_TERMINATES,
+	T_WORLDS,
+	T_SECONDS,
+	T_FAULTS
+};
+
+struct wr { /* posted, not completed */
+	uint64_t id;
+	enum ddps_op op;
+	uint32_t len, at; /* READ: offset in the table; others: where, or number */
+	unsigned slot;	  /* of a Read */
+	bool silent;
+};
+
+struct queue { /* in the order of posting */
+	struct wr wr[OPS + SLOTS];
+	unsigned first, n;
+	bool failed; /* one of them has: none behind it may succeed */
+};
+
+struct msg { /* a Send or Immediate Data */
+	uint32_t len;
+	unsigned writes; /* Writes posted before it */
+	bool imm, invalidate;
+};
+
+struct pair;
+
+struct end {
+	struct pair *pair;
+	unsigned id, host;
+	uint64_t rng; /* of its program: the same whatever the wire does */
+	struct ddps_ep *ep;
+	struct ddps_request *req;
+	struct ddps_mr *src, *sink, *local, *atomic, *inv;
+	bool asked, established, final, freed, terminated, peer_closed, disconnected, aborted;
+	bool evil_done;
+	int code;
+	struct ddps_triple triple;
+	char text[200];
+	struct queue sq, rq;
+	uint64_t next_id;
+	unsigned sq_depth, rq_depth;
+	unsigned ops, to_post; /* of its program */
+	struct msg msgs[OPS];
+	unsigned nmsgs, received, nrecvs;
+	uint32_t write_len[OPS];
+	unsigned nwrites, nreads, reads_done, added, ord;
+	bool invalidated;
+	uint64_t digest; /* of all that was seen */
+	uint64_t counter;
+	uint8_t guard[64];
+	uint8_t sink_mem[SLOTS * SLOT_LEN], read_mem[SLOTS * SLOT_LEN + 8]; /* 8: of atomics */
+	uint8_t recv_mem[SLOTS * RECV_LEN];
+	uint8_t inv_mem[64];
+};
+
+struct pair {
+	struct end end[2];
+	uint32_t salt;
+	unsigned rounds;
+	bool open, tcp, tidy, evil, rfc7306, p2p, markers;
+	bool rejected; /* so it was answered */
+};
+
+struct host {
+	struct ddps_ctx *ctx;
+	struct ddps_pd *pd;
+	struct ddps_cq *cq;
+	struct ddps_listener *tcp, *sctp;
+	uint64_t stalled_until;
+};
+
+struct world {
+	uint64_t seed, rng;
+	unsigned nhosts, npairs;
+	struct host host[KERN_HOSTS];
+	struct pair *pair;
+	bool quiet;   /* nothing fails */
+	bool corrupt; /* set-up frames of MPA have no CRC: what they say may be wrong */
+	bool calm;    /* the end of it: no new sessions, no faults */
+	bool failed;
+	struct sim_tally *t;
+};
+extern struct world world;
+extern uint8_t table[TABLE + RECV_LEN];
+
+#define check(cond, ...)                                                                           \
+	do {                                                                                       \
+		if (!(cond) && !world.failed) {                                                    \
+			fprintf(stderr, "seed %" PRIu64 " at %.6f: ", world.seed,                  \
+				(double)kern.now / 1e9);                                           \
+			fprintf(stderr, __VA_ARGS__);                                              \
+			fprintf(stderr, "\n");                                                     \
+			world.failed = true;                                                       \
+		}                                                                                  \
+	} while (0)
+
+/* Enter a host: what is called now is called there. */
+static inline struct host *at_host(unsigned i)
+{
+	kern.host = i;
+	return &world.host[i];
+}
+
+static inline uint64_t below(uint64_t m)
+{
+	return sim_below(&world.rng, m);
+}
+
+static inline bool chance(double p)
+{
+	return sim_chance(&world.rng, p);
+}
+
+static inline struct end *other(struct end *e)
+{
+	return &e->pair->end[!e->id];
+}
+
+/* ---- session_model.c ---- */
+/* What message or Write @n of @e holds. */
+const uint8_t *model_octets(const struct end *e, unsigned n, bool write);
+void model_completion(const struct ddps_wc *wc);
+void model_event(struct end *e, const struct ddps_event *ev);
+/* All has been fetched: nothing may be missing. */
+void model_final(struct end *e);
+/* Both ends have had their end. */
+void model_pair(struct pair *p);
+
+/* ---- session_user.c ---- */
+void user_begin(struct end *e);
+/* Its endpoint, or false: no memory. */
+bool user_endpoint(struct end *e);
+void user_connect(struct end *e);
+void user_answer(struct end *e);
+/* Goes on with its program. */
+void user_turn(struct end *e);
+void user_free(struct end *e);
+void user_request(unsigned host, const struct ddps_event *ev);
+
+#endif

@@ -1,0 +1,354 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Whole sessions in a simulated kernel: session layer, RDMAP, DDP, MPA, SCTP, negotiation, as they
+ * are, over both wires.
+ */
+#include "sim/session_world.h"
+#include <stdlib.h>
+
+#define TURNS 300u
+#define SPINS 2000u /* turns of a loop at one moment */
+#define END   400u  /* seconds until the last session has to have ended */
+
+struct world world;
+uint8_t table[TABLE + RECV_LEN];
+
+/* ---- hosts ---- */
+
+static void on_log(void *user, enum ddps_log_level level, const char *facility, const char *text)
+{
+	fprintf(stderr, "%.6f host %u %s: %s\n", (double)kern.now / 1e9, (unsigned)(uintptr_t)user,
+		facility, text);
+	(void)level;
+}
+
+static void host_new(unsigned i)
+{
+	struct host *h = at_host(i);
+	struct ddps_ctx_attr attr;
+	char uri[80];
+
+	ddps_ctx_attr_init(&attr);
+	attr.max_regions = 256;
+	if (getenv("DDPS_SIM_TRACE")) {
+		attr.log = on_log;
+		attr.log_user = (void *)(uintptr_t)i;
+	}
+	*h = (struct host){ 0 };
+	check(!ddps_ctx_new(&h->ctx, &attr) && !ddps_pd_new(h->ctx, &h->pd) &&
+		      !ddps_cq_new(h->ctx, 8192, &h->cq),
+	      "no context");
+	snprintf(uri, sizeof uri, "tcp://10.0.0.%u:7000", i + 1);
+	check(!ddps_listen(h->ctx, uri, NULL, &h->tcp), "no listener");
+	snprintf(uri, sizeof uri, "sctp://10.0.0.%u:7000?backend=native&encap=9899", i + 1);
+	check(!ddps_listen(h->ctx, uri, NULL, &h->sctp), "no listener");
+}
+
+static void fetch_events(unsigned i)
+{
+	struct host *h = at_host(i);
+	struct ddps_event ev;
+
+	while (!world.failed && ddps_event_get(h->ctx, &ev) == 1) {
+		if (ev.type == DDPS_EV_CONNECT_REQUEST) {
+			user_request(i, &ev);
+		} else if (ev.type == DDPS_EV_REQUEST_GONE) {
+			for (unsigned k = 0; k < world.npairs; k++) {
+				struct end *e = &world.pair[k].end[1];
+
+				if (e->req != ev.request)
+					continue;
+				e->req = NULL;
+				e->final = true;
+				e->code = DDPS_E_CLOSED;
+			}
+		} else {
+			check(ev.ep && ev.user, "an event of nothing");
+			if (ev.user)
+				model_event(ev.user, &ev);
+		}
+	}
+}
+
+static void fetch_completions(unsigned i)
+{
+	struct host *h = at_host(i);
+	struct ddps_wc wc[8];
+	int n;
+
+	while (!world.failed && (n = ddps_cq_poll(h->cq, wc, 1 + (int)below(8))) > 0)
+		for (int k = 0; k < n; k++)
+			model_completion(&wc[k]);
+}
+
+__attribute__((noinline)) static void busy(unsigned i)
+{
+	check(false, "host %u is busy with nothing", i);
+}
+
+/* One moment of a host: all that is to be done then, and what its users look at. */
+static void host_turn(unsigned i)
+{
+	struct host *h = at_host(i);
+	unsigned spins = 0;
+
+	if (h->stalled_until > kern.now && !world.calm)
+		return;
+	while (ddps_progress(h->ctx, 0) > 0 && !world.failed)
+		if (++spins == SPINS)
+			busy(i);
+	if (world.calm || chance(0.7))
+		fetch_completions(i);
+	if (world.calm || chance(0.7))
+		fetch_events(i);
+}
+
+/* ---- pairs ---- */
+
+static void open_pair(struct pair *p)
+{
+	p->open = true;
+	p->rounds--;
+	p->rejected = false;
+	p->salt = (uint32_t)sim_next(&world.rng);
+	p->evil = chance(0.3);
+	p->tidy = !p->evil && chance(0.7);
+	p->rfc7306 = chance(0.3);
+	p->p2p = chance(0.3);
+	p->markers = chance(0.3);
+	user_begin(&p->end[0]);
+	user_begin(&p->end[1]);
+	user_connect(&p->end[0]);
+}
+
+static void close_pair(struct pair *p)
+{
+	for (unsigned k = 0; k < 2; k++) {
+		struct end *e = &p->end[k];
+
+		fetch_completions(e->host);
+		fetch_events(e->host);
+		if (!e->freed && e->asked)
+			model_final(e);
+	}
+	if (!world.failed)
+		model_pair(p);
+	user_free(&p->end[0]);
+	user_free(&p->end[1]);
+	p->open = false;
+}
+
+/* The responder that was never asked has nothing to wait for. */
+static bool over(const struct pair *p)
+{
+	const struct end *a = &p->end[0], *b = &p->end[1];
+
+	return a->final && (b->final || (!b->asked && !b->req));
+}
+
+static bool pair_turn(struct pair *p)
+{
+	if (!p->open) {
+		if (p->rounds && !world.calm && chance(0.3))
+			open_pair(p);
+		return p->open || (p->rounds && !world.calm);
+	}
+	if (over(p)) {
+		close_pair(p);
+		return true;
+	}
+	if (p->end[1].req && (world.calm || chance(0.5)))
+		user_answer(&p->end[1]);
+	for (unsigned k = 0; k < 2 && !world.failed; k++)
+		if (world.calm || p->end[k].final ||
+		    world.host[p->end[k].host].stalled_until <= kern.now)
+			user_turn(&p->end[k]);
+	return true;
+}
+
+/* ---- the world ---- */
+
+static double some(double p)
+{
+	return chance(0.3) ? p : 0;
+}
+
+static void faults(void)
+{
+	if (world.quiet) {
+		kern.f.short_io = some(0.3);
+		kern.f.again = some(0.05);
+		kern.f.lost = some(0.01);
+		kern.f.doubled = some(0.02);
+		kern.f.late = some(0.05);
+		return;
+	}
+	kern.f = (struct kern_faults){ .short_io = some(0.5),
+				       .again = some(0.1),
+				       .reset = some(0.005),
+				       .refused = some(0.2),
+				       .lost = some(0.1),
+				       .doubled = some(0.05),
+				       .late = some(0.1),
+				       .corrupt = world.corrupt ? 0.003 : 0,
+				       .descriptors = some(0.1),
+				       .memory = some(0.01),
+				       .calls = some(0.003) };
+}
+
+static void make(uint64_t seed, struct sim_tally *t)
+{
+	static struct pair pairs[PAIRS];
+
+	world = (struct world){ .seed = seed, .rng = seed * 0x2545f4914f6cdd1du + 7, .t = t };
+	world.pair = pairs;
+	kern_start(sim_next(&world.rng));
+	world.quiet = chance(0.4);
+	world.corrupt = !world.quiet && chance(0.3);
+	world.nhosts = 2 + (unsigned)below(3);
+	world.npairs = 1 + (unsigned)below(PAIRS);
+	kern.delay = 1000 + below(1u << below(26));
+	kern.jitter = chance(0.5) ? kern.delay / 4 : 0;
+	kern.window = 2048u << below(8);
+	kern.datagrams = 32u << below(6);
+	kern.gso = chance(0.7);
+	kern.mtu = chance(0.3) ? 65535 : 1500;
+	for (unsigned i = 0; i < world.nhosts; i++)
+		host_new(i);
+	for (unsigned i = 0; i < world.npairs; i++) {
+		struct pair *p = &pairs[i];
+
+		p->open = false;
+		p->rounds = 1 + (unsigned)below(4);
+		p->tcp = chance(0.5);
+		for (unsigned k = 0; k < 2; k++) {
+			p->end[k].pair = p;
+			p->end[k].id = k;
+		}
+		p->end[0].host = (unsigned)below(world.nhosts);
+		p->end[1].host =
+			(p->end[0].host + 1 + (unsigned)below(world.nhosts - 1)) % world.nhosts;
+	}
+	faults();
+}
+
+/* Everything that happens by itself until @at. */
+static void run_until(uint64_t at)
+{
+	uint64_t next;
+
+	for (unsigned i = 0; i < world.nhosts; i++)
+		host_turn(i);
+	while (!world.failed && (next = kern_next()) <= at) {
+		kern_go(next);
+		for (unsigned i = 0; i < world.nhosts; i++)
+			host_turn(i);
+	}
+	kern_go(at);
+}
+
+static void trouble(void)
+{
+	struct host *h = &world.host[below(world.nhosts)];
+
+	switch (below(5)) {
+	case 0:
+		h->stalled_until = kern.now + below(2 * SEC);
+		break;
+	case 1:
+		if (!world.quiet)
+			kern_cut((unsigned)(h - world.host));
+		break;
+	case 2:
+		if (!world.quiet)
+			kern.dark = !kern.dark;
+		break;
+	case 3:
+		kern.delay = 1000 + below(2 * kern.delay);
+		break;
+	default:
+		if (!world.quiet)
+			kern_go(kern.now + below(SEC)); /* nobody ran for a while */
+	}
+}
+
+static bool turns(void)
+{
+	bool more = false;
+
+	for (unsigned i = 0; i < world.npairs && !world.failed; i++)
+		more |= pair_turn(&world.pair[i]);
+	return more;
+}
+
+static void play(void)
+{
+	uint64_t pace = 4 * kern.delay + 100000;
+	bool more = true;
+
+	for (unsigned i = 0; i < TURNS && more && !world.failed; i++) {
+		more = turns();
+		run_until(kern.now + below(pace));
+		if (chance(0.05))
+			trouble();
+	}
+	world.calm = true;
+	kern.dark = false;
+	kern.f = (struct kern_faults){ 0 };
+	for (unsigned i = 0; i < END && more && !world.failed; i++) {
+		more = turns();
+		run_until(kern.now + SEC);
+	}
+	for (unsigned i = 0; i < world.npairs && more; i++) {
+		const struct pair *p = &world.pair[i];
+
+		for (unsigned k = 0; k < 2; k++) {
+			const struct end *e = &p->end[k];
+
+			check(!p->open,
+			      "%s pair %u end %u never ends: %s%s%s%s, %u of %u done, %u and %u "
+			      "posted, %u of %u messages",
+			      p->tcp ? "tcp" : "sctp", i, k, p->tidy ? "tidy " : "",
+			      e->asked ? "asked " : "", e->established ? "established " : "",
+			      e->final ? "final" : "", e->ops, e->to_post, e->sq.n, e->rq.n,
+			      e->received, p->end[!k].nmsgs);
+		}
+	}
+}
+
+static bool one_world(uint64_t seed, struct sim_tally *t)
+{
+	uint64_t begin;
+	unsigned left;
+
+	if (!table[0] && !table[1])
+		for (uint64_t i = 0, s = 1; i < sizeof table; i++)
+			table[i] = (uint8_t)sim_next(&s);
+	make(seed, t);
+	begin = kern.now;
+	play();
+	if (world.failed)
+		return false;
+	for (unsigned i = 0; i < world.nhosts; i++)
+		ddps_ctx_free(at_host(i)->ctx);
+	left = kern_stop();
+	check(!left, "%u descriptors are left", left);
+	t->n[T_WORLDS]++;
+	t->n[T_SECONDS] += (kern.now - begin) / SEC;
+#define DDPS_X(name, text) t->n[T_FAULTS] += kern.n.name;
+	KERN_FAULTS(DDPS_X)
+#undef DDPS_X
+	return !world.failed;
+}
+
+int main(int argc, char **argv)
+{
+	static const struct sim_kind kind = {
+		.names = { "sessions", "over TCP", "over SCTP", "ended in order", "broken",
+			   "rejected", "never came about", "completions", "Terminates", "worlds",
+			   "simulated seconds", "faults" },
+		.world = one_world,
+	};
+
+	return sim_main(&kind, argc, argv);
+}
