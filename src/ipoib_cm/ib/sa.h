@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#ifndef DDPS_IB_SA_H
+#define DDPS_IB_SA_H
+/*
+ * A subnet administration for a small subnet (IBA volume 1, chapter 15): it answers queries for
+ * paths, groups and ports, keeps the members of groups and reports when one comes or goes.  It
+ * knows no sockets; time is an argument.
+ *
+ * It learns which port has which GID from the joins and queries of the ports themselves.  LIDs
+ * are 1 to DDPS_SA_LIDS - 1, so there are that many ports; each of them may have made a share of
+ * the groups.  A group gets its MLID from its MGID as far as that goes, so that members agree with
+ * an administration that has started anew.
+ */
+#include "ipoib_cm/ib/sa_mad.h"
+
+#define DDPS_SA_LIDS	256
+#define DDPS_SA_GROUPS	254 /* the broadcast group of the link among them */
+#define DDPS_SA_SHARE	64  /* groups that one port may have made */
+#define DDPS_SA_REPORTS 256 /* on their way */
+
+/* X(name, meaning) */
+#define DDPS_SA_STATS(X)                                                                           \
+	X(sa_queries, "queries answered")                                                          \
+	X(sa_refused, "of these: with a status other than 0")                                      \
+	X(sa_bad, "MADs that are no query")                                                        \
+	X(sa_groups, "groups made")                                                                \
+	X(sa_limit, "groups not made for lack of room or share")                                   \
+	X(sa_moved, "GIDs that another port had before")                                           \
+	X(sa_reports, "reports sent, repeated ones included")                                      \
+	X(sa_unheard, "reports that nobody answered, or that found no room")
+
+struct ddps_sa_stats {
+#define DDPS_X(name, text) uint64_t name;
+	DDPS_SA_STATS(DDPS_X)
+#undef DDPS_X
+};
+
+/* MTU, rate and lifetime as codes, without selector. */
+struct ddps_sa_config {
+	uint8_t gid[DDPS_IPOIB_GID_LEN]; /* own */
+	uint16_t lid, pkey;
+	uint32_t qkey;
+	uint8_t mtu, rate, life, scope;
+	void (*send)(void *user, uint16_t lid, const uint8_t mad[DDPS_CM_MAD_LEN]);
+	void *user;
+};
+
+struct ddps_sa;
+
+/* Return: NULL without memory. */
+struct ddps_sa *ddps_sa_new(const struct ddps_sa_config *cfg);
+void ddps_sa_free(struct ddps_sa *sa);
+/* A MAD of class 3 that is no answer, or the answer to a report; what follows goes by send(). */
+void ddps_sa_rx(struct ddps_sa *sa, uint16_t slid, const uint8_t mad[DDPS_CM_MAD_LEN],
+		uint64_t now);
+uint64_t ddps_sa_due(const struct ddps_sa *sa);
+void ddps_sa_tick(struct ddps_sa *sa, uint64_t now);
+const struct ddps_sa_stats *ddps_sa_stats(const struct ddps_sa *sa);
+
+#endif

@@ -1,0 +1,209 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Multicast groups and their members (IBA volume 1, 15.2.5.17). */
+#include "ipoib_cm/ib/sa_in.h"
+#include <string.h>
+
+#define EXACTLY	 (DDPS_SEL_EXACTLY << 6)
+#define CODE	 0x3f /* of MTU and rate, without the selector */
+#define COUNTING (DDPS_MC_FULL | DDPS_MC_SEND_FULL)
+#define RECORD	 56 /* octets, rounded up */
+#define TRAP_NEW 66
+#define TRAP_DEL 67
+
+void ddps_sa_broadcast_group(struct ddps_sa *sa)
+{
+	struct sa_group *g = &sa->group[0];
+	const struct ddps_sa_config *c = &sa->cfg;
+
+	g->used = true;
+	g->rec = (struct ddps_sa_mcm){ .qkey = c->qkey,
+				       .mlid = DDPS_MLID_FIRST,
+				       .mtu = EXACTLY | c->mtu,
+				       .pkey = c->pkey | 0x8000,
+				       .rate = EXACTLY | c->rate,
+				       .life = EXACTLY | c->life,
+				       .scope = c->scope };
+	/* cannot fail: the scope has four bits */
+	(void)ddps_ipoib_mgid_broadcast(g->rec.mgid, c->pkey, c->scope & 15);
+}
+
+struct sa_group *ddps_sa_group_find(struct ddps_sa *sa, const uint8_t *mgid)
+{
+	for (unsigned i = 0; i < DDPS_SA_GROUPS; i++)
+		if (sa->group[i].used && !memcmp(sa->group[i].rec.mgid, mgid, DDPS_IPOIB_GID_LEN))
+			return &sa->group[i];
+	return NULL;
+}
+
+/* The group's place tells its MLID, so one free place from the MGID's own on will do. */
+static struct sa_group *free_place(struct ddps_sa *sa, const uint8_t *mgid)
+{
+	uint32_t hash = 2166136261u; /* FNV-1a */
+
+	for (unsigned i = 0; i < DDPS_IPOIB_GID_LEN; i++)
+		hash = (hash ^ mgid[i]) * 16777619u;
+	for (unsigned k = 0; k < DDPS_SA_GROUPS - 1; k++) {
+		unsigned i = 1 + (hash + k) % (DDPS_SA_GROUPS - 1);
+
+		if (!sa->group[i].used)
+			return &sa->group[i];
+	}
+	return NULL;
+}
+
+/* MTU or rate of a group that is there, against the request's selector and code. */
+static bool selected(uint8_t want, uint8_t have)
+{
+	uint8_t code = want & CODE, is = have & CODE;
+
+	switch (want >> 6) {
+	case DDPS_SEL_GREATER:
+		return is > code;
+	case DDPS_SEL_LESS:
+		return is < code;
+	case DDPS_SEL_EXACTLY:
+		return is == code;
+	default:
+		return true;
+	}
+}
+
+#define MASKED(bit, test) (!(mask & (bit)) || (test))
+
+/* What the request says of the group is so. */
+static bool agrees(const struct ddps_sa_mcm *r, const struct ddps_sa_mcm *g, uint64_t mask)
+{
+	return MASKED(DDPS_MC_PKEY, ddps_ib_pkey_match(r->pkey, g->pkey)) &&
+	       MASKED(DDPS_MC_QKEY, r->qkey == g->qkey) &&
+	       MASKED(DDPS_MC_TCLASS, r->tclass == g->tclass) &&
+	       MASKED(DDPS_MC_SL, r->sl == g->sl) && MASKED(DDPS_MC_FLOW, r->flow == g->flow) &&
+	       MASKED(DDPS_MC_HOP, r->hop == g->hop) &&
+	       MASKED(DDPS_MC_MTU_SEL | DDPS_MC_MTU, selected(r->mtu, g->mtu)) &&
+	       MASKED(DDPS_MC_RATE_SEL | DDPS_MC_RATE, selected(r->rate, g->rate));
+}
+
+/* A group of this link: like its broadcast group in all but the MGID [4391-10-8]. */
+static uint16_t make(struct ddps_sa *sa, uint16_t slid, const struct ddps_sa_mcm *r, uint64_t mask,
+		     struct sa_group **out, uint64_t now)
+{
+	const struct ddps_sa_mcm *broadcast = &sa->group[0].rec;
+	struct sa_group *g;
+
+	if (!(r->join & COUNTING) || r->mgid[0] != 0xff)
+		return DDPS_SA_REQ_INVALID;
+	if ((mask & DDPS_MC_CREATE) != DDPS_MC_CREATE)
+		return DDPS_SA_TOO_FEW;
+	if (!agrees(r, broadcast, mask))
+		return DDPS_SA_REQ_INVALID;
+	g = sa->port[slid].made < DDPS_SA_SHARE ? free_place(sa, r->mgid) : NULL;
+	if (!g) {
+		sa->stats.sa_limit++;
+		return DDPS_SA_NO_RESOURCES;
+	}
+	*g = (struct sa_group){ .used = true, .rec = *broadcast, .maker = slid };
+	memcpy(g->rec.mgid, r->mgid, sizeof(g->rec.mgid));
+	g->rec.scope = r->mgid[1] & 15;
+	g->rec.mlid = (uint16_t)(DDPS_MLID_FIRST + (g - sa->group));
+	sa->port[slid].made++;
+	sa->stats.sa_groups++;
+	ddps_sa_report(sa, TRAP_NEW, g->rec.mgid, now);
+	*out = g;
+	return DDPS_SA_OK;
+}
+
+/* Without anybody who counts it goes. */
+static void unmake(struct ddps_sa *sa, struct sa_group *g, uint64_t now)
+{
+	if (g == &sa->group[0])
+		return;
+	for (unsigned i = 0; i < DDPS_SA_LIDS; i++)
+		if (g->join[i] & COUNTING)
+			return;
+	sa->port[g->maker].made--;
+	g->used = false;
+	ddps_sa_report(sa, TRAP_DEL, g->rec.mgid, now);
+}
+
+static void put_answer(uint8_t *mad, const struct sa_group *g, const struct ddps_sa_mcm *r)
+{
+	struct ddps_sa_mcm rec = g->rec;
+
+	memcpy(rec.port_gid, r->port_gid, sizeof(rec.port_gid));
+	rec.join = r->join; /* those asked for, not all that the port has */
+	ddps_sa_mcm_put(mad, &rec);
+	ddps_sa_record_size(mad, RECORD);
+}
+
+uint16_t ddps_sa_group_query(struct ddps_sa *sa, const struct ddps_sa_head *h, uint8_t *mad)
+{
+	struct ddps_sa_mcm r;
+	struct sa_group *g;
+
+	ddps_sa_mcm_get(&r, mad);
+	g = h->mask & DDPS_MC_MGID ? ddps_sa_group_find(sa, r.mgid) : NULL;
+	if (!g)
+		return DDPS_SA_NO_RECORDS;
+	memset(r.port_gid, 0, sizeof(r.port_gid)); /* 15.2.5.17.2: the group, not who is in it */
+	r.join = 0;
+	put_answer(mad, g, &r);
+	return DDPS_SA_OK;
+}
+
+/* Of whom the request speaks.  Return: a status. */
+static uint16_t port_in(struct ddps_sa *sa, uint16_t slid, const struct ddps_sa_head *h,
+			const struct ddps_sa_mcm *r)
+{
+	const uint64_t need = DDPS_MC_MGID | DDPS_MC_PORT_GID | DDPS_MC_JOIN;
+
+	if ((h->mask & need) != need)
+		return DDPS_SA_TOO_FEW;
+	if (memcmp(r->port_gid, sa->cfg.gid, 8) != 0) /* another subnet's prefix */
+		return DDPS_SA_INVALID_GID;
+	if (!r->join)
+		return DDPS_SA_REQ_INVALID;
+	ddps_sa_learn(sa, r->port_gid, slid);
+	return DDPS_SA_OK;
+}
+
+uint16_t ddps_sa_group_join(struct ddps_sa *sa, uint16_t slid, const struct ddps_sa_head *h,
+			    uint8_t *mad, uint64_t now)
+{
+	struct ddps_sa_mcm r;
+	struct sa_group *g;
+	uint16_t status;
+
+	ddps_sa_mcm_get(&r, mad);
+	status = port_in(sa, slid, h, &r);
+	if (status)
+		return status;
+	g = ddps_sa_group_find(sa, r.mgid);
+	if (g && !agrees(&r, &g->rec, h->mask))
+		return DDPS_SA_REQ_INVALID;
+	if (!g)
+		status = make(sa, slid, &r, h->mask, &g, now);
+	if (status)
+		return status;
+	g->join[slid] |= r.join;
+	put_answer(mad, g, &r);
+	return DDPS_SA_OK;
+}
+
+uint16_t ddps_sa_group_leave(struct ddps_sa *sa, uint16_t slid, const struct ddps_sa_head *h,
+			     uint8_t *mad, uint64_t now)
+{
+	struct ddps_sa_mcm r;
+	struct sa_group *g;
+	uint16_t status;
+
+	ddps_sa_mcm_get(&r, mad);
+	status = port_in(sa, slid, h, &r);
+	if (status)
+		return status;
+	g = ddps_sa_group_find(sa, r.mgid);
+	if (!g || !(g->join[slid] & r.join))
+		return DDPS_SA_REQ_INVALID;
+	g->join[slid] &= (uint8_t)~r.join;
+	put_answer(mad, g, &r);
+	unmake(sa, g, now);
+	return DDPS_SA_OK;
+}

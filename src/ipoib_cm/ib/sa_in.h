@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#ifndef DDPS_IB_SA_IN_H
+#define DDPS_IB_SA_IN_H
+/* The subnet administration inside. */
+#include "common/bytes.h"
+#include "ipoib_cm/ib/pkt.h"
+#include "ipoib_cm/ib/sa.h"
+
+struct sa_port {
+	bool known;
+	uint8_t gid[DDPS_IPOIB_GID_LEN];
+	uint8_t traps; /* subscribed: bit n is trap 64 + n */
+	unsigned made; /* groups that are there because of it */
+};
+
+struct sa_group {
+	bool used;
+	struct ddps_sa_mcm rec; /* what a new member is told; selectors "exactly" */
+	uint16_t maker;		/* LID; 0: this administration */
+	uint8_t join[DDPS_SA_LIDS];
+};
+
+struct sa_report {
+	uint16_t lid, trap;
+	uint8_t gid[DDPS_IPOIB_GID_LEN];
+	uint64_t tid, due;
+	unsigned tries;
+};
+
+struct ddps_sa {
+	struct ddps_sa_config cfg;
+	struct sa_port port[DDPS_SA_LIDS];
+	struct sa_group group[DDPS_SA_GROUPS]; /* the first is the broadcast group */
+	struct sa_report report[DDPS_SA_REPORTS];
+	unsigned n_report;
+	uint64_t tid;
+	struct ddps_sa_stats stats;
+};
+
+void ddps_sa_learn(struct ddps_sa *sa, const uint8_t *gid, uint16_t lid);
+/* 0: not known */
+uint16_t ddps_sa_lid_of(const struct ddps_sa *sa, const uint8_t *gid);
+
+void ddps_sa_broadcast_group(struct ddps_sa *sa);
+struct sa_group *ddps_sa_group_find(struct ddps_sa *sa, const uint8_t *mgid);
+/* Queries: each returns the status and makes the record of @mad that of the answer. */
+uint16_t ddps_sa_group_query(struct ddps_sa *sa, const struct ddps_sa_head *h, uint8_t *mad);
+uint16_t ddps_sa_group_join(struct ddps_sa *sa, uint16_t slid, const struct ddps_sa_head *h,
+			    uint8_t *mad, uint64_t now);
+uint16_t ddps_sa_group_leave(struct ddps_sa *sa, uint16_t slid, const struct ddps_sa_head *h,
+			     uint8_t *mad, uint64_t now);
+
+uint16_t ddps_sa_subscribe(struct ddps_sa *sa, uint16_t slid, const uint8_t *mad);
+/* A report to all that have subscribed; the one that caused it gets one, too. */
+void ddps_sa_report(struct ddps_sa *sa, uint16_t trap, const uint8_t *gid, uint64_t now);
+void ddps_sa_heard(struct ddps_sa *sa, uint16_t slid, uint64_t tid);
+
+#endif

@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Who wants to hear of groups, and reports to them (IBA volume 1, 13.4.9, 13.4.11). */
+#include "ipoib_cm/ib/sa_in.h"
+#include <string.h>
+
+#define TRAP_FIRST 64
+#define TRAP_LAST  67
+#define ANY	   0xffff
+#define TYPE_SM	   3 /* of notices: subnet management, or for information */
+#define TRIES	   4
+#define AGAIN_NS   500000000ull
+
+uint16_t ddps_sa_subscribe(struct ddps_sa *sa, uint16_t slid, const uint8_t *mad)
+{
+	static const uint8_t none[DDPS_IPOIB_GID_LEN];
+	struct ddps_sa_inform r;
+	uint8_t bits = 0;
+
+	ddps_sa_inform_get(&r, mad);
+	for (uint16_t t = TRAP_FIRST; t <= TRAP_LAST; t++)
+		if (r.trap == ANY || r.trap == t)
+			bits |= (uint8_t)(1u << (t - TRAP_FIRST));
+	/* subscriptions to one GID or to a range of LIDs are not kept, so they are not taken */
+	if (!bits || !r.generic || (r.type != ANY && r.type != TYPE_SM) ||
+	    (memcmp(r.gid, none, sizeof(none)) != 0) || (r.lid_first != ANY))
+		return DDPS_SA_REQ_INVALID;
+	if (r.subscribe)
+		sa->port[slid].traps |= bits;
+	else
+		sa->port[slid].traps &= (uint8_t)~bits;
+	return DDPS_SA_OK;
+}
+
+static void send_report(struct ddps_sa *sa, struct sa_report *r, uint64_t now)
+{
+	const struct ddps_sa_head h = { .method = DDPS_SA_REPORT,
+					.attr = DDPS_SA_NOTICE,
+					.tid = r->tid };
+	struct ddps_sa_notice n = { .trap = r->trap, .issuer_lid = sa->cfg.lid };
+	uint8_t mad[DDPS_CM_MAD_LEN];
+
+	memcpy(n.gid, r->gid, sizeof(n.gid));
+	memcpy(n.issuer_gid, sa->cfg.gid, sizeof(n.issuer_gid));
+	ddps_sa_mad_begin(mad, &h);
+	ddps_sa_notice_put(mad, &n);
+	r->tries++;
+	r->due = now + AGAIN_NS;
+	sa->stats.sa_reports++;
+	sa->cfg.send(sa->cfg.user, r->lid, mad);
+}
+
+void ddps_sa_report(struct ddps_sa *sa, uint16_t trap, const uint8_t *gid, uint64_t now)
+{
+	for (uint16_t lid = 1; lid < DDPS_SA_LIDS; lid++) {
+		struct sa_report *r = &sa->report[sa->n_report];
+
+		if (!(sa->port[lid].traps & 1u << (trap - TRAP_FIRST)))
+			continue;
+		if (sa->n_report == DDPS_SA_REPORTS) {
+			sa->stats.sa_unheard++;
+			continue;
+		}
+		*r = (struct sa_report){ .lid = lid, .trap = trap, .tid = ++sa->tid };
+		memcpy(r->gid, gid, sizeof(r->gid));
+		sa->n_report++;
+		send_report(sa, r, now);
+	}
+}
+
+void ddps_sa_heard(struct ddps_sa *sa, uint16_t slid, uint64_t tid)
+{
+	for (unsigned i = 0; i < sa->n_report; i++)
+		if (sa->report[i].lid == slid && sa->report[i].tid == tid) {
+			sa->report[i] = sa->report[--sa->n_report];
+			return;
+		}
+	sa->stats.sa_bad++;
+}
+
+uint64_t ddps_sa_due(const struct ddps_sa *sa)
+{
+	uint64_t due = UINT64_MAX;
+
+	for (unsigned i = 0; i < sa->n_report; i++)
+		due = sa->report[i].due < due ? sa->report[i].due : due;
+	return due;
+}
+
+void ddps_sa_tick(struct ddps_sa *sa, uint64_t now)
+{
+	for (unsigned i = sa->n_report; i-- > 0;) {
+		struct sa_report *r = &sa->report[i];
+
+		if (r->due > now)
+			continue;
+		if (r->tries < TRIES) {
+			send_report(sa, r, now);
+			continue;
+		}
+		/* whoever does not answer is taken for gone, and subscribes when it is back */
+		sa->stats.sa_unheard++;
+		sa->port[r->lid].traps = 0;
+		*r = sa->report[--sa->n_report];
+	}
+}
