@@ -493,6 +493,20 @@ test_case ipoib-bridge-long-name bridge_bad "1 to 15 characters" --tun ddps01234
 test_case ipoib-bridge-pattern-as-name bridge_bad "no name of a device" --tun ib%d
 test_case ipoib-bridge-bad-gid bridge_bad "--gid: 'fe80' is not written" --gid fe80
 test_case ipoib-bridge-bad-mode bridge_bad "--mode: 'rd' is not" --mode rd
+test_case ipoib-bridge-unknown-port bridge_bad "--port: 'usb' is not soft or ib" --port usb
+test_case ipoib-bridge-ib-without-sa bridge_bad "--sa is needed" --port ib --udp 127.0.0.1:4791
+test_case ipoib-bridge-ib-other-net bridge_bad "no address in the same /24" --port ib \
+	--udp 127.0.0.1:4791 --sa 127.0.1.2
+test_case ipoib-bridge-ib-ipv6 bridge_bad "--port ib needs IPv4" --port ib --udp '[::1]:4791' --sa ::1
+test_case ipoib-bridge-ib-with-peer bridge_bad "go with --port soft" --port ib --udp 127.0.0.1:4791 \
+	--sa 127.0.0.1 --peer fe80::2,127.0.0.2:4791
+test_case ipoib-bridge-ib-link-mtu bridge_bad "1500 is not 256, 512" --port ib --udp 127.0.0.1:4791 \
+	--sa 127.0.0.1 --link-mtu 1500
+test_case ipoib-bridge-ib-qkey-of-others bridge_bad "that is elsewhere" --port ib \
+	--udp 127.0.0.1:4791 --sa 127.0.0.2 --qkey 5
+test_case ipoib-bridge-ib-pkey bridge_bad "0 and 0x8000 are no P_Keys" --port ib \
+	--udp 127.0.0.1:4791 --sa 127.0.0.1 --pkey 0x8000
+test_case ipoib-bridge-soft-with-sa bridge_bad "go with --port ib" --sa 127.0.0.1
 test_case ipoib-bridge-mtu-1283 bridge_bad "1283 is not 1284 to 65524" --mtu 1283
 test_case ipoib-bridge-mtu-65525 bridge_bad "65525 is not 1284 to 65524" --mtu 65525
 test_case ipoib-bridge-qpn-1 bridge_bad "0, 1 and 0xffffff are taken" --qpn 1

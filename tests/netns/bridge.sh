@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-2-Clause
 # sessctl ipoib bridge between network namespaces that this script makes and removes.
-# usage: SESSCTL=... bridge.sh [tcp|sctp|multicast]...
+# usage: SESSCTL=... bridge.sh [tcp|sctp|ib|multicast]...
 # shellcheck disable=SC2154,SC2034 # variables of lib.bash
 set -u
 here=$(dirname "$0")
@@ -190,7 +190,7 @@ multicast() {
 }
 
 start_net skip
-[ $# != 0 ] || set -- tcp sctp multicast
+[ $# != 0 ] || set -- tcp sctp ib multicast
 for kind in "$@"; do
 	case $kind in
 	multicast) multicast ;;

@@ -34,14 +34,15 @@ make_net() {
 		namespaces+=("ddps$id-$n")
 		in_ns $n ip link set lo up || return
 	done
-	in_ns 1 ip link add br0 type bridge mcast_snooping 0 || return
+	# room for InfiniBand packets of 2048 octets and their headers
+	in_ns 1 ip link add br0 mtu 2200 type bridge mcast_snooping 0 || return
 	in_ns 1 ip link set br0 up || return
 	in_ns 1 ip addr add 192.0.2.1/24 dev br0 || return
 	for n in 2 3; do
 		in_ns 1 ip link add "v$n" type veth peer name eth0 netns "ddps$id-$n" || return
-		in_ns 1 ip link set "v$n" master br0 up || return
+		in_ns 1 ip link set "v$n" mtu 2200 master br0 up || return
 		in_ns $n ip addr add "192.0.2.$n/24" dev eth0 || return
-		in_ns $n ip link set eth0 up || return
+		in_ns $n ip link set eth0 mtu 2200 up || return
 	done
 }
 
@@ -55,13 +56,18 @@ uri() { # NODE
 up() { # NODE MODE [OPTION...]
 	local n=$1 mode=$2 m args=()
 	shift 2
+	if [ "$kind" = ib ]; then
+		args=(--port ib --udp "192.0.2.$n:4791" --sa 192.0.2.1)
+	else
+		args=(--udp "192.0.2.$n:7100" --listen "$(uri "$n")")
+	fi
 	for m in 1 2 3; do
-		[ $m = "$n" ] || args+=(--peer "fe80::$m,192.0.2.$m:7100,$(uri $m)")
+		[ $m = "$n" ] || [ "$kind" = ib ] || args+=(--peer "fe80::$m,192.0.2.$m:7100,$(uri $m)")
 	done
 	[ "$kind" != multicast ] || args+=(--multicast 239.192.0.1:7300)
 	: >"$work/node$n.log"
 	ip netns exec "ddps$id-$n" "$SESSCTL" ipoib bridge --json --tun ib0 --gid "fe80::$n" \
-		--udp "192.0.2.$n:7100" --listen "$(uri "$n")" --mode "$mode" \
+		--mode "$mode" \
 		--ip "10.9.0.$n/24" --ip "fd09::$n/64" "${args[@]}" "$@" >"$work/node$n.log" 2>&1 &
 	pids[$n]=$!
 }

@@ -412,7 +412,7 @@ QpTest(rc_nak_without_retries_left_ends_it)
 }
 
 /* No memory for a message of several packets: RNR NAK; the peer waits and comes again. */
-QpTest(rc_receiver_that_is_not_ready)
+Test(ib_qp, rc_receiver_that_is_not_ready, .fini = fini)
 {
 	pair(9);
 	b.env.rx.max = 65523;

@@ -35,7 +35,9 @@ struct ipoib_opts {
 	uint64_t seed;
 	uint32_t nodes, loss;
 	/* bridge */
-	const char *tun, *udp, *group, *listen;
+	const char *tun, *udp, *group, *listen, *sa;
+	uint32_t link_mtu;
+	uint64_t qkey, pkey;
 	struct optval_list peer, ip;
 	bool json;
 	char **arg; /* what is left */

@@ -30,6 +30,16 @@ static const struct option_row table[] = {
 	  "also write what is sent and received as a capture that packet analysers read" },
 	{ "port", "umad[:DEV[:PORT]]|soft", I_CONN, VAL_TEXT, AT(port), 0, 0,
 	  "where messages go (default umad: first InfiniBand port); connect: or rdmacm" },
+	{ "port", "soft|ib", I_BRIDGE, VAL_TEXT, AT(port), 0, 0,
+	  "how packets travel: framed in UDP and sessions, or as InfiniBand's (default soft)" },
+	{ "sa", "ADDRESS", I_BRIDGE, VAL_TEXT, AT(sa), 0, 0,
+	  "--port ib: IPv4 address of the subnet administration; the own one: it runs here" },
+	{ "link-mtu", "N", I_BRIDGE, VAL_NUMBER, AT(link_mtu), 256, 4096,
+	  "--port ib, administration: of datagrams and groups (default 2048)" },
+	{ "qkey", "N", I_BRIDGE, VAL_UINT, AT(qkey), 0, UINT32_MAX,
+	  "--port ib, administration: Q_Key of the link (default 0xb1b)" },
+	{ "pkey", "N", I_BRIDGE, VAL_UINT, AT(pkey), 1, 0xffff,
+	  "--port ib: P_Key of the link (default 0xffff)" },
 	{ "peer-qpn", "N", I_CONNECT, VAL_UINT, AT(peer_qpn), 0, DDPS_IPOIB_QPN_MAX,
 	  "UD queue pair of the peer, if PEER is a GID" },
 	{ "set", "FIELD=VALUE", I_CONN, VAL_LIST, AT(set), 0, 0,
@@ -93,7 +103,11 @@ static int check_text(const struct ipoib_opts *o, unsigned bit, char *why, size_
 
 static void defaults(struct ipoib_opts *o, unsigned bit)
 {
-	*o = (struct ipoib_opts){ .qpn = IPOIB_UNSET, .mtu = IPOIB_UNSET, .peer_qpn = IPOIB_UNSET };
+	*o = (struct ipoib_opts){ .qpn = IPOIB_UNSET,
+				  .mtu = IPOIB_UNSET,
+				  .peer_qpn = IPOIB_UNSET,
+				  .qkey = IPOIB_UNSET,
+				  .pkey = IPOIB_UNSET };
 	o->seed = 1;
 	o->nodes = 3;
 	if (bit & I_CONN) {
@@ -102,8 +116,10 @@ static void defaults(struct ipoib_opts *o, unsigned bit)
 	}
 	if (bit & I_NODE)
 		o->mtu = DDPS_IPOIB_MTU_CM_MAX + DDPS_IPOIB_ENCAP_LEN;
-	if (bit == I_BRIDGE)
+	if (bit == I_BRIDGE) {
 		o->flags = "rc";
+		o->port = "soft";
+	}
 }
 
 enum opts_result ipoib_opts_parse(struct ipoib_opts *o, const struct ipoib_command *cmd, int argc,

@@ -17,7 +17,7 @@ _sessctl_value() { # OPTION WORD: candidates for the option's value
 		list="send write read"
 		[[ ${COMP_WORDS[1]} == perf ]] && list+=" ping"
 		;;
-	--port) list="umad soft rdmacm" ;;
+	--port) list="umad soft rdmacm ib" ;;
 	--flags) list="rc uc ud rc,uc" ;;
 	--rtr)
 		local head=${2%"${2##*,}"}
@@ -39,7 +39,7 @@ _sessctl_value() { # OPTION WORD: candidates for the option's value
 	--max-size | --stat | --count | --size | --interval | --timeout | --seconds | --depth | --qpn | --mtu | \
 		--gid | --decode | --peer-qpn | --set | --device-name | --retry | --hold | --reject | \
 		--case | --then | --seed | --nodes | --loss | --tun | --udp | --multicast | --listen | \
-		--peer | --ip)
+		--peer | --ip | --sa | --link-mtu | --qkey | --pkey)
 		return 0
 		;;
 	*) return 1 ;;

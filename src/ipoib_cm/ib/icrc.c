@@ -80,7 +80,7 @@ uint32_t ddps_ib_icrc_add(uint32_t crc, const void *buf, size_t n)
 	return crc;
 }
 
-uint32_t ddps_ib_icrc_start(const struct ddps_ib_udp *u, size_t len)
+uint32_t ddps_ib_icrc_start(const struct ddps_ib_udp_hdr *u, size_t len)
 {
 	uint8_t head[IP_LEN + UDP_LEN];
 	struct ddps_wbuf w = ddps_wbuf_init(head, sizeof(head));
@@ -121,7 +121,7 @@ static uint32_t product(uint32_t a, uint32_t b)
 	return p;
 }
 
-bool ddps_ib_icrc_check(const struct ddps_ib_udp *u, const uint8_t *buf, size_t len)
+bool ddps_ib_icrc_check(const struct ddps_ib_udp_hdr *u, const uint8_t *buf, size_t len)
 {
 	size_t body = len - DDPS_IB_ICRC_LEN, behind = IP_LEN - ID_END + UDP_LEN + body;
 	uint32_t crc = ddps_ib_icrc_start(u, len), wrong;

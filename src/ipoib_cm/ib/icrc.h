@@ -17,19 +17,19 @@
 #define DDPS_IB_ICRC_LEN 4
 
 /* The headers before the BTH, all in host order. */
-struct ddps_ib_udp {
+struct ddps_ib_udp_hdr {
 	uint32_t src, dst;
 	uint16_t sport, dport;
 };
 
 /* The register after the headers of a packet whose UDP payload has @len octets, ICRC included. */
-uint32_t ddps_ib_icrc_start(const struct ddps_ib_udp *u, size_t len);
+uint32_t ddps_ib_icrc_start(const struct ddps_ib_udp_hdr *u, size_t len);
 /* The same after @n octets more; the fifth of the BTH counts as 0xff and is the caller's matter. */
 uint32_t ddps_ib_icrc_add(uint32_t crc, const void *buf, size_t n);
 /* The four octets for the wire. */
 void ddps_ib_icrc_put(uint8_t out[DDPS_IB_ICRC_LEN], uint32_t crc);
 
 /* Whether the ICRC at the end of a UDP payload can be right.  @len: at least 16. */
-bool ddps_ib_icrc_check(const struct ddps_ib_udp *u, const uint8_t *buf, size_t len);
+bool ddps_ib_icrc_check(const struct ddps_ib_udp_hdr *u, const uint8_t *buf, size_t len);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* sessctl ipoib bridge: a TUN device, an interface of ours, and the soft port. */
+/* sessctl ipoib bridge: a TUN device, an interface of ours, and a port. */
 #include "ipoib/bridge/ipoib_bridge.h"
 #include "cli/sessctl.h"
 #include "cli/sig.h"
@@ -12,7 +12,7 @@
 
 #define PACKETS	 32	  /* from the device in one turn */
 #define PART_NS	 NS_PER_S /* for DREQs to be answered at the end */
-#define FD_TUN	 DDPS_SOFT_FDS
+#define FD_TUN	 BRIDGE_PORT_FDS
 #define FD_SIG	 (FD_TUN + 1)
 #define FD_CTL	 (FD_TUN + 2)
 #define FD_ASKER (FD_TUN + 3)
@@ -46,39 +46,17 @@ static int open_tun(struct bridge *b)
 	return tun_up(name, why, sizeof why) ? fail(b, errno, why) : ST_DONE;
 }
 
-static int open_port(struct bridge *b)
-{
-	char why[400];
-	int err;
-
-	b->port.see = b->capture ? bridge_see : NULL;
-	b->port.see_user = b;
-	err = ddps_ipoib_soft_new(&b->soft, &b->port, why, sizeof why);
-
-	if (err == DDPS_E_INVAL) {
-		out_error(&b->out, 0, "--multicast 239.192.0.1:7300 or [ff02::4:1]:7300", "%s",
-			  why);
-		return ST_FAILED;
-	}
-	if (err)
-		return fail(b, err == DDPS_E_SYSTEM ? errno : 0, why);
-	for (size_t i = 0; i < b->o->peer.n; i++)
-		if (ddps_ipoib_soft_add(b->soft, &b->peer[i].peer))
-			return fail(b, 0, "--peer: too many, or one that cannot be");
-	return ST_DONE;
-}
-
 static int open_interface(struct bridge *b)
 {
 	const struct ddps_ipoib_if_calls calls = { sizeof(calls), deliver, bridge_trace, b };
-	int err = ddps_ipoib_if_new(&b->f, &b->cfg, ddps_ipoib_soft_port(b->soft), &calls);
+	int err = ddps_ipoib_if_new(&b->f, &b->cfg, bridge_port_port(&b->port), &calls);
 
 	if (err) {
 		out_error(&b->out, 0, "addresses in --ip and --gid that a host can have",
 			  "the interface: %s", ddps_strerror(err));
 		return err == DDPS_E_INVAL ? ST_USAGE : ST_FAILED;
 	}
-	ddps_ipoib_soft_user(b->soft, b->f);
+	bridge_port_user(&b->port, b->f);
 	return ST_DONE;
 }
 
@@ -100,7 +78,7 @@ static int open_all(struct bridge *b)
 	}
 	if (bridge_capture_open(b))
 		return ST_FAILED;
-	res = open_port(b);
+	res = bridge_port_open(b);
 	if (!res)
 		res = open_interface(b);
 	if (!res)
@@ -126,14 +104,16 @@ static void wait_for(struct bridge *b, uint64_t due, bool open)
 {
 	struct pollfd fds[FDS];
 	uint64_t now = clock_ns(), timer = ddps_ipoib_if_deadline(b->f);
+	uint64_t port = bridge_port_deadline(&b->port);
 	struct timespec ts;
 
 	due = timer < due ? timer : due;
+	due = port < due ? port : due;
 	due = due > now ? due - now : 0;
 	if (due > NS_PER_S)
 		due = NS_PER_S;
 	ts = (struct timespec){ (time_t)(due / NS_PER_S), (long)(due % NS_PER_S) };
-	ddps_ipoib_soft_fds(b->soft, fds);
+	bridge_port_fds(&b->port, fds);
 	fds[FD_TUN] = (struct pollfd){ .fd = open ? b->tun : -1, .events = POLLIN };
 	fds[FD_SIG] = (struct pollfd){ .fd = open ? sig_fd() : -1, .events = POLLIN };
 	fds[FD_CTL] =
@@ -147,7 +127,7 @@ static int turn(struct bridge *b, uint64_t due, bool open)
 {
 	uint64_t now = clock_ns();
 
-	wait_for(b, ddps_ipoib_soft_run(b->soft, now) ? now : due, open);
+	wait_for(b, bridge_port_run(&b->port, now) ? now : due, open);
 	now = clock_ns();
 	if (ddps_ipoib_if_deadline(b->f) <= now)
 		ddps_ipoib_if_tick(b->f, now);
@@ -191,7 +171,7 @@ static int serve(struct bridge *b)
 static int close_all(struct bridge *b, int status)
 {
 	ddps_ipoib_if_free(b->f);
-	ddps_ipoib_soft_free(b->soft);
+	bridge_port_close(&b->port);
 	if (b->tun >= 0)
 		close(b->tun);
 	if (bridge_capture_close(b))

@@ -4,10 +4,9 @@
 /*
  * sessctl ipoib bridge: ipoib_bridge.c runs it, ipoib_bridge_opts.c reads its options,
  * ipoib_bridge_out.c says what it does, ipoib_bridge_capture.c writes it to a file,
- * ipoib_bridge_ctl.c answers "status" and "down".
+ * ipoib_bridge_ctl.c answers "status" and "down", ipoib_bridge_port.c is its way to others.
  */
-#include "ipoib/ipoib_soft_opts.h"
-#include "cli/out_json.h"
+#include "ipoib/bridge/ipoib_bridge_port.h"
 #include <ddpsess/ipoib_if.h>
 
 #define BRIDGE_IP_MAX (1 + DDPS_IPOIB_IF_IP6_MAX)
@@ -22,12 +21,9 @@ struct bridge {
 	const struct ipoib_opts *o;
 	struct out out;
 	struct ddps_ipoib_if_config cfg;
-	struct ddps_soft_config port;
-	char listen[SOFT_TEXT_MAX];
-	struct soft_peer peer[OPTVAL_LIST_MAX];
+	struct bridge_port port;
 	struct bridge_ip ip[BRIDGE_IP_MAX];
 	unsigned n_ip;
-	struct ddps_soft *soft;
 	struct ddps_ipoib_if *f;
 	FILE *capture;
 	int tun;
@@ -59,6 +55,7 @@ int bridge_capture_close(struct bridge *b);
 void bridge_trace(void *user, bool tx, ddps_cm_addr addr, const void *mad, size_t len,
 		  uint64_t now);
 void bridge_see(void *user, const struct ddps_soft_seen *s);
+void bridge_see_ib(void *user, const struct ddps_ib_seen *s);
 
 /* ---- questions of other processes ---- */
 

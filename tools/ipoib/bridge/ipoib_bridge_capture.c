@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The capture of a bridge: its CM messages and IPoIB frames as they would be on InfiniBand.
- * LIDs are invented, 1 is the bridge and 2, 3, ... its peers; so is the Q_Key.
+ * With --port soft LIDs are invented, 1 is the bridge and 2, 3, ... its peers; so is the Q_Key.
+ * With --port ib the GIDs of others are made from their LIDs: the wire does not have them.
  */
 #include "ipoib/show/capture.h"
 #include "ipoib/bridge/ipoib_bridge.h"
@@ -21,9 +22,15 @@ static uint64_t wall_clock(void)
 	return (uint64_t)t.tv_sec * NS_PER_S + (uint64_t)t.tv_nsec;
 }
 
-static uint16_t lid_of(ddps_cm_addr peer)
+/* A real one with --port ib, else made up. */
+static uint16_t own_lid(const struct bridge *b)
 {
-	return (uint16_t)(OWN_LID + peer);
+	return b->port.is_ib ? b->port.own_lid : own_lid(b);
+}
+
+static uint16_t lid_of(const struct bridge *b, ddps_cm_addr peer)
+{
+	return b->port.is_ib ? (uint16_t)peer : (uint16_t)(OWN_LID + peer);
 }
 
 static void complain(struct bridge *b)
@@ -67,8 +74,8 @@ void bridge_trace(void *user, bool tx, ddps_cm_addr addr, const void *mad, size_
 	if (!b->capture || len != DDPS_CM_MAD_LEN)
 		return;
 	m.time_ns = wall_clock();
-	m.slid = tx ? OWN_LID : lid_of(addr);
-	m.dlid = tx ? lid_of(addr) : OWN_LID;
+	m.slid = tx ? own_lid(b) : lid_of(b, addr);
+	m.dlid = tx ? lid_of(b, addr) : own_lid(b);
 	if (capture_write(b->capture, &m))
 		give_up(b);
 }
@@ -93,8 +100,38 @@ void bridge_see(void *user, const struct ddps_soft_seen *s)
 	if (!b->capture)
 		return;
 	m.time_ns = wall_clock();
-	m.slid = s->tx ? OWN_LID : lid_of(s->peer);
-	m.dlid = group ? GROUP_LID : s->tx ? lid_of(s->peer) : OWN_LID;
+	m.slid = s->tx ? own_lid(b) : lid_of(b, s->peer);
+	m.dlid = group ? GROUP_LID : s->tx ? lid_of(b, s->peer) : own_lid(b);
+	if (capture_write_frame(b->capture, &m))
+		give_up(b);
+}
+
+void bridge_see_ib(void *user, const struct ddps_ib_seen *s)
+{
+	struct bridge *b = user;
+	uint8_t gid[DDPS_IPOIB_GID_LEN] = { 0xfe, 0x80 };
+	const uint8_t *own = b->cfg.me.addr.gid;
+	struct capture_frame m = {
+		.slid = s->slid,
+		.dlid = s->dlid,
+		.pkey = b->cfg.me.pkey,
+		.connected = s->connected,
+		.uc = s->uc,
+		.from_qpn = s->from_qpn,
+		.to_qpn = s->to_qpn,
+		.qkey = s->qkey,
+		.from = s->tx ? own : gid,
+		.to = s->group ? s->group
+		      : s->tx  ? gid
+			       : own,
+		.frame = s->frame,
+		.len = s->len,
+	};
+
+	if (!b->capture)
+		return;
+	gid[DDPS_IPOIB_GID_LEN - 1] = (uint8_t)(s->tx ? s->dlid : s->slid);
+	m.time_ns = wall_clock();
 	if (capture_write_frame(b->capture, &m))
 		give_up(b);
 }

@@ -8,7 +8,7 @@
 #include <string.h>
 #include <sys/random.h>
 
-#define LINK_MTU 2048 /* of a datagram, encapsulation header included */
+#define DATAGRAM_MTU 2048 /* encapsulation header included */
 
 /* 10.0.0.1/24, fd00::1/64 */
 static int read_ip(struct bridge_ip *ip, const char *text)
@@ -89,7 +89,7 @@ static int read_scalars(struct bridge *b, char *why, size_t why_len)
 	return -1;
 }
 
-static int random_numbers(struct bridge *b, char *why, size_t why_len)
+static int random_numbers(struct bridge *b, uint32_t *seed, char *why, size_t why_len)
 {
 	uint32_t r[3];
 
@@ -98,7 +98,7 @@ static int random_numbers(struct bridge *b, char *why, size_t why_len)
 		return -1;
 	}
 	b->cfg.seed = r[0];
-	b->port.seed = r[1];
+	*seed = r[1];
 	/* like an adapter's, another one each time: peers see that it is a new life */
 	b->cfg.me.addr.qpn = b->o->qpn == IPOIB_UNSET ? 2 + r[2] % 0xfffffd : (uint32_t)b->o->qpn;
 	return 0;
@@ -108,6 +108,7 @@ int bridge_configure(struct bridge *b, char *why, size_t why_len)
 {
 	const struct ipoib_opts *o = b->o;
 	struct ddps_ipoib_iface *me = &b->cfg.me;
+	uint32_t seed;
 
 	if (!o->tun || !o->gid || !o->udp || !o->ip.n) {
 		snprintf(why, why_len, "--tun, --gid, --udp and --ip are needed");
@@ -116,18 +117,9 @@ int bridge_configure(struct bridge *b, char *why, size_t why_len)
 	ddps_ipoib_if_config_init(&b->cfg);
 	if (read_scalars(b, why, why_len))
 		return -1;
-	memcpy(b->port.gid, me->addr.gid, sizeof b->port.gid);
-	if (soft_address(&b->port.udp, "--udp", o->udp, why, why_len) ||
-	    (o->group && soft_address(&b->port.group, "--multicast", o->group, why, why_len)) ||
-	    soft_uri(b->listen, o->listen, o->udp, "--listen", why, why_len) ||
-	    soft_peers(b->peer, o, &b->port, why, why_len) || read_ips(b, why, why_len) ||
-	    random_numbers(b, why, why_len))
+	if (read_ips(b, why, why_len) || random_numbers(b, &seed, why, why_len) ||
+	    bridge_port_configure(b, seed, why, why_len))
 		return -1;
-	me->pkey = 0xffff;
-	me->rx_mtu = me->addr.flags ? (uint32_t)o->mtu : LINK_MTU;
-	b->port.qpn = me->addr.qpn;
-	b->port.link_mtu = LINK_MTU;
-	b->port.listen = me->addr.flags ? b->listen : NULL;
-	b->port.up = ddps_ipoib_if_up();
+	me->rx_mtu = me->addr.flags ? (uint32_t)o->mtu : DATAGRAM_MTU;
 	return 0;
 }

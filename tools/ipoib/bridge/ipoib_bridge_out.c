@@ -27,9 +27,9 @@ const char *bridge_advice(int err)
 void bridge_out_start(struct bridge *b)
 {
 	char uri[SOFT_TEXT_MAX] = "", lladdr[DDPS_IPOIB_LLADDR_TEXT];
-	unsigned port = ddps_ipoib_soft_udp_port(b->soft);
+	unsigned port = bridge_port_udp(&b->port);
 
-	(void)ddps_ipoib_soft_uri(b->soft, uri, sizeof uri);
+	bridge_port_uri(&b->port, uri);
 	ddps_ipoib_lladdr_print(lladdr, &b->cfg.me.addr);
 	if (b->out.json)
 		json_out_line(&b->out,
@@ -94,14 +94,6 @@ static json_t *interface_counters(const struct ddps_ipoib_if_stats *st)
 	return j;
 }
 
-static json_t *port_counters(const struct ddps_soft_stats *st)
-{
-	json_t *j = json_object();
-
-	DDPS_SOFT_STATS(COUNT)
-	return j;
-}
-
 static json_t *cm_counters(const struct ddps_cm_stats *st)
 {
 	return json_pack("{sI sI sI sI sI}", "malformed", (json_int_t)st->malformed, "unsupported",
@@ -117,14 +109,14 @@ json_t *bridge_status(const struct bridge *b, const char *event)
 	char lladdr[DDPS_IPOIB_LLADDR_TEXT], uri[SOFT_TEXT_MAX] = "";
 
 	ddps_ipoib_lladdr_print(lladdr, &b->cfg.me.addr);
-	(void)ddps_ipoib_soft_uri(b->soft, uri, sizeof uri);
+	bridge_port_uri(&b->port, uri);
 	return json_pack("{ss ss ss ss si ss si so so so so so sI}", "event", event, "tun",
 			 b->o->tun, "state", states[ddps_ipoib_if_state(b->f)], "lladdr", lladdr,
-			 "udp_port", (int)ddps_ipoib_soft_udp_port(b->soft), "uri", uri, "mtu",
+			 "udp_port", (int)bridge_port_udp(&b->port), "uri", uri, "mtu",
 			 (int)(b->cfg.me.rx_mtu - DDPS_IPOIB_ENCAP_LEN), "neighbours",
 			 neighbours(b), "connections", connections(b), "interface",
 			 interface_counters(ddps_ipoib_if_stats(b->f)), "port",
-			 port_counters(ddps_ipoib_soft_stats(b->soft)), "cm",
+			 bridge_port_counters(&b->port), "cm",
 			 cm_counters(ddps_ipoib_if_cm_stats(b->f)), "tun_full",
 			 (json_int_t)b->tun_full);
 }

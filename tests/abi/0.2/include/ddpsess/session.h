@@ -33,6 +33,9 @@
 extern "C" {
 #endif
 
+struct sockaddr; /* <sys/socket.h> */
+struct iovec;	 /* <sys/uio.h> */
+
 struct ddps_ctx;
 struct ddps_pd;
 struct ddps_cq;
@@ -56,6 +59,26 @@ struct ddps_srq;
 #define DDPS_RTR_ALL   0x7u
 
 /* ---- context ---- */
+
+enum ddps_transport { DDPS_TRANSPORT_NONE, DDPS_TRANSPORT_TCP, DDPS_TRANSPORT_SCTP };
+
+/* What went over the wire.  All of it is borrowed during the call. */
+struct ddps_packet {
+	enum ddps_transport transport;
+	bool sent; /* by this side */
+	/* With ports; IPv4 may be mapped to IPv6; AF_UNSPEC: not known.  Over SCTP the ports are in
+	 * the packet, and 0 here. */
+	const struct sockaddr *local, *peer;
+	/* SCTP: one packet, from its common header on, with the checksum; not the UDP header.
+	 * TCP: octets of the stream, next in their direction. */
+	const struct iovec *iov; /* may have more octets than @len */
+	int niov;
+	size_t len;
+	void *reserved[4];
+};
+
+/* Called with the context's lock held: do not call back into the library. */
+typedef void ddps_capture_fn(void *user, const struct ddps_packet *p);
 
 enum ddps_log_level { DDPS_LOG_ERROR, DDPS_LOG_WARN, DDPS_LOG_INFO, DDPS_LOG_DEBUG };
 
@@ -81,6 +104,10 @@ struct ddps_ctx_attr {
 				    * of a domain may invalidate a region of it that is bound to none,
 				    * also where others use it (else RFC 5040 8.1.1 forbids that) */
 	uint8_t reserved[7];
+	/* Called for all that this context sends and receives over TCP, and over SCTP with backend
+	 * native; NULL: nothing is.  It costs time. */
+	ddps_capture_fn *capture;
+	void *capture_user;
 };
 
 /**
@@ -94,7 +121,8 @@ DDPS_API void ddps_ctx_attr_init_sized(struct ddps_ctx_attr *attr, size_t size);
 
 /**
  * ddps_ctx_attr_init - fill in the defaults
- * @attr:	no thread, no poll_drives, max_ird = max_ord = DDPS_RD_MAX, 65536 regions, no log
+ * @attr:	no thread, no poll_drives, max_ird = max_ord = DDPS_RD_MAX, 65536 regions, no log,
+ *		no capture
  */
 static inline void ddps_ctx_attr_init(struct ddps_ctx_attr *attr)
 {
@@ -176,8 +204,6 @@ enum ddps_event_type {
 	DDPS_EV_REQUEST_GONE,	 /* final: @request's peer went away; the request is invalid now */
 	DDPS_EV_SRQ_LIMIT	 /* fewer receives are in @srq than ddps_srq_arm asked for */
 };
-
-enum ddps_transport { DDPS_TRANSPORT_NONE, DDPS_TRANSPORT_TCP, DDPS_TRANSPORT_SCTP };
 
 /* What was negotiated.  Peer values are the peer's view: peer_ird limits our ord. */
 struct ddps_conn_info {

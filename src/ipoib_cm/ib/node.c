@@ -1,0 +1,365 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* A port: datagrams, MADs, and where a packet goes (IBA volume 1, 9.6). */
+#include "ipoib_cm/ib/node_in.h"
+#include <stdlib.h>
+#include <string.h>
+
+#define PKEY_DEFAULT   0xffff
+#define UD_SEND	       (DDPS_IB_UD | DDPS_IB_SEND_ONLY)
+#define MAD_OFF_CLASS  1
+#define MAD_OFF_METHOD 3
+
+/* ---- out ---- */
+
+/* Return: 0, or DDPS_E_AGAIN. */
+static int ud_out(struct ddps_ib_node *n, uint16_t lid, unsigned group, struct ddps_ib_pkt *p)
+{
+	p->opcode = UD_SEND;
+	p->migrated = true;
+	if (n->cfg.send(n->cfg.wire, lid, group, p))
+		return 0;
+	n->stats.tx_full++;
+	return DDPS_E_AGAIN;
+}
+
+void ddps_ib_node_mad(struct ddps_ib_node *n, uint16_t lid, const uint8_t *mad)
+{
+	struct ddps_ib_pkt p = { .pkey = PKEY_DEFAULT,
+				 .qpn = DDPS_IB_GSI_QPN,
+				 .psn = n->gsi_psn++ & DDPS_IB_PSN_MASK,
+				 .qkey = DDPS_CM_QKEY,
+				 .src_qpn = DDPS_IB_GSI_QPN,
+				 .data = mad,
+				 .len = DDPS_CM_MAD_LEN };
+
+	n->stats.mad_tx += !ud_out(n, lid, 0, &p);
+}
+
+int ddps_ib_node_ud(struct ddps_ib_node *n, uint16_t lid, unsigned group, const uint8_t *mgid,
+		    uint32_t qpn, const void *frame, size_t len)
+{
+	const struct ddps_sa_mcm *link = ddps_sac_link(n->sac);
+	struct ddps_ib_pkt p = { .pkey = n->cfg.pkey,
+				 .qpn = qpn,
+				 .psn = n->ud_psn++ & DDPS_IB_PSN_MASK,
+				 .src_qpn = n->cfg.qpn,
+				 .data = frame,
+				 .len = len };
+	struct ddps_ib_seen seen = { .tx = true,
+				     .slid = n->cfg.lid,
+				     .dlid = lid,
+				     .from_qpn = n->cfg.qpn,
+				     .to_qpn = qpn,
+				     .group = mgid,
+				     .frame = frame,
+				     .len = len };
+	int err;
+
+	if (!link)
+		return DDPS_E_AGAIN;
+	if (len > 128u << (link->mtu & 0x3f))
+		return DDPS_E_TOO_LONG;
+	p.qkey = seen.qkey = link->qkey; /* [4391-9.1.2-1] */
+	err = ud_out(n, lid, group, &p);
+	n->stats.ud_tx += !err;
+	if (!err && n->cfg.see)
+		n->cfg.see(n->cfg.see_user, &seen);
+	return err;
+}
+
+/* ---- what the interface asks for ---- */
+
+static bool is_unicast(ddps_cm_addr lid)
+{
+	return lid && lid < DDPS_MLID_FIRST;
+}
+
+static int ud_send(struct ddps_ipoib_port *port, const struct ddps_ipoib_lladdr *to,
+		   const struct ddps_ipoib_path *path, const void *frame, size_t len)
+{
+	struct ddps_ib_node *n = NODE(port);
+
+	if (to->qpn == DDPS_IPOIB_QPN_MCAST)
+		return ddps_ib_node_to_group(n, to->gid, frame, len);
+	if (!path || !is_unicast(path->addr))
+		return DDPS_E_ADDRESS;
+	return ddps_ib_node_ud(n, (uint16_t)path->addr, 0, NULL, to->qpn, frame, len);
+}
+
+static int join(struct ddps_ipoib_port *port, const uint8_t mgid[DDPS_IPOIB_GID_LEN])
+{
+	return ddps_sac_join(NODE(port)->sac, mgid, NODE(port)->now);
+}
+
+static void leave(struct ddps_ipoib_port *port, const uint8_t mgid[DDPS_IPOIB_GID_LEN])
+{
+	ddps_sac_leave(NODE(port)->sac, mgid, NODE(port)->now);
+}
+
+static int resolve(struct ddps_ipoib_port *port, const uint8_t gid[DDPS_IPOIB_GID_LEN])
+{
+	return ddps_sac_path(NODE(port)->sac, gid, NODE(port)->now);
+}
+
+static int mad_send(struct ddps_ipoib_port *port, ddps_cm_addr to,
+		    const uint8_t mad[DDPS_CM_MAD_LEN])
+{
+	if (!is_unicast(to))
+		return DDPS_E_ADDRESS;
+	ddps_ib_node_mad(NODE(port), (uint16_t)to, mad);
+	return 0;
+}
+
+static const struct ddps_ipoib_port_ops ops = {
+	.struct_size = sizeof(ops),
+	.ud_send = ud_send,
+	.join = join,
+	.leave = leave,
+	.resolve = resolve,
+	.mad_send = mad_send,
+	.qp_create = ddps_ib_node_qp_create,
+	.qp_ready = ddps_ib_node_qp_ready,
+	.qp_send = ddps_ib_node_qp_send,
+	.qp_stop = ddps_ib_node_qp_stop,
+	.qp_destroy = ddps_ib_node_qp_destroy,
+};
+
+/* ---- in ---- */
+
+/* Of subnet administration: to the client, if it is for one and its port sends it, or to ours. */
+static void sa_mad(struct ddps_ib_node *n, uint16_t slid, const uint8_t *mad)
+{
+	uint8_t method = mad[MAD_OFF_METHOD];
+	bool to_client =
+		method == DDPS_SA_REPORT ||
+		(method & DDPS_SA_RESPONSE && method != (DDPS_SA_REPORT | DDPS_SA_RESPONSE));
+
+	if (to_client && slid == n->cfg.sa_lid)
+		ddps_sac_rx(n->sac, mad, n->now);
+	else if (!to_client && n->sa)
+		ddps_sa_rx(n->sa, slid, mad, n->now);
+	else
+		n->stats.mad_bad++;
+}
+
+static void gsi_rx(struct ddps_ib_node *n, uint16_t slid, const struct ddps_ib_pkt *p)
+{
+	if (p->qkey != DDPS_CM_QKEY) {
+		n->stats.rx_qkey++;
+		return;
+	}
+	n->stats.mad_rx++;
+	if (p->len != DDPS_CM_MAD_LEN)
+		n->stats.mad_bad++;
+	else if (p->data[MAD_OFF_CLASS] == DDPS_CM_CLASS)
+		n->cfg.up->mad(n->user, slid, p->data, p->len, n->now);
+	else if (p->data[MAD_OFF_CLASS] == DDPS_SA_CLASS)
+		sa_mad(n, slid, p->data);
+	else
+		n->stats.mad_bad++;
+}
+
+/* @group: the record of the group it came for, or NULL. */
+static void ud_rx(struct ddps_ib_node *n, uint16_t slid, const struct ddps_sa_mcm *group,
+		  const struct ddps_ib_pkt *p)
+{
+	const struct ddps_sa_mcm *link = ddps_sac_link(n->sac);
+	const struct ddps_ipoib_ud_from from = { .qpn = p->src_qpn, .multicast = group };
+	const struct ddps_ib_seen seen = { .slid = slid,
+					   .dlid = group ? group->mlid : n->cfg.lid,
+					   .from_qpn = p->src_qpn,
+					   .to_qpn = p->qpn,
+					   .qkey = p->qkey,
+					   .group = group ? group->mgid : NULL,
+					   .frame = p->data,
+					   .len = p->len };
+
+	if (!link || p->qkey != link->qkey) { /* [4391-9.1-1] */
+		n->stats.rx_qkey++;
+		return;
+	}
+	n->stats.ud_rx++;
+	if (n->cfg.see)
+		n->cfg.see(n->cfg.see_user, &seen);
+	n->cfg.up->ud(n->user, &from, p->data, p->len, n->now);
+}
+
+static void group_rx(struct ddps_ib_node *n, uint16_t slid, uint16_t mlid,
+		     const struct ddps_ib_pkt *p)
+{
+	const struct ddps_sa_mcm *group = ddps_sac_member(n->sac, mlid);
+
+	if (slid == n->cfg.lid) /* our own, come back */
+		return;
+	if (!group || p->qpn != DDPS_IPOIB_QPN_MCAST)
+		n->stats.rx_group++;
+	else
+		ud_rx(n, slid, group, p);
+}
+
+void ddps_ib_node_rx(struct ddps_ib_node *n, uint16_t slid, uint16_t mlid,
+		     const struct ddps_ib_pkt *p, uint64_t now)
+{
+	bool ud = (p->opcode & DDPS_IB_TRANSPORT) == DDPS_IB_UD;
+	bool gsi = ud && !mlid && p->qpn == DDPS_IB_GSI_QPN;
+
+	n->now = now;
+	if (!ddps_ib_pkey_match(p->pkey, n->cfg.pkey) &&
+	    !(gsi && ddps_ib_pkey_match(p->pkey, PKEY_DEFAULT)))
+		n->stats.rx_pkey++;
+	else if (mlid && ud)
+		group_rx(n, slid, mlid, p);
+	else if (mlid)
+		n->stats.rx_group++;
+	else if (gsi)
+		gsi_rx(n, slid, p);
+	else if (!ud)
+		ddps_ib_node_qp_rx(n, slid, p);
+	else if (p->qpn == n->cfg.qpn)
+		ud_rx(n, slid, NULL, p);
+	else
+		n->stats.rx_qpn++;
+}
+
+/* ---- time ---- */
+
+uint64_t ddps_ib_node_due(const struct ddps_ib_node *n)
+{
+	uint64_t due = ddps_sac_due(n->sac), t = ddps_ib_node_qp_due(n);
+
+	due = t < due ? t : due;
+	t = n->sa ? ddps_sa_due(n->sa) : due;
+	return t < due ? t : due;
+}
+
+void ddps_ib_node_tick(struct ddps_ib_node *n, uint64_t now)
+{
+	n->now = now;
+	if (ddps_sac_due(n->sac) <= now)
+		ddps_sac_tick(n->sac, now);
+	if (n->sa && ddps_sa_due(n->sa) <= now)
+		ddps_sa_tick(n->sa, now);
+	ddps_ib_node_qp_tick(n);
+}
+
+/* ---- life ---- */
+
+static void sa_send(void *user, uint16_t lid, const uint8_t mad[DDPS_CM_MAD_LEN])
+{
+	ddps_ib_node_mad(user, lid, mad);
+}
+
+static int start_sa(struct ddps_ib_node *n)
+{
+	struct ddps_sa_config c = { .lid = n->cfg.lid,
+				    .pkey = n->cfg.pkey | 0x8000,
+				    .qkey = n->cfg.qkey,
+				    .mtu = n->cfg.mtu,
+				    .rate = 7, /* 40 Gbit/s: some that every adapter can */
+				    .life = n->cfg.life,
+				    .scope = n->cfg.scope,
+				    .send = sa_send,
+				    .user = n };
+
+	if (n->cfg.sa_lid != n->cfg.lid)
+		return 0;
+	memcpy(c.gid, n->cfg.gid, sizeof(c.gid));
+	n->sa = ddps_sa_new(&c);
+	return n->sa ? 0 : DDPS_E_NOMEM;
+}
+
+static int start_client(struct ddps_ib_node *n)
+{
+	struct ddps_sac_config c = {
+		.pkey = n->cfg.pkey, .seed = n->cfg.seed, .ops = &ddps_ib_node_sac_ops, .user = n
+	};
+
+	memcpy(c.gid, n->cfg.gid, sizeof(c.gid));
+	if (ddps_ipoib_mgid_broadcast(c.broadcast, n->cfg.pkey, n->cfg.scope))
+		return DDPS_E_INVAL;
+	n->sac = ddps_sac_new(&c);
+	return n->sac ? 0 : DDPS_E_NOMEM;
+}
+
+static bool config_fits(const struct ddps_ib_node_config *c)
+{
+	return c->lid && c->lid < DDPS_SA_LIDS && c->sa_lid && c->sa_lid < DDPS_SA_LIDS &&
+	       c->qpn > DDPS_IB_GSI_QPN && c->qpn < DDPS_IPOIB_QPN_MCAST && c->pkey & 0x7fff &&
+	       c->mtu >= 1 && c->mtu <= c->mtu_max && c->mtu_max <= 5 &&
+	       c->life <= DDPS_CM_TIME_MAX && c->max_qps && c->max_qps <= 65536 && c->send && c->up;
+}
+
+int ddps_ib_node_new(struct ddps_ib_node **out, const struct ddps_ib_node_config *cfg)
+{
+	struct ddps_ib_node *n;
+	int err;
+
+	if (!config_fits(cfg))
+		return DDPS_E_INVAL;
+	n = calloc(1, sizeof(*n));
+	if (!n)
+		return DDPS_E_NOMEM;
+	n->port.ops = &ops;
+	n->cfg = *cfg;
+	n->ud_psn = cfg->seed;
+	err = start_client(n);
+	if (!err)
+		err = start_sa(n);
+	if (!err)
+		err = ddps_ib_node_qps_new(n);
+	if (err) {
+		ddps_ib_node_free(n);
+		return err;
+	}
+	*out = n;
+	return 0;
+}
+
+void ddps_ib_node_free(struct ddps_ib_node *n)
+{
+	if (!n)
+		return;
+	ddps_ib_node_qps_free(n);
+	for (unsigned i = 0; i < DDPS_SAC_GROUPS; i++)
+		ddps_ib_node_drop_held(n, i);
+	ddps_sac_free(n->sac);
+	ddps_sa_free(n->sa);
+	free(n);
+}
+
+struct ddps_ipoib_port *ddps_ib_node_port(struct ddps_ib_node *n)
+{
+	return &n->port;
+}
+
+void ddps_ib_node_user(struct ddps_ib_node *n, void *user)
+{
+	n->user = user;
+}
+
+const char *ddps_ib_node_counter(const struct ddps_ib_node *n, unsigned i, uint64_t *value)
+{
+	static const struct ddps_sa_stats no_sa;
+	const struct ddps_sac_stats *sac = ddps_sac_stats(n->sac);
+	const struct ddps_sa_stats *sa = n->sa ? ddps_sa_stats(n->sa) : &no_sa;
+	unsigned k = 0;
+
+#define COUNTER(from, name)                                                                        \
+	if (k++ == i) {                                                                            \
+		*value = (from)->name;                                                             \
+		return #name;                                                                      \
+	}
+#define DDPS_X(name, text) COUNTER(&n->stats, name)
+	DDPS_IB_NODE_STATS(DDPS_X)
+#undef DDPS_X
+#define DDPS_X(name, text) COUNTER(&n->env.stats, name)
+	DDPS_IB_QP_STATS(DDPS_X)
+#undef DDPS_X
+#define DDPS_X(name, text) COUNTER(sac, name)
+	DDPS_SAC_STATS(DDPS_X)
+#undef DDPS_X
+#define DDPS_X(name, text) COUNTER(sa, name)
+	DDPS_SA_STATS(DDPS_X)
+#undef DDPS_X
+	return NULL;
+}

@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#ifndef DDPS_IB_NODE_IN_H
+#define DDPS_IB_NODE_IN_H
+/* A port inside: datagrams and MADs in node.c, groups in node_group.c, queue pairs in node_qp.c. */
+#include "ipoib_cm/ib/node.h"
+
+#define DDPS_IB_SLOT_NONE UINT32_MAX
+
+/* A queue pair; its number's low bits are the slot, the others change with each life. */
+struct ib_slot {
+	bool used;
+	uint16_t dlid;
+	uint32_t life;
+	uint32_t next_free;
+	uint32_t heap_at; /* place among the timers, or NONE */
+	uint64_t due;
+	struct ddps_ib_qp qp;
+};
+
+struct ib_held {
+	unsigned n;
+	struct {
+		uint8_t *data;
+		size_t len;
+	} frame[DDPS_IB_HELD_MAX];
+};
+
+struct ddps_ib_node {
+	struct ddps_ipoib_port port;
+	struct ddps_ib_node_config cfg;
+	void *user;
+	uint64_t now;
+	struct ddps_sac *sac;
+	struct ddps_sa *sa; /* or NULL */
+	struct ddps_ib_qp_env env;
+	struct ib_slot *slot;
+	uint32_t *heap; /* slots by due */
+	uint32_t n_heap, n_slot, free, slot_mask;
+	unsigned slot_bits;
+	struct ib_held held[DDPS_SAC_GROUPS];
+	uint32_t ud_psn, gsi_psn;
+	struct ddps_ib_node_stats stats;
+};
+
+_Static_assert(offsetof(struct ddps_ib_node, port) == 0, "NODE() relies on it");
+#define NODE(p) ((struct ddps_ib_node *)(p))
+
+/* ---- node.c ---- */
+int ddps_ib_node_ud(struct ddps_ib_node *n, uint16_t lid, unsigned group, const uint8_t *mgid,
+		    uint32_t qpn, const void *frame, size_t len);
+void ddps_ib_node_mad(struct ddps_ib_node *n, uint16_t lid, const uint8_t *mad);
+
+/* ---- node_group.c ---- */
+extern const struct ddps_sac_ops ddps_ib_node_sac_ops;
+int ddps_ib_node_to_group(struct ddps_ib_node *n, const uint8_t *mgid, const void *frame,
+			  size_t len);
+void ddps_ib_node_drop_held(struct ddps_ib_node *n, unsigned group);
+
+/* ---- node_qp.c ---- */
+int ddps_ib_node_qps_new(struct ddps_ib_node *n);
+void ddps_ib_node_qps_free(struct ddps_ib_node *n);
+void ddps_ib_node_qp_rx(struct ddps_ib_node *n, uint16_t slid, const struct ddps_ib_pkt *p);
+void ddps_ib_node_qp_tick(struct ddps_ib_node *n);
+uint64_t ddps_ib_node_qp_due(const struct ddps_ib_node *n);
+int ddps_ib_node_qp_create(struct ddps_ipoib_port *port, uint8_t transport, uint32_t rx_mtu,
+			   uint32_t *qpn);
+int ddps_ib_node_qp_ready(struct ddps_ipoib_port *port, uint32_t qpn,
+			  const struct ddps_ipoib_qp_to *to);
+int ddps_ib_node_qp_send(struct ddps_ipoib_port *port, uint32_t qpn, const void *frame, size_t len);
+void ddps_ib_node_qp_stop(struct ddps_ipoib_port *port, uint32_t qpn);
+void ddps_ib_node_qp_destroy(struct ddps_ipoib_port *port, uint32_t qpn);
+
+#endif

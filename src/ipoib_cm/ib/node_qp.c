@@ -1,0 +1,292 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The queue pairs of a port: their numbers, and a heap of their timers. */
+#include "ipoib_cm/ib/node_in.h"
+#include <stdlib.h>
+#include <string.h>
+
+#define RX_MAX (1u << 17) /* no IPoIB message is as long */
+
+/* ---- timers ---- */
+
+static void heap_set(struct ddps_ib_node *n, uint32_t at, uint32_t slot)
+{
+	n->heap[at] = slot;
+	n->slot[slot].heap_at = at;
+}
+
+static uint64_t due_at(const struct ddps_ib_node *n, uint32_t at)
+{
+	return n->slot[n->heap[at]].due;
+}
+
+static void heap_up(struct ddps_ib_node *n, uint32_t at)
+{
+	uint32_t slot = n->heap[at];
+
+	for (; at && due_at(n, (at - 1) / 2) > n->slot[slot].due; at = (at - 1) / 2)
+		heap_set(n, at, n->heap[(at - 1) / 2]);
+	heap_set(n, at, slot);
+}
+
+static void heap_down(struct ddps_ib_node *n, uint32_t at)
+{
+	uint32_t slot = n->heap[at], child;
+
+	for (; (child = 2 * at + 1) < n->n_heap; at = child) {
+		if (child + 1 < n->n_heap && due_at(n, child + 1) < due_at(n, child))
+			child++;
+		if (due_at(n, child) >= n->slot[slot].due)
+			break;
+		heap_set(n, at, n->heap[child]);
+	}
+	heap_set(n, at, slot);
+}
+
+/* After anything that was done with the queue pair of @s. */
+static void reschedule(struct ddps_ib_node *n, struct ib_slot *s)
+{
+	uint64_t due = s->used ? ddps_ib_qp_due(&s->qp) : DDPS_IB_NEVER;
+	uint32_t at = s->heap_at, last;
+
+	s->due = due;
+	if (due == DDPS_IB_NEVER && at != DDPS_IB_SLOT_NONE) {
+		s->heap_at = DDPS_IB_SLOT_NONE;
+		last = n->heap[--n->n_heap];
+		if (last == (uint32_t)(s - n->slot))
+			return;
+		heap_set(n, at, last);
+	} else if (due != DDPS_IB_NEVER && at == DDPS_IB_SLOT_NONE) {
+		at = n->n_heap++;
+		heap_set(n, at, (uint32_t)(s - n->slot));
+	} else if (due == DDPS_IB_NEVER) {
+		return;
+	}
+	last = n->heap[at];
+	heap_up(n, at);
+	heap_down(n, n->slot[last].heap_at);
+}
+
+uint64_t ddps_ib_node_qp_due(const struct ddps_ib_node *n)
+{
+	return n->n_heap ? due_at(n, 0) : DDPS_IB_NEVER;
+}
+
+/* ---- numbers ---- */
+
+static struct ib_slot *find(struct ddps_ib_node *n, uint32_t qpn)
+{
+	uint32_t i = qpn & n->slot_mask;
+	struct ib_slot *s = i < n->n_slot ? &n->slot[i] : NULL;
+
+	return s && s->used && s->qp.qpn == qpn ? s : NULL;
+}
+
+/* Another one each time, so that late packets of an old life find nothing. */
+static uint32_t number(struct ddps_ib_node *n, struct ib_slot *s)
+{
+	uint32_t qpn;
+
+	do
+		qpn = (++s->life << n->slot_bits | (uint32_t)(s - n->slot)) & DDPS_IB_QPN_MASK;
+	while (qpn <= DDPS_IB_GSI_QPN || qpn == DDPS_IPOIB_QPN_MCAST || qpn == n->cfg.qpn);
+	return qpn;
+}
+
+int ddps_ib_node_qp_create(struct ddps_ipoib_port *port, uint8_t transport, uint32_t rx_mtu,
+			   uint32_t *qpn)
+{
+	struct ddps_ib_node *n = NODE(port);
+	struct ib_slot *s;
+
+	if (transport != DDPS_CM_RC && transport != DDPS_CM_UC)
+		return DDPS_E_UNSUPPORTED;
+	if (n->free == DDPS_IB_SLOT_NONE || !rx_mtu || rx_mtu > RX_MAX)
+		return DDPS_E_LIMIT;
+	s = &n->slot[n->free];
+	n->free = s->next_free;
+	s->used = true;
+	ddps_ib_qp_init(&s->qp, &n->env, transport == DDPS_CM_UC, number(n, s), rx_mtu);
+	s->qp.pkey = n->cfg.pkey;
+	*qpn = s->qp.qpn;
+	return 0;
+}
+
+int ddps_ib_node_qp_ready(struct ddps_ipoib_port *port, uint32_t qpn,
+			  const struct ddps_ipoib_qp_to *to)
+{
+	struct ddps_ib_node *n = NODE(port);
+	const struct ddps_sa_mcm *link = ddps_sac_link(n->sac);
+	struct ib_slot *s = find(n, qpn);
+	struct ddps_ib_qp_to t = { .qpn = to->qpn,
+				   .tx_psn = to->tx_psn,
+				   .rx_psn = to->rx_psn,
+				   .ack_timeout = to->ack_timeout,
+				   .retry = to->retry_count,
+				   .rnr_retry = to->rnr_retry };
+
+	if (!s || !link)
+		return DDPS_E_STATE;
+	if (!to->path.addr || to->path.addr >= DDPS_SA_LIDS)
+		return DDPS_E_ADDRESS;
+	t.mtu = 128u << (to->path.mtu ? to->path.mtu & 7 : link->mtu & 0x3f);
+	if (!to->path.mtu) /* the path has not been asked for: as the link is */
+		t.ack_timeout = ddps_cm_ack_timeout(link->life & 0x3f, 0);
+	s->dlid = (uint16_t)to->path.addr;
+	return ddps_ib_qp_ready(&s->qp, &t);
+}
+
+static void see(struct ddps_ib_node *n, const struct ib_slot *s, bool tx, const void *frame,
+		size_t len)
+{
+	const struct ddps_ib_seen seen = { .tx = tx,
+					   .connected = true,
+					   .uc = s->qp.uc,
+					   .slid = tx ? n->cfg.lid : s->dlid,
+					   .dlid = tx ? s->dlid : n->cfg.lid,
+					   .from_qpn = tx ? s->qp.qpn : s->qp.to.qpn,
+					   .to_qpn = tx ? s->qp.to.qpn : s->qp.qpn,
+					   .frame = frame,
+					   .len = len };
+
+	if (n->cfg.see)
+		n->cfg.see(n->cfg.see_user, &seen);
+}
+
+int ddps_ib_node_qp_send(struct ddps_ipoib_port *port, uint32_t qpn, const void *frame, size_t len)
+{
+	struct ddps_ib_node *n = NODE(port);
+	struct ib_slot *s = find(n, qpn);
+	int err = s ? ddps_ib_qp_send(&s->qp, frame, len, n->now) : DDPS_E_STATE;
+
+	if (s)
+		reschedule(n, s);
+	if (!err)
+		see(n, s, true, frame, len);
+	return err;
+}
+
+void ddps_ib_node_qp_stop(struct ddps_ipoib_port *port, uint32_t qpn)
+{
+	struct ib_slot *s = find(NODE(port), qpn);
+
+	if (!s)
+		return;
+	ddps_ib_qp_stop(&s->qp);
+	reschedule(NODE(port), s);
+}
+
+void ddps_ib_node_qp_destroy(struct ddps_ipoib_port *port, uint32_t qpn)
+{
+	struct ddps_ib_node *n = NODE(port);
+	struct ib_slot *s = find(n, qpn);
+
+	if (!s)
+		return;
+	ddps_ib_qp_fini(&s->qp);
+	s->used = false;
+	reschedule(n, s);
+	s->next_free = n->free;
+	n->free = (uint32_t)(s - n->slot);
+}
+
+/* ---- packets ---- */
+
+static struct ib_slot *slot_of(struct ddps_ib_qp *qp)
+{
+	return (struct ib_slot *)((char *)qp - offsetof(struct ib_slot, qp));
+}
+
+static bool on_send(void *user, struct ddps_ib_qp *qp, struct ddps_ib_pkt *p)
+{
+	struct ddps_ib_node *n = user;
+
+	if (n->cfg.send(n->cfg.wire, slot_of(qp)->dlid, 0, p))
+		return true;
+	n->stats.tx_full++;
+	return false;
+}
+
+static void on_message(void *user, struct ddps_ib_qp *qp, const void *data, size_t len,
+		       uint64_t now)
+{
+	struct ddps_ib_node *n = user;
+
+	see(n, slot_of(qp), false, data, len);
+	n->cfg.up->qp(n->user, qp->qpn, data, len, now);
+}
+
+static void on_failed(void *user, struct ddps_ib_qp *qp, int err, uint64_t now)
+{
+	struct ddps_ib_node *n = user;
+
+	n->cfg.up->qp_error(n->user, qp->qpn, err, now);
+}
+
+static const struct ddps_ib_qp_ops qp_ops = { on_send, on_message, on_failed };
+
+/* RC packets do not say which queue pair sent them, but from where they come counts. */
+void ddps_ib_node_qp_rx(struct ddps_ib_node *n, uint16_t slid, const struct ddps_ib_pkt *p)
+{
+	struct ib_slot *s = find(n, p->qpn);
+
+	if (!s || s->dlid != slid) {
+		n->stats.rx_qpn++;
+		return;
+	}
+	ddps_ib_qp_rx(&s->qp, p, n->now);
+	reschedule(n, s); /* whatever has become of it */
+}
+
+void ddps_ib_node_qp_tick(struct ddps_ib_node *n)
+{
+	while (n->n_heap && due_at(n, 0) <= n->now) {
+		struct ib_slot *s = &n->slot[n->heap[0]];
+
+		ddps_ib_qp_tick(&s->qp, n->now);
+		reschedule(n, s);
+	}
+}
+
+void ddps_ib_node_pump(struct ddps_ib_node *n, uint64_t now)
+{
+	n->now = now;
+	for (uint32_t i = 0; i < n->n_slot; i++)
+		if (n->slot[i].used && n->slot[i].qp.blocked) {
+			ddps_ib_qp_pump(&n->slot[i].qp, now);
+			reschedule(n, &n->slot[i]);
+		}
+}
+
+/* ---- life ---- */
+
+int ddps_ib_node_qps_new(struct ddps_ib_node *n)
+{
+	n->n_slot = n->cfg.max_qps;
+	while (1u << n->slot_bits < n->n_slot)
+		n->slot_bits++;
+	n->slot_mask = (1u << n->slot_bits) - 1;
+	n->env.ops = &qp_ops;
+	n->env.user = n;
+	n->env.tx.max = n->cfg.tx_octets;
+	n->env.rx.max = n->cfg.rx_octets;
+	n->slot = calloc(n->n_slot, sizeof(*n->slot));
+	n->heap = calloc(n->n_slot, sizeof(*n->heap));
+	n->free = DDPS_IB_SLOT_NONE;
+	if (!n->slot || !n->heap)
+		return DDPS_E_NOMEM;
+	for (uint32_t i = n->n_slot; i-- > 0; n->free = i)
+		n->slot[i] = (struct ib_slot){ .life = n->cfg.seed >> 8,
+					       .next_free = n->free,
+					       .heap_at = DDPS_IB_SLOT_NONE,
+					       .due = DDPS_IB_NEVER };
+	return 0;
+}
+
+void ddps_ib_node_qps_free(struct ddps_ib_node *n)
+{
+	for (uint32_t i = 0; n->slot && i < n->n_slot; i++)
+		if (n->slot[i].used)
+			ddps_ib_qp_fini(&n->slot[i].qp);
+	free(n->slot);
+	free(n->heap);
+}

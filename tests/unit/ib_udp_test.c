@@ -1,0 +1,271 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Ports with sockets on loopback addresses of their own: two interfaces, and packets of nobody. */
+#include <criterion/criterion.h>
+#include <arpa/inet.h>
+#include <errno.h>
+#include <poll.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+#include <ddpsess/ib_udp.h>
+#include <ddpsess/ipoib_if.h>
+#include "ipoib_cm/ib/icrc.h"
+
+#define MS 1000000ull
+
+struct peer {
+	struct ddps_ib_udp *u;
+	struct ddps_ipoib_if *f;
+	unsigned n_rx;
+	size_t len;
+};
+
+static struct peer peer[2];
+static uint8_t net[4]; /* of this process */
+
+static uint64_t clock_now(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
+}
+
+static void deliver(void *user, const void *packet, size_t len)
+{
+	struct peer *p = user;
+
+	(void)packet;
+	p->n_rx++;
+	p->len = len;
+}
+
+static void config(struct ddps_ib_udp_config *c, unsigned i)
+{
+	ddps_ib_udp_config_init(c);
+	memcpy(c->ip4, net, 3);
+	c->ip4[3] = (uint8_t)(1 + i);
+	memcpy(c->gid, (uint8_t[16]){ 0xfe, 0x80, [15] = (uint8_t)(1 + i) }, 16);
+	c->sa_lid = 1;
+	c->qpn = 0x48 + i;
+	c->up = ddps_ipoib_if_up();
+}
+
+static void make(unsigned i)
+{
+	struct ddps_ipoib_if_calls calls = { sizeof(calls), deliver, NULL, &peer[i] };
+	struct ddps_ipoib_if_config f;
+	struct ddps_ib_udp_config c;
+	char why[300];
+
+	config(&c, i);
+	cr_assert_eq(ddps_ib_udp_new(&peer[i].u, &c, why, sizeof(why)), 0, "%s", why);
+	ddps_ipoib_if_config_init(&f);
+	f.me.addr = (struct ddps_ipoib_lladdr){ .flags = DDPS_IPOIB_RC, .qpn = c.qpn };
+	memcpy(f.me.addr.gid, c.gid, 16);
+	f.me.pkey = c.pkey;
+	f.me.rx_mtu = 65524;
+	f.has_ip4 = true;
+	memcpy(f.ip4, (uint8_t[4]){ 10, 0, 0, (uint8_t)(1 + i) }, 4);
+	f.prefix4 = 24;
+	f.retry_count = f.rnr_retry = 7;
+	f.ca_guid = 1 + i;
+	f.seed = i;
+	cr_assert_eq(ddps_ipoib_if_new(&peer[i].f, &f, ddps_ib_udp_port(peer[i].u), &calls), 0);
+	ddps_ib_udp_user(peer[i].u, peer[i].f);
+	cr_assert_eq(ddps_ipoib_if_start(peer[i].f, clock_now()), 0);
+}
+
+/* Addresses that no other test has: by the process, and where they are taken, the next. */
+static void init(void)
+{
+	unsigned at = (unsigned)getpid();
+	struct ddps_ib_udp_config c;
+	struct ddps_ib_udp *u;
+	char why[300];
+	int err = -1;
+
+	for (unsigned i = 0; i < 50 && err; i++, at += 7919) {
+		memcpy(net, (uint8_t[4]){ 127, (uint8_t)(100 + at % 100), (uint8_t)(at / 100), 0 },
+		       4);
+		config(&c, 0);
+		err = ddps_ib_udp_new(&u, &c, why, sizeof(why));
+	}
+	cr_assert_eq(err, 0, "%s", why);
+	ddps_ib_udp_free(u);
+	memset(peer, 0, sizeof(peer));
+	make(0);
+	make(1);
+}
+
+static void fini(void)
+{
+	for (unsigned i = 0; i < 2; i++) {
+		ddps_ipoib_if_free(peer[i].f);
+		ddps_ib_udp_free(peer[i].u);
+	}
+}
+
+/* One turn of both, which sleeps until there is something, at most 20 ms. */
+static void turn(void)
+{
+	struct pollfd fds[2 * DDPS_IB_UDP_FDS];
+	uint64_t now;
+
+	for (unsigned i = 0; i < 2; i++)
+		ddps_ib_udp_fds(peer[i].u, fds + i * DDPS_IB_UDP_FDS);
+	(void)poll(fds, 2 * DDPS_IB_UDP_FDS, 20);
+	now = clock_now();
+	for (unsigned i = 0; i < 2; i++) {
+		(void)ddps_ib_udp_run(peer[i].u, now);
+		if (ddps_ipoib_if_deadline(peer[i].f) <= now)
+			ddps_ipoib_if_tick(peer[i].f, now);
+	}
+}
+
+#define UNTIL(condition)                                                                           \
+	do {                                                                                       \
+		uint64_t end = clock_now() + 20000 * MS;                                           \
+		while (!(condition)) {                                                             \
+			cr_assert_lt(clock_now(), end, #condition);                                \
+			turn();                                                                    \
+		}                                                                                  \
+	} while (0)
+
+static uint64_t count(unsigned i, const char *name)
+{
+	const char *at;
+	uint64_t v;
+
+	for (unsigned k = 0; (at = ddps_ib_udp_counter(peer[i].u, k, &v)); k++)
+		if (!strcmp(at, name))
+			return v;
+	cr_assert(false, "no counter %s", name);
+	return 0;
+}
+
+static void send_ip(unsigned from, unsigned to, size_t len)
+{
+	static uint8_t p[65536];
+	uint32_t sum = 0;
+
+	memset(p, 0, 20);
+	p[0] = 0x45;
+	p[2] = (uint8_t)(len >> 8);
+	p[3] = (uint8_t)len;
+	p[8] = 64;
+	p[9] = 17;
+	memcpy(p + 12, (uint8_t[4]){ 10, 0, 0, (uint8_t)(1 + from) }, 4);
+	memcpy(p + 16, (uint8_t[4]){ 10, 0, 0, (uint8_t)(1 + to) }, 4);
+	for (unsigned i = 0; i < 20; i += 2)
+		sum += (uint32_t)p[i] << 8 | p[i + 1];
+	sum = (sum & 0xffff) + (sum >> 16);
+	sum += sum >> 16;
+	p[10] = (uint8_t)(~sum >> 8);
+	p[11] = (uint8_t)~sum;
+	cr_assert_eq(ddps_ipoib_if_send(peer[from].f, p, len, clock_now()), 0);
+}
+
+static bool is_up(unsigned i)
+{
+	return ddps_ipoib_if_state(peer[i].f) == DDPS_IPOIB_IF_UP;
+}
+
+Test(ib_udp, interfaces_talk_over_sockets, .init = init, .fini = fini)
+{
+	cr_expect_eq(ddps_ib_udp_lid(peer[1].u), 2);
+	UNTIL(is_up(0) && is_up(1));
+	send_ip(0, 1, 60000);
+	UNTIL(peer[1].n_rx == 1);
+	send_ip(1, 0, 60000);
+	UNTIL(peer[0].n_rx == 1);
+	cr_expect_eq(peer[0].len, 60000);
+	cr_expect_gt(count(0, "qp_tx"), 30);
+	for (unsigned i = 0; i < 2; i++) {
+		cr_expect_eq(count(i, "wire_icrc"), 0);
+		cr_expect_eq(count(i, "wire_bad"), 0);
+		cr_expect_eq(count(i, "wire_tx_failed"), 0);
+	}
+}
+
+/* A MAD to the second port, from some address; @flip: the bit to make wrong, -1: none. */
+static void stranger(uint8_t third, uint8_t last, int flip, size_t len)
+{
+	struct sockaddr_in from = { .sin_family = AF_INET }, to = from;
+	socklen_t from_len = sizeof(from);
+	struct ddps_ib_udp_hdr h = { .dport = DDPS_IB_UDP_PORT };
+	uint8_t b[300] = { 0x64, 0, 0xff, 0xff, 0, 0, 0, 1, 0, 0, 0, 0, 0x80, 1, 0, 0, 0, 0, 0, 1 };
+	uint32_t crc;
+	int fd = socket(AF_INET, SOCK_DGRAM, 0);
+	const int no_fragments = IP_PMTUDISC_PROBE;
+
+	from.sin_addr.s_addr = htonl((uint32_t)net[0] << 24 | (uint32_t)net[1] << 16 |
+				     (uint32_t)third << 8 | last);
+	to.sin_addr.s_addr =
+		htonl((uint32_t)net[0] << 24 | (uint32_t)net[1] << 16 | (uint32_t)net[2] << 8 | 2);
+	to.sin_port = htons(DDPS_IB_UDP_PORT);
+	cr_assert_eq(setsockopt(fd, IPPROTO_IP, IP_MTU_DISCOVER, &no_fragments,
+				sizeof(no_fragments)),
+		     0);
+	cr_assert_eq(bind(fd, (struct sockaddr *)&from, sizeof(from)), 0);
+	cr_assert_eq(getsockname(fd, (struct sockaddr *)&from, &from_len), 0);
+	h.src = ntohl(from.sin_addr.s_addr);
+	h.dst = ntohl(to.sin_addr.s_addr);
+	h.sport = ntohs(from.sin_port);
+	b[4] = 0xff;
+	crc = ddps_ib_icrc_add(ddps_ib_icrc_start(&h, len), b, len - 4);
+	b[4] = 0;
+	ddps_ib_icrc_put(b + len - 4, crc);
+	if (flip >= 0)
+		b[flip / 8] ^= (uint8_t)(1u << flip % 8);
+	cr_assert_eq(sendto(fd, b, len, 0, (struct sockaddr *)&to, sizeof(to)), (ssize_t)len);
+	close(fd);
+}
+
+Test(ib_udp, packets_that_are_not_right_are_dropped, .init = init, .fini = fini)
+{
+	UNTIL(is_up(0) && is_up(1));
+	stranger(net[2], 9, -1, 280);
+	UNTIL(count(1, "mad_bad") == 1); /* it came through; its class is 0 */
+	stranger(net[2], 9, 8 * 100, 280);
+	UNTIL(count(1, "wire_icrc") == 1);
+	stranger((uint8_t)(net[2] + 1), 9, -1, 280); /* another subnet */
+	UNTIL(count(1, "wire_stranger") == 1);
+	stranger(net[2], 9, -1, 12);
+	UNTIL(count(1, "wire_bad") == 1);
+	stranger(net[2], 9, 8, 280); /* another version */
+	UNTIL(count(1, "wire_bad") == 2);
+	cr_expect_eq(count(1, "mad_bad"), 1, "the others did not");
+}
+
+Test(ib_udp, refuses_bad_configurations, .init = init, .fini = fini)
+{
+	struct ddps_ib_udp_config c;
+	struct ddps_ib_udp *u;
+	char why[300];
+
+#define REFUSED(change, error)                                                                     \
+	do {                                                                                       \
+		config(&c, 2);                                                                     \
+		change;                                                                            \
+		why[0] = '\0';                                                                     \
+		cr_expect_eq(ddps_ib_udp_new(&u, &c, why, sizeof(why)), error, #change);           \
+	} while (0)
+	REFUSED(c.ip4[3] = 0, DDPS_E_INVAL);
+	REFUSED(c.ip4[3] = 255, DDPS_E_INVAL);
+	REFUSED(c.up = NULL, DDPS_E_INVAL);
+	REFUSED(c.struct_size = 3, DDPS_E_INVAL);
+	REFUSED(c.mtu = 6, DDPS_E_INVAL);
+	REFUSED(c.life = 32, DDPS_E_INVAL);
+	REFUSED(c.sa_lid = 0, DDPS_E_INVAL);
+	REFUSED(c.pkey = 0, DDPS_E_INVAL);
+	REFUSED(c.max_qps = 0, DDPS_E_INVAL);
+	cr_expect(strstr(why, "limit"));
+	REFUSED(c.ip4[3] = 1, DDPS_E_SYSTEM); /* the first port's */
+	cr_expect_eq(errno, EADDRINUSE);
+	cr_expect(strstr(why, "in use"), "%s", why);
+	REFUSED(memcpy(c.ip4, ((uint8_t[]){ 192, 0, 2, 1 }), 4), DDPS_E_SYSTEM);
+	cr_expect_eq(errno, EADDRNOTAVAIL);
+	ddps_ib_udp_free(NULL);
+}
