@@ -169,7 +169,8 @@ static void list_idle(struct ddps_sd_carrier *c)
 	struct ddps_sd_listener *l = c->listener;
 	struct ddps_error e;
 
-	if (!l || c->goal || c->state != DDPS_SD_UP || c->idle.counted)
+	/* A fresh one has a half-open place. */
+	if (!l || c->fresh || c->goal || c->state != DDPS_SD_UP || c->idle.counted)
 		return;
 	c->idle.owner = c;
 	if (ddps_shares_add(&l->idle, &c->idle, ddps_share_net_text(c->info.peer)) < 0) {

@@ -43,8 +43,8 @@
 #define DDPS_SD_STALL_MESSAGES 16384u
 #define DDPS_SD_STALL_ASSOC    (16u << 20)
 #define DDPS_SD_PAUSE_MS       5000u
-/* Associations that peers opened and that carry no session: of one listener, and of these from one
- * address (common/shares.h).  Beyond that the one that has been idle longest is ended, of that
+/* Associations that peers opened and that carry no session any more: of one listener, and of these
+ * from one address (common/shares.h).  Beyond that the one that has been idle longest is ended, of that
  * address, or of the one that has most of them. */
 #define DDPS_SD_IDLE_LISTENER 256u
 #define DDPS_SD_IDLE_PEER     32u

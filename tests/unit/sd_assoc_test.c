@@ -382,30 +382,49 @@ Test(sd_assoc, pairs_run_out_for_sessions_that_wait)
 }
 
 /* A peer that opens associations and asks for nothing, or no longer. */
+/* One that had a session and has none any more. */
+static struct ddps_sd_assoc *left_idle(void)
+{
+	struct ddps_sd_assoc *raw = sd_raw_open(&w, 0);
+
+	sd_send(&w, raw, 0, "0000 0004");
+	sd_expect(raw, 0, "0001 0004");
+	sd_run(&w);
+	return raw;
+}
+
+/* A parallel program's processes on one host call all at the same time, each with an association of
+ * its own: the first have not asked for a session yet when the last are there. */
+Test(sd_assoc, many_new_associations_of_one_host_all_get_their_session)
+{
+	struct ddps_sd_assoc *raw[4 * DDPS_SD_IDLE_PEER];
+
+	w.lparam.max_half_open = 1000;
+	for (unsigned i = 0; i < 4 * DDPS_SD_IDLE_PEER; i++)
+		raw[i] = sd_raw_to_listener(&w);
+	for (unsigned i = 0; i < 4 * DDPS_SD_IDLE_PEER; i++) {
+		sd_send(&w, raw[i], 0, "0000 0001");
+		sd_expect(raw[i], 0, "0000 0002");
+	}
+	cr_expect_eq(w.env.idle_ended, 0);
+}
+
 Test(sd_assoc, attack_3_idle_associations_are_few)
 {
 	struct ddps_sd_assoc *raw[DDPS_SD_IDLE_PEER + 4];
 	unsigned ended = 0;
 
 	w.lparam.max_half_open = 1000;
-	sd_listen(&w);
-	for (unsigned i = 0; i < DDPS_SD_IDLE_PEER + 4; i++) {
-		raw[i] = fake_sctp_raw_connect(&w.env, SD_PORT);
-		sd_run(&w);
-		/* one of the first ones carries a session and is no prey */
-		if (i == 1) {
-			sd_send(&w, raw[i], 0, "0000 0001");
-			sd_expect(raw[i], 0, "0000 0002");
-		}
-	}
-	sd_run(&w);
+	for (unsigned i = 0; i < DDPS_SD_IDLE_PEER + 4;
+	     i++) /* one carries a session and is no prey */
+		raw[i] = i == 1 ? sd_raw_open(&w, 0) : left_idle();
 	for (unsigned i = 0; i < DDPS_SD_IDLE_PEER + 4; i++) {
 		ended += raw[i]->over;
 		cr_expect_eq(raw[i]->over, i == 0 || i == 2 || i == 3, "%u", i);
 	}
 	cr_expect_eq(ended, 3);
 	cr_expect_eq(w.env.idle_ended, 3);
-	cr_expect_eq(w.req[0].closes, 0);
+	cr_expect_eq(w.req[1].closes, 0);
 }
 
 /* Whoever has a whole /64 has one share all the same, and takes no place of others. */
@@ -416,11 +435,11 @@ Test(sd_assoc, attack_3_idle_associations_of_one_network_are_few)
 
 	w.lparam.max_half_open = 1000;
 	fake_sctp_net.from = "[2001:db8:0:1::1]:7";
-	other = sd_raw_to_listener(&w);
+	other = left_idle();
 	fake_sctp_net.from = from;
 	for (unsigned i = 0; i < DDPS_SD_IDLE_PEER + 4; i++) {
 		snprintf(from, sizeof(from), "[2001:db8:0:2:%x::1]:7", i);
-		raw[i] = sd_raw_to_listener(&w);
+		raw[i] = left_idle();
 	}
 	cr_expect_eq(w.env.idle_ended, 4);
 	for (unsigned i = 0; i < DDPS_SD_IDLE_PEER + 4; i++)
@@ -429,7 +448,7 @@ Test(sd_assoc, attack_3_idle_associations_of_one_network_are_few)
 	/* Many networks: the one that has most gives way, not whoever came first. */
 	for (unsigned i = 0; i < DDPS_SD_IDLE_LISTENER; i++) {
 		snprintf(from, sizeof(from), "10.0.%u.%u:7", i >> 8, i & 255);
-		sd_raw_to_listener(&w);
+		left_idle();
 	}
 	cr_expect_eq(w.env.idle_ended, 4 + DDPS_SD_IDLE_PEER + 1);
 	cr_expect(other->over, "the oldest where all have one");
