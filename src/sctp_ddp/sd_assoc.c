@@ -169,8 +169,9 @@ static void list_idle(struct ddps_sd_carrier *c)
 	struct ddps_sd_listener *l = c->listener;
 	struct ddps_error e;
 
-	/* A fresh one has a half-open place. */
-	if (!l || c->fresh || c->goal || c->state != DDPS_SD_UP || c->idle.counted)
+	/* A fresh one has a half-open place.  Where pairs drain our Terminate may be under way, and an
+	 * abort would overtake it. */
+	if (!l || c->fresh || c->npairs || c->goal || c->state != DDPS_SD_UP || c->idle.counted)
 		return;
 	c->idle.owner = c;
 	if (ddps_shares_add(&l->idle, &c->idle, ddps_share_net_text(c->info.peer)) < 0) {
@@ -196,10 +197,10 @@ void ddps_sd_carrier_idle(struct ddps_sd_carrier *c)
 	if (c->fresh)
 		ms = c->listener && c->listener->param.setup_ms ? c->listener->param.setup_ms
 								: PASSIVE_LINGER_MS;
-	else if (!c->goal)
-		ms = PASSIVE_LINGER_MS;
 	else if (c->npairs)
 		ms = DRAIN_MS;
+	else if (!c->goal)
+		ms = PASSIVE_LINGER_MS;
 	ddps_timer_after(c->env->loop, &c->linger, ms);
 }
 

@@ -382,13 +382,16 @@ Test(sd_assoc, pairs_run_out_for_sessions_that_wait)
 }
 
 /* A peer that opens associations and asks for nothing, or no longer. */
-/* One that had a session and has none any more. */
-static struct ddps_sd_assoc *left_idle(void)
+/* One that had a session and has none any more; @hold: our Terminate is still on its way. */
+static struct ddps_sd_assoc *left_idle(bool hold)
 {
 	struct ddps_sd_assoc *raw = sd_raw_open(&w, 0);
 
-	sd_send(&w, raw, 0, "0000 0004");
-	sd_expect(raw, 0, "0001 0004");
+	raw->hold = hold;
+	sd_send(&w, raw, 0, "0001 0004");
+	if (!hold)
+		sd_expect(raw, 0, "0001 0004");
+	sd_free(&w.req[w.nreq - 1]);
 	sd_run(&w);
 	return raw;
 }
@@ -409,6 +412,30 @@ Test(sd_assoc, many_new_associations_of_one_host_all_get_their_session)
 	cr_expect_eq(w.env.idle_ended, 0);
 }
 
+/* The sessions of such a program end at the same time, too.  Our Terminate is the last word of each:
+ * an association is not aborted for being idle before the peer has it. */
+Test(sd_assoc, many_sessions_that_end_together_all_get_their_terminate)
+{
+	struct ddps_sd_assoc *raw[4 * DDPS_SD_IDLE_PEER];
+	unsigned over = 0;
+
+	w.lparam.max_half_open = 1000;
+	for (unsigned i = 0; i < 4 * DDPS_SD_IDLE_PEER; i++)
+		raw[i] = left_idle(true);
+	for (unsigned i = 0; i < 4 * DDPS_SD_IDLE_PEER; i++)
+		cr_assert_not(raw[i]->over, "%u", i);
+	for (unsigned i = 0; i < 4 * DDPS_SD_IDLE_PEER; i++) {
+		raw[i]->hold = false;
+		fake_sctp_poke(raw[i]);
+	}
+	sd_run(&w);
+	for (unsigned i = 0; i < 4 * DDPS_SD_IDLE_PEER; i++)
+		sd_expect(raw[i], 0, "0001 0004");
+	for (unsigned i = 0; i < 4 * DDPS_SD_IDLE_PEER; i++)
+		over += raw[i]->over;
+	cr_expect_eq(over, 3 * DDPS_SD_IDLE_PEER, "%u", over);
+}
+
 Test(sd_assoc, attack_3_idle_associations_are_few)
 {
 	struct ddps_sd_assoc *raw[DDPS_SD_IDLE_PEER + 4];
@@ -417,7 +444,7 @@ Test(sd_assoc, attack_3_idle_associations_are_few)
 	w.lparam.max_half_open = 1000;
 	for (unsigned i = 0; i < DDPS_SD_IDLE_PEER + 4;
 	     i++) /* one carries a session and is no prey */
-		raw[i] = i == 1 ? sd_raw_open(&w, 0) : left_idle();
+		raw[i] = i == 1 ? sd_raw_open(&w, 0) : left_idle(false);
 	for (unsigned i = 0; i < DDPS_SD_IDLE_PEER + 4; i++) {
 		ended += raw[i]->over;
 		cr_expect_eq(raw[i]->over, i == 0 || i == 2 || i == 3, "%u", i);
@@ -435,11 +462,11 @@ Test(sd_assoc, attack_3_idle_associations_of_one_network_are_few)
 
 	w.lparam.max_half_open = 1000;
 	fake_sctp_net.from = "[2001:db8:0:1::1]:7";
-	other = left_idle();
+	other = left_idle(false);
 	fake_sctp_net.from = from;
 	for (unsigned i = 0; i < DDPS_SD_IDLE_PEER + 4; i++) {
 		snprintf(from, sizeof(from), "[2001:db8:0:2:%x::1]:7", i);
-		raw[i] = left_idle();
+		raw[i] = left_idle(false);
 	}
 	cr_expect_eq(w.env.idle_ended, 4);
 	for (unsigned i = 0; i < DDPS_SD_IDLE_PEER + 4; i++)
@@ -448,7 +475,7 @@ Test(sd_assoc, attack_3_idle_associations_of_one_network_are_few)
 	/* Many networks: the one that has most gives way, not whoever came first. */
 	for (unsigned i = 0; i < DDPS_SD_IDLE_LISTENER; i++) {
 		snprintf(from, sizeof(from), "10.0.%u.%u:7", i >> 8, i & 255);
-		left_idle();
+		left_idle(false);
 	}
 	cr_expect_eq(w.env.idle_ended, 4 + DDPS_SD_IDLE_PEER + 1);
 	cr_expect(other->over, "the oldest where all have one");
