@@ -3,7 +3,7 @@
  * Many sessions at once in one thread; over SCTP those to one address share an association.
  *
  *	many_peer -s URI [-n SESSIONS] [-b OCTETS]	serve so many, each with a region of its own
- *	many_peer -c URI [-n SESSIONS]			so many at once
+ *	many_peer -c URI [-n SESSIONS] [-a]		so many at once; -a: an association each
  *
  * The protocol is that of rdma_peer, which can be at the other end: the client finds an advert of
  * its region in the server's private data, writes the region, reads it back and compares, and
@@ -22,6 +22,7 @@
 #define MOST	 65536u /* octets of a region */
 #define QUIET_S	 60	/* no event and no completion */
 #define NUDGE_MS 100
+#define SETUP_MS 50000 /* of all, under emulation */
 
 struct session {
 	struct ddps_ep *ep;
@@ -42,6 +43,7 @@ struct peer {
 	unsigned long sessions, made, established, answered, closed, open, most;
 	const char *server, *client;
 	uint32_t octets;
+	bool alone;
 };
 
 static int fail(const char *what, int err)
@@ -67,6 +69,8 @@ static struct session *session_new(struct peer *p, uint32_t octets, unsigned acc
 		attr.send_cq = attr.recv_cq = p->cq;
 		attr.sq_depth = attr.rq_depth = 4;
 		attr.user = s;
+		if (p->alone) /* what waits for a receive must not hold others up */
+			attr.no_recv = DDPS_NO_RECV_STALL;
 		e = ddps_ep_new(p->ctx, &attr, &s->ep);
 	}
 	if (!e)
@@ -271,6 +275,7 @@ static int call(struct peer *p)
 	p->param.private_data = HELLO;
 	p->param.private_data_len = sizeof HELLO;
 	p->param.nudge_ms = NUDGE_MS;
+	p->param.connect_ms = p->param.setup_ms = SETUP_MS;
 	while (p->made < p->sessions) {
 		s = session_new(p, MOST, 0);
 		if (!s)
@@ -286,7 +291,7 @@ static int parse(int argc, char **argv, struct peer *p)
 {
 	int c;
 
-	while ((c = getopt(argc, argv, "s:c:n:b:")) != -1) {
+	while ((c = getopt(argc, argv, "s:c:n:b:a")) != -1) {
 		unsigned long v = optarg ? strtoul(optarg, NULL, 0) : 0;
 
 		if (c == 's')
@@ -297,6 +302,8 @@ static int parse(int argc, char **argv, struct peer *p)
 			p->sessions = v;
 		else if (c == 'b' && v > 0 && v <= MOST)
 			p->octets = (uint32_t)v;
+		else if (c == 'a')
+			p->alone = true;
 		else
 			return -1;
 	}
@@ -311,7 +318,7 @@ int main(int argc, char **argv)
 	ddps_conn_param_init(&p.param);
 	if (parse(argc, argv, &p)) {
 		fprintf(stderr, "usage: many_peer -s URI [-n SESSIONS] [-b OCTETS]\n"
-				"       many_peer -c URI [-n SESSIONS]\n");
+				"       many_peer -c URI [-n SESSIONS] [-a]\n");
 		return 2;
 	}
 	bad = make(&p) || (p.server ? listen_at(&p) : call(&p)) || run(&p);

@@ -74,7 +74,7 @@ host_wait() { # NAME: its exit status
 }
 
 guest_start() { # NAME 'COMMAND': output in the guest's /tmp/NAME.out, exit status in .rc
-	guest "{ $2; echo \$? >/tmp/$1.rc; } >/tmp/$1.out 2>&1 </dev/null &"
+	guest "rm -f /tmp/$1.rc; { $2; echo \$? >/tmp/$1.rc; } >/tmp/$1.out 2>&1 </dev/null &"
 }
 
 guest_wait() { # NAME SECONDS: its exit status

@@ -35,6 +35,66 @@ judge_sctp() {
 	detail "$packets packets judged by tshark"
 }
 
+# Of /proc/net/sctp/snmp in the guest, since it began.
+sctp_count() { # NAME
+	guest "sed -n 's/^Sctp$1[[:space:]]*//p' /proc/net/sctp/snmp"
+}
+
+# What the guest's SCTP has got since there were BEFORE makes a transfer in its middle.
+sctp_in_transfer() { # BEFORE, of sctp_count InUnorderChunks
+	guest "for ((i = 0; i < 600; i++)); do
+		n=\$(sed -n 's/^SctpInUnorderChunks[[:space:]]*//p' /proc/net/sctp/snmp)
+		[ \$((n - $1)) -gt 200 ] && exit 0; sleep 0.05; done; exit 1" || fail "no octets arrive"
+}
+
+# So much was captured.
+captured() { # OCTETS
+	[ "$(stat -c %s "$work/wire.pcap")" -ge "$1" ]
+}
+
+rdma_there() { # QUERY OPTION...: our server in the guest, on the kernel's SCTP
+	local query=$1
+	shift
+	guest_start rdma "example-rdma_peer $* -s 'sctp://$GUEST:$PORT?backend=kernel&$query'"
+	guest_listens "$PORT" sctp
+}
+
+rdma_calls() { # QUERY WHAT: our engine calls it
+	host timeout 300 "$build/example-rdma_peer" -c "sctp://$GUEST:$PORT?backend=native&$1" \
+		>"$work/here" 2>"$work/err" || fail "$2, rdma_peer here: $(tail -n 1 "$work/err")"
+}
+
+rdma_called() { # QUERY WHAT: the guest calls ours, at $port
+	LAB_LIMIT=310 guest "timeout 300 example-rdma_peer \
+		-c 'sctp://$HOST:$port?backend=kernel&$1'" >"$work/there" ||
+		fail "$2, rdma_peer there: $(tail -n 1 "$work/there")"
+}
+
+# Written and read back at random offsets, either end as client; digests equal.
+bulk_both_ways() { # QUERY OCTETS
+	rdma_there "$1" -b "$2"
+	rdma_calls "$1" "$2 octets"
+	guest_wait rdma 30 || fail "rdma_peer there: $(guest_output rdma | tail -n 1)"
+	guest_output rdma >"$work/there"
+	digests_agree "$work/here" "$work/there"
+	rdma_listen "sctp://$HOST:0?backend=native&$1" -b "$2"
+	rdma_called "$1" "$2 octets"
+	host_wait rdma || fail "rdma_peer here as server: $(tail -n 1 "$work/rdma.err")"
+	digests_agree "$work/rdma.out" "$work/there"
+}
+
+# A file from the guest to our listener, and back.
+guest_puts_and_gets() { # OCTETS QUERY
+	mkdir "$work/dir"
+	listen "sctp://$HOST:0?backend=native&$2" --dir "$work/dir"
+	LAB_LIMIT=250 guest "head -c $1 /dev/urandom >/tmp/own &&
+		timeout 120 sessctl put /tmp/own 'sctp://$HOST:$port/own?backend=kernel&$2' &&
+		timeout 120 sessctl get 'sctp://$HOST:$port/own?backend=kernel&$2' /tmp/again &&
+		cmp /tmp/own /tmp/again" >"$work/there" 2>&1 ||
+		fail "put and get in the guest: $(tail -n 1 "$work/there")"
+	same_digest "$work/dir/own" /tmp/own
+}
+
 # In the capture: packets that came twice, and TSNs that came late.
 some_disordered() {
 	wire -Y "ip.src == $GUEST && sctp.data_tsn" -T fields -e ip.id -e sctp.data_tsn_raw |

@@ -12,24 +12,13 @@ serve_there() {
 	guest_listens "$PORT" sctp
 }
 
-# Some chunks are there.
-sctp_in_transfer() {
-	guest "for ((i = 0; i < 600; i++)); do
-		n=\$(sed -n 's/^SctpInUnorderChunks[[:space:]]*//p' /proc/net/sctp/snmp)
-		[ \$((n - $1)) -gt 200 ] && exit 0; sleep 0.05; done; exit 1" || fail "no octets arrive"
-}
-
-chunks() {
-	guest "sed -n 's/^SctpInUnorderChunks[[:space:]]*//p' /proc/net/sctp/snmp"
-}
-
 ends_there() { # WHAT
 	guest_wait rdma 20 && fail "$1: taken for an orderly end in the guest"
 	grep -q rdma_peer: <<<"$(guest_output rdma)" || fail "$1: the guest's end says nothing"
 }
 
 serve_there
-before=$(chunks)
+before=$(sctp_count InUnorderChunks)
 host_start rdma timeout 90 "$build/example-rdma_peer" -c "$ours"
 sctp_in_transfer "$before"
 # shellcheck disable=SC2016 # for the guest's shell

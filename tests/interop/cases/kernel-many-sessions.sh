@@ -5,13 +5,9 @@
 # needs: example-many_peer
 judged_sctp
 many=200 each=128 # half of an association's streams
-associations() { # Active|Passive: established since the guest began
-	guest "sed -n 's/^Sctp$1Estabs[[:space:]]*//p' /proc/net/sctp/snmp"
-}
-
 as_few() { # Active|Passive BEFORE WHAT
 	local n few=$(((many + each - 1) / each))
-	n=$(associations "$1")
+	n=$(sctp_count "$1Estabs")
 	[ "$n" = $(($2 + few)) ] || fail "$3: $((n - $2)) associations, not $few"
 }
 
@@ -25,7 +21,7 @@ as_many() { # FILE WHAT
 }
 
 serve "backend=kernel&$ON_IP"
-active=$(associations Active) passive=$(associations Passive)
+active=$(sctp_count ActiveEstabs) passive=$(sctp_count PassiveEstabs)
 guest "timeout 90 example-many_peer -n $many -c 'sctp://$GUEST:$PORT?backend=kernel&$ON_IP'" \
 	>"$work/there" 2>&1 || fail "kernel, kernel: $(tail -n 1 "$work/there")"
 guest_wait many 30 || fail "kernel, kernel: $(guest_output many | tail -n 1)"
@@ -35,7 +31,7 @@ as_few Passive "$passive" "kernel, kernel"
 
 sctp_over_udp
 serve "backend=kernel&$IN_UDP"
-passive=$(associations Passive)
+passive=$(sctp_count PassiveEstabs)
 host timeout 90 "$build/example-many_peer" -n $many \
 	-c "sctp://$GUEST:$PORT?backend=native&$IN_UDP" >"$work/here" 2>"$work/err" ||
 	fail "native, kernel: $(tail -n 1 "$work/err")"
@@ -44,7 +40,7 @@ as_many "$work/here" "native, kernel"
 as_few Passive "$passive" "native, kernel"
 
 many_listen "sctp://$HOST:0?backend=native&$IN_UDP" -n $many
-active=$(associations Active)
+active=$(sctp_count ActiveEstabs)
 guest "timeout 90 example-many_peer -n $many \
 	-c 'sctp://$HOST:$port?backend=kernel&$IN_UDP'" >"$work/there" 2>&1 ||
 	fail "kernel, native: $(tail -n 1 "$work/there")"
