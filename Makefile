@@ -26,14 +26,14 @@ OPT_fuzz   := -O1 -g -fno-omit-frame-pointer -fsanitize=fuzzer-no-link,address,u
 	-fno-sanitize-recover=all
 CPPFLAGS   += -D_GNU_SOURCE -Iinclude -Isrc
 CFLAGS_ALL := -std=gnu11 -pthread -fPIC -fvisibility=hidden $(WARN) $(OPT_$(VARIANT)) $(CFLAGS)
-LIB_LIBS   := -lisal -lnettle -lusrsctp -lsctp -pthread
+LIB_LIBS   := -lisal -lnettle -lsctp -pthread
 TOOL_LIBS  := -ljansson
 comma	   := ,
 # sanitizers bring their own undefined symbols, so -z defs is for the real thing only
 DEFS	   := $(if $(filter opt,$(VARIANT)),-Wl$(comma)-z$(comma)defs)
 
 LIB_DIRS   := common ddp rdmap negotiate mpa_tcp sctp/parts sctp/send sctp sctp_ddp \
-	sctp_ddp/backend $(addprefix sctp_ddp/backend/,native usrsctp kernel) session
+	sctp_ddp/backend $(addprefix sctp_ddp/backend/,native kernel) session
 LIB_SRC	   := $(wildcard $(LIB_DIRS:%=src/%/*.c))
 VERBS_SRC  := $(wildcard src/verbs/*.c src/verbs/*/*.c)
 # ports load the libraries that they need at run time, so nothing is linked for them
@@ -43,7 +43,7 @@ TOOL_DIRS  := cli capture xfer ipoib ipoib/bridge ipoib/show ipoib/soft sessctl
 TOOL_SRC   := $(wildcard $(TOOL_DIRS:%=tools/%/*.c))
 UNIT_SRC   := $(wildcard tests/unit/*.c)
 E2E_SRC	   := $(wildcard tests/e2e/*.c)
-SUP_SRC	   := $(wildcard tests/support/*.c)
+SUP_SRC	   := $(wildcard tests/support/*.c tests/peer/*.c)
 EX_SRC	   := $(wildcard examples/*.c)
 objs	    = $(patsubst %.c,$(B)/%.o,$(1))
 
@@ -156,9 +156,11 @@ $(UNIT): $(call objs,$(UNIT_SRC) $(SUP_SRC) \
 		$(CONFORM_A) $(LIB_A) $(IPOIB_A)
 $(E2E): $(call objs,$(E2E_SRC) $(SUP_SRC)) $(LIB_A)
 $(VTEST): $(call objs,$(VTEST_SRC) $(VERBS_SRC)) $(LIB_A)
+# tests/peer: an SCTP that is not ours
+$(UNIT) $(E2E): PEER_LIBS := -lusrsctp
 $(UNIT) $(E2E) $(VTEST):
 	$(if $(Q),@echo "  LD   $@")
-	$(Q)$(CC) $(CFLAGS_ALL) $(LDFLAGS) -o $@ $^ -lcriterion $(LIB_LIBS) $(TOOL_LIBS)
+	$(Q)$(CC) $(CFLAGS_ALL) $(LDFLAGS) -o $@ $^ -lcriterion $(PEER_LIBS) $(LIB_LIBS) $(TOOL_LIBS)
 
 VPROGS := $(B)/verbs-dlopen $(B)/verbs-plain $(B)/verbs-siw_peer
 $(B)/verbs-siw_peer: tests/interop/guest/src/siw_peer.c
@@ -174,11 +176,11 @@ $(VCLOCK): tests/verbs/quick_clock.c
 
 # Criterion does not run under ThreadSanitizer: tests/tsan stands in for it.
 THREAD_SRC := $(addprefix tests/,e2e/thread_test.c e2e/wait_test.c support/e2e.c support/two.c \
-	tsan/main.c)
+	tsan/main.c) $(wildcard tests/peer/*.c)
 $(B)/threads: $(THREAD_SRC) $(wildcard tests/tsan/criterion/*.h) $(LIB_A)
 	$(if $(Q),@echo "  LD   $@")
 	$(Q)$(CC) $(CPPFLAGS) -Itests/tsan -Itests $(CFLAGS_ALL) -Wno-missing-prototypes $(LDFLAGS) \
-		-o $@ $(filter %.c %.a,$^) $(LIB_LIBS)
+		-o $@ $(filter %.c %.a,$^) -lusrsctp $(LIB_LIBS)
 
 THREAD_VERBS := $(addprefix tests/,verbs/verbs_threads_test.c verbs/verbs_waits_test.c verbs/vt.c \
 	tsan/main.c)
@@ -232,8 +234,6 @@ $(B)/fuzz-%: $(B)/tests/fuzz/fuzz_%.o $(FUZZ_MAIN) $(FUZZ_A) $(CONFORM_A) $(IPOI
 		-Wl,--wrap=getrandom,--wrap=clock_gettime -o $@ $(filter %.o,$^) \
 		$(filter %.a,$^) $(LIB_LIBS) $(TOOL_LIBS)
 
-$(B)/fuzz-usrsctp: LDFLAGS += -Wl,--wrap=socket,--wrap=recvmmsg,--wrap=sendmsg \
-	-Wl,--wrap=sendmmsg,--wrap=recvmsg,--wrap=ddps_us_guard
 $(B)/fuzz-soft: LDFLAGS += -Wl,--wrap=recvfrom,--wrap=sendmsg
 # It has the names of the library's session API, which other targets may lead to.
 $(B)/fuzz-soft: $(B)/tests/fuzz/soft_session.o

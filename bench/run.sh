@@ -65,7 +65,7 @@ bw=bytes_per_second
 rate=ops_per_second
 tcp="program peer_tcp $bw bw $MB"
 fi="program peer_fi $bw"
-encap='backend=usrsctp&encap=0'
+encap='backend=native&encap=0'
 
 tcp_cases() {
 	local off="$MB 16 --crc off" ping="perf_ping 64 --crc off"

@@ -7,12 +7,12 @@ set -eu
 want=
 for group in "$@"; do
 	case $group in
-	build) want="$want gcc make pkg-config libisal-dev libusrsctp-dev libsctp-dev
-		libjansson-dev nettle-dev uthash-dev libibverbs-dev librdmacm-dev libibumad-dev scdoc" ;;
-	check) want="$want libcriterion-dev spin iproute2 binutils ibverbs-utils rdmacm-utils
+	build) want="$want gcc make pkg-config libisal-dev libsctp-dev libjansson-dev
+		nettle-dev uthash-dev libibverbs-dev librdmacm-dev libibumad-dev scdoc" ;;
+	check) want="$want libcriterion-dev libusrsctp-dev spin iproute2 binutils ibverbs-utils rdmacm-utils
 		perftest qperf fio libfabric-bin openmpi-bin libopenmpi-dev iperf3 iputils-ping
 		valgrind abigail-tools g++ python3 jq tshark" ;;
-	bench) want="$want gnuplot-nox jq libfabric-dev libfabric-bin ucx-utils sockperf" ;;
+	bench) want="$want libusrsctp-dev gnuplot-nox jq libfabric-dev libfabric-bin ucx-utils sockperf" ;;
 	fuzz) want="$want clang libclang-rt-dev llvm" ;;
 	ib) want="$want ibsim-utils libumad2sim0 opensm infiniband-diags" ;;
 	interop) want="$want qemu-system-x86 qemu-utils busybox-static kmod cpio iproute2 socat xz-utils

@@ -222,7 +222,7 @@ struct ddps_conn_info {
 		bool crc, markers_tx, markers_rx;
 	} mpa; /* transport TCP only */
 	struct {
-		char backend[12]; /* "native", "usrsctp" or "kernel" */
+		char backend[12]; /* "native" or "kernel" */
 		uint16_t stream;  /* the pair's stream identifier */
 		uint16_t encap;	  /* peer's UDP port, 0: SCTP directly on IP */
 	} sctp;			  /* transport SCTP only */
@@ -377,7 +377,7 @@ static inline void ddps_listen_param_init(struct ddps_listen_param *p)
 /**
  * ddps_listen - wait for initiators
  * @ctx:	context
- * @uri:	"tcp://HOST:PORT" or "sctp://HOST:PORT[?backend=auto|kernel|native|usrsctp][&encap=PORT|off]";
+ * @uri:	"tcp://HOST:PORT" or "sctp://HOST:PORT[?backend=auto|kernel|native][&encap=PORT|off]";
  *		HOST an address, [IPv6], a name, or empty for any; port 0 lets the system choose.
  *		With sctp:// HOST may be a list of at most 8 addresses, with commas: the endpoint
  *		has them all, and peers are told of each.

@@ -233,7 +233,7 @@ static int parse_port(const struct parser *p, const char **at)
 
 static int option_backend(const struct parser *p, const char *value, size_t len)
 {
-	static const char *const names[] = { "auto", "kernel", "native", "usrsctp" };
+	static const char *const names[] = { "auto", "kernel", "native" };
 
 	for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
 		if (strlen(names[i]) != len || memcmp(names[i], value, len))
@@ -241,8 +241,10 @@ static int option_backend(const struct parser *p, const char *value, size_t len)
 		memcpy(p->uri->backend, names[i], len + 1);
 		return 0;
 	}
-	return bad(p, "backend \"%.*s\" is none of auto, kernel, native, usrsctp",
-		   len > 40 ? 40 : (int)len, value);
+	if (len == 7 && !memcmp(value, "usrsctp", len))
+		return bad(p, "backend \"usrsctp\" is gone: use native, which is the default");
+	return bad(p, "backend \"%.*s\" is none of auto, kernel, native", len > 40 ? 40 : (int)len,
+		   value);
 }
 
 static int option_encap(const struct parser *p, const char *value, size_t len)

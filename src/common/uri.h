@@ -26,7 +26,7 @@ struct ddps_uri {
 	char host[256]; /* without brackets; "" = any; of a list the first */
 	uint16_t port;
 	bool numeric;	  /* host is an address or empty */
-	char backend[12]; /* sctp: "auto", "kernel", "native" or "usrsctp" */
+	char backend[12]; /* sctp: "auto", "kernel" or "native" */
 	int encap;	  /* sctp: UDP port 0..65535, or one of the two above */
 	struct ddps_uri_addrs
 		hosts; /* sctp: a list of two or more, each with the port; else none */

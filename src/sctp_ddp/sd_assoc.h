@@ -196,14 +196,16 @@ struct ddps_sd_provider {
 	struct {
 		const struct ddps_sd_backend *b;
 		void *ctx;
-	} slot[3];   /* by backend */
-	bool forced; /* slot 0 whatever the URI says */
+	} slot[3];			    /* by backend; the last: another one */
+	bool other_connects, other_listens; /* whatever the URI says */
 	struct ddps_sd_carrier_list carriers;
 };
 
 /* ---- sd_provider.c ---- */
-/* Use @b for every URI of @env from now on; before the first use.  0 or DDPS_E_NOMEM. */
-int ddps_sd_use_backend(struct ddps_env *env, const struct ddps_sd_backend *b);
+/* Have @b connect, listen, or both for every URI of @env from now on; always the same one.  0 or
+ * DDPS_E_NOMEM. */
+int ddps_sd_use_backend(struct ddps_env *env, const struct ddps_sd_backend *b, bool connects,
+			bool listens);
 
 /* ---- sd_assoc.c: carriers ---- */
 extern const struct ddps_sd_assoc_up ddps_sd_carrier_up;

@@ -3,8 +3,8 @@
 #define DDPS_SD_BACKEND_H
 /*
  * What the DDP adaptation needs from an SCTP: associations that carry unordered user messages.
- * Three implementations, each in a folder of backend/: native (the engine of src/sctp), usrsctp,
- * and the kernel's.
+ * Two implementations, each in a folder of backend/: native (the engine of src/sctp) and the
+ * kernel's.
  *
  * Upcalls come from the loop only, never from inside a call from above.  From inside an upcall
  * every op may be called, free included; after free nothing is called for that object.
@@ -61,7 +61,7 @@ struct ddps_sd_listen_up {
 };
 
 struct ddps_sd_backend {
-	const char *name; /* "usrsctp", "kernel" */
+	const char *name; /* "native", "kernel" */
 	bool acks;	  /* tells acked(), and never dry() */
 	bool homes;	  /* knows lists of addresses, uri->hosts and uri->from */
 	/* Whether it works here, now. */
@@ -103,7 +103,6 @@ struct ddps_sd_backend {
 };
 
 extern const struct ddps_sd_backend ddps_sd_native;
-extern const struct ddps_sd_backend ddps_sd_usrsctp;
 extern const struct ddps_sd_backend ddps_sd_kernel;
 
 #endif

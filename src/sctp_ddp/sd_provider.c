@@ -7,11 +7,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { NATIVE, USRSCTP, KERNEL, NBACKENDS };
+enum { NATIVE, KERNEL, NBACKENDS, OTHER = NBACKENDS };
 
 static const struct ddps_sd_backend *const backends[NBACKENDS] = {
 	[NATIVE] = &ddps_sd_native,
-	[USRSCTP] = &ddps_sd_usrsctp,
 	[KERNEL] = &ddps_sd_kernel,
 };
 
@@ -31,14 +30,16 @@ static struct ddps_sd_provider *provider(struct ddps_env *env)
 	return prov;
 }
 
-int ddps_sd_use_backend(struct ddps_env *env, const struct ddps_sd_backend *b)
+int ddps_sd_use_backend(struct ddps_env *env, const struct ddps_sd_backend *b, bool connects,
+			bool listens)
 {
 	struct ddps_sd_provider *prov = provider(env);
 
 	if (!prov)
 		return DDPS_E_NOMEM;
-	prov->slot[0].b = b;
-	prov->forced = true;
+	prov->slot[OTHER].b = b;
+	prov->other_connects = connects;
+	prov->other_listens = listens;
 	return 0;
 }
 
@@ -55,8 +56,6 @@ static int choose(struct ddps_env *env, struct ddps_sd_provider *prov, const str
 {
 	int n = 0;
 
-	if (prov->forced)
-		return 0;
 	if (!uri->backend[0] || !strcmp(uri->backend, "auto")) {
 		/* Directly on IP the kernel's needs no privilege. */
 		n = uri->encap == DDPS_URI_ENCAP_OFF && ddps_sd_kernel.available() ? KERNEL
@@ -211,7 +210,7 @@ static int sctp_connect(struct ddps_env *env, const struct ddps_uri *uri, const 
 		return DDPS_E_TOO_LONG;
 	if (!ddps_sd_pd_ok(code, setup->pd_len) || sa_len > sizeof(struct sockaddr_storage))
 		return DDPS_E_INVAL;
-	slot = choose(env, prov, uri);
+	slot = prov->other_connects ? OTHER : choose(env, prov, uri);
 	if (slot < 0)
 		return slot;
 	goal = goal_new(uri, sa, sa_len);
@@ -351,7 +350,7 @@ static int sctp_listen(struct ddps_env *env, const struct ddps_uri *uri, const s
 			 "local= is for connecting; a listener's addresses are the URI's host");
 		return DDPS_E_ADDRESS;
 	}
-	slot = choose(env, prov, uri);
+	slot = prov->other_listens ? OTHER : choose(env, prov, uri);
 	if (slot < 0)
 		return slot;
 	l = calloc(1, sizeof(*l));

@@ -150,18 +150,6 @@ static void raise_limit(void)
 		return; /* it works with what there is */
 }
 
-/*
- * usrsctp opens sockets when it starts, and only then.  Under librspreload they would be rsockets
- * again, but for the ones of the call that makes the first rsocket: this one.
- */
-static void start_sctp(struct ddps_ctx *ctx)
-{
-	struct ddps_listener *l;
-
-	if (!ddps_listen(ctx, "sctp://127.0.0.1:0?backend=usrsctp&encap=0", NULL, &l))
-		ddps_listener_free(l);
-}
-
 static struct vd_process *start(void)
 {
 	struct ddps_ctx_attr attr;
@@ -201,8 +189,6 @@ static struct vd_process *start(void)
 		return NULL;
 	}
 	raise_limit();
-	if (!strcmp(p->cfg.transport, "sctp"))
-		start_sctp(p->ctx);
 	err = start_thread(p);
 	if (err) {
 		ddps_ctx_free(p->ctx);

@@ -35,7 +35,7 @@ run_old() {
 	${CC:-gcc} -std=c11 -Wall -Wextra -Werror -I"$1include" -o "$abi_work/program" "$1program.c" \
 		-L"$2" -lddpsess &&
 		LD_LIBRARY_PATH=$2 timeout 60 "$abi_work/program" tcp://127.0.0.1:0 \
-			"sctp://127.0.0.1:0?backend=usrsctp&encap=0"
+			"sctp://127.0.0.1:0?backend=native&encap=0"
 }
 
 for record in tests/abi/[0-9]*/; do

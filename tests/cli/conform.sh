@@ -27,7 +27,7 @@ initiator() { # WIRE
 	if [ "$1" = tcp ]; then
 		at=tcp://127.0.0.1:0
 	else
-		at="sctp://127.0.0.1:0?backend=usrsctp&encap=0"
+		at="sctp://127.0.0.1:0?backend=native&encap=0"
 	fi
 	# shellcheck disable=SC2016 # for the command's shell
 	run 0 conform --listen --case '*-initiator-*' --then \
@@ -81,7 +81,7 @@ captures() {
 
 # The limit of each wait is given, so that this ends at once.
 silent_target() {
-	listen "sctp://127.0.0.1:0?backend=usrsctp&encap=0"
+	listen "sctp://127.0.0.1:0?backend=native&encap=0"
 	kill -STOP "$listener"
 	run 1 conform --timeout 0.3 --case ddp-write-zero "$uri" && says err "waited 300 ms"
 	local res=$?
@@ -108,7 +108,7 @@ for w in $WIRES; do
 done
 test_case "conform tells of a command that fails, tcp" initiator_fails tcp://127.0.0.1:0
 test_case "conform tells of a command that fails, sctp" \
-	initiator_fails "sctp://127.0.0.1:0?backend=usrsctp&encap=0"
+	initiator_fails "sctp://127.0.0.1:0?backend=native&encap=0"
 test_case "conform shows what failed" failing
 test_case "conform takes a profile" known
 if command -v tshark >/dev/null; then

@@ -28,7 +28,8 @@ Test(context, attributes_are_checked)
 	cr_expect_eq(ddps_ctx_new(&ctx, &attr), DDPS_E_INVAL);
 	cr_expect_eq(ddps_ctx_new(NULL, NULL), DDPS_E_INVAL);
 	cr_expect_str_eq(ddps_version(), DDPS_VERSION_STRING);
-	cr_expect_eq(ddps_has_backend("usrsctp"), 1);
+	cr_expect_eq(ddps_has_backend("native"), 1);
+	cr_expect_eq(ddps_has_backend("usrsctp"), DDPS_E_INVAL);
 	cr_expect_eq(ddps_has_backend("carrier pigeon"), DDPS_E_INVAL);
 }
 
@@ -255,7 +256,7 @@ Test(context, any_address_over_tcp, .timeout = 30)
 
 Test(context, any_address_over_sctp, .timeout = 30)
 {
-	wildcard("sctp://:0?backend=usrsctp&encap=0", "sctp");
+	wildcard("sctp://:0?backend=native&encap=0", "sctp");
 }
 
 /* Without a library thread: whatever arrives, this call has moved it. */
@@ -282,7 +283,7 @@ static void settled(const char *wire)
 
 Test(context, what_was_sent_over_sctp_arrives_before_the_end, .timeout = 60)
 {
-	settled("sctp://127.0.0.1:0?backend=usrsctp&encap=0");
+	settled("sctp://127.0.0.1:0?backend=native&encap=0");
 }
 
 /* The peer has the same loop, which the short wait below does not reach. */
@@ -290,7 +291,7 @@ Test(context, settling_has_an_end, .timeout = 60)
 {
 	struct e2e e;
 
-	e2e_up(&e, "sctp://127.0.0.1:0?backend=usrsctp&encap=0");
+	e2e_up(&e, "sctp://127.0.0.1:0?backend=native&encap=0");
 	cr_expect_eq(ddps_ctx_settle(e.ctx, 0), DDPS_E_TIMEDOUT);
 	cr_expect_eq(ddps_ctx_settle(e.ctx, E2E_MS), 0);
 	e2e_close(&e);

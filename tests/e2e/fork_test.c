@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 static const char *const wires[] = { "tcp://127.0.0.1:0",
-				     "sctp://127.0.0.1:0?backend=usrsctp&encap=0" };
+				     "sctp://127.0.0.1:0?backend=native&encap=0" };
 #define NWIRES 2
 
 /* A child that does nothing, and does not outlive a test that fails.  It has begun to run: what a

@@ -142,7 +142,7 @@ Test(homes, what_takes_no_list_says_so, .timeout = 60)
 	e2e_open(&e, "tcp://127.0.0.1:0");
 	cr_expect_eq(ddps_uri_check("tcp://127.0.0.1,127.0.0.2:1", why, sizeof why),
 		     DDPS_E_ADDRESS);
-	cr_expect_eq(ddps_listen(e.ctx, "sctp://127.0.0.1,127.0.0.2:0?backend=usrsctp&encap=0",
+	cr_expect_eq(ddps_listen(e.ctx, "sctp://127.0.0.1,127.0.0.2:0?backend=kernel&encap=off",
 				 NULL, &l),
 		     DDPS_E_UNSUPPORTED);
 	cr_expect_eq(ddps_listen(e.ctx, "sctp://127.0.0.1:0?encap=0&local=127.0.0.1", NULL, &l),
@@ -192,8 +192,7 @@ Test(homes, an_association_can_be_looked_at, .timeout = 60)
 
 Test(homes, what_has_no_association_to_look_at_says_so, .timeout = 60)
 {
-	static const char *const uris[] = { "tcp://127.0.0.1:0",
-					    "sctp://127.0.0.1:0?backend=usrsctp&encap=0" };
+	const char *const uris[] = { e2e_wires[0], e2e_wires[4] }; /* another SCTP connects */
 	struct ddps_assoc_stats a = { .struct_size = sizeof a };
 	struct ddps_path_stats p = { .struct_size = sizeof p };
 	struct e2e e;

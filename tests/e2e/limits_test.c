@@ -96,7 +96,7 @@ Test(limits, a_silent_sctp_peer_is_given_up, .timeout = 60)
 
 	cr_assert_eq(bind(fd, (struct sockaddr *)&sin, sl), 0);
 	cr_assert_eq(getsockname(fd, (struct sockaddr *)&sin, &sl), 0);
-	snprintf(uri, sizeof uri, "sctp://127.0.0.1:7174?backend=usrsctp&encap=%u",
+	snprintf(uri, sizeof uri, "sctp://127.0.0.1:7174?backend=native&encap=%u",
 		 ntohs(sin.sin_port));
 	e2e_open(&e, e2e_wires[0]);
 	e.connect.connect_ms = SHORT_MS;

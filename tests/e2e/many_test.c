@@ -100,5 +100,5 @@ Test(many, thousand_sessions_over_tcp, .timeout = 120)
 Test(many, thousand_sessions_on_one_association, .timeout = 120,
      .description = "5043-11.3-d2 5043-4-d1")
 {
-	thousand("sctp://127.0.0.1:0?backend=usrsctp&encap=0");
+	thousand("sctp://127.0.0.1:0?backend=native&encap=0");
 }

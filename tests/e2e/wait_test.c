@@ -9,7 +9,7 @@
 #define LOST_MS 8000 /* a wait that long for what has come has lost its wake-up */
 
 static const char *const wires[] = { "tcp://127.0.0.1:0",
-				     "sctp://127.0.0.1:0?backend=usrsctp&encap=0" };
+				     "sctp://127.0.0.1:0?backend=native&encap=0" };
 #define NWIRES 2
 
 /* ---- two threads, one context ---- */

@@ -241,7 +241,7 @@ static void world_init(struct world *w, unsigned flags)
 	strcpy(w->uri.scheme, "sctp");
 	strcpy(w->uri.backend, "auto");
 	w->uri.encap = DDPS_URI_ENCAP_DEFAULT;
-	FUZZ_CHECK(!ddps_sd_use_backend(&w->env, &fake_sctp));
+	FUZZ_CHECK(!ddps_sd_use_backend(&w->env, &fake_sctp, true, true));
 	FUZZ_CHECK(!ddps_sctp_provider.listen(&w->env, &w->uri, (struct sockaddr *)&sa, sizeof sa,
 					      &lp, &listen_up, w, &w->listener));
 	fake_sctp_raw_listen(&w->env, RAW_PORT);

@@ -48,7 +48,7 @@ make_net() {
 
 uri() { # NODE
 	case $kind in
-	sctp) echo "sctp://192.0.2.$1:7200?backend=usrsctp" ;;
+	sctp) echo "sctp://192.0.2.$1:7200" ;;
 	*) echo "tcp://192.0.2.$1:7200" ;;
 	esac
 }

@@ -37,10 +37,15 @@ for cc in gcc clang; do
 		grep -q '^[1-9][0-9]* cases passed, 0 failed'
 	result $? "the suite runs in a program: $cc against the installed libddpsess-conform"
 done
-for uri in tcp://127.0.0.1:0 "sctp://127.0.0.1:0?backend=usrsctp&encap=0"; do
+for uri in tcp://127.0.0.1:0 "sctp://127.0.0.1:0?backend=native&encap=0"; do
 	LD_LIBRARY_PATH=$work/usr/lib timeout 20 "$work/hello-gcc" "$uri" | grep -q 'hello over RDMA'
 	result $? "example runs over ${uri%%:*}"
 done
+
+# usrsctp is for the tests: nothing that is installed needs it.
+find "$work/usr" -type f \( -path '*/bin/*' -o -name '*.so*' \) -exec ldd {} + >"$work/needs"
+grep -q libisal "$work/needs" && ! grep usrsctp "$work/needs" "$work"/usr/lib/pkgconfig/*.pc
+result $? "nothing installed needs libusrsctp"
 
 # The README shows the example as it is.
 # shellcheck disable=SC2016 # backquotes of Markdown

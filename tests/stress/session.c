@@ -172,7 +172,7 @@ static void pings_up(uint64_t *rng)
 static void world_open(uint64_t seed)
 {
 	static const char *const wires[] = { "tcp://127.0.0.1:0", "tcp://[::1]:0",
-					     "sctp://127.0.0.1:0?backend=usrsctp&encap=0" };
+					     "sctp://127.0.0.1:0?backend=native&encap=0" };
 	uint64_t rng = seed;
 
 	for (int i = 0; i < NSLOTS + NPINGS; i++)

@@ -1,16 +1,27 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "support/e2e.h"
+#include "peer/usrsctp.h"
+#include "sctp_ddp/sd_assoc.h"
+#include "session/session.h"
 #include <dirent.h>
 #include <string.h>
 
 const char *const e2e_wires[E2E_NWIRES] = {
 	"tcp://127.0.0.1:0",
 	"tcp://[::1]:0",
-	"sctp://127.0.0.1:0?backend=usrsctp&encap=0",
-	"sctp://[::1]:0?backend=usrsctp&encap=0",
 	"sctp://127.0.0.1:0?backend=native&encap=0",
 	"sctp://[::1]:0?backend=native&encap=0",
+	"sctp://127.0.0.2:0?backend=native&encap=0",
+	"sctp://127.0.0.3:0?backend=native&encap=0",
 };
+
+/* On the last two a stranger connects to us, and we to a stranger. */
+static void call_stranger(struct e2e *e, const char *uri)
+{
+	bool connects = strstr(uri, "://127.0.0.2:"), listens = strstr(uri, "://127.0.0.3:");
+
+	cr_assert_eq(ddps_sd_use_backend(&e->ctx->env, &peer_usrsctp, connects, listens), 0);
+}
 
 void e2e_open(struct e2e *e, const char *uri)
 {
@@ -23,6 +34,7 @@ void e2e_open_with(struct e2e *e, const char *uri, const struct ddps_ctx_attr *a
 	cr_assert_eq(ddps_ctx_new(&e->ctx, attr), 0);
 	cr_assert_eq(ddps_pd_new(e->ctx, &e->pd), 0);
 	cr_assert_eq(ddps_cq_new(e->ctx, 16384, &e->cq), 0);
+	call_stranger(e, uri);
 	cr_assert_eq(ddps_listen(e->ctx, uri, NULL, &e->listener), 0, "%s", uri);
 	cr_assert_gt(ddps_listener_uri(e->listener, e->uri, sizeof e->uri), 0);
 	ddps_ep_attr_init(&e->attr);

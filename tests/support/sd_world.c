@@ -193,7 +193,7 @@ void sd_world_init(struct sd_world *w)
 	strcpy(w->uri.scheme, "sctp");
 	strcpy(w->uri.backend, "auto");
 	w->uri.encap = DDPS_URI_ENCAP_DEFAULT;
-	cr_assert_eq(ddps_sd_use_backend(&w->env, &fake_sctp), 0);
+	cr_assert_eq(ddps_sd_use_backend(&w->env, &fake_sctp, true, true), 0);
 }
 
 void sd_world_fini(struct sd_world *w)

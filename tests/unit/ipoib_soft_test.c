@@ -303,7 +303,7 @@ Test(ipoib_soft, large_packet_tcp, .timeout = 90)
 
 Test(ipoib_soft, large_packet_sctp, .timeout = 90)
 {
-	large_packet("sctp://127.0.0.1:0?backend=usrsctp&encap=0");
+	large_packet("sctp://127.0.0.1:0?backend=native&encap=0");
 }
 
 Test(ipoib_soft, strangers, .timeout = 60)

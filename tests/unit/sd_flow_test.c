@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The backends with sockets of ours: messages, flow control and the end of associations. */
+/* Messages, flow control and the end of associations: two of ours, and one with a stranger. */
 #include "sd_pair_fixture.h"
 
 /* ---- messages ---- */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #ifndef SD_HAND_FIXTURE_H
 #define SD_HAND_FIXTURE_H
-/* An SCTP peer made by hand, in UDP on loopback, before an endpoint of the backend B. */
+/* An SCTP peer made by hand, in UDP on loopback, before an endpoint of the native backend. */
 #include "common/bytes.h"
 #include "sd_backend_fixture.h"
 #include <stdio.h>
@@ -26,6 +26,8 @@
 #define F_FIRST	      2	  /* B */
 #define F_LAST	      1	  /* E */
 #define F_UNORDERED   4
+
+#define B (&ddps_sd_native)
 
 static struct node sn;
 static struct server srv;
@@ -228,6 +230,15 @@ static inline struct wire *wire_up(const uint8_t *params, size_t len)
 	WAIT_FOR(srv.accepted == 1, &sn);
 	cr_assert_eq(srv.peers[0].gone, 0);
 	return x;
+}
+
+/* Our side sends. */
+static inline void give(uint16_t stream, uint32_t ppid, const void *data, size_t len)
+{
+	struct iovec iov = { (void *)(uintptr_t)data, len };
+
+	cr_assert_eq(B->send(srv.peers[0].a, stream, ppid, &iov, 1), 0);
+	B->flush(srv.peers[0].a);
 }
 
 /* ---- restarts ---- */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The backend for the kernel's SCTP.  Where the kernel has none, that is what is tested. */
+#include "peer/usrsctp.h"
 #include "sctp_ddp/backend/sd_part.h"
 #include "sd_backend_fixture.h"
 #include <errno.h>
@@ -346,12 +347,12 @@ Test(sd_kernel, is_served_by_our_engine)
 
 Test(sd_kernel, serves_a_usrsctp_client)
 {
-	serve_a_client(&ddps_sd_usrsctp);
+	serve_a_client(&peer_usrsctp);
 }
 
 Test(sd_kernel, is_served_by_usrsctp)
 {
-	be_served(&ddps_sd_usrsctp);
+	be_served(&peer_usrsctp);
 }
 
 /* net.sctp.encap_port is what the kernel does if it is told nothing. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The backends with sockets of ours, two ends in one process on loopback. */
+/* The native backend, two ends in one process on loopback, or one and a stranger. */
 #include "sd_pair_fixture.h"
 #include <errno.h>
 #include <pthread.h>
@@ -29,10 +29,10 @@ static void check_both_ends(const char *host)
 	ddps_addr_text((struct sockaddr *)&srv.sa, want, sizeof want);
 	cr_expect_str_eq(c->peer, want);
 	cr_expect(strstr(c->local, host) == c->local, "%s", c->local);
+	if (CB != SB)
+		return; /* usrsctp does not look for the path's size */
 	WAIT_FOR(widened(), &cn, &sn);
-	cr_expect_eq(c->max_user_data % 4, 0);
-	if (CB == SB)
-		cr_expect_eq(c->max_user_data, s->max_user_data);
+	cr_expect_eq(c->max_user_data, s->max_user_data);
 }
 
 ON_ALL(indication_and_streams_seen_on_both_ends,
@@ -40,7 +40,8 @@ ON_ALL(indication_and_streams_seen_on_both_ends,
 {
 	set_up(AF_INET);
 	check_both_ends("127.0.0.1:");
-	cr_expect_eq(cli.info.max_user_data, 65476); /* 65535 - 20 - 8 - 12 - 16, whole words */
+	if (CB == SB) /* 65535 - 20 - 8 - 12 - 16, whole words */
+		cr_expect_eq(cli.info.max_user_data, 65476);
 	stop();
 }
 
@@ -79,7 +80,7 @@ ON_ALL(four_clients_on_one_listener)
 	stop();
 }
 
-ON_ALL(endpoints_of_a_context_share_a_udp_port)
+ON_NATIVE(endpoints_of_a_context_share_a_udp_port)
 {
 	struct server two;
 
@@ -93,7 +94,7 @@ ON_ALL(endpoints_of_a_context_share_a_udp_port)
 	stop();
 }
 
-ON_ALL(a_port_in_use_is_refused)
+ON_NATIVE(a_port_in_use_is_refused)
 {
 	struct server two;
 	uint16_t port;
@@ -110,7 +111,7 @@ ON_ALL(a_port_in_use_is_refused)
 	stop();
 }
 
-ON_ALL(a_port_can_be_listened_on_again)
+ON_NATIVE(a_port_can_be_listened_on_again)
 {
 	uint16_t port;
 
@@ -123,7 +124,7 @@ ON_ALL(a_port_can_be_listened_on_again)
 	stop();
 }
 
-ON_ALL(an_endpoint_is_reached_through_its_own_udp_port_only)
+ON_NATIVE(an_endpoint_is_reached_through_its_own_udp_port_only)
 {
 	struct server other;
 
@@ -137,7 +138,7 @@ ON_ALL(an_endpoint_is_reached_through_its_own_udp_port_only)
 	stop();
 }
 
-ON_ALL(addresses_that_cannot_be_are_refused)
+ON_NATIVE(addresses_that_cannot_be_are_refused)
 {
 	struct sockaddr_storage sa;
 	socklen_t len = loopback(&sa, AF_INET, 0);
@@ -185,17 +186,17 @@ static void reach_wildcard(int family, uint32_t host)
 	stop();
 }
 
-ON_ALL(answers_come_from_the_address_that_was_asked)
+ON_NATIVE(answers_come_from_the_address_that_was_asked)
 {
 	reach_wildcard(AF_INET, 0x7f000002); /* 127.0.0.2; the default would be 127.0.0.1 */
 }
 
-ON_ALL(an_ipv6_wildcard_serves_ipv4)
+ON_NATIVE(an_ipv6_wildcard_serves_ipv4)
 {
 	reach_wildcard(AF_INET6, 0x7f000003);
 }
 
-ON_ALL(it_comes_from_the_address_it_was_told)
+ON_NATIVE(it_comes_from_the_address_it_was_told)
 {
 	struct ddps_uri uri = { 0 };
 
@@ -229,7 +230,7 @@ static uint16_t silent_socket(int *fd)
 	return ntohs(((struct sockaddr_in *)&sa)->sin_port);
 }
 
-ON_ALL(nobody_at_the_udp_port_is_a_refusal)
+ON_NATIVE(nobody_at_the_udp_port_is_a_refusal)
 {
 	struct sockaddr_storage sa;
 	socklen_t len = loopback(&sa, AF_INET, 7174);
@@ -260,7 +261,7 @@ ON_ALL(nobody_at_the_sctp_port_is_a_refusal)
 	stop();
 }
 
-ON_ALL(silence_ends_at_the_deadline)
+ON_NATIVE(silence_ends_at_the_deadline)
 {
 	struct sockaddr_storage sa;
 	socklen_t len = loopback(&sa, AF_INET, 7174);
@@ -345,7 +346,7 @@ ON_ALL(contexts_in_two_threads, .timeout = 60)
 
 /* ---- raw IP ---- */
 
-ON_ALL(raw_ip_needs_the_privilege)
+ON_NATIVE(raw_ip_needs_the_privilege)
 {
 	struct server raw;
 
@@ -379,14 +380,14 @@ static void raw_round(int family)
 	stop();
 }
 
-ON_ALL(raw_ipv4)
+ON_NATIVE(raw_ipv4)
 {
 	if (geteuid())
 		cr_skip_test("raw sockets need the privilege");
 	raw_round(AF_INET);
 }
 
-ON_ALL(raw_ipv6)
+ON_NATIVE(raw_ipv6)
 {
 	if (geteuid())
 		cr_skip_test("raw sockets need the privilege");

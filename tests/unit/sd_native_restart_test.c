@@ -1,29 +1,55 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* A peer that restarts an association of the native backend: RFC 9260 5.2.2, 5.2.4. */
-#include "sctp_ddp/sd_backend.h"
-
-#define B (&ddps_sd_native)
 #include "sd_hand_fixture.h"
 
-enum before { IDLE, UNREAD, UNSENT, STATES };
+static void send_shutdown(struct wire *x)
+{
+	uint8_t cum[4];
+	struct ddps_rbuf r = ddps_rbuf_init(x->in + 16, 4); /* TSN of the DATA that came */
+	struct ddps_wbuf w = ddps_wbuf_init(cum, sizeof cum);
+
+	ddps_wbuf_u32(&w, ddps_rbuf_u32(&r) - 1);
+	begin(x, x->peer_tag);
+	chunk(x, C_SHUTDOWN, 0, cum, sizeof cum);
+	finish(x);
+}
+
+enum before { IDLE, UNREAD, UNSENT, SHUTTING, SHUT_BY_PEER, STATES };
 
 static void get_into(struct wire *x, enum before state)
 {
 	struct side *s = &srv.peers[0];
 	uint8_t msg[100] = { 0 };
-	struct iovec iov = { msg, sizeof msg };
 
 	if (state == UNREAD) { /* messages on a stream that will be no more */
 		B->pause(s->a, true);
 		for (int i = 0; i < 20; i++)
 			data(x, HIGH, 1000);
 		expect(x, C_SACK);
-	} else if (state == UNSENT) { /* not acknowledged */
-		for (int i = 0; i < 20; i++)
-			cr_assert_eq(B->send(s->a, HIGH, 16, &iov, 1), 0);
-		B->flush(s->a);
-		expect(x, C_DATA);
+		return;
 	}
+	if (state == IDLE)
+		return;
+	for (int i = 0; i < 20; i++) /* not acknowledged */
+		give(HIGH, 16, msg, sizeof msg);
+	if (state == SHUTTING) /* SHUTDOWN-PENDING */
+		B->shutdown(s->a);
+	expect(x, C_DATA);
+	if (state == SHUT_BY_PEER) { /* SHUTDOWN-RECEIVED */
+		send_shutdown(x);
+		WAIT_FOR(s->peer_shutdown, &sn);
+	}
+}
+
+/* The cookie that answers a restart, echoed: the association ends. */
+static void restart(struct wire *x)
+{
+	reborn(x);
+	send_init(x, ddp, sizeof ddp);
+	expect(x, C_INIT_ACK);
+	read_init_ack(x);
+	begin_cookie(x);
+	finish(x);
 }
 
 /* Fewer streams than before, with messages on what is cut off: the association ends, and the peer
@@ -36,12 +62,7 @@ Test(sd_native_restart, attack_1_a_restart_in_every_state, .timeout = 60,
 		struct side *s = &srv.peers[0];
 
 		get_into(x, state);
-		reborn(x);
-		send_init(x, ddp, sizeof ddp);
-		expect(x, C_INIT_ACK);
-		read_init_ack(x);
-		begin_cookie(x);
-		finish(x);
+		restart(x);
 		WAIT_FOR(s->gone, &sn);
 		cr_expect_eq(s->end.code, DDPS_E_RESET, "state %d: %s", state, s->end.text);
 		cr_expect_eq(s->messages, 0);
@@ -70,5 +91,143 @@ Test(sd_native_restart, attack_1_an_init_alone_changes_nothing)
 	WAIT_FOR(srv.peers[0].messages == 1, &sn);
 	cr_expect_not(srv.peers[0].bad);
 	cr_expect_eq(srv.peers[0].gone, 0);
+	stop(x);
+}
+
+Test(sd_native_restart, attack_1_fifteen_restarts_in_a_row, .timeout = 60)
+{
+	struct wire *x = many_streams();
+
+	for (unsigned i = 1; i < MAX_PEERS; i++) {
+		B->pause(srv.peers[i - 1].a, true);
+		data(x, i == 1 ? HIGH : 0, 500);
+		restart(x);
+		WAIT_FOR(srv.peers[i - 1].gone, &sn);
+		expect(x, C_ABORT);
+		reborn(x);
+		set_up_again(x, i + 1);
+	}
+	stop(x);
+}
+
+/* A cookie for the same ports from before the association lived. */
+static void second_cookie(bool elsewhere)
+{
+	struct wire *x = malloc(sizeof *x), *other = malloc(sizeof *other);
+	uint8_t cookie[2048];
+	size_t len;
+
+	start();
+	wire_init(x, 4000);
+	x->streams_out = x->streams_in = 1;
+	send_init(x, ddp, sizeof ddp);
+	expect(x, C_INIT_ACK);
+	read_init_ack(x);
+	len = x->cookie_len;
+	memcpy(cookie, x->cookie, len);
+	x->streams_out = x->streams_in = HIGH + 1;
+	send_init(x, ddp, sizeof ddp);
+	expect(x, C_INIT_ACK);
+	read_init_ack(x);
+	begin_cookie(x);
+	finish(x);
+	expect(x, C_COOKIE_ACK);
+	WAIT_FOR(srv.accepted == 1, &sn);
+	B->pause(srv.peers[0].a, true);
+	data(x, HIGH, 700);
+	expect(x, C_SACK);
+	wire_init(other, 4000);
+	for (int way = 0; way < 2; way++) {
+		struct wire *by = elsewhere ? other : x;
+
+		begin(by, x->peer_tag);
+		if (way) /* not as the first chunk */
+			chunk(by, C_HEARTBEAT, 0, "\0\1\0\4", 4);
+		chunk(by, C_COOKIE_ECHO, 0, cookie, len);
+		finish(by);
+		run();
+	}
+	B->pause(srv.peers[0].a, false);
+	WAIT_FOR(srv.peers[0].messages == 1, &sn);
+	cr_expect_not(srv.peers[0].bad);
+	cr_expect_eq(srv.peers[0].stream, HIGH);
+	cr_expect_eq(srv.accepted, 1);
+	cr_expect_eq(srv.peers[0].gone, 0);
+	close(other->fd);
+	free(other);
+	stop(x);
+}
+
+Test(sd_native_restart, attack_1_an_older_cookie_of_the_same_ports)
+{
+	second_cookie(false);
+}
+
+Test(sd_native_restart, attack_1_an_older_cookie_from_another_address)
+{
+	second_cookie(true);
+}
+
+Test(sd_native_restart, attack_1_an_init_behind_another_chunk)
+{
+	struct wire *x = many_streams();
+	uint8_t init[16] = { 9, 9, 9, 9, 0, 1, 0, 0, 0, 1, 0, 1, 0, 0, 0, 1 };
+
+	for (int type = C_INIT; type <= C_INIT_ACK; type++) {
+		begin(x, x->peer_tag);
+		chunk(x, C_HEARTBEAT, 0, "\0\1\0\4", 4);
+		chunk(x, (uint8_t)type, 0, init, sizeof init);
+		finish(x);
+		run();
+	}
+	data(x, HIGH, 300);
+	WAIT_FOR(srv.peers[0].messages == 1, &sn);
+	cr_expect_eq(srv.peers[0].gone, 0);
+	stop(x);
+}
+
+/* Every octet of a cookie counts, and its length. */
+Test(sd_native_restart, attack_1_forged_cookies_end_nothing)
+{
+	struct wire *x = many_streams();
+	uint8_t good[2048];
+
+	reborn(x);
+	send_init(x, ddp, sizeof ddp);
+	expect(x, C_INIT_ACK);
+	read_init_ack(x);
+	memcpy(good, x->cookie, x->cookie_len);
+	for (size_t bit = 0; bit < x->cookie_len * 8; bit++) {
+		x->cookie[bit / 8] = good[bit / 8] ^ (uint8_t)(1 << bit % 8);
+		begin_cookie(x);
+		finish(x);
+		x->cookie[bit / 8] = good[bit / 8];
+		run();
+	}
+	for (size_t n = 0; n < x->cookie_len; n++) {
+		begin(x, x->peer_tag);
+		chunk(x, C_COOKIE_ECHO, 0, good, n);
+		finish(x);
+		run();
+	}
+	cr_expect_eq(srv.peers[0].gone, 0);
+	begin_cookie(x);
+	finish(x);
+	WAIT_FOR(srv.peers[0].gone, &sn);
+	stop(x);
+}
+
+/* RFC 9260 5.2.4 D: the COOKIE ACK was lost. */
+Test(sd_native_restart, a_repeated_cookie_is_acknowledged_again)
+{
+	struct wire *x = many_streams();
+
+	begin_cookie(x);
+	finish(x);
+	expect(x, C_COOKIE_ACK);
+	cr_expect_arr_eq(x->in + 4, "\x11\x22\x33\x44", 4);
+	data(x, HIGH, 10);
+	WAIT_FOR(srv.peers[0].messages == 1, &sn);
+	cr_expect_eq(srv.accepted, 1);
 	stop(x);
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #ifndef SD_PAIR_FIXTURE_H
 #define SD_PAIR_FIXTURE_H
-/* Two contexts and one association between them, on any backends that speak SCTP in UDP. */
+/* Two contexts and one association between them, in UDP: two native ends, or one and a stranger. */
+#include "peer/usrsctp.h"
 #include "sctp_ddp/backend/sd_part.h"
 #include "sd_backend_fixture.h"
 #include <errno.h>
@@ -10,7 +11,7 @@
 #define CONTROL 17u
 #define WHOLE	64000u /* octets that fit into one packet of the loopback interface */
 
-static const struct ddps_sd_backend *CB = &ddps_sd_usrsctp, *SB = &ddps_sd_usrsctp;
+static const struct ddps_sd_backend *CB = &ddps_sd_native, *SB = &ddps_sd_native;
 static struct node cn, sn; /* client's and server's contexts */
 static struct server srv;
 static struct side cli;
@@ -21,30 +22,30 @@ static inline void use(const struct ddps_sd_backend *client, const struct ddps_s
 	SB = server;
 }
 
-/* A test on usrsctp, on the native backend, and with one of them at either end. */
-#define ON_ALL(name, ...)                                                                          \
+/* A test between two of ours ... */
+#define ON_NATIVE(name, ...)                                                                       \
 	static void name##_on(void);                                                               \
-	Test(sd_usrsctp, name, ##__VA_ARGS__)                                                      \
-	{                                                                                          \
-		use(&ddps_sd_usrsctp, &ddps_sd_usrsctp);                                           \
-		name##_on();                                                                       \
-	}                                                                                          \
 	Test(sd_native, name, ##__VA_ARGS__)                                                       \
 	{                                                                                          \
 		use(&ddps_sd_native, &ddps_sd_native);                                             \
 		name##_on();                                                                       \
 	}                                                                                          \
+	static void name##_on(void)
+
+/* ... and with a stranger at either end. */
+#define ON_ALL(name, ...)                                                                          \
+	static void name##_on(void);                                                               \
 	Test(sd_native_to_usrsctp, name, ##__VA_ARGS__)                                            \
 	{                                                                                          \
-		use(&ddps_sd_native, &ddps_sd_usrsctp);                                            \
+		use(&ddps_sd_native, &peer_usrsctp);                                               \
 		name##_on();                                                                       \
 	}                                                                                          \
 	Test(sd_usrsctp_to_native, name, ##__VA_ARGS__)                                            \
 	{                                                                                          \
-		use(&ddps_sd_usrsctp, &ddps_sd_native);                                            \
+		use(&peer_usrsctp, &ddps_sd_native);                                               \
 		name##_on();                                                                       \
 	}                                                                                          \
-	static void name##_on(void)
+	ON_NATIVE(name, ##__VA_ARGS__)
 
 static inline void start(int family)
 {

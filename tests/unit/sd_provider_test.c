@@ -46,7 +46,7 @@ Test(sd_provider, backends)
 {
 	cr_expect_eq(ddps_has_backend("nosuch"), DDPS_E_INVAL);
 	cr_expect_eq(ddps_has_backend(NULL), DDPS_E_INVAL);
-	cr_expect_eq(ddps_has_backend("usrsctp"), ddps_sd_usrsctp.available());
+	cr_expect_eq(ddps_has_backend("native"), ddps_sd_native.available());
 	cr_expect_eq(ddps_has_backend("kernel"), ddps_sd_kernel.available());
 }
 

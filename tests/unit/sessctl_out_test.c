@@ -91,7 +91,7 @@ static const struct ddps_conn_info sctp_info = {
 	.local = "[::1]:5",
 	.peer = "[::1]:6",
 	.mulpdu = 1200,
-	.sctp = { .backend = "usrsctp", .stream = 3, .encap = 9899 },
+	.sctp = { .backend = "native", .stream = 3, .encap = 9899 },
 };
 
 Test(sessctl_out, json_established_over_tcp)
@@ -135,7 +135,7 @@ Test(sessctl_out, json_established_over_sctp)
 	cr_expect_str_eq(str(j, "rtr"), "none");
 	cr_expect_str_eq(str(j, "private_data"), "");
 	sctp = json_object_get(j, "sctp");
-	cr_expect_str_eq(str(sctp, "backend"), "usrsctp");
+	cr_expect_str_eq(str(sctp, "backend"), "native");
 	cr_expect_eq(num(sctp, "stream"), 3);
 	cr_expect_eq(num(sctp, "encap"), 9899);
 	cr_expect(json_is_null(json_object_get(j, "mpa")));

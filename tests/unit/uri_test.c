@@ -36,7 +36,7 @@ Test(uri, every_legal_form)
 	good("TCP://host.example:9", "tcp", "host.example", 9, "auto", none, false);
 	good("sctp://a-b_c.d:80", "sctp", "a-b_c.d", 80, "auto", none, false);
 	good("sctp://127.0.0.1:7?backend=kernel", "sctp", "127.0.0.1", 7, "kernel", none, true);
-	good("sctp://127.0.0.1:7?backend=usrsctp&encap=0", "sctp", "127.0.0.1", 7, "usrsctp", 0,
+	good("sctp://127.0.0.1:7?backend=native&encap=0", "sctp", "127.0.0.1", 7, "native", 0,
 	     true);
 	good("sctp://h:7?encap=off&backend=auto", "sctp", "h", 7, "auto", off, false);
 	good("sctp://h:7?encap=65535", "sctp", "h", 7, "auto", 65535, false);
@@ -97,6 +97,7 @@ Test(uri, what_is_wrong_is_named)
 		{ "tcp://[127.0.0.1]:7", "no IPv6" },
 		{ "tcp://[]:7", "no IPv6" },
 		{ "tcp://h:", "not a number" },
+		{ "sctp://h:7?backend=usrsctp", "use native" },
 		{ "tcp://h:65536", "65536" },
 		{ "tcp://h:-1", "-1" },
 		{ "tcp://h:7x", "7x" },

@@ -34,7 +34,7 @@ static void help(FILE *f)
 	cmd_help_row(f, "ipoib", "COMMAND", "IP over InfiniBand in connected mode.");
 	cmd_help_row(f, "run", "PROGRAM ...", "Run a verbs program over TCP or SCTP.");
 	fprintf(f, "\nURI is tcp://HOST:PORT or "
-		   "sctp://HOST:PORT[?backend=auto|kernel|native|usrsctp][&encap=PORT|off].\n"
+		   "sctp://HOST:PORT[?backend=auto|kernel|native][&encap=PORT|off].\n"
 		   "'sessctl COMMAND --help' tells more, sessctl(1) everything.\n");
 }
 

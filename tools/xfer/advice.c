@@ -93,10 +93,10 @@ static const char *for_code(int code, const struct opts *o, bool was_up)
 	case DDPS_E_ADDRESS:
 		if (is_lookup(o))
 			return "check the name, or give a numeric address";
-		return "tcp://HOST:PORT or sctp://HOST:PORT[?backend=auto|kernel|native|usrsctp]"
+		return "tcp://HOST:PORT or sctp://HOST:PORT[?backend=auto|kernel|native]"
 		       "[&encap=PORT|off]";
 	case DDPS_E_UNSUPPORTED:
-		return "?backend=usrsctp, which needs nothing of the kernel";
+		return "?backend=native, which needs nothing of the kernel";
 	case DDPS_E_REFUSED:
 		return "is a listener running on that address and port?";
 	case DDPS_E_TIMEDOUT:

@@ -3,7 +3,7 @@
 #define DDPS_SD_LIFE_H
 /*
  * The life of an association that is read through a socket interface (RFC 6458): it comes up, its
- * messages and notifications go up, it ends.  usrsctp and the kernel name the same notifications in
+ * messages and notifications go up, it ends.  The kernel and other stacks name the same notifications in
  * headers that exclude each other, so each backend reads its socket into struct ddps_sd_item, and
  * what follows from an item is here.
  *

@@ -14,7 +14,7 @@ DDPS_API const char *ddps_version(void);
 
 /**
  * ddps_has_backend - whether an SCTP backend can be used on this machine, now
- * @name:	"native", "usrsctp" or "kernel"
+ * @name:	"native" or "kernel"
  *
  * Return: 1, 0, or DDPS_E_INVAL for an unknown name.
  */

@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* A peer whose UDP port is gone: its host says so by ICMP. */
+#include "sd_native_fixture.h"
+#include <fcntl.h>
+
+/* As if its process were killed: the socket is closed, and nobody says anything. */
+static void vanish(struct ddps_sd_assoc *a)
+{
+	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+
+	cr_assert_geq(dup2(null, a->sock->io.fd), 0);
+	close(null);
+}
+
+static void expect_gone(struct side *s)
+{
+	cr_expect_eq(s->gone, 1);
+	cr_expect_eq(s->end.code, DDPS_E_RESET);
+	cr_expect(strstr(s->end.text, "gone"), "%s", s->end.text);
+}
+
+static void server_vanishes(int family)
+{
+	set_up(family);
+	vanish(srv.peers[0].a);
+	cr_assert_eq(send_one(&cli, 0, SEGMENT, 100), 0);
+	WAIT_FOR(cli.gone, &cn);
+	expect_gone(&cli);
+	stop();
+}
+
+Test(sd_native_icmp, a_client_that_sends_learns_that_its_server_is_gone)
+{
+	server_vanishes(AF_INET);
+}
+
+Test(sd_native_icmp, a_client_learns_it_over_ipv6)
+{
+	server_vanishes(AF_INET6);
+}
+
+static void client_vanishes(int family)
+{
+	struct side *s = &srv.peers[0];
+
+	set_up(family);
+	vanish(cli.a);
+	cr_assert_eq(send_one(s, 0, SEGMENT, 100), 0);
+	WAIT_FOR(s->gone, &sn);
+	expect_gone(s);
+	stop();
+}
+
+Test(sd_native_icmp, a_server_that_sends_learns_that_its_client_is_gone)
+{
+	client_vanishes(AF_INET);
+}
+
+Test(sd_native_icmp, a_server_learns_it_over_ipv6)
+{
+	client_vanishes(AF_INET6);
+}
+
+Test(sd_native_icmp, a_paused_reader_learns_it)
+{
+	set_up(AF_INET);
+	B->pause(cli.a, true);
+	vanish(srv.peers[0].a);
+	cr_assert_eq(send_one(&cli, 0, SEGMENT, 100), 0);
+	WAIT_FOR(cli.gone, &cn);
+	expect_gone(&cli);
+	stop();
+}
+
+/* The others of the same listener go on, though its socket saw the error. */
+Test(sd_native_icmp, one_client_is_gone_and_the_other_is_not)
+{
+	struct side other = { 0 }, *gone = &srv.peers[0], *there = &srv.peers[1];
+	struct node on;
+
+	set_up(AF_INET);
+	node_init(&on);
+	cr_assert_eq(try_connect(&other, &on, B, &srv.sa, srv.sa_len, srv.encap, 5000), 0);
+	WAIT_FOR(other.up && srv.accepted == 2, &on, &sn);
+	vanish(cli.a);
+	cr_assert_eq(send_one(gone, 0, SEGMENT, 100), 0);
+	cr_assert_eq(send_one(there, 0, SEGMENT, 100), 0);
+	WAIT_FOR(gone->gone && other.messages, &on, &sn);
+	expect_gone(gone);
+	cr_assert_eq(send_one(there, 0, SEGMENT, 100), 0);
+	cr_assert_eq(send_one(&other, 0, SEGMENT, 100), 0);
+	WAIT_FOR(other.messages == 2 && there->messages == 1, &on, &sn);
+	cr_expect_eq(there->gone, 0);
+	node_fini(&on, B);
+	stop();
+}
+
+/* What came before is delivered first. */
+static void expect_nothing_yet(struct side *s)
+{
+	cr_expect_eq(s->gone, 0);
+}
+
+Test(sd_native_icmp, what_the_peer_had_sent_is_delivered)
+{
+	struct side *s = &srv.peers[0];
+
+	set_up(AF_INET);
+	cli.on_message = expect_nothing_yet;
+	for (int i = 0; i < 100 && send_one(s, 0, SEGMENT, 1000) == 0; i++)
+		;
+	cr_assert_geq(ddps_loop_run(sn.env.loop), 0); /* as much as a first window takes leaves */
+	vanish(s->a);
+	WAIT_FOR(cli.gone, &cn); /* its acknowledgement meets nobody */
+	cr_expect_gt(cli.messages, 0);
+	expect_gone(&cli);
+	stop();
+}

@@ -1,0 +1,274 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Links that take little, and packets on their way out: one by one and in runs. */
+#include "sctp_ddp/backend/sd_route.h"
+#include "sd_native_fixture.h"
+
+/* Octets of a message for a packet of IPv4. */
+#define OF(mtu) ((size_t)(mtu)-28 - 12 - 16)
+
+static void send_when_there_is_room(struct side *s, uint16_t stream, size_t len)
+{
+	unsigned before;
+	int err;
+
+	do {
+		before = s->writable;
+		err = send_one(s, stream, SEGMENT, len);
+		cr_assert(!err || err == DDPS_E_AGAIN, "%s", ddps_strerror(err));
+		if (err)
+			WAIT_FOR(s->writable > before || s->gone, &cn, &sn);
+	} while (err && !s->gone);
+}
+
+/* Both directions, whole and in fragments of SCTP. */
+static void exchange(struct side *a, struct side *b, unsigned n, size_t len)
+{
+	unsigned had_a = a->messages, had_b = b->messages;
+
+	for (unsigned i = 0; i < n; i++) {
+		send_when_there_is_room(a, 1, len);
+		send_when_there_is_room(b, 2, len);
+	}
+	WAIT_FOR((a->messages == had_a + n && b->messages == had_b + n) || a->gone || b->gone, &cn,
+		 &sn);
+	cr_expect_eq(a->gone + b->gone, 0, "%s%s", a->end.text, b->end.text);
+	cr_expect_not(a->bad || b->bad);
+}
+
+static void over(int mtu)
+{
+	if (!narrow_loopback(mtu))
+		cr_skip_test("no network of its own");
+	set_up(AF_INET);
+	exchange(&cli, &srv.peers[0], 50, 100);
+	exchange(&cli, &srv.peers[0], 50, 1400);
+	exchange(&cli, &srv.peers[0], 10, 60000);
+	stop();
+}
+
+Test(sd_native_path, attack_2_a_path_of_552_octets)
+{
+	over(552);
+}
+
+Test(sd_native_path, attack_2_a_path_of_296_octets)
+{
+	over(296);
+}
+
+/* What the kernel believes of the path, as one datagram of anybody made it do, is not asked. */
+Test(sd_native_path, attack_2_the_route_is_as_it_was_configured)
+{
+	struct sockaddr_storage to;
+
+	if (!narrow_loopback(1000))
+		cr_skip_test("no network of its own");
+	loopback(&to, AF_INET, 0);
+	cr_expect_eq(ddps_sd_route_mtu(&to), 1000);
+	to.ss_family = AF_UNIX;
+	cr_expect_eq(ddps_sd_route_mtu(&to), 0);
+}
+
+static size_t widest(struct side *s)
+{
+	B->info(s->a, &s->info);
+	return s->info.max_user_data;
+}
+
+/* A link that takes less than it did, and the layer above hears of it. */
+Test(sd_native_path, attack_7_a_size_that_changes_is_told, .description = "5043-9-1")
+{
+	if (!narrow_loopback(1500))
+		cr_skip_test("no network of its own");
+	set_up(AF_INET);
+	while (widest(&cli) < OF(1500))
+		exchange(&cli, &srv.peers[0], 1, 1000);
+	exchange(&cli, &srv.peers[0], 1, OF(1500));
+	set_loopback(1280);
+	cli.paths = 0;
+	exchange(&cli, &srv.peers[0], 5, OF(1500));
+	WAIT_FOR(cli.paths > 0, &cn, &sn);
+	cr_expect_leq(widest(&cli), OF(1280));
+	exchange(&cli, &srv.peers[0], 5, OF(1280));
+	stop();
+}
+
+/* ---- transfers ---- */
+
+#define LEN   1100u
+#define COUNT 4000u
+
+static unsigned sent;
+
+static void more(struct side *s)
+{
+	int err = 0;
+
+	/* every seventh is shorter */
+	while (!err && sent < COUNT) {
+		err = send_one(s, (uint16_t)(sent % 3), SEGMENT, LEN - (sent % 7 == 6 ? 100 : 0));
+		sent += !err;
+	}
+	cr_assert(!err || err == DDPS_E_AGAIN, "%s", ddps_strerror(err));
+}
+
+static void path_of_1500(int family)
+{
+	if (!narrow_loopback(1500))
+		cr_skip_test("no network of its own");
+	set_up(family);
+}
+
+static void transfer(struct side *from, struct side *to)
+{
+	sent = 0;
+	from->on_writable = more;
+	more(from);
+	WAIT_FOR(to->messages == COUNT, &cn, &sn);
+	cr_expect_eq(to->octets, COUNT * LEN - COUNT / 7 * 100);
+	cr_expect(!to->bad);
+}
+
+/* Whether the kernel takes runs of packets as one is as it was: nothing was refused. */
+static void with_runs(int family)
+{
+	bool knows;
+
+	path_of_1500(family);
+	knows = cli.a->sock->gso;
+	transfer(&cli, &srv.peers[0]);
+	cr_expect_eq(cli.a->sock->gso, knows);
+	transfer(&srv.peers[0], &cli);
+	cr_expect_eq(srv.peers[0].a->sock->gso, knows);
+	stop();
+}
+
+Test(sd_native_path, a_transfer_in_runs, .timeout = 60)
+{
+	with_runs(AF_INET);
+}
+
+Test(sd_native_path, a_transfer_in_runs_over_ipv6, .timeout = 60)
+{
+	with_runs(AF_INET6);
+}
+
+/* The kernel cuts up nothing without a checksum of its own: EINVAL, or EIO on some devices. */
+Test(sd_native_path, a_transfer_whose_runs_are_refused, .timeout = 60)
+{
+	int on = 1;
+
+	path_of_1500(AF_INET);
+	if (!cli.a->sock->gso)
+		cr_skip_test("the kernel does not know runs");
+	cr_assert_eq(setsockopt(cli.a->sock->io.fd, SOL_SOCKET, SO_NO_CHECK, &on, sizeof on), 0);
+	transfer(&cli, &srv.peers[0]);
+	cr_expect(!cli.a->sock->gso);
+	stop();
+}
+
+Test(sd_native_path, a_kernel_that_does_not_know_runs, .timeout = 60)
+{
+	path_of_1500(AF_INET);
+	cli.a->sock->gso = false;
+	transfer(&cli, &srv.peers[0]);
+	cr_expect(!cli.a->sock->gso);
+	stop();
+}
+
+/* ---- when they leave ---- */
+
+static void send_twice(void *user)
+{
+	struct side *s = user;
+
+	cr_assert_eq(send_one(s, 0, SEGMENT, LEN), 0);
+	cr_assert_eq(send_one(s, 0, SEGMENT, LEN), 0);
+	cr_expect(ddps_sctp_pending(s->a->ne->e));
+}
+
+/* What is sent waits for the rest of the round, and for no timer. */
+Test(sd_native_path, packets_leave_before_the_loop_sleeps)
+{
+	struct ddps_task task = { .fn = send_twice, .user = &cli };
+
+	set_up(AF_INET);
+	ddps_task_post(cn.env.loop, &task);
+	cr_assert_geq(ddps_loop_run(cn.env.loop), 0);
+	WAIT_FOR(srv.peers[0].messages == 2, &sn);
+	stop();
+}
+
+/* Outside the loop there is no rest of a round. */
+Test(sd_native_path, a_post_leaves_immediately)
+{
+	set_up(AF_INET);
+	cr_assert_eq(send_one(&cli, 0, SEGMENT, LEN), 0);
+	WAIT_FOR(srv.peers[0].messages == 1, &sn);
+	stop();
+}
+
+static void send_and_free(void *user)
+{
+	struct side *s = user;
+
+	cr_assert_eq(send_one(s, 0, SEGMENT, LEN), 0);
+	B->free(s->a);
+}
+
+/* An association that goes while packets wait for it takes them along, and says so. */
+Test(sd_native_path, free_beside_packets_that_wait)
+{
+	struct side *s = &srv.peers[0];
+	struct ddps_task task = { .fn = send_and_free, .user = &cli };
+
+	set_up(AF_INET);
+	ddps_task_post(cn.env.loop, &task);
+	cr_assert_geq(ddps_loop_run(cn.env.loop), 0);
+	WAIT_FOR(s->gone, &sn);
+	cr_expect_eq(s->end.code, DDPS_E_RESET);
+	stop();
+}
+
+Test(sd_native_path, many_associations_leave_nothing)
+{
+	start(AF_INET);
+	for (int i = 0; i < 40; i++) {
+		unsigned n = srv.accepted;
+
+		cli = (struct side){ 0 };
+		cr_assert_eq(try_connect(&cli, &cn, B, &srv.sa, srv.sa_len, srv.encap, 5000), 0);
+		WAIT_FOR(cli.up && srv.accepted > n, &cn, &sn);
+		if (i & 1)
+			B->shutdown(cli.a);
+		else
+			B->abort(cli.a);
+		WAIT_FOR(cli.gone && srv.peers[n % MAX_PEERS].gone, &cn, &sn);
+		B->free(cli.a);
+		B->free(srv.peers[n % MAX_PEERS].a);
+		srv.peers[n % MAX_PEERS] = (struct side){ .b = B };
+	}
+	cr_expect_eq(srv.ep->sock->refs, 1);
+	cr_expect_null(srv.ep->ne->assocs);
+	cr_expect_null(((struct ddps_sn_env *)cn.ctx)->assocs);
+	stop();
+}
+
+/* Only what is acknowledged is said to be. */
+Test(sd_native_path, acknowledged_is_told_when_it_is, .description = "5043-6.6-3 5043-6.6-4")
+{
+	set_up(AF_INET);
+	cr_assert_eq(send_one(&cli, 0, CONTROL, 100), 0);
+	/* the peer's loop does not run: no acknowledgement can come */
+	for (int i = 0; i < 20; i++)
+		cr_assert_geq(ddps_loop_run(cn.env.loop), 0);
+	cr_expect_eq(cli.acked, 0);
+	WAIT_FOR(cli.acked == 1, &cn, &sn);
+	cr_expect_eq(srv.peers[0].messages, 1);
+	for (int i = 0; i < 50 && send_one(&cli, 3, SEGMENT, 20000) == 0; i++)
+		;
+	cr_assert_gt(cli.handed, 2);
+	WAIT_FOR(cli.acked == cli.handed, &cn, &sn);
+	cr_expect_eq(srv.peers[0].messages, cli.handed);
+	stop();
+}

@@ -1,0 +1,457 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The native backend against a peer made by hand: what is on the wire, and hostile packets. */
+#include "sctp_ddp/backend/native/sd_native.h"
+#include "sd_hand_fixture.h"
+#include <errno.h>
+
+#ifdef __has_feature
+#define ASAN __has_feature(address_sanitizer)
+#elif defined(__SANITIZE_ADDRESS__)
+#define ASAN 1
+#else
+#define ASAN 0
+#endif
+
+/* ---- what is on the wire ---- */
+
+static void check_init(const struct wire *x, uint16_t streams_out)
+{
+	struct ddps_rbuf r = ddps_rbuf_init(x->in + 24, 4);
+	const uint8_t *p;
+	size_t len;
+
+	cr_expect_eq(ddps_rbuf_u16(&r), streams_out);
+	cr_expect_eq(ddps_rbuf_u16(&r), DDPS_SCTP_STREAMS);
+	p = param(x, P_ADAPTATION, &len);
+	cr_assert(p);
+	cr_expect_eq(len, 4);
+	cr_expect_arr_eq(p, ddp + 4, 4);
+	/* no partial reliability, no stream reset, no address changes */
+	cr_expect(!param(x, P_FORWARD_TSN, &len));
+	cr_expect(!param(x, P_EXTENSIONS, &len));
+}
+
+Test(sd_native_wire, init_ack_carries_the_indication,
+     .description = "5043-5.1-1 5043-5.1-d1 5043-5.1-d2 5043-8-1 5043-11.1-1")
+{
+	struct wire *x = malloc(sizeof *x);
+
+	start();
+	wire_init(x, 4000);
+	send_init(x, ddp, sizeof ddp);
+	expect(x, C_INIT_ACK);
+	check_init(x, 20); /* as many as the peer takes */
+	stop(x);
+}
+
+Test(sd_native_wire, init_carries_the_indication,
+     .description = "5043-5.1-1 5043-5.1-d1 5043-8-1 5043-8-d2 5043-11.1-1")
+{
+	struct wire *x = calloc(1, sizeof *x);
+	struct sockaddr_storage udp, sa;
+	socklen_t len = loopback(&udp, AF_INET, 0);
+	struct side cli = { 0 };
+
+	node_init(&sn);
+	x->fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	cr_assert_eq(bind(x->fd, (struct sockaddr *)&udp, len), 0);
+	getsockname(x->fd, (struct sockaddr *)&udp, &len);
+	loopback(&sa, AF_INET, 7174);
+	cr_assert_eq(try_connect(&cli, &sn, B, &sa, len,
+				 ntohs(((struct sockaddr_in *)&udp)->sin_port), 5000),
+		     0);
+	expect(x, C_INIT);
+	cr_expect_eq(x->in[2] << 8 | x->in[3], 7174);
+	check_init(x, DDPS_SCTP_STREAMS);
+	stop(x);
+}
+
+Test(sd_native_wire, data_is_unordered_whole_and_swapped_by_nobody,
+     .description = "5043-10-1 5043-5.2-d1 5043-4-d2")
+{
+	static const uint8_t want[] = { 0, 3, 0, 0, 0, 0, 0, 16 };
+	uint8_t msg[1100];
+	struct wire *x;
+
+	start();
+	x = wire_up(ddp, sizeof ddp);
+	fill(msg, sizeof msg, 0);
+	give(3, 16, msg, sizeof msg);
+	expect(x, C_DATA);
+	cr_expect_eq(x->in[13] & ~8, F_UNORDERED | F_FIRST | F_LAST);
+	cr_expect_eq(x->in[14] << 8 | x->in[15], 16 + 1100);
+	cr_expect_arr_eq(x->in + 20, want, 2);
+	cr_expect_arr_eq(x->in + 24, want + 4, 4);
+	cr_expect_arr_eq(x->in + 28, msg, sizeof msg);
+	stop(x);
+}
+
+Test(sd_native_wire, control_asks_for_its_acknowledgement_at_once)
+{
+	uint8_t msg[4] = { 0, 0, 0, 2 };
+	struct wire *x;
+
+	start();
+	x = wire_up(ddp, sizeof ddp);
+	give(0, 17, msg, sizeof msg);
+	expect(x, C_DATA);
+	cr_expect_eq(x->in[13], 8 | F_UNORDERED | F_FIRST | F_LAST);
+	stop(x);
+}
+
+/* The peer has acknowledged nothing: a sender that bundles would hold the second back. */
+Test(sd_native_wire, small_messages_do_not_wait, .description = "5043-11.2-1")
+{
+	uint8_t msg[20] = { 1 };
+	struct wire *x;
+
+	start();
+	x = wire_up(ddp, sizeof ddp);
+	for (uint8_t i = 1; i <= 3; i++) {
+		msg[0] = i;
+		give(0, 16, msg, sizeof msg);
+		expect(x, C_DATA);
+		cr_expect_eq(x->in[28], i);
+	}
+	stop(x);
+}
+
+/* ---- the peer's indication ---- */
+
+Test(sd_native_wire, a_peer_without_indication_is_told_apart,
+     .description = "5043-11.1-2 5043-11.1-3")
+{
+	struct wire *x;
+
+	start();
+	x = wire_up(NULL, 0);
+	cr_expect(!srv.peers[0].info.has_adaptation);
+	cr_expect_eq(srv.peers[0].info.in_streams, 10);
+	cr_expect_eq(srv.peers[0].info.out_streams, 20);
+	stop(x);
+}
+
+Test(sd_native_wire, another_indication_is_reported, .description = "5043-11.1-2 5043-11.1-4")
+{
+	static const uint8_t other[] = { 0xc0, 0x06, 0, 8, 0xde, 0xad, 0xbe, 0xef };
+	struct wire *x;
+
+	start();
+	x = wire_up(other, sizeof other);
+	cr_expect(srv.peers[0].info.has_adaptation);
+	cr_expect_eq(srv.peers[0].info.adaptation, 0xdeadbeef);
+	stop(x);
+}
+
+Test(sd_native_wire, data_beside_the_cookie_comes_after_accepted)
+{
+	struct wire *x = malloc(sizeof *x);
+	uint8_t msg[100];
+
+	start();
+	wire_init(x, 4000);
+	send_init(x, ddp, sizeof ddp);
+	expect(x, C_INIT_ACK);
+	read_init_ack(x);
+	fill(msg, sizeof msg, 4);
+	begin_cookie(x);
+	data_chunk(x, F_FIRST | F_LAST, 4, 17, msg, sizeof msg);
+	finish(x);
+	WAIT_FOR(srv.peers[0].messages == 1, &sn);
+	cr_expect_eq(srv.accepted, 1);
+	cr_expect_eq(srv.peers[0].ordered, 1); /* the U flag was not set */
+	cr_expect_eq(srv.peers[0].ppid, 17);
+	cr_expect(srv.peers[0].info.has_adaptation);
+	stop(x);
+}
+
+/* ---- hostile ---- */
+
+Test(sd_native_wire, a_message_without_end_ends_the_association)
+{
+	uint8_t *part = calloc(1, 60000);
+	struct wire *x;
+
+	start();
+	x = wire_up(ddp, sizeof ddp);
+	for (int i = 0; i < 60 && !srv.peers[0].gone; i++) {
+		begin(x, x->peer_tag);
+		data_chunk(x, i ? F_UNORDERED : F_UNORDERED | F_FIRST, 1, 16, part, 60000);
+		finish(x);
+		spin((struct node *[]){ &sn }, 1);
+	}
+	WAIT_FOR(srv.peers[0].gone, &sn);
+	cr_expect_eq(srv.peers[0].end.code, DDPS_E_LIMIT);
+	cr_expect_eq(srv.peers[0].messages, 0);
+	free(part);
+	stop(x);
+}
+
+Test(sd_native_wire, an_abort_beside_the_cookie_leaves_nothing)
+{
+	struct wire *x = malloc(sizeof *x);
+	struct node cn;
+	struct side cli = { 0 };
+
+	start();
+	for (int i = 0; i < 20; i++) {
+		wire_init(x, (uint16_t)(4000 + i));
+		send_init(x, ddp, sizeof ddp);
+		expect(x, C_INIT_ACK);
+		read_init_ack(x);
+		begin_cookie(x);
+		chunk(x, C_ABORT, 0, NULL, 0);
+		finish(x);
+		close(x->fd);
+	}
+	node_init(&cn);
+	srv.on_accept = NULL;
+	cr_assert_eq(try_connect(&cli, &cn, B, &srv.sa, srv.sa_len, srv.encap, 5000), 0);
+	WAIT_FOR(cli.up, &cn, &sn);
+	B->free(cli.a);
+	for (unsigned i = 0; i < MAX_PEERS; i++)
+		if (srv.peers[i].a && !srv.peers[i].gone)
+			WAIT_FOR(srv.peers[i].gone, &cn, &sn);
+	node_fini(&cn, B);
+	free(x);
+	stop(NULL);
+}
+
+Test(sd_native_wire, a_wrong_checksum_is_not_answered)
+{
+	struct wire *x = malloc(sizeof *x);
+	size_t len;
+
+	start();
+	wire_init(x, 4000);
+	send_init(x, ddp, sizeof ddp);
+	expect(x, C_INIT_ACK);
+	len = (size_t)(x->w.p - x->out);
+	for (size_t bit = 0; bit < len * 8; bit++) {
+		x->out[bit / 8] ^= (uint8_t)(1 << bit % 8);
+		cr_assert_eq(send(x->fd, x->out, len, 0), (ssize_t)len);
+		x->out[bit / 8] ^= (uint8_t)(1 << bit % 8);
+		spin((struct node *[]){ &sn }, 1);
+		cr_assert(!receive(x), "bit %zu", bit);
+	}
+	stop(x);
+}
+
+static uint32_t noise(void)
+{
+	static uint32_t s = 12345;
+
+	s = s * 1664525u + 1013904223u;
+	return s >> 8;
+}
+
+Test(sd_native_wire, garbage_disturbs_nothing)
+{
+	struct wire *x;
+	uint8_t msg[64];
+
+	start();
+	x = wire_up(ddp, sizeof ddp);
+	for (int i = 0; i < 3000; i++) {
+		size_t len = noise() % 200;
+
+		begin(x, i & 1 ? x->peer_tag : noise());
+		for (size_t n = 12; n < len; n++)
+			ddps_wbuf_u8(&x->w, (uint8_t)(noise() >> 4));
+		/* half with a good checksum; never one that would be an ABORT by luck */
+		if (x->out[12] == C_ABORT || x->out[12] == 14 || x->out[12] == 8)
+			x->out[12] = 0x3f;
+		if (i & 2)
+			put_sum(x->out, len < 12 ? 12 : len);
+		send(x->fd, x->out, len, 0);
+		if (i % 16 == 0)
+			spin((struct node *[]){ &sn }, 1);
+		while (receive(x))
+			;
+		if (srv.peers[0].gone)
+			break;
+	}
+	/* Garbage with the right tag and checksum may end its own association, not others. */
+	fill(msg, sizeof msg, 2);
+	if (!srv.peers[0].gone) {
+		x->tsn = 1000;
+		begin(x, x->peer_tag);
+		data_chunk(x, F_UNORDERED | F_FIRST | F_LAST, 2, 16, msg, sizeof msg);
+		finish(x);
+	}
+	wire_init(x, 4001);
+	send_init(x, ddp, sizeof ddp);
+	expect(x, C_INIT_ACK);
+	read_init_ack(x);
+	begin_cookie(x);
+	finish(x);
+	expect(x, C_COOKIE_ACK);
+	cr_expect_eq(srv.accepted, 2);
+	stop(x);
+}
+
+static size_t resident_kib(void)
+{
+	unsigned long size, resident = 0;
+	FILE *f = fopen("/proc/self/statm", "r");
+
+	cr_assert(f);
+	cr_assert_eq(fscanf(f, "%lu %lu", &size, &resident), 2);
+	fclose(f);
+	return resident * (size_t)sysconf(_SC_PAGESIZE) / 1024;
+}
+
+/* 16 UDP ports times many SCTP ports, INITs and forged cookies. */
+static void flood(struct wire *x, unsigned rounds)
+{
+	for (unsigned i = 0; i < rounds; i++) {
+		if (i % 64 == 0) {
+			close(x->fd);
+			wire_init(x, 1);
+		}
+		x->sport = (uint16_t)(1024 + i);
+		x->my_tag = noise() | 1;
+		if (i & 1) {
+			send_init(x, ddp, sizeof ddp);
+		} else {
+			begin(x, noise());
+			for (size_t n = 0; n < sizeof x->cookie; n += 4)
+				memcpy(x->cookie + n, &x->my_tag, 4);
+			chunk(x, C_COOKIE_ECHO, 0, x->cookie, 200);
+			finish(x);
+		}
+		if (i % 8 == 0)
+			spin((struct node *[]){ &sn }, 1);
+	}
+}
+
+Test(sd_native_wire, a_flood_of_forged_set_ups_takes_no_memory, .timeout = 60)
+{
+	struct node cn;
+	struct side cli = { 0 };
+	struct wire *x = calloc(1, sizeof *x);
+	size_t before;
+
+	start();
+	wire_init(x, 1);
+	flood(x, 2000); /* buffers reach their size */
+	before = resident_kib();
+	flood(x, 20000);
+	if (!ASAN) /* which keeps freed memory for a while */
+		cr_expect_leq(resident_kib(), before + 512, "40 octets each would show");
+	cr_expect_eq(srv.ep->sock->refs, 1);
+	cr_expect_eq(srv.accepted, 0);
+	cr_expect_null(srv.ep->ne->assocs);
+	/* and the door is still open */
+	node_init(&cn);
+	cr_assert_eq(try_connect(&cli, &cn, B, &srv.sa, srv.sa_len, srv.encap, 5000), 0);
+	WAIT_FOR(cli.up, &cn, &sn);
+	node_fini(&cn, B);
+	stop(x);
+}
+
+/* ---- ICMP ---- */
+
+/* Our host answers a packet from our own socket, @p, to where nobody is any more, with ICMP that
+ * quotes it: as anybody may have it do, or make up. */
+static void provoke(const struct sockaddr_storage *to, socklen_t len, const uint8_t *p, size_t n)
+{
+	struct pollfd f = { .fd = srv.ep->sock->io.fd };
+
+	while (sendto(f.fd, p, n, 0, (const struct sockaddr *)to, len) < 0)
+		cr_assert_eq(errno, ECONNREFUSED); /* the error of the one before */
+	WAIT_FOR(poll(&f, 1, 0) == 1 && (f.revents & POLLERR), &sn);
+	WAIT_FOR(poll(&f, 1, 0) == 0, &sn);
+}
+
+Test(sd_native_wire, attack_2_icmp_with_another_tag_or_port_ends_nothing)
+{
+	struct sockaddr_storage at = { 0 };
+	socklen_t len = sizeof at;
+	uint8_t p[20] = { 0 };
+	struct ddps_wbuf w = ddps_wbuf_init(p, 8);
+	struct wire *x;
+
+	start();
+	x = wire_up(ddp, sizeof ddp);
+	getsockname(x->fd, (struct sockaddr *)&at, &len);
+	close(x->fd);
+	ddps_wbuf_u16(&w, x->dport);
+	ddps_wbuf_u16(&w, x->sport);
+	ddps_wbuf_u32(&w, x->my_tag);
+	for (size_t i = 0; i < 8; i++) { /* each octet of ports and tag counts */
+		p[i] ^= 1;
+		provoke(&at, len, p, sizeof p);
+		p[i] ^= 1;
+	}
+	provoke(&at, len, p, 7); /* too short for a tag */
+	memset(p + 4, 0, 4);
+	p[12] = C_INIT; /* and the association is up */
+	memcpy(p + 16, &(uint32_t){ htonl(x->peer_tag) }, 4);
+	cr_expect_eq(srv.peers[0].gone, 0);
+	w = ddps_wbuf_init(p + 4, 4);
+	ddps_wbuf_u32(&w, x->my_tag);
+	provoke(&at, len, p, 8);
+	WAIT_FOR(srv.peers[0].gone, &sn);
+	cr_expect_eq(srv.peers[0].end.code, DDPS_E_RESET);
+	x->fd = dup(0);
+	stop(x);
+}
+
+/* ---- the peer moves ---- */
+
+static int another_socket(void)
+{
+	struct sockaddr_storage sa;
+	socklen_t len = loopback(&sa, AF_INET, srv.encap);
+	int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+
+	cr_assert_eq(connect(fd, (struct sockaddr *)&sa, len), 0);
+	return fd;
+}
+
+/* A NAT has given the peer another UDP port: it is followed once a packet has the tag
+ * [6951-5.4-1], and not before. */
+Test(sd_native_wire, attack_6_a_moved_udp_port_is_followed)
+{
+	struct wire *x;
+	int was, now;
+
+	start();
+	x = wire_up(ddp, sizeof ddp);
+	was = x->fd;
+	now = another_socket();
+	x->fd = now;
+	x->peer_tag ^= 1;
+	data(x, 1, 100);
+	x->peer_tag ^= 1;
+	x->tsn--;
+	run();
+	give(1, 16, "from us", 7);
+	x->fd = was;
+	expect(x, C_DATA);
+	x->fd = now;
+	data(x, 1, 100);
+	expect(x, C_SACK);
+	WAIT_FOR(srv.peers[0].messages == 1, &sn);
+	give(1, 16, "from us", 7);
+	expect(x, C_DATA);
+	cr_expect_eq(srv.peers[0].gone, 0);
+	close(was);
+	stop(x);
+}
+
+/* Whoever has our host answer to an address that is not his gets little out of it. */
+Test(sd_native_wire, attack_7_an_init_ack_is_not_much_longer_than_an_init)
+{
+	struct wire *x = malloc(sizeof *x);
+
+	start();
+	wire_init(x, 4000);
+	send_init(x, NULL, 0);
+	expect(x, C_INIT_ACK);
+	read_init_ack(x);
+	cr_expect_leq(x->in_len - x->cookie_len, 3 * 32, "%zu octets", x->in_len);
+	cr_expect_leq(x->in_len, 5 * 32, "%zu octets", x->in_len);
+	stop(x);
+}
