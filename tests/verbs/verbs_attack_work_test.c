@@ -258,3 +258,60 @@ VT_TEST(verbs_attack, attack_21_a_send_invalidates_a_region_of_a_domain_with_sev
 	cr_assert_eq(ibv_dereg_mr(mr), 0);
 	vt_down(&v);
 }
+
+/* As vt_take_request, in the domain @pd. */
+static void take_request_in(struct vt *v, struct ibv_pd *pd)
+{
+	struct rdma_cm_event *e = vt_event(v->b.ch, RDMA_CM_EVENT_CONNECT_REQUEST);
+	struct ibv_qp_init_attr attr = v->init;
+
+	v->b.id = e->id;
+	rdma_ack_cm_event(e);
+	v->b.cc = ibv_create_comp_channel(v->b.id->verbs);
+	v->b.cq = ibv_create_cq(v->b.id->verbs, v->cqe, &v->b, v->b.cc, 0);
+	attr.send_cq = attr.recv_cq = v->b.cq;
+	cr_assert_eq(rdma_create_qp(v->b.id, pd, &attr), 0, "%m");
+	cr_assert_eq(rdma_accept(v->b.id, &v->accept), 0);
+	vt_expect(v->a.ch, RDMA_CM_EVENT_ESTABLISHED);
+	vt_expect(v->b.ch, RDMA_CM_EVENT_ESTABLISHED);
+}
+
+/* The stranger's connection ends by it, and whom the region is for goes on using it. */
+VT_TEST(verbs_attack, attack_21_a_send_invalidates_no_region_of_another_domain)
+{
+	struct ibv_send_wr wr = { .wr_id = 3, .opcode = IBV_WR_SEND_WITH_INV }, *bad;
+	struct vt stranger, v;
+	struct ibv_pd *pd;
+
+	vt_init(&stranger);
+	vt_up(&stranger);
+	pd = ibv_alloc_pd(stranger.b.id->verbs);
+	cr_assert_not_null(pd);
+	vt_init(&v);
+	vt_listen(&v);
+	vt_dial(&v);
+	cr_assert_eq(rdma_connect(v.a.id, &v.connect), 0);
+	take_request_in(&v, pd);
+	v.b.mr = ibv_reg_mr(pd, v.b.buf, sizeof v.b.buf,
+			    IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
+	cr_assert_not_null(v.b.mr);
+
+	cr_assert_eq(vt_recv(&stranger.b, 4, 64, 64), 0);
+	wr.invalidate_rkey = v.b.mr->rkey;
+	cr_assert_eq(ibv_post_send(stranger.a.id->qp, &wr, &bad), 0);
+	vt_expect(stranger.b.ch, RDMA_CM_EVENT_DISCONNECTED);
+	vt_expect(stranger.a.ch, RDMA_CM_EVENT_DISCONNECTED);
+
+	v.a.buf[0] = 0x77;
+	cr_assert_eq(vt_post(&v.a, 6, IBV_WR_RDMA_WRITE, 8, &v.b), 0);
+	cr_assert_eq(vt_post(&v.a, 7, IBV_WR_RDMA_WRITE, 8, &v.b), 0);
+	vt_expect_wc(&v.a, 6, IBV_WC_RDMA_WRITE, IBV_WC_SUCCESS);
+	vt_expect_wc(&v.a, 7, IBV_WC_RDMA_WRITE, IBV_WC_SUCCESS);
+	cr_assert_eq(vt_recv(&v.b, 8, 64, 64), 0);
+	cr_assert_eq(vt_post(&v.a, 9, IBV_WR_SEND, 8, NULL), 0);
+	vt_expect_wc(&v.b, 8, IBV_WC_RECV, IBV_WC_SUCCESS);
+	cr_expect_eq(v.b.buf[0], 0x77);
+	vt_down(&stranger);
+	vt_down(&v);
+	cr_expect_eq(ibv_dealloc_pd(pd), 0);
+}
