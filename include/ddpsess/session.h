@@ -11,7 +11,8 @@
  *
  * Threads: every function may be called from any thread; calls on one context are
  * serialised by one lock, which nobody else holds in a single-threaded program.  No function
- * blocks unless its description says so.  Events are never delivered by callback.
+ * blocks unless its description says so.  Events and completions are fetched, no callback brings
+ * them: of the program's functions only its log is called, and what it gives ddps_cq_on_notify.
  *
  * fork: a child must not use its parent's context; every call on one in the child returns
  * DDPS_E_FORKED and touches nothing.  The first thing that a child does is to close its copies of
