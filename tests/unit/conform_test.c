@@ -275,3 +275,60 @@ Test(conform, every_case_has_a_name_of_its_own)
 			cr_expect_str_neq(c[i].name, c[k].name);
 	}
 }
+
+/* ---- what went over the wire ---- */
+
+static const struct ddps_conform_item items[] = {
+	{ .next = &items[1], .octets = (const uint8_t *)"one", .len = 3, .wire = DDPS_CONFORM_TCP },
+	{ .next = &items[2],
+	  .octets = (const uint8_t *)"two",
+	  .len = 3,
+	  .by_target = 1,
+	  .wire = DDPS_CONFORM_TCP },
+	{ .octets = (const uint8_t *)"end", .len = 3, .wire = DDPS_CONFORM_TCP },
+};
+
+Test(conform, the_end_of_what_went_over_the_wire_is_printed)
+{
+	const struct ddps_conform_result r = { .number = 1, .first = items };
+	char text[1000] = { 0 };
+	FILE *f = fmemopen(text, sizeof text, "w");
+
+	cr_assert_not_null(f);
+	ddps_conform_print(f, &r, 2, "# ");
+	fclose(f);
+	cr_expect(strstr(text, "# (1 earlier items left out)"), "%s", text);
+	cr_expect(!strstr(text, "6f 6e 65") && strstr(text, "74 77 6f") && strstr(text, "65 6e 64"),
+		  "%s", text);
+	cr_expect(strstr(text, "# <-") && strstr(text, "# ->"), "%s", text);
+}
+
+static size_t capture(uint8_t *to, size_t size, uint32_t number)
+{
+	const struct ddps_conform_result r = { .number = number, .first = items };
+	FILE *f = fmemopen(to, size, "w");
+	long n;
+
+	cr_assert_not_null(f);
+	cr_expect_eq(ddps_conform_pcap_begin(f), 0);
+	cr_expect_eq(ddps_conform_pcap_add(f, &r), 0);
+	n = ftell(f);
+	fclose(f);
+	return (size_t)n;
+}
+
+Test(conform, captures_tell_cases_apart_and_say_when_they_fail)
+{
+	const struct ddps_conform_result r = { .number = 1, .first = items };
+	static uint8_t a[2000], b[2000];
+	const size_t n = capture(a, sizeof a, 1);
+	FILE *full = fopen("/dev/full", "w");
+
+	cr_expect_eq(capture(b, sizeof b, 2), n);
+	cr_expect(memcmp(a, b, n), "the ports differ");
+	cr_assert_not_null(full);
+	setvbuf(full, NULL, _IONBF, 0);
+	cr_expect_eq(ddps_conform_pcap_begin(full), DDPS_E_SYSTEM);
+	cr_expect_eq(ddps_conform_pcap_add(full, &r), DDPS_E_SYSTEM);
+	fclose(full);
+}

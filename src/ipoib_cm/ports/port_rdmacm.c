@@ -99,6 +99,8 @@ int ddps_rdmacm_open(struct ddps_rdmacm **out, ddps_rdmacm_tell tell, void *user
 
 void ddps_rdmacm_close(struct ddps_rdmacm *r)
 {
+	if (!r)
+		return;
 	if (r->id)
 		r->rdma_destroy_id(r->id);
 	if (r->channel)

@@ -139,6 +139,8 @@ int ddps_umad_open(struct ddps_umad **out, const char *device, int port, char *w
 
 void ddps_umad_close(struct ddps_umad *u)
 {
+	if (!u)
+		return;
 	if (u->fd >= 0)
 		u->lib.umad_close_port(u->fd);
 	ddps_umad_lib_unload(&u->lib);

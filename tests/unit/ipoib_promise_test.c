@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Sentences of the headers of libddpsess-ipoib that no other test is about: tests/promises.tsv. */
+#include <criterion/criterion.h>
+#include <ddpsess/ib_rdmacm.h>
+#include <ddpsess/ib_umad.h>
+#include <string.h>
+#include "ipoib_cm/iface/iface_in.h"
+#include "unit/ipoib_net_fixture.h"
+
+Test(ipoib_promise, null_may_be_freed)
+{
+	struct net net;
+
+	ddps_cm_free(NULL);
+	ddps_ipoib_if_free(NULL);
+	ddps_ipoib_sim_free(NULL);
+	ddps_umad_close(NULL);
+	ddps_rdmacm_close(NULL);
+	net_init(&net, 1, 1, 0);
+	ddps_ipoib_sim_if_kill(NULL, net.sim, 0);
+	net_fini(&net);
+}
+
+Test(ipoib_promise, defaults_are_those_of_the_header)
+{
+	const struct ddps_ipoib_if_config *c;
+	struct net net;
+
+	net_init(&net, 1, 1, 0);
+	net.node[0].cfg.cm_timeout = 0;
+	memset(&net.node[0].cfg.policy, 0, sizeof(net.node[0].cfg.policy));
+	net_start(&net, 0);
+	c = &net.node[0].f->cfg;
+	cr_expect_eq(c->scope, 2);
+	cr_expect(c->policy.backoff_ns == SEC && c->policy.long_ns == 30 * SEC &&
+		  c->policy.soon_ns == 100 * MS);
+	cr_expect(c->max_nbr == 256 && c->max_peers == 256 && c->max_qps == 512);
+	cr_expect_eq(c->queue_octets, 4u << 20);
+	cr_expect(c->retry_ns == SEC && c->tries == 3);
+	cr_expect(c->reachable_ns == 60 * SEC && c->failed_ns == 3 * SEC &&
+		  c->idle_ns == 120 * SEC);
+	cr_expect(c->cm_timeout == 18 && c->cm_retries == 7);
+	net_fini(&net);
+}
+
+#define UNTOUCHED(what, call)                                                                      \
+	do {                                                                                       \
+		memset(&what, 0x5a, sizeof(what));                                                 \
+		cr_expect_lt(call, 0, #call);                                                      \
+		for (size_t i = 0; i < sizeof(what); i++)                                          \
+			cr_expect_eq(((const uint8_t *)&what)[i], 0x5a, #call " at %zu", i);       \
+	} while (0)
+
+Test(ipoib_promise, decoders_that_fail_leave_their_result)
+{
+	uint8_t octets[64] = { 0 };
+	struct ddps_ipoib_lladdr addr;
+	struct ddps_ipoib_priv priv;
+	struct ddps_ipoib_arp arp;
+	uint8_t flags, gid[16];
+	uint64_t sid;
+
+	UNTOUCHED(addr, ddps_ipoib_lladdr_decode(&addr, octets, 19));
+	UNTOUCHED(addr, ddps_ipoib_lladdr_parse(&addr, "80:00:00:48"));
+	UNTOUCHED(flags, ddps_ipoib_flags_parse(&flags, "rc,xx"));
+	UNTOUCHED(gid, ddps_ipoib_gid_parse(gid, "fe80::g"));
+	UNTOUCHED(sid, ddps_ipoib_service_id_parse(&sid, "0x1g"));
+	UNTOUCHED(priv, ddps_ipoib_priv_decode(&priv, octets, 7));
+	UNTOUCHED(priv, ddps_ipoib_priv_parse(&priv, "00000048"));
+	UNTOUCHED(arp, ddps_ipoib_arp_decode(&arp, octets, 55));
+	UNTOUCHED(arp, ddps_ipoib_arp_decode(&arp, octets, sizeof(octets)));
+	octets[0] = DDPS_IPOIB_ND_SOURCE;
+	UNTOUCHED(addr, ddps_ipoib_nd_find(&addr, DDPS_IPOIB_ND_SOURCE, octets, 24));
+}
+
+static void note(void *arg, uint64_t now)
+{
+	*(uint64_t *)arg = now;
+}
+
+Test(ipoib_promise, the_fabric_calls_when_it_was_asked_to)
+{
+	struct net net;
+	uint64_t at = 0;
+
+	net_init(&net, 1, 1, 0);
+	cr_assert_eq(ddps_ipoib_sim_at(net.sim, 5 * MS, note, &at), 0);
+	ddps_ipoib_sim_run(net.sim, 5 * MS - 1);
+	cr_expect_eq(at, 0);
+	ddps_ipoib_sim_run(net.sim, 20 * MS);
+	cr_expect_eq(at, 5 * MS);
+	cr_expect_eq(ddps_ipoib_sim_now(net.sim), 20 * MS);
+	net_fini(&net);
+}
+
+/* Whether node 1 gets a packet of node 0. */
+static bool arrives(struct net *net)
+{
+	const uint64_t before = net->node[1].n_rx;
+
+	net_send4(net, 0, 1, 100, true);
+	net_run(net, 10 * SEC);
+	return net->node[1].n_rx > before;
+}
+
+Test(ipoib_promise, faults_begin_at_once_and_have_to_make_sense)
+{
+	const struct ddps_ipoib_sim_faults none = { .min_delay = 1, .max_delay = 2 },
+					   all = { .loss = 1000000 },
+					   nonsense = { .loss = 1000000, .min_delay = 2 };
+	struct net net;
+
+	net_init(&net, 2, 1, 0);
+	net_start_all(&net);
+	cr_expect(arrives(&net));
+	ddps_ipoib_sim_set_faults(net.sim, &nonsense);
+	cr_expect(arrives(&net), "ignored");
+	ddps_ipoib_sim_set_faults(net.sim, &all);
+	cr_expect_not(arrives(&net));
+	ddps_ipoib_sim_set_faults(net.sim, &none);
+	cr_expect(arrives(&net));
+	net_fini(&net);
+}
+
+Test(ipoib_promise, numbers_of_the_fabric_are_in_their_range)
+{
+	struct net net;
+	unsigned seen = 0;
+
+	net_init(&net, 1, 1, 0);
+	for (int i = 0; i < 200; i++) {
+		const uint64_t n = ddps_ipoib_sim_random(net.sim, 4);
+
+		cr_assert_lt(n, 4);
+		seen |= 1u << n;
+	}
+	cr_expect_eq(seen, 15);
+	net_fini(&net);
+}
+
+static uint32_t connect_as(struct ddps_cm *cm, void *user, struct ddps_cm_outs *o)
+{
+	struct ddps_cm_connect c = { .req = { .qpn = 1, .local_cm_timeout = 4 }, .user = user };
+	uint32_t id;
+
+	cr_assert_eq(ddps_cm_connect(cm, &c, 0, &id, o), 0);
+	return id;
+}
+
+/* The one that it was made with, or was given later, comes with its reports. */
+Test(ipoib_promise, reports_bring_the_users_pointer)
+{
+	struct ddps_cm_config cfg;
+	struct ddps_cm_outs o;
+	struct ddps_cm *cm;
+	int first, later;
+	uint32_t id[2];
+	void *seen[2] = { NULL };
+
+	ddps_cm_config_init(&cfg);
+	cr_assert_eq(ddps_cm_new(&cm, &cfg), 0);
+	for (int i = 0; i < 2; i++)
+		id[i] = connect_as(cm, &first, &o);
+	cr_expect_eq(ddps_cm_set_user(cm, id[1], &later), 0);
+	cr_expect_eq(ddps_cm_set_user(cm, ~id[0] ^ id[1], &later), DDPS_E_INVAL);
+	cr_expect_eq(ddps_cm_state(cm, id[0]), DDPS_CM_ST_REQ_SENT);
+	cr_expect_eq(ddps_cm_state(cm, ~id[0] ^ id[1]), DDPS_CM_ST_IDLE);
+	while (ddps_cm_deadline(cm) != DDPS_CM_NEVER)
+		while (ddps_cm_tick(cm, ddps_cm_deadline(cm), &o) == 1)
+			for (unsigned k = 0; k < o.n_report; k++)
+				for (int i = 0; i < 2; i++)
+					if (o.report[k].id == id[i])
+						seen[i] = o.report[k].user;
+	cr_expect(seen[0] == &first && seen[1] == &later);
+	ddps_cm_free(cm);
+}
+
+Test(ipoib_promise, counters_are_those_of_the_interface)
+{
+	struct net net;
+	uint8_t mad[DDPS_CM_MAD_LEN] = { 0 };
+
+	net_init(&net, 1, 1, 0);
+	net_start_all(&net);
+	ddps_ipoib_if_up()->mad(net.node[0].f, 1, mad, sizeof(mad), ddps_ipoib_sim_now(net.sim));
+	cr_expect_eq(net_stats(&net, 0)->mad_bad, 1);
+	cr_expect_eq(ddps_ipoib_if_cm_stats(net.node[0].f)->malformed, 1);
+	net_fini(&net);
+}
