@@ -5,6 +5,7 @@
  * Active connects through librdmacm (AF_IB), beside the kernel's ib_cm, on a channel adapter.
  * The kernel writes and repeats the CM messages, so only what rdma_connect() takes of a REQ can
  * be chosen.  No queue pair is made, hence there is no data.  Part of libddpsess-ipoib.
+ * What needs an adapter, ddps_rdmacm_connect() and _disconnect(), has not run against one yet.
  *
  * librdmacm is loaded when a port is opened.  A port is used by one thread at a time; calls block
  * for as long as they are told.
