@@ -20,6 +20,7 @@
 #define MAX_LEN	 70000u
 #define TABLE	 (1u << 16)
 #define OVERHEAD 65536u
+#define PACKETS	 4u /* times as many as seem due */
 
 enum {
 	N_ASSOCS,
@@ -615,8 +616,11 @@ static void judge(struct slot *s)
 	const struct side *a = &s->side[0], *b = &s->side[1];
 
 	s->open = false;
-	if (!a->up || !b->up)
+	if (!a->up ||
+	    !b->up) { /* a COOKIE ECHO may still be on its way, to be taken for a new one */
+		s->rounds = 0;
 		return;
+	}
 	if (a->code || b->code || s->broken) {
 		w.t->n[N_BROKEN]++;
 		return;
@@ -719,8 +723,21 @@ static void empty(const struct sn_node *d)
 	w.t->n[N_LOST] += d->lost;
 }
 
+/* What is sent follows of what is to be said, not of the round trip alone. */
+static void modest(const struct sim_tally *was)
+{
+	const uint64_t *n = w.t->n;
+	uint64_t packets = n[N_PACKETS] - was->n[N_PACKETS];
+	uint64_t due = 10 * (n[N_ASSOCS] - was->n[N_ASSOCS] + w.nslots) +
+		       (n[N_MESSAGES] - was->n[N_MESSAGES]) * (1 + w.max_len / 536);
+
+	check(packets <= PACKETS * due, "%" PRIu64 " packets where %" PRIu64 " would do", packets,
+	      due);
+}
+
 static bool one_world(uint64_t seed, struct sim_tally *t)
 {
+	const struct sim_tally was = *t;
 	uint64_t begin;
 
 	if (!table[0] && !table[1])
@@ -733,6 +750,8 @@ static bool one_world(uint64_t seed, struct sim_tally *t)
 	step_until(w.net.now + SEC);
 	for (unsigned i = 0; i < w.net.nodes && !w.failed; i++)
 		empty(&w.net.node[i]);
+	if (!w.failed)
+		modest(&was);
 	t->n[N_WORLDS]++;
 	t->n[N_SECONDS] += (w.net.now - begin) / SEC;
 	w.poor = 0;

@@ -26,6 +26,14 @@ static bool is_ok(const struct ddps_wc *wc)
 	return wc->status == DDPS_WC_SUCCESS;
 }
 
+void model_scribble(struct end *e, unsigned tx)
+{
+	if (!tx)
+		return;
+	memset(e->tx_mem + (tx - 1) * RECV_LEN, 0x5a, RECV_LEN);
+	e->tx_used[tx - 1] = false;
+}
+
 /* The entry that completes: in the order of posting, once, silent ones that succeeded left out. */
 static bool take(struct end *e, struct queue *q, const struct ddps_wc *wc, struct wr *out)
 {
@@ -36,6 +44,7 @@ static bool take(struct end *e, struct queue *q, const struct ddps_wc *wc, struc
 			break;
 		q->first = (q->first + 1) % (OPS + SLOTS);
 		q->n--;
+		model_scribble(e, w.tx);
 		if (w.id == wc->wr_id) {
 			*out = w;
 			return true;

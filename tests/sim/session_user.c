@@ -47,6 +47,7 @@ static bool regions(struct end *e)
 			    DDPS_LOCAL_WRITE, NULL, &e->local) &&
 	       !ddps_mr_reg(pd, &e->counter, sizeof e->counter, DDPS_REMOTE_ATOMIC, ep,
 			    &e->atomic) &&
+	       !ddps_mr_reg(pd, e->tx_mem, sizeof e->tx_mem, 0, NULL, &e->tx) &&
 	       !ddps_mr_reg(pd, e->inv_mem, sizeof e->inv_mem, DDPS_REMOTE_WRITE, e->ep, &e->inv);
 }
 
@@ -78,6 +79,7 @@ static void parameters(struct end *e, struct ddps_conn_param *p, uint32_t *pd)
 	p->ird = (uint16_t)own(e, 9);
 	p->ord = (uint16_t)own(e, 9);
 	p->markers = e->pair->markers;
+	p->crc = e->pair->crc;
 	if (e->id == 0)
 		p->p2p = e->pair->p2p;
 	*pd = e->pair->salt;
@@ -243,6 +245,24 @@ static bool post(struct end *e, struct ddps_send_wr *wr, struct wr w)
 	return true;
 }
 
+/* Have @sge send from memory of its own, which changes when that has left. */
+static unsigned own_memory(struct end *e, struct ddps_sge *sge)
+{
+	unsigned i = 0;
+
+	if (own_chance(e, 0.5))
+		return 0;
+	while (i < SLOTS && e->tx_used[i])
+		i++;
+	if (i == SLOTS || !e->tx)
+		return 0;
+	memcpy(e->tx_mem + i * RECV_LEN, sge->addr, sge->len);
+	sge->addr = e->tx_mem + i * RECV_LEN;
+	sge->lkey = ddps_mr_stag(e->tx);
+	e->tx_used[i] = true;
+	return i + 1;
+}
+
 /* The last one tells that all have left. */
 static unsigned silent(struct end *e, double share)
 {
@@ -256,6 +276,8 @@ static bool post_message(struct end *e, bool imm)
 	struct ddps_sge sge = { (void *)(uintptr_t)from, m.len, ddps_mr_stag(e->src) };
 	struct ddps_send_wr wr = { .op = imm ? DDPS_OP_IMM : DDPS_OP_SEND, .sge = &sge };
 
+	unsigned tx = imm ? 0 : own_memory(e, &sge);
+
 	wr.nsge = !imm;
 	wr.flags = silent(e, 0.2) | (own_chance(e, 0.2) ? DDPS_WR_SOLICITED : 0u) |
 		   (own_chance(e, 0.2) ? DDPS_WR_FENCE : 0u);
@@ -266,8 +288,10 @@ static bool post_message(struct end *e, bool imm)
 		m.invalidate = true;
 	}
 	e->msgs[e->nmsgs] = m;
-	if (!post(e, &wr, (struct wr){ .len = m.len }))
+	if (!post(e, &wr, (struct wr){ .len = m.len, .tx = tx })) {
+		model_scribble(e, tx);
 		return false;
+	}
 	e->invalidated |= m.invalidate;
 	e->nmsgs++;
 	return true;
@@ -280,6 +304,7 @@ static bool post_write(struct end *e)
 	struct ddps_sge sge[2] = { { (void *)(uintptr_t)model_octets(e, e->nwrites, true), len,
 				     ddps_mr_stag(e->src) } };
 	struct ddps_send_wr wr = { .op = DDPS_OP_WRITE, .sge = sge, .nsge = 1 };
+	unsigned tx = own_memory(e, sge);
 
 	if (len > 1 && own_chance(e, 0.3)) {
 		sge[0].len = 1 + (uint32_t)own(e, len - 1);
@@ -291,8 +316,10 @@ static bool post_write(struct end *e)
 	wr.flags = silent(e, 0.3);
 	remote(e, other(e)->sink, slot * SLOT_LEN, &wr);
 	e->write_len[e->nwrites] = len;
-	if (!post(e, &wr, (struct wr){ .len = len }))
+	if (!post(e, &wr, (struct wr){ .len = len, .tx = tx })) {
+		model_scribble(e, tx);
 		return false;
+	}
 	e->nwrites++;
 	return true;
 }
@@ -387,7 +414,7 @@ static void finish(struct end *e)
 
 static void mischief(struct end *e)
 {
-	switch (below(6)) {
+	switch (below(7)) {
 	case 0:
 		e->aborted = true;
 		ddps_abort(e->ep);
@@ -403,6 +430,11 @@ static void mischief(struct end *e)
 	case 3:
 		e->disconnected = true;
 		ddps_disconnect(e->ep);
+		break;
+	case 4: /* what has left may not be read again, what has not may not leave */
+		ddps_mr_dereg(e->tx);
+		e->tx = NULL;
+		memset(e->tx_mem, 0x5a, sizeof e->tx_mem);
 		break;
 	default:
 		user_free(e);
@@ -433,7 +465,7 @@ void user_turn(struct end *e)
 
 void user_free(struct end *e)
 {
-	struct ddps_mr *mr[] = { e->src, e->sink, e->local, e->atomic, e->inv };
+	struct ddps_mr *mr[] = { e->src, e->sink, e->local, e->atomic, e->inv, e->tx };
 
 	at_host(e->host);
 	if (e->req)
@@ -442,7 +474,7 @@ void user_free(struct end *e)
 	ddps_ep_free(e->ep);
 	for (unsigned i = 0; i < sizeof mr / sizeof *mr; i++)
 		ddps_mr_dereg(mr[i]);
-	e->src = e->sink = e->local = e->atomic = e->inv = NULL;
+	e->src = e->sink = e->local = e->atomic = e->inv = e->tx = NULL;
 	e->ep = NULL;
 	e->freed = e->final = true;
 	e->code = e->code ? e->code : DDPS_E_CLOSED;

@@ -44,6 +44,7 @@ struct wr { /* posted, not completed */
 	enum ddps_op op;
 	uint32_t len, at; /* READ: offset in the table; others: where, or number */
 	unsigned slot;	  /* of a Read */
+	unsigned tx;	  /* of what is sent from memory that changes once it has left; 0: none */
 	bool silent;
 };
 
@@ -67,9 +68,9 @@ struct end {
 	uint64_t rng; /* of its program: the same whatever the wire does */
 	struct ddps_ep *ep;
 	struct ddps_request *req;
-	struct ddps_mr *src, *sink, *local, *atomic, *inv;
+	struct ddps_mr *src, *sink, *local, *atomic, *inv, *tx;
 	bool asked, established, final, freed, terminated, peer_closed, disconnected, aborted;
-	bool evil_done;
+	bool evil_done, tx_used[SLOTS];
 	int code;
 	struct ddps_triple triple;
 	char text[200];
@@ -88,13 +89,14 @@ struct end {
 	uint8_t sink_mem[SLOTS * SLOT_LEN], read_mem[SLOTS * SLOT_LEN + 8]; /* 8: of atomics */
 	uint8_t recv_mem[SLOTS * RECV_LEN];
 	uint8_t inv_mem[64];
+	uint8_t tx_mem[SLOTS * RECV_LEN];
 };
 
 struct pair {
 	struct end end[2];
 	uint32_t salt;
 	unsigned rounds;
-	bool open, tcp, tidy, evil, rfc7306, p2p, markers;
+	bool open, tcp, tidy, evil, rfc7306, p2p, markers, crc;
 	bool rejected; /* so it was answered */
 };
 
@@ -156,6 +158,8 @@ static inline struct end *other(struct end *e)
 /* ---- session_model.c ---- */
 /* What message or Write @n of @e holds. */
 const uint8_t *model_octets(const struct end *e, unsigned n, bool write);
+/* Memory of which the library has no right to know any more: whoever reads it is found out. */
+void model_scribble(struct end *e, unsigned tx);
 void model_completion(const struct ddps_wc *wc);
 void model_event(struct end *e, const struct ddps_event *ev);
 /* All has been fetched: nothing may be missing. */

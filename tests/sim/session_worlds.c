@@ -22,11 +22,32 @@ static void on_log(void *user, enum ddps_log_level level, const char *facility, 
 	(void)level;
 }
 
+static void listen_on(struct host *h, unsigned i, bool tcp)
+{
+	struct ddps_listener **l = tcp ? &h->tcp : &h->sctp;
+	char uri[80];
+
+	at_host(i);
+	snprintf(uri, sizeof uri, "%s://10.0.0.%u:7000%s", tcp ? "tcp" : "sctp", i + 1,
+		 tcp ? "" : "?backend=native&encap=9899");
+	if (!*l && ddps_listen(h->ctx, uri, NULL, l) < 0)
+		*l = NULL;
+}
+
+/* Requests that the program holds outlive it. */
+static void listen_no_more(struct host *h, unsigned i, bool tcp)
+{
+	struct ddps_listener **l = tcp ? &h->tcp : &h->sctp;
+
+	at_host(i);
+	ddps_listener_free(*l);
+	*l = NULL;
+}
+
 static void host_new(unsigned i)
 {
 	struct host *h = at_host(i);
 	struct ddps_ctx_attr attr;
-	char uri[80];
 
 	ddps_ctx_attr_init(&attr);
 	attr.max_regions = 256;
@@ -38,10 +59,9 @@ static void host_new(unsigned i)
 	check(!ddps_ctx_new(&h->ctx, &attr) && !ddps_pd_new(h->ctx, &h->pd) &&
 		      !ddps_cq_new(h->ctx, 8192, &h->cq),
 	      "no context");
-	snprintf(uri, sizeof uri, "tcp://10.0.0.%u:7000", i + 1);
-	check(!ddps_listen(h->ctx, uri, NULL, &h->tcp), "no listener");
-	snprintf(uri, sizeof uri, "sctp://10.0.0.%u:7000?backend=native&encap=9899", i + 1);
-	check(!ddps_listen(h->ctx, uri, NULL, &h->sctp), "no listener");
+	listen_on(h, i, true);
+	listen_on(h, i, false);
+	check(h->tcp && h->sctp, "no listener");
 }
 
 static void fetch_events(unsigned i)
@@ -116,6 +136,7 @@ static void open_pair(struct pair *p)
 	p->rfc7306 = chance(0.3);
 	p->p2p = chance(0.3);
 	p->markers = chance(0.3);
+	p->crc = world.corrupt || chance(0.6);
 	user_begin(&p->end[0]);
 	user_begin(&p->end[1]);
 	user_connect(&p->end[0]);
@@ -237,8 +258,13 @@ static void run_until(uint64_t at)
 {
 	uint64_t next;
 
-	for (unsigned i = 0; i < world.nhosts; i++)
+	for (unsigned i = 0; i < world.nhosts; i++) {
 		host_turn(i);
+		if (!world.quiet && chance(0.1)) {
+			listen_on(&world.host[i], i, true);
+			listen_on(&world.host[i], i, false);
+		}
+	}
 	while (!world.failed && (next = kern_next()) <= at) {
 		kern_go(next);
 		for (unsigned i = 0; i < world.nhosts; i++)
@@ -251,9 +277,14 @@ static void trouble(void)
 {
 	struct host *h = &world.host[below(world.nhosts)];
 
-	switch (below(5)) {
-	case 0:
-		h->stalled_until = kern.now + below(2 * SEC);
+	switch (below(6)) {
+	case 5:
+		if (!world.quiet)
+			listen_no_more(h, (unsigned)(h - world.host), chance(0.5));
+		break;
+	case 0: /* once in a while, so that nobody's time is up for it */
+		if (!world.quiet || h->stalled_until + 10 * SEC < kern.now)
+			h->stalled_until = kern.now + below(2 * SEC);
 		break;
 	case 1:
 		if (!world.quiet)

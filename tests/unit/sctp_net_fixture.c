@@ -191,8 +191,10 @@ static void trace(const struct sn_node *d, const struct ddps_sctp_route *to, con
 	struct ddps_rbuf r = ddps_sc_chunks(data, len);
 	struct ddps_sc_chunk c;
 
-	fprintf(stderr, "%12.6f %u>%u udp %u len %zu tag %02x%02x:", (double)d->net->now / 1e9,
-		d->id, to->peer.ip[2], to->encap, len, data[4], data[5]);
+	fprintf(stderr, "%12.6f %u>%u.%u udp %u ports %u>%u len %zu tag %02x%02x:",
+		(double)d->net->now / 1e9, d->id, to->peer.ip[3] - 1u, to->peer.ip[2], to->encap,
+		(unsigned)data[0] << 8 | data[1], (unsigned)data[2] << 8 | data[3], len, data[4],
+		data[5]);
 	while (ddps_sc_chunk_next(&r, &c) > 0) {
 		fprintf(stderr, " %u", c.type);
 		if (c.type == SC_DATA)
