@@ -178,25 +178,19 @@ static bool within_host(const struct ddps_sc_path *p)
 	       (p->local.family && ddps_sc_addr_eq(&p->peer, &p->local));
 }
 
-/* The size to begin with: what another association has found lately, or the loopback interface,
- * beyond which the way does not lead.  A link's MTU elsewhere says nothing of the next link. */
-static uint16_t first_size(const struct ddps_sc_path *p)
-{
-	uint32_t host = p->a->host_mtu;
-	uint16_t found = ddps_sc_way_size(p->a->e, &p->peer);
-
-	if (found || !within_host(p))
-		return found;
-	return host < UINT16_MAX ? (uint16_t)host : UINT16_MAX;
-}
-
+/* What to begin with: the loopback interface's MTU where the way does not lead beyond it, else what
+ * another association has found lately.  A link's MTU elsewhere says nothing of the next link. */
 static void start_pmtu(struct ddps_sc_path *p)
 {
 	struct ddps_sctp_assoc *a = p->a;
+	uint16_t host = a->host_mtu < UINT16_MAX ? (uint16_t)a->host_mtu : UINT16_MAX;
 
 	if (a->fixed_mtu)
 		return;
-	ddps_pmtu_start(&p->tx.pmtu, first_size(p), a->e->now);
+	if (host && within_host(p))
+		ddps_pmtu_start_sure(&p->tx.pmtu, host, a->e->now);
+	else
+		ddps_pmtu_start(&p->tx.pmtu, ddps_sc_way_size(a->e, &p->peer), a->e->now);
 	ddps_sent_mtu_changed(&a->tx, &p->tx, DDPS_PMTU_SIZE);
 }
 

@@ -72,6 +72,7 @@ struct ddps_cc_ack {
 	bool round;	   /* what was sent last when the round began is delivered */
 	bool cum_advanced; /* the cumulative TSN ack moved */
 	bool new_loss;	   /* something was marked lost because of this SACK */
+	bool queued;	   /* the window makes a queue and no speed: see tx_sack.c */
 };
 
 /**

@@ -136,6 +136,13 @@ void ddps_pmtu_start(struct ddps_pmtu *m, uint16_t hint, uint64_t now)
 	}
 }
 
+void ddps_pmtu_start_sure(struct ddps_pmtu *m, uint16_t size, uint64_t now)
+{
+	ddps_pmtu_start(m, size, now);
+	if (size >= m->lim.base)
+		done(m, now);
+}
+
 void ddps_pmtu_stop(struct ddps_pmtu *m)
 {
 	m->state = DDPS_PMTU_OFF;

@@ -79,6 +79,9 @@ void ddps_pmtu_init(struct ddps_pmtu *m, const struct ddps_pmtu_limits *lim);
  */
 void ddps_pmtu_start(struct ddps_pmtu *m, uint16_t hint, uint64_t now);
 
+/* The same where @size is sure to pass, since the way does not leave the host: no probe. */
+void ddps_pmtu_start_sure(struct ddps_pmtu *m, uint16_t size, uint64_t now);
+
 /* The path is lost: no probes.  The size is kept. */
 void ddps_pmtu_stop(struct ddps_pmtu *m);
 

@@ -3,7 +3,8 @@
 #include "sctp/send/tx_in.h"
 #include <string.h>
 
-#define I_ANSWER (100 * DDPS_MS) /* a peer that waits longer ignores the I bit */
+#define QUICK_WINDOW (256u << 10)
+#define I_ANSWER     (100 * DDPS_MS) /* a peer that waits longer ignores the I bit */
 
 /* ---- what is checked before anything is done ---- */
 
@@ -248,6 +249,18 @@ static void tlp(struct ddps_sent *s, struct ddps_sent_path *p, uint64_t now)
 	p->lost++;
 }
 
+/*
+ * On a path without delay of its own, within a host above all, nothing is lost: the window would
+ * grow until the peer's is full, and all of that waits in the receiver's socket, before whatever
+ * another session sends.  A quarter of a mebibyte is enough for any such path, and half a
+ * millisecond of queue is for all.
+ */
+static bool queued(const struct ddps_sent_path *p)
+{
+	return p->min_rtt && p->min_rtt < DDPS_MS && p->cc.cwnd > QUICK_WINDOW &&
+	       p->got.rtt > p->min_rtt + DDPS_MS / 2;
+}
+
 static void path_news(struct ddps_sent *s, struct ddps_sent_path *p, uint64_t now,
 		      const struct ddps_sent_news *news)
 {
@@ -262,6 +275,7 @@ static void path_news(struct ddps_sent *s, struct ddps_sent_path *p, uint64_t no
 	ack.srtt = p->srtt;
 	ack.flight = p->flight;
 	ack.cum_advanced = news->cum_advanced;
+	ack.queued = queued(p);
 	ack.round = p->rack_pn >= p->cc_round;
 	if (ack.round)
 		p->cc_round = p->next_pn;

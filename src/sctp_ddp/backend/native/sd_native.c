@@ -77,9 +77,20 @@ static void add_own(struct ddps_uri_addrs *list, const struct sockaddr_storage *
 	list->at[list->n++] = ss;
 }
 
+/* Within the host the loopback interface is all of the way: the system need not be asked. */
+static uint32_t way_mtu(const struct ddps_sn_env *ne, const struct sockaddr_storage *to,
+			const struct sockaddr_storage *local)
+{
+	struct ddps_sctp_addr a = ddps_sn_addr(to), b = ddps_sn_addr(local);
+
+	if (ne->host_mtu && ((a.family == 4 && a.ip[0] == 127) || !memcmp(&a, &b, sizeof a)))
+		return ne->host_mtu;
+	return ddps_sd_sock_mtu(to);
+}
+
 /* To several addresses of the peer we have those that the system would use: the peer has to be told
  * of each.  Those of its addresses that there is no way to are left out. */
-static void find_ways(struct goal *g)
+static void find_ways(const struct ddps_sn_env *ne, struct goal *g)
 {
 	struct ddps_uri_addrs own = { 0 }, to = { 0 };
 	int err = 0;
@@ -87,7 +98,7 @@ static void find_ways(struct goal *g)
 	for (unsigned i = 0; i < g->to.n; i++) {
 		struct sockaddr_storage local = { 0 };
 		int no = ddps_sn_way(g->from.n == 1 ? &g->from.at[0] : NULL, &g->to.at[i], &local);
-		uint32_t mtu = no ? 0 : ddps_sd_sock_mtu(&g->to.at[i]);
+		uint32_t mtu = no ? 0 : way_mtu(ne, &g->to.at[i], &local);
 
 		if (no && !err)
 			err = no;
@@ -188,10 +199,11 @@ static int do_connect(struct ddps_env *env, void **ctx, const struct ddps_uri *u
 	if (!encap || !port_of(&g.to.at[0]) || !families_fit(&g))
 		return DDPS_E_ADDRESS;
 	g.encap = raw ? 0 : (uint16_t)encap;
-	find_ways(&g);
 	err = ddps_sn_env_get(env, ctx, &ne);
-	if (!err)
-		err = client_sock(ne, &g, raw, &s);
+	if (err)
+		return err;
+	find_ways(ne, &g);
+	err = client_sock(ne, &g, raw, &s);
 	if (err)
 		return err;
 	a = ddps_sn_assoc_new(ne, s);

@@ -63,7 +63,9 @@ struct ddps_sn_env {
 	struct ddps_sd_endpoint *endpoints;
 	struct ddps_sd_assoc *accepting; /* shown to an endpoint's owner just now */
 	uint32_t host_mtu;		 /* of the loopback interface, 0: not known */
-	uint64_t drops;			 /* packets that the kernel did not take */
+	uint8_t noise[256]; /* random octets, of which the first @noise_left are unused */
+	size_t noise_left;
+	uint64_t drops; /* packets that the kernel did not take */
 	struct ddps_sctp_out out[DDPS_SN_OUTS];
 	struct iovec iov[DDPS_SN_OUTS][DDPS_SN_IOV];
 	uint8_t head[DDPS_SN_OUTS][DDPS_SN_HEAD];
@@ -100,7 +102,7 @@ struct ddps_sd_assoc {
 /* The context's share, made on first use; 0 or DDPS_E_NOMEM, DDPS_E_SYSTEM. */
 int ddps_sn_env_get(struct ddps_env *env, void **ctx, struct ddps_sn_env **out);
 void ddps_sn_env_free(struct ddps_sn_env *ne);
-/* Fills @len octets that nobody can foresee; @user is not looked at. */
+/* Fills @len octets that nobody can foresee; @user: a context's share, or NULL. */
 void ddps_sn_random(void *user, void *buf, size_t len);
 /* A socket for what this context opens to peers of @family (AF_INET6: of both). */
 int ddps_sn_sock_client(struct ddps_sn_env *ne, int family, bool raw, struct ddps_sn_sock **out);

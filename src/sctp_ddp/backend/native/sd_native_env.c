@@ -195,12 +195,11 @@ int ddps_sn_sock_bind(struct ddps_sn_env *ne, const struct sockaddr *sa, socklen
 
 /* ---- the engine ---- */
 
-void ddps_sn_random(void *user, void *buf, size_t len)
+static void system_random(void *buf, size_t len)
 {
 	uint8_t *p = buf;
 	ssize_t n;
 
-	(void)user;
 	while (len) {
 		n = getrandom(p, len, 0);
 		if (n < 0 && errno != EINTR)
@@ -210,6 +209,24 @@ void ddps_sn_random(void *user, void *buf, size_t len)
 			len -= (size_t)n;
 		}
 	}
+}
+
+/* A tag takes 4 octets, an association a dozen such: the system is asked for many together. */
+void ddps_sn_random(void *user, void *buf, size_t len)
+{
+	struct ddps_sn_env *ne = user;
+
+	if (!ne || len > sizeof ne->noise) {
+		system_random(buf, len);
+		return;
+	}
+	if (ne->noise_left < len) {
+		system_random(ne->noise, sizeof ne->noise);
+		ne->noise_left = sizeof ne->noise;
+	}
+	ne->noise_left -= len;
+	memcpy(buf, ne->noise + ne->noise_left, len);
+	memset(ne->noise + ne->noise_left, 0, len); /* what was used is nobody else's */
 }
 
 /* A window beyond what a socket can hold would make the peer overrun it. */
@@ -256,6 +273,7 @@ static int env_new(struct ddps_env *env, struct ddps_sn_env **out)
 	ne->flush = (struct ddps_task){ .fn = flush, .user = ne };
 	ddps_sctp_defaults(&c);
 	c.random = ddps_sn_random;
+	c.user = ne;
 	c.source = ddps_sn_homes_source;
 	c.tap = env->capture ? ddps_sn_tap : NULL;
 	c.user = ne;
