@@ -48,7 +48,7 @@ void ddps_sc_queue_free(struct ddps_sctp_assoc *a)
 static size_t unsent_most(const struct ddps_sctp_assoc *a)
 {
 	const struct ddps_cc *cc = &a->data_path->tx.cc;
-	uint64_t part = (uint64_t)(ddps_cc_rate(cc) / 2000), least = 4ull * cc->smss;
+	uint64_t part = (uint64_t)(ddps_cc_rate(cc) / 2000), least = 2ull * cc->smss;
 	uint64_t most = part > least ? part : least;
 
 	return most < a->e->c.unsent ? most : a->e->c.unsent;

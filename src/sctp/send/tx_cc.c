@@ -3,6 +3,7 @@
 #include "sctp/send/tx_cc.h"
 #include <string.h>
 
+#define INITIAL_MAX (256u << 10)
 #define BETA	    0.7		 /* RFC 9438 4.6 */
 #define C_CUBIC	    0.4		 /* segments per second cubed, RFC 9438 5 */
 #define FRIENDLY    (9.0 / 17.0) /* 3 (1 - b) / (1 + b), RFC 9438 4.3 */
@@ -16,7 +17,10 @@
 
 static uint64_t initial_window(uint32_t smss)
 {
-	return 10ull * smss;
+	uint64_t ten = 10ull * smss;
+
+	/* RFC 6928, but with large packets less than 10 of them, and more than its two */
+	return ten < INITIAL_MAX ? ten : INITIAL_MAX;
 }
 
 static double cube_root(double x)
