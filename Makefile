@@ -239,13 +239,15 @@ $(B)/fuzz-soft: LDFLAGS += -Wl,--wrap=recvfrom,--wrap=sendmsg
 $(B)/fuzz-soft: $(B)/tests/fuzz/soft_session.o
 
 # What the stack is compared with; none of it is linked with the library.
-BENCH_BIN := $(B)/peer_tcp $(B)/peer_many $(B)/peer_gso $(B)/peer_fi $(B)/peer_usrsctp $(B)/bench-speed \
+BENCH_BIN := $(B)/peer_tcp $(B)/peer_many $(B)/peer_gso $(B)/relay $(B)/peer_fi $(B)/peer_usrsctp $(B)/bench-speed \
 	$(B)/sessions
 $(B)/bench/%.o: CPPFLAGS += -Ibench
 $(B)/peer_%: $(B)/bench/peer_%.o
 	$(Q)$(CC) $(CFLAGS_ALL) $(LDFLAGS) -o $@ $^ $(BENCH_LIBS) -pthread
 $(B)/bench-%: $(B)/bench/%.o
 	$(Q)$(CC) $(CFLAGS_ALL) $(LDFLAGS) -o $@ $^ -lisal
+$(B)/relay: $(B)/bench/relay.o
+	$(Q)$(CC) $(CFLAGS_ALL) $(LDFLAGS) -o $@ $^
 $(B)/sessions: $(B)/bench/sessions.o $(LIB_A)
 	$(Q)$(CC) $(CFLAGS_ALL) $(LDFLAGS) -o $@ $^ $(LIB_LIBS)
 # It counts what the library allocates and locks.

@@ -3,6 +3,7 @@
 #define BENCH_PEER_H
 /* What the programs that ours is compared with share: two processes on two cores, the clock,
  * and a result in the members of sessctl perf --json. */
+#include <fcntl.h>
 #include <sched.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -125,6 +126,16 @@ static inline void peer_descriptors(void)
 		peer_die("RLIMIT_NOFILE");
 	r.rlim_cur = r.rlim_max;
 	setrlimit(RLIMIT_NOFILE, &r);
+}
+
+/* Into the network namespace that the file @path is. */
+static inline void peer_enter(const char *path)
+{
+	int fd = open(path, O_RDONLY);
+
+	if (fd < 0 || setns(fd, CLONE_NEWNET))
+		peer_die(path);
+	close(fd);
 }
 
 /* ---- medians: on a machine that does other things too, a mean says little ---- */

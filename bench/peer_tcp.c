@@ -7,7 +7,6 @@
 #include "peer.h"
 #include <arpa/inet.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <netinet/tcp.h>
 #include <signal.h>
 #include <sys/socket.h>
@@ -155,39 +154,65 @@ static void measure(int fd, const struct peer_args *a, pid_t child)
 	peer_report_both(a, ops, end - begin, child);
 }
 
+/* Listens here, or in the network namespace that BENCH_SERVE_NS names, at BENCH_HOST. */
+static int new_listener(struct sockaddr_in *sa)
+{
+	const char *there = getenv("BENCH_SERVE_NS"), *host = getenv("BENCH_HOST");
+	socklen_t len = sizeof *sa;
+	int fd;
+
+	*sa = (struct sockaddr_in){ .sin_family = AF_INET };
+	if (inet_pton(AF_INET, host ? host : "127.0.0.1", &sa->sin_addr) != 1)
+		peer_die("BENCH_HOST");
+	if (there) /* the socket stays where it was made */
+		peer_enter(there);
+	fd = socket(AF_INET, SOCK_STREAM, 0);
+	if (fd < 0 || bind(fd, (struct sockaddr *)sa, len) || listen(fd, 64) ||
+	    getsockname(fd, (struct sockaddr *)sa, &len))
+		peer_die("listen");
+	return fd;
+}
+
+static int connect_to(const struct sockaddr_in *sa)
+{
+	const char *cc = getenv("BENCH_CC");
+	int fd = socket(AF_INET, SOCK_STREAM, 0);
+
+	if (fd < 0 ||
+	    (cc && setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, cc, (socklen_t)strlen(cc))) ||
+	    connect(fd, (const struct sockaddr *)sa, sizeof *sa))
+		peer_die("connect");
+	nodelay(fd);
+	return fd;
+}
+
 int main(int argc, char **argv)
 {
 	struct peer_args a = peer_parse(argc, argv, "bw|ping|setup");
-	struct sockaddr_in sa = { .sin_family = AF_INET,
-				  .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
-	socklen_t len = sizeof sa;
-	int listener = socket(AF_INET, SOCK_STREAM, 0), fd = socket(AF_INET, SOCK_STREAM, 0);
-	pid_t child;
+	struct sockaddr_in sa;
+	int home = open("/proc/self/ns/net", O_RDONLY), listener = new_listener(&sa), fd;
+	pid_t child = fork();
 
-	if (listener < 0 || fd < 0 || bind(listener, (struct sockaddr *)&sa, len) ||
-	    listen(listener, 64) || getsockname(listener, (struct sockaddr *)&sa, &len))
-		peer_die("socket");
-	child = fork();
-	if (child < 0)
+	if (child < 0 || home < 0)
 		peer_die("fork");
 	if (!child) {
 		peer_pin(0);
-		close(fd);
 		alarm((unsigned)a.seconds + 20);
 		if (!strcmp(a.mode, "setup"))
 			serve_setups(listener, &a);
 		serve(listener, &a);
 		return 0;
 	}
+	if (getenv("BENCH_SERVE_NS") && setns(home, CLONE_NEWNET))
+		peer_die("back");
+	close(home);
 	peer_pin(1);
 	if (!strcmp(a.mode, "setup")) {
 		measure_setups(&sa, &a);
 		kill(child, SIGKILL);
 		return waitpid(child, NULL, 0) != child;
 	}
-	if (connect(fd, (struct sockaddr *)&sa, len))
-		peer_die("connect");
-	nodelay(fd);
+	fd = connect_to(&sa);
 	if (strcmp(a.mode, "ping")) {
 		measure(fd, &a, child);
 		return 0;

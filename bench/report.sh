@@ -39,6 +39,12 @@ function median(v, n) {
 function show(x, unit) {
 	if (unit == "B")
 		return sprintf("%.0f B", x)
+	if (unit == "B/cpu")
+		return sprintf("%.0f MB/cpu s", x / 1e6)
+	if (unit == "s")
+		return sprintf("%.1f ms", x * 1e3)
+	if (unit == "1")
+		return sprintf("%.2f", x)
 	return unit == "B/s" ? sprintf("%.0f MB/s", x / 1e6) : sprintf("%.1f k/s", x / 1e3)
 }
 {
@@ -79,8 +85,8 @@ END {
 		for (i = 1; i <= n[key]; i++) {
 			a[i] = ours[key, i]
 			b[i] = theirs[key, i]
-			# of memory less is better
-			r[i] = unit[key] == "B" ? b[i] / a[i] : a[i] / b[i]
+			# of memory and time less is better
+			r[i] = unit[key] == "B" || unit[key] == "s" ? b[i] / a[i] : a[i] / b[i]
 		}
 		ratio = median(r, n[key])
 		am = median(a, n[key])

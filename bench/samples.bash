@@ -4,7 +4,7 @@
 # shellcheck disable=SC2154 # what run.sh sets
 # Wants $build, $work, $seconds and $effort; keeps the listener that runs in $listener.
 
-listener=
+listener='' other='' other_uri=''
 
 # Another port each time, $port.  Samples are taken in subshells: the last one is in a file.
 next_port() {
@@ -14,15 +14,36 @@ next_port() {
 }
 
 stop() {
-	[ -z "$listener" ] || { kill "$listener" 2>/dev/null; wait "$listener" 2>/dev/null; }
-	listener=
+	local l
+	for l in $listener $other; do
+		kill "$l" 2>/dev/null
+		wait "$l" 2>/dev/null
+	done
+	listener='' other=''
 }
 
-# listen URI OPTION...: a listener on core 0; $uri
+# listen URI OPTION...: a listener on core 0; $uri, $listener
 listen() {
+	stop
+	start_listener "$@"
+}
+
+# The same beside the one that is there, which becomes the other one; see "over"
+listen_too() {
+	other=$listener other_uri=$uri
+	start_listener "$@"
+}
+
+# over other COMMAND...: as COMMAND, with the other listener
+over() {
+	local uri=$other_uri listener=$other
+	shift
+	"$@"
+}
+
+start_listener() {
 	local where=$1 line
 	shift
-	stop
 	# a new one: who still empties the last one must not get this one's line
 	rm -f "$work/fifo"
 	mkfifo "$work/fifo"
@@ -47,6 +68,23 @@ perf() { # MEMBER OP SIZE DEPTH OPTION...
 	shift 4
 	timeout 60 taskset -c 1 "$build/sessctl" perf --json --op "$op" --size "$size" \
 		--depth "$depth" --seconds "$seconds" "$@" "$uri" 2>/dev/null | value "$member"
+}
+
+# Octets for each second of processor time of both sides together
+perf_cpu() { # OP SIZE DEPTH OPTION...
+	local before after op=$1 size=$2 depth=$3
+	shift 3
+	before=$(ran "$listener")
+	timeout 60 taskset -c 1 "$build/sessctl" perf --json --op "$op" --size "$size" \
+		--depth "$depth" --seconds "$seconds" "$@" "$uri" 2>/dev/null >"$work/perf"
+	after=$(ran "$listener")
+	jq -r --argjson peer "$((after - before))" 'select(.event == "perf") |
+		.bytes_per_second * .seconds / (.cpu_seconds.local + $peer / 1e9)' "$work/perf"
+}
+
+# Nanoseconds that all threads of a process have run
+ran() { # PID
+	cat /proc/"$1"/task/*/schedstat | awk '{ n += $1 } END { printf "%.0f\n", n }'
 }
 
 # round trips a second by the median in microseconds

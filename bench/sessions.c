@@ -20,7 +20,6 @@
  */
 #include "peer.h"
 #include <ddpsess/ddpsess.h>
-#include <fcntl.h>
 #include <malloc.h>
 #include <signal.h>
 #include <sys/mman.h>
@@ -159,15 +158,6 @@ static void serve_messages(struct side *s, int echo)
 	}
 }
 
-static void enter_network(void)
-{
-	const char *path = getenv("BENCH_SERVE_NS");
-	int fd = path ? open(path, O_RDONLY) : -1;
-
-	if (path && (fd < 0 || setns(fd, CLONE_NEWNET)))
-		peer_die(path);
-}
-
 static uint64_t heap(void)
 {
 	struct mallinfo2 m = mallinfo2();
@@ -182,7 +172,8 @@ __attribute__((noreturn)) static void serve(struct board *b, const struct peer_a
 	struct side s;
 	uint64_t before;
 
-	enter_network();
+	if (getenv("BENCH_SERVE_NS"))
+		peer_enter(getenv("BENCH_SERVE_NS"));
 	open_side(&s, b, 65536);
 	b->sink = ddps_mr_stag(s.mr);
 	b->sink_to = ddps_mr_to(s.mr);
