@@ -6,7 +6,8 @@
  *
  * usage: relay NAMESPACE DELAY_MS JITTER_MS LOSS_PERCENT MBIT QUEUE [MTU AFTER_S]
  *	NAMESPACE: a file of /proc; DELAY_MS: one way; QUEUE: octets that wait at most
- *	MTU AFTER_S: larger packets vanish, without a word, from AFTER_S on
+ *	MTU AFTER_S: from AFTER_S on larger packets vanish, without a word; those of IPv4 that
+ *	may be fragmented are, as a router does that sends no ICMP
  *
  * The devices are called "path".  "ready" when they are there; until it is killed.
  */
@@ -84,29 +85,79 @@ static double arrival(int from, size_t len, double now)
 {
 	double begin = path.free_at[from] > now ? path.free_at[from] : now;
 
-	if ((begin - now) * path.rate > (double)path.queue || chance() < path.loss ||
-	    (path.mtu && now >= path.mtu_at && len > path.mtu))
+	if ((begin - now) * path.rate > (double)path.queue || chance() < path.loss)
 		return 0;
 	path.free_at[from] = begin + (double)len / path.rate;
 	return path.free_at[from] + path.delay + path.jitter * chance();
 }
 
+/* One packet sets out. */
+static void set_out(int from, const uint8_t *octets, size_t len, double now)
+{
+	struct packet *p = path.nspare ? path.spare[path.nspare - 1] : NULL;
+	double at = p ? arrival(from, len, now) : 0;
+
+	if (at <= 0)
+		return;
+	path.nspare--;
+	p->at = at;
+	p->len = (uint16_t)len;
+	p->to = (uint8_t)!from;
+	p->order = path.order++;
+	memcpy(p->octets, octets, len);
+	push(p);
+}
+
+static void put16(uint8_t *at, size_t x)
+{
+	at[0] = (uint8_t)(x >> 8);
+	at[1] = (uint8_t)x;
+}
+
+static void put_checksum(uint8_t *ip, size_t len)
+{
+	uint32_t sum = 0;
+
+	put16(ip + 10, 0);
+	for (size_t i = 0; i < len; i += 2)
+		sum += (uint32_t)(ip[i] << 8 | ip[i + 1]);
+	while (sum >> 16)
+		sum = (sum & 0xffff) + (sum >> 16);
+	put16(ip + 10, (uint16_t)~sum);
+}
+
+/* RFC 791 2.3; of a packet that is no fragment yet */
+static void in_fragments(int from, const uint8_t *ip, size_t len, double now)
+{
+	size_t head = (ip[0] & 15u) * 4u, most = (path.mtu - head) & ~(size_t)7;
+	uint8_t part[LEN_MAX];
+
+	for (size_t at = 0; head + at < len; at += most) {
+		size_t n = len - head - at < most ? len - head - at : most;
+		int more = head + at + n < len;
+
+		memcpy(part, ip, head);
+		memcpy(part + head, ip + head + at, n);
+		put16(part + 2, head + n);
+		put16(part + 6, at / 8 | (more ? 0x2000u : 0));
+		put_checksum(part, head);
+		set_out(from, part, head + n, now);
+	}
+}
+
 static void take(int from, double now)
 {
-	for (int i = 0; i < BATCH && path.nspare; i++) {
-		struct packet *p = path.spare[path.nspare - 1];
-		ssize_t n = read(path.fd[from], p->octets, sizeof p->octets);
+	uint8_t ip[LEN_MAX];
 
-		if (n <= 0)
+	for (int i = 0; i < BATCH; i++) {
+		ssize_t n = read(path.fd[from], ip, sizeof ip);
+
+		if (n < 20)
 			return;
-		p->at = arrival(from, (size_t)n, now);
-		if (p->at <= 0)
-			continue;
-		path.nspare--;
-		p->len = (uint16_t)n;
-		p->to = (uint8_t)!from;
-		p->order = path.order++;
-		push(p);
+		if (!path.mtu || now < path.mtu_at || (size_t)n <= path.mtu)
+			set_out(from, ip, (size_t)n, now);
+		else if (ip[0] >> 4 == 4 && !(ip[6] & 0x40))
+			in_fragments(from, ip, (size_t)n, now);
 	}
 }
 
