@@ -6,6 +6,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 const char *ddps_strerror(int err)
 {
@@ -88,4 +89,26 @@ int ddps_err_from_errno(int sys_errno)
 	default:
 		return DDPS_E_SYSTEM;
 	}
+}
+
+void ddps_error_keep(struct ddps_kept_error *k, const struct ddps_error *e)
+{
+	bool more = e->code || e->text[0] || e->peer[0];
+
+	ddps_error_drop(k);
+	k->code = e->code;
+	k->all = more ? malloc(sizeof *k->all) : NULL;
+	if (k->all)
+		*k->all = *e;
+}
+
+struct ddps_error ddps_error_kept(const struct ddps_kept_error *k)
+{
+	return k->all ? *k->all : (struct ddps_error){ .code = k->code };
+}
+
+void ddps_error_drop(struct ddps_kept_error *k)
+{
+	free(k->all);
+	*k = (struct ddps_kept_error){ 0 };
 }

@@ -11,6 +11,17 @@ struct ddps_error ddps_error_make(int code, int sys_errno, const char *fmt, ...)
 struct ddps_error ddps_error_triple(int code, struct ddps_triple t, const char *fmt, ...)
 	__attribute__((cold, format(printf, 3, 4)));
 
+/* One that will be told later: what lives long has it in 16 octets until there is one. */
+struct ddps_kept_error {
+	int code;
+	struct ddps_error *all; /* NULL: there is the code, and no more */
+};
+
+/* Keep @e instead of what was kept before; without memory for more, its code. */
+void ddps_error_keep(struct ddps_kept_error *k, const struct ddps_error *e);
+struct ddps_error ddps_error_kept(const struct ddps_kept_error *k);
+void ddps_error_drop(struct ddps_kept_error *k);
+
 /* The DDPS_E_* value that fits an errno of connect, send or recv. */
 int ddps_err_from_errno(int sys_errno);
 

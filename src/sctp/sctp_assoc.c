@@ -34,7 +34,12 @@ struct ddps_sctp_assoc *ddps_sc_assoc_new(struct ddps_sctp *e, const struct ddps
 {
 	struct ddps_sctp_assoc *a = calloc(1, sizeof *a);
 
-	if (!a || ddps_sc_heap_reserve(&e->heap, e->st.assocs + 1) < 0) {
+	if (a && p->nlocal)
+		a->local = calloc(p->nlocal, sizeof a->local[0]);
+	if (!a || (p->nlocal && !a->local) ||
+	    ddps_sc_heap_reserve(&e->heap, e->st.assocs + 1) < 0) {
+		if (a)
+			free(a->local);
 		free(a);
 		e->st.no_memory++;
 		return NULL;
@@ -48,7 +53,8 @@ struct ddps_sctp_assoc *ddps_sc_assoc_new(struct ddps_sctp *e, const struct ddps
 	a->host_mtu = p->host_mtu;
 	a->fixed_mtu = p->fixed_mtu;
 	a->delay_sack_never = p->delay_sack_never;
-	memcpy(a->local, p->local, sizeof a->local);
+	if (p->nlocal)
+		memcpy(a->local, p->local, p->nlocal * sizeof a->local[0]);
 	a->nlocal = (uint8_t)p->nlocal;
 	a->ctl_at = a->guard_at = a->sack_at = DDPS_SC_NEVER;
 	a->timer.want = DDPS_SC_NEVER;
@@ -205,7 +211,7 @@ void ddps_sc_end(struct ddps_sctp_assoc *a, struct ddps_error why)
 		return;
 	a->dead = true;
 	a->state = SC_CLOSED;
-	a->why = why;
+	ddps_error_keep(&a->why, &why);
 	ddps_sc_gone_add(a->e, a->own_tag, a->peer_tag);
 	for (unsigned i = 0; i < a->npaths; i++)
 		ddps_sc_leave(a->e, a->path[i]);
@@ -254,6 +260,9 @@ void ddps_sc_release(struct ddps_sctp_assoc *a)
 	ddps_sc_streams_free(a);
 	free(a->ssn_out);
 	free(a->cookie);
+	free(a->report);
+	free(a->local);
+	ddps_error_drop(&a->why);
 	for (unsigned i = 0; i < a->npaths; i++)
 		free(a->path[i]);
 	free(a);

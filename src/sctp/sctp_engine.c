@@ -202,9 +202,10 @@ static void tell(struct ddps_sctp_assoc *a)
 		return;
 	}
 	const struct ddps_sctp_up *up = a->up;
+	const struct ddps_error why = ddps_error_kept(&a->why);
 
 	a->up = NULL;
-	up->gone(a->user, &a->why);
+	up->gone(a->user, &why);
 }
 
 static void tell_all(struct ddps_sctp *e)

@@ -169,7 +169,7 @@ struct ddps_sctp_assoc {
 	uint16_t in_streams, out_streams, asked; /* asked: in INIT */
 	bool has_adaptation, peer_has_adaptation, delay_sack_never;
 	uint32_t adaptation, peer_adaptation, mtu, host_mtu, fixed_mtu;
-	struct ddps_sctp_addr local[DDPS_SCTP_ADDRS_MAX];
+	struct ddps_sctp_addr *local;	/* @nlocal of them */
 	uint8_t nlocal, npaths, npeers; /* npeers: given by the user */
 	struct ddps_sc_path *path[DDPS_SCTP_ADDRS_MAX];
 	struct ddps_sc_path *primary, *data_path, *last_heard, *sack_path, *ctl_path;
@@ -178,7 +178,7 @@ struct ddps_sctp_assoc {
 	/* set-up and end */
 	uint8_t *cookie;
 	size_t cookie_len;
-	uint8_t report[DDPS_SC_REPORT_MAX];
+	uint8_t *report; /* of the peer's INIT ACK, until it is sent */
 	uint16_t report_len;
 	uint64_t ctl_at;   /* T1, T2 */
 	uint64_t ctl_rto;  /* its next length */
@@ -186,7 +186,7 @@ struct ddps_sctp_assoc {
 	unsigned ctl_n;
 	uint64_t guard_at; /* T5 */
 	unsigned errors;   /* in a row, of the association */
-	struct ddps_error why;
+	struct ddps_kept_error why;
 
 	/* sending */
 	struct ddps_sc_blobs blobs;
@@ -194,8 +194,8 @@ struct ddps_sctp_assoc {
 	struct ddps_sc_msgs queue;
 	size_t unsent, buffered;
 	uint64_t sent_n, acked_n;
-	bool blocked, ask; /* ask: the sender may want to send, though nothing waits */
-	bool sack_alone;   /* it did not fit with data */
+	bool blocked, ask;     /* ask: the sender may want to send, though nothing waits */
+	bool sack_alone;       /* it did not fit with data */
 	unsigned nblobs, nbig; /* nbig: of these, larger than DDPS_SC_BLOB_BIG */
 	uint16_t *ssn_out;
 

@@ -122,6 +122,8 @@ static void hb_timer(struct ddps_sc_path *p)
 		}
 	}
 	p->hb_now = false;
+	if (!eager(p)) /* idle for long: what was needed to send is not now */
+		ddps_sent_rest(&a->tx);
 	send_hb(p);
 }
 

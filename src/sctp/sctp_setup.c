@@ -328,6 +328,11 @@ static bool ack_ok(struct ddps_sc_rx *rx, const struct ddps_sc_chunk *c, struct 
 /* An unrecognized parameter of INIT ACK is reported with the COOKIE ECHO [9260-3.2.2-2]. */
 static void keep_report(struct ddps_sctp_assoc *a, const struct ddps_sc_init *i)
 {
+	free(a->report);
+	a->report_len = 0;
+	a->report = i->report_len ? malloc(i->report_len) : NULL;
+	if (!a->report) /* nothing, or no memory: the peer goes without */
+		return;
 	memcpy(a->report, i->report, i->report_len);
 	a->report_len = (uint16_t)i->report_len;
 }

@@ -88,7 +88,7 @@ struct ddps_sd_session {
 	bool ended;
 	uint8_t *pd; /* initiator: private data while waiting */
 	size_t pd_len;
-	struct ddps_error error;
+	struct ddps_kept_error error;
 };
 
 struct ddps_sd_pair {

@@ -55,12 +55,15 @@ static void detach(struct ddps_sd_session *s)
 
 void ddps_sd_session_end(struct ddps_sd_session *s, const struct ddps_error *e)
 {
+	struct ddps_error error;
+
 	if (s->ended)
 		return;
 	s->ended = true;
-	s->error = *e;
-	if (s->carrier && !s->error.peer[0])
-		memcpy(s->error.peer, s->carrier->info.peer, sizeof(s->error.peer));
+	error = *e;
+	if (s->carrier && !error.peer[0])
+		memcpy(error.peer, s->carrier->info.peer, sizeof(error.peer));
+	ddps_error_keep(&s->error, &error);
 	detach(s);
 	ddps_task_post(s->env->loop, &s->task);
 }
@@ -93,9 +96,12 @@ static void session_task(void *user)
 {
 	struct ddps_sd_session *s = user;
 
-	if (s->ended)
-		s->llp.up->closed(s->llp.user, &s->error);
-	else if (s->pair)
+	struct ddps_error error;
+
+	if (s->ended) {
+		error = ddps_error_kept(&s->error);
+		s->llp.up->closed(s->llp.user, &error);
+	} else if (s->pair)
 		ddps_sd_rx_resume(s->pair);
 }
 
@@ -261,6 +267,7 @@ static void op_free(struct ddps_llp *llp)
 	s->ended = true;
 	give_up(s, NULL);
 	ddps_llp_lend(s->env, llp, false);
+	ddps_error_drop(&s->error);
 	free(s->pd);
 	free(s);
 }

@@ -99,3 +99,22 @@ Test(error, errno_maps_to_a_code)
 	cr_expect_eq(ddps_err_from_errno(ENOBUFS), DDPS_E_NOMEM);
 	cr_expect_eq(ddps_err_from_errno(EACCES), DDPS_E_SYSTEM);
 }
+
+Test(error, one_is_kept_until_it_is_told)
+{
+	struct ddps_kept_error k = { 0 };
+	struct ddps_error e = ddps_error_make(DDPS_E_RESET, EPERM, "first");
+
+	cr_expect_eq(ddps_error_kept(&k).code, 0);
+	ddps_error_keep(&k, &e);
+	e = ddps_error_make(DDPS_E_TIMEDOUT, 0, "second");
+	cr_expect_str_eq(ddps_error_kept(&k).text, "first");
+	cr_expect_eq(ddps_error_kept(&k).sys_errno, EPERM);
+	ddps_error_keep(&k, &e);
+	cr_expect_eq(k.code, DDPS_E_TIMEDOUT);
+	cr_expect_str_eq(ddps_error_kept(&k).text, "second");
+	e = (struct ddps_error){ .code = 0 };
+	ddps_error_keep(&k, &e);
+	cr_expect_null(k.all, "nothing to say needs no memory");
+	ddps_error_drop(&k);
+}

@@ -92,3 +92,19 @@ Test(sctp_homes, an_address_without_one_of_its_family_is_refused)
 	ddps_sctp_assoc_free(a, 0);
 	raw_fini(&r);
 }
+
+/* What sending needed is given back when nothing was sent for long. */
+Test(sctp_homes, an_idle_association_is_small, .fini = fini)
+{
+	raw_up(&r);
+	for (unsigned i = 0; i < 100; i++)
+		cr_assert_eq(raw_user_send(&r, 1, DDPS_SCTP_UNORDERED, "octets"), 0);
+	raw_wait(&r, 10);
+	cr_assert_not_null(r.a->tx.ring);
+	raw_sack(&r, r.tsn + 99, 100000);
+	cr_expect_not_null(r.a->tx.ring, "it may be sent more");
+	raw_wait(&r, 60000);
+	cr_expect_null(r.a->tx.ring);
+	cr_assert_eq(raw_user_send(&r, 1, DDPS_SCTP_UNORDERED, "more"), 0);
+	cr_expect(raw_any(&r, SC_DATA, NULL));
+}

@@ -56,7 +56,7 @@ void sent_end(struct world *w)
 static void check_slot(const struct world *w, uint32_t t, struct ddps_sent_path *sum)
 {
 	const struct ddps_sent_slot *c = ddps_sent_slot(&w->s, t);
-	bool bit = w->s.lost[(t & w->s.mask) >> 6] >> (t & 63) & 1;
+	bool bit = w->s.lost[(t & w->s.mask) >> 6] >> (t & w->s.mask & 63) & 1;
 
 	cr_assert_neq(c->state, SLOT_FREE);
 	cr_assert_eq(c->state == SLOT_SACKED, w->sacked[t - w->first], "TSN %u", t);

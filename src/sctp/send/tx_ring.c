@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define RING_FIRST 64u
+#define RING_FIRST 8u /* an idle association has sent little */
 
 /* ---- the bitmap of what is lost ---- */
 
@@ -65,7 +65,7 @@ int ddps_sent_grow(struct ddps_sent *s)
 {
 	uint32_t size = s->mask ? 2 * (s->mask + 1) : RING_FIRST;
 	struct ddps_sent_slot *ring = calloc(size, sizeof *ring);
-	uint64_t *lost = calloc(size / 64, sizeof *lost);
+	uint64_t *lost = calloc((size + 63) / 64, sizeof *lost);
 
 	if (!ring || !lost) {
 		free(ring);

@@ -214,7 +214,7 @@ static int do_connect(struct ddps_env *env, void **ctx, const struct ddps_uri *u
 	a->up = up;
 	a->user = user;
 	a->by_us = true;
-	a->local = g.local;
+	a->local = ddps_sn_addr(&g.local);
 	if (g.sys_errno)
 		ddps_sn_doom(a, ddps_error_make(DDPS_E_SYSTEM, g.sys_errno,
 						"cannot send to the peer"));

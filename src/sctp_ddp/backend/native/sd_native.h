@@ -88,12 +88,12 @@ struct ddps_sd_assoc {
 	const struct ddps_sd_assoc_up *up;
 	void *user;
 	bool by_us, is_up, gone;
-	uint16_t port;		       /* own SCTP port */
-	size_t told;		       /* max_user_data */
-	struct sockaddr_storage local; /* connect: as the system would choose */
+	uint16_t port;		     /* own SCTP port */
+	size_t told;		     /* max_user_data */
+	struct ddps_sctp_addr local; /* connect: as the system would choose */
 	struct ddps_timer deadline;
 	struct ddps_task doom; /* tells an end that the engine does not know of */
-	struct ddps_error end;
+	struct ddps_kept_error end;
 	struct ddps_sd_assoc *prev, *next;
 };
 

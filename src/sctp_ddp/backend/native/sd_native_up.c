@@ -15,13 +15,15 @@ static void timed_out(void *user)
 static void tell_gone(struct ddps_sd_assoc *a)
 {
 	struct ddps_sd_assoc_info info = { 0 };
+	struct ddps_error end;
 
 	a->gone = true;
 	ddps_timer_stop(a->ne->env->loop, &a->deadline);
 	ddps_sn_info(a, &info);
-	memcpy(a->end.peer, info.peer, sizeof a->end.peer);
-	ddps_log(&a->ne->env->log, DDPS_LOG_DEBUG, "sctp", "%s gone: %s", a->end.peer, a->end.text);
-	a->up->gone(a->user, &a->end);
+	end = ddps_error_kept(&a->end);
+	memcpy(end.peer, info.peer, sizeof end.peer);
+	ddps_log(&a->ne->env->log, DDPS_LOG_DEBUG, "sctp", "%s gone: %s", end.peer, end.text);
+	a->up->gone(a->user, &end);
 }
 
 static void doomed(void *user)
@@ -58,6 +60,7 @@ void ddps_sn_assoc_release(struct ddps_sd_assoc *a)
 		ddps_sn_sock_port(a->sock, a->port, false);
 	ddps_sn_sock_put(a->sock);
 	DL_DELETE(ne->assocs, a);
+	ddps_error_drop(&a->end);
 	free(a);
 	ddps_sn_poke(ne);
 }
@@ -66,7 +69,7 @@ void ddps_sn_doom(struct ddps_sd_assoc *a, struct ddps_error e)
 {
 	if (a->gone || a->end.code)
 		return;
-	a->end = e;
+	ddps_error_keep(&a->end, &e);
 	if (a->sa) {
 		ddps_sctp_abort(a->sa, NULL, ddps_now());
 		ddps_sn_poke(a->ne);
@@ -101,7 +104,7 @@ void ddps_sn_info(struct ddps_sd_assoc *a, struct ddps_sd_assoc_info *out)
 	}
 	if (ddps_sctp_path_info(a->sa, use, &p) < 0)
 		return;
-	local = p.local.family ? p.local : ddps_sn_addr(&a->local);
+	local = p.local.family ? p.local : a->local;
 	ddps_sn_text(&local, i.port, out->local, sizeof out->local);
 	ddps_sn_text(&p.peer, i.peer_port, out->peer, sizeof out->peer);
 	out->in_streams = i.in_streams;
@@ -207,7 +210,7 @@ static void on_gone(void *user, const struct ddps_error *e)
 	if (a->gone)
 		return;
 	if (!a->end.code) /* else the task tells it */
-		a->end = *e;
+		ddps_error_keep(&a->end, e);
 	ddps_task_cancel(a->ne->env->loop, &a->doom);
 	tell_gone(a);
 }
