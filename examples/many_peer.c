@@ -283,6 +283,10 @@ static int call(struct peer *p)
 		e = ddps_connect(s->ep, p->client, &p->param);
 		if (e)
 			return fail(p->client, e);
+		/* Servers give those that come up a few seconds to ask for a session. */
+		e = ddps_progress(p->ctx, 0);
+		if (e < 0)
+			return fail("progress", e);
 	}
 	return 0;
 }

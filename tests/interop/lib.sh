@@ -81,7 +81,7 @@ guest_wait() { # NAME SECONDS: its exit status
 	local rc
 	rc=$(guest "for ((i = 0; i < $2 * 10; i++)); do
 		[ -s /tmp/$1.rc ] && exec cat /tmp/$1.rc; sleep 0.1; done; echo 124")
-	return "$rc"
+	return "${rc:-124}"
 }
 
 guest_output() { # NAME

@@ -17,22 +17,26 @@ judged_sctp() {
 	judge_at_end=judge_sctp
 }
 
-# tshark's judgement: each checksum is good, nothing is malformed.
+# A port that the system chose may be some protocol's; what is in DATA is not tshark's to judge.
+judging() { # TSHARK-OPTION...
+	wire -o sctp.checksum:CRC-32C -d sctp.port==1-65535,data "$@"
+}
+
+# tshark's judgement: each checksum is good, nothing is malformed.  On a busy machine tcpdump may miss
+# packets, which is told.
 judge_sctp() {
-	local packets bad='_ws.malformed or _ws.expert.group == "Malformed"'
+	local packets missed bad='_ws.malformed or _ws.expert.group == "Malformed"'
 	kill "$pid_capture"
 	wait "$pid_capture" 2>/dev/null || true
-	grep -q '^0 packets dropped' "$work/capture.err" || fail "tcpdump missed packets"
+	missed=$(sed -n 's/^\([1-9][0-9]*\) packets dropped by kernel/, \1 missed/p' "$work/capture.err")
 	bad+=' or sctp.checksum.status != "Good" or sctp.chunk_length.bad or sctp.parameter_length.bad'
-	wire -o sctp.checksum:CRC-32C -Y sctp -T fields -e sctp.checksum.status |
-		wc -l >"$work/packets"
-	packets=$(cat "$work/packets")
+	packets=$(judging -Y sctp | wc -l)
 	[ "$packets" -gt 8 ] || fail "tshark: only $packets SCTP packets seen"
-	wire -o sctp.checksum:CRC-32C -Y "sctp and ($bad)" >"$work/bad.txt"
+	judging -Y "sctp and ($bad)" >"$work/bad.txt"
 	[ ! -s "$work/bad.txt" ] ||
 		fail "tshark: $(wc -l <"$work/bad.txt") bad packets, $(head -n 1 "$work/bad.txt")"
 	[ ! -e "$work/detail" ] || packets="$(cat "$work/detail"); $packets"
-	detail "$packets packets judged by tshark"
+	detail "$packets packets judged by tshark$missed"
 }
 
 # Of /proc/net/sctp/snmp in the guest, since it began.
