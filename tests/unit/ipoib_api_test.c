@@ -2,6 +2,7 @@
 /* What the headers of libddpsess-ipoib promise whoever was compiled with other releases of them. */
 #include <criterion/criterion.h>
 #include <ddpsess/err.h>
+#include <ddpsess/ib_udp.h>
 #include <ddpsess/ipoib_sim.h>
 #include <stdlib.h>
 #include <string.h>
@@ -59,6 +60,7 @@ Test(ipoib_api, init_stays_in_the_callers_memory)
 	INIT_FILLS(ddps_cm_config);
 	INIT_FILLS(ddps_ipoib_if_config);
 	INIT_FILLS(ddps_ipoib_sim_config);
+	INIT_FILLS(ddps_ib_udp_config);
 }
 
 /* @make: 0 or an error, from a configuration that is larger than this release's. */

@@ -2,6 +2,7 @@
 /* Sentences of the headers of libddpsess-ipoib that no other test is about: tests/promises.tsv. */
 #include <criterion/criterion.h>
 #include <ddpsess/ib_rdmacm.h>
+#include <ddpsess/ib_udp.h>
 #include <ddpsess/ib_umad.h>
 #include <string.h>
 #include "ipoib_cm/iface/iface_in.h"
@@ -16,6 +17,7 @@ Test(ipoib_promise, null_may_be_freed)
 	ddps_ipoib_sim_free(NULL);
 	ddps_umad_close(NULL);
 	ddps_rdmacm_close(NULL);
+	ddps_ib_udp_free(NULL);
 	net_init(&net, 1, 1, 0);
 	ddps_ipoib_sim_if_kill(NULL, net.sim, 0);
 	net_fini(&net);
@@ -41,6 +43,21 @@ Test(ipoib_promise, defaults_are_those_of_the_header)
 		  c->idle_ns == 120 * SEC);
 	cr_expect(c->cm_timeout == 18 && c->cm_retries == 7);
 	net_fini(&net);
+}
+
+Test(ipoib_promise, defaults_of_a_port_over_udp)
+{
+	struct ddps_ib_udp_config c;
+
+	ddps_ib_udp_config_init(&c);
+	cr_expect_eq(c.udp_port, 4791);
+	cr_expect_eq(c.pkey, 0xffff);
+	cr_expect_eq(c.scope, 2);
+	cr_expect_eq(c.mtu, 4, "2048");
+	cr_expect_eq(c.qkey, 0x0b1b);
+	cr_expect_eq(c.life, 18);
+	cr_expect_eq(c.max_qps, 512);
+	cr_expect(c.tx_octets == 16u << 20 && c.rx_octets == 16u << 20);
 }
 
 #define UNTOUCHED(what, call)                                                                      \
