@@ -1,0 +1,126 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-2-Clause
+# What manuals and pages name exists, and what exists is in the manuals: options, commands,
+# environment variables, functions, files, make targets.  Then whether the checks can fail.
+set -u
+cd "$(dirname "$0")/../.." || exit 1
+: "${BUILD:?the build whose sessctl is asked}"
+sessctl=$(realpath "$BUILD/sessctl")
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+manual=man/sessctl.1.scd
+pages=(docs/*.md README.md)
+
+result() { # STATUS NAME [FILE]
+	if [ "$1" = 0 ]; then
+		echo "ok $2"
+		return
+	fi
+	echo "not ok $2"
+	[ -z "${3:-}" ] || head -n 40 "$3"
+}
+
+commands_of() { # COMMAND...: what its help lists
+	"$sessctl" "$@" --help | sed -n '/^Commands:/,/^$/s/^  \([a-z][a-z-]*\).*/\1/p'
+}
+
+# every command, one a line
+all_commands() {
+	local c
+	for c in $(commands_of); do
+		echo "$c"
+		[ "$c" != ipoib ] || commands_of ipoib | sed 's/^/ipoib /'
+	done
+}
+
+options() { # FILE: the long options in it
+	grep -oE -- '--[a-z][a-z0-9-]*' "$1" | sort -u
+}
+
+# Help is made from the tables that the options are parsed by, so what is there is taken.
+all_commands >"$work/commands"
+while read -r command; do
+	# shellcheck disable=SC2086 # words are meant
+	"$sessctl" $command --help
+done <"$work/commands" >"$work/help" 2>&1
+"$sessctl" --help >>"$work/help"
+options "$work/help" >"$work/offered"
+
+strange_options() { # MANUAL: those that no command offers, and those that it lacks
+	options "$1" | comm -3 - "$work/offered"
+}
+
+missing_commands() { # MANUAL
+	local c text
+	text=$(tr -d '*_[]|' <"$1" | tr -s '[:space:]' ' ')
+	while read -r c; do
+		grep -qF -- "$c" <<<"$text" || echo "sessctl $c"
+	done <"$work/commands"
+}
+
+variables() { # FILE...
+	grep -ohE 'DDPSESS_[A-Z0-9_]+' "$@" | sort -u
+}
+
+strange_variables() { # FILE...: read by nobody, or told of by nobody
+	variables "$@" >"$work/told"
+	find src tools -name '*.c' -exec grep -ohE '"DDPSESS_[A-Z0-9_]+"' {} + | tr -d '"' | sort -u |
+		comm -3 - "$work/told"
+}
+
+strange_names() { # FILE...: of functions, types and constants
+	local name
+	grep -ohE '\b(ddps_[a-z0-9_]+[a-z0-9]|DDPS_[A-Z0-9_]+[A-Z0-9])\b' "$@" | sort -u |
+		while read -r name; do
+			grep -rqw -- "$name" include/ddpsess src tests/unit tests/conformance || echo "$name"
+		done
+}
+
+# shellcheck disable=SC2016 # backquotes of Markdown
+strange_files() { # FILE...: in backquotes, or the targets of links
+	local page name
+	for page in "$@"; do
+		grep -oE '`(src|tests|tools|docs|include|bench|examples|man)/[a-z0-9_./*-]+`' "$page" |
+			tr -d '`' | sort -u | while read -r name; do
+			compgen -G "$name*" >/dev/null || echo "$page: $name"
+		done
+		grep -oE '\]\([a-z][^)#:]*' "$page" | sed 's/](//' | sort -u | while read -r name; do
+			[ -e "$(dirname "$page")/$name" ] || [ -e "docs/$name" ] || echo "$page: $name"
+		done
+	done
+}
+
+# shellcheck disable=SC2016
+strange_targets() { # FILE...: of make
+	local name
+	grep -ohE '(`|^)make [a-z][a-z-]+' "$@" | sed 's/.*make //' | sort -u | while read -r name; do
+		grep -qE "^([a-z -]* )?$name( [a-z -]*)?:" Makefile || echo "make $name"
+	done
+}
+
+none() { # NAME COMMAND...: it prints nothing
+	"${@:2}" >"$work/log"
+	! [ -s "$work/log" ]
+	result $? "$1" "$work/log"
+}
+
+[ "$(wc -l <"$work/offered")" -gt 50 ] && [ "$(wc -l <"$work/commands")" -gt 15 ]
+result $? "options and commands were found"
+none "sessctl(1) has the options that there are" strange_options "$manual"
+none "sessctl(1) has the commands that there are" missing_commands "$manual"
+none "variables of the environment are those that are read" strange_variables man/*.scd "${pages[@]}"
+none "functions, types and constants in manuals and pages exist" \
+	strange_names man/*.scd "${pages[@]}"
+none "files that pages name exist" strange_files "${pages[@]}"
+none "targets of make that pages name exist" strange_targets "${pages[@]}"
+
+sed 's/--legacy-retry/--legacy-retries/; s/ipoib lladdr/ipoib address/' "$manual" >"$work/manual"
+# shellcheck disable=SC2016
+echo '`DDPSESS_COLOUR` ddps_ctx_paint `src/paint/paint.c` [page](paint.md) `make paint`' >"$work/page"
+[ "$(strange_options "$work/manual" | wc -l)" = 2 ] &&
+	[ "$(missing_commands "$work/manual")" = "sessctl ipoib lladdr" ] &&
+	[ "$(strange_variables man/*.scd "${pages[@]}" "$work/page")" = $'\tDDPSESS_COLOUR' ] &&
+	[ "$(strange_names "$work/page")" = ddps_ctx_paint ] &&
+	[ "$(strange_files "$work/page" | wc -l)" = 2 ] &&
+	[ "$(strange_targets "$work/page")" = "make paint" ]
+result $? "what is wrong is found"
