@@ -218,7 +218,7 @@ bool ddps_stag_is_window(const struct ddps_pd *pd, const struct ddps_mr *mr, uns
 /* Whether @mr can have @stag from now on: its own, or a free one that differs in the low octet. */
 static bool can_have(struct ddps_stag_table *t, const struct ddps_mr *mr, uint32_t stag)
 {
-	return stag == mr->stag || (stag >> 8 == mr->stag >> 8 && ddps_stag_usable(t, stag));
+	return stag == mr->stag || (stag && stag >> 8 == mr->stag >> 8 && !ddps_stag_find(t, stag));
 }
 
 static enum ddps_stag_verdict rename(struct ddps_stag_table *t, struct ddps_mr *mr, uint32_t stag)
@@ -227,7 +227,12 @@ static enum ddps_stag_verdict rename(struct ddps_stag_table *t, struct ddps_mr *
 
 	if (stag == old)
 		return DDPS_STAG_OK;
-	retire(t, mr);
+	/* All that differ in that octet are its own: none has to rest before it is used again. */
+	if (t->last == mr)
+		t->last = NULL;
+	if (mr->hh.tbl)
+		HASH_DEL(t->by_stag, mr);
+	mr->hh.tbl = NULL;
 	mr->stag = stag;
 	HASH_ADD(hh, t->by_stag, stag, sizeof mr->stag, mr);
 	if (mr->hh.tbl)

@@ -101,13 +101,29 @@ static bool named(const struct ddps_sqe *e, const struct ddps_term_msg *m,
 	return q.src_stag == e->stag && q.src_to == e->to && q.sink_to == e->sink_to;
 }
 
+/* It names none: of those that wait to be confirmed it can only be about the first. */
+static void blame_oldest(struct ddps_rdmap *r, const struct ddps_term_msg *m)
+{
+	for (uint64_t pos = r->sq.head; pos != r->sq.tail; pos++) {
+		struct ddps_sqe *e = ddps_sq_at(r, pos);
+
+		if (e->flags & DDPS_WR_PLACED && e->last_seg && !e->done) {
+			e->status = DDPS_WC_REMOTE;
+			r->blame = m->triple;
+			return;
+		}
+	}
+}
+
 static void blame(struct ddps_rdmap *r, const struct ddps_term_msg *m)
 {
 	struct ddps_ddp_hdr h;
 	int err;
 
-	if (!m->ddp)
+	if (!m->ddp) {
+		blame_oldest(r, m);
 		return;
+	}
 	err = ddps_ddp_decode(&h, m->ddp, m->ddp_len);
 	if (err < 0 && err != DDPS_E_REVISION)
 		return;

@@ -13,6 +13,8 @@
  *   vd_stats.c		the counters at the end	vd_socket.c	the system's sockets
  * ib/, the calls of libibverbs:
  *   vd_pd.c		protection domains and memory regions
+ *   vd_domain.c	thread and parent domains	vd_import.c	objects by their handles
+ *   vd_mw.c		memory windows
  *   vd_fault.c		a region that the program unmapped
  *   vd_cq.c		completion queues	vd_cq_ex.c	their extended form
  *   vd_channel.c	completion channels	vd_async.c	asynchronous events
@@ -50,17 +52,22 @@
 #define VD_GIDS	      1
 #define VD_IRD	      16
 #define VD_IMM_SEND   UINT32_MAX /* instead of a Write's length: Send with immediate data */
+#define VD_IMM_AHEAD  0xfefefefe /* ... that has a payload: DDPS_OP_SEND_IMM */
 
 #define vd_of(ptr, type, member) ((type *)(void *)((char *)(ptr)-offsetof(type, member)))
 
 /* ---- the process ---- */
 
+/* Which requests complete when the peer has them, as on InfiniBand, not when they have left. */
+enum vd_placed { VD_PLACED_NONE, VD_PLACED_WRITES, VD_PLACED_ALL };
+
 struct vd_config {
 	char transport[8]; /* tcp, sctp */
 	char name[32];	   /* of the device */
 	bool crc, p2p;
-	bool strict;	   /* a Send without a receive ends the session */
-	bool rfc7306;	   /* immediate data and atomics */
+	bool strict;  /* a Send without a receive ends the session */
+	bool rfc7306; /* immediate data and atomics */
+	enum vd_placed placed;
 	bool stats;	   /* counters to standard error at the end */
 	unsigned retry_ms; /* how long a refused connection is tried again */
 	bool bad;	   /* a setting has a value that it does not take */
@@ -88,6 +95,8 @@ struct vd_process {
 	struct ibv_pd *shared_pd;
 	uint32_t last_number;  /* atomic */
 	struct vd_mr *regions; /* for vd_fault.c */
+	struct vd_pd *pds;
+	struct vd_context *contexts;
 	pthread_mutex_t oob_lock;
 	struct vd_oob_port *oob_ports;
 	struct sigaction old_segv, old_bus;
@@ -128,20 +137,41 @@ int vd_errno(int err);
 struct vd_context {
 	struct vd_process *p;
 	struct ibv_device *device;
-	struct vd_async *async; /* events that nobody has fetched */
-	unsigned users;		/* atomic: the program, domains and queues */
-	struct verbs_context v; /* ends with the struct ibv_context */
+	struct vd_async *async;		 /* events that nobody has fetched */
+	unsigned users;			 /* atomic: the program, domains and queues */
+	struct vd_context *next, **prev; /* in vd_process.contexts */
+	struct verbs_context v;		 /* ends with the struct ibv_context */
 };
 
 struct vd_pd {
 	struct ibv_pd pd;
 	struct ddps_pd *d;
+	struct vd_pd *next, **prev; /* in vd_process.pds */
+	struct vd_pd *of;	    /* whose @d it is: a parent domain's, or an imported one's */
+	unsigned users;		    /* atomic: such as have this one for @of */
+	struct vd_td *td;
+	/* A parent domain's way to memory, or NULL. */
+	void *(*alloc)(struct ibv_pd *pd, void *context, size_t size, size_t alignment,
+		       uint64_t type);
+	void (*free)(struct ibv_pd *pd, void *context, void *ptr, uint64_t type);
+	void *pd_context;
+};
+
+struct vd_td {
+	struct ibv_td td;
+	unsigned users; /* atomic: parent domains */
+};
+
+struct vd_mw {
+	struct ibv_mw mw;
+	struct ddps_mr *d;
 };
 
 struct vd_mr {
 	struct ibv_mr mr;
 	struct vd_mr *next, **prev; /* in vd_process.regions */
 	struct ddps_mr *d;
+	bool imported; /* @d is another one's */
 };
 
 struct vd_channel {
@@ -179,10 +209,14 @@ struct vd_qp {
 	struct ibv_qp_init_attr init;
 	struct vd_id *id; /* the identifier that it belongs to, or NULL */
 	enum vd_qp_phase phase;
-	bool closing;	      /* in order, by one side or the other */
+	bool closing;	  /* in order, by one side or the other */
+	bool allowed_all; /* else @allowed, DDPS_REMOTE_*: what the peer may do */
+	unsigned allowed;
+	struct ibv_qp_attr said; /* by the program: ibv_query_qp tells it */
 	pthread_mutex_t lock; /* posting */
 	/* Inline data lies here until its request is done: one slot more than requests. */
 	uint8_t *inl;
+	bool inl_own; /* of the program's allocator */
 	struct ddps_mr *inl_mr;
 	unsigned inl_seq;
 	struct vd_wr *wr;   /* vd_wr.c: requests between wr_start and wr_complete */
@@ -290,6 +324,22 @@ int vd_req_notify_cq(struct ibv_cq *cq, int solicited_only);
 void vd_qp_ended(struct vd_qp *qp);
 /* Close its session in order.  Return: 0 or errno. */
 int vd_qp_close(struct vd_qp *qp);
+/* Memory by the allocator of a parent domain, or malloc. */
+void *vd_pd_alloc(struct ibv_pd *pd, size_t len, bool *own);
+void vd_pd_free(struct ibv_pd *pd, void *ptr, bool own);
+struct ibv_td *vd_alloc_td(struct ibv_context *ctx, struct ibv_td_init_attr *attr);
+int vd_dealloc_td(struct ibv_td *td);
+struct ibv_pd *vd_alloc_parent_domain(struct ibv_context *ctx,
+				      struct ibv_parent_domain_init_attr *attr);
+/* One more of the same domain of the library; NULL: errno is set. */
+struct vd_pd *vd_pd_alias(struct ibv_context *ctx, struct vd_pd *of);
+/* Remote and local rights in the library's form. */
+unsigned vd_rights(unsigned access);
+struct ibv_mw *vd_alloc_mw(struct ibv_pd *pd, enum ibv_mw_type type);
+int vd_dealloc_mw(struct ibv_mw *mw);
+int vd_bind_mw(struct ibv_qp *qp, struct ibv_mw *mw, struct ibv_mw_bind *bind);
+/* A descriptor that names this process's contexts and no other's. */
+int vd_cmd_fd(void);
 struct ibv_cq_ex *vd_create_cq_ex(struct ibv_context *ctx, struct ibv_cq_init_attr_ex *attr);
 void vd_cq_ex_init(struct vd_cq *cq);
 struct ibv_qp *vd_create_qp_ex(struct ibv_context *ctx, struct ibv_qp_init_attr_ex *attr);
@@ -384,6 +434,8 @@ void vd_gid_of(const struct sockaddr_in *a4, union ibv_gid *gid);
 int vd_oob_new(struct vd_qp *qp);
 /* The lock is held. */
 void vd_oob_free(struct vd_qp *qp);
+/* Back to where it began; the peer's new request may be there already.  The lock is held. */
+void vd_oob_reset(struct vd_qp *qp);
 /* To a state that can follow, the error state excepted. */
 int vd_oob_modify(struct vd_qp *qp, const struct ibv_qp_attr *attr, int mask);
 /* The one with this number, or NULL; the lock is held. */

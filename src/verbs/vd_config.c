@@ -13,6 +13,7 @@
 
 #define RETRY_MS     1000
 #define RETRY_MS_MAX 3600000
+#define PLACED	     VD_PLACED_WRITES
 
 /* Two words a setting takes, for false and true; other ways to say them follow in pairs. */
 static const char *const switches[] = { "off", "on", "false", "true", "no", "yes", "0", "1", NULL };
@@ -53,6 +54,19 @@ static bool choose(struct reader *r, const char *name, const char *const *words,
 	snprintf(takes, sizeof takes, "'%s' or '%s'", words[0], words[1]);
 	refuse(r, name, v, takes);
 	return otherwise;
+}
+
+static enum vd_placed placed(struct reader *r)
+{
+	static const char *const words[] = { "off", "writes", "all" };
+	const char *v = value_of(r, "DDPSESS_PLACED");
+
+	for (unsigned i = 0; v && i < sizeof words / sizeof *words; i++)
+		if (!strcasecmp(words[i], v))
+			return (enum vd_placed)i;
+	if (v)
+		refuse(r, "DDPSESS_PLACED", v, "'off', 'writes' or 'all'");
+	return PLACED;
 }
 
 static unsigned number(struct reader *r, const char *name, unsigned max, unsigned otherwise)
@@ -96,6 +110,7 @@ void vd_config_read(struct vd_config *c)
 	c->p2p = choose(&r, "DDPSESS_P2P", switches, true);
 	c->strict = choose(&r, "DDPSESS_NO_RECV", rules, false);
 	c->rfc7306 = choose(&r, "DDPSESS_RFC7306", switches, true);
+	c->placed = placed(&r);
 	c->stats = choose(&r, "DDPSESS_STATS", switches, false);
 	c->retry_ms = number(&r, "DDPSESS_RETRY_MS", RETRY_MS_MAX, RETRY_MS);
 	c->bad = r.bad;

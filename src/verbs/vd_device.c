@@ -12,6 +12,10 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+/* As of an address that is locally administered: no maker's.  "ddp" */
+#define VENDOR	    0x026464
+#define VENDOR_PART 1
+
 #undef ibv_get_device_list
 #undef ibv_query_port
 
@@ -128,6 +132,11 @@ VD_API int ibv_query_device(struct ibv_context *ctx, struct ibv_device_attr *a)
 	snprintf(a->fw_ver, sizeof a->fw_ver, "%s", ddps_version());
 	a->node_guid = ibv_get_device_guid(vd_device());
 	a->sys_image_guid = a->node_guid;
+	a->vendor_id = VENDOR;
+	a->vendor_part_id = VENDOR_PART;
+	a->hw_ver = 1;
+	a->device_cap_flags = IBV_DEVICE_MEM_WINDOW | IBV_DEVICE_MEM_WINDOW_TYPE_2B;
+	a->max_mw = 65536;
 	a->max_mr_size = UINT64_C(1) << 48;
 	a->page_size_cap = 0xfffff000;
 	a->max_qp = 65536;
@@ -166,20 +175,15 @@ static int query_device_ex(struct ibv_context *ctx, const struct ibv_query_devic
 	return 0;
 }
 
-static int no_mw(struct ibv_qp *qp, struct ibv_mw *mw, struct ibv_mw_bind *bind)
+static void enlist(struct vd_process *p, struct vd_context *c)
 {
-	(void)qp;
-	(void)mw;
-	(void)bind;
-	return EOPNOTSUPP;
-}
-
-static struct ibv_mw *no_alloc_mw(struct ibv_pd *pd, enum ibv_mw_type type)
-{
-	(void)pd;
-	(void)type;
-	errno = EOPNOTSUPP;
-	return NULL;
+	pthread_mutex_lock(&p->lock);
+	c->next = p->contexts;
+	c->prev = &p->contexts;
+	if (c->next)
+		c->next->prev = &c->next;
+	p->contexts = c;
+	pthread_mutex_unlock(&p->lock);
 }
 
 VD_API struct ibv_context *ibv_open_device(struct ibv_device *device)
@@ -200,24 +204,30 @@ VD_API struct ibv_context *ibv_open_device(struct ibv_device *device)
 	c->v.create_qp_ex = vd_create_qp_ex;
 	c->v.create_srq_ex = vd_create_srq_ex;
 	c->v.get_srq_num = vd_get_srq_num;
+	c->v.alloc_td = vd_alloc_td;
+	c->v.dealloc_td = vd_dealloc_td;
+	c->v.alloc_parent_domain = vd_alloc_parent_domain;
 	ctx = &c->v.context;
 	ctx->device = device;
-	ctx->ops.alloc_mw = no_alloc_mw;
-	ctx->ops.bind_mw = no_mw;
+	ctx->ops.alloc_mw = vd_alloc_mw;
+	ctx->ops.dealloc_mw = vd_dealloc_mw;
+	ctx->ops.bind_mw = vd_bind_mw;
 	ctx->ops.poll_cq = vd_poll_cq;
 	ctx->ops.req_notify_cq = vd_req_notify_cq;
 	ctx->ops.post_send = vd_post_send;
 	ctx->ops.post_recv = vd_post_recv;
 	ctx->ops.post_srq_recv = vd_post_srq_recv;
-	ctx->cmd_fd = -1;
+	ctx->cmd_fd = vd_cmd_fd();
 	ctx->async_fd = eventfd(0, EFD_CLOEXEC | EFD_SEMAPHORE);
 	ctx->num_comp_vectors = 1;
 	ctx->abi_compat = (void *)UINTPTR_MAX;
 	pthread_mutex_init(&ctx->mutex, NULL);
-	if (ctx->async_fd < 0) {
+	if (ctx->async_fd < 0 || ctx->cmd_fd < 0) {
+		close(ctx->async_fd < 0 ? ctx->cmd_fd : ctx->async_fd);
 		free(c);
 		return NULL;
 	}
+	enlist(p, c);
 	return ctx;
 }
 
@@ -233,7 +243,13 @@ void vd_context_release(struct ibv_context *ctx)
 	if (__atomic_sub_fetch(&c->users, 1, __ATOMIC_ACQ_REL))
 		return;
 	vd_async_drop(ctx);
+	pthread_mutex_lock(&c->p->lock);
+	*c->prev = c->next;
+	if (c->next)
+		c->next->prev = c->prev;
+	pthread_mutex_unlock(&c->p->lock);
 	close(ctx->async_fd);
+	close(ctx->cmd_fd);
 	free(c);
 }
 

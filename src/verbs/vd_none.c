@@ -57,19 +57,6 @@ VD_API struct ibv_mr *ibv_reg_dmabuf_mr(struct ibv_pd *pd, uint64_t offset, size
 	return NULL;
 }
 
-VD_API int ibv_rereg_mr(struct ibv_mr *mr, int flags, struct ibv_pd *pd, void *addr, size_t length,
-			int access)
-{
-	(void)mr;
-	(void)flags;
-	(void)pd;
-	(void)addr;
-	(void)length;
-	(void)access;
-	errno = EOPNOTSUPP;
-	return IBV_REREG_MR_ERR_INPUT; /* the region stays as it is */
-}
-
 VD_API int rdma_join_multicast(struct rdma_cm_id *id, struct sockaddr *addr, void *context)
 {
 	(void)id;
@@ -123,30 +110,7 @@ VD_API enum ibv_fork_status ibv_is_fork_initialized(void)
 	return IBV_FORK_UNNEEDED;
 }
 
-/* ---- objects of other processes ---- */
-
-VD_API struct ibv_context *ibv_import_device(int cmd_fd)
-{
-	(void)cmd_fd;
-	errno = EOPNOTSUPP;
-	return NULL;
-}
-
-VD_API struct ibv_pd *ibv_import_pd(struct ibv_context *ctx, uint32_t handle)
-{
-	(void)ctx;
-	(void)handle;
-	errno = EOPNOTSUPP;
-	return NULL;
-}
-
-VD_API struct ibv_mr *ibv_import_mr(struct ibv_pd *pd, uint32_t handle)
-{
-	(void)pd;
-	(void)handle;
-	errno = EOPNOTSUPP;
-	return NULL;
-}
+/* ---- device memory ---- */
 
 VD_API struct ibv_dm *ibv_import_dm(struct ibv_context *ctx, uint32_t handle)
 {
@@ -157,16 +121,6 @@ VD_API struct ibv_dm *ibv_import_dm(struct ibv_context *ctx, uint32_t handle)
 }
 
 /* Nothing was imported. */
-VD_API void ibv_unimport_pd(struct ibv_pd *pd)
-{
-	(void)pd;
-}
-
-VD_API void ibv_unimport_mr(struct ibv_mr *mr)
-{
-	(void)mr;
-}
-
 VD_API void ibv_unimport_dm(struct ibv_dm *dm)
 {
 	(void)dm;

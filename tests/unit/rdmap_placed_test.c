@@ -179,6 +179,23 @@ Test(rdmap_placed, a_terminate_names_the_write, .description = "5040-4.8-5")
 	cr_expect_eq(s.sq[1].term.code, 1);
 }
 
+Test(rdmap_placed, a_terminate_without_a_name_is_for_the_oldest)
+{
+	uint8_t out[128], t[64];
+	size_t n = unhex("10 00 00 00", t); /* DDP, local catastrophic error */
+
+	post(&s, DDPS_OP_WRITE, 1, 0, 0, 4);
+	post(&s, DDPS_OP_SEND, 2, DDPS_WR_PLACED, 0, 4);
+	post(&s, DDPS_OP_WRITE, 3, DDPS_WR_PLACED, 0, 4);
+	while (pull(&s, 1500, out))
+		;
+	cr_expect_lt(feed_untagged(&s, 7, 0, 2, 1, 0, true, t, n), 0);
+	cr_assert_eq(s.nsq, 3);
+	expect_wc(s.sq[1], 2, DDPS_OP_SEND, DDPS_WC_REMOTE);
+	expect_wc(s.sq[2], 3, DDPS_OP_WRITE, DDPS_WC_FLUSHED);
+	cr_expect_eq(s.sq[1].term.layer, 1);
+}
+
 /* A response that nobody asked octets of may not bring any. */
 Test(rdmap_placed, a_response_with_octets_is_a_fault, .description = "5040-5.2.2-9")
 {

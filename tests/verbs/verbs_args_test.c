@@ -124,14 +124,21 @@ Test(verbs_args, regions)
 	VT_NULL_AS(ibv_reg_mr(s.pd, buf, sizeof buf, IBV_ACCESS_REMOTE_ATOMIC), EINVAL);
 	VT_NULL_AS(ibv_reg_mr(s.pd, buf, sizeof buf, local | IBV_ACCESS_ON_DEMAND), EOPNOTSUPP);
 	VT_NULL_AS(ibv_reg_mr(s.pd, buf, sizeof buf, 1 << 19), EOPNOTSUPP);
-	VT_NULL_AS(ibv_reg_mr_iova(s.pd, buf, sizeof buf, 4096, local), EOPNOTSUPP);
+	VT_NULL_AS(ibv_reg_mr_iova(s.pd, buf, sizeof buf, UINT64_MAX, local), EINVAL);
 	for (int i = 0; i < 2; i++) {
 		const int remote = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC;
 
 		mr = ibv_reg_mr(s.pd, buf, i ? sizeof buf : 0, local | remote);
 		cr_assert_not_null(mr, "%d", i);
-		cr_expect_eq(ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_ACCESS, NULL, NULL, 0, local),
+		cr_expect_eq(ibv_rereg_mr(mr, 0, NULL, NULL, 0, local), IBV_REREG_MR_ERR_INPUT);
+		cr_expect_eq(ibv_rereg_mr(mr, 1 << 5, NULL, NULL, 0, local),
 			     IBV_REREG_MR_ERR_INPUT);
+		cr_expect_eq(ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_PD, NULL, NULL, 0, local),
+			     IBV_REREG_MR_ERR_INPUT);
+		cr_expect_eq(ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_ACCESS, NULL, NULL, 0,
+					  IBV_ACCESS_REMOTE_WRITE),
+			     IBV_REREG_MR_ERR_INPUT);
+		cr_expect_eq(ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_ACCESS, NULL, NULL, 0, local), 0);
 		cr_expect_eq(ibv_dereg_mr(mr), 0);
 	}
 	vt_dev_close(&s);
@@ -182,7 +189,7 @@ Test(verbs_args, what_iwarp_does_not_have)
 	qp = ibv_create_qp(s.pd, &init);
 	cr_assert_not_null(qp);
 	VT_NULL_AS(ibv_create_ah(s.pd, &ah), EOPNOTSUPP);
-	VT_NULL_AS(ibv_alloc_mw(s.pd, IBV_MW_TYPE_1), EOPNOTSUPP);
+	VT_NULL_AS(ibv_alloc_mw(s.pd, (enum ibv_mw_type)3), EINVAL);
 	cr_expect_eq(ibv_attach_mcast(qp, &gid, 0), EOPNOTSUPP);
 	cr_expect_eq(ibv_detach_mcast(qp, &gid, 0), EOPNOTSUPP);
 	cr_expect_eq(ibv_destroy_qp(qp), 0);
@@ -220,14 +227,15 @@ static void between(struct vt *v, struct ibv_send_wr *wrong, int why)
 
 static void wrong_operations(struct vt *v, struct ibv_sge *sge)
 {
-	static const enum ibv_wr_opcode others[] = { IBV_WR_LOCAL_INV, IBV_WR_BIND_MW, IBV_WR_TSO,
-						     IBV_WR_DRIVER1 };
+	static const enum ibv_wr_opcode others[] = { IBV_WR_TSO, IBV_WR_DRIVER1 };
 	struct ibv_send_wr wr = a_send(sge, 2);
 
 	for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
 		wr.opcode = others[i];
 		between(v, &wr, EOPNOTSUPP);
 	}
+	wr.opcode = IBV_WR_BIND_MW; /* no window */
+	between(v, &wr, EINVAL);
 	wr.opcode = (enum ibv_wr_opcode)99;
 	between(v, &wr, EINVAL);
 	wr.opcode = IBV_WR_SEND;
@@ -264,11 +272,11 @@ static void wrong_pieces(struct vt *v, struct ibv_sge *sge)
 	wr.send_flags = IBV_SEND_INLINE;
 	between(v, &wr, EINVAL);
 	wr.send_flags = 0;
-	/* Two halves of 4 GiB are no message without a payload. */
+	/* Two halves of 4 GiB are no message, nor one without a payload. */
 	sge[0] = sge[1] = (struct ibv_sge){ (uintptr_t)v->a.buf, 1u << 31, v->a.mr->lkey };
 	wr.num_sge = 2;
 	wr.opcode = IBV_WR_SEND_WITH_IMM;
-	between(v, &wr, EOPNOTSUPP);
+	between(v, &wr, EINVAL);
 	wr.opcode = IBV_WR_SEND;
 	between(v, &wr, EINVAL);
 }

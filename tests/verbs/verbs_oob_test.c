@@ -196,6 +196,94 @@ VT_TEST(verbs_oob, strangers_are_refused)
 	down(&c);
 }
 
+/* Back to the beginning and on to the same peer, one after the other as programs do it. */
+VT_TEST(verbs_oob, reset_and_met_again)
+{
+	struct side a, b;
+
+	up(&a);
+	up(&b);
+	meet(&a, &b);
+	meet(&b, &a);
+	for (int i = 0; i < 3; i++) {
+		struct side *from = i % 2 ? &a : &b, *at = i % 2 ? &b : &a;
+
+		listen_to(at);
+		cr_assert_eq(say(from, "again", 0), 0);
+		cr_expect_eq(next(from).status, IBV_WC_SUCCESS);
+		cr_expect_eq(next(at).status, IBV_WC_SUCCESS);
+		cr_expect_str_eq(at->buf, "again");
+		listen_to(at); /* dropped */
+		cr_assert_eq(to(from->qp, IBV_QPS_RESET), 0);
+		cr_assert_eq(to(from->qp, IBV_QPS_INIT), 0);
+		meet(from, at);
+		cr_assert_eq(to(at->qp, IBV_QPS_RESET), 0);
+		cr_assert_eq(to(at->qp, IBV_QPS_INIT), 0);
+		meet(at, from);
+	}
+	down(&a);
+	down(&b);
+}
+
+static struct ibv_wc write_to(struct side *s, uint32_t rkey, uint64_t addr)
+{
+	struct ibv_sge sge = { (uintptr_t)s->buf, 4, s->mr->lkey };
+	struct ibv_send_wr wr = { .wr_id = 3,
+				  .sg_list = &sge,
+				  .num_sge = 1,
+				  .opcode = IBV_WR_RDMA_WRITE,
+				  .wr.rdma = { addr, rkey } },
+			   *bad;
+
+	cr_assert_eq(ibv_post_send(s->qp, &wr, &bad), 0);
+	return next(s);
+}
+
+/* A Write completes when it is in the peer's memory, at whatever offset that is known by. */
+VT_TEST(verbs_oob, a_write_is_placed_when_it_completes)
+{
+	struct side a, b;
+	struct ibv_mr *mr;
+
+	up(&a);
+	up(&b);
+	meet(&a, &b);
+	meet(&b, &a);
+	mr = ibv_reg_mr_iova(b.pd, b.buf, sizeof b.buf, 0x1000,
+			     IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
+	cr_assert_not_null(mr);
+	for (unsigned i = 0; i < 100; i++) {
+		memset(a.buf, (int)i, 4);
+		cr_assert_eq(write_to(&a, mr->rkey, 0x1000 + i).status, IBV_WC_SUCCESS);
+		cr_assert_arr_eq(b.buf + i, a.buf, 4);
+	}
+	cr_expect_eq(ibv_dereg_mr(mr), 0);
+	down(&a);
+	down(&b);
+}
+
+/* What the queue pair does not allow is refused, whatever the region does; and so it is told. */
+VT_TEST(verbs_oob, access_of_the_queue_pair)
+{
+	struct ibv_qp_attr attr = { .qp_access_flags = IBV_ACCESS_REMOTE_READ };
+	struct ibv_qp_init_attr init;
+	struct side a, b;
+
+	up(&a);
+	up(&b);
+	cr_assert_eq(ibv_modify_qp(b.qp, &attr, IBV_QP_ACCESS_FLAGS), 0);
+	meet(&a, &b);
+	meet(&b, &a);
+	cr_assert_eq(ibv_query_qp(b.qp, &attr, IBV_QP_ACCESS_FLAGS, &init), 0);
+	cr_expect_eq(attr.qp_access_flags, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_READ);
+	cr_expect_eq(attr.dest_qp_num, a.qp->qp_num);
+	cr_expect_arr_eq(&attr.ah_attr.grh.dgid, &a.gid, sizeof a.gid);
+	cr_expect_eq(write_to(&a, b.mr->rkey, (uintptr_t)b.buf).status, IBV_WC_REM_ACCESS_ERR);
+	cr_expect_eq(b.buf[0], 0);
+	down(&a);
+	down(&b);
+}
+
 Test(verbs_oob, what_cannot_be_says_so)
 {
 	union ibv_gid none = { 0 };
@@ -211,7 +299,8 @@ Test(verbs_oob, what_cannot_be_says_so)
 	meet(&a, &b);
 	cr_expect_eq(to_rtr(a.qp, b.qp->qp_num, &b.gid), EINVAL);
 	cr_expect_eq(to(a.qp, IBV_QPS_INIT), EINVAL);
-	cr_expect_eq(to(a.qp, IBV_QPS_RESET), EOPNOTSUPP, "it has met its peer");
+	cr_expect_eq(to(a.qp, IBV_QPS_RESET), 0);
+	cr_expect_eq(to(a.qp, IBV_QPS_RTR), EINVAL, "it has forgotten its peer");
 	down(&a);
 	down(&b);
 }

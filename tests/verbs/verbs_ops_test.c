@@ -53,15 +53,24 @@ VT_TEST(verbs_ops, write_with_immediate_is_one_completion_on_either_side)
 	vt_down(&v);
 }
 
-VT_TEST(verbs_ops, send_with_immediate_carries_no_payload)
+VT_TEST(verbs_ops, send_with_immediate_data)
 {
 	struct ibv_wc wc;
 	struct vt v;
 
 	vt_init(&v);
 	vt_up(&v);
+	cr_assert_eq(vt_recv(&v.b, 6, 0, 64), 0);
 	cr_assert_eq(vt_recv(&v.b, 7, 0, 64), 0);
-	cr_assert_eq(post_imm(&v.a, IBV_WR_SEND_WITH_IMM, 1, 0, &v.b), EOPNOTSUPP);
+	/* With a payload and without one: a receive each. */
+	cr_assert_eq(post_imm(&v.a, IBV_WR_SEND_WITH_IMM, 48, 0, &v.b), 0);
+	vt_expect_wc(&v.a, 1, IBV_WC_SEND, IBV_WC_SUCCESS);
+	wc = vt_wc(&v.b);
+	cr_assert_eq(wc.opcode, IBV_WC_RECV);
+	cr_assert_eq(wc.wr_id, 6);
+	cr_assert_eq(wc.byte_len, 48);
+	cr_assert(wc.wc_flags & IBV_WC_WITH_IMM);
+	cr_assert_eq(ntohl(wc.imm_data), 0xa1b2c3d4);
 	cr_assert_eq(post_imm(&v.a, IBV_WR_SEND_WITH_IMM, 0, 0, &v.b), 0);
 	vt_expect_wc(&v.a, 1, IBV_WC_SEND, IBV_WC_SUCCESS);
 	wc = vt_wc(&v.b);

@@ -143,6 +143,29 @@ struct vd_qp *vd_oob_find(struct vd_process *p, uint32_t number)
 	return NULL;
 }
 
+static void drop_early(struct vd_oob *o)
+{
+	while (o->early) {
+		struct early *e = o->early;
+
+		o->early = e->next;
+		free(e);
+	}
+	o->end = &o->early;
+	o->count = 0;
+}
+
+void vd_oob_reset(struct vd_qp *qp)
+{
+	struct vd_oob *o = qp->oob;
+
+	pthread_mutex_lock(&qp->lock);
+	drop_early(o);
+	o->nheld = 0;
+	o->release = o->known = o->active = false;
+	pthread_mutex_unlock(&qp->lock);
+}
+
 void vd_oob_free(struct vd_qp *qp)
 {
 	struct vd_oob *o = qp->oob;
@@ -152,12 +175,7 @@ void vd_oob_free(struct vd_qp *qp)
 	o->port->qp[o->index] = NULL;
 	if (o->request)
 		ddps_reject(o->request, NULL, 0);
-	while (o->early) {
-		struct early *e = o->early;
-
-		o->early = e->next;
-		free(e);
-	}
+	drop_early(o);
 	free(o->held);
 	free(o);
 	qp->oob = NULL;
@@ -347,13 +365,16 @@ void vd_oob_request(struct vd_oob_port *port, const struct ddps_event *ev)
 		if (to <= VD_QPN_MASK && (to & 0xffff) == port->number)
 			qp = port->qp[to >> 16];
 	}
-	if (!qp || qp->lent || qp->oob->request || qp->phase != VD_QP_IDLE) {
+	/* One that is not idle may be reset soon: its peer was a moment earlier. */
+	if (!qp || qp->lent || qp->oob->request ||
+	    (qp->phase != VD_QP_IDLE && get(hello + 8) != qp->oob->dest)) {
 		ddps_reject(ev->request, NULL, 0);
 		return;
 	}
 	qp->oob->request = ev->request;
 	qp->oob->from = get(hello + 8);
-	answer(qp);
+	if (qp->phase == VD_QP_IDLE)
+		answer(qp);
 }
 
 void vd_oob_gone(struct vd_process *p, const struct ddps_request *request)

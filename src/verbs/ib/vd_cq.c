@@ -73,7 +73,8 @@ struct ibv_cq_ex *vd_create_cq_ex(struct ibv_context *ctx, struct ibv_cq_init_at
 
 	/* Time stamps, flow tags and the like are no part of this device. */
 	if (attr->wc_flags & ~(uint64_t)IBV_WC_STANDARD_FLAGS ||
-	    (attr->comp_mask & ~(uint32_t)IBV_CQ_INIT_ATTR_MASK_FLAGS)) {
+	    (attr->comp_mask &
+	     ~(uint32_t)(IBV_CQ_INIT_ATTR_MASK_FLAGS | IBV_CQ_INIT_ATTR_MASK_PD))) {
 		errno = EOPNOTSUPP;
 		return NULL;
 	}
@@ -124,18 +125,30 @@ VD_API int ibv_destroy_cq(struct ibv_cq *ibcq)
 
 /* ---- completions ---- */
 
+/* The peer's Terminate: its own memory failed it, the message was none it could take, or what it was
+ * asked for was not allowed. */
+static enum ibv_wc_status remote(const struct ddps_wc *wc)
+{
+	static const struct ddps_triple local = { .layer = 1 }; /* DDP, local catastrophic error */
+
+	if (!memcmp(&wc->term, &local, sizeof local))
+		return IBV_WC_REM_OP_ERR;
+	return wc->op == DDPS_OP_SEND || wc->op == DDPS_OP_IMM || wc->op == DDPS_OP_SEND_IMM
+		       ? IBV_WC_REM_INV_REQ_ERR
+		       : IBV_WC_REM_ACCESS_ERR;
+}
+
 static enum ibv_wc_status status_of(const struct ddps_wc *wc)
 {
 	switch (wc->status) {
 	case DDPS_WC_SUCCESS:
 		return IBV_WC_SUCCESS;
 	case DDPS_WC_LOCAL_ACCESS:
-		return IBV_WC_LOC_PROT_ERR;
+		return wc->op == DDPS_OP_BIND ? IBV_WC_MW_BIND_ERR : IBV_WC_LOC_PROT_ERR;
 	case DDPS_WC_LENGTH:
 		return IBV_WC_LOC_LEN_ERR;
 	case DDPS_WC_REMOTE:
-		return wc->op == DDPS_OP_SEND || wc->op == DDPS_OP_IMM ? IBV_WC_REM_INV_REQ_ERR
-								       : IBV_WC_REM_ACCESS_ERR;
+		return remote(wc);
 	case DDPS_WC_FLUSHED:
 		break;
 	}
@@ -163,7 +176,7 @@ static void immediate(struct ibv_wc *to, const uint8_t *imm)
 	memcpy(&len, imm + sizeof to->imm_data, sizeof len);
 	len = be32toh(len);
 	to->wc_flags |= IBV_WC_WITH_IMM;
-	if (len == VD_IMM_SEND)
+	if (len == VD_IMM_SEND || len == VD_IMM_AHEAD)
 		return;
 	to->opcode = IBV_WC_RECV_RDMA_WITH_IMM;
 	/* The peer says it, nothing here depends on it. */
@@ -179,7 +192,10 @@ static void translate(struct ibv_wc *to, const struct ddps_wc *from)
 						 [DDPS_OP_IMM] = IBV_WC_SEND,
 						 [DDPS_OP_WRITE_IMM] = IBV_WC_RDMA_WRITE,
 						 [DDPS_OP_FETCH_ADD] = IBV_WC_FETCH_ADD,
-						 [DDPS_OP_CMP_SWAP] = IBV_WC_COMP_SWAP };
+						 [DDPS_OP_CMP_SWAP] = IBV_WC_COMP_SWAP,
+						 [DDPS_OP_BIND] = IBV_WC_BIND_MW,
+						 [DDPS_OP_LOCAL_INV] = IBV_WC_LOCAL_INV,
+						 [DDPS_OP_SEND_IMM] = IBV_WC_SEND };
 	const struct vd_qp *qp = from->user;
 
 	*to = (struct ibv_wc){ .wr_id = from->wr_id,

@@ -12,6 +12,24 @@ static struct vd_process *process_of(struct ibv_context *ctx)
 	return vd_of(ctx, struct vd_context, v.context)->p;
 }
 
+/* Into the list of the process, with a handle. */
+static struct ibv_pd *enlist_pd(struct ibv_context *ctx, struct vd_pd *pd)
+{
+	struct vd_process *p = process_of(ctx);
+
+	pd->pd.context = ctx;
+	pd->pd.handle = vd_number();
+	pthread_mutex_lock(&p->lock);
+	pd->next = p->pds;
+	pd->prev = &p->pds;
+	if (pd->next)
+		pd->next->prev = &pd->next;
+	p->pds = pd;
+	pthread_mutex_unlock(&p->lock);
+	vd_context_hold(ctx);
+	return &pd->pd;
+}
+
 VD_API struct ibv_pd *ibv_alloc_pd(struct ibv_context *ctx)
 {
 	struct vd_pd *pd = calloc(1, sizeof *pd);
@@ -20,29 +38,55 @@ VD_API struct ibv_pd *ibv_alloc_pd(struct ibv_context *ctx)
 	if (!pd)
 		return NULL;
 	err = ddps_pd_new(process_of(ctx)->ctx, &pd->d);
-	if (err) {
-		free(pd);
-		errno = vd_errno(err);
+	if (!err)
+		return enlist_pd(ctx, pd);
+	free(pd);
+	errno = vd_errno(err);
+	return NULL;
+}
+
+struct vd_pd *vd_pd_alias(struct ibv_context *ctx, struct vd_pd *of)
+{
+	struct vd_pd *pd = calloc(1, sizeof *pd);
+
+	if (!pd)
 		return NULL;
-	}
-	pd->pd.context = ctx;
-	vd_context_hold(ctx);
-	return &pd->pd;
+	pd->d = of->d;
+	pd->of = of;
+	__atomic_add_fetch(&of->users, 1, __ATOMIC_RELAXED);
+	enlist_pd(ctx, pd);
+	return pd;
 }
 
 VD_API int ibv_dealloc_pd(struct ibv_pd *ibpd)
 {
 	struct vd_pd *pd = vd_of(ibpd, struct vd_pd, pd);
-	int err = ddps_pd_free(pd->d);
+	struct vd_process *p = process_of(ibpd->context);
+	int err = 0;
 
+	if (!vd_mine(p))
+		return EINVAL; /* the parent's, from before a fork */
+	if (__atomic_load_n(&pd->users, __ATOMIC_RELAXED))
+		return EBUSY;
+	if (!pd->of)
+		err = ddps_pd_free(pd->d);
 	if (err)
 		return vd_errno(err);
+	if (pd->of)
+		__atomic_sub_fetch(&pd->of->users, 1, __ATOMIC_RELAXED);
+	if (pd->td)
+		__atomic_sub_fetch(&pd->td->users, 1, __ATOMIC_RELAXED);
+	pthread_mutex_lock(&p->lock);
+	*pd->prev = pd->next;
+	if (pd->next)
+		pd->next->prev = pd->prev;
+	pthread_mutex_unlock(&p->lock);
 	vd_context_release(ibpd->context);
 	free(pd);
 	return 0;
 }
 
-static unsigned rights(unsigned access)
+unsigned vd_rights(unsigned access)
 {
 	unsigned r = 0;
 
@@ -56,6 +100,8 @@ static unsigned rights(unsigned access)
 		r |= DDPS_REMOTE_ATOMIC;
 	if (access & IBV_ACCESS_ZERO_BASED)
 		r |= DDPS_ZERO_BASED;
+	if (access & IBV_ACCESS_MW_BIND)
+		r |= DDPS_BIND;
 	return r;
 }
 
@@ -88,26 +134,32 @@ static void delist(struct vd_process *p, struct vd_mr *mr)
 	pthread_mutex_unlock(&p->lock);
 }
 
-static struct ibv_mr *reg(struct ibv_pd *ibpd, void *addr, size_t len, unsigned access)
+static int check_access(unsigned access)
 {
-	struct vd_mr *mr;
-	int err;
+	if (access & ~(unsigned)KNOWN)
+		return EOPNOTSUPP;
+	return access & REMOTE_CHANGES && !(access & IBV_ACCESS_LOCAL_WRITE) ? EINVAL : 0;
+}
 
-	if (access & ~(unsigned)KNOWN) {
-		errno = EOPNOTSUPP;
-		return NULL;
-	}
-	if ((access & REMOTE_CHANGES && !(access & IBV_ACCESS_LOCAL_WRITE)) ||
-	    len > UINTPTR_MAX - (uintptr_t)addr) {
-		errno = EINVAL;
+static struct ibv_mr *reg(struct ibv_pd *ibpd, void *addr, size_t len, uint64_t iova,
+			  unsigned access)
+{
+	int err = check_access(access);
+	struct vd_mr *mr;
+
+	if (err || len > UINTPTR_MAX - (uintptr_t)addr) {
+		errno = err ? err : EINVAL;
 		return NULL;
 	}
 	mr = calloc(1, sizeof *mr);
 	if (!mr)
 		return NULL;
-	err = ddps_mr_reg(vd_of(ibpd, struct vd_pd, pd)->d, addr, len, rights(access), NULL,
+	err = ddps_mr_reg(vd_of(ibpd, struct vd_pd, pd)->d, addr, len, vd_rights(access), NULL,
 			  &mr->d);
+	if (!err && iova != (uintptr_t)addr && !(access & IBV_ACCESS_ZERO_BASED))
+		err = ddps_mr_place(mr->d, iova);
 	if (err) {
+		ddps_mr_dereg(mr->d);
 		free(mr);
 		errno = vd_errno(err);
 		return NULL;
@@ -116,6 +168,7 @@ static struct ibv_mr *reg(struct ibv_pd *ibpd, void *addr, size_t len, unsigned 
 	mr->mr.pd = ibpd;
 	mr->mr.addr = addr;
 	mr->mr.length = len;
+	mr->mr.handle = vd_number();
 	mr->mr.lkey = mr->mr.rkey = ddps_mr_stag(mr->d);
 	enlist(process_of(ibpd->context), mr);
 	return &mr->mr;
@@ -123,18 +176,13 @@ static struct ibv_mr *reg(struct ibv_pd *ibpd, void *addr, size_t len, unsigned 
 
 VD_API struct ibv_mr *ibv_reg_mr(struct ibv_pd *pd, void *addr, size_t len, int access)
 {
-	return reg(pd, addr, len, (unsigned)access);
+	return reg(pd, addr, len, (uintptr_t)addr, (unsigned)access);
 }
 
 VD_API struct ibv_mr *ibv_reg_mr_iova2(struct ibv_pd *pd, void *addr, size_t len, uint64_t iova,
 				       unsigned int access)
 {
-	if (iova == (uintptr_t)addr)
-		return reg(pd, addr, len, access);
-	if (!iova)
-		return reg(pd, addr, len, access | IBV_ACCESS_ZERO_BASED);
-	errno = EOPNOTSUPP; /* tagged offsets start at 0 or at the address */
-	return NULL;
+	return reg(pd, addr, len, iova, access);
 }
 
 VD_API struct ibv_mr *ibv_reg_mr_iova(struct ibv_pd *pd, void *addr, size_t len, uint64_t iova,
@@ -150,10 +198,56 @@ VD_API int ibv_dereg_mr(struct ibv_mr *ibmr)
 
 	if (!vd_mine(process_of(ibmr->context)))
 		return EINVAL; /* the parent's, from before a fork */
+	if (mr->imported)
+		return EINVAL; /* ibv_unimport_mr */
 	err = ddps_mr_dereg(mr->d);
 	if (err)
 		return vd_errno(err);
 	delist(process_of(ibmr->context), mr);
 	free(mr);
+	return 0;
+}
+
+#define REREG                                                                                      \
+	(IBV_REREG_MR_CHANGE_TRANSLATION | IBV_REREG_MR_CHANGE_PD | IBV_REREG_MR_CHANGE_ACCESS)
+
+static int fail_rereg(int err)
+{
+	errno = err;
+	return IBV_REREG_MR_ERR_INPUT; /* the region stays as it is */
+}
+
+VD_API int ibv_rereg_mr(struct ibv_mr *ibmr, int flags, struct ibv_pd *pd, void *addr,
+			size_t length, int access)
+{
+	struct vd_mr *mr = vd_of(ibmr, struct vd_mr, mr);
+	struct ddps_mr_change to = { .addr = addr, .len = length };
+	unsigned what = 0;
+	int err;
+
+	if (!flags || flags & ~REREG || mr->imported || (flags & IBV_REREG_MR_CHANGE_PD && !pd))
+		return fail_rereg(EINVAL);
+	if (flags & IBV_REREG_MR_CHANGE_TRANSLATION)
+		what |= DDPS_CHANGE_MEMORY;
+	if (flags & IBV_REREG_MR_CHANGE_PD) {
+		what |= DDPS_CHANGE_PD;
+		to.pd = vd_of(pd, struct vd_pd, pd)->d;
+	}
+	if (flags & IBV_REREG_MR_CHANGE_ACCESS) {
+		err = check_access((unsigned)access);
+		if (err)
+			return fail_rereg(err);
+		what |= DDPS_CHANGE_ACCESS;
+		to.access = vd_rights((unsigned)access);
+	}
+	err = ddps_mr_change(mr->d, what, &to);
+	if (err)
+		return fail_rereg(vd_errno(err));
+	if (flags & IBV_REREG_MR_CHANGE_TRANSLATION) {
+		ibmr->addr = addr;
+		ibmr->length = length;
+	}
+	if (flags & IBV_REREG_MR_CHANGE_PD)
+		ibmr->pd = pd;
 	return 0;
 }

@@ -58,13 +58,25 @@ static uint64_t length(const struct ibv_send_wr *wr)
 	return len;
 }
 
-static int send_imm(const struct ibv_send_wr *wr, struct ddps_send_wr *to)
+/* With a payload it is a form of our own, which takes one receive; without one, the RFC's. */
+static void send_imm(const struct ibv_send_wr *wr, struct ddps_send_wr *to)
 {
-	/* With a payload it would take two messages, and two receives, of the peer. */
-	if (length(wr))
-		return EOPNOTSUPP;
-	to->op = DDPS_OP_IMM;
+	to->op = length(wr) ? DDPS_OP_SEND_IMM : DDPS_OP_IMM;
 	immediate(to, wr->imm_data, VD_IMM_SEND);
+}
+
+/* The region's piece is the request's; a zero length takes the window back. */
+static int bind_window(const struct ibv_send_wr *wr, struct ddps_send_wr *to)
+{
+	const struct ibv_mw_bind_info *info = &wr->bind_mw.bind_info;
+
+	if (!wr->bind_mw.mw || info->length > UINT32_MAX || (info->length && !info->mr))
+		return EINVAL;
+	to->op = DDPS_OP_BIND;
+	to->stag = wr->bind_mw.rkey;
+	to->bind.window = vd_of(wr->bind_mw.mw, struct vd_mw, mw)->d;
+	to->bind.access =
+		vd_rights(info->mw_access_flags) & ~(unsigned)(DDPS_LOCAL_WRITE | DDPS_BIND);
 	return 0;
 }
 
@@ -96,7 +108,8 @@ static int operation(const struct ibv_send_wr *wr, struct ddps_send_wr *to)
 		to->stag = wr->invalidate_rkey;
 		return 0;
 	case IBV_WR_SEND_WITH_IMM:
-		return send_imm(wr, to);
+		send_imm(wr, to);
+		return 0;
 	case IBV_WR_RDMA_WRITE:
 		to->op = DDPS_OP_WRITE;
 		return 0;
@@ -112,7 +125,11 @@ static int operation(const struct ibv_send_wr *wr, struct ddps_send_wr *to)
 		atomic(wr, to);
 		return 0;
 	case IBV_WR_LOCAL_INV:
+		to->op = DDPS_OP_LOCAL_INV;
+		to->stag = wr->invalidate_rkey;
+		return 0;
 	case IBV_WR_BIND_MW:
+		return bind_window(wr, to);
 	case IBV_WR_TSO:
 	case IBV_WR_DRIVER1:
 		return EOPNOTSUPP;
@@ -124,7 +141,35 @@ static int operation(const struct ibv_send_wr *wr, struct ddps_send_wr *to)
 /* Whether it completes a receive of the peer. */
 static bool takes_receive(enum ddps_op op)
 {
-	return op == DDPS_OP_SEND || op == DDPS_OP_IMM || op == DDPS_OP_WRITE_IMM;
+	return op == DDPS_OP_SEND || op == DDPS_OP_IMM || op == DDPS_OP_WRITE_IMM ||
+	       op == DDPS_OP_SEND_IMM;
+}
+
+static bool has_pieces(enum ddps_op op)
+{
+	return op != DDPS_OP_IMM && op != DDPS_OP_BIND && op != DDPS_OP_LOCAL_INV;
+}
+
+/* Whether it completes when the peer has it. */
+static bool is_placed(enum ddps_op op)
+{
+	enum vd_placed placed = vd_config()->placed;
+
+	if (op == DDPS_OP_WRITE || op == DDPS_OP_WRITE_IMM)
+		return placed != VD_PLACED_NONE;
+	return takes_receive(op) && placed == VD_PLACED_ALL;
+}
+
+/* Where no Read can go, as where both sides have agreed on none, it completes as on iWARP. */
+static int post(struct vd_qp *qp, struct ddps_send_wr *to)
+{
+	int err = ddps_post_send(qp->ep, to);
+
+	if (to->flags & DDPS_WR_PLACED && (err == DDPS_E_LIMIT || err == DDPS_E_STATE)) {
+		to->flags &= ~DDPS_WR_PLACED;
+		err = ddps_post_send(qp->ep, to);
+	}
+	return err;
 }
 
 /* The peer's octets come into its pieces, which must be the program's then. */
@@ -159,17 +204,26 @@ int vd_post_one(struct vd_qp *qp, const struct ibv_send_wr *wr)
 	struct ddps_send_wr to = { .wr_id = wr->wr_id, .sge = sge };
 	int err = vd_check_send(qp, wr, &to);
 
-	if (!err && to.op != DDPS_OP_IMM)
+	if (!err && has_pieces(to.op))
 		err = pieces(qp, wr, sge, &to.nsge);
 	if (err)
 		return err;
+	if (to.op == DDPS_OP_BIND && wr->bind_mw.bind_info.length) {
+		const struct ibv_mw_bind_info *info = &wr->bind_mw.bind_info;
+
+		sge[0] = (struct ddps_sge){ (void *)(uintptr_t)info->addr, (uint32_t)info->length,
+					    info->mr->lkey };
+		to.nsge = 1;
+	}
 	if (!(wr->send_flags & IBV_SEND_SIGNALED) && !qp->init.sq_sig_all)
 		to.flags |= DDPS_WR_SILENT;
+	else if (is_placed(to.op))
+		to.flags |= DDPS_WR_PLACED;
 	if (wr->send_flags & IBV_SEND_SOLICITED && takes_receive(to.op))
 		to.flags |= DDPS_WR_SOLICITED;
 	if (wr->send_flags & IBV_SEND_FENCE)
 		to.flags |= DDPS_WR_FENCE;
-	err = ddps_post_send(qp->ep, &to);
+	err = post(qp, &to);
 	if (!err) {
 		if (wr->send_flags & IBV_SEND_INLINE)
 			qp->inl_seq = (qp->inl_seq + 1) % (qp->init.cap.max_send_wr + 1);

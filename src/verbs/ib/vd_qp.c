@@ -27,7 +27,7 @@ static int make_inline(struct vd_qp *qp, struct ddps_pd *pd)
 {
 	size_t len = ((size_t)qp->init.cap.max_send_wr + 1) * VD_MAX_INLINE;
 
-	qp->inl = malloc(len);
+	qp->inl = vd_pd_alloc(qp->qp.qp_base.pd, len, &qp->inl_own);
 	if (!qp->inl)
 		return DDPS_E_NOMEM;
 	return ddps_mr_reg(pd, qp->inl, len, 0, NULL, &qp->inl_mr);
@@ -37,10 +37,7 @@ static int make(struct vd_qp *qp, struct ddps_ctx *ctx, struct ddps_pd *pd)
 {
 	const struct ibv_qp_init_attr *in = &qp->init;
 	struct ddps_ep_attr attr;
-	int err = make_inline(qp, pd);
 
-	if (err)
-		return err;
 	ddps_ep_attr_init(&attr);
 	attr.pd = pd;
 	attr.send_cq = vd_of(in->send_cq, struct vd_cq, cq)->d;
@@ -50,7 +47,7 @@ static int make(struct vd_qp *qp, struct ddps_ctx *ctx, struct ddps_pd *pd)
 	attr.max_sge = in->cap.max_send_sge > in->cap.max_recv_sge ? in->cap.max_send_sge
 								   : in->cap.max_recv_sge;
 	attr.user = qp;
-	attr.rfc7306 = vd_config()->rfc7306;
+	attr.rfc7306 = attr.send_imm = vd_config()->rfc7306;
 	attr.no_recv = vd_config()->strict ? DDPS_NO_RECV_TERMINATE : DDPS_NO_RECV_STALL;
 	attr.flush_late = true;
 	if (in->srq) { /* no queue pair is kept from any of them: there is no such rule in verbs */
@@ -64,7 +61,7 @@ static void unmake(struct vd_qp *qp)
 {
 	ddps_ep_free(qp->ep);
 	ddps_mr_dereg(qp->inl_mr);
-	free(qp->inl);
+	vd_pd_free(qp->qp.qp_base.pd, qp->inl, qp->inl_own);
 	vd_wr_fini(qp);
 	free(qp);
 }
@@ -87,6 +84,7 @@ struct vd_qp *vd_qp_new(struct ibv_context *ctx, struct ibv_pd *ibpd, struct ibv
 	}
 	qp->init = *attr;
 	qp->init.cap = cap;
+	qp->allowed_all = true; /* until the program says what */
 	pthread_mutex_init(&qp->lock, NULL);
 	qp->qp.qp_base = (struct ibv_qp){ .context = ctx,
 					  .qp_context = attr->qp_context,
@@ -97,8 +95,10 @@ struct vd_qp *vd_qp_new(struct ibv_context *ctx, struct ibv_pd *ibpd, struct ibv
 					  .qp_num = vd_number(),
 					  .state = IBV_QPS_RESET,
 					  .qp_type = attr->qp_type };
-	err = make(qp, vd_of(ctx, struct vd_context, v.context)->p->ctx,
-		   vd_of(ibpd, struct vd_pd, pd)->d);
+	err = make_inline(qp, vd_of(ibpd, struct vd_pd, pd)->d);
+	if (!err)
+		err = make(qp, vd_of(ctx, struct vd_context, v.context)->p->ctx,
+			   vd_of(ibpd, struct vd_pd, pd)->d);
 	if (err) {
 		unmake(qp);
 		errno = vd_errno(err);
@@ -134,7 +134,7 @@ VD_API struct ibv_qp *ibv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *
 #define EX_KNOWN (IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS)
 #define OPS_KNOWN                                                                                  \
 	(IBV_QP_EX_WITH_RDMA_WRITE | IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_RDMA_READ |              \
-	 IBV_QP_EX_WITH_SEND_WITH_INV)
+	 IBV_QP_EX_WITH_SEND_WITH_INV | IBV_QP_EX_WITH_LOCAL_INV | IBV_QP_EX_WITH_BIND_MW)
 #define OPS_7306                                                                                   \
 	(IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM | IBV_QP_EX_WITH_SEND_WITH_IMM |                       \
 	 IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP | IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD)
@@ -238,6 +238,15 @@ int vd_qp_close(struct vd_qp *qp)
 
 #define MASK_KNOWN (((IBV_QP_DEST_QPN << 1) - 1) | IBV_QP_RATE_LIMIT)
 
+/* What the peer may do with this queue pair, whatever regions allow. */
+static int allow(struct vd_qp *qp, unsigned access)
+{
+	qp->allowed =
+		vd_rights(access) & (DDPS_REMOTE_WRITE | DDPS_REMOTE_READ | DDPS_REMOTE_ATOMIC);
+	qp->allowed_all = false;
+	return vd_errno(ddps_ep_allow(qp->ep, qp->allowed));
+}
+
 /* Attributes of InfiniBand alone are ignored [4.9], where they ask for nothing that is not. */
 static int check_attributes(const struct ibv_qp_attr *attr, int mask)
 {
@@ -255,8 +264,10 @@ static int check_move(const struct vd_qp *qp, enum ibv_qp_state to)
 	const enum ibv_qp_state now = qp->qp.qp_base.state;
 
 	switch (to) {
-	case IBV_QPS_RESET:
-		return qp->phase != VD_QP_IDLE || vd_oob_known(qp) ? EOPNOTSUPP : 0;
+	case IBV_QPS_RESET: /* an identifier's goes with its connection */
+		return (qp->phase != VD_QP_IDLE || vd_oob_known(qp)) && (!qp->oob || qp->lent)
+			       ? EOPNOTSUPP
+			       : 0;
 	case IBV_QPS_INIT:
 		return now == IBV_QPS_RESET || now == IBV_QPS_INIT ? 0 : EINVAL;
 	case IBV_QPS_RTR:
@@ -281,12 +292,48 @@ static int set_error(struct vd_qp *qp)
 	return vd_errno(err);
 }
 
+/*
+ * To begin anew: a session has no way back, so it is another endpoint, and what the old one left in
+ * the queues is dropped.  The lock is held.
+ */
+static int reset(struct vd_qp *qp)
+{
+	struct ibv_qp *ibqp = &qp->qp.qp_base;
+	struct ddps_ep *old = qp->ep;
+	int err = 0;
+
+	if (qp->phase != VD_QP_IDLE || vd_oob_known(qp)) {
+		pthread_mutex_lock(&qp->lock);
+		err = make(qp, vd_of(ibqp->context, struct vd_context, v.context)->p->ctx,
+			   vd_of(ibqp->pd, struct vd_pd, pd)->d);
+		if (err)
+			qp->ep = old;
+		pthread_mutex_unlock(&qp->lock);
+		if (err)
+			return vd_errno(err);
+		ddps_ep_free(old);
+		vd_await_polls(ibqp->send_cq);
+		if (ibqp->recv_cq != ibqp->send_cq)
+			vd_await_polls(ibqp->recv_cq);
+		vd_async_forget(ibqp->context, ibqp);
+		qp->phase = VD_QP_IDLE;
+		qp->closing = false;
+		if (!qp->allowed_all)
+			ddps_ep_allow(qp->ep, qp->allowed);
+	}
+	vd_oob_reset(qp);
+	ibqp->state = IBV_QPS_RESET;
+	return 0;
+}
+
 static int move(struct vd_qp *qp, const struct ibv_qp_attr *attr, int mask)
 {
 	int err = check_move(qp, attr->qp_state);
 
 	if (err)
 		return err;
+	if (attr->qp_state == IBV_QPS_RESET && qp->oob && !qp->lent)
+		return reset(qp);
 	if (attr->qp_state == IBV_QPS_ERR)
 		return set_error(qp);
 	if (attr->qp_state == IBV_QPS_SQD)
@@ -298,6 +345,30 @@ static int move(struct vd_qp *qp, const struct ibv_qp_attr *attr, int mask)
 	return 0;
 }
 
+/* Keep what the program has said, so that it can be asked for. */
+static void keep_said(struct ibv_qp_attr *said, const struct ibv_qp_attr *attr, int mask)
+{
+#define KEEP(flag, member)                                                                         \
+	do {                                                                                       \
+		if (mask & (flag))                                                                 \
+			said->member = attr->member;                                               \
+	} while (0)
+	KEEP(IBV_QP_PKEY_INDEX, pkey_index);
+	KEEP(IBV_QP_QKEY, qkey);
+	KEEP(IBV_QP_AV, ah_attr);
+	KEEP(IBV_QP_PATH_MTU, path_mtu);
+	KEEP(IBV_QP_TIMEOUT, timeout);
+	KEEP(IBV_QP_RETRY_CNT, retry_cnt);
+	KEEP(IBV_QP_RNR_RETRY, rnr_retry);
+	KEEP(IBV_QP_RQ_PSN, rq_psn);
+	KEEP(IBV_QP_SQ_PSN, sq_psn);
+	KEEP(IBV_QP_MAX_QP_RD_ATOMIC, max_rd_atomic);
+	KEEP(IBV_QP_MAX_DEST_RD_ATOMIC, max_dest_rd_atomic);
+	KEEP(IBV_QP_MIN_RNR_TIMER, min_rnr_timer);
+	KEEP(IBV_QP_DEST_QPN, dest_qp_num);
+#undef KEEP
+}
+
 /* The connection manager moves its queue pairs itself: programs may say so beside it. */
 VD_API int ibv_modify_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr, int mask)
 {
@@ -305,14 +376,32 @@ VD_API int ibv_modify_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr, int mask
 	struct vd_qp *qp = vd_of(ibqp, struct vd_qp, qp.qp_base);
 	int err = check_attributes(attr, mask);
 
-	if (err || !(mask & IBV_QP_STATE))
+	if (err)
 		return err;
 	if (!vd_mine(p))
 		return EINVAL; /* the parent's, from before a fork */
 	pthread_mutex_lock(&p->lock);
-	err = move(qp, attr, mask);
+	if (mask & IBV_QP_STATE)
+		err = move(qp, attr, mask);
+	if (!err && mask & IBV_QP_ACCESS_FLAGS)
+		err = allow(qp, (unsigned)attr->qp_access_flags);
+	if (!err)
+		keep_said(&qp->said, attr, mask);
 	pthread_mutex_unlock(&p->lock);
 	return err;
+}
+
+static unsigned access_of(const struct vd_qp *qp)
+{
+	unsigned access = IBV_ACCESS_LOCAL_WRITE;
+
+	if (qp->allowed_all || qp->allowed & DDPS_REMOTE_WRITE)
+		access |= IBV_ACCESS_REMOTE_WRITE;
+	if (qp->allowed_all || qp->allowed & DDPS_REMOTE_READ)
+		access |= IBV_ACCESS_REMOTE_READ;
+	if (vd_config()->rfc7306 && (qp->allowed_all || qp->allowed & DDPS_REMOTE_ATOMIC))
+		access |= IBV_ACCESS_REMOTE_ATOMIC;
+	return access;
 }
 
 VD_API int ibv_query_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr, int mask,
@@ -322,13 +411,15 @@ VD_API int ibv_query_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr, int mask,
 	struct ddps_conn_info info;
 
 	(void)mask;
-	memset(attr, 0, sizeof *attr);
-	attr->qp_state = attr->cur_qp_state = ibqp->state;
-	attr->path_mtu = IBV_MTU_1024;
+	*attr = qp->said;
+	/* Drivers of other RNICs have no other name for the first of all. */
+	attr->qp_state = ibqp->state == IBV_QPS_RESET ? IBV_QPS_INIT : ibqp->state;
+	attr->cur_qp_state = attr->qp_state;
+	if (!attr->path_mtu)
+		attr->path_mtu = IBV_MTU_1024;
 	attr->cap = qp->init.cap;
 	attr->port_num = 1;
-	attr->qp_access_flags =
-		IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ;
+	attr->qp_access_flags = access_of(qp);
 	if (!ddps_ep_info(qp->ep, &info)) {
 		attr->max_rd_atomic = (uint8_t)(info.ord > 255 ? 255 : info.ord);
 		attr->max_dest_rd_atomic = (uint8_t)(info.ird > 255 ? 255 : info.ird);
