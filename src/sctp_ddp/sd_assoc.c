@@ -118,8 +118,9 @@ void ddps_sd_carrier_orphan(struct ddps_sd_carrier *c)
 	if (c->nsessions || c->state != DDPS_SD_UP)
 		return;
 	ddps_sd_tx_run(c); /* refusals of requests that went with the listener */
-	c->state = DDPS_SD_GOING;
-	c->b->shutdown(c->assoc);
+	/* Whoever opened it closes it: he may have a request under way, which a SHUTDOWN would meet,
+	 * and the listener that comes next takes it. */
+	ddps_sd_carrier_idle(c);
 }
 
 void ddps_sd_carrier_wind_up(struct ddps_sd_carrier *c)
@@ -200,7 +201,7 @@ void ddps_sd_carrier_idle(struct ddps_sd_carrier *c)
 	else if (c->npairs)
 		ms = DRAIN_MS;
 	else if (!c->goal)
-		ms = PASSIVE_LINGER_MS;
+		ms = c->listener ? PASSIVE_LINGER_MS : DRAIN_MS;
 	ddps_timer_after(c->env->loop, &c->linger, ms);
 }
 

@@ -329,8 +329,10 @@ static void adopt(struct ddps_sd_provider *prov, struct ddps_sd_listener *l)
 		const char *own = strrchr(c->info.local, ':');
 
 		if (!c->listener && !c->goal && c->b == l->b && c->state == DDPS_SD_UP && own &&
-		    port && !strcmp(own, port))
+		    port && !strcmp(own, port)) {
 			c->listener = l;
+			ddps_sd_carrier_idle(c);
+		}
 	}
 }
 

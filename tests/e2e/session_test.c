@@ -352,6 +352,33 @@ E2E_WIRES(session, a_new_listener_takes_the_place_of_an_old_one)
 	e2e_close(&e);
 }
 
+/* The association of the one before may be on its way out. */
+E2E_WIRES(session, all_goes_and_the_same_port_serves_again)
+{
+	enum { ROUNDS = 12 };
+	struct e2e e;
+
+	e2e_open(&e, wire);
+	for (unsigned i = 0; i < ROUNDS; i++) {
+		e2e_connect(&e);
+		cr_assert(e.a.seen & E2E_SEEN(DDPS_EV_ESTABLISHED), "round %u: %s", i,
+			  e.a.error.text);
+		if (i & 1)
+			e2e_disconnect(&e, i & 2 ? &e.a : &e.b);
+		ddps_ep_free(i & 4 ? e.a.ep : e.b.ep);
+		ddps_ep_free(i & 4 ? e.b.ep : e.a.ep);
+		memset(&e.a, 0, sizeof e.a);
+		memset(&e.b, 0, sizeof e.b);
+		for (unsigned k = 0; k < i % 3; k++)
+			cr_assert_geq(ddps_progress(e.ctx, 0), 0);
+		ddps_listener_free(e.listener);
+		for (unsigned k = 0; k < i % 5; k++)
+			cr_assert_geq(ddps_progress(e.ctx, 0), 0);
+		cr_assert_eq(ddps_listen(e.ctx, e.uri, NULL, &e.listener), 0, "%s", e.uri);
+	}
+	e2e_close(&e);
+}
+
 E2E_WIRES(session, a_refused_initiator_tries_again_when_asked_to)
 {
 	struct e2e e;

@@ -202,15 +202,21 @@ Test(sd_assoc, association_without_any_initiate)
 	(void)raw;
 }
 
-Test(sd_assoc, listener_that_goes_takes_its_idle_associations)
+/* Whoever opened it may have a request under way: he closes it, or time does. */
+Test(sd_assoc, idle_associations_outlast_their_listener_by_seconds)
 {
 	struct ddps_sd_assoc *idle = sd_raw_to_listener(&w), *raw;
+	struct ddps_timer *linger = &sd_carrier_of(&w, 0)->linger;
 
 	w.accept = false;
 	raw = sd_raw_to_listener(&w);
 	sd_send(&w, raw, 0, "0000 0001");
 	ddps_sctp_provider.listener_free(w.listener);
 	w.listener = NULL;
+	sd_run(&w);
+	cr_assert(idle->peer);
+	cr_expect_leq(linger->due, ddps_now() + 5000000000u);
+	time_is_up(linger);
 	sd_run(&w);
 	cr_expect_null(idle->peer);
 	cr_assert(raw->peer);

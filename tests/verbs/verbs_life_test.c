@@ -255,3 +255,21 @@ VT_TEST(verbs_life, an_overflow_is_told_as_an_error_of_the_queue)
 	vt_expect(v.a.ch, RDMA_CM_EVENT_DISCONNECTED);
 	vt_down(&v);
 }
+
+/* The association of the one before may be on its way out when the port serves again. */
+VT_TEST(verbs_life, all_goes_and_the_same_port_serves_again)
+{
+	struct sockaddr_storage addr;
+	struct vt v;
+
+	vt_init(&v);
+	for (unsigned i = 0; i < 8; i++) {
+		vt_up(&v);
+		if (i & 1)
+			cr_assert_eq(rdma_disconnect(i & 2 ? v.a.id : v.b.id), 0);
+		addr = v.addr;
+		vt_down(&v);
+		vt_init(&v);
+		v.addr = addr; /* the port, too */
+	}
+}
