@@ -46,6 +46,7 @@ struct ddps_sn_sock {
 	uint16_t via;		     /* number */
 	uint16_t port;		     /* own UDP port, 0: raw */
 	unsigned refs;		     /* endpoints and associations */
+	unsigned heavy;		     /* messages and packets of a datagram, of late at most */
 	uint16_t *ours;		     /* raw: how many of ours use each SCTP port */
 	struct ddps_sn_homes *homes; /* bound to any address, for these; NULL: as it is bound */
 };
@@ -66,6 +67,7 @@ struct ddps_sn_env {
 	uint8_t noise[256]; /* random octets, of which the first @noise_left are unused */
 	size_t noise_left;
 	uint64_t drops; /* packets that the kernel did not take */
+	unsigned work;	/* messages and packets of this batch */
 	struct ddps_sctp_out out[DDPS_SN_OUTS];
 	struct iovec iov[DDPS_SN_OUTS][DDPS_SN_IOV];
 	uint8_t head[DDPS_SN_OUTS][DDPS_SN_HEAD];

@@ -12,6 +12,7 @@
 
 #define WINDOW_MAX    (4u << 20)
 #define WINDOW_MIN    (256u << 10)
+#define HEAVY	      4096u /* a datagram from a stranger, as messages and packets */
 #define HEARTBEAT_MS  10000 /* an idle peer that vanished is found by these */
 #define RTO_MAX_MS    10000
 #define SACK_GRACE_US 100 /* an answer takes a few; who waits for a SACK alone waits little more */
@@ -54,6 +55,7 @@ static int sock_new(struct ddps_sn_env *ne, int family, bool raw, struct ddps_sn
 		return DDPS_E_NOMEM;
 	*s = (struct ddps_sn_sock){ .ne = ne, .family = family, .raw = raw, .refs = 1 };
 	s->io = (struct ddps_io){ .fn = ddps_sn_readable, .user = s, .fd = -1, .eager = true };
+	s->heavy = HEAVY;
 	err = number(ne, &s->via);
 	if (!err && raw) {
 		s->ours = calloc(PORTS, sizeof *s->ours);

@@ -8,10 +8,15 @@
 #include <string.h>
 #include <sys/epoll.h>
 
-#define ROUNDS	  4 /* batches per turn, then others have theirs */
-#define HDR_MIN	  16u
-#define QUOTE_MAX 128u
-#define ERRORS	  64 /* per turn */
+/* A turn takes so many datagrams, and so much work, as messages and packets are counted: all sockets
+ * together, each at most and at least; then others have theirs. */
+#define DATAGRAMS  32u
+#define WORK_ALL   8192u
+#define WORK_MOST  4096u
+#define WORK_LEAST 256u
+#define HDR_MIN	   16u
+#define QUOTE_MAX  128u
+#define ERRORS	   64 /* per turn */
 
 /* ---- addresses ---- */
 
@@ -95,7 +100,8 @@ static bool prepare(const struct ddps_sn_sock *s, struct mmsghdr *m,
 	return (in->from.encap || s->raw) && ddps_sn_homes_take(s, &in->from.local);
 }
 
-static int read_batch(struct ddps_sn_sock *s)
+/* Of @max datagrams, at most DDPS_SN_BATCH. */
+static int read_batch(struct ddps_sn_sock *s, unsigned max)
 {
 	struct sockaddr_storage from[DDPS_SN_BATCH];
 	struct ddps_sctp_in in[DDPS_SN_BATCH];
@@ -106,7 +112,7 @@ static int read_batch(struct ddps_sn_sock *s)
 	int n;
 
 	memset(m, 0, sizeof m);
-	for (unsigned i = 0; i < DDPS_SN_BATCH; i++) {
+	for (unsigned i = 0; i < max; i++) {
 		iov[i] = (struct iovec){ s->ne->env->scratch + i * DDPS_SN_SLOT_LEN,
 					 DDPS_SN_SLOT_LEN };
 		m[i].msg_hdr = (struct msghdr){ .msg_name = &from[i],
@@ -116,10 +122,14 @@ static int read_batch(struct ddps_sn_sock *s)
 						.msg_control = &ctrl[i],
 						.msg_controllen = sizeof ctrl[i] };
 	}
-	n = recvmmsg(s->io.fd, m, DDPS_SN_BATCH, MSG_DONTWAIT, NULL);
-	for (int i = 0; i < n; i++)
+	n = recvmmsg(s->io.fd, m, max, MSG_DONTWAIT, NULL);
+	for (int i = 0; i < n; i++) {
 		/* cppcheck-suppress uninitvar ; recvmmsg has filled it */
-		k += prepare(s, &m[i], &from[i], &in[k]);
+		if (!prepare(s, &m[i], &from[i], &in[k]))
+			continue;
+		s->ne->work += in[k].seg_size ? (unsigned)(in[k].len / in[k].seg_size) + 1 : 1;
+		k++;
+	}
 	if (k)
 		ddps_sctp_input(s->ne->e, in, k, ddps_now());
 	return n;
@@ -179,18 +189,48 @@ static void read_errors(struct ddps_sn_sock *s)
 
 /* ---- a turn ---- */
 
+/* A datagram of a flood has a thousand small messages, so the next batch is of as many as are to be
+ * had for what is left, going by the ones before. */
+static unsigned batch_for(const struct ddps_sn_sock *s, unsigned left)
+{
+	unsigned n = left / (s->heavy + 1);
+
+	return n < 1 ? 1 : n > DDPS_SN_BATCH ? DDPS_SN_BATCH : n;
+}
+
+static void weigh(struct ddps_sn_sock *s, unsigned each)
+{
+	s->heavy = each > s->heavy ? each : s->heavy - (s->heavy - each) / 8;
+}
+
+static void read_share(struct ddps_sn_sock *s)
+{
+	struct ddps_sn_env *ne = s->ne;
+	unsigned left = ddps_loop_share(ne->env->loop, WORK_ALL, WORK_LEAST, WORK_MOST);
+	unsigned want, all = 0;
+	int n;
+
+	do {
+		want = batch_for(s, left);
+		ne->work = 0;
+		n = read_batch(s, want);
+		if (n > 0) {
+			s->io.moved = true;
+			weigh(s, ne->work / (unsigned)n);
+			all += (unsigned)n;
+		}
+		left -= ne->work < left ? ne->work : left;
+		ddps_sn_flush(ne); /* acknowledgements, and what those of the peer let go */
+	} while (n == (int)want && left && all < DATAGRAMS);
+}
+
 void ddps_sn_readable(void *user, uint32_t events)
 {
 	struct ddps_sn_sock *s = user;
 	struct ddps_sn_env *ne = s->ne;
-	int n = (int)DDPS_SN_BATCH;
 
 	s->refs++; /* an upcall may end all that uses it */
-	for (int i = 0; i < ROUNDS && n == (int)DDPS_SN_BATCH; i++) {
-		n = read_batch(s);
-		s->io.moved |= n > 0;
-		ddps_sn_flush(ne); /* acknowledgements, and what those of the peer let go */
-	}
+	read_share(s);
 	if (events & EPOLLERR)
 		read_errors(s);
 	if (s->full && (events & EPOLLOUT)) {

@@ -8,6 +8,9 @@
 
 #define REFILLS 16 /* in one turn of the loop */
 
+/* Batches of a turn of the loop, of DDPS_SN_OUTS sends each; then others have theirs. */
+#define ROUNDS 16
+
 /* One send: its header, addresses and control messages. */
 struct message {
 	struct sockaddr_storage to;
@@ -225,9 +228,14 @@ static void arm(struct ddps_sn_env *ne)
 
 void ddps_sn_flush(struct ddps_sn_env *ne)
 {
+	bool in_turn = ddps_loop_running(ne->env->loop);
 	unsigned n = DDPS_SN_OUTS;
 
-	while (n == DDPS_SN_OUTS && !any_full(ne)) {
+	for (int i = 0; n == DDPS_SN_OUTS && !any_full(ne); i++) {
+		if (in_turn && i == ROUNDS) {
+			ddps_task_post(ne->env->loop, &ne->flush);
+			break;
+		}
 		n = collect(ne, ddps_now());
 		send_all(ne, n);
 	}

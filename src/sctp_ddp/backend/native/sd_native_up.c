@@ -141,6 +141,7 @@ static void on_message(void *user, const struct ddps_sctp_msg *m)
 {
 	struct ddps_sd_assoc *a = user;
 
+	a->ne->work++;
 	if (!over(a))
 		a->up->message(a->user, m->stream, m->ppid, m->unordered, m->data, m->len);
 }
