@@ -286,6 +286,29 @@ QpTest(rc_lost_ack_costs_a_duplicate_only)
 	cr_expect_eq(ddps_ib_qp_due(&a.qp), DDPS_IB_NEVER);
 }
 
+/* Nothing has come back: one packet asks what is missing, and no more is repeated than that. */
+QpTest(rc_repeats_no_more_than_is_missing)
+{
+	pair(5);
+	send(&a, 40 * MTU);
+	flow(&a, -1);
+	b.n_out = 0; /* all arrived, every answer is lost */
+	tick(&a);
+	cr_assert_eq(a.n_out, 1);
+	cr_expect_eq(a.out[0].p.psn, 5);
+	cr_expect(a.out[0].p.ack_req);
+	settle();
+	cr_expect_eq(a.env.stats.qp_again, 1);
+	cr_expect_eq(ddps_ib_qp_due(&a.qp), DDPS_IB_NEVER);
+	send(&a, 40 * MTU);
+	a.n_out = 0; /* nothing arrived */
+	tick(&a);
+	cr_assert_eq(a.n_out, 1);
+	settle();
+	cr_expect_eq(b.n_msg, 2);
+	cr_expect_eq(a.env.stats.qp_again, 41);
+}
+
 /* 9.7.5.1.2: a duplicate is answered by the ACK of the newest, wanted or not. */
 QpTest(rc_duplicate_is_acknowledged)
 {

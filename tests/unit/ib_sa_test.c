@@ -289,6 +289,38 @@ SaTest(nothing_is_sent_before_the_group_is_known_and_joined, "4391-10-1 4391-10-
 	cr_expect_eq(open_group(&node[1], group1, &rec), DDPS_E_AGAIN);
 }
 
+/* Joined while it is asked about, or joined, for sending: full membership comes of it. */
+SaTest(join_of_a_group_that_is_being_asked_about, "")
+{
+	const struct ddps_sa_mcm *rec;
+
+	all_join();
+	cr_assert_eq(ddps_sac_join(node[2].c, group2, now), 0);
+	run(10 * MS);
+	for (unsigned i = 0; i < 2; i++) { /* not there, and there */
+		const uint8_t *mgid = i ? group2 : group1;
+
+		cr_expect_eq(open_group(&node[0], mgid, &rec), DDPS_E_AGAIN);
+		cr_assert_eq(ddps_sac_join(node[0].c, mgid, now), 0);
+		run(10 * MS);
+		cr_expect_eq(node[0].n_joined, 2 + i);
+		cr_expect_eq(node[0].rec.join, DDPS_MC_FULL);
+	}
+	cr_expect_eq(open_group(&node[1], group2, &rec), DDPS_E_AGAIN);
+	for (unsigned i = 0; i < 2; i++) /* the question, its answer, and the join is out */
+		if (wire[i].to == SA_LID)
+			ddps_sa_rx(sa, wire[i].from, wire[i].mad, now);
+		else
+			ddps_sac_rx(node[wire[i].to - 2].c, wire[i].mad, now);
+	n_wire -= 2;
+	memmove(wire, wire + 2, n_wire * sizeof(*wire));
+	cr_assert_eq(ddps_sac_join(node[1].c, group2, now), 0);
+	run(10 * MS);
+	cr_expect_eq(node[1].n_joined, 2);
+	cr_expect_eq(node[1].rec.join, DDPS_MC_FULL);
+	cr_expect_eq(ddps_sac_stats(node[0].c)->sac_bad + ddps_sac_stats(node[1].c)->sac_bad, 0);
+}
+
 SaTest(groups_that_come_and_go_are_reported, "4391-10-4 4391-10-5 4391-10-6 4391-10-10")
 {
 	const struct ddps_sa_mcm *rec;

@@ -74,6 +74,7 @@ static void make(unsigned i)
 	f.seed = i;
 	cr_assert_eq(ddps_ipoib_if_new(&peer[i].f, &f, ddps_ib_udp_port(peer[i].u), &calls), 0);
 	ddps_ib_udp_user(peer[i].u, peer[i].f);
+	(void)ddps_ib_udp_run(peer[i].u, clock_now());
 	cr_assert_eq(ddps_ipoib_if_start(peer[i].f, clock_now()), 0);
 }
 

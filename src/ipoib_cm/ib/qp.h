@@ -8,9 +8,9 @@
  * What arrives is hostile: a packet changes nothing unless its PSN is in the window, and what a
  * peer can make this end keep is bounded by a struct ddps_ib_mem that queue pairs share.
  *
- * The requester repeats from the oldest unacknowledged packet long before its ACK timeout, at
- * growing intervals; such a repetition is what a responder has to take anyway.  Only the timeout
- * and NAKs cost retries.
+ * The requester repeats the oldest unacknowledged packet, alone, long before its ACK timeout, at
+ * growing intervals; such a repetition is what a responder has to take anyway, and its answer says
+ * what else is missing.  Only the timeout and NAKs cost retries.
  */
 #include "ipoib_cm/ib/pkt.h"
 
@@ -96,6 +96,7 @@ struct ddps_ib_qp {
 	unsigned cur; /* of them: holds the packet sent next, or is n_msg */
 	uint32_t una, sent, top, psn;
 	bool blocked;	      /* send() had no room */
+	bool probing;	      /* one packet is repeated, the others wait for its answer */
 	unsigned since_ack;   /* packets since one asked for an ACK */
 	unsigned tries, rnr;  /* retries used since the last progress */
 	uint64_t progress_at; /* or begun, or the last ACK timeout */

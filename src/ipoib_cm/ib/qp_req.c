@@ -32,6 +32,7 @@ void ddps_ib_req_flush(struct ddps_ib_qp *qp)
 	qp->una = qp->sent = qp->top = qp->psn;
 	qp->again_at = DDPS_IB_NEVER;
 	qp->rnr_until = 0;
+	qp->probing = false;
 }
 
 static void start_timer(struct ddps_ib_qp *qp, uint64_t now)
@@ -70,7 +71,7 @@ static bool send_next(struct ddps_ib_qp *qp, uint64_t now)
 		   : !k		 ? DDPS_IB_SEND_FIRST
 		   : last	 ? DDPS_IB_SEND_LAST
 				 : DDPS_IB_SEND_MIDDLE;
-	p.ack_req = !qp->uc && (last || full || qp->since_ack + 1 >= ASK_EVERY);
+	p.ack_req = !qp->uc && (last || full || qp->probing || qp->since_ack + 1 >= ASK_EVERY);
 	if (!ddps_ib_qp_out(qp, &p))
 		return false;
 	qp->env->stats.qp_again += qp->sent != qp->top;
@@ -89,6 +90,7 @@ void ddps_ib_qp_pump(struct ddps_ib_qp *qp, uint64_t now)
 	ddps_ib_resp_owed(qp);
 	qp->blocked = false;
 	while (qp->state == DDPS_IB_QP_RTS && !qp->rnr_until && qp->cur < qp->n_msg &&
+	       !(qp->probing && qp->sent != qp->una) &&
 	       (qp->uc || ddps_ib_psn_diff(qp->sent, qp->una) < DDPS_IB_WINDOW)) {
 		if (!send_next(qp, now)) {
 			qp->blocked = true;
@@ -201,6 +203,7 @@ void ddps_ib_req_ack(struct ddps_ib_qp *qp, const struct ddps_ib_pkt *p, uint64_
 		qp->env->stats.qp_bad += qp->uc || ddps_ib_psn_diff(p->psn, qp->top) >= 0;
 		return;
 	}
+	qp->probing = false;
 	if (kind == DDPS_IB_AETH_ACK) {
 		acknowledged(qp, ddps_ib_psn_add(p->psn, 1), now);
 		qp->rnr_until = 0;
@@ -248,6 +251,7 @@ void ddps_ib_qp_tick(struct ddps_ib_qp *qp, uint64_t now)
 	qp->again_ns = qp->again_ns < AGAIN_MAX / 2 ? qp->again_ns * 2 : AGAIN_MAX;
 	qp->again_at = now + qp->again_ns;
 	go_back(qp, qp->una);
+	qp->probing = true;
 	if (!qp->blocked)
 		ddps_ib_qp_pump(qp, now);
 }

@@ -132,8 +132,10 @@ int ddps_sac_join(struct ddps_sac *c, const uint8_t mgid[DDPS_IPOIB_GID_LEN], ui
 {
 	struct sac_group *g = find(c, mgid);
 
-	if (g && g->want && g->state == SAC_JOINING)
+	if (g && (g->state == SAC_ASKED || g->state == SAC_JOINING)) {
+		g->want = true; /* the answer to what is asked leads on to it */
 		return 0;
+	}
 	if (!g)
 		g = place(c, mgid, now);
 	if (!g)
@@ -213,11 +215,13 @@ void ddps_sac_group_answer(struct ddps_sac *c, struct sac_group *g, const struct
 		c->stats.sac_bad++;
 		return; /* the query goes on */
 	}
-	if (h->status) {
-		c->stats.sac_refused++;
-		put_off(c, g, DDPS_E_REJECTED, now);
-	} else if (g->state == SAC_ASKED) {
+	c->stats.sac_refused += h->status != 0;
+	if (g->state == SAC_ASKED && (g->want || !h->status)) {
 		set_out(c, g, SAC_JOINING, now); /* [4391-10-3] */
+	} else if (h->status) {
+		put_off(c, g, DDPS_E_REJECTED, now);
+	} else if (g->want && g->join != DDPS_MC_FULL) { /* it was asked for to be sent to */
+		set_out(c, g, SAC_JOINING, now);
 	} else {
 		g->q.tid = 0;
 		g->state = SAC_MEMBER; /* [4391-10-4] [4391-9.1.2-1] */

@@ -83,6 +83,8 @@ static int open_all(struct bridge *b)
 		res = open_interface(b);
 	if (!res)
 		res = open_tun(b);
+	if (!res)
+		b->more = bridge_port_run(&b->port, clock_ns());
 	return res || !ddps_ipoib_if_start(b->f, clock_ns()) ? res : ST_FAILED;
 }
 
@@ -125,10 +127,11 @@ static void wait_for(struct bridge *b, uint64_t due, bool open)
 /* @open: packets and questions are taken; else only what is under way comes to its end. */
 static int turn(struct bridge *b, uint64_t due, bool open)
 {
-	uint64_t now = clock_ns();
+	uint64_t now;
 
-	wait_for(b, bridge_port_run(&b->port, now) ? now : due, open);
-	now = clock_ns();
+	wait_for(b, b->more ? 0 : due, open);
+	now = clock_ns(); /* the port first: what it is asked to do has the time that it was told */
+	b->more = bridge_port_run(&b->port, now);
 	if (ddps_ipoib_if_deadline(b->f) <= now)
 		ddps_ipoib_if_tick(b->f, now);
 	if (!open)

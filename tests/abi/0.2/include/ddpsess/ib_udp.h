@@ -13,7 +13,9 @@
  * no protection but the subnet that they are in.
  *
  * One thread at a time.  No function blocks.  Times are nanoseconds of any clock that does not
- * run backwards.  Part of libddpsess-ipoib.
+ * run backwards; what the interface asks of the port is done at the time of the latest
+ * ddps_ib_udp_run(), so call that when a wait has ended, and once before the interface is started.
+ * Part of libddpsess-ipoib.
  */
 #include <ddpsess/ipoib_port.h>
 #include <poll.h>
