@@ -64,7 +64,7 @@ E2E	   := $(B)/e2e
 EXAMPLES   := $(patsubst examples/%.c,$(B)/example-%,$(EX_SRC))
 MAN	   := $(patsubst man/%.scd,$(B)/man/%,$(wildcard man/*.scd))
 
-.PHONY: all lib man demo check check-failed unit e2e sim-soak soak tsan valgrind interop interop-ib \
+.PHONY: all lib man demo check check-failed unit e2e sim-soak soak tsan valgrind interop interop-ib interop-ipoib \
 	conformance bench fuzz fuzz-corpus guard lint format install uninstall clean help deps deps-check \
 	deps-lint deps-fuzz test-binaries verbs-programs
 .DELETE_ON_ERROR:
@@ -338,6 +338,9 @@ valgrind: deps-check
 
 interop: all $(UNIT)
 	$(Q)tests/interop/run.sh
+# Linux's ib_ipoib and ib_cm in the same kind of guest
+interop-ipoib: $(SESSCTL)
+	$(Q)tests/interop-ipoib/run.sh
 
 # CM over a simulated InfiniBand fabric
 $(B)/ib-preload.so: tests/ib/preload.c
@@ -416,6 +419,7 @@ help:
 	@echo 'conformance  every rule and its case: docs/conformance.md; deliberate faults are caught'
 	@echo 'sim-soak   a million crossed connects, seeded soak      random calls of threads, 20 minutes'
 	@echo 'fuzz       libFuzzer, FUZZ_SECONDS=60 each, FUZZ=name for one; fuzz-corpus keeps the finds'
+	@echo 'interop-ipoib  IPoIB with Linux in a guest'
 	@echo 'interop-ib CM over ibsim and opensm'
 	@echo 'bench      against TCP, libfabric, ...        guard     instruction counts'
 	@echo 'lint       format, tidy, cppcheck, shellcheck format    clang-format in place'

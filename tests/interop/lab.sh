@@ -88,7 +88,7 @@ start_qemu() {
 		-accel "$accel" -cpu max -smp 2 -m 256 \
 		-nodefaults -no-user-config -display none -no-reboot \
 		-kernel "$cache/kernel/boot/vmlinuz-$(cat "$cache/kver")" \
-		-initrd "$cache/initramfs.cpio" \
+		-initrd "${LAB_INITRD:-$cache/initramfs.cpio}" \
 		-append "console=ttyS0 quiet panic=-1 loglevel=4" \
 		-netdev tap,id=n0,ifname=tap0,script=no,downscript=no \
 		-device "virtio-net-pci,netdev=n0,mac=52:54:00:77:00:02,$off" \

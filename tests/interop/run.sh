@@ -10,7 +10,8 @@
 # Exit status: 0 all passed or were skipped, 1 some failed, 77 none can be run here.
 set -uo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
-lab=$here/lab.sh
+lab=${INTEROP_LAB:-$here/lab.sh}
+cases=${INTEROP_CASES:-$here/cases}
 build=${BUILD:-$here/../../build/opt}
 cache=${LAB_CACHE:-$here/cache}
 quick=0 list=0 keep=0 times=1 patterns=()
@@ -40,7 +41,7 @@ chosen() { # NAME FILE
 }
 
 names=()
-for file in "$here"/cases/*.sh; do
+for file in "$cases"/*.sh; do
 	name=$(basename "$file" .sh)
 	! chosen "$name" "$file" || names+=("$name")
 done
@@ -136,7 +137,7 @@ missing() { # FILE: what the case needs and is not there
 }
 
 run_case() { # NAME
-	local file=$here/cases/$1.sh status word lack
+	local file=$cases/$1.sh status word lack
 	work=$top/$1
 	[ ! -e "$work" ] || work+=-$run
 	limit=$(setting "$file" limit)
@@ -170,7 +171,7 @@ run_case() { # NAME
 # What several cases need in the guest goes into the snapshot.
 prepare() {
 	local f programs=()
-	for f in sessctl example-rping_peer example-rdma_peer example-many_peer; do
+	for f in ${INTEROP_PROGRAMS-sessctl example-rping_peer example-rdma_peer example-many_peer}; do
 		[ ! -x "$build/$f" ] || programs+=("$build/$f")
 	done
 	[ ${#programs[@]} != 0 ] || return 0

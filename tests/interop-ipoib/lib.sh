@@ -1,0 +1,103 @@
+# shellcheck shell=bash disable=SC2016,SC2034,SC2154 # shared with the cases and with tests/interop/lib.sh
+# SPDX-License-Identifier: BSD-2-Clause
+# For the cases, after tests/interop/lib.sh: nodes of the subnet.
+#
+# Node N has 10.77.0.N on the wire, LID N, GID fe80::N (Linux: from its MAC), 10.88.0.N and
+# fd88::N on its IPoIB interface.  1 is ours and has the subnet administration, 2 is Linux, 3 is
+# another of ours.
+
+# up N [OPTION...]: a bridge of ours on ibN
+up() {
+	local n=$1
+	shift
+	[ "$n" = 1 ] || host ip addr replace "10.77.0.$n/24" dev tap0
+	host_start "node$n" "$sessctl" ipoib bridge --json --tun "ib$n" --port ib \
+		--udp "10.77.0.$n:4791" --sa 10.77.0.1 --gid "fe80::$n" --ip "10.88.0.$n/24" \
+		--ip "fd88::$n/64" "$@"
+	await 10 grep -q '"bridging"' "$work/node$n.out" || fail "bridge $n does not start"
+	await 10 state_is "$n" up || fail "bridge $n does not join"
+}
+
+status() { # N: as JSON
+	host "$sessctl" ipoib bridge status --json --tun "ib$1"
+}
+
+state_is() { # N STATE
+	status "$1" | grep -q "\"state\":\"$2\""
+}
+
+# count N NAME: one of its counters
+count() {
+	status "$1" | sed -n "s/.*\"$2\":\([0-9]*\).*/\1/p"
+}
+
+# Connections of N that are up.
+connections() { # N
+	status "$1" | grep -o '"peer":"[^}]*"up":true' | wc -l
+}
+
+down() { # N: its status is that of the bridge
+	host "$sessctl" ipoib bridge down --tun "ib$1" && host_wait "node$1"
+}
+
+killed() { # N: at once, without a word to anybody
+	local p=pid_node$1
+	host pkill -KILL -f "ipoib bridge --json --tun ib$1 " || fail "bridge $1 is not killed"
+	! wait "${!p}" 2>/dev/null || fail "bridge $1 ended well"
+}
+
+# With the status that a bridge has if all is well.
+ended_well() { # N
+	down "$1" >/dev/null || fail "bridge $1 ends with an error: $(tail -n 1 "$work/node$1.err")"
+}
+
+# linux_up [connected|datagram]: ib0 of the guest, joined
+linux_up() {
+	guest "modprobe ib_ipoib && echo ${1-connected} >/sys/class/net/ib0/mode &&
+		{ [ ${1-connected} = datagram ] || ip link set ib0 mtu 65520; } &&
+		ip addr add 10.88.0.2/24 dev ib0 && ip -6 addr add fd88::2/64 dev ib0 nodad &&
+		ip link set ib0 up && for ((i = 0; i < 200; i++)); do
+			[ \"\$(cat /sys/class/net/ib0/carrier 2>/dev/null)\" = 1 ] && exit 0; sleep 0.05; done; exit 1" ||
+		fail "Linux does not join"
+}
+
+# reach N ADDRESS OCTETS: one echo; what comes first may be lost.  Sets reached_ms.
+reach() {
+	local start i
+	start=$(date +%s%N)
+	for ((i = 0; i < 40; i++)); do
+		if [ "$1" = 2 ]; then
+			guest "ping -q -c 1 -s $3 -W 1 $2" >/dev/null && break
+		else
+			host ping -q -c 1 -s "$3" -W 0.3 -I "ib$1" "$2" >/dev/null && break
+		fi
+	done
+	reached_ms=$((($(date +%s%N) - start) / 1000000))
+	[ "$i" -lt 40 ] || fail "no echo from $2 in $reached_ms ms"
+}
+
+# pings N ADDRESS COUNT OCTETS: from our side or, with N = 2, from Linux; all have to come back
+pings() {
+	local text got cmd="ping -q -c $3 -s $4 -W 3 $2"
+	if [ "$1" = 2 ]; then
+		text=$(guest "$cmd") || true
+	else
+		text=$(host ping -q -i 0.2 -c "$3" -s "$4" -W 3 -I "ib$1" "$2") || true
+	fi
+	got=$(sed -nE 's/.* ([0-9]+) (packets )?received.*/\1/p' <<<"$text")
+	echo "$text"
+	[ "${got:-0}" = "$3" ]
+}
+
+# One connection in each direction with Linux: it sends only on those that it has asked for.
+both_connected() { # N
+	await 10 eval '[ "$(connections '"$1"')" = 2 ]' || fail "$(connections "$1") connections, not 2"
+}
+
+# Nothing that was received was wrong.
+clean() { # N
+	local name
+	for name in wire_icrc wire_bad rx_pkey rx_qkey qp_bad sac_bad sa_bad mad_bad; do
+		[ "$(count "$1" "$name")" = 0 ] || fail "$name is $(count "$1" "$name")"
+	done
+}
