@@ -293,7 +293,10 @@ static void run_task(void *user)
 	struct ddps_sd_carrier *c = user;
 
 	ddps_sd_carrier_start_waiting(c);
-	ddps_sd_tx_run(c);
+	if (c->b->acks && c->ndry)
+		ddps_sd_tx_acked(c, c->acked);
+	else
+		ddps_sd_tx_run(c);
 }
 
 static void pause_over(void *user)

@@ -39,6 +39,9 @@ void ddps_sd_tx_wait_dry(struct ddps_sd_pair *p, enum ddps_sd_patience patience)
 		TAILQ_INSERT_TAIL(&c->dry, p, dry_link);
 		c->ndry++;
 	}
+	/* All has arrived already: nobody would tell of that once more. */
+	if (c->b->acks && p->sm.state == DDPS_SD_DRAIN && c->acked >= p->last_seq)
+		ddps_task_post(c->env->loop, &c->task);
 	ask_carrier(c);
 }
 

@@ -303,6 +303,23 @@ Test(sd_tx, a_pair_in_drain_gets_its_acknowledgement_from_a_busy_association)
 	cr_expect_not(c->quiet);
 }
 
+/* A backend that tells of acknowledgements by itself has told of the last one before. */
+Test(sd_tx, a_pair_whose_messages_have_arrived_drains_immediately, .description = "5043-6.6-4")
+{
+	static struct ddps_sd_backend tells;
+	static struct sd_ulp u;
+	struct ddps_sd_assoc *raw = sd_raw_initiated(&w, &u, false);
+	struct ddps_sd_carrier *c = sd_carrier_of(&w, 0);
+
+	tells = *c->b;
+	tells.acks = true;
+	c->b = &tells;
+	ddps_sd_tx_acked(c, c->sent);
+	sd_send(&w, raw, 0, "0000 0003");
+	cr_expect(u.rejected);
+	cr_expect_eq(sd_state(&w, 0, 0), DDPS_SD_IDLE);
+}
+
 Test(sd_tx, in_flight_limit, .description = "5043-10-d1 5043-10-3")
 {
 	struct ddps_sd_assoc *raw;
