@@ -303,9 +303,11 @@ void ddps_sc_path_error(struct ddps_sc_path *p)
 			ddps_pmtu_stop(&p->tx.pmtu);
 		set_state(p, DDPS_SCTP_INACTIVE);
 	} else if (p->state == DDPS_SCTP_ACTIVE && a->npaths > 1) {
-		p->hb_at = a->e->now; /* [7829-3-3] */
-		p->hb_now = true;
-		p->hb_out = false;
+		if (a->e->c.hb_interval_ms) { /* [7829-3-3] [7829-3-5] */
+			p->hb_at = a->e->now;
+			p->hb_now = true;
+			p->hb_out = false;
+		}
 		set_state(p, DDPS_SCTP_DOUBTFUL);
 	}
 	ddps_sc_path_pick(a);

@@ -144,6 +144,12 @@ static void answer_init(struct ddps_sc_rx *rx, const struct ddps_sc_init *i, con
 	ddps_sc_stray(rx->e, &rx->from, rx->h.dst, rx->h.src, i->tag, buf, (size_t)(w.p - buf));
 }
 
+/* The cause shows the whole parameter, or is left out. */
+static uint16_t host_name_cause(const struct ddps_sc_init *i)
+{
+	return i->host_name_len <= 256 ? SC_CAUSE_ADDRESS : 0;
+}
+
 /* What is wrong with every INIT, whatever the state; false: it was dealt with. */
 static bool init_ok(struct ddps_sc_rx *rx, const struct ddps_sc_chunk *c, struct ddps_sc_init *i)
 {
@@ -156,7 +162,8 @@ static bool init_ok(struct ddps_sc_rx *rx, const struct ddps_sc_chunk *c, struct
 	if (err < 0)
 		ddps_sc_stray_abort(rx, i->tag, false, SC_CAUSE_VIOLATION, NULL, 0);
 	else if (i->host_name) /* [9260-3.3.2-3] */
-		ddps_sc_stray_abort(rx, i->tag, false, SC_CAUSE_ADDRESS, NULL, 0);
+		ddps_sc_stray_abort(rx, i->tag, false, host_name_cause(i), i->host_name,
+				    i->host_name_len);
 	else if (!ddps_sc_init_sane(i)) /* [9260-3.3.2-11] */
 		ddps_sc_stray_abort(rx, i->tag, false, SC_CAUSE_INVALID, NULL, 0);
 	else
@@ -317,7 +324,8 @@ static bool ack_ok(struct ddps_sc_rx *rx, const struct ddps_sc_chunk *c, struct 
 	else if (err < 0)
 		refuse_ack(rx, i, SC_CAUSE_VIOLATION, NULL, 0, "malformed parameters");
 	else if (i->host_name) /* [9260-3.3.3-2] */
-		refuse_ack(rx, i, SC_CAUSE_ADDRESS, NULL, 0, "a host name as address");
+		refuse_ack(rx, i, host_name_cause(i), i->host_name, i->host_name_len,
+			   "a host name as address");
 	else if (!i->cookie || !i->cookie_len)
 		refuse_ack(rx, i, SC_CAUSE_MISSING, missing, sizeof missing, "no State Cookie");
 	else

@@ -194,7 +194,8 @@ static int take_param(struct ddps_sc_init *i, const struct ddps_sc_tlv *t)
 		i->preservative = ddps_rbuf_u32(&r);
 		return 1;
 	case SC_P_HOST_NAME:
-		i->host_name = true;
+		i->host_name = t->all;
+		i->host_name_len = t->len;
 		return 1;
 	case SC_P_ADAPTATION:
 		i->has_adaptation = t->vlen == 4;

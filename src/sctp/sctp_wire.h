@@ -107,7 +107,9 @@ struct ddps_sc_init {
 	unsigned naddr;
 	const uint8_t *cookie;
 	size_t cookie_len;
-	bool has_adaptation, host_name;
+	const uint8_t *host_name; /* the parameter; NULL: none */
+	size_t host_name_len;
+	bool has_adaptation;
 	uint32_t adaptation, preservative;
 	uint8_t report[DDPS_SC_REPORT_MAX]; /* TLVs to report, padded */
 	size_t report_len;

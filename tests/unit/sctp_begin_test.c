@@ -233,7 +233,7 @@ static uint64_t packets_of_both(void)
 
 /* [9260-6.1-16] The SACK that each request asks for leaves with the answer; the last one, which has
  * nothing to leave with, as soon as the grace is over. */
-Test(sctp_begin, answers_carry_the_acknowledgements, .timeout = 60)
+Test(sctp_begin, answers_carry_the_acknowledgements, .timeout = 60, .description = "9260-6.1-16")
 {
 	uint64_t before, last;
 

@@ -33,12 +33,14 @@ static void round_trip(struct ddps_cc *cc, uint64_t *now, uint64_t rtt)
 	}
 }
 
-Test(sctp_cc, slow_start_doubles, .description = "9260-7.2.1-5")
+Test(sctp_cc, slow_start_doubles,
+     .description = "9260-7.2.1-5 9260-7.2-1 9260-7.2.1-3 9260-7.2.1-7 9260-7.1-d1")
 {
 	struct ddps_cc cc = fresh();
 	uint64_t now = SEC;
 
 	cr_expect_eq(cc.cwnd, 10 * SMSS);
+	cr_expect_eq(cc.ssthresh, DDPS_CC_NO_LIMIT);
 	round_trip(&cc, &now, 20 * MS);
 	cr_expect_eq(cc.cwnd, 20 * SMSS);
 	round_trip(&cc, &now, 20 * MS);
@@ -60,7 +62,7 @@ Test(sctp_cc, window_that_is_not_used_does_not_grow, .description = "9260-7.2.1-
 }
 
 /* RFC 9406: a delay that rises by more than 4 ms ends the exponential growth, without a loss. */
-Test(sctp_cc, hystart_leaves_before_the_queue_is_full)
+Test(sctp_cc, hystart_leaves_before_the_queue_is_full, .description = "9260-7.2-1")
 {
 	struct ddps_cc cc = fresh();
 	uint64_t now = SEC, before;
@@ -161,7 +163,7 @@ Test(sctp_cc, t3_leaves_one_packet, .description = "9260-7.2.1-2 9260-7.2.3-2")
 }
 
 /* RFC 9937: while more than ssthresh is in flight, for each 10 delivered about 7 leave. */
-Test(sctp_cc, recovery_is_proportional, .description = "9260-7.2.4-6")
+Test(sctp_cc, recovery_is_proportional, .description = "9260-7.2.4-6 9260-7.2.4-4 9260-7.2.4-5")
 {
 	struct ddps_cc cc = fresh();
 	uint64_t flight = 99 * SMSS, sent = 0;
@@ -226,7 +228,7 @@ Test(sctp_cc, false_alarm_is_taken_back)
 	cr_expect_eq(cc.cwnd, was.cwnd);
 }
 
-Test(sctp_cc, idle_window_shrinks_and_ssthresh_remembers, .description = "9260-7.2.1-10")
+Test(sctp_cc, idle_window_shrinks_and_ssthresh_remembers, .description = "9260-7.2.1-10 9260-7.1-1")
 {
 	struct ddps_cc cc = fresh();
 	uint64_t wait;
@@ -307,7 +309,8 @@ Test(sctp_cc, first_window_is_not_paced)
 }
 
 /* 9260-6.1-9, -10: one packet may pass cwnd, and never when cwnd is reached. */
-Test(sctp_cc, one_packet_may_pass_the_window, .description = "9260-6.1-9 9260-6.1-10")
+Test(sctp_cc, one_packet_may_pass_the_window,
+     .description = "9260-6.1-9 9260-6.1-10 9260-6.1-11 9260-7.2-2 9260-7.2.1-4")
 {
 	struct ddps_cc cc = fresh();
 	uint64_t wait;

@@ -91,7 +91,8 @@ static void quiet(struct path *w, uint64_t until)
 	}
 }
 
-Test(sctp_pmtu, finds_the_size_of_any_path)
+Test(sctp_pmtu, finds_the_size_of_any_path,
+     .description = "6951-5.5-2 6951-5.6-3 6951-5.6-4 9260-7.3-1 8899-6.2-d1")
 {
 	for (uint32_t mtu = 1200; mtu <= 1500; mtu += 4) {
 		struct path w;
@@ -105,8 +106,30 @@ Test(sctp_pmtu, finds_the_size_of_any_path)
 	}
 }
 
+/* One at a time, each with a timer of a second at least: RFC 8899 5.1.1. */
+Test(sctp_pmtu, probes_take_their_time, .description = "8899-5.1-1 8899-8-1")
+{
+	struct path w;
+	uint16_t size;
+
+	begin(&w, false, 1500, 1200);
+	size = ddps_pmtu_probe(&w.m, w.now);
+	cr_assert_neq(size, 0);
+	ddps_pmtu_probe_sent(&w.m, size, RTO, w.now);
+	for (unsigned ms = 0; ms < 1000; ms += 50) {
+		cr_assert_eq(ddps_pmtu_probe(&w.m, w.now + ms * MS), 0, "%u", ms);
+		ddps_pmtu_timer(&w.m, w.now + ms * MS);
+	}
+	cr_expect_geq(ddps_pmtu_deadline(&w.m), w.now + SEC);
+	ddps_pmtu_init(&w.m, &w.m.lim);
+	ddps_pmtu_start(&w.m, 0, w.now);
+	size = ddps_pmtu_probe(&w.m, w.now);
+	ddps_pmtu_probe_sent(&w.m, size, 3 * SEC, w.now); /* a long path has a longer one */
+	cr_expect_geq(ddps_pmtu_deadline(&w.m), w.now + 3 * SEC);
+}
+
 /* The largest is asked for first: two probes, two round trips; and then none any more. */
-Test(sctp_pmtu, two_probes_where_nothing_is_in_the_way)
+Test(sctp_pmtu, two_probes_where_nothing_is_in_the_way, .description = "8899-5.1-2")
 {
 	static const uint32_t mtu[] = { 1500, 9000, 65536 };
 
@@ -122,7 +145,7 @@ Test(sctp_pmtu, two_probes_where_nothing_is_in_the_way)
 	}
 }
 
-Test(sctp_pmtu, limits)
+Test(sctp_pmtu, limits, .description = "6951-5.6-1")
 {
 	struct ddps_pmtu_limits l = ddps_pmtu_limits(false, true, 65536);
 
@@ -255,7 +278,7 @@ struct ptb {
 	bool believed;
 };
 
-Test(sctp_pmtu, ptb_never_sets_the_size, .description = "8899-4.6-3 8899-4.6-4")
+Test(sctp_pmtu, ptb_never_sets_the_size, .description = "8899-4.6-3 8899-4.6-4 8899-4.6-1")
 {
 	static const struct ptb done[] = {
 		{ "68", 68, 1500, 0, false },

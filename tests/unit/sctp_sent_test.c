@@ -171,7 +171,8 @@ static void step(struct world *w, struct sack *old)
 	sent_check(w);
 }
 
-Test(sctp_sent, agrees_with_a_slow_model, .description = "9260-6.2.1-d1 9260-6.7-3", .timeout = 60)
+Test(sctp_sent, agrees_with_a_slow_model,
+     .description = "9260-6.2.1-d1 9260-6.7-3 9260-1.3-d1 9260-6.7-4", .timeout = 60)
 {
 	for (uint64_t seed = 1; seed <= 60; seed++) {
 		struct world w;
@@ -320,7 +321,7 @@ Test(sctp_sent, shutdown_is_no_renege, .description = "9260-3.3.8-2")
 	sent_end(&w);
 }
 
-Test(sctp_sent, no_more_than_65535_outstanding)
+Test(sctp_sent, no_more_than_65535_outstanding, .description = "9260-1.6-3 9260-6.1-22 9260-6.1-23")
 {
 	uint64_t room;
 	struct world w;

@@ -100,10 +100,11 @@ Test(sctp_sent, t3_backs_off_and_looks_between, .description = "9260-6.3.3-d1")
 
 /* 9260-6.1-5, -6: probing a closed window is slow, and no error while the peer answers. */
 Test(sctp_sent, closed_window_is_probed,
-     .description = "9260-6.1-1 9260-6.1-2 9260-6.1-5 9260-6.1-6")
+     .description = "9260-6.1-1 9260-6.1-2 9260-6.1-5 9260-6.1-6 9260-6.1-3 9260-6.1-7 9260-6.1-4 "
+		    "9260-6.2.1-d2")
 {
 	struct world w;
-	uint64_t room, last = 0;
+	uint64_t room, last = 0, cwnd;
 	uint32_t b;
 
 	sent_begin(&w, 1, 1, 3000);
@@ -123,6 +124,7 @@ Test(sctp_sent, closed_window_is_probed,
 	cr_expect_eq(ddps_sent_timer(&w.s, &w.p[0], w.now), DDPS_SENT_EV_SEND);
 	cr_assert_eq(ddps_sent_may(&w.s, &w.p[0], w.now, 1000, &room), DDPS_SENT_NEW);
 	burst(&w, 1);
+	cwnd = w.p[0].cc.cwnd;
 	cr_expect_eq(ddps_sent_may(&w.s, &w.p[0], w.now, 1000, &room), DDPS_SENT_NOTHING);
 	for (int i = 0; i < 6; i++) {
 		struct ddps_sent_sack k = { .cum = b + 3 };
@@ -142,6 +144,7 @@ Test(sctp_sent, closed_window_is_probed,
 		ddps_sent_end(&w.s, 1056, true);
 		sent_check(&w);
 	}
+	cr_expect(w.p[0].cc.cwnd == cwnd && w.p[0].cc.phase == DDPS_CC_SLOW);
 	w.now += 20 * MS;
 	ack(&w, b + 3, 0, 0); /* open again */
 	cr_expect_eq(ddps_sent_may(&w.s, &w.p[0], w.now, 1000, &room), DDPS_SENT_OLD, "at once");

@@ -48,7 +48,7 @@ Test(sctp_setup, passive_side_answers_and_keeps_nothing, .fini = fini,
 }
 
 Test(sctp_setup, cookie_makes_the_association, .fini = fini,
-     .description = "9260-5.1-11 9260-3.3.12-1 9260-5.1.1-2 9260-5.1.5-6")
+     .description = "9260-5.1-11 9260-3.3.12-1 9260-5.1.1-2 9260-5.1.5-6 9260-8.4-5")
 {
 	struct ddps_sctp_info i;
 

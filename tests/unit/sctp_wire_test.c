@@ -169,7 +169,7 @@ Test(sctp_wire, unknown_parameters_go_by_their_upper_bits, .description = "9260-
 	}
 }
 
-Test(sctp_wire, a_flood_of_unknown_parameters_is_reported_in_part)
+Test(sctp_wire, a_flood_of_unknown_parameters_is_reported_in_part, .description = "9260-12.4-4")
 {
 	uint8_t p[4000];
 	struct ddps_wbuf w = ddps_wbuf_init(p, sizeof p);
@@ -221,7 +221,7 @@ static void keys(struct ddps_sc_keys *k)
 }
 
 Test(sctp_cookie, opens_what_was_sealed_and_nothing_else,
-     .description = "9260-5.1.3-1 9260-5.1.5-2")
+     .description = "9260-5.1.3-1 9260-5.1.5-2 9260-5.1.3-2")
 {
 	struct ddps_sc_cookie c = some_cookie(), o;
 	uint8_t buf[DDPS_SC_COOKIE_MAX];

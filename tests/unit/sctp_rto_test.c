@@ -1,0 +1,253 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* RTT samples, RTO, T3 and the window of the peer: one rule at a time. */
+#include "sctp_sent_fixture.h"
+#include <ddpsess/err.h>
+
+static struct world w;
+
+static void setup(void)
+{
+	sent_begin(&w, 1, 1, 1 << 20);
+	w.p[0].cc.cwnd = 1 << 20;
+}
+
+static void fini(void)
+{
+	sent_end(&w);
+}
+
+/* One packet of one chunk.  Its TSN. */
+static uint32_t send(size_t len)
+{
+	uint32_t tsn = w.s.next;
+
+	ddps_sent_begin(&w.s, &w.p[0], w.now);
+	cr_assert_eq(ddps_sent_add_new(&w.s, (uint16_t)(16 + ((len + 3) & ~3u)), len,
+				       (void *)((uintptr_t)tsn + 7)),
+		     0);
+	ddps_sent_end(&w.s, (uint32_t)len + 56, true);
+	return tsn;
+}
+
+static void ack(uint32_t cum)
+{
+	struct ddps_sent_sack k = { .cum = cum, .a_rwnd = 1 << 20 };
+	struct ddps_sent_news news;
+
+	cr_assert_eq(ddps_sent_sack(&w.s, &k, w.now, &news), DDPS_SENT_TAKEN);
+}
+
+/* Sends once more whatever is lost. */
+static unsigned resend(void)
+{
+	struct ddps_sent_chunk c;
+	unsigned n = 0;
+
+	ddps_sent_begin(&w.s, &w.p[0], w.now);
+	while (ddps_sent_next_old(&w.s, &c)) {
+		ddps_sent_add_old(&w.s, c.tsn);
+		n++;
+	}
+	ddps_sent_end(&w.s, 1056, false);
+	return n;
+}
+
+Test(sctp_rto, follows_the_samples, .init = setup, .fini = fini,
+     .description = "9260-6.3.1-d1 9260-6.3.1-d2 9260-6.3.1-6 9260-6.3.1-1")
+{
+	struct ddps_sent_path *p = &w.p[0];
+
+	cr_expect_eq(ddps_sent_rto(&w.s, p), w.s.conf.rto_initial);
+	send(100);
+	w.now += 800 * MS;
+	ack(w.s.next - 1);
+	cr_expect_eq(p->srtt, 800 * MS);
+	cr_expect_eq(p->rttvar, 400 * MS);
+	cr_expect_eq(ddps_sent_rto(&w.s, p), 2400 * MS);
+	send(100);
+	w.now += 400 * MS;
+	ack(w.s.next - 1);
+	cr_expect_eq(p->srtt, 750 * MS);   /* 7/8 and 1/8 */
+	cr_expect_eq(p->rttvar, 400 * MS); /* 3/4 of 400 and 1/4 of |800 - 400| */
+	for (unsigned i = 0; i < 200; i++) {
+		send(100);
+		w.now += MS;
+		ack(w.s.next - 1);
+	}
+	cr_expect(p->rttvar > 0);
+	cr_expect_geq(ddps_sent_rto(&w.s, p), 200 * MS); /* the floor */
+	ddps_sent_rtt(&w.s, p, w.s.conf.rto_max, w.now);
+	cr_expect_eq(ddps_sent_rto(&w.s, p), w.s.conf.rto_max); /* the ceiling */
+}
+
+/* Karn: of what was sent twice nobody knows which one is acknowledged. */
+Test(sctp_rto, resent_chunks_give_no_sample, .init = setup, .fini = fini,
+     .description = "9260-6.3.1-3 9260-6.3.1-4")
+{
+	struct ddps_sent_path *p = &w.p[0];
+	uint64_t srtt;
+
+	ddps_sent_rtt(&w.s, p, 20 * MS, w.now);
+	srtt = p->srtt;
+	send(100);
+	w.now = ddps_sent_deadline(&w.s, p);
+	ddps_sent_timer(&w.s, p, w.now); /* a probe of the tail, or T3 */
+	if (!w.s.nlost) {
+		w.now = p->t3_at;
+		ddps_sent_timer(&w.s, p, w.now);
+	}
+	cr_assert_eq(resend(), 1);
+	w.now += 700 * MS;
+	ack(w.s.next - 1);
+	cr_expect_eq(p->srtt, srtt);
+}
+
+/* Two packets acknowledged by one SACK, one round trip: one sample. */
+Test(sctp_rto, one_sample_a_round_trip, .init = setup, .fini = fini, .description = "9260-6.3.1-2")
+{
+	struct ddps_sent_path *p = &w.p[0];
+	uint64_t srtt, var;
+
+	ddps_sent_rtt(&w.s, p, 20 * MS, w.now);
+	for (unsigned i = 0; i < 10; i++)
+		send(100);
+	w.now += 20 * MS;
+	ack(w.s.cum + 1);
+	srtt = p->srtt;
+	var = p->rttvar;
+	for (unsigned i = 0; i < 9; i++) {
+		w.now += 50 * MS; /* would change it much */
+		ack(w.s.cum + 1);
+	}
+	cr_expect_eq(p->srtt, srtt);
+	cr_expect_eq(p->rttvar, var);
+}
+
+Test(sctp_rto, t3_runs_from_the_oldest, .init = setup, .fini = fini,
+     .description = "9260-6.1-20 9260-6.1-21 9260-6.3.2-d1 9260-6.3.3-2")
+{
+	struct ddps_sent_path *p = &w.p[0];
+	uint64_t t3, rto;
+	uint32_t first;
+	unsigned ev;
+
+	ddps_sent_rtt(&w.s, p, 2000 * MS, w.now);
+	rto = ddps_sent_rto(&w.s, p);
+	first = send(100);
+	t3 = p->t3_at;
+	cr_expect_eq(t3, w.now + rto);
+	w.now += 100 * MS;
+	send(100);
+	cr_expect_eq(p->t3_at, t3); /* it runs already */
+	w.now += 100 * MS;
+	ack(first); /* the oldest is there: anew */
+	cr_expect_eq(p->t3_at, w.now + ddps_sent_rto(&w.s, p));
+	ack(w.s.next - 1);
+	cr_expect_eq(ddps_sent_deadline(&w.s, p), DDPS_SENT_NEVER); /* nothing is out */
+	for (unsigned i = 0; i < 5; i++)
+		send(100);
+	p->pto_at = 0; /* without a probe of the tail */
+	w.now = p->t3_at;
+	rto = ddps_sent_rto(&w.s, p);
+	ev = ddps_sent_timer(&w.s, p, w.now);
+	cr_expect(ev & DDPS_SENT_EV_T3);
+	cr_expect_eq(w.s.nlost, 5);
+	cr_expect_eq(p->t3_at, w.now + 2 * rto);
+}
+
+/* The peer's window is what it said, less what is out. */
+Test(sctp_rto, the_window_is_tracked_between_sacks, .fini = fini,
+     .description = "9260-6.2.1-1 9260-6.2.1-d2 9260-6.1-8 9260-6.1-17")
+{
+	uint64_t room;
+
+	sent_begin(&w, 1, 1, 3000);
+	w.p[0].cc.cwnd = 1 << 20;
+	cr_expect_eq(ddps_sent_may(&w.s, &w.p[0], w.now, 1000, &room), DDPS_SENT_NEW);
+	send(1000);
+	send(1000);
+	cr_expect_eq(ddps_sent_may(&w.s, &w.p[0], w.now, 1000, &room), DDPS_SENT_NEW);
+	/* no chunk is cut to fit the rest of a window */
+	cr_expect_eq(ddps_sent_may(&w.s, &w.p[0], w.now, 1001, &room), DDPS_SENT_NOTHING);
+	cr_expect_eq(ddps_sent_add_new(&w.s, 1020, 1001, NULL), DDPS_E_AGAIN);
+	cr_expect_eq(w.s.out_len, 2000);
+}
+
+/* What is counted is the chunk with its header and padding, once. */
+Test(sctp_rto, flight_is_of_padded_chunks, .init = setup, .fini = fini,
+     .description = "9260-7.2-4 9260-1.3-d1")
+{
+	struct ddps_sent_path *p = &w.p[0];
+
+	send(5);
+	cr_expect_eq(p->flight, 24);
+	w.now = p->t3_at ? p->t3_at : ddps_sent_deadline(&w.s, p);
+	while (!w.s.nlost) {
+		w.now = ddps_sent_deadline(&w.s, p) > w.now ? ddps_sent_deadline(&w.s, p) : w.now;
+		ddps_sent_timer(&w.s, p, w.now);
+	}
+	cr_expect_eq(p->flight, 0); /* it waits to be sent again */
+	cr_expect_eq(resend(), 1);
+	cr_expect_eq(p->flight, 24);
+	ack(w.s.next - 1);
+	cr_expect_eq(p->flight, 0);
+}
+
+/* Each path has a window of its own, and that grows which carried the data. */
+Test(sctp_rto, paths_have_their_own_windows, .fini = fini,
+     .description = "9260-7.2-3 9260-7.2.1-9 9260-7.1-d1")
+{
+	uint64_t first, second;
+
+	sent_begin(&w, 1, 1, 1 << 20);
+	first = w.p[0].cc.cwnd;
+	second = w.p[1].cc.cwnd;
+	cr_expect_eq(w.p[1].cc.phase, DDPS_CC_SLOW);
+	for (unsigned i = 0; i < 10; i++)
+		send(1400);
+	w.now += 20 * MS;
+	ack(w.s.next - 1);
+	cr_expect_gt(w.p[0].cc.cwnd, first);
+	cr_expect_eq(w.p[1].cc.cwnd, second);
+	for (unsigned i = 0; i < 4; i++)
+		send(1400);
+	w.p[0].pto_at = 0;
+	w.now = w.p[0].t3_at;
+	ddps_sent_timer(&w.s, &w.p[0], w.now);
+	cr_expect_leq(w.p[0].cc.cwnd, first);
+	cr_expect_eq(w.p[1].cc.cwnd, second);
+}
+
+/* The acknowledgement of what was out when it began ends recovery; a second loss before that is no
+ * second cut. */
+Test(sctp_rto, recovery_ends_where_it_was_to, .init = setup, .fini = fini,
+     .description = "9260-6.2.1-d4 9260-7.2.4-d2 9260-7.2.4-d3 9260-7.2.4-6 9260-7.2.4-7")
+{
+	const struct ddps_sent_gap g[] = { { 2, 4 } }, h[] = { { 2, 4 }, { 6, 8 } };
+	struct ddps_sent_sack k = { .a_rwnd = 1 << 20, .gaps = g, .ngaps = 1 };
+	struct ddps_sent_path *p = &w.p[0];
+	struct ddps_sent_news news;
+	uint64_t ssthresh;
+
+	ddps_sent_rtt(&w.s, p, 20 * MS, w.now);
+	for (unsigned i = 0; i < 10; i++)
+		send(1000);
+	w.now += 20 * MS;
+	k.cum = w.first - 1;
+	ddps_sent_sack(&w.s, &k, w.now, &news);
+	cr_assert(p->recovery);
+	ssthresh = p->cc.ssthresh;
+	k.gaps = h;
+	k.ngaps = 2;
+	ddps_sent_sack(&w.s, &k, w.now + MS, &news);
+	cr_expect_eq(w.s.nlost, 2);
+	cr_expect_eq(p->cc.ssthresh, ssthresh);
+	cr_expect_eq(resend(), 2);
+	cr_expect_eq(p->t3_at, w.now + ddps_sent_rto(&w.s, p)); /* the oldest is among them */
+	w.now += 20 * MS;
+	ack(w.first + 8);
+	cr_expect(p->recovery); /* the last one is still out */
+	ack(w.s.next - 1);
+	cr_expect_not(p->recovery);
+	cr_expect_eq(p->cc.cwnd, ssthresh);
+}
