@@ -170,8 +170,8 @@ DDPS_API int ddps_conform_pcap_begin(FILE *f);
  * @f:	a file that ddps_conform_pcap_begin() began
  * @r:	a result; its number chooses the ports, so that cases can be told apart
  *
- * SCTP packets are written as they were, ports included.  Those that a case made malformed on
- * purpose have the IP identification 0x0bad, others 0.
+ * SCTP packets are written as they were, ports included, with DF set.  Those that a case made
+ * malformed on purpose have the IP identification 0x0bad, others 0.
  *
  * Return: 0 or DDPS_E_SYSTEM.
  */

@@ -39,6 +39,7 @@ void ddps_conform_print(FILE *f, const struct ddps_conform_result *r, size_t max
 #define SCTP_LEN     28u /* common header and DATA chunk header */
 #define PIECE	     60000u
 #define WRONG_ID     0x0badu
+#define DF	     0x4000u
 
 static void put_le(uint8_t *p, uint32_t v)
 {
@@ -55,7 +56,8 @@ int ddps_conform_pcap_begin(FILE *f)
 	return fwrite(h, sizeof h, 1, f) == 1 ? 0 : DDPS_E_SYSTEM;
 }
 
-static void ip_header(uint8_t *h, size_t len, uint8_t protocol, bool by_target, bool wrong)
+static void ip_header(uint8_t *h, size_t len, uint8_t protocol, bool by_target, bool real,
+		      bool wrong)
 {
 	uint32_t sum = 0;
 
@@ -63,6 +65,7 @@ static void ip_header(uint8_t *h, size_t len, uint8_t protocol, bool by_target, 
 	h[0] = 0x45;
 	cf_put16(h + 2, (uint16_t)len);
 	cf_put16(h + 4, wrong ? WRONG_ID : 0);
+	cf_put16(h + 6, real ? DF : 0);
 	h[8] = 64;
 	h[9] = protocol;
 	/* 192.0.2.1 is the peer, 192.0.2.2 the target (RFC 5737). */
@@ -101,7 +104,7 @@ static bool tcp_packet(FILE *f, struct flow *fl, const struct ddps_conform_item 
 	uint8_t h[IP_LEN + TCP_LEN] = { 0 };
 	uint8_t *t = h + IP_LEN;
 
-	ip_header(h, sizeof h + len, 6, i->by_target, false);
+	ip_header(h, sizeof h + len, 6, i->by_target, false, false);
 	cf_put16(t, i->by_target ? 7174 : fl->port);
 	cf_put16(t + 2, i->by_target ? fl->port : 7174);
 	cf_put32(t + 4, fl->seq[i->by_target]);
@@ -119,7 +122,7 @@ static bool sctp_packet(FILE *f, struct flow *fl, const struct ddps_conform_item
 	uint8_t *s = h + IP_LEN, *d = s + 12;
 	size_t pad = -i->len & 3;
 
-	ip_header(h, sizeof h + i->len + pad, 132, i->by_target, false);
+	ip_header(h, sizeof h + i->len + pad, 132, i->by_target, false, false);
 	cf_put16(s, i->by_target ? 7174 : fl->port);
 	cf_put16(s + 2, i->by_target ? fl->port : 7174);
 	d[1] = 7; /* DATA: U, B and E */
@@ -135,7 +138,7 @@ static bool whole_packet(FILE *f, const struct ddps_conform_item *i)
 {
 	uint8_t h[IP_LEN];
 
-	ip_header(h, sizeof h + i->len, 132, i->by_target, i->wrong);
+	ip_header(h, sizeof h + i->len, 132, i->by_target, true, i->wrong);
 	return record(f, i->ns, h, sizeof h, i->octets, i->len, 0);
 }
 

@@ -17,8 +17,11 @@ fields() {
 }
 
 : >"$out/wire"
+# Both at the same time: SCTP's cases spend theirs waiting.
+"$sessctl" conform --self sctp --json --pcap "$out/sctp.pcap" --pcap-all >"$out/sctp.json" &
+"$sessctl" conform --self tcp --json >"$out/tcp.json" || bad=1
+wait $! || bad=1
 for wire in tcp sctp; do
-	"$sessctl" conform --self "$wire" --json >"$out/$wire.json" || bad=1
 	fields <"$out/$wire.json" | grep -v $'\tskip\t' >>"$out/wire"
 	if ! grep -q '"event":"summary"' "$out/$wire.json"; then
 		echo "not ok conform --self $wire: it did not reach its end"
@@ -27,6 +30,28 @@ for wire in tcp sctp; do
 done
 awk -F '\t' '{ print ($3 == "pass" ? "ok " : "not ok ") $1 " over " $2 }' "$out/wire"
 grep -h '"result":"fail"' "$out"/*.json
+
+# Packets that were on the wire have DF set, those made malformed on purpose the identification 0bad.
+if command -v tshark >/dev/null; then
+	judge() { # FILTER
+		tshark -r "$out/sctp.pcap" -o sctp.checksum:crc32c -Y "ip.flags.df == 1 && ($1)" \
+			-T fields -e frame.number -e ip.src -e sctp.chunk_type -e _ws.expert.message 2>/dev/null
+	}
+	bad_if='_ws.malformed || sctp.checksum.status == 0'
+	judge "ip.id != 0x0bad && ($bad_if)" >"$out/malformed"
+	if [ -s "$out/malformed" ]; then
+		echo "not ok tshark finds packets malformed that no case made so on purpose"
+		head -n 20 "$out/malformed"
+		bad=1
+	elif [ -z "$(judge "ip.id == 0x0bad && ($bad_if)" | head -n 1)" ]; then
+		echo "not ok tshark finds nothing malformed, not even what is: it was not looked at"
+		bad=1
+	else
+		echo "ok tshark finds nothing malformed but what was made so on purpose"
+	fi
+else
+	echo "skip tshark is not here: packets are not judged by it"
+fi
 
 sort -s -t "$(printf '\t')" -k 1,1 "$out/wire" >"$out/wire.sorted"
 cat tests/unit/*.c tests/e2e/*.c | awk -f "$here/ids.awk" | sort -s >"$out/unit"

@@ -173,7 +173,7 @@ void conform_out_case(struct conform_out *c, const struct ddps_conform_result *r
 		table(c, r);
 	if (c->junit)
 		junit(c, r);
-	if (c->pcap && r->verdict == DDPS_CONFORM_FAIL)
+	if (c->pcap && (r->verdict == DDPS_CONFORM_FAIL || c->o->pcap_all))
 		(void)ddps_conform_pcap_add(c->pcap, r);
 }
 

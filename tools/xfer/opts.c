@@ -57,6 +57,8 @@ static const struct option_row table[] = {
 	{ "junit", "FILE", C_CONFORM, VAL_TEXT, AT(junit), 0, 0, "write a JUnit report too" },
 	{ "pcap", "FILE", C_CONFORM, VAL_TEXT, AT(pcap), 0, 0,
 	  "write the octets of failed cases as a capture file" },
+	{ "pcap-all", NULL, C_CONFORM, VAL_FLAG, AT(pcap_all), 0, 0,
+	  "with --pcap: those of all cases" },
 	{ "ird", "N|ulp", C_ALL, VAL_RD, AT(ird), 0, DDPS_RD_MAX,
 	  "inbound RDMA Reads, 0..16382 (default 16); ulp: 0x3FFF" },
 	{ "ord", "N|ulp", C_ALL, VAL_RD, AT(ord), 0, DDPS_RD_MAX,

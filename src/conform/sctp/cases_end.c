@@ -164,11 +164,10 @@ static void init_meets(struct cf *cf)
 /* An initiator whose only session was refused has no use for the association. */
 static void refuse_session(struct cf_raw *r)
 {
-	static const uint8_t end[4] = { 0, 0, 0, CF_TERMINATE };
+	static const uint8_t no[8] = { 0, 0, 0, CF_ENH_REJECT, 0, 16, 0, 16 };
 
 	cf_raw_begin(r);
-	cf_raw_put_data(r, r->l->tsn++, r->sid, 0, RAW_WHOLE | RAW_U, PPID_CONTROL, end,
-			sizeof end);
+	cf_raw_put_data(r, r->l->tsn++, r->sid, 0, RAW_WHOLE | RAW_U, PPID_CONTROL, no, sizeof no);
 	cf_raw_send(r);
 }
 
@@ -272,46 +271,46 @@ static void its_crosses(struct cf *cf)
 
 /* ---- ABORT ---- */
 
-static void abort_with(struct cf *cf, const void *v, size_t len)
+static void abort_with(struct cf *cf, const void *v, size_t len, bool wrong)
 {
 	struct cf_raw r;
 
 	cf_raw_up(cf, &r);
+	r.wrong = wrong;
 	cf_raw_say(&r, CF_C_ABORT, 0xfe, v, len); /* flags but T are not looked at */
 	cf_raw_dead(&r);
 }
 
 static void abort_plain(struct cf *cf)
 {
-	abort_with(cf, NULL, 0);
+	abort_with(cf, NULL, 0, false);
 }
 
 static void abort_cause(struct cf *cf)
 {
-	abort_with(cf, "\0\14\0\11hello\0\0\0\0\15\0\4", 16);
+	abort_with(cf, "\0\14\0\11hello\0\0\0\0\15\0\4", 16, false);
 }
 
 /* A cause that is longer than its chunk. */
 static void abort_odd(struct cf *cf)
 {
-	abort_with(cf, "\0\14\3\11", 4);
+	abort_with(cf, "\0\14\3\11", 4, true);
 }
 
 /* It comes behind others, and before some that are not read. */
 static void abort_among(struct cf *cf)
 {
 	struct cf_raw r;
-	unsigned n;
 
 	cf_raw_up(cf, &r);
-	n = r.ndata;
+	r.sid = 0;
 	cf_raw_begin(&r);
 	cf_raw_put(&r, CF_C_HEARTBEAT, 0, "\0\1\0\10abcd", 8);
 	cf_raw_put(&r, CF_C_ABORT, 0, NULL, 0);
 	cf_raw_put_question(&r, 3);
 	cf_raw_send(&r);
 	cf_raw_dead(&r);
-	CF_CHECK(cf, r.ndata == n, "what stands behind an ABORT is read");
+	CF_CHECK(cf, r.sid != 3, "what stands behind an ABORT is read");
 }
 
 #define R(point, run, ids, rule)                                                                   \

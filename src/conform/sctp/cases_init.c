@@ -179,7 +179,7 @@ static void window_1499(struct cf *cf)
 
 static void host_name(struct cf *cf)
 {
-	static const uint8_t p[] = { 0, 11, 0, 9, 'h', 'o', 's', 't', 0, 0, 0, 0 };
+	static const uint8_t p[] = { 0, 11, 0, 9, 'h', 'o', 's', 't', 0 };
 	struct cf_raw r;
 
 	cf_raw_bare(cf, &r);
@@ -275,7 +275,11 @@ static void cut_off(struct cf *cf)
 	cf_raw_put_own_init(&r, CF_C_INIT, NULL, 0);
 	cf_put16(r.out.b + RAW_HEADER + 2, 19);
 	cf_raw_send(&r);
-	cf_raw_quiet_oob(&r);
+	plain_init(&r, NULL, 0);
+	CF_CHECK(cf, cf_raw_next(&r, cf->run->limit_ms, &c), "a good INIT is not answered");
+	if (c.type == CF_C_ABORT) /* it may be refused, too */
+		c = cf_raw_want(&r, CF_C_INIT_ACK);
+	cf_raw_quiet_oob(&r);		   /* there is one INIT ACK, not two */
 	for (unsigned i = 0; i < 2; i++) { /* dropped, or refused */
 		r.wrong = true;
 		plain_init(&r, i ? zero : wild, 4);

@@ -32,6 +32,8 @@ static void lint_params(struct cf_raw *r, const uint8_t *p, size_t len, const ch
 
 		CF_CHECK(r->cf, n >= 4 && off + n <= len, "%s that is not whole: %s", what,
 			 cf_hex(p, len));
+		CF_CHECK(r->cf, *what != 'c' || cf_get16(p + off) != RAW_BAD_ADDRESS || n > 8,
+			 "a cause without the address that it is for");
 		CF_CHECK(r->cf, cf_get16(p + off) != 0xc006 || *what == 'p',
 			 "an adaptation indication outside INIT and INIT ACK");
 		end = off + n + (-n & 3);

@@ -100,10 +100,10 @@ void cf_raw_answer_init(struct cf_raw *r, const void *params, size_t len)
 	memset(p, 0, sizeof p);
 	r->l->cookie_len = 18;
 	CF_CHECK(r->cf, getrandom(r->l->cookie, 18, 0) == 18, "no random numbers");
-	memcpy(p, cf_raw_ddp, sizeof cf_raw_ddp);
-	cf_put16(p + 8, P_COOKIE);
-	cf_put16(p + 10, (uint16_t)n);
-	memcpy(p + 12, r->l->cookie, 18);
+	cf_put16(p, P_COOKIE);
+	cf_put16(p + 2, (uint16_t)n);
+	memcpy(p + 4, r->l->cookie, 18);
+	memcpy(p + 24, cf_raw_ddp, sizeof cf_raw_ddp);
 	if (len)
 		memcpy(p + 32, params, len);
 	cf_raw_begin(r);
