@@ -222,7 +222,9 @@ struct ddps_sctp_out {
 	struct ddps_sctp_route to;
 	unsigned niov, nsegs;
 	size_t len, seg_size;
-	bool fragment; /* one packet, larger than the path takes: let IP fragment it.  Else DF */
+	/* One packet, larger than the path takes: let IP fragment it, our own system where it is IPv6,
+	 * into the least size.  Else DF. */
+	bool fragment;
 	bool probe;    /* one packet, to be sent alone: a path MTU probe */
 	/* private */
 	bool data; /* it has DATA, in packets from @pn on */

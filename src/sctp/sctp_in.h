@@ -432,6 +432,8 @@ ddps_sc_handler ddps_sc_heartbeat, ddps_sc_heartbeat_ack;
 unsigned ddps_sc_overhead(const struct ddps_sc_path *p);
 void ddps_sc_path_encap(struct ddps_sc_path *p, uint16_t encap);
 void ddps_sc_put_probe(struct ddps_sc_path *p, uint16_t size, struct ddps_wbuf *w);
+/* A path that is due to be probed, with what @size; NULL: none. */
+struct ddps_sc_path *ddps_sc_probe_path(const struct ddps_sctp_assoc *a, uint16_t *size);
 /* Heartbeats are sent in this state. */
 bool ddps_sc_hb_state(const struct ddps_sctp_assoc *a);
 

@@ -364,6 +364,18 @@ void ddps_sc_path_pick(struct ddps_sctp_assoc *a)
 	ddps_sc_touch(a);
 }
 
+struct ddps_sc_path *ddps_sc_probe_path(const struct ddps_sctp_assoc *a, uint16_t *size)
+{
+	if (!ddps_sc_hb_state(a))
+		return NULL;
+	for (unsigned i = 0; i < a->npaths; i++) {
+		*size = ddps_pmtu_probe(&a->path[i]->tx.pmtu, a->e->now);
+		if (*size)
+			return a->path[i];
+	}
+	return NULL;
+}
+
 /* ---- time ---- */
 
 static uint64_t pmtu_deadline(const struct ddps_sc_path *p)

@@ -238,11 +238,41 @@ static int big_output(struct ddps_sctp_assoc *a, struct ddps_sc_blob *bl, struct
 	return 1;
 }
 
+static uint8_t zeros[65536]; /* never written */
+
+/* Octets of the IP packet. */
+static size_t ip_size(const struct build *b)
+{
+	return b->size + ddps_sc_overhead(b->p) - DDPS_SC_HDR;
+}
+
+/* A chunk of zeros, of 4 octets and @pad more. */
+static void put_pad(struct build *b, size_t pad)
+{
+	ddps_wbuf_u8(&b->w, SC_PAD);
+	ddps_wbuf_u8(&b->w, 0);
+	ddps_wbuf_u16(&b->w, (uint16_t)(pad + 4));
+	if (pad)
+		by_reference(b, zeros, pad);
+}
+
+/* What the link takes whole leaves whole, and no router fragments IPv6: make it too large for the
+ * link, so that our own system fragments it. */
+static void stretch(struct build *b)
+{
+	size_t link = b->p->tx.pmtu.lim.max, size = ip_size(b), pad;
+
+	if (b->p->peer.family != 6 || size > link || link > 60000)
+		return;
+	pad = (link + 8 - size) & ~(size_t)3;
+	put_pad(b, pad);
+	b->size += 4 + pad;
+}
+
 /* [8899-6.2-1] HEARTBEAT and PAD, in a packet of its own. */
 static int probe_output(struct ddps_sctp_assoc *a, struct ddps_sc_path *p, uint16_t size,
 			struct ddps_sctp_out *out)
 {
-	static uint8_t zeros[65536]; /* never written */
 	struct build b;
 	size_t want = size - (ddps_sc_overhead(p) - DDPS_SC_HDR), have, pad;
 
@@ -252,11 +282,7 @@ static int probe_output(struct ddps_sctp_assoc *a, struct ddps_sc_path *p, uint1
 	ddps_sc_put_probe(p, size, &b.w);
 	have = (size_t)(b.w.p - b.head);
 	pad = want > have + 4 ? (want - have - 4) & ~(size_t)3 : 0;
-	ddps_wbuf_u8(&b.w, SC_PAD);
-	ddps_wbuf_u8(&b.w, 0);
-	ddps_wbuf_u16(&b.w, (uint16_t)(pad + 4));
-	if (pad)
-		by_reference(&b, zeros, pad);
+	put_pad(&b, pad);
 	b.size = have + 4 + pad;
 	end(&b);
 	out->probe = true;
@@ -368,11 +394,11 @@ static size_t data_packet(struct build *b, enum ddps_sent_what what)
 	ride_sack(b, most);
 	n = what == DDPS_SENT_OLD ? put_old(b, most) : 0;
 	n += put_new(b, most);
-	if (ddps_sent_end(&a->tx, (uint32_t)(b->size + ddps_sc_overhead(b->p) - DDPS_SC_HDR),
-			  !STAILQ_EMPTY(&a->queue)) &&
-	    n)
+	if (ddps_sent_end(&a->tx, (uint32_t)ip_size(b), !STAILQ_EMPTY(&a->queue)) && n)
 		*b->flags |= SC_DATA_I;
 	if (n) {
+		if (b->out->fragment)
+			stretch(b);
 		end(b);
 	} else {
 		a->due = due;
@@ -437,18 +463,6 @@ static int data_output(struct ddps_sctp_assoc *a, struct ddps_sctp_out *out)
 
 /* ---- whose turn ---- */
 
-static struct ddps_sc_path *probe_path(const struct ddps_sctp_assoc *a, uint16_t *size)
-{
-	if (!ddps_sc_hb_state(a))
-		return NULL;
-	for (unsigned i = 0; i < a->npaths; i++) {
-		*size = ddps_pmtu_probe(&a->path[i]->tx.pmtu, a->e->now);
-		if (*size)
-			return a->path[i];
-	}
-	return NULL;
-}
-
 static bool data_waits(const struct ddps_sctp_assoc *a)
 {
 	return data_state(a) && (!STAILQ_EMPTY(&a->queue) || a->tx.nlost || a->ask);
@@ -458,7 +472,7 @@ bool ddps_sc_has_output(struct ddps_sctp_assoc *a)
 {
 	uint16_t size;
 
-	return a->due || !STAILQ_EMPTY(&a->blobs) || data_waits(a) || probe_path(a, &size);
+	return a->due || !STAILQ_EMPTY(&a->blobs) || data_waits(a) || ddps_sc_probe_path(a, &size);
 }
 
 int ddps_sc_assoc_output(struct ddps_sctp_assoc *a, struct ddps_sctp_out *out)
@@ -476,7 +490,7 @@ int ddps_sc_assoc_output(struct ddps_sctp_assoc *a, struct ddps_sctp_out *out)
 	if ((a->due & ~DUE_SACK) || !STAILQ_EMPTY(&a->blobs) ||
 	    ((a->due & DUE_SACK) && a->sack_alone))
 		return control_output(a, out);
-	p = probe_path(a, &size);
+	p = ddps_sc_probe_path(a, &size);
 	if (p)
 		return probe_output(a, p, size, out);
 	if (data_waits(a) && data_output(a, out))

@@ -19,25 +19,39 @@ route_mtu() { # MTU
 }
 
 silent() { # add|del: ICMP errors of the router
-	in_ns between ip rule "$1" iif lo ipproto icmp pref 10 blackhole
+	in_ns between ip rule "$1" iif lo ipproto icmp pref 10 blackhole &&
+		in_ns between ip -6 rule "$1" iif lo ipproto ipv6-icmp pref 10 blackhole
 }
 
-# A router between the hosts: 192.0.2.1 - 192.0.2.254, 198.51.100.254 - 198.51.100.2
+# neighbours SIDE PREFIX: what a silent router does not tell either
+neighbours() {
+	local mac
+	mac=$(in_ns "$1" cat /sys/class/net/r/address)
+	in_ns between ip neigh replace "$2::1" lladdr "$mac" dev "r$1" nud permanent || return
+	mac=$(in_ns between cat "/sys/class/net/r$1/address")
+	in_ns "$1" ip neigh replace "$2::254" lladdr "$mac" dev r nud permanent
+}
+
+# A router between the hosts: 192.0.2.1 - 192.0.2.254, 198.51.100.254 - 198.51.100.1, likewise in
+# IPv6 2001:db8:a:: and 2001:db8:b::
 router() {
-	local side net
-	in_ns between sysctl -qw net.ipv4.ip_forward=1 || return
+	local side net net6
+	in_ns between sysctl -qw net.ipv4.ip_forward=1 net.ipv6.conf.all.forwarding=1 || return
 	for side in a b; do
-		net=192.0.2
+		net=192.0.2 net6=2001:db8:$side
 		[ $side = a ] || net=198.51.100
 		in_ns between ip link add "r$side" type veth peer name r netns "ddps$id-$side" || return
 		in_ns between ip addr add $net.254/24 dev "r$side" || return
+		in_ns between ip addr add "$net6::254/64" dev "r$side" nodad || return
 		in_ns between ip link set "r$side" up || return
 		in_ns between tc qdisc add dev "r$side" root tbf rate $RATE burst 128k latency 50ms || return
+		in_ns $side ip addr add $net.1/24 dev r || return
+		in_ns $side ip addr add "$net6::1/64" dev r nodad || return
+		in_ns $side ip link set r up || return
+		in_ns $side ip route add default via $net.254 || return
+		in_ns $side ip route add default via "$net6::254" || return
+		neighbours $side "$net6" || return
 	done
-	in_ns a ip addr add 192.0.2.1/24 dev r && in_ns a ip link set r up || return
-	in_ns b ip addr add 198.51.100.2/24 dev r && in_ns b ip link set r up || return
-	in_ns a ip route add 198.51.100.0/24 via 192.0.2.254 || return
-	in_ns b ip route add 192.0.2.0/24 via 198.51.100.254
 }
 
 mtu() { # of the path at the end, as this side knows it
@@ -71,7 +85,7 @@ router >"$work/net.log" 2>&1 || skip "no router: $(tail -n 1 "$work/net.log")"
 head -c $((16 << 20)) /dev/urandom >"$work/file"
 head -c 400000 "$work/file" >"$work/small"
 
-check "a listener behind a router" listen 198.51.100.2
+check "a listener behind a router" listen 198.51.100.1
 silent add >"$work/net.log" 2>&1 || skip "no silent router: $(tail -n 1 "$work/net.log")"
 for how in silently "told by ICMP"; do
 	[ "$how" = silently ] || silent del
@@ -86,4 +100,17 @@ for how in silently "told by ICMP"; do
 	route_mtu 1500
 done
 check "the listener ends in order" listen_end
+
+# A small MTU takes an interface's IPv6 addresses away: 1280 is the least that there is.
+in_ns between ip addr replace 2001:db8:b::254/64 dev rb nodad
+neighbours b 2001:db8:b
+check "a listener on IPv6" listen "[2001:db8:b::1]"
+for how in silently "told by ICMP"; do
+	if [ "$how" = silently ]; then silent add; else silent del; fi
+	check "IPv6, 1500 to 1280 octets, $how: the transfer goes on" narrows 1280
+	tell "IPv6, 1500 to 1280, $how"
+	check "IPv6, 1280 octets from the beginning, $how" narrow 1280
+	route_mtu 1500
+done
+check "the listener on IPv6 ends in order" listen_end
 exit $failed

@@ -8,9 +8,10 @@
 #include <netinet/udp.h>
 #include <unistd.h>
 
-#define BUF_LEN	   (8 * 1024 * 1024)
-#define PROTO_SCTP 132
-#define IP4_MIN	   20u
+#define BUF_LEN	    (8 * 1024 * 1024)
+#define PROTO_SCTP  132
+#define IP4_MIN	    20u
+#define IP6_MTU_MIN 1280 /* RFC 8200 5 */
 
 static void set_int(int fd, int level, int opt, int value)
 {
@@ -22,9 +23,11 @@ void ddps_sd_sock_set_df(int fd, int family, bool on)
 {
 	/* Whole, but whatever ICMP made the kernel believe: anybody can forge that. */
 	set_int(fd, IPPROTO_IP, IP_MTU_DISCOVER, on ? IP_PMTUDISC_PROBE : IP_PMTUDISC_DONT);
-	if (family == AF_INET6)
-		set_int(fd, IPPROTO_IPV6, IPV6_MTU_DISCOVER,
-			on ? IPV6_PMTUDISC_PROBE : IPV6_PMTUDISC_DONT);
+	if (family != AF_INET6)
+		return;
+	/* No router fragments IPv6: what is larger than the link goes in parts that pass anywhere. */
+	set_int(fd, IPPROTO_IPV6, IPV6_MTU_DISCOVER, on ? IPV6_PMTUDISC_PROBE : IPV6_PMTUDISC_OMIT);
+	set_int(fd, IPPROTO_IPV6, IPV6_MTU, on ? 0 : IP6_MTU_MIN);
 }
 
 static bool knows_segments(int fd)
