@@ -291,7 +291,14 @@ void ddps_sd_carrier_wait(struct ddps_sd_carrier *c, struct ddps_sd_session *s)
 static void run_task(void *user)
 {
 	struct ddps_sd_carrier *c = user;
+	struct ddps_error e;
 
+	if (c->stuck && !c->nsessions) {
+		e = ddps_error_make(DDPS_E_CLOSED, 0, "it took nothing, and nobody else used it");
+		ddps_sd_carrier_abort(c, &e);
+		return;
+	}
+	c->stuck = false;
 	ddps_sd_carrier_start_waiting(c);
 	if (c->b->acks && c->ndry)
 		ddps_sd_tx_acked(c, c->acked);

@@ -178,6 +178,7 @@ struct ddps_sd_carrier {
 	struct ddps_sd_pair *tx_pair;
 	bool blocked; /* until writable() */
 	bool broken;  /* until gone() */
+	bool stuck;   /* its last session gave up: it is to be aborted unless another one came */
 	bool running;
 	struct ddps_task task;
 

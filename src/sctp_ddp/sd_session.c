@@ -81,13 +81,15 @@ static void give_up(struct ddps_sd_session *s, const struct ddps_error *e)
 		ddps_sd_pair_give_up(p);
 }
 
-/* Nobody else needs the association, and a peer that does not read sees its end at once. */
+/* Nobody else needs the association, and a peer that does not read sees its end at once.  From the
+ * loop: one of its messages may be on its way up just now. */
 static void give_up_all(struct ddps_sd_session *s, const struct ddps_error *e)
 {
-	if (s->pair && s->carrier->nsessions == 1)
-		ddps_sd_carrier_abort(s->carrier, e);
-	else
-		give_up(s, e);
+	if (s->pair && s->carrier->nsessions == 1) {
+		s->carrier->stuck = true;
+		ddps_task_post(s->env->loop, &s->carrier->task);
+	}
+	give_up(s, e);
 }
 
 /* ---- task and timer ---- */

@@ -496,6 +496,22 @@ Test(sd_active, peer_never_closes_the_only_session)
 	cr_expect_null(sd_carrier_of(&w, 0), "its association is aborted");
 }
 
+/* The layer above gives up while a segment is shown to it, and SCTP takes no more: the association
+ * goes, but not below that segment. */
+Test(sd_active, gives_up_stuck_from_inside_a_segment)
+{
+	struct ddps_sd_assoc *raw = sd_raw_initiated(&w, &u, false);
+
+	u.abort_on_segment = true;
+	sd_send(&w, raw, 0, "0000 0002");
+	sd_carrier_of(&w, 0)->blocked = true;
+	sd_send_segment(&w, raw, 0, 1, 0);
+	cr_expect_eq(u.segments, 1);
+	cr_expect_eq(u.closes, 1);
+	cr_expect_eq(u.error.code, DDPS_E_CLOSED);
+	cr_expect_null(sd_carrier_of(&w, 0), "its association is aborted");
+}
+
 /* ---- both sides send an Initiate on one id ---- */
 
 Test(sd_active, crossing_initiates, .description = "5043-6.1-2")
