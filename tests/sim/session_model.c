@@ -15,10 +15,10 @@ const uint8_t *model_octets(const struct end *e, unsigned n, bool write)
 	return table + (x >> 16) % TABLE;
 }
 
-static void see(struct end *e, uint64_t what)
+static void see(uint64_t *digest, uint64_t what)
 {
-	e->digest = (e->digest ^ what) * 0x9e3779b97f4a7c15u;
-	e->digest ^= e->digest >> 29;
+	*digest = (*digest ^ what) * 0x9e3779b97f4a7c15u;
+	*digest ^= *digest >> 29;
 }
 
 static bool is_ok(const struct ddps_wc *wc)
@@ -87,7 +87,8 @@ static void received(struct end *e, const struct ddps_wc *wc, const struct wr *w
 	      NAME "message %u altered", name(e), e->received);
 	writes_are_there(e, from, m);
 	e->received++;
-	see(e, wc->len);
+	see(&e->digest[0],
+	    (uint64_t)wc->len << 3 | wc->has_imm << 2 | wc->invalidated << 1 | wc->solicited);
 }
 
 static void sent(struct end *e, const struct ddps_wc *wc, const struct wr *w)
@@ -102,7 +103,7 @@ static void sent(struct end *e, const struct ddps_wc *wc, const struct wr *w)
 		      wc->original, e->added);
 		e->added++;
 	}
-	see(e, w->op);
+	see(&e->digest[1], (uint64_t)w->op << 32 | w->len);
 }
 
 void model_completion(const struct ddps_wc *wc)

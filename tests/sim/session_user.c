@@ -364,8 +364,12 @@ static bool post_next(struct end *e)
 
 	if (!e->id && !e->ops) /* whatever else, the responder waits for something */
 		return post_write(e);
-	if ((what < 3 || what == 6) && credit(e))
-		return post_message(e, what == 6);
+	if (what < 3 || what == 6) {
+		if (credit(e))
+			return post_message(e, what == 6);
+		if (e->pair->tidy)
+			return false;
+	}
 	if (what < 5)
 		return post_write(e);
 	return what == 5 ? post_read(e) : post_add(e);

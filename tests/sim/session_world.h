@@ -36,7 +36,8 @@ enum {
 	T_TERMINATES,
 	T_WORLDS,
 	T_SECONDS,
-	T_FAULTS
+	T_FAULTS,
+	T_SAME
 };
 
 struct wr { /* posted, not completed */
@@ -83,7 +84,7 @@ struct end {
 	uint32_t write_len[OPS];
 	unsigned nwrites, nreads, reads_done, added, ord;
 	bool invalidated;
-	uint64_t digest; /* of all that was seen */
+	uint64_t digest[2]; /* of all that was seen: received, sent */
 	uint64_t counter;
 	uint8_t guard[64];
 	uint8_t sink_mem[SLOTS * SLOT_LEN], read_mem[SLOTS * SLOT_LEN + 8]; /* 8: of atomics */
@@ -95,6 +96,7 @@ struct end {
 struct pair {
 	struct end end[2];
 	uint32_t salt;
+	uint64_t rng;
 	unsigned rounds;
 	bool open, tcp, tidy, evil, rfc7306, p2p, markers, crc;
 	bool rejected; /* so it was answered */
@@ -106,6 +108,7 @@ struct host {
 	struct ddps_cq *cq;
 	struct ddps_listener *tcp, *sctp;
 	uint64_t stalled_until;
+	bool spins; /* its user does nothing but poll for completions */
 };
 
 struct world {
@@ -113,6 +116,7 @@ struct world {
 	unsigned nhosts, npairs;
 	struct host host[KERN_HOSTS];
 	struct pair *pair;
+	enum { WIRE_ANY, WIRE_TCP, WIRE_SCTP } wire;
 	bool quiet;   /* nothing fails */
 	bool corrupt; /* set-up frames of MPA have no CRC: what they say may be wrong */
 	bool calm;    /* the end of it: no new sessions, no faults */

@@ -6,9 +6,11 @@
 #include "sim/session_world.h"
 #include <stdlib.h>
 
-#define TURNS 300u
-#define SPINS 2000u /* turns of a loop at one moment */
-#define END   400u  /* seconds until the last session has to have ended */
+#define TURNS  300u
+#define ROUNDS 5u
+#define IDLE   24u   /* polls in vain, then a program that polls lets time pass */
+#define SPINS  2000u /* turns of a loop at one moment */
+#define END    400u  /* seconds until the last session has to have ended */
 
 struct world world;
 uint8_t table[TABLE + RECV_LEN];
@@ -55,7 +57,7 @@ static void host_new(unsigned i)
 		attr.log = on_log;
 		attr.log_user = (void *)(uintptr_t)i;
 	}
-	*h = (struct host){ 0 };
+	*h = (struct host){ .spins = chance(0.08) };
 	check(!ddps_ctx_new(&h->ctx, &attr) && !ddps_pd_new(h->ctx, &h->pd) &&
 		      !ddps_cq_new(h->ctx, 8192, &h->cq),
 	      "no context");
@@ -90,15 +92,17 @@ static void fetch_events(unsigned i)
 	}
 }
 
-static void fetch_completions(unsigned i)
+static bool fetch_completions(unsigned i)
 {
 	struct host *h = at_host(i);
 	struct ddps_wc wc[8];
+	bool any = false;
 	int n;
 
 	while (!world.failed && (n = ddps_cq_poll(h->cq, wc, 1 + (int)below(8))) > 0)
-		for (int k = 0; k < n; k++)
+		for (int k = 0; k < n; k++, any = true)
 			model_completion(&wc[k]);
+	return any;
 }
 
 __attribute__((noinline)) static void busy(unsigned i)
@@ -114,6 +118,13 @@ static void host_turn(unsigned i)
 
 	if (h->stalled_until > kern.now && !world.calm)
 		return;
+	if (h->spins && !world.calm) {
+		while (spins++ < IDLE && !world.failed)
+			if (fetch_completions(i))
+				spins = 0;
+		fetch_events(i);
+		return;
+	}
 	while (ddps_progress(h->ctx, 0) > 0 && !world.failed)
 		if (++spins == SPINS)
 			busy(i);
@@ -130,16 +141,54 @@ static void open_pair(struct pair *p)
 	p->open = true;
 	p->rounds--;
 	p->rejected = false;
-	p->salt = (uint32_t)sim_next(&world.rng);
-	p->evil = chance(0.3);
-	p->tidy = !p->evil && chance(0.7);
-	p->rfc7306 = chance(0.3);
-	p->p2p = chance(0.3);
-	p->markers = chance(0.3);
-	p->crc = world.corrupt || chance(0.6);
+	p->salt = (uint32_t)sim_next(&p->rng);
+	p->evil = sim_chance(&p->rng, 0.3);
+	p->tidy = !p->evil && sim_chance(&p->rng, 0.7);
+	p->rfc7306 = sim_chance(&p->rng, 0.3);
+	p->p2p = sim_chance(&p->rng, 0.3);
+	p->markers = sim_chance(&p->rng, 0.3);
+	p->crc = sim_chance(&p->rng, 0.6) || world.corrupt;
 	user_begin(&p->end[0]);
 	user_begin(&p->end[1]);
 	user_connect(&p->end[0]);
+}
+
+/* What became of a session, as far as it may not depend on the wire. */
+static struct outcome {
+	bool there;
+	int code[2];
+	unsigned received[2];
+	uint64_t digest[2][2];
+} outcome[2][PAIRS][ROUNDS];
+
+static void note_outcome(const struct pair *p)
+{
+	struct outcome *o = &outcome[p->tcp][p - world.pair][p->rounds];
+
+	*o = (struct outcome){ .there = p->tidy && !world.calm };
+	for (unsigned k = 0; k < 2; k++) {
+		o->code[k] = p->end[k].code;
+		o->received[k] = p->end[k].received;
+		memcpy(o->digest[k], p->end[k].digest, sizeof o->digest[k]);
+	}
+}
+
+static void same_on_both(struct sim_tally *t)
+{
+	for (unsigned i = 0; i < PAIRS; i++) {
+		for (unsigned k = 0; k < ROUNDS; k++) {
+			const struct outcome *a = &outcome[0][i][k], *b = &outcome[1][i][k];
+
+			if (!a->there || !b->there)
+				continue;
+			t->n[T_SAME]++;
+			check(!memcmp(a, b, sizeof *a),
+			      "pair %u: SCTP: codes %d %d, %u and %u messages; TCP: %d %d, %u and "
+			      "%u",
+			      i, a->code[0], a->code[1], a->received[0], a->received[1], b->code[0],
+			      b->code[1], b->received[0], b->received[1]);
+		}
+	}
 }
 
 static void close_pair(struct pair *p)
@@ -154,6 +203,7 @@ static void close_pair(struct pair *p)
 	}
 	if (!world.failed)
 		model_pair(p);
+	note_outcome(p);
 	user_free(&p->end[0]);
 	user_free(&p->end[1]);
 	p->open = false;
@@ -217,14 +267,15 @@ static void faults(void)
 				       .calls = some(0.003) };
 }
 
-static void make(uint64_t seed, struct sim_tally *t)
+static void make(uint64_t seed, int wire, struct sim_tally *t)
 {
 	static struct pair pairs[PAIRS];
 
 	world = (struct world){ .seed = seed, .rng = seed * 0x2545f4914f6cdd1du + 7, .t = t };
 	world.pair = pairs;
 	kern_start(sim_next(&world.rng));
-	world.quiet = chance(0.4);
+	world.wire = wire;
+	world.quiet = chance(0.4) || wire;
 	world.corrupt = !world.quiet && chance(0.3);
 	world.nhosts = 2 + (unsigned)below(3);
 	world.npairs = 1 + (unsigned)below(PAIRS);
@@ -242,6 +293,9 @@ static void make(uint64_t seed, struct sim_tally *t)
 		p->open = false;
 		p->rounds = 1 + (unsigned)below(4);
 		p->tcp = chance(0.5);
+		if (wire)
+			p->tcp = wire == WIRE_TCP;
+		p->rng = sim_next(&world.rng);
 		for (unsigned k = 0; k < 2; k++) {
 			p->end[k].pair = p;
 			p->end[k].id = k;
@@ -347,15 +401,12 @@ static void play(void)
 	}
 }
 
-static bool one_world(uint64_t seed, struct sim_tally *t)
+static bool one_run(uint64_t seed, int wire, struct sim_tally *t)
 {
 	uint64_t begin;
 	unsigned left;
 
-	if (!table[0] && !table[1])
-		for (uint64_t i = 0, s = 1; i < sizeof table; i++)
-			table[i] = (uint8_t)sim_next(&s);
-	make(seed, t);
+	make(seed, wire, t);
 	begin = kern.now;
 	play();
 	if (world.failed)
@@ -372,12 +423,27 @@ static bool one_world(uint64_t seed, struct sim_tally *t)
 	return !world.failed;
 }
 
+/* One in four is played on either wire, with users that do the same: all that they see is the same. */
+static bool one_world(uint64_t seed, struct sim_tally *t)
+{
+	if (!table[0] && !table[1])
+		for (uint64_t i = 0, s = 1; i < sizeof table; i++)
+			table[i] = (uint8_t)sim_next(&s);
+	if (seed / 2 % 4)
+		return one_run(seed, WIRE_ANY, t);
+	memset(outcome, 0, sizeof outcome);
+	if (!one_run(seed, WIRE_TCP, t) || !one_run(seed, WIRE_SCTP, t))
+		return false;
+	same_on_both(t);
+	return !world.failed;
+}
+
 int main(int argc, char **argv)
 {
 	static const struct sim_kind kind = {
 		.names = { "sessions", "over TCP", "over SCTP", "ended in order", "broken",
 			   "rejected", "never came about", "completions", "Terminates", "worlds",
-			   "simulated seconds", "faults" },
+			   "simulated seconds", "faults", "compared on both wires" },
 		.world = one_world,
 	};
 
