@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-2-Clause
 # Ours and each peer in turn, in the same minute on the same cores; what counts is the ratio
-# pair by pair.  usage: run.sh BUILD OUT   (BENCH=quick: a short one)
+# pair by pair.  usage: run.sh BUILD OUT   (BENCH=quick: a short one; BENCH_PART=sctp_cases: that part)
 set -u
 build=$(realpath "$1")
 mkdir -p "$2"
@@ -208,8 +208,9 @@ curves() {
 	stop
 }
 
-if [ "${BENCH_PART:-}" = path_1500 ]; then
-	path_1500
+# One part alone, added to the samples
+if [ -n "${BENCH_PART:-}" ]; then
+	"$BENCH_PART"
 	exit
 fi
 ahead || echo "  beside what else runs here: it may not go ahead of it" >&2
