@@ -42,6 +42,7 @@ struct ddps_sn_sock {
 	struct ddps_io io;
 	int family;
 	bool raw, gso, full;
+	bool waited;		     /* nothing was there when it was read last */
 	bool shared;		     /* of what this context opens */
 	uint16_t via;		     /* number */
 	uint16_t port;		     /* own UDP port, 0: raw */

@@ -111,7 +111,7 @@ static int read_batch(struct ddps_sn_sock *s, unsigned max)
 	unsigned k = 0;
 	int n;
 
-	memset(m, 0, sizeof m);
+	memset(m, 0, max * sizeof *m);
 	for (unsigned i = 0; i < max; i++) {
 		iov[i] = (struct iovec){ s->ne->env->scratch + i * DDPS_SN_SLOT_LEN,
 					 DDPS_SN_SLOT_LEN };
@@ -203,15 +203,18 @@ static void weigh(struct ddps_sn_sock *s, unsigned each)
 	s->heavy = each > s->heavy ? each : s->heavy - (s->heavy - each) / 8;
 }
 
+/* Who tried in vain before waits for one datagram, and is to have it soon, without another look at
+ * the socket: an answer may be all that the peer waits for.  After that there may be more. */
 static void read_share(struct ddps_sn_sock *s)
 {
 	struct ddps_sn_env *ne = s->ne;
 	unsigned left = ddps_loop_share(ne->env->loop, WORK_ALL, WORK_LEAST, WORK_MOST);
+	bool lone = s->waited;
 	unsigned want, all = 0;
 	int n;
 
 	do {
-		want = batch_for(s, left);
+		want = lone ? 1 : batch_for(s, left);
 		ne->work = 0;
 		n = read_batch(s, want);
 		if (n > 0) {
@@ -219,9 +222,11 @@ static void read_share(struct ddps_sn_sock *s)
 			weigh(s, ne->work / (unsigned)n);
 			all += (unsigned)n;
 		}
+		s->waited = n <= 0;
 		left -= ne->work < left ? ne->work : left;
-		ddps_sn_flush(ne); /* acknowledgements, and what those of the peer let go */
-	} while (n == (int)want && left && all < DATAGRAMS);
+		if (n > 0)
+			ddps_sn_flush(ne); /* acknowledgements, and what those let go */
+	} while (n == (int)want && !lone && left && all < DATAGRAMS);
 }
 
 void ddps_sn_readable(void *user, uint32_t events)
