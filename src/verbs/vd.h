@@ -95,6 +95,7 @@ struct vd_process {
 	struct ibv_pd *shared_pd;
 	uint32_t last_number;  /* atomic */
 	struct vd_mr *regions; /* for vd_fault.c */
+	pthread_mutex_t named_lock; /* of these two; nothing is locked beside it */
 	struct vd_pd *pds;
 	struct vd_context *contexts;
 	pthread_mutex_t oob_lock;

@@ -177,13 +177,13 @@ static int query_device_ex(struct ibv_context *ctx, const struct ibv_query_devic
 
 static void enlist(struct vd_process *p, struct vd_context *c)
 {
-	pthread_mutex_lock(&p->lock);
+	pthread_mutex_lock(&p->named_lock);
 	c->next = p->contexts;
 	c->prev = &p->contexts;
 	if (c->next)
 		c->next->prev = &c->next;
 	p->contexts = c;
-	pthread_mutex_unlock(&p->lock);
+	pthread_mutex_unlock(&p->named_lock);
 }
 
 VD_API struct ibv_context *ibv_open_device(struct ibv_device *device)
@@ -243,11 +243,11 @@ void vd_context_release(struct ibv_context *ctx)
 	if (__atomic_sub_fetch(&c->users, 1, __ATOMIC_ACQ_REL))
 		return;
 	vd_async_drop(ctx);
-	pthread_mutex_lock(&c->p->lock);
+	pthread_mutex_lock(&c->p->named_lock);
 	*c->prev = c->next;
 	if (c->next)
 		c->next->prev = c->prev;
-	pthread_mutex_unlock(&c->p->lock);
+	pthread_mutex_unlock(&c->p->named_lock);
 	close(ctx->async_fd);
 	close(ctx->cmd_fd);
 	free(c);

@@ -168,6 +168,7 @@ static struct vd_process *start(void)
 	p->hold_ms = HOLD_MS;
 	pthread_mutex_init(&p->lock, NULL);
 	pthread_mutex_init(&p->shared_lock, NULL);
+	pthread_mutex_init(&p->named_lock, NULL);
 	pthread_mutex_init(&p->oob_lock, NULL);
 	pthread_cond_init(&p->acked, NULL);
 	pthread_cond_init(&p->ended, NULL);

@@ -27,10 +27,10 @@ static struct vd_context *context_of(struct vd_process *p, int fd)
 {
 	struct vd_context *c;
 
-	pthread_mutex_lock(&p->lock);
+	pthread_mutex_lock(&p->named_lock);
 	for (c = p->contexts; c && !same_file(c->v.context.cmd_fd, fd); c = c->next)
 		;
-	pthread_mutex_unlock(&p->lock);
+	pthread_mutex_unlock(&p->named_lock);
 	return c;
 }
 
@@ -60,12 +60,12 @@ VD_API struct ibv_pd *ibv_import_pd(struct ibv_context *ctx, uint32_t handle)
 	struct vd_process *p = vd_of(ctx, struct vd_context, v.context)->p;
 	struct vd_pd *of, *pd;
 
-	pthread_mutex_lock(&p->lock);
+	pthread_mutex_lock(&p->named_lock);
 	for (of = p->pds;
 	     of && (of->pd.handle != handle || !same_file(of->pd.context->cmd_fd, ctx->cmd_fd));
 	     of = of->next)
 		;
-	pthread_mutex_unlock(&p->lock);
+	pthread_mutex_unlock(&p->named_lock);
 	if (!of) {
 		errno = EINVAL;
 		return NULL;

@@ -19,13 +19,13 @@ static struct ibv_pd *enlist_pd(struct ibv_context *ctx, struct vd_pd *pd)
 
 	pd->pd.context = ctx;
 	pd->pd.handle = vd_number();
-	pthread_mutex_lock(&p->lock);
+	pthread_mutex_lock(&p->named_lock);
 	pd->next = p->pds;
 	pd->prev = &p->pds;
 	if (pd->next)
 		pd->next->prev = &pd->next;
 	p->pds = pd;
-	pthread_mutex_unlock(&p->lock);
+	pthread_mutex_unlock(&p->named_lock);
 	vd_context_hold(ctx);
 	return &pd->pd;
 }
@@ -76,11 +76,11 @@ VD_API int ibv_dealloc_pd(struct ibv_pd *ibpd)
 		__atomic_sub_fetch(&pd->of->users, 1, __ATOMIC_RELAXED);
 	if (pd->td)
 		__atomic_sub_fetch(&pd->td->users, 1, __ATOMIC_RELAXED);
-	pthread_mutex_lock(&p->lock);
+	pthread_mutex_lock(&p->named_lock);
 	*pd->prev = pd->next;
 	if (pd->next)
 		pd->next->prev = pd->prev;
-	pthread_mutex_unlock(&p->lock);
+	pthread_mutex_unlock(&p->named_lock);
 	vd_context_release(ibpd->context);
 	free(pd);
 	return 0;
