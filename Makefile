@@ -64,7 +64,7 @@ E2E	   := $(B)/e2e
 EXAMPLES   := $(patsubst examples/%.c,$(B)/example-%,$(EX_SRC))
 MAN	   := $(patsubst man/%.scd,$(B)/man/%,$(wildcard man/*.scd))
 
-.PHONY: all lib man demo check check-failed unit e2e sim-soak soak tsan valgrind interop interop-ib interop-ipoib \
+.PHONY: all lib man demo check check-failed unit e2e sim-soak soak tsan valgrind mutate interop interop-ib interop-ipoib \
 	conformance bench fuzz fuzz-corpus guard lint format install uninstall clean help deps deps-check \
 	deps-lint deps-fuzz test-binaries verbs-programs
 .DELETE_ON_ERROR:
@@ -336,6 +336,11 @@ valgrind: deps-check
 	$(Q)$(MAKE) --no-print-directory -j2 build/opt/unit build/opt/sessctl
 	$(Q)tests/valgrind.sh build/opt/unit build/opt/sessctl
 
+# The tests of attacks, against a stack that has its defences taken away one by one
+mutate: deps-check
+	$(Q)$(MAKE) --no-print-directory -j2 build/opt/unit build/opt/e2e build/opt/verbs-test
+	$(Q)tests/mutate/run.sh build/opt
+
 interop: all $(UNIT)
 	$(Q)tests/interop/run.sh
 # Linux's ib_ipoib and ib_cm in the same kind of guest
@@ -418,6 +423,7 @@ help:
 	@echo 'valgrind   unit tests, cases under memcheck   interop   Linux siw and SCTP in a guest'
 	@echo 'conformance  every rule and its case: docs/conformance.md; deliberate faults are caught'
 	@echo 'sim-soak   a million crossed connects, seeded soak      random calls of threads, 20 minutes'
+	@echo 'mutate     tests of attacks against a stack without the defence: each has to fail'
 	@echo 'fuzz       libFuzzer, FUZZ_SECONDS=60 each, FUZZ=name for one; fuzz-corpus keeps the finds'
 	@echo 'interop-ipoib  IPoIB with Linux in a guest'
 	@echo 'interop-ib CM over ibsim and opensm'

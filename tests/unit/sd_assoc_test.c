@@ -336,7 +336,7 @@ Test(sd_assoc, pairs_are_used_again_only_when_drained, .description = "5043-6.6-
 /* Nobody is refused for want of streams, and what one holds the others do not share. */
 Test(sd_assoc, attack_4_full_blocked_and_stalling_ones_are_not_shared)
 {
-	struct sd_ulp u[6] = { 0 };
+	struct sd_ulp u[7] = { 0 };
 	struct ddps_sd_carrier *first;
 
 	fake_sctp_net.out_streams = 3; /* ids 0 and 2 */
@@ -359,16 +359,16 @@ Test(sd_assoc, attack_4_full_blocked_and_stalling_ones_are_not_shared)
 	cr_assert_eq(sd_connect(&w, &u[4], SD_RAW_PORT, false, NULL, 0), 0);
 	sd_run(&w);
 	cr_expect_eq(sd_pair_of(&u[4])->carrier, sd_pair_of(&u[2])->carrier);
-	sd_free(&u[4]);
-	sd_run(&w);
-	sd_pair_of(&u[2])->carrier->blocked = true; /* the peer does not read it */
-	u[5] = (struct sd_ulp){ 0 };
 	cr_assert_eq(sd_connect(&w, &u[5], SD_RAW_PORT, false, NULL, 0), 0);
 	sd_run(&w);
-	cr_expect_neq(sd_pair_of(&u[5])->carrier, sd_pair_of(&u[2])->carrier);
-	for (int i = 0; i < 6; i++)
-		if (i != 4)
-			sd_free(&u[i]);
+	cr_expect_neq(sd_pair_of(&u[5])->carrier, sd_pair_of(&u[2])->carrier, "it is full, too");
+	cr_expect_neq(sd_pair_of(&u[5])->carrier, sd_pair_of(&u[3])->carrier, "it may stall");
+	sd_pair_of(&u[5])->carrier->blocked = true; /* the peer does not read it */
+	cr_assert_eq(sd_connect(&w, &u[6], SD_RAW_PORT, false, NULL, 0), 0);
+	sd_run(&w);
+	cr_expect_neq(sd_pair_of(&u[6])->carrier, sd_pair_of(&u[5])->carrier);
+	for (int i = 0; i < 7; i++)
+		sd_free(&u[i]);
 }
 
 Test(sd_assoc, pairs_run_out_for_sessions_that_wait)
