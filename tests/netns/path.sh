@@ -50,7 +50,7 @@ router() {
 		in_ns $side ip link set r up || return
 		in_ns $side ip route add default via $net.254 || return
 		in_ns $side ip route add default via "$net6::254" || return
-		neighbours $side "$net6" || return
+		neighbours "$side" "$net6" || return
 	done
 }
 

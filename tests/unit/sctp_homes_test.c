@@ -108,3 +108,38 @@ Test(sctp_homes, an_idle_association_is_small, .fini = fini)
 	cr_assert_eq(raw_user_send(&r, 1, DDPS_SCTP_UNORDERED, "more"), 0);
 	cr_expect(raw_any(&r, SC_DATA, NULL));
 }
+
+/* The path of an IPv6 peer takes less than it did: the chunk is cut already, and no router will
+ * fragment the packet.  Beyond what the link takes our own system does. */
+Test(sctp_homes, what_is_too_large_for_ipv6_is_made_too_large_for_the_link, .fini = fini,
+     .description = "9260-6.9-5")
+{
+	const struct ddps_sctp_addr v6[2] = {
+		{ .family = 6, .ip = { 0x20, 1, 0xd, 0xb8, [15] = 1 } },
+		{ .family = 6, .ip = { 0x20, 1, 0xd, 0xb8, [15] = 2 } }
+	};
+	char text[1301];
+	unsigned k = 0;
+
+	memset(text, 'x', sizeof text - 1);
+	text[sizeof text - 1] = 0;
+	raw_init(&r);
+	for (unsigned i = 0; i < 2; i++)
+		r.net.node[i].addr[0] = v6[i];
+	raw_init_chunk(&r, RAW_TAG, RAW_TSN);
+	cr_assert(raw_take_init_ack(&r));
+	raw_echo(&r);
+	cr_assert_eq(raw_user_send(&r, 1, DDPS_SCTP_UNORDERED, text), 0);
+	cr_assert_eq(raw_got(&r, r.n - 1, 0, NULL), SC_DATA);
+	cr_expect_lt(r.log[r.n - 1].len, 1500 - 48, "as it is");
+	r.a->path[0]->tx.pmtu.size = 1280;
+	ddps_sent_mtu_changed(&r.a->tx, &r.a->path[0]->tx, DDPS_PMTU_SIZE);
+	raw_wait(&r, 3000);
+	while (k < r.n && raw_got(&r, k, 0, NULL) != SC_DATA)
+		k++;
+	cr_assert_lt(k, r.n, "sent again");
+	cr_expect_eq(raw_got(&r, k, 1, NULL), SC_PAD);
+	cr_expect_gt(r.log[k].len, 1500 - 48);
+	cr_expect_lt(r.log[k].len, 1500 - 48 + 16);
+	cr_expect(ddps_sc_crc_ok(r.log[k].data, r.log[k].len));
+}
