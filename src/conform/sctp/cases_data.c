@@ -27,7 +27,7 @@ static void told_now(struct cf_raw *r, unsigned before, uint32_t cum)
 /* Sends a question that is not to wait for. */
 static void tell(struct cf_raw *r, uint32_t tsn, uint8_t flags)
 {
-	cf_raw_ask_at(r, tsn, 0, flags);
+	cf_raw_ask_at(r, tsn, 2, flags);
 }
 
 static void first(struct cf *cf)
@@ -37,7 +37,7 @@ static void first(struct cf *cf)
 
 	cf_raw_up(cf, &r);
 	n = r.nsack;
-	cf_raw_ask(&r, 0);
+	cf_raw_ask(&r, 2);
 	told_now(&r, n, r.own_tsn);
 	CF_CHECK(cf, !r.ngaps && !r.ndups, "gaps or duplicates where there are none");
 }
@@ -49,25 +49,25 @@ static void delayed(struct cf *cf)
 	unsigned n;
 
 	cf_raw_up(cf, &r);
-	cf_raw_ask(&r, 0);
+	cf_raw_ask(&r, 2);
 	cf_raw_want_sack(&r, r.l->tsn - 1);
 	n = r.nsack;
 	for (unsigned i = 0; i < 40; i++) {
 		cf_raw_begin(&r); /* three chunks are one packet */
 		for (unsigned k = 0; k < 3; k++)
-			cf_raw_put_question(&r, 0);
+			cf_raw_put_question(&r, 2);
 		cf_raw_send(&r);
 	}
 	cf_raw_want_sack(&r, r.l->tsn - 1);
 	CF_CHECK(cf, r.nsack - n <= 40, "%u SACKs of 40 packets", r.nsack - n);
-	cf_raw_ask(&r, 0);
+	cf_raw_ask(&r, 2);
 	cf_raw_want_sack(&r, r.l->tsn - 1);
 	n = r.nsack;
 	cf_raw_begin(&r);
-	cf_raw_put_question(&r, 0);
+	cf_raw_put_question(&r, 2);
 	cf_raw_send(&r);
 	cf_raw_begin(&r);
-	cf_raw_put_question(&r, 0);
+	cf_raw_put_question(&r, 2);
 	cf_raw_send(&r);
 	told_now(&r, n, r.l->tsn - 1);
 }
@@ -93,7 +93,7 @@ static void i_bit(struct cf *cf)
 	struct cf_raw r;
 
 	cf_raw_up(cf, &r);
-	cf_raw_ask(&r, 0);
+	cf_raw_ask(&r, 2);
 	cf_raw_want_sack(&r, r.l->tsn - 1);
 	cf_raw_quiet(&r);
 	asked = fastest(&r, PLAIN | RAW_I);

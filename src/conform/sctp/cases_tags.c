@@ -73,7 +73,7 @@ static void checksum(struct cf *cf)
 	cf_raw_put(&r, CF_C_ABORT, 0, NULL, 0);
 	cf_raw_send_bad_sum(&r);
 	cf_raw_begin(&r);
-	cf_raw_put_question_at(&r, r.l->tsn, 0, RAW_WHOLE | RAW_U);
+	cf_raw_put_question_at(&r, r.l->tsn, 2, RAW_WHOLE | RAW_U);
 	cf_raw_send_bad_sum(&r);
 	r.nsack = 0;
 	cf_raw_quiet(&r);
@@ -191,7 +191,7 @@ static void unknown_chunks(struct cf *cf)
 		r.wrong = true; /* others know some of these types */
 		cf_raw_begin(&r);
 		cf_raw_put(&r, (uint8_t)type, 0, "abc", 3);
-		cf_raw_put_question_at(&r, r.l->tsn++, 0, RAW_WHOLE | RAW_U | RAW_I);
+		cf_raw_put_question_at(&r, r.l->tsn++, 2, RAW_WHOLE | RAW_U | RAW_I);
 		cf_raw_send(&r);
 		if (type & 0x40) {
 			c = cf_raw_want(&r, CF_C_ERROR);
@@ -259,19 +259,19 @@ static void lengths(struct cf *cf)
 	for (unsigned len = 0; len < 4; len++) {
 		cf_raw_begin(&r);
 		cf_raw_put(&r, 0x80, 0, NULL, 0);
-		cf_raw_put_question_at(&r, r.l->tsn, 0, RAW_WHOLE | RAW_U);
+		cf_raw_put_question_at(&r, r.l->tsn, 2, RAW_WHOLE | RAW_U);
 		cf_put16(r.out.b + RAW_HEADER + 2, (uint16_t)len);
 		r.wrong = true;
 		cf_raw_send(&r);
 	}
 	cf_raw_begin(&r);
-	cf_raw_put_question_at(&r, r.l->tsn, 0, RAW_WHOLE | RAW_U);
+	cf_raw_put_question_at(&r, r.l->tsn, 2, RAW_WHOLE | RAW_U);
 	cf_put16(r.out.b + RAW_HEADER + 2, 200);
 	r.wrong = true;
 	cf_raw_send(&r);
 	cf_raw_begin(&r); /* a whole one in front of one that is cut off */
 	tsn = r.l->tsn;
-	cf_raw_put_question(&r, 0);
+	cf_raw_put_question(&r, 2);
 	cf_raw_put(&r, CF_C_ABORT, 0, "abcd", 4);
 	cf_put16(r.out.b + r.out.len - 6, 100);
 	r.wrong = true;
@@ -291,7 +291,7 @@ static void padding(struct cf *cf)
 	cf_raw_put(&r, CF_C_HEARTBEAT, 0xff, "\0\1\0\11hello", 9);
 	memset(r.out.b + r.out.len - 3, 0xee, 3);
 	tsn = r.l->tsn;
-	cf_raw_put_question(&r, 0);
+	cf_raw_put_question(&r, 2);
 	r.out.b[r.out.len - 1] = 0xee;
 	cf_raw_send(&r);
 	c = cf_raw_want(&r, CF_C_HEARTBEAT_ACK);
@@ -300,7 +300,7 @@ static void padding(struct cf *cf)
 	cf_raw_want_sack(&r, tsn);
 	cf_raw_begin(&r); /* the last chunk without its padding */
 	tsn = r.l->tsn;
-	cf_raw_put_question(&r, 0);
+	cf_raw_put_question(&r, 2);
 	r.out.len--;
 	r.wrong = true;
 	cf_raw_send(&r);

@@ -8,7 +8,7 @@
  *
  * The target is asked by "questions": a session chunk that RFC 5043 knows not what to do with, so
  * that one DATA chunk with a Terminate comes back, whatever application the target has.  A stream
- * answers one of them, and then rests.
+ * answers one of them, and then rests; stream 0 is left to the session of an initiator.
  */
 #include "conform/peer/sctp_packet.h"
 
