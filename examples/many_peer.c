@@ -275,7 +275,7 @@ static int call(struct peer *p)
 	p->param.private_data = HELLO;
 	p->param.private_data_len = sizeof HELLO;
 	p->param.nudge_ms = NUDGE_MS;
-	p->param.connect_ms = p->param.setup_ms = SETUP_MS;
+	p->param.connect_ms = p->param.setup_ms = p->param.close_ms = SETUP_MS;
 	while (p->made < p->sessions) {
 		s = session_new(p, MOST, 0);
 		if (!s)

@@ -1,0 +1,64 @@
+# shellcheck shell=bash disable=SC2154 # variables of lib.sh
+# SPDX-License-Identifier: BSD-2-Clause
+# Two addresses at either end; the path in use is cut in mid-transfer, silently, and the rest goes by
+# the other one.  Our engine puts a file (its default settings), then the kernel does.  In UDP.
+# needs: sessctl
+judged_sctp
+sctp_over_udp
+host ip addr add 10.77.1.1/24 dev tap0
+guest "ip addr add 10.77.1.2/24 dev eth0"
+
+cut() { # what goes there is for nobody
+	host ip neigh replace 10.77.1.2 lladdr 02:00:00:00:00:98 nud permanent dev tap0
+	guest "ip neigh replace 10.77.1.1 lladdr 02:00:00:00:00:99 nud permanent dev eth0"
+}
+
+mend() {
+	host ip neigh del 10.77.1.2 dev tap0
+	guest "ip neigh del 10.77.1.1 dev eth0"
+}
+
+# The longest time without a new cumulative TSN from there, in seconds.
+pause_seen() { # DISPLAY-FILTER
+	wire -Y "$1 && sctp.chunk_type == 3" -T fields -e frame.time_relative \
+		-e sctp.sack_cumulative_tsn_ack_raw | awk -F '\t' '
+		{ sub(/,.*/, "", $2) }
+		$2 != last { if (n++ && $1 - at > most) most = $1 - at; at = $1; last = $2 }
+		END { printf "%.1f", most }'
+}
+
+data_goes_to() { # ADDRESS...: to each
+	local a
+	for a; do
+		[ "$(wire -Y "ip.dst == $a && sctp.chunk_type == 0" | wc -l)" -gt 100 ] ||
+			fail "no data to $a"
+	done
+}
+
+sessctl_in_guest "sctp://0.0.0.0:$PORT?backend=kernel&$IN_UDP"
+head -c 24000000 /dev/urandom >"$work/file"
+host_start put timeout 200 "$sessctl" put --json "$work/file" \
+	"sctp://10.77.1.2,$GUEST:$PORT?backend=native&$IN_UDP/file"
+await 60 captured 4000000 || fail "no octets leave"
+cut
+host_wait put || fail "put: $(tail -n 1 "$work/put.err")"
+same_digest "$work/file" /tmp/dir/file
+data_goes_to 10.77.1.2 "$GUEST"
+ours=$(pause_seen "ip.dst_host matches \"10.77.[01].1\" && sctp.srcport == $PORT")
+awk -v s="$ours" 'BEGIN { exit !(s > 0 && s < 5) }' || fail "nothing arrived for $ours s"
+guest "rm /tmp/dir/file"
+mend
+
+mkdir "$work/dir"
+listen "sctp://10.77.1.1,$HOST:0?backend=native&$IN_UDP" --dir "$work/dir"
+guest "sysctl -q -w net.sctp.path_max_retrans=2 net.sctp.rto_max=1000
+	head -c 24000000 /dev/urandom >/tmp/own"
+size=$(stat -c %s "$work/wire.pcap")
+guest_start put "timeout 200 sessctl put /tmp/own 'sctp://10.77.1.1:$port/own?backend=kernel&$IN_UDP'"
+await 60 captured $((size + 4000000)) || fail "no octets come"
+cut
+guest_wait put 100 || fail "put in the guest: $(guest_output put | tail -n 1)"
+same_digest "$work/dir/own" /tmp/own
+data_goes_to 10.77.1.1 "$HOST"
+detail "24 MB each way; longest pause with our engine sending $ours s, with the kernel $(
+	pause_seen "ip.src_host matches \"10.77.[01].1\" && sctp.srcport == $port") s"
