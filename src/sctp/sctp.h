@@ -77,7 +77,7 @@ struct ddps_sctp_config {
 
 	uint32_t rto_initial_ms, rto_min_ms, rto_max_ms; /* 1000, 400, 60000 */
 	uint32_t sack_delay_ms;				 /* 20; at most 500 */
-	/* How long the SACK of a lone packet that asks for it (RFC 7053) may wait for an answer of
+	/* How long the SACK of a lone short packet that asks for it (RFC 7053) may wait for an answer of
 	 * the user, to leave with that; 0 */
 	uint32_t sack_grace_us;
 	uint32_t cookie_life_ms;    /* 60000 */
@@ -225,7 +225,7 @@ struct ddps_sctp_out {
 	/* One packet, larger than the path takes: let IP fragment it, our own system where it is IPv6,
 	 * into the least size.  Else DF. */
 	bool fragment;
-	bool probe;    /* one packet, to be sent alone: a path MTU probe */
+	bool probe; /* one packet, to be sent alone: a path MTU probe */
 	/* private */
 	bool data; /* it has DATA, in packets from @pn on */
 	uint16_t port, peer_port;

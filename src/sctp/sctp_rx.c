@@ -2,6 +2,8 @@
 /* DATA (RFC 9260 6.2): what is taken, what is not, and what is held against the window. */
 #include "sctp/sctp_in.h"
 
+#define SHORT 4096u /* octets of a packet that may be a request */
+
 /* ---- the window ---- */
 
 uint32_t ddps_sc_rwnd(const struct ddps_sctp_assoc *a)
@@ -186,7 +188,9 @@ void ddps_sc_rx_done(struct ddps_sc_rx *rx)
 		return;
 	}
 	a->sack_packets++;
-	delay = rx->now_flag ? rx->e->c.sack_grace_us * 1000ull : rx->e->c.sack_delay_ms * MS;
+	delay = rx->e->c.sack_delay_ms * MS;
+	if (rx->now_flag) /* of bulk data: the sender's window may be full */
+		delay = rx->len <= SHORT ? rx->e->c.sack_grace_us * 1000ull : 0;
 	if (first || !delay || rx->gap || rx->dropped || (rx->dup && !rx->fresh) ||
 	    a->sack_packets >= 2 || a->delay_sack_never)
 		ddps_sc_want_sack(a);
