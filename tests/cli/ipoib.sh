@@ -455,9 +455,15 @@ bridge_address_in_use() {
 	local port status input
 	run 0 ipoib bridge --help || return
 	coproc HOLDER { exec python3 -c 'import socket, sys
-t = socket.create_server(("127.0.0.1", 0))
-u = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-u.bind(t.getsockname())
+while True:  # of both the same number, which somebody may have for UDP
+    t = socket.create_server(("127.0.0.1", 0))
+    u = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    try:
+        u.bind(t.getsockname())
+        break
+    except OSError:
+        t.close()
+        u.close()
 print(t.getsockname()[1], flush=True)
 sys.stdin.read()'; }
 	read -r port <&"${HOLDER[0]}"
