@@ -54,7 +54,7 @@ static struct ddps_sd_assoc *assoc_new(struct ddps_sk_env *ke, int fd)
 
 	if (!a)
 		return NULL;
-	ddps_sd_life_init(&a->life, &ddps_sk_life, ke->env);
+	ddps_sk_life_init(&a->life, ke->env);
 	a->ke = ke;
 	a->io = (struct ddps_io){ .fd = fd, .fn = on_io, .user = a };
 	a->task = (struct ddps_task){ .fn = on_task, .user = a };
@@ -380,7 +380,7 @@ static void do_shutdown(struct ddps_sd_assoc *a)
 	if (a->io.fd < 0 || a->life.shut)
 		return;
 	if (!a->life.announced) {
-		ddps_sd_life_abort(a);
+		ddps_sk_life_abort(a);
 		return;
 	}
 	a->life.shut = true;
@@ -394,13 +394,13 @@ const struct ddps_sd_backend ddps_sd_kernel = {
 	.listen = do_listen,
 	.endpoint_addr = endpoint_addr,
 	.endpoint_free = endpoint_free,
-	.set_up = ddps_sd_life_set_up,
+	.set_up = ddps_sk_life_set_up,
 	.info = info,
 	.send = do_send,
 	.ask_dry = ask_dry,
 	.pause = do_pause,
 	.shutdown = do_shutdown,
-	.abort = ddps_sd_life_abort,
-	.free = ddps_sd_life_free,
+	.abort = ddps_sk_life_abort,
+	.free = ddps_sk_life_free,
 	.fini = fini,
 };

@@ -6,12 +6,63 @@
  *   sd_kernel.c	the backend's operations
  *   sd_kernel_sock.c	its sockets: options, UDP encapsulation, names
  *   sd_kernel_rx.c	what comes out of an association
- *   ../sd_life.c	what follows from that
+ *   sd_kernel_life.c	what follows from that: it comes up, messages go up, it ends
  */
-#include "sctp_ddp/backend/sd_life.h"
+#include "common/error.h"
+#include "sctp_ddp/backend/sd_part.h"
+#include "sctp_ddp/sd_backend.h"
 #include <netinet/in.h>
 #include <netinet/sctp.h>
 #include <utlist.h>
+
+enum ddps_sk_what {
+	DDPS_SK_NOTHING,    /* to read now */
+	DDPS_SK_END,	    /* of the socket: sys_errno, 0: as both sides wanted, or an ABORT */
+	DDPS_SK_DATA,	    /* stream, ppid, unordered, data, len, eor */
+	DDPS_SK_UP,	    /* in_streams, out_streams */
+	DDPS_SK_INDICATION, /* adaptation */
+	DDPS_SK_LOST,	    /* its cause is the socket's error */
+	DDPS_SK_RESTART,
+	DDPS_SK_SHUT_DONE,
+	DDPS_SK_PEER_SHUT,
+	DDPS_SK_DRY,
+	DDPS_SK_PART_LOST, /* the rest of a message will not come */
+	DDPS_SK_OTHER	   /* a notification that nothing follows from */
+};
+
+/* What one read of the socket brought. */
+struct ddps_sk_item {
+	enum ddps_sk_what what;
+	int sys_errno;
+	bool eor, unordered;
+	uint16_t stream, in_streams, out_streams;
+	uint32_t ppid, adaptation;
+	const uint8_t *data;
+	size_t len;
+};
+
+/* Who listens; an endpoint begins with it. */
+struct ddps_sk_owner {
+	const struct ddps_sd_listen_up *up;
+	void *user;
+};
+
+struct ddps_sk_life {
+	struct ddps_env *env;
+	const struct ddps_sd_assoc_up *up;
+	void *user;
+	const struct ddps_sk_owner *ep; /* accepted, not announced yet */
+	struct ddps_timer deadline;
+	struct ddps_sd_assoc_info info;
+	bool accepted;
+	bool up_seen;	/* COMM_UP was read; the indication may follow */
+	bool announced; /* comm_up() or accepted() was called */
+	bool peer_shut, shut, paused, want_write, want_dry;
+	bool doomed, ended; /* end is set; gone() was called */
+	bool serving, freed;
+	struct ddps_error end;
+	struct ddps_sd_part part;
+};
 
 /* One context's use of the backend. */
 struct ddps_sk_env {
@@ -22,7 +73,7 @@ struct ddps_sk_env {
 };
 
 struct ddps_sd_endpoint {
-	struct ddps_sd_owner owner;
+	struct ddps_sk_owner owner;
 	struct ddps_sk_env *ke;
 	struct ddps_io io;
 	struct ddps_timer retry; /* no descriptor was left for a peer */
@@ -31,7 +82,7 @@ struct ddps_sd_endpoint {
 };
 
 struct ddps_sd_assoc {
-	struct ddps_sd_life life;
+	struct ddps_sk_life life;
 	struct ddps_sk_env *ke;
 	struct ddps_io io; /* fd -1: ended */
 	struct ddps_task task;
@@ -69,8 +120,34 @@ void ddps_sk_addresses(struct ddps_sd_assoc *a);
 
 /* ---- sd_kernel_rx.c ---- */
 
-extern const struct ddps_sd_life_ops ddps_sk_life;
+struct ddps_sk_item ddps_sk_take(struct ddps_sd_assoc *a);
+/* SO_ERROR, which is reset. */
+int ddps_sk_so_error(const struct ddps_sd_assoc *a);
+/* What an end with this errno means. */
+struct ddps_error ddps_sk_why(const struct ddps_sd_assoc *a, int sys_errno);
+/* The event that want_dry asked for; it may be stale. */
+void ddps_sk_dry(struct ddps_sd_assoc *a);
 /* Deliver what @a has; @events are epoll's, or 0.  Called from the loop. */
 void ddps_sk_serve(struct ddps_sd_assoc *a, uint32_t events);
+
+/* ---- sd_kernel_life.c ---- */
+
+/* For a new association, all of whose octets are 0. */
+void ddps_sk_life_init(struct ddps_sk_life *l, struct ddps_env *env);
+/* Whether there is anything to do with it but to end it. */
+bool ddps_sk_life_alive(const struct ddps_sk_life *l);
+/* One item; returns whether there may be more. */
+bool ddps_sk_life_step(struct ddps_sk_life *l);
+/* The socket has ended, with this errno or 0. */
+void ddps_sk_life_on_end(struct ddps_sk_life *l, int sys_errno);
+/* A turn of the loop begins: whether there is anything to read. */
+bool ddps_sk_life_enter(struct ddps_sk_life *l);
+/* It ends: gone() if it is over, and release() if it was freed; then false. */
+bool ddps_sk_life_leave(struct ddps_sk_life *l);
+
+/* Operations of struct ddps_sd_backend. */
+void ddps_sk_life_set_up(struct ddps_sd_assoc *a, const struct ddps_sd_assoc_up *up, void *user);
+void ddps_sk_life_abort(struct ddps_sd_assoc *a);
+void ddps_sk_life_free(struct ddps_sd_assoc *a);
 
 #endif

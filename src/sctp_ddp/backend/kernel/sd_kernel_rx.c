@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What comes out of an association of the kernel's, for sd_life.c. */
+/* What comes out of an association of the kernel's, for sd_kernel_life.c. */
 #include "sctp_ddp/backend/kernel/sd_kernel.h"
 #include <errno.h>
 #include <string.h>
@@ -14,28 +14,28 @@ static void find_info(struct msghdr *m, struct sctp_rcvinfo *info)
 			memcpy(info, CMSG_DATA(c), sizeof *info);
 }
 
-static enum ddps_sd_what change_of(uint16_t state)
+static enum ddps_sk_what change_of(uint16_t state)
 {
 	switch (state) {
 	case SCTP_COMM_UP:
-		return DDPS_SD_UP;
+		return DDPS_SK_UP;
 	case SCTP_SHUTDOWN_COMP:
-		return DDPS_SD_SHUT_DONE;
+		return DDPS_SK_SHUT_DONE;
 	case SCTP_RESTART:
-		return DDPS_SD_RESTART;
+		return DDPS_SK_RESTART;
 	default: /* COMM_LOST, CANT_STR_ASSOC */
-		return DDPS_SD_LOST;
+		return DDPS_SK_LOST;
 	}
 }
 
 /* Of a notification; its octets may be less than all of it. */
-static void read_note(struct ddps_sd_item *it)
+static void read_note(struct ddps_sk_item *it)
 {
 	union sctp_notification n;
 
 	memset(&n, 0, sizeof n);
 	memcpy(&n, it->data, it->len < sizeof n ? it->len : sizeof n);
-	it->what = DDPS_SD_OTHER;
+	it->what = DDPS_SK_OTHER;
 	switch (n.sn_header.sn_type) {
 	case SCTP_ASSOC_CHANGE:
 		it->what = change_of(n.sn_assoc_change.sac_state);
@@ -43,35 +43,35 @@ static void read_note(struct ddps_sd_item *it)
 		it->out_streams = n.sn_assoc_change.sac_outbound_streams;
 		break;
 	case SCTP_ADAPTATION_INDICATION:
-		it->what = DDPS_SD_INDICATION;
+		it->what = DDPS_SK_INDICATION;
 		it->adaptation = n.sn_adaptation_event.sai_adaptation_ind;
 		break;
 	case SCTP_SHUTDOWN_EVENT:
-		it->what = DDPS_SD_PEER_SHUT;
+		it->what = DDPS_SK_PEER_SHUT;
 		break;
 	case SCTP_SENDER_DRY_EVENT:
-		it->what = DDPS_SD_DRY;
+		it->what = DDPS_SK_DRY;
 		break;
 	case SCTP_PARTIAL_DELIVERY_EVENT:
-		it->what = DDPS_SD_PART_LOST;
+		it->what = DDPS_SK_PART_LOST;
 		break;
 	default:
 		break;
 	}
 }
 
-static void read_data(struct ddps_sd_item *it, const struct sctp_rcvinfo *info)
+static void read_data(struct ddps_sk_item *it, const struct sctp_rcvinfo *info)
 {
-	it->what = DDPS_SD_DATA;
+	it->what = DDPS_SK_DATA;
 	it->stream = info->rcv_sid;
 	it->ppid = ntohl(info->rcv_ppid);
 	it->unordered = info->rcv_flags & SCTP_UNORDERED;
 }
 
 /* One read from SCTP: a message or the next part of one, or a notification. */
-static struct ddps_sd_item take_kernel_item(struct ddps_sd_assoc *a)
+struct ddps_sk_item ddps_sk_take(struct ddps_sd_assoc *a)
 {
-	struct ddps_sd_item it = { .what = DDPS_SD_NOTHING };
+	struct ddps_sk_item it = { .what = DDPS_SK_NOTHING };
 	struct sctp_rcvinfo info = { 0 };
 	size_t cap;
 	uint8_t *buf = ddps_sd_part_room(&a->life.part, a->ke->rx_buf, &cap);
@@ -95,7 +95,7 @@ static struct ddps_sd_item take_kernel_item(struct ddps_sd_assoc *a)
 	it.eor = m.msg_flags & MSG_EOR;
 	find_info(&m, &info);
 	if (n <= 0)
-		it.what = DDPS_SD_END;
+		it.what = DDPS_SK_END;
 	else if (m.msg_flags & MSG_NOTIFICATION)
 		read_note(&it);
 	else
@@ -105,7 +105,7 @@ static struct ddps_sd_item take_kernel_item(struct ddps_sd_assoc *a)
 
 /* ---- the end ---- */
 
-static int so_error(struct ddps_sd_assoc *a)
+int ddps_sk_so_error(const struct ddps_sd_assoc *a)
 {
 	int err = 0;
 	socklen_t len = sizeof err;
@@ -113,7 +113,7 @@ static int so_error(struct ddps_sd_assoc *a)
 	return getsockopt(a->io.fd, SOL_SOCKET, SO_ERROR, &err, &len) < 0 ? errno : err;
 }
 
-static struct ddps_error why(const struct ddps_sd_assoc *a, int sys_errno)
+struct ddps_error ddps_sk_why(const struct ddps_sd_assoc *a, int sys_errno)
 {
 	if (a->life.announced)
 		return ddps_error_make(DDPS_E_RESET, sys_errno, "SCTP association lost: %s",
@@ -135,7 +135,7 @@ static struct ddps_error why(const struct ddps_sd_assoc *a, int sys_errno)
  * The event tells of the time it was made.  If nothing was sent since it was asked for it
  * still holds; else ask again: it comes at once if all is acknowledged now.
  */
-static void on_dry(struct ddps_sd_assoc *a)
+void ddps_sk_dry(struct ddps_sd_assoc *a)
 {
 	if (!a->life.want_dry)
 		return;
@@ -149,25 +149,14 @@ static void on_dry(struct ddps_sd_assoc *a)
 	a->life.up->dry(a->life.user);
 }
 
-const struct ddps_sd_life_ops ddps_sk_life = {
-	.take = take_kernel_item,
-	.so_error = so_error,
-	.why = why,
-	.came_up = ddps_sk_addresses,
-	.dry = on_dry,
-	.doom = ddps_sk_doom,
-	.close = ddps_sk_close,
-	.release = ddps_sk_release,
-};
-
 static void turn(struct ddps_sd_assoc *a, uint32_t events)
 {
 	int err;
 
 	if (a->connecting) {
-		err = so_error(a);
+		err = ddps_sk_so_error(a);
 		if (err) {
-			ddps_sd_life_on_end(&a->life, err);
+			ddps_sk_life_on_end(&a->life, err);
 			return;
 		}
 		if (!(events & (EPOLLOUT | EPOLLIN)))
@@ -175,13 +164,13 @@ static void turn(struct ddps_sd_assoc *a, uint32_t events)
 		a->connecting = false;
 	}
 	for (int n = 0; n < TURN && !a->life.paused; n++)
-		if (!ddps_sd_life_step(&a->life))
+		if (!ddps_sk_life_step(&a->life))
 			break;
-	if (!ddps_sd_life_alive(&a->life))
+	if (!ddps_sk_life_alive(&a->life))
 		return;
 	/* Nobody reads a paused association, yet a lost one is lost. */
 	if (a->life.paused && (events & EPOLLERR)) {
-		ddps_sd_life_on_end(&a->life, so_error(a));
+		ddps_sk_life_on_end(&a->life, ddps_sk_so_error(a));
 		return;
 	}
 	if (a->life.want_write && (events & EPOLLOUT)) {
@@ -192,9 +181,9 @@ static void turn(struct ddps_sd_assoc *a, uint32_t events)
 
 void ddps_sk_serve(struct ddps_sd_assoc *a, uint32_t events)
 {
-	if (ddps_sd_life_enter(&a->life))
+	if (ddps_sk_life_enter(&a->life))
 		turn(a, events);
-	if (!ddps_sd_life_leave(&a->life))
+	if (!ddps_sk_life_leave(&a->life))
 		return;
 	if (a->life.paused && (events & EPOLLHUP))
 		ddps_io_del(a->ke->env->loop, &a->io); /* would be reported without end */

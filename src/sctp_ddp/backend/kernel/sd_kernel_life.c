@@ -1,61 +1,59 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* From what an association's socket brings to the upcalls. */
-#include "sctp_ddp/backend/sd_life.h"
+#include "sctp_ddp/backend/kernel/sd_kernel.h"
 #include <string.h>
 
 /* An association begins with its life. */
-static struct ddps_sd_assoc *whole(struct ddps_sd_life *l)
+static struct ddps_sd_assoc *whole(struct ddps_sk_life *l)
 {
 	return (struct ddps_sd_assoc *)(void *)l;
 }
 
-static struct ddps_sd_life *life_of(struct ddps_sd_assoc *a)
+static struct ddps_sk_life *life_of(struct ddps_sd_assoc *a)
 {
-	return (struct ddps_sd_life *)(void *)a;
+	return (struct ddps_sk_life *)(void *)a;
 }
 
 static void timed_out(void *user)
 {
-	struct ddps_sd_life *l = user;
+	struct ddps_sk_life *l = user;
 
-	l->ops->doom(whole(l), ddps_error_make(DDPS_E_TIMEDOUT, 0, "no SCTP association in time"));
+	ddps_sk_doom(whole(l), ddps_error_make(DDPS_E_TIMEDOUT, 0, "no SCTP association in time"));
 }
 
-void ddps_sd_life_init(struct ddps_sd_life *l, const struct ddps_sd_life_ops *ops,
-		       struct ddps_env *env)
+void ddps_sk_life_init(struct ddps_sk_life *l, struct ddps_env *env)
 {
-	l->ops = ops;
 	l->env = env;
 	l->deadline = (struct ddps_timer){ .fn = timed_out, .user = l };
 }
 
-bool ddps_sd_life_alive(const struct ddps_sd_life *l)
+bool ddps_sk_life_alive(const struct ddps_sk_life *l)
 {
 	return !l->freed && !l->doomed && !l->ended;
 }
 
 /* ---- the end ---- */
 
-static void shut_down(struct ddps_sd_life *l)
+static void shut_down(struct ddps_sk_life *l)
 {
-	l->ops->doom(whole(l), ddps_error_make(DDPS_OK, 0, "association shut down"));
+	ddps_sk_doom(whole(l), ddps_error_make(DDPS_OK, 0, "association shut down"));
 }
 
-void ddps_sd_life_on_end(struct ddps_sd_life *l, int sys_errno)
+void ddps_sk_life_on_end(struct ddps_sk_life *l, int sys_errno)
 {
 	if (!sys_errno && (l->peer_shut || l->shut))
 		shut_down(l);
 	else
-		l->ops->doom(whole(l), l->ops->why(whole(l), sys_errno));
+		ddps_sk_doom(whole(l), ddps_sk_why(whole(l), sys_errno));
 }
 
 /* Last upcall; an association that nobody was told of goes silently. */
-static void finish(struct ddps_sd_life *l)
+static void finish(struct ddps_sk_life *l)
 {
 	struct ddps_error e = l->end;
 
 	l->ended = true;
-	l->ops->close(whole(l));
+	ddps_sk_close(whole(l));
 	ddps_timer_stop(l->env->loop, &l->deadline);
 	if (!l->up) {
 		l->freed = true;
@@ -68,9 +66,9 @@ static void finish(struct ddps_sd_life *l)
 
 /* ---- the beginning ---- */
 
-static void announce(struct ddps_sd_life *l)
+static void announce(struct ddps_sk_life *l)
 {
-	const struct ddps_sd_owner *ep = l->ep;
+	const struct ddps_sk_owner *ep = l->ep;
 
 	l->announced = true;
 	l->ep = NULL;
@@ -90,15 +88,15 @@ static void announce(struct ddps_sd_life *l)
 
 /* ---- items ---- */
 
-static void on_up(struct ddps_sd_life *l, const struct ddps_sd_item *it)
+static void on_up(struct ddps_sk_life *l, const struct ddps_sk_item *it)
 {
 	l->info.in_streams = it->in_streams;
 	l->info.out_streams = it->out_streams;
-	l->ops->came_up(whole(l));
+	ddps_sk_addresses(whole(l));
 	l->up_seen = true;
 }
 
-static void on_indication(struct ddps_sd_life *l, const struct ddps_sd_item *it)
+static void on_indication(struct ddps_sk_life *l, const struct ddps_sk_item *it)
 {
 	l->info.has_adaptation = true;
 	l->info.adaptation = it->adaptation;
@@ -106,7 +104,7 @@ static void on_indication(struct ddps_sd_life *l, const struct ddps_sd_item *it)
 		announce(l);
 }
 
-static void on_data(struct ddps_sd_life *l, const struct ddps_sd_item *it)
+static void on_data(struct ddps_sk_life *l, const struct ddps_sk_item *it)
 {
 	struct ddps_sd_part part = l->part;
 	int err;
@@ -114,7 +112,7 @@ static void on_data(struct ddps_sd_life *l, const struct ddps_sd_item *it)
 	if (!it->eor) {
 		err = ddps_sd_part_hold(&l->part, it->data, it->len);
 		if (err)
-			l->ops->doom(whole(l),
+			ddps_sk_doom(whole(l),
 				     ddps_error_make(err, 0, "a user message of %u octets or more",
 						     DDPS_SD_MSG_MAX));
 		return;
@@ -125,101 +123,101 @@ static void on_data(struct ddps_sd_life *l, const struct ddps_sd_item *it)
 	ddps_sd_part_drop(&part);
 }
 
-static void on_item(struct ddps_sd_life *l, const struct ddps_sd_item *it)
+static void on_item(struct ddps_sk_life *l, const struct ddps_sk_item *it)
 {
 	switch (it->what) {
-	case DDPS_SD_DATA:
+	case DDPS_SK_DATA:
 		on_data(l, it);
 		break;
-	case DDPS_SD_END:
-		ddps_sd_life_on_end(l, it->sys_errno);
+	case DDPS_SK_END:
+		ddps_sk_life_on_end(l, it->sys_errno);
 		break;
-	case DDPS_SD_UP:
+	case DDPS_SK_UP:
 		on_up(l, it);
 		break;
-	case DDPS_SD_INDICATION:
+	case DDPS_SK_INDICATION:
 		on_indication(l, it);
 		break;
-	case DDPS_SD_LOST:
-		ddps_sd_life_on_end(l, l->ops->so_error(whole(l)));
+	case DDPS_SK_LOST:
+		ddps_sk_life_on_end(l, ddps_sk_so_error(whole(l)));
 		break;
-	case DDPS_SD_RESTART:
-		/* All sessions are lost.  Neither SCTP shows the indication of the new INIT, so
+	case DDPS_SK_RESTART:
+		/* All sessions are lost.  The kernel does not show the indication of the new INIT, so
 		 * whether DDP may go on is not known: it may not [5043-11.1-3]. */
-		l->ops->doom(whole(l), ddps_error_make(DDPS_E_RESET, 0, "peer restarted"));
+		ddps_sk_doom(whole(l), ddps_error_make(DDPS_E_RESET, 0, "peer restarted"));
 		break;
-	case DDPS_SD_SHUT_DONE:
+	case DDPS_SK_SHUT_DONE:
 		shut_down(l);
 		break;
-	case DDPS_SD_PEER_SHUT:
+	case DDPS_SK_PEER_SHUT:
 		l->peer_shut = true;
 		l->up->peer_shutdown(l->user);
 		break;
-	case DDPS_SD_DRY:
-		l->ops->dry(whole(l));
+	case DDPS_SK_DRY:
+		ddps_sk_dry(whole(l));
 		break;
-	case DDPS_SD_PART_LOST:
+	case DDPS_SK_PART_LOST:
 		ddps_sd_part_drop(&l->part);
 		break;
-	case DDPS_SD_NOTHING:
-	case DDPS_SD_OTHER:
+	case DDPS_SK_NOTHING:
+	case DDPS_SK_OTHER:
 		break;
 	}
 }
 
-bool ddps_sd_life_step(struct ddps_sd_life *l)
+bool ddps_sk_life_step(struct ddps_sk_life *l)
 {
-	struct ddps_sd_item it = l->ops->take(whole(l));
+	struct ddps_sk_item it = ddps_sk_take(whole(l));
 
 	/* The indication comes with COMM_UP or not at all. */
-	if (l->up_seen && !l->announced && it.what != DDPS_SD_INDICATION) {
+	if (l->up_seen && !l->announced && it.what != DDPS_SK_INDICATION) {
 		announce(l);
-		if (!ddps_sd_life_alive(l))
+		if (!ddps_sk_life_alive(l))
 			return false;
 	}
 	on_item(l, &it);
-	return it.what != DDPS_SD_NOTHING && ddps_sd_life_alive(l);
+	return it.what != DDPS_SK_NOTHING && ddps_sk_life_alive(l);
 }
 
 /* ---- a turn ---- */
 
-bool ddps_sd_life_enter(struct ddps_sd_life *l)
+bool ddps_sk_life_enter(struct ddps_sk_life *l)
 {
 	l->serving = true;
-	return ddps_sd_life_alive(l);
+	return ddps_sk_life_alive(l);
 }
 
-bool ddps_sd_life_leave(struct ddps_sd_life *l)
+bool ddps_sk_life_leave(struct ddps_sk_life *l)
 {
 	if (l->doomed && !l->ended && !l->freed)
 		finish(l);
 	l->serving = false;
 	if (!l->freed)
 		return true;
-	l->ops->release(whole(l));
+	ddps_sk_release(whole(l));
 	return false;
 }
 
 /* ---- from above ---- */
 
-void ddps_sd_life_set_up(struct ddps_sd_assoc *a, const struct ddps_sd_assoc_up *up, void *user)
+void ddps_sk_life_set_up(struct ddps_sd_assoc *a, const struct ddps_sd_assoc_up *up, void *user)
 {
-	struct ddps_sd_life *l = life_of(a);
+	struct ddps_sk_life *l = life_of(a);
 
 	l->up = up;
 	l->user = user;
 }
 
-void ddps_sd_life_abort(struct ddps_sd_assoc *a)
+void ddps_sk_life_abort(struct ddps_sd_assoc *a)
 {
-	life_of(a)->ops->doom(a, ddps_error_make(DDPS_E_CLOSED, 0, "aborted by this side"));
+	ddps_sk_doom(a, ddps_error_make(DDPS_E_CLOSED, 0, "aborted by this side"));
 }
 
-void ddps_sd_life_free(struct ddps_sd_assoc *a)
+void ddps_sk_life_free(struct ddps_sd_assoc *a)
 {
-	struct ddps_sd_life *l = life_of(a);
+	struct ddps_sk_life *l = life_of(a);
 
 	l->freed = true;
 	if (!l->serving)
-		l->ops->release(a);
+		ddps_sk_release(a);
 }
