@@ -252,6 +252,37 @@ SaTest(queries_are_repeated_and_given_up, "")
 	cr_expect_eq(node[0].n_joined, 1);
 }
 
+SaTest(new_group_is_asked_for_like_the_broadcast_group, "4391-10-8 4391-10-9")
+{
+	struct ddps_sa_mcm link, r;
+	struct ddps_sa_head h;
+
+	cr_assert_eq(ddps_sac_join(node[0].c, broadcast, now), 0);
+	ddps_sa_rx(sa, 2, wire[0].mad, now);
+	ddps_sa_mcm_get(&link, wire[1].mad);
+	link.tclass = 0x12;
+	link.flow = 0x34567;
+	link.sl = 5;
+	link.hop = 3;
+	link.rate = 0x83;
+	link.qkey = 0x80000b1b;
+	ddps_sa_mcm_put(wire[1].mad, &link);
+	ddps_sac_rx(node[0].c, wire[1].mad, now);
+	cr_assert_eq(node[0].n_joined, 1);
+	n_wire = 0;
+	cr_assert_eq(ddps_sac_join(node[0].c, group1, now), 0);
+	cr_assert_eq(n_wire, 1);
+	cr_assert_eq(ddps_sa_mad_head(&h, wire[0].mad), 0);
+	ddps_sa_mcm_get(&r, wire[0].mad);
+	cr_expect(h.method == DDPS_SA_SET && h.mask == DDPS_MC_ALL);
+	cr_expect_arr_eq(r.mgid, group1, 16);
+	cr_expect(r.qkey == link.qkey && r.pkey == link.pkey && r.sl == 5 && r.hop == 3);
+	cr_expect(r.mtu == link.mtu && r.rate == 0x83, "exactly");
+	cr_expect(r.tclass == 0x12 && r.flow == 0x34567 && r.scope == link.scope);
+	cr_expect_eq(r.join, DDPS_MC_FULL);
+	n_wire = 0;
+}
+
 SaTest(group_is_made_by_its_first_member, "4391-10-7 4391-10-8 4391-10-9")
 {
 	all_join();
