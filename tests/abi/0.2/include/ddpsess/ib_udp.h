@@ -114,6 +114,7 @@ DDPS_API uint64_t ddps_ib_udp_deadline(const struct ddps_ib_udp *u);
 DDPS_API bool ddps_ib_udp_run(struct ddps_ib_udp *u, uint64_t now);
 
 /** ddps_ib_udp_counter - counter number @i, from 0.
+ * Such as wire_icrc (packets whose CRC is wrong) and qp_rnr_tx (messages that found no memory).
  * Return: its name and @value, or NULL: there are no more.  A later release may add some. */
 DDPS_API const char *ddps_ib_udp_counter(const struct ddps_ib_udp *u, unsigned i, uint64_t *value);
 
