@@ -92,7 +92,7 @@ lines stress "$asan/stress-session" 1 20
 lines stress/verbs "$asan/stress-verbs" 1 10
 lines sim/sctp "$opt/sim-sctp" 1 100000
 lines sim/sctp-asan "$asan/sim-sctp" 1000000 10000
-lines sim/session "$opt/sim-session" 1 100000
+lines sim/session "$opt/sim-session" 1 50000
 lines sim/session-asan "$asan/sim-session" 1000000 10000
 lines fuzz tests/fuzz/replay.sh "$1"
 criterion verbs "$asan/verbs-test" 280

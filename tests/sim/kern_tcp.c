@@ -263,14 +263,14 @@ static size_t total(const struct iovec *iov, int n)
 ssize_t kern_tcp_recv(struct kern_file *f, const struct iovec *iov, int n)
 {
 	struct kern_tcp *t = f->tcp;
-	size_t most = total(iov, n), done = 0, was;
+	size_t most = total(iov, n), done = 0;
 
 	if (!t)
 		return kern_err(ENOTCONN);
 	settle(t);
-	if (most && kern_chance(kern.f.short_io, &kern.n.short_io))
+	if (most && t->first && t->first->at <= kern.now &&
+	    kern_chance(kern.f.short_io, &kern.n.short_io))
 		most = 1 + sim_below(&kern.seed, most);
-	was = space(t);
 	for (int i = 0; i < n && done < most; i++) {
 		for (size_t at = 0, k; at < iov[i].iov_len && done < most; at += k, done += k) {
 			size_t len = iov[i].iov_len - at;
@@ -282,7 +282,6 @@ ssize_t kern_tcp_recv(struct kern_file *f, const struct iovec *iov, int n)
 		}
 	}
 out:
-	(void)was;
 	if (done)
 		return (ssize_t)done;
 	if (t->dead) {

@@ -71,7 +71,7 @@ int __wrap_recvmmsg(int fd, struct mmsghdr *m, unsigned n, int flags, struct tim
 	(void)t;
 	if (kern_fails(EINTR))
 		return -1;
-	if (n > 1 && kern_chance(kern.f.short_io, &kern.n.short_io))
+	if (f->ndgrams > 1 && kern_chance(kern.f.short_io, &kern.n.short_io))
 		n = 1 + (unsigned)sim_below(&kern.seed, n);
 	while (k < n && f->first && f->first->at <= kern.now)
 		take(f, &m[k++]);
