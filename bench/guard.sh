@@ -75,7 +75,7 @@ count() { # WIRE OP THREADS
 	allocations=$(sed -n 's/^allocations \([0-9]*\),.*/\1/p' <<<"$got")
 	waits=$(sed -n 's/.* waited for \([0-9]*\),.*/\1/p' <<<"$got")
 	if [ "$waits" = 0 ] && [ -n "$allocations" ] &&
-		[ "$allocations" -le "$([ "$1" = tcp ] && echo 0 || echo 32)" ]; then
+		[ "$allocations" -le "$([ "$1" = tcp ] && echo 0 || echo 160)" ]; then
 		echo "ok no allocation, no contended lock ($1 $2, threads: $3)"
 		return 0
 	fi
