@@ -245,7 +245,8 @@ static void take_packet(struct ddps_sctp *e, const struct ddps_sctp_route *from,
 void ddps_sctp_input(struct ddps_sctp *e, const struct ddps_sctp_in *in, unsigned n, uint64_t now)
 {
 	ddps_sc_time(e, now);
-	ddps_sc_blobs_free(&e->spent);
+	if (!STAILQ_EMPTY(&e->spent))
+		ddps_sc_blobs_free(&e->spent);
 	e->busy = true;
 	for (unsigned i = 0; i < n; i++) {
 		size_t seg =
@@ -290,7 +291,8 @@ void ddps_sctp_tick(struct ddps_sctp *e, uint64_t now)
 	unsigned n = TICK_MAX;
 
 	ddps_sc_time(e, now);
-	ddps_sc_blobs_free(&e->spent);
+	if (!STAILQ_EMPTY(&e->spent))
+		ddps_sc_blobs_free(&e->spent);
 	e->busy = true;
 	while (n-- && (t = ddps_sc_heap_due(&e->heap, e->now)))
 		assoc_timer((struct ddps_sctp_assoc *)((char *)t -

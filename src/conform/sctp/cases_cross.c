@@ -42,7 +42,7 @@ static void crossing_unfinished(struct cf *cf)
 
 	cf_raw_bare(cf, &r);
 	cross(&r, cf_raw_ddp, sizeof cf_raw_ddp);
-	c = cf_raw_want(&r, CF_C_INIT_ACK);
+	cf_raw_want(&r, CF_C_INIT_ACK);
 	c = cf_raw_want(&r, CF_C_INIT);
 	CF_CHECK(cf, cf_get32(c.v) == r.peer.tag, "INIT with another tag");
 	cf_raw_answer_init(&r, NULL, 0);
@@ -109,7 +109,7 @@ static void crossing_tags(struct cf *cf)
 	c = cf_raw_want(&r, CF_C_INIT_ACK);
 	cf_raw_take_init(&r, &c);
 	cf_raw_echo(&r);
-	c = cf_raw_want(&r, CF_C_COOKIE_ACK);
+	cf_raw_want(&r, CF_C_COOKIE_ACK);
 	r.l->state = CF_L_UP;
 	cf_raw_alive(&r);
 }

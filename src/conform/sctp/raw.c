@@ -276,7 +276,7 @@ static bool passed_over(int type)
 bool cf_raw_came(struct cf_raw *r, int type, unsigned ms, struct cf_raw_chunk *c)
 {
 	uint64_t until = cf_now() + ms * 1000000ull, now;
-	struct cf_raw_chunk none;
+	struct cf_raw_chunk none = { 0 };
 
 	c = c ? c : &none;
 	while ((now = cf_now()) < until &&
