@@ -9,7 +9,7 @@
 struct sa_port {
 	bool known;
 	uint8_t gid[DDPS_IPOIB_GID_LEN];
-	uint8_t traps; /* subscribed: bit n is trap 64 + n */
+	uint8_t traps; /* subscribed: bit n is notice 64 + n */
 	unsigned made; /* groups that are there because of it */
 };
 

@@ -7,7 +7,7 @@
 #define NEVER	   UINT64_MAX
 #define SEC	   1000000000ull
 #define ABSENT_NS  (30 * SEC)
-#define IDLE_NS	   (60 * SEC) /* then one that is only sent to is left [4392-4.2.5-2] */
+#define IDLE_NS	   (60 * SEC) /* then one that is only sent to is left (RFC 4392 4.2.5) */
 #define BACK_OFF   (1 * SEC)
 #define BACK_MAX   (16 * SEC)
 #define TRAP_NEW   66
