@@ -42,6 +42,12 @@ extern struct tsan_test *tsan_tests;
 #define cr_assert_geq(a, b, ...)       cr_assert((a) >= (b))
 #define cr_expect(a, ...)	       cr_assert(a)
 #define cr_expect_eq(a, b, ...)	       cr_assert((a) == (b))
+#define cr_expect_lt(a, b, ...)                                                                    \
+	do {                                                                                       \
+		if (!((a) < (b)))                                                                  \
+			fprintf(stderr, "" __VA_ARGS__);                                           \
+		cr_assert((a) < (b));                                                              \
+	} while (0)
 #define cr_expect_arr_eq(a, b, n, ...) cr_assert(!memcmp(a, b, n))
 
 #endif
