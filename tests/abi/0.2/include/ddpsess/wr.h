@@ -268,7 +268,8 @@ struct ddps_sge {
  * SEND, SEND_IMM, WRITE, WRITE_IMM, IMM: complete when the peer has it, and a Write is in its
  * memory, not when it has left.  An RDMA Read of no octets follows it, whose response proves as much
  * (RFC 5040 5.5); it counts for ORD.  Up to eight requests with this flag, posted one behind the
- * other, share one.  A Terminate for such a Write completes it with DDPS_WC_REMOTE.
+ * other, share one.  A Terminate for such a Write completes it with DDPS_WC_REMOTE; one that does
+ * not say what it is for, the oldest such request.
  */
 #define DDPS_WR_PLACED 0x20u
 
