@@ -110,6 +110,7 @@ lines bench/guard.sh bash bench/guard.sh "$opt"
 lines verbs/exports.sh bash tests/verbs/exports.sh "$2"
 # 1180 runs of programs, most of which poll: a busy machine takes several times as long
 limit=1500 lines verbs/run.sh env bash tests/verbs/run.sh "$2"
+lines verbs/rdma_core.sh env bash tests/verbs/rdma_core.sh "$2"
 lines verbs/rough.sh env bash tests/verbs/rough.sh "$2"
 lines verbs/libfabric.sh env bash tests/verbs/libfabric.sh "$2"
 lines verbs/mpi.sh env bash tests/verbs/mpi.sh "$2"

@@ -82,6 +82,20 @@ VT_TEST(verbs_ops, send_with_immediate_data)
 	vt_down(&v);
 }
 
+/* There is nothing that could confirm it. */
+VT_TEST(verbs_ops, without_reads_a_write_completes_when_it_has_left)
+{
+	struct vt v;
+
+	vt_init(&v);
+	v.connect.initiator_depth = v.connect.responder_resources = 0;
+	v.accept.initiator_depth = v.accept.responder_resources = 0;
+	vt_up(&v);
+	cr_assert_eq(vt_post(&v.a, 3, IBV_WR_RDMA_WRITE, 64, &v.b), 0);
+	vt_expect_wc(&v.a, 3, IBV_WC_RDMA_WRITE, IBV_WC_SUCCESS);
+	vt_down(&v);
+}
+
 static int post_atomic(struct vt_end *e, enum ibv_wr_opcode op, uint64_t arg, uint64_t swap,
 		       const struct vt_end *peer)
 {
