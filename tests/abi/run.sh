@@ -84,8 +84,8 @@ result $? "abidiff sees a member put into a struct" "$abi_work/log"
 result $? "and a program of 0.2 fails with it" "$abi_work/log"
 
 # A member at the end, as docs/abi.md has it; 42 is its default and all that is taken.
-altered grown '/^struct ddps_ep_attr {/,/^};/s/^\tstruct ddps_srq \*srq;/&\n\tuint64_t grown;/
-	s/^DDPS_SIZED_FUNCTIONS(ddps_ep_attr, srq, /DDPS_SIZED_FUNCTIONS(ddps_ep_attr, grown, offsetof(struct ddps_ep_attr, grown), /
+altered grown '/^struct ddps_ep_attr {/,/^};/s/^\tuint8_t reserved\[7\];.*/&\n\tuint64_t grown;/
+	s/^DDPS_SIZED_FUNCTIONS(ddps_ep_attr, reserved, /DDPS_SIZED_FUNCTIONS(ddps_ep_attr, grown, offsetof(struct ddps_ep_attr, grown), /
 	/^static struct ddps_ep_attr /,/^}/s/\.max_sge = /.grown = 42, &/
 	s/if (!attr->pd || /&attr->grown != 42 || /' \
 	include/ddpsess/session.h src/session/param.c src/session/ep.c
