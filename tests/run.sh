@@ -43,7 +43,7 @@ leaks() { # LOG
 }
 
 criterion() { # NAME BINARY SECONDS
-	local log=$work/$1.log line tested ok status
+	local log=$work/$1.log line tested ok status begun=$SECONDS
 	wanted "$1" || return 0
 	LSAN_OPTIONS=exitcode=0 timeout -k 10 "$3" "$2" --jobs 2 --color=never >"$log" 2>&1
 	status=$?
@@ -58,7 +58,7 @@ criterion() { # NAME BINARY SECONDS
 		return
 	fi
 	count "$1" "$ok" $((tested - ok))
-	echo "$1: $ok of $tested passed"
+	echo "$1: $ok of $tested passed, $((SECONDS - begun)) s"
 	if [ "$status" != 0 ] || grep -qa 'ERROR: AddressSanitizer' "$log" || leaks "$log"; then
 		grep -aE -A 12 '^\[(FAIL|----)\]|ERROR:|runtime error' "$log" | head -n 120
 		remember "$1" "$log"
@@ -67,7 +67,7 @@ criterion() { # NAME BINARY SECONDS
 }
 
 lines() { # NAME COMMAND...: prints "ok ..." and "not ok ..." lines
-	local log=$work/lines.log name=$1 status good bad
+	local log=$work/lines.log name=$1 status good bad begun=$SECONDS
 	wanted "$name" || return 0
 	shift
 	timeout -k 10 "${limit:-480}" "$@" >"$log" 2>&1
@@ -81,7 +81,7 @@ lines() { # NAME COMMAND...: prints "ok ..." and "not ok ..." lines
 		remember "$name" "$log"
 	fi
 	grep -a '# skipped' "$log"
-	echo "$name: $good of $((good + bad)) passed"
+	echo "$name: $good of $((good + bad)) passed, $((SECONDS - begun)) s"
 	count "$name" "$good" "$bad"
 }
 
