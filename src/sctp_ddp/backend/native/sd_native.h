@@ -42,13 +42,14 @@ struct ddps_sn_sock {
 	struct ddps_io io;
 	int family;
 	bool raw, gso, full;
-	bool waited;		     /* nothing was there when it was read last */
-	bool shared;		     /* of what this context opens */
-	uint16_t via;		     /* number */
-	uint16_t port;		     /* own UDP port, 0: raw */
-	unsigned refs;		     /* endpoints and associations */
-	unsigned heavy;		     /* messages and packets of a datagram, of late at most */
-	uint16_t *ours;		     /* raw: how many of ours use each SCTP port */
+	bool waited;	/* nothing was there when it was read last */
+	bool errors;	/* a call has said that ICMP errors wait: epoll may not be asked */
+	bool shared;	/* of what this context opens */
+	uint16_t via;	/* number */
+	uint16_t port;	/* own UDP port, 0: raw */
+	unsigned refs;	/* endpoints and associations */
+	unsigned heavy; /* messages and packets of a datagram, of late at most */
+	uint16_t *ours; /* raw: how many of ours use each SCTP port */
 	struct ddps_sn_homes *homes; /* bound to any address, for these; NULL: as it is bound */
 };
 

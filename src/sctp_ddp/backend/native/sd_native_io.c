@@ -123,6 +123,7 @@ static int read_batch(struct ddps_sn_sock *s, unsigned max)
 						.msg_controllen = sizeof ctrl[i] };
 	}
 	n = recvmmsg(s->io.fd, m, max, MSG_DONTWAIT, NULL);
+	s->errors |= n < 0 && errno != EAGAIN && errno != EINTR;
 	for (int i = 0; i < n; i++) {
 		/* cppcheck-suppress uninitvar ; recvmmsg has filled it */
 		if (!prepare(s, &m[i], &from[i], &in[k]))
@@ -167,6 +168,7 @@ static void read_errors(struct ddps_sn_sock *s)
 	enum ddps_sctp_icmp what;
 	ssize_t n;
 
+	s->errors = false;
 	for (int i = 0; i < ERRORS; i++) {
 		struct iovec iov = { quote, sizeof quote };
 		struct msghdr m = { .msg_name = &to,
@@ -185,6 +187,7 @@ static void read_errors(struct ddps_sn_sock *s)
 		r = route(s, &to);
 		ddps_sctp_icmp(s->ne->e, &r, what, e.ee_info, quote, (size_t)n, ddps_now());
 	}
+	s->errors = true; /* perhaps there are more */
 }
 
 /* ---- a turn ---- */
@@ -236,7 +239,7 @@ void ddps_sn_readable(void *user, uint32_t events)
 
 	s->refs++; /* an upcall may end all that uses it */
 	read_share(s);
-	if (events & EPOLLERR)
+	if (events & EPOLLERR || s->errors)
 		read_errors(s);
 	if (s->full && (events & EPOLLOUT)) {
 		s->full = false;

@@ -50,6 +50,7 @@ static bool send_it(struct ddps_sn_sock *s, const struct msghdr *m)
 			return true;
 		if (errno == EAGAIN || errno == EMSGSIZE)
 			break;
+		s->errors = true;
 	}
 	s->ne->drops++;
 	if (errno == EAGAIN)
@@ -153,8 +154,10 @@ static unsigned send_some(struct ddps_sn_sock *s, const struct ddps_sctp_out *o,
 		k++;
 	}
 	sent = k ? sendmmsg(s->io.fd, m, k, MSG_DONTWAIT | MSG_NOSIGNAL) : 0;
-	if (sent < 0 && errno != EAGAIN && errno != EMSGSIZE) /* perhaps for an ICMP error */
+	if (sent < 0 && errno != EAGAIN && errno != EMSGSIZE) { /* perhaps for an ICMP error */
+		s->errors = true;
 		sent = sendmmsg(s->io.fd, m, k, MSG_DONTWAIT | MSG_NOSIGNAL);
+	}
 	if (sent > 0)
 		return (unsigned)sent;
 	if (k && o->nsegs > 1 && no_gso(errno))
