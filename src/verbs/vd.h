@@ -93,8 +93,8 @@ struct vd_process {
 	pthread_mutex_t shared_lock;
 	struct ibv_context *shared;
 	struct ibv_pd *shared_pd;
-	uint32_t last_number;  /* atomic */
-	struct vd_mr *regions; /* for vd_fault.c */
+	uint32_t last_number;	    /* atomic */
+	struct vd_mr *regions;	    /* for vd_fault.c */
 	pthread_mutex_t named_lock; /* of these two; nothing is locked beside it */
 	struct vd_pd *pds;
 	struct vd_context *contexts;
@@ -214,7 +214,7 @@ struct vd_qp {
 	bool allowed_all; /* else @allowed, DDPS_REMOTE_*: what the peer may do */
 	unsigned allowed;
 	struct ibv_qp_attr said; /* by the program: ibv_query_qp tells it */
-	pthread_mutex_t lock; /* posting */
+	pthread_mutex_t lock;	 /* posting */
 	/* Inline data lies here until its request is done: one slot more than requests. */
 	uint8_t *inl;
 	bool inl_own; /* of the program's allocator */

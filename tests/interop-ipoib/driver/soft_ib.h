@@ -113,8 +113,8 @@ static inline void soft_ib_fill_grh(struct rxe_dev *rxe, struct sk_buff *skb, bo
 	grh->dgid = *soft_ib_mgid_of(be16_to_cpu(udp_hdr(skb)->source));
 	grh->sgid.global.subnet_prefix = rxe->port.subnet_prefix;
 	/* whoever gets its own packet back knows it by its GUID; of others the LID will do */
-	grh->sgid.global.interface_id = from == soft_ib_own_lid(rxe->ndev) ? rxe->port.port_guid :
-									     cpu_to_be64(from);
+	grh->sgid.global.interface_id =
+		from == soft_ib_own_lid(rxe->ndev) ? rxe->port.port_guid : cpu_to_be64(from);
 }
 
 #endif

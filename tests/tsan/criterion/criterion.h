@@ -34,14 +34,14 @@ extern struct tsan_test *tsan_tests;
 			abort();                                                                   \
 		}                                                                                  \
 	} while (0)
-#define cr_assert_eq(a, b, ...)	       cr_assert((a) == (b))
-#define cr_assert_neq(a, b, ...)       cr_assert((a) != (b))
-#define cr_assert_not_null(a, ...)     cr_assert((a) != NULL)
-#define cr_assert_gt(a, b, ...)	       cr_assert((a) > (b))
-#define cr_assert_leq(a, b, ...)       cr_assert((a) <= (b))
-#define cr_assert_geq(a, b, ...)       cr_assert((a) >= (b))
-#define cr_expect(a, ...)	       cr_assert(a)
-#define cr_expect_eq(a, b, ...)	       cr_assert((a) == (b))
+#define cr_assert_eq(a, b, ...)	   cr_assert((a) == (b))
+#define cr_assert_neq(a, b, ...)   cr_assert((a) != (b))
+#define cr_assert_not_null(a, ...) cr_assert((a) != NULL)
+#define cr_assert_gt(a, b, ...)	   cr_assert((a) > (b))
+#define cr_assert_leq(a, b, ...)   cr_assert((a) <= (b))
+#define cr_assert_geq(a, b, ...)   cr_assert((a) >= (b))
+#define cr_expect(a, ...)	   cr_assert(a)
+#define cr_expect_eq(a, b, ...)	   cr_assert((a) == (b))
 #define cr_expect_lt(a, b, ...)                                                                    \
 	do {                                                                                       \
 		if (!((a) < (b)))                                                                  \
