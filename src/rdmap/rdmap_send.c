@@ -151,7 +151,8 @@ static int fill(struct ddps_rdmap *r, struct ddps_sqe *e, const struct ddps_send
 		return find_sink(r, e, wr->sge);
 	case DDPS_OP_BIND:
 		e->bind = wr->bind;
-		if (!ddps_stag_is_window(r->pd, wr->bind.window, wr->bind.access))
+		if (wr->bind.reserved ||
+		    !ddps_stag_is_window(r->pd, wr->bind.window, wr->bind.access))
 			return DDPS_E_INVAL;
 		wr->bind.window->pending++;
 		return 0;

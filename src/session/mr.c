@@ -93,7 +93,7 @@ int ddps_mr_change(struct ddps_mr *mr, unsigned what, const struct ddps_mr_chang
 	struct ddps_ctx *ctx;
 	int err;
 
-	if (!mr || !to || !what || what & ~CHANGE_ALL ||
+	if (!mr || !to || to->reserved || !what || what & ~CHANGE_ALL ||
 	    (what & DDPS_CHANGE_PD && (!to->pd || to->pd->ctx != mr->pd->ctx)))
 		return DDPS_E_INVAL;
 	ctx = mr->pd->ctx;

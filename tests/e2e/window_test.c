@@ -182,6 +182,9 @@ Test(window, a_region_changes, .timeout = 60)
 		cr_expect_arr_eq(mem + 60, "xxxx", 4);
 		cr_expect_eq(ddps_mr_change(mr, 0, &to), DDPS_E_INVAL);
 		cr_expect_eq(ddps_mr_change(mr, 0x80, &to), DDPS_E_INVAL);
+		to.reserved = 1;
+		cr_expect_eq(ddps_mr_change(mr, DDPS_CHANGE_MEMORY, &to), DDPS_E_INVAL);
+		to.reserved = 0;
 		cr_assert_eq(ddps_mr_change(mr, DDPS_CHANGE_MEMORY, &to), 0);
 		cr_expect_eq(write_to(&e, ddps_mr_stag(mr), ddps_mr_to(mr), 4).status, 0);
 		cr_expect_arr_eq(mem + 128, "xxxx", 4);

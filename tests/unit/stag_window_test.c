@@ -193,6 +193,9 @@ Test(stag_window, flushed_binds_let_go)
 	struct ddps_send_wr wr = { .op = DDPS_OP_BIND, .stag = mw->stag, .bind = { mw, 0, 0 } };
 
 	post(&s, DDPS_OP_SEND, 8, 0, 0, 4);
+	wr.bind.reserved = 1;
+	cr_expect_eq(ddps_rdmap_post_send(s.r, &wr), DDPS_E_INVAL);
+	wr.bind.reserved = 0;
 	cr_expect_eq(ddps_rdmap_post_send(s.r, &wr), 0);
 	cr_expect_eq(mw->pending, 1);
 	ddps_rdmap_flush(s.r);
