@@ -206,7 +206,8 @@ WRAPPED := epoll_create1 epoll_ctl epoll_wait poll timerfd_create timerfd_settim
 	setsockopt ioctl shutdown readv recv send recvmmsg recvmsg sendmsg sendmmsg
 $(B)/sim-session: $(call objs,$(wildcard tests/sim/kern*.c tests/sim/session_*.c))
 $(B)/sim-session: LDFLAGS += $(WRAPPED:%=-Wl,--wrap=%)
-$(B)/sim-sctp: $(call objs,tests/sim/sctp_worlds.c tests/unit/sctp_net_fixture.c)
+$(B)/sim-sctp: $(call objs,tests/sim/sctp_worlds.c tests/sim/sctp_user.c tests/sim/sctp_sound.c \
+	tests/unit/sctp_net_fixture.c)
 $(B)/sim-%: $(B)/tests/sim/sim_main.o $(LIB_A)
 	$(if $(Q),@echo "  LD   $@")
 	$(Q)$(CC) $(CFLAGS_ALL) $(LDFLAGS) -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc -o $@ \

@@ -251,3 +251,96 @@ Test(sctp_rto, recovery_ends_where_it_was_to, .init = setup, .fini = fini,
 	cr_expect_not(p->recovery);
 	cr_expect_eq(p->cc.cwnd, ssthresh);
 }
+
+static void ack_gap(uint32_t cum, uint32_t tsn)
+{
+	const struct ddps_sent_gap g = { (uint16_t)(tsn - cum), (uint16_t)(tsn - cum) };
+	struct ddps_sent_sack k = { .cum = cum, .a_rwnd = 1 << 20, .gaps = &g, .ngaps = 1 };
+	struct ddps_sent_news news;
+
+	cr_assert_eq(ddps_sent_sack(&w.s, &k, w.now, &news), DDPS_SENT_TAKEN);
+}
+
+/* @len: of the message that waits to be sent, and so is the probe of the tail. */
+static void wait_for_t3(size_t len)
+{
+	uint64_t room;
+
+	while (!w.s.nlost) {
+		w.now = ddps_sent_deadline(&w.s, &w.p[0]);
+		cr_assert_neq(w.now, DDPS_SENT_NEVER);
+		ddps_sent_timer(&w.s, &w.p[0], w.now);
+		if (w.p[0].probe && ddps_sent_may(&w.s, &w.p[0], w.now, len, &room)) {
+			if (len == SIZE_MAX)
+				resend();
+			else
+				send(len);
+		}
+	}
+}
+
+static void resend_one(void)
+{
+	struct ddps_sent_chunk c;
+
+	ddps_sent_begin(&w.s, &w.p[0], w.now);
+	cr_assert(ddps_sent_next_old(&w.s, &c));
+	ddps_sent_add_old(&w.s, c.tsn);
+	ddps_sent_end(&w.s, 156, true);
+}
+
+/*
+ * Of ten the last has arrived, a probe of the tail, and its SACK was lost.  What T3 resends is answered soon, and the
+ * SACK tells of the last one, too.  Its age is no RTT: what is answered sooner than that would be
+ * thought never to have been lost.
+ */
+Test(sctp_rto, a_lost_sack_makes_no_rtt, .init = setup, .fini = fini)
+{
+	struct ddps_sent_path *p = &w.p[0];
+	uint32_t first = w.s.next;
+	uint64_t room;
+
+	for (unsigned i = 0; i < 9; i++)
+		send(100);
+	wait_for_t3(100);
+	cr_assert_eq(w.s.next, first + 10);
+	resend_one();
+	w.now += MS;
+	ack_gap(first, first + 9);
+	cr_expect_eq(p->srtt, 0);
+	cr_expect_eq(p->min_rtt, 0);
+	for (uint32_t left = 8; left; left = w.s.nlost) {
+		cr_assert_eq(w.s.nlost, left, "lost they are");
+		cr_assert_eq(ddps_sent_may(&w.s, p, w.now, SIZE_MAX, &room), DDPS_SENT_OLD);
+		resend_one();
+		w.now += MS;
+		ack_gap(w.s.cum + 1, first + 9);
+	}
+	cr_expect_eq(p->t3s, 1);
+}
+
+/* The path has become shorter: an early answer proves that nothing was lost, or so it seems.  When
+ * T3 finds them missing again, that is believed. */
+Test(sctp_rto, a_t3_is_called_off_once, .init = setup, .fini = fini)
+{
+	struct ddps_sent_path *p = &w.p[0];
+	uint64_t room;
+
+	ddps_sent_rtt(&w.s, p, 100 * MS, w.now);
+	for (unsigned i = 0; i < 10; i++)
+		send(100);
+	for (unsigned i = 0; i < 2; i++) {
+		wait_for_t3(SIZE_MAX);
+		resend_one();
+		w.now += MS;
+		ack(w.s.cum + 1);
+	}
+	for (uint32_t left = 8; left; left = w.s.nlost) {
+		cr_assert_eq(w.s.nlost, left);
+		cr_assert_eq(ddps_sent_may(&w.s, p, w.now, SIZE_MAX, &room), DDPS_SENT_OLD);
+		resend_one();
+		w.now += MS;
+		ack(w.s.cum + 1);
+	}
+	cr_expect_eq(p->t3s, 2);
+}

@@ -188,11 +188,15 @@ static void duplicate(struct ddps_sent *s, uint32_t tsn, uint64_t now)
 
 /* ---- after all of it: per path ---- */
 
+/*
+ * Where something that was sent later is acknowledged with it, the SACK that answered the sample
+ * may be lost, and this one be the later packet's: no sample, and above all no shortest RTT.
+ */
 static void rtt_of(struct ddps_sent *s, struct ddps_sent_path *p, uint64_t now)
 {
 	uint64_t rtt = p->got.rtt;
 
-	if (!rtt)
+	if (!rtt || p->got.fack > p->got.rtt_pn)
 		return;
 	if (p->lone && p->lone_i && rtt < I_ANSWER + p->srtt)
 		s->i_answered = true;

@@ -279,6 +279,8 @@ static unsigned t3_data(struct ddps_sent *s, struct ddps_sent_path *p, bool firs
 		struct ddps_sent_slot *c = ddps_sent_slot(s, p->head);
 
 		s->steps++;
+		if (c->flags & SLOT_VOID) /* was thought to be on its way, and is not */
+			p->frto = 0;
 		c->flags |= SLOT_T3;
 		ddps_sent_lose(s, p, p->head, now);
 	} while (p->nflight && ddps_sent_slot(s, p->head)->sent_at + late <= now);

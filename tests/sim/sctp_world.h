@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#ifndef SIM_SCTP_WORLD_H
+#define SIM_SCTP_WORLD_H
+/* A world of SCTP engines: who is in it (sctp_user.c), what holds in it (sctp_sound.c). */
+#include "sim/sim_main.h"
+#include "unit/sctp_net_fixture.h"
+#include <ddpsess/err.h>
+#include <inttypes.h>
+
+#define STREAMS	 4
+#define MSGS	 256u /* of a kind on a stream */
+#define SLOTS	 64u
+#define PORT	 5000
+#define OURS	 10000 /* initiators' ports from here on */
+#define SEC	 1000000000ull
+#define HEAD	 8u
+#define MAX_LEN	 70000u
+#define OVERHEAD 65536u
+
+enum {
+	N_ASSOCS,
+	N_MESSAGES,
+	N_ORDERLY,
+	N_RESTARTS,
+	N_BROKEN,
+	N_PACKETS,
+	N_LOST,
+	N_NOMEM,
+	N_WORLDS,
+	N_SECONDS
+};
+
+struct slot;
+
+/* One end's use of one association. */
+struct side {
+	struct slot *slot;
+	unsigned node, id;
+	struct ddps_sctp_assoc *a;
+	bool up, gone, shutting, blocked, paused, fresh;
+	int code;
+	uint64_t t3s;	 /* when it was looked at last */
+	uint32_t cum;	 /* ... and a T3 had fired since the time before */
+	unsigned crawls; /* T3s that brought something, since all is calm */
+	unsigned to_send, sent, received;
+	uint64_t acked;
+	uint32_t next_ordered[STREAMS], want_ordered[STREAMS], next_unordered[STREAMS];
+	uint8_t seen[STREAMS][MSGS / 8];
+};
+
+/* A pair of endpoints, and the association that it has at the time. */
+struct slot {
+	struct side side[2];
+	uint32_t salt;
+	bool open, both, broken; /* broken: an end restarted */
+	unsigned rounds;	 /* associations still to come */
+};
+
+struct world {
+	struct sn_net net;
+	uint64_t seed, touched; /* bits of slots */
+	struct slot slot[SLOTS];
+	unsigned nslots, paths, next;
+	size_t max_len;
+	uint32_t mtu; /* of the interfaces */
+	bool harsh, restarts, failed, calm;
+	double poor; /* share of allocations that fail */
+	struct sim_tally *t;
+};
+
+extern struct world w;
+
+#define check(cond, ...)                                                                           \
+	do {                                                                                       \
+		if (!(cond) && !w.failed) {                                                        \
+			fprintf(stderr, "seed %" PRIu64 " at %.6f: ", w.seed,                      \
+				(double)w.net.now / 1e9);                                          \
+			fprintf(stderr, __VA_ARGS__);                                              \
+			fprintf(stderr, "\n");                                                     \
+			w.failed = true;                                                           \
+		}                                                                                  \
+	} while (0)
+
+/* sctp_user.c */
+extern const struct ddps_sctp_up user_up;
+void user_init(void);
+/* An engine forgets it all, or a new association begins. */
+void user_side(struct side *s);
+bool user_usable(const struct side *s);
+void user_send_some(struct side *s);
+/* Whose association it is, by its ports; NULL: nobody's. */
+struct side *user_whose(unsigned node, uint16_t port, uint16_t peer_port);
+void user_accept(void *user, struct ddps_sctp_assoc *a);
+
+/* sctp_sound.c */
+/* It is to be looked at, once this event is over. */
+static inline void sound_touch(const struct side *s)
+{
+	w.touched |= 1ull << (s->slot - w.slot);
+}
+
+/* What holds after each event, of all associations that it touched. */
+void sound_all(void);
+/* Nothing may be left of it all. */
+void sound_empty(const struct sn_node *d);
+/* What was sent follows of what is to be said, not of the round trip alone.  @was: before */
+void sound_modest(const struct sim_tally *was);
+
+#endif
