@@ -41,7 +41,7 @@ VFAULT_SRC := $(wildcard src/verbs/fault/*.c)
 # ports load the libraries that they need at run time, so nothing is linked for them
 IPOIB_SRC  := $(wildcard src/ipoib_cm/*/*.c) src/common/sized.c
 CONF_SRC   := $(wildcard src/conform/*.c src/conform/*/*.c)
-TOOL_DIRS  := cli capture xfer ipoib ipoib/bridge ipoib/show ipoib/soft sessctl
+TOOL_DIRS  := cli capture xfer ipoib ipoib/bridge ipoib/show sessctl
 TOOL_SRC   := $(wildcard $(TOOL_DIRS:%=tools/%/*.c))
 UNIT_SRC   := $(wildcard tests/unit/*.c)
 E2E_SRC	   := $(wildcard tests/e2e/*.c)
@@ -225,7 +225,7 @@ $(FAULT): $(call objs,$(wildcard tests/fault/*.c)) $(LIB_A)
 FUZZ_NAMES := $(patsubst tests/fuzz/fuzz_%.c,%,$(wildcard tests/fuzz/fuzz_*.c))
 FUZZ_A	   := $(B)/fuzz.a
 FUZZ_BIN   := $(FUZZ_NAMES:%=$(B)/fuzz-%)
-FUZZ_ALONE := tests/fuzz/replay.c tests/fuzz/soft_session.c
+FUZZ_ALONE := tests/fuzz/replay.c
 FUZZ_MAIN  := $(if $(filter fuzz,$(VARIANT)),,$(call objs,tests/fuzz/replay.c))
 $(FUZZ_A): $(call objs,$(filter-out tests/fuzz/fuzz_% $(FUZZ_ALONE),$(wildcard tests/fuzz/*.c)) \
 		tests/support/fake_sctp.c src/verbs/vd_settings.c $(VFAULT_SRC) \
@@ -236,10 +236,6 @@ $(B)/fuzz-%: $(B)/tests/fuzz/fuzz_%.o $(FUZZ_MAIN) $(FUZZ_A) $(CONFORM_A) $(IPOI
 	$(Q)$(CC) $(CFLAGS_ALL) $(LDFLAGS) $(if $(FUZZ_MAIN),,-fsanitize=fuzzer) \
 		-Wl,--wrap=getrandom,--wrap=clock_gettime -o $@ $(filter %.o,$^) \
 		$(filter %.a,$^) $(LIB_LIBS) $(TOOL_LIBS)
-
-$(B)/fuzz-soft: LDFLAGS += -Wl,--wrap=recvfrom,--wrap=sendmsg
-# It has the names of the library's session API, which other targets may lead to.
-$(B)/fuzz-soft: $(B)/tests/fuzz/soft_session.o
 
 # What the stack is compared with; none of it is linked with the library.
 BENCH_BIN := $(B)/peer_tcp $(B)/peer_many $(B)/peer_gso $(B)/relay $(B)/peer_fi $(B)/peer_usrsctp $(B)/bench-speed \

@@ -367,75 +367,87 @@ sim_bad() { # TEXT LINE
 	run 2 ipoib sim scenario && says err "scenario:1: $1"
 }
 
-# ---- connect and listen over UDP ----
+# ---- connect and listen on a subnet whose packets travel in UDP ----
 
-# Each knows the other's address before either runs: addresses of our own instead of free ports.
+# The listener is the administration too, so both addresses are known before: a /24 of our own.
 net=127.$((RANDOM % 200 + 20)).$(($$ % 250))
-here_udp=$net.1:7100 there_udp=$net.2:7100
+here=(--port ib --gid fe80::1 --udp "$net.1:7100" --sa "$net.2")
+there=(--port ib --gid fe80::2 --udp "$net.2:7100" --sa "$net.2")
 
-listen_soft() { # OPTION...: one that takes one request
-	start_job listen.fifo listen.err ipoib listen --json --port soft --gid fe80::2 --udp "$there_udp" \
-		--peer "fe80::1,$here_udp" --qpn 0x49 --count 1 --timeout 60 "$@"
+listen_ib() { # OPTION...: one that takes one request
+	start_job listen.fifo listen.err ipoib listen --json "${there[@]}" --qpn 0x49 --count 1 \
+		--timeout 60 "$@"
 	why="no listener: $(cat listen.err)"
 	has - event listening <<<"$line"
 }
 
-connect_soft() { # STATUS OPTION...
-	run "$1" ipoib connect --json --port soft --gid fe80::1 --udp "$here_udp" \
-		--peer "fe80::2,$there_udp" --peer-qpn 0x49 --timeout 60 "${@:2}" fe80::2
+connect_ib() { # STATUS OPTION...
+	run "$1" ipoib connect --json "${here[@]}" --peer-qpn 0x49 --timeout 60 "${@:2}" fe80::2
 }
 
-soft_exchange() {
-	listen_soft --mtu 32772 --set starting_psn=0x1234 || return
-	connect_soft 0 --set starting_psn=0xabcd --capture c.pcap && has out event disconnected || return
+ib_exchange() {
+	listen_ib --mtu 32772 --set starting_psn=0x1234 || return
+	connect_ib 0 --set starting_psn=0xabcd --capture c.pcap && has out event disconnected || return
 	end_job "$pid" "$fd" || return
 	has rest event ended && has rest starting_psn 43981 && has out starting_psn 4660 || return
+	has out remote_lid 2 || return
 	grep '"dir":"received"' out | has - private_data '00000049000080[0-9a-f]*' || return
 	run 0 ipoib mad --json c.pcap && why="messages: $(field message <out | tr '\n' ' ')" &&
 		[ "$(field message <out | tr '\n' ' ')" = "REQ REP RTU DREQ DREP " ]
 }
 
-soft_reject() {
-	listen_soft --reject 28 && connect_soft 3 && has out reason 28 && kill -TERM "$pid" &&
+ib_reject() {
+	listen_ib --reject 28 && connect_ib 3 && has out reason 28 && kill -TERM "$pid" &&
 		end_job "$pid" "$fd"
 }
 
+# Its P_Key is the link's; a node with another does not get in.
+ib_pkey() {
+	listen_ib --pkey 0x8123 --qkey 0x80000001 --link-mtu 1024 || return
+	run 1 ipoib connect "${here[@]}" --peer-qpn 0x49 fe80::2 &&
+		says err "joining the link: the administration refuses it" && says err "try: see that --pkey" || return
+	connect_ib 0 --pkey 0x8123 && has out mtu 3 && end_job "$pid" "$fd"
+}
+
 listen_for_a_while() { # without --count nobody has to come
-	run 0 ipoib listen --port soft --gid fe80::2 --udp "$there_udp" --peer "fe80::1,$here_udp" \
-		--timeout 0.2
+	run 0 ipoib listen "${there[@]}" --timeout 0.2
 }
 
-soft_without_peer() {
-	run 5 ipoib connect --port soft --gid fe80::1 --udp "$here_udp" --peer "fe80::2,$net.3:7100" \
-		--peer-qpn 1 --timeout 0.2 fe80::2 && says err "not done in 0.200 s"
+ib_without_administration() {
+	run 5 ipoib connect "${here[@]}" --peer-qpn 1 fe80::2 &&
+		says err "port ib: joining the link: the administration does not answer" && says err "try: start the subnet"
 }
 
-soft_no_path() {
-	run 1 ipoib connect --port soft --gid fe80::1 --udp "$here_udp" --peer "fe80::2,$there_udp" \
-		--peer-qpn 1 fe80::3 && says err "no path to fe80::3" && says err "try: --peer GID"
+ib_no_path() {
+	listen_ib && run 1 ipoib connect "${here[@]}" --peer-qpn 1 fe80::3 &&
+		says err "no path to fe80::3" && says err "try: start the peer" && kill -TERM "$pid" &&
+		end_job "$pid" "$fd"
 }
 
-soft_address_of_another() {
-	run 1 ipoib listen --port soft --gid fe80::1 --udp 192.0.2.99:7 --peer "fe80::2,$there_udp" &&
-		says err "port soft: UDP on 192.0.2.99:7: Cannot assign" && says err "try: an address"
+ib_address_of_another() {
+	run 1 ipoib listen --port ib --gid fe80::1 --udp 192.0.2.99:4791 --sa 192.0.2.99 &&
+		says err "port ib: UDP on 192.0.2.99:4791: Cannot assign" && says err "try: an address"
 }
 
-test_case ipoib-soft-exchange soft_exchange
-test_case ipoib-soft-reject soft_reject
+test_case ipoib-ib-exchange ib_exchange
+test_case ipoib-ib-reject ib_reject
+test_case ipoib-ib-pkey ib_pkey
 test_case ipoib-listen-for-a-while listen_for_a_while
-test_case ipoib-soft-without-peer soft_without_peer
-test_case ipoib-soft-no-path soft_no_path
-test_case ipoib-soft-address-of-another soft_address_of_another
-test_case ipoib-soft-without-options bad "needs --gid, --udp and --peer" connect --port soft \
+test_case ipoib-ib-without-administration ib_without_administration
+test_case ipoib-ib-no-path ib_no_path
+test_case ipoib-ib-address-of-another ib_address_of_another
+test_case ipoib-ib-without-options bad "needs --gid, --udp and --sa" connect --port ib \
 	--peer-qpn 1 fe80::2
-test_case ipoib-soft-bad-peer bad "--peer: 'fe80::2' is not of the form" listen --port soft \
-	--gid fe80::1 --udp "$here_udp" --peer fe80::2
-test_case ipoib-umad-with-options-of-soft bad "go with --port soft" listen --gid fe80::1
+test_case ipoib-ib-bad-gid bad "--gid: 'fe80' is not written" listen --port ib --gid fe80 \
+	--udp 127.0.0.1:4791 --sa 127.0.0.1
+test_case ipoib-ib-without-sa bad "--sa is needed" listen --port ib --gid fe80::1 --udp 127.0.0.1:4791
+test_case ipoib-umad-with-options-of-ib bad "go with --port ib" listen --gid fe80::1
+test_case ipoib-umad-with-sa bad "go with --port ib" listen --sa 127.0.0.1
 
 # ---- bridge ----
 
 bridge() { # OPTION...: one that could run, but for what follows
-	run "$expected" ipoib bridge --tun ddps0 --gid fe80::1 --udp 127.0.0.1:0 --ip 10.9.0.1/24 "$@"
+	run "$expected" ipoib bridge --tun ddps0 --gid fe80::1 --udp "$net.9:4791" --sa "$net.9" --ip 10.9.0.1/24 "$@"
 }
 
 bridge_bad() { # TEXT OPTION...
@@ -450,27 +462,17 @@ bridge_fails() { # TEXT ADVICE OPTION...
 	bridge "$@" && says err "$text" && says err "try: $advice"
 }
 
-# A port that something has: TCP and UDP alike.
 bridge_address_in_use() {
 	local port status input
 	run 0 ipoib bridge --help || return
 	coproc HOLDER { exec python3 -c 'import socket, sys
-while True:  # of both the same number, which somebody may have for UDP
-    t = socket.create_server(("127.0.0.1", 0))
-    u = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-    try:
-        u.bind(t.getsockname())
-        break
-    except OSError:
-        t.close()
-        u.close()
-print(t.getsockname()[1], flush=True)
+u = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+u.bind(("127.0.0.1", 0))
+print(u.getsockname()[1], flush=True)
 sys.stdin.read()'; }
 	read -r port <&"${HOLDER[0]}"
 	bridge_fails "UDP on 127.0.0.1:$port: Address already in use" "another port" \
-		--udp "127.0.0.1:$port" &&
-		bridge_fails "listening on tcp://127.0.0.1:$port: Address already in use" "another port" \
-			--listen "tcp://127.0.0.1:$port"
+		--udp "127.0.0.1:$port" --sa 127.0.0.1
 	status=$?
 	input=${HOLDER[1]}
 	exec {input}>&-
@@ -499,20 +501,18 @@ test_case ipoib-bridge-long-name bridge_bad "1 to 15 characters" --tun ddps01234
 test_case ipoib-bridge-pattern-as-name bridge_bad "no name of a device" --tun ib%d
 test_case ipoib-bridge-bad-gid bridge_bad "--gid: 'fe80' is not written" --gid fe80
 test_case ipoib-bridge-bad-mode bridge_bad "--mode: 'rd' is not" --mode rd
-test_case ipoib-bridge-unknown-port bridge_bad "--port: 'usb' is not soft or ib" --port usb
-test_case ipoib-bridge-ib-without-sa bridge_bad "--sa is needed" --port ib --udp 127.0.0.1:4791
+test_case ipoib-bridge-unknown-port bridge_bad "--port: 'usb' is not ib" --port usb
+test_case ipoib-bridge-without-sa bad "--sa is needed" bridge --tun ddps0 --gid fe80::1 \
+	--udp 127.0.0.1:4791 --ip 10.9.0.1/24
 test_case ipoib-bridge-ib-other-net bridge_bad "no address in the same /24" --port ib \
 	--udp 127.0.0.1:4791 --sa 127.0.1.2
 test_case ipoib-bridge-ib-ipv6 bridge_bad "--port ib needs IPv4" --port ib --udp '[::1]:4791' --sa ::1
-test_case ipoib-bridge-ib-with-peer bridge_bad "go with --port soft" --port ib --udp 127.0.0.1:4791 \
-	--sa 127.0.0.1 --peer fe80::2,127.0.0.2:4791
 test_case ipoib-bridge-ib-link-mtu bridge_bad "1500 is not 256, 512" --port ib --udp 127.0.0.1:4791 \
 	--sa 127.0.0.1 --link-mtu 1500
 test_case ipoib-bridge-ib-qkey-of-others bridge_bad "that is elsewhere" --port ib \
 	--udp 127.0.0.1:4791 --sa 127.0.0.2 --qkey 5
 test_case ipoib-bridge-ib-pkey bridge_bad "0 and 0x8000 are no P_Keys" --port ib \
 	--udp 127.0.0.1:4791 --sa 127.0.0.1 --pkey 0x8000
-test_case ipoib-bridge-soft-with-sa bridge_bad "go with --port ib" --sa 127.0.0.1
 test_case ipoib-bridge-mtu-1283 bridge_bad "1283 is not 1284 to 65524" --mtu 1283
 test_case ipoib-bridge-mtu-65525 bridge_bad "65525 is not 1284 to 65524" --mtu 65525
 test_case ipoib-bridge-qpn-1 bridge_bad "0, 1 and 0xffffff are taken" --qpn 1
@@ -521,22 +521,8 @@ test_case ipoib-bridge-without-address bridge_bad "':7000' is no address and por
 test_case ipoib-bridge-prefix-33 bridge_bad "'10.0.0.1/33' is not of the form" --ip 10.0.0.1/33
 test_case ipoib-bridge-prefix-missing bridge_bad "'fd00::1' is not of the form" --ip fd00::1
 test_case ipoib-bridge-two-ipv4 bridge_bad "one IPv4 and 4 IPv6" --ip 10.0.0.2/24
-test_case ipoib-bridge-peer-without-address bridge_bad "not of the form GID,HOST:PORT[,URI]" \
-	--peer fe80::2
-test_case ipoib-bridge-peer-bad-gid bridge_bad "not of the form GID,HOST:PORT[,URI]" \
-	--peer fe80,127.0.0.1:3
-test_case ipoib-bridge-peer-bad-address bridge_bad "--peer: '127.0.0.1:70000' is no address" \
-	--peer fe80::2,127.0.0.1:70000
-test_case ipoib-bridge-peer-bad-uri bridge_bad "--peer: 'http://a' is no session URI" \
-	--peer fe80::2,127.0.0.1:3,http://a
-test_case ipoib-bridge-peer-twice bridge_bad "has the GID of another" \
-	--peer fe80::2,127.0.0.1:3 --peer fe80:0::2,127.0.0.1:4
-test_case ipoib-bridge-peer-is-self bridge_bad "has our own GID" --peer fe80::1,127.0.0.1:3
-test_case ipoib-bridge-peer-of-ipv6 bridge_bad "are IPv4 and IPv6" --peer 'fe80::2,[::1]:3'
-test_case ipoib-bridge-no-group bridge_fails "127.0.0.1:3 is no IP multicast address" \
-	"--multicast 239.192.0.1:7300" --multicast 127.0.0.1:3
 test_case ipoib-bridge-address-of-another bridge_fails "UDP on 192.0.2.99:7: Cannot assign" \
-	"an address that" --udp 192.0.2.99:7
+	"an address that" --udp 192.0.2.99:7 --sa 192.0.2.99
 test_case ipoib-bridge-address-in-use bridge_address_in_use
 if [ ! -c /dev/net/tun ]; then
 	test_case ipoib-bridge-no-tun bridge_fails "/dev/net/tun: opening it: No such file" "modprobe tun"

@@ -175,11 +175,23 @@ interrupted_conform() {
 	ended 1 && says err interrupted && says out '"event":"summary"'
 }
 
+# The peer is known to the administration and does not answer.
 interrupted_ipoib_connect() {
-	begin ipoib connect --json --port soft --gid fe80::1 --udp 127.0.0.1:0 \
-		--peer fe80::2,127.0.0.1:9 --peer-qpn 5 fe80::2
+	local net=127.$((RANDOM % 200 + 20)).$(($$ % 250)) sa sa_fd peer peer_fd
+	node() { # FIFO N
+		start_job "$1" err ipoib listen --json --gid "fe80::$2" --port ib --udp "$net.$2:7100" --sa "$net.1"
+	}
+	node sa.fifo 1 && sa=$pid sa_fd=$fd && node peer.fifo 2 && peer=$pid peer_fd=$fd || return
+	kill -STOP "$peer"
+	begin ipoib connect --json --port ib --gid fe80::3 --udp "$net.3:7100" --sa "$net.1" \
+		--peer-qpn 5 fe80::2
 	kill -INT "$client"
 	ended 1 && says err interrupted
+	status=$?
+	kill -KILL "$peer"
+	kill -TERM "$sa"
+	end_job "$peer" "$peer_fd"
+	end_job "$sa" "$sa_fd" && return $status
 }
 
 test_case signals-conform interrupted_conform

@@ -4,7 +4,8 @@
  * decoded to the same, and what is borrowed lies within the input.
  */
 #include "fuzz.h"
-#include "ipoib/soft/soft_wire.h"
+#include "ipoib_cm/ib/icrc.h"
+#include "ipoib_cm/ib/pkt.h"
 #include "rdmap/rdmap_wire.h"
 #include "sctp_ddp/sd_wire.h"
 #include <ddpsess/ipoib_cm.h>
@@ -140,31 +141,35 @@ static void encap(const uint8_t *p, size_t len)
 	FUZZ_CHECK(!memcmp(out, p, 2));
 }
 
-static void soft(const uint8_t *p, size_t len)
+static void packet(const uint8_t *p, size_t len)
 {
-	struct ddps_soft_header h = { 0 };
-	struct ddps_soft_open o = { 0 };
-	uint8_t out[DDPS_SOFT_HEADER_LEN];
+	struct ddps_ib_pkt k = { 0 }, again = { 0 };
+	uint8_t out[DDPS_IB_HEAD_MAX + DDPS_IB_ICRC_LEN] = { 0 };
+	bool send;
+	size_t n;
 
-	if (!ddps_soft_header_decode(&h, p, len)) {
-		struct ddps_soft_header again = { 0 };
-
-		ddps_soft_header_encode(out, &h);
-		FUZZ_CHECK(!ddps_soft_header_decode(&again, out, sizeof out) ||
-			   h.kind == DDPS_SOFT_MAD);
-		FUZZ_CHECK(h.from_qpn < DDPS_IPOIB_QPN_MCAST && h.to_qpn <= DDPS_IPOIB_QPN_MCAST);
-	}
-	if (!ddps_soft_open_decode(&o, p, len)) {
-		ddps_soft_open_encode(out, &o);
-		FUZZ_CHECK(!memcmp(out, p, DDPS_SOFT_OPEN_LEN));
-	}
+	if (ddps_ib_pkt_decode(&k, p, len))
+		return;
+	FUZZ_CHECK(k.qpn && k.pad <= 3 && within(k.data, k.len, p, len));
+	/* headers of what is sent: RC and UC Sends, ACKs, datagrams; behind them the pad */
+	send = (k.opcode & DDPS_IB_OPERATION) <= DDPS_IB_SEND_ONLY &&
+	       (k.opcode & DDPS_IB_OPERATION) != DDPS_IB_SEND_LAST_IMM;
+	if (!send && k.opcode != DDPS_IB_ACK)
+		return;
+	k.len = 0;
+	n = ddps_ib_pkt_encode(out, &k);
+	FUZZ_CHECK(!ddps_ib_pkt_decode(&again, out, n + DDPS_IB_ICRC_LEN));
+	FUZZ_CHECK(again.opcode == k.opcode && again.qpn == k.qpn && again.psn == k.psn &&
+		   again.pkey == k.pkey && again.ack_req == k.ack_req && again.qkey == k.qkey &&
+		   again.src_qpn == k.src_qpn && again.syndrome == k.syndrome &&
+		   again.msn == k.msn && !again.len);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	static void (*const decoders[])(const uint8_t *,
-					size_t) = { ddp, requests, terminate, sctp,
-						    arp, options,  encap,     soft };
+	static void (*const decoders[])(const uint8_t *, size_t) = { ddp,   requests, terminate,
+								     sctp,  arp,      options,
+								     encap, packet };
 	uint8_t *exact;
 
 	if (!size)

@@ -44,11 +44,10 @@ measure() { # LABEL ADDRESS
 	PY
 }
 
-run() { # LABEL KIND MODE OPTION...
+run() { # LABEL MODE OPTION...
 	local label=$1 n
-	kind=$2
-	up 1 "$3" "${@:4}"
-	up 2 "$3" "${@:4}"
+	up 1 "$2" "${@:3}"
+	up 2 "$2" "${@:3}"
 	ready 1 2 || {
 		cat "$work"/node*.log
 		exit 1
@@ -65,8 +64,7 @@ start_net skip
 echo "| | Gbit/s | retransmits | seconds of processor a GiB, both bridges |"
 echo "|---|---|---|---|"
 measure "the veth pair alone" 192.0.2.2
-run "connections over TCP, MTU 65520" tcp rc
-run "connections over TCP, MTU 2044" tcp rc --mtu 2048
-run "connections over SCTP, MTU 65520" sctp rc
-run "connections over SCTP, MTU 2044" sctp rc --mtu 2048
-run "datagrams, MTU 2044" tcp ud
+run "connections, MTU 65520" rc
+run "connections, MTU 2044" rc --mtu 2048
+run "unreliable connections, MTU 65520" uc
+run "datagrams, MTU 2044" ud

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-2-Clause
 # sessctl ipoib bridge between network namespaces that this script makes and removes.
-# usage: SESSCTL=... bridge.sh [tcp|sctp|ib|multicast]...
+# usage: SESSCTL=... bridge.sh [rc|uc]...
 # shellcheck disable=SC2154,SC2034 # variables of lib.bash
 set -u
 here=$(dirname "$0")
@@ -134,10 +134,18 @@ packets() {
 	check "iperf3 to the datagram-only peer" iperf 3 10.9.0.3
 }
 
+# Another node, on the machine of node 1.
+by_hand() {
+	in_ns 1 ip addr add 192.0.2.9/24 dev br0 &&
+		in_ns 1 "$SESSCTL" ipoib connect --port ib --gid fe80::9 --udp 192.0.2.9:4791 --sa 192.0.2.1 \
+			--peer-qpn 0x49 --set retry_count=3 fe80::2
+}
+
 carrier() {
-	up 1 rc && up 2 rc && up 3 ud # all at once: a crossed start
+	up 1 rc && up 2 rc --qpn 0x49 && up 3 ud # all at once: a crossed start
 	check "three bridges start at once" ready 1 2 3
 	packets
+	check "one REQ by hand, and its answer" by_hand
 	killed
 	check "node 1 ends on Ctrl-C" ended 1 INT
 	check "node 2 ends on SIGTERM" ended 2 TERM
@@ -171,8 +179,8 @@ captured() {
 		"$SESSCTL" ipoib mad "$work/cap.pcap" | grep -q 'IPoIB: UD QPN 0x.*, Receive MTU 65524'
 }
 
-# Unreliable connections, and groups over IP multicast: nobody has heard of anybody else's address otherwise.
-multicast() {
+# Unreliable connections, and a capture.
+unreliable() {
 	up 1 rc,uc --capture "$work/cap.pcap" && up 2 uc
 	check "two bridges start" ready 1 2
 	check "ping" pings 1 10.9.0.2
@@ -190,10 +198,10 @@ multicast() {
 }
 
 start_net skip
-[ $# != 0 ] || set -- tcp sctp ib multicast
+[ $# != 0 ] || set -- rc uc
 for kind in "$@"; do
 	case $kind in
-	multicast) multicast ;;
+	uc) unreliable ;;
 	*) carrier ;;
 	esac
 done

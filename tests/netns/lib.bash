@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # For tests/netns: three network namespaces, removed at the end, and bridges in them.
 # shellcheck shell=bash
-# shellcheck disable=SC2154,SC2034 # kind and here: set by the scripts
+# shellcheck disable=SC2154,SC2034 # here: set by the scripts
 SESSCTL=$(realpath "${SESSCTL:-build/opt/sessctl}")
 work=$(mktemp -d)
 id=$$
@@ -46,29 +46,13 @@ make_net() {
 	done
 }
 
-uri() { # NODE
-	case $kind in
-	sctp) echo "sctp://192.0.2.$1:7200" ;;
-	*) echo "tcp://192.0.2.$1:7200" ;;
-	esac
-}
-
 up() { # NODE MODE [OPTION...]
-	local n=$1 mode=$2 m args=()
+	local n=$1 mode=$2
 	shift 2
-	if [ "$kind" = ib ]; then
-		args=(--port ib --udp "192.0.2.$n:4791" --sa 192.0.2.1)
-	else
-		args=(--udp "192.0.2.$n:7100" --listen "$(uri "$n")")
-	fi
-	for m in 1 2 3; do
-		[ $m = "$n" ] || [ "$kind" = ib ] || args+=(--peer "fe80::$m,192.0.2.$m:7100,$(uri $m)")
-	done
-	[ "$kind" != multicast ] || args+=(--multicast 239.192.0.1:7300)
 	: >"$work/node$n.log"
 	ip netns exec "ddps$id-$n" "$SESSCTL" ipoib bridge --json --tun ib0 --gid "fe80::$n" \
-		--mode "$mode" \
-		--ip "10.9.0.$n/24" --ip "fd09::$n/64" "${args[@]}" "$@" >"$work/node$n.log" 2>&1 &
+		--mode "$mode" --udp "192.0.2.$n:4791" --sa 192.0.2.1 \
+		--ip "10.9.0.$n/24" --ip "fd09::$n/64" "$@" >"$work/node$n.log" 2>&1 &
 	pids[$n]=$!
 }
 

@@ -35,10 +35,10 @@ struct ipoib_opts {
 	uint64_t seed;
 	uint32_t nodes, loss;
 	/* bridge */
-	const char *tun, *udp, *group, *listen, *sa;
+	const char *tun, *udp, *sa;
 	uint32_t link_mtu;
 	uint64_t qkey, pkey;
-	struct optval_list peer, ip;
+	struct optval_list ip;
 	bool json;
 	char **arg; /* what is left */
 	int nargs;

@@ -28,17 +28,17 @@ static const struct option_row table[] = {
 	  "hexadecimal digits out, a line a message (JSON in: the default)" },
 	{ "capture", "FILE", I_MAD | I_NODE, VAL_TEXT, AT(capture), 0, 0,
 	  "also write what is sent and received as a capture that packet analysers read" },
-	{ "port", "umad[:DEV[:PORT]]|soft", I_CONN, VAL_TEXT, AT(port), 0, 0,
+	{ "port", "umad[:DEV[:PORT]]|ib", I_CONN, VAL_TEXT, AT(port), 0, 0,
 	  "where messages go (default umad: first InfiniBand port); connect: or rdmacm" },
-	{ "port", "soft|ib", I_BRIDGE, VAL_TEXT, AT(port), 0, 0,
-	  "how packets travel: framed in UDP and sessions, or as InfiniBand's (default soft)" },
-	{ "sa", "ADDRESS", I_BRIDGE, VAL_TEXT, AT(sa), 0, 0,
+	{ "port", "ib", I_BRIDGE, VAL_TEXT, AT(port), 0, 0,
+	  "how packets travel: as InfiniBand's, in UDP (default ib)" },
+	{ "sa", "ADDRESS", I_NODE, VAL_TEXT, AT(sa), 0, 0,
 	  "--port ib: IPv4 address of the subnet administration; the own one: it runs here" },
-	{ "link-mtu", "N", I_BRIDGE, VAL_NUMBER, AT(link_mtu), 256, 4096,
+	{ "link-mtu", "N", I_NODE, VAL_NUMBER, AT(link_mtu), 256, 4096,
 	  "--port ib, administration: of datagrams and groups (default 2048)" },
-	{ "qkey", "N", I_BRIDGE, VAL_UINT, AT(qkey), 0, UINT32_MAX,
+	{ "qkey", "N", I_NODE, VAL_UINT, AT(qkey), 0, UINT32_MAX,
 	  "--port ib, administration: Q_Key of the link (default 0xb1b)" },
-	{ "pkey", "N", I_BRIDGE, VAL_UINT, AT(pkey), 1, 0xffff,
+	{ "pkey", "N", I_NODE, VAL_UINT, AT(pkey), 1, 0xffff,
 	  "--port ib: P_Key of the link (default 0xffff)" },
 	{ "peer-qpn", "N", I_CONNECT, VAL_UINT, AT(peer_qpn), 0, DDPS_IPOIB_QPN_MAX,
 	  "UD queue pair of the peer, if PEER is a GID" },
@@ -63,13 +63,7 @@ static const struct option_row table[] = {
 	{ "ip", "ADDRESS/PREFIX", I_BRIDGE, VAL_LIST, AT(ip), 0, 0,
 	  "address of the device; repeatable, one IPv4, four IPv6" },
 	{ "udp", "HOST:PORT", I_NODE, VAL_TEXT, AT(udp), 0, 0,
-	  "own address for datagrams and CM messages" },
-	{ "multicast", "GROUP:PORT", I_BRIDGE, VAL_TEXT, AT(group), 0, 0,
-	  "IP multicast for what goes to groups (default: a copy to each peer)" },
-	{ "listen", "URI", I_BRIDGE, VAL_TEXT, AT(listen), 0, 0,
-	  "where sessions are taken (default: TCP on the address of --udp)" },
-	{ "peer", "GID,HOST:PORT[,URI]", I_NODE, VAL_LIST, AT(peer), 0, 0,
-	  "a peer: its --gid, --udp and --listen (default: TCP there); repeatable" },
+	  "--port ib: own IPv4 address, port 4791 unless all nodes have another" },
 	{ "mode", "rc,uc|rc|uc|ud", I_BRIDGE, VAL_TEXT, AT(flags), 0, 0,
 	  "connections used, ud: none (default rc)" },
 	{ "json", NULL, I_ALL, VAL_FLAG, AT(json), 0, 0, "one JSON object a line" },
@@ -118,8 +112,15 @@ static void defaults(struct ipoib_opts *o, unsigned bit)
 		o->mtu = DDPS_IPOIB_MTU_CM_MAX + DDPS_IPOIB_ENCAP_LEN;
 	if (bit == I_BRIDGE) {
 		o->flags = "rc";
-		o->port = "soft";
+		o->port = "ib";
 	}
+}
+
+/* What only a port without hardware has to be told. */
+static bool of_ib(const struct ipoib_opts *o)
+{
+	return o->gid || o->udp || o->sa || o->link_mtu || o->qkey != IPOIB_UNSET ||
+	       o->pkey != IPOIB_UNSET;
 }
 
 enum opts_result ipoib_opts_parse(struct ipoib_opts *o, const struct ipoib_command *cmd, int argc,
@@ -136,9 +137,9 @@ enum opts_result ipoib_opts_parse(struct ipoib_opts *o, const struct ipoib_comma
 	o->nargs = argc - first;
 	if (cmd->user.bit & I_TEXT && check_text(o, cmd->user.bit, why, why_len))
 		return OPTS_BAD;
-	if (cmd->user.bit & I_CONN && strcmp(o->port, "soft") != 0 &&
-	    (o->gid || o->udp || o->peer.n)) {
-		snprintf(why, why_len, "--gid, --udp and --peer go with --port soft");
+	if (cmd->user.bit & I_CONN && strcmp(o->port, "ib") != 0 && of_ib(o)) {
+		snprintf(why, why_len,
+			 "--gid, --udp, --sa, --link-mtu, --qkey and --pkey go with --port ib");
 		return OPTS_BAD;
 	}
 	if (o->json && o->hex) {

@@ -69,10 +69,10 @@ int wire_open(struct wire *w, const struct ipoib_opts *o, struct out *out)
 	struct ddps_umad *u;
 	int port, err;
 
-	if (!strcmp(o->port, "soft"))
-		return wire_open_soft(w, o, out);
+	if (!strcmp(o->port, "ib"))
+		return wire_open_ib(w, o, out);
 	if (split_port(o->port, device, &port)) {
-		out_error(out, 0, "umad, umad:DEVICE, umad:DEVICE:PORT or soft", "no port '%s'",
+		out_error(out, 0, "umad, umad:DEVICE, umad:DEVICE:PORT or ib", "no port '%s'",
 			  o->port);
 		return ST_USAGE;
 	}
@@ -84,7 +84,7 @@ int wire_open(struct wire *w, const struct ipoib_opts *o, struct out *out)
 	out_error(out, 0,
 		  err == DDPS_E_BUSY	? "--port rdmacm, which goes through the kernel's ib_cm"
 		  : err == DDPS_E_STATE ? "start a subnet manager (opensm), check the cable"
-					: "--port soft without hardware; modprobe ib_umad with it",
+					: "--port ib without hardware; modprobe ib_umad with it",
 		  "port %s: %s", o->port, why);
 	return ST_FAILED;
 }

@@ -3,7 +3,7 @@
 #define SESSCTL_IPOIB_WIRE_H
 /*
  * What carries the CM messages of sessctl ipoib connect and listen: an InfiniBand port
- * (ipoib_wire.c) or UDP (ipoib_wire_soft.c).
+ * (ipoib_wire.c), or one whose packets travel in UDP (ipoib_wire_ib.c).
  */
 #include "ipoib/ipoib.h"
 #include "cli/out.h"
@@ -24,12 +24,12 @@ struct wire_ops {
 struct wire {
 	const struct wire_ops *ops;
 	void *port;
-	struct ddps_umad_info info; /* the soft port invents what it does not have */
+	struct ddps_umad_info info; /* in UDP: device "udp", and its port number */
 };
 
 /* As --port says.  Return: an enum status, after saying what is wrong. */
 int wire_open(struct wire *w, const struct ipoib_opts *o, struct out *out);
-int wire_open_soft(struct wire *w, const struct ipoib_opts *o, struct out *out);
+int wire_open_ib(struct wire *w, const struct ipoib_opts *o, struct out *out);
 /* Also if it was never opened. */
 void wire_close(struct wire *w);
 

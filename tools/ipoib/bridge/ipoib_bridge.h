@@ -55,8 +55,7 @@ int bridge_capture_close(struct bridge *b);
 /* Calls of the interface and of the port. */
 void bridge_trace(void *user, bool tx, ddps_cm_addr addr, const void *mad, size_t len,
 		  uint64_t now);
-void bridge_see(void *user, const struct ddps_soft_seen *s);
-void bridge_see_ib(void *user, const struct ddps_ib_seen *s);
+void bridge_see(void *user, const struct ddps_ib_seen *s);
 
 /* ---- questions of other processes ---- */
 

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The capture of a bridge: its CM messages and IPoIB frames as they would be on InfiniBand.
- * With --port soft LIDs are invented, 1 is the bridge and 2, 3, ... its peers; so is the Q_Key.
- * With --port ib the GIDs of others are made from their LIDs: the wire does not have them.
+ * The GIDs of others are made from their LIDs: the wire does not have them.
  */
 #include "ipoib/show/capture.h"
 #include "ipoib/bridge/ipoib_bridge.h"
@@ -10,27 +9,12 @@
 #include <errno.h>
 #include <string.h>
 
-#define OWN_LID	  1
-#define GROUP_LID 0xc000
-#define QKEY	  0x0b1b
-
 static uint64_t wall_clock(void)
 {
 	struct timespec t;
 
 	clock_gettime(CLOCK_REALTIME, &t);
 	return (uint64_t)t.tv_sec * NS_PER_S + (uint64_t)t.tv_nsec;
-}
-
-/* A real one with --port ib, else made up. */
-static uint16_t own_lid(const struct bridge *b)
-{
-	return b->port.is_ib ? b->port.own_lid : OWN_LID;
-}
-
-static uint16_t lid_of(const struct bridge *b, ddps_cm_addr peer)
-{
-	return b->port.is_ib ? (uint16_t)peer : (uint16_t)(OWN_LID + peer);
 }
 
 static void complain(struct bridge *b)
@@ -74,39 +58,13 @@ void bridge_trace(void *user, bool tx, ddps_cm_addr addr, const void *mad, size_
 	if (!b->capture || len != DDPS_CM_MAD_LEN)
 		return;
 	m.time_ns = wall_clock();
-	m.slid = tx ? own_lid(b) : lid_of(b, addr);
-	m.dlid = tx ? lid_of(b, addr) : own_lid(b);
+	m.slid = tx ? ddps_ib_udp_lid(b->port.ib) : (uint16_t)addr;
+	m.dlid = tx ? (uint16_t)addr : ddps_ib_udp_lid(b->port.ib);
 	if (capture_write(b->capture, &m))
 		give_up(b);
 }
 
-void bridge_see(void *user, const struct ddps_soft_seen *s)
-{
-	struct bridge *b = user;
-	bool group = s->to[0] == 0xff;
-	struct capture_frame m = {
-		.pkey = b->cfg.me.pkey,
-		.connected = s->connected,
-		.uc = s->uc,
-		.from_qpn = s->from_qpn,
-		.to_qpn = s->to_qpn,
-		.qkey = QKEY,
-		.from = s->from,
-		.to = s->to,
-		.frame = s->frame,
-		.len = s->len,
-	};
-
-	if (!b->capture)
-		return;
-	m.time_ns = wall_clock();
-	m.slid = s->tx ? own_lid(b) : lid_of(b, s->peer);
-	m.dlid = group ? GROUP_LID : s->tx ? lid_of(b, s->peer) : own_lid(b);
-	if (capture_write_frame(b->capture, &m))
-		give_up(b);
-}
-
-void bridge_see_ib(void *user, const struct ddps_ib_seen *s)
+void bridge_see(void *user, const struct ddps_ib_seen *s)
 {
 	struct bridge *b = user;
 	uint8_t gid[DDPS_IPOIB_GID_LEN] = { 0xfe, 0x80 };

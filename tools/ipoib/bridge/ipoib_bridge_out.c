@@ -20,24 +20,23 @@ const char *bridge_advice(int err)
 	case EINVAL:
 		return "another name in --tun, if a device has this one";
 	default:
-		return soft_advice(err);
+		return ib_opts_advice(err);
 	}
 }
 
 void bridge_out_start(struct bridge *b)
 {
-	char uri[SOFT_TEXT_MAX] = "", lladdr[DDPS_IPOIB_LLADDR_TEXT];
-	unsigned port = bridge_port_udp(&b->port);
+	const struct ddps_ib_udp_config *c = &b->port.cfg;
+	char lladdr[DDPS_IPOIB_LLADDR_TEXT];
 
-	bridge_port_uri(&b->port, uri);
 	ddps_ipoib_lladdr_print(lladdr, &b->cfg.me.addr);
 	if (b->out.json)
-		json_out_line(&b->out,
-			      json_pack("{ss ss ss si ss}", "event", "bridging", "tun", b->o->tun,
-					"lladdr", lladdr, "udp_port", (int)port, "uri", uri));
+		json_out_line(&b->out, json_pack("{ss ss ss si si}", "event", "bridging", "tun",
+						 b->o->tun, "lladdr", lladdr, "udp_port",
+						 (int)c->udp_port, "lid", (int)c->ip4[3]));
 	else
-		fprintf(b->out.f, "%s: %s, UDP port %u%s%s\n", b->o->tun, lladdr, port,
-			*uri ? ", " : "", uri);
+		fprintf(b->out.f, "%s: %s, LID %u, UDP port %u\n", b->o->tun, lladdr, c->ip4[3],
+			c->udp_port);
 	out_flush(&b->out);
 }
 
@@ -106,14 +105,13 @@ json_t *bridge_status(const struct bridge *b, const char *event)
 	static const char *const states[] = { [DDPS_IPOIB_IF_DOWN] = "down",
 					      [DDPS_IPOIB_IF_JOINING] = "joining",
 					      [DDPS_IPOIB_IF_UP] = "up" };
-	char lladdr[DDPS_IPOIB_LLADDR_TEXT], uri[SOFT_TEXT_MAX] = "";
+	char lladdr[DDPS_IPOIB_LLADDR_TEXT];
 
 	ddps_ipoib_lladdr_print(lladdr, &b->cfg.me.addr);
-	bridge_port_uri(&b->port, uri);
-	return json_pack("{ss ss ss ss si ss si so so so so so sI}", "event", event, "tun",
+	return json_pack("{ss ss ss ss si si si so so so so so sI}", "event", event, "tun",
 			 b->o->tun, "state", states[ddps_ipoib_if_state(b->f)], "lladdr", lladdr,
-			 "udp_port", (int)bridge_port_udp(&b->port), "uri", uri, "mtu",
-			 (int)(b->cfg.me.rx_mtu - DDPS_IPOIB_ENCAP_LEN), "neighbours",
+			 "udp_port", (int)b->port.cfg.udp_port, "lid", (int)b->port.cfg.ip4[3],
+			 "mtu", (int)(b->cfg.me.rx_mtu - DDPS_IPOIB_ENCAP_LEN), "neighbours",
 			 neighbours(b), "connections", connections(b), "interface",
 			 interface_counters(ddps_ipoib_if_stats(b->f)), "port",
 			 bridge_port_counters(&b->port), "cm",
@@ -173,10 +171,9 @@ static void out_rows(FILE *f, const json_t *list, void (*out)(FILE *f, const jso
 
 void bridge_out_status(FILE *f, json_t *status)
 {
-	fprintf(f, "%s: %s, MTU %d, %s, UDP port %d%s%s\n", text_of(status, "tun"),
+	fprintf(f, "%s: %s, MTU %d, %s, LID %d, UDP port %d\n", text_of(status, "tun"),
 		text_of(status, "state"), int_of(status, "mtu"), text_of(status, "lladdr"),
-		int_of(status, "udp_port"), *text_of(status, "uri") ? ", " : "",
-		text_of(status, "uri"));
+		int_of(status, "lid"), int_of(status, "udp_port"));
 	out_rows(f, json_object_get(status, "neighbours"), out_neighbour);
 	out_rows(f, json_object_get(status, "connections"), out_connection);
 	out_counters(f, status, "interface");

@@ -1,32 +1,20 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #ifndef SESSCTL_IPOIB_BRIDGE_PORT_H
 #define SESSCTL_IPOIB_BRIDGE_PORT_H
-/*
- * What carries the packets of a bridge: the soft port (datagrams in UDP, connections as sessions)
- * or a port of an InfiniBand subnet whose packets are UDP's.
- */
+/* What carries the packets of a bridge: a port of an InfiniBand subnet in UDP. */
 #include "cli/out_json.h"
-#include "ipoib/ipoib_soft_opts.h"
-#include <ddpsess/ib_udp.h>
+#include "ipoib/ipoib_ib_opts.h"
 
-#define BRIDGE_PORT_FDS (DDPS_SOFT_FDS > DDPS_IB_UDP_FDS ? DDPS_SOFT_FDS : DDPS_IB_UDP_FDS)
+#define BRIDGE_PORT_FDS DDPS_IB_UDP_FDS
 
 struct bridge_port {
-	bool is_ib;
-	/* soft */
-	struct ddps_soft_config soft_cfg;
-	struct soft_peer peer[OPTVAL_LIST_MAX];
-	char listen[SOFT_TEXT_MAX];
-	struct ddps_soft *soft;
-	/* ib */
-	struct ddps_ib_udp_config ib_cfg;
+	struct ddps_ib_udp_config cfg;
 	struct ddps_ib_udp *ib;
-	uint16_t own_lid;
 };
 
 struct bridge;
 
-/* Of the options, after those that both have in common.  Return: 0 or -1, @why. */
+/* Of the options, after those that it shares with others.  Return: 0 or -1, @why. */
 int bridge_port_configure(struct bridge *b, uint32_t seed, char *why, size_t why_len);
 /* Return: an enum status, after saying what is wrong. */
 int bridge_port_open(struct bridge *b);
@@ -38,9 +26,6 @@ void bridge_port_user(struct bridge_port *p, void *user);
 bool bridge_port_run(struct bridge_port *p, uint64_t now);
 void bridge_port_fds(struct bridge_port *p, struct pollfd fds[BRIDGE_PORT_FDS]);
 uint64_t bridge_port_deadline(const struct bridge_port *p);
-unsigned bridge_port_udp(const struct bridge_port *p);
-/* "": it has none. */
-void bridge_port_uri(const struct bridge_port *p, char uri[SOFT_TEXT_MAX]);
 json_t *bridge_port_counters(const struct bridge_port *p);
 
 #endif

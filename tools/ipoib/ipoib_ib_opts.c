@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The options of sessctl ipoib that a port of an InfiniBand subnet in UDP needs. */
+#include "ipoib/ipoib_ib_opts.h"
+#include "cli/hostport.h"
+#include <arpa/inet.h>
+#include <errno.h>
+#include <string.h>
+
+#define LINK_MTU 2048 /* of a datagram, encapsulation header included */
+
+/* HOST:PORT with an IPv4 address. */
+static int read_udp(struct ddps_ib_udp_config *c, const char *text, char *why, size_t why_len)
+{
+	struct sockaddr_storage s;
+	struct sockaddr_in a;
+
+	if (hostport_parse(&s, text)) {
+		snprintf(why, why_len, "--udp: '%s' is no address and port; such as 192.0.2.1:4791",
+			 text);
+		return -1;
+	}
+	memcpy(&a, &s, sizeof a);
+	if (s.ss_family != AF_INET || !a.sin_port) {
+		snprintf(why, why_len,
+			 "--udp: '%s': --port ib needs IPv4 and a port, such as 192.0.2.1:4791",
+			 text);
+		return -1;
+	}
+	memcpy(c->ip4, &a.sin_addr, sizeof c->ip4);
+	c->udp_port = ntohs(a.sin_port);
+	return 0;
+}
+
+static int read_sa(struct ddps_ib_udp_config *c, const char *text, char *why, size_t why_len)
+{
+	uint8_t a[4];
+
+	if (!text)
+		snprintf(why, why_len,
+			 "--sa is needed: the address of the subnet administration, one of the "
+			 "nodes; it may be the own one");
+	else if (inet_pton(AF_INET, text, a) != 1 || memcmp(a, c->ip4, 3) != 0 || !a[3] ||
+		 a[3] == 255)
+		snprintf(why, why_len, "--sa: '%s' is no address in the same /24 as --udp", text);
+	else {
+		c->sa_lid = a[3];
+		return 0;
+	}
+	return -1;
+}
+
+/* What the administration gives to the link; others learn it from there. */
+static int read_link(struct ddps_ib_udp_config *c, const struct ipoib_opts *o, char *why,
+		     size_t why_len)
+{
+	uint32_t mtu = o->link_mtu ? o->link_mtu : LINK_MTU;
+
+	for (c->mtu = 1; c->mtu <= 5 && 128u << c->mtu != mtu; c->mtu++)
+		;
+	if (o->pkey != IPOIB_UNSET)
+		c->pkey = (uint16_t)o->pkey;
+	if (o->qkey != IPOIB_UNSET)
+		c->qkey = (uint32_t)o->qkey;
+	if (c->mtu > 5)
+		snprintf(why, why_len, "--link-mtu: %u is not 256, 512, 1024, 2048 or 4096",
+			 (unsigned)mtu);
+	else if (!(c->pkey & 0x7fff))
+		snprintf(why, why_len, "--pkey: 0 and 0x8000 are no P_Keys");
+	else if (c->sa_lid != c->ip4[3] && (o->link_mtu || o->qkey != IPOIB_UNSET))
+		snprintf(why, why_len,
+			 "--link-mtu and --qkey are the subnet administration's, and that is "
+			 "elsewhere");
+	else
+		return 0;
+	return -1;
+}
+
+int ib_opts_configure(struct ddps_ib_udp_config *c, const struct ipoib_opts *o, char *why,
+		      size_t why_len)
+{
+	ddps_ib_udp_config_init(c);
+	return read_udp(c, o->udp, why, why_len) || read_sa(c, o->sa, why, why_len) ||
+			       read_link(c, o, why, why_len)
+		       ? -1
+		       : 0;
+}
+
+const char *ib_opts_advice(int err)
+{
+	return err == EADDRINUSE      ? "another port, or end what has this one (ss -lnp)"
+	       : err == EADDRNOTAVAIL ? "an address that 'ip address' shows"
+				      : NULL;
+}

@@ -1,0 +1,286 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * CM messages of sessctl ipoib connect and listen on a subnet whose packets travel in UDP: towards
+ * another of these commands, a running bridge, or Linux.  The node joins the link, as nobody finds
+ * it otherwise; datagrams are not looked at, and queue pairs are not made.
+ */
+#include "ipoib/ipoib_ib_opts.h"
+#include "ipoib/ipoib_wire.h"
+#include "cli/sessctl.h"
+#include "cli/sig.h"
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+
+#define QUEUE 64 /* messages; CM repeats what is lost */
+
+struct ib_wire {
+	struct ddps_ib_udp *udp;
+	struct ddps_ib_udp_config cfg;
+	uint8_t broadcast[DDPS_IPOIB_GID_LEN];
+	struct {
+		ddps_cm_addr from;
+		uint8_t mad[DDPS_CM_MAD_LEN];
+	} queue[QUEUE];
+	unsigned first, n;
+	struct ddps_ipoib_path path; /* of the last question; addr 0: none */
+	bool answered;		     /* the last question, a join or a path */
+	int join_err;
+};
+
+/* ---- what the port tells ---- */
+
+static void on_ud(void *user, const struct ddps_ipoib_ud_from *from, const void *frame, size_t len,
+		  uint64_t now)
+{
+	(void)user, (void)from, (void)frame, (void)len, (void)now;
+}
+
+static void on_mad(void *user, ddps_cm_addr from, const void *mad, size_t len, uint64_t now)
+{
+	struct ib_wire *w = user;
+	unsigned at = (w->first + w->n) % QUEUE;
+
+	(void)now;
+	if (w->n == QUEUE || len != DDPS_CM_MAD_LEN)
+		return;
+	w->queue[at].from = from;
+	memcpy(w->queue[at].mad, mad, DDPS_CM_MAD_LEN);
+	w->n++;
+}
+
+static void on_qp(void *user, uint32_t qpn, const void *frame, size_t len, uint64_t now)
+{
+	(void)user, (void)qpn, (void)frame, (void)len, (void)now;
+}
+
+static void on_qp_error(void *user, uint32_t qpn, int err, uint64_t now)
+{
+	(void)user, (void)qpn, (void)err, (void)now;
+}
+
+static void on_path(void *user, const uint8_t gid[DDPS_IPOIB_GID_LEN],
+		    const struct ddps_ipoib_path *path, uint64_t now)
+{
+	struct ib_wire *w = user;
+
+	(void)gid, (void)now;
+	w->answered = true;
+	w->path = path ? *path : (struct ddps_ipoib_path){ 0 };
+}
+
+static void on_joined(void *user, const uint8_t mgid[DDPS_IPOIB_GID_LEN], int err, uint32_t mtu,
+		      uint64_t now)
+{
+	struct ib_wire *w = user;
+
+	(void)mgid, (void)mtu, (void)now;
+	w->answered = true;
+	w->join_err = err;
+}
+
+static void on_link(void *user, bool up, uint64_t now)
+{
+	(void)user, (void)up, (void)now;
+}
+
+static const struct ddps_ipoib_up up_calls = {
+	sizeof(struct ddps_ipoib_up),
+	on_ud,
+	on_mad,
+	on_qp,
+	on_qp_error,
+	on_path,
+	on_joined,
+	on_link,
+};
+
+/* ---- what the commands ask for ---- */
+
+/* One turn, after a wait of at most @timeout_ms. */
+static void serve(struct ib_wire *w, int timeout_ms)
+{
+	struct pollfd fds[DDPS_IB_UDP_FDS];
+	uint64_t now = clock_ns(), due = ddps_ib_udp_deadline(w->udp), ms;
+
+	if (due != DDPS_CM_NEVER) {
+		ms = due > now ? (due - now + NS_PER_MS - 1) / NS_PER_MS : 0;
+		timeout_ms = ms < (uint64_t)timeout_ms ? (int)ms : timeout_ms;
+	}
+	ddps_ib_udp_fds(w->udp, fds);
+	(void)poll(fds, DDPS_IB_UDP_FDS, timeout_ms);
+	(void)ddps_ib_udp_run(w->udp, clock_ns());
+}
+
+/* The port gives every question an answer in the end.  Return: false: a signal came first. */
+static bool await(struct ib_wire *w)
+{
+	while (!w->answered && !sig_pending())
+		serve(w, 100);
+	return w->answered;
+}
+
+static int ib_send(void *port, ddps_cm_addr to, const uint8_t mad[DDPS_CM_MAD_LEN])
+{
+	struct ddps_ipoib_port *p = ddps_ib_udp_port(((struct ib_wire *)port)->udp);
+
+	return p->ops->mad_send(p, to, mad) ? DDPS_E_SYSTEM : 0;
+}
+
+static int ib_recv(void *port, int timeout_ms, uint8_t mad[DDPS_CM_MAD_LEN], ddps_cm_addr *from)
+{
+	struct ib_wire *w = port;
+
+	if (!w->n)
+		serve(w, timeout_ms);
+	if (!w->n)
+		return 0;
+	*from = w->queue[w->first].from;
+	memcpy(mad, w->queue[w->first].mad, DDPS_CM_MAD_LEN);
+	w->first = (w->first + 1) % QUEUE;
+	w->n--;
+	return 1;
+}
+
+static int ib_path(void *port, const uint8_t gid[DDPS_IPOIB_GID_LEN], struct ddps_sa_path *path)
+{
+	struct ib_wire *w = port;
+	struct ddps_ipoib_port *p = ddps_ib_udp_port(w->udp);
+
+	w->answered = false;
+	if (p->ops->resolve(p, gid))
+		return DDPS_E_SYSTEM;
+	if (!await(w))
+		return DDPS_E_TIMEDOUT;
+	if (!w->path.addr)
+		return DDPS_E_ADDRESS;
+	*path = (struct ddps_sa_path){ .pkey = w->cfg.pkey,
+				       .mtu = w->path.mtu,
+				       .life = w->path.life };
+	path->path.local_lid = w->path.slid;
+	path->path.remote_lid = w->path.dlid;
+	memcpy(path->path.local_gid, w->cfg.gid, DDPS_IPOIB_GID_LEN);
+	memcpy(path->path.remote_gid, gid, DDPS_IPOIB_GID_LEN);
+	path->path.sl = w->path.sl;
+	path->path.rate = w->path.rate;
+	path->path.subnet_local = 1;
+	path->path.ack_timeout = ddps_cm_ack_timeout(w->path.life, 0);
+	return 0;
+}
+
+static ddps_cm_addr ib_addr(const struct ddps_sa_path *path)
+{
+	return path->path.remote_lid;
+}
+
+static uint16_t ib_lid(ddps_cm_addr addr)
+{
+	return (uint16_t)addr;
+}
+
+static void ib_close(void *port)
+{
+	struct ib_wire *w = port;
+	struct ddps_ipoib_port *p = w->udp ? ddps_ib_udp_port(w->udp) : NULL;
+
+	if (p)
+		p->ops->leave(p, w->broadcast);
+	ddps_ib_udp_free(w->udp);
+	free(w);
+}
+
+static const struct wire_ops ib_ops = {
+	.name = "ib",
+	.no_path = "start the peer, and see that its --sa is the same",
+	.send = ib_send,
+	.recv = ib_recv,
+	.path = ib_path,
+	.addr = ib_addr,
+	.lid = ib_lid,
+	.close = ib_close,
+};
+
+/* ---- opening ---- */
+
+static int configure(struct ib_wire *w, const struct ipoib_opts *o, char *why, size_t why_len)
+{
+	if (!o->gid || !o->udp)
+		snprintf(why, why_len, "--port ib needs --gid, --udp and --sa");
+	else if (ib_opts_configure(&w->cfg, o, why, why_len))
+		return -1;
+	else if (ddps_ipoib_gid_parse(w->cfg.gid, o->gid))
+		snprintf(why, why_len, "--gid: '%s' is not written like an IPv6 address", o->gid);
+	else if (getrandom(&w->cfg.seed, sizeof w->cfg.seed, 0) != sizeof w->cfg.seed)
+		snprintf(why, why_len, "random numbers: %s", strerror(errno));
+	else
+		return 0;
+	return -1;
+}
+
+static int join(struct ib_wire *w, struct out *out)
+{
+	struct ddps_ipoib_port *p = ddps_ib_udp_port(w->udp);
+
+	ddps_ipoib_mgid_broadcast(w->broadcast, w->cfg.pkey, w->cfg.scope);
+	(void)ddps_ib_udp_run(w->udp, clock_ns());
+	if (!p->ops->join(p, w->broadcast) && await(w) && !w->join_err)
+		return ST_DONE;
+	if (!w->answered)
+		out_error(out, 0, NULL, "interrupted");
+	else if (w->join_err == DDPS_E_TIMEDOUT)
+		out_error(out, 0, "start the subnet administration, see that --sa is its address",
+			  "port ib: joining the link: the administration does not answer");
+	else
+		out_error(out, 0, "see that --pkey is the link's", "port ib: joining the link: %s",
+			  w->join_err == DDPS_E_REJECTED ? "the administration refuses it"
+							 : ddps_strerror(w->join_err));
+	return w->join_err == DDPS_E_TIMEDOUT ? ST_TIMEDOUT : ST_FAILED;
+}
+
+static int open_port(struct ib_wire *w, const struct ipoib_opts *o, struct out *out)
+{
+	char why[1000];
+	int err;
+
+	if (configure(w, o, why, sizeof why)) {
+		out_error(out, 0, "--gid fe80::1 --udp 127.0.0.1:4791 --sa 127.0.0.1", "%s", why);
+		return ST_USAGE;
+	}
+	w->cfg.qpn = (uint32_t)o->qpn;
+	w->cfg.up = &up_calls;
+	err = ddps_ib_udp_new(&w->udp, &w->cfg, why, sizeof why);
+	if (err) {
+		out_error(out, 0, err == DDPS_E_SYSTEM ? ib_opts_advice(errno) : NULL,
+			  "port ib: %s", why);
+		return ST_FAILED;
+	}
+	ddps_ib_udp_user(w->udp, w);
+	return join(w, out);
+}
+
+int wire_open_ib(struct wire *wire, const struct ipoib_opts *o, struct out *out)
+{
+	struct ib_wire *w = calloc(1, sizeof *w);
+	struct ddps_umad_info *i = &wire->info;
+	int res;
+
+	if (!w) {
+		out_error(out, 0, NULL, "not enough memory");
+		return ST_FAILED;
+	}
+	res = open_port(w, o, out);
+	if (res) {
+		ib_close(w);
+		return res;
+	}
+	*wire = (struct wire){ .ops = &ib_ops, .port = w };
+	snprintf(i->device, sizeof i->device, "udp");
+	i->port = w->cfg.udp_port;
+	i->lid = ddps_ib_udp_lid(w->udp);
+	i->pkey = w->cfg.pkey;
+	memcpy(i->gid, w->cfg.gid, sizeof i->gid);
+	for (unsigned k = 8; k < DDPS_IPOIB_GID_LEN; k++)
+		i->ca_guid = i->ca_guid << 8 | i->gid[k];
+	return ST_DONE;
+}
