@@ -298,7 +298,8 @@ struct ddps_atomic {
  * BIND: the window covers @sge[0] of a region with DDPS_BIND, which is the PD's and not one
  * session's; no piece, or one of no octets, leaves it unbound.  @stag of the request becomes the
  * window's STag: as it is, or with another low octet.  Remote rights to change memory need the
- * region's DDPS_LOCAL_WRITE.  A window of one session is invalidated before it is bound anew.
+ * region's DDPS_LOCAL_WRITE.  Its tagged offsets are the region's, or start at 0 with
+ * DDPS_ZERO_BASED.  A window of one session is invalidated before it is bound anew.
  * What cannot be done in its turn completes with DDPS_WC_LOCAL_ACCESS and ends the session, as any
  * work request on memory that is not one's own.
  */

@@ -262,6 +262,11 @@ static enum ddps_stag_verdict may_bind(const struct ddps_mr *mr, const struct dd
 	return DDPS_STAG_OK;
 }
 
+static size_t offset_in(const struct ddps_mr *mr, const struct ddps_sge *piece)
+{
+	return (uintptr_t)piece->addr - (uintptr_t)mr->addr;
+}
+
 enum ddps_stag_verdict ddps_stag_bind(struct ddps_pd *pd, uint64_t stream, struct ddps_mr *window,
 				      uint32_t stag, const struct ddps_sge *piece, unsigned access)
 {
@@ -290,7 +295,7 @@ enum ddps_stag_verdict ddps_stag_bind(struct ddps_pd *pd, uint64_t stream, struc
 	window->stream = window->shared ? 0 : stream;
 	window->addr = piece->addr;
 	window->len = piece->len;
-	window->base = base(piece->addr, access);
+	window->base = access & DDPS_ZERO_BASED ? 0 : mr->base + offset_in(mr, piece);
 	window->access = access;
 	window->valid = true;
 	return DDPS_STAG_OK;

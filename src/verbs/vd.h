@@ -14,7 +14,8 @@
  * ib/, the calls of libibverbs:
  *   vd_pd.c		protection domains and memory regions
  *   vd_domain.c	thread and parent domains	vd_import.c	objects by their handles
- *   vd_mw.c		memory windows
+ *   vd_mw.c		memory windows		vd_moved.c	regions with offsets of their own
+ *   vd_dm.c		device memory		vd_advise.c	paging on demand
  *   vd_fault.c		a region that the program unmapped
  *   vd_cq.c		completion queues	vd_cq_ex.c	their extended form
  *   vd_channel.c	completion channels	vd_async.c	asynchronous events
@@ -48,8 +49,10 @@
 #define VD_MAX_WR     32768
 #define VD_MAX_CQE    (1 << 22)
 #define VD_MAX_INLINE 512
-#define VD_MAX_RD     128 /* ib_send_lat and others take max_qp_rd_atom at its word */
+#define VD_MAX_DM     (1 << 20) /* octets of device memory in a process */
+#define VD_MAX_RD     128	/* ib_send_lat and others take max_qp_rd_atom at its word */
 #define VD_GIDS	      1
+#define VD_MOVED      256 /* lists of moved regions */
 #define VD_IRD	      16
 #define VD_IMM_SEND   UINT32_MAX /* instead of a Write's length: Send with immediate data */
 #define VD_IMM_AHEAD  0xfefefefe /* ... that has a payload: DDPS_OP_SEND_IMM */
@@ -93,11 +96,16 @@ struct vd_process {
 	pthread_mutex_t shared_lock;
 	struct ibv_context *shared;
 	struct ibv_pd *shared_pd;
-	uint32_t last_number;	    /* atomic */
-	struct vd_mr *regions;	    /* for vd_fault.c */
-	pthread_mutex_t named_lock; /* of these two; nothing is locked beside it */
+	uint32_t last_number;  /* atomic */
+	struct vd_mr *regions; /* for vd_fault.c */
+	bool any_moved;	       /* atomic: there was one in @moved, by local key */
+	struct vd_mr *moved[VD_MOVED];
+	pthread_rwlock_t moved_lock; /* nothing is locked beside it */
+	pthread_mutex_t named_lock;  /* of these four; nothing is locked beside it */
 	struct vd_pd *pds;
 	struct vd_context *contexts;
+	struct vd_dm *dms;
+	size_t dm_used;
 	pthread_mutex_t oob_lock;
 	struct vd_oob_port *oob_ports;
 	struct sigaction old_segv, old_bus;
@@ -173,6 +181,12 @@ struct vd_mr {
 	struct vd_mr *next, **prev; /* in vd_process.regions */
 	struct ddps_mr *d;
 	bool imported; /* @d is another one's */
+	unsigned access;
+	uint8_t *mem;	  /* its first octet ... */
+	uint64_t iova;	  /* ... and what requests call it */
+	struct vd_dm *dm; /* whose memory it is, or NULL */
+	bool moved;	  /* in vd_process.moved, with: */
+	struct vd_mr *next_moved, **prev_moved;
 };
 
 struct vd_channel {
@@ -307,7 +321,8 @@ struct vd_qp *vd_qp_new(struct ibv_context *ctx, struct ibv_pd *pd, struct ibv_q
 int vd_post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad);
 int vd_post_recv(struct ibv_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad);
 /* Pieces in the library's form, @max at most.  Return: 0 or EINVAL. */
-int vd_pieces(const struct ibv_sge *from, int n, uint32_t max, struct ddps_sge *to);
+int vd_pieces(struct ibv_context *ctx, const struct ibv_sge *from, int n, uint32_t max,
+	      struct ddps_sge *to);
 /* What can be said of a request without a session; its operation.  Return: 0 or errno. */
 int vd_check_send(const struct vd_qp *qp, const struct ibv_send_wr *wr, struct ddps_send_wr *to);
 /* As vd_post_send, locked already. */
@@ -325,22 +340,6 @@ int vd_req_notify_cq(struct ibv_cq *cq, int solicited_only);
 void vd_qp_ended(struct vd_qp *qp);
 /* Close its session in order.  Return: 0 or errno. */
 int vd_qp_close(struct vd_qp *qp);
-/* Memory by the allocator of a parent domain, or malloc. */
-void *vd_pd_alloc(struct ibv_pd *pd, size_t len, bool *own);
-void vd_pd_free(struct ibv_pd *pd, void *ptr, bool own);
-struct ibv_td *vd_alloc_td(struct ibv_context *ctx, struct ibv_td_init_attr *attr);
-int vd_dealloc_td(struct ibv_td *td);
-struct ibv_pd *vd_alloc_parent_domain(struct ibv_context *ctx,
-				      struct ibv_parent_domain_init_attr *attr);
-/* One more of the same domain of the library; NULL: errno is set. */
-struct vd_pd *vd_pd_alias(struct ibv_context *ctx, struct vd_pd *of);
-/* Remote and local rights in the library's form. */
-unsigned vd_rights(unsigned access);
-struct ibv_mw *vd_alloc_mw(struct ibv_pd *pd, enum ibv_mw_type type);
-int vd_dealloc_mw(struct ibv_mw *mw);
-int vd_bind_mw(struct ibv_qp *qp, struct ibv_mw *mw, struct ibv_mw_bind *bind);
-/* A descriptor that names this process's contexts and no other's. */
-int vd_cmd_fd(void);
 struct ibv_cq_ex *vd_create_cq_ex(struct ibv_context *ctx, struct ibv_cq_init_attr_ex *attr);
 void vd_cq_ex_init(struct vd_cq *cq);
 struct ibv_qp *vd_create_qp_ex(struct ibv_context *ctx, struct ibv_qp_init_attr_ex *attr);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The one device: an RNIC with one Ethernet port. */
+#include "verbs/ib/vd_memory.h"
 #include "verbs/vd.h"
 #include <arpa/inet.h>
 #include <errno.h>
@@ -15,6 +16,11 @@
 /* As of an address that is locally administered: no maker's.  "ddp" */
 #define VENDOR	    0x026464
 #define VENDOR_PART 1
+
+/* Nothing is pinned, so every region is paged on demand. */
+#define ODP_RC                                                                                     \
+	(IBV_ODP_SUPPORT_SEND | IBV_ODP_SUPPORT_RECV | IBV_ODP_SUPPORT_WRITE |                     \
+	 IBV_ODP_SUPPORT_READ | IBV_ODP_SUPPORT_SRQ_RECV)
 
 #undef ibv_get_device_list
 #undef ibv_query_port
@@ -170,6 +176,11 @@ static int query_device_ex(struct ibv_context *ctx, const struct ibv_query_devic
 	ibv_query_device(ctx, &a.orig_attr);
 	a.device_cap_flags_ex = a.orig_attr.device_cap_flags;
 	a.phys_port_cnt_ex = a.orig_attr.phys_port_cnt;
+	a.max_dm_size = VD_MAX_DM;
+	a.odp_caps.general_caps = IBV_ODP_SUPPORT | IBV_ODP_SUPPORT_IMPLICIT;
+	a.odp_caps.per_transport_caps.uc_odp_caps = ODP_RC & ~(unsigned)IBV_ODP_SUPPORT_READ;
+	a.odp_caps.per_transport_caps.rc_odp_caps =
+		ODP_RC | (vd_config()->rfc7306 ? IBV_ODP_SUPPORT_ATOMIC : 0);
 	memset(attr, 0, len); /* a newer program's, or an older one's */
 	memcpy(attr, &a, len < sizeof a ? len : sizeof a);
 	return 0;
@@ -207,6 +218,10 @@ VD_API struct ibv_context *ibv_open_device(struct ibv_device *device)
 	c->v.alloc_td = vd_alloc_td;
 	c->v.dealloc_td = vd_dealloc_td;
 	c->v.alloc_parent_domain = vd_alloc_parent_domain;
+	c->v.alloc_dm = vd_alloc_dm;
+	c->v.free_dm = vd_free_dm;
+	c->v.reg_dm_mr = vd_reg_dm_mr;
+	c->v.advise_mr = vd_advise_mr;
 	ctx = &c->v.context;
 	ctx->device = device;
 	ctx->ops.alloc_mw = vd_alloc_mw;

@@ -110,22 +110,6 @@ VD_API enum ibv_fork_status ibv_is_fork_initialized(void)
 	return IBV_FORK_UNNEEDED;
 }
 
-/* ---- device memory ---- */
-
-VD_API struct ibv_dm *ibv_import_dm(struct ibv_context *ctx, uint32_t handle)
-{
-	(void)ctx;
-	(void)handle;
-	errno = EOPNOTSUPP;
-	return NULL;
-}
-
-/* Nothing was imported. */
-VD_API void ibv_unimport_dm(struct ibv_dm *dm)
-{
-	(void)dm;
-}
-
 /* ---- enhanced connection establishment, which is InfiniBand's ---- */
 
 VD_API int ibv_set_ece(struct ibv_qp *qp, struct ibv_ece *ece)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The process's context, the thread that hands its events out, and the settings. */
+#include "verbs/ib/vd_memory.h"
 #include "verbs/vd.h"
 #include <errno.h>
 #include <poll.h>
@@ -170,6 +171,7 @@ static struct vd_process *start(void)
 	pthread_mutex_init(&p->shared_lock, NULL);
 	pthread_mutex_init(&p->named_lock, NULL);
 	pthread_mutex_init(&p->oob_lock, NULL);
+	vd_moved_init(p);
 	pthread_cond_init(&p->acked, NULL);
 	pthread_cond_init(&p->ended, NULL);
 	sem_init(&p->told, 0, 0);

@@ -9,7 +9,7 @@ here=tests/verbs
 # shellcheck source=tests/verbs/lib.sh
 . $here/lib.sh
 suite=/usr/share/doc/rdma-core/tests
-max_skipped=${MAX_SKIPPED:-110}
+max_skipped=${MAX_SKIPPED:-74}
 drop_rights
 
 mkdir "$work/suite" || exit 1

@@ -47,7 +47,7 @@ Test(verbs_args, completion_queues)
 
 Test(verbs_args, types_of_queue_pairs)
 {
-	static const enum ibv_qp_type others[] = { IBV_QPT_UC,	     IBV_QPT_UD,
+	static const enum ibv_qp_type others[] = { IBV_QPT_UD,
 						   IBV_QPT_XRC_SEND, IBV_QPT_XRC_RECV,
 						   IBV_QPT_DRIVER,   IBV_QPT_RAW_PACKET };
 	struct ibv_qp_init_attr init;
@@ -122,7 +122,6 @@ Test(verbs_args, regions)
 	VT_NULL_AS(ibv_reg_mr(s.pd, (char *)UINTPTR_MAX - 10, 12, IBV_ACCESS_ZERO_BASED), EINVAL);
 	VT_NULL_AS(ibv_reg_mr(s.pd, buf, sizeof buf, IBV_ACCESS_REMOTE_WRITE), EINVAL);
 	VT_NULL_AS(ibv_reg_mr(s.pd, buf, sizeof buf, IBV_ACCESS_REMOTE_ATOMIC), EINVAL);
-	VT_NULL_AS(ibv_reg_mr(s.pd, buf, sizeof buf, local | IBV_ACCESS_ON_DEMAND), EOPNOTSUPP);
 	VT_NULL_AS(ibv_reg_mr(s.pd, buf, sizeof buf, 1 << 19), EOPNOTSUPP);
 	VT_NULL_AS(ibv_reg_mr_iova(s.pd, buf, sizeof buf, UINT64_MAX, local), EINVAL);
 	for (int i = 0; i < 2; i++) {

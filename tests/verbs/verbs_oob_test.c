@@ -18,11 +18,11 @@ struct side {
 	char buf[256];
 };
 
-static struct ibv_qp *queue_pair(const struct side *s)
+static struct ibv_qp *queue_pair(const struct side *s, enum ibv_qp_type type)
 {
 	struct ibv_qp_init_attr init = { .send_cq = s->cq,
 					 .recv_cq = s->cq,
-					 .qp_type = IBV_QPT_RC,
+					 .qp_type = type,
 					 .cap = { 4, 4, 2, 2, 64 },
 					 .sq_sig_all = 1 };
 	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_INIT, .port_num = 1 };
@@ -46,7 +46,7 @@ static void up(struct side *s)
 			   IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
 	cr_assert(s->cq && s->mr);
 	cr_assert_eq(ibv_query_gid(s->ctx, 1, 0, &s->gid), 0);
-	s->qp = queue_pair(s);
+	s->qp = queue_pair(s, IBV_QPT_RC);
 }
 
 static void down(struct side *s)
@@ -284,6 +284,45 @@ VT_TEST(verbs_oob, access_of_the_queue_pair)
 	down(&b);
 }
 
+/* UC: Sends and Writes, in order; no Reads and atomics, neither one's own nor the peer's. */
+VT_TEST(verbs_oob, unreliable_connections)
+{
+	static const enum ibv_wr_opcode none[] = { IBV_WR_RDMA_READ, IBV_WR_ATOMIC_FETCH_AND_ADD,
+						   IBV_WR_ATOMIC_CMP_AND_SWP,
+						   IBV_WR_SEND_WITH_INV };
+	struct ibv_qp_attr attr = { .qp_access_flags =
+					    IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE };
+	struct ibv_send_wr wr = { 0 }, *bad;
+	struct ibv_qp_init_attr init;
+	struct side a, b;
+
+	up(&a);
+	up(&b);
+	cr_assert_eq(ibv_destroy_qp(a.qp), 0);
+	cr_assert_eq(ibv_destroy_qp(b.qp), 0);
+	a.qp = queue_pair(&a, IBV_QPT_UC);
+	b.qp = queue_pair(&b, IBV_QPT_UC);
+	cr_assert_eq(ibv_modify_qp(b.qp, &attr, IBV_QP_ACCESS_FLAGS), 0);
+	cr_assert_eq(ibv_query_qp(b.qp, &attr, IBV_QP_ACCESS_FLAGS, &init), 0);
+	cr_expect_eq(attr.qp_access_flags, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
+	cr_expect_eq(init.qp_type, IBV_QPT_UC);
+	listen_to(&b);
+	meet(&a, &b);
+	meet(&b, &a);
+	strcpy(a.buf, "unreliable");
+	cr_expect_eq(write_to(&a, b.mr->rkey, (uintptr_t)b.buf + 100).status, IBV_WC_SUCCESS);
+	cr_assert_eq(say(&a, "reliable", 0), 0);
+	cr_expect_eq(next(&b).status, IBV_WC_SUCCESS);
+	cr_expect_str_eq(b.buf, "reliable");
+	cr_expect_arr_eq(b.buf + 100, "unre", 4);
+	for (size_t i = 0; i < sizeof none / sizeof *none; i++) {
+		wr.opcode = none[i];
+		cr_expect_eq(ibv_post_send(a.qp, &wr, &bad), EINVAL, "operation %d", none[i]);
+	}
+	down(&a);
+	down(&b);
+}
+
 Test(verbs_oob, what_cannot_be_says_so)
 {
 	union ibv_gid none = { 0 };
@@ -363,7 +402,7 @@ Test(verbs_oob, numbers_differ, .timeout = 60)
 
 	up(&a);
 	for (int i = 0; i < PAIRS; i++) {
-		qp[i] = queue_pair(&a);
+		qp[i] = queue_pair(&a, IBV_QPT_RC);
 		for (int k = 0; k < i; k++)
 			cr_assert_neq(qp[k]->qp_num, qp[i]->qp_num);
 		cr_assert_neq(qp[i]->qp_num, a.qp->qp_num);

@@ -374,6 +374,8 @@ VD_API int rdma_create_qp(struct rdma_cm_id *ibid, struct ibv_pd *pd, struct ibv
 
 	if (id->qp || vd_id_bind_device(id))
 		return vd_fail(EINVAL);
+	if (attr->qp_type != IBV_QPT_RC) /* nothing else is connected by rdma_cm */
+		return vd_fail(EOPNOTSUPP);
 	if (make_cqs(id, attr)) {
 		err = errno;
 		destroy_cqs(ibid);

@@ -4,6 +4,7 @@
  * is made with it: the library's locks are uncontended then, and stay.  A parent domain is another
  * name of a protection domain, with an allocator for what the device keeps per queue.
  */
+#include "verbs/ib/vd_memory.h"
 #include "verbs/vd.h"
 #include <errno.h>
 #include <stdlib.h>

@@ -13,7 +13,7 @@ static const struct vd_mr *region_at(const struct vd_process *p, uintptr_t at)
 {
 	/* Without the lock, whose owner may be who faulted: the process is about to end. */
 	for (const struct vd_mr *mr = p->regions; mr; mr = mr->next)
-		if (at - (uintptr_t)mr->mr.addr < mr->mr.length)
+		if (mr->mr.addr && at - (uintptr_t)mr->mr.addr < mr->mr.length)
 			return mr;
 	return NULL;
 }

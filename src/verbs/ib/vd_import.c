@@ -4,6 +4,7 @@
  * in another one there is no device that has them.  The descriptor names the process's contexts by
  * the file behind it, which its duplicates share and no other process has by chance.
  */
+#include "verbs/ib/vd_memory.h"
 #include "verbs/vd.h"
 #include <errno.h>
 #include <stdlib.h>
@@ -21,6 +22,11 @@ static bool same_file(int a, int b)
 	struct stat sa, sb;
 
 	return !fstat(a, &sa) && !fstat(b, &sb) && sa.st_dev == sb.st_dev && sa.st_ino == sb.st_ino;
+}
+
+bool vd_same_device(const struct ibv_context *a, const struct ibv_context *b)
+{
+	return same_file(a->cmd_fd, b->cmd_fd);
 }
 
 static struct vd_context *context_of(struct vd_process *p, int fd)
@@ -61,8 +67,7 @@ VD_API struct ibv_pd *ibv_import_pd(struct ibv_context *ctx, uint32_t handle)
 	struct vd_pd *of, *pd;
 
 	pthread_mutex_lock(&p->named_lock);
-	for (of = p->pds;
-	     of && (of->pd.handle != handle || !same_file(of->pd.context->cmd_fd, ctx->cmd_fd));
+	for (of = p->pds; of && (of->pd.handle != handle || !vd_same_device(of->pd.context, ctx));
 	     of = of->next)
 		;
 	pthread_mutex_unlock(&p->named_lock);

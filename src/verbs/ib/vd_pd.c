@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Protection domains and memory regions. */
+#include "verbs/ib/vd_memory.h"
 #include "verbs/vd.h"
 #include <errno.h>
 #include <stdlib.h>
@@ -109,7 +110,12 @@ unsigned vd_rights(unsigned access)
 #define KNOWN                                                                                      \
 	(IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |               \
 	 IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_ZERO_BASED | IBV_ACCESS_MW_BIND |                   \
-	 IBV_ACCESS_HUGETLB | IBV_ACCESS_OPTIONAL_RANGE)
+	 IBV_ACCESS_HUGETLB | IBV_ACCESS_ON_DEMAND | IBV_ACCESS_OPTIONAL_RANGE)
+
+/* All that the program can have mapped, at its addresses. */
+#define WHOLE	      ((uint8_t *)4096)
+#define WHOLE_LEN     ((UINT64_C(1) << 48) - 4096)
+#define WHOLE_ALLOWED (IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_ON_DEMAND | IBV_ACCESS_OPTIONAL_RANGE)
 
 /* Who lets the peer change memory must be allowed to change it: ibv_reg_mr(3). */
 #define REMOTE_CHANGES (IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC)
@@ -141,35 +147,54 @@ static int check_access(unsigned access)
 	return access & REMOTE_CHANGES && !(access & IBV_ACCESS_LOCAL_WRITE) ? EINVAL : 0;
 }
 
+static struct vd_mr *mr_new(struct ibv_pd *ibpd, uint8_t *mem, size_t len, uint64_t iova,
+			    unsigned access)
+{
+	struct vd_mr *mr = calloc(1, sizeof *mr);
+	int err;
+
+	if (!mr)
+		return NULL;
+	err = ddps_mr_reg(vd_of(ibpd, struct vd_pd, pd)->d, mem, len, vd_rights(access), NULL,
+			  &mr->d);
+	if (!err && iova != (uintptr_t)mem && !(access & IBV_ACCESS_ZERO_BASED))
+		err = ddps_mr_place(mr->d, iova);
+	if (!err)
+		return mr;
+	ddps_mr_dereg(mr->d);
+	free(mr);
+	errno = vd_errno(err);
+	return NULL;
+}
+
 static struct ibv_mr *reg(struct ibv_pd *ibpd, void *addr, size_t len, uint64_t iova,
 			  unsigned access)
 {
+	/* Implicit paging on demand: a region of everything, for own requests alone. */
+	bool whole = access & IBV_ACCESS_ON_DEMAND && !addr && len == SIZE_MAX;
 	int err = check_access(access);
+	uint8_t *mem = whole ? WHOLE : addr;
 	struct vd_mr *mr;
 
+	if (!err && whole && access & ~(unsigned)WHOLE_ALLOWED)
+		err = EOPNOTSUPP; /* a peer could end this process by an address */
 	if (err || len > UINTPTR_MAX - (uintptr_t)addr) {
 		errno = err ? err : EINVAL;
 		return NULL;
 	}
-	mr = calloc(1, sizeof *mr);
+	if (whole)
+		iova = (uintptr_t)mem;
+	mr = mr_new(ibpd, mem, whole ? WHOLE_LEN : len, iova, access);
 	if (!mr)
 		return NULL;
-	err = ddps_mr_reg(vd_of(ibpd, struct vd_pd, pd)->d, addr, len, vd_rights(access), NULL,
-			  &mr->d);
-	if (!err && iova != (uintptr_t)addr && !(access & IBV_ACCESS_ZERO_BASED))
-		err = ddps_mr_place(mr->d, iova);
-	if (err) {
-		ddps_mr_dereg(mr->d);
-		free(mr);
-		errno = vd_errno(err);
-		return NULL;
-	}
 	mr->mr.context = ibpd->context;
 	mr->mr.pd = ibpd;
 	mr->mr.addr = addr;
 	mr->mr.length = len;
 	mr->mr.handle = vd_number();
 	mr->mr.lkey = mr->mr.rkey = ddps_mr_stag(mr->d);
+	mr->access = access;
+	vd_moved_set(mr, mem, access & IBV_ACCESS_ZERO_BASED ? 0 : iova);
 	enlist(process_of(ibpd->context), mr);
 	return &mr->mr;
 }
@@ -203,7 +228,9 @@ VD_API int ibv_dereg_mr(struct ibv_mr *ibmr)
 	err = ddps_mr_dereg(mr->d);
 	if (err)
 		return vd_errno(err);
+	vd_moved_clear(mr);
 	delist(process_of(ibmr->context), mr);
+	vd_dm_release(mr->dm);
 	free(mr);
 	return 0;
 }
@@ -217,6 +244,18 @@ static int fail_rereg(int err)
 	return IBV_REREG_MR_ERR_INPUT; /* the region stays as it is */
 }
 
+/* Its octets have the names again that the library gives them: addresses, or from 0 on. */
+static void renamed(struct vd_mr *mr, int flags, unsigned access, uint8_t *addr)
+{
+	unsigned now = flags & IBV_REREG_MR_CHANGE_ACCESS ? access : mr->access;
+	bool moved = flags & IBV_REREG_MR_CHANGE_TRANSLATION;
+	uint8_t *mem = moved ? addr : mr->mem;
+
+	if (moved || (now ^ mr->access) & IBV_ACCESS_ZERO_BASED)
+		vd_moved_set(mr, mem, now & IBV_ACCESS_ZERO_BASED ? 0 : (uintptr_t)mem);
+	mr->access = now;
+}
+
 VD_API int ibv_rereg_mr(struct ibv_mr *ibmr, int flags, struct ibv_pd *pd, void *addr,
 			size_t length, int access)
 {
@@ -227,6 +266,8 @@ VD_API int ibv_rereg_mr(struct ibv_mr *ibmr, int flags, struct ibv_pd *pd, void 
 
 	if (!flags || flags & ~REREG || mr->imported || (flags & IBV_REREG_MR_CHANGE_PD && !pd))
 		return fail_rereg(EINVAL);
+	if (!ibmr->addr && ibmr->length) /* the device's memory, or all there is */
+		return fail_rereg(EOPNOTSUPP);
 	if (flags & IBV_REREG_MR_CHANGE_TRANSLATION)
 		what |= DDPS_CHANGE_MEMORY;
 	if (flags & IBV_REREG_MR_CHANGE_PD) {
@@ -243,6 +284,7 @@ VD_API int ibv_rereg_mr(struct ibv_mr *ibmr, int flags, struct ibv_pd *pd, void 
 	err = ddps_mr_change(mr->d, what, &to);
 	if (err)
 		return fail_rereg(vd_errno(err));
+	renamed(mr, flags, (unsigned)access, addr);
 	if (flags & IBV_REREG_MR_CHANGE_TRANSLATION) {
 		ibmr->addr = addr;
 		ibmr->length = length;

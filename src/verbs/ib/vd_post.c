@@ -3,6 +3,7 @@
  * Work requests by ibv_post_send and ibv_post_recv.  Errors are returned and errno stays as it was,
  * since an adapter's driver has no reason to touch it: rsockets set it, post, and read it then.
  */
+#include "verbs/ib/vd_memory.h"
 #include "verbs/vd.h"
 #include <endian.h>
 #include <errno.h>
@@ -10,13 +11,15 @@
 
 #define SEND_FLAGS (IBV_SEND_FENCE | IBV_SEND_SIGNALED | IBV_SEND_SOLICITED | IBV_SEND_INLINE)
 
-int vd_pieces(const struct ibv_sge *from, int n, uint32_t max, struct ddps_sge *to)
+int vd_pieces(struct ibv_context *ctx, const struct ibv_sge *from, int n, uint32_t max,
+	      struct ddps_sge *to)
 {
 	if (n < 0 || (uint32_t)n > max || (n && !from))
 		return EINVAL;
 	for (int i = 0; i < n; i++)
 		to[i] = (struct ddps_sge){ (void *)(uintptr_t)from[i].addr, from[i].length,
 					   from[i].lkey };
+	vd_moved_pieces(vd_of(ctx, struct vd_context, v.context)->p, to, n);
 	return 0;
 }
 
@@ -28,7 +31,8 @@ static int pieces(struct vd_qp *qp, const struct ibv_send_wr *wr, struct ddps_sg
 
 	*n = (uint32_t)wr->num_sge;
 	if (!(wr->send_flags & IBV_SEND_INLINE))
-		return vd_pieces(wr->sg_list, wr->num_sge, qp->init.cap.max_send_sge, sge);
+		return vd_pieces(qp->qp.qp_base.context, wr->sg_list, wr->num_sge,
+				 qp->init.cap.max_send_sge, sge);
 	for (uint32_t i = 0; i < *n; i++) {
 		if (!wr->sg_list[i].length)
 			continue; /* its address may be anything */
@@ -150,10 +154,11 @@ static bool has_pieces(enum ddps_op op)
 	return op != DDPS_OP_IMM && op != DDPS_OP_BIND && op != DDPS_OP_LOCAL_INV;
 }
 
-/* Whether it completes when the peer has it. */
-static bool is_placed(enum ddps_op op)
+/* Whether it completes when the peer has it, which nothing says of a UC queue pair's. */
+static bool is_placed(const struct vd_qp *qp, enum ddps_op op)
 {
-	enum vd_placed placed = vd_config()->placed;
+	enum vd_placed placed =
+		qp->init.qp_type == IBV_QPT_UC ? VD_PLACED_NONE : vd_config()->placed;
 
 	if (op == DDPS_OP_WRITE || op == DDPS_OP_WRITE_IMM)
 		return placed != VD_PLACED_NONE;
@@ -184,6 +189,9 @@ int vd_check_send(const struct vd_qp *qp, const struct ibv_send_wr *wr, struct d
 	if (wr->send_flags & ~(unsigned)SEND_FLAGS || wr->num_sge < 0 ||
 	    (uint32_t)wr->num_sge > qp->init.cap.max_send_sge || (wr->num_sge && !wr->sg_list))
 		return EINVAL;
+	if (qp->init.qp_type == IBV_QPT_UC &&
+	    (comes_back(wr) || wr->opcode == IBV_WR_SEND_WITH_INV))
+		return EINVAL; /* InfiniBand gives it none of these */
 	if (wr->send_flags & IBV_SEND_INLINE && (comes_back(wr) || length(wr) > VD_MAX_INLINE))
 		return EINVAL;
 	return operation(wr, to);
@@ -213,11 +221,13 @@ int vd_post_one(struct vd_qp *qp, const struct ibv_send_wr *wr)
 
 		sge[0] = (struct ddps_sge){ (void *)(uintptr_t)info->addr, (uint32_t)info->length,
 					    info->mr->lkey };
+		vd_moved_pieces(vd_of(qp->qp.qp_base.context, struct vd_context, v.context)->p, sge,
+				1);
 		to.nsge = 1;
 	}
 	if (!(wr->send_flags & IBV_SEND_SIGNALED) && !qp->init.sq_sig_all)
 		to.flags |= DDPS_WR_SILENT;
-	else if (is_placed(to.op))
+	else if (is_placed(qp, to.op))
 		to.flags |= DDPS_WR_PLACED;
 	if (wr->send_flags & IBV_SEND_SOLICITED && takes_receive(to.op))
 		to.flags |= DDPS_WR_SOLICITED;
@@ -261,7 +271,8 @@ int vd_post_send(struct ibv_qp *ibqp, struct ibv_send_wr *wr, struct ibv_send_wr
 static int post_recv_one(struct vd_qp *qp, const struct ibv_recv_wr *wr)
 {
 	struct ddps_sge sge[VD_MAX_SGE];
-	int err = vd_pieces(wr->sg_list, wr->num_sge, qp->init.cap.max_recv_sge, sge);
+	int err = vd_pieces(qp->qp.qp_base.context, wr->sg_list, wr->num_sge,
+			    qp->init.cap.max_recv_sge, sge);
 
 	if (err)
 		return err;

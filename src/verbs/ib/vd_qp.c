@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Queue pairs: endpoints of the library, numbered. */
+#include "verbs/ib/vd_memory.h"
 #include "verbs/vd.h"
 #include <errno.h>
 #include <stdlib.h>
@@ -66,14 +67,27 @@ static void unmake(struct vd_qp *qp)
 	free(qp);
 }
 
+/* What the peer may do with this queue pair, whatever regions allow. */
+static int allow(struct vd_qp *qp, unsigned access)
+{
+	unsigned rights = DDPS_REMOTE_WRITE;
+
+	if (qp->init.qp_type != IBV_QPT_UC)
+		rights |= DDPS_REMOTE_READ | DDPS_REMOTE_ATOMIC;
+	qp->allowed = vd_rights(access) & rights;
+	qp->allowed_all = false;
+	return vd_errno(ddps_ep_allow(qp->ep, qp->allowed));
+}
+
 struct vd_qp *vd_qp_new(struct ibv_context *ctx, struct ibv_pd *ibpd, struct ibv_qp_init_attr *attr)
 {
 	struct ibv_qp_cap cap = attr->cap;
+	bool known = attr->qp_type == IBV_QPT_RC || attr->qp_type == IBV_QPT_UC;
 	struct vd_qp *qp;
 	int err;
 
-	if (attr->qp_type != IBV_QPT_RC || !attr->send_cq || !attr->recv_cq) {
-		errno = attr->qp_type != IBV_QPT_RC ? EOPNOTSUPP : EINVAL;
+	if (!known || !attr->send_cq || !attr->recv_cq) {
+		errno = known ? EINVAL : EOPNOTSUPP;
 		return NULL;
 	}
 	err = grant(&cap);
@@ -104,6 +118,9 @@ struct vd_qp *vd_qp_new(struct ibv_context *ctx, struct ibv_pd *ibpd, struct ibv
 		errno = vd_errno(err);
 		return NULL;
 	}
+	if (attr->qp_type ==
+	    IBV_QPT_UC) /* it is a session like others, but for Reads and atomics */
+		allow(qp, IBV_ACCESS_REMOTE_WRITE);
 	vd_wr_init(qp);
 	attr->cap = cap;
 	return qp;
@@ -131,24 +148,36 @@ VD_API struct ibv_qp *ibv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *
 	return new_alone(pd->context, pd, attr);
 }
 
-#define EX_KNOWN (IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS)
-#define OPS_KNOWN                                                                                  \
-	(IBV_QP_EX_WITH_RDMA_WRITE | IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_RDMA_READ |              \
-	 IBV_QP_EX_WITH_SEND_WITH_INV | IBV_QP_EX_WITH_LOCAL_INV | IBV_QP_EX_WITH_BIND_MW)
-#define OPS_7306                                                                                   \
-	(IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM | IBV_QP_EX_WITH_SEND_WITH_IMM |                       \
-	 IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP | IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD)
+#define EX_KNOWN                                                                                   \
+	(IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS | IBV_QP_INIT_ATTR_CREATE_FLAGS)
+#define OPS_UC                                                                                     \
+	(IBV_QP_EX_WITH_RDMA_WRITE | IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_LOCAL_INV |              \
+	 IBV_QP_EX_WITH_BIND_MW)
+#define OPS_UC_7306 (IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM | IBV_QP_EX_WITH_SEND_WITH_IMM)
+#define OPS_RC	    (OPS_UC | IBV_QP_EX_WITH_RDMA_READ | IBV_QP_EX_WITH_SEND_WITH_INV)
+#define OPS_RC_7306                                                                                \
+	(OPS_UC_7306 | IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP | IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD)
+
+static uint64_t send_ops(enum ibv_qp_type type)
+{
+	bool more = vd_config()->rfc7306;
+
+	if (type == IBV_QPT_UC)
+		return OPS_UC | (more ? OPS_UC_7306 : 0);
+	return OPS_RC | (more ? OPS_RC_7306 : 0);
+}
 
 struct ibv_qp *vd_create_qp_ex(struct ibv_context *ctx, struct ibv_qp_init_attr_ex *ex)
 {
 	/* The extended form begins like the plain one. */
-	uint64_t ops = OPS_KNOWN | (vd_config()->rfc7306 ? OPS_7306 : 0);
 	struct ibv_qp_init_attr attr;
 	struct ibv_qp *qp;
 
 	memcpy(&attr, ex, sizeof attr);
 	if (ex->comp_mask & ~(uint32_t)EX_KNOWN || !(ex->comp_mask & IBV_QP_INIT_ATTR_PD) ||
-	    (ex->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS && ex->send_ops_flags & ~ops)) {
+	    (ex->comp_mask & IBV_QP_INIT_ATTR_CREATE_FLAGS && ex->create_flags) ||
+	    (ex->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS &&
+	     ex->send_ops_flags & ~send_ops(ex->qp_type))) {
 		errno = EOPNOTSUPP;
 		return NULL;
 	}
@@ -237,15 +266,6 @@ int vd_qp_close(struct vd_qp *qp)
 }
 
 #define MASK_KNOWN (((IBV_QP_DEST_QPN << 1) - 1) | IBV_QP_RATE_LIMIT)
-
-/* What the peer may do with this queue pair, whatever regions allow. */
-static int allow(struct vd_qp *qp, unsigned access)
-{
-	qp->allowed =
-		vd_rights(access) & (DDPS_REMOTE_WRITE | DDPS_REMOTE_READ | DDPS_REMOTE_ATOMIC);
-	qp->allowed_all = false;
-	return vd_errno(ddps_ep_allow(qp->ep, qp->allowed));
-}
 
 /* Attributes of InfiniBand alone are ignored [4.9], where they ask for nothing that is not. */
 static int check_attributes(const struct ibv_qp_attr *attr, int mask)

@@ -114,7 +114,8 @@ int vd_post_srq_recv(struct ibv_srq *ibsrq, struct ibv_recv_wr *wr, struct ibv_r
 	struct ddps_sge sge[VD_MAX_SGE];
 
 	for (; wr; wr = wr->next) {
-		int err = vd_pieces(wr->sg_list, wr->num_sge, srq_of(ibsrq)->attr.max_sge, sge);
+		int err = vd_pieces(ibsrq->context, wr->sg_list, wr->num_sge,
+				    srq_of(ibsrq)->attr.max_sge, sge);
 
 		if (!err)
 			err = vd_errno(ddps_post_srq_recv(srq_of(ibsrq)->d, wr->wr_id, sge,

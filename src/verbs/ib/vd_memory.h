@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#ifndef DDPS_VD_MEMORY_H
+#define DDPS_VD_MEMORY_H
+/* Domains, regions, windows, device memory: between the files of ib/ that have them. */
+#include "verbs/vd.h"
+
+/* Regions whose octets have other names than their addresses (vd_moved.c). */
+int vd_moved_init(struct vd_process *p);
+void vd_moved_set(struct vd_mr *mr, uint8_t *mem, uint64_t iova);
+void vd_moved_clear(struct vd_mr *mr);
+void vd_moved_pieces(struct vd_process *p, struct ddps_sge *sge, int n);
+
+/* Memory by the allocator of a parent domain, or malloc. */
+void *vd_pd_alloc(struct ibv_pd *pd, size_t len, bool *own);
+void vd_pd_free(struct ibv_pd *pd, void *ptr, bool own);
+struct ibv_td *vd_alloc_td(struct ibv_context *ctx, struct ibv_td_init_attr *attr);
+int vd_dealloc_td(struct ibv_td *td);
+struct ibv_pd *vd_alloc_parent_domain(struct ibv_context *ctx,
+				      struct ibv_parent_domain_init_attr *attr);
+/* One more of the same domain of the library; NULL: errno is set. */
+struct vd_pd *vd_pd_alias(struct ibv_context *ctx, struct vd_pd *of);
+/* Remote and local rights in the library's form. */
+unsigned vd_rights(unsigned access);
+struct ibv_mw *vd_alloc_mw(struct ibv_pd *pd, enum ibv_mw_type type);
+int vd_dealloc_mw(struct ibv_mw *mw);
+int vd_bind_mw(struct ibv_qp *qp, struct ibv_mw *mw, struct ibv_mw_bind *bind);
+struct ibv_dm *vd_alloc_dm(struct ibv_context *ctx, struct ibv_alloc_dm_attr *attr);
+int vd_free_dm(struct ibv_dm *dm);
+struct ibv_mr *vd_reg_dm_mr(struct ibv_pd *pd, struct ibv_dm *dm, uint64_t off, size_t len,
+			    unsigned access);
+/* A region of it less; NULL: of none. */
+void vd_dm_release(struct vd_dm *dm);
+int vd_advise_mr(struct ibv_pd *pd, enum ibv_advise_mr_advice advice, uint32_t flags,
+		 struct ibv_sge *list, uint32_t n);
+/* A descriptor that names this process's contexts and no other's. */
+int vd_cmd_fd(void);
+/* Whether one is imported from the other, or both are the same. */
+bool vd_same_device(const struct ibv_context *a, const struct ibv_context *b);
+
+#endif

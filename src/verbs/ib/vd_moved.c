@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Regions whose octets the program names otherwise than by their addresses (ibv_reg_mr_iova,
+ * IBV_ACCESS_ZERO_BASED, device memory).  To peers the library tells such offsets itself; pieces of
+ * own requests are turned into addresses here.  A process without such a region looks up nothing.
+ */
+#include "verbs/ib/vd_memory.h"
+#include "verbs/vd.h"
+
+static struct vd_process *process_of(const struct vd_mr *mr)
+{
+	return vd_of(mr->mr.context, struct vd_context, v.context)->p;
+}
+
+int vd_moved_init(struct vd_process *p)
+{
+	return pthread_rwlock_init(&p->moved_lock, NULL);
+}
+
+void vd_moved_clear(struct vd_mr *mr)
+{
+	struct vd_process *p = process_of(mr);
+
+	if (!mr->moved)
+		return;
+	pthread_rwlock_wrlock(&p->moved_lock);
+	*mr->prev_moved = mr->next_moved;
+	if (mr->next_moved)
+		mr->next_moved->prev_moved = mr->prev_moved;
+	pthread_rwlock_unlock(&p->moved_lock);
+	mr->moved = false;
+}
+
+void vd_moved_set(struct vd_mr *mr, uint8_t *mem, uint64_t iova)
+{
+	struct vd_process *p = process_of(mr);
+	struct vd_mr **bucket = &p->moved[mr->mr.lkey % VD_MOVED];
+
+	vd_moved_clear(mr);
+	mr->mem = mem;
+	mr->iova = iova;
+	if (iova == (uintptr_t)mem)
+		return;
+	pthread_rwlock_wrlock(&p->moved_lock);
+	mr->next_moved = *bucket;
+	mr->prev_moved = bucket;
+	if (mr->next_moved)
+		mr->next_moved->prev_moved = &mr->next_moved;
+	*bucket = mr;
+	pthread_rwlock_unlock(&p->moved_lock);
+	mr->moved = true;
+	__atomic_store_n(&p->any_moved, true, __ATOMIC_RELEASE);
+}
+
+/* What lies outside the region lies outside it afterwards, too: the library finds that. */
+static void translate(const struct vd_process *p, struct ddps_sge *sge)
+{
+	const struct vd_mr *mr = p->moved[sge->lkey % VD_MOVED];
+
+	for (; mr; mr = mr->next_moved)
+		if (mr->mr.lkey == sge->lkey) {
+			sge->addr = (void *)((uintptr_t)sge->addr - mr->iova + (uintptr_t)mr->mem);
+			return;
+		}
+}
+
+void vd_moved_pieces(struct vd_process *p, struct ddps_sge *sge, int n)
+{
+	if (!__atomic_load_n(&p->any_moved, __ATOMIC_ACQUIRE))
+		return;
+	pthread_rwlock_rdlock(&p->moved_lock);
+	for (int i = 0; i < n; i++)
+		translate(p, &sge[i]);
+	pthread_rwlock_unlock(&p->moved_lock);
+}
