@@ -364,3 +364,61 @@ Test(stall, attack_4_receives_on_one_session_only_after_another_ones_traffic, .t
 		free(out2);
 	}
 }
+
+/*
+ * Two sessions of one association, of which one takes nothing: it holds what is within its share, and
+ * the other one moves many times that much meanwhile.
+ */
+Test(stall, a_stalled_session_leaves_its_association_alone, .timeout = 120)
+{
+	enum { HELD = 3, N = 64 }; /* MiB */
+	struct ddps_assoc_stats st = { .struct_size = sizeof st };
+	uint8_t *in = malloc(BIG), *out, *out2;
+	struct e2e_end first_a, first_b;
+	struct ddps_mr *mi;
+	struct ddps_wc wc;
+	unsigned got = 0;
+	struct e2e e;
+
+	e2e_open(&e, e2e_wires[2]);
+	e.attr.sq_depth = e.attr.rq_depth = N;
+	cr_assert_eq(ddps_ep_new(e.ctx, &e.attr, &e.a.ep), 0);
+	e.attr.no_recv = DDPS_NO_RECV_STALL; /* the responder's alone */
+	e2e_connect(&e);
+	out = send_big(&e, HELD);
+	for (unsigned i = 0; i < HELD; i++)
+		e2e_expect_wc(&e, &e.a, DDPS_OP_SEND, DDPS_WC_SUCCESS, BIG);
+	settle(&e);
+	first_a = e.a;
+	first_b = e.b;
+	e.a = e.b = (struct e2e_end){ 0 };
+	e.attr.no_recv = DDPS_NO_RECV_TERMINATE;
+	e2e_connect(&e);
+	cr_assert_eq(ddps_ep_assoc_stats(e.a.ep, &st), 0);
+	cr_assert_eq(st.sessions, 2);
+	mi = e2e_reg(&e, in, BIG, DDPS_LOCAL_WRITE);
+	for (unsigned k = 0; k < N; k++)
+		cr_assert_eq(recv_at(&e.b, k, in, BIG, mi), 0);
+	out2 = send_big(&e, N);
+	while (got < N) {
+		wc = e2e_wc(&e);
+		cr_assert_eq(wc.status, DDPS_WC_SUCCESS);
+		cr_assert_neq(wc.ep, first_b.ep);
+		got += wc.op == DDPS_OP_RECV;
+	}
+	memset(in, 0, BIG);
+	for (unsigned k = 0; k < HELD; k++)
+		cr_assert_eq(recv_at(&first_b, k, in, BIG, mi), 0);
+	for (got = 0; got < HELD;) {
+		wc = e2e_wc(&e);
+		cr_assert_eq(wc.status, DDPS_WC_SUCCESS);
+		got += wc.op == DDPS_OP_RECV && wc.ep == first_b.ep;
+	}
+	cr_expect_eq(memcmp(in, out, BIG), 0);
+	ddps_ep_free(first_a.ep);
+	ddps_ep_free(first_b.ep);
+	e2e_close(&e);
+	free(in);
+	free(out);
+	free(out2);
+}

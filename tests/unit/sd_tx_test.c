@@ -341,6 +341,35 @@ Test(sd_tx, in_flight_limit, .description = "5043-10-d1 5043-10-3")
 	sd_expect(raw, 0, "86a1 0004"); /* 100001 modulo 65536 */
 }
 
+/* A backend that tells of each acknowledgement: as long as fewer are under way than the limit, nothing
+ * waits, also where DDP-SSNs begin anew. */
+Test(sd_tx, no_pause_at_32767, .description = "5043-10-d1")
+{
+	static struct ddps_sd_backend tells;
+	struct ddps_sd_assoc *raw = sd_raw_open(&w, 0);
+	struct ddps_sd_carrier *c = sd_carrier_of(&w, 0);
+	struct sd_ulp *u = &w.req[0];
+	uint32_t taken = 0;
+
+	tells = *c->b;
+	tells.acks = true;
+	c->b = &tells;
+	for (uint32_t i = 0; i < 150000; i++) {
+		u->to_send = i + 1;
+		u->llp->ops->kick(u->llp);
+		cr_assert_eq(u->done, i + 1, "message %u waits", i);
+		if (c->sent > 128)
+			ddps_sd_tx_acked(c, c->sent - 128);
+		if (i % 128 == 127) {
+			sd_run(&w);
+			for (; taken <= i; taken++)
+				expect_segment(raw, 0, (uint16_t)(taken + 1), taken);
+		}
+	}
+	cr_expect_eq(raw->peer->asks, 0, "nobody asks whether all has arrived");
+	cr_expect_not(c->quiet);
+}
+
 Test(sd_tx, terminate_counts_for_the_limit, .description = "5043-10-d1")
 {
 	struct ddps_sd_assoc *raw;
