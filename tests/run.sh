@@ -1,19 +1,19 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-2-Clause
-# Run every test that needs no guest and print a plain count.
+# Run every test that needs no guest, two suites at a time, and print a plain count.
 # usage: run.sh SANITIZED-BUILD RELEASE-BUILD [--failed]
 #   --failed   only the suites that failed in the run before this one
 set -u
 cd "$(dirname "$0")/.." || exit 1
 asan=$PWD/$1 opt=$PWD/$2
 export ASAN_OPTIONS=detect_leaks=1:strict_string_checks=1 UBSAN_OPTIONS=print_stacktrace=1
+lanes=2
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-passed=0 failed=0 only=0
-: >"$work/failed"
-: >"$work/summary"
+mkdir "$work/results" "$work/logs" "$work/said"
+: >"$work/begun"
 list=$asan/check-failed
-again=
+again='' only=0
 if [ "${3:-}" = --failed ]; then
 	only=1
 	again=$(cat "$list") || exit 2
@@ -21,31 +21,36 @@ if [ "${3:-}" = --failed ]; then
 fi
 rm -f "$list" # a run that does not reach its end leaves none
 
-wanted() { # NAME
-	[ "$only" != 1 ] || grep -qxF -- "$1" <<<"$again"
-}
-
-count() { # NAME PASSED FAILED
-	passed=$((passed + $2))
-	failed=$((failed + $3))
-	[ "$3" = 0 ] || echo "$1" >>"$work/failed"
-}
-
-# What went wrong, once more where it is read first: at the end.
-remember() { # NAME LOG
-	grep -aE '^(not ok|\[(FAIL|----)\])|ERROR: |runtime error' "$2" | grep -av Warning | head -n 20 |
-		sed "s|^|  $1: |" >>"$work/summary"
+# A suite's numbers, and what went wrong: that is said once more where it is read first, at the end.
+result() { # NAME PASSED FAILED WHAT
+	local file=$work/results/${1//\//:}
+	echo "$2 $3 $1" >"$file"
+	[ "$3" = 0 ] && return
+	[ -z "$4" ] || echo "  $1: $4" >>"$file"
+	grep -aE '^(not ok|\[(FAIL|----)\])|ERROR: |runtime error' "$log" | grep -av Warning |
+		head -n 20 | sed "s|^|  $1: |" >>"$file"
 }
 
 # A leak with a frame of ours; Criterion has small ones of its own in the parent process.
-leaks() { # LOG
-	sed -n '/ERROR: LeakSanitizer/,/^SUMMARY/p' "$1" | grep -qaE '#[0-9]+ .* (src|tests|tools)/'
+leaks() {
+	sed -n '/ERROR: LeakSanitizer/,/^SUMMARY/p' "$log" | grep -qaE '#[0-9]+ .* (src|tests|tools)/'
+}
+
+# What a shell starts in its background ignores SIGINT, and tests send it: it is made usual again.
+bounded() { # SECONDS COMMAND...
+	local child status
+	env --default-signal=INT,QUIT timeout -k 10 "$@" >"$log" 2>&1 </dev/null &
+	child=$!
+	trap 'kill $child' TERM
+	wait "$child"
+	status=$?
+	trap - TERM
+	return "$status"
 }
 
 criterion() { # NAME BINARY SECONDS
-	local log=$work/$1.log line tested ok status begun=$SECONDS
-	wanted "$1" || return 0
-	LSAN_OPTIONS=exitcode=0 timeout -k 10 "$3" "$2" --jobs 2 --color=never >"$log" 2>&1
+	local line tested ok status bad begun=$SECONDS
+	LSAN_OPTIONS=exitcode=0 bounded "$3" "$2" --jobs 2 --color=never
 	status=$?
 	line=$(grep -a 'Synthesis:' "$log" | tail -n 1)
 	tested=$(sed -n 's/.*Tested: *\([0-9]*\).*/\1/p' <<<"$line")
@@ -53,78 +58,114 @@ criterion() { # NAME BINARY SECONDS
 	if [ -z "$tested" ]; then
 		echo "not ok $1: no result (exit status $status)"
 		tail -n 30 "$log"
-		echo "  $1: no result (exit status $status)" >>"$work/summary"
-		count "$1" 0 1
+		result "$1" 0 1 "no result (exit status $status)"
 		return
 	fi
-	count "$1" "$ok" $((tested - ok))
+	bad=$((tested - ok))
 	echo "$1: $ok of $tested passed, $((SECONDS - begun)) s"
-	if [ "$status" != 0 ] || grep -qa 'ERROR: AddressSanitizer' "$log" || leaks "$log"; then
+	if [ "$status" != 0 ] || grep -qa 'ERROR: AddressSanitizer' "$log" || leaks; then
 		grep -aE -A 12 '^\[(FAIL|----)\]|ERROR:|runtime error' "$log" | head -n 120
-		remember "$1" "$log"
-		[ "$ok" != "$tested" ] || count "$1" 0 1
+		[ "$bad" != 0 ] || bad=1
 	fi
+	result "$1" "$ok" "$bad" ""
 }
 
 lines() { # NAME COMMAND...: prints "ok ..." and "not ok ..." lines
-	local log=$work/lines.log name=$1 status good bad begun=$SECONDS
-	wanted "$name" || return 0
+	local name=$1 status good bad begun=$SECONDS
 	shift
-	timeout -k 10 "${limit:-480}" "$@" >"$log" 2>&1
+	bounded "${limit:-480}" "$@"
 	status=$?
 	good=$(grep -ac '^ok ' "$log")
 	bad=$(grep -ac '^not ok ' "$log")
-	if [ "$bad" != 0 ] || { [ "$status" != 0 ] && bad=1; } || [ "$good" = 0 ]; then
+	if [ "$bad" != 0 ] || [ "$status" != 0 ] || [ "$good" = 0 ]; then
 		[ "$bad" != 0 ] || bad=1
 		cat "$log"
-		echo "  $name: exit status $status" >>"$work/summary"
-		remember "$name" "$log"
 	fi
 	grep -a '# skipped' "$log"
 	echo "$name: $good of $((good + bad)) passed, $((SECONDS - begun)) s"
-	count "$name" "$good" "$bad"
+	result "$name" "$good" "$bad" "exit status $status"
 }
 
-criterion unit "$asan/unit" 300
-criterion e2e "$asan/e2e" 280
-lines fault/malloc "$asan/fault"
-lines stress "$asan/stress-session" 1 20
-lines stress/verbs "$asan/stress-verbs" 1 10
-lines sim/sctp "$opt/sim-sctp" 1 100000
-lines sim/sctp-asan "$asan/sim-sctp" 1000000 10000
-lines sim/session "$opt/sim-session" 1 50000
-lines sim/session-asan "$asan/sim-session" 1000000 10000
-lines fuzz tests/fuzz/replay.sh "$1"
-criterion verbs "$asan/verbs-test" 280
-for t in tests/cli/*.sh; do
-	case $t in */lib.sh) continue ;; esac
-	lines "${t#tests/}" env SESSCTL="$asan/sessctl" BUILD="$opt" bash "$t"
-done
-for t in tests/package/*.sh; do
-	lines "${t#tests/}" env BUILD="$opt" bash "$t"
-done
-lines layers.sh bash tests/layers.sh "$2" "$1"
-lines citations.sh bash tests/citations.sh
-lines abi/run.sh env BUILD="$opt" bash tests/abi/run.sh
-lines bench/guard.sh bash bench/guard.sh "$opt"
-lines verbs/exports.sh bash tests/verbs/exports.sh "$2"
-# 1180 runs of programs, most of which poll: a busy machine takes several times as long
-limit=1500 lines verbs/run.sh env bash tests/verbs/run.sh "$2"
-lines verbs/rdma_core.sh env bash tests/verbs/rdma_core.sh "$2"
-lines verbs/rough.sh env bash tests/verbs/rough.sh "$2"
-lines verbs/libfabric.sh env bash tests/verbs/libfabric.sh "$2"
-lines verbs/mpi.sh env bash tests/verbs/mpi.sh "$2"
-lines netns/bridge env SESSCTL="$asan/sessctl" bash tests/netns/bridge.sh
-lines netns/multihome env SESSCTL="$opt/sessctl" bash tests/netns/multihome.sh
-lines netns/path env SESSCTL="$opt/sessctl" bash tests/netns/path.sh
-lines model/crossed_req bash tests/model/run.sh
-lines conformance tests/conformance/run.sh "$asan/sessctl" "$work/conformance"
-lines "conformance mutations" tests/conformance/mutate.sh "$2"
+# In a lane of its own; what it says comes in one piece, when it is done.
+suite() { # KIND NAME ...
+	local file=${2//\//:}
+	[ "$only" != 1 ] || grep -qxF -- "$2" <<<"$again" || return 0
+	while [ "$(jobs -rp | wc -l)" -ge "$lanes" ]; do
+		wait -n
+	done
+	echo "$2" >>"$work/begun"
+	(
+		log=$work/logs/$file
+		"$@" >"$work/said/$file"
+		flock 9
+		cat "$work/said/$file"
+	) 9>"$work/said.lock" &
+}
 
-cat "$work/failed" >"$list"
+stop() {
+	trap '' INT TERM
+	# shellcheck disable=SC2046 # words are meant
+	kill $(jobs -p) 2>/dev/null
+	wait
+	exit 130
+}
+trap stop INT TERM
+
+# Runs of programs, most of which poll, beside what takes as long as it computes.  A busy machine
+# takes several times as long.
+limit=1500 suite lines verbs/run.sh bash tests/verbs/run.sh "$opt" 5
+suite lines fault/malloc "$asan/fault"
+suite lines model/crossed_req bash tests/model/run.sh
+suite lines "conformance mutations" tests/conformance/mutate.sh "$2"
+suite lines sim/sctp "$opt/sim-sctp" 1 100000
+suite lines sim/sctp-asan "$asan/sim-sctp" 1000000 10000
+suite lines sim/session "$opt/sim-session" 1 50000
+suite lines sim/session-asan "$asan/sim-session" 1000000 10000
+suite lines fuzz tests/fuzz/replay.sh "$1"
+suite lines layers.sh bash tests/layers.sh "$2" "$1"
+suite lines citations.sh bash tests/citations.sh
+suite lines abi/run.sh env BUILD="$opt" bash tests/abi/run.sh
+suite lines bench/guard.sh bash bench/guard.sh "$opt"
+suite lines verbs/exports.sh bash tests/verbs/exports.sh "$2"
+for t in tests/package/*.sh; do
+	suite lines "${t#tests/}" env BUILD="$opt" bash "$t"
+done
+suite criterion unit "$asan/unit" 600
+suite lines verbs/rough.sh bash tests/verbs/rough.sh "$2"
+suite lines cli/signals.sh env SESSCTL="$asan/sessctl" BUILD="$opt" bash tests/cli/signals.sh
+suite lines netns/bridge env SESSCTL="$asan/sessctl" bash tests/netns/bridge.sh
+suite lines netns/multihome env SESSCTL="$opt/sessctl" bash tests/netns/multihome.sh
+suite lines netns/path env SESSCTL="$opt/sessctl" bash tests/netns/path.sh
+suite criterion e2e "$asan/e2e" 480
+suite criterion verbs "$asan/verbs-test" 480
+suite lines stress "$asan/stress-session" 1 20
+suite lines stress/verbs "$asan/stress-verbs" 1 10
+suite lines verbs/rdma_core.sh bash tests/verbs/rdma_core.sh "$2"
+suite lines verbs/libfabric.sh bash tests/verbs/libfabric.sh "$2"
+suite lines verbs/mpi.sh bash tests/verbs/mpi.sh "$2"
+for t in tests/cli/*.sh; do
+	case $t in */lib.sh | */signals.sh) continue ;; esac
+	suite lines "${t#tests/}" env SESSCTL="$asan/sessctl" BUILD="$opt" bash "$t"
+done
+suite lines conformance tests/conformance/run.sh "$asan/sessctl" "$work/conformance"
+wait
+
+# A suite without a result is one that failed.
+passed=0 failed=0
+: >"$work/failed"
+while read -r name; do
+	file=$work/results/${name//\//:}
+	[ -s "$file" ] || echo "0 1 $name" >"$file"
+	read -r good bad _ <"$file"
+	passed=$((passed + good)) failed=$((failed + bad))
+	[ "$bad" = 0 ] || echo "$name" >>"$work/failed"
+done <"$work/begun"
+mv "$work/failed" "$list"
 if [ "$failed" != 0 ]; then
 	echo "failed (make check-failed runs these again):"
-	cat "$work/summary"
+	while read -r name; do
+		tail -n +2 "$work/results/${name//\//:}"
+	done <"$list"
 fi
-echo "$passed passed, $failed failed"
+echo "$passed passed, $failed failed in $SECONDS s"
 [ "$failed" = 0 ]
