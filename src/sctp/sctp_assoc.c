@@ -266,6 +266,10 @@ void ddps_sc_release(struct ddps_sctp_assoc *a)
 	for (unsigned i = 0; i < a->npaths; i++)
 		free(a->path[i]);
 	free(a);
+	if (!e->st.assocs) { /* what was kept for the next ones is as much as the most had once */
+		ddps_sc_pool_fini(&e->pool);
+		ddps_sc_heap_fini(&e->heap);
+	}
 }
 
 uint8_t *ddps_sc_blob(struct ddps_sctp_assoc *a, struct ddps_sc_path *p, size_t len)

@@ -189,6 +189,47 @@ Test(sctp_begin, wrong_memory_is_mended, .timeout = 60)
 	sn_fini(&run.net);
 }
 
+/* ---- what is left of the last one ---- */
+
+static void quiet_gone(void *user, const struct ddps_error *e)
+{
+	(void)user, (void)e;
+}
+
+static const struct ddps_sctp_up quiet_up = { .up = nothing,
+					      .message = on_message,
+					      .writable = nothing,
+					      .acked = on_acked,
+					      .peer_shutdown = nothing,
+					      .restarted = nothing,
+					      .gone = quiet_gone };
+
+/* What the most messages and associations took once is not kept for ever. */
+Test(sctp_begin, without_associations_no_memory_is_kept, .timeout = 60)
+{
+	prepare(10000, 1500, 0);
+	for (int i = 0; i < 2; i++) {
+		begin();
+		ddps_sctp_assoc_set_up(run.b, &quiet_up, NULL);
+		run.received = 0;
+		run.to_send = 1000;
+		send_all(NULL);
+		sn_run(&run.net, S);
+		cr_expect_eq(run.received, 1000);
+		cr_expect_gt(run.net.node[0].e->pool.kept, 0);
+		ddps_sctp_assoc_free(run.a, run.net.now);
+		sn_run(&run.net, S);
+		ddps_sctp_assoc_free(run.b, run.net.now);
+		sn_run(&run.net, S);
+		for (unsigned k = 0; k < 2; k++) {
+			cr_expect_eq(run.net.node[k].e->st.assocs, 0);
+			cr_expect_eq(run.net.node[k].e->pool.kept, 0);
+			cr_expect_eq(run.net.node[k].e->heap.cap, 0);
+		}
+	}
+	sn_fini(&run.net);
+}
+
 /* ---- request and answer ---- */
 
 /* The side that connected counts and asks again; the other one answers. */
