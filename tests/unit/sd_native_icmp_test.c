@@ -2,6 +2,7 @@
 /* A peer whose UDP port is gone: its host says so by ICMP. */
 #include "sd_native_fixture.h"
 #include <fcntl.h>
+#include <sys/epoll.h>
 
 /* As if its process were killed: the socket is closed, and nobody says anything. */
 static void vanish(struct ddps_sd_assoc *a)
@@ -114,5 +115,40 @@ Test(sd_native_icmp, what_the_peer_had_sent_is_delivered)
 	WAIT_FOR(cli.gone, &cn); /* its acknowledgement meets nobody */
 	cr_expect_gt(cli.messages, 0);
 	expect_gone(&cli);
+	stop();
+}
+
+/* ---- a program that polls without a pause: the socket is read, and epoll says nothing of errors ---- */
+
+static void poll_until_gone(void)
+{
+	for (int i = 0; i < 100 && !cli.gone; i++)
+		ddps_sn_readable(cli.a->sock, EPOLLIN);
+	expect_gone(&cli);
+}
+
+/* The call that reads fails for the ICMP error, once. */
+Test(sd_native_icmp, a_read_that_fails_tells_of_errors)
+{
+	set_up(AF_INET);
+	vanish(srv.peers[0].a);
+	cr_assert_eq(send_one(&cli, 0, SEGMENT, 100), 0);
+	poll_until_gone();
+	stop();
+}
+
+/* So does the one that sends next, and then nobody else is told. */
+Test(sd_native_icmp, a_send_that_fails_tells_of_errors)
+{
+	int err = 0;
+	socklen_t len = sizeof err;
+
+	set_up(AF_INET);
+	vanish(srv.peers[0].a);
+	for (int i = 0; i < 2; i++)
+		cr_assert_eq(send_one(&cli, 0, SEGMENT, 100), 0);
+	cr_expect(cli.a->sock->errors);
+	cr_assert_eq(getsockopt(cli.a->sock->io.fd, SOL_SOCKET, SO_ERROR, &err, &len), 0);
+	poll_until_gone();
 	stop();
 }
