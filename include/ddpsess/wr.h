@@ -337,6 +337,11 @@ struct ddps_send_wr {
  * left this side; it proves nothing about the peer, but with DDPS_WR_PLACED.  Atomics count as Reads:
  * for ORD, for the fence, and in that their responses come in one order with those of Reads.
  *
+ * A session that ends completes with an error all that was not completed before, in the order of
+ * posting.  The peer's close (DDPS_EV_PEER_CLOSED) is no end yet: Reads, atomics and requests with
+ * DDPS_WR_PLACED cannot be answered any more and complete as DDPS_WC_FLUSHED, but Sends and Writes
+ * behind them still go out, and complete with success when they have left (RFC 5041 6.2.1).
+ *
  * A queue's memory grows with what is posted at once, up to its depth.
  *
  * Return: 0, or DDPS_E_STATE (not connected; closing, unless attr.flush_late), DDPS_E_LIMIT

@@ -184,6 +184,32 @@ Test(lasting, attack_15_a_peer_that_sends_on_does_not_keep_a_session_alive)
 	}
 }
 
+/* The peer's FIN comes instead of a Read Response: the Send behind the Read has left all the same,
+ * and another one may still go. */
+Test(lasting, a_close_without_an_answer_ends_reads_alone, .description = "5041-6.2.1-9")
+{
+	static const uint8_t fpdu[20] = { 0, 14, 0xc1, 0x40 };
+	uint8_t octets[8];
+	struct ddps_mr *mr;
+	struct e2e e;
+	int fd;
+
+	e2e_open(&e, e2e_wires[0]);
+	fd = bare(&e);
+	mr = e2e_reg(&e, octets, sizeof octets, DDPS_LOCAL_WRITE);
+	cr_assert_eq(e2e_post(&e.b, DDPS_OP_READ, octets, sizeof octets, mr, 1, 0), 0);
+	cr_assert_eq(e2e_post(&e.b, DDPS_OP_SEND, NULL, 0, NULL, 0, 0), 0);
+	cr_assert_eq(send(fd, fpdu, sizeof fpdu, 0), (ssize_t)sizeof fpdu);
+	cr_assert_eq(shutdown(fd, SHUT_WR), 0);
+	e2e_wait(&e, &e.b, E2E_SEEN(DDPS_EV_PEER_CLOSED));
+	e2e_expect_wc(&e, &e.b, DDPS_OP_READ, DDPS_WC_FLUSHED, 0);
+	e2e_expect_wc(&e, &e.b, DDPS_OP_SEND, DDPS_WC_SUCCESS, 0);
+	cr_assert_eq(e2e_post(&e.b, DDPS_OP_SEND, NULL, 0, NULL, 0, 0), 0);
+	e2e_expect_wc(&e, &e.b, DDPS_OP_SEND, DDPS_WC_SUCCESS, 0);
+	close(fd);
+	e2e_close(&e);
+}
+
 #define SETTLE (64u << 20)
 
 Test(lasting, attack_15_settle_waits_until_all_is_written)
