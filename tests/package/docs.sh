@@ -79,6 +79,21 @@ functions() {
 		grep -oE 'ddps_[a-z0-9_]+\(' | tr -d '(' | sort -u | comm -23 - "$work/held"
 }
 
+# without the wire, which some names have and some macros add
+bare() { # FILE
+	sed -E 's/_over_(tcp|sctp)$//' "$1" | sort -u
+}
+
+# mutations FILE: tests of attacks that it lacks, tests and files of it that are not there
+mutations() {
+	grep -v '^#' "$1" | cut -f 4 >"$work/noticed"
+	comm -13 <(bare "$work/noticed") <(bare "$work/tests" | grep '/attack_') | sed 's/$/: no mutation/'
+	comm -23 <(bare "$work/noticed") <(bare "$work/tests") | sed 's/$/: no such test/'
+	grep -v '^#' "$1" | cut -f 1 | tr + '\n' | sort -u | while read -r name; do
+		[ -e "$name" ] || echo "$name: no such file"
+	done
+}
+
 page docs/security.md >"$work/log"
 ! [ -s "$work/log" ]
 result $? "what docs/security.md names exists" "$work/log"
@@ -97,3 +112,10 @@ sed 's/Calling it again does nothing/Calling it twice is fine/; s/ddps_cq_fd/ddp
 	tests/promises.tsv >"$work/promises"
 [ "$(promises "$work/promises" | wc -l)" = 1 ] && [ "$(functions "$work/promises")" = ddps_cq_fd ]
 result $? "a sentence that was changed and a function without a promise are found"
+mutations tests/mutate/attacks.txt >"$work/log"
+! [ -s "$work/log" ]
+result $? "each test of an attack has a mutation that it notices (make mutate)" "$work/log"
+sed 's:attack_9_every_wait_ends:attack_9_no_wait_ends:; s:^src/common/loop.c:src/common/loops.c:' \
+	tests/mutate/attacks.txt >"$work/mutations"
+[ "$(mutations "$work/mutations" | wc -l)" -ge 3 ]
+result $? "a test without a mutation, and a mutation without its test or file, are found"

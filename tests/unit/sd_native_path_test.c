@@ -2,6 +2,9 @@
 /* Links that take little, and packets on their way out: one by one and in runs. */
 #include "sctp_ddp/backend/sd_route.h"
 #include "sd_native_fixture.h"
+#include <netinet/ip.h>
+#include <netinet/ip_icmp.h>
+#include <netinet/udp.h>
 
 /* Octets of a message for a packet of IPv4. */
 #define OF(mtu) ((size_t)(mtu)-28 - 12 - 16)
@@ -56,14 +59,61 @@ Test(sd_native_path, attack_2_a_path_of_296_octets)
 	over(296);
 }
 
+/* One ICMP message "fragmentation needed, MTU 600" about a datagram of ours, from nobody. */
+static void forge_icmp(const struct sockaddr_storage *to, int udp)
+{
+	struct {
+		struct icmphdr icmp;
+		struct iphdr ip;
+		struct udphdr udp;
+	} m = { .icmp = { .type = ICMP_DEST_UNREACH,
+			  .code = ICMP_FRAG_NEEDED,
+			  .un.frag.mtu = htons(600) },
+		.ip = { .version = 4,
+			.ihl = 5,
+			.ttl = 64,
+			.tot_len = htons(1000),
+			.protocol = IPPROTO_UDP,
+			.saddr = htonl(INADDR_LOOPBACK),
+			.daddr = htonl(INADDR_LOOPBACK) } };
+	int fd = socket(AF_INET, SOCK_RAW | SOCK_CLOEXEC, IPPROTO_ICMP);
+	struct sockaddr_in own;
+	socklen_t len = sizeof own;
+	uint32_t sum = 0;
+	uint16_t half;
+
+	cr_assert_geq(fd, 0);
+	cr_assert_eq(getsockname(udp, (struct sockaddr *)&own, &len), 0);
+	m.udp.uh_sport = own.sin_port;
+	m.udp.uh_dport = htons(9);
+	for (size_t i = 0; i < sizeof m; i += 2) {
+		memcpy(&half, (uint8_t *)&m + i, 2);
+		sum += half;
+	}
+	sum = (sum & 0xffff) + (sum >> 16);
+	m.icmp.checksum = (uint16_t) ~(sum + (sum >> 16));
+	cr_assert_eq(sendto(fd, &m, sizeof m, 0, (const struct sockaddr *)to,
+			    sizeof(struct sockaddr_in)),
+		     (ssize_t)sizeof m);
+	close(fd);
+}
+
 /* What the kernel believes of the path, as one datagram of anybody made it do, is not asked. */
 Test(sd_native_path, attack_2_the_route_is_as_it_was_configured)
 {
 	struct sockaddr_storage to;
+	int fd, mtu = 0;
+	socklen_t len = sizeof mtu;
 
 	if (!narrow_loopback(1000))
 		cr_skip_test("no network of its own");
-	loopback(&to, AF_INET, 0);
+	loopback(&to, AF_INET, 9);
+	fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	cr_assert_eq(connect(fd, (struct sockaddr *)&to, sizeof(struct sockaddr_in)), 0);
+	forge_icmp(&to, fd);
+	cr_assert_eq(getsockopt(fd, IPPROTO_IP, IP_MTU, &mtu, &len), 0);
+	cr_expect_eq(mtu, 600, "%d: the kernel believes it", mtu);
+	close(fd);
 	cr_expect_eq(ddps_sd_route_mtu(&to), 1000);
 	to.ss_family = AF_UNIX;
 	cr_expect_eq(ddps_sd_route_mtu(&to), 0);

@@ -78,8 +78,9 @@ Test(sd_native_restart, attack_1_an_init_alone_changes_nothing)
 {
 	struct wire *x = many_streams();
 	uint32_t tsn = x->tsn, tag = x->my_tag, peer_tag = x->peer_tag;
+	struct ddps_rbuf r = ddps_rbuf_init(x->in + 4, 4);
 
-	for (int i = 0; i < 10; i++) {
+	for (int i = 0; i < 11; i++) { /* odd: the last one has another tag */
 		reborn(x);
 		send_init(x, ddp, sizeof ddp);
 		expect(x, C_INIT_ACK);
@@ -91,6 +92,8 @@ Test(sd_native_restart, attack_1_an_init_alone_changes_nothing)
 	WAIT_FOR(srv.peers[0].messages == 1, &sn);
 	cr_expect_not(srv.peers[0].bad);
 	cr_expect_eq(srv.peers[0].gone, 0);
+	expect(x, C_SACK);
+	cr_expect_eq(ddps_rbuf_u32(&r), tag, "it is answered by its own tag");
 	stop(x);
 }
 
@@ -110,11 +113,25 @@ Test(sd_native_restart, attack_1_fifteen_restarts_in_a_row, .timeout = 60)
 	stop(x);
 }
 
+/* From 127.0.0.2, which is not in the cookie. */
+static void move_away(struct wire *x)
+{
+	struct sockaddr_in from = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(0x7f000002) };
+	struct sockaddr_storage sa;
+	socklen_t len = loopback(&sa, AF_INET, srv.encap);
+
+	close(x->fd);
+	x->fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	cr_assert_eq(bind(x->fd, (struct sockaddr *)&from, sizeof from), 0);
+	cr_assert_eq(connect(x->fd, (struct sockaddr *)&sa, len), 0);
+}
+
 /* A cookie for the same ports from before the association lived. */
 static void second_cookie(bool elsewhere)
 {
 	struct wire *x = malloc(sizeof *x), *other = malloc(sizeof *other);
 	uint8_t cookie[2048];
+	uint32_t tag;
 	size_t len;
 
 	start();
@@ -124,6 +141,7 @@ static void second_cookie(bool elsewhere)
 	expect(x, C_INIT_ACK);
 	read_init_ack(x);
 	len = x->cookie_len;
+	tag = x->peer_tag;
 	memcpy(cookie, x->cookie, len);
 	x->streams_out = x->streams_in = HIGH + 1;
 	send_init(x, ddp, sizeof ddp);
@@ -137,11 +155,12 @@ static void second_cookie(bool elsewhere)
 	data(x, HIGH, 700);
 	expect(x, C_SACK);
 	wire_init(other, 4000);
-	for (int way = 0; way < 2; way++) {
+	move_away(other);
+	for (int way = 0; way < 4; way++) {
 		struct wire *by = elsewhere ? other : x;
 
-		begin(by, x->peer_tag);
-		if (way) /* not as the first chunk */
+		begin(by, way & 2 ? x->peer_tag : tag);
+		if (way & 1) /* not as the first chunk */
 			chunk(by, C_HEARTBEAT, 0, "\0\1\0\4", 4);
 		chunk(by, C_COOKIE_ECHO, 0, cookie, len);
 		finish(by);
@@ -183,6 +202,8 @@ Test(sd_native_restart, attack_1_an_init_behind_another_chunk)
 	data(x, HIGH, 300);
 	WAIT_FOR(srv.peers[0].messages == 1, &sn);
 	cr_expect_eq(srv.peers[0].gone, 0);
+	while (receive(x))
+		cr_expect_neq(x->in[12], C_INIT_ACK, "it is answered");
 	stop(x);
 }
 

@@ -317,6 +317,30 @@ Test(verbs_attack, attack_24b_exit_in_a_signal_handler_ends, .timeout = 60)
 
 /* ---- 24: the rest ---- */
 
+/* As by ^Z and fg: each thread asks for its descriptors anew. */
+static void stop_and_go_on(void)
+{
+	const pid_t self = getpid();
+	const pid_t other = fork();
+
+	if (!other) {
+		char path[32], state = 0;
+
+		snprintf(path, sizeof path, "/proc/%d/stat", (int)self);
+		kill(self, SIGSTOP);
+		while (state != 'T') {
+			FILE *f = fopen(path, "r");
+
+			if (!f || fscanf(f, "%*d (%*[^)]) %c", &state) != 1)
+				_exit(1);
+			fclose(f);
+		}
+		kill(self, SIGCONT);
+		_exit(0);
+	}
+	waitpid(other, NULL, 0);
+}
+
 static void close_all(void)
 {
 	struct timespec t = { .tv_nsec = 300000000 };
@@ -327,6 +351,7 @@ static void close_all(void)
 	vt_dev_open(&d);
 	getrusage(RUSAGE_SELF, &before);
 	closefrom(3);
+	stop_and_go_on();
 	nanosleep(&t, NULL); /* time for threads to burn */
 	getrusage(RUSAGE_SELF, &after);
 	us = (after.ru_utime.tv_sec - before.ru_utime.tv_sec + after.ru_stime.tv_sec -
