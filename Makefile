@@ -83,7 +83,7 @@ $(B)/%.o: %.c
 
 # Criterion's test macros define functions without a prototype and shadow by design.
 $(B)/tests/%.o: CFLAGS_ALL += -Wno-missing-prototypes
-$(B)/tests/%.o: CPPFLAGS += -Itests
+$(B)/tests/%.o: CPPFLAGS += -Itests -DVD_OUTER
 $(B)/tests/%.o $(B)/tools/%.o: CPPFLAGS += -Itools
 
 $(LIB_A): $(call objs,$(LIB_SRC))
@@ -117,9 +117,10 @@ $(B)/tools/sessctl/run_find.o: CPPFLAGS += -DSESSCTL_LIBDIR='"$(LIBDIR)"'
 
 # The drop-in brings its own copy of the library, so that one file is all a preload needs.  Its
 # sockets are the system's, whoever else is preloaded: src/verbs/vd_socket.c.
-$(VERBS_SO): $(call objs,$(VERBS_SRC)) $(LIB_A)
+$(VERBS_SO): $(call objs,$(VERBS_SRC)) $(LIB_A) src/verbs/libddpsess-verbs.map
 	$(if $(Q),@echo "  LD   $@")
 	$(Q)$(CC) $(CFLAGS_ALL) $(LDFLAGS) -shared -Wl,--exclude-libs,ALL -Wl,--wrap=socket $(DEFS) \
+		-Wl,--version-script=src/verbs/libddpsess-verbs.map \
 		-o $@ $(filter %.o,$^) $(LIB_A) $(LIB_LIBS)
 
 # The same under the libraries' own names.  librdmacm.so.1 has the version nodes that programs ask

@@ -27,6 +27,7 @@
  *   vd_ep.c		rdma_create_ep and the synchronous forms	vd_addr.c	addresses
  *   vd_oob.c		queue pairs that programs connect themselves
  *   vd_held.c		ends of connections that are told later
+ * edge/, what stands before all these if the program is to see faults: ed.h
  *
  * The interface of rdma-core has no handle for the process, hence the one global in
  * vd_process.c.
@@ -55,6 +56,7 @@
 #define VD_MOVED      256 /* lists of moved regions */
 #define VD_IRD	      16
 #define VD_IMM_SEND   UINT32_MAX /* instead of a Write's length: Send with immediate data */
+#define VD_PATH	      1024
 #define VD_IMM_AHEAD  0xfefefefe /* ... that has a payload: DDPS_OP_SEND_IMM */
 
 #define vd_of(ptr, type, member) ((type *)(void *)((char *)(ptr)-offsetof(type, member)))
@@ -73,7 +75,10 @@ struct vd_config {
 	enum vd_placed placed;
 	bool stats;	   /* counters to standard error at the end */
 	unsigned retry_ms; /* how long a refused connection is tried again */
-	bool bad;	   /* a setting has a value that it does not take */
+	/* edge/: files of rules and of their trace, empty: none */
+	char faults[VD_PATH], trace[VD_PATH];
+	uint64_t seed;
+	bool bad; /* a setting has a value that it does not take */
 };
 
 /* Read the settings; what they do not say is the default (vd_config.c). */
@@ -329,6 +334,9 @@ int vd_check_send(const struct vd_qp *qp, const struct ibv_send_wr *wr, struct d
 int vd_post_list(struct vd_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad);
 void vd_wr_init(struct vd_qp *qp);
 void vd_wr_fini(struct vd_qp *qp);
+/* wr_complete, but what was built goes to @post, the queue pair not being locked any more. */
+int vd_wr_complete_by(struct ibv_qp_ex *ex, int (*post)(struct ibv_qp *qp, struct ibv_send_wr *wr,
+							struct ibv_send_wr **bad));
 int vd_poll_cq(struct ibv_cq *cq, int n, struct ibv_wc *wc);
 /* A queue, its channel's lock not being held, has an event (vd_channel.c); and has none any more. */
 void vd_channel_tell(void *cq);
@@ -455,5 +463,13 @@ void vd_oob_gone(struct vd_process *p, const struct ddps_request *request);
 
 /* Set errno, return -1. */
 int vd_fail(int error);
+
+/*
+ * What is between program and drop-in if it is asked for (edge/ed.h).  The settings have been read;
+ * return: 0, or -1, what is wrong was told.  And put its functions into a new context.
+ */
+int ed_start(const struct vd_config *cfg);
+void ed_dress(struct ibv_context *ctx);
+#include "verbs/edge/ed_names.h"
 
 #endif

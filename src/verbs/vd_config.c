@@ -97,6 +97,15 @@ static void read_name(struct reader *r, struct vd_config *c)
 		refuse(r, "DDPSESS_DEVICE", v, "up to 31 letters, digits, '_', '-' and '.'");
 }
 
+static void read_path(struct reader *r, const char *name, char path[VD_PATH])
+{
+	const char *v = value_of(r, name);
+
+	snprintf(path, VD_PATH, "%s", v ? v : "");
+	if (v && strlen(v) >= VD_PATH)
+		refuse(r, name, v, "the name of a file, up to 1023 octets");
+}
+
 void vd_config_read(struct vd_config *c)
 {
 	struct vd_settings s;
@@ -113,5 +122,8 @@ void vd_config_read(struct vd_config *c)
 	c->placed = placed(&r);
 	c->stats = choose(&r, "DDPSESS_STATS", switches, false);
 	c->retry_ms = number(&r, "DDPSESS_RETRY_MS", RETRY_MS_MAX, RETRY_MS);
+	read_path(&r, "DDPSESS_FAULTS", c->faults);
+	read_path(&r, "DDPSESS_TRACE", c->trace);
+	c->seed = number(&r, "DDPSESS_SEED", UINT32_MAX, 1);
 	c->bad = r.bad;
 }

@@ -22,9 +22,6 @@
 	(IBV_ODP_SUPPORT_SEND | IBV_ODP_SUPPORT_RECV | IBV_ODP_SUPPORT_WRITE |                     \
 	 IBV_ODP_SUPPORT_READ | IBV_ODP_SUPPORT_SRQ_RECV)
 
-#undef ibv_get_device_list
-#undef ibv_query_port
-
 VD_API struct ibv_device **ibv_get_device_list(int *num)
 {
 	struct ibv_device **list = calloc(2, sizeof *list);
@@ -242,6 +239,7 @@ VD_API struct ibv_context *ibv_open_device(struct ibv_device *device)
 		free(c);
 		return NULL;
 	}
+	ed_dress(ctx);
 	enlist(p, c);
 	return ctx;
 }

@@ -78,6 +78,8 @@ const struct vd_config *vd_config(void)
 	pthread_mutex_lock(&global.lock);
 	if (!global.configured) {
 		vd_config_read(&global.cfg);
+		if (ed_start(&global.cfg))
+			global.cfg.bad = true;
 		make_device(&global.device, global.cfg.name);
 		pthread_atfork(before_fork, after_fork, in_child);
 	}

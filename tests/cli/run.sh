@@ -8,7 +8,7 @@ BUILD=$(realpath "${BUILD:?the build with the drop-in}" 2>/dev/null) || BUILD=$(
 with_drop=$BUILD/sessctl
 export DDPSESS_CONF=$work/conf
 : >conf
-unset DDPSESS_TRANSPORT DDPSESS_DEVICE DDPSESS_CRC DDPSESS_NO_RECV DDPSESS_RETRY_MS LD_PRELOAD
+unset DDPSESS_FAULTS DDPSESS_SEED DDPSESS_TRACE DDPSESS_TRANSPORT DDPSESS_DEVICE DDPSESS_CRC DDPSESS_NO_RECV DDPSESS_RETRY_MS LD_PRELOAD
 
 dropped() { # STATUS ARGUMENT...: sessctl run of the build that has the drop-in
 	local SESSCTL=$with_drop
@@ -31,6 +31,24 @@ environment() {
 		"LD_PRELOAD=$BUILD/libddpsess-verbs.so"; do
 		says out "$want" || return
 	done
+}
+
+# files are named so that the program finds them from wherever it goes
+faults() {
+	echo "on ibv_open_device: fail ENOMEM" >rules
+	dropped 0 --faults rules --seed 7 --trace traced -- sh -c 'cd / && env; ibv_devinfo; :' || return
+	for want in "DDPSESS_FAULTS=$PWD/rules" DDPSESS_SEED=7 "DDPSESS_TRACE=$PWD/traced"; do
+		says out "$want" || return
+	done
+	why="the trace is not what the rules say"
+	grep -qx '1 ibv_open_device: line 1: fail ENOMEM' traced
+}
+
+faults_are_read() {
+	refuses 126 "No such file" --faults nowhere -- true || return
+	printf 'at 1s: reset\non completion: explode\n' >rules
+	dropped 0 --faults rules -- sh -c 'ibv_devinfo || :' || return
+	says err "$PWD/rules:2:16: expected fail, status"
 }
 
 # what is not asked for stays as the environment or the file has it
@@ -129,6 +147,8 @@ conf_missing() {
 
 test_case run-environment environment
 test_case run-nothing-asked nothing_asked
+test_case run-faults faults
+test_case run-faults-read faults_are_read
 test_case run-program-options program_options
 test_case run-exit-status exit_status_is_the_programs
 test_case run-no-program usage "missing arguments"

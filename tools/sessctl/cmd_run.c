@@ -12,11 +12,12 @@
 #include <unistd.h>
 
 struct run_opts {
-	const char *transport, *device, *crc, *recv, *mode;
-	uint32_t retry_ms;
+	const char *transport, *device, *crc, *recv, *mode, *faults, *trace;
+	uint32_t retry_ms, seed;
 };
 
 #define RETRY_UNSET UINT32_MAX
+#define SEED_UNSET  UINT32_MAX
 #define AT(field)   offsetof(struct run_opts, field)
 
 static const struct option_row table[] = {
@@ -32,6 +33,11 @@ static const struct option_row table[] = {
 	  "how long a refused connection is tried again (default 1)" },
 	{ "mode", "preload|soname", 1, VAL_TEXT, AT(mode), 0, 0,
 	  "preload the drop-in, or let it go by the libraries' names" },
+	{ "faults", "FILE", 1, VAL_TEXT, AT(faults), 0, 0,
+	  "what fails, and when: rules of sessctl(1), FAULTS" },
+	{ "seed", "N", 1, VAL_NUMBER, AT(seed), 0, UINT32_MAX - 1,
+	  "of what rules leave to chance (default 1)" },
+	{ "trace", "FILE", 1, VAL_TEXT, AT(trace), 0, 0, "a line for each rule that fired" },
 	{ "help", NULL, 1, VAL_HELP, 0, 0, 0, "this text" },
 	{ "version", NULL, 1, VAL_VERSION, 0, 0, 0, "version of sessctl and library" },
 };
@@ -93,14 +99,39 @@ static int prepend(const char *name, const char *value)
 	return err;
 }
 
-static int set_options(const struct run_opts *o)
+/* The program may go elsewhere before it reads it. */
+static int set_path(const char *name, const char *path)
 {
-	char ms[16];
+	char here[PATH_MAX], *all;
+	int err;
+
+	if (!path || *path == '/')
+		return set(name, path);
+	if (!getcwd(here, sizeof here) || asprintf(&all, "%s/%s", here, path) < 0)
+		return -1;
+	err = setenv(name, all, 1);
+	free(all);
+	return err;
+}
+
+static int set_numbers(const struct run_opts *o)
+{
+	char ms[16], seed[16];
 
 	snprintf(ms, sizeof ms, "%u", o->retry_ms);
+	snprintf(seed, sizeof seed, "%u", o->seed);
+	return set("DDPSESS_RETRY_MS", o->retry_ms == RETRY_UNSET ? NULL : ms) ||
+			       set("DDPSESS_SEED", o->seed == SEED_UNSET ? NULL : seed)
+		       ? -1
+		       : 0;
+}
+
+static int set_options(const struct run_opts *o)
+{
 	return set("DDPSESS_TRANSPORT", o->transport) || set("DDPSESS_DEVICE", o->device) ||
 			       set("DDPSESS_CRC", o->crc) || set("DDPSESS_NO_RECV", o->recv) ||
-			       set("DDPSESS_RETRY_MS", o->retry_ms == RETRY_UNSET ? NULL : ms)
+			       set_path("DDPSESS_FAULTS", o->faults) ||
+			       set_path("DDPSESS_TRACE", o->trace) || set_numbers(o)
 		       ? -1
 		       : 0;
 }
@@ -124,6 +155,16 @@ static int set_loader(const struct run_opts *o, struct run_fault *f)
 	return prepend(soname ? "LD_LIBRARY_PATH" : "LD_PRELOAD", real);
 }
 
+/* The drop-in reads it; that it is there can be told before the program starts. */
+static int check_file(const char *option, const char *path, struct run_fault *f)
+{
+	if (!path || !access(path, R_OK))
+		return 0;
+	snprintf(f->why, sizeof f->why, "--%s '%.400s': %s", option, path, strerror(errno));
+	snprintf(f->try, sizeof f->try, "name a file that you may read");
+	return -1;
+}
+
 static int complain(const struct run_fault *f, int status)
 {
 	fprintf(stderr, "sessctl run: %s\n  try: %s\n", f->why, f->try);
@@ -138,7 +179,7 @@ static int take_place(const struct run_opts *o, char **argv)
 
 	if (err)
 		return complain(&f, err);
-	if (set_loader(o, &f) || set_options(o))
+	if (check_file("faults", o->faults, &f) || set_loader(o, &f) || set_options(o))
 		return complain(&f, RUN_CANNOT);
 	execvp(path, argv);
 	snprintf(f.why, sizeof f.why, "'%.400s' does not start: %s", path, strerror(errno));
@@ -148,7 +189,7 @@ static int take_place(const struct run_opts *o, char **argv)
 
 int cmd_run(int argc, char **argv)
 {
-	struct run_opts o = { .retry_ms = RETRY_UNSET };
+	struct run_opts o = { .retry_ms = RETRY_UNSET, .seed = SEED_UNSET };
 	char why[800];
 	int first = 0;
 

@@ -91,7 +91,7 @@ struct vf_when {
 	uint64_t nth, every, first; /* of those that all before agrees with; 0: any */
 	uint64_t chance;	    /* of them, in millionths; VF_CERTAIN: all */
 	uint64_t after_ms;	    /* since the beginning */
-	uint64_t bytes;		    /* that the queue pair has moved */
+	uint64_t bytes;		    /* that the queue pair has moved, with this one */
 };
 
 #define VF_CERTAIN 1000000

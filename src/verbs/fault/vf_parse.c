@@ -280,7 +280,7 @@ static const char *lacks(enum vf_effect e, enum vf_point p)
 			       ? NULL
 			       : "goes with ibv_post_recv and ibv_post_srq_recv only";
 	case VF_CORRUPT:
-		return moves_work(p) ? NULL : "goes with 'completion' and ibv_post_send only";
+		return p == VF_ibv_post_send ? NULL : "goes with ibv_post_send only";
 	case VF_RESET:
 	case VF_SILENCE:
 	case VF_HALF_OPEN:

@@ -5,9 +5,6 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#undef ibv_reg_mr
-#undef ibv_reg_mr_iova
-
 static struct vd_process *process_of(struct ibv_context *ctx)
 {
 	return vd_of(ctx, struct vd_context, v.context)->p;

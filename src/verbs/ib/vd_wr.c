@@ -230,6 +230,24 @@ static int wr_complete(struct ibv_qp_ex *ex)
 	return err;
 }
 
+int vd_wr_complete_by(struct ibv_qp_ex *ex, int (*post)(struct ibv_qp *qp, struct ibv_send_wr *wr,
+							struct ibv_send_wr **bad))
+{
+	struct vd_qp *qp = qp_of(ex);
+	struct vd_wr *w = qp->wr;
+	struct ibv_send_wr *bad;
+	int err = w ? w->error : ENOMEM;
+
+	qp->wr = NULL; /* whoever starts next gets another */
+	pthread_mutex_unlock(&qp->lock);
+	for (unsigned i = 0; w && i + 1 < w->n; i++)
+		w->req[i].wr.next = &w->req[i + 1].wr;
+	if (!err && w->n)
+		err = post(&ex->qp_base, &w->req[0].wr, &bad);
+	free(w);
+	return err;
+}
+
 static void wr_abort(struct ibv_qp_ex *ex)
 {
 	pthread_mutex_unlock(&qp_of(ex)->lock);

@@ -1,0 +1,205 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#ifndef DDPS_VERBS_ED_H
+#define DDPS_VERBS_ED_H
+/*
+ * The edge of the drop-in: what stands between the program's calls and their implementation, if the
+ * program is to see faults.  Without rules a call of the control path costs a test and the data
+ * path nothing: its functions are put into the device's table when it is opened.
+ *
+ *   ed_main.c	settings, the trace, which rule fires	ed_calls.c, ed_cm.c	the calls
+ *   ed_qp.c	queue pairs, as the edge knows them	ed_post.c	work requests
+ *   ed_poll.c	completions and their order	ed_effect.c	what rules do to connections
+ *   ed_silence.c	connections that fall silent	ed_clock.c	what comes later
+ *
+ * ed.lock is held for moments only and never while the implementation is called: a program's thread
+ * may hold a queue pair's lock (between wr_start and wr_complete) when it gets here.
+ */
+#ifndef VD_OUTER
+#define VD_OUTER
+#endif
+#include "verbs/vd.h"
+#include "verbs/fault/vf.h"
+
+#define ED_BUCKETS 256
+
+/* A receive that the device gets later. */
+struct ed_recv {
+	struct ed_recv *next;
+	struct ibv_recv_wr wr;
+	struct ibv_sge sge[VD_MAX_SGE];
+};
+
+/* A receive queue: a queue pair's or a shared one. */
+struct ed_rq {
+	struct ed_recv *first, **end;
+	uint64_t until; /* ms; the device gets none before */
+	unsigned n, max;
+};
+
+/* Memory that a corrupted request is sent from. */
+struct ed_copy {
+	struct ed_copy *next;
+	struct ibv_mr *mr;
+	uint8_t octets[];
+};
+
+struct ed_qp {
+	struct ed_qp *next; /* in its bucket */
+	struct ibv_qp *qp;
+	unsigned number; /* the how many-th */
+	unsigned busy;	 /* calls that use it; its end waits for them */
+	bool mute;	 /* no completion of it and no event of its connection is told */
+	uint64_t bytes;
+	uint64_t drawn[2][VF_RULES]; /* of its send queue, of its receive queue */
+	struct ed_rq rq;
+	struct ed_copy *copies;
+	char peer[VF_PEER + 20];
+};
+
+struct ed_srq {
+	struct ed_srq *next;
+	struct ibv_srq *srq;
+	unsigned busy;
+	struct ed_rq rq;
+};
+
+/* A completion that the program gets later. */
+struct ed_held {
+	struct ed_held *next;
+	struct ibv_wc wc;
+	uint64_t due; /* ms */
+	bool swap;    /* when one of another queue has been told, too */
+};
+
+struct ed_cq {
+	struct ed_cq *next;
+	struct ibv_cq *cq;
+	unsigned busy;
+	pthread_mutex_t polls; /* who polls keeps the order */
+	struct ed_held *first, **end;
+	bool armed;
+};
+
+/* An event of rdma_cm that comes later. */
+struct ed_later {
+	struct ed_later *next;
+	struct vd_id *id;
+	int event, status;
+	uint64_t due;
+};
+
+/* What a call or a completion is about; all may be NULL. */
+struct ed_subject {
+	struct ed_qp *qp;
+	struct rdma_cm_id *id;
+	struct ibv_context *ctx;
+	struct ibv_cq *cq;
+	struct ibv_srq *srq;
+	int opcode; /* VF_NOT_SAID */
+	unsigned queue;
+};
+
+struct ed {
+	pthread_mutex_t lock;
+	pthread_cond_t less; /* something is less busy */
+	pthread_cond_t wake; /* for ed_clock.c */
+	bool on;
+	struct vf_rules rules;
+	int trace;
+	uint64_t lines; /* of the trace */
+	uint64_t begun; /* ms */
+	struct ed_qp *qps[ED_BUCKETS];
+	struct ed_srq *srqs;
+	struct ed_cq *cqs;
+	struct ed_later *later;
+	struct vd_id *telling; /* whose event is just being told */
+	unsigned qp_count;
+	pid_t clock; /* the process whose clock runs */
+	bool done[VF_RULES];
+	bool port_down, removed;
+	bool news; /* for the clock */
+	struct ed_id *ids;
+	int (*query_port)(struct ibv_context *ctx, uint8_t port, struct ibv_port_attr *attr,
+			  size_t len);
+	struct ibv_qp *(*create_qp_ex)(struct ibv_context *ctx, struct ibv_qp_init_attr_ex *attr);
+};
+
+extern struct ed ed;
+
+/* Whether there is anything to do. */
+static inline bool ed_on(void)
+{
+	vd_config();
+	return ed.on;
+}
+uint64_t ed_ms(void);
+
+/* The rule that fires, traced; or NULL. */
+const struct vf_rule *ed_ask(enum vf_point point, const struct ed_subject *s);
+
+/*
+ * Before a call of the program.  Return: 0, it is to be made; an errno value, it fails; or ED_DONE,
+ * what it would have done is done.
+ */
+#define ED_DONE (-1)
+int ed_call(enum vf_point point, const struct ed_subject *s);
+
+/* ---- objects.  What is returned is busy until ed_done. ---- */
+
+struct ed_qp *ed_qp_of(struct ibv_qp *qp);
+struct ed_qp *ed_qp_numbered(uint32_t qp_num);
+/* The next one, for one after the other: NULL is before the first. */
+struct ed_qp *ed_qp_next(struct ed_qp *qp);
+void ed_qp_done(struct ed_qp *qp);
+void ed_qp_new(struct ibv_qp *qp);
+/* Octets that it sends or has received, this request included. */
+void ed_moved(struct ed_qp *qp, size_t octets);
+/* Before it goes; waits until nobody uses it. */
+void ed_qp_gone(struct ibv_qp *qp);
+struct ed_srq *ed_srq_of(struct ibv_srq *srq);
+void ed_srq_done(struct ed_srq *srq);
+void ed_srq_gone(struct ibv_srq *srq);
+struct ed_cq *ed_cq_of(struct ibv_cq *cq);
+void ed_cq_done(struct ed_cq *cq);
+void ed_cq_gone(struct ibv_cq *cq);
+/* Where its peer is, "" if it has none. */
+void ed_peer_of(const struct rdma_cm_id *id, const struct ibv_qp *qp, char *text, size_t len);
+
+/* ---- data path ---- */
+
+int ed_post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad);
+int ed_post_recv(struct ibv_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad);
+int ed_post_srq_recv(struct ibv_srq *srq, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad);
+int ed_poll_cq(struct ibv_cq *cq, int n, struct ibv_wc *wc);
+int ed_req_notify_cq(struct ibv_cq *cq, int solicited_only);
+/* Receives that are due.  Return: when the next one is, or UINT64_MAX. */
+uint64_t ed_recvs_due(uint64_t now);
+/* Completions that are due wake who waits for them.  Return: as above; ed.lock is held. */
+uint64_t ed_completions_due(uint64_t now);
+void ed_recvs_free(struct ed_rq *rq);
+
+/* ---- effects ---- */
+
+/* What @rule, which may be NULL, says of a call or request.  Return: as ed_call. */
+int ed_apply(const struct vf_rule *rule, const struct ed_subject *s);
+/* Those effects that are no matter of the call or completion itself. */
+void ed_do(const struct vf_rule *rule, const struct ed_subject *s);
+/* The connection ends, as by the device. */
+void ed_break(struct ed_qp *qp);
+/* What the peer sends does not arrive any more. */
+void ed_silence(struct ed_qp *qp);
+void ed_event(struct rdma_cm_id *id, int event, int status, uint64_t ms);
+/* An identifier goes: what is to come for it does not. */
+void ed_event_forget(struct rdma_cm_id *id);
+uint64_t ed_events_due(uint64_t now);
+/* All identifiers that the program knows get this event. */
+void ed_ids_tell(int event);
+/* Whether it is about the device, and so done once. */
+bool ed_is_once(const struct vf_rule *rule);
+void ed_nap(uint64_t ms);
+/* A rule with "at": its line in the trace. */
+void ed_tell_time(const struct vf_rule *rule);
+/* Something has changed that the clock is to know of: it runs from the first call on. */
+void ed_clock_wake(void);
+
+#endif

@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* What comes by itself: rules with "at", and what other rules have put off.  One thread. */
+#include "verbs/edge/ed.h"
+#include <signal.h>
+#include <string.h>
+#include <unistd.h>
+
+/* For one queue pair or all; what is about the device comes once. */
+static void fire(const struct vf_rule *rule)
+{
+	struct ed_subject s = { .opcode = VF_NOT_SAID };
+
+	if (ed_is_once(rule)) {
+		ed_do(rule, &s);
+		return;
+	}
+	for (struct ed_qp *q = ed_qp_next(NULL); q; q = ed_qp_next(q)) {
+		s.qp = q;
+		if (!rule->when.qp || rule->when.qp == q->number)
+			ed_do(rule, &s);
+	}
+}
+
+static uint64_t rules_due(uint64_t now)
+{
+	uint64_t next = UINT64_MAX;
+
+	for (unsigned i = 0; i < ed.rules.n; i++) {
+		const struct vf_rule *rule = &ed.rules.rule[i];
+		uint64_t due = ed.begun + rule->when.after_ms;
+
+		if (rule->when.point != VF_TIME || ed.done[i])
+			continue;
+		if (due > now) {
+			next = due < next ? due : next;
+			continue;
+		}
+		ed.done[i] = true;
+		ed_tell_time(rule);
+		fire(rule);
+	}
+	return next;
+}
+
+static uint64_t least(uint64_t a, uint64_t b)
+{
+	return a < b ? a : b;
+}
+
+static void *run(void *arg)
+{
+	(void)arg;
+	for (;;) {
+		uint64_t now = ed_ms();
+		uint64_t next = least(least(rules_due(now), ed_recvs_due(now)), ed_events_due(now));
+		struct timespec until;
+
+		pthread_mutex_lock(&ed.lock);
+		next = least(next, ed_completions_due(now));
+		until = (struct timespec){ (time_t)(next / 1000), (long)(next % 1000) * 1000000 };
+		if (!ed.news && next == UINT64_MAX)
+			pthread_cond_wait(&ed.wake, &ed.lock);
+		else if (!ed.news)
+			pthread_cond_timedwait(&ed.wake, &ed.lock, &until);
+		ed.news = false;
+		pthread_mutex_unlock(&ed.lock);
+	}
+	return NULL;
+}
+
+/* Signals are for the program's own threads. */
+static bool start(void)
+{
+	pthread_attr_t detached;
+	sigset_t all, old;
+	pthread_t thread;
+	int err;
+
+	sigfillset(&all);
+	sigdelset(&all, SIGSEGV);
+	sigdelset(&all, SIGBUS);
+	pthread_attr_init(&detached);
+	pthread_attr_setdetachstate(&detached, PTHREAD_CREATE_DETACHED);
+	pthread_sigmask(SIG_SETMASK, &all, &old);
+	err = pthread_create(&thread, &detached, run, NULL);
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	pthread_attr_destroy(&detached);
+	return !err;
+}
+
+/* A child of fork has no clock yet. */
+void ed_clock_wake(void)
+{
+	pthread_mutex_lock(&ed.lock);
+	ed.news = true;
+	if (ed.clock == getpid())
+		pthread_cond_signal(&ed.wake);
+	else if (start())
+		ed.clock = getpid();
+	pthread_mutex_unlock(&ed.lock);
+}

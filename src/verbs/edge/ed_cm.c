@@ -1,0 +1,260 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The calls of librdmacm that rules can name, and the identifiers that the program knows. */
+#include "verbs/edge/ed.h"
+#include <errno.h>
+#include <stdlib.h>
+
+struct ed_id {
+	struct ed_id *next;
+	struct vd_id *id;
+};
+
+/* ---- identifiers ---- */
+
+static void id_new(struct rdma_cm_id *id)
+{
+	struct ed_id *i = calloc(1, sizeof *i);
+
+	if (!i)
+		return; /* it is not told of the device's end */
+	i->id = vd_of(id, struct vd_id, id);
+	pthread_mutex_lock(&ed.lock);
+	i->next = ed.ids;
+	ed.ids = i;
+	pthread_mutex_unlock(&ed.lock);
+}
+
+static void id_gone(struct rdma_cm_id *id)
+{
+	struct ed_id **at = &ed.ids, *i;
+
+	ed_event_forget(id);
+	pthread_mutex_lock(&ed.lock);
+	while ((i = *at) && &i->id->id != id)
+		at = &i->next;
+	if (i)
+		*at = i->next;
+	pthread_mutex_unlock(&ed.lock);
+	free(i);
+}
+
+void ed_ids_tell(int event)
+{
+	pthread_mutex_lock(&ed.lock);
+	for (struct ed_id *i = ed.ids; i; i = i->next) {
+		struct ed_later *l = calloc(1, sizeof *l);
+
+		if (!l)
+			break;
+		*l = (struct ed_later){ ed.later, i->id, event, 0, 0 };
+		ed.later = l;
+	}
+	pthread_mutex_unlock(&ed.lock);
+	ed_clock_wake();
+}
+
+/* The queue pair that a call has made for the identifier. */
+static void qp_new(struct rdma_cm_id *id)
+{
+	if (id->qp)
+		ed_qp_new(id->qp);
+}
+
+/* Queue pair and queues that go with the identifier's. */
+static void qp_gone(struct rdma_cm_id *id)
+{
+	if (id->qp)
+		ed_qp_gone(id->qp);
+	if (id->recv_cq && id->recv_cq_channel)
+		ed_cq_gone(id->recv_cq);
+	if (id->send_cq && id->send_cq_channel && id->send_cq != id->recv_cq)
+		ed_cq_gone(id->send_cq);
+}
+
+/* ---- calls ---- */
+
+static int ask(enum vf_point point, struct rdma_cm_id *id)
+{
+	struct ed_subject s = { .id = id, .opcode = VF_NOT_SAID };
+	int err;
+
+	if (!ed_on())
+		return 0;
+	s.ctx = id ? id->verbs : NULL;
+	s.qp = id ? ed_qp_of(id->qp) : NULL;
+	err = ed_call(point, &s);
+	ed_qp_done(s.qp);
+	return err;
+}
+
+/* The event stands for what the call would have done; whoever waits for one gets it. */
+static int instead(int err, struct rdma_cm_id *id)
+{
+	return err == ED_DONE ? vd_sync(vd_of(id, struct vd_id, id), 0) : vd_fail(err);
+}
+
+#define CALL(name, params, args)                                                                   \
+	VD_API int name params                                                                     \
+	{                                                                                          \
+		int err = ask(VF_##name, id);                                                      \
+                                                                                                   \
+		return err ? instead(err, id) : vdi_##name args;                                   \
+	}
+
+CALL(rdma_bind_addr, (struct rdma_cm_id * id, struct sockaddr *addr), (id, addr))
+CALL(rdma_listen, (struct rdma_cm_id * id, int backlog), (id, backlog))
+CALL(rdma_resolve_route, (struct rdma_cm_id * id, int timeout_ms), (id, timeout_ms))
+CALL(rdma_connect, (struct rdma_cm_id * id, struct rdma_conn_param *conn), (id, conn))
+CALL(rdma_accept, (struct rdma_cm_id * id, struct rdma_conn_param *conn), (id, conn))
+CALL(rdma_reject, (struct rdma_cm_id * id, const void *data, uint8_t len), (id, data, len))
+CALL(rdma_establish, (struct rdma_cm_id * id), (id))
+
+/* Rules may name the peer, which is known from here on. */
+VD_API int rdma_resolve_addr(struct rdma_cm_id *id, struct sockaddr *src, struct sockaddr *dst,
+			     int timeout_ms)
+{
+	int err;
+
+	if (ed_on() && dst && (dst->sa_family == AF_INET || dst->sa_family == AF_INET6))
+		memcpy(&id->route.addr.dst_storage, dst, vd_sa_len(dst));
+	err = ask(VF_rdma_resolve_addr, id);
+	return err ? instead(err, id) : vdi_rdma_resolve_addr(id, src, dst, timeout_ms);
+}
+
+/* Whoever disconnects wants an end: a connection that fell silent gets one. */
+VD_API int rdma_disconnect(struct rdma_cm_id *id)
+{
+	int err = ask(VF_rdma_disconnect, id);
+	struct ed_qp *q = ed_on() ? ed_qp_of(id->qp) : NULL;
+
+	if (q)
+		q->mute = false;
+	ed_qp_done(q);
+	return err ? instead(err, id) : vdi_rdma_disconnect(id);
+}
+
+VD_API struct rdma_event_channel *rdma_create_event_channel(void)
+{
+	int err = ask(VF_rdma_create_event_channel, NULL);
+
+	if (!err)
+		return vdi_rdma_create_event_channel();
+	errno = err;
+	return NULL;
+}
+
+VD_API int rdma_create_id(struct rdma_event_channel *ch, struct rdma_cm_id **out, void *context,
+			  enum rdma_port_space ps)
+{
+	int err = ask(VF_rdma_create_id, NULL);
+
+	err = err ? vd_fail(err) : vdi_rdma_create_id(ch, out, context, ps);
+	if (!err && ed_on())
+		id_new(*out);
+	return err;
+}
+
+VD_API int rdma_destroy_id(struct rdma_cm_id *id)
+{
+	if (ed_on())
+		id_gone(id);
+	return vdi_rdma_destroy_id(id);
+}
+
+VD_API int rdma_create_qp(struct rdma_cm_id *id, struct ibv_pd *pd, struct ibv_qp_init_attr *attr)
+{
+	int err = ask(VF_rdma_create_qp, id);
+
+	err = err ? instead(err, id) : vdi_rdma_create_qp(id, pd, attr);
+	if (!err && ed_on())
+		qp_new(id);
+	return err;
+}
+
+VD_API int rdma_create_qp_ex(struct rdma_cm_id *id, struct ibv_qp_init_attr_ex *attr)
+{
+	int err = ask(VF_rdma_create_qp, id);
+
+	err = err ? instead(err, id) : vdi_rdma_create_qp_ex(id, attr);
+	if (!err && ed_on())
+		qp_new(id);
+	return err;
+}
+
+VD_API void rdma_destroy_qp(struct rdma_cm_id *id)
+{
+	if (ed_on())
+		qp_gone(id);
+	vdi_rdma_destroy_qp(id);
+}
+
+VD_API int rdma_create_ep(struct rdma_cm_id **out, struct rdma_addrinfo *ai, struct ibv_pd *pd,
+			  struct ibv_qp_init_attr *attr)
+{
+	int err = ask(VF_rdma_create_ep, NULL);
+
+	err = err ? vd_fail(err) : vdi_rdma_create_ep(out, ai, pd, attr);
+	if (err || !ed_on())
+		return err;
+	id_new(*out);
+	qp_new(*out);
+	return 0;
+}
+
+VD_API void rdma_destroy_ep(struct rdma_cm_id *id)
+{
+	if (ed_on()) {
+		qp_gone(id);
+		if (id->srq)
+			ed_srq_gone(id->srq);
+		id_gone(id);
+	}
+	vdi_rdma_destroy_ep(id);
+}
+
+VD_API int rdma_get_request(struct rdma_cm_id *listen, struct rdma_cm_id **out)
+{
+	int err = ask(VF_rdma_get_request, listen);
+
+	err = err ? vd_fail(err) : vdi_rdma_get_request(listen, out);
+	if (err || !ed_on())
+		return err;
+	id_new(*out);
+	qp_new(*out);
+	return 0;
+}
+
+/* A connection that fell silent does not tell its end. */
+static bool is_mute(const struct rdma_cm_event *e)
+{
+	struct ed_qp *q = e->id ? ed_qp_of(e->id->qp) : NULL;
+	bool mute = q && q->mute && e->event == RDMA_CM_EVENT_DISCONNECTED;
+
+	ed_qp_done(q);
+	return mute;
+}
+
+VD_API int rdma_get_cm_event(struct rdma_event_channel *ch, struct rdma_cm_event **event)
+{
+	int err = ask(VF_rdma_get_cm_event, NULL);
+
+	if (err)
+		return vd_fail(err);
+	for (;;) {
+		err = vdi_rdma_get_cm_event(ch, event);
+		if (err || !ed_on() || !is_mute(*event))
+			break;
+		rdma_ack_cm_event(*event);
+	}
+	if (!err && ed_on() && (*event)->event == RDMA_CM_EVENT_CONNECT_REQUEST)
+		id_new((*event)->id);
+	return err;
+}
+
+VD_API int rdma_getaddrinfo(const char *node, const char *service,
+			    const struct rdma_addrinfo *hints, struct rdma_addrinfo **res)
+{
+	int err = ask(VF_rdma_getaddrinfo, NULL);
+
+	return err ? vd_fail(err) : vdi_rdma_getaddrinfo(node, service, hints, res);
+}

@@ -1,0 +1,315 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* What rules do to connections, identifiers and the device. */
+#include "verbs/edge/ed.h"
+#include <errno.h>
+#include <stdlib.h>
+
+static struct vd_qp *vd_qp_of(const struct ed_qp *q)
+{
+	return vd_of(q->qp, struct vd_qp, qp.qp_base);
+}
+
+void ed_break(struct ed_qp *q)
+{
+	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_ERR };
+
+	vdi_ibv_modify_qp(q->qp, &attr, IBV_QP_STATE);
+}
+
+static void break_all(void)
+{
+	for (struct ed_qp *q = ed_qp_next(NULL); q; q = ed_qp_next(q))
+		ed_break(q);
+}
+
+/* ---- events of rdma_cm ---- */
+
+static bool is_failure(int event)
+{
+	return event == RDMA_CM_EVENT_ADDR_ERROR || event == RDMA_CM_EVENT_ROUTE_ERROR ||
+	       event == RDMA_CM_EVENT_CONNECT_ERROR || event == RDMA_CM_EVENT_UNREACHABLE ||
+	       event == RDMA_CM_EVENT_REJECTED;
+}
+
+/* What the drop-in itself says with these. */
+static int usual_status(int event)
+{
+	switch (event) {
+	case RDMA_CM_EVENT_ADDR_ERROR:
+	case RDMA_CM_EVENT_ROUTE_ERROR:
+		return EHOSTUNREACH;
+	case RDMA_CM_EVENT_CONNECT_ERROR:
+		return ECONNRESET;
+	case RDMA_CM_EVENT_UNREACHABLE:
+		return ETIMEDOUT;
+	case RDMA_CM_EVENT_REJECTED:
+		return ECONNREFUSED;
+	case RDMA_CM_EVENT_DEVICE_REMOVAL:
+		return ENODEV;
+	default:
+		return 0;
+	}
+}
+
+/* From nobody, as one whose peer has gone meanwhile.  The lock is held. */
+static void request(struct vd_id *l)
+{
+	struct rdma_conn_param none = { 0 };
+	struct vd_id *id = vd_id_new(l->id.channel, l->id.context, l->id.ps);
+
+	if (!id)
+		return;
+	if (vd_id_bind_device(id)) {
+		vd_id_free(id);
+		return;
+	}
+	id->state = VD_ID_DOWN;
+	id->listen_id = l;
+	vd_event_post(id, l, RDMA_CM_EVENT_CONNECT_REQUEST, 0, &none);
+}
+
+static void tell(struct vd_id *id, int event, int status)
+{
+	pthread_mutex_lock(&id->p->lock);
+	if (event == RDMA_CM_EVENT_CONNECT_REQUEST && id->state == VD_ID_LISTEN)
+		request(id);
+	else
+		vd_event_post(id, NULL, (enum rdma_cm_event_type)event,
+			      -(status ? status : usual_status(event)), NULL);
+	pthread_mutex_unlock(&id->p->lock);
+}
+
+void ed_event(struct rdma_cm_id *ibid, int event, int status, uint64_t ms)
+{
+	struct vd_id *id = vd_of(ibid, struct vd_id, id);
+	struct ed_later *l = ms ? calloc(1, sizeof *l) : NULL, **at = &ed.later;
+
+	if (!l) {
+		tell(id, event, status);
+		return;
+	}
+	*l = (struct ed_later){ NULL, id, event, status, ed_ms() + ms };
+	pthread_mutex_lock(&ed.lock);
+	while (*at)
+		at = &(*at)->next;
+	*at = l;
+	pthread_mutex_unlock(&ed.lock);
+	ed_clock_wake();
+}
+
+void ed_event_forget(struct rdma_cm_id *ibid)
+{
+	struct vd_id *id = vd_of(ibid, struct vd_id, id);
+	struct ed_later **at = &ed.later, *l;
+
+	pthread_mutex_lock(&ed.lock);
+	while (ed.telling == id)
+		pthread_cond_wait(&ed.less, &ed.lock);
+	while ((l = *at)) {
+		if (l->id != id) {
+			at = &l->next;
+			continue;
+		}
+		*at = l->next;
+		free(l);
+	}
+	pthread_mutex_unlock(&ed.lock);
+}
+
+uint64_t ed_events_due(uint64_t now)
+{
+	uint64_t next = UINT64_MAX;
+	struct ed_later **at, *l;
+
+	pthread_mutex_lock(&ed.lock);
+	for (at = &ed.later; (l = *at);) {
+		if (l->due > now) {
+			next = l->due < next ? l->due : next;
+			at = &l->next;
+			continue;
+		}
+		*at = l->next;
+		ed.telling = l->id;
+		pthread_mutex_unlock(&ed.lock);
+		tell(l->id, l->event, l->status);
+		free(l);
+		pthread_mutex_lock(&ed.lock);
+		ed.telling = NULL;
+		pthread_cond_broadcast(&ed.less);
+		at = &ed.later; /* it may have changed */
+	}
+	pthread_mutex_unlock(&ed.lock);
+	return next;
+}
+
+/* The call is not made, and the event is its answer. */
+static void instead(struct rdma_cm_id *ibid, const struct vf_rule *rule)
+{
+	struct vd_id *id = vd_of(ibid, struct vd_id, id);
+	bool connects = rule->when.point >= VF_rdma_connect;
+
+	if (connects && id->request)
+		vdi_rdma_reject(ibid, NULL, 0);
+	pthread_mutex_lock(&id->p->lock);
+	if (connects) {
+		id->state = VD_ID_DOWN;
+		id->told_down = true; /* it was never up */
+	}
+	pthread_mutex_unlock(&id->p->lock);
+	if (connects && ibid->qp) {
+		struct ed_qp *q = ed_qp_of(ibid->qp);
+
+		if (q)
+			ed_break(q);
+		ed_qp_done(q);
+	}
+}
+
+static void event(const struct vf_rule *rule, const struct ed_subject *s)
+{
+	struct vd_qp *qp = s->qp ? vd_qp_of(s->qp) : NULL;
+	struct rdma_cm_id *id = s->id ? s->id : qp && qp->id ? &qp->id->id : NULL;
+
+	if (!id)
+		return; /* a queue pair without an identifier */
+	if (s->id && is_failure(rule->value))
+		instead(id, rule);
+	ed_event(id, rule->value, rule->status, rule->ms);
+}
+
+int ed_apply(const struct vf_rule *rule, const struct ed_subject *s)
+{
+	if (!rule)
+		return 0;
+	if (rule->what == VF_FAIL)
+		return rule->value;
+	if (rule->what == VF_DELAY && rule->when.point != VF_COMPLETION)
+		ed_nap(rule->ms);
+	else
+		ed_do(rule, s);
+	return rule->what == VF_EVENT && s->id && is_failure(rule->value) ? ED_DONE : 0;
+}
+
+/* ---- asynchronous events ---- */
+
+/* What it is about; NULL also if it is about the device. */
+static void *element(int type, const struct ed_subject *s)
+{
+	union {
+		void *p;
+		int port;
+	} port = { NULL };
+	struct ibv_qp *qp = s->qp ? s->qp->qp : NULL;
+
+	switch (type) {
+	case IBV_EVENT_CQ_ERR:
+		return qp ? qp->recv_cq : s->cq;
+	case IBV_EVENT_SRQ_ERR:
+	case IBV_EVENT_SRQ_LIMIT_REACHED:
+		return qp ? qp->srq : s->srq;
+	case IBV_EVENT_DEVICE_FATAL:
+	case IBV_EVENT_WQ_FATAL: /* the device has no such queues */
+		return NULL;
+	case IBV_EVENT_PORT_ACTIVE:
+	case IBV_EVENT_PORT_ERR:
+	case IBV_EVENT_LID_CHANGE:
+	case IBV_EVENT_PKEY_CHANGE:
+	case IBV_EVENT_SM_CHANGE:
+	case IBV_EVENT_CLIENT_REREGISTER:
+	case IBV_EVENT_GID_CHANGE:
+		port.port = 1;
+		return port.p;
+	default:
+		return qp;
+	}
+}
+
+static bool is_of_device(int type)
+{
+	const struct ed_subject nothing = { 0 };
+
+	return type == IBV_EVENT_DEVICE_FATAL || element(type, &nothing);
+}
+
+bool ed_is_once(const struct vf_rule *rule)
+{
+	return rule->what == VF_REMOVE || (rule->what == VF_ASYNC && is_of_device(rule->value));
+}
+
+static void post_all(struct vd_process *p, enum ibv_event_type type, void *what)
+{
+	pthread_mutex_lock(&p->lock);
+	pthread_mutex_lock(&p->named_lock);
+	for (struct vd_context *c = p->contexts; c; c = c->next)
+		vd_async_post(&c->v.context, type, what);
+	pthread_mutex_unlock(&p->named_lock);
+	pthread_mutex_unlock(&p->lock);
+}
+
+static void async(int type, const struct ed_subject *s)
+{
+	struct vd_process *p = vd_process();
+	void *what = element(type, s);
+	struct ibv_context *ctx = s->qp ? s->qp->qp->context : s->ctx;
+
+	if (is_of_device(type)) {
+		if (type == IBV_EVENT_PORT_ERR || type == IBV_EVENT_PORT_ACTIVE)
+			ed.port_down = type == IBV_EVENT_PORT_ERR;
+		post_all(p, (enum ibv_event_type)type, what);
+		if (type == IBV_EVENT_DEVICE_FATAL)
+			break_all();
+		return;
+	}
+	if (!ctx || (!what && type != IBV_EVENT_WQ_FATAL))
+		return; /* there is no such object here */
+	pthread_mutex_lock(&p->lock);
+	vd_async_post(ctx, (enum ibv_event_type)type, what);
+	pthread_mutex_unlock(&p->lock);
+	if (s->qp && (type == IBV_EVENT_QP_FATAL || type == IBV_EVENT_QP_REQ_ERR ||
+		      type == IBV_EVENT_QP_ACCESS_ERR || type == IBV_EVENT_CQ_ERR))
+		ed_break(s->qp);
+}
+
+/* As if it were pulled out: everything fails from here on, and everybody is told. */
+static void remove_device(void)
+{
+	struct vd_process *p = vd_process();
+
+	ed.removed = true;
+	post_all(p, IBV_EVENT_DEVICE_FATAL, NULL);
+	ed_ids_tell(RDMA_CM_EVENT_DEVICE_REMOVAL);
+	break_all();
+}
+
+void ed_do(const struct vf_rule *rule, const struct ed_subject *s)
+{
+	switch (rule->what) {
+	case VF_RESET:
+		if (s->qp)
+			ed_break(s->qp);
+		break;
+	case VF_SILENCE:
+		if (s->qp) {
+			s->qp->mute = true;
+			ed_silence(s->qp);
+		}
+		break;
+	case VF_HALF_OPEN:
+		if (s->qp) {
+			s->qp->mute = true;
+			ed_break(s->qp);
+		}
+		break;
+	case VF_EVENT:
+		event(rule, s);
+		break;
+	case VF_ASYNC:
+		async(rule->value, s);
+		break;
+	case VF_REMOVE:
+		remove_device();
+		break;
+	default:
+		break;
+	}
+}

@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The edge's settings, its trace, and the question that every call asks. */
+#include "verbs/edge/ed.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#define FILE_MAX (1 << 20) /* octets of rules */
+
+/* The program's calls have no argument that could lead here. */
+struct ed ed = { .lock = PTHREAD_MUTEX_INITIALIZER, .less = PTHREAD_COND_INITIALIZER, .trace = -1 };
+
+uint64_t ed_ms(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
+}
+
+/* ---- settings ---- */
+
+/* Return: the file's text, to be freed; or NULL and errno. */
+static char *slurp(const char *path, size_t *len)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK), err = 0;
+	char *text = fd < 0 ? NULL : malloc(FILE_MAX + 1);
+	ssize_t n = 1;
+
+	if (!text) {
+		if (fd >= 0)
+			close(fd);
+		return NULL;
+	}
+	for (*len = 0; *len <= FILE_MAX && n > 0; *len += (size_t)(n > 0 ? n : 0))
+		n = read(fd, text + *len, FILE_MAX + 1 - *len);
+	if (n < 0 || *len > FILE_MAX)
+		err = n < 0 ? errno : E2BIG;
+	close(fd);
+	if (!err)
+		return text;
+	free(text);
+	errno = err;
+	return NULL;
+}
+
+static int read_rules(const char *path)
+{
+	struct vf_error e;
+	size_t len = 0;
+	char *text = slurp(path, &len);
+	int err;
+
+	if (!text) {
+		fprintf(stderr, "ddpsess: %s: %s; the device cannot be opened\n", path,
+			strerror(errno));
+		return -1;
+	}
+	err = vf_parse(&ed.rules, text, len, &e);
+	free(text);
+	if (err)
+		fprintf(stderr, "ddpsess: %s:%u:%u: %s; the device cannot be opened\n", path,
+			e.line, e.column, e.why);
+	return err;
+}
+
+static int open_trace(const char *path)
+{
+	ed.trace = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC, 0666);
+	if (ed.trace >= 0)
+		return 0;
+	fprintf(stderr, "ddpsess: %s: %s; the device cannot be opened\n", path, strerror(errno));
+	return -1;
+}
+
+/* A child must not find the lock held by a thread that it does not have. */
+static void before_fork(void)
+{
+	pthread_mutex_lock(&ed.lock);
+}
+
+static void after_fork(void)
+{
+	pthread_mutex_unlock(&ed.lock);
+}
+
+int ed_start(const struct vd_config *cfg)
+{
+	pthread_condattr_t monotonic;
+
+	if (!*cfg->faults)
+		return 0;
+	if (read_rules(cfg->faults) || (*cfg->trace && open_trace(cfg->trace)))
+		return -1;
+	ed.rules.seed = cfg->seed;
+	ed.begun = ed_ms();
+	pthread_condattr_init(&monotonic);
+	pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+	pthread_cond_init(&ed.wake, &monotonic);
+	pthread_condattr_destroy(&monotonic);
+	pthread_atfork(before_fork, after_fork, after_fork);
+	ed.on = true;
+	return 0;
+}
+
+/* ---- rules ---- */
+
+/* In one write, so that lines of several processes do not mix.  ed.lock is held. */
+static void tell(const struct vf_event *e, const struct vf_rule *rule)
+{
+	char line[VF_TEXT + 1];
+
+	if (ed.trace < 0)
+		return;
+	vf_trace(line, ++ed.lines, e, rule);
+	strcat(line, "\n");
+	if (write(ed.trace, line, strlen(line)) < 0) { /* a full disk: said, once */
+		fprintf(stderr, "ddpsess: the trace ends here: %s\n", strerror(errno));
+		close(ed.trace);
+		ed.trace = -1;
+	}
+}
+
+const struct vf_rule *ed_ask(enum vf_point point, const struct ed_subject *s)
+{
+	struct vf_event e = { .point = point, .opcode = s->opcode, .ms = ed_ms() - ed.begun };
+	const struct vf_rule *rule;
+	char peer[sizeof s->qp->peer] = "";
+
+	if (s->qp) {
+		e.qp = s->qp->number;
+		e.queue = s->queue;
+		e.drawn = s->qp->drawn[s->queue];
+		ed_peer_of(NULL, s->qp->qp, peer, sizeof peer);
+	} else if (s->id) {
+		ed_peer_of(s->id, NULL, peer, sizeof peer);
+	}
+	e.peer = peer;
+	pthread_mutex_lock(&ed.lock);
+	if (s->qp)
+		e.bytes = s->qp->bytes;
+	rule = vf_match(&ed.rules, &e);
+	if (rule)
+		tell(&e, rule);
+	pthread_mutex_unlock(&ed.lock);
+	return rule;
+}
+
+void ed_nap(uint64_t ms)
+{
+	struct timespec left = { (time_t)(ms / 1000), (long)(ms % 1000) * 1000000 };
+
+	while (nanosleep(&left, &left) && errno == EINTR)
+		;
+}
+
+/* What the program may still do with a device that has gone: leave. */
+static bool needs_device(enum vf_point p)
+{
+	return p != VF_ibv_get_device_list && p != VF_ibv_dereg_mr && p != VF_rdma_disconnect &&
+	       p != VF_rdma_get_cm_event && p != VF_ibv_get_cq_event && p != VF_rdma_reject &&
+	       p != VF_rdma_create_event_channel && p != VF_rdma_getaddrinfo;
+}
+
+int ed_call(enum vf_point point, const struct ed_subject *s)
+{
+	if (ed.removed && needs_device(point))
+		return EIO;
+	return ed_apply(ed_ask(point, s), s);
+}
+
+void ed_tell_time(const struct vf_rule *rule)
+{
+	const struct vf_event e = { .point = VF_TIME, .qp = rule->when.qp, .opcode = VF_NOT_SAID };
+
+	pthread_mutex_lock(&ed.lock);
+	tell(&e, rule);
+	pthread_mutex_unlock(&ed.lock);
+}

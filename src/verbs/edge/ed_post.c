@@ -1,0 +1,298 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Work requests: one after the other, so that a rule can be about each. */
+#include "verbs/edge/ed.h"
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* As its completion will name it. */
+static int opcode_of(const struct ibv_send_wr *wr)
+{
+	switch (wr->opcode) {
+	case IBV_WR_RDMA_WRITE:
+	case IBV_WR_RDMA_WRITE_WITH_IMM:
+		return IBV_WC_RDMA_WRITE;
+	case IBV_WR_RDMA_READ:
+		return IBV_WC_RDMA_READ;
+	case IBV_WR_ATOMIC_CMP_AND_SWP:
+		return IBV_WC_COMP_SWAP;
+	case IBV_WR_ATOMIC_FETCH_AND_ADD:
+		return IBV_WC_FETCH_ADD;
+	case IBV_WR_BIND_MW:
+		return IBV_WC_BIND_MW;
+	case IBV_WR_LOCAL_INV:
+		return IBV_WC_LOCAL_INV;
+	default:
+		return IBV_WC_SEND;
+	}
+}
+
+static size_t length(const struct ibv_sge *sge, int n)
+{
+	size_t len = 0;
+
+	for (int i = 0; i < n; i++)
+		len += sge[i].length;
+	return len;
+}
+
+/* Whether the pieces' addresses are the process's own: those of a region placed elsewhere are not. */
+static bool are_pointers(struct vd_process *p, const struct ibv_send_wr *wr)
+{
+	bool all = true;
+
+	if (wr->send_flags & IBV_SEND_INLINE)
+		return true;
+	pthread_mutex_lock(&p->lock);
+	for (int i = 0; i < wr->num_sge && all; i++) {
+		const struct ibv_sge *s = &wr->sg_list[i];
+		const struct vd_mr *mr = p->regions;
+
+		while (mr && (mr->mr.lkey != s->lkey ||
+			      s->addr - (uintptr_t)mr->mr.addr > mr->mr.length ||
+			      s->length > mr->mr.length - (s->addr - (uintptr_t)mr->mr.addr)))
+			mr = mr->next;
+		all = mr;
+	}
+	pthread_mutex_unlock(&p->lock);
+	return all;
+}
+
+/*
+ * The same request with one bit of its payload changed, from memory of its own, which stays as long
+ * as the queue pair does: unsignalled requests do not say when they are done.
+ */
+static void corrupt(struct ed_qp *q, struct ibv_send_wr *wr, struct ibv_sge *sge)
+{
+	struct vd_process *p = vd_of(q->qp->context, struct vd_context, v.context)->p;
+	size_t len = length(wr->sg_list, wr->num_sge), at = 0;
+	struct ed_copy *c;
+	uint64_t bit;
+
+	if (opcode_of(wr) > IBV_WC_RDMA_WRITE || !len || !are_pointers(p, wr))
+		return;
+	c = malloc(sizeof *c + len);
+	if (!c)
+		return;
+	for (int i = 0; i < wr->num_sge; i++) {
+		memcpy(c->octets + at, (const void *)(uintptr_t)wr->sg_list[i].addr,
+		       wr->sg_list[i].length);
+		at += wr->sg_list[i].length;
+	}
+	bit = vf_draw(ed.rules.seed, q->number, len, q->bytes) % (len * 8);
+	c->octets[bit / 8] ^= (uint8_t)(1 << bit % 8);
+	c->mr = vdi_ibv_reg_mr(q->qp->pd, c->octets, len, 0);
+	if (!c->mr) {
+		free(c);
+		return;
+	}
+	*sge = (struct ibv_sge){ (uintptr_t)c->octets, (uint32_t)len, c->mr->lkey };
+	wr->sg_list = sge;
+	wr->num_sge = 1;
+	pthread_mutex_lock(&ed.lock);
+	c->next = q->copies;
+	q->copies = c;
+	pthread_mutex_unlock(&ed.lock);
+}
+
+/* Return: 0, errno, or ED_DONE: nobody shall hear of it any more. */
+static int before_send(struct ed_qp *q, struct ibv_send_wr *wr, struct ibv_sge *sge)
+{
+	const struct ed_subject s = { .qp = q, .opcode = opcode_of(wr) };
+	const struct vf_rule *rule;
+	int err;
+
+	if (ed.removed)
+		return EIO;
+	ed_moved(q, length(wr->sg_list, wr->num_sge));
+	rule = ed_ask(VF_ibv_post_send, &s);
+	if (rule && rule->what == VF_CORRUPT)
+		corrupt(q, wr, sge);
+	err = ed_apply(rule, &s);
+	return err ? err : q->mute ? ED_DONE : 0;
+}
+
+int ed_post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad)
+{
+	struct ed_qp *q = ed_qp_of(qp);
+	int keep = errno, err = 0;
+
+	if (!q)
+		return vd_post_send(qp, wr, bad);
+	for (; wr && !err; wr = wr->next) {
+		struct ibv_send_wr one = *wr, *which;
+		struct ibv_sge sge;
+
+		one.next = NULL;
+		err = before_send(q, &one, &sge);
+		if (err == ED_DONE)
+			err = 0;
+		else if (!err)
+			err = vd_post_send(qp, &one, &which);
+		if (err)
+			*bad = wr;
+	}
+	ed_qp_done(q);
+	errno = keep;
+	return err;
+}
+
+/* ---- receives ---- */
+
+/* Behind those that wait already.  ed.lock is held. */
+static int keep_recv(struct ed_rq *rq, const struct ibv_recv_wr *wr)
+{
+	struct ed_recv *r;
+
+	if (wr->num_sge < 0 || wr->num_sge > VD_MAX_SGE)
+		return EINVAL;
+	r = rq->n < rq->max ? calloc(1, sizeof *r) : NULL;
+	if (!r)
+		return ENOMEM;
+	r->wr = *wr;
+	r->wr.next = NULL;
+	if (wr->num_sge)
+		memcpy(r->sge, wr->sg_list, (size_t)wr->num_sge * sizeof *r->sge);
+	r->wr.sg_list = r->sge;
+	*rq->end = r;
+	rq->end = &r->next;
+	rq->n++;
+	return 0;
+}
+
+/* Return: 0, it goes to the device; errno; or ED_DONE, it waits. */
+static int before_recv(enum vf_point point, const struct ed_subject *s, struct ed_rq *rq,
+		       const struct ibv_recv_wr *wr)
+{
+	const struct vf_rule *rule;
+	int err;
+
+	if (ed.removed)
+		return EIO;
+	rule = ed_ask(point, s);
+	err = ed_apply(rule, s);
+	if (err)
+		return err;
+	pthread_mutex_lock(&ed.lock);
+	if (rule && rule->what == VF_RNR)
+		rq->until = ed_ms() + rule->ms;
+	if (rq->first || rq->until > ed_ms()) {
+		err = keep_recv(rq, wr);
+		err = err ? err : ED_DONE;
+	}
+	pthread_mutex_unlock(&ed.lock);
+	if (err == ED_DONE)
+		ed_clock_wake();
+	return err;
+}
+
+int ed_post_recv(struct ibv_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad)
+{
+	struct ed_qp *q = ed_qp_of(qp);
+	const struct ed_subject s = { .qp = q, .opcode = VF_NOT_SAID, .queue = 1 };
+	int keep = errno, err = 0;
+
+	if (!q)
+		return vd_post_recv(qp, wr, bad);
+	for (; wr && !err; wr = wr->next) {
+		struct ibv_recv_wr one = *wr, *which;
+
+		one.next = NULL;
+		err = before_recv(VF_ibv_post_recv, &s, &q->rq, &one);
+		if (err == ED_DONE)
+			err = 0;
+		else if (!err)
+			err = vd_post_recv(qp, &one, &which);
+		if (err)
+			*bad = wr;
+	}
+	ed_qp_done(q);
+	errno = keep;
+	return err;
+}
+
+int ed_post_srq_recv(struct ibv_srq *srq, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad)
+{
+	struct ed_srq *q = ed_srq_of(srq);
+	const struct ed_subject s = { .srq = srq, .ctx = srq->context, .opcode = VF_NOT_SAID };
+	int keep = errno, err = 0;
+
+	if (!q)
+		return vd_post_srq_recv(srq, wr, bad);
+	for (; wr && !err; wr = wr->next) {
+		struct ibv_recv_wr one = *wr, *which;
+
+		one.next = NULL;
+		err = before_recv(VF_ibv_post_srq_recv, &s, &q->rq, &one);
+		if (err == ED_DONE)
+			err = 0;
+		else if (!err)
+			err = vd_post_srq_recv(srq, &one, &which);
+		if (err)
+			*bad = wr;
+	}
+	ed_srq_done(q);
+	errno = keep;
+	return err;
+}
+
+/* The first that is due; it stays at the head until the device has it, for those behind. */
+static struct ed_recv *due(struct ed_rq *rq, uint64_t now, uint64_t *next)
+{
+	struct ed_recv *r;
+
+	pthread_mutex_lock(&ed.lock);
+	r = rq->until <= now ? rq->first : NULL;
+	if (!r && rq->first && rq->until < *next)
+		*next = rq->until;
+	pthread_mutex_unlock(&ed.lock);
+	return r;
+}
+
+static void posted(struct ed_rq *rq)
+{
+	struct ed_recv *r;
+
+	pthread_mutex_lock(&ed.lock);
+	r = rq->first;
+	rq->first = r->next;
+	if (!rq->first)
+		rq->end = &rq->first;
+	rq->n--;
+	pthread_mutex_unlock(&ed.lock);
+	free(r);
+}
+
+static struct ed_srq *next_srq(struct ed_srq *s)
+{
+	struct ed_srq *next;
+
+	pthread_mutex_lock(&ed.lock);
+	next = s ? s->next : ed.srqs;
+	if (next)
+		next->busy++;
+	pthread_mutex_unlock(&ed.lock);
+	if (s)
+		ed_srq_done(s);
+	return next;
+}
+
+/* What the device refuses now, since the program has posted too many, is lost. */
+uint64_t ed_recvs_due(uint64_t now)
+{
+	uint64_t next = UINT64_MAX;
+	struct ibv_recv_wr *bad;
+	struct ed_recv *r;
+
+	for (struct ed_qp *q = ed_qp_next(NULL); q; q = ed_qp_next(q))
+		while ((r = due(&q->rq, now, &next))) {
+			vd_post_recv(q->qp, &r->wr, &bad);
+			posted(&q->rq);
+		}
+	for (struct ed_srq *s = next_srq(NULL); s; s = next_srq(s))
+		while ((r = due(&s->rq, now, &next))) {
+			vd_post_srq_recv(s->srq, &r->wr, &bad);
+			posted(&s->rq);
+		}
+	return next;
+}

@@ -1,0 +1,260 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* What the edge knows of queue pairs, shared receive queues and completion queues. */
+#include "verbs/edge/ed.h"
+#include <stdio.h>
+#include <stdlib.h>
+
+static struct ed_qp **bucket(uint32_t qp_num)
+{
+	return &ed.qps[qp_num % ED_BUCKETS];
+}
+
+static struct ed_qp *find(uint32_t qp_num)
+{
+	struct ed_qp *q = *bucket(qp_num);
+
+	while (q && q->qp->qp_num != qp_num)
+		q = q->next;
+	return q;
+}
+
+/* Requests that are built by ibv_wr_* pass the edge as others do. */
+static int wr_complete(struct ibv_qp_ex *ex)
+{
+	return vd_wr_complete_by(ex, ed_post_send);
+}
+
+static void add(struct ibv_qp *qp)
+{
+	struct vd_qp *v = vd_of(qp, struct vd_qp, qp.qp_base);
+	struct ed_qp *q = calloc(1, sizeof *q);
+
+	if (!q)
+		return; /* no rule finds it */
+	q->qp = qp;
+	q->rq.end = &q->rq.first;
+	q->rq.max = v->init.cap.max_recv_wr;
+	v->qp.wr_complete = wr_complete;
+	q->number = ++ed.qp_count;
+	q->next = *bucket(qp->qp_num);
+	*bucket(qp->qp_num) = q;
+}
+
+void ed_qp_new(struct ibv_qp *qp)
+{
+	pthread_mutex_lock(&ed.lock);
+	if (!find(qp->qp_num))
+		add(qp);
+	pthread_mutex_unlock(&ed.lock);
+}
+
+struct ed_qp *ed_qp_numbered(uint32_t qp_num)
+{
+	struct ed_qp *q;
+
+	pthread_mutex_lock(&ed.lock);
+	q = find(qp_num);
+	if (q)
+		q->busy++;
+	pthread_mutex_unlock(&ed.lock);
+	return q;
+}
+
+struct ed_qp *ed_qp_of(struct ibv_qp *qp)
+{
+	return qp ? ed_qp_numbered(qp->qp_num) : NULL;
+}
+
+void ed_qp_done(struct ed_qp *q)
+{
+	if (!q)
+		return;
+	pthread_mutex_lock(&ed.lock);
+	if (!--q->busy)
+		pthread_cond_broadcast(&ed.less);
+	pthread_mutex_unlock(&ed.lock);
+}
+
+void ed_moved(struct ed_qp *q, size_t octets)
+{
+	pthread_mutex_lock(&ed.lock);
+	q->bytes += octets;
+	pthread_mutex_unlock(&ed.lock);
+}
+
+struct ed_qp *ed_qp_next(struct ed_qp *q)
+{
+	struct ed_qp *next;
+	unsigned i = q ? q->qp->qp_num % ED_BUCKETS + 1 : 0;
+
+	pthread_mutex_lock(&ed.lock);
+	next = q ? q->next : NULL;
+	for (; !next && i < ED_BUCKETS; i++)
+		next = ed.qps[i];
+	if (next)
+		next->busy++;
+	pthread_mutex_unlock(&ed.lock);
+	ed_qp_done(q);
+	return next;
+}
+
+void ed_recvs_free(struct ed_rq *rq)
+{
+	while (rq->first) {
+		struct ed_recv *r = rq->first;
+
+		rq->first = r->next;
+		free(r);
+	}
+}
+
+static void await(const unsigned *busy)
+{
+	while (*busy)
+		pthread_cond_wait(&ed.less, &ed.lock);
+}
+
+void ed_qp_gone(struct ibv_qp *qp)
+{
+	struct ed_qp **at, *q;
+
+	pthread_mutex_lock(&ed.lock);
+	q = find(qp->qp_num);
+	if (q) {
+		await(&q->busy); /* the list may have changed meanwhile */
+		for (at = bucket(qp->qp_num); *at != q; at = &(*at)->next)
+			;
+		*at = q->next;
+	}
+	pthread_mutex_unlock(&ed.lock);
+	if (!q)
+		return;
+	ed_recvs_free(&q->rq);
+	while (q->copies) {
+		struct ed_copy *c = q->copies;
+
+		q->copies = c->next;
+		vdi_ibv_dereg_mr(c->mr);
+		free(c);
+	}
+	free(q);
+}
+
+/* ---- shared receive queues ---- */
+
+struct ed_srq *ed_srq_of(struct ibv_srq *srq)
+{
+	struct ed_srq *s;
+
+	pthread_mutex_lock(&ed.lock);
+	for (s = ed.srqs; s && s->srq != srq; s = s->next)
+		;
+	if (!s && (s = calloc(1, sizeof *s))) {
+		s->srq = srq;
+		s->rq.end = &s->rq.first;
+		s->rq.max = vd_of(srq, struct vd_srq, srq)->attr.max_wr;
+		s->next = ed.srqs;
+		ed.srqs = s;
+	}
+	if (s)
+		s->busy++;
+	pthread_mutex_unlock(&ed.lock);
+	return s;
+}
+
+void ed_srq_done(struct ed_srq *s)
+{
+	pthread_mutex_lock(&ed.lock);
+	if (!--s->busy)
+		pthread_cond_broadcast(&ed.less);
+	pthread_mutex_unlock(&ed.lock);
+}
+
+void ed_srq_gone(struct ibv_srq *srq)
+{
+	struct ed_srq *s = ed_srq_of(srq), **at = &ed.srqs;
+
+	if (!s)
+		return;
+	pthread_mutex_lock(&ed.lock);
+	s->busy--;
+	await(&s->busy);
+	while (*at != s)
+		at = &(*at)->next;
+	*at = s->next;
+	pthread_mutex_unlock(&ed.lock);
+	ed_recvs_free(&s->rq);
+	free(s);
+}
+
+/* ---- completion queues ---- */
+
+struct ed_cq *ed_cq_of(struct ibv_cq *cq)
+{
+	struct ed_cq *c;
+
+	pthread_mutex_lock(&ed.lock);
+	for (c = ed.cqs; c && c->cq != cq; c = c->next)
+		;
+	if (!c && (c = calloc(1, sizeof *c))) {
+		c->cq = cq;
+		c->end = &c->first;
+		pthread_mutex_init(&c->polls, NULL);
+		c->next = ed.cqs;
+		ed.cqs = c;
+	}
+	if (c)
+		c->busy++;
+	pthread_mutex_unlock(&ed.lock);
+	return c;
+}
+
+void ed_cq_done(struct ed_cq *c)
+{
+	pthread_mutex_lock(&ed.lock);
+	if (!--c->busy)
+		pthread_cond_broadcast(&ed.less);
+	pthread_mutex_unlock(&ed.lock);
+}
+
+void ed_cq_gone(struct ibv_cq *cq)
+{
+	struct ed_cq *c = ed_cq_of(cq), **at = &ed.cqs;
+
+	if (!c)
+		return;
+	pthread_mutex_lock(&ed.lock);
+	c->busy--;
+	await(&c->busy);
+	while (*at != c)
+		at = &(*at)->next;
+	*at = c->next;
+	pthread_mutex_unlock(&ed.lock);
+	while (c->first) {
+		struct ed_held *h = c->first;
+
+		c->first = h->next;
+		free(h);
+	}
+	pthread_mutex_destroy(&c->polls);
+	free(c);
+}
+
+/* ---- peers ---- */
+
+void ed_peer_of(const struct rdma_cm_id *id, const struct ibv_qp *qp, char *text, size_t len)
+{
+	const struct vd_qp *v = qp ? vd_of(qp, struct vd_qp, qp.qp_base) : NULL;
+	const struct sockaddr *sa = NULL;
+	struct ddps_conn_info info = { 0 };
+
+	*text = 0;
+	if (v && !ddps_ep_info(v->ep, &info)) {
+		snprintf(text, len, "%s", info.peer);
+		return;
+	}
+	if (id)
+		sa = &id->route.addr.dst_addr;
+	if (sa && (sa->sa_family == AF_INET || sa->sa_family == AF_INET6))
+		vd_addr_text(sa, text, len);
+}

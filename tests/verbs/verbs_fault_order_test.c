@@ -1,0 +1,240 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Completions that come late, in another order or never; connections that end or fall silent. */
+#include "verbs/vt_fault.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+static uint64_t now_ms(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
+}
+
+static void move(struct vt *v, unsigned n)
+{
+	for (unsigned i = 1; i <= n; i++)
+		cr_assert_eq(vt_recv(&v->b, i, 0, 100), 0);
+	for (unsigned i = 1; i <= n; i++)
+		cr_assert_eq(vt_post(&v->a, i, IBV_WR_SEND, 100, NULL), 0);
+}
+
+/* vt_wc sleeps until the queue tells: so the queue has to. */
+VT_TEST(verbs_fault_order, a_late_completion_wakes_and_keeps_its_place)
+{
+	uint64_t begun;
+	struct vt v;
+
+	vf_up(&v, "on completion qp 2 opcode recv nth 2: delay 200ms\n");
+	begun = now_ms();
+	move(&v, 3);
+	vt_expect_wc(&v.b, 1, IBV_WC_RECV, IBV_WC_SUCCESS);
+	vt_expect_wc(&v.b, 2, IBV_WC_RECV, IBV_WC_SUCCESS);
+	cr_expect_geq(now_ms() - begun, 200);
+	vt_expect_wc(&v.b, 3, IBV_WC_RECV, IBV_WC_SUCCESS);
+	vt_down(&v);
+}
+
+VT_TEST(verbs_fault_order, a_lost_completion_does_not_come)
+{
+	struct vt v;
+	struct ibv_wc wc;
+
+	vf_up(&v, "on completion qp 2 opcode recv nth 2: lose\n");
+	move(&v, 3);
+	vt_expect_wc(&v.b, 1, IBV_WC_RECV, IBV_WC_SUCCESS);
+	vt_expect_wc(&v.b, 3, IBV_WC_RECV, IBV_WC_SUCCESS);
+	cr_expect_eq(ibv_poll_cq(v.b.cq, 1, &wc), 0);
+	vt_down(&v);
+}
+
+/* Both queues of @b have one: the receive's, which came first, comes second. */
+VT_TEST(verbs_fault_order, queues_change_their_order)
+{
+	struct vt v;
+
+	vf_up(&v, "on completion qp 2 opcode recv nth 1: reorder 10s\n");
+	cr_assert_eq(vt_recv(&v.b, 1, 0, 100), 0);
+	cr_assert_eq(vt_recv(&v.a, 1, 0, 100), 0);
+	cr_assert_eq(vt_post(&v.a, 1, IBV_WR_SEND, 100, NULL), 0);
+	vt_expect_wc(&v.a, 1, IBV_WC_SEND, IBV_WC_SUCCESS);
+	/* it is there, and so is held back when the next one is asked for */
+	for (uint64_t until = now_ms() + VT_MS; !strstr(vf_traced(), "reorder");) {
+		struct ibv_wc wc;
+
+		cr_assert_lt(now_ms(), until);
+		cr_assert_eq(ibv_poll_cq(v.b.cq, 1, &wc), 0);
+	}
+	cr_assert_eq(vt_post(&v.b, 2, IBV_WR_SEND, 100, NULL), 0);
+	vt_expect_wc(&v.b, 2, IBV_WC_SEND, IBV_WC_SUCCESS);
+	vt_expect_wc(&v.b, 1, IBV_WC_RECV, IBV_WC_SUCCESS);
+	vt_down(&v);
+}
+
+VT_TEST(verbs_fault_order, receivers_are_not_ready_for_a_while)
+{
+	uint64_t begun;
+	struct vt v;
+
+	vf_up(&v, "on ibv_post_recv qp 2 nth 1: rnr 250ms\n");
+	begun = now_ms();
+	move(&v, 3);
+	for (unsigned i = 1; i <= 3; i++)
+		vt_expect_wc(&v.b, i, IBV_WC_RECV, IBV_WC_SUCCESS);
+	cr_expect_geq(now_ms() - begun, 250);
+	vt_down(&v);
+}
+
+VT_TEST(verbs_fault_order, one_bit_of_a_payload_is_another)
+{
+	unsigned bits = 0;
+	struct vt v;
+
+	vf_up(&v, "on ibv_post_send qp 1 opcode send nth 2: corrupt\n");
+	memset(v.a.buf, 0x5a, 100);
+	for (unsigned i = 1; i <= 2; i++) {
+		cr_assert_eq(vt_recv(&v.b, i, 0, 100), 0);
+		cr_assert_eq(vt_post(&v.a, i, IBV_WR_SEND, 100, NULL), 0);
+		vt_expect_wc(&v.b, i, IBV_WC_RECV, IBV_WC_SUCCESS);
+		vt_expect_wc(&v.a, i, IBV_WC_SEND, IBV_WC_SUCCESS);
+		if (i == 1)
+			cr_expect_arr_eq(v.a.buf, v.b.buf, 100);
+	}
+	for (unsigned i = 0; i < 100; i++)
+		bits += (unsigned)__builtin_popcount(v.a.buf[i] ^ v.b.buf[i]);
+	cr_expect_eq(bits, 1);
+	cr_expect_eq(v.a.buf[7], 0x5a, "the program's own buffer stays");
+	vt_down(&v);
+}
+
+/* ---- connections ---- */
+
+VT_TEST(verbs_fault_order, a_reset_is_seen_by_both)
+{
+	struct vt v;
+
+	vf_up(&v, "on completion qp 2 bytes 250: reset\n");
+	move(&v, 4);
+	for (unsigned i = 1; i <= 3; i++)
+		vt_expect_wc(&v.b, i, IBV_WC_RECV, IBV_WC_SUCCESS);
+	vt_expect(v.a.ch, RDMA_CM_EVENT_DISCONNECTED);
+	vt_expect(v.b.ch, RDMA_CM_EVENT_DISCONNECTED);
+	vt_down(&v);
+}
+
+/* The peer's Write is not acknowledged by anybody, nor does this side hear of its end. */
+VT_TEST(verbs_fault_order, a_silent_connection_tells_nothing)
+{
+	struct ibv_wc wc;
+	struct vt v;
+
+	vf_up(&v, "on ibv_query_qp qp 1: silence\n");
+	{
+		struct ibv_qp_init_attr init;
+		struct ibv_qp_attr attr;
+
+		cr_assert_eq(ibv_query_qp(v.a.id->qp, &attr, 0, &init), 0);
+		cr_expect_eq(attr.qp_state, IBV_QPS_RTS);
+	}
+	cr_assert_eq(vt_recv(&v.b, 1, 0, 100), 0);
+	cr_assert_eq(vt_post(&v.a, 1, IBV_WR_SEND, 100, NULL), 0);
+	cr_assert_eq(vt_post(&v.b, 2, IBV_WR_RDMA_WRITE, 100, &v.a), 0);
+	for (uint64_t until = now_ms() + 500; now_ms() < until;) {
+		cr_assert_eq(ibv_poll_cq(v.b.cq, 1, &wc), 0);
+		cr_assert_eq(ibv_poll_cq(v.a.cq, 1, &wc), 0);
+	}
+	cr_expect_not(vt_readable(v.b.ch->fd, 0), "nobody tells");
+	vt_down(&v);
+}
+
+VT_TEST(verbs_fault_order, a_half_open_connection_is_seen_by_the_peer_alone)
+{
+	struct rdma_cm_event *e;
+	struct ibv_wc wc;
+	struct vt v;
+
+	vf_up(&v, "on completion qp 1 nth 1: half-open\n");
+	cr_assert_eq(vt_recv(&v.b, 1, 0, 100), 0);
+	cr_assert_eq(vt_recv(&v.a, 2, 0, 100), 0);
+	cr_assert_eq(vt_post(&v.a, 1, IBV_WR_SEND, 100, NULL), 0);
+	vt_expect_wc(&v.b, 1, IBV_WC_RECV, IBV_WC_SUCCESS);
+	while (!strstr(vf_traced(), "half-open"))
+		cr_assert_eq(ibv_poll_cq(v.a.cq, 1, &wc), 0);
+	vt_expect(v.b.ch, RDMA_CM_EVENT_DISCONNECTED);
+	cr_expect_eq(ibv_poll_cq(v.a.cq, 1, &wc), 0, "nothing is flushed");
+	cr_expect_eq(fcntl(v.a.ch->fd, F_SETFL, O_NONBLOCK), 0);
+	VT_MINUS_AS(rdma_get_cm_event(v.a.ch, &e), EAGAIN);
+	vt_down(&v);
+}
+
+VT_TEST(verbs_fault_order, a_device_that_goes_takes_all_with_it)
+{
+	struct ibv_async_event e;
+	struct ibv_device **list;
+	int n = 7;
+	struct vt v;
+
+	vf_up(&v, "on ibv_query_gid: remove-device\n");
+	{
+		union ibv_gid gid;
+
+		ibv_query_gid(v.a.id->verbs, 1, 0, &gid);
+	}
+	e = vt_async(v.a.id->verbs, IBV_EVENT_DEVICE_FATAL);
+	ibv_ack_async_event(&e);
+	vt_expect(v.a.ch, RDMA_CM_EVENT_DEVICE_REMOVAL);
+	VT_NULL_AS(ibv_alloc_pd(v.a.id->verbs), EIO);
+	VT_NULL_AS(ibv_reg_mr(v.a.id->pd, v.a.buf, 1, 0), EIO);
+	cr_expect_eq(vt_post(&v.a, 1, IBV_WR_SEND, 1, NULL), EIO);
+	cr_expect_eq(vt_recv(&v.a, 1, 0, 1), EIO);
+	list = ibv_get_device_list(&n);
+	cr_expect_eq(n, 0);
+	cr_expect(list && !list[0]);
+	ibv_free_device_list(list);
+	vt_down(&v);
+}
+
+/* Requests that were built by ibv_wr_* and completions that are read by an extended queue. */
+Test(verbs_fault_order, the_extended_calls_pass_the_edge, .timeout = 60)
+{
+	struct vt v;
+	struct ibv_qp_ex *ex;
+	struct ibv_sge sge;
+
+	vf_up(&v, "on ibv_post_send opcode send nth 1: fail ENOBUFS\n"
+		  "on ibv_post_send opcode send nth 2: corrupt\n");
+	ex = ibv_qp_to_qp_ex(v.a.id->qp);
+	for (int i = 0; i < 2; i++) {
+		memset(v.a.buf, 0, 100);
+		sge = (struct ibv_sge){ (uintptr_t)v.a.buf, 100, v.a.mr->lkey };
+		cr_assert_eq(vt_recv(&v.b, 1, 0, 100), 0);
+		ibv_wr_start(ex);
+		ex->wr_id = 7;
+		ex->wr_flags = IBV_SEND_SIGNALED;
+		ibv_wr_send(ex);
+		ibv_wr_set_sge(ex, sge.lkey, sge.addr, sge.length);
+		cr_expect_eq(ibv_wr_complete(ex), i ? 0 : ENOBUFS);
+	}
+	vt_expect_wc(&v.b, 1, IBV_WC_RECV, IBV_WC_SUCCESS);
+	cr_expect(memcmp(v.a.buf, v.b.buf, 100) != 0);
+	vt_expect_wc(&v.a, 7, IBV_WC_SEND, IBV_WC_SUCCESS);
+	vt_down(&v);
+}
+
+/* ---- rules that are none ---- */
+
+Test(verbs_fault_order, a_wrong_rule_keeps_the_device_shut, .timeout = 60)
+{
+	struct ibv_device **list;
+
+	vf_use("on completion: explode\n");
+	list = ibv_get_device_list(NULL);
+	cr_assert_not_null(list);
+	VT_NULL_AS(ibv_open_device(list[0]), EINVAL);
+	ibv_free_device_list(list);
+}

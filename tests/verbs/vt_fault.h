@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#ifndef DDPS_TEST_VT_FAULT_H
+#define DDPS_TEST_VT_FAULT_H
+/* Tests of the edge: rules for this process, and what it did by them. */
+#include "verbs/vt.h"
+
+/* These are the rules; before the first call of the drop-in. */
+void vf_use(const char *rules);
+/* The trace so far. */
+const char *vf_traced(void);
+/* vt_init, vt_up with these rules. */
+void vf_up(struct vt *v, const char *rules);
+
+#endif
