@@ -204,22 +204,23 @@ $(B)/stress-%: $(B)/tests/stress/%.o $(B)/tests/stress/run.o $(LIB_A)
 SIM := $(B)/sim-sctp $(B)/sim-session
 WRAPPED := epoll_create1 epoll_ctl epoll_wait poll timerfd_create timerfd_settime eventfd read write \
 	close clock_gettime getrandom socket bind listen accept4 connect getsockname getsockopt \
-	setsockopt ioctl shutdown readv recv send recvmmsg recvmsg sendmsg sendmmsg
+	setsockopt ioctl shutdown readv recv send recvmmsg recvmsg sendmsg sendmmsg mmap free
+WRAP_MALLOC := -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc
+WRAP := $(WRAPPED:%=-Wl,--wrap=%) $(WRAP_MALLOC)
 $(B)/sim-session: $(call objs,$(wildcard tests/sim/kern*.c tests/sim/session_*.c))
-$(B)/sim-session: LDFLAGS += $(WRAPPED:%=-Wl,--wrap=%)
+$(B)/sim-session: LDFLAGS += $(WRAP)
+$(B)/sim-sctp: LDFLAGS += $(WRAP_MALLOC)
 $(B)/sim-sctp: $(call objs,tests/sim/sctp_worlds.c tests/sim/sctp_user.c tests/sim/sctp_sound.c \
 	tests/unit/sctp_net_fixture.c)
-$(B)/sim-%: $(B)/tests/sim/sim_main.o $(LIB_A)
+$(B)/sim-%: $(B)/tests/sim/sim_main.o $(B)/tests/sim/sim_random.o $(LIB_A)
 	$(if $(Q),@echo "  LD   $@")
-	$(Q)$(CC) $(CFLAGS_ALL) $(LDFLAGS) -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc -o $@ \
-		$(filter %.o,$^) $(LIB_A) $(LIB_LIBS)
+	$(Q)$(CC) $(CFLAGS_ALL) $(LDFLAGS) -o $@ $(filter %.o,$^) $(LIB_A) $(LIB_LIBS)
 
-# The library's allocations are made to fail.
+# Each allocation and each system call is made to fail.
 FAULT := $(B)/fault
-$(FAULT): $(call objs,$(wildcard tests/fault/*.c)) $(LIB_A)
+$(FAULT): $(call objs,$(wildcard tests/fault/*.c tests/sim/kern*.c) tests/sim/sim_random.c) $(LIB_A)
 	$(if $(Q),@echo "  LD   $@")
-	$(Q)$(CC) $(CFLAGS_ALL) $(LDFLAGS) -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc -o $@ $^ \
-		$(LIB_LIBS)
+	$(Q)$(CC) $(CFLAGS_ALL) $(LDFLAGS) $(WRAP) -o $@ $(filter %.o,$^) $(LIB_A) $(LIB_LIBS)
 
 # Fuzz targets: with libFuzzer in VARIANT=fuzz, else with a main that replays files.  Only the
 # members of the archive that a target needs are linked.

@@ -114,7 +114,7 @@ trap stop INT TERM
 # Runs of programs, most of which poll, beside what takes as long as it computes.  A busy machine
 # takes several times as long.
 limit=1500 suite lines verbs/run.sh bash tests/verbs/run.sh "$opt" 5
-suite lines fault/malloc "$asan/fault"
+suite lines fault "$asan/fault"
 suite lines model/crossed_req bash tests/model/run.sh
 suite lines "conformance mutations" tests/conformance/mutate.sh "$2"
 suite lines sim/sctp "$opt/sim-sctp" 1 100000

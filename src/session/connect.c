@@ -288,10 +288,11 @@ bool ddps_dial_again(struct ddps_ep *ep, const struct ddps_error *e)
 	return try_later(ep, e);
 }
 
-static void rejected(struct ddps_ep *ep)
+static void rejected(struct ddps_ep *ep, bool pd_lost)
 {
 	struct ddps_error e =
-		ddps_error_make(DDPS_E_REJECTED, 0, "the peer's application rejected the request");
+		ddps_error_make(DDPS_E_REJECTED, 0, "the peer's application rejected the request%s",
+				pd_lost ? "; no memory for its private data" : "");
 
 	ddps_ep_end(ep, DDPS_EV_REJECTED, &e);
 }
@@ -361,7 +362,7 @@ void ddps_dial_answer(struct ddps_ep *ep, const struct ddps_setup *s)
 	ep->info.peer_rtr = w.rtr;
 	no_memory = ddps_ep_keep_pd(ep, pd, pd_len);
 	if (s->reject) {
-		rejected(ep); /* without its private data, if there is no memory for it */
+		rejected(ep, no_memory);
 		return;
 	}
 	if (no_memory) {

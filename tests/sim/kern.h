@@ -48,11 +48,17 @@ struct kern {
 	size_t window;		/* octets of a stream that are on their way or unread */
 	size_t datagrams;	/* of one socket, unread */
 	unsigned mtu;
-	bool gso, dark;	    /* dark: nothing passes between hosts */
-	uint64_t calls;	    /* system calls since the start */
-	uint64_t fail_call; /* this one fails; 0: none */
-	int fail_errno;
+	bool gso, dark; /* dark: nothing passes between hosts */
+	/* One call fails, by its number since the start, in its n-th way; 0: none. */
+	uint64_t calls, fail_call;
+	unsigned fail_way, ways; /* ways: how many it has */
+	const char *failed;	 /* its name */
+	int how;		 /* the errno */
+	bool brief;
+	/* One allocation fails, or all from that one on. */
 	uint64_t allocations, fail_allocation;
+	bool fail_on;
+	uint64_t live; /* allocations that were not freed, since the process began */
 };
 extern struct kern kern;
 

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #ifndef SIM_KERN_IN_H
 #define SIM_KERN_IN_H
-/* Inside the simulated kernel: kern.c (descriptors, clock, memory), kern_tcp.c, kern_udp.c. */
+/*
+ * Inside the simulated kernel: kern.c (descriptors, the clock), kern_fail.c (memory, what fails),
+ * kern_poll.c, kern_sock.c, kern_tcp.c, kern_udp.c.
+ */
 #include "sim/kern.h"
 #include "sim/sim_main.h"
 #include <netinet/in.h>
@@ -44,12 +47,25 @@ struct kern_file *kern_file(int fd);
 int kern_fd(const struct kern_file *f);
 /* A descriptor, or -1 with errno. */
 int kern_new(enum kern_kind kind);
+void kern_close(struct kern_file *f);
+void kern_unwatch(struct kern_file *f); /* its epoll lets it go */
 void kern_wake(uint64_t at);
 bool kern_chance(double share, uint64_t *count);
-/* -1 and errno @err if this call is to fail. */
-bool kern_fails(int err);
+/*
+ * Whether this call is to fail, with which errno of those that the system has for it; the first is
+ * the one for calls that fail by chance.  KERN_BRIEF: it does not fail, but does as little as it may.
+ */
+#define kern_fails(name, ...) kern_call_fails(name, (const int[]){ __VA_ARGS__, 0 })
+#define KERN_BRIEF	      (-1)
+#define KERN_SEND_ERRS	      EINTR, EAGAIN, ENOBUFS, EPIPE, ECONNRESET, KERN_BRIEF
+bool kern_call_fails(const char *name, const int *errs);
+/* ... of a stream, which some of them end. */
+#define kern_tcp_fails(f, name, ...) kern_stream_fails(f, name, (const int[]){ __VA_ARGS__, 0 })
+bool kern_stream_fails(struct kern_file *f, const char *name, const int *errs);
+bool kern_brief(void); /* told once */
 int kern_err(int err); /* errno, -1 */
 void *kern_alloc(size_t len);
+void *kern_realloc(void *p, size_t len);
 uint16_t kern_free_port(void);
 struct kern_file *kern_bound(enum kern_kind kind, unsigned host, uint16_t port);
 struct sockaddr_in kern_addr(unsigned host, uint16_t port);
@@ -61,6 +77,8 @@ uint32_t kern_tcp_ready(struct kern_file *f);
 void kern_tcp_close(struct kern_file *f);
 int kern_tcp_connect(struct kern_file *f, unsigned host, uint16_t port);
 void kern_tcp_disconnect(struct kern_file *f);
+/* The stream has ended; @err waits to be read, unless a call has told of it. */
+void kern_tcp_lost(struct kern_file *f, int err);
 int kern_tcp_error(struct kern_file *f);
 size_t kern_tcp_unread(struct kern_file *f);
 int kern_tcp_shutdown(struct kern_file *f, int how);

@@ -184,6 +184,15 @@ void kern_tcp_disconnect(struct kern_file *f)
 	f->tcp = NULL;
 }
 
+void kern_tcp_lost(struct kern_file *f, int err)
+{
+	if (!f->tcp || f->listening)
+		return;
+	tell_rst(f->tcp);
+	f->tcp->dead = true;
+	f->tcp->err = err;
+}
+
 int kern_tcp_error(struct kern_file *f)
 {
 	int err;
@@ -268,8 +277,10 @@ ssize_t kern_tcp_recv(struct kern_file *f, const struct iovec *iov, int n)
 	if (!t)
 		return kern_err(ENOTCONN);
 	settle(t);
-	if (most && t->first && t->first->at <= kern.now &&
-	    kern_chance(kern.f.short_io, &kern.n.short_io))
+	if (kern_brief())
+		most = most ? 1 : 0;
+	else if (most && t->first && t->first->at <= kern.now &&
+		 kern_chance(kern.f.short_io, &kern.n.short_io))
 		most = 1 + sim_below(&kern.seed, most);
 	for (int i = 0; i < n && done < most; i++) {
 		for (size_t at = 0, k; at < iov[i].iov_len && done < most; at += k, done += k) {
@@ -335,7 +346,9 @@ ssize_t kern_tcp_send(struct kern_file *f, const struct iovec *iov, int n)
 		return kern_err(EAGAIN);
 	if (len > room)
 		len = room;
-	if (len && kern_chance(kern.f.short_io, &kern.n.short_io))
+	if (kern_brief())
+		len = len ? 1 : 0;
+	else if (len && kern_chance(kern.f.short_io, &kern.n.short_io))
 		len = 1 + sim_below(&kern.seed, len);
 	if (!len)
 		return 0;

@@ -69,9 +69,11 @@ int __wrap_recvmmsg(int fd, struct mmsghdr *m, unsigned n, int flags, struct tim
 
 	(void)flags;
 	(void)t;
-	if (kern_fails(EINTR))
+	if (kern_fails("recvmmsg", EINTR, EAGAIN, ECONNREFUSED, ENOMEM, KERN_BRIEF))
 		return -1;
-	if (f->ndgrams > 1 && kern_chance(kern.f.short_io, &kern.n.short_io))
+	if (kern_brief())
+		n = 1;
+	else if (f->ndgrams > 1 && kern_chance(kern.f.short_io, &kern.n.short_io))
 		n = 1 + (unsigned)sim_below(&kern.seed, n);
 	while (k < n && f->first && f->first->at <= kern.now)
 		take(f, &m[k++]);
@@ -155,7 +157,8 @@ static ssize_t udp_send(struct kern_file *f, const struct msghdr *m)
 	unsigned host;
 	uint16_t port;
 
-	if (kern_fails(ENOBUFS) || !kern_parse(m->msg_name, &host, &port))
+	if (kern_fails("sendmmsg", ENOBUFS, EAGAIN, EINTR, EPERM, ENETUNREACH, EIO) ||
+	    !kern_parse(m->msg_name, &host, &port))
 		return -1;
 	if (f->full_until > kern.now || kern_chance(kern.f.again, &kern.n.again)) {
 		if (f->full_until <= kern.now)
@@ -182,9 +185,11 @@ ssize_t __wrap_sendmsg(int fd, const struct msghdr *m, int flags)
 	struct kern_file *f = kern_file(fd);
 
 	(void)flags;
-	if (f->kind == KERN_TCP)
-		return kern_fails(EINTR) ? -1 : kern_tcp_send(f, m->msg_iov, (int)m->msg_iovlen);
-	return udp_send(f, m);
+	if (f->kind != KERN_TCP)
+		return udp_send(f, m);
+	if (kern_tcp_fails(f, "sendmsg", KERN_SEND_ERRS))
+		return -1;
+	return kern_tcp_send(f, m->msg_iov, (int)m->msg_iovlen);
 }
 
 int __wrap_sendmmsg(int fd, struct mmsghdr *m, unsigned n, int flags)

@@ -1,0 +1,224 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* What is waited for, and with: epoll, timers, events. */
+#include "sim/kern_in.h"
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <sys/mman.h>
+#include <sys/timerfd.h>
+#include <time.h>
+#include <unistd.h>
+
+#define SEC 1000000000ull
+
+/* ---- epoll ---- */
+
+static uint32_t ready(struct kern_file *f);
+
+static bool any_ready(const struct kern_file *epoll)
+{
+	for (struct kern_file *f = epoll->watched; f; f = f->next)
+		if (ready(f) & (f->want | EPOLLERR | EPOLLHUP))
+			return true;
+	return false;
+}
+
+static uint32_t ready(struct kern_file *f)
+{
+	switch (f->kind) {
+	case KERN_EPOLL:
+		return any_ready(f) ? EPOLLIN : 0;
+	case KERN_TIMER:
+		return f->count && f->count <= kern.now ? EPOLLIN : 0;
+	case KERN_EVENT:
+		return (f->count ? EPOLLIN : 0u) | EPOLLOUT;
+	case KERN_TCP:
+		return kern_tcp_ready(f);
+	case KERN_UDP:
+		return kern_udp_ready(f);
+	default:
+		return 0;
+	}
+}
+
+int __wrap_epoll_create1(int flags);
+int __wrap_epoll_create1(int flags)
+{
+	(void)flags;
+	return kern_new(KERN_EPOLL);
+}
+
+int __wrap_epoll_ctl(int epfd, int op, int fd, struct epoll_event *ev);
+int __wrap_epoll_ctl(int epfd, int op, int fd, struct epoll_event *ev)
+{
+	struct kern_file *e = kern_file(epfd), *f = kern_file(fd);
+
+	if (op == EPOLL_CTL_ADD && kern_fails("epoll_ctl", ENOMEM, ENOSPC))
+		return -1;
+	if ((op == EPOLL_CTL_ADD) == (f->epoll != NULL) || (f->epoll && f->epoll != e))
+		return kern_err(f->epoll ? EEXIST : ENOENT);
+	if (op == EPOLL_CTL_DEL) {
+		kern_unwatch(f);
+		return 0;
+	}
+	f->want = ev->events;
+	f->data = ev->data;
+	if (op == EPOLL_CTL_ADD) {
+		f->epoll = e;
+		f->prev = NULL;
+		f->next = e->watched;
+		if (f->next)
+			f->next->prev = f;
+		e->watched = f;
+	}
+	return 0;
+}
+
+int __wrap_epoll_wait(int epfd, struct epoll_event *ev, int max, int timeout);
+int __wrap_epoll_wait(int epfd, struct epoll_event *ev, int max, int timeout)
+{
+	int n = 0;
+
+	(void)timeout; /* the library's is 0 */
+	if (kern_fails("epoll_wait", EINTR))
+		return -1;
+	for (struct kern_file *f = kern_file(epfd)->watched; f && n < max; f = f->next) {
+		uint32_t r = ready(f) & (f->want | EPOLLERR | EPOLLHUP);
+
+		if (r)
+			ev[n++] = (struct epoll_event){ .events = r, .data = f->data };
+	}
+	return n;
+}
+
+/* Time passes until there is something, and no longer than that. */
+int __wrap_poll(struct pollfd *p, nfds_t n, int timeout);
+int __wrap_poll(struct pollfd *p, nfds_t n, int timeout)
+{
+	uint64_t until = timeout < 0 ? KERN_NONE : kern.now + (uint64_t)timeout * 1000000;
+	struct kern_file *f = kern_file(p->fd);
+	uint32_t want = (uint16_t)p->events | POLLERR | POLLHUP;
+
+	if (n != 1)
+		abort();
+	if (kern_fails("poll", EINTR))
+		return -1;
+	for (;;) {
+		uint64_t at = kern_next();
+
+		p->revents = (short)(ready(f) & want);
+		if (p->revents)
+			return 1;
+		if (at >= until) {
+			if (until == KERN_NONE)
+				abort(); /* it would wait for ever */
+			kern_go(until);
+			return 0;
+		}
+		kern_go(at);
+	}
+}
+
+/* ---- timers, events ---- */
+
+int __wrap_timerfd_create(int clock, int flags);
+int __wrap_timerfd_create(int clock, int flags)
+{
+	(void)clock;
+	(void)flags;
+	return kern_new(KERN_TIMER);
+}
+
+int __wrap_timerfd_settime(int fd, int flags, const struct itimerspec *its, struct itimerspec *old);
+int __wrap_timerfd_settime(int fd, int flags, const struct itimerspec *its, struct itimerspec *old)
+{
+	struct kern_file *f = kern_file(fd);
+
+	(void)flags; /* always absolute */
+	(void)old;
+	f->count = (uint64_t)its->it_value.tv_sec * SEC + (uint64_t)its->it_value.tv_nsec;
+	if (f->count)
+		kern_wake(f->count);
+	return 0;
+}
+
+int __wrap_eventfd(unsigned count, int flags);
+int __wrap_eventfd(unsigned count, int flags)
+{
+	int fd = kern_new(KERN_EVENT);
+
+	(void)flags;
+	if (fd >= 0)
+		kern_file(fd)->count = count;
+	return fd;
+}
+
+ssize_t __real_read(int fd, void *buf, size_t len);
+ssize_t __wrap_read(int fd, void *buf, size_t len);
+ssize_t __wrap_read(int fd, void *buf, size_t len)
+{
+	struct kern_file *f;
+	uint64_t n;
+
+	if (fd < KERN_FD)
+		return __real_read(fd, buf, len);
+	f = kern_file(fd);
+	n = f->kind == KERN_TIMER ? f->count && f->count <= kern.now : f->count;
+	if (!n)
+		return kern_err(EAGAIN);
+	f->count = 0;
+	memcpy(buf, &n, sizeof n);
+	return sizeof n;
+}
+
+ssize_t __real_write(int fd, const void *buf, size_t len);
+ssize_t __wrap_write(int fd, const void *buf, size_t len);
+ssize_t __wrap_write(int fd, const void *buf, size_t len)
+{
+	uint64_t n;
+
+	if (fd < KERN_FD)
+		return __real_write(fd, buf, len);
+	memcpy(&n, buf, sizeof n);
+	kern_file(fd)->count += n;
+	return sizeof n;
+}
+
+int __real_close(int fd);
+int __wrap_close(int fd);
+int __wrap_close(int fd)
+{
+	if (fd < KERN_FD)
+		return __real_close(fd);
+	kern_close(kern_file(fd));
+	return 0;
+}
+
+int __wrap_clock_gettime(clockid_t clock, struct timespec *ts);
+int __wrap_clock_gettime(clockid_t clock, struct timespec *ts)
+{
+	(void)clock;
+	ts->tv_sec = (time_t)(kern.now / SEC);
+	ts->tv_nsec = (long)(kern.now % SEC);
+	return 0;
+}
+
+void *__real_mmap(void *at, size_t len, int prot, int flags, int fd, off_t off);
+void *__wrap_mmap(void *at, size_t len, int prot, int flags, int fd, off_t off);
+void *__wrap_mmap(void *at, size_t len, int prot, int flags, int fd, off_t off)
+{
+	return kern_fails("mmap", ENOMEM) ? MAP_FAILED : __real_mmap(at, len, prot, flags, fd, off);
+}
+
+ssize_t __wrap_getrandom(void *buf, size_t len, unsigned flags);
+ssize_t __wrap_getrandom(void *buf, size_t len, unsigned flags)
+{
+	(void)flags;
+	if (kern_fails("getrandom", EINTR, KERN_BRIEF))
+		return -1;
+	if (kern_brief())
+		len = len ? 1 : 0;
+	for (size_t i = 0; i < len; i++)
+		((uint8_t *)buf)[i] = (uint8_t)sim_next(&kern.seed);
+	return (ssize_t)len;
+}

@@ -1,0 +1,194 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Calls on sockets; what a stream or a datagram does then is in kern_tcp.c and kern_udp.c. */
+#include "sim/kern_in.h"
+#include <errno.h>
+#include <netinet/tcp.h>
+#include <netinet/udp.h>
+#include <stdarg.h>
+#include <sys/ioctl.h>
+
+int __wrap_socket(int family, int type, int protocol);
+int __wrap_socket(int family, int type, int protocol)
+{
+	(void)protocol;
+	if (family != AF_INET || (type & 0xf) == SOCK_RAW)
+		return kern_err(EAFNOSUPPORT);
+	return kern_new((type & 0xf) == SOCK_STREAM ? KERN_TCP : KERN_UDP);
+}
+
+int __wrap_bind(int fd, const struct sockaddr *sa, socklen_t len);
+int __wrap_bind(int fd, const struct sockaddr *sa, socklen_t len)
+{
+	struct kern_file *f = kern_file(fd);
+	unsigned host;
+	uint16_t port;
+
+	(void)len;
+	if (kern_fails("bind", EADDRINUSE, EACCES, EADDRNOTAVAIL, ENOMEM) ||
+	    !kern_parse(sa, &host, &port))
+		return -1;
+	if (port && kern_bound(f->kind, f->host, port))
+		return kern_err(EADDRINUSE);
+	f->port = port ? port : kern_free_port();
+	return 0;
+}
+
+int __wrap_listen(int fd, int backlog);
+int __wrap_listen(int fd, int backlog)
+{
+	if (kern_fails("listen", EADDRINUSE))
+		return -1;
+	kern_file(fd)->listening = true;
+	kern_file(fd)->backlog = backlog > 0 ? (unsigned)backlog : 1;
+	return 0;
+}
+
+int __wrap_accept4(int fd, struct sockaddr *sa, socklen_t *len, int flags);
+int __wrap_accept4(int fd, struct sockaddr *sa, socklen_t *len, int flags)
+{
+	struct kern_file *f = kern_file(fd);
+	struct sockaddr_in peer;
+	struct kern_tcp *t;
+	int child;
+
+	(void)flags;
+	if (!(kern_tcp_ready(f) & EPOLLIN))
+		return kern_err(EAGAIN);
+	if (kern_fails("accept4", ECONNABORTED, EAGAIN, EINTR, ENOBUFS, EPROTO))
+		return -1;
+	child = kern_new(KERN_TCP);
+	if (child < 0)
+		return -1;
+	t = kern_tcp_take(f, &peer);
+	kern_file(child)->tcp = t;
+	kern_file(child)->host = f->host;
+	kern_file(child)->port = f->port;
+	memcpy(sa, &peer, sizeof peer);
+	*len = sizeof peer;
+	return child;
+}
+
+int __wrap_connect(int fd, const struct sockaddr *sa, socklen_t len);
+int __wrap_connect(int fd, const struct sockaddr *sa, socklen_t len)
+{
+	struct kern_file *f = kern_file(fd);
+
+	(void)len;
+	if (sa->sa_family == AF_UNSPEC) {
+		if (f->kind == KERN_TCP)
+			kern_tcp_disconnect(f);
+		return 0;
+	}
+	if (kern_fails("connect", EADDRNOTAVAIL, ECONNREFUSED, ENETUNREACH, EACCES, EAGAIN) ||
+	    !kern_parse(sa, &f->to_host, &f->to_port))
+		return -1;
+	if (f->kind == KERN_TCP)
+		return kern_tcp_connect(f, f->to_host, f->to_port);
+	if (!f->port)
+		f->port = kern_free_port();
+	return 0;
+}
+
+int __wrap_getsockname(int fd, struct sockaddr *sa, socklen_t *len);
+int __wrap_getsockname(int fd, struct sockaddr *sa, socklen_t *len)
+{
+	struct kern_file *f = kern_file(fd);
+	struct sockaddr_in a = kern_addr(f->host, f->port);
+
+	if (kern_fails("getsockname", ENOBUFS))
+		return -1;
+	memcpy(sa, &a, sizeof a);
+	*len = sizeof a;
+	return 0;
+}
+
+int __wrap_getsockopt(int fd, int level, int opt, void *value, socklen_t *len);
+int __wrap_getsockopt(int fd, int level, int opt, void *value, socklen_t *len)
+{
+	struct kern_file *f = kern_file(fd);
+	struct linger l = { .l_onoff = kern_tcp_lingers(f) };
+	int n = 0;
+
+	if (kern_fails("getsockopt", ENOBUFS))
+		return -1;
+	if (level == SOL_SOCKET && opt == SO_LINGER) {
+		memcpy(value, &l, sizeof l);
+		*len = sizeof l;
+		return 0;
+	}
+	if (level == SOL_SOCKET && opt == SO_ERROR)
+		n = kern_tcp_error(f);
+	else if (level == SOL_SOCKET && opt == SO_RCVBUF)
+		n = (int)(kern.datagrams * kern.mtu);
+	else if (level == IPPROTO_TCP && opt == TCP_MAXSEG)
+		n = (int)kern.mtu - 40;
+	memcpy(value, &n, sizeof n);
+	*len = sizeof n;
+	return 0;
+}
+
+int __wrap_setsockopt(int fd, int level, int opt, const void *value, socklen_t len);
+int __wrap_setsockopt(int fd, int level, int opt, const void *value, socklen_t len)
+{
+	struct kern_file *f = kern_file(fd);
+	struct linger l;
+
+	(void)len;
+	if (kern_fails("setsockopt", ENOMEM, ENOPROTOOPT))
+		return -1;
+	if (level == SOL_SOCKET && opt == SO_LINGER) {
+		memcpy(&l, value, sizeof l);
+		kern_tcp_linger(f, l.l_onoff);
+	}
+	if (level == IPPROTO_UDP && opt == UDP_SEGMENT && !kern.gso)
+		return kern_err(ENOPROTOOPT);
+	return 0;
+}
+
+int __wrap_ioctl(int fd, unsigned long request, ...);
+int __wrap_ioctl(int fd, unsigned long request, ...)
+{
+	va_list ap;
+
+	va_start(ap, request);
+	if (request == FIONREAD)
+		*va_arg(ap, int *) = (int)kern_tcp_unread(kern_file(fd));
+	va_end(ap);
+	return 0;
+}
+
+int __wrap_shutdown(int fd, int how);
+int __wrap_shutdown(int fd, int how)
+{
+	if (kern_tcp_fails(kern_file(fd), "shutdown", ENOTCONN))
+		return -1;
+	return kern_tcp_shutdown(kern_file(fd), how);
+}
+
+ssize_t __wrap_readv(int fd, const struct iovec *iov, int n);
+ssize_t __wrap_readv(int fd, const struct iovec *iov, int n)
+{
+	if (kern_tcp_fails(kern_file(fd), "read", EINTR, EAGAIN, ECONNRESET, ETIMEDOUT, KERN_BRIEF))
+		return -1;
+	return kern_tcp_recv(kern_file(fd), iov, n);
+}
+
+ssize_t __wrap_recv(int fd, void *buf, size_t len, int flags);
+ssize_t __wrap_recv(int fd, void *buf, size_t len, int flags)
+{
+	const struct iovec iov = { buf, len };
+
+	(void)flags;
+	return __wrap_readv(fd, &iov, 1);
+}
+
+ssize_t __wrap_send(int fd, const void *buf, size_t len, int flags);
+ssize_t __wrap_send(int fd, const void *buf, size_t len, int flags)
+{
+	const struct iovec iov = { (void *)(uintptr_t)buf, len };
+
+	(void)flags;
+	if (kern_tcp_fails(kern_file(fd), "send", KERN_SEND_ERRS))
+		return -1;
+	return kern_tcp_send(kern_file(fd), &iov, 1);
+}
