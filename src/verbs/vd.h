@@ -463,6 +463,8 @@ void vd_oob_gone(struct vd_process *p, const struct ddps_request *request);
 
 /* Set errno, return -1. */
 int vd_fail(int error);
+/* For calls that return the number: errno has it as well, where a device's driver leaves it. */
+int vd_refuse(int error);
 
 /*
  * What is between program and drop-in if it is asked for (edge/ed.h).  The settings have been read;

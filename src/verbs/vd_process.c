@@ -327,3 +327,9 @@ int vd_fail(int error)
 	errno = error;
 	return -1;
 }
+
+int vd_refuse(int error)
+{
+	errno = error;
+	return error;
+}

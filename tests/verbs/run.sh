@@ -63,6 +63,10 @@ soname() {
 	LD_PRELOAD=$build/verbs-clock.so \
 		pair "ib_write_bw (soname)" "ib_write_bw -F -R -p @ -n 200" \
 		"ib_write_bw -F -R -p @ -n 200 127.0.0.1"
+	# as a perftest that gives its credits' region back, which can come before these libraries only
+	LD_PRELOAD=$build/verbs-clock.so listen_first=1 \
+		pair "ib_send_bw (soname) without rdma_cm" "ib_send_bw -F -x 0 -p @ -n 200" \
+		"ib_send_bw -F -x 0 -p @ -n 200 127.0.0.1"
 }
 
 # Queue pairs that the programs connect themselves, by numbers and GIDs over TCP.

@@ -315,6 +315,52 @@ Test(verbs_attack, attack_24b_exit_in_a_signal_handler_ends, .timeout = 60)
 	}
 }
 
+/* What a program prints by strerror(errno), as perftest does, is why. */
+#define REFUSED(call, why)                                                                         \
+	do {                                                                                       \
+		errno = 0;                                                                         \
+		cr_expect_eq(call, why, "%s", #call);                                              \
+		cr_expect_eq(errno, why, "%s: %m", #call);                                         \
+	} while (0)
+
+Test(verbs_attack, attack_23_a_call_that_returns_why_sets_errno_too)
+{
+	struct ibv_srq_init_attr sa = { .attr = { .max_wr = 4, .max_sge = 1 } };
+	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_RTS };
+	struct ibv_srq_attr large = { .max_wr = 100 };
+	struct ibv_comp_channel *ch;
+	struct ibv_qp_init_attr init;
+	struct ibv_srq *srq;
+	struct ibv_cq *cq;
+	struct ibv_qp *qp;
+	struct vt_dev d;
+
+	vt_dev_open(&d);
+	ch = ibv_create_comp_channel(d.ctx);
+	cq = ibv_create_cq(d.ctx, 4, NULL, ch, 0);
+	srq = ibv_create_srq(d.pd, &sa);
+	cr_assert(ch && cq && srq);
+	init = vt_rc(&d);
+	init.recv_cq = cq;
+	init.srq = srq;
+	qp = ibv_create_qp(d.pd, &init);
+	cr_assert_not_null(qp);
+	REFUSED(ibv_dealloc_pd(d.pd), EBUSY);
+	REFUSED(ibv_destroy_cq(cq), EBUSY);
+	REFUSED(ibv_destroy_comp_channel(ch), EBUSY);
+	REFUSED(ibv_destroy_srq(srq), EBUSY);
+	REFUSED(ibv_modify_qp(qp, &attr, IBV_QP_STATE), EINVAL);
+	REFUSED(ibv_modify_qp(qp, &attr, IBV_QP_CAP), EOPNOTSUPP);
+	REFUSED(ibv_modify_srq(srq, &large, IBV_SRQ_MAX_WR), EOPNOTSUPP);
+	REFUSED(ibv_resize_cq(cq, 0), EINVAL);
+	REFUSED(ibv_resize_cq(cq, 1000), EOPNOTSUPP);
+	cr_expect_eq(ibv_destroy_qp(qp), 0);
+	cr_expect_eq(ibv_destroy_srq(srq), 0);
+	cr_expect_eq(ibv_destroy_cq(cq), 0);
+	cr_expect_eq(ibv_destroy_comp_channel(ch), 0);
+	vt_dev_close(&d);
+}
+
 /* ---- 24: the rest ---- */
 
 /* As by ^Z and fg: each thread asks for its descriptors anew. */

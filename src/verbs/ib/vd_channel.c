@@ -56,7 +56,7 @@ static void let_go(void *arg)
 VD_API int ibv_destroy_comp_channel(struct ibv_comp_channel *c)
 {
 	if (__atomic_load_n(&c->refcnt, __ATOMIC_RELAXED))
-		return EBUSY;
+		return vd_refuse(EBUSY);
 	pthread_mutex_lock(&channel_of(c)->lock);
 	channel_of(c)->gone = true;
 	close(__atomic_exchange_n(&c->fd, -1, __ATOMIC_SEQ_CST));

@@ -93,7 +93,9 @@ struct ibv_cq_ex *vd_create_cq_ex(struct ibv_context *ctx, struct ibv_cq_init_at
 VD_API int ibv_resize_cq(struct ibv_cq *cq, int cqe)
 {
 	/* The library's queues do not grow; a smaller one is no change for anybody. */
-	return cqe < 1 || cqe > VD_MAX_CQE ? EINVAL : cqe <= cq->cqe ? 0 : EOPNOTSUPP;
+	if (cqe < 1 || cqe > VD_MAX_CQE)
+		return vd_refuse(EINVAL);
+	return cqe <= cq->cqe ? 0 : vd_refuse(EOPNOTSUPP);
 }
 
 VD_API int ibv_destroy_cq(struct ibv_cq *ibcq)
@@ -103,10 +105,11 @@ VD_API int ibv_destroy_cq(struct ibv_cq *ibcq)
 	int err;
 
 	if (!vd_mine(p))
-		return EINVAL;	   /* the parent's, from before a fork, like its descriptors */
+		return vd_refuse(
+			EINVAL);   /* the parent's, from before a fork, like its descriptors */
 	err = ddps_cq_free(cq->d); /* it tells nobody any more */
 	if (err)
-		return vd_errno(err);
+		return vd_refuse(vd_errno(err));
 	if (cq->cq.channel) {
 		vd_channel_forget(cq);
 		__atomic_sub_fetch(&cq->cq.channel->refcnt, 1, __ATOMIC_RELAXED);

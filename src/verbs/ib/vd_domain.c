@@ -31,7 +31,7 @@ int vd_dealloc_td(struct ibv_td *ibtd)
 	struct vd_td *td = vd_of(ibtd, struct vd_td, td);
 
 	if (__atomic_load_n(&td->users, __ATOMIC_RELAXED))
-		return EBUSY;
+		return vd_refuse(EBUSY);
 	vd_context_release(ibtd->context);
 	free(td);
 	return 0;

@@ -37,10 +37,10 @@ int vd_dealloc_mw(struct ibv_mw *ibmw)
 	int err;
 
 	if (!vd_mine(vd_of(ibmw->context, struct vd_context, v.context)->p))
-		return EINVAL; /* the parent's, from before a fork */
+		return vd_refuse(EINVAL); /* the parent's, from before a fork */
 	err = ddps_mr_dereg(mw->d);
 	if (err)
-		return vd_errno(err);
+		return vd_refuse(vd_errno(err));
 	free(mw);
 	return 0;
 }

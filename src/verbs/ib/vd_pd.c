@@ -63,13 +63,13 @@ VD_API int ibv_dealloc_pd(struct ibv_pd *ibpd)
 	int err = 0;
 
 	if (!vd_mine(p))
-		return EINVAL; /* the parent's, from before a fork */
+		return vd_refuse(EINVAL); /* the parent's, from before a fork */
 	if (__atomic_load_n(&pd->users, __ATOMIC_RELAXED))
-		return EBUSY;
+		return vd_refuse(EBUSY);
 	if (!pd->of)
 		err = ddps_pd_free(pd->d);
 	if (err)
-		return vd_errno(err);
+		return vd_refuse(vd_errno(err));
 	if (pd->of)
 		__atomic_sub_fetch(&pd->of->users, 1, __ATOMIC_RELAXED);
 	if (pd->td)
@@ -219,12 +219,12 @@ VD_API int ibv_dereg_mr(struct ibv_mr *ibmr)
 	int err;
 
 	if (!vd_mine(process_of(ibmr->context)))
-		return EINVAL; /* the parent's, from before a fork */
+		return vd_refuse(EINVAL); /* the parent's, from before a fork */
 	if (mr->imported)
-		return EINVAL; /* ibv_unimport_mr */
+		return vd_refuse(EINVAL); /* ibv_unimport_mr */
 	err = ddps_mr_dereg(mr->d);
 	if (err)
-		return vd_errno(err);
+		return vd_refuse(vd_errno(err));
 	vd_moved_clear(mr);
 	delist(process_of(ibmr->context), mr);
 	vd_dm_release(mr->dm);

@@ -215,7 +215,7 @@ VD_API int ibv_destroy_qp(struct ibv_qp *ibqp)
 	if (!p)
 		return errno;
 	if (!vd_mine(vd_of(ibqp->context, struct vd_context, v.context)->p))
-		return EINVAL; /* the parent's, from before a fork */
+		return vd_refuse(EINVAL); /* the parent's, from before a fork */
 	pthread_mutex_lock(&p->lock);
 	if (qp->oob && qp->phase == VD_QP_UP)
 		vd_qp_close(qp); /* nobody else would: such programs have no call for it */
@@ -397,9 +397,9 @@ VD_API int ibv_modify_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr, int mask
 	int err = check_attributes(attr, mask);
 
 	if (err)
-		return err;
+		return vd_refuse(err);
 	if (!vd_mine(p))
-		return EINVAL; /* the parent's, from before a fork */
+		return vd_refuse(EINVAL); /* the parent's, from before a fork */
 	pthread_mutex_lock(&p->lock);
 	if (mask & IBV_QP_STATE)
 		err = move(qp, attr, mask);
@@ -408,7 +408,7 @@ VD_API int ibv_modify_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr, int mask
 	if (!err)
 		keep_said(&qp->said, attr, mask);
 	pthread_mutex_unlock(&p->lock);
-	return err;
+	return err ? vd_refuse(err) : 0;
 }
 
 static unsigned access_of(const struct vd_qp *qp)

@@ -62,17 +62,17 @@ VD_API int ibv_modify_srq(struct ibv_srq *ibsrq, struct ibv_srq_attr *attr, int 
 	int err;
 
 	if (mask & ~(IBV_SRQ_MAX_WR | IBV_SRQ_LIMIT))
-		return EINVAL;
+		return vd_refuse(EINVAL);
 	if (mask & IBV_SRQ_MAX_WR && attr->max_wr > srq->attr.max_wr)
-		return EOPNOTSUPP; /* the library's queues do not grow */
+		return vd_refuse(EOPNOTSUPP); /* the library's queues do not grow */
 	if (!(mask & IBV_SRQ_LIMIT))
 		return 0;
 	if (attr->srq_limit > srq->attr.max_wr)
-		return EINVAL;
+		return vd_refuse(EINVAL);
 	/* First the number, since the event may come at once and puts it back to 0. */
 	__atomic_store_n(&srq->attr.srq_limit, attr->srq_limit, __ATOMIC_RELEASE);
 	err = ddps_srq_arm(srq->d, attr->srq_limit);
-	return err ? vd_errno(err) : 0;
+	return err ? vd_refuse(vd_errno(err)) : 0;
 }
 
 VD_API int ibv_query_srq(struct ibv_srq *ibsrq, struct ibv_srq_attr *attr)
@@ -97,14 +97,14 @@ VD_API int ibv_destroy_srq(struct ibv_srq *ibsrq)
 	int err;
 
 	if (!vd_mine(p))
-		return EINVAL;
+		return vd_refuse(EINVAL);
 	pthread_mutex_lock(&p->lock); /* an event of it is being served, or never again */
 	err = ddps_srq_free(srq->d);
 	if (!err)
 		vd_async_forget(ibsrq->context, ibsrq);
 	pthread_mutex_unlock(&p->lock);
 	if (err)
-		return vd_errno(err);
+		return vd_refuse(vd_errno(err));
 	free(srq);
 	return 0;
 }
