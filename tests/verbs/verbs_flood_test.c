@@ -2,7 +2,9 @@
 /* The calls of the drop-in that wait by themselves end in time while a peer goes on sending. */
 #include "verbs/vt.h"
 #include <pthread.h>
+#include <sys/socket.h>
 #include <time.h>
+#include <unistd.h>
 
 #define SLACK_MS 1500 /* a busy machine; a wait that traffic renews takes for ever */
 
@@ -99,5 +101,65 @@ VT_TEST(verbs_flood, attack_9_every_wait_ends_in_time_under_a_flood)
 		cr_expect_leq(took, waits[i].ms + SLACK_MS, "%s took %llu ms", waits[i].name,
 			      (unsigned long long)took);
 		flood_stop(&f);
+	}
+}
+
+/* ---- a peer made by hand, which sends on whatever this side says ---- */
+
+struct rude {
+	pthread_t thread;
+	int fd;
+	bool stop; /* atomic */
+};
+
+/* RDMA Writes of no octets, without CRC. */
+static void *send_on(void *arg)
+{
+	static const uint8_t fpdu[20] = { 0, 14, 0xc1, 0x40 };
+	const struct timespec moment = { .tv_nsec = 1000000 };
+	struct rude *r = arg;
+
+	while (!__atomic_load_n(&r->stop, __ATOMIC_RELAXED)) {
+		for (int i = 0; i < 10; i++)
+			send(r->fd, fpdu, sizeof fpdu, MSG_DONTWAIT | MSG_NOSIGNAL);
+		nanosleep(&moment, NULL);
+	}
+	return NULL;
+}
+
+static void rude_up(struct rude *r, struct vt *v)
+{
+	vt_init(v);
+	vt_listen(v);
+	r->fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	cr_assert_eq(connect(r->fd, (struct sockaddr *)&v->addr, sizeof(struct sockaddr_in)), 0);
+	cr_assert_eq(send(r->fd, "MPA ID Req Frame\0\1\0\0", 20, 0), 20);
+	vt_take_request(v);
+	cr_assert_eq(rdma_accept(v->b.id, &v->accept), 0, "%m");
+	vt_expect(v->b.ch, RDMA_CM_EVENT_ESTABLISHED);
+	cr_assert_eq(pthread_create(&r->thread, NULL, send_on, r), 0);
+}
+
+Test(verbs_flood, attack_9_a_peer_that_ignores_the_close_holds_nobody, .timeout = 60)
+{
+	setenv("DDPSESS_TRANSPORT", "tcp", 1);
+	setenv("DDPSESS_CRC", "off", 1);
+	for (size_t i = 1; i < sizeof waits / sizeof *waits; i++) { /* those that close */
+		struct flood f = { .stop = false };
+		struct rude r = { .stop = false };
+		uint64_t took;
+
+		rude_up(&r, &f.v);
+		took = now_ms();
+		waits[i].wait(&f);
+		took = now_ms() - took;
+		cr_expect_leq(took, waits[i].ms + SLACK_MS, "%s took %llu ms", waits[i].name,
+			      (unsigned long long)took);
+		cr_expect_geq(took, waits[i].ms - 100, "%s ended by itself: %llu ms", waits[i].name,
+			      (unsigned long long)took);
+		__atomic_store_n(&r.stop, true, __ATOMIC_RELAXED);
+		pthread_join(r.thread, NULL);
+		close(r.fd);
+		vt_down(&f.v);
 	}
 }
