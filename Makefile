@@ -41,7 +41,7 @@ VFAULT_SRC := $(wildcard src/verbs/fault/*.c)
 # ports load the libraries that they need at run time, so nothing is linked for them
 IPOIB_SRC  := $(wildcard src/ipoib_cm/*/*.c) src/common/sized.c
 CONF_SRC   := $(wildcard src/conform/*.c src/conform/*/*.c)
-TOOL_DIRS  := cli capture xfer ipoib ipoib/bridge ipoib/show sessctl
+TOOL_DIRS  := cli xfer ipoib ipoib/bridge ipoib/show sessctl
 TOOL_SRC   := $(wildcard $(TOOL_DIRS:%=tools/%/*.c))
 UNIT_SRC   := $(wildcard tests/unit/*.c)
 E2E_SRC	   := $(wildcard tests/e2e/*.c)
@@ -384,7 +384,8 @@ install: all man
 		$(DESTDIR)$(LIBDIR)/ddpsess/verbs $(DESTDIR)$(PREFIX)/bin \
 		$(DESTDIR)$(PREFIX)/share/man/man1 \
 		$(DESTDIR)$(PREFIX)/share/man/man3 $(DESTDIR)$(PREFIX)/share/man/man7 \
-		$(DESTDIR)$(PREFIX)/share/bash-completion/completions
+		$(DESTDIR)$(PREFIX)/share/bash-completion/completions \
+		$(DESTDIR)$(PREFIX)/share/ddpsess/wireshark
 	install -m 644 include/ddpsess/*.h $(DESTDIR)$(PREFIX)/include/ddpsess
 	install -m 644 $(LIB_A) $(IPOIB_A) $(CONFORM_A) $(DESTDIR)$(LIBDIR)
 	for l in libddpsess libddpsess-ipoib libddpsess-conform; do \
@@ -398,11 +399,13 @@ install: all man
 	install -m 755 $(SESSCTL) $(DESTDIR)$(PREFIX)/bin
 	install -m 644 tools/sessctl/completion.bash \
 		$(DESTDIR)$(PREFIX)/share/bash-completion/completions/sessctl
+	install -m 644 tools/wireshark/ddpsess.lua $(DESTDIR)$(PREFIX)/share/ddpsess/wireshark
 	for m in $(MAN); do install -m 644 $$m \
 		$(DESTDIR)$(PREFIX)/share/man/man$${m##*.}/ || exit 1; done
 
 uninstall:
-	rm -rf $(DESTDIR)$(PREFIX)/include/ddpsess $(DESTDIR)$(LIBDIR)/ddpsess
+	rm -rf $(DESTDIR)$(PREFIX)/include/ddpsess $(DESTDIR)$(LIBDIR)/ddpsess \
+		$(DESTDIR)$(PREFIX)/share/ddpsess
 	rm -f $(DESTDIR)$(LIBDIR)/libddpsess.* $(DESTDIR)$(LIBDIR)/libddpsess-ipoib.* \
 		$(DESTDIR)$(LIBDIR)/libddpsess-conform.* \
 		$(DESTDIR)$(LIBDIR)/libddpsess-verbs.so \

@@ -3,6 +3,7 @@
 #include "conform/peer/inside.h"
 #include <ddpsess/conform.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define LINE_OCTETS 64 /* shown of one item */
@@ -116,6 +117,40 @@ static bool tcp_packet(FILE *f, struct flow *fl, const struct ddps_conform_item 
 	return record(f, i->ns, h, sizeof h, p, len, 0);
 }
 
+static bool goes_on(const struct ddps_conform_item *a, const struct ddps_conform_item *b)
+{
+	return b && b->wire == a->wire && b->connection == a->connection &&
+	       b->by_target == a->by_target;
+}
+
+/* What came by piecemeal reads in one direction of a stream is one run of octets: analysers that
+ * look for the start of a message in each packet would lose their way.  @next: what follows it. */
+static bool tcp_run(FILE *f, struct flow *fl, const struct ddps_conform_item *first,
+		    const struct ddps_conform_item **next)
+{
+	const struct ddps_conform_item *i = first;
+	uint8_t *buf = malloc(PIECE);
+	bool ok = buf != NULL;
+	size_t n = 0;
+
+	do {
+		for (size_t off = 0, take; ok && off < i->len; off += take) {
+			take = i->len - off < PIECE - n ? i->len - off : PIECE - n;
+			memcpy(buf + n, i->octets + off, take);
+			n += take;
+			if (n == PIECE) {
+				ok = tcp_packet(f, fl, first, buf, n);
+				n = 0;
+			}
+		}
+		i = i->next;
+	} while (goes_on(first, i));
+	ok = ok && (!n || tcp_packet(f, fl, first, buf, n));
+	free(buf);
+	*next = i;
+	return ok;
+}
+
 static bool sctp_packet(FILE *f, struct flow *fl, const struct ddps_conform_item *i)
 {
 	uint8_t h[IP_LEN + SCTP_LEN] = { 0 };
@@ -150,17 +185,16 @@ int ddps_conform_pcap_add(FILE *f, const struct ddps_conform_result *r)
 
 	for (unsigned n = 0; n < 16; n++)
 		fl[n] = (struct flow){ .seq = { 1, 1 }, .port = (uint16_t)(port + n) };
-	for (const struct ddps_conform_item *i = r->first; i && ok; i = i->next) {
+	for (const struct ddps_conform_item *i = r->first, *next; i && ok; i = next) {
 		struct flow *w = &fl[i->connection % 16];
 
-		if (i->wire == DDPS_CONFORM_SCTP || i->wire == DDPS_CONFORM_PACKET) {
-			ok = i->wire == DDPS_CONFORM_SCTP ? sctp_packet(f, w, i)
-							  : whole_packet(f, i);
-			continue;
-		}
-		for (size_t off = 0; off < i->len && ok; off += PIECE)
-			ok = tcp_packet(f, w, i, i->octets + off,
-					i->len - off < PIECE ? i->len - off : PIECE);
+		next = i->next;
+		if (i->wire == DDPS_CONFORM_SCTP)
+			ok = sctp_packet(f, w, i);
+		else if (i->wire == DDPS_CONFORM_PACKET)
+			ok = whole_packet(f, i);
+		else
+			ok = tcp_run(f, w, i, &next);
 	}
 	return ok ? 0 : DDPS_E_SYSTEM;
 }

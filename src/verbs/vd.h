@@ -77,6 +77,7 @@ struct vd_config {
 	unsigned retry_ms; /* how long a refused connection is tried again */
 	/* edge/: files of rules and of their trace, empty: none */
 	char faults[VD_PATH], trace[VD_PATH];
+	char capture[VD_PATH]; /* for what goes over the wire; empty: none */
 	uint64_t seed;
 	bool bad; /* a setting has a value that it does not take */
 };
@@ -97,6 +98,7 @@ struct vd_process {
 	pthread_cond_t ended;	  /* a session that was being closed has ended */
 	int tell_fd;		  /* the process ends: its thread is to tell the counters ... */
 	sem_t told;		  /* ... and has */
+	struct ddps_capture *capture;
 	/* What identifiers of rdma_cm share, made on first use. */
 	pthread_mutex_t shared_lock;
 	struct ibv_context *shared;
@@ -142,6 +144,9 @@ void vd_fault_inherit(struct vd_process *p);
 
 /* The counters, to standard error (vd_stats.c). */
 void vd_stats_tell(struct ddps_ctx *ctx);
+/* Begin the capture that the settings ask for.  What goes wrong is told, and the program runs
+ * without one (vd_capture.c). */
+void vd_capture_open(struct vd_process *p, struct ddps_ctx_attr *attr);
 
 /* A DDPS_E_* value as an errno value. */
 int vd_errno(int err);

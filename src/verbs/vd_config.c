@@ -124,6 +124,7 @@ void vd_config_read(struct vd_config *c)
 	c->retry_ms = number(&r, "DDPSESS_RETRY_MS", RETRY_MS_MAX, RETRY_MS);
 	read_path(&r, "DDPSESS_FAULTS", c->faults);
 	read_path(&r, "DDPSESS_TRACE", c->trace);
+	read_path(&r, "DDPSESS_CAPTURE", c->capture);
 	c->seed = number(&r, "DDPSESS_SEED", UINT32_MAX, 1);
 	c->bad = r.bad;
 }

@@ -186,8 +186,10 @@ static struct vd_process *start(void)
 	attr.thread = true;
 	attr.verbs_rules = true;
 	attr.poll_drives = true; /* who polls need not wait for the thread to be woken */
+	vd_capture_open(p, &attr);
 	err = ddps_ctx_new(&p->ctx, &attr);
 	if (err) {
+		ddps_capture_close(p->capture);
 		close(p->tell_fd);
 		free(p);
 		errno = vd_errno(err);
@@ -197,6 +199,7 @@ static struct vd_process *start(void)
 	err = start_thread(p);
 	if (err) {
 		ddps_ctx_free(p->ctx);
+		ddps_capture_close(p->capture);
 		close(p->tell_fd);
 		free(p);
 		errno = err;

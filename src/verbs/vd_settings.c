@@ -14,7 +14,8 @@
 static const char *const known[] = { "DDPSESS_TRANSPORT", "DDPSESS_DEVICE",   "DDPSESS_CRC",
 				     "DDPSESS_P2P",	  "DDPSESS_RETRY_MS", "DDPSESS_NO_RECV",
 				     "DDPSESS_RFC7306",	  "DDPSESS_STATS",    "DDPSESS_PLACED",
-				     "DDPSESS_FAULTS",	  "DDPSESS_SEED",     "DDPSESS_TRACE" };
+				     "DDPSESS_FAULTS",	  "DDPSESS_SEED",     "DDPSESS_TRACE",
+				     "DDPSESS_CAPTURE" };
 
 static bool is_known(const char *key)
 {

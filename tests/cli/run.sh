@@ -24,10 +24,11 @@ usage() { # TEXT ARGUMENT...
 }
 
 environment() {
-	dropped 0 --transport sctp --device-name rnic7 --crc off --no-recv strict --retry 2.5 -- env ||
+	dropped 0 --transport sctp --device-name rnic7 --crc off --no-recv strict --retry 2.5 \
+		--capture here.pcapng -- env ||
 		return
 	for want in DDPSESS_TRANSPORT=sctp DDPSESS_DEVICE=rnic7 DDPSESS_CRC=off \
-		DDPSESS_NO_RECV=strict DDPSESS_RETRY_MS=2500 \
+		DDPSESS_NO_RECV=strict DDPSESS_RETRY_MS=2500 "DDPSESS_CAPTURE=$work/here.pcapng" \
 		"LD_PRELOAD=$BUILD/libddpsess-verbs.so"; do
 		says out "$want" || return
 	done

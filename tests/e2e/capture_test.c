@@ -1,9 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* A context's capture: each packet of its wires, both ways. */
 #include "support/e2e.h"
+#include <ddpsess/capture.h>
 #include <arpa/inet.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/uio.h>
+#include <unistd.h>
 
 struct seen {
 	unsigned packets, init, abort_or_complete;
@@ -66,4 +71,138 @@ Test(capture, all_that_a_context_sends_it_receives, .timeout = 60)
 	cr_expect_eq(s.init, 2, "sent, and received");
 	cr_expect_geq(s.abort_or_complete, 1);
 	cr_expect(!s.ports);
+}
+
+/* ---- files ---- */
+
+#define HEAD	   60u /* section and interface */
+#define TCP_PACKET 72u /* block, IP, TCP */
+
+static struct sockaddr_in at(uint16_t port)
+{
+	return (struct sockaddr_in){ .sin_family = AF_INET,
+				     .sin_port = htons(port),
+				     .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+}
+
+/* Octets of a stream between two ports, 8 of them in two pieces. */
+static void add(struct ddps_capture *c, uint16_t local, uint16_t peer)
+{
+	static char text[] = "01234567";
+	struct sockaddr_in a = at(local), b = at(peer);
+	const struct iovec iov[] = { { text, 3 }, { text + 3, 5 } };
+	const struct ddps_packet p = { .transport = DDPS_TRANSPORT_TCP,
+				       .sent = true,
+				       .local = (const struct sockaddr *)&a,
+				       .peer = (const struct sockaddr *)&b,
+				       .iov = iov,
+				       .niov = 2,
+				       .len = 8 };
+
+	ddps_capture_add(c, &p);
+}
+
+static void name_file(char *path)
+{
+	int fd = mkstemp(path);
+
+	cr_assert_geq(fd, 0);
+	close(fd);
+}
+
+static size_t read_file(const char *path, uint8_t *buf, size_t size)
+{
+	FILE *f = fopen(path, "rb");
+	size_t n;
+
+	cr_assert_not_null(f);
+	n = fread(buf, 1, size, f);
+	fclose(f);
+	return n;
+}
+
+/* Sequence number of the packet that begins at @at. */
+static uint32_t seq_of(const uint8_t *file, size_t at)
+{
+	const uint8_t *p = file + at + 28 + 20 + 4;
+
+	return (uint32_t)p[0] << 24 | (uint32_t)p[1] << 16 | (uint32_t)p[2] << 8 | p[3];
+}
+
+Test(capture, a_file_holds_what_was_sent)
+{
+	char path[] = "/tmp/ddps-capture-XXXXXX";
+	struct ddps_capture *c;
+	uint8_t buf[1024];
+
+	name_file(path);
+	cr_assert_eq(ddps_capture_open(&c, path), 0);
+	add(c, 1, 2);
+	add(c, 1, 2);
+	/* before it is closed */
+	cr_expect_eq(read_file(path, buf, sizeof buf), HEAD + 2 * (TCP_PACKET + 8));
+	cr_expect_arr_eq(buf, "\x0a\x0d\x0d\x0a", 4);
+	cr_expect_arr_eq(buf + HEAD + TCP_PACKET - 4, "01234567", 8);
+	cr_expect_eq(seq_of(buf, HEAD), 1);
+	cr_expect_eq(seq_of(buf, HEAD + TCP_PACKET + 8), 9);
+	cr_expect_eq(ddps_capture_close(c), 0);
+	/* what it had is lost */
+	cr_assert_eq(ddps_capture_open(&c, path), 0);
+	cr_expect_eq(read_file(path, buf, sizeof buf), HEAD);
+	cr_expect_eq(ddps_capture_close(c), 0);
+	unlink(path);
+}
+
+Test(capture, a_file_has_one_writer)
+{
+	char path[] = "/tmp/ddps-capture-XXXXXX";
+	struct ddps_capture *c, *other = NULL;
+	uint8_t buf[1024];
+
+	name_file(path);
+	cr_assert_eq(ddps_capture_open(&c, path), 0);
+	add(c, 1, 2);
+	cr_expect_eq(ddps_capture_open(&other, path), DDPS_E_BUSY);
+	cr_expect_null(other);
+	cr_expect_eq(read_file(path, buf, sizeof buf), HEAD + TCP_PACKET + 8, "it is untouched");
+	cr_expect_eq(ddps_capture_close(c), 0);
+	cr_assert_eq(ddps_capture_open(&other, path), 0);
+	cr_expect_eq(ddps_capture_close(other), 0);
+	unlink(path);
+}
+
+Test(capture, what_cannot_be_written_is_told)
+{
+	struct ddps_capture *c = NULL;
+
+	cr_expect_eq(ddps_capture_open(NULL, "/dev/null"), DDPS_E_INVAL);
+	cr_expect_eq(ddps_capture_open(&c, NULL), DDPS_E_INVAL);
+	cr_expect_eq(ddps_capture_open(&c, "/nowhere/file"), DDPS_E_SYSTEM);
+	cr_expect_eq(errno, ENOENT);
+	cr_expect_null(c);
+	cr_expect_eq(ddps_capture_close(NULL), 0);
+	cr_assert_eq(ddps_capture_open(&c, "/dev/full"), 0);
+	add(c, 1, 2);
+	cr_expect_eq(ddps_capture_close(c), DDPS_E_SYSTEM);
+	cr_expect_eq(errno, ENOSPC);
+}
+
+Test(capture, connections_that_are_numbered_are_bounded)
+{
+	char path[] = "/tmp/ddps-capture-XXXXXX";
+	static uint8_t buf[HEAD + 1100 * (TCP_PACKET + 8)];
+	struct ddps_capture *c;
+	size_t last;
+
+	name_file(path);
+	cr_assert_eq(ddps_capture_open(&c, path), 0);
+	for (uint16_t port = 1; port <= 1025; port++)
+		add(c, port, 9);
+	add(c, 1025, 9);
+	add(c, 1, 9);
+	cr_expect_eq(ddps_capture_close(c), 0);
+	last = read_file(path, buf, sizeof buf) - (TCP_PACKET + 8);
+	cr_expect_eq(seq_of(buf, last - (TCP_PACKET + 8)), 9, "the newest goes on");
+	cr_expect_eq(seq_of(buf, last), 1, "the oldest starts again");
+	unlink(path);
 }

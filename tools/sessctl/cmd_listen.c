@@ -31,13 +31,13 @@ static enum status new_ctx(struct server *sv, int *err)
 
 	ddps_ctx_attr_init(&attr);
 	if (sv->o->capture) {
-		if (pcapng_open(&sv->capture, sv->o->capture) < 0) {
+		if (ddps_capture_open(&sv->capture, sv->o->capture)) {
 			out_error(&sv->out, 0, advice_file(errno), "--capture %s: %s",
 				  sv->o->capture, strerror(errno));
 			return ST_FAILED;
 		}
-		attr.capture = pcapng_add;
-		attr.capture_user = &sv->capture;
+		attr.capture = ddps_capture_add;
+		attr.capture_user = sv->capture;
 	}
 	*err = ddps_ctx_new(&sv->ctx, &attr);
 	return ST_DONE;
@@ -221,7 +221,7 @@ int cmd_listen(const struct opts *o)
 	if (!s && !all_done(&sv))
 		farewell(&sv);
 	release(&sv);
-	if (pcapng_close(&sv.capture) < 0) {
+	if (ddps_capture_close(sv.capture)) {
 		out_error(&sv.out, 0, advice_file(errno), "--capture %s: %s", o->capture,
 			  strerror(errno));
 		s = s ? s : ST_FAILED;

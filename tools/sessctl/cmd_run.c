@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 struct run_opts {
-	const char *transport, *device, *crc, *recv, *mode, *faults, *trace;
+	const char *transport, *device, *crc, *recv, *mode, *faults, *trace, *capture;
 	uint32_t retry_ms, seed;
 };
 
@@ -31,8 +31,12 @@ static const struct option_row table[] = {
 	  "a Send that nobody receives: wait, or end the connection" },
 	{ "retry", "SECONDS", 1, VAL_SECONDS, AT(retry_ms), 0, 3600000,
 	  "how long a refused connection is tried again (default 1)" },
+	{ "capture", "FILE", 1, VAL_TEXT, AT(capture), 0, 0,
+	  "write the program's packets into FILE (pcapng), for packet analysers" },
 	{ "mode", "preload|soname", 1, VAL_TEXT, AT(mode), 0, 0,
 	  "preload the drop-in, or let it go by the libraries' names" },
+	{ "capture", "FILE", 1, VAL_TEXT, AT(capture), 0, 0,
+	  "write the program's packets into FILE (pcapng), for packet analysers" },
 	{ "faults", "FILE", 1, VAL_TEXT, AT(faults), 0, 0,
 	  "what fails, and when: rules of sessctl(1), FAULTS" },
 	{ "seed", "N", 1, VAL_NUMBER, AT(seed), 0, UINT32_MAX - 1,
@@ -131,7 +135,8 @@ static int set_options(const struct run_opts *o)
 	return set("DDPSESS_TRANSPORT", o->transport) || set("DDPSESS_DEVICE", o->device) ||
 			       set("DDPSESS_CRC", o->crc) || set("DDPSESS_NO_RECV", o->recv) ||
 			       set_path("DDPSESS_FAULTS", o->faults) ||
-			       set_path("DDPSESS_TRACE", o->trace) || set_numbers(o)
+			       set_path("DDPSESS_TRACE", o->trace) ||
+			       set_path("DDPSESS_CAPTURE", o->capture) || set_numbers(o)
 		       ? -1
 		       : 0;
 }

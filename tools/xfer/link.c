@@ -192,11 +192,11 @@ static enum status set_up(struct link *l, uint32_t recv_len)
 
 	ddps_ctx_attr_init(&attr);
 	if (l->o->capture) {
-		if (pcapng_open(&l->capture, l->o->capture) < 0)
+		if (ddps_capture_open(&l->capture, l->o->capture))
 			return link_fail(l, ST_FAILED, advice_file(errno), "--capture %s: %s",
 					 l->o->capture, strerror(errno));
-		attr.capture = pcapng_add;
-		attr.capture_user = &l->capture;
+		attr.capture = ddps_capture_add;
+		attr.capture_user = l->capture;
 	}
 	err = ddps_ctx_new(&l->ctx, &attr);
 	if (!err)
@@ -419,7 +419,7 @@ enum status link_free(struct link *l, enum status s)
 		ddps_pd_free(l->pd);
 	ddps_ctx_free(l->ctx);
 	l->ctx = NULL;
-	if (pcapng_close(&l->capture) < 0) {
+	if (ddps_capture_close(l->capture)) {
 		out_error(&l->out, 0, advice_file(errno), "--capture %s: %s", l->o->capture,
 			  strerror(errno));
 		s = s ? s : ST_FAILED;

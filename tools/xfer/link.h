@@ -7,9 +7,9 @@
  */
 #include "xfer/chan.h"
 #include "cli/out.h"
-#include "capture/pcapng.h"
 #include "cli/sessctl.h"
 #include "xfer/watch.h"
+#include <ddpsess/capture.h>
 
 #define MSG_ANY MSG_NTYPES
 
@@ -26,7 +26,7 @@ struct link {
 	struct chan chan;
 	struct ddps_conn_info info;
 	struct watch watch;
-	struct pcapng capture;
+	struct ddps_capture *capture;
 	uint64_t due;	 /* of the whole command, ns; 0: none */
 	bool up;	 /* established and not over */
 	bool was_up;	 /* established once */

@@ -8,9 +8,9 @@
  */
 #include "xfer/chan.h"
 #include "cli/out.h"
-#include "capture/pcapng.h"
 #include "cli/sessctl.h"
 #include "xfer/watch.h"
+#include <ddpsess/capture.h>
 
 #define SERVE_SESSIONS_MAX 4096		 /* at once; more are rejected, and told */
 #define SERVE_WINDOWS_MAX  (1024u << 20) /* octets of all windows together, likewise */
@@ -30,7 +30,7 @@ struct server {
 	unsigned taken;	  /* requests so far; numbers the sessions */
 	unsigned live, dead, ended;
 	struct watch watch;
-	struct pcapng capture;
+	struct ddps_capture *capture;
 	unsigned hot; /* sessions that are measured: look again before sleeping */
 };
 

@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#ifndef DDPSESS_CAPTURE_H
+#define DDPSESS_CAPTURE_H
+/*
+ * A capture file of what a context sends and receives, for Wireshark and tshark: pcapng, IP packets
+ * without a link layer.  No privileges are needed, because the library writes it itself.
+ *
+ *	struct ddps_ctx_attr attr;
+ *	struct ddps_capture *c;
+ *
+ *	ddps_ctx_attr_init(&attr);
+ *	ddps_capture_open(&c, "session.pcapng");
+ *	attr.capture = ddps_capture_add;
+ *	attr.capture_user = c;
+ *
+ * SCTP packets are as they were on the wire behind a made-up IP header (RFC 9260).  Octets of a TCP
+ * stream get made-up IP and TCP headers, without a handshake.
+ */
+#include <ddpsess/session.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct ddps_capture;
+
+/**
+ * ddps_capture_open - begin a capture file
+ * @out:	set on success only
+ * @path:	the file; what it had is lost
+ *
+ * The file is locked (flock) as long as it is open, so that two processes do not write into one.
+ * Thread safe.  Blocks as a file system does.
+ *
+ * Return: 0, or DDPS_E_INVAL, DDPS_E_NOMEM, DDPS_E_BUSY (another one writes it), DDPS_E_SYSTEM
+ * (errno is set).
+ */
+DDPS_API int ddps_capture_open(struct ddps_capture **out, const char *path);
+
+/**
+ * ddps_capture_add - write one packet; a ddps_capture_fn
+ * @capture:	a struct ddps_capture
+ * @p:		what the library hands out
+ *
+ * One file may serve one context, because a context's calls come one after the other.  What is
+ * written is in the file when this returns.  After the first failure nothing more is written;
+ * ddps_capture_close tells of it.  Of more than 1024 TCP connections the sequence numbers of the one
+ * seen least recently start again.
+ */
+DDPS_API void ddps_capture_add(void *capture, const struct ddps_packet *p);
+
+/**
+ * ddps_capture_close - end the file, when its context is freed
+ * @capture:	may be NULL
+ *
+ * Return: 0, or DDPS_E_SYSTEM: not all could be written; errno says why.
+ */
+DDPS_API int ddps_capture_close(struct ddps_capture *capture);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

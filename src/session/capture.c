@@ -1,0 +1,344 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Packets into a pcapng file (draft-ietf-opsawg-pcapng). */
+#include <ddpsess/capture.h>
+#include "common/bytes.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <stdlib.h>
+#include <sys/file.h>
+#include <sys/uio.h>
+#include <time.h>
+#include <unistd.h>
+
+#define BLOCK_SECTION	0x0a0d0d0au
+#define BLOCK_INTERFACE 1u
+#define BLOCK_PACKET	6u
+#define BYTE_ORDER_MARK 0x1a2b3c4du
+#define LINK_RAW	101u /* IPv4 or IPv6, as the first four bits say */
+#define TSRESOL		9u   /* option: resolution of times */
+#define NANO		9u   /* 10^-9 s */
+#define NS_PER_S	1000000000ull
+
+#define IP4_LEN	   20u
+#define IP6_LEN	   40u
+#define TCP_LEN	   20u
+#define BLOCK_HEAD 28u
+#define PAYLOAD	   60000u /* most of a stream in one packet */
+#define HOPS	   64u
+#define TCP	   6u
+#define SCTP	   132u
+#define ACK_PUSH   0x18u
+#define FLOWS	   1024u
+#define PIECES	   64 /* of memory, written by one call */
+
+/* An end: mapped addresses are IPv4. */
+struct end {
+	bool v6;
+	uint8_t ip[16];
+	uint16_t port;
+};
+
+/* A TCP connection, to number its octets; [0]: from this side. */
+struct flow {
+	struct flow *next;
+	struct end local, peer;
+	uint32_t seq[2];
+};
+
+struct ddps_capture {
+	int fd;
+	int error;	    /* why not all is in it, or 0 */
+	struct flow *flows; /* the one seen last comes first */
+	unsigned nflows;
+};
+
+/* ---- file ---- */
+
+/* All of @iov, which is changed. */
+static void put(struct ddps_capture *c, struct iovec *iov, int n)
+{
+	while (n && !c->error) {
+		ssize_t done = writev(c->fd, iov, n);
+
+		if (done < 0 && errno == EINTR)
+			continue;
+		if (done < 0)
+			c->error = errno;
+		while (done >= 0 && n && (size_t)done >= iov->iov_len) {
+			done -= (ssize_t)iov->iov_len;
+			iov++;
+			n--;
+		}
+		if (done > 0) {
+			iov->iov_base = (uint8_t *)iov->iov_base + done;
+			iov->iov_len -= (size_t)done;
+		}
+	}
+}
+
+static void put_head(struct ddps_capture *c)
+{
+	uint8_t buf[64];
+	struct ddps_wbuf o = ddps_wbuf_init(buf, sizeof buf);
+	struct iovec iov = { buf, 0 };
+
+	ddps_wbuf_u32(&o, BLOCK_SECTION);
+	ddps_wbuf_u32(&o, 28);
+	ddps_wbuf_u32(&o, BYTE_ORDER_MARK);
+	ddps_wbuf_u16(&o, 1); /* version 1.0 */
+	ddps_wbuf_u16(&o, 0);
+	ddps_wbuf_u64(&o, UINT64_MAX); /* length not known */
+	ddps_wbuf_u32(&o, 28);
+	ddps_wbuf_u32(&o, BLOCK_INTERFACE);
+	ddps_wbuf_u32(&o, 32);
+	ddps_wbuf_u16(&o, LINK_RAW);
+	ddps_wbuf_u16(&o, 0);
+	ddps_wbuf_u32(&o, 0); /* no limit of packets */
+	ddps_wbuf_u16(&o, TSRESOL);
+	ddps_wbuf_u16(&o, 1);
+	ddps_wbuf_u8(&o, NANO);
+	ddps_wbuf_be(&o, 0, 3);
+	ddps_wbuf_u32(&o, 0); /* end of options */
+	ddps_wbuf_u32(&o, 32);
+	iov.iov_len = (size_t)(o.p - buf);
+	put(c, &iov, 1);
+}
+
+int ddps_capture_open(struct ddps_capture **out, const char *path)
+{
+	struct ddps_capture *c;
+	int error = 0;
+
+	if (!out || !path)
+		return DDPS_E_INVAL;
+	c = calloc(1, sizeof *c);
+	if (!c)
+		return DDPS_E_NOMEM;
+	/* Emptied only once it is ours. */
+	c->fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
+	if (c->fd < 0 || flock(c->fd, LOCK_EX | LOCK_NB))
+		error = errno;
+	else if (ftruncate(c->fd, 0) && errno != EINVAL) /* EINVAL: a pipe, a device */
+		error = errno;
+	if (!error) {
+		put_head(c);
+		*out = c;
+		return 0;
+	}
+	if (c->fd >= 0)
+		close(c->fd);
+	free(c);
+	errno = error;
+	return error == EWOULDBLOCK ? DDPS_E_BUSY : DDPS_E_SYSTEM;
+}
+
+int ddps_capture_close(struct ddps_capture *c)
+{
+	struct flow *next;
+	int error;
+
+	if (!c)
+		return 0;
+	error = c->error;
+	for (struct flow *f = c->flows; f; f = next) {
+		next = f->next;
+		free(f);
+	}
+	if (close(c->fd) && !error)
+		error = errno;
+	free(c);
+	errno = error;
+	return error ? DDPS_E_SYSTEM : 0;
+}
+
+/* ---- headers ---- */
+
+static struct end end_of(const struct sockaddr *sa)
+{
+	struct end e = { .v6 = false };
+	struct sockaddr_in6 a6;
+	struct sockaddr_in a4;
+
+	if (sa->sa_family == AF_INET) {
+		memcpy(&a4, sa, sizeof a4);
+		memcpy(e.ip, &a4.sin_addr, 4);
+		e.port = ntohs(a4.sin_port);
+	} else if (sa->sa_family == AF_INET6) {
+		memcpy(&a6, sa, sizeof a6);
+		e.v6 = !IN6_IS_ADDR_V4MAPPED(&a6.sin6_addr);
+		memcpy(e.ip, a6.sin6_addr.s6_addr + (e.v6 ? 0 : 12), e.v6 ? 16 : 4);
+		e.port = ntohs(a6.sin6_port);
+	}
+	return e;
+}
+
+static uint16_t sum_of(const uint8_t *p, size_t len)
+{
+	uint32_t sum = 0;
+
+	for (size_t i = 0; i + 1 < len; i += 2)
+		sum += (uint32_t)p[i] << 8 | p[i + 1];
+	sum = (sum & 0xffff) + (sum >> 16);
+	return (uint16_t) ~(sum + (sum >> 16));
+}
+
+/* Of a packet with @len octets behind it. */
+static void put_ip(struct ddps_wbuf *o, const struct end *from, const struct end *to,
+		   uint8_t protocol, size_t len)
+{
+	uint8_t *h = o->p;
+
+	if (from->v6 || to->v6) {
+		ddps_wbuf_u32(o, 6u << 28);
+		ddps_wbuf_u16(o, (uint16_t)len);
+		ddps_wbuf_u8(o, protocol);
+		ddps_wbuf_u8(o, HOPS);
+		ddps_wbuf_bytes(o, from->ip, 16);
+		ddps_wbuf_bytes(o, to->ip, 16);
+		return;
+	}
+	ddps_wbuf_u16(o, 0x4500);
+	ddps_wbuf_u16(o, (uint16_t)(IP4_LEN + len));
+	ddps_wbuf_u32(o, 0);
+	ddps_wbuf_u8(o, HOPS);
+	ddps_wbuf_u8(o, protocol);
+	ddps_wbuf_u16(o, 0);
+	ddps_wbuf_bytes(o, from->ip, 4);
+	ddps_wbuf_bytes(o, to->ip, 4);
+	if (!o->failed) {
+		uint16_t sum = sum_of(h, IP4_LEN);
+
+		h[10] = (uint8_t)(sum >> 8);
+		h[11] = (uint8_t)sum;
+	}
+}
+
+/* ---- packets ---- */
+
+static uint64_t wall_ns(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_REALTIME, &t);
+	return (uint64_t)t.tv_sec * NS_PER_S + (uint64_t)t.tv_nsec;
+}
+
+/* The octets of @p from @at on, @len of them. */
+static void put_part(struct ddps_capture *c, const struct ddps_packet *p, size_t at, size_t len)
+{
+	struct iovec part[PIECES];
+	int parts = 0;
+
+	for (int i = 0; i < p->niov && len; i++) {
+		size_t n = p->iov[i].iov_len;
+
+		if (at >= n) {
+			at -= n;
+			continue;
+		}
+		n = n - at < len ? n - at : len;
+		part[parts++] = (struct iovec){ (uint8_t *)p->iov[i].iov_base + at, n };
+		len -= n;
+		at = 0;
+		if (parts == PIECES || !len) {
+			put(c, part, parts);
+			parts = 0;
+		}
+	}
+	put(c, part, parts);
+}
+
+/* A packet: @head, whose first BLOCK_HEAD octets are left free, then these octets of @p. */
+static void put_packet(struct ddps_capture *c, uint8_t *head, size_t head_len,
+		       const struct ddps_packet *p, size_t at, size_t len)
+{
+	size_t all = head_len - BLOCK_HEAD + len, pad = -all & 3;
+	uint8_t tail[8] = { 0 };
+	struct ddps_wbuf o = ddps_wbuf_init(head, BLOCK_HEAD);
+	struct ddps_wbuf end = ddps_wbuf_init(tail + pad, 4);
+	struct iovec iov = { head, head_len };
+
+	ddps_wbuf_u32(&o, BLOCK_PACKET);
+	ddps_wbuf_u32(&o, (uint32_t)(BLOCK_HEAD + 4 + all + pad));
+	ddps_wbuf_u32(&o, 0); /* interface */
+	ddps_wbuf_u64(&o, wall_ns());
+	ddps_wbuf_u32(&o, (uint32_t)all);
+	ddps_wbuf_u32(&o, (uint32_t)all);
+	ddps_wbuf_u32(&end, (uint32_t)(BLOCK_HEAD + 4 + all + pad)); /* once more */
+	put(c, &iov, 1);
+	put_part(c, p, at, len);
+	iov = (struct iovec){ tail, pad + 4 };
+	put(c, &iov, 1);
+}
+
+static bool same(const struct end *a, const struct end *b)
+{
+	return a->v6 == b->v6 && a->port == b->port && !memcmp(a->ip, b->ip, sizeof a->ip);
+}
+
+static struct flow *flow_of(struct ddps_capture *c, const struct end *local, const struct end *peer)
+{
+	struct flow **at = &c->flows, *f;
+
+	while (*at && !(same(&(*at)->local, local) && same(&(*at)->peer, peer)) &&
+	       ((*at)->next || c->nflows < FLOWS))
+		at = &(*at)->next;
+	f = *at; /* its own, the oldest of too many, or none */
+	if (f) {
+		*at = f->next;
+	} else {
+		f = calloc(1, sizeof *f);
+		if (!f) {
+			c->error = ENOMEM;
+			return NULL;
+		}
+		c->nflows++;
+	}
+	if (!same(&f->local, local) || !same(&f->peer, peer))
+		*f = (struct flow){ .local = *local, .peer = *peer, .seq = { 1, 1 } };
+	f->next = c->flows;
+	c->flows = f;
+	return f;
+}
+
+static void add_tcp(struct ddps_capture *c, const struct ddps_packet *p, const struct end *local,
+		    const struct end *peer)
+{
+	const struct end *from = p->sent ? local : peer, *to = p->sent ? peer : local;
+	struct flow *f = flow_of(c, local, peer);
+	uint8_t head[BLOCK_HEAD + IP6_LEN + TCP_LEN];
+
+	for (size_t at = 0, len; f && at < p->len; at += len) {
+		struct ddps_wbuf o = ddps_wbuf_init(head + BLOCK_HEAD, sizeof head - BLOCK_HEAD);
+
+		len = p->len - at < PAYLOAD ? p->len - at : PAYLOAD;
+		put_ip(&o, from, to, TCP, TCP_LEN + len);
+		ddps_wbuf_u16(&o, from->port);
+		ddps_wbuf_u16(&o, to->port);
+		ddps_wbuf_u32(&o, f->seq[!p->sent]);
+		ddps_wbuf_u32(&o, f->seq[p->sent]);
+		ddps_wbuf_u16(&o, TCP_LEN / 4 << 12 | ACK_PUSH);
+		ddps_wbuf_u16(&o, UINT16_MAX);
+		ddps_wbuf_u32(&o, 0); /* no checksum */
+		f->seq[!p->sent] += (uint32_t)len;
+		put_packet(c, head, (size_t)(o.p - head), p, at, len);
+	}
+}
+
+void ddps_capture_add(void *capture, const struct ddps_packet *p)
+{
+	struct end local = end_of(p->local), peer = end_of(p->peer);
+	struct ddps_capture *c = capture;
+	uint8_t head[BLOCK_HEAD + IP6_LEN];
+	struct ddps_wbuf o = ddps_wbuf_init(head + BLOCK_HEAD, IP6_LEN);
+
+	if (c->error)
+		return;
+	if (p->transport == DDPS_TRANSPORT_TCP) {
+		add_tcp(c, p, &local, &peer);
+		return;
+	}
+	put_ip(&o, p->sent ? &local : &peer, p->sent ? &peer : &local, SCTP, p->len);
+	put_packet(c, head, (size_t)(o.p - head), p, 0, p->len);
+}
