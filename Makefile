@@ -39,7 +39,7 @@ VERBS_SRC  := $(wildcard src/verbs/*.c src/verbs/*/*.c)
 # its parts that need nothing of the others
 VFAULT_SRC := $(wildcard src/verbs/fault/*.c)
 # ports load the libraries that they need at run time, so nothing is linked for them
-IPOIB_SRC  := $(wildcard src/ipoib_cm/*/*.c) src/common/sized.c
+IPOIB_SRC  := $(wildcard src/ipoib_cm/*/*.c) src/common/sized.c src/common/siphash.c
 CONF_SRC   := $(wildcard src/conform/*.c src/conform/*/*.c)
 TOOL_DIRS  := cli xfer ipoib ipoib/bridge ipoib/show sessctl
 TOOL_SRC   := $(wildcard $(TOOL_DIRS:%=tools/%/*.c))
@@ -66,7 +66,7 @@ E2E	   := $(B)/e2e
 EXAMPLES   := $(patsubst examples/%.c,$(B)/example-%,$(EX_SRC))
 MAN	   := $(patsubst man/%.scd,$(B)/man/%,$(wildcard man/*.scd))
 
-.PHONY: all lib man demo check check-failed unit e2e sim-soak soak tsan valgrind mutate interop interop-ib interop-ipoib \
+.PHONY: all lib man demo check check-failed unit e2e sim-soak sim-join soak tsan valgrind mutate interop interop-ib interop-ipoib \
 	conformance bench fuzz fuzz-corpus guard lint format install uninstall clean help deps deps-check \
 	deps-lint deps-fuzz test-binaries verbs-programs
 .DELETE_ON_ERROR:
@@ -216,6 +216,11 @@ $(B)/sim-%: $(B)/tests/sim/sim_main.o $(B)/tests/sim/sim_random.o $(LIB_A)
 	$(if $(Q),@echo "  LD   $@")
 	$(Q)$(CC) $(CFLAGS_ALL) $(LDFLAGS) -o $@ $(filter %.o,$^) $(LIB_A) $(LIB_LIBS)
 
+# Many neighbours, connections and nodes in the fabric in memory.
+$(B)/scale-ipoib: $(call objs,tests/sim/ipoib_scale.c) $(IPOIB_A)
+	$(if $(Q),@echo "  LD   $@")
+	$(Q)$(CC) $(CFLAGS_ALL) $(LDFLAGS) -o $@ $^
+
 # Each allocation and each system call is made to fail.
 FAULT := $(B)/fault
 $(FAULT): $(call objs,$(wildcard tests/fault/*.c tests/sim/kern*.c) tests/sim/sim_random.c) $(LIB_A)
@@ -285,7 +290,7 @@ demo: deps
 
 check check-failed: deps-check
 	$(Q)$(MAKE) --no-print-directory -j2 all man verbs-programs build/opt/guard \
-		$(SIM)
+		$(SIM) build/opt/scale-ipoib
 	$(Q)$(MAKE) --no-print-directory -j2 VARIANT=asan test-binaries
 	$(Q)tests/run.sh build/asan build/opt $(if $(filter check-failed,$@),--failed)
 
@@ -305,6 +310,11 @@ FUZZ	     ?= $(FUZZ_NAMES)
 fuzz fuzz-corpus: deps-fuzz
 	$(Q)$(MAKE) --no-print-directory -j2 VARIANT=fuzz CC=clang $(FUZZ:%=build/fuzz/fuzz-%)
 	$(Q)tests/fuzz/run.sh $(if $(filter fuzz-corpus,$@),--merge) build/fuzz $(FUZZ_SECONDS) $(FUZZ)
+
+# Ten thousand interfaces that join within a minute: some minutes of processor time.
+sim-join: deps-check
+	$(Q)$(MAKE) --no-print-directory -j2 build/opt/scale-ipoib
+	$(Q)build/opt/scale-ipoib join 10000
 
 # Two interfaces that connect to each other, a million times, by seed.
 sim-soak: deps-check
@@ -426,6 +436,7 @@ help:
 	@echo 'check-failed   the suites of it that failed the last time'
 	@echo 'valgrind   unit tests, cases under memcheck   interop   Linux siw and SCTP in a guest'
 	@echo 'conformance  every rule and its case: docs/conformance.md; deliberate faults are caught'
+	@echo 'sim-join   ten thousand IPoIB interfaces join'
 	@echo 'sim-soak   a million crossed connects, seeded soak      random calls of threads, 20 minutes'
 	@echo 'mutate     tests of attacks against a stack without the defence: each has to fail'
 	@echo 'fuzz       libFuzzer, FUZZ_SECONDS=60 each, FUZZ=name for one; fuzz-corpus keeps the finds'

@@ -46,20 +46,25 @@ struct ddps_ipoib_if_config {
 	unsigned prefix4; /* 0 = without a broadcast address of the subnet */
 	unsigned n_ip6;
 	uint8_t ip6[DDPS_IPOIB_IF_IP6_MAX][16];
-	bool passive;			      /* accept connections, ask for none [4755-3.1-13] */
-	bool prefer_uc;			      /* where both ends have both modes */
-	enum ddps_ipoib_sid_form form;	      /* of service ID to try first; both are listened on */
-	struct ddps_ipoib_policy policy;      /* (d) 1 s, 30 s, 100 ms */
-	unsigned max_nbr, max_peers, max_qps; /* (d) 256, 256, 512 */
-	size_t queue_octets;		      /* in all queues together (d: 4 MiB) */
-	uint64_t retry_ns;		      /* between queries (d: 1 s) */
-	unsigned tries;			      /* of a query (d: 3) */
-	uint64_t reachable_ns;		      /* then it is asked again (d: 60 s) [4391-9.4-1] */
-	uint64_t failed_ns;		      /* no new query for so long (d: 3 s) */
+	bool passive;			 /* accept connections, ask for none [4755-3.1-13] */
+	bool prefer_uc;			 /* where both ends have both modes */
+	enum ddps_ipoib_sid_form form;	 /* of service ID to try first; both are listened on */
+	struct ddps_ipoib_policy policy; /* (d) 1 s, 30 s, 100 ms */
+	/*
+	 * (d) 256, 256, 512.  Memory for all is taken from the beginning: up to 320 octets for a
+	 * neighbour, 480 for a peer, 240 for a queue pair; 560 more while it has a connection.
+	 */
+	unsigned max_nbr, max_peers, max_qps;
+	size_t queue_octets;		/* in all queues together (d: 4 MiB) */
+	uint64_t retry_ns;		/* between queries (d: 1 s) */
+	unsigned tries;			/* of a query (d: 3) */
+	uint64_t reachable_ns;		/* then it is asked again (d: 60 s) [4391-9.4-1] */
+	uint64_t failed_ns;		/* no new query for so long (d: 3 s) */
 	uint64_t idle_ns;		/* connections without traffic for so long end (d: 120 s) */
 	uint8_t cm_timeout;		/* 5-bit time for each answer of the peer's CM (d: 18) */
 	uint8_t cm_retries;		/* (d) 7 */
 	uint8_t retry_count, rnr_retry; /* of the queue pair; 0 is low and wanted [4755-7.1-1] */
+	uint64_t hash_key[2]; /* random, and secret: of the tables of neighbours and connections */
 	uint64_t ca_guid;
 	uint32_t seed; /* random: communication IDs, PSNs */
 };

@@ -294,11 +294,10 @@ static void bounds(void)
 		const struct ddps_ib_node *n = side[i].n;
 
 		FUZZ_CHECK(n->env.tx.used <= MEMORY && n->env.rx.used <= MEMORY);
-		FUZZ_CHECK(n->n_heap <= MAX_QPS);
-		for (uint32_t k = 0; k < n->n_heap; k++) {
-			FUZZ_CHECK(n->slot[n->heap[k]].heap_at == k);
-			FUZZ_CHECK(!k ||
-				   n->slot[n->heap[(k - 1) / 2]].due <= n->slot[n->heap[k]].due);
+		FUZZ_CHECK(n->dues.n <= MAX_QPS);
+		for (uint32_t k = 1; k <= n->dues.n; k++) {
+			FUZZ_CHECK(n->dues.heap[k]->place == k);
+			FUZZ_CHECK(k == 1 || n->dues.heap[k / 2]->at <= n->dues.heap[k]->at);
 		}
 	}
 }

@@ -403,6 +403,24 @@ QpTest(rc_waits_for_room_on_the_wire)
 }
 
 /* IBA volume 1, 9.7.6.1.3: timeouts beyond the retry count end it; early repetitions do not. */
+/* An ACK for which there was no room twice is sent when there is. */
+QpTest(rc_owes_an_ack_until_it_is_sent)
+{
+	pair(5);
+	cr_assert_eq(ddps_ib_qp_send(&a.qp, "x", 1, now), 0);
+	b.room = 0;
+	flow(&a, -1);
+	cr_expect_eq(b.n_msg, 1);
+	cr_expect(b.qp.blocked);
+	ddps_ib_qp_pump(&b.qp, now);
+	cr_expect(b.qp.blocked, "there is still no room");
+	b.room = UINT32_MAX;
+	ddps_ib_qp_pump(&b.qp, now);
+	cr_expect_eq(b.n_out, 1);
+	settle();
+	cr_expect_eq(a.qp.n_msg, 0);
+}
+
 QpTest(rc_gives_up_when_nobody_answers)
 {
 	static const uint8_t retries[] = { 0, 1, 7 };

@@ -56,7 +56,8 @@ static int open_agent(struct conn_job *j, const struct ddps_cm_mad *template)
 	cfg.ca_guid = guid ? guid : j->wire.info.ca_guid;
 	cfg.max_conns = MAX_CONNS;
 	if (getrandom(&cfg.tid_high, sizeof cfg.tid_high, 0) < 0 ||
-	    getrandom(&cfg.id_seed, sizeof cfg.id_seed, 0) < 0) {
+	    getrandom(&cfg.id_seed, sizeof cfg.id_seed, 0) < 0 ||
+	    getrandom(cfg.hash_key, sizeof cfg.hash_key, 0) < 0) {
 		out_error(&j->out, 0, NULL, "no random numbers: %s", strerror(errno));
 		return ST_FAILED;
 	}

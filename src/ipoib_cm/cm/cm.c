@@ -33,6 +33,14 @@ int ddps_cm_new(struct ddps_cm **out, const struct ddps_cm_config *cfg)
 	if (!cm)
 		return DDPS_E_NOMEM;
 	cm->cfg = mine;
+	cm->key = (struct ddps_siphash_key){ { mine.hash_key[0], mine.hash_key[1] } };
+	if (!ddps_tab_new(&cm->by_id, mine.max_conns) ||
+	    !ddps_tab_new(&cm->by_remote, mine.max_conns) ||
+	    !ddps_tab_new(&cm->by_qpn, mine.max_conns) ||
+	    !ddps_dues_new(&cm->dues, mine.max_conns)) {
+		ddps_cm_free(cm);
+		return DDPS_E_NOMEM;
+	}
 	*out = cm;
 	return 0;
 }
@@ -41,10 +49,15 @@ void ddps_cm_free(struct ddps_cm *cm)
 {
 	if (!cm)
 		return;
+	cm->gone = NULL;
 	while (cm->conns)
 		ddps_cm_conn_drop(cm, cm->conns);
 	while (cm->listeners)
 		ddps_cm_unlisten(cm, cm->listeners->l.service_id);
+	free(cm->by_id.row);
+	free(cm->by_remote.row);
+	free(cm->by_qpn.row);
+	free(cm->dues.heap);
 	free(cm);
 }
 
@@ -77,55 +90,6 @@ void ddps_cm_unlisten(struct ddps_cm *cm, uint64_t service_id)
 	}
 }
 
-struct ddps_cm_conn *ddps_cm_conn_find(const struct ddps_cm *cm, uint32_t local_id)
-{
-	struct ddps_cm_conn *c = cm->conns;
-
-	while (c && c->local_id != local_id)
-		c = c->next;
-	return c;
-}
-
-struct ddps_cm_conn *ddps_cm_conn_new(struct ddps_cm *cm)
-{
-	struct ddps_cm_conn *c;
-
-	if (cm->n_conns >= cm->cfg.max_conns)
-		return NULL;
-	c = calloc(1, sizeof(*c));
-	if (!c)
-		return NULL;
-	do
-		c->local_id = cm->id_counter++ ^ cm->cfg.id_seed;
-	while (!c->local_id || ddps_cm_conn_find(cm, c->local_id));
-	c->deadline = DDPS_CM_NEVER;
-	c->next = cm->conns;
-	cm->conns = c;
-	cm->n_conns++;
-	return c;
-}
-
-void ddps_cm_conn_drop(struct ddps_cm *cm, struct ddps_cm_conn *c)
-{
-	struct ddps_cm_conn **at = &cm->conns;
-
-	while (*at != c)
-		at = &(*at)->next;
-	*at = c->next;
-	cm->n_conns--;
-	free(c);
-}
-
-uint64_t ddps_cm_deadline(const struct ddps_cm *cm)
-{
-	uint64_t first = DDPS_CM_NEVER;
-
-	for (const struct ddps_cm_conn *c = cm->conns; c; c = c->next)
-		if (c->deadline < first)
-			first = c->deadline;
-	return first;
-}
-
 static enum ddps_cm_event timer_event(const struct ddps_cm_conn *c)
 {
 	switch (c->state) {
@@ -143,17 +107,21 @@ static enum ddps_cm_event timer_event(const struct ddps_cm_conn *c)
 	return c->retries_left ? DDPS_CM_EV_T_RESEND : DDPS_CM_EV_T_END;
 }
 
+uint64_t ddps_cm_deadline(const struct ddps_cm *cm)
+{
+	return ddps_dues_first(&cm->dues);
+}
+
 int ddps_cm_tick(struct ddps_cm *cm, uint64_t now, struct ddps_cm_outs *o)
 {
-	struct ddps_cm_conn *due = NULL;
+	struct ddps_due *first = ddps_dues_ready(&cm->dues, now);
 	struct ddps_cm_in in = { .now = now };
+	struct ddps_cm_conn *due;
 
 	o->n_send = o->n_report = 0;
-	for (struct ddps_cm_conn *c = cm->conns; c; c = c->next)
-		if (c->deadline <= now && (!due || c->deadline < due->deadline))
-			due = c;
-	if (!due || now == DDPS_CM_NEVER)
+	if (!first || now == DDPS_CM_NEVER)
 		return 0;
+	due = (struct ddps_cm_conn *)(void *)((char *)first - offsetof(struct ddps_cm_conn, due));
 	in.ev = timer_event(due);
 	ddps_cm_step(cm, due, &in, o); /* a running timer has a rule in every state */
 	return 1;

@@ -154,8 +154,11 @@ static uint64_t after(uint64_t now, uint64_t ns)
 	return now < DDPS_CM_NEVER - ns ? now + ns : DDPS_CM_NEVER;
 }
 
-static void set_timer(struct ddps_cm_conn *c, const struct ddps_cm_in *in, unsigned acts)
+static void set_timer(struct ddps_cm *cm, struct ddps_cm_conn *c, const struct ddps_cm_in *in,
+		      unsigned acts)
 {
+	uint64_t at = c->due.at;
+
 	if (acts & (ACT(TIMER) | ACT(TIMER_AGAIN))) {
 		if (acts & ACT(TIMER)) {
 			c->retries_left = c->retries;
@@ -164,33 +167,34 @@ static void set_timer(struct ddps_cm_conn *c, const struct ddps_cm_in *in, unsig
 			c->retries_left--;
 		}
 		/* After an MRA every later resend waits as long, as Linux has it. */
-		c->deadline = after(in->now, c->mra_ns ? c->mra_ns : c->resp_ns);
+		at = after(in->now, c->mra_ns ? c->mra_ns : c->resp_ns);
 	} else if (acts & ACT(TIMER_MRA)) {
 		unsigned trip = c->life + 1u;
 
 		c->mra_ns = ddps_cm_time_ns(in->mad->u.mra.service_timeout) + ddps_cm_time_ns(trip);
-		c->deadline = after(in->now, c->mra_ns);
+		at = after(in->now, c->mra_ns);
 	} else if (acts & ACT(TIMER_TW)) {
-		c->deadline = after(in->now, c->timewait_ns);
+		at = after(in->now, c->timewait_ns);
 	} else if (acts & ACT(TIMER_LINGER)) {
-		c->deadline = after(in->now, c->linger_ns);
+		at = after(in->now, c->linger_ns);
 	} else if (acts & ACT(TIMER_SOON)) {
 		uint64_t soon = after(in->now, SOON_NS);
 
-		c->deadline = soon < c->deadline ? soon : c->deadline;
+		at = soon < at ? soon : at;
 	} else if (acts & ACT(STOP)) {
-		c->deadline = DDPS_CM_NEVER;
+		at = DDPS_CM_NEVER;
 	}
+	ddps_due_set(&cm->dues, &c->due, at);
 }
 
 /* What of a message the connection must know before it answers. */
-static void learn(struct ddps_cm_conn *c, const struct ddps_cm_in *in)
+static void learn(struct ddps_cm *cm, struct ddps_cm_conn *c, const struct ddps_cm_in *in)
 {
 	if (in->ev == DDPS_CM_EV_RX_REP && c->state != DDPS_CM_ST_WITHDRAWN) {
 		c->remote_id = in->mad->u.rep.local_id;
 		c->remote_guid = in->mad->u.rep.ca_guid;
 		c->remote_qpn = in->mad->u.rep.qpn;
-		c->has_remote = true;
+		ddps_cm_conn_known(cm, c);
 	} else if (in->ev == DDPS_CM_EV_RX_DREQ) {
 		c->dreq_tid = in->mad->hdr.tid;
 	} else if (in->rep) {
@@ -220,9 +224,11 @@ int ddps_cm_step(struct ddps_cm *cm, struct ddps_cm_conn *c, const struct ddps_c
 		memcpy(o->send[o->n_send].mad, c->last, sizeof(c->last));
 		o->send[o->n_send++].to = c->addr;
 	}
-	learn(c, in);
-	set_timer(c, in, r.acts);
+	learn(cm, c, in);
+	set_timer(cm, c, in, r.acts);
 	c->state = r.next;
+	if (r.next == DDPS_CM_ST_TIMEWAIT)
+		ddps_cm_conn_no_qpn(cm, c);
 	if (r.acts & ACT(IGNORE))
 		cm->stats.ignored++;
 	if (r.acts & ACT(TELL))

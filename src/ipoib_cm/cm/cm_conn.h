@@ -3,12 +3,17 @@
 #define DDPS_CM_CONN_H
 /* What cm.c (calls, timers), cm_rx.c (messages in) and cm_act.c (actions) share. */
 #include "ipoib_cm/cm/cm_sm.h"
+#include "ipoib_cm/tab/due.h"
+#include "ipoib_cm/tab/tab.h"
 
 struct ddps_cm_conn {
-	struct ddps_cm_conn *next;
+	struct ddps_cm_conn *next, **at; /* in the list of all */
+	struct ddps_tab_link by_id, by_remote, by_qpn;
+	struct ddps_due due; /* when its timer ends */
 	enum ddps_cm_state state;
 	bool active;	 /* its REQ is ours */
 	bool has_remote; /* remote_id, remote_guid and remote_qpn are known */
+	bool has_qpn;	 /* it can be found by the last: not in timewait */
 	bool data_seen;
 	uint8_t retries, retries_left;
 	uint32_t local_id, remote_id, local_qpn, remote_qpn;
@@ -18,7 +23,6 @@ struct ddps_cm_conn {
 	uint64_t resp_ns;  /* T_req or T_rep, also T_dreq */
 	uint64_t mra_ns;   /* T_mra once there was an MRA, else 0 */
 	uint64_t linger_ns, timewait_ns;
-	uint64_t deadline;
 	uint8_t life; /* 5-bit packet lifetime */
 	uint8_t priv[DDPS_IPOIB_PRIV_LEN];
 	uint8_t last[DDPS_CM_MAD_LEN]; /* what a resend repeats */
@@ -31,13 +35,16 @@ struct listener {
 	struct ddps_cm_listener l;
 };
 
-/*
- * Connections and listeners are searched in a row: a port has hundreds, not millions, and
- * set-up is not the data path.
- */
+/* Listeners are searched in a row: an interface has two. */
 struct ddps_cm {
 	struct ddps_cm_config cfg;
+	struct ddps_siphash_key key;
 	struct ddps_cm_conn *conns;
+	struct ddps_tab by_id, by_remote, by_qpn;
+	struct ddps_dues dues;
+	/* Told when a connection is forgotten, or NULL; it may not call back. */
+	void (*gone)(void *user, uint32_t id);
+	void *gone_user;
 	struct listener *listeners;
 	unsigned n_conns;
 	uint32_t id_counter;
@@ -68,6 +75,13 @@ int ddps_cm_step(struct ddps_cm *cm, struct ddps_cm_conn *c, const struct ddps_c
 struct ddps_cm_conn *ddps_cm_conn_new(struct ddps_cm *cm);
 void ddps_cm_conn_drop(struct ddps_cm *cm, struct ddps_cm_conn *c);
 struct ddps_cm_conn *ddps_cm_conn_find(const struct ddps_cm *cm, uint32_t local_id);
+/* The peer's ID, GUID and queue pair have become known: it can be found by them. */
+void ddps_cm_conn_known(struct ddps_cm *cm, struct ddps_cm_conn *c);
+/* Its queue pair at the peer may be another connection's from now on. */
+void ddps_cm_conn_no_qpn(struct ddps_cm *cm, struct ddps_cm_conn *c);
+/* NULL: there is none. */
+struct ddps_cm_conn *ddps_cm_conn_remote(const struct ddps_cm *cm, uint64_t guid, uint32_t id);
+struct ddps_cm_conn *ddps_cm_conn_qpn(const struct ddps_cm *cm, uint64_t guid, uint32_t qpn);
 
 /* Encodes @mad into the next free place of @o. */
 int ddps_cm_emit(struct ddps_cm_outs *o, const struct ddps_cm_mad *mad, ddps_cm_addr to);

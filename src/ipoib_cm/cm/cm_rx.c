@@ -40,29 +40,6 @@ static struct ddps_cm_conn *by_own_req(struct ddps_cm *cm, uint32_t local_id)
 	return c && !c->has_remote ? c : NULL;
 }
 
-static struct ddps_cm_conn *by_remote_id(struct ddps_cm *cm, uint64_t guid, uint32_t id)
-{
-	struct ddps_cm_conn *c = cm->conns;
-
-	while (c && !(c->has_remote && c->remote_guid == guid && c->remote_id == id))
-		c = c->next;
-	return c;
-}
-
-/*
- * A connection in timewait is over at both ends, and a peer that has restarted gives its QPNs
- * anew: that is no stale connection.
- */
-static struct ddps_cm_conn *by_remote_qpn(struct ddps_cm *cm, uint64_t guid, uint32_t qpn)
-{
-	struct ddps_cm_conn *c = cm->conns;
-
-	while (c && !(c->has_remote && c->state != DDPS_CM_ST_TIMEWAIT && c->remote_guid == guid &&
-		      c->remote_qpn == qpn))
-		c = c->next;
-	return c;
-}
-
 /* Refuses the REQ at hand without a connection. */
 static void refuse_req(struct ddps_cm *cm, uint16_t reason, const struct ddps_cm_listener *l,
 		       ddps_cm_addr from, struct ddps_cm_outs *o)
@@ -113,16 +90,17 @@ static uint16_t check_path(const struct ddps_cm_req *req, const struct ddps_cm_l
 	return 0;
 }
 
-static void start_passive(struct ddps_cm_conn *c, const struct ddps_cm_mad *mad,
+static void start_passive(struct ddps_cm *cm, struct ddps_cm_conn *c,
 			  const struct ddps_cm_listener *l, ddps_cm_addr from)
 {
+	const struct ddps_cm_mad *mad = &cm->rx;
 	const struct ddps_cm_req *req = &mad->u.req;
 	uint8_t ack = req->primary.ack_timeout;
 
-	c->has_remote = true;
 	c->remote_id = req->local_id;
 	c->remote_guid = req->ca_guid;
 	c->remote_qpn = req->qpn;
+	ddps_cm_conn_known(cm, c);
 	c->tid = mad->hdr.tid;
 	c->resp_ns = ddps_cm_time_ns(req->local_cm_timeout);
 	c->retries = req->max_cm_retries;
@@ -137,14 +115,14 @@ static void rx_req(struct ddps_cm *cm, ddps_cm_addr from, uint64_t now, struct d
 {
 	const struct ddps_cm_req *req = &cm->rx.u.req;
 	const struct ddps_cm_listener *l = find_listener(cm, req->service_id);
-	struct ddps_cm_conn *c = by_remote_id(cm, req->ca_guid, req->local_id);
+	struct ddps_cm_conn *c = ddps_cm_conn_remote(cm, req->ca_guid, req->local_id);
 	uint16_t reason;
 
 	if (c) {
 		feed(cm, c->active ? NULL : c, DDPS_CM_EV_RX_REQ_DUP, now, o);
 		return;
 	}
-	c = by_remote_qpn(cm, req->ca_guid, req->qpn);
+	c = ddps_cm_conn_qpn(cm, req->ca_guid, req->qpn);
 	if (c) {
 		refuse_req(cm, DDPS_CM_REJ_STALE, l, from, o);
 		close_stale(cm, c, now, o);
@@ -165,7 +143,7 @@ static void rx_req(struct ddps_cm *cm, ddps_cm_addr from, uint64_t now, struct d
 		refuse_req(cm, reason, l, from, o);
 		return;
 	}
-	start_passive(c, &cm->rx, l, from);
+	start_passive(cm, c, l, from);
 	feed(cm, c, DDPS_CM_EV_RX_REQ, now, o);
 }
 
@@ -179,11 +157,11 @@ static void rx_rep(struct ddps_cm *cm, uint64_t now, struct ddps_cm_outs *o)
 		feed(cm, c && c->active ? c : NULL, DDPS_CM_EV_RX_REP_DUP, now, o);
 		return;
 	}
-	if (by_remote_id(cm, rep->ca_guid, rep->local_id)) {
+	if (ddps_cm_conn_remote(cm, rep->ca_guid, rep->local_id)) {
 		unmatched(cm);
 		return;
 	}
-	other = by_remote_qpn(cm, rep->ca_guid, rep->qpn);
+	other = ddps_cm_conn_qpn(cm, rep->ca_guid, rep->qpn);
 	if (!other) {
 		feed(cm, c, DDPS_CM_EV_RX_REP, now, o);
 		return;
@@ -201,7 +179,7 @@ static struct ddps_cm_conn *find_timed_out(struct ddps_cm *cm, const struct ddps
 		return NULL;
 	for (unsigned i = 0; i < 8; i++)
 		guid = guid << 8 | rej->ari[i];
-	return by_remote_id(cm, guid, rej->local_id);
+	return ddps_cm_conn_remote(cm, guid, rej->local_id);
 }
 
 static void rx_rej(struct ddps_cm *cm, uint64_t now, struct ddps_cm_outs *o)

@@ -3,6 +3,7 @@
 #define DDPS_IB_NODE_IN_H
 /* A port inside: datagrams and MADs in node.c, groups in node_group.c, queue pairs in node_qp.c. */
 #include "ipoib_cm/ib/node.h"
+#include "ipoib_cm/tab/due.h"
 
 #define DDPS_IB_SLOT_NONE UINT32_MAX
 
@@ -12,8 +13,9 @@ struct ib_slot {
 	uint16_t dlid;
 	uint32_t life;
 	uint32_t next_free;
-	uint32_t heap_at; /* place among the timers, or NONE */
-	uint64_t due;
+	struct ddps_due due;
+	bool waits; /* for room: it is in the queue */
+	struct ib_slot *next_waiting;
 	struct ddps_ib_qp qp;
 };
 
@@ -34,8 +36,9 @@ struct ddps_ib_node {
 	struct ddps_sa *sa; /* or NULL */
 	struct ddps_ib_qp_env env;
 	struct ib_slot *slot;
-	uint32_t *heap; /* slots by due */
-	uint32_t n_heap, n_slot, free, slot_mask;
+	struct ddps_dues dues;
+	struct ib_slot *waiting, **last_waiting; /* queue pairs for which there was no room */
+	uint32_t n_slot, free, slot_mask;
 	unsigned slot_bits;
 	struct ib_held held[DDPS_SAC_GROUPS];
 	uint32_t ud_psn, gsi_psn;

@@ -1,74 +1,26 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The queue pairs of a port: their numbers, and a heap of their timers. */
+/* The queue pairs of a port: their numbers, their timers, and who waits for room. */
 #include "ipoib_cm/ib/node_in.h"
 #include <stdlib.h>
 #include <string.h>
 
 #define RX_MAX (1u << 17) /* no IPoIB message is as long */
 
-/* ---- timers ---- */
-
-static void heap_set(struct ddps_ib_node *n, uint32_t at, uint32_t slot)
-{
-	n->heap[at] = slot;
-	n->slot[slot].heap_at = at;
-}
-
-static uint64_t due_at(const struct ddps_ib_node *n, uint32_t at)
-{
-	return n->slot[n->heap[at]].due;
-}
-
-static void heap_up(struct ddps_ib_node *n, uint32_t at)
-{
-	uint32_t slot = n->heap[at];
-
-	for (; at && due_at(n, (at - 1) / 2) > n->slot[slot].due; at = (at - 1) / 2)
-		heap_set(n, at, n->heap[(at - 1) / 2]);
-	heap_set(n, at, slot);
-}
-
-static void heap_down(struct ddps_ib_node *n, uint32_t at)
-{
-	uint32_t slot = n->heap[at], child;
-
-	for (; (child = 2 * at + 1) < n->n_heap; at = child) {
-		if (child + 1 < n->n_heap && due_at(n, child + 1) < due_at(n, child))
-			child++;
-		if (due_at(n, child) >= n->slot[slot].due)
-			break;
-		heap_set(n, at, n->heap[child]);
-	}
-	heap_set(n, at, slot);
-}
-
 /* After anything that was done with the queue pair of @s. */
 static void reschedule(struct ddps_ib_node *n, struct ib_slot *s)
 {
-	uint64_t due = s->used ? ddps_ib_qp_due(&s->qp) : DDPS_IB_NEVER;
-	uint32_t at = s->heap_at, last;
-
-	s->due = due;
-	if (due == DDPS_IB_NEVER && at != DDPS_IB_SLOT_NONE) {
-		s->heap_at = DDPS_IB_SLOT_NONE;
-		last = n->heap[--n->n_heap];
-		if (last == (uint32_t)(s - n->slot))
-			return;
-		heap_set(n, at, last);
-	} else if (due != DDPS_IB_NEVER && at == DDPS_IB_SLOT_NONE) {
-		at = n->n_heap++;
-		heap_set(n, at, (uint32_t)(s - n->slot));
-	} else if (due == DDPS_IB_NEVER) {
+	ddps_due_set(&n->dues, &s->due, s->used ? ddps_ib_qp_due(&s->qp) : DDPS_IB_NEVER);
+	if (s->waits || !s->used || !s->qp.blocked)
 		return;
-	}
-	last = n->heap[at];
-	heap_up(n, at);
-	heap_down(n, n->slot[last].heap_at);
+	s->waits = true;
+	s->next_waiting = NULL;
+	*n->last_waiting = s;
+	n->last_waiting = &s->next_waiting;
 }
 
 uint64_t ddps_ib_node_qp_due(const struct ddps_ib_node *n)
 {
-	return n->n_heap ? due_at(n, 0) : DDPS_IB_NEVER;
+	return ddps_dues_first(&n->dues);
 }
 
 /* ---- numbers ---- */
@@ -239,22 +191,36 @@ void ddps_ib_node_qp_rx(struct ddps_ib_node *n, uint16_t slid, const struct ddps
 
 void ddps_ib_node_qp_tick(struct ddps_ib_node *n)
 {
-	while (n->n_heap && due_at(n, 0) <= n->now) {
-		struct ib_slot *s = &n->slot[n->heap[0]];
+	struct ddps_due *due;
+
+	while ((due = ddps_dues_ready(&n->dues, n->now))) {
+		struct ib_slot *s = (void *)((char *)due - offsetof(struct ib_slot, due));
 
 		ddps_ib_qp_tick(&s->qp, n->now);
 		reschedule(n, s);
 	}
 }
 
+/* In the order in which they found no room, until there is none again. */
 void ddps_ib_node_pump(struct ddps_ib_node *n, uint64_t now)
 {
+	struct ib_slot *s, **end = n->last_waiting;
+
 	n->now = now;
-	for (uint32_t i = 0; i < n->n_slot; i++)
-		if (n->slot[i].used && n->slot[i].qp.blocked) {
-			ddps_ib_qp_pump(&n->slot[i].qp, now);
-			reschedule(n, &n->slot[i]);
+	while ((s = n->waiting)) {
+		bool last = &s->next_waiting == end;
+
+		n->waiting = s->next_waiting;
+		if (!n->waiting)
+			n->last_waiting = &n->waiting;
+		s->waits = false;
+		if (s->used && s->qp.blocked) {
+			ddps_ib_qp_pump(&s->qp, now);
+			reschedule(n, s);
 		}
+		if (last || s->waits)
+			return;
+	}
 }
 
 /* ---- life ---- */
@@ -270,15 +236,12 @@ int ddps_ib_node_qps_new(struct ddps_ib_node *n)
 	n->env.tx.max = n->cfg.tx_octets;
 	n->env.rx.max = n->cfg.rx_octets;
 	n->slot = calloc(n->n_slot, sizeof(*n->slot));
-	n->heap = calloc(n->n_slot, sizeof(*n->heap));
 	n->free = DDPS_IB_SLOT_NONE;
-	if (!n->slot || !n->heap)
+	n->last_waiting = &n->waiting;
+	if (!n->slot || !ddps_dues_new(&n->dues, n->n_slot))
 		return DDPS_E_NOMEM;
 	for (uint32_t i = n->n_slot; i-- > 0; n->free = i)
-		n->slot[i] = (struct ib_slot){ .life = n->cfg.seed >> 8,
-					       .next_free = n->free,
-					       .heap_at = DDPS_IB_SLOT_NONE,
-					       .due = DDPS_IB_NEVER };
+		n->slot[i] = (struct ib_slot){ .life = n->cfg.seed >> 8, .next_free = n->free };
 	return 0;
 }
 
@@ -288,5 +251,5 @@ void ddps_ib_node_qps_free(struct ddps_ib_node *n)
 		if (n->slot[i].used)
 			ddps_ib_qp_fini(&n->slot[i].qp);
 	free(n->slot);
-	free(n->heap);
+	free(n->dues.heap);
 }

@@ -87,10 +87,10 @@ static bool send_next(struct ddps_ib_qp *qp, uint64_t now)
 
 void ddps_ib_qp_pump(struct ddps_ib_qp *qp, uint64_t now)
 {
-	ddps_ib_resp_owed(qp);
 	qp->blocked = false;
-	while (qp->state == DDPS_IB_QP_RTS && !qp->rnr_until && qp->cur < qp->n_msg &&
-	       !(qp->probing && qp->sent != qp->una) &&
+	ddps_ib_resp_owed(qp);
+	while (!qp->blocked && qp->state == DDPS_IB_QP_RTS && !qp->rnr_until &&
+	       qp->cur < qp->n_msg && !(qp->probing && qp->sent != qp->una) &&
 	       (qp->uc || ddps_ib_psn_diff(qp->sent, qp->una) < DDPS_IB_WINDOW)) {
 		if (!send_next(qp, now)) {
 			qp->blocked = true;

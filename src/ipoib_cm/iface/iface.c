@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "common/sized.h"
+#include "ipoib_cm/cm/cm_conn.h"
 #include "ipoib_cm/iface/iface_in.h"
 
 #define MS	   1000000ull
@@ -75,7 +76,8 @@ static int alloc(struct ddps_ipoib_if *f)
 				     .ca_guid = c->ca_guid,
 				     .tid_high = c->seed,
 				     .id_seed = c->seed,
-				     .max_conns = c->max_qps };
+				     .max_conns = c->max_qps,
+				     .hash_key = { c->hash_key[0], c->hash_key[1] } };
 	const struct ddps_ipoib_priv priv = { .qpn = c->me.addr.qpn, .rx_mtu = c->me.rx_mtu };
 
 	ddps_ipoib_priv_encode(cm.priv, &priv);
@@ -87,7 +89,17 @@ static int alloc(struct ddps_ipoib_if *f)
 	/* nothing longer than an IP packet can be sent, whatever the peers accept */
 	f->frame_size = DDPS_IPOIB_ENCAP_LEN + UINT16_MAX + 40;
 	f->frame = malloc(f->frame_size);
-	return f->nbr && f->node && f->qp && f->frame ? 0 : DDPS_E_NOMEM;
+	f->key = (struct ddps_siphash_key){ { c->hash_key[0], c->hash_key[1] } };
+	return f->nbr && f->node && f->qp && f->frame && ddps_tab_new(&f->nbr_by_ip, c->max_nbr) &&
+			       ddps_tab_new(&f->node_by_lladdr, c->max_peers) &&
+			       ddps_tab_new(&f->node_by_gid, c->max_peers) &&
+			       ddps_tab_new(&f->qp_by_qpn, c->max_qps) &&
+			       ddps_tab_new(&f->qp_by_id, c->max_qps) &&
+			       ddps_dues_new(&f->nbr_dues, c->max_nbr) &&
+			       ddps_dues_new(&f->node_dues, c->max_peers) &&
+			       ddps_dues_new(&f->qp_dues, c->max_qps)
+		       ? 0
+		       : DDPS_E_NOMEM;
 }
 
 int ddps_ipoib_if_new(struct ddps_ipoib_if **out, const struct ddps_ipoib_if_config *cfg,
@@ -118,6 +130,8 @@ int ddps_ipoib_if_new(struct ddps_ipoib_if **out, const struct ddps_ipoib_if_con
 		return DDPS_E_NOMEM;
 	}
 	f->links.cm = f->cm;
+	f->cm->gone = ddps_ipoib_qp_gone;
+	f->cm->gone_user = f;
 	f->links.me = f->cfg.me;
 	f->links.policy = f->cfg.policy;
 	f->links.ops = &ddps_ipoib_conn_ops;
@@ -127,18 +141,31 @@ int ddps_ipoib_if_new(struct ddps_ipoib_if **out, const struct ddps_ipoib_if_con
 	return 0;
 }
 
+static void free_tables(struct ddps_ipoib_if *f)
+{
+	free(f->nbr_by_ip.row);
+	free(f->node_by_lladdr.row);
+	free(f->node_by_gid.row);
+	free(f->qp_by_qpn.row);
+	free(f->qp_by_id.row);
+	free(f->nbr_dues.heap);
+	free(f->node_dues.heap);
+	free(f->qp_dues.heap);
+}
+
 void ddps_ipoib_if_free(struct ddps_ipoib_if *f)
 {
 	if (!f)
 		return;
-	for (unsigned i = 0; i < f->n_qp; i++)
-		if (f->qp[i].used)
-			f->port->ops->qp_destroy(f->port, f->qp[i].qpn);
 	if (f->nbr)
 		ddps_ipoib_nbr_clear(f);
+	for (unsigned i = 0; i < f->n_qp; i++)
+		if (f->qp[i].used)
+			ddps_ipoib_qp_free(f, &f->qp[i]);
 	for (unsigned i = 0; i < f->n_node; i++)
 		ddps_ipoib_queue_drop(f, &f->node[i].hold, &f->stats.tx_down);
 	ddps_cm_free(f->cm);
+	free_tables(f);
 	free(f->nbr);
 	free(f->node);
 	free(f->qp);
@@ -307,10 +334,7 @@ static void if_link(void *user, bool up, uint64_t now)
 
 bool ddps_ipoib_if_at_rest(const struct ddps_ipoib_if *f)
 {
-	for (unsigned i = 0; i < f->n_qp; i++)
-		if (f->qp[i].used)
-			return false;
-	return true;
+	return !f->n_qp_used;
 }
 
 uint64_t ddps_ipoib_if_deadline(const struct ddps_ipoib_if *f)

@@ -77,7 +77,7 @@ static int on_answer(void *user, struct ddps_ipoib_link *l, uint32_t id,
 
 	if (err)
 		return err;
-	qp->id = id;
+	ddps_ipoib_qp_name(f, qp, id);
 	err = ddps_ipoib_qp_ready(f, qp, req->qpn, req->starting_psn, req->private_data);
 	if (err) {
 		ddps_ipoib_qp_free(f, qp);
@@ -100,7 +100,7 @@ static void on_up(void *user, struct ddps_ipoib_link *l, uint32_t id, uint32_t m
 	qp->up = true;
 	qp->mtu = mtu;
 	qp->to_send = to_send;
-	qp->used_at = f->now;
+	ddps_ipoib_qp_is_used(f, qp);
 	f->stats.conn_up++;
 	unsettle(f, NODE_OF(l));
 }
@@ -132,13 +132,12 @@ static void name_qps(struct ddps_ipoib_if *f, struct ddps_ipoib_node *n)
 	bool asked = n->link.peer.own == DDPS_IPOIB_OWN_REQ_OUT && n->link.peer.own_id &&
 		     !ddps_ipoib_conn_by_id(f, n->link.peer.own_id);
 
-	for (unsigned i = 0; i < f->n_qp; i++) {
-		struct ddps_ipoib_qp *qp = &f->qp[i];
-
-		if (!qp->used || qp->node != n || qp->id)
+	for (struct ddps_ipoib_qp *qp = n->qps, *next; qp; qp = next) {
+		next = qp->of_next;
+		if (qp->id)
 			continue;
 		if (asked)
-			qp->id = n->link.peer.own_id;
+			ddps_ipoib_qp_name(f, qp, n->link.peer.own_id);
 		else
 			ddps_ipoib_qp_free(f, qp);
 		asked = false;
@@ -148,13 +147,9 @@ static void name_qps(struct ddps_ipoib_if *f, struct ddps_ipoib_node *n)
 /* A connection that is not wanted any more may have been refused before it was known. */
 static void drop_unknown(struct ddps_ipoib_if *f, struct ddps_ipoib_node *n)
 {
-	for (unsigned i = 0; i < f->n_qp; i++) {
-		struct ddps_ipoib_qp *qp = &f->qp[i];
-
-		if (qp->used && !qp->stopped && qp->node == n &&
-		    !ddps_ipoib_peer_knows(&n->link.peer, qp->id))
+	for (struct ddps_ipoib_qp *qp = n->qps; qp; qp = qp->of_next)
+		if (!qp->stopped && !ddps_ipoib_peer_knows(&n->link.peer, qp->id))
 			ddps_ipoib_qp_stop(f, qp);
-	}
 }
 
 static void settle(struct ddps_ipoib_if *f, struct ddps_ipoib_node *n)
@@ -210,6 +205,8 @@ void ddps_ipoib_conn_settle(struct ddps_ipoib_if *f)
 		f->unsettled = n->unsettled_next;
 		n->unsettled = false;
 		settle(f, n);
+		if (!n->unsettled)
+			ddps_ipoib_node_settled(f, n);
 	}
 }
 
@@ -343,32 +340,34 @@ void ddps_ipoib_conn_mad(void *user, ddps_cm_addr from, const void *mad, size_t 
 	outs(f, &o);
 }
 
-static bool is_idle(const struct ddps_ipoib_if *f, const struct ddps_ipoib_qp *qp)
+/* A timer has ended.  Its queue pair may have been used since it was set. */
+static void look_whether_idle(struct ddps_ipoib_if *f, struct ddps_ipoib_qp *qp)
 {
-	return qp->used && qp->up && qp->node && qp->used_at + f->cfg.idle_ns <= f->now;
+	uint64_t end = qp->used_at + f->cfg.idle_ns;
+
+	ddps_due_set(&f->qp_dues, &qp->due, end > f->now ? end : DDPS_CM_NEVER);
+	if (end > f->now || !qp->up || !qp->node)
+		return;
+	f->stats.conn_idle++;
+	ddps_ipoib_conn_broken(f, qp);
 }
 
 void ddps_ipoib_conn_tick(struct ddps_ipoib_if *f)
 {
 	struct ddps_cm_outs o;
+	struct ddps_due *due;
 
 	while (ddps_cm_tick(f->cm, f->now, &o))
 		outs(f, &o);
-	for (unsigned i = 0; i < f->n_qp; i++)
-		if (is_idle(f, &f->qp[i])) {
-			f->stats.conn_idle++;
-			ddps_ipoib_conn_broken(f, &f->qp[i]);
-		}
+	while ((due = ddps_dues_ready(&f->qp_dues, f->now)))
+		look_whether_idle(
+			f, (struct ddps_ipoib_qp *)(void *)((char *)due -
+							    offsetof(struct ddps_ipoib_qp, due)));
 }
 
 uint64_t ddps_ipoib_conn_deadline(const struct ddps_ipoib_if *f)
 {
-	uint64_t t = ddps_cm_deadline(f->cm);
-
-	for (unsigned i = 0; i < f->n_qp; i++)
-		if (f->qp[i].used && f->qp[i].up && f->qp[i].node)
-			t = ddps_ipoib_min(t, f->qp[i].used_at + f->cfg.idle_ns);
-	return t;
+	return ddps_ipoib_min(ddps_cm_deadline(f->cm), ddps_dues_first(&f->qp_dues));
 }
 
 int ddps_ipoib_if_conn_info(const struct ddps_ipoib_if *f, unsigned nr,

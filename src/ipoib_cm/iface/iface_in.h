@@ -1,8 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #ifndef DDPS_IPOIB_IFACE_IN_H
 #define DDPS_IPOIB_IFACE_IN_H
-/* What the files of an interface share.  All tables are fixed in size from the beginning. */
+/*
+ * What the files of an interface share.  All tables are fixed in size from the beginning; what is
+ * done for a packet does not depend on how much is in them.
+ */
 #include "ipoib_cm/cm/link.h"
+#include "ipoib_cm/tab/due.h"
+#include "ipoib_cm/tab/tab.h"
 
 enum nbr_state { NBR_FREE, NBR_RESOLVING, NBR_PATH, NBR_REACHABLE, NBR_PROBE, NBR_FAILED };
 
@@ -24,13 +29,18 @@ struct ddps_ipoib_queue {
 /* A node as InfiniBand sees it: one LLA, perhaps many IP addresses [4755-2.3-6]. */
 struct ddps_ipoib_node {
 	bool used, held; /* held: packets wait for a connection */
-	bool settle;	 /* something about its connections has changed */
-	bool unsettled;	 /* on the interface's list of such nodes; its slot stays taken */
-	bool resolve;	 /* its address may be out of date */
+	struct ddps_tab_link by_lladdr, by_gid;
+	struct ddps_due due;		    /* when to ask for the path again */
+	struct ddps_ipoib_nbr *nbrs;	    /* its IP addresses */
+	struct ddps_ipoib_qp *qps;	    /* its queue pairs, the newest first */
+	unsigned live;			    /* of these: not stopped */
+	struct ddps_ipoib_node *next, **at; /* among the free, or those that may be forgotten */
+	bool settle;			    /* something about its connections has changed */
+	bool unsettled; /* on the interface's list of such nodes; its slot stays taken */
+	bool resolve;	/* its address may be out of date */
 	bool has_path;
 	struct ddps_ipoib_node *unsettled_next;
 	unsigned refs, path_tries;
-	uint64_t path_at; /* when to ask for the path again, or DDPS_CM_NEVER */
 	struct ddps_ipoib_path path;
 	struct ddps_ipoib_lladdr lladdr; /* flags as advertised; link.remote has the usable ones */
 	struct ddps_ipoib_link link;
@@ -38,10 +48,13 @@ struct ddps_ipoib_node {
 };
 
 struct ddps_ipoib_nbr {
+	struct ddps_tab_link by_ip;
+	struct ddps_due due;			 /* when the state ends */
+	struct ddps_ipoib_nbr *of_next, **of_at; /* of the same node */
+	struct ddps_ipoib_nbr *next, **at; /* among the free, or those that may be forgotten */
 	enum nbr_state state;
 	struct ddps_ipoib_ip ip;
 	unsigned tries;
-	uint64_t at;		       /* when the state ends, or DDPS_CM_NEVER */
 	uint64_t used_at;	       /* last packet to it */
 	bool owes;		       /* an answer, as soon as there is a path */
 	struct ddps_ipoib_ip owes_for; /* the address of ours that was asked for */
@@ -50,6 +63,11 @@ struct ddps_ipoib_nbr {
 };
 
 struct ddps_ipoib_qp {
+	struct ddps_tab_link by_qpn, by_id;
+	struct ddps_due due;			/* when to see whether it is idle */
+	struct ddps_ipoib_qp *of_next, **of_at; /* of the same node */
+	struct ddps_ipoib_qp *next;		/* among the free, or those to be looked at */
+	bool looked;				/* it is among the latter */
 	bool used, active, up, stopped, to_send;
 	uint8_t transport;
 	uint32_t qpn, id, psn, mtu;
@@ -70,10 +88,17 @@ struct ddps_ipoib_if {
 	uint64_t icmp_at; /* when the allowance of ICMP answers is full again */
 	size_t queued;
 	unsigned n_nbr, n_node, n_qp; /* slots in use or used before */
-	struct ddps_ipoib_nbr *nbr;
-	struct ddps_ipoib_node *node;
+	unsigned n_qp_used;
+	struct ddps_ipoib_nbr *nbr, *nbr_free;
+	struct ddps_ipoib_nbr *nbr_old, **nbr_end; /* may be forgotten, the oldest first */
+	struct ddps_ipoib_node *node, *node_free;
+	struct ddps_ipoib_node *node_idle; /* without address or connection */
 	struct ddps_ipoib_node *unsettled; /* conn_settle() sees to them */
-	struct ddps_ipoib_qp *qp;
+	struct ddps_ipoib_qp *qp, *qp_free;
+	struct ddps_ipoib_qp *qp_look; /* qp_collect() sees to them */
+	struct ddps_siphash_key key;
+	struct ddps_tab nbr_by_ip, node_by_lladdr, node_by_gid, qp_by_qpn, qp_by_id;
+	struct ddps_dues nbr_dues, node_dues, qp_dues;
 	uint8_t *frame; /* one outgoing message */
 	size_t frame_size;
 	struct ddps_ipoib_if_stats stats;
@@ -144,6 +169,14 @@ void ddps_ipoib_qp_free(struct ddps_ipoib_if *f, struct ddps_ipoib_qp *qp);
 void ddps_ipoib_qp_collect(struct ddps_ipoib_if *f);
 struct ddps_ipoib_qp *ddps_ipoib_conn_by_qpn(struct ddps_ipoib_if *f, uint32_t qpn);
 struct ddps_ipoib_qp *ddps_ipoib_conn_by_id(const struct ddps_ipoib_if *f, uint32_t id);
+/* The connection of @qp is known. */
+void ddps_ipoib_qp_name(struct ddps_ipoib_if *f, struct ddps_ipoib_qp *qp, uint32_t id);
+/* It has no node any more. */
+void ddps_ipoib_qp_orphan(struct ddps_ipoib_qp *qp);
+/* A frame has gone or come, or it has come up. */
+void ddps_ipoib_qp_is_used(struct ddps_ipoib_if *f, struct ddps_ipoib_qp *qp);
+/* The agent has forgotten connection @id. */
+void ddps_ipoib_qp_gone(void *user, uint32_t id);
 
 /* iface_node.c */
 struct ddps_ipoib_node *ddps_ipoib_node_get(struct ddps_ipoib_if *f,
@@ -152,6 +185,10 @@ void ddps_ipoib_node_flags(struct ddps_ipoib_if *f, struct ddps_ipoib_node *n, u
 void ddps_ipoib_node_put(struct ddps_ipoib_if *f, struct ddps_ipoib_node *n);
 void ddps_ipoib_node_ask_path(struct ddps_ipoib_if *f, struct ddps_ipoib_node *n);
 void ddps_ipoib_node_clear(struct ddps_ipoib_if *f);
+/* Its references or connections have changed. */
+void ddps_ipoib_node_weigh(struct ddps_ipoib_if *f, struct ddps_ipoib_node *n);
+/* It is no longer unsettled. */
+void ddps_ipoib_node_settled(struct ddps_ipoib_if *f, struct ddps_ipoib_node *n);
 void ddps_ipoib_node_path(struct ddps_ipoib_if *f, const uint8_t gid[DDPS_IPOIB_GID_LEN],
 			  const struct ddps_ipoib_path *path);
 void ddps_ipoib_node_tick(struct ddps_ipoib_if *f);

@@ -3,25 +3,80 @@
 #include <string.h>
 #include "ipoib_cm/iface/iface_in.h"
 
+static uint64_t hash_of(const struct ddps_ipoib_if *f, const struct ddps_ipoib_ip *ip)
+{
+	uint8_t key[1 + sizeof(ip->a)] = { ip->v6 };
+
+	memcpy(key + 1, ip->a, sizeof(ip->a));
+	return ddps_siphash(&f->key, key, sizeof(key));
+}
+
 struct ddps_ipoib_nbr *ddps_ipoib_nbr_find(struct ddps_ipoib_if *f, const struct ddps_ipoib_ip *ip)
 {
-	for (unsigned i = 0; i < f->n_nbr; i++) {
-		struct ddps_ipoib_nbr *b = &f->nbr[i];
+	struct ddps_ipoib_nbr *b;
 
-		if (b->state != NBR_FREE && b->ip.v6 == ip->v6 &&
-		    memcmp(b->ip.a, ip->a, sizeof(ip->a)) == 0)
-			return b;
-	}
+	DDPS_TAB_EACH(&f->nbr_by_ip, hash_of(f, ip), b, struct ddps_ipoib_nbr, by_ip)
+	if (b->ip.v6 == ip->v6 && memcmp(b->ip.a, ip->a, sizeof(ip->a)) == 0)
+		return b;
 	return NULL;
+}
+
+/* ---- those that may be forgotten for another, the oldest first ---- */
+
+static void take_off(struct ddps_ipoib_if *f, struct ddps_ipoib_nbr *b)
+{
+	if (!b->at)
+		return;
+	*b->at = b->next;
+	if (b->next)
+		b->next->at = b->at;
+	else
+		f->nbr_end = b->at;
+	b->at = NULL;
+}
+
+static void put_last(struct ddps_ipoib_if *f, struct ddps_ipoib_nbr *b)
+{
+	take_off(f, b);
+	if (!f->nbr_old)
+		f->nbr_end = &f->nbr_old;
+	b->next = NULL;
+	b->at = f->nbr_end;
+	*f->nbr_end = b;
+	f->nbr_end = &b->next;
+}
+
+/* @at: when it ends.  Nobody waits for one that is reachable or has failed. */
+static void set_state(struct ddps_ipoib_if *f, struct ddps_ipoib_nbr *b, enum nbr_state state,
+		      uint64_t at)
+{
+	b->state = state;
+	ddps_due_set(&f->nbr_dues, &b->due, at);
+	if (state == NBR_REACHABLE || state == NBR_FAILED)
+		put_last(f, b);
+	else
+		take_off(f, b);
 }
 
 static void set_node(struct ddps_ipoib_if *f, struct ddps_ipoib_nbr *b, struct ddps_ipoib_node *n)
 {
 	struct ddps_ipoib_node *old = b->node;
 
-	if (n)
-		n->refs++;
+	if (old) {
+		*b->of_at = b->of_next;
+		if (b->of_next)
+			b->of_next->of_at = b->of_at;
+	}
 	b->node = n;
+	if (n) {
+		n->refs++;
+		ddps_ipoib_node_weigh(f, n);
+		b->of_next = n->nbrs;
+		b->of_at = &n->nbrs;
+		if (n->nbrs)
+			n->nbrs->of_at = &b->of_next;
+		n->nbrs = b;
+	}
 	if (old)
 		ddps_ipoib_node_put(f, old); /* [4755-3.4-2] */
 }
@@ -30,47 +85,44 @@ static void forget_nbr(struct ddps_ipoib_if *f, struct ddps_ipoib_nbr *b)
 {
 	ddps_ipoib_queue_drop(f, &b->queue, &f->stats.tx_unreachable);
 	set_node(f, b, NULL);
-	b->state = NBR_FREE;
+	set_state(f, b, NBR_FREE, DDPS_CM_NEVER);
+	ddps_tab_del(&f->nbr_by_ip, &b->by_ip);
+	b->next = f->nbr_free;
+	f->nbr_free = b;
 }
 
 /* The packets are lost, and for a while so are those that come. */
 static void fail_nbr(struct ddps_ipoib_if *f, struct ddps_ipoib_nbr *b)
 {
-	forget_nbr(f, b);
+	ddps_ipoib_queue_drop(f, &b->queue, &f->stats.tx_unreachable);
+	set_node(f, b, NULL);
 	b->owes = false;
-	b->state = NBR_FAILED;
-	b->at = f->now + f->cfg.failed_ns;
+	set_state(f, b, NBR_FAILED, f->now + f->cfg.failed_ns);
 }
 
 /* A free slot, else that of the neighbour unused for longest that nobody waits for. */
 static struct ddps_ipoib_nbr *make_nbr(struct ddps_ipoib_if *f, const struct ddps_ipoib_ip *ip)
 {
-	struct ddps_ipoib_nbr *best = NULL;
+	struct ddps_ipoib_nbr *b;
 
-	for (unsigned i = 0; i < f->n_nbr; i++) {
-		struct ddps_ipoib_nbr *b = &f->nbr[i];
-
-		if (b->state == NBR_FREE) {
-			best = b;
-			break;
+	if (!f->nbr_free && f->n_nbr == f->cfg.max_nbr) {
+		if (!f->nbr_old) {
+			f->stats.nbr_full++;
+			return NULL;
 		}
-		if ((b->state == NBR_REACHABLE || b->state == NBR_FAILED) &&
-		    (!best || b->used_at < best->used_at))
-			best = b;
+		forget_nbr(f, f->nbr_old);
 	}
-	if ((!best || best->state != NBR_FREE) && f->n_nbr < f->cfg.max_nbr)
-		best = &f->nbr[f->n_nbr++];
-	if (!best) {
-		f->stats.nbr_full++;
-		return NULL;
-	}
-	if (best->state != NBR_FREE)
-		forget_nbr(f, best);
-	memset(best, 0, sizeof(*best));
-	best->ip = *ip;
-	best->used_at = f->now;
-	best->at = DDPS_CM_NEVER;
-	return best;
+	b = f->nbr_free;
+	if (b)
+		f->nbr_free = b->next;
+	else
+		b = &f->nbr[f->n_nbr++];
+	memset(b, 0, sizeof(*b));
+	b->ip = *ip;
+	b->used_at = f->now;
+	b->due.at = DDPS_CM_NEVER;
+	ddps_tab_add(&f->nbr_by_ip, &b->by_ip, hash_of(f, ip));
+	return b;
 }
 
 /* Asks the neighbour itself while it is believed to be where it was, then everybody. */
@@ -79,7 +131,7 @@ static void query(struct ddps_ipoib_if *f, struct ddps_ipoib_nbr *b, bool all)
 	const struct ddps_ipoib_node *n = all || !b->node || !b->node->has_path ? NULL : b->node;
 
 	b->tries++;
-	b->at = f->now + f->cfg.retry_ns;
+	ddps_due_set(&f->nbr_dues, &b->due, f->now + f->cfg.retry_ns);
 	f->stats.tx_query++;
 	if (b->ip.v6)
 		ddps_ipoib_ns_send(f, b->ip.a, n);
@@ -102,6 +154,8 @@ void ddps_ipoib_nbr_send(struct ddps_ipoib_if *f, const struct ddps_ipoib_ip *ip
 		query(f, b, true); /* [4755-3-1] */
 	}
 	b->used_at = f->now;
+	if (b->at)
+		put_last(f, b);
 	if (b->state == NBR_FAILED)
 		f->stats.tx_unreachable++;
 	else if (b->state == NBR_RESOLVING || b->state == NBR_PATH)
@@ -122,9 +176,8 @@ static void answer_nbr(struct ddps_ipoib_if *f, struct ddps_ipoib_nbr *b)
 
 static void reachable(struct ddps_ipoib_if *f, struct ddps_ipoib_nbr *b)
 {
-	b->state = NBR_REACHABLE;
+	set_state(f, b, NBR_REACHABLE, f->now + f->cfg.reachable_ns);
 	b->tries = 0;
-	b->at = f->now + f->cfg.reachable_ns;
 	if (b->owes)
 		answer_nbr(f, b);
 	if (b->queue.n)
@@ -136,6 +189,7 @@ struct ddps_ipoib_nbr *ddps_ipoib_nbr_learn(struct ddps_ipoib_if *f, const struc
 {
 	struct ddps_ipoib_nbr *b = ddps_ipoib_nbr_find(f, ip);
 	struct ddps_ipoib_node *n;
+	bool path;
 
 	if (!b && !create)
 		return NULL;
@@ -148,17 +202,15 @@ struct ddps_ipoib_nbr *ddps_ipoib_nbr_learn(struct ddps_ipoib_if *f, const struc
 	if (b) {
 		if (b->node != n) { /* QPN or GID is another: another neighbour */
 			set_node(f, b, n);
-			b->state = NBR_PATH;
-			b->at = DDPS_CM_NEVER;
+			set_state(f, b, NBR_PATH, DDPS_CM_NEVER);
 		}
 		ddps_ipoib_node_flags(f, n, lladdr->flags);
 	}
-	if (b && n->has_path)
-		b->state = NBR_REACHABLE;
-	else if (b)
+	path = n->has_path;
+	if (b && !path)
 		ddps_ipoib_node_ask_path(f, n);
 	ddps_ipoib_node_put(f, n);
-	if (b && b->state == NBR_REACHABLE)
+	if (b && path)
 		reachable(f, b);
 	return b;
 }
@@ -167,28 +219,27 @@ void ddps_ipoib_nbr_path(struct ddps_ipoib_if *f, struct ddps_ipoib_node *n)
 {
 	bool path = n->has_path;
 
+	if (!n->nbrs) /* it is there for a REQ of its own */
+		return;
 	n->refs++;
-	for (unsigned i = 0; i < f->n_nbr; i++) {
-		struct ddps_ipoib_nbr *b = &f->nbr[i];
-
-		if (b->state == NBR_FREE || b->node != n)
-			continue;
+	for (struct ddps_ipoib_nbr *b = n->nbrs, *next; b; b = next) {
+		next = b->of_next;
 		if (!path)
 			fail_nbr(f, b);
 		else if (b->state == NBR_PATH)
 			reachable(f, b);
+		if (next && next->node != n) /* what is sent may push it out */
+			next = n->nbrs;
 	}
 	ddps_ipoib_node_put(f, n);
 }
 
 void ddps_ipoib_nbr_reresolve(struct ddps_ipoib_if *f, const struct ddps_ipoib_node *n)
 {
-	for (unsigned i = 0; i < f->n_nbr; i++) {
-		struct ddps_ipoib_nbr *b = &f->nbr[i];
-
-		if (b->state != NBR_REACHABLE || b->node != n)
+	for (struct ddps_ipoib_nbr *b = n->nbrs; b; b = b->of_next) {
+		if (b->state != NBR_REACHABLE)
 			continue;
-		b->state = NBR_PROBE;
+		set_state(f, b, NBR_PROBE, DDPS_CM_NEVER);
 		b->tries = 0;
 		query(f, b, true);
 	}
@@ -202,7 +253,7 @@ static void expire(struct ddps_ipoib_if *f, struct ddps_ipoib_nbr *b)
 			forget_nbr(f, b);
 			break;
 		}
-		b->state = NBR_PROBE; /* [4391-9.4-1] */
+		set_state(f, b, NBR_PROBE, DDPS_CM_NEVER); /* [4391-9.4-1] */
 		b->tries = 0;
 		query(f, b, false);
 		break;
@@ -220,19 +271,16 @@ static void expire(struct ddps_ipoib_if *f, struct ddps_ipoib_nbr *b)
 
 void ddps_ipoib_nbr_tick(struct ddps_ipoib_if *f)
 {
-	for (unsigned i = 0; i < f->n_nbr; i++)
-		if (f->nbr[i].state != NBR_FREE && f->nbr[i].at <= f->now)
-			expire(f, &f->nbr[i]);
+	struct ddps_due *due;
+
+	while ((due = ddps_dues_ready(&f->nbr_dues, f->now)))
+		expire(f, (struct ddps_ipoib_nbr *)(void *)((char *)due -
+							    offsetof(struct ddps_ipoib_nbr, due)));
 }
 
 uint64_t ddps_ipoib_nbr_deadline(const struct ddps_ipoib_if *f)
 {
-	uint64_t t = DDPS_CM_NEVER;
-
-	for (unsigned i = 0; i < f->n_nbr; i++)
-		if (f->nbr[i].state != NBR_FREE)
-			t = ddps_ipoib_min(t, f->nbr[i].at);
-	return t;
+	return ddps_dues_first(&f->nbr_dues);
 }
 
 void ddps_ipoib_nbr_clear(struct ddps_ipoib_if *f)
@@ -241,6 +289,7 @@ void ddps_ipoib_nbr_clear(struct ddps_ipoib_if *f)
 		if (f->nbr[i].state != NBR_FREE)
 			forget_nbr(f, &f->nbr[i]);
 	f->n_nbr = 0;
+	f->nbr_free = NULL;
 }
 
 int ddps_ipoib_if_nbr_info(const struct ddps_ipoib_if *f, unsigned nr,

@@ -3,34 +3,108 @@
 #include <string.h>
 #include "ipoib_cm/iface/iface_in.h"
 
+static uint64_t hash_gid(const struct ddps_ipoib_if *f, const uint8_t *gid)
+{
+	return ddps_siphash(&f->key, gid, DDPS_IPOIB_GID_LEN);
+}
+
+/* [4755-3.3-8]: the flags are no part of it */
+static uint64_t hash_of(const struct ddps_ipoib_if *f, const struct ddps_ipoib_lladdr *a)
+{
+	uint8_t key[sizeof(a->qpn) + DDPS_IPOIB_GID_LEN];
+
+	memcpy(key, &a->qpn, sizeof(a->qpn));
+	memcpy(key + sizeof(a->qpn), a->gid, DDPS_IPOIB_GID_LEN);
+	return ddps_siphash(&f->key, key, sizeof(key));
+}
+
 static struct ddps_ipoib_node *node_find(struct ddps_ipoib_if *f, const struct ddps_ipoib_lladdr *a)
 {
-	for (unsigned i = 0; i < f->n_node; i++)
-		if (f->node[i].used && ddps_ipoib_lladdr_cmp(&f->node[i].lladdr, a) == 0)
-			return &f->node[i];
+	struct ddps_ipoib_node *n;
+
+	DDPS_TAB_EACH(&f->node_by_lladdr, hash_of(f, a), n, struct ddps_ipoib_node, by_lladdr)
+	if (ddps_ipoib_lladdr_cmp(&n->lladdr, a) == 0)
+		return n;
 	return NULL;
 }
 
-static bool has_qp(const struct ddps_ipoib_if *f, const struct ddps_ipoib_node *n)
+/* ---- those that may be forgotten: without address, connection or anything to be done ---- */
+
+static void take_off(struct ddps_ipoib_node *n)
 {
-	for (unsigned i = 0; i < f->n_qp; i++)
-		if (f->qp[i].used && !f->qp[i].stopped && f->qp[i].node == n)
-			return true;
-	return false;
+	if (!n->at)
+		return;
+	*n->at = n->next;
+	if (n->next)
+		n->next->at = n->at;
+	n->at = NULL;
+}
+
+static void put_free(struct ddps_ipoib_if *f, struct ddps_ipoib_node *n)
+{
+	n->next = f->node_free;
+	f->node_free = n;
+}
+
+void ddps_ipoib_node_weigh(struct ddps_ipoib_if *f, struct ddps_ipoib_node *n)
+{
+	bool idle = n->used && !n->refs && !n->live && !n->unsettled;
+
+	if (idle == (n->at != NULL))
+		return;
+	if (!idle) {
+		take_off(n);
+		return;
+	}
+	n->at = &f->node_idle;
+	n->next = f->node_idle;
+	if (n->next)
+		n->next->at = &n->next;
+	f->node_idle = n;
+}
+
+static void forget(struct ddps_ipoib_if *f, struct ddps_ipoib_node *n)
+{
+	ddps_ipoib_link_close(&n->link, f->now);
+	while (n->qps) {
+		struct ddps_ipoib_qp *qp = n->qps;
+
+		ddps_ipoib_qp_stop(f, qp);
+		ddps_ipoib_qp_orphan(qp);
+	}
+	ddps_ipoib_queue_drop(f, &n->hold, &f->stats.tx_unreachable);
+	ddps_due_clear(&f->node_dues, &n->due);
+	ddps_tab_del(&f->node_by_lladdr, &n->by_lladdr);
+	ddps_tab_del(&f->node_by_gid, &n->by_gid);
+	take_off(n);
+	n->used = false;
+	if (!n->unsettled) /* else its slot is free when it is not on that list any more */
+		put_free(f, n);
+	ddps_ipoib_qp_collect(f);
+}
+
+void ddps_ipoib_node_settled(struct ddps_ipoib_if *f, struct ddps_ipoib_node *n)
+{
+	if (n->used)
+		ddps_ipoib_node_weigh(f, n);
+	else
+		put_free(f, n);
 }
 
 static struct ddps_ipoib_node *node_slot(struct ddps_ipoib_if *f)
 {
-	for (unsigned i = 0; i < f->n_node; i++)
-		if (!f->node[i].used && !f->node[i].unsettled)
-			return &f->node[i];
-	if (f->n_node < f->cfg.max_peers)
+	struct ddps_ipoib_node *n;
+
+	if (!f->node_free && f->n_node < f->cfg.max_peers)
 		return &f->node[f->n_node++];
-	for (unsigned i = 0; i < f->n_node; i++)
-		if (!f->node[i].refs && !f->node[i].unsettled && !has_qp(f, &f->node[i]))
-			return &f->node[i];
-	f->stats.nbr_full++;
-	return NULL;
+	if (!f->node_free && f->node_idle)
+		forget(f, f->node_idle);
+	n = f->node_free;
+	if (n)
+		f->node_free = n->next;
+	else
+		f->stats.nbr_full++;
+	return n;
 }
 
 struct ddps_ipoib_node *ddps_ipoib_node_get(struct ddps_ipoib_if *f,
@@ -45,8 +119,10 @@ struct ddps_ipoib_node *ddps_ipoib_node_get(struct ddps_ipoib_if *f,
 		return NULL;
 	memset(n, 0, sizeof(*n));
 	n->used = true;
-	n->path_at = DDPS_CM_NEVER;
+	n->due.at = DDPS_CM_NEVER;
 	n->lladdr = *lladdr;
+	ddps_tab_add(&f->node_by_lladdr, &n->by_lladdr, hash_of(f, lladdr));
+	ddps_tab_add(&f->node_by_gid, &n->by_gid, hash_gid(f, lladdr->gid));
 	ddps_ipoib_link_init(&n->link, &f->links, lladdr, 0, f->cfg.form);
 	ddps_ipoib_node_flags(f, n, lladdr->flags);
 	return n;
@@ -62,19 +138,6 @@ void ddps_ipoib_node_flags(struct ddps_ipoib_if *f, struct ddps_ipoib_node *n, u
 	n->link.remote.flags = common; /* the same peer all the same */
 }
 
-static void forget(struct ddps_ipoib_if *f, struct ddps_ipoib_node *n)
-{
-	ddps_ipoib_link_close(&n->link, f->now);
-	for (unsigned i = 0; i < f->n_qp; i++)
-		if (f->qp[i].used && f->qp[i].node == n) {
-			ddps_ipoib_qp_stop(f, &f->qp[i]);
-			f->qp[i].node = NULL;
-		}
-	ddps_ipoib_queue_drop(f, &n->hold, &f->stats.tx_unreachable);
-	n->used = false;
-	ddps_ipoib_qp_collect(f);
-}
-
 void ddps_ipoib_node_put(struct ddps_ipoib_if *f, struct ddps_ipoib_node *n)
 {
 	if (--n->refs == 0)
@@ -88,68 +151,77 @@ void ddps_ipoib_node_clear(struct ddps_ipoib_if *f)
 			forget(f, &f->node[i]);
 	ddps_ipoib_conn_settle(f); /* no slot may be on the list when it is taken again */
 	f->n_node = 0;
+	f->node_free = NULL;
+}
+
+static void resolve(struct ddps_ipoib_if *f, struct ddps_ipoib_node *n)
+{
+	n->path_tries++;
+	ddps_due_set(&f->node_dues, &n->due, f->now + f->cfg.retry_ns);
+	f->stats.tx_failed += f->port->ops->resolve(f->port, n->lladdr.gid) != 0;
 }
 
 void ddps_ipoib_node_ask_path(struct ddps_ipoib_if *f, struct ddps_ipoib_node *n)
 {
-	if (n->path_at != DDPS_CM_NEVER) /* asked already */
+	if (n->due.at != DDPS_CM_NEVER) /* asked already */
 		return;
-	n->path_tries = 1;
-	n->path_at = f->now + f->cfg.retry_ns;
-	f->stats.tx_failed += f->port->ops->resolve(f->port, n->lladdr.gid) != 0;
+	n->path_tries = 0;
+	resolve(f, n);
 }
 
 static void path_lost(struct ddps_ipoib_if *f, struct ddps_ipoib_node *n)
 {
-	n->path_at = DDPS_CM_NEVER;
+	ddps_due_set(&f->node_dues, &n->due, DDPS_CM_NEVER);
 	n->has_path = false;
+	ddps_ipoib_nbr_path(f, n);
+}
+
+static void path_found(struct ddps_ipoib_if *f, struct ddps_ipoib_node *n,
+		       const struct ddps_ipoib_path *path)
+{
+	n->path = *path;
+	n->link.addr = path->addr;
+	n->has_path = true;
+	ddps_due_set(&f->node_dues, &n->due, DDPS_CM_NEVER);
 	ddps_ipoib_nbr_path(f, n);
 }
 
 void ddps_ipoib_node_path(struct ddps_ipoib_if *f, const uint8_t gid[DDPS_IPOIB_GID_LEN],
 			  const struct ddps_ipoib_path *path)
 {
-	for (unsigned i = 0; i < f->n_node; i++) {
-		struct ddps_ipoib_node *n = &f->node[i];
+	uint64_t hash = hash_gid(f, gid);
+	struct ddps_tab_link *l = ddps_tab_first(&f->node_by_gid, hash), *next;
 
-		if (!n->used || memcmp(n->lladdr.gid, gid, sizeof(n->lladdr.gid)) != 0)
+	for (; l; l = next) {
+		struct ddps_ipoib_node *n =
+			(void *)((char *)l - offsetof(struct ddps_ipoib_node, by_gid));
+
+		next = ddps_tab_like(l->next, hash); /* @n may be forgotten, no other */
+		if (memcmp(n->lladdr.gid, gid, sizeof(n->lladdr.gid)) != 0)
 			continue;
-		if (!path) {
-			if (n->path_at != DDPS_CM_NEVER)
-				path_lost(f, n);
-			continue;
-		}
-		n->path = *path;
-		n->link.addr = path->addr;
-		n->has_path = true;
-		n->path_at = DDPS_CM_NEVER;
-		ddps_ipoib_nbr_path(f, n);
+		if (path)
+			path_found(f, n, path);
+		else if (n->due.at != DDPS_CM_NEVER)
+			path_lost(f, n);
 	}
 }
 
 void ddps_ipoib_node_tick(struct ddps_ipoib_if *f)
 {
-	for (unsigned i = 0; i < f->n_node; i++) {
-		struct ddps_ipoib_node *n = &f->node[i];
+	struct ddps_due *due;
 
-		if (!n->used || n->path_at > f->now)
-			continue;
-		if (n->path_tries >= f->cfg.tries) {
+	while ((due = ddps_dues_ready(&f->node_dues, f->now))) {
+		struct ddps_ipoib_node *n =
+			(void *)((char *)due - offsetof(struct ddps_ipoib_node, due));
+
+		if (n->path_tries >= f->cfg.tries)
 			path_lost(f, n);
-			continue;
-		}
-		n->path_tries++;
-		n->path_at = f->now + f->cfg.retry_ns;
-		f->stats.tx_failed += f->port->ops->resolve(f->port, n->lladdr.gid) != 0;
+		else
+			resolve(f, n);
 	}
 }
 
 uint64_t ddps_ipoib_node_deadline(const struct ddps_ipoib_if *f)
 {
-	uint64_t t = DDPS_CM_NEVER;
-
-	for (unsigned i = 0; i < f->n_node; i++)
-		if (f->node[i].used)
-			t = ddps_ipoib_min(t, f->node[i].path_at);
-	return t;
+	return ddps_dues_first(&f->node_dues);
 }

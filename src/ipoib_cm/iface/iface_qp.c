@@ -13,53 +13,141 @@ static uint32_t psn(struct ddps_ipoib_if *f)
 	return (uint32_t)(z ^ z >> 31) & PSN_MASK;
 }
 
+static uint64_t hash_of(const struct ddps_ipoib_if *f, uint32_t number)
+{
+	return ddps_siphash(&f->key, &number, sizeof(number));
+}
+
 struct ddps_ipoib_qp *ddps_ipoib_conn_by_qpn(struct ddps_ipoib_if *f, uint32_t qpn)
 {
-	for (unsigned i = 0; i < f->n_qp; i++)
-		if (f->qp[i].used && f->qp[i].qpn == qpn)
-			return &f->qp[i];
+	struct ddps_ipoib_qp *qp;
+
+	DDPS_TAB_EACH(&f->qp_by_qpn, hash_of(f, qpn), qp, struct ddps_ipoib_qp, by_qpn)
+	if (qp->qpn == qpn)
+		return qp;
 	return NULL;
 }
 
 struct ddps_ipoib_qp *ddps_ipoib_conn_by_id(const struct ddps_ipoib_if *f, uint32_t id)
 {
-	for (unsigned i = 0; id && i < f->n_qp; i++)
-		if (f->qp[i].used && f->qp[i].id == id)
-			return &f->qp[i];
+	struct ddps_ipoib_qp *qp;
+
+	DDPS_TAB_EACH(&f->qp_by_id, hash_of(f, id), qp, struct ddps_ipoib_qp, by_id)
+	if (qp->id == id)
+		return qp;
 	return NULL;
+}
+
+void ddps_ipoib_qp_name(struct ddps_ipoib_if *f, struct ddps_ipoib_qp *qp, uint32_t id)
+{
+	qp->id = id;
+	ddps_tab_add(&f->qp_by_id, &qp->by_id, hash_of(f, id));
+}
+
+static struct ddps_ipoib_qp *slot(struct ddps_ipoib_if *f)
+{
+	struct ddps_ipoib_qp *qp = f->qp_free;
+
+	if (qp)
+		f->qp_free = qp->next;
+	else if (f->n_qp < f->cfg.max_qps)
+		qp = &f->qp[f->n_qp++];
+	return qp;
+}
+
+static void free_slot(struct ddps_ipoib_if *f, struct ddps_ipoib_qp *qp)
+{
+	qp->used = false;
+	qp->next = f->qp_free;
+	f->qp_free = qp;
 }
 
 int ddps_ipoib_qp_make(struct ddps_ipoib_if *f, struct ddps_ipoib_node *n, uint8_t transport,
 		       struct ddps_ipoib_qp **out)
 {
-	struct ddps_ipoib_qp *qp = NULL;
+	struct ddps_ipoib_qp *qp = slot(f);
 	uint32_t qpn;
 	int err;
 
-	for (unsigned i = 0; i < f->n_qp && !qp; i++)
-		if (!f->qp[i].used)
-			qp = &f->qp[i];
-	if (!qp && f->n_qp < f->cfg.max_qps)
-		qp = &f->qp[f->n_qp++];
 	if (!qp)
 		return DDPS_E_LIMIT;
 	err = f->port->ops->qp_create(f->port, transport, f->cfg.me.rx_mtu, &qpn);
-	if (err)
+	if (err) {
+		free_slot(f, qp);
 		return err;
+	}
 	*qp = (struct ddps_ipoib_qp){ .used = true,
 				      .transport = transport,
 				      .qpn = qpn,
 				      .psn = psn(f),
 				      .used_at = f->now,
-				      .node = n };
+				      .node = n,
+				      .of_next = n->qps,
+				      .of_at = &n->qps };
+	if (n->qps)
+		n->qps->of_at = &qp->of_next;
+	n->qps = qp;
+	n->live++;
+	f->n_qp_used++;
+	ddps_tab_add(&f->qp_by_qpn, &qp->by_qpn, hash_of(f, qpn));
+	ddps_ipoib_node_weigh(f, n);
 	*out = qp;
 	return 0;
 }
 
+void ddps_ipoib_qp_orphan(struct ddps_ipoib_qp *qp)
+{
+	if (!qp->node)
+		return;
+	*qp->of_at = qp->of_next;
+	if (qp->of_next)
+		qp->of_next->of_at = qp->of_at;
+	qp->node->live -= !qp->stopped;
+	qp->node = NULL;
+}
+
 void ddps_ipoib_qp_free(struct ddps_ipoib_if *f, struct ddps_ipoib_qp *qp)
 {
+	struct ddps_ipoib_node *n = qp->node;
+
 	f->port->ops->qp_destroy(f->port, qp->qpn);
-	qp->used = false;
+	ddps_ipoib_qp_orphan(qp);
+	ddps_due_clear(&f->qp_dues, &qp->due);
+	ddps_tab_del(&f->qp_by_qpn, &qp->by_qpn);
+	if (qp->id)
+		ddps_tab_del(&f->qp_by_id, &qp->by_id);
+	f->n_qp_used--;
+	if (qp->looked) /* its slot is free when it is not on that list any more */
+		qp->used = false;
+	else
+		free_slot(f, qp);
+	if (n)
+		ddps_ipoib_node_weigh(f, n);
+}
+
+/* To be looked at by qp_collect(). */
+static void look(struct ddps_ipoib_if *f, struct ddps_ipoib_qp *qp)
+{
+	if (qp->looked)
+		return;
+	qp->looked = true;
+	qp->next = f->qp_look;
+	f->qp_look = qp;
+}
+
+void ddps_ipoib_qp_gone(void *user, uint32_t id)
+{
+	struct ddps_ipoib_qp *qp = ddps_ipoib_conn_by_id(user, id);
+
+	if (qp)
+		look(user, qp);
+}
+
+void ddps_ipoib_qp_is_used(struct ddps_ipoib_if *f, struct ddps_ipoib_qp *qp)
+{
+	qp->used_at = f->now;
+	if (!qp->due.place) /* else it is looked at earlier, and then put off */
+		ddps_due_set(&f->qp_dues, &qp->due, f->now + f->cfg.idle_ns);
 }
 
 int ddps_ipoib_qp_ready(struct ddps_ipoib_if *f, struct ddps_ipoib_qp *qp, uint32_t qpn,
@@ -84,12 +172,19 @@ int ddps_ipoib_qp_ready(struct ddps_ipoib_if *f, struct ddps_ipoib_qp *qp, uint3
 	return f->port->ops->qp_ready(f->port, qp->qpn, &to);
 }
 
+/* A stopped one waits until the agent has forgotten its connection; qp_gone() says when. */
 void ddps_ipoib_qp_collect(struct ddps_ipoib_if *f)
 {
-	for (unsigned i = 0; i < f->n_qp; i++)
-		if (f->qp[i].used && f->qp[i].stopped &&
-		    ddps_cm_state(f->cm, f->qp[i].id) == DDPS_CM_ST_IDLE)
-			ddps_ipoib_qp_free(f, &f->qp[i]);
+	struct ddps_ipoib_qp *qp;
+
+	while ((qp = f->qp_look)) {
+		f->qp_look = qp->next;
+		qp->looked = false;
+		if (!qp->used)
+			free_slot(f, qp);
+		else if (qp->stopped && ddps_cm_state(f->cm, qp->id) == DDPS_CM_ST_IDLE)
+			ddps_ipoib_qp_free(f, qp);
+	}
 }
 
 void ddps_ipoib_qp_stop(struct ddps_ipoib_if *f, struct ddps_ipoib_qp *qp)
@@ -98,6 +193,12 @@ void ddps_ipoib_qp_stop(struct ddps_ipoib_if *f, struct ddps_ipoib_qp *qp)
 		return;
 	f->stats.conn_down += qp->up;
 	f->port->ops->qp_stop(f->port, qp->qpn);
+	ddps_due_clear(&f->qp_dues, &qp->due);
 	qp->stopped = true;
 	qp->up = false;
+	if (qp->node) {
+		qp->node->live--;
+		ddps_ipoib_node_weigh(f, qp->node);
+	}
+	look(f, qp);
 }

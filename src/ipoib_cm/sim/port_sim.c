@@ -5,7 +5,8 @@
 #include "common/sized.h"
 #include "ipoib_cm/sim/port_sim_in.h"
 
-#define MAX_NODES      4096
+#define MAX_NODES      0xbfff /* LIDs of nodes */
+#define QP_ROWS	       16384
 #define DEFAULT_EVENTS 65536
 #define CONFIG	       DDPS_SIZED(ddps_ipoib_sim_config, sizeof(struct ddps_ipoib_sim_config))
 
@@ -145,7 +146,8 @@ int ddps_ipoib_sim_new(struct ddps_ipoib_sim **out, const struct ddps_ipoib_sim_
 	s->rng = mine.seed;
 	s->node = calloc(mine.nodes, sizeof(*s->node));
 	s->heap = calloc(s->cfg.max_events, sizeof(struct sim_event *));
-	if (!s->node || !s->heap) {
+	if (!s->node || !s->heap || !ddps_tab_new(&s->by_gid, mine.nodes) ||
+	    !ddps_tab_new(&s->by_qpn, QP_ROWS)) {
 		ddps_ipoib_sim_free(s);
 		return DDPS_E_NOMEM;
 	}
@@ -166,7 +168,10 @@ void ddps_ipoib_sim_free(struct ddps_ipoib_sim *s)
 	while (s->heap && s->n_event)
 		event_free(s->heap[--s->n_event]);
 	for (unsigned i = 0; s->node && i < s->cfg.nodes; i++)
-		free(s->node[i].qp);
+		while (s->node[i].qp)
+			ddps_ipoib_sim_qp_free(s->node[i].qp);
+	free(s->by_gid.row);
+	free(s->by_qpn.row);
 	free(s->heap);
 	free(s->node);
 	free(s);
@@ -190,14 +195,26 @@ void ddps_ipoib_sim_touch(struct ddps_ipoib_sim *s, unsigned node)
 		n->timer = at;
 }
 
+static uint64_t hash_gid(const uint8_t *gid)
+{
+	static const struct ddps_siphash_key key; /* nobody attacks a fabric in memory */
+
+	return ddps_siphash(&key, gid, DDPS_IPOIB_GID_LEN);
+}
+
 int ddps_ipoib_sim_attach(struct ddps_ipoib_sim *s, unsigned node,
 			  const struct ddps_ipoib_sim_user *user)
 {
+	struct sim_node *n = &s->node[node];
+
 	if (node >= s->cfg.nodes || user->struct_size < sizeof(*user) ||
 	    user->up->struct_size < sizeof(*user->up))
 		return DDPS_E_INVAL;
-	s->node[node].user = *user;
-	s->node[node].attached = true;
+	if (n->known)
+		ddps_tab_del(&s->by_gid, &n->by_gid);
+	n->user = *user;
+	n->attached = n->known = true;
+	ddps_tab_add(&s->by_gid, &n->by_gid, hash_gid(user->addr.gid));
 	ddps_ipoib_sim_touch(s, node);
 	return 0;
 }
@@ -208,8 +225,8 @@ void ddps_ipoib_sim_detach(struct ddps_ipoib_sim *s, unsigned node)
 
 	n->attached = false;
 	n->n_group = 0;
-	for (unsigned i = 0; i < n->n_qp; i++)
-		n->qp[i].used = false;
+	while (n->qp)
+		ddps_ipoib_sim_qp_free(n->qp);
 }
 
 void ddps_ipoib_sim_set_faults(struct ddps_ipoib_sim *s, const struct ddps_ipoib_sim_faults *faults)
@@ -240,18 +257,18 @@ static void path_in(struct ddps_ipoib_sim *s, const struct sim_node *n, const st
 					.life = ddps_cm_time_code(s->cfg.faults.max_delay),
 					.hop_limit = 1 };
 
-	for (unsigned i = 0; i < s->cfg.nodes; i++) {
-		const struct sim_node *to = &s->node[i];
+	const struct sim_node *to, *first = NULL;
 
-		if (!to->attached || to->down || memcmp(to->user.addr.gid, e->gid, 16) != 0)
-			continue;
-		path.addr = i + 1;
+	DDPS_TAB_EACH(&s->by_gid, hash_gid(e->gid), to, struct sim_node, by_gid)
+	if (to->attached && !to->down && !memcmp(to->user.addr.gid, e->gid, 16) &&
+	    (!first || to->nr < first->nr))
+		first = to;
+	if (first) {
+		path.addr = first->nr + 1;
 		path.slid = (uint16_t)(n->nr + 1);
-		path.dlid = (uint16_t)(i + 1);
-		n->user.up->path(n->user.user, e->gid, &path, s->now);
-		return;
+		path.dlid = (uint16_t)(first->nr + 1);
 	}
-	n->user.up->path(n->user.user, e->gid, NULL, s->now);
+	n->user.up->path(n->user.user, e->gid, first ? &path : NULL, s->now);
 }
 
 static void arrive(struct ddps_ipoib_sim *s, const struct sim_event *e)

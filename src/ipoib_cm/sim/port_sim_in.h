@@ -3,6 +3,7 @@
 #define DDPS_IPOIB_PORT_SIM_IN_H
 /* What the files of the fabric in memory share. */
 #include <ddpsess/ipoib_sim.h>
+#include "ipoib_cm/tab/tab.h"
 
 enum sim_kind { SIM_UD, SIM_MAD, SIM_QP, SIM_QP_ERROR, SIM_PATH, SIM_JOINED, SIM_TIMER, SIM_CALL };
 
@@ -22,7 +23,10 @@ struct sim_event {
 };
 
 struct sim_qp {
-	bool used, ready, stopped;
+	struct ddps_tab_link by_number;
+	struct sim_qp *next, **at; /* of the same node */
+	struct sim_node *node;
+	bool ready, stopped;
 	uint8_t transport;
 	unsigned retries;
 	uint32_t qpn, rx_mtu, to_qpn;
@@ -38,9 +42,11 @@ struct sim_node {
 	unsigned nr;
 	bool attached, down;
 	struct ddps_ipoib_sim_user user;
+	struct ddps_tab_link by_gid; /* once attached */
+	bool known;		     /* it is in that table */
 	uint32_t next_qpn;
 	unsigned n_qp;
-	struct sim_qp *qp;
+	struct sim_qp *qp; /* the first */
 	unsigned n_group;
 	uint8_t group[SIM_GROUPS][DDPS_IPOIB_GID_LEN];
 	uint64_t timer; /* the earliest one in the queue of events */
@@ -50,6 +56,7 @@ struct ddps_ipoib_sim {
 	struct ddps_ipoib_sim_config cfg;
 	uint64_t rng, now, seq;
 	struct sim_node *node;
+	struct ddps_tab by_gid, by_qpn;
 	unsigned n_event;
 	struct sim_event **heap;
 	struct ddps_ipoib_sim_stats stats;
@@ -63,6 +70,7 @@ struct sim_event *ddps_ipoib_sim_post(struct ddps_ipoib_sim *s, enum sim_kind ki
 uint64_t ddps_ipoib_sim_delay(struct ddps_ipoib_sim *s);
 bool ddps_ipoib_sim_chance(struct ddps_ipoib_sim *s, unsigned per_million);
 struct sim_qp *ddps_ipoib_sim_qp(struct sim_node *n, uint32_t qpn);
+void ddps_ipoib_sim_qp_free(struct sim_qp *qp);
 /* A message has come to the queue pair it was sent to, or fails there. */
 void ddps_ipoib_sim_qp_in(struct ddps_ipoib_sim *s, const struct sim_event *e);
 

@@ -116,29 +116,32 @@ static int sim_mad_send(struct ddps_ipoib_port *port, ddps_cm_addr to,
 
 /* ---- Queue pairs ---- */
 
-struct sim_qp *ddps_ipoib_sim_qp(struct sim_node *n, uint32_t qpn)
+static uint64_t hash_of(const struct sim_node *n, uint32_t qpn)
 {
-	for (unsigned i = 0; i < n->n_qp; i++)
-		if (n->qp[i].used && n->qp[i].qpn == qpn)
-			return &n->qp[i];
-	return NULL;
+	static const struct ddps_siphash_key key;
+	const uint32_t words[2] = { n->nr, qpn };
+
+	return ddps_siphash(&key, words, sizeof(words));
 }
 
-static struct sim_qp *qp_slot(struct sim_node *n)
+struct sim_qp *ddps_ipoib_sim_qp(struct sim_node *n, uint32_t qpn)
 {
 	struct sim_qp *qp;
 
-	for (unsigned i = 0; i < n->n_qp; i++)
-		if (!n->qp[i].used)
-			return &n->qp[i];
-	if (n->n_qp == MAX_QPS)
-		return NULL;
-	qp = realloc(n->qp, (n->n_qp + 1) * sizeof(*qp));
-	if (!qp)
-		return NULL;
-	n->qp = qp;
-	qp[n->n_qp].used = false;
-	return &qp[n->n_qp++];
+	DDPS_TAB_EACH(&n->sim->by_qpn, hash_of(n, qpn), qp, struct sim_qp, by_number)
+	if (qp->node == n && qp->qpn == qpn)
+		return qp;
+	return NULL;
+}
+
+void ddps_ipoib_sim_qp_free(struct sim_qp *qp)
+{
+	ddps_tab_del(&qp->node->sim->by_qpn, &qp->by_number);
+	*qp->at = qp->next;
+	if (qp->next)
+		qp->next->at = qp->at;
+	qp->node->n_qp--;
+	free(qp);
 }
 
 static int sim_qp_create(struct ddps_ipoib_port *port, uint8_t transport, uint32_t rx_mtu,
@@ -149,15 +152,23 @@ static int sim_qp_create(struct ddps_ipoib_port *port, uint8_t transport, uint32
 
 	if (transport != DDPS_CM_RC && transport != DDPS_CM_UC)
 		return DDPS_E_UNSUPPORTED;
-	qp = qp_slot(n);
+	qp = n->n_qp < MAX_QPS ? calloc(1, sizeof(*qp)) : NULL;
 	if (!qp)
 		return DDPS_E_LIMIT;
 	do
 		n->next_qpn = (n->next_qpn + 1) & QPN_MASK;
 	while (n->next_qpn < 2 || n->next_qpn == QPN_MASK || ddps_ipoib_sim_qp(n, n->next_qpn));
-	*qp = (struct sim_qp){
-		.used = true, .transport = transport, .qpn = n->next_qpn, .rx_mtu = rx_mtu
-	};
+	*qp = (struct sim_qp){ .next = n->qp,
+			       .at = &n->qp,
+			       .node = n,
+			       .transport = transport,
+			       .qpn = n->next_qpn,
+			       .rx_mtu = rx_mtu };
+	if (n->qp)
+		n->qp->at = &qp->next;
+	n->qp = qp;
+	n->n_qp++;
+	ddps_tab_add(&n->sim->by_qpn, &qp->by_number, hash_of(n, qp->qpn));
 	*qpn = qp->qpn;
 	return 0;
 }
@@ -269,7 +280,7 @@ static void sim_qp_destroy(struct ddps_ipoib_port *port, uint32_t qpn)
 	struct sim_qp *qp = ddps_ipoib_sim_qp(NODE(port), qpn);
 
 	if (qp)
-		qp->used = false;
+		ddps_ipoib_sim_qp_free(qp);
 }
 
 const struct ddps_ipoib_port_ops ddps_ipoib_sim_ops = {

@@ -93,7 +93,8 @@ static int random_numbers(struct bridge *b, uint32_t *seed, char *why, size_t wh
 {
 	uint32_t r[3];
 
-	if (getrandom(r, sizeof r, 0) != sizeof r) {
+	if (getrandom(r, sizeof r, 0) != sizeof r ||
+	    getrandom(b->cfg.hash_key, sizeof b->cfg.hash_key, 0) != sizeof b->cfg.hash_key) {
 		snprintf(why, why_len, "random numbers: %s", strerror(errno));
 		return -1;
 	}

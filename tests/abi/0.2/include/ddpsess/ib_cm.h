@@ -93,11 +93,16 @@ DDPS_API const char *ddps_cm_event_name(enum ddps_cm_event ev);
 struct ddps_cm;
 
 struct ddps_cm_config {
-	size_t struct_size;		   /* set by ddps_cm_config_init() */
-	uint64_t ca_guid;		   /* goes into every REQ, REP and timeout REJ */
-	uint32_t tid_high;		   /* upper half of own transaction IDs */
-	uint32_t id_seed;		   /* random, so that a restart does not reuse IDs */
-	unsigned max_conns;		   /* 1..65535; REQs beyond are refused with reason 3 */
+	size_t struct_size; /* set by ddps_cm_config_init() */
+	uint64_t ca_guid;   /* goes into every REQ, REP and timeout REJ */
+	uint32_t tid_high;  /* upper half of own transaction IDs */
+	uint32_t id_seed;   /* random, so that a restart does not reuse IDs */
+	unsigned max_conns; /* 1..65535; REQs beyond are refused with reason 3 */
+	/*
+	 * Random, for the tables of connections, and never shown to anybody: a peer that knows it
+	 * can make look-ups as slow as there are connections.
+	 */
+	uint64_t hash_key[2];
 	uint8_t priv[DDPS_IPOIB_PRIV_LEN]; /* for REJs that concern no listener */
 };
 

@@ -24,7 +24,7 @@ struct ddps_ipoib_sim_faults {
 struct ddps_ipoib_sim_config {
 	size_t struct_size; /* set by ddps_ipoib_sim_config_init() */
 	uint64_t seed;
-	unsigned nodes; /* 1..4096 */
+	unsigned nodes; /* 1..49151 */
 	uint32_t link_mtu;
 	unsigned max_events; /* in flight; more are lost and counted.  0: 65536 */
 	struct ddps_ipoib_sim_faults faults;

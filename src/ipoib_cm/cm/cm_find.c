@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The connections of an agent: made, found by what messages say, forgotten. */
+#include <stdlib.h>
+#include "ipoib_cm/cm/cm_conn.h"
+
+/* A number of this side, or one of the peer with @guid. */
+static uint64_t hash_of(const struct ddps_cm *cm, uint64_t guid, uint32_t number)
+{
+	const uint64_t words[2] = { guid, number };
+
+	return ddps_siphash(&cm->key, words, sizeof(words));
+}
+
+struct ddps_cm_conn *ddps_cm_conn_find(const struct ddps_cm *cm, uint32_t local_id)
+{
+	struct ddps_cm_conn *c;
+
+	DDPS_TAB_EACH(&cm->by_id, hash_of(cm, 0, local_id), c, struct ddps_cm_conn, by_id)
+	if (c->local_id == local_id)
+		return c;
+	return NULL;
+}
+
+struct ddps_cm_conn *ddps_cm_conn_remote(const struct ddps_cm *cm, uint64_t guid, uint32_t id)
+{
+	struct ddps_cm_conn *c;
+
+	DDPS_TAB_EACH(&cm->by_remote, hash_of(cm, guid, id), c, struct ddps_cm_conn, by_remote)
+	if (c->remote_guid == guid && c->remote_id == id)
+		return c;
+	return NULL;
+}
+
+/*
+ * A connection in timewait is over at both ends, and a peer that has restarted gives its QPNs
+ * anew: that is no stale connection.
+ */
+struct ddps_cm_conn *ddps_cm_conn_qpn(const struct ddps_cm *cm, uint64_t guid, uint32_t qpn)
+{
+	struct ddps_cm_conn *c;
+
+	DDPS_TAB_EACH(&cm->by_qpn, hash_of(cm, guid, qpn), c, struct ddps_cm_conn, by_qpn)
+	if (c->remote_guid == guid && c->remote_qpn == qpn)
+		return c;
+	return NULL;
+}
+
+struct ddps_cm_conn *ddps_cm_conn_new(struct ddps_cm *cm)
+{
+	struct ddps_cm_conn *c;
+
+	if (cm->n_conns >= cm->cfg.max_conns)
+		return NULL;
+	c = calloc(1, sizeof(*c));
+	if (!c)
+		return NULL;
+	do
+		c->local_id = cm->id_counter++ ^ cm->cfg.id_seed;
+	while (!c->local_id || ddps_cm_conn_find(cm, c->local_id));
+	c->due.at = DDPS_CM_NEVER;
+	ddps_tab_add(&cm->by_id, &c->by_id, hash_of(cm, 0, c->local_id));
+	c->next = cm->conns;
+	c->at = &cm->conns;
+	if (c->next)
+		c->next->at = &c->next;
+	cm->conns = c;
+	cm->n_conns++;
+	return c;
+}
+
+void ddps_cm_conn_known(struct ddps_cm *cm, struct ddps_cm_conn *c)
+{
+	c->has_remote = c->has_qpn = true;
+	ddps_tab_add(&cm->by_remote, &c->by_remote, hash_of(cm, c->remote_guid, c->remote_id));
+	ddps_tab_add(&cm->by_qpn, &c->by_qpn, hash_of(cm, c->remote_guid, c->remote_qpn));
+}
+
+void ddps_cm_conn_no_qpn(struct ddps_cm *cm, struct ddps_cm_conn *c)
+{
+	if (c->has_qpn)
+		ddps_tab_del(&cm->by_qpn, &c->by_qpn);
+	c->has_qpn = false;
+}
+
+void ddps_cm_conn_drop(struct ddps_cm *cm, struct ddps_cm_conn *c)
+{
+	uint32_t id = c->local_id;
+
+	ddps_due_clear(&cm->dues, &c->due);
+	ddps_tab_del(&cm->by_id, &c->by_id);
+	ddps_cm_conn_no_qpn(cm, c);
+	if (c->has_remote)
+		ddps_tab_del(&cm->by_remote, &c->by_remote);
+	*c->at = c->next;
+	if (c->next)
+		c->next->at = c->at;
+	cm->n_conns--;
+	free(c);
+	if (cm->gone)
+		cm->gone(cm->gone_user, id);
+}

@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#ifndef DDPS_DUE_H
+#define DDPS_DUE_H
+/* Timers in a heap: the earliest is at hand, each of them is moved in steps of its logarithm. */
+#include <stdint.h>
+#include <stdlib.h>
+
+#define DDPS_DUE_NEVER UINT64_MAX
+
+/* One timer, a member of what it is for.  Zeroed it is not set. */
+struct ddps_due {
+	uint64_t at;
+	uint32_t place; /* in the heap, from 1; 0: not there */
+};
+
+struct ddps_dues {
+	struct ddps_due **heap; /* the first place is not used */
+	uint32_t n;
+};
+
+/* For up to @n timers.  Return: whether there was memory. */
+static inline _Bool ddps_dues_new(struct ddps_dues *d, unsigned n)
+{
+	d->heap = (struct ddps_due **)calloc((size_t)n + 1, sizeof(*d->heap));
+	return d->heap;
+}
+
+static inline void ddps_due_put(struct ddps_dues *d, uint32_t at, struct ddps_due *e)
+{
+	d->heap[at] = e;
+	e->place = at;
+}
+
+static inline void ddps_due_up(struct ddps_dues *d, uint32_t at, struct ddps_due *e)
+{
+	for (; at > 1 && d->heap[at / 2]->at > e->at; at /= 2)
+		ddps_due_put(d, at, d->heap[at / 2]);
+	ddps_due_put(d, at, e);
+}
+
+static inline void ddps_due_down(struct ddps_dues *d, uint32_t at, struct ddps_due *e)
+{
+	for (uint32_t c; (c = 2 * at) <= d->n; at = c) {
+		if (c < d->n && d->heap[c + 1]->at < d->heap[c]->at)
+			c++;
+		if (d->heap[c]->at >= e->at)
+			break;
+		ddps_due_put(d, at, d->heap[c]);
+	}
+	ddps_due_put(d, at, e);
+}
+
+static inline void ddps_due_clear(struct ddps_dues *d, struct ddps_due *e)
+{
+	uint32_t at = e->place;
+	struct ddps_due *last;
+
+	if (!at)
+		return;
+	e->place = 0;
+	last = d->heap[d->n--];
+	if (last == e)
+		return;
+	ddps_due_up(d, at, last);
+	ddps_due_down(d, last->place, last);
+}
+
+/* NEVER: not at all. */
+static inline void ddps_due_set(struct ddps_dues *d, struct ddps_due *e, uint64_t at)
+{
+	if (at == DDPS_DUE_NEVER) {
+		ddps_due_clear(d, e);
+		e->at = at;
+		return;
+	}
+	if (e->place && e->at == at)
+		return;
+	e->at = at;
+	if (!e->place)
+		ddps_due_put(d, ++d->n, e);
+	ddps_due_up(d, e->place, e);
+	ddps_due_down(d, e->place, e);
+}
+
+static inline uint64_t ddps_dues_first(const struct ddps_dues *d)
+{
+	return d->n ? d->heap[1]->at : DDPS_DUE_NEVER;
+}
+
+/* The earliest, if it is due.  Return: NULL: none is. */
+static inline struct ddps_due *ddps_dues_ready(const struct ddps_dues *d, uint64_t now)
+{
+	return d->n && d->heap[1]->at <= now ? d->heap[1] : NULL;
+}
+
+#endif
