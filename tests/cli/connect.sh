@@ -23,6 +23,14 @@ plain_text() {
 	served
 }
 
+debugging() {
+	listen "$(uri_of "$wire")" --count 2
+	run 0 connect "$uri" || return
+	why="the library logs unasked"
+	! grep -q ' -> ' err || return
+	DDPSESS_DEBUG=1 run 0 connect "$uri" && says err "CONNECTING -> OPEN" && served
+}
+
 colour() {
 	listen "$(uri_of "$wire")" --count 2
 	TERM=xterm timeout "$PATIENCE" script -qec "$SESSCTL connect '$uri'" /dev/null >out
@@ -146,6 +154,7 @@ mpa_options() {
 for wire in $WIRES; do
 	test_case "connect-$wire-text" plain_text
 	command -v script >/dev/null && test_case "connect-$wire-colour" colour
+	test_case "connect-$wire-debug" debugging
 	test_case "connect-$wire-ird-ord" numbers
 	test_case "connect-$wire-ulp" ulp
 	test_case "connect-$wire-private-data" private_data

@@ -46,6 +46,15 @@ cases_in_page() {
 	done
 }
 
+counts_in_page() {
+	local all quick
+	all=$(find "$lab/cases" -name '*.sh' | wc -l)
+	quick=$(grep -lx '# quick' "$lab"/cases/*.sh | wc -l)
+	why="$all cases, $quick quick ones"
+	tr '\n' ' ' <"$page" | grep -qF "There are $all cases. The $quick of \`run.sh --quick\`"
+}
+
+test_case "docs/interop.md says how many cases there are" counts_in_page
 test_case "docs/interop.md has siw's profile" profile_in_page
 test_case "siw's profile and its evidence name the same cases" profile_known
 test_case "docs/interop.md has every interop case" cases_in_page

@@ -35,9 +35,10 @@ sort -u "$work/found" >"$work/tests"
 	grep -oE 'DDPSESS_[A-Z0-9_]+' src/verbs/vd_config.c
 } | sort -u >"$work/words"
 
-# exists NAME: a test, or a file
+# exists NAME: a test, a file, or FILE#WORD where FILE has the word, such as a case of a script
 exists() {
-	grep -qxF "$1" "$work/tests" || [ -e "$1" ]
+	grep -qxF -- "$1" "$work/tests" || [ -e "$1" ] ||
+		{ [[ $1 == *'#'* ]] && grep -qw -- "${1#*#}" "${1%%#*}"; }
 }
 
 # page FILE: what it names in backticks and is not there
@@ -94,6 +95,22 @@ mutations() {
 	done
 }
 
+# verdicts FILE: rows of measurements whose last word is not what ratio and target say, and cases
+# that nothing measures
+verdicts() {
+	grep -E '^\|.*\| (>= [0-9.]+|-) \|' "$1" >"$work/rows"
+	awk -F' *\\| *' '{
+		goal = $8
+		sub(">= ", "", goal)
+		want = goal == "-" ? "" : $6 + 0.005 >= goal + 0 ? "met" : "MISSED"
+		if ($9 != want)
+			print $2 ": " $6 " of " $8 " is not " ($9 == "" ? "nothing" : $9)
+	}' "$work/rows"
+	awk -F' *\\| *' '{ sub(/[ ,].*/, "", $2); print $2 }' "$work/rows" | sort -u | while read -r word; do
+		grep -rqF -- "\"$word" bench/*.sh bench/samples.bash || echo "$word: measured by nothing"
+	done
+}
+
 page docs/security.md >"$work/log"
 ! [ -s "$work/log" ]
 result $? "what docs/security.md names exists" "$work/log"
@@ -119,3 +136,9 @@ sed 's:attack_9_every_wait_ends:attack_9_no_wait_ends:; s:^src/common/loop.c:src
 	tests/mutate/attacks.txt >"$work/mutations"
 [ "$(mutations "$work/mutations" | wc -l)" -ge 3 ]
 result $? "a test without a mutation, and a mutation without its test or file, are found"
+verdicts docs/performance.md >"$work/log"
+! [ -s "$work/log" ] && [ "$(wc -l <"$work/rows")" -gt 40 ]
+result $? "the tables of docs/performance.md say met where the target is met" "$work/log"
+sed 's/| 1.80 | 1.59..2.23 |/| 0.80 | 1.59..2.23 |/; s/^| ping 64 | ucx/| pong 64 | ucx/' docs/performance.md >"$work/page"
+[ "$(verdicts "$work/page" | wc -l)" = 2 ]
+result $? "a wrong verdict and a case that nothing measures are found"
