@@ -73,6 +73,7 @@ struct vd_config {
 	bool strict;  /* a Send without a receive ends the session */
 	bool rfc7306; /* immediate data and atomics */
 	enum vd_placed placed;
+	bool roce;	   /* the device says that it is a RoCE one */
 	bool stats;	   /* counters to standard error at the end */
 	unsigned retry_ms; /* how long a refused connection is tried again */
 	/* edge/: files of rules and of their trace, empty: none */
@@ -309,7 +310,8 @@ struct vd_id {
 	int reserved;				      /* a socket that keeps its port, or -1 */
 	struct vd_id *next_reserved, **prev_reserved; /* if it is not -1 */
 	bool own_address, port_asked;		      /* to connect from */
-	bool reuse, afonly;			      /* options */
+	bool reuse, afonly;			      /* options ... */
+	uint8_t ack_timeout;			      /* ... or 0 */
 	struct vd_qp *control; /* == qp: the library's, without work; and its queue */
 	struct ibv_cq *control_cq;
 	struct ibv_qp_init_attr ep_attr; /* rdma_create_ep on a listener: for its requests */

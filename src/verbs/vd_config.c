@@ -18,6 +18,7 @@
 /* Two words a setting takes, for false and true; other ways to say them follow in pairs. */
 static const char *const switches[] = { "off", "on", "false", "true", "no", "yes", "0", "1", NULL };
 static const char *const wires[] = { "tcp", "sctp", NULL };
+static const char *const faces[] = { "iwarp", "roce", NULL };
 static const char *const rules[] = { "stall", "strict", NULL };
 
 struct reader {
@@ -119,6 +120,7 @@ void vd_config_read(struct vd_config *c)
 	c->p2p = choose(&r, "DDPSESS_P2P", switches, true);
 	c->strict = choose(&r, "DDPSESS_NO_RECV", rules, false);
 	c->rfc7306 = choose(&r, "DDPSESS_RFC7306", switches, true);
+	c->roce = choose(&r, "DDPSESS_FACE", faces, false);
 	c->placed = placed(&r);
 	c->stats = choose(&r, "DDPSESS_STATS", switches, false);
 	c->retry_ms = number(&r, "DDPSESS_RETRY_MS", RETRY_MS_MAX, RETRY_MS);

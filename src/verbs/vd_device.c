@@ -287,7 +287,9 @@ VD_API int _ibv_query_gid_ex(struct ibv_context *ctx, uint32_t port, uint32_t in
 			     struct ibv_gid_entry *entry, uint32_t flags, size_t len)
 {
 	/* Kernels say of an RNIC's GIDs neither RoCE v1 nor v2. */
-	struct ibv_gid_entry e = { .port_num = 1, .gid_type = IBV_GID_TYPE_IB };
+	struct ibv_gid_entry e = { .port_num = 1,
+				   .gid_type = vd_config()->roce ? IBV_GID_TYPE_ROCE_V2
+								 : IBV_GID_TYPE_IB };
 	struct sockaddr_in a4;
 
 	(void)ctx;
@@ -320,7 +322,7 @@ VD_API int ibv_query_gid_type(struct ibv_context *ctx, uint8_t port, unsigned in
 	(void)ctx;
 	if (port != 1 || index)
 		return vd_fail(EINVAL);
-	*type = GID_TYPE_IB_ROCE1;
+	*type = vd_config()->roce ? GID_TYPE_ROCE2 : GID_TYPE_IB_ROCE1;
 	return 0;
 }
 

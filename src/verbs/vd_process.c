@@ -31,10 +31,10 @@ static struct {
 	struct vd_id *reserved;
 } global = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
-static void make_device(struct ibv_device *dev, const char *name)
+static void make_device(struct ibv_device *dev, const char *name, bool roce)
 {
-	dev->node_type = IBV_NODE_RNIC;
-	dev->transport_type = IBV_TRANSPORT_IWARP;
+	dev->node_type = roce ? IBV_NODE_CA : IBV_NODE_RNIC;
+	dev->transport_type = roce ? IBV_TRANSPORT_IB : IBV_TRANSPORT_IWARP;
 	snprintf(dev->name, sizeof dev->name, "%s", name);
 	snprintf(dev->dev_name, sizeof dev->dev_name, "uverbs0");
 	snprintf(dev->dev_path, sizeof dev->dev_path, "/sys/class/infiniband_verbs/uverbs0");
@@ -80,7 +80,7 @@ const struct vd_config *vd_config(void)
 		vd_config_read(&global.cfg);
 		if (ed_start(&global.cfg))
 			global.cfg.bad = true;
-		make_device(&global.device, global.cfg.name);
+		make_device(&global.device, global.cfg.name, global.cfg.roce);
 		pthread_atfork(before_fork, after_fork, in_child);
 	}
 	global.configured = true;

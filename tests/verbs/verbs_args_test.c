@@ -47,9 +47,8 @@ Test(verbs_args, completion_queues)
 
 Test(verbs_args, types_of_queue_pairs)
 {
-	static const enum ibv_qp_type others[] = { IBV_QPT_UD,
-						   IBV_QPT_XRC_SEND, IBV_QPT_XRC_RECV,
-						   IBV_QPT_DRIVER,   IBV_QPT_RAW_PACKET };
+	static const enum ibv_qp_type others[] = { IBV_QPT_UD, IBV_QPT_XRC_SEND, IBV_QPT_XRC_RECV,
+						   IBV_QPT_DRIVER, IBV_QPT_RAW_PACKET };
 	struct ibv_qp_init_attr init;
 	struct vt_dev s;
 

@@ -80,8 +80,12 @@ Test(verbs_attack, attack_20_options_are_done_or_refused, .timeout = 30)
 	VT_MINUS_AS(rdma_set_option(a, RDMA_OPTION_IB, RDMA_OPTION_IB_PATH, &one, 4), EOPNOTSUPP);
 	VT_MINUS_AS(rdma_set_option(a, RDMA_OPTION_ID, RDMA_OPTION_ID_TOS, &octet, 1), EOPNOTSUPP);
 	VT_MINUS_AS(rdma_set_option(a, RDMA_OPTION_ID, RDMA_OPTION_ID_TOS, &one, 4), EINVAL);
+	cr_expect_eq(rdma_set_option(a, RDMA_OPTION_ID, RDMA_OPTION_ID_ACK_TIMEOUT, &octet, 1), 0);
+	octet = 32;
 	VT_MINUS_AS(rdma_set_option(a, RDMA_OPTION_ID, RDMA_OPTION_ID_ACK_TIMEOUT, &octet, 1),
-		    EOPNOTSUPP);
+		    EINVAL);
+	VT_MINUS_AS(rdma_set_option(a, RDMA_OPTION_ID, RDMA_OPTION_ID_ACK_TIMEOUT, &one, 4),
+		    EINVAL);
 	VT_MINUS_AS(rdma_set_option(a, RDMA_OPTION_ID, RDMA_OPTION_ID_REUSEADDR, &octet, 1),
 		    EINVAL);
 	VT_MINUS_AS(rdma_set_option(a, RDMA_OPTION_ID, RDMA_OPTION_ID_AFONLY, NULL, 4), EINVAL);
@@ -324,7 +328,8 @@ static void own_close(struct own *o)
 	cr_expect_eq(ibv_destroy_cq(o->cq), 0);
 }
 
-static void over_own(bool by_number)
+/* @answered: the program has a word to say when the peer has accepted. */
+static void over_own(bool by_number, bool answered)
 {
 	struct ibv_send_wr send = { .opcode = IBV_WR_SEND, .send_flags = IBV_SEND_SIGNALED }, *no;
 	struct ibv_recv_wr recv = { .wr_id = 8 }, *none;
@@ -348,8 +353,12 @@ static void over_own(bool by_number)
 	v.accept.qp_num = by_number ? b.qp->qp_num : 0;
 	v.b.id->qp = by_number ? NULL : b.qp;
 	cr_assert_eq(rdma_accept(v.b.id, &v.accept), 0, "%m");
-	vt_expect(v.a.ch, RDMA_CM_EVENT_ESTABLISHED);
+	vt_expect(v.a.ch, answered ? RDMA_CM_EVENT_CONNECT_RESPONSE : RDMA_CM_EVENT_ESTABLISHED);
 	vt_expect(v.b.ch, RDMA_CM_EVENT_ESTABLISHED);
+	if (answered) {
+		to_rtr(&a, v.a.id);
+		cr_expect_eq(rdma_establish(v.a.id), 0);
+	}
 	cr_expect_eq(a.qp->state, IBV_QPS_RTS);
 	cr_assert_eq(ibv_post_send(a.qp, &send, &no), 0);
 	cr_expect_eq(await(&a).status, IBV_WC_SUCCESS);
@@ -365,12 +374,18 @@ static void over_own(bool by_number)
 
 VT_TEST(verbs_attack, attack_24a_a_queue_pair_that_the_program_puts_there)
 {
-	over_own(false);
+	over_own(false, false);
 }
 
 VT_TEST(verbs_attack, attack_24a_a_queue_pair_that_is_named_by_its_number)
 {
-	over_own(true);
+	over_own(true, false);
+}
+
+VT_TEST(verbs_attack, attack_24a_a_queue_pair_that_is_named_by_its_number_with_the_face_of_roce)
+{
+	setenv("DDPSESS_FACE", "roce", 1);
+	over_own(true, true);
 }
 
 VT_TEST(verbs_attack, attack_24a_what_a_queue_pair_has_to_know_is_filled_in)

@@ -6,6 +6,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#define ACK_TIMEOUT_MAX 31 /* 4.096 us times 2 to the power of it */
+
 static struct vd_id *id_of(struct rdma_cm_id *id)
 {
 	return vd_of(id, struct vd_id, id);
@@ -173,6 +175,17 @@ static int set_flag(const struct vd_id *id, bool *flag, const void *value, size_
 }
 
 /* Done, or refused. */
+/* TCP and SCTP have timers of their own, as an RNIC has: it is told by ibv_query_qp, no more. */
+static int set_ack_timeout(struct vd_id *id, const void *value, size_t len)
+{
+	if (len != 1 || !value || *(const uint8_t *)value > ACK_TIMEOUT_MAX)
+		return EINVAL;
+	id->ack_timeout = *(const uint8_t *)value;
+	if (id->qp)
+		id->qp->said.timeout = id->ack_timeout;
+	return 0;
+}
+
 static int set_option(struct vd_id *id, int level, int name, const void *value, size_t len)
 {
 	if (level == RDMA_OPTION_IB)
@@ -186,8 +199,9 @@ static int set_option(struct vd_id *id, int level, int name, const void *value, 
 		if (id->p && vd_over_sctp(&id->p->cfg))
 			return EOPNOTSUPP;
 		return set_flag(id, &id->afonly, value, len);
-	case RDMA_OPTION_ID_TOS:
 	case RDMA_OPTION_ID_ACK_TIMEOUT:
+		return set_ack_timeout(id, value, len);
+	case RDMA_OPTION_ID_TOS:
 		return len == 1 && value ? EOPNOTSUPP : EINVAL;
 	default:
 		return ENOSYS;

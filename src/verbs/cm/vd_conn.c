@@ -283,6 +283,13 @@ static void failed(struct vd_id *id, const struct ddps_event *ev)
 		      NULL);
 }
 
+/* Whether the program has a word to say first, rdma_establish: where there is no queue pair; on
+ * InfiniBand, where the identifier does not have it. */
+static bool answers(const struct vd_qp *qp)
+{
+	return qp == qp->id->control || (qp->lent && !qp->id->id.qp && vd_config()->roce);
+}
+
 static void established(struct vd_qp *qp, const struct ddps_event *ev)
 {
 	struct rdma_conn_param conn;
@@ -298,10 +305,9 @@ static void established(struct vd_qp *qp, const struct ddps_event *ev)
 	vd_unreserve(qp->id);
 	vd_parse_addr(ev->info.local, &qp->id->id.route.addr.src_storage);
 	fill_conn(ev, &conn);
-	/* Without a queue pair the program has a word to say first: rdma_establish. */
 	vd_event_post(qp->id, NULL,
-		      ev->info.initiator && qp == qp->id->control ? RDMA_CM_EVENT_CONNECT_RESPONSE
-								  : RDMA_CM_EVENT_ESTABLISHED,
+		      ev->info.initiator && answers(qp) ? RDMA_CM_EVENT_CONNECT_RESPONSE
+							: RDMA_CM_EVENT_ESTABLISHED,
 		      0, &conn);
 }
 

@@ -388,6 +388,7 @@ VD_API int rdma_create_qp(struct rdma_cm_id *ibid, struct ibv_pd *pd, struct ibv
 		return vd_fail(err);
 	}
 	qp->id = id;
+	qp->said.timeout = id->ack_timeout;
 	qp->qp.qp_base.state = IBV_QPS_INIT;
 	id->qp = qp;
 	ibid->qp = &qp->qp.qp_base;

@@ -346,10 +346,20 @@ static int reset(struct vd_qp *qp)
 	return 0;
 }
 
+/* On InfiniBand the program moves a queue pair of its own after the answer to its request; here it
+ * has been moved with the connection. */
+static bool is_there(const struct vd_qp *qp, enum ibv_qp_state to)
+{
+	return qp->lent && qp->phase == VD_QP_UP && vd_config()->roce &&
+	       (to == IBV_QPS_INIT || to == IBV_QPS_RTR || to == IBV_QPS_RTS);
+}
+
 static int move(struct vd_qp *qp, const struct ibv_qp_attr *attr, int mask)
 {
 	int err = check_move(qp, attr->qp_state);
 
+	if (is_there(qp, attr->qp_state))
+		return 0;
 	if (err)
 		return err;
 	if (attr->qp_state == IBV_QPS_RESET && qp->oob && !qp->lent)
@@ -432,8 +442,9 @@ VD_API int ibv_query_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr, int mask,
 
 	(void)mask;
 	*attr = qp->said;
-	/* Drivers of other RNICs have no other name for the first of all. */
-	attr->qp_state = ibqp->state == IBV_QPS_RESET ? IBV_QPS_INIT : ibqp->state;
+	attr->qp_state = ibqp->state;
+	if (ibqp->state == IBV_QPS_RESET && !vd_config()->roce)
+		attr->qp_state = IBV_QPS_INIT; /* drivers of RNICs have no other name for it */
 	attr->cur_qp_state = attr->qp_state;
 	if (!attr->path_mtu)
 		attr->path_mtu = IBV_MTU_1024;
