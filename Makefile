@@ -59,6 +59,8 @@ VERBS_SO   := $(B)/libddpsess-verbs.so
 SONAME_DIR := $(B)/ddpsess/verbs
 SONAME_SO  := $(SONAME_DIR)/libibverbs.so.1 $(SONAME_DIR)/librdmacm.so.1
 SESSCTL	   := $(B)/sessctl
+VIEW_SRC   := $(wildcard src/view/*.c)
+VIEW_SO    := $(B)/ddpsess/libddpsess-view.so
 VTEST_SRC  := $(wildcard tests/verbs/v*.c)
 UNIT	   := $(B)/unit
 VTEST	   := $(B)/verbs-test
@@ -72,7 +74,7 @@ MAN	   := $(patsubst man/%.scd,$(B)/man/%,$(wildcard man/*.scd))
 .DELETE_ON_ERROR:
 .SECONDARY:
 
-all: lib $(SESSCTL) $(VERBS_SO) $(SONAME_SO) $(EXAMPLES)
+all: lib $(SESSCTL) $(VERBS_SO) $(SONAME_SO) $(VIEW_SO) $(EXAMPLES)
 lib: $(LIB_A) $(LIB_SO) $(B)/libddpsess.so $(IPOIB_A) $(IPOIB_SO) $(B)/libddpsess-ipoib.so \
 	$(CONFORM_A) $(CONFORM_SO) $(B)/libddpsess-conform.so
 
@@ -123,6 +125,13 @@ $(VERBS_SO): $(call objs,$(VERBS_SRC)) $(LIB_A) src/verbs/libddpsess-verbs.map
 		-Wl,--version-script=src/verbs/libddpsess-verbs.map \
 		-o $@ $(filter %.o,$^) $(LIB_A) $(LIB_LIBS)
 
+# It takes the place of functions of libc, which headers must not turn into others.
+$(call objs,$(VIEW_SRC)): CPPFLAGS += -U_FORTIFY_SOURCE
+$(VIEW_SO): $(call objs,$(VIEW_SRC))
+	@mkdir -p $(@D)
+	$(if $(Q),@echo "  LD   $@")
+	$(Q)$(CC) $(CFLAGS_ALL) $(LDFLAGS) -shared $(DEFS) -o $@ $^ -ldl
+
 # The same under the libraries' own names.  librdmacm.so.1 has the version nodes that programs ask
 # it for and leads to libibverbs.so.1, which has all symbols: there is one copy of the state.
 REAL_LIB    = $(shell $(CC) -print-file-name=$(1).so.1)
@@ -154,7 +163,7 @@ $(B)/example-%: $(B)/examples/%.o $(LIB_A)
 		$(filter-out $(LIB_A),$(filter %.a,$^)) $(LIB_A) $(LIB_LIBS)
 
 # Unit tests also cover the pure parts of sessctl.
-$(UNIT): $(call objs,$(UNIT_SRC) $(SUP_SRC) $(VFAULT_SRC) \
+$(UNIT): $(call objs,$(UNIT_SRC) $(SUP_SRC) $(VFAULT_SRC) src/view/view_path.c \
 		$(filter-out tools/sessctl/main.c,$(TOOL_SRC))) \
 		$(CONFORM_A) $(LIB_A) $(IPOIB_A)
 $(E2E): $(call objs,$(E2E_SRC) $(SUP_SRC)) $(LIB_A)
@@ -406,6 +415,7 @@ install: all man
 			src/$$l.pc.in >$(DESTDIR)$(LIBDIR)/pkgconfig/$$l.pc || exit 1; done
 	install -m 755 $(VERBS_SO) $(DESTDIR)$(LIBDIR)
 	install -m 755 $(SONAME_SO) $(DESTDIR)$(LIBDIR)/ddpsess/verbs
+	install -m 755 $(VIEW_SO) $(DESTDIR)$(LIBDIR)/ddpsess
 	install -m 755 $(SESSCTL) $(DESTDIR)$(PREFIX)/bin
 	install -m 644 tools/sessctl/completion.bash \
 		$(DESTDIR)$(PREFIX)/share/bash-completion/completions/sessctl

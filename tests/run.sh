@@ -170,6 +170,7 @@ for t in tests/package/*.sh; do
 	suite lines "${t#tests/}" env BUILD="$opt" bash "$t"
 done
 suite criterion unit "$asan/unit" 600
+suite lines verbs/view.sh bash tests/verbs/view.sh "$opt"
 suite lines verbs/rough.sh bash tests/verbs/rough.sh "$2"
 suite lines cli/signals.sh env SESSCTL="$asan/sessctl" BUILD="$opt" bash tests/cli/signals.sh
 suite lines netns/bridge env SESSCTL="$asan/sessctl" bash tests/netns/bridge.sh

@@ -10,7 +10,7 @@ for group in "$@"; do
 	build) want="$want gcc make pkg-config libisal-dev libsctp-dev libjansson-dev
 		nettle-dev uthash-dev libibverbs-dev librdmacm-dev libibumad-dev scdoc" ;;
 	check) want="$want libcriterion-dev libusrsctp-dev spin iproute2 binutils ibverbs-utils rdmacm-utils
-		perftest qperf fio python3-pyverbs libfabric-bin openmpi-bin libopenmpi-dev iperf3 iputils-ping
+		perftest qperf fio python3-pyverbs libfabric-bin ucx-utils openmpi-bin libopenmpi-dev iperf3 iputils-ping
 		valgrind abigail-tools g++ python3 jq tshark" ;;
 	bench) want="$want libusrsctp-dev gnuplot-nox jq libfabric-dev libfabric-bin ucx-utils sockperf" ;;
 	fuzz) want="$want clang libclang-rt-dev llvm" ;;

@@ -2,7 +2,7 @@
 /* sessctl run: a verbs program over TCP or SCTP, by the drop-in in its way. */
 #include "sessctl/cmd.h"
 #include "cli/optrow.h"
-#include "sessctl/run.h"
+#include "sessctl/run_view.h"
 #include "cli/sessctl.h"
 #include <errno.h>
 #include <limits.h>
@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 struct run_opts {
-	const char *transport, *device, *crc, *recv, *mode, *faults, *trace, *capture;
+	const char *transport, *device, *crc, *recv, *mode, *face, *view, *faults, *trace, *capture;
 	uint32_t retry_ms, seed;
 };
 
@@ -31,8 +31,10 @@ static const struct option_row table[] = {
 	  "a Send that nobody receives: wait, or end the connection" },
 	{ "retry", "SECONDS", 1, VAL_SECONDS, AT(retry_ms), 0, 3600000,
 	  "how long a refused connection is tried again (default 1)" },
-	{ "capture", "FILE", 1, VAL_TEXT, AT(capture), 0, 0,
-	  "write the program's packets into FILE (pcapng), for packet analysers" },
+	{ "face", "iwarp|roce", 1, VAL_TEXT, AT(face), 0, 0,
+	  "what the device says it is (default iwarp)" },
+	{ "view", "on|off", 1, VAL_TEXT, AT(view), 0, 0,
+	  "show it below /sys/class/infiniband (default on)" },
 	{ "mode", "preload|soname", 1, VAL_TEXT, AT(mode), 0, 0,
 	  "preload the drop-in, or let it go by the libraries' names" },
 	{ "capture", "FILE", 1, VAL_TEXT, AT(capture), 0, 0,
@@ -79,6 +81,8 @@ static bool words_are_good(const struct run_opts *o, char *why, size_t len)
 	return one_of("transport", o->transport, "tcp", "sctp", why, len) &&
 	       one_of("crc", o->crc, "on", "off", why, len) &&
 	       one_of("no-recv", o->recv, "stall", "strict", why, len) &&
+	       one_of("face", o->face, "iwarp", "roce", why, len) &&
+	       one_of("view", o->view, "on", "off", why, len) &&
 	       one_of("mode", o->mode, "preload", "soname", why, len);
 }
 
@@ -134,6 +138,7 @@ static int set_options(const struct run_opts *o)
 {
 	return set("DDPSESS_TRANSPORT", o->transport) || set("DDPSESS_DEVICE", o->device) ||
 			       set("DDPSESS_CRC", o->crc) || set("DDPSESS_NO_RECV", o->recv) ||
+			       set("DDPSESS_FACE", o->face) ||
 			       set_path("DDPSESS_FAULTS", o->faults) ||
 			       set_path("DDPSESS_TRACE", o->trace) ||
 			       set_path("DDPSESS_CAPTURE", o->capture) || set_numbers(o)
@@ -142,19 +147,48 @@ static int set_options(const struct run_opts *o)
 }
 
 /* The loader separates names by colons, and those to preload by blanks too. */
-static int set_loader(const struct run_opts *o, struct run_fault *f)
+static int find_library(const char *name, bool preload, char real[PATH_MAX], struct run_fault *f)
 {
-	bool soname = o->mode && !strcmp(o->mode, "soname");
-	char path[PATH_MAX], real[PATH_MAX];
+	char path[PATH_MAX];
 
-	if (run_find_library(soname ? RUN_SONAME : "libddpsess-verbs.so", path, sizeof path, f))
+	if (run_find_library(name, path, sizeof path, f))
 		return -1;
-	if (!realpath(path, real) || strpbrk(real, soname ? ":;" : ": ")) {
+	if (!realpath(path, real) || strpbrk(real, preload ? ": " : ":;")) {
 		snprintf(f->why, sizeof f->why, "'%.400s' has a name that the loader cannot take",
 			 path);
 		snprintf(f->try, sizeof f->try, "install ddpsess where no blank or colon is");
 		return -1;
 	}
+	return 0;
+}
+
+/* The device's folders, as the drop-in @library describes it. */
+static int set_view(const char *library, struct run_fault *f)
+{
+	char root[PATH_MAX], real[PATH_MAX];
+
+	switch (run_view_write(library, root, f)) {
+	case -2: /* the drop-in refuses a setting, and tells the program */
+		return 0;
+	case 0:
+		return find_library(RUN_VIEW, true, real, f) || set("DDPSESS_VIEW", root) ||
+				       prepend("LD_PRELOAD", real)
+			       ? -1
+			       : 0;
+	default:
+		return -1;
+	}
+}
+
+static int set_loader(const struct run_opts *o, struct run_fault *f)
+{
+	bool soname = o->mode && !strcmp(o->mode, "soname");
+	char real[PATH_MAX];
+
+	if (find_library(soname ? RUN_SONAME : "libddpsess-verbs.so", !soname, real, f))
+		return -1;
+	if ((!o->view || !strcmp(o->view, "on")) && set_view(real, f))
+		return -1;
 	if (soname)
 		*strrchr(real, '/') = 0;
 	return prepend(soname ? "LD_LIBRARY_PATH" : "LD_PRELOAD", real);
@@ -184,7 +218,7 @@ static int take_place(const struct run_opts *o, char **argv)
 
 	if (err)
 		return complain(&f, err);
-	if (check_file("faults", o->faults, &f) || set_loader(o, &f) || set_options(o))
+	if (check_file("faults", o->faults, &f) || set_options(o) || set_loader(o, &f))
 		return complain(&f, RUN_CANNOT);
 	execvp(path, argv);
 	snprintf(f.why, sizeof f.why, "'%.400s' does not start: %s", path, strerror(errno));

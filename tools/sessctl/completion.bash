@@ -7,12 +7,13 @@ _sessctl_value() { # OPTION WORD: candidates for the option's value
 	case $1 in
 	--ird | --ord) list="ulp" ;;
 	--transport) list="tcp sctp" ;;
+	--face) list="iwarp roce" ;;
 	--no-recv) list="stall strict" ;;
 	--mode)
 		list="preload soname"
 		[[ ${COMP_WORDS[1]} == ipoib ]] && list="rc uc rc,uc ud"
 		;;
-	--crc | --markers) list="on off" ;;
+	--crc | --markers | --view) list="on off" ;;
 	--op)
 		list="send write read"
 		[[ ${COMP_WORDS[1]} == perf ]] && list+=" ping"

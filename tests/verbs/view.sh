@@ -1,0 +1,119 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-2-Clause
+# sessctl run's view of the folders in which programs look for devices, as whoever runs this and as
+# somebody without rights; and UCX, which finds its device there, on it over both wires.
+# usage: view.sh BUILD
+set -u
+cd "$(dirname "$0")/../.." || exit 1
+# shellcheck source=tests/verbs/lib.sh
+. tests/verbs/lib.sh
+class=/sys/class/infiniband
+unset XDG_RUNTIME_DIR
+export DDPSESS_RETRY_MS=1000
+
+result() { # STATUS NAME
+	if [ "$1" = 0 ]; then echo "ok $2$who"; else
+		echo "not ok $2$who: $(tr -c '[:print:]' ' ' <"$work/out" | tail -c 300)"
+	fi
+}
+
+# A command of the shell in the program's place.
+seen() { # NAME COMMANDS
+	timeout 20 "${load[@]}" sh -euc "$2" >"$work/out" 2>&1
+	result $? "view: $1"
+}
+
+folders() {
+	seen "the device's name" "[ \$(ls $class) = ddp0 ] && [ \$(cat $class/ddp0/node_desc) = ddp0 ]"
+	seen "the guid of ibv_devinfo" "ibv_devinfo | tr -d '\t ' | grep -q \
+		node_guid:\$(cat $class/ddp0/node_guid)"
+	seen "what libibverbs looks for" "[ \$(cat ${class}_verbs/uverbs0/ibdev) = ddp0 ]"
+	seen "the port" "grep -qx '4: ACTIVE' $class/ddp0/ports/1/state &&
+		grep -qx Ethernet $class/ddp0/ports/1/link_layer &&
+		grep -qx 0xffff $class/ddp0/ports/1/pkeys/0"
+	seen "a GID and its interface" "grep -q ffff: $class/ddp0/ports/1/gids/0 &&
+		dev=\$(cat $class/ddp0/ports/1/gid_attrs/ndevs/0) &&
+		[ \$(cat $class/ddp0/device/net/\$dev/address) = \$(cat /sys/class/net/\$dev/address) ]"
+	seen "a character device" "test -c /dev/infiniband/uverbs0 -a -r /dev/infiniband/uverbs0 \
+		-a -w /dev/infiniband/uverbs0"
+	seen "by other ways to the same" "cd $class && cd ddp0 && [ -e ports/1/gids ] &&
+		[ \$(realpath /sys//class/./infiniband/ddp0) = $class/ddp0 ] &&
+		[ \$(find $class -name link_layer | wc -l) = 1 ] &&
+		python3 -c 'import os; os.listdir(\"$class/../infiniband\"); os.stat(\"/dev/infiniband\")'"
+	seen "nothing of another device" "[ ! -e $class/ddp1 ] && [ ! -e /sys/class/infiniband_mad ]"
+}
+
+# Options of sessctl run, before the program.
+with() { # OPTION...
+	load=("${rights[@]}" "$sessctl" run "$@" --)
+}
+
+options() {
+	with --device-name rnic7
+	seen "another name" "[ \$(ls $class) = rnic7 ]"
+	with --mode soname
+	seen "by soname" "[ \$(ls $class) = ddp0 ]"
+	with --face roce
+	seen "a RoCE face" "[ \"\$(cat $class/*/node_type)\" = '1: CA' ] &&
+		[ \"\$(cat $class/*/ports/1/gid_attrs/types/0)\" = 'RoCE v2' ] &&
+		ibv_devinfo | grep -q 'InfiniBand (0)'"
+	with --view off
+	seen "none with --view off" "[ ! -e $class/ddp0 ] && ibv_devices | grep -q ddp0"
+	with
+	DDPSESS_CRC=maybe seen "a bad setting is the drop-in's to tell" "! ibv_devinfo"
+}
+
+# The folder is found again; what is missing of it comes back; somebody else's is not used.
+upkeep() {
+	local dir
+	mkdir -m 1777 "$work/run"
+	export XDG_RUNTIME_DIR=$work/run
+	seen "one folder for two runs" "true"
+	seen "one folder for two runs, again" "[ \$(ls $work/run/ddpsess-view-\$(id -u) | wc -l) = 1 ]"
+	dir=$(echo "$work"/run/ddpsess-view-*/*)
+	rm -r "$dir/sys/class/infiniband/ddp0/ports"
+	seen "what was removed is there again" "grep -q ACTIVE $class/ddp0/ports/1/state"
+	chmod 777 "${dir%/*}"
+	timeout 20 "${load[@]}" true >"$work/out" 2>&1
+	[ $? = 126 ] && grep -q "view off" "$work/out"
+	result $? "view: a folder that others can write to is refused"
+	unset XDG_RUNTIME_DIR
+}
+
+ucx() { # TEST OPTION...
+	local port server c=0 s=0
+	free_port
+	with --face roce --transport "$wire"
+	timeout 60 "${load[@]}" ucx_perftest -p "$port" -n 200 -w 10 -d ddp0:1 -x rc_verbs -t "$@" \
+		>"$work/server" 2>&1 &
+	server=$!
+	await_listener "$port"
+	timeout 60 "${load[@]}" ucx_perftest -p "$port" -n 200 -w 10 -d ddp0:1 -x rc_verbs -t "$@" \
+		127.0.0.1 >"$work/out" 2>&1 || c=$?
+	wait "$server" || s=$?
+	[ "$c$s" = 00 ] && grep -q '^Final: *200' "$work/out"
+	result $? "UCX's rc_verbs over $wire: $*"
+}
+
+run_ucx() {
+	with --face roce
+	UCX_TLS=rc_verbs seen "ucx_info lists the device" "ucx_info -d | grep -q 'Transport: rc_verbs' &&
+		ucx_info -d | grep -q 'Device: ddp0:1'"
+	for wire in tcp sctp; do
+		ucx put_lat
+		ucx am_bw -D bcopy -s 4096
+		ucx get -D zcopy -s 4096
+		ucx fadd
+		ucx cswap
+	done
+}
+
+with
+folders
+options
+drop_rights
+with
+[ ${#rights[@]} = 0 ] || folders
+[ ${#rights[@]} = 0 ] || options
+upkeep
+run_ucx
