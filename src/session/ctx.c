@@ -63,6 +63,11 @@ static int run_loop(struct ddps_ctx *ctx)
 	return n;
 }
 
+void ddps_ctx_turn(struct ddps_ctx *ctx)
+{
+	run_loop(ctx);
+}
+
 int ddps_progress(struct ddps_ctx *ctx, int timeout_ms)
 {
 	struct ddps_waiter w = { .what = &ctx->progress_sleepers, .drive = ddps_loop_run };

@@ -381,6 +381,9 @@ int ddps_reject(struct ddps_request *req, const void *private_data, size_t len)
 		if (req->enhanced)
 			ddps_nego_respond(&l, &req->word, true, false, &w, &res);
 		err = send_reject(req, &w, private_data, len);
+		/* Who rejects may end before the library thread gets to it. */
+		if (ctx->attr.poll_drives)
+			ddps_ctx_turn(ctx);
 	}
 	ddps_ctx_leave(ctx);
 	return err;

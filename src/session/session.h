@@ -94,6 +94,9 @@ static inline void ddps_ctx_leave(struct ddps_ctx *ctx)
 	pthread_mutex_unlock(&ctx->lock);
 }
 
+/* With the lock: serve now what is due, without waiting for the library thread. */
+void ddps_ctx_turn(struct ddps_ctx *ctx);
+
 /* With the lock: somebody is about to sleep, the library thread has to be awake. */
 void ddps_ctx_rely_on_thread(struct ddps_ctx *ctx);
 

@@ -382,7 +382,7 @@ VT_TEST(verbs_attack, attack_24a_a_queue_pair_that_is_named_by_its_number)
 	over_own(true, false);
 }
 
-VT_TEST(verbs_attack, attack_24a_a_queue_pair_that_is_named_by_its_number_with_the_face_of_roce)
+VT_TEST(verbs_attack, the_answer_comes_first_with_the_face_of_roce)
 {
 	setenv("DDPSESS_FACE", "roce", 1);
 	over_own(true, true);

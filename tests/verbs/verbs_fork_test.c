@@ -40,6 +40,49 @@ static int end_of(pid_t pid)
 	return status;
 }
 
+/* Listens at a port that it tells, rejects one request and ends by the shortest way. */
+static void reject_and_end(int tell)
+{
+	struct rdma_cm_event *e;
+	struct vt v;
+	uint16_t port;
+
+	vt_init(&v);
+	vt_listen(&v);
+	port = vt_port(&v);
+	if (write(tell, &port, sizeof port) != sizeof port)
+		_exit(1);
+	e = vt_event(v.b.ch, RDMA_CM_EVENT_CONNECT_REQUEST);
+	_exit(rdma_reject(e->id, "no thanks", 10) != 0);
+}
+
+VT_TEST(verbs_fork, a_rejection_is_out_before_the_process_ends)
+{
+	struct rdma_cm_event *e;
+	struct vt v;
+	uint16_t port;
+	int tell[2];
+	pid_t child;
+
+	cr_assert_eq(pipe(tell), 0);
+	child = fork();
+	if (!child)
+		reject_and_end(tell[1]);
+	cr_assert_eq(read(tell[0], &port, sizeof port), sizeof port);
+	vt_init(&v);
+	((struct sockaddr_in *)&v.addr)->sin_port = htons(port);
+	vt_dial(&v);
+	cr_assert_eq(rdma_connect(v.a.id, &v.connect), 0);
+	e = vt_event(v.a.ch, RDMA_CM_EVENT_REJECTED);
+	cr_assert_not_null(e->param.conn.private_data);
+	cr_expect_str_eq(e->param.conn.private_data, "no thanks");
+	rdma_ack_cm_event(e);
+	vt_down(&v);
+	cr_expect_eq(end_of(child), 0);
+	close(tell[0]);
+	close(tell[1]);
+}
+
 VT_TEST(verbs_fork, attack_12_what_the_parent_destroys_is_gone)
 {
 	struct vt v, again;
