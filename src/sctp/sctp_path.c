@@ -187,9 +187,10 @@ static void start_pmtu(struct ddps_sc_path *p)
 	struct ddps_sctp_assoc *a = p->a;
 	uint16_t host = a->host_mtu < UINT16_MAX ? (uint16_t)a->host_mtu : UINT16_MAX;
 
+	p->tx.within_host = within_host(p);
 	if (a->fixed_mtu)
 		return;
-	if (host && within_host(p))
+	if (host && p->tx.within_host)
 		ddps_pmtu_start_sure(&p->tx.pmtu, host, a->e->now);
 	else
 		ddps_pmtu_start(&p->tx.pmtu, ddps_sc_way_size(a->e, &p->peer), a->e->now);

@@ -114,6 +114,7 @@ struct ddps_sd_pair {
 	uint8_t *pd;	    /* private data of ctl */
 	size_t pd_len;
 	bool in_ctl, in_seg, in_dry;
+	unsigned turns; /* as of the carrier, when it had its last one */
 	TAILQ_ENTRY(ddps_sd_pair) ctl_link, seg_link, dry_link;
 
 	struct ddps_timer timer; /* answer to our Initiate */
@@ -176,9 +177,11 @@ struct ddps_sd_carrier {
 	struct ddps_seg tx_seg; /* pulled, not taken by SCTP yet, if tx_pair is set */
 	uint8_t *tx_copy;	/* its payload, if user memory had to be let go, or NULL */
 	struct ddps_sd_pair *tx_pair;
-	bool blocked; /* until writable() */
-	bool broken;  /* until gone() */
-	bool stuck;   /* its last session gave up: it is to be aborted unless another one came */
+	unsigned turns; /* that sessions have used up */
+	size_t turn;	/* octets of segments that the session whose turn it is has sent */
+	bool blocked;	/* until writable() */
+	bool broken;	/* until gone() */
+	bool stuck;	/* its last session gave up: it is to be aborted unless another one came */
 	bool running;
 	struct ddps_task task;
 

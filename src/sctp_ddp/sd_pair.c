@@ -59,6 +59,7 @@ struct ddps_sd_pair *ddps_sd_pair_new(struct ddps_sd_carrier *c, uint16_t stream
 	if (!p)
 		return NULL;
 	p->carrier = c;
+	p->turns = c->turns - 1;
 	p->stream = stream;
 	p->sm.answered = ddps_sd_pair_answered(c, stream);
 	p->timer = (struct ddps_timer){ .fn = answer_late, .user = p };

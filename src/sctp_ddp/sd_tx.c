@@ -15,6 +15,8 @@
 #define QUIET_MS 100u
 /* Ask for an acknowledgement in time, so that the limit need not stop the stream. */
 #define PROBE_AT (DDPS_SD_IN_FLIGHT_MAX / 2)
+/* Octets of segments of one session that leave in one turn, and one segment more. */
+#define TURN 8192u
 
 /* ---- acknowledgements ---- */
 
@@ -275,30 +277,51 @@ static int send_segment(struct ddps_sd_pair *p)
 	return hand_over(p, DDPS_SD_PPID_SEGMENT, iov, n);
 }
 
-static void segment_turn(struct ddps_sd_pair *p)
+/* One segment; false: it is not this session's turn any more. */
+static bool segment_step(struct ddps_sd_pair *p, struct ddps_sd_session *s)
 {
 	struct ddps_sd_carrier *c = p->carrier;
-	struct ddps_sd_session *s = p->sess;
 	int err;
 
-	p->in_seg = false;
-	TAILQ_REMOVE(&c->seg, p, seg_link);
 	if (!can_send(p) || !window_open(p) || !pull(p))
-		return;
+		return false;
 	err = send_segment(p);
 	if (err == DDPS_E_AGAIN) { /* it stays pulled, and is the first to go on */
 		c->tx_pair = p;
 		ddps_llp_lend(c->env, &s->llp, c->tx_seg.pay_len && !c->tx_copy);
+		if (p->in_seg) /* posted meanwhile */
+			TAILQ_REMOVE(&c->seg, p, seg_link);
 		p->in_seg = true;
 		TAILQ_INSERT_HEAD(&c->seg, p, seg_link);
-		return;
+		return false;
 	}
+	c->turn += c->tx_seg.hdr_len + c->tx_seg.pay_len;
+	p->turns = c->turns;
 	ddps_sd_tx_let_go(c);
 	if (err < 0)
-		return;
+		return false;
 	s->llp.data->tx_done(s->llp.data_user, 1);
-	if (p->sess == s)
-		ddps_sd_tx_segments(p);
+	return p->sess == s;
+}
+
+/* Small messages of a session go together, for whoever posts them together has them complete, and
+ * posts again, together. */
+static void segment_turn(struct ddps_sd_pair *p)
+{
+	struct ddps_sd_carrier *c = p->carrier;
+	struct ddps_sd_session *s = p->sess;
+
+	if (c->tx_pair != p) /* else it goes on with its turn */
+		c->turn = 0;
+	p->in_seg = false;
+	TAILQ_REMOVE(&c->seg, p, seg_link);
+	while (segment_step(p, s)) {
+		if (c->turn >= TURN || !TAILQ_EMPTY(&c->ctl)) {
+			p->turns = ++c->turns;
+			ddps_sd_tx_segments(p);
+			break;
+		}
+	}
 }
 
 /* ---- whose turn ---- */
@@ -312,14 +335,30 @@ void ddps_sd_tx_control(struct ddps_sd_pair *p)
 	ddps_task_post(p->carrier->env->loop, &p->carrier->task);
 }
 
+/*
+ * Who had nothing to send goes before those who always have: a message now and then does not wait for
+ * their bulk.  Once for each turn of theirs, so that they have one.
+ */
+static void line_up(struct ddps_sd_pair *p)
+{
+	struct ddps_sd_carrier *c = p->carrier;
+	bool first = p->turns != c->turns;
+
+	p->in_seg = true;
+	if (!first)
+		TAILQ_INSERT_TAIL(&c->seg, p, seg_link);
+	else if (c->tx_pair && TAILQ_FIRST(&c->seg) == c->tx_pair)
+		TAILQ_INSERT_AFTER(&c->seg, c->tx_pair, p, seg_link);
+	else
+		TAILQ_INSERT_HEAD(&c->seg, p, seg_link);
+}
+
 static bool queue(struct ddps_sd_pair *p)
 {
 	if (!can_send(p))
 		return false;
-	if (!p->in_seg) {
-		p->in_seg = true;
-		TAILQ_INSERT_TAIL(&p->carrier->seg, p, seg_link);
-	}
+	if (!p->in_seg)
+		line_up(p);
 	return true;
 }
 

@@ -344,3 +344,39 @@ Test(sctp_rto, a_t3_is_called_off_once, .init = setup, .fini = fini)
 	}
 	cr_expect_eq(p->t3s, 2);
 }
+
+/* The window after a thousand packets that are acknowledged together, @rtt later. */
+static uint64_t window_after(bool within_host, uint64_t rtt)
+{
+	struct ddps_sent_path *p = &w.p[0];
+
+	p->within_host = within_host;
+	ddps_sent_rtt(&w.s, p, MS / 50, w.now);
+	p->cc.cwnd = 4u << 20;
+	p->cc.phase = DDPS_CC_AVOID;
+	for (unsigned i = 0; i < 1000; i++)
+		send(1000);
+	w.now += rtt;
+	ack(w.s.cum + 1000);
+	return p->cc.cwnd;
+}
+
+/* What a window makes within a host is a queue in the receiver's socket, before what others send. */
+Test(sctp_rto, a_queue_within_the_host_shrinks_the_window, .init = setup, .fini = fini)
+{
+	uint64_t cwnd = window_after(true, MS);
+
+	cr_expect_lt(cwnd, 600u << 10);
+	cr_expect_geq(cwnd, 256u << 10, "enough for any such path");
+}
+
+Test(sctp_rto, no_queue_no_smaller_window, .init = setup, .fini = fini)
+{
+	cr_expect_geq(window_after(true, MS / 5), 4u << 20);
+}
+
+/* Elsewhere others may have made it. */
+Test(sctp_rto, a_queue_beyond_the_host_stops_growth_only, .init = setup, .fini = fini)
+{
+	cr_expect_eq(window_after(false, MS), 4u << 20);
+}

@@ -75,35 +75,6 @@ Test(sd_tx, kick_before_the_accept_has_left)
 	expect_segment(raw, 0, 1, 0);
 }
 
-Test(sd_tx, sessions_take_turns)
-{
-	struct ddps_sd_assoc *raw = sd_raw_open(&w, 0);
-	unsigned sent[4] = { 0 };
-
-	for (uint16_t s = 1; s < 4; s++) {
-		sd_send(&w, raw, s, "0000 0001");
-		sd_expect(raw, s, "0000 0002");
-	}
-	raw->peer->room = 1;
-	for (unsigned i = 0; i < 4; i++) {
-		w.req[i].to_send = 100;
-		w.req[i].llp->ops->kick(w.req[i].llp);
-	}
-	sd_run(&w);
-	for (unsigned n = 0; n < 400; n++) {
-		struct fake_sctp_msg *m = fake_sctp_raw_take(raw);
-
-		cr_assert(m);
-		sent[m->stream]++;
-		for (unsigned s = 0; s < 4; s++) /* the first had a start of two */
-			cr_expect_leq(sent[m->stream], sent[s] + 2);
-		free(m);
-	}
-	sd_expect_silence(raw);
-	for (unsigned i = 0; i < 4; i++)
-		cr_expect_eq(w.req[i].done, 100);
-}
-
 Test(sd_tx, blocked_segment_is_kept)
 {
 	struct ddps_sd_assoc *raw = sd_raw_open(&w, 0);

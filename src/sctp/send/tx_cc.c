@@ -277,6 +277,10 @@ void ddps_cc_grow(struct ddps_cc *cc, const struct ddps_cc_ack *ack)
 	cc->after_t3 = false;
 	if (cc->ssthresh == DDPS_CC_NO_LIMIT)
 		hystart(cc, ack);
+	if (ack->round && ack->enough && ack->enough < cc->cwnd) {
+		cc->cwnd = ack->enough;
+		cc->epoch = 0;
+	}
 	if (!may || ack->queued) { /* the curve stands still meanwhile: RFC 9438 5.8 */
 		if (!cc->stopped)
 			cc->stopped = ack->now;

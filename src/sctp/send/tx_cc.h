@@ -73,6 +73,7 @@ struct ddps_cc_ack {
 	bool cum_advanced; /* the cumulative TSN ack moved */
 	bool new_loss;	   /* something was marked lost because of this SACK */
 	bool queued;	   /* the window makes a queue and no speed: see tx_sack.c */
+	uint64_t enough;   /* 0, or the window that would do */
 };
 
 /**

@@ -4,6 +4,8 @@
 #include <string.h>
 
 #define QUICK_WINDOW (256u << 10)
+#define QUEUE	     (DDPS_MS / 2)
+#define QUEUE_HERE   (DDPS_MS / 4)
 #define I_ANSWER     (100 * DDPS_MS) /* a peer that waits longer ignores the I bit */
 
 /* ---- what is checked before anything is done ---- */
@@ -257,12 +259,21 @@ static void tlp(struct ddps_sent *s, struct ddps_sent_path *p, uint64_t now)
  * On a path without delay of its own, within a host above all, nothing is lost: the window would
  * grow until the peer's is full, and all of that waits in the receiver's socket, before whatever
  * another session sends.  A quarter of a mebibyte is enough for any such path, and half a
- * millisecond of queue is for all.
+ * millisecond of queue is for all: beyond that the window stops to grow.  Within the host, where
+ * nobody else uses the path, half of that will do, and the window returns to it.
  */
-static bool queued(const struct ddps_sent_path *p)
+static void queue(const struct ddps_sent_path *p, struct ddps_cc_ack *ack)
 {
-	return p->min_rtt && p->min_rtt < DDPS_MS && p->cc.cwnd > QUICK_WINDOW &&
-	       p->got.rtt > p->min_rtt + DDPS_MS / 2;
+	uint64_t most = p->min_rtt + (p->within_host ? QUEUE_HERE : QUEUE);
+	uint64_t out = p->got.outstanding, rtt = p->got.rtt;
+
+	if (!p->min_rtt || p->min_rtt >= DDPS_MS || p->cc.cwnd <= QUICK_WINDOW || rtt <= most)
+		return;
+	ack->queued = true;
+	if (!p->within_host)
+		return;
+	out = (out < p->cc.cwnd ? out : p->cc.cwnd) / 1024 * most / rtt * 1024;
+	ack->enough = out > QUICK_WINDOW ? out : QUICK_WINDOW;
 }
 
 static void path_news(struct ddps_sent *s, struct ddps_sent_path *p, uint64_t now,
@@ -279,7 +290,7 @@ static void path_news(struct ddps_sent *s, struct ddps_sent_path *p, uint64_t no
 	ack.srtt = p->srtt;
 	ack.flight = p->flight;
 	ack.cum_advanced = news->cum_advanced;
-	ack.queued = queued(p);
+	queue(p, &ack);
 	ack.round = p->rack_pn >= p->cc_round;
 	if (ack.round)
 		p->cc_round = p->next_pn;

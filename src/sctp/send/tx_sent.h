@@ -55,6 +55,9 @@ struct ddps_sent_path {
 	/* readable: counters */
 	uint64_t packets, resent, lost, spurious, t3s, probes, undone;
 
+	/* to be set: the way does not lead beyond this host */
+	bool within_host;
+
 	/* private */
 	uint16_t overhead;
 	uint8_t id;
