@@ -6,7 +6,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <time.h>
+#include <unistd.h>
 
 static uint64_t now_ms(void)
 {
@@ -237,4 +239,71 @@ Test(verbs_fault_order, a_wrong_rule_keeps_the_device_shut, .timeout = 60)
 	cr_assert_not_null(list);
 	VT_NULL_AS(ibv_open_device(list[0]), EINVAL);
 	ibv_free_device_list(list);
+}
+
+/* ---- the same again ---- */
+
+#define ROUNDS 40
+#define RUNS   20
+
+/* One thread, both ends: what it posts fails by chance, and what completes is late. */
+static void play(void)
+{
+	struct vt v;
+
+	vf_up(&v, "on ibv_post_send qp 1 chance 20%: fail ENOBUFS\n"
+		  "on completion opcode recv qp 2 chance 15%: delay 1ms\n"
+		  "on completion opcode send qp 1 chance 15%: reorder 1ms\n"
+		  "on ibv_reg_mr chance 50%: delay 1ms\n");
+	for (unsigned i = 0; i < ROUNDS; i++) {
+		cr_assert_eq(vt_recv(&v.b, i, 0, 100), 0);
+		while (vt_post(&v.a, i, IBV_WR_SEND, 100, NULL) == ENOBUFS)
+			;
+		vt_expect_wc(&v.b, i, IBV_WC_RECV, IBV_WC_SUCCESS);
+		vt_expect_wc(&v.a, i, IBV_WC_SEND, IBV_WC_SUCCESS);
+	}
+	vt_down(&v);
+}
+
+/* A run in a process of its own, and its trace. */
+static void trace_of(const char *seed, char *text, size_t len)
+{
+	int end[2], status;
+	size_t at = 0;
+	ssize_t n;
+	pid_t pid;
+
+	cr_assert_eq(pipe(end), 0);
+	pid = fork();
+	cr_assert_geq(pid, 0);
+	if (!pid) {
+		const char *trace;
+
+		setenv("DDPSESS_SEED", seed, 1);
+		play();
+		trace = vf_traced();
+		_exit(write(end[1], trace, strlen(trace)) < 0);
+	}
+	close(end[1]);
+	while ((n = read(end[0], text + at, len - 1 - at)) > 0)
+		at += (size_t)n;
+	text[at] = 0;
+	close(end[0]);
+	cr_assert_eq(waitpid(pid, &status, 0), pid);
+	cr_assert_eq(status, 0);
+}
+
+/* The core is shown 1 000 times in tests/unit/vf_test.c; this is whole processes. */
+VT_TEST(verbs_fault_order, a_seed_is_a_trace)
+{
+	static char first[8192], again[8192];
+
+	trace_of("11", first, sizeof first);
+	cr_assert(strstr(first, "fail ENOBUFS") && strstr(first, "delay"), "%s", first);
+	for (int i = 1; i < RUNS; i++) {
+		trace_of("11", again, sizeof again);
+		cr_assert_str_eq(again, first, "run %d", i);
+	}
+	trace_of("12", again, sizeof again);
+	cr_expect_str_neq(again, first);
 }

@@ -103,6 +103,7 @@ struct ed {
 	pthread_mutex_t lock;
 	pthread_cond_t less; /* something is less busy */
 	pthread_cond_t wake; /* for ed_clock.c */
+	bool asked; /* atomic: the settings have been read */
 	bool on;
 	struct vf_rules rules;
 	int trace;
@@ -129,7 +130,8 @@ extern struct ed ed;
 /* Whether there is anything to do. */
 static inline bool ed_on(void)
 {
-	vd_config();
+	if (!__atomic_load_n(&ed.asked, __ATOMIC_ACQUIRE))
+		vd_config();
 	return ed.on;
 }
 uint64_t ed_ms(void);

@@ -50,7 +50,7 @@ void ed_ids_tell(int event)
 		ed.later = l;
 	}
 	pthread_mutex_unlock(&ed.lock);
-	ed_clock_wake();
+	ed_events_due(ed_ms()); /* before the ends of the connections, which follow */
 }
 
 /* The queue pair that a call has made for the identifier. */

@@ -122,6 +122,8 @@ uint64_t ed_events_due(uint64_t now)
 	struct ed_later **at, *l;
 
 	pthread_mutex_lock(&ed.lock);
+	while (ed.telling) /* one at a time: their order stays */
+		pthread_cond_wait(&ed.less, &ed.lock);
 	for (at = &ed.later; (l = *at);) {
 		if (l->due > now) {
 			next = l->due < next ? l->due : next;

@@ -88,7 +88,7 @@ static void after_fork(void)
 	pthread_mutex_unlock(&ed.lock);
 }
 
-int ed_start(const struct vd_config *cfg)
+static int start(const struct vd_config *cfg)
 {
 	pthread_condattr_t monotonic;
 
@@ -105,6 +105,14 @@ int ed_start(const struct vd_config *cfg)
 	pthread_atfork(before_fork, after_fork, after_fork);
 	ed.on = true;
 	return 0;
+}
+
+int ed_start(const struct vd_config *cfg)
+{
+	int err = start(cfg);
+
+	__atomic_store_n(&ed.asked, true, __ATOMIC_RELEASE);
+	return err;
 }
 
 /* ---- rules ---- */

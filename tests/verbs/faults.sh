@@ -1,0 +1,49 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-2-Clause
+# The example of docs/faults.md: rstream ends by itself without the rule and does not with it.  And
+# programs that handle what befalls them end in time.  One line a case.
+# usage: faults.sh BUILD
+set -u
+# shellcheck source=tests/verbs/lib.sh
+. "$(dirname "$0")/lib.sh"
+cd "$work" || exit 1
+result() { # STATUS NAME
+	if [ "$1" = 0 ]; then echo "ok $2"; else echo "not ok $2" && : >"$work/failed"; fi
+}
+rules() { # LINE...
+	printf '%s\n' "$@" >rules
+	rm -f trace
+}
+
+# SECONDS SERVER CLIENT: the client has the rules; its status is $client
+both() {
+	local server
+	free_port
+	timeout -k 2 20 "$sessctl" run -- ${2//@/$port} >server 2>&1 &
+	server=$!
+	await_listener "$port"
+	timeout -k 2 "$1" "$sessctl" run --faults rules --seed 3 --trace trace -- ${3//@/$port} >client 2>&1
+	client=$?
+	kill "$server" 2>/dev/null
+	wait "$server"
+}
+
+stream="rstream -T v -C 20 -S 4096 -p @"
+rules
+both 20 "$stream" "$stream -s 127.0.0.1"
+[ "$client" = 0 ] && [ ! -s trace ]
+result $? "rstream without a rule ends"
+rules 'on completion opcode send nth 3: status RETRY_EXC_ERR'
+both 4 "$stream" "$stream -s 127.0.0.1"
+[ "$client" = 124 ] && grep -qx '1 completion send qp 1: line 1: status IBV_WC_RETRY_EXC_ERR' trace
+result $? "rstream with a failed request does not end"
+
+ping="-a 127.0.0.1 -p @ -C 20"
+for rule in 'on completion opcode send nth 3: status RETRY_EXC_ERR' 'on rdma_connect: event REJECTED' \
+	'on ibv_reg_mr nth 2: fail ENOMEM' 'on rdma_resolve_addr: event ADDR_ERROR'; do
+	rules "$rule"
+	both 10 "rping -s $ping" "rping -c $ping"
+	[ "$client" != 0 ] && [ "$client" != 124 ] && grep -q 'line 1' trace
+	result $? "rping ends: $rule"
+done
+[ ! -e "$work/failed" ]
