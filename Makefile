@@ -37,7 +37,7 @@ LIB_DIRS   := common ddp rdmap negotiate mpa_tcp sctp/parts sctp/send sctp sctp_
 LIB_SRC	   := $(wildcard $(LIB_DIRS:%=src/%/*.c))
 VERBS_SRC  := $(wildcard src/verbs/*.c src/verbs/*/*.c)
 # its parts that need nothing of the others
-VFAULT_SRC := $(wildcard src/verbs/fault/*.c)
+VFAULT_SRC := $(wildcard src/verbs/fault/*.c src/verbs/profile/*.c)
 # ports load the libraries that they need at run time, so nothing is linked for them
 IPOIB_SRC  := $(wildcard src/ipoib_cm/*/*.c) src/common/sized.c src/common/siphash.c
 CONF_SRC   := $(wildcard src/conform/*.c src/conform/*/*.c)
@@ -404,7 +404,9 @@ install: all man
 		$(DESTDIR)$(PREFIX)/share/man/man1 \
 		$(DESTDIR)$(PREFIX)/share/man/man3 $(DESTDIR)$(PREFIX)/share/man/man7 \
 		$(DESTDIR)$(PREFIX)/share/bash-completion/completions \
-		$(DESTDIR)$(PREFIX)/share/ddpsess/wireshark
+		$(DESTDIR)$(PREFIX)/share/ddpsess/wireshark \
+		$(DESTDIR)$(PREFIX)/share/ddpsess/profiles
+	install -m 644 profiles/*.profile $(DESTDIR)$(PREFIX)/share/ddpsess/profiles
 	install -m 644 include/ddpsess/*.h $(DESTDIR)$(PREFIX)/include/ddpsess
 	install -m 644 $(LIB_A) $(IPOIB_A) $(CONFORM_A) $(DESTDIR)$(LIBDIR)
 	for l in libddpsess libddpsess-ipoib libddpsess-conform; do \

@@ -56,6 +56,7 @@
 #define VD_MOVED      256 /* lists of moved regions */
 #define VD_IRD	      16
 #define VD_IMM_SEND   UINT32_MAX /* instead of a Write's length: Send with immediate data */
+#define VD_DEVICES    8 /* that a profile may have */
 #define VD_PATH	      1024
 #define VD_IMM_AHEAD  0xfefefefe /* ... that has a payload: DDPS_OP_SEND_IMM */
 
@@ -77,7 +78,7 @@ struct vd_config {
 	bool stats;	   /* counters to standard error at the end */
 	unsigned retry_ms; /* how long a refused connection is tried again */
 	/* edge/: files of rules and of their trace, empty: none */
-	char faults[VD_PATH], trace[VD_PATH];
+	char faults[VD_PATH], trace[VD_PATH], profile[VD_PATH];
 	char capture[VD_PATH]; /* for what goes over the wire; empty: none */
 	uint64_t seed;
 	bool bad; /* a setting has a value that it does not take */
@@ -102,8 +103,8 @@ struct vd_process {
 	struct ddps_capture *capture;
 	/* What identifiers of rdma_cm share, made on first use. */
 	pthread_mutex_t shared_lock;
-	struct ibv_context *shared;
-	struct ibv_pd *shared_pd;
+	struct ibv_context *shared[VD_DEVICES]; /* for each device */
+	struct ibv_pd *shared_pd[VD_DEVICES];
 	uint32_t last_number;  /* atomic */
 	struct vd_mr *regions; /* for vd_fault.c */
 	bool any_moved;	       /* atomic: there was one in @moved, by local key */
@@ -325,9 +326,9 @@ struct ibv_device *vd_device(void);
 /* A context that the program closes stays as long as there is something that it was opened for. */
 void vd_context_hold(struct ibv_context *ctx);
 void vd_context_release(struct ibv_context *ctx);
-/* The context that identifiers share, opened on first use. */
-struct ibv_context *vd_shared_context(void);
-struct ibv_pd *vd_shared_pd(void);
+/* The context of the @i-th device that identifiers share, opened on first use. */
+struct ibv_context *vd_shared_context(unsigned i);
+struct ibv_pd *vd_shared_pd(unsigned i);
 
 struct vd_qp *vd_qp_new(struct ibv_context *ctx, struct ibv_pd *pd, struct ibv_qp_init_attr *attr);
 int vd_post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad);
@@ -479,6 +480,15 @@ int vd_refuse(int error);
  */
 int ed_start(const struct vd_config *cfg);
 void ed_dress(struct ibv_context *ctx);
+/* The device that has this address of the host, the drop-in's own without a profile; its number. */
+struct ibv_device *ed_device_at(const struct sockaddr *sa, uint8_t *port);
+unsigned ed_device_count(void);
+struct ibv_device *ed_device_numbered(unsigned i);
+int ed_device_index(const struct ibv_device *device);
+bool ed_is_roce(const struct ibv_context *ctx);
+unsigned ed_ports(const struct ibv_context *ctx);
+/* vd_host_address, of the device's first port. */
+unsigned ed_host_address(const struct ibv_context *ctx, struct sockaddr_in *a4);
 #include "verbs/edge/ed_names.h"
 
 #endif

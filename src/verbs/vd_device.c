@@ -45,8 +45,7 @@ VD_API const char *ibv_get_device_name(struct ibv_device *device)
 
 VD_API int ibv_get_device_index(struct ibv_device *device)
 {
-	(void)device;
-	return 0;
+	return ed_device_index(device);
 }
 
 /* The first that is up and not loopback, else loopback. */
@@ -319,10 +318,9 @@ VD_API int ibv_query_gid_type(struct ibv_context *ctx, uint8_t port, unsigned in
 VD_API int ibv_query_gid_type(struct ibv_context *ctx, uint8_t port, unsigned index,
 			      enum gid_type *type)
 {
-	(void)ctx;
-	if (port != 1 || index)
+	if (!port || port > ed_ports(ctx) || index)
 		return vd_fail(EINVAL);
-	*type = vd_config()->roce ? GID_TYPE_ROCE2 : GID_TYPE_IB_ROCE1;
+	*type = ed_is_roce(ctx) ? GID_TYPE_ROCE2 : GID_TYPE_IB_ROCE1;
 	return 0;
 }
 
@@ -360,7 +358,7 @@ VD_API int ibv_read_sysfs_file(const char *dir, const char *file, char *buf, siz
 
 /* ---- what identifiers of rdma_cm share ---- */
 
-struct ibv_context *vd_shared_context(void)
+struct ibv_context *vd_shared_context(unsigned i)
 {
 	struct vd_process *p = vd_process();
 	struct ibv_context *now;
@@ -368,25 +366,25 @@ struct ibv_context *vd_shared_context(void)
 	if (!p)
 		return NULL;
 	pthread_mutex_lock(&p->shared_lock);
-	if (!p->shared)
-		p->shared = ibv_open_device(vd_device());
-	now = p->shared;
+	if (!p->shared[i])
+		p->shared[i] = ibv_open_device(ed_device_numbered(i));
+	now = p->shared[i];
 	pthread_mutex_unlock(&p->shared_lock);
 	return now;
 }
 
-struct ibv_pd *vd_shared_pd(void)
+struct ibv_pd *vd_shared_pd(unsigned i)
 {
-	struct ibv_context *ctx = vd_shared_context();
+	struct ibv_context *ctx = vd_shared_context(i);
 	struct vd_process *p = vd_process();
 	struct ibv_pd *now;
 
 	if (!ctx)
 		return NULL;
 	pthread_mutex_lock(&p->shared_lock);
-	if (!p->shared_pd)
-		p->shared_pd = ibv_alloc_pd(ctx);
-	now = p->shared_pd;
+	if (!p->shared_pd[i])
+		p->shared_pd[i] = ibv_alloc_pd(ctx);
+	now = p->shared_pd[i];
 	pthread_mutex_unlock(&p->shared_lock);
 	return now;
 }

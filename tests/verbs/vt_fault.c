@@ -28,6 +28,13 @@ void vf_use(const char *rules)
 	cr_assert_eq(write(rules_fd, rules, strlen(rules)), (ssize_t)strlen(rules));
 }
 
+void vp_use(const char *profile)
+{
+	int fd = nameless("DDPSESS_PROFILE");
+
+	cr_assert_eq(write(fd, profile, strlen(profile)), (ssize_t)strlen(profile));
+}
+
 const char *vf_traced(void)
 {
 	static char text[65536];

@@ -6,6 +6,8 @@
 
 /* These are the rules; before the first call of the drop-in. */
 void vf_use(const char *rules);
+/* This is the profile; the same. */
+void vp_use(const char *profile);
 /* The trace so far. */
 const char *vf_traced(void);
 /* vt_init, vt_up with these rules. */

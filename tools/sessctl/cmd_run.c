@@ -12,7 +12,8 @@
 #include <unistd.h>
 
 struct run_opts {
-	const char *transport, *device, *crc, *recv, *mode, *face, *view, *faults, *trace, *capture;
+	const char *transport, *device, *crc, *recv, *mode, *face, *view, *faults, *trace, *capture,
+		*profile;
 	uint32_t retry_ms, seed;
 };
 
@@ -39,6 +40,8 @@ static const struct option_row table[] = {
 	  "preload the drop-in, or let it go by the libraries' names" },
 	{ "capture", "FILE", 1, VAL_TEXT, AT(capture), 0, 0,
 	  "write the program's packets into FILE (pcapng), for packet analysers" },
+	{ "profile", "FILE", 1, VAL_TEXT, AT(profile), 0, 0,
+	  "which devices the program sees, and their limits" },
 	{ "faults", "FILE", 1, VAL_TEXT, AT(faults), 0, 0,
 	  "what fails, and when: rules of sessctl(1), FAULTS" },
 	{ "seed", "N", 1, VAL_NUMBER, AT(seed), 0, UINT32_MAX - 1,
@@ -141,7 +144,8 @@ static int set_options(const struct run_opts *o)
 			       set("DDPSESS_FACE", o->face) ||
 			       set_path("DDPSESS_FAULTS", o->faults) ||
 			       set_path("DDPSESS_TRACE", o->trace) ||
-			       set_path("DDPSESS_CAPTURE", o->capture) || set_numbers(o)
+			       set_path("DDPSESS_CAPTURE", o->capture) ||
+			       set_path("DDPSESS_PROFILE", o->profile) || set_numbers(o)
 		       ? -1
 		       : 0;
 }
@@ -218,7 +222,8 @@ static int take_place(const struct run_opts *o, char **argv)
 
 	if (err)
 		return complain(&f, err);
-	if (check_file("faults", o->faults, &f) || set_options(o) || set_loader(o, &f))
+	if (check_file("faults", o->faults, &f) || check_file("profile", o->profile, &f) ||
+	    set_options(o) || set_loader(o, &f))
 		return complain(&f, RUN_CANNOT);
 	execvp(path, argv);
 	snprintf(f.why, sizeof f.why, "'%.400s' does not start: %s", path, strerror(errno));

@@ -120,13 +120,19 @@ VD_API int rdma_getaddrinfo(const char *node, const char *service,
 
 VD_API struct ibv_context **rdma_get_devices(int *num)
 {
-	struct ibv_context *ctx = vd_shared_context();
-	struct ibv_context **list = ctx ? calloc(2, sizeof *list) : NULL;
+	unsigned n = ed_device_count(), got = 0;
+	struct ibv_context **list = calloc(n + 1, sizeof *list);
 
+	for (unsigned i = 0; list && i < n; i++) {
+		list[got] = vd_shared_context(i);
+		got += list[got] != NULL;
+	}
+	if (list && !got) {
+		free(list);
+		list = NULL;
+	}
 	if (num)
-		*num = list ? 1 : 0;
-	if (list)
-		list[0] = ctx;
+		*num = (int)got;
 	return list;
 }
 

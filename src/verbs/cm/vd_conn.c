@@ -237,6 +237,8 @@ static void new_request(struct vd_process *p, const struct ddps_event *ev)
 		return;
 	}
 	id = vd_id_new(l->id.channel, l->id.context, l->id.ps);
+	if (id) /* where it came to says which device it is */
+		vd_parse_addr(ev->info.local, &id->id.route.addr.src_storage);
 	if (!id || vd_id_bind_device(id)) {
 		ddps_reject(ev->request, NULL, 0);
 		free(id);
@@ -247,7 +249,6 @@ static void new_request(struct vd_process *p, const struct ddps_event *ev)
 	id->listen_id = l;
 	id->peer_ird = ev->info.peer_ird;
 	id->peer_ord = ev->info.peer_ord;
-	vd_parse_addr(ev->info.local, &id->id.route.addr.src_storage);
 	vd_parse_addr(ev->info.peer, &id->id.route.addr.dst_storage);
 	id->next_request = p->requests;
 	p->requests = id;
@@ -287,7 +288,8 @@ static void failed(struct vd_id *id, const struct ddps_event *ev)
  * InfiniBand, where the identifier does not have it. */
 static bool answers(const struct vd_qp *qp)
 {
-	return qp == qp->id->control || (qp->lent && !qp->id->id.qp && vd_config()->roce);
+	return qp == qp->id->control ||
+	       (qp->lent && !qp->id->id.qp && ed_is_roce(qp->qp.qp_base.context));
 }
 
 static void established(struct vd_qp *qp, const struct ddps_event *ev)

@@ -126,11 +126,13 @@ VD_API int rdma_destroy_id(struct rdma_cm_id *ibid)
 
 int vd_id_bind_device(struct vd_id *id)
 {
+	unsigned i;
+
 	if (id->id.verbs)
 		return 0;
-	id->id.verbs = vd_shared_context();
-	id->id.pd = vd_shared_pd();
-	id->id.port_num = 1;
+	i = (unsigned)ed_device_index(ed_device_at(&id->id.route.addr.src_addr, &id->id.port_num));
+	id->id.verbs = vd_shared_context(i);
+	id->id.pd = vd_shared_pd(i);
 	return id->id.verbs && id->id.pd ? 0 : vd_fail(ENODEV);
 }
 

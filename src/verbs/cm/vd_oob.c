@@ -58,22 +58,20 @@ static struct vd_process *process_of(const struct vd_qp *qp)
 
 /* ---- numbers ---- */
 
-static struct vd_oob_port *port_new(struct vd_process *p)
+static struct vd_oob_port *port_new(struct vd_process *p, const struct sockaddr_in *a4)
 {
 	struct vd_oob_port *port = calloc(1, sizeof *port);
-	struct sockaddr_in a4;
 	int err;
 
 	if (!port)
 		return NULL;
-	vd_host_address(&a4);
-	vd_gid_of(&a4, &port->gid);
+	vd_gid_of(a4, &port->gid);
 	if (rdma_create_id(NULL, &port->listener, NULL, RDMA_PS_TCP)) {
 		free(port);
 		return NULL;
 	}
 	vd_of(port->listener, struct vd_id, id)->oob = port;
-	if (rdma_bind_addr(port->listener, (struct sockaddr *)&a4) ||
+	if (rdma_bind_addr(port->listener, (struct sockaddr *)(uintptr_t)a4) ||
 	    rdma_listen(port->listener, BACKLOG)) {
 		err = errno;
 		rdma_destroy_id(port->listener);
@@ -104,13 +102,17 @@ static bool place_at(struct vd_oob_port *port, struct vd_qp *qp, struct vd_oob *
 }
 
 /* Where there is room.  Places are given back under the lock too, and peers' requests look there. */
-static bool place(struct vd_process *p, struct vd_qp *qp, struct vd_oob *o)
+static bool place(struct vd_process *p, struct vd_qp *qp, struct vd_oob *o,
+		  const struct sockaddr_in *a4)
 {
 	struct vd_oob_port *port;
+	union ibv_gid gid;
 
+	vd_gid_of(a4, &gid);
 	pthread_mutex_lock(&p->lock);
-	for (port = p->oob_ports; port && !place_at(port, qp, o); port = port->next)
-		;
+	for (port = p->oob_ports; port; port = port->next)
+		if (!memcmp(&port->gid, &gid, sizeof gid) && place_at(port, qp, o))
+			break;
 	pthread_mutex_unlock(&p->lock);
 	return port;
 }
@@ -119,14 +121,16 @@ int vd_oob_new(struct vd_qp *qp)
 {
 	struct vd_process *p = process_of(qp);
 	struct vd_oob *o = calloc(1, sizeof *o);
+	struct sockaddr_in a4;
 	bool placed;
 	int err;
 
 	if (!o)
 		return ENOMEM;
+	ed_host_address(qp->qp.qp_base.context, &a4);
 	o->end = &o->early;
 	pthread_mutex_lock(&p->oob_lock); /* one more port is enough for all who look for one */
-	placed = place(p, qp, o) || (port_new(p) && place(p, qp, o));
+	placed = place(p, qp, o, &a4) || (port_new(p, &a4) && place(p, qp, o, &a4));
 	err = placed ? 0 : errno;
 	pthread_mutex_unlock(&p->oob_lock);
 	if (!placed)

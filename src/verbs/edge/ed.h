@@ -9,6 +9,7 @@
  *   ed_main.c	settings, the trace, which rule fires	ed_calls.c, ed_cm.c	the calls
  *   ed_qp.c	queue pairs, as the edge knows them	ed_post.c	work requests
  *   ed_poll.c	completions and their order	ed_effect.c	what rules do to connections
+ *   ed_profile.c	devices by a profile	ed_limit.c	their limits
  *   ed_silence.c	connections that fall silent	ed_clock.c	what comes later
  *
  * ed.lock is held for moments only and never while the implementation is called: a program's thread
@@ -19,6 +20,7 @@
 #endif
 #include "verbs/vd.h"
 #include "verbs/fault/vf.h"
+#include "verbs/profile/vp.h"
 
 #define ED_BUCKETS 256
 
@@ -103,7 +105,7 @@ struct ed {
 	pthread_mutex_t lock;
 	pthread_cond_t less; /* something is less busy */
 	pthread_cond_t wake; /* for ed_clock.c */
-	bool asked; /* atomic: the settings have been read */
+	bool asked;	     /* atomic: the settings have been read */
 	bool on;
 	struct vf_rules rules;
 	int trace;
@@ -118,10 +120,17 @@ struct ed {
 	pid_t clock; /* the process whose clock runs */
 	bool done[VF_RULES];
 	bool port_down, removed;
-	bool news; /* for the clock */
+	struct vp_profile profile; /* without devices: there is none */
+	struct ibv_device device[VP_DEVICES];
+	unsigned count[VP_DEVICES][VP_LIMITS]; /* of objects */
+	bool news;			       /* for the clock */
 	struct ed_id *ids;
 	int (*query_port)(struct ibv_context *ctx, uint8_t port, struct ibv_port_attr *attr,
 			  size_t len);
+	int (*query_device_ex)(struct ibv_context *ctx, const struct ibv_query_device_ex_input *in,
+			       struct ibv_device_attr_ex *attr, size_t len);
+	struct ibv_cq_ex *(*create_cq_ex)(struct ibv_context *ctx,
+					  struct ibv_cq_init_attr_ex *attr);
 	struct ibv_qp *(*create_qp_ex)(struct ibv_context *ctx, struct ibv_qp_init_attr_ex *attr);
 };
 
@@ -134,6 +143,12 @@ static inline bool ed_on(void)
 		vd_config();
 	return ed.on;
 }
+static inline bool ed_on_at_all(void)
+{
+	if (!__atomic_load_n(&ed.asked, __ATOMIC_ACQUIRE))
+		vd_config();
+	return ed.on || ed.profile.n;
+}
 uint64_t ed_ms(void);
 
 /* The rule that fires, traced; or NULL. */
@@ -145,6 +160,37 @@ const struct vf_rule *ed_ask(enum vf_point point, const struct ed_subject *s);
  */
 #define ED_DONE (-1)
 int ed_call(enum vf_point point, const struct ed_subject *s);
+
+/* ---- profiles ---- */
+
+static inline bool ed_profiled(void)
+{
+	return ed_on_at_all() && ed.profile.n;
+}
+/* What @device is; NULL: there is no profile. */
+const struct vp_device *ed_device_of(const struct ibv_device *device);
+/* The list of devices by a profile. */
+struct ibv_device **ed_device_list(int *num);
+void ed_profile_dress(struct vd_context *c);
+/* What the drop-in has, for vp_parse. */
+extern const uint64_t ed_most[VP_LIMITS];
+/* They have been read. */
+void ed_profile_start(void);
+void ed_show_device(struct ibv_context *ctx, struct ibv_device_attr *attr);
+int ed_show_port(struct ibv_context *ctx, uint8_t port, struct ibv_port_attr *attr, size_t len);
+int ed_show_gid(struct ibv_context *ctx, unsigned port, unsigned index, struct ibv_gid_entry *e);
+/* Limits.  One more object, or ENOMEM; and one less. */
+int ed_take(struct ibv_context *ctx, enum vp_limit what);
+void ed_give(struct ibv_context *ctx, enum vp_limit what);
+/* What is asked for against what a device of the profile has.  Return: 0 or errno. */
+int ed_check_qp(struct ibv_context *ctx, const struct ibv_qp_cap *cap, bool srq);
+int ed_check(struct ibv_context *ctx, enum vp_limit what, uint64_t wanted);
+/* What is granted: inline data. */
+void ed_granted(struct ibv_qp *qp, struct ibv_qp_cap *cap);
+int ed_check_modify(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask);
+/* @conn with what the device can, in @to; NULL stays NULL. */
+struct rdma_conn_param *ed_clamp(const struct rdma_cm_id *id, struct rdma_conn_param *conn,
+				 struct rdma_conn_param *to);
 
 /* ---- objects.  What is returned is busy until ed_done. ---- */
 

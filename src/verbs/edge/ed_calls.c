@@ -21,6 +21,25 @@
 		return NULL;                                                                       \
 	}
 
+/* The same, and there may be a profile that counts them. */
+#define COUNTED(type, name, limit, context, params, args)                                          \
+	VD_API type *name params                                                                   \
+	{                                                                                          \
+		SUBJECT(.ctx = context);                                                           \
+		int err = ASK(name);                                                               \
+		type *made;                                                                        \
+                                                                                                   \
+		err = err ? err : ed_take(context, limit);                                         \
+		if (err) {                                                                         \
+			errno = err;                                                               \
+			return NULL;                                                               \
+		}                                                                                  \
+		made = vdi_##name args;                                                            \
+		if (!made)                                                                         \
+			ed_give(context, limit);                                                   \
+		return made;                                                                       \
+	}
+
 /* One that returns 0 or an errno value. */
 #define NUMBER(name, params, args, ...)                                                            \
 	VD_API int name params                                                                     \
@@ -37,11 +56,16 @@ VD_API struct ibv_device **ibv_get_device_list(int *num)
 {
 	SUBJECT(0);
 	int err = ASK(ibv_get_device_list);
-	struct ibv_device **list = err ? NULL : vdi_ibv_get_device_list(num);
+	struct ibv_device **list;
 
-	if (err)
+	if (err) {
+		if (num)
+			*num = 0;
 		errno = err;
-	if (num && (err || ed.removed))
+		return NULL;
+	}
+	list = ed_profiled() ? ed_device_list(num) : vdi_ibv_get_device_list(num);
+	if (num && ed.removed)
 		*num = 0;
 	if (list && ed.removed)
 		list[0] = NULL;
@@ -49,34 +73,98 @@ VD_API struct ibv_device **ibv_get_device_list(int *num)
 }
 
 POINTER(struct ibv_context, ibv_open_device, (struct ibv_device * device), (device), 0)
-NUMBER(ibv_query_device, (struct ibv_context * ctx, struct ibv_device_attr *attr), (ctx, attr),
-       .ctx = ctx)
-NUMBER(ibv_query_port, (struct ibv_context * ctx, uint8_t port, struct _compat_ibv_port_attr *attr),
-       (ctx, port, attr), .ctx = ctx)
+
+VD_API int ibv_query_device(struct ibv_context *ctx, struct ibv_device_attr *attr)
+{
+	SUBJECT(.ctx = ctx);
+	int err = ASK(ibv_query_device);
+
+	err = err ? err : vdi_ibv_query_device(ctx, attr);
+	if (!err && ed_profiled())
+		ed_show_device(ctx, attr);
+	return err;
+}
+
+/* The old form ends before the members that were added later. */
+VD_API int ibv_query_port(struct ibv_context *ctx, uint8_t port, struct _compat_ibv_port_attr *attr)
+{
+	SUBJECT(.ctx = ctx);
+	int err = ASK(ibv_query_port);
+
+	if (err || !ed_profiled())
+		return err ? err : vdi_ibv_query_port(ctx, port, attr);
+	return ed_show_port(ctx, port, (struct ibv_port_attr *)attr,
+			    offsetof(struct ibv_port_attr, port_cap_flags2));
+}
 
 VD_API int ibv_query_gid(struct ibv_context *ctx, uint8_t port, int index, union ibv_gid *gid)
 {
 	SUBJECT(.ctx = ctx);
 	int err = ASK(ibv_query_gid);
+	struct ibv_gid_entry e;
 
-	return err ? vd_fail(err) : vdi_ibv_query_gid(ctx, port, index, gid);
+	if (err || !ed_profiled())
+		return err ? vd_fail(err) : vdi_ibv_query_gid(ctx, port, index, gid);
+	err = ed_show_gid(ctx, port, (unsigned)index, &e);
+	if (err && err != ENODATA)
+		return vd_fail(err);
+	if (err) /* as ports without an address have it */
+		memset(&e.gid, 0, sizeof e.gid);
+	*gid = e.gid;
+	return 0;
 }
 
 /* ---- memory ---- */
 
-POINTER(struct ibv_pd, ibv_alloc_pd, (struct ibv_context * ctx), (ctx), .ctx = ctx)
-POINTER(struct ibv_mr, ibv_reg_mr, (struct ibv_pd * pd, void *addr, size_t len, int access),
-	(pd, addr, len, access), .ctx = pd->context)
+COUNTED(struct ibv_pd, ibv_alloc_pd, VP_MAX_PD, ctx, (struct ibv_context * ctx), (ctx))
 
-/* Two more forms of the same. */
-VD_API struct ibv_mr *ibv_reg_mr_iova2(struct ibv_pd *pd, void *addr, size_t len, uint64_t iova,
-				       unsigned int access)
+VD_API int ibv_dealloc_pd(struct ibv_pd *pd)
 {
+	struct ibv_context *ctx = pd->context;
+	int err = vdi_ibv_dealloc_pd(pd);
+
+	if (!err)
+		ed_give(ctx, VP_MAX_PD);
+	return err;
+}
+
+/* What all forms of it ask. */
+static int before_reg(struct ibv_pd *pd, size_t len, unsigned access)
+{
+	const struct vp_device *d = ed_profiled() ? ed_device_of(pd->context->device) : NULL;
 	SUBJECT(.ctx = pd->context);
 	int err = ASK(ibv_reg_mr);
 
+	if (!err && d && !d->atomics && access & IBV_ACCESS_REMOTE_ATOMIC)
+		err = EOPNOTSUPP;
+	err = err ? err : ed_check(pd->context, VP_MAX_MR_SIZE, len);
+	return err ? err : ed_take(pd->context, VP_MAX_MR);
+}
+
+static struct ibv_mr *registered(struct ibv_pd *pd, struct ibv_mr *mr)
+{
+	if (!mr)
+		ed_give(pd->context, VP_MAX_MR);
+	return mr;
+}
+
+VD_API struct ibv_mr *ibv_reg_mr(struct ibv_pd *pd, void *addr, size_t len, int access)
+{
+	int err = before_reg(pd, len, (unsigned)access);
+
 	if (!err)
-		return vdi_ibv_reg_mr_iova2(pd, addr, len, iova, access);
+		return registered(pd, vdi_ibv_reg_mr(pd, addr, len, access));
+	errno = err;
+	return NULL;
+}
+
+VD_API struct ibv_mr *ibv_reg_mr_iova2(struct ibv_pd *pd, void *addr, size_t len, uint64_t iova,
+				       unsigned int access)
+{
+	int err = before_reg(pd, len, access);
+
+	if (!err)
+		return registered(pd, vdi_ibv_reg_mr_iova2(pd, addr, len, iova, access));
 	errno = err;
 	return NULL;
 }
@@ -99,18 +187,76 @@ VD_API int ibv_rereg_mr(struct ibv_mr *mr, int flags, struct ibv_pd *pd, void *a
 	return IBV_REREG_MR_ERR_CMD;
 }
 
-NUMBER(ibv_dereg_mr, (struct ibv_mr * mr), (mr), .ctx = mr->context)
+VD_API int ibv_dereg_mr(struct ibv_mr *mr)
+{
+	struct ibv_context *ctx = mr->context;
+	SUBJECT(.ctx = ctx);
+	int err = ASK(ibv_dereg_mr);
+
+	err = err ? err : vdi_ibv_dereg_mr(mr);
+	if (!err)
+		ed_give(ctx, VP_MAX_MR);
+	return err;
+}
 
 /* ---- queues ---- */
 
 POINTER(struct ibv_comp_channel, ibv_create_comp_channel, (struct ibv_context * ctx), (ctx),
 	.ctx = ctx)
-POINTER(struct ibv_cq, ibv_create_cq,
-	(struct ibv_context * ctx, int cqe, void *user, struct ibv_comp_channel *ch, int vector),
-	(ctx, cqe, user, ch, vector), .ctx = ctx)
+static int before_cq(struct ibv_context *ctx, unsigned cqe)
+{
+	SUBJECT(.ctx = ctx);
+	int err = ASK(ibv_create_cq);
+
+	err = err ? err : ed_check(ctx, VP_MAX_CQE, cqe);
+	return err ? err : ed_take(ctx, VP_MAX_CQ);
+}
+
+VD_API struct ibv_cq *ibv_create_cq(struct ibv_context *ctx, int cqe, void *user,
+				    struct ibv_comp_channel *ch, int vector)
+{
+	int err = before_cq(ctx, (unsigned)cqe);
+	struct ibv_cq *cq = err ? NULL : vdi_ibv_create_cq(ctx, cqe, user, ch, vector);
+
+	if (err)
+		errno = err;
+	else if (!cq)
+		ed_give(ctx, VP_MAX_CQ);
+	return cq;
+}
+
+static struct ibv_cq_ex *create_cq_ex(struct ibv_context *ctx, struct ibv_cq_init_attr_ex *attr)
+{
+	int err = before_cq(ctx, attr->cqe);
+	struct ibv_cq_ex *cq = err ? NULL : ed.create_cq_ex(ctx, attr);
+
+	if (err)
+		errno = err;
+	else if (!cq)
+		ed_give(ctx, VP_MAX_CQ);
+	return cq;
+}
+
 NUMBER(ibv_resize_cq, (struct ibv_cq * cq, int cqe), (cq, cqe), .ctx = cq->context, .cq = cq)
-POINTER(struct ibv_srq, ibv_create_srq, (struct ibv_pd * pd, struct ibv_srq_init_attr *init),
-	(pd, init), .ctx = pd->context)
+VD_API struct ibv_srq *ibv_create_srq(struct ibv_pd *pd, struct ibv_srq_init_attr *init)
+{
+	SUBJECT(.ctx = pd->context);
+	int err = ASK(ibv_create_srq);
+	struct ibv_srq *srq;
+
+	err = err ? err : ed_check(s.ctx, VP_MAX_SRQ_WR, init->attr.max_wr);
+	err = err ? err : ed_check(s.ctx, VP_MAX_SRQ_SGE, init->attr.max_sge);
+	err = err ? err : ed_take(s.ctx, VP_MAX_SRQ);
+	if (err) {
+		errno = err;
+		return NULL;
+	}
+	srq = vdi_ibv_create_srq(pd, init);
+	if (!srq)
+		ed_give(s.ctx, VP_MAX_SRQ);
+	return srq;
+}
+
 NUMBER(ibv_modify_srq, (struct ibv_srq * srq, struct ibv_srq_attr *attr, int mask),
        (srq, attr, mask), .ctx = srq->context, .srq = srq)
 
@@ -124,16 +270,28 @@ VD_API int ibv_get_cq_event(struct ibv_comp_channel *c, struct ibv_cq **cq, void
 
 VD_API int ibv_destroy_cq(struct ibv_cq *cq)
 {
+	struct ibv_context *ctx = cq->context;
+	int err;
+
 	if (ed_on())
 		ed_cq_gone(cq);
-	return vdi_ibv_destroy_cq(cq);
+	err = vdi_ibv_destroy_cq(cq);
+	if (!err)
+		ed_give(ctx, VP_MAX_CQ);
+	return err;
 }
 
 VD_API int ibv_destroy_srq(struct ibv_srq *srq)
 {
+	struct ibv_context *ctx = srq->context;
+	int err;
+
 	if (ed_on())
 		ed_srq_gone(srq);
-	return vdi_ibv_destroy_srq(srq);
+	err = vdi_ibv_destroy_srq(srq);
+	if (!err)
+		ed_give(ctx, VP_MAX_SRQ);
+	return err;
 }
 
 /* ---- queue pairs ---- */
@@ -148,36 +306,56 @@ static int ask_qp(enum vf_point point, struct ibv_qp *qp)
 	return err;
 }
 
-VD_API struct ibv_qp *ibv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr)
+static int before_qp(struct ibv_context *ctx, const struct ibv_qp_cap *cap, bool srq)
 {
-	SUBJECT(.ctx = pd->context);
+	SUBJECT(.ctx = ctx);
 	int err = ASK(ibv_create_qp);
-	struct ibv_qp *qp = err ? NULL : vdi_ibv_create_qp(pd, attr);
 
-	if (err)
-		errno = err;
+	err = err ? err : ed_check_qp(ctx, cap, srq);
+	return err ? err : ed_take(ctx, VP_MAX_QP);
+}
+
+static struct ibv_qp *made_qp(struct ibv_context *ctx, struct ibv_qp *qp, struct ibv_qp_cap *cap)
+{
+	if (!qp)
+		ed_give(ctx, VP_MAX_QP);
+	else if (ed_profiled())
+		ed_granted(qp, cap);
 	if (qp && ed_on())
 		ed_qp_new(qp);
 	return qp;
 }
 
+VD_API struct ibv_qp *ibv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr)
+{
+	int err = before_qp(pd->context, &attr->cap, attr->srq);
+
+	if (!err)
+		return made_qp(pd->context, vdi_ibv_create_qp(pd, attr), &attr->cap);
+	errno = err;
+	return NULL;
+}
+
 static struct ibv_qp *create_qp_ex(struct ibv_context *ctx, struct ibv_qp_init_attr_ex *attr)
 {
-	SUBJECT(.ctx = ctx);
-	int err = ASK(ibv_create_qp);
-	struct ibv_qp *qp = err ? NULL : ed.create_qp_ex(ctx, attr);
+	int err = before_qp(ctx, &attr->cap, attr->srq);
 
-	if (err)
-		errno = err;
-	if (qp)
-		ed_qp_new(qp);
-	return qp;
+	if (!err)
+		return made_qp(ctx, ed.create_qp_ex(ctx, attr), &attr->cap);
+	errno = err;
+	return NULL;
 }
 
 VD_API int ibv_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask)
 {
 	int err = ed_on() ? ask_qp(VF_ibv_modify_qp, qp) : 0;
+	struct ibv_qp_attr one;
 
+	if (!err && ed_profiled()) {
+		one = *attr;
+		attr = &one;
+		err = ed_check_modify(qp, attr, mask);
+	}
 	return err ? err : vdi_ibv_modify_qp(qp, attr, mask);
 }
 
@@ -191,12 +369,15 @@ VD_API int ibv_query_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask,
 
 VD_API int ibv_destroy_qp(struct ibv_qp *qp)
 {
+	struct ibv_context *ctx = qp->context;
 	int err;
 
 	if (ed_on())
 		ed_qp_gone(qp);
 	err = vdi_ibv_destroy_qp(qp);
-	if (err && ed_on())
+	if (!err)
+		ed_give(ctx, VP_MAX_QP);
+	else if (ed_on())
 		ed_qp_new(qp);
 	return err;
 }
@@ -206,10 +387,10 @@ VD_API int ibv_destroy_qp(struct ibv_qp *qp)
 static int query_port(struct ibv_context *ctx, uint8_t port, struct ibv_port_attr *attr, size_t len)
 {
 	SUBJECT(.ctx = ctx);
-	int err = ed_call(VF_ibv_query_port, &s);
+	int err = ASK(ibv_query_port);
 
 	if (!err)
-		err = ed.query_port(ctx, port, attr, len);
+		err = ed_show_port(ctx, port, attr, len);
 	if (!err && ed.port_down) {
 		attr->state = IBV_PORT_DOWN;
 		attr->phys_state = 3; /* Disabled */
@@ -217,22 +398,23 @@ static int query_port(struct ibv_context *ctx, uint8_t port, struct ibv_port_att
 	return err;
 }
 
-static int poll_cq(struct ibv_cq *cq, int n, struct ibv_wc *wc)
-{
-	return ed_poll_cq(cq, n, wc);
-}
-
 void ed_dress(struct ibv_context *ctx)
 {
 	struct vd_context *c = vd_of(ctx, struct vd_context, v.context);
 
-	if (!ed.on)
+	if (!ed_on_at_all())
 		return;
 	ed.query_port = c->v.query_port;
 	ed.create_qp_ex = c->v.create_qp_ex;
+	ed.create_cq_ex = c->v.create_cq_ex;
 	c->v.query_port = query_port;
 	c->v.create_qp_ex = create_qp_ex;
-	ctx->ops.poll_cq = poll_cq;
+	c->v.create_cq_ex = create_cq_ex;
+	if (ed_profiled())
+		ed_profile_dress(c);
+	if (!ed_on())
+		return;
+	ctx->ops.poll_cq = ed_poll_cq;
 	ctx->ops.req_notify_cq = ed_req_notify_cq;
 	ctx->ops.post_send = ed_post_send;
 	ctx->ops.post_recv = ed_post_recv;

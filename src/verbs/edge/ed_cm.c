@@ -104,8 +104,23 @@ static int instead(int err, struct rdma_cm_id *id)
 CALL(rdma_bind_addr, (struct rdma_cm_id * id, struct sockaddr *addr), (id, addr))
 CALL(rdma_listen, (struct rdma_cm_id * id, int backlog), (id, backlog))
 CALL(rdma_resolve_route, (struct rdma_cm_id * id, int timeout_ms), (id, timeout_ms))
-CALL(rdma_connect, (struct rdma_cm_id * id, struct rdma_conn_param *conn), (id, conn))
-CALL(rdma_accept, (struct rdma_cm_id * id, struct rdma_conn_param *conn), (id, conn))
+
+VD_API int rdma_connect(struct rdma_cm_id *id, struct rdma_conn_param *conn)
+{
+	struct rdma_conn_param can;
+	int err = ask(VF_rdma_connect, id);
+
+	return err ? instead(err, id) : vdi_rdma_connect(id, ed_clamp(id, conn, &can));
+}
+
+VD_API int rdma_accept(struct rdma_cm_id *id, struct rdma_conn_param *conn)
+{
+	struct rdma_conn_param can;
+	int err = ask(VF_rdma_accept, id);
+
+	return err ? instead(err, id) : vdi_rdma_accept(id, ed_clamp(id, conn, &can));
+}
+
 CALL(rdma_reject, (struct rdma_cm_id * id, const void *data, uint8_t len), (id, data, len))
 CALL(rdma_establish, (struct rdma_cm_id * id), (id))
 
@@ -161,31 +176,73 @@ VD_API int rdma_destroy_id(struct rdma_cm_id *id)
 	return vdi_rdma_destroy_id(id);
 }
 
-VD_API int rdma_create_qp(struct rdma_cm_id *id, struct ibv_pd *pd, struct ibv_qp_init_attr *attr)
+/* The identifier's device is known here, unless it has none yet. */
+static int before_qp(struct rdma_cm_id *id, const struct ibv_qp_cap *cap, bool srq)
 {
 	int err = ask(VF_rdma_create_qp, id);
 
-	err = err ? instead(err, id) : vdi_rdma_create_qp(id, pd, attr);
+	if (err || !id->verbs)
+		return err;
+	err = ed_check_qp(id->verbs, cap, srq);
+	return err ? err : ed_take(id->verbs, VP_MAX_QP);
+}
+
+static int made_qp(struct rdma_cm_id *id, int err, struct ibv_qp_cap *cap)
+{
+	if (err && id->verbs)
+		ed_give(id->verbs, VP_MAX_QP);
+	else if (ed_profiled())
+		ed_granted(id->qp, cap);
 	if (!err && ed_on())
 		qp_new(id);
 	return err;
 }
 
+VD_API int rdma_create_qp(struct rdma_cm_id *id, struct ibv_pd *pd, struct ibv_qp_init_attr *attr)
+{
+	int err = before_qp(id, &attr->cap, attr->srq);
+
+	return err ? instead(err, id) : made_qp(id, vdi_rdma_create_qp(id, pd, attr), &attr->cap);
+}
+
 VD_API int rdma_create_qp_ex(struct rdma_cm_id *id, struct ibv_qp_init_attr_ex *attr)
 {
-	int err = ask(VF_rdma_create_qp, id);
+	int err = before_qp(id, &attr->cap, attr->srq);
 
-	err = err ? instead(err, id) : vdi_rdma_create_qp_ex(id, attr);
-	if (!err && ed_on())
-		qp_new(id);
-	return err;
+	return err ? instead(err, id) : made_qp(id, vdi_rdma_create_qp_ex(id, attr), &attr->cap);
 }
 
 VD_API void rdma_destroy_qp(struct rdma_cm_id *id)
 {
 	if (ed_on())
 		qp_gone(id);
+	if (id->qp)
+		ed_give(id->verbs, VP_MAX_QP);
 	vdi_rdma_destroy_qp(id);
+}
+
+/* What a call has made is one queue pair too many, or is known from here on. */
+static int made_ep(struct rdma_cm_id **out, struct ibv_qp_init_attr *attr)
+{
+	struct rdma_cm_id *id = *out;
+	int err = id->qp ? ed_take(id->verbs, VP_MAX_QP) : 0;
+
+	if (!err && id->qp && attr) {
+		err = ed_check_qp(id->verbs, &attr->cap, attr->srq);
+		if (err)
+			ed_give(id->verbs, VP_MAX_QP);
+	}
+	if (err) {
+		vdi_rdma_destroy_ep(id);
+		return vd_fail(err);
+	}
+	if (id->qp && attr && ed_profiled())
+		ed_granted(id->qp, &attr->cap);
+	if (ed_on()) {
+		id_new(id);
+		qp_new(id);
+	}
+	return 0;
 }
 
 VD_API int rdma_create_ep(struct rdma_cm_id **out, struct rdma_addrinfo *ai, struct ibv_pd *pd,
@@ -193,12 +250,10 @@ VD_API int rdma_create_ep(struct rdma_cm_id **out, struct rdma_addrinfo *ai, str
 {
 	int err = ask(VF_rdma_create_ep, NULL);
 
-	err = err ? vd_fail(err) : vdi_rdma_create_ep(out, ai, pd, attr);
-	if (err || !ed_on())
-		return err;
-	id_new(*out);
-	qp_new(*out);
-	return 0;
+	if (err)
+		return vd_fail(err);
+	err = vdi_rdma_create_ep(out, ai, pd, attr);
+	return err ? err : made_ep(out, attr);
 }
 
 VD_API void rdma_destroy_ep(struct rdma_cm_id *id)
@@ -209,6 +264,8 @@ VD_API void rdma_destroy_ep(struct rdma_cm_id *id)
 			ed_srq_gone(id->srq);
 		id_gone(id);
 	}
+	if (id->qp)
+		ed_give(id->verbs, VP_MAX_QP);
 	vdi_rdma_destroy_ep(id);
 }
 
@@ -217,11 +274,7 @@ VD_API int rdma_get_request(struct rdma_cm_id *listen, struct rdma_cm_id **out)
 	int err = ask(VF_rdma_get_request, listen);
 
 	err = err ? vd_fail(err) : vdi_rdma_get_request(listen, out);
-	if (err || !ed_on())
-		return err;
-	id_new(*out);
-	qp_new(*out);
-	return 0;
+	return err ? err : made_ep(out, NULL);
 }
 
 /* A connection that fell silent does not tell its end. */

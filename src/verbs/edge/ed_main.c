@@ -48,24 +48,55 @@ static char *slurp(const char *path, size_t *len)
 	return NULL;
 }
 
+/* The file's text, or NULL: that was told. */
+static char *read_file(const char *path, size_t *len)
+{
+	char *text = slurp(path, len);
+
+	if (!text)
+		fprintf(stderr, "ddpsess: %s: %s; the device cannot be opened\n", path,
+			strerror(errno));
+	return text;
+}
+
+static int told(const char *path, const struct vf_error *e)
+{
+	fprintf(stderr, "ddpsess: %s:%u:%u: %s; the device cannot be opened\n", path, e->line,
+		e->column, e->why);
+	return -1;
+}
+
 static int read_rules(const char *path)
 {
 	struct vf_error e;
 	size_t len = 0;
-	char *text = slurp(path, &len);
+	char *text = read_file(path, &len);
 	int err;
 
-	if (!text) {
-		fprintf(stderr, "ddpsess: %s: %s; the device cannot be opened\n", path,
-			strerror(errno));
+	if (!text)
 		return -1;
-	}
 	err = vf_parse(&ed.rules, text, len, &e);
 	free(text);
-	if (err)
-		fprintf(stderr, "ddpsess: %s:%u:%u: %s; the device cannot be opened\n", path,
-			e.line, e.column, e.why);
-	return err;
+	return err ? told(path, &e) : 0;
+}
+
+static int read_profile(const char *path)
+{
+	struct vf_error e;
+	size_t len = 0;
+	char *text = read_file(path, &len);
+	int err;
+
+	if (!text)
+		return -1;
+	err = vp_parse(&ed.profile, ed_most, text, len, &e);
+	free(text);
+	if (err) {
+		ed.profile.n = 0;
+		return told(path, &e);
+	}
+	ed_profile_start();
+	return 0;
 }
 
 static int open_trace(const char *path)
@@ -109,7 +140,7 @@ static int start(const struct vd_config *cfg)
 
 int ed_start(const struct vd_config *cfg)
 {
-	int err = start(cfg);
+	int err = *cfg->profile && read_profile(cfg->profile) ? -1 : start(cfg);
 
 	__atomic_store_n(&ed.asked, true, __ATOMIC_RELEASE);
 	return err;

@@ -54,6 +54,12 @@ extern __typeof__(rdma_establish) vdi_rdma_establish;
 extern __typeof__(rdma_disconnect) vdi_rdma_disconnect;
 extern __typeof__(rdma_get_cm_event) vdi_rdma_get_cm_event;
 extern __typeof__(rdma_getaddrinfo) vdi_rdma_getaddrinfo;
+extern __typeof__(ibv_get_device_guid) vdi_ibv_get_device_guid;
+extern __typeof__(ibv_query_pkey) vdi_ibv_query_pkey;
+extern __typeof__(ibv_get_pkey_index) vdi_ibv_get_pkey_index;
+extern __typeof__(_ibv_query_gid_ex) vdi__ibv_query_gid_ex;
+extern __typeof__(_ibv_query_gid_table) vdi__ibv_query_gid_table;
+extern __typeof__(ibv_dealloc_pd) vdi_ibv_dealloc_pd;
 
 /* rdma-core puts macros over these */
 #undef ibv_get_device_list
@@ -105,6 +111,12 @@ extern __typeof__(rdma_getaddrinfo) vdi_rdma_getaddrinfo;
 #define rdma_disconnect		  vdi_rdma_disconnect
 #define rdma_get_cm_event	  vdi_rdma_get_cm_event
 #define rdma_getaddrinfo	  vdi_rdma_getaddrinfo
+#define ibv_get_device_guid	  vdi_ibv_get_device_guid
+#define ibv_query_pkey		  vdi_ibv_query_pkey
+#define ibv_get_pkey_index	  vdi_ibv_get_pkey_index
+#define _ibv_query_gid_ex	  vdi__ibv_query_gid_ex
+#define _ibv_query_gid_table	  vdi__ibv_query_gid_table
+#define ibv_dealloc_pd		  vdi_ibv_dealloc_pd
 #endif
 
 #endif

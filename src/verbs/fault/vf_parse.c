@@ -4,104 +4,13 @@
  * is wrong ends the reading, and is told by line, column and what is expected there.
  */
 #include "verbs/fault/vf.h"
-#include <stdarg.h>
-#include <stdio.h>
+#include "verbs/fault/vf_words.h"
 #include <string.h>
 
 #define MS_MAX	  (24 * 3600 * UINT64_C(1000))
 #define COUNT_MAX UINT32_MAX
 
 #define REORDER_MS 100
-
-struct word {
-	const char *at;
-	size_t len; /* 0: the line ends here */
-};
-
-struct reader {
-	const char *line, *at, *end; /* of the line */
-	struct vf_error *error;
-	unsigned number;
-};
-
-__attribute__((format(printf, 3, 4))) static int complain(struct reader *r, const char *at,
-							  const char *fmt, ...)
-{
-	va_list ap;
-
-	r->error->line = r->number;
-	r->error->column = (unsigned)(at - r->line) + 1;
-	va_start(ap, fmt);
-	vsnprintf(r->error->why, sizeof r->error->why, fmt, ap);
-	va_end(ap);
-	for (char *c = r->error->why; *c; c++) /* it goes to a terminal */
-		*c = (char)(*c < ' ' || *c == 127 ? '?' : *c);
-	return -1;
-}
-
-static int expected(struct reader *r, struct word w, const char *what)
-{
-	if (!w.len)
-		return complain(r, w.at, "expected %s, not the end of the line", what);
-	return complain(r, w.at, "expected %s, not '%.*s'", what, w.len < 40 ? (int)w.len : 40,
-			w.at);
-}
-
-static bool blank(char c)
-{
-	return c == ' ' || c == '\t' || c == '\r';
-}
-
-/* A colon is a word by itself where a blank or the end follows; in addresses it is not. */
-static bool ends_word(const struct reader *r, const char *c)
-{
-	return c == r->end || blank(*c) || *c == '#' ||
-	       (*c == ':' && (c + 1 == r->end || blank(c[1]) || c[1] == '#'));
-}
-
-static struct word next(struct reader *r)
-{
-	struct word w;
-
-	while (r->at < r->end && blank(*r->at))
-		r->at++;
-	w = (struct word){ r->at, 0 };
-	if (r->at == r->end || *r->at == '#')
-		return w;
-	do
-		w.len++;
-	while (!ends_word(r, w.at) && !ends_word(r, w.at + w.len));
-	r->at += w.len;
-	return w;
-}
-
-static struct word peek(struct reader *r)
-{
-	const char *at = r->at;
-	struct word w = next(r);
-
-	r->at = at;
-	return w;
-}
-
-static bool is(struct word w, const char *text)
-{
-	return strlen(text) == w.len && !memcmp(w.at, text, w.len);
-}
-
-/* Digits at the beginning of @w.  Return: how many, 0 also if the number is above @max. */
-static size_t digits(struct word w, uint64_t max, uint64_t *value)
-{
-	size_t n = 0;
-
-	*value = 0;
-	for (; n < w.len && w.at[n] >= '0' && w.at[n] <= '9'; n++) {
-		*value = *value * 10 + (uint64_t)(w.at[n] - '0');
-		if (*value > max)
-			return 0;
-	}
-	return n;
-}
 
 struct unit {
 	const char *name;
@@ -113,44 +22,44 @@ static const struct unit sizes[] = {
 	{ "", 1 }, { "KiB", 1 << 10 }, { "MiB", 1 << 20 }, { "GiB", 1 << 30 }, { NULL, 0 }
 };
 
-static bool with_unit(struct word w, const struct unit *u, uint64_t max, uint64_t *value)
+static bool with_unit(struct vf_word w, const struct unit *u, uint64_t max, uint64_t *value)
 {
-	size_t n = digits(w, max, value);
-	struct word rest = { w.at + n, w.len - n };
+	size_t n = vf_digits(w, max, value);
+	struct vf_word rest = { w.at + n, w.len - n };
 
 	for (; n && u->name; u++)
-		if (is(rest, u->name)) {
+		if (vf_is(rest, u->name)) {
 			*value *= u->factor;
 			return *value <= max;
 		}
 	return false;
 }
 
-static int read_time(struct reader *r, uint64_t *ms)
+static int read_time(struct vf_reader *r, uint64_t *ms)
 {
-	struct word w = next(r);
+	struct vf_word w = vf_next(r);
 
 	return with_unit(w, times, MS_MAX, ms)
 		       ? 0
-		       : expected(r, w, "a time up to a day, as 200ms, 3s or 1min");
+		       : vf_expected(r, w, "a time up to a day, as 200ms, 3s or 1min");
 }
 
-static int read_count(struct reader *r, uint64_t *n)
+static int read_count(struct vf_reader *r, uint64_t *n)
 {
-	struct word w = next(r);
+	struct vf_word w = vf_next(r);
 
-	return digits(w, COUNT_MAX, n) == w.len && *n ? 0 : expected(r, w, "a number from 1");
+	return vf_digits(w, COUNT_MAX, n) == w.len && *n ? 0 : vf_expected(r, w, "a number from 1");
 }
 
 /* 5%, 0.01%: at most four places, which are millionths. */
-static int read_chance(struct reader *r, uint64_t *millionths)
+static int read_chance(struct vf_reader *r, uint64_t *millionths)
 {
 	static const char what[] = "a share as 5% or 0.01%, above 0 and up to 100%";
-	struct word w = next(r), rest = w;
+	struct vf_word w = vf_next(r), rest = w;
 	uint64_t whole, part = 0, scale = 10000;
-	size_t n = digits(w, 100, &whole);
+	size_t n = vf_digits(w, 100, &whole);
 
-	rest = (struct word){ w.at + n, w.len - n };
+	rest = (struct vf_word){ w.at + n, w.len - n };
 	if (n && rest.len > 1 && *rest.at == '.') {
 		rest.at++;
 		rest.len--;
@@ -159,34 +68,34 @@ static int read_chance(struct reader *r, uint64_t *millionths)
 			part += (uint64_t)(*rest.at++ - '0') * scale;
 		}
 		if (scale == 10000)
-			return expected(r, w, what);
+			return vf_expected(r, w, what);
 	}
 	*millionths = whole * 10000 + part;
-	if (!n || !is(rest, "%") || !*millionths || *millionths > VF_CERTAIN)
-		return expected(r, w, what);
+	if (!n || !vf_is(rest, "%") || !*millionths || *millionths > VF_CERTAIN)
+		return vf_expected(r, w, what);
 	return 0;
 }
 
-static int read_name(struct reader *r, enum vf_kind kind, const char *what, int *value)
+static int read_name(struct vf_reader *r, enum vf_kind kind, const char *what, int *value)
 {
-	struct word w = next(r);
+	struct vf_word w = vf_next(r);
 
 	*value = w.len ? vf_value(kind, w.at, w.len) : -1;
-	return *value >= 0 ? 0 : expected(r, w, what);
+	return *value >= 0 ? 0 : vf_expected(r, w, what);
 }
 
-static int read_peer(struct reader *r, char *peer)
+static int read_peer(struct vf_reader *r, char *peer)
 {
-	struct word w = next(r);
+	struct vf_word w = vf_next(r);
 
-	if (!w.len || w.len >= VF_PEER || is(w, ":"))
-		return expected(r, w, "an address as 192.0.2.1 or 192.0.2.1:7174");
+	if (!w.len || w.len >= VF_PEER || vf_is(w, ":"))
+		return vf_expected(r, w, "an address as 192.0.2.1 or 192.0.2.1:7174");
 	memcpy(peer, w.at, w.len);
 	peer[w.len] = 0;
 	return 0;
 }
 
-static int read_qp(struct reader *r, struct vf_when *when)
+static int read_qp(struct vf_reader *r, struct vf_when *when)
 {
 	uint64_t n;
 
@@ -202,45 +111,45 @@ static bool moves_work(enum vf_point p)
 }
 
 /* What follows the word @w, which names a condition. */
-static int condition(struct reader *r, struct word w, struct vf_when *when)
+static int condition(struct vf_reader *r, struct vf_word w, struct vf_when *when)
 {
-	if (is(w, "qp"))
+	if (vf_is(w, "qp"))
 		return read_qp(r, when);
-	if (is(w, "peer"))
+	if (vf_is(w, "peer"))
 		return read_peer(r, when->peer);
-	if (is(w, "opcode") && !moves_work(when->point))
-		return complain(r, w.at, "opcode goes with 'completion' and ibv_post_send only");
-	if (is(w, "opcode"))
+	if (vf_is(w, "opcode") && !moves_work(when->point))
+		return vf_complain(r, w.at, "opcode goes with 'completion' and ibv_post_send only");
+	if (vf_is(w, "opcode"))
 		return read_name(r, VF_NAME_OPCODE,
 				 "send, write, read, swap, add, bind, invalidate, recv or "
 				 "recv-write",
 				 &when->opcode);
-	if (is(w, "nth"))
+	if (vf_is(w, "nth"))
 		return read_count(r, &when->nth);
-	if (is(w, "every"))
+	if (vf_is(w, "every"))
 		return read_count(r, &when->every);
-	if (is(w, "first"))
+	if (vf_is(w, "first"))
 		return read_count(r, &when->first);
-	if (is(w, "chance"))
+	if (vf_is(w, "chance"))
 		return read_chance(r, &when->chance);
-	if (is(w, "after"))
+	if (vf_is(w, "after"))
 		return read_time(r, &when->after_ms);
-	if (!is(w, "bytes"))
-		return expected(r, w,
-				"qp, peer, opcode, nth, every, first, chance, after, bytes or ':'");
-	w = next(r);
+	if (!vf_is(w, "bytes"))
+		return vf_expected(
+			r, w, "qp, peer, opcode, nth, every, first, chance, after, bytes or ':'");
+	w = vf_next(r);
 	return with_unit(w, sizes, UINT64_C(1) << 50, &when->bytes)
 		       ? 0
-		       : expected(r, w, "a size as 4096, 64KiB, 1MiB or 1GiB");
+		       : vf_expected(r, w, "a size as 4096, 64KiB, 1MiB or 1GiB");
 }
 
-static int conditions(struct reader *r, struct vf_when *when)
+static int conditions(struct vf_reader *r, struct vf_when *when)
 {
-	struct word w;
+	struct vf_word w;
 
-	while (!is(w = next(r), ":")) {
-		if (when->point == VF_TIME && !is(w, "qp"))
-			return expected(r, w, "qp or ':'");
+	while (!vf_is(w = vf_next(r), ":")) {
+		if (when->point == VF_TIME && !vf_is(w, "qp"))
+			return vf_expected(r, w, "qp or ':'");
 		if (condition(r, w, when))
 			return -1;
 	}
@@ -295,26 +204,26 @@ static const char *lacks(enum vf_effect e, enum vf_point p)
 }
 
 /* NAME [ERRNO] [in TIME] */
-static int read_event(struct reader *r, struct vf_rule *rule)
+static int read_event(struct vf_reader *r, struct vf_rule *rule)
 {
-	struct word w;
+	struct vf_word w;
 
 	if (read_name(r, VF_NAME_EVENT, "an event, as RDMA_CM_EVENT_REJECTED", &rule->value))
 		return -1;
-	w = peek(r);
-	if (w.len && !is(w, "in")) {
+	w = vf_peek(r);
+	if (w.len && !vf_is(w, "in")) {
 		if (read_name(r, VF_NAME_ERRNO, "an error as ETIMEDOUT, 'in' or the end",
 			      &rule->status))
 			return -1;
-		w = peek(r);
+		w = vf_peek(r);
 	}
-	if (!is(w, "in"))
+	if (!vf_is(w, "in"))
 		return 0;
-	next(r);
+	vf_next(r);
 	return read_time(r, &rule->ms);
 }
 
-static int arguments(struct reader *r, struct vf_rule *rule)
+static int arguments(struct vf_reader *r, struct vf_rule *rule)
 {
 	switch (rule->what) {
 	case VF_FAIL:
@@ -331,59 +240,60 @@ static int arguments(struct reader *r, struct vf_rule *rule)
 		return read_time(r, &rule->ms);
 	case VF_REORDER:
 		rule->ms = REORDER_MS;
-		return peek(r).len ? read_time(r, &rule->ms) : 0;
+		return vf_peek(r).len ? read_time(r, &rule->ms) : 0;
 	default:
 		return 0;
 	}
 }
 
-static int effect(struct reader *r, struct vf_rule *rule)
+static int effect(struct vf_reader *r, struct vf_rule *rule)
 {
-	struct word w = next(r);
+	struct vf_word w = vf_next(r);
 	int what = w.len ? vf_value(VF_NAME_EFFECT, w.at, w.len) : -1;
 	const char *why;
 
 	if (what < 0)
-		return expected(r, w,
-				"fail, status, delay, lose, reorder, rnr, corrupt, reset, silence, "
-				"half-open, event, async or remove-device");
+		return vf_expected(
+			r, w,
+			"fail, status, delay, lose, reorder, rnr, corrupt, reset, silence, "
+			"half-open, event, async or remove-device");
 	rule->what = (enum vf_effect)what;
 	why = lacks(rule->what, rule->when.point);
 	if (why)
-		return complain(r, w.at, "'%.*s' %s", (int)w.len, w.at, why);
+		return vf_complain(r, w.at, "'%.*s' %s", (int)w.len, w.at, why);
 	if (arguments(r, rule))
 		return -1;
-	w = next(r);
-	return w.len ? expected(r, w, "the end of the line") : 0;
+	w = vf_next(r);
+	return w.len ? vf_expected(r, w, "the end of the line") : 0;
 }
 
-static int read_rule(struct reader *r, struct vf_rule *rule)
+static int read_rule(struct vf_reader *r, struct vf_rule *rule)
 {
-	struct word w = next(r);
+	struct vf_word w = vf_next(r);
 	int point;
 
 	*rule = (struct vf_rule){
 		.line = r->number,
 		.when = { .point = VF_TIME, .opcode = VF_NOT_SAID, .chance = VF_CERTAIN }
 	};
-	if (is(w, "at")) {
+	if (vf_is(w, "at")) {
 		if (read_time(r, &rule->when.after_ms))
 			return -1;
-	} else if (is(w, "on")) {
-		w = next(r);
+	} else if (vf_is(w, "on")) {
+		w = vf_next(r);
 		point = w.len ? vf_value(VF_NAME_POINT, w.at, w.len) : -1;
 		if (point < 0 || point == VF_TIME)
-			return expected(r, w, "a call, as ibv_reg_mr, or 'completion'");
+			return vf_expected(r, w, "a call, as ibv_reg_mr, or 'completion'");
 		rule->when.point = (enum vf_point)point;
 	} else {
-		return expected(r, w, "'on' or 'at'");
+		return vf_expected(r, w, "'on' or 'at'");
 	}
 	return conditions(r, &rule->when) || effect(r, rule) ? -1 : 0;
 }
 
 int vf_parse(struct vf_rules *rules, const char *text, size_t len, struct vf_error *error)
 {
-	struct reader r = { .error = error };
+	struct vf_reader r = { .error = error };
 	const char *end = text + len, *stop;
 
 	rules->n = 0;
@@ -394,10 +304,11 @@ int vf_parse(struct vf_rules *rules, const char *text, size_t len, struct vf_err
 		r.line = r.at = at;
 		r.end = stop;
 		r.number++;
-		if (!peek(&r).len)
+		if (!vf_peek(&r).len)
 			continue;
 		if (rules->n == VF_RULES) {
-			complain(&r, at, "expected the end: a file has %d rules at most", VF_RULES);
+			vf_complain(&r, at, "expected the end: a file has %d rules at most",
+				    VF_RULES);
 			rules->n = 0;
 			return -1;
 		}

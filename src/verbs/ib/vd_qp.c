@@ -350,7 +350,7 @@ static int reset(struct vd_qp *qp)
  * has been moved with the connection. */
 static bool is_there(const struct vd_qp *qp, enum ibv_qp_state to)
 {
-	return qp->lent && qp->phase == VD_QP_UP && vd_config()->roce &&
+	return qp->lent && qp->phase == VD_QP_UP && ed_is_roce(qp->qp.qp_base.context) &&
 	       (to == IBV_QPS_INIT || to == IBV_QPS_RTR || to == IBV_QPS_RTS);
 }
 
@@ -443,7 +443,7 @@ VD_API int ibv_query_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr, int mask,
 	(void)mask;
 	*attr = qp->said;
 	attr->qp_state = ibqp->state;
-	if (ibqp->state == IBV_QPS_RESET && !vd_config()->roce)
+	if (ibqp->state == IBV_QPS_RESET && !ed_is_roce(ibqp->context))
 		attr->qp_state = IBV_QPS_INIT; /* drivers of RNICs have no other name for it */
 	attr->cur_qp_state = attr->qp_state;
 	if (!attr->path_mtu)

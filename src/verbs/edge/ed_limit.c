@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Limits of the devices of a profile, enforced as drivers do: one object too many is ENOMEM, more
+ * than an object can have EINVAL.  They are counted in this process; an adapter counts for the host.
+ */
+#include "verbs/edge/ed.h"
+#include <errno.h>
+
+static uint64_t limit_of(const struct ibv_context *ctx, enum vp_limit what)
+{
+	const struct vp_device *d = ed_device_of(ctx->device);
+
+	return d && d->limit[what] ? d->limit[what] : UINT64_MAX;
+}
+
+static unsigned *count_of(const struct ibv_context *ctx, enum vp_limit what)
+{
+	return &ed.count[ed_device_index(ctx->device)][what];
+}
+
+int ed_take(struct ibv_context *ctx, enum vp_limit what)
+{
+	unsigned n;
+
+	if (!ed_profiled())
+		return 0;
+	n = __atomic_add_fetch(count_of(ctx, what), 1, __ATOMIC_RELAXED);
+	if (n <= limit_of(ctx, what))
+		return 0;
+	__atomic_sub_fetch(count_of(ctx, what), 1, __ATOMIC_RELAXED);
+	return ENOMEM;
+}
+
+void ed_give(struct ibv_context *ctx, enum vp_limit what)
+{
+	if (ed_profiled())
+		__atomic_sub_fetch(count_of(ctx, what), 1, __ATOMIC_RELAXED);
+}
+
+int ed_check(struct ibv_context *ctx, enum vp_limit what, uint64_t wanted)
+{
+	return ed_profiled() && wanted > limit_of(ctx, what) ? EINVAL : 0;
+}
+
+int ed_check_qp(struct ibv_context *ctx, const struct ibv_qp_cap *cap, bool srq)
+{
+	int err = ed_check(ctx, VP_MAX_QP_WR, cap->max_send_wr);
+
+	err = err ? err : ed_check(ctx, VP_MAX_SGE, cap->max_send_sge);
+	err = err ? err : ed_check(ctx, VP_MAX_INLINE, cap->max_inline_data);
+	err = err || srq ? err : ed_check(ctx, VP_MAX_QP_WR, cap->max_recv_wr);
+	return err || srq ? err : ed_check(ctx, VP_MAX_SGE, cap->max_recv_sge);
+}
+
+void ed_granted(struct ibv_qp *qp, struct ibv_qp_cap *cap)
+{
+	struct vd_qp *v = vd_of(qp, struct vd_qp, qp.qp_base);
+	uint64_t most = limit_of(qp->context, VP_MAX_INLINE);
+
+	if (most >= v->init.cap.max_inline_data)
+		return;
+	v->init.cap.max_inline_data = (uint32_t)most;
+	cap->max_inline_data = (uint32_t)most;
+}
+
+/* The drop-in has one port; which of a profile's it is makes no difference to it. */
+int ed_check_modify(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask)
+{
+	int err = 0;
+
+	if (mask & IBV_QP_PORT) {
+		if (!attr->port_num || attr->port_num > ed_ports(qp->context))
+			return EINVAL;
+		attr->port_num = 1;
+	}
+	if (mask & IBV_QP_MAX_QP_RD_ATOMIC)
+		err = ed_check(qp->context, VP_MAX_QP_INIT_RD_ATOM, attr->max_rd_atomic);
+	if (!err && mask & IBV_QP_MAX_DEST_RD_ATOMIC)
+		err = ed_check(qp->context, VP_MAX_QP_RD_ATOM, attr->max_dest_rd_atomic);
+	return err;
+}
+
+struct rdma_conn_param *ed_clamp(const struct rdma_cm_id *id, struct rdma_conn_param *conn,
+				 struct rdma_conn_param *to)
+{
+	uint64_t in, out;
+
+	if (!conn || !id->verbs || !ed_profiled())
+		return conn;
+	in = limit_of(id->verbs, VP_MAX_QP_RD_ATOM);
+	out = limit_of(id->verbs, VP_MAX_QP_INIT_RD_ATOM);
+	*to = *conn;
+	if (to->responder_resources > in)
+		to->responder_resources = (uint8_t)in;
+	if (to->initiator_depth > out)
+		to->initiator_depth = (uint8_t)out;
+	return to;
+}
