@@ -1,0 +1,680 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""RDMA sessions over TCP and SCTP for asyncio.
+
+    async with ddpsess.listen("tcp://127.0.0.1:0") as listener: ...
+    async with await listener.accept() as session: ...
+    async with ddpsess.connect("tcp://127.0.0.1:7174") as session: ...
+
+A session sends messages, and reads and writes memory of its peer.  Memory is anything with the
+buffer protocol: bytearray, mmap, array, NumPy arrays; what is only read may be bytes too.  All
+objects belong to the event loop that made them and are used from its thread only.
+
+Both sides may speak first (RFC 6581's peer-to-peer model) unless `p2p=False` is given.
+"""
+from __future__ import annotations
+
+import asyncio
+import ctypes as c
+import os
+import struct
+from collections import deque
+from types import TracebackType
+from typing import Any, Generator, NamedTuple, Optional, Union
+
+from . import _lib as l
+
+__all__ = ["Advert", "Error", "Info", "Listener", "Region", "Rejected", "Request", "Session",
+           "Terminated", "connect", "listen", "version"]
+
+Buffer = Any  # what has the buffer protocol
+
+SEND_DEPTH = 32  # work requests of a session under way; more wait for their turn
+RECEIVES = 16  # messages that the library keeps before the peer has to wait
+RECEIVE_SIZE = 4096
+_QUEUE = 4096  # completions of one queue; more sessions make another
+_BATCH = 64
+
+
+class Error(OSError):
+    """A call or a session failed.  `code` is DDPS_E_*, `str()` says what, where and why."""
+
+    def __init__(self, code: int, text: str) -> None:
+        super().__init__(text)
+        self.code = code
+
+
+class Rejected(Error):
+    """The peer's application said no; `private_data` is what it said with it."""
+
+    def __init__(self, code: int, text: str, private_data: bytes) -> None:
+        super().__init__(code, text)
+        self.private_data = private_data
+
+
+class Terminated(Error):
+    """An RDMAP Terminate ended the session: its layer, type and code."""
+
+    def __init__(self, code: int, text: str, triple: tuple[int, int, int], by_peer: bool) -> None:
+        super().__init__(code, text)
+        self.triple = triple
+        self.by_peer = by_peer
+
+
+class Info(NamedTuple):
+    """What was negotiated."""
+
+    transport: str
+    initiator: bool
+    local: str
+    peer: str
+    ird: int
+    ord: int
+    mulpdu: int
+    crc: bool
+
+
+class Advert(NamedTuple):
+    """Where a peer may read or write: 20 octets on the wire when sent as `bytes(advert)`."""
+
+    stag: int
+    to: int
+    length: int
+
+    def __bytes__(self) -> bytes:
+        return struct.pack("!IQQ", *self)
+
+    @classmethod
+    def parse(cls, octets: Buffer) -> "Advert":
+        return cls(*struct.unpack("!IQQ", bytes(octets)))
+
+    def at(self, offset: int) -> "Advert":
+        """The same, from that octet on."""
+        if not 0 <= offset <= self.length:
+            raise ValueError(f"offset {offset} is outside of {self.length} octets")
+        return Advert(self.stag, self.to + offset, self.length - offset)
+
+
+def version() -> str:
+    """The version of the library that is loaded."""
+    return l.lib.ddps_version().decode()
+
+
+def _must(result: int, what: str) -> int:
+    if result >= 0:
+        return result
+    why = os.strerror(c.get_errno()) if result == l.E_SYSTEM else l.strerror(result)
+    raise Error(result, f"{what}: {why}")
+
+
+def _error(e: l.CError, private_data: bytes = b"") -> Error:
+    text = e.text.decode(errors="replace") or l.strerror(e.code)
+    if e.code == l.E_REJECTED:
+        return Rejected(e.code, text, private_data)
+    if e.has_triple:
+        t = e.triple
+        return Terminated(e.code, text, (t.layer, t.etype, t.code), e.by_peer)
+    return Error(e.code or l.E_CLOSED, text if e.code else "the session is closed")
+
+
+class _Memory:
+    """A buffer that is held in place: its address, its length, and the object itself."""
+
+    def __init__(self, buffer: Buffer, writable: bool) -> None:
+        view = memoryview(buffer).cast("B")
+        if writable and view.readonly:
+            raise TypeError("the buffer cannot be written to")
+        if view.readonly:  # ctypes takes addresses of writable memory only
+            view = memoryview(bytearray(view))
+        self.length = len(view)
+        self.held = (c.c_ubyte * self.length).from_buffer(view) if self.length else None
+        self.address = c.addressof(self.held) if self.held else None
+
+
+class _Context:
+    """The library's context of an event loop, which drives it as long as something uses it."""
+
+    of_loop: dict[asyncio.AbstractEventLoop, "_Context"] = {}
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self.loop = loop
+        self.users = 0
+        self.sessions: dict[int, Session] = {}
+        self.listeners: dict[int, Listener] = {}
+        self.requests: dict[int, Request] = {}
+        self.queues: list[list[int]] = []  # [queue, completions that are not promised yet]
+        self.due = False
+        self.wc = (l.Wc * _BATCH)()
+        ptr = c.c_void_p()
+        _must(l.lib.ddps_ctx_new(c.byref(ptr), None), "context")
+        self.ptr = ptr.value
+        pd = c.c_void_p()
+        _must(l.lib.ddps_pd_new(self.ptr, c.byref(pd)), "protection domain")
+        self.pd = pd.value
+        self.fds = [_must(l.lib.ddps_ctx_fd(self.ptr), "descriptor"),
+                    _must(l.lib.ddps_event_fd(self.ptr), "descriptor")]
+        for fd in self.fds:
+            loop.add_reader(fd, self.turn)
+
+    @classmethod
+    def take(cls) -> "_Context":
+        loop = asyncio.get_running_loop()
+        ctx = cls.of_loop.get(loop)
+        if ctx is None:
+            ctx = cls.of_loop[loop] = cls(loop)
+        ctx.users += 1
+        return ctx
+
+    async def give_back(self) -> None:
+        self.users -= 1
+        if self.users:
+            return
+        for fd in self.fds:
+            self.loop.remove_reader(fd)
+        del self.of_loop[self.loop]
+        # it may wait a second for what is still on its way
+        await self.loop.run_in_executor(None, l.lib.ddps_ctx_free, self.ptr)
+
+    def queue(self, entries: int) -> list[int]:
+        for q in self.queues:
+            if q[1] >= entries:
+                break
+        else:
+            ptr = c.c_void_p()
+            size = max(entries, _QUEUE)
+            _must(l.lib.ddps_cq_new(self.ptr, size, c.byref(ptr)), "completion queue")
+            q = [ptr.value or 0, size]
+            self.queues.append(q)
+        q[1] -= entries
+        return q
+
+    def soon(self) -> None:
+        """Work was posted: it may have completed already."""
+        if not self.due:
+            self.due = True
+            self.loop.call_soon(self.turn)
+
+    def turn(self) -> None:
+        self.due = False
+        if self.of_loop.get(self.loop) is not self:
+            return
+        l.lib.ddps_progress(self.ptr, 0)
+        while self.completions() | self.events():
+            pass
+        l.lib.ddps_ctx_fd(self.ptr)  # what was polled is watched again
+
+    def completions(self) -> bool:
+        any_ = False
+        for q, _ in self.queues:
+            n = l.lib.ddps_cq_poll(q, self.wc, _BATCH)
+            for i in range(max(n, 0)):
+                session = self.sessions.get(self.wc[i].ep or 0)
+                if session:
+                    session._completed(self.wc[i])
+            any_ |= n > 0
+        return any_
+
+    def events(self) -> bool:
+        ev = l.Event()
+        any_ = False
+        while l.lib.ddps_event_get(self.ptr, c.byref(ev)) == 1:
+            any_ = True
+            # what came before an end is looked at before it
+            if ev.type in (l.PEER_CLOSED, l.CLOSED, l.TERMINATED):
+                self.completions()
+            if ev.type == l.REQUEST_GONE:
+                gone = self.requests.pop(ev.request or 0, None)
+                if gone:
+                    gone.ptr = None
+            elif ev.type in (l.CONNECT_REQUEST, l.LISTENER_FAILED):
+                listener = self.listeners.get(ev.listener or 0)
+                if listener:
+                    listener._event(ev)
+            else:
+                session = self.sessions.get(ev.ep or 0)
+                if session:
+                    session._event(ev)
+        return any_
+
+
+class Region:
+    """Memory that the peer may use, as long as this is not closed: a context manager."""
+
+    def __init__(self, session: "Session", memory: _Memory, access: int, whose: Optional[int]) -> None:
+        ptr = c.c_void_p()
+        _must(l.lib.ddps_mr_reg(session._ctx.pd, memory.address, memory.length, access, whose,
+                                c.byref(ptr)), "region")
+        self._ptr: Optional[int] = ptr.value
+        self._memory: Optional[_Memory] = memory
+        self.advert = Advert(l.lib.ddps_mr_stag(self._ptr), l.lib.ddps_mr_to(self._ptr),
+                             memory.length)
+        session._regions.add(self)
+        self._session = session
+
+    def close(self) -> None:
+        """Nothing reads or writes the memory when this returns."""
+        if self._ptr is not None:
+            _must(l.lib.ddps_mr_dereg(self._ptr), "region")
+            self._ptr = self._memory = None
+            self._session._regions.discard(self)
+
+    def __enter__(self) -> "Region":
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.close()
+
+
+class Session:
+    """One session.  Not made by programs: `connect` and `Request.accept` give it."""
+
+    def __init__(self, ctx: _Context, receives: int, receive_size: int) -> None:
+        if receives < 1 or receive_size < 1:
+            raise ValueError("receives and receive_size are 1 or more")
+        self._ctx = ctx
+        self._regions: set[Region] = set()
+        self._pending: dict[int, tuple[asyncio.Future[int], Any]] = {}
+        self._next = 0
+        self._room = asyncio.Semaphore(SEND_DEPTH)
+        self._messages: deque[tuple[int, int]] = deque()  # slot, octets
+        self._waiters: deque[asyncio.Future[None]] = deque()
+        self._up: asyncio.Future[None] = ctx.loop.create_future()
+        self._over: asyncio.Future[None] = ctx.loop.create_future()
+        self._end: Optional[Error] = None
+        self._peer_done = False
+        self._info = l.ConnInfo()
+        self.private_data = b""  # of the peer, with its request or its answer
+        self._entries = SEND_DEPTH + receives
+        self._queue = ctx.queue(self._entries)
+        attr = l.EpAttr()
+        l.lib.ddps_ep_attr_init_sized(c.byref(attr), c.sizeof(attr))
+        attr.pd, attr.send_cq, attr.recv_cq = ctx.pd, self._queue[0], self._queue[0]
+        attr.sq_depth, attr.rq_depth, attr.no_recv = SEND_DEPTH, receives, l.NO_RECV_STALL
+        ptr = c.c_void_p()
+        _must(l.lib.ddps_ep_new(ctx.ptr, c.byref(attr), c.byref(ptr)), "endpoint")
+        self._ptr: Optional[int] = ptr.value
+        ctx.sessions[self._ptr or 0] = self
+        self._size = receive_size
+        self._inbox = bytearray(receives * receive_size)
+        self._inbox_region = Region(self, _Memory(self._inbox, True), l.LOCAL_WRITE, None)
+        for slot in range(receives):
+            self._post_receive(slot)
+
+    # ---- what the context brings ----
+
+    def _event(self, ev: l.Event) -> None:
+        data = bytes(ev.private_data[: ev.private_data_len])
+        if ev.type == l.ESTABLISHED:
+            self._info = l.ConnInfo.from_buffer_copy(ev.info)  # @ev is used again
+            self.private_data = data or self.private_data
+            self._up.done() or self._up.set_result(None)
+        elif ev.type == l.PEER_CLOSED:
+            self._peer_done = True
+            self._wake()
+        elif ev.type == l.TERMINATED:
+            self._end = _error(ev.error)
+        else:
+            self._end = self._end or _error(ev.error, data)
+            if not self._up.done():
+                self._up.set_exception(self._end)
+            self._over.done() or self._over.set_result(None)
+            for future, _ in self._pending.values():
+                future.done() or future.set_exception(self._end)
+            self._pending.clear()
+            self._wake()
+
+    def _wake(self) -> None:
+        while self._waiters:
+            waiter = self._waiters.popleft()
+            waiter.done() or waiter.set_result(None)
+
+    def _completed(self, wc: l.Wc) -> None:
+        if wc.op == l.OP_RECV:
+            if wc.status == l.WC_SUCCESS:
+                self._messages.append((wc.wr_id, wc.len))
+                if self._waiters:
+                    waiter = self._waiters.popleft()
+                    waiter.done() or waiter.set_result(None)
+            return
+        # what did not succeed is explained by the event that follows
+        if wc.status == l.WC_SUCCESS:
+            future, _ = self._pending.pop(wc.wr_id, (None, None))
+            if future and not future.done():
+                future.set_result(wc.len)
+
+    # ---- work ----
+
+    def _post_receive(self, slot: int) -> None:
+        sge = l.Sge((self._inbox_region._memory.address or 0) + slot * self._size, self._size,
+                    self._inbox_region.advert.stag)
+        result = l.lib.ddps_post_recv(self._ptr, slot, c.byref(sge), 1)
+        if result < 0 and not self._ended():
+            _must(result, "receive")
+
+    def _ended(self) -> bool:
+        return self._ptr is None or self._over.done()
+
+    def _alive(self) -> None:
+        if self._ptr is None:
+            raise Error(l.E_CLOSED, "the session is closed")
+        if self._over.done():
+            raise self._end or Error(l.E_CLOSED, "the session is closed")
+
+    async def _work(self, op: int, buffer: Buffer, writable: bool, at: Optional[Advert],
+                    flags: int) -> int:
+        memory = _Memory(buffer, writable)
+        if at is not None and memory.length > at.length:
+            raise ValueError(f"{memory.length} octets do not fit into {at.length}")
+        async with self._room:
+            self._alive()
+            region = None
+            if memory.length:
+                region = Region(self, memory, l.LOCAL_WRITE if writable else 0, None)
+            try:
+                return await self._post(op, memory, region, at, flags)
+            finally:
+                if region:
+                    region.close()
+
+    def _post(self, op: int, memory: _Memory, region: Optional[Region], at: Optional[Advert],
+              flags: int) -> "asyncio.Future[int]":
+        sge = l.Sge(memory.address, memory.length, region.advert.stag if region else 0)
+        wr = l.SendWr(op=op, flags=flags, sge=c.pointer(sge), nsge=1 if memory.length else 0)
+        self._next += 1
+        wr.wr_id = self._next
+        if at is not None:
+            wr.stag, wr.to = at.stag, at.to
+        future: asyncio.Future[int] = self._ctx.loop.create_future()
+        _must(l.lib.ddps_post_send(self._ptr, c.byref(wr)), "posting work")
+        self._pending[wr.wr_id] = (future, memory)
+        self._ctx.soon()
+        return future
+
+    async def send(self, data: Buffer, *, solicited: bool = False) -> None:
+        """Send a message.  Done when its memory is free again; the peer may not have it yet."""
+        await self._work(l.OP_SEND, data, False, None, l.WR_SOLICITED if solicited else 0)
+
+    async def write(self, source: Buffer, at: Advert) -> None:
+        """RDMA Write: `source` into the peer's memory.  A message sent later arrives after it."""
+        await self._work(l.OP_WRITE, source, False, at, 0)
+
+    async def read(self, sink: Buffer, at: Advert) -> int:
+        """RDMA Read: fill `sink` from the peer's memory.  Return: octets."""
+        return await self._work(l.OP_READ, sink, True, at, 0)
+
+    async def recv(self) -> bytes:
+        """The next message.  `EOFError`: the peer has ended the session in order."""
+        while not self._messages:
+            if self._ptr is None or (self._over.done() and self._end and
+                                     self._end.code != l.E_CLOSED):
+                self._alive()
+            if self._peer_done or self._over.done():
+                raise EOFError("the peer has ended the session")
+            waiter: asyncio.Future[None] = self._ctx.loop.create_future()
+            self._waiters.append(waiter)
+            try:
+                await waiter
+            except asyncio.CancelledError:
+                if waiter.done() and not waiter.cancelled() and self._messages and self._waiters:
+                    self._waiters.popleft().set_result(None)
+                raise
+        slot, length = self._messages.popleft()
+        begin = slot * self._size
+        data = bytes(self._inbox[begin:begin + length])
+        if not self._ended():
+            self._post_receive(slot)
+            self._ctx.soon()
+        return data
+
+    def __aiter__(self) -> "Session":
+        return self
+
+    async def __anext__(self) -> bytes:
+        try:
+            return await self.recv()
+        except EOFError:
+            raise StopAsyncIteration from None
+
+    def region(self, buffer: Buffer, *, remote_write: bool = False,
+               remote_read: bool = False) -> Region:
+        """Memory for the peer of this session.  Send it `bytes(region.advert)`."""
+        self._alive()
+        access = (l.REMOTE_WRITE | l.LOCAL_WRITE if remote_write else 0) | \
+            (l.REMOTE_READ if remote_read else 0)
+        view = memoryview(buffer)
+        if view.readonly:
+            raise TypeError("memory of a region is writable, so that it is not a copy")
+        return Region(self, _Memory(buffer, True), access, self._ptr)
+
+    @property
+    def info(self) -> Info:
+        i = self._info
+        return Info({1: "tcp", 2: "sctp"}.get(i.transport, "none"), i.initiator, i.local.decode(),
+                    i.peer.decode(), i.ird, i.ord, i.mulpdu, bool(i.mpa.crc))
+
+    # ---- end ----
+
+    def abort(self) -> None:
+        """End the session immediately; work under way is lost."""
+        if not self._ended():
+            l.lib.ddps_abort(self._ptr)
+            self._ctx.soon()
+
+    async def close(self) -> None:
+        """End the session in order: work already posted is carried out first."""
+        if self._ptr is None:
+            return
+        try:
+            if not self._over.done() and l.lib.ddps_disconnect(self._ptr) >= 0:
+                self._ctx.soon()
+                await asyncio.shield(self._over)
+        finally:
+            await self._free()
+
+    async def _free(self) -> None:
+        ptr, self._ptr = self._ptr, None
+        if ptr is None:
+            return
+        self._ctx.sessions.pop(ptr, None)
+        l.lib.ddps_ep_free(ptr)
+        for region in list(self._regions):
+            region.close()
+        if not self._over.done():
+            self._end = self._end or Error(l.E_CLOSED, "the session is closed")
+            self._over.set_result(None)
+        for future, _ in self._pending.values():
+            future.done() or future.cancel()
+        self._pending.clear()
+        self._wake()
+        self._queue[1] += self._entries
+        await self._ctx.give_back()
+
+    async def __aenter__(self) -> "Session":
+        return self
+
+    async def __aexit__(self, kind: Optional[type[BaseException]], value: Optional[BaseException],
+                        trace: Optional[TracebackType]) -> None:
+        if kind is not None:
+            self.abort()
+        await self.close()
+
+
+def _param(options: dict[str, Any]) -> tuple[l.ConnParam, Any]:
+    p = l.ConnParam()
+    l.lib.ddps_conn_param_init_sized(c.byref(p), c.sizeof(p))
+    p.p2p = True
+    keep = []
+    for name, value in options.items():
+        if name not in _OPTIONS:
+            raise TypeError(f"no option is called {name!r}; there are {', '.join(sorted(_OPTIONS))}")
+        if name == "private_data":
+            value = bytes(value)
+            p.private_data_len = len(value)
+        elif name == "local":
+            value = value.encode()
+        keep.append(value)
+        setattr(p, name, value)
+    return p, keep
+
+
+# members of struct ddps_conn_param
+_OPTIONS = {"ird", "ord", "need_ord", "plain", "p2p", "crc", "markers", "private_data", "connect_ms",
+            "refused_retry_ms", "setup_ms", "first_fpdu_ms", "close_ms", "max_mulpdu", "local"}
+
+
+class _Opening:
+    """`await` it, or `async with` it."""
+
+    async def _open(self) -> Any:
+        raise NotImplementedError
+
+    def __await__(self) -> Generator[Any, None, Any]:
+        return self._open().__await__()
+
+    async def __aenter__(self) -> Any:
+        self._opened = await self._open()
+        return self._opened
+
+    async def __aexit__(self, *exc: Any) -> None:
+        await self._opened.__aexit__(*exc)
+
+
+class connect(_Opening):
+    """Open a session: `async with connect(uri) as session`, or `session = await connect(uri)`.
+
+    Options are members of struct ddps_conn_param by name: ird, ord, p2p, plain, crc, markers,
+    private_data, connect_ms and others.
+    """
+
+    def __init__(self, uri: str, *, receives: int = RECEIVES, receive_size: int = RECEIVE_SIZE,
+                 **options: Any) -> None:
+        self._uri, self._receives, self._size = uri, receives, receive_size
+        self._options = options
+
+    async def _open(self) -> Session:
+        param, _keep = _param(self._options)
+        return await _establish(
+            _Context.take(), self._receives, self._size,
+            lambda ep: _must(l.lib.ddps_connect(ep, self._uri.encode(), c.byref(param)), self._uri))
+
+
+async def _establish(ctx: _Context, receives: int, size: int, start: Any) -> Session:
+    """A session whose set-up @start begins; the caller's use of @ctx becomes the session's."""
+    try:
+        session = Session(ctx, receives, size)
+    except BaseException:
+        await ctx.give_back()
+        raise
+    try:
+        start(session._ptr)
+        ctx.soon()
+        await session._up
+    except BaseException:
+        if session._up.done() and not session._up.cancelled():
+            session._up.exception()  # it is on its way to the caller
+        await session._free()
+        raise
+    return session
+
+
+class Request:
+    """A peer that asks for a session: accept it or reject it."""
+
+    def __init__(self, ctx: _Context, ev: l.Event) -> None:
+        self._ctx = ctx
+        self.ptr: Optional[int] = ev.request
+        self.peer = ev.info.peer.decode()
+        self.private_data = bytes(ev.private_data[: ev.private_data_len])
+        ctx.requests[self.ptr or 0] = self
+
+    def _take(self) -> int:
+        ptr, self.ptr = self.ptr, None
+        if ptr is None:
+            raise Error(l.E_CLOSED, f"{self.peer}: the request was answered, or its peer has gone")
+        self._ctx.requests.pop(ptr, None)
+        return ptr
+
+    async def accept(self, *, receives: int = RECEIVES, receive_size: int = RECEIVE_SIZE,
+                     **options: Any) -> Session:
+        param, _keep = _param(options)
+        ctx = _Context.take()
+        session = await _establish(
+            ctx, receives, receive_size,
+            lambda ep: _must(l.lib.ddps_accept(self._take(), ep, c.byref(param)), self.peer))
+        session.private_data = self.private_data
+        return session
+
+    def reject(self, private_data: Union[bytes, bytearray] = b"") -> None:
+        _must(l.lib.ddps_reject(self._take(), bytes(private_data), len(private_data)), self.peer)
+        self._ctx.soon()
+
+
+class Listener:
+    """Peers that ask for sessions.  `uri` is where, with the port that was chosen."""
+
+    def __init__(self, ctx: _Context, uri: str) -> None:
+        self._ctx = ctx
+        self._requests: asyncio.Queue[Union[Request, Error]] = asyncio.Queue()
+        ptr = c.c_void_p()
+        _must(l.lib.ddps_listen(ctx.ptr, uri.encode(), None, c.byref(ptr)), uri)
+        self._ptr: Optional[int] = ptr.value
+        ctx.listeners[self._ptr or 0] = self
+        buf = c.create_string_buffer(1024)
+        _must(l.lib.ddps_listener_uri(self._ptr, buf, len(buf)), uri)
+        self.uri = buf.value.decode()
+
+    def _event(self, ev: l.Event) -> None:
+        if ev.type == l.LISTENER_FAILED:
+            self._requests.put_nowait(_error(ev.error))
+        else:
+            self._requests.put_nowait(Request(self._ctx, ev))
+
+    async def request(self) -> Request:
+        """The next peer that asks; those that have gone meanwhile are passed over."""
+        while True:
+            if self._ptr is None:
+                raise Error(l.E_CLOSED, f"{self.uri}: nobody listens any more")
+            item = await self._requests.get()
+            if isinstance(item, Error):
+                self._requests.put_nowait(item)
+                raise item
+            if item.ptr is not None:
+                return item
+
+    async def accept(self, **options: Any) -> Session:
+        """The next peer's session; `options` as those of `Request.accept`."""
+        return await (await self.request()).accept(**options)
+
+    async def close(self) -> None:
+        """Listen no more.  Who waits for an answer is rejected; sessions go on."""
+        ptr, self._ptr = self._ptr, None
+        if ptr is None:
+            return
+        while not self._requests.empty():
+            item = self._requests.get_nowait()
+            if isinstance(item, Request) and item.ptr is not None:
+                item.reject()
+        self._ctx.listeners.pop(ptr, None)
+        self._requests.put_nowait(Error(l.E_CLOSED, f"{self.uri}: nobody listens any more"))
+        l.lib.ddps_listener_free(ptr)
+        await self._ctx.give_back()
+
+    async def __aenter__(self) -> "Listener":
+        return self
+
+    async def __aexit__(self, *exc: object) -> None:
+        await self.close()
+
+
+class listen(_Opening):
+    """Listen: `async with listen("tcp://127.0.0.1:0") as listener`, or `await listen(uri)`."""
+
+    def __init__(self, uri: str) -> None:
+        self._uri = uri
+
+    async def _open(self) -> Listener:
+        ctx = _Context.take()
+        try:
+            return Listener(ctx, self._uri)
+        except BaseException:
+            await ctx.give_back()
+            raise
