@@ -7,6 +7,8 @@
 
 PREFIX	   ?= /usr/local
 LIBDIR	   ?= $(PREFIX)/lib
+# Python looks here for packages if the distribution says so, or PYTHONPATH
+PYTHONDIR  ?= $(PREFIX)/share/ddpsess/python
 DESTDIR	   ?=
 VARIANT	   ?= opt
 CC	   ?= gcc
@@ -15,8 +17,11 @@ VERSION	   := $(shell sed -n 's/.*VERSION_STRING "\(.*\)"/\1/p' include/ddpsess/
 # raised when a program of an earlier release would not run: docs/abi.md
 SOVERSION  := 1
 Q	   := $(if $(V),,@)
+# as many jobs as make -jN says, else two
+SUBMAKE	    = $(MAKE) --no-print-directory $(if $(filter -j% --jobserver%,$(MAKEFLAGS)),,-j2)
 
-WERROR	   ?= -Werror
+# for those who work on it: a compiler of tomorrow may warn of more, which is no fault in a package
+WERROR	   ?= $(if $(wildcard .git),-Werror)
 WARN	   := -Wall -Wextra -Wshadow -Wconversion -Wstrict-prototypes -Wmissing-prototypes $(WERROR)
 OPT_opt	   := -O2 -g
 OPT_asan   := -O1 -g -fno-omit-frame-pointer -fsanitize=address,undefined -fno-sanitize-recover=all
@@ -68,7 +73,7 @@ E2E	   := $(B)/e2e
 EXAMPLES   := $(patsubst examples/%.c,$(B)/example-%,$(EX_SRC))
 MAN	   := $(patsubst man/%.scd,$(B)/man/%,$(wildcard man/*.scd))
 
-.PHONY: all lib man demo check check-failed unit e2e sim-soak sim-join soak tsan valgrind mutate interop interop-ib interop-ipoib \
+.PHONY: all lib man demo check check-failed check-fast dist deb rpm release-check cross unit e2e sim-soak sim-join soak tsan valgrind mutate interop interop-ib interop-ipoib \
 	conformance bench fuzz fuzz-corpus guard lint format install uninstall clean help deps deps-check \
 	deps-lint deps-fuzz test-binaries verbs-programs
 .DELETE_ON_ERROR:
@@ -294,14 +299,21 @@ deps-fuzz:
 	$(Q)tools/deps.sh build fuzz
 
 demo: deps
-	$(Q)$(MAKE) --no-print-directory -j2 all
+	$(Q)+$(SUBMAKE) all
 	$(Q)tools/demo.sh build/opt/sessctl
 
 check check-failed: deps-check
-	$(Q)$(MAKE) --no-print-directory -j2 all man verbs-programs build/opt/guard \
+	$(Q)+$(SUBMAKE) all man verbs-programs build/opt/guard \
 		$(SIM) build/opt/scale-ipoib
-	$(Q)$(MAKE) --no-print-directory -j2 VARIANT=asan test-binaries
+	$(Q)+$(SUBMAKE) VARIANT=asan test-binaries
 	$(Q)tests/run.sh build/asan build/opt $(if $(filter check-failed,$@),--failed)
+
+# What needs neither a sanitizer nor other people's programs, in a minute or so.
+check-fast:
+	$(Q)tools/deps.sh build fast
+	$(Q)+$(SUBMAKE) build/opt/unit build/opt/e2e
+	$(Q)build/opt/unit --jobs 2
+	$(Q)build/opt/e2e --jobs 2
 
 verbs-programs: $(VPROGS) $(VCLOCK)
 test-binaries: $(UNIT) $(E2E) $(FAULT) $(FUZZ_BIN) $(SESSCTL) $(EXAMPLES) $(VTEST) $(STRESS) \
@@ -317,22 +329,22 @@ e2e: $(E2E)
 FUZZ_SECONDS ?= 60
 FUZZ	     ?= $(FUZZ_NAMES)
 fuzz fuzz-corpus: deps-fuzz
-	$(Q)$(MAKE) --no-print-directory -j2 VARIANT=fuzz CC=clang $(FUZZ:%=build/fuzz/fuzz-%)
+	$(Q)+$(SUBMAKE) VARIANT=fuzz CC=clang $(FUZZ:%=build/fuzz/fuzz-%)
 	$(Q)tests/fuzz/run.sh $(if $(filter fuzz-corpus,$@),--merge) build/fuzz $(FUZZ_SECONDS) $(FUZZ)
 
 # Ten thousand interfaces that join within a minute: some minutes of processor time.
 sim-join: deps-check
-	$(Q)$(MAKE) --no-print-directory -j2 build/opt/scale-ipoib
+	$(Q)+$(SUBMAKE) build/opt/scale-ipoib
 	$(Q)build/opt/scale-ipoib join 10000
 
 # Two interfaces that connect to each other, a million times, by seed.
 sim-soak: deps-check
-	$(Q)$(MAKE) --no-print-directory -j2 build/opt/unit
+	$(Q)+$(SUBMAKE) build/opt/unit
 	$(Q)DDPS_SIM_RUNS=1000000 build/opt/unit --filter 'ipoib_soak/*' --jobs 2
 
 TSAN_BIN := build/tsan/threads build/tsan/verbs-threads
 tsan: deps-check
-	$(Q)$(MAKE) --no-print-directory -j2 VARIANT=tsan $(TSAN_BIN)
+	$(Q)+$(SUBMAKE) VARIANT=tsan $(TSAN_BIN)
 	$(Q)for t in $(TSAN_BIN); do \
 		TSAN_OPTIONS=halt_on_error=1:second_deadlock_stack=1 timeout 300 $$t || exit; \
 	done
@@ -342,23 +354,23 @@ tsan: deps-check
 SOAK_SECONDS ?= 300
 SEED	     ?= 1
 soak: deps-check
-	$(Q)$(MAKE) --no-print-directory -j2 VARIANT=asan $(STRESS:$(B)/%=build/asan/%)
-	$(Q)$(MAKE) --no-print-directory -j2 VARIANT=tsan $(STRESS:$(B)/%=build/tsan/%)
+	$(Q)+$(SUBMAKE) VARIANT=asan $(STRESS:$(B)/%=build/asan/%)
+	$(Q)+$(SUBMAKE) VARIANT=tsan $(STRESS:$(B)/%=build/tsan/%)
 	$(Q)for t in $(notdir $(STRESS)); do \
 		build/asan/$$t $(SEED) $(SOAK_SECONDS) && \
 		TSAN_OPTIONS=halt_on_error=1:second_deadlock_stack=1 \
 			build/tsan/$$t $(SEED) $(SOAK_SECONDS) || exit; \
 	done
-	$(Q)$(MAKE) --no-print-directory -j2 build/opt/sim-sctp build/opt/sim-session
+	$(Q)+$(SUBMAKE) build/opt/sim-sctp build/opt/sim-session
 	$(Q)build/opt/sim-session $(SEED) 1000000000 $(SOAK_SECONDS)
 	$(Q)build/opt/sim-sctp $(SEED) 10000000
 valgrind: deps-check
-	$(Q)$(MAKE) --no-print-directory -j2 build/opt/unit build/opt/sessctl
+	$(Q)+$(SUBMAKE) build/opt/unit build/opt/sessctl
 	$(Q)tests/valgrind.sh build/opt/unit build/opt/sessctl
 
 # The tests of attacks, against a stack that has its defences taken away one by one
 mutate: deps-check
-	$(Q)$(MAKE) --no-print-directory -j2 build/opt/unit build/opt/e2e build/opt/verbs-test
+	$(Q)+$(SUBMAKE) build/opt/unit build/opt/e2e build/opt/verbs-test
 	$(Q)tests/mutate/run.sh build/opt
 
 interop: all $(UNIT)
@@ -376,21 +388,21 @@ interop-ib: $(SESSCTL) $(B)/ib-preload.so
 
 # Runs the cases on both wires and writes docs/conformance.md; then breaks the stack on purpose.
 conformance: deps-check
-	$(Q)$(MAKE) --no-print-directory -j2 build/opt/sessctl
-	$(Q)$(MAKE) --no-print-directory -j2 VARIANT=asan build/asan/sessctl
+	$(Q)+$(SUBMAKE) build/opt/sessctl
+	$(Q)+$(SUBMAKE) VARIANT=asan build/asan/sessctl
 	$(Q)tests/conformance/run.sh build/asan/sessctl build/conformance --write
 	$(Q)tests/conformance/mutate.sh build/opt
 
 # Results in build/bench and docs/performance.md; BENCH=quick for a short run, not into docs
 bench:
 	$(Q)tools/deps.sh build bench
-	$(Q)$(MAKE) --no-print-directory -j2 all $(BENCH_BIN)
+	$(Q)+$(SUBMAKE) all $(BENCH_BIN)
 	$(Q)bench/run.sh build/opt build/bench
 	$(Q)[ "$(BENCH)" = quick ] || bench/report.sh build/bench --docs >/dev/null
 
 # Instructions of the data path against bench/guard.txt; part of check
 guard: deps-check
-	$(Q)$(MAKE) --no-print-directory -j2 build/opt/guard
+	$(Q)+$(SUBMAKE) build/opt/guard
 	$(Q)bench/guard.sh build/opt
 
 lint: deps-lint
@@ -404,8 +416,8 @@ install: all man
 		$(DESTDIR)$(PREFIX)/share/man/man1 \
 		$(DESTDIR)$(PREFIX)/share/man/man3 $(DESTDIR)$(PREFIX)/share/man/man7 \
 		$(DESTDIR)$(PREFIX)/share/bash-completion/completions \
-		$(DESTDIR)$(PREFIX)/share/ddpsess/wireshark \
-		$(DESTDIR)$(PREFIX)/share/ddpsess/profiles
+		$(DESTDIR)$(PREFIX)/share/ddpsess/wireshark $(DESTDIR)$(LIBDIR)/cmake/ddpsess \
+		$(DESTDIR)$(PYTHONDIR)/ddpsess $(DESTDIR)$(PREFIX)/share/ddpsess/profiles
 	install -m 644 profiles/*.profile $(DESTDIR)$(PREFIX)/share/ddpsess/profiles
 	install -m 644 include/ddpsess/*.h $(DESTDIR)$(PREFIX)/include/ddpsess
 	install -m 644 $(LIB_A) $(IPOIB_A) $(CONFORM_A) $(DESTDIR)$(LIBDIR)
@@ -421,13 +433,19 @@ install: all man
 	install -m 755 $(SESSCTL) $(DESTDIR)$(PREFIX)/bin
 	install -m 644 tools/sessctl/completion.bash \
 		$(DESTDIR)$(PREFIX)/share/bash-completion/completions/sessctl
+	for f in ddpsess-config.cmake ddpsess-config-version.cmake; do \
+		sed -e 's|@VERSION@|$(VERSION)|; s|@SOVERSION@|$(SOVERSION)|' -e "s|@INCLUDE@|$$(realpath \
+			-ms --relative-to=$(LIBDIR)/cmake/ddpsess $(PREFIX)/include)|" src/$$f.in \
+			>$(DESTDIR)$(LIBDIR)/cmake/ddpsess/$$f || exit 1; done
+	install -m 644 python/ddpsess/*.py python/ddpsess/py.typed $(DESTDIR)$(PYTHONDIR)/ddpsess
 	install -m 644 tools/wireshark/ddpsess.lua $(DESTDIR)$(PREFIX)/share/ddpsess/wireshark
 	for m in $(MAN); do install -m 644 $$m \
 		$(DESTDIR)$(PREFIX)/share/man/man$${m##*.}/ || exit 1; done
 
 uninstall:
 	rm -rf $(DESTDIR)$(PREFIX)/include/ddpsess $(DESTDIR)$(LIBDIR)/ddpsess \
-		$(DESTDIR)$(PREFIX)/share/ddpsess
+		$(DESTDIR)$(PREFIX)/share/ddpsess $(DESTDIR)$(LIBDIR)/cmake/ddpsess \
+		$(DESTDIR)$(PYTHONDIR)/ddpsess
 	rm -f $(DESTDIR)$(LIBDIR)/libddpsess.* $(DESTDIR)$(LIBDIR)/libddpsess-ipoib.* \
 		$(DESTDIR)$(LIBDIR)/libddpsess-conform.* \
 		$(DESTDIR)$(LIBDIR)/libddpsess-verbs.so \
@@ -438,6 +456,26 @@ uninstall:
 		$(DESTDIR)$(PREFIX)/share/bash-completion/completions/sessctl \
 		$(foreach m,$(MAN),$(DESTDIR)$(PREFIX)/share/man/man$(subst .,,$(suffix $(m)))/$(notdir $(m)))
 
+# ---- releases ----
+
+# Of what is committed, without debian/: the same octets each time
+DIST := build/dist/ddpsess-$(VERSION).tar.gz
+dist:
+	$(Q)mkdir -p $(dir $(DIST))
+	$(Q)git archive --format=tar --prefix=ddpsess-$(VERSION)/ HEAD . ':!debian' | gzip -9n >$(DIST)
+	$(Q)cd $(dir $(DIST)) && sha256sum $(notdir $(DIST)) >$(notdir $(DIST)).sha256
+	@echo $(DIST)
+# into build/deb and build/rpm
+deb: dist
+	$(Q)tools/deps.sh build deb
+	$(Q)tests/release/deb.sh $(DIST) build/deb
+rpm: dist
+	$(Q)tools/deps.sh build rpm
+	$(Q)tests/release/rpm.sh $(DIST) build/rpm
+# The packages alone in a new Debian: needs root, and the mirror that apt has here
+release-check: deb
+	$(Q)tests/release/check.sh build/deb build/release-check
+
 clean:
 	rm -rf build
 
@@ -446,6 +484,8 @@ help:
 	@echo 'check      all tests but the guest (ASan)     unit      unit tests, T=prefix of a suite'
 	@echo 'e2e        end-to-end tests, T=prefix         tsan      threaded tests under TSan'
 	@echo 'check-failed   the suites of it that failed the last time'
+	@echo 'check-fast unit and end-to-end tests alone   dist      the tarball and its checksum'
+	@echo 'deb, rpm   packages, in build/                release-check  the packages in a new Debian'
 	@echo 'valgrind   unit tests, cases under memcheck   interop   Linux siw and SCTP in a guest'
 	@echo 'conformance  every rule and its case: docs/conformance.md; deliberate faults are caught'
 	@echo 'sim-join   ten thousand IPoIB interfaces join'

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-2-Clause
 # Install the Debian packages that are missing, or print the one line that does.
-# usage: deps.sh build|check|bench|fuzz|ib|interop|lint ...
+# usage: deps.sh build|check|fast|bench|fuzz|ib|interop|lint|deb|rpm|release ...
 set -eu
 
 want=
@@ -13,6 +13,10 @@ for group in "$@"; do
 		perftest qperf fio python3-pyverbs libfabric-bin ucx-utils openmpi-bin libopenmpi-dev iperf3 iputils-ping
 		valgrind abigail-tools g++ python3 jq tshark" ;;
 	bench) want="$want libusrsctp-dev gnuplot-nox jq libfabric-dev libfabric-bin ucx-utils sockperf" ;;
+	fast) want="$want libcriterion-dev libusrsctp-dev" ;;
+	deb) want="$want debhelper dpkg-dev dh-python python3 fakeroot lintian blhc libibverbs1 librdmacm1" ;;
+	rpm) want="$want rpm python3" ;;
+	release) want="$want mmdebstrap apt-utils" ;;
 	fuzz) want="$want clang libclang-rt-dev llvm" ;;
 	ib) want="$want ibsim-utils libumad2sim0 opensm infiniband-diags" ;;
 	interop) want="$want qemu-system-x86 qemu-utils busybox-static kmod cpio iproute2 socat xz-utils

@@ -42,6 +42,32 @@ for uri in tcp://127.0.0.1:0 "sctp://127.0.0.1:0?backend=native&encap=0"; do
 	result $? "example runs over ${uri%%:*}"
 done
 
+if command -v cmake >/dev/null; then
+	cat >"$work/CMakeLists.txt" <<'EOT'
+cmake_minimum_required(VERSION 3.13)
+project(hello C)
+find_package(ddpsess 0.1 REQUIRED)
+foreach(name ddpsess conform ipoib)
+  if(NOT TARGET ddpsess::${name})
+    message(FATAL_ERROR "no target ${name}")
+  endif()
+endforeach()
+add_executable(hello ${SOURCE})
+target_link_libraries(hello ddpsess::ddpsess)
+EOT
+	cmake -S "$work" -B "$work/cmake" -DSOURCE="$PWD/examples/hello.c" \
+		-Dddpsess_DIR="$work/usr/lib/cmake/ddpsess" >"$work/cmake.log" 2>&1 &&
+		cmake --build "$work/cmake" >>"$work/cmake.log" 2>&1 &&
+		LD_LIBRARY_PATH=$work/usr/lib timeout 20 "$work/cmake/hello" | grep -q 'hello over RDMA'
+	result $? "find_package(ddpsess) of CMake" || tail -n 20 "$work/cmake.log"
+	sed -i 's/ddpsess 0.1/ddpsess 9.0/' "$work/CMakeLists.txt"
+	! cmake -S "$work" -B "$work/cmake9" -DSOURCE="$PWD/examples/hello.c" \
+		-Dddpsess_DIR="$work/usr/lib/cmake/ddpsess" >"$work/cmake.log" 2>&1
+	result $? "find_package refuses a later release than there is"
+else
+	echo "ok find_package(ddpsess) of CMake # skipped: no cmake"
+fi
+
 # usrsctp is for the tests: nothing that is installed needs it.
 find "$work/usr" -type f \( -path '*/bin/*' -o -name '*.so*' \) -exec ldd {} + >"$work/needs"
 grep -q libisal "$work/needs" && ! grep usrsctp "$work/needs" "$work"/usr/lib/pkgconfig/*.pc
@@ -58,7 +84,7 @@ for lib in libddpsess libddpsess-ipoib libddpsess-conform; do
 	nm -D --defined-only "$work/usr/lib/$lib.so.1" | awk '$2 != "A" { sub(/@.*/, "", $3); print $3 }' |
 		sort >"$work/have"
 	case $lib in
-	libddpsess) headers="err.h session.h stats.h wr.h version.h" ;;
+	libddpsess) headers="capture.h err.h session.h stats.h wr.h version.h" ;;
 	libddpsess-conform) headers=conform.h ;;
 	*) headers="ipoib_cm.h ib_cm.h ipoib_port.h ipoib_if.h ipoib_sim.h ib_udp.h ib_umad.h ib_rdmacm.h" ;;
 	esac

@@ -64,7 +64,7 @@ variables() { # FILE...
 
 strange_variables() { # FILE...: read by nobody, or told of by nobody
 	variables "$@" >"$work/told"
-	find src tools -name '*.c' -exec grep -ohE '"DDPSESS_[A-Z0-9_]+"' {} + | tr -d '"' | sort -u |
+	find src tools python/ddpsess '(' -name '*.c' -o -name '*.py' ')' -exec grep -ohE '"DDPSESS_[A-Z0-9_]+"' {} + | tr -d '"' | sort -u |
 		comm -3 - "$work/told"
 }
 

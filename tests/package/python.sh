@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-2-Clause
+# shellcheck disable=SC2016 # backquotes of Markdown
 # The Python package: its structures are those of the headers, its tests, its example.
 set -u
 : "${BUILD:?the release build}"
@@ -58,6 +59,10 @@ for uri in tcp://127.0.0.1:0 "sctp://127.0.0.1:0?backend=native&encap=0"; do
 done
 [ "$(wc -l <python/examples/hello.py)" -lt "$(wc -l <examples/hello.c)" ]
 result $? "example is shorter than the one in C"
+
+sed -n '/^```python$/,/^```$/p' docs/python.md | sed '1d;$d' >"$work/shown"
+sed '1,2d' python/examples/hello.py | diff - "$work/shown" >"$work/log"
+result $? "example is what docs/python.md shows"
 
 # A wrong offset is noticed.
 sed -i '0,/ddps_sge len 8/s//ddps_sge len 9/' "$work/ctypes"
