@@ -220,6 +220,9 @@ WRAPPED := epoll_create1 epoll_ctl epoll_wait poll timerfd_create timerfd_settim
 	close clock_gettime getrandom socket bind listen accept4 connect getsockname getsockopt \
 	setsockopt ioctl shutdown readv recv send recvmmsg recvmsg sendmsg sendmmsg mmap free
 WRAP_MALLOC := -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc
+WRAP_THREADS := $(addprefix -Wl$(comma)--wrap=,pthread_create pthread_join pthread_mutex_lock \
+	pthread_mutex_trylock pthread_mutex_clocklock pthread_mutex_unlock pthread_cond_timedwait \
+	pthread_cond_signal syscall)
 WRAP := $(WRAPPED:%=-Wl,--wrap=%) $(WRAP_MALLOC)
 $(B)/sim-session: $(call objs,$(wildcard tests/sim/kern*.c tests/sim/session_*.c))
 $(B)/sim-session: LDFLAGS += $(WRAP)
@@ -240,6 +243,13 @@ FAULT := $(B)/fault
 $(FAULT): $(call objs,$(wildcard tests/fault/*.c tests/sim/kern*.c) tests/sim/sim_random.c) $(LIB_A)
 	$(if $(Q),@echo "  LD   $@")
 	$(Q)$(CC) $(CFLAGS_ALL) $(LDFLAGS) $(WRAP) -o $@ $(filter %.o,$^) $(LIB_A) $(LIB_LIBS)
+
+# Threads in that kernel, one at a time, in every order.
+SCHED := $(B)/sched
+$(SCHED): $(call objs,$(wildcard tests/sched/*.c tests/sim/kern*.c) tests/sim/sim_random.c) $(LIB_A)
+	$(if $(Q),@echo "  LD   $@")
+	$(Q)$(CC) $(CFLAGS_ALL) $(LDFLAGS) $(WRAP) $(WRAP_THREADS) -o $@ $(filter %.o,$^) $(LIB_A) \
+		$(LIB_LIBS)
 
 # Fuzz targets: with libFuzzer in VARIANT=fuzz, else with a main that replays files.  Only the
 # members of the archive that a target needs are linked.
@@ -304,7 +314,7 @@ demo: deps
 
 check check-failed: deps-check
 	$(Q)+$(SUBMAKE) all man verbs-programs build/opt/guard \
-		$(SIM) build/opt/scale-ipoib
+		$(SIM) build/opt/scale-ipoib build/opt/sched
 	$(Q)+$(SUBMAKE) VARIANT=asan test-binaries
 	$(Q)tests/run.sh build/asan build/opt $(if $(filter check-failed,$@),--failed)
 
@@ -370,7 +380,7 @@ valgrind: deps-check
 
 # The tests of attacks, against a stack that has its defences taken away one by one
 mutate: deps-check
-	$(Q)+$(SUBMAKE) build/opt/unit build/opt/e2e build/opt/verbs-test
+	$(Q)+$(SUBMAKE) build/opt/unit build/opt/e2e build/opt/verbs-test build/opt/sched
 	$(Q)tests/mutate/run.sh build/opt
 
 interop: all $(UNIT)

@@ -86,7 +86,6 @@ lines() { # NAME COMMAND...: prints "ok ..." and "not ok ..." lines
 	result "$name" "$good" "$bad" "exit status $status"
 }
 
-<<<<<<< HEAD
 # In a lane of its own; what it says comes in one piece, when it is done.
 suite() { # KIND NAME ...
 	local file=${2//\//:}
@@ -102,44 +101,6 @@ suite() { # KIND NAME ...
 		cat "$work/said/$file"
 	) 9>"$work/said.lock" &
 }
-=======
-criterion unit "$asan/unit" 300
-criterion e2e "$asan/e2e" 280
-lines fault/malloc "$asan/fault"
-lines stress "$asan/stress-session" 1 20
-lines stress/verbs "$asan/stress-verbs" 1 10
-lines sim/sctp "$opt/sim-sctp" 1 100000
-lines sim/sctp-asan "$asan/sim-sctp" 1000000 10000
-lines sim/session "$opt/sim-session" 1 50000
-lines sim/session-asan "$asan/sim-session" 1000000 10000
-lines fuzz tests/fuzz/replay.sh "$1"
-criterion verbs "$asan/verbs-test" 280
-for t in tests/cli/*.sh; do
-	case $t in */lib.sh) continue ;; esac
-	lines "${t#tests/}" env SESSCTL="$asan/sessctl" BUILD="$opt" bash "$t"
-done
-for t in tests/package/*.sh; do
-	lines "${t#tests/}" env BUILD="$opt" bash "$t"
-done
-lines layers.sh bash tests/layers.sh "$2" "$1"
-lines citations.sh bash tests/citations.sh
-lines abi/run.sh env BUILD="$opt" bash tests/abi/run.sh
-lines bench/guard.sh bash bench/guard.sh "$opt"
-lines sim/scale.sh bash tests/sim/scale.sh "$opt"
-lines verbs/exports.sh bash tests/verbs/exports.sh "$2"
-# 1180 runs of programs, most of which poll: a busy machine takes several times as long
-limit=1500 lines verbs/run.sh env bash tests/verbs/run.sh "$2"
-lines verbs/rdma_core.sh env bash tests/verbs/rdma_core.sh "$2"
-lines verbs/rough.sh env bash tests/verbs/rough.sh "$2"
-lines verbs/libfabric.sh env bash tests/verbs/libfabric.sh "$2"
-lines verbs/mpi.sh env bash tests/verbs/mpi.sh "$2"
-lines netns/bridge env SESSCTL="$asan/sessctl" bash tests/netns/bridge.sh
-lines netns/multihome env SESSCTL="$opt/sessctl" bash tests/netns/multihome.sh
-lines netns/path env SESSCTL="$opt/sessctl" bash tests/netns/path.sh
-lines model/crossed_req bash tests/model/run.sh
-lines conformance tests/conformance/run.sh "$asan/sessctl" "$work/conformance"
-lines "conformance mutations" tests/conformance/mutate.sh "$2"
->>>>>>> f4be758 (ipoib: a packet costs the same among thousands as among ten)
 
 stop() {
 	trap '' INT TERM
@@ -160,11 +121,13 @@ suite lines sim/sctp "$opt/sim-sctp" 1 100000
 suite lines sim/sctp-asan "$asan/sim-sctp" 1000000 10000
 suite lines sim/session "$opt/sim-session" 1 50000
 suite lines sim/session-asan "$asan/sim-session" 1000000 10000
+suite lines sched "$opt/sched"
 suite lines fuzz tests/fuzz/replay.sh "$1"
 suite lines layers.sh bash tests/layers.sh "$2" "$1"
 suite lines citations.sh bash tests/citations.sh
 suite lines abi/run.sh env BUILD="$opt" bash tests/abi/run.sh
 suite lines bench/guard.sh bash bench/guard.sh "$opt"
+suite lines sim/scale.sh bash tests/sim/scale.sh "$opt"
 suite lines verbs/exports.sh bash tests/verbs/exports.sh "$2"
 for t in tests/package/*.sh; do
 	suite lines "${t#tests/}" env BUILD="$opt" bash "$t"

@@ -59,6 +59,26 @@ void kern_go(uint64_t at)
 		kern.now = at;
 }
 
+/* Time passes until there is something, and no longer than that. */
+static bool pass_time(bool (*ready)(void *arg), void *arg, uint64_t until)
+{
+	for (;;) {
+		uint64_t at = kern_next();
+
+		if (ready(arg))
+			return true;
+		if (at >= until) {
+			if (until == KERN_NONE)
+				abort(); /* it would wait for ever */
+			kern_go(until);
+			return false;
+		}
+		kern_go(at);
+	}
+}
+
+bool (*kern_block)(bool (*ready)(void *arg), void *arg, uint64_t until) = pass_time;
+
 uint64_t kern_arrival(void)
 {
 	return kern.now + kern.delay + sim_below(&kern.seed, kern.jitter + 1);

@@ -71,6 +71,11 @@ uint64_t kern_next(void);
 void kern_go(uint64_t at);
 /* Reset a stream of @host, any. */
 void kern_cut(unsigned host);
+/*
+ * How a call waits until @ready or, then false, until @until.  The usual one lets time pass; a program
+ * of several threads has another one, which lets others run.
+ */
+extern bool (*kern_block)(bool (*ready)(void *arg), void *arg, uint64_t until);
 unsigned kern_open(void);
 
 #endif

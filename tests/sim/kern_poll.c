@@ -91,32 +91,24 @@ int __wrap_epoll_wait(int epfd, struct epoll_event *ev, int max, int timeout)
 	return n;
 }
 
-/* Time passes until there is something, and no longer than that. */
+static bool polled(void *arg)
+{
+	struct pollfd *p = arg;
+
+	p->revents = (short)(ready(kern_file(p->fd)) & ((uint16_t)p->events | POLLERR | POLLHUP));
+	return p->revents;
+}
+
 int __wrap_poll(struct pollfd *p, nfds_t n, int timeout);
 int __wrap_poll(struct pollfd *p, nfds_t n, int timeout)
 {
 	uint64_t until = timeout < 0 ? KERN_NONE : kern.now + (uint64_t)timeout * 1000000;
-	struct kern_file *f = kern_file(p->fd);
-	uint32_t want = (uint16_t)p->events | POLLERR | POLLHUP;
 
 	if (n != 1)
 		abort();
 	if (kern_fails("poll", EINTR))
 		return -1;
-	for (;;) {
-		uint64_t at = kern_next();
-
-		p->revents = (short)(ready(f) & want);
-		if (p->revents)
-			return 1;
-		if (at >= until) {
-			if (until == KERN_NONE)
-				abort(); /* it would wait for ever */
-			kern_go(until);
-			return 0;
-		}
-		kern_go(at);
-	}
+	return kern_block(polled, p, until);
 }
 
 /* ---- timers, events ---- */

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#ifndef SCHED_H
+#define SCHED_H
+/*
+ * Threads in the simulated kernel, one at a time.  At each point where threads can meet (a lock, a
+ * wake-up, a sleep) somebody decides who goes on.  sched_explore() plays a world again and again,
+ * until it has decided in every way: all orders with at most so many preemptions.
+ */
+#include <stdbool.h>
+#include <stdint.h>
+
+struct sched_world {
+	const char *name;
+	/* Makes the world, runs its threads by sched_run(), looks at what has come of it.  Returns what is
+	 * wrong, or NULL. */
+	const char *(*play)(void);
+};
+
+/* The bodies run as threads of their own until all have returned. */
+void sched_run(void (*const body[])(void), unsigned n);
+
+/* A thread's own question: can the order matter here? */
+void sched_point(void);
+
+/*
+ * @preemptions: how many at most in a run; @limit: of runs
+ * Returns false if something was wrong; it has said what, and the decisions that lead there.
+ */
+bool sched_explore(const struct sched_world *w, unsigned preemptions, uint64_t limit);
+/* One run, by the decisions that a failure has printed. */
+bool sched_again(const struct sched_world *w, const char *decisions);
+
+#endif
