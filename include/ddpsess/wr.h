@@ -365,6 +365,37 @@ DDPS_API int ddps_post_send(struct ddps_ep *ep, const struct ddps_send_wr *wr);
 DDPS_API int ddps_post_recv(struct ddps_ep *ep, uint64_t wr_id, const struct ddps_sge *sge,
 			    uint32_t nsge);
 
+/* ---- registered memory, without a session ---- */
+
+#define DDPS_COPY_SGE_MAX 16
+
+/**
+ * ddps_sge_gather - copy what pieces of registered memory hold, as a Send would read them
+ * @pd:		protection domain of the regions; regions bound to one endpoint are refused
+ * @sge, @nsge:	0..DDPS_COPY_SGE_MAX pieces, read in order
+ * @to:		the program's
+ * @len:	room at @to; on success, the octets that were copied
+ *
+ * For programs that carry messages of their own beside sessions, under the same keys.  Once
+ * ddps_mr_dereg has returned nothing reads the region here either.
+ *
+ * Return: 0, or DDPS_E_INVAL, DDPS_E_ACCESS (an lkey unknown, of another PD or out of bounds),
+ * DDPS_E_TOO_LONG (more than @len), DDPS_E_FORKED.  Unless 0, nothing was copied.
+ */
+DDPS_API int ddps_sge_gather(struct ddps_pd *pd, const struct ddps_sge *sge, uint32_t nsge,
+			     void *to, size_t *len);
+
+/**
+ * ddps_sge_scatter - copy octets into pieces of registered memory, as a receive would be filled
+ * @pd, @sge, @nsge: as for ddps_sge_gather; pieces are filled in order, each with DDPS_LOCAL_WRITE
+ * @from, @len:	what is copied
+ *
+ * Return: as ddps_sge_gather, where DDPS_E_ACCESS is also for a piece without the right, whether
+ * or not @len reaches it.
+ */
+DDPS_API int ddps_sge_scatter(struct ddps_pd *pd, const struct ddps_sge *sge, uint32_t nsge,
+			      const void *from, size_t len);
+
 /* ---- shared receive queues ---- */
 
 /**

@@ -56,6 +56,47 @@ Test(context, regions_are_limited, .description = "5041-8.3.2-3 5042-6.4.1-1")
 	ddps_ctx_free(ctx);
 }
 
+/* What a work request may touch, and nothing else. */
+Test(context, memory_is_copied_by_its_keys)
+{
+	struct ddps_ctx *ctx;
+	struct ddps_pd *pd, *other;
+	struct ddps_mr *r, *w;
+	struct ddps_sge sge[2];
+	uint8_t from[16] = "0123456789abcde", to[16], mem[16] = { 0 };
+	size_t len = 8;
+
+	cr_assert_eq(ddps_ctx_new(&ctx, NULL), 0);
+	cr_assert_eq(ddps_pd_new(ctx, &pd), 0);
+	cr_assert_eq(ddps_pd_new(ctx, &other), 0);
+	cr_assert_eq(ddps_mr_reg(pd, from, sizeof from, 0, NULL, &r), 0);
+	cr_assert_eq(ddps_mr_reg(pd, mem, sizeof mem, DDPS_LOCAL_WRITE, NULL, &w), 0);
+	sge[0] = (struct ddps_sge){ from + 10, 3, ddps_mr_stag(r) };
+	sge[1] = (struct ddps_sge){ from, 2, ddps_mr_stag(r) };
+	cr_expect_eq(ddps_sge_gather(pd, sge, 2, to, &len), 0);
+	cr_expect_eq(len, 5);
+	cr_expect_arr_eq(to, "abc01", 5);
+	len = 4;
+	cr_expect_eq(ddps_sge_gather(pd, sge, 2, to, &len), DDPS_E_TOO_LONG);
+	cr_expect_eq(ddps_sge_gather(other, sge, 1, to, &len), DDPS_E_ACCESS);
+	cr_expect_eq(ddps_sge_gather(pd, sge, DDPS_COPY_SGE_MAX + 1, to, &len), DDPS_E_INVAL);
+	cr_expect_eq(ddps_sge_gather(pd, NULL, 0, to, &len), 0);
+	cr_expect_eq(len, 0);
+	sge[1] = (struct ddps_sge){ mem + 14, 3, ddps_mr_stag(w) };
+	cr_expect_eq(ddps_sge_scatter(pd, sge + 1, 1, from, 1), DDPS_E_ACCESS, "out of bounds");
+	sge[0] = (struct ddps_sge){ mem, 2, ddps_mr_stag(w) };
+	sge[1] = (struct ddps_sge){ from, 2, ddps_mr_stag(r) };
+	cr_expect_eq(ddps_sge_scatter(pd, sge, 2, from, 1), DDPS_E_ACCESS, "no right to write");
+	sge[1] = (struct ddps_sge){ mem + 8, 4, ddps_mr_stag(w) };
+	cr_expect_eq(ddps_sge_scatter(pd, sge, 2, from, 7), DDPS_E_TOO_LONG);
+	cr_expect_eq(mem[0], 0, "nothing was copied");
+	cr_expect_eq(ddps_sge_scatter(pd, sge, 2, from, 5), 0);
+	cr_expect_arr_eq(mem, "01\0\0\0\0\0\000234\0", 12);
+	cr_expect_eq(ddps_mr_dereg(w), 0);
+	cr_expect_eq(ddps_sge_scatter(pd, sge, 2, from, 5), DDPS_E_ACCESS);
+	ddps_ctx_free(ctx);
+}
+
 Test(context, zero_based_regions_start_at_0, .timeout = 30)
 {
 	uint8_t src[8] = "zeroes!", dst[64] = { 0 };

@@ -207,6 +207,7 @@ static _Noreturn void child(struct e2e *e, struct ddps_mr *mr, struct ddps_srq *
 	struct ddps_ep *ep;
 	struct ddps_wc wc;
 	char buf[8];
+	size_t len = sizeof buf;
 
 	IS_FORKED(ddps_ctx_settle(e->ctx, 0));
 	IS_FORKED(ddps_ctx_fd(e->ctx));
@@ -226,6 +227,8 @@ static _Noreturn void child(struct e2e *e, struct ddps_mr *mr, struct ddps_srq *
 	IS_FORKED(ddps_mr_change(mr, DDPS_CHANGE_ACCESS, &(struct ddps_mr_change){ 0 }));
 	IS_FORKED(ddps_mw_new(e->pd, true, &mw));
 	IS_FORKED(ddps_ep_allow(e->a.ep, 0));
+	IS_FORKED(ddps_sge_gather(e->pd, NULL, 0, buf, &len));
+	IS_FORKED(ddps_sge_scatter(e->pd, NULL, 0, buf, 0));
 	IS_FORKED(ddps_mr_dereg(mr));
 	IS_FORKED(ddps_cq_new(e->ctx, 1, &cq));
 	IS_FORKED(ddps_cq_arm(e->cq, false));
