@@ -27,6 +27,7 @@
  *   vd_ep.c		rdma_create_ep and the synchronous forms	vd_addr.c	addresses
  *   vd_oob.c		queue pairs that programs connect themselves
  *   vd_held.c		ends of connections that are told later
+ * ud/, datagrams: vd_ud.h
  * edge/, what stands before all these if the program is to see faults: ed.h
  *
  * The interface of rdma-core has no handle for the process, hence the one global in
@@ -117,6 +118,7 @@ struct vd_process {
 	size_t dm_used;
 	pthread_mutex_t oob_lock;
 	struct vd_oob_port *oob_ports;
+	struct vd_ud *ud; /* atomic; made on first use, under @shared_lock */
 	struct sigaction old_segv, old_bus;
 	struct vd_evch *gone[16]; /* the last ones destroyed, of @gone_count: vd_event.c */
 	unsigned gone_count;
@@ -215,6 +217,7 @@ struct vd_cq {
 	unsigned taken; /* events fetched, for acknowledgement */
 	unsigned told;	/* events in the channel; with the next one, under its lock */
 	struct vd_cq *next_told;
+	struct vd_ud_cq *ud;	  /* completions of datagrams */
 	struct ibv_wc now;	  /* the extended form's current one */
 	unsigned epoch, polls[2]; /* atomic: calls under way, by epoch */
 };
@@ -249,6 +252,7 @@ struct vd_qp {
 	struct vd_wr *wr;   /* vd_wr.c: requests between wr_start and wr_complete */
 	struct vd_oob *oob; /* vd_oob.c: made without an identifier */
 	bool lent;	    /* ... and given to one later */
+	struct vd_ud_qp *ud; /* of type UD, and then there is no @ep */
 };
 
 /* ---- rdma_cm objects ---- */
@@ -318,6 +322,7 @@ struct vd_id {
 	struct ibv_qp_init_attr ep_attr; /* rdma_create_ep on a listener: for its requests */
 	struct ibv_pd *ep_pd;
 	bool has_ep_attr;
+	struct vd_ud_id *ud; /* of RDMA_PS_UDP, made when needed */
 };
 
 /* ---- between the files ---- */

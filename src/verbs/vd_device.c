@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The one device: an RNIC with one Ethernet port. */
 #include "verbs/ib/vd_memory.h"
+#include "verbs/ud/vd_ud.h"
 #include "verbs/vd.h"
 #include <arpa/inet.h>
 #include <errno.h>
@@ -157,6 +158,10 @@ VD_API int ibv_query_device(struct ibv_context *ctx, struct ibv_device_attr *a)
 	/* Among all sessions of a process, as an adapter does it among its own. */
 	a->atomic_cap = vd_config()->rfc7306 ? IBV_ATOMIC_HCA : IBV_ATOMIC_NONE;
 	a->max_pkeys = 1;
+	a->max_ah = 65536;
+	a->max_mcast_grp = 65536;
+	a->max_mcast_qp_attach = VD_UD_GROUPS;
+	a->max_total_mcast_qp_attach = 65536 * VD_UD_GROUPS;
 	a->local_ca_ack_delay = 15;
 	a->phys_port_cnt = 1;
 	return 0;
@@ -175,6 +180,7 @@ static int query_device_ex(struct ibv_context *ctx, const struct ibv_query_devic
 	a.max_dm_size = VD_MAX_DM;
 	a.odp_caps.general_caps = IBV_ODP_SUPPORT | IBV_ODP_SUPPORT_IMPLICIT;
 	a.odp_caps.per_transport_caps.uc_odp_caps = ODP_RC & ~(unsigned)IBV_ODP_SUPPORT_READ;
+	a.odp_caps.per_transport_caps.ud_odp_caps = IBV_ODP_SUPPORT_SEND | IBV_ODP_SUPPORT_RECV;
 	a.odp_caps.per_transport_caps.rc_odp_caps =
 		ODP_RC | (vd_config()->rfc7306 ? IBV_ODP_SUPPORT_ATOMIC : 0);
 	memset(attr, 0, len); /* a newer program's, or an older one's */

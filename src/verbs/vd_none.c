@@ -3,47 +3,6 @@
 #include "verbs/vd.h"
 #include <errno.h>
 
-VD_API struct ibv_ah *ibv_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr)
-{
-	(void)pd;
-	(void)attr;
-	errno = EOPNOTSUPP;
-	return NULL;
-}
-
-VD_API struct ibv_ah *ibv_create_ah_from_wc(struct ibv_pd *pd, struct ibv_wc *wc,
-					    struct ibv_grh *grh, uint8_t port)
-{
-	(void)pd;
-	(void)wc;
-	(void)grh;
-	(void)port;
-	errno = EOPNOTSUPP;
-	return NULL;
-}
-
-VD_API int ibv_destroy_ah(struct ibv_ah *ah)
-{
-	(void)ah;
-	return EOPNOTSUPP;
-}
-
-VD_API int ibv_attach_mcast(struct ibv_qp *qp, const union ibv_gid *gid, uint16_t lid)
-{
-	(void)qp;
-	(void)gid;
-	(void)lid;
-	return EOPNOTSUPP;
-}
-
-VD_API int ibv_detach_mcast(struct ibv_qp *qp, const union ibv_gid *gid, uint16_t lid)
-{
-	(void)qp;
-	(void)gid;
-	(void)lid;
-	return EOPNOTSUPP;
-}
-
 VD_API struct ibv_mr *ibv_reg_dmabuf_mr(struct ibv_pd *pd, uint64_t offset, size_t length,
 					uint64_t iova, int fd, int access)
 {
@@ -55,30 +14,6 @@ VD_API struct ibv_mr *ibv_reg_dmabuf_mr(struct ibv_pd *pd, uint64_t offset, size
 	(void)access;
 	errno = EOPNOTSUPP;
 	return NULL;
-}
-
-VD_API int rdma_join_multicast(struct rdma_cm_id *id, struct sockaddr *addr, void *context)
-{
-	(void)id;
-	(void)addr;
-	(void)context;
-	return vd_fail(EOPNOTSUPP);
-}
-
-VD_API int rdma_join_multicast_ex(struct rdma_cm_id *id, struct rdma_cm_join_mc_attr_ex *attr,
-				  void *context)
-{
-	(void)id;
-	(void)attr;
-	(void)context;
-	return vd_fail(EOPNOTSUPP);
-}
-
-VD_API int rdma_leave_multicast(struct rdma_cm_id *id, struct sockaddr *addr)
-{
-	(void)id;
-	(void)addr;
-	return vd_fail(EOPNOTSUPP);
 }
 
 /* ---- fork: every process has a context of its own, so nothing is to be prepared ---- */
@@ -146,18 +81,7 @@ VD_API int rdma_reject_ece(struct rdma_cm_id *id, const void *data, uint8_t len)
 	return rdma_reject(id, data, len);
 }
 
-/* ---- addresses of datagrams and of the link ---- */
-
-VD_API int ibv_init_ah_from_wc(struct ibv_context *ctx, uint8_t port, struct ibv_wc *wc,
-			       struct ibv_grh *grh, struct ibv_ah_attr *attr)
-{
-	(void)ctx;
-	(void)port;
-	(void)wc;
-	(void)grh;
-	(void)attr;
-	return vd_fail(EOPNOTSUPP);
-}
+/* ---- addresses of the link ---- */
 
 VD_API int ibv_resolve_eth_l2_from_gid(struct ibv_context *ctx, struct ibv_ah_attr *attr,
 				       uint8_t mac[ETHERNET_LL_SIZE], uint16_t *vid)

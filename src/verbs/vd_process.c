@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The process's context, the thread that hands its events out, and the settings. */
 #include "verbs/ib/vd_memory.h"
+#include "verbs/ud/vd_ud.h"
 #include "verbs/vd.h"
 #include <errno.h>
 #include <poll.h>
@@ -59,6 +60,8 @@ static void in_child(void)
 		id->reserved = -1;
 	}
 	global.reserved = NULL;
+	if (global.p)
+		vd_ud_in_child(global.p->ud);
 	pthread_mutex_unlock(&global.lock);
 }
 
@@ -109,6 +112,7 @@ static void *serve(void *arg)
 			return NULL; /* the program has closed what is not its own */
 		if (fd[1].revents) {
 			vd_stats_tell(p->ctx);
+			vd_ud_stats_tell(p);
 			sem_post(&p->told);
 			return NULL;
 		}
@@ -122,7 +126,7 @@ static void *serve(void *arg)
 }
 
 /* Signals are for the program's own threads, one of which may wait for one; faults are not. */
-static int start_thread(struct vd_process *p)
+int vd_thread(void *(*run)(void *), void *arg)
 {
 	pthread_attr_t detached;
 	sigset_t all, old;
@@ -135,7 +139,7 @@ static int start_thread(struct vd_process *p)
 	pthread_attr_init(&detached);
 	pthread_attr_setdetachstate(&detached, PTHREAD_CREATE_DETACHED);
 	pthread_sigmask(SIG_SETMASK, &all, &old);
-	err = pthread_create(&thread, &detached, serve, p);
+	err = pthread_create(&thread, &detached, run, arg);
 	pthread_sigmask(SIG_SETMASK, &old, NULL);
 	pthread_attr_destroy(&detached);
 	return err;
@@ -196,7 +200,7 @@ static struct vd_process *start(void)
 		return NULL;
 	}
 	raise_limit();
-	err = start_thread(p);
+	err = vd_thread(serve, p);
 	if (err) {
 		ddps_ctx_free(p->ctx);
 		ddps_capture_close(p->capture);

@@ -79,6 +79,15 @@ await_listener() { # PORT
 	done
 }
 
+# Until a queue pair is in the group 239.PORT, as inet_aton reads that.
+await_member() { # PORT
+	local i
+	for ((i = 0; i < 400; i++)); do
+		! ss -Hlun "sport = :24791" | grep -qF "239.0.$(($1 >> 8)).$(($1 & 255)):" || return 0
+		sleep 0.05
+	done
+}
+
 # The host's address that is not loopback, if it has one.
 host_address() {
 	ip -4 -o addr show up scope global | awk '{ sub("/.*", "", $4); print $4; exit }'
@@ -96,6 +105,7 @@ try_pair() { # SERVER CLIENT
 	start server "${1//@/$port}" &
 	server=$!
 	[ -z "${listen_first:-}" ] || await_listener "$port"
+	[ -z "${member_first:-}" ] || await_member "$port"
 	for ((i = 0; i < ${clients:-1}; i++)); do
 		(start "client$i" "${2//@/$port}") || c=$?
 	done
@@ -145,6 +155,7 @@ repeat() { # NAME TRY ARGUMENT...
 
 # pair NAME SERVER CLIENT: @ stands for the port.  These may be set:
 #   listen_first	the client starts when the server listens
+#   member_first	... or when it is in a group
 #   clients	how many, one after the other
 #   for_ever	the server does not end by itself
 #   check	a command that says whether the files that they left are right

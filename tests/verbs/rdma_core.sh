@@ -9,7 +9,7 @@ here=tests/verbs
 # shellcheck source=tests/verbs/lib.sh
 . $here/lib.sh
 suite=/usr/share/doc/rdma-core/tests
-max_skipped=${MAX_SKIPPED:-67}
+max_skipped=${MAX_SKIPPED:-40}
 drop_rights
 
 mkdir "$work/suite" || exit 1

@@ -69,6 +69,27 @@ soname() {
 		"ib_send_bw -F -x 0 -p @ -n 200 127.0.0.1"
 }
 
+# Datagrams, which are the same over either.  udaddy and mckey have one port: addresses differ.
+datagrams() {
+	local o
+	[ "$DDPSESS_TRANSPORT" = tcp ] || return 0
+	pair "udaddy" "udaddy -b 127.@ -c 3" "udaddy -s 127.@ -c 3"
+	member_first=1 pair "mckey" "mckey -m 239.@ -b 127.0.0.1" "mckey -m 239.@ -b 127.0.0.1 -s"
+	for_ever=1 listen_first=1 pair "udpong" "udpong -b 127.0.0.1 -p @" \
+		"udpong -s 127.0.0.1 -p @ -C 50 -S 500"
+	o="-g 0 -n 100 -p @"
+	listen_first=1 pair "ibv_ud_pingpong" "ibv_ud_pingpong $o" "ibv_ud_pingpong $o 127.0.0.1"
+	listen_first=1 pair "ibv_ud_pingpong -e" "ibv_ud_pingpong -e $o" \
+		"ibv_ud_pingpong -e $o 127.0.0.1"
+	perf ib_send_lat -c UD -n 50
+	DDPSESS_FACE=roce perf ib_send_bw -c UD -n 1000
+	for o in "lat -n 50" "bw -n 1000"; do
+		o="ib_send_$o -c UD -F -x 0 -p @"
+		LD_PRELOAD=$build/verbs-clock.so DDPSESS_FACE=roce listen_first=1 \
+			pair "${o%% -F*} without rdma_cm" "$o" "$o 127.0.0.1"
+	done
+}
+
 # Queue pairs that the programs connect themselves, by numbers and GIDs over TCP.
 own_way() {
 	local listen_first=1 o
@@ -132,6 +153,7 @@ transports() { # CASES: both transports, one after the other
 			rdma_cm
 			perftest
 			own_way
+			datagrams
 			rsockets
 			soname
 			fio

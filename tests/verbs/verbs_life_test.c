@@ -226,7 +226,7 @@ Test(verbs_life, resolving_errors)
 	cr_assert_lt(e->status, 0);
 	rdma_ack_cm_event(e);
 	rdma_destroy_id(id);
-	cr_assert_lt(rdma_create_id(ch, &id, NULL, RDMA_PS_UDP), 0);
+	cr_assert_lt(rdma_create_id(ch, &id, NULL, RDMA_PS_IPOIB), 0);
 	cr_assert_eq(errno, EOPNOTSUPP);
 	rdma_destroy_event_channel(ch);
 }

@@ -53,16 +53,6 @@ Test(verbs_programs, a_queue_for_both_ways_goes_once)
 	cr_expect_eq(rdma_destroy_id(id), 0);
 }
 
-/* And want no datagrams, which say so at once. */
-Test(verbs_programs, datagrams_are_refused)
-{
-	struct rdma_cm_id *id;
-
-	errno = 0;
-	cr_expect_eq(rdma_create_id(NULL, &id, NULL, RDMA_PS_UDP), -1);
-	cr_expect_eq(errno, EOPNOTSUPP);
-}
-
 /* libfabric resolves with an identifier of its own channel, then moves it to another. */
 Test(verbs_programs, an_identifier_moves_with_its_last_event, .timeout = 30)
 {

@@ -161,7 +161,7 @@ static struct rdma_cm_id *fresh(struct rdma_event_channel *ch)
 
 Test(verbs_states, port_spaces_and_multicast)
 {
-	static const enum rdma_port_space others[] = { RDMA_PS_UDP, RDMA_PS_IB, RDMA_PS_IPOIB };
+	static const enum rdma_port_space others[] = { RDMA_PS_IB, RDMA_PS_IPOIB };
 	struct rdma_event_channel *ch = rdma_create_event_channel();
 	struct sockaddr_in a4 = { AF_INET, 0, { htonl(INADDR_LOOPBACK) }, { 0 } };
 	struct rdma_cm_join_mc_attr_ex mc = { 0 };
@@ -171,9 +171,9 @@ Test(verbs_states, port_spaces_and_multicast)
 	for (size_t i = 0; i < sizeof others / sizeof *others; i++)
 		VT_MINUS_AS(rdma_create_id(ch, &id, NULL, others[i]), EOPNOTSUPP);
 	id = fresh(ch);
-	VT_MINUS_AS(rdma_join_multicast(id, (struct sockaddr *)&a4, NULL), EOPNOTSUPP);
-	VT_MINUS_AS(rdma_join_multicast_ex(id, &mc, NULL), EOPNOTSUPP);
-	VT_MINUS_AS(rdma_leave_multicast(id, (struct sockaddr *)&a4), EOPNOTSUPP);
+	VT_MINUS_AS(rdma_join_multicast(id, (struct sockaddr *)&a4, NULL), EINVAL);
+	VT_MINUS_AS(rdma_join_multicast_ex(id, &mc, NULL), EINVAL);
+	VT_MINUS_AS(rdma_leave_multicast(id, (struct sockaddr *)&a4), EINVAL);
 	VT_MINUS_AS(rdma_establish(id), EINVAL);
 	VT_MINUS_AS(rdma_set_option(id, 99, 0, &none, sizeof none), ENOSYS);
 	VT_MINUS_AS(rdma_ack_cm_event(NULL), EINVAL);

@@ -39,8 +39,13 @@ static struct rdma_addrinfo *blank(const struct rdma_addrinfo *hints)
 		return NULL;
 	ai->ai_flags = hints ? hints->ai_flags : 0;
 	ai->ai_family = hints ? hints->ai_family : 0;
-	ai->ai_qp_type = hints && hints->ai_qp_type ? hints->ai_qp_type : IBV_QPT_RC;
-	ai->ai_port_space = hints && hints->ai_port_space ? hints->ai_port_space : RDMA_PS_TCP;
+	ai->ai_port_space = hints ? hints->ai_port_space : 0;
+	ai->ai_qp_type = hints ? hints->ai_qp_type : 0;
+	/* Each says the other. */
+	if (!ai->ai_qp_type)
+		ai->ai_qp_type = ai->ai_port_space == RDMA_PS_UDP ? IBV_QPT_UD : IBV_QPT_RC;
+	if (!ai->ai_port_space)
+		ai->ai_port_space = ai->ai_qp_type == IBV_QPT_UD ? RDMA_PS_UDP : RDMA_PS_TCP;
 	return ai;
 }
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Own addresses of identifiers: binding, options, what of them a queue pair has to know. */
+#include "verbs/ud/vd_ud.h"
 #include "verbs/vd.h"
 #include <arpa/inet.h>
 #include <errno.h>
@@ -33,7 +34,7 @@ static int check_local(const struct sockaddr *sa)
 static int bound(const struct vd_config *cfg, struct vd_id *id, int reuse)
 {
 	struct sockaddr_storage *ss = &id->id.route.addr.src_storage;
-	const int type = vd_over_sctp(cfg) ? SOCK_DGRAM : SOCK_STREAM;
+	const int type = vd_over_sctp(cfg) || vd_ud_id(id) ? SOCK_DGRAM : SOCK_STREAM;
 	int fd = socket(ss->ss_family, type | SOCK_CLOEXEC, 0), v6only = id->afonly, err;
 	socklen_t len = sizeof *ss;
 
@@ -88,16 +89,34 @@ static int try_listening(struct vd_process *p, struct vd_id *id)
 }
 
 /*
+ * A port of RDMA_PS_UDP need not be free for UDP: rsockets have one number for both.  Whoever only
+ * sends from it needs no socket there.
+ */
+static bool may_share(const struct vd_id *id)
+{
+	const struct vd_id *other = *vd_forks_hold();
+
+	while (other && (!vd_ud_id(other) || other->id.route.addr.src_sin.sin_port !=
+						     id->id.route.addr.src_sin.sin_port))
+		other = other->next_reserved;
+	vd_forks_release();
+	return !other;
+}
+
+/*
  * The port of a bound identifier is its own from then on: a socket keeps it until there is a
  * listener or a connection.  What is left of connections that have ended does not count: adapters
  * do not know of it.  Over SCTP the number has to be free for UDP.
  */
 int vd_reserve(struct vd_process *p, struct vd_id *id)
 {
-	int err = keep(&p->cfg, id, id->reuse);
+	/* Of two UDP sockets that share a port one hears nothing. */
+	int err = keep(&p->cfg, id, id->reuse && !vd_ud_id(id));
 
 	if (err != EADDRINUSE || !rdma_get_src_port(&id->id))
 		return err;
+	if (vd_ud_id(id))
+		return may_share(id) ? 0 : err;
 	return vd_over_sctp(&p->cfg) ? try_listening(p, id) : keep(&p->cfg, id, 1);
 }
 
@@ -125,7 +144,7 @@ void vd_lend_port(struct vd_id *id)
 void vd_source_port(struct vd_process *p, struct vd_id *id)
 {
 	/* Over SCTP it is that of the association, which sessions share. */
-	if (vd_over_sctp(&p->cfg)) {
+	if (vd_over_sctp(&p->cfg) && !vd_ud_id(id)) {
 		vd_unreserve(id);
 		if (!id->port_asked)
 			*vd_port_of(&id->id.route.addr.src_storage) = 0;
@@ -234,6 +253,10 @@ VD_API int rdma_init_qp_attr(struct rdma_cm_id *id, struct ibv_qp_attr *attr, in
 
 	if (state != IBV_QPS_INIT && state != IBV_QPS_RTR && state != IBV_QPS_RTS)
 		return vd_fail(EINVAL);
+	if (vd_ud_id(vd_of(id, struct vd_id, id))) {
+		vd_ud_init_attr(attr, mask);
+		return 0;
+	}
 	memset(attr, 0, sizeof *attr);
 	attr->qp_state = state;
 	attr->port_num = attr->ah_attr.port_num = 1;

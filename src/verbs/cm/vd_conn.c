@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Connections of rdma_cm: sessions of the library. */
+#include "verbs/ud/vd_ud.h"
 #include "verbs/vd.h"
 #include <errno.h>
 #include <netinet/in.h>
@@ -58,6 +59,8 @@ VD_API int rdma_connect(struct rdma_cm_id *ibid, struct rdma_conn_param *conn)
 
 	if (!p || id->state != VD_ID_ROUTE)
 		return vd_fail(EINVAL);
+	if (vd_ud_id(id))
+		return vd_ud_connect(id, conn);
 	if (!vd_lend(p, id, conn))
 		return -1;
 	vd_conn_param(p, conn, &param);
@@ -120,8 +123,10 @@ VD_API int rdma_listen(struct rdma_cm_id *ibid, int backlog)
 		return vd_fail(EINVAL);
 	if (id->state == VD_ID_IDLE) /* the wildcard [4.5] */
 		ibid->route.addr.src_addr.sa_family = AF_INET;
-	if (!rdma_get_src_port(ibid))
+	if (!rdma_get_src_port(ibid) || (vd_ud_id(id) && id->reserved < 0))
 		err = vd_reserve(p, id);
+	if (vd_ud_id(id))
+		return err ? vd_fail(err) : vd_ud_listen(id, n);
 	if (vd_over_sctp(&p->cfg)) /* UDP ports are not lent */
 		vd_unreserve(id);
 	vd_lend_port(id);
@@ -139,6 +144,8 @@ VD_API int rdma_accept(struct rdma_cm_id *ibid, struct rdma_conn_param *conn)
 	struct ddps_conn_param param;
 	int err;
 
+	if (p && vd_ud_id(id))
+		return vd_ud_accept(id, conn);
 	if (!p || (!id->request && id->state != VD_ID_DOWN))
 		return vd_fail(EINVAL);
 	if (!vd_lend(p, id, conn))
@@ -171,6 +178,8 @@ VD_API int rdma_reject(struct rdma_cm_id *ibid, const void *data, uint8_t len)
 
 	if (!p)
 		return -1;
+	if (vd_ud_id(id))
+		return vd_ud_reject(id, data, len);
 	pthread_mutex_lock(&p->lock);
 	if (id->request) {
 		err = ddps_reject(id->request, data, len);
@@ -193,6 +202,8 @@ VD_API int rdma_disconnect(struct rdma_cm_id *ibid)
 
 	if (!p)
 		return -1;
+	if (vd_ud_id(id)) /* there is no connection */
+		return vd_fail(EINVAL);
 	pthread_mutex_lock(&p->lock);
 	if (id->state < VD_ID_CONNECTING)
 		err = EINVAL;

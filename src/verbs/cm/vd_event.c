@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Event channels of rdma_cm: a queue, and an eventfd that counts what is in it. */
+#include "verbs/ud/vd_ud.h"
 #include "verbs/vd.h"
 #include <errno.h>
 #include <stdlib.h>
@@ -66,30 +67,45 @@ static void wait_for_ever(void)
 		pause();
 }
 
-int vd_event_post(struct vd_id *id, struct vd_id *listen_id, enum rdma_cm_event_type type,
-		  int status, const struct rdma_conn_param *conn)
+struct vd_event *vd_event_new(struct vd_id *id, struct vd_id *listen_id,
+			      enum rdma_cm_event_type type, int status)
 {
-	struct vd_id *to = listen_id ? listen_id : id;
-	struct vd_evch *ch = vd_of(to->id.channel, struct vd_evch, ch);
 	struct vd_event *e = calloc(1, sizeof *e);
-	uint64_t one = 1;
 
 	if (!e)
-		return ENOMEM;
-	e->id = to;
+		return NULL;
+	e->id = listen_id ? listen_id : id;
 	e->e.id = &id->id;
 	e->e.listen_id = listen_id ? &listen_id->id : NULL;
 	e->e.event = type;
 	e->e.status = status;
+	return e;
+}
+
+int vd_event_queue(struct vd_event *e)
+{
+	struct vd_evch *ch = vd_of(e->id->id.channel, struct vd_evch, ch);
+	uint64_t one = 1;
+
+	*ch->end = e;
+	ch->end = &e->next;
+	return write(ch->ch.fd, &one, sizeof one) == sizeof one ? 0 : errno;
+}
+
+int vd_event_post(struct vd_id *id, struct vd_id *listen_id, enum rdma_cm_event_type type,
+		  int status, const struct rdma_conn_param *conn)
+{
+	struct vd_event *e = vd_event_new(id, listen_id, type, status);
+
+	if (!e)
+		return ENOMEM;
 	if (conn) {
 		e->e.param.conn = *conn;
 		if (conn->private_data_len)
 			memcpy(e->pd, conn->private_data, conn->private_data_len);
 		e->e.param.conn.private_data = conn->private_data_len ? e->pd : NULL;
 	}
-	*ch->end = e;
-	ch->end = &e->next;
-	return write(ch->ch.fd, &one, sizeof one) == sizeof one ? 0 : errno;
+	return vd_event_queue(e);
 }
 
 void vd_event_drop(struct vd_id *id)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Identifiers of rdma_cm: life, addresses, queue pairs. */
+#include "verbs/ud/vd_ud.h"
 #include "verbs/vd.h"
 #include <arpa/inet.h>
 #include <errno.h>
@@ -34,7 +35,7 @@ struct vd_id *vd_id_new(struct rdma_event_channel *ch, void *context, enum rdma_
 	memset(id->behind.sync, 1, sizeof id->behind.sync);
 	id->id.context = context;
 	id->id.ps = ps;
-	id->id.qp_type = IBV_QPT_RC;
+	id->id.qp_type = ps == RDMA_PS_UDP ? IBV_QPT_UD : IBV_QPT_RC;
 	pthread_cond_init(&id->acked, NULL);
 	return id;
 }
@@ -43,6 +44,7 @@ void vd_id_free(struct vd_id *id)
 {
 	if (id->sync)
 		rdma_destroy_event_channel(id->id.channel);
+	vd_ud_id_free(id);
 	vd_unreserve(id);
 	pthread_cond_destroy(&id->acked);
 	free(id);
@@ -53,8 +55,8 @@ VD_API int rdma_create_id(struct rdma_event_channel *ch, struct rdma_cm_id **out
 {
 	struct vd_id *id;
 
-	if (ps != RDMA_PS_TCP)
-		return vd_fail(EOPNOTSUPP); /* datagrams do not exist on iWARP */
+	if (ps != RDMA_PS_TCP && ps != RDMA_PS_UDP)
+		return vd_fail(EOPNOTSUPP); /* IPoIB's and InfiniBand's own */
 	if (!vd_process())
 		return -1;
 	id = vd_id_new(ch, context, ps);
@@ -87,6 +89,7 @@ static void forget_requests_of(struct vd_process *p, const struct vd_id *listen)
 		*at = id->next_request;
 		if (id->request)
 			ddps_reject(id->request, NULL, 0);
+		vd_ud_refuse(id);
 		id->request = NULL;
 		id->listen_id = NULL;
 		id->state = VD_ID_DOWN;
@@ -110,6 +113,7 @@ VD_API int rdma_destroy_id(struct rdma_cm_id *ibid)
 	pthread_mutex_lock(&p->lock);
 	ddps_listener_free(id->listener);
 	forget_requests_of(p, id);
+	vd_ud_id_free(id);
 	vd_request_forget(p, id);
 	if (id->request)
 		ddps_reject(id->request, NULL, 0);
@@ -280,6 +284,8 @@ VD_API int rdma_resolve_route(struct rdma_cm_id *ibid, int timeout_ms)
 	(void)timeout_ms;
 	if (id->state != VD_ID_ADDR)
 		return vd_fail(EINVAL);
+	if (vd_ud_id(id) && vd_ud_route(id))
+		return vd_fail(ENOMEM);
 	id->state = VD_ID_ROUTE;
 	return vd_sync(id, post(id, RDMA_CM_EVENT_ROUTE_RESOLVED, 0));
 }
@@ -376,7 +382,7 @@ VD_API int rdma_create_qp(struct rdma_cm_id *ibid, struct ibv_pd *pd, struct ibv
 
 	if (id->qp || vd_id_bind_device(id))
 		return vd_fail(EINVAL);
-	if (attr->qp_type != IBV_QPT_RC) /* nothing else is connected by rdma_cm */
+	if (attr->qp_type != ibid->qp_type) /* what rdma_cm connects, or the address of datagrams */
 		return vd_fail(EOPNOTSUPP);
 	if (make_cqs(id, attr)) {
 		err = errno;
@@ -391,7 +397,10 @@ VD_API int rdma_create_qp(struct rdma_cm_id *ibid, struct ibv_pd *pd, struct ibv
 	}
 	qp->id = id;
 	qp->said.timeout = id->ack_timeout;
-	qp->qp.qp_base.state = IBV_QPS_INIT;
+	if (qp->ud)
+		vd_ud_qp_start(qp);
+	else
+		qp->qp.qp_base.state = IBV_QPS_INIT;
 	id->qp = qp;
 	ibid->qp = &qp->qp.qp_base;
 	if (pd)

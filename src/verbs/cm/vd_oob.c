@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define SHARE	 256 /* queue pairs behind one port */
+#define SHARE	 240 /* queue pairs behind one port; higher octets are of datagrams */
 #define BACKLOG	 128
 #define PATIENCE 60000 /* ms until the other side is ready too */
 #define HELLO	 16
@@ -366,7 +366,7 @@ void vd_oob_request(struct vd_oob_port *port, const struct ddps_event *ev)
 
 	if (ev->private_data_len == HELLO && !memcmp(hello, magic, sizeof magic)) {
 		to = get(hello + 12);
-		if (to <= VD_QPN_MASK && (to & 0xffff) == port->number)
+		if (to >> 16 < SHARE && (to & 0xffff) == port->number)
 			qp = port->qp[to >> 16];
 	}
 	/* One that is not idle may be reset soon: its peer was a moment earlier. */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Completion queues. */
+#include "verbs/ud/vd_ud.h"
 #include "verbs/vd.h"
 #include <endian.h>
 #include <errno.h>
@@ -16,6 +17,7 @@ int vd_req_notify_cq(struct ibv_cq *ibcq, int solicited_only)
 
 	if (!cq->cq.channel)
 		return EINVAL;
+	vd_ud_cq_arm(cq, solicited_only);
 	err = ddps_cq_arm_next(cq->d, solicited_only);
 	errno = keep;
 	return err ? vd_errno(err) : 0;
@@ -41,10 +43,16 @@ static struct vd_cq *new_cq(struct ibv_context *ctx, uint32_t depth, void *user,
 	cq->cq.channel = ch;
 	cq->cq.cq_context = user;
 	cq->cq.cqe = (int)depth;
+	if (vd_ud_cq_init(cq)) {
+		ddps_cq_free(cq->d);
+		free(cq);
+		errno = ENOMEM;
+		return NULL;
+	}
 	pthread_mutex_init(&cq->cq.mutex, NULL);
 	pthread_cond_init(&cq->cq.cond, NULL);
 	if (ch) {
-		ddps_cq_on_notify(cq->d, vd_channel_tell, cq);
+		ddps_cq_on_notify(cq->d, vd_ud_cq_notified, cq);
 		__atomic_add_fetch(&ch->refcnt, 1, __ATOMIC_RELAXED);
 	}
 	vd_context_hold(ctx);
@@ -90,12 +98,45 @@ struct ibv_cq_ex *vd_create_cq_ex(struct ibv_context *ctx, struct ibv_cq_init_at
 	return &cq->cq;
 }
 
-VD_API int ibv_resize_cq(struct ibv_cq *cq, int cqe)
+/* The library's queues do not grow: it gets a larger one, unless sessions use the one it has. */
+static int replace(struct vd_cq *cq, uint32_t depth)
 {
-	/* The library's queues do not grow; a smaller one is no change for anybody. */
-	if (cqe < 1 || cqe > VD_MAX_CQE)
+	struct vd_process *p = vd_of(cq->cq.context, struct vd_context, v.context)->p;
+	struct ddps_cq *old = cq->d, *now;
+	int err = ddps_cq_new(p->ctx, depth, &now);
+
+	if (err)
+		return vd_errno(err);
+	if (cq->cq.channel)
+		ddps_cq_on_notify(now, vd_ud_cq_notified, cq);
+	pthread_mutex_lock(&p->shared_lock); /* no queue pair is made meanwhile */
+	__atomic_store_n(&cq->d, now, __ATOMIC_SEQ_CST);
+	vd_await_polls(ibv_cq_ex_to_cq(&cq->cq));
+	err = ddps_cq_free(old);
+	if (err) {
+		__atomic_store_n(&cq->d, old, __ATOMIC_SEQ_CST);
+		vd_await_polls(ibv_cq_ex_to_cq(&cq->cq));
+		ddps_cq_free(now);
+	}
+	pthread_mutex_unlock(&p->shared_lock);
+	return err ? EOPNOTSUPP : 0;
+}
+
+VD_API int ibv_resize_cq(struct ibv_cq *ibcq, int cqe)
+{
+	struct vd_cq *cq = vd_of(ibcq, struct vd_cq, cq);
+	int err;
+
+	if (cqe < 1 || cqe > VD_MAX_CQE || (uint32_t)cqe < vd_ud_cq_count(cq))
 		return vd_refuse(EINVAL);
-	return cqe <= cq->cqe ? 0 : vd_refuse(EOPNOTSUPP);
+	if (cqe <= ibcq->cqe) /* a smaller one is no change for anybody */
+		return 0;
+	err = replace(cq, (uint32_t)cqe);
+	if (!err) {
+		ibcq->cqe = cqe;
+		vd_ud_cq_deepen(cq);
+	}
+	return err ? vd_refuse(err) : 0;
 }
 
 VD_API int ibv_destroy_cq(struct ibv_cq *ibcq)
@@ -106,7 +147,9 @@ VD_API int ibv_destroy_cq(struct ibv_cq *ibcq)
 
 	if (!vd_mine(p))
 		return vd_refuse(
-			EINVAL);   /* the parent's, from before a fork, like its descriptors */
+			EINVAL); /* the parent's, from before a fork, like its descriptors */
+	if (vd_ud_cq_busy(cq))
+		return vd_refuse(EBUSY);
 	err = ddps_cq_free(cq->d); /* it tells nobody any more */
 	if (err)
 		return vd_refuse(vd_errno(err));
@@ -122,6 +165,7 @@ VD_API int ibv_destroy_cq(struct ibv_cq *ibcq)
 		pthread_cond_wait(&cq->cq.cond, &cq->cq.mutex);
 	pthread_mutex_unlock(&cq->cq.mutex);
 	vd_context_release(ibcq->context);
+	vd_ud_cq_fini(cq);
 	free(cq);
 	return 0;
 }
@@ -224,11 +268,14 @@ static bool is_held(const struct ddps_wc *wc)
 static int poll_cq(struct vd_cq *cq, int n, struct ibv_wc *wc)
 {
 	struct ddps_wc got[BATCH];
-	int all = 0, keep = errno; /* it stays, see vd_post.c */
+	int all, keep = errno; /* it stays, see vd_post.c */
 
+	all = vd_ud_cq_poll(cq, n, wc);
+	if (all < 0)
+		return -1;
 	while (all < n) {
 		int max = n - all < BATCH ? n - all : BATCH;
-		int k = ddps_cq_poll(cq->d, got, max);
+		int k = ddps_cq_poll(__atomic_load_n(&cq->d, __ATOMIC_ACQUIRE), got, max);
 
 		if (k < 0)
 			return -1;

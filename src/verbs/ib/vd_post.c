@@ -4,6 +4,7 @@
  * since an adapter's driver has no reason to touch it: rsockets set it, post, and read it then.
  */
 #include "verbs/ib/vd_memory.h"
+#include "verbs/ud/vd_ud.h"
 #include "verbs/vd.h"
 #include <endian.h>
 #include <errno.h>
@@ -246,6 +247,11 @@ int vd_post_list(struct vd_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **
 {
 	int keep = errno, err = 0;
 
+	if (qp->ud) {
+		err = vd_ud_post_send(qp, wr, bad);
+		errno = keep;
+		return err;
+	}
 	if (qp->oob && !qp->lent && qp->phase == VD_QP_IDLE)
 		return vd_oob_keep(qp, wr, bad);
 	for (; wr && !err; wr = wr->next) {
@@ -285,7 +291,9 @@ int vd_post_recv(struct ibv_qp *ibqp, struct ibv_recv_wr *wr, struct ibv_recv_wr
 	int keep = errno, err = 0;
 
 	pthread_mutex_lock(&qp->lock);
-	for (; wr && !err; wr = wr->next) {
+	if (qp->ud)
+		err = vd_ud_post_recv(qp, wr, bad);
+	for (; !qp->ud && wr && !err; wr = wr->next) {
 		err = post_recv_one(qp, wr);
 		if (err)
 			*bad = wr;

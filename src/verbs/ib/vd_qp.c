@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Queue pairs: endpoints of the library, numbered. */
 #include "verbs/ib/vd_memory.h"
+#include "verbs/ud/vd_ud.h"
 #include "verbs/vd.h"
 #include <errno.h>
 #include <stdlib.h>
@@ -10,7 +11,7 @@
 #define CLOSE_SECONDS 1
 
 /* What is granted is never less than what was asked for, and said [4.8]. */
-static int grant(struct ibv_qp_cap *cap)
+int vd_qp_grant(struct ibv_qp_cap *cap)
 {
 	if (cap->max_send_wr > VD_MAX_WR || cap->max_recv_wr > VD_MAX_WR ||
 	    cap->max_send_sge > VD_MAX_SGE || cap->max_recv_sge > VD_MAX_SGE ||
@@ -37,10 +38,13 @@ static int make_inline(struct vd_qp *qp, struct ddps_pd *pd)
 static int make(struct vd_qp *qp, struct ddps_ctx *ctx, struct ddps_pd *pd)
 {
 	const struct ibv_qp_init_attr *in = &qp->init;
+	struct vd_process *p = vd_of(qp->qp.qp_base.context, struct vd_context, v.context)->p;
 	struct ddps_ep_attr attr;
+	int err;
 
 	ddps_ep_attr_init(&attr);
 	attr.pd = pd;
+	pthread_mutex_lock(&p->shared_lock); /* the queues stay what they are: ibv_resize_cq */
 	attr.send_cq = vd_of(in->send_cq, struct vd_cq, cq)->d;
 	attr.recv_cq = vd_of(in->recv_cq, struct vd_cq, cq)->d;
 	attr.sq_depth = in->cap.max_send_wr;
@@ -55,7 +59,9 @@ static int make(struct vd_qp *qp, struct ddps_ctx *ctx, struct ddps_pd *pd)
 		attr.srq = vd_of(in->srq, struct vd_srq, srq)->d;
 		attr.srq_share = vd_of(in->srq, struct vd_srq, srq)->attr.max_wr;
 	}
-	return ddps_ep_new(ctx, &attr, &qp->ep);
+	err = ddps_ep_new(ctx, &attr, &qp->ep);
+	pthread_mutex_unlock(&p->shared_lock);
+	return err;
 }
 
 static void unmake(struct vd_qp *qp)
@@ -86,11 +92,13 @@ struct vd_qp *vd_qp_new(struct ibv_context *ctx, struct ibv_pd *ibpd, struct ibv
 	struct vd_qp *qp;
 	int err;
 
+	if (attr->qp_type == IBV_QPT_UD)
+		return vd_ud_qp_new(ctx, ibpd, attr);
 	if (!known || !attr->send_cq || !attr->recv_cq) {
 		errno = known ? EINVAL : EOPNOTSUPP;
 		return NULL;
 	}
-	err = grant(&cap);
+	err = vd_qp_grant(&cap);
 	qp = err ? NULL : calloc(1, sizeof *qp);
 	if (!qp) {
 		errno = err ? err : ENOMEM;
@@ -135,7 +143,7 @@ static struct ibv_qp *new_alone(struct ibv_context *ctx, struct ibv_pd *pd,
 
 	if (!qp)
 		return NULL;
-	err = vd_oob_new(qp);
+	err = qp->ud ? 0 : vd_oob_new(qp);
 	if (!err)
 		return &qp->qp.qp_base;
 	unmake(qp);
@@ -162,6 +170,8 @@ static uint64_t send_ops(enum ibv_qp_type type)
 {
 	bool more = vd_config()->rfc7306;
 
+	if (type == IBV_QPT_UD)
+		return IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_SEND_WITH_IMM;
 	if (type == IBV_QPT_UC)
 		return OPS_UC | (more ? OPS_UC_7306 : 0);
 	return OPS_RC | (more ? OPS_RC_7306 : 0);
@@ -233,7 +243,10 @@ VD_API int ibv_destroy_qp(struct ibv_qp *ibqp)
 		qp->id->qp = NULL;
 		qp->id->id.qp = NULL;
 	}
-	unmake(qp);
+	if (qp->ud)
+		vd_ud_qp_free(qp);
+	else
+		unmake(qp);
 	pthread_mutex_unlock(&p->lock);
 	return 0;
 }
@@ -411,9 +424,11 @@ VD_API int ibv_modify_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr, int mask
 	if (!vd_mine(p))
 		return vd_refuse(EINVAL); /* the parent's, from before a fork */
 	pthread_mutex_lock(&p->lock);
-	if (mask & IBV_QP_STATE)
+	if (qp->ud)
+		err = vd_ud_modify(qp, attr, mask);
+	else if (mask & IBV_QP_STATE)
 		err = move(qp, attr, mask);
-	if (!err && mask & IBV_QP_ACCESS_FLAGS)
+	if (!err && !qp->ud && mask & IBV_QP_ACCESS_FLAGS)
 		err = allow(qp, (unsigned)attr->qp_access_flags);
 	if (!err)
 		keep_said(&qp->said, attr, mask);
@@ -450,8 +465,8 @@ VD_API int ibv_query_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr, int mask,
 		attr->path_mtu = IBV_MTU_1024;
 	attr->cap = qp->init.cap;
 	attr->port_num = 1;
-	attr->qp_access_flags = access_of(qp);
-	if (!ddps_ep_info(qp->ep, &info)) {
+	attr->qp_access_flags = qp->ud ? 0 : access_of(qp);
+	if (!qp->ud && !ddps_ep_info(qp->ep, &info)) {
 		attr->max_rd_atomic = (uint8_t)(info.ord > 255 ? 255 : info.ord);
 		attr->max_dest_rd_atomic = (uint8_t)(info.ird > 255 ? 255 : info.ird);
 	}

@@ -1,0 +1,277 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The process's part of datagrams.  A thread reads the sockets; a program that polls an empty queue
+ * reads them itself, and then the thread keeps away from queue pairs until that has stopped for a
+ * millisecond, or the queue is armed.
+ */
+#include "verbs/ud/vd_ud_in.h"
+#include <errno.h>
+#include <inttypes.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <time.h>
+#include <unistd.h>
+
+#define AWAY_NS 1000000
+#define EVENTS	16
+
+uint64_t ud_now_ns(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
+}
+
+void ud_wake(struct vd_ud *ud)
+{
+	uint64_t one = 1;
+
+	if (write(ud->wake_fd, &one, sizeof one) < 0)
+		return; /* it will wake up all the same: the count is at its top */
+}
+
+/* ---- what there is to do ---- */
+
+void ud_drive(struct vd_ud *ud)
+{
+	struct epoll_event ev[EVENTS];
+	int n = epoll_wait(ud->epfd, ev, EVENTS, 0);
+
+	for (int i = 0; i < n; i++) {
+		struct ud_source *s = ev[i].data.ptr;
+
+		if (s->qp)
+			ud_readable(s->qp, s);
+		else
+			ud_acks_readable(ud);
+	}
+	if (!ud->waiting)
+		return;
+	for (struct vd_ud_qp *u = ud->qps; u; u = u->next)
+		if (u->first)
+			ud_push(u, ud_now_ms());
+}
+
+void ud_drive_polled(struct vd_ud *ud, bool alone)
+{
+	if (alone)
+		__atomic_store_n(&ud->polled, ud_now_ns(), __ATOMIC_SEQ_CST);
+	if (pthread_mutex_trylock(&ud->lock))
+		return; /* somebody is at it */
+	ud_drive(ud);
+	pthread_mutex_unlock(&ud->lock);
+}
+
+/* When requests that wait are due; the lock is held. */
+static uint64_t sends_due(const struct vd_ud *ud)
+{
+	uint64_t due = UINT64_MAX;
+
+	for (const struct vd_ud_qp *u = ud->waiting ? ud->qps : NULL; u; u = u->next)
+		if (u->first && u->retry_at < due)
+			due = u->retry_at;
+	return due;
+}
+
+/* ---- the thread ---- */
+
+static bool keeps_away(struct vd_ud *ud)
+{
+	bool away = ud_now_ns() - __atomic_load_n(&ud->polled, __ATOMIC_SEQ_CST) < AWAY_NS;
+
+	__atomic_store_n(&ud->away, away, __ATOMIC_SEQ_CST);
+	/* Once more: a queue may have been armed before that could be seen. */
+	return away && __atomic_load_n(&ud->polled, __ATOMIC_SEQ_CST);
+}
+
+/* A completion was lost: the program is told that its queue overflowed. */
+static void tell_overflow(struct vd_ud *ud)
+{
+	struct vd_process *p = ud->p;
+
+	if (!__atomic_exchange_n(&ud->overflowed, false, __ATOMIC_SEQ_CST))
+		return;
+	pthread_mutex_lock(&p->lock);
+	pthread_mutex_lock(&ud->lock);
+	for (struct vd_ud_qp *u = ud->qps; u; u = u->next) {
+		struct ibv_qp *q = &u->qp->qp.qp_base;
+
+		if (!u->lost)
+			continue;
+		u->lost = false;
+		vd_async_post(q->context, IBV_EVENT_CQ_ERR, q->recv_cq);
+		if (q->send_cq != q->recv_cq)
+			vd_async_post(q->context, IBV_EVENT_CQ_ERR, q->send_cq);
+	}
+	pthread_mutex_unlock(&ud->lock);
+	pthread_mutex_unlock(&p->lock);
+}
+
+/* How long it may sleep, ms. */
+static int patience(struct vd_ud *ud, bool away)
+{
+	uint64_t due, other, now = ud_now_ms();
+
+	pthread_mutex_lock(&ud->p->lock);
+	due = ud_cm_due(ud);
+	pthread_mutex_unlock(&ud->p->lock);
+	pthread_mutex_lock(&ud->lock);
+	other = sends_due(ud);
+	pthread_mutex_unlock(&ud->lock);
+	if (!away && other < due)
+		due = other;
+	if (due == UINT64_MAX)
+		return away ? 1 : -1;
+	if (due <= now)
+		return 0;
+	return away || due - now < 1 ? 1 : due - now > 1000 ? 1000 : (int)(due - now);
+}
+
+static void *serve(void *arg)
+{
+	struct vd_ud *ud = arg;
+	struct pollfd fd[] = { { ud->wake_fd, POLLIN, 0 },
+			       { ud->cm_epfd, POLLIN, 0 },
+			       { ud->epfd, POLLIN, 0 } };
+
+	for (;;) {
+		bool away = keeps_away(ud);
+
+		if (poll(fd, away ? 2 : 3, patience(ud, away)) < 0 && errno != EINTR)
+			return NULL;
+		if ((fd[0].revents | fd[1].revents | fd[2].revents) & POLLNVAL)
+			return NULL; /* the program has closed what is not its own */
+		if (fd[0].revents)
+			vd_eventfd_take(ud->wake_fd);
+		pthread_mutex_lock(&ud->p->lock);
+		ud_cm_serve(ud);
+		pthread_mutex_unlock(&ud->p->lock);
+		if (!away) {
+			pthread_mutex_lock(&ud->lock);
+			ud_drive(ud);
+			pthread_mutex_unlock(&ud->lock);
+		}
+		tell_overflow(ud);
+	}
+}
+
+/* ---- what the process has ---- */
+
+int ud_keep_fd(struct vd_ud *ud, int fd)
+{
+	int *more = ud->fds;
+
+	if (ud->nfds == ud->fds_size) {
+		more = reallocarray(ud->fds, ud->fds_size + 32, sizeof *more);
+		if (!more)
+			return ENOMEM;
+		ud->fds = more;
+		ud->fds_size += 32;
+	}
+	ud->fds[ud->nfds++] = fd;
+	return 0;
+}
+
+void ud_forget_fd(struct vd_ud *ud, int fd)
+{
+	for (unsigned i = 0; i < ud->nfds; i++)
+		if (ud->fds[i] == fd) {
+			ud->fds[i] = ud->fds[--ud->nfds];
+			return;
+		}
+}
+
+void vd_ud_in_child(struct vd_ud *ud)
+{
+	for (unsigned i = 0; ud && i < ud->nfds; i++)
+		close(ud->fds[i]);
+}
+
+int ud_watch_new(struct vd_ud *ud, struct ud_source *s)
+{
+	struct epoll_event ev = { .events = EPOLLIN, .data.ptr = s };
+
+	return epoll_ctl(ud->epfd, EPOLL_CTL_ADD, s->sock.fd, &ev) ? errno : 0;
+}
+
+static int make(struct vd_ud *ud)
+{
+	const int *fds[] = { &ud->epfd, &ud->cm_epfd, &ud->wake_fd };
+	int err = 0;
+
+	(void)vd_forks_hold();
+	ud->epfd = epoll_create1(EPOLL_CLOEXEC);
+	ud->cm_epfd = epoll_create1(EPOLL_CLOEXEC);
+	ud->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	for (size_t i = 0; i < sizeof fds / sizeof *fds && !err; i++)
+		err = *fds[i] < 0 ? EMFILE : ud_keep_fd(ud, *fds[i]);
+	vd_forks_release();
+	if (!err)
+		err = ud_sock_open(ud, &ud->acks.sock, &ud->ack_port);
+	if (!err)
+		err = ud_watch_new(ud, &ud->acks);
+	return err ? err : vd_thread(serve, ud);
+}
+
+static void unmake(struct vd_ud *ud)
+{
+	ud_sock_close(ud, &ud->acks.sock);
+	(void)vd_forks_hold();
+	for (unsigned i = 0; i < ud->nfds; i++)
+		close(ud->fds[i]);
+	vd_forks_release();
+	free(ud->fds);
+	free(ud);
+}
+
+struct vd_ud *ud_of_process(void)
+{
+	struct vd_process *p = vd_process();
+	struct vd_ud *ud;
+	int err;
+
+	if (!p)
+		return NULL;
+	pthread_mutex_lock(&p->shared_lock);
+	ud = p->ud;
+	if (!ud && (ud = calloc(1, sizeof *ud))) {
+		ud->p = p;
+		ud->acks.sock.fd = -1;
+		pthread_mutex_init(&ud->lock, NULL);
+		err = make(ud);
+		if (err) {
+			unmake(ud);
+			ud = NULL;
+			errno = err;
+		}
+		__atomic_store_n(&p->ud, ud, __ATOMIC_RELEASE);
+	}
+	pthread_mutex_unlock(&p->shared_lock);
+	return ud;
+}
+
+void vd_ud_stats_tell(struct vd_process *p)
+{
+	struct vd_ud *ud = __atomic_load_n(&p->ud, __ATOMIC_ACQUIRE);
+	struct vd_ud_stats st;
+
+	if (!ud)
+		return;
+	pthread_mutex_lock(&ud->lock);
+	st = ud->stats;
+	pthread_mutex_unlock(&ud->lock);
+	fprintf(stderr,
+		"ddpsess: datagrams sent: %" PRIu64 "\n"
+		"ddpsess: datagrams received: %" PRIu64 "\n"
+		"ddpsess: datagrams without a receive: %" PRIu64 "\n"
+		"ddpsess: datagrams with a wrong Q_Key: %" PRIu64 "\n"
+		"ddpsess: datagrams malformed or misdirected: %" PRIu64 "\n"
+		"ddpsess: datagrams to nobody: %" PRIu64 "\n"
+		"ddpsess: completions of datagrams lost: %" PRIu64 "\n",
+		st.sent, st.received, st.no_recv, st.bad_qkey, st.malformed, st.unreachable,
+		st.cq_full);
+}

@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Completions of datagrams, and one arming for them and the library's. */
+#include "verbs/ud/vd_ud_in.h"
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define FIRST_SIZE 64
+
+int vd_ud_cq_init(struct vd_cq *cq)
+{
+	cq->ud = calloc(1, sizeof *cq->ud);
+	if (!cq->ud)
+		return ENOMEM;
+	cq->ud->depth = (uint32_t)cq->cq.cqe;
+	pthread_mutex_init(&cq->ud->lock, NULL);
+	return 0;
+}
+
+void vd_ud_cq_fini(struct vd_cq *cq)
+{
+	if (!cq->ud)
+		return;
+	pthread_mutex_destroy(&cq->ud->lock);
+	free(cq->ud->ring);
+	free(cq->ud);
+}
+
+void ud_cq_use(struct vd_cq *cq, struct vd_ud *ud)
+{
+	__atomic_add_fetch(&cq->ud->users, 1, __ATOMIC_RELAXED);
+	__atomic_store_n(&cq->ud->ud, ud, __ATOMIC_RELEASE);
+}
+
+void ud_cq_unuse(struct vd_cq *cq)
+{
+	__atomic_sub_fetch(&cq->ud->users, 1, __ATOMIC_RELAXED);
+}
+
+bool vd_ud_cq_busy(const struct vd_cq *cq)
+{
+	return __atomic_load_n(&cq->ud->users, __ATOMIC_RELAXED);
+}
+
+/* ---- the ring ---- */
+
+static struct ud_entry *entry(struct vd_ud_cq *c, uint32_t i)
+{
+	return &c->ring[(c->head + i) % c->size];
+}
+
+static bool grow(struct vd_ud_cq *c)
+{
+	uint32_t size = c->size ? c->size * 2 : FIRST_SIZE;
+	struct ud_entry *ring;
+
+	if (size > c->depth)
+		size = c->depth;
+	ring = calloc(size, sizeof *ring);
+	if (!ring)
+		return false;
+	for (uint32_t i = 0; i < c->count; i++)
+		ring[i] = *entry(c, i);
+	free(c->ring);
+	c->ring = ring;
+	c->size = size;
+	c->head = 0;
+	return true;
+}
+
+/* The lock is held, and that of the channel is the only one behind it. */
+static void tell(struct vd_cq *cq)
+{
+	cq->ud->armed = cq->ud->untold = cq->ud->untold_lib = UD_ARMED_NO;
+	vd_channel_tell(cq);
+}
+
+bool ud_cq_push(struct vd_cq *cq, const struct ibv_wc *wc, bool solicited, const struct vd_ud_qp *u)
+{
+	enum ud_armed meets = solicited || wc->status ? UD_ARMED_SOLICITED : UD_ARMED_ANY;
+	struct vd_ud_cq *c = cq->ud;
+	bool fits;
+
+	pthread_mutex_lock(&c->lock);
+	fits = c->count < c->size || (c->size < c->depth && grow(c));
+	if (fits) {
+		*entry(c, c->count++) = (struct ud_entry){ *wc, u };
+		if (c->armed >= meets)
+			tell(cq);
+		else if (c->untold != UD_ARMED_SOLICITED)
+			c->untold = meets;
+	}
+	pthread_mutex_unlock(&c->lock);
+	return fits;
+}
+
+void ud_cq_forget(struct vd_cq *cq, const struct vd_ud_qp *u)
+{
+	struct vd_ud_cq *c = cq->ud;
+	uint32_t kept = 0;
+
+	pthread_mutex_lock(&c->lock);
+	for (uint32_t i = 0; i < c->count; i++)
+		if (entry(c, i)->qp != u)
+			*entry(c, kept++) = *entry(c, i);
+	c->count = kept;
+	if (!kept)
+		c->untold = UD_ARMED_NO;
+	pthread_mutex_unlock(&c->lock);
+}
+
+uint32_t vd_ud_cq_count(struct vd_cq *cq)
+{
+	uint32_t n;
+
+	pthread_mutex_lock(&cq->ud->lock);
+	n = cq->ud->count;
+	pthread_mutex_unlock(&cq->ud->lock);
+	return n;
+}
+
+void vd_ud_cq_deepen(struct vd_cq *cq)
+{
+	enum ud_armed armed;
+
+	pthread_mutex_lock(&cq->ud->lock);
+	cq->ud->depth = (uint32_t)cq->cq.cqe;
+	armed = cq->ud->armed;
+	pthread_mutex_unlock(&cq->ud->lock);
+	if (armed)
+		ddps_cq_arm_next(cq->d, armed == UD_ARMED_SOLICITED);
+}
+
+static int take(struct vd_ud_cq *c, int n, struct ibv_wc *wc, bool *armed)
+{
+	int got = 0;
+
+	pthread_mutex_lock(&c->lock);
+	for (; got < n && c->count; got++) {
+		wc[got] = entry(c, 0)->wc;
+		c->head = (c->head + 1) % c->size;
+		c->count--;
+	}
+	if (!c->count)
+		c->untold = UD_ARMED_NO;
+	*armed = c->armed != UD_ARMED_NO;
+	pthread_mutex_unlock(&c->lock);
+	return got;
+}
+
+int vd_ud_cq_poll(struct vd_cq *cq, int n, struct ibv_wc *wc)
+{
+	struct vd_ud_cq *c = cq->ud;
+	struct vd_ud *ud = __atomic_load_n(&c->ud, __ATOMIC_ACQUIRE);
+	bool armed;
+	int got;
+
+	if (!ud)
+		return 0;
+	if (!vd_mine(ud->p))
+		return -1; /* the parent's, from before a fork */
+	got = take(c, n, wc, &armed);
+	if (got || n <= 0)
+		return got;
+	/* Who has armed the queue is going to sleep on it. */
+	ud_drive_polled(ud, !armed);
+	return take(c, n, wc, &armed);
+}
+
+/* ---- arming ---- */
+
+void vd_ud_cq_arm(struct vd_cq *cq, bool solicited_only)
+{
+	enum ud_armed wanted = solicited_only ? UD_ARMED_SOLICITED : UD_ARMED_ANY;
+	struct vd_ud_cq *c = cq->ud;
+	struct vd_ud *ud = __atomic_load_n(&c->ud, __ATOMIC_ACQUIRE);
+
+	pthread_mutex_lock(&c->lock);
+	if (c->armed < wanted)
+		c->armed = wanted;
+	if ((c->untold && c->untold <= c->armed) || (c->untold_lib && c->untold_lib <= c->armed))
+		tell(cq);
+	pthread_mutex_unlock(&c->lock);
+	if (!ud)
+		return;
+	__atomic_store_n(&ud->polled, 0, __ATOMIC_SEQ_CST);
+	if (__atomic_load_n(&ud->away, __ATOMIC_SEQ_CST))
+		ud_wake(ud);
+}
+
+void vd_ud_cq_notified(void *user)
+{
+	struct vd_cq *cq = user;
+	struct vd_ud_cq *c = cq->ud;
+
+	pthread_mutex_lock(&c->lock);
+	/* It was armed together with this side, where a datagram may have been told of instead. */
+	if (c->armed || !__atomic_load_n(&c->ud, __ATOMIC_ACQUIRE))
+		tell(cq);
+	else
+		c->untold_lib = UD_ARMED_SOLICITED;
+	pthread_mutex_unlock(&c->lock);
+}

@@ -1,0 +1,266 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The way in.  Everything that comes is hostile until checked: who sends need not be a queue pair
+ * of anybody's.  A datagram is for one queue pair, whose socket it has come to, and counts only with
+ * its number and its Q_Key; the number that it is from must have the port that it is from.
+ */
+#include "verbs/ud/vd_ud_in.h"
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+
+#define ROUNDS	   4 /* batches of one socket before others have their turn */
+#define FIRST_SIZE 16
+
+/* ---- the receive queue ---- */
+
+static size_t stride(const struct vd_ud_qp *u)
+{
+	return sizeof(struct ud_rqe) + u->qp->init.cap.max_recv_sge * sizeof(struct ddps_sge);
+}
+
+static struct ud_rqe *rqe(struct vd_ud_qp *u, uint32_t i)
+{
+	return (struct ud_rqe *)(void *)(u->rq + (u->rq_head + i) % u->rq_size * stride(u));
+}
+
+static bool grow(struct vd_ud_qp *u)
+{
+	uint32_t max = u->qp->init.cap.max_recv_wr, size = u->rq_size ? u->rq_size * 2 : FIRST_SIZE;
+	uint8_t *rq;
+
+	if (size > max)
+		size = max;
+	rq = calloc(size, stride(u));
+	if (!rq)
+		return false;
+	for (uint32_t i = 0; i < u->rq_count; i++)
+		memcpy(rq + i * stride(u), rqe(u, i), stride(u));
+	free(u->rq);
+	u->rq = rq;
+	u->rq_size = size;
+	u->rq_head = 0;
+	return true;
+}
+
+static void pop(struct vd_ud_qp *u)
+{
+	u->rq_head = (u->rq_head + 1) % u->rq_size;
+	u->rq_count--;
+}
+
+static void flush(struct vd_ud_qp *u, uint64_t wr_id)
+{
+	struct ibv_wc wc = { .wr_id = wr_id,
+			     .status = IBV_WC_WR_FLUSH_ERR,
+			     .opcode = IBV_WC_RECV,
+			     .vendor_err = 4,
+			     .qp_num = u->qp->qp.qp_base.qp_num };
+
+	ud_complete(u, u->qp->qp.qp_base.recv_cq, &wc, false);
+}
+
+void ud_flush_recvs(struct vd_ud_qp *u)
+{
+	while (u->rq_count) {
+		flush(u, rqe(u, 0)->wr_id);
+		pop(u);
+	}
+}
+
+static int post_one(struct vd_ud_qp *u, const struct ibv_recv_wr *wr)
+{
+	const struct ibv_qp_cap *cap = &u->qp->init.cap;
+	struct ud_rqe *e;
+	int err;
+
+	if (ud_state(u) == IBV_QPS_RESET || wr->num_sge < 0 ||
+	    (uint32_t)wr->num_sge > cap->max_recv_sge)
+		return EINVAL;
+	if (ud_state(u) == IBV_QPS_ERR) {
+		flush(u, wr->wr_id);
+		return 0;
+	}
+	if (u->rq_count == u->rq_size && (u->rq_count == cap->max_recv_wr || !grow(u)))
+		return ENOMEM;
+	e = rqe(u, u->rq_count);
+	err = vd_pieces(u->qp->qp.qp_base.context, wr->sg_list, wr->num_sge, cap->max_recv_sge,
+			e->sge);
+	if (err)
+		return err;
+	e->wr_id = wr->wr_id;
+	e->nsge = (uint32_t)wr->num_sge;
+	u->rq_count++;
+	ud_watch(u, true);
+	return 0;
+}
+
+int vd_ud_post_recv(struct vd_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad)
+{
+	struct vd_ud_qp *u = qp->ud;
+	int err = 0;
+
+	if (!vd_mine(u->ud->p)) {
+		*bad = wr;
+		return EINVAL; /* the parent's, from before a fork */
+	}
+	pthread_mutex_lock(&u->ud->lock);
+	for (; wr && !err; wr = wr->next) {
+		err = post_one(u, wr);
+		if (err)
+			*bad = wr;
+	}
+	pthread_mutex_unlock(&u->ud->lock);
+	return err;
+}
+
+/* ---- datagrams ---- */
+
+/* The GRH is written over the header, so that the message follows it. */
+static void deliver(struct vd_ud_qp *u, const struct ud_packet *pk, const struct ud_header *h)
+{
+	const size_t len = pk->len - UD_HEADER;
+	struct ud_rqe *e = rqe(u, 0);
+	uint8_t *grh = pk->data + UD_HEADER - UD_GRH;
+	struct ibv_wc wc = { .wr_id = e->wr_id,
+			     .opcode = IBV_WC_RECV,
+			     .byte_len = (uint32_t)(UD_GRH + len),
+			     .qp_num = u->qp->qp.qp_base.qp_num,
+			     .src_qp = h->src,
+			     .wc_flags = IBV_WC_GRH };
+	int err;
+
+	ud_put_grh(grh, &pk->from.ip, &pk->to, len);
+	err = ddps_sge_scatter(u->pd, e->sge, e->nsge, grh, UD_GRH + len);
+	if (err == DDPS_E_TOO_LONG) {
+		wc.status = IBV_WC_LOC_LEN_ERR;
+		wc.vendor_err = 2;
+	} else if (err) {
+		wc.status = IBV_WC_LOC_PROT_ERR;
+		wc.vendor_err = 1;
+	}
+	if (h->flags & UD_F_IMM) {
+		wc.wc_flags |= IBV_WC_WITH_IMM;
+		wc.imm_data = h->imm;
+	}
+	/* An address handle made of this needs the interface: see vd_ud_ah.c. */
+	if (ud_is_link_local(&pk->from.ip) && pk->from.ifindex <= UINT16_MAX)
+		wc.slid = (uint16_t)pk->from.ifindex;
+	pop(u);
+	u->ud->stats.received++;
+	ud_complete(u, u->qp->qp.qp_base.recv_cq, &wc, h->flags & UD_F_SOLICITED);
+	if (wc.status == IBV_WC_LOC_PROT_ERR)
+		ud_set_state(u, IBV_QPS_ERR);
+}
+
+static void acknowledge(struct vd_ud_qp *u, const struct ud_packet *pk, const struct ud_header *h)
+{
+	struct ud_header ack = {
+		.type = UD_ACK, .dest = h->src, .src = u->qp->qp.qp_base.qp_num, .seq = h->seq
+	};
+	struct ud_addr to = pk->from;
+	uint8_t octets[UD_HEADER];
+	struct iovec iov = { octets, sizeof octets };
+
+	ud_put(&ack, octets);
+	to.port = h->ack_port;
+	if (!ud_is_link_local(&to.ip))
+		to.ifindex = 0;
+	ud_send(&u->unicast.sock, &to, &pk->to, 0, &iov, 1);
+}
+
+static bool receives(const struct vd_ud_qp *u)
+{
+	const enum ibv_qp_state state = ud_state(u);
+
+	return state == IBV_QPS_RTR || state == IBV_QPS_RTS || state == IBV_QPS_SQD ||
+	       state == IBV_QPS_SQE;
+}
+
+static void take(struct vd_ud_qp *u, const struct ud_source *s, const struct ud_packet *pk)
+{
+	struct vd_ud_stats *st = &u->ud->stats;
+	struct ud_header h;
+
+	if (!ud_get(pk->data, pk->len, &h) || h.type != UD_DATA || pk->len > UD_HEADER + u->mtu ||
+	    h.dest != (s->group ? UD_QPN_MCAST : u->qp->qp.qp_base.qp_num) ||
+	    (uint16_t)h.src != pk->from.port) {
+		st->malformed++;
+		return;
+	}
+	if (h.qkey != u->qkey) {
+		st->bad_qkey++;
+		return;
+	}
+	if (h.flags & UD_F_ACK && !s->group && h.ack_port)
+		acknowledge(u, pk, &h);
+	if (!receives(u) || !u->rq_count) {
+		st->no_recv++;
+		return;
+	}
+	deliver(u, pk, &h);
+}
+
+void ud_readable(struct vd_ud_qp *u, struct ud_source *s)
+{
+	struct vd_ud *ud = u->ud;
+	struct ud_packet pk[UD_BATCH];
+	int n, max;
+
+	for (int round = 0; round < ROUNDS; round++) {
+		/* What finds no receive waits in the socket, unless the program wants to know. */
+		if (receives(u) && !u->rq_count && !ud->p->cfg.strict) {
+			ud_watch(u, false);
+			return;
+		}
+		max = receives(u) && u->rq_count && u->rq_count < UD_BATCH ? (int)u->rq_count
+									   : UD_BATCH;
+		for (int i = 0; i < max; i++)
+			pk[i].data = ud->scratch[i] + UD_GRH - UD_HEADER;
+		n = ud_recv(&s->sock, pk, max, UD_HEADER + UD_MTU + 1);
+		for (int i = 0; i < n; i++)
+			take(u, s, &pk[i]);
+		if (n < max)
+			return;
+	}
+}
+
+void ud_acks_readable(struct vd_ud *ud)
+{
+	struct ud_packet pk[UD_BATCH];
+	struct ud_header h;
+	struct vd_ud_qp *u;
+	int n;
+
+	for (int i = 0; i < UD_BATCH; i++)
+		pk[i].data = ud->scratch[i];
+	n = ud_recv(&ud->acks.sock, pk, UD_BATCH, UD_HEADER + 1);
+	for (int i = 0; i < n; i++) {
+		if (!ud_get(pk[i].data, pk[i].len, &h) || h.type != UD_ACK) {
+			ud->stats.malformed++;
+			continue;
+		}
+		for (u = ud->qps; u && u->qp->qp.qp_base.qp_num != h.dest; u = u->next)
+			;
+		if (!u)
+			continue;
+		ud_peer_acked(u, &pk[i].from, h.seq);
+		if (u->first)
+			ud_push(u, ud_now_ms());
+	}
+}
+
+void ud_watch(struct vd_ud_qp *u, bool on)
+{
+	struct epoll_event ev = { .events = on ? EPOLLIN : 0, .data.ptr = &u->unicast };
+
+	if (u->paused == !on)
+		return;
+	u->paused = !on;
+	epoll_ctl(u->ud->epfd, EPOLL_CTL_MOD, u->unicast.sock.fd, &ev);
+	for (struct ud_group *g = u->groups; g; g = g->next) {
+		ev.data.ptr = &g->source;
+		epoll_ctl(u->ud->epfd, EPOLL_CTL_MOD, g->source.sock.fd, &ev);
+	}
+}

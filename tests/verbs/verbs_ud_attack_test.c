@@ -1,0 +1,228 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Datagrams from somebody who is no queue pair: every octet that can be wrong. */
+#include "verbs/vud.h"
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+/* docs/verbs.md, octet by octet. */
+static size_t datagram(uint8_t *d, uint32_t dest, uint32_t src, uint32_t qkey, const char *data)
+{
+	uint32_t n[3] = { htonl(dest), htonl(src), htonl(qkey) };
+
+	memset(d, 0, 28);
+	memcpy(d, "ddUD\1\1", 6);
+	memcpy(d + 8, n, sizeof n);
+	memcpy(d + 28, data, strlen(data));
+	return 28 + strlen(data);
+}
+
+static int forger(uint16_t *port)
+{
+	struct sockaddr_in a4 = { .sin_family = AF_INET };
+	socklen_t len = sizeof a4;
+	int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+
+	a4.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+	cr_assert_eq(bind(fd, (struct sockaddr *)&a4, sizeof a4), 0);
+	cr_assert_eq(getsockname(fd, (struct sockaddr *)&a4, &len), 0);
+	*port = ntohs(a4.sin_port);
+	return fd;
+}
+
+static void forge(int fd, uint16_t port, const uint8_t *d, size_t len)
+{
+	struct sockaddr_in a4 = { .sin_family = AF_INET, .sin_port = htons(port) };
+
+	a4.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+	cr_assert_eq(sendto(fd, d, len, 0, (struct sockaddr *)&a4, sizeof a4), (ssize_t)len);
+}
+
+/* Until so many were found wrong; nothing completes meanwhile. */
+static void refused(struct vud_qp *q, uint64_t n)
+{
+	struct ibv_wc wc;
+
+	while (vud_stats().malformed + vud_stats().bad_qkey < n)
+		cr_assert_eq(ibv_poll_cq(q->cq, 1, &wc), 0);
+	cr_expect_eq(vud_stats().malformed + vud_stats().bad_qkey, n);
+}
+
+Test(verbs_ud_attack, what_is_no_datagram_of_a_queue_pair_is_dropped, .timeout = 30)
+{
+	static const struct {
+		unsigned at;
+		uint8_t value;
+	} wrong[] = { { 0, 'D' }, { 3, 0 },    { 4, 0 },    { 4, 2 },	 { 5, 0 },
+		      { 5, 2 },	  { 5, 3 },    { 5, 4 },    { 5, 255 },	 { 6, 8 },
+		      { 6, 128 }, { 7, 1 },    { 8, 1 },    { 9, 0 },	 { 10, 0 },
+		      { 12, 1 },  { 14, 255 }, { 15, 255 }, { 16, 0xff } };
+	uint8_t d[2048], good[2048];
+	struct vud_qp q;
+	struct vud v;
+	struct ibv_wc wc;
+	uint64_t n = 0;
+	uint16_t own;
+	int fd = forger(&own);
+	uint32_t src = 0xf00000u | own;
+	size_t len;
+
+	vud_open(&v);
+	vud_up(&v, &q);
+	vud_recv(&q, 1, 0, 2000);
+	len = datagram(good, q.qp->qp_num, src, VUD_QKEY, "octets");
+	for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+		memcpy(d, good, len);
+		cr_assert_neq(d[wrong[i].at], wrong[i].value, "%zu changes nothing", i);
+		d[wrong[i].at] = wrong[i].value;
+		forge(fd, (uint16_t)q.qp->qp_num, d, len);
+		refused(&q, ++n);
+	}
+	for (size_t cut = 0; cut < 28; cut++) {
+		forge(fd, (uint16_t)q.qp->qp_num, good, cut);
+		refused(&q, ++n);
+	}
+	/* Longer than the MTU, by one octet and by many. */
+	memcpy(d, good, 28);
+	forge(fd, (uint16_t)q.qp->qp_num, d, 28 + 1025);
+	refused(&q, ++n);
+	forge(fd, (uint16_t)q.qp->qp_num, d, 2048);
+	refused(&q, ++n);
+	/* As it should be, from whoever has the port that its number says. */
+	forge(fd, (uint16_t)q.qp->qp_num, good, len);
+	wc = vud_wc(&q);
+	cr_expect_eq(wc.status, 0);
+	cr_expect_eq(wc.src_qp, src);
+	cr_expect_eq(wc.byte_len, 46);
+	cr_expect_eq(q.buf[8 + 10], 0xff, "the GRH has the address that it came from");
+	cr_expect_eq(q.buf[8 + 12], 127);
+	cr_expect_arr_eq(q.buf + 40, "octets", 6);
+	close(fd);
+	vud_down(&q);
+	vud_close(&v);
+}
+
+/* Acknowledgements of nothing change nothing, and are no way to more octets than were sent. */
+Test(verbs_ud_attack, acknowledgements, .timeout = 30)
+{
+	struct sockaddr_in from;
+	socklen_t fromlen = sizeof from;
+	uint8_t d[64];
+	struct vud_qp q;
+	struct vud v;
+	uint16_t own;
+	int fd = forger(&own);
+	uint32_t src = 0xf00000u | own;
+	size_t len;
+
+	vud_open(&v);
+	vud_up(&v, &q);
+	vud_recv(&q, 1, 0, 2000);
+	len = datagram(d, q.qp->qp_num, src, VUD_QKEY, "");
+	d[6] = 4; /* asks for one */
+	d[24] = 0x12;
+	d[25] = 0x34;
+	d[26] = (uint8_t)(own >> 8);
+	d[27] = (uint8_t)own;
+	forge(fd, (uint16_t)q.qp->qp_num, d, len);
+	cr_expect_eq(vud_wc(&q).status, 0);
+	len = (size_t)recvfrom(fd, d, sizeof d, 0, (struct sockaddr *)&from, &fromlen);
+	cr_expect_eq(len, 28);
+	cr_expect_arr_eq(d, "ddUD\1\2\0\0", 8);
+	cr_expect_arr_eq(d + 24, "\x12\x34\0\0", 4);
+	cr_expect_eq(ntohs(from.sin_port), (uint16_t)q.qp->qp_num);
+	/* One that nobody asked for, of a queue pair that is there, and of none. */
+	datagram(d, q.qp->qp_num, src, 0, "");
+	d[5] = 2;
+	forge(fd, ud_of_process()->ack_port, d, 28);
+	datagram(d, 0xf00001, src, 0, "");
+	d[5] = 2;
+	forge(fd, ud_of_process()->ack_port, d, 28);
+	d[5] = 1;
+	forge(fd, ud_of_process()->ack_port, d, 28);
+	refused(&q, 1);
+	vud_recv(&q, 2, 0, 100);
+	vud_send(&q, 3, &q, 1, 0);
+	cr_expect_eq(vud_wc(&q).status, 0);
+	cr_expect_eq(vud_wc(&q).status, 0);
+	close(fd);
+	vud_down(&q);
+	vud_close(&v);
+}
+
+/* A peer that acknowledges nothing slows its sender down, and does not stop it. */
+Test(verbs_ud_attack, who_does_not_acknowledge_is_not_waited_for, .timeout = 30)
+{
+	struct ibv_send_wr wr, *bad;
+	struct vud_qp q;
+	struct vud v;
+	uint16_t silent;
+	int fd = forger(&silent);
+
+	vud_open(&v);
+	vud_up(&v, &q);
+	wr = vud_wr(&q, 0, &q, NULL, 0);
+	wr.wr.ud.remote_qpn = 0xf00000u | silent;
+	wr.wr.ud.ah = vud_ah(&v, "127.0.0.1");
+	for (unsigned i = 0; i < 1000; i++) {
+		wr.wr_id = i;
+		cr_assert_eq(ibv_post_send(q.qp, &wr, &bad), 0);
+		cr_assert_eq(vud_wc(&q).wr_id, i);
+	}
+	cr_expect_eq(ibv_destroy_ah(wr.wr.ud.ah), 0);
+	close(fd);
+	vud_down(&q);
+	vud_close(&v);
+}
+
+/* It goes while datagrams come, and while its own wait. */
+Test(verbs_ud_attack, a_queue_pair_goes_in_the_midst_of_traffic, .timeout = 30)
+{
+	uint8_t d[128];
+	struct vud v;
+	uint16_t own;
+	int fd = forger(&own);
+
+	vud_open(&v);
+	for (int round = 0; round < 20; round++) {
+		struct vud_qp a, b;
+		size_t len;
+
+		vud_up(&v, &a);
+		vud_up(&v, &b);
+		vud_recv(&b, 1, 0, 2000);
+		len = datagram(d, b.qp->qp_num, 0xf00000u | own, VUD_QKEY, "x");
+		for (int i = 0; i < 50; i++) {
+			forge(fd, (uint16_t)b.qp->qp_num, d, len);
+			vud_send(&a, 0, &b, 1000, 0);
+		}
+		cr_assert_eq(ibv_req_notify_cq(b.cq, 0), 0);
+		vud_down(&b);
+		vud_down(&a);
+	}
+	close(fd);
+	vud_close(&v);
+}
+
+/* More peers than are remembered. */
+Test(verbs_ud_attack, many_peers, .timeout = 30)
+{
+	struct ibv_send_wr wr, *bad;
+	struct vud_qp q;
+	struct vud v;
+
+	vud_open(&v);
+	vud_up(&v, &q);
+	wr = vud_wr(&q, 0, &q, NULL, 0);
+	for (unsigned i = 0; i < 3 * UD_PEERS; i++) {
+		wr.wr.ud.remote_qpn = 0xf00001u + i;
+		cr_assert_eq(ibv_post_send(q.qp, &wr, &bad), 0);
+		cr_expect_eq(vud_wc(&q).status, 0);
+	}
+	vud_recv(&q, 2, 0, 100);
+	vud_send(&q, 3, &q, 1, 0);
+	cr_expect_eq(vud_wc(&q).status, 0);
+	cr_expect_eq(vud_wc(&q).status, 0);
+	vud_down(&q);
+	vud_close(&v);
+}
