@@ -102,8 +102,8 @@ DDPS_API void ddps_ib_udp_user(struct ddps_ib_udp *u, void *user);
 DDPS_API uint16_t ddps_ib_udp_lid(const struct ddps_ib_udp *u);
 
 /** ddps_ib_udp_fds - what to wait for until ddps_ib_udp_run() has something to do; ask anew
- * before each wait */
-DDPS_API void ddps_ib_udp_fds(const struct ddps_ib_udp *u, struct pollfd fds[DDPS_IB_UDP_FDS]);
+ * before each wait: packets are sent together, and those that are still kept back go now */
+DDPS_API void ddps_ib_udp_fds(struct ddps_ib_udp *u, struct pollfd fds[DDPS_IB_UDP_FDS]);
 
 /** ddps_ib_udp_deadline - Return: when to call ddps_ib_udp_run() at the latest, or
  * DDPS_CM_NEVER */

@@ -178,7 +178,7 @@ static void spoil(struct ddps_rbuf *in)
 /* A packet as octets of the input, as a socket would give it. */
 static void raw(struct side *s, struct ddps_rbuf *in)
 {
-	const struct ddps_ib_udp_hdr h = { 0x0a000002, 0x0a000001, 0xc000, 4791 };
+	const struct ddps_ib_udp_hdr h = { 0x0a000002, 0x0a000001, 0xc000, 4791, 0 };
 	uint16_t slid = ddps_rbuf_u8(in), mlid = ddps_rbuf_u8(in);
 	size_t len, want = ddps_rbuf_u16(in) % 600;
 	const uint8_t *at = fuzz_some(in, want, &len);

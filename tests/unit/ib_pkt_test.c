@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* InfiniBand packets in UDP: octets, and the invariant CRC of packets that Linux has sent. */
 #include <criterion/criterion.h>
+#include <endian.h>
 #include <string.h>
 #include "ipoib_cm/ib/icrc.h"
 #include "ipoib_cm/ib/pkt.h"
 
 /* From a capture, behind the UDP header; the identification of the IP header was not 0. */
-static const struct ddps_ib_udp_hdr ack_udp = { 0x0a4d0002, 0x0a4d0009, 0xc87e, 4791 };
+static const struct ddps_ib_udp_hdr ack_udp = { 0x0a4d0002, 0x0a4d0009, 0xc87e, 4791, 0 };
 static const uint8_t ack_octets[] = { 0x11, 0x00, 0xff, 0xff, 0x00, 0x01, 0xf8, 0xb1, 0x00, 0xb2,
 				      0xf4, 0x76, 0x1f, 0x00, 0x00, 0x01, 0x0a, 0xba, 0x36, 0x25 };
-static const struct ddps_ib_udp_hdr arp_udp = { 0x0a4d0002, 0x0a4d0009, 0xdf94, 4791 };
+static const struct ddps_ib_udp_hdr arp_udp = { 0x0a4d0002, 0x0a4d0009, 0xdf94, 4791, 0 };
 static const uint8_t arp_octets[] = {
 	0x64, 0x00, 0xff, 0xff, 0x00, 0x00, 0xf8, 0xb1, 0x00, 0x00, 0x00, 0x07, 0x00, 0x00,
 	0x0b, 0x1b, 0x00, 0x00, 0x00, 0x11, 0x08, 0x06, 0x00, 0x00, 0x00, 0x20, 0x08, 0x00,
@@ -19,7 +20,7 @@ static const uint8_t arp_octets[] = {
 	0x00, 0xff, 0xfe, 0x77, 0x00, 0x09, 0x0a, 0x58, 0x00, 0x09, 0x53, 0x12, 0xc8, 0x48
 };
 /* Made by another program: RC, "hello" and three octets of pad, identification 1. */
-static const struct ddps_ib_udp_hdr pad_udp = { 0x0a4d0009, 0x0a4d0002, 0xc452, 4791 };
+static const struct ddps_ib_udp_hdr pad_udp = { 0x0a4d0009, 0x0a4d0002, 0xc452, 4791, 0 };
 static const uint8_t pad_octets[] = { 0x04, 0x70, 0xff, 0xff, 0x00, 0x00, 0x04, 0x52,
 				      0x80, 0x00, 0x12, 0x34, 0x68, 0x65, 0x6c, 0x6c,
 				      0x6f, 0x00, 0x00, 0x00, 0x12, 0x69, 0x1b, 0x5a };
@@ -39,7 +40,8 @@ Test(ib_pkt, icrc_finds_every_wrong_bit)
 	for (unsigned i = 0; i < 8 * sizeof(b); i++) {
 		memcpy(b, arp_octets, sizeof(b));
 		b[i / 8] ^= (uint8_t)(1u << i % 8);
-		cr_expect_eq(ddps_ib_icrc_check(&arp_udp, b, sizeof(b)), i / 8 == 4, "bit %u", i);
+		cr_expect_eq(ddps_ib_icrc_check(&arp_udp, b, sizeof(b)) != DDPS_IB_ICRC_BAD,
+			     i / 8 == 4, "bit %u", i);
 	}
 	for (unsigned i = 0; i < 96; i++) {
 		struct ddps_ib_udp_hdr u = arp_udp;
@@ -72,9 +74,9 @@ Test(ib_pkt, icrc_check_allows_every_identification)
 {
 	static uint8_t b[DDPS_IB_PKT_MAX];
 	static const uint16_t ids[] = { 0, 1, 0x80, 0x100, 0x8000, 0xa9e8, 0xffff };
-	const struct ddps_ib_udp_hdr u = { 0x0a4d0002, 0x0a4d0009, 0xc87e, 4791 };
+	struct ddps_ib_udp_hdr u = { 0x0a4d0002, 0x0a4d0009, 0xc87e, 4791, 0 };
 
-	for (size_t len = 16; len <= sizeof(b); len += len < 256 ? 4 : 500)
+	for (size_t len = 16; len <= sizeof(b); len += len < 280 ? 4 : 500)
 		for (unsigned i = 0; i < sizeof(ids) / sizeof(*ids); i++) {
 			uint8_t head[28] = { 0x45,
 					     0xff,
@@ -112,13 +114,17 @@ Test(ib_pkt, icrc_check_allows_every_identification)
 				b[k] = (uint8_t)(k * 37 + i);
 			b[4] = 0xff;
 			crc = plain_crc(0xdebb20e3, head, sizeof(head));
-			crc = plain_crc(crc, b, len - 4);
-			ddps_ib_icrc_put(b + len - 4, crc);
-			cr_expect(ddps_ib_icrc_check(&u, b, len), "%zu %x", len, ids[i]);
-			if (!ids[i])
-				cr_expect_eq(ddps_ib_icrc_add(ddps_ib_icrc_start(&u, len), b,
-							      len - 4),
-					     crc);
+			crc = htole32(~plain_crc(crc, b, len - 4));
+			memcpy(b + len - 4, &crc, sizeof(crc));
+			u.id = 0;
+			cr_expect_eq(ddps_ib_icrc_check(&u, b, len),
+				     ids[i] ? DDPS_IB_ICRC_ANOTHER : DDPS_IB_ICRC_EXACT, "%zu %x",
+				     len, ids[i]);
+			u.id = ids[i];
+			cr_expect_eq(ddps_ib_icrc_check(&u, b, len), DDPS_IB_ICRC_EXACT);
+			memset(b + len - 4, 0, 4);
+			ddps_ib_icrc_make(&u, b, len - 4);
+			cr_expect_eq(memcmp(b + len - 4, &crc, sizeof(crc)), 0);
 			b[len / 2 == 4 ? 5 : len / 2] ^= 0x10;
 			cr_expect_not(ddps_ib_icrc_check(&u, b, len), "%zu %x", len, ids[i]);
 		}

@@ -11,6 +11,7 @@
 #include <ddpsess/ib_udp.h>
 #include <ddpsess/ipoib_if.h>
 #include "ipoib_cm/ib/icrc.h"
+#include "ipoib_cm/ports/port_ib_wire.h"
 
 #define MS 1000000ull
 
@@ -35,8 +36,10 @@ static uint64_t clock_now(void)
 static void deliver(void *user, const void *packet, size_t len)
 {
 	struct peer *p = user;
+	const uint8_t *at = packet;
 
-	(void)packet;
+	for (size_t i = 20; i < len; i++)
+		cr_assert_eq(at[i], (uint8_t)(i * 7 + i / 251), "octet %zu", i);
 	p->n_rx++;
 	p->len = len;
 }
@@ -152,6 +155,8 @@ static void send_ip(unsigned from, unsigned to, size_t len)
 	uint32_t sum = 0;
 
 	memset(p, 0, 20);
+	for (size_t i = 20; i < len; i++)
+		p[i] = (uint8_t)(i * 7 + i / 251);
 	p[0] = 0x45;
 	p[2] = (uint8_t)(len >> 8);
 	p[3] = (uint8_t)len;
@@ -191,13 +196,97 @@ Test(ib_udp, interfaces_talk_over_sockets, .init = init, .fini = fini)
 }
 
 /* A MAD to the second port, from some address; @flip: the bit to make wrong, -1: none. */
+/* Once a node has shown that it does not number its packets, those to it leave in one buffer. */
+Test(ib_udp, packets_leave_together, .init = init, .fini = fini)
+{
+	uint64_t calls, packets;
+
+	UNTIL(is_up(0) && is_up(1));
+	for (unsigned i = 1; i <= 100; i++) {
+		send_ip(0, 1, 3000 + 4 * i);
+		UNTIL(peer[1].n_rx == i);
+		send_ip(1, 0, 3000);
+		UNTIL(peer[0].n_rx == i);
+	}
+	for (unsigned i = 0; i < 2; i++) {
+		calls = count(i, "wire_tx_calls");
+		packets = count(i, "wire_tx");
+		send_ip(i, 1 - i, 65000);
+		UNTIL(peer[1 - i].n_rx == 101);
+		cr_expect_gt(count(i, "wire_tx") - packets, 30);
+		cr_expect_lt(count(i, "wire_tx_calls") - calls, 10);
+		cr_expect_eq(count(i, "wire_icrc"), 0);
+		cr_expect_eq(count(i, "wire_tx_failed"), 0);
+	}
+}
+
+static unsigned n_taken;
+
+static void on_packet(void *user, uint16_t slid, uint16_t mlid, const struct ddps_ib_pkt *p,
+		      uint64_t now)
+{
+	(void)user, (void)mlid, (void)p, (void)now;
+	cr_assert_eq(slid, 9);
+	n_taken++;
+}
+
+/* @n packets of node 9, whose ICRC is right for identification @id. */
+static void come(struct ib_wire *w, uint16_t id, unsigned n)
+{
+	struct sockaddr_in from = { .sin_family = AF_INET,
+				    .sin_addr.s_addr = htonl((w->ip & ~0xffu) | 9) },
+			   to = { .sin_family = AF_INET,
+				  .sin_addr.s_addr = htonl(w->ip),
+				  .sin_port = htons(w->udp_port) };
+	socklen_t len = sizeof(from);
+	struct ddps_ib_udp_hdr h = {
+		.src = ntohl(from.sin_addr.s_addr), .dst = w->ip, .dport = w->udp_port, .id = id
+	};
+	uint8_t b[28] = { 0x64, 0, 0xff, 0xff, 0, 0, 0, 1 };
+	int fd = socket(AF_INET, SOCK_DGRAM, 0);
+
+	cr_assert_eq(bind(fd, (struct sockaddr *)&from, sizeof(from)), 0);
+	cr_assert_eq(getsockname(fd, (struct sockaddr *)&from, &len), 0);
+	h.sport = ntohs(from.sin_port);
+	ddps_ib_icrc_make(&h, b, sizeof(b) - 4);
+	for (unsigned want = n_taken + n; n_taken < want;) {
+		cr_assert_gt(sendto(fd, b, sizeof(b), 0, (struct sockaddr *)&to, sizeof(to)), 0);
+		for (unsigned was = n_taken; n_taken == was;)
+			(void)ddps_ib_wire_read(w, 0);
+	}
+	close(fd);
+}
+
+/* An adapter or Linux's driver has numbers, and looks at ours: it gets packets one by one. */
+Test(ib_udp, who_numbers_packets_gets_them_one_by_one)
+{
+	static struct ib_wire w = { .udp_port = 7199, .rx = on_packet };
+	unsigned at = (unsigned)getpid();
+	uint32_t where;
+
+	w.ip = 127u << 24 | (100 + at % 100) << 16 | (at / 100 % 256) << 8 | 3;
+	w.broadcast = 0x7fffffff;
+	cr_assert_eq(ddps_ib_wire_open(&w, &where), 0);
+	come(&w, 0, 63);
+	cr_expect_eq(w.plain[9], 63);
+	come(&w, 5, 1);
+	cr_expect_eq(w.plain[9], 0, "not in a row");
+	come(&w, 0, 80);
+	cr_expect_eq(w.plain[9], 64);
+	come(&w, 7, 254); /* pieces of buffers have numbers, too */
+	cr_expect_eq(w.plain[9], 64);
+	come(&w, 0, 1);
+	come(&w, 7, 255);
+	cr_expect_eq(w.plain[9], 0, "another node has taken its place");
+	ddps_ib_wire_close(&w);
+}
+
 static void stranger(uint8_t third, uint8_t last, int flip, size_t len)
 {
 	struct sockaddr_in from = { .sin_family = AF_INET }, to = from;
 	socklen_t from_len = sizeof(from);
 	struct ddps_ib_udp_hdr h = { .dport = DDPS_IB_UDP_PORT };
 	uint8_t b[300] = { 0x64, 0, 0xff, 0xff, 0, 0, 0, 1, 0, 0, 0, 0, 0x80, 1, 0, 0, 0, 0, 0, 1 };
-	uint32_t crc;
 	int fd = socket(AF_INET, SOCK_DGRAM, 0);
 	const int no_fragments = IP_PMTUDISC_PROBE;
 
@@ -214,10 +303,8 @@ static void stranger(uint8_t third, uint8_t last, int flip, size_t len)
 	h.src = ntohl(from.sin_addr.s_addr);
 	h.dst = ntohl(to.sin_addr.s_addr);
 	h.sport = ntohs(from.sin_port);
-	b[4] = 0xff;
-	crc = ddps_ib_icrc_add(ddps_ib_icrc_start(&h, len), b, len - 4);
-	b[4] = 0;
-	ddps_ib_icrc_put(b + len - 4, crc);
+	if (len >= 16)
+		ddps_ib_icrc_make(&h, b, len - 4);
 	if (flip >= 0)
 		b[flip / 8] ^= (uint8_t)(1u << flip % 8);
 	cr_assert_eq(sendto(fd, b, len, 0, (struct sockaddr *)&to, sizeof(to)), (ssize_t)len);

@@ -20,16 +20,23 @@
 struct ddps_ib_udp_hdr {
 	uint32_t src, dst;
 	uint16_t sport, dport;
+	uint16_t id; /* of the IP header; of a packet that has come: the likely one */
 };
 
-/* The register after the headers of a packet whose UDP payload has @len octets, ICRC included. */
-uint32_t ddps_ib_icrc_start(const struct ddps_ib_udp_hdr *u, size_t len);
-/* The same after @n octets more; the fifth of the BTH counts as 0xff and is the caller's matter. */
+enum ddps_ib_icrc {
+	DDPS_IB_ICRC_BAD,
+	DDPS_IB_ICRC_EXACT,  /* with the identification that was given */
+	DDPS_IB_ICRC_ANOTHER /* with some other one */
+};
+
+/* The CRC's register after @n octets more. */
 uint32_t ddps_ib_icrc_add(uint32_t crc, const void *buf, size_t n);
-/* The four octets for the wire. */
-void ddps_ib_icrc_put(uint8_t out[DDPS_IB_ICRC_LEN], uint32_t crc);
+
+/* Writes the ICRC behind the @len octets of a UDP payload without it.  @len: at least 12. */
+void ddps_ib_icrc_make(const struct ddps_ib_udp_hdr *u, uint8_t *buf, size_t len);
 
 /* Whether the ICRC at the end of a UDP payload can be right.  @len: at least 16. */
-bool ddps_ib_icrc_check(const struct ddps_ib_udp_hdr *u, const uint8_t *buf, size_t len);
+enum ddps_ib_icrc ddps_ib_icrc_check(const struct ddps_ib_udp_hdr *u, const uint8_t *buf,
+				     size_t len);
 
 #endif
