@@ -179,10 +179,10 @@ $(UNIT) $(E2E) $(VTEST):
 	$(if $(Q),@echo "  LD   $@")
 	$(Q)$(CC) $(CFLAGS_ALL) $(LDFLAGS) -o $@ $^ -lcriterion $(PEER_LIBS) $(LIB_LIBS) $(TOOL_LIBS)
 
-VPROGS := $(B)/verbs-dlopen $(B)/verbs-plain $(B)/verbs-siw_peer
+VPROGS := $(B)/verbs-dlopen $(B)/verbs-plain $(B)/verbs-wrong $(B)/verbs-siw_peer
 $(B)/verbs-siw_peer: tests/interop/guest/src/siw_peer.c
-$(B)/verbs-siw_peer: VPROG_LIBS := -lrdmacm -libverbs
-$(B)/verbs-dlopen $(B)/verbs-plain: $(B)/verbs-%: tests/verbs/%.c
+$(B)/verbs-siw_peer $(B)/verbs-wrong: VPROG_LIBS := -lrdmacm -libverbs
+$(B)/verbs-dlopen $(B)/verbs-plain $(B)/verbs-wrong: $(B)/verbs-%: tests/verbs/%.c
 $(VPROGS):
 	$(if $(Q),@echo "  LD   $@")
 	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS_ALL) $(LDFLAGS) -o $@ $< -ldl $(VPROG_LIBS)

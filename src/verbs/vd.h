@@ -57,7 +57,7 @@
 #define VD_MOVED      256 /* lists of moved regions */
 #define VD_IRD	      16
 #define VD_IMM_SEND   UINT32_MAX /* instead of a Write's length: Send with immediate data */
-#define VD_DEVICES    8 /* that a profile may have */
+#define VD_DEVICES    8		 /* that a profile may have */
 #define VD_PATH	      1024
 #define VD_IMM_AHEAD  0xfefefefe /* ... that has a payload: DDPS_OP_SEND_IMM */
 
@@ -79,7 +79,8 @@ struct vd_config {
 	bool stats;	   /* counters to standard error at the end */
 	unsigned retry_ms; /* how long a refused connection is tried again */
 	/* edge/: files of rules and of their trace, empty: none */
-	char faults[VD_PATH], trace[VD_PATH], profile[VD_PATH];
+	char faults[VD_PATH], trace[VD_PATH], profile[VD_PATH], suppress[VD_PATH];
+	bool check;	       /* for the program's own mistakes */
 	char capture[VD_PATH]; /* for what goes over the wire; empty: none */
 	uint64_t seed;
 	bool bad; /* a setting has a value that it does not take */
@@ -484,6 +485,8 @@ int vd_refuse(int error);
  * return: 0, or -1, what is wrong was told.  And put its functions into a new context.
  */
 int ed_start(const struct vd_config *cfg);
+/* The process ends by exit().  Return: whether the program made mistakes, which were told. */
+bool ck_end(void);
 void ed_dress(struct ibv_context *ctx);
 /* The device that has this address of the host, the drop-in's own without a profile; its number. */
 struct ibv_device *ed_device_at(const struct sockaddr *sa, uint8_t *port);

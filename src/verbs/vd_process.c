@@ -20,6 +20,7 @@
 #define HOLD_MS	     50
 #define HELD_STEP_MS 1
 #define TELL_SECONDS 2
+#define CHECK_STATUS 66 /* of a program that --check has found mistakes of: docs/check.md */
 
 /* The global state of the drop-in: its interface has no argument that could carry it. */
 static struct {
@@ -260,6 +261,10 @@ __attribute__((destructor)) static void finish(void)
 		ddps_ctx_settle(global.p->ctx, SETTLE_MS);
 	if (global.cfg.stats)
 		await_stats(global.p);
+	if (global.cfg.check && ck_end()) {
+		fflush(NULL);
+		_exit(CHECK_STATUS);
+	}
 }
 
 struct vd_process *vd_fault_process(void)

@@ -15,7 +15,8 @@ static const char *const known[] = { "DDPSESS_TRANSPORT", "DDPSESS_DEVICE",   "D
 				     "DDPSESS_P2P",	  "DDPSESS_RETRY_MS", "DDPSESS_NO_RECV",
 				     "DDPSESS_RFC7306",	  "DDPSESS_STATS",    "DDPSESS_PLACED",
 				     "DDPSESS_FAULTS",	  "DDPSESS_SEED",     "DDPSESS_TRACE",
-				     "DDPSESS_CAPTURE",	  "DDPSESS_FACE",     "DDPSESS_PROFILE" };
+				     "DDPSESS_CAPTURE",	  "DDPSESS_FACE",     "DDPSESS_PROFILE",
+				     "DDPSESS_CHECK",	  "DDPSESS_SUPPRESS" };
 
 static bool is_known(const char *key)
 {

@@ -8,7 +8,7 @@ BUILD=$(realpath "${BUILD:?the build with the drop-in}" 2>/dev/null) || BUILD=$(
 with_drop=$BUILD/sessctl
 export DDPSESS_CONF=$work/conf
 : >conf
-unset DDPSESS_PROFILE DDPSESS_FAULTS DDPSESS_SEED DDPSESS_TRACE DDPSESS_TRANSPORT DDPSESS_DEVICE DDPSESS_CRC DDPSESS_NO_RECV DDPSESS_RETRY_MS LD_PRELOAD
+unset DDPSESS_CHECK DDPSESS_SUPPRESS DDPSESS_PROFILE DDPSESS_FAULTS DDPSESS_SEED DDPSESS_TRACE DDPSESS_TRANSPORT DDPSESS_DEVICE DDPSESS_CRC DDPSESS_NO_RECV DDPSESS_RETRY_MS LD_PRELOAD
 
 dropped() { # STATUS ARGUMENT...: sessctl run of the build that has the drop-in
 	local SESSCTL=$with_drop
@@ -64,6 +64,13 @@ profile() {
 	printf 'device a\nface ib\n' >wrong
 	dropped 0 --profile wrong -- sh -c 'ibv_devinfo || :' || return
 	says err "$PWD/wrong:2:6: expected iwarp or roce, not 'ib'"
+}
+
+checks() {
+	: >known
+	dropped 0 --check --suppress known -- env && says out DDPSESS_CHECK=on &&
+		says out "DDPSESS_SUPPRESS=$PWD/known" || return
+	refuses 126 "No such file" --check --suppress nowhere -- true
 }
 
 # what is not asked for stays as the environment or the file has it
@@ -165,6 +172,7 @@ test_case run-nothing-asked nothing_asked
 test_case run-faults faults
 test_case run-faults-read faults_are_read
 test_case run-profile profile
+test_case run-check checks
 test_case run-program-options program_options
 test_case run-exit-status exit_status_is_the_programs
 test_case run-no-program usage "missing arguments"

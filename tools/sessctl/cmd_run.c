@@ -13,7 +13,8 @@
 
 struct run_opts {
 	const char *transport, *device, *crc, *recv, *mode, *face, *view, *faults, *trace, *capture,
-		*profile;
+		*profile, *suppress;
+	bool check;
 	uint32_t retry_ms, seed;
 };
 
@@ -42,6 +43,9 @@ static const struct option_row table[] = {
 	  "write the program's packets into FILE (pcapng), for packet analysers" },
 	{ "profile", "FILE", 1, VAL_TEXT, AT(profile), 0, 0,
 	  "which devices the program sees, and their limits" },
+	{ "check", NULL, 1, VAL_FLAG, AT(check), 0, 0,
+	  "tell the program's own mistakes: rules of docs/check.md" },
+	{ "suppress", "FILE", 1, VAL_TEXT, AT(suppress), 0, 0, "which of them are not to be told" },
 	{ "faults", "FILE", 1, VAL_TEXT, AT(faults), 0, 0,
 	  "what fails, and when: rules of sessctl(1), FAULTS" },
 	{ "seed", "N", 1, VAL_NUMBER, AT(seed), 0, UINT32_MAX - 1,
@@ -145,7 +149,9 @@ static int set_options(const struct run_opts *o)
 			       set_path("DDPSESS_FAULTS", o->faults) ||
 			       set_path("DDPSESS_TRACE", o->trace) ||
 			       set_path("DDPSESS_CAPTURE", o->capture) ||
-			       set_path("DDPSESS_PROFILE", o->profile) || set_numbers(o)
+			       set_path("DDPSESS_PROFILE", o->profile) ||
+			       set("DDPSESS_CHECK", o->check ? "on" : NULL) ||
+			       set_path("DDPSESS_SUPPRESS", o->suppress) || set_numbers(o)
 		       ? -1
 		       : 0;
 }
@@ -223,7 +229,7 @@ static int take_place(const struct run_opts *o, char **argv)
 	if (err)
 		return complain(&f, err);
 	if (check_file("faults", o->faults, &f) || check_file("profile", o->profile, &f) ||
-	    set_options(o) || set_loader(o, &f))
+	    check_file("suppress", o->suppress, &f) || set_options(o) || set_loader(o, &f))
 		return complain(&f, RUN_CANNOT);
 	execvp(path, argv);
 	snprintf(f.why, sizeof f.why, "'%.400s' does not start: %s", path, strerror(errno));

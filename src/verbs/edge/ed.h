@@ -10,6 +10,7 @@
  *   ed_qp.c	queue pairs, as the edge knows them	ed_post.c	work requests
  *   ed_poll.c	completions and their order	ed_effect.c	what rules do to connections
  *   ed_profile.c	devices by a profile	ed_limit.c	their limits
+ *   ck*.[ch]	the program's own mistakes
  *   ed_silence.c	connections that fall silent	ed_clock.c	what comes later
  *
  * ed.lock is held for moments only and never while the implementation is called: a program's thread
@@ -19,6 +20,7 @@
 #define VD_OUTER
 #endif
 #include "verbs/vd.h"
+#include "verbs/edge/ck.h"
 #include "verbs/fault/vf.h"
 #include "verbs/profile/vp.h"
 
@@ -55,6 +57,11 @@ struct ed_qp {
 	uint64_t drawn[2][VF_RULES]; /* of its send queue, of its receive queue */
 	struct ed_rq rq;
 	struct ed_copy *copies;
+	/* ck_work.c */
+	struct ck_queue sends, recvs;
+	bool failed;	 /* the program has seen it fail */
+	uint64_t stalls; /* that were told */
+	struct ck_trace made;
 	char peer[VF_PEER + 20];
 };
 
@@ -63,6 +70,7 @@ struct ed_srq {
 	struct ibv_srq *srq;
 	unsigned busy;
 	struct ed_rq rq;
+	struct ck_queue recvs;
 };
 
 /* A completion that the program gets later. */
@@ -79,7 +87,7 @@ struct ed_cq {
 	unsigned busy;
 	pthread_mutex_t polls; /* who polls keeps the order */
 	struct ed_held *first, **end;
-	bool armed;
+	bool armed, polled;
 };
 
 /* An event of rdma_cm that comes later. */

@@ -141,10 +141,12 @@ static int before_reg(struct ibv_pd *pd, size_t len, unsigned access)
 	return err ? err : ed_take(pd->context, VP_MAX_MR);
 }
 
-static struct ibv_mr *registered(struct ibv_pd *pd, struct ibv_mr *mr)
+static struct ibv_mr *registered(struct ibv_pd *pd, struct ibv_mr *mr, unsigned access)
 {
 	if (!mr)
 		ed_give(pd->context, VP_MAX_MR);
+	else if (ck_on())
+		ck_registered(mr, access);
 	return mr;
 }
 
@@ -153,7 +155,7 @@ VD_API struct ibv_mr *ibv_reg_mr(struct ibv_pd *pd, void *addr, size_t len, int 
 	int err = before_reg(pd, len, (unsigned)access);
 
 	if (!err)
-		return registered(pd, vdi_ibv_reg_mr(pd, addr, len, access));
+		return registered(pd, vdi_ibv_reg_mr(pd, addr, len, access), (unsigned)access);
 	errno = err;
 	return NULL;
 }
@@ -164,7 +166,7 @@ VD_API struct ibv_mr *ibv_reg_mr_iova2(struct ibv_pd *pd, void *addr, size_t len
 	int err = before_reg(pd, len, access);
 
 	if (!err)
-		return registered(pd, vdi_ibv_reg_mr_iova2(pd, addr, len, iova, access));
+		return registered(pd, vdi_ibv_reg_mr_iova2(pd, addr, len, iova, access), access);
 	errno = err;
 	return NULL;
 }
@@ -193,7 +195,11 @@ VD_API int ibv_dereg_mr(struct ibv_mr *mr)
 	SUBJECT(.ctx = ctx);
 	int err = ASK(ibv_dereg_mr);
 
+	if (!err && ck_on())
+		ck_deregister(mr);
 	err = err ? err : vdi_ibv_dereg_mr(mr);
+	if (!err && ck_on())
+		ck_deregistered(mr);
 	if (!err)
 		ed_give(ctx, VP_MAX_MR);
 	return err;
@@ -311,6 +317,8 @@ static int before_qp(struct ibv_context *ctx, const struct ibv_qp_cap *cap, bool
 	SUBJECT(.ctx = ctx);
 	int err = ASK(ibv_create_qp);
 
+	if (ck_on())
+		ck_qp_asked(cap);
 	err = err ? err : ed_check_qp(ctx, cap, srq);
 	return err ? err : ed_take(ctx, VP_MAX_QP);
 }
@@ -372,6 +380,8 @@ VD_API int ibv_destroy_qp(struct ibv_qp *qp)
 	struct ibv_context *ctx = qp->context;
 	int err;
 
+	if (ck_on())
+		ck_unpolled(qp);
 	if (ed_on())
 		ed_qp_gone(qp);
 	err = vdi_ibv_destroy_qp(qp);

@@ -63,6 +63,8 @@ static void qp_new(struct rdma_cm_id *id)
 /* Queue pair and queues that go with the identifier's. */
 static void qp_gone(struct rdma_cm_id *id)
 {
+	if (id->qp && ck_on())
+		ck_unpolled(id->qp);
 	if (id->qp)
 		ed_qp_gone(id->qp);
 	if (id->recv_cq && id->recv_cq_channel)
@@ -181,6 +183,8 @@ static int before_qp(struct rdma_cm_id *id, const struct ibv_qp_cap *cap, bool s
 {
 	int err = ask(VF_rdma_create_qp, id);
 
+	if (ck_on())
+		ck_qp_asked(cap);
 	if (err || !id->verbs)
 		return err;
 	err = ed_check_qp(id->verbs, cap, srq);

@@ -123,9 +123,11 @@ static int start(const struct vd_config *cfg)
 {
 	pthread_condattr_t monotonic;
 
-	if (!*cfg->faults)
+	if (cfg->check && ck_start(cfg->suppress))
+		return -1;
+	if (!*cfg->faults && !cfg->check)
 		return 0;
-	if (read_rules(cfg->faults) || (*cfg->trace && open_trace(cfg->trace)))
+	if ((*cfg->faults && read_rules(cfg->faults)) || (*cfg->trace && open_trace(cfg->trace)))
 		return -1;
 	ed.rules.seed = cfg->seed;
 	ed.begun = ed_ms();

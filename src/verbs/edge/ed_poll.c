@@ -142,6 +142,8 @@ static bool is_for_program(struct ed_cq *c, struct ibv_wc *wc)
 	if (!q)
 		return true;
 	s.queue = queue_of(wc);
+	if (ck_on())
+		ck_completed(q, wc);
 	if (s.queue)
 		ed_moved(q, wc->byte_len);
 	if (wc->status == IBV_WC_SUCCESS && !q->mute)
@@ -185,6 +187,7 @@ int ed_poll_cq(struct ibv_cq *cq, int n, struct ibv_wc *wc)
 		return vd_poll_cq(cq, n, wc);
 	pthread_mutex_lock(&c->polls);
 	pthread_mutex_lock(&ed.lock);
+	c->polled = true;
 	all = take_ready(c, n, wc);
 	pthread_mutex_unlock(&ed.lock);
 	if (all < n)

@@ -120,6 +120,7 @@ int ed_post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr *
 	if (!q)
 		return vd_post_send(qp, wr, bad);
 	for (; wr && !err; wr = wr->next) {
+		struct ck_work *w = ck_on() ? ck_send(q, wr) : NULL;
 		struct ibv_send_wr one = *wr, *which;
 		struct ibv_sge sge;
 
@@ -129,8 +130,10 @@ int ed_post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr *
 			err = 0;
 		else if (!err)
 			err = vd_post_send(qp, &one, &which);
-		if (err)
-			*bad = wr;
+		if (!err)
+			continue;
+		*bad = wr;
+		ck_not_posted(&q->sends, w);
 	}
 	ed_qp_done(q);
 	errno = keep;
@@ -195,6 +198,7 @@ int ed_post_recv(struct ibv_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr *
 	if (!q)
 		return vd_post_recv(qp, wr, bad);
 	for (; wr && !err; wr = wr->next) {
+		struct ck_work *w = ck_on() ? ck_recv(q, &q->recvs, wr) : NULL;
 		struct ibv_recv_wr one = *wr, *which;
 
 		one.next = NULL;
@@ -203,8 +207,10 @@ int ed_post_recv(struct ibv_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr *
 			err = 0;
 		else if (!err)
 			err = vd_post_recv(qp, &one, &which);
-		if (err)
-			*bad = wr;
+		if (!err)
+			continue;
+		*bad = wr;
+		ck_not_posted(&q->recvs, w);
 	}
 	ed_qp_done(q);
 	errno = keep;
@@ -220,6 +226,7 @@ int ed_post_srq_recv(struct ibv_srq *srq, struct ibv_recv_wr *wr, struct ibv_rec
 	if (!q)
 		return vd_post_srq_recv(srq, wr, bad);
 	for (; wr && !err; wr = wr->next) {
+		struct ck_work *w = ck_on() ? ck_recv(NULL, &q->recvs, wr) : NULL;
 		struct ibv_recv_wr one = *wr, *which;
 
 		one.next = NULL;
@@ -228,8 +235,10 @@ int ed_post_srq_recv(struct ibv_srq *srq, struct ibv_recv_wr *wr, struct ibv_rec
 			err = 0;
 		else if (!err)
 			err = vd_post_srq_recv(srq, &one, &which);
-		if (err)
-			*bad = wr;
+		if (!err)
+			continue;
+		*bad = wr;
+		ck_not_posted(&q->recvs, w);
 	}
 	ed_srq_done(q);
 	errno = keep;

@@ -33,6 +33,10 @@ static void add(struct ibv_qp *qp)
 		return; /* no rule finds it */
 	q->qp = qp;
 	q->rq.end = &q->rq.first;
+	ck_queue_init(&q->sends);
+	ck_queue_init(&q->recvs);
+	if (ck_on())
+		ck_note(&q->made);
 	q->rq.max = v->init.cap.max_recv_wr;
 	v->qp.wr_complete = wr_complete;
 	q->number = ++ed.qp_count;
@@ -130,6 +134,8 @@ void ed_qp_gone(struct ibv_qp *qp)
 	if (!q)
 		return;
 	ed_recvs_free(&q->rq);
+	ck_queue_free(&q->sends);
+	ck_queue_free(&q->recvs);
 	while (q->copies) {
 		struct ed_copy *c = q->copies;
 
@@ -152,6 +158,7 @@ struct ed_srq *ed_srq_of(struct ibv_srq *srq)
 	if (!s && (s = calloc(1, sizeof *s))) {
 		s->srq = srq;
 		s->rq.end = &s->rq.first;
+		ck_queue_init(&s->recvs);
 		s->rq.max = vd_of(srq, struct vd_srq, srq)->attr.max_wr;
 		s->next = ed.srqs;
 		ed.srqs = s;
@@ -184,6 +191,7 @@ void ed_srq_gone(struct ibv_srq *srq)
 	*at = s->next;
 	pthread_mutex_unlock(&ed.lock);
 	ed_recvs_free(&s->rq);
+	ck_queue_free(&s->recvs);
 	free(s);
 }
 

@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#ifndef DDPS_VERBS_CK_H
+#define DDPS_VERBS_CK_H
+/*
+ * sessctl run --check: mistakes of the program's own that an adapter punishes later or elsewhere.
+ * Each rule has a name (docs/check.md); a report has that name, what is wrong, and where.
+ *
+ *   ck_report.c	reports, each once, and what is suppressed
+ *   ck_work.c		requests under way and the memory that is the device's meanwhile
+ *   ck_object.c	regions, limits of common adapters, what is left at the end
+ */
+#include <infiniband/verbs.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define CK_FRAMES 24
+#define CK_PIECES 16
+
+struct ck_trace {
+	int n;
+	void *frame[CK_FRAMES];
+};
+
+/* A request under way. */
+struct ck_work {
+	struct ck_work *next;
+	uint64_t wr_id;
+	bool told;  /* its completion is told, whatever it is */
+	bool known; /* @sum is of its memory */
+	int n;
+	struct ibv_sge sge[CK_PIECES];
+	uint64_t sum;
+	struct ck_trace posted;
+};
+
+struct ck_queue {
+	struct ck_work *first, **end;
+};
+
+struct ed_qp;
+
+/* Return: -1, the file of suppressions cannot be read, which was told. */
+int ck_start(const char *suppress);
+bool ck_on(void);
+
+__attribute__((format(printf, 3, 4))) void ck_report(const char *rule, const struct ck_trace *also,
+						     const char *fmt, ...);
+/* As ck_report, about a place that was noted. */
+__attribute__((format(printf, 3, 4))) void ck_report_at(const char *rule, const struct ck_trace *at,
+							const char *fmt, ...);
+void ck_note(struct ck_trace *t);
+
+/* ---- requests.  None of these is called with a lock held. ---- */
+
+void ck_queue_init(struct ck_queue *q);
+void ck_queue_free(struct ck_queue *q);
+struct ck_work *ck_send(struct ed_qp *q, const struct ibv_send_wr *wr);
+struct ck_work *ck_recv(struct ed_qp *q, struct ck_queue *to, const struct ibv_recv_wr *wr);
+/* It was refused; @w may be NULL. */
+void ck_not_posted(struct ck_queue *q, struct ck_work *w);
+void ck_completed(struct ed_qp *q, const struct ibv_wc *wc);
+
+/* ---- objects ---- */
+
+void ck_qp_asked(const struct ibv_qp_cap *cap);
+void ck_registered(const struct ibv_mr *mr, unsigned access);
+/* Before it goes. */
+void ck_deregister(const struct ibv_mr *mr);
+void ck_deregistered(const struct ibv_mr *mr);
+/* Before a queue pair goes: whether its queues were ever polled. */
+void ck_unpolled(struct ibv_qp *qp);
+/* Whether a piece is memory of ours that no peer may write. */
+bool ck_is_own(const struct ibv_sge *sge);
+/* Report what is left. */
+void ck_left(void);
+/* The process ends.  Return: whether there were reports. */
+bool ck_end(void);
+
+#endif

@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Regions and queue pairs: what goes too early, what asks for too much, what is left. */
+#include "verbs/edge/ck.h"
+#include "verbs/edge/ed.h"
+#include <stdlib.h>
+
+/* What the least of the adapters takes that Linux has drivers for: docs/check.md. */
+#define COMMON_INLINE 256
+#define COMMON_SGE    6
+
+/* By address, since the keys of regions are no numbers to count on. */
+struct region {
+	struct region *next;
+	const struct ibv_mr *mr;
+	uint64_t addr;
+	size_t len;
+	uint32_t lkey;
+	unsigned access;
+	struct ck_trace made;
+};
+
+static struct region *regions; /* under ed.lock */
+
+void ck_registered(const struct ibv_mr *mr, unsigned access)
+{
+	struct region *r = calloc(1, sizeof *r);
+
+	if (!r)
+		return;
+	r->mr = mr;
+	r->addr = (uintptr_t)mr->addr;
+	r->len = mr->length;
+	r->lkey = mr->lkey;
+	r->access = access;
+	ck_note(&r->made);
+	pthread_mutex_lock(&ed.lock);
+	r->next = regions;
+	regions = r;
+	pthread_mutex_unlock(&ed.lock);
+}
+
+void ck_deregistered(const struct ibv_mr *mr)
+{
+	struct region **at = &regions, *r;
+
+	pthread_mutex_lock(&ed.lock);
+	while ((r = *at) && r->mr != mr)
+		at = &r->next;
+	if (r)
+		*at = r->next;
+	pthread_mutex_unlock(&ed.lock);
+	free(r);
+}
+
+bool ck_is_own(const struct ibv_sge *s)
+{
+	const unsigned peers =
+		IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_ZERO_BASED;
+	const struct region *r;
+	bool own;
+
+	pthread_mutex_lock(&ed.lock);
+	for (r = regions; r && r->lkey != s->lkey; r = r->next)
+		;
+	own = r && !(r->access & peers) && s->addr >= r->addr && s->length <= r->len &&
+	      s->addr - r->addr <= r->len - s->length;
+	pthread_mutex_unlock(&ed.lock);
+	return own;
+}
+
+/* ed.lock is held. */
+static const struct ck_work *user_of(const struct ck_queue *q, uint32_t lkey)
+{
+	for (const struct ck_work *w = q->first; w; w = w->next)
+		for (int i = 0; i < w->n; i++)
+			if (w->sge[i].lkey == lkey)
+				return w;
+	return NULL;
+}
+
+/* One that has failed, or whose end has begun, flushes its requests without their memory. */
+static bool is_alive(const struct ed_qp *q)
+{
+	return q->qp->state == IBV_QPS_RTS && !q->failed &&
+	       !vd_of(q->qp, struct vd_qp, qp.qp_base)->closing;
+}
+
+void ck_deregister(const struct ibv_mr *mr)
+{
+	struct ck_trace posted = { 0 };
+	unsigned number = 0;
+
+	pthread_mutex_lock(&ed.lock);
+	for (unsigned i = 0; i < ED_BUCKETS && !number; i++)
+		for (struct ed_qp *q = ed.qps[i]; q && !number; q = q->next) {
+			const struct ck_work *w = user_of(&q->sends, mr->lkey);
+
+			w = w ? w : user_of(&q->recvs, mr->lkey);
+			if (!w || !is_alive(q))
+				continue;
+			posted = w->posted;
+			number = q->number;
+		}
+	pthread_mutex_unlock(&ed.lock);
+	if (number)
+		ck_report("dereg-pending", &posted,
+			  "the region with key %#x goes while a request of queue pair %u uses it",
+			  mr->lkey, number);
+}
+
+void ck_qp_asked(const struct ibv_qp_cap *cap)
+{
+	uint32_t sge =
+		cap->max_send_sge > cap->max_recv_sge ? cap->max_send_sge : cap->max_recv_sge;
+
+	if (cap->max_inline_data > COMMON_INLINE)
+		ck_report("inline-size", NULL,
+			  "%u octets of inline data: not all adapters take more than %d",
+			  cap->max_inline_data, COMMON_INLINE);
+	if (sge > COMMON_SGE)
+		ck_report("sge-count", NULL,
+			  "%u pieces in a request: not all adapters take more than %d", sge,
+			  COMMON_SGE);
+}
+
+static bool was_polled(struct ibv_cq *cq)
+{
+	struct ed_cq *c = ed_cq_of(cq);
+	bool polled = !c || c->polled;
+
+	if (c)
+		ed_cq_done(c);
+	return polled;
+}
+
+void ck_unpolled(struct ibv_qp *qp)
+{
+	int n = ddps_ep_unfetched(vd_of(qp, struct vd_qp, qp.qp_base)->ep);
+
+	if (n > 0 && !was_polled(qp->send_cq) && !was_polled(qp->recv_cq))
+		ck_report("never-polled", NULL,
+			  "the queue pair goes with %d completions that nobody has polled", n);
+}
+
+/* One report for each place that has made some that are left. */
+void ck_left(void)
+{
+	pthread_mutex_lock(&ed.lock);
+	for (struct region *r = regions; r; r = r->next)
+		ck_report_at("leak", &r->made, "a region of %zu octets is left, made at", r->len);
+	for (unsigned i = 0; i < ED_BUCKETS; i++)
+		for (struct ed_qp *q = ed.qps[i]; q; q = q->next)
+			ck_report_at("leak", &q->made, "queue pair %u is left, made at", q->number);
+	pthread_mutex_unlock(&ed.lock);
+}

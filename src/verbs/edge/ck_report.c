@@ -1,0 +1,185 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Reports: on standard error, each place once, with the calls that led there. */
+#include "verbs/edge/ck.h"
+#include "verbs/edge/ed.h"
+#include <dlfcn.h>
+#include <errno.h>
+#include <execinfo.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define SUPPRESS_MAX 128
+#define WORD_MAX     128
+#define SEEN_MAX     1024
+
+/* One line of the file: a rule's name or '*', and what a frame has to contain. */
+struct suppression {
+	char rule[WORD_MAX], frame[WORD_MAX];
+};
+
+static struct {
+	pthread_mutex_t lock;
+	bool on;
+	unsigned reports, suppressions, seen;
+	struct suppression suppress[SUPPRESS_MAX];
+	struct {
+		const char *rule;
+		void *at;
+	} place[SEEN_MAX];
+} ck = { .lock = PTHREAD_MUTEX_INITIALIZER };
+
+bool ck_on(void)
+{
+	return ck.on;
+}
+
+/* ---- suppressions ---- */
+
+static int take_line(const char *path, char *line, unsigned number)
+{
+	struct suppression *s = &ck.suppress[ck.suppressions];
+	int used = 0;
+
+	line[strcspn(line, "#\n")] = 0;
+	if (sscanf(line, " %127s %n", s->rule, &used) < 1)
+		return 0;
+	snprintf(s->frame, sizeof s->frame, "%s", line + used);
+	while (*s->frame && strchr(" \t\r", s->frame[strlen(s->frame) - 1]))
+		s->frame[strlen(s->frame) - 1] = 0;
+	if (++ck.suppressions < SUPPRESS_MAX)
+		return 0;
+	fprintf(stderr, "ddpsess: %s:%u: %d suppressions at most; the device cannot be opened\n",
+		path, number, SUPPRESS_MAX - 1);
+	return -1;
+}
+
+int ck_start(const char *suppress)
+{
+	FILE *f = *suppress ? fopen(suppress, "re") : NULL;
+	unsigned number = 0;
+	char line[512];
+	int err = 0;
+
+	ck.on = true;
+	if (*suppress && !f) {
+		fprintf(stderr, "ddpsess: %s: %s; the device cannot be opened\n", suppress,
+			strerror(errno));
+		return -1;
+	}
+	while (f && !err && fgets(line, sizeof line, f))
+		err = take_line(suppress, line, ++number);
+	if (f)
+		fclose(f);
+	return err;
+}
+
+static bool frame_has(const struct ck_trace *t, const char *text)
+{
+	char **names = backtrace_symbols((void *const *)t->frame, t->n);
+	bool found = false;
+
+	for (int i = 0; names && i < t->n && !found; i++)
+		found = strstr(names[i], text);
+	free(names);
+	return found;
+}
+
+static bool is_suppressed(const char *rule, const struct ck_trace *t)
+{
+	for (unsigned i = 0; i < ck.suppressions; i++) {
+		const struct suppression *s = &ck.suppress[i];
+
+		if (strcmp(s->rule, "*") && strcmp(s->rule, rule))
+			continue;
+		if (!*s->frame || frame_has(t, s->frame))
+			return true;
+	}
+	return false;
+}
+
+/* ---- places ---- */
+
+/* Whether a frame is in this library. */
+static bool is_ours(void *frame)
+{
+	Dl_info here, there;
+
+	return dladdr((void *)(uintptr_t)is_ours, &here) && dladdr(frame, &there) &&
+	       here.dli_fbase == there.dli_fbase;
+}
+
+void ck_note(struct ck_trace *t)
+{
+	void *all[CK_FRAMES + 16];
+	int n = backtrace(all, CK_FRAMES + 16), i = 0;
+
+	while (i < n - 1 && is_ours(all[i]))
+		i++;
+	t->n = n - i < CK_FRAMES ? n - i : CK_FRAMES;
+	memcpy(t->frame, all + i, (size_t)t->n * sizeof *all);
+}
+
+/* The first time that @rule is broken there.  The lock is held. */
+static bool is_new(const char *rule, const struct ck_trace *t)
+{
+	void *at = t->n ? t->frame[0] : NULL;
+
+	for (unsigned i = 0; i < ck.seen; i++)
+		if (ck.place[i].at == at && !strcmp(ck.place[i].rule, rule))
+			return false;
+	if (ck.seen < SEEN_MAX) {
+		ck.place[ck.seen].rule = rule;
+		ck.place[ck.seen++].at = at;
+	}
+	return true;
+}
+
+static void tell(const char *rule, const struct ck_trace *at, const struct ck_trace *also,
+		 const char *text)
+{
+	pthread_mutex_lock(&ck.lock);
+	if (is_new(rule, at) && !is_suppressed(rule, at)) {
+		ck.reports++;
+		fprintf(stderr, "ddpsess: check: %s: %s\n", rule, text);
+		fflush(stderr);
+		backtrace_symbols_fd((void *const *)at->frame, at->n, 2);
+		if (also && also->n) {
+			fprintf(stderr, "ddpsess: check: %s: posted at\n", rule);
+			fflush(stderr);
+			backtrace_symbols_fd((void *const *)also->frame, also->n, 2);
+		}
+	}
+	pthread_mutex_unlock(&ck.lock);
+}
+
+void ck_report(const char *rule, const struct ck_trace *also, const char *fmt, ...)
+{
+	struct ck_trace here;
+	char text[300];
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(text, sizeof text, fmt, ap);
+	va_end(ap);
+	ck_note(&here);
+	tell(rule, &here, also, text);
+}
+
+void ck_report_at(const char *rule, const struct ck_trace *at, const char *fmt, ...)
+{
+	char text[300];
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(text, sizeof text, fmt, ap);
+	va_end(ap);
+	tell(rule, at, NULL, text);
+}
+
+bool ck_end(void)
+{
+	ck_left();
+	return ck.reports;
+}
