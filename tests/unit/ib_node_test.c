@@ -33,6 +33,7 @@ static unsigned n_wire, loss; /* per mille */
 static uint32_t rng;
 static uint64_t now;
 static uint8_t broadcast[16];
+static bool same_qpns;
 
 static bool on_send(void *w, uint16_t lid, unsigned group, struct ddps_ib_pkt *p)
 {
@@ -77,7 +78,7 @@ static void make(unsigned i, uint16_t pkey)
 
 	*p = (struct peer){ .cfg = { .lid = (uint16_t)(1 + i),
 				     .sa_lid = 1,
-				     .qpn = 0x48 + i,
+				     .qpn = same_qpns ? 0x48 : 0x48 + i,
 				     .pkey = pkey,
 				     .scope = 2,
 				     .mtu_max = 5,
@@ -259,6 +260,26 @@ NodeTest(interfaces_come_up_and_connect, "4391-5-2 4391-5-3 4391-9.1.2-1")
 	cr_expect_geq(peer[0].seen_conn, 2);
 	cr_expect(peer[0].seen_tx && peer[1].seen_rx);
 	cr_expect_eq(count(0, "rx_qkey") + count(1, "rx_qkey") + count(2, "rx_pkey"), 0);
+}
+
+static void init_same(void)
+{
+	same_qpns = true;
+	init();
+	same_qpns = false;
+}
+
+/* What is broadcast by another node's queue pair with one's own number is not one's own. */
+Test(ib_node, equal_queue_pair_numbers_reach_each_other, .init = init_same, .fini = fini)
+{
+	run(100 * MS);
+	send_to(0, 1, 1000);
+	run(100 * MS);
+	send_to(1, 0, 1000);
+	run(100 * MS);
+	cr_expect_eq(peer[1].n_rx, 1);
+	cr_expect_eq(peer[0].n_rx, 1);
+	cr_expect_eq(conns(0), 1);
 }
 
 NodeTest(packets_arrive_under_loss, "")

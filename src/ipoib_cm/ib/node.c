@@ -164,7 +164,16 @@ static void ud_rx(struct ddps_ib_node *n, uint16_t slid, const struct ddps_sa_mc
 		  const struct ddps_ib_pkt *p)
 {
 	const struct ddps_sa_mcm *link = ddps_sac_link(n->sac);
-	const struct ddps_ipoib_ud_from from = { .qpn = p->src_qpn, .multicast = group };
+	/*
+	 * The wire has no GRH, so the GID of a sender is made of its LID.  It tells the user of a
+	 * port that this is not its own packet, come back from a group, though it may come from a
+	 * queue pair with the same number.
+	 */
+	const struct ddps_ipoib_ud_from from = { .qpn = p->src_qpn,
+						 .has_gid = group,
+						 .gid = { [14] = (uint8_t)(slid >> 8),
+							  (uint8_t)slid },
+						 .multicast = group };
 	const struct ddps_ib_seen seen = { .slid = slid,
 					   .dlid = group ? group->mlid : n->cfg.lid,
 					   .from_qpn = p->src_qpn,
