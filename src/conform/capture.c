@@ -89,7 +89,7 @@ static bool record(FILE *f, uint64_t ns, const uint8_t *h, size_t h_len, const u
 	put_le(r + 4, (uint32_t)(ns % 1000000000u / 1000));
 	put_le(r + 8, all);
 	put_le(r + 12, all);
-	return fwrite(r, sizeof r, 1, f) == 1 && fwrite(h, h_len, 1, f) == 1 &&
+	return fwrite(r, sizeof r, 1, f) == 1 && (!h_len || fwrite(h, h_len, 1, f) == 1) &&
 	       (!len || fwrite(p, len, 1, f) == 1) && (!pad || fwrite(zero, pad, 1, f) == 1);
 }
 
@@ -189,7 +189,9 @@ int ddps_conform_pcap_add(FILE *f, const struct ddps_conform_result *r)
 		struct flow *w = &fl[i->connection % 16];
 
 		next = i->next;
-		if (i->wire == DDPS_CONFORM_SCTP)
+		if (i->wire == DDPS_CONFORM_IB)
+			ok = record(f, i->ns, NULL, 0, i->octets, i->len, 0);
+		else if (i->wire == DDPS_CONFORM_SCTP)
 			ok = sctp_packet(f, w, i);
 		else if (i->wire == DDPS_CONFORM_PACKET)
 			ok = whole_packet(f, i);

@@ -2,6 +2,7 @@
 /* libddpsess-conform as programs see it: options, the cases' list, runs of many cases. */
 #include "conform/profile/conform_profile.h"
 #include "conform/run.h"
+#include "conform/sized.h"
 #include <ddpsess/conform.h>
 #include <fnmatch.h>
 #include <stdarg.h>
@@ -38,8 +39,7 @@ void ddps_conform_options_init_sized(struct ddps_conform_options *o, size_t size
 		o->struct_size = size;
 }
 
-/* @to: this release's struct, from one that may be a later release's.  docs/abi.md */
-static int take_sized(void *to, size_t size, const void *from)
+int conform_take_sized(void *to, size_t size, const void *from)
 {
 	size_t given;
 
@@ -217,10 +217,10 @@ int ddps_conform_run(const struct ddps_conform_options *o, const struct ddps_con
 {
 	struct run r = { .why = why, .why_len = why_len };
 	char bad[300];
-	int err = take_sized(&r.o, sizeof r.o, o);
+	int err = conform_take_sized(&r.o, sizeof r.o, o);
 
 	if (!err && calls)
-		err = take_sized(&r.calls, sizeof r.calls, calls);
+		err = conform_take_sized(&r.calls, sizeof r.calls, calls);
 	if (err)
 		return fault(&r, err, "options of another release than this library's");
 	err = plan(&r);

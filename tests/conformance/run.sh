@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-2-Clause
-# The conformance cases against this build's own stack on both wires, and the report of what
-# they and the other tests cover.  Prints one line a case.
+# The conformance cases against this build's own stack on both wires, those of IPoIB against its own
+# node, and the report of what they and the other tests cover.  Prints one line a case.
 # usage: run.sh SESSCTL DIRECTORY [--write]	--write replaces docs/conformance.md
 set -u
 sessctl=$(realpath "$1") out=$2
@@ -21,10 +21,11 @@ fields() {
 "$sessctl" conform --self sctp --json --pcap "$out/sctp.pcap" --pcap-all >"$out/sctp.json" &
 "$sessctl" conform --self tcp --json --pcap "$out/tcp.pcap" --pcap-all >"$out/tcp.json" || bad=1
 wait $! || bad=1
-for wire in tcp sctp; do
+"$sessctl" ipoib conform --self ours --json >"$out/ib.json" || bad=1
+for wire in tcp sctp ib; do
 	fields <"$out/$wire.json" | grep -v $'\tskip\t' >>"$out/wire"
 	if ! grep -q '"event":"summary"' "$out/$wire.json"; then
-		echo "not ok conform --self $wire: it did not reach its end"
+		echo "not ok conform over $wire: it did not reach its end"
 		bad=1
 	fi
 done

@@ -101,3 +101,24 @@ clean() { # N
 		[ "$(count "$1" "$name")" = 0 ] || fail "$name is $(count "$1" "$name")"
 	done
 }
+
+# conform [OPTION...]: the suite as the subnet's administration against Linux; its cases into
+# $work/cases, which run.sh shows and counts.
+conform() {
+	local status=0
+	host_start conform "$sessctl" ipoib conform --udp 10.77.0.1:4791 --gid fe80::1 \
+		--ip 10.88.0.100 --ip6 fd88::2 --timeout 20 --profile linux-ib_ipoib --json \
+		--pcap "$work/conform.pcap" --junit "$work/conform.xml" "$@" 10.88.0.2
+	linux_up connected
+	host_wait conform || status=$?
+	[ ! -d "${CONFORM_KEEP-}" ] || cp "$work"/conform.* "$CONFORM_KEEP/"
+	sed -nE 's/.*"case":"([^"]*)".*"result":"(pass|fail|known)".*/\2 \1/p' "$work/conform.out" |
+		while read -r result name; do
+			echo "$result $name $(sed -nE "/\"case\":\"$name\"/s/.*\"why\":\"([^\"]*)\".*/\1/p" \
+				"$work/conform.out")"
+		done >"$work/cases"
+	grep -q '"event":"summary"' "$work/conform.out" ||
+		fail "it did not reach its end: $(tail -n 1 "$work/conform.err")"
+	detail "$(sed -nE 's/.*"event":"summary","transport":"ib",(.*)}/\1/p' "$work/conform.out" | tr -d '"')"
+	[ "$status" = 0 ] || fail "status $status: $(cat "$work/detail")"
+}

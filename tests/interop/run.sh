@@ -136,6 +136,19 @@ missing() { # FILE: what the case needs and is not there
 	done | head -n 1
 }
 
+# A case that is made of many lists them in $work/cases: "pass", "known" (to its profile) or "fail", the
+# name, and what there is to say.
+parts() {
+	local result name text
+	while read -r result name text; do
+		case $result in
+		pass | known) passed=$((passed + 1)) ;;
+		*) failed=$((failed + 1)) ;;
+		esac
+		printf '  %-5s %-32s %s\n' "${result/#fail/FAIL}" "$name" "$text"
+	done <"$work/cases"
+}
+
 run_case() { # NAME
 	local file=$cases/$1.sh status word lack
 	work=$top/$1
@@ -162,6 +175,7 @@ run_case() { # NAME
 	esac
 	[ "$status" != 124 ] || echo "not done within $limit s" >"$work/detail"
 	printf '%-5s %-28s %3d s  %s\n' "$word" "$1" "$SECONDS" "$(cat "$work/detail" 2>/dev/null)"
+	[ ! -s "$work/cases" ] || parts
 	if [ "$word" = FAIL ]; then
 		sed 's/^/      | /' "$work/log" | tail -n 15
 		[ "$keep" = 0 ] || echo "      output in $work"

@@ -85,7 +85,7 @@ for lib in libddpsess libddpsess-ipoib libddpsess-conform; do
 		sort >"$work/have"
 	case $lib in
 	libddpsess) headers="capture.h err.h session.h stats.h wr.h version.h" ;;
-	libddpsess-conform) headers=conform.h ;;
+	libddpsess-conform) headers="conform.h conform_ipoib.h" ;;
 	*) headers="ipoib_cm.h ib_cm.h ipoib_port.h ipoib_if.h ipoib_sim.h ib_udp.h ib_umad.h ib_rdmacm.h" ;;
 	esac
 	for h in $headers; do

@@ -27,6 +27,9 @@ static const struct ipoib_command table[] = {
 	{ { "ipoib bridge", "[up|status|down]", "IPoIB without InfiniBand, on a TUN device.",
 	    I_BRIDGE, 0, 1 },
 	  ipoib_bridge },
+	{ { "ipoib conform", "[TARGET]", "Test a node of a subnet against the RFCs.", I_CONFORM, 0,
+	    1 },
+	  ipoib_conform },
 };
 
 #define NCOMMANDS (sizeof table / sizeof *table)

@@ -15,6 +15,7 @@ enum ipoib_bit {
 	I_CONNECT = 1 << 5,
 	I_SIM = 1 << 6,
 	I_BRIDGE = 1 << 7,
+	I_CONFORM = 1 << 8,
 };
 
 #define IPOIB_UNSET UINT64_MAX /* of a number that was not given */
@@ -39,6 +40,9 @@ struct ipoib_opts {
 	uint32_t link_mtu;
 	uint64_t qkey, pkey;
 	struct optval_list ip;
+	/* conform */
+	const char *self, *ip6, *cases, *profile, *junit, *pcap;
+	bool list, tap, pcap_all, every_bit;
 	bool json;
 	char **arg; /* what is left */
 	int nargs;
@@ -67,5 +71,6 @@ int ipoib_listen(const struct ipoib_opts *o);
 int ipoib_connect(const struct ipoib_opts *o);
 int ipoib_sim(const struct ipoib_opts *o);
 int ipoib_bridge(const struct ipoib_opts *o);
+int ipoib_conform(const struct ipoib_opts *o);
 
 #endif

@@ -6,7 +6,7 @@
 
 #define I_TEXT (I_SERVICE_ID | I_LLADDR | I_PRIVATE_DATA)
 #define I_CONN (I_LISTEN | I_CONNECT)
-#define I_ALL  (I_TEXT | I_MAD | I_CONN | I_SIM | I_BRIDGE)
+#define I_ALL  (I_TEXT | I_MAD | I_CONN | I_SIM | I_BRIDGE | I_CONFORM)
 #define I_NODE (I_CONN | I_BRIDGE)
 
 #define AT(field) offsetof(struct ipoib_opts, field)
@@ -18,7 +18,7 @@ static const struct option_row table[] = {
 	  "the service ID that Linux uses, not that of RFC 4755" },
 	{ "flags", "rc,uc|rc|uc|ud", I_LLADDR, VAL_TEXT, AT(flags), 0, 0,
 	  "connections that the interface takes (default ud: none)" },
-	{ "gid", "GID", I_LLADDR | I_NODE, VAL_TEXT, AT(gid), 0, 0,
+	{ "gid", "GID", I_LLADDR | I_NODE | I_CONFORM, VAL_TEXT, AT(gid), 0, 0,
 	  "port GID, written like an IPv6 address" },
 	{ "mtu", "N", I_PRIVATE_DATA | I_NODE, VAL_UINT, AT(mtu), 0, UINT32_MAX,
 	  "Receive MTU, encapsulation header included" },
@@ -34,6 +34,14 @@ static const struct option_row table[] = {
 	  "how packets travel: as InfiniBand's, in UDP (default ib)" },
 	{ "sa", "ADDRESS", I_NODE, VAL_TEXT, AT(sa), 0, 0,
 	  "--port ib: IPv4 address of the subnet administration; the own one: it runs here" },
+	{ "sa", "ADDRESS", I_CONFORM, VAL_TEXT, AT(sa), 0, 0,
+	  "IPv4 address of the subnet administration (default: it runs here)" },
+	{ "link-mtu", "N", I_CONFORM, VAL_NUMBER, AT(link_mtu), 256, 4096,
+	  "administration: of datagrams and groups (default 2048)" },
+	{ "qkey", "N", I_CONFORM, VAL_UINT, AT(qkey), 0, UINT32_MAX,
+	  "administration: Q_Key of the link (default 0x80000b1b)" },
+	{ "pkey", "N", I_CONFORM, VAL_UINT, AT(pkey), 1, 0xffff,
+	  "P_Key of the link (default 0xffff)" },
 	{ "link-mtu", "N", I_NODE, VAL_NUMBER, AT(link_mtu), 256, 4096,
 	  "--port ib, administration: of datagrams and groups (default 2048)" },
 	{ "qkey", "N", I_NODE, VAL_UINT, AT(qkey), 0, UINT32_MAX,
@@ -62,6 +70,30 @@ static const struct option_row table[] = {
 	{ "tun", "NAME", I_BRIDGE, VAL_TEXT, AT(tun), 0, 0, "TUN device to make" },
 	{ "ip", "ADDRESS/PREFIX", I_BRIDGE, VAL_LIST, AT(ip), 0, 0,
 	  "address of the device; repeatable, one IPv4, four IPv6" },
+	{ "ip", "ADDRESS", I_CONFORM, VAL_LIST, AT(ip), 0, 0,
+	  "first of 64 own IPv4 addresses on the link: each case is another neighbour" },
+	{ "ip6", "ADDRESS", I_CONFORM, VAL_TEXT, AT(ip6), 0, 0,
+	  "an IPv6 address of the target (default: cases that need one are skipped)" },
+	{ "self", "NAME", I_CONFORM, VAL_TEXT, AT(self), 0, 0,
+	  "test a node of this build: ours, or one that is made to behave otherwise" },
+	{ "case", "PATTERN", I_CONFORM, VAL_TEXT, AT(cases), 0, 0,
+	  "only cases whose name matches, as file names do" },
+	{ "list", NULL, I_CONFORM, VAL_FLAG, AT(list), 0, 0,
+	  "show the cases and what they cover, run none" },
+	{ "profile", "NAME|FILE", I_CONFORM, VAL_TEXT, AT(profile), 0, 0,
+	  "deviations known of the target; linux-ib_ipoib is built in" },
+	{ "every-bit", NULL, I_CONFORM, VAL_FLAG, AT(every_bit), 0, 0,
+	  "flip each bit of each message, not one of each octet" },
+	{ "tap", NULL, I_CONFORM, VAL_FLAG, AT(tap), 0, 0, "output as TAP, version 13" },
+	{ "junit", "FILE", I_CONFORM, VAL_TEXT, AT(junit), 0, 0, "write a JUnit report too" },
+	{ "pcap", "FILE", I_CONFORM, VAL_TEXT, AT(pcap), 0, 0,
+	  "write the packets of failed cases as a capture file" },
+	{ "pcap-all", NULL, I_CONFORM, VAL_FLAG, AT(pcap_all), 0, 0,
+	  "with --pcap: those of all cases" },
+	{ "timeout", "SECONDS", I_CONFORM, VAL_SECONDS, AT(timeout_ms), 1, 3600000,
+	  "the longest wait for the target (default 15)" },
+	{ "udp", "HOST:PORT", I_CONFORM, VAL_TEXT, AT(udp), 0, 0,
+	  "own IPv4 address on the wire; its last octet is the LID" },
 	{ "udp", "HOST:PORT", I_NODE, VAL_TEXT, AT(udp), 0, 0,
 	  "--port ib: own IPv4 address, port 4791 unless all nodes have another" },
 	{ "mode", "rc,uc|rc|uc|ud", I_BRIDGE, VAL_TEXT, AT(flags), 0, 0,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The outputs of sessctl conform. */
-#include "sessctl/conform_out.h"
+#include "report/conform_out.h"
 #include <errno.h>
 #include <jansson.h>
 #include <string.h>
@@ -10,22 +10,23 @@
 
 static const char *const names[] = { "pass", "fail", "known", "skip" };
 
-static FILE *create(const char *name, const char *what)
+static FILE *create(const struct conform_out *c, const char *name, const char *what)
 {
 	FILE *f = fopen(name, "we");
 
 	if (!f)
-		fprintf(stderr, "sessctl conform: %s '%s': %s\n", what, name, strerror(errno));
+		fprintf(stderr, "%s: %s '%s': %s\n", c->command, what, name, strerror(errno));
 	return f;
 }
 
-int conform_out_begin(struct conform_out *c, const struct opts *o, const char *wire)
+int conform_out_begin(struct conform_out *c, const struct conform_out_opts *o, const char *command,
+		      const char *wire)
 {
-	*c = (struct conform_out){ .o = o, .wire = wire };
+	*c = (struct conform_out){ .o = *o, .command = command, .wire = wire };
 	c->colour = isatty(STDOUT_FILENO) && !o->json && !o->tap;
-	if (o->junit && !(c->junit = create(o->junit, "JUnit report")))
+	if (o->junit && !(c->junit = create(c, o->junit, "JUnit report")))
 		return -1;
-	if (o->pcap && !(c->pcap = create(o->pcap, "capture file")))
+	if (o->pcap && !(c->pcap = create(c, o->pcap, "capture file")))
 		return -1;
 	if (c->junit)
 		fprintf(c->junit,
@@ -165,24 +166,24 @@ static void table(const struct conform_out *c, const struct ddps_conform_result 
 
 void conform_out_case(struct conform_out *c, const struct ddps_conform_result *r)
 {
-	if (c->o->json)
+	if (c->o.json)
 		json_line(c, r);
-	else if (c->o->tap)
+	else if (c->o.tap)
 		tap(r);
 	else
 		table(c, r);
 	if (c->junit)
 		junit(c, r);
-	if (c->pcap && (r->verdict == DDPS_CONFORM_FAIL || c->o->pcap_all))
+	if (c->pcap && (r->verdict == DDPS_CONFORM_FAIL || c->o.pcap_all))
 		(void)ddps_conform_pcap_add(c->pcap, r);
 }
 
-static int close_file(FILE *f, const char *name)
+static int close_file(const struct conform_out *c, FILE *f, const char *name)
 {
 	int bad = f && (fflush(f) || ferror(f));
 
 	if (bad)
-		fprintf(stderr, "sessctl conform: '%s' could not be written: %s\n", name,
+		fprintf(stderr, "%s: '%s' could not be written: %s\n", c->command, name,
 			strerror(errno));
 	if (f)
 		fclose(f);
@@ -193,21 +194,21 @@ int conform_out_end(struct conform_out *c, const struct ddps_conform_sum *sum)
 {
 	int err = 0;
 
-	if (c->o->json)
+	if (c->o.json)
 		printf("{\"event\":\"summary\",\"transport\":\"%s\",\"pass\":%u,\"fail\":%u,"
 		       "\"known\":%u,\"skip\":%u}\n",
 		       c->wire, sum->pass, sum->fail, sum->known, sum->skip);
-	else if (c->o->tap)
+	else if (c->o.tap)
 		printf("1..%u\n", sum->pass + sum->fail + sum->known + sum->skip);
 	else
 		printf("%u passed, %u failed, %u known, %u skipped over %s\n", sum->pass, sum->fail,
 		       sum->known, sum->skip, c->wire);
 	if (c->junit)
 		fprintf(c->junit, "</testsuite>\n");
-	err |= close_file(c->junit, c->o->junit);
-	err |= close_file(c->pcap, c->o->pcap);
+	err |= close_file(c, c->junit, c->o.junit);
+	err |= close_file(c, c->pcap, c->o.pcap);
 	if (fflush(stdout) || ferror(stdout)) {
-		perror("sessctl conform: standard output");
+		fprintf(stderr, "%s: standard output: %s\n", c->command, strerror(errno));
 		err = -1;
 	}
 	return err;

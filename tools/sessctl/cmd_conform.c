@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* sessctl conform: the conformance cases, against anyone or against this build itself. */
 #include "sessctl/cmd.h"
-#include "sessctl/conform_out.h"
+#include "report/conform_out.h"
 #include "cli/sessctl.h"
 #include "cli/sig.h"
 #include <fnmatch.h>
@@ -66,9 +66,11 @@ struct report {
 static bool go_on(void *user)
 {
 	struct report *r = user;
+	const struct opts *o = r->o;
+	const struct conform_out_opts out = { o->json, o->tap, o->junit, o->pcap, o->pcap_all };
 
 	if (!r->begun)
-		r->broken = conform_out_begin(&r->out, r->o, r->wire);
+		r->broken = conform_out_begin(&r->out, &out, "sessctl conform", r->wire);
 	r->begun = true;
 	return !r->broken && !sig_pending();
 }

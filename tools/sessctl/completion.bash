@@ -24,7 +24,14 @@ _sessctl_value() { # OPTION WORD: candidates for the option's value
 		local head=${2%"${2##*,}"}
 		for i in send write read; do list+="$head$i "; done
 		;;
-	--profile) list="siw" ;;
+	--profile)
+		list="siw"
+		[[ ${COMP_WORDS[1]} == ipoib ]] && list="linux-ib_ipoib"
+		;;
+	--self)
+		[[ ${COMP_WORDS[1]} == ipoib ]] || return 1
+		list="ours illumos letter"
+		;;
 	--dir)
 		mapfile -t COMPREPLY < <(compgen -d -- "$2")
 		return 0
@@ -40,7 +47,7 @@ _sessctl_value() { # OPTION WORD: candidates for the option's value
 	--max-size | --stat | --count | --size | --interval | --timeout | --seconds | --depth | --qpn | --mtu | \
 		--gid | --decode | --peer-qpn | --set | --device-name | --retry | --hold | --reject | \
 		--case | --then | --seed | --nodes | --loss | --tun | --udp | --multicast | --listen | \
-		--peer | --ip | --sa | --link-mtu | --qkey | --pkey)
+		--peer | --ip | --ip6 | --sa | --link-mtu | --qkey | --pkey)
 		return 0
 		;;
 	*) return 1 ;;

@@ -88,6 +88,14 @@ void cf_trace_packet(struct cf_trace *t, bool by_target, unsigned conn, bool wro
 	i->wrong = wrong;
 }
 
+void cf_trace_ib(struct cf_trace *t, bool by_target, const void *p, size_t len)
+{
+	struct ddps_conform_item *i = add_item(t, by_target, 0, p, len);
+
+	if (i)
+		i->wire = DDPS_CONFORM_IB;
+}
+
 const struct ddps_conform_item *cf_trace_first(const struct cf_trace *t)
 {
 	return t->first;

@@ -18,6 +18,8 @@ void cf_trace_sctp(struct cf_trace *t, bool by_target, unsigned conn, uint16_t s
 /* A whole SCTP packet; @wrong: malformed on purpose. */
 void cf_trace_packet(struct cf_trace *t, bool by_target, unsigned conn, bool wrong, const void *p,
 		     size_t len);
+/* An IPv4 packet with UDP and InfiniBand in it. */
+void cf_trace_ib(struct cf_trace *t, bool by_target, const void *p, size_t len);
 
 /* NULL: it is empty. */
 const struct ddps_conform_item *cf_trace_first(const struct cf_trace *t);

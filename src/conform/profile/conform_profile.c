@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* What is known of targets. */
 #include "conform/profile/conform_profile.h"
+#include "conform/profile/conform_linux_ipoib.h"
 #include "conform/profile/conform_siw.h"
 #include <errno.h>
 #include <stdio.h>
@@ -16,7 +17,7 @@ static char *read_file(const char *name, char *why, size_t why_len)
 	size_t n = text ? fread(text, 1, FILE_MAX + 1, f) : 0;
 
 	if (!text || ferror(f) || n > FILE_MAX) {
-		snprintf(why, why_len, "profile '%s': %s (built in: siw)", name,
+		snprintf(why, why_len, "profile '%s': %s (built in: siw, linux-ib_ipoib)", name,
 			 text && n > FILE_MAX ? "larger than 1 MiB" : strerror(errno));
 		free(text);
 		text = NULL;
@@ -53,7 +54,9 @@ int cf_profile_load(struct cf_profile *p, const char *name, char *why, size_t wh
 
 	*p = (struct cf_profile){ 0 };
 	errno = 0;
-	p->text = strcmp(name, "siw") ? read_file(name, why, why_len) : strdup(conform_siw);
+	p->text = !strcmp(name, "siw")		    ? strdup(conform_siw)
+		  : !strcmp(name, "linux-ib_ipoib") ? strdup(conform_linux_ipoib)
+						    : read_file(name, why, why_len);
 	if (!p->text)
 		return -1;
 	for (char *l = strtok_r(p->text, "\n", &save); l; l = strtok_r(NULL, "\n", &save))

@@ -31,7 +31,8 @@ extern "C" {
 enum ddps_conform_wire {
 	DDPS_CONFORM_TCP = 1,
 	DDPS_CONFORM_SCTP = 2,
-	DDPS_CONFORM_PACKET = 4 /* of an item only: a whole SCTP packet (RFC 9260) */
+	DDPS_CONFORM_PACKET = 4, /* of an item only: a whole SCTP packet (RFC 9260) */
+	DDPS_CONFORM_IB = 8	 /* IPv4 packets with UDP and InfiniBand: conform_ipoib.h */
 };
 
 /* What the target is. */

@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* What all packets of the target had in common, whichever case they came in. */
+#include "conform/ipoib/peer.h"
+
+#define ECHO 84u
+
+/* So that there is something to judge if this case is run alone. */
+static void some_traffic(struct ci *ci)
+{
+	struct ci_conn *c;
+	struct ci_reply r;
+
+	ci_meet(ci, CI_RC_FLAG);
+	ci->accept = true;
+	ci_ping_ud(ci, ECHO, &r);
+	c = ci_connect(ci, true);
+	ci_echo_rc(ci, c, ECHO);
+	(void)ci_replied(ci, ci->seq, ci_limit(ci), &r);
+	ci_disconnect(ci, c);
+}
+
+static void judge(struct ci *ci, enum ci_lint what)
+{
+	some_traffic(ci);
+	CI_CHECK(ci, !ci->lint[what][0], "%s", ci->lint[what]);
+}
+
+static void icrc(struct ci *ci)
+{
+	judge(ci, CI_LINT_ICRC);
+}
+
+static void packet(struct ci *ci)
+{
+	judge(ci, CI_LINT_PACKET);
+}
+
+static void keys(struct ci *ci)
+{
+	judge(ci, CI_LINT_KEYS);
+}
+
+static void encap(struct ci *ci)
+{
+	judge(ci, CI_LINT_ENCAP);
+}
+
+static void source(struct ci *ci)
+{
+	judge(ci, CI_LINT_SOURCE);
+}
+
+static void mad(struct ci *ci)
+{
+	judge(ci, CI_LINT_MAD);
+}
+
+const struct ci_case ci_cases_whole[] = {
+	{ "whole-icrc", "", "every packet had its ICRC (IBA 9.2.1.1)", 0, icrc },
+	{ "whole-packets", "", "headers, pads and lengths were right (IBA 9.2)", 0, packet },
+	{ "whole-keys", "4391-9.1.2-1 4392-4-2 4391-9.1-1",
+	  "every datagram had the link's Q_Key and P_Key", 0, keys },
+	{ "whole-encapsulation", "4391-6-1 4391-6-2 4391-14-2 4755-4-1",
+	  "every frame had its header, reserved octets 0", 0, encap },
+	{ "whole-source", "4755-2.2-1 4755-3.1-8 4391-9.1.1-3",
+	  "every datagram came from the one UD queue pair", 0, source },
+	{ "whole-mads", "", "headers and reserved fields of every MAD were right (IBA 12.6)", 0,
+	  mad },
+	{ 0 },
+};

@@ -1,0 +1,365 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Sockets, and which part of the peer a packet is for. */
+#include "conform/ipoib/peer.h"
+#include "conform/peer/inside.h"
+#include <errno.h>
+#include <poll.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define NS_PER_MS 1000000ull
+#define IP_EXTRA  28u
+#define ROOM	  64u /* zeros behind an event: headers may be read before lengths */
+
+uint64_t ci_now(void)
+{
+	return cf_now();
+}
+
+uint64_t ci_limit(const struct ci *ci)
+{
+	return ci_now() + ci->plan.limit_ms * NS_PER_MS;
+}
+
+void ci_fail(struct ci *ci, const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(ci->why, sizeof ci->why, fmt, ap);
+	va_end(ap);
+	longjmp(ci->leave, 1);
+}
+
+void ci_skip(struct ci *ci, const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(ci->why, sizeof ci->why, fmt, ap);
+	va_end(ap);
+	ci->skipped = true;
+	longjmp(ci->leave, 1);
+}
+
+void ci_lint(struct ci *ci, enum ci_lint what, const char *fmt, ...)
+{
+	va_list ap;
+
+	if (ci->lint[what][0])
+		return;
+	va_start(ap, fmt);
+	vsnprintf(ci->lint[what], sizeof ci->lint[what], fmt, ap);
+	va_end(ap);
+}
+
+/* ---- sockets ---- */
+
+/* IP identification 0 and no fragments: not connected, path MTU discovery "probe". */
+static int udp(uint32_t ip, uint16_t port, bool shared)
+{
+	const int on = 1, probe = IP_PMTUDISC_PROBE, room = 4 << 20;
+	struct sockaddr_in a = { .sin_family = AF_INET,
+				 .sin_addr.s_addr = htonl(ip),
+				 .sin_port = htons(port) };
+	int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+
+	if (fd < 0)
+		return -1;
+	if (setsockopt(fd, SOL_SOCKET, SO_RCVBUFFORCE, &room, sizeof room))
+		(void)setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &room, sizeof room);
+	(void)setsockopt(fd, SOL_SOCKET, SO_NO_CHECK, &on, sizeof on);
+	if (!setsockopt(fd, IPPROTO_IP, IP_MTU_DISCOVER, &probe, sizeof probe) &&
+	    !setsockopt(fd, SOL_SOCKET, SO_BROADCAST, &on, sizeof on) &&
+	    (!shared || !setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on)) &&
+	    !bind(fd, (struct sockaddr *)&a, sizeof a))
+		return fd;
+	close(fd);
+	return -1;
+}
+
+int ci_open(struct ci *ci, char *why, size_t why_len)
+{
+	const struct ci_plan *p = &ci->plan;
+
+	ci->unicast = udp(p->wire_ip, p->port, false);
+	ci->multicast = ci->unicast < 0 ? -1 : udp(p->broadcast, p->port, true);
+	ci->lid = p->wire_ip & 0xff;
+	ci->sa = p->sa_lid == ci->lid;
+	if (ci->multicast >= 0)
+		return 0;
+	snprintf(why, why_len, "UDP port %u on %u.%u.%u.%u and its broadcast address: %s", p->port,
+		 p->wire_ip >> 24, p->wire_ip >> 16 & 255, p->wire_ip >> 8 & 255, p->wire_ip & 255,
+		 strerror(errno));
+	return -1;
+}
+
+void ci_close(struct ci *ci)
+{
+	ci_forget(ci);
+	for (unsigned i = 0; i < CI_GROUPS; i++)
+		if (ci->group[i].mlid && ci->group[i].fd >= 0)
+			close(ci->group[i].fd);
+	for (unsigned i = 0; i < CI_QPS; i++)
+		free(ci->qp[i].in);
+	if (ci->unicast >= 0)
+		close(ci->unicast);
+	if (ci->multicast >= 0)
+		close(ci->multicast);
+}
+
+struct ci_group *ci_group(struct ci *ci, const uint8_t *mgid)
+{
+	for (unsigned i = 0; i < CI_GROUPS; i++)
+		if (ci->group[i].mlid && !memcmp(ci->group[i].mgid, mgid, CI_GID))
+			return &ci->group[i];
+	return NULL;
+}
+
+struct ci_group *ci_group_make(struct ci *ci, const uint8_t *mgid, uint16_t mlid)
+{
+	for (unsigned i = 0; i < CI_GROUPS; i++) {
+		struct ci_group *g = &ci->group[i];
+
+		if (g->mlid)
+			continue;
+		*g = (struct ci_group){ .mlid = mlid ? mlid : (uint16_t)(CI_MLID + i), .fd = -1 };
+		memcpy(g->mgid, mgid, CI_GID);
+		return g;
+	}
+	return NULL;
+}
+
+/* ---- out ---- */
+
+static void record(struct ci *ci, bool by_target, const uint8_t *b, size_t len,
+		   const struct ci_addr *a)
+{
+	uint8_t ip[IP_EXTRA + CI_PKT_MAX];
+
+	if (ci->trace && len <= CI_PKT_MAX)
+		cf_trace_ib(ci->trace, by_target, ip, ci_pkt_ip(ip, b, len, a));
+}
+
+static void put(struct ci *ci, int fd, const uint8_t *b, size_t len, const struct ci_addr *a)
+{
+	struct sockaddr_in to = { .sin_family = AF_INET,
+				  .sin_addr.s_addr = htonl(a->dst),
+				  .sin_port = htons(a->dport) };
+
+	record(ci, false, b, len, a);
+	for (unsigned tries = 0; tries < 100; tries++) {
+		struct pollfd p = { .fd = fd, .events = POLLOUT };
+
+		if (sendto(fd, b, len, 0, (struct sockaddr *)&to, sizeof to) >= 0)
+			return;
+		if (errno == EAGAIN || errno == ENOBUFS)
+			(void)poll(&p, 1, 10);
+	}
+}
+
+static struct ci_addr address(const struct ci *ci, uint32_t lid)
+{
+	bool group = lid >= CI_MLID;
+
+	return (struct ci_addr){ .src = ci->plan.wire_ip,
+				 .dst = group ? ci->plan.broadcast
+					      : (ci->plan.wire_ip & ~0xffu) | lid,
+				 .sport = group ? (uint16_t)lid : ci->plan.port,
+				 .dport = ci->plan.port };
+}
+
+void ci_packet(struct ci *ci, uint32_t lid, struct ci_pkt *p)
+{
+	struct ci_addr a = address(ci, lid);
+	uint8_t b[CI_PKT_MAX];
+	int fd = ci->unicast;
+
+	for (unsigned i = 0; i < CI_GROUPS && lid >= CI_MLID; i++) {
+		struct ci_group *g = &ci->group[i];
+
+		if (g->mlid != lid)
+			continue;
+		if (g->fd < 0)
+			g->fd = udp(ci->plan.wire_ip, g->mlid, false);
+		fd = g->fd;
+	}
+	put(ci, fd, b, ci_pkt_build(b, p, &a), &a);
+}
+
+void ci_octets(struct ci *ci, const uint8_t *b, size_t len)
+{
+	struct ci_addr a = address(ci, ci->target.lid);
+
+	put(ci, ci->unicast, b, len, &a);
+}
+
+/* ---- events ---- */
+
+struct ci_ev *ci_event(struct ci *ci, unsigned kind, const void *b, size_t len)
+{
+	struct ci_ev *e = ci->n_ev < CI_KEPT ? calloc(1, sizeof *e + len + ROOM) : NULL;
+
+	if (!e)
+		ci_fail(ci, "more comes from the target than can be kept");
+	e->kind = kind;
+	e->at = ci_now();
+	e->len = len;
+	if (len)
+		memcpy(e->b, b, len);
+	*ci->ev_end = e;
+	ci->ev_end = &e->next;
+	ci->n_ev++;
+	return e;
+}
+
+void ci_forget(struct ci *ci)
+{
+	while (ci->ev) {
+		struct ci_ev *e = ci->ev;
+
+		ci->ev = e->next;
+		free(e);
+	}
+	ci->ev_end = &ci->ev;
+	ci->n_ev = 0;
+	free(ci->at);
+	ci->at = NULL;
+}
+
+static struct ci_ev *take_event(struct ci *ci, unsigned kinds)
+{
+	for (struct ci_ev **at = &ci->ev; *at; at = &(*at)->next) {
+		struct ci_ev *e = *at;
+
+		if (!(e->kind & kinds))
+			continue;
+		*at = e->next;
+		if (ci->ev_end == &e->next)
+			ci->ev_end = at;
+		ci->n_ev--;
+		free(ci->at);
+		ci->at = e;
+		return e;
+	}
+	return NULL;
+}
+
+struct ci_ev *ci_await(struct ci *ci, unsigned kinds, uint64_t until)
+{
+	struct ci_ev *e;
+
+	while (!(e = take_event(ci, kinds)) && ci_now() < until)
+		ci_pump(ci, until);
+	return e;
+}
+
+/* ---- in ---- */
+
+static void lint_packet(struct ci *ci, const struct ci_pkt *p, const uint8_t *b, size_t len)
+{
+	if (p->flags & 0x0f || b[8] & 0x7f || p->reserved & 0x3f)
+		ci_lint(ci, CI_LINT_PACKET, "reserved bits of a header are set: %s",
+			cf_hex(b, CI_BTH));
+	for (size_t i = 0; i < (p->flags >> 4 & 3u); i++)
+		if (b[len - CI_ICRC - 1 - i])
+			ci_lint(ci, CI_LINT_PACKET, "a pad octet is %02x",
+				b[len - CI_ICRC - 1 - i]);
+	if ((p->pkey ^ ci->plan.pkey) & 0x7fff || !(p->pkey & 0x8000))
+		ci_lint(ci, CI_LINT_KEYS, "P_Key %04x", p->pkey);
+}
+
+static void frame_in(struct ci *ci, const struct ci_pkt *p, uint16_t mlid)
+{
+	struct ci_ev *e;
+
+	if (p->qkey != ci->qkey)
+		ci_lint(ci, CI_LINT_KEYS, "a datagram with Q_Key %08x", p->qkey);
+	if (p->src_qpn != ci->target.qpn && ci->target.known)
+		ci_lint(ci, CI_LINT_SOURCE, "a datagram from queue pair %06x", p->src_qpn);
+	if (p->len < CI_ENCAP || p->data[2] || p->data[3])
+		ci_lint(ci, CI_LINT_ENCAP, "encapsulation header %s",
+			cf_hex(p->data, p->len < CI_ENCAP ? p->len : CI_ENCAP));
+	e = ci_event(ci, CI_EV_FRAME, p->data, p->len);
+	e->src_qpn = p->src_qpn;
+	e->mlid = mlid;
+}
+
+static void mad_in(struct ci *ci, uint16_t slid, const struct ci_pkt *p)
+{
+	if (p->len != CI_MAD || p->qkey != 0x80010000) {
+		ci_lint(ci, CI_LINT_MAD, "a MAD of %zu octets with Q_Key %08x", p->len, p->qkey);
+		return;
+	}
+	if (p->data[M_CLASS] == 3)
+		ci_sa_rx(ci, slid, p->data);
+	else
+		ci_cm_rx(ci, slid, p->data);
+}
+
+static void take(struct ci *ci, const struct ci_addr *a, uint16_t mlid, const uint8_t *b,
+		 size_t len)
+{
+	uint16_t slid = (uint16_t)(a->src & 0xff);
+	bool target = slid != ci->lid && (!ci->target.lid || slid == ci->target.lid);
+	struct ci_pkt p;
+	const char *bad = ci_pkt_parse(&p, b, len);
+
+	if ((a->src ^ ci->plan.wire_ip) & ~0xffu || slid == ci->lid || (bad && !target))
+		return;
+	record(ci, true, b, len, a);
+	if (bad) {
+		ci_lint(ci, CI_LINT_PACKET, "a packet is %s: %s", bad, cf_hex(b, len));
+		return;
+	}
+	if (!ci_icrc_right(b, len, a)) {
+		if (target)
+			ci_lint(ci, CI_LINT_ICRC, "a wrong ICRC of %s", cf_hex(b, len));
+		return;
+	}
+	if (target)
+		lint_packet(ci, &p, b, len);
+	if (p.op == (CI_UD | CI_ONLY) && p.qpn == 1)
+		mad_in(ci, slid, &p);
+	else if (p.op == (CI_UD | CI_ONLY) && target && (mlid || p.qpn == ci->me.qpn))
+		frame_in(ci, &p, mlid);
+	else if (target && (p.op & CI_TRANSPORT) == CI_RC)
+		ci_qp_rx(ci, &p);
+}
+
+static bool read_all(struct ci *ci, bool multicast)
+{
+	uint8_t b[CI_PKT_MAX];
+	struct sockaddr_in from = { 0 };
+	socklen_t n = sizeof from;
+	ssize_t len = recvfrom(multicast ? ci->multicast : ci->unicast, b, sizeof b, 0,
+			       (struct sockaddr *)&from, &n);
+	struct ci_addr a = { .src = ntohl(from.sin_addr.s_addr),
+			     .dst = multicast ? ci->plan.broadcast : ci->plan.wire_ip,
+			     .sport = ntohs(from.sin_port),
+			     .dport = ci->plan.port };
+
+	if (len < 0)
+		return errno != EAGAIN && errno != EWOULDBLOCK; /* an ICMP error is no end */
+	take(ci, &a, multicast ? a.sport : 0, b, (size_t)len);
+	return true;
+}
+
+void ci_pump(struct ci *ci, uint64_t until)
+{
+	struct pollfd fds[2] = { { .fd = ci->unicast, .events = POLLIN },
+				 { .fd = ci->multicast, .events = POLLIN } };
+	uint64_t now = ci_now();
+	int ms = until <= now ? 0 : (int)((until - now) / NS_PER_MS) + 1;
+
+	if (poll(fds, 2, ms) <= 0)
+		return;
+	/* a group first: what it says came before the answer that may follow */
+	for (unsigned i = 0; i < 32 && fds[1].revents && read_all(ci, true); i++)
+		;
+	for (unsigned i = 0; i < 32 && fds[0].revents && read_all(ci, false); i++)
+		;
+}

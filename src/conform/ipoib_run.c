@@ -1,0 +1,340 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The suite for IPoIB as programs see it: options, the list of cases, runs. */
+#include "conform/ipoib/peer.h"
+#include "conform/profile/conform_profile.h"
+#include "conform/sized.h"
+#include <ddpsess/conform_ipoib.h>
+#include <fnmatch.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define WAIT_MS	 15000u
+#define LOOPBACK 127u
+#define BCAST_LO 0x7fffffffu
+
+_Static_assert(offsetof(struct ddps_conform_ipoib_options, seed) + sizeof(uint32_t) ==
+		       sizeof(struct ddps_conform_ipoib_options),
+	       "ddps_conform_ipoib_options needs a reserve at its end");
+
+void ddps_conform_ipoib_options_init_sized(struct ddps_conform_ipoib_options *o, size_t size)
+{
+	const struct ddps_conform_ipoib_options defaults = { .udp_port = 4791,
+							     .n_link_ip4 = 64,
+							     .pkey = 0xffff,
+							     .qkey = 0x80000b1b,
+							     .mtu = 4,
+							     .life = 18,
+							     .wait_ms = WAIT_MS };
+	size_t known = size < sizeof defaults ? size : sizeof defaults;
+
+	memset(o, 0, size);
+	memcpy(o, &defaults, known);
+	if (size >= sizeof o->struct_size)
+		o->struct_size = size;
+}
+
+/* ---- cases ---- */
+
+static const struct ci_case *const tables[] = {
+	ci_cases_link,	ci_cases_arp,	 ci_cases_ud,	 ci_cases_passive,
+	ci_cases_stray, ci_cases_active, ci_cases_end,	 ci_cases_cross,
+	ci_cases_data,	ci_cases_sweep,	 ci_cases_whole,
+};
+
+static const struct ci_case *case_at(size_t i)
+{
+	for (size_t t = 0; t < sizeof tables / sizeof *tables; t++)
+		for (const struct ci_case *c = tables[t]; c->name; c++)
+			if (!i--)
+				return c;
+	return NULL;
+}
+
+static struct ddps_conform_case shown(const struct ci_case *c)
+{
+	return (struct ddps_conform_case){
+		.name = c->name, .ids = c->ids, .rule = c->rule, .wires = DDPS_CONFORM_IB
+	};
+}
+
+int ddps_conform_ipoib_case(size_t i, struct ddps_conform_case *c)
+{
+	const struct ci_case *at = case_at(i);
+
+	if (!at)
+		return DDPS_E_INVAL;
+	*c = shown(at);
+	return 0;
+}
+
+/* ---- runs ---- */
+
+struct run {
+	struct ddps_conform_ipoib_options o;
+	struct ddps_conform_calls calls;
+	struct ddps_conform_sum sum;
+	struct cf_profile known;
+	struct ci ci;
+	uint32_t number;
+	char *why;
+	size_t why_len;
+};
+
+static int fault(struct run *r, int err, const char *fmt, ...)
+	__attribute__((format(printf, 3, 4)));
+
+static int fault(struct run *r, int err, const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	if (r->why_len)
+		vsnprintf(r->why, r->why_len, fmt, ap);
+	va_end(ap);
+	return err;
+}
+
+static int plan(struct run *r)
+{
+	const struct ddps_conform_ipoib_options *o = &r->o;
+	static const uint8_t none[16];
+	struct ci_plan *p = &r->ci.plan;
+
+	*p = (struct ci_plan){ .wire_ip = cf_get32(o->ip4),
+			       .broadcast = cf_get32(o->broadcast),
+			       .port = o->udp_port,
+			       .sa_lid = o->sa_lid ? o->sa_lid : o->ip4[3],
+			       .ip = cf_get32(o->link_ip4),
+			       .ips = o->n_link_ip4,
+			       .target = cf_get32(o->target),
+			       .has_target6 = memcmp(o->target6, none, 16) != 0,
+			       .pkey = o->pkey,
+			       .qkey = o->qkey,
+			       .mtu = o->mtu,
+			       .life = o->life,
+			       .limit_ms = o->wait_ms,
+			       .thorough = o->thorough };
+	memcpy(p->gid, o->gid, CI_GID);
+	memcpy(p->target6, o->target6, 16);
+	if (!p->broadcast)
+		p->broadcast = o->ip4[0] == LOOPBACK ? BCAST_LO : p->wire_ip | 0xff;
+	if (!o->ip4[3] || o->ip4[3] == 0xff || !p->port || !p->target || !p->ip || p->ips < 3 ||
+	    p->mtu < 1 || p->mtu > 5 || p->life > 31 || !(p->pkey & 0x7fff) || !p->limit_ms ||
+	    p->limit_ms > INT32_MAX || o->thorough > 1 || o->reserved || o->gid[0] != 0xfe ||
+	    p->target - p->ip < p->ips)
+		return fault(r, DDPS_E_INVAL,
+			     "an address, key, MTU or time that there is not, or a target among "
+			     "the own addresses");
+	return 0;
+}
+
+static void tell(struct run *r, const struct ci_case *c, enum ddps_conform_verdict v, uint64_t ns)
+{
+	const char *known = cf_profile_find(&r->known, c->name);
+	struct ddps_conform_result out = {
+		.c = shown(c),
+		.verdict = v == DDPS_CONFORM_FAIL && known ? DDPS_CONFORM_KNOWN : v,
+		.number = ++r->number,
+		.why = r->ci.why,
+		.known = known,
+		.ns = ns,
+		.first = r->ci.trace ? cf_trace_first(r->ci.trace) : NULL,
+	};
+	uint32_t *count[] = { [DDPS_CONFORM_PASS] = &r->sum.pass,
+			      [DDPS_CONFORM_FAIL] = &r->sum.fail,
+			      [DDPS_CONFORM_KNOWN] = &r->sum.known,
+			      [DDPS_CONFORM_SKIP] = &r->sum.skip };
+
+	++*count[out.verdict];
+	if (r->calls.result)
+		r->calls.result(r->calls.user, &out);
+}
+
+/* Everything of the case before is gone. */
+static void fresh(struct ci *ci)
+{
+	ci_forget(ci);
+	for (unsigned i = 0; i < CI_QPS; i++)
+		ci->qp[i].used = false;
+	ci->n_conns = ci->n_seen = 0;
+	ci->accept = ci->no_arp = ci->again = ci->sa_quiet = ci->skipped = false;
+	ci->why[0] = 0;
+	ci->rx_mtu = CI_RX_MTU;
+	ci->me.first_id = ci->next_id;
+}
+
+static enum ddps_conform_verdict execute(struct ci *ci, const struct ci_case *c)
+{
+	volatile enum ddps_conform_verdict v = DDPS_CONFORM_SKIP;
+
+	if ((c->needs & CI_NEEDS_SA) && !ci->sa) {
+		snprintf(ci->why, sizeof ci->why, "the suite is not the administration");
+		return v;
+	}
+	if ((c->needs & CI_NEEDS_IP6) && !ci->target.has_ip6) {
+		snprintf(ci->why, sizeof ci->why, "needs an IPv6 address of the target");
+		return v;
+	}
+	if (!setjmp(ci->leave)) {
+		c->run(ci);
+		v = DDPS_CONFORM_PASS;
+	} else {
+		v = ci->skipped ? DDPS_CONFORM_SKIP : DDPS_CONFORM_FAIL;
+	}
+	return v;
+}
+
+static void end_of_case(struct ci *ci)
+{
+	char why[sizeof ci->why];
+
+	memcpy(why, ci->why, sizeof why);
+	ci->again = ci->accept = false;
+	if (!setjmp(ci->leave))
+		ci_sweep(ci);
+	memcpy(ci->why, why, sizeof why);
+}
+
+static void one(struct run *r, const struct ci_case *c)
+{
+	uint64_t begin = ci_now();
+	enum ddps_conform_verdict v;
+
+	fresh(&r->ci);
+	r->ci.c = c;
+	r->ci.trace = cf_trace_new();
+	v = execute(&r->ci, c);
+	if (v != DDPS_CONFORM_SKIP)
+		end_of_case(&r->ci);
+	tell(r, c, v, ci_now() - begin);
+	cf_trace_free(r->ci.trace);
+	r->ci.trace = NULL;
+}
+
+/* The form of service ID that it takes: RFC 4755 3.5, or that of Linux. */
+static void find_form(struct ci *ci)
+{
+	static const uint8_t form[] = { 0x01, 0x10 };
+
+	for (unsigned i = 0; i < sizeof form && !ci->sid_form; i++) {
+		struct ci_conn *c = ci_req(ci);
+		const uint8_t *m;
+
+		c->req[REQ_SID] = form[i];
+		ci_cm_send(ci, c->req);
+		m = ci_want(ci, 0);
+		if (ci_attr(m) != CI_REP)
+			continue;
+		ci->sid_form = form[i];
+		ci_rep_in(ci, c, m);
+		ci_rtu(ci, c, false);
+	}
+}
+
+/* The link is there, and the target on it. */
+static int find_target(struct run *r)
+{
+	struct ci *ci = &r->ci;
+	uint64_t until;
+
+	fresh(ci);
+	if (setjmp(ci->leave))
+		return fault(r, DDPS_E_REFUSED, "%s", ci->why);
+	if (ci->sa)
+		ci_sa_start(ci);
+	else
+		ci_sa_join(ci);
+	for (until = ci_limit(ci); ci->sa && !ci->n_nodes; ci_pump(ci, until))
+		if (ci_now() >= until)
+			ci_fail(ci,
+				"nobody joins the link: is the target up, and is its subnet "
+				"administration LID %u?",
+				ci->lid);
+	ci->target.ip = ci->plan.target;
+	ci->target.has_ip6 = ci->plan.has_target6;
+	memcpy(ci->target.ip6, ci->plan.target6, 16);
+	ci_meet(ci, 0);
+	if (!ci->sa)
+		ci_sa_path(ci, ci->target.lla + 4);
+	for (unsigned i = 0; i < ci->n_nodes; i++)
+		if (!memcmp(ci->node[i].gid, ci->target.lla + 4, CI_GID))
+			ci->target.lid = ci->node[i].lid;
+	CI_CHECK(ci, ci->target.lid, "who answers the ARP request has not joined: %s",
+		 cf_hex(ci->target.lla, CI_LLA));
+	ci->target.known = true;
+	find_form(ci);
+	end_of_case(ci);
+	return 0;
+}
+
+static int all(struct run *r)
+{
+	const struct ci_case *c;
+	bool met = false;
+	int err = 0;
+
+	for (size_t i = 0; !err && (c = case_at(i)); i++) {
+		if (r->o.pattern && fnmatch(r->o.pattern, c->name, 0))
+			continue;
+		if (!met)
+			err = find_target(r);
+		met = true;
+		if (err || (r->calls.go_on && !r->calls.go_on(r->calls.user)))
+			break;
+		one(r, c);
+	}
+	return err;
+}
+
+static int prepare(struct run *r, const struct ddps_conform_ipoib_options *o,
+		   const struct ddps_conform_calls *calls)
+{
+	char bad[300];
+	int err = conform_take_sized(&r->o, sizeof r->o, o);
+
+	if (!err && calls)
+		err = conform_take_sized(&r->calls, sizeof r->calls, calls);
+	if (err)
+		return fault(r, err, "options of another release than this library's");
+	err = plan(r);
+	if (err)
+		return err;
+	if (r->o.profile && cf_profile_load(&r->known, r->o.profile, bad, sizeof bad))
+		return fault(r, DDPS_E_ADDRESS, "%s", bad);
+	r->ci.ev_end = &r->ci.ev;
+	r->ci.random = r->o.seed * 2654435761u + 12345;
+	r->ci.next_id = r->ci.random << 8 | 1;
+	r->ci.next_tid = (uint64_t)r->ci.random << 32 | 1;
+	r->ci.next_qpn = r->ci.random >> 7;
+	return 0;
+}
+
+int ddps_conform_ipoib_run(const struct ddps_conform_ipoib_options *o,
+			   const struct ddps_conform_calls *calls, struct ddps_conform_sum *sum,
+			   char *why, size_t why_len)
+{
+	struct run *r = calloc(1, sizeof *r);
+	char bad[300];
+	int err;
+
+	if (!r)
+		return DDPS_E_NOMEM;
+	r->why = why;
+	r->why_len = why_len;
+	r->ci.unicast = r->ci.multicast = -1;
+	err = prepare(r, o, calls);
+	if (!err) {
+		if (ci_open(&r->ci, bad, sizeof bad))
+			err = fault(r, DDPS_E_SYSTEM, "%s", bad);
+		if (!err)
+			err = all(r);
+		ci_close(&r->ci);
+		cf_profile_free(&r->known);
+	}
+	if (sum)
+		*sum = r->sum;
+	free(r);
+	return err;
+}

@@ -1,0 +1,96 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-2-Clause
+# sessctl ipoib conform: its outputs, other kinds of peers, and whether it notices who lies.
+# That our node passes all cases is tests/conformance/run.sh's business.
+# shellcheck source=/dev/null disable=SC2154,SC2034 # variables of lib.bash
+. "$(dirname "$0")/lib.bash"
+
+lists_cases() {
+	run 0 ipoib conform --list && [ "$(wc -l <out)" -ge 100 ] &&
+		run 0 ipoib conform --list --case 'cross-*' && says out cross-smaller || return
+	why="a line without three fields, or a name twice"
+	"$SESSCTL" ipoib conform --list | awk -F '\t' 'NF != 3 || seen[$1]++ { exit 1 }'
+}
+
+outputs() {
+	run 0 ipoib conform --self ours --case 'end-d*' --json --pcap all.pcap --pcap-all --junit j.xml &&
+		says out '"transport":"ib"' && says out '"event":"summary"' &&
+		says j.xml '<testcase classname="ib" name="end-dreq"' &&
+		run 0 ipoib conform --self ours --case end-dreq --tap && says out "TAP version 13" &&
+		says out "ok 1 - end-dreq" || return
+	why="no capture"
+	[ "$(stat -c %s all.pcap)" -gt 1000 ]
+}
+
+dissects() {
+	local port
+	port=$(tshark -r all.pcap -T fields -e udp.dstport 2>/dev/null | head -n 1)
+	tshark -r all.pcap -d "udp.port==$port,infiniband" >shown 2>/dev/null
+	says shown "CM: DisconnectReq" || return
+	tshark -r all.pcap -d "udp.port==$port,infiniband" -Y _ws.malformed >bad 2>/dev/null
+	why="malformed: $(head -n 1 bad)"
+	[ ! -s bad ]
+}
+
+usage() {
+	run 2 ipoib conform && says err "missing TARGET" &&
+		run 2 ipoib conform --self nobody && says err "lie-qpn" &&
+		run 2 ipoib conform 10.88.0.2 && says err "--udp is needed" &&
+		run 2 ipoib conform --self ours --case 'no-such' && says err "no case has a name" &&
+		run 2 ipoib conform --self ours --profile /nowhere && says err "linux-ib_ipoib"
+}
+
+# Nobody there: said once, no case is run.
+nobody() {
+	run 1 ipoib conform --udp 127.9.9.1:29791 --gid fe80::1 --ip 10.88.0.100 --timeout 1 10.88.0.2 &&
+		says err "nobody joins the link"
+}
+
+# peer NAME CASES FAILS: those cases against that kind of peer; the ones that must fail, no others
+peer() {
+	local want=$3
+	"$SESSCTL" ipoib conform --self "$1" --timeout 2 --case "$2" --json >out 2>err
+	sed -n 's/.*"case":"\([^"]*\)".*"result":"fail".*/\1/p' out | tr '\n' ' ' >failed
+	why="failed: $(cat failed), not: $want; $(tail -n 1 err)"
+	grep -q '"event":"summary"' out && [ "$(cat failed)" = "${want:+$want }" ]
+}
+
+# lie NAME CASE: the case that this lie fails
+lie() {
+	peer "$1" "$2" "$2"
+}
+
+test_case "the cases are listed" lists_cases
+test_case "TAP, JSON, JUnit, capture" outputs
+if command -v tshark >/dev/null; then
+	test_case "tshark reads the capture" dissects
+fi
+test_case "what is wrong on the command line" usage
+test_case "no target" nobody
+test_case "a peer like illumos has its own service ID" peer illumos req-service-id req-service-id
+test_case "a peer like illumos uses connections in one direction" peer illumos rtu-private rtu-private
+test_case "a peer to the letter" peer letter 'cm-service-id' ''
+while read -r name case; do
+	test_case "$name is noticed by $case" lie "$name" "$case"
+done <<-'END'
+	lie-qpn cm-rep-private
+	lie-reserved req-private
+	lie-mtu cm-rep-private
+	lie-rej-private cm-rej-private
+	lie-rej-reason cross-smaller
+	lie-rej-message cm-service-id-type
+	lie-service-id req-service-id-rest
+	lie-tid end-dreq
+	lie-id end-unknown
+	lie-gid req-path
+	lie-lid req-path
+	lie-reserved-cm whole-mads
+	lie-dreq end-own-dreq
+	lie-silent end-dreq
+	lie-encap whole-encapsulation
+	lie-flags arp-flags
+	lie-arp-qpn arp-reply
+	lie-arp-type arp-reply
+	lie-nd nd-advertisement
+END
+finish

@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The suite for IPoIB as a library: options, the list of cases, what cannot be run. */
+#include <criterion/criterion.h>
+#include <ddpsess/conform_ipoib.h>
+#include <string.h>
+#include <unistd.h>
+
+static void plan(struct ddps_conform_ipoib_options *o)
+{
+	uint32_t at = (uint32_t)getpid();
+
+	ddps_conform_ipoib_options_init(o);
+	memcpy(o->ip4, (uint8_t[4]){ 127, (uint8_t)(at | 1), (uint8_t)(at >> 8), 1 }, 4);
+	o->udp_port = (uint16_t)(20000 + at % 20000);
+	memcpy(o->gid, (uint8_t[16]){ 0xfe, 0x80, [15] = 1 }, 16);
+	memcpy(o->target, (uint8_t[4]){ 10, 0, 0, 2 }, 4);
+	memcpy(o->link_ip4, (uint8_t[4]){ 10, 0, 0, 100 }, 4);
+	o->wait_ms = 20;
+	o->seed = at;
+}
+
+Test(conform_ipoib, defaults_are_those_of_the_header)
+{
+	struct ddps_conform_ipoib_options o;
+
+	memset(&o, 0x5a, sizeof o);
+	ddps_conform_ipoib_options_init(&o);
+	cr_expect_eq(o.struct_size, sizeof o);
+	cr_expect_eq(o.udp_port, 4791);
+	cr_expect_eq(o.n_link_ip4, 64);
+	cr_expect_eq(o.pkey, 0xffff);
+	cr_expect_eq(o.qkey, 0x80000b1b);
+	cr_expect(o.mtu == 4 && o.life == 18 && o.wait_ms == 15000 && !o.sa_lid && !o.pattern);
+	memset(&o, 0x5a, sizeof o);
+	ddps_conform_ipoib_options_init_sized(&o, sizeof(size_t) + 2);
+	cr_expect_eq(o.struct_size, sizeof(size_t) + 2);
+	cr_expect_eq(o.broadcast[0], 0x5a);
+}
+
+Test(conform_ipoib, every_case_has_a_name_of_its_own)
+{
+	struct ddps_conform_case c, d;
+	size_t n = 0;
+
+	for (; !ddps_conform_ipoib_case(n, &c); n++) {
+		cr_assert(c.name && *c.name && c.ids && c.rule && *c.rule);
+		cr_expect_eq(c.wires, DDPS_CONFORM_IB);
+		for (size_t i = 0; i < n; i++) {
+			cr_assert_eq(ddps_conform_ipoib_case(i, &d), 0);
+			cr_expect_str_neq(c.name, d.name);
+		}
+	}
+	cr_expect_gt(n, 100);
+	cr_expect_eq(ddps_conform_ipoib_case(n, &c), DDPS_E_INVAL);
+}
+
+static int run(const struct ddps_conform_ipoib_options *o, char why[300])
+{
+	struct ddps_conform_sum sum;
+	int err = ddps_conform_ipoib_run(o, NULL, &sum, why, 300);
+
+	cr_expect_eq(sum.pass + sum.fail, 0);
+	return err;
+}
+
+Test(conform_ipoib, what_cannot_be_run_is_said)
+{
+	struct ddps_conform_ipoib_options o;
+	char why[300] = "";
+
+	plan(&o);
+	o.ip4[3] = 255;
+	cr_expect_eq(run(&o, why), DDPS_E_INVAL);
+	cr_expect_neq(*why, 0);
+	plan(&o);
+	memcpy(o.target, (uint8_t[4]){ 10, 0, 0, 163 }, 4); /* the last of our own */
+	cr_expect_eq(run(&o, why), DDPS_E_INVAL);
+	o.target[3] = 164;
+	o.pattern = "no-case";
+	cr_expect_eq(run(&o, why), 0);
+	plan(&o);
+	o.n_link_ip4 = 2;
+	cr_expect_eq(run(&o, why), DDPS_E_INVAL);
+	plan(&o);
+	o.profile = "/nowhere";
+	cr_expect_eq(run(&o, why), DDPS_E_ADDRESS);
+	plan(&o);
+	memcpy(o.ip4, (uint8_t[4]){ 192, 0, 2, 1 }, 4); /* nobody's */
+	cr_expect_eq(run(&o, why), DDPS_E_SYSTEM);
+	plan(&o);
+	cr_expect_eq(run(&o, why), DDPS_E_REFUSED);
+	cr_expect(strstr(why, "nobody joins"), "%s", why);
+}
+
+Test(conform_ipoib, options_of_a_later_release)
+{
+	struct {
+		struct ddps_conform_ipoib_options o;
+		uint64_t more;
+	} later;
+	char why[300];
+
+	memset(&later, 0, sizeof later);
+	plan(&later.o);
+	later.o.struct_size = sizeof later;
+	later.o.pattern = "no-case";
+	cr_expect_eq(run(&later.o, why), 0);
+	later.more = 1;
+	cr_expect_eq(run(&later.o, why), DDPS_E_UNSUPPORTED);
+	later.o.struct_size = 1;
+	cr_expect_eq(run(&later.o, why), DDPS_E_INVAL);
+}

@@ -1,0 +1,311 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* A node of ours on loopback that answers echoes: the target of --self. */
+#include "ipoib/conform/self_in.h"
+#include "cli/sessctl.h"
+#include <ddpsess/ib_udp.h>
+#include <ddpsess/ipoib_if.h>
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define SUITE_LID  1
+#define TARGET_LID 2
+#define LIFE	   12 /* 17 ms: what waits for a timer does not wait long */
+#define CM_TIME	   13
+#define IP4	   20
+
+static struct node {
+	struct ddps_ipoib_port port; /* first: what the interface takes for its port */
+	int who;
+	struct ddps_ib_udp *u;
+	struct ddps_ipoib_port *real;
+	struct ddps_ipoib_if *f;
+	struct ddps_ipoib_up up;
+	/* an echo request that comes in fragments */
+	uint8_t whole[65536];
+	size_t got, all;
+	uint16_t id;
+} node;
+
+/* ---- what goes out and comes in ---- */
+
+static int on_ud(struct ddps_ipoib_port *p, const struct ddps_ipoib_lladdr *to,
+		 const struct ddps_ipoib_path *path, const void *frame, size_t len)
+{
+	uint8_t copy[8192];
+
+	(void)p;
+	if (len > sizeof copy)
+		return DDPS_E_TOO_LONG;
+	memcpy(copy, frame, len);
+	self_frame_out(node.who, copy, len);
+	return node.real->ops->ud_send(node.real, to, path, copy, len);
+}
+
+static int on_mad(struct ddps_ipoib_port *p, ddps_cm_addr to, const uint8_t mad[DDPS_CM_MAD_LEN])
+{
+	uint8_t copy[DDPS_CM_MAD_LEN];
+
+	(void)p;
+	memcpy(copy, mad, sizeof copy);
+	self_mad_out(node.who, copy);
+	return node.real->ops->mad_send(node.real, to, copy);
+}
+
+static int on_join(struct ddps_ipoib_port *p, const uint8_t mgid[DDPS_IPOIB_GID_LEN])
+{
+	(void)p;
+	return node.real->ops->join(node.real, mgid);
+}
+
+static void on_leave(struct ddps_ipoib_port *p, const uint8_t mgid[DDPS_IPOIB_GID_LEN])
+{
+	(void)p;
+	node.real->ops->leave(node.real, mgid);
+}
+
+static int on_path(struct ddps_ipoib_port *p, const uint8_t gid[DDPS_IPOIB_GID_LEN])
+{
+	(void)p;
+	return node.real->ops->resolve(node.real, gid);
+}
+
+static int on_create(struct ddps_ipoib_port *p, uint8_t transport, uint32_t rx_mtu, uint32_t *qpn)
+{
+	(void)p;
+	return node.real->ops->qp_create(node.real, transport, rx_mtu, qpn);
+}
+
+static int on_ready(struct ddps_ipoib_port *p, uint32_t qpn, const struct ddps_ipoib_qp_to *to)
+{
+	(void)p;
+	return node.real->ops->qp_ready(node.real, qpn, to);
+}
+
+static int on_send(struct ddps_ipoib_port *p, uint32_t qpn, const void *frame, size_t len)
+{
+	(void)p;
+	return node.real->ops->qp_send(node.real, qpn, frame, len);
+}
+
+static void on_stop(struct ddps_ipoib_port *p, uint32_t qpn)
+{
+	(void)p;
+	node.real->ops->qp_stop(node.real, qpn);
+}
+
+static void on_destroy(struct ddps_ipoib_port *p, uint32_t qpn)
+{
+	(void)p;
+	node.real->ops->qp_destroy(node.real, qpn);
+}
+
+static const struct ddps_ipoib_port_ops ops = { .struct_size = sizeof(ops),
+						.ud_send = on_ud,
+						.join = on_join,
+						.leave = on_leave,
+						.resolve = on_path,
+						.mad_send = on_mad,
+						.qp_create = on_create,
+						.qp_ready = on_ready,
+						.qp_send = on_send,
+						.qp_stop = on_stop,
+						.qp_destroy = on_destroy };
+
+static void mad_in(void *user, ddps_cm_addr from, const void *mad, size_t len, uint64_t now)
+{
+	uint8_t copy[DDPS_CM_MAD_LEN];
+
+	if (len == sizeof copy) {
+		memcpy(copy, mad, sizeof copy);
+		self_mad_in(node.who, copy);
+		mad = copy;
+	}
+	ddps_ipoib_if_up()->mad(user, from, mad, len, now);
+}
+
+/* ---- echoes ---- */
+
+static uint16_t get16(const uint8_t *p)
+{
+	return (uint16_t)(p[0] << 8 | p[1]);
+}
+
+static void put_sum(uint8_t *at, const uint8_t *p, size_t len)
+{
+	uint32_t s = 0;
+
+	at[0] = at[1] = 0;
+	for (size_t i = 0; i < len; i++)
+		s += i & 1 ? p[i] : (uint32_t)p[i] << 8;
+	while (s >> 16)
+		s = (s & 0xffff) + (s >> 16);
+	at[0] = (uint8_t)(~s >> 8);
+	at[1] = (uint8_t)~s;
+}
+
+static void answer(size_t len)
+{
+	uint8_t *p = node.whole, src[4];
+
+	if (len < IP4 + 8 || p[IP4] != 8)
+		return;
+	memcpy(src, p + 12, 4);
+	memcpy(p + 12, p + 16, 4);
+	memcpy(p + 16, src, 4);
+	p[2] = (uint8_t)(len >> 8);
+	p[3] = (uint8_t)len;
+	p[6] = p[7] = 0;
+	put_sum(p + 10, p, IP4);
+	p[IP4] = 0;
+	put_sum(p + IP4 + 2, p + IP4, len - IP4);
+	(void)ddps_ipoib_if_send(node.f, p, len, clock_ns());
+}
+
+static void deliver(void *user, const void *packet, size_t len)
+{
+	const uint8_t *p = packet;
+	size_t off;
+
+	(void)user;
+	if (len < IP4 || p[0] != 0x45 || p[9] != 1)
+		return;
+	off = (size_t)(get16(p + 6) & 0x1fff) * 8;
+	if (off + len > sizeof node.whole)
+		return;
+	if (!off || get16(p + 4) != node.id) {
+		node.id = get16(p + 4);
+		node.got = node.all = 0;
+	}
+	if (!off)
+		memcpy(node.whole, p, IP4);
+	memcpy(node.whole + IP4 + off, p + IP4, len - IP4);
+	node.got += len - IP4;
+	if (!(get16(p + 6) & 0x2000))
+		node.all = off + len - IP4;
+	if (node.all && node.got == node.all)
+		answer(IP4 + node.all);
+}
+
+/* ---- the process ---- */
+
+static bool open_node(const struct ddps_conform_ipoib_options *o, char *why, size_t why_len)
+{
+	const struct ddps_ipoib_if_calls calls = { sizeof(calls), deliver, NULL, NULL };
+	struct ddps_ipoib_if_config f;
+	struct ddps_ib_udp_config c;
+
+	ddps_ib_udp_config_init(&c);
+	memcpy(c.ip4, o->ip4, 4);
+	c.ip4[3] = TARGET_LID;
+	memcpy(c.gid, o->gid, sizeof c.gid);
+	c.gid[15] = TARGET_LID;
+	c.udp_port = o->udp_port;
+	c.sa_lid = SUITE_LID;
+	c.qpn = 0x300000 + o->seed % 0x100000;
+	c.seed = o->seed ^ 0x5a5a;
+	node.up = *ddps_ipoib_if_up();
+	node.up.mad = mad_in;
+	c.up = &node.up;
+	if (ddps_ib_udp_new(&node.u, &c, why, why_len))
+		return false;
+	node.real = ddps_ib_udp_port(node.u);
+	node.port.ops = &ops;
+	ddps_ipoib_if_config_init(&f);
+	f.me.addr = (struct ddps_ipoib_lladdr){ .flags = DDPS_IPOIB_RC, .qpn = c.qpn };
+	memcpy(f.me.addr.gid, c.gid, sizeof c.gid);
+	f.me.pkey = c.pkey;
+	f.me.rx_mtu = DDPS_IPOIB_MTU_CM_MAX + DDPS_IPOIB_ENCAP_LEN;
+	f.form = node.who == SELF_ILLUMOS ? DDPS_IPOIB_SID_LINUX : DDPS_IPOIB_SID_RFC;
+	f.has_ip4 = true;
+	memcpy(f.ip4, o->target, 4);
+	f.prefix4 = 24;
+	f.n_ip6 = 1;
+	memcpy(f.ip6[0], o->target6, 16);
+	f.cm_timeout = CM_TIME;
+	f.retry_count = f.rnr_retry = 7;
+	f.ca_guid = 0x0200000000000000u | o->seed;
+	f.seed = o->seed;
+	if (ddps_ipoib_if_new(&node.f, &f, &node.port, &calls)) {
+		snprintf(why, why_len, "the interface cannot be made");
+		return false;
+	}
+	ddps_ib_udp_user(node.u, node.f);
+	return true;
+}
+
+static void serve(void)
+{
+	struct pollfd fds[DDPS_IB_UDP_FDS];
+	bool more = ddps_ib_udp_run(node.u, clock_ns());
+
+	(void)ddps_ipoib_if_start(node.f, clock_ns());
+	for (;;) {
+		uint64_t now = clock_ns(), due = ddps_ipoib_if_deadline(node.f);
+		uint64_t port = ddps_ib_udp_deadline(node.u);
+
+		due = port < due ? port : due;
+		due = due > now ? due - now : 0;
+		due = due > NS_PER_S ? NS_PER_S : due;
+		ddps_ib_udp_fds(node.u, fds);
+		(void)poll(fds, DDPS_IB_UDP_FDS,
+			   more ? 0 : (int)((due + NS_PER_MS - 1) / NS_PER_MS));
+		now = clock_ns();
+		more = ddps_ib_udp_run(node.u, now);
+		if (ddps_ipoib_if_deadline(node.f) <= now)
+			ddps_ipoib_if_tick(node.f, now);
+	}
+}
+
+void self_plan(struct ddps_conform_ipoib_options *o, unsigned n)
+{
+	uint32_t r = (uint32_t)getpid() * 2654435761u + n * 40503u;
+
+	memcpy(o->ip4, (uint8_t[4]){ 127, (uint8_t)(r >> 8 | 1), (uint8_t)(r >> 16), SUITE_LID },
+	       4);
+	o->udp_port = (uint16_t)(20000 + (r >> 4) % 20000);
+	memcpy(o->gid, (uint8_t[16]){ 0xfe, 0x80, [8] = 2, 0, 0, 0, 0, 0, 0, SUITE_LID }, 16);
+	memcpy(o->link_ip4, (uint8_t[4]){ 10, 99, 0, 100 }, 4);
+	memcpy(o->target, (uint8_t[4]){ 10, 99, 0, TARGET_LID }, 4);
+	memcpy(o->target6, (uint8_t[16]){ 0xfe, 0x80, [15] = TARGET_LID }, 16);
+	o->life = LIFE;
+	o->thorough = 1;
+	o->seed = r;
+}
+
+pid_t self_start(const struct ddps_conform_ipoib_options *o, int who)
+{
+	pid_t parent = getpid(), pid;
+	char why[300];
+
+	fflush(NULL);
+	pid = fork();
+	if (pid)
+		return pid;
+	/* however the suite ends, this does, too */
+	if (prctl(PR_SET_PDEATHSIG, SIGKILL) || getppid() != parent)
+		_exit(1);
+	signal(SIGINT, SIG_IGN); /* a terminal's: the suite decides */
+	node.who = who;
+	if (open_node(o, why, sizeof why))
+		serve();
+	fprintf(stderr, "sessctl ipoib conform: the node to be tested: %s\n", why);
+	_exit(1);
+}
+
+int self_stop(pid_t pid)
+{
+	int alive = !waitpid(pid, NULL, WNOHANG);
+
+	if (alive) {
+		kill(pid, SIGKILL);
+		while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
+			;
+	}
+	return alive;
+}
