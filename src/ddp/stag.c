@@ -24,6 +24,7 @@ struct ddps_stag_table {
 	struct ddps_mr *last; /* found, or NULL: most work keeps to one region */
 	uint64_t losses;      /* see ddps_stag_losses */
 	uint32_t max;
+	uint32_t windows;
 	uint32_t freed[QUARANTINE]; /* ring; 0: empty, 0 is never an STag */
 	unsigned next_freed;
 };
@@ -74,23 +75,39 @@ struct ddps_mr *ddps_stag_find(struct ddps_stag_table *t, uint32_t stag)
 	return mr;
 }
 
-bool ddps_stag_usable(struct ddps_stag_table *t, uint32_t stag)
+/* Whether a name that differs from @stag in the low octet at most is in use: by a window, or by
+ * anything. */
+static bool has_kin(struct ddps_stag_table *t, uint32_t stag, bool window)
+{
+	for (uint32_t i = 0; i < 256; i++) {
+		uint32_t kin = (stag & ~UINT32_C(0xff)) | i;
+		struct ddps_mr *mr;
+
+		HASH_FIND(hh, t->by_stag, &kin, sizeof kin, mr);
+		if (mr && (mr->window || !window))
+			return true;
+	}
+	return false;
+}
+
+bool ddps_stag_usable(struct ddps_stag_table *t, uint32_t stag, bool window)
 {
 	if (!stag || ddps_stag_find(t, stag))
 		return false;
 	for (unsigned i = 0; i < QUARANTINE; i++)
 		if (t->freed[i] == stag)
 			return false;
-	return true;
+	/* A window can have all that differ in the low octet. */
+	return !(window || t->windows) || !has_kin(t, stag, !window);
 }
 
 /* Over the whole space and hard to predict [5042-6.1.1-4] [5040-8.1.1-8]. */
-static int draw(struct ddps_stag_table *t, uint32_t *stag)
+static int draw(struct ddps_stag_table *t, uint32_t *stag, bool window)
 {
 	do {
 		if (getrandom(stag, sizeof *stag, 0) != (ssize_t)sizeof *stag)
 			return DDPS_E_SYSTEM;
-	} while (!ddps_stag_usable(t, *stag));
+	} while (!ddps_stag_usable(t, *stag, window));
 	return 0;
 }
 
@@ -107,7 +124,7 @@ static int enlist(struct ddps_pd *pd, const struct ddps_mr *as, struct ddps_mr *
 	if (!mr)
 		return DDPS_E_NOMEM;
 	*mr = *as;
-	err = draw(t, &mr->stag);
+	err = draw(t, &mr->stag, mr->window);
 	if (err) {
 		free(mr);
 		return err;
@@ -119,6 +136,7 @@ static int enlist(struct ddps_pd *pd, const struct ddps_mr *as, struct ddps_mr *
 		return DDPS_E_NOMEM;
 	}
 	pd->users++;
+	t->windows += mr->window;
 	*out = mr;
 	return 0;
 }
@@ -172,6 +190,7 @@ void ddps_stag_remove(struct ddps_mr *mr)
 {
 	invalidate(mr);
 	retire(mr->pd->table, mr);
+	mr->pd->table->windows -= mr->window;
 	mr->pd->users--;
 	free(mr);
 }
@@ -215,7 +234,7 @@ bool ddps_stag_is_window(const struct ddps_pd *pd, const struct ddps_mr *mr, uns
 	return mr && mr->window && mr->pd == pd && !(access & ~(REMOTE | DDPS_ZERO_BASED));
 }
 
-/* Whether @mr can have @stag from now on: its own, or a free one that differs in the low octet. */
+/* Whether @mr can have @stag from now on: one that differs in the low octet is nobody else's. */
 static bool can_have(struct ddps_stag_table *t, const struct ddps_mr *mr, uint32_t stag)
 {
 	return stag == mr->stag || (stag && stag >> 8 == mr->stag >> 8 && !ddps_stag_find(t, stag));

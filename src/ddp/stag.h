@@ -47,8 +47,9 @@ uint64_t ddps_stag_losses(const struct ddps_stag_table *t);
 /* The region of @stag, or NULL; valid or not, of whatever PD. */
 struct ddps_mr *ddps_stag_find(struct ddps_stag_table *t, uint32_t stag);
 
-/* Whether @stag may be given out now: not 0, not in use, not one of the last 1024 freed. */
-bool ddps_stag_usable(struct ddps_stag_table *t, uint32_t stag);
+/* Whether @stag may be given out now: not 0, not in use, not one of the last 1024 freed; nor one
+ * that a window can take, which can have any low octet.  @window: it is for a window. */
+bool ddps_stag_usable(struct ddps_stag_table *t, uint32_t stag, bool window);
 
 /*
  * Register: random STag, never 0, not one freed a short while ago.  Return 0 or

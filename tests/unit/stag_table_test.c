@@ -252,12 +252,12 @@ Test(stag, freed_values_rest_for_a_while, .description = "5042-6.1.1-4")
 	struct ddps_mr *mr = reg(RW, 0);
 	uint32_t stag = mr->stag;
 
-	cr_expect_not(ddps_stag_usable(table, 0));
-	cr_expect_not(ddps_stag_usable(table, stag), "in use");
+	cr_expect_not(ddps_stag_usable(table, 0, false));
+	cr_expect_not(ddps_stag_usable(table, stag, false), "in use");
 	ddps_stag_remove(mr);
 	for (int i = 0; i < 1024; i++) {
-		cr_expect_not(ddps_stag_usable(table, stag), "%d", i);
+		cr_expect_not(ddps_stag_usable(table, stag, false), "%d", i);
 		ddps_stag_remove(reg(RW, 0));
 	}
-	cr_expect(ddps_stag_usable(table, stag));
+	cr_expect(ddps_stag_usable(table, stag, false));
 }

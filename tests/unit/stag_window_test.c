@@ -108,6 +108,60 @@ Test(stag_window, new_low_octet)
 	cr_expect_eq(s.terms, 1, "another window's name");
 }
 
+static int unbind_now(struct side *at)
+{
+	struct ddps_send_wr inv = {
+		.wr_id = 9, .op = DDPS_OP_LOCAL_INV, .flags = DDPS_WR_SILENT, .stag = mw->stag
+	};
+
+	return ddps_rdmap_post_send(at->r, &inv);
+}
+
+/* All names that a window has, one after the other and around: as programs count them up. */
+Test(stag_window, has_256_names_and_begins_again)
+{
+	const uint32_t first = mw->stag, all = ddps_stag_count(s.pd.table);
+
+	for (uint32_t i = 1; i <= 2 * 256; i++) {
+		uint32_t old = mw->stag, now = (first & ~0xffu) | ((first + i) & 0xff);
+
+		s.nsq = 0;
+		cr_assert_eq(bind_to(&s, now, i, 10, DDPS_REMOTE_READ), 0, "bind %u", i);
+		cr_assert_eq(s.nsq, 1);
+		cr_assert_eq(s.sq[0].status, DDPS_WC_SUCCESS, "bind %u", i);
+		cr_assert_eq(mw->stag, now);
+		cr_assert_eq(use(&s, now, i, 10, DDPS_REMOTE_READ), DDPS_STAG_OK);
+		cr_assert_eq(use(&s, now, i - 1, 1, DDPS_REMOTE_READ), DDPS_STAG_BOUNDS);
+		cr_assert_eq(use(&s, old, i, 10, DDPS_REMOTE_READ), DDPS_STAG_INVALID);
+		cr_assert_eq(ddps_stag_find(s.pd.table, now), mw);
+		cr_assert_eq(mr->windows, 1);
+		cr_assert_eq(ddps_stag_count(s.pd.table), all);
+		cr_assert_eq(unbind_now(&s), 0);
+		cr_assert_eq(use(&s, now, i, 10, DDPS_REMOTE_READ), DDPS_STAG_INVALID);
+		cr_assert_eq(mr->windows, 0);
+	}
+	cr_expect_eq(mw->stag, first);
+	cr_expect_eq(s.terms, 0);
+}
+
+/* A region that was given one of them would end the session that binds it. */
+Test(stag_window, its_names_are_given_to_nobody_else)
+{
+	const uint32_t own = mw->stag, name = own & ~0xffu, region = mr->stag & ~0xffu;
+
+	for (uint32_t i = 0; i < 256; i++) {
+		cr_expect_not(ddps_stag_usable(s.pd.table, name | i, false), "%u", i);
+		cr_expect_not(ddps_stag_usable(s.pd.table, name | i, true), "%u", i);
+		cr_expect_not(ddps_stag_usable(s.pd.table, region | i, true), "%u", i);
+		cr_expect_eq(ddps_stag_usable(s.pd.table, region | i, false),
+			     (region | i) != mr->stag, "%u", i);
+	}
+	ddps_stag_remove(mw);
+	cr_expect(ddps_stag_usable(s.pd.table, own ^ 1, false));
+	cr_expect(ddps_stag_usable(s.pd.table, own ^ 1, true));
+	cr_expect_not(ddps_stag_usable(s.pd.table, own, false), "it rests");
+}
+
 /* What a bind may not do ends the session, the window stays as it was. */
 Test(stag_window, refused, .description = "5040-7.1-2")
 {
