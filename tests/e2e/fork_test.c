@@ -1,45 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* A child of fork that goes on living: what its parent ends has ended all the same. */
+#include "support/child.h"
 #include "support/e2e.h"
-#include <signal.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <sys/syscall.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 static const char *const wires[] = { "tcp://127.0.0.1:0",
 				     "sctp://127.0.0.1:0?backend=native&encap=0" };
 #define NWIRES 2
-
-/* A child that does nothing, and does not outlive a test that fails.  It has begun to run: what a
- * child does first it has done. */
-static pid_t idle_child_of(pid_t (*fork_by)(void))
-{
-	int begun[2];
-	pid_t pid;
-	char c;
-
-	cr_assert_eq(pipe(begun), 0);
-	pid = fork_by();
-	cr_assert_geq(pid, 0);
-	if (!pid) {
-		prctl(PR_SET_PDEATHSIG, SIGKILL);
-		if (write(begun[1], "", 1) != 1)
-			_exit(1);
-		for (;;)
-			pause();
-	}
-	cr_assert_eq(read(begun[0], &c, 1), 1);
-	close(begun[0]);
-	close(begun[1]);
-	return pid;
-}
-
-static pid_t idle_child(void)
-{
-	return idle_child_of(fork);
-}
 
 /* By the system call itself, as runtimes of other languages do it: no handler of fork is run. */
 static pid_t raw_fork(void)
@@ -50,14 +18,6 @@ static pid_t raw_fork(void)
 static pid_t idle_raw_child(void)
 {
 	return idle_child_of(raw_fork);
-}
-
-static void no_child(pid_t pid)
-{
-	int status;
-
-	cr_assert_eq(kill(pid, SIGKILL), 0);
-	cr_assert_eq(waitpid(pid, &status, 0), pid);
 }
 
 /* @unread: octets have come that nobody has taken from the socket yet. */
@@ -120,7 +80,6 @@ Test(fork, attack_12_freeing_in_the_child_closes_its_copies, .timeout = 60)
 	for (int i = 0; i < NWIRES; i++) {
 		const unsigned before = e2e_fds();
 		struct e2e e;
-		int status = -1;
 		pid_t pid;
 
 		e2e_up(&e, wires[i]);
@@ -129,8 +88,7 @@ Test(fork, attack_12_freeing_in_the_child_closes_its_copies, .timeout = 60)
 			ddps_ctx_free(e.ctx);
 			_exit(e2e_fds() == before ? 0 : 1);
 		}
-		cr_assert_eq(waitpid(pid, &status, 0), pid);
-		cr_expect_eq(status, 0, "descriptors are left (%s)", wires[i]);
+		cr_expect_eq(end_of(pid), 0, "descriptors are left (%s)", wires[i]);
 		/* Nothing of the parent's has gone with them. */
 		e2e_disconnect(&e, &e.b);
 		e2e_close(&e);
@@ -142,7 +100,6 @@ Test(fork, attack_12_a_child_has_sessions_of_its_own, .timeout = 60)
 {
 	for (int i = 0; i < NWIRES; i++) {
 		struct e2e e;
-		int status = -1;
 		pid_t pid;
 
 		e2e_up(&e, wires[i]);
@@ -156,8 +113,7 @@ Test(fork, attack_12_a_child_has_sessions_of_its_own, .timeout = 60)
 			e2e_close(&own);
 			_exit(0);
 		}
-		cr_assert_eq(waitpid(pid, &status, 0), pid);
-		cr_expect_eq(status, 0);
+		cr_expect_eq(end_of(pid), 0);
 		e2e_disconnect(&e, &e.a);
 		e2e_close(&e);
 	}

@@ -5,7 +5,7 @@
  * users send, hold back, shut down, abort and open again; an engine restarts; time passes.
  */
 #include "fuzz.h"
-#include "sctp/sctp_in.h"
+#include "sctp_rig.h"
 
 #define STEPS_MAX 400
 #define PORT	  5000
@@ -36,11 +36,7 @@ struct world {
 
 static void random_octets(void *user, void *buf, size_t len)
 {
-	struct world *w = user;
-
-	for (size_t i = 0; i < len; i++)
-		((uint8_t *)buf)[i] =
-			(uint8_t)((w->seed = w->seed * 6364136223846793005u + 1) >> 56);
+	sctp_octets(&((struct world *)user)->seed, buf, len);
 }
 
 static struct ddps_sctp_addr address(unsigned id)
@@ -111,37 +107,23 @@ static void on_accept(void *user, struct ddps_sctp_assoc *a)
 
 /* ---- the network ---- */
 
+static void keep(void *user, const uint8_t *octets, size_t len)
+{
+	const struct node *d = user;
+	struct world *w = d->w;
+	struct packet *p = &w->kept[w->n];
+
+	if (w->n == KEPT || len > LEN_MAX) /* lost */
+		return;
+	p->to = !d->id;
+	p->len = len;
+	memcpy(p->octets, octets, len);
+	w->n++;
+}
+
 static void collect(struct node *d)
 {
-	static uint8_t head[8192], all[1 << 17];
-	struct world *w = d->w;
-	struct iovec iov[32];
-	struct ddps_sctp_out o = { .iov = iov,
-				   .iov_max = 32,
-				   .head = head,
-				   .head_max = sizeof head,
-				   .max_segs = 4,
-				   .max_len = 65507 };
-
-	for (unsigned n = 0; ddps_sctp_output(d->e, &o, w->now); n++) {
-		uint8_t *to = all;
-
-		FUZZ_CHECK(n < 10000 && o.nsegs && o.len <= sizeof all);
-		for (unsigned i = 0; i < o.niov; to += iov[i++].iov_len)
-			memcpy(to, iov[i].iov_base, iov[i].iov_len);
-		for (size_t at = 0; at < o.len; at += o.seg_size) {
-			size_t len = o.len - at < o.seg_size ? o.len - at : o.seg_size;
-			struct packet *p = &w->kept[w->n];
-
-			FUZZ_CHECK(ddps_sc_crc_ok(all + at, len));
-			if (w->n == KEPT || len > LEN_MAX) /* lost */
-				continue;
-			p->to = !d->id;
-			p->len = len;
-			memcpy(p->octets, all + at, len);
-			w->n++;
-		}
-	}
+	sctp_output(d->e, d->w->now, keep, d);
 }
 
 static void flush(struct world *w)

@@ -3,7 +3,7 @@
 # SCTP associations over two links, between network namespaces that this script makes and removes:
 # a transfer goes on when a link is cut, also when the other one is, later.
 # usage: SESSCTL=... multihome.sh
-# shellcheck disable=SC2154,SC2034 # variables of pair.bash
+# shellcheck disable=SC2154,SC2034,SC2317 # variables of pair.bash, which calls these functions
 set -u
 what="two links"
 # shellcheck source=/dev/null
@@ -92,4 +92,4 @@ in_ns b ip addr add 198.51.100.2/24 dev two
 check "a listener has two IPv4 addresses" listen "192.0.2.2,198.51.100.2"
 check "a link is cut while a file is read: all arrives, the pause is below 3 s" get_while_cut
 check "the listener ends in order again" listen_end
-exit $failed
+exit "$failed"

@@ -58,7 +58,7 @@ void stress_signal(struct stress_worker *t)
 	kill(getpid(), SIGUSR1);
 }
 
-void stress_fork(struct stress_worker *t, int (*child)(void))
+void stress_fork(struct stress_worker *t)
 {
 	int status = -1;
 	pid_t pid;
@@ -67,7 +67,7 @@ void stress_fork(struct stress_worker *t, int (*child)(void))
 		return;
 	pid = fork();
 	if (!pid)
-		_exit(child());
+		_exit(test->child());
 	CHECK(pid > 0);
 	while (waitpid(pid, &status, 0) < 0)
 		CHECK(errno == EINTR);

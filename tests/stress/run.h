@@ -33,6 +33,7 @@ struct stress {
 	void (*open)(uint64_t seed);
 	/* Returns how many connections came about beside those for pings. */
 	unsigned (*close)(void);
+	int (*child)(void); /* in a child of fork; 0: all is as it should be there */
 };
 
 /* usage: PROGRAM SEED SECONDS	of seeds from SEED on; the seed of a round that fails is printed */
@@ -43,9 +44,9 @@ uint64_t stress_ms(void); /* monotonic */
 /* 0..n-1 */
 uint32_t stress_draw(uint64_t *rng, uint32_t n);
 
-/* Both have these: a signal comes, which none of the library's threads takes; */
+/* Both have these: a signal comes, which none of the library's threads takes; the process forks, now
+ * and then. */
 void stress_signal(struct stress_worker *t);
-/* the process forks, now and then, and @child returns 0 there. */
-void stress_fork(struct stress_worker *t, int (*child)(void));
+void stress_fork(struct stress_worker *t);
 
 #endif

@@ -372,11 +372,6 @@ static int in_child(void)
 	       ddps_progress(w.side[1].ctx, -1) != DDPS_E_FORKED;
 }
 
-static void do_fork(struct stress_worker *t)
-{
-	stress_fork(t, in_child);
-}
-
 static void do_ping(struct stress_worker *t)
 {
 	const uint32_t i = stress_draw(&t->rng, NPINGS);
@@ -394,14 +389,14 @@ static const struct stress_op ops[] = {
 	{ "arm_cq", do_arm_cq, 2 },	{ "end", do_end, 2 },
 	{ "stats", do_stats, 2 },	{ "wait_event", do_wait_event, 6 },
 	{ "serve", do_serve, 8 },	{ "progress", do_progress, 6 },
-	{ "signal", stress_signal, 2 }, { "fork", do_fork, 2 },
+	{ "signal", stress_signal, 2 }, { "fork", stress_fork, 2 },
 	{ "ping", do_ping, 12 },
 };
 
 int main(int argc, char **argv)
 {
-	static const struct stress test = { "session", ops, sizeof ops / sizeof *ops, world_open,
-					    world_close };
+	static const struct stress test = { "session",	ops,	     sizeof ops / sizeof *ops,
+					    world_open, world_close, in_child };
 
 	return stress_main(&test, argc, argv);
 }

@@ -477,11 +477,6 @@ static int in_child(void)
 	return 0;
 }
 
-static void do_fork(struct stress_worker *t)
-{
-	stress_fork(t, in_child);
-}
-
 static void do_ping(struct stress_worker *t)
 {
 	const uint32_t i = stress_draw(&t->rng, NPINGS);
@@ -496,14 +491,14 @@ static const struct stress_op ops[] = {
 	{ "connect", do_connect, 6 }, { "destroy", do_destroy, 2 },   { "cm_event", do_cm, 12 },
 	{ "send", do_send, 12 },      { "recv", do_recv, 12 },	      { "poll", do_poll, 6 },
 	{ "await", do_await, 8 },     { "end", do_end, 2 },	      { "async", do_async, 3 },
-	{ "objects", do_objects, 4 }, { "signal", stress_signal, 2 }, { "fork", do_fork, 2 },
+	{ "objects", do_objects, 4 }, { "signal", stress_signal, 2 }, { "fork", stress_fork, 2 },
 	{ "ping", do_ping, 12 },
 };
 
 int main(int argc, char **argv)
 {
-	static const struct stress test = { "verbs", ops, sizeof ops / sizeof *ops, world_open,
-					    world_close };
+	static const struct stress test = { "verbs",	ops,	     sizeof ops / sizeof *ops,
+					    world_open, world_close, in_child };
 
 	return stress_main(&test, argc, argv);
 }

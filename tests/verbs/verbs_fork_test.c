@@ -1,44 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Children of fork that go on living beside a parent that uses the drop-in. */
+#include "support/child.h"
 #include "verbs/vt.h"
 #include <errno.h>
-#include <fcntl.h>
-#include <signal.h>
 #include <stdlib.h>
-#include <sys/prctl.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
-/* One that has begun to run, does nothing, and does not outlive a test that fails. */
-static pid_t idle_child(void)
-{
-	int begun[2];
-	pid_t pid;
-	char c;
-
-	cr_assert_eq(pipe(begun), 0);
-	pid = fork();
-	cr_assert_geq(pid, 0);
-	if (!pid) {
-		prctl(PR_SET_PDEATHSIG, SIGKILL);
-		if (write(begun[1], "", 1) != 1)
-			_exit(1);
-		for (;;)
-			pause();
-	}
-	cr_assert_eq(read(begun[0], &c, 1), 1);
-	close(begun[0]);
-	close(begun[1]);
-	return pid;
-}
-
-static int end_of(pid_t pid)
-{
-	int status;
-
-	cr_assert_eq(waitpid(pid, &status, 0), pid);
-	return status;
-}
 
 /* Listens at a port that it tells, rejects one request and ends by the shortest way. */
 static void reject_and_end(int tell)
@@ -98,8 +63,7 @@ VT_TEST(verbs_fork, attack_12_what_the_parent_destroys_is_gone)
 	vt_down(&v);
 	vt_listen(&again);
 	vt_down(&again);
-	kill(child, SIGKILL);
-	end_of(child);
+	no_child(child);
 }
 
 /* Bound before the fork, listening after it. */
@@ -115,8 +79,7 @@ VT_TEST(verbs_fork, attack_12_a_kept_port_is_the_parents)
 	child = idle_child();
 	cr_expect_eq(rdma_listen(v.listen, 4), 0, "%m");
 	vt_down(&v);
-	kill(child, SIGKILL);
-	end_of(child);
+	no_child(child);
 }
 
 static bool refused(int ret)
