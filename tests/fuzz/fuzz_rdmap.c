@@ -51,6 +51,10 @@ static void in_tagged(struct rig *g, struct ddps_rbuf *in)
 	h.ulp = ddps_rdmap_ctrl((enum ddps_opcode)(ctrl & 15 & (ctrl & 0x40 ? 15 : 0)));
 	h.stag ^= region & 0x80 ? region : 0;
 	h.to = (m->mr ? m->mr->base : 0) + (uint64_t)(int64_t)off;
+	if ((region & 0xc0) == 0x40) {
+		h.stag = g->window[region & 1]->stag;
+		h.to = (uint64_t)(int64_t)off;
+	}
 	ddps_ddp_encode(&h, seg);
 	show(g, seg, 14 + payload(in, seg + 14, 256));
 }
@@ -90,7 +94,13 @@ static void in_send(struct rig *g, struct peer *p, struct ddps_rbuf *in)
 
 	if (b & 0x40)
 		qn = b >> 3 & 7;
-	untagged(g, p, in, op, qn, g->region[b >> 3 & 3].stag, body, n);
+	if (op >= DDPS_OP_WIRE_IMM &&
+	    n > 8) /* as long as it has to be; one for the Send behind it */
+		n = 8;
+	if (op == DDPS_OP_WIRE_IMM && n == 8 && b & 0x20)
+		memset(body + DDPS_SEND_IMM_OCTETS, DDPS_AHEAD_OCTET, 8 - DDPS_SEND_IMM_OCTETS);
+	untagged(g, p, in, op, qn,
+		 (b >> 3 & 3) == 3 ? g->window[0]->stag : g->region[b >> 3 & 3].stag, body, n);
 }
 
 static void in_read(struct rig *g, struct peer *p, struct ddps_rbuf *in)
@@ -103,6 +113,10 @@ static void in_read(struct rig *g, struct peer *p, struct ddps_rbuf *in)
 	q.sink_to += (uint64_t)p->msn[DDPS_QN_READ] << 16; /* each its own */
 	q.src_to = (m->mr ? m->mr->base : 0) + ddps_rbuf_u8(in);
 	q.size = ddps_rbuf_u8(in);
+	if (region & 0x20) {
+		q.src_stag = g->window[region & 1]->stag;
+		q.src_to -= m->mr ? m->mr->base : 0;
+	}
 	if (region & 0x40)
 		q.src_to -= 0x80;
 	ddps_rreq_encode(&q, body);
@@ -242,8 +256,11 @@ static void local(struct rig *g, struct ddps_rbuf *in)
 		if (arg < 4)
 			ddps_rdmap_drain(g->r);
 		else if (arg < 8) {
+			bool now = g->r->state == DDPS_RS_RUN && !g->r->peer_closed;
+
 			ddps_rdmap_peer_closed(g->r);
-			order_peer_closed(&g->order);
+			if (now)
+				order_peer_closed(&g->order);
 		} else if (arg == 8)
 			ddps_rdmap_terminate(g->r, DDPS_E_PROTOCOL, ird, "by the script");
 		break;

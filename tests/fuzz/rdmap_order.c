@@ -9,14 +9,38 @@ void order_start(struct order *o, const struct ddps_rdmap_start *s)
 	o->ord = s->ord;
 }
 
-void order_peer_closed(struct order *o)
+static void next_work(struct order *o)
 {
-	o->asks_out = 0;
+	o->second = o->asking = false;
+	o->next++;
 }
 
 static bool asks(enum ddps_op op)
 {
 	return op == DDPS_OP_READ || op == DDPS_OP_FETCH_ADD || op == DDPS_OP_CMP_SWAP;
+}
+
+/* What needs an answer has none coming any more. */
+void order_peer_closed(struct order *o)
+{
+	bool in_progress = o->begun && !o->response;
+
+	for (unsigned i = o->next; i < o->nwork; i++)
+		o->work[i].ended |= asks(o->work[i].op) || o->work[i].flags & DDPS_WR_PLACED;
+	if (o->asking || (o->next < o->nwork && o->work[o->next].ended && !in_progress))
+		next_work(o);
+	o->asks_out = 0;
+	o->peer_closed = true;
+}
+
+static bool is_local(enum ddps_op op)
+{
+	return op == DDPS_OP_BIND || op == DDPS_OP_LOCAL_INV;
+}
+
+static bool has_two(enum ddps_op op)
+{
+	return op == DDPS_OP_WRITE_IMM || op == DDPS_OP_SEND_IMM;
 }
 
 unsigned order_post(struct order *o, const struct ddps_send_wr *wr)
@@ -32,9 +56,42 @@ unsigned order_post(struct order *o, const struct ddps_send_wr *wr)
 	return o->nwork++;
 }
 
-void order_complete(struct order *o, unsigned nr)
+static bool is_answer(unsigned op)
 {
-	o->work[nr].over = true;
+	return op == DDPS_OP_WIRE_READ_RESP || op == DDPS_OP_WIRE_ATOMIC_RESP;
+}
+
+/* The oldest that waits is answered, and what it proves. */
+static void answered(struct order *o)
+{
+	unsigned nr = o->ask_of[0];
+
+	o->work[nr].answered = true;
+	while (nr && o->work[nr - 1].covered)
+		o->work[--nr].answered = true;
+}
+
+/* Inside the segment that is the answer it may be told already. */
+static bool answered_now(const struct order *o, unsigned nr)
+{
+	unsigned last = o->ask_of[0];
+
+	if (!o->in_valid || !o->in.last || !is_answer(ddps_rdmap_opcode(o->in.ulp)) ||
+	    o->rtr_read_out || !o->asks_out || nr > last)
+		return false;
+	for (; nr < last; nr++)
+		if (!o->work[nr].covered)
+			return false;
+	return true;
+}
+
+void order_complete(struct order *o, unsigned nr, bool well)
+{
+	struct order_work *w = &o->work[nr];
+
+	w->over = true;
+	if (well && (asks(w->op) || w->flags & DDPS_WR_PLACED)) /* [5040-5.5-20] */
+		FUZZ_CHECK(w->answered || answered_now(o, nr));
 }
 
 /* ---- in ---- */
@@ -45,20 +102,32 @@ static bool is_send(unsigned op)
 	       op == DDPS_OP_WIRE_IMM || op == DDPS_OP_WIRE_IMM_SE;
 }
 
-/* A message completes a receive when its last segment is taken in, whole [5040-5.3-7]. */
-void order_received(const struct order *o, const struct ddps_wc *wc)
+static bool whole_send(const struct order *o)
 {
-	unsigned op = ddps_rdmap_opcode(o->in.ulp);
-	bool imm = op >= DDPS_OP_WIRE_IMM;
+	return o->in_valid && !o->in.tagged && o->in.qn == DDPS_QN_SEND && o->in.last &&
+	       is_send(ddps_rdmap_opcode(o->in.ulp));
+}
 
-	FUZZ_CHECK(o->in_valid && !o->in.tagged && o->in.qn == DDPS_QN_SEND && o->in.last);
-	FUZZ_CHECK(is_send(op) && wc->has_imm == imm);
-	FUZZ_CHECK(wc->len == (imm ? 0 : o->in.mo + o->in_len));
+/* A message completes a receive when its last segment is taken in, whole [5040-5.3-7], or when
+ * the one before it is [5041-5.4-2]. */
+void order_received(struct order *o, const struct ddps_wc *wc)
+{
+	const struct ddps_ddp_hdr *h = whole_send(o) ? &o->in : &o->waiting;
+	size_t len = whole_send(o) ? o->in.mo + o->in_len : o->waiting_len;
+	unsigned op = ddps_rdmap_opcode(h->ulp);
+	bool imm = op >= DDPS_OP_WIRE_IMM, ahead = !imm && o->ahead;
+
+	FUZZ_CHECK(whole_send(o) || o->waits);
+	o->waits = false;
+	FUZZ_CHECK(wc->has_imm == (imm || ahead));
+	o->completed = true;
+	o->ahead &= !ahead;
+	FUZZ_CHECK(wc->len == (imm ? 0 : len));
 	FUZZ_CHECK(wc->solicited == (op == DDPS_OP_WIRE_SEND_SE || op == DDPS_OP_WIRE_SEND_SE_INV ||
 				     op == DDPS_OP_WIRE_IMM_SE));
 	FUZZ_CHECK(wc->invalidated ==
 		   (op == DDPS_OP_WIRE_SEND_INV || op == DDPS_OP_WIRE_SEND_SE_INV));
-	FUZZ_CHECK(!wc->invalidated || wc->inv_stag == o->in.ulp_word);
+	FUZZ_CHECK(!wc->invalidated || wc->inv_stag == h->ulp_word);
 }
 
 void order_in(struct order *o, const uint8_t *seg, size_t len)
@@ -67,6 +136,7 @@ void order_in(struct order *o, const uint8_t *seg, size_t len)
 
 	o->in_valid = hdr > 0;
 	o->in_len = hdr > 0 ? len - (size_t)hdr : 0;
+	o->completed = false;
 }
 
 static void request_came(struct order *o, bool atomic)
@@ -84,10 +154,28 @@ static void request_came(struct order *o, bool atomic)
 
 static void answer_came(struct order *o)
 {
-	if (o->rtr_read_out)
+	if (o->rtr_read_out) {
 		o->rtr_read_out = false;
-	else if (o->asks_out)
+	} else if (o->asks_out) {
+		answered(o);
 		o->asks_out--;
+		memmove(o->ask_of, o->ask_of + 1, o->asks_out * sizeof *o->ask_of);
+	}
+}
+
+/* Immediate Data is a message of its own, or goes with the Send behind it and takes no receive. */
+static void immediate_came(struct order *o, const uint8_t *octets, size_t mo, bool last)
+{
+	static const uint8_t with_a_send[] = { DDPS_AHEAD_OCTET, DDPS_AHEAD_OCTET, DDPS_AHEAD_OCTET,
+					       DDPS_AHEAD_OCTET };
+
+	FUZZ_CHECK(mo <= sizeof o->imm && o->in_len <= sizeof o->imm - mo);
+	memcpy(o->imm + mo, octets, o->in_len);
+	if (!last || !o->send_imm ||
+	    memcmp(o->imm + DDPS_SEND_IMM_OCTETS, with_a_send, sizeof with_a_send))
+		return;
+	FUZZ_CHECK(!o->completed && !o->ahead);
+	o->ahead = true;
 }
 
 void order_taken(struct order *o, const uint8_t *seg, size_t len, int err)
@@ -105,7 +193,15 @@ void order_taken(struct order *o, const uint8_t *seg, size_t len, int err)
 		if (h.last)
 			request_came(o, op == DDPS_OP_WIRE_ATOMIC_REQ);
 	}
-	if (h.last && (op == DDPS_OP_WIRE_READ_RESP || op == DDPS_OP_WIRE_ATOMIC_RESP))
+	if (whole_send(o) && !o->completed) {
+		o->waiting = h;
+		o->waiting_len = h.mo + o->in_len;
+		o->waits = true;
+	}
+	if (!h.tagged && h.qn == DDPS_QN_SEND &&
+	    (op == DDPS_OP_WIRE_IMM || op == DDPS_OP_WIRE_IMM_SE))
+		immediate_came(o, seg + len - o->in_len, h.mo, h.last);
+	if (h.last && is_answer(op))
 		answer_came(o);
 	o->in_valid = false;
 }
@@ -153,6 +249,10 @@ static unsigned opcode_of(const struct order *o, const struct order_work *w)
 		return se ? DDPS_OP_WIRE_IMM_SE : DDPS_OP_WIRE_IMM;
 	case DDPS_OP_IMM:
 		return se ? DDPS_OP_WIRE_IMM_SE : DDPS_OP_WIRE_IMM;
+	case DDPS_OP_SEND_IMM:
+		if (!o->second)
+			return DDPS_OP_WIRE_IMM;
+		return DDPS_OP_WIRE_SEND + (inv ? 1u : 0) + (se ? 2u : 0);
 	case DDPS_OP_READ:
 		return DDPS_OP_WIRE_READ_REQ;
 	case DDPS_OP_FETCH_ADD:
@@ -178,15 +278,51 @@ static void check_request(const struct order_work *w, const struct ddps_seg *seg
 	}
 }
 
+static void asked(struct order *o)
+{
+	FUZZ_CHECK(o->asks_out < o->ord && o->ord <= ORDER_REQUESTS); /* [5040-6.1-7] */
+	o->ask_of[o->asks_out++] = o->next;
+}
+
+/* A Read of nothing from nowhere, which proves that all before it has been placed. */
+static void check_asking(struct order *o, const struct ddps_ddp_hdr *h, const struct ddps_seg *seg)
+{
+	struct ddps_rreq q;
+
+	ddps_rreq_decode(&q, seg->hdr + DDPS_DDP_UNTAGGED_LEN);
+	FUZZ_CHECK(ddps_rdmap_opcode(h->ulp) == DDPS_OP_WIRE_READ_REQ && h->last &&
+		   h->qn == DDPS_QN_READ);
+	FUZZ_CHECK(!q.size && !q.src_stag && !q.src_to && !q.sink_stag && !q.sink_to);
+	asked(o);
+	next_work(o);
+}
+
+/* All messages of @w are out: is it asked now whether they have come? */
+static bool has_to_ask(struct order *o, struct order_work *w)
+{
+	bool more = o->next + 1 < o->nwork && w[1].flags & DDPS_WR_PLACED;
+
+	if (!(w->flags & DDPS_WR_PLACED) || o->peer_closed)
+		return false;
+	w->covered = o->covered < 7 && more;
+	o->covered = w->covered ? o->covered + 1 : 0;
+	return !w->covered;
+}
+
 /* The work that was posted first, of what has not gone out [5040-5.5-14]. */
 static void check_own(struct order *o, const struct ddps_ddp_hdr *h, const struct ddps_seg *seg)
 {
 	unsigned op = ddps_rdmap_opcode(h->ulp);
-	const struct order_work *w;
+	struct order_work *w;
 
-	while (!o->begun && !o->second && o->next < o->nwork && o->work[o->next].over)
+	while (!o->begun && !o->second && !o->asking && o->next < o->nwork &&
+	       (o->work[o->next].over || o->work[o->next].ended || is_local(o->work[o->next].op)))
 		o->next++;
 	FUZZ_CHECK(o->next < o->nwork);
+	if (o->asking) {
+		check_asking(o, h, seg);
+		return;
+	}
 	w = &o->work[o->next];
 	FUZZ_CHECK(op == opcode_of(o, w));
 	if (!o->begun && !o->second)
@@ -196,15 +332,20 @@ static void check_own(struct order *o, const struct ddps_ddp_hdr *h, const struc
 	else
 		FUZZ_CHECK(h->qn == (asks(w->op) ? DDPS_QN_READ : DDPS_QN_SEND));
 	if (asks(w->op)) {
-		FUZZ_CHECK(h->last && ++o->asks_out <= o->ord); /* [5040-6.1-7] */
+		FUZZ_CHECK(h->last);
+		asked(o);
 		check_request(w, seg);
 	} else if (op < DDPS_OP_WIRE_IMM) {
 		FUZZ_CHECK(h->last == (o->sent + seg->pay_len == w->len));
 	}
 	if (!h->last)
 		return;
-	o->second = w->op == DDPS_OP_WRITE_IMM && !o->second;
-	o->next += !o->second;
+	o->second = has_two(w->op) && !o->second && !w->ended;
+	if (o->second)
+		return;
+	o->asking = has_to_ask(o, w);
+	if (!o->asking)
+		next_work(o);
 }
 
 /* The first message of the peer-to-peer model, or one like it; nothing is posted for it. */

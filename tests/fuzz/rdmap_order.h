@@ -16,7 +16,10 @@ struct order_work {
 	unsigned flags;
 	uint32_t stag, len;
 	uint64_t to;
-	bool over; /* completed: if it has not gone out, it will not */
+	bool over;     /* completed: if it has not gone out, it will not */
+	bool ended;    /* by the peer's close: no more of it goes out than the message begun */
+	bool covered;  /* DDPS_WR_PLACED: what proves the next one proves this one */
+	bool answered; /* the peer has answered what was asked for it */
 };
 
 /* What the peer asks for. */
@@ -30,11 +33,15 @@ struct order {
 	/* out: work requests as posted, the first that has not gone out; the message begun */
 	struct order_work work[ORDER_WORKS];
 	unsigned nwork, next;
-	bool begun, response, second; /* second: the Immediate Data behind a Write */
+	bool begun, response, second; /* second: the message behind another of the same work */
+	bool asking;		      /* the Read behind a work with DDPS_WR_PLACED */
+	unsigned covered;	      /* works in a row that have none */
 	uint64_t sent;		      /* octets of it */
 	uint32_t msn[DDPS_QN_COUNT];  /* of the latest */
 	bool rtr_due, rtr_read_out;
-	unsigned asks_out, ord; /* Reads and atomics that are not answered */
+	unsigned asks_out, ord; /* Reads and atomics that are not answered, and whose they are */
+	unsigned ask_of[ORDER_REQUESTS];
+	bool peer_closed;
 	/* in: requests that have come and have no response; the one that is coming */
 	struct order_request request[ORDER_REQUESTS];
 	unsigned nrequests;
@@ -42,17 +49,24 @@ struct order {
 	struct ddps_ddp_hdr in; /* of the segment that is being taken in */
 	size_t in_len;		/* of its payload */
 	bool in_valid;
+	/* a whole Send that waits for the end of a message before it */
+	struct ddps_ddp_hdr waiting;
+	size_t waiting_len;
+	bool waits;
+	/* Immediate Data: its octets; has it come for the Send behind it; has anything completed */
+	bool send_imm, ahead, completed;
+	uint8_t imm[DDPS_IMM_LEN];
 };
 
 void order_start(struct order *o, const struct ddps_rdmap_start *s);
 /* The peer will answer nothing more. */
 void order_peer_closed(struct order *o);
 
-/* Posted as @wr; @nr of it is returned.  Then: completed, in whatever way. */
+/* Posted as @wr; @nr of it is returned.  Then: completed. */
 unsigned order_post(struct order *o, const struct ddps_send_wr *wr);
-void order_complete(struct order *o, unsigned nr);
+void order_complete(struct order *o, unsigned nr, bool well);
 /* A receive has completed well. */
-void order_received(const struct order *o, const struct ddps_wc *wc);
+void order_received(struct order *o, const struct ddps_wc *wc);
 
 /* A segment is about to be taken in; it was, with this result. */
 void order_in(struct order *o, const uint8_t *seg, size_t len);

@@ -11,8 +11,8 @@ static const struct {
 	unsigned access;
 	bool own, foreign;
 } plan[RIG_REGIONS] = {
-	{ 256, ALL_RIGHTS | DDPS_ZERO_BASED, false, false },
-	{ 100, DDPS_LOCAL_WRITE | DDPS_ZERO_BASED, false, false },
+	{ 256, ALL_RIGHTS | DDPS_ZERO_BASED | DDPS_BIND, false, false },
+	{ 100, DDPS_LOCAL_WRITE | DDPS_ZERO_BASED | DDPS_BIND, false, false },
 	{ 120, DDPS_REMOTE_READ | DDPS_ZERO_BASED, false, false },
 	{ 80, DDPS_REMOTE_WRITE | DDPS_ZERO_BASED, true, false },
 	{ 64, DDPS_REMOTE_WRITE | DDPS_REMOTE_READ, false, false },
@@ -48,7 +48,7 @@ void rig_deregister(struct rig *g, unsigned i)
 {
 	struct rig_region *m = &g->region[i];
 
-	if (!m->mr)
+	if (!m->mr || m->mr->windows)
 		return;
 	ddps_stag_remove(m->mr);
 	m->mr = NULL;
@@ -57,9 +57,38 @@ void rig_deregister(struct rig *g, unsigned i)
 	free(m->cover);
 }
 
-static bool may_change(const struct rig_region *m, size_t at)
+static bool was_asked(const struct rig *g, unsigned window, const struct rig_region *m, size_t at,
+		      size_t len, unsigned right)
 {
-	return m->cover[at] || (m->access & DDPS_REMOTE_WRITE && !m->foreign);
+	for (unsigned i = 0; i < g->nbinds; i++) {
+		const struct rig_bind *b = &g->bind[i];
+
+		if (b->window == window && &g->region[b->region] == m &&
+		    b->generation == m->generation && b->access & right && at >= b->off &&
+		    at - b->off <= b->len && len <= b->len - (at - b->off))
+			return true;
+	}
+	return false;
+}
+
+/* Whether a window gives the peer @right to [@at, @at + @len) of @m: one that is bound to it, and a
+ * bind asked for as much. */
+static bool by_window(const struct rig *g, const struct rig_region *m, size_t at, size_t len,
+		      unsigned right)
+{
+	for (unsigned i = 0; i < RIG_WINDOWS; i++) {
+		const struct ddps_mr *w = g->window[i];
+
+		if (w && w->valid && w->of == m->mr && was_asked(g, i, m, at, len, right))
+			return true;
+	}
+	return false;
+}
+
+static bool may_change(const struct rig *g, const struct rig_region *m, size_t at)
+{
+	return m->cover[at] || (m->access & DDPS_REMOTE_WRITE && !m->foreign) ||
+	       by_window(g, m, at, 1, DDPS_REMOTE_WRITE);
 }
 
 static void cover(struct rig *g, const struct rig_work *w, int by)
@@ -85,7 +114,7 @@ void rig_look(struct rig *g, size_t octets)
 			if (m->mem[k] == m->shadow[k])
 				continue;
 			changed++;
-			FUZZ_CHECK(may_change(m, k));
+			FUZZ_CHECK(may_change(g, m, k));
 			fuzz_note(&g->log, "%u[%zu] = %02x", i, k, m->mem[k]);
 			m->shadow[k] = m->mem[k];
 		}
@@ -112,7 +141,7 @@ static void up_complete(void *user, bool recv, struct ddps_wc *wc)
 	FUZZ_CHECK(!w->silent || wc->status != DDPS_WC_SUCCESS);
 	FUZZ_CHECK(!recv || !g->terms || wc->status != DDPS_WC_SUCCESS);
 	if (!recv)
-		order_complete(&g->order, w->order);
+		order_complete(&g->order, w->order, wc->status == DDPS_WC_SUCCESS);
 	else if (wc->status == DDPS_WC_SUCCESS)
 		order_received(&g->order, wc);
 	w->done = true;
@@ -190,6 +219,7 @@ void rig_init(struct rig *g, unsigned flags)
 	fuzz_random_reset();
 	g->last_sq = g->last_rq = -1;
 	cfg.rfc7306 = g->rfc7306 = flags & 1;
+	cfg.send_imm = g->order.send_imm = g->rfc7306 && flags & 0x80;
 	g->stall = flags & 2;
 	cfg.no_recv = g->stall ? DDPS_NO_RECV_STALL : DDPS_NO_RECV_TERMINATE;
 	FUZZ_CHECK(!ddps_stag_table_new(&g->table, 100));
@@ -204,6 +234,8 @@ void rig_init(struct rig *g, unsigned flags)
 	FUZZ_CHECK(!ddps_rdmap_new(&g->r, &cfg));
 	for (unsigned i = 0; i < RIG_REGIONS; i++)
 		rig_register(g, i);
+	for (unsigned i = 0; i < RIG_WINDOWS; i++)
+		FUZZ_CHECK(!ddps_stag_add_window(&g->pd, i, &g->window[i]));
 }
 
 void rig_fini(struct rig *g)
@@ -223,8 +255,13 @@ void rig_fini(struct rig *g)
 		FUZZ_CHECK(!g->srq.users && !g->srq.bound);
 		ddps_srq_fini(&g->srq);
 	}
+	for (unsigned i = 0; i < RIG_WINDOWS; i++) {
+		FUZZ_CHECK(!g->window[i]->pending);
+		ddps_stag_remove(g->window[i]);
+	}
 	for (unsigned i = 0; i < RIG_REGIONS; i++)
 		rig_deregister(g, i);
+	FUZZ_CHECK(!ddps_stag_count(g->table));
 	ddps_stag_table_free(g->table);
 	free(g->held);
 }
@@ -255,6 +292,37 @@ static unsigned pieces(struct rig *g, struct ddps_rbuf *in, unsigned n, struct d
 	return n;
 }
 
+/* What is done here, and what is confirmed: some of the values that name a region mean these. */
+static void uncommon(struct rig *g, struct ddps_send_wr *wr, unsigned where)
+{
+	struct ddps_mr *window = g->window[where >> 2 & 1];
+
+	switch (where & 3) {
+	case 0:
+		wr->op = DDPS_OP_BIND;
+		wr->flags &= ~(DDPS_WR_SOLICITED | DDPS_WR_INVALIDATE);
+		wr->stag = window->stag ^ (where >> 4 & 1);
+		wr->bind = (struct ddps_bind){ .window = window,
+					       .access = (unsigned)wr->to & ALL_RIGHTS &
+							 ~(unsigned)DDPS_LOCAL_WRITE };
+		wr->bind.access |= DDPS_ZERO_BASED;
+		break;
+	case 1:
+		wr->op = DDPS_OP_LOCAL_INV;
+		wr->flags &= ~(DDPS_WR_SOLICITED | DDPS_WR_INVALIDATE);
+		wr->nsge = 0;
+		wr->stag = where & 8 ? window->stag : wr->stag;
+		break;
+	case 2:
+		wr->op = DDPS_OP_SEND_IMM;
+		wr->flags &= ~DDPS_WR_INVALIDATE;
+		break;
+	default:
+		wr->flags &= ~DDPS_WR_INVALIDATE;
+		wr->flags |= DDPS_WR_PLACED;
+	}
+}
+
 static bool sinks(enum ddps_op op)
 {
 	return op == DDPS_OP_READ || op == DDPS_OP_FETCH_ADD || op == DDPS_OP_CMP_SWAP;
@@ -264,14 +332,14 @@ void rig_post_send(struct rig *g, struct ddps_rbuf *in)
 {
 	struct ddps_sge sge[RIG_SGE];
 	struct rig_work *w = &g->work[g->nwork];
-	unsigned op = ddps_rbuf_u8(in), region = ddps_rbuf_u8(in) % RIG_REGIONS;
+	unsigned op = ddps_rbuf_u8(in), where = ddps_rbuf_u8(in), region = where % RIG_REGIONS;
 	struct ddps_send_wr wr = { .wr_id = g->nwork,
 				   .op = (enum ddps_op)(op % 9),
 				   .flags = op / 9 % 16,
 				   .sge = sge,
 				   .stag = g->region[region].stag };
 
-	if (g->nwork == RIG_WORKS)
+	if (g->nwork == RIG_WORKS || g->nbinds == RIG_WORKS)
 		return;
 	*w = (struct rig_work){ .silent = wr.flags & DDPS_WR_SILENT };
 	wr.to = ddps_rbuf_u8(in);
@@ -281,6 +349,16 @@ void rig_post_send(struct rig *g, struct ddps_rbuf *in)
 	if (wr.op == DDPS_OP_FETCH_ADD || wr.op == DDPS_OP_CMP_SWAP)
 		for (unsigned i = 0; i < wr.nsge && op < 0x80; i++)
 			sge[i].len = 8;
+	if (where >= 0xc0)
+		uncommon(g, &wr, where);
+	w->nsge = wr.nsge;
+	if (wr.op == DDPS_OP_BIND && wr.nsge && where >= 0xc0)
+		g->bind[g->nbinds++] = (struct rig_bind){ .window = where >> 2 & 1,
+							  .region = w->sge[0].region,
+							  .generation = w->sge[0].generation,
+							  .access = wr.bind.access,
+							  .off = w->sge[0].off,
+							  .len = w->sge[0].len };
 	for (unsigned i = 0; i < wr.nsge; i++)
 		w->sge[i].len = sge[i].len;
 	g->nwork++; /* it may complete inside the call */
@@ -451,7 +529,8 @@ static void check_source(struct rig *g, const struct iovec *iov, bool by_peer)
 		    at + iov->iov_len > (uintptr_t)m->mem + m->len)
 			continue;
 		FUZZ_CHECK(!m->foreign);
-		FUZZ_CHECK(!by_peer || (m->access & DDPS_REMOTE_READ && m->mr->valid));
+		FUZZ_CHECK(!by_peer || (m->access & DDPS_REMOTE_READ && m->mr->valid) ||
+			   by_window(g, m, at - (uintptr_t)m->mem, iov->iov_len, DDPS_REMOTE_READ));
 		return;
 	}
 	FUZZ_CHECK(!iov->iov_len);

@@ -12,6 +12,7 @@
 #include "rdmap/srq.h"
 
 #define RIG_REGIONS 6
+#define RIG_WINDOWS 2
 #define RIG_WORKS   ORDER_WORKS
 #define RIG_SGE	    3
 #define RIG_IRD	    3
@@ -39,6 +40,12 @@ struct rig_work {
 	} sge[RIG_SGE];
 };
 
+/* What a bind that was posted would give. */
+struct rig_bind {
+	unsigned window, region, generation, access;
+	size_t off, len;
+};
+
 /* What a Read or atomic of ours asks the peer for. */
 struct rig_ask {
 	bool atomic;
@@ -52,8 +59,11 @@ struct rig {
 	struct ddps_srq srq;
 	struct ddps_rdmap *r;
 	struct rig_region region[RIG_REGIONS];
+	struct ddps_mr *window[RIG_WINDOWS]; /* of one stream, and of all */
 	struct rig_work work[RIG_WORKS];
 	unsigned nwork;
+	struct rig_bind bind[RIG_WORKS];
+	unsigned nbinds;
 	int64_t last_sq, last_rq; /* wr_id of the latest completion */
 	bool rfc7306, use_srq, stall;
 	/* from the upcalls */
