@@ -1,0 +1,211 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Event loop: no interest is lost, in whatever order things are done. */
+#include "common/loop_in.h"
+#include <criterion/criterion.h>
+#include <poll.h>
+#include <stdio.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+enum act {
+	WANT_READ,
+	WANT_WRITE,
+	WANT_BOTH,
+	FORGET,
+	HIDE,
+	SHOW,
+	SPIN,
+	SLEEP,
+	STUFF, /* it cannot be written to */
+	OTHER, /* another descriptor has something, too */
+	NACTS
+};
+
+/* How it goes on; each also with the other descriptor busy, which brings back what is hidden. */
+enum way { SPINNING, SPINNING_BUSY, SLEEPING, NWAYS };
+
+#define ACTS_DEEP 4
+
+static struct world {
+	struct ddps_loop *l;
+	struct ddps_io io, other;
+	int peer;
+	bool got_in, got_out, got_other, stuffed, other_busy;
+} world;
+
+static void on_world(void *user, uint32_t events)
+{
+	struct world *w = user;
+	uint8_t octets[64];
+	ssize_t n = 0;
+
+	if (events & EPOLLIN)
+		n = read(w->io.fd, octets, sizeof octets);
+	w->io.moved = n > 0;
+	w->got_in |= n > 0;
+	w->got_out |= (events & EPOLLOUT) != 0;
+}
+
+static void on_other(void *user, uint32_t events)
+{
+	struct world *w = user;
+	eventfd_t count;
+
+	(void)events;
+	w->got_other |= !eventfd_read(w->other.fd, &count);
+}
+
+static void world_open(struct world *w)
+{
+	int fd[2], small = 4096;
+
+	*w = (struct world){ 0 };
+	cr_assert_eq(ddps_loop_new(&w->l), 0);
+	cr_assert_eq(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, fd), 0);
+	setsockopt(fd[0], SOL_SOCKET, SO_SNDBUF, &small, sizeof small);
+	w->peer = fd[1];
+	w->io = (struct ddps_io){ .fd = fd[0], .fn = on_world, .user = w, .eager = true };
+	w->other = (struct ddps_io){ .fd = eventfd(0, EFD_NONBLOCK), .fn = on_other, .user = w };
+	cr_assert_eq(ddps_io_set(w->l, &w->other, EPOLLIN), 0);
+}
+
+static void world_close(struct world *w)
+{
+	ddps_io_del(w->l, &w->io);
+	ddps_io_del(w->l, &w->other);
+	close(w->io.fd);
+	close(w->peer);
+	close(w->other.fd);
+	ddps_loop_free(w->l);
+}
+
+static void feed(struct world *w)
+{
+	cr_assert_eq(write(w->peer, "", 1), 1);
+}
+
+static void stuff(struct world *w, bool full)
+{
+	char octets[4096] = { 0 };
+
+	w->stuffed = full;
+	while (full ? write(w->io.fd, octets, sizeof octets) > 0
+		    : read(w->peer, octets, sizeof octets) > 0)
+		;
+}
+
+/* It is the only busy one, and to wait for it has paid so often that the next hit hides it. */
+static void try_to_hide(struct world *w)
+{
+	for (int i = 0; i < 8; i++) {
+		if (w->l->hot == &w->io) {
+			w->l->patience = 64;
+			w->l->streak = 1000;
+		}
+		if (w->io.events & EPOLLIN)
+			feed(w);
+		cr_assert_geq(ddps_loop_spin(w->l), 0);
+	}
+}
+
+static void sleep_once(struct world *w)
+{
+	struct pollfd p = { .fd = ddps_loop_fd(w->l), .events = POLLIN };
+
+	if (poll(&p, 1, 0) == 1)
+		cr_assert_geq(ddps_loop_run(w->l), 0);
+}
+
+static void act(struct world *w, enum act a)
+{
+	switch (a) {
+	case WANT_READ:
+	case WANT_WRITE:
+	case WANT_BOTH:
+		cr_assert_eq(ddps_io_set(w->l, &w->io,
+					 a == WANT_READ	   ? EPOLLIN
+					 : a == WANT_WRITE ? EPOLLOUT
+							   : EPOLLIN | EPOLLOUT),
+			     0);
+		break;
+	case FORGET:
+		ddps_io_del(w->l, &w->io);
+		break;
+	case HIDE:
+		try_to_hide(w);
+		break;
+	case SHOW:
+		ddps_loop_fd(w->l);
+		break;
+	case SPIN:
+		cr_assert_geq(ddps_loop_spin(w->l), 0);
+		break;
+	case SLEEP:
+		sleep_once(w);
+		break;
+	case STUFF:
+		stuff(w, true);
+		break;
+	default:
+		eventfd_write(w->other.fd, 1);
+		break;
+	}
+}
+
+static bool all_served(const struct world *w)
+{
+	return (w->got_in || !(w->io.events & EPOLLIN)) &&
+	       (w->got_out || !(w->io.events & EPOLLOUT)) && (w->got_other || !w->other_busy);
+}
+
+/* All that is waited for is there now: is everybody told within a bounded number of steps? */
+static bool ends_well(struct world *w, enum way way)
+{
+	w->got_in = w->got_out = w->got_other = false;
+	if (w->stuffed)
+		stuff(w, false);
+	if (w->other_busy)
+		eventfd_write(w->other.fd, 1);
+	feed(w);
+	for (int i = 0; i < 300 && !all_served(w); i++) {
+		if (way == SPINNING_BUSY && (w->io.events & EPOLLIN))
+			feed(w);
+		if (way == SLEEPING)
+			sleep_once(w);
+		else
+			cr_assert_geq(ddps_loop_spin(w->l), 0);
+	}
+	return all_served(w);
+}
+
+/* Every order of so many acts, each followed by every way to go on. */
+Test(loop, attack_12b_no_interest_is_ever_lost, .timeout = 60)
+{
+	static const char *const names[] = { "read", "write", "both",  "forget", "hide",
+					     "show", "spin",  "sleep", "stuff",	 "other" };
+	unsigned orders = 1, hidden = 0;
+
+	for (int i = 0; i < ACTS_DEEP; i++)
+		orders *= NACTS;
+	for (unsigned k = 0; k < orders * NWAYS * 2; k++) {
+		unsigned order_left = k / (NWAYS * 2);
+		char text[ACTS_DEEP * 8] = "";
+		size_t len = 0;
+
+		world_open(&world);
+		for (int i = 0; i < ACTS_DEEP; i++, order_left /= NACTS) {
+			act(&world, order_left % NACTS);
+			hidden += world.l->hidden != NULL;
+			len += (size_t)snprintf(text + len, sizeof text - len, " %s",
+						names[order_left % NACTS]);
+		}
+		world.other_busy = k / NWAYS % 2;
+		cr_assert(ends_well(&world, k % NWAYS),
+			  "way %u after%s: in %d, out %d, other %d of events 0x%x", k % NWAYS, text,
+			  world.got_in, world.got_out, world.got_other, world.io.events);
+		world_close(&world);
+	}
+	cr_expect_gt(hidden, orders / 100, "hiding was tried, too");
+}
