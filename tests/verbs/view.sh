@@ -80,19 +80,18 @@ upkeep() {
 	unset XDG_RUNTIME_DIR
 }
 
-ucx() { # TEST OPTION...
+ucx() { # NAME OPTION...
 	local port server c=0 s=0
 	free_port
 	with --face roce --transport "$wire"
-	timeout 60 "${load[@]}" ucx_perftest -p "$port" -n 200 -w 10 -d ddp0:1 -x rc_verbs -t "$@" \
-		>"$work/server" 2>&1 &
+	timeout 60 "${load[@]}" ucx_perftest -p "$port" -n 200 -w 10 "${@:2}" >"$work/server" 2>&1 &
 	server=$!
 	await_listener "$port"
-	timeout 60 "${load[@]}" ucx_perftest -p "$port" -n 200 -w 10 -d ddp0:1 -x rc_verbs -t "$@" \
-		127.0.0.1 >"$work/out" 2>&1 || c=$?
+	timeout 60 "${load[@]}" ucx_perftest -p "$port" -n 200 -w 10 "${@:2}" 127.0.0.1 \
+		>"$work/out" 2>&1 || c=$?
 	wait "$server" || s=$?
 	[ "$c$s" = 00 ] && grep -q '^Final: *200' "$work/out"
-	result $? "UCX's rc_verbs over $wire: $*"
+	result $? "UCX's $1 over $wire: ${*:2}"
 }
 
 run_ucx() {
@@ -100,11 +99,19 @@ run_ucx() {
 	UCX_TLS=rc_verbs seen "ucx_info lists the device" "ucx_info -d | grep -q 'Transport: rc_verbs' &&
 		ucx_info -d | grep -q 'Device: ddp0:1'"
 	for wire in tcp sctp; do
-		ucx put_lat
-		ucx am_bw -D bcopy -s 4096
-		ucx get -D zcopy -s 4096
-		ucx fadd
-		ucx cswap
+		local rc="-d ddp0:1 -x rc_verbs -t"
+		# shellcheck disable=SC2086 # words are meant
+		{
+			ucx rc_verbs $rc put_lat
+			ucx rc_verbs $rc am_bw -D bcopy -s 4096
+			ucx rc_verbs $rc get -D zcopy -s 4096
+			ucx rc_verbs $rc fadd
+			ucx rc_verbs $rc cswap
+		}
+		# its datagrams alone, and as the way to connections
+		[ "$wire" = sctp ] || ucx ud_verbs -d ddp0:1 -x ud_verbs -t am_lat
+		UCX_TLS=rc_verbs,ud_verbs ucx UCP -t tag_lat
+		UCX_TLS=rc_verbs,ud_verbs ucx UCP -t ucp_put_bw
 	done
 }
 
