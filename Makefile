@@ -260,6 +260,7 @@ FUZZ_ALONE := tests/fuzz/replay.c
 FUZZ_MAIN  := $(if $(filter fuzz,$(VARIANT)),,$(call objs,tests/fuzz/replay.c))
 $(FUZZ_A): $(call objs,$(filter-out tests/fuzz/fuzz_% $(FUZZ_ALONE),$(wildcard tests/fuzz/*.c)) \
 		tests/support/fake_sctp.c src/verbs/vd_settings.c $(VFAULT_SRC) \
+		src/verbs/ud/vd_ud_wire.c src/verbs/ud/vd_ud_peer.c \
 		$(filter-out tools/sessctl/main.c,$(TOOL_SRC)))
 	$(Q)rm -f $@ && $(AR) rcs $@ $^
 $(B)/fuzz-%: $(B)/tests/fuzz/fuzz_%.o $(FUZZ_MAIN) $(FUZZ_A) $(CONFORM_A) $(IPOIB_A) $(LIB_A)

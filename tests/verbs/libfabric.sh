@@ -39,5 +39,10 @@ for ((i = 0; i < rounds; i++)); do
 		pingpong verbs msg -I 5 -S 4096
 		load=("$sessctl" run --)
 	done
+	# datagrams are the same over either, and none of an iWARP device's
+	export DDPSESS_TRANSPORT=tcp DDPSESS_FACE=roce
+	pingpong verbs dgram -I 20
+	pingpong "verbs;ofi_rxd" rdm -I 20 -c
+	unset DDPSESS_FACE
 done
 finish

@@ -2,7 +2,11 @@
 /* Datagrams between queue pairs: what a receive gets, what is refused, states, completions. */
 #include "verbs/vud.h"
 #include <errno.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <string.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
 
 Test(verbs_ud, a_message_has_a_grh_in_front, .timeout = 30)
 {
@@ -467,6 +471,56 @@ Test(verbs_ud, a_queue_of_datagrams_is_resized, .timeout = 30)
 	cr_expect_eq(e.element.cq, a.cq);
 	ibv_ack_async_event(&e);
 	vud_down(&a);
+	vud_close(&v);
+}
+
+/* A kernel without IPv6, as far as this process can see. */
+static void no_ipv6(void)
+{
+	struct sock_filter code[] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_socket, 0, 3),
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args[0])),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, AF_INET6, 0, 1),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EAFNOSUPPORT),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+	};
+	struct sock_fprog prog = { sizeof code / sizeof *code, code };
+
+	cr_assert_eq(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), 0);
+	cr_assert_eq(prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &prog), 0);
+}
+
+Test(verbs_ud, without_ipv6, .timeout = 30)
+{
+	struct ibv_send_wr wr, *bad;
+	struct vud_qp a, b;
+	struct ibv_ah *v6;
+	struct vud v;
+
+	no_ipv6();
+	vud_open(&v);
+	vud_up(&v, &a);
+	vud_up(&v, &b);
+	cr_assert_eq(ud_of_process()->acks.sock.family, AF_INET);
+	/* More than a window, so that acknowledgements are at work. */
+	for (unsigned i = 0; i < 300; i++) {
+		vud_recv(&b, i, 0, 1100);
+		vud_send(&a, i, &b, 1000, 0);
+		cr_assert_eq(vud_wc(&a).wr_id, i);
+		cr_assert_eq(vud_wc(&b).wr_id, i);
+	}
+	cr_expect_eq(b.buf[8 + 10], 0xff);
+	cr_expect_arr_eq(b.buf + 8, b.buf + 24, 16, "its GRH has this host at both ends");
+	v6 = vud_ah(&v, "::1");
+	wr = vud_wr(&a, 0, &b, NULL, 0);
+	wr.wr.ud.ah = v6;
+	cr_assert_eq(ibv_post_send(a.qp, &wr, &bad), 0);
+	cr_expect_eq(vud_wc(&a).status, 0, "lost, as datagrams may be");
+	cr_expect_eq(vud_stats().unreachable, 1);
+	cr_expect_eq(ibv_destroy_ah(v6), 0);
+	vud_down(&a);
+	vud_down(&b);
 	vud_close(&v);
 }
 
