@@ -135,7 +135,8 @@ static bool was_polled(struct ibv_cq *cq)
 
 void ck_unpolled(struct ibv_qp *qp)
 {
-	int n = ddps_ep_unfetched(vd_of(qp, struct vd_qp, qp.qp_base)->ep);
+	const struct vd_qp *v = vd_of(qp, struct vd_qp, qp.qp_base);
+	int n = v->ep ? ddps_ep_unfetched(v->ep) : 0;
 
 	if (n > 0 && !was_polled(qp->send_cq) && !was_polled(qp->recv_cq))
 		ck_report("never-polled", NULL,

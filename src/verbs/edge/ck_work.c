@@ -167,11 +167,11 @@ struct ck_work *ck_send(struct ed_qp *q, const struct ibv_send_wr *wr)
 /* Sends that had to wait say that a receive was missing: here it comes. */
 static void late(struct ed_qp *q)
 {
+	const struct vd_qp *v = vd_of(q->qp, struct vd_qp, qp.qp_base);
 	struct ddps_ep_stats st = { .struct_size = sizeof st };
 
-	if (ddps_ep_stats(vd_of(q->qp, struct vd_qp, qp.qp_base)->ep, &st) ||
-	    st.stalls <= q->stalls)
-		return;
+	if (!v->ep || ddps_ep_stats(v->ep, &st) || st.stalls <= q->stalls)
+		return; /* datagrams come without being asked for */
 	q->stalls = st.stalls;
 	ck_report("late-recv", NULL,
 		  "queue pair %u: a Send of the peer was there before its receive; an adapter ends "

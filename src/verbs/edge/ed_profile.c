@@ -27,17 +27,17 @@ const uint64_t ed_most[VP_LIMITS] = {
 void ed_profile_start(void)
 {
 	for (unsigned i = 0; i < ed.profile.n; i++) {
-		const struct vp_device *d = &ed.profile.device[i];
+		const struct vp_device d = ed.profile.device[i]; /* a copy, for snprintf */
 		struct ibv_device *dev = &ed.device[i];
 
-		dev->node_type = d->roce ? IBV_NODE_CA : IBV_NODE_RNIC;
-		dev->transport_type = d->roce ? IBV_TRANSPORT_IB : IBV_TRANSPORT_IWARP;
-		snprintf(dev->name, sizeof dev->name, "%s", d->name);
+		dev->node_type = d.roce ? IBV_NODE_CA : IBV_NODE_RNIC;
+		dev->transport_type = d.roce ? IBV_TRANSPORT_IB : IBV_TRANSPORT_IWARP;
+		snprintf(dev->name, sizeof dev->name, "%s", d.name);
 		snprintf(dev->dev_name, sizeof dev->dev_name, "uverbs%u", i);
 		snprintf(dev->dev_path, sizeof dev->dev_path,
 			 "/sys/class/infiniband_verbs/uverbs%u", i);
 		snprintf(dev->ibdev_path, sizeof dev->ibdev_path, "/sys/class/infiniband/%s",
-			 d->name);
+			 d.name);
 	}
 }
 

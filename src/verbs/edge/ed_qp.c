@@ -257,7 +257,7 @@ void ed_peer_of(const struct rdma_cm_id *id, const struct ibv_qp *qp, char *text
 	struct ddps_conn_info info = { 0 };
 
 	*text = 0;
-	if (v && !ddps_ep_info(v->ep, &info)) {
+	if (v && v->ep && !ddps_ep_info(v->ep, &info)) {
 		snprintf(text, len, "%s", info.peer);
 		return;
 	}

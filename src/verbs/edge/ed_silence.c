@@ -69,7 +69,7 @@ void ed_silence(struct ed_qp *q)
 	struct ddps_conn_info info = { 0 };
 	struct rlimit lim = { FDS_MAX, FDS_MAX };
 
-	if (ddps_ep_info(qp->ep, &info))
+	if (!qp->ep || ddps_ep_info(qp->ep, &info))
 		return;
 	getrlimit(RLIMIT_NOFILE, &lim);
 	for (int fd = 0; fd < FDS_MAX && (rlim_t)fd < lim.rlim_cur; fd++) {
