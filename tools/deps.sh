@@ -11,7 +11,7 @@ for group in "$@"; do
 		nettle-dev uthash-dev libibverbs-dev librdmacm-dev libibumad-dev scdoc" ;;
 	check) want="$want libcriterion-dev libusrsctp-dev spin iproute2 binutils ibverbs-utils rdmacm-utils
 		perftest qperf fio python3-pyverbs libfabric-bin ucx-utils openmpi-bin libopenmpi-dev iperf3 iputils-ping
-		valgrind abigail-tools g++ python3 jq tshark" ;;
+		valgrind abigail-tools g++ python3 python3-yaml jq tshark" ;;
 	bench) want="$want libusrsctp-dev gnuplot-nox jq libfabric-dev libfabric-bin ucx-utils sockperf" ;;
 	fast) want="$want libcriterion-dev libusrsctp-dev" ;;
 	deb) want="$want debhelper dpkg-dev dh-python python3 fakeroot lintian blhc libibverbs1 librdmacm1" ;;

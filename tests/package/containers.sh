@@ -67,3 +67,78 @@ for lib in $needed; do
 done
 LD_PRELOAD=$work/out/usr/local/lib/libddpsess-verbs.so timeout 20 ibv_devices | grep -q ddp0
 result $? "the environment of the image shows the device"
+
+# The script of the composite action, as its step calls it, in the clone that the lines made.
+step=$(sed -n 's/^ *run: //p' containers/action/action.yml)
+[ "$(wc -l <<<"$step")" = 1 ]
+result $? "the action has one step"
+step=${step//\$\{\{ github.action_path \}\}/$work/ci/ddpsess/containers/action}
+step=${step//\$\{\{ inputs.prefix \}\}/$work/action}
+(
+	unset MAKEFLAGS MAKELEVEL PREFIX
+	export GITHUB_PATH=$work/path
+	eval "$step"
+) >"$work/log" 2>&1 && [ "$(cat "$work/path")" = "$work/action/bin" ] &&
+	"$work/action/bin/sessctl" run --profile "$work/action/share/ddpsess/profiles/two.profile" \
+		-- ibv_devices | grep -q rnic1
+result $? "the action's step installs ddpsess and puts it in the path" || tail -n 20 "$work/log"
+
+# The steps of the image with programs: packages that there are, and a command that works.
+packages=$(sed -n 's/^RUN .*--no-install-recommends \([^&]*\) &&.*/\1/p' containers/Dockerfile.test)
+for p in $packages; do
+	dpkg-query -W -f '${Status}' "$p" 2>/dev/null | grep -q 'ok installed'
+	result $? "the image with programs can have $p"
+done
+(
+	export PATH=$work/action/bin:$PATH
+	eval "$(sed -n 's/^RUN \(sessctl .*\)/\1/p' containers/Dockerfile.test)"
+) 2>&1 | grep -q 'hca_id:.*ddp0'
+result $? "the image with programs shows the device"
+
+# The Kubernetes example: what it asks for, and its two commands with no more rights than it gives.
+python3 - containers/kubernetes.yaml >"$work/pod" 2>"$work/log" <<'END'
+import shlex, sys, yaml
+spec = yaml.safe_load(open(sys.argv[1]))["spec"]["template"]["spec"]
+asked = set(spec) - {"restartPolicy", "automountServiceAccountToken", "securityContext", "containers"}
+assert not asked, asked
+assert spec["securityContext"]["runAsNonRoot"] and spec["securityContext"]["runAsUser"] == 65534
+for c in spec["containers"]:
+    assert set(c) == {"name", "image", "command", "args", "securityContext"}, c
+    rights = c["securityContext"]
+    assert rights["capabilities"] == {"drop": ["ALL"]}
+    assert rights["allowPrivilegeEscalation"] is False and rights["readOnlyRootFilesystem"] is True
+    print(shlex.join(c["command"] + c["args"]))
+END
+result $? "the Kubernetes example asks for no right" || cat "$work/log"
+[ "$(wc -l <"$work/pod")" = 2 ]
+result $? "it has two containers"
+# from the system's folders, as in the image; a file system that is read-only where that can be had
+chmod -R a+rX "$work"
+chmod a+x "$work/action/bin/sessctl"
+rights=(setpriv --no-new-privs)
+[ "$(id -u)" != 0 ] || rights=(setpriv --reuid 65534 --regid 65534 --clear-groups
+	--bounding-set=-all --inh-caps=-all --no-new-privs)
+inside=(unshare -m --propagation private sh -c 'mount -o remount,bind,ro / && exec "$@"' sh)
+"${inside[@]}" true 2>/dev/null || {
+	inside=()
+	echo "ok a read-only file system # skipped: mount is not allowed here"
+}
+port=$(sed -n 's/.*"-p", "\([0-9]*\)".*/\1/p' containers/kubernetes.yaml | sort -u)
+[ "$(wc -w <<<"$port")" = 1 ]
+result $? "both have one port"
+free=$(python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])')
+sed -i "s/$port/$free/" "$work/pod"
+container() { # NUMBER
+	local words
+	eval "words=($(sed -n "$1p" "$work/pod"))"
+	PATH=$work/action/bin:$PATH timeout 60 "${inside[@]}" "${rights[@]}" "${words[@]}"
+}
+container 1 >"$work/one" 2>&1 &
+server=$!
+container 2 >"$work/two" 2>&1
+client=$?
+wait "$server"
+server=$?
+[ "$client" = 0 ] && [ "$server" = 0 ] && grep -q 'ping data' "$work/two"
+result $? "its containers end well (client $client, server $server)" ||
+	tail -n 5 "$work/one" "$work/two"
