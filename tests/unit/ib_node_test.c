@@ -300,6 +300,40 @@ NodeTest(packets_arrive_under_loss, "")
 	cr_expect_eq(count(0, "qp_failed"), 0);
 }
 
+/* There is no such group: what may leave the link goes to the routers, if there are any. */
+NodeTest(what_has_no_group_goes_to_the_routers, "4391-10-2 4391-10-6")
+{
+	static const uint8_t wide[4] = { 239, 1, 2, 4 }, narrow[4] = { 224, 0, 0, 77 };
+	static const uint8_t all_routers[4] = { 224, 0, 0, 2 };
+	struct ddps_ipoib_port *router = ddps_ib_node_port(peer[1].n);
+	uint8_t mgid[16];
+
+	run(100 * MS);
+	send_ip(0, wide, 100);
+	run(100 * MS);
+	cr_expect_eq(count(0, "ud_no_group"), 1); /* no routers yet */
+	cr_assert_eq(ddps_ipoib_mgid_ipv4(mgid, all_routers, 0xffff, 2), 0);
+	cr_assert_eq(router->ops->join(router, mgid), 0);
+	run(100 * MS); /* and the report of that group */
+	send_ip(0, wide, 100);
+	run(100 * MS);
+	cr_expect_eq(peer[1].n_rx, 1);
+	cr_expect_eq(peer[2].n_rx, 0);
+	send_ip(0, narrow, 100);
+	run(100 * MS);
+	cr_expect_eq(peer[1].n_rx, 1);
+	cr_expect_eq(count(0, "ud_no_group"), 2);
+	/* the group comes: the traffic moves */
+	cr_assert_eq(ddps_ipoib_mgid_ipv4(mgid, wide, 0xffff, 2), 0);
+	cr_assert_eq(ddps_ib_node_port(peer[2].n)->ops->join(ddps_ib_node_port(peer[2].n), mgid),
+		     0);
+	run(100 * MS);
+	send_ip(0, wide, 100);
+	run(100 * MS);
+	cr_expect_eq(peer[1].n_rx, 1);
+	cr_expect_eq(peer[2].n_rx, 1);
+}
+
 /* A datagram for a group waits until the group is joined, or known not to be there. */
 NodeTest(groups_are_joined_to_be_sent_to, "4391-10-1 4391-10-3")
 {
@@ -309,7 +343,7 @@ NodeTest(groups_are_joined_to_be_sent_to, "4391-10-1 4391-10-3")
 	run(100 * MS);
 	send_ip(0, ip, 100);
 	run(100 * MS);
-	cr_expect_eq(count(0, "ud_held"), 1);
+	cr_expect_eq(count(0, "ud_held"), 2); /* for it, and for the routers */
 	cr_expect_eq(count(0, "ud_no_group"), 1);
 	cr_assert_eq(ddps_ipoib_mgid_ipv4(mgid, ip, 0xffff, 2), 0);
 	cr_assert_eq(ddps_ib_node_port(peer[1].n)->ops->join(ddps_ib_node_port(peer[1].n), mgid),

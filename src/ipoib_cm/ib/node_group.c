@@ -59,15 +59,13 @@ static void on_open(void *user, unsigned group, bool there, uint64_t now)
 	struct ib_held h = n->held[group];
 
 	(void)now;
+	(void)there;
 	n->held[group].n = 0;
 	for (unsigned i = 0; i < h.n; i++) {
-		/* an entry that was given to another group since has another MGID */
-		if (there)
-			(void)ddps_ib_node_to_group(n, h.frame[i].data,
-						    h.frame[i].data + DDPS_IPOIB_GID_LEN,
-						    h.frame[i].len);
-		else
-			n->stats.ud_no_group++;
+		/* an entry that was given to another group since has another MGID; what was not
+		 * found may go to the routers */
+		(void)ddps_ib_node_to_group(n, h.frame[i].data,
+					    h.frame[i].data + DDPS_IPOIB_GID_LEN, h.frame[i].len);
 		free(h.frame[i].data);
 	}
 }
@@ -94,18 +92,44 @@ static int hold(struct ddps_ib_node *n, unsigned group, const uint8_t *mgid, con
 	return 0;
 }
 
+/* Whether an IP packet for a group may leave the link, by the scope of its destination. */
+static bool beyond_link(const uint8_t *frame, size_t len)
+{
+	const uint8_t *ip = frame + DDPS_IPOIB_ENCAP_LEN;
+	uint16_t type = len < DDPS_IPOIB_ENCAP_LEN ? 0 : (uint16_t)(frame[0] << 8 | frame[1]);
+
+	if (type == DDPS_IPOIB_TYPE_IPV4 && len >= DDPS_IPOIB_ENCAP_LEN + 20)
+		return ip[16] >> 4 == 14 && (ip[16] != 224 || ip[17] || ip[18]);
+	if (type == DDPS_IPOIB_TYPE_IPV6 && len >= DDPS_IPOIB_ENCAP_LEN + 40)
+		return ip[24] == 0xff && (ip[25] & 15) > 2;
+	return false;
+}
+
+/* The group of all routers, 224.0.0.2 or ff02::2, by a group of the same IP version. */
+static void routers_of(uint8_t mgid[DDPS_IPOIB_GID_LEN], const uint8_t *like)
+{
+	memcpy(mgid, like, DDPS_IPOIB_GID_LEN);
+	memset(mgid + 6, 0, 10);
+	mgid[15] = 2;
+}
+
 int ddps_ib_node_to_group(struct ddps_ib_node *n, const uint8_t *mgid, const void *frame,
 			  size_t len)
 {
+	uint8_t routers[DDPS_IPOIB_GID_LEN];
 	const struct ddps_sa_mcm *rec;
 	unsigned group;
 	int err = ddps_sac_open(n->sac, mgid, n->now, &rec, &group);
 
+	if (err == DDPS_E_ADDRESS && beyond_link(frame, len)) { /* [4391-10-2] */
+		routers_of(routers, mgid);
+		err = ddps_sac_open(n->sac, routers, n->now, &rec, &group);
+	}
 	if (!err)
 		return ddps_ib_node_ud(n, rec->mlid, group, rec->mgid, DDPS_IPOIB_QPN_MCAST, frame,
 				       len);
 	if (err == DDPS_E_AGAIN)
 		return hold(n, group, mgid, frame, len);
-	n->stats.ud_no_group++; /* [4391-10-2]: dropped, where it could go to the routers */
+	n->stats.ud_no_group++;
 	return err;
 }
