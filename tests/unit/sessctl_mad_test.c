@@ -3,6 +3,7 @@
 #include "ipoib/show/capture.h"
 #include "ipoib/show/madtext.h"
 #include <criterion/criterion.h>
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -305,7 +306,7 @@ static uint8_t *write_frame(const struct capture_frame *m, size_t *size)
 Test(sessctl_mad, captured_datagram)
 {
 	static const uint8_t gid[2][16] = { { 0xfe, 0x80, [15] = 1 }, { 0xff, 0x12, [15] = 2 } };
-	uint8_t frame[2049] = { 8, 0, 0, 0, 0x45 };
+	uint8_t frame[4097] = { 8, 0, 0, 0, 0x45 };
 	struct capture_frame m = { .slid = 1,
 				   .dlid = 0xc000,
 				   .pkey = 0xffff,
@@ -336,9 +337,13 @@ Test(sessctl_mad, captured_datagram)
 		cr_expect_arr_eq(q + 68, frame, m.len);
 		free(p);
 	}
-	m.len = 2049;
+	/* the largest, whole; one more is said to be none */
+	m.len = 4096;
 	free(write_frame(&m, &size));
-	cr_expect_eq(size, 0, "no datagram is that long");
+	cr_expect_eq(size, RECORD_HEAD + 8 + 40 + 12 + 8 + 4096 + 4 + 2);
+	m.len = 4097;
+	cr_expect_eq(capture_write_frame(stderr, &m), -1);
+	cr_expect_eq(errno, EMSGSIZE);
 }
 
 /* A message becomes as many packets as a path of 2048 octets makes of it. */
@@ -375,4 +380,9 @@ Test(sessctl_mad, captured_message)
 			cr_expect_eq(last, rows[i].last | bit);
 			free(p);
 		}
+	/* on a path with another MTU */
+	m.mtu = 4096;
+	m.len = 4097;
+	free(write_frame(&m, &size));
+	cr_expect_eq(size, 2 * (RECORD_HEAD + 8 + 12 + 4 + 2) + 4096 + 4);
 }

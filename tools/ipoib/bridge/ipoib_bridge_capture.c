@@ -84,6 +84,7 @@ void bridge_see(void *user, const struct ddps_ib_seen *s)
 			       : own,
 		.frame = s->frame,
 		.len = s->len,
+		.mtu = b->o->link_mtu, /* of elsewhere it is not known */
 	};
 
 	if (!b->capture)

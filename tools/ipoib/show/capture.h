@@ -40,10 +40,12 @@ struct capture_frame {
 	uint32_t qkey;		   /* of datagrams, like the GIDs */
 	const uint8_t *from, *to;  /* DDPS_IPOIB_GID_LEN octets each */
 	const uint8_t *frame;
-	size_t len; /* of a datagram: at most 2048 */
+	size_t len;   /* of a datagram: at most 4096 */
+	unsigned mtu; /* of the path of a connection: 256 to 4096; 0: 2048 */
 };
 
-/* Append it, as packets of up to 2048 octets.  Return: 0, or -1 with errno. */
+/* Append it, a message as packets of the path's MTU.  Return: 0, or -1 with errno (EMSGSIZE: a
+ * datagram that is none). */
 int capture_write_frame(FILE *f, const struct capture_frame *m);
 
 struct capture_reader {

@@ -2,9 +2,11 @@
 /* Captures of IPoIB frames: datagrams with their GRH, connected messages cut into packets. */
 #include "ipoib/show/capture.h"
 #include "ipoib/show/capture_in.h"
+#include <errno.h>
 #include <string.h>
 
 #define PATH_MTU     2048u
+#define MTU_MAX	     4096u
 #define IB_MAX	     (LRH_LEN + GRH_LEN + BTH_LEN + DETH_LEN + 4096 + 3 + ICRC_LEN + VCRC_LEN)
 #define GRH_NEXT_BTH 0x1b
 #define HOP_LIMIT    1
@@ -83,18 +85,20 @@ static uint8_t opcode_of(const struct capture_frame *m, size_t at, size_t len)
 int capture_write_frame(FILE *f, const struct capture_frame *m)
 {
 	uint8_t record[CAPTURE_ERF + IB_MAX];
-	size_t at = 0;
+	size_t at = 0, mtu = !m->connected ? MTU_MAX : m->mtu ? m->mtu : PATH_MTU;
 
+	if (mtu > MTU_MAX || (!m->connected && m->len > MTU_MAX)) {
+		errno = EMSGSIZE;
+		return -1;
+	}
 	do {
-		size_t left = m->len - at, len = left > PATH_MTU ? PATH_MTU : left, size;
+		size_t left = m->len - at, len = left > mtu ? mtu : left, size;
 		struct part p = { .m = m,
 				  .opcode = opcode_of(m, at, len),
 				  .data = m->frame + at,
 				  .len = (unsigned)len,
 				  .pad = (unsigned)-len & 3 };
 
-		if (!m->connected && left > PATH_MTU)
-			return 0; /* no datagram is that long */
 		size = put_packet(record, &p);
 		if (fwrite(record, size, 1, f) != 1)
 			return -1;
