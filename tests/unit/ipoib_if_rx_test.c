@@ -168,6 +168,30 @@ RxTest(good_frames_are_taken_from_any_mode, "4755-7-2 4391-6-3 4755-7-4")
 	cr_expect_eq(t.answers, s.answers + 1);
 }
 
+/* With a GRH, without one, whatever is in it: but for one's own packet, come back from a group. */
+RxTest(a_grh_changes_nothing, "4391-6-6")
+{
+	uint8_t frame[FRAME_MAX];
+	size_t len =
+		encap(frame, DDPS_IPOIB_TYPE_IPV4, net_packet4(&net, frame + 4, 1, 0, 100, true));
+	struct ddps_ipoib_ud_from from = { .qpn = 0x49 };
+	struct state s = look();
+
+	for (unsigned i = 0; i < 8; i++) {
+		from.has_gid = i & 1;
+		from.multicast = i & 2;
+		memset(from.gid, i & 4 ? 0xa5 : 0, sizeof(from.gid));
+		ddps_ipoib_if_up()->ud(me(), &from, frame, len, now());
+	}
+	cr_expect_eq(look().n_rx, s.n_rx + 8);
+	cr_expect_eq(bad(), 0);
+	from.has_gid = from.multicast = true;
+	from.qpn = net.node[0].cfg.me.addr.qpn;
+	memcpy(from.gid, net.node[0].cfg.me.addr.gid, sizeof(from.gid));
+	ddps_ipoib_if_up()->ud(me(), &from, frame, len, now());
+	cr_expect_eq(look().n_rx, s.n_rx + 8);
+}
+
 RxTest(ns_makes_a_neighbour_and_an_answer, "4391-9.3-1 4755-3.1-11")
 {
 	uint8_t frame[FRAME_MAX];
