@@ -168,7 +168,7 @@ $(B)/example-%: $(B)/examples/%.o $(LIB_A)
 		$(filter-out $(LIB_A),$(filter %.a,$^)) $(LIB_A) $(LIB_LIBS)
 
 # Unit tests also cover the pure parts of sessctl.
-$(UNIT): $(call objs,$(UNIT_SRC) $(SUP_SRC) $(VFAULT_SRC) src/view/view_path.c \
+$(UNIT): $(call objs,$(UNIT_SRC) $(SUP_SRC) tests/sim/crossed_world.c $(VFAULT_SRC) src/view/view_path.c \
 		$(filter-out tools/sessctl/main.c,$(TOOL_SRC))) \
 		$(CONFORM_A) $(LIB_A) $(IPOIB_A)
 $(E2E): $(call objs,$(E2E_SRC) $(SUP_SRC)) $(LIB_A)
@@ -215,7 +215,7 @@ $(B)/stress-%: $(B)/tests/stress/%.o $(B)/tests/stress/run.o $(LIB_A)
 	$(Q)$(CC) $(CFLAGS_ALL) $(LDFLAGS) -o $@ $(filter %.o,$^) $(LIB_A) $(LIB_LIBS)
 
 # Worlds by seed: the SCTP engine on a hostile network; whole sessions in a kernel made of that.
-SIM := $(B)/sim-sctp $(B)/sim-session
+SIM := $(B)/sim-sctp $(B)/sim-session $(B)/sim-crossed
 WRAPPED := epoll_create1 epoll_ctl epoll_wait poll timerfd_create timerfd_settime eventfd read write \
 	close clock_gettime getrandom socket bind listen accept4 connect getsockname getsockopt \
 	setsockopt ioctl shutdown readv recv send recvmmsg recvmsg sendmsg sendmmsg mmap free
@@ -229,9 +229,11 @@ $(B)/sim-session: LDFLAGS += $(WRAP)
 $(B)/sim-sctp: LDFLAGS += $(WRAP_MALLOC)
 $(B)/sim-sctp: $(call objs,tests/sim/sctp_worlds.c tests/sim/sctp_user.c tests/sim/sctp_sound.c \
 	tests/unit/sctp_net_fixture.c)
+$(B)/sim-crossed: $(call objs,tests/sim/crossed_worlds.c tests/sim/crossed_world.c) $(IPOIB_A)
 $(B)/sim-%: $(B)/tests/sim/sim_main.o $(B)/tests/sim/sim_random.o $(LIB_A)
 	$(if $(Q),@echo "  LD   $@")
-	$(Q)$(CC) $(CFLAGS_ALL) $(LDFLAGS) -o $@ $(filter %.o,$^) $(LIB_A) $(LIB_LIBS)
+	$(Q)$(CC) $(CFLAGS_ALL) $(LDFLAGS) -o $@ $(filter %.o,$^) \
+		$(filter-out $(LIB_A),$(filter %.a,$^)) $(LIB_A) $(LIB_LIBS)
 
 # Many neighbours, connections and nodes in the fabric in memory.
 $(B)/scale-ipoib: $(call objs,tests/sim/ipoib_scale.c) $(IPOIB_A)
@@ -348,10 +350,12 @@ sim-join: deps-check
 	$(Q)+$(SUBMAKE) build/opt/scale-ipoib
 	$(Q)build/opt/scale-ipoib join 10000
 
-# Two interfaces that connect to each other, a million times, by seed.
+# Two interfaces that connect to each other, a million times, by seed; and ten million seeds of three
+# starts of two connection managers, one in three against one that does as Linux does.
 sim-soak: deps-check
-	$(Q)+$(SUBMAKE) build/opt/unit
+	$(Q)+$(SUBMAKE) build/opt/unit build/opt/sim-crossed
 	$(Q)DDPS_SIM_RUNS=1000000 build/opt/unit --filter 'ipoib_soak/*' --jobs 2
+	$(Q)build/opt/sim-crossed $(SEED) 10000000
 
 TSAN_BIN := build/tsan/threads build/tsan/verbs-threads
 tsan: deps-check
