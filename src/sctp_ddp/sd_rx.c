@@ -284,16 +284,28 @@ static void without_session(struct ddps_sd_carrier *c, uint16_t stream, const st
 	first_message(p, m);
 }
 
-/* The peer may start over after its last message, without a Terminate of its own in LT. */
+/*
+ * The peer may start over after its last message, without a Terminate of its own in LT.  Or with one
+ * that waits behind a segment which the layer above has no room for: the peer has ended the session.
+ */
 static bool starts_over(const struct ddps_sd_pair *p, const struct ddps_sd_msg *m)
 {
-	return ddps_sd_is_initiate(m) && !m->ssn &&
-	       (p->sm.state == DDPS_SD_DRAIN || (p->sm.state == DDPS_SD_LT && !p->rx.count));
+	if (!ddps_sd_is_initiate(m) || m->ssn)
+		return false;
+	return p->sm.state == DDPS_SD_DRAIN ||
+	       (p->sm.state == DDPS_SD_LT && (!p->rx.count || (p->closing && stalled(p))));
 }
 
 static void start_over(struct ddps_sd_pair *p, const struct ddps_sd_msg *m)
 {
-	ddps_sd_pair_step(p, DDPS_SD_EV_AGAIN, m, NULL);
+	struct ddps_error lost;
+
+	if (p->rx.count)
+		lost = ddps_error_make(DDPS_E_LIMIT, 0,
+				       "%u messages came that no receive was posted for, and the "
+				       "peer has begun its next session",
+				       p->rx.count - 1);
+	ddps_sd_pair_step(p, DDPS_SD_EV_AGAIN, m, p->rx.count ? &lost : NULL);
 	if (p->sess) { /* in DRAIN: a rejected one that waits for the end */
 		struct ddps_error e = ddps_error_make(0, 0, "session closed");
 

@@ -75,6 +75,27 @@ Test(sd_stall, what_waits_may_stall_again)
 	cr_expect_eq(sd_carrier_of(&w, 0)->held, 0);
 }
 
+/* Found by tests/model/sd_session.pml: the Initiate was taken for a message of the old session. */
+Test(sd_stall, peer_starts_over_while_its_last_segment_waits, .description = "5043-6.6-4")
+{
+	struct sd_ulp *u = &w.req[0];
+
+	u->llp->ops->shutdown(u->llp);
+	sd_run(&w);
+	sd_expect(raw, 0, "0001 0004");
+	sd_send(&w, raw, 0, "0002 0004");
+	cr_assert_eq(sd_state(&w, 0, 0), DDPS_SD_LT);
+	cr_expect_eq(u->closes, 0, "the segment may have its receive yet");
+	sd_send(&w, raw, 0, "0000 0001");
+	cr_expect_eq(u->closes, 1);
+	cr_expect_eq(u->error.code, DDPS_E_LIMIT);
+	cr_expect_eq(w.nreq, 3);
+	sd_expect(raw, 0, "0000 0002");
+	sd_send_segment(&w, raw, 0, 1, 0);
+	cr_expect_eq(w.req[2].segments, 1);
+	cr_expect_eq(sd_carrier_of(&w, 0)->held, 0);
+}
+
 Test(sd_stall, sending_goes_on)
 {
 	struct sd_ulp *u = &w.req[0];
