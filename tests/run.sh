@@ -115,7 +115,7 @@ trap stop INT TERM
 # takes several times as long.
 limit=1500 suite lines verbs/run.sh bash tests/verbs/run.sh "$opt" 5
 suite lines fault "$asan/fault"
-suite lines model/crossed_req bash tests/model/run.sh
+suite lines model sh tests/model/run.sh
 suite lines "conformance mutations" tests/conformance/mutate.sh "$2"
 suite lines sim/sctp "$opt/sim-sctp" 1 100000
 suite lines sim/sctp-asan "$asan/sim-sctp" 1000000 10000
