@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # The tests of attacks against a stack that has what they defend taken away, one line at a time:
 # each must fail.  attacks.txt: file, sed expression, binary, test, separated by tabs; where each of
-# two defences is enough, FILE+FILE and one expression that is for both.
+# two defences is enough, FILE+FILE and one expression that is for both.  In place of a binary there may
+# be a script, which gets the build: then the test is what follows "not ok" in a line of it.
 # usage: run.sh BUILD [PATTERN]		a finished build, which is copied; e.g. build/opt unit
 set -u
 cd "$(dirname "$0")/../.." || exit 1
@@ -16,13 +17,19 @@ mkdir -p "$tree/$(dirname "$build")"
 cp -a Makefile src include tools tests "$tree/"
 cp -a "$build" "$tree/$build"
 
-make_it() { # BINARY
-	(cd "$tree" && make -s -j2 VARIANT="$(basename "$build")" WERROR= "$build/$1") >"$tree/log" 2>&1
+make_it() { # BINARY | SCRIPT
+	local targets=("$build/$1")
+	[[ $1 != */* ]] || targets=("$build/libddpsess-verbs.so" "$build/ddpsess/verbs/librdmacm.so.1")
+	(cd "$tree" && make -s -j2 VARIANT="$(basename "$build")" WERROR= "${targets[@]}") >"$tree/log" 2>&1
 }
 
 # How the test took it; nothing if it passed.
-caught() { # BINARY TEST
+caught() { # BINARY | SCRIPT TEST
 	local status
+	if [[ $1 == */* ]]; then
+		(cd "$tree" && timeout 150 bash "$1" "$build") | grep -q "^not ok $2" && echo "fails"
+		return
+	fi
 	if [ "$1" = sched ]; then
 		timeout -k 5 150 "$tree/$build/sched" "$2" >"$tree/out" 2>&1 || echo "fails"
 		return
@@ -58,7 +65,7 @@ restore() { # FILE...
 one() { # FILE EXPRESSION BINARY TEST
 	local how files
 	IFS=+ read -ra files <<<"$1"
-	if ! grep -qxF "$4" "$tree/$3.list"; then
+	if [[ $3 != */* ]] && ! grep -qxF "$4" "$tree/$3.list"; then
 		how="no such test"
 	elif ! mutated "$2" "${files[@]}"; then
 		how="the expression changes nothing"
@@ -90,5 +97,5 @@ done
 while IFS=$'\t' read -r file expression binary name; do
 	[[ $file != \#* && $name =~ $pattern ]] || continue
 	one "$file" "$expression" "$binary" "$name" </dev/null
-done <tests/mutate/attacks.txt
+done <"$tree/tests/mutate/attacks.txt"
 exit $((failures > 0))
