@@ -147,8 +147,8 @@ $(B)/verbs-map/verbs.map: tools/verbs-map.sh $(VERBS_SO)
 $(SONAME_DIR)/libibverbs.so.1: $(B)/verbs-map/verbs.map $(call objs,$(VERBS_SRC)) $(LIB_A)
 	@mkdir -p $(@D)
 	$(if $(Q),@echo "  LD   $@")
-	$(Q)$(CC) $(CFLAGS_ALL) -Wno-missing-prototypes -Wno-strict-prototypes $(LDFLAGS) -shared \
-		-Wl,-soname,$(@F) -Wl,--exclude-libs,ALL -Wl,--wrap=socket \
+	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS_ALL) -Wno-missing-prototypes -Wno-strict-prototypes $(LDFLAGS) \
+		-shared -Wl,-soname,$(@F) -Wl,--exclude-libs,ALL -Wl,--wrap=socket \
 		-Wl,--version-script=$< $(DEFS) -o $@ $(B)/verbs-map/missing.c \
 		$(filter %.o,$^) $(LIB_A) $(LIB_LIBS)
 $(SONAME_DIR)/librdmacm.so.1: $(SONAME_DIR)/libibverbs.so.1
