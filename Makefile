@@ -75,7 +75,7 @@ MAN	   := $(patsubst man/%.scd,$(B)/man/%,$(wildcard man/*.scd))
 
 .PHONY: all lib man demo check check-failed check-fast dist deb rpm release-check cross unit e2e sim-soak sim-join soak tsan valgrind mutate interop interop-ib interop-ipoib \
 	conformance bench fuzz fuzz-corpus guard lint format install uninstall clean help deps deps-check \
-	deps-lint deps-fuzz test-binaries verbs-programs
+	deps-lint deps-fuzz test-binaries verbs-programs programs
 .DELETE_ON_ERROR:
 .SECONDARY:
 
@@ -329,6 +329,9 @@ check-fast:
 	$(Q)build/opt/e2e --jobs 2
 
 verbs-programs: $(VPROGS) $(VCLOCK)
+programs: all verbs-programs
+	$(Q)tools/deps.sh programs
+	$(Q)bash tests/programs/run.sh $(B) $(T)
 test-binaries: $(UNIT) $(E2E) $(FAULT) $(FUZZ_BIN) $(SESSCTL) $(EXAMPLES) $(VTEST) $(STRESS) \
 	$(SIM)
 
@@ -505,6 +508,7 @@ help:
 	@echo 'conformance  every rule and its case: docs/conformance.md; deliberate faults are caught'
 	@echo 'sim-join   ten thousand IPoIB interfaces join'
 	@echo 'sim-soak   a million crossed connects, seeded soak      random calls of threads, 20 minutes'
+	@echo 'programs   QEMU, Gloo and others over the drop-in: docs/programs.md, T=pattern'
 	@echo 'mutate     tests of attacks against a stack without the defence: each has to fail'
 	@echo 'fuzz       libFuzzer, FUZZ_SECONDS=60 each, FUZZ=name for one; fuzz-corpus keeps the finds'
 	@echo 'interop-ipoib  IPoIB with Linux in a guest'

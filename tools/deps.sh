@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-2-Clause
 # Install the Debian packages that are missing, or print the one line that does.
-# usage: deps.sh build|check|fast|bench|fuzz|ib|interop|lint|deb|rpm|release ...
+# usage: deps.sh build|check|fast|bench|fuzz|ib|interop|programs|lint|deb|rpm|release ...
 set -eu
 
 want=
@@ -22,6 +22,8 @@ for group in "$@"; do
 	interop) want="$want qemu-system-x86 qemu-utils busybox-static kmod cpio iproute2 socat xz-utils
 		gcc make tcpdump tshark ethtool procps rdmacm-utils ibverbs-utils ibverbs-providers
 		perftest qperf lksctp-tools librdmacm-dev libibverbs-dev libc6-dev" ;;
+	programs) want="$want qemu-system-x86 python3 libgloo-dev g++ librpma-dev dapl2-utils
+		openmpi-bin libopenmpi-dev" ;;
 	lint) want="$want clang-format clang-tidy clang cppcheck shellcheck" ;;
 	*) echo "deps.sh: unknown group: $group" >&2; exit 2 ;;
 	esac

@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: BSD-2-Clause
+# What the scripts of make programs share: whole programs over the drop-in, each over both wires and,
+# where it has one, its own TCP mode beside them.  Their argument is the build.  One line a case.
+# shellcheck shell=bash disable=SC2034,SC2154
+. tests/verbs/lib.sh
+export DDPSESS_RETRY_MS=15000
+failed=0
+pids=()
+
+stop_all() { # those that were started, and nobody else
+	local p
+	for p in "${pids[@]}"; do
+		kill "$p" 2>/dev/null
+	done
+	for p in "${pids[@]}"; do
+		wait "$p" 2>/dev/null
+	done
+	pids=()
+}
+trap 'stop_all; rm -rf "$work"' EXIT
+
+ok() {
+	echo "ok $1"
+}
+
+not_ok() { # NAME FILE...: with what the files end with
+	failed=1
+	echo "not ok $1: $(tail -q -n 4 "${@:2}" 2>/dev/null | tr -c '[:print:]' ' ')"
+}
+
+# needs PROGRAM...: without them the script ends, and says so.
+needs() {
+	local p
+	for p in "$@"; do
+		[ -n "$(type -P "$p")" ] || [ -e "$p" ] || {
+			echo "# skipped ${0##*/}: there is no $p"
+			exit 0
+		}
+	done
+}
+
+# begin FILE COMMAND...: in the background, until stop_all
+begin() {
+	"${@:2}" >"$1" 2>&1 &
+	pids+=($!)
+}
+
+# until_true SECONDS COMMAND...
+until_true() {
+	local i
+	for ((i = 0; i < $1 * 20; i++)); do
+		! "${@:2}" >/dev/null 2>&1 || return 0
+		sleep 0.05
+	done
+	return 1
+}
+
+# on WIRE COMMAND...: over the drop-in on that wire; "plain": without it, on the program's own TCP
+on() {
+	if [ "$1" = plain ]; then
+		timeout -k 5 "${patience:-120}" "${@:2}"
+	else
+		timeout -k 5 "${patience:-120}" "$sessctl" run --transport "$1" -- "${@:2}"
+	fi
+}
