@@ -220,6 +220,27 @@ Test(ib_udp, packets_leave_together, .init = init, .fini = fini)
 	}
 }
 
+static uint64_t ended(unsigned i)
+{
+	return ddps_ipoib_if_stats(peer[i].f)->conn_down;
+}
+
+Test(ib_udp, what_was_sent_leaves_before_the_end, .init = init, .fini = fini)
+{
+	UNTIL(is_up(0) && is_up(1));
+	send_ip(1, 0, 60000);
+	UNTIL(peer[0].n_rx == 1);
+	cr_assert_eq(ended(0), 0);
+	ddps_ipoib_if_stop(peer[1].f, clock_now()); /* a DREQ */
+	ddps_ipoib_if_free(peer[1].f);
+	ddps_ib_udp_free(peer[1].u);
+	peer[1] = (struct peer){ 0 };
+	for (uint64_t end = clock_now() + 20000 * MS; !ended(0);) {
+		cr_assert_lt(clock_now(), end);
+		(void)ddps_ib_udp_run(peer[0].u, clock_now());
+	}
+}
+
 static unsigned n_taken;
 
 static void on_packet(void *user, uint16_t slid, uint16_t mlid, const struct ddps_ib_pkt *p,

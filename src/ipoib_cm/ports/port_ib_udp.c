@@ -240,6 +240,7 @@ void ddps_ib_udp_free(struct ddps_ib_udp *u)
 {
 	if (!u)
 		return;
+	(void)ddps_ib_wire_flush(&u->wire); /* DREQs and farewells to groups */
 	ddps_ib_node_free(u->node);
 	ddps_ib_wire_close(&u->wire);
 	free(u);
