@@ -160,7 +160,7 @@ $(SESSCTL): $(call objs,$(TOOL_SRC)) $(CONFORM_A) $(LIB_A) $(IPOIB_A)
 	$(if $(Q),@echo "  LD   $@")
 	$(Q)$(CC) $(CFLAGS_ALL) $(LDFLAGS) -o $@ $^ $(LIB_LIBS) $(TOOL_LIBS)
 
-$(B)/example-ipoib_pair: $(IPOIB_A)
+$(B)/example-ipoib_pair $(B)/example-ib_accept: $(IPOIB_A)
 $(B)/example-conform: $(CONFORM_A)
 $(B)/example-%: $(B)/examples/%.o $(LIB_A)
 	$(if $(Q),@echo "  LD   $@")

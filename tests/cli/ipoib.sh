@@ -429,7 +429,23 @@ ib_address_of_another() {
 		says err "port ib: UDP on 192.0.2.99:4791: Cannot assign" && says err "try: an address"
 }
 
+# examples/ib_accept.c, which is the agent by itself: on a subnet of its own, at the usual port
+agent_alone() {
+	local SESSCTL at=127.$((RANDOM % 200 + 20)).$(($$ % 250))
+	SESSCTL=$(dirname "$sessctl_itself")/example-ib_accept
+	start_job accept.fifo accept.err "$at.1" "$at.1" 10.9.0.1
+	why="it says '$line': $(cat accept.err)"
+	[[ $line == "joined, MTU "* ]] || return
+	SESSCTL=$sessctl_itself
+	run 0 ipoib connect --json --port ib --gid fe80::2 --udp "$at.2:4791" --sa "$at.1" --linux \
+		--peer-qpn 0x48 --timeout 60 fe80::1 || return
+	end_job "$pid" "$fd" && why="it said $(cat rest)" &&
+		[ "$(cut -d, -f1 rest | tr '\n' ' ')" = "RX_REQ RX_RTU RX_DREQ " ]
+}
+
+sessctl_itself=$SESSCTL
 test_case ipoib-ib-exchange ib_exchange
+test_case ipoib-agent-alone agent_alone
 test_case ipoib-ib-reject ib_reject
 test_case ipoib-ib-pkey ib_pkey
 test_case ipoib-listen-for-a-while listen_for_a_while
@@ -494,7 +510,6 @@ bridge_nobody_there() {
 		run 2 ipoib bridge status && says err "--tun is needed"
 }
 
-sessctl_itself=$SESSCTL
 test_case ipoib-bridge-without-options bad "--tun, --gid, --udp and --ip are needed" bridge
 test_case ipoib-bridge-unknown-word bad "'sideways' is nothing" bridge sideways
 test_case ipoib-bridge-long-name bridge_bad "1 to 15 characters" --tun ddps012345678901

@@ -27,6 +27,10 @@ for cc in gcc clang; do
 		LD_LIBRARY_PATH=$work/usr/lib timeout 20 "$work/pair" |
 		grep -qx 'second received 40000 octets from 10.0.0.1'
 	result $? "two interfaces talk: $cc against the installed libddpsess-ipoib alone"
+	# shellcheck disable=SC2046 # words
+	$cc -std=c11 -Wall -Wextra -Werror -o "$work/accept" examples/ib_accept.c \
+		$(pkg-config --cflags --libs libddpsess-ipoib)
+	result $? "the CM agent by itself: $cc against the installed libddpsess-ipoib"
 done
 for cc in gcc clang; do
 	command -v $cc >/dev/null || continue
