@@ -244,6 +244,16 @@ static unsigned own_groups(const struct ddps_ipoib_if *f,
 	return n;
 }
 
+bool ddps_ipoib_is_own_group(const struct ddps_ipoib_if *f, const uint8_t *mgid)
+{
+	uint8_t own[2 + DDPS_IPOIB_IF_IP6_MAX][DDPS_IPOIB_GID_LEN];
+
+	for (unsigned i = own_groups(f, own); i-- > 0;)
+		if (!memcmp(own[i], mgid, DDPS_IPOIB_GID_LEN))
+			return true;
+	return !memcmp(f->broadcast, mgid, DDPS_IPOIB_GID_LEN);
+}
+
 static void listen(struct ddps_ipoib_if *f, bool on)
 {
 	static const enum ddps_ipoib_sid_form form[] = { DDPS_IPOIB_SID_RFC, DDPS_IPOIB_SID_LINUX };
@@ -274,6 +284,7 @@ static void come_up(struct ddps_ipoib_if *f, uint32_t link_mtu)
 	listen(f, true);
 	for (unsigned i = 0; i < n; i++)
 		f->stats.join_failed += f->port->ops->join(f->port, mgid[i]) != 0;
+	ddps_ipoib_groups(f, true);
 	/* The QPN is new, and others may have an old one (4391-9.4-1). */
 	if (f->cfg.has_ip4)
 		ddps_ipoib_arp_send(f, DDPS_IPOIB_ARP_REQUEST, f->cfg.ip4, NULL);
@@ -312,6 +323,8 @@ void ddps_ipoib_if_stop(struct ddps_ipoib_if *f, uint64_t now)
 	if (f->state == DDPS_IPOIB_IF_DOWN)
 		return;
 	end_all(f);
+	if (f->state == DDPS_IPOIB_IF_UP)
+		ddps_ipoib_groups(f, false);
 	for (unsigned i = 0; i < n; i++)
 		f->port->ops->leave(f->port, mgid[i]); /* [4391-10-10] */
 	f->port->ops->leave(f->port, f->broadcast);

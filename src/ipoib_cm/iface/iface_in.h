@@ -75,6 +75,12 @@ struct ddps_ipoib_qp {
 	struct ddps_ipoib_node *node; /* NULL: its node has been forgotten */
 };
 
+/* A group that the host listens to. */
+struct ddps_ipoib_listened {
+	struct ddps_ipoib_ip ip;
+	uint8_t mgid[DDPS_IPOIB_GID_LEN];
+};
+
 struct ddps_ipoib_if {
 	struct ddps_ipoib_if_config cfg;
 	struct ddps_ipoib_if_calls calls;
@@ -99,6 +105,8 @@ struct ddps_ipoib_if {
 	struct ddps_siphash_key key;
 	struct ddps_tab nbr_by_ip, node_by_lladdr, node_by_gid, qp_by_qpn, qp_by_id;
 	struct ddps_dues nbr_dues, node_dues, qp_dues;
+	uint32_t n_group;
+	struct ddps_ipoib_listened group[DDPS_IPOIB_IF_GROUPS];
 	uint8_t *frame; /* one outgoing message */
 	size_t frame_size;
 	struct ddps_ipoib_if_stats stats;
@@ -113,6 +121,15 @@ static inline uint64_t ddps_ipoib_min(uint64_t a, uint64_t b)
 int ddps_ipoib_queue_put(struct ddps_ipoib_if *f, struct ddps_ipoib_queue *q, const void *packet,
 			 size_t len);
 void ddps_ipoib_queue_drop(struct ddps_ipoib_if *f, struct ddps_ipoib_queue *q, uint64_t *count);
+
+/* Whether it is the broadcast group, or one that every host is in. */
+bool ddps_ipoib_is_own_group(const struct ddps_ipoib_if *f, const uint8_t *mgid);
+
+/* iface_group.c */
+/* A packet of the stack above, a whole one: what it says of groups. */
+void ddps_ipoib_group_snoop(struct ddps_ipoib_if *f, const uint8_t *packet, size_t len);
+/* All that the host listens to are joined or left. */
+void ddps_ipoib_groups(struct ddps_ipoib_if *f, bool join);
 
 /* iface_tx.c */
 /* @q is emptied: each packet takes the way that is right now. */

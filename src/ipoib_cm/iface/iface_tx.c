@@ -240,6 +240,7 @@ int ddps_ipoib_if_send(struct ddps_ipoib_if *f, const void *packet, size_t len, 
 		f->stats.tx_bad++;
 		return DDPS_E_INVAL;
 	}
+	ddps_ipoib_group_snoop(f, p, len);
 	if (f->state != DDPS_IPOIB_IF_UP) {
 		f->stats.tx_down++;
 		return 0;

@@ -89,7 +89,8 @@ static inline void ddps_ib_udp_config_init(struct ddps_ib_udp_config *cfg)
 DDPS_API int ddps_ib_udp_new(struct ddps_ib_udp **out, const struct ddps_ib_udp_config *cfg,
 			     char *why, size_t why_len);
 
-/** ddps_ib_udp_free - close it; NULL is allowed.  The administration, if it is here, ends, too. */
+/** ddps_ib_udp_free - close it; NULL is allowed.  The administration, if it is here, ends, too.
+ * What was sent before leaves, if there is room for it. */
 DDPS_API void ddps_ib_udp_free(struct ddps_ib_udp *u);
 
 /** ddps_ib_udp_port - Return: what an interface needs, valid until ddps_ib_udp_free(). */

@@ -18,7 +18,8 @@ extern "C" {
 #endif
 
 #define DDPS_IPOIB_IF_IP6_MAX 4
-#define DDPS_IPOIB_IF_QUEUE   8 /* packets held for one neighbour or one connection */
+#define DDPS_IPOIB_IF_GROUPS  32 /* that the host listens to, besides those of every host */
+#define DDPS_IPOIB_IF_QUEUE   8	 /* packets held for one neighbour or one connection */
 
 /* Who an interface is, and what it takes. */
 struct ddps_ipoib_iface {
@@ -112,7 +113,8 @@ static inline void ddps_ipoib_if_config_init(struct ddps_ipoib_if_config *cfg)
 	X(conn_idle, "connections ended for being idle")                                           \
 	X(conn_error, "connections ended by an error of the queue pair")                           \
 	X(nbr_full, "neighbours or peers not kept for lack of room")                               \
-	X(join_failed, "joins that failed")
+	X(join_failed, "joins that failed")                                                        \
+	X(group_full, "groups not joined for lack of room")
 
 /* Counters; a later release may add some at the end. */
 struct ddps_ipoib_if_stats {
