@@ -394,7 +394,10 @@ mutate: deps-check
 interop: all $(UNIT)
 	$(Q)tests/interop/run.sh
 # Linux's ib_ipoib and ib_cm in the same kind of guest
-interop-ipoib: $(SESSCTL)
+$(B)/ipoib-starts: $(B)/tests/interop-ipoib/src/starts.o $(IPOIB_A)
+	$(if $(Q),@echo "  LD   $@")
+	$(Q)$(CC) $(CFLAGS_ALL) $(LDFLAGS) -o $@ $^
+interop-ipoib: $(SESSCTL) $(B)/ipoib-starts
 	$(Q)tests/interop-ipoib/run.sh
 
 # CM over a simulated InfiniBand fabric
