@@ -56,7 +56,7 @@ static int open_interface(struct bridge *b)
 			  "the interface: %s", ddps_strerror(err));
 		return err == DDPS_E_INVAL ? ST_USAGE : ST_FAILED;
 	}
-	bridge_port_user(&b->port, b->f);
+	bridge_port_user(&b->port, b);
 	return ST_DONE;
 }
 

@@ -4,7 +4,8 @@
 /*
  * sessctl ipoib bridge: ipoib_bridge.c runs it, ipoib_bridge_opts.c reads its options,
  * ipoib_bridge_out.c says what it does, ipoib_bridge_capture.c writes it to a file,
- * ipoib_bridge_ctl.c answers "status" and "down", ipoib_bridge_port.c is its way to others.
+ * ipoib_bridge_ctl.c answers "status" and "down", ipoib_bridge_port.c is its way to others,
+ * ipoib_bridge_up.c what comes back from there.
  */
 #include "ipoib/bridge/ipoib_bridge_port.h"
 #include <ddpsess/ipoib_if.h>
@@ -16,6 +17,8 @@ struct bridge_ip {
 	uint8_t addr[16];
 	unsigned prefix;
 };
+
+#define BRIDGE_FAILED 16 /* groups of which it is remembered why they could not be joined */
 
 struct bridge {
 	const struct ipoib_opts *o;
@@ -32,6 +35,11 @@ struct bridge {
 	bool down;	       /* "bridge down" has asked for the end */
 	bool more;	       /* the port has not come to its end */
 	uint64_t tun_full;     /* packets that the device did not take */
+	struct bridge_failed {
+		int err; /* 0: none */
+		uint8_t mgid[DDPS_IPOIB_GID_LEN];
+	} failed[BRIDGE_FAILED];
+	unsigned next_failed;
 	uint8_t packet[65536];
 };
 
@@ -56,6 +64,9 @@ int bridge_capture_close(struct bridge *b);
 void bridge_trace(void *user, bool tx, ddps_cm_addr addr, const void *mad, size_t len,
 		  uint64_t now);
 void bridge_see(void *user, const struct ddps_ib_seen *s);
+
+/* What the port calls, with the bridge as user. */
+extern const struct ddps_ipoib_up bridge_up;
 
 /* ---- questions of other processes ---- */
 

@@ -20,7 +20,7 @@ int bridge_port_configure(struct bridge *b, uint32_t seed, char *why, size_t why
 	memcpy(c->gid, b->cfg.me.addr.gid, sizeof c->gid);
 	c->qpn = b->cfg.me.addr.qpn;
 	c->seed = seed;
-	c->up = ddps_ipoib_if_up();
+	c->up = &bridge_up;
 	b->cfg.me.pkey = c->pkey;
 	b->cfg.retry_count = b->cfg.rnr_retry = FOREVER;
 	b->cfg.form = DDPS_IPOIB_SID_LINUX; /* whoever knows the other form alone gets it next */

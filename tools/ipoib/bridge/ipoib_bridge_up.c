@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* What the port tells the interface, passed on; groups that cannot be joined are said [4391-12-1]. */
+#include "ipoib/bridge/ipoib_bridge.h"
+#include "cli/sessctl.h"
+#include <string.h>
+
+static struct ddps_ipoib_if *of(void *user)
+{
+	return ((struct bridge *)user)->f;
+}
+
+/* Once for each group and cause, as a failed join is tried again. */
+static bool is_news(struct bridge *b, const uint8_t *mgid, int err)
+{
+	struct bridge_failed *at = NULL;
+
+	for (unsigned i = 0; i < BRIDGE_FAILED; i++)
+		if (b->failed[i].err && !memcmp(b->failed[i].mgid, mgid, DDPS_IPOIB_GID_LEN))
+			at = &b->failed[i];
+	if (!err) {
+		if (at)
+			at->err = 0;
+		return false;
+	}
+	if (at && at->err == err)
+		return false;
+	if (!at)
+		at = &b->failed[b->next_failed++ % BRIDGE_FAILED];
+	at->err = err;
+	memcpy(at->mgid, mgid, DDPS_IPOIB_GID_LEN);
+	return true;
+}
+
+static void on_joined(void *user, const uint8_t mgid[DDPS_IPOIB_GID_LEN], int err,
+		      uint32_t link_mtu, uint64_t now)
+{
+	struct bridge *b = user;
+	char text[DDPS_IPOIB_GID_TEXT];
+
+	if (is_news(b, mgid, err)) {
+		ddps_ipoib_gid_print(text, mgid);
+		if (b->out.json)
+			json_out_line(&b->out, json_pack("{ss ss ss}", "event", "join_failed",
+							 "mgid", text, "why", ddps_strerror(err)));
+		else
+			fprintf(b->out.err, "%s: group %s cannot be joined: %s\n", b->o->tun, text,
+				ddps_strerror(err));
+	}
+	ddps_ipoib_if_up()->joined(b->f, mgid, err, link_mtu, now);
+}
+
+static void on_ud(void *user, const struct ddps_ipoib_ud_from *from, const void *frame, size_t len,
+		  uint64_t now)
+{
+	ddps_ipoib_if_up()->ud(of(user), from, frame, len, now);
+}
+
+static void on_mad(void *user, ddps_cm_addr from, const void *mad, size_t len, uint64_t now)
+{
+	ddps_ipoib_if_up()->mad(of(user), from, mad, len, now);
+}
+
+static void on_qp(void *user, uint32_t qpn, const void *frame, size_t len, uint64_t now)
+{
+	ddps_ipoib_if_up()->qp(of(user), qpn, frame, len, now);
+}
+
+static void on_qp_error(void *user, uint32_t qpn, int err, uint64_t now)
+{
+	ddps_ipoib_if_up()->qp_error(of(user), qpn, err, now);
+}
+
+static void on_path(void *user, const uint8_t gid[DDPS_IPOIB_GID_LEN],
+		    const struct ddps_ipoib_path *path, uint64_t now)
+{
+	ddps_ipoib_if_up()->path(of(user), gid, path, now);
+}
+
+static void on_link(void *user, bool is_up, uint64_t now)
+{
+	ddps_ipoib_if_up()->link(of(user), is_up, now);
+}
+
+const struct ddps_ipoib_up bridge_up = { .struct_size = sizeof(bridge_up),
+					 .ud = on_ud,
+					 .mad = on_mad,
+					 .qp = on_qp,
+					 .qp_error = on_qp_error,
+					 .path = on_path,
+					 .joined = on_joined,
+					 .link = on_link };
