@@ -73,7 +73,7 @@ E2E	   := $(B)/e2e
 EXAMPLES   := $(patsubst examples/%.c,$(B)/example-%,$(EX_SRC))
 MAN	   := $(patsubst man/%.scd,$(B)/man/%,$(wildcard man/*.scd))
 
-.PHONY: all lib man demo check check-failed check-fast dist deb rpm release-check cross unit e2e sim-soak sim-join soak tsan valgrind mutate interop interop-ib interop-ipoib \
+.PHONY: all lib man demo check check-failed check-fast dist deb rpm release-check unit e2e sim-soak sim-join soak tsan valgrind mutate interop interop-ib interop-ipoib \
 	conformance bench fuzz fuzz-corpus guard lint format install uninstall clean help deps deps-check \
 	deps-lint deps-fuzz test-binaries verbs-programs programs
 .DELETE_ON_ERROR:
@@ -454,6 +454,12 @@ install: all man
 	install -m 755 $(SESSCTL) $(DESTDIR)$(PREFIX)/bin
 	install -m 644 tools/sessctl/completion.bash \
 		$(DESTDIR)$(PREFIX)/share/bash-completion/completions/sessctl
+	install -d $(DESTDIR)$(PREFIX)/share/zsh/vendor-completions \
+		$(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d
+	install -m 644 tools/sessctl/completion.zsh \
+		$(DESTDIR)$(PREFIX)/share/zsh/vendor-completions/_sessctl
+	install -m 644 tools/sessctl/completion.fish \
+		$(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/sessctl.fish
 	for f in ddpsess-config.cmake ddpsess-config-version.cmake; do \
 		sed -e 's|@VERSION@|$(VERSION)|; s|@SOVERSION@|$(SOVERSION)|' -e "s|@INCLUDE@|$$(realpath \
 			-ms --relative-to=$(LIBDIR)/cmake/ddpsess $(PREFIX)/include)|" src/$$f.in \
@@ -475,6 +481,8 @@ uninstall:
 		$(DESTDIR)$(LIBDIR)/pkgconfig/libddpsess-conform.pc \
 		$(DESTDIR)$(PREFIX)/bin/sessctl \
 		$(DESTDIR)$(PREFIX)/share/bash-completion/completions/sessctl \
+		$(DESTDIR)$(PREFIX)/share/zsh/vendor-completions/_sessctl \
+		$(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/sessctl.fish \
 		$(foreach m,$(MAN),$(DESTDIR)$(PREFIX)/share/man/man$(subst .,,$(suffix $(m)))/$(notdir $(m)))
 
 # ---- releases ----

@@ -132,7 +132,30 @@ completion() {
 	COMP_WORDS=("$SESSCTL" ping --op w) COMP_CWORD=3
 	_sessctl "$SESSCTL"
 	why="values: ${COMPREPLY[*]}"
-	[ "${COMPREPLY[*]}" = write ]
+	[ "${COMPREPLY[*]}" = write ] || return
+	# shellcheck disable=SC2317 # _sessctl calls it, which may be done inside a completion only
+	compopt() { :; }
+	COMP_WORDS=("$SESSCTL" ping s) COMP_CWORD=2
+	_sessctl "$SESSCTL"
+	unset -f compopt
+	why="URIs: ${COMPREPLY[*]}"
+	[ "${COMPREPLY[*]}" = sctp:// ]
+}
+
+# the same by fish, which tells what it would offer
+completion_of_fish() {
+	local offered line want
+	want=$("$SESSCTL" ping --help | sed -n 's/^  \(--[a-z0-9-]*\).*/\1/p' | sort)
+	for line in "sessctl ping --" "sessctl " "sessctl ping s"; do
+		offered=$(PATH=$(dirname "$SESSCTL"):$PATH fish --no-config -c \
+			"source '$tools/sessctl/completion.fish'; complete -C '$line'" | cut -f 1 | sort)
+		why="after '$line': $offered"
+		case $line in
+		*--) [ "$offered" = "$want" ] || return ;;
+		*ping*) [ "$offered" = sctp:// ] || return ;;
+		*) [ "$offered" = "$(tr ' ' '\n' <<<"$commands ipoib run" | sort)" ] || return ;;
+		esac
+	done
 }
 
 test_case usage-help help_of_all
@@ -159,4 +182,14 @@ test_case usage-conform-without-target no_target
 test_case usage-raw-ip-without-the-right raw_ip_without_the_right
 test_case usage-full-output full_output
 test_case usage-completion completion
+if command -v fish >/dev/null; then
+	test_case usage-completion-fish completion_of_fish
+else
+	ok "usage-completion-fish # skipped: no fish"
+fi
+if command -v zsh >/dev/null; then
+	test_case usage-completion-zsh zsh -n "$here/../../tools/sessctl/completion.zsh"
+else
+	ok "usage-completion-zsh # skipped: no zsh"
+fi
 finish

@@ -2,6 +2,7 @@
 /* sessctl: JSON lines, text, statistics and advice. */
 #include "xfer/advice.h"
 #include "cli/out.h"
+#include "cli/text.h"
 #include "sessctl/stats.h"
 #include <criterion/criterion.h>
 #include <errno.h>
@@ -269,6 +270,42 @@ Test(sessctl_out, progress_shows_share_rate_and_time_left)
 	cr_expect(strstr(errors, "name [############------------]  50%"), "%s", errors);
 	cr_expect(strstr(errors, "iB/s"));
 	cr_expect(strstr(errors, "left"));
+}
+
+/* Columns that the last line on standard error fills: characters, not octets. */
+static size_t columns_filled(void)
+{
+	const char *line = strrchr(errors, '\r');
+	size_t n = 0;
+
+	cr_assert_not_null(line);
+	cr_expect(text_is_clean(line + 4, strlen(line + 4)), "%s", line + 4);
+	for (line += 4; *line; line++)
+		n += ((uint8_t)*line & 0xc0) != 0x80;
+	return n;
+}
+
+Test(sessctl_out, progress_fits_any_terminal)
+{
+	const char *name = "\u00e4\u00f6\u00fc\u20ac-a-name-that-is-longer-than-there-is-room-for";
+
+	for (unsigned columns = 1; columns <= 100; columns++) {
+		struct out o = capture(false);
+
+		o.bar = true;
+		o.columns = columns;
+		out_progress(&o, name, 1, 2);
+		fflush(o.err);
+		cr_expect_lt(columns_filled(), columns, "%u columns: %s", columns, errors);
+		/* the bar goes when the name would have less than 8 columns beside it */
+		if (columns < 60 || columns >= 80)
+			cr_expect_eq(strstr(errors, "[####") != NULL, columns >= 80, "%u: %s",
+				     columns, errors);
+		finish(&o);
+	}
+	cr_expect_eq(text_fit("\u20ac\u20ac", 1), 3);
+	cr_expect_eq(text_fit("abc", 5), 3);
+	cr_expect_eq(text_fit("abc", 0), 0);
 }
 
 Test(sessctl_out, error_text_has_sentence_errno_and_peer)

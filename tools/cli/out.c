@@ -14,14 +14,25 @@
 #define RED   "31"
 #define BOLD  "1"
 
+static bool is_dumb(void)
+{
+	const char *term = getenv("TERM");
+
+	return !term || !strcmp(term, "dumb");
+}
+
+bool out_colours(int fd)
+{
+	const char *no_colour = getenv("NO_COLOR");
+
+	return !is_dumb() && isatty(fd) && !(no_colour && *no_colour);
+}
+
 void out_init(struct out *o, const char *cmd, bool json)
 {
-	const char *no_colour = getenv("NO_COLOR"), *term = getenv("TERM");
-	bool dumb = !term || !strcmp(term, "dumb");
-
 	*o = (struct out){ .json = json, .cmd = cmd, .f = stdout, .err = stderr };
-	o->colour = !json && !dumb && isatty(STDOUT_FILENO) && !(no_colour && *no_colour);
-	o->bar = !json && !dumb && isatty(STDERR_FILENO);
+	o->colour = !json && out_colours(STDOUT_FILENO);
+	o->bar = !json && !is_dumb() && isatty(STDERR_FILENO);
 }
 
 void out_flush(struct out *o)

@@ -11,6 +11,9 @@
 #include <stdint.h>
 #include <stdio.h>
 
+/* Whether escape sequences may go to @fd: a terminal, no TERM=dumb, no NO_COLOR. */
+bool out_colours(int fd);
+
 struct out {
 	bool json;
 	bool colour;	 /* standard output takes escape sequences */
@@ -19,6 +22,7 @@ struct out {
 	FILE *f, *err;
 	int write_errno;	     /* why standard output was not written, the first time */
 	uint64_t bar_due, bar_begin; /* progress: next update, first one, ns */
+	unsigned columns;	     /* of the terminal; 0: asked for at each update */
 };
 
 /* What a transfer or a series of pings came to. */

@@ -173,3 +173,14 @@ int text_number(const char *s, uint64_t *v)
 	*v = n;
 	return 0;
 }
+
+size_t text_fit(const char *s, size_t columns)
+{
+	size_t n = 0;
+
+	/* octets 10xxxxxx go on with a character */
+	for (; s[n]; n++)
+		if (((uint8_t)s[n] & 0xc0) != 0x80 && !columns--)
+			break;
+	return n;
+}

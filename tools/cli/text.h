@@ -12,6 +12,9 @@ bool text_is_clean(const void *src, size_t len);
 /* Copy @src as clean UTF-8, anything else replaced by '?'; always terminated. */
 void text_clean(char *dst, size_t size, const void *src, size_t len);
 
+/* How many octets of @s, clean UTF-8, fill at most @columns columns: whole characters only. */
+size_t text_fit(const char *s, size_t columns);
+
 /* "1 octet", "300 octets", "1.5 MiB". */
 void text_size(char *dst, size_t size, uint64_t octets);
 

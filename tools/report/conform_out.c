@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The outputs of sessctl conform. */
 #include "report/conform_out.h"
+#include "cli/out.h"
 #include <errno.h>
 #include <jansson.h>
 #include <string.h>
@@ -23,7 +24,7 @@ int conform_out_begin(struct conform_out *c, const struct conform_out_opts *o, c
 		      const char *wire)
 {
 	*c = (struct conform_out){ .o = *o, .command = command, .wire = wire };
-	c->colour = isatty(STDOUT_FILENO) && !o->json && !o->tap;
+	c->colour = !o->json && !o->tap && out_colours(STDOUT_FILENO);
 	if (o->junit && !(c->junit = create(c, o->junit, "JUnit report")))
 		return -1;
 	if (o->pcap && !(c->pcap = create(c, o->pcap, "capture file")))

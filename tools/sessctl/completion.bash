@@ -59,6 +59,10 @@ _sessctl_commands() { # HELP... : what a help lists under "Commands:"
 	"$@" --help 2>/dev/null | sed -n '/^Commands:/,/^$/s/^  \([a-z-]*\) .*/\1/p'
 }
 
+_sessctl_takes_uri() { # COMMAND
+	[[ " listen connect put get ping perf conform " == *" $1 "* ]]
+}
+
 _sessctl() {
 	local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD - 1]}
 	local command=("${COMP_WORDS[1]}") list
@@ -83,6 +87,9 @@ _sessctl() {
 	elif [[ $word == -* ]]; then
 		list=$("$1" "${command[@]}" --help 2>/dev/null | sed -n 's/^  \(--[a-z0-9-]*\).*/\1/p')
 		mapfile -t COMPREPLY < <(compgen -W "$list" -- "$word")
+	elif [[ $word == t* || $word == s* ]] && _sessctl_takes_uri "${command[0]}"; then
+		compopt -o nospace
+		mapfile -t COMPREPLY < <(compgen -W "tcp:// sctp://" -- "$word")
 	elif [[ ${command[*]} == "ipoib bridge" ]]; then
 		mapfile -t COMPREPLY < <(compgen -W "up status down" -- "$word")
 	elif [[ ${command[0]} == put || ${command[0]} == get || ${command[*]} == "ipoib mad" || ${command[*]} == "ipoib sim" ]]; then
