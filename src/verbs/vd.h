@@ -480,23 +480,6 @@ int vd_fail(int error);
 /* For calls that return the number: errno has it as well, where a device's driver leaves it. */
 int vd_refuse(int error);
 
-/*
- * What is between program and drop-in if it is asked for (edge/ed.h).  The settings have been read;
- * return: 0, or -1, what is wrong was told.  And put its functions into a new context.
- */
-int ed_start(const struct vd_config *cfg);
-/* The process ends by exit().  Return: whether the program made mistakes, which were told. */
-bool ck_end(void);
-void ed_dress(struct ibv_context *ctx);
-/* The device that has this address of the host, the drop-in's own without a profile; its number. */
-struct ibv_device *ed_device_at(const struct sockaddr *sa, uint8_t *port);
-unsigned ed_device_count(void);
-struct ibv_device *ed_device_numbered(unsigned i);
-int ed_device_index(const struct ibv_device *device);
-bool ed_is_roce(const struct ibv_context *ctx);
-unsigned ed_ports(const struct ibv_context *ctx);
-/* vd_host_address, of the device's first port. */
-unsigned ed_host_address(const struct ibv_context *ctx, struct sockaddr_in *a4);
 #include "verbs/edge/ed_names.h"
 
 #endif

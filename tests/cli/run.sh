@@ -56,9 +56,9 @@ profile() {
 	local f
 	for f in "$here"/../../profiles/*.profile; do
 		dropped 0 --profile "$f" -- ibv_devices || return
-		for name in $(sed -n 's/^device //p' "$f"); do
+		while read -r name; do
 			says out "$name" || return
-		done
+		done < <(sed -n 's/^device //p' "$f")
 	done
 	refuses 126 "No such file" --profile nowhere -- true || return
 	printf 'device a\nface ib\n' >wrong

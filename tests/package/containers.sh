@@ -28,6 +28,7 @@ sed -n '/^```sh$/,/^```$/p' docs/containers.md | sed '1d;$d' >"$work/lines"
 result $? "the snippet has three lines"
 (
 	cd "$work/ci" || exit 1
+	# shellcheck disable=SC2030 # in here alone
 	export DDPSESS=file://$work/here PREFIX=$work/prefix PATH=$work/prefix/bin:$PATH
 	unset MAKEFLAGS MAKELEVEL
 	set -e
@@ -90,6 +91,7 @@ for p in $packages; do
 	result $? "the image with programs can have $p"
 done
 (
+	# shellcheck disable=SC2030,SC2031 # in here alone
 	export PATH=$work/action/bin:$PATH
 	eval "$(sed -n 's/^RUN \(sessctl .*\)/\1/p' containers/Dockerfile.test)"
 ) 2>&1 | grep -q 'hca_id:.*ddp0'
@@ -131,6 +133,7 @@ sed -i "s/$port/$free/" "$work/pod"
 container() { # NUMBER
 	local words
 	eval "words=($(sed -n "$1p" "$work/pod"))"
+	# shellcheck disable=SC2031 # meant
 	PATH=$work/action/bin:$PATH timeout 60 "${inside[@]}" "${rights[@]}" "${words[@]}"
 }
 container 1 >"$work/one" 2>&1 &

@@ -61,9 +61,11 @@ END
 both() { # NAME SERVER CLIENT
 	local server c s
 	free_port
+	# shellcheck disable=SC2086 # words are meant
 	timeout -k 2 30 "$sessctl" run --check --suppress fio.suppress -- ${2//@/$port} >server 2>&1 &
 	server=$!
 	await_listener "$port"
+	# shellcheck disable=SC2086
 	timeout -k 2 30 "$sessctl" run --check --suppress fio.suppress -- ${3//@/$port} >client 2>&1
 	c=$?
 	wait $server

@@ -19,9 +19,11 @@ rules() { # LINE...
 both() {
 	local server
 	free_port
+	# shellcheck disable=SC2086 # words are meant
 	timeout -k 2 20 "$sessctl" run -- ${2//@/$port} >server 2>&1 &
 	server=$!
 	await_listener "$port"
+	# shellcheck disable=SC2086
 	timeout -k 2 "$1" "$sessctl" run --faults rules --seed 3 --trace trace -- ${3//@/$port} >client 2>&1
 	client=$?
 	kill "$server" 2>/dev/null

@@ -24,6 +24,12 @@
 #include "verbs/fault/vf.h"
 #include "verbs/profile/vp.h"
 
+/* rdma-core puts macros over these, which are defined here */
+#undef ibv_get_device_list
+#undef ibv_query_port
+#undef ibv_reg_mr
+#undef ibv_reg_mr_iova
+
 #define ED_BUCKETS 256
 
 /* A receive that the device gets later. */

@@ -5,11 +5,34 @@
  * The calls of libibverbs and librdmacm that go through the edge.  The drop-in's own files define and
  * call them by another name, "vdi_" in front, so what it does for itself does not pass the edge;
  * the edge defines those that programs call.  Who wants to see them as programs do (the edge, the
- * tests) defines VD_OUTER.
+ * tests) defines VD_OUTER.  And what the drop-in asks the edge for.
  */
 #include <infiniband/verbs.h>
 #include <rdma/rdma_cma.h>
 #include <rdma/rdma_verbs.h>
+#include <stdbool.h>
+
+struct vd_config;
+
+/*
+ * What is between program and drop-in if it is asked for (edge/ed.h).  The settings have been read;
+ * return: 0, or -1, what is wrong was told.  And put its functions into a new context.
+ */
+int ed_start(const struct vd_config *cfg);
+/* The process ends by exit().  Return: whether the program made mistakes, which were told. */
+bool ck_end(void);
+void ed_dress(struct ibv_context *ctx);
+/* The device that has this address of the host, the drop-in's own without a profile; its number. */
+struct ibv_device *ed_device_at(const struct sockaddr *sa, uint8_t *port);
+unsigned ed_device_count(void);
+struct ibv_device *ed_device_numbered(unsigned i);
+int ed_device_index(const struct ibv_device *device);
+bool ed_is_roce(const struct ibv_context *ctx);
+unsigned ed_ports(const struct ibv_context *ctx);
+/* vd_host_address, of the device's first port. */
+unsigned ed_host_address(const struct ibv_context *ctx, struct sockaddr_in *a4);
+
+/* ---- names ---- */
 
 extern __typeof__(ibv_get_device_list) vdi_ibv_get_device_list;
 extern __typeof__(ibv_open_device) vdi_ibv_open_device;
@@ -61,13 +84,13 @@ extern __typeof__(_ibv_query_gid_ex) vdi__ibv_query_gid_ex;
 extern __typeof__(_ibv_query_gid_table) vdi__ibv_query_gid_table;
 extern __typeof__(ibv_dealloc_pd) vdi_ibv_dealloc_pd;
 
+
+#ifndef VD_OUTER
 /* rdma-core puts macros over these */
 #undef ibv_get_device_list
 #undef ibv_query_port
 #undef ibv_reg_mr
 #undef ibv_reg_mr_iova
-
-#ifndef VD_OUTER
 #define ibv_get_device_list	  vdi_ibv_get_device_list
 #define ibv_open_device		  vdi_ibv_open_device
 #define ibv_query_device	  vdi_ibv_query_device

@@ -180,9 +180,15 @@ static int poll_new(struct ed_cq *c, int n, struct ibv_wc *wc)
 
 int ed_poll_cq(struct ibv_cq *cq, int n, struct ibv_wc *wc)
 {
-	struct ed_cq *c = ed_cq_of(cq);
+	const struct ed_subject s = { .cq = cq, .ctx = cq->context, .opcode = VF_NOT_SAID };
 	int keep = errno, all, more = 0;
+	struct ed_cq *c;
 
+	all = ed_call(VF_ibv_poll_cq, &s);
+	errno = keep;
+	if (all)
+		return -1;
+	c = ed_cq_of(cq);
 	if (!c)
 		return vd_poll_cq(cq, n, wc);
 	pthread_mutex_lock(&c->polls);
