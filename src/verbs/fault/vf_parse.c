@@ -88,7 +88,7 @@ static int read_peer(struct vf_reader *r, char *peer)
 {
 	struct vf_word w = vf_next(r);
 
-	if (!w.len || w.len >= VF_PEER || vf_is(w, ":"))
+	if (!vf_is_name(w, VF_PEER))
 		return vf_expected(r, w, "an address as 192.0.2.1 or 192.0.2.1:7174");
 	memcpy(peer, w.at, w.len);
 	peer[w.len] = 0;

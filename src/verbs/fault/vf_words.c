@@ -69,6 +69,14 @@ bool vf_is(struct vf_word w, const char *text)
 	return strlen(text) == w.len && !memcmp(w.at, text, w.len);
 }
 
+bool vf_is_name(struct vf_word w, size_t max)
+{
+	for (size_t i = 0; i < w.len; i++)
+		if ((unsigned char)w.at[i] <= ' ' || w.at[i] == 127)
+			return false;
+	return w.len && w.len < max && !vf_is(w, ":");
+}
+
 /* Digits at the beginning of @w.  Return: how many, 0 also if the number is above @max. */
 size_t vf_digits(struct vf_word w, uint64_t max, uint64_t *value)
 {

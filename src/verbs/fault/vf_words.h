@@ -23,6 +23,8 @@ int vf_expected(struct vf_reader *r, struct vf_word w, const char *what);
 struct vf_word vf_next(struct vf_reader *r);
 struct vf_word vf_peek(struct vf_reader *r);
 bool vf_is(struct vf_word w, const char *text);
+/* Whether it is text without control characters, shorter than @max. */
+bool vf_is_name(struct vf_word w, size_t max);
 /* Digits at the beginning of @w.  Return: how many, 0 also if the number is above @max. */
 size_t vf_digits(struct vf_word w, uint64_t max, uint64_t *value);
 

@@ -41,7 +41,7 @@ static int read_text(struct vf_reader *r, char *to, size_t len, const char *what
 {
 	struct vf_word w = vf_next(r);
 
-	if (!w.len || w.len >= len || vf_is(w, ":") || memchr(w.at, '/', w.len))
+	if (!vf_is_name(w, len) || memchr(w.at, '/', w.len))
 		return vf_expected(r, w, what);
 	memcpy(to, w.at, w.len);
 	to[w.len] = 0;
