@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Datagrams between queue pairs: what a receive gets, what is refused, states, completions. */
+#include "verbs/vt_fault.h"
 #include "verbs/vud.h"
 #include <errno.h>
 #include <linux/filter.h>
@@ -471,6 +472,27 @@ Test(verbs_ud, a_queue_of_datagrams_is_resized, .timeout = 30)
 	cr_expect_eq(e.element.cq, a.cq);
 	ibv_ack_async_event(&e);
 	vud_down(&a);
+	vud_close(&v);
+}
+
+/* A profile says how long a message may be: of several ports the one that takes most. */
+Test(verbs_ud, a_profile_has_the_mtu, .timeout = 30)
+{
+	struct vud_qp a, b;
+	struct vud v;
+
+	vp_use("device a0\nport 1\nmtu 256\nport 2\nmtu 4096\n");
+	vud_open(&v);
+	vud_up(&v, &a);
+	vud_up(&v, &b);
+	vud_recv(&b, 1, 0, 4000);
+	memset(a.buf, 0x5a, 3000);
+	vud_send(&a, 1, &b, 3000, 0);
+	cr_expect_eq(vud_wc(&a).status, 0);
+	cr_expect_eq(vud_wc(&b).byte_len, 3040);
+	cr_expect_arr_eq(b.buf + 40, a.buf, 3000);
+	vud_down(&a);
+	vud_down(&b);
 	vud_close(&v);
 }
 
