@@ -96,7 +96,7 @@ static int hold(struct ddps_ib_node *n, unsigned group, const uint8_t *mgid, con
 static bool beyond_link(const uint8_t *frame, size_t len)
 {
 	const uint8_t *ip = frame + DDPS_IPOIB_ENCAP_LEN;
-	uint16_t type = len < DDPS_IPOIB_ENCAP_LEN ? 0 : (uint16_t)(frame[0] << 8 | frame[1]);
+	unsigned type = len < DDPS_IPOIB_ENCAP_LEN ? 0 : (unsigned)frame[0] << 8 | frame[1];
 
 	if (type == DDPS_IPOIB_TYPE_IPV4 && len >= DDPS_IPOIB_ENCAP_LEN + 20)
 		return ip[16] >> 4 == 14 && (ip[16] != 224 || ip[17] || ip[18]);
