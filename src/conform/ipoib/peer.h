@@ -320,6 +320,8 @@ void ci_cm_rx(struct ci *ci, uint16_t slid, const uint8_t *m);
 const uint8_t *ci_want(struct ci *ci, unsigned attr);
 /* The same, NULL if none comes before @until. */
 const uint8_t *ci_came(struct ci *ci, unsigned attr, uint64_t until);
+/* All that was sent has been dealt with; what came before that is dropped. */
+void ci_settle(struct ci *ci);
 /* All that was sent has been dealt with, and there is no further answer. */
 void ci_quiet(struct ci *ci);
 /* Private data of RFC 4755 6 of the target: checked.  Return: Receive MTU. */
