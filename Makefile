@@ -73,7 +73,7 @@ E2E	   := $(B)/e2e
 EXAMPLES   := $(patsubst examples/%.c,$(B)/example-%,$(EX_SRC))
 MAN	   := $(patsubst man/%.scd,$(B)/man/%,$(wildcard man/*.scd))
 
-.PHONY: all lib man demo check check-failed check-fast dist deb rpm release-check unit e2e sim-soak sim-join soak tsan valgrind mutate interop interop-ib interop-ipoib \
+.PHONY: all lib man demo check check-failed check-fast dist deb rpm release-check unit e2e sim-soak sim-join soak proof tsan valgrind mutate interop interop-ib interop-ipoib \
 	conformance bench fuzz fuzz-corpus guard lint format install uninstall clean help deps deps-check \
 	deps-lint deps-fuzz test-binaries verbs-programs programs
 .DELETE_ON_ERROR:
@@ -347,6 +347,10 @@ FUZZ	     ?= $(FUZZ_NAMES)
 fuzz fuzz-corpus: deps-fuzz
 	$(Q)+$(SUBMAKE) VARIANT=fuzz CC=clang $(FUZZ:%=build/fuzz/fuzz-%)
 	$(Q)tests/fuzz/run.sh $(if $(filter fuzz-corpus,$@),--merge) build/fuzz $(FUZZ_SECONDS) $(FUZZ)
+
+# Parsers without undefined behaviour, by Frama-C (package frama-c-base): half a minute
+proof:
+	$(Q)tests/proof/run.sh
 
 # Ten thousand interfaces that join within a minute: some minutes of processor time.
 sim-join: deps-check

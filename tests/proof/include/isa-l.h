@@ -1,0 +1,6 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* What the proofs know of ISA-L: it reads the octets that it is told of. */
+/*@ requires len >= 0;
+    requires \valid_read(buffer + (0 .. len - 1));
+    assigns \result \from buffer[0 .. len - 1], crc; */
+unsigned int crc32_iscsi(unsigned char *buffer, int len, unsigned int crc);

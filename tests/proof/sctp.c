@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The parsers of SCTP packets.  A packet is walked chunk by chunk, a chunk parameter by parameter; what
+ * a walk knows is where it is and where the end is.  So one step from any place, with any length left,
+ * stands for all of them.
+ */
+#include "sctp/sctp_wire.c"
+#include "proof.h"
+
+#define STEP 20u /* octets left in a walk: each number of them up to this */
+
+/* A length as the wire has it, so that Eva knows it. */
+static void put_length(uint8_t *p, size_t n)
+{
+	p[2] = (uint8_t)(n >> 8);
+	p[3] = (uint8_t)n;
+}
+
+/* Eva cannot tell that two counts whose sum it knows lead to no more than that, so the lists of a SACK
+ * are not looked at here, but by the fuzz targets. */
+static void data_and_sack(const struct ddps_sc_chunk *c)
+{
+	struct ddps_sc_data d;
+	struct ddps_sc_sack s;
+
+	if (!ddps_sc_decode_data(&d, c))
+		look_at(d.p, d.len);
+	if (!ddps_sc_decode_sack(&s, c)) {
+		/*@ assert c->vlen >= 12; */
+	}
+}
+
+static void a_chunk(size_t left, size_t len)
+{
+	uint8_t *p = unknown(left);
+	struct ddps_rbuf r = ddps_rbuf_init(p, left);
+	struct ddps_sc_chunk c;
+
+	if (left >= 4)
+		put_length(p, len);
+	if (ddps_sc_chunk_next(&r, &c) > 0) {
+		/*@ assert r.p - p >= 4 && r.p <= r.end; */
+		/*@ assert c.all == p && c.len == len && c.val == p + 4 && c.vlen == len - 4; */
+		look_at(c.all, c.len);
+		data_and_sack(&c);
+	} else {
+		/*@ assert left < 4 || len < 4 || len > left; */
+	}
+}
+
+void sctp_chunks(void)
+{
+	for (size_t left = 0; left <= STEP; left++) {
+		/*@ slevel merge; */
+		for (size_t len = 0; len <= left + 1; len++) {
+			/*@ slevel merge; */
+			a_chunk(left, len);
+		}
+		a_chunk(left, left);
+		a_chunk(left, 65535);
+	}
+}
+
+static void a_param(size_t left, size_t len)
+{
+	uint8_t *p = unknown(left);
+	struct ddps_rbuf r = ddps_rbuf_init(p, left);
+	static struct ddps_sc_init i;
+	struct ddps_sc_tlv t;
+
+	if (left >= 4)
+		put_length(p, len);
+	if (ddps_sc_tlv_next(&r, &t) <= 0)
+		return;
+	/*@ assert r.p - p >= 4 && r.p <= r.end; */
+	look_at(t.all, t.len);
+	look_at(t.val, t.vlen);
+	i.naddr = (unsigned)Frama_C_interval(0, DDPS_SCTP_ADDRS_MAX);
+	i.report_len = (size_t)Frama_C_interval(0, sizeof i.report);
+	take_param(&i, &t);
+	/*@ assert i.naddr <= DDPS_SCTP_ADDRS_MAX && i.report_len <= DDPS_SC_REPORT_MAX; */
+	if (i.cookie)
+		look_at(i.cookie, t.vlen);
+	i.cookie = NULL;
+}
+
+void sctp_params(void)
+{
+	for (size_t left = 0; left <= STEP; left++) {
+		/*@ slevel merge; */
+		for (size_t len = 0; len <= left + 1; len++) {
+			/*@ slevel merge; */
+			a_param(left, len);
+		}
+		a_param(left, left);
+		a_param(left, 65535);
+	}
+}
+
+static void a_head(size_t len)
+{
+	uint8_t *p = unknown(len);
+	struct ddps_sc_header h;
+	struct ddps_rbuf r;
+
+	if (ddps_sc_header(&h, p, len))
+		return;
+	/*@ assert len >= DDPS_SC_HDR + 4 && h.src != 0 && h.dst != 0; */
+	r = ddps_sc_chunks(p, len);
+	/*@ assert r.end - r.p == len - DDPS_SC_HDR; */
+	ddps_sc_crc_ok(p, len);
+	ddps_sc_crc_put(p, len);
+}
+
+void sctp_heads(void)
+{
+	for (size_t len = 0; len <= MOST; len = longer(len)) {
+		/*@ slevel merge; */
+		a_head(len);
+	}
+}
+
+/* What is encoded is as long as it says, or says that it did not fit. */
+static void encode(size_t room, size_t n)
+{
+	uint8_t out[64], val[64], *at;
+	struct ddps_wbuf w = ddps_wbuf_init(out, room);
+
+	Frama_C_make_unknown((char *)val, sizeof val);
+	at = ddps_sc_begin_chunk(&w, SC_HEARTBEAT, 0);
+	ddps_sc_put_tlv(&w, SC_P_HB_INFO, val, n);
+	ddps_sc_end_chunk(&w, at);
+	/*@ assert w.failed || w.p - out == 8 + ((n + 3) & ~3); */
+	/*@ assert w.failed || (out[2] << 8 | out[3]) == w.p - out; */
+	/*@ assert w.failed == (8 + ((n + 3) & ~3) > room); */
+}
+
+void sctp_encoders(void)
+{
+	for (size_t room = 0; room <= 32; room++) {
+		/*@ slevel merge; */
+		for (size_t n = 0; n <= 28; n++) {
+			/*@ slevel merge; */
+			encode(room, n);
+		}
+	}
+}
