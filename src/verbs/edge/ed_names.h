@@ -84,7 +84,6 @@ extern __typeof__(_ibv_query_gid_ex) vdi__ibv_query_gid_ex;
 extern __typeof__(_ibv_query_gid_table) vdi__ibv_query_gid_table;
 extern __typeof__(ibv_dealloc_pd) vdi_ibv_dealloc_pd;
 
-
 #ifndef VD_OUTER
 /* rdma-core puts macros over these */
 #undef ibv_get_device_list
