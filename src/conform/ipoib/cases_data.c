@@ -200,15 +200,18 @@ static void refused(struct ci *ci, unsigned op, bool access)
 	struct ci_conn *c = up(ci);
 	uint8_t b[64] = { 0 };
 	uint64_t until = ci_limit(ci);
-	struct ci_ev *e;
+	const struct ci_ev *e;
 
 	ci_qp_packet(ci, c->qp, op, b, op == CI_READ ? 0 : sizeof b);
 	while ((e = ci_await(ci, CI_EV_ACK, until)))
-		if (e->qp == c->qp)
-			break;
-	CI_CHECK(ci, e, "no NAK");
-	CI_CHECK(ci, e->syndrome == CI_NAK_REQUEST || (access && e->syndrome == CI_NAK_ACCESS),
-		 "syndrome %02x", e->syndrome);
+		if (e->qp == c->qp) {
+			CI_CHECK(ci,
+				 e->syndrome == CI_NAK_REQUEST ||
+					 (access && e->syndrome == CI_NAK_ACCESS),
+				 "syndrome %02x", e->syndrome);
+			return;
+		}
+	ci_fail(ci, "no NAK");
 }
 
 static void rdma_write(struct ci *ci)

@@ -141,26 +141,31 @@ static void traps(struct ci *ci)
 	CI_CHECK(ci, seen[0] && seen[1], "no InformInfo for trap %s", seen[0] ? "67" : "66");
 }
 
-static void path(struct ci *ci)
+/* The target's latest query for the way to us. */
+static const uint8_t *path_query(struct ci *ci)
 {
-	const uint8_t *m = NULL;
-
-	ci_meet(ci, 0);
-	for (unsigned i = 0; i < ci->n_log; i++) {
+	for (unsigned i = ci->n_log; i-- > 0;) {
 		const uint8_t *q = ci->log[i].mad;
 
 		if (ci->log[i].slid == ci->target.lid && q[M_METHOD] == SA_GET &&
 		    ci_attr(q) == SA_PATH && !memcmp(q + PR_DGID, ci->plan.gid, CI_GID))
-			m = q;
+			return q;
 	}
-	CI_CHECK(ci, m, "the target answers without having asked for the path to us");
+	ci_fail(ci, "the target answers without having asked for the path to us");
+}
+
+static void path(struct ci *ci)
+{
+	const uint8_t *m;
+	uint64_t mask;
+
+	ci_meet(ci, 0);
+	m = path_query(ci);
+	mask = cf_get64(m + SA_MASK);
 	CI_CHECK(ci, !memcmp(m + PR_SGID, ci->target.lla + 4, CI_GID), "SGID %s",
 		 cf_hex(m + PR_SGID, CI_GID));
-	CI_CHECK(ci, cf_get64(m + SA_MASK) & 0xc, "mask %llx",
-		 (unsigned long long)cf_get64(m + SA_MASK));
-	CI_CHECK(ci,
-		 !(cf_get64(m + SA_MASK) & 0x2000) ||
-			 !((cf_get16(m + PR_PKEY) ^ ci->plan.pkey) & 0x7fff),
+	CI_CHECK(ci, (mask & 0xc) == 0xc, "mask %llx", (unsigned long long)mask);
+	CI_CHECK(ci, !(mask & 0x2000) || !((cf_get16(m + PR_PKEY) ^ ci->plan.pkey) & 0x7fff),
 		 "P_Key %04x", cf_get16(m + PR_PKEY));
 }
 

@@ -107,12 +107,10 @@ static bool background(struct ci *ci, const uint8_t *m)
 /* Return: whether it came before, octet for octet. */
 static bool repeated(struct ci *ci, const uint8_t *m)
 {
-	const unsigned all = sizeof ci->seen / sizeof *ci->seen;
-
-	for (unsigned i = 0; i < all && i < ci->n_seen; i++)
+	for (unsigned i = 0; i < CI_SEEN && i < ci->n_seen; i++)
 		if (!memcmp(ci->seen[i], m, CI_MAD))
 			return true;
-	memcpy(ci->seen[ci->n_seen++ % all], m, CI_MAD);
+	memcpy(ci->seen[ci->n_seen++ % CI_SEEN], m, CI_MAD);
 	return false;
 }
 
@@ -144,8 +142,8 @@ void ci_cm_rx(struct ci *ci, uint16_t slid, const uint8_t *m)
 static const char *shown(const uint8_t *m, char text[80])
 {
 	if (ci_attr(m) == CI_REJ)
-		snprintf(text, 80, "REJ %u of message %u", cf_get16(m + REJ_REASON),
-			 m[REJ_MSG] >> 6);
+		snprintf(text, 80, "REJ %u of message %u", (unsigned)cf_get16(m + REJ_REASON),
+			 (unsigned)m[REJ_MSG] >> 6);
 	else
 		snprintf(text, 80, "%s", ci_mad_name(m));
 	return text;

@@ -96,7 +96,9 @@ bool ci_icrc_right(const uint8_t *b, size_t len, const struct ci_addr *a)
 	for (unsigned bit = 0; bit < 16; bit++) {
 		uint32_t w = bit_weight(bit, len);
 
-		for (unsigned top = 32; w && top-- > 0;) {
+		for (unsigned k = 0; w && k < 32; k++) {
+			unsigned top = 31 - k;
+
 			if (!(w >> top & 1))
 				continue;
 			if (!base[top]) {
@@ -106,9 +108,9 @@ bool ci_icrc_right(const uint8_t *b, size_t len, const struct ci_addr *a)
 			w ^= base[top];
 		}
 	}
-	for (unsigned top = 32; diff && top-- > 0;)
-		if (diff >> top & 1)
-			diff ^= base[top];
+	for (unsigned k = 0; k < 32; k++)
+		if (diff >> (31 - k) & 1)
+			diff ^= base[31 - k];
 	return !diff;
 }
 

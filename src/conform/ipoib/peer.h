@@ -35,6 +35,7 @@
 #define CI_LOG	   256u
 #define CI_NODES   16u
 #define CI_KEPT	   512u /* events that no case has asked for yet */
+#define CI_SEEN	   16u	/* messages of which a second one is known */
 
 struct ci;
 
@@ -207,7 +208,7 @@ struct ci {
 	unsigned n_conns;
 	struct ci_ev *ev, **ev_end;
 	unsigned n_ev;
-	uint8_t seen[16][CI_MAD]; /* messages that came, to know repeated ones */
+	uint8_t seen[CI_SEEN][CI_MAD]; /* messages that came, to know repeated ones */
 	unsigned n_seen;
 	uint32_t seq; /* of echoes */
 	uint16_t ip_id;

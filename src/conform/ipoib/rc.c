@@ -40,6 +40,8 @@ void ci_qp_send(struct ci *ci, struct ci_qp *qp, const void *b, size_t len)
 {
 	const uint8_t *at = b;
 
+	CI_CHECK(ci, qp->mtu, "a queue pair without an MTU");
+
 	for (size_t off = 0; off < len || !off; off += qp->mtu) {
 		size_t n = len - off < qp->mtu ? len - off : qp->mtu;
 		bool last = off + n == len;

@@ -107,12 +107,13 @@ void self_mad_in(int who, uint8_t m[256])
 
 void self_frame_out(int who, uint8_t *f, size_t len)
 {
-#define COUNT(name, what, attr, act) +1
-	int i = SELF_LIES MADS(COUNT);
+#define ONE(name, what, attr, act) 0,
+	static const char mads[] = { MADS(ONE) };
+	int i = SELF_LIES + (int)sizeof mads;
 	bool arp = len == 60 && f[0] == 0x08 && f[1] == 0x06;
 	bool nd = len >= 92 && f[0] == 0x86 && f[44] == 136;
 
-#undef COUNT
+#undef ONE
 #define ALTER(name, what, act)                                                                     \
 	if (who == i++ && len >= 4) {                                                              \
 		act;                                                                               \
