@@ -3,6 +3,7 @@
 #include "common/log.h"
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
 
 #define LINE_MAX_LEN 400
 
@@ -20,10 +21,71 @@ void ddps_log(const struct ddps_log *log, enum ddps_log_level level, const char 
 	log->fn(log->user, level, facility, line);
 }
 
+static const char *const facilities[] = { "cq", "event", "mpa", "sctp", "session" };
+static const char *const levels[] = { "error", "warn", "info", "debug" };
+
+#define FACILITIES (sizeof facilities / sizeof *facilities)
+#define LEVELS	   (sizeof levels / sizeof *levels)
+
+_Static_assert(FACILITIES == sizeof((struct ddps_log_filter *)0)->level / sizeof(int),
+	       "a level for each facility");
+
+/* Which of @words the @len octets at @s are, or -1. */
+static int find(const char *const *words, size_t n, const char *s, size_t len)
+{
+	for (size_t i = 0; i < n; i++)
+		if (strlen(words[i]) == len && !memcmp(words[i], s, len))
+			return (int)i;
+	return -1;
+}
+
+/* A level; "none" is -1.  Return: whether it is one. */
+static bool level_of(const char *s, size_t len, int *level)
+{
+	*level = find(levels, LEVELS, s, len);
+	return *level >= 0 || (len == 4 && !memcmp(s, "none", 4));
+}
+
+int ddps_log_filter_parse(struct ddps_log_filter *f, const char *spec)
+{
+	bool named[FACILITIES] = { false };
+	int others = -1, level, facility;
+
+	for (const char *at = spec;; at++) {
+		size_t len = strcspn(at, ","), name = strcspn(at, ":,");
+
+		if (name == len) {
+			if (!level_of(at, len, &others))
+				return -1;
+		} else {
+			facility = find(facilities, FACILITIES, at, name);
+			if (facility < 0 || !level_of(at + name + 1, len - name - 1, &level))
+				return -1;
+			f->level[facility] = level;
+			named[facility] = true;
+		}
+		at += len;
+		if (!*at)
+			break;
+	}
+	for (size_t i = 0; i < FACILITIES; i++)
+		if (!named[i])
+			f->level[i] = others;
+	return 0;
+}
+
+bool ddps_log_passes(const struct ddps_log_filter *f, enum ddps_log_level level,
+		     const char *facility)
+{
+	int i = find(facilities, FACILITIES, facility, strlen(facility));
+
+	return i < 0 || (int)level <= f->level[i];
+}
+
 void ddps_log_stderr(void *user, enum ddps_log_level level, const char *facility,
 		     const char *message)
 {
-	(void)user;
-	(void)level;
+	if (user && !ddps_log_passes(user, level, facility))
+		return;
 	fprintf(stderr, "ddpsess: %s: %s\n", facility, message);
 }

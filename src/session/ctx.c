@@ -5,6 +5,7 @@
 #include <limits.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
@@ -191,6 +192,26 @@ static void thread_stop(struct ddps_ctx *ctx)
 
 /* ---- making and freeing ---- */
 
+/* What the environment asks for: all, or what a filter lets pass. */
+static void log_take(struct ddps_ctx *ctx)
+{
+	const char *spec = getenv("DDPSESS_LOG");
+
+	if (spec && !ddps_log_filter_parse(&ctx->log_filter, spec)) {
+		ctx->attr.log = ddps_log_stderr;
+		ctx->attr.log_user = &ctx->log_filter;
+	} else if (getenv("DDPSESS_DEBUG")) {
+		ctx->attr.log = ddps_log_stderr;
+		ctx->attr.log_user = NULL;
+	} else if (spec && *spec) {
+		fprintf(stderr,
+			"ddpsess: DDPSESS_LOG=%.60s: it takes [FACILITY:]LEVEL,...; FACILITY is "
+			"cq, "
+			"event, mpa, sctp or session, LEVEL none, error, warn, info or debug\n",
+			spec);
+	}
+}
+
 static int ctx_attr_checked(struct ddps_ctx *ctx, const struct ddps_ctx_attr *attr)
 {
 	int err = ddps_ctx_attr_take(&ctx->attr, attr);
@@ -203,8 +224,8 @@ static int ctx_attr_checked(struct ddps_ctx *ctx, const struct ddps_ctx_attr *at
 	for (size_t i = 0; i < sizeof ctx->attr.reserved; i++)
 		if (ctx->attr.reserved[i])
 			return DDPS_E_INVAL;
-	if (!ctx->attr.log && getenv("DDPSESS_DEBUG"))
-		ctx->attr.log = ddps_log_stderr;
+	if (!ctx->attr.log)
+		log_take(ctx);
 	ctx->env.log = (struct ddps_log){ ctx->attr.log, ctx->attr.log_user };
 	ctx->env.capture = ctx->attr.capture;
 	ctx->env.capture_user = ctx->attr.capture_user;

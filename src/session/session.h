@@ -49,6 +49,7 @@ struct ddps_waiter {
 
 struct ddps_ctx {
 	struct ddps_ctx_attr attr;
+	struct ddps_log_filter log_filter; /* of the environment */
 	struct ddps_env env;
 	pthread_mutex_t lock;
 	uint8_t *alive; /* a page that fork wipes: 1 in the process that made the context */

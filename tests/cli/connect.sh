@@ -24,17 +24,27 @@ plain_text() {
 }
 
 debugging() {
-	listen "$(uri_of "$wire")" --count 2
+	listen "$(uri_of "$wire")" --count 5
 	run 0 connect "$uri" || return
 	why="the library logs unasked"
 	! grep -q ' -> ' err || return
-	DDPSESS_DEBUG=1 run 0 connect "$uri" && says err "CONNECTING -> OPEN" && served
+	DDPSESS_DEBUG=1 run 0 connect "$uri" && says err "CONNECTING -> OPEN" || return
+	DDPSESS_LOG=warn,session:debug run 0 connect "$uri" && says err "CONNECTING -> OPEN" ||
+		return
+	DDPSESS_LOG=debug,session:none run 0 connect "$uri" || return
+	why="a facility that was switched off: $(head -n 3 err)"
+	! grep -q "CONNECTING -> OPEN" err || return
+	DDPSESS_LOG=mpa:loud run 0 connect "$uri" && says err "it takes" && served
 }
 
 colour() {
 	listen "$(uri_of "$wire")" --count 2
 	TERM=xterm timeout "$PATIENCE" script -qec "$SESSCTL connect '$uri'" /dev/null >out
 	says out $'\033[32mestablished' || return
+	TERM=xterm NO_COLOR=1 timeout "$PATIENCE" script -qec \
+		"$SESSCTL conform --self --case mpa-request-plain tcp" /dev/null >out
+	why="conform has colours with NO_COLOR"
+	! grep -q $'\033' out || return
 	TERM=xterm NO_COLOR=1 timeout "$PATIENCE" script -qec "$SESSCTL connect '$uri'" \
 		/dev/null >out
 	says out established || return

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Which messages DDPSESS_LOG lets pass. */
+#include "common/log.h"
+#include <criterion/criterion.h>
+
+static bool passes(const char *spec, enum ddps_log_level level, const char *facility)
+{
+	struct ddps_log_filter f;
+
+	cr_assert_eq(ddps_log_filter_parse(&f, spec), 0, "%s", spec);
+	return ddps_log_passes(&f, level, facility);
+}
+
+Test(log, a_filter_is_read)
+{
+	cr_expect(passes("debug", DDPS_LOG_DEBUG, "mpa"));
+	cr_expect(passes("info", DDPS_LOG_INFO, "cq"));
+	cr_expect_not(passes("info", DDPS_LOG_DEBUG, "cq"));
+	cr_expect_not(passes("none", DDPS_LOG_ERROR, "session"));
+	/* what is not named is silent unless a level stands alone, wherever that is */
+	cr_expect(passes("mpa:debug", DDPS_LOG_DEBUG, "mpa"));
+	cr_expect_not(passes("mpa:debug", DDPS_LOG_ERROR, "sctp"));
+	cr_expect(passes("mpa:debug,warn", DDPS_LOG_WARN, "sctp"));
+	cr_expect(passes("warn,mpa:debug", DDPS_LOG_WARN, "sctp"));
+	cr_expect_not(passes("debug,sctp:none", DDPS_LOG_ERROR, "sctp"));
+	cr_expect(passes("error", DDPS_LOG_DEBUG, "of another release"), "it is not hidden");
+}
+
+Test(log, what_is_no_filter_is_told)
+{
+	static const char *const bad[] = {
+		"",	      ",",	    "loud",	 "mpa",
+		"mpa:",	      ":info",	    "mpa:info,", "mpa:info:debug",
+		"ipoib:info", "info debug", "INFO"
+	};
+	struct ddps_log_filter f;
+
+	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
+		cr_expect_eq(ddps_log_filter_parse(&f, bad[i]), -1, "%s", bad[i]);
+}
