@@ -38,7 +38,7 @@ int ddps_sge_gather(struct ddps_pd *pd, const struct ddps_sge *sge, uint32_t nsg
 	if (!err && all > *len)
 		err = DDPS_E_TOO_LONG;
 	for (uint32_t i = 0; !err && i < nsge; i++) {
-		if (sge[i].len)
+		if (at && sge[i].len)
 			memcpy(at, sge[i].addr, sge[i].len);
 		at += sge[i].len;
 	}

@@ -193,7 +193,8 @@ int vd_check_send(const struct vd_qp *qp, const struct ibv_send_wr *wr, struct d
 	if (qp->init.qp_type == IBV_QPT_UC &&
 	    (comes_back(wr) || wr->opcode == IBV_WR_SEND_WITH_INV))
 		return EINVAL; /* InfiniBand gives it none of these */
-	if (wr->send_flags & IBV_SEND_INLINE && (comes_back(wr) || length(wr) > qp->init.cap.max_inline_data))
+	if (wr->send_flags & IBV_SEND_INLINE &&
+	    (comes_back(wr) || length(wr) > qp->init.cap.max_inline_data))
 		return EINVAL;
 	return operation(wr, to);
 }

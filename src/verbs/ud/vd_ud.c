@@ -163,7 +163,7 @@ static void *serve(void *arg)
 
 int ud_keep_fd(struct vd_ud *ud, int fd)
 {
-	int *more = ud->fds;
+	int *more;
 
 	if (ud->nfds == ud->fds_size) {
 		more = reallocarray(ud->fds, ud->fds_size + 32, sizeof *more);

@@ -66,8 +66,8 @@ static bool find(struct ibv_pd *pd, const struct ibv_ah_attr *attr, struct ud_ad
 
 VD_API struct ibv_ah *ibv_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr)
 {
-	struct vd_ah *ah;
 	struct ud_addr to;
+	struct vd_ah *ah;
 
 	if (!find(pd, attr, &to)) {
 		errno = EINVAL;
@@ -115,7 +115,7 @@ VD_API int ibv_init_ah_from_wc(struct ibv_context *ctx, uint8_t port, struct ibv
 VD_API struct ibv_ah *ibv_create_ah_from_wc(struct ibv_pd *pd, struct ibv_wc *wc,
 					    struct ibv_grh *grh, uint8_t port)
 {
-	struct ibv_ah_attr attr;
+	struct ibv_ah_attr attr = { 0 };
 
 	return ibv_init_ah_from_wc(pd->context, port, wc, grh, &attr) ? NULL
 								      : ibv_create_ah(pd, &attr);

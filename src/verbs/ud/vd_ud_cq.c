@@ -46,7 +46,9 @@ bool vd_ud_cq_busy(const struct vd_cq *cq)
 
 static struct ud_entry *entry(struct vd_ud_cq *c, uint32_t i)
 {
-	return &c->ring[(c->head + i) % c->size];
+	const uint32_t to_end = c->size - c->head;
+
+	return &c->ring[i < to_end ? c->head + i : i - to_end];
 }
 
 static bool grow(struct vd_ud_cq *c)
@@ -138,7 +140,8 @@ static int take(struct vd_ud_cq *c, int n, struct ibv_wc *wc, bool *armed)
 	pthread_mutex_lock(&c->lock);
 	for (; got < n && c->count; got++) {
 		wc[got] = entry(c, 0)->wc;
-		c->head = (c->head + 1) % c->size;
+		if (++c->head == c->size)
+			c->head = 0;
 		c->count--;
 	}
 	if (!c->count)

@@ -131,7 +131,7 @@ static int answer(struct vd_id *id, struct ud_header *h, const void *data, size_
 	struct vd_ud_id *l = id->listen_id ? id->listen_id->ud : NULL;
 	struct ud_answer *a;
 
-	if (id->state != VD_ID_REQUEST)
+	if (id->state != VD_ID_REQUEST || !l || !l->listener)
 		return id->state == VD_ID_DOWN ? ECONNRESET : EINVAL;
 	if (len > UD_PD_REP)
 		return EINVAL;

@@ -31,7 +31,7 @@ static int prepare(struct ud_sock *s)
 
 int ud_sock_adopt(struct ud_sock *s, int fd)
 {
-	struct sockaddr_storage ss;
+	struct sockaddr_storage ss = { 0 };
 	socklen_t len = sizeof ss;
 
 	if (getsockname(fd, (struct sockaddr *)&ss, &len))
