@@ -5,7 +5,7 @@
 . "$(dirname "$0")/lib.bash"
 tools=$(realpath "$here/../../tools")
 
-commands="service-id lladdr private-data mad listen connect sim bridge"
+commands="service-id lladdr private-data mad listen connect sim bridge conform"
 address=c0:00:00:48:fe:80:00:00:00:00:00:00:00:02:c9:03:00:01:00:02
 
 prints() { # TEXT ARGUMENT...: exactly this line
