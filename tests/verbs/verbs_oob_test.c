@@ -149,6 +149,24 @@ VT_TEST(verbs_oob, either_side_may_be_first)
 }
 
 /* Inline data is the caller's again when the call returns, and the depth holds. */
+/* perftest's servers post in RTR: iWARP knows no RTS, and whether a session is up nobody can know. */
+VT_TEST(verbs_oob, rtr_is_enough_to_send)
+{
+	struct side a, b;
+
+	up(&a);
+	up(&b);
+	listen_to(&b);
+	cr_expect_eq(say(&a, "before", 0), EINVAL);
+	cr_assert_eq(to_rtr(a.qp, b.qp->qp_num, &b.gid), 0);
+	cr_expect_eq(say(&a, "in RTR", 0), 0);
+	meet(&b, &a);
+	cr_expect_eq(next(&b).status, IBV_WC_SUCCESS);
+	cr_expect_str_eq(b.buf, "in RTR");
+	down(&a);
+	down(&b);
+}
+
 VT_TEST(verbs_oob, what_is_kept_is_a_copy_and_has_an_end)
 {
 	struct side a, b;

@@ -193,8 +193,14 @@ static int keep(struct vd_qp *qp, const struct ibv_send_wr *wr)
 	struct ddps_send_wr to = { 0 };
 	struct early *e;
 	size_t len = 0;
-	int err = qp->qp.qp_base.state == IBV_QPS_RTS ? vd_check_send(qp, wr, &to) : EINVAL;
+	enum ibv_qp_state state = qp->qp.qp_base.state;
+	int err;
 
+	/* Once the session is up iWARP knows no difference between RTR and RTS; the program cannot
+	 * know whether it is up yet. */
+	if (state != IBV_QPS_RTR && state != IBV_QPS_RTS)
+		return EINVAL;
+	err = vd_check_send(qp, wr, &to);
 	if (err)
 		return err;
 	if (o->count == qp->init.cap.max_send_wr)
