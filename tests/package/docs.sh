@@ -150,6 +150,7 @@ result $? "a test without a mutation, and a mutation without its test or file or
 verdicts docs/performance.md >"$work/log"
 ! [ -s "$work/log" ] && [ "$(wc -l <"$work/rows")" -gt 40 ]
 result $? "the tables of docs/performance.md say met where the target is met" "$work/log"
-sed 's/| 1.80 | 1.59..2.23 |/| 0.80 | 1.59..2.23 |/; s/^| ping 64 | ucx/| pong 64 | ucx/' docs/performance.md >"$work/page"
+sed -E 's/^(\| write 1M, crc off \| plain tcp \|[^|]*\|[^|]*\|) [0-9.]+ /\1 0.10 /; s/^\| ping 64 \| ucx/| pong 64 | ucx/' \
+	docs/performance.md >"$work/page"
 [ "$(verdicts "$work/page" | wc -l)" = 2 ]
 result $? "a wrong verdict and a case that nothing measures are found"
