@@ -108,7 +108,8 @@ struct ddps_error ddps_error_kept(const struct ddps_kept_error *k)
 		return *k->all;
 	if (!k->code)
 		return (struct ddps_error){ .code = 0 };
-	return ddps_error_make(k->code, 0, "%s (no memory for the details)", ddps_strerror(k->code));
+	return ddps_error_make(k->code, 0, "%s (no memory for the details)",
+			       ddps_strerror(k->code));
 }
 
 void ddps_error_drop(struct ddps_kept_error *k)

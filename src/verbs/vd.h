@@ -250,9 +250,9 @@ struct vd_qp {
 	bool inl_own; /* of the program's allocator */
 	struct ddps_mr *inl_mr;
 	unsigned inl_seq;
-	struct vd_wr *wr;   /* vd_wr.c: requests between wr_start and wr_complete */
-	struct vd_oob *oob; /* vd_oob.c: made without an identifier */
-	bool lent;	    /* ... and given to one later */
+	struct vd_wr *wr;    /* vd_wr.c: requests between wr_start and wr_complete */
+	struct vd_oob *oob;  /* vd_oob.c: made without an identifier */
+	bool lent;	     /* ... and given to one later */
 	struct vd_ud_qp *ud; /* of type UD, and then there is no @ep */
 };
 

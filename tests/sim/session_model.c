@@ -87,8 +87,8 @@ static void received(struct end *e, const struct ddps_wc *wc, const struct wr *w
 	      NAME "message %u altered", name(e), e->received);
 	writes_are_there(e, from, m);
 	e->received++;
-	see(&e->digest[0],
-	    (uint64_t)wc->len << 3 | wc->has_imm << 2 | wc->invalidated << 1 | wc->solicited);
+	see(&e->digest[0], (uint64_t)wc->len << 3 | (uint64_t)wc->has_imm << 2 |
+				   (uint64_t)wc->invalidated << 1 | (uint64_t)wc->solicited);
 }
 
 static void sent(struct end *e, const struct ddps_wc *wc, const struct wr *w)

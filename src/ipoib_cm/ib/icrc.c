@@ -13,9 +13,10 @@
 #define BTH_LEN	  12
 
 /* A table is linear: its entries are sums of those with one bit. */
+#define BIT(i, bit, x) ((i) & (bit) ? (x) : 0)
 #define SUM(i, a, b, c, d, e, f, g, h)                                                             \
-	((i & 1 ? a : 0) ^ (i & 2 ? b : 0) ^ (i & 4 ? c : 0) ^ (i & 8 ? d : 0) ^                   \
-	 (i & 16 ? e : 0) ^ (i & 32 ? f : 0) ^ (i & 64 ? g : 0) ^ (i & 128 ? h : 0))
+	(BIT(i, 1, a) ^ BIT(i, 2, b) ^ BIT(i, 4, c) ^ BIT(i, 8, d) ^ BIT(i, 16, e) ^               \
+	 BIT(i, 32, f) ^ BIT(i, 64, g) ^ BIT(i, 128, h))
 #define R4(i, ...)                                                                                 \
 	SUM((i), __VA_ARGS__), SUM((i + 1), __VA_ARGS__), SUM((i + 2), __VA_ARGS__),               \
 		SUM((i + 3), __VA_ARGS__)
