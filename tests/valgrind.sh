@@ -6,7 +6,7 @@ set -u
 logs=$(mktemp -d)
 trap 'rm -rf "$logs"' EXIT
 export DDPS_CROSSED_RUNS=200
-timeout 900 valgrind -q --trace-children=yes --leak-check=full --errors-for-leak-kinds=definite \
+timeout 3600 valgrind -q --trace-children=yes --leak-check=full --errors-for-leak-kinds=definite \
 	--error-exitcode=99 --log-file="$logs/%p" \
 	"$1" --filter '@(ddp|stag|rdmap|negotiate|mpa_wire|mpa_sm|mpa_rx|mpa_tx|sd_wire|sd_sm|sd_order)*/*'
 status=$?

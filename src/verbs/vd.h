@@ -336,6 +336,8 @@ void vd_context_release(struct ibv_context *ctx);
 struct ibv_context *vd_shared_context(unsigned i);
 struct ibv_pd *vd_shared_pd(unsigned i);
 
+/* A thread of the library's, which gets no signals but faults.  Return: 0 or errno. */
+int vd_thread(void *(*run)(void *), void *arg);
 struct vd_qp *vd_qp_new(struct ibv_context *ctx, struct ibv_pd *pd, struct ibv_qp_init_attr *attr);
 int vd_post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad);
 int vd_post_recv(struct ibv_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad);

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* What comes by itself: rules with "at", and what other rules have put off.  One thread. */
 #include "verbs/edge/ed.h"
-#include <signal.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -68,26 +67,6 @@ static void *run(void *arg)
 	return NULL;
 }
 
-/* Signals are for the program's own threads. */
-static bool start(void)
-{
-	pthread_attr_t detached;
-	sigset_t all, old;
-	pthread_t thread;
-	int err;
-
-	sigfillset(&all);
-	sigdelset(&all, SIGSEGV);
-	sigdelset(&all, SIGBUS);
-	pthread_attr_init(&detached);
-	pthread_attr_setdetachstate(&detached, PTHREAD_CREATE_DETACHED);
-	pthread_sigmask(SIG_SETMASK, &all, &old);
-	err = pthread_create(&thread, &detached, run, NULL);
-	pthread_sigmask(SIG_SETMASK, &old, NULL);
-	pthread_attr_destroy(&detached);
-	return !err;
-}
-
 /* A child of fork has no clock yet. */
 void ed_clock_wake(void)
 {
@@ -95,7 +74,7 @@ void ed_clock_wake(void)
 	ed.news = true;
 	if (ed.clock == getpid())
 		pthread_cond_signal(&ed.wake);
-	else if (start())
+	else if (!vd_thread(run, NULL))
 		ed.clock = getpid();
 	pthread_mutex_unlock(&ed.lock);
 }

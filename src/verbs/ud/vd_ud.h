@@ -11,8 +11,6 @@
 
 /* ---- what it needs of others ---- */
 
-/* A thread of the library's, which gets no signals but faults.  Return: 0 or errno. */
-int vd_thread(void *(*run)(void *), void *arg);
 /* Raise capabilities to what is granted.  Return: 0 or EINVAL. */
 int vd_qp_grant(struct ibv_qp_cap *cap);
 /* An event of @id, to be filled and queued; NULL: no memory.  The process's lock is held. */

@@ -82,8 +82,9 @@ static uint32_t way_mtu(const struct ddps_sn_env *ne, const struct sockaddr_stor
 			const struct sockaddr_storage *local)
 {
 	struct ddps_sctp_addr a = ddps_sn_addr(to), b = ddps_sn_addr(local);
+	bool same = a.family == b.family && a.scope == b.scope && !memcmp(a.ip, b.ip, sizeof a.ip);
 
-	if (ne->host_mtu && ((a.family == 4 && a.ip[0] == 127) || !memcmp(&a, &b, sizeof a)))
+	if (ne->host_mtu && (same || (a.family == 4 && a.ip[0] == 127)))
 		return ne->host_mtu;
 	return ddps_sd_sock_mtu(to);
 }
