@@ -75,7 +75,7 @@ MAN	   := $(patsubst man/%.scd,$(B)/man/%,$(wildcard man/*.scd))
 
 .PHONY: all lib man demo check check-failed check-fast dist deb rpm release-check unit e2e sim-soak sim-join soak proof tsan valgrind mutate interop interop-ib interop-ipoib \
 	conformance bench fuzz fuzz-corpus guard lint format install uninstall clean help deps deps-check \
-	deps-lint deps-fuzz test-binaries verbs-programs programs
+	deps-lint deps-fuzz deps-reference reference test-binaries verbs-programs programs
 .DELETE_ON_ERROR:
 .SECONDARY:
 
@@ -293,10 +293,13 @@ $(B)/peer_fi: BENCH_LIBS := -lfabric
 $(B)/peer_gso: BENCH_LIBS := -lisal
 $(B)/peer_usrsctp: BENCH_LIBS := -lusrsctp
 
-man: $(MAN)
+man: $(MAN) $(B)/man/ddpsess_wr.3
 $(B)/man/%: man/%.scd
 	@mkdir -p $(@D)
 	$(Q)scdoc <$< >$@
+# One stands for all that are made of the headers
+$(B)/man/ddpsess_wr.3: $(wildcard include/ddpsess/*.h) $(wildcard tools/reference/man.*)
+	$(Q)tools/reference/man.sh $(@D)
 
 -include $(shell find $(B) -name '*.d' 2>/dev/null)
 
@@ -308,6 +311,8 @@ deps-check:
 	$(Q)tools/deps.sh build check
 deps-lint:
 	$(Q)tools/deps.sh lint
+deps-reference:
+	$(Q)tools/deps.sh build reference
 deps-fuzz:
 	$(Q)tools/deps.sh build fuzz
 
@@ -430,6 +435,10 @@ guard: deps-check
 	$(Q)+$(SUBMAKE) build/opt/guard
 	$(Q)bench/guard.sh build/opt
 
+# The public headers as HTML
+reference: deps-reference
+	$(Q)tools/reference/html.sh build/reference
+
 lint: deps-lint
 	$(Q)tools/lint.sh
 format: deps-lint
@@ -470,7 +479,7 @@ install: all man
 			>$(DESTDIR)$(LIBDIR)/cmake/ddpsess/$$f || exit 1; done
 	install -m 644 python/ddpsess/*.py python/ddpsess/py.typed $(DESTDIR)$(PYTHONDIR)/ddpsess
 	install -m 644 tools/wireshark/ddpsess.lua $(DESTDIR)$(PREFIX)/share/ddpsess/wireshark
-	for m in $(MAN); do install -m 644 $$m \
+	for m in $(MAN) $(B)/man/ddps_*.3 $(B)/man/ddpsess_*.3; do install -m 644 $$m \
 		$(DESTDIR)$(PREFIX)/share/man/man$${m##*.}/ || exit 1; done
 
 uninstall:
@@ -487,7 +496,8 @@ uninstall:
 		$(DESTDIR)$(PREFIX)/share/bash-completion/completions/sessctl \
 		$(DESTDIR)$(PREFIX)/share/zsh/vendor-completions/_sessctl \
 		$(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/sessctl.fish \
-		$(foreach m,$(MAN),$(DESTDIR)$(PREFIX)/share/man/man$(subst .,,$(suffix $(m)))/$(notdir $(m)))
+		$(foreach m,$(MAN),$(DESTDIR)$(PREFIX)/share/man/man$(subst .,,$(suffix $(m)))/$(notdir $(m))) \
+		$(DESTDIR)$(PREFIX)/share/man/man3/ddps_*.3 $(DESTDIR)$(PREFIX)/share/man/man3/ddpsess_*.3
 
 # ---- releases ----
 
@@ -530,4 +540,5 @@ help:
 	@echo 'interop-ib CM over ibsim and opensm'
 	@echo 'bench      against TCP, libfabric, ...        guard     instruction counts'
 	@echo 'lint       format, tidy, cppcheck, shellcheck format    clang-format in place'
+	@echo 'reference  the public headers as HTML: build/reference/html'
 	@echo 'install    DESTDIR, PREFIX, LIBDIR            uninstall, clean, man'

@@ -1,19 +1,20 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-2-Clause
 # Install the Debian packages that are missing, or print the one line that does.
-# usage: deps.sh build|check|fast|bench|fuzz|ib|interop|programs|lint|deb|rpm|release ...
+# usage: deps.sh build|check|fast|bench|fuzz|ib|interop|programs|lint|reference|deb|rpm|release ...
 set -eu
 
 want=
 for group in "$@"; do
 	case $group in
 	build) want="$want gcc make pkg-config libisal-dev libsctp-dev libjansson-dev
-		nettle-dev uthash-dev libibverbs-dev librdmacm-dev libibumad-dev scdoc" ;;
+		nettle-dev uthash-dev libibverbs-dev librdmacm-dev libibumad-dev scdoc python3" ;;
 	check) want="$want libcriterion-dev libusrsctp-dev spin iproute2 binutils ibverbs-utils rdmacm-utils
 		perftest qperf fio python3-pyverbs libfabric-bin ucx-utils openmpi-bin libopenmpi-dev iperf3 iputils-ping
-		valgrind abigail-tools g++ python3 python3-yaml jq tshark" ;;
+		valgrind abigail-tools g++ python3 python3-yaml jq tshark doxygen" ;;
 	bench) want="$want libusrsctp-dev gnuplot-nox jq libfabric-dev libfabric-bin ucx-utils sockperf" ;;
 	fast) want="$want libcriterion-dev libusrsctp-dev" ;;
+	reference) want="$want doxygen" ;;
 	deb) want="$want debhelper dpkg-dev dh-python python3 fakeroot lintian blhc libibverbs1 librdmacm1" ;;
 	rpm) want="$want rpm python3" ;;
 	release) want="$want mmdebstrap apt-utils" ;;

@@ -49,6 +49,7 @@ struct ddps_conform_ipoib_options {
 
 /** ddps_conform_ipoib_options_init_sized - ddps_conform_ipoib_options_init() for languages that
  * cannot call it
+ * @o: filled
  * @size: what @o takes in the caller's memory; nothing is written beyond */
 DDPS_API void ddps_conform_ipoib_options_init_sized(struct ddps_conform_ipoib_options *o,
 						    size_t size);

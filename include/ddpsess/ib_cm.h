@@ -107,6 +107,7 @@ struct ddps_cm_config {
 };
 
 /** ddps_cm_config_init_sized - ddps_cm_config_init() for languages that cannot call it
+ * @cfg: filled
  * @size: what @cfg takes in the caller's memory; nothing is written beyond */
 DDPS_API void ddps_cm_config_init_sized(struct ddps_cm_config *cfg, size_t size);
 
@@ -174,6 +175,7 @@ DDPS_API void ddps_cm_free(struct ddps_cm *cm);
 
 /**
  * ddps_cm_listen - take REQs for a service ID
+ * @cm:	agent
  * @l:	copied
  *
  * Return: 0, DDPS_E_BUSY (somebody listens on that service ID) or DDPS_E_NOMEM.
@@ -185,8 +187,11 @@ DDPS_API void ddps_cm_unlisten(struct ddps_cm *cm, uint64_t service_id);
 
 /**
  * ddps_cm_rx - a message has arrived
+ * @cm:	agent
  * @buf, @len:	one MAD, from the peer and hostile until this has checked it
  * @from:	where an answer goes
+ * @now:	the time in nanoseconds
+ * @o:		receives what is to be sent and told
  *
  * Return: 0, or what ddps_cm_mad_decode() says; DDPS_E_UNSUPPORTED also for SIDR, LAP, APR.
  */
@@ -219,8 +224,11 @@ struct ddps_cm_connect {
 
 /**
  * ddps_cm_connect - send a REQ
+ * @cm:	agent
  * @c:	copied
+ * @now:	the time in nanoseconds
  * @id:	receives the name of the connection
+ * @o:		receives what is to be sent and told
  *
  * Return: as above, DDPS_E_LIMIT (max_conns) or DDPS_E_NOMEM.
  */

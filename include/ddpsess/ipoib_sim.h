@@ -76,6 +76,8 @@ DDPS_API struct ddps_ipoib_port *ddps_ipoib_sim_port(struct ddps_ipoib_sim *s, u
 
 /**
  * ddps_ipoib_sim_attach - put a user behind the port of @node
+ * @s:		fabric
+ * @node:	its number
  * @user:	copied
  *
  * Return: 0, or DDPS_E_INVAL: no such node, or a table without its size.
@@ -124,6 +126,10 @@ DDPS_API uint64_t ddps_ipoib_sim_random(struct ddps_ipoib_sim *s, uint64_t below
  * ddps_ipoib_sim_if_start - make an interface behind the port of @node and start it
  * @f:	set before it starts, for what the calls of @calls look at; the caller's, to be ended by
  *	ddps_ipoib_sim_if_kill()
+ * @s:		fabric
+ * @node:	its number
+ * @cfg:	copied
+ * @calls:	copied; what the interface calls
  *
  * Return: 0, or what ddps_ipoib_if_new() says, and DDPS_E_INVAL: no such node; *@f is then as it
  * was.

@@ -169,8 +169,11 @@ struct ddps_wc {
 
 /**
  * ddps_cq_new - create a completion queue
+ * @ctx:	context
  * @depth:	completions it holds, 1..2^22.  If it overflows, the sessions that feed it are
  *		terminated (0/0/00), other queues are untouched (RFC 5042 6.4.6).
+ * @out:	set on success only
+ *
  * Return: 0, or DDPS_E_INVAL, DDPS_E_NOMEM, DDPS_E_SYSTEM, DDPS_E_FORKED.
  */
 DDPS_API int ddps_cq_new(struct ddps_ctx *ctx, uint32_t depth, struct ddps_cq **out);
@@ -236,10 +239,13 @@ DDPS_API int ddps_cq_poll(struct ddps_cq *cq, struct ddps_wc *wc, int max);
 
 /**
  * ddps_cq_wait - take completions, drive the context until there is at least one
+ * @cq:		completion queue
+ * @wc, @max:	room for that many
  * @timeout_ms:	-1 without limit
  *
  * Blocks for at most @timeout_ms, however much peers send; also returns when a signal handler ran.
  * Other threads may wait on the same context, see ddps_event_wait.
+ *
  * Return: how many were taken, or DDPS_E_TIMEDOUT, DDPS_E_AGAIN (signal), DDPS_E_SYSTEM,
  * DDPS_E_FORKED.
  */

@@ -98,6 +98,14 @@ strange_targets() { # FILE...: of make
 	done
 }
 
+# what symbol maps export and no manual page of section 3 has
+unmanned() { # FOLDER
+	local name
+	sed -nE 's/^\t(ddps_[a-z0-9_]+);.*/\1/p' src/*.map src/*/*.map | sort -u | while read -r name; do
+		[ -s "$1/$name.3" ] || echo "$name"
+	done
+}
+
 none() { # NAME COMMAND...: it prints nothing
 	"${@:2}" >"$work/log"
 	! [ -s "$work/log" ]
@@ -113,6 +121,14 @@ none "functions, types and constants in manuals and pages exist" \
 	strange_names man/*.scd "${pages[@]}"
 none "files that pages name exist" strange_files "${pages[@]}"
 none "targets of make that pages name exist" strange_targets "${pages[@]}"
+tools/reference/man.sh "$work/man3" >"$work/log" 2>&1
+result $? "the headers make manual pages" "$work/log"
+none "each public function has a manual page" unmanned "$work/man3"
+grep -q 'int ddps_cq_wait(struct ddps_cq' "$work/man3/ddps_cq_wait.3" &&
+	grep -qA 2 '^.SH RETURN VALUE' "$work/man3/ddps_cq_wait.3"
+result $? "a manual page has the call and what it returns"
+tools/reference/html.sh "$work/reference" >"$work/log" 2>&1
+result $? "doxygen makes the reference without a warning" "$work/log"
 
 sed 's/--legacy-retry/--legacy-retries/; s/ipoib lladdr/ipoib address/' "$manual" >"$work/manual"
 # shellcheck disable=SC2016
@@ -124,3 +140,10 @@ echo '`DDPSESS_COLOUR` ddps_ctx_paint `src/paint/paint.c` [page](paint.md) `make
 	[ "$(strange_files "$work/page" | wc -l)" = 2 ] &&
 	[ "$(strange_targets "$work/page")" = "make paint" ]
 result $? "what is wrong is found"
+rm "$work/man3/ddps_connect.3"
+[ "$(unmanned "$work/man3")" = ddps_connect ]
+result $? "a function without a page is found"
+mkdir "$work/include"
+sed '/^ \* @depth:/d' include/ddpsess/wr.h >"$work/include/wr.h"
+! tools/reference/html.sh "$work/bad" "$work/include" >"$work/log" 2>&1 && grep -q depth "$work/log"
+result $? "a parameter that no comment names is found" "$work/log"

@@ -47,7 +47,11 @@ struct ddps_rdmacm_result {
 
 /**
  * ddps_rdmacm_connect - resolve, send the REQ, answer a REP
- * @req:	primary.remote_gid, pkey and service_id say where to
+ * @r:			from ddps_rdmacm_open()
+ * @req:		primary.remote_gid, pkey and service_id say where to
+ * @timeout_ms:		how long each step may take
+ * @res:		receives the peer's answer
+ * @why, @why_len:	receives one sentence on failure
  *
  * Return: 0; DDPS_E_REJECTED with @res->reason; DDPS_E_TIMEDOUT; DDPS_E_SYSTEM; in the latter
  * two one sentence in @why.

@@ -63,6 +63,7 @@ struct ddps_ib_udp_config {
 struct ddps_ib_udp;
 
 /** ddps_ib_udp_config_init_sized - ddps_ib_udp_config_init() for languages that cannot call it
+ * @cfg: filled
  * @size: what @cfg takes in the caller's memory; nothing is written beyond */
 DDPS_API void ddps_ib_udp_config_init_sized(struct ddps_ib_udp_config *cfg, size_t size);
 

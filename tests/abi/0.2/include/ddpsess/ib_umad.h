@@ -79,7 +79,10 @@ DDPS_API int ddps_umad_recv(struct ddps_umad *u, int timeout_ms, uint8_t mad[DDP
 
 /**
  * ddps_umad_path - ask for the path to a GID
+ * @u:			from ddps_umad_open()
+ * @dgid:		the other end
  * @tries, @timeout_ms:	how often, and how long to wait each time (above 0)
+ * @p:			filled on success
  *
  * Blocks for as long as that.
  *

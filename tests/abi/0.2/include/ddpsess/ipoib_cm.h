@@ -104,6 +104,8 @@ enum ddps_ipoib_sid_form {
 
 /**
  * ddps_ipoib_service_id - the service ID on which an interface listens
+ * @sid:	set on success
+ * @form:	RFC 4755's, or the one that Linux uses
  * @qpn:	the UD QPN in the link-layer address of that interface
  *
  * Return: 0, or DDPS_E_INVAL: the QPN has more than 24 bits, or no such form.
@@ -167,7 +169,9 @@ DDPS_API void ddps_ipoib_encap_encode(uint8_t out[DDPS_IPOIB_ENCAP_LEN], uint16_
 
 /**
  * ddps_ipoib_encap_decode - the type of a message and where its packet starts
+ * @type:			the Ethernet type
  * @packet, @packet_len:	point into @buf behind the header
+ * @buf, @len:			the message
  *
  * Return: 0, or DDPS_E_TRUNCATED: @len is below 4.
  */
@@ -208,6 +212,7 @@ DDPS_API int ddps_ipoib_nd_encode(uint8_t out[DDPS_IPOIB_ND_LEN], uint8_t type,
 
 /**
  * ddps_ipoib_nd_find - look for a link-layer address option among the options of a message
+ * @a:		set if it is found
  * @type:	DDPS_IPOIB_ND_SOURCE or DDPS_IPOIB_ND_TARGET
  * @opts, @len:	all options of a Neighbour Discovery message
  *
@@ -223,6 +228,7 @@ DDPS_API int ddps_ipoib_nd_find(struct ddps_ipoib_lladdr *a, uint8_t type, const
 
 /**
  * ddps_ipoib_mgid_broadcast - the broadcast group of a link
+ * @mgid:	set on success
  * @pkey:	partition; the full-membership bit (15) is set in the result
  * @scope:	0..15
  *
@@ -233,6 +239,9 @@ DDPS_API int ddps_ipoib_mgid_broadcast(uint8_t mgid[DDPS_IPOIB_GID_LEN], uint16_
 
 /**
  * ddps_ipoib_mgid_ipv4 - the group that carries an IPv4 multicast or broadcast address
+ * @mgid:	set on success
+ * @ip:		the address
+ * @pkey:	partition, as for ddps_ipoib_mgid_broadcast()
  * @scope:	that of the broadcast group of the link, whatever the scope of @ip
  *
  * Return: 0, or DDPS_E_INVAL: not 224.0.0.0/4 nor 255.255.255.255, or a scope above 15.
@@ -246,6 +255,8 @@ DDPS_API int ddps_ipoib_mgid_ipv6(uint8_t mgid[DDPS_IPOIB_GID_LEN], const uint8_
 
 /**
  * ddps_ipoib_iid - the IPv6 interface identifier made from a port GUID
+ * @iid:	set
+ * @guid:	of the port
  * @modified:	the GUID already is a modified EUI-64: its u bit is not toggled
  */
 DDPS_API void ddps_ipoib_iid(uint8_t iid[8], const uint8_t guid[8], bool modified);
@@ -288,6 +299,7 @@ enum ddps_ipoib_fit {
 
 /**
  * ddps_ipoib_mtu_fit - what to do with a packet of @len octets
+ * @len:	of the IP packet
  * @d:		its destination; for multicast only @d->ud counts
  * @may_split:	an IPv4 packet without the Don't Fragment bit
  * @multicast:	to a multicast or broadcast address, hence never on a connection

@@ -71,6 +71,7 @@ struct ddps_ipoib_if_config {
 };
 
 /** ddps_ipoib_if_config_init_sized - ddps_ipoib_if_config_init() for languages that cannot call it
+ * @cfg: filled
  * @size: what @cfg takes in the caller's memory; nothing is written beyond */
 DDPS_API void ddps_ipoib_if_config_init_sized(struct ddps_ipoib_if_config *cfg, size_t size);
 

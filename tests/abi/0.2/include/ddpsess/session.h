@@ -96,7 +96,7 @@ struct ddps_ctx_attr {
 				    * once when a queue is armed */
 	uint16_t max_ird, max_ord; /* ceilings for every session, 0..DDPS_RD_MAX */
 	uint32_t max_regions;	   /* memory regions registered at once */
-	ddps_log_fn *log;	   /* NULL: stderr if DDPSESS_DEBUG or DDPSESS_LOG is set, else none */
+	ddps_log_fn *log; /* NULL: stderr if DDPSESS_DEBUG or DDPSESS_LOG is set, else none */
 	void *log_user;
 	bool verbs_rules; /* what programs made for verbs adapters count on: a request, or
 				    * receive, that names memory it may not use is taken and ends

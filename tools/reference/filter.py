@@ -1,0 +1,75 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""Makes comments of the public headers what doxygen reads.
+
+filter.py HEADER prints the header with its line numbers as they are.  Functions have comments like
+those of the Linux kernel: "name - what it does", "@argument: what it is", "Return: ...".  Comments of
+structs, members and constants are plain.  "---- title ----" begins a part of the header.
+"""
+import re
+import sys
+
+PART = re.compile(r"^/\* ---- (.*) ---- \*/$")
+COMMENT = re.compile(r"/\*.*?\*/", re.S)
+
+
+def escape(text):
+    """Nothing in a comment is a command or a tag."""
+    return re.sub(r"([\\<>#%&$])", r"\\\1", text)
+
+
+def prose(text):
+    """Arguments and members by their names."""
+    return re.sub(r"@(\w+)", r"\\p \1", escape(text))
+
+
+def names(match):
+    """@one, @two: as an argument of doxygen's."""
+    return match[1] + "\\param " + re.sub(r"[ @]", "", match[2]) + " "
+
+
+def function(text):
+    """/** name - text, with arguments and what is returned."""
+    text = escape(text)
+    text = re.sub(r"^(\s*\*?\s*)\w+ - ", r"\1", text[3:-2], count=1)
+    text = re.sub(r"^(\s*\*\s*)@(\w+(?:, @\w+)*):\s*", names, text, flags=re.M)
+    text = re.sub(r"@(\w+)", r"\\p \1", text)
+    text = re.sub(r"\bReturn: ", r"\\return ", text, count=1)
+    return "/**" + text + "*/"
+
+
+def plain(text, before):
+    """/* text: of what stands in front of it on its line, else of what follows."""
+    mark = "/**<" if before.strip() else "/**"
+    return mark + prose(text[2:])
+
+
+def header(text):
+    """The whole of a header."""
+    out, end, part, first = [], 0, False, True
+    for match in COMMENT.finditer(text):
+        comment = match.group()
+        before = text[text.rfind("\n", 0, match.start()) + 1 : match.start()]
+        out.append(text[end : match.start()])
+        end = match.end()
+        title = PART.match(comment)
+        if "SPDX" in comment:
+            continue
+        if title:
+            out.append(("/**@}*/ " if part else "") + f"/** \\name {title[1]} */ /**@{{*/")
+            part = True
+        elif comment.startswith("/**"):
+            out.append(function(comment))
+        elif first:
+            out.append("/** \\file\n" + prose(comment[2:]))
+            first = False
+        else:
+            out.append(plain(comment, before))
+    rest = text[end:]
+    if part:
+        rest = rest.rstrip("\n") + " /**@}*/\n"
+    return "".join(out) + rest
+
+
+with open(sys.argv[1], encoding="utf-8") as file:
+    sys.stdout.write(header(file.read()))

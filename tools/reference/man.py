@@ -1,0 +1,129 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""Writes a manual page for each public function, in the format of scdoc.
+
+man.py OUT LIBRARY HEADER... makes OUT/FUNCTION.3.scd of the comments that begin with "name - what it
+does".  The first comment of a header is about all of it, and becomes OUT/ddpsess_HEADER.3.scd.
+"""
+import pathlib
+import re
+import sys
+
+DECLARED = r"(?:(?:DDPS_API|static inline)[^;{]*[;{]\n?)"
+COMMENT = re.compile(r"/\*\*\s((?:[^*]|\*(?!/))*)\*/\s*(" + DECLARED + "+)")
+FIRST = re.compile(r"^/\*\n(.*?)\*/", re.S | re.M)
+NAMES = re.compile(r"^\w+(, \w+)* - ")
+ARGUMENT = re.compile(r"^@(\w+(?:, @\w+)*):\s*(.*)$")
+
+
+def bare(comment):
+    """The lines of a comment without its stars."""
+    return [re.sub(r"^\s*\*? ?", "", line).rstrip() for line in comment.strip().split("\n")]
+
+
+def escape(text):
+    """Text that scdoc takes as it is, but for arguments, which are underlined."""
+    text = re.sub(r"([\\*_`\[\]#~<>])|^(?=[-.])", r"\\\1", text)
+    return re.sub(r"@((?:\w|\\_)+)", r"_\1_", text)
+
+
+def split(lines):
+    """What a comment says: the first sentence, arguments, paragraphs, what is returned."""
+    text = "\n".join(lines).replace("  Return: ", "\nReturn: ")
+    brief, arguments, body, returns = [], [], [[]], []
+    into = brief
+    for line in text.split("\n"):
+        argument = ARGUMENT.match(line)
+        if argument:
+            arguments.append((argument[1].replace("@", ""), [argument[2]]))
+            into = arguments[-1][1]
+        elif into is brief and brief and line[:1].isupper() and brief[-1][-1] not in ",;":
+            into = body[-1]
+            into.append(line)
+        elif line.startswith("Return: "):
+            into = returns
+            into.append(line[8:])
+        elif line:
+            into.append(line.strip())
+        elif into is not returns:
+            if body[-1]:
+                body.append([])
+            into = body[-1]
+    return " ".join(brief), arguments, [" ".join(p) for p in body if p], " ".join(returns)
+
+
+def page(header, library, comment, declared, others):
+    """One function, or several that share a comment."""
+    declared = [re.sub(r"\s+", " ", d).strip() for d in re.split(r"[;{]", declared) if d.strip()]
+    names = [re.search(r"(ddps_\w+)\(", d)[1] for d in declared]
+    brief, arguments, body, returns = split(bare(comment))
+    brief = NAMES.sub("", brief)
+    out = [f"{names[0]}(3)", "", "# NAME", "", f"{', '.join(names)} - {escape(brief)}", ""]
+    out += ["# SYNOPSIS", "", "```", f"#include <ddpsess/{header}>", ""]
+    out += [re.sub(r"^(DDPS_API|static inline) ", "", d) + ";" for d in declared]
+    out += ["```", "", f"Link with _-l{library}_.", ""]
+    if arguments:
+        out += ["# ARGUMENTS", ""]
+        for argument, text in arguments:
+            out += [f"*{escape(argument)}*", "\t" + escape(" ".join(text)), ""]
+    if body:
+        out += ["# DESCRIPTION", ""]
+        for paragraph in body:
+            out += [escape(paragraph), ""]
+    if returns:
+        out += ["# RETURN VALUE", "", escape(returns[0].upper() + returns[1:]), ""]
+    near = [f"*{escape(n)}*(3)" for n in others if n not in names]
+    whole = "ddpsess_" + header[:-2]
+    out += ["# SEE ALSO", "", ", ".join([f"*{escape(whole)}*(3)"] + near), ""]
+    return names, "\n".join(out)
+
+
+def paragraphs(text):
+    """The first comment of a header as scdoc: paragraphs, and examples that a tab begins."""
+    out, example = [], False
+    for line in re.sub(r"^ \* ?", "", text, flags=re.M).rstrip().split("\n"):
+        if line.startswith("\t") and not example:
+            out.append("```")
+        if example and not line.startswith("\t") and line:
+            out.append("```")
+        example = line.startswith("\t") or (example and not line)
+        out.append(line.lstrip("\t") if example else escape(line))
+    return out + (["```"] if example else [])
+
+
+def overview(header, library, text, functions):
+    """All of a header."""
+    name = "ddpsess_" + header[:-2]
+    first = FIRST.search(text)
+    lines = paragraphs(first[1]) if first else ["The version of the library."]
+    brief = re.sub(r"[.:].*", "", " ".join(lines), flags=re.S)
+    out = [f"{name}(3)", "", "# NAME", "", f"{name} - {brief}", "", "# SYNOPSIS", ""]
+    out += ["```", f"#include <ddpsess/{header}>", "```", "", f"Link with _-l{library}_.", ""]
+    out += ["# DESCRIPTION", ""] + lines + ["", "# FUNCTIONS", ""]
+    for function, what in functions:
+        out += [f"*{escape(function)}*(3)", "\t" + escape(what), ""]
+    return name, "\n".join(out)
+
+
+def main(out, library, *headers):
+    """Write the pages; further names of a page are links to it."""
+    out = pathlib.Path(out)
+    for path in map(pathlib.Path, headers):
+        text = path.read_text(encoding="utf-8")
+        found = COMMENT.findall(text)
+        firsts = [re.search(r"(ddps_\w+)\(", declared)[1] for _, declared in found]
+        functions = []
+        for place, (comment, declared) in enumerate(found):
+            near = firsts[max(0, place - 3) : place + 4]
+            names, content = page(path.name, library, comment, declared, near)
+            (out / f"{names[0]}.3.scd").write_text(content, encoding="utf-8")
+            for other in names[1:]:
+                (out / f"{other}.3").write_text(f".so man3/{names[0]}.3\n", encoding="utf-8")
+            brief = NAMES.sub("", split(bare(comment))[0])
+            functions += [(name, brief) for name in names]
+        if found:
+            name, content = overview(path.name, library, text, functions)
+            (out / f"{name}.3.scd").write_text(content, encoding="utf-8")
+
+
+main(*sys.argv[1:])
