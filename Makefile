@@ -447,7 +447,7 @@ format: deps-lint
 install: all man
 	install -d $(DESTDIR)$(PREFIX)/include/ddpsess $(DESTDIR)$(LIBDIR)/pkgconfig \
 		$(DESTDIR)$(LIBDIR)/ddpsess/verbs $(DESTDIR)$(PREFIX)/bin \
-		$(DESTDIR)$(PREFIX)/share/man/man1 \
+		$(DESTDIR)$(PREFIX)/share/man/man1 $(DESTDIR)$(PREFIX)/share/man/man5 \
 		$(DESTDIR)$(PREFIX)/share/man/man3 $(DESTDIR)$(PREFIX)/share/man/man7 \
 		$(DESTDIR)$(PREFIX)/share/bash-completion/completions \
 		$(DESTDIR)$(PREFIX)/share/ddpsess/wireshark $(DESTDIR)$(LIBDIR)/cmake/ddpsess \
@@ -481,6 +481,7 @@ install: all man
 	install -m 644 tools/wireshark/ddpsess.lua $(DESTDIR)$(PREFIX)/share/ddpsess/wireshark
 	for m in $(MAN) $(B)/man/ddps_*.3 $(B)/man/ddpsess_*.3; do install -m 644 $$m \
 		$(DESTDIR)$(PREFIX)/share/man/man$${m##*.}/ || exit 1; done
+	ln -sf sessctl-put.1 $(DESTDIR)$(PREFIX)/share/man/man1/sessctl-get.1
 
 uninstall:
 	rm -rf $(DESTDIR)$(PREFIX)/include/ddpsess $(DESTDIR)$(LIBDIR)/ddpsess \
@@ -497,6 +498,7 @@ uninstall:
 		$(DESTDIR)$(PREFIX)/share/zsh/vendor-completions/_sessctl \
 		$(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/sessctl.fish \
 		$(foreach m,$(MAN),$(DESTDIR)$(PREFIX)/share/man/man$(subst .,,$(suffix $(m)))/$(notdir $(m))) \
+		$(DESTDIR)$(PREFIX)/share/man/man1/sessctl-get.1 \
 		$(DESTDIR)$(PREFIX)/share/man/man3/ddps_*.3 $(DESTDIR)$(PREFIX)/share/man/man3/ddpsess_*.3
 
 # ---- releases ----

@@ -8,7 +8,8 @@ cd "$(dirname "$0")/../.." || exit 1
 sessctl=$(realpath "$BUILD/sessctl")
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-manual=man/sessctl.1.scd
+manual=$work/manual
+cat man/sessctl*.scd >"$manual"
 pages=(docs/*.md README.md)
 
 result() { # STATUS NAME [FILE]
@@ -56,6 +57,13 @@ missing_commands() { # MANUAL
 	while read -r c; do
 		grep -qF -- "$c" <<<"$text" || echo "sessctl $c"
 	done <"$work/commands"
+}
+
+missing_pages() { # FOLDER: commands that have no page there
+	local c
+	grep -v ' ' "$work/commands" | while read -r c; do
+		[ -s "$1/sessctl-$c.1.scd" ] || [ "$c" = get ] || echo "sessctl $c"
+	done
 }
 
 variables() { # FILE...
@@ -114,8 +122,9 @@ none() { # NAME COMMAND...: it prints nothing
 
 [ "$(wc -l <"$work/offered")" -gt 50 ] && [ "$(wc -l <"$work/commands")" -gt 15 ]
 result $? "options and commands were found"
-none "sessctl(1) has the options that there are" strange_options "$manual"
-none "sessctl(1) has the commands that there are" missing_commands "$manual"
+none "sessctl's manual pages have the options that there are" strange_options "$manual"
+none "sessctl's manual pages have the commands that there are" missing_commands "$manual"
+none "each command has a manual page" missing_pages man
 none "variables of the environment are those that are read" strange_variables man/*.scd "${pages[@]}"
 none "functions, types and constants in manuals and pages exist" \
 	strange_names man/*.scd "${pages[@]}"
@@ -130,11 +139,11 @@ result $? "a manual page has the call and what it returns"
 tools/reference/html.sh "$work/reference" >"$work/log" 2>&1
 result $? "doxygen makes the reference without a warning" "$work/log"
 
-sed 's/--legacy-retry/--legacy-retries/; s/ipoib lladdr/ipoib address/' "$manual" >"$work/manual"
+sed 's/--legacy-retry/--legacy-retries/; s/ipoib lladdr/ipoib address/' "$manual" >"$work/altered"
 # shellcheck disable=SC2016
 echo '`DDPSESS_COLOUR` ddps_ctx_paint `src/paint/paint.c` [page](paint.md) `make paint`' >"$work/page"
-[ "$(strange_options "$work/manual" | wc -l)" = 2 ] &&
-	[ "$(missing_commands "$work/manual")" = "sessctl ipoib lladdr" ] &&
+[ "$(strange_options "$work/altered" | wc -l)" = 2 ] &&
+	[ "$(missing_commands "$work/altered")" = "sessctl ipoib lladdr" ] &&
 	[ "$(strange_variables man/*.scd "${pages[@]}" "$work/page")" = $'\tDDPSESS_COLOUR' ] &&
 	[ "$(strange_names "$work/page")" = ddps_ctx_paint ] &&
 	[ "$(strange_files "$work/page" | wc -l)" = 2 ] &&
@@ -147,3 +156,6 @@ mkdir "$work/include"
 sed '/^ \* @depth:/d' include/ddpsess/wr.h >"$work/include/wr.h"
 ! tools/reference/html.sh "$work/bad" "$work/include" >"$work/log" 2>&1 && grep -q depth "$work/log"
 result $? "a parameter that no comment names is found" "$work/log"
+cp -r man "$work/pages" && rm "$work/pages/sessctl-perf.1.scd"
+[ "$(missing_pages "$work/pages")" = "sessctl perf" ]
+result $? "a command without a page is found"

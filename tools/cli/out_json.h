@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #ifndef SESSCTL_OUT_JSON_H
 #define SESSCTL_OUT_JSON_H
-/* One JSON object a line; the field names are an interface, described in sessctl(1). */
+/* One JSON object a line; the field names are an interface, described in sessctl-json(5). */
 #include "cli/out.h"
 #include <jansson.h>
 

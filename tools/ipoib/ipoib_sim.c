@@ -289,7 +289,7 @@ static int run(struct sim *s, const struct ipoib_opts *o)
 		if (status) {
 			fprintf(stderr,
 				"sessctl ipoib sim: %s\n  try: a file of lines MILLISECONDS VERB "
-				"ARGUMENT..., see IPOIB in sessctl(1)\n",
+				"ARGUMENT..., see sessctl-ipoib(1)\n",
 				why);
 			return status;
 		}

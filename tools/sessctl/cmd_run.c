@@ -47,7 +47,7 @@ static const struct option_row table[] = {
 	  "tell the program's own mistakes: rules of docs/check.md" },
 	{ "suppress", "FILE", 1, VAL_TEXT, AT(suppress), 0, 0, "which of them are not to be told" },
 	{ "faults", "FILE", 1, VAL_TEXT, AT(faults), 0, 0,
-	  "what fails, and when: rules of sessctl(1), FAULTS" },
+	  "what fails, and when: rules of sessctl-faults(5)" },
 	{ "seed", "N", 1, VAL_NUMBER, AT(seed), 0, UINT32_MAX - 1,
 	  "of what rules leave to chance (default 1)" },
 	{ "trace", "FILE", 1, VAL_TEXT, AT(trace), 0, 0, "a line for each rule that fired" },

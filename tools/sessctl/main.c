@@ -35,7 +35,7 @@ static void help(FILE *f)
 	cmd_help_row(f, "run", "PROGRAM ...", "Run a verbs program over TCP or SCTP.");
 	fprintf(f, "\nURI is tcp://HOST:PORT or "
 		   "sctp://HOST:PORT[?backend=auto|kernel|native][&encap=PORT|off].\n"
-		   "'sessctl COMMAND --help' tells more, sessctl(1) everything.\n");
+		   "'sessctl COMMAND --help' tells more, sessctl-COMMAND(1) everything.\n");
 }
 
 static int run(const struct command *c, int argc, char **argv)
