@@ -91,6 +91,7 @@ void vd_config_read(struct vd_config *c);
 
 struct vd_process {
 	pid_t pid;
+	bool inherited; /* the parent's, in a child of fork: its locks may be held for good */
 	struct ddps_ctx *ctx;
 	struct vd_config cfg;
 	pthread_mutex_t lock;	/* identifiers, their events, and which queue pair is whose */
@@ -166,6 +167,16 @@ struct vd_context {
 	struct vd_context *next, **prev; /* in vd_process.contexts */
 	struct verbs_context v;		 /* ends with the struct ibv_context */
 };
+
+static inline struct vd_process *vd_process_of(const struct ibv_context *ctx)
+{
+	return vd_of(ctx, struct vd_context, v.context)->p;
+}
+/* Whether it is the parent's, for calls that take a lock of an object's, by the cheapest way. */
+static inline bool vd_is_inherited(const struct ibv_context *ctx)
+{
+	return vd_process_of(ctx)->inherited;
+}
 
 struct vd_pd {
 	struct ibv_pd pd;

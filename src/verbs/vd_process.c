@@ -61,8 +61,10 @@ static void in_child(void)
 		id->reserved = -1;
 	}
 	global.reserved = NULL;
-	if (global.p)
+	if (global.p) {
+		global.p->inherited = true;
 		vd_ud_in_child(global.p->ud);
+	}
 	pthread_mutex_unlock(&global.lock);
 }
 

@@ -96,6 +96,13 @@ static void forget_requests_of(struct vd_process *p, const struct vd_id *listen)
 	}
 }
 
+/* None is told of it any more.  The lock is held. */
+static void forget_events(struct vd_process *p, struct vd_id *id)
+{
+	vd_held_forget(p, id);
+	vd_event_drop(id);
+}
+
 VD_API int rdma_destroy_id(struct rdma_cm_id *ibid)
 {
 	struct vd_process *p = vd_process();
@@ -117,10 +124,10 @@ VD_API int rdma_destroy_id(struct rdma_cm_id *ibid)
 	vd_request_forget(p, id);
 	if (id->request)
 		ddps_reject(id->request, NULL, 0);
-	vd_held_forget(p, id);
-	vd_event_drop(id);
+	forget_events(p, id);
 	while (id->unacked)
 		pthread_cond_wait(&id->acked, &p->lock);
+	forget_events(p, id); /* what has come meanwhile */
 	if (id->qp)
 		id->qp->id = NULL;
 	pthread_mutex_unlock(&p->lock);

@@ -43,6 +43,10 @@ struct ed_qp;
 /* Return: -1, the file of suppressions cannot be read, which was told. */
 int ck_start(const char *suppress);
 bool ck_on(void);
+/* After a fork: what was noted is the parent's.  ed.lock is held. */
+void ck_in_child(void);
+/* The same for regions. */
+void ck_forget_regions(void);
 
 __attribute__((format(printf, 3, 4))) void ck_report(const char *rule, const struct ck_trace *also,
 						     const char *fmt, ...);

@@ -35,6 +35,13 @@ bool ck_on(void)
 	return ck.on;
 }
 
+void ck_in_child(void)
+{
+	pthread_mutex_init(&ck.lock, NULL);
+	ck.reports = ck.seen = 0;
+	ck_forget_regions();
+}
+
 /* ---- suppressions ---- */
 
 static int take_line(const char *path, char *line, unsigned number)

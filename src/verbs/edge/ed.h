@@ -14,7 +14,8 @@
  *   ed_silence.c	connections that fall silent	ed_clock.c	what comes later
  *
  * ed.lock is held for moments only and never while the implementation is called: a program's thread
- * may hold a queue pair's lock (between wr_start and wr_complete) when it gets here.
+ * may hold a queue pair's lock (between wr_start and wr_complete) when it gets here.  The process's
+ * lock may be held around it.
  */
 #ifndef VD_OUTER
 #define VD_OUTER
@@ -58,7 +59,7 @@ struct ed_qp {
 	struct ibv_qp *qp;
 	unsigned number; /* the how many-th */
 	unsigned busy;	 /* calls that use it; its end waits for them */
-	bool mute;	 /* no completion of it and no event of its connection is told */
+	bool mute;	 /* atomic: no completion of it and no event of its connection is told */
 	uint64_t bytes;
 	uint64_t drawn[2][VF_RULES]; /* of its send queue, of its receive queue */
 	struct ed_rq rq;
@@ -133,7 +134,7 @@ struct ed {
 	unsigned qp_count;
 	pid_t clock; /* the process whose clock runs */
 	bool done[VF_RULES];
-	bool port_down, removed;
+	bool port_down, removed;   /* atomic */
 	struct vp_profile profile; /* without devices: there is none */
 	struct ibv_device device[VP_DEVICES];
 	unsigned count[VP_DEVICES][VP_LIMITS]; /* of objects */
@@ -162,6 +163,18 @@ static inline bool ed_on_at_all(void)
 	if (!__atomic_load_n(&ed.asked, __ATOMIC_ACQUIRE))
 		vd_config();
 	return ed.on || ed.profile.n;
+}
+static inline bool ed_is_removed(void)
+{
+	return __atomic_load_n(&ed.removed, __ATOMIC_RELAXED);
+}
+static inline bool ed_is_mute(const struct ed_qp *q)
+{
+	return __atomic_load_n(&q->mute, __ATOMIC_RELAXED);
+}
+static inline void ed_set_mute(struct ed_qp *q, bool mute)
+{
+	__atomic_store_n(&q->mute, mute, __ATOMIC_RELAXED);
 }
 uint64_t ed_ms(void);
 
@@ -250,7 +263,8 @@ void ed_do(const struct vf_rule *rule, const struct ed_subject *s);
 void ed_break(struct ed_qp *qp);
 /* What the peer sends does not arrive any more. */
 void ed_silence(struct ed_qp *qp);
-void ed_event(struct rdma_cm_id *id, int event, int status, uint64_t ms);
+/* Whether the program has it still; ed.lock is held. */
+bool ed_id_is_known(const struct vd_id *id);
 /* An identifier goes: what is to come for it does not. */
 void ed_event_forget(struct rdma_cm_id *id);
 uint64_t ed_events_due(uint64_t now);

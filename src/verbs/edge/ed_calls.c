@@ -65,9 +65,9 @@ VD_API struct ibv_device **ibv_get_device_list(int *num)
 		return NULL;
 	}
 	list = ed_profiled() ? ed_device_list(num) : vdi_ibv_get_device_list(num);
-	if (num && ed.removed)
+	if (num && ed_is_removed())
 		*num = 0;
-	if (list && ed.removed)
+	if (list && ed_is_removed())
 		list[0] = NULL;
 	return list;
 }
@@ -401,7 +401,7 @@ static int query_port(struct ibv_context *ctx, uint8_t port, struct ibv_port_att
 
 	if (!err)
 		err = ed_show_port(ctx, port, attr, len);
-	if (!err && ed.port_down) {
+	if (!err && __atomic_load_n(&ed.port_down, __ATOMIC_RELAXED)) {
 		attr->state = IBV_PORT_DOWN;
 		attr->phys_state = 3; /* Disabled */
 	}

@@ -24,11 +24,19 @@ static void id_new(struct rdma_cm_id *id)
 	pthread_mutex_unlock(&ed.lock);
 }
 
+bool ed_id_is_known(const struct vd_id *id)
+{
+	const struct ed_id *i = ed.ids;
+
+	while (i && i->id != id)
+		i = i->next;
+	return i;
+}
+
 static void id_gone(struct rdma_cm_id *id)
 {
 	struct ed_id **at = &ed.ids, *i;
 
-	ed_event_forget(id);
 	pthread_mutex_lock(&ed.lock);
 	while ((i = *at) && &i->id->id != id)
 		at = &i->next;
@@ -36,6 +44,7 @@ static void id_gone(struct rdma_cm_id *id)
 		*at = i->next;
 	pthread_mutex_unlock(&ed.lock);
 	free(i);
+	ed_event_forget(id);
 }
 
 void ed_ids_tell(int event)
@@ -145,7 +154,7 @@ VD_API int rdma_disconnect(struct rdma_cm_id *id)
 	struct ed_qp *q = ed_on() ? ed_qp_of(id->qp) : NULL;
 
 	if (q)
-		q->mute = false;
+		ed_set_mute(q, false);
 	ed_qp_done(q);
 	return err ? instead(err, id) : vdi_rdma_disconnect(id);
 }
@@ -284,9 +293,18 @@ VD_API int rdma_get_request(struct rdma_cm_id *listen, struct rdma_cm_id **out)
 /* A connection that fell silent does not tell its end. */
 static bool is_mute(const struct rdma_cm_event *e)
 {
-	struct ed_qp *q = e->id ? ed_qp_of(e->id->qp) : NULL;
-	bool mute = q && q->mute && e->event == RDMA_CM_EVENT_DISCONNECTED;
+	struct vd_id *id = vd_of(e->id, struct vd_id, id);
+	struct ed_qp *q = NULL;
+	bool mute;
 
+	if (!e->id || e->event != RDMA_CM_EVENT_DISCONNECTED)
+		return false;
+	/* Another thread may just destroy the queue pair: its edge first, then itself. */
+	pthread_mutex_lock(&id->p->lock);
+	if (id->qp)
+		q = ed_qp_of(&id->qp->qp.qp_base);
+	pthread_mutex_unlock(&id->p->lock);
+	mute = q && ed_is_mute(q);
 	ed_qp_done(q);
 	return mute;
 }

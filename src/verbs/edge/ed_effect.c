@@ -68,21 +68,21 @@ static void request(struct vd_id *l)
 	vd_event_post(id, l, RDMA_CM_EVENT_CONNECT_REQUEST, 0, &none);
 }
 
+/* The lock is held. */
 static void tell(struct vd_id *id, int event, int status)
 {
-	pthread_mutex_lock(&id->p->lock);
 	if (event == RDMA_CM_EVENT_CONNECT_REQUEST && id->state == VD_ID_LISTEN)
 		request(id);
 	else
 		vd_event_post(id, NULL, (enum rdma_cm_event_type)event,
 			      -(status ? status : usual_status(event)), NULL);
-	pthread_mutex_unlock(&id->p->lock);
 }
 
-void ed_event(struct rdma_cm_id *ibid, int event, int status, uint64_t ms)
+/* The lock is held, so that the identifier does not go meanwhile. */
+static void tell_in(struct vd_id *id, int event, int status, uint64_t ms)
 {
-	struct vd_id *id = vd_of(ibid, struct vd_id, id);
 	struct ed_later *l = ms ? calloc(1, sizeof *l) : NULL, **at = &ed.later;
+	bool known;
 
 	if (!l) {
 		tell(id, event, status);
@@ -90,11 +90,16 @@ void ed_event(struct rdma_cm_id *ibid, int event, int status, uint64_t ms)
 	}
 	*l = (struct ed_later){ NULL, id, event, status, ed_ms() + ms };
 	pthread_mutex_lock(&ed.lock);
+	known = ed_id_is_known(id); /* else it is being destroyed */
 	while (*at)
 		at = &(*at)->next;
-	*at = l;
+	if (known)
+		*at = l;
 	pthread_mutex_unlock(&ed.lock);
-	ed_clock_wake();
+	if (known)
+		ed_clock_wake();
+	else
+		free(l);
 }
 
 void ed_event_forget(struct rdma_cm_id *ibid)
@@ -133,7 +138,9 @@ uint64_t ed_events_due(uint64_t now)
 		*at = l->next;
 		ed.telling = l->id;
 		pthread_mutex_unlock(&ed.lock);
+		pthread_mutex_lock(&l->id->p->lock);
 		tell(l->id, l->event, l->status);
+		pthread_mutex_unlock(&l->id->p->lock);
 		free(l);
 		pthread_mutex_lock(&ed.lock);
 		ed.telling = NULL;
@@ -170,13 +177,20 @@ static void instead(struct rdma_cm_id *ibid, const struct vf_rule *rule)
 static void event(const struct vf_rule *rule, const struct ed_subject *s)
 {
 	struct vd_qp *qp = s->qp ? vd_qp_of(s->qp) : NULL;
-	struct rdma_cm_id *id = s->id ? s->id : qp && qp->id ? &qp->id->id : NULL;
+	struct vd_id *id = s->id ? vd_of(s->id, struct vd_id, id) : NULL;
+	struct vd_process *p;
 
-	if (!id)
-		return; /* a queue pair without an identifier */
-	if (s->id && is_failure(rule->value))
-		instead(id, rule);
-	ed_event(id, rule->value, rule->status, rule->ms);
+	if (!id && !qp)
+		return;
+	if (id && is_failure(rule->value))
+		instead(s->id, rule);
+	p = id ? id->p : vd_process_of(qp->qp.qp_base.context);
+	/* A queue pair's identifier, if it has one, may go before it: what is lent (vd_lend.c). */
+	pthread_mutex_lock(&p->lock);
+	id = id ? id : qp->id;
+	if (id)
+		tell_in(id, rule->value, rule->status, rule->ms);
+	pthread_mutex_unlock(&p->lock);
 }
 
 int ed_apply(const struct vf_rule *rule, const struct ed_subject *s)
@@ -256,7 +270,8 @@ static void async(int type, const struct ed_subject *s)
 
 	if (is_of_device(type)) {
 		if (type == IBV_EVENT_PORT_ERR || type == IBV_EVENT_PORT_ACTIVE)
-			ed.port_down = type == IBV_EVENT_PORT_ERR;
+			__atomic_store_n(&ed.port_down, type == IBV_EVENT_PORT_ERR,
+					 __ATOMIC_RELAXED);
 		post_all(p, (enum ibv_event_type)type, what);
 		if (type == IBV_EVENT_DEVICE_FATAL)
 			break_all();
@@ -277,7 +292,7 @@ static void remove_device(void)
 {
 	struct vd_process *p = vd_process();
 
-	ed.removed = true;
+	__atomic_store_n(&ed.removed, true, __ATOMIC_RELAXED);
 	post_all(p, IBV_EVENT_DEVICE_FATAL, NULL);
 	ed_ids_tell(RDMA_CM_EVENT_DEVICE_REMOVAL);
 	break_all();
@@ -292,13 +307,13 @@ void ed_do(const struct vf_rule *rule, const struct ed_subject *s)
 		break;
 	case VF_SILENCE:
 		if (s->qp) {
-			s->qp->mute = true;
+			ed_set_mute(s->qp, true);
 			ed_silence(s->qp);
 		}
 		break;
 	case VF_HALF_OPEN:
 		if (s->qp) {
-			s->qp->mute = true;
+			ed_set_mute(s->qp, true);
 			ed_break(s->qp);
 		}
 		break;

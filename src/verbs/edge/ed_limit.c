@@ -33,7 +33,7 @@ int ed_take(struct ibv_context *ctx, enum vp_limit what)
 
 void ed_give(struct ibv_context *ctx, enum vp_limit what)
 {
-	if (ed_profiled())
+	if (ed_profiled() && !vd_is_inherited(ctx))
 		__atomic_sub_fetch(count_of(ctx, what), 1, __ATOMIC_RELAXED);
 }
 

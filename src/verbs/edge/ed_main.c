@@ -12,7 +12,7 @@
 #define FILE_MAX (1 << 20) /* octets of rules */
 
 /* The program's calls have no argument that could lead here. */
-struct ed ed = { .lock = PTHREAD_MUTEX_INITIALIZER, .less = PTHREAD_COND_INITIALIZER, .trace = -1 };
+struct ed ed = { .lock = PTHREAD_MUTEX_INITIALIZER, .trace = -1 };
 
 uint64_t ed_ms(void)
 {
@@ -119,10 +119,37 @@ static void after_fork(void)
 	pthread_mutex_unlock(&ed.lock);
 }
 
-static int start(const struct vd_config *cfg)
+static void make_conds(void)
 {
 	pthread_condattr_t monotonic;
 
+	pthread_cond_init(&ed.less, NULL);
+	pthread_condattr_init(&monotonic);
+	pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+	pthread_cond_init(&ed.wake, &monotonic);
+	pthread_condattr_destroy(&monotonic);
+}
+
+/*
+ * What the edge knew is the parent's.  It may be in use by threads that the child does not have, and
+ * its numbers will be those of other queue pairs here.
+ */
+static void in_child(void)
+{
+	memset(ed.qps, 0, sizeof ed.qps);
+	memset(ed.count, 0, sizeof ed.count);
+	ed.srqs = NULL;
+	ed.cqs = NULL;
+	ed.later = NULL;
+	ed.telling = NULL;
+	ed.ids = NULL;
+	ck_in_child();
+	make_conds();
+	pthread_mutex_unlock(&ed.lock);
+}
+
+static int start(const struct vd_config *cfg)
+{
 	if (cfg->check && ck_start(cfg->suppress))
 		return -1;
 	if (!*cfg->faults && !cfg->check)
@@ -131,11 +158,6 @@ static int start(const struct vd_config *cfg)
 		return -1;
 	ed.rules.seed = cfg->seed;
 	ed.begun = ed_ms();
-	pthread_condattr_init(&monotonic);
-	pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
-	pthread_cond_init(&ed.wake, &monotonic);
-	pthread_condattr_destroy(&monotonic);
-	pthread_atfork(before_fork, after_fork, after_fork);
 	ed.on = true;
 	return 0;
 }
@@ -144,6 +166,9 @@ int ed_start(const struct vd_config *cfg)
 {
 	int err = *cfg->profile && read_profile(cfg->profile) ? -1 : start(cfg);
 
+	make_conds();
+	if (ed.on || ed.profile.n)
+		pthread_atfork(before_fork, after_fork, in_child);
 	__atomic_store_n(&ed.asked, true, __ATOMIC_RELEASE);
 	return err;
 }
@@ -209,7 +234,7 @@ static bool needs_device(enum vf_point p)
 
 int ed_call(enum vf_point point, const struct ed_subject *s)
 {
-	if (ed.removed && needs_device(point))
+	if (ed_is_removed() && needs_device(point))
 		return EIO;
 	return ed_apply(ed_ask(point, s), s);
 }

@@ -146,14 +146,14 @@ static bool is_for_program(struct ed_cq *c, struct ibv_wc *wc)
 		ck_completed(q, wc);
 	if (s.queue)
 		ed_moved(q, wc->byte_len);
-	if (wc->status == IBV_WC_SUCCESS && !q->mute)
+	if (wc->status == IBV_WC_SUCCESS && !ed_is_mute(q))
 		rule = ed_ask(VF_COMPLETION, &s);
 	if (rule && rule->what == VF_STATUS) {
 		wc->status = (enum ibv_wc_status)rule->value;
 		wc->vendor_err = VENDOR_ERR;
 	}
 	ed_apply(rule, &s);
-	now = !q->mute && pass(c, wc, rule);
+	now = !ed_is_mute(q) && pass(c, wc, rule);
 	/* A queue pair that has failed a request is in the error state. */
 	if (rule && rule->what == VF_STATUS && rule->value != IBV_WC_SUCCESS)
 		ed_break(q);

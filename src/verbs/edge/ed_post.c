@@ -102,14 +102,14 @@ static int before_send(struct ed_qp *q, struct ibv_send_wr *wr, struct ibv_sge *
 	const struct vf_rule *rule;
 	int err;
 
-	if (ed.removed)
+	if (ed_is_removed())
 		return EIO;
 	ed_moved(q, length(wr->sg_list, wr->num_sge));
 	rule = ed_ask(VF_ibv_post_send, &s);
 	if (rule && rule->what == VF_CORRUPT)
 		corrupt(q, wr, sge);
 	err = ed_apply(rule, &s);
-	return err ? err : q->mute ? ED_DONE : 0;
+	return err ? err : ed_is_mute(q) ? ED_DONE : 0;
 }
 
 int ed_post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad)
@@ -170,7 +170,7 @@ static int before_recv(enum vf_point point, const struct ed_subject *s, struct e
 	const struct vf_rule *rule;
 	int err;
 
-	if (ed.removed)
+	if (ed_is_removed())
 		return EIO;
 	rule = ed_ask(point, s);
 	err = ed_apply(rule, s);

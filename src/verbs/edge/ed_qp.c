@@ -46,6 +46,8 @@ static void add(struct ibv_qp *qp)
 
 void ed_qp_new(struct ibv_qp *qp)
 {
+	if (vd_is_inherited(qp->context))
+		return; /* the parent's, from before a fork: its number may be another one's here */
 	pthread_mutex_lock(&ed.lock);
 	if (!find(qp->qp_num))
 		add(qp);
@@ -66,7 +68,7 @@ struct ed_qp *ed_qp_numbered(uint32_t qp_num)
 
 struct ed_qp *ed_qp_of(struct ibv_qp *qp)
 {
-	return qp ? ed_qp_numbered(qp->qp_num) : NULL;
+	return qp && !vd_is_inherited(qp->context) ? ed_qp_numbered(qp->qp_num) : NULL;
 }
 
 void ed_qp_done(struct ed_qp *q)
@@ -122,6 +124,8 @@ void ed_qp_gone(struct ibv_qp *qp)
 {
 	struct ed_qp **at, *q;
 
+	if (vd_is_inherited(qp->context))
+		return;
 	pthread_mutex_lock(&ed.lock);
 	q = find(qp->qp_num);
 	if (q) {
@@ -250,6 +254,18 @@ void ed_cq_gone(struct ibv_cq *cq)
 
 /* ---- peers ---- */
 
+/* Another thread may reset it meanwhile, which frees the endpoint. */
+static bool info_of(const struct vd_qp *v, struct ddps_conn_info *info)
+{
+	struct vd_process *p = vd_process_of(v->qp.qp_base.context);
+	bool has;
+
+	pthread_mutex_lock(&p->lock);
+	has = v->ep && !ddps_ep_info(v->ep, info);
+	pthread_mutex_unlock(&p->lock);
+	return has;
+}
+
 void ed_peer_of(const struct rdma_cm_id *id, const struct ibv_qp *qp, char *text, size_t len)
 {
 	const struct vd_qp *v = qp ? vd_of(qp, struct vd_qp, qp.qp_base) : NULL;
@@ -257,7 +273,7 @@ void ed_peer_of(const struct rdma_cm_id *id, const struct ibv_qp *qp, char *text
 	struct ddps_conn_info info = { 0 };
 
 	*text = 0;
-	if (v && v->ep && !ddps_ep_info(v->ep, &info)) {
+	if (v && info_of(v, &info)) {
 		snprintf(text, len, "%s", info.peer);
 		return;
 	}

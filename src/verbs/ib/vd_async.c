@@ -88,9 +88,8 @@ static bool unacked(const struct vd_process *p, const void *element)
 	return false;
 }
 
-void vd_async_forget(struct ibv_context *ctx, const void *element)
+static void drop(struct vd_context *c, const void *element)
 {
-	struct vd_context *c = ctx_of(ctx);
 	struct vd_async **at = &c->async, *a;
 
 	while ((a = *at)) {
@@ -101,10 +100,18 @@ void vd_async_forget(struct ibv_context *ctx, const void *element)
 		*at = a->next;
 		free(a);
 		/* Its count; somebody who waits in ibv_get_async_event may have taken that. */
-		vd_eventfd_take(ctx->async_fd);
+		vd_eventfd_take(c->v.context.async_fd);
 	}
+}
+
+void vd_async_forget(struct ibv_context *ctx, const void *element)
+{
+	struct vd_context *c = ctx_of(ctx);
+
+	drop(c, element);
 	while (unacked(c->p, element))
 		pthread_cond_wait(&c->p->acked, &c->p->lock);
+	drop(c, element); /* what has come meanwhile */
 }
 
 void vd_async_drop(struct ibv_context *ctx)

@@ -173,6 +173,8 @@ VD_API void ibv_ack_cq_events(struct ibv_cq *ibcq, unsigned int n)
 {
 	struct vd_cq *cq = vd_of(ibcq, struct vd_cq, cq);
 
+	if (vd_is_inherited(ibcq->context))
+		return;
 	pthread_mutex_lock(&cq->cq.mutex);
 	cq->cq.comp_events_completed += n;
 	pthread_cond_signal(&cq->cq.cond);

@@ -15,7 +15,7 @@ int vd_req_notify_cq(struct ibv_cq *ibcq, int solicited_only)
 	struct vd_cq *cq = vd_of(ibcq, struct vd_cq, cq);
 	int err, keep = errno;
 
-	if (!cq->cq.channel)
+	if (!cq->cq.channel || vd_is_inherited(ibcq->context))
 		return EINVAL;
 	vd_ud_cq_arm(cq, solicited_only);
 	err = ddps_cq_arm_next(cq->d, solicited_only);

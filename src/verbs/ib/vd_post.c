@@ -269,6 +269,10 @@ int vd_post_send(struct ibv_qp *ibqp, struct ibv_send_wr *wr, struct ibv_send_wr
 	struct vd_qp *qp = vd_of(ibqp, struct vd_qp, qp.qp_base);
 	int err;
 
+	if (vd_is_inherited(ibqp->context)) {
+		*bad = wr;
+		return EINVAL;
+	}
 	pthread_mutex_lock(&qp->lock);
 	err = vd_post_list(qp, wr, bad);
 	pthread_mutex_unlock(&qp->lock);
@@ -291,6 +295,10 @@ int vd_post_recv(struct ibv_qp *ibqp, struct ibv_recv_wr *wr, struct ibv_recv_wr
 	struct vd_qp *qp = vd_of(ibqp, struct vd_qp, qp.qp_base);
 	int keep = errno, err = 0;
 
+	if (vd_is_inherited(ibqp->context)) {
+		*bad = wr;
+		return EINVAL;
+	}
 	pthread_mutex_lock(&qp->lock);
 	if (qp->ud)
 		err = vd_ud_post_recv(qp, wr, bad);

@@ -23,10 +23,18 @@ static struct vd_qp *qp_of(struct ibv_qp_ex *ex)
 	return vd_of(ex, struct vd_qp, qp);
 }
 
+/* Nothing is locked then, and nothing built: another thread of the parent may have been at it. */
+static bool is_inherited(const struct ibv_qp_ex *ex)
+{
+	return vd_is_inherited(ex->qp_base.context);
+}
+
 static void wr_start(struct ibv_qp_ex *ex)
 {
 	struct vd_qp *qp = qp_of(ex);
 
+	if (is_inherited(ex))
+		return; /* wr_complete says so */
 	pthread_mutex_lock(&qp->lock);
 	if (!qp->wr) {
 		unsigned max = qp->init.cap.max_send_wr;
@@ -46,7 +54,7 @@ static struct ibv_send_wr *add_wr(struct ibv_qp_ex *ex, enum ibv_wr_opcode op)
 	struct vd_wr *w = qp_of(ex)->wr;
 	struct ibv_send_wr *wr;
 
-	if (!w || w->n == w->max) {
+	if (!w || w->n == w->max || is_inherited(ex)) {
 		if (w)
 			w->error = ENOMEM;
 		return NULL;
@@ -64,7 +72,7 @@ static struct ibv_send_wr *current(struct ibv_qp_ex *ex)
 {
 	struct vd_wr *w = qp_of(ex)->wr;
 
-	return w && w->n && !w->error ? &w->req[w->n - 1].wr : NULL;
+	return w && w->n && !w->error && !is_inherited(ex) ? &w->req[w->n - 1].wr : NULL;
 }
 
 static void rdma(struct ibv_qp_ex *ex, enum ibv_wr_opcode op, uint32_t rkey, uint64_t addr)
@@ -233,6 +241,8 @@ static int wr_complete(struct ibv_qp_ex *ex)
 	struct ibv_send_wr *bad;
 	int err = w ? w->error : ENOMEM;
 
+	if (is_inherited(ex))
+		return EINVAL;
 	for (unsigned i = 0; w && i + 1 < w->n; i++)
 		w->req[i].wr.next = &w->req[i + 1].wr;
 	if (!err && w->n)
@@ -249,6 +259,8 @@ int vd_wr_complete_by(struct ibv_qp_ex *ex, int (*post)(struct ibv_qp *qp, struc
 	struct ibv_send_wr *bad;
 	int err = w ? w->error : ENOMEM;
 
+	if (is_inherited(ex))
+		return EINVAL;
 	qp->wr = NULL; /* whoever starts next gets another */
 	pthread_mutex_unlock(&qp->lock);
 	for (unsigned i = 0; w && i + 1 < w->n; i++)
@@ -261,7 +273,8 @@ int vd_wr_complete_by(struct ibv_qp_ex *ex, int (*post)(struct ibv_qp *qp, struc
 
 static void wr_abort(struct ibv_qp_ex *ex)
 {
-	pthread_mutex_unlock(&qp_of(ex)->lock);
+	if (!is_inherited(ex))
+		pthread_mutex_unlock(&qp_of(ex)->lock);
 }
 
 void vd_wr_init(struct vd_qp *qp)
