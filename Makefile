@@ -440,7 +440,7 @@ reference: deps-reference
 	$(Q)tools/reference/html.sh build/reference
 
 lint: deps-lint
-	$(Q)tools/lint.sh
+	$(Q)+$(SUBMAKE) -k -O -f tools/lint.mk
 format: deps-lint
 	$(Q)clang-format -i $$(git ls-files '*.c' '*.h' ':!tests/abi')
 

@@ -184,7 +184,7 @@ static int add(const struct parser *p, struct ddps_uri_addrs *list, const char *
 static int parse_list(const struct parser *p, const char **at, const char *stop,
 		      struct ddps_uri_addrs *list)
 {
-	char host[HOST_MAX];
+	char host[HOST_MAX] = "";
 	int err;
 
 	do {

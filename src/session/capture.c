@@ -70,7 +70,7 @@ static void put(struct ddps_capture *c, struct iovec *iov, int n)
 			iov++;
 			n--;
 		}
-		if (done > 0) {
+		if (done > 0 && n) {
 			iov->iov_base = (uint8_t *)iov->iov_base + done;
 			iov->iov_len -= (size_t)done;
 		}
@@ -117,9 +117,8 @@ int ddps_capture_open(struct ddps_capture **out, const char *path)
 		return DDPS_E_NOMEM;
 	/* Emptied only once it is ours. */
 	c->fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
-	if (c->fd < 0 || flock(c->fd, LOCK_EX | LOCK_NB))
-		error = errno;
-	else if (ftruncate(c->fd, 0) && errno != EINVAL) /* EINVAL: a pipe, a device */
+	if (c->fd < 0 || flock(c->fd, LOCK_EX | LOCK_NB) ||
+	    (ftruncate(c->fd, 0) && errno != EINVAL)) /* EINVAL: a pipe, a device */
 		error = errno;
 	if (!error) {
 		put_head(c);

@@ -84,5 +84,5 @@ code="$top/src/mpa_tcp/mpa_sm.c"
 holds "MPA, client and server" -DRTR=0 -DPOSTS0=2 -DPOSTS1=2
 holds "MPA, peer to peer: only the responder has something to send" -DPOSTS0=0
 holds "MPA, peer to peer: both have" -DPOSTS0=2
-refuted "without an RTR the responder speaks first" done -DRTR=0 -DPOSTS0=0
+refuted "without an RTR the responder speaks first" "done" -DRTR=0 -DPOSTS0=0
 exit $failed

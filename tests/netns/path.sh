@@ -3,7 +3,7 @@
 # SCTP over a path that takes small packets only, between network namespaces that this script makes
 # and removes.  The router between them says so by ICMP, or tells nobody: a black hole.
 # usage: SESSCTL=... path.sh
-# shellcheck disable=SC2154,SC2034 # variables of pair.bash
+# shellcheck disable=SC2154,SC2034,SC2317 # variables of pair.bash, which calls these functions
 set -u
 what="a narrow path"
 # shellcheck source=/dev/null
@@ -113,4 +113,4 @@ for how in silently "told by ICMP"; do
 	route_mtu 1500
 done
 check "the listener on IPv6 ends in order" listen_end
-exit $failed
+exit "$failed"

@@ -274,7 +274,7 @@ static void make(uint64_t seed, int wire, struct sim_tally *t)
 	world = (struct world){ .seed = seed, .rng = seed * 0x2545f4914f6cdd1du + 7, .t = t };
 	world.pair = pairs;
 	kern_start(sim_next(&world.rng));
-	world.wire = wire;
+	world.wire = (unsigned)wire;
 	world.quiet = chance(0.4) || wire;
 	world.corrupt = !world.quiet && chance(0.3);
 	world.nhosts = 2 + (unsigned)below(3);

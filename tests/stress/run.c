@@ -108,7 +108,7 @@ static void await_end(const struct stress_worker *t)
 	while ((what = __atomic_load_n(&t->what, __ATOMIC_RELAXED))) {
 		if (stress_ms() >= until) {
 			printf("# a thread does not come back from %s\n", what);
-			CHECK(!"a thread is stuck");
+			CHECK(false && "a thread is stuck");
 		}
 		nanosleep(&step, NULL);
 	}
@@ -145,7 +145,7 @@ static void await_round(pid_t pid)
 	while (!waitpid(pid, &status, WNOHANG)) {
 		if (stress_ms() >= until) {
 			kill(pid, SIGABRT);
-			CHECK(!"a round does not end");
+			CHECK(false && "a round does not end");
 		}
 		nanosleep(&step, NULL);
 	}

@@ -250,7 +250,7 @@ QpTest(rc_loses_nothing)
 			cr_expect_eq(now - 1000 * MS, 50 * MS);
 			settle();
 		}
-		cr_expect_eq(b.n_msg, lost + 1);
+		cr_expect_eq(b.n_msg, (unsigned)lost + 1);
 		cr_expect(arrived(&b, 10 * MTU));
 	}
 	cr_expect_eq(b.env.stats.qp_nak_tx, 9);

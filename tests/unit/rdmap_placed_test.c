@@ -301,7 +301,7 @@ Test(rdmap_placed, what_is_not_allowed_is_refused, .description = "5040-8.1.1-1"
 			cr_expect_eq(!!(k ? feed_rreq(&s, 1, 4, s.mr->stag, 0)
 					  : feed_write(&s, s.mr->stag, 0, true, "abcd")),
 				     without, "right %d", k);
-			cr_expect_eq(s.terms, without);
+			cr_expect_eq(s.terms, (unsigned)without);
 		}
 	}
 	cr_expect_eq(s.mem[0], 0);

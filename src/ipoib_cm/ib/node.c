@@ -149,11 +149,9 @@ static void gsi_rx(struct ddps_ib_node *n, uint16_t slid, const struct ddps_ib_p
 		return;
 	}
 	n->stats.mad_rx++;
-	if (p->len != DDPS_CM_MAD_LEN)
-		n->stats.mad_bad++;
-	else if (p->data[MAD_OFF_CLASS] == DDPS_CM_CLASS)
+	if (p->len == DDPS_CM_MAD_LEN && p->data[MAD_OFF_CLASS] == DDPS_CM_CLASS)
 		n->cfg.up->mad(n->user, slid, p->data, p->len, n->now);
-	else if (p->data[MAD_OFF_CLASS] == DDPS_SA_CLASS)
+	else if (p->len == DDPS_CM_MAD_LEN && p->data[MAD_OFF_CLASS] == DDPS_SA_CLASS)
 		sa_mad(n, slid, p->data);
 	else
 		n->stats.mad_bad++;

@@ -191,7 +191,8 @@ void ddps_sa_rx(struct ddps_sa *sa, uint16_t slid, const uint8_t mad[DDPS_CM_MAD
 	}
 	/* header and component mask come back, RMPP and SM_Key are 0; so is a changed record */
 	ddps_sa_mad_begin(out, &h);
-	memcpy(ddps_sa_record(out), mad + DDPS_CM_MAD_LEN - DDPS_SA_RECORD_LEN, DDPS_SA_RECORD_LEN);
+	memcpy(ddps_sa_record(out), mad + (DDPS_CM_MAD_LEN - DDPS_SA_RECORD_LEN),
+	       DDPS_SA_RECORD_LEN);
 	memcpy(out + 20, mad + 20, 4); /* attribute modifier */
 	h.status = query(sa, slid, &h, out, now);
 	out[3] = h.method == DDPS_SA_GET || h.method == DDPS_SA_SET

@@ -181,7 +181,8 @@ static void report(struct ddps_sac *c, const struct ddps_sa_head *h, const uint8
 	r.method = DDPS_SA_REPORT | DDPS_SA_RESPONSE;
 	r.status = 0;
 	ddps_sa_mad_begin(out, &r);
-	memcpy(ddps_sa_record(out), mad + DDPS_CM_MAD_LEN - DDPS_SA_RECORD_LEN, DDPS_SA_RECORD_LEN);
+	memcpy(ddps_sa_record(out), mad + (DDPS_CM_MAD_LEN - DDPS_SA_RECORD_LEN),
+	       DDPS_SA_RECORD_LEN);
 	c->cfg.ops->send(c->cfg.user, out);
 	c->stats.sac_reports++;
 	if (h->attr == DDPS_SA_NOTICE && !ddps_sa_notice_get(&n, mad))
@@ -215,15 +216,14 @@ static void answer(struct ddps_sac *c, const struct ddps_sa_head *h, const uint8
 void ddps_sac_rx(struct ddps_sac *c, const uint8_t mad[DDPS_CM_MAD_LEN], uint64_t now)
 {
 	struct ddps_sa_head h;
+	bool good = !ddps_sa_mad_head(&h, mad);
 
-	if (ddps_sa_mad_head(&h, mad))
-		c->stats.sac_bad++;
-	else if (h.method == DDPS_SA_REPORT)
+	if (good && h.method == DDPS_SA_REPORT)
 		report(c, &h, mad, now);
-	else if (h.method == DDPS_SA_GET_RESP)
+	else if (good && h.method == DDPS_SA_GET_RESP)
 		answer(c, &h, mad, now);
-	else if (h.method != (DDPS_SA_DELETE | DDPS_SA_RESPONSE)) /* nobody waits for that */
-		c->stats.sac_bad++;
+	else if (!good || h.method != (DDPS_SA_DELETE | DDPS_SA_RESPONSE))
+		c->stats.sac_bad++; /* for the answer to a Delete nobody waits */
 }
 
 static uint64_t sooner(uint64_t a, uint64_t b)

@@ -204,6 +204,22 @@ static bool record_can_be(const struct sac_group *g, const struct ddps_sa_mcm *r
 	       r->mlid <= DDPS_MLID_LAST && mtu >= 1 && mtu <= 5;
 }
 
+static void joined(struct ddps_sac *c, struct sac_group *g, const struct ddps_sa_mcm *rec,
+		   uint64_t now)
+{
+	if (g->want && g->join != DDPS_MC_FULL) { /* it was asked for to be sent to */
+		set_out(c, g, SAC_JOINING, now);
+		return;
+	}
+	g->q.tid = 0;
+	g->state = SAC_MEMBER; /* [4391-10-4] [4391-9.1.2-1] */
+	g->rec = *rec;
+	g->back_off = BACK_OFF;
+	if (g->want)
+		c->cfg.ops->joined(c->cfg.user, g->mgid, 0, &g->rec, now);
+	c->cfg.ops->open(c->cfg.user, (unsigned)(g - c->group), true, now);
+}
+
 void ddps_sac_group_answer(struct ddps_sac *c, struct sac_group *g, const struct ddps_sa_head *h,
 			   const uint8_t *mad, uint64_t now)
 {
@@ -216,21 +232,12 @@ void ddps_sac_group_answer(struct ddps_sac *c, struct sac_group *g, const struct
 		return; /* the query goes on */
 	}
 	c->stats.sac_refused += h->status != 0;
-	if (g->state == SAC_ASKED && (g->want || !h->status)) {
+	if (g->state == SAC_ASKED && (g->want || !h->status))
 		set_out(c, g, SAC_JOINING, now); /* [4391-10-3] */
-	} else if (h->status) {
+	else if (h->status)
 		put_off(c, g, DDPS_E_REJECTED, now);
-	} else if (g->want && g->join != DDPS_MC_FULL) { /* it was asked for to be sent to */
-		set_out(c, g, SAC_JOINING, now);
-	} else {
-		g->q.tid = 0;
-		g->state = SAC_MEMBER; /* [4391-10-4] [4391-9.1.2-1] */
-		g->rec = r;
-		g->back_off = BACK_OFF;
-		if (g->want)
-			c->cfg.ops->joined(c->cfg.user, g->mgid, 0, &g->rec, now);
-		c->cfg.ops->open(c->cfg.user, (unsigned)(g - c->group), true, now);
-	}
+	else
+		joined(c, g, &r, now);
 }
 
 /* [4391-10-6] */

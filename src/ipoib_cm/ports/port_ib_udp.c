@@ -177,7 +177,7 @@ static int open_node(struct ddps_ib_udp *u, const struct ddps_ib_udp_config *cfg
 
 	memcpy(c.gid, cfg->gid, sizeof(c.gid));
 	if (!c.mtu_max) {
-		snprintf(why, why_len, "the network of the address has an MTU below %u",
+		snprintf(why, why_len, "the network of the address has an MTU below %d",
 			 256 + OVERHEAD);
 		return DDPS_E_INVAL;
 	}

@@ -10,7 +10,7 @@
 
 /* One that returns an object or NULL; __VA_ARGS__ is what it is about. */
 #define POINTER(type, name, params, args, ...)                                                     \
-	VD_API type *name params                                                                   \
+	VD_API type name params                                                                    \
 	{                                                                                          \
 		SUBJECT(__VA_ARGS__);                                                              \
 		int err = ASK(name);                                                               \
@@ -23,11 +23,11 @@
 
 /* The same, and there may be a profile that counts them. */
 #define COUNTED(type, name, limit, context, params, args)                                          \
-	VD_API type *name params                                                                   \
+	VD_API type name params                                                                    \
 	{                                                                                          \
 		SUBJECT(.ctx = context);                                                           \
 		int err = ASK(name);                                                               \
-		type *made;                                                                        \
+		type made;                                                                         \
                                                                                                    \
 		err = err ? err : ed_take(context, limit);                                         \
 		if (err) {                                                                         \
@@ -72,7 +72,7 @@ VD_API struct ibv_device **ibv_get_device_list(int *num)
 	return list;
 }
 
-POINTER(struct ibv_context, ibv_open_device, (struct ibv_device * device), (device), 0)
+POINTER(struct ibv_context *, ibv_open_device, (struct ibv_device * device), (device), 0)
 
 VD_API int ibv_query_device(struct ibv_context *ctx, struct ibv_device_attr *attr)
 {
@@ -116,7 +116,7 @@ VD_API int ibv_query_gid(struct ibv_context *ctx, uint8_t port, int index, union
 
 /* ---- memory ---- */
 
-COUNTED(struct ibv_pd, ibv_alloc_pd, VP_MAX_PD, ctx, (struct ibv_context * ctx), (ctx))
+COUNTED(struct ibv_pd *, ibv_alloc_pd, VP_MAX_PD, ctx, (struct ibv_context * ctx), (ctx))
 
 VD_API int ibv_dealloc_pd(struct ibv_pd *pd)
 {
@@ -207,7 +207,7 @@ VD_API int ibv_dereg_mr(struct ibv_mr *mr)
 
 /* ---- queues ---- */
 
-POINTER(struct ibv_comp_channel, ibv_create_comp_channel, (struct ibv_context * ctx), (ctx),
+POINTER(struct ibv_comp_channel *, ibv_create_comp_channel, (struct ibv_context * ctx), (ctx),
 	.ctx = ctx)
 static int before_cq(struct ibv_context *ctx, unsigned cqe)
 {

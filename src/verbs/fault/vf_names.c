@@ -120,7 +120,7 @@ static const struct name asyncs[] = {
 
 #define TABLE(x, prefix)                                                                           \
 	{                                                                                          \
-		x, sizeof x / sizeof *x, prefix                                                    \
+		x, sizeof(x) / sizeof *(x), prefix                                                 \
 	}
 static const struct names all[] = {
 	[VF_NAME_POINT] = TABLE(points, ""),

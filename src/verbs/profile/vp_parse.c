@@ -118,7 +118,7 @@ static int limit(struct reading *g)
 {
 	struct vf_word w = vf_next(&g->r), value;
 	unsigned i = 0;
-	uint64_t n;
+	uint64_t n = 0;
 
 	while (i < VP_LIMITS && !vf_is(w, limits[i]))
 		i++;
