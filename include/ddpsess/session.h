@@ -104,7 +104,14 @@ struct ddps_ctx_attr {
 				    * need a right of their own; and any session
 				    * of a domain may invalidate a region of it that is bound to none,
 				    * also where others use it (else RFC 5040 8.1.1 forbids that) */
-	uint8_t reserved[7];
+	bool gather; /* requests that are posted one by one leave together: the first one since the
+		      * program looked at a completion queue leaves immediately, those behind it
+		      * when it looks at one (ddps_cq_poll, _wait, _arm, _arm_next) or at events, or
+		      * when the context is driven 0.1 ms later; with a thread that is at most 1 ms
+		      * later, or more if the thread gets no processor.  64 requests, or 32 KiB,
+		      * wait for no others, nor does anything while a queue of the session is
+		      * armed */
+	uint8_t reserved[6];
 	/* Called for all that this context sends and receives over TCP, and over SCTP with backend
 	 * native; NULL: nothing is.  It costs time. */
 	ddps_capture_fn *capture;
@@ -122,7 +129,7 @@ DDPS_API void ddps_ctx_attr_init_sized(struct ddps_ctx_attr *attr, size_t size);
 
 /**
  * ddps_ctx_attr_init - fill in the defaults
- * @attr:	no thread, no poll_drives, max_ird = max_ord = DDPS_RD_MAX, 65536 regions, no log,
+ * @attr:	no thread, no poll_drives, no gather, max_ird = max_ord = DDPS_RD_MAX, 65536 regions, no log,
  *		no capture
  */
 static inline void ddps_ctx_attr_init(struct ddps_ctx_attr *attr)
@@ -163,6 +170,18 @@ DDPS_API void ddps_ctx_free(struct ddps_ctx *ctx);
  * Return: 0, DDPS_E_TIMEDOUT if something is still under way, DDPS_E_FORKED.
  */
 DDPS_API int ddps_ctx_settle(struct ddps_ctx *ctx, int timeout_ms);
+
+/**
+ * ddps_ctx_flush - hand to the wire what waits for other requests (struct ddps_ctx_attr: gather)
+ * @ctx:	a context; without @gather nothing waits
+ * @timeout_ms:	how long to wait for the context's lock; below 0 counts as 0
+ *
+ * For a program that ends, or will not call the library for a while.  As with ddps_ctx_settle a
+ * signal handler may have interrupted another call of the same thread.
+ *
+ * Return: 0, DDPS_E_TIMEDOUT (another call held the lock all the time), DDPS_E_FORKED.
+ */
+DDPS_API int ddps_ctx_flush(struct ddps_ctx *ctx, int timeout_ms);
 
 /**
  * ddps_ctx_fd - descriptor that is readable when ddps_progress has something to do

@@ -79,6 +79,11 @@ struct ddps_ctx *ddps_cq_ctx(const struct ddps_cq *cq)
 	return cq->ctx;
 }
 
+bool ddps_cq_is_armed(const struct ddps_cq *cq)
+{
+	return cq->armed != ARMED_NO;
+}
+
 void ddps_cq_destroy(struct ddps_cq *cq)
 {
 	cq->ctx->cqs_filled -= cq->count != 0;
@@ -217,6 +222,7 @@ int ddps_cq_arm(struct ddps_cq *cq, bool solicited_only)
 		return err;
 	if (read(cq->fd, &count, sizeof count) < 0)
 		count = 0; /* it was not readable */
+	ddps_gather_look(cq->ctx);
 	cq->armed = solicited_only ? ARMED_SOLICITED : ARMED_ANY;
 	ddps_ctx_rely_on_thread(cq->ctx);
 	if (cq->count)
@@ -232,6 +238,7 @@ int ddps_cq_arm_next(struct ddps_cq *cq, bool solicited_only)
 
 	if (err < 0)
 		return err;
+	ddps_gather_look(cq->ctx);
 	if (cq->armed < wanted)
 		cq->armed = wanted;
 	ddps_ctx_rely_on_thread(cq->ctx);
@@ -269,6 +276,7 @@ static int drive_and_take(struct ddps_cq *cq, struct ddps_wc *wc, int max)
 	struct ddps_ctx *ctx = cq->ctx;
 	int n = 0;
 
+	ddps_gather_look(ctx);
 	if (!cq->count && (!ctx->attr.thread || ctx->attr.poll_drives)) {
 		n = ddps_loop_spin(ctx->env.loop);
 		/* Who has armed the queue is going to sleep on it. */

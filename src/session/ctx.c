@@ -79,6 +79,7 @@ int ddps_progress(struct ddps_ctx *ctx, int timeout_ms)
 	if (ctx->attr.thread)
 		return 0;
 	pthread_mutex_lock(&ctx->lock);
+	ddps_gather_look(ctx);
 	/* Another thread may have brought what the caller polled for before it came here. */
 	if (timeout_ms && !ctx->events && !ctx->cqs_filled) {
 		n = ddps_sleep(ctx, &w, ddps_deadline(timeout_ms));
@@ -114,6 +115,7 @@ static void nap(struct ddps_ctx *ctx)
 	ctx->napping = true;
 	pthread_cond_timedwait(&ctx->napping_up, &ctx->lock, &ts);
 	ctx->napping = false;
+	ddps_gather_late(ctx);
 }
 
 void ddps_ctx_rely_on_thread(struct ddps_ctx *ctx)
@@ -291,6 +293,7 @@ int ddps_ctx_new(struct ddps_ctx **out, const struct ddps_ctx_attr *attr)
 	ctx->event_fd = -1;
 	ctx->events_end = &ctx->events;
 	ctx->wake.fn = nothing;
+	ddps_gather_init(ctx);
 	pthread_mutex_init(&ctx->lock, NULL);
 	pthread_condattr_init(&clock);
 	pthread_condattr_setclock(&clock, CLOCK_MONOTONIC);
@@ -381,6 +384,17 @@ int ddps_ctx_settle(struct ddps_ctx *ctx, int timeout_ms)
 			return DDPS_E_TIMEDOUT;
 		run_loop(ctx);
 	}
+}
+
+int ddps_ctx_flush(struct ddps_ctx *ctx, int timeout_ms)
+{
+	if (ddps_ctx_forked(ctx))
+		return DDPS_E_FORKED;
+	if (!enter_until(ctx, ddps_deadline(timeout_ms < 0 ? 0 : timeout_ms)))
+		return DDPS_E_TIMEDOUT;
+	ddps_gather_look(ctx);
+	ddps_ctx_leave(ctx);
+	return 0;
 }
 
 void ddps_ctx_free(struct ddps_ctx *ctx)

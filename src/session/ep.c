@@ -258,6 +258,7 @@ static void release_below(struct ddps_ep *ep)
 {
 	struct ddps_loop *loop = ep->ctx->env.loop;
 
+	ddps_gather_forget(ep);
 	ddps_task_cancel(loop, &ep->kick);
 	ddps_task_cancel(loop, &ep->shut);
 	ddps_task_cancel(loop, &ep->overflow);
@@ -454,6 +455,13 @@ static void prefetch(const struct ddps_ep *ep)
 	__builtin_prefetch((const char *)ep->llp + CACHE_LINE);
 }
 
+static bool leaves_now(struct ddps_ep *ep, const struct ddps_send_wr *wr)
+{
+	if (ep->ctx->attr.gather)
+		return !ddps_gather(ep, wr);
+	return !(wr->flags & DDPS_WR_MORE);
+}
+
 int ddps_post_send(struct ddps_ep *ep, const struct ddps_send_wr *wr)
 {
 	int err;
@@ -468,7 +476,7 @@ int ddps_post_send(struct ddps_ep *ep, const struct ddps_send_wr *wr)
 			      : post_late(ep, wr->op, wr->wr_id);
 	} else {
 		err = ddps_rdmap_post_send(ep->rdmap, wr);
-		if (err ? ddps_rdmap_tx_ready(ep->rdmap) : !(wr->flags & DDPS_WR_MORE))
+		if (err ? ddps_rdmap_tx_ready(ep->rdmap) : leaves_now(ep, wr))
 			ep->llp->ops->kick(ep->llp);
 	}
 	ddps_ctx_leave(ep->ctx);

@@ -111,6 +111,7 @@ int ddps_event_get(struct ddps_ctx *ctx, struct ddps_event *ev)
 
 	if (n < 0)
 		return n;
+	ddps_gather_look(ctx);
 	n = take_event(ctx, ev);
 	ddps_ctx_leave(ctx);
 	return n;
@@ -140,6 +141,7 @@ int ddps_event_wait(struct ddps_ctx *ctx, struct ddps_event *ev, int timeout_ms)
 		n = ddps_ctx_enter(ctx);
 	if (n < 0)
 		return n;
+	ddps_gather_look(ctx);
 	n = take_event(ctx, ev);
 	if (!n)
 		n = ddps_wait_for(ctx, &w, take_wanted, &wanted, deadline);

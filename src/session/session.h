@@ -74,6 +74,9 @@ struct ddps_ctx {
 	struct ddps_ctx_pd *pds;
 	struct ddps_ctx_srq *srqs;
 	struct ddps_ctx_stats stats; /* counters of its own, and of endpoints that are gone */
+	struct ddps_ep *gathers;     /* whose requests wait for others (gather.c) */
+	struct ddps_timer gather_timer;
+	uint32_t gather_turn; /* counts when the program looked */
 };
 
 /* Enter and leave the context: 0 with the lock held, or DDPS_E_FORKED. */
@@ -134,6 +137,8 @@ void ddps_cq_get(struct ddps_cq *cq);
 void ddps_cq_put(struct ddps_cq *cq);
 void ddps_cq_forget(struct ddps_cq *cq, const struct ddps_ep *ep);
 void ddps_cq_destroy(struct ddps_cq *cq);
+/* Somebody is going to sleep on it. */
+bool ddps_cq_is_armed(const struct ddps_cq *cq);
 struct ddps_ctx *ddps_cq_ctx(const struct ddps_cq *cq);
 /* A child's copies of all queues' descriptors. */
 void ddps_cqs_close(struct ddps_ctx *ctx);
@@ -180,6 +185,16 @@ struct ddps_late {
 	enum ddps_op op;
 };
 
+/* Requests of an endpoint that wait for others (gather.c). */
+struct ddps_gather {
+	struct ddps_ep *next, **prev; /* in the context's list; prev NULL: none does */
+	uint32_t turn;		      /* of the context, in which the last one was posted */
+	uint32_t octets;
+	uint16_t count;
+	uint16_t wary; /* so many leave without waiting */
+	uint8_t caution;
+};
+
 struct ddps_ep {
 	struct ddps_source source; /* first */
 	struct ddps_ctx *ctx;
@@ -201,6 +216,7 @@ struct ddps_ep {
 	bool shared_rq; /* it has no receive queue of its own */
 	struct ddps_late *late, **late_end;
 	uint32_t late_count;
+	struct ddps_gather gather;
 	struct ddps_conn_info info;
 	struct ddps_error error;
 	struct ddps_dial *dial; /* initiator, until established or dead */
@@ -230,6 +246,25 @@ int ddps_ep_keep_pd(struct ddps_ep *ep, const uint8_t *pd, size_t len);
 void ddps_ep_destroy(struct ddps_ep *ep);
 /* ddps_disconnect with the lock held. */
 int ddps_ep_disconnect(struct ddps_ep *ep);
+
+/* ---- requests that leave together (gather.c) ---- */
+void ddps_gather_init(struct ddps_ctx *ctx);
+/* @wr was posted: true if it stays for now, else everything is to go. */
+bool ddps_gather(struct ddps_ep *ep, const struct ddps_send_wr *wr);
+/* Nothing of @ep waits any more. */
+void ddps_gather_forget(struct ddps_ep *ep);
+/* All that waits goes. */
+void ddps_gather_flush(struct ddps_ctx *ctx);
+/* ... if its time is over. */
+void ddps_gather_late(struct ddps_ctx *ctx);
+
+/* The program looks for what has come: nothing of its own waits for others now. */
+static inline void ddps_gather_look(struct ddps_ctx *ctx)
+{
+	ctx->gather_turn++;
+	if (ctx->gathers)
+		ddps_gather_flush(ctx);
+}
 
 /* ---- work posted too late (ep_late.c) ---- */
 int ddps_late_post(struct ddps_ep *ep, enum ddps_op op, uint64_t wr_id);

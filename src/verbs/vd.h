@@ -456,8 +456,8 @@ int vd_sync(struct vd_id *id, int ret);
 struct vd_qp *vd_lend(struct vd_process *p, struct vd_id *id, const struct rdma_conn_param *conn);
 void vd_control_free(struct vd_id *id);
 
-/* One request, locked already.  Return: 0 or errno. */
-int vd_post_one(struct vd_qp *qp, const struct ibv_send_wr *wr);
+/* One request, locked already, and whether others follow it immediately.  Return: 0 or errno. */
+int vd_post_one(struct vd_qp *qp, const struct ibv_send_wr *wr, bool more);
 /* The library's parameters for a connection; @conn may be NULL. */
 void vd_conn_param(const struct vd_process *p, const struct rdma_conn_param *conn,
 		   struct ddps_conn_param *to);

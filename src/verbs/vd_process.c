@@ -17,6 +17,7 @@
 
 #define FD_WANTED    65536
 #define SETTLE_MS    1000
+#define FLUSH_MS     100
 #define HOLD_MS	     50
 #define HELD_STEP_MS 1
 #define TELL_SECONDS 2
@@ -192,6 +193,7 @@ static struct vd_process *start(void)
 	ddps_ctx_attr_init(&attr);
 	attr.thread = true;
 	attr.verbs_rules = true;
+	attr.gather = true;	 /* programs post one by one what an adapter fetches by itself */
 	attr.poll_drives = true; /* who polls need not wait for the thread to be woken */
 	vd_capture_open(p, &attr);
 	err = ddps_ctx_new(&p->ctx, &attr);
@@ -261,6 +263,8 @@ __attribute__((destructor)) static void finish(void)
 		return;
 	if (!strcmp(global.cfg.transport, "sctp"))
 		ddps_ctx_settle(global.p->ctx, SETTLE_MS);
+	else
+		ddps_ctx_flush(global.p->ctx, FLUSH_MS);
 	if (global.cfg.stats)
 		await_stats(global.p);
 	if (global.cfg.check && ck_end()) {

@@ -18,7 +18,7 @@ Test(promise, defaults_are_those_of_the_headers)
 	struct ddps_ep_attr e;
 
 	ddps_ctx_attr_init(&a);
-	cr_expect(!a.thread && !a.poll_drives && !a.verbs_rules && !a.log);
+	cr_expect(!a.thread && !a.poll_drives && !a.gather && !a.verbs_rules && !a.log);
 	cr_expect(a.max_ird == DDPS_RD_MAX && a.max_ord == DDPS_RD_MAX && a.max_regions == 65536);
 	ddps_conn_param_init(&c);
 	cr_expect(!c.plain && !c.p2p && c.ird == 16 && c.ord == 16 && c.rtr == DDPS_RTR_ALL);
@@ -210,6 +210,7 @@ static _Noreturn void child(struct e2e *e, struct ddps_mr *mr, struct ddps_srq *
 	size_t len = sizeof buf;
 
 	IS_FORKED(ddps_ctx_settle(e->ctx, 0));
+	IS_FORKED(ddps_ctx_flush(e->ctx, 0));
 	IS_FORKED(ddps_ctx_fd(e->ctx));
 	IS_FORKED(ddps_progress(e->ctx, 0));
 	IS_FORKED(ddps_event_fd(e->ctx));

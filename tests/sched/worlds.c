@@ -15,6 +15,7 @@
 #define WAIT_MS	    10000
 #define SOON	    900000u   /* ns of simulated time, in which all that is sent has arrived */
 #define ARRIVE	    10000000u /* everything that is under way does, and nobody looks */
+#define LATE	    1300000u  /* what waits for others, one nap, the way */
 #define PREEMPTIONS 2
 #define LIMIT	    400000
 
@@ -39,7 +40,7 @@ static uint64_t begun;
 
 /* ---- the two sides ---- */
 
-static void side_new(struct side *s, unsigned host, bool thread)
+static void side_new(struct side *s, unsigned host, bool thread, bool gather)
 {
 	struct ddps_ctx_attr attr;
 	struct ddps_ep_attr ep;
@@ -47,6 +48,7 @@ static void side_new(struct side *s, unsigned host, bool thread)
 	kern.host = host;
 	ddps_ctx_attr_init(&attr);
 	attr.thread = thread;
+	attr.gather = attr.poll_drives = gather;
 	*s = (struct side){ .up = 0 };
 	want(!ddps_ctx_new(&s->ctx, &attr));
 	want(!ddps_pd_new(s->ctx, &s->pd));
@@ -116,12 +118,12 @@ static void send_to(unsigned i)
 	want(!ddps_post_send(peer.ep[i], &wr));
 }
 
-static void make(bool thread)
+static void make_as(bool thread, bool gather)
 {
 	wrong = NULL;
 	kern_start(1);
-	side_new(&own, 0, thread);
-	side_new(&peer, 1, false);
+	side_new(&own, 0, thread, gather);
+	side_new(&peer, 1, false, false);
 	connect_all();
 	for (unsigned i = 0; i < EPS; i++) {
 		struct ddps_sge sge = { buf[0][i], LEN, ddps_mr_stag(own.mr) };
@@ -129,6 +131,11 @@ static void make(bool thread)
 		memset(buf[1][i], (int)i + 1, LEN);
 		want(!ddps_post_recv(own.ep[i], i, &sge, 1));
 	}
+}
+
+static void make(bool thread)
+{
+	make_as(thread, false);
 }
 
 /* What is sent is in the sockets when the threads begin. */
@@ -275,6 +282,39 @@ static void peer_sends(void)
 	}
 }
 
+/* Two requests, the second of which waits for others, and the program does something else. */
+static void post_two_and_leave(void)
+{
+	struct ddps_wc wc;
+
+	let_pass(700000);
+	post_0();
+	post_0();
+	let_pass(LATE);
+	want(ddps_progress(peer.ctx, 0) >= 0);
+	for (unsigned i = 0; i < 2; i++)
+		want(ddps_cq_poll(peer.cq[0], &wc, 1) == 1 && wc.op == DDPS_OP_RECV);
+}
+
+static void poll_for_a_while(void)
+{
+	struct ddps_wc wc;
+
+	for (unsigned i = 0; i < 5; i++) {
+		want(ddps_cq_poll(own.cq[1], &wc, 1) >= 0);
+		let_pass(120000);
+	}
+}
+
+static void peer_sends_to_others(void)
+{
+	for (unsigned i = 1; i < EPS; i++) {
+		send_to(i);
+		ddps_progress(peer.ctx, 0);
+		let_pass(50000);
+	}
+}
+
 #define RUN(...)                                                                                   \
 	do {                                                                                       \
 		static void (*const body[])(void) = { __VA_ARGS__ };                               \
@@ -375,6 +415,23 @@ static const char *library_naps(void)
 	return end();
 }
 
+static const char *gathered_requests_leave(void)
+{
+	struct ddps_sge sge = { buf[1][0], LEN, 0 };
+	struct ddps_wc wc;
+
+	make_as(true, true);
+	sge.lkey = ddps_mr_stag(peer.mr);
+	for (unsigned i = 0; i < 2; i++)
+		want(!ddps_post_recv(peer.ep[0], i, &sge, 1));
+	messages(1); /* a responder's first FPDU waits for one of the initiator's */
+	wait_0();
+	want(ddps_cq_poll(peer.cq[0], &wc, 1) == 1 && wc.op == DDPS_OP_SEND);
+	begun = kern.now;
+	RUN(post_two_and_leave, poll_for_a_while, peer_sends_to_others);
+	return end();
+}
+
 int main(int argc, char **argv)
 {
 	static const struct sched_world world[] = {
@@ -389,6 +446,7 @@ int main(int argc, char **argv)
 		{ "abort beside wait", abort_beside_wait },
 		{ "library thread", library_thread },
 		{ "library naps", library_naps },
+		{ "gathered requests leave", gathered_requests_leave },
 	};
 	bool good = true;
 

@@ -249,7 +249,7 @@ void vd_oob_flush(struct vd_qp *qp)
 		o->early = e->next;
 		o->count--;
 		if (!err)
-			err = vd_post_one(qp, &e->wr);
+			err = vd_post_one(qp, &e->wr, o->early != NULL);
 		free(e);
 	}
 	if (!o)

@@ -208,7 +208,7 @@ static bool never(const struct vd_qp *qp)
 	return !ddps_ep_info(qp->ep, &info) && !info.ord;
 }
 
-int vd_post_one(struct vd_qp *qp, const struct ibv_send_wr *wr)
+int vd_post_one(struct vd_qp *qp, const struct ibv_send_wr *wr, bool more)
 {
 	struct ddps_sge sge[VD_MAX_SGE];
 	struct ddps_send_wr to = { .wr_id = wr->wr_id, .sge = sge };
@@ -235,6 +235,8 @@ int vd_post_one(struct vd_qp *qp, const struct ibv_send_wr *wr)
 		to.flags |= DDPS_WR_SOLICITED;
 	if (wr->send_flags & IBV_SEND_FENCE)
 		to.flags |= DDPS_WR_FENCE;
+	if (more) /* if one of those is refused, the context's gathering lets this one go */
+		to.flags |= DDPS_WR_MORE;
 	err = post(qp, &to);
 	if (!err) {
 		if (wr->send_flags & IBV_SEND_INLINE)
@@ -256,7 +258,7 @@ int vd_post_list(struct vd_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **
 	if (qp->oob && !qp->lent && qp->phase == VD_QP_IDLE)
 		return vd_oob_keep(qp, wr, bad);
 	for (; wr && !err; wr = wr->next) {
-		err = vd_post_one(qp, wr);
+		err = vd_post_one(qp, wr, wr->next != NULL);
 		if (err)
 			*bad = wr;
 	}

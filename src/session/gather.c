@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Requests that are posted one by one leave together (struct ddps_ctx_attr: gather).
+ *
+ * The first one since the program looked at a queue leaves immediately: it may be alone.  Those
+ * behind it wait until the program looks, there are enough of them, or a while is over, in which the
+ * program does something else: then it is the timer, or the library thread at the end of its nap,
+ * that lets them go.  A session whose requests have waited for that once is cautious: its next ones
+ * leave one by one, and more of them each time.
+ */
+#include "session/session.h"
+
+#define GATHER_MOST   64u	   /* as many as leave with one call */
+#define GATHER_OCTETS (32u * 1024) /* more are worth a call of their own */
+#define GATHER_NS     100000u
+#define CAUTION_LEAST 16u
+#define CAUTION_MOST  8u /* doublings */
+
+static void let_go(struct ddps_ep *ep)
+{
+	ddps_gather_forget(ep);
+	if (ep->llp)
+		ep->llp->ops->kick(ep->llp);
+}
+
+void ddps_gather_flush(struct ddps_ctx *ctx)
+{
+	while (ctx->gathers) {
+		struct ddps_ep *ep = ctx->gathers;
+
+		if (ep->gather.caution)
+			ep->gather.caution--;
+		let_go(ep);
+	}
+}
+
+/* The program did not look meanwhile. */
+static void on_late(void *user)
+{
+	struct ddps_ctx *ctx = user;
+
+	ctx->gather_turn++;
+	while (ctx->gathers) {
+		struct ddps_ep *ep = ctx->gathers;
+
+		ep->gather.wary = (uint16_t)(CAUTION_LEAST << ep->gather.caution);
+		if (ep->gather.caution < CAUTION_MOST)
+			ep->gather.caution++;
+		let_go(ep);
+	}
+}
+
+void ddps_gather_init(struct ddps_ctx *ctx)
+{
+	ctx->gather_timer = (struct ddps_timer){ .fn = on_late, .user = ctx };
+}
+
+void ddps_gather_late(struct ddps_ctx *ctx)
+{
+	if (ctx->gathers && ctx->gather_timer.due <= ddps_now())
+		on_late(ctx);
+}
+
+void ddps_gather_forget(struct ddps_ep *ep)
+{
+	struct ddps_ctx *ctx = ep->ctx;
+
+	ep->gather.count = 0;
+	ep->gather.octets = 0;
+	if (!ep->gather.prev)
+		return;
+	*ep->gather.prev = ep->gather.next;
+	if (ep->gather.next)
+		ep->gather.next->gather.prev = ep->gather.prev;
+	ep->gather.prev = NULL;
+	if (!ctx->gathers)
+		ddps_timer_stop(ctx->env.loop, &ctx->gather_timer);
+}
+
+static void join(struct ddps_ep *ep)
+{
+	struct ddps_ctx *ctx = ep->ctx;
+
+	if (ep->gather.prev)
+		return;
+	if (!ctx->gathers)
+		ddps_timer_start(ctx->env.loop, &ctx->gather_timer, ddps_now() + GATHER_NS);
+	ep->gather.next = ctx->gathers;
+	ep->gather.prev = &ctx->gathers;
+	if (ep->gather.next)
+		ep->gather.next->gather.prev = &ep->gather.next;
+	ctx->gathers = ep;
+}
+
+/* Whether a single request, which may be the last for a while, is to wait for others. */
+static bool waits(struct ddps_ep *ep)
+{
+	struct ddps_ctx *ctx = ep->ctx;
+
+	if (ep->gather.turn != ctx->gather_turn) { /* nothing was posted since the program looked */
+		ep->gather.turn = ctx->gather_turn;
+		return false;
+	}
+	if (ep->gather.wary) {
+		ep->gather.wary--;
+		return false;
+	}
+	/* Who has armed a queue is going to sleep. */
+	return !ddps_cq_is_armed(ep->send_cq) && !ddps_cq_is_armed(ep->recv_cq);
+}
+
+bool ddps_gather(struct ddps_ep *ep, const struct ddps_send_wr *wr)
+{
+	bool stays = wr->flags & DDPS_WR_MORE || waits(ep);
+
+	for (uint32_t i = 0; i < wr->nsge && ep->gather.octets <= GATHER_OCTETS; i++)
+		ep->gather.octets +=
+			wr->sge[i].len < GATHER_OCTETS ? wr->sge[i].len : GATHER_OCTETS;
+	if (stays && ++ep->gather.count < GATHER_MOST && ep->gather.octets < GATHER_OCTETS) {
+		join(ep);
+		return true;
+	}
+	ddps_gather_forget(ep);
+	return false;
+}

@@ -1,0 +1,316 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Requests that are posted one by one and leave together (struct ddps_ctx_attr: gather). */
+#include "support/e2e.h"
+#include "support/two.h"
+#include <string.h>
+#include <unistd.h>
+
+#define LEN   64u
+#define DEPTH 200u
+#define BIG   (33u * 1024)
+
+/* What leaves by TCP: calls that send, counted where the library shows their octets. */
+struct world {
+	struct two_side near, far;
+	struct ddps_cq *cq, *far_cq;
+	struct ddps_ep *ep, *to;
+	struct ddps_mr *mr, *far_mr;
+	unsigned calls; /* atomic */
+	int *flushed;	/* by a call that comes while the lock is held, as a handler's may */
+	uint8_t buf[BIG], far_buf[BIG];
+};
+
+static void on_packet(void *user, const struct ddps_packet *p)
+{
+	struct world *w = user;
+
+	if (p->sent)
+		__atomic_add_fetch(&w->calls, 1, __ATOMIC_RELAXED);
+	if (w->flushed)
+		*w->flushed = ddps_ctx_flush(w->near.ctx, 1);
+}
+
+static struct ddps_ep *ep_of(struct two_side *s, struct ddps_cq *cq)
+{
+	struct ddps_ep_attr attr;
+	struct ddps_ep *ep;
+
+	ddps_ep_attr_init(&attr);
+	attr.pd = s->pd;
+	attr.send_cq = attr.recv_cq = cq;
+	attr.sq_depth = attr.rq_depth = DEPTH;
+	cr_assert_eq(ddps_ep_new(s->ctx, &attr, &ep), 0);
+	return ep;
+}
+
+static void open_with(struct world *w, bool gather, bool thread)
+{
+	struct ddps_ctx_attr attr;
+
+	memset(w, 0, sizeof *w);
+	ddps_ctx_attr_init(&attr);
+	attr.capture = on_packet;
+	attr.capture_user = w;
+	attr.gather = gather;
+	attr.thread = attr.poll_drives = thread;
+	cr_assert_eq(ddps_ctx_new(&w->near.ctx, &attr), 0);
+	cr_assert_eq(ddps_pd_new(w->near.ctx, &w->near.pd), 0);
+	two_open(&w->far, false, false);
+	w->cq = two_cq(&w->near);
+	w->far_cq = two_cq(&w->far);
+	w->ep = ep_of(&w->near, w->cq);
+	w->to = ep_of(&w->far, w->far_cq);
+	cr_assert_eq(ddps_mr_reg(w->near.pd, w->buf, BIG, 0, NULL, &w->mr), 0);
+	cr_assert_eq(ddps_mr_reg(w->far.pd, w->far_buf, BIG, DDPS_LOCAL_WRITE, NULL, &w->far_mr),
+		     0);
+	for (unsigned i = 0; i < DEPTH; i++) {
+		struct ddps_sge sge = e2e_sge(w->far_buf, BIG, w->far_mr);
+
+		cr_assert_eq(ddps_post_recv(w->to, i, &sge, 1), 0);
+	}
+	two_connect(&w->near, w->ep, &w->far, w->to, "tcp://127.0.0.1:0");
+	__atomic_store_n(&w->calls, 0, __ATOMIC_RELAXED);
+}
+
+static void shut(struct world *w)
+{
+	ddps_ep_free(w->ep);
+	ddps_ep_free(w->to);
+	two_close(&w->near);
+	two_close(&w->far);
+}
+
+static unsigned calls(struct world *w)
+{
+	return __atomic_load_n(&w->calls, __ATOMIC_RELAXED);
+}
+
+static void post(struct world *w, unsigned n, size_t len, unsigned flags)
+{
+	struct ddps_sge sge = e2e_sge(w->buf, len, w->mr);
+	struct ddps_send_wr wr = {
+		.op = DDPS_OP_SEND, .flags = DDPS_WR_SILENT | flags, .sge = &sge, .nsge = 1
+	};
+
+	while (n--)
+		cr_assert_eq(ddps_post_send(w->ep, &wr), 0);
+}
+
+static void look(struct world *w)
+{
+	struct ddps_wc wc;
+
+	cr_assert_eq(ddps_cq_poll(w->cq, &wc, 1), 0);
+}
+
+static void arrive(struct world *w, unsigned n)
+{
+	struct ddps_wc wc;
+
+	while (n--) {
+		cr_assert_eq(ddps_cq_wait(w->far_cq, &wc, 1, E2E_MS), 1);
+		cr_assert_eq(wc.status, DDPS_WC_SUCCESS);
+	}
+}
+
+Test(gather, the_first_leaves_and_those_behind_it_together, .timeout = 60)
+{
+	struct world w;
+
+	open_with(&w, true, false);
+	post(&w, 1, LEN, 0);
+	cr_expect_eq(calls(&w), 1, "it is alone, as far as anybody knows");
+	arrive(&w, 1);
+	post(&w, 10, LEN, 0);
+	cr_expect_eq(calls(&w), 1);
+	look(&w);
+	cr_expect_eq(calls(&w), 2);
+	arrive(&w, 10);
+	for (unsigned i = 0; i < 3; i++) { /* one between two looks waits for nothing */
+		post(&w, 1, LEN, 0);
+		cr_expect_eq(calls(&w), 3 + i);
+		look(&w);
+	}
+	arrive(&w, 3);
+	shut(&w);
+}
+
+Test(gather, without_it_each_leaves_alone, .timeout = 60)
+{
+	struct world w;
+
+	open_with(&w, false, false);
+	post(&w, 10, LEN, 0);
+	cr_expect_eq(calls(&w), 10);
+	arrive(&w, 10);
+	shut(&w);
+}
+
+Test(gather, enough_of_them_wait_for_no_others, .timeout = 60)
+{
+	struct world w;
+
+	open_with(&w, true, false);
+	post(&w, 1 + 63, LEN, 0);
+	cr_expect_eq(calls(&w), 1);
+	post(&w, 1, LEN, 0);
+	cr_expect_eq(calls(&w), 2, "64 of them");
+	post(&w, 1, LEN, 0);
+	post(&w, 1, BIG, 0);
+	cr_expect_eq(calls(&w), 3, "more than 32 KiB");
+	arrive(&w, 1 + 64 + 2);
+	shut(&w);
+}
+
+/* One that says that more follow is kept for those, but no longer than others. */
+Test(gather, a_list_whose_end_never_comes_leaves, .timeout = 60)
+{
+	struct world w;
+
+	open_with(&w, true, false);
+	post(&w, 3, LEN, DDPS_WR_MORE);
+	cr_expect_eq(calls(&w), 0);
+	look(&w);
+	cr_expect_eq(calls(&w), 1);
+	post(&w, 3, LEN, DDPS_WR_MORE);
+	post(&w, 1, LEN, 0);
+	cr_expect_eq(calls(&w), 2, "a list is one request");
+	arrive(&w, 7);
+	shut(&w);
+}
+
+static void looks_by(int (*how)(struct world *w))
+{
+	struct world w;
+
+	open_with(&w, true, false);
+	post(&w, 1 + 4, LEN, 0);
+	cr_expect_eq(calls(&w), 1);
+	cr_expect_eq(how(&w), 0);
+	cr_expect_eq(calls(&w), 2);
+	arrive(&w, 5);
+	shut(&w);
+}
+
+static int by_wait(struct world *w)
+{
+	struct ddps_wc wc;
+
+	return ddps_cq_wait(w->cq, &wc, 1, 0) == DDPS_E_TIMEDOUT ? 0 : -1;
+}
+
+static int by_arm(struct world *w)
+{
+	return ddps_cq_arm(w->cq, false);
+}
+
+static int by_arm_next(struct world *w)
+{
+	return ddps_cq_arm_next(w->cq, true);
+}
+
+static int by_event(struct world *w)
+{
+	struct ddps_event ev;
+
+	return ddps_event_get(w->near.ctx, &ev);
+}
+
+static int by_progress(struct world *w)
+{
+	return ddps_progress(w->near.ctx, 0) < 0 ? -1 : 0;
+}
+
+static int by_flush(struct world *w)
+{
+	return ddps_ctx_flush(w->near.ctx, 0);
+}
+
+static int by_disconnect(struct world *w)
+{
+	return ddps_disconnect(w->ep);
+}
+
+Test(gather, every_way_to_look_lets_them_go, .timeout = 60)
+{
+	looks_by(by_wait);
+	looks_by(by_arm);
+	looks_by(by_arm_next);
+	looks_by(by_event);
+	looks_by(by_progress);
+	looks_by(by_flush);
+	looks_by(by_disconnect);
+}
+
+Test(gather, nothing_waits_while_a_queue_is_armed, .timeout = 60)
+{
+	struct world w;
+
+	open_with(&w, true, false);
+	cr_assert_eq(ddps_cq_arm_next(w.cq, false), 0);
+	post(&w, 5, LEN, 0);
+	cr_expect_eq(calls(&w), 5);
+	arrive(&w, 5);
+	shut(&w);
+}
+
+/* A program that posts and then does something else; whoever has done that once is not made to wait
+ * again soon. */
+Test(gather, the_library_thread_lets_them_go, .timeout = 60)
+{
+	struct world w;
+
+	open_with(&w, true, true);
+	post(&w, 1 + 2, LEN, 0);
+	arrive(&w, 3);
+	while (calls(&w) < 2) /* it is counted behind the call that sends */
+		usleep(100);
+	for (unsigned i = 0; i < 16; i++) {
+		unsigned before = calls(&w);
+
+		post(&w, 1, LEN, 0);
+		cr_expect_eq(calls(&w), before + 1, "request %u", i);
+	}
+	arrive(&w, 16);
+	shut(&w);
+}
+
+/* The same while the thread keeps away, since the program has polled. */
+Test(gather, the_thread_lets_them_go_at_the_end_of_its_nap, .timeout = 60)
+{
+	struct world w;
+
+	open_with(&w, true, true);
+	for (unsigned i = 0; i < 2000; i++)
+		look(&w);
+	post(&w, 1 + 2, LEN, 0);
+	arrive(&w, 3);
+	shut(&w);
+}
+
+Test(gather, a_session_that_goes_takes_what_waits_with_it, .timeout = 60)
+{
+	struct world w;
+
+	open_with(&w, true, false);
+	post(&w, 1 + 4, LEN, 0);
+	ddps_ep_free(w.ep);
+	cr_expect_eq(calls(&w), 1);
+	w.ep = NULL;
+	look(&w);
+	shut(&w);
+}
+
+Test(gather, flushing_has_an_end, .timeout = 60)
+{
+	int flushed = 0;
+	struct world w;
+
+	open_with(&w, true, false);
+	w.flushed = &flushed;
+	post(&w, 1, LEN, 0);
+	cr_expect_eq(flushed, DDPS_E_TIMEDOUT);
+	w.flushed = NULL;
+	arrive(&w, 1);
+	shut(&w);
+}
