@@ -1,16 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* libddpsess-conform as programs see it: options, the cases' list, runs of many cases. */
-#include "conform/profile/conform_profile.h"
+#include "conform/caller.h"
 #include "conform/run.h"
-#include "conform/sized.h"
 #include <ddpsess/conform.h>
 #include <fnmatch.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
 #define WAIT_MS 5000u
-#define LARGEST 4096u /* no struct of ours is larger: a struct_size that was never set */
 
 _Static_assert((int)DDPS_CONFORM_TCP == (int)CF_TCP && (int)DDPS_CONFORM_SCTP == (int)CF_SCTP &&
 		       (int)DDPS_CONFORM_RESPONDER == (int)CF_RESPONDER &&
@@ -39,20 +36,6 @@ void ddps_conform_options_init_sized(struct ddps_conform_options *o, size_t size
 		o->struct_size = size;
 }
 
-int conform_take_sized(void *to, size_t size, const void *from)
-{
-	size_t given;
-
-	memcpy(&given, from, sizeof given);
-	if (given < size || given > LARGEST)
-		return DDPS_E_INVAL;
-	for (size_t i = size; i < given; i++)
-		if (((const uint8_t *)from)[i])
-			return DDPS_E_UNSUPPORTED;
-	memcpy(to, from, size);
-	return 0;
-}
-
 /* ---- cases ---- */
 
 static struct ddps_conform_case shown(const struct cf_case *c)
@@ -79,29 +62,10 @@ int ddps_conform_case(size_t i, struct ddps_conform_case *c)
 
 struct run {
 	struct ddps_conform_options o;
-	struct ddps_conform_calls calls;
-	struct ddps_conform_sum sum;
+	struct conform_caller caller;
 	struct cf_run cf;
-	struct cf_profile known;
-	uint32_t number;
 	bool reached; /* something has answered */
-	char *why;
-	size_t why_len;
 };
-
-static int fault(struct run *r, int err, const char *fmt, ...)
-	__attribute__((format(printf, 3, 4)));
-
-static int fault(struct run *r, int err, const char *fmt, ...)
-{
-	va_list ap;
-
-	va_start(ap, fmt);
-	if (r->why_len)
-		vsnprintf(r->why, r->why_len, fmt, ap);
-	va_end(ap);
-	return err;
-}
 
 /* A peer connects to a responder, so its URI must name one. */
 static bool whole(const char *uri)
@@ -126,52 +90,41 @@ static int plan(struct run *r)
 				 .limit_ms = o->wait_ms,
 				 .pause_ms = o->pause_ms };
 	if (!o->wait_ms || o->wait_ms > INT32_MAX || o->target > DDPS_CONFORM_INITIATOR)
-		return fault(r, DDPS_E_INVAL, "a wait or a role that there is not");
+		return conform_caller_fault(&r->caller, DDPS_E_INVAL,
+					    "a wait or a role that there is not");
 	if (o->command && (!o->uri || o->target != DDPS_CONFORM_INITIATOR))
-		return fault(r, DDPS_E_INVAL, "a command is for initiators, at a URI");
+		return conform_caller_fault(&r->caller, DDPS_E_INVAL,
+					    "a command is for initiators, at a URI");
 	if (!o->uri) {
 		r->cf.wire = o->wire;
 		if (o->wire != DDPS_CONFORM_TCP && o->wire != DDPS_CONFORM_SCTP)
-			return fault(r, DDPS_E_INVAL, "self mode takes one wire, TCP or SCTP");
+			return conform_caller_fault(&r->caller, DDPS_E_INVAL,
+						    "self mode takes one wire, TCP or SCTP");
 		return 0;
 	}
 	if (ddps_uri_check(o->uri, why, sizeof why))
-		return fault(r, DDPS_E_ADDRESS, "%s", why);
+		return conform_caller_fault(&r->caller, DDPS_E_ADDRESS, "%s", why);
 	if (o->target == DDPS_CONFORM_RESPONDER && !whole(o->uri))
-		return fault(r, DDPS_E_ADDRESS, "%s: a host, and a port other than 0, are needed",
-			     o->uri);
+		return conform_caller_fault(&r->caller, DDPS_E_ADDRESS,
+					    "%s: a host, and a port other than 0, are needed",
+					    o->uri);
 	r->cf.wire = !strncmp(o->uri, "tcp:", 4) ? CF_TCP : CF_SCTP;
 	return 0;
 }
 
-static enum ddps_conform_verdict judge(const struct cf_result *res, const char *known)
-{
-	return res->verdict == CF_PASS	 ? DDPS_CONFORM_PASS
-	       : res->verdict == CF_SKIP ? DDPS_CONFORM_SKIP
-	       : known			 ? DDPS_CONFORM_KNOWN
-					 : DDPS_CONFORM_FAIL;
-}
-
 static void tell(struct run *r, const struct cf_case *c, const struct cf_result *res, uint64_t ns)
 {
-	const char *known = cf_profile_find(&r->known, c->name);
-	struct ddps_conform_result out = {
+	const struct ddps_conform_result out = {
 		.c = shown(c),
-		.verdict = judge(res, known),
-		.number = ++r->number,
+		.verdict = res->verdict == CF_PASS   ? DDPS_CONFORM_PASS
+			   : res->verdict == CF_SKIP ? DDPS_CONFORM_SKIP
+						     : DDPS_CONFORM_FAIL,
 		.why = res->why,
-		.known = known,
 		.ns = ns,
 		.first = res->trace ? cf_trace_first(res->trace) : NULL,
 	};
-	uint32_t *count[] = { [DDPS_CONFORM_PASS] = &r->sum.pass,
-			      [DDPS_CONFORM_FAIL] = &r->sum.fail,
-			      [DDPS_CONFORM_KNOWN] = &r->sum.known,
-			      [DDPS_CONFORM_SKIP] = &r->sum.skip };
 
-	++*count[out.verdict];
-	if (r->calls.result)
-		r->calls.result(r->calls.user, &out);
+	conform_caller_tell(&r->caller, &out);
 }
 
 static int one(struct run *r, const struct cf_case *c)
@@ -187,7 +140,8 @@ static int one(struct run *r, const struct cf_case *c)
 		snprintf(res.why, sizeof res.why, "%s", not_here);
 	if (res.unreachable && !r->reached) {
 		/* Nobody has answered yet: the other cases would say the same. */
-		err = fault(r, DDPS_E_REFUSED, "%s: %s", r->cf.uri, res.why);
+		err = conform_caller_fault(&r->caller, DDPS_E_REFUSED, "%s: %s", r->cf.uri,
+					   res.why);
 	} else {
 		r->reached |= res.verdict != CF_SKIP;
 		tell(r, c, &res, cf_now() - begin);
@@ -205,7 +159,7 @@ static int all(struct run *r)
 	for (size_t i = 0; !err && (c = cf_case_at(i)); i++) {
 		if (!(c->wires & r->cf.wire) || (r->o.pattern && fnmatch(r->o.pattern, c->name, 0)))
 			continue;
-		if (r->calls.go_on && !r->calls.go_on(r->calls.user))
+		if (r->caller.calls.go_on && !r->caller.calls.go_on(r->caller.calls.user))
 			break;
 		err = one(r, c);
 	}
@@ -215,22 +169,20 @@ static int all(struct run *r)
 int ddps_conform_run(const struct ddps_conform_options *o, const struct ddps_conform_calls *calls,
 		     struct ddps_conform_sum *sum, char *why, size_t why_len)
 {
-	struct run r = { .why = why, .why_len = why_len };
-	char bad[300];
+	struct run r = { .caller = { .why = why, .why_len = why_len } };
 	int err = conform_take_sized(&r.o, sizeof r.o, o);
 
-	if (!err && calls)
-		err = conform_take_sized(&r.calls, sizeof r.calls, calls);
 	if (err)
-		return fault(&r, err, "options of another release than this library's");
+		return conform_caller_fault(&r.caller, err,
+					    "options of another release than this library's");
 	err = plan(&r);
+	if (!err)
+		err = conform_caller_take(&r.caller, calls, r.o.profile);
 	if (err)
 		return err;
-	if (r.o.profile && cf_profile_load(&r.known, r.o.profile, bad, sizeof bad))
-		return fault(&r, DDPS_E_ADDRESS, "%s", bad);
 	err = all(&r);
-	cf_profile_free(&r.known);
+	cf_profile_free(&r.caller.known);
 	if (sum)
-		*sum = r.sum;
+		*sum = r.caller.sum;
 	return err;
 }

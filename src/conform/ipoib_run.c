@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The suite for IPoIB as programs see it: options, the list of cases, runs. */
+#include "conform/caller.h"
 #include "conform/ipoib/peer.h"
-#include "conform/profile/conform_profile.h"
-#include "conform/sized.h"
 #include <ddpsess/conform_ipoib.h>
 #include <fnmatch.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -73,28 +71,9 @@ int ddps_conform_ipoib_case(size_t i, struct ddps_conform_case *c)
 
 struct run {
 	struct ddps_conform_ipoib_options o;
-	struct ddps_conform_calls calls;
-	struct ddps_conform_sum sum;
-	struct cf_profile known;
+	struct conform_caller caller;
 	struct ci ci;
-	uint32_t number;
-	char *why;
-	size_t why_len;
 };
-
-static int fault(struct run *r, int err, const char *fmt, ...)
-	__attribute__((format(printf, 3, 4)));
-
-static int fault(struct run *r, int err, const char *fmt, ...)
-{
-	va_list ap;
-
-	va_start(ap, fmt);
-	if (r->why_len)
-		vsnprintf(r->why, r->why_len, fmt, ap);
-	va_end(ap);
-	return err;
-}
 
 static int plan(struct run *r)
 {
@@ -124,32 +103,24 @@ static int plan(struct run *r)
 	    p->mtu < 1 || p->mtu > 5 || p->life > 31 || !(p->pkey & 0x7fff) || !p->limit_ms ||
 	    p->limit_ms > INT32_MAX || o->thorough > 1 || o->reserved || o->gid[0] != 0xfe ||
 	    p->target - p->ip < p->ips)
-		return fault(r, DDPS_E_INVAL,
-			     "an address, key, MTU or time that there is not, or a target among "
-			     "the own addresses");
+		return conform_caller_fault(
+			&r->caller, DDPS_E_INVAL,
+			"an address, key, MTU or time that there is not, or a target among "
+			"the own addresses");
 	return 0;
 }
 
 static void tell(struct run *r, const struct ci_case *c, enum ddps_conform_verdict v, uint64_t ns)
 {
-	const char *known = cf_profile_find(&r->known, c->name);
-	struct ddps_conform_result out = {
+	const struct ddps_conform_result out = {
 		.c = shown(c),
-		.verdict = v == DDPS_CONFORM_FAIL && known ? DDPS_CONFORM_KNOWN : v,
-		.number = ++r->number,
+		.verdict = v,
 		.why = r->ci.why,
-		.known = known,
 		.ns = ns,
 		.first = r->ci.trace ? cf_trace_first(r->ci.trace) : NULL,
 	};
-	uint32_t *count[] = { [DDPS_CONFORM_PASS] = &r->sum.pass,
-			      [DDPS_CONFORM_FAIL] = &r->sum.fail,
-			      [DDPS_CONFORM_KNOWN] = &r->sum.known,
-			      [DDPS_CONFORM_SKIP] = &r->sum.skip };
 
-	++*count[out.verdict];
-	if (r->calls.result)
-		r->calls.result(r->calls.user, &out);
+	conform_caller_tell(&r->caller, &out);
 }
 
 /* Everything of the case before is gone. */
@@ -241,7 +212,7 @@ static int find_target(struct run *r)
 
 	fresh(ci);
 	if (setjmp(ci->leave))
-		return fault(r, DDPS_E_REFUSED, "%s", ci->why);
+		return conform_caller_fault(&r->caller, DDPS_E_REFUSED, "%s", ci->why);
 	if (ci->sa)
 		ci_sa_start(ci);
 	else
@@ -281,7 +252,7 @@ static int all(struct run *r)
 		if (!met)
 			err = find_target(r);
 		met = true;
-		if (err || (r->calls.go_on && !r->calls.go_on(r->calls.user)))
+		if (err || (r->caller.calls.go_on && !r->caller.calls.go_on(r->caller.calls.user)))
 			break;
 		one(r, c);
 	}
@@ -291,18 +262,16 @@ static int all(struct run *r)
 static int prepare(struct run *r, const struct ddps_conform_ipoib_options *o,
 		   const struct ddps_conform_calls *calls)
 {
-	char bad[300];
 	int err = conform_take_sized(&r->o, sizeof r->o, o);
 
-	if (!err && calls)
-		err = conform_take_sized(&r->calls, sizeof r->calls, calls);
 	if (err)
-		return fault(r, err, "options of another release than this library's");
+		return conform_caller_fault(&r->caller, err,
+					    "options of another release than this library's");
 	err = plan(r);
+	if (!err)
+		err = conform_caller_take(&r->caller, calls, r->o.profile);
 	if (err)
 		return err;
-	if (r->o.profile && cf_profile_load(&r->known, r->o.profile, bad, sizeof bad))
-		return fault(r, DDPS_E_ADDRESS, "%s", bad);
 	r->ci.ev_end = &r->ci.ev;
 	r->ci.random = r->o.seed * 2654435761u + 12345;
 	r->ci.next_id = r->ci.random << 8 | 1;
@@ -321,20 +290,20 @@ int ddps_conform_ipoib_run(const struct ddps_conform_ipoib_options *o,
 
 	if (!r)
 		return DDPS_E_NOMEM;
-	r->why = why;
-	r->why_len = why_len;
+	r->caller.why = why;
+	r->caller.why_len = why_len;
 	r->ci.unicast = r->ci.multicast = -1;
 	err = prepare(r, o, calls);
 	if (!err) {
 		if (ci_open(&r->ci, bad, sizeof bad))
-			err = fault(r, DDPS_E_SYSTEM, "%s", bad);
+			err = conform_caller_fault(&r->caller, DDPS_E_SYSTEM, "%s", bad);
 		if (!err)
 			err = all(r);
 		ci_close(&r->ci);
-		cf_profile_free(&r->known);
+		cf_profile_free(&r->caller.known);
 	}
 	if (sum)
-		*sum = r->sum;
+		*sum = r->caller.sum;
 	free(r);
 	return err;
 }

@@ -41,6 +41,7 @@ struct ddps_sctp_addr {
 	uint8_t ip[16];
 	uint32_t scope; /* IPv6 link-local: the interface; else 0 */
 };
+bool ddps_sc_addr_eq(const struct ddps_sctp_addr *a, const struct ddps_sctp_addr *b);
 
 /* Where a packet comes from or goes to. */
 struct ddps_sctp_route {

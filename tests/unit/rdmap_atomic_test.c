@@ -213,7 +213,7 @@ Test(rdmap_atomic, completions_in_order_and_one_budget,
 	cr_expect_eq(s.sq[4].original, 14);
 }
 
-/* Reference 6.4, the requests. */
+/* RFC 7306 section 8, the requests. */
 Test(rdmap_atomic, request_errors,
      .description = "7306-5.1.1-2 7306-5.1.1-3 7306-5.1.1-4 7306-5.1.1-5 7306-5.1.2-3 7306-5.1.2-4 "
 		    "7306-5.1.2-5 7306-5.1.2-6 7306-5.2.1-9 7306-8.1-2 7306-8.2-4 7306-8.2-5")

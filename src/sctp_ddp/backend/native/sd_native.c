@@ -72,7 +72,7 @@ static void add_own(struct ddps_uri_addrs *list, const struct sockaddr_storage *
 
 	ddps_sd_set_port(&ss, 0);
 	for (unsigned i = 0; i < list->n; i++)
-		if (!memcmp(&list->at[i], &ss, sizeof ss))
+		if (ddps_sn_same_addr(&list->at[i], &ss))
 			return;
 	list->at[list->n++] = ss;
 }
@@ -81,10 +81,9 @@ static void add_own(struct ddps_uri_addrs *list, const struct sockaddr_storage *
 static uint32_t way_mtu(const struct ddps_sn_env *ne, const struct sockaddr_storage *to,
 			const struct sockaddr_storage *local)
 {
-	struct ddps_sctp_addr a = ddps_sn_addr(to), b = ddps_sn_addr(local);
-	bool same = a.family == b.family && a.scope == b.scope && !memcmp(a.ip, b.ip, sizeof a.ip);
+	struct ddps_sctp_addr a = ddps_sn_addr(to);
 
-	if (ne->host_mtu && (same || (a.family == 4 && a.ip[0] == 127)))
+	if (ne->host_mtu && (ddps_sn_same_addr(to, local) || (a.family == 4 && a.ip[0] == 127)))
 		return ne->host_mtu;
 	return ddps_sd_sock_mtu(to);
 }

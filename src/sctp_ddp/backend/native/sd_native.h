@@ -143,6 +143,8 @@ void ddps_sn_homes_text(const struct ddps_sn_homes *h, uint16_t port, char *buf,
 
 void ddps_sn_readable(void *user, uint32_t events);
 struct ddps_sctp_addr ddps_sn_addr(const struct sockaddr_storage *ss);
+/* Whatever the ports are; mapped IPv4 is the same as IPv4. */
+bool ddps_sn_same_addr(const struct sockaddr_storage *a, const struct sockaddr_storage *b);
 /* As @family's sockets want it, IPv4 mapped on those of IPv6.  Returns its length. */
 socklen_t ddps_sn_sockaddr(const struct ddps_sctp_addr *a, uint16_t port, int family,
 			   struct sockaddr_storage *ss);

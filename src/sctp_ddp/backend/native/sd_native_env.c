@@ -155,15 +155,11 @@ static bool bound_to(const struct ddps_sn_sock *s, const struct sockaddr_storage
 {
 	struct sockaddr_storage have = { 0 };
 	socklen_t len = sizeof have;
-	struct ddps_sctp_addr a, b;
 
 	if (!s || s->shared || s->homes || s->raw != raw || s->family != want->ss_family ||
 	    getsockname(s->io.fd, (struct sockaddr *)&have, &len) < 0)
 		return false;
-	a = ddps_sn_addr(&have);
-	b = ddps_sn_addr(want);
-	return !memcmp(a.ip, b.ip, sizeof a.ip) && a.family == b.family && a.scope == b.scope &&
-	       (raw || s->port == ddps_sd_port_number(want));
+	return ddps_sn_same_addr(&have, want) && (raw || s->port == ddps_sd_port_number(want));
 }
 
 int ddps_sn_sock_bind(struct ddps_sn_env *ne, const struct sockaddr *sa, socklen_t len, int encap,

@@ -31,17 +31,11 @@ int ddps_sn_way(const struct sockaddr_storage *from, const struct sockaddr_stora
 	return err;
 }
 
-static bool same(const struct ddps_sctp_addr *a, const struct ddps_sctp_addr *b)
-{
-	return a->family == b->family && a->scope == b->scope &&
-	       !memcmp(a->ip, b->ip, sizeof a->ip);
-}
-
 static unsigned place(const struct ddps_sctp_addr *a, const struct ddps_sctp_addr *list, unsigned n)
 {
 	unsigned i = 0;
 
-	while (i < n && !same(a, &list[i]))
+	while (i < n && !ddps_sc_addr_eq(a, &list[i]))
 		i++;
 	return i;
 }
@@ -78,7 +72,7 @@ static bool same_list(const struct ddps_sn_homes *a, const struct ddps_sn_homes 
 	if (a->n != b->n)
 		return false;
 	for (unsigned i = 0; i < a->n; i++)
-		if (!same(&a->at[i], &b->at[i]))
+		if (!ddps_sc_addr_eq(&a->at[i], &b->at[i]))
 			return false;
 	return true;
 }

@@ -44,6 +44,13 @@ struct ddps_sctp_addr ddps_sn_addr(const struct sockaddr_storage *ss)
 	return a;
 }
 
+bool ddps_sn_same_addr(const struct sockaddr_storage *a, const struct sockaddr_storage *b)
+{
+	const struct ddps_sctp_addr x = ddps_sn_addr(a), y = ddps_sn_addr(b);
+
+	return ddps_sc_addr_eq(&x, &y);
+}
+
 socklen_t ddps_sn_sockaddr(const struct ddps_sctp_addr *a, uint16_t port, int family,
 			   struct sockaddr_storage *ss)
 {
