@@ -156,21 +156,38 @@ static __attribute__((noinline, cold)) void tell_sleepers(struct ddps_cq *cq)
 		ddps_wake_driven(cq->ctx);
 }
 
+/* Something has come that an arming like @meets, or one that meets more, waits for. */
+static inline void tell(struct ddps_cq *cq, enum armed meets)
+{
+	if (cq->armed >= meets)
+		cq_notify(cq);
+	else if (cq->untold != ARMED_SOLICITED)
+		cq->untold = meets;
+}
+
+/* Whether nobody is to be told of this one. */
+static __attribute__((noinline, cold)) bool is_hushed(const struct ddps_wc *wc)
+{
+	unsigned queue = wc->op == DDPS_OP_RECV ? DDPS_HUSH_RECVS : DDPS_HUSH_SENDS;
+
+	if (wc->status != DDPS_WC_FLUSHED || !(wc->ep->hush & queue))
+		return false;
+	wc->ep->hushed |= (uint8_t)queue;
+	return true;
+}
+
 bool ddps_cq_push(struct ddps_cq *cq, const struct ddps_wc *wc)
 {
-	enum armed meets =
-		wc->solicited || wc->status != DDPS_WC_SUCCESS ? ARMED_SOLICITED : ARMED_ANY;
-
 	if (cq->count == cq->depth)
 		return false;
 	cq->ctx->cqs_filled += !cq->count;
 	*cq_entry(cq, cq->count++) = *wc;
 	if (cq->sleepers | cq->ctx->progress_sleepers)
 		tell_sleepers(cq);
-	if (cq->armed >= meets)
-		cq_notify(cq);
-	else if (cq->untold != ARMED_SOLICITED)
-		cq->untold = meets;
+	if (wc->status == DDPS_WC_SUCCESS)
+		tell(cq, wc->solicited ? ARMED_SOLICITED : ARMED_ANY);
+	else if (!is_hushed(wc))
+		tell(cq, ARMED_SOLICITED);
 	return true;
 }
 
@@ -321,6 +338,27 @@ int ddps_ep_unfetched(struct ddps_ep *ep)
 		n += count_of(ep->send_cq, ep);
 	ddps_ctx_leave(ep->ctx);
 	return n;
+}
+
+int ddps_ep_hush(struct ddps_ep *ep, unsigned queues)
+{
+	unsigned due;
+	int err;
+
+	if (queues & ~(unsigned)(DDPS_HUSH_SENDS | DDPS_HUSH_RECVS))
+		return DDPS_E_INVAL;
+	err = ddps_ctx_enter(ep->ctx);
+	if (err < 0)
+		return err;
+	due = ep->hushed & ~queues;
+	ep->hush = (uint8_t)queues;
+	ep->hushed &= (uint8_t)queues;
+	if (due & DDPS_HUSH_RECVS && ep->recv_cq->count)
+		tell(ep->recv_cq, ARMED_SOLICITED);
+	if (due & DDPS_HUSH_SENDS && ep->send_cq->count)
+		tell(ep->send_cq, ARMED_SOLICITED);
+	ddps_ctx_leave(ep->ctx);
+	return 0;
 }
 
 struct wanted {

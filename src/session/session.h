@@ -213,6 +213,7 @@ struct ddps_ep {
 	uint64_t moved_seen, taken_seen; /* by the close timer; by the stall timer */
 	uint32_t close_ms, nudge_ms;
 	bool flush_late;
+	uint8_t hush, hushed; /* DDPS_HUSH_*; and where something was flushed since */
 	bool shared_rq; /* it has no receive queue of its own */
 	struct ddps_late *late, **late_end;
 	uint32_t late_count;

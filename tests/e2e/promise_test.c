@@ -161,6 +161,60 @@ Test(promise, a_queue_that_counts_its_notifications, .timeout = 30)
 	e2e_close(&e);
 }
 
+static void flush_one(struct e2e_end *end)
+{
+	cr_assert_eq(ddps_post_recv(end->ep, 7, NULL, 0), 0);
+	cr_assert_eq(ddps_abort(end->ep), 0);
+}
+
+/* Whoever sleeps sleeps on, until the endpoint may be heard again. */
+Test(promise, a_hushed_endpoint_is_flushed_without_a_notification, .timeout = 30)
+{
+	struct ddps_wc wc[4];
+	struct e2e e;
+	int fd;
+
+	e2e_up(&e, e2e_wires[0]);
+	fd = ddps_cq_fd(e.cq);
+	cr_expect_eq(ddps_ep_hush(e.a.ep, 4), DDPS_E_INVAL);
+	cr_assert_eq(ddps_ep_hush(e.a.ep, DDPS_HUSH_RECVS), 0);
+	cr_assert_eq(ddps_cq_arm_next(e.cq, false), 0);
+	flush_one(&e.a);
+	cr_expect_not(take_one(fd), "it was told of");
+	cr_assert_eq(ddps_cq_arm_next(e.cq, false), 0);
+	cr_expect_not(take_one(fd), "an arming was told of it");
+	cr_assert_eq(ddps_ep_hush(e.a.ep, 0), 0);
+	cr_expect(take_one(fd), "it is told of now");
+	cr_expect_not(take_one(fd), "once");
+	cr_assert_eq(ddps_ep_hush(e.a.ep, 0), 0);
+	cr_assert_eq(ddps_cq_arm_next(e.cq, false), 0);
+	cr_expect_not(take_one(fd), "and not again");
+	cr_expect_eq(ddps_cq_poll(e.cq, wc, 4), 1);
+	cr_expect(wc[0].wr_id == 7 && wc[0].status == DDPS_WC_FLUSHED);
+	e2e_close(&e);
+}
+
+/* What was polled needs no notification, and the other queue is as loud as ever. */
+Test(promise, a_hushed_queue_is_one_of_two, .timeout = 30)
+{
+	struct ddps_wc wc[4];
+	struct e2e e;
+	int fd;
+
+	e2e_up(&e, e2e_wires[0]);
+	fd = ddps_cq_fd(e.cq);
+	cr_assert_eq(ddps_ep_hush(e.a.ep, DDPS_HUSH_RECVS), 0);
+	cr_assert_eq(ddps_ep_hush(e.b.ep, DDPS_HUSH_SENDS), 0);
+	cr_assert_eq(ddps_cq_arm_next(e.cq, true), 0);
+	flush_one(&e.a);
+	cr_expect_eq(ddps_cq_poll(e.cq, wc, 4), 1);
+	cr_assert_eq(ddps_ep_hush(e.a.ep, 0), 0);
+	cr_expect_not(take_one(fd), "an empty queue has nothing to tell");
+	flush_one(&e.b);
+	cr_expect(take_one(fd), "its receives are not hushed");
+	e2e_close(&e);
+}
+
 static void count(void *user)
 {
 	++*(unsigned *)user;

@@ -6,7 +6,8 @@
 #include <string.h>
 #include <time.h>
 
-#define PAIRS 300 /* more than share a port */
+#define PAIRS  300	/* more than share a port */
+#define NOBODY 0xef0009 /* behind a port where nobody listens */
 
 struct side {
 	struct ibv_context *ctx;
@@ -429,4 +430,89 @@ Test(verbs_oob, numbers_differ, .timeout = 60)
 	for (int i = 0; i < PAIRS; i++)
 		cr_expect_eq(ibv_destroy_qp(qp[i]), 0);
 	down(&a);
+}
+
+/* ---- channels ---- */
+
+/* With a queue that tells, and a receive posted. */
+static struct ibv_comp_channel *up_told(struct side *s)
+{
+	struct ibv_comp_channel *ch;
+
+	up(s);
+	cr_assert_eq(ibv_destroy_qp(s->qp), 0);
+	cr_assert_eq(ibv_destroy_cq(s->cq), 0);
+	ch = ibv_create_comp_channel(s->ctx);
+	s->cq = ibv_create_cq(s->ctx, 64, NULL, ch, 0);
+	cr_assert(ch && s->cq);
+	s->qp = queue_pair(s, IBV_QPT_RC);
+	listen_to(s);
+	return ch;
+}
+
+static void down_told(struct side *s, struct ibv_comp_channel *ch)
+{
+	if (s->qp)
+		cr_expect_eq(ibv_destroy_qp(s->qp), 0);
+	s->qp = NULL;
+	cr_expect_eq(ibv_destroy_cq(s->cq), 0);
+	cr_expect_eq(ibv_destroy_comp_channel(ch), 0);
+	s->cq = ibv_create_cq(s->ctx, 1, NULL, NULL, 0);
+	down(s);
+}
+
+static void acked(struct ibv_comp_channel *ch)
+{
+	struct ibv_cq *cq;
+	void *user;
+
+	cr_assert(vt_readable(ch->fd, VT_MS));
+	cr_assert_eq(ibv_get_cq_event(ch, &cq, &user), 0);
+	ibv_ack_cq_events(cq, 1);
+}
+
+/*
+ * On InfiniBand the end of a queue pair is no event of its queues, nor of its peer's.  Programs that
+ * acknowledge all events before they destroy the queue pair would wait for ever for another one.
+ */
+VT_TEST(verbs_oob, a_queue_pair_that_goes_wakes_nobody)
+{
+	struct ibv_comp_channel *ca, *cb;
+	struct side a, b;
+
+	ca = up_told(&a);
+	cb = up_told(&b);
+	meet(&a, &b);
+	meet(&b, &a);
+	cr_assert_eq(say(&a, "hello", IBV_SEND_SIGNALED), 0);
+	cr_expect_eq(next(&a).status, IBV_WC_SUCCESS);
+	cr_expect_eq(next(&b).status, IBV_WC_SUCCESS);
+	listen_to(&b);
+	cr_assert_eq(ibv_req_notify_cq(a.cq, 0), 0);
+	cr_assert_eq(ibv_req_notify_cq(b.cq, 0), 0);
+	cr_assert_eq(ibv_destroy_qp(a.qp), 0);
+	a.qp = NULL;
+	cr_expect(!vt_readable(ca->fd, 0), "its own queue");
+	cr_expect(!vt_readable(cb->fd, 200), "its peer's queue");
+	/* what the program does itself is told of */
+	cr_assert_eq(to(b.qp, IBV_QPS_ERR), 0);
+	acked(cb);
+	cr_expect_eq(next(&b).status, IBV_WC_WR_FLUSH_ERR);
+	down_told(&a, ca);
+	down_told(&b, cb);
+}
+
+/* A peer that is not there is no orderly end. */
+VT_TEST(verbs_oob, a_connection_that_fails_is_told_of)
+{
+	struct ibv_comp_channel *ch;
+	struct side a;
+
+	setenv("DDPSESS_RETRY_MS", "50", 1);
+	ch = up_told(&a);
+	cr_assert_eq(ibv_req_notify_cq(a.cq, 0), 0);
+	cr_assert_eq(to_rtr(a.qp, NOBODY, &a.gid), 0);
+	acked(ch);
+	cr_expect_eq(next(&a).status, IBV_WC_WR_FLUSH_ERR);
+	down_told(&a, ch);
 }

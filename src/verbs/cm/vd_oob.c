@@ -296,6 +296,7 @@ void vd_oob_release(struct vd_qp *qp)
 		ddps_post_recv(qp->ep, o->held[i], NULL, 0);
 	o->nheld = 0;
 	pthread_mutex_unlock(&qp->lock);
+	ddps_ep_hush(qp->ep, 0); /* now they are told of */
 }
 
 /* ---- the two ways to a session ---- */
@@ -428,6 +429,7 @@ static int get_ready(struct vd_qp *qp, const struct ibv_qp_attr *attr, int mask)
 	o->ird = mask & IBV_QP_MAX_DEST_RD_ATOMIC ? attr->max_dest_rd_atomic : VD_IRD;
 	o->known = true;
 	o->active = d < 0;
+	ddps_ep_hush(qp->ep, DDPS_HUSH_RECVS); /* see vd_oob_hold */
 	qp->qp.qp_base.state = IBV_QPS_RTR;
 	d = o->active ? dial(qp, gid) : 0;
 	return d ? d : answer(qp);

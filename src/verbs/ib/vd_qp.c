@@ -227,6 +227,9 @@ VD_API int ibv_destroy_qp(struct ibv_qp *ibqp)
 	if (!vd_mine(vd_of(ibqp->context, struct vd_context, v.context)->p))
 		return vd_refuse(EINVAL); /* the parent's, from before a fork */
 	pthread_mutex_lock(&p->lock);
+	/* A program that has acknowledged all events may not count on another one: Gloo does not. */
+	if (qp->ep)
+		ddps_ep_hush(qp->ep, DDPS_HUSH_SENDS | DDPS_HUSH_RECVS);
 	if (qp->oob && qp->phase == VD_QP_UP)
 		vd_qp_close(qp); /* nobody else would: such programs have no call for it */
 	await_end(p, qp);

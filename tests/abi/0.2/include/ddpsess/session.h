@@ -522,6 +522,25 @@ DDPS_API void ddps_ep_free(struct ddps_ep *ep);
  */
 DDPS_API int ddps_ep_allow(struct ddps_ep *ep, unsigned rights);
 
+/* Of ddps_ep_hush. */
+#define DDPS_HUSH_SENDS 0x1
+#define DDPS_HUSH_RECVS 0x2
+
+/**
+ * ddps_ep_hush - flushed completions come without a notification
+ * @ep:		endpoint, connected or not
+ * @queues:	of DDPS_HUSH_SENDS, DDPS_HUSH_RECVS; none of them at first
+ *
+ * What is flushed when the session ends can be polled as ever.  The completion queue's descriptor,
+ * ddps_cq_on_notify and its armings do not notice, so whoever sleeps on them sleeps on: for programs
+ * that do not count on being told, as those for InfiniBand, where a queue pair that goes flushes
+ * nothing.  A later call without a queue's bit makes up for that queue: one notification, if there
+ * was something to tell and the queue is not empty yet.
+ *
+ * Return: 0, or DDPS_E_INVAL (other bits), DDPS_E_FORKED.
+ */
+DDPS_API int ddps_ep_hush(struct ddps_ep *ep, unsigned queues);
+
 /**
  * ddps_connect - open a session as initiator
  * @ep:		endpoint that was never connected
