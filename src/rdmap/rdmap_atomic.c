@@ -140,11 +140,13 @@ int ddps_atomic_segment(struct ddps_rdmap *r, struct ddps_seg *seg, struct ddps_
 
 /* ---- requester ---- */
 
+/* NULL: what is due is no Atomic Response; the request before may be a Write, whose confirming Read
+ * has neither a sink nor its size. */
 static struct ddps_sqe *oldest_atomic(struct ddps_rdmap *r)
 {
 	struct ddps_sqe *e = ddps_read_oldest(r);
 
-	return e && e->op != DDPS_OP_READ ? e : NULL;
+	return e && !ddps_sqe_read(e) ? e : NULL;
 }
 
 int ddps_aresp_check(struct ddps_rdmap *r, const struct ddps_rx_seg *s, struct ddps_fault *f)
