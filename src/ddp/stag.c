@@ -234,10 +234,11 @@ bool ddps_stag_is_window(const struct ddps_pd *pd, const struct ddps_mr *mr, uns
 	return mr && mr->window && mr->pd == pd && !(access & ~(REMOTE | DDPS_ZERO_BASED));
 }
 
-/* Whether @mr can have @stag from now on: one that differs in the low octet is nobody else's. */
-static bool can_have(struct ddps_stag_table *t, const struct ddps_mr *mr, uint32_t stag)
+/* Whether @mr can have @stag from now on: one that differs in the low octet is nobody else's, as
+ * ddps_stag_usable sees to. */
+static bool can_have(const struct ddps_mr *mr, uint32_t stag)
 {
-	return stag == mr->stag || (stag && stag >> 8 == mr->stag >> 8 && !ddps_stag_find(t, stag));
+	return stag && stag >> 8 == mr->stag >> 8;
 }
 
 static enum ddps_stag_verdict rename(struct ddps_stag_table *t, struct ddps_mr *mr, uint32_t stag)
@@ -292,7 +293,7 @@ enum ddps_stag_verdict ddps_stag_bind(struct ddps_pd *pd, uint64_t stream, struc
 	struct ddps_mr *mr = NULL;
 	enum ddps_stag_verdict v;
 
-	if (!can_have(pd->table, window, stag))
+	if (!can_have(window, stag))
 		return DDPS_STAG_INVALID;
 	if (piece && piece->len) {
 		if (window->valid && !window->shared)

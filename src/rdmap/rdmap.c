@@ -107,8 +107,9 @@ void ddps_rdmap_tell(struct ddps_rdmap *r)
 
 static bool all_done(const struct ddps_rdmap *r)
 {
+	/* A message in progress is in one of these queues. */
 	return r->sq.head == r->sq.tail && !r->irrq.count && !r->send_rtr &&
-	       r->cur == DDPS_CUR_NONE && r->tx_acked == r->tx_pulled;
+	       r->tx_acked == r->tx_pulled;
 }
 
 void ddps_rdmap_check_drained(struct ddps_rdmap *r)

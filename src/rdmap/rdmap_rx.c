@@ -194,7 +194,8 @@ static unsigned rtr_of(const struct ddps_rdmap *r, const struct ddps_rx_seg *s)
 		rtr = s->pay_len ? 0 : DDPS_RTR_SEND;
 		break;
 	case DDPS_OP_WIRE_READ_REQ:
-		if (s->pay_len == DDPS_RREQ_LEN && s->pay) {
+		/* never placed directly, so its octets are here */
+		if (s->pay_len == DDPS_RREQ_LEN) {
 			ddps_rreq_decode(&q, s->pay);
 			rtr = q.size ? 0 : DDPS_RTR_READ;
 		}
@@ -264,7 +265,7 @@ static struct ddps_rx_ctx *oldest(struct ddps_rdmap *r)
 static int fail_segment(struct ddps_rdmap *r, const struct ddps_fault *f,
 			const struct ddps_rx_seg *s)
 {
-	bool rreq = s && ddps_rdmap_opcode(s->h.ulp) == DDPS_OP_WIRE_READ_REQ;
+	bool rreq = ddps_rdmap_opcode(s->h.ulp) == DDPS_OP_WIRE_READ_REQ;
 
 	ddps_rdmap_fail(r, f, s, rreq ? r->rreq_buf : NULL);
 	return f->code;

@@ -269,7 +269,151 @@ Test(stag_window, flushed_binds_let_go)
 		     0);
 }
 
+/* Each way in which a bind may be refused, and what is left of the window. */
+Test(stag_window, what_a_bind_needs)
+{
+	struct ddps_pd other = { .table = s.table };
+	struct ddps_sge p = { s.mem + 100, 10, mr->stag };
+	const uint64_t me = (uintptr_t)&s;
+	struct ddps_mr *own = NULL, *elsewhere = NULL;
+
+	cr_assert_eq(ddps_stag_add(&s.pd, s.mem, 100, ALL, me, &own), 0);
+	cr_assert_eq(ddps_stag_add(&other, s.mem, 100, ALL, 0, &elsewhere), 0);
+#define BIND(name) ddps_stag_bind(&s.pd, me, mw, name, &p, DDPS_REMOTE_READ)
+	cr_expect_eq(BIND(mw->stag ^ 0x100), DDPS_STAG_INVALID, "another window's name");
+	cr_expect_eq(BIND(0), DDPS_STAG_INVALID);
+	p.lkey = mr->stag ^ 0x100;
+	cr_expect_eq(BIND(mw->stag), DDPS_STAG_INVALID, "no region");
+	p.lkey = mw->stag;
+	mw->valid = mw->shared = true; /* so that no more than this is wrong with it */
+	cr_expect_eq(BIND(mw->stag), DDPS_STAG_INVALID, "a window");
+	mw->valid = mw->shared = false;
+	p.lkey = mr->stag;
+	mr->valid = false;
+	cr_expect_eq(BIND(mw->stag), DDPS_STAG_INVALID, "invalidated");
+	mr->valid = true;
+	p.lkey = own->stag;
+	cr_expect_eq(BIND(mw->stag), DDPS_STAG_ASSOCIATION, "a session's own");
+	p.lkey = elsewhere->stag;
+	cr_expect_eq(BIND(mw->stag), DDPS_STAG_ASSOCIATION, "of another domain");
+	p = (struct ddps_sge){ s.mem + 995, 6, mr->stag };
+	cr_expect_eq(BIND(mw->stag), DDPS_STAG_BOUNDS, "beyond the end");
+	p = (struct ddps_sge){ s.mem + 1001, 1, mr->stag };
+	cr_expect_eq(BIND(mw->stag), DDPS_STAG_BOUNDS, "behind the end");
+	p = (struct ddps_sge){ s.mem - 1, 1, mr->stag };
+	cr_expect_eq(BIND(mw->stag), DDPS_STAG_BOUNDS, "before it");
+	cr_expect_not(mw->valid);
+	cr_expect_eq(mr->windows, 0);
+	p = (struct ddps_sge){ s.mem + 990, 10, mr->stag };
+	cr_expect_eq(BIND(mw->stag), DDPS_STAG_OK, "up to the end");
+	cr_expect_eq(mr->windows, 1);
+	ddps_stag_remove(elsewhere);
+}
+
+Test(stag_window, unbound_by_a_bind_of_nothing)
+{
+	const uint64_t me = (uintptr_t)&s;
+	struct ddps_sge p = { s.mem + 100, 0, mr->stag };
+	uint32_t old = mw->stag;
+
+	cr_expect_eq(bind_to(&s, old, 100, 10, DDPS_REMOTE_READ), 0);
+	cr_expect_eq(ddps_stag_bind(&s.pd, me, mw, old ^ 1, &p, 0), DDPS_STAG_OK);
+	cr_expect_eq(use(&s, old ^ 1, 100, 1, 0), DDPS_STAG_INVALID);
+	cr_expect_eq(mr->windows, 0);
+	cr_expect_eq(mw->stag, old ^ 1);
+	cr_expect_eq(bind_to(&s, old, 100, 10, DDPS_REMOTE_READ), 0);
+	cr_expect_eq(ddps_stag_bind(&s.pd, me, mw, old, NULL, 0), DDPS_STAG_OK);
+	cr_expect_eq(use(&s, old, 100, 1, 0), DDPS_STAG_INVALID);
+	cr_expect_eq(mr->windows, 0);
+}
+
+/* The one found last is under its new name only. */
+Test(stag_window, the_old_name_is_forgotten)
+{
+	const uint64_t me = (uintptr_t)&s;
+	uint32_t old = mw->stag;
+
+	cr_expect_eq(ddps_stag_find(s.table, old), mw);
+	cr_expect_eq(ddps_stag_bind(&s.pd, me, mw, old ^ 1, NULL, 0), DDPS_STAG_OK);
+	cr_expect_null(ddps_stag_find(s.table, old));
+	cr_expect_eq(ddps_stag_find(s.table, old ^ 1), mw);
+}
+
+Test(stag_window, zero_based)
+{
+	uint8_t *at = NULL;
+
+	cr_expect_eq(bind_to(&s, mw->stag, 100, 10, DDPS_REMOTE_READ | DDPS_ZERO_BASED), 0);
+	cr_expect_eq(ddps_stag_check(&s.pd, (uintptr_t)&s, mw->stag, 9, 1, DDPS_REMOTE_READ, &at),
+		     DDPS_STAG_OK);
+	cr_expect_eq(at, s.mem + 109);
+	cr_expect_eq(use(&s, mw->stag, 100, 1, DDPS_REMOTE_READ), DDPS_STAG_BOUNDS);
+}
+
+Test(stag_window, what_is_one)
+{
+	struct ddps_pd other = { .table = s.table };
+
+	cr_expect(ddps_stag_is_window(&s.pd, mw, DDPS_REMOTE_READ));
+	cr_expect_not(ddps_stag_is_window(&s.pd, NULL, DDPS_REMOTE_READ));
+	cr_expect_not(ddps_stag_is_window(&s.pd, mr, DDPS_REMOTE_READ));
+	cr_expect_not(ddps_stag_is_window(&other, mw, DDPS_REMOTE_READ));
+	cr_expect_not(ddps_stag_is_window(&s.pd, mw, DDPS_LOCAL_WRITE));
+}
+
+/* By oneself: a region that has a window stays; one that is gone cannot go. */
+Test(stag_window, revoked)
+{
+	const uint64_t me = (uintptr_t)&s;
+
+	cr_expect_eq(bind_to(&s, mw->stag, 100, 10, DDPS_REMOTE_READ), 0);
+	cr_expect_eq(ddps_stag_revoke(&s.pd, me, mr->stag), DDPS_STAG_ACCESS);
+	cr_expect(mr->valid);
+	cr_expect_eq(ddps_stag_revoke(&s.pd, me, mw->stag), DDPS_STAG_OK);
+	cr_expect_eq(ddps_stag_revoke(&s.pd, me, mw->stag), DDPS_STAG_INVALID);
+	cr_expect_eq(ddps_stag_revoke(&s.pd, me, mr->stag), DDPS_STAG_OK);
+	cr_expect_not(mr->valid);
+}
+
+Test(stag_window, verdicts_have_texts)
+{
+	for (int v = DDPS_STAG_OK; v <= DDPS_STAG_BOUNDS; v++)
+		for (int w = DDPS_STAG_OK; w < v; w++)
+			cr_expect_neq(strcmp(ddps_stag_verdict_text((enum ddps_stag_verdict)v),
+					     ddps_stag_verdict_text((enum ddps_stag_verdict)w)),
+				      0);
+	cr_expect_str_eq(ddps_stag_verdict_text((enum ddps_stag_verdict)99), "?");
+}
+
 /* ---- regions that change ---- */
+
+/* The base of the tagged offsets goes with the right, also where memory stays. */
+Test(stag_window, region_becomes_zero_based)
+{
+	struct ddps_mr_change to = { .access = DDPS_REMOTE_READ | DDPS_ZERO_BASED };
+	uint8_t *at = NULL;
+
+	cr_expect_eq(ddps_stag_change(mr, DDPS_CHANGE_ACCESS, &to), 0);
+	cr_expect_eq(ddps_stag_check(&s.pd, 1, mr->stag, 5, 1, DDPS_REMOTE_READ, &at),
+		     DDPS_STAG_OK);
+	cr_expect_eq(at, s.mem + 5);
+	to.access = DDPS_REMOTE_READ;
+	cr_expect_eq(ddps_stag_change(mr, DDPS_CHANGE_ACCESS, &to), 0);
+	cr_expect_eq(use(&s, mr->stag, 5, 1, DDPS_REMOTE_READ), DDPS_STAG_OK);
+}
+
+Test(stag_window, local_pieces_keep_to_their_region)
+{
+	struct ddps_sge p = { s.mem + 1001, 1, mr->stag };
+
+	cr_expect_eq(ddps_stag_check_local(&s.pd, 1, &p, 0), DDPS_STAG_BOUNDS, "behind it");
+	p.addr = s.mem + 1000;
+	cr_expect_eq(ddps_stag_check_local(&s.pd, 1, &p, 0), DDPS_STAG_BOUNDS, "at its end");
+	p.addr = s.mem - 1;
+	cr_expect_eq(ddps_stag_check_local(&s.pd, 1, &p, 0), DDPS_STAG_BOUNDS, "before it");
+	p.addr = s.mem + 999;
+	cr_expect_eq(ddps_stag_check_local(&s.pd, 1, &p, 0), DDPS_STAG_OK);
+}
 
 Test(stag_window, region_changes)
 {
