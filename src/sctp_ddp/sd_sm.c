@@ -225,7 +225,7 @@ const char *ddps_sd_state_name(enum ddps_sd_state s)
 #undef DDPS_X
 	};
 
-	return s < DDPS_SD_NSTATES ? names[s] : "?";
+	return names[s];
 }
 
 const char *ddps_sd_event_name(enum ddps_sd_event e)
@@ -236,5 +236,5 @@ const char *ddps_sd_event_name(enum ddps_sd_event e)
 #undef DDPS_X
 	};
 
-	return e < DDPS_SD_NEVENTS ? names[e] : "?";
+	return names[e];
 }

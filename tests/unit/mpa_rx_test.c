@@ -598,3 +598,60 @@ Test(mpa_rx, refusal_at_the_end_of_a_placement)
 	free(s.p);
 	free(ulpdu);
 }
+
+/* ---- a layer above that answers oddly ---- */
+
+static size_t long_direct(void *user, const uint8_t *hdr, size_t have, size_t seg_len)
+{
+	(void)user;
+	(void)hdr;
+	(void)seg_len;
+	return have + 1;
+}
+
+/* Behind the header nothing has come yet to be placed: it is received whole. */
+Test(mpa_rx, a_header_longer_than_what_is_there)
+{
+	uint8_t *ulpdu;
+	struct mpa_octets s = tagged_stream(1, 2000, &ulpdu);
+	struct ddps_mpa_rx_sink sink = mpa_rec_sink;
+	struct mpa_rec r;
+
+	mpa_rec_init(&r, false, false);
+	sink.direct = long_direct;
+	r.rx.sink = &sink;
+	mpa_rec_feed(&r, s.p, s.len, 100, 0);
+	cr_expect_eq(r.placed, 0);
+	cr_expect(mpa_rec_is(&r, 0, ulpdu, 2000));
+	mpa_rec_fini(&r);
+	free(s.p);
+	free(ulpdu);
+}
+
+/* An empty piece in front of each. */
+static int gaps_direct_iov(void *user, size_t off, struct iovec *iov, int max)
+{
+	iov[0] = (struct iovec){ NULL, 0 };
+	return 1 + mpa_rec_direct_iov(user, off, iov + 1, max - 1);
+}
+
+Test(mpa_rx, places_without_octets_are_passed_over)
+{
+	uint8_t *ulpdu;
+	struct mpa_octets s = tagged_stream(1, 2000, &ulpdu);
+	struct ddps_mpa_rx_sink sink = mpa_rec_sink;
+	struct mpa_rec r;
+
+	mpa_rec_init(&r, false, false);
+	r.direct_hdr = 14;
+	sink.direct_iov = gaps_direct_iov;
+	r.rx.sink = &sink;
+	mpa_rec_feed(&r, s.p, s.len, 100, 0);
+	cr_expect_eq(r.placed, 1);
+	cr_expect(mpa_rec_is(&r, 0, ulpdu, 2000));
+	cr_expect_eq(ddps_mpa_rx_got(&r.rx, r.scratch, 0, &r.e), 0, "no octets are no news");
+	cr_expect_eq(ddps_mpa_rx_resume(&r.rx, &r.e), 0, "nothing was held back");
+	mpa_rec_fini(&r);
+	free(s.p);
+	free(ulpdu);
+}

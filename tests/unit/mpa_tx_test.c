@@ -388,3 +388,70 @@ Test(mpa_tx, received_for_every_length, .description = "5044-3-6")
 	}
 	free(octets);
 }
+
+/* ---- segments that are no good, and the bounds of a batch ---- */
+
+static int odd_next(void *user, struct ddps_seg *seg, size_t mulpdu)
+{
+	(void)mulpdu;
+	*seg = *(const struct ddps_seg *)user;
+	return 1;
+}
+
+static int fill_odd(struct ddps_seg *seg)
+{
+	struct ddps_mpa_tx tx;
+	int n;
+
+	ddps_mpa_tx_init(&tx);
+	n = ddps_mpa_tx_fill(&tx, odd_next, seg, 1442);
+	ddps_mpa_tx_fini(&tx);
+	return n;
+}
+
+Test(mpa_tx, refuses_what_does_not_add_up)
+{
+	static uint8_t octets[400];
+	struct ddps_seg seg = { .hdr_len = 18, .pay_len = 400, .npay = 1, .final = true };
+
+	seg.pay[0] = (struct iovec){ octets, 400 };
+	cr_expect_eq(fill_odd(&seg), 1);
+	seg.pay_len = 399;
+	cr_expect_eq(fill_odd(&seg), DDPS_E_INVAL, "more than it says");
+	seg.pay_len = 400;
+	seg.npay = -1;
+	cr_expect_eq(fill_odd(&seg), DDPS_E_INVAL);
+	seg.npay = DDPS_SEG_IOV_MAX + 1;
+	cr_expect_eq(fill_odd(&seg), DDPS_E_INVAL);
+	seg.npay = 1;
+	seg.hdr_len = sizeof seg.hdr + 1;
+	cr_expect_eq(fill_odd(&seg), DDPS_E_INVAL);
+}
+
+/* A batch ends where not one more of the largest would fit. */
+Test(mpa_tx, pieces_and_copies_have_their_bounds)
+{
+	uint8_t *octets = mpa_pattern(2000, 2);
+	struct source s = {
+		.octets = octets, .nseg = 200, .hdr_len = 18, .npay = DDPS_SEG_IOV_MAX
+	};
+	struct ddps_mpa_tx tx;
+	struct iovec *iov;
+	int n, k;
+
+	for (unsigned i = 0; i < 200; i++)
+		s.len[i] = 18 + 3 * DDPS_SEG_IOV_MAX + 100;
+	ddps_mpa_tx_init(&tx);
+	cr_expect_eq(ddps_mpa_tx_iov(&tx, &iov), 0, "nothing yet");
+	n = ddps_mpa_tx_fill(&tx, source_next, &s, 1442);
+	cr_assert_gt(n, 1);
+	cr_expect_eq(s.next, (size_t)n, "what was pulled goes out");
+	k = ddps_mpa_tx_iov(&tx, &iov);
+	cr_expect_leq(k, IOV_MAX);
+	for (int i = 0; i < k; i++)
+		cr_expect_gt(iov[i].iov_len, 0, "no empty pieces");
+	ddps_mpa_tx_sent(&tx, ddps_mpa_tx_left(&tx));
+	cr_expect_eq(ddps_mpa_tx_keep_copy(&tx), 0, "all has left");
+	ddps_mpa_tx_fini(&tx);
+	free(octets);
+}

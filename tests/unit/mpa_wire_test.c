@@ -281,3 +281,15 @@ Test(mpa_wire, reply_has_to_fit_the_request,
 		cr_expect_eq(why == NULL, ok);
 	}
 }
+
+/* The bit is a Reply's [5044-7.1.1-12]. */
+Test(mpa_wire, a_request_rejects_nothing)
+{
+	struct ddps_mpa_frame f = { .rev = 1, .crc = true, .reject = true };
+	uint8_t out[DDPS_MPA_FRAME_MAX];
+
+	cr_assert_eq(ddps_mpa_frame_encode(out, DDPS_MPA_REQUEST, &f), 20);
+	cr_expect_eq(out[16], 0x40);
+	cr_assert_eq(ddps_mpa_frame_encode(out, DDPS_MPA_REPLY, &f), 20);
+	cr_expect_eq(out[16], 0x60);
+}

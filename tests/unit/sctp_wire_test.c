@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* SCTP's codec, cookies and tables, octet by octet. */
 #include <criterion/criterion.h>
+#include "sctp/parts/sctp_pool.h"
 #include "sctp/sctp_in.h"
 
 static const uint8_t init_pkt[] = { /* ports 5000, 9899; tag 11223344, OS and MIS 10, adaptation */
@@ -188,6 +189,139 @@ Test(sctp_wire, a_flood_of_unknown_parameters_is_reported_in_part, .description 
 	cr_assert_eq(ddps_sc_decode_init(&i, &c), 0);
 	cr_expect_leq(i.report_len, DDPS_SC_REPORT_MAX);
 	cr_expect_gt(i.report_len, 200);
+}
+
+/* Known ones that say nothing to us are neither reported nor the end of the walk; those of a wrong
+ * length are what they are. */
+Test(sctp_wire, parameters_that_are_passed_over)
+{
+	static const struct {
+		uint16_t type;
+		size_t len;
+		int err;
+		bool adapted;
+	} row[] = {
+		{ SC_P_UNRECOGNIZED, 8, 0, true },
+		{ SC_P_PADDING, 40, 0, true },
+		{ SC_P_ADDR_TYPES, 4, 0, true },
+		{ SC_P_EXTENSIONS, 3, 0, true },
+		{ SC_P_PRESERVATIVE, 4, 0, true },
+		{ SC_P_IPV4, 4, 0, true },
+		{ SC_P_IPV6, 16, 0, true },
+		{ SC_P_IPV4, 3, DDPS_E_PROTOCOL, false },
+		{ SC_P_IPV4, 16, DDPS_E_PROTOCOL, false },
+		{ SC_P_IPV6, 4, DDPS_E_PROTOCOL, false },
+		{ SC_P_IPV6, 17, DDPS_E_PROTOCOL, false },
+	};
+	static const uint8_t octets[40] = { 1, 2, 3, 4 };
+
+	for (size_t k = 0; k < sizeof row / sizeof *row; k++) {
+		uint8_t p[128];
+		struct ddps_wbuf w = ddps_wbuf_init(p, sizeof p);
+		uint8_t *at = ddps_sc_begin_chunk(&w, SC_INIT, 0);
+		uint32_t one = htobe32(1);
+		struct ddps_sc_chunk c;
+		struct ddps_sc_init i;
+		struct ddps_rbuf r;
+
+		for (int n = 0; n < 4; n++)
+			ddps_wbuf_u32(&w, 77);
+		ddps_sc_put_tlv(&w, SC_P_ADAPTATION, octets, 3); /* none */
+		ddps_sc_put_tlv(&w, row[k].type, octets, row[k].len);
+		ddps_sc_put_tlv(&w, SC_P_ADAPTATION, &one, 4);
+		ddps_sc_end_chunk(&w, at);
+		r = ddps_rbuf_init(p, (size_t)(w.p - p));
+		cr_assert_eq(ddps_sc_chunk_next(&r, &c), 1);
+		cr_assert_eq(ddps_sc_decode_init(&i, &c), row[k].err, "row %zu", k);
+		if (row[k].err)
+			continue;
+		cr_expect(i.has_adaptation && i.adaptation == 1, "row %zu", k);
+		cr_expect_eq(i.report_len, 0, "row %zu", k);
+		cr_expect_eq(i.naddr, row[k].type == SC_P_IPV4 || row[k].type == SC_P_IPV6);
+	}
+}
+
+Test(sctp_wire, no_chunk_behind_the_end)
+{
+	uint8_t p[8] = { [7] = 0xee };
+	struct ddps_wbuf w = ddps_wbuf_init(p, 7);
+	uint8_t *at = ddps_sc_begin_chunk(&w, SC_HEARTBEAT, 0);
+
+	ddps_sc_put_tlv(&w, SC_P_HB_INFO, "1234", 4);
+	ddps_sc_end_chunk(&w, at);
+	cr_expect(w.failed);
+	cr_expect_eq(p[7], 0xee);
+	cr_expect_eq(p[3], 0, "no length");
+}
+
+Test(sctp_wire, data_is_cut_nowhere)
+{
+	static const uint8_t octets[12] = { 0 };
+	struct ddps_sc_data d;
+
+	for (size_t len = 0; len <= 12; len++) {
+		struct ddps_sc_chunk c = { .val = octets, .vlen = len };
+
+		cr_expect_eq(ddps_sc_decode_data(&d, &c), len < 12 ? DDPS_E_TRUNCATED : 0);
+	}
+}
+
+/* [9260-3.3.2.1-d1]: broadcast, multicast, mapped and unspecified addresses are no peer's. */
+Test(sctp_wire, addresses_of_peers)
+{
+	static const struct {
+		struct ddps_sctp_addr a;
+		bool ok;
+	} row[] = {
+		{ { .family = 4, .ip = { 10, 0, 0, 1 } }, true },
+		{ { .family = 4, .ip = { 223, 255, 255, 255 } }, true },
+		{ { .family = 4, .ip = { 224, 0, 0, 1 } }, false },
+		{ { .family = 4, .ip = { 255, 255, 255, 255 } }, false },
+		{ { .family = 4, .ip = { 0, 0, 0, 1 } }, false },
+		{ { .family = 6, .ip = { 0xfe, 0x80, [15] = 1 } }, true },
+		{ { .family = 6, .ip = { [15] = 1 } }, true },
+		{ { .family = 6 }, false },
+		{ { .family = 6, .ip = { 0xff, 2, [15] = 1 } }, false },
+		{ { .family = 6, .ip = { [10] = 0xff, [11] = 0xff, 10, 0, 0, 1 } }, false },
+		{ { .family = 0, .ip = { 10, 0, 0, 1 } }, false },
+	};
+	struct ddps_sctp_addr a = row[5].a, b = a;
+
+	for (size_t k = 0; k < sizeof row / sizeof *row; k++)
+		cr_expect_eq(ddps_sc_unicast(&row[k].a), row[k].ok, "row %zu", k);
+	cr_expect(ddps_sc_addr_eq(&a, &b));
+	b.scope = 2;
+	cr_expect_not(ddps_sc_addr_eq(&a, &b), "on another link");
+	b.scope = 0;
+	b.ip[15] ^= 1;
+	cr_expect_not(ddps_sc_addr_eq(&a, &b));
+	b.ip[15] ^= 1;
+	b.family = 4;
+	cr_expect_not(ddps_sc_addr_eq(&a, &b));
+}
+
+/* Pieces of each class come back; one beyond the largest is nobody's. */
+Test(sctp_wire, pieces_of_memory_are_kept_by_size)
+{
+	static const size_t size[] = { 1, 128, 129, 4096, 128 << 10, (128 << 10) + 1, 1 << 20 };
+	struct ddps_sc_pool pool = { .kept = 0 };
+
+	for (size_t k = 0; k < sizeof size / sizeof *size; k++) {
+		void *p = ddps_sc_pool_get(&pool, size[k]);
+		bool kept = size[k] <= 128 << 10;
+
+		cr_assert_not_null(p);
+		memset(p, 1, size[k]);
+		ddps_sc_pool_put(&pool, p, size[k]);
+		cr_expect_eq(pool.kept > 0, kept);
+		if (!kept)
+			continue;
+		cr_expect_eq(ddps_sc_pool_get(&pool, size[k]), p);
+		cr_expect_eq(pool.kept, 0);
+		free(p);
+	}
+	ddps_sc_pool_put(&pool, NULL, 1);
+	cr_expect_eq(pool.kept, 0);
 }
 
 /* ---- cookies ---- */

@@ -129,3 +129,18 @@ Test(sd_order, strip_keeps_numbers_and_control)
 	ddps_sd_order_reset(&o);
 	cr_expect_eq(o.next, 0);
 }
+
+/* A message without payload keeps its place, too. */
+Test(sd_order, nothing_but_a_header)
+{
+	struct ddps_sd_order o = { 0 };
+	struct ddps_sd_held *h;
+
+	cr_assert_eq(ddps_sd_order_hold(&o, 0, 17, NULL, 0), 0);
+	h = ddps_sd_order_take(&o);
+	cr_assert(h);
+	cr_expect_eq(h->len, 0);
+	cr_expect_eq(h->ppid, 17);
+	free(h);
+	ddps_sd_order_reset(&o);
+}

@@ -172,3 +172,12 @@ Test(sd_wire, mulpdu_of_the_usual_paths, .description = "5043-9-1 5043-9-3 5043-
 	cr_expect_eq(ddps_sd_mulpdu(1452, 1431), 1430);
 	cr_expect_eq(ddps_sd_mulpdu(1452, 128), 128);
 }
+
+/* Codes above the last are none that could need an enhanced word. */
+Test(sd_wire, private_data_of_unknown_codes)
+{
+	cr_expect(ddps_sd_pd_ok(DDPS_SD_ENH_REJECT + 1, 0));
+	cr_expect(ddps_sd_pd_ok(0, 0));
+	cr_expect_not(ddps_sd_pd_ok(DDPS_SD_ENH_INITIATE, 0));
+	cr_expect_not(ddps_sd_pd_ok(DDPS_SD_ENH_REJECT + 1, DDPS_SD_PD_MAX + 1));
+}

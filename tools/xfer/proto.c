@@ -97,7 +97,7 @@ static const char *out_of_range(const struct msg *m, unsigned fields)
 {
 	bool long_one = m->type == MSG_PING || m->type == MSG_PERF || m->type == MSG_GO;
 	uint32_t len_max = long_one ? PING_MAX : SLOT_LEN_MAX;
-	unsigned nops = m->type == MSG_PERF ? PERF_NOPS : PING_NOPS;
+	unsigned nops = m->type == MSG_PERF ? (unsigned)PERF_NOPS : (unsigned)PING_NOPS;
 
 	if (fields & F_OP && m->op >= nops)
 		return "unknown kind of operation";
