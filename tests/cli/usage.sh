@@ -86,6 +86,16 @@ no_target() {
 	run 1 conform tcp://bad..name:7 && says err "no address"
 }
 
+# Two listeners over SCTP share the UDP port of the URI, whatever their ports are.
+udp_port_taken() {
+	listen 'sctp://127.0.0.1:0?backend=native&encap=0'
+	run 1 listen "sctp://127.0.0.1:0?backend=native&encap=${uri##*encap=}" &&
+		says err "Address already in use" && says err "try: another UDP port: encap=PORT"
+	status=$?
+	stop_listener
+	return "$status"
+}
+
 raw_ip_without_the_right() {
 	if [ "$(id -u)" = 0 ]; then
 		timeout "$PATIENCE" setpriv --bounding-set=-net_raw "$SESSCTL" listen \
@@ -179,6 +189,7 @@ test_case usage-existing-local-file existing_file_is_not_fetched_over
 test_case usage-only-a-file-is-replaced only_a_file_is_replaced
 test_case usage-unknown-host unknown_host
 test_case usage-conform-without-target no_target
+test_case usage-udp-port-taken udp_port_taken
 test_case usage-raw-ip-without-the-right raw_ip_without_the_right
 test_case usage-full-output full_output
 test_case usage-completion completion

@@ -158,7 +158,9 @@ def play(page, script, expected, prefix):
                 os.killpg(child.pid, signal.SIGKILL)
                 return f"{page} takes more than {LIMIT} s"
         if child.returncode != 0:
-            return f"status {child.returncode}\n{output[-3000:]}"
+            outs = sorted(folder.glob("out.*"), key=lambda f: f.stat().st_mtime)
+            last = outs[-1].read_text(errors="replace") if outs else ""
+            return f"status {child.returncode}\n{output[-2000:]}\n{last[-2000:]}"
         return missing(expected, folder / "checkout")
 
 
@@ -195,7 +197,7 @@ def check(page, prefix, rows, used, examples):
 def main(prefix, table, *pages):
     """All pages, or those that are named."""
     rows, used, examples = elsewhere(table), set(), sources()
-    names = pages or ["README.md", "CONTRIBUTING.md", *sorted(map(str, pathlib.Path("docs").glob("*.md")))]
+    names = pages or ["README.md", "CONTRIBUTING.md", *sorted(map(str, pathlib.Path("docs").rglob("*.md")))]
     for page in names:
         if not any(True for _ in blocks(page)):
             continue

@@ -10,7 +10,7 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 manual=$work/manual
 cat man/sessctl*.scd >"$manual"
-pages=(docs/*.md README.md)
+pages=(docs/*.md docs/guides/*.md README.md)
 
 result() { # STATUS NAME [FILE]
 	if [ "$1" = 0 ]; then

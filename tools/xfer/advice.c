@@ -26,10 +26,10 @@ const char *advice_file(int sys_errno)
 	}
 }
 
-static bool raw_ip(const struct opts *o)
+static bool argument_has(const struct opts *o, const char *text)
 {
 	for (int i = 0; i < o->nargs; i++)
-		if (strstr(o->arg[i], "encap=off"))
+		if (strstr(o->arg[i], text))
 			return true;
 	return false;
 }
@@ -38,13 +38,16 @@ static const char *for_errno(int sys_errno, const struct opts *o)
 {
 	switch (sys_errno) {
 	case EADDRINUSE:
-		return "another port, or port 0 to let the system choose";
+		return argument_has(o, "sctp:")
+			       ? "another UDP port: encap=PORT in the URI (0: the system chooses)"
+			       : "another port, or port 0 to let the system choose";
 	case EADDRNOTAVAIL:
 		return "an address of this machine (tcp://:PORT listens on all of them)";
 	case EACCES:
 	case EPERM:
-		return raw_ip(o) ? "root or CAP_NET_RAW, or encap=PORT: UDP needs neither"
-				 : "a port from 1024 up, or more privilege";
+		return argument_has(o, "encap=off")
+			       ? "root or CAP_NET_RAW, or encap=PORT: UDP needs neither"
+			       : "a port from 1024 up, or more privilege";
 	case ECONNREFUSED:
 		return "is a listener running on that address and port?";
 	case EHOSTUNREACH:
