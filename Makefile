@@ -38,7 +38,7 @@ comma	   := ,
 DEFS	   := $(if $(filter opt,$(VARIANT)),-Wl$(comma)-z$(comma)defs)
 
 LIB_DIRS   := common ddp rdmap negotiate mpa_tcp sctp/parts sctp/send sctp sctp_ddp \
-	sctp_ddp/backend $(addprefix sctp_ddp/backend/,native kernel) session
+	sctp_ddp/backend $(addprefix sctp_ddp/backend/,native kernel) session watch
 LIB_SRC	   := $(wildcard $(LIB_DIRS:%=src/%/*.c))
 VERBS_SRC  := $(wildcard src/verbs/*.c src/verbs/*/*.c)
 # its parts that need nothing of the others
@@ -46,7 +46,7 @@ VFAULT_SRC := $(wildcard src/verbs/fault/*.c src/verbs/profile/*.c)
 # ports load the libraries that they need at run time, so nothing is linked for them
 IPOIB_SRC  := $(wildcard src/ipoib_cm/*/*.c) src/common/sized.c src/common/siphash.c
 CONF_SRC   := $(wildcard src/conform/*.c src/conform/*/*.c)
-TOOL_DIRS  := cli report xfer ipoib ipoib/bridge ipoib/conform ipoib/show sessctl
+TOOL_DIRS  := cli report xfer watch ipoib ipoib/bridge ipoib/conform ipoib/show sessctl
 TOOL_SRC   := $(wildcard $(TOOL_DIRS:%=tools/%/*.c))
 UNIT_SRC   := $(wildcard tests/unit/*.c)
 E2E_SRC	   := $(wildcard tests/e2e/*.c)

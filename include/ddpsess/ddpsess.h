@@ -6,6 +6,7 @@
 #include <ddpsess/err.h>
 #include <ddpsess/session.h>
 #include <ddpsess/stats.h>
+#include <ddpsess/watch.h>
 #include <ddpsess/wr.h>
 #include <ddpsess/version.h>
 #endif

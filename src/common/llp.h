@@ -49,6 +49,13 @@ struct ddps_setup {
 /* rx_segment: not now, show it again after resume(). */
 #define DDPS_LLP_HOLD 1
 
+/* What TCP says of its connection. */
+struct ddps_llp_tcp {
+	uint64_t retransmitted; /* segments */
+	uint64_t srtt_ns;
+	uint64_t cwnd, unacked; /* octets */
+};
+
 /* What an LLP needs to know of a connection; the rest is for the layers above. */
 struct ddps_llp_param {
 	bool crc, markers;					/* MPA only */
@@ -161,6 +168,8 @@ struct ddps_llp_ops {
 	int (*assoc_stats)(struct ddps_llp *llp, struct ddps_assoc_stats *st);
 	int (*path_stats)(struct ddps_llp *llp, uint32_t path, struct ddps_path_stats *st);
 	int (*set_primary)(struct ddps_llp *llp, uint32_t path);
+	/* NULL: it is not TCP.  0 or DDPS_E_STATE. */
+	int (*tcp_stats)(const struct ddps_llp *llp, struct ddps_llp_tcp *st);
 };
 
 /* Embedded first in the LLP's own structure. */

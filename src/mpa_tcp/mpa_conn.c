@@ -422,6 +422,13 @@ static void op_info(struct ddps_llp *llp, struct ddps_conn_info *info)
 	info->mpa.markers_rx = c->rx.markers;
 }
 
+static int op_tcp_stats(const struct ddps_llp *llp, struct ddps_llp_tcp *st)
+{
+	const struct ddps_mpa_conn *c = (const struct ddps_mpa_conn *)llp;
+
+	return c->open ? c->tcp->stats(c, st) : DDPS_E_STATE;
+}
+
 const struct ddps_llp_ops ddps_mpa_ops = {
 	.answer = op_answer,
 	.open = op_open,
@@ -435,4 +442,5 @@ const struct ddps_llp_ops ddps_mpa_ops = {
 	.abort = op_abort,
 	.free = op_free,
 	.info = op_info,
+	.tcp_stats = op_tcp_stats,
 };

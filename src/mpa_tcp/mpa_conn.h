@@ -46,6 +46,8 @@ struct ddps_mpa_tcp {
 	void (*local)(struct ddps_mpa_conn *c);
 	/* Octets of payload that a segment holds, or 0: not known. */
 	uint32_t (*emss)(struct ddps_mpa_conn *c);
+	/* How it goes; DDPS_E_STATE: not known. */
+	int (*stats)(const struct ddps_mpa_conn *c, struct ddps_llp_tcp *st);
 	/* Octets that were received before are worked on: the connection is not idle. */
 	void (*busy)(struct ddps_mpa_conn *c);
 };

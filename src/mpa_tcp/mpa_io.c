@@ -151,6 +151,20 @@ static void io_busy(struct ddps_mpa_conn *c)
 	c->io.moved = true;
 }
 
+static int io_stats(const struct ddps_mpa_conn *c, struct ddps_llp_tcp *st)
+{
+	struct tcp_info i = { .tcpi_state = 0 };
+	socklen_t len = sizeof i;
+
+	if (getsockopt(c->io.fd, IPPROTO_TCP, TCP_INFO, &i, &len) < 0)
+		return DDPS_E_STATE;
+	st->retransmitted = i.tcpi_total_retrans;
+	st->srtt_ns = (uint64_t)i.tcpi_rtt * 1000;
+	st->cwnd = (uint64_t)i.tcpi_snd_cwnd * i.tcpi_snd_mss;
+	st->unacked = (uint64_t)i.tcpi_unacked * i.tcpi_snd_mss;
+	return 0;
+}
+
 const struct ddps_mpa_tcp ddps_mpa_sockets = {
 	.recv = io_recv,
 	.send = io_send,
@@ -162,6 +176,7 @@ const struct ddps_mpa_tcp ddps_mpa_sockets = {
 	.unwatch = io_unwatch,
 	.local = io_local,
 	.emss = io_emss,
+	.stats = io_stats,
 	.busy = io_busy,
 };
 

@@ -332,8 +332,7 @@ static void wind_up(struct ddps_ctx *ctx)
 	}
 }
 
-/* The lock within @deadline: its holder may be what this call has interrupted. */
-static bool enter_until(struct ddps_ctx *ctx, uint64_t deadline)
+bool ddps_ctx_enter_until(struct ddps_ctx *ctx, uint64_t deadline)
 {
 	struct timespec at = { .tv_sec = (time_t)(deadline / NSEC_PER_SEC),
 			       .tv_nsec = (long)(deadline % NSEC_PER_SEC) };
@@ -365,7 +364,7 @@ int ddps_ctx_settle(struct ddps_ctx *ctx, int timeout_ms)
 
 	if (ddps_ctx_forked(ctx))
 		return DDPS_E_FORKED;
-	if (!enter_until(ctx, deadline))
+	if (!ddps_ctx_enter_until(ctx, deadline))
 		return DDPS_E_TIMEDOUT;
 	for (struct ddps_ep *ep = ctx->eps, *next; ep; ep = next) {
 		next = ep->next;
@@ -380,7 +379,7 @@ int ddps_ctx_settle(struct ddps_ctx *ctx, int timeout_ms)
 			return 0;
 		/* Not long: another thread may take the last of it. */
 		ddps_wait_fd(fd, ddps_deadline(SETTLE_STEP_MS));
-		if (ddps_now() >= deadline || !enter_until(ctx, deadline))
+		if (ddps_now() >= deadline || !ddps_ctx_enter_until(ctx, deadline))
 			return DDPS_E_TIMEDOUT;
 		run_loop(ctx);
 	}
@@ -390,7 +389,7 @@ int ddps_ctx_flush(struct ddps_ctx *ctx, int timeout_ms)
 {
 	if (ddps_ctx_forked(ctx))
 		return DDPS_E_FORKED;
-	if (!enter_until(ctx, ddps_deadline(timeout_ms < 0 ? 0 : timeout_ms)))
+	if (!ddps_ctx_enter_until(ctx, ddps_deadline(timeout_ms < 0 ? 0 : timeout_ms)))
 		return DDPS_E_TIMEDOUT;
 	ddps_gather_look(ctx);
 	ddps_ctx_leave(ctx);

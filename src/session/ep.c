@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Endpoints: making, posting, disconnecting, ending. */
+#include "session/probe.h"
 #include "common/term_codes.h"
 #include "session/session.h"
 #include <stdlib.h>
@@ -318,6 +319,7 @@ void ddps_ep_end(struct ddps_ep *ep, enum ddps_event_type final, const struct dd
 		memcpy(ep->error.peer, ep->info.peer, sizeof ep->error.peer);
 	release_below(ep);
 	ddps_ep_set_state(ep, DDPS_EP_DEAD);
+	DDPS_PROBE(ended, 3, ep->serial, ep->established, ep->error.code);
 	ddps_rdmap_flush(ep->rdmap);
 	ddps_late_flush(ep);
 	ddps_event_push(ep->ctx, &ep->source, final);
@@ -332,6 +334,8 @@ void ddps_ep_established(struct ddps_ep *ep)
 {
 	ep->established = true;
 	ddps_ep_set_state(ep, DDPS_EP_OPEN);
+	DDPS_PROBE(established, 4, ep->serial, ep->info.peer, ep->info.transport,
+		   ep->info.initiator);
 	ddps_event_push(ep->ctx, &ep->source, DDPS_EV_ESTABLISHED);
 }
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* What the layers below tell an endpoint: the LLP's events and RDMAP's. */
+#include "session/probe.h"
 #include "session/session.h"
 #include <stdio.h>
 #include <string.h>
@@ -76,6 +77,7 @@ static void up_complete(void *user, bool recv_queue, struct ddps_wc *wc)
 {
 	struct ddps_ep *ep = user;
 
+	DDPS_PROBE(completion, 5, ep->serial, wc->wr_id, wc->op, wc->status, wc->len);
 	wc->ep = ep;
 	wc->user = ep->user;
 	if (ddps_cq_push(recv_queue ? ep->recv_cq : ep->send_cq, wc))
@@ -104,6 +106,8 @@ static void up_terminated(void *user, const struct ddps_term *t, bool by_peer)
 				      by_peer ? "peer sent a Terminate" : "Terminate sent",
 				      ddps_triple_name(&t->triple), t->text[0] ? ": " : "", t->text,
 				      wire);
+	DDPS_PROBE(terminate, 5, ep->serial, by_peer, t->triple.layer, t->triple.etype,
+		   t->triple.code);
 	ep->error.by_peer = by_peer;
 	memcpy(ep->error.peer, ep->info.peer, sizeof ep->error.peer);
 	if (ep->established)

@@ -302,6 +302,15 @@ int ddps_listener_uri(struct ddps_listener *l, char *buf, size_t len)
 	return n < 0 || (size_t)n >= len ? DDPS_E_TOO_LONG : n;
 }
 
+int ddps_listener_nth(const struct ddps_ctx *ctx, unsigned i, char *buf, size_t len)
+{
+	const struct ddps_listener *l = ctx->listeners;
+
+	while (l && i--)
+		l = l->next;
+	return l ? l->llp->provider->listener_uri(l->llp, buf, len) : 0;
+}
+
 void ddps_listener_destroy(struct ddps_listener *l)
 {
 	struct ddps_request *next;

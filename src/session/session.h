@@ -47,6 +47,11 @@ struct ddps_waiter {
 	struct ddps_waiter *next, **prev; /* in the context's list; prev NULL: not yet */
 };
 
+struct ddps_walk {
+	struct ddps_ep *next; /* NULL: there is none, or none under way */
+	struct ddps_ctx_stats st;
+};
+
 struct ddps_ctx {
 	struct ddps_ctx_attr attr;
 	struct ddps_log_filter log_filter; /* of the environment */
@@ -77,6 +82,8 @@ struct ddps_ctx {
 	struct ddps_ep *gathers;     /* whose requests wait for others (gather.c) */
 	struct ddps_timer gather_timer;
 	uint32_t gather_turn; /* counts when the program looked */
+	bool watched;	      /* src/watch */
+	struct ddps_walk walk;
 };
 
 /* Enter and leave the context: 0 with the lock held, or DDPS_E_FORKED. */
@@ -92,6 +99,9 @@ static inline int ddps_ctx_enter(struct ddps_ctx *ctx)
 	pthread_mutex_lock(&ctx->lock);
 	return 0;
 }
+
+/* The same until @deadline at most, since the holder may be what this call has interrupted. */
+bool ddps_ctx_enter_until(struct ddps_ctx *ctx, uint64_t deadline);
 
 static inline void ddps_ctx_leave(struct ddps_ctx *ctx)
 {
@@ -155,6 +165,12 @@ void ddps_srq_destroy(struct ddps_ctx_srq *s);
 /* @ep goes: its counters stay in the context's. */
 void ddps_stats_bury(struct ddps_ep *ep);
 
+/* A walk over all endpoints that leaves the context in between, so that others are not kept waiting:
+ * the lock is held around both.  One at a time. */
+void ddps_walk_begin(struct ddps_ctx *ctx);
+/* The next one, its counters in @st; NULL: that was all, and ctx->walk.st is complete. */
+struct ddps_ep *ddps_walk_step(struct ddps_ctx *ctx, struct ddps_ep_stats *st);
+
 /* ---- providers (provider.c) ---- */
 const struct ddps_llp_provider *ddps_provider_find(const char *scheme);
 bool ddps_providers_wind_up(struct ddps_env *env);
@@ -214,7 +230,7 @@ struct ddps_ep {
 	uint32_t close_ms, nudge_ms;
 	bool flush_late;
 	uint8_t hush, hushed; /* DDPS_HUSH_*; and where something was flushed since */
-	bool shared_rq; /* it has no receive queue of its own */
+	bool shared_rq;	      /* it has no receive queue of its own */
 	struct ddps_late *late, **late_end;
 	uint32_t late_count;
 	struct ddps_gather gather;
@@ -303,5 +319,7 @@ void ddps_request_destroy(struct ddps_request *req);
 bool ddps_requests_winding_up(const struct ddps_ctx *ctx);
 unsigned ddps_requests_count(const struct ddps_ctx *ctx);
 void ddps_listener_destroy(struct ddps_listener *l);
+/* With the lock: where the @i-th listener listens.  What snprintf returns; 0: there are no more. */
+int ddps_listener_nth(const struct ddps_ctx *ctx, unsigned i, char *buf, size_t len);
 
 #endif

@@ -41,11 +41,18 @@ static const struct ddps_ep_stats *ep_collect(struct ddps_ep *ep)
 void ddps_stats_bury(struct ddps_ep *ep)
 {
 	struct ddps_ep_stats st = *ep_collect(ep);
+	struct ddps_walk *walk = &ep->ctx->walk;
 
 	/* What it holds it gives back. */
 	st.sends_posted = st.recvs_posted = st.recvs_out = st.reads_out = st.reads_in = 0;
 	st.held_octets = 0;
 	add_stats(&ep->ctx->stats.total, &st);
+	/* Endpoints are walked over from the youngest on: one that the walk would have come to is
+	 * not missing in its sum. */
+	if (walk->next && ep->serial <= walk->next->serial)
+		add_stats(&walk->st.total, &st);
+	if (walk->next == ep)
+		walk->next = ep->next;
 }
 
 int ddps_ep_stats(struct ddps_ep *ep, struct ddps_ep_stats *st)
@@ -62,7 +69,8 @@ int ddps_ep_stats(struct ddps_ep *ep, struct ddps_ep_stats *st)
 	return 0;
 }
 
-static void ctx_collect(struct ddps_ctx *ctx, struct ddps_ctx_stats *st)
+/* All but what is asked of each endpoint. */
+static void own_collect(const struct ddps_ctx *ctx, struct ddps_ctx_stats *st)
 {
 	*st = ctx->stats;
 	st->total.struct_size = sizeof st->total;
@@ -70,11 +78,36 @@ static void ctx_collect(struct ddps_ctx *ctx, struct ddps_ctx_stats *st)
 	st->idle_ended = ctx->env.idle_ended;
 	st->half_open_given_up = ctx->env.half_open_given_up;
 	st->regions = ddps_stag_count(ctx->stags);
+	st->requests = ddps_requests_count(ctx);
+	for (const struct ddps_ctx_srq *s = ctx->srqs; s; s = s->next)
+		st->srq_posted += s->srq.count;
+}
+
+static void ctx_collect(struct ddps_ctx *ctx, struct ddps_ctx_stats *st)
+{
+	own_collect(ctx, st);
 	for (struct ddps_ep *ep = ctx->eps; ep; ep = ep->next, st->endpoints++)
 		add_stats(&st->total, ep_collect(ep));
-	st->requests = ddps_requests_count(ctx);
-	for (struct ddps_ctx_srq *s = ctx->srqs; s; s = s->next)
-		st->srq_posted += s->srq.count;
+}
+
+void ddps_walk_begin(struct ddps_ctx *ctx)
+{
+	own_collect(ctx, &ctx->walk.st);
+	ctx->walk.next = ctx->eps;
+}
+
+struct ddps_ep *ddps_walk_step(struct ddps_ctx *ctx, struct ddps_ep_stats *st)
+{
+	struct ddps_walk *w = &ctx->walk;
+	struct ddps_ep *ep = w->next;
+
+	if (!ep)
+		return NULL;
+	*st = *ep_collect(ep);
+	add_stats(&w->st.total, st);
+	w->st.endpoints++;
+	w->next = ep->next;
+	return ep;
 }
 
 int ddps_ctx_stats(struct ddps_ctx *ctx, struct ddps_ctx_stats *st)

@@ -82,6 +82,7 @@ struct vd_config {
 	char faults[VD_PATH], trace[VD_PATH], profile[VD_PATH], suppress[VD_PATH];
 	bool check;	       /* for the program's own mistakes */
 	char capture[VD_PATH]; /* for what goes over the wire; empty: none */
+	char watch[VD_PATH];   /* the directory of the socket that shows it, "off", or empty */
 	uint64_t seed;
 	bool bad; /* a setting has a value that it does not take */
 };
@@ -104,6 +105,7 @@ struct vd_process {
 	int tell_fd;		  /* the process ends: its thread is to tell the counters ... */
 	sem_t told;		  /* ... and has */
 	struct ddps_capture *capture;
+	struct ddps_watch *watch; /* or NULL */
 	/* What identifiers of rdma_cm share, made on first use. */
 	pthread_mutex_t shared_lock;
 	struct ibv_context *shared[VD_DEVICES]; /* for each device */

@@ -127,6 +127,7 @@ void vd_config_read(struct vd_config *c)
 	read_path(&r, "DDPSESS_FAULTS", c->faults);
 	read_path(&r, "DDPSESS_TRACE", c->trace);
 	read_path(&r, "DDPSESS_CAPTURE", c->capture);
+	read_path(&r, "DDPSESS_WATCH", c->watch);
 	read_path(&r, "DDPSESS_PROFILE", c->profile);
 	read_path(&r, "DDPSESS_SUPPRESS", c->suppress);
 	c->check = choose(&r, "DDPSESS_CHECK", switches, false);

@@ -161,6 +161,18 @@ static void raise_limit(void)
 		return; /* it works with what there is */
 }
 
+/* For sessctl stat.  Who has asked for a directory hears that it will not do; else there is only
+ * less to see. */
+static void show(struct vd_process *p)
+{
+	int err = ddps_watch_open(&p->watch, p->ctx, p->cfg.name,
+				  *p->cfg.watch ? p->cfg.watch : NULL);
+
+	if (err && *p->cfg.watch)
+		fprintf(stderr, "ddpsess: DDPSESS_WATCH=%s: %s; nothing is shown there\n",
+			p->cfg.watch, err == DDPS_E_SYSTEM ? strerror(errno) : ddps_strerror(err));
+}
+
 static struct vd_process *start(void)
 {
 	struct ddps_ctx_attr attr;
@@ -215,6 +227,7 @@ static struct vd_process *start(void)
 		return NULL;
 	}
 	vd_fault_watch(p);
+	show(p);
 	return p;
 }
 
@@ -261,6 +274,8 @@ __attribute__((destructor)) static void finish(void)
 {
 	if (!global.p || global.pid != getpid())
 		return;
+	ddps_watch_close(global.p->watch);
+	global.p->watch = NULL;
 	if (!strcmp(global.cfg.transport, "sctp"))
 		ddps_ctx_settle(global.p->ctx, SETTLE_MS);
 	else

@@ -16,7 +16,7 @@ static const char *const known[] = { "DDPSESS_TRANSPORT", "DDPSESS_DEVICE",   "D
 				     "DDPSESS_RFC7306",	  "DDPSESS_STATS",    "DDPSESS_PLACED",
 				     "DDPSESS_FAULTS",	  "DDPSESS_SEED",     "DDPSESS_TRACE",
 				     "DDPSESS_CAPTURE",	  "DDPSESS_FACE",     "DDPSESS_PROFILE",
-				     "DDPSESS_CHECK",	  "DDPSESS_SUPPRESS" };
+				     "DDPSESS_CHECK",	  "DDPSESS_SUPPRESS", "DDPSESS_WATCH" };
 
 static bool is_known(const char *key)
 {

@@ -5,7 +5,7 @@
 . "$(dirname "$0")/lib.bash"
 tools=$(realpath "$here/../../tools")
 
-commands="listen connect put get ping perf conform"
+commands="listen connect put get ping perf conform stat top"
 
 help_of_all() {
 	local c

@@ -62,7 +62,7 @@ missing_commands() { # MANUAL
 missing_pages() { # FOLDER: commands that have no page there
 	local c
 	grep -v ' ' "$work/commands" | while read -r c; do
-		[ -s "$1/sessctl-$c.1.scd" ] || [ "$c" = get ] || echo "sessctl $c"
+		[ -s "$1/sessctl-$c.1.scd" ] || [ "$c" = get ] || [ "$c" = top ] || echo "sessctl $c"
 	done
 }
 

@@ -145,6 +145,13 @@ static uint32_t mem_emss(struct ddps_mpa_conn *c)
 	return 256 + rnd(end_of(c)->net, 1200);
 }
 
+static int mem_stats(const struct ddps_mpa_conn *c, struct ddps_llp_tcp *st)
+{
+	(void)c;
+	*st = (struct ddps_llp_tcp){ .cwnd = 1 };
+	return 0;
+}
+
 static const struct ddps_mpa_tcp mem_tcp = {
 	.recv = mem_recv,
 	.send = mem_send,
@@ -156,6 +163,7 @@ static const struct ddps_mpa_tcp mem_tcp = {
 	.unwatch = mem_unwatch,
 	.local = mem_nothing,
 	.emss = mem_emss,
+	.stats = mem_stats,
 	.busy = mem_nothing,
 };
 

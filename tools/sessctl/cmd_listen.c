@@ -75,6 +75,8 @@ static enum status start(struct server *sv)
 		err = DDPS_E_TOO_LONG;
 	if (err)
 		return fail(sv, err, sv->o->arg[0]);
+	/* Without it there is only less to see. */
+	ddps_watch_open(&sv->shown, sv->ctx, "sessctl listen", NULL);
 	out_listening(&sv->out, uri);
 	return sv->out.write_errno ? ST_FAILED : ST_DONE; /* nobody will know where */
 }
@@ -200,6 +202,7 @@ static void release(struct server *sv)
 	}
 	serve_reap(sv);
 	ddps_listener_free(sv->listener);
+	ddps_watch_close(sv->shown);
 	if (sv->cq)
 		ddps_cq_free(sv->cq);
 	if (sv->pd)

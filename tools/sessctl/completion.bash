@@ -60,7 +60,7 @@ _sessctl_commands() { # HELP... : what a help lists under "Commands:"
 }
 
 _sessctl_takes_uri() { # COMMAND
-	[[ " listen connect put get ping perf conform " == *" $1 "* ]]
+	[[ " listen connect put get ping perf conform stat top " == *" $1 "* ]]
 }
 
 _sessctl() {

@@ -28,6 +28,6 @@ end
 complete -c sessctl -f -n '__sessctl_at 0' -a '(__sessctl_commands)'
 complete -c sessctl -f -n '__sessctl_is ipoib; and __sessctl_at 1' -a '(__sessctl_commands ipoib)'
 complete -c sessctl -n 'not __sessctl_at 0; and string match -q -- "-*" (commandline -ct)' -f -a '(__sessctl_options)'
-complete -c sessctl -f -n '__sessctl_is listen connect ping perf conform' -a 'tcp:// sctp://'
+complete -c sessctl -f -n '__sessctl_is listen connect ping perf conform stat top' -a 'tcp:// sctp://'
 complete -c sessctl -n '__sessctl_is put get' -a 'tcp:// sctp://'
 complete -c sessctl -n '__sessctl_is run; and __sessctl_at 1' -f -a '(__fish_complete_command)'

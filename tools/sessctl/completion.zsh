@@ -32,7 +32,7 @@ _sessctl() {
 		return
 	fi
 	case $words[2] in
-	listen | connect | ping | perf | conform) compadd -S '' -- tcp:// sctp:// ;;
+	listen | connect | ping | perf | conform | stat | top) compadd -S '' -- tcp:// sctp:// ;;
 	put | get) _files; compadd -S '' -- tcp:// sctp:// ;;
 	run) _normal ;;
 	*) _files ;;

@@ -2,6 +2,7 @@
 /* sessctl: the command line of ddpsess.  The table of commands. */
 #include "ipoib/ipoib.h"
 #include "sessctl/cmd.h"
+#include "watch/watch.h"
 #include "cli/sessctl.h"
 #include <stdlib.h>
 #include <string.h>
@@ -31,6 +32,8 @@ static void help(FILE *f)
 		   "RDMA sessions over TCP and SCTP, without RDMA hardware.\n\nCommands:\n");
 	for (size_t i = 0; i < NCOMMANDS; i++)
 		cmd_help_row(f, table[i].name, table[i].synopsis, table[i].about);
+	cmd_help_row(f, "stat", "[PID|URI]", "Show the sessions of programs that run.");
+	cmd_help_row(f, "top", "[PID|URI]", "Watch the busiest sessions.");
 	cmd_help_row(f, "ipoib", "COMMAND", "IP over InfiniBand in connected mode.");
 	cmd_help_row(f, "run", "PROGRAM ...", "Run a verbs program over TCP or SCTP.");
 	fprintf(f, "\nURI is tcp://HOST:PORT or "
@@ -62,6 +65,10 @@ int main(int argc, char **argv)
 			return run(&table[i], argc - 1, argv + 1);
 	if (!strcmp(word, "ipoib"))
 		return cmd_ipoib(argc - 1, argv + 1);
+	if (!strcmp(word, "stat"))
+		return cmd_stat(argc - 1, argv + 1);
+	if (!strcmp(word, "top"))
+		return cmd_top(argc - 1, argv + 1);
 	if (!strcmp(word, "run"))
 		return cmd_run(argc - 1, argv + 1);
 	if (!strcmp(word, "--help") || !strcmp(word, "-h") || !strcmp(word, "help")) {

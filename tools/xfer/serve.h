@@ -11,6 +11,7 @@
 #include "cli/sessctl.h"
 #include "xfer/watch.h"
 #include <ddpsess/capture.h>
+#include <ddpsess/watch.h>
 
 #define SERVE_SESSIONS_MAX 4096		 /* at once; more are rejected, and told */
 #define SERVE_WINDOWS_MAX  (1024u << 20) /* octets of all windows together, likewise */
@@ -31,6 +32,7 @@ struct server {
 	unsigned live, dead, ended;
 	struct watch watch;
 	struct ddps_capture *capture;
+	struct ddps_watch *shown; /* or NULL */
 	unsigned hot; /* sessions that are measured: look again before sleeping */
 };
 

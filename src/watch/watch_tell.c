@@ -1,0 +1,331 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The state of a context as JSON: a few sessions are copied with the lock held, and written without
+ * it.  Of what is written nothing is a peer's: no private data, no text of an error.
+ */
+#include "watch/watch_in.h"
+#include <errno.h>
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define BATCH	32 /* sessions copied at a time */
+#define LOCK_MS 1000
+#define URIS	64 /* listeners that are named; "listeners" counts all */
+
+/* One session, and what is below it. */
+struct row {
+	uint64_t serial;
+	enum ddps_ep_state state;
+	struct ddps_conn_info info;
+	struct ddps_ep_stats st;
+	bool has_tcp, has_assoc, has_path;
+	struct ddps_llp_tcp tcp;
+	struct ddps_assoc_stats assoc;
+	struct ddps_path_stats path; /* that new data goes to */
+};
+
+struct teller {
+	struct ddps_ctx *ctx;
+	ddps_watch_put *put;
+	void *user;
+	bool over; /* nobody listens any more */
+	size_t len;
+	char text[4096];
+	struct ddps_ctx_stats st;
+	struct row row[BATCH];
+	unsigned listeners;
+	char uri[URIS][256];
+};
+
+/* ---- text ---- */
+
+static void flush(struct teller *t)
+{
+	if (t->len && !t->over)
+		t->over = !t->put(t->user, t->text, t->len);
+	t->len = 0;
+}
+
+static void say(struct teller *t, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+
+/* At most a quarter of the buffer at a time. */
+static void say(struct teller *t, const char *fmt, ...)
+{
+	va_list ap;
+
+	if (t->len > sizeof t->text * 3 / 4)
+		flush(t);
+	va_start(ap, fmt);
+	t->len += (size_t)vsnprintf(t->text + t->len, sizeof t->text - t->len, fmt, ap);
+	va_end(ap);
+}
+
+/* A string in quotes; a program's name may be any octets: what is not ASCII is a '?'. */
+static void say_string(struct teller *t, const char *s)
+{
+	char clean[256];
+	size_t n = 0;
+
+	for (; *s && n < sizeof clean - 2; s++) {
+		if (*s == '"' || *s == '\\')
+			clean[n++] = '\\';
+		clean[n++] = *s >= ' ' && *s < 0x7f ? *s : '?';
+	}
+	clean[n] = 0;
+	say(t, "\"%s\"", clean);
+}
+
+static void say_text(struct teller *t, const char *name, const char *s)
+{
+	say(t, ",\"%s\":", name);
+	say_string(t, s);
+}
+
+static void say_number(struct teller *t, const char *name, uint64_t v)
+{
+	say(t, ",\"%s\":%" PRIu64, name, v);
+}
+
+static void say_bool(struct teller *t, const char *name, bool v)
+{
+	say(t, ",\"%s\":%s", name, v ? "true" : "false");
+}
+
+/* ---- what is told ---- */
+
+static void say_messages(struct teller *t, const char *name, const struct ddps_msg_stats *m)
+{
+	uint64_t messages = 0, octets = 0;
+
+	for (int i = 0; i < DDPS_STAT_OPS; i++) {
+		messages += m[i].messages;
+		octets += m[i].octets;
+	}
+	say(t, ",\"%s\":{\"messages\":%" PRIu64 ",\"octets\":%" PRIu64 "}", name, messages, octets);
+}
+
+static void say_counters(struct teller *t, const struct ddps_ep_stats *st)
+{
+	say_messages(t, "sent", st->sent);
+	say_messages(t, "received", st->received);
+	say_number(t, "sends_posted", st->sends_posted);
+	say_number(t, "recvs_posted", st->recvs_posted);
+	say_number(t, "recvs_out", st->recvs_out);
+	say_number(t, "reads_out", st->reads_out);
+	say_number(t, "reads_in", st->reads_in);
+	say_number(t, "held_octets", st->held_octets);
+	say_number(t, "stalls", st->stalls);
+	say_number(t, "over_share", st->over_share);
+	say_number(t, "no_buffer", st->no_buffer);
+	say_number(t, "sq_full", st->sq_full);
+	say_number(t, "rq_full", st->rq_full);
+	say_number(t, "ird_overrun", st->ird_overrun);
+	say_number(t, "cq_overflow", st->cq_overflow);
+}
+
+static const char *rtr_name(unsigned rtr)
+{
+	return rtr == DDPS_RTR_SEND    ? "send"
+	       : rtr == DDPS_RTR_WRITE ? "write"
+	       : rtr == DDPS_RTR_READ  ? "read"
+				       : "none";
+}
+
+static void say_negotiated(struct teller *t, const struct ddps_conn_info *i)
+{
+	say_bool(t, "enhanced", i->enhanced);
+	say_number(t, "ird", i->ird);
+	say_number(t, "ord", i->ord);
+	say_number(t, "peer_ird", i->peer_ird);
+	say_number(t, "peer_ord", i->peer_ord);
+	say_bool(t, "p2p", i->p2p);
+	say(t, ",\"rtr\":\"%s\"", rtr_name(i->rtr));
+	say_number(t, "mulpdu", i->mulpdu);
+	if (i->transport == DDPS_TRANSPORT_TCP) {
+		say_number(t, "mpa_rev", i->mpa.rev);
+		say_bool(t, "crc", i->mpa.crc);
+		say_bool(t, "markers_tx", i->mpa.markers_tx);
+		say_bool(t, "markers_rx", i->mpa.markers_rx);
+	} else if (i->transport == DDPS_TRANSPORT_SCTP) {
+		say(t, ",\"backend\":\"%s\"", i->sctp.backend);
+		say_number(t, "stream", i->sctp.stream);
+		say_number(t, "encap", i->sctp.encap);
+	}
+}
+
+static void say_wire(struct teller *t, const struct row *r)
+{
+	if (r->has_tcp) {
+		say_number(t, "retransmitted", r->tcp.retransmitted);
+		say_number(t, "srtt_ns", r->tcp.srtt_ns);
+		say_number(t, "cwnd", r->tcp.cwnd);
+		say_number(t, "unacked", r->tcp.unacked);
+	}
+	if (r->has_assoc) {
+		say_number(t, "retransmitted", r->assoc.retransmitted);
+		say_number(t, "timeouts", r->assoc.timeouts);
+		say_number(t, "unsent", r->assoc.unsent);
+		say_number(t, "unacked", r->assoc.unacked);
+		say_number(t, "rwnd", r->assoc.rwnd);
+		say_number(t, "peer_rwnd", r->assoc.peer_rwnd);
+		say_number(t, "paths", r->assoc.paths);
+		say_number(t, "shares_association_with", r->assoc.sessions - 1u);
+	}
+	if (r->has_path) {
+		say_number(t, "srtt_ns", r->path.srtt_ns);
+		say_number(t, "cwnd", r->path.cwnd);
+		say_number(t, "mtu", r->path.mtu);
+	}
+}
+
+static void say_row(struct teller *t, const struct row *r, bool first)
+{
+	const char *transport = r->info.transport == DDPS_TRANSPORT_TCP	   ? "tcp"
+				: r->info.transport == DDPS_TRANSPORT_SCTP ? "sctp"
+									   : "none";
+
+	say(t, "%s{\"session\":%" PRIu64 ",\"state\":\"%s\",\"transport\":\"%s\"", first ? "" : ",",
+	    r->serial, ddps_ep_state_name(r->state), transport);
+	say_bool(t, "initiator", r->info.initiator);
+	say_text(t, "local", r->info.local);
+	say_text(t, "peer", r->info.peer);
+	say_negotiated(t, &r->info);
+	say_counters(t, &r->st);
+	say_wire(t, r);
+	say(t, "}");
+}
+
+/* ---- with the lock ---- */
+
+static void copy_row(struct row *r, struct ddps_ep *ep, const struct ddps_ep_stats *st)
+{
+	const struct ddps_llp_ops *ops = ep->llp ? ep->llp->ops : NULL;
+
+	*r = (struct row){ .serial = ep->serial, .state = ep->state, .info = ep->info, .st = *st };
+	if (!ops)
+		return;
+	r->has_tcp = ops->tcp_stats && !ops->tcp_stats(ep->llp, &r->tcp);
+	r->has_assoc = ops->assoc_stats && !ops->assoc_stats(ep->llp, &r->assoc);
+	for (uint32_t i = 0; r->has_assoc && i < r->assoc.paths && !r->path.in_use; i++)
+		r->has_path = !ops->path_stats(ep->llp, i, &r->path);
+}
+
+static bool enter(const struct teller *t)
+{
+	return !ddps_ctx_forked(t->ctx) && ddps_ctx_enter_until(t->ctx, ddps_deadline(LOCK_MS));
+}
+
+static bool copy_first(struct teller *t)
+{
+	if (!enter(t))
+		return false;
+	ddps_walk_begin(t->ctx);
+	for (unsigned i = 0; i < URIS; i++) {
+		if (ddps_listener_nth(t->ctx, i, t->uri[i], sizeof t->uri[i]) <= 0)
+			break;
+		t->listeners++;
+	}
+	ddps_ctx_leave(t->ctx);
+	return true;
+}
+
+/* Up to BATCH more, fewer if that was all; -1: the lock was not to be had. */
+static int copy_batch(struct teller *t)
+{
+	struct ddps_ep_stats st;
+	struct ddps_ep *ep;
+	int n = 0;
+
+	if (!enter(t))
+		return -1;
+	while (n < BATCH && (ep = ddps_walk_step(t->ctx, &st)))
+		copy_row(&t->row[n++], ep, &st);
+	t->st = t->ctx->walk.st;
+	ddps_ctx_leave(t->ctx);
+	return n;
+}
+
+/* ---- all of it ---- */
+
+static void say_process(struct teller *t, const char *label, uint64_t since)
+{
+	say(t, "{\"pid\":%d", (int)getpid());
+	say_text(t, "program", program_invocation_short_name);
+	say_text(t, "label", label);
+	say(t, ",\"version\":\"%s\"", ddps_version());
+	say_number(t, "watched_ns", ddps_now() - since);
+	say_number(t, "time_ns", ddps_now());
+}
+
+static void say_listeners(struct teller *t)
+{
+	say(t, ",\"listeners\":[");
+	for (unsigned i = 0; i < t->listeners; i++) {
+		if (i)
+			say(t, ",");
+		say_string(t, t->uri[i]);
+	}
+	say(t, "]");
+}
+
+static void say_context(struct teller *t)
+{
+	const struct ddps_ctx_stats *st = &t->st;
+
+	say(t, ",\"context\":{\"sessions\":%" PRIu64, st->endpoints);
+	say_number(t, "requests", st->requests);
+	say_number(t, "regions", st->regions);
+	say_number(t, "srq_posted", st->srq_posted);
+	say_number(t, "regions_refused", st->regions_refused);
+	say_number(t, "srq_full", st->srq_full);
+	say_number(t, "half_open_full", st->half_open_full);
+	say_number(t, "half_open_given_up", st->half_open_given_up);
+	say_number(t, "idle_ended", st->idle_ended);
+	say_counters(t, &st->total);
+	say(t, "}");
+}
+
+/* Return: whether all of them were told. */
+static bool say_sessions(struct teller *t)
+{
+	bool first = true;
+	int n;
+
+	say(t, ",\"sessions\":[");
+	do {
+		n = copy_batch(t);
+		for (int i = 0; i < n; i++, first = false)
+			say_row(t, &t->row[i], first);
+		flush(t);
+	} while (n == BATCH && !t->over);
+	say(t, "]");
+	return n >= 0;
+}
+
+void ddps_watch_tell(struct ddps_ctx *ctx, const char *label, uint64_t since, ddps_watch_put *put,
+		     void *user)
+{
+	struct teller *t = calloc(1, sizeof *t);
+	bool whole;
+
+	if (!t)
+		return;
+	t->ctx = ctx;
+	t->put = put;
+	t->user = user;
+	say_process(t, label, since);
+	whole = copy_first(t);
+	if (whole) {
+		say_listeners(t);
+		whole = say_sessions(t);
+	}
+	if (whole)
+		say_context(t);
+	/* The context's lock was not to be had: somebody holds it, perhaps for good. */
+	say(t, "%s}\n", whole ? "" : ",\"stuck\":true");
+	flush(t);
+	free(t);
+}

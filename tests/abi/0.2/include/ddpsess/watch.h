@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#ifndef DDPSESS_WATCH_H
+#define DDPSESS_WATCH_H
+/*
+ * Let the owner of a process see its sessions from outside, with sessctl stat and sessctl top.
+ *
+ * The library opens a Unix socket that only the process's user and root may use.  Each connection
+ * gets one JSON object: sessctl(1) describes its fields.  What a client sends is not read.
+ *
+ * The socket is DIR/PID.N, where N counts the contexts of the process from 1 on.  DIR is
+ * /run/user/UID/ddpsess, or /tmp/ddpsess-UID where there is no /run/user/UID; the library makes it
+ * with mode 0700.  The environment variable DDPSESS_WATCH names another directory, which must be
+ * there, or says "off".
+ */
+#include <ddpsess/session.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct ddps_watch;
+
+/**
+ * ddps_watch_open - publish the state of a context
+ * @out:	set to NULL first; set on success, unless watching is switched off
+ * @ctx:	context
+ * @label:	what the program calls the context, such as "my server"; NULL or "": nothing.  At most
+ *		63 octets are kept
+ * @where:	a directory, which is an absolute path, or "off"; NULL: DDPSESS_WATCH says, or the
+ *		default above
+ *
+ * Starts a thread that answers, with all signals blocked.  It takes the context's lock for 32
+ * sessions at most, then leaves it to others.  A client that reads slowly is dropped after 2 s.
+ * Sockets in the directory whose process has ended are removed.  Nothing of what fails later, such
+ * as a directory that is removed, has an effect on sessions.
+ *
+ * A child of fork is not watched until it opens a watch of its own on a context of its own.
+ *
+ * Thread safe.  Blocks only as a file system does.
+ *
+ * Return: 0 (also if switched off), or DDPS_E_INVAL (NULL; a directory that is not an absolute path
+ * or is too long for a socket's address), DDPS_E_BUSY (@ctx is watched already), DDPS_E_ACCESS (the
+ * directory belongs to somebody else, or others may write to it), DDPS_E_NOMEM, DDPS_E_SYSTEM
+ * (errno is set), DDPS_E_FORKED.
+ */
+DDPS_API int ddps_watch_open(struct ddps_watch **out, struct ddps_ctx *ctx, const char *label,
+			     const char *where);
+
+/**
+ * ddps_watch_close - remove the socket and end its thread
+ * @watch:	may be NULL
+ *
+ * To be called before ddps_ctx_free.  Waits for an answer under way, which is given up: 1 s at most,
+ * and only if somebody holds the context's lock that long.  In a child of fork it frees memory alone.
+ */
+DDPS_API void ddps_watch_close(struct ddps_watch *watch);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

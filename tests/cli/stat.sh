@@ -1,0 +1,182 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-2-Clause
+# sessctl stat and top: listeners, programs under the drop-in, metrics, and the probes.
+# shellcheck source=/dev/null disable=SC2154,SC2034 # variables of lib.bash
+. "$(dirname "$0")/lib.bash"
+: "${BUILD:?the directory of a build}"
+BUILD=$(realpath "$BUILD" 2>/dev/null || realpath "$OLDPWD/$BUILD")
+
+mkdir -m 700 watch
+export DDPSESS_WATCH=$work/watch
+
+# A session that stays while there is something to look at.
+connected() {
+	start_job client.fifo err connect --json --wait "$uri" || return
+	client=$pid client_fd=$fd
+	why="first line: $line"
+	grep -q established <<<"$line"
+}
+
+disconnected() {
+	kill -TERM "$client"
+	end_job "$client" "$client_fd"
+}
+
+stat_text() {
+	run 0 stat "$uri" && says out "listening     ${uri%%\?*}" && says out "sessions 1" &&
+		says out "OPEN, responder over $wire" && says out "ird/ord 16/16" &&
+		says out "posted      sends 0" && says out "retransmitted 0" || return
+	if [ "$wire" = tcp ]; then says out "crc on"; else says out "backend native"; fi
+}
+
+stat_by_pid() {
+	run 0 stat --json "$listener" && has out state OPEN && has out pid "$listener"
+}
+
+stat_lines() {
+	run 0 stat --interval 0.02 --count 3 "$listener" || return
+	why="lines: $(wc -l <out)"
+	[ "$(wc -l <out)" = 3 ] && says out "sessions 1, sent 0.0 KiB/s"
+}
+
+# One sample a name and label set, and a type for each name.
+stat_metrics() {
+	run 0 stat --metrics "$listener" && says out "ddpsess_sessions{pid=\"$listener\"" &&
+		says out "ddpsess_session_retransmitted_total{" && says out "ddpsess_up{" || return
+	why=$(awk '/^# TYPE/ { if (typed[$3]++) print "twice: " $3; next }
+		/^#/ { next }
+		!/^[a-z_]+\{([a-z]+="[^"]*",?)+\} [0-9]+$/ { print "not a sample: " $0 }
+		{ name = $1; sub(/\{.*/, "", name); if (!typed[name]) print "no type: " name
+		  key = $0; sub(/ [0-9]*$/, "", key); if (seen[key]++) print "twice: " key }' out)
+	[ -z "$why" ]
+}
+
+top_table() {
+	run 0 top --count 2 --interval 0.02 || return
+	why="$(cat out)"
+	[ "$(grep -c " $wire *OPEN" out)" = 2 ] && says out "PID PROGRAM" &&
+		! grep -q $'\033' out
+}
+
+# Who is not there is told what to do; what is switched off is not there.
+nobody() {
+	run 1 stat 1 && says err "process 1 cannot be watched" && says err "try: " &&
+		run 1 stat tcp://127.0.0.1:1 && says err "listens on tcp://127.0.0.1:1" &&
+		run 2 stat nonsense && says err "neither a process ID nor a URI" &&
+		run 2 stat --metrics --interval 1 && says err "excludes --interval" || return
+	DDPSESS_WATCH=off listen "$(uri_of tcp)"
+	run 1 stat "$listener" && says err "cannot be watched"
+}
+
+# A directory that is not there, or full, hinders no listener.
+not_hindered() {
+	DDPSESS_WATCH=/nowhere/at/all listen "$(uri_of tcp)"
+	run 0 ping --count 1 "$uri"
+}
+
+# Without DDPSESS_WATCH both sides find the same directory, which is nobody else's.
+default_place() {
+	local at=/run/user/$(id -u)/ddpsess
+	[ -O "${at%/*}" ] || at=/tmp/ddpsess-$(id -u)
+	unset DDPSESS_WATCH
+	listen "$(uri_of tcp)"
+	run 0 stat --json "$listener" && has out pid "$listener"
+	status=$?
+	export DDPSESS_WATCH=$work/watch
+	[ "$status" -eq 0 ] || return 1
+	why="$(stat -c '%a %u' "$at" "$at/$listener.1" 2>&1)"
+	[ "$why" = "700 $(id -u)"$'\n'"600 $(id -u)" ]
+}
+
+# What one listener leaves behind when it is killed is gone when the next one begins.
+swept() {
+	listen "$(uri_of tcp)"
+	why="no socket"
+	ls watch/"$listener".1 >/dev/null || return
+	kill -KILL "$listener"
+	end_listener
+	why="$(ls watch)"
+	[ -n "$why" ] || return
+	listen "$(uri_of tcp)"
+	run 0 stat "$listener" && only watch "$listener.1" && stop_listener && only watch
+}
+
+# An unmodified program: its one session, and the drop-in's name for its context.
+drop_in() { # WIRE
+	local server
+	"$BUILD/sessctl" run --transport "$1" -- rping -s -a 127.0.0.1 -p "$port" >rping.out 2>&1 &
+	server=$!
+	"$BUILD/sessctl" run --transport "$1" -- rping -c -a 127.0.0.1 -p "$port" -C 200000 \
+		>rping.client 2>&1 &
+	pid=$!
+	for _ in {1..300}; do
+		"$SESSCTL" stat --json "$server" >out 2>err && has out state OPEN && break
+		sleep 0.05
+	done
+	kill "$pid" "$server" 2>/dev/null
+	wait "$pid" "$server" 2>/dev/null
+	has out label ddp0 && has out program rping && has out transport "$1" && has out state OPEN
+}
+
+# The probes are in the library, with their arguments.
+probes() {
+	local name
+	for name in established ended completion terminate; do
+		readelf -n "$BUILD/libddpsess.so" 2>/dev/null | grep -A1 'Provider: ddpsess' |
+			grep -q "Name: $name\$" && continue
+		why="no probe $name"
+		return 1
+	done
+}
+
+# The example of docs/watching.md.
+probes_fire() {
+	local seen
+	seen=$(timeout 60 bpftrace -e "usdt:$BUILD/sessctl:ddpsess:established {
+			printf(\"%s %d\\n\", str(arg1), arg3); }
+		usdt:$BUILD/sessctl:ddpsess:completion { @[arg2] = count(); }" \
+		-c "$BUILD/sessctl ping --count 3 --interval 0.01 $uri" 2>&1)
+	why="$seen"
+	grep -qE '^127.0.0.1:[0-9]+ 1$' <<<"$seen" && grep -qE '^@\[[0-9]+\]: [1-9]' <<<"$seen"
+}
+
+for wire in $WIRES; do
+	listen "$(uri_of "$wire")"
+	test_case "stat-$wire-session" connected
+	test_case "stat-$wire-text" stat_text
+	test_case "stat-$wire-pid" stat_by_pid
+	test_case "stat-$wire-lines" stat_lines
+	test_case "stat-$wire-metrics" stat_metrics
+	test_case "top-$wire" top_table
+	disconnected
+	stop_listener
+done
+test_case stat-nobody nobody
+test_case stat-not-hindered not_hindered
+stop_listener
+test_case stat-swept swept
+test_case stat-default-place default_place
+stop_listener
+if [ -e "$BUILD/libddpsess-verbs.so" ] && command -v rping >/dev/null; then
+	for wire in tcp sctp; do
+		port=$((20000 + RANDOM % 12000))
+		while [ -n "$(ss -Hantu "sport = :$port")" ]; do port=$((port + 1)); done
+		test_case "stat-drop-in-$wire" drop_in "$wire"
+	done
+else
+	ok "stat-drop-in # skipped: no rping (Debian package rdmacm-utils)"
+fi
+if ! echo '#include <sys/sdt.h>' | gcc -E - >/dev/null 2>&1; then
+	ok "probes # skipped: no sys/sdt.h (Debian package systemtap-sdt-dev)"
+else
+	test_case probes probes
+	listen "$(uri_of tcp)"
+	if command -v bpftrace >/dev/null && [ "$(id -u)" = 0 ] &&
+		timeout 20 bpftrace -e 'BEGIN { exit(); }' >/dev/null 2>&1; then
+		test_case probes-fire probes_fire
+	else
+		ok "probes-fire # skipped: bpftrace is not there, or may not run"
+	fi
+	stop_listener
+fi
+finish

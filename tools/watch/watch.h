@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#ifndef SESSCTL_WATCH_CMD_H
+#define SESSCTL_WATCH_CMD_H
+/* sessctl stat and top: what the processes tell that let themselves be watched (ddpsess/watch.h). */
+#include "cli/out.h"
+#include <jansson.h>
+#include <sys/types.h>
+
+/* Whom they are about: a process, who listens at a URI, or, if neither is set, everybody. */
+struct watch_target {
+	pid_t pid;
+	const char *uri;
+};
+
+/* ---- watch_find.c ---- */
+
+/* What was met on the way. */
+struct watch_trouble {
+	unsigned garbled; /* sockets that gave no whole answer */
+	int sys_errno;	  /* a directory or a socket was not to be had: the last reason */
+};
+
+/*
+ * The state of each context that @t names: an object, its key the socket's path.  A process that
+ * ends meanwhile is not in it.  Never NULL; the caller's to release.
+ */
+json_t *watch_find(const struct watch_target *t, struct watch_trouble *trouble);
+
+/* Whether @listener, as a listener shows itself, is reached by @asked: the same wire and port, and the
+ * same host, or any. */
+bool watch_uri_matches(const char *listener, const char *asked);
+
+/* ---- watch_text.c, watch_table.c ---- */
+
+/* A number of @o, 0 if it is not there; a text, "" then, without what a terminal would obey. */
+uint64_t watch_number(const json_t *o, const char *key);
+void watch_string(char *dst, size_t size, const json_t *o, const char *key);
+
+/* Octets by which the counter "@key": { "octets" } has grown in a second since @before, which may be
+ * NULL; @ns is the time between the two. */
+double watch_rate(const json_t *now, const json_t *before, const char *key, uint64_t ns);
+
+/* One context with all its sessions. */
+void watch_text(struct out *o, const json_t *snapshot);
+/* One line of it; @before: an earlier one of the same context. */
+void watch_line(struct out *o, const json_t *snapshot, const json_t *before);
+/* The sessions of all, the busiest first; @lines: at most that many, 0: all. */
+void watch_table(struct out *o, const json_t *all, const json_t *before, unsigned lines);
+
+/* ---- watch_metrics.c ---- */
+
+/* All of @all in Prometheus' text format. */
+void watch_metrics(FILE *f, const json_t *all);
+
+/* ---- watch_cmd.c: each returns an enum status ---- */
+
+int cmd_stat(int argc, char **argv);
+int cmd_top(int argc, char **argv);
+
+#endif

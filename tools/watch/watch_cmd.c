@@ -1,0 +1,222 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* sessctl stat and sessctl top: options, and when to look. */
+#include "cli/about.h"
+#include "cli/out_json.h"
+#include "cli/sessctl.h"
+#include "cli/sig.h"
+#include "cli/text.h"
+#include "watch/watch.h"
+#include <poll.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+enum { W_STAT = 1, W_TOP = 2 };
+
+struct watch_opts {
+	uint32_t interval_ms, count;
+	bool metrics, json;
+};
+
+#define AT(field) offsetof(struct watch_opts, field)
+
+static const struct option_row table[] = {
+	{ "interval", "SECONDS", W_STAT, VAL_SECONDS, AT(interval_ms), 10, 86400000,
+	  "tell again every so often: one line for each context" },
+	{ "interval", "SECONDS", W_TOP, VAL_SECONDS, AT(interval_ms), 10, 86400000,
+	  "look again every so often (default 1)" },
+	{ "count", "N", W_STAT | W_TOP, VAL_NUMBER, AT(count), 1, UINT32_MAX,
+	  "end after looking N times (default: at a signal)" },
+	{ "metrics", NULL, W_STAT, VAL_FLAG, AT(metrics), 0, 0,
+	  "once, in the text format of Prometheus" },
+	{ "json", NULL, W_STAT | W_TOP, VAL_FLAG, AT(json), 0, 0,
+	  "one JSON object a line for each context" },
+	{ "help", NULL, W_STAT | W_TOP, VAL_HELP, 0, 0, 0, "this text" },
+	{ "version", NULL, W_STAT | W_TOP, VAL_VERSION, 0, 0, 0, "version of sessctl and library" },
+};
+
+static const struct option_table options = { table, sizeof table / sizeof *table };
+
+static const struct option_user users[] = {
+	{ "stat", "[PID|URI]", "Show the sessions of a process, a listener, or all.", W_STAT, 0,
+	  1 },
+	{ "top", "[PID|URI]", "Watch the busiest sessions.", W_TOP, 0, 1 },
+};
+
+struct job {
+	const struct option_user *user;
+	struct watch_opts o;
+	struct watch_target target;
+	struct out out;
+	json_t *before; /* the last look */
+};
+
+/* A number is a PID, all else a URI. */
+static int take_target(struct job *j, const char *arg, char *why, size_t why_len)
+{
+	char fault[200];
+	uint64_t n;
+
+	if (!arg)
+		return 0;
+	if (!text_number(arg, &n) && n && n <= INT32_MAX) {
+		j->target.pid = (pid_t)n;
+		return 0;
+	}
+	j->target.uri = arg;
+	if (!ddps_uri_check(arg, fault, sizeof fault))
+		return 0;
+	snprintf(why, why_len, "'%s' is neither a process ID nor a URI: %s", arg, fault);
+	return -1;
+}
+
+static int parse(struct job *j, int argc, char **argv)
+{
+	char why[800];
+	int first = 0;
+	enum opts_result r =
+		optrow_parse(&options, j->user, &j->o, argc, argv, &first, why, sizeof why);
+
+	if (r == OPTS_HELP) {
+		optrow_help(stdout, &options, j->user);
+		return cmd_finish();
+	}
+	if (r == OPTS_OK && j->o.metrics && (j->o.json || j->o.interval_ms || j->o.count)) {
+		snprintf(why, sizeof why, "--metrics is told once: it excludes --%s",
+			 j->o.json	    ? "json"
+			 : j->o.interval_ms ? "interval"
+					    : "count");
+		r = OPTS_BAD;
+	}
+	if (r == OPTS_OK && take_target(j, argv[first], why, sizeof why))
+		r = OPTS_BAD;
+	return cmd_ready(r, j->user->name, why);
+}
+
+/* ---- looking ---- */
+
+static enum status nobody(struct job *j, const struct watch_trouble *t)
+{
+	static const char try[] =
+		"a program that uses ddpsess, of this user and with DDPSESS_WATCH not set to off; "
+		"root sees every user's";
+
+	if (t->garbled)
+		out_error(&j->out, 0, "again: a process that ends gives no whole answer",
+			  "%u socket%s gave no whole answer", t->garbled,
+			  t->garbled == 1 ? "" : "s");
+	else if (t->sys_errno)
+		out_error(&j->out, 0, try, "looking for processes: %s", strerror(t->sys_errno));
+	else if (j->target.pid)
+		out_error(&j->out, 0, try, "process %d cannot be watched", (int)j->target.pid);
+	else if (j->target.uri)
+		out_error(&j->out, 0, "sessctl stat, which lists everybody's listeners",
+			  "nobody who can be watched listens on %s", j->target.uri);
+	else
+		out_error(&j->out, 0, try, "there is no process that can be watched");
+	return ST_FAILED;
+}
+
+/* Rows of the terminal, 0: it is none, and everything is shown. */
+static unsigned rows(void)
+{
+	struct winsize w;
+
+	return isatty(STDOUT_FILENO) && !ioctl(STDOUT_FILENO, TIOCGWINSZ, &w) ? w.ws_row : 0;
+}
+
+static void show_each(struct job *j, const json_t *all)
+{
+	const json_t *p;
+	const char *key;
+
+	json_object_foreach((json_t *)(uintptr_t)all, key, p)
+	{
+		if (j->o.json)
+			json_out_line(&j->out, json_deep_copy(p));
+		else if (j->o.interval_ms)
+			watch_line(&j->out, p, json_object_get(j->before, key));
+		else
+			watch_text(&j->out, p);
+	}
+	out_flush(&j->out);
+}
+
+static void show(struct job *j, const json_t *all)
+{
+	if (j->o.metrics) {
+		watch_metrics(j->out.f, all);
+		out_flush(&j->out);
+	} else if (j->user->bit == W_STAT || j->o.json) {
+		show_each(j, all);
+	} else {
+		if (out_colours(STDOUT_FILENO))
+			fputs("\033[H\033[2J", j->out.f);
+		watch_table(&j->out, all, j->before, rows());
+	}
+}
+
+/* One look.  @first: somebody has to be there. */
+static enum status look(struct job *j, bool first)
+{
+	struct watch_trouble t;
+	json_t *all = watch_find(&j->target, &t);
+	const bool named = j->target.pid || j->target.uri;
+	enum status s = ST_DONE;
+
+	/* The table may be empty; a process that was named has to be there at first. */
+	if (!json_object_size(all) && first && (named || j->user->bit == W_STAT))
+		s = nobody(j, &t);
+	else
+		show(j, all);
+	json_decref(j->before);
+	j->before = all;
+	return s;
+}
+
+/* Until the next look.  false: a signal came. */
+static bool rest(const struct job *j)
+{
+	struct pollfd p = { sig_fd(), POLLIN, 0 };
+	const uint64_t due = clock_ns() + j->o.interval_ms * NS_PER_MS;
+
+	while (!sig_pending() && clock_ns() < due)
+		poll(&p, 1, clock_left_ms(due));
+	return !sig_pending();
+}
+
+static int run(unsigned which, int argc, char **argv)
+{
+	struct job j = { .user = &users[which] };
+	enum status s;
+	int status;
+
+	if (j.user->bit == W_TOP)
+		j.o.interval_ms = 1000;
+	status = parse(&j, argc, argv);
+	if (status != CMD_READY)
+		return status;
+	out_init(&j.out, j.user->name, j.o.json);
+	for (uint32_t n = 1;; n++) {
+		s = look(&j, n == 1);
+		if (s || j.out.write_errno || !j.o.interval_ms || n == j.o.count)
+			break;
+		/* Those that were named are gone: there is nothing more to tell. */
+		if ((j.target.pid || j.target.uri) && !json_object_size(j.before))
+			break;
+		if (!rest(&j))
+			break;
+	}
+	json_decref(j.before);
+	return (int)(out_finish(&j.out) && !s ? ST_FAILED : s);
+}
+
+int cmd_stat(int argc, char **argv)
+{
+	return run(0, argc, argv);
+}
+
+int cmd_top(int argc, char **argv)
+{
+	return run(1, argc, argv);
+}

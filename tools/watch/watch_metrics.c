@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Prometheus' text exposition format, version 0.0.4. */
+#include "watch/watch.h"
+#include <inttypes.h>
+
+struct metric {
+	const char *name, *type, *help;
+	const char *key, *in; /* @in: the object in which @key is, or NULL */
+};
+
+#define COUNTERS(p)                                                                                \
+	{ p "sent_octets_total", "counter", "Octets sent behind DDP headers.", "octets", "sent" }, \
+		{ p "sent_messages_total", "counter", "Messages sent.", "messages", "sent" },      \
+		{ p "received_octets_total", "counter", "Octets received behind DDP headers.",     \
+		  "octets", "received" },                                                          \
+		{ p "received_messages_total", "counter", "Messages received.", "messages",        \
+		  "received" },                                                                    \
+		{ p "stalls_total", "counter", "Sends of a peer that waited for a receive.",       \
+		  "stalls", NULL },                                                                \
+		{ p "no_buffer_total", "counter", "Sends of a peer without a receive.",            \
+		  "no_buffer", NULL },                                                             \
+		{ p "cq_overflow_total", "counter", "Completions lost.", "cq_overflow", NULL },    \
+		{ p "ird_overrun_total", "counter", "Reads of a peer beyond IRD.", "ird_overrun",  \
+		  NULL },                                                                          \
+		{ p "sends_posted", "gauge", "Send work requests under way.", "sends_posted",      \
+		  NULL },                                                                          \
+		{ p "recvs_posted", "gauge", "Receives posted.", "recvs_posted", NULL },           \
+		{ p "reads_out", "gauge", "Own RDMA Reads under way.", "reads_out", NULL },        \
+		{ p "reads_in", "gauge", "RDMA Reads of peers under way.", "reads_in", NULL },     \
+	{                                                                                          \
+		p "held_octets", "gauge", "Octets received and kept.", "held_octets", NULL         \
+	}
+
+static const struct metric of_context[] = {
+	{ "ddpsess_sessions", "gauge", "Endpoints, connected or not.", "sessions", NULL },
+	{ "ddpsess_requests", "gauge", "Requests that wait for an answer.", "requests", NULL },
+	{ "ddpsess_regions", "gauge", "Memory regions registered.", "regions", NULL },
+	{ "ddpsess_srq_posted", "gauge", "Receives in shared queues.", "srq_posted", NULL },
+	{ "ddpsess_regions_refused_total", "counter", "Regions refused.", "regions_refused", NULL },
+	{ "ddpsess_half_open_full_total", "counter", "Set-ups met the limit of half-open ones.",
+	  "half_open_full", NULL },
+	COUNTERS("ddpsess_"),
+};
+
+static const struct metric of_session[] = {
+	COUNTERS("ddpsess_session_"),
+	{ "ddpsess_session_retransmitted_total", "counter",
+	  "Segments or DATA chunks sent again by the connection or association below.",
+	  "retransmitted", NULL },
+	{ "ddpsess_session_ird", "gauge", "IRD in force.", "ird", NULL },
+	{ "ddpsess_session_ord", "gauge", "ORD in force.", "ord", NULL },
+	{ "ddpsess_session_cwnd_octets", "gauge", "Congestion window.", "cwnd", NULL },
+	{ "ddpsess_session_unacked_octets", "gauge", "Octets sent and not acknowledged.", "unacked",
+	  NULL },
+	{ "ddpsess_session_srtt_nanoseconds", "gauge", "Smoothed round-trip time.", "srtt_ns",
+	  NULL },
+};
+
+#define N(table) (sizeof(table) / sizeof *(table))
+
+/* What watch_string gives is without control characters, so two are left to be escaped. */
+static void put_label(FILE *f, const char *name, const json_t *o, const char *key)
+{
+	char text[256];
+
+	watch_string(text, sizeof text, o, key);
+	fprintf(f, "%s=\"", name);
+	for (const char *s = text; *s; s++)
+		fprintf(f, *s == '"' || *s == '\\' ? "\\%c" : "%c", *s);
+	fputc('"', f);
+}
+
+static void put_labels(FILE *f, const json_t *process, const json_t *session)
+{
+	fprintf(f, "{pid=\"%" PRIu64 "\",", watch_number(process, "pid"));
+	put_label(f, "program", process, "program");
+	fputc(',', f);
+	put_label(f, "label", process, "label");
+	if (session) {
+		fprintf(f, ",session=\"%" PRIu64 "\",", watch_number(session, "session"));
+		put_label(f, "transport", session, "transport");
+		fputc(',', f);
+		put_label(f, "peer", session, "peer");
+	}
+	fputc('}', f);
+}
+
+static void put_sample(FILE *f, const struct metric *m, const json_t *process,
+		       const json_t *session, const json_t *from)
+{
+	const json_t *v;
+
+	if (m->in)
+		from = json_object_get(from, m->in);
+	v = json_object_get(from, m->key);
+	if (!json_is_integer(v))
+		return; /* this wire has no such thing */
+	fputs(m->name, f);
+	put_labels(f, process, session);
+	fprintf(f, " %" JSON_INTEGER_FORMAT "\n", json_integer_value(v));
+}
+
+/* All samples of one name stand together, behind its two lines. */
+static void put_metric(FILE *f, const struct metric *m, const json_t *all, bool sessions)
+{
+	const json_t *p, *s;
+	const char *key;
+	size_t i;
+
+	fprintf(f, "# HELP %s %s\n# TYPE %s %s\n", m->name, m->help, m->name, m->type);
+	json_object_foreach((json_t *)(uintptr_t)all, key, p)
+	{
+		if (!sessions)
+			put_sample(f, m, p, NULL, json_object_get(p, "context"));
+		else
+			json_array_foreach(json_object_get(p, "sessions"), i, s)
+				put_sample(f, m, p, s, s);
+	}
+}
+
+void watch_metrics(FILE *f, const json_t *all)
+{
+	const json_t *p;
+	const char *key;
+
+	fputs("# HELP ddpsess_up Whether the process could say how it stands.\n"
+	      "# TYPE ddpsess_up gauge\n",
+	      f);
+	json_object_foreach((json_t *)(uintptr_t)all, key, p)
+	{
+		fputs("ddpsess_up", f);
+		put_labels(f, p, NULL);
+		fprintf(f, " %d\n", !json_is_true(json_object_get(p, "stuck")));
+	}
+	for (size_t i = 0; i < N(of_context); i++)
+		put_metric(f, &of_context[i], all, false);
+	for (size_t i = 0; i < N(of_session); i++)
+		put_metric(f, &of_session[i], all, true);
+}

@@ -1,0 +1,240 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* One context as text for people. */
+#include "watch/watch.h"
+#include "cli/text.h"
+#include <inttypes.h>
+#include <string.h>
+
+uint64_t watch_number(const json_t *o, const char *key)
+{
+	const json_int_t v = json_integer_value(json_object_get(o, key));
+
+	return v < 0 ? 0 : (uint64_t)v;
+}
+
+void watch_string(char *dst, size_t size, const json_t *o, const char *key)
+{
+	const char *s = json_string_value(json_object_get(o, key));
+
+	text_clean(dst, size, s ? s : "", s ? strlen(s) : 0);
+}
+
+double watch_rate(const json_t *now, const json_t *before, const char *key, uint64_t ns)
+{
+	uint64_t a = before ? watch_number(json_object_get(before, key), "octets") : 0;
+	uint64_t b = watch_number(json_object_get(now, key), "octets");
+
+	return before && ns && b > a ? (double)(b - a) * 1e9 / (double)ns : 0;
+}
+
+static const char *onoff(const json_t *o, const char *key)
+{
+	return json_is_true(json_object_get(o, key)) ? "on" : "off";
+}
+
+/* "1.5 MiB in 3 messages" */
+static void amount(char *dst, size_t size, const json_t *o, const char *key)
+{
+	const json_t *m = json_object_get(o, key);
+	char octets[24];
+
+	text_size(octets, sizeof octets, watch_number(m, "octets"));
+	snprintf(dst, size, "%s in %" PRIu64 " messages", octets, watch_number(m, "messages"));
+}
+
+static void put_amounts(FILE *f, const json_t *o)
+{
+	char sent[64], received[64];
+
+	amount(sent, sizeof sent, o, "sent");
+	amount(received, sizeof received, o, "received");
+	fprintf(f, "sent %s, received %s\n", sent, received);
+}
+
+static const struct {
+	const char *key, *name;
+} limits[] = {
+	{ "stalls", "Sends that waited for a receive" },
+	{ "over_share", "Sends that waited for their share" },
+	{ "no_buffer", "Sends without a receive" },
+	{ "sq_full", "send queue full" },
+	{ "rq_full", "receive queue full" },
+	{ "ird_overrun", "Reads beyond IRD" },
+	{ "cq_overflow", "completions lost" },
+	{ "regions_refused", "regions refused" },
+	{ "srq_full", "shared receive queue full" },
+	{ "half_open_full", "set-ups refused" },
+	{ "half_open_given_up", "set-ups given up" },
+	{ "idle_ended", "idle associations ended" },
+};
+
+/* What happened that a program may want to hear of; nothing if nothing did. */
+static void put_limits(FILE *f, const char *label, const json_t *o)
+{
+	const char *sep = label;
+
+	for (size_t i = 0; i < sizeof limits / sizeof *limits; i++) {
+		uint64_t n = watch_number(o, limits[i].key);
+
+		if (!n)
+			continue;
+		fprintf(f, "%s%s %" PRIu64, sep, limits[i].name, n);
+		sep = ", ";
+	}
+	if (sep != label)
+		fputc('\n', f);
+}
+
+static void put_rd(FILE *f, uint64_t ird, uint64_t ord)
+{
+	if (ird == DDPS_RD_ULP || ord == DDPS_RD_ULP)
+		fprintf(f, "ulp");
+	else
+		fprintf(f, "%" PRIu64 "/%" PRIu64, ird, ord);
+}
+
+static void put_negotiated(FILE *f, const json_t *s, bool tcp)
+{
+	char word[32];
+
+	watch_string(word, sizeof word, s, "rtr");
+	fprintf(f, "    negotiated  %s, %s, ird/ord ",
+		json_is_true(json_object_get(s, "enhanced")) ? "enhanced" : "unenhanced",
+		json_is_true(json_object_get(s, "p2p")) ? "peer-to-peer" : "client-server");
+	put_rd(f, watch_number(s, "ird"), watch_number(s, "ord"));
+	fprintf(f, ", the peer's ");
+	put_rd(f, watch_number(s, "peer_ird"), watch_number(s, "peer_ord"));
+	fprintf(f, ", rtr %s", word);
+	if (tcp) {
+		fprintf(f, ", mpa rev %" PRIu64 ", crc %s", watch_number(s, "mpa_rev"),
+			onoff(s, "crc"));
+		fprintf(f, ", markers sent %s, received %s", onoff(s, "markers_tx"),
+			onoff(s, "markers_rx"));
+	} else {
+		watch_string(word, sizeof word, s, "backend");
+		fprintf(f, ", backend %s, stream %" PRIu64, word, watch_number(s, "stream"));
+		if (watch_number(s, "encap"))
+			fprintf(f, ", in UDP to port %" PRIu64, watch_number(s, "encap"));
+	}
+	fprintf(f, ", mulpdu %" PRIu64 "\n", watch_number(s, "mulpdu"));
+}
+
+static void put_wire(FILE *f, const json_t *s)
+{
+	char cwnd[24], unacked[24];
+
+	if (!json_object_get(s, "retransmitted"))
+		return;
+	text_size(cwnd, sizeof cwnd, watch_number(s, "cwnd"));
+	text_size(unacked, sizeof unacked, watch_number(s, "unacked"));
+	fprintf(f,
+		"    wire        rtt %.3f ms, cwnd %s, unacknowledged %s, retransmitted %" PRIu64,
+		(double)watch_number(s, "srtt_ns") / 1e6, cwnd, unacked,
+		watch_number(s, "retransmitted"));
+	if (json_object_get(s, "paths"))
+		fprintf(f, ", time-outs %" PRIu64 ", paths %" PRIu64 ", other sessions %" PRIu64,
+			watch_number(s, "timeouts"), watch_number(s, "paths"),
+			watch_number(s, "shares_association_with"));
+	fputc('\n', f);
+}
+
+static void put_session(FILE *f, const json_t *s)
+{
+	char state[32], wire[8], local[80], peer[80], held[24];
+
+	watch_string(state, sizeof state, s, "state");
+	watch_string(wire, sizeof wire, s, "transport");
+	watch_string(local, sizeof local, s, "local");
+	watch_string(peer, sizeof peer, s, "peer");
+	fprintf(f, "  session %-5" PRIu64 " %s", watch_number(s, "session"), state);
+	if (!strcmp(wire, "none")) {
+		fprintf(f, "%s%s\n", *peer ? ", peer " : "", peer);
+		return;
+	}
+	fprintf(f, ", %s over %s, %s, peer %s\n",
+		json_is_true(json_object_get(s, "initiator")) ? "initiator" : "responder", wire,
+		local, peer);
+	put_negotiated(f, s, !strcmp(wire, "tcp"));
+	fputs("    traffic     ", f);
+	put_amounts(f, s);
+	text_size(held, sizeof held, watch_number(s, "held_octets"));
+	fprintf(f,
+		"    posted      sends %" PRIu64 ", receives %" PRIu64 ", Reads out %" PRIu64
+		" of %" PRIu64 ", in %" PRIu64 " of %" PRIu64 ", held %s\n",
+		watch_number(s, "sends_posted"), watch_number(s, "recvs_posted"),
+		watch_number(s, "reads_out"), watch_number(s, "ord"), watch_number(s, "reads_in"),
+		watch_number(s, "ird"), held);
+	put_limits(f, "    limits met  ", s);
+	put_wire(f, s);
+}
+
+/* "process 12 (rping), ddp0" */
+static void put_process(FILE *f, const json_t *snapshot)
+{
+	char program[64], label[80];
+
+	watch_string(program, sizeof program, snapshot, "program");
+	watch_string(label, sizeof label, snapshot, "label");
+	fprintf(f, "process %" PRIu64 " (%s)%s%s", watch_number(snapshot, "pid"), program,
+		*label ? ", " : "", label);
+}
+
+void watch_text(struct out *o, const json_t *snapshot)
+{
+	const json_t *ctx = json_object_get(snapshot, "context"), *v;
+	char time[24], version[24], uri[256];
+	size_t i;
+
+	text_time(time, sizeof time, (double)watch_number(snapshot, "watched_ns") / 1e9);
+	watch_string(version, sizeof version, snapshot, "version");
+	put_process(o->f, snapshot);
+	fprintf(o->f, ", libddpsess %s, for %s\n", version, time);
+	if (json_is_true(json_object_get(snapshot, "stuck")))
+		fprintf(o->f, "  stuck         a call has held the library's lock for more than a "
+			      "second\n");
+	json_array_foreach(json_object_get(snapshot, "listeners"), i, v)
+	{
+		text_clean(uri, sizeof uri, json_string_value(v) ? json_string_value(v) : "",
+			   json_string_length(v));
+		fprintf(o->f, "  listening     %s\n", uri);
+	}
+	if (ctx) {
+		fprintf(o->f,
+			"  now           sessions %" PRIu64 ", requests %" PRIu64
+			", regions %" PRIu64 ", receives in shared queues %" PRIu64 "\n",
+			watch_number(ctx, "sessions"), watch_number(ctx, "requests"),
+			watch_number(ctx, "regions"), watch_number(ctx, "srq_posted"));
+		fputs("  in all        ", o->f);
+		put_amounts(o->f, ctx);
+		put_limits(o->f, "  limits met    ", ctx);
+	}
+	json_array_foreach(json_object_get(snapshot, "sessions"), i, v) put_session(o->f, v);
+	out_flush(o);
+}
+
+void watch_line(struct out *o, const json_t *snapshot, const json_t *before)
+{
+	const json_t *now = json_object_get(snapshot, "context"), *s;
+	const json_t *was = json_object_get(before, "context");
+	uint64_t ns = watch_number(snapshot, "time_ns") - watch_number(before, "time_ns");
+	uint64_t resent = 0;
+	char sent[24], received[24];
+	size_t i;
+
+	put_process(o->f, snapshot);
+	if (!now) {
+		fprintf(o->f, ": stuck\n");
+		out_flush(o);
+		return;
+	}
+	json_array_foreach(json_object_get(snapshot, "sessions"), i, s) resent +=
+		watch_number(s, "retransmitted");
+	text_rate(sent, sizeof sent, watch_rate(now, was, "sent", ns));
+	text_rate(received, sizeof received, watch_rate(now, was, "received", ns));
+	fprintf(o->f,
+		": sessions %" PRIu64 ", sent %s, received %s, stalls %" PRIu64
+		", retransmitted %" PRIu64 ", regions %" PRIu64 "\n",
+		watch_number(now, "sessions"), sent, received, watch_number(now, "stalls"), resent,
+		watch_number(now, "regions"));
+	out_flush(o);
+}
