@@ -20,7 +20,7 @@ static void echo_of(struct ci *ci, struct ci_conn *c, size_t ip_len, struct ci_r
 	/* the first ones may be dropped while it connects or learns the MTU */
 	while (ci_now() < until) {
 		ci_echo_rc(ci, c, ip_len);
-		if (ci_replied(ci, ci->seq, ci_now() + (until - ci_now()) / 5, r))
+		if (ci_replied(ci, ci->seq, ci_part(ci, 5), r))
 			return;
 	}
 	ci_fail(ci, "no answer to an echo of %zu octets", ip_len);

@@ -141,10 +141,8 @@ void ci_want_reply(struct ci *ci, uint32_t seq, struct ci_reply *r)
 void ci_ping_ud(struct ci *ci, size_t ip_len, struct ci_reply *r)
 {
 	for (unsigned i = 0; i < TRIES; i++) {
-		uint64_t part = (ci_limit(ci) - ci_now()) / TRIES;
-
 		ci_echo_ud(ci, ip_len);
-		if (ci_replied(ci, ci->seq, ci_now() + part, r))
+		if (ci_replied(ci, ci->seq, ci_part(ci, TRIES), r))
 			return;
 	}
 	ci_fail(ci, "no answer to echoes of %zu octets in datagrams", ip_len);

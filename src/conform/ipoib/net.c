@@ -24,6 +24,11 @@ uint64_t ci_limit(const struct ci *ci)
 	return ci_now() + ci->plan.limit_ms * NS_PER_MS;
 }
 
+uint64_t ci_part(const struct ci *ci, unsigned n)
+{
+	return ci_now() + ci->plan.limit_ms * NS_PER_MS / n;
+}
+
 void ci_fail(struct ci *ci, const char *fmt, ...)
 {
 	va_list ap;

@@ -233,7 +233,8 @@ void ci_octets(struct ci *ci, const uint8_t *b, size_t len);
 struct ci_ev *ci_event(struct ci *ci, unsigned kind, const void *b, size_t len);
 /* The first event of one of @kinds that has come or comes before @until; NULL: none. */
 struct ci_ev *ci_await(struct ci *ci, unsigned kinds, uint64_t until);
-uint64_t ci_limit(const struct ci *ci); /* the end of a wait that begins now */
+uint64_t ci_limit(const struct ci *ci);		   /* the end of a wait that begins now */
+uint64_t ci_part(const struct ci *ci, unsigned n); /* of one that takes an nth of that */
 void ci_lint(struct ci *ci, enum ci_lint what, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
 void ci_forget(struct ci *ci); /* all events */

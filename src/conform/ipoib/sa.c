@@ -135,8 +135,9 @@ void ci_sa_rx(struct ci *ci, uint16_t slid, const uint8_t *q)
 {
 	uint8_t m[CI_MAD];
 
-	if (q[M_METHOD] & 0x80) {
-		ci_event(ci, CI_EV_SA, q, CI_MAD);
+	if (q[M_METHOD] & 0x80) { /* of no interest to whoever asks nobody */
+		if (!ci->sa && slid == ci->plan.sa_lid)
+			ci_event(ci, CI_EV_SA, q, CI_MAD);
 		return;
 	}
 	if (!ci->sa)
