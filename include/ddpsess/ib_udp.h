@@ -115,6 +115,16 @@ DDPS_API uint64_t ddps_ib_udp_deadline(const struct ddps_ib_udp *u);
  * Return: whether there may be more: call it again without waiting. */
 DDPS_API bool ddps_ib_udp_run(struct ddps_ib_udp *u, uint64_t now);
 
+/**
+ * ddps_ib_udp_busy - whether connections are behind
+ * @u:	a port
+ *
+ * Return: whether more than half of the messages that one connection can have under way wait, or more
+ * than half of tx_octets is taken.  Whoever can wait a little before sending more loses nothing then: a
+ * message that finds no room is dropped, and counted in tx_failed of the interface.
+ */
+DDPS_API bool ddps_ib_udp_busy(const struct ddps_ib_udp *u);
+
 /** ddps_ib_udp_counter - counter number @i, from 0.
  * Such as wire_icrc (packets whose CRC is wrong) and qp_rnr_tx (messages that found no memory).
  * Return: its name and @value, or NULL: there are no more.  A later release may add some. */

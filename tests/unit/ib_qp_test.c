@@ -452,6 +452,24 @@ QpTest(rc_nak_without_retries_left_ends_it)
 	cr_expect_eq(a.err, DDPS_E_TIMEDOUT);
 }
 
+/* One ACK for what asked for sixteen; the rest have theirs when the batch is over. */
+QpTest(acks_may_stand_for_several_packets)
+{
+	pair(5);
+	b.env.late_acks = true;
+	for (unsigned i = 0; i < 20; i++)
+		send(&a, 10);
+	flow(&a, -1);
+	cr_expect_eq(b.n_msg, 20);
+	cr_expect_eq(b.n_out, 1);
+	cr_expect(b.qp.ack_owed);
+	ddps_ib_qp_pump(&b.qp, now);
+	cr_expect(b.n_out == 2 && !b.qp.ack_owed);
+	flow(&b, -1);
+	cr_expect_eq(a.qp.n_msg, 0);
+	settle();
+}
+
 /* No memory for a message of several packets: RNR NAK; the peer waits and comes again. */
 Test(ib_qp, rc_receiver_that_is_not_ready, .fini = fini)
 {

@@ -220,6 +220,22 @@ Test(ib_udp, packets_leave_together, .init = init, .fini = fini)
 	}
 }
 
+Test(ib_udp, says_when_connections_are_behind, .init = init, .fini = fini)
+{
+	UNTIL(is_up(0) && is_up(1));
+	send_ip(0, 1, 60000);
+	UNTIL(peer[1].n_rx == 1);
+	for (unsigned i = 0; i < 80; i++) { /* the other one does not run meanwhile */
+		if (i < 60)
+			cr_expect(!ddps_ib_udp_busy(peer[0].u), "%u messages", i);
+		send_ip(0, 1, 2000);
+	}
+	cr_expect(ddps_ib_udp_busy(peer[0].u));
+	UNTIL(peer[1].n_rx == 81);
+	UNTIL(!ddps_ib_udp_busy(peer[0].u));
+	cr_expect_eq(ddps_ipoib_if_stats(peer[0].f)->tx_failed, 0);
+}
+
 static uint64_t ended(unsigned i)
 {
 	return ddps_ipoib_if_stats(peer[i].f)->conn_down;

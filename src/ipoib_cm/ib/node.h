@@ -47,6 +47,7 @@ struct ddps_ib_node_config {
 	uint32_t qkey;	   /* likewise */
 	unsigned max_qps;
 	size_t tx_octets, rx_octets; /* of messages under way, in all */
+	bool late_acks;		     /* several packets may share one; see ddps_ib_node_pump() */
 	uint32_t seed;		     /* random */
 	/*
 	 * One packet to @lid; of a group if that is an MLID, and then @group numbers it below
@@ -73,7 +74,9 @@ void ddps_ib_node_rx(struct ddps_ib_node *n, uint16_t slid, uint16_t mlid,
 /* Timers; call it before anything else at a new time. */
 void ddps_ib_node_tick(struct ddps_ib_node *n, uint64_t now);
 uint64_t ddps_ib_node_due(const struct ddps_ib_node *n);
-/* There is room on the wire again. */
+/* Whether a queue pair has more messages waiting than half of what it can have. */
+bool ddps_ib_node_busy(const struct ddps_ib_node *n);
+/* There is room on the wire again, or, with cfg.late_acks, a batch of packets has come to its end. */
 void ddps_ib_node_pump(struct ddps_ib_node *n, uint64_t now);
 
 /* Counter @i of all that the node has.  Return: its name, NULL: there are no more. */

@@ -14,7 +14,8 @@ struct ib_slot {
 	uint32_t life;
 	uint32_t next_free;
 	struct ddps_due due;
-	bool waits; /* for room: it is in the queue */
+	bool waits; /* for room, or to acknowledge: it is in the queue */
+	bool busy;  /* more messages wait than half of what can */
 	struct ib_slot *next_waiting;
 	struct ddps_ib_qp qp;
 };
@@ -38,7 +39,7 @@ struct ddps_ib_node {
 	struct ib_slot *slot;
 	struct ddps_dues dues;
 	struct ib_slot *waiting, **last_waiting; /* queue pairs for which there was no room */
-	uint32_t n_slot, free, slot_mask;
+	uint32_t n_slot, n_busy, free, slot_mask;
 	unsigned slot_bits;
 	struct ib_held held[DDPS_SAC_GROUPS];
 	uint32_t ud_psn, gsi_psn;

@@ -9,8 +9,12 @@
 /* After anything that was done with the queue pair of @s. */
 static void reschedule(struct ddps_ib_node *n, struct ib_slot *s)
 {
+	bool busy = s->used && s->qp.n_msg > DDPS_IB_TX_MSGS / 2;
+
 	ddps_due_set(&n->dues, &s->due, s->used ? ddps_ib_qp_due(&s->qp) : DDPS_IB_NEVER);
-	if (s->waits || !s->used || !s->qp.blocked)
+	n->n_busy += (uint32_t)busy - s->busy;
+	s->busy = busy;
+	if (s->waits || !s->used || !(s->qp.blocked || s->qp.ack_owed))
 		return;
 	s->waits = true;
 	s->next_waiting = NULL;
@@ -21,6 +25,11 @@ static void reschedule(struct ddps_ib_node *n, struct ib_slot *s)
 uint64_t ddps_ib_node_qp_due(const struct ddps_ib_node *n)
 {
 	return ddps_dues_first(&n->dues);
+}
+
+bool ddps_ib_node_busy(const struct ddps_ib_node *n)
+{
+	return n->n_busy || n->env.tx.used > n->env.tx.max / 2;
 }
 
 /* ---- numbers ---- */
@@ -214,7 +223,7 @@ void ddps_ib_node_pump(struct ddps_ib_node *n, uint64_t now)
 		if (!n->waiting)
 			n->last_waiting = &n->waiting;
 		s->waits = false;
-		if (s->used && s->qp.blocked) {
+		if (s->used && (s->qp.blocked || s->qp.ack_owed)) {
 			ddps_ib_qp_pump(&s->qp, now);
 			reschedule(n, s);
 		}
@@ -233,6 +242,7 @@ int ddps_ib_node_qps_new(struct ddps_ib_node *n)
 	n->slot_mask = (1u << n->slot_bits) - 1;
 	n->env.ops = &qp_ops;
 	n->env.user = n;
+	n->env.late_acks = n->cfg.late_acks;
 	n->env.tx.max = n->cfg.tx_octets;
 	n->env.rx.max = n->cfg.rx_octets;
 	n->slot = calloc(n->n_slot, sizeof(*n->slot));

@@ -64,6 +64,11 @@ struct ddps_ib_qp_env {
 	const struct ddps_ib_qp_ops *ops;
 	void *user;
 	struct ddps_ib_mem tx, rx;
+	/*
+	 * What asks for an ACK gets it with those behind it: by the next ddps_ib_qp_pump(), which is
+	 * to be called soon while ack_owed is set.
+	 */
+	bool late_acks;
 	struct ddps_ib_qp_stats stats;
 };
 
@@ -107,6 +112,7 @@ struct ddps_ib_qp {
 	/* responder */
 	uint32_t epsn, msn;
 	bool nak_sent, ack_owed, open; /* open: between First and Last */
+	unsigned owed;		       /* packets that have asked for it */
 	uint8_t *in;
 	uint32_t in_len, in_mtu; /* in_mtu: of the First; Middles have the same */
 };

@@ -5,6 +5,7 @@
 
 #define RNR_CODE 12 /* 0.64 ms */
 #define MTU_MIN	 256
+#define OWED_MAX 16 /* ACKs that one may stand for: a fraction of any requester's window */
 
 /* What an operation is to the responder; a Send with invalidation names a key, and there is none. */
 enum kind { FIRST = 1, LAST = 2, MIDDLE = 4, SEND = 8 };
@@ -49,6 +50,7 @@ static void ack(struct ddps_ib_qp *qp)
 	qp->ack_owed = !answer(qp, DDPS_IB_AETH_ACK | DDPS_IB_NO_CREDITS,
 			       ddps_ib_psn_add(qp->epsn, DDPS_IB_PSN_MASK));
 	qp->blocked |= qp->ack_owed;
+	qp->owed = 0;
 }
 
 void ddps_ib_resp_owed(struct ddps_ib_qp *qp)
@@ -189,8 +191,11 @@ void ddps_ib_resp_rx(struct ddps_ib_qp *qp, const struct ddps_ib_pkt *p, uint64_
 	qp->epsn = ddps_ib_psn_add(qp->epsn, 1);
 	if (kind & LAST)
 		qp->msn = ddps_ib_psn_add(qp->msn, 1);
-	if (!qp->uc && p->ack_req)
-		ack(qp);
+	if (!qp->uc && p->ack_req) {
+		qp->ack_owed = true;
+		if (!qp->env->late_acks || ++qp->owed == OWED_MAX)
+			ack(qp);
+	}
 	if (kind & LAST)
 		complete(qp, p, only, now);
 }

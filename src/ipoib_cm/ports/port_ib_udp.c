@@ -75,6 +75,7 @@ bool ddps_ib_udp_run(struct ddps_ib_udp *u, uint64_t now)
 			ddps_ib_node_pump(u->node, now);
 	}
 	more = ddps_ib_wire_read(&u->wire, now);
+	ddps_ib_node_pump(u->node, now);
 	(void)ddps_ib_wire_flush(&u->wire);
 	return more;
 }
@@ -85,6 +86,11 @@ void ddps_ib_udp_fds(struct ddps_ib_udp *u, struct pollfd fds[DDPS_IB_UDP_FDS])
 	fds[0] = (struct pollfd){ .fd = u->wire.unicast,
 				  .events = (short)(POLLIN | (u->wire.full ? POLLOUT : 0)) };
 	fds[1] = (struct pollfd){ .fd = u->wire.multicast, .events = POLLIN };
+}
+
+bool ddps_ib_udp_busy(const struct ddps_ib_udp *u)
+{
+	return ddps_ib_node_busy(u->node);
 }
 
 uint64_t ddps_ib_udp_deadline(const struct ddps_ib_udp *u)
@@ -165,6 +171,7 @@ static int open_node(struct ddps_ib_udp *u, const struct ddps_ib_udp_config *cfg
 					 .life = (uint8_t)(cfg->life > 31 ? 32 : cfg->life),
 					 .qkey = cfg->qkey,
 					 .max_qps = cfg->max_qps,
+					 .late_acks = true,
 					 .tx_octets = cfg->tx_octets,
 					 .rx_octets = cfg->rx_octets,
 					 .seed = cfg->seed,

@@ -8,9 +8,11 @@
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 #define PACKETS	 32	  /* from the device in one turn */
+#define PAUSE_NS 2000000  /* for which it waits for connections that are behind */
 #define PART_NS	 NS_PER_S /* for DREQs to be answered at the end */
 #define FD_TUN	 BRIDGE_PORT_FDS
 #define FD_SIG	 (FD_TUN + 1)
@@ -18,11 +20,22 @@
 #define FD_ASKER (FD_TUN + 3)
 #define FDS	 (FD_TUN + 4)
 
+static void to_tun(void *arg, const uint8_t hdr[OFFLOAD_HDR], const void *packet, size_t len,
+		   const void *rest, size_t rest_len)
+{
+	struct bridge *b = arg;
+	struct iovec iov[] = { { (void *)(uintptr_t)hdr, OFFLOAD_HDR },
+			       { (void *)(uintptr_t)packet, len },
+			       { (void *)(uintptr_t)rest, rest_len } };
+
+	b->tun_full += writev(b->tun, iov, rest_len ? 3 : 2) < 0;
+}
+
 static void deliver(void *user, const void *packet, size_t len)
 {
 	struct bridge *b = user;
 
-	b->tun_full += write(b->tun, packet, len) < 0;
+	offload_in(&b->in, packet, len);
 }
 
 static int fail(struct bridge *b, int err, const char *why)
@@ -88,15 +101,37 @@ static int open_all(struct bridge *b)
 	return res || !ddps_ipoib_if_start(b->f, clock_ns()) ? res : ST_FAILED;
 }
 
+static void from_tun(void *arg, const void *packet, size_t len)
+{
+	struct bridge *b = arg;
+
+	(void)ddps_ipoib_if_send(b->f, packet, len, b->now);
+}
+
+/*
+ * While a connection is far behind, the device's queue holds its packets: TCP notices that, and
+ * nothing is dropped.  Not for long, as other connections have to wait, too.
+ */
+static bool paused(struct bridge *b, uint64_t now)
+{
+	if (!bridge_port_busy(&b->port))
+		b->paused_at = 0;
+	else if (!b->paused_at)
+		b->paused_at = now;
+	return b->paused_at && now - b->paused_at < PAUSE_NS;
+}
+
 /* Return: 0, or -1 with errno: the device is gone. */
 static int read_tun(struct bridge *b, uint64_t now)
 {
-	for (unsigned i = 0; i < PACKETS; i++) {
+	b->now = now;
+	for (unsigned i = 0; i < PACKETS && !paused(b, now); i++) {
 		ssize_t n = read(b->tun, b->packet, sizeof b->packet);
 
 		if (n <= 0)
 			return !n || errno == EAGAIN || errno == EINTR ? 0 : -1;
-		(void)ddps_ipoib_if_send(b->f, b->packet, (size_t)n, now);
+		b->paused_at = 0; /* one, then the next pause */
+		b->tun_bad += offload_out(b->packet, (size_t)n, from_tun, b) < 0;
 	}
 	return 0;
 }
@@ -107,16 +142,21 @@ static void wait_for(struct bridge *b, uint64_t due, bool open)
 	struct pollfd fds[FDS];
 	uint64_t now = clock_ns(), timer = ddps_ipoib_if_deadline(b->f);
 	uint64_t port = bridge_port_deadline(&b->port);
+	int tun = open ? b->tun : -1;
 	struct timespec ts;
 
 	due = timer < due ? timer : due;
 	due = port < due ? port : due;
+	if (paused(b, now)) {
+		due = b->paused_at + PAUSE_NS < due ? b->paused_at + PAUSE_NS : due;
+		tun = -1;
+	}
 	due = due > now ? due - now : 0;
 	if (due > NS_PER_S)
 		due = NS_PER_S;
 	ts = (struct timespec){ (time_t)(due / NS_PER_S), (long)(due % NS_PER_S) };
 	bridge_port_fds(&b->port, fds);
-	fds[FD_TUN] = (struct pollfd){ .fd = open ? b->tun : -1, .events = POLLIN };
+	fds[FD_TUN] = (struct pollfd){ .fd = tun, .events = POLLIN };
 	fds[FD_SIG] = (struct pollfd){ .fd = open ? sig_fd() : -1, .events = POLLIN };
 	fds[FD_CTL] =
 		(struct pollfd){ .fd = open && b->client < 0 ? b->ctl : -1, .events = POLLIN };
@@ -132,8 +172,10 @@ static int turn(struct bridge *b, uint64_t due, bool open)
 	wait_for(b, b->more ? 0 : due, open);
 	now = clock_ns(); /* the port first: what it is asked to do has the time that it was told */
 	b->more = bridge_port_run(&b->port, now);
+	offload_in_flush(&b->in);
 	if (ddps_ipoib_if_deadline(b->f) <= now)
 		ddps_ipoib_if_tick(b->f, now);
+	offload_in_flush(&b->in);
 	if (!open)
 		return 0;
 	bridge_ctl_run(b, now);
@@ -193,6 +235,8 @@ static int up(const struct ipoib_opts *o)
 		return ST_FAILED;
 	}
 	b->tun = b->ctl = b->client = -1;
+	b->in.in = to_tun;
+	b->in.arg = b;
 	b->o = o;
 	out_init(&b->out, "ipoib bridge", o->json);
 	status = open_all(b);

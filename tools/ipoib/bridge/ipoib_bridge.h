@@ -8,6 +8,7 @@
  * ipoib_bridge_up.c what comes back from there.
  */
 #include "ipoib/bridge/ipoib_bridge_port.h"
+#include "ipoib/bridge/offload.h"
 #include <ddpsess/ipoib_if.h>
 
 #define BRIDGE_IP_MAX (1 + DDPS_IPOIB_IF_IP6_MAX)
@@ -35,12 +36,16 @@ struct bridge {
 	bool down;	       /* "bridge down" has asked for the end */
 	bool more;	       /* the port has not come to its end */
 	uint64_t tun_full;     /* packets that the device did not take */
+	uint64_t tun_bad;      /* packets of the device that do not go with their headers */
+	uint64_t paused_at;    /* the device is left alone since then; 0: it is not */
+	uint64_t now;
 	struct bridge_failed {
 		int err; /* 0: none */
 		uint8_t mgid[DDPS_IPOIB_GID_LEN];
 	} failed[BRIDGE_FAILED];
 	unsigned next_failed;
-	uint8_t packet[65536];
+	struct offload_in in;
+	uint8_t packet[OFFLOAD_HDR + 65536];
 };
 
 /* Everything that the options say, before anything is opened.  Return: 0 or -1, @why. */

@@ -108,7 +108,7 @@ json_t *bridge_status(const struct bridge *b, const char *event)
 	char lladdr[DDPS_IPOIB_LLADDR_TEXT];
 
 	ddps_ipoib_lladdr_print(lladdr, &b->cfg.me.addr);
-	return json_pack("{ss ss ss ss si si si so so so so so sI}", "event", event, "tun",
+	return json_pack("{ss ss ss ss si si si so so so so so sI sI}", "event", event, "tun",
 			 b->o->tun, "state", states[ddps_ipoib_if_state(b->f)], "lladdr", lladdr,
 			 "udp_port", (int)b->port.cfg.udp_port, "lid", (int)b->port.cfg.ip4[3],
 			 "mtu", (int)(b->cfg.me.rx_mtu - DDPS_IPOIB_ENCAP_LEN), "neighbours",
@@ -116,7 +116,7 @@ json_t *bridge_status(const struct bridge *b, const char *event)
 			 interface_counters(ddps_ipoib_if_stats(b->f)), "port",
 			 bridge_port_counters(&b->port), "cm",
 			 cm_counters(ddps_ipoib_if_cm_stats(b->f)), "tun_full",
-			 (json_int_t)b->tun_full);
+			 (json_int_t)b->tun_full, "tun_bad", (json_int_t)b->tun_bad);
 }
 
 /* ---- the same as text ---- */

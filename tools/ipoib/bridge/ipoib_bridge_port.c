@@ -69,6 +69,11 @@ void bridge_port_fds(struct bridge_port *p, struct pollfd fds[BRIDGE_PORT_FDS])
 	ddps_ib_udp_fds(p->ib, fds);
 }
 
+bool bridge_port_busy(const struct bridge_port *p)
+{
+	return ddps_ib_udp_busy(p->ib);
+}
+
 uint64_t bridge_port_deadline(const struct bridge_port *p)
 {
 	return ddps_ib_udp_deadline(p->ib);

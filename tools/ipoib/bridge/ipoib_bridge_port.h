@@ -25,6 +25,8 @@ void bridge_port_user(struct bridge_port *p, void *user);
 /* Return: whether there is more to do without waiting. */
 bool bridge_port_run(struct bridge_port *p, uint64_t now);
 void bridge_port_fds(struct bridge_port *p, struct pollfd fds[BRIDGE_PORT_FDS]);
+/* Whether what is sent to some connection now may soon be dropped. */
+bool bridge_port_busy(const struct bridge_port *p);
 uint64_t bridge_port_deadline(const struct bridge_port *p);
 json_t *bridge_port_counters(const struct bridge_port *p);
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* A TUN device: made, addressed and set up by ioctl. */
 #include "ipoib/bridge/tun.h"
+#include "ipoib/bridge/offload.h"
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -54,17 +55,19 @@ static int give_up(int fd)
 
 int tun_open(const char *name, unsigned mtu, char *why, size_t why_len)
 {
-	int fd = open("/dev/net/tun", O_RDWR | O_NONBLOCK | O_CLOEXEC);
+	int fd = open("/dev/net/tun", O_RDWR | O_NONBLOCK | O_CLOEXEC), header = OFFLOAD_HDR;
 	struct ifreq r;
 
 	if (fd < 0)
 		return complain("/dev/net/tun", "opening it", why, why_len);
 	request(&r, name);
-	r.ifr_flags = IFF_TUN | IFF_NO_PI;
-	if (ioctl(fd, TUNSETIFF, &r)) {
+	r.ifr_flags = IFF_TUN | IFF_NO_PI | IFF_VNET_HDR;
+	if (ioctl(fd, TUNSETIFF, &r) || ioctl(fd, TUNSETVNETHDRSZ, &header)) {
 		complain(name, "making the device", why, why_len);
 		return give_up(fd);
 	}
+	/* if the kernel does not know them, it cuts and adds up by itself */
+	(void)ioctl(fd, TUNSETOFFLOAD, TUN_F_CSUM | TUN_F_TSO4 | TUN_F_TSO6);
 	request(&r, name);
 	r.ifr_mtu = (int)mtu;
 	if (control(AF_INET, SIOCSIFMTU, &r)) {

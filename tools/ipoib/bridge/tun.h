@@ -9,6 +9,7 @@
 
 /*
  * Make device @name, with MTU @mtu; nothing blocks.  It goes away when the descriptor is closed.
+ * Each packet has a struct virtio_net_hdr before it, both ways, and may be a long one of TCP.
  * Return: the descriptor, or -1 with a sentence in @why and errno.
  */
 int tun_open(const char *name, unsigned mtu, char *why, size_t why_len);
