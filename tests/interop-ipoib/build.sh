@@ -3,6 +3,7 @@
 # Make what the guest of tests/interop needs to be a node of an InfiniBand subnet: Linux's soft RoCE
 # driver with an InfiniBand link layer, from Debian's source of that kernel, and modules that the
 # other guest does without.  All of it is one more archive behind that guest's initramfs.
+# LAB_SUITE=bullseye, bookworm-backports, ...: with the kernel of that suite of Debian instead.
 # Does only what is missing or out of date.  Exit status: 77 if something cannot be had here.
 set -euo pipefail
 PATH=$PATH:/usr/sbin:/sbin
@@ -11,8 +12,10 @@ LAB_CACHE=${LAB_CACHE:-$here/../interop/cache}
 export LAB_CACHE
 "$here/../interop/build-guest.sh" "${1-build}"
 [ "${1-build}" = build ] || exit 0
-cache=$LAB_CACHE/ipoib
-kver=$(cat "$LAB_CACHE/kver")
+suite=${LAB_SUITE-}
+cache=$LAB_CACHE/ipoib${suite:+-$suite}
+kernel=${suite:+$cache/kernel}
+kernel=${kernel:-$LAB_CACHE/kernel}
 modules="ib_uverbs ib_umad ib_cm ib_ipoib udp_tunnel ip6_udp_tunnel crc32_generic sch_netem"
 mkdir -p "$cache"
 
@@ -25,21 +28,85 @@ cannot() {
 	exit 77
 }
 
-source_package() { # its file in the cache; downloaded if it is not there
-	local deb=$LAB_CACHE/deb
+# ---- the kernel of another suite, of whose packages none is installed ----
+
+# With lists of packages that are not the system's.
+of_suite() { # PROGRAM ARGUMENT...
+	local program=$1
+	shift
+	"$program" -o Dir::Etc::sourcelist="$cache/apt/sources.list" -o Dir::Etc::sourceparts=none \
+		-o Dir::State::lists="$cache/apt/lists" -o Dir::Cache="$cache/apt/cache" "$@"
+}
+
+lists_of_suite() {
+	local mirror
+	# shellcheck disable=SC2016 # apt's own variable
+	mirror=$(apt-get indextargets --format '$(REPO_URI)' 'Created-By: Packages' |
+		grep -m 1 '/debian/*$') || cannot "apt knows no mirror of Debian"
+	mkdir -p "$cache/apt/lists/partial" "$cache/apt/cache/archives/partial"
+	echo "deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] $mirror $suite main" \
+		>"$cache/apt/sources.list"
+	of_suite apt-get update -qq >"$cache/apt.log" 2>&1 || cannot "no package lists of $suite"
+}
+
+dependency() { # PACKAGE PATTERN: the first one that fits
+	of_suite apt-cache depends "$1" | sed -n "s/.*Depends: \($2\)\$/\1/p" | head -n 1
+}
+
+unpack_of_suite() { # DIRECTORY PACKAGE...
+	local out=$1 p
+	shift
+	mkdir -p "$cache/deb"
+	for p; do
+		say "downloading $p"
+		(cd "$cache/deb" && of_suite apt-get download -qq "$p" 2>/dev/null) ||
+			cannot "cannot download $p of $suite"
+		dpkg -x "$cache/deb/${p}_"*.deb "$out"
+		rm -f "$cache/deb/${p}_"*.deb
+	done
+}
+
+kernel_of_suite() {
+	local headers=$cache/headers.new
+	[ ! -s "$cache/kver" ] || return 0
+	rm -rf "$kernel.new" "$headers" "$cache/headers" "$kernel"
+	lists_of_suite
+	kver=$(dependency linux-image-amd64 'linux-image-.*')
+	kver=${kver#linux-image-}
+	[ -n "$kver" ] || cannot "no linux-image-amd64 in $suite"
+	unpack_of_suite "$kernel.new" "linux-image-$kver"
+	unpack_of_suite "$headers" "linux-headers-$kver" \
+		"$(dependency "linux-headers-$kver" 'linux-headers-.*-common')" \
+		"$(dependency "linux-headers-$kver" 'linux-kbuild-.*')"
+	# they are not at the place that they are made for
+	sed -i "s|include /usr/src|include $cache/headers/usr/src|" "$headers/usr/src/linux-headers-$kver/Makefile"
+	[ -d "$kernel.new/lib/modules" ] || ln -s usr/lib "$kernel.new/lib"
+	depmod -b "$kernel.new" "$kver"
+	mv "$headers" "$cache/headers"
+	mv "$kernel.new" "$kernel"
+	ln -sf "kernel/boot/vmlinuz-$kver" "$cache/vmlinuz"
+	echo "$kver" >"$cache/kver"
+}
+
+# ---- the driver ----
+
+source_package() { # SERIES: its file in the cache; downloaded if it is not there
+	local deb=$cache/deb get=()
 	mkdir -p "$deb"
-	if ! compgen -G "$deb/linux-source-${series}_*.deb" >/dev/null; then
+	[ -z "$suite" ] || get=(of_suite)
+	if ! compgen -G "$deb/linux-source-${1}_*.deb" >/dev/null; then
 		say "downloading linux-source" >&2
-		(cd "$deb" && apt-get download -qq "linux-source-$series" 2>/dev/null) ||
-			cannot "cannot download linux-source-$series"
+		(cd "$deb" && "${get[@]}" apt-get download -qq "linux-source-$1" 2>/dev/null) ||
+			cannot "cannot download linux-source-$1"
 	fi
-	find "$deb" -name "linux-source-${series}_*.deb" | head -n 1
+	find "$deb" -name "linux-source-${1}_*.deb" | head -n 1
 }
 
 driver_source() {
-	local series=${kver%.*} deb
+	local series deb
+	series=$(cut -d . -f 1,2 <<<"$kver")
 	[ ! -e "$cache/source/rxe_verbs.c" ] || return 0
-	deb=$(source_package)
+	deb=$(source_package "$series")
 	say "unpacking the soft RoCE driver"
 	rm -rf "$cache/source" "$cache/source.new"
 	mkdir "$cache/source.new"
@@ -50,11 +117,11 @@ driver_source() {
 	rm -f "$deb"
 }
 
-driver() {
-	local out=$cache/rdma_rxe.ko
-	if [ -e "$out" ] && [ "$(modinfo -F vermagic "$out" | cut -d ' ' -f 1)" = "$kver" ] &&
-		[ -z "$(find "$here/driver" -newer "$out")" ]; then
-		return 0
+# The kernel's headers: their directory.
+headers() {
+	if [ -n "$suite" ]; then
+		echo "$cache/headers/usr/src/linux-headers-$kver"
+		return
 	fi
 	[ -d "/usr/src/linux-headers-$kver" ] || {
 		[ "$(id -u)" = 0 ] || cannot "linux-headers-$kver is not installed"
@@ -62,11 +129,23 @@ driver() {
 			--no-install-recommends "linux-headers-$kver" >"$cache/apt.log" 2>&1 ||
 			cannot "linux-headers-$kver cannot be installed"
 	}
+	echo "/usr/src/linux-headers-$kver"
+}
+
+driver() {
+	local out=$cache/rdma_rxe.ko tree set=()
+	if [ -e "$out" ] && [ "$(modinfo -F vermagic "$out" | cut -d ' ' -f 1)" = "$kver" ] &&
+		[ -z "$(find "$here/driver" -newer "$out")" ]; then
+		return 0
+	fi
+	tree=$(headers)
+	# with the compiler that is here, and without what takes a program of that suite
+	[ -z "$suite" ] || set=(CC=gcc CONFIG_DEBUG_INFO_BTF_MODULES=)
 	say "building the driver with an InfiniBand link layer"
 	rm -rf "$cache/driver"
 	cp -r "$cache/source" "$cache/driver"
 	python3 "$here/driver/edit-rxe.py" "$cache/driver"
-	make -s -C "/usr/src/linux-headers-$kver" M="$cache/driver" CONFIG_RDMA_RXE=m modules \
+	make -s -C "$tree" M="$cache/driver" CONFIG_RDMA_RXE=m "${set[@]}" modules \
 		>"$cache/driver.log" 2>&1 || {
 		tail -n 20 "$cache/driver.log" >&2
 		say "the driver does not build" >&2
@@ -76,16 +155,28 @@ driver() {
 	mv "$out.new" "$out"
 }
 
-# The other guest's modules and these, and one list of them all.
+# What the guest of tests/interop has, or the least of another kernel.
+first_modules() {
+	local dir=lib/modules/$kver
+	if [ -z "$suite" ]; then
+		(cd "$root" && cpio --quiet -idm "usr/$dir/*" <"$LAB_CACHE/initramfs.cpio")
+		return
+	fi
+	modules="virtio_pci virtio_net virtio_rng ib_core $modules"
+	mkdir -p "$root/usr/$dir"
+	cp "$kernel/$dir"/modules.{builtin,builtin.modinfo,order} "$root/usr/$dir/"
+}
+
+# Those and these, and one list of them all.
 copy_modules() {
 	local m f dir=lib/modules/$kver
 	mkdir -p "$root/usr/$dir" "$root/usr/lib/soft-ib"
-	(cd "$root" && cpio --quiet -idm "usr/$dir/*" <"$LAB_CACHE/initramfs.cpio")
+	first_modules
 	for m in $modules; do
-		modprobe -d "$LAB_CACHE/kernel" -S "$kver" --show-depends "$m"
-	done | sed -n "s|^insmod $LAB_CACHE/kernel\([^ ]*\).*|\1|p" | sort -u | while read -r f; do
+		modprobe -d "$kernel" -S "$kver" --show-depends "$m"
+	done | sed -n "s|^insmod $kernel\([^ ]*\).*|\1|p" | sort -u | while read -r f; do
 		mkdir -p "$root/usr$(dirname "$f")"
-		cp "$LAB_CACHE/kernel$f" "$root/usr$f"
+		cp "$kernel$f" "$root/usr$f"
 	done
 	depmod -b "$root/usr" "$kver"
 	cp "$cache/rdma_rxe.ko" "$root/usr/lib/soft-ib/"
@@ -110,6 +201,12 @@ archive() {
 }
 
 command -v python3 >/dev/null || cannot "python3 is missing"
+if [ -n "$suite" ]; then
+	kernel_of_suite
+	kver=$(cat "$cache/kver")
+else
+	kver=$(cat "$LAB_CACHE/kver")
+fi
 driver_source
 driver
 archive

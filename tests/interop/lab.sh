@@ -87,7 +87,7 @@ start_qemu() {
 	cd "$run" && qemu-system-x86_64 -name "$name" -daemonize \
 		-accel "$accel" -cpu max -smp 2 -m 256 \
 		-nodefaults -no-user-config -display none -no-reboot \
-		-kernel "$cache/kernel/boot/vmlinuz-$(cat "$cache/kver")" \
+		-kernel "${LAB_KERNEL:-$cache/kernel/boot/vmlinuz-$(cat "$cache/kver")}" \
 		-initrd "${LAB_INITRD:-$cache/initramfs.cpio}" \
 		-append "console=ttyS0 quiet panic=-1 loglevel=4" \
 		-netdev tap,id=n0,ifname=tap0,script=no,downscript=no \

@@ -12,14 +12,24 @@
 #include <linux/inetdevice.h>
 #include <linux/ip.h>
 #include <linux/udp.h>
+#include <linux/version.h>
 #include <rdma/ib_verbs.h>
 
 #define SOFT_IB_MLID   0xc000
 #define SOFT_IB_GROUPS 256
 #define SOFT_IB_GRH    40
 
+#if LINUX_VERSION_CODE < KERNEL_VERSION(5, 13, 0)
+typedef u8 soft_ib_port;
+#define SOFT_IB_AV rxe_get_av(pkt)
+#else
+typedef u32 soft_ib_port;
+#define SOFT_IB_AV av
+#endif
+
 extern unsigned int soft_ib_sm_lid;
 extern union ib_gid soft_ib_mgid[SOFT_IB_GROUPS]; /* by the low octet of the MLID */
+extern struct net_device *soft_ib_ndev; /* below the one device that there is */
 
 /* An address handle keeps its LID where a MAC address would be, and its flags behind it. */
 static inline unsigned int soft_ib_lid(const struct rxe_av *av)
@@ -114,7 +124,7 @@ static inline void soft_ib_fill_grh(struct rxe_dev *rxe, struct sk_buff *skb, bo
 	grh->sgid.global.subnet_prefix = rxe->port.subnet_prefix;
 	/* whoever gets its own packet back knows it by its GUID; of others the LID will do */
 	grh->sgid.global.interface_id =
-		from == soft_ib_own_lid(rxe->ndev) ? rxe->port.port_guid : cpu_to_be64(from);
+		from == soft_ib_own_lid(soft_ib_ndev) ? rxe->port.port_guid : cpu_to_be64(from);
 }
 
 #endif
