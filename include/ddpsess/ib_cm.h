@@ -170,7 +170,7 @@ struct ddps_cm_stats {
  */
 DDPS_API int ddps_cm_new(struct ddps_cm **out, const struct ddps_cm_config *cfg);
 
-/** ddps_cm_free - end an agent at once, without a word to its peers; NULL is allowed */
+/** ddps_cm_free - end an agent immediately, without a word to its peers; NULL is allowed */
 DDPS_API void ddps_cm_free(struct ddps_cm *cm);
 
 /**

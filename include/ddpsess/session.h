@@ -91,11 +91,11 @@ struct ddps_ctx_attr {
 	size_t struct_size;	   /* sizeof(struct ddps_ctx_attr), set by ddps_ctx_attr_init */
 	bool thread;		   /* start one library thread that drives the context */
 	bool poll_drives;	   /* with a thread: ddps_cq_poll of an empty queue drives it too,
-				    * which spares who polls the wait for the thread; that keeps
+				    * which spares the poller the wait for the thread; that keeps
 				    * away until 1 ms after the last such poll, and comes back at
 				    * once when a queue is armed */
 	uint16_t max_ird, max_ord; /* ceilings for every session, 0..DDPS_RD_MAX */
-	uint32_t max_regions;	   /* memory regions registered at once */
+	uint32_t max_regions;	   /* memory regions registered at the same time */
 	ddps_log_fn *log; /* NULL: stderr if DDPSESS_DEBUG or DDPSESS_LOG is set, else none */
 	void *log_user;
 	bool verbs_rules; /* what programs made for verbs adapters count on: a request, or
@@ -199,7 +199,7 @@ DDPS_API int ddps_ctx_fd(struct ddps_ctx *ctx);
 /**
  * ddps_progress - do what is due: sockets, timers, state machines
  * @ctx:	context
- * @timeout_ms:	0 returns at once; > 0 waits that long for something to do; -1 without limit
+ * @timeout_ms:	0 returns immediately; > 0 waits that long for something to do; -1 without limit
  *
  * Blocks for at most @timeout_ms, and no longer than until another thread has done what there was
  * to do, or a completion or an event is there.  In a context with a thread it does nothing and
@@ -442,7 +442,7 @@ DDPS_API void ddps_listener_free(struct ddps_listener *l);
  * association go on while what waits is kept, up to 4 MiB or 16384 messages a session; behind
  * that the whole association is not read until half of it is gone, so that SCTP slows the peer
  * down.  What comes behind the waiting Send includes the peer's close and its Terminate; a reset
- * is noticed at once.  Once the peer has closed a Send waits for one more second, counted from the
+ * is noticed immediately.  Once the peer has closed a Send waits for one more second, counted from the
  * last message that was taken, then the rule is TERMINATE.  ddps_disconnect waits at most close_ms
  * for the receive if the end of the session needs it (outstanding Reads); when all posted work has
  * ended, the rule is TERMINATE.
@@ -495,7 +495,7 @@ static inline void ddps_ep_attr_init(struct ddps_ep_attr *attr)
  * @attr:	pd, cqs and srq must belong to @ctx and outlive the endpoint
  * @out:	set on success only
  *
- * Receives may be posted at once.
+ * Receives may be posted immediately.
  *
  * Return: 0, or DDPS_E_INVAL, DDPS_E_UNSUPPORTED (a member of a later release is set),
  * DDPS_E_NOMEM, DDPS_E_FORKED.
@@ -563,9 +563,9 @@ DDPS_API int ddps_connect(struct ddps_ep *ep, const char *uri, const struct ddps
  * @ep:		endpoint that was never connected, receives posted
  * @p:		NULL for the defaults
  *
- * DDPS_EV_ESTABLISHED follows at once in the client-server model, and in the peer-to-peer
+ * DDPS_EV_ESTABLISHED follows immediately in the client-server model, and in the peer-to-peer
  * model when the initiator's RTR has arrived; otherwise DDPS_EV_FAILED.  Sends may be posted
- * at once; they leave when the wire permits (RFC 5044 7.1.2).
+ * immediately; they leave when the wire permits (RFC 5044 7.1.2).
  *
  * If the peer offers less IRD than need_ord the request is rejected, as RFC 6581 9.1 allows:
  * the call returns DDPS_E_IRD and the request is consumed.
@@ -602,7 +602,7 @@ DDPS_API int ddps_reject(struct ddps_request *req, const void *private_data, siz
 DDPS_API int ddps_disconnect(struct ddps_ep *ep);
 
 /**
- * ddps_abort - end a session at once; outstanding work completes as flushed
+ * ddps_abort - end a session immediately; outstanding work completes as flushed
  * @ep:		endpoint
  *
  * DDPS_EV_CLOSED (DDPS_EV_FAILED if not established yet) follows.

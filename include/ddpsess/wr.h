@@ -195,7 +195,7 @@ DDPS_API int ddps_cq_fd(struct ddps_cq *cq);
  * @cq:		completion queue
  * @solicited_only: only for a solicited receive or an error
  *
- * If completions are queued already the descriptor is readable at once.
+ * If completions are queued already the descriptor is readable immediately.
  * Return: 0, or DDPS_E_FORKED.
  */
 DDPS_API int ddps_cq_arm(struct ddps_cq *cq, bool solicited_only);
@@ -207,7 +207,7 @@ DDPS_API int ddps_cq_arm(struct ddps_cq *cq, bool solicited_only);
  *
  * The arming of verbs, for programs that share one wait among queues and leave some of them
  * unpolled: no completion causes two notifications, and none is taken back.  The descriptor counts
- * them; who has seen it readable takes one by reading 8 octets (EAGAIN: somebody else has).
+ * them; whoever has seen it readable takes one by reading 8 octets (EAGAIN: somebody else has).
  * Return: 0, or DDPS_E_FORKED.
  */
 DDPS_API int ddps_cq_arm_next(struct ddps_cq *cq, bool solicited_only);
@@ -265,7 +265,7 @@ struct ddps_sge {
 #define DDPS_WR_INVALIDATE 0x4u /* SEND: with Invalidate of @stag (RFC 5040 5.3) */
 #define DDPS_WR_FENCE	   0x8u /* start when all earlier RDMA Reads and atomics have completed */
 /*
- * Another ddps_post_send on this endpoint follows at once: the request may stay here until one
+ * Another ddps_post_send on this endpoint follows immediately: the request may stay here until one
  * without this flag, which then hands all of them to the wire together.  One that fails counts
  * as well: it hands over what was queued before it.
  */
@@ -348,7 +348,7 @@ struct ddps_send_wr {
  * DDPS_WR_PLACED cannot be answered any more and complete as DDPS_WC_FLUSHED, but Sends and Writes
  * behind them still go out, and complete with success when they have left (RFC 5041 6.2.1).
  *
- * A queue's memory grows with what is posted at once, up to its depth.
+ * A queue's memory grows with what is posted at the same time, up to its depth.
  *
  * Return: 0, or DDPS_E_STATE (not connected; closing, unless attr.flush_late), DDPS_E_LIMIT
  * (queue full, or READ, an atomic or DDPS_WR_PLACED with ORD 0; with flush_late: the CQ has no room),
@@ -382,7 +382,7 @@ DDPS_API int ddps_post_recv(struct ddps_ep *ep, uint64_t wr_id, const struct ddp
  * @to:		the program's
  * @len:	room at @to; on success, the octets that were copied
  *
- * For programs that carry messages of their own beside sessions, under the same keys.  Once
+ * For programs that carry messages of their own next to sessions, under the same keys.  Once
  * ddps_mr_dereg has returned nothing reads the region here either.
  *
  * Return: 0, or DDPS_E_INVAL, DDPS_E_ACCESS (an lkey unknown, of another PD or out of bounds),
@@ -445,7 +445,7 @@ DDPS_API int ddps_post_srq_recv(struct ddps_srq *srq, uint64_t wr_id, const stru
 /**
  * ddps_srq_arm - ask for one DDPS_EV_SRQ_LIMIT
  * @srq:	shared receive queue
- * @limit:	it comes when fewer than so many receives are posted, or at once if that is so
+ * @limit:	it comes when fewer than so many receives are posted, or immediately if that is so
  *		already; 0 asks for none.  At most the depth.
  *
  * Return: 0, or DDPS_E_INVAL, DDPS_E_FORKED.

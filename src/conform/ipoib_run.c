@@ -232,7 +232,7 @@ static int find_target(struct run *r)
 	for (unsigned i = 0; i < ci->n_nodes; i++)
 		if (!memcmp(ci->node[i].gid, ci->target.lla + 4, CI_GID))
 			ci->target.lid = ci->node[i].lid;
-	CI_CHECK(ci, ci->target.lid, "who answers the ARP request has not joined: %s",
+	CI_CHECK(ci, ci->target.lid, "the node that answers the ARP request has not joined: %s",
 		 cf_hex(ci->target.lla, CI_LLA));
 	ci->target.known = true;
 	find_form(ci);

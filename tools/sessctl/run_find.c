@@ -159,6 +159,6 @@ int run_find_library(const char *file, char *path, size_t len, struct run_fault 
 	}
 	snprintf(f->why, sizeof f->why, "%s is neither in %.200s nor in %s", file, self,
 		 SESSCTL_LIBDIR);
-	snprintf(f->try, sizeof f->try, "make install, or keep it beside sessctl");
+	snprintf(f->try, sizeof f->try, "make install, or keep it next to sessctl");
 	return -1;
 }

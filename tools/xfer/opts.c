@@ -35,7 +35,7 @@ static const struct option_row table[] = {
 	{ "seconds", "SECONDS", C_PERF, VAL_SECONDS, AT(run_ms), 1, 3600000,
 	  "how long for each size (default 1)" },
 	{ "depth", "N", C_PERF, VAL_NUMBER, AT(depth), 1, PERF_DEPTH_MAX,
-	  "operations under way at once, 1..128 (default 16; ping: 1)" },
+	  "operations at the same time, 1..128 (default 16; ping: 1)" },
 	{ "plot", "FILE", C_PERF, VAL_TEXT, AT(plot), 0, 0,
 	  "draw bandwidth and latency by size into FILE (.svg or .png; needs gnuplot)" },
 	{ "force", NULL, C_PUT | C_GET, VAL_FLAG, AT(force), 0, 0, "replace a file that exists" },

@@ -192,7 +192,7 @@ static void refused(struct ci *ci)
 			}
 	}
 	c->peer_id = 0;
-	ci_fail(ci, "datagrams do not reach who refuses connections");
+	ci_fail(ci, "datagrams do not reach a node that refuses connections");
 }
 
 static void refused_stale(struct ci *ci)
@@ -347,8 +347,8 @@ const struct ci_case ci_cases_active[] = {
 	{ "req-again", "",
 	  "a REQ without answer comes again, unchanged, in its time (IBA 12.9.8.2)", 0, req_again },
 	{ "req-mra", "", "an MRA makes it wait (IBA 12.9.8.6)", 0, mra },
-	{ "req-refused", "4755-7-1 4755-3.1-13", "datagrams reach who refuses connections", 0,
-	  refused },
+	{ "req-refused", "4755-7-1 4755-3.1-13", "datagrams reach a node that refuses connections",
+	  0, refused },
 	{ "req-refused-stale", "", "behind a REJ 10 it tries again with another ID (IBA 12.4.1)", 0,
 	  refused_stale },
 	{ "rep-mtu-4", "4755-5-1", "a REP whose Receive MTU holds no packet gets REJ 28", 0,
@@ -362,8 +362,8 @@ const struct ci_case ci_cases_active[] = {
 	  rep_reserved },
 	{ "rep-stale", "", "a queue pair in use in a REP: REJ 10 (IBA 12.4.1)", 0, rep_stale },
 	{ "rep-unknown", "", "a REP for no REQ is dropped (IBA 12.9.8.3)", 0, rep_unknown },
-	{ "req-not-wanted", "4755-3.1-12 4755-3.1-1", "who says that it takes none is not asked", 0,
-	  no_flags },
+	{ "req-not-wanted", "4755-3.1-12 4755-3.1-1", "a node that says it takes none is not asked",
+	  0, no_flags },
 	{ "req-one-per-peer", "4755-2.3-6 4755-3.2-6",
 	  "another IP address of a neighbour uses its connection", 0, one_per_peer },
 	{ 0 },

@@ -85,9 +85,9 @@ static void qpn_rests(struct ci *ci)
 	a = ci_connect(ci, false);
 	ci_disconnect(ci, a);
 	b = ci_connect(ci, false);
-	CI_CHECK(ci, a->peer_qpn != b->peer_qpn, "queue pair %06x is used again at once",
+	CI_CHECK(ci, a->peer_qpn != b->peer_qpn, "queue pair %06x is used again immediately",
 		 a->peer_qpn);
-	CI_CHECK(ci, a->peer_id != b->peer_id, "communication ID %08x is used again at once",
+	CI_CHECK(ci, a->peer_id != b->peer_id, "communication ID %08x is used again immediately",
 		 a->peer_id);
 }
 
@@ -217,7 +217,7 @@ const struct ci_case ci_cases_end[] = {
 	  dreq_qpn },
 	{ "end-unknown", "", "a DREQ for no connection gets a DREP (IBA 12.9.9)", 0, unknown },
 	{ "end-before-rtu", "", "a DREQ may come before the RTU (IBA 12.9.7)", 0, before_rtu },
-	{ "end-qpn-rests", "", "queue pair and ID are not used again at once (IBA 12.4.1)", 0,
+	{ "end-qpn-rests", "", "queue pair and ID are not used again immediately (IBA 12.4.1)", 0,
 	  qpn_rests },
 	{ "end-late-req", "", "a REQ that comes after the end revives nothing (IBA 12.9.8.3)", 0,
 	  late_req },

@@ -415,7 +415,7 @@ const struct ci_case ci_cases_passive[] = {
 	{ "cm-mtu-small", "4755-5-1", "a Receive MTU that IP cannot use is refused", 0, small_mtu },
 	{ "cm-mtu-other", "4755-5.1-2 4755-5-4", "smaller and larger ones are taken", 0,
 	  other_mtus },
-	{ "cm-uc", "4755-3.1-12", "UC is refused by who does not say that it takes it", 0, uc },
+	{ "cm-uc", "4755-3.1-12", "UC is refused by a node that does not offer it", 0, uc },
 	{ "cm-pkey", "4392-4.1-1", "a REQ with another P_Key is refused", 0, other_pkey },
 	{ "cm-gid", "", "a REQ for another GID is refused (IBA 12.6.5)", 0, other_gid },
 	{ "cm-second", "4755-3.2-7 4755-3.2-8 4755-3.2-9",

@@ -133,7 +133,7 @@ static void broadcast_connected(struct ci *ci)
 
 const struct ci_case ci_cases_ud[] = {
 	{ "ud-echo", "4391-6-1 4391-6-4 4755-4-1 4755-4-2 4755-3.1-5 4755-3.1-12 4392-4-2",
-	  "an echo to and from who takes no connections", 0, echo },
+	  "an echo to and from a node that takes no connections", 0, echo },
 	{ "ud-sizes", "4391-7-2 4755-5-2", "packets of all pads, up to the link's MTU", 0, sizes },
 	{ "ud-2044", "4391-7-1 4391-7-3 4755-5-2", "an IP packet of 2044 octets", 0, mtu_2044 },
 	{ "ud-fragments", "4755-7.2-1 4755-7-1", "larger ones come in fragments that fit the link",

@@ -2,7 +2,7 @@
 #ifndef DDPSESS_IB_RDMACM_H
 #define DDPSESS_IB_RDMACM_H
 /*
- * Active connects through librdmacm (AF_IB), beside the kernel's ib_cm, on a channel adapter.
+ * Active connects through librdmacm (AF_IB), next to the kernel's ib_cm, on a channel adapter.
  * The kernel writes and repeats the CM messages, so only what rdma_connect() takes of a REQ can
  * be chosen.  No queue pair is made, hence there is no data.  Part of libddpsess-ipoib.
  * What needs an adapter, ddps_rdmacm_connect() and _disconnect(), has not run against one yet.

@@ -156,7 +156,7 @@ DDPS_API int ddps_ipoib_if_new(struct ddps_ipoib_if **f, const struct ddps_ipoib
 			       const struct ddps_ipoib_if_calls *calls);
 
 /**
- * ddps_ipoib_if_free - end it at once, without DREQs; NULL is allowed
+ * ddps_ipoib_if_free - end it immediately, without DREQs; NULL is allowed
  *
  * To be polite, ddps_ipoib_if_stop() it before and wait until ddps_ipoib_if_at_rest().
  */
