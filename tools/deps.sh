@@ -23,7 +23,7 @@ for group in "$@"; do
 	interop) want="$want qemu-system-x86 qemu-utils busybox-static kmod cpio iproute2 socat xz-utils
 		gcc make tcpdump tshark ethtool procps rdmacm-utils ibverbs-utils ibverbs-providers
 		perftest qperf lksctp-tools librdmacm-dev libibverbs-dev libc6-dev" ;;
-	programs) want="$want qemu-system-x86 python3 libgloo-dev g++ librpma-dev dapl2-utils
+	programs) want="$want qemu-system-x86 qemu-utils qemu-block-extra tgt python3 libgloo-dev g++ librpma-dev dapl2-utils
 		openmpi-bin libopenmpi-dev mpich libmpich-dev" ;;
 	lint) want="$want clang-format clang-tidy clang cppcheck shellcheck" ;;
 	*) echo "deps.sh: unknown group: $group" >&2; exit 2 ;;

@@ -430,6 +430,8 @@ void vd_request_forget(struct vd_process *p, struct vd_id *id);
 void vd_parse_addr(const char *text, struct sockaddr_storage *ss);
 /* The URI of @sa with the wire of this run. */
 void vd_uri(const struct vd_config *cfg, const struct sockaddr *sa, char *buf, size_t len);
+/* The same for a listener at the address that @id is bound to. */
+void vd_listen_uri(const struct vd_process *p, const struct vd_id *id, char *buf, size_t len);
 void vd_addr_text(const struct sockaddr *sa, char *buf, size_t len);
 socklen_t vd_sa_len(const struct sockaddr *sa);
 uint16_t *vd_port_of(struct sockaddr_storage *ss);

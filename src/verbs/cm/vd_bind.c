@@ -4,6 +4,7 @@
 #include "verbs/vd.h"
 #include <arpa/inet.h>
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -73,6 +74,20 @@ static int keep(const struct vd_config *cfg, struct vd_id *id, int reuse)
 	return err;
 }
 
+/* Any IPv6 address means any of IPv4 as well, unless the program has said otherwise. */
+void vd_listen_uri(const struct vd_process *p, const struct vd_id *id, char *buf, size_t len)
+{
+	const struct sockaddr *sa = &id->id.route.addr.src_addr;
+	unsigned port = ntohs(id->id.route.addr.src_sin.sin_port);
+
+	if (sa->sa_family != AF_INET6 || !vd_is_any(sa) || id->afonly)
+		vd_uri(&p->cfg, sa, buf, len);
+	else if (vd_over_sctp(&p->cfg))
+		snprintf(buf, len, "sctp://:%u?encap=%u", port, port);
+	else
+		snprintf(buf, len, "%s://:%u", p->cfg.transport, port);
+}
+
 /* The UDP port may be one of this process's own, which new listeners share. */
 static int try_listening(struct vd_process *p, struct vd_id *id)
 {
@@ -80,7 +95,7 @@ static int try_listening(struct vd_process *p, struct vd_id *id)
 	char uri[160];
 	int err;
 
-	vd_uri(&p->cfg, &id->id.route.addr.src_addr, uri, sizeof uri);
+	vd_listen_uri(p, id, uri, sizeof uri);
 	err = ddps_listen(p->ctx, uri, NULL, &l);
 	if (err)
 		return vd_errno(err);
@@ -214,9 +229,7 @@ static int set_option(struct vd_id *id, int level, int name, const void *value, 
 	switch (name) {
 	case RDMA_OPTION_ID_REUSEADDR:
 		return set_flag(id, &id->reuse, value, len);
-	case RDMA_OPTION_ID_AFONLY: /* a UDP socket for SCTP takes both families */
-		if (id->p && vd_over_sctp(&id->p->cfg))
-			return EOPNOTSUPP;
+	case RDMA_OPTION_ID_AFONLY:
 		return set_flag(id, &id->afonly, value, len);
 	case RDMA_OPTION_ID_ACK_TIMEOUT:
 		return set_ack_timeout(id, value, len);

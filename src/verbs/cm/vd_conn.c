@@ -83,17 +83,6 @@ VD_API int rdma_establish(struct rdma_cm_id *id)
 	return id->qp || id_of(id)->state != VD_ID_UP ? vd_fail(EINVAL) : 0;
 }
 
-/* Any IPv6 address means any of IPv4 as well, unless the program has said otherwise. */
-static void listen_uri(struct vd_process *p, struct vd_id *id, char *buf, size_t len)
-{
-	const struct sockaddr *sa = &id->id.route.addr.src_addr;
-
-	if (sa->sa_family == AF_INET6 && vd_is_any(sa) && !id->afonly && !vd_over_sctp(&p->cfg))
-		snprintf(buf, len, "%s://:%u", p->cfg.transport, ntohs(rdma_get_src_port(&id->id)));
-	else
-		vd_uri(&p->cfg, sa, buf, len);
-}
-
 static int listen_at(struct vd_process *p, struct vd_id *id, unsigned backlog)
 {
 	struct ddps_listen_param param;
@@ -103,7 +92,7 @@ static int listen_at(struct vd_process *p, struct vd_id *id, unsigned backlog)
 	ddps_listen_param_init(&param);
 	param.backlog = backlog ? backlog : param.backlog;
 	param.user = id;
-	listen_uri(p, id, uri, sizeof uri);
+	vd_listen_uri(p, id, uri, sizeof uri);
 	pthread_mutex_lock(&p->lock);
 	err = ddps_listen(p->ctx, uri, &param, &id->listener);
 	if (!err)

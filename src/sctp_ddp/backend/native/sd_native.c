@@ -178,7 +178,7 @@ static int client_sock(struct ddps_sn_env *ne, const struct goal *g, bool raw,
 	if (g->from.n > 1 || from->ss_family != family)
 		return ddps_sn_homes_sock(ne, &g->from, family, raw ? DDPS_URI_ENCAP_OFF : 0, out);
 	return ddps_sn_sock_bind(ne, (const struct sockaddr *)from, ddps_addr_len(from),
-				 raw ? DDPS_URI_ENCAP_OFF : 0, false, out);
+				 raw ? DDPS_URI_ENCAP_OFF : 0, 0, out);
 }
 
 static int do_connect(struct ddps_env *env, void **ctx, const struct ddps_uri *uri,
@@ -263,7 +263,8 @@ static int listen_sock(struct ddps_sn_env *ne, const struct ddps_uri *uri,
 	int encap = encap_of(uri), family;
 
 	if (!uri->hosts.n)
-		return ddps_sn_sock_bind(ne, sa, sa_len, encap, false, out);
+		return ddps_sn_sock_bind(ne, sa, sa_len, encap, uri->host[0] ? DDPS_SN_ONLY : 0,
+					 out);
 	family = ddps_sn_homes_family(&uri->hosts, &none, encap == DDPS_URI_ENCAP_OFF);
 	if (family > 0)
 		return ddps_sn_homes_sock(ne, &uri->hosts, family, encap, out);

@@ -41,6 +41,7 @@ struct ddps_sn_sock {
 	struct ddps_sn_env *ne;
 	struct ddps_io io;
 	int family;
+	bool only; /* no IPv4 beside IPv6 */
 	bool raw, gso, full;
 	bool waited;	/* nothing was there when it was read last */
 	bool errors;	/* a call has said that ICMP errors wait: epoll may not be asked */
@@ -110,9 +111,11 @@ void ddps_sn_env_free(struct ddps_sn_env *ne);
 void ddps_sn_random(void *user, void *buf, size_t len);
 /* A socket for what this context opens to peers of @family (AF_INET6: of both). */
 int ddps_sn_sock_client(struct ddps_sn_env *ne, int family, bool raw, struct ddps_sn_sock **out);
-/* A socket to listen on; @encap as in ddps_uri, but not the default.  @own: not another one's. */
+#define DDPS_SN_OWN  0x1 /* not another one's */
+#define DDPS_SN_ONLY 0x2 /* an IPv6 one takes no IPv4 */
+/* A socket to listen on; @encap as in ddps_uri, but not the default; @how: of DDPS_SN_*. */
 int ddps_sn_sock_bind(struct ddps_sn_env *ne, const struct sockaddr *sa, socklen_t len, int encap,
-		      bool own, struct ddps_sn_sock **out);
+		      unsigned how, struct ddps_sn_sock **out);
 /* It is closed when all that was to leave through it has. */
 void ddps_sn_sock_put(struct ddps_sn_sock *s);
 void ddps_sn_close_unused(struct ddps_sn_env *ne);

@@ -163,9 +163,10 @@ static bool bound_to(const struct ddps_sn_sock *s, const struct sockaddr_storage
 }
 
 int ddps_sn_sock_bind(struct ddps_sn_env *ne, const struct sockaddr *sa, socklen_t len, int encap,
-		      bool own, struct ddps_sn_sock **out)
+		      unsigned how, struct ddps_sn_sock **out)
 {
-	bool raw = encap == DDPS_URI_ENCAP_OFF;
+	bool raw = encap == DDPS_URI_ENCAP_OFF, own = how & DDPS_SN_OWN;
+	int only = how & DDPS_SN_ONLY && sa->sa_family == AF_INET6;
 	struct sockaddr_storage ss = { 0 };
 	struct ddps_sn_sock *s;
 	int err;
@@ -174,7 +175,7 @@ int ddps_sn_sock_bind(struct ddps_sn_env *ne, const struct sockaddr *sa, socklen
 	ddps_sd_set_port(&ss, raw ? 0 : (uint16_t)encap);
 	/* Endpoints of one context share a UDP port, as they would with a kernel's SCTP. */
 	for (unsigned i = 0; !own && (raw || encap) && i < ne->nsocks; i++) {
-		if (bound_to(ne->socks[i], &ss, raw)) {
+		if (bound_to(ne->socks[i], &ss, raw) && ne->socks[i]->only == (bool)only) {
 			ne->socks[i]->refs++;
 			*out = ne->socks[i];
 			return 0;
@@ -183,6 +184,9 @@ int ddps_sn_sock_bind(struct ddps_sn_env *ne, const struct sockaddr *sa, socklen
 	err = sock_new(ne, sa->sa_family, raw, &s);
 	if (err)
 		return err;
+	s->only = only;
+	if (only)
+		setsockopt(s->io.fd, IPPROTO_IPV6, IPV6_V6ONLY, &only, sizeof only);
 	err = bind_to(s, &ss, len);
 	if (err)
 		sock_close(s);

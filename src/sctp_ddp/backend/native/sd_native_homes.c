@@ -111,7 +111,8 @@ int ddps_sn_homes_sock(struct ddps_sn_env *ne, const struct ddps_uri_addrs *list
 		free(h);
 		return 0;
 	}
-	err = ddps_sn_sock_bind(ne, (struct sockaddr *)&any, ddps_addr_len(&any), encap, true, out);
+	err = ddps_sn_sock_bind(ne, (struct sockaddr *)&any, ddps_addr_len(&any), encap,
+				DDPS_SN_OWN, out);
 	if (err)
 		free(h);
 	else
