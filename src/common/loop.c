@@ -15,7 +15,10 @@
 #define MISSES_MAX  64
 #define TRIES_MAX   4  /* of a hidden one in a row: the way here and back takes half a try */
 #define HIDE_AFTER  32 /* hits of one that waits pay for */
-#define GUARD_MS    1  /* who sleeps while it is hidden wakes up that late */
+#define GUARD_MS    1  /* who sleeps while it is hidden wakes up that late, */
+#define GUARD_MOST                                                                                 \
+	16 /* or that late, if somebody else has polled for long: a timer each
+			* millisecond would be what the slowest hundredth of round trips waits for */
 
 static void on_guard(void *user);
 static void show_hidden(struct ddps_loop *l);
@@ -74,6 +77,17 @@ int ddps_loop_fd(struct ddps_loop *l)
 	return l->epfd;
 }
 
+int ddps_loop_sleep(struct ddps_loop *l)
+{
+	l->sleepers++;
+	return ddps_loop_fd(l);
+}
+
+void ddps_loop_slept(struct ddps_loop *l)
+{
+	l->sleepers--;
+}
+
 /* ---- the hot descriptor ---- */
 
 /*
@@ -86,8 +100,9 @@ static void hide(struct ddps_loop *l)
 	if (epoll_ctl(l->epfd, EPOLL_CTL_DEL, l->hot->fd, NULL) < 0)
 		return;
 	l->hidden = l->hot;
-	l->tried = true;
-	on_guard(l);
+	l->tried = false;
+	l->guard_ms = GUARD_MS;
+	ddps_timer_after(l, &l->guard, l->guard_ms);
 }
 
 static void show_hidden(struct ddps_loop *l)
@@ -112,10 +127,14 @@ static void on_guard(void *user)
 {
 	struct ddps_loop *l = user;
 
-	if (l->tried)
-		ddps_timer_after(l, &l->guard, GUARD_MS);
-	else
+	if (l->tried) {
+		l->guard_ms = l->sleepers		     ? GUARD_MS
+			      : l->guard_ms < GUARD_MOST / 2 ? 2 * l->guard_ms
+							     : GUARD_MOST;
+		ddps_timer_after(l, &l->guard, l->guard_ms);
+	} else {
 		show_hidden(l);
+	}
 	l->tried = false;
 }
 

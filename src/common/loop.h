@@ -45,8 +45,13 @@ int ddps_loop_new(struct ddps_loop **out); /* 0, DDPS_E_NOMEM, DDPS_E_SYSTEM */
 void ddps_loop_free(struct ddps_loop *l);
 
 /* For who is about to sleep until it is readable: asked for before each sleep, since a descriptor
- * that is polled without a pause is not in it meanwhile (the sleeper would wake 1 ms late). */
+ * that is polled without a pause is not in it meanwhile (the sleeper would wake up to 16 ms late). */
 int ddps_loop_fd(struct ddps_loop *l);
+
+/* The same for threads of the library's, beside which others may begin to poll: from ddps_loop_sleep
+ * to ddps_loop_slept one of them is asleep, and wakes up 1 ms late at most. */
+int ddps_loop_sleep(struct ddps_loop *l);
+void ddps_loop_slept(struct ddps_loop *l);
 
 /* Who sleeps on ddps_loop_fd wakes up, though there may be nothing to serve, and whoever else serves
  * the loop meanwhile.  The descriptor stays readable until ddps_loop_awake and the next round. */

@@ -27,6 +27,8 @@ struct ddps_loop {
 	unsigned streak;	 /* hits since it is hot */
 	struct ddps_io *hidden;	 /* the hot one, if it is not in epoll's set; or NULL */
 	bool tried;		 /* since the guard looked */
+	uint32_t guard_ms;	 /* when it looks again */
+	unsigned sleepers;	 /* threads of the library's that sleep on epfd */
 	struct ddps_timer guard; /* runs while it is hidden */
 };
 

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Completion queues: a ring, and a descriptor that is written when armed. */
 #include "session/session.h"
+#include <sched.h>
 #include <stdlib.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
 #define CQ_DEPTH_MAX (1u << 22)
+#define VAIN_MANY    32u /* polls in vain: far more than a round trip between two that run takes */
 
 enum armed { ARMED_NO, ARMED_SOLICITED, ARMED_ANY }; /* each meets what the one before meets */
 
@@ -271,6 +273,7 @@ static int take_completions(struct ddps_cq *cq, struct ddps_wc *wc, int max)
 
 	if (!cq->count)
 		return 0;
+	cq->ctx->vain = 0;
 	for (; n < max && cq->count; n++) {
 		wc[n] = cq->ring[cq->head];
 		if (++cq->head == cq->depth)
@@ -304,14 +307,27 @@ static int drive_and_take(struct ddps_cq *cq, struct ddps_wc *wc, int max)
 	return n < 0 ? n : take_completions(cq, wc, max);
 }
 
+/* One of many polls in vain, whose thread may stand in the way of the one that has what it is polling
+ * for: where processors are fewer than such threads, none would get on. */
+static bool in_vain(struct ddps_ctx *ctx)
+{
+	if (ctx->vain < VAIN_MANY)
+		ctx->vain++;
+	return ctx->vain == VAIN_MANY;
+}
+
 int ddps_cq_poll(struct ddps_cq *cq, struct ddps_wc *wc, int max)
 {
 	int n = ddps_ctx_enter(cq->ctx);
+	bool yields;
 
 	if (n < 0)
 		return n;
 	n = drive_and_take(cq, wc, max);
+	yields = !n && in_vain(cq->ctx);
 	ddps_ctx_leave(cq->ctx);
+	if (yields)
+		sched_yield();
 	return n;
 }
 

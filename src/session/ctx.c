@@ -140,10 +140,11 @@ static void *thread_main(void *arg)
 			nap(ctx);
 			continue;
 		}
-		fd = ddps_loop_fd(ctx->env.loop);
+		fd = ddps_loop_sleep(ctx->env.loop);
 		pthread_mutex_unlock(&ctx->lock);
 		err = ddps_wait_fd(fd, UINT64_MAX);
 		pthread_mutex_lock(&ctx->lock);
+		ddps_loop_slept(ctx->env.loop);
 		run_loop(ctx);
 	}
 	if (!ctx->stop)

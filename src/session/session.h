@@ -82,6 +82,7 @@ struct ddps_ctx {
 	struct ddps_ep *gathers;     /* whose requests wait for others (gather.c) */
 	struct ddps_timer gather_timer;
 	uint32_t gather_turn; /* counts when the program looked */
+	uint32_t vain;	      /* polls in a row that found nothing (cq.c) */
 	bool watched;	      /* src/watch */
 	struct ddps_walk walk;
 };

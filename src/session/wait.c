@@ -94,12 +94,13 @@ static int follow(struct ddps_ctx *ctx, struct ddps_waiter *w, uint64_t deadline
 
 static int lead(struct ddps_ctx *ctx, struct ddps_waiter *w, uint64_t deadline)
 {
-	int fd = ddps_loop_fd(ctx->env.loop), n;
+	int fd = ddps_loop_sleep(ctx->env.loop), n;
 
 	w->on_loop = true;
 	fall_asleep(ctx, w);
 	n = ddps_wait_fd(fd, deadline);
 	wake_up(ctx, w);
+	ddps_loop_slept(ctx->env.loop);
 	ddps_loop_awake(ctx->env.loop);
 	if (n <= 0)
 		return n ? n : DDPS_E_TIMEDOUT;

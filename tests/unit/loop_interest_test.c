@@ -209,3 +209,36 @@ Test(loop, attack_12b_no_interest_is_ever_lost, .timeout = 60)
 	}
 	cr_expect_gt(hidden, orders / 100, "hiding was tried, too");
 }
+
+/* A timer that looks after what is hidden: seldom if somebody polls for long, each millisecond if a
+ * thread of the library's sleeps meanwhile. */
+Test(loop, the_guard_of_what_is_hidden_gives_way_to_who_polls)
+{
+	static const uint32_t ms[] = { 2, 4, 8, 16, 16 };
+	struct world *w = &world;
+
+	world_open(w);
+	cr_assert_eq(ddps_io_set(w->l, &w->io, EPOLLIN), 0);
+	try_to_hide(w);
+	cr_assert_eq(w->l->hidden, &w->io);
+	cr_expect_eq(w->l->guard_ms, 1);
+	for (unsigned i = 0; i < sizeof ms / sizeof *ms; i++) {
+		w->l->tried = true;
+		ddps_timer_stop(w->l, &w->l->guard);
+		w->l->guard.fn(w->l);
+		cr_expect(w->l->guard.on);
+		cr_expect_eq(w->l->guard_ms, ms[i]);
+	}
+	w->l->sleepers = 1;
+	w->l->tried = true;
+	ddps_timer_stop(w->l, &w->l->guard);
+	w->l->guard.fn(w->l);
+	cr_expect_eq(w->l->guard_ms, 1);
+	ddps_timer_stop(w->l, &w->l->guard);
+	w->l->guard.fn(w->l);
+	cr_expect_null(w->l->hidden, "nobody has tried it");
+	ddps_loop_sleep(w->l);
+	ddps_loop_slept(w->l);
+	cr_expect_eq(w->l->sleepers, 1);
+	world_close(w);
+}

@@ -189,8 +189,8 @@ DDPS_API int ddps_ctx_flush(struct ddps_ctx *ctx, int timeout_ms);
  *
  * Timers are included, so poll needs no timeout.  The library owns the descriptor, which stays the
  * same.  A program that now polls a completion queue without a pause and now sleeps calls this
- * before it sleeps: the socket that it has polled is watched again then, and else a millisecond
- * later.  Takes the context's lock.
+ * before it sleeps: the socket that it has polled is watched again then, and else up to
+ * 16 ms later.  Takes the context's lock.
  *
  * Return: the descriptor (epoll), or DDPS_E_FORKED.
  */

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Who polls in vain makes room for who has something to do. */
+#include "support/e2e.h"
+#include <sched.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#define MANY 32u
+
+static _Thread_local unsigned yields;
+
+/* Instead of libc's, for the whole program. */
+int sched_yield(void)
+{
+	yields++;
+	return (int)syscall(SYS_sched_yield);
+}
+
+static unsigned poll_in_vain(struct e2e *e, unsigned n)
+{
+	struct ddps_wc wc;
+
+	yields = 0;
+	while (n--)
+		cr_assert_eq(ddps_cq_poll(e->cq, &wc, 1), 0);
+	return yields;
+}
+
+Test(yield, a_thread_that_polls_in_vain_gives_its_processor_away, .timeout = 60)
+{
+	uint8_t octet = 0;
+	struct ddps_mr *mr;
+	struct e2e e;
+
+	e2e_up(&e, "tcp://127.0.0.1:0");
+	mr = e2e_reg(&e, &octet, 1, DDPS_REMOTE_WRITE);
+	for (unsigned i = 0; i < 2; i++) {
+		cr_assert_eq(e2e_post(&e.a, DDPS_OP_WRITE, &octet, 1, mr, ddps_mr_stag(mr),
+				      ddps_mr_to(mr)),
+			     0);
+		e2e_expect_wc(&e, &e.a, DDPS_OP_WRITE, DDPS_WC_SUCCESS, 1);
+		cr_expect_eq(poll_in_vain(&e, MANY - 1), 0, "the next message may be near");
+		cr_expect_eq(poll_in_vain(&e, 10), 10, "it is not");
+	}
+	e2e_close(&e);
+}
