@@ -30,17 +30,20 @@
 #define DDPS_SD_HELD_ASSOC   (32u << 20)
 /*
  * What waits behind a segment that the layer above holds back, of one session or of all of an
- * association.  Up to here only that session stands still; with more the association is not read
- * until half of it is gone, so that SCTP slows the peer down: the price is paid by the peer's other
- * sessions on the association.  Both are well within what a session may hold at all and within the
- * window of DDP-SSNs.
+ * association.  Up to here only that session stands still.  What it holds beyond that is taken off
+ * the association's receive window, twice, so that the window is shut well before a session holds
+ * all that it may, or has used up the window of DDP-SSNs; a message counts for DDPS_SD_STALL_ITEM
+ * octets at least.  So SCTP slows the peer down, and as long as there is any window the other
+ * sessions go on, and new ones are set up.  A backend that cannot do that is not read until half of
+ * it is gone.
  *
- * So a session that stalls by its own setting has an association of its own.  Where only the
- * responder's side stalls the peer may have put others beside it: they wait DDPS_SD_PAUSE_MS, then
- * the session that holds most ends.
+ * A session that stalls by its own setting has an association of its own.  Where only the
+ * responder's side stalls the peer may have put others beside it: with the window shut they wait
+ * DDPS_SD_PAUSE_MS, then the session that holds most ends.
  */
 #define DDPS_SD_STALL_OCTETS   (4u << 20)
 #define DDPS_SD_STALL_MESSAGES 16384u
+#define DDPS_SD_STALL_ITEM     256u
 #define DDPS_SD_STALL_ASSOC    (16u << 20)
 #define DDPS_SD_PAUSE_MS       5000u
 /* Associations that peers opened and that carry no session any more: of one listener, and of these
@@ -98,6 +101,7 @@ struct ddps_sd_pair {
 	struct ddps_sd_order rx;
 	uint16_t stream;
 	bool waits, brim; /* as counted by the carrier */
+	size_t over;	  /* octets beyond its share, while it waits; as added up by the carrier */
 	bool closing;	  /* a Terminate is held in rx */
 
 	/* sending; numbers of type uint64_t count the carrier's messages, from 1 */
@@ -167,8 +171,10 @@ struct ddps_sd_carrier {
 	unsigned outgoing, pending; /* pairs in A1, in P1 */
 	size_t held;		    /* octets, all pairs */
 	unsigned nwaiting, nbrim;   /* pairs that are stalled; those that hold much */
-	bool paused;		    /* SCTP is not read: its receive window closes */
-	bool alone;		    /* for one session that may stall: no other comes in */
+	size_t over, over_shut;	    /* of all pairs; when the window was shut */
+	size_t kept;		    /* octets taken off the window */
+	bool paused; /* the receive window is shut, or SCTP is not read and it closes */
+	bool alone;  /* for one session that may stall: no other comes in */
 	struct ddps_timer pause_timer;
 	struct ddps_timer linger;
 

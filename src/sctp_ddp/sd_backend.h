@@ -27,6 +27,7 @@ struct ddps_sd_assoc_info {
 	uint16_t encap;	      /* peer's UDP port, or 0 */
 	size_t max_user_data; /* octets of one user message that SCTP need not fragment */
 	bool by_us;	      /* this side sent the INIT */
+	bool shut;	      /* the peer's window has no room for a few packets */
 };
 
 struct ddps_sd_assoc_up {
@@ -95,6 +96,9 @@ struct ddps_sd_backend {
 	void (*ask_dry)(struct ddps_sd_assoc *a);
 	/* Stop or resume taking messages from SCTP (its receive window then closes). */
 	void (*pause)(struct ddps_sd_assoc *a, bool on);
+	/* So many octets of what was delivered are kept now: the receive window is that smaller, and
+	 * messages go on being delivered.  Whether it is shut.  NULL: it can only pause. */
+	bool (*keep)(struct ddps_sd_assoc *a, size_t octets);
 	void (*shutdown)(struct ddps_sd_assoc *a); /* SHUTDOWN after all is sent; gone() follows */
 	void (*abort)(struct ddps_sd_assoc *a);	   /* ABORT; gone() follows */
 	void (*free)(struct ddps_sd_assoc *a);	   /* ABORT if still up; no upcall any more */

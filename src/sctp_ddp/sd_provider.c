@@ -126,9 +126,20 @@ static bool same_goal(const struct ddps_sd_goal *a, const struct ddps_sd_goal *b
 
 /*
  * An association that the peer opened is never reused: its port is not the one it listens on,
- * so nothing says that the two are the same program.  Neither is one that is full, or that the peer
- * does not read: an Initiate would not arrive.
+ * so nothing says that the two are the same program.  Neither is one that is full, or whose peer
+ * takes nothing more now, since a session there stalls: an Initiate would not arrive.
  */
+static bool takes_more(const struct ddps_sd_carrier *c)
+{
+	struct ddps_sd_assoc_info info = { 0 };
+
+	if (c->alone || c->blocked || ddps_sd_carrier_full(c))
+		return false;
+	if (c->state == DDPS_SD_UP)
+		c->b->info(c->assoc, &info);
+	return !info.shut;
+}
+
 static struct ddps_sd_carrier *find_carrier(struct ddps_sd_provider *prov,
 					    const struct ddps_sd_backend *b,
 					    const struct ddps_sd_goal *goal)
@@ -136,9 +147,8 @@ static struct ddps_sd_carrier *find_carrier(struct ddps_sd_provider *prov,
 	struct ddps_sd_carrier *c;
 
 	TAILQ_FOREACH(c, &prov->carriers, link)
-	if (c->goal && c->state != DDPS_SD_GOING && c->b == b && !c->alone && !c->blocked &&
-	    c->nsessions < DDPS_SCTP_STREAMS / 2 && !ddps_sd_carrier_full(c) &&
-	    same_goal(c->goal, goal))
+	if (c->goal && c->state != DDPS_SD_GOING && c->b == b &&
+	    c->nsessions < DDPS_SCTP_STREAMS / 2 && same_goal(c->goal, goal) && takes_more(c))
 		return c;
 	return NULL;
 }

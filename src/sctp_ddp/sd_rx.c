@@ -25,20 +25,61 @@ static void follow(bool *flag, bool now, unsigned *count)
 	*flag = now;
 }
 
-void ddps_sd_rx_pressure(struct ddps_sd_pair *p)
+static size_t beyond_share(const struct ddps_sd_order *o)
+{
+	size_t octets = o->octets > DDPS_SD_STALL_OCTETS ? o->octets - DDPS_SD_STALL_OCTETS : 0;
+	size_t items = o->count > DDPS_SD_STALL_MESSAGES
+			       ? (o->count - DDPS_SD_STALL_MESSAGES) * DDPS_SD_STALL_ITEM
+			       : 0;
+
+	return octets > items ? octets : items;
+}
+
+/* The window takes what the stalled sessions hold too much.  Whether it is shut, or was and half of
+ * that is still there. */
+static bool narrow(struct ddps_sd_carrier *c)
+{
+	size_t all =
+		c->nwaiting && c->held > DDPS_SD_STALL_ASSOC ? c->held - DDPS_SD_STALL_ASSOC : 0;
+	size_t over = c->over > all ? c->over : all;
+
+	if (c->kept == 2 * over)
+		return c->paused;
+	c->kept = 2 * over;
+	if (c->b->keep(c->assoc, c->kept)) {
+		c->over_shut = over;
+		return true;
+	}
+	return c->paused && over > c->over_shut / 2;
+}
+
+/* For want of that it is not read.  Half, so that it does not flutter. */
+static bool too_much(struct ddps_sd_pair *p)
 {
 	struct ddps_sd_carrier *c = p->carrier;
-	/* Half, so that it does not flutter. */
 	unsigned part = p->brim ? 2 : 1, all = c->paused ? 2 : 1;
-	bool pause;
 
-	follow(&p->waits, p->sess && p->sess->stalled, &c->nwaiting);
 	follow(&p->brim,
 	       p->waits && (p->rx.octets >= DDPS_SD_STALL_OCTETS / part ||
 			    p->rx.count >= DDPS_SD_STALL_MESSAGES / part),
 	       &c->nbrim);
-	pause = c->nbrim || (c->nwaiting && c->held >= DDPS_SD_STALL_ASSOC / all);
-	if (c->paused == pause || c->state != DDPS_SD_UP)
+	return c->nbrim || (c->nwaiting && c->held >= DDPS_SD_STALL_ASSOC / all);
+}
+
+void ddps_sd_rx_pressure(struct ddps_sd_pair *p)
+{
+	struct ddps_sd_carrier *c = p->carrier;
+	size_t over;
+	bool pause;
+
+	follow(&p->waits, p->sess && p->sess->stalled, &c->nwaiting);
+	over = p->waits ? beyond_share(&p->rx) : 0;
+	c->over += over - p->over;
+	p->over = over;
+	if (c->state != DDPS_SD_UP)
+		return;
+	pause = c->b->keep ? narrow(c) : too_much(p);
+	if (c->paused == pause)
 		return;
 	c->paused = pause;
 	if (pause)
@@ -46,8 +87,10 @@ void ddps_sd_rx_pressure(struct ddps_sd_pair *p)
 	else
 		ddps_timer_stop(c->env->loop, &c->pause_timer);
 	ddps_log(&c->env->log, DDPS_LOG_INFO, "sctp", "%s: association %s", c->info.peer,
-		 c->paused ? "not read while a session lacks receive buffers" : "read again");
-	c->b->pause(c->assoc, c->paused);
+		 c->paused ? "takes nothing while a session lacks receive buffers"
+			   : "takes messages again");
+	if (!c->b->keep)
+		c->b->pause(c->assoc, c->paused);
 }
 
 void ddps_sd_rx_pause_over(struct ddps_sd_carrier *c)

@@ -195,11 +195,11 @@ static uint8_t *send_big(struct e2e *e, unsigned n)
 	return out;
 }
 
-/* What came is more than is kept for one session, so the association is not read: who closes gives
- * up after a while, and that is seen. */
+/* What came is so much more than a session's share that the window is shut: who closes gives up after
+ * a while, and that is seen. */
 Test(stall, a_peer_that_gives_up_is_seen_by_who_does_not_read, .timeout = 120)
 {
-	enum { N = 7 };
+	enum { N = 6 };
 	uint8_t *out;
 	struct ddps_wc wc;
 	struct e2e e;
@@ -365,6 +365,69 @@ Test(stall, attack_4_receives_on_one_session_only_after_another_ones_traffic, .t
 	}
 }
 
+/* A session of e, whose responder alone stalls, with @mib MiB sent to it; e has no ends afterwards. */
+static uint8_t *first_stalls(struct e2e *e, unsigned mib, struct e2e_end *a, struct e2e_end *b)
+{
+	uint8_t *out;
+
+	cr_assert_eq(ddps_ep_new(e->ctx, &e->attr, &e->a.ep), 0);
+	e->attr.no_recv = DDPS_NO_RECV_STALL;
+	e2e_connect(e);
+	out = send_big(e, mib);
+	settle(e);
+	*a = e->a;
+	*b = e->b;
+	e->a = e->b = (struct e2e_end){ 0 };
+	e->attr.no_recv = DDPS_NO_RECV_TERMINATE;
+	return out;
+}
+
+/*
+ * A new session to a peer of which one session takes nothing: within a window that is not shut it
+ * shares the association, else it has one of its own.  It works at either end immediately.
+ */
+static void joins(unsigned mib, unsigned sessions)
+{
+	struct ddps_assoc_stats st = { .struct_size = sizeof st };
+	struct e2e_end first_a, first_b;
+	uint8_t *out, word[2][8] = { "ping", "pong" };
+	struct ddps_mr *mr;
+	struct ddps_wc wc;
+	struct e2e e;
+
+	e2e_open(&e, e2e_wires[2]);
+	e.attr.sq_depth = e.attr.rq_depth = 64;
+	e.connect.setup_ms = 2000; /* others are given 5 s */
+	out = first_stalls(&e, mib, &first_a, &first_b);
+	while (ddps_cq_poll(e.cq, &wc, 1) == 1)
+		cr_assert_eq(wc.status, DDPS_WC_SUCCESS);
+	e2e_connect(&e);
+	cr_assert(e.a.seen & E2E_SEEN(DDPS_EV_ESTABLISHED), "%u MiB: %s", mib, e.a.error.text);
+	cr_assert_eq(ddps_ep_assoc_stats(e.a.ep, &st), 0);
+	cr_expect_eq(st.sessions, sessions, "%u MiB: %u", mib, st.sessions);
+	mr = e2e_reg(&e, word, sizeof word, DDPS_LOCAL_WRITE);
+	for (int i = 0; i < 100; i++) {
+		struct e2e_end *from = i & 1 ? &e.b : &e.a, *to = i & 1 ? &e.a : &e.b;
+
+		cr_assert_eq(recv_at(to, 1, word[1], 8, mr), 0);
+		cr_assert_eq(e2e_post(from, DDPS_OP_SEND, word[0], 8, mr, 0, 0), 0);
+		for (int k = 0; k < 2; k++)
+			cr_assert_eq(e2e_wc(&e).status, DDPS_WC_SUCCESS);
+	}
+	cr_expect_not(first_b.seen & E2E_SEEN(DDPS_EV_CLOSED));
+	ddps_ep_free(first_a.ep);
+	ddps_ep_free(first_b.ep);
+	e2e_close(&e);
+	free(out);
+}
+
+Test(stall, attack_4_a_session_that_comes_later_is_set_up, .timeout = 120)
+{
+	joins(3, 2);  /* its share */
+	joins(5, 2);  /* and a part of the window */
+	joins(32, 1); /* all of it */
+}
+
 /*
  * Two sessions of one association, of which one takes nothing: it holds what is within its share, and
  * the other one moves many times that much meanwhile.
@@ -382,17 +445,9 @@ Test(stall, a_stalled_session_leaves_its_association_alone, .timeout = 120)
 
 	e2e_open(&e, e2e_wires[2]);
 	e.attr.sq_depth = e.attr.rq_depth = N;
-	cr_assert_eq(ddps_ep_new(e.ctx, &e.attr, &e.a.ep), 0);
-	e.attr.no_recv = DDPS_NO_RECV_STALL; /* the responder's alone */
-	e2e_connect(&e);
-	out = send_big(&e, HELD);
+	out = first_stalls(&e, HELD, &first_a, &first_b);
 	for (unsigned i = 0; i < HELD; i++)
-		e2e_expect_wc(&e, &e.a, DDPS_OP_SEND, DDPS_WC_SUCCESS, BIG);
-	settle(&e);
-	first_a = e.a;
-	first_b = e.b;
-	e.a = e.b = (struct e2e_end){ 0 };
-	e.attr.no_recv = DDPS_NO_RECV_TERMINATE;
+		e2e_expect_wc(&e, &first_a, DDPS_OP_SEND, DDPS_WC_SUCCESS, BIG);
 	e2e_connect(&e);
 	cr_assert_eq(ddps_ep_assoc_stats(e.a.ep, &st), 0);
 	cr_assert_eq(st.sessions, 2);

@@ -284,3 +284,89 @@ Test(sd_stall, attack_4_who_keeps_nobody_waiting_may_stall_for_ever)
 	cr_expect_eq(u->segments, ssn - 1);
 	cr_expect_eq(other->segments, 1);
 }
+
+/* ---- a backend whose window can be made smaller ---- */
+
+static struct {
+	size_t octets, window; /* that is kept; with which the window is shut */
+} kept;
+
+static bool keep(struct ddps_sd_assoc *a, size_t octets)
+{
+	(void)a;
+	kept.octets = octets;
+	return octets >= kept.window;
+}
+
+static struct ddps_sd_carrier *keeper(size_t window)
+{
+	static struct ddps_sd_backend b;
+	struct ddps_sd_carrier *c = sd_carrier_of(&w, 0);
+
+	b = *c->b;
+	b.keep = keep;
+	c->b = &b;
+	kept.octets = 0;
+	kept.window = window;
+	return c;
+}
+
+Test(sd_stall, what_is_beyond_the_share_is_taken_off_the_window, .description = "5043-10-5")
+{
+	struct ddps_sd_carrier *c = keeper(4u << 20);
+	size_t len = 60000, cost = ddps_sd_order_cost(len + 2);
+	size_t n = DDPS_SD_STALL_OCTETS / cost;
+	unsigned ssn = 2, other_ssn = 1;
+
+	fill(0, &ssn, len, n);
+	cr_expect_eq(kept.octets, 0);
+	fill(0, &ssn, len, 4);
+	cr_expect_eq(kept.octets, 2 * (c->held - DDPS_SD_STALL_OCTETS));
+	cr_expect_gt(kept.octets, 3 * cost);
+	cr_expect_not(raw->peer->hold, "it is read all the same");
+	cr_expect_not(c->pause_timer.on);
+	fill(1, &other_ssn, len, 3);
+	cr_expect_eq(w.req[1].segments, 3);
+	/* a new one is set up */
+	sd_send(&w, raw, 2, "0000 0001");
+	sd_expect(raw, 2, "0000 0002");
+	resume(&w.req[0]);
+	cr_expect_eq(kept.octets, 0);
+	cr_expect_eq(w.req[0].segments, ssn - 1);
+	cr_expect_eq(c->held, 0);
+}
+
+Test(sd_stall, small_ones_beyond_the_share_are_taken_off_too, .description = "5043-10-6")
+{
+	unsigned ssn = 2;
+
+	keeper(4u << 20);
+	fill(0, &ssn, SD_SEG_HDR, DDPS_SD_STALL_MESSAGES - 1);
+	cr_expect_eq(kept.octets, 0);
+	fill(0, &ssn, SD_SEG_HDR, 100);
+	cr_expect_eq(kept.octets, 100 * 2 * DDPS_SD_STALL_ITEM);
+	resume(&w.req[0]);
+	cr_expect_eq(kept.octets, 0);
+	cr_expect_eq(w.req[0].closes, 0);
+}
+
+Test(sd_stall, attack_4_a_shut_window_is_opened_for_others, .description = "5043-10-5")
+{
+	struct ddps_sd_carrier *c = keeper(1u << 20);
+	size_t len = 60000, cost = ddps_sd_order_cost(len + 2);
+	struct sd_ulp *u = &w.req[0], *other = &w.req[1];
+	unsigned ssn = 2;
+
+	fill(0, &ssn, len, (DDPS_SD_STALL_OCTETS + (1u << 19)) / cost - 1);
+	cr_expect_not(c->pause_timer.on);
+	fill(0, &ssn, len, 2);
+	cr_assert(c->pause_timer.on);
+	cr_expect_not(raw->peer->hold);
+	c->pause_timer.fn(c->pause_timer.user); /* its time has come */
+	sd_run(&w);
+	cr_expect_eq(u->closes, 1);
+	cr_expect_eq(u->error.code, DDPS_E_LIMIT, "%s", u->error.text);
+	cr_expect_eq(other->closes, 0);
+	cr_expect_eq(kept.octets, 0);
+	cr_expect_not(c->pause_timer.on);
+}

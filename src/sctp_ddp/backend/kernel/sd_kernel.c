@@ -13,6 +13,7 @@
 #define IOV_MAX_PARTS 32
 #define RETRY_MS      100
 #define FRAG_DEFAULT  1452 /* 1500 octets, IPv4 */
+#define SMALL	      3000 /* octets of a window in which a request finds room */
 
 /* ---- a context's own ---- */
 
@@ -288,6 +289,7 @@ static void info(struct ddps_sd_assoc *a, struct ddps_sd_assoc_info *out)
 	    (uint32_t)st.sstat_fragmentation_point < DDPS_SD_MSG_MAX)
 		a->life.info.max_user_data = (uint32_t)st.sstat_fragmentation_point & ~3u;
 	*out = a->life.info;
+	out->shut = st.sstat_state && st.sstat_rwnd < SMALL;
 }
 
 static int send_error(struct ddps_sd_assoc *a, int sys_errno)

@@ -393,6 +393,19 @@ static void do_pause(struct ddps_sd_assoc *a, bool on)
 	ddps_sn_poke(a->ne);
 }
 
+static bool do_keep(struct ddps_sd_assoc *a, size_t octets)
+{
+	struct ddps_sctp_info i;
+
+	if (!usable(a))
+		return false;
+	ddps_sctp_keep(a->sa, (int64_t)octets - (int64_t)a->kept, ddps_now());
+	a->kept = octets;
+	ddps_sctp_info(a->sa, &i);
+	ddps_sn_poke(a->ne);
+	return !i.rwnd;
+}
+
 static void do_abort(struct ddps_sd_assoc *a)
 {
 	ddps_sn_doom(a, ddps_error_make(DDPS_E_CLOSED, 0, "aborted by this side"));
@@ -428,6 +441,7 @@ const struct ddps_sd_backend ddps_sd_native = {
 	.flush = do_flush,
 	.ask_dry = ask_dry,
 	.pause = do_pause,
+	.keep = do_keep,
 	.shutdown = do_shutdown,
 	.abort = do_abort,
 	.free = assoc_free,

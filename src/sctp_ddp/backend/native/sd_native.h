@@ -95,6 +95,7 @@ struct ddps_sd_assoc {
 	bool by_us, is_up, gone;
 	uint16_t port;		     /* own SCTP port */
 	size_t told;		     /* max_user_data */
+	size_t kept;		     /* octets taken off the window */
 	struct ddps_sctp_addr local; /* connect: as the system would choose */
 	struct ddps_timer deadline;
 	struct ddps_task doom; /* tells an end that the engine does not know of */

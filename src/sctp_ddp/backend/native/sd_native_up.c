@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define SMALL 3000u /* octets of a window in which a request finds room */
+
 /* ---- life ---- */
 
 static void timed_out(void *user)
@@ -113,6 +115,8 @@ void ddps_sn_info(struct ddps_sd_assoc *a, struct ddps_sd_assoc_info *out)
 	out->adaptation = i.adaptation;
 	out->encap = p.encap;
 	out->by_us = i.by_us;
+	/* Behind a large packet that waits for room a small one waits too. */
+	out->shut = i.peer_rwnd < (i.unsent ? 2 * p.mtu : SMALL);
 	/* [5043-9-d1]: chunks are padded to 4 octets */
 	out->max_user_data = ddps_sctp_max_chunk(a->sa) & ~(size_t)3;
 }
