@@ -133,8 +133,7 @@ many_sctp() {
 	rounds=3
 	pair "idle association, heap" "5 KiB" 1 B "program sessions bytes_each idle-assoc 1000" \
 		"echo 5120"
-	# one address may have 4096 associations with another
-	pair "ping 64 of 4000, sctp" "ping 64 of 1" 0.9 1/s "program sessions $rate ping-assoc 4000" \
+	pair "ping 64 of 10000, sctp" "ping 64 of 1" 0.9 1/s "program sessions $rate ping-assoc 10000" \
 		"program sessions $rate ping-assoc 1"
 	for ((r = 0; r < rounds; r++)); do
 		got=([best]=0)

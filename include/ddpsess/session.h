@@ -397,10 +397,11 @@ static inline void ddps_listen_param_init(struct ddps_listen_param *p)
 /**
  * ddps_listen - wait for initiators
  * @ctx:	context
- * @uri:	"tcp://HOST:PORT" or "sctp://HOST:PORT[?backend=auto|kernel|native][&encap=PORT|off]";
+ * @uri:	"tcp://HOST:PORT" or "sctp://HOST:PORT[?backend=auto|kernel|native][&encap=PORT|off]
+ *		[&per-address=N]";
  *		HOST an address, [IPv6], a name, or empty for any; port 0 lets the system choose.
  *		With sctp:// HOST may be a list of at most 8 addresses, with commas: the endpoint
- *		has them all, and peers are told of each.
+ *		has them all, and peers are told of each.  N is how many associations a peer may have
  * @p:		NULL for the defaults
  * @out:	set on success only
  *

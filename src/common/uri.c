@@ -271,6 +271,17 @@ static int option_local(const struct parser *p, const char *value, size_t len)
 	return err;
 }
 
+static int option_per_address(const struct parser *p, const char *value, size_t len)
+{
+	int v = port_number(value, len);
+
+	if (v <= 0)
+		return bad(p, "per-address \"%.*s\" is not a number from 1 to 65535",
+			   len > 40 ? 40 : (int)len, value);
+	p->uri->per_address = (uint16_t)v;
+	return 0;
+}
+
 static const struct {
 	const char *key;
 	int (*take)(const struct parser *p, const char *value, size_t len);
@@ -278,6 +289,7 @@ static const struct {
 	{ "backend", option_backend },
 	{ "encap", option_encap },
 	{ "local", option_local },
+	{ "per-address", option_per_address },
 };
 
 static int parse_option(const struct parser *p, const char *s, size_t len, unsigned *seen)

@@ -33,6 +33,8 @@ struct ddps_uri {
 	/* Own addresses, of an initiator: local=ADDRESS,... with port 0, or what its caller has set
 	 * here; none: the system chooses. */
 	struct ddps_uri_addrs from;
+	/* sctp, of a listener: associations from one address; 0: as the backend has it. */
+	uint16_t per_address;
 };
 
 /*

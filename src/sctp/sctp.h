@@ -66,7 +66,7 @@ struct ddps_sctp_config {
 	void *user; /* for all three */
 
 	unsigned max_assocs;	      /* all of the engine; 65536 */
-	unsigned max_assocs_per_addr; /* accepted from one peer address; 4096 */
+	unsigned max_assocs_per_addr; /* accepted from one peer, IPv4 address or IPv6 /64; 16384 */
 	size_t rwnd;		      /* octets each association may have held; 4 MiB */
 	size_t max_held;	      /* octets held out of order, all associations; 256 MiB */
 	size_t send_buffer;	      /* octets not yet acknowledged; 4 MiB */
@@ -86,6 +86,7 @@ struct ddps_sctp_config {
 	uint32_t shutdown_guard_ms; /* 0: 5 x rto_max_ms */
 	unsigned assoc_max_retrans, path_max_retrans, init_max_retrans; /* 10, 5, 8 */
 	unsigned answers_per_s; /* to packets that belong to nothing; 1000 */
+	unsigned starts_per_s;	/* INIT ACKs; further INITs are dropped; 50000 */
 };
 
 /* What an association or a listener is to be.  Zero it, set what matters. */
@@ -101,6 +102,7 @@ struct ddps_sctp_param {
 	uint32_t host_mtu;
 	uint32_t fixed_mtu;    /* no path MTU discovery, this IP packet size; 0: discover */
 	bool delay_sack_never; /* a SACK for each packet */
+	unsigned max_per_addr; /* a listener's own max_assocs_per_addr; 0: the engine's */
 	/* Our addresses that the peer may use.  With fewer than two none is told to the peer, who
 	 * then uses the one that our packets come from; so it must be behind a NAT. */
 	struct ddps_sctp_addr local[DDPS_SCTP_ADDRS_MAX];
@@ -399,6 +401,7 @@ int ddps_sctp_path_info(const struct ddps_sctp_assoc *a, unsigned i,
 	X(out_of_the_blue)                                                                         \
 	X(answers_limited)                                                                         \
 	X(init_in)                                                                                 \
+	X(inits_limited)                                                                           \
 	X(cookies_bad)                                                                             \
 	X(cookies_stale)                                                                           \
 	X(refused_full)                                                                            \

@@ -162,6 +162,14 @@ static bool refuse(struct ddps_sc_rx *rx, const struct ddps_sc_cookie *ck)
 	return false;
 }
 
+/* It is counted. */
+static bool has_share(struct ddps_sctp *e, const struct ddps_sctp_port *l,
+		      const struct ddps_sctp_addr *peer)
+{
+	return ddps_sc_peer_get(
+		e, peer, l->param.max_per_addr ? l->param.max_per_addr : e->c.max_assocs_per_addr);
+}
+
 static bool fresh(struct ddps_sc_rx *rx, const struct ddps_sc_cookie *ck)
 {
 	struct ddps_sctp *e = rx->e;
@@ -170,7 +178,7 @@ static bool fresh(struct ddps_sc_rx *rx, const struct ddps_sc_cookie *ck)
 
 	if (ddps_sc_gone_lately(e, ck->own_tag, ck->peer_tag))
 		return false;
-	if (!l || e->st.assocs >= e->c.max_assocs || !ddps_sc_peer_get(e, &ck->source))
+	if (!l || e->st.assocs >= e->c.max_assocs || !has_share(e, l, &ck->source))
 		return refuse(rx, ck);
 	a = ddps_sc_assoc_new(e, &l->param);
 	if (!a) {

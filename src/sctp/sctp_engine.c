@@ -10,7 +10,7 @@ void ddps_sctp_defaults(struct ddps_sctp_config *c)
 {
 	*c = (struct ddps_sctp_config){
 		.max_assocs = 65536,
-		.max_assocs_per_addr = 4096,
+		.max_assocs_per_addr = 16384,
 		.rwnd = 4u << 20,
 		.max_held = 256u << 20,
 		.send_buffer = 4u << 20,
@@ -28,6 +28,7 @@ void ddps_sctp_defaults(struct ddps_sctp_config *c)
 		.path_max_retrans = 5,
 		.init_max_retrans = 8,
 		.answers_per_s = 1000,
+		.starts_per_s = 50000,
 	};
 }
 
@@ -49,8 +50,9 @@ int ddps_sctp_new(const struct ddps_sctp_config *c, uint64_t now, struct ddps_sc
 	if (!e)
 		return DDPS_E_NOMEM;
 	e->c = *c;
-	e->now = e->answers_at = now;
-	e->answers = c->answers_per_s;
+	e->now = now;
+	e->answers = (struct ddps_sc_bucket){ c->answers_per_s, now };
+	e->starts = (struct ddps_sc_bucket){ c->starts_per_s, now };
 	c->random(c->user, &e->hash_key, sizeof e->hash_key);
 	c->random(c->user, secret, sizeof secret);
 	c->random(c->user, &e->next_port, sizeof e->next_port);

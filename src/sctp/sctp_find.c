@@ -60,15 +60,15 @@ void ddps_sc_leave(struct ddps_sctp *e, struct ddps_sc_path *p)
 	p->hh.tbl = NULL;
 }
 
-/* What it has between its members is not looked at. */
-static struct ddps_sctp_addr plain(const struct ddps_sctp_addr *addr)
+/* Who has @addr.  What it has between its members is not looked at. */
+static struct ddps_sctp_addr peer_of(const struct ddps_sctp_addr *addr)
 {
 	struct ddps_sctp_addr k;
 
 	memset(&k, 0, sizeof k);
 	k.family = addr->family;
 	k.scope = addr->scope;
-	memcpy(k.ip, addr->ip, sizeof k.ip);
+	memcpy(k.ip, addr->ip, addr->family == 6 ? 8 : 4);
 	return k;
 }
 
@@ -82,20 +82,18 @@ static struct ddps_sc_peer *find_peer(struct ddps_sctp *e, const struct ddps_sct
 	return p;
 }
 
-bool ddps_sc_peer_get(struct ddps_sctp *e, const struct ddps_sctp_addr *addr)
+bool ddps_sc_peer_get(struct ddps_sctp *e, const struct ddps_sctp_addr *addr, unsigned most)
 {
-	struct ddps_sctp_addr k = plain(addr);
+	struct ddps_sctp_addr k = peer_of(addr);
 	unsigned h = hash(e, &k, sizeof k);
 	struct ddps_sc_peer *p = find_peer(e, &k, h);
 
-	if (p && p->n >= e->c.max_assocs_per_addr)
+	if ((p ? p->n : 0) >= most)
 		return false;
 	if (!p) {
 		p = calloc(1, sizeof *p);
-		if (!p || !e->c.max_assocs_per_addr) {
-			free(p);
+		if (!p)
 			return false;
-		}
 		memcpy(&p->addr, &k, sizeof k);
 		HASH_ADD_KEYPTR_BYHASHVALUE(hh, e->peers, &p->addr, sizeof p->addr, h, p);
 		if (!p->hh.tbl) {
@@ -109,7 +107,7 @@ bool ddps_sc_peer_get(struct ddps_sctp *e, const struct ddps_sctp_addr *addr)
 
 void ddps_sc_peer_put(struct ddps_sctp *e, const struct ddps_sctp_addr *addr)
 {
-	struct ddps_sctp_addr k = plain(addr);
+	struct ddps_sctp_addr k = peer_of(addr);
 	struct ddps_sc_peer *p = find_peer(e, &k, hash(e, &k, sizeof k));
 
 	if (p && !--p->n) {
@@ -136,8 +134,7 @@ uint16_t ddps_sc_way_size(const struct ddps_sctp *e, const struct ddps_sctp_addr
 
 void ddps_sc_way_set(struct ddps_sctp *e, const struct ddps_sctp_addr *to, uint16_t size)
 {
-	e->ways[way_slot(e, to)] =
-		(struct ddps_sc_way){ .to = plain(to), .size = size, .at = e->now };
+	e->ways[way_slot(e, to)] = (struct ddps_sc_way){ .to = *to, .size = size, .at = e->now };
 }
 
 /* ---- tags ---- */

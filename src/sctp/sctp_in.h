@@ -229,7 +229,8 @@ struct ddps_sctp_port {
 	UT_hash_handle hh;
 };
 
-/* How many associations a peer's address has opened. */
+/* How many associations a peer has opened: of an IPv6 address the /64, all of which is one host's to
+ * choose from. */
 struct ddps_sc_peer {
 	struct ddps_sctp_addr addr;
 	unsigned n;
@@ -240,6 +241,12 @@ struct ddps_sc_peer {
 struct ddps_sc_way {
 	struct ddps_sctp_addr to;
 	uint16_t size; /* 0: none */
+	uint64_t at;
+};
+
+/* What is left of so many a second. */
+struct ddps_sc_bucket {
+	double tokens;
 	uint64_t at;
 };
 
@@ -260,8 +267,7 @@ struct ddps_sctp {
 	struct ddps_sc_blobs spent; /* large ones that were sent since the last input or tick */
 	struct ddps_sc_pool pool;
 	struct ddps_sctp_stats st;
-	double answers; /* token bucket */
-	uint64_t answers_at;
+	struct ddps_sc_bucket answers, starts;
 	unsigned nstray;
 	uint16_t next_port;
 	bool busy; /* in input or tick */
@@ -307,8 +313,8 @@ struct ddps_sctp_port *ddps_sc_find_port(struct ddps_sctp *e, uint16_t via, uint
 /* Enter @p; false: no memory. */
 bool ddps_sc_enter(struct ddps_sctp *e, struct ddps_sc_path *p);
 void ddps_sc_leave(struct ddps_sctp *e, struct ddps_sc_path *p);
-/* Count an association accepted from @addr; false: too many, or no memory. */
-bool ddps_sc_peer_get(struct ddps_sctp *e, const struct ddps_sctp_addr *addr);
+/* Count an association accepted from @addr; false: there are @most, or no memory. */
+bool ddps_sc_peer_get(struct ddps_sctp *e, const struct ddps_sctp_addr *addr, unsigned most);
 void ddps_sc_peer_put(struct ddps_sctp *e, const struct ddps_sctp_addr *addr);
 /* The size of packets that a probe has found for @to in the last 10 minutes; 0: not known. */
 uint16_t ddps_sc_way_size(const struct ddps_sctp *e, const struct ddps_sctp_addr *to);
@@ -332,6 +338,8 @@ void ddps_sc_report(struct ddps_sc_rx *rx, uint16_t cause, const void *val, size
 void ddps_sc_heard(struct ddps_sc_rx *rx);
 
 /* ---- sctp_oob.c ---- */
+/* Take one of the @rate a second, or @limited counts that there is none. */
+bool ddps_sc_spend(struct ddps_sctp *e, struct ddps_sc_bucket *b, unsigned rate, uint64_t *limited);
 bool ddps_sc_contains(const uint8_t *pkt, size_t len, uint8_t type, struct ddps_sc_chunk *c);
 void ddps_sc_oob(struct ddps_sc_rx *rx);
 /* Send one packet that no association knows of: @chunks without header. */

@@ -13,27 +13,26 @@ bool ddps_sc_contains(const uint8_t *pkt, size_t len, uint8_t type, struct ddps_
 	return false;
 }
 
-/* Whether one more answer to a packet that belongs to nothing may be given. */
-static bool may_answer(struct ddps_sctp *e)
+bool ddps_sc_spend(struct ddps_sctp *e, struct ddps_sc_bucket *b, unsigned rate, uint64_t *limited)
 {
-	double rate = e->c.answers_per_s;
-
-	e->answers += (double)(e->now - e->answers_at) * rate / 1e9;
-	if (e->answers > rate)
-		e->answers = rate;
-	e->answers_at = e->now;
-	if (e->answers < 1) {
-		e->st.answers_limited++;
+	b->tokens += (double)(e->now - b->at) * rate / 1e9;
+	if (b->tokens > rate)
+		b->tokens = rate;
+	b->at = e->now;
+	if (b->tokens < 1) {
+		++*limited;
 		return false;
 	}
-	e->answers -= 1;
+	b->tokens -= 1;
 	return true;
 }
 
 static void answer(struct ddps_sc_rx *rx, uint32_t tag, const void *chunks, size_t len)
 {
-	if (may_answer(rx->e))
-		ddps_sc_stray(rx->e, &rx->from, rx->h.dst, rx->h.src, tag, chunks, len);
+	struct ddps_sctp *e = rx->e;
+
+	if (ddps_sc_spend(e, &e->answers, e->c.answers_per_s, &e->st.answers_limited))
+		ddps_sc_stray(e, &rx->from, rx->h.dst, rx->h.src, tag, chunks, len);
 }
 
 void ddps_sc_stray_abort(struct ddps_sc_rx *rx, uint32_t tag, bool refl, uint16_t cause,

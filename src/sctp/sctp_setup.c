@@ -118,19 +118,28 @@ static void put_reports(struct ddps_wbuf *w, const struct ddps_sc_init *i)
 		ddps_sc_put_tlv(w, SC_P_UNRECOGNIZED, t.all, t.len);
 }
 
+static void fresh_keys(struct ddps_sctp *e)
+{
+	uint8_t secret[32];
+
+	if (!ddps_sc_keys_due(&e->keys, e->now))
+		return;
+	e->c.random(e->c.user, secret, sizeof secret);
+	ddps_sc_keys_rotate(&e->keys, secret, e->now);
+}
+
 static void answer_init(struct ddps_sc_rx *rx, const struct ddps_sc_init *i, const struct offer *o)
 {
 	uint8_t buf[1200], cookie[DDPS_SC_COOKIE_MAX];
 	struct ddps_wbuf w = ddps_wbuf_init(buf, sizeof buf);
 	struct ddps_sc_cookie ck;
+	struct ddps_sctp *e = rx->e;
 	uint8_t *at;
 
-	if (ddps_sc_keys_due(&rx->e->keys, rx->e->now)) {
-		uint8_t secret[32];
-
-		rx->e->c.random(rx->e->c.user, secret, sizeof secret);
-		ddps_sc_keys_rotate(&rx->e->keys, secret, rx->e->now);
-	}
+	/* Whoever floods with INITs has no more of them answered, and signed for, than that. */
+	if (!ddps_sc_spend(e, &e->starts, e->c.starts_per_s, &e->st.inits_limited))
+		return;
+	fresh_keys(e);
 	fill_cookie(rx, i, o, &ck);
 	at = ddps_sc_begin_chunk(&w, SC_INIT_ACK, 0);
 	put_fixed(&w, o->tag, (uint32_t)rx->e->c.rwnd, least(o->streams, i->mis), o->streams,

@@ -65,6 +65,7 @@ struct ddps_sd_backend {
 	const char *name; /* "native", "kernel" */
 	bool acks;	  /* tells acked(), and never dry() */
 	bool homes;	  /* knows lists of addresses, uri->hosts and uri->from */
+	bool shares;	  /* knows uri->per_address */
 	/* Whether it works here, now. */
 	bool (*available)(void);
 	/* Start an association; comm_up() or gone() follows.  @connect_ms as deadline. */

@@ -71,6 +71,11 @@ static int choose(struct ddps_env *env, struct ddps_sd_provider *prov, const str
 			 prov->slot[n].b->name);
 		return DDPS_E_UNSUPPORTED;
 	}
+	if (!prov->slot[n].b->shares && uri->per_address) {
+		ddps_log(&env->log, DDPS_LOG_ERROR, "sctp",
+			 "backend %s has no per-address=", prov->slot[n].b->name);
+		return DDPS_E_UNSUPPORTED;
+	}
 	if (!prov->slot[n].b->available()) {
 		ddps_log(&env->log, DDPS_LOG_ERROR, "sctp", "backend %s is not available here",
 			 prov->slot[n].b->name);
@@ -218,6 +223,10 @@ static int sctp_connect(struct ddps_env *env, const struct ddps_uri *uri, const 
 		return DDPS_E_NOMEM;
 	if (setup->pd_len > DDPS_SD_PD_MAX)
 		return DDPS_E_TOO_LONG;
+	if (uri->per_address) {
+		ddps_log(&env->log, DDPS_LOG_ERROR, "sctp", "per-address= is for listening");
+		return DDPS_E_ADDRESS;
+	}
 	if (!ddps_sd_pd_ok(code, setup->pd_len) || sa_len > sizeof(struct sockaddr_storage))
 		return DDPS_E_INVAL;
 	slot = prov->other_connects ? OTHER : choose(env, prov, uri);

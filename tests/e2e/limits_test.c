@@ -294,6 +294,37 @@ Test(limits, a_listener_that_goes_refuses_what_waits, .timeout = 60)
 	}
 }
 
+/* Each session that may stall has an association of its own. */
+Test(limits, an_address_has_the_associations_that_the_uri_says, .timeout = 60)
+{
+	struct ddps_ep *ep[2][3] = { 0 };
+	struct ddps_listener *l;
+	struct e2e e;
+
+	e2e_open(&e, "sctp://127.0.0.1:0?encap=0&per-address=2");
+	e.attr.no_recv = DDPS_NO_RECV_STALL;
+	for (int i = 0; i < 3; i++) {
+		e.a = e.b = (struct e2e_end){ 0 };
+		e2e_connect(&e);
+		cr_expect_eq(!(e.a.seen & E2E_SEEN(DDPS_EV_ESTABLISHED)), i == 2, "%d", i);
+		ep[0][i] = e.a.ep;
+		ep[1][i] = e.b.ep;
+	}
+	cr_expect(strstr(e.a.error.text, "out of resource"), "%s", e.a.error.text);
+	e.a = e.b = (struct e2e_end){ 0 };
+	cr_assert_eq(ddps_ep_new(e.ctx, &e.attr, &e.a.ep), 0);
+	cr_expect_eq(ddps_connect(e.a.ep, "sctp://127.0.0.1:1?per-address=2", NULL),
+		     DDPS_E_ADDRESS);
+	cr_expect_eq(ddps_listen(e.ctx, "sctp://127.0.0.1:0?backend=kernel&per-address=2", NULL,
+				 &l),
+		     DDPS_E_UNSUPPORTED);
+	for (int i = 0; i < 6; i++) {
+		if (ep[i / 3][i % 3])
+			ddps_ep_free(ep[i / 3][i % 3]);
+	}
+	e2e_close(&e);
+}
+
 Test(limits, a_host_name_is_looked_up, .timeout = 60)
 {
 	struct e2e e;

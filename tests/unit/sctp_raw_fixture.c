@@ -107,7 +107,7 @@ void raw_fini(struct raw *r)
 struct ddps_wbuf *raw_begin(struct raw *r, uint32_t tag)
 {
 	r->w = ddps_wbuf_init(r->buf, sizeof r->buf);
-	ddps_sc_put_header(&r->w, RAW_PEER, RAW_PORT, tag);
+	ddps_sc_put_header(&r->w, r->from ? r->from : RAW_PEER, RAW_PORT, tag);
 	return &r->w;
 }
 

@@ -26,6 +26,7 @@ struct raw {
 	uint32_t tsn;  /* its first */
 	uint32_t own;  /* ours */
 	uint32_t next; /* TSN to be sent next */
+	uint16_t from; /* our port; 0: RAW_PEER */
 	uint8_t cookie[512];
 	size_t cookie_len;
 	struct raw_packet log[RAW_LOG];

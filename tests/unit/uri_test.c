@@ -44,6 +44,17 @@ Test(uri, every_legal_form)
 	good("tcp://[fe80::1%1]:7", "tcp", "fe80::1%1", 7, "auto", none, true);
 }
 
+Test(uri, a_share_of_an_address)
+{
+	char why[200] = "";
+	struct ddps_uri u;
+
+	cr_assert_eq(ddps_uri_parse(&u, "sctp://:7?per-address=65535&encap=1", why, sizeof why), 0);
+	cr_expect_eq(u.per_address, 65535);
+	cr_assert_eq(ddps_uri_parse(&u, "sctp://:7?encap=1", why, sizeof why), 0);
+	cr_expect_eq(u.per_address, 0);
+}
+
 static void list(const char *text, const char *hosts, const char *from)
 {
 	char why[200] = "", have[DDPS_ADDRS_TEXT];
@@ -140,6 +151,10 @@ Test(uri, what_is_wrong_is_named)
 		{ "sctp://h:7?local=1.0.0.1:5", "without ports" },
 		{ "sctp://h:7?local=1.0.0.1,&encap=1", "no address" },
 		{ "sctp://h:7?local=1.0.0.1&local=1.0.0.2", "twice" },
+		{ "sctp://h:7?per-address=0", "per-address" },
+		{ "sctp://h:7?per-address=65536", "from 1 to 65535" },
+		{ "sctp://h:7?per-address=-1", "\"-1\"" },
+		{ "tcp://h:7?per-address=1", "no options" },
 	};
 
 	for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {

@@ -232,7 +232,7 @@ static int do_connect(struct ddps_env *env, void **ctx, const struct ddps_uri *u
 
 /* ---- listen ---- */
 
-static int listen_on(struct ddps_sd_endpoint *e, uint16_t port)
+static int listen_on(struct ddps_sd_endpoint *e, uint16_t port, unsigned per_address)
 {
 	/* The way to a peer may have a smaller link: the system will say so. */
 	struct ddps_sctp_param p = param_for(e->sock, UINT16_MAX);
@@ -241,6 +241,7 @@ static int listen_on(struct ddps_sd_endpoint *e, uint16_t port)
 	int err;
 
 	put_homes(&p, e->sock);
+	p.max_per_addr = per_address;
 	for (int i = 0; i < PORT_TRIES; i++) {
 		ddps_sn_random(NULL, &r, sizeof r);
 		p.port = any ? (uint16_t)(PORT_FIRST + r % PORT_COUNT) : port;
@@ -292,7 +293,7 @@ static int do_listen(struct ddps_env *env, void **ctx, const struct ddps_uri *ur
 	*e = (struct ddps_sd_endpoint){ .ne = ne, .up = up, .user = user };
 	err = listen_sock(ne, uri, sa, sa_len, &e->sock);
 	if (!err) {
-		err = listen_on(e, port_of(&ss));
+		err = listen_on(e, port_of(&ss), uri->per_address);
 		if (err)
 			ddps_sn_sock_put(e->sock);
 	}
@@ -427,6 +428,7 @@ const struct ddps_sd_backend ddps_sd_native = {
 	.name = "native",
 	.acks = true,
 	.homes = true,
+	.shares = true,
 	.available = available,
 	.connect = do_connect,
 	.listen = do_listen,
