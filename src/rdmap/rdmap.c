@@ -59,6 +59,8 @@ void ddps_rdmap_free(struct ddps_rdmap *r)
 	ddps_wq_free(&r->sq.mem);
 	ddps_wq_free(&r->rq.mem);
 	free(r->irrq.e);
+	free(r->ctx);
+	free(r->tally.v);
 	free(r);
 }
 
@@ -156,14 +158,59 @@ void ddps_rdmap_peer_closed(struct ddps_rdmap *r)
 	ddps_rdmap_tell(r);
 }
 
-struct ddps_ep_stats *ddps_rdmap_stats(struct ddps_rdmap *r)
+/* ---- what is counted ---- */
+
+struct ddps_msg_stats *ddps_rdmap_count_new(struct ddps_rdmap *r, bool in, unsigned op)
 {
-	r->stats.sends_posted = r->sq.tail - r->sq.head;
-	r->stats.recvs_posted = r->rq.tail - r->rq.head;
-	r->stats.recvs_out = r->srq_out;
-	r->stats.reads_out = r->state == DDPS_RS_RUN ? r->reads_out : 0;
-	r->stats.reads_in = r->state == DDPS_RS_RUN ? r->irrq.count : 0;
-	return &r->stats;
+	struct ddps_tally *t = &r->tally;
+	uint8_t room = t->room ? (uint8_t)(2 * t->room) : 2;
+	struct ddps_msg_stats *more;
+
+	if (t->n == t->room) {
+		more = realloc(t->v, room * sizeof *more);
+		if (!more)
+			return &t->other;
+		t->v = more;
+		t->room = room;
+	}
+	t->v[t->n] = (struct ddps_msg_stats){ 0 };
+	t->at[in][op] = ++t->n;
+	return &t->v[t->n - 1];
+}
+
+static struct ddps_msg_stats counted(const struct ddps_rdmap *r, bool in, unsigned op)
+{
+	unsigned at = r->tally.at[in][op];
+
+	return at ? r->tally.v[at - 1] : (struct ddps_msg_stats){ 0 };
+}
+
+void ddps_rdmap_overflowed(struct ddps_rdmap *r)
+{
+	r->met.cq_overflow++;
+}
+
+struct ddps_ep_stats ddps_rdmap_stats(const struct ddps_rdmap *r)
+{
+	bool runs = r->state == DDPS_RS_RUN;
+	struct ddps_ep_stats st = { .sq_full = r->met.sq_full,
+				    .rq_full = r->met.rq_full,
+				    .no_buffer = r->met.no_buffer,
+				    .stalls = r->met.stalls,
+				    .over_share = r->met.over_share,
+				    .ird_overrun = r->met.ird_overrun,
+				    .cq_overflow = r->met.cq_overflow,
+				    .sends_posted = r->sq.tail - r->sq.head,
+				    .recvs_posted = r->rq.tail - r->rq.head,
+				    .recvs_out = r->srq_out,
+				    .reads_out = runs ? r->reads_out : 0,
+				    .reads_in = runs ? r->irrq.count : 0 };
+
+	for (unsigned op = 0; op < DDPS_STAT_OPS; op++) {
+		st.sent[op] = counted(r, false, op);
+		st.received[op] = counted(r, true, op);
+	}
+	return st;
 }
 
 /* Out of RUN nothing but a Terminate is sent: a message in progress is abandoned on a segment
@@ -193,21 +240,21 @@ void ddps_rdmap_terminate(struct ddps_rdmap *r, int code, struct ddps_triple t, 
 
 uint64_t ddps_rdmap_taken(const struct ddps_rdmap *r)
 {
-	uint64_t n = 0;
+	uint64_t n = r->tally.other.segments;
 
 	for (unsigned op = 0; op < DDPS_STAT_OPS; op++)
-		n += r->stats.received[op].segments;
+		n += counted(r, true, op).segments;
 	return n;
 }
 
 uint64_t ddps_rdmap_own_progress(struct ddps_rdmap *r)
 {
-	const struct ddps_msg_stats *in = r->stats.received, *out = r->stats.sent;
-	uint64_t n = in[DDPS_OP_WIRE_READ_RESP].octets + in[DDPS_OP_WIRE_ATOMIC_RESP].messages;
+	uint64_t n = counted(r, true, DDPS_OP_WIRE_READ_RESP).octets +
+		     counted(r, true, DDPS_OP_WIRE_ATOMIC_RESP).messages;
 
-	for (unsigned op = 0; op < sizeof r->stats.sent / sizeof *out; op++)
+	for (unsigned op = 0; op < DDPS_STAT_OPS; op++)
 		if (op != DDPS_OP_WIRE_READ_RESP && op != DDPS_OP_WIRE_ATOMIC_RESP)
-			n += out[op].segments;
+			n += counted(r, false, op).segments;
 	/* The oldest is on its way out, and with it what was handed down before. */
 	if (r->sq.head != r->sq.tail && !ddps_op_asks(ddps_sq_at(r, r->sq.head)->op))
 		n += r->tx_acked;
@@ -216,7 +263,7 @@ uint64_t ddps_rdmap_own_progress(struct ddps_rdmap *r)
 
 bool ddps_rdmap_heard(const struct ddps_rdmap *r)
 {
-	return r->stats.stalls || ddps_rdmap_taken(r);
+	return r->met.stalls || ddps_rdmap_taken(r);
 }
 
 const struct ddps_llp_data ddps_rdmap_data = {

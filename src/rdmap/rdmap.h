@@ -98,9 +98,10 @@ void ddps_rdmap_nudge(struct ddps_rdmap *r);
 int ddps_rdmap_post_send(struct ddps_rdmap *r, const struct ddps_send_wr *wr);
 int ddps_rdmap_post_recv(struct ddps_rdmap *r, uint64_t wr_id, const struct ddps_sge *sge,
 			 uint32_t nsge);
-/* Up to date but for held_octets, which the caller fills in, and cq_overflow, which it counts;
- * valid as long as @r. */
-struct ddps_ep_stats *ddps_rdmap_stats(struct ddps_rdmap *r);
+/* All but held_octets, which the caller fills in. */
+struct ddps_ep_stats ddps_rdmap_stats(const struct ddps_rdmap *r);
+/* A completion of its was lost for lack of room in its queue: counted. */
+void ddps_rdmap_overflowed(struct ddps_rdmap *r);
 
 /* With a shared receive queue: the application has a completion of the receive queue now. */
 void ddps_rdmap_recv_fetched(struct ddps_rdmap *r);

@@ -116,6 +116,14 @@ struct ddps_rx_ctx {
 	struct ddps_rx_seg seg; /* the latest one; pay is not valid */
 };
 
+/* Messages by direction and kind.  Most streams have few kinds: each has its place when the first one
+ * comes, @at - 1 in @v.  What no memory was there for is in @other. */
+struct ddps_tally {
+	uint8_t at[2][DDPS_STAT_OPS];
+	uint8_t n, room;
+	struct ddps_msg_stats *v, other;
+};
+
 enum ddps_tx_cur { DDPS_CUR_NONE, DDPS_CUR_SQ, DDPS_CUR_RRESP };
 
 /* What each Send needs is together at the beginning: see struct ddps_mpa_conn. */
@@ -167,10 +175,13 @@ struct ddps_rdmap {
 	unsigned ctx_open; /* bits: ctx[] that are in use */
 	struct ddps_ddp_queue rxq[DDPS_QN_COUNT];
 
-	struct ddps_ep_stats stats; /* the counters; what is now is filled in when asked for */
+	struct ddps_tally tally;
+	struct {
+		uint64_t sq_full, rq_full, no_buffer, stalls, over_share, ird_overrun, cq_overflow;
+	} met; /* limits: as in struct ddps_ep_stats */
 
 	/* Reads, atomics, Terminates, messages in several segments */
-	struct ddps_rx_ctx ctx[DDPS_CTX_COUNT];
+	struct ddps_rx_ctx *ctx; /* DDPS_CTX_COUNT; NULL until one is used */
 	uint64_t rx_order;
 	struct ddps_rx_seg direct;
 	TAILQ_ENTRY(ddps_rdmap) srq_link;
@@ -196,6 +207,13 @@ int ddps_rdmap_rx_direct_iov(void *user, size_t off, struct iovec *iov, int max)
 int ddps_rdmap_rx_direct_end(void *user);
 
 /* ---- rdmap.c ---- */
+struct ddps_msg_stats *ddps_rdmap_count_new(struct ddps_rdmap *r, bool in, unsigned op);
+static inline struct ddps_msg_stats *ddps_rdmap_count(struct ddps_rdmap *r, bool in, unsigned op)
+{
+	unsigned at = r->tally.at[in][op];
+
+	return at ? &r->tally.v[at - 1] : ddps_rdmap_count_new(r, in, op);
+}
 void ddps_rdmap_tell(struct ddps_rdmap *r); /* want_tx, if there is news */
 void ddps_rdmap_check_drained(struct ddps_rdmap *r);
 /* Stop all work; flush what the LLP does not hold any more. */

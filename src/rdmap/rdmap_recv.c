@@ -28,7 +28,7 @@ int ddps_rdmap_post_recv(struct ddps_rdmap *r, uint64_t wr_id, const struct ddps
 	if (r->srq || nsge > r->rq.max_sge || (nsge && !sge))
 		return DDPS_E_INVAL;
 	if (r->rq.tail - r->rq.head == r->rq.depth) {
-		r->stats.rq_full++;
+		r->met.rq_full++;
 		return DDPS_E_LIMIT;
 	}
 	err = ddps_sge_check(r->pd, r->stream, sge, nsge, DDPS_LOCAL_WRITE, &len, &losses);

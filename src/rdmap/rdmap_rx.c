@@ -209,10 +209,11 @@ static unsigned rtr_of(const struct ddps_rdmap *r, const struct ddps_rx_seg *s)
 /* A segment against the messages in progress. */
 static int check_ctx(const struct ddps_rdmap *r, const struct ddps_rx_seg *s, struct ddps_fault *f)
 {
-	const struct ddps_rx_ctx *c = &r->ctx[op_of(s)->ctx];
+	const struct ddps_rx_ctx *c;
 
 	if (!is_open(r, op_of(s)->ctx))
 		return 0;
+	c = &r->ctx[op_of(s)->ctx];
 	if (c->done && !s->h.tagged)
 		return ddps_fault_set(f, DDPS_E_PROTOCOL, DDPS_TERM_DDP_MSN,
 				      "second message on queue %" PRIu32
@@ -289,7 +290,7 @@ static int deliver_message(struct ddps_rdmap *r)
 
 static void note_message(struct ddps_rdmap *r, const struct ddps_rx_seg *s)
 {
-	struct ddps_msg_stats *st = &r->stats.received[ddps_rdmap_opcode(s->h.ulp)];
+	struct ddps_msg_stats *st = ddps_rdmap_count(r, true, ddps_rdmap_opcode(s->h.ulp));
 
 	st->messages += s->h.last;
 	st->segments++;
@@ -307,11 +308,17 @@ static void count_received(struct ddps_rdmap *r, const struct ddps_rx_seg *s)
 }
 
 /* Keep in mind that @s has come: of a message that is not whole, or not the next one. */
-static void keep_segment(struct ddps_rdmap *r, const struct ddps_rx_seg *s)
+static int keep_segment(struct ddps_rdmap *r, const struct ddps_rx_seg *s, struct ddps_fault *f)
 {
 	const struct rx_op *op = op_of(s);
-	struct ddps_rx_ctx *c = &r->ctx[op->ctx];
+	struct ddps_rx_ctx *c;
 
+	if (!r->ctx)
+		r->ctx = calloc(DDPS_CTX_COUNT, sizeof *r->ctx);
+	if (!r->ctx)
+		return ddps_fault_set(f, DDPS_E_NOMEM, DDPS_TERM_RDMAP_LOCAL,
+				      "no memory for a message in parts");
+	c = &r->ctx[op->ctx];
 	if (!is_open(r, op->ctx))
 		c->order = r->rx_order++;
 	c->seg = *s;
@@ -320,6 +327,7 @@ static void keep_segment(struct ddps_rdmap *r, const struct ddps_rx_seg *s)
 		r->ctx_open |= 1u << op->ctx;
 	else
 		r->ctx_open &= ~(1u << op->ctx);
+	return 0;
 }
 
 /* The payload of @s is in place. */
@@ -329,8 +337,8 @@ static int placed(struct ddps_rdmap *r, const struct ddps_rx_seg *s)
 	struct ddps_fault f;
 
 	count_received(r, s);
-	if (!alone)
-		keep_segment(r, s);
+	if (!alone && keep_segment(r, s, &f))
+		return fail_segment(r, &f, s);
 	if (r->expect_rtr) {
 		r->expect_rtr = 0;
 		r->up->first_message(r->user, s->rtr);
@@ -364,8 +372,8 @@ static int place_segment(struct ddps_rdmap *r, const struct ddps_rx_seg *s, stru
 /* A message is counted once, however often it is shown. */
 static int hold_segment(struct ddps_rdmap *r)
 {
-	r->stats.stalls += !r->waited;
-	r->stats.over_share += !r->waited && r->over_share;
+	r->met.stalls += !r->waited;
+	r->met.over_share += !r->waited && r->over_share;
 	r->waited = true;
 	r->stalled = true;
 	return DDPS_LLP_HOLD;

@@ -191,7 +191,7 @@ int ddps_rdmap_post_send(struct ddps_rdmap *r, const struct ddps_send_wr *wr)
 	if (err)
 		return err;
 	if (r->sq.tail - r->sq.head == r->sq.depth) {
-		r->stats.sq_full++;
+		r->met.sq_full++;
 		return DDPS_E_LIMIT;
 	}
 	if (waits(wr) && !r->ord)

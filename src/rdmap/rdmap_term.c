@@ -40,8 +40,8 @@ static void count_limit(struct ddps_rdmap *r, const struct ddps_triple *t,
 {
 	if (!s || s->h.tagged || ddps_term_of(t) != DDPS_TERM_DDP_NO_BUFFER)
 		return;
-	r->stats.no_buffer += s->h.qn == DDPS_QN_SEND;
-	r->stats.ird_overrun += s->h.qn == DDPS_QN_READ;
+	r->met.no_buffer += s->h.qn == DDPS_QN_SEND;
+	r->met.ird_overrun += s->h.qn == DDPS_QN_READ;
 }
 
 static void mark_work(struct ddps_rdmap *r, const struct ddps_fault *f)

@@ -132,7 +132,7 @@ static int work(struct ddps_rdmap *r, struct ddps_seg *seg, size_t mulpdu)
 
 static void count_sent(struct ddps_rdmap *r, const struct ddps_seg *seg)
 {
-	struct ddps_msg_stats *st = &r->stats.sent[ddps_rdmap_opcode(seg->hdr[1])];
+	struct ddps_msg_stats *st = ddps_rdmap_count(r, false, ddps_rdmap_opcode(seg->hdr[1]));
 
 	st->messages += ddps_ddp_is_last(seg->hdr[0]);
 	st->segments++;

@@ -50,7 +50,7 @@ static void build_event(struct ddps_source *s, struct ddps_event *ev)
 		ep->pd_in_len = 0;
 	}
 	if (ev->type != DDPS_EV_ESTABLISHED && ev->type != DDPS_EV_PEER_CLOSED)
-		ev->error = ep->error;
+		ev->error = ddps_error_kept(&ep->error);
 }
 
 int ddps_ep_keep_pd(struct ddps_ep *ep, const uint8_t *pd, size_t len)
@@ -95,6 +95,7 @@ static void close_timer(void *user)
 {
 	struct ddps_ep *ep = user;
 	uint64_t progress = ddps_rdmap_own_progress(ep->rdmap);
+	struct ddps_error e;
 
 	/* Not by what the peer sends or asks for: it could go on for ever. */
 	if (progress != ep->moved_seen) {
@@ -102,10 +103,12 @@ static void close_timer(void *user)
 		ddps_timer_after(ep->ctx->env.loop, &ep->close_timer, ep->close_ms);
 		return;
 	}
-	if (!ep->error.code)
-		ep->error = ddps_error_make(DDPS_E_TIMEDOUT, 0,
-					    "disconnect: posted work made no progress for %u ms",
-					    ep->close_ms);
+	if (!ep->error.code) {
+		e = ddps_error_make(DDPS_E_TIMEDOUT, 0,
+				    "disconnect: posted work made no progress for %u ms",
+				    ep->close_ms);
+		ddps_error_keep(&ep->error, &e);
+	}
 	ep->llp->ops->abort(ep->llp);
 }
 
@@ -290,6 +293,7 @@ void ddps_ep_destroy(struct ddps_ep *ep)
 	*ep->prev = ep->next;
 	if (ep->next)
 		ep->next->prev = ep->prev;
+	ddps_error_drop(&ep->error);
 	free(ep->pd_in);
 	free(ep);
 }
@@ -311,12 +315,14 @@ void ddps_ep_free(struct ddps_ep *ep)
 
 void ddps_ep_end(struct ddps_ep *ep, enum ddps_event_type final, const struct ddps_error *e)
 {
+	struct ddps_error why;
+
 	if (ep->state == DDPS_EP_DEAD)
 		return;
-	if (!ep->error.code && !ep->error.has_triple && e)
-		ep->error = *e;
-	if (!ep->error.peer[0])
-		memcpy(ep->error.peer, ep->info.peer, sizeof ep->error.peer);
+	why = e && !ep->error.code ? *e : ddps_error_kept(&ep->error);
+	if (!why.peer[0])
+		memcpy(why.peer, ep->info.peer, sizeof why.peer);
+	ddps_error_keep(&ep->error, &why);
 	release_below(ep);
 	ddps_ep_set_state(ep, DDPS_EP_DEAD);
 	DDPS_PROBE(ended, 3, ep->serial, ep->established, ep->error.code);

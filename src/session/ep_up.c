@@ -82,7 +82,7 @@ static void up_complete(void *user, bool recv_queue, struct ddps_wc *wc)
 	wc->user = ep->user;
 	if (ddps_cq_push(recv_queue ? ep->recv_cq : ep->send_cq, wc))
 		return;
-	ddps_rdmap_stats(ep->rdmap)->cq_overflow++;
+	ddps_rdmap_overflowed(ep->rdmap);
 	ddps_task_post(ep->ctx->env.loop, &ep->overflow);
 }
 
@@ -96,20 +96,21 @@ static void up_want_tx(void *user)
 static void up_terminated(void *user, const struct ddps_term *t, bool by_peer)
 {
 	struct ddps_ep *ep = user;
+	struct ddps_error e;
 	char wire[32] = "";
 
 	/* As it stood on the wire, too: there are peers that swap its bits. */
 	if (by_peer)
 		snprintf(wire, sizeof wire, " (wire %02x %02x %02x %02x)", t->wire[0], t->wire[1],
 			 t->wire[2], t->wire[3]);
-	ep->error = ddps_error_triple(DDPS_E_TERMINATED, t->triple, "%s: %s%s%s%s",
-				      by_peer ? "peer sent a Terminate" : "Terminate sent",
-				      ddps_triple_name(&t->triple), t->text[0] ? ": " : "", t->text,
-				      wire);
+	e = ddps_error_triple(DDPS_E_TERMINATED, t->triple, "%s: %s%s%s%s",
+			      by_peer ? "peer sent a Terminate" : "Terminate sent",
+			      ddps_triple_name(&t->triple), t->text[0] ? ": " : "", t->text, wire);
 	DDPS_PROBE(terminate, 5, ep->serial, by_peer, t->triple.layer, t->triple.etype,
 		   t->triple.code);
-	ep->error.by_peer = by_peer;
-	memcpy(ep->error.peer, ep->info.peer, sizeof ep->error.peer);
+	e.by_peer = by_peer;
+	memcpy(e.peer, ep->info.peer, sizeof e.peer);
+	ddps_error_keep(&ep->error, &e);
 	if (ep->established)
 		ddps_event_push(ep->ctx, &ep->source, DDPS_EV_TERMINATED);
 	/* Graceful, so that the Terminate is not destroyed by a reset [5040-6.2.1-4]. */

@@ -236,7 +236,7 @@ struct ddps_ep {
 	uint32_t late_count;
 	struct ddps_gather gather;
 	struct ddps_conn_info info;
-	struct ddps_error error;
+	struct ddps_kept_error error;
 	struct ddps_dial *dial; /* initiator, until established or dead */
 	uint8_t *pd_in;		/* peer's private data until fetched */
 	size_t pd_in_len;

@@ -30,17 +30,17 @@ static void add_stats(struct ddps_ep_stats *to, const struct ddps_ep_stats *from
 	memcpy((uint8_t *)to + FIRST, a, sizeof a);
 }
 
-static const struct ddps_ep_stats *ep_collect(struct ddps_ep *ep)
+static struct ddps_ep_stats ep_collect(struct ddps_ep *ep)
 {
-	struct ddps_ep_stats *st = ddps_rdmap_stats(ep->rdmap);
+	struct ddps_ep_stats st = ddps_rdmap_stats(ep->rdmap);
 
-	st->held_octets = ep->llp ? ep->llp->ops->held(ep->llp) : 0;
+	st.held_octets = ep->llp ? ep->llp->ops->held(ep->llp) : 0;
 	return st;
 }
 
 void ddps_stats_bury(struct ddps_ep *ep)
 {
-	struct ddps_ep_stats st = *ep_collect(ep);
+	struct ddps_ep_stats st = ep_collect(ep);
 	struct ddps_walk *walk = &ep->ctx->walk;
 
 	/* What it holds it gives back. */
@@ -57,6 +57,7 @@ void ddps_stats_bury(struct ddps_ep *ep)
 
 int ddps_ep_stats(struct ddps_ep *ep, struct ddps_ep_stats *st)
 {
+	struct ddps_ep_stats all;
 	int err;
 
 	if (!st || ddps_sized_check(st, &EP_STATS) < 0)
@@ -64,8 +65,9 @@ int ddps_ep_stats(struct ddps_ep *ep, struct ddps_ep_stats *st)
 	err = ddps_ctx_enter(ep->ctx);
 	if (err < 0)
 		return err;
-	ddps_sized_give(st, ep_collect(ep), &EP_STATS);
+	all = ep_collect(ep);
 	ddps_ctx_leave(ep->ctx);
+	ddps_sized_give(st, &all, &EP_STATS);
 	return 0;
 }
 
@@ -86,8 +88,11 @@ static void own_collect(const struct ddps_ctx *ctx, struct ddps_ctx_stats *st)
 static void ctx_collect(struct ddps_ctx *ctx, struct ddps_ctx_stats *st)
 {
 	own_collect(ctx, st);
-	for (struct ddps_ep *ep = ctx->eps; ep; ep = ep->next, st->endpoints++)
-		add_stats(&st->total, ep_collect(ep));
+	for (struct ddps_ep *ep = ctx->eps; ep; ep = ep->next, st->endpoints++) {
+		struct ddps_ep_stats one = ep_collect(ep);
+
+		add_stats(&st->total, &one);
+	}
 }
 
 void ddps_walk_begin(struct ddps_ctx *ctx)
@@ -103,7 +108,7 @@ struct ddps_ep *ddps_walk_step(struct ddps_ctx *ctx, struct ddps_ep_stats *st)
 
 	if (!ep)
 		return NULL;
-	*st = *ep_collect(ep);
+	*st = ep_collect(ep);
 	add_stats(&w->st.total, st);
 	w->st.endpoints++;
 	w->next = ep->next;

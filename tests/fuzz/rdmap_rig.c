@@ -248,7 +248,7 @@ void rig_fini(struct rig *g)
 	FUZZ_CHECK(!ddps_rdmap_tx_next(g->r, &seg, RIG_MULPDU));
 	for (unsigned i = 0; i < g->nwork; i++)
 		FUZZ_CHECK(g->work[i].done || g->work[i].silent || g->work[i].shared);
-	FUZZ_CHECK(!ddps_rdmap_stats(g->r)->sends_posted);
+	FUZZ_CHECK(!ddps_rdmap_stats(g->r).sends_posted);
 	ddps_rdmap_free(g->r);
 	FUZZ_CHECK(!g->pd.streams);
 	if (g->use_srq) {
