@@ -15,19 +15,9 @@ const char *ddps_sc_state_name(enum ddps_sc_state s)
 	return name[s];
 }
 
-static struct ddps_sent_conf tx_conf(const struct ddps_sctp *e)
-{
-	return (struct ddps_sent_conf){ .rto_initial = e->c.rto_initial_ms * MS,
-					.rto_min = e->c.rto_min_ms * MS,
-					.rto_max = e->c.rto_max_ms * MS,
-					.grain = 128000 };
-}
-
 static void begin_tx(struct ddps_sctp_assoc *a, uint32_t peer_rwnd)
 {
-	struct ddps_sent_conf conf = tx_conf(a->e);
-
-	ddps_sent_init(&a->tx, &conf, a->own_tsn, peer_rwnd, ddps_sc_acked, a);
+	ddps_sent_init(&a->tx, &a->e->sent, a->own_tsn, peer_rwnd, ddps_sc_acked, a);
 }
 
 struct ddps_sctp_assoc *ddps_sc_assoc_new(struct ddps_sctp *e, const struct ddps_sctp_param *p)
@@ -215,9 +205,9 @@ void ddps_sc_end(struct ddps_sctp_assoc *a, struct ddps_error why)
 	ddps_sc_gone_add(a->e, a->own_tag, a->peer_tag);
 	for (unsigned i = 0; i < a->npaths; i++)
 		ddps_sc_leave(a->e, a->path[i]);
-	if (a->counted.family)
-		ddps_sc_peer_put(a->e, &a->counted);
-	a->counted.family = 0;
+	if (a->counted)
+		ddps_sc_peer_put(a->e, &a->path[0]->peer);
+	a->counted = false;
 	ddps_sc_stop_ctl(a);
 	a->guard_at = a->sack_at = DDPS_SC_NEVER;
 	a->due = 0;
@@ -259,6 +249,7 @@ void ddps_sc_release(struct ddps_sctp_assoc *a)
 	ddps_sc_reasm_free(a);
 	ddps_sc_streams_free(a);
 	free(a->ssn_out);
+	free(a->dups);
 	free(a->cookie);
 	free(a->report);
 	free(a->local);
@@ -269,6 +260,7 @@ void ddps_sc_release(struct ddps_sctp_assoc *a)
 	if (!e->st.assocs) { /* what was kept for the next ones is as much as the most had once */
 		ddps_sc_pool_fini(&e->pool);
 		ddps_sc_heap_fini(&e->heap);
+		ddps_sent_spares_free(&e->spares);
 	}
 }
 

@@ -185,16 +185,17 @@ static bool fresh(struct ddps_sc_rx *rx, const struct ddps_sc_cookie *ck)
 		ddps_sc_peer_put(e, &ck->source);
 		return refuse(rx, ck);
 	}
-	a->counted = ck->source;
 	a->port = ck->port;
 	a->peer_port = ck->peer_port;
 	a->freed = true; /* until the user has taken it */
 	rx->a = a;
 	if (!adopt(rx, a, ck)) {
+		ddps_sc_peer_put(e, &ck->source);
 		ddps_sc_release(a);
 		return refuse(rx, ck);
 	}
-	a->primary = ddps_sc_path_of(a, &ck->source);
+	a->counted = true; /* the cookie's source is its first path */
+	a->primary = a->path[0];
 	acknowledge(rx);
 	ddps_sc_established(a);
 	a->announced = true;

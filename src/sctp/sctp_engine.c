@@ -50,6 +50,11 @@ int ddps_sctp_new(const struct ddps_sctp_config *c, uint64_t now, struct ddps_sc
 	if (!e)
 		return DDPS_E_NOMEM;
 	e->c = *c;
+	e->sent = (struct ddps_sent_conf){ .rto_initial = c->rto_initial_ms * MS,
+					   .rto_min = c->rto_min_ms * MS,
+					   .rto_max = c->rto_max_ms * MS,
+					   .grain = 128000,
+					   .spares = &e->spares };
 	e->now = now;
 	e->answers = (struct ddps_sc_bucket){ c->answers_per_s, now };
 	e->starts = (struct ddps_sc_bucket){ c->starts_per_s, now };
@@ -85,6 +90,7 @@ void ddps_sctp_free(struct ddps_sctp *e)
 	ddps_sc_blobs_free(&e->spent);
 	ddps_sc_heap_fini(&e->heap);
 	ddps_sc_pool_fini(&e->pool);
+	ddps_sent_spares_free(&e->spares);
 	free(e);
 }
 

@@ -7,29 +7,102 @@ static unsigned hash(const struct ddps_sctp *e, const void *key, size_t len)
 	return (unsigned)ddps_siphash(&e->hash_key, key, len);
 }
 
-static struct ddps_sc_key key_of(uint16_t via, uint16_t port, uint16_t peer_port,
-				 const struct ddps_sctp_addr *peer)
-{
-	struct ddps_sc_key k = { .scope = peer->scope,
-				 .via = via,
-				 .port = port,
-				 .peer_port = peer_port,
-				 .family = peer->family };
+/* ---- paths ---- */
 
-	memcpy(k.ip, peer->ip, sizeof k.ip);
-	return k;
+static unsigned path_hash(const struct ddps_sctp *e, uint16_t via, uint16_t port,
+			  uint16_t peer_port, const struct ddps_sctp_addr *peer)
+{
+	uint8_t key[16 + 4 + 3 * 2 + 1];
+	struct ddps_wbuf w = ddps_wbuf_init(key, sizeof key);
+
+	ddps_wbuf_bytes(&w, peer->ip, sizeof peer->ip);
+	ddps_wbuf_u32(&w, peer->scope);
+	ddps_wbuf_u16(&w, via);
+	ddps_wbuf_u16(&w, port);
+	ddps_wbuf_u16(&w, peer_port);
+	ddps_wbuf_u8(&w, peer->family);
+	return hash(e, key, sizeof key);
+}
+
+static struct ddps_sc_path **chain_of(const struct ddps_sctp *e, const struct ddps_sc_path *p)
+{
+	const struct ddps_sctp_assoc *a = p->a;
+
+	return &e->paths[path_hash(e, a->via, a->port, a->peer_port, &p->peer) & (e->chains - 1)];
 }
 
 struct ddps_sc_path *ddps_sc_find(struct ddps_sctp *e, uint16_t via, uint16_t port,
 				  uint16_t peer_port, const struct ddps_sctp_addr *peer)
 {
-	struct ddps_sc_key k = key_of(via, port, peer_port, peer);
-	struct ddps_sc_path *p = NULL;
+	struct ddps_sc_path *p;
 
-	if (e->paths)
-		HASH_FIND_BYHASHVALUE(hh, e->paths, &k, sizeof k, hash(e, &k, sizeof k), p);
+	if (!e->npaths)
+		return NULL;
+	p = e->paths[path_hash(e, via, port, peer_port, peer) & (e->chains - 1)];
+	while (p && (p->a->via != via || p->a->port != port || p->a->peer_port != peer_port ||
+		     !ddps_sc_addr_eq(&p->peer, peer)))
+		p = p->chain;
 	return p;
 }
+
+static void link_path(struct ddps_sctp *e, struct ddps_sc_path *p)
+{
+	struct ddps_sc_path **at = chain_of(e, p);
+
+	p->chain = *at;
+	*at = p;
+}
+
+/* As many chains as there are paths, or more.  Without memory for that they become longer. */
+static bool more_chains(struct ddps_sctp *e)
+{
+	unsigned n = e->chains, more = n ? 2 * n : 16;
+	struct ddps_sc_path **old = e->paths, *p;
+
+	e->paths = calloc(more, sizeof *e->paths);
+	if (!e->paths) {
+		e->paths = old;
+		return n;
+	}
+	e->chains = more;
+	for (unsigned i = 0; i < n; i++) {
+		while ((p = old[i])) {
+			old[i] = p->chain;
+			link_path(e, p);
+		}
+	}
+	free(old);
+	return true;
+}
+
+bool ddps_sc_enter(struct ddps_sctp *e, struct ddps_sc_path *p)
+{
+	if (e->npaths >= e->chains && !more_chains(e))
+		return false;
+	link_path(e, p);
+	e->npaths++;
+	p->entered = true;
+	return true;
+}
+
+void ddps_sc_leave(struct ddps_sctp *e, struct ddps_sc_path *p)
+{
+	struct ddps_sc_path **at;
+
+	if (!p->entered)
+		return;
+	for (at = chain_of(e, p); *at != p; at = &(*at)->chain)
+		;
+	*at = p->chain;
+	p->entered = false;
+	if (--e->npaths)
+		return;
+	free(e->paths);
+	e->paths = NULL;
+	e->chains = 0;
+}
+
+/* ---- ports and peers ---- */
 
 struct ddps_sctp_port *ddps_sc_find_port(struct ddps_sctp *e, uint16_t via, uint16_t port)
 {
@@ -39,25 +112,6 @@ struct ddps_sctp_port *ddps_sc_find_port(struct ddps_sctp *e, uint16_t via, uint
 	/* NOLINTNEXTLINE(clang-analyzer-core.UndefinedBinaryOperatorResult): 4 octets are set */
 	HASH_FIND(hh, e->ports, key, sizeof key, l);
 	return l;
-}
-
-bool ddps_sc_enter(struct ddps_sctp *e, struct ddps_sc_path *p)
-{
-	struct ddps_sctp_assoc *a = p->a;
-	unsigned h;
-
-	p->key = key_of(a->via, a->port, a->peer_port, &p->peer);
-	h = hash(e, &p->key, sizeof p->key);
-	p->hh.tbl = NULL;
-	HASH_ADD_KEYPTR_BYHASHVALUE(hh, e->paths, &p->key, sizeof p->key, h, p);
-	return p->hh.tbl != NULL;
-}
-
-void ddps_sc_leave(struct ddps_sctp *e, struct ddps_sc_path *p)
-{
-	if (p->hh.tbl)
-		HASH_DELETE(hh, e->paths, p);
-	p->hh.tbl = NULL;
 }
 
 /* Who has @addr.  What it has between its members is not looked at. */

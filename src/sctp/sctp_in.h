@@ -52,20 +52,13 @@ enum ddps_sc_state {
 		SC_NSTATES
 };
 
-struct ddps_sc_key { /* of a path; all octets count */
-	uint8_t ip[16];
-	uint32_t scope;
-	uint16_t via, port, peer_port;
-	uint16_t family;
-};
-
 struct ddps_sc_path {
 	struct ddps_sctp_assoc *a;
-	struct ddps_sc_key key;
-	UT_hash_handle hh;
+	struct ddps_sc_path *chain; /* in the table */
 	struct ddps_sctp_addr peer, local;
 	uint16_t encap;
 	uint8_t id;
+	bool entered; /* in the table */
 	bool confirmed, hb_out, hb_now;
 	bool failed; /* its data was moved to another one */
 	enum ddps_sctp_path_state state;
@@ -168,12 +161,12 @@ struct ddps_sctp_assoc {
 	uint32_t own_tag, peer_tag, tie_own, tie_peer, own_tsn, peer_tsn;
 	uint16_t in_streams, out_streams, asked; /* asked: in INIT */
 	bool has_adaptation, peer_has_adaptation, delay_sack_never;
+	bool counted; /* for max_assocs_per_addr: the address of path[0] */
 	uint32_t adaptation, peer_adaptation, mtu, host_mtu, fixed_mtu;
 	struct ddps_sctp_addr *local;	/* @nlocal of them */
 	uint8_t nlocal, npaths, npeers; /* npeers: given by the user */
 	struct ddps_sc_path *path[DDPS_SCTP_ADDRS_MAX];
 	struct ddps_sc_path *primary, *data_path, *last_heard, *sack_path, *ctl_path;
-	struct ddps_sctp_addr counted; /* for max_assocs_per_addr; family 0: not */
 
 	/* set-up and end */
 	uint8_t *cookie;
@@ -206,7 +199,7 @@ struct ddps_sctp_assoc {
 	uint64_t sack_at;
 	unsigned sack_packets;
 	bool sack_now, saw_data, paused;
-	uint32_t dups[DDPS_SC_DUPS];
+	uint32_t *dups; /* DDPS_SC_DUPS; NULL: there were none */
 	unsigned ndups;
 	struct ddps_sc_stream *streams;
 	struct ddps_sc_run *runs_first, *runs_last;
@@ -259,13 +252,16 @@ struct ddps_sctp {
 	struct ddps_siphash_key hash_key;
 	struct ddps_sc_keys keys;
 	struct ddps_sctp_port *ports;
-	struct ddps_sc_path *paths;
+	struct ddps_sc_path **paths; /* by ports and peer's address: chains */
+	unsigned npaths, chains;     /* a power of 2, or none yet */
 	struct ddps_sc_peer *peers;
 	struct ddps_sc_heap heap;
 	struct ddps_sc_assocs all, tx, touched, noted, dying;
 	struct ddps_sc_blobs stray;
 	struct ddps_sc_blobs spent; /* large ones that were sent since the last input or tick */
 	struct ddps_sc_pool pool;
+	struct ddps_sent_conf sent;
+	struct ddps_sent_spares spares;
 	struct ddps_sctp_stats st;
 	struct ddps_sc_bucket answers, starts;
 	unsigned nstray;

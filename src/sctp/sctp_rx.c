@@ -47,7 +47,9 @@ static void note_dup(struct ddps_sc_rx *rx, uint32_t tsn)
 
 	rx->dup = true;
 	a->n_dups++;
-	if (a->ndups < DDPS_SC_DUPS)
+	if (!a->dups)
+		a->dups = calloc(DDPS_SC_DUPS, sizeof *a->dups);
+	if (a->dups && a->ndups < DDPS_SC_DUPS) /* without memory the peer is not told */
 		a->dups[a->ndups++] = tsn;
 }
 

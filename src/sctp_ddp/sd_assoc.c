@@ -20,20 +20,23 @@ static void pause_over(void *user);
 struct ddps_sd_carrier *ddps_sd_carrier_new(struct ddps_env *env, struct ddps_sd_provider *prov,
 					    const struct ddps_sd_backend *b)
 {
-	struct ddps_sd_carrier *c = calloc(1, sizeof(*c));
+	struct ddps_sd_carrier *c =
+		calloc(1, sizeof(*c) + (b->acks ? 0 : sizeof(c->quiet_timer[0])));
 
 	if (!c)
 		return NULL;
 	c->env = env;
 	c->prov = prov;
 	c->b = b;
+	c->peer = c->local = "";
 	TAILQ_INIT(&c->waiting);
 	TAILQ_INIT(&c->ctl);
 	TAILQ_INIT(&c->seg);
 	TAILQ_INIT(&c->dry);
 	c->task = (struct ddps_task){ .fn = run_task, .user = c };
 	c->linger = (struct ddps_timer){ .fn = linger_over, .user = c };
-	c->quiet_timer = (struct ddps_timer){ .fn = hush, .user = c };
+	if (!b->acks)
+		c->quiet_timer[0] = (struct ddps_timer){ .fn = hush, .user = c };
 	c->pause_timer = (struct ddps_timer){ .fn = pause_over, .user = c };
 	TAILQ_INSERT_TAIL(&prov->carriers, c, link);
 	return c;
@@ -70,8 +73,8 @@ void ddps_sd_carrier_spoke(struct ddps_sd_carrier *c)
 
 static void not_idle(struct ddps_sd_carrier *c)
 {
-	if (c->idle.counted)
-		ddps_shares_del(&c->listener->idle, &c->idle);
+	if (!c->fresh && c->share.counted)
+		ddps_shares_del(&c->listener->idle, &c->share);
 }
 
 void ddps_sd_carrier_free(struct ddps_sd_carrier *c)
@@ -84,15 +87,17 @@ void ddps_sd_carrier_free(struct ddps_sd_carrier *c)
 	ddps_sd_carrier_spoke(c);
 	TAILQ_REMOVE(&c->prov->carriers, c, link);
 	ddps_timer_stop(c->env->loop, &c->linger);
-	ddps_timer_stop(c->env->loop, &c->quiet_timer);
+	ddps_sd_tx_hush(c, false);
 	ddps_timer_stop(c->env->loop, &c->pause_timer);
 	ddps_task_cancel(c->env->loop, &c->task);
 	if (c->assoc)
 		c->b->free(c->assoc);
 	free(c->tx_copy);
+	free(c->tx_seg);
 	free(c->pairs);
 	free(c->answered);
 	free(c->goal);
+	free(c->names);
 	free(c);
 }
 
@@ -102,7 +107,7 @@ void ddps_sd_carrier_abort(struct ddps_sd_carrier *c, const struct ddps_error *w
 		return;
 	c->state = DDPS_SD_GOING;
 	not_idle(c);
-	ddps_log(&c->env->log, DDPS_LOG_WARN, "sctp", "%s: association aborted: %s", c->info.peer,
+	ddps_log(&c->env->log, DDPS_LOG_WARN, "sctp", "%s: association aborted: %s", c->peer,
 		 why->text);
 	ddps_sd_carrier_spoke(c);
 	lose(c, why);
@@ -141,7 +146,7 @@ void ddps_sd_carrier_refresh(struct ddps_sd_carrier *c)
 	struct ddps_sd_assoc_info info = { 0 };
 
 	c->b->info(c->assoc, &info);
-	c->info.max_user_data = info.max_user_data;
+	c->max_user_data = (uint32_t)info.max_user_data;
 }
 
 /* ---- winding up ---- */
@@ -150,7 +155,7 @@ void ddps_sd_carrier_refresh(struct ddps_sd_carrier *c)
 static void limit_idle(struct ddps_sd_listener *l, const struct ddps_sd_carrier *latest)
 {
 	struct ddps_share *oldest;
-	unsigned of_peer = ddps_shares_of(&l->idle, &latest->idle, &oldest);
+	unsigned of_peer = ddps_shares_of(&l->idle, &latest->share, &oldest);
 	struct ddps_error e;
 
 	if (of_peer <= DDPS_SD_IDLE_PEER) {
@@ -172,10 +177,10 @@ static void list_idle(struct ddps_sd_carrier *c)
 
 	/* A fresh one has a half-open place.  Where pairs drain our Terminate may be under way, and an
 	 * abort would overtake it. */
-	if (!l || c->fresh || c->npairs || c->goal || c->state != DDPS_SD_UP || c->idle.counted)
+	if (!l || c->fresh || c->npairs || c->goal || c->state != DDPS_SD_UP || c->share.counted)
 		return;
-	c->idle.owner = c;
-	if (ddps_shares_add(&l->idle, &c->idle, ddps_share_net_text(c->info.peer)) < 0) {
+	c->share.owner = c;
+	if (ddps_shares_add(&l->idle, &c->share, ddps_share_net_text(c->peer)) < 0) {
 		e = ddps_error_make(DDPS_E_NOMEM, 0, "no memory for an association");
 		ddps_sd_carrier_abort(c, &e);
 		return;
@@ -213,8 +218,7 @@ static void linger_over(void *user)
 		ddps_sd_carrier_free(c);
 		return;
 	}
-	ddps_log(&c->env->log, DDPS_LOG_DEBUG, "sctp", "%s: idle association shut down",
-		 c->info.peer);
+	ddps_log(&c->env->log, DDPS_LOG_DEBUG, "sctp", "%s: idle association shut down", c->peer);
 	not_idle(c);
 	c->state = DDPS_SD_GOING;
 	c->b->shutdown(c->assoc);
@@ -226,7 +230,7 @@ static void linger_over(void *user)
  * meet on one id.  The number of usable ids if none is free. */
 static unsigned free_id(const struct ddps_sd_carrier *c)
 {
-	unsigned parity = c->info.by_us ? 0 : 1;
+	unsigned parity = c->by_us ? 0 : 1;
 	unsigned count = (c->usable + 1 - parity) / 2;
 
 	for (unsigned i = 0; i < count; i++) {
@@ -321,39 +325,62 @@ static void hush(void *user)
 /* ---- from the backend ---- */
 
 /* [5043-11.1-2] [5043-11.1-3] [5043-11.1-4] */
-static int check_adaptation(const struct ddps_sd_carrier *c, struct ddps_error *why)
+static int check_adaptation(const struct ddps_sd_assoc_info *i, struct ddps_error *why)
 {
-	if (!c->info.has_adaptation)
+	if (!i->has_adaptation)
 		*why = ddps_error_make(DDPS_E_NO_DDP, 0,
 				       "peer has no DDP: no adaptation indication in its INIT");
-	else if (c->info.adaptation != DDPS_SCTP_ADAPTATION_DDP)
+	else if (i->adaptation != DDPS_SCTP_ADAPTATION_DDP)
 		*why = ddps_error_make(
 			DDPS_E_NO_DDP, 0,
 			"peer has no DDP: its adaptation indication is 0x%08x, not 1",
-			c->info.adaptation);
+			i->adaptation);
 	else
 		return 0;
 	return DDPS_E_NO_DDP;
 }
 
+static int no_memory(struct ddps_error *why)
+{
+	*why = ddps_error_make(DDPS_E_NOMEM, 0, "no memory for an association");
+	return DDPS_E_NOMEM;
+}
+
+int ddps_sd_carrier_name(struct ddps_sd_carrier *c, const char *peer, const char *local)
+{
+	size_t len = strlen(peer) + 1;
+	char *names = malloc(len + strlen(local) + 1);
+
+	if (!names)
+		return DDPS_E_NOMEM;
+	strcpy(names, peer);
+	strcpy(names + len, local);
+	free(c->names);
+	c->names = names;
+	c->peer = names;
+	c->local = names + len;
+	return 0;
+}
+
 int ddps_sd_carrier_begin(struct ddps_sd_carrier *c, struct ddps_error *why)
 {
-	memset(&c->info, 0, sizeof(c->info));
-	c->b->info(c->assoc, &c->info);
-	if (check_adaptation(c, why) < 0)
+	struct ddps_sd_assoc_info i = { 0 };
+
+	c->b->info(c->assoc, &i);
+	if (ddps_sd_carrier_name(c, i.peer, i.local) < 0)
+		return no_memory(why);
+	if (check_adaptation(&i, why) < 0)
 		return why->code;
-	c->usable =
-		c->info.in_streams < c->info.out_streams ? c->info.in_streams : c->info.out_streams;
+	c->max_user_data = (uint32_t)i.max_user_data;
+	c->encap = i.encap;
+	c->by_us = i.by_us;
+	c->usable = i.in_streams < i.out_streams ? i.in_streams : i.out_streams;
 	free(c->answered);
-	c->answered = calloc(c->usable / 8 + 1, 1);
-	if (!c->answered) {
-		*why = ddps_error_make(DDPS_E_NOMEM, 0, "no memory for an association");
-		return DDPS_E_NOMEM;
-	}
+	c->answered = NULL;
 	c->state = DDPS_SD_UP;
 	ddps_log(&c->env->log, DDPS_LOG_INFO, "sctp",
-		 "%s: association up, %s, %u streams, user messages up to %zu octets", c->info.peer,
-		 c->b->name, c->usable, c->info.max_user_data);
+		 "%s: association up, %s, %u streams, user messages up to %u octets", c->peer,
+		 c->b->name, c->usable, c->max_user_data);
 	return 0;
 }
 
@@ -451,7 +478,7 @@ static void up_gone(void *user, const struct ddps_error *e)
 
 	if (!why.code)
 		why = ddps_error_make(DDPS_E_CLOSED, 0, "association closed");
-	ddps_log(&c->env->log, DDPS_LOG_INFO, "sctp", "%s: association gone: %s", c->info.peer,
+	ddps_log(&c->env->log, DDPS_LOG_INFO, "sctp", "%s: association gone: %s", c->peer,
 		 why.text);
 	c->state = DDPS_SD_GOING;
 	lose(c, &why);

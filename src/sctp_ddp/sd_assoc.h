@@ -156,15 +156,19 @@ struct ddps_sd_carrier {
 	enum ddps_sd_carrier_state state;
 	struct ddps_sd_listener *listener; /* shows Initiates to the ULP; NULL: all refused */
 	bool fresh;			   /* counted by the listener: no Initiate yet */
-	struct ddps_share share;	   /* while fresh */
-	struct ddps_share idle;		   /* while on the listener's list of these */
-	struct ddps_sd_goal *goal;	   /* opened by us, for reuse; NULL: by the peer */
-	struct ddps_sd_assoc_info info;
+	struct ddps_share share; /* of the listener: fresh, of the silent ones; else of the idle */
+	struct ddps_sd_goal *goal; /* opened by us, for reuse; NULL: by the peer */
+	const char *peer, *local;  /* "192.0.2.1:7174"; "" before they are known */
+	char *names;		   /* both of them, in one piece; or NULL */
+	uint32_t max_user_data;	   /* as in struct ddps_sd_assoc_info */
+	uint16_t encap;
+	bool by_us;
 
 	unsigned usable; /* stream ids below this one have a partner */
 	struct ddps_sd_pair **pairs;
 	unsigned npairs_size, npairs;
-	uint8_t *answered; /* bits, see struct ddps_sd_sm */
+	uint8_t *answered; /* bits, see struct ddps_sd_sm; NULL: of no stream */
+	bool mute;	   /* no memory for these: no stray message is answered any more */
 	unsigned next_id;  /* where the search for a free id goes on */
 	struct ddps_sd_session_list waiting;
 	unsigned nsessions;	    /* attached, the waiting included */
@@ -180,8 +184,9 @@ struct ddps_sd_carrier {
 
 	/* sending */
 	struct ddps_sd_pair_list ctl, seg;
-	struct ddps_seg tx_seg; /* pulled, not taken by SCTP yet, if tx_pair is set */
-	uint8_t *tx_copy;	/* its payload, if user memory had to be let go, or NULL */
+	struct ddps_seg *tx_seg; /* while running, and as long as tx_pair is set: pulled, not taken
+				  * by SCTP yet */
+	uint8_t *tx_copy;	 /* its payload, if user memory had to be let go, or NULL */
 	struct ddps_sd_pair *tx_pair;
 	unsigned turns; /* that sessions have used up */
 	size_t turn;	/* octets of segments that the session whose turn it is has sent */
@@ -197,9 +202,9 @@ struct ddps_sd_carrier {
 	uint64_t sent, acked;
 	bool asked;
 	bool quiet; /* no segments until dry() */
-	struct ddps_timer quiet_timer;
 
 	struct ddps_sd_stats stats;
+	struct ddps_timer quiet_timer[]; /* one, where the backend has no acks */
 };
 
 struct ddps_sd_provider {
@@ -209,6 +214,7 @@ struct ddps_sd_provider {
 	} slot[3];			    /* by backend; the last: another one */
 	bool other_connects, other_listens; /* whatever the URI says */
 	struct ddps_sd_carrier_list carriers;
+	struct ddps_seg *seg; /* for the next carrier that sends; or NULL */
 };
 
 /* ---- sd_provider.c ---- */
@@ -225,6 +231,8 @@ struct ddps_sd_carrier *ddps_sd_carrier_new(struct ddps_env *env, struct ddps_sd
 void ddps_sd_carrier_free(struct ddps_sd_carrier *c);
 /* The association is up and set in @c.  0, or DDPS_E_* and @why filled. */
 int ddps_sd_carrier_begin(struct ddps_sd_carrier *c, struct ddps_error *why);
+/* What it is called from now on; copied.  0 or DDPS_E_NOMEM. */
+int ddps_sd_carrier_name(struct ddps_sd_carrier *c, const char *peer, const char *local);
 /* Put @s into the queue; it is started when the association and the limit permit. */
 void ddps_sd_carrier_wait(struct ddps_sd_carrier *c, struct ddps_sd_session *s);
 void ddps_sd_carrier_start_waiting(struct ddps_sd_carrier *c);
@@ -274,6 +282,8 @@ void ddps_sd_tx_segments(struct ddps_sd_pair *p);
 void ddps_sd_tx_kick(struct ddps_sd_pair *p);
 /* Copy the payload of a segment of @p that SCTP has not taken yet.  0 or DDPS_E_NOMEM. */
 int ddps_sd_tx_keep_copy(struct ddps_sd_pair *p);
+/* Give the room for a segment back, unless one is in it. */
+void ddps_sd_tx_rest(struct ddps_sd_carrier *c);
 /* The segment in tx_seg was taken over, or is given up. */
 void ddps_sd_tx_let_go(struct ddps_sd_carrier *c);
 void ddps_sd_tx_run(struct ddps_sd_carrier *c);
@@ -286,6 +296,8 @@ enum ddps_sd_patience {
 	DDPS_SD_NOW	  /* none from now on */
 };
 
+/* Where acknowledgements have to be asked for: have no segments sent in a while; or not. */
+void ddps_sd_tx_hush(struct ddps_sd_carrier *c, bool soon);
 /* Call tx_check when more is acknowledged. */
 void ddps_sd_tx_wait_dry(struct ddps_sd_pair *p, enum ddps_sd_patience patience);
 void ddps_sd_tx_dry(struct ddps_sd_carrier *c);

@@ -17,7 +17,7 @@ struct ddps_sd_pair *ddps_sd_pair_find(const struct ddps_sd_carrier *c, unsigned
 
 static int table_grow(struct ddps_sd_carrier *c, unsigned stream)
 {
-	unsigned size = c->npairs_size ? c->npairs_size : 16;
+	unsigned size = c->npairs_size ? c->npairs_size : 2;
 	struct ddps_sd_pair **pairs;
 
 	while (size <= stream)
@@ -36,14 +36,18 @@ static int table_grow(struct ddps_sd_carrier *c, unsigned stream)
 
 bool ddps_sd_pair_answered(const struct ddps_sd_carrier *c, unsigned stream)
 {
-	return c->answered[stream / 8] >> (stream % 8) & 1;
+	return c->mute || (c->answered && c->answered[stream / 8] >> (stream % 8) & 1);
 }
 
 static void answered_set(struct ddps_sd_carrier *c, unsigned stream, bool on)
 {
 	uint8_t bit = (uint8_t)(1u << (stream % 8));
 
-	if (on)
+	if (on && !c->answered)
+		c->answered = calloc(c->usable / 8 + 1, 1);
+	if (!c->answered)
+		c->mute |= on;
+	else if (on)
 		c->answered[stream / 8] |= bit;
 	else
 		c->answered[stream / 8] &= (uint8_t)~bit;
@@ -137,7 +141,7 @@ static void fail_session(struct ddps_sd_pair *p, enum ddps_sd_state old,
 	struct ddps_error e = why ? *why : illegal(m, old);
 
 	ddps_log(&p->carrier->env->log, p->sess ? DDPS_LOG_WARN : DDPS_LOG_DEBUG, "sctp",
-		 "%s stream %u: %s", p->carrier->info.peer, p->stream, e.text);
+		 "%s stream %u: %s", p->carrier->peer, p->stream, e.text);
 	if (p->sess)
 		ddps_sd_session_end(p->sess, &e);
 }
@@ -250,7 +254,7 @@ static void entered(struct ddps_sd_pair *p, enum ddps_sd_state old, enum ddps_sd
 	enum ddps_sd_state now = p->sm.state;
 	struct ddps_sd_listener *l = c->listener;
 
-	ddps_log(&c->env->log, DDPS_LOG_DEBUG, "sctp", "%s stream %u: %s -%s-> %s", c->info.peer,
+	ddps_log(&c->env->log, DDPS_LOG_DEBUG, "sctp", "%s stream %u: %s -%s-> %s", c->peer,
 		 p->stream, ddps_sd_state_name(old), ddps_sd_event_name(ev),
 		 ddps_sd_state_name(now));
 	if (now == DDPS_SD_A1)

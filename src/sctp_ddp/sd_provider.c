@@ -165,6 +165,7 @@ static int new_carrier(struct ddps_env *env, struct ddps_sd_provider *prov, int 
 {
 	const struct ddps_sd_backend *b = prov->slot[slot].b;
 	struct ddps_sd_carrier *c = ddps_sd_carrier_new(env, prov, b);
+	char peer[72];
 	int err;
 
 	if (!c) {
@@ -172,9 +173,13 @@ static int new_carrier(struct ddps_env *env, struct ddps_sd_provider *prov, int 
 		return DDPS_E_NOMEM;
 	}
 	c->goal = goal;
-	ddps_addr_text(sa, c->info.peer, sizeof(c->info.peer));
-	ddps_log(&env->log, DDPS_LOG_INFO, "sctp", "%s: connecting, backend %s", c->info.peer,
-		 b->name);
+	ddps_addr_text(sa, peer, sizeof(peer));
+	err = ddps_sd_carrier_name(c, peer, "");
+	if (err < 0) {
+		ddps_sd_carrier_free(c);
+		return err;
+	}
+	ddps_log(&env->log, DDPS_LOG_INFO, "sctp", "%s: connecting, backend %s", c->peer, b->name);
 	err = b->connect(env, &prov->slot[slot].ctx, uri, sa, sa_len, connect_ms,
 			 &ddps_sd_carrier_up, c, &c->assoc);
 	if (err < 0) {
@@ -275,7 +280,7 @@ static bool make_room(struct ddps_sd_listener *l)
 	return true;
 }
 
-/* @c->info is there: count it as one that has not asked for anything yet. */
+/* @c is there: count it as one that has not asked for anything yet. */
 static int begin(struct ddps_sd_listener *l, struct ddps_sd_carrier *c, struct ddps_error *why)
 {
 	int err = ddps_sd_carrier_begin(c, why);
@@ -283,7 +288,7 @@ static int begin(struct ddps_sd_listener *l, struct ddps_sd_carrier *c, struct d
 	if (err < 0)
 		return err;
 	c->share.owner = c;
-	err = ddps_shares_add(&l->silent, &c->share, ddps_share_net_text(c->info.peer));
+	err = ddps_shares_add(&l->silent, &c->share, ddps_share_net_text(c->peer));
 	if (err < 0)
 		*why = ddps_error_make(err, 0, "no memory for an association");
 	return err;
@@ -345,7 +350,7 @@ static void adopt(struct ddps_sd_provider *prov, struct ddps_sd_listener *l)
 	port = strrchr(addr, ':');
 	TAILQ_FOREACH(c, &prov->carriers, link)
 	{
-		const char *own = strrchr(c->info.local, ':');
+		const char *own = strrchr(c->local, ':');
 
 		if (!c->listener && !c->goal && c->b == l->b && c->state == DDPS_SD_UP && own &&
 		    port && !strcmp(own, port)) {
@@ -447,6 +452,7 @@ static void sctp_fini(struct ddps_env *env)
 	for (size_t i = 0; i < sizeof(prov->slot) / sizeof(prov->slot[0]); i++)
 		if (prov->slot[i].ctx)
 			prov->slot[i].b->fini(env, prov->slot[i].ctx);
+	free(prov->seg);
 	free(prov);
 	env->sctp = NULL;
 }

@@ -9,8 +9,8 @@
 static void drop(struct ddps_sd_carrier *c, uint16_t stream, const char *why)
 {
 	c->stats.dropped++;
-	ddps_log(&c->env->log, DDPS_LOG_DEBUG, "sctp", "%s stream %u: dropped: %s", c->info.peer,
-		 stream, why);
+	ddps_log(&c->env->log, DDPS_LOG_DEBUG, "sctp", "%s stream %u: dropped: %s", c->peer, stream,
+		 why);
 }
 
 static void fail_pair(struct ddps_sd_pair *p, const struct ddps_error *e)
@@ -86,7 +86,7 @@ void ddps_sd_rx_pressure(struct ddps_sd_pair *p)
 		ddps_timer_after(c->env->loop, &c->pause_timer, DDPS_SD_PAUSE_MS);
 	else
 		ddps_timer_stop(c->env->loop, &c->pause_timer);
-	ddps_log(&c->env->log, DDPS_LOG_INFO, "sctp", "%s: association %s", c->info.peer,
+	ddps_log(&c->env->log, DDPS_LOG_INFO, "sctp", "%s: association %s", c->peer,
 		 c->paused ? "takes nothing while a session lacks receive buffers"
 			   : "takes messages again");
 	if (!c->b->keep)

@@ -62,7 +62,7 @@ void ddps_sd_session_end(struct ddps_sd_session *s, const struct ddps_error *e)
 	s->ended = true;
 	error = *e;
 	if (s->carrier && !error.peer[0])
-		memcpy(error.peer, s->carrier->info.peer, sizeof(error.peer));
+		strncpy(error.peer, s->carrier->peer, sizeof(error.peer) - 1);
 	ddps_error_keep(&s->error, &error);
 	detach(s);
 	ddps_task_post(s->env->loop, &s->task);
@@ -201,7 +201,7 @@ static size_t op_mulpdu(struct ddps_llp *llp)
 {
 	struct ddps_sd_session *s = from_llp(llp);
 
-	return ddps_sd_mulpdu(s->carrier ? s->carrier->info.max_user_data : 0, s->param.max_mulpdu);
+	return ddps_sd_mulpdu(s->carrier ? s->carrier->max_user_data : 0, s->param.max_mulpdu);
 }
 
 static void op_resume(struct ddps_llp *llp)
@@ -284,11 +284,11 @@ static void op_info(struct ddps_llp *llp, struct ddps_conn_info *info)
 	info->mulpdu = (uint32_t)op_mulpdu(llp);
 	if (!c)
 		return;
-	memcpy(info->local, c->info.local, sizeof(info->local));
-	memcpy(info->peer, c->info.peer, sizeof(info->peer));
+	strncpy(info->local, c->local, sizeof(info->local) - 1);
+	strncpy(info->peer, c->peer, sizeof(info->peer) - 1);
 	strncpy(info->sctp.backend, c->b->name, sizeof(info->sctp.backend) - 1);
 	info->sctp.stream = s->pair ? s->pair->stream : 0;
-	info->sctp.encap = c->info.encap;
+	info->sctp.encap = c->encap;
 }
 
 /* The association of @llp, if its backend can tell of it. */

@@ -28,12 +28,22 @@ static void ask_carrier(struct ddps_sd_carrier *c)
 	c->b->ask_dry(c->assoc);
 }
 
+void ddps_sd_tx_hush(struct ddps_sd_carrier *c, bool soon)
+{
+	if (c->b->acks)
+		return;
+	if (!soon)
+		ddps_timer_stop(c->env->loop, c->quiet_timer);
+	else if (!c->quiet_timer->on)
+		ddps_timer_after(c->env->loop, c->quiet_timer, QUIET_MS);
+}
+
 void ddps_sd_tx_wait_dry(struct ddps_sd_pair *p, enum ddps_sd_patience patience)
 {
 	struct ddps_sd_carrier *c = p->carrier;
 
-	if (patience == DDPS_SD_SOON && !c->quiet_timer.on && !c->b->acks)
-		ddps_timer_after(c->env->loop, &c->quiet_timer, QUIET_MS);
+	if (patience == DDPS_SD_SOON)
+		ddps_sd_tx_hush(c, true);
 	if (patience == DDPS_SD_NOW && !c->b->acks)
 		c->quiet = true;
 	if (!p->in_dry) {
@@ -62,7 +72,7 @@ void ddps_sd_tx_dry(struct ddps_sd_carrier *c)
 		return;
 	c->asked = false;
 	c->quiet = false;
-	ddps_timer_stop(c->env->loop, &c->quiet_timer);
+	ddps_sd_tx_hush(c, false);
 	ddps_sd_tx_acked(c, c->sent); /* also what was handed over since it was asked for */
 }
 
@@ -150,8 +160,8 @@ static int hand_over(struct ddps_sd_pair *p, uint32_t ppid, const struct iovec *
 		c->blocked = true;
 	} else if (err < 0) {
 		c->broken = true;
-		ddps_log(&c->env->log, DDPS_LOG_WARN, "sctp", "%s stream %u: send: %s",
-			 c->info.peer, p->stream, ddps_strerror(err));
+		ddps_log(&c->env->log, DDPS_LOG_WARN, "sctp", "%s stream %u: send: %s", c->peer,
+			 p->stream, ddps_strerror(err));
 	} else {
 		p->last_seq = ++c->sent;
 		p->tx++;
@@ -162,7 +172,7 @@ static int hand_over(struct ddps_sd_pair *p, uint32_t ppid, const struct iovec *
 static void control_sent(struct ddps_sd_pair *p, uint16_t code)
 {
 	ddps_log(&p->carrier->env->log, DDPS_LOG_DEBUG, "sctp", "%s stream %u: sent %s",
-		 p->carrier->info.peer, p->stream, ddps_sd_code_name(code));
+		 p->carrier->peer, p->stream, ddps_sd_code_name(code));
 	if (!p->ctl) {
 		p->term_due = false;
 		return;
@@ -206,17 +216,48 @@ static bool can_send(const struct ddps_sd_pair *p)
 	       (p->sm.state == DDPS_SD_OPEN || p->sm.state == DDPS_SD_PEER_DONE);
 }
 
+static bool have_room(struct ddps_sd_carrier *c)
+{
+	struct ddps_sd_provider *prov = c->prov;
+
+	if (!c->tx_seg) {
+		c->tx_seg = prov->seg ? prov->seg : malloc(sizeof *c->tx_seg);
+		prov->seg = NULL;
+	}
+	return c->tx_seg;
+}
+
+void ddps_sd_tx_rest(struct ddps_sd_carrier *c)
+{
+	if (c->tx_pair)
+		return;
+	if (c->prov->seg)
+		free(c->tx_seg);
+	else
+		c->prov->seg = c->tx_seg;
+	c->tx_seg = NULL;
+}
+
+/* @e ends the session. */
+static bool pull_failed(struct ddps_sd_pair *p, struct ddps_error e)
+{
+	ddps_sd_session_end(p->sess, &e);
+	ddps_sd_pair_give_up(p);
+	return false;
+}
+
 /* Have a segment in tx_seg.  false: none now. */
 static bool pull(struct ddps_sd_pair *p)
 {
 	struct ddps_sd_carrier *c = p->carrier;
 	struct ddps_sd_session *s = p->sess;
 	size_t mulpdu = s->llp.ops->mulpdu(&s->llp);
-	struct ddps_error e;
 
 	if (c->tx_pair == p)
 		return true;
-	p->want_seg = s->llp.data->tx_next(s->llp.data_user, &c->tx_seg, mulpdu) > 0;
+	if (!have_room(c))
+		return pull_failed(p, ddps_error_make(DDPS_E_NOMEM, 0, "no memory for a segment"));
+	p->want_seg = s->llp.data->tx_next(s->llp.data_user, c->tx_seg, mulpdu) > 0;
 	if (p->sess != s)
 		return false;
 	if (!p->want_seg) {
@@ -226,13 +267,11 @@ static bool pull(struct ddps_sd_pair *p)
 		}
 		return false;
 	}
-	if (c->tx_seg.hdr_len + c->tx_seg.pay_len > mulpdu) { /* [5043-9-4] */
-		e = ddps_error_make(DDPS_E_TOO_LONG, 0, "segment of %zu octets, MULPDU is %zu",
-				    c->tx_seg.hdr_len + c->tx_seg.pay_len, mulpdu);
-		ddps_sd_session_end(s, &e);
-		ddps_sd_pair_give_up(p);
-		return false;
-	}
+	if (c->tx_seg->hdr_len + c->tx_seg->pay_len > mulpdu) /* [5043-9-4] */
+		return pull_failed(p, ddps_error_make(DDPS_E_TOO_LONG, 0,
+						      "segment of %zu octets, MULPDU is %zu",
+						      c->tx_seg->hdr_len + c->tx_seg->pay_len,
+						      mulpdu));
 	return true;
 }
 
@@ -243,12 +282,14 @@ void ddps_sd_tx_let_go(struct ddps_sd_carrier *c)
 	c->tx_pair = NULL;
 	free(c->tx_copy);
 	c->tx_copy = NULL;
+	if (!c->running)
+		ddps_sd_tx_rest(c);
 }
 
 int ddps_sd_tx_keep_copy(struct ddps_sd_pair *p)
 {
 	struct ddps_sd_carrier *c = p->carrier;
-	struct ddps_seg *seg = &c->tx_seg;
+	struct ddps_seg *seg = c->tx_seg;
 	size_t at = 0;
 
 	if (c->tx_pair != p || c->tx_copy || !seg->pay_len)
@@ -265,7 +306,7 @@ int ddps_sd_tx_keep_copy(struct ddps_sd_pair *p)
 
 static int send_segment(struct ddps_sd_pair *p)
 {
-	const struct ddps_seg *seg = &p->carrier->tx_seg;
+	const struct ddps_seg *seg = p->carrier->tx_seg;
 	uint8_t ssn[DDPS_SD_SSN_LEN] = { (uint8_t)(p->tx >> 8), (uint8_t)p->tx };
 	struct iovec iov[DDPS_SEG_IOV_MAX + 2];
 	int n = 0;
@@ -288,14 +329,14 @@ static bool segment_step(struct ddps_sd_pair *p, struct ddps_sd_session *s)
 	err = send_segment(p);
 	if (err == DDPS_E_AGAIN) { /* it stays pulled, and is the first to go on */
 		c->tx_pair = p;
-		ddps_llp_lend(c->env, &s->llp, c->tx_seg.pay_len && !c->tx_copy);
+		ddps_llp_lend(c->env, &s->llp, c->tx_seg->pay_len && !c->tx_copy);
 		if (p->in_seg) /* posted meanwhile */
 			TAILQ_REMOVE(&c->seg, p, seg_link);
 		p->in_seg = true;
 		TAILQ_INSERT_HEAD(&c->seg, p, seg_link);
 		return false;
 	}
-	c->turn += c->tx_seg.hdr_len + c->tx_seg.pay_len;
+	c->turn += c->tx_seg->hdr_len + c->tx_seg->pay_len;
 	p->turns = c->turns;
 	ddps_sd_tx_let_go(c);
 	if (err < 0)
@@ -390,6 +431,7 @@ void ddps_sd_tx_run(struct ddps_sd_carrier *c)
 			break;
 	}
 	c->running = false;
+	ddps_sd_tx_rest(c);
 	if (c->sent != before && c->b->flush)
 		c->b->flush(c->assoc);
 }
@@ -419,5 +461,5 @@ void ddps_sd_tx_restart(struct ddps_sd_carrier *c)
 {
 	c->acked = c->sent;
 	c->asked = c->quiet = c->blocked = false;
-	ddps_timer_stop(c->env->loop, &c->quiet_timer);
+	ddps_sd_tx_hush(c, false);
 }

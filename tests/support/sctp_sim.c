@@ -43,6 +43,7 @@ struct sim {
 	size_t n, size;
 
 	struct ddps_sent s;
+	struct ddps_sent_conf conf;
 	struct ddps_sent_path p;
 	uint64_t unsent, packets;
 
@@ -434,20 +435,20 @@ static void turn(struct sim *m)
 
 static void start(struct sim *m)
 {
-	struct ddps_sent_conf conf = { .rto_initial = SIM_SEC,
-				       .rto_max = 60 * SIM_SEC,
-				       .rto_min = m->c->rto_min,
-				       .grain = GRAIN };
 	struct ddps_pmtu_limits lim = ddps_pmtu_limits(false, true, 1500);
 	uint32_t first = FIRST_TSN;
 
+	m->conf = (struct ddps_sent_conf){ .rto_initial = SIM_SEC,
+					   .rto_max = 60 * SIM_SEC,
+					   .rto_min = m->c->rto_min,
+					   .grain = GRAIN };
 	m->seed = m->c->seed * 2654435761u + 88172645463325252ull;
 	m->now = SIM_SEC;
 	m->have = calloc(MAP, 1);
 	cr_assert_not_null(m->have);
 	m->cum = m->top = first - 1;
 	m->unsent = m->c->octets;
-	ddps_sent_init(&m->s, &conf, first, m->c->a_rwnd ? m->c->a_rwnd : 16 << 20, acked, m);
+	ddps_sent_init(&m->s, &m->conf, first, m->c->a_rwnd ? m->c->a_rwnd : 16 << 20, acked, m);
 	ddps_sent_path_init(&m->s, &m->p, 0, &lim, OVERHEAD);
 	ddps_sent_rtt(&m->s, &m->p, 2 * m->c->delay + 100000, m->now); /* of INIT */
 	ddps_pmtu_start(&m->p.pmtu, 0, m->now);

@@ -57,7 +57,7 @@ Test(sctp_rto, follows_the_samples, .init = setup, .fini = fini,
 {
 	struct ddps_sent_path *p = &w.p[0];
 
-	cr_expect_eq(ddps_sent_rto(&w.s, p), w.s.conf.rto_initial);
+	cr_expect_eq(ddps_sent_rto(&w.s, p), w.s.conf->rto_initial);
 	send(100);
 	w.now += 800 * MS;
 	ack(w.s.next - 1);
@@ -76,8 +76,8 @@ Test(sctp_rto, follows_the_samples, .init = setup, .fini = fini,
 	}
 	cr_expect(p->rttvar > 0);
 	cr_expect_geq(ddps_sent_rto(&w.s, p), 200 * MS); /* the floor */
-	ddps_sent_rtt(&w.s, p, w.s.conf.rto_max, w.now);
-	cr_expect_eq(ddps_sent_rto(&w.s, p), w.s.conf.rto_max); /* the ceiling */
+	ddps_sent_rtt(&w.s, p, w.s.conf->rto_max, w.now);
+	cr_expect_eq(ddps_sent_rto(&w.s, p), w.s.conf->rto_max); /* the ceiling */
 }
 
 /* Karn: of what was sent twice nobody knows which one is acknowledged. */

@@ -62,7 +62,16 @@ static inline uint64_t ddps_sent_window(const struct ddps_sent *s)
 }
 
 /* tx_ring.c */
+#define DDPS_SENT_RING_FIRST 8u		 /* whoever sends little needs no more */
 int ddps_sent_grow(struct ddps_sent *s); /* 0 or DDPS_E_NOMEM */
+void ddps_sent_ring_free(struct ddps_sent *s);
+/* Nothing is outstanding: a small ring may serve another association meanwhile. */
+static inline void ddps_sent_ring_rest(struct ddps_sent *s)
+{
+	if (s->next - s->cum == 1 && s->mask == DDPS_SENT_RING_FIRST - 1 && !s->on &&
+	    s->conf->spares)
+		ddps_sent_ring_free(s);
+}
 void ddps_sent_link(struct ddps_sent *s, struct ddps_sent_path *p, uint32_t tsn);
 void ddps_sent_unflight(struct ddps_sent *s, uint32_t tsn);
 void ddps_sent_unlost(struct ddps_sent *s, uint32_t tsn);

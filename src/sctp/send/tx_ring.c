@@ -3,9 +3,6 @@
 #include "sctp/send/tx_in.h"
 #include <ddpsess/err.h>
 #include <stdlib.h>
-#include <string.h>
-
-#define RING_FIRST 8u /* an idle association has sent little */
 
 /* ---- the bitmap of what is lost ---- */
 
@@ -61,25 +58,64 @@ bool ddps_sent_lowest(struct ddps_sent *s, uint32_t from, uint32_t *tsn)
 
 /* ---- the ring ---- */
 
+#define SPARES_MAX 256u
+
+void ddps_sent_ring_free(struct ddps_sent *s)
+{
+	struct ddps_sent_spares *sp = s->conf->spares;
+
+	if (sp && s->mask == DDPS_SENT_RING_FIRST - 1 && sp->n < SPARES_MAX) {
+		*(void **)s->ring = sp->first;
+		sp->first = s->ring;
+		sp->n++;
+	} else {
+		free(s->ring);
+	}
+	s->ring = NULL;
+	s->lost = s->lost_top = NULL;
+	s->mask = 0;
+}
+
+void ddps_sent_spares_free(struct ddps_sent_spares *sp)
+{
+	while (sp->first) {
+		void *ring = sp->first;
+
+		sp->first = *(void **)ring;
+		free(ring);
+	}
+	sp->n = 0;
+}
+
+/* Its bitmaps are clear; of a spare one nothing else is. */
+static struct ddps_sent_slot *ring_new(struct ddps_sent_spares *sp, uint32_t size)
+{
+	uint32_t words = (size + 63) / 64;
+	void *ring = sp && size == DDPS_SENT_RING_FIRST ? sp->first : NULL;
+
+	if (!ring)
+		return calloc(1, size * sizeof(struct ddps_sent_slot) +
+					 (words + (words + 63) / 64) * sizeof(uint64_t));
+	sp->first = *(void **)ring;
+	sp->n--;
+	return ring;
+}
+
 int ddps_sent_grow(struct ddps_sent *s)
 {
-	uint32_t size = s->mask ? 2 * (s->mask + 1) : RING_FIRST;
-	struct ddps_sent_slot *ring = calloc(size, sizeof *ring);
-	uint64_t *lost = calloc((size + 63) / 64, sizeof *lost);
+	uint32_t size = s->mask ? 2 * (s->mask + 1) : DDPS_SENT_RING_FIRST;
+	struct ddps_sent_slot *ring = ring_new(s->conf->spares, size);
 
-	if (!ring || !lost) {
-		free(ring);
-		free(lost);
+	if (!ring)
 		return DDPS_E_NOMEM;
-	}
 	for (uint32_t t = s->cum + 1; t != s->next; t++)
 		ring[t & (size - 1)] = *ddps_sent_slot(s, t);
-	free(s->ring);
-	free(s->lost);
+	if (s->ring)
+		ddps_sent_ring_free(s);
 	s->ring = ring;
-	s->lost = lost;
+	s->lost = (uint64_t *)(ring + size);
+	s->lost_top = s->lost + (size + 63) / 64;
 	s->mask = size - 1;
-	memset(s->lost_top, 0, sizeof s->lost_top);
 	for (uint32_t t = s->cum + 1; t != s->next; t++)
 		if (ddps_sent_slot(s, t)->state == SLOT_LOST)
 			bit_set(s, t & s->mask);

@@ -394,5 +394,6 @@ enum ddps_sent_verdict ddps_sent_sack(struct ddps_sent *s, const struct ddps_sen
 	for (unsigned i = 0; i < DDPS_SENT_PATHS; i++)
 		if (s->path[i] && (s->path[i]->got.delivered || s->path[i]->got.spurious))
 			path_news(s, s->path[i], now, news);
+	ddps_sent_ring_rest(s);
 	return DDPS_SENT_TAKEN;
 }

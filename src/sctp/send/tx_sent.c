@@ -12,7 +12,7 @@ void ddps_sent_init(struct ddps_sent *s, const struct ddps_sent_conf *conf, uint
 		    void *user)
 {
 	memset(s, 0, sizeof *s);
-	s->conf = *conf;
+	s->conf = conf;
 	s->next = first;
 	s->cum = first - 1;
 	s->a_rwnd = a_rwnd;
@@ -22,16 +22,14 @@ void ddps_sent_init(struct ddps_sent *s, const struct ddps_sent_conf *conf, uint
 
 static void release(struct ddps_sent *s)
 {
-	free(s->ring);
-	free(s->lost);
+	if (s->ring)
+		ddps_sent_ring_free(s);
 	free(s->runs);
 	free(s->spare);
 	free(s->hist);
-	s->ring = NULL;
-	s->lost = NULL;
 	s->runs = s->spare = NULL;
 	s->hist = NULL;
-	s->mask = s->runs_size = s->nruns = 0;
+	s->runs_size = s->nruns = 0;
 }
 
 void ddps_sent_fini(struct ddps_sent *s)
@@ -58,9 +56,9 @@ static uint32_t smss_of(const struct ddps_sent_path *p)
 
 static void path_reset(struct ddps_sent *s, struct ddps_sent_path *p)
 {
-	ddps_cc_init(&p->cc, smss_of(p), s->conf.grain);
+	ddps_cc_init(&p->cc, smss_of(p), s->conf->grain);
 	p->srtt = p->rttvar = p->min_rtt = 0;
-	p->rto = s->conf.rto_initial;
+	p->rto = s->conf->rto_initial;
 	p->min_at = p->min_cur = p->min_last = 0;
 	p->rack_pn = p->rack_rtt = p->fack = 0;
 	p->reo_mult = 1;
@@ -146,10 +144,10 @@ static enum ddps_sent_what zero_window(struct ddps_sent *s, struct ddps_sent_pat
 	}
 	if (s->zero_at)
 		return DDPS_SENT_NOTHING;
-	for (uint32_t i = 0; i < s->zero_n && wait < s->conf.rto_max; i++)
+	for (uint32_t i = 0; i < s->zero_n && wait < s->conf->rto_max; i++)
 		wait *= 2;
 	s->zero_on = p;
-	s->zero_at = now + (wait < s->conf.rto_max ? wait : s->conf.rto_max);
+	s->zero_at = now + (wait < s->conf->rto_max ? wait : s->conf->rto_max);
 	return DDPS_SENT_NOTHING;
 }
 

@@ -20,8 +20,9 @@
  *	SACK:	ddps_sent_sack(s, &sack, now, &news);
  *	timer:	per path, when ddps_sent_deadline() has come: ddps_sent_timer(), then _may() again
  *
- * An object of 0.5 kB an association and 0.8 kB a path; a ring (48 octets a TSN outstanding, and
- * at most 65,535 of them) is allocated with the first chunk.  ddps_sent_rest() frees it.
+ * An object of 0.3 kB an association and 0.7 kB a path; a ring (48 octets a TSN outstanding, and
+ * at most 65,535 of them) is there from the first chunk on.  A small one goes back to the spare ones as
+ * soon as nothing is outstanding; ddps_sent_rest() frees any.
  *
  * Time is in nanoseconds of a clock that never goes back; "size" is the octets of a whole chunk
  * with header and pad, "len" is its user data.  No I/O, no globals.  One thread at a time; a
@@ -39,7 +40,16 @@ struct ddps_sent_conf {
 	uint64_t rto_initial, rto_max;
 	uint64_t rto_min; /* 0: 200 ms if the peer answers the I bit immediately, else 400 ms */
 	uint64_t grain;	  /* how late a timer may fire; 128 us is usual */
+	struct ddps_sent_spares *spares; /* shared by associations of one thread; may be NULL */
 };
+
+/* Rings that nobody uses just now.  All zeros: none. */
+struct ddps_sent_spares {
+	void *first;
+	unsigned n;
+};
+
+void ddps_sent_spares_free(struct ddps_sent_spares *sp);
 
 /* One path.  Read what is said to be readable; write nothing. */
 struct ddps_sent_path {
@@ -106,15 +116,15 @@ struct ddps_sent {
 	uint64_t steps; /* slots and blocks looked at, ever: the cost, for tests */
 
 	/* private */
-	struct ddps_sent_conf conf;
+	const struct ddps_sent_conf *conf;
 	void (*acked)(void *user, uint32_t tsn, void *chunk);
 	void *user;
 	struct ddps_sent_path *path[DDPS_SENT_PATHS];
 	struct ddps_sent_slot *ring; /* slot of a TSN: its low bits */
 	uint32_t mask;		     /* of the ring; 0: none */
-	uint64_t *lost;		     /* bitmap over the ring */
-	uint64_t lost_top[16];	     /* which words of it are not 0 */
-	struct ddps_sent_run *runs;  /* acked by gap blocks, above cum, in order */
+	/* Behind the ring, a bitmap over it, and one of that: which words of it are not 0. */
+	uint64_t *lost, *lost_top;
+	struct ddps_sent_run *runs; /* acked by gap blocks, above cum, in order */
 	struct ddps_sent_run *spare;
 	uint32_t nruns, runs_size;
 	uint32_t told;		       /* TSN up to which the last SACK reports */
@@ -135,6 +145,7 @@ struct ddps_sent {
 
 /**
  * ddps_sent_init - nothing sent yet
+ * @conf:   borrowed until ddps_sent_fini()
  * @first:  TSN of the first chunk
  * @a_rwnd: of the peer's INIT or INIT ACK
  * @acked:  called for each chunk, in the order of TSNs, as soon as the cumulative TSN ack covers

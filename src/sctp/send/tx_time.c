@@ -16,8 +16,8 @@
 
 static uint64_t rto_min(const struct ddps_sent *s)
 {
-	if (s->conf.rto_min)
-		return s->conf.rto_min;
+	if (s->conf->rto_min)
+		return s->conf->rto_min;
 	return s->i_answered ? RTO_MIN : RTO_MIN_LAZY;
 }
 
@@ -29,9 +29,9 @@ uint64_t ddps_sent_rto(const struct ddps_sent *s, const struct ddps_sent_path *p
 		rto = p->srtt + 4 * p->rttvar;
 		rto = rto < rto_min(s) ? rto_min(s) : rto;
 	}
-	for (uint32_t i = 0; i < p->backoff && rto < s->conf.rto_max; i++)
+	for (uint32_t i = 0; i < p->backoff && rto < s->conf->rto_max; i++)
 		rto *= 2;
-	return rto < s->conf.rto_max ? rto : s->conf.rto_max;
+	return rto < s->conf->rto_max ? rto : s->conf->rto_max;
 }
 
 void ddps_sent_sample(struct ddps_sent *s, struct ddps_sent_path *p, uint64_t rtt)
@@ -47,8 +47,8 @@ void ddps_sent_sample(struct ddps_sent *s, struct ddps_sent_path *p, uint64_t rt
 		p->srtt = rtt;
 		p->rttvar = rtt / 2;
 	}
-	if (p->rttvar < s->conf.grain / 4) /* 9260-6.3.1-d2 */
-		p->rttvar = s->conf.grain / 4;
+	if (p->rttvar < s->conf->grain / 4) /* 9260-6.3.1-d2 */
+		p->rttvar = s->conf->grain / 4;
 	p->backoff = 0;
 	p->sampled = true;
 	p->rto = ddps_sent_rto(s, p);
@@ -196,7 +196,7 @@ void ddps_sent_detect(struct ddps_sent *s, struct ddps_sent_path *p, uint64_t no
 		if (c->pn >= p->rack_pn || unreported(s, p->head, c))
 			break;
 		if (due > now) {
-			p->reo_at = due > now + s->conf.grain / 2 ? due : now + s->conf.grain / 2;
+			p->reo_at = due > now + s->conf->grain / 2 ? due : now + s->conf->grain / 2;
 			break;
 		}
 		ddps_sent_lose(s, p, p->head, now);
@@ -219,7 +219,7 @@ void ddps_sent_arm_pto(struct ddps_sent *s, struct ddps_sent_path *p, uint64_t n
 	else if (!(last->flags & SLOT_I))
 		pto += PEER_DELAY;
 	else
-		pto += 2 * s->conf.grain > DDPS_MS ? 2 * s->conf.grain : DDPS_MS;
+		pto += 2 * s->conf->grain > DDPS_MS ? 2 * s->conf->grain : DDPS_MS;
 	p->pto_at = now + pto;
 	if (p->t3_at && p->pto_at > p->t3_at)
 		p->pto_at = p->t3_at;
