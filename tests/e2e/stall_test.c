@@ -399,6 +399,9 @@ static void joins(unsigned mib, unsigned sessions)
 	e.attr.sq_depth = e.attr.rq_depth = 64;
 	e.connect.setup_ms = 2000; /* others are given 5 s */
 	out = first_stalls(&e, mib, &first_a, &first_b);
+	/* All that fits is under way. */
+	for (unsigned i = 0; i < mib && sessions == 2; i++)
+		e2e_expect_wc(&e, &first_a, DDPS_OP_SEND, DDPS_WC_SUCCESS, BIG);
 	while (ddps_cq_poll(e.cq, &wc, 1) == 1)
 		cr_assert_eq(wc.status, DDPS_WC_SUCCESS);
 	e2e_connect(&e);
