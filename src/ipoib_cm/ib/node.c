@@ -80,7 +80,7 @@ static int ud_send(struct ddps_ipoib_port *port, const struct ddps_ipoib_lladdr 
 	struct ddps_ib_node *n = NODE(port);
 
 	if (to->qpn == DDPS_IPOIB_QPN_MCAST)
-		return ddps_ib_node_to_group(n, to->gid, frame, len);
+		return ddps_togroup(&n->to_group, to->gid, frame, len, n->now);
 	if (!path || !is_unicast(path->addr))
 		return DDPS_E_ADDRESS;
 	return ddps_ib_node_ud(n, (uint16_t)path->addr, 0, NULL, to->qpn, frame, len);
@@ -285,7 +285,10 @@ static int start_client(struct ddps_ib_node *n)
 	if (ddps_ipoib_mgid_broadcast(c.broadcast, n->cfg.pkey, n->cfg.scope))
 		return DDPS_E_INVAL;
 	n->sac = ddps_sac_new(&c);
-	return n->sac ? 0 : DDPS_E_NOMEM;
+	if (!n->sac)
+		return DDPS_E_NOMEM;
+	ddps_ib_node_groups_new(n);
+	return 0;
 }
 
 static bool config_fits(const struct ddps_ib_node_config *c)
@@ -327,8 +330,7 @@ void ddps_ib_node_free(struct ddps_ib_node *n)
 	if (!n)
 		return;
 	ddps_ib_node_qps_free(n);
-	for (unsigned i = 0; i < DDPS_SAC_GROUPS; i++)
-		ddps_ib_node_drop_held(n, i);
+	ddps_togroup_drop(&n->to_group);
 	ddps_sac_free(n->sac);
 	ddps_sa_free(n->sa);
 	free(n);

@@ -12,8 +12,7 @@
 #include "ipoib_cm/ib/sa.h"
 #include "ipoib_cm/ib/sac.h"
 
-#define DDPS_IB_GSI_QPN	 1
-#define DDPS_IB_HELD_MAX 4 /* frames that wait for a group to be joined, each */
+#define DDPS_IB_GSI_QPN 1
 
 /* X(name, meaning) */
 #define DDPS_IB_NODE_STATS(X)                                                                      \

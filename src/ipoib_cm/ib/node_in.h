@@ -20,14 +20,6 @@ struct ib_slot {
 	struct ddps_ib_qp qp;
 };
 
-struct ib_held {
-	unsigned n;
-	struct {
-		uint8_t *data;
-		size_t len;
-	} frame[DDPS_IB_HELD_MAX];
-};
-
 struct ddps_ib_node {
 	struct ddps_ipoib_port port;
 	struct ddps_ib_node_config cfg;
@@ -41,7 +33,7 @@ struct ddps_ib_node {
 	struct ib_slot *waiting, **last_waiting; /* queue pairs for which there was no room */
 	uint32_t n_slot, n_busy, free, slot_mask;
 	unsigned slot_bits;
-	struct ib_held held[DDPS_SAC_GROUPS];
+	struct ddps_togroup to_group;
 	uint32_t ud_psn, gsi_psn;
 	struct ddps_ib_node_stats stats;
 };
@@ -56,9 +48,7 @@ void ddps_ib_node_mad(struct ddps_ib_node *n, uint16_t lid, const uint8_t *mad);
 
 /* ---- node_group.c ---- */
 extern const struct ddps_sac_ops ddps_ib_node_sac_ops;
-int ddps_ib_node_to_group(struct ddps_ib_node *n, const uint8_t *mgid, const void *frame,
-			  size_t len);
-void ddps_ib_node_drop_held(struct ddps_ib_node *n, unsigned group);
+void ddps_ib_node_groups_new(struct ddps_ib_node *n);
 
 /* ---- node_qp.c ---- */
 int ddps_ib_node_qps_new(struct ddps_ib_node *n);

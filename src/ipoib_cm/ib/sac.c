@@ -226,6 +226,14 @@ void ddps_sac_rx(struct ddps_sac *c, const uint8_t mad[DDPS_CM_MAD_LEN], uint64_
 		c->stats.sac_bad++; /* for the answer to a Delete nobody waits */
 }
 
+void ddps_sac_renew(struct ddps_sac *c, uint64_t now)
+{
+	for (unsigned i = 0; i < DDPS_SAC_GROUPS; i++)
+		ddps_sac_group_renew(c, &c->group[i], now);
+	c->inform[0].tid = c->inform[1].tid = 0;
+	c->inform_at = NEVER; /* again when the link is known */
+}
+
 static uint64_t sooner(uint64_t a, uint64_t b)
 {
 	return a < b ? a : b;

@@ -76,8 +76,42 @@ int ddps_sac_path(struct ddps_sac *c, const uint8_t gid[DDPS_IPOIB_GID_LEN], uin
 
 /* A MAD of class 3 from the administration, an answer or a report. */
 void ddps_sac_rx(struct ddps_sac *c, const uint8_t mad[DDPS_CM_MAD_LEN], uint64_t now);
+/*
+ * The administration has forgotten this port, or is another one: groups that are wanted are joined
+ * anew, others asked for when somebody sends, and subscriptions are made again.
+ */
+void ddps_sac_renew(struct ddps_sac *c, uint64_t now);
 uint64_t ddps_sac_due(const struct ddps_sac *c);
 void ddps_sac_tick(struct ddps_sac *c, uint64_t now);
 const struct ddps_sac_stats *ddps_sac_stats(const struct ddps_sac *c);
+
+/*
+ * Datagrams to groups (togroup.c): sent once the group is known and joined, a few of them held until
+ * then; what is for a group beyond the link that is not there goes to the routers'.
+ */
+#define DDPS_IB_HELD_MAX 4 /* frames that wait for a group to be joined, each */
+
+struct ddps_togroup {
+	struct ddps_sac *sac;
+	/* One datagram to a group that is joined; @group numbers it.  Return: 0 or why not. */
+	int (*send)(void *user, const struct ddps_sa_mcm *rec, unsigned group, const void *frame,
+		    size_t len);
+	void *user;
+	uint64_t *n_held, *n_none; /* counters: frames that waited; that were dropped */
+	struct {
+		unsigned n;
+		struct {
+			uint8_t *data;
+			size_t len;
+		} frame[DDPS_IB_HELD_MAX];
+	} held[DDPS_SAC_GROUPS];
+};
+
+/* Return: 0: it is sent or will be; or why not. */
+int ddps_togroup(struct ddps_togroup *t, const uint8_t *mgid, const void *frame, size_t len,
+		 uint64_t now);
+/* Of ddps_sac_ops.open: what waited for the group is sent, to the routers if need be. */
+void ddps_togroup_open(struct ddps_togroup *t, unsigned group, uint64_t now);
+void ddps_togroup_drop(struct ddps_togroup *t);
 
 #endif

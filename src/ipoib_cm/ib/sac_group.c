@@ -259,6 +259,18 @@ void ddps_sac_group_report(struct ddps_sac *c, uint16_t trap, const uint8_t *mgi
 	}
 }
 
+void ddps_sac_group_renew(struct ddps_sac *c, struct sac_group *g, uint64_t now)
+{
+	if (!g->used)
+		return;
+	if (g->want)
+		set_out(c, g, SAC_JOINING, now);
+	else if (g->state == SAC_ASKED || g->state == SAC_JOINING)
+		set_out(c, g, SAC_ASKED, now); /* somebody waits for it */
+	else
+		g->state = SAC_UNKNOWN;
+}
+
 uint64_t ddps_sac_group_due(const struct sac_group *g)
 {
 	if (!g->used)

@@ -56,6 +56,7 @@ void ddps_sac_send(struct ddps_sac *c, const uint8_t *mad);
 void ddps_sac_group_answer(struct ddps_sac *c, struct sac_group *g, const struct ddps_sa_head *h,
 			   const uint8_t *mad, uint64_t now);
 void ddps_sac_group_report(struct ddps_sac *c, uint16_t trap, const uint8_t *mgid, uint64_t now);
+void ddps_sac_group_renew(struct ddps_sac *c, struct sac_group *g, uint64_t now);
 void ddps_sac_group_tick(struct ddps_sac *c, struct sac_group *g, uint64_t now);
 uint64_t ddps_sac_group_due(const struct sac_group *g);
 
