@@ -3,6 +3,7 @@
 #include <criterion/criterion.h>
 #include <ddpsess/err.h>
 #include <ddpsess/ib_udp.h>
+#include <ddpsess/ib_verbs.h>
 #include <ddpsess/ipoib_sim.h>
 #include <stdlib.h>
 #include <string.h>
@@ -61,6 +62,7 @@ Test(ipoib_api, init_stays_in_the_callers_memory)
 	INIT_FILLS(ddps_ipoib_if_config);
 	INIT_FILLS(ddps_ipoib_sim_config);
 	INIT_FILLS(ddps_ib_udp_config);
+	INIT_FILLS(ddps_ib_verbs_config);
 }
 
 /* @make: 0 or an error, from a configuration that is larger than this release's. */

@@ -4,6 +4,7 @@
 #include <ddpsess/ib_rdmacm.h>
 #include <ddpsess/ib_udp.h>
 #include <ddpsess/ib_umad.h>
+#include <ddpsess/ib_verbs.h>
 #include <string.h>
 #include "ipoib_cm/iface/iface_in.h"
 #include "unit/ipoib_net_fixture.h"
@@ -18,6 +19,7 @@ Test(ipoib_promise, null_may_be_freed)
 	ddps_umad_close(NULL);
 	ddps_rdmacm_close(NULL);
 	ddps_ib_udp_free(NULL);
+	ddps_ib_verbs_free(NULL);
 	net_init(&net, 1, 1, 0);
 	ddps_ipoib_sim_if_kill(NULL, net.sim, 0);
 	net_fini(&net);
@@ -43,6 +45,19 @@ Test(ipoib_promise, defaults_are_those_of_the_header)
 		  c->idle_ns == 120 * SEC);
 	cr_expect(c->cm_timeout == 18 && c->cm_retries == 7);
 	net_fini(&net);
+}
+
+Test(ipoib_promise, defaults_of_a_port_of_an_adapter)
+{
+	struct ddps_ib_verbs_config c;
+
+	ddps_ib_verbs_config_init(&c);
+	cr_expect_null(c.device);
+	cr_expect(!c.port && !c.gid_index);
+	cr_expect_eq(c.pkey, 0xffff);
+	cr_expect_eq(c.scope, 2);
+	cr_expect_eq(c.max_qps, 512);
+	cr_expect(c.tx_octets == 16u << 20 && c.rx_octets == 16u << 20);
 }
 
 Test(ipoib_promise, defaults_of_a_port_over_udp)

@@ -12,6 +12,7 @@
 	X(umad_release_port)                                                                       \
 	X(umad_open_port)                                                                          \
 	X(umad_close_port)                                                                         \
+	X(umad_get_fd)                                                                             \
 	X(umad_register)                                                                           \
 	X(umad_size)                                                                               \
 	X(umad_get_mad)                                                                            \

@@ -1,0 +1,229 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The device and its port: which one, what state it is in, its tables of GIDs and P_Keys. */
+#include "ipoib_cm/verbs/vport_in.h"
+#include <endian.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+
+#define PKEY_DEFAULT 0xffff
+#define LMC_MAX	     7
+
+static int query(struct ddps_ib_verbs *v, uint8_t port, struct ibv_port_attr *a)
+{
+	memset(a, 0, sizeof(*a)); /* an older library fills in less */
+	return v->lib.query_port(v->ctx, port, (struct _compat_ibv_port_attr *)a);
+}
+
+static bool is_ib(const struct ibv_port_attr *a)
+{
+	return a->link_layer == IBV_LINK_LAYER_INFINIBAND ||
+	       a->link_layer == IBV_LINK_LAYER_UNSPECIFIED;
+}
+
+/* The port that was asked for, or the first of InfiniBand, an active one if there is one; 0: none. */
+static uint8_t choose_port(struct ddps_ib_verbs *v)
+{
+	struct ibv_device_attr dev;
+	uint8_t found = 0;
+
+	if (v->cfg.port)
+		return v->cfg.port;
+	if (v->lib.query_device(v->ctx, &dev))
+		return 0;
+	for (uint8_t i = 1; i && i <= dev.phys_port_cnt; i++) {
+		struct ibv_port_attr a;
+
+		if (query(v, i, &a) || !is_ib(&a))
+			continue;
+		if (a.state == IBV_PORT_ACTIVE)
+			return i;
+		found = found ? found : i;
+	}
+	return found;
+}
+
+/* Return: 0; DDPS_E_UNSUPPORTED: not this one; DDPS_E_SYSTEM. */
+static int open_one(struct ddps_ib_verbs *v, struct ibv_device *dev)
+{
+	snprintf(v->info.device, sizeof(v->info.device), "%s", v->lib.get_device_name(dev));
+	errno = 0;
+	v->ctx = v->lib.open_device(dev);
+	if (!v->ctx) {
+		int err = errno ? errno : EACCES;
+
+		ddps_vport_say(v, "device %s cannot be opened: %s; try: %s", v->info.device,
+			       strerror(err),
+			       err == EACCES || err == EPERM
+				       ? "root, or permission for /dev/infiniband/uverbs*"
+				       : "modprobe ib_uverbs");
+		errno = err;
+		return DDPS_E_SYSTEM;
+	}
+	v->info.node_guid = be64toh(v->lib.get_device_guid(dev));
+	v->info.port = choose_port(v);
+	if (v->info.port)
+		return 0;
+	ddps_vport_say(
+		v,
+		"device %s has no port with an InfiniBand link layer: a RoCE or iWARP adapter "
+		"cannot carry IPoIB; try: another device (ibv_devices)",
+		v->info.device);
+	v->lib.close_device(v->ctx);
+	v->ctx = NULL;
+	return DDPS_E_UNSUPPORTED;
+}
+
+static int open_device(struct ddps_ib_verbs *v)
+{
+	int n = 0, err = DDPS_E_UNSUPPORTED;
+	struct ibv_device **list;
+
+	list = v->lib.get_device_list(&n);
+	if (!list || !n)
+		ddps_vport_say(v, "no RDMA device on this machine; try: ibv_devices, modprobe "
+				  "ib_uverbs and the adapter's driver; --port ib needs none");
+	else if (v->cfg.device)
+		ddps_vport_say(v, "no device '%s'; try: ibv_devices shows what there is",
+			       v->cfg.device);
+	for (int i = 0; list && i < n && err == DDPS_E_UNSUPPORTED; i++)
+		if (!v->cfg.device || !strcmp(v->cfg.device, v->lib.get_device_name(list[i])))
+			err = open_one(v, list[i]);
+	if (list)
+		v->lib.free_device_list(list);
+	return err;
+}
+
+/* ---- the port ---- */
+
+int ddps_vport_dev_refresh(struct ddps_ib_verbs *v)
+{
+	struct ibv_port_attr a;
+
+	if (query(v, v->info.port, &a)) {
+		ddps_vport_say(v, "%s has no port %u", v->info.device, v->info.port);
+		return DDPS_E_UNSUPPORTED;
+	}
+	if (!is_ib(&a)) {
+		ddps_vport_say(v,
+			       "%s:%u has no InfiniBand link layer, so it cannot carry IPoIB; try: "
+			       "another device or port (ibv_devinfo)",
+			       v->info.device, v->info.port);
+		return DDPS_E_UNSUPPORTED;
+	}
+	v->info.lid = a.lid;
+	v->info.lmc = a.lmc > LMC_MAX ? LMC_MAX : a.lmc;
+	v->info.sm_lid = a.sm_lid;
+	v->info.mtu = (uint8_t)a.active_mtu;
+	v->info.active = a.state == IBV_PORT_ACTIVE;
+	v->sm_sl = a.sm_sl & 15;
+	v->grh_required = a.flags & IBV_QPF_GRH_REQUIRED;
+	return 0;
+}
+
+static int check_state(struct ddps_ib_verbs *v)
+{
+	struct ibv_port_attr a;
+
+	if (query(v, v->info.port, &a) || a.state == IBV_PORT_NOP)
+		ddps_vport_say(v, "%s:%u does not say its state", v->info.device, v->info.port);
+	else if (a.state == IBV_PORT_DOWN)
+		ddps_vport_say(v, "%s:%u is down; try: the cable, ibstat", v->info.device,
+			       v->info.port);
+	else if (a.state != IBV_PORT_ACTIVE)
+		ddps_vport_say(v,
+			       "%s:%u has a link, but no subnet manager has made it active; try: "
+			       "start opensm on one node of the fabric",
+			       v->info.device, v->info.port);
+	else if (!a.lid || !a.sm_lid)
+		ddps_vport_say(v,
+			       "%s:%u is active without a %s; try: start opensm, sminfo shows it",
+			       v->info.device, v->info.port, a.lid ? "subnet manager" : "LID");
+	else if (v->info.mtu < 1 || v->info.mtu > 5)
+		ddps_vport_say(v, "%s:%u has an MTU that cannot be", v->info.device, v->info.port);
+	else
+		return 0;
+	return DDPS_E_STATE;
+}
+
+int ddps_vport_dev_pkeys(struct ddps_ib_verbs *v)
+{
+	struct ibv_port_attr a;
+	bool found = false, full = false;
+	int n = query(v, v->info.port, &a) ? 0 : a.pkey_tbl_len;
+
+	v->sa_pkey_index = 0;
+	for (int i = 0; i < n && i < 0x8000; i++) {
+		__be16 at;
+		uint16_t pkey;
+
+		if (v->lib.query_pkey(v->ctx, v->info.port, i, &at))
+			continue;
+		pkey = be16toh(at);
+		if ((pkey & 0x7fff) == (PKEY_DEFAULT & 0x7fff))
+			v->sa_pkey_index = (uint16_t)i;
+		if (!(pkey & 0x7fff) || (pkey ^ v->cfg.pkey) & 0x7fff || full)
+			continue;
+		if (found && !(pkey & 0x8000))
+			continue;
+		found = true;
+		full = pkey & 0x8000;
+		v->pkey_index = (uint16_t)i;
+		v->info.pkey = pkey;
+	}
+	if (found)
+		return 0;
+	ddps_vport_say(v,
+		       "P_Key 0x%04x is not in the table of %s:%u; try: the subnet manager's "
+		       "partitions, /sys/class/infiniband/%s/ports/%u/pkeys",
+		       v->cfg.pkey, v->info.device, v->info.port, v->info.device, v->info.port);
+	return DDPS_E_ADDRESS;
+}
+
+int ddps_vport_dev_gid(struct ddps_ib_verbs *v)
+{
+	static const union ibv_gid none;
+	union ibv_gid gid = none;
+
+	if (v->lib.query_gid(v->ctx, v->info.port, v->cfg.gid_index, &gid) ||
+	    !memcmp(gid.raw, none.raw, sizeof(gid.raw))) {
+		ddps_vport_say(v, "%s:%u has no GID with index %u", v->info.device, v->info.port,
+			       v->cfg.gid_index);
+		return DDPS_E_ADDRESS;
+	}
+	memcpy(v->info.gid, gid.raw, sizeof(v->info.gid));
+	return 0;
+}
+
+int ddps_vport_dev_open(struct ddps_ib_verbs *v)
+{
+	int err = open_device(v);
+
+	if (!err)
+		err = ddps_vport_dev_refresh(v);
+	if (!err)
+		err = check_state(v);
+	if (!err)
+		err = ddps_vport_dev_gid(v);
+	if (!err)
+		err = ddps_vport_dev_pkeys(v);
+	if (err)
+		return err;
+	(void)fcntl(v->ctx->async_fd, F_SETFL, fcntl(v->ctx->async_fd, F_GETFL) | O_NONBLOCK);
+	v->pd = v->lib.alloc_pd(v->ctx);
+	if (v->pd)
+		return 0;
+	ddps_vport_say(v, "%s gives no protection domain: %s", v->info.device, strerror(errno));
+	return DDPS_E_SYSTEM;
+}
+
+void ddps_vport_dev_close(struct ddps_ib_verbs *v)
+{
+	if (v->pd)
+		v->lib.dealloc_pd(v->pd);
+	if (v->ctx)
+		v->lib.close_device(v->ctx);
+	v->pd = NULL;
+	v->ctx = NULL;
+}

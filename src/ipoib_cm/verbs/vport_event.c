@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* What the adapter tells of itself: its port, the subnet, queue pairs. */
+#include "ipoib_cm/verbs/vport_in.h"
+#include <string.h>
+
+#define TURN 32
+
+static void port_down(struct ddps_ib_verbs *v)
+{
+	if (!v->info.active)
+		return;
+	v->info.active = false;
+	v->stats.port_down++;
+	ddps_vport_say(v, "%s:%u went down; try: the cable, ibstat, the subnet manager",
+		       v->info.device, v->info.port);
+	v->cfg.up->link(v->user, false, v->now);
+}
+
+/* The administration that has answered so far may know nothing of this port any more. */
+static void renew(struct ddps_ib_verbs *v)
+{
+	v->stats.renewed++;
+	ddps_sac_renew(v->sac, v->now);
+}
+
+/* The interface and its peers know the GID: there is no going on with another one. */
+static bool gid_is_another(struct ddps_ib_verbs *v)
+{
+	uint8_t was[DDPS_IPOIB_GID_LEN];
+
+	memcpy(was, v->info.gid, sizeof(was));
+	if (!ddps_vport_dev_gid(v) && !memcmp(was, v->info.gid, sizeof(was)))
+		return false;
+	memcpy(v->info.gid, was, sizeof(was));
+	ddps_vport_say(v, "%s:%u has another GID now; try: open the port again", v->info.device,
+		       v->info.port);
+	return true;
+}
+
+/* With what it has now: perhaps another LID, manager, or place of the P_Key. */
+static void port_up(struct ddps_ib_verbs *v)
+{
+	uint16_t was = v->pkey_index;
+
+	if (ddps_vport_dev_refresh(v) || !v->info.active)
+		return;
+	if (gid_is_another(v) || ddps_vport_dev_pkeys(v) ||
+	    (v->pkey_index != was && ddps_vport_ud_rebuild(v))) {
+		v->info.active = false; /* there is no link for us here */
+		return;
+	}
+	renew(v);
+	v->cfg.up->link(v->user, true, v->now);
+}
+
+/* All that others know of this port, and all paths, are of before. */
+static void port_is_another(struct ddps_ib_verbs *v)
+{
+	port_down(v);
+	port_up(v);
+}
+
+/* The table was written; that need not mean this link's place in it. */
+static void pkeys_changed(struct ddps_ib_verbs *v)
+{
+	uint16_t index = v->pkey_index, key = v->info.pkey;
+
+	if (ddps_vport_dev_pkeys(v)) {
+		port_down(v);
+		(void)ddps_vport_dev_pkeys(v); /* says that, not that the port is down */
+	} else if (!v->info.active) {
+		port_up(v);
+	} else if (index != v->pkey_index || key != v->info.pkey) {
+		v->pkey_index = index;
+		port_is_another(v);
+	}
+}
+
+static void of_port(struct ddps_ib_verbs *v, enum ibv_event_type type)
+{
+	uint16_t lid = v->info.lid;
+
+	switch (type) {
+	case IBV_EVENT_PORT_ERR:
+		port_down(v);
+		break;
+	case IBV_EVENT_PORT_ACTIVE:
+		if (!v->info.active)
+			port_up(v);
+		break;
+	case IBV_EVENT_GID_CHANGE:
+		if (v->info.active && gid_is_another(v)) {
+			port_down(v);
+			(void)gid_is_another(v); /* says that, not that the port is down */
+		}
+		break;
+	case IBV_EVENT_LID_CHANGE:
+		if (!ddps_vport_dev_refresh(v) && (lid != v->info.lid || !v->info.active))
+			port_is_another(v);
+		break;
+	case IBV_EVENT_PKEY_CHANGE:
+		pkeys_changed(v);
+		break;
+	case IBV_EVENT_SM_CHANGE:
+	case IBV_EVENT_CLIENT_REREGISTER:
+		(void)ddps_vport_dev_refresh(v);
+		if (v->info.active)
+			renew(v); /* connections go on */
+		break;
+	default:
+		break;
+	}
+}
+
+static void one(struct ddps_ib_verbs *v, enum ibv_event_type type, int port, uint32_t qpn)
+{
+	switch (type) {
+	case IBV_EVENT_QP_FATAL:
+	case IBV_EVENT_QP_REQ_ERR:
+	case IBV_EVENT_QP_ACCESS_ERR:
+	case IBV_EVENT_QP_LAST_WQE_REACHED:
+		if (qpn == v->info.qpn)
+			(void)ddps_vport_ud_rebuild(v);
+		else
+			ddps_vport_qp_event(v, qpn, type);
+		break;
+	case IBV_EVENT_DEVICE_FATAL:
+		port_down(v);
+		ddps_vport_say(v, "%s has failed; try: dmesg, its driver loaded anew",
+			       v->info.device);
+		break;
+	case IBV_EVENT_CQ_ERR:
+	case IBV_EVENT_SRQ_ERR:
+		port_down(v);
+		ddps_vport_say(v, "%s has lost a queue of ours; try: open the port again",
+			       v->info.device);
+		break;
+	default:
+		if (port == v->info.port)
+			of_port(v, type);
+	}
+}
+
+static bool is_of_qp(enum ibv_event_type type)
+{
+	switch (type) {
+	case IBV_EVENT_QP_FATAL:
+	case IBV_EVENT_QP_REQ_ERR:
+	case IBV_EVENT_QP_ACCESS_ERR:
+	case IBV_EVENT_COMM_EST:
+	case IBV_EVENT_SQ_DRAINED:
+	case IBV_EVENT_PATH_MIG:
+	case IBV_EVENT_PATH_MIG_ERR:
+	case IBV_EVENT_QP_LAST_WQE_REACHED:
+		return true;
+	default:
+		return false;
+	}
+}
+
+void ddps_vport_events(struct ddps_ib_verbs *v)
+{
+	struct ibv_async_event e;
+
+	for (unsigned i = 0; i < TURN && !v->lib.get_async_event(v->ctx, &e); i++) {
+		bool qp = is_of_qp(e.event_type);
+		uint32_t qpn = qp ? e.element.qp->qp_num : 0;
+		int port = qp ? 0 : e.element.port_num;
+
+		v->lib.ack_async_event(&e); /* destroying a queue pair waits for that */
+		v->stats.events++;
+		one(v, e.event_type, port, qpn);
+	}
+}

@@ -1,0 +1,958 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The port of an adapter, on adapters of this test: interfaces talk; what goes wrong, and how it is said. */
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <ddpsess/ipoib_if.h>
+#include "ib_verbs_fake.h"
+
+#define MS  1000000ull
+#define SEC (1000 * MS)
+
+struct peer {
+	struct ddps_ib_verbs *v;
+	struct ddps_ipoib_if *f;
+	unsigned n_rx, n_see;
+	size_t len;
+	int join_err; /* of the last join */
+	unsigned n_link, n_joined;
+	bool link;
+	int qp_err;
+	uint32_t qp_failed;
+};
+
+static struct peer peer[FAKES];
+static uint8_t flags; /* the modes of interfaces */
+static char why[400];
+
+static void deliver(void *user, const void *packet, size_t len)
+{
+	struct peer *p = user;
+	const uint8_t *at = packet;
+
+	for (size_t i = 20; i < len; i++)
+		cr_assert_eq(at[i], (uint8_t)(i * 7 + i / 251), "octet %zu", i);
+	p->n_rx++;
+	p->len = len;
+}
+
+/* ---- what the port says, noted and passed on ---- */
+
+static void on_ud(void *user, const struct ddps_ipoib_ud_from *from, const void *frame, size_t len,
+		  uint64_t now)
+{
+	ddps_ipoib_if_up()->ud(((struct peer *)user)->f, from, frame, len, now);
+}
+
+static void on_mad(void *user, ddps_cm_addr from, const void *mad, size_t len, uint64_t now)
+{
+	ddps_ipoib_if_up()->mad(((struct peer *)user)->f, from, mad, len, now);
+}
+
+static void on_qp(void *user, uint32_t qpn, const void *frame, size_t len, uint64_t now)
+{
+	ddps_ipoib_if_up()->qp(((struct peer *)user)->f, qpn, frame, len, now);
+}
+
+static void on_qp_error(void *user, uint32_t qpn, int err, uint64_t now)
+{
+	((struct peer *)user)->qp_err = err;
+	((struct peer *)user)->qp_failed = qpn;
+	ddps_ipoib_if_up()->qp_error(((struct peer *)user)->f, qpn, err, now);
+}
+
+static void on_path(void *user, const uint8_t *gid, const struct ddps_ipoib_path *path,
+		    uint64_t now)
+{
+	ddps_ipoib_if_up()->path(((struct peer *)user)->f, gid, path, now);
+}
+
+static void on_joined(void *user, const uint8_t *mgid, int err, uint32_t mtu, uint64_t now)
+{
+	((struct peer *)user)->join_err = err;
+	((struct peer *)user)->n_joined += !err;
+	ddps_ipoib_if_up()->joined(((struct peer *)user)->f, mgid, err, mtu, now);
+}
+
+static void on_link(void *user, bool up, uint64_t now)
+{
+	((struct peer *)user)->n_link++;
+	((struct peer *)user)->link = up;
+	ddps_ipoib_if_up()->link(((struct peer *)user)->f, up, now);
+}
+
+static const struct ddps_ipoib_up up_calls = {
+	sizeof(struct ddps_ipoib_up), on_ud, on_mad, on_qp, on_qp_error, on_path, on_joined, on_link
+};
+
+static void on_see(void *user, const struct ddps_ib_seen *s)
+{
+	cr_expect_gt(s->len, 4);
+	((struct peer *)user)->n_see++;
+}
+
+/* ---- life ---- */
+
+static struct ddps_ib_verbs_config config(unsigned i)
+{
+	struct ddps_ib_verbs_config c;
+
+	ddps_ib_verbs_config_init(&c);
+	c.device = fake[i].name;
+	c.seed = 7 + i;
+	c.up = &up_calls;
+	c.see = on_see;
+	c.see_user = &peer[i];
+	c.rx_octets = c.tx_octets = 1 << 20;
+	return c;
+}
+
+static int try_open(unsigned i)
+{
+	struct ddps_ib_verbs_config c = config(i);
+
+	return ddps_vport_new(&peer[i].v, &c, &fake_lib, why, sizeof(why));
+}
+
+static void make(unsigned i)
+{
+	struct ddps_ipoib_if_calls calls = { sizeof(calls), deliver, NULL, &peer[i] };
+	const struct ddps_ib_verbs_info *info;
+	struct ddps_ipoib_if_config f;
+
+	cr_assert_eq(try_open(i), 0, "%s", why);
+	info = ddps_ib_verbs_info(peer[i].v);
+	ddps_ipoib_if_config_init(&f);
+	f.me.addr = (struct ddps_ipoib_lladdr){ .flags = flags, .qpn = info->qpn };
+	memcpy(f.me.addr.gid, info->gid, 16);
+	f.me.pkey = info->pkey;
+	f.me.rx_mtu = 65524;
+	f.has_ip4 = true;
+	memcpy(f.ip4, (uint8_t[4]){ 10, 0, 0, (uint8_t)(1 + i) }, 4);
+	f.prefix4 = 24;
+	f.retry_count = f.rnr_retry = 7;
+	f.ca_guid = info->node_guid;
+	f.seed = i;
+	cr_assert_eq(ddps_ipoib_if_new(&peer[i].f, &f, ddps_ib_verbs_port(peer[i].v), &calls), 0);
+	ddps_ib_verbs_user(peer[i].v, &peer[i]);
+	(void)ddps_ib_verbs_run(peer[i].v, fake_now);
+	cr_assert_eq(ddps_ipoib_if_start(peer[i].f, fake_now), 0);
+}
+
+static void init(void)
+{
+	fake_init();
+	flags = DDPS_IPOIB_RC;
+	memset(peer, 0, sizeof(peer));
+}
+
+static void fini(void)
+{
+	for (unsigned i = 0; i < FAKES; i++) {
+		if (peer[i].f)
+			ddps_ipoib_if_stop(peer[i].f, fake_now);
+		ddps_ipoib_if_free(peer[i].f);
+		ddps_ib_verbs_free(peer[i].v);
+	}
+	fake_fini();
+}
+
+static void turn(void)
+{
+	fake_now += MS;
+	if (fake_sa && ddps_sa_due(fake_sa) <= fake_now)
+		ddps_sa_tick(fake_sa, fake_now);
+	for (unsigned i = 0; i < FAKES; i++) {
+		if (!peer[i].v)
+			continue;
+		for (unsigned k = 0; ddps_ib_verbs_run(peer[i].v, fake_now); k++)
+			cr_assert_lt(k, 100);
+		if (peer[i].f && ddps_ipoib_if_deadline(peer[i].f) <= fake_now)
+			ddps_ipoib_if_tick(peer[i].f, fake_now);
+	}
+}
+
+static void run(uint64_t ns)
+{
+	for (uint64_t end = fake_now + ns; fake_now < end;)
+		turn();
+}
+
+#define UNTIL(condition)                                                                           \
+	do {                                                                                       \
+		uint64_t end = fake_now + 60 * SEC;                                                \
+		while (!(condition)) {                                                             \
+			cr_assert_lt(fake_now, end, #condition);                                   \
+			turn();                                                                    \
+		}                                                                                  \
+	} while (0)
+
+static uint64_t count(unsigned i, const char *name)
+{
+	const char *at;
+	uint64_t v;
+
+	for (unsigned k = 0; (at = ddps_ib_verbs_counter(peer[i].v, k, &v)); k++)
+		if (!strcmp(at, name))
+			return v;
+	cr_assert(false, "no counter %s", name);
+	return 0;
+}
+
+static void send_ip(unsigned from, unsigned to, size_t len)
+{
+	static uint8_t p[65536];
+	uint32_t sum = 0;
+
+	memset(p, 0, 20);
+	for (size_t i = 20; i < len; i++)
+		p[i] = (uint8_t)(i * 7 + i / 251);
+	p[0] = 0x45;
+	p[2] = (uint8_t)(len >> 8);
+	p[3] = (uint8_t)len;
+	p[8] = 64;
+	p[9] = 17;
+	memcpy(p + 12, (uint8_t[4]){ 10, 0, 0, (uint8_t)(1 + from) }, 4);
+	memcpy(p + 16, (uint8_t[4]){ 10, 0, 0, (uint8_t)(1 + to) }, 4);
+	for (unsigned i = 0; i < 20; i += 2)
+		sum += (uint32_t)p[i] << 8 | p[i + 1];
+	sum = (sum & 0xffff) + (sum >> 16);
+	sum += sum >> 16;
+	p[10] = (uint8_t)(~sum >> 8);
+	p[11] = (uint8_t)~sum;
+	cr_assert_eq(ddps_ipoib_if_send(peer[from].f, p, len, fake_now), 0);
+}
+
+static bool is_up(unsigned i)
+{
+	return ddps_ipoib_if_state(peer[i].f) == DDPS_IPOIB_IF_UP;
+}
+
+static void two_up(void)
+{
+	make(0);
+	make(1);
+	UNTIL(is_up(0) && is_up(1));
+}
+
+static unsigned conns(unsigned i)
+{
+	struct ddps_ipoib_if_conn_info info;
+	unsigned n = 0;
+	int res;
+
+	for (unsigned k = 0; (res = ddps_ipoib_if_conn_info(peer[i].f, k, &info)) >= 0; k++)
+		n += res && info.up;
+	return n;
+}
+
+/* The queue pair of the connection that is up. */
+static struct fake_qp *conn(unsigned i)
+{
+	for (unsigned k = 0; k < FAKE_QPS; k++)
+		if (fake[i].qp[k].used && fake[i].qp[k].init.srq &&
+		    fake[i].qp[k].state == IBV_QPS_RTS)
+			return &fake[i].qp[k];
+	cr_assert(false, "no connection");
+	return NULL;
+}
+
+static void connected(void)
+{
+	two_up();
+	send_ip(0, 1, 60000);
+	UNTIL(peer[1].n_rx == 1 && conns(0) == 1 && conns(1) == 1);
+}
+
+/* ---- opening ---- */
+
+Test(ib_verbs, says_what_it_has_found, .init = init, .fini = fini)
+{
+	const struct ddps_ib_verbs_info *info;
+	struct pollfd fds[DDPS_IB_VERBS_FDS];
+
+	fake[1].port.lmc = 2;
+	cr_assert_eq(try_open(1), 0, "%s", why);
+	info = ddps_ib_verbs_info(peer[1].v);
+	cr_expect_str_eq(info->device, "fake1");
+	cr_expect_eq(info->port, 1);
+	cr_expect_eq(info->lid, 16);
+	cr_expect_eq(info->lmc, 2);
+	cr_expect_eq(info->sm_lid, FAKE_SA_LID);
+	cr_expect_eq(info->mtu, 5);
+	cr_expect_eq(info->pkey, 0xffff);
+	cr_expect_eq(info->node_guid, 0x1001);
+	cr_expect_eq(info->gid[15], 0x11);
+	cr_expect(info->active);
+	cr_expect(fake_qp_of(1, info->qpn));
+	cr_expect_str_eq(ddps_ib_verbs_why(peer[1].v), "");
+	ddps_ib_verbs_fds(peer[1].v, fds);
+	for (unsigned i = 0; i < DDPS_IB_VERBS_FDS; i++) {
+		cr_expect_geq(fcntl(fds[i].fd, F_GETFL), 0);
+		cr_expect(fcntl(fds[i].fd, F_GETFL) & O_NONBLOCK, "descriptor %u would block", i);
+		cr_expect_eq(fds[i].events, POLLIN);
+	}
+	cr_expect_eq(ddps_ib_verbs_deadline(peer[1].v), DDPS_CM_NEVER, "nothing is asked yet");
+}
+
+static void expect_refusal(int err, const char *what, const char *advice)
+{
+	cr_expect_eq(try_open(0), err, "%s", why);
+	cr_expect(strstr(why, what), "'%s' says nothing of '%s'", why, what);
+	cr_expect(strstr(why, advice), "'%s' does not advise '%s'", why, advice);
+	cr_expect_null(peer[0].v);
+}
+
+Test(ib_verbs, no_device, .init = init, .fini = fini)
+{
+	struct ddps_ib_verbs_config c = config(0);
+
+	fake_devices = 0;
+	c.device = NULL;
+	cr_expect_eq(ddps_vport_new(&peer[0].v, &c, &fake_lib, why, sizeof(why)),
+		     DDPS_E_UNSUPPORTED);
+	cr_expect(strstr(why, "no RDMA device") && strstr(why, "--port ib"), "%s", why);
+	fake_devices = FAKES;
+	c.device = "mlx5_9";
+	cr_expect_eq(ddps_vport_new(&peer[0].v, &c, &fake_lib, why, sizeof(why)),
+		     DDPS_E_UNSUPPORTED);
+	cr_expect(strstr(why, "no device 'mlx5_9'"), "%s", why);
+}
+
+Test(ib_verbs, the_first_infiniband_port_is_taken, .init = init, .fini = fini)
+{
+	struct ddps_ib_verbs_config c = config(0);
+
+	fake[0].port.link_layer = IBV_LINK_LAYER_ETHERNET;
+	c.device = NULL;
+	cr_assert_eq(ddps_vport_new(&peer[0].v, &c, &fake_lib, why, sizeof(why)), 0, "%s", why);
+	cr_expect_str_eq(ddps_ib_verbs_info(peer[0].v)->device, "fake1");
+}
+
+Test(ib_verbs, each_refusal_says_what_to_try, .init = init, .fini = fini)
+{
+	struct ibv_port_attr good = fake[0].port;
+
+	fake[0].port.link_layer = IBV_LINK_LAYER_ETHERNET;
+	expect_refusal(DDPS_E_UNSUPPORTED, "InfiniBand link layer", "another device");
+	fake[0].port = good;
+	fake[0].port.state = IBV_PORT_DOWN;
+	expect_refusal(DDPS_E_STATE, "is down", "cable");
+	fake[0].port.state = IBV_PORT_INIT;
+	expect_refusal(DDPS_E_STATE, "subnet manager", "opensm");
+	fake[0].port = good;
+	fake[0].port.sm_lid = 0;
+	expect_refusal(DDPS_E_STATE, "without a subnet manager", "opensm");
+	fake[0].port = good;
+	fake[0].pkey[0] = 0x8001;
+	expect_refusal(DDPS_E_ADDRESS, "P_Key 0xffff", "partitions");
+	fake[0].pkey[0] = 0xffff;
+	fake[0].gid.raw[0] = fake[0].gid.raw[1] = fake[0].gid.raw[15] = 0;
+	expect_refusal(DDPS_E_ADDRESS, "no GID", "index 0");
+}
+
+Test(ib_verbs, each_error_of_the_system_says_what_to_try, .init = init, .fini = fini)
+{
+	static const struct {
+		const char *call;
+		int err, expected;
+		const char *what, *advice;
+	} row[] = {
+		{ "open_device", EACCES, DDPS_E_SYSTEM, "cannot be opened",
+		  "/dev/infiniband/uverbs" },
+		{ "open_device", ENOENT, DDPS_E_SYSTEM, "cannot be opened", "modprobe ib_uverbs" },
+		{ "umad_init", ENOENT, DDPS_E_SYSTEM, "no device for MADs", "modprobe ib_umad" },
+		{ "umad_open_port", EACCES, DDPS_E_SYSTEM, "no permission",
+		  "/dev/infiniband/umad" },
+		{ "umad_open_port", ENOENT, DDPS_E_SYSTEM, "no device for MADs",
+		  "modprobe ib_umad" },
+		{ "umad_register", 0, DDPS_E_BUSY, "ib_cm", "modprobe -r" },
+		{ "reg_mr", ENOMEM, DDPS_E_NOMEM, "cannot be registered", "ulimit -l" },
+	};
+
+	for (unsigned i = 0; i < sizeof(row) / sizeof(*row); i++) {
+		fake[0].fail = row[i].call;
+		fake[0].fail_errno = row[i].err;
+		expect_refusal(row[i].expected, row[i].what, row[i].advice);
+		if (row[i].expected == DDPS_E_SYSTEM)
+			cr_expect_eq(errno, row[i].err, "%s", row[i].call);
+	}
+	fake[0].fail = NULL;
+}
+
+/* Whatever fails while it is opened, nothing is left of it: fake_fini() counts. */
+Test(ib_verbs, nothing_is_left_of_one_that_does_not_open, .init = init, .fini = fini)
+{
+	static const char *const call[] = { "alloc_pd",	     "reg_mr",	     "create_comp_channel",
+					    "create_cq",     "create_qp",    "create_srq",
+					    "modify_qp",     "query_port",   "query_gid",
+					    "umad_register", "req_notify_cq" };
+
+	for (unsigned i = 0; i < sizeof(call) / sizeof(*call); i++) {
+		unsigned n = 0;
+
+		for (;; n++) {
+			fake[0].n_cq = 0;
+			fake[0].fail = call[i];
+			fake[0].fail_errno = ENOMEM;
+			fake[0].fail_after = n;
+			if (!try_open(0))
+				break;
+			cr_expect_gt(strlen(why), 10, "%s: '%s'", call[i], why);
+			cr_expect_eq(fake[0].n_obj + fake[0].n_mr + fake[0].n_qp, 0, "%s", call[i]);
+			cr_assert_lt(n, 20);
+		}
+		cr_expect_gt(n, 0, "%s was never called", call[i]);
+		ddps_ib_verbs_free(peer[0].v);
+		peer[0].v = NULL;
+	}
+}
+
+Test(ib_verbs, configurations_that_cannot_be)
+{
+	struct ddps_ib_verbs_config c;
+	struct ddps_ib_verbs *v;
+
+	ddps_ib_verbs_config_init(&c);
+	cr_expect_eq(ddps_ib_verbs_new(&v, &c, why, sizeof(why)), DDPS_E_INVAL, "no up");
+	c.up = &up_calls;
+	c.pkey = 0x8000;
+	cr_expect_eq(ddps_ib_verbs_new(&v, &c, why, sizeof(why)), DDPS_E_INVAL);
+	c.pkey = 0xffff;
+	c.rx_octets = 1000;
+	cr_expect_eq(ddps_ib_verbs_new(&v, &c, why, sizeof(why)), DDPS_E_INVAL);
+	c.rx_octets = 1 << 20;
+	c.max_qps = 0;
+	cr_expect_eq(ddps_ib_verbs_new(&v, &c, why, sizeof(why)), DDPS_E_INVAL);
+	c.struct_size = 3;
+	cr_expect_eq(ddps_ib_verbs_new(&v, &c, why, sizeof(why)), DDPS_E_INVAL);
+	ddps_ib_verbs_free(NULL);
+}
+
+/* ---- talking ---- */
+
+Test(ib_verbs, interfaces_talk, .init = init, .fini = fini)
+{
+	connected();
+	cr_expect_eq(peer[1].len, 60000);
+	send_ip(1, 0, 60000);
+	UNTIL(peer[0].n_rx == 1);
+	cr_expect_gt(count(0, "ud_rx_grh"), 0, "what is for a group has a GRH");
+	cr_expect_gt(count(0, "ud_own"), 0, "a group gives its sender the packet back");
+	for (unsigned i = 0; i < 2; i++) {
+		cr_expect_eq(count(i, "rx_bad"), 0);
+		cr_expect_eq(count(i, "mad_bad"), 0);
+		cr_expect_eq(count(i, "ud_failed"), 0);
+		cr_expect_gt(peer[i].n_see, 2);
+	}
+	cr_expect_eq(conn(0)->attr.ah_attr.is_global, 0);
+	cr_expect_eq(conn(0)->attr.path_mtu, IBV_MTU_2048, "that of the link, which is less");
+	cr_expect_eq(conn(0)->attr.ah_attr.static_rate, 7);
+	cr_expect_eq(conn(0)->attr.timeout, 19, "from the packet lifetime");
+}
+
+/* [4391-6-6]: the GRH is read with the flag alone; what stands there without it is of nobody. */
+Test(ib_verbs, datagrams_with_and_without_a_grh, .init = init, .fini = fini)
+{
+	uint64_t grh;
+
+	flags = 0;
+	two_up();
+	send_ip(0, 1, 100);
+	UNTIL(peer[1].n_rx == 1);
+	grh = count(1, "ud_rx_grh");
+	cr_expect_gt(grh, 0, "ARP is for a group");
+	send_ip(0, 1, 100); /* the fake writes ones where its GRH would be */
+	UNTIL(peer[1].n_rx == 2);
+	cr_expect_eq(count(1, "ud_rx_grh"), grh);
+	cr_expect_gt(count(1, "ud_rx"), grh);
+	for (unsigned i = 0; i < 2; i++)
+		cr_expect_eq(ddps_ipoib_if_stats(peer[i].f)->rx_bad_arp, 0);
+}
+
+Test(ib_verbs, hop_limit_above_0_brings_a_grh_everywhere, .init = init, .fini = fini)
+{
+	fake_hop = 3;
+	connected();
+	cr_expect_eq(conn(0)->attr.ah_attr.is_global, 1);
+	cr_expect_eq(conn(0)->attr.ah_attr.grh.hop_limit, 3);
+	cr_expect_eq(conn(0)->attr.ah_attr.grh.dgid.raw[15], 0x11);
+	cr_expect_eq(conn(1)->attr.ah_attr.is_global, 1, "the passive side answers the same way");
+	cr_expect_eq(conn(1)->attr.ah_attr.grh.dgid.raw[15], 0x10);
+	send_ip(1, 0, 100);
+	UNTIL(peer[0].n_rx == 1);
+	ddps_ipoib_if_stop(peer[0].f, fake_now);
+	/* its last MAD before those to the administration was the DREQ; its peer's is the DREP */
+	UNTIL(conns(1) == 0);
+	cr_expect_eq(fake[1].last_to.grh_present, 1, "a MAD with a GRH is answered with one");
+	cr_expect_eq(fake[1].last_to.gid[15], 0x10);
+}
+
+Test(ib_verbs, source_path_bits_come_from_the_path, .init = init, .fini = fini)
+{
+	struct ddps_ipoib_port *port;
+	struct vp_way w;
+	uint16_t pkey;
+
+	fake[0].port.lmc = 3;
+	two_up();
+	port = ddps_ib_verbs_port(peer[0].v);
+	(void)port;
+	w = (struct vp_way){ .dlid = 16, .bits = 5, .sl = 3, .rate = 2 };
+	cr_assert(ddps_vport_way(peer[0].v, ddps_vport_addr(peer[0].v, &w, 0x7123), &w, &pkey));
+	cr_expect_eq(w.dlid, 16);
+	cr_expect_eq(w.bits, 5);
+	cr_expect_eq(w.sl, 3);
+	cr_expect_eq(w.rate, 2);
+	cr_expect_eq(pkey, 0x7123);
+	cr_expect_not(w.grh);
+}
+
+Test(ib_verbs, a_token_of_a_grh_that_was_pushed_out_leads_nowhere, .init = init, .fini = fini)
+{
+	struct vp_way w = { .dlid = 16, .grh = true, .hop = 9 }, got;
+	uint8_t mad[DDPS_CM_MAD_LEN] = { 0 };
+	struct ddps_ipoib_port *port;
+	ddps_cm_addr oldest, newest = 0;
+	uint16_t pkey;
+
+	cr_assert_eq(try_open(0), 0);
+	port = ddps_ib_verbs_port(peer[0].v);
+	oldest = ddps_vport_addr(peer[0].v, &w, 0);
+	cr_expect(ddps_vport_way(peer[0].v, oldest, &got, &pkey));
+	cr_expect_eq(got.hop, 9);
+	for (unsigned i = 0; i < VP_GRHS; i++) {
+		w.gid[0] = (uint8_t)(i >> 8);
+		w.gid[1] = (uint8_t)i;
+		w.gid[2] = 1;
+		newest = ddps_vport_addr(peer[0].v, &w, 0);
+	}
+	cr_expect_not(ddps_vport_way(peer[0].v, oldest, &got, &pkey));
+	cr_expect_eq(port->ops->mad_send(port, oldest, mad), DDPS_E_ADDRESS);
+	cr_expect(ddps_vport_way(peer[0].v, newest, &got, &pkey));
+	cr_expect_eq(port->ops->mad_send(port, newest, mad), 0);
+	cr_expect_eq(port->ops->mad_send(port, 0xc001, mad), DDPS_E_ADDRESS, "an MLID");
+}
+
+/* ---- keys ---- */
+
+Test(ib_verbs, the_q_key_is_the_groups, .init = init, .fini = fini)
+{
+	fake_sa_stop();
+	fake_sa_start(0x1234);
+	two_up();
+	cr_expect_eq(fake_qp_of(0, ddps_ib_verbs_info(peer[0].v)->qpn)->attr.qkey, 0x1234);
+	send_ip(0, 1, 100);
+	UNTIL(peer[1].n_rx == 1);
+}
+
+Test(ib_verbs, a_controlled_q_key_needs_a_privilege, .init = init, .fini = fini)
+{
+	fake_sa_stop();
+	fake_sa_start(0x80000b1b);
+	make(0);
+	UNTIL(peer[0].join_err);
+	cr_expect_eq(peer[0].join_err, DDPS_E_SYSTEM);
+	cr_expect(strstr(ddps_ib_verbs_why(peer[0].v), "CAP_NET_RAW"), "%s",
+		  ddps_ib_verbs_why(peer[0].v));
+	cr_expect_not(is_up(0));
+	fake[0].privileged = true;
+	UNTIL(is_up(0));
+}
+
+Test(ib_verbs, p_keys_are_found_in_the_table, .init = init, .fini = fini)
+{
+	struct ddps_ib_verbs_config c = config(0);
+
+	memcpy(fake[0].pkey, (uint16_t[]){ 0x0001, 0x7fff, 0x8001, 0 }, sizeof(fake[0].pkey));
+	c.pkey = 0x0001;
+	cr_assert_eq(ddps_vport_new(&peer[0].v, &c, &fake_lib, why, sizeof(why)), 0, "%s", why);
+	cr_expect_eq(ddps_ib_verbs_info(peer[0].v)->pkey, 0x8001, "full membership is preferred");
+	cr_expect_eq(fake_qp_of(0, ddps_ib_verbs_info(peer[0].v)->qpn)->attr.pkey_index, 2);
+	cr_expect_eq(peer[0].v->sa_pkey_index, 1, "the administration is in the default partition");
+}
+
+/* ---- groups ---- */
+
+Test(ib_verbs, groups_are_attached_and_detached, .init = init, .fini = fini)
+{
+	unsigned n;
+
+	make(0);
+	UNTIL(is_up(0) && fake[0].n_group == 2); /* broadcast, 224.0.0.1 */
+	n = fake[0].n_group;
+	cr_expect_eq(n, 2);
+	ddps_ipoib_if_stop(peer[0].f, fake_now);
+	cr_expect_eq(fake[0].n_group, 0);
+}
+
+Test(ib_verbs, an_adapter_that_does_not_attach, .init = init, .fini = fini)
+{
+	fake[0].fail = "attach_mcast";
+	fake[0].fail_errno = ENOMEM;
+	make(0);
+	UNTIL(peer[0].join_err);
+	cr_expect(strstr(ddps_ib_verbs_why(peer[0].v), "does not attach"), "%s",
+		  ddps_ib_verbs_why(peer[0].v));
+	cr_expect_not(is_up(0));
+	fake[0].fail = NULL;
+	UNTIL(is_up(0)); /* the join is tried again */
+}
+
+Test(ib_verbs, an_administration_that_does_not_answer, .init = init, .fini = fini)
+{
+	fake_sa_stop();
+	make(0);
+	UNTIL(peer[0].join_err);
+	cr_expect_eq(peer[0].join_err, DDPS_E_TIMEDOUT);
+	cr_expect(strstr(ddps_ib_verbs_why(peer[0].v), "opensm"), "%s",
+		  ddps_ib_verbs_why(peer[0].v));
+	fake_sa_start(0x0b1b);
+	UNTIL(is_up(0));
+}
+
+Test(ib_verbs, queries_that_came_back_unanswered_are_no_answers, .init = init, .fini = fini)
+{
+	two_up();
+	fake[0].mad[fake[0].n_mad].status = ETIMEDOUT;
+	fake[0].mad[fake[0].n_mad].agent = 1;
+	fake[0].mad[fake[0].n_mad++].mad[1] = 3;
+	turn();
+	cr_expect_eq(count(0, "mad_undelivered"), 1);
+	cr_expect_eq(count(0, "sac_bad"), 0);
+}
+
+/* ---- events ---- */
+
+Test(ib_verbs, a_port_that_goes_down_and_up, .init = init, .fini = fini)
+{
+	connected();
+	fake[0].port.state = IBV_PORT_DOWN;
+	fake_event(0, IBV_EVENT_PORT_ERR, NULL);
+	turn();
+	cr_expect_eq(peer[0].n_link, 1);
+	cr_expect_not(peer[0].link);
+	cr_expect_not(is_up(0));
+	cr_expect_eq(conns(0), 0);
+	cr_expect_not(ddps_ib_verbs_info(peer[0].v)->active);
+	run(3 * SEC);
+	cr_expect_not(is_up(0));
+	fake[0].port.state = IBV_PORT_ACTIVE;
+	fake_event(0, IBV_EVENT_PORT_ACTIVE, NULL);
+	UNTIL(is_up(0));
+	cr_expect(peer[0].link);
+	cr_expect_eq(count(0, "port_down"), 1);
+	peer[1].n_rx = 0;
+	UNTIL((send_ip(0, 1, 60000), run(SEC), peer[1].n_rx));
+}
+
+Test(ib_verbs, a_manager_that_forgot_us_is_asked_anew, .init = init, .fini = fini)
+{
+	static const enum ibv_event_type type[] = { IBV_EVENT_CLIENT_REREGISTER,
+						    IBV_EVENT_SM_CHANGE };
+
+	connected();
+	for (unsigned i = 0; i < 2; i++) {
+		unsigned joined = peer[0].n_joined;
+
+		fake_sa_stop();
+		fake_sa_start(0x0b1b);
+		fake_event(0, type[i], NULL);
+		UNTIL(peer[0].n_joined >= joined + 2); /* both groups */
+		cr_expect_eq(ddps_sa_stats(fake_sa)->sa_groups, 1, "the one that was not there");
+	}
+	cr_expect_eq(count(0, "renewed"), 2);
+	cr_expect_eq(peer[0].n_link, 0);
+	cr_expect_eq(conns(0), 1, "connections go on");
+	peer[1].n_rx = 0;
+	send_ip(0, 1, 60000);
+	UNTIL(peer[1].n_rx == 1);
+}
+
+Test(ib_verbs, another_lid_is_another_life, .init = init, .fini = fini)
+{
+	connected();
+	fake_event(0, IBV_EVENT_LID_CHANGE, NULL); /* the same one */
+	turn();
+	cr_expect_eq(peer[0].n_link, 0);
+	fake[0].port.lid = 0x40;
+	fake_event(0, IBV_EVENT_LID_CHANGE, NULL);
+	turn();
+	cr_expect_eq(peer[0].n_link, 2, "down and up");
+	cr_expect_eq(ddps_ib_verbs_info(peer[0].v)->lid, 0x40);
+	UNTIL(is_up(0));
+	cr_expect_eq(conns(0), 0, "those of before are gone");
+}
+
+Test(ib_verbs, a_p_key_that_moves_or_goes, .init = init, .fini = fini)
+{
+	uint32_t qpn;
+
+	connected();
+	qpn = ddps_ib_verbs_info(peer[0].v)->qpn;
+	fake_event(0, IBV_EVENT_PKEY_CHANGE, NULL); /* of another entry */
+	turn();
+	cr_expect_eq(peer[0].n_link, 0);
+	memcpy(fake[0].pkey, (uint16_t[]){ 0x8001, 0, 0, 0xffff }, sizeof(fake[0].pkey));
+	fake_event(0, IBV_EVENT_PKEY_CHANGE, NULL);
+	turn();
+	cr_expect_eq(peer[0].n_link, 2);
+	cr_expect_eq(fake_qp_of(0, qpn)->attr.pkey_index, 3);
+	cr_expect_eq(count(0, "ud_rebuilt"), 1);
+	UNTIL(is_up(0));
+	fake[0].pkey[3] = 0;
+	fake_event(0, IBV_EVENT_PKEY_CHANGE, NULL);
+	turn();
+	cr_expect_not(peer[0].link);
+	cr_expect(strstr(ddps_ib_verbs_why(peer[0].v), "P_Key"), "%s",
+		  ddps_ib_verbs_why(peer[0].v));
+	fake[0].pkey[1] = 0xffff;
+	fake_event(0, IBV_EVENT_PKEY_CHANGE, NULL);
+	UNTIL(is_up(0));
+	peer[1].n_rx = 0;
+	UNTIL((send_ip(0, 1, 100), run(SEC), peer[1].n_rx));
+}
+
+Test(ib_verbs, another_gid_or_a_failed_device_is_the_end, .init = init, .fini = fini)
+{
+	two_up();
+	fake_event(0, IBV_EVENT_GID_CHANGE, NULL); /* of another index */
+	fake[1].gid.raw[8] ^= 1;
+	fake_event(1, IBV_EVENT_GID_CHANGE, NULL);
+	turn();
+	cr_expect_eq(peer[0].n_link, 0);
+	cr_expect_eq(peer[1].n_link, 1);
+	cr_expect(strstr(ddps_ib_verbs_why(peer[1].v), "another GID"), "%s",
+		  ddps_ib_verbs_why(peer[1].v));
+	fake_event(0, IBV_EVENT_DEVICE_FATAL, NULL);
+	turn();
+	cr_expect_eq(peer[0].n_link, 1);
+	cr_expect(strstr(ddps_ib_verbs_why(peer[0].v), "dmesg"), "%s",
+		  ddps_ib_verbs_why(peer[0].v));
+}
+
+/* ---- datagrams that fail ---- */
+
+Test(ib_verbs, a_datagram_that_fails_is_not_the_end, .init = init, .fini = fini)
+{
+	two_up();
+	fake[0].ud_status = IBV_WC_LOC_QP_OP_ERR;
+	send_ip(0, 1, 100); /* its ARP request */
+	run(100 * MS);
+	cr_expect_eq(count(0, "ud_failed"), 1);
+	cr_expect_eq(count(0, "ud_rebuilt"), 1);
+	UNTIL((send_ip(0, 1, 100), run(SEC), peer[1].n_rx));
+}
+
+Test(ib_verbs, a_queue_that_is_full, .init = init, .fini = fini)
+{
+	struct ddps_ipoib_lladdr to = { .qpn = 5 };
+	struct ddps_ipoib_path path = { 0 };
+	struct ddps_ipoib_port *port;
+	uint8_t frame[100] = { 8 };
+	struct vp_way w = { .dlid = 99 };
+	unsigned n = 0;
+
+	two_up();
+	port = ddps_ib_verbs_port(peer[0].v);
+	path.addr = ddps_vport_addr(peer[0].v, &w, 0);
+	turn();
+	fake[0].stuck = true;
+	while (!port->ops->ud_send(port, &to, &path, frame, sizeof(frame)))
+		cr_assert_lt(n++, 1000);
+	cr_expect_eq(n, VP_UD_TX);
+	cr_expect_eq(count(0, "tx_full"), 1);
+	fake[0].stuck = false;
+	fake_event(0, IBV_EVENT_QP_FATAL, &fake_qp_of(0, ddps_ib_verbs_info(peer[0].v)->qpn)->qp);
+	turn();
+	cr_expect_eq(port->ops->ud_send(port, &to, &path, frame, sizeof(frame)), 0, "set up anew");
+	cr_expect_eq(port->ops->ud_send(port, &to, &path, frame, 2049), DDPS_E_TOO_LONG);
+	cr_expect_eq(port->ops->ud_send(port, &to, NULL, frame, sizeof(frame)), DDPS_E_ADDRESS);
+	fake[0].fail = "post_send";
+	cr_expect_eq(port->ops->ud_send(port, &to, &path, frame, sizeof(frame)), DDPS_E_AGAIN);
+	fake[0].fail = NULL;
+}
+
+Test(ib_verbs, address_handles_are_bounded, .init = init, .fini = fini)
+{
+	struct ddps_ipoib_lladdr to = { .qpn = 5 };
+	struct ddps_ipoib_path path = { 0 };
+	struct ddps_ipoib_port *port;
+	uint8_t frame[100] = { 8 };
+	unsigned made;
+
+	two_up();
+	port = ddps_ib_verbs_port(peer[0].v);
+	for (uint16_t i = 0; i < 3 * VP_AHS; i++) {
+		struct vp_way w = { .dlid = (uint16_t)(0x100 + i) };
+
+		path.addr = ddps_vport_addr(peer[0].v, &w, 0);
+		cr_assert_eq(port->ops->ud_send(port, &to, &path, frame, sizeof(frame)), 0);
+		turn();
+	}
+	cr_expect_leq(fake[0].n_ah, VP_AHS);
+	made = (unsigned)count(0, "ah_made");
+	cr_assert_eq(port->ops->ud_send(port, &to, &path, frame, sizeof(frame)), 0);
+	cr_expect_eq(count(0, "ah_made"), made, "the last one is still there");
+	fake[0].fail = "create_ah";
+	path.addr = 0x1234;
+	cr_expect_eq(port->ops->ud_send(port, &to, &path, frame, sizeof(frame)), DDPS_E_AGAIN);
+	fake[0].fail = NULL;
+}
+
+/* ---- connections that fail ---- */
+
+static void expect_failure(enum ibv_wc_status status, int err)
+{
+	struct fake_qp *q = conn(0);
+
+	peer[0].qp_err = 0;
+	fake[0].rc_status = status;
+	send_ip(0, 1, 60000);
+	UNTIL(peer[0].qp_err);
+	cr_expect_eq(peer[0].qp_err, err, "%d for %d", peer[0].qp_err, status);
+	cr_expect_eq(peer[0].qp_failed, q->qp.qp_num);
+	peer[1].n_rx = 0;
+	UNTIL((send_ip(0, 1, 60000), run(SEC), peer[1].n_rx)); /* on another one */
+}
+
+Test(ib_verbs, connections_that_fail_say_why, .init = init, .fini = fini)
+{
+	connected();
+	expect_failure(IBV_WC_RETRY_EXC_ERR, DDPS_E_TIMEDOUT);
+	expect_failure(IBV_WC_RNR_RETRY_EXC_ERR, DDPS_E_BUSY);
+	expect_failure(IBV_WC_REM_INV_REQ_ERR, DDPS_E_PROTOCOL);
+	expect_failure(IBV_WC_GENERAL_ERR, DDPS_E_SYSTEM);
+	cr_expect_eq(count(0, "qp_failed"), 4);
+}
+
+Test(ib_verbs, an_event_of_the_queue_pair_ends_the_connection, .init = init, .fini = fini)
+{
+	connected();
+	fake_event(0, IBV_EVENT_QP_REQ_ERR, &conn(0)->qp);
+	UNTIL(peer[0].qp_err);
+	cr_expect_eq(peer[0].qp_err, DDPS_E_PROTOCOL);
+}
+
+Test(ib_verbs, a_message_above_the_receive_mtu_ends_the_connection, .init = init, .fini = fini)
+{
+	static uint8_t frame[65530] = { 8 };
+	struct ddps_ipoib_port *port;
+
+	connected();
+	port = ddps_ib_verbs_port(peer[0].v);
+	cr_expect_eq(port->ops->qp_send(port, conn(0)->qp.qp_num, frame, sizeof(frame)), 0);
+	UNTIL(peer[1].qp_err);
+	cr_expect_eq(peer[1].qp_err, DDPS_E_TOO_LONG);
+	cr_expect_eq(port->ops->qp_send(port, conn(0)->qp.qp_num, frame, 65537), DDPS_E_TOO_LONG);
+}
+
+Test(ib_verbs, connections_have_bounds, .init = init, .fini = fini)
+{
+	struct ddps_ib_verbs_config c = config(0);
+	struct ddps_ipoib_qp_to to = { .qpn = 9 };
+	struct ddps_ipoib_port *port;
+	uint8_t frame[100] = { 8 };
+	uint32_t qpn;
+
+	c.max_qps = 2;
+	cr_assert_eq(ddps_vport_new(&peer[0].v, &c, &fake_lib, why, sizeof(why)), 0, "%s", why);
+	port = ddps_ib_verbs_port(peer[0].v);
+	cr_expect_eq(port->ops->qp_create(port, DDPS_CM_UC, 65524, &qpn), DDPS_E_UNSUPPORTED);
+	cr_expect_eq(port->ops->qp_create(port, DDPS_CM_RC, 65537, &qpn), DDPS_E_LIMIT);
+	fake[0].fail = "create_qp";
+	fake[0].fail_errno = ENOMEM;
+	cr_expect_eq(port->ops->qp_create(port, DDPS_CM_RC, 65524, &qpn), DDPS_E_NOMEM);
+	fake[0].fail = NULL;
+	for (unsigned i = 0; i < 2; i++)
+		cr_expect_eq(port->ops->qp_create(port, DDPS_CM_RC, 65524, &qpn), 0);
+	cr_expect_eq(port->ops->qp_send(port, qpn, frame, sizeof(frame)), DDPS_E_STATE);
+	cr_expect_eq(port->ops->qp_ready(port, qpn, &to), DDPS_E_STATE, "no link yet");
+	cr_expect_eq(port->ops->qp_create(port, DDPS_CM_RC, 65524, &qpn), DDPS_E_LIMIT);
+	port->ops->qp_destroy(port, qpn);
+	cr_expect_eq(port->ops->qp_create(port, DDPS_CM_RC, 65524, &qpn), 0, "never was ready");
+	port->ops->qp_stop(port, 0x123456);
+	port->ops->qp_destroy(port, 0x123456);
+}
+
+Test(ib_verbs, messages_on_their_way_have_bounds, .init = init, .fini = fini)
+{
+	struct ddps_ipoib_port *port;
+	uint8_t frame[100] = { 8 };
+	unsigned n = 0;
+	uint32_t qpn;
+
+	connected();
+	port = ddps_ib_verbs_port(peer[0].v);
+	qpn = conn(0)->qp.qp_num;
+	turn();
+	fake[0].stuck = true;
+	while (!port->ops->qp_send(port, qpn, frame, sizeof(frame)))
+		cr_assert_lt(n++, 1000);
+	cr_expect_eq(n, (1 << 20) / VP_MSG_LEN, "all memory there is");
+	cr_expect_eq(port->ops->qp_send(port, qpn, frame, sizeof(frame)), DDPS_E_AGAIN);
+	fake[0].stuck = false;
+	fake_event(0, IBV_EVENT_QP_FATAL, &conn(0)->qp);
+	peer[1].n_rx = 0;
+	run(10 * SEC); /* until its queue pair is gone, and its messages with it */
+	UNTIL((send_ip(0, 1, 60000), run(SEC), peer[1].n_rx));
+}
+
+/* A queue pair may hold a receive of the shared queue until the adapter says that it does not. */
+Test(ib_verbs, queue_pairs_are_destroyed_when_they_are_drained, .init = init, .fini = fini)
+{
+	uint32_t qpn;
+
+	connected();
+	qpn = conn(0)->qp.qp_num;
+	fake[0].no_last_wqe = true;
+	ddps_ipoib_if_stop(peer[0].f, fake_now);
+	ddps_ib_verbs_port(peer[0].v)->ops->qp_destroy(ddps_ib_verbs_port(peer[0].v), qpn);
+	turn();
+	cr_expect(fake_qp_of(0, qpn), "not yet");
+	cr_expect_leq(ddps_ib_verbs_deadline(peer[0].v), fake_now + VP_DYING_NS);
+	fake_event(0, IBV_EVENT_QP_LAST_WQE_REACHED, &fake_qp_of(0, qpn)->qp);
+	turn();
+	cr_expect_null(fake_qp_of(0, qpn));
+	cr_expect_eq(count(0, "qp_undrained"), 0);
+}
+
+Test(ib_verbs, one_that_never_says_so_is_destroyed_in_the_end, .init = init, .fini = fini)
+{
+	uint32_t qpn;
+
+	connected();
+	qpn = conn(0)->qp.qp_num;
+	fake[0].no_last_wqe = true;
+	ddps_ib_verbs_port(peer[0].v)->ops->qp_destroy(ddps_ib_verbs_port(peer[0].v), qpn);
+	run(4 * SEC);
+	cr_expect(fake_qp_of(0, qpn));
+	run(2 * SEC);
+	cr_expect_null(fake_qp_of(0, qpn));
+	cr_expect_eq(count(0, "qp_undrained"), 1);
+}
+
+/* Completions of an earlier life of a buffer, or with numbers of nobody. */
+Test(ib_verbs, completions_of_nothing_are_not_believed, .init = init, .fini = fini)
+{
+	struct ibv_wc wc = { .byte_len = 100 };
+
+	two_up();
+	for (unsigned k = 0; k < 5; k++) {
+		wc.wr_id = (uint64_t[]){ 0, UINT64_MAX, 7ull << 56, 2ull << 56 | 5000, 1 }[k];
+		fake_wc(0, 0, &wc);
+	}
+	turn();
+	cr_expect_eq(count(0, "rx_bad"), 5);
+	send_ip(0, 1, 100);
+	UNTIL(peer[1].n_rx == 1);
+}
+
+Test(ib_verbs, reports_of_somebody_else, .init = init, .fini = fini)
+{
+	fake[0].no_reports = true;
+	two_up();
+	cr_expect_eq(count(0, "no_reports"), 1);
+	cr_expect_eq(count(1, "no_reports"), 0);
+}
