@@ -59,11 +59,13 @@ struct ddps_ib_verbs_info {
 struct ddps_ib_verbs;
 
 /** ddps_ib_verbs_config_init_sized - ddps_ib_verbs_config_init() for languages that cannot call it
+ * @cfg: receives the defaults
  * @size: what @cfg takes in the caller's memory; nothing is written beyond */
 DDPS_API void ddps_ib_verbs_config_init_sized(struct ddps_ib_verbs_config *cfg, size_t size);
 
 /**
  * ddps_ib_verbs_config_init - defaults; seed and up have to be set
+ * @cfg: receives them
  *
  * First InfiniBand port, GID 0, P_Key 0xffff, scope 2, 512 queue pairs, 16 MiB each way.
  */
@@ -87,36 +89,60 @@ static inline void ddps_ib_verbs_config_init(struct ddps_ib_verbs_config *cfg)
 DDPS_API int ddps_ib_verbs_new(struct ddps_ib_verbs **out, const struct ddps_ib_verbs_config *cfg,
 			       char *why, size_t why_len);
 
-/** ddps_ib_verbs_free - close it; NULL is allowed */
+/** ddps_ib_verbs_free - close it; NULL is allowed
+ * @v: what ddps_ib_verbs_new() gave */
 DDPS_API void ddps_ib_verbs_free(struct ddps_ib_verbs *v);
 
-/** ddps_ib_verbs_port - Return: what an interface needs, valid until ddps_ib_verbs_free(). */
+/** ddps_ib_verbs_port - what an interface needs
+ * @v: the port
+ * Return: what an interface needs, valid until ddps_ib_verbs_free(). */
 DDPS_API struct ddps_ipoib_port *ddps_ib_verbs_port(struct ddps_ib_verbs *v);
 
 /** ddps_ib_verbs_user - who is told what cfg.up says; to be set before the first
- * ddps_ib_verbs_run() */
+ * ddps_ib_verbs_run()
+ * @v: the port
+ * @user: first argument of those calls */
 DDPS_API void ddps_ib_verbs_user(struct ddps_ib_verbs *v, void *user);
 
-/** ddps_ib_verbs_info - Return: what is known of the port, valid until it is closed. */
+/** ddps_ib_verbs_info - device, addresses and state
+ * @v: the port
+ * Return: what is known of the port, valid until it is closed. */
 DDPS_API const struct ddps_ib_verbs_info *ddps_ib_verbs_info(const struct ddps_ib_verbs *v);
 
-/** ddps_ib_verbs_why - Return: one sentence on what last went wrong below, such as a join that the
- * adapter refused; "" if nothing did.  Valid until the next call. */
+/** ddps_ib_verbs_why - what went wrong
+ * @v: the port
+ * Return: one sentence on what last went wrong below, such as a join that the adapter refused; "" if
+ * nothing did.  Valid until the next call. */
 DDPS_API const char *ddps_ib_verbs_why(const struct ddps_ib_verbs *v);
 
-/** ddps_ib_verbs_fds - what to wait for until ddps_ib_verbs_run() has something to do */
+/** ddps_ib_verbs_fds - what to wait for until ddps_ib_verbs_run() has something to do
+ * @v: the port
+ * @fds: receives descriptors and events */
 DDPS_API void ddps_ib_verbs_fds(const struct ddps_ib_verbs *v,
 				struct pollfd fds[DDPS_IB_VERBS_FDS]);
 
-/** ddps_ib_verbs_deadline - Return: when to call ddps_ib_verbs_run() at the latest, or
- * DDPS_CM_NEVER */
+/** ddps_ib_verbs_deadline - the next timer
+ * @v: the port
+ * Return: when to call ddps_ib_verbs_run() at the latest, or DDPS_CM_NEVER. */
 DDPS_API uint64_t ddps_ib_verbs_deadline(const struct ddps_ib_verbs *v);
 
 /** ddps_ib_verbs_run - timers, events of the adapter, messages and packets that are there, a
- * bounded number of them.  Return: whether there may be more: call it again without waiting. */
+ * bounded number of them
+ * @v: the port
+ * @now: the time
+ * Return: whether there may be more: call it again without waiting. */
 DDPS_API bool ddps_ib_verbs_run(struct ddps_ib_verbs *v, uint64_t now);
 
-/** ddps_ib_verbs_counter - counter number @i, from 0.
+/** ddps_ib_verbs_busy - whether connections are behind
+ * @v: the port
+ * Return: whether more than half of the messages that one connection can have under way wait, or more
+ * than half of tx_octets is taken.  Whoever can wait a little before sending more loses nothing then. */
+DDPS_API bool ddps_ib_verbs_busy(const struct ddps_ib_verbs *v);
+
+/** ddps_ib_verbs_counter - counter number @i
+ * @v: the port
+ * @i: from 0
+ * @value: receives it
  * Return: its name and @value, or NULL: there are no more.  A later release may add some. */
 DDPS_API const char *ddps_ib_verbs_counter(const struct ddps_ib_verbs *v, unsigned i,
 					   uint64_t *value);

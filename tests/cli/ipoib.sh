@@ -510,12 +510,22 @@ bridge_nobody_there() {
 		run 2 ipoib bridge status && says err "--tun is needed"
 }
 
-test_case ipoib-bridge-without-options bad "--tun, --gid, --udp and --ip are needed" bridge
+test_case ipoib-bridge-without-options bad "--tun and --ip are needed" bridge
 test_case ipoib-bridge-unknown-word bad "'sideways' is nothing" bridge sideways
 test_case ipoib-bridge-long-name bridge_bad "1 to 15 characters" --tun ddps012345678901
 test_case ipoib-bridge-pattern-as-name bridge_bad "no name of a device" --tun ib%d
 test_case ipoib-bridge-bad-gid bridge_bad "--gid: 'fe80' is not written" --gid fe80
 test_case ipoib-bridge-bad-mode bridge_bad "--mode: 'rd' is not" --mode rd
+bridge_verbs() { # STATUS TEXT OPTION...
+	run "$1" ipoib bridge --tun ddps0 --ip 10.9.0.1/24 "${@:3}" && says err "$2"
+}
+
+test_case ipoib-bridge-verbs-without-such-a-device bridge_verbs 1 "port verbs: " --port verbs:none9
+test_case ipoib-bridge-verbs-number bridge_verbs 2 "numbers its queue pairs" --port verbs --qpn 9
+test_case ipoib-bridge-verbs-pkey bridge_verbs 2 "are no P_Keys" --port verbs --pkey 0x8000
+test_case ipoib-bridge-verbs-with-options-of-ib bridge_bad "go with --port ib" --port verbs
+test_case ipoib-bridge-verbs-port bridge_verbs 2 "is not ib, verbs" --port verbs:none9:0
+test_case ipoib-listen-verbs-without-such-a-device run 1 ipoib listen --port verbs:none9
 test_case ipoib-bridge-unknown-port bridge_bad "--port: 'usb' is not ib" --port usb
 test_case ipoib-bridge-without-sa bad "--sa is needed" bridge --tun ddps0 --gid fe80::1 \
 	--udp 127.0.0.1:4791 --ip 10.9.0.1/24

@@ -891,11 +891,13 @@ Test(ib_verbs, messages_on_their_way_have_bounds, .init = init, .fini = fini)
 	while (!port->ops->qp_send(port, qpn, frame, sizeof(frame)))
 		cr_assert_lt(n++, 1000);
 	cr_expect_eq(n, (1 << 20) / VP_MSG_LEN, "all memory there is");
+	cr_expect(ddps_ib_verbs_busy(peer[0].v));
 	cr_expect_eq(port->ops->qp_send(port, qpn, frame, sizeof(frame)), DDPS_E_AGAIN);
 	fake[0].stuck = false;
 	fake_event(0, IBV_EVENT_QP_FATAL, &conn(0)->qp);
 	peer[1].n_rx = 0;
 	run(10 * SEC); /* until its queue pair is gone, and its messages with it */
+	cr_expect_not(ddps_ib_verbs_busy(peer[0].v));
 	UNTIL((send_ip(0, 1, 60000), run(SEC), peer[1].n_rx));
 }
 

@@ -4,6 +4,7 @@
 #include "cli/hostport.h"
 #include <arpa/inet.h>
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define LINK_MTU 2048 /* of a datagram, encapsulation header included */
@@ -83,6 +84,31 @@ int ib_opts_configure(struct ddps_ib_udp_config *c, const struct ipoib_opts *o, 
 			       read_link(c, o, why, why_len)
 		       ? -1
 		       : 0;
+}
+
+int ib_opts_device(const char *text, const char *kind, char device[IPOIB_DEVICE_LEN], int *port)
+{
+	size_t n = strlen(kind);
+	char *colon, *end;
+	long value;
+
+	device[0] = '\0';
+	*port = 0;
+	if (!strcmp(text, kind))
+		return 0;
+	if (strncmp(text, kind, n) != 0 || text[n] != ':' ||
+	    strlen(text + n + 1) >= IPOIB_DEVICE_LEN)
+		return -1;
+	strcpy(device, text + n + 1);
+	colon = strchr(device, ':');
+	if (colon) {
+		*colon++ = '\0';
+		value = strtol(colon, &end, 10);
+		if (*end || end == colon || value < 1 || value > 254)
+			return -1;
+		*port = (int)value;
+	}
+	return *device ? 0 : -1;
 }
 
 const char *ib_opts_advice(int err)

@@ -12,6 +12,11 @@
 int ib_opts_configure(struct ddps_ib_udp_config *c, const struct ipoib_opts *o, char *why,
 		      size_t why_len);
 
+#define IPOIB_DEVICE_LEN 32
+
+/* KIND, KIND:DEVICE or KIND:DEVICE:PORT; "" and 0: any.  Return: 0 or -1. */
+int ib_opts_device(const char *text, const char *kind, char device[IPOIB_DEVICE_LEN], int *port);
+
 /* What to try if the port cannot be opened for that errno; NULL: no idea. */
 const char *ib_opts_advice(int err);
 

@@ -28,10 +28,12 @@ static const struct option_row table[] = {
 	  "hexadecimal digits out, a line a message (JSON in: the default)" },
 	{ "capture", "FILE", I_MAD | I_NODE, VAL_TEXT, AT(capture), 0, 0,
 	  "also write what is sent and received as a capture that packet analysers read" },
-	{ "port", "umad[:DEV[:PORT]]|ib", I_CONN, VAL_TEXT, AT(port), 0, 0,
-	  "where messages go (default umad: first InfiniBand port); connect: or rdmacm" },
-	{ "port", "ib", I_BRIDGE, VAL_TEXT, AT(port), 0, 0,
-	  "how packets travel: as InfiniBand's, in UDP (default ib)" },
+	{ "port", "umad|verbs|ib", I_CONN, VAL_TEXT, AT(port), 0, 0,
+	  "where messages go (default umad: first InfiniBand port, or umad:DEVICE:PORT); connect: "
+	  "or "
+	  "rdmacm" },
+	{ "port", "verbs[:DEV[:PORT]]|ib", I_BRIDGE, VAL_TEXT, AT(port), 0, 0,
+	  "how packets travel: by an adapter, or in UDP (default ib)" },
 	{ "sa", "ADDRESS", I_NODE, VAL_TEXT, AT(sa), 0, 0,
 	  "--port ib: IPv4 address of the subnet administration; the own one: it runs here" },
 	{ "sa", "ADDRESS", I_CONFORM, VAL_TEXT, AT(sa), 0, 0,
@@ -169,7 +171,8 @@ enum opts_result ipoib_opts_parse(struct ipoib_opts *o, const struct ipoib_comma
 	o->nargs = argc - first;
 	if (cmd->user.bit & I_TEXT && check_text(o, cmd->user.bit, why, why_len))
 		return OPTS_BAD;
-	if (cmd->user.bit & I_CONN && strcmp(o->port, "ib") != 0 && of_ib(o)) {
+	if (cmd->user.bit & I_CONN && strcmp(o->port, "ib") != 0 &&
+	    strncmp(o->port, "verbs", 5) != 0 && of_ib(o)) {
 		snprintf(why, why_len,
 			 "--gid, --udp, --sa, --link-mtu, --qkey and --pkey go with --port ib");
 		return OPTS_BAD;

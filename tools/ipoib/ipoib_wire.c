@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* CM messages of sessctl ipoib connect and listen over an InfiniBand port. */
+#include "ipoib/ipoib_ib_opts.h"
 #include "ipoib/ipoib_wire.h"
 #include "cli/sessctl.h"
-#include <stdlib.h>
 #include <string.h>
 
 #define PATH_TRIES 10
@@ -39,41 +39,17 @@ static const struct wire_ops umad_ops = {
 	.close = umad_close,
 };
 
-/* umad[:DEVICE[:PORT]].  Return: 0 or -1. */
-static int split_port(const char *text, char device[32], int *port)
-{
-	char *colon, *end;
-	long n;
-
-	device[0] = 0;
-	*port = 0;
-	if (!strcmp(text, "umad"))
-		return 0;
-	if (strncmp(text, "umad:", 5) != 0 || strlen(text + 5) >= 32)
-		return -1;
-	strcpy(device, text + 5);
-	colon = strchr(device, ':');
-	if (colon) {
-		*colon++ = 0;
-		n = strtol(colon, &end, 10);
-		if (*end || end == colon || n < 1 || n > 254)
-			return -1;
-		*port = (int)n;
-	}
-	return *device ? 0 : -1;
-}
-
 int wire_open(struct wire *w, const struct ipoib_opts *o, struct out *out)
 {
-	char device[32], why[300];
+	char device[IPOIB_DEVICE_LEN], why[300];
 	struct ddps_umad *u;
 	int port, err;
 
-	if (!strcmp(o->port, "ib"))
+	if (!strcmp(o->port, "ib") || !strncmp(o->port, "verbs", 5))
 		return wire_open_ib(w, o, out);
-	if (split_port(o->port, device, &port)) {
-		out_error(out, 0, "umad, umad:DEVICE, umad:DEVICE:PORT or ib", "no port '%s'",
-			  o->port);
+	if (ib_opts_device(o->port, "umad", device, &port)) {
+		out_error(out, 0, "umad or verbs, with :DEVICE or :DEVICE:PORT behind it; ib",
+			  "no port '%s'", o->port);
 		return ST_USAGE;
 	}
 	err = ddps_umad_open(&u, *device ? device : NULL, port, why, sizeof why);

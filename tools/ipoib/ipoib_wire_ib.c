@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * CM messages of sessctl ipoib connect and listen on a subnet whose packets travel in UDP: towards
- * another of these commands, a running bridge, or Linux.  The node joins the link, as nobody finds
- * it otherwise; datagrams are not looked at, and queue pairs are not made.
+ * CM messages of sessctl ipoib connect and listen on a subnet whose packets travel in UDP, or by an
+ * adapter: towards another of these commands, a running bridge, or Linux.  The node joins the link,
+ * as nobody finds it otherwise; datagrams are not looked at, and queue pairs are not made.
  */
-#include "ipoib/ipoib_ib_opts.h"
+#include "ipoib/ipoib_port.h"
 #include "ipoib/ipoib_wire.h"
 #include "cli/sessctl.h"
 #include "cli/sig.h"
@@ -13,11 +13,12 @@
 #include <string.h>
 #include <sys/random.h>
 
-#define QUEUE 64 /* messages; CM repeats what is lost */
+#define QUEUE	   64 /* messages; CM repeats what is lost */
+#define LINK_SCOPE 2
 
 struct ib_wire {
-	struct ddps_ib_udp *udp;
-	struct ddps_ib_udp_config cfg;
+	struct ipoib_port port;
+	bool open;
 	uint8_t broadcast[DDPS_IPOIB_GID_LEN];
 	struct {
 		ddps_cm_addr from;
@@ -101,16 +102,16 @@ static const struct ddps_ipoib_up up_calls = {
 /* One turn, after a wait of at most @timeout_ms. */
 static void serve(struct ib_wire *w, int timeout_ms)
 {
-	struct pollfd fds[DDPS_IB_UDP_FDS];
-	uint64_t now = clock_ns(), due = ddps_ib_udp_deadline(w->udp), ms;
+	struct pollfd fds[IPOIB_PORT_FDS];
+	uint64_t now = clock_ns(), due = ipoib_port_deadline(&w->port), ms;
 
 	if (due != DDPS_CM_NEVER) {
 		ms = due > now ? (due - now + NS_PER_MS - 1) / NS_PER_MS : 0;
 		timeout_ms = ms < (uint64_t)timeout_ms ? (int)ms : timeout_ms;
 	}
-	ddps_ib_udp_fds(w->udp, fds);
-	(void)poll(fds, DDPS_IB_UDP_FDS, timeout_ms);
-	(void)ddps_ib_udp_run(w->udp, clock_ns());
+	ipoib_port_fds(&w->port, fds);
+	(void)poll(fds, IPOIB_PORT_FDS, timeout_ms);
+	(void)ipoib_port_run(&w->port, clock_ns());
 }
 
 /* The port gives every question an answer in the end.  Return: false: a signal came first. */
@@ -123,7 +124,7 @@ static bool await(struct ib_wire *w)
 
 static int ib_send(void *port, ddps_cm_addr to, const uint8_t mad[DDPS_CM_MAD_LEN])
 {
-	struct ddps_ipoib_port *p = ddps_ib_udp_port(((struct ib_wire *)port)->udp);
+	struct ddps_ipoib_port *p = ipoib_port_port(&((struct ib_wire *)port)->port);
 
 	return p->ops->mad_send(p, to, mad) ? DDPS_E_SYSTEM : 0;
 }
@@ -146,7 +147,7 @@ static int ib_recv(void *port, int timeout_ms, uint8_t mad[DDPS_CM_MAD_LEN], ddp
 static int ib_path(void *port, const uint8_t gid[DDPS_IPOIB_GID_LEN], struct ddps_sa_path *path)
 {
 	struct ib_wire *w = port;
-	struct ddps_ipoib_port *p = ddps_ib_udp_port(w->udp);
+	struct ddps_ipoib_port *p = ipoib_port_port(&w->port);
 
 	w->answered = false;
 	if (p->ops->resolve(p, gid))
@@ -155,12 +156,12 @@ static int ib_path(void *port, const uint8_t gid[DDPS_IPOIB_GID_LEN], struct ddp
 		return DDPS_E_TIMEDOUT;
 	if (!w->path.addr)
 		return DDPS_E_ADDRESS;
-	*path = (struct ddps_sa_path){ .pkey = w->cfg.pkey,
+	*path = (struct ddps_sa_path){ .pkey = w->port.pkey,
 				       .mtu = w->path.mtu,
 				       .life = w->path.life };
 	path->path.local_lid = w->path.slid;
 	path->path.remote_lid = w->path.dlid;
-	memcpy(path->path.local_gid, w->cfg.gid, DDPS_IPOIB_GID_LEN);
+	memcpy(path->path.local_gid, w->port.gid, DDPS_IPOIB_GID_LEN);
 	memcpy(path->path.remote_gid, gid, DDPS_IPOIB_GID_LEN);
 	path->path.sl = w->path.sl;
 	path->path.rate = w->path.rate;
@@ -174,6 +175,12 @@ static ddps_cm_addr ib_addr(const struct ddps_sa_path *path)
 	return path->path.remote_lid;
 }
 
+/* As the port has it; ways with a GRH are for those that make queue pairs. */
+static ddps_cm_addr verbs_addr(const struct ddps_sa_path *path)
+{
+	return path->path.remote_lid | (ddps_cm_addr)path->path.sl << 16;
+}
+
 static uint16_t ib_lid(ddps_cm_addr addr)
 {
 	return (uint16_t)addr;
@@ -182,11 +189,11 @@ static uint16_t ib_lid(ddps_cm_addr addr)
 static void ib_close(void *port)
 {
 	struct ib_wire *w = port;
-	struct ddps_ipoib_port *p = w->udp ? ddps_ib_udp_port(w->udp) : NULL;
+	struct ddps_ipoib_port *p = w->open ? ipoib_port_port(&w->port) : NULL;
 
 	if (p)
 		p->ops->leave(p, w->broadcast);
-	ddps_ib_udp_free(w->udp);
+	ipoib_port_close(&w->port);
 	free(w);
 }
 
@@ -201,33 +208,34 @@ static const struct wire_ops ib_ops = {
 	.close = ib_close,
 };
 
-/* ---- opening ---- */
+static const struct wire_ops verbs_ops = {
+	.name = "verbs",
+	.no_path = "check that opensm runs and that the GID is one of this subnet",
+	.send = ib_send,
+	.recv = ib_recv,
+	.path = ib_path,
+	.addr = verbs_addr,
+	.lid = ib_lid,
+	.close = ib_close,
+};
 
-static int configure(struct ib_wire *w, const struct ipoib_opts *o, char *why, size_t why_len)
-{
-	if (!o->gid || !o->udp)
-		snprintf(why, why_len, "--port ib needs --gid, --udp and --sa");
-	else if (ib_opts_configure(&w->cfg, o, why, why_len))
-		return -1;
-	else if (ddps_ipoib_gid_parse(w->cfg.gid, o->gid))
-		snprintf(why, why_len, "--gid: '%s' is not written like an IPv6 address", o->gid);
-	else if (getrandom(&w->cfg.seed, sizeof w->cfg.seed, 0) != sizeof w->cfg.seed)
-		snprintf(why, why_len, "random numbers: %s", strerror(errno));
-	else
-		return 0;
-	return -1;
-}
+/* ---- opening ---- */
 
 static int join(struct ib_wire *w, struct out *out)
 {
-	struct ddps_ipoib_port *p = ddps_ib_udp_port(w->udp);
+	struct ddps_ipoib_port *p = ipoib_port_port(&w->port);
 
-	ddps_ipoib_mgid_broadcast(w->broadcast, w->cfg.pkey, w->cfg.scope);
-	(void)ddps_ib_udp_run(w->udp, clock_ns());
+	const char *why;
+
+	ddps_ipoib_mgid_broadcast(w->broadcast, w->port.pkey, LINK_SCOPE);
+	(void)ipoib_port_run(&w->port, clock_ns());
 	if (!p->ops->join(p, w->broadcast) && await(w) && !w->join_err)
 		return ST_DONE;
+	why = ipoib_port_why(&w->port);
 	if (!w->answered)
 		out_error(out, 0, NULL, "interrupted");
+	else if (*why)
+		out_error(out, 0, NULL, "port verbs: joining the link: %s", why);
 	else if (w->join_err == DDPS_E_TIMEDOUT)
 		out_error(out, 0, "start the subnet administration, see that --sa is its address",
 			  "port ib: joining the link: the administration does not answer");
@@ -241,21 +249,22 @@ static int join(struct ib_wire *w, struct out *out)
 static int open_port(struct ib_wire *w, const struct ipoib_opts *o, struct out *out)
 {
 	char why[1000];
-	int err;
+	uint32_t seed;
+	int res;
 
-	if (configure(w, o, why, sizeof why)) {
+	if (getrandom(&seed, sizeof seed, 0) != sizeof seed) {
+		out_error(out, 0, NULL, "random numbers: %s", strerror(errno));
+		return ST_FAILED;
+	}
+	if (ipoib_port_configure(&w->port, o, (uint32_t)o->qpn, seed, why, sizeof why)) {
 		out_error(out, 0, "--gid fe80::1 --udp 127.0.0.1:4791 --sa 127.0.0.1", "%s", why);
 		return ST_USAGE;
 	}
-	w->cfg.qpn = (uint32_t)o->qpn;
-	w->cfg.up = &up_calls;
-	err = ddps_ib_udp_new(&w->udp, &w->cfg, why, sizeof why);
-	if (err) {
-		out_error(out, 0, err == DDPS_E_SYSTEM ? ib_opts_advice(errno) : NULL,
-			  "port ib: %s", why);
-		return ST_FAILED;
-	}
-	ddps_ib_udp_user(w->udp, w);
+	res = ipoib_port_open(&w->port, &up_calls, NULL, NULL, out);
+	if (res)
+		return res;
+	w->open = true;
+	ipoib_port_user(&w->port, w);
 	return join(w, out);
 }
 
@@ -274,13 +283,13 @@ int wire_open_ib(struct wire *wire, const struct ipoib_opts *o, struct out *out)
 		ib_close(w);
 		return res;
 	}
-	*wire = (struct wire){ .ops = &ib_ops, .port = w };
-	snprintf(i->device, sizeof i->device, "udp");
-	i->port = w->cfg.udp_port;
-	i->lid = ddps_ib_udp_lid(w->udp);
-	i->pkey = w->cfg.pkey;
-	memcpy(i->gid, w->cfg.gid, sizeof i->gid);
-	for (unsigned k = 8; k < DDPS_IPOIB_GID_LEN; k++)
-		i->ca_guid = i->ca_guid << 8 | i->gid[k];
+	*wire = (struct wire){ .ops = w->port.verbs ? &verbs_ops : &ib_ops, .port = w };
+	snprintf(i->device, sizeof i->device, "%.*s", (int)sizeof i->device - 1,
+		 w->port.verbs ? ddps_ib_verbs_info(w->port.v)->device : "udp");
+	i->port = w->port.verbs ? ddps_ib_verbs_info(w->port.v)->port : w->port.udp_cfg.udp_port;
+	i->lid = ipoib_port_lid(&w->port);
+	i->pkey = w->port.pkey;
+	memcpy(i->gid, w->port.gid, sizeof i->gid);
+	i->ca_guid = w->port.guid;
 	return ST_DONE;
 }

@@ -293,6 +293,13 @@ const char *ddps_ib_verbs_why(const struct ddps_ib_verbs *v)
 	return v->why;
 }
 
+bool ddps_ib_verbs_busy(const struct ddps_ib_verbs *v)
+{
+	const struct vp_pool *p = &v->pool[VP_MSG_OUT];
+
+	return v->n_behind || p->n_out > p->n / 2;
+}
+
 const char *ddps_ib_verbs_counter(const struct ddps_ib_verbs *v, unsigned i, uint64_t *value)
 {
 	const struct ddps_sac_stats *sac = ddps_sac_stats(v->sac);

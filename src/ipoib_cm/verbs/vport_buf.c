@@ -61,6 +61,7 @@ uint32_t ddps_vport_take(struct vp_pool *p)
 	p->free = p->buf[i].next_free;
 	p->buf[i].life = (p->buf[i].life + 1) & LIFE_MASK;
 	p->buf[i].out = true;
+	p->n_out++;
 	p->buf[i].owner = VP_NONE;
 	return i;
 }
@@ -68,6 +69,7 @@ uint32_t ddps_vport_take(struct vp_pool *p)
 void ddps_vport_give(struct vp_pool *p, uint32_t i)
 {
 	p->buf[i].out = false;
+	p->n_out--;
 	p->buf[i].next_free = p->free;
 	p->free = i;
 }

@@ -71,7 +71,7 @@ struct vp_buf {
 struct vp_pool {
 	enum vp_kind kind;
 	size_t size; /* of one */
-	uint32_t n, free;
+	uint32_t n, free, n_out;
 	uint8_t *mem;
 	struct ibv_mr *mr;
 	struct vp_buf *buf;
@@ -164,7 +164,7 @@ struct ddps_ib_verbs {
 	struct vp_qp *qp;
 	struct ddps_tab qps; /* by number */
 	struct ddps_dues dues;
-	uint32_t free_qp;
+	uint32_t free_qp, n_behind; /* with more than half of the messages that one may have */
 	struct ddps_vport_stats stats;
 };
 

@@ -167,6 +167,7 @@ static void destroy(struct ddps_ib_verbs *v, struct vp_qp *q)
 	ddps_due_set(&v->dues, &q->due, UINT64_MAX);
 	ddps_tab_del(&v->qps, &q->link);
 	v->lib.destroy_qp(q->qp);
+	v->n_behind -= q->n_out > VP_QP_TX / 2;
 	for (uint32_t i = 0; q->n_out && i < p->n; i++)
 		if (p->buf[i].out && p->buf[i].owner == slot)
 			ddps_vport_give(p, i);
@@ -306,7 +307,7 @@ int ddps_vport_qp_send(struct ddps_ipoib_port *port, uint32_t qpn, const void *f
 		return DDPS_E_AGAIN;
 	}
 	p->buf[i].owner = (uint32_t)(q - v->qp);
-	q->n_out++;
+	v->n_behind += q->n_out++ == VP_QP_TX / 2;
 	v->stats.qp_tx++;
 	see(v, q, true, frame, len);
 	return 0;
@@ -317,7 +318,7 @@ void ddps_vport_qp_sent(struct ddps_ib_verbs *v, const struct ibv_wc *wc, uint32
 	struct vp_qp *q = &v->qp[v->pool[VP_MSG_OUT].buf[i].owner];
 
 	ddps_vport_give(&v->pool[VP_MSG_OUT], i);
-	q->n_out--;
+	v->n_behind -= --q->n_out == VP_QP_TX / 2;
 	if (wc->status != IBV_WC_SUCCESS)
 		fail(v, q, reason(wc->status));
 }

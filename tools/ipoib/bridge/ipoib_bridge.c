@@ -14,7 +14,7 @@
 #define PACKETS	 32	  /* from the device in one turn */
 #define PAUSE_NS 2000000  /* for which it waits for connections that are behind */
 #define PART_NS	 NS_PER_S /* for DREQs to be answered at the end */
-#define FD_TUN	 BRIDGE_PORT_FDS
+#define FD_TUN	 IPOIB_PORT_FDS
 #define FD_SIG	 (FD_TUN + 1)
 #define FD_CTL	 (FD_TUN + 2)
 #define FD_ASKER (FD_TUN + 3)
@@ -62,14 +62,20 @@ static int open_tun(struct bridge *b)
 static int open_interface(struct bridge *b)
 {
 	const struct ddps_ipoib_if_calls calls = { sizeof(calls), deliver, bridge_trace, b };
-	int err = ddps_ipoib_if_new(&b->f, &b->cfg, bridge_port_port(&b->port), &calls);
+	int err;
+
+	memcpy(b->cfg.me.addr.gid, b->port.gid, sizeof b->port.gid);
+	b->cfg.me.addr.qpn = b->port.qpn;
+	b->cfg.me.pkey = b->port.pkey;
+	b->cfg.ca_guid = b->port.guid;
+	err = ddps_ipoib_if_new(&b->f, &b->cfg, ipoib_port_port(&b->port), &calls);
 
 	if (err) {
 		out_error(&b->out, 0, "addresses in --ip and --gid that a host can have",
 			  "the interface: %s", ddps_strerror(err));
 		return err == DDPS_E_INVAL ? ST_USAGE : ST_FAILED;
 	}
-	bridge_port_user(&b->port, b);
+	ipoib_port_user(&b->port, b);
 	return ST_DONE;
 }
 
@@ -91,13 +97,13 @@ static int open_all(struct bridge *b)
 	}
 	if (bridge_capture_open(b))
 		return ST_FAILED;
-	res = bridge_port_open(b);
+	res = ipoib_port_open(&b->port, &bridge_up, b->capture ? bridge_see : NULL, b, &b->out);
 	if (!res)
 		res = open_interface(b);
 	if (!res)
 		res = open_tun(b);
 	if (!res)
-		b->more = bridge_port_run(&b->port, clock_ns());
+		b->more = ipoib_port_run(&b->port, clock_ns());
 	return res || !ddps_ipoib_if_start(b->f, clock_ns()) ? res : ST_FAILED;
 }
 
@@ -114,7 +120,7 @@ static void from_tun(void *arg, const void *packet, size_t len)
  */
 static bool paused(struct bridge *b, uint64_t now)
 {
-	if (!bridge_port_busy(&b->port))
+	if (!ipoib_port_busy(&b->port))
 		b->paused_at = 0;
 	else if (!b->paused_at)
 		b->paused_at = now;
@@ -141,7 +147,7 @@ static void wait_for(struct bridge *b, uint64_t due, bool open)
 {
 	struct pollfd fds[FDS];
 	uint64_t now = clock_ns(), timer = ddps_ipoib_if_deadline(b->f);
-	uint64_t port = bridge_port_deadline(&b->port);
+	uint64_t port = ipoib_port_deadline(&b->port);
 	int tun = open ? b->tun : -1;
 	struct timespec ts;
 
@@ -155,7 +161,7 @@ static void wait_for(struct bridge *b, uint64_t due, bool open)
 	if (due > NS_PER_S)
 		due = NS_PER_S;
 	ts = (struct timespec){ (time_t)(due / NS_PER_S), (long)(due % NS_PER_S) };
-	bridge_port_fds(&b->port, fds);
+	ipoib_port_fds(&b->port, fds);
 	fds[FD_TUN] = (struct pollfd){ .fd = tun, .events = POLLIN };
 	fds[FD_SIG] = (struct pollfd){ .fd = open ? sig_fd() : -1, .events = POLLIN };
 	fds[FD_CTL] =
@@ -171,7 +177,7 @@ static int turn(struct bridge *b, uint64_t due, bool open)
 
 	wait_for(b, b->more ? 0 : due, open);
 	now = clock_ns(); /* the port first: what it is asked to do has the time that it was told */
-	b->more = bridge_port_run(&b->port, now);
+	b->more = ipoib_port_run(&b->port, now);
 	offload_in_flush(&b->in);
 	if (ddps_ipoib_if_deadline(b->f) <= now)
 		ddps_ipoib_if_tick(b->f, now);
@@ -216,7 +222,7 @@ static int serve(struct bridge *b)
 static int close_all(struct bridge *b, int status)
 {
 	ddps_ipoib_if_free(b->f);
-	bridge_port_close(&b->port);
+	ipoib_port_close(&b->port);
 	if (b->tun >= 0)
 		close(b->tun);
 	if (bridge_capture_close(b))

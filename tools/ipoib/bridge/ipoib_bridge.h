@@ -4,11 +4,11 @@
 /*
  * sessctl ipoib bridge: ipoib_bridge.c runs it, ipoib_bridge_opts.c reads its options,
  * ipoib_bridge_out.c says what it does, ipoib_bridge_capture.c writes it to a file,
- * ipoib_bridge_ctl.c answers "status" and "down", ipoib_bridge_port.c is its way to others,
- * ipoib_bridge_up.c what comes back from there.
+ * ipoib_bridge_ctl.c answers "status" and "down", ipoib_bridge_up.c passes on what comes from the
+ * port.
  */
-#include "ipoib/bridge/ipoib_bridge_port.h"
 #include "ipoib/bridge/offload.h"
+#include "ipoib/ipoib_port.h"
 #include <ddpsess/ipoib_if.h>
 
 #define BRIDGE_IP_MAX (1 + DDPS_IPOIB_IF_IP6_MAX)
@@ -25,7 +25,7 @@ struct bridge {
 	const struct ipoib_opts *o;
 	struct out out;
 	struct ddps_ipoib_if_config cfg;
-	struct bridge_port port;
+	struct ipoib_port port;
 	struct bridge_ip ip[BRIDGE_IP_MAX];
 	unsigned n_ip;
 	struct ddps_ipoib_if *f;

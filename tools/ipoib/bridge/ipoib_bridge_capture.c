@@ -58,8 +58,8 @@ void bridge_trace(void *user, bool tx, ddps_cm_addr addr, const void *mad, size_
 	if (!b->capture || len != DDPS_CM_MAD_LEN)
 		return;
 	m.time_ns = wall_clock();
-	m.slid = tx ? ddps_ib_udp_lid(b->port.ib) : (uint16_t)addr;
-	m.dlid = tx ? (uint16_t)addr : ddps_ib_udp_lid(b->port.ib);
+	m.slid = tx ? ipoib_port_lid(&b->port) : (uint16_t)addr;
+	m.dlid = tx ? (uint16_t)addr : ipoib_port_lid(&b->port);
 	if (capture_write(b->capture, &m))
 		give_up(b);
 }

@@ -9,6 +9,7 @@
 #include <sys/random.h>
 
 #define DATAGRAM_MTU 2048 /* encapsulation header included */
+#define FOREVER	     7	  /* retries: UDP loses what InfiniBand does not */
 
 /* 10.0.0.1/24, fd00::1/64 */
 static int read_ip(struct bridge_ip *ip, const char *text)
@@ -75,8 +76,6 @@ static int read_scalars(struct bridge *b, char *why, size_t why_len)
 			 "--tun: '%s' is no name of a device: 1 to 15 characters, no / %% : or "
 			 "blank",
 			 o->tun);
-	else if (ddps_ipoib_gid_parse(me->gid, o->gid))
-		snprintf(why, why_len, "--gid: '%s' is not written like an IPv6 address", o->gid);
 	else if (ddps_ipoib_flags_parse(&me->flags, o->flags))
 		snprintf(why, why_len, "--mode: '%s' is not rc, uc, rc,uc or ud", o->flags);
 	else if (o->qpn != IPOIB_UNSET && (o->qpn < 2 || o->qpn == DDPS_IPOIB_QPN_MCAST))
@@ -89,7 +88,8 @@ static int read_scalars(struct bridge *b, char *why, size_t why_len)
 	return -1;
 }
 
-static int random_numbers(struct bridge *b, uint32_t *seed, char *why, size_t why_len)
+static int random_numbers(struct bridge *b, uint32_t *seed, uint32_t *qpn, char *why,
+			  size_t why_len)
 {
 	uint32_t r[3];
 
@@ -101,7 +101,7 @@ static int random_numbers(struct bridge *b, uint32_t *seed, char *why, size_t wh
 	b->cfg.seed = r[0];
 	*seed = r[1];
 	/* like an adapter's, another one each time: peers see that it is a new life */
-	b->cfg.me.addr.qpn = b->o->qpn == IPOIB_UNSET ? 2 + r[2] % 0xfffffd : (uint32_t)b->o->qpn;
+	*qpn = b->o->qpn == IPOIB_UNSET ? 2 + r[2] % 0xfffffd : (uint32_t)b->o->qpn;
 	return 0;
 }
 
@@ -109,18 +109,24 @@ int bridge_configure(struct bridge *b, char *why, size_t why_len)
 {
 	const struct ipoib_opts *o = b->o;
 	struct ddps_ipoib_iface *me = &b->cfg.me;
-	uint32_t seed;
+	uint32_t seed, qpn;
 
-	if (!o->tun || !o->gid || !o->udp || !o->ip.n) {
-		snprintf(why, why_len, "--tun, --gid, --udp and --ip are needed");
+	if (!o->tun || !o->ip.n) {
+		snprintf(why, why_len, "--tun and --ip are needed");
 		return -1;
 	}
 	ddps_ipoib_if_config_init(&b->cfg);
 	if (read_scalars(b, why, why_len))
 		return -1;
-	if (read_ips(b, why, why_len) || random_numbers(b, &seed, why, why_len) ||
-	    bridge_port_configure(b, seed, why, why_len))
+	if (read_ips(b, why, why_len) || random_numbers(b, &seed, &qpn, why, why_len) ||
+	    ipoib_port_configure(&b->port, o, qpn, seed, why, why_len))
 		return -1;
+	if (b->port.verbs && o->qpn != IPOIB_UNSET) {
+		snprintf(why, why_len, "--qpn: the adapter numbers its queue pairs itself");
+		return -1;
+	}
+	b->cfg.retry_count = b->cfg.rnr_retry = FOREVER;
+	b->cfg.form = DDPS_IPOIB_SID_LINUX; /* whoever knows the other form alone gets it next */
 	me->rx_mtu = me->addr.flags ? (uint32_t)o->mtu : DATAGRAM_MTU;
 	return 0;
 }

@@ -24,19 +24,44 @@ const char *bridge_advice(int err)
 	}
 }
 
+static const char *text_of(const json_t *j, const char *key)
+{
+	const char *s = json_string_value(json_object_get(j, key));
+
+	return s ? s : "";
+}
+
+static int int_of(const json_t *j, const char *key)
+{
+	return (int)json_integer_value(json_object_get(j, key));
+}
+
+/* "UDP port 4791", "mlx5_0:1" */
+static const char *place(char *text, size_t len, const json_t *j)
+{
+	if (json_object_get(j, "device"))
+		snprintf(text, len, "%s:%d", text_of(j, "device"), int_of(j, "port_number"));
+	else
+		snprintf(text, len, "UDP port %d", int_of(j, "udp_port"));
+	return text;
+}
+
 void bridge_out_start(struct bridge *b)
 {
-	const struct ddps_ib_udp_config *c = &b->port.cfg;
-	char lladdr[DDPS_IPOIB_LLADDR_TEXT];
+	char lladdr[DDPS_IPOIB_LLADDR_TEXT], where[100];
+	json_t *j;
 
 	ddps_ipoib_lladdr_print(lladdr, &b->cfg.me.addr);
-	if (b->out.json)
-		json_out_line(&b->out, json_pack("{ss ss ss si si}", "event", "bridging", "tun",
-						 b->o->tun, "lladdr", lladdr, "udp_port",
-						 (int)c->udp_port, "lid", (int)c->ip4[3]));
-	else
-		fprintf(b->out.f, "%s: %s, LID %u, UDP port %u\n", b->o->tun, lladdr, c->ip4[3],
-			c->udp_port);
+	j = json_pack("{ss ss ss si}", "event", "bridging", "tun", b->o->tun, "lladdr", lladdr,
+		      "lid", (int)ipoib_port_lid(&b->port));
+	ipoib_port_describe(&b->port, j);
+	if (b->out.json) {
+		json_out_line(&b->out, j);
+	} else {
+		fprintf(b->out.f, "%s: %s, LID %u, %s\n", b->o->tun, lladdr,
+			ipoib_port_lid(&b->port), place(where, sizeof where, j));
+		json_decref(j);
+	}
 	out_flush(&b->out);
 }
 
@@ -106,32 +131,24 @@ json_t *bridge_status(const struct bridge *b, const char *event)
 					      [DDPS_IPOIB_IF_JOINING] = "joining",
 					      [DDPS_IPOIB_IF_UP] = "up" };
 	char lladdr[DDPS_IPOIB_LLADDR_TEXT];
+	json_t *j;
 
 	ddps_ipoib_lladdr_print(lladdr, &b->cfg.me.addr);
-	return json_pack("{ss ss ss ss si si si so so so so so sI sI}", "event", event, "tun",
-			 b->o->tun, "state", states[ddps_ipoib_if_state(b->f)], "lladdr", lladdr,
-			 "udp_port", (int)b->port.cfg.udp_port, "lid", (int)b->port.cfg.ip4[3],
-			 "mtu", (int)(b->cfg.me.rx_mtu - DDPS_IPOIB_ENCAP_LEN), "neighbours",
-			 neighbours(b), "connections", connections(b), "interface",
-			 interface_counters(ddps_ipoib_if_stats(b->f)), "port",
-			 bridge_port_counters(&b->port), "cm",
-			 cm_counters(ddps_ipoib_if_cm_stats(b->f)), "tun_full",
-			 (json_int_t)b->tun_full, "tun_bad", (json_int_t)b->tun_bad);
+	j = json_pack("{ss ss ss ss si si so so so so so sI sI}", "event", event, "tun", b->o->tun,
+		      "state", states[ddps_ipoib_if_state(b->f)], "lladdr", lladdr, "lid",
+		      (int)ipoib_port_lid(&b->port), "mtu",
+		      (int)(b->cfg.me.rx_mtu - DDPS_IPOIB_ENCAP_LEN), "neighbours", neighbours(b),
+		      "connections", connections(b), "interface",
+		      interface_counters(ddps_ipoib_if_stats(b->f)), "port",
+		      ipoib_port_counters(&b->port), "cm",
+		      cm_counters(ddps_ipoib_if_cm_stats(b->f)), "tun_full",
+		      (json_int_t)b->tun_full, "tun_bad", (json_int_t)b->tun_bad);
+	if (j)
+		ipoib_port_describe(&b->port, j);
+	return j;
 }
 
 /* ---- the same as text ---- */
-
-static const char *text_of(const json_t *j, const char *key)
-{
-	const char *s = json_string_value(json_object_get(j, key));
-
-	return s ? s : "";
-}
-
-static int int_of(const json_t *j, const char *key)
-{
-	return (int)json_integer_value(json_object_get(j, key));
-}
 
 /* What has happened at all; most counters stay zero. */
 static void out_counters(FILE *f, json_t *status, const char *group)
@@ -171,9 +188,11 @@ static void out_rows(FILE *f, const json_t *list, void (*out)(FILE *f, const jso
 
 void bridge_out_status(FILE *f, json_t *status)
 {
-	fprintf(f, "%s: %s, MTU %d, %s, LID %d, UDP port %d\n", text_of(status, "tun"),
+	char where[100];
+
+	fprintf(f, "%s: %s, MTU %d, %s, LID %d, %s\n", text_of(status, "tun"),
 		text_of(status, "state"), int_of(status, "mtu"), text_of(status, "lladdr"),
-		int_of(status, "lid"), int_of(status, "udp_port"));
+		int_of(status, "lid"), place(where, sizeof where, status));
 	out_rows(f, json_object_get(status, "neighbours"), out_neighbour);
 	out_rows(f, json_object_get(status, "connections"), out_connection);
 	out_counters(f, status, "interface");

@@ -38,13 +38,16 @@ static void on_joined(void *user, const uint8_t mgid[DDPS_IPOIB_GID_LEN], int er
 	char text[DDPS_IPOIB_GID_TEXT];
 
 	if (is_news(b, mgid, err)) {
+		const char *why = ipoib_port_why(&b->port);
+
+		why = *why ? why : ddps_strerror(err);
 		ddps_ipoib_gid_print(text, mgid);
 		if (b->out.json)
 			json_out_line(&b->out, json_pack("{ss ss ss}", "event", "join_failed",
-							 "mgid", text, "why", ddps_strerror(err)));
+							 "mgid", text, "why", why));
 		else
 			fprintf(b->out.err, "%s: group %s cannot be joined: %s\n", b->o->tun, text,
-				ddps_strerror(err));
+				why);
 	}
 	ddps_ipoib_if_up()->joined(b->f, mgid, err, link_mtu, now);
 }
@@ -78,6 +81,15 @@ static void on_path(void *user, const uint8_t gid[DDPS_IPOIB_GID_LEN],
 
 static void on_link(void *user, bool is_up, uint64_t now)
 {
+	struct bridge *b = user;
+	const char *why = is_up ? "" : ipoib_port_why(&b->port);
+
+	if (b->out.json)
+		json_out_line(&b->out,
+			      json_pack("{ss sb ss}", "event", "link", "up", is_up, "why", why));
+	else
+		fprintf(b->out.err, "%s: the port is %s%s%s\n", b->o->tun, is_up ? "up" : "down",
+			*why ? ": " : "", why);
 	ddps_ipoib_if_up()->link(of(user), is_up, now);
 }
 
