@@ -426,6 +426,15 @@ conformance: deps-check
 	$(Q)tests/conformance/run.sh build/asan/sessctl build/conformance --write
 	$(Q)tests/conformance/mutate.sh build/opt
 
+# The cases of SCTP itself against usrsctp, in both roles: a sessctl whose SCTP that is.
+$(B)/sessctl-usrsctp: $(call objs,$(TOOL_SRC) tests/conformance/usrsctp.c $(wildcard tests/peer/*.c)) \
+		$(CONFORM_A) $(LIB_A) $(IPOIB_A)
+	$(if $(Q),@echo "  LD   $@")
+	$(Q)$(CC) $(CFLAGS_ALL) $(LDFLAGS) -Wl,--wrap=ddps_ctx_new -o $@ $^ -lusrsctp $(LIB_LIBS) \
+		$(TOOL_LIBS)
+conform-usrsctp: $(SESSCTL) $(B)/sessctl-usrsctp
+	$(Q)tests/conformance/usrsctp.sh $(B)
+
 # Results in build/bench and docs/performance.md; BENCH=quick for a short run, not into docs
 bench:
 	$(Q)tools/deps.sh build bench
@@ -542,6 +551,7 @@ help:
 	@echo 'mutate     tests of attacks against a stack without the defence: each has to fail'
 	@echo 'fuzz       libFuzzer, FUZZ_SECONDS=60 each, FUZZ=name for one; fuzz-corpus keeps the finds'
 	@echo 'interop-ipoib  IPoIB with Linux in a guest'
+	@echo 'conform-usrsctp  cases of SCTP itself against usrsctp, both roles'
 	@echo 'interop-ib CM over ibsim and opensm'
 	@echo 'bench      against TCP, libfabric, ...        guard     instruction counts'
 	@echo 'lint       format, tidy, cppcheck, shellcheck format    clang-format in place'

@@ -3,6 +3,7 @@
 #include "conform/profile/conform_profile.h"
 #include "conform/profile/conform_linux_ipoib.h"
 #include "conform/profile/conform_siw.h"
+#include "conform/profile/conform_usrsctp.h"
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,8 +18,8 @@ static char *read_file(const char *name, char *why, size_t why_len)
 	size_t n = text ? fread(text, 1, FILE_MAX + 1, f) : 0;
 
 	if (!text || ferror(f) || n > FILE_MAX) {
-		snprintf(why, why_len, "profile '%s': %s (built in: siw, linux-ib_ipoib)", name,
-			 text && n > FILE_MAX ? "larger than 1 MiB" : strerror(errno));
+		snprintf(why, why_len, "profile '%s': %s (built in: siw, usrsctp, linux-ib_ipoib)",
+			 name, text && n > FILE_MAX ? "larger than 1 MiB" : strerror(errno));
 		free(text);
 		text = NULL;
 	} else {
@@ -55,6 +56,7 @@ int cf_profile_load(struct cf_profile *p, const char *name, char *why, size_t wh
 	*p = (struct cf_profile){ 0 };
 	errno = 0;
 	p->text = !strcmp(name, "siw")		    ? strdup(conform_siw)
+		  : !strcmp(name, "usrsctp")	    ? strdup(conform_usrsctp)
 		  : !strcmp(name, "linux-ib_ipoib") ? strdup(conform_linux_ipoib)
 						    : read_file(name, why, why_len);
 	if (!p->text)
