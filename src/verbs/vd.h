@@ -497,6 +497,6 @@ int vd_fail(int error);
 /* For calls that return the number: errno has it as well, where a device's driver leaves it. */
 int vd_refuse(int error);
 
-#include "verbs/edge/ed_names.h"
+#include "verbs/ed_names.h"
 
 #endif

@@ -122,6 +122,29 @@ verdicts() {
 	done
 }
 
+# code FILE: files and functions of ours that it names in backticks and that are not there
+# shellcheck disable=SC2016 # backquotes of Markdown
+code() {
+	local name
+	git ls-files >"$work/files"
+	git ls-files 'src/*.[ch]' 'include/*.h' 'tests/*.[ch]' tests/layers.sh | xargs cat |
+		grep -oE '[A-Za-z_][A-Za-z0-9_]*' | sort -u >"$work/identifiers"
+	grep -oE '`[^`]+`' "$1" | tr -d '`' | sort -u | while read -r name; do
+		name=${name#struct }
+		if [[ $name =~ ^(/|build/) ]]; then
+			continue
+		elif [[ $name =~ ^[a-z0-9_./-]+[./][a-z0-9_]+$ ]]; then
+			grep -qE "(^|/)${name//./\\.}(/|\$)" "$work/files" || echo "$name: no such file or folder"
+		elif [[ $name =~ ^[a-z0-9]+_[a-z0-9_]+$ ]]; then
+			grep -qxF "$name" "$work/identifiers" || grep -qF "/fuzz_$name.c" "$work/files" ||
+				echo "$name: no such function"
+		fi
+	done
+	sed -n 's:^tests/fuzz/fuzz_\(.*\)\.c$:\1:p' "$work/files" | while read -r name; do
+		grep -qF "\`$name\`" "$1" || echo "$name: a fuzz target that is not told of"
+	done
+}
+
 page docs/security.md >"$work/log"
 ! [ -s "$work/log" ]
 result $? "what docs/security.md names exists" "$work/log"
@@ -130,6 +153,13 @@ result $? "the tests were found"
 sed 's/half_open_full/half_open_fool/; s/values_are_random/values_are_secret/' docs/security.md >"$work/page"
 [ "$(page "$work/page" | wc -l)" -ge 2 ]
 result $? "a counter and a test that do not exist are found"
+code docs/design.md >"$work/log"
+! [ -s "$work/log" ]
+result $? "files, functions and fuzz targets that docs/design.md names exist" "$work/log"
+# shellcheck disable=SC2016
+sed 's/mpa_io_listen\.c/mpa_io_listens.c/; s/ddps_ddp_cut/ddps_ddp_slice/; s/`conform_sctp`/that/' docs/design.md >"$work/page"
+[ "$(code "$work/page" | wc -l)" = 3 ]
+result $? "a file and a function that do not exist and a target that is left out are found"
 promises tests/promises.tsv >"$work/log"
 ! [ -s "$work/log" ]
 result $? "what tests/promises.tsv quotes is said, and its tests exist" "$work/log"
