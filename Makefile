@@ -31,7 +31,7 @@ OPT_fuzz   := -O1 -g -fno-omit-frame-pointer -fsanitize=fuzzer-no-link,address,u
 	-fno-sanitize-recover=all
 CPPFLAGS   += -D_GNU_SOURCE -Iinclude -Isrc
 CFLAGS_ALL := -std=gnu11 -pthread -fPIC -fvisibility=hidden $(WARN) $(OPT_$(VARIANT)) $(CFLAGS)
-LIB_LIBS   := -lisal -lnettle -lsctp -pthread
+LIB_LIBS   := -lisal -lnettle -pthread
 TOOL_LIBS  := -ljansson
 comma	   := ,
 # sanitizers bring their own undefined symbols, so -z defs is for the real thing only

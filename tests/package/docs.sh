@@ -145,6 +145,17 @@ code() {
 	done
 }
 
+# packages FILE: those that tools/deps.sh installs and that FILE gives no reason for
+# shellcheck disable=SC2016 # a variable of that script
+packages() {
+	local name
+	sed -E '1,/case \$group/d; /unknown group/,$d; s/^\t[a-z]+\) want="\$want//; s/" ;;//' tools/deps.sh |
+		tr -s '[:space:]' '\n' | sort -u | while read -r name; do
+		[ -z "$name" ] || grep -E '^\| .* \| .+ \|$' "$1" | cut -d '|' -f 2 | tr ',;' '  ' |
+			grep -qF -- " $name " || echo "$name: why?"
+	done
+}
+
 page docs/security.md >"$work/log"
 ! [ -s "$work/log" ]
 result $? "what docs/security.md names exists" "$work/log"
@@ -160,6 +171,12 @@ result $? "files, functions and fuzz targets that docs/design.md names exist" "$
 sed 's/mpa_io_listen\.c/mpa_io_listens.c/; s/ddps_ddp_cut/ddps_ddp_slice/; s/`conform_sctp`/that/' docs/design.md >"$work/page"
 [ "$(code "$work/page" | wc -l)" = 3 ]
 result $? "a file and a function that do not exist and a target that is left out are found"
+packages docs/building.md >"$work/log"
+! [ -s "$work/log" ]
+result $? "docs/building.md has a reason for each package of tools/deps.sh" "$work/log"
+sed '/^| libisal-dev /d; s/| scdoc | .* |/| scdoc |  |/' docs/building.md >"$work/page"
+[ "$(packages "$work/page" | wc -l)" = 2 ]
+result $? "a package that is left out and one without a reason are found"
 promises tests/promises.tsv >"$work/log"
 ! [ -s "$work/log" ]
 result $? "what tests/promises.tsv quotes is said, and its tests exist" "$work/log"
