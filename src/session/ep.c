@@ -446,16 +446,6 @@ int ddps_ep_info(struct ddps_ep *ep, struct ddps_conn_info *info)
 
 /* ---- posting ---- */
 
-/* Work for a session that ends, or has ended. */
-static int post_late(struct ddps_ep *ep, enum ddps_op op, uint64_t wr_id)
-{
-	if (!ep->flush_late || ep->state < DDPS_EP_DRAINING)
-		return DDPS_E_STATE;
-	if ((unsigned)op > DDPS_OP_SEND_IMM || (op == DDPS_OP_RECV && ep->shared_rq))
-		return DDPS_E_INVAL;
-	return ddps_late_post(ep, op, wr_id);
-}
-
 /* With thousands of sessions none of it is in cache: fetch it while the lock is taken. */
 static void prefetch(const struct ddps_ep *ep)
 {
@@ -483,7 +473,7 @@ int ddps_post_send(struct ddps_ep *ep, const struct ddps_send_wr *wr)
 	if (ep->state != DDPS_EP_OPEN && ep->state != DDPS_EP_AWAIT_RTR) {
 		err = wr->op == DDPS_OP_RECV || (wr->flags & ~WR_FLAGS)
 			      ? DDPS_E_INVAL
-			      : post_late(ep, wr->op, wr->wr_id);
+			      : ddps_late_post(ep, wr->op, wr->wr_id);
 	} else {
 		err = ddps_rdmap_post_send(ep->rdmap, wr);
 		if (err ? ddps_rdmap_tx_ready(ep->rdmap) : leaves_now(ep, wr))
@@ -500,7 +490,7 @@ int ddps_post_recv(struct ddps_ep *ep, uint64_t wr_id, const struct ddps_sge *sg
 	if (err < 0)
 		return err;
 	if (ep->state == DDPS_EP_CLOSING || ep->state == DDPS_EP_DEAD)
-		err = post_late(ep, DDPS_OP_RECV, wr_id);
+		err = ddps_late_post(ep, DDPS_OP_RECV, wr_id);
 	else
 		err = ddps_rdmap_post_recv(ep->rdmap, wr_id, sge, nsge);
 	ddps_ctx_leave(ep->ctx);

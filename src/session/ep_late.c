@@ -19,6 +19,10 @@ int ddps_late_post(struct ddps_ep *ep, enum ddps_op op, uint64_t wr_id)
 {
 	struct ddps_late *l;
 
+	if (!ep->flush_late || ep->state < DDPS_EP_DRAINING)
+		return DDPS_E_STATE;
+	if ((unsigned)op > DDPS_OP_SEND_IMM || (op == DDPS_OP_RECV && ep->shared_rq))
+		return DDPS_E_INVAL;
 	if (ddps_cq_room(queue_of(ep, op)) <= ep->late_count)
 		return DDPS_E_LIMIT;
 	if (ep->state == DDPS_EP_DEAD) {
