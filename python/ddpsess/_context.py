@@ -1,0 +1,223 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""What sessions stand on: errors, memory, and a context for each event loop."""
+from __future__ import annotations
+
+import asyncio
+import ctypes as c
+import os
+import struct
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from . import _lib as l
+
+if TYPE_CHECKING:
+    from . import Listener, Request, Session
+
+Buffer = Any  # what has the buffer protocol
+
+SEND_DEPTH = 32  # work requests of a session under way; more wait for their turn
+RECEIVES = 16  # messages that the library keeps before the peer has to wait
+RECEIVE_SIZE = 4096
+_QUEUE = 4096  # completions of one queue; more sessions make another
+_BATCH = 64
+
+
+class Error(OSError):
+    """A call or a session failed.  `code` is DDPS_E_*, `str()` says what, where and why."""
+
+    def __init__(self, code: int, text: str) -> None:
+        super().__init__(text)
+        self.code = code
+
+
+class Rejected(Error):
+    """The peer's application said no; `private_data` is what it said with it."""
+
+    def __init__(self, code: int, text: str, private_data: bytes) -> None:
+        super().__init__(code, text)
+        self.private_data = private_data
+
+
+class Terminated(Error):
+    """An RDMAP Terminate ended the session: its layer, type and code."""
+
+    def __init__(self, code: int, text: str, triple: tuple[int, int, int], by_peer: bool) -> None:
+        super().__init__(code, text)
+        self.triple = triple
+        self.by_peer = by_peer
+
+
+class Info(NamedTuple):
+    """What was negotiated."""
+
+    transport: str
+    initiator: bool
+    local: str
+    peer: str
+    ird: int
+    ord: int
+    mulpdu: int
+    crc: bool
+
+
+class Advert(NamedTuple):
+    """Where a peer may read or write: 20 octets on the wire when sent as `bytes(advert)`."""
+
+    stag: int
+    to: int
+    length: int
+
+    def __bytes__(self) -> bytes:
+        return struct.pack("!IQQ", *self)
+
+    @classmethod
+    def parse(cls, octets: Buffer) -> "Advert":
+        return cls(*struct.unpack("!IQQ", bytes(octets)))
+
+    def at(self, offset: int) -> "Advert":
+        """The same, from that octet on."""
+        if not 0 <= offset <= self.length:
+            raise ValueError(f"offset {offset} is outside of {self.length} octets")
+        return Advert(self.stag, self.to + offset, self.length - offset)
+
+
+def version() -> str:
+    """The version of the library that is loaded."""
+    return l.lib.ddps_version().decode()
+
+
+def _must(result: int, what: str) -> int:
+    if result >= 0:
+        return result
+    why = os.strerror(c.get_errno()) if result == l.E_SYSTEM else l.strerror(result)
+    raise Error(result, f"{what}: {why}")
+
+
+def _error(e: l.CError, private_data: bytes = b"") -> Error:
+    text = e.text.decode(errors="replace") or l.strerror(e.code)
+    if e.code == l.E_REJECTED:
+        return Rejected(e.code, text, private_data)
+    if e.has_triple:
+        t = e.triple
+        return Terminated(e.code, text, (t.layer, t.etype, t.code), e.by_peer)
+    return Error(e.code or l.E_CLOSED, text if e.code else "the session is closed")
+
+
+class _Memory:
+    """A buffer that is held in place: its address, its length, and the object itself."""
+
+    def __init__(self, buffer: Buffer, writable: bool) -> None:
+        view = memoryview(buffer).cast("B")
+        if writable and view.readonly:
+            raise TypeError("the buffer cannot be written to")
+        if view.readonly:  # ctypes takes addresses of writable memory only
+            view = memoryview(bytearray(view))
+        self.length = len(view)
+        self.held = (c.c_ubyte * self.length).from_buffer(view) if self.length else None
+        self.address = c.addressof(self.held) if self.held else None
+
+
+class _Context:
+    """The library's context of an event loop, which drives it as long as something uses it."""
+
+    of_loop: dict[asyncio.AbstractEventLoop, "_Context"] = {}
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self.loop = loop
+        self.users = 0
+        self.sessions: dict[int, Session] = {}
+        self.listeners: dict[int, Listener] = {}
+        self.requests: dict[int, Request] = {}
+        self.queues: list[list[int]] = []  # [queue, completions that are not promised yet]
+        self.due = False
+        self.wc = (l.Wc * _BATCH)()
+        ptr = c.c_void_p()
+        _must(l.lib.ddps_ctx_new(c.byref(ptr), None), "context")
+        self.ptr = ptr.value
+        pd = c.c_void_p()
+        _must(l.lib.ddps_pd_new(self.ptr, c.byref(pd)), "protection domain")
+        self.pd = pd.value
+        self.fds = [_must(l.lib.ddps_ctx_fd(self.ptr), "descriptor"),
+                    _must(l.lib.ddps_event_fd(self.ptr), "descriptor")]
+        for fd in self.fds:
+            loop.add_reader(fd, self.turn)
+
+    @classmethod
+    def take(cls) -> "_Context":
+        loop = asyncio.get_running_loop()
+        ctx = cls.of_loop.get(loop)
+        if ctx is None:
+            ctx = cls.of_loop[loop] = cls(loop)
+        ctx.users += 1
+        return ctx
+
+    async def give_back(self) -> None:
+        self.users -= 1
+        if self.users:
+            return
+        for fd in self.fds:
+            self.loop.remove_reader(fd)
+        del self.of_loop[self.loop]
+        # it may wait a second for what is still on its way
+        await self.loop.run_in_executor(None, l.lib.ddps_ctx_free, self.ptr)
+
+    def queue(self, entries: int) -> list[int]:
+        for q in self.queues:
+            if q[1] >= entries:
+                break
+        else:
+            ptr = c.c_void_p()
+            size = max(entries, _QUEUE)
+            _must(l.lib.ddps_cq_new(self.ptr, size, c.byref(ptr)), "completion queue")
+            q = [ptr.value or 0, size]
+            self.queues.append(q)
+        q[1] -= entries
+        return q
+
+    def soon(self) -> None:
+        """Work was posted: it may have completed already."""
+        if not self.due:
+            self.due = True
+            self.loop.call_soon(self.turn)
+
+    def turn(self) -> None:
+        self.due = False
+        if self.of_loop.get(self.loop) is not self:
+            return
+        l.lib.ddps_progress(self.ptr, 0)
+        while self.completions() | self.events():
+            pass
+        l.lib.ddps_ctx_fd(self.ptr)  # what was polled is watched again
+
+    def completions(self) -> bool:
+        any_ = False
+        for q, _ in self.queues:
+            n = l.lib.ddps_cq_poll(q, self.wc, _BATCH)
+            for i in range(max(n, 0)):
+                session = self.sessions.get(self.wc[i].ep or 0)
+                if session:
+                    session._completed(self.wc[i])
+            any_ |= n > 0
+        return any_
+
+    def events(self) -> bool:
+        ev = l.Event()
+        any_ = False
+        while l.lib.ddps_event_get(self.ptr, c.byref(ev)) == 1:
+            any_ = True
+            # what came before an end is looked at before it
+            if ev.type in (l.PEER_CLOSED, l.CLOSED, l.TERMINATED):
+                self.completions()
+            if ev.type == l.REQUEST_GONE:
+                gone = self.requests.pop(ev.request or 0, None)
+                if gone:
+                    gone.ptr = None
+            elif ev.type in (l.CONNECT_REQUEST, l.LISTENER_FAILED):
+                listener = self.listeners.get(ev.listener or 0)
+                if listener:
+                    listener._event(ev)
+            else:
+                session = self.sessions.get(ev.ep or 0)
+                if session:
+                    session._event(ev)
+        return any_
