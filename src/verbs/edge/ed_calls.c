@@ -25,7 +25,7 @@
 #define COUNTED(type, name, limit, context, params, args)                                          \
 	VD_API type name params                                                                    \
 	{                                                                                          \
-		SUBJECT(.ctx = context);                                                           \
+		SUBJECT(.ctx = (context));                                                         \
 		int err = ASK(name);                                                               \
 		type made;                                                                         \
                                                                                                    \

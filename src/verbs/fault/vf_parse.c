@@ -55,7 +55,7 @@ static int read_count(struct vf_reader *r, uint64_t *n)
 static int read_chance(struct vf_reader *r, uint64_t *millionths)
 {
 	static const char what[] = "a share as 5% or 0.01%, above 0 and up to 100%";
-	struct vf_word w = vf_next(r), rest = w;
+	struct vf_word w = vf_next(r), rest;
 	uint64_t whole, part = 0, scale = 10000;
 	size_t n = vf_digits(w, 100, &whole);
 

@@ -21,7 +21,7 @@ static bool is_on_demand(const struct vd_mr *mr, const struct ibv_pd *pd, uint32
 }
 
 /* Where the piece lies.  Return: 0 or errno. */
-static int find(struct ibv_pd *pd, const struct ibv_sge *sge, bool write, uintptr_t *at)
+static int find_region(struct ibv_pd *pd, const struct ibv_sge *sge, bool write, uintptr_t *at)
 {
 	struct vd_process *p = vd_of(pd->context, struct vd_context, v.context)->p;
 	int err = EINVAL;
@@ -46,10 +46,10 @@ static int advise(uintptr_t at, size_t len, bool write, bool wait)
 	int keep = errno, err = 0;
 
 	len += at - start;
-	if (madvise((void *)start, len, how) && (errno != EINVAL || !wait))
+	if (madvise((void *)start, len, how))
 		err = errno;
-	else if (wait && errno == EINVAL && madvise((void *)start, len, MADV_WILLNEED))
-		err = errno; /* an older system: as much as it can */
+	if (err == EINVAL && wait) /* an older system: as much as it can */
+		err = madvise((void *)start, len, MADV_WILLNEED) ? errno : 0;
 	errno = keep;
 	return err == ENOMEM ? EFAULT : err; /* there is no memory at that address */
 }
@@ -68,7 +68,7 @@ int vd_advise_mr(struct ibv_pd *pd, enum ibv_advise_mr_advice advice, uint32_t f
 	for (uint32_t i = 0; i < n && !err; i++) {
 		uintptr_t at;
 
-		err = find(pd, &list[i], write, &at);
+		err = find_region(pd, &list[i], write, &at);
 		/* Without faults it concerns an adapter's table of pages, and there is none. */
 		if (!err && list[i].length && advice != IBV_ADVISE_MR_ADVICE_PREFETCH_NO_FAULT)
 			err = advise(at, list[i].length, write, flags & IBV_ADVISE_MR_FLAG_FLUSH);
