@@ -31,7 +31,7 @@ _Static_assert(FACILITIES == sizeof((struct ddps_log_filter *)0)->level / sizeof
 	       "a level for each facility");
 
 /* Which of @words the @len octets at @s are, or -1. */
-static int find(const char *const *words, size_t n, const char *s, size_t len)
+static int find_word(const char *const *words, size_t n, const char *s, size_t len)
 {
 	for (size_t i = 0; i < n; i++)
 		if (strlen(words[i]) == len && !memcmp(words[i], s, len))
@@ -42,7 +42,7 @@ static int find(const char *const *words, size_t n, const char *s, size_t len)
 /* A level; "none" is -1.  Return: whether it is one. */
 static bool level_of(const char *s, size_t len, int *level)
 {
-	*level = find(levels, LEVELS, s, len);
+	*level = find_word(levels, LEVELS, s, len);
 	return *level >= 0 || (len == 4 && !memcmp(s, "none", 4));
 }
 
@@ -58,7 +58,7 @@ int ddps_log_filter_parse(struct ddps_log_filter *f, const char *spec)
 			if (!level_of(at, len, &others))
 				return -1;
 		} else {
-			facility = find(facilities, FACILITIES, at, name);
+			facility = find_word(facilities, FACILITIES, at, name);
 			if (facility < 0 || !level_of(at + name + 1, len - name - 1, &level))
 				return -1;
 			f->level[facility] = level;
@@ -77,7 +77,7 @@ int ddps_log_filter_parse(struct ddps_log_filter *f, const char *spec)
 bool ddps_log_passes(const struct ddps_log_filter *f, enum ddps_log_level level,
 		     const char *facility)
 {
-	int i = find(facilities, FACILITIES, facility, strlen(facility));
+	int i = find_word(facilities, FACILITIES, facility, strlen(facility));
 
 	return i < 0 || (int)level <= f->level[i];
 }

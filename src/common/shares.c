@@ -65,7 +65,7 @@ uint64_t ddps_share_net_text(const char *text)
 }
 
 /* Index of @net's record, or of one that is free, or DDPS_E_NOMEM. */
-static int find(struct ddps_shares *s, uint64_t net)
+static int find_net(struct ddps_shares *s, uint64_t net)
 {
 	struct ddps_share_net *more;
 	unsigned spare = s->nnets, room;
@@ -93,7 +93,7 @@ static int find(struct ddps_shares *s, uint64_t net)
 int ddps_shares_add(struct ddps_shares *s, struct ddps_share *m, uint64_t net)
 {
 	struct ddps_share_net *n;
-	int at = find(s, net);
+	int at = find_net(s, net);
 
 	if (at < 0)
 		return at;

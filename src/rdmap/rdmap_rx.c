@@ -379,7 +379,7 @@ static int hold_segment(struct ddps_rdmap *r)
 	return DDPS_LLP_HOLD;
 }
 
-static int whole(struct ddps_rdmap *r, const uint8_t *seg, size_t len)
+static int take_segment(struct ddps_rdmap *r, const uint8_t *seg, size_t len)
 {
 	struct ddps_rx_seg s = { 0 };
 	struct ddps_fault f;
@@ -408,7 +408,7 @@ int ddps_rdmap_rx_segment(void *user, const uint8_t *seg, size_t len)
 
 	if (r->state != DDPS_RS_RUN) /* dropped silently [5041-7.1-20] */
 		return DDPS_E_STATE;
-	err = whole(r, seg, len);
+	err = take_segment(r, seg, len);
 	ddps_rdmap_tell(r);
 	return err;
 }

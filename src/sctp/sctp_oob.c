@@ -52,7 +52,7 @@ void ddps_sc_stray_abort(struct ddps_sc_rx *rx, uint32_t tag, bool refl, uint16_
 }
 
 /* A walk over all chunks that ends in the middle of one: malformed. */
-static bool whole(const struct ddps_sc_rx *rx)
+static bool chunks_fit(const struct ddps_sc_rx *rx)
 {
 	struct ddps_rbuf r = ddps_sc_chunks(rx->pkt, rx->len);
 	struct ddps_sc_chunk c;
@@ -87,7 +87,7 @@ void ddps_sc_oob(struct ddps_sc_rx *rx)
 	struct ddps_sc_chunk first;
 
 	rx->e->st.out_of_the_blue++;
-	if (ddps_sc_chunk_next(&r, &first) <= 0 || !whole(rx) || has(rx, SC_ABORT))
+	if (ddps_sc_chunk_next(&r, &first) <= 0 || !chunks_fit(rx) || has(rx, SC_ABORT))
 		return;
 	if (first.type == SC_INIT)
 		ddps_sc_init_none(rx, &first);

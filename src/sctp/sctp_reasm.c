@@ -96,7 +96,7 @@ static bool received(const struct ddps_sctp_assoc *a, uint32_t tsn)
 	return ddps_sc_map_ask(&a->map, tsn) == DDPS_SC_DUP;
 }
 
-static bool same(const struct ddps_sc_run *r, const struct ddps_sc_data *d)
+static bool same_message(const struct ddps_sc_run *r, const struct ddps_sc_data *d)
 {
 	bool u = d->flags & SC_DATA_U;
 
@@ -109,9 +109,9 @@ int ddps_sc_fragment_fits(const struct ddps_sctp_assoc *a, const struct ddps_sc_
 	const struct ddps_sc_run *l = ending(a, d->tsn - 1), *r = starting(a, d->tsn + 1);
 	bool begin = d->flags & SC_DATA_B, end = d->flags & SC_DATA_E;
 
-	if (begin ? l && !l->end : l ? l->end || !same(l, d) : received(a, d->tsn - 1))
+	if (begin ? l && !l->end : l ? l->end || !same_message(l, d) : received(a, d->tsn - 1))
 		return DDPS_E_PROTOCOL;
-	if (end ? r && !r->begin : r ? r->begin || !same(r, d) : received(a, d->tsn + 1))
+	if (end ? r && !r->begin : r ? r->begin || !same_message(r, d) : received(a, d->tsn + 1))
 		return DDPS_E_PROTOCOL;
 	return 0;
 }
@@ -152,7 +152,7 @@ static struct ddps_sc_run *join(struct ddps_sctp_assoc *a, struct ddps_sc_run *l
 	return l;
 }
 
-static int whole(struct ddps_sctp_assoc *a, struct ddps_sc_run *r)
+static int deliver_run(struct ddps_sctp_assoc *a, struct ddps_sc_run *r)
 {
 	size_t cap = r->len, at = 0;
 	uint8_t *buf = ddps_sc_pool_get(&a->e->pool, cap);
@@ -224,7 +224,7 @@ int ddps_sc_fragment(struct ddps_sctp_assoc *a, const struct ddps_sc_data *d)
 		r = join(a, r, n);
 	}
 	if (r->begin && r->end)
-		return whole(a, r);
+		return deliver_run(a, r);
 	if (put_in(a, r))
 		return 0;
 	run_free(a, r); /* with what was acknowledged */

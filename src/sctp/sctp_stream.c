@@ -2,7 +2,7 @@
 /* Whole messages: order in a stream, holds, delivery. */
 #include "sctp/sctp_in.h"
 
-static struct ddps_sc_stream *find(const struct ddps_sctp_assoc *a, uint16_t sid)
+static struct ddps_sc_stream *find_stream(const struct ddps_sctp_assoc *a, uint16_t sid)
 {
 	struct ddps_sc_stream *s = NULL;
 
@@ -13,7 +13,7 @@ static struct ddps_sc_stream *find(const struct ddps_sctp_assoc *a, uint16_t sid
 
 struct ddps_sc_stream *ddps_sc_stream_get(struct ddps_sctp_assoc *a, uint16_t sid)
 {
-	struct ddps_sc_stream *s = find(a, sid);
+	struct ddps_sc_stream *s = find_stream(a, sid);
 
 	if (s)
 		return s;
@@ -196,7 +196,7 @@ static void follow(struct ddps_sctp_assoc *a, struct ddps_sc_stream *s)
 
 bool ddps_sc_would_hold(struct ddps_sctp_assoc *a, const struct ddps_sctp_msg *m)
 {
-	struct ddps_sc_stream *s = find(a, m->stream);
+	struct ddps_sc_stream *s = find_stream(a, m->stream);
 
 	if (!m->unordered && m->ssn != (s ? s->next : 0))
 		return true;
@@ -209,7 +209,7 @@ int ddps_sc_whole(struct ddps_sctp_assoc *a, const struct ddps_sctp_msg *m)
 	int err;
 
 	if (m->unordered)
-		return turn(a, find(a, m->stream), m);
+		return turn(a, find_stream(a, m->stream), m);
 	s = ddps_sc_stream_get(a, m->stream);
 	if (!s)
 		return DDPS_E_NOMEM;
@@ -235,7 +235,7 @@ void ddps_sc_deliver_ready(struct ddps_sctp_assoc *a)
 
 	while (!a->paused && !a->freed && a->up && (h = TAILQ_FIRST(&a->ready))) {
 		TAILQ_REMOVE(&a->ready, h, link);
-		s = find(a, h->m.stream);
+		s = find_stream(a, h->m.stream);
 		if (s && s->hold && !s->overrun) {
 			keep(a, s, h);
 			continue;
@@ -257,7 +257,7 @@ void ddps_sctp_pause(struct ddps_sctp_assoc *a, bool on, uint64_t now)
 
 int ddps_sctp_hold_stream(struct ddps_sctp_assoc *a, uint16_t stream, bool on, uint64_t now)
 {
-	struct ddps_sc_stream *s = on ? ddps_sc_stream_get(a, stream) : find(a, stream);
+	struct ddps_sc_stream *s = on ? ddps_sc_stream_get(a, stream) : find_stream(a, stream);
 
 	ddps_sc_time(a->e, now);
 	if (on && !s)

@@ -56,7 +56,7 @@ struct ddps_capture {
 /* ---- file ---- */
 
 /* All of @iov, which is changed. */
-static void put(struct ddps_capture *c, struct iovec *iov, int n)
+static void put_block(struct ddps_capture *c, struct iovec *iov, int n)
 {
 	while (n && !c->error) {
 		ssize_t done = writev(c->fd, iov, n);
@@ -102,7 +102,7 @@ static void put_head(struct ddps_capture *c)
 	ddps_wbuf_u32(&o, 0); /* end of options */
 	ddps_wbuf_u32(&o, 32);
 	iov.iov_len = (size_t)(o.p - buf);
-	put(c, &iov, 1);
+	put_block(c, &iov, 1);
 }
 
 int ddps_capture_open(struct ddps_capture **out, const char *path)
@@ -241,11 +241,11 @@ static void put_part(struct ddps_capture *c, const struct ddps_packet *p, size_t
 		len -= n;
 		at = 0;
 		if (parts == PIECES || !len) {
-			put(c, part, parts);
+			put_block(c, part, parts);
 			parts = 0;
 		}
 	}
-	put(c, part, parts);
+	put_block(c, part, parts);
 }
 
 /* A packet: @head, whose first BLOCK_HEAD octets are left free, then these octets of @p. */
@@ -265,10 +265,10 @@ static void put_packet(struct ddps_capture *c, uint8_t *head, size_t head_len,
 	ddps_wbuf_u32(&o, (uint32_t)all);
 	ddps_wbuf_u32(&o, (uint32_t)all);
 	ddps_wbuf_u32(&end, (uint32_t)(BLOCK_HEAD + 4 + all + pad)); /* once more */
-	put(c, &iov, 1);
+	put_block(c, &iov, 1);
 	put_part(c, p, at, len);
 	iov = (struct iovec){ tail, pad + 4 };
-	put(c, &iov, 1);
+	put_block(c, &iov, 1);
 }
 
 static bool same(const struct end *a, const struct end *b)

@@ -16,11 +16,10 @@
  *   vd_domain.c	thread and parent domains	vd_import.c	objects by their handles
  *   vd_mw.c		memory windows		vd_moved.c	regions with offsets of their own
  *   vd_dm.c		device memory		vd_advise.c	paging on demand
- *   vd_fault.c		a region that the program unmapped
+ *   vd_fault.c		a region that the program unmapped	vd_srq.c	shared receive queues
  *   vd_cq.c		completion queues	vd_cq_ex.c	their extended form
  *   vd_channel.c	completion channels	vd_async.c	asynchronous events
  *   vd_qp.c		queue pairs		vd_post.c	work requests	vd_wr.c	ibv_wr_*
- *   vd_srq.c		shared receive queues
  * cm/, the calls of librdmacm and all else that connects:
  *   vd_id.c		identifiers		vd_conn.c	connections	vd_event.c	events
  *   vd_bind.c		own addresses, options	vd_lend.c	queue pairs of the program's for them
@@ -62,6 +61,7 @@
 #define VD_IMM_AHEAD  0xfefefefe /* ... that has a payload: DDPS_OP_SEND_IMM */
 
 #define vd_of(ptr, type, member) ((type *)(void *)((char *)(ptr)-offsetof(type, member)))
+#define vd_id_of(rdma)		 vd_of(rdma, struct vd_id, id)
 
 /* ---- the process ---- */
 

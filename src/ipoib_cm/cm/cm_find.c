@@ -4,7 +4,7 @@
 #include "ipoib_cm/cm/cm_conn.h"
 
 /* A number of this side, or one of the peer with @guid. */
-static uint64_t hash_of(const struct ddps_cm *cm, uint64_t guid, uint32_t number)
+static uint64_t conn_hash(const struct ddps_cm *cm, uint64_t guid, uint32_t number)
 {
 	const uint64_t words[2] = { guid, number };
 
@@ -15,7 +15,7 @@ struct ddps_cm_conn *ddps_cm_conn_find(const struct ddps_cm *cm, uint32_t local_
 {
 	struct ddps_cm_conn *c;
 
-	DDPS_TAB_EACH(&cm->by_id, hash_of(cm, 0, local_id), c, struct ddps_cm_conn, by_id)
+	DDPS_TAB_EACH(&cm->by_id, conn_hash(cm, 0, local_id), c, struct ddps_cm_conn, by_id)
 	if (c->local_id == local_id)
 		return c;
 	return NULL;
@@ -25,7 +25,7 @@ struct ddps_cm_conn *ddps_cm_conn_remote(const struct ddps_cm *cm, uint64_t guid
 {
 	struct ddps_cm_conn *c;
 
-	DDPS_TAB_EACH(&cm->by_remote, hash_of(cm, guid, id), c, struct ddps_cm_conn, by_remote)
+	DDPS_TAB_EACH(&cm->by_remote, conn_hash(cm, guid, id), c, struct ddps_cm_conn, by_remote)
 	if (c->remote_guid == guid && c->remote_id == id)
 		return c;
 	return NULL;
@@ -39,7 +39,7 @@ struct ddps_cm_conn *ddps_cm_conn_qpn(const struct ddps_cm *cm, uint64_t guid, u
 {
 	struct ddps_cm_conn *c;
 
-	DDPS_TAB_EACH(&cm->by_qpn, hash_of(cm, guid, qpn), c, struct ddps_cm_conn, by_qpn)
+	DDPS_TAB_EACH(&cm->by_qpn, conn_hash(cm, guid, qpn), c, struct ddps_cm_conn, by_qpn)
 	if (c->remote_guid == guid && c->remote_qpn == qpn)
 		return c;
 	return NULL;
@@ -58,7 +58,7 @@ struct ddps_cm_conn *ddps_cm_conn_new(struct ddps_cm *cm)
 		c->local_id = cm->id_counter++ ^ cm->cfg.id_seed;
 	while (!c->local_id || ddps_cm_conn_find(cm, c->local_id));
 	c->due.at = DDPS_CM_NEVER;
-	ddps_tab_add(&cm->by_id, &c->by_id, hash_of(cm, 0, c->local_id));
+	ddps_tab_add(&cm->by_id, &c->by_id, conn_hash(cm, 0, c->local_id));
 	c->next = cm->conns;
 	c->at = &cm->conns;
 	if (c->next)
@@ -71,8 +71,8 @@ struct ddps_cm_conn *ddps_cm_conn_new(struct ddps_cm *cm)
 void ddps_cm_conn_known(struct ddps_cm *cm, struct ddps_cm_conn *c)
 {
 	c->has_remote = c->has_qpn = true;
-	ddps_tab_add(&cm->by_remote, &c->by_remote, hash_of(cm, c->remote_guid, c->remote_id));
-	ddps_tab_add(&cm->by_qpn, &c->by_qpn, hash_of(cm, c->remote_guid, c->remote_qpn));
+	ddps_tab_add(&cm->by_remote, &c->by_remote, conn_hash(cm, c->remote_guid, c->remote_id));
+	ddps_tab_add(&cm->by_qpn, &c->by_qpn, conn_hash(cm, c->remote_guid, c->remote_qpn));
 }
 
 void ddps_cm_conn_no_qpn(struct ddps_cm *cm, struct ddps_cm_conn *c)

@@ -3,7 +3,7 @@
 #include <string.h>
 #include "ipoib_cm/iface/iface_in.h"
 
-static uint64_t hash_of(const struct ddps_ipoib_if *f, const struct ddps_ipoib_ip *ip)
+static uint64_t nbr_hash(const struct ddps_ipoib_if *f, const struct ddps_ipoib_ip *ip)
 {
 	uint8_t key[1 + sizeof(ip->a)] = { ip->v6 };
 
@@ -15,7 +15,7 @@ struct ddps_ipoib_nbr *ddps_ipoib_nbr_find(struct ddps_ipoib_if *f, const struct
 {
 	struct ddps_ipoib_nbr *b;
 
-	DDPS_TAB_EACH(&f->nbr_by_ip, hash_of(f, ip), b, struct ddps_ipoib_nbr, by_ip)
+	DDPS_TAB_EACH(&f->nbr_by_ip, nbr_hash(f, ip), b, struct ddps_ipoib_nbr, by_ip)
 	if (b->ip.v6 == ip->v6 && memcmp(b->ip.a, ip->a, sizeof(ip->a)) == 0)
 		return b;
 	return NULL;
@@ -121,7 +121,7 @@ static struct ddps_ipoib_nbr *make_nbr(struct ddps_ipoib_if *f, const struct ddp
 	b->ip = *ip;
 	b->used_at = f->now;
 	b->due.at = DDPS_CM_NEVER;
-	ddps_tab_add(&f->nbr_by_ip, &b->by_ip, hash_of(f, ip));
+	ddps_tab_add(&f->nbr_by_ip, &b->by_ip, nbr_hash(f, ip));
 	return b;
 }
 

@@ -9,7 +9,7 @@ static uint64_t hash_gid(const struct ddps_ipoib_if *f, const uint8_t *gid)
 }
 
 /* [4755-3.3-8]: the flags are no part of it */
-static uint64_t hash_of(const struct ddps_ipoib_if *f, const struct ddps_ipoib_lladdr *a)
+static uint64_t node_hash(const struct ddps_ipoib_if *f, const struct ddps_ipoib_lladdr *a)
 {
 	uint8_t key[sizeof(a->qpn) + DDPS_IPOIB_GID_LEN];
 
@@ -22,7 +22,7 @@ static struct ddps_ipoib_node *node_find(struct ddps_ipoib_if *f, const struct d
 {
 	struct ddps_ipoib_node *n;
 
-	DDPS_TAB_EACH(&f->node_by_lladdr, hash_of(f, a), n, struct ddps_ipoib_node, by_lladdr)
+	DDPS_TAB_EACH(&f->node_by_lladdr, node_hash(f, a), n, struct ddps_ipoib_node, by_lladdr)
 	if (ddps_ipoib_lladdr_cmp(&n->lladdr, a) == 0)
 		return n;
 	return NULL;
@@ -121,7 +121,7 @@ struct ddps_ipoib_node *ddps_ipoib_node_get(struct ddps_ipoib_if *f,
 	n->used = true;
 	n->due.at = DDPS_CM_NEVER;
 	n->lladdr = *lladdr;
-	ddps_tab_add(&f->node_by_lladdr, &n->by_lladdr, hash_of(f, lladdr));
+	ddps_tab_add(&f->node_by_lladdr, &n->by_lladdr, node_hash(f, lladdr));
 	ddps_tab_add(&f->node_by_gid, &n->by_gid, hash_gid(f, lladdr->gid));
 	ddps_ipoib_link_init(&n->link, &f->links, lladdr, 0, f->cfg.form);
 	ddps_ipoib_node_flags(f, n, lladdr->flags);

@@ -13,7 +13,7 @@ static uint32_t psn(struct ddps_ipoib_if *f)
 	return (uint32_t)(z ^ z >> 31) & PSN_MASK;
 }
 
-static uint64_t hash_of(const struct ddps_ipoib_if *f, uint32_t number)
+static uint64_t qpn_hash(const struct ddps_ipoib_if *f, uint32_t number)
 {
 	return ddps_siphash(&f->key, &number, sizeof(number));
 }
@@ -22,7 +22,7 @@ struct ddps_ipoib_qp *ddps_ipoib_conn_by_qpn(struct ddps_ipoib_if *f, uint32_t q
 {
 	struct ddps_ipoib_qp *qp;
 
-	DDPS_TAB_EACH(&f->qp_by_qpn, hash_of(f, qpn), qp, struct ddps_ipoib_qp, by_qpn)
+	DDPS_TAB_EACH(&f->qp_by_qpn, qpn_hash(f, qpn), qp, struct ddps_ipoib_qp, by_qpn)
 	if (qp->qpn == qpn)
 		return qp;
 	return NULL;
@@ -32,7 +32,7 @@ struct ddps_ipoib_qp *ddps_ipoib_conn_by_id(const struct ddps_ipoib_if *f, uint3
 {
 	struct ddps_ipoib_qp *qp;
 
-	DDPS_TAB_EACH(&f->qp_by_id, hash_of(f, id), qp, struct ddps_ipoib_qp, by_id)
+	DDPS_TAB_EACH(&f->qp_by_id, qpn_hash(f, id), qp, struct ddps_ipoib_qp, by_id)
 	if (qp->id == id)
 		return qp;
 	return NULL;
@@ -41,7 +41,7 @@ struct ddps_ipoib_qp *ddps_ipoib_conn_by_id(const struct ddps_ipoib_if *f, uint3
 void ddps_ipoib_qp_name(struct ddps_ipoib_if *f, struct ddps_ipoib_qp *qp, uint32_t id)
 {
 	qp->id = id;
-	ddps_tab_add(&f->qp_by_id, &qp->by_id, hash_of(f, id));
+	ddps_tab_add(&f->qp_by_id, &qp->by_id, qpn_hash(f, id));
 }
 
 static struct ddps_ipoib_qp *slot(struct ddps_ipoib_if *f)
@@ -89,7 +89,7 @@ int ddps_ipoib_qp_make(struct ddps_ipoib_if *f, struct ddps_ipoib_node *n, uint8
 	n->qps = qp;
 	n->live++;
 	f->n_qp_used++;
-	ddps_tab_add(&f->qp_by_qpn, &qp->by_qpn, hash_of(f, qpn));
+	ddps_tab_add(&f->qp_by_qpn, &qp->by_qpn, qpn_hash(f, qpn));
 	ddps_ipoib_node_weigh(f, n);
 	*out = qp;
 	return 0;

@@ -116,7 +116,7 @@ static int sim_mad_send(struct ddps_ipoib_port *port, ddps_cm_addr to,
 
 /* ---- Queue pairs ---- */
 
-static uint64_t hash_of(const struct sim_node *n, uint32_t qpn)
+static uint64_t qp_hash(const struct sim_node *n, uint32_t qpn)
 {
 	static const struct ddps_siphash_key key;
 	const uint32_t words[2] = { n->nr, qpn };
@@ -128,7 +128,7 @@ struct sim_qp *ddps_ipoib_sim_qp(struct sim_node *n, uint32_t qpn)
 {
 	struct sim_qp *qp;
 
-	DDPS_TAB_EACH(&n->sim->by_qpn, hash_of(n, qpn), qp, struct sim_qp, by_number)
+	DDPS_TAB_EACH(&n->sim->by_qpn, qp_hash(n, qpn), qp, struct sim_qp, by_number)
 	if (qp->node == n && qp->qpn == qpn)
 		return qp;
 	return NULL;
@@ -168,7 +168,7 @@ static int sim_qp_create(struct ddps_ipoib_port *port, uint8_t transport, uint32
 		n->qp->at = &qp->next;
 	n->qp = qp;
 	n->n_qp++;
-	ddps_tab_add(&n->sim->by_qpn, &qp->by_number, hash_of(n, qp->qpn));
+	ddps_tab_add(&n->sim->by_qpn, &qp->by_number, qp_hash(n, qp->qpn));
 	*qpn = qp->qpn;
 	return 0;
 }

@@ -27,7 +27,7 @@ int ddps_sc_heap_reserve(struct ddps_sc_heap *h, size_t entries)
 	return 0;
 }
 
-static void put(struct ddps_sc_heap *h, size_t slot, struct ddps_sc_timer *t)
+static void heap_put(struct ddps_sc_heap *h, size_t slot, struct ddps_sc_timer *t)
 {
 	h->v[slot] = t;
 	t->slot = slot;
@@ -43,10 +43,10 @@ static void up(struct ddps_sc_heap *h, size_t i)
 	struct ddps_sc_timer *t = h->v[i];
 
 	while (i > 1 && h->v[parent(i)]->at > t->at) {
-		put(h, i, h->v[parent(i)]);
+		heap_put(h, i, h->v[parent(i)]);
 		i = parent(i);
 	}
-	put(h, i, t);
+	heap_put(h, i, t);
 }
 
 static void down(struct ddps_sc_heap *h, size_t i)
@@ -65,10 +65,10 @@ static void down(struct ddps_sc_heap *h, size_t i)
 		}
 		if (best == i)
 			break;
-		put(h, i, h->v[best]);
+		heap_put(h, i, h->v[best]);
 		i = best;
 	}
-	put(h, i, t);
+	heap_put(h, i, t);
 }
 
 static void take_out(struct ddps_sc_heap *h, struct ddps_sc_timer *t)
@@ -79,7 +79,7 @@ static void take_out(struct ddps_sc_heap *h, struct ddps_sc_timer *t)
 	t->slot = 0;
 	if (last == t)
 		return;
-	put(h, i, last);
+	heap_put(h, i, last);
 	up(h, i);
 	down(h, last->slot);
 }
@@ -93,7 +93,7 @@ void ddps_sc_timer_set(struct ddps_sc_heap *h, struct ddps_sc_timer *t, uint64_t
 		return;
 	t->at = when;
 	if (!t->slot)
-		put(h, ++h->n, t);
+		heap_put(h, ++h->n, t);
 	up(h, t->slot);
 }
 

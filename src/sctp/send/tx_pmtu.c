@@ -22,7 +22,7 @@ static const uint16_t usual[] = {
 };
 
 /* The SCTP part is a multiple of 4, and so are the headers before it. */
-static uint16_t whole(uint32_t size)
+static uint16_t whole_words(uint32_t size)
 {
 	return (uint16_t)(size & ~3u);
 }
@@ -38,7 +38,7 @@ struct ddps_pmtu_limits ddps_pmtu_limits(bool ipv6, bool udp, uint32_t device)
 		most = UINT16_MAX;
 	if (device < least)
 		device = least;
-	l.max = whole(device < most ? device : most);
+	l.max = whole_words(device < most ? device : most);
 	if (l.base > l.max)
 		l.base = l.max;
 	if (l.min > l.max)
@@ -89,9 +89,9 @@ static uint16_t candidate(const struct ddps_pmtu *m)
 	if (hi < lo + STEP)
 		return 0;
 	for (size_t i = 0; i < sizeof usual / sizeof *usual; i++)
-		if (whole(usual[i]) > lo && whole(usual[i]) < hi)
-			return whole(usual[i]);
-	return whole((lo + hi) / 2) > lo ? whole((lo + hi) / 2) : 0;
+		if (whole_words(usual[i]) > lo && whole_words(usual[i]) < hi)
+			return whole_words(usual[i]);
+	return whole_words((lo + hi) / 2) > lo ? whole_words((lo + hi) / 2) : 0;
 }
 
 static void search(struct ddps_pmtu *m, uint64_t now)
@@ -129,7 +129,7 @@ void ddps_pmtu_start(struct ddps_pmtu *m, uint16_t hint, uint64_t now)
 	forget_losses(m);
 	m->fail = 0;
 	base(m, now);
-	hint = whole(hint < m->lim.max ? hint : m->lim.max);
+	hint = whole_words(hint < m->lim.max ? hint : m->lim.max);
 	if (hint > m->lim.base) {
 		m->size = hint;
 		m->probing = hint;
@@ -270,7 +270,7 @@ unsigned ddps_pmtu_probe_acked(struct ddps_pmtu *m, uint16_t size, uint64_t now)
 
 unsigned ddps_pmtu_local(struct ddps_pmtu *m, uint32_t device, uint64_t now)
 {
-	uint16_t was = m->size, max = whole(device < UINT16_MAX ? device : UINT16_MAX);
+	uint16_t was = m->size, max = whole_words(device < UINT16_MAX ? device : UINT16_MAX);
 	bool fragment = m->fragment;
 
 	if (max < 68)
@@ -296,7 +296,7 @@ unsigned ddps_pmtu_ptb(struct ddps_pmtu *m, uint16_t mtu, uint64_t now)
 	uint16_t was = m->size, asked = m->probing > was ? m->probing : was;
 	bool fragment = m->fragment;
 
-	mtu = whole(mtu);
+	mtu = whole_words(mtu);
 	if (m->state == DDPS_PMTU_OFF || m->state == DDPS_PMTU_ERROR || mtu < m->lim.min ||
 	    mtu >= asked || now < m->deaf_until) { /* RFC 8899 4.6.2 */
 		m->bad_ptb++;

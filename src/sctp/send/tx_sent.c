@@ -225,7 +225,7 @@ bool ddps_sent_next_old(struct ddps_sent *s, struct ddps_sent_chunk *c)
 	return true;
 }
 
-static void put(struct ddps_sent *s, uint32_t tsn)
+static void sent_put(struct ddps_sent *s, uint32_t tsn)
 {
 	struct ddps_sent_slot *c = ddps_sent_slot(s, tsn);
 
@@ -273,7 +273,7 @@ void ddps_sent_add_old(struct ddps_sent *s, uint32_t tsn)
 	if (tlp)
 		c->flags |= SLOT_TLP;
 	remember(s, tsn, c);
-	put(s, tsn);
+	sent_put(s, tsn);
 	s->on_old = true;
 	s->on_lowest |= tsn == s->cum + 1;
 	s->on->resent++;
@@ -301,7 +301,7 @@ int ddps_sent_add_new(struct ddps_sent *s, uint16_t size, size_t len, void *chun
 	}
 	s->zero_go = false;
 	s->zero_at = 0;
-	put(s, s->next++);
+	sent_put(s, s->next++);
 	s->on_new = true;
 	return 0;
 }

@@ -10,11 +10,6 @@
 
 #define ACK_TIMEOUT_MAX 31 /* 4.096 us times 2 to the power of it */
 
-static struct vd_id *id_of(struct rdma_cm_id *id)
-{
-	return vd_of(id, struct vd_id, id);
-}
-
 /* Whether an address is this host's: the system lets a socket have it, with any port. */
 static int check_local(const struct sockaddr *sa)
 {
@@ -173,7 +168,7 @@ void vd_source_port(struct vd_process *p, struct vd_id *id)
 VD_API int rdma_bind_addr(struct rdma_cm_id *ibid, struct sockaddr *addr)
 {
 	struct vd_process *p = vd_process();
-	struct vd_id *id = id_of(ibid);
+	struct vd_id *id = vd_id_of(ibid);
 	int err;
 
 	if (!p)
@@ -242,7 +237,7 @@ static int set_option(struct vd_id *id, int level, int name, const void *value, 
 
 VD_API int rdma_set_option(struct rdma_cm_id *id, int level, int name, void *value, size_t len)
 {
-	int err = set_option(id_of(id), level, name, value, len);
+	int err = set_option(vd_id_of(id), level, name, value, len);
 
 	return err ? vd_fail(err) : 0;
 }
@@ -266,7 +261,7 @@ VD_API int rdma_init_qp_attr(struct rdma_cm_id *id, struct ibv_qp_attr *attr, in
 
 	if (state != IBV_QPS_INIT && state != IBV_QPS_RTR && state != IBV_QPS_RTS)
 		return vd_fail(EINVAL);
-	if (vd_ud_id(vd_of(id, struct vd_id, id))) {
+	if (vd_ud_id(vd_id_of(id))) {
 		vd_ud_init_attr(attr, mask);
 		return 0;
 	}

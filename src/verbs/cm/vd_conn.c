@@ -8,11 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static struct vd_id *id_of(struct rdma_cm_id *id)
-{
-	return vd_of(id, struct vd_id, id);
-}
-
 #define NUDGE_MS 100
 /* With other devices a disconnect waits for nobody. */
 #define CLOSE_MS 2000
@@ -52,7 +47,7 @@ void vd_conn_param(const struct vd_process *p, const struct rdma_conn_param *con
 VD_API int rdma_connect(struct rdma_cm_id *ibid, struct rdma_conn_param *conn)
 {
 	struct vd_process *p = vd_process();
-	struct vd_id *id = id_of(ibid);
+	struct vd_id *id = vd_id_of(ibid);
 	struct ddps_conn_param param;
 	char uri[160], local[80];
 	int err;
@@ -80,7 +75,7 @@ VD_API int rdma_connect(struct rdma_cm_id *ibid, struct rdma_conn_param *conn)
 /* The set-up of iWARP has no third message: it is all there. */
 VD_API int rdma_establish(struct rdma_cm_id *id)
 {
-	return id->qp || id_of(id)->state != VD_ID_UP ? vd_fail(EINVAL) : 0;
+	return id->qp || vd_id_of(id)->state != VD_ID_UP ? vd_fail(EINVAL) : 0;
 }
 
 static int listen_at(struct vd_process *p, struct vd_id *id, unsigned backlog)
@@ -104,7 +99,7 @@ static int listen_at(struct vd_process *p, struct vd_id *id, unsigned backlog)
 VD_API int rdma_listen(struct rdma_cm_id *ibid, int backlog)
 {
 	struct vd_process *p = vd_process();
-	struct vd_id *id = id_of(ibid);
+	struct vd_id *id = vd_id_of(ibid);
 	unsigned n = backlog > 0 ? (unsigned)backlog : 0;
 	int err = 0;
 
@@ -129,7 +124,7 @@ VD_API int rdma_listen(struct rdma_cm_id *ibid, int backlog)
 VD_API int rdma_accept(struct rdma_cm_id *ibid, struct rdma_conn_param *conn)
 {
 	struct vd_process *p = vd_process();
-	struct vd_id *id = id_of(ibid);
+	struct vd_id *id = vd_id_of(ibid);
 	struct ddps_conn_param param;
 	int err;
 
@@ -162,7 +157,7 @@ VD_API int rdma_accept(struct rdma_cm_id *ibid, struct rdma_conn_param *conn)
 VD_API int rdma_reject(struct rdma_cm_id *ibid, const void *data, uint8_t len)
 {
 	struct vd_process *p = vd_process();
-	struct vd_id *id = id_of(ibid);
+	struct vd_id *id = vd_id_of(ibid);
 	int err;
 
 	if (!p)
@@ -185,7 +180,7 @@ VD_API int rdma_reject(struct rdma_cm_id *ibid, const void *data, uint8_t len)
 VD_API int rdma_disconnect(struct rdma_cm_id *ibid)
 {
 	struct vd_process *p = vd_process();
-	struct vd_id *id = id_of(ibid);
+	struct vd_id *id = vd_id_of(ibid);
 	bool known;
 	int err;
 

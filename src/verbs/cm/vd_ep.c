@@ -5,11 +5,6 @@
 #include <rdma/rdma_verbs.h>
 #include <string.h>
 
-static struct vd_id *id_of(struct rdma_cm_id *id)
-{
-	return vd_of(id, struct vd_id, id);
-}
-
 static int make_active(struct rdma_cm_id *id, struct rdma_addrinfo *ai, struct ibv_pd *pd,
 		       struct ibv_qp_init_attr *attr)
 {
@@ -33,10 +28,10 @@ VD_API int rdma_create_ep(struct rdma_cm_id **out, struct rdma_addrinfo *ai, str
 	if (ai->ai_flags & RAI_PASSIVE) {
 		ret = rdma_bind_addr(id, ai->ai_src_addr);
 		if (attr) {
-			id_of(id)->ep_attr = *attr;
-			id_of(id)->ep_attr.qp_type = (enum ibv_qp_type)ai->ai_qp_type;
-			id_of(id)->ep_pd = pd;
-			id_of(id)->has_ep_attr = true;
+			vd_id_of(id)->ep_attr = *attr;
+			vd_id_of(id)->ep_attr.qp_type = (enum ibv_qp_type)ai->ai_qp_type;
+			vd_id_of(id)->ep_pd = pd;
+			vd_id_of(id)->has_ep_attr = true;
 		}
 	} else {
 		ret = make_active(id, ai, pd, attr);
@@ -63,7 +58,7 @@ VD_API int rdma_get_request(struct rdma_cm_id *listen, struct rdma_cm_id **out)
 {
 	struct rdma_cm_event *e;
 	struct rdma_cm_id *id;
-	struct vd_id *l = id_of(listen);
+	struct vd_id *l = vd_id_of(listen);
 	struct ibv_qp_init_attr attr;
 
 	if (!l->sync)

@@ -22,7 +22,7 @@ static bool fetched(const struct vd_id *id)
 	return ddps_ep_unfetched(id->qp->ep) <= 0;
 }
 
-static void tell(struct vd_id *id)
+static void tell_end(struct vd_id *id)
 {
 	id->told_down = true;
 	vd_event_post(id, NULL, RDMA_CM_EVENT_DISCONNECTED, 0, NULL);
@@ -34,7 +34,7 @@ void vd_down(struct vd_process *p, struct vd_id *id, bool by_peer)
 		return;
 	id->state = VD_ID_DOWN;
 	if (!by_peer || fetched(id)) {
-		tell(id);
+		tell_end(id);
 		return;
 	}
 	id->held_until = now_ms() + p->hold_ms;
@@ -58,7 +58,7 @@ bool vd_held_forget(struct vd_process *p, struct vd_id *id)
 void vd_held_release(struct vd_process *p, struct vd_id *id)
 {
 	if (vd_held_forget(p, id))
-		tell(id);
+		tell_end(id);
 }
 
 bool vd_held_serve(struct vd_process *p)

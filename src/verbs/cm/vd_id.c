@@ -11,11 +11,6 @@
 #include <string.h>
 #include <unistd.h>
 
-static struct vd_id *id_of(struct rdma_cm_id *id)
-{
-	return vd_of(id, struct vd_id, id);
-}
-
 /* ---- life ---- */
 
 struct vd_id *vd_id_new(struct rdma_event_channel *ch, void *context, enum rdma_port_space ps)
@@ -106,7 +101,7 @@ static void forget_events(struct vd_process *p, struct vd_id *id)
 VD_API int rdma_destroy_id(struct rdma_cm_id *ibid)
 {
 	struct vd_process *p = vd_process();
-	struct vd_id *id = id_of(ibid);
+	struct vd_id *id = vd_id_of(ibid);
 
 	if (!p)
 		return -1;
@@ -256,7 +251,7 @@ VD_API int rdma_resolve_addr(struct rdma_cm_id *ibid, struct sockaddr *src, stru
 			     int timeout_ms)
 {
 	struct vd_process *p = vd_process();
-	struct vd_id *id = id_of(ibid);
+	struct vd_id *id = vd_id_of(ibid);
 	int err;
 
 	(void)timeout_ms; /* nothing is asked of the network */
@@ -286,7 +281,7 @@ VD_API int rdma_resolve_addr(struct rdma_cm_id *ibid, struct sockaddr *src, stru
 
 VD_API int rdma_resolve_route(struct rdma_cm_id *ibid, int timeout_ms)
 {
-	struct vd_id *id = id_of(ibid);
+	struct vd_id *id = vd_id_of(ibid);
 
 	(void)timeout_ms;
 	if (id->state != VD_ID_ADDR)
@@ -310,7 +305,7 @@ VD_API __be16 rdma_get_dst_port(struct rdma_cm_id *id)
 VD_API int rdma_migrate_id(struct rdma_cm_id *ibid, struct rdma_event_channel *ch)
 {
 	struct vd_process *p = vd_process();
-	struct vd_id *id = id_of(ibid);
+	struct vd_id *id = vd_id_of(ibid);
 	struct rdma_event_channel *old = ibid->channel,
 				  *now = ch ? ch : rdma_create_event_channel();
 	bool was_sync = id->sync;
@@ -383,7 +378,7 @@ static int make_cqs(struct vd_id *id, struct ibv_qp_init_attr *attr)
 
 VD_API int rdma_create_qp(struct rdma_cm_id *ibid, struct ibv_pd *pd, struct ibv_qp_init_attr *attr)
 {
-	struct vd_id *id = id_of(ibid);
+	struct vd_id *id = vd_id_of(ibid);
 	struct vd_qp *qp;
 	int err;
 

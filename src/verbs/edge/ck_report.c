@@ -143,8 +143,8 @@ static bool is_new(const char *rule, const struct ck_trace *t)
 	return true;
 }
 
-static void tell(const char *rule, const struct ck_trace *at, const struct ck_trace *also,
-		 const char *text)
+static void tell_rule(const char *rule, const struct ck_trace *at, const struct ck_trace *also,
+		      const char *text)
 {
 	pthread_mutex_lock(&ck.lock);
 	if (is_new(rule, at) && !is_suppressed(rule, at)) {
@@ -171,7 +171,7 @@ void ck_report(const char *rule, const struct ck_trace *also, const char *fmt, .
 	vsnprintf(text, sizeof text, fmt, ap);
 	va_end(ap);
 	ck_note(&here);
-	tell(rule, &here, also, text);
+	tell_rule(rule, &here, also, text);
 }
 
 void ck_report_at(const char *rule, const struct ck_trace *at, const char *fmt, ...)
@@ -182,7 +182,7 @@ void ck_report_at(const char *rule, const struct ck_trace *at, const char *fmt, 
 	va_start(ap, fmt);
 	vsnprintf(text, sizeof text, fmt, ap);
 	va_end(ap);
-	tell(rule, at, NULL, text);
+	tell_rule(rule, at, NULL, text);
 }
 
 bool ck_end(void)

@@ -120,7 +120,7 @@ static struct ck_work *new_work(uint64_t wr_id, const struct ibv_sge *sge, int n
 	return w;
 }
 
-static void add(struct ck_queue *q, struct ck_work *w)
+static void add_work(struct ck_queue *q, struct ck_work *w)
 {
 	pthread_mutex_lock(&ed.lock);
 	if (w->n)
@@ -158,7 +158,7 @@ struct ck_work *ck_send(struct ed_qp *q, const struct ibv_send_wr *wr)
 		  vd_of(q->qp, struct vd_qp, qp.qp_base)->init.sq_sig_all;
 	if (!has_source(wr))
 		w->known = false;
-	add(&q->sends, w);
+	add_work(&q->sends, w);
 	if (w->known)
 		w->sum = sum_of(w, 0);
 	return w;
@@ -190,7 +190,7 @@ struct ck_work *ck_recv(struct ed_qp *q, struct ck_queue *to, const struct ibv_r
 	if (!w)
 		return NULL;
 	w->told = true;
-	add(to, w);
+	add_work(to, w);
 	if (w->known)
 		w->sum = sum_of(w, tail_of(w));
 	return w;
@@ -244,7 +244,7 @@ static void judge_recv(const struct ed_qp *q, const struct ck_work *w, const str
 }
 
 /* The first that has this identity and is told of, or NULL. */
-static struct ck_work *find(struct ck_queue *q, uint64_t wr_id, bool error)
+static struct ck_work *find_work(struct ck_queue *q, uint64_t wr_id, bool error)
 {
 	struct ck_work *w = q->first;
 
@@ -261,7 +261,7 @@ static void send_done(struct ed_qp *q, const struct ibv_wc *wc)
 
 	do {
 		pthread_mutex_lock(&ed.lock);
-		last = find(&q->sends, wc->wr_id, wc->status != IBV_WC_SUCCESS);
+		last = find_work(&q->sends, wc->wr_id, wc->status != IBV_WC_SUCCESS);
 		w = last ? q->sends.first : NULL;
 		more = w && w != last;
 		if (w)
@@ -280,7 +280,7 @@ static void recv_done(struct ed_qp *q, const struct ibv_wc *wc)
 	struct ck_work *w;
 
 	pthread_mutex_lock(&ed.lock);
-	w = find(from, wc->wr_id, true);
+	w = find_work(from, wc->wr_id, true);
 	if (w)
 		take_off(from, w);
 	pthread_mutex_unlock(&ed.lock);

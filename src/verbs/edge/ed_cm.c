@@ -17,7 +17,7 @@ static void id_new(struct rdma_cm_id *id)
 
 	if (!i)
 		return; /* it is not told of the device's end */
-	i->id = vd_of(id, struct vd_id, id);
+	i->id = vd_id_of(id);
 	pthread_mutex_lock(&ed.lock);
 	i->next = ed.ids;
 	ed.ids = i;
@@ -101,7 +101,7 @@ static int ask(enum vf_point point, struct rdma_cm_id *id)
 /* The event stands for what the call would have done; whoever waits for one gets it. */
 static int instead(int err, struct rdma_cm_id *id)
 {
-	return err == ED_DONE ? vd_sync(vd_of(id, struct vd_id, id), 0) : vd_fail(err);
+	return err == ED_DONE ? vd_sync(vd_id_of(id), 0) : vd_fail(err);
 }
 
 #define CALL(name, params, args)                                                                   \

@@ -69,7 +69,7 @@ static void request(struct vd_id *l)
 }
 
 /* The lock is held. */
-static void tell(struct vd_id *id, int event, int status)
+static void tell_event(struct vd_id *id, int event, int status)
 {
 	if (event == RDMA_CM_EVENT_CONNECT_REQUEST && id->state == VD_ID_LISTEN)
 		request(id);
@@ -85,7 +85,7 @@ static void tell_in(struct vd_id *id, int event, int status, uint64_t ms)
 	bool known;
 
 	if (!l) {
-		tell(id, event, status);
+		tell_event(id, event, status);
 		return;
 	}
 	*l = (struct ed_later){ NULL, id, event, status, ed_ms() + ms };
@@ -139,7 +139,7 @@ uint64_t ed_events_due(uint64_t now)
 		ed.telling = l->id;
 		pthread_mutex_unlock(&ed.lock);
 		pthread_mutex_lock(&l->id->p->lock);
-		tell(l->id, l->event, l->status);
+		tell_event(l->id, l->event, l->status);
 		pthread_mutex_unlock(&l->id->p->lock);
 		free(l);
 		pthread_mutex_lock(&ed.lock);

@@ -176,7 +176,7 @@ int ed_start(const struct vd_config *cfg)
 /* ---- rules ---- */
 
 /* In one write, so that lines of several processes do not mix.  ed.lock is held. */
-static void tell(const struct vf_event *e, const struct vf_rule *rule)
+static void trace_event(const struct vf_event *e, const struct vf_rule *rule)
 {
 	char line[VF_TEXT + 1];
 
@@ -211,7 +211,7 @@ const struct vf_rule *ed_ask(enum vf_point point, const struct ed_subject *s)
 		e.bytes = s->qp->bytes;
 	rule = vf_match(&ed.rules, &e);
 	if (rule)
-		tell(&e, rule);
+		trace_event(&e, rule);
 	pthread_mutex_unlock(&ed.lock);
 	return rule;
 }
@@ -244,6 +244,6 @@ void ed_tell_time(const struct vf_rule *rule)
 	const struct vf_event e = { .point = VF_TIME, .qp = rule->when.qp, .opcode = VF_NOT_SAID };
 
 	pthread_mutex_lock(&ed.lock);
-	tell(&e, rule);
+	trace_event(&e, rule);
 	pthread_mutex_unlock(&ed.lock);
 }

@@ -9,7 +9,7 @@ static struct ed_qp **bucket(uint32_t qp_num)
 	return &ed.qps[qp_num % ED_BUCKETS];
 }
 
-static struct ed_qp *find(uint32_t qp_num)
+static struct ed_qp *find_qp(uint32_t qp_num)
 {
 	struct ed_qp *q = *bucket(qp_num);
 
@@ -24,7 +24,7 @@ static int wr_complete(struct ibv_qp_ex *ex)
 	return vd_wr_complete_by(ex, ed_post_send);
 }
 
-static void add(struct ibv_qp *qp)
+static void add_qp(struct ibv_qp *qp)
 {
 	struct vd_qp *v = vd_of(qp, struct vd_qp, qp.qp_base);
 	struct ed_qp *q = calloc(1, sizeof *q);
@@ -49,8 +49,8 @@ void ed_qp_new(struct ibv_qp *qp)
 	if (vd_is_inherited(qp->context))
 		return; /* the parent's, from before a fork: its number may be another one's here */
 	pthread_mutex_lock(&ed.lock);
-	if (!find(qp->qp_num))
-		add(qp);
+	if (!find_qp(qp->qp_num))
+		add_qp(qp);
 	pthread_mutex_unlock(&ed.lock);
 }
 
@@ -59,7 +59,7 @@ struct ed_qp *ed_qp_numbered(uint32_t qp_num)
 	struct ed_qp *q;
 
 	pthread_mutex_lock(&ed.lock);
-	q = find(qp_num);
+	q = find_qp(qp_num);
 	if (q)
 		q->busy++;
 	pthread_mutex_unlock(&ed.lock);
@@ -127,7 +127,7 @@ void ed_qp_gone(struct ibv_qp *qp)
 	if (vd_is_inherited(qp->context))
 		return;
 	pthread_mutex_lock(&ed.lock);
-	q = find(qp->qp_num);
+	q = find_qp(qp->qp_num);
 	if (q) {
 		await(&q->busy); /* the list may have changed meanwhile */
 		for (at = bucket(qp->qp_num); *at != q; at = &(*at)->next)

@@ -18,7 +18,7 @@ static const struct vd_mr *region_at(const struct vd_process *p, uintptr_t at)
 	return NULL;
 }
 
-static void tell(const struct vd_mr *mr, uintptr_t at)
+static void tell_region(const struct vd_mr *mr, uintptr_t at)
 {
 	char text[256];
 	/* snprintf with integers alone allocates nothing. */
@@ -49,7 +49,7 @@ static void fault(int sig, siginfo_t *info, void *where)
 	old = sig == SIGBUS ? &p->old_bus : &p->old_segv;
 	mr = sent ? NULL : region_at(p, (uintptr_t)info->si_addr);
 	if (mr)
-		tell(mr, (uintptr_t)info->si_addr);
+		tell_region(mr, (uintptr_t)info->si_addr);
 	if (old->sa_flags & SA_SIGINFO && old->sa_sigaction) {
 		old->sa_sigaction(sig, info, where);
 		return;

@@ -35,7 +35,7 @@ static int make_inline(struct vd_qp *qp, struct ddps_pd *pd)
 	return ddps_mr_reg(pd, qp->inl, len, 0, NULL, &qp->inl_mr);
 }
 
-static int make(struct vd_qp *qp, struct ddps_ctx *ctx, struct ddps_pd *pd)
+static int make_ep(struct vd_qp *qp, struct ddps_ctx *ctx, struct ddps_pd *pd)
 {
 	const struct ibv_qp_init_attr *in = &qp->init;
 	struct vd_process *p = vd_of(qp->qp.qp_base.context, struct vd_context, v.context)->p;
@@ -119,8 +119,8 @@ struct vd_qp *vd_qp_new(struct ibv_context *ctx, struct ibv_pd *ibpd, struct ibv
 					  .qp_type = attr->qp_type };
 	err = make_inline(qp, vd_of(ibpd, struct vd_pd, pd)->d);
 	if (!err)
-		err = make(qp, vd_of(ctx, struct vd_context, v.context)->p->ctx,
-			   vd_of(ibpd, struct vd_pd, pd)->d);
+		err = make_ep(qp, vd_of(ctx, struct vd_context, v.context)->p->ctx,
+			      vd_of(ibpd, struct vd_pd, pd)->d);
 	if (err) {
 		unmake(qp);
 		errno = vd_errno(err);
@@ -340,8 +340,8 @@ static int reset(struct vd_qp *qp)
 
 	if (qp->phase != VD_QP_IDLE || vd_oob_known(qp)) {
 		pthread_mutex_lock(&qp->lock);
-		err = make(qp, vd_of(ibqp->context, struct vd_context, v.context)->p->ctx,
-			   vd_of(ibqp->pd, struct vd_pd, pd)->d);
+		err = make_ep(qp, vd_of(ibqp->context, struct vd_context, v.context)->p->ctx,
+			      vd_of(ibqp->pd, struct vd_pd, pd)->d);
 		if (err)
 			qp->ep = old;
 		pthread_mutex_unlock(&qp->lock);

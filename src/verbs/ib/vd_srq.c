@@ -132,7 +132,7 @@ int vd_post_srq_recv(struct ibv_srq *ibsrq, struct ibv_recv_wr *wr, struct ibv_r
 
 VD_API int rdma_create_srq(struct rdma_cm_id *id, struct ibv_pd *pd, struct ibv_srq_init_attr *attr)
 {
-	if (id->srq || vd_id_bind_device(vd_of(id, struct vd_id, id)))
+	if (id->srq || vd_id_bind_device(vd_id_of(id)))
 		return vd_fail(EINVAL);
 	id->srq = ibv_create_srq(pd ? pd : id->pd, attr);
 	return id->srq ? 0 : -1;

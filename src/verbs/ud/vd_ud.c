@@ -198,7 +198,7 @@ int ud_watch_new(struct vd_ud *ud, struct ud_source *s)
 	return epoll_ctl(ud->epfd, EPOLL_CTL_ADD, s->sock.fd, &ev) ? errno : 0;
 }
 
-static int make(struct vd_ud *ud)
+static int make_ud(struct vd_ud *ud)
 {
 	const int *fds[] = { &ud->epfd, &ud->cm_epfd, &ud->wake_fd };
 	int err = 0;
@@ -242,7 +242,7 @@ struct vd_ud *ud_of_process(void)
 		ud->p = p;
 		ud->acks.sock.fd = -1;
 		pthread_mutex_init(&ud->lock, NULL);
-		err = make(ud);
+		err = make_ud(ud);
 		if (err) {
 			unmake(ud);
 			ud = NULL;

@@ -49,7 +49,7 @@ static bool is_shared(const struct vd_process *p, const struct ibv_pd *pd)
  * Without a GID there is no address on Ethernet.  rsockets make such a handle all the same, of the
  * port's own LID, to send to themselves; it is of the domain that identifiers share.
  */
-static bool find(struct ibv_pd *pd, const struct ibv_ah_attr *attr, struct ud_addr *to)
+static bool find_address(struct ibv_pd *pd, const struct ibv_ah_attr *attr, struct ud_addr *to)
 {
 	const struct vd_process *p = vd_of(pd->context, struct vd_context, v.context)->p;
 	union ibv_gid self = { { [10] = 0xff, [11] = 0xff, [12] = 127, [15] = 1 } };
@@ -69,7 +69,7 @@ VD_API struct ibv_ah *ibv_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr)
 	struct ud_addr to;
 	struct vd_ah *ah;
 
-	if (!find(pd, attr, &to)) {
+	if (!find_address(pd, attr, &to)) {
 		errno = EINVAL;
 		return NULL;
 	}

@@ -71,7 +71,7 @@ static bool grow(struct vd_ud_cq *c)
 }
 
 /* The lock is held, and that of the channel is the only one behind it. */
-static void tell(struct vd_cq *cq)
+static void notify_cq(struct vd_cq *cq)
 {
 	cq->ud->armed = cq->ud->untold = cq->ud->untold_lib = UD_ARMED_NO;
 	vd_channel_tell(cq);
@@ -88,7 +88,7 @@ bool ud_cq_push(struct vd_cq *cq, const struct ibv_wc *wc, bool solicited, const
 	if (fits) {
 		*entry(c, c->count++) = (struct ud_entry){ *wc, u };
 		if (c->armed >= meets)
-			tell(cq);
+			notify_cq(cq);
 		else if (c->untold != UD_ARMED_SOLICITED)
 			c->untold = meets;
 	}
@@ -182,7 +182,7 @@ void vd_ud_cq_arm(struct vd_cq *cq, bool solicited_only)
 	if (c->armed < wanted)
 		c->armed = wanted;
 	if ((c->untold && c->untold <= c->armed) || (c->untold_lib && c->untold_lib <= c->armed))
-		tell(cq);
+		notify_cq(cq);
 	pthread_mutex_unlock(&c->lock);
 	if (!ud)
 		return;
@@ -199,7 +199,7 @@ void vd_ud_cq_notified(void *user)
 	pthread_mutex_lock(&c->lock);
 	/* It was armed together with this side, where a datagram may have been told of instead. */
 	if (c->armed || !__atomic_load_n(&c->ud, __ATOMIC_ACQUIRE))
-		tell(cq);
+		notify_cq(cq);
 	else
 		c->untold_lib = UD_ARMED_SOLICITED;
 	pthread_mutex_unlock(&c->lock);

@@ -33,7 +33,7 @@ void ud_group_free(struct vd_ud_qp *u, struct ud_group *g)
 	free(g);
 }
 
-static int add(struct vd_ud_qp *u, const struct ud_addr *a)
+static int add_group(struct vd_ud_qp *u, const struct ud_addr *a)
 {
 	struct ud_group *g;
 	int err;
@@ -71,7 +71,7 @@ int ud_group_join(struct vd_ud_qp *u, const union ibv_gid *gid, uint16_t lid)
 	ud_addr_of_gid(u->qp->qp.qp_base.context, gid, lid, &a);
 	pthread_mutex_lock(&u->ud->lock);
 	if (ud_is_group(&a.ip))
-		err = add(u, &a);
+		err = add_group(u, &a);
 	pthread_mutex_unlock(&u->ud->lock);
 	return err;
 }

@@ -53,8 +53,8 @@ static size_t mtu_of(struct ibv_context *ctx)
 	return mtu < UD_MTU ? mtu : UD_MTU;
 }
 
-static struct vd_qp *make(struct ibv_context *ctx, struct ibv_pd *pd,
-			  const struct ibv_qp_init_attr *attr, const struct ibv_qp_cap *cap)
+static struct vd_qp *make_qp(struct ibv_context *ctx, struct ibv_pd *pd,
+			     const struct ibv_qp_init_attr *attr, const struct ibv_qp_cap *cap)
 {
 	struct vd_ud_qp *u = calloc(1, sizeof *u);
 	struct vd_qp *qp = calloc(1, sizeof *qp);
@@ -97,7 +97,7 @@ struct vd_qp *vd_ud_qp_new(struct ibv_context *ctx, struct ibv_pd *pd,
 	err = !attr->send_cq || !attr->recv_cq ? EINVAL : vd_qp_grant(&cap);
 	if (!err && attr->srq)
 		err = EOPNOTSUPP; /* the library's are for its sessions */
-	qp = err ? NULL : make(ctx, pd, attr, &cap);
+	qp = err ? NULL : make_qp(ctx, pd, attr, &cap);
 	if (!qp) {
 		errno = err ? err : ENOMEM;
 		return NULL;

@@ -42,7 +42,7 @@ int ud_sock_adopt(struct ud_sock *s, int fd)
 }
 
 /* A child of fork that begins in the midst of this would keep the socket. */
-static int make(struct vd_ud *ud, struct ud_sock *s, sa_family_t family)
+static int make_sock(struct vd_ud *ud, struct ud_sock *s, sa_family_t family)
 {
 	int err;
 
@@ -80,7 +80,7 @@ int ud_sock_open(struct vd_ud *ud, struct ud_sock *s, uint16_t *port)
 	int err = EAFNOSUPPORT;
 
 	for (int i = 0; i < 2 && err; i++) {
-		err = make(ud, s, families[i]);
+		err = make_sock(ud, s, families[i]);
 		if (err)
 			continue;
 		err = bind_any(s, port);
@@ -126,7 +126,7 @@ int ud_sock_join(struct vd_ud *ud, struct ud_sock *s, const struct ud_addr *grou
 	socklen_t len;
 	int one = 1, err;
 
-	err = make(ud, s, IN6_IS_ADDR_V4MAPPED(&group->ip) ? AF_INET : AF_INET6);
+	err = make_sock(ud, s, IN6_IS_ADDR_V4MAPPED(&group->ip) ? AF_INET : AF_INET6);
 	if (err)
 		return err;
 	at.port = UD_PORT_MCAST;
@@ -143,8 +143,8 @@ int ud_sock_join(struct vd_ud *ud, struct ud_sock *s, const struct ud_addr *grou
 
 /* ---- out ---- */
 
-static struct cmsghdr *add(struct msghdr *m, struct cmsghdr *at, int level, int type,
-			   const void *data, size_t len)
+static struct cmsghdr *add_cmsg(struct msghdr *m, struct cmsghdr *at, int level, int type,
+				const void *data, size_t len)
 {
 	at->cmsg_level = level;
 	at->cmsg_type = type;
@@ -167,11 +167,11 @@ static struct cmsghdr *add_source(struct msghdr *m, struct cmsghdr *at, sa_famil
 			i6.ipi6_addr = *from;
 		else if (IN6_IS_ADDR_V4MAPPED(&to->ip))
 			i6.ipi6_addr.s6_addr[10] = i6.ipi6_addr.s6_addr[11] = 0xff;
-		return add(m, at, IPPROTO_IPV6, IPV6_PKTINFO, &i6, sizeof i6);
+		return add_cmsg(m, at, IPPROTO_IPV6, IPV6_PKTINFO, &i6, sizeof i6);
 	}
 	if (from)
 		memcpy(&i4.ipi_spec_dst, from->s6_addr + 12, 4);
-	return add(m, at, IPPROTO_IP, IP_PKTINFO, &i4, sizeof i4);
+	return add_cmsg(m, at, IPPROTO_IP, IP_PKTINFO, &i4, sizeof i4);
 }
 
 int ud_send(const struct ud_sock *s, const struct ud_addr *to, const struct in6_addr *from,
@@ -191,8 +191,8 @@ int ud_send(const struct ud_sock *s, const struct ud_addr *to, const struct in6_
 	if (to->ifindex || from)
 		at = add_source(&m, at, s->family, to, from);
 	if (hops)
-		add(&m, at, v4 ? IPPROTO_IP : IPPROTO_IPV6, v4 ? IP_TTL : IPV6_HOPLIMIT, &hops,
-		    sizeof hops);
+		add_cmsg(&m, at, v4 ? IPPROTO_IP : IPPROTO_IPV6, v4 ? IP_TTL : IPV6_HOPLIMIT, &hops,
+			 sizeof hops);
 	if (!m.msg_controllen)
 		m.msg_control = NULL;
 	return sendmsg(s->fd, &m, MSG_DONTWAIT | MSG_NOSIGNAL) < 0 ? errno : 0;

@@ -308,8 +308,8 @@ static int send_error(struct ddps_sd_assoc *a, int sys_errno)
 	}
 }
 
-static int put(struct ddps_sd_assoc *a, const struct sctp_sndinfo *si, const struct iovec *iov,
-	       int niov)
+static int put_message(struct ddps_sd_assoc *a, const struct sctp_sndinfo *si,
+		       const struct iovec *iov, int niov)
 {
 	union {
 		struct cmsghdr align;
@@ -357,7 +357,7 @@ static int do_send(struct ddps_sd_assoc *a, uint16_t stream, uint32_t ppid, cons
 		return DDPS_E_INVAL;
 	if (len > DDPS_SD_MSG_MAX)
 		return DDPS_E_TOO_LONG;
-	return put(a, &si, iov, niov);
+	return put_message(a, &si, iov, niov);
 }
 
 static void ask_dry(struct ddps_sd_assoc *a)

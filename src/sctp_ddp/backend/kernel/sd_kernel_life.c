@@ -4,7 +4,7 @@
 #include <string.h>
 
 /* An association begins with its life. */
-static struct ddps_sd_assoc *whole(struct ddps_sk_life *l)
+static struct ddps_sd_assoc *assoc_of(struct ddps_sk_life *l)
 {
 	return (struct ddps_sd_assoc *)(void *)l;
 }
@@ -18,7 +18,8 @@ static void timed_out(void *user)
 {
 	struct ddps_sk_life *l = user;
 
-	ddps_sk_doom(whole(l), ddps_error_make(DDPS_E_TIMEDOUT, 0, "no SCTP association in time"));
+	ddps_sk_doom(assoc_of(l),
+		     ddps_error_make(DDPS_E_TIMEDOUT, 0, "no SCTP association in time"));
 }
 
 void ddps_sk_life_init(struct ddps_sk_life *l, struct ddps_env *env)
@@ -36,7 +37,7 @@ bool ddps_sk_life_alive(const struct ddps_sk_life *l)
 
 static void shut_down(struct ddps_sk_life *l)
 {
-	ddps_sk_doom(whole(l), ddps_error_make(DDPS_OK, 0, "association shut down"));
+	ddps_sk_doom(assoc_of(l), ddps_error_make(DDPS_OK, 0, "association shut down"));
 }
 
 void ddps_sk_life_on_end(struct ddps_sk_life *l, int sys_errno)
@@ -44,7 +45,7 @@ void ddps_sk_life_on_end(struct ddps_sk_life *l, int sys_errno)
 	if (!sys_errno && (l->peer_shut || l->shut))
 		shut_down(l);
 	else
-		ddps_sk_doom(whole(l), ddps_sk_why(whole(l), sys_errno));
+		ddps_sk_doom(assoc_of(l), ddps_sk_why(assoc_of(l), sys_errno));
 }
 
 /* Last upcall; an association that nobody was told of goes silently. */
@@ -53,7 +54,7 @@ static void finish(struct ddps_sk_life *l)
 	struct ddps_error e = l->end;
 
 	l->ended = true;
-	ddps_sk_close(whole(l));
+	ddps_sk_close(assoc_of(l));
 	ddps_timer_stop(l->env->loop, &l->deadline);
 	if (!l->up) {
 		l->freed = true;
@@ -81,7 +82,7 @@ static void announce(struct ddps_sk_life *l)
 		return;
 	}
 	if (ep)
-		ep->up->accepted(ep->user, whole(l));
+		ep->up->accepted(ep->user, assoc_of(l));
 	if (!l->up) /* no endpoint any more, or its owner did not want it */
 		l->freed = true;
 }
@@ -92,7 +93,7 @@ static void on_up(struct ddps_sk_life *l, const struct ddps_sk_item *it)
 {
 	l->info.in_streams = it->in_streams;
 	l->info.out_streams = it->out_streams;
-	ddps_sk_addresses(whole(l));
+	ddps_sk_addresses(assoc_of(l));
 	l->up_seen = true;
 }
 
@@ -112,7 +113,7 @@ static void on_data(struct ddps_sk_life *l, const struct ddps_sk_item *it)
 	if (!it->eor) {
 		err = ddps_sd_part_hold(&l->part, it->data, it->len);
 		if (err)
-			ddps_sk_doom(whole(l),
+			ddps_sk_doom(assoc_of(l),
 				     ddps_error_make(err, 0, "a user message of %u octets or more",
 						     DDPS_SD_MSG_MAX));
 		return;
@@ -139,12 +140,12 @@ static void on_item(struct ddps_sk_life *l, const struct ddps_sk_item *it)
 		on_indication(l, it);
 		break;
 	case DDPS_SK_LOST:
-		ddps_sk_life_on_end(l, ddps_sk_so_error(whole(l)));
+		ddps_sk_life_on_end(l, ddps_sk_so_error(assoc_of(l)));
 		break;
 	case DDPS_SK_RESTART:
 		/* All sessions are lost.  The kernel does not show the indication of the new INIT, so
 		 * whether DDP may go on is not known: it may not [5043-11.1-3]. */
-		ddps_sk_doom(whole(l), ddps_error_make(DDPS_E_RESET, 0, "peer restarted"));
+		ddps_sk_doom(assoc_of(l), ddps_error_make(DDPS_E_RESET, 0, "peer restarted"));
 		break;
 	case DDPS_SK_SHUT_DONE:
 		shut_down(l);
@@ -154,7 +155,7 @@ static void on_item(struct ddps_sk_life *l, const struct ddps_sk_item *it)
 		l->up->peer_shutdown(l->user);
 		break;
 	case DDPS_SK_DRY:
-		ddps_sk_dry(whole(l));
+		ddps_sk_dry(assoc_of(l));
 		break;
 	case DDPS_SK_PART_LOST:
 		ddps_sd_part_drop(&l->part);
@@ -167,7 +168,7 @@ static void on_item(struct ddps_sk_life *l, const struct ddps_sk_item *it)
 
 bool ddps_sk_life_step(struct ddps_sk_life *l)
 {
-	struct ddps_sk_item it = ddps_sk_take(whole(l));
+	struct ddps_sk_item it = ddps_sk_take(assoc_of(l));
 
 	/* The indication comes with COMM_UP or not at all. */
 	if (l->up_seen && !l->announced && it.what != DDPS_SK_INDICATION) {
@@ -194,7 +195,7 @@ bool ddps_sk_life_leave(struct ddps_sk_life *l)
 	l->serving = false;
 	if (!l->freed)
 		return true;
-	ddps_sk_release(whole(l));
+	ddps_sk_release(assoc_of(l));
 	return false;
 }
 

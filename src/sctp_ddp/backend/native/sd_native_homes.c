@@ -78,8 +78,8 @@ static bool same_list(const struct ddps_sn_homes *a, const struct ddps_sn_homes 
 }
 
 /* That of another endpoint of this context with the same addresses and UDP port. */
-static struct ddps_sn_sock *find(const struct ddps_sn_env *ne, const struct ddps_sn_homes *h,
-				 int encap)
+static struct ddps_sn_sock *find_sock(const struct ddps_sn_env *ne, const struct ddps_sn_homes *h,
+				      int encap)
 {
 	bool raw = encap == DDPS_URI_ENCAP_OFF;
 
@@ -105,7 +105,7 @@ int ddps_sn_homes_sock(struct ddps_sn_env *ne, const struct ddps_uri_addrs *list
 	h->n = list->n;
 	for (unsigned i = 0; i < list->n; i++)
 		h->at[i] = ddps_sn_addr(&list->at[i]);
-	*out = find(ne, h, encap);
+	*out = find_sock(ne, h, encap);
 	if (*out) {
 		(*out)->refs++;
 		free(h);
