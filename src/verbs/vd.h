@@ -24,7 +24,7 @@
  *   vd_id.c		identifiers		vd_conn.c	connections	vd_event.c	events
  *   vd_bind.c		own addresses, options	vd_lend.c	queue pairs of the program's for them
  *   vd_ep.c		rdma_create_ep and the synchronous forms	vd_addr.c	addresses
- *   vd_oob.c		queue pairs that programs connect themselves
+ *   vd_oob.[ch]	queue pairs that programs connect themselves
  *   vd_held.c		ends of connections that are told later
  * ud/, datagrams: vd_ud.h
  * edge/, what stands before all these if the program is to see faults: ed.h
@@ -468,29 +468,6 @@ void vd_conn_param(const struct vd_process *p, const struct rdma_conn_param *con
 /* The address that stands for the host and its interface's index; a GID as it is made of one. */
 unsigned vd_host_address(struct sockaddr_in *a4);
 void vd_gid_of(const struct sockaddr_in *a4, union ibv_gid *gid);
-
-/* Queue pairs without an identifier (vd_oob.c).  Give it a number that leads to it. */
-int vd_oob_new(struct vd_qp *qp);
-/* The lock is held. */
-void vd_oob_free(struct vd_qp *qp);
-/* Back to where it began; the peer's new request may be there already.  The lock is held. */
-void vd_oob_reset(struct vd_qp *qp);
-/* To a state that can follow, the error state excepted. */
-int vd_oob_modify(struct vd_qp *qp, const struct ibv_qp_attr *attr, int mask);
-/* The one with this number, or NULL; the lock is held. */
-struct vd_qp *vd_oob_find(struct vd_process *p, uint32_t number);
-/* Whether it has been told who its peer is. */
-bool vd_oob_known(const struct vd_qp *qp);
-/* Requests posted before there is a session; the queue pair's own lock is held. */
-int vd_oob_keep(struct vd_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad);
-/* They go now, or come back flushed; the queue pair's own lock is held. */
-void vd_oob_flush(struct vd_qp *qp);
-/* Whether the flushed receive @wr_id is kept from the program; and the end of that. */
-bool vd_oob_hold(struct vd_qp *qp, uint64_t wr_id);
-void vd_oob_release(struct vd_qp *qp);
-/* A peer asks, or has given up; the lock is held. */
-void vd_oob_request(struct vd_oob_port *port, const struct ddps_event *ev);
-void vd_oob_gone(struct vd_process *p, const struct ddps_request *request);
 
 /* Set errno, return -1. */
 int vd_fail(int error);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Connections of rdma_cm: sessions of the library. */
 #include "verbs/ud/vd_ud.h"
-#include "verbs/vd.h"
+#include "verbs/cm/vd_oob.h"
 #include <errno.h>
 #include <netinet/in.h>
 #include <stdio.h>

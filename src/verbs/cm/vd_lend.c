@@ -4,7 +4,7 @@
  * may put its own into the identifier, or name it by its number, or want to exchange private data
  * only.  On InfiniBand it moves such a queue pair itself; an RNIC moves it with the connection.
  */
-#include "verbs/vd.h"
+#include "verbs/cm/vd_oob.h"
 #include <errno.h>
 #include <string.h>
 

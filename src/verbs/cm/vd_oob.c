@@ -6,7 +6,7 @@
  * whose (GID, number) is lower connects; its private data names both.  No call waits for the other
  * side, which may not know this one's number yet: requests to send are kept until then.
  */
-#include "verbs/vd.h"
+#include "verbs/cm/vd_oob.h"
 #include <arpa/inet.h>
 #include <errno.h>
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Completion queues. */
 #include "verbs/ud/vd_ud.h"
-#include "verbs/vd.h"
+#include "verbs/cm/vd_oob.h"
 #include <endian.h>
 #include <errno.h>
 #include <sched.h>

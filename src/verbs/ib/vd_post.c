@@ -5,7 +5,7 @@
  */
 #include "verbs/ib/vd_memory.h"
 #include "verbs/ud/vd_ud.h"
-#include "verbs/vd.h"
+#include "verbs/cm/vd_oob.h"
 #include <endian.h>
 #include <errno.h>
 #include <string.h>

@@ -2,7 +2,7 @@
 /* Queue pairs: endpoints of the library, numbered. */
 #include "verbs/ib/vd_memory.h"
 #include "verbs/ud/vd_ud.h"
-#include "verbs/vd.h"
+#include "verbs/cm/vd_oob.h"
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
