@@ -176,9 +176,10 @@ static inline void peer_report_median(const struct peer_args *a, struct peer_med
 	qsort(m->v, m->n, sizeof *m->v, peer_median_order);
 	p50 = m->v[m->n / 2];
 	printf("{\"op\":\"%s\",\"size\":%zu,\"ops\":%zu,\"seconds\":%.9f,"
-	       "\"ops_per_second\":%.3f,\"lat_us\":{\"min\":%.3f,\"p50\":%.3f},"
+	       "\"ops_per_second\":%.3f,\"lat_us\":{\"min\":%.3f,\"p50\":%.3f,\"p99\":%.3f},"
 	       "\"cpu_seconds\":{\"local\":%.6f}}\n",
-	       a->mode, a->size, m->n, seconds, 1 / p50, m->v[0] * 1e6, p50 * 1e6, cpu);
+	       a->mode, a->size, m->n, seconds, 1 / p50, m->v[0] * 1e6, p50 * 1e6,
+	       m->v[m->n * 99 / 100] * 1e6, cpu);
 }
 
 #endif

@@ -75,6 +75,7 @@ tcp_cases() {
 	pair "read 1M, crc off" "plain tcp" 0.90 B/s "perf $bw read $off" "$tcp"
 	pair "read 1M, crc off" "libfabric" 1.10 B/s "perf $bw read $off" "$fi read $MB 16" peer_fi
 	short pair "ping 64" "plain tcp" 0.91 1/s "$ping" "program peer_tcp $rate ping 64"
+	short pair "ping 64, p99" "plain tcp" 0.77 1/s "perf_ping_p99 64 --crc off" "peer_ping_p99 64"
 	pair "ping 64" "libfabric" 1 1/s "$ping" "program peer_fi $rate ping 64" peer_fi
 	pair "ping 64" "fi_pingpong" 1 1/s "$ping" fi_ping fi_pingpong
 	pair "ping 64" "ucx" 1 1/s "$ping" ucx_ping ucx_perftest
@@ -194,6 +195,14 @@ verbs_cases() {
 	pair "ib_write_bw 1M, drop-in" "plain tcp" 0 B/s verbs_bw "$tcp" ib_write_bw
 	pair "ib_send_lat 64, drop-in" "plain tcp" 0 1/s verbs_ping "program peer_tcp $rate ping 64" \
 		ib_send_lat
+	pair "ib_write_lat 64, drop-in" "plain tcp" 0 1/s verbs_write_ping \
+		"program peer_tcp $rate ping 64" ib_write_lat
+	listen tcp://127.0.0.1:0
+	pair "ib_send_bw 64, drop-in" "native API" 0.5 1/s "verbs_rate 1" \
+		"perf $rate send 64 128" ib_send_bw
+	pair "ib_send_bw 64 -l 16, drop-in" "native API" 0.85 1/s "verbs_rate 16" \
+		"perf $rate send 64 128" ib_send_bw
+	stop
 }
 
 # Against size, for the plots; CRC on

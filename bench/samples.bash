@@ -98,6 +98,17 @@ perf_ping() { # SIZE OPTION...
 	perf p50 ping "$size" 1 "$@" | by_median
 }
 
+# The same by the slowest of a hundred
+perf_ping_p99() { # SIZE OPTION...
+	local size=$1
+	shift
+	perf p99 ping "$size" 1 "$@" | by_median
+}
+
+peer_ping_p99() { # SIZE
+	program peer_tcp p99 ping "$1" | by_median
+}
+
 # A program of bench/, which brings both sides: those of peers, and ours with many sessions
 program() { # PROGRAM MEMBER ARGUMENT...
 	local program=$build/$1 member=$2 mode=$3 size=$4
@@ -165,4 +176,14 @@ verbs_bw() { # in octets a second; perftest's MB are of 2^20
 
 verbs_ping() {
 	perftest ib_send_lat -s 64 -n $((effort * 1000)) | awk '$1 == 64 { print $5 }' | by_half
+}
+
+# Messages a second, posted in lists of so many; perftest tells millions
+verbs_rate() { # LENGTH
+	perftest ib_send_bw -s 64 -l "$1" -n $((effort * 25600)) |
+		awk '$1 == 64 { print $5 * 1000000 }'
+}
+
+verbs_write_ping() {
+	perftest ib_write_lat -s 64 -n $((effort * 1000)) | awk '$1 == 64 { print $5 }' | by_half
 }
