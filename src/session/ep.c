@@ -53,18 +53,6 @@ static void build_event(struct ddps_source *s, struct ddps_event *ev)
 		ev->error = ddps_error_kept(&ep->error);
 }
 
-int ddps_ep_keep_pd(struct ddps_ep *ep, const uint8_t *pd, size_t len)
-{
-	if (!len)
-		return 0;
-	ep->pd_in = malloc(len);
-	if (!ep->pd_in)
-		return DDPS_E_NOMEM;
-	memcpy(ep->pd_in, pd, len);
-	ep->pd_in_len = len;
-	return 0;
-}
-
 /* ---- tasks and timers ---- */
 
 static void kick_task(void *user)

@@ -2,6 +2,7 @@
 /* What the layers below tell an endpoint: the LLP's events and RDMAP's. */
 #include "session/probe.h"
 #include "session/session.h"
+#include <stdlib.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -70,6 +71,18 @@ const struct ddps_llp_up ddps_ep_up = {
 	.peer_closing = up_peer_closing,
 	.closed = up_closed,
 };
+
+int ddps_ep_keep_pd(struct ddps_ep *ep, const uint8_t *pd, size_t len)
+{
+	if (!len)
+		return 0;
+	ep->pd_in = malloc(len);
+	if (!ep->pd_in)
+		return DDPS_E_NOMEM;
+	memcpy(ep->pd_in, pd, len);
+	ep->pd_in_len = len;
+	return 0;
+}
 
 /* ---- from RDMAP ---- */
 

@@ -109,6 +109,26 @@ Test(sctp_homes, an_idle_association_is_small, .fini = fini)
 	cr_expect(raw_any(&r, SC_DATA, NULL));
 }
 
+/* A few that are outstanding need little, and that is kept for whoever is next. */
+Test(sctp_homes, a_small_ring_goes_from_one_to_another, .fini = fini)
+{
+	const void *ring = NULL;
+
+	raw_up(&r);
+	for (uint32_t i = 0; i < 3; i++) {
+		cr_expect_eq(r.e->spares.n, i > 0);
+		cr_assert_eq(raw_user_send(&r, 1, DDPS_SCTP_UNORDERED, "octets"), 0);
+		raw_wait(&r, 10);
+		cr_assert_not_null(r.a->tx.ring);
+		cr_expect(!i || r.a->tx.ring == ring);
+		ring = r.a->tx.ring;
+		cr_expect_eq(r.e->spares.n, 0);
+		raw_sack(&r, r.tsn + i, 100000);
+		cr_expect_null(r.a->tx.ring);
+		cr_expect_eq(r.acked, i + 1);
+	}
+}
+
 /* The path of an IPv6 peer takes less than it did: the chunk is cut already, and no router will
  * fragment the packet.  Beyond what the link takes our own system does. */
 Test(sctp_homes, what_is_too_large_for_ipv6_is_made_too_large_for_the_link, .fini = fini,
