@@ -96,6 +96,8 @@ void ddps_sd_carrier_free(struct ddps_sd_carrier *c)
 	free(c->tx_seg);
 	free(c->pairs);
 	free(c->answered);
+	if (c->goal)
+		TAILQ_REMOVE(&c->prov->goals[c->goal->place], c->goal, link);
 	free(c->goal);
 	free(c->names);
 	free(c);

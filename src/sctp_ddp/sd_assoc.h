@@ -142,10 +142,15 @@ struct ddps_sd_stats {
 
 /* Where an association of ours goes to, and from where. */
 struct ddps_sd_goal {
+	TAILQ_ENTRY(ddps_sd_goal) link; /* once it is a carrier's */
+	struct ddps_sd_carrier *carrier;
+	unsigned place; /* by what follows: where it is among the provider's */
 	int encap;
 	unsigned nto, nfrom;
 	struct sockaddr_in6 at[]; /* to, then from; an IPv4 address takes part of its place */
 };
+
+TAILQ_HEAD(ddps_sd_goal_list, ddps_sd_goal);
 
 struct ddps_sd_carrier {
 	TAILQ_ENTRY(ddps_sd_carrier) link;
@@ -207,6 +212,8 @@ struct ddps_sd_carrier {
 	struct ddps_timer quiet_timer[]; /* one, where the backend has no acks */
 };
 
+#define DDPS_SD_GOALS 256u
+
 struct ddps_sd_provider {
 	struct {
 		const struct ddps_sd_backend *b;
@@ -214,6 +221,7 @@ struct ddps_sd_provider {
 	} slot[3];			    /* by backend; the last: another one */
 	bool other_connects, other_listens; /* whatever the URI says */
 	struct ddps_sd_carrier_list carriers;
+	struct ddps_sd_goal_list goals[DDPS_SD_GOALS]; /* of those carriers that have one */
 	struct ddps_seg *seg; /* for the next carrier that sends; or NULL */
 };
 

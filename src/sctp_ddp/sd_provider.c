@@ -26,6 +26,8 @@ static struct ddps_sd_provider *provider(struct ddps_env *env)
 	for (int i = 0; i < NBACKENDS; i++)
 		prov->slot[i].b = backends[i];
 	TAILQ_INIT(&prov->carriers);
+	for (unsigned i = 0; i < DDPS_SD_GOALS; i++)
+		TAILQ_INIT(&prov->goals[i]);
 	env->sctp = prov;
 	return prov;
 }
@@ -99,6 +101,24 @@ static bool same_address(const struct sockaddr_in6 *a6, const struct sockaddr_in
 	       !memcmp(&a6->sin6_addr, &b6->sin6_addr, sizeof(a6->sin6_addr));
 }
 
+/* Equal goals are in one place. */
+static unsigned place_of(const struct ddps_sd_goal *g)
+{
+	uint32_t h = 2166136261u; /* FNV-1a */
+
+	for (unsigned i = 0; i < g->nto; i++) {
+		const struct sockaddr_in *a4 = (const void *)&g->at[i];
+		bool four = a4->sin_family == AF_INET;
+		const uint8_t *at =
+			four ? (const void *)&a4->sin_addr : (const void *)&g->at[i].sin6_addr;
+
+		h = (h ^ a4->sin_port) * 16777619u;
+		for (unsigned k = 0; k < (four ? 4u : 16u); k++)
+			h = (h ^ at[k]) * 16777619u;
+	}
+	return (h ^ h >> 16) % DDPS_SD_GOALS;
+}
+
 static struct ddps_sd_goal *goal_new(const struct ddps_uri *uri, const struct sockaddr *sa,
 				     socklen_t sa_len)
 {
@@ -116,6 +136,7 @@ static struct ddps_sd_goal *goal_new(const struct ddps_uri *uri, const struct so
 		memcpy(&g->at[i], &uri->hosts.at[i], sizeof g->at[i]);
 	for (unsigned i = 0; i < uri->from.n; i++)
 		memcpy(&g->at[nto + i], &uri->from.at[i], sizeof g->at[i]);
+	g->place = place_of(g);
 	return g;
 }
 
@@ -150,11 +171,15 @@ static struct ddps_sd_carrier *find_carrier(struct ddps_sd_provider *prov,
 					    const struct ddps_sd_goal *goal)
 {
 	struct ddps_sd_carrier *c;
+	struct ddps_sd_goal *g;
 
-	TAILQ_FOREACH(c, &prov->carriers, link)
-	if (c->goal && c->state != DDPS_SD_GOING && c->b == b &&
-	    c->nsessions < DDPS_SCTP_STREAMS / 2 && same_goal(c->goal, goal) && takes_more(c))
-		return c;
+	TAILQ_FOREACH(g, &prov->goals[goal->place], link)
+	{
+		c = g->carrier;
+		if (c->state != DDPS_SD_GOING && c->b == b &&
+		    c->nsessions < DDPS_SCTP_STREAMS / 2 && same_goal(g, goal) && takes_more(c))
+			return c;
+	}
 	return NULL;
 }
 
@@ -173,6 +198,8 @@ static int new_carrier(struct ddps_env *env, struct ddps_sd_provider *prov, int 
 		return DDPS_E_NOMEM;
 	}
 	c->goal = goal;
+	goal->carrier = c;
+	TAILQ_INSERT_TAIL(&prov->goals[goal->place], goal, link);
 	ddps_addr_text(sa, peer, sizeof(peer));
 	err = ddps_sd_carrier_name(c, peer, "");
 	if (err < 0) {
