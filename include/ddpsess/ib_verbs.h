@@ -143,6 +143,8 @@ DDPS_API bool ddps_ib_verbs_busy(const struct ddps_ib_verbs *v);
  * @v: the port
  * @i: from 0
  * @value: receives it
+ * Such as tx_full (datagrams and messages that found no room) and ah_full (datagrams for which all
+ * address handles were in use).
  * Return: its name and @value, or NULL: there are no more.  A later release may add some. */
 DDPS_API const char *ddps_ib_verbs_counter(const struct ddps_ib_verbs *v, unsigned i,
 					   uint64_t *value);

@@ -16,7 +16,7 @@ suite=${LAB_SUITE-}
 cache=$LAB_CACHE/ipoib${suite:+-$suite}
 kernel=${suite:+$cache/kernel}
 kernel=${kernel:-$LAB_CACHE/kernel}
-modules="ib_uverbs ib_umad ib_cm ib_ipoib udp_tunnel ip6_udp_tunnel crc32_generic sch_netem"
+modules="ib_uverbs ib_umad ib_cm ib_ipoib tun udp_tunnel ip6_udp_tunnel crc32_generic sch_netem"
 mkdir -p "$cache"
 
 say() {
@@ -182,6 +182,16 @@ copy_modules() {
 	cp "$cache/rdma_rxe.ko" "$root/usr/lib/soft-ib/"
 }
 
+# Queue pairs for programs (--port verbs): the driver's part of libibverbs.
+copy_provider() {
+	local so
+	so=$(find /usr/lib -path '*/libibverbs/librxe-rdmav*.so' | head -n 1)
+	[ -n "$so" ] || cannot "ibverbs-providers is not installed"
+	mkdir -p "$root$(dirname "$so")" "$root/etc/libibverbs.d"
+	cp "$so" "$root$(dirname "$so")/"
+	cp /etc/libibverbs.d/rxe.driver "$root/etc/libibverbs.d/"
+}
+
 archive() {
 	local out=$cache/initramfs.cpio
 	if [ -e "$out" ] && [ -z "$(find "$here/guest" "$here/build.sh" "$cache/rdma_rxe.ko" \
@@ -193,6 +203,7 @@ archive() {
 	rm -rf "$root"
 	mkdir -p "$root"
 	copy_modules
+	copy_provider
 	install -m 755 "$here/guest/init" "$root/init"
 	(cd "$root" && find . -print0 | cpio --null -o -H newc --quiet --owner 0:0) >"$cache/more.cpio"
 	cat "$LAB_CACHE/initramfs.cpio" "$cache/more.cpio" >"$out.new"

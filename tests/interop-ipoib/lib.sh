@@ -122,3 +122,81 @@ conform() {
 	detail "$(sed -nE 's/.*"event":"summary","transport":"ib",(.*)}/\1/p' "$work/conform.out" | tr -d '"')"
 	[ "$status" = 0 ] || fail "status $status: $(cat "$work/detail")"
 }
+
+# ---- --port verbs, in the guest ----
+
+# sessctl there, with the libraries that it loads
+verbs_prepare() {
+	guest_install "$sessctl"
+	guest 'modprobe tun && [ -c /dev/infiniband/umad0 ] && [ -c /dev/infiniband/uverbs0 ]' ||
+		fail "the guest has no devices of InfiniBand"
+}
+
+# verbs_up [OPTION...]: the guest's soft InfiniBand device as node 2
+verbs_up() {
+	verbs_prepare
+	guest_start verbs "sessctl ipoib bridge --json --tun ib0 --port verbs --ip 10.88.0.2/24 \
+		--ip fd88::2/64 $*"
+	guest "for ((i = 0; i < 200; i++)); do
+		sessctl ipoib bridge status --json --tun ib0 2>/dev/null | grep -q '\"state\":\"up\"' && exit 0
+		[ -s /tmp/verbs.rc ] && break; sleep 0.1; done; exit 1" ||
+		fail "the bridge in the guest does not join: $(guest_output verbs | tail -n 1)"
+}
+
+verbs_status() {
+	guest "sessctl ipoib bridge status --json --tun ib0"
+}
+
+verbs_count() { # NAME
+	verbs_status | sed -n "s/.*\"$1\":\([0-9]*\).*/\1/p"
+}
+
+verbs_connections() {
+	verbs_status | grep -o '"peer":"[^}]*"up":true' | wc -l
+}
+
+verbs_clean() {
+	local name status
+	status=$(verbs_status)
+	for name in rx_bad ud_failed mad_bad sac_bad qp_failed; do
+		grep -q "\"$name\":0[,}]" <<<"$status" || fail "$name of --port verbs: $status"
+	done
+}
+
+verbs_down() {
+	guest "sessctl ipoib bridge down --tun ib0" >/dev/null || fail "there is no bridge in the guest"
+	guest_wait verbs 20 ||
+		fail "the bridge in the guest ends with an error: $(guest_output verbs | tail -n 1)"
+}
+
+# ---- a second guest: node 5, Linux, on a bridge with the first ----
+
+second_up() {
+	local dir=$work/second cache=${LAB_CACHE:-${lab%/*}/../interop/cache} off
+	second_down 2>/dev/null
+	mkdir "$dir"
+	host bash -c 'ip link add br0 type bridge && ip link set br0 mtu 4200 up &&
+		ip addr flush dev tap0 && ip link set tap0 master br0 &&
+		ip addr add 10.77.0.1/24 dev br0 && ip tuntap add dev tap1 mode tap &&
+		ip link set tap1 mtu 4200 master br0 up' || skip "no bridge on this host"
+	off=csum=off,gso=off,guest_csum=off,guest_tso4=off,guest_tso6=off,guest_ecn=off
+	off+=,guest_ufo=off,host_tso4=off,host_tso6=off,host_ecn=off,host_ufo=off
+	host_start second qemu-system-x86_64 -accel tcg,thread=multi,tb-size=128 -cpu max -smp 1 -m 256 \
+		-nodefaults -no-user-config -display none -no-reboot \
+		-kernel "$cache/kernel/boot/vmlinuz-$(cat "$cache/kver")" -initrd "$cache/ipoib/initramfs.cpio" \
+		-append "console=ttyS0 quiet panic=-1 loglevel=4 lab.host=5" \
+		-netdev tap,id=n0,ifname=tap1,script=no,downscript=no \
+		-device "virtio-net-pci,netdev=n0,mac=52:54:00:77:00:05,$off" -device virtio-rng-pci \
+		-serial "file:$dir/console"
+	await 120 grep -aq 'LAB READY' "$dir/console" || fail "the second guest does not come up"
+}
+
+second() { # 'COMMAND': in the second guest
+	host env LAB_GUEST=10.77.0.5 bash "${lab%/*}/../interop/agent-call.sh" 60 run "$1"
+}
+
+second_down() {
+	[ -z "${pid_second-}" ] || kill "$pid_second"
+	host bash -c 'ip link del br0 && ip link del tap1; ip addr replace 10.77.0.1/24 dev tap0;
+		ip addr replace fd77::1/64 dev tap0 nodad; ip link set tap0 up' || true
+}

@@ -4,7 +4,7 @@
 # usage: agent-call.sh SECONDS run COMMAND | push FILE GUESTFILE | pull GUESTFILE FILE
 # Exit status: the guest's; 124 time is up, 125 no answer.
 set -u
-guest=10.77.0.2
+guest=${LAB_GUEST:-10.77.0.2}
 limit=$1 verb=$2
 
 status() { # print "|" lines, end with the "=" line

@@ -314,6 +314,11 @@ Test(ib_verbs, no_device, .init = init, .fini = fini)
 		     DDPS_E_UNSUPPORTED);
 	cr_expect(strstr(why, "no RDMA device") && strstr(why, "--port ib"), "%s", why);
 	fake_devices = FAKES;
+	c.device = "fake0";
+	c.port = 2;
+	cr_expect_eq(ddps_vport_new(&peer[0].v, &c, &fake_lib, why, sizeof(why)),
+		     DDPS_E_UNSUPPORTED);
+	cr_expect(strstr(why, "no port 2") && strstr(why, "ibv_devinfo"), "%s", why);
 	c.device = "mlx5_9";
 	cr_expect_eq(ddps_vport_new(&peer[0].v, &c, &fake_lib, why, sizeof(why)),
 		     DDPS_E_UNSUPPORTED);

@@ -102,7 +102,8 @@ int ddps_vport_dev_refresh(struct ddps_ib_verbs *v)
 	struct ibv_port_attr a;
 
 	if (query(v, v->info.port, &a)) {
-		ddps_vport_say(v, "%s has no port %u", v->info.device, v->info.port);
+		ddps_vport_say(v, "%s has no port %u; try: ibv_devinfo shows which there are",
+			       v->info.device, v->info.port);
 		return DDPS_E_UNSUPPORTED;
 	}
 	if (!is_ib(&a)) {

@@ -133,10 +133,18 @@ DDPS_API uint64_t ddps_ib_verbs_deadline(const struct ddps_ib_verbs *v);
  * Return: whether there may be more: call it again without waiting. */
 DDPS_API bool ddps_ib_verbs_run(struct ddps_ib_verbs *v, uint64_t now);
 
+/** ddps_ib_verbs_busy - whether connections are behind
+ * @v: the port
+ * Return: whether more than half of the messages that one connection can have under way wait, or more
+ * than half of tx_octets is taken.  Whoever can wait a little before sending more loses nothing then. */
+DDPS_API bool ddps_ib_verbs_busy(const struct ddps_ib_verbs *v);
+
 /** ddps_ib_verbs_counter - counter number @i
  * @v: the port
  * @i: from 0
  * @value: receives it
+ * Such as tx_full (datagrams and messages that found no room) and ah_full (datagrams for which all
+ * address handles were in use).
  * Return: its name and @value, or NULL: there are no more.  A later release may add some. */
 DDPS_API const char *ddps_ib_verbs_counter(const struct ddps_ib_verbs *v, unsigned i,
 					   uint64_t *value);
