@@ -27,6 +27,7 @@ OPT_opt	   := -O2 -g
 OPT_asan   := -O1 -g -fno-omit-frame-pointer -fsanitize=address,undefined -fno-sanitize-recover=all
 OPT_tsan   := -O1 -g -fno-omit-frame-pointer -fsanitize=thread
 OPT_cov	   := -O0 -g --coverage
+OPT_cross  := -O1 -g
 OPT_fuzz   := -O1 -g -fno-omit-frame-pointer -fsanitize=fuzzer-no-link,address,undefined \
 	-fno-sanitize-recover=all
 CPPFLAGS   += -D_GNU_SOURCE -Iinclude -Isrc
@@ -73,7 +74,7 @@ E2E	   := $(B)/e2e
 EXAMPLES   := $(patsubst examples/%.c,$(B)/example-%,$(EX_SRC))
 MAN	   := $(patsubst man/%.scd,$(B)/man/%,$(wildcard man/*.scd))
 
-.PHONY: all lib man demo check check-failed check-fast dist deb rpm release-check unit e2e sim-soak sim-join soak proof tsan valgrind mutate interop interop-ib interop-ipoib \
+.PHONY: all lib man demo cross check check-failed check-fast dist deb rpm release-check unit e2e sim-soak sim-join soak proof tsan valgrind mutate interop interop-ib interop-ipoib \
 	conformance bench fuzz fuzz-corpus guard lint format install uninstall clean help deps deps-check \
 	deps-lint deps-fuzz deps-reference reference test-binaries verbs-programs programs
 .DELETE_ON_ERROR:
@@ -206,6 +207,19 @@ $(B)/verbs-threads: $(THREAD_VERBS) tests/verbs/vt.h tests/verbs/vud.h $(wildcar
 	$(if $(Q),@echo "  LD   $@")
 	$(Q)$(CC) $(CPPFLAGS) -Itests/tsan -Itests $(CFLAGS_ALL) -Wno-missing-prototypes $(LDFLAGS) \
 		-o $@ $(filter %.c %.o %.a,$^) $(LIB_LIBS)
+
+# Where there is no Criterion: other C libraries and processors (tests/cross).  Tests of sessctl's parts, and
+# those beside usrsctp, need more libraries.
+CROSS_UNIT := $(filter-out $(shell grep -lE '#include "(cli|xfer|report|sessctl|ipoib|watch|verbs|view|bridge|show)/|sd_pair_fixture|peer_usrsctp' \
+	tests/unit/*.c),$(UNIT_SRC))
+$(B)/unit-cross: CPPFLAGS += -Itests/cross
+$(B)/unit-cross: $(call objs,$(CROSS_UNIT) $(filter-out tests/support/e2e.c tests/support/two.c,$(wildcard tests/support/*.c)) \
+		tests/sim/crossed_world.c tests/cross/main.c) \
+		$(CONFORM_A) $(LIB_A) $(IPOIB_A)
+	$(if $(Q),@echo "  LD   $@")
+	$(Q)$(CC) $(CFLAGS_ALL) $(LDFLAGS) -o $@ $^ $(LIB_LIBS) -lm
+cross:
+	$(Q)tests/cross/run.sh $(T)
 
 # Random calls from several threads, by seed.
 STRESS := $(B)/stress-session $(B)/stress-verbs
@@ -550,6 +564,7 @@ help:
 	@echo 'programs   QEMU, Gloo and others over the drop-in: docs/programs.md, T=pattern'
 	@echo 'mutate     tests of attacks against a stack without the defence: each has to fail'
 	@echo 'fuzz       libFuzzer, FUZZ_SECONDS=60 each, FUZZ=name for one; fuzz-corpus keeps the finds'
+	@echo 'cross      musl, i386, aarch64, s390x: unit tests under qemu-user, T=NAME for one'
 	@echo 'interop-ipoib  IPoIB with Linux in a guest'
 	@echo 'conform-usrsctp  cases of SCTP itself against usrsctp, both roles'
 	@echo 'interop-ib CM over ibsim and opensm'

@@ -140,6 +140,6 @@ const char *safe_reason(int sys_errno)
 	case ENXIO: /* a socket, or a FIFO */
 		return "not a regular file";
 	default:
-		return strerrordesc_np(sys_errno) ? strerrordesc_np(sys_errno) : "unknown error";
+		return strerror(sys_errno);
 	}
 }

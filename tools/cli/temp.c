@@ -3,10 +3,12 @@
 #include "cli/temp.h"
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/fs.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/random.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #define MODE 0666 /* less the umask */
@@ -156,7 +158,8 @@ static int link_anonymous(struct temp *t, const char *name)
 /* Rename the part, replacing nothing. */
 static int rename_new(struct temp *t)
 {
-	if (!renameat2(t->dirfd, t->part, t->dirfd, t->base, RENAME_NOREPLACE))
+	/* Not every libc has a function for it. */
+	if (!syscall(SYS_renameat2, t->dirfd, t->part, t->dirfd, t->base, RENAME_NOREPLACE))
 		return 0;
 	if (errno != EINVAL && errno != ENOSYS)
 		return -1;
