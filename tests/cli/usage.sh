@@ -28,6 +28,24 @@ bad() { # TEXT ARGUMENT...
 	run 2 "$@" && says err "$text" && says err "try:"
 }
 
+# A directory where a file is to be named, by each that opens one.
+directories() {
+	local dir=$work
+	run 1 listen --capture "$dir" tcp://127.0.0.1:0 && says err "Is a directory" && says err "try:" &&
+		run 1 conform --self tcp --case mpa-request-res --junit "$dir" && says err "Is a directory" &&
+		says err "try:" && run 1 conform --self tcp --case mpa-request-res --pcap "$dir" &&
+		says err "Is a directory" && says err "try:" &&
+		run 1 ipoib mad --capture "$dir" /dev/null && says err "Is a directory" && says err "try:" &&
+		bad "Is a directory" connect --private-data "@$dir" tcp://127.0.0.1:1
+}
+
+# Nothing listens: by each wire, and by the tester.
+nothing_listens() {
+	run 1 connect tcp://127.0.0.1:1 && says err "is a listener running" &&
+		run 1 connect --timeout 5 'sctp://127.0.0.1:1?encap=1' && says err "try:" &&
+		run 1 conform --case mpa-request-res tcp://127.0.0.1:1 && says err "is the target running"
+}
+
 no_command() {
 	run 2 && says err "Usage:"
 }
@@ -171,6 +189,8 @@ completion_of_fish() {
 test_case usage-help help_of_all
 test_case usage-version version
 test_case usage-no-command no_command
+test_case usage-directories directories
+test_case usage-nothing-listens nothing_listens
 test_case usage-unknown-command bad "no command 'frob'" frob
 test_case usage-unknown-option bad "--frob" connect --frob tcp://h:1
 test_case usage-option-of-another-command bad "another command" connect --dir d tcp://h:1

@@ -106,7 +106,7 @@ static int pd_file(struct optval_pd *pd, const char *path, char *why, size_t why
 	n = fread(buf, 1, sizeof buf, f);
 	if (ferror(f) || n > DDPS_PD_MAX) {
 		snprintf(why, why_len, "private data file '%s': %s", path,
-			 ferror(f) ? "cannot be read"
+			 ferror(f) ? strerror(errno)
 				   : "longer than the protocol's limit of 512 octets");
 		fclose(f);
 		return -1;

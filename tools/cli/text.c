@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Text for people: sizes, rates, times, hexadecimal, and octets that are safe to print. */
 #include "cli/text.h"
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -183,4 +184,25 @@ size_t text_fit(const char *s, size_t columns)
 		if (((uint8_t)s[n] & 0xc0) != 0x80 && !columns--)
 			break;
 	return n;
+}
+
+const char *text_file_advice(int sys_errno)
+{
+	switch (sys_errno) {
+	case ENOENT:
+	case ENOTDIR:
+		return "check the path; directories in it must exist";
+	case EACCES:
+	case EPERM:
+		return "another path, or the right to use this one";
+	case EISDIR:
+		return "a file's name";
+	case ENOSPC:
+	case EDQUOT:
+		return "make room, or another file system";
+	case EROFS:
+		return "another path: this one cannot be written to";
+	default:
+		return NULL;
+	}
 }

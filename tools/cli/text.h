@@ -30,6 +30,9 @@ void text_hex(char *dst, const uint8_t *src, size_t len);
 /* Strict: pairs of hexadecimal digits only.  Return: octets written, or -1. */
 long text_unhex(uint8_t *dst, size_t size, const char *src);
 
+/* What to try when a file could not be opened, read or written: a constant sentence, or NULL. */
+const char *text_file_advice(int sys_errno);
+
 /* Strict: decimal digits, or hexadecimal ones after "0x".  Return: 0 or -1. */
 int text_number(const char *s, uint64_t *v);
 

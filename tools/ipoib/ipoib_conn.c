@@ -5,6 +5,7 @@
 #include "ipoib/show/madtext.h"
 #include "cli/sessctl.h"
 #include "cli/sig.h"
+#include "cli/text.h"
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -90,8 +91,8 @@ int conn_open(struct conn_job *j, const struct ipoib_opts *o, const char *cmd,
 	if (o->capture) {
 		j->capture = capture_create(o->capture);
 		if (!j->capture) {
-			out_error(&j->out, 0, NULL, "capture '%s': %s", o->capture,
-				  strerror(errno));
+			out_error(&j->out, 0, text_file_advice(errno), "capture '%s': %s",
+				  o->capture, strerror(errno));
 			return ST_FAILED;
 		}
 	}
@@ -104,7 +105,8 @@ int conn_close(struct conn_job *j)
 		ddps_cm_free(j->cm);
 	wire_close(&j->wire);
 	if (j->capture && fclose(j->capture)) {
-		out_error(&j->out, 0, NULL, "capture '%s': %s", j->o->capture, strerror(errno));
+		out_error(&j->out, 0, text_file_advice(errno), "capture '%s': %s", j->o->capture,
+			  strerror(errno));
 		j->status = ST_FAILED;
 	}
 	return out_finish(&j->out) ? ST_FAILED : j->status;
@@ -125,7 +127,8 @@ static void record(struct conn_job *j, bool sent, uint16_t lid,
 	m.slid = sent ? i->lid : lid;
 	m.dlid = sent ? lid : i->lid;
 	if (capture_write(j->capture, &m)) {
-		out_error(&j->out, 0, NULL, "capture '%s': %s", j->o->capture, strerror(errno));
+		out_error(&j->out, 0, text_file_advice(errno), "capture '%s': %s", j->o->capture,
+			  strerror(errno));
 		fclose(j->capture);
 		j->capture = NULL;
 		j->status = ST_FAILED;

@@ -279,14 +279,16 @@ int ipoib_mad(const struct ipoib_opts *o)
 	if (res == ST_DONE && o->capture) {
 		j.capture = capture_create(o->capture);
 		if (!j.capture) {
-			out_error(&j.out, 0, NULL, "capture '%s': %s", o->capture, strerror(errno));
+			out_error(&j.out, 0, text_file_advice(errno), "capture '%s': %s",
+				  o->capture, strerror(errno));
 			res = ST_FAILED;
 		}
 	}
 	if (res == ST_DONE)
 		convert(&j, o, buf, len);
 	if (j.capture && fclose(j.capture)) {
-		out_error(&j.out, 0, NULL, "capture '%s': %s", o->capture, strerror(errno));
+		out_error(&j.out, 0, text_file_advice(errno), "capture '%s': %s", o->capture,
+			  strerror(errno));
 		res = ST_FAILED;
 	}
 	free(buf);

@@ -2,6 +2,7 @@
 /* The outputs of sessctl conform. */
 #include "report/conform_out.h"
 #include "cli/out.h"
+#include "cli/text.h"
 #include <errno.h>
 #include <jansson.h>
 #include <string.h>
@@ -11,12 +12,22 @@
 
 static const char *const names[] = { "pass", "fail", "known", "skip" };
 
+static void advise(int sys_errno)
+{
+	const char *advice = text_file_advice(sys_errno);
+
+	if (advice)
+		fprintf(stderr, "  try: %s\n", advice);
+}
+
 static FILE *create(const struct conform_out *c, const char *name, const char *what)
 {
 	FILE *f = fopen(name, "we");
 
-	if (!f)
+	if (!f) {
 		fprintf(stderr, "%s: %s '%s': %s\n", c->command, what, name, strerror(errno));
+		advise(errno);
+	}
 	return f;
 }
 
@@ -183,9 +194,11 @@ static int close_file(const struct conform_out *c, FILE *f, const char *name)
 {
 	int bad = f && (fflush(f) || ferror(f));
 
-	if (bad)
+	if (bad) {
 		fprintf(stderr, "%s: '%s' could not be written: %s\n", c->command, name,
 			strerror(errno));
+		advise(errno);
+	}
 	if (f)
 		fclose(f);
 	return bad ? -1 : 0;

@@ -7,6 +7,7 @@
 #include "sessctl/cmd.h"
 #include "xfer/file.h"
 #include "xfer/link.h"
+#include "cli/text.h"
 #include "cli/safe.h"
 #include "xfer/target.h"
 #include "cli/temp.h"
@@ -51,7 +52,7 @@ static enum status split_local(struct get *g, const char *path)
 		g->dirfd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	}
 	if (g->dirfd < 0)
-		return link_fail(&g->l, ST_FAILED, advice_file(errno), "%s: %s", path,
+		return link_fail(&g->l, ST_FAILED, text_file_advice(errno), "%s: %s", path,
 				 strerror(errno));
 	if (strlen(name) > SAFE_NAME_MAX || !*name || !strcmp(name, ".") || !strcmp(name, ".."))
 		return link_fail(&g->l, ST_USAGE, "a file name as second argument",
@@ -102,8 +103,8 @@ static enum status ask(struct get *g)
 		return s;
 	g->size = m.size;
 	if (temp_open(&g->temp, g->dirfd, g->base, g->size, g->o->force, false))
-		return link_fail(&g->l, ST_FAILED, advice_file(errno), "local file %s: %s", g->base,
-				 strerror(errno));
+		return link_fail(&g->l, ST_FAILED, text_file_advice(errno), "local file %s: %s",
+				 g->base, strerror(errno));
 	err = window_open(&g->win, g->l.pd, g->l.chan.ep,
 			  (size_t)file_nslots(g->size) * file_slot_len(g->size), DDPS_LOCAL_WRITE);
 	return err ? link_call_failed(&g->l, err, "registering memory") : ST_DONE;
@@ -143,8 +144,8 @@ static enum status store(struct get *g, uint32_t slot)
 	const uint8_t *at = g->win.mem + (size_t)slot * file_slot_len(g->size);
 
 	if (temp_write(&g->temp, at, g->len[slot], g->done))
-		return link_fail(&g->l, ST_FAILED, advice_file(errno), "writing %s: %s", g->base,
-				 strerror(errno));
+		return link_fail(&g->l, ST_FAILED, text_file_advice(errno), "writing %s: %s",
+				 g->base, strerror(errno));
 	sha256_update(&g->sha, g->len[slot], at);
 	g->done += g->len[slot];
 	g->len[slot] = 0;

@@ -3,6 +3,7 @@
 #include "xfer/advice.h"
 #include "sessctl/cmd.h"
 #include "xfer/serve.h"
+#include "cli/text.h"
 #include "cli/sig.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -32,7 +33,7 @@ static enum status new_ctx(struct server *sv, int *err)
 	ddps_ctx_attr_init(&attr);
 	if (sv->o->capture) {
 		if (ddps_capture_open(&sv->capture, sv->o->capture)) {
-			out_error(&sv->out, 0, advice_file(errno), "--capture %s: %s",
+			out_error(&sv->out, 0, text_file_advice(errno), "--capture %s: %s",
 				  sv->o->capture, strerror(errno));
 			return ST_FAILED;
 		}
@@ -53,7 +54,8 @@ static enum status start(struct server *sv)
 		sv->dirfd = open(sv->o->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 		if (sv->dirfd < 0) {
 			out_error(&sv->out, 0,
-				  errno == EACCES ? advice_file(errno) : "a directory that exists",
+				  errno == EACCES ? text_file_advice(errno)
+						  : "a directory that exists",
 				  "--dir %s: %s", sv->o->dir, strerror(errno));
 			return ST_FAILED;
 		}
@@ -225,7 +227,7 @@ int cmd_listen(const struct opts *o)
 		farewell(&sv);
 	release(&sv);
 	if (ddps_capture_close(sv.capture)) {
-		out_error(&sv.out, 0, advice_file(errno), "--capture %s: %s", o->capture,
+		out_error(&sv.out, 0, text_file_advice(errno), "--capture %s: %s", o->capture,
 			  strerror(errno));
 		s = s ? s : ST_FAILED;
 	}

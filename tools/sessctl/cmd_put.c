@@ -4,6 +4,7 @@
  * window that the listener offers, each announced by a message; a slot comes back when the
  * listener has written it to its disk.
  */
+#include "cli/text.h"
 #include "xfer/advice.h"
 #include "sessctl/cmd.h"
 #include "xfer/file.h"
@@ -45,7 +46,7 @@ static enum status open_source(struct put *p, const struct opts *o)
 	}
 	p->fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
 	if (p->fd < 0 || fstat(p->fd, &st))
-		return link_fail(&p->l, ST_FAILED, advice_file(errno), "%s: %s", path,
+		return link_fail(&p->l, ST_FAILED, text_file_advice(errno), "%s: %s", path,
 				 strerror(errno));
 	if (!S_ISREG(st.st_mode))
 		return link_fail(&p->l, ST_FAILED, "a regular file: its size must be known",

@@ -5,27 +5,6 @@
 #include <errno.h>
 #include <string.h>
 
-const char *advice_file(int sys_errno)
-{
-	switch (sys_errno) {
-	case ENOENT:
-	case ENOTDIR:
-		return "check the path; directories in it must exist";
-	case EACCES:
-	case EPERM:
-		return "another path, or the right to use this one";
-	case EISDIR:
-		return "a file's name";
-	case ENOSPC:
-	case EDQUOT:
-		return "make room, or another file system";
-	case EROFS:
-		return "another path: this one cannot be written to";
-	default:
-		return NULL;
-	}
-}
-
 static bool argument_has(const struct opts *o, const char *text)
 {
 	for (int i = 0; i < o->nargs; i++)

@@ -16,9 +16,6 @@ static inline bool advice_is_terminate(const struct ddps_error *e)
 	return e->has_triple && e->code == DDPS_E_TERMINATED;
 }
 
-/* The same for a local file that could not be opened or written. */
-const char *advice_file(int sys_errno);
-
 /*
  * Whether @uri is well formed and names a host, and unless @listening a port.  DDPS_E_ADDRESS then
  * means that the host's name has no address.

@@ -2,6 +2,7 @@
 /* A client's one session, driven step by step. */
 #include "xfer/link.h"
 #include "xfer/advice.h"
+#include "cli/text.h"
 #include "cli/sig.h"
 #include <errno.h>
 #include <poll.h>
@@ -193,7 +194,7 @@ static enum status set_up(struct link *l, uint32_t recv_len)
 	ddps_ctx_attr_init(&attr);
 	if (l->o->capture) {
 		if (ddps_capture_open(&l->capture, l->o->capture))
-			return link_fail(l, ST_FAILED, advice_file(errno), "--capture %s: %s",
+			return link_fail(l, ST_FAILED, text_file_advice(errno), "--capture %s: %s",
 					 l->o->capture, strerror(errno));
 		attr.capture = ddps_capture_add;
 		attr.capture_user = l->capture;
@@ -420,7 +421,7 @@ enum status link_free(struct link *l, enum status s)
 	ddps_ctx_free(l->ctx);
 	l->ctx = NULL;
 	if (ddps_capture_close(l->capture)) {
-		out_error(&l->out, 0, advice_file(errno), "--capture %s: %s", l->o->capture,
+		out_error(&l->out, 0, text_file_advice(errno), "--capture %s: %s", l->o->capture,
 			  strerror(errno));
 		s = s ? s : ST_FAILED;
 	}
