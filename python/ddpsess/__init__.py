@@ -30,6 +30,12 @@ for _public in (Advert, Error, Info, Rejected, Terminated, version):
     _public.__module__ = __name__  # where programs find them
 
 
+def _settle(future: "asyncio.Future[None]") -> None:
+    """It has come, unless whoever waited has gone."""
+    if not future.done():
+        future.set_result(None)
+
+
 class Region:
     """Memory that the peer may use, as long as this is not closed: a context manager."""
 
@@ -100,7 +106,7 @@ class Session:
         if ev.type == l.ESTABLISHED:
             self._info = l.ConnInfo.from_buffer_copy(ev.info)  # @ev is used again
             self.private_data = data or self.private_data
-            self._up.done() or self._up.set_result(None)
+            _settle(self._up)
         elif ev.type == l.PEER_CLOSED:
             self._peer_done = True
             self._wake()
@@ -110,24 +116,23 @@ class Session:
             self._end = self._end or _error(ev.error, data)
             if not self._up.done():
                 self._up.set_exception(self._end)
-            self._over.done() or self._over.set_result(None)
+            _settle(self._over)
             for future, _ in self._pending.values():
-                future.done() or future.set_exception(self._end)
+                if not future.done():
+                    future.set_exception(self._end)
             self._pending.clear()
             self._wake()
 
     def _wake(self) -> None:
         while self._waiters:
-            waiter = self._waiters.popleft()
-            waiter.done() or waiter.set_result(None)
+            _settle(self._waiters.popleft())
 
     def _completed(self, wc: l.Wc) -> None:
         if wc.op == l.OP_RECV:
             if wc.status == l.WC_SUCCESS:
                 self._messages.append((wc.wr_id, wc.len))
                 if self._waiters:
-                    waiter = self._waiters.popleft()
-                    waiter.done() or waiter.set_result(None)
+                    _settle(self._waiters.popleft())
             return
         # what did not succeed is explained by the event that follows
         if wc.status == l.WC_SUCCESS:
@@ -138,7 +143,8 @@ class Session:
     # ---- work ----
 
     def _post_receive(self, slot: int) -> None:
-        sge = l.Sge((self._inbox_region._memory.address or 0) + slot * self._size, self._size,
+        memory = self._inbox_region._memory
+        sge = l.Sge(((memory and memory.address) or 0) + slot * self._size, self._size,
                     self._inbox_region.advert.stag)
         result = l.lib.ddps_post_recv(self._ptr, slot, c.byref(sge), 1)
         if result < 0 and not self._ended():

@@ -83,7 +83,7 @@ class Advert(NamedTuple):
 
 def version() -> str:
     """The version of the library that is loaded."""
-    return l.lib.ddps_version().decode()
+    return bytes(l.lib.ddps_version()).decode()
 
 
 def _must(result: int, what: str) -> int:

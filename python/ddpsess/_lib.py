@@ -142,4 +142,4 @@ _declare()
 
 
 def strerror(code: int) -> str:
-    return lib.ddps_strerror(code).decode()
+    return bytes(lib.ddps_strerror(code)).decode()

@@ -50,6 +50,13 @@ gcc -Iinclude -o "$work/c" "$work/c.c" >>"$work/log" 2>&1 && "$work/c" >"$work/c
 	diff "$work/compiler" "$work/ctypes" >>"$work/log"
 result $? "structures and numbers are those of the headers"
 
+if command -v mypy >/dev/null; then
+	(cd python && timeout 120 mypy --strict --cache-dir="$work/mypy" ddpsess) >"$work/log" 2>&1
+	result $? "types"
+else
+	echo "ok python types # skipped: no mypy (Debian package mypy)"
+fi
+
 timeout 120 python3 -X dev -W error python/tests/test_ddpsess.py >"$work/log" 2>&1
 result $? "tests over both wires"
 for uri in tcp://127.0.0.1:0 "sctp://127.0.0.1:0?backend=native&encap=0"; do
