@@ -16,11 +16,12 @@ adds_up() { # OP DEPTH SIZE...
 		sed -n "${i}p" lines >row
 		has row op "$op" && has row size "$size" && has row depth "$depth" || return
 		why="numbers: $(cat row)"
-		sed 's/.*"seconds":\([^,]*\),"ops":\([^,]*\),"ops_per_second":\([^,]*\),"bytes_per_second":\([^,]*\),"lat_us":{"min":\([^,]*\),"p50":\([^,]*\),"p99":\([^,]*\),"max":\([^}]*\)},"cpu_seconds":{"local":\([^}]*\)}}/\1 \2 \3 \4 \5 \6 \7 \8 \9/' row |
+		sed 's/.*"seconds"/"seconds"/; s/"[a-z0-9_]*"://g; s/[{}]//g; s/,/ /g' row |
 			awk -v size="$size" 'function near(a, b) { return a > b * 0.999 && a < b * 1.001 }
-			{ exit !(NF == 9 && $1 > 0 && $2 >= 1 && near($3, $2 / $1) &&
+			{ exit !(NF == 11 && $1 > 0 && $2 >= 1 && near($3, $2 / $1) &&
 				near($4, $3 * size) && $5 > 0 && $5 <= $6 * 1.001 &&
-				$6 <= $7 && $7 <= $8 * 1.001 && $9 >= 0) }' || return
+				$6 <= $7 && $7 <= $8 && $8 <= $9 && $9 <= $10 * 1.001 &&
+				$11 >= 0) }' || return
 	done
 }
 

@@ -34,6 +34,17 @@ Test(sessctl_hist, small_values_are_exact)
 	cr_expect_eq(hist_percentile(&h, 100), 63);
 }
 
+Test(sessctl_hist, one_of_ten_thousand_is_found)
+{
+	hist_reset(&h);
+	hist_add(&h, 1, 9998);
+	hist_add(&h, 50, 1);
+	hist_add(&h, 100, 1);
+	cr_expect_eq(hist_percentile(&h, 99.9), 1);
+	cr_expect_eq(hist_percentile(&h, 99.99), 50);
+	cr_expect_eq(hist_percentile(&h, 100), 100);
+}
+
 /* For any value: never below it, above it by less than 1/512. */
 Test(sessctl_hist, error_is_bounded)
 {

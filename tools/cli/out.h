@@ -45,8 +45,8 @@ struct out_perf {
 	uint64_t size, ops;
 	uint32_t depth;
 	double seconds;
-	double min, p50, p99, max; /* microseconds */
-	double cpu;		   /* seconds of this process */
+	double min, p50, p99, p99_9, p99_99, max; /* microseconds */
+	double cpu;				  /* seconds of this process */
 };
 
 void out_init(struct out *o, const char *cmd, bool json);

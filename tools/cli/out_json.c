@@ -202,6 +202,8 @@ void json_out_perf(struct out *o, const struct out_perf *p)
 	set_real(lat, "min", p->min);
 	set_real(lat, "p50", p->p50);
 	set_real(lat, "p99", p->p99);
+	set_real(lat, "p99_9", p->p99_9);
+	set_real(lat, "p99_99", p->p99_99);
 	set_real(lat, "max", p->max);
 	json_object_set_new(j, "lat_us", lat);
 	set_real(cpu, "local", p->cpu);

@@ -255,6 +255,8 @@ static enum status one_size(struct perf *p, size_t i)
 		.min = (double)p->hist.min / 1e3,
 		.p50 = (double)hist_percentile(&p->hist, 50) / 1e3,
 		.p99 = (double)hist_percentile(&p->hist, 99) / 1e3,
+		.p99_9 = (double)hist_percentile(&p->hist, 99.9) / 1e3,
+		.p99_99 = (double)hist_percentile(&p->hist, 99.99) / 1e3,
 		.max = (double)p->hist.max / 1e3,
 		.cpu = cpu_seconds() - cpu,
 	};

@@ -41,9 +41,11 @@ void hist_add(struct hist *h, uint64_t v, uint64_t times)
 	h->n[class_of(v)] += times;
 }
 
-uint64_t hist_percentile(const struct hist *h, unsigned percent)
+uint64_t hist_percentile(const struct hist *h, double percent)
 {
-	uint64_t rank = h->count / 100 * percent + (h->count % 100 * percent + 99) / 100;
+	/* Nearest rank; of 10000, so that 99.99 is exact. */
+	const uint64_t parts = (uint64_t)(percent * 100 + 0.5);
+	uint64_t rank = h->count / 10000 * parts + (h->count % 10000 * parts + 9999) / 10000;
 	uint64_t seen = 0;
 
 	for (unsigned c = 0; h->count && c < HIST_CLASSES; c++) {

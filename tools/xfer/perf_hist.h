@@ -20,6 +20,6 @@ void hist_reset(struct hist *h);
 /* @times times the value @v. */
 void hist_add(struct hist *h, uint64_t v, uint64_t times);
 /* The value that @percent of all do not exceed (nearest rank, top of its class); 0 if none. */
-uint64_t hist_percentile(const struct hist *h, unsigned percent);
+uint64_t hist_percentile(const struct hist *h, double percent);
 
 #endif
