@@ -165,20 +165,20 @@ struct ddps_sctp_assoc {
 	uint32_t adaptation, peer_adaptation, mtu, host_mtu, fixed_mtu;
 	struct ddps_sctp_addr *local;	/* @nlocal of them */
 	uint8_t nlocal, npaths, npeers; /* npeers: given by the user */
+	uint16_t report_len;
 	struct ddps_sc_path *path[DDPS_SCTP_ADDRS_MAX];
 	struct ddps_sc_path *primary, *data_path, *last_heard, *sack_path, *ctl_path;
 
 	/* set-up and end */
 	uint8_t *cookie;
 	size_t cookie_len;
-	uint8_t *report; /* of the peer's INIT ACK, until it is sent */
-	uint16_t report_len;
+	uint8_t *report;   /* of the peer's INIT ACK, until it is sent: @report_len octets */
 	uint64_t ctl_at;   /* T1, T2 */
 	uint64_t ctl_rto;  /* its next length */
 	uint64_t ctl_sent; /* for an RTT; 0: resent */
 	unsigned ctl_n;
-	uint64_t guard_at; /* T5 */
 	unsigned errors;   /* in a row, of the association */
+	uint64_t guard_at; /* T5 */
 	struct ddps_kept_error why;
 
 	/* sending */

@@ -101,7 +101,7 @@ struct ddps_sd_pair {
 	struct ddps_sd_order rx;
 	uint16_t stream;
 	bool waits, brim; /* as counted by the carrier */
-	size_t over;	  /* octets beyond its share, while it waits; as added up by the carrier */
+	uint32_t over;	  /* octets beyond its share, while it waits; as added up by the carrier */
 	bool closing;	  /* a Terminate is held in rx */
 
 	/* sending; numbers of type uint64_t count the carrier's messages, from 1 */
@@ -180,8 +180,8 @@ struct ddps_sd_carrier {
 	unsigned outgoing, pending; /* pairs in A1, in P1 */
 	size_t held;		    /* octets, all pairs */
 	unsigned nwaiting, nbrim;   /* pairs that are stalled; those that hold much */
-	size_t over, over_shut;	    /* of all pairs; when the window was shut */
-	size_t kept;		    /* octets taken off the window */
+	uint32_t over, over_shut;   /* of all pairs; when the window was shut */
+	uint32_t kept;		    /* octets taken off the window */
 	bool paused; /* the receive window is shut, or SCTP is not read and it closes */
 	bool alone;  /* for one session that may stall: no other comes in */
 	struct ddps_timer pause_timer;
@@ -194,7 +194,7 @@ struct ddps_sd_carrier {
 	uint8_t *tx_copy;	 /* its payload, if user memory had to be let go, or NULL */
 	struct ddps_sd_pair *tx_pair;
 	unsigned turns; /* that sessions have used up */
-	size_t turn;	/* octets of segments that the session whose turn it is has sent */
+	uint32_t turn;	/* octets of segments that the session whose turn it is has sent */
 	bool blocked;	/* until writable() */
 	bool broken;	/* until gone() */
 	bool stuck;	/* its last session gave up: it is to be aborted unless another one came */

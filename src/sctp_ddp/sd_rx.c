@@ -25,14 +25,14 @@ static void follow(bool *flag, bool now, unsigned *count)
 	*flag = now;
 }
 
-static size_t beyond_share(const struct ddps_sd_order *o)
+static uint32_t beyond_share(const struct ddps_sd_order *o)
 {
 	size_t octets = o->octets > DDPS_SD_STALL_OCTETS ? o->octets - DDPS_SD_STALL_OCTETS : 0;
 	size_t items = o->count > DDPS_SD_STALL_MESSAGES
 			       ? (o->count - DDPS_SD_STALL_MESSAGES) * DDPS_SD_STALL_ITEM
 			       : 0;
 
-	return octets > items ? octets : items;
+	return (uint32_t)(octets > items ? octets : items);
 }
 
 /* The window takes what the stalled sessions hold too much.  Whether it is shut, or was and half of
@@ -41,7 +41,7 @@ static bool narrow(struct ddps_sd_carrier *c)
 {
 	size_t all =
 		c->nwaiting && c->held > DDPS_SD_STALL_ASSOC ? c->held - DDPS_SD_STALL_ASSOC : 0;
-	size_t over = c->over > all ? c->over : all;
+	uint32_t over = c->over > all ? c->over : (uint32_t)all;
 
 	if (c->kept == 2 * over)
 		return c->paused;
@@ -69,7 +69,7 @@ static bool too_much(struct ddps_sd_pair *p)
 void ddps_sd_rx_pressure(struct ddps_sd_pair *p)
 {
 	struct ddps_sd_carrier *c = p->carrier;
-	size_t over;
+	uint32_t over;
 	bool pause;
 
 	follow(&p->waits, p->sess && p->sess->stalled, &c->nwaiting);

@@ -336,7 +336,7 @@ static bool segment_step(struct ddps_sd_pair *p, struct ddps_sd_session *s)
 		TAILQ_INSERT_HEAD(&c->seg, p, seg_link);
 		return false;
 	}
-	c->turn += c->tx_seg->hdr_len + c->tx_seg->pay_len;
+	c->turn += (uint32_t)(c->tx_seg->hdr_len + c->tx_seg->pay_len);
 	p->turns = c->turns;
 	ddps_sd_tx_let_go(c);
 	if (err < 0)
