@@ -18,6 +18,8 @@ WARN	 := -Wall -Wextra -Wshadow -Wconversion -Wstrict-prototypes -Werror
 LOOP	  = while ((var = (head)->first))
 QUEUES	  = $(foreach q,TAILQ STAILQ,'-D$q_HEAD(name,type)=struct type *' \
 	'-D$q_FOREACH(var,head,field)=$(LOOP)')
+# and jansson's
+JSON	  = '-Djson_array_foreach(array,i,v)=while (i = 0, (v = json_array_get(array, i)))'
 
 .PHONY: lint format warnings tidy cppcheck shellcheck
 .DELETE_ON_ERROR:
@@ -34,7 +36,7 @@ tidy: $(OURS:%=$L/%.tidy)
 cppcheck:
 	@cppcheck --quiet --error-exitcode=1 --inline-suppr --std=c11 \
 		--enable=warning,performance,portability --suppress=missingIncludeSystem \
-		-D_GNU_SOURCE $(QUEUES) -Iinclude -Isrc -Itools src tools examples
+		-D_GNU_SOURCE $(QUEUES) $(JSON) -Iinclude -Isrc -Itools src tools examples
 	@echo "ok   cppcheck"
 shellcheck:
 	@shellcheck $(SCRIPTS)
@@ -42,8 +44,9 @@ shellcheck:
 
 # The tools and what is asked of them: written anew only if it is something else.
 ASKED := $L/asked
-$(shell mkdir -p $L; { clang --version; clang-tidy --version; cat tools/lint.mk .clang-tidy; } >$(ASKED).new; \
-	cmp -s $(ASKED).new $(ASKED) && rm $(ASKED).new || mv $(ASKED).new $(ASKED))
+$(shell mkdir -p $L; new=$(ASKED).$$$$; \
+	{ clang --version; clang-tidy --version; cat tools/lint.mk .clang-tidy; } >$$new; \
+	cmp -s $$new $(ASKED) && rm $$new || mv $$new $(ASKED))
 
 $L/tests/%.warn: CPPFLAGS += -DVD_OUTER
 $L/%.warn: % $(ASKED)

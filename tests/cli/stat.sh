@@ -76,7 +76,9 @@ not_hindered() {
 
 # Without DDPSESS_WATCH both sides find the same directory, which is nobody else's.
 default_place() {
-	local at=/run/user/$(id -u)/ddpsess
+	local at
+
+	at=/run/user/$(id -u)/ddpsess
 	[ -O "${at%/*}" ] || at=/tmp/ddpsess-$(id -u)
 	unset DDPSESS_WATCH
 	listen "$(uri_of tcp)"

@@ -232,6 +232,7 @@ static void look_for_all(struct search *s, const char *in, const char *prefix)
 json_t *watch_find(const struct watch_target *t, struct watch_trouble *trouble)
 {
 	const char *where = getenv("DDPSESS_WATCH");
+	/* cppcheck-suppress ctuuninitvar ; it is written there, not read */
 	struct search s = { t, trouble, json_object() };
 
 	*trouble = (struct watch_trouble){ .garbled = 0 };

@@ -33,7 +33,7 @@ struct server {
 	struct watch watch;
 	struct ddps_capture *capture;
 	struct ddps_watch *shown; /* or NULL */
-	unsigned hot; /* sessions that are measured: look again before sleeping */
+	unsigned hot;		  /* sessions that are measured: look again before sleeping */
 };
 
 struct session;

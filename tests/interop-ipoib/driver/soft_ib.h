@@ -29,7 +29,7 @@ typedef u32 soft_ib_port;
 
 extern unsigned int soft_ib_sm_lid;
 extern union ib_gid soft_ib_mgid[SOFT_IB_GROUPS]; /* by the low octet of the MLID */
-extern struct net_device *soft_ib_ndev; /* below the one device that there is */
+extern struct net_device *soft_ib_ndev;		  /* below the one device that there is */
 
 /* An address handle keeps its LID where a MAC address would be, and its flags behind it. */
 static inline unsigned int soft_ib_lid(const struct rxe_av *av)
