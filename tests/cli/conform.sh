@@ -95,6 +95,39 @@ silent_target() {
 	return "$res"
 }
 
+# What a responder offers; one that takes part in nothing; one that is not there.
+probes() { # WIRE
+	listen "$(uri_of "$1")"
+	run 0 conform --probe "$uri" && says out "enhanced set-up (RFC 6581)" &&
+		says out "ready-to-receive by RDMA Read  yes" &&
+		run 0 conform --probe --json "$uri" && has out name p2p-write && ! grep -q '"offers":null' out
+	local res=$?
+	[ "$1" = sctp ] || { has out name markers && grep -q 'no-crc","offers":false' out || res=1; }
+	stop_listener
+	return "$res"
+}
+
+probe_rejected() {
+	listen "$(uri_of tcp)" --reject
+	run 0 conform --probe "$uri" && says out "unknown: its application rejects" || return
+	stop_listener
+	run 1 conform --probe "$uri" && says err "is a listener running"
+}
+
+pairs() { # WIRE
+	listen "$(uri_of "$1")"
+	run 0 conform --pairs "$uri" && says out "pass  p2p read ird ulp" || return
+	stop_listener
+	listen "$(uri_of "$1")" --reject
+	run 1 conform --pairs "$uri" && says out "FAIL  plain" && ! grep -q '^pass' out
+}
+
+# A case that this target cannot be asked: nothing was tested, which is no success.
+cannot() {
+	listen "$(uri_of tcp)"
+	run 127 conform --case mpa-reply-pd "$uri" && says out "1 skipped"
+}
+
 bad() { # TEXT ARGUMENT...
 	local text=$1
 	shift
@@ -120,6 +153,15 @@ test_case "conform with a bad URI" bad "tcp:// or sctp" ftp://x:1
 test_case "conform with a wrong self" bad "takes 'tcp' or 'sctp'" --self udp
 test_case "conform with a pattern of nothing" bad "no case" --self --case nothing-x tcp
 test_case "conform with an unknown profile" bad "built in: siw" --profile /none tcp://h:1
+for w in $WIRES; do
+	test_case "conform --probe over $w" probes "$w"
+	test_case "conform --pairs over $w" pairs "$w"
+done
+test_case "conform --probe of one that rejects, and of none" probe_rejected
+test_case "conform against one that cannot do it" cannot
+stop_listener
+test_case "conform --probe with --self" bad "excludes" --probe --self tcp
+test_case "conform --probe of no URI" bad "need the URI" --probe tcp
 test_case "conform with --then alone" bad "--listen" --then true tcp://127.0.0.1:1
 test_case "conform with two machine formats" bad "excludes" --tap --json tcp://127.0.0.1:1
 test_case "conform with self and listen" bad "excludes" --self --listen tcp

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* sessctl conform: the conformance cases, against anyone or against this build itself. */
 #include "sessctl/cmd.h"
+#include "sessctl/conform_probe.h"
 #include "report/conform_out.h"
+#include "xfer/advice.h"
 #include "cli/sessctl.h"
 #include "cli/sig.h"
 #include <fnmatch.h>
@@ -110,7 +112,10 @@ static enum status run_all(const struct opts *o, const struct ddps_conform_optio
 		return usage("no case has a name like that (--list shows them)");
 	if (sig_pending())
 		fprintf(stderr, "sessctl conform: interrupted, not all cases were run\n");
-	return bad || sum.fail || sig_pending() ? ST_FAILED : ST_DONE;
+	if (bad || sum.fail || sig_pending())
+		return ST_FAILED;
+	/* Every case that was chosen needs what this target cannot do. */
+	return sum.pass + sum.known ? ST_DONE : (enum status)CONFORM_CANNOT;
 }
 
 int cmd_conform(const struct opts *o)
@@ -122,6 +127,11 @@ int cmd_conform(const struct opts *o)
 		return (int)list(o);
 	if (!o->nargs)
 		return (int)usage("missing URI: it is sessctl conform [options] URI");
+	if (o->probe || o->pairs) {
+		if (!advice_uri_whole(o->arg[0], false))
+			return (int)usage("--probe and --pairs need the URI of a responder");
+		return (int)(o->probe ? conform_probe(o) : conform_pairs(o));
+	}
 	if (plan(o, &run, why, sizeof why))
 		return (int)usage(why);
 	return (int)run_all(o, &run);

@@ -45,6 +45,10 @@ static const struct option_row table[] = {
 	  "run for each case to make the target connect to $DDPS_URI" },
 	{ "self", NULL, C_CONFORM, VAL_FLAG, AT(self), 0, 0,
 	  "test this build's own stack over 'tcp' or 'sctp', all cases" },
+	{ "probe", NULL, C_CONFORM, VAL_FLAG, AT(probe), 0, 0,
+	  "run no case: say what the responder at URI offers" },
+	{ "pairs", NULL, C_CONFORM, VAL_FLAG, AT(pairs), 0, 0,
+	  "run no case: combine set-up parameters, each pair of values once" },
 	{ "case", "PATTERN", C_CONFORM, VAL_TEXT, AT(cases), 0, 0,
 	  "only cases whose name matches, as file names do" },
 	{ "list", NULL, C_CONFORM, VAL_FLAG, AT(list), 0, 0,
@@ -149,6 +153,13 @@ static int check_together(const struct opts *o, char *why, size_t why_len)
 	}
 	if (o->self && o->listen) {
 		snprintf(why, why_len, "--self excludes --listen: it plays both parts");
+		return -1;
+	}
+	if ((o->probe || o->pairs) && (o->self || o->listen || (o->probe && o->pairs))) {
+		snprintf(why, why_len, "--%s excludes --%s", o->probe ? "probe" : "pairs",
+			 o->self     ? "self"
+			 : o->listen ? "listen"
+				     : "pairs");
 		return -1;
 	}
 	if (o->tap && o->json) {

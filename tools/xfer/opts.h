@@ -46,7 +46,7 @@ struct opts {
 	uint32_t depth; /* 0: not given */
 	const char *plot;
 	/* conform */
-	bool listen, self, list, tap, pcap_all;
+	bool listen, self, list, tap, pcap_all, probe, pairs;
 	uint32_t pause_ms;
 	const char *then, *cases, *junit, *pcap, *profile;
 	/* all */
