@@ -423,8 +423,9 @@ interop: all $(UNIT)
 $(B)/ipoib-starts: $(B)/tests/interop-ipoib/src/starts.o $(IPOIB_A)
 	$(if $(Q),@echo "  LD   $@")
 	$(Q)$(CC) $(CFLAGS_ALL) $(LDFLAGS) -o $@ $^
+# TIMES=10: so often, with one guest
 interop-ipoib: $(SESSCTL) $(B)/ipoib-starts
-	$(Q)tests/interop-ipoib/run.sh
+	$(Q)tests/interop-ipoib/run.sh $(TIMES:%=--times=%)
 
 # CM over a simulated InfiniBand fabric
 $(B)/ib-preload.so: tests/ib/preload.c
@@ -565,7 +566,7 @@ help:
 	@echo 'mutate     tests of attacks against a stack without the defence: each has to fail'
 	@echo 'fuzz       libFuzzer, FUZZ_SECONDS=60 each, FUZZ=name for one; fuzz-corpus keeps the finds'
 	@echo 'cross      musl, i386, aarch64, s390x: unit tests under qemu-user, T=NAME for one'
-	@echo 'interop-ipoib  IPoIB with Linux in a guest'
+	@echo 'interop-ipoib  IPoIB with Linux in a guest; TIMES=10 for ten runs in a row'
 	@echo 'conform-usrsctp  cases of SCTP itself against usrsctp, both roles'
 	@echo 'interop-ib CM over ibsim and opensm'
 	@echo 'bench      against TCP, libfabric, ...        guard     instruction counts'

@@ -85,7 +85,8 @@ static inline void ddps_ib_udp_config_init(struct ddps_ib_udp_config *cfg)
  * @why, @why_len:	receives one sentence on failure
  *
  * Return: 0; DDPS_E_INVAL; DDPS_E_UNSUPPORTED (a member of a later release is set);
- * DDPS_E_SYSTEM with errno; DDPS_E_NOMEM.
+ * DDPS_E_SYSTEM with errno (ENETDOWN: the administration is here, and the loopback device is down);
+ * DDPS_E_NOMEM.
  */
 DDPS_API int ddps_ib_udp_new(struct ddps_ib_udp **out, const struct ddps_ib_udp_config *cfg,
 			     char *why, size_t why_len);

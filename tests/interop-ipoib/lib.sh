@@ -6,6 +6,32 @@
 # fd88::N on its IPoIB interface.  1 is ours and has the subnet administration, 2 is Linux, 3 is
 # another of ours.
 
+# ---- every case has a capture of the whole wire, and tshark finds nothing wrong in it ----
+
+bad_of='' # what else it has to be, if some of it is wrong on purpose
+
+# tshark does not put messages together that came in several packets, but takes each for a whole one; of
+# these it says nothing here.  Nor of TCP, whose octets are not ours.
+captured() {
+	local parts='infiniband.bth.opcode in {0, 1, 2, 32, 33, 34}'
+	[ -n "${pid_wire-}" ] || return 0
+	kill "$pid_wire"
+	host_wait wire || true
+	tshark -r "$work/wire.pcap" --disable-protocol tcp \
+		-Y "(_ws.malformed || _ws.expert.severity == error) && !($parts) $bad_of" \
+		>"$work/wire.bad" 2>"$work/wire.log" || fail "tshark: $(tail -n 1 "$work/wire.log")"
+	[ ! -s "$work/wire.bad" ] || fail "tshark finds an error: $(head -n 1 "$work/wire.bad")"
+	[ "$(stat -c %s "$work/wire.pcap")" -gt 1000 ] || fail "nothing was captured"
+}
+
+if command -v tshark >/dev/null && command -v tcpdump >/dev/null; then
+	host_start wire tcpdump -U -B 16384 -i tap0 -w "$work/wire.pcap" udp port 4791
+	await 10 grep -q 'listening on' "$work/wire.err" || fail "no capture"
+	judge_at_end=captured
+fi
+
+# ---- nodes ----
+
 # up N [OPTION...]: a bridge of ours on ibN
 up() {
 	local n=$1
@@ -102,12 +128,26 @@ clean() { # N
 	done
 }
 
+# What the suite sends is wrong on purpose.
+conforming() {
+	bad_of='&& ip.src == 10.77.0.2'
+}
+
+# What is known of Linux, and of the driver of another kernel: a file that is named after its suite.
+known_of_linux() {
+	local more=$INTEROP_CASES/../known-${LAB_SUITE-} base=$INTEROP_CASES/../../../src/conform/profile
+	[ -e "$more" ] || { echo linux-ib_ipoib && return; }
+	sed -n 's/^\t"\(.*\)\\n".*/\1/p' "$base/conform_linux_ipoib.h" | cat - "$more" >"$work/known"
+	echo "$work/known"
+}
+
 # conform [OPTION...]: the suite as the subnet's administration against Linux; its cases into
 # $work/cases, which run.sh shows and counts.
 conform() {
 	local status=0
+	conforming
 	host_start conform "$sessctl" ipoib conform --udp 10.77.0.1:4791 --gid fe80::1 \
-		--ip 10.88.0.100 --ip6 fd88::2 --timeout 20 --profile linux-ib_ipoib --json \
+		--ip 10.88.0.100 --ip6 fd88::2 --timeout 20 --profile "$(known_of_linux)" --json \
 		--pcap "$work/conform.pcap" --junit "$work/conform.xml" "$@" 10.88.0.2
 	linux_up connected
 	host_wait conform || status=$?

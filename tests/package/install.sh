@@ -90,7 +90,7 @@ for lib in libddpsess libddpsess-ipoib libddpsess-conform; do
 	case $lib in
 	libddpsess) headers="capture.h err.h session.h stats.h watch.h wr.h version.h" ;;
 	libddpsess-conform) headers="conform.h conform_ipoib.h" ;;
-	*) headers="ipoib_cm.h ib_cm.h ipoib_port.h ipoib_if.h ipoib_sim.h ib_udp.h ib_umad.h ib_verbs.h ib_rdmacm.h" ;;
+	*) headers="ipoib_cm.h ib_cm.h ipoib_port.h ipoib_if.h ipoib_agent.h ipoib_sim.h ib_udp.h ib_umad.h ib_verbs.h ib_rdmacm.h" ;;
 	esac
 	for h in $headers; do
 		gcc -E -P "include/ddpsess/$h" -Iinclude 2>/dev/null

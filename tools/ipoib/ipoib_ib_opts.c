@@ -115,5 +115,6 @@ const char *ib_opts_advice(int err)
 {
 	return err == EADDRINUSE      ? "another port, or end what has this one (ss -lnp)"
 	       : err == EADDRNOTAVAIL ? "an address that 'ip address' shows"
+	       : err == ENETDOWN      ? "ip link set lo up, in this network namespace"
 				      : NULL;
 }

@@ -69,6 +69,15 @@ static bool config_ok(const struct ddps_ipoib_if_config *c)
 	       c->rnr_retry <= 7;
 }
 
+int ddps_ipoib_if_config_take(struct ddps_ipoib_if_config *to,
+			      const struct ddps_ipoib_if_config *cfg)
+{
+	int err = ddps_sized_take(to, cfg, &CONFIG);
+
+	defaults(to);
+	return err || config_ok(to) ? err : DDPS_E_INVAL;
+}
+
 static int alloc(struct ddps_ipoib_if *f)
 {
 	const struct ddps_ipoib_if_config *c = &f->cfg;
@@ -114,10 +123,7 @@ int ddps_ipoib_if_new(struct ddps_ipoib_if **out, const struct ddps_ipoib_if_con
 	f = calloc(1, sizeof(*f));
 	if (!f)
 		return DDPS_E_NOMEM;
-	err = ddps_sized_take(&f->cfg, cfg, &CONFIG);
-	defaults(&f->cfg);
-	if (!err && !config_ok(&f->cfg))
-		err = DDPS_E_INVAL;
+	err = ddps_ipoib_if_config_take(&f->cfg, cfg);
 	if (err) {
 		free(f);
 		return err;

@@ -244,4 +244,8 @@ typedef void ddps_ipoib_frag_fn(void *arg, const void *packet, size_t len);
 int ddps_ipoib_frag4(const uint8_t *packet, size_t len, uint32_t mtu, ddps_ipoib_frag_fn *emit,
 		     void *arg);
 
+/* The caller's, as one of this release with its defaults.  Return: 0, or why it cannot be. */
+int ddps_ipoib_if_config_take(struct ddps_ipoib_if_config *to,
+			      const struct ddps_ipoib_if_config *cfg);
+
 #endif

@@ -131,6 +131,21 @@ static unsigned network_mtu(uint32_t ip)
 	return mtu;
 }
 
+/* Whether a node can send to itself. */
+static bool loopback_up(void)
+{
+	const unsigned want = IFF_LOOPBACK | IFF_UP;
+	struct ifaddrs *all = NULL;
+	bool up = false;
+
+	if (getifaddrs(&all))
+		return true; /* not known: what is sent will tell */
+	for (const struct ifaddrs *i = all; i && !up; i = i->ifa_next)
+		up = (i->ifa_flags & want) == want;
+	freeifaddrs(all);
+	return up;
+}
+
 /* The largest code of an InfiniBand MTU that the network carries; 0: none. */
 static uint8_t mtu_code(unsigned mtu)
 {
@@ -183,6 +198,14 @@ static int open_node(struct ddps_ib_udp *u, const struct ddps_ib_udp_config *cfg
 	int err;
 
 	memcpy(c.gid, cfg->gid, sizeof(c.gid));
+	if (c.sa_lid == c.lid && !loopback_up()) {
+		snprintf(why, why_len,
+			 "the subnet administration is here, and would be asked through the "
+			 "loopback "
+			 "device, which is down");
+		errno = ENETDOWN;
+		return DDPS_E_SYSTEM;
+	}
 	if (!c.mtu_max) {
 		snprintf(why, why_len, "the network of the address has an MTU below %d",
 			 256 + OVERHEAD);

@@ -4,11 +4,12 @@
 # The suite beside another's subnet administration: it joins, and looks for the path to Linux.
 # shellcheck source=/dev/null
 source "$INTEROP_CASES/../lib.sh"
+conforming
 up 1
 linux_up
 host ip addr replace 10.77.0.9/24 dev tap0
 host "$sessctl" ipoib conform --udp 10.77.0.9:4791 --sa 10.77.0.1 --gid fe80::9 --ip 10.88.0.100 \
-	--profile linux-ib_ipoib --case '[ae]*-[du]*' 10.88.0.2 >"$work/conform.out" ||
+	--profile "$(known_of_linux)" --case '[ae]*-[du]*' 10.88.0.2 >"$work/conform.out" ||
 	fail "$(grep -E 'FAIL|failed' "$work/conform.out" | head -n 1)"
 grep -q '^pass  end-dreq ' "$work/conform.out" || fail "end-dreq did not pass"
 detail "$(tail -n 1 "$work/conform.out")"
