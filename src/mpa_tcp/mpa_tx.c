@@ -243,20 +243,22 @@ static void put_fpdu(struct ddps_mpa_tx *tx, const struct ddps_seg *seg)
 
 /* ---- the batch ---- */
 
+_Static_assert(BATCH_FPDUS *(DDPS_MPA_LEN_FIELD + DDPS_SEG_HDR_MAX + 3 + DDPS_MPA_CRC_LEN +
+			     BATCH_INLINE) <= BATCH_ARENA,
+	       "what is not copied whole has room in the arena, however many there are");
+
 /* Does any segment of up to @mulpdu octets fit still? */
 static bool has_room(const struct ddps_mpa_tx *tx, size_t mulpdu)
 {
 	/* Header, payload, pad with CRC */
 	const size_t iovs = 1 + DDPS_SEG_IOV_MAX + 1;
-	const size_t octets =
-		DDPS_MPA_LEN_FIELD + DDPS_SEG_HDR_MAX + 3 + DDPS_MPA_CRC_LEN + BATCH_INLINE;
 	const struct ddps_mpa_batch *b = tx->batch;
 
 	if (b->nfpdus == BATCH_FPDUS || b->octets >= BATCH_OCTETS)
 		return false;
 	if (copies(tx))
 		return b->used + ddps_mpa_fpdu_size(mulpdu, tx->markers, 0) <= COPIED_ARENA;
-	return (size_t)b->niov + iovs <= BATCH_IOVS && b->used + octets <= BATCH_ARENA;
+	return (size_t)b->niov + iovs <= BATCH_IOVS;
 }
 
 static bool is_ulpdu(const struct ddps_seg *seg, size_t mulpdu)

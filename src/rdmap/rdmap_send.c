@@ -242,7 +242,7 @@ bool ddps_sq_ready(struct ddps_rdmap *r)
 	if (r->sq.next == r->sq.tail)
 		return false;
 	e = ddps_sq_at(r, r->sq.next);
-	if ((e->flags & DDPS_WR_FENCE) && r->reads_out && !e->asking)
+	if ((e->flags & DDPS_WR_FENCE) && r->reads_out) /* none, once it is past its fence */
 		return false;
 	return e->plain || !(ddps_op_asks(e->op) || e->asking) ||
 	       r->reads_out < r->ord; /* [5040-6.1-7] */

@@ -3,9 +3,10 @@
 #include "rdmap/rdmap_priv.h"
 #include <inttypes.h>
 
+/* Of those that have left. */
 static bool waiting(const struct ddps_sqe *e)
 {
-	return (ddps_op_asks(e->op) || e->asking) && e->sent && !e->done;
+	return (ddps_op_asks(e->op) || e->asking) && !e->done;
 }
 
 void ddps_read_sent(struct ddps_rdmap *r, uint64_t pos)

@@ -118,15 +118,13 @@ static void blame_oldest(struct ddps_rdmap *r, const struct ddps_term_msg *m)
 static void blame(struct ddps_rdmap *r, const struct ddps_term_msg *m)
 {
 	struct ddps_ddp_hdr h;
-	int err;
 
 	if (!m->ddp) {
 		blame_oldest(r, m);
 		return;
 	}
-	err = ddps_ddp_decode(&h, m->ddp, m->ddp_len);
-	if (err < 0 && err != DDPS_E_REVISION)
-		return;
+	/* It is whole; in another version the fields are taken for where they are in ours. */
+	(void)ddps_ddp_decode(&h, m->ddp, m->ddp_len);
 	for (uint64_t pos = r->sq.head; pos != r->sq.tail; pos++) {
 		struct ddps_sqe *e = ddps_sq_at(r, pos);
 

@@ -26,8 +26,6 @@ enum { DDPS_QN_SEND, DDPS_QN_READ, DDPS_QN_TERM, DDPS_QN_ATOMIC, DDPS_QN_COUNT }
 
 #define DDPS_RREQ_LEN	  28
 #define DDPS_TERM_LEN_MAX 52
-/* Immediate Data for the Send behind it: the octets that are not the sender's.  Ours, of no RFC. */
-#define DDPS_AHEAD_OCTET 0xFE
 /* Immediate Data for the Send behind it: its octets that are not the sender's.  Of no RFC. */
 #define DDPS_AHEAD_OCTET 0xFE
 #define DDPS_IMM_LEN	 8  /* Immediate Data, the whole message (RFC 7306 6.1) */

@@ -429,29 +429,29 @@ Test(mpa_tx, refuses_what_does_not_add_up)
 }
 
 /* A batch ends where not one more of the largest would fit. */
-Test(mpa_tx, pieces_and_copies_have_their_bounds)
+Test(mpa_tx, pieces_have_their_bound)
 {
-	uint8_t *octets = mpa_pattern(2000, 2);
-	struct source s = {
-		.octets = octets, .nseg = 200, .hdr_len = 18, .npay = DDPS_SEG_IOV_MAX
-	};
+	static uint8_t octets[2 * 10 * DDPS_SEG_IOV_MAX];
+	struct ddps_seg seg = { .hdr_len = 18,
+				.pay_len = 10 * DDPS_SEG_IOV_MAX,
+				.npay = DDPS_SEG_IOV_MAX };
 	struct ddps_mpa_tx tx;
 	struct iovec *iov;
 	int n, k;
 
-	for (unsigned i = 0; i < 200; i++)
-		s.len[i] = 18 + 3 * DDPS_SEG_IOV_MAX + 100;
+	for (int i = 0; i < DDPS_SEG_IOV_MAX; i++) /* none next to another */
+		seg.pay[i] = (struct iovec){ octets + 20 * i, 10 };
 	ddps_mpa_tx_init(&tx);
 	cr_expect_eq(ddps_mpa_tx_iov(&tx, &iov), 0, "nothing yet");
-	n = ddps_mpa_tx_fill(&tx, source_next, &s, 1442);
+	n = ddps_mpa_tx_fill(&tx, odd_next, &seg, 1442);
 	cr_assert_gt(n, 1);
-	cr_expect_eq(s.next, (size_t)n, "what was pulled goes out");
+	cr_expect_lt(n, 64);
 	k = ddps_mpa_tx_iov(&tx, &iov);
 	cr_expect_leq(k, IOV_MAX);
+	cr_expect_gt(k, IOV_MAX - 2 * (DDPS_SEG_IOV_MAX + 2));
 	for (int i = 0; i < k; i++)
-		cr_expect_gt(iov[i].iov_len, 0, "no empty pieces");
+		cr_expect_gt(iov[i].iov_len, 0);
 	ddps_mpa_tx_sent(&tx, ddps_mpa_tx_left(&tx));
 	cr_expect_eq(ddps_mpa_tx_keep_copy(&tx), 0, "all has left");
 	ddps_mpa_tx_fini(&tx);
-	free(octets);
 }

@@ -240,6 +240,7 @@ Test(rdmap_rare, what_is_done_here_waits_for_the_start)
 								       .stag = t.mr->stag }),
 		     0);
 	cr_expect(t.mr->valid);
+	cr_expect_not(ddps_rdmap_tx_ready(t.r));
 	cr_expect_eq(pull(&t, 128, seg), 0);
 	side_start(&t, 1, 1);
 	cr_expect_eq(pull(&t, 128, seg), 0);
@@ -312,6 +313,50 @@ Test(rdmap_rare, a_confirmed_write_that_the_close_cuts_short)
 	expect_wc(s.sq[3], 4, DDPS_OP_WRITE, DDPS_WC_FLUSHED);
 }
 
+/* All of it is done, but the LLP has what is in front of it. */
+static void answered_behind_a_send(enum ddps_op op, unsigned flags)
+{
+	again();
+	cr_expect_eq(post(&s, DDPS_OP_SEND, 1, 0, 0, 4), 0);
+	cr_expect_eq(post(&s, op, 2, flags, 0, 4), 0);
+	while (pull_only(&s, 1500, out))
+		;
+	cr_expect_eq(feed_rresp(&s, op == DDPS_OP_READ ? s.mr->stag : 0, 0, true,
+				op == DDPS_OP_READ ? "abcd" : ""),
+		     0);
+	cr_expect_eq(s.nsq, 0);
+}
+
+/* What was answered has succeeded, whatever the peer does then. */
+Test(rdmap_rare, what_was_answered_is_not_undone)
+{
+	static const char *const terminate[] = {
+		TERM_HDR "20 02 00 00",
+		TERM_HDR "11 01 c0 00 0016 c1 40 1a2b3c01 0000000000010000",
+	};
+
+	answered_behind_a_send(DDPS_OP_READ, 0);
+	ddps_rdmap_peer_closed(s.r);
+	ddps_rdmap_tx_done(s.r, 10);
+	cr_assert_eq(s.nsq, 2);
+	expect_wc(s.sq[1], 2, DDPS_OP_READ, DDPS_WC_SUCCESS);
+	for (size_t i = 0; i < 2; i++) {
+		answered_behind_a_send(DDPS_OP_WRITE, DDPS_WR_PLACED);
+		cr_expect_eq(feed_hex(&s, terminate[i]), DDPS_E_TERMINATED);
+		ddps_rdmap_tx_done(s.r, 10);
+		cr_assert_eq(s.nsq, 2);
+		cr_expect_neq(s.sq[1].status, DDPS_WC_REMOTE, "terminate %zu", i);
+	}
+}
+
+/* Nothing of it has left: the Terminate is about something else. */
+Test(rdmap_rare, what_has_not_left_is_not_blamed)
+{
+	cr_expect_eq(post(&s, DDPS_OP_WRITE, 1, DDPS_WR_PLACED, 0, 4), 0);
+	cr_expect_eq(feed_hex(&s, TERM_HDR "20 02 00 00"), DDPS_E_TERMINATED);
+	expect_wc(s.sq[0], 1, DDPS_OP_WRITE, DDPS_WC_FLUSHED);
+}
+
 /* A fence is passed before the Read that confirms what it stands in front of. */
 Test(rdmap_rare, a_fence_on_a_confirmed_write)
 {
@@ -366,6 +411,9 @@ Test(rdmap_rare, terminates_name_writes, .description = "5040-4.8-13")
 	with(DDPS_OP_WRITE, DDPS_WR_PLACED, WRITE_AT("11223344", "0000000000000108"), false);
 	with(DDPS_OP_WRITE, DDPS_WR_PLACED, WRITE_AT("11223344", "00000000000000ff"), false);
 	with(DDPS_OP_WRITE, DDPS_WR_PLACED, WRITE_AT("11223345", "0000000000000100"), false);
+	/* without the segment's length */
+	with(DDPS_OP_WRITE, DDPS_WR_PLACED, "11 01 40 00 0000 c1 40 11223344 0000000000000100",
+	     true);
 	with(DDPS_OP_READ, 0, WRITE_AT("11223344", "0000000000000100"), false);
 }
 

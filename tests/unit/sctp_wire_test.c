@@ -358,7 +358,7 @@ Test(sctp_cookie, opens_what_was_sealed_and_nothing_else,
      .description = "9260-5.1.3-1 9260-5.1.5-2 9260-5.1.3-2")
 {
 	struct ddps_sc_cookie c = some_cookie(), o;
-	uint8_t buf[DDPS_SC_COOKIE_MAX];
+	uint8_t buf[DDPS_SC_COOKIE_MAX], big[DDPS_SC_COOKIE_MAX + 1];
 	struct ddps_sc_keys k;
 	size_t n;
 
@@ -373,6 +373,9 @@ Test(sctp_cookie, opens_what_was_sealed_and_nothing_else,
 	}
 	for (size_t i = 0; i < n; i++)
 		cr_expect_eq(ddps_sc_cookie_open(&k, &o, buf, i), DDPS_E_KEY, "%zu", i);
+	memset(big, 0, sizeof big);
+	memcpy(big, buf, n);
+	cr_expect_eq(ddps_sc_cookie_open(&k, &o, big, sizeof big), DDPS_E_KEY, "longer than any");
 }
 
 Test(sctp_cookie, two_secrets_are_good, .description = "9260-5.1.3-5 9260-5.1.5-1")

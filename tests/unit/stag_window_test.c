@@ -81,6 +81,17 @@ Test(stag_window, gives_a_part_of_a_region)
 	cr_expect_eq(mr->windows, 1);
 }
 
+/* Behind other work it waits for its turn. */
+Test(stag_window, bound_in_the_order_of_the_queue)
+{
+	post(&s, DDPS_OP_SEND, 8, 0, 0, 4);
+	cr_expect_eq(bind_to(&s, mw->stag, 100, 10, DDPS_REMOTE_READ), 0);
+	cr_assert_eq(s.nsq, 2);
+	expect_wc(s.sq[0], 8, DDPS_OP_SEND, DDPS_WC_SUCCESS);
+	expect_wc(s.sq[1], 7, DDPS_OP_BIND, DDPS_WC_SUCCESS);
+	cr_expect_eq(use(&s, mw->stag, 100, 10, DDPS_REMOTE_READ), DDPS_STAG_OK);
+}
+
 /* A shared one is every session's, and may be bound anew. */
 Test(stag_window, shared)
 {
