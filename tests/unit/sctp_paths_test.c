@@ -239,6 +239,30 @@ Test(sctp_paths, silence_of_another_address_costs_that_alone, .fini = fini,
 	cr_expect_str_eq(raw_state(&r), "ESTABLISHED");
 }
 
+/* A SHUTDOWN that is not answered goes round the addresses that work, and to no other. */
+Test(sctp_paths, the_end_goes_round_what_works, .fini = fini, .description = "9260-5.1-14")
+{
+	unsigned n[2] = { 0 };
+
+	up();
+	for (unsigned i = 0; i < 3000 && r.a->path[1]->state != DDPS_SCTP_INACTIVE; i++) {
+		struct ddps_sc_chunk c;
+
+		raw_wait(&r, 100);
+		if (sent_to(first(), SC_HEARTBEAT, &c))
+			answer_heartbeat(&c, false);
+	}
+	cr_assert_eq(r.a->path[1]->state, DDPS_SCTP_INACTIVE);
+	ddps_sctp_shutdown(r.a, r.net.now);
+	for (unsigned i = 0; i < 100 && !r.gone; i++) {
+		raw_wait(&r, 100);
+		n[0] += sent_to(first(), SC_SHUTDOWN, NULL);
+		n[1] += sent_to(second(), SC_SHUTDOWN, NULL);
+	}
+	cr_expect_geq(n[0], 2);
+	cr_expect_eq(n[1], 0);
+}
+
 /* The primary path is silent: the other one takes over what was sent and what comes. */
 Test(sctp_paths, the_other_one_takes_over, .fini = fini,
      .description = "9260-6.4-1 9260-6.4-4 9260-6.4-d1 9260-6.4.1-1 9260-8.2-4 9260-8.2-d1 "

@@ -74,7 +74,8 @@ Test(sctp_rto, follows_the_samples, .init = setup, .fini = fini,
 		w.now += MS;
 		ack(w.s.next - 1);
 	}
-	cr_expect(p->rttvar > 0);
+	cr_expect_gt(w.s.conf->grain, 0);
+	cr_expect_eq(p->rttvar, w.s.conf->grain / 4);	 /* no less than what is measured with */
 	cr_expect_geq(ddps_sent_rto(&w.s, p), 200 * MS); /* the floor */
 	ddps_sent_rtt(&w.s, p, w.s.conf->rto_max, w.now);
 	cr_expect_eq(ddps_sent_rto(&w.s, p), w.s.conf->rto_max); /* the ceiling */
