@@ -4,6 +4,7 @@
  * a walk knows is where it is and where the end is.  So one step from any place, with any length left,
  * stands for all of them.
  */
+#include "sctp/sctp_cookie.c"
 #include "sctp/sctp_wire.c"
 #include "proof.h"
 
@@ -16,8 +17,8 @@ static void put_length(uint8_t *p, size_t n)
 	p[3] = (uint8_t)n;
 }
 
-/* Eva cannot tell that two counts whose sum it knows lead to no more than that, so the lists of a SACK
- * are not looked at here, but by the fuzz targets. */
+/* Eva cannot tell that two counts whose sum it knows lead to no more than that: the lists of a SACK have
+ * a proof of their own, which tries the counts one by one. */
 static void data_and_sack(const struct ddps_sc_chunk *c)
 {
 	struct ddps_sc_data d;
@@ -143,5 +144,89 @@ void sctp_encoders(void)
 			/*@ slevel merge; */
 			encode(room, n);
 		}
+	}
+}
+
+static void a_sack(size_t len, unsigned ngaps, unsigned ndups)
+{
+	struct ddps_sc_chunk c = { .type = SC_SACK, .val = unknown(len), .vlen = len };
+	uint16_t *p = (uint16_t *)(void *)(input + MOST - len);
+	struct ddps_sc_sack s;
+
+	if (len >= 12) { /* as one word each, which is how Eva remembers them */
+		p[4] = htobe16((uint16_t)ngaps);
+		p[5] = htobe16((uint16_t)ndups);
+	}
+	if (ddps_sc_decode_sack(&s, &c)) {
+		/*@ assert len != 12 + 4 * (ngaps + ndups); */
+		return;
+	}
+	/*@ assert len == 12 + 4 * (ngaps + ndups); */
+	/*@ assert s.ngaps == ngaps && s.ndups == ndups; */
+	look_at(s.gaps, 4u * s.ngaps);
+	look_at(s.dups, 4u * s.ndups);
+}
+
+/* Every pair of counts that fits, those next to it, and the largest. */
+void sctp_sacks(void)
+{
+	for (size_t len = 0; len <= 48; len++) {
+		const unsigned fit = len < 12 ? 0 : (unsigned)(len - 12) / 4;
+
+		/*@ slevel merge; */
+		for (unsigned ngaps = 0; ngaps <= fit + 1; ngaps++) {
+			/*@ slevel merge; */
+			a_sack(len, ngaps, fit < ngaps ? 0 : fit - ngaps);
+			a_sack(len, ngaps, fit < ngaps ? 1 : fit - ngaps + 1);
+		}
+		a_sack(len, 65535, 65535);
+		a_sack(len, 0, 65535);
+	}
+	for (unsigned ngaps = 0; ngaps <= 372; ngaps += ngaps < 4 || ngaps > 368 ? 1 : 52) {
+		/*@ slevel merge; */
+		a_sack(MOST, ngaps, 372 - ngaps);
+	}
+}
+
+#define COOKIE_FIXED 59
+
+/* The MAC of any octets may be right: what is behind it must not depend on that.  Up to the end of the
+ * part that is always there; the addresses behind it are a walk. */
+static void a_cookie(size_t len)
+{
+	struct ddps_sc_keys k;
+	struct ddps_sc_cookie c;
+
+	Frama_C_make_unknown((char *)&k, sizeof k);
+	if (ddps_sc_cookie_open(&k, &c, unknown(len), len))
+		return;
+	/*@ assert len <= DDPS_SC_COOKIE_MAX && c.naddr <= DDPS_SCTP_ADDRS_MAX; */
+}
+
+static void an_address(size_t left, uint8_t family)
+{
+	uint8_t *p = unknown(left);
+	struct ddps_rbuf r = ddps_rbuf_init(p, left);
+
+	if (left)
+		*p = family;
+	get_addr(&r);
+	/*@ assert r.p >= p && r.p <= r.end; */
+}
+
+void sctp_cookies(void)
+{
+	for (size_t len = 0; len <= COOKIE_FIXED; len++) {
+		/*@ slevel merge; */
+		a_cookie(len);
+	}
+	a_cookie(DDPS_SC_COOKIE_MAX + 1);
+	for (size_t left = 0; left <= 24; left++) {
+		/*@ slevel merge; */
+		for (unsigned family = 0; family < 8; family++) {
+			/*@ slevel merge; */
+			an_address(left, (uint8_t)family);
+		}
+		an_address(left, (uint8_t)Frama_C_interval(7, 255));
 	}
 }

@@ -54,6 +54,32 @@ void mpa_encoder(void)
 	}
 }
 
+/* A frame of which @len octets have come: all of its private data, or as much as is there. */
+static void a_read_frame(size_t len, enum ddps_mpa_kind kind)
+{
+	const uint8_t *p = unknown(len);
+	struct ddps_mpa_frame f;
+	const char *why = "";
+	size_t need = 0;
+	int got = ddps_mpa_frame_decode(&f, kind, p, len, &need, &why);
+
+	/*@ assert got <= 1 && need <= DDPS_MPA_FRAME_MAX; */
+	if (got == 1) {
+		/*@ assert f.pd_len <= DDPS_MPA_PD_MAX && f.pd == p + DDPS_MPA_HDR_LEN; */
+		look_at(f.pd, f.pd_len);
+		ddps_mpa_reply_fits(&f, either(), &why);
+	}
+}
+
+void mpa_decoder(void)
+{
+	for (size_t len = 0; len <= DDPS_MPA_FRAME_MAX + 2; len += len < 30 || len > 529 ? 1 : 37) {
+		/*@ slevel merge; */
+		a_read_frame(len, DDPS_MPA_REQUEST);
+		a_read_frame(len, DDPS_MPA_REPLY);
+	}
+}
+
 static void a_segment(size_t len, uint8_t ctrl)
 {
 	uint8_t *p = unknown(len), out[DDPS_DDP_UNTAGGED_LEN];
@@ -102,7 +128,7 @@ static void a_terminate(size_t len, uint8_t flags, _Bool tagged)
 
 void rdmap_terminates(void)
 {
-	for (size_t len = 0; len <= 56; len += len < 8 || len > 50 ? 1 : 7) {
+	for (size_t len = 0; len <= 56; len += len < 8 || len > 50 ? 1 : 14) {
 		/*@ slevel merge; */
 		for (unsigned bits = 0; bits < 64; bits++) {
 			/*@ slevel merge; */

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#ifndef PROOF_ENDIAN_H
-#define PROOF_ENDIAN_H
-/* Of a little-endian machine, in words that Eva understands. */
+#ifndef PROOF_OCTETS_H
+#define PROOF_OCTETS_H
+/* <endian.h> of a little-endian machine, in words that Eva understands: Frama-C's has no functions.
+ * It is in front of everything (run.sh). */
 #include <stdint.h>
 
 static inline uint16_t be16toh(uint16_t v)
@@ -17,6 +18,11 @@ static inline uint32_t be32toh(uint32_t v)
 static inline uint64_t be64toh(uint64_t v)
 {
 	return (uint64_t)be32toh((uint32_t)v) << 32 | be32toh((uint32_t)(v >> 32));
+}
+
+static inline uint32_t htole32(uint32_t v)
+{
+	return v;
 }
 
 #define htobe16 be16toh
