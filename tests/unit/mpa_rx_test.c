@@ -631,7 +631,7 @@ Test(mpa_rx, a_header_longer_than_what_is_there)
 /* An empty piece in front of each. */
 static int gaps_direct_iov(void *user, size_t off, struct iovec *iov, int max)
 {
-	iov[0] = (struct iovec){ NULL, 0 };
+	iov[0] = (struct iovec){ ((struct mpa_rec *)user)->place, 0 };
 	return 1 + mpa_rec_direct_iov(user, off, iov + 1, max - 1);
 }
 

@@ -441,6 +441,8 @@ Test(mpa_tx, pieces_have_their_bound)
 
 	for (int i = 0; i < DDPS_SEG_IOV_MAX; i++) /* none next to another */
 		seg.pay[i] = (struct iovec){ octets + 20 * i, 10 };
+	seg.pay[3].iov_len = 0; /* it is no piece */
+	seg.pay_len -= 10;
 	ddps_mpa_tx_init(&tx);
 	cr_expect_eq(ddps_mpa_tx_iov(&tx, &iov), 0, "nothing yet");
 	n = ddps_mpa_tx_fill(&tx, odd_next, &seg, 1442);

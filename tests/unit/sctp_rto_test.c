@@ -381,3 +381,43 @@ Test(sctp_rto, a_queue_beyond_the_host_stops_growth_only, .init = setup, .fini =
 {
 	cr_expect_eq(window_after(false, MS), 4u << 20);
 }
+
+/* What was under way on a path that is given up is not the other's. */
+Test(sctp_rto, a_path_that_is_lost_is_at_rest, .init = setup, .fini = fini)
+{
+	struct ddps_sent_path *p = &w.p[0];
+
+	send(1000);
+	send(1000);
+	p->recovery = p->force = p->probe = p->tlp_out = true;
+	p->t3_at = p->pto_at = p->reo_at = w.now + MS;
+	ddps_sent_path_lost(&w.s, p);
+	cr_expect_not(p->recovery || p->force || p->probe || p->tlp_out);
+	cr_expect_eq(p->t3_at | p->pto_at | p->reo_at, 0);
+	cr_expect_eq(p->nflight, 0);
+	cr_expect_eq(w.s.nlost, 2);
+}
+
+/* What is too large for a path that has become narrower is lost, and nothing else. */
+Test(sctp_rto, what_does_not_fit_any_more_is_lost, .init = setup, .fini = fini)
+{
+	struct ddps_sent_path *p = &w.p[0];
+	struct ddps_sent_chunk c;
+	const uint16_t size = p->pmtu.size;
+	uint32_t large;
+
+	send(100);
+	large = send(1000);
+	send(200);
+	p->pmtu.size = 600;
+	ddps_sent_mtu_changed(&w.s, p, DDPS_PMTU_SIZE);
+	cr_expect_eq(w.s.nlost, 0, "it is no hole yet");
+	ddps_sent_mtu_changed(&w.s, p, DDPS_PMTU_SIZE | DDPS_PMTU_HOLE);
+	cr_expect_eq(w.s.nlost, 1);
+	cr_expect_eq(p->nflight, 2);
+	cr_expect(p->force);
+	ddps_sent_begin(&w.s, p, w.now);
+	cr_assert(ddps_sent_next_old(&w.s, &c));
+	cr_expect_eq(c.tsn, large);
+	p->pmtu.size = size;
+}
