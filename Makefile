@@ -26,7 +26,7 @@ WARN	   := -Wall -Wextra -Wshadow -Wconversion -Wstrict-prototypes -Wmissing-pro
 OPT_opt	   := -O2 -g
 OPT_asan   := -O1 -g -fno-omit-frame-pointer -fsanitize=address,undefined -fno-sanitize-recover=all
 OPT_tsan   := -O1 -g -fno-omit-frame-pointer -fsanitize=thread
-OPT_cov	   := -O0 -g --coverage
+OPT_cov	   := -O1 -g
 OPT_cross  := -O1 -g
 OPT_fuzz   := -O1 -g -fno-omit-frame-pointer -fsanitize=fuzzer-no-link,address,undefined \
 	-fno-sanitize-recover=all
@@ -74,7 +74,7 @@ E2E	   := $(B)/e2e
 EXAMPLES   := $(patsubst examples/%.c,$(B)/example-%,$(EX_SRC))
 MAN	   := $(patsubst man/%.scd,$(B)/man/%,$(wildcard man/*.scd))
 
-.PHONY: all lib man demo cross check check-failed check-fast dist deb rpm release-check unit e2e sim-soak sim-join soak proof tsan valgrind mutate interop interop-ib interop-ipoib \
+.PHONY: all lib man demo cross check check-failed check-fast dist deb rpm release-check unit e2e sim-soak sim-join soak proof tsan valgrind mutate mutate-random coverage interop interop-ib interop-ipoib \
 	conformance bench fuzz fuzz-corpus guard lint format install uninstall clean help deps deps-check \
 	deps-lint deps-fuzz deps-reference reference test-binaries verbs-programs programs
 .DELETE_ON_ERROR:
@@ -88,6 +88,14 @@ $(B)/%.o: %.c
 	@mkdir -p $(@D)
 	$(if $(Q),@echo "  CC   $<")
 	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS_ALL) -MMD -MP -c -o $@ $<
+
+# make coverage: what is measured is the library's, by clang
+ifeq ($(VARIANT),cov)
+$(B)/src/%.o: CFLAGS_ALL += -fprofile-instr-generate -fprofile-update=atomic \
+	-fcoverage-mapping -fcoverage-mcdc
+$(B)/tests/%.o: CFLAGS_ALL += -Wno-enum-enum-conversion
+LDFLAGS += -fprofile-instr-generate
+endif
 
 # Criterion's test macros define functions without a prototype and shadow by design.
 $(B)/tests/%.o: CFLAGS_ALL += -Wno-missing-prototypes
@@ -370,7 +378,7 @@ fuzz fuzz-corpus: deps-fuzz
 	$(Q)+$(SUBMAKE) VARIANT=fuzz CC=clang $(FUZZ:%=build/fuzz/fuzz-%)
 	$(Q)tests/fuzz/run.sh $(if $(filter fuzz-corpus,$@),--merge) build/fuzz $(FUZZ_SECONDS) $(FUZZ)
 
-# Parsers without undefined behaviour, by Frama-C (package frama-c-base): half a minute
+# Parsers without undefined behaviour, by Frama-C (package frama-c-base): two minutes of processor time
 proof:
 	$(Q)tests/proof/run.sh
 
@@ -416,6 +424,22 @@ valgrind: deps-check
 mutate: deps-check
 	$(Q)+$(SUBMAKE) build/opt/unit build/opt/e2e build/opt/verbs-test build/opt/sched
 	$(Q)tests/mutate/run.sh build/opt
+
+# Branches and conditions that the tests of the library take and show to decide, by clang: some minutes.
+# LIST=1 prints what has no reason in tests/coverage/reasons.tsv, of the run before.
+COV_BIN := $(UNIT) $(E2E) $(VTEST) $(SESSCTL) $(FAULT) $(SIM)
+coverage:
+	$(Q)tools/deps.sh build check coverage
+	$(Q)+$(SUBMAKE) VARIANT=cov CC=$(if $(findstring ccache,$(CC)),"ccache clang-19",clang-19) \
+		$(COV_BIN:$(B)/%=build/cov/%)
+	$(Q)tests/coverage/run.sh build/cov $(if $(LIST),--list)
+
+# One operator, constant or statement after another changed at random: N of them, SEED=n, FILES=part of
+# a name.  About 20 seconds of processor time each.
+N ?= 100
+mutate-random: deps-check
+	$(Q)+$(SUBMAKE) build/opt/unit build/opt/e2e build/opt/sessctl build/opt/sim-sctp build/opt/sim-session
+	$(Q)nice tests/mutate/at_random.py build/opt $(N) $(SEED) $(FILES)
 
 interop: all $(UNIT)
 	$(Q)tests/interop/run.sh
@@ -564,6 +588,8 @@ help:
 	@echo 'sim-soak   a million crossed connects, seeded soak      random calls of threads, 20 minutes'
 	@echo 'programs   QEMU, Gloo and others over the drop-in: docs/programs.md, T=pattern'
 	@echo 'mutate     tests of attacks against a stack without the defence: each has to fail'
+	@echo 'mutate-random  N=100 SEED=1: anything at all changed, and the tests run: each has to be noticed'
+	@echo 'coverage   branches and conditions that the tests take, against tests/coverage/reasons.tsv'
 	@echo 'fuzz       libFuzzer, FUZZ_SECONDS=60 each, FUZZ=name for one; fuzz-corpus keeps the finds'
 	@echo 'cross      musl, i386, aarch64, s390x: unit tests under qemu-user, T=NAME for one'
 	@echo 'interop-ipoib  IPoIB with Linux in a guest; TIMES=10 for ten runs in a row'
