@@ -164,7 +164,8 @@ struct ddps_wc {
 			       * untouched; or, with send_imm, by a Send that has such data:
 			       * the last four octets of imm are 0xFE */
 	struct ddps_triple term; /* REMOTE: what the Terminate says; else 0 */
-	uint8_t reserved[10];	 /* 0; an entry is one cache line of 64 octets, and stays so */
+	uint8_t reserved[2];	 /* 0; an entry is one cache line of 64 octets, and stays so */
+	uint64_t time_ns;	 /* after ddps_cq_stamp: when it was queued; else 0 */
 };
 
 /**
@@ -183,6 +184,17 @@ DDPS_API int ddps_cq_new(struct ddps_ctx *ctx, uint32_t depth, struct ddps_cq **
  * Return: 0, or DDPS_E_BUSY while endpoints use it.
  */
 DDPS_API int ddps_cq_free(struct ddps_cq *cq);
+
+/**
+ * ddps_cq_stamp - have each completion say when it was queued
+ * @cq:		completion queue
+ *
+ * From then on ddps_wc.time_ns is CLOCK_MONOTONIC in ns: the time when the library put the completion
+ * into the queue, whenever it is taken.  It costs a look at the clock for each of them.
+ *
+ * Return: 0, or DDPS_E_FORKED.
+ */
+DDPS_API int ddps_cq_stamp(struct ddps_cq *cq);
 
 /**
  * ddps_cq_fd - descriptor that becomes readable after ddps_cq_arm

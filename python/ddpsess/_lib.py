@@ -104,7 +104,8 @@ class Wc(c.Structure):
     _fields_ = [("wr_id", c.c_uint64), ("ep", c.c_void_p), ("user", c.c_void_p), ("op", c.c_int),
                 ("status", c.c_int), ("len", c.c_uint32), ("inv_stag", c.c_uint32),
                 ("imm", c.c_uint8 * 8), ("solicited", c.c_bool), ("invalidated", c.c_bool),
-                ("has_imm", c.c_bool), ("term", Triple), ("reserved", c.c_uint8 * 10)]
+                ("has_imm", c.c_bool), ("term", Triple), ("reserved", c.c_uint8 * 2),
+                ("time_ns", c.c_uint64)]
 
 
 def _declare() -> None:

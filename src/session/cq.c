@@ -4,6 +4,7 @@
 #include <sched.h>
 #include <stdlib.h>
 #include <sys/eventfd.h>
+#include <time.h>
 #include <unistd.h>
 
 #define CQ_DEPTH_MAX (1u << 22)
@@ -16,6 +17,7 @@ struct ddps_cq {
 	struct ddps_cq *next, **prev;
 	uint32_t depth, head, count;
 	unsigned users, sleepers;
+	unsigned stamps; /* not 0: completions say when they came */
 	int fd;
 	enum armed armed;
 	void (*on_notify)(void *user); /* called then, or NULL: the descriptor is written */
@@ -150,8 +152,19 @@ static struct ddps_wc *cq_entry(struct ddps_cq *cq, uint32_t i)
 	return &cq->ring[i < to_end ? cq->head + i : i - to_end];
 }
 
-static __attribute__((noinline, cold)) void tell_sleepers(struct ddps_cq *cq)
+static uint64_t now_ns(void)
 {
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * UINT64_C(1000000000) + (uint64_t)t.tv_nsec;
+}
+
+/* What is to be done about the entry that is the latest now, but for notifications. */
+static __attribute__((noinline, cold)) void attend(struct ddps_cq *cq)
+{
+	if (cq->stamps)
+		cq_entry(cq, cq->count - 1)->time_ns = now_ns();
 	if (cq->sleepers)
 		ddps_wake_one(cq->ctx, &cq->sleepers);
 	if (cq->ctx->progress_sleepers)
@@ -184,8 +197,8 @@ bool ddps_cq_push(struct ddps_cq *cq, const struct ddps_wc *wc)
 		return false;
 	cq->ctx->cqs_filled += !cq->count;
 	*cq_entry(cq, cq->count++) = *wc;
-	if (cq->sleepers | cq->ctx->progress_sleepers)
-		tell_sleepers(cq);
+	if (cq->sleepers | cq->ctx->progress_sleepers | cq->stamps)
+		attend(cq);
 	if (wc->status == DDPS_WC_SUCCESS)
 		tell(cq, wc->solicited ? ARMED_SOLICITED : ARMED_ANY);
 	else if (!is_hushed(wc))
@@ -213,6 +226,17 @@ void ddps_cq_forget(struct ddps_cq *cq, const struct ddps_ep *ep)
 		cq->ctx->cqs_filled--;
 	}
 	cq->count = kept;
+}
+
+int ddps_cq_stamp(struct ddps_cq *cq)
+{
+	int err = ddps_ctx_enter(cq->ctx);
+
+	if (err < 0)
+		return err;
+	cq->stamps = 1;
+	ddps_ctx_leave(cq->ctx);
+	return 0;
 }
 
 int ddps_cq_fd(struct ddps_cq *cq)

@@ -42,6 +42,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <time.h>
 
 #define VD_API __attribute__((visibility("default")))
 
@@ -232,7 +233,10 @@ struct vd_cq {
 	unsigned told;	/* events in the channel; with the next one, under its lock */
 	struct vd_cq *next_told;
 	struct vd_ud_cq *ud;	  /* completions of datagrams */
-	struct ibv_wc now;	  /* the extended form's current one */
+	struct ibv_wc now;	  /* the extended form's current one, under: */
+	pthread_mutex_t reading;  /* ... from start_poll to end_poll, unless @alone */
+	bool alone, stamped;	  /* one thread polls; completions have time stamps */
+	uint64_t stamp;		  /* of what was polled last: CLOCK_MONOTONIC, ns */
 	unsigned epoch, polls[2]; /* atomic: calls under way, by epoch */
 };
 
@@ -379,6 +383,7 @@ void vd_qp_ended(struct vd_qp *qp);
 int vd_qp_close(struct vd_qp *qp);
 struct ibv_cq_ex *vd_create_cq_ex(struct ibv_context *ctx, struct ibv_cq_init_attr_ex *attr);
 void vd_cq_ex_init(struct vd_cq *cq);
+uint64_t vd_clock_ns(clockid_t clock);
 struct ibv_qp *vd_create_qp_ex(struct ibv_context *ctx, struct ibv_qp_init_attr_ex *attr);
 
 /* Shared receive queues (vd_srq.c). */

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 Test(promise, defaults_are_those_of_the_headers)
@@ -158,6 +159,29 @@ Test(promise, a_queue_that_counts_its_notifications, .timeout = 30)
 	cr_assert_eq(ddps_post_recv(e.a.ep, 0, NULL, 0), 0);
 	cr_assert_eq(ddps_abort(e.a.ep), 0);
 	cr_expect(take_one(fd), "flushed is an error");
+	e2e_close(&e);
+}
+
+/* The time is of the moment when it was queued, and 0 where nobody has asked. */
+Test(promise, a_queue_that_stamps_its_completions, .timeout = 30)
+{
+	struct timespec from, to;
+	struct ddps_wc wc[2];
+	struct e2e e;
+
+	e2e_up(&e, e2e_wires[0]);
+	cr_assert_eq(e2e_post(&e.a, DDPS_OP_WRITE, NULL, 0, NULL, 0, 0), 0);
+	cr_assert_eq(ddps_cq_wait(e.cq, wc, 1, E2E_MS), 1);
+	cr_expect_eq(wc[0].time_ns, 0);
+	cr_assert_eq(ddps_cq_stamp(e.cq), 0);
+	clock_gettime(CLOCK_MONOTONIC, &from);
+	cr_assert_eq(ddps_post_recv(e.a.ep, 0, NULL, 0), 0);
+	cr_assert_eq(ddps_abort(e.a.ep), 0); /* the receive is flushed */
+	clock_gettime(CLOCK_MONOTONIC, &to);
+	usleep(2000);
+	cr_assert_eq(ddps_cq_poll(e.cq, wc, 2), 1);
+	cr_expect_geq(wc[0].time_ns, (uint64_t)from.tv_sec * 1000000000 + (uint64_t)from.tv_nsec);
+	cr_expect_leq(wc[0].time_ns, (uint64_t)to.tv_sec * 1000000000 + (uint64_t)to.tv_nsec);
 	e2e_close(&e);
 }
 

@@ -93,7 +93,7 @@ datagrams() {
 # Queue pairs that the programs connect themselves, by numbers and GIDs over TCP.
 own_way() {
 	local listen_first=1 o
-	for o in "rc_pingpong -c" "rc_pingpong -e -s 65536" "rc_pingpong -N" "srq_pingpong -q 4" \
+	for o in "rc_pingpong -c" "rc_pingpong -e -s 65536" "rc_pingpong -N" "rc_pingpong -t" "srq_pingpong -q 4" \
 		"uc_pingpong -c" "uc_pingpong -e -s 65536"; do
 		o="$o -g 0 -n 100" # both poll: on a busy machine each exchange takes a time slice
 		pair "ibv_$o" "ibv_$o -p @" "ibv_$o -p @ 127.0.0.1"

@@ -29,7 +29,7 @@ Test(verbs_args, completion_queues)
 	ex.comp_vector = (uint32_t)s.ctx->num_comp_vectors;
 	VT_NULL_AS(ibv_create_cq_ex(s.ctx, &ex), EINVAL);
 	ex.comp_vector = 0;
-	ex.wc_flags = IBV_WC_EX_WITH_COMPLETION_TIMESTAMP;
+	ex.wc_flags = IBV_WC_EX_WITH_FLOW_TAG;
 	VT_NULL_AS(ibv_create_cq_ex(s.ctx, &ex), EOPNOTSUPP);
 	ex.wc_flags = 0;
 	cq = ibv_create_cq_ex(s.ctx, &ex);

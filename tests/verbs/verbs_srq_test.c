@@ -2,6 +2,7 @@
 /* Shared receive queues of the drop-in. */
 #include "verbs/vt.h"
 #include <errno.h>
+#include <fcntl.h>
 #include <string.h>
 
 static struct ibv_mr *mr;
@@ -143,4 +144,35 @@ Test(verbs_srq, limits_and_numbers)
 	cr_assert_null(id->srq);
 	rdma_destroy_id(id);
 	rdma_destroy_event_channel(ch);
+}
+
+/* Nothing of it is there, and each way to it says so: docs/verbs.md has the reason. */
+Test(verbs_srq, xrc_is_refused, .timeout = 30)
+{
+	struct ibv_xrcd_init_attr domain = { .comp_mask = IBV_XRCD_INIT_ATTR_FD |
+							  IBV_XRCD_INIT_ATTR_OFLAGS,
+					     .fd = -1,
+					     .oflags = O_CREAT };
+	struct ibv_srq_init_attr_ex srq = { .attr = { .max_wr = 4, .max_sge = 1 },
+					    .comp_mask =
+						    IBV_SRQ_INIT_ATTR_TYPE | IBV_SRQ_INIT_ATTR_PD |
+						    IBV_SRQ_INIT_ATTR_XRCD | IBV_SRQ_INIT_ATTR_CQ,
+					    .srq_type = IBV_SRQT_XRC };
+	struct ibv_qp_init_attr_ex qp = { .qp_type = IBV_QPT_XRC_SEND,
+					  .comp_mask = IBV_QP_INIT_ATTR_PD,
+					  .cap = { 4, 4, 1, 1, 0 } };
+	struct ibv_qp_open_attr open = { 0 };
+	struct vt_dev d;
+
+	vt_dev_open(&d);
+	cr_expect_not(d.attr.device_cap_flags & IBV_DEVICE_XRC);
+	VT_NULL_AS(ibv_open_xrcd(d.ctx, &domain), EOPNOTSUPP);
+	srq.pd = qp.pd = d.pd;
+	srq.cq = qp.send_cq = qp.recv_cq = d.cq;
+	VT_NULL_AS(ibv_create_srq_ex(d.ctx, &srq), EOPNOTSUPP);
+	VT_NULL_AS(ibv_create_qp_ex(d.ctx, &qp), EOPNOTSUPP);
+	qp.qp_type = IBV_QPT_XRC_RECV;
+	VT_NULL_AS(ibv_create_qp_ex(d.ctx, &qp), EOPNOTSUPP);
+	VT_NULL_AS(ibv_open_qp(d.ctx, &open), EOPNOTSUPP);
+	vt_dev_close(&d);
 }

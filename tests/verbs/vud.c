@@ -66,7 +66,9 @@ static struct ibv_qp *make_ex(struct vud *v, const struct vud_qp *q)
 
 void vud_make(struct vud *v, struct vud_qp *q, int type)
 {
-	struct ibv_cq_init_attr_ex cqx = { .cqe = 256, .wc_flags = IBV_WC_STANDARD_FLAGS };
+	struct ibv_cq_init_attr_ex cqx = {
+		.cqe = 256, .wc_flags = IBV_WC_STANDARD_FLAGS | IBV_WC_EX_WITH_COMPLETION_TIMESTAMP
+	};
 	struct ibv_qp_init_attr init = { .qp_type = IBV_QPT_UD, .sq_sig_all = 1 };
 
 	memset(q, 0, sizeof *q);

@@ -84,8 +84,9 @@ struct ed_srq {
 struct ed_held {
 	struct ed_held *next;
 	struct ibv_wc wc;
-	uint64_t due; /* ms */
-	bool swap;    /* when one of another queue has been told, too */
+	uint64_t stamp; /* vd_cq.stamp */
+	uint64_t due;	/* ms */
+	bool swap;	/* when one of another queue has been told, too */
 };
 
 struct ed_cq {

@@ -46,6 +46,7 @@ static bool hold(struct ed_cq *c, const struct ibv_wc *wc, uint64_t due, bool sw
 	if (!h)
 		return false;
 	h->wc = *wc;
+	h->stamp = vd_of(c->cq, struct vd_cq, cq)->stamp;
 	h->due = due;
 	h->swap = swap;
 	*c->end = h;
@@ -85,6 +86,7 @@ static int take_ready(struct ed_cq *c, int n, struct ibv_wc *wc)
 			continue;
 		}
 		wc[got] = h->wc;
+		vd_of(c->cq, struct vd_cq, cq)->stamp = h->stamp;
 		seen(&wc[got++]);
 		take_off(c, h);
 		h = c->first; /* what was behind it may be ready */

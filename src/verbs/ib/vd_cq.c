@@ -51,6 +51,7 @@ static struct vd_cq *new_cq(struct ibv_context *ctx, uint32_t depth, void *user,
 	}
 	pthread_mutex_init(&cq->cq.mutex, NULL);
 	pthread_cond_init(&cq->cq.cond, NULL);
+	pthread_mutex_init(&cq->reading, NULL);
 	if (ch) {
 		ddps_cq_on_notify(cq->d, vd_ud_cq_notified, cq);
 		__atomic_add_fetch(&ch->refcnt, 1, __ATOMIC_RELAXED);
@@ -75,26 +76,41 @@ VD_API struct ibv_cq *ibv_create_cq(struct ibv_context *ctx, int cqe, void *user
 	return ibv_cq_ex_to_cq(&cq->cq);
 }
 
+#define STAMPS (IBV_WC_EX_WITH_COMPLETION_TIMESTAMP | IBV_WC_EX_WITH_COMPLETION_TIMESTAMP_WALLCLOCK)
+
+/* Flow tags and the like are no part of this device; nor is a queue that may overflow unnoticed. */
+static int check_ex(const struct ibv_context *ctx, const struct ibv_cq_init_attr_ex *attr)
+{
+	const uint32_t known = IBV_CQ_INIT_ATTR_MASK_FLAGS | IBV_CQ_INIT_ATTR_MASK_PD;
+	const struct vd_pd *pd = NULL;
+
+	if (attr->wc_flags & ~(uint64_t)(IBV_WC_STANDARD_FLAGS | STAMPS) ||
+	    attr->comp_mask & ~known ||
+	    (attr->comp_mask & IBV_CQ_INIT_ATTR_MASK_FLAGS &&
+	     attr->flags & ~(uint32_t)IBV_CREATE_CQ_ATTR_SINGLE_THREADED))
+		return EOPNOTSUPP;
+	if (attr->comp_mask & IBV_CQ_INIT_ATTR_MASK_PD && attr->parent_domain)
+		pd = vd_of(attr->parent_domain, struct vd_pd, pd);
+	if ((attr->comp_mask & IBV_CQ_INIT_ATTR_MASK_PD && (!pd || !pd->of)) || !attr->cqe ||
+	    attr->cqe > VD_MAX_CQE || attr->comp_vector >= (uint32_t)ctx->num_comp_vectors)
+		return EINVAL;
+	return 0;
+}
+
 struct ibv_cq_ex *vd_create_cq_ex(struct ibv_context *ctx, struct ibv_cq_init_attr_ex *attr)
 {
-	struct vd_cq *cq;
+	int err = check_ex(ctx, attr);
+	struct vd_cq *cq = err ? NULL : new_cq(ctx, attr->cqe, attr->cq_context, attr->channel);
 
-	/* Time stamps, flow tags and the like are no part of this device. */
-	if (attr->wc_flags & ~(uint64_t)IBV_WC_STANDARD_FLAGS ||
-	    (attr->comp_mask &
-	     ~(uint32_t)(IBV_CQ_INIT_ATTR_MASK_FLAGS | IBV_CQ_INIT_ATTR_MASK_PD))) {
-		errno = EOPNOTSUPP;
-		return NULL;
-	}
-	if (!attr->cqe || attr->cqe > VD_MAX_CQE ||
-	    attr->comp_vector >= (uint32_t)ctx->num_comp_vectors) {
-		errno = EINVAL;
-		return NULL;
-	}
-	cq = new_cq(ctx, attr->cqe, attr->cq_context, attr->channel);
+	if (err)
+		errno = err;
 	if (!cq)
 		return NULL;
 	vd_cq_ex_init(cq);
+	cq->alone = attr->comp_mask & IBV_CQ_INIT_ATTR_MASK_FLAGS && attr->flags;
+	cq->stamped = attr->wc_flags & STAMPS;
+	if (cq->stamped)
+		ddps_cq_stamp(cq->d);
 	return &cq->cq;
 }
 
@@ -109,6 +125,8 @@ static int replace(struct vd_cq *cq, uint32_t depth)
 		return vd_errno(err);
 	if (cq->cq.channel)
 		ddps_cq_on_notify(now, vd_ud_cq_notified, cq);
+	if (cq->stamped)
+		ddps_cq_stamp(now);
 	pthread_mutex_lock(&p->shared_lock); /* no queue pair is made meanwhile */
 	__atomic_store_n(&cq->d, now, __ATOMIC_SEQ_CST);
 	vd_await_polls(ibv_cq_ex_to_cq(&cq->cq));
@@ -280,8 +298,10 @@ static int poll_cq(struct vd_cq *cq, int n, struct ibv_wc *wc)
 		if (k < 0)
 			return -1;
 		for (int i = 0; i < k; i++)
-			if (!is_held(&got[i]))
+			if (!is_held(&got[i])) {
+				cq->stamp = got[i].time_ns;
 				translate(&wc[all++], &got[i]);
+			}
 		if (k < max)
 			break;
 	}

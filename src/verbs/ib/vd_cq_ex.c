@@ -21,14 +21,50 @@ static int next_poll(struct ibv_cq_ex *ex)
 	return 0;
 }
 
+/* The current completion is the caller's until end_poll. */
 static int start_poll(struct ibv_cq_ex *ex, struct ibv_poll_cq_attr *attr)
 {
-	return attr->comp_mask ? EINVAL : next_poll(ex);
+	struct vd_cq *cq = cq_of(ex);
+	int err;
+
+	if (attr->comp_mask)
+		return EINVAL;
+	if (vd_is_inherited(ex->context))
+		return EIO; /* the parent's, from before a fork */
+	if (!cq->alone)
+		pthread_mutex_lock(&cq->reading);
+	err = next_poll(ex);
+	if (err && !cq->alone)
+		pthread_mutex_unlock(&cq->reading);
+	return err;
 }
 
 static void end_poll(struct ibv_cq_ex *ex)
 {
-	(void)ex;
+	if (!cq_of(ex)->alone)
+		pthread_mutex_unlock(&cq_of(ex)->reading);
+}
+
+/* ---- time stamps: the device's clock is CLOCK_MONOTONIC, in ns ---- */
+
+uint64_t vd_clock_ns(clockid_t clock)
+{
+	struct timespec t;
+
+	clock_gettime(clock, &t);
+	return (uint64_t)t.tv_sec * UINT64_C(1000000000) + (uint64_t)t.tv_nsec;
+}
+
+static uint64_t read_completion_ts(struct ibv_cq_ex *ex)
+{
+	return cq_of(ex)->stamp;
+}
+
+static uint64_t read_completion_wallclock_ns(struct ibv_cq_ex *ex)
+{
+	uint64_t age = vd_clock_ns(CLOCK_MONOTONIC) - cq_of(ex)->stamp;
+
+	return vd_clock_ns(CLOCK_REALTIME) - age;
 }
 
 /* What there is to read of the current completion. */
@@ -66,4 +102,6 @@ void vd_cq_ex_init(struct vd_cq *cq)
 	ex->read_slid = read_slid;
 	ex->read_sl = read_sl;
 	ex->read_dlid_path_bits = read_dlid_path_bits;
+	ex->read_completion_ts = read_completion_ts;
+	ex->read_completion_wallclock_ns = read_completion_wallclock_ns;
 }

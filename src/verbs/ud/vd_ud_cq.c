@@ -86,7 +86,9 @@ bool ud_cq_push(struct vd_cq *cq, const struct ibv_wc *wc, bool solicited, const
 	pthread_mutex_lock(&c->lock);
 	fits = c->count < c->size || (c->size < c->depth && grow(c));
 	if (fits) {
-		*entry(c, c->count++) = (struct ud_entry){ *wc, u };
+		*entry(c, c->count++) = (struct ud_entry){ *wc, u, 0 };
+		if (cq->stamped)
+			entry(c, c->count - 1)->stamp = vd_clock_ns(CLOCK_MONOTONIC);
 		if (c->armed >= meets)
 			notify_cq(cq);
 		else if (c->untold != UD_ARMED_SOLICITED)
@@ -133,13 +135,15 @@ void vd_ud_cq_deepen(struct vd_cq *cq)
 		ddps_cq_arm_next(cq->d, armed == UD_ARMED_SOLICITED);
 }
 
-static int take(struct vd_ud_cq *c, int n, struct ibv_wc *wc, bool *armed)
+static int take(struct vd_cq *cq, int n, struct ibv_wc *wc, bool *armed)
 {
+	struct vd_ud_cq *c = cq->ud;
 	int got = 0;
 
 	pthread_mutex_lock(&c->lock);
 	for (; got < n && c->count; got++) {
 		wc[got] = entry(c, 0)->wc;
+		cq->stamp = entry(c, 0)->stamp;
 		if (++c->head == c->size)
 			c->head = 0;
 		c->count--;
@@ -162,12 +166,12 @@ int vd_ud_cq_poll(struct vd_cq *cq, int n, struct ibv_wc *wc)
 		return 0;
 	if (!vd_mine(ud->p))
 		return -1; /* the parent's, from before a fork */
-	got = take(c, n, wc, &armed);
+	got = take(cq, n, wc, &armed);
 	if (got || n <= 0)
 		return got;
 	/* Who has armed the queue is going to sleep on it. */
 	ud_drive_polled(ud, !armed);
-	return take(c, n, wc, &armed);
+	return take(cq, n, wc, &armed);
 }
 
 /* ---- arming ---- */

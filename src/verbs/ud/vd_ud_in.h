@@ -250,6 +250,7 @@ enum ud_armed { UD_ARMED_NO, UD_ARMED_SOLICITED, UD_ARMED_ANY };
 struct ud_entry {
 	struct ibv_wc wc;
 	const struct vd_ud_qp *qp;
+	uint64_t stamp;
 };
 
 /*

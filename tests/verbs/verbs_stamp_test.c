@@ -1,0 +1,260 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Extended completion queues: what they are made with, time stamps, and whose the completion is. */
+#include "verbs/vt_fault.h"
+#include "verbs/vud.h"
+#include <errno.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#define STAMPS (IBV_WC_EX_WITH_COMPLETION_TIMESTAMP | IBV_WC_EX_WITH_COMPLETION_TIMESTAMP_WALLCLOCK)
+
+static struct ibv_cq_init_attr_ex wanted(void)
+{
+	return (struct ibv_cq_init_attr_ex){ .cqe = 4, .wc_flags = IBV_WC_STANDARD_FLAGS };
+}
+
+static void made(struct ibv_context *ctx, struct ibv_cq_init_attr_ex *ex)
+{
+	struct ibv_cq_ex *cq = ibv_create_cq_ex(ctx, ex);
+
+	cr_assert_not_null(cq, "%m");
+	cr_expect_eq(ibv_destroy_cq(ibv_cq_ex_to_cq(cq)), 0);
+}
+
+Test(verbs_stamp, what_a_queue_is_made_with, .timeout = 30)
+{
+	struct ibv_parent_domain_init_attr init = { 0 };
+	struct ibv_cq_init_attr_ex ex = wanted();
+	struct ibv_modify_cq_attr moderate = { .attr_mask = IBV_CQ_ATTR_MODERATE,
+					       .moderate = { 4, 100 } };
+	struct ibv_pd *domain;
+	struct vt_dev d;
+
+	vt_dev_open(&d);
+	init.pd = d.pd;
+	domain = ibv_alloc_parent_domain(d.ctx, &init);
+	cr_assert_not_null(domain);
+	ex.flags = IBV_CREATE_CQ_ATTR_IGNORE_OVERRUN;
+	made(d.ctx, &ex); /* nobody looks at them */
+	ex.comp_mask = IBV_CQ_INIT_ATTR_MASK_FLAGS;
+	VT_NULL_AS(ibv_create_cq_ex(d.ctx, &ex), EOPNOTSUPP);
+	ex.flags = 1u << 20;
+	VT_NULL_AS(ibv_create_cq_ex(d.ctx, &ex), EOPNOTSUPP);
+	ex.flags = IBV_CREATE_CQ_ATTR_SINGLE_THREADED;
+	made(d.ctx, &ex);
+	ex.comp_mask |= IBV_CQ_INIT_ATTR_MASK_PD;
+	VT_NULL_AS(ibv_create_cq_ex(d.ctx, &ex), EINVAL);
+	ex.parent_domain = d.pd;
+	VT_NULL_AS(ibv_create_cq_ex(d.ctx, &ex), EINVAL);
+	ex.parent_domain = domain;
+	made(d.ctx, &ex);
+	ex.comp_mask |= 1u << 20;
+	errno = 0; /* the header says this one */
+	cr_expect_null(ibv_create_cq_ex(d.ctx, &ex));
+	cr_expect(errno == EINVAL || errno == EOPNOTSUPP, "%m");
+	cr_expect_eq(ibv_modify_cq(d.cq, &moderate), EOPNOTSUPP);
+	cr_expect_eq(ibv_dealloc_pd(domain), 0);
+	vt_dev_close(&d);
+}
+
+static uint64_t clock_of(struct ibv_context *ctx)
+{
+	struct ibv_values_ex v = { .comp_mask = IBV_VALUES_MASK_RAW_CLOCK | 0x8000 };
+
+	cr_assert_eq(ibv_query_rt_values_ex(ctx, &v), 0);
+	cr_assert_eq(v.comp_mask, IBV_VALUES_MASK_RAW_CLOCK, "what there is");
+	cr_assert_eq(v.raw_clock.tv_sec, 0);
+	return (uint64_t)v.raw_clock.tv_nsec;
+}
+
+static uint64_t wall_ns(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_REALTIME, &t);
+	return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
+}
+
+Test(verbs_stamp, the_device_says_what_its_clock_is, .timeout = 30)
+{
+	struct ibv_device_attr_ex attr;
+	uint64_t before, after;
+	struct vt_dev d;
+
+	vt_dev_open(&d);
+	cr_assert_eq(ibv_query_device_ex(d.ctx, NULL, &attr), 0);
+	cr_expect_eq(attr.completion_timestamp_mask, UINT64_MAX);
+	cr_expect_eq(attr.hca_core_clock, 1000000, "kHz");
+	cr_expect(!attr.cq_mod_caps.max_cq_count && !attr.cq_mod_caps.max_cq_period);
+	before = clock_of(d.ctx);
+	usleep(2000);
+	after = clock_of(d.ctx);
+	cr_expect_geq(after - before, 2000000);
+	vt_dev_close(&d);
+}
+
+/* An extended queue for @e, whose queue pair and queue are not made yet. */
+static struct ibv_cq_ex *equip(struct vt *v, struct vt_end *e)
+{
+	struct ibv_cq_init_attr_ex ex = wanted();
+	struct ibv_qp_init_attr attr = v->init;
+	struct ibv_cq_ex *cq;
+
+	ex.wc_flags |= STAMPS;
+	ex.cqe = 64;
+	cq = ibv_create_cq_ex(e->id->verbs, &ex);
+	cr_assert_not_null(cq, "%m");
+	e->cq = attr.send_cq = attr.recv_cq = ibv_cq_ex_to_cq(cq);
+	cr_assert_eq(rdma_create_qp(e->id, NULL, &attr), 0);
+	e->mr = ibv_reg_mr(e->id->pd, e->buf, sizeof e->buf,
+			   IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
+	cr_assert_not_null(e->mr);
+	return cq;
+}
+
+static struct ibv_cq_ex *stamped_up(struct vt *v)
+{
+	struct rdma_cm_event *e;
+	struct ibv_cq_ex *cq;
+
+	setenv("DDPSESS_PLACED", "all", 1);
+	vt_init(v);
+	vt_listen(v);
+	vt_dial(v);
+	cr_assert_eq(rdma_connect(v->a.id, &v->connect), 0);
+	e = vt_event(v->b.ch, RDMA_CM_EVENT_CONNECT_REQUEST);
+	v->b.id = e->id;
+	rdma_ack_cm_event(e);
+	cq = equip(v, &v->b);
+	cr_assert_eq(rdma_accept(v->b.id, &v->accept), 0);
+	vt_expect(v->a.ch, RDMA_CM_EVENT_ESTABLISHED);
+	vt_expect(v->b.ch, RDMA_CM_EVENT_ESTABLISHED);
+	return cq;
+}
+
+/* Its time is when it came, however late it is polled. */
+static void stamp_of(struct vt *v, struct ibv_cq_ex *cq, uint64_t late_ns)
+{
+	struct ibv_poll_cq_attr none = { 0 };
+	uint64_t from, to, wall_from, wall_to, ts, wall;
+
+	cr_assert_eq(vt_recv(&v->b, 1, 0, 64), 0);
+	wall_from = wall_ns();
+	from = clock_of(v->b.id->verbs);
+	cr_assert_eq(vt_post(&v->a, 2, IBV_WR_SEND, 5, NULL), 0);
+	vt_expect_wc(&v->a, 2, IBV_WC_SEND, IBV_WC_SUCCESS); /* the peer has it */
+	to = clock_of(v->b.id->verbs);
+	wall_to = wall_ns();
+	usleep((useconds_t)(late_ns / 1000));
+	while (ibv_start_poll(cq, &none))
+		;
+	cr_expect_eq(cq->wr_id, 1);
+	ts = ibv_wc_read_completion_ts(cq);
+	wall = ibv_wc_read_completion_wallclock_ns(cq);
+	ibv_end_poll(cq);
+	cr_expect(ts >= from && ts <= to, "%lld ns behind", (long long)(ts - to));
+	/* its two clocks are read one behind the other */
+	cr_expect(wall + 5000000 >= wall_from && wall <= wall_to + 5000000, "%lld ns behind",
+		  (long long)(wall - wall_to));
+}
+
+VT_TEST(verbs_stamp, a_completion_says_when_it_came)
+{
+	struct ibv_cq_ex *cq;
+	struct vt v;
+
+	cq = stamped_up(&v);
+	stamp_of(&v, cq, 20000000);
+	vt_down(&v);
+}
+
+/* What a rule holds back keeps its time. */
+VT_TEST(verbs_stamp, a_late_completion_says_when_it_came)
+{
+	struct ibv_cq_ex *cq;
+	struct vt v;
+
+	vf_use("on completion opcode recv: delay 30ms\n");
+	cq = stamped_up(&v);
+	stamp_of(&v, cq, 0);
+	vt_down(&v);
+}
+
+/* A queue that was replaced by a larger one goes on. */
+Test(verbs_stamp, a_larger_queue_has_time_stamps_too, .timeout = 30)
+{
+	struct ibv_poll_cq_attr none = { 0 };
+	struct vud_qp a, b;
+	struct vud v;
+	uint64_t from, ts;
+
+	vud_open(&v);
+	vud_make(&v, &a, VUD_EX);
+	vud_move(&a, IBV_QPS_RTS);
+	vud_up(&v, &b);
+	cr_assert_eq(ibv_resize_cq(a.cq, 512), 0);
+	vud_recv(&a, 9, 0, 100);
+	from = clock_of(v.ctx);
+	vud_send(&b, 1, &a, 20, IBV_SEND_SIGNALED);
+	while (ibv_start_poll(a.cqx, &none))
+		;
+	ts = ibv_wc_read_completion_ts(a.cqx);
+	cr_expect(ts >= from && ts <= clock_of(v.ctx));
+	ibv_end_poll(a.cqx);
+	vud_down(&a);
+	vud_down(&b);
+	vud_close(&v);
+}
+
+/* ---- threads ---- */
+
+struct reader {
+	struct ibv_cq_ex *cq;
+	uint64_t wr_id;
+	bool began, done; /* atomic */
+};
+
+static void *read_one(void *arg)
+{
+	struct ibv_poll_cq_attr none = { 0 };
+	struct reader *r = arg;
+
+	__atomic_store_n(&r->began, true, __ATOMIC_RELEASE);
+	while (ibv_start_poll(r->cq, &none))
+		;
+	r->wr_id = r->cq->wr_id;
+	ibv_end_poll(r->cq);
+	__atomic_store_n(&r->done, true, __ATOMIC_RELEASE);
+	return NULL;
+}
+
+/* The completion that one thread reads is not another's before end_poll. */
+VT_TEST(verbs_stamp, a_completion_is_one_threads_at_a_time)
+{
+	struct ibv_poll_cq_attr none = { 0 };
+	struct reader r = { 0 };
+	pthread_t thread;
+	struct vt v;
+
+	r.cq = stamped_up(&v);
+	for (uint64_t i = 1; i <= 2; i++) {
+		cr_assert_eq(vt_recv(&v.b, i, 0, 64), 0);
+		cr_assert_eq(vt_post(&v.a, i, IBV_WR_SEND, 5, NULL), 0);
+		vt_expect_wc(&v.a, i, IBV_WC_SEND, IBV_WC_SUCCESS);
+	}
+	while (ibv_start_poll(r.cq, &none))
+		;
+	cr_assert_eq(pthread_create(&thread, NULL, read_one, &r), 0);
+	while (!__atomic_load_n(&r.began, __ATOMIC_ACQUIRE))
+		;
+	usleep(20000);
+	cr_expect(!__atomic_load_n(&r.done, __ATOMIC_ACQUIRE));
+	cr_expect_eq(r.cq->wr_id, 1);
+	ibv_end_poll(r.cq);
+	pthread_join(thread, NULL);
+	cr_expect_eq(r.wr_id, 2);
+	vt_down(&v);
+}
