@@ -254,6 +254,7 @@ enum vd_qp_phase { VD_QP_IDLE, VD_QP_UP, VD_QP_ERROR };
 struct vd_qp {
 	struct ibv_qp_ex qp; /* begins with struct ibv_qp */
 	struct ddps_ep *ep;
+	struct ddps_ep *tx; /* its own peer: what it sends through, else NULL */
 	struct ibv_qp_init_attr init;
 	struct vd_id *id; /* the identifier that it belongs to, or NULL */
 	enum vd_qp_phase phase;
@@ -272,6 +273,11 @@ struct vd_qp {
 	bool lent;	     /* ... and given to one later */
 	struct vd_ud_qp *ud; /* of type UD, and then there is no @ep */
 };
+
+static inline struct ddps_ep *vd_tx(const struct vd_qp *qp)
+{
+	return __builtin_expect(qp->tx != NULL, 0) ? qp->tx : qp->ep;
+}
 
 /* ---- rdma_cm objects ---- */
 
@@ -355,6 +361,8 @@ struct ibv_pd *vd_shared_pd(unsigned i);
 
 /* A thread of the library's, which gets no signals but faults.  Return: 0 or errno. */
 int vd_thread(void *(*run)(void *), void *arg);
+/* It is to be its own peer: give it an endpoint to send through.  Return: 0 or errno. */
+int vd_qp_double(struct vd_qp *qp);
 struct vd_qp *vd_qp_new(struct ibv_context *ctx, struct ibv_pd *pd, struct ibv_qp_init_attr *attr);
 int vd_post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad);
 int vd_post_recv(struct ibv_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad);

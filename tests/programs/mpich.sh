@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-2-Clause
-# MPICH through UCX and datagrams (ud_verbs): an exchange whose results are known, and UCX's own TCP
-# beside it.  Datagrams go over UDP, whatever the wire of sessions is.
+# MPICH through UCX, by datagrams (ud_verbs) and by sessions (rc_verbs): an exchange whose results are
+# known, and UCX's own TCP beside it.  Datagrams go over UDP, whatever the wire of sessions is.
 # usage: mpich.sh BUILD
 set -u
 cd "$(dirname "$0")/../.." || exit 1
@@ -24,5 +24,9 @@ exchange() { # NAME TRANSPORTS COMMAND...
 }
 
 UCX_NET_DEVICES=ddp0:1 exchange "UCX's ud_verbs" ud_verbs,self "$sessctl" run --face roce --
+for wire in tcp sctp; do # its queue pairs are also their own peers
+	UCX_NET_DEVICES=ddp0:1 exchange "UCX's rc_verbs over $wire" rc_verbs,ud_verbs \
+		"$sessctl" run --transport "$wire" --face roce --
+done
 exchange "UCX's own TCP" tcp,self
 exit "$failed"

@@ -352,7 +352,6 @@ Test(verbs_oob, what_cannot_be_says_so)
 	cr_expect_eq(to(a.qp, IBV_QPS_RTS), EINVAL);
 	cr_expect_eq(to(a.qp, IBV_QPS_RTR), EINVAL, "nobody is named");
 	cr_expect_eq(to_rtr(a.qp, b.qp->qp_num, &none), EOPNOTSUPP, "a LID has no address");
-	cr_expect_eq(to_rtr(a.qp, a.qp->qp_num, &a.gid), EOPNOTSUPP, "itself");
 	cr_expect_eq(to_rtr(a.qp, 1 << 24, &b.gid), EINVAL);
 	meet(&a, &b);
 	cr_expect_eq(to_rtr(a.qp, b.qp->qp_num, &b.gid), EINVAL);
@@ -515,4 +514,91 @@ VT_TEST(verbs_oob, a_connection_that_fails_is_told_of)
 	acked(ch);
 	cr_expect_eq(next(&a).status, IBV_WC_WR_FLUSH_ERR);
 	down_told(&a, ch);
+}
+
+/* ---- its own peer ---- */
+
+static int write_self(struct side *s, enum ibv_wr_opcode op)
+{
+	struct ibv_sge sge = { (uintptr_t)s->buf, 8, s->mr->lkey };
+	struct ibv_send_wr wr = { .wr_id = 5,
+				  .sg_list = &sge,
+				  .num_sge = 1,
+				  .opcode = op,
+				  .send_flags = IBV_SEND_SIGNALED },
+			   *bad;
+
+	wr.wr.rdma.remote_addr = (uintptr_t)s->buf + 128;
+	wr.wr.rdma.rkey = s->mr->rkey;
+	return ibv_post_send(s->qp, &wr, &bad);
+}
+
+/* Both completions of a Send to itself, in whichever order. */
+static void told_of_both(struct side *s)
+{
+	struct ibv_wc one = next(s), two = next(s);
+
+	cr_expect_eq(one.status, IBV_WC_SUCCESS, "%s", ibv_wc_status_str(one.status));
+	cr_expect_eq(two.status, IBV_WC_SUCCESS, "%s", ibv_wc_status_str(two.status));
+	cr_expect_eq(one.wr_id + two.wr_id, 1 + 2);
+	cr_expect_eq(one.qp_num, s->qp->qp_num);
+	cr_expect_eq(two.qp_num, s->qp->qp_num);
+}
+
+static void talk_to_self(struct side *s)
+{
+	listen_to(s); /* before it knows whom it will hear */
+	meet(s, s);
+	cr_assert_eq(say(s, "hello", IBV_SEND_SIGNALED), 0);
+	told_of_both(s);
+	memcpy(s->buf, "written", 8);
+	cr_assert_eq(write_self(s, IBV_WR_RDMA_WRITE), 0);
+	cr_expect_eq(next(s).status, IBV_WC_SUCCESS);
+	cr_expect_str_eq(s->buf + 128, "written");
+	memcpy(s->buf + 128, "is read", 8);
+	cr_assert_eq(write_self(s, IBV_WR_RDMA_READ), 0);
+	cr_expect_eq(next(s).status, IBV_WC_SUCCESS);
+	cr_expect_str_eq(s->buf, "is read");
+}
+
+VT_TEST(verbs_oob, a_queue_pair_is_its_own_peer)
+{
+	struct side s;
+
+	up(&s);
+	cr_assert_eq(ibv_dereg_mr(s.mr), 0);
+	s.mr = ibv_reg_mr(s.pd, s.buf, sizeof s.buf,
+			  IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE |
+				  IBV_ACCESS_REMOTE_READ);
+	cr_assert_not_null(s.mr);
+	talk_to_self(&s);
+	/* what is posted comes back when it fails ... */
+	listen_to(&s);
+	cr_assert_eq(to(s.qp, IBV_QPS_ERR), 0);
+	cr_expect_eq(next(&s).status, IBV_WC_WR_FLUSH_ERR);
+	cr_assert_eq(say(&s, "late", IBV_SEND_SIGNALED), 0);
+	cr_expect_eq(next(&s).status, IBV_WC_WR_FLUSH_ERR);
+	/* ... and it begins anew */
+	cr_assert_eq(to(s.qp, IBV_QPS_RESET), 0);
+	{
+		struct ibv_qp_attr attr = { .qp_state = IBV_QPS_INIT, .port_num = 1 };
+
+		cr_assert_eq(ibv_modify_qp(s.qp, &attr, IBV_QP_STATE | IBV_QP_PORT), 0);
+	}
+	talk_to_self(&s);
+	down(&s);
+}
+
+/* What it may not touch ends it, on both of its ends. */
+VT_TEST(verbs_oob, a_queue_pair_that_is_its_own_peer_fails)
+{
+	struct side s;
+
+	up(&s);
+	listen_to(&s);
+	meet(&s, &s);
+	cr_assert_eq(write_self(&s, IBV_WR_RDMA_READ), 0); /* no right to */
+	cr_expect_neq(next(&s).status, IBV_WC_SUCCESS);
+	cr_expect_eq(next(&s).status, IBV_WC_WR_FLUSH_ERR, "the receive");
+	down(&s);
 }

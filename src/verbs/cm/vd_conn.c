@@ -291,6 +291,8 @@ static void established(struct vd_qp *qp, const struct ddps_event *ev)
 {
 	struct rdma_conn_param conn;
 
+	if (qp->tx && ev->ep != qp->tx)
+		return; /* of the two ends of one that is its own peer this one does not send */
 	pthread_mutex_lock(&qp->lock);
 	vd_oob_flush(qp);
 	qp->phase = VD_QP_UP;

@@ -4,7 +4,8 @@
  * own and call ibv_modify_qp.  The GID is the host's address.  The number leads to a listener: its
  * low 16 bits are the port, the high 8 say which of the queue pairs that share it.  Of two, the one
  * whose (GID, number) is lower connects; its private data names both.  No call waits for the other
- * side, which may not know this one's number yet: requests to send are kept until then.
+ * side, which may not know this one's number yet: requests to send are kept until then.  One that is
+ * its own peer has a second endpoint, which it sends through.
  */
 #include "verbs/cm/vd_oob.h"
 #include <arpa/inet.h>
@@ -256,7 +257,7 @@ void vd_oob_flush(struct vd_qp *qp)
 		return;
 	o->end = &o->early;
 	if (err) /* it would have been refused when it was posted */
-		ddps_abort(qp->ep);
+		ddps_abort(vd_tx(qp));
 }
 
 /* ---- receives after the peer has left ---- */
@@ -340,7 +341,7 @@ static int dial(struct vd_qp *qp, const union ibv_gid *to)
 	param.private_data = hello;
 	param.private_data_len = sizeof hello;
 	vd_uri(&process_of(qp)->cfg, (struct sockaddr *)&a4, uri, sizeof uri);
-	return vd_errno(ddps_connect(qp->ep, uri, &param));
+	return vd_errno(ddps_connect(vd_tx(qp), uri, &param));
 }
 
 /* Both sides are ready, or it is not the peer that was expected.  The lock is held. */
@@ -418,21 +419,26 @@ static int get_ready(struct vd_qp *qp, const struct ibv_qp_attr *attr, int mask)
 {
 	const union ibv_gid *gid = &attr->ah_attr.grh.dgid;
 	struct vd_oob *o = qp->oob;
-	int d;
+	int d, err = 0;
 
 	if (!(mask & IBV_QP_AV) || !(mask & IBV_QP_DEST_QPN) || attr->dest_qp_num > VD_QPN_MASK)
 		return EINVAL;
 	o->dest = attr->dest_qp_num;
 	d = order(o, qp->qp.qp_base.qp_num, gid);
-	if (!attr->ah_attr.is_global || !is_ipv4(gid) || !d)
-		return EOPNOTSUPP; /* without a GID there is no address; nor is a QP its own peer */
+	if (!attr->ah_attr.is_global || !is_ipv4(gid))
+		return EOPNOTSUPP; /* without a GID there is no address */
+	if (!d)			   /* its own peer: both connects and accepts */
+		err = vd_qp_double(qp);
+	if (err)
+		return err;
 	o->ird = mask & IBV_QP_MAX_DEST_RD_ATOMIC ? attr->max_dest_rd_atomic : VD_IRD;
 	o->known = true;
 	o->active = d < 0;
 	ddps_ep_hush(qp->ep, DDPS_HUSH_RECVS); /* see vd_oob_hold */
 	qp->qp.qp_base.state = IBV_QPS_RTR;
-	d = o->active ? dial(qp, gid) : 0;
-	return d ? d : answer(qp);
+	if (o->active || qp->tx)
+		err = dial(qp, gid);
+	return err ? err : answer(qp);
 }
 
 bool vd_oob_known(const struct vd_qp *qp)

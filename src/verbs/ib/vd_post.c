@@ -169,11 +169,11 @@ static bool is_placed(const struct vd_qp *qp, enum ddps_op op)
 /* Where no Read can go, as where both sides have agreed on none, it completes as on iWARP. */
 static int post(struct vd_qp *qp, struct ddps_send_wr *to)
 {
-	int err = ddps_post_send(qp->ep, to);
+	int err = ddps_post_send(vd_tx(qp), to);
 
 	if (to->flags & DDPS_WR_PLACED && (err == DDPS_E_LIMIT || err == DDPS_E_STATE)) {
 		to->flags &= ~DDPS_WR_PLACED;
-		err = ddps_post_send(qp->ep, to);
+		err = ddps_post_send(vd_tx(qp), to);
 	}
 	return err;
 }

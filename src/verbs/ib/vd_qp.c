@@ -35,10 +35,11 @@ static int make_inline(struct vd_qp *qp, struct ddps_pd *pd)
 	return ddps_mr_reg(pd, qp->inl, len, 0, NULL, &qp->inl_mr);
 }
 
-static int make_ep(struct vd_qp *qp, struct ddps_ctx *ctx, struct ddps_pd *pd)
+static int make_ep(struct vd_qp *qp, struct ddps_ep **ep)
 {
 	const struct ibv_qp_init_attr *in = &qp->init;
-	struct vd_process *p = vd_of(qp->qp.qp_base.context, struct vd_context, v.context)->p;
+	struct vd_process *p = vd_process_of(qp->qp.qp_base.context);
+	struct ddps_pd *pd = vd_of(qp->qp.qp_base.pd, struct vd_pd, pd)->d;
 	struct ddps_ep_attr attr;
 	int err;
 
@@ -59,14 +60,20 @@ static int make_ep(struct vd_qp *qp, struct ddps_ctx *ctx, struct ddps_pd *pd)
 		attr.srq = vd_of(in->srq, struct vd_srq, srq)->d;
 		attr.srq_share = vd_of(in->srq, struct vd_srq, srq)->attr.max_wr;
 	}
-	err = ddps_ep_new(ctx, &attr, &qp->ep);
+	err = ddps_ep_new(p->ctx, &attr, ep);
 	pthread_mutex_unlock(&p->shared_lock);
 	return err;
+}
+
+int vd_qp_double(struct vd_qp *qp)
+{
+	return vd_errno(make_ep(qp, &qp->tx));
 }
 
 static void unmake(struct vd_qp *qp)
 {
 	ddps_ep_free(qp->ep);
+	ddps_ep_free(qp->tx);
 	ddps_mr_dereg(qp->inl_mr);
 	vd_pd_free(qp->qp.qp_base.pd, qp->inl, qp->inl_own);
 	vd_wr_fini(qp);
@@ -119,8 +126,7 @@ struct vd_qp *vd_qp_new(struct ibv_context *ctx, struct ibv_pd *ibpd, struct ibv
 					  .qp_type = attr->qp_type };
 	err = make_inline(qp, vd_of(ibpd, struct vd_pd, pd)->d);
 	if (!err)
-		err = make_ep(qp, vd_of(ctx, struct vd_context, v.context)->p->ctx,
-			      vd_of(ibpd, struct vd_pd, pd)->d);
+		err = make_ep(qp, &qp->ep);
 	if (err) {
 		unmake(qp);
 		errno = vd_errno(err);
@@ -230,13 +236,16 @@ VD_API int ibv_destroy_qp(struct ibv_qp *ibqp)
 	/* A program that has acknowledged all events may not count on another one: Gloo does not. */
 	if (qp->ep)
 		ddps_ep_hush(qp->ep, DDPS_HUSH_SENDS | DDPS_HUSH_RECVS);
+	if (qp->tx)
+		ddps_ep_hush(qp->tx, DDPS_HUSH_SENDS | DDPS_HUSH_RECVS);
 	if (qp->oob && qp->phase == VD_QP_UP)
 		vd_qp_close(qp); /* nobody else would: such programs have no call for it */
 	await_end(p, qp);
 	if (qp->id)
 		vd_held_release(p, qp->id);
 	ddps_ep_free(qp->ep); /* nothing is told of it from here on */
-	qp->ep = NULL;
+	ddps_ep_free(qp->tx);
+	qp->ep = qp->tx = NULL;
 	vd_await_polls(ibqp->send_cq);
 	if (ibqp->recv_cq != ibqp->send_cq)
 		vd_await_polls(ibqp->recv_cq);
@@ -265,6 +274,10 @@ void vd_qp_ended(struct vd_qp *qp)
 	qp->phase = VD_QP_ERROR;
 	qp->qp.qp_base.state = IBV_QPS_ERR;
 	pthread_mutex_unlock(&qp->lock);
+	if (qp->tx) { /* where one end of it is gone, so is the other */
+		ddps_abort(qp->ep);
+		ddps_abort(qp->tx);
+	}
 	/* It takes no receive of the shared queue any more, and has completed what it took. */
 	if (qp->init.srq && !again)
 		vd_async_post(qp->qp.qp_base.context, IBV_EVENT_QP_LAST_WQE_REACHED,
@@ -274,7 +287,7 @@ void vd_qp_ended(struct vd_qp *qp)
 
 int vd_qp_close(struct vd_qp *qp)
 {
-	int err = ddps_disconnect(qp->ep);
+	int err = ddps_disconnect(vd_tx(qp));
 
 	if (!err)
 		qp->closing = true;
@@ -340,14 +353,15 @@ static int reset(struct vd_qp *qp)
 
 	if (qp->phase != VD_QP_IDLE || vd_oob_known(qp)) {
 		pthread_mutex_lock(&qp->lock);
-		err = make_ep(qp, vd_of(ibqp->context, struct vd_context, v.context)->p->ctx,
-			      vd_of(ibqp->pd, struct vd_pd, pd)->d);
+		err = make_ep(qp, &qp->ep);
 		if (err)
 			qp->ep = old;
 		pthread_mutex_unlock(&qp->lock);
 		if (err)
 			return vd_errno(err);
 		ddps_ep_free(old);
+		ddps_ep_free(qp->tx);
+		qp->tx = NULL;
 		vd_await_polls(ibqp->send_cq);
 		if (ibqp->recv_cq != ibqp->send_cq)
 			vd_await_polls(ibqp->recv_cq);
