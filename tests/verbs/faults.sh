@@ -1,11 +1,13 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-2-Clause
 # The example of docs/faults.md: rstream ends by itself without the rule and does not with it.  And
-# programs that handle what befalls them end in time.  One line a case.
+# programs that handle what befalls them end in time.  And what the tests of rules reach is all there
+# is.  One line a case.
 # usage: faults.sh BUILD
 set -u
 # shellcheck source=tests/verbs/lib.sh
 . "$(dirname "$0")/lib.sh"
+here=$(cd "$(dirname "$0")" && pwd)
 cd "$work" || exit 1
 result() { # STATUS NAME
 	if [ "$1" = 0 ]; then echo "ok $2"; else echo "not ok $2" && : >"$work/failed"; fi
@@ -48,4 +50,16 @@ for rule in 'on completion opcode send nth 3: status RETRY_EXC_ERR' 'on rdma_con
 	[ "$client" != 0 ] && [ "$client" != 124 ] && grep -q 'line 1' trace
 	result $? "rping ends: $rule"
 done
+# Each value that the installed headers know has a test of its own name.
+reached() { # ENUM HEADER PREFIX
+	local all got
+	all=$(sed -n "/^enum $1 {/,/^};/p" "$2" | grep -oE "\b$3[A-Z0-9_]+" | sort)
+	got=$(grep -ohE "^(Test\(verbs_fault_[a-z]+, |[A-Z]+\()$3[A-Z0-9_]+" "$here"/verbs_fault*_test.c |
+		grep -oE "$3[A-Z0-9_]+\$" | sort)
+	[ -n "$all" ] && [ -z "$(comm -23 <(echo "$all") <(echo "$got"))" ]
+	result $? "$1: each of its $(wc -l <<<"$all") values has a test"
+}
+reached ibv_wc_status /usr/include/infiniband/verbs.h IBV_WC_
+reached ibv_event_type /usr/include/infiniband/verbs.h IBV_EVENT_
+reached rdma_cm_event_type /usr/include/rdma/rdma_cma.h RDMA_CM_EVENT_
 [ ! -e "$work/failed" ]
