@@ -107,6 +107,7 @@ struct vd_process {
 	sem_t told;		  /* ... and has */
 	struct ddps_capture *capture;
 	struct ddps_watch *watch; /* or NULL */
+	sem_t unwatched;	  /* it has been closed */
 	/* What identifiers of rdma_cm share, made on first use. */
 	pthread_mutex_t shared_lock;
 	struct ibv_context *shared[VD_DEVICES]; /* for each device */

@@ -197,6 +197,7 @@ static struct vd_process *start(void)
 	pthread_cond_init(&p->acked, NULL);
 	pthread_cond_init(&p->ended, NULL);
 	sem_init(&p->told, 0, 0);
+	sem_init(&p->unwatched, 0, 0);
 	p->tell_fd = eventfd(0, EFD_CLOEXEC);
 	if (p->tell_fd < 0) {
 		free(p);
@@ -247,6 +248,29 @@ struct vd_process *vd_process(void)
 	return p;
 }
 
+/* Whatever it is, it is done soon or never.  Return: 0 or errno. */
+static int await(sem_t *done)
+{
+	struct timespec until;
+	int err;
+
+	clock_gettime(CLOCK_MONOTONIC, &until);
+	until.tv_sec += TELL_SECONDS;
+	do
+		err = sem_clockwait(done, CLOCK_MONOTONIC, &until) ? errno : 0;
+	while (err == EINTR);
+	return err;
+}
+
+static void *close_watch(void *arg)
+{
+	struct vd_process *p = arg;
+
+	ddps_watch_close(p->watch);
+	sem_post(&p->unwatched);
+	return NULL;
+}
+
 /*
  * A signal handler may have called exit() in the midst of a call of the library, whose lock is held
  * then for good.  So another thread takes it, and is not waited for without end.
@@ -254,18 +278,11 @@ struct vd_process *vd_process(void)
 static void await_stats(struct vd_process *p)
 {
 	static const char none[] = "ddpsess: no counters: exit() came in the midst of a call\n";
-	struct timespec until;
 	uint64_t one = 1;
-	int err;
 
-	clock_gettime(CLOCK_MONOTONIC, &until);
-	until.tv_sec += TELL_SECONDS;
 	if (write(p->tell_fd, &one, sizeof one) < 0)
 		return;
-	do
-		err = sem_clockwait(&p->told, CLOCK_MONOTONIC, &until) ? errno : 0;
-	while (err == EINTR);
-	if (err && write(STDERR_FILENO, none, sizeof none - 1) < 0)
+	if (await(&p->told) && write(STDERR_FILENO, none, sizeof none - 1) < 0)
 		return;
 }
 
@@ -274,8 +291,8 @@ __attribute__((destructor)) static void finish(void)
 {
 	if (!global.p || global.pid != getpid())
 		return;
-	ddps_watch_close(global.p->watch);
-	global.p->watch = NULL;
+	if (global.p->watch && !vd_thread(close_watch, global.p))
+		await(&global.p->unwatched); /* see await_stats */
 	if (!strcmp(global.cfg.transport, "sctp"))
 		ddps_ctx_settle(global.p->ctx, SETTLE_MS);
 	else

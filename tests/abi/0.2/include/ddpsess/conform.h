@@ -67,9 +67,10 @@ struct ddps_conform_options {
 	uint32_t target;     /* with a URI: enum ddps_conform_role */
 	const char *command; /* initiator: run by sh for each case; $DDPS_URI is where to connect */
 	const char *pattern; /* cases whose name matches, as for file names; NULL: all */
-	const char *profile; /* "siw", "usrsctp", or a file of "CASE WHAT IT DOES" lines; NULL: none */
-	uint32_t wait_ms;    /* the longest wait for the target; at least 1 */
-	uint32_t pause_ms;   /* behind each MPA Reply, for targets that overlook what follows */
+	const char
+		*profile; /* "siw", "usrsctp", or a file of "CASE WHAT IT DOES" lines; NULL: none */
+	uint32_t wait_ms; /* the longest wait for the target; at least 1 */
+	uint32_t pause_ms; /* behind each MPA Reply, for targets that overlook what follows */
 };
 
 /** ddps_conform_options_init_sized - ddps_conform_options_init() for languages that cannot call it.
