@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* With musl: what archives that were made for glibc ask for beside ISO C, and ISA-L's CRC32c. */
+/* ISA-L's CRC32c where it is not packaged; with musl, what archives made for glibc ask for too. */
 #include <stdarg.h>
 #include <stdio.h>
 

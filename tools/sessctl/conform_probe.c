@@ -124,15 +124,16 @@ static const struct {
 	const char *name, *text;
 	bool mpa; /* has no meaning over SCTP */
 } features[FEATURES] = {
-	[F_PLAIN] = { "plain", "set-up without IRD and ORD" },
-	[F_ENHANCED] = { "enhanced", "enhanced set-up (RFC 6581)" },
-	[F_ULP] = { "ulp", "IRD and ORD left to the applications" },
-	[F_P2P_SEND] = { "p2p-send", "peer-to-peer, ready-to-receive by Send" },
-	[F_P2P_WRITE] = { "p2p-write", "peer-to-peer, ready-to-receive by RDMA Write" },
-	[F_P2P_READ] = { "p2p-read", "peer-to-peer, ready-to-receive by RDMA Read" },
+	[F_PLAIN] = { "plain", "set-up without IRD and ORD", .mpa = false },
+	[F_ENHANCED] = { "enhanced", "enhanced set-up (RFC 6581)", .mpa = false },
+	[F_ULP] = { "ulp", "IRD and ORD left to the applications", .mpa = false },
+	[F_P2P_SEND] = { "p2p-send", "peer-to-peer, ready-to-receive by Send", .mpa = false },
+	[F_P2P_WRITE] = { "p2p-write", "peer-to-peer, ready-to-receive by RDMA Write",
+			  .mpa = false },
+	[F_P2P_READ] = { "p2p-read", "peer-to-peer, ready-to-receive by RDMA Read", .mpa = false },
 	[F_NO_CRC] = { "no-crc", "goes without CRC if asked", .mpa = true },
 	[F_MARKERS] = { "markers", "sends markers if asked", .mpa = true },
-	[F_PD] = { "private-data", "private data of 508 octets" },
+	[F_PD] = { "private-data", "private data of 508 octets", .mpa = false },
 };
 
 static const uint8_t zeros[DDPS_PD_MAX_ENHANCED];

@@ -23,7 +23,7 @@ struct ddps_tab {
 /* For up to @n entries.  Return: whether there was memory. */
 static inline _Bool ddps_tab_new(struct ddps_tab *t, unsigned n)
 {
-	uint64_t rows = 1;
+	size_t rows = 1;
 
 	while (rows < n)
 		rows *= 2;
