@@ -93,10 +93,13 @@ int ddps_err_from_errno(int sys_errno)
 
 void ddps_error_keep(struct ddps_kept_error *k, const struct ddps_error *e)
 {
-	bool more = e->code || e->text[0] || e->peer[0];
+	bool more = e->code || e->has_triple || e->text[0] || e->peer[0];
 
 	ddps_error_drop(k);
 	k->code = e->code;
+	k->has_triple = e->has_triple;
+	k->by_peer = e->by_peer;
+	k->triple = e->triple;
 	k->all = more ? malloc(sizeof *k->all) : NULL;
 	if (k->all)
 		*k->all = *e;
@@ -104,12 +107,17 @@ void ddps_error_keep(struct ddps_kept_error *k, const struct ddps_error *e)
 
 struct ddps_error ddps_error_kept(const struct ddps_kept_error *k)
 {
+	struct ddps_error e = { .code = 0 };
+
 	if (k->all)
 		return *k->all;
-	if (!k->code)
-		return (struct ddps_error){ .code = 0 };
-	return ddps_error_make(k->code, 0, "%s (no memory for the details)",
-			       ddps_strerror(k->code));
+	if (k->code)
+		e = ddps_error_make(k->code, 0, "%s (no memory for the details)",
+				    ddps_strerror(k->code));
+	e.has_triple = k->has_triple;
+	e.by_peer = k->by_peer;
+	e.triple = k->triple;
+	return e;
 }
 
 void ddps_error_drop(struct ddps_kept_error *k)

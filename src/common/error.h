@@ -14,10 +14,12 @@ struct ddps_error ddps_error_triple(int code, struct ddps_triple t, const char *
 /* One that will be told later: what lives long has it in 16 octets until there is one. */
 struct ddps_kept_error {
 	int code;
-	struct ddps_error *all; /* NULL: there is the code, and no more */
+	bool has_triple : 1, by_peer : 1;
+	struct ddps_triple triple;
+	struct ddps_error *all; /* NULL: there is no more than the above */
 };
 
-/* Keep @e instead of what was kept before; without memory for more, its code. */
+/* Keep @e instead of what was kept before; without memory, what a program decides by. */
 void ddps_error_keep(struct ddps_kept_error *k, const struct ddps_error *e);
 struct ddps_error ddps_error_kept(const struct ddps_kept_error *k);
 void ddps_error_drop(struct ddps_kept_error *k);

@@ -4,6 +4,7 @@
 #include "common/term_codes.h"
 #include <criterion/criterion.h>
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 Test(error, every_code_has_its_own_text)
@@ -116,5 +117,24 @@ Test(error, one_is_kept_until_it_is_told)
 	e = (struct ddps_error){ .code = 0 };
 	ddps_error_keep(&k, &e);
 	cr_expect_null(k.all, "nothing to say needs no memory");
+	ddps_error_drop(&k);
+}
+
+/* As when there was no memory: a program still decides by the Terminate's code. */
+Test(error, what_is_kept_without_memory_has_its_codes)
+{
+	struct ddps_triple t = { 0, 1, 3 };
+	struct ddps_error e = ddps_error_triple(DDPS_E_TERMINATED, t, "%s", "a sentence");
+	struct ddps_kept_error k = { 0 };
+
+	e.by_peer = true;
+	ddps_error_keep(&k, &e);
+	free(k.all);
+	k.all = NULL;
+	e = ddps_error_kept(&k);
+	cr_expect_eq(e.code, DDPS_E_TERMINATED);
+	cr_expect(e.has_triple && e.by_peer);
+	cr_expect(e.triple.layer == 0 && e.triple.etype == 1 && e.triple.code == 3);
+	cr_expect(strstr(e.text, "no memory"), "%s", e.text);
 	ddps_error_drop(&k);
 }
