@@ -9,7 +9,7 @@ lab=$top/tests/interop
 
 profile_in_page() {
 	"$lab/profile-table.sh" "$SESSCTL" >table || return
-	sed -n '/^| case | rule |/,/^$/p' "$page" | sed '/^$/d' >shown
+	sed -n '/^| case | rule | what siw does |/,/^$/p' "$page" | sed '/^$/d' >shown
 	why="$(diff table shown | grep -m 1 '^[<>]') (tests/interop/profile-table.sh makes the table)"
 	[ "$(wc -l <table)" -gt 10 ] && cmp -s table shown || return
 	why="without rule or evidence: $(grep '| ? |' table)"
@@ -24,6 +24,16 @@ profile_known() {
 	cut -f 1 "$lab/siw-seen.tsv" >evidence
 	why="names: $(diff names evidence | grep -m 1 '^[<>]')"
 	cmp -s names evidence
+}
+
+# What make conform-usrsctp holds is what the page tells.
+usrsctp_in_page() {
+	sed -nE 's/^\t"(.*)";?$/\1/p' "$top/src/conform/profile/conform_usrsctp.h" | tr -d '\n' |
+		sed 's/\\n/\n/g' | sed 's/ /\t/' >known
+	sed -n '/^| case | rule | what usrsctp does |/,/^$/p' "$page" |
+		sed -nE 's/^\| `([a-z0-9-]+)` \| [^|]* \| ([^|]*) \|.*/\1\t\2/p' >shown_usrsctp
+	why="$(diff known shown_usrsctp | grep -m 1 '^[<>]')"
+	[ "$(wc -l <known)" -gt 30 ] && cmp -s known shown_usrsctp
 }
 
 # Between backquotes in the page: a case, or a pattern of cases.
@@ -57,5 +67,6 @@ counts_in_page() {
 test_case "docs/interop.md says how many cases there are" counts_in_page
 test_case "docs/interop.md has siw's profile" profile_in_page
 test_case "siw's profile and its evidence name the same cases" profile_known
+test_case "docs/interop.md has usrsctp's profile" usrsctp_in_page
 test_case "docs/interop.md has every interop case" cases_in_page
 finish
