@@ -46,7 +46,7 @@ static bool hold(struct ed_cq *c, const struct ibv_wc *wc, uint64_t due, bool sw
 	if (!h)
 		return false;
 	h->wc = *wc;
-	h->stamp = vd_of(c->cq, struct vd_cq, cq)->stamp;
+	h->stamp = __atomic_load_n(&vd_of(c->cq, struct vd_cq, cq)->stamp, __ATOMIC_RELAXED);
 	h->due = due;
 	h->swap = swap;
 	*c->end = h;
@@ -86,7 +86,8 @@ static int take_ready(struct ed_cq *c, int n, struct ibv_wc *wc)
 			continue;
 		}
 		wc[got] = h->wc;
-		vd_of(c->cq, struct vd_cq, cq)->stamp = h->stamp;
+		__atomic_store_n(&vd_of(c->cq, struct vd_cq, cq)->stamp, h->stamp,
+				 __ATOMIC_RELAXED);
 		seen(&wc[got++]);
 		take_off(c, h);
 		h = c->first; /* what was behind it may be ready */

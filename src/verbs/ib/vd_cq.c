@@ -299,7 +299,9 @@ static int poll_cq(struct vd_cq *cq, int n, struct ibv_wc *wc)
 			return -1;
 		for (int i = 0; i < k; i++)
 			if (!is_held(&got[i])) {
-				cq->stamp = got[i].time_ns;
+				if (cq->stamped) /* several threads may poll */
+					__atomic_store_n(&cq->stamp, got[i].time_ns,
+							 __ATOMIC_RELAXED);
 				translate(&wc[all++], &got[i]);
 			}
 		if (k < max)

@@ -57,12 +57,13 @@ uint64_t vd_clock_ns(clockid_t clock)
 
 static uint64_t read_completion_ts(struct ibv_cq_ex *ex)
 {
-	return cq_of(ex)->stamp;
+	return __atomic_load_n(&cq_of(ex)->stamp, __ATOMIC_RELAXED);
 }
 
 static uint64_t read_completion_wallclock_ns(struct ibv_cq_ex *ex)
 {
-	uint64_t age = vd_clock_ns(CLOCK_MONOTONIC) - cq_of(ex)->stamp;
+	uint64_t age =
+		vd_clock_ns(CLOCK_MONOTONIC) - __atomic_load_n(&cq_of(ex)->stamp, __ATOMIC_RELAXED);
 
 	return vd_clock_ns(CLOCK_REALTIME) - age;
 }
