@@ -6,6 +6,7 @@
 export DDPSESS_RETRY_MS=15000
 failed=0
 pids=()
+options=()
 
 stop_all() { # those that were started, and nobody else
 	local p
@@ -55,11 +56,12 @@ until_true() {
 	return 1
 }
 
-# on WIRE COMMAND...: over the drop-in on that wire; "plain": without it, on the program's own TCP
+# on WIRE COMMAND...: over the drop-in on that wire; "plain": without it, on the program's own TCP.
+# The options of sessctl run are $options.
 on() {
 	if [ "$1" = plain ]; then
 		timeout -k 5 "${patience:-120}" "${@:2}"
 	else
-		timeout -k 5 "${patience:-120}" "$sessctl" run --transport "$1" -- "${@:2}"
+		timeout -k 5 "${patience:-120}" "$sessctl" run --transport "$1" "${options[@]}" -- "${@:2}"
 	fi
 }
