@@ -269,7 +269,7 @@ Test(mpa_tx, many_fpdus_in_one_batch)
 	static const struct {
 		size_t len;
 		int fit;
-	} row[] = { { 1000, 64 }, { 1018, 64 }, { 1034, 64 }, { 1038, 63 }, { 1442, 46 } };
+	} row[] = { { 1000, 96 }, { 1338, 96 }, { 1350, 96 }, { 1354, 95 }, { 1442, 90 } };
 	uint8_t *octets = mpa_pattern(2000, 2);
 
 	for (size_t k = 0; k < sizeof row / sizeof row[0]; k++) {
