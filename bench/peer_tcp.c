@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The limit: plain TCP with the socket options of the stack (TCP_NODELAY), and nothing else.
- * bw: blocking writes of a size, read into a buffer of that size; ping: polled round trips;
- * setup: connect, accept and one round trip, again and again.
+ * bw: writes of a size, read into a buffer of that size; both sides block, wait by epoll (bw-epoll)
+ * or try without a pause (bw-polled).  ping: polled round trips; setup: connect, accept and one
+ * round trip, again and again.
  */
 #include "peer.h"
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/tcp.h>
 #include <signal.h>
+#include <sys/epoll.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 
@@ -98,11 +100,68 @@ static void measure_setups(const struct sockaddr_in *to, const struct peer_args 
 	peer_report_median(a, &m, peer_now() - begin, peer_cpu() - cpu);
 }
 
+/* ---- bandwidth, in one of three ways ---- */
+
+struct way {
+	int fd, epfd; /* epfd -1: no epoll */
+	int flags;    /* of recv and send */
+};
+
+static struct way way_of(const struct peer_args *a, int fd, uint32_t events)
+{
+	struct epoll_event ev = { .events = events };
+	struct way w = { .fd = fd, .epfd = -1 };
+
+	if (strcmp(a->mode, "bw"))
+		w.flags = MSG_DONTWAIT;
+	if (!strcmp(a->mode, "bw-epoll")) {
+		w.epfd = epoll_create1(0);
+		if (w.epfd < 0 || epoll_ctl(w.epfd, EPOLL_CTL_ADD, fd, &ev))
+			peer_die("epoll");
+	}
+	return w;
+}
+
+/* After a call that failed: whether it is to be made again, which may be later. */
+static int again(const struct way *w)
+{
+	struct epoll_event ev;
+
+	if (errno != EAGAIN)
+		return 0;
+	return w->epfd < 0 || epoll_wait(w->epfd, &ev, 1, -1) == 1;
+}
+
+static void write_by(const struct way *w, const uint8_t *p, size_t n)
+{
+	while (n) {
+		ssize_t k = send(w->fd, p, n, MSG_NOSIGNAL | w->flags);
+
+		if (k < 0 && !again(w))
+			peer_die("send");
+		if (k > 0) {
+			p += k;
+			n -= (size_t)k;
+		}
+	}
+}
+
+static void read_to_end(const struct way *w, uint8_t *mem, size_t n)
+{
+	ssize_t k;
+
+	do
+		k = recv(w->fd, mem, n, w->flags);
+	while (k > 0 || (k < 0 && again(w)));
+	if (k < 0)
+		peer_die("recv");
+}
+
 static void serve(int listener, const struct peer_args *a)
 {
 	int fd = accept(listener, NULL, NULL);
 	uint8_t *mem = peer_memory(a->size);
-	ssize_t n;
+	struct way w;
 
 	if (fd < 0)
 		peer_die("accept");
@@ -112,10 +171,8 @@ static void serve(int listener, const struct peer_args *a)
 			write_all(fd, mem, a->size);
 		return;
 	}
-	while ((n = recv(fd, mem, a->size, 0)) > 0)
-		;
-	if (n < 0)
-		peer_die("recv");
+	w = way_of(a, fd, EPOLLIN);
+	read_to_end(&w, mem, a->size);
 	write_all(fd, mem, 1); /* everything has come */
 }
 
@@ -139,12 +196,13 @@ static void measure_pings(int fd, const struct peer_args *a)
 
 static void measure(int fd, const struct peer_args *a, pid_t child)
 {
+	const struct way w = way_of(a, fd, EPOLLOUT);
 	uint8_t *mem = peer_memory(a->size);
 	double begin = peer_now(), end;
 	uint64_t ops = 0;
 
 	do {
-		write_all(fd, mem, a->size);
+		write_by(&w, mem, a->size);
 		ops++;
 	} while (peer_now() - begin < a->seconds);
 	shutdown(fd, SHUT_WR);
@@ -188,7 +246,7 @@ static int connect_to(const struct sockaddr_in *sa)
 
 int main(int argc, char **argv)
 {
-	struct peer_args a = peer_parse(argc, argv, "bw|ping|setup");
+	struct peer_args a = peer_parse(argc, argv, "bw|bw-epoll|bw-polled|ping|setup");
 	struct sockaddr_in sa;
 	int home = open("/proc/self/ns/net", O_RDONLY), listener = new_listener(&sa), fd;
 	pid_t child = fork();

@@ -60,10 +60,26 @@ short() { # pair ...
 	"$@"
 }
 
+# Both figures of each run: octets a second, and octets for each second of processor time of both
+# sides.  both CASE PEER TARGET TARGET_CPU OP SIZE OPTION...: against $strongest
+both() {
+	local a b i case=$1 peer=$2 target=$3 target_cpu=$4
+	shift 4
+	for ((i = 0; i < rounds; i++)); do
+		read -ra a <<<"$(perf_both "$1" "$2" 16 "${@:3}")"
+		read -ra b <<<"$(strongest_both)"
+		sample "$case" "$peer" "$target" B/s "${a[0]:-}" "${b[0]:-}"
+		sample "$case, CPU" "$peer" "$target_cpu" B/cpu "${a[1]:-}" "${b[1]:-}"
+	done
+	echo "  $case / $peer" >&2
+}
+
 MB=1048576
 bw=bytes_per_second
 rate=ops_per_second
 tcp="program peer_tcp $bw bw $MB"
+# shellcheck disable=SC2034 # samples.bash uses it
+strongest= # way and size of the plain program that moves most today: see find_strongest
 fi="program peer_fi $bw"
 native='sctp://127.0.0.1:0?encap=0'
 
@@ -124,7 +140,27 @@ path_1500() {
 		"program peer_gso $bw bw 1472" peer_gso
 	pair "write 64K, 1500, CPU" "plain tcp" 0.4 B/cpu "perf_cpu write 65536 16" \
 		"program peer_tcp bytes_per_cpu_second bw 65536"
+	against_strongest ", 1500" 0.9 0.85 0.91 0.77
+}
+
+# Against whatever plain program is the fastest one of the day.  The CPU of Reads has no target: who
+# waits for them polls.
+against_strongest() { # SUFFIX OFF ON OFF_CPU ON_CPU: suffix of the cases, targets
+	# shellcheck disable=SC2034 # samples.bash uses it
+	local rounds=$((rounds < 5 ? rounds : 5)) seconds=0.5 name
+	listen tcp://127.0.0.1:0 --crc off
+	find_strongest
+	name=$(strongest_name)
+	both "write 1M$1, crc off" "$name" "$2" "$4" write "$MB" --crc off
+	both "read 1M$1, crc off" "$name" "$2" 0 read "$MB" --crc off
+	listen tcp://127.0.0.1:0
+	both "write 1M$1, crc on" "$name" "$3" "$5" write "$MB"
+	both "read 1M$1, crc on" "$name" "$3" 0 read "$MB"
 	stop
+}
+
+strongest_cases() {
+	against_strongest "" 1 0.9 0 0
 }
 
 # Sessions on one association, associations; the best of a round is what one of them made.
@@ -225,6 +261,7 @@ fi
 ahead || echo "  beside what else runs here: it may not go ahead of it" >&2
 : >"$samples"
 tcp_cases
+strongest_cases
 sctp_cases
 if unshare -rn true 2>/dev/null; then
 	# shellcheck disable=SC2016 # the inner shell expands them
@@ -233,6 +270,7 @@ if unshare -rn true 2>/dev/null; then
 		"$here/run.sh" "$build" "$out"
 else
 	missing "write 64K, sctp, 1500" "usrsctp" 9.6 B/s "no network namespace (unshare -rn)"
+	missing "write 1M, 1500, crc off" "plain tcp" 0.9 B/s "no network namespace (unshare -rn)"
 fi
 many_cases
 many_sctp

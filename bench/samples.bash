@@ -72,6 +72,11 @@ perf() { # MEMBER OP SIZE DEPTH OPTION...
 
 # Octets for each second of processor time of both sides together
 perf_cpu() { # OP SIZE DEPTH OPTION...
+	perf_both "$@" | awk '{ print $2 }'
+}
+
+# Octets a second, and that
+perf_both() { # OP SIZE DEPTH OPTION...
 	local before after op=$1 size=$2 depth=$3
 	shift 3
 	before=$(ran "$listener")
@@ -79,7 +84,8 @@ perf_cpu() { # OP SIZE DEPTH OPTION...
 		--depth "$depth" --seconds "$seconds" "$@" "$uri" 2>/dev/null >"$work/perf"
 	after=$(ran "$listener")
 	jq -r --argjson peer "$((after - before))" 'select(.event == "perf") |
-		.bytes_per_second * .seconds / (.cpu_seconds.local + $peer / 1e9)' "$work/perf"
+		"\(.bytes_per_second) \(.bytes_per_second * .seconds / (.cpu_seconds.local + $peer / 1e9))"' \
+		"$work/perf"
 }
 
 # Nanoseconds that all threads of a process have run
@@ -114,6 +120,36 @@ program() { # PROGRAM MEMBER ARGUMENT...
 	local program=$build/$1 member=$2 mode=$3 size=$4
 	shift 4
 	timeout 90 "$program" "$mode" "$size" "$seconds" "$@" 2>/dev/null | value "$member"
+}
+
+# Which of the plain programs moves most octets a second, each tried for a short while: "way size",
+# in $strongest
+find_strongest() {
+	local way size got best=0
+	for way in bw bw-epoll bw-polled; do
+		for size in 16 64 128 256; do
+			got=$(seconds=0.15 program peer_tcp bytes_per_second $way $((size * 1024)))
+			if [ "${got%.*}" -gt "$best" ]; then
+				best=${got%.*}
+				strongest="$way $((size * 1024))"
+			fi
+		done
+	done
+}
+
+strongest_name() {
+	local size=${strongest#* }
+	case $strongest in
+	bw-epoll*) echo "epoll, $((size / 1024))K a call" ;;
+	bw-polled*) echo "polled, $((size / 1024))K a call" ;;
+	*) echo "blocking, $((size / 1024))K a call" ;;
+	esac
+}
+
+strongest_both() {
+	# shellcheck disable=SC2086 # two words
+	timeout 90 "$build/peer_tcp" $strongest "$seconds" 2>/dev/null |
+		jq -r '"\(.bytes_per_second) \(.bytes_per_cpu_second)"'
 }
 
 # ---- programs of others ----
