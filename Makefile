@@ -177,7 +177,8 @@ $(B)/example-%: $(B)/examples/%.o $(LIB_A)
 		$(filter-out $(LIB_A),$(filter %.a,$^)) $(LIB_A) $(LIB_LIBS)
 
 # Unit tests also cover the pure parts of sessctl.
-$(UNIT): $(call objs,$(UNIT_SRC) $(SUP_SRC) tests/sim/crossed_world.c $(VFAULT_SRC) src/view/view_path.c \
+$(UNIT): $(call objs,$(UNIT_SRC) $(SUP_SRC) tests/sim/crossed_world.c tests/sim/sim_random.c \
+		tests/sim/sim_shrink.c $(VFAULT_SRC) src/view/view_path.c \
 		$(filter-out tools/sessctl/main.c,$(TOOL_SRC))) \
 		$(CONFORM_A) $(LIB_A) $(IPOIB_A)
 $(E2E): $(call objs,$(E2E_SRC) $(SUP_SRC)) $(LIB_A)
@@ -252,7 +253,7 @@ $(B)/sim-sctp: LDFLAGS += $(WRAP_MALLOC)
 $(B)/sim-sctp: $(call objs,tests/sim/sctp_worlds.c tests/sim/sctp_user.c tests/sim/sctp_sound.c \
 	tests/unit/sctp_net_fixture.c)
 $(B)/sim-crossed: $(call objs,tests/sim/crossed_worlds.c tests/sim/crossed_world.c) $(IPOIB_A)
-$(B)/sim-%: $(B)/tests/sim/sim_main.o $(B)/tests/sim/sim_random.o $(LIB_A)
+$(B)/sim-%: $(B)/tests/sim/sim_main.o $(B)/tests/sim/sim_random.o $(B)/tests/sim/sim_shrink.o $(LIB_A)
 	$(if $(Q),@echo "  LD   $@")
 	$(Q)$(CC) $(CFLAGS_ALL) $(LDFLAGS) -o $@ $(filter %.o,$^) \
 		$(filter-out $(LIB_A),$(filter %.a,$^)) $(LIB_A) $(LIB_LIBS)
@@ -422,7 +423,7 @@ valgrind: deps-check
 
 # The tests of attacks, against a stack that has its defences taken away one by one
 mutate: deps-check
-	$(Q)+$(SUBMAKE) build/opt/unit build/opt/e2e build/opt/verbs-test build/opt/sched
+	$(Q)+$(SUBMAKE) build/opt/unit build/opt/e2e build/opt/verbs-test build/opt/sched build/opt/sim-session
 	$(Q)tests/mutate/run.sh build/opt
 
 # Branches and conditions that the tests of the library take and show to decide, by clang: some minutes.

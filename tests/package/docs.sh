@@ -90,7 +90,7 @@ bare() { # FILE
 mutations() {
 	local files expression binary name file
 	grep -v '^#' "$1" >"$work/rows"
-	awk -F'\t' '$3 !~ "/|sched" { print $4 }' "$work/rows" >"$work/noticed"
+	awk -F'\t' '$3 !~ "/|sched|sim-" { print $4 }' "$work/rows" >"$work/noticed"
 	comm -13 <(bare "$work/noticed") <(bare "$work/tests" | grep '/attack_') | sed 's/$/: no mutation/'
 	comm -23 <(bare "$work/noticed") <(bare "$work/tests") | sed 's/$/: no such test/'
 	while IFS=$'\t' read -r files expression binary name; do

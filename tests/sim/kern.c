@@ -81,7 +81,7 @@ bool (*kern_block)(bool (*ready)(void *arg), void *arg, uint64_t until) = pass_t
 
 uint64_t kern_arrival(void)
 {
-	return kern.now + kern.delay + sim_below(&kern.seed, kern.jitter + 1);
+	return kern.now + kern.delay + kern_draw() % (kern.jitter + 1);
 }
 
 /* ---- descriptors ---- */
@@ -92,6 +92,7 @@ struct kern_file *kern_file(int fd)
 		fprintf(stderr, "descriptor %d is not open\n", fd);
 		abort();
 	}
+	kern_whose = file[fd - KERN_FD].who;
 	return &file[fd - KERN_FD];
 }
 
@@ -102,6 +103,7 @@ int kern_fd(const struct kern_file *f)
 
 int kern_new(enum kern_kind kind)
 {
+	kern_whose = kind == KERN_TCP ? kern.who : kern.host;
 	if (kern_fails("open", EMFILE, ENFILE, ENOMEM))
 		return -1;
 	if (kern_chance(kern.f.descriptors, &kern.n.descriptors))
@@ -109,7 +111,7 @@ int kern_new(enum kern_kind kind)
 	for (int i = 0; i < KERN_FDS; i++) {
 		if (file[i].kind)
 			continue;
-		file[i] = (struct kern_file){ .kind = kind, .host = kern.host };
+		file[i] = (struct kern_file){ .kind = kind, .host = kern.host, .who = kern_whose };
 		return KERN_FD + i;
 	}
 	abort();
@@ -191,6 +193,7 @@ void kern_start(uint64_t seed)
 	kern.delay = 100000;
 	kern.window = 65536;
 	kern.datagrams = 1024;
+	kern_nobody();
 	nwakes = 0;
 	next_port = 0;
 }
@@ -208,7 +211,7 @@ unsigned kern_stop(void)
 
 void kern_cut(unsigned host)
 {
-	unsigned skip = (unsigned)sim_below(&kern.seed, 8);
+	unsigned skip = (unsigned)sim_like(8);
 
 	for (int i = 0; i < KERN_FDS; i++) {
 		if (file[i].kind != KERN_TCP || file[i].host != host || !file[i].tcp || skip--)

@@ -27,7 +27,11 @@
 	X(corrupt, "corruptions")                                                                  \
 	X(descriptors, "calls without descriptors")                                                \
 	X(memory, "allocations failed")                                                            \
-	X(calls, "calls interrupted or failed")
+	X(calls, "calls interrupted or failed")                                                    \
+	X(icmp, "ICMP errors")                                                                     \
+	X(lie, "lies")
+
+#define KERN_WHO 32u /* hosts, then who the world says */
 
 struct kern_faults { /* the share that meets with each */
 #define DDPS_X(name, text) double name;
@@ -38,6 +42,7 @@ struct kern_faults { /* the share that meets with each */
 struct kern {
 	uint64_t now, seed; /* ns */
 	unsigned host;	    /* who calls */
+	unsigned who;	    /* whose descriptors those are that are made now: kern_be() */
 	struct kern_faults f;
 	struct {
 #define DDPS_X(name, text) uint64_t name;
@@ -77,5 +82,10 @@ void kern_cut(unsigned host);
  */
 extern bool (*kern_block)(bool (*ready)(void *arg), void *arg, uint64_t until);
 unsigned kern_open(void);
+/*
+ * Descriptors made from now on are @who's, or a host's own below KERN_HOSTS.  @owner names it: what
+ * happens to one does not depend on what others do.
+ */
+void kern_be(unsigned who, uint32_t owner);
 
 #endif

@@ -12,6 +12,62 @@ void *__wrap_calloc(size_t n, size_t size);
 void *__wrap_realloc(void *p, size_t size);
 void __wrap_free(void *p);
 
+/* ---- whose faults ---- */
+
+unsigned kern_whose;
+
+static struct {
+	uint32_t owner, n[SIM_KINDS], draws;
+} who[KERN_WHO];
+
+_Static_assert(offsetof(struct kern_faults, lie) / sizeof(double) == SIM_lie, "the same order");
+
+void kern_be(unsigned w, uint32_t owner)
+{
+	kern.who = w;
+	if (who[w].owner == owner)
+		return;
+	memset(&who[w], 0, sizeof who[w]);
+	who[w].owner = owner;
+}
+
+void kern_nobody(void)
+{
+	memset(who, 0, sizeof who);
+	for (unsigned i = 0; i < KERN_HOSTS; i++)
+		who[i].owner = SIM_OWNER(100 + i, 0, 0);
+}
+
+static bool chance_of(unsigned w, double share, uint64_t *count)
+{
+	enum sim_event kind = (enum sim_event)(count - &kern.n.short_io);
+
+	if (!(share > 0) || !sim_happens(kind, who[w].owner, who[w].n[kind]++, share))
+		return false;
+	++*count;
+	return true;
+}
+
+bool kern_chance(double share, uint64_t *count)
+{
+	return chance_of(kern_whose, share, count);
+}
+
+static bool host_chance(double share, uint64_t *count)
+{
+	return chance_of(kern.host, share, count);
+}
+
+uint64_t kern_draw(void)
+{
+	uint64_t state =
+		kern.seed ^ (uint64_t)who[kern_whose].owner << 32 ^ who[kern_whose].draws++;
+
+	return sim_next(&state);
+}
+
+/* ---- memory ---- */
+
 static bool no_memory(void)
 {
 	uint64_t n = ++kern.allocations;
@@ -21,7 +77,7 @@ static bool no_memory(void)
 		kern.n.memory++;
 		return true;
 	}
-	return kern_chance(kern.f.memory, &kern.n.memory);
+	return host_chance(kern.f.memory, &kern.n.memory);
 }
 
 static void *counted(void *p)
@@ -68,14 +124,6 @@ void *kern_alloc(size_t len)
 	return kern_realloc(NULL, len);
 }
 
-bool kern_chance(double share, uint64_t *count)
-{
-	if (!(share > 0) || !sim_chance(&kern.seed, share))
-		return false;
-	++*count;
-	return true;
-}
-
 int kern_err(int err)
 {
 	errno = err;
@@ -85,7 +133,7 @@ int kern_err(int err)
 bool kern_call_fails(const char *name, const int *errs)
 {
 	if (++kern.calls != kern.fail_call) {
-		if (!kern_chance(kern.f.calls, &kern.n.calls))
+		if (!host_chance(kern.f.calls, &kern.n.calls))
 			return false;
 		errno = errs[0];
 		return true;

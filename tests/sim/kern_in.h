@@ -6,6 +6,7 @@
  * kern_poll.c, kern_sock.c, kern_tcp.c, kern_udp.c.
  */
 #include "sim/kern.h"
+#include "sim/sim_event.h"
 #include "sim/sim_main.h"
 #include <netinet/in.h>
 #include <stdlib.h>
@@ -26,7 +27,7 @@ struct kern_dgram;
 
 struct kern_file {
 	enum kern_kind kind;
-	unsigned host;
+	unsigned host, who;
 	struct kern_file *epoll; /* that watches it */
 	struct kern_file *prev, *next;
 	struct kern_file *watched; /* of an epoll */
@@ -50,7 +51,11 @@ int kern_new(enum kern_kind kind);
 void kern_close(struct kern_file *f);
 void kern_unwatch(struct kern_file *f); /* its epoll lets it go */
 void kern_wake(uint64_t at);
+/* Does one of these happen?  @count: its number in kern.n, which says what it is.  What it is like
+ * says sim_like(). */
 bool kern_chance(double share, uint64_t *count);
+/* A number of whose call this is. */
+uint64_t kern_draw(void);
 /*
  * Whether this call is to fail, with which errno of those that the system has for it; the first is
  * the one for calls that fail by chance.  KERN_BRIEF: it does not fail, but does as little as it may.
@@ -72,6 +77,8 @@ struct sockaddr_in kern_addr(unsigned host, uint16_t port);
 /* false: not of ours. */
 bool kern_parse(const struct sockaddr *sa, unsigned *host, uint16_t *port);
 uint64_t kern_arrival(void);
+void kern_nobody(void);	    /* has made any call */
+extern unsigned kern_whose; /* call this is: of a descriptor, or of the host */
 
 uint32_t kern_tcp_ready(struct kern_file *f);
 void kern_tcp_close(struct kern_file *f);
@@ -84,6 +91,8 @@ size_t kern_tcp_unread(struct kern_file *f);
 int kern_tcp_shutdown(struct kern_file *f, int how);
 struct kern_tcp *kern_tcp_take(struct kern_file *listener, struct sockaddr_in *peer);
 void kern_tcp_drop(struct kern_tcp *t);
+/* Whose the other end of a stream is: the next number. */
+unsigned kern_tcp_who(const struct kern_tcp *t);
 ssize_t kern_tcp_recv(struct kern_file *f, const struct iovec *iov, int n);
 ssize_t kern_tcp_send(struct kern_file *f, const struct iovec *iov, int n);
 void kern_tcp_linger(struct kern_file *f, bool on);

@@ -206,11 +206,12 @@ ssize_t __wrap_getrandom(void *buf, size_t len, unsigned flags);
 ssize_t __wrap_getrandom(void *buf, size_t len, unsigned flags)
 {
 	(void)flags;
+	kern_whose = kern.host;
 	if (kern_fails("getrandom", EINTR, KERN_BRIEF))
 		return -1;
 	if (kern_brief())
 		len = len ? 1 : 0;
 	for (size_t i = 0; i < len; i++)
-		((uint8_t *)buf)[i] = (uint8_t)sim_next(&kern.seed);
+		((uint8_t *)buf)[i] = (uint8_t)kern_draw();
 	return (ssize_t)len;
 }

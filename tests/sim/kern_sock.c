@@ -60,6 +60,7 @@ int __wrap_accept4(int fd, struct sockaddr *sa, socklen_t *len, int flags)
 	if (child < 0)
 		return -1;
 	t = kern_tcp_take(f, &peer);
+	kern_file(child)->who = kern_tcp_who(t);
 	kern_file(child)->tcp = t;
 	kern_file(child)->host = f->host;
 	kern_file(child)->port = f->port;

@@ -20,7 +20,7 @@ struct kern_tcp {
 	uint64_t fin_at, rst_at;     /* when these arrive; KERN_NONE: they do not */
 	bool fin_sent, linger, dead; /* dead: told of it */
 	int err;
-	unsigned peer_host;
+	unsigned peer_host, who;
 	uint16_t peer_port;
 };
 
@@ -153,7 +153,7 @@ int kern_tcp_connect(struct kern_file *f, unsigned host, uint16_t port)
 	if (!f->port)
 		f->port = kern_free_port();
 	if (kern.dark || kern_chance(kern.f.refused, &kern.n.refused)) {
-		if (sim_chance(&kern.seed, 0.5))
+		if (kern_draw() % 2)
 			return kern_err(EINPROGRESS); /* nobody answers */
 		l = NULL;
 	}
@@ -167,6 +167,7 @@ int kern_tcp_connect(struct kern_file *f, unsigned host, uint16_t port)
 	c = tcp_new(f->host, f->port);
 	c->peer = t;
 	t->peer = c;
+	c->who = f->who < KERN_HOSTS ? host : f->who ^ 1;
 	c->up_at = in_order(c);
 	t->last_at = c->up_at;
 	t->up_at = c->up_at + kern.delay;
@@ -239,6 +240,11 @@ struct kern_tcp *kern_tcp_take(struct kern_file *l, struct sockaddr_in *peer)
 	return NULL;
 }
 
+unsigned kern_tcp_who(const struct kern_tcp *t)
+{
+	return t->who;
+}
+
 /* At most @len octets of the next chunk. */
 static size_t take_some(struct kern_tcp *t, uint8_t *to, size_t len)
 {
@@ -281,7 +287,7 @@ ssize_t kern_tcp_recv(struct kern_file *f, const struct iovec *iov, int n)
 		most = most ? 1 : 0;
 	else if (most && t->first && t->first->at <= kern.now &&
 		 kern_chance(kern.f.short_io, &kern.n.short_io))
-		most = 1 + sim_below(&kern.seed, most);
+		most = 1 + sim_like(most);
 	for (int i = 0; i < n && done < most; i++) {
 		for (size_t at = 0, k; at < iov[i].iov_len && done < most; at += k, done += k) {
 			size_t len = iov[i].iov_len - at;
@@ -316,7 +322,7 @@ static void put(struct kern_tcp *to, const struct iovec *iov, size_t len)
 		at += k;
 	}
 	if (kern_chance(kern.f.corrupt, &kern.n.corrupt))
-		c->octets[sim_below(&kern.seed, len)] ^= (uint8_t)(1u << sim_below(&kern.seed, 8));
+		c->octets[sim_like(len)] ^= (uint8_t)(1u << sim_like(8));
 	*c = (struct chunk){ .at = in_order(to), .len = len };
 	*to->last = c;
 	to->last = &c->next;
@@ -349,7 +355,7 @@ ssize_t kern_tcp_send(struct kern_file *f, const struct iovec *iov, int n)
 	if (kern_brief())
 		len = len ? 1 : 0;
 	else if (len && kern_chance(kern.f.short_io, &kern.n.short_io))
-		len = 1 + sim_below(&kern.seed, len);
+		len = 1 + sim_like(len);
 	if (!len)
 		return 0;
 	if (t->peer)

@@ -74,7 +74,7 @@ int __wrap_recvmmsg(int fd, struct mmsghdr *m, unsigned n, int flags, struct tim
 	if (kern_brief())
 		n = 1;
 	else if (f->ndgrams > 1 && kern_chance(kern.f.short_io, &kern.n.short_io))
-		n = 1 + (unsigned)sim_below(&kern.seed, n);
+		n = 1 + (unsigned)sim_like(n);
 	while (k < n && f->first && f->first->at <= kern.now)
 		take(f, &m[k++]);
 	return k ? (int)k : kern_err(EAGAIN);
@@ -105,9 +105,9 @@ static void arrive(const struct kern_file *f, struct kern_file *to, const uint8_
 	};
 	memcpy(d->octets, p, len);
 	if (kern_chance(kern.f.late, &kern.n.late))
-		d->at += sim_below(&kern.seed, 8 * kern.delay + 1);
+		d->at += sim_like(8 * kern.delay + 1);
 	if (kern_chance(kern.f.corrupt, &kern.n.corrupt))
-		d->octets[sim_below(&kern.seed, len)] ^= (uint8_t)(1u << sim_below(&kern.seed, 8));
+		d->octets[sim_like(len)] ^= (uint8_t)(1u << sim_like(8));
 	for (at = &to->first; *at && (*at)->at <= d->at; at = &(*at)->next)
 		;
 	d->next = *at;
@@ -162,7 +162,7 @@ static ssize_t udp_send(struct kern_file *f, const struct msghdr *m)
 		return -1;
 	if (f->full_until > kern.now || kern_chance(kern.f.again, &kern.n.again)) {
 		if (f->full_until <= kern.now)
-			f->full_until = kern.now + 1 + sim_below(&kern.seed, 2 * kern.delay + 1);
+			f->full_until = kern.now + 1 + sim_like(2 * kern.delay + 1);
 		kern_wake(f->full_until);
 		return kern_err(EAGAIN);
 	}
@@ -198,7 +198,7 @@ int __wrap_sendmmsg(int fd, struct mmsghdr *m, unsigned n, int flags)
 
 	(void)flags;
 	if (n > 1 && kern_chance(kern.f.short_io, &kern.n.short_io))
-		n = 1 + (unsigned)sim_below(&kern.seed, n);
+		n = 1 + (unsigned)sim_like(n);
 	for (; k < n; k++) {
 		ssize_t len = udp_send(kern_file(fd), &m[k].msg_hdr);
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* What the user of an endpoint does: its program follows of its own generator. */
 #include "sim/session_world.h"
+#include <stdlib.h>
 
 static uint64_t own(struct end *e, uint64_t m)
 {
@@ -27,7 +28,8 @@ void user_begin(struct end *e)
 	e->pair = p;
 	e->id = id;
 	e->host = host;
-	e->rng = ((uint64_t)p->salt << 1 | id) * 0x9e3779b97f4a7c15u;
+	e->rng = e->program = ((uint64_t)p->salt << 1 | id) * 0x9e3779b97f4a7c15u;
+	kern_be(KERN_HOSTS + 2 * (unsigned)(p - world.pair) + id, pair_name(p, id));
 	e->sq_depth = depths[own(e, 4)];
 	e->rq_depth = depths[own(e, 4)];
 	e->to_post = counts[own(e, 6)];
@@ -39,7 +41,7 @@ void user_begin(struct end *e)
 static bool regions(struct end *e)
 {
 	struct ddps_pd *pd = world.host[e->host].pd;
-	struct ddps_ep *ep = chance(0.5) ? e->ep : NULL;
+	struct ddps_ep *ep = below(e->pair, 2) ? e->ep : NULL;
 
 	return !ddps_mr_reg(pd, table, sizeof table, DDPS_REMOTE_READ, ep, &e->src) &&
 	       !ddps_mr_reg(pd, e->sink_mem, sizeof e->sink_mem, DDPS_REMOTE_WRITE, ep, &e->sink) &&
@@ -128,6 +130,7 @@ void user_connect(struct end *e)
 	post_recvs(e);
 	snprintf(uri, sizeof uri, "%s://10.0.0.%u:7000%s", e->pair->tcp ? "tcp" : "sctp",
 		 other(e)->host + 1, e->pair->tcp ? "" : "?backend=native&encap=9899");
+	kern.who = KERN_HOSTS + 2 * (unsigned)(e->pair - world.pair);
 	err = ddps_connect(e->ep, uri, &p);
 	check(!err || !world.quiet, "connect: %s", ddps_strerror(err));
 	e->asked = !err;
@@ -135,7 +138,7 @@ void user_connect(struct end *e)
 		e->final = true;
 		e->code = err;
 	}
-	if (!err && chance(0.1))
+	if (!err && below(e->pair, 10) == 0)
 		check(ddps_connect(e->ep, uri, &p) == DDPS_E_STATE, "connected twice");
 }
 
@@ -207,9 +210,8 @@ static void remote(struct end *e, struct ddps_mr *mr, uint64_t off, struct ddps_
 {
 	wr->stag = ddps_mr_stag(mr);
 	wr->to = ddps_mr_to(mr) + off;
-	if (!e->pair->evil || !own_chance(e, 0.05))
+	if (!e->pair->evil || !happens(e, SIM_wrong, e->ops, 0.05))
 		return;
-	e->evil_done = true;
 	switch (own(e, 3)) {
 	case 0:
 		wr->stag ^= 1u << own(e, 32);
@@ -224,7 +226,9 @@ static void remote(struct end *e, struct ddps_mr *mr, uint64_t off, struct ddps_
 
 static uint32_t length(struct end *e, uint32_t most)
 {
-	return (uint32_t)(own_chance(e, 0.3) ? own(e, 64) : own(e, most + 1));
+	uint32_t len = (uint32_t)(own_chance(e, 0.3) ? own(e, 64) : own(e, most + 1));
+
+	return happens(e, SIM_large, e->ops, 1) ? len : len % 8;
 }
 
 static bool post(struct end *e, struct ddps_send_wr *wr, struct wr w)
@@ -240,6 +244,10 @@ static bool post(struct end *e, struct ddps_send_wr *wr, struct wr w)
 	      "post_send: %s", ddps_strerror(err));
 	if (err)
 		return false;
+	if (getenv("DDPS_SIM_TRACE"))
+		fprintf(stderr, "%s pair %u end %u: posts %s %" PRIu64 ", %u octets, flags %x\n",
+			e->pair->tcp ? "tcp" : "sctp", (unsigned)(e->pair - world.pair), e->id,
+			ddps_op_name(w.op), w.id, w.len, wr->flags);
 	e->next_id++;
 	push(&e->sq, w);
 	return true;
@@ -378,12 +386,9 @@ static bool post_next(struct end *e)
 /* The next of its program; false: not now. */
 static bool post_one(struct end *e)
 {
-	uint64_t was = e->rng;
-
-	if (!post_next(e)) {
-		e->rng = was;
+	e->rng = e->program + e->ops * 0x2545f4914f6cdd1du;
+	if (happens(e, SIM_op, e->ops, 1) && !post_next(e))
 		return false;
-	}
 	e->ops++;
 	return true;
 }
@@ -410,7 +415,7 @@ static void finish(struct end *e)
 	if (!hurry(e) && e->pair->tidy &&
 	    (!done(e) || !done(o) || e->received < o->nmsgs || o->received < e->nmsgs))
 		return;
-	if (!hurry(e) && !e->pair->tidy && !done(e) && !chance(0.02))
+	if (!hurry(e) && !e->pair->tidy && !done(e) && below(e->pair, 50))
 		return;
 	e->disconnected = true;
 	ddps_disconnect(e->ep);
@@ -418,7 +423,7 @@ static void finish(struct end *e)
 
 static void mischief(struct end *e)
 {
-	switch (below(7)) {
+	switch (sim_like(7)) {
 	case 0:
 		e->aborted = true;
 		ddps_abort(e->ep);
@@ -447,16 +452,16 @@ static void mischief(struct end *e)
 
 void user_turn(struct end *e)
 {
-	unsigned most = 1 + (unsigned)below(8);
+	unsigned most = 1 + (unsigned)below(e->pair, 8);
 
 	at_host(e->host);
 	if (e->final || !e->asked || !e->ep)
 		return;
-	if (!e->pair->tidy && !world.calm && chance(0.01)) {
+	if (!e->pair->tidy && !world.calm && happens(e, SIM_mischief, e->looks++, 0.01)) {
 		mischief(e);
 		return;
 	}
-	if (e->local && (e->pair->tidy || world.calm || chance(0.7)))
+	if (e->local && (e->pair->tidy || world.calm || below(e->pair, 10) < 7))
 		post_recvs(e);
 	if (!e->established)
 		return;

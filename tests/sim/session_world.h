@@ -9,6 +9,7 @@
  * session_model.c   what may be seen
  */
 #include "sim/kern.h"
+#include "sim/sim_event.h"
 #include "sim/sim_main.h"
 #include <ddpsess/ddpsess.h>
 #include <ddpsess/wr.h>
@@ -66,12 +67,14 @@ struct pair;
 struct end {
 	struct pair *pair;
 	unsigned id, host;
-	uint64_t rng; /* of its program: the same whatever the wire does */
+	uint64_t rng,
+		program; /* of its program: the same whatever the wire does; one operation's */
 	struct ddps_ep *ep;
 	struct ddps_request *req;
 	struct ddps_mr *src, *sink, *local, *atomic, *inv, *tx;
 	bool asked, established, final, freed, terminated, peer_closed, disconnected, aborted;
-	bool evil_done, tx_used[SLOTS];
+	bool tx_used[SLOTS];
+	unsigned looks; /* turns that it had */
 	int code;
 	struct ddps_triple triple;
 	char text[200];
@@ -96,8 +99,8 @@ struct end {
 struct pair {
 	struct end end[2];
 	uint32_t salt;
-	uint64_t rng;
-	unsigned rounds;
+	uint64_t rng, sched; /* of what its users do, and of when */
+	unsigned rounds, n;  /* n: turns that it had */
 	bool open, tcp, tidy, evil, rfc7306, p2p, markers, crc;
 	bool rejected; /* so it was answered */
 };
@@ -107,7 +110,8 @@ struct host {
 	struct ddps_pd *pd;
 	struct ddps_cq *cq;
 	struct ddps_listener *tcp, *sctp;
-	uint64_t stalled_until;
+	uint64_t stalled_until, rng;
+	unsigned looks;
 	bool spins; /* its user does nothing but poll for completions */
 };
 
@@ -126,6 +130,8 @@ struct world {
 extern struct world world;
 extern uint8_t table[TABLE + RECV_LEN];
 
+/* Which check failed, for the shrinker. */
+#define FAILED_AT ((unsigned)__LINE__ + 1000u * (unsigned)sizeof __FILE__)
 #define check(cond, ...)                                                                           \
 	do {                                                                                       \
 		if (!(cond) && !world.failed) {                                                    \
@@ -134,29 +140,37 @@ extern uint8_t table[TABLE + RECV_LEN];
 			fprintf(stderr, __VA_ARGS__);                                              \
 			fprintf(stderr, "\n");                                                     \
 			world.failed = true;                                                       \
+			sim_events.failed = FAILED_AT;                                             \
 		}                                                                                  \
 	} while (0)
 
 /* Enter a host: what is called now is called there. */
 static inline struct host *at_host(unsigned i)
 {
-	kern.host = i;
+	kern.host = kern.who = i;
 	return &world.host[i];
-}
-
-static inline uint64_t below(uint64_t m)
-{
-	return sim_below(&world.rng, m);
-}
-
-static inline bool chance(double p)
-{
-	return sim_chance(&world.rng, p);
 }
 
 static inline struct end *other(struct end *e)
 {
 	return &e->pair->end[!e->id];
+}
+
+/* When things happen, for a pair. */
+static inline uint64_t below(struct pair *p, uint64_t m)
+{
+	return sim_below(&p->sched, m);
+}
+
+static inline uint32_t pair_name(const struct pair *p, unsigned end)
+{
+	return SIM_OWNER(p - world.pair, p->rounds, end);
+}
+
+/* An end's @n-th of a kind. */
+static inline bool happens(const struct end *e, enum sim_event kind, unsigned n, double p)
+{
+	return sim_happens(kind, pair_name(e->pair, e->id), n, p);
 }
 
 /* ---- session_model.c ---- */

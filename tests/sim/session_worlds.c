@@ -57,7 +57,8 @@ static void host_new(unsigned i)
 		attr.log = on_log;
 		attr.log_user = (void *)(uintptr_t)i;
 	}
-	*h = (struct host){ .spins = chance(0.08) };
+	*h = (struct host){ .spins = sim_happens(SIM_spins, SIM_OWNER(100 + i, 0, 0), 0, 0.08),
+			    .rng = sim_next(&world.rng) };
 	check(!ddps_ctx_new(&h->ctx, &attr) && !ddps_pd_new(h->ctx, &h->pd) &&
 		      !ddps_cq_new(h->ctx, 8192, &h->cq),
 	      "no context");
@@ -99,7 +100,7 @@ static bool fetch_completions(unsigned i)
 	bool any = false;
 	int n;
 
-	while (!world.failed && (n = ddps_cq_poll(h->cq, wc, 1 + (int)below(8))) > 0)
+	while (!world.failed && (n = ddps_cq_poll(h->cq, wc, 1 + (int)sim_below(&h->rng, 8))) > 0)
 		for (int k = 0; k < n; k++, any = true)
 			model_completion(&wc[k]);
 	return any;
@@ -108,6 +109,12 @@ static bool fetch_completions(unsigned i)
 __attribute__((noinline)) static void busy(unsigned i)
 {
 	check(false, "host %u is busy with nothing", i);
+}
+
+/* Its users do not look now. */
+static bool lazy(struct host *h, unsigned i)
+{
+	return sim_happens(SIM_lazy, SIM_OWNER(100 + i, 0, 0), h->looks++, 0.3);
 }
 
 /* One moment of a host: all that is to be done then, and what its users look at. */
@@ -128,9 +135,9 @@ static void host_turn(unsigned i)
 	while (ddps_progress(h->ctx, 0) > 0 && !world.failed)
 		if (++spins == SPINS)
 			busy(i);
-	if (world.calm || chance(0.7))
+	if (world.calm || !lazy(h, i))
 		fetch_completions(i);
-	if (world.calm || chance(0.7))
+	if (world.calm || !lazy(h, i))
 		fetch_events(i);
 }
 
@@ -138,15 +145,20 @@ static void host_turn(unsigned i)
 
 static void open_pair(struct pair *p)
 {
-	p->open = true;
+	uint32_t name;
+
 	p->rounds--;
 	p->rejected = false;
 	p->salt = (uint32_t)sim_next(&p->rng);
+	name = pair_name(p, 0);
+	p->open = sim_happens(SIM_session, name, 0, 1);
+	if (!p->open)
+		return;
 	p->evil = sim_chance(&p->rng, 0.3);
 	p->tidy = !p->evil && sim_chance(&p->rng, 0.7);
-	p->rfc7306 = sim_chance(&p->rng, 0.3);
-	p->p2p = sim_chance(&p->rng, 0.3);
-	p->markers = sim_chance(&p->rng, 0.3);
+	p->rfc7306 = sim_happens(SIM_rfc7306, name, 0, 0.3);
+	p->p2p = sim_happens(SIM_p2p, name, 0, 0.3);
+	p->markers = sim_happens(SIM_markers, name, 0, 0.3);
 	p->crc = sim_chance(&p->rng, 0.6) || world.corrupt;
 	user_begin(&p->end[0]);
 	user_begin(&p->end[1]);
@@ -220,7 +232,7 @@ static bool over(const struct pair *p)
 static bool pair_turn(struct pair *p)
 {
 	if (!p->open) {
-		if (p->rounds && !world.calm && chance(0.3))
+		if (p->rounds && !world.calm && below(p, 10) < 3)
 			open_pair(p);
 		return p->open || (p->rounds && !world.calm);
 	}
@@ -228,7 +240,7 @@ static bool pair_turn(struct pair *p)
 		close_pair(p);
 		return true;
 	}
-	if (p->end[1].req && (world.calm || chance(0.5)))
+	if (p->end[1].req && (world.calm || !happens(&p->end[1], SIM_waits, p->n++, 0.5)))
 		user_answer(&p->end[1]);
 	for (unsigned k = 0; k < 2 && !world.failed; k++)
 		if (world.calm || p->end[k].final ||
@@ -241,7 +253,28 @@ static bool pair_turn(struct pair *p)
 
 static double some(double p)
 {
-	return chance(0.3) ? p : 0;
+	return sim_chance(&world.rng, 0.3) ? p : 0;
+}
+
+static uint64_t rnd(uint64_t m)
+{
+	return sim_below(&world.rng, m);
+}
+
+/* The network, if it is not the plainest. */
+static bool odd(enum sim_event kind, double p)
+{
+	return sim_happens(kind, 0, 0, p);
+}
+
+static void network(void)
+{
+	kern.delay = odd(SIM_slow, 0.97) ? 1000 + sim_like(1u << sim_like(26)) : 100000;
+	kern.jitter = odd(SIM_late, 0.5) ? kern.delay / 4 : 0;
+	kern.window = odd(SIM_narrow, 0.9) ? 2048u << sim_like(8) : 65536;
+	kern.datagrams = odd(SIM_shallow, 0.9) ? 32u << sim_like(6) : 1024;
+	kern.gso = !odd(SIM_nogso, 0.3);
+	kern.mtu = odd(SIM_jumbo, 0.3) ? 65535 : 1500;
 }
 
 static void faults(void)
@@ -273,36 +306,34 @@ static void make(uint64_t seed, int wire, struct sim_tally *t)
 
 	world = (struct world){ .seed = seed, .rng = seed * 0x2545f4914f6cdd1du + 7, .t = t };
 	world.pair = pairs;
+	sim_events.seed = sim_next(&world.rng);
 	kern_start(sim_next(&world.rng));
 	world.wire = (unsigned)wire;
-	world.quiet = chance(0.4) || wire;
-	world.corrupt = !world.quiet && chance(0.3);
-	world.nhosts = 2 + (unsigned)below(3);
-	world.npairs = 1 + (unsigned)below(PAIRS);
-	kern.delay = 1000 + below(1u << below(26));
-	kern.jitter = chance(0.5) ? kern.delay / 4 : 0;
-	kern.window = 2048u << below(8);
-	kern.datagrams = 32u << below(6);
-	kern.gso = chance(0.7);
-	kern.mtu = chance(0.3) ? 65535 : 1500;
+	world.quiet = rnd(10) < 4 || wire;
+	world.corrupt = !world.quiet && rnd(10) < 3;
+	world.nhosts = 2 + (unsigned)rnd(3);
+	world.npairs = 1 + (unsigned)rnd(PAIRS);
+	network();
 	for (unsigned i = 0; i < world.nhosts; i++)
 		host_new(i);
 	for (unsigned i = 0; i < world.npairs; i++) {
 		struct pair *p = &pairs[i];
 
 		p->open = false;
-		p->rounds = 1 + (unsigned)below(4);
-		p->tcp = chance(0.5);
+		p->rounds = 1 + (unsigned)rnd(4);
+		p->n = 0;
+		p->tcp = rnd(2);
 		if (wire)
 			p->tcp = wire == WIRE_TCP;
 		p->rng = sim_next(&world.rng);
+		p->sched = sim_next(&world.rng);
 		for (unsigned k = 0; k < 2; k++) {
 			p->end[k].pair = p;
 			p->end[k].id = k;
 		}
-		p->end[0].host = (unsigned)below(world.nhosts);
+		p->end[0].host = (unsigned)rnd(world.nhosts);
 		p->end[1].host =
-			(p->end[0].host + 1 + (unsigned)below(world.nhosts - 1)) % world.nhosts;
+			(p->end[0].host + 1 + (unsigned)rnd(world.nhosts - 1)) % world.nhosts;
 	}
 	faults();
 }
@@ -314,7 +345,7 @@ static void run_until(uint64_t at)
 
 	for (unsigned i = 0; i < world.nhosts; i++) {
 		host_turn(i);
-		if (!world.quiet && chance(0.1)) {
+		if (!world.quiet && sim_below(&world.host[i].rng, 10) == 0) {
 			listen_on(&world.host[i], i, true);
 			listen_on(&world.host[i], i, false);
 		}
@@ -329,16 +360,16 @@ static void run_until(uint64_t at)
 
 static void trouble(void)
 {
-	struct host *h = &world.host[below(world.nhosts)];
+	struct host *h = &world.host[sim_like(world.nhosts)];
 
-	switch (below(6)) {
+	switch (sim_like(6)) {
 	case 5:
 		if (!world.quiet)
-			listen_no_more(h, (unsigned)(h - world.host), chance(0.5));
+			listen_no_more(h, (unsigned)(h - world.host), sim_like(2));
 		break;
 	case 0: /* once in a while, so that nobody's time is up for it */
 		if (!world.quiet || h->stalled_until + 10 * SEC < kern.now)
-			h->stalled_until = kern.now + below(2 * SEC);
+			h->stalled_until = kern.now + sim_like(2 * SEC);
 		break;
 	case 1:
 		if (!world.quiet)
@@ -349,11 +380,11 @@ static void trouble(void)
 			kern.dark = !kern.dark;
 		break;
 	case 3:
-		kern.delay = 1000 + below(2 * kern.delay);
+		kern.delay = 1000 + sim_like(2 * kern.delay);
 		break;
 	default:
 		if (!world.quiet)
-			kern_go(kern.now + below(SEC)); /* nobody ran for a while */
+			kern_go(kern.now + sim_like(SEC)); /* nobody ran for a while */
 	}
 }
 
@@ -373,8 +404,8 @@ static void play(void)
 
 	for (unsigned i = 0; i < TURNS && more && !world.failed; i++) {
 		more = turns();
-		run_until(kern.now + below(pace));
-		if (chance(0.05))
+		run_until(kern.now + rnd(pace));
+		if (sim_happens(SIM_trouble, 0, i, 0.05))
 			trouble();
 	}
 	world.calm = true;

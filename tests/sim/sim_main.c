@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "sim/sim_main.h"
+#include "sim/sim_event.h"
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -82,6 +83,30 @@ static void report(const struct sim_kind *kind, const char *program, const struc
 	printf(" (%.0f s)\n", took);
 }
 
+/* One world; @events: nothing but these happens beyond the least ("nothing": none). */
+static int alone(const struct sim_kind *kind, const char *seed, const char *events)
+{
+	size_t max = events ? strlen(events) / 8 + 1 : 0;
+	uint64_t *only = calloc(max + 1, sizeof *only);
+	struct sim_tally t = { { 0 } };
+	bool good;
+	int n = 0;
+
+	if (events && strcmp(events, "nothing"))
+		n = sim_names_parse(events, only, max);
+	if (!only || n < 0) {
+		fprintf(stderr, "events are KIND.A.B.C.N, separated by commas\n");
+		return 2;
+	}
+	sim_events.limited = events;
+	sim_events.only = only;
+	sim_events.nonly = (size_t)n;
+	good = bounded_world(kind, strtoull(seed, NULL, 0), &t);
+	printf("%s world %s\n", good ? "ok" : "not ok", seed);
+	free(only);
+	return !good;
+}
+
 int sim_main(const struct sim_kind *kind, int argc, char **argv)
 {
 	struct worker *all;
@@ -89,15 +114,14 @@ int sim_main(const struct sim_kind *kind, int argc, char **argv)
 	bool good = true;
 
 	setvbuf(stdout, NULL, _IOLBF, 0);
-	if (argc == 3 && !strcmp(argv[1], "world")) {
-		struct sim_tally t = { { 0 } };
-
-		good = bounded_world(kind, strtoull(argv[2], NULL, 0), &t);
-		printf("%s world %s\n", good ? "ok" : "not ok", argv[2]);
-		return !good;
-	}
+	if (argc >= 3 && !strcmp(argv[1], "world"))
+		return alone(kind, argv[2], argv[3]);
+	if (argc == 3 && !strcmp(argv[1], "--shrink"))
+		return sim_shrink(kind, argv[0], strtoull(argv[2], NULL, 0));
 	if (argc < 3) {
-		fprintf(stderr, "usage: %s SEED COUNT [SECONDS] | world SEED\n", argv[0]);
+		fprintf(stderr,
+			"usage: %s SEED COUNT [SECONDS] | world SEED [EVENTS] | --shrink SEED\n",
+			argv[0]);
 		return 2;
 	}
 	if (argc > 3)

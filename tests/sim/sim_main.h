@@ -6,7 +6,8 @@
  * processes, and says which seed failed and how to play it again.
  *
  *	PROGRAM SEED COUNT [SECONDS]	from SEED on, until COUNT units were done or so long
- *	PROGRAM world SEED		this one world alone
+ *	PROGRAM world SEED [EVENTS]	this one world alone; with no more in it than these
+ *	PROGRAM --shrink SEED		... made as small as it goes so that it still fails
  */
 #include <stdbool.h>
 #include <stdint.h>
