@@ -10,6 +10,11 @@
  * what needs it: ib_ipoib, rdma_cm).  It needs to open /dev/infiniband/umad* and uverbs*, which is
  * root's as a rule, memory that may be locked, and CAP_NET_RAW for a link whose Q_Key has bit 31.
  *
+ * A RoCE port has neither LIDs nor a subnet administration.  It is taken if its device is named, and
+ * then nodes are found by their GIDs: the port's GID is an IPv6 address of RoCE version 2, a group
+ * is the IPv6 group of its MGID, and Q_Key, MTU and the broadcast group of the link are what the
+ * configuration says, the same on all nodes.  Linux has no IPoIB there, so the others are ours.
+ *
  * Unreliable connections are not supported.  The RC queue pairs share one receive queue.
  *
  * One thread at a time.  No function blocks but ddps_ib_verbs_new() and ddps_ib_verbs_free().
@@ -30,9 +35,9 @@ struct ddps_ib_verbs_config {
 	size_t struct_size; /* set by ddps_ib_verbs_config_init() */
 	const char *device; /* NULL: the first that has an InfiniBand port */
 	uint8_t port;	    /* 0: its first InfiniBand port that is active, or else its first one */
-	uint8_t gid_index;
-	uint16_t pkey; /* of the link; has to be in the port's table, with or without bit 15 */
-	uint8_t scope; /* of the link's groups */
+	uint8_t gid_index;  /* RoCE, 0: the first link-local address of version 2 */
+	uint16_t pkey;	    /* of the link; has to be in the port's table, with or without bit 15 */
+	uint8_t scope;	    /* of the link's groups */
 	uint8_t reserved[3];
 	uint32_t max_qps; /* 1 to 65536 */
 	uint32_t seed;	  /* random: transactions, hashes */
@@ -41,6 +46,10 @@ struct ddps_ib_verbs_config {
 	const struct ddps_ipoib_up *up;
 	void (*see)(void *user, const struct ddps_ib_seen *s); /* or NULL */
 	void *see_user;
+	/* of a link on RoCE; on InfiniBand the subnet says these, and they are 0 */
+	uint32_t qkey; /* 0: 0x0b1b */
+	uint8_t mtu;   /* 1 = 256 ... 5 = 4096; 0: the port's */
+	uint8_t reserved2[3];
 };
 
 /* What is known of a port that is open; lid, lmc, sm_lid and active change with the subnet. */
@@ -53,7 +62,9 @@ struct ddps_ib_verbs_info {
 	uint8_t port, lmc;
 	uint8_t mtu; /* of the port: 1 = 256 ... 5 = 4096 */
 	bool active;
-	uint8_t reserved[8];
+	bool roce;	   /* no LIDs: lid and sm_lid are 0 */
+	uint8_t gid_index; /* in the port's table */
+	uint8_t reserved[6];
 };
 
 struct ddps_ib_verbs;
@@ -67,7 +78,8 @@ DDPS_API void ddps_ib_verbs_config_init_sized(struct ddps_ib_verbs_config *cfg, 
  * ddps_ib_verbs_config_init - defaults; seed and up have to be set
  * @cfg: receives them
  *
- * First InfiniBand port, GID 0, P_Key 0xffff, scope 2, 512 queue pairs, 16 MiB each way.
+ * First InfiniBand port, GID 0, P_Key 0xffff, scope 2, 512 queue pairs, 16 MiB each way; on RoCE the
+ * default Q_Key and the MTU of the port.
  */
 static inline void ddps_ib_verbs_config_init(struct ddps_ib_verbs_config *cfg)
 {
@@ -80,8 +92,9 @@ static inline void ddps_ib_verbs_config_init(struct ddps_ib_verbs_config *cfg)
  * @cfg:		copied
  * @why, @why_len:	receives on failure what failed, and what to try
  *
- * Return: 0; DDPS_E_INVAL; DDPS_E_UNSUPPORTED (no library, no such device, no InfiniBand link
- * layer; or a member of a later release is set); DDPS_E_STATE (the port is not active, or no
+ * Return: 0; DDPS_E_INVAL (also a Q_Key or MTU for an InfiniBand port); DDPS_E_UNSUPPORTED (no
+ * library, or none that knows RoCE's GIDs, no such device, no InfiniBand link layer, iWARP; or a
+ * member of a later release is set); DDPS_E_STATE (the port is not active, or no
  * subnet manager has set it up); DDPS_E_ADDRESS (P_Key or GID not in the port's tables);
  * DDPS_E_BUSY (somebody else has the CM messages of the port); DDPS_E_SYSTEM with errno (such as
  * permissions); DDPS_E_NOMEM.

@@ -21,6 +21,8 @@ struct fake fake[FAKES];
 unsigned fake_devices;
 struct ddps_sa *fake_sa;
 uint8_t fake_hop;
+bool fake_roce;
+int fake_in_groups;
 uint64_t fake_now;
 static struct ibv_device *devices[FAKES + 1];
 
@@ -107,6 +109,42 @@ static int query_gid(struct ibv_context *ctx, uint8_t port, int index, union ibv
 	if (port != 1 || index || fails(of(ctx), "query_gid"))
 		return -1;
 	*gid = of(ctx)->gid;
+	return 0;
+}
+
+/* Index 0 is of version 1, 1 an IPv4 one, 2 as it should be. */
+static int query_gid_ex(struct ibv_context *ctx, uint32_t port, uint32_t index,
+			struct ibv_gid_entry *e, uint32_t flags, size_t size)
+{
+	struct fake *f = of(ctx);
+
+	cr_assert_eq(size, sizeof(*e));
+	cr_expect_eq(flags, 0);
+	if (port != 1 || index > 3 || fails(f, "query_gid_ex"))
+		return ENODATA;
+	*e = (struct ibv_gid_entry){ .gid = f->gid,
+				     .gid_index = index,
+				     .port_num = port,
+				     .gid_type =
+					     index ? IBV_GID_TYPE_ROCE_V2 : IBV_GID_TYPE_ROCE_V1,
+				     .ndev_ifindex = 70 + index };
+	if (index == 1) {
+		memset(e->gid.raw, 0, 12);
+		e->gid.raw[10] = e->gid.raw[11] = 0xff;
+	} else if (index == 3) {
+		e->gid.raw[0] = 0x20; /* a global address */
+	}
+	return 0;
+}
+
+static int netdev_group(int *fd, uint32_t ifindex, const uint8_t ip6[16], bool join)
+{
+	cr_expect_eq(ip6[0], 0xff);
+	cr_expect_eq(ifindex, 72);
+	cr_expect_eq(*fd, -1);
+	if (fails(&fake[0], "netdev_group"))
+		return fake[0].fail_errno;
+	fake_in_groups += join ? 1 : -1;
 	return 0;
 }
 
@@ -296,7 +334,8 @@ static struct ibv_qp *create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *a)
 	q->used = true;
 	q->init = *a;
 	q->qp.context = pd->context;
-	q->qp.qp_num = 0x1000 + 0x10 * ++number;
+	/* on RoCE those of all adapters are alike */
+	q->qp.qp_num = 0x1000 + 0x10 * (fake_roce ? ++f->n_made : ++number);
 	f->n_qp++;
 	return &q->qp;
 }
@@ -424,10 +463,24 @@ static struct fake *node_at(uint16_t lid)
 	return NULL;
 }
 
+/* Whom a way leads to: on RoCE by its GID. */
+static struct fake *node_of(const struct ibv_ah_attr *a)
+{
+	for (unsigned i = 0; i < FAKES && fake_roce; i++)
+		if (a->is_global && !memcmp(fake[i].gid.raw, a->grh.dgid.raw, 16))
+			return &fake[i];
+	return fake_roce ? NULL : node_at(a->dlid);
+}
+
+static bool is_group(const struct ibv_ah_attr *a)
+{
+	return fake_roce ? a->grh.dgid.raw[0] == 0xff : a->dlid >= 0xc000;
+}
+
 static bool attached(const struct fake *f, const struct ibv_ah_attr *a)
 {
 	for (unsigned i = 0; i < f->n_group; i++)
-		if (f->group[i].mlid == a->dlid && a->is_global &&
+		if ((fake_roce || f->group[i].mlid == a->dlid) && a->is_global &&
 		    !memcmp(f->group[i].mgid, a->grh.dgid.raw, 16))
 			return true;
 	return false;
@@ -445,7 +498,7 @@ static void ud_to(struct fake *from, const struct fake_qp *src, struct fake *to,
 
 		if (!q->used || q->init.qp_type != IBV_QPT_UD || q->state < IBV_QPS_RTR ||
 		    q->state > IBV_QPS_RTS || !q->n_rx || q->attr.qkey != wr->wr.ud.remote_qkey ||
-		    (a->dlid < 0xc000 && q->qp.qp_num != wr->wr.ud.remote_qpn))
+		    (!is_group(a) && q->qp.qp_num != wr->wr.ud.remote_qpn))
 			continue;
 		w = first(q->rx, &q->n_rx);
 		memset(w.at, 0xff, 40); /* says "a group" to whoever looks at it without a GRH */
@@ -464,7 +517,7 @@ static void ud_to(struct fake *from, const struct fake_qp *src, struct fake *to,
 
 static enum ibv_wc_status rc_send(struct fake_qp *q, const struct ibv_send_wr *wr)
 {
-	struct fake *to = node_at(q->attr.ah_attr.dlid);
+	struct fake *to = node_of(&q->attr.ah_attr);
 	struct fake_qp *peer = to ? fake_qp_of(index_of(to), q->attr.dest_qp_num) : NULL;
 	struct fake_wqe w;
 	struct ibv_wc wc = { .byte_len = wr->sg_list->length };
@@ -486,14 +539,14 @@ static enum ibv_wc_status ud_post(struct fake *f, struct fake_qp *q, const struc
 {
 	enum ibv_wc_status status = f->ud_status;
 	const struct ibv_ah_attr *a = attr_of(wr->wr.ud.ah);
-	struct fake *to = a->dlid < 0xc000 ? node_at(a->dlid) : NULL;
+	struct fake *to = is_group(a) ? NULL : node_of(a);
 
 	f->ud_status = IBV_WC_SUCCESS;
 	if (status)
 		return status;
 	if (to)
 		ud_to(f, q, to, wr);
-	for (unsigned i = 0; i < FAKES && a->dlid >= 0xc000; i++)
+	for (unsigned i = 0; i < FAKES && is_group(a); i++)
 		if (attached(&fake[i], a))
 			ud_to(f, q, &fake[i], wr); /* the sender, too */
 	return IBV_WC_SUCCESS;
@@ -694,7 +747,9 @@ static int my_send(int fd, int agent, void *umad, int len, int timeout_ms, int r
 	struct ib_user_mad *m = umad;
 	uint8_t mad[DDPS_CM_MAD_LEN];
 	uint16_t lid = be16toh(m->addr.lid);
+	struct ibv_ah_attr a = { .dlid = lid, .is_global = m->addr.grh_present };
 
+	memcpy(a.grh.dgid.raw, m->addr.gid, 16);
 	cr_assert_eq(len, DDPS_CM_MAD_LEN);
 	cr_expect_eq(retries, 0);
 	if (fails(f, "umad_send"))
@@ -709,7 +764,7 @@ static int my_send(int fd, int agent, void *umad, int len, int timeout_ms, int r
 	}
 	if (lid == FAKE_SA_LID && fake_sa && agent != AGENT_CM)
 		ddps_sa_rx(fake_sa, f->port.lid, mad, fake_now);
-	to = agent == AGENT_CM ? node_at(lid) : NULL;
+	to = agent == AGENT_CM ? node_of(&a) : NULL;
 	if (to)
 		mad_to(to, AGENT_CM, f, &m->addr, mad);
 	return 0;
@@ -739,6 +794,8 @@ const struct ddps_verbs_lib fake_lib = {
 	DDPS_VERBS_FUNCTIONS(DDPS_X)
 #undef DDPS_X
 		.post_send = post_send,
+	.query_gid_ex = query_gid_ex,
+	.netdev_group = netdev_group,
 	.post_recv = post_recv,
 	.post_srq_recv = post_srq_recv,
 	.poll_cq = poll_cq,
@@ -787,6 +844,8 @@ void fake_init(void)
 	memset(fake, 0, sizeof(fake));
 	fake_devices = FAKES;
 	fake_hop = 0;
+	fake_roce = false;
+	fake_in_groups = 0;
 	fake_now = 1;
 	for (unsigned i = 0; i < FAKES; i++) {
 		struct fake *f = &fake[i];
@@ -811,11 +870,23 @@ void fake_init(void)
 void fake_fini(void)
 {
 	fake_sa_stop();
+	cr_expect_eq(fake_in_groups, 0, "%d groups of network devices are left", fake_in_groups);
 	for (unsigned i = 0; i < FAKES; i++) {
 		cr_expect_eq(fake[i].n_obj, 0, "%u objects of adapter %u are left", fake[i].n_obj,
 			     i);
 		cr_expect_eq(fake[i].n_mr + fake[i].n_ah + fake[i].n_qp + fake[i].n_group, 0,
 			     "%u regions, %u address handles, %u queue pairs, %u groups are left",
 			     fake[i].n_mr, fake[i].n_ah, fake[i].n_qp, fake[i].n_group);
+	}
+}
+
+void fake_make_roce(void)
+{
+	fake_sa_stop();
+	fake_roce = true;
+	for (unsigned i = 0; i < FAKES; i++) {
+		fake[i].port.link_layer = IBV_LINK_LAYER_ETHERNET;
+		fake[i].port.lid = fake[i].port.sm_lid = 0;
+		fake[i].dev.transport_type = IBV_TRANSPORT_IB;
 	}
 }

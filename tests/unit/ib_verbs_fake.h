@@ -64,6 +64,7 @@ struct fake {
 	unsigned n_group;
 	ib_mad_addr_t last_to;		  /* of the last MAD sent */
 	unsigned n_qp, n_ah, n_mr, n_obj; /* that live */
+	unsigned n_made;		  /* queue pairs, ever */
 
 	const char *fail; /* the function of that name ... */
 	int fail_errno;
@@ -81,12 +82,15 @@ extern unsigned fake_devices;	/* that there are */
 extern struct ddps_sa *fake_sa; /* NULL: nobody answers */
 extern uint8_t fake_hop;	/* Hop Limit of path records */
 extern uint64_t fake_now;
+extern bool fake_roce;	   /* ways are by GIDs, nobody has a LID */
+extern int fake_in_groups; /* groups that network devices are in */
 
 void fake_init(void);
 void fake_fini(void);
 /* The administration, with this Q_Key for the link. */
 void fake_sa_start(uint32_t qkey);
 void fake_sa_stop(void);
+void fake_make_roce(void);
 void fake_event(unsigned i, enum ibv_event_type type, struct ibv_qp *qp);
 struct fake_qp *fake_qp_of(unsigned i, uint32_t qpn);
 /* A completion of nothing that is sent here: of receive @wr_id. */

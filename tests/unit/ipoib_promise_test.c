@@ -58,6 +58,7 @@ Test(ipoib_promise, defaults_of_a_port_of_an_adapter)
 	cr_expect_eq(c.scope, 2);
 	cr_expect_eq(c.max_qps, 512);
 	cr_expect(c.tx_octets == 16u << 20 && c.rx_octets == 16u << 20);
+	cr_expect(!c.qkey && !c.mtu);
 }
 
 Test(ipoib_promise, defaults_of_a_port_over_udp)

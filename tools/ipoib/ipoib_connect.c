@@ -131,7 +131,8 @@ static int send_req(struct conn_job *j, struct ddps_cm_mad *mad, const struct dd
 		    const struct ddps_ipoib_lladdr *peer)
 {
 	struct ddps_cm_req *req = &mad->u.req;
-	struct ddps_cm_connect c = { .packet_life = path->life, .to = j->wire.ops->addr(path) };
+	struct ddps_cm_connect c = { .packet_life = path->life,
+				     .to = j->wire.ops->addr(j->wire.port, path) };
 	struct ddps_cm_outs o;
 	int err;
 

@@ -32,15 +32,22 @@ static int configure_verbs(struct ipoib_port *p, const struct ipoib_opts *o, cha
 			 o->port);
 		return -1;
 	}
-	if (o->gid || o->udp || o->sa || o->link_mtu || o->qkey != IPOIB_UNSET) {
+	if (o->gid || o->udp || o->sa) {
 		snprintf(why, why_len,
-			 "--gid, --udp, --sa, --link-mtu and --qkey go with --port ib: with verbs "
-			 "the "
-			 "adapter and its subnet say these");
+			 "--gid, --udp and --sa go with --port ib: with verbs the adapter says "
+			 "these");
 		return -1;
 	}
+	for (; o->link_mtu && 128u << p->verbs_cfg.mtu != o->link_mtu; p->verbs_cfg.mtu++)
+		if (p->verbs_cfg.mtu == 5) {
+			snprintf(why, why_len, "--link-mtu: %u is not 256, 512, 1024, 2048 or 4096",
+				 (unsigned)o->link_mtu);
+			return -1;
+		}
 	p->verbs = true;
 	p->verbs_cfg.port = (uint8_t)port;
+	if (o->qkey != IPOIB_UNSET)
+		p->verbs_cfg.qkey = (uint32_t)o->qkey;
 	if (o->pkey != IPOIB_UNSET)
 		p->verbs_cfg.pkey = (uint16_t)o->pkey;
 	if (p->verbs_cfg.pkey & 0x7fff)

@@ -23,6 +23,12 @@ static int umad_path(void *port, const uint8_t gid[DDPS_IPOIB_GID_LEN], struct d
 	return ddps_umad_path(port, gid, PATH_TRIES, PATH_WAIT, path);
 }
 
+static ddps_cm_addr umad_addr(void *port, const struct ddps_sa_path *path)
+{
+	(void)port;
+	return ddps_umad_addr(path);
+}
+
 static void umad_close(void *port)
 {
 	ddps_umad_close(port);
@@ -34,7 +40,7 @@ static const struct wire_ops umad_ops = {
 	.send = umad_send,
 	.recv = umad_recv,
 	.path = umad_path,
-	.addr = ddps_umad_addr,
+	.addr = umad_addr,
 	.lid = ddps_umad_lid,
 	.close = umad_close,
 };

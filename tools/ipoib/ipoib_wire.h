@@ -16,7 +16,7 @@ struct wire_ops {
 	int (*send)(void *port, ddps_cm_addr to, const uint8_t mad[DDPS_CM_MAD_LEN]);
 	int (*recv)(void *port, int timeout_ms, uint8_t mad[DDPS_CM_MAD_LEN], ddps_cm_addr *from);
 	int (*path)(void *port, const uint8_t gid[DDPS_IPOIB_GID_LEN], struct ddps_sa_path *path);
-	ddps_cm_addr (*addr)(const struct ddps_sa_path *path);
+	ddps_cm_addr (*addr)(void *port, const struct ddps_sa_path *path);
 	uint16_t (*lid)(ddps_cm_addr addr);
 	void (*close)(void *port);
 };

@@ -165,20 +165,19 @@ static int ib_path(void *port, const uint8_t gid[DDPS_IPOIB_GID_LEN], struct ddp
 	memcpy(path->path.remote_gid, gid, DDPS_IPOIB_GID_LEN);
 	path->path.sl = w->path.sl;
 	path->path.rate = w->path.rate;
-	path->path.subnet_local = 1;
+	path->path.flow_label = w->path.flow_label;
+	path->path.hop_limit = w->path.hop_limit;
+	path->path.traffic_class = w->path.traffic_class;
+	path->path.subnet_local = w->path.hop_limit <= 1; /* as Linux has it */
 	path->path.ack_timeout = ddps_cm_ack_timeout(w->path.life, 0);
 	return 0;
 }
 
-static ddps_cm_addr ib_addr(const struct ddps_sa_path *path)
+/* Of the path that was asked for last: with its GRH, if it has one. */
+static ddps_cm_addr ib_addr(void *port, const struct ddps_sa_path *path)
 {
-	return path->path.remote_lid;
-}
-
-/* As the port has it; ways with a GRH are for those that make queue pairs. */
-static ddps_cm_addr verbs_addr(const struct ddps_sa_path *path)
-{
-	return path->path.remote_lid | (ddps_cm_addr)path->path.sl << 16;
+	(void)path;
+	return ((struct ib_wire *)port)->path.addr;
 }
 
 static uint16_t ib_lid(ddps_cm_addr addr)
@@ -214,7 +213,7 @@ static const struct wire_ops verbs_ops = {
 	.send = ib_send,
 	.recv = ib_recv,
 	.path = ib_path,
-	.addr = verbs_addr,
+	.addr = ib_addr,
 	.lid = ib_lid,
 	.close = ib_close,
 };

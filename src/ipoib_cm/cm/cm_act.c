@@ -8,6 +8,12 @@
 /* A message that may have to be repeated as it was. */
 #define KEPT (ACT(REQ) | ACT(REP) | ACT(RTU) | ACT(MRA) | ACT(DREQ))
 
+/*
+ * Over a connection's ID: its end is another transaction than its beginning.  Linux's ib_umad refuses
+ * what has the ID of something that is still on its way, such as the RTU just before.
+ */
+#define DREQ_TID 0x80000000u
+
 int ddps_cm_emit(struct ddps_cm_outs *o, const struct ddps_cm_mad *mad, ddps_cm_addr to)
 {
 	struct ddps_cm_send *s = &o->send[o->n_send];
@@ -131,7 +137,8 @@ static void build(const struct ddps_cm *cm, const struct ddps_cm_conn *c,
 		memcpy(m->u.rej.private_data, priv, DDPS_IPOIB_PRIV_LEN); /* [4755-3.2-11] */
 		return;
 	case ACT(DREQ): /* DREQ and DREP have no private data of IPoIB */
-		ddps_cm_mad_init(m, DDPS_CM_DREQ, (uint64_t)cm->cfg.tid_high << 32 | c->local_id);
+		ddps_cm_mad_init(m, DDPS_CM_DREQ,
+				 (uint64_t)cm->cfg.tid_high << 32 | (c->local_id ^ DREQ_TID));
 		m->u.dreq.local_id = c->local_id;
 		m->u.dreq.remote_id = c->remote_id;
 		m->u.dreq.remote_qpn = c->remote_qpn;

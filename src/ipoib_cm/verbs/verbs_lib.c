@@ -3,8 +3,11 @@
 #include "ipoib_cm/verbs/verbs_lib.h"
 #include <ddpsess/err.h>
 #include <dlfcn.h>
+#include <errno.h>
+#include <netinet/in.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/socket.h>
 
 #define LIBRARY "libibverbs.so.1"
 
@@ -33,6 +36,22 @@ static int req_notify_cq(struct ibv_cq *cq, int solicited)
 	return ibv_req_notify_cq(cq, solicited);
 }
 
+/* Return: 0 or an errno. */
+static int netdev_group(int *fd, uint32_t ifindex, const uint8_t ip6[16], bool join)
+{
+	struct ipv6_mreq m = { .ipv6mr_interface = ifindex };
+
+	if (*fd < 0)
+		*fd = socket(AF_INET6, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	if (*fd < 0)
+		return errno;
+	memcpy(&m.ipv6mr_multiaddr, ip6, sizeof(m.ipv6mr_multiaddr));
+	return setsockopt(*fd, IPPROTO_IPV6, join ? IPV6_JOIN_GROUP : IPV6_LEAVE_GROUP, &m,
+			  sizeof(m))
+		       ? errno
+		       : 0;
+}
+
 int ddps_verbs_lib_load(struct ddps_verbs_lib *lib, char *why, size_t why_len)
 {
 	void *at;
@@ -41,7 +60,8 @@ int ddps_verbs_lib_load(struct ddps_verbs_lib *lib, char *why, size_t why_len)
 					.post_recv = post_recv,
 					.post_srq_recv = post_srq_recv,
 					.poll_cq = poll_cq,
-					.req_notify_cq = req_notify_cq };
+					.req_notify_cq = req_notify_cq,
+					.netdev_group = netdev_group };
 	lib->handle = dlopen(LIBRARY, RTLD_NOW | RTLD_LOCAL);
 	if (!lib->handle) {
 		snprintf(why, why_len,
@@ -58,6 +78,8 @@ int ddps_verbs_lib_load(struct ddps_verbs_lib *lib, char *why, size_t why_len)
 	memcpy(&lib->name, &at, sizeof(at));
 	DDPS_VERBS_FUNCTIONS(DDPS_X)
 #undef DDPS_X
+	at = dlsym(lib->handle, "_ibv_query_gid_ex");
+	memcpy(&lib->query_gid_ex, &at, sizeof(at));
 	if (!ddps_umad_lib_load(&lib->umad, why, why_len))
 		return 0;
 	ddps_verbs_lib_unload(lib);

@@ -7,6 +7,7 @@
  * of a test has no such operations.
  */
 #include <infiniband/verbs.h>
+#include <stdbool.h>
 #include "ipoib_cm/ports/port_umad_lib.h"
 
 #define DDPS_VERBS_FUNCTIONS(X)                                                                    \
@@ -54,6 +55,11 @@ struct ddps_verbs_lib {
 	int (*post_srq_recv)(struct ibv_srq *srq, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad);
 	int (*poll_cq)(struct ibv_cq *cq, int n, struct ibv_wc *wc);
 	int (*req_notify_cq)(struct ibv_cq *cq, int solicited);
+	/* NULL in libraries before 34 */
+	int (*query_gid_ex)(struct ibv_context *ctx, uint32_t port, uint32_t index,
+			    struct ibv_gid_entry *entry, uint32_t flags, size_t entry_size);
+	/* A socket of the kernel's is or is not in a group of IPv6; *@fd is -1 or one of before. */
+	int (*netdev_group)(int *fd, uint32_t ifindex, const uint8_t ip6[16], bool join);
 	struct ddps_umad_lib umad;
 };
 

@@ -19,7 +19,7 @@ static const struct ddps_ib_verbs_config defaults = { .struct_size = sizeof(defa
 						      .tx_octets = 16u << 20,
 						      .rx_octets = 16u << 20 };
 
-DDPS_SIZED_NO_TAIL(ddps_ib_verbs_config, see_user);
+DDPS_SIZED_NO_TAIL(ddps_ib_verbs_config, reserved2);
 #define CONFIG DDPS_SIZED(ddps_ib_verbs_config, sizeof(struct ddps_ib_verbs_config))
 
 void ddps_ib_verbs_config_init_sized(struct ddps_ib_verbs_config *cfg, size_t size)
@@ -131,6 +131,7 @@ bool ddps_ib_verbs_run(struct ddps_ib_verbs *v, uint64_t now)
 	more = !poll_all(v, v->tx_cq);
 	more |= !poll_all(v, v->rx_cq);
 	more |= ddps_vport_mad_run(v);
+	ddps_vport_roce_run(v);
 	if (v->info.active && ddps_sac_due(v->sac) <= now)
 		ddps_sac_tick(v->sac, now);
 	if (!more)
@@ -142,6 +143,8 @@ uint64_t ddps_ib_verbs_deadline(const struct ddps_ib_verbs *v)
 {
 	uint64_t due = ddps_vport_qp_due(v), t = v->info.active ? ddps_sac_due(v->sac) : due;
 
+	if (v->answers.n)
+		return v->now;
 	return t < due ? t : due;
 }
 
@@ -206,7 +209,7 @@ int ddps_vport_new(struct ddps_ib_verbs **out, const struct ddps_ib_verbs_config
 	v->key.k[0] = cfg->seed * 0x9e3779b97f4a7c15u;
 	v->key.k[1] = ~v->key.k[0];
 	v->ud_psn = cfg->seed;
-	v->umad = v->cm_agent = v->sa_agent = v->report_agent = -1;
+	v->umad = v->cm_agent = v->sa_agent = v->report_agent = v->netdev = -1;
 	err = open_all(v);
 	if (!err) {
 		*v->why = '\0'; /* of devices that were passed over */
@@ -223,9 +226,10 @@ int ddps_vport_new(struct ddps_ib_verbs **out, const struct ddps_ib_verbs_config
 
 static bool config_fits(const struct ddps_ib_verbs_config *c)
 {
-	return c->up && c->pkey & 0x7fff && c->scope <= 15 && c->max_qps && c->max_qps <= 65536 &&
-	       c->tx_octets >= 4 * VP_MSG_LEN && c->rx_octets >= 4 * VP_MSG_LEN &&
-	       c->tx_octets <= 65536ull * VP_MSG_LEN && c->rx_octets <= 65536ull * VP_MSG_LEN;
+	return c->up && c->pkey & 0x7fff && c->scope <= 15 && c->mtu <= 5 && c->max_qps &&
+	       c->max_qps <= 65536 && c->tx_octets >= 4 * VP_MSG_LEN &&
+	       c->rx_octets >= 4 * VP_MSG_LEN && c->tx_octets <= 65536ull * VP_MSG_LEN &&
+	       c->rx_octets <= 65536ull * VP_MSG_LEN;
 }
 
 int ddps_ib_verbs_new(struct ddps_ib_verbs **out, const struct ddps_ib_verbs_config *cfg, char *why,
@@ -258,6 +262,7 @@ void ddps_ib_verbs_free(struct ddps_ib_verbs *v)
 		return;
 	if (v->ud && v->sac)
 		ddps_vport_groups_free(v);
+	ddps_vport_roce_free(v);
 	ddps_vport_qps_free(v);
 	ddps_vport_ud_free(v);
 	ddps_vport_ways_free(v);

@@ -22,7 +22,13 @@ static bool is_ib(const struct ibv_port_attr *a)
 	       a->link_layer == IBV_LINK_LAYER_UNSPECIFIED;
 }
 
-/* The port that was asked for, or the first of InfiniBand, an active one if there is one; 0: none. */
+/* RoCE is taken only from whoever names the device: its network is in use for other things. */
+static bool is_roce(const struct ddps_ib_verbs *v, const struct ibv_port_attr *a)
+{
+	return v->cfg.device && a->link_layer == IBV_LINK_LAYER_ETHERNET && !v->iwarp;
+}
+
+/* The port that was asked for, or the first that fits, an active one if there is one; 0: none. */
 static uint8_t choose_port(struct ddps_ib_verbs *v)
 {
 	struct ibv_device_attr dev;
@@ -35,7 +41,7 @@ static uint8_t choose_port(struct ddps_ib_verbs *v)
 	for (uint8_t i = 1; i && i <= dev.phys_port_cnt; i++) {
 		struct ibv_port_attr a;
 
-		if (query(v, i, &a) || !is_ib(&a))
+		if (query(v, i, &a) || !(is_ib(&a) || is_roce(v, &a)))
 			continue;
 		if (a.state == IBV_PORT_ACTIVE)
 			return i;
@@ -62,14 +68,15 @@ static int open_one(struct ddps_ib_verbs *v, struct ibv_device *dev)
 		return DDPS_E_SYSTEM;
 	}
 	v->info.node_guid = be64toh(v->lib.get_device_guid(dev));
+	v->iwarp = dev->transport_type == IBV_TRANSPORT_IWARP;
 	v->info.port = choose_port(v);
 	if (v->info.port)
 		return 0;
 	ddps_vport_say(
-		v,
-		"device %s has no port with an InfiniBand link layer: a RoCE or iWARP adapter "
-		"cannot carry IPoIB; try: another device (ibv_devices)",
-		v->info.device);
+		v, "device %s has no port with an InfiniBand link layer; try: %s", v->info.device,
+		v->iwarp ? "another device (ibv_devices): iWARP has no datagrams, so it cannot "
+			   "carry IPoIB"
+			 : "another device (ibv_devices), or name this one if it is RoCE");
 	v->lib.close_device(v->ctx);
 	v->ctx = NULL;
 	return DDPS_E_UNSUPPORTED;
@@ -106,21 +113,48 @@ int ddps_vport_dev_refresh(struct ddps_ib_verbs *v)
 			       v->info.device, v->info.port);
 		return DDPS_E_UNSUPPORTED;
 	}
-	if (!is_ib(&a)) {
+	v->info.roce = !is_ib(&a);
+	if (v->info.roce && !is_roce(v, &a)) {
 		ddps_vport_say(v,
-			       "%s:%u has no InfiniBand link layer, so it cannot carry IPoIB; try: "
-			       "another device or port (ibv_devinfo)",
-			       v->info.device, v->info.port);
+			       "%s:%u has no InfiniBand link layer%s; try: another device or port "
+			       "(ibv_devinfo)%s",
+			       v->info.device, v->info.port,
+			       v->iwarp ? ", and iWARP cannot carry IPoIB" : "",
+			       v->iwarp ? "" : ", or name this device if it is RoCE");
 		return DDPS_E_UNSUPPORTED;
 	}
 	v->info.lid = a.lid;
 	v->info.lmc = a.lmc > LMC_MAX ? LMC_MAX : a.lmc;
 	v->info.sm_lid = a.sm_lid;
+	if (v->info.roce) {
+		v->info.lid = v->info.sm_lid = 0;
+		v->info.lmc = 0;
+	}
 	v->info.mtu = (uint8_t)a.active_mtu;
 	v->info.active = a.state == IBV_PORT_ACTIVE;
 	v->sm_sl = a.sm_sl & 15;
 	v->grh_required = a.flags & IBV_QPF_GRH_REQUIRED;
 	return 0;
+}
+
+/* What the configuration says of the link is for a link that has no administration. */
+static int check_link(struct ddps_ib_verbs *v)
+{
+	if (!v->info.roce && (v->cfg.qkey || v->cfg.mtu))
+		ddps_vport_say(
+			v,
+			"%s:%u is a port of InfiniBand: its subnet says the link's Q_Key and "
+			"MTU; try: without these",
+			v->info.device, v->info.port);
+	else if (v->info.roce && v->cfg.mtu > v->info.mtu)
+		ddps_vport_say(
+			v,
+			"a link MTU of %u octets is above the %u of %s:%u; try: a larger MTU "
+			"of the network device",
+			128u << v->cfg.mtu, 128u << v->info.mtu, v->info.device, v->info.port);
+	else
+		return 0;
+	return DDPS_E_INVAL;
 }
 
 static int check_state(struct ddps_ib_verbs *v)
@@ -132,12 +166,15 @@ static int check_state(struct ddps_ib_verbs *v)
 	else if (a.state == IBV_PORT_DOWN)
 		ddps_vport_say(v, "%s:%u is down; try: the cable, ibstat", v->info.device,
 			       v->info.port);
+	else if (a.state != IBV_PORT_ACTIVE && v->info.roce)
+		ddps_vport_say(v, "%s:%u is not active; try: is its network device up (ip link)?",
+			       v->info.device, v->info.port);
 	else if (a.state != IBV_PORT_ACTIVE)
 		ddps_vport_say(v,
 			       "%s:%u has a link, but no subnet manager has made it active; try: "
 			       "start opensm on one node of the fabric",
 			       v->info.device, v->info.port);
-	else if (!a.lid || !a.sm_lid)
+	else if (!v->info.roce && (!a.lid || !a.sm_lid))
 		ddps_vport_say(v,
 			       "%s:%u is active without a %s; try: start opensm, sminfo shows it",
 			       v->info.device, v->info.port, a.lid ? "subnet manager" : "LID");
@@ -187,10 +224,13 @@ int ddps_vport_dev_gid(struct ddps_ib_verbs *v)
 	static const union ibv_gid none;
 	union ibv_gid gid = none;
 
+	v->info.gid_index = v->info.roce ? v->info.gid_index : v->cfg.gid_index;
+	if (v->info.roce)
+		return ddps_vport_roce_gid(v);
 	if (v->lib.query_gid(v->ctx, v->info.port, v->cfg.gid_index, &gid) ||
 	    !memcmp(gid.raw, none.raw, sizeof(gid.raw))) {
-		ddps_vport_say(v, "%s:%u has no GID with index %u", v->info.device, v->info.port,
-			       v->cfg.gid_index);
+		ddps_vport_say(v, "%s:%u has no GID with index %u; try: ibv_devinfo -v shows them",
+			       v->info.device, v->info.port, v->cfg.gid_index);
 		return DDPS_E_ADDRESS;
 	}
 	memcpy(v->info.gid, gid.raw, sizeof(v->info.gid));
@@ -203,6 +243,8 @@ int ddps_vport_dev_open(struct ddps_ib_verbs *v)
 
 	if (!err)
 		err = ddps_vport_dev_refresh(v);
+	if (!err)
+		err = check_link(v);
 	if (!err)
 		err = check_state(v);
 	if (!err)

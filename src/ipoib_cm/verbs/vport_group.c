@@ -28,6 +28,8 @@ static void detach(struct ddps_ib_verbs *v, struct vp_attached *a)
 
 	memcpy(gid.raw, a->mgid, sizeof(gid.raw));
 	(void)v->lib.detach_mcast(v->ud, &gid, a->mlid);
+	if (v->info.roce)
+		(void)ddps_vport_roce_group(v, a->mgid, false);
 	a->used = false;
 }
 
@@ -47,7 +49,12 @@ static int attach(struct ddps_ib_verbs *v, const struct ddps_sa_mcm *rec)
 	if (!a) /* as many as the client has groups */
 		return DDPS_E_LIMIT;
 	memcpy(gid.raw, rec->mgid, sizeof(gid.raw));
-	err = v->lib.attach_mcast(v->ud, &gid, rec->mlid);
+	err = v->info.roce ? ddps_vport_roce_group(v, rec->mgid, true) : 0;
+	if (!err) {
+		err = v->lib.attach_mcast(v->ud, &gid, rec->mlid);
+		if (err && v->info.roce)
+			(void)ddps_vport_roce_group(v, rec->mgid, false);
+	}
 	if (err) {
 		char text[DDPS_IPOIB_GID_TEXT];
 
@@ -121,11 +128,11 @@ static void on_path(void *user, const uint8_t gid[DDPS_IPOIB_GID_LEN], const str
 		v->cfg.up->path(v->user, gid, NULL, now);
 		return;
 	}
-	w = (struct vp_way){ .dlid = pr->dlid,
+	w = (struct vp_way){ .dlid = v->info.roce ? 0 : pr->dlid,
 			     .sl = pr->sl,
 			     .bits = (uint8_t)(pr->slid & ((1u << v->info.lmc) - 1)),
 			     .rate = pr->rate & CODE,
-			     .grh = pr->hop || v->grh_required };
+			     .grh = pr->hop || v->grh_required || v->info.roce };
 	if (w.grh) {
 		w.hop = pr->hop;
 		w.tclass = pr->tclass;
@@ -133,8 +140,8 @@ static void on_path(void *user, const uint8_t gid[DDPS_IPOIB_GID_LEN], const str
 		memcpy(w.gid, gid, sizeof(w.gid));
 	}
 	path = (struct ddps_ipoib_path){ .addr = ddps_vport_addr(v, &w, v->pkey_index),
-					 .slid = pr->slid,
-					 .dlid = pr->dlid,
+					 .slid = v->info.roce ? VP_LID_ROCE : pr->slid,
+					 .dlid = v->info.roce ? VP_LID_ROCE : pr->dlid,
 					 .sl = pr->sl,
 					 .traffic_class = pr->tclass,
 					 .hop_limit = pr->hop,
@@ -159,7 +166,7 @@ static const struct ddps_sac_ops sac_ops = { on_send, on_joined, on_path, on_ope
 static int on_group_send(void *user, const struct ddps_sa_mcm *rec, unsigned group,
 			 const void *frame, size_t len)
 {
-	struct vp_way w = { .dlid = rec->mlid,
+	struct vp_way w = { .dlid = rec->mlid, /* RoCE does not look at it */
 			    .sl = rec->sl,
 			    .rate = rec->rate & CODE,
 			    .grh = true,

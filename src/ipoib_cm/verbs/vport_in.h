@@ -4,7 +4,8 @@
 /*
  * A port of an adapter inside: the device in vport_dev.c, what it tells in vport_event.c, memory in
  * vport_buf.c, ways to others in vport_way.c, MADs in vport_mad.c, datagrams in vport_ud.c, groups
- * in vport_group.c, connections in vport_qp.c, and all of it together in vport.c.
+ * in vport_group.c, connections in vport_qp.c, what RoCE has instead of a subnet administration in
+ * vport_roce.c, and all of it together in vport.c.
  */
 #include <ddpsess/ib_verbs.h>
 #include "ipoib_cm/ib/sac.h"
@@ -20,6 +21,8 @@
 #define VP_QP_TX    64 /* messages of one connection on their way */
 #define VP_AHS	    256
 #define VP_GRHS	    1024
+#define VP_ANSWERS  160	   /* as many queries as the client can have out, and more */
+#define VP_LID_ROCE 0xffff /* no LID */
 #define VP_NONE	    UINT32_MAX
 #define VP_DYING_NS 5000000000ull /* so long a queue pair may take to say that it is empty */
 
@@ -146,7 +149,13 @@ struct ddps_ib_verbs {
 	uint32_t ud_psn, ud_life, qkey;
 	uint16_t pkey_index, sa_pkey_index;
 	uint8_t sm_sl;
-	bool grh_required;
+	bool grh_required, iwarp;
+	uint32_t ifindex; /* RoCE: the network device of the GID */
+	int netdev;	  /* a socket that is in its groups; -1: none */
+	struct {
+		unsigned first, n;
+		uint8_t mad[VP_ANSWERS][DDPS_CM_MAD_LEN];
+	} answers; /* to our own queries, on RoCE */
 
 	int umad, cm_agent, sa_agent, report_agent; /* -1: not open */
 	void *mad;				    /* libibumad's, for one message */
@@ -219,6 +228,17 @@ bool ddps_vport_way(struct ddps_ib_verbs *v, ddps_cm_addr addr, struct vp_way *w
 uint32_t ddps_vport_ah(struct ddps_ib_verbs *v, const struct vp_way *w);
 void ddps_vport_ah_attr(const struct ddps_ib_verbs *v, const struct vp_way *w,
 			struct ibv_ah_attr *a);
+
+/* ---- vport_roce.c ---- */
+/* A GID of version 2 that is an IPv6 address, and its network device. */
+int ddps_vport_roce_gid(struct ddps_ib_verbs *v);
+/* A query that nobody else would answer; the answer comes with ddps_vport_roce_run(). */
+void ddps_vport_roce_query(struct ddps_ib_verbs *v, const uint8_t query[DDPS_CM_MAD_LEN]);
+void ddps_vport_roce_run(struct ddps_ib_verbs *v);
+/* The network device lets packets for the group in, or no more.  Return: 0 or an errno. */
+int ddps_vport_roce_group(struct ddps_ib_verbs *v, const uint8_t mgid[DDPS_IPOIB_GID_LEN],
+			  bool join);
+void ddps_vport_roce_free(struct ddps_ib_verbs *v);
 
 /* ---- vport_mad.c ---- */
 int ddps_vport_mad_open(struct ddps_ib_verbs *v);

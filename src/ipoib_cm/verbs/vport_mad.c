@@ -43,6 +43,8 @@ static int register_agents(struct ddps_ib_verbs *v)
 			       v->info.device, v->info.port);
 		return DDPS_E_BUSY;
 	}
+	if (v->info.roce)
+		return 0;
 	v->sa_agent = l->umad_register(v->umad, DDPS_SA_CLASS, DDPS_SA_VERSION, 0, NULL);
 	if (v->sa_agent < 0) {
 		ddps_vport_say(v, "%s:%u takes no queries to the subnet administration (error %d)",
@@ -104,7 +106,7 @@ static int put(struct ddps_ib_verbs *v, int agent, const struct vp_way *w, uint1
 	a->grh_present = w->grh;
 	if (w->grh) {
 		memcpy(a->gid, w->gid, sizeof(a->gid));
-		a->gid_index = v->cfg.gid_index;
+		a->gid_index = v->info.gid_index;
 		a->hop_limit = w->hop;
 		a->traffic_class = w->tclass;
 		a->flow_label = htobe32(w->flow);
@@ -137,6 +139,10 @@ void ddps_vport_sa_send(struct ddps_ib_verbs *v, const uint8_t mad[DDPS_CM_MAD_L
 
 	if (!v->info.active) {
 		v->stats.mad_tx_failed++;
+		return;
+	}
+	if (v->info.roce) {
+		ddps_vport_roce_query(v, mad);
 		return;
 	}
 	if (!w.dlid) {

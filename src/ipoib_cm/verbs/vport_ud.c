@@ -212,6 +212,15 @@ void ddps_vport_ud_sent(struct ddps_ib_verbs *v, const struct ibv_wc *wc, uint32
 
 /* ---- in ---- */
 
+/* RoCE has no LIDs, and queue pairs of two nodes may have the same number. */
+static bool is_own(const struct ddps_ib_verbs *v, const struct ibv_wc *wc, const uint8_t *sgid)
+{
+	if (wc->src_qp != v->info.qpn)
+		return false;
+	return v->info.roce ? !memcmp(sgid, v->info.gid, sizeof(v->info.gid))
+			    : (wc->slid & ~((1u << v->info.lmc) - 1)) == v->info.lid;
+}
+
 /* [4391-6-6]: the 40 octets are there in any case, and mean something only with the flag. */
 static void deliver(struct ddps_ib_verbs *v, const struct ibv_wc *wc, const uint8_t *b)
 {
@@ -232,7 +241,7 @@ static void deliver(struct ddps_ib_verbs *v, const struct ibv_wc *wc, const uint
 		if (from.multicast)
 			seen.group = b + GRH_DGID;
 	}
-	if (wc->src_qp == v->info.qpn && (wc->slid & ~((1u << v->info.lmc) - 1)) == v->info.lid) {
+	if (is_own(v, wc, from.gid)) {
 		v->stats.ud_own++;
 		return;
 	}

@@ -69,7 +69,7 @@ bool ddps_vport_way(struct ddps_ib_verbs *v, ddps_cm_addr addr, struct vp_way *w
 			      .rate = addr >> AT_RATE & 0x3f,
 			      .grh = i != 0 };
 	*pkey_index = addr >> AT_PKEY & 0x7fff;
-	if (!w->dlid || w->dlid >= DDPS_MLID_FIRST)
+	if (v->info.roce ? !i : !w->dlid || w->dlid >= DDPS_MLID_FIRST)
 		return false;
 	if (!i)
 		return true;
@@ -98,7 +98,7 @@ void ddps_vport_ah_attr(const struct ddps_ib_verbs *v, const struct vp_way *w,
 		return;
 	memcpy(a->grh.dgid.raw, w->gid, sizeof(w->gid));
 	a->grh.flow_label = w->flow;
-	a->grh.sgid_index = v->cfg.gid_index;
+	a->grh.sgid_index = v->info.gid_index;
 	a->grh.hop_limit = w->hop;
 	a->grh.traffic_class = w->tclass;
 }

@@ -1,0 +1,277 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#ifndef IB_VERBS_FIXTURE_H
+#define IB_VERBS_FIXTURE_H
+/* Ports of adapters on the fabric of ib_verbs_fake.h, with interfaces above them. */
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <ddpsess/ipoib_if.h>
+#include "ib_verbs_fake.h"
+
+/* not each file of tests needs all of it */
+#pragma GCC diagnostic ignored "-Wunused-function"
+
+#define MS  1000000ull
+#define SEC (1000 * MS)
+
+struct peer {
+	struct ddps_ib_verbs *v;
+	struct ddps_ipoib_if *f;
+	unsigned n_rx, n_see;
+	size_t len;
+	int join_err; /* of the last join */
+	unsigned n_link, n_joined;
+	bool link;
+	int qp_err;
+	uint32_t qp_failed;
+};
+
+static struct peer peer[FAKES];
+static uint8_t flags; /* the modes of interfaces */
+static char why[400];
+static uint8_t link_mtu; /* on RoCE; 0: the default */
+static uint32_t link_qkey;
+
+static void deliver(void *user, const void *packet, size_t len)
+{
+	struct peer *p = user;
+	const uint8_t *at = packet;
+
+	for (size_t i = 20; i < len; i++)
+		cr_assert_eq(at[i], (uint8_t)(i * 7 + i / 251), "octet %zu", i);
+	p->n_rx++;
+	p->len = len;
+}
+
+/* ---- what the port says, noted and passed on ---- */
+
+static void on_ud(void *user, const struct ddps_ipoib_ud_from *from, const void *frame, size_t len,
+		  uint64_t now)
+{
+	ddps_ipoib_if_up()->ud(((struct peer *)user)->f, from, frame, len, now);
+}
+
+static void on_mad(void *user, ddps_cm_addr from, const void *mad, size_t len, uint64_t now)
+{
+	ddps_ipoib_if_up()->mad(((struct peer *)user)->f, from, mad, len, now);
+}
+
+static void on_qp(void *user, uint32_t qpn, const void *frame, size_t len, uint64_t now)
+{
+	ddps_ipoib_if_up()->qp(((struct peer *)user)->f, qpn, frame, len, now);
+}
+
+static void on_qp_error(void *user, uint32_t qpn, int err, uint64_t now)
+{
+	((struct peer *)user)->qp_err = err;
+	((struct peer *)user)->qp_failed = qpn;
+	ddps_ipoib_if_up()->qp_error(((struct peer *)user)->f, qpn, err, now);
+}
+
+static void on_path(void *user, const uint8_t *gid, const struct ddps_ipoib_path *path,
+		    uint64_t now)
+{
+	ddps_ipoib_if_up()->path(((struct peer *)user)->f, gid, path, now);
+}
+
+static void on_joined(void *user, const uint8_t *mgid, int err, uint32_t mtu, uint64_t now)
+{
+	((struct peer *)user)->join_err = err;
+	((struct peer *)user)->n_joined += !err;
+	ddps_ipoib_if_up()->joined(((struct peer *)user)->f, mgid, err, mtu, now);
+}
+
+static void on_link(void *user, bool up, uint64_t now)
+{
+	((struct peer *)user)->n_link++;
+	((struct peer *)user)->link = up;
+	ddps_ipoib_if_up()->link(((struct peer *)user)->f, up, now);
+}
+
+static const struct ddps_ipoib_up up_calls = {
+	sizeof(struct ddps_ipoib_up), on_ud, on_mad, on_qp, on_qp_error, on_path, on_joined, on_link
+};
+
+static void on_see(void *user, const struct ddps_ib_seen *s)
+{
+	cr_expect_gt(s->len, 4);
+	((struct peer *)user)->n_see++;
+}
+
+/* ---- life ---- */
+
+static struct ddps_ib_verbs_config config(unsigned i)
+{
+	struct ddps_ib_verbs_config c;
+
+	ddps_ib_verbs_config_init(&c);
+	c.device = fake[i].name;
+	c.seed = 7 + i;
+	c.up = &up_calls;
+	c.see = on_see;
+	c.see_user = &peer[i];
+	c.rx_octets = c.tx_octets = 1 << 20;
+	c.mtu = link_mtu;
+	c.qkey = link_qkey;
+	return c;
+}
+
+static int try_open(unsigned i)
+{
+	struct ddps_ib_verbs_config c = config(i);
+
+	return ddps_vport_new(&peer[i].v, &c, &fake_lib, why, sizeof(why));
+}
+
+static void make(unsigned i)
+{
+	struct ddps_ipoib_if_calls calls = { sizeof(calls), deliver, NULL, &peer[i] };
+	const struct ddps_ib_verbs_info *info;
+	struct ddps_ipoib_if_config f;
+
+	cr_assert_eq(try_open(i), 0, "%s", why);
+	info = ddps_ib_verbs_info(peer[i].v);
+	ddps_ipoib_if_config_init(&f);
+	f.me.addr = (struct ddps_ipoib_lladdr){ .flags = flags, .qpn = info->qpn };
+	memcpy(f.me.addr.gid, info->gid, 16);
+	f.me.pkey = info->pkey;
+	f.me.rx_mtu = 65524;
+	f.has_ip4 = true;
+	memcpy(f.ip4, (uint8_t[4]){ 10, 0, 0, (uint8_t)(1 + i) }, 4);
+	f.prefix4 = 24;
+	f.retry_count = f.rnr_retry = 7;
+	f.ca_guid = info->node_guid;
+	f.seed = i;
+	cr_assert_eq(ddps_ipoib_if_new(&peer[i].f, &f, ddps_ib_verbs_port(peer[i].v), &calls), 0);
+	ddps_ib_verbs_user(peer[i].v, &peer[i]);
+	(void)ddps_ib_verbs_run(peer[i].v, fake_now);
+	cr_assert_eq(ddps_ipoib_if_start(peer[i].f, fake_now), 0);
+}
+
+static void init(void)
+{
+	fake_init();
+	flags = DDPS_IPOIB_RC;
+	memset(peer, 0, sizeof(peer));
+}
+
+static void fini(void)
+{
+	for (unsigned i = 0; i < FAKES; i++) {
+		if (peer[i].f)
+			ddps_ipoib_if_stop(peer[i].f, fake_now);
+		ddps_ipoib_if_free(peer[i].f);
+		ddps_ib_verbs_free(peer[i].v);
+	}
+	fake_fini();
+}
+
+static void turn(void)
+{
+	fake_now += MS;
+	if (fake_sa && ddps_sa_due(fake_sa) <= fake_now)
+		ddps_sa_tick(fake_sa, fake_now);
+	for (unsigned i = 0; i < FAKES; i++) {
+		if (!peer[i].v)
+			continue;
+		for (unsigned k = 0; ddps_ib_verbs_run(peer[i].v, fake_now); k++)
+			cr_assert_lt(k, 100);
+		if (peer[i].f && ddps_ipoib_if_deadline(peer[i].f) <= fake_now)
+			ddps_ipoib_if_tick(peer[i].f, fake_now);
+	}
+}
+
+static void run(uint64_t ns)
+{
+	for (uint64_t end = fake_now + ns; fake_now < end;)
+		turn();
+}
+
+#define UNTIL(condition)                                                                           \
+	do {                                                                                       \
+		uint64_t end = fake_now + 60 * SEC;                                                \
+		while (!(condition)) {                                                             \
+			cr_assert_lt(fake_now, end, #condition);                                   \
+			turn();                                                                    \
+		}                                                                                  \
+	} while (0)
+
+static uint64_t count(unsigned i, const char *name)
+{
+	const char *at;
+	uint64_t v;
+
+	for (unsigned k = 0; (at = ddps_ib_verbs_counter(peer[i].v, k, &v)); k++)
+		if (!strcmp(at, name))
+			return v;
+	cr_assert(false, "no counter %s", name);
+	return 0;
+}
+
+static void send_ip(unsigned from, unsigned to, size_t len)
+{
+	static uint8_t p[65536];
+	uint32_t sum = 0;
+
+	memset(p, 0, 20);
+	for (size_t i = 20; i < len; i++)
+		p[i] = (uint8_t)(i * 7 + i / 251);
+	p[0] = 0x45;
+	p[2] = (uint8_t)(len >> 8);
+	p[3] = (uint8_t)len;
+	p[8] = 64;
+	p[9] = 17;
+	memcpy(p + 12, (uint8_t[4]){ 10, 0, 0, (uint8_t)(1 + from) }, 4);
+	memcpy(p + 16, (uint8_t[4]){ 10, 0, 0, (uint8_t)(1 + to) }, 4);
+	for (unsigned i = 0; i < 20; i += 2)
+		sum += (uint32_t)p[i] << 8 | p[i + 1];
+	sum = (sum & 0xffff) + (sum >> 16);
+	sum += sum >> 16;
+	p[10] = (uint8_t)(~sum >> 8);
+	p[11] = (uint8_t)~sum;
+	cr_assert_eq(ddps_ipoib_if_send(peer[from].f, p, len, fake_now), 0);
+}
+
+static bool is_up(unsigned i)
+{
+	return ddps_ipoib_if_state(peer[i].f) == DDPS_IPOIB_IF_UP;
+}
+
+static void two_up(void)
+{
+	make(0);
+	make(1);
+	UNTIL(is_up(0) && is_up(1));
+}
+
+static unsigned conns(unsigned i)
+{
+	struct ddps_ipoib_if_conn_info info;
+	unsigned n = 0;
+	int res;
+
+	for (unsigned k = 0; (res = ddps_ipoib_if_conn_info(peer[i].f, k, &info)) >= 0; k++)
+		n += res && info.up;
+	return n;
+}
+
+/* The queue pair of the connection that is up. */
+static struct fake_qp *conn(unsigned i)
+{
+	for (unsigned k = 0; k < FAKE_QPS; k++)
+		if (fake[i].qp[k].used && fake[i].qp[k].init.srq &&
+		    fake[i].qp[k].state == IBV_QPS_RTS)
+			return &fake[i].qp[k];
+	cr_assert(false, "no connection");
+	return NULL;
+}
+
+static void connected(void)
+{
+	two_up();
+	send_ip(0, 1, 60000);
+	UNTIL(peer[1].n_rx == 1 && conns(0) == 1 && conns(1) == 1);
+}
+
+#endif
