@@ -95,6 +95,23 @@ int ddps_srq_post(struct ddps_srq *srq, uint64_t wr_id, const struct ddps_sge *s
 	return 0;
 }
 
+/* Where one is posted nobody waits: serve_waiting comes first. */
+int ddps_srq_pop(struct ddps_srq *srq, uint64_t *wr_id, struct ddps_sge *sge, uint32_t *nsge)
+{
+	const uint32_t at = srq->head;
+
+	if (!srq->count)
+		return DDPS_E_AGAIN;
+	*wr_id = srq->e[at].wr_id;
+	*nsge = srq->e[at].nsge;
+	if (*nsge)
+		memcpy(sge, srq->sge + (size_t)at * srq->max_sge, *nsge * sizeof *sge);
+	srq->head = (at + 1) % srq->depth;
+	srq->count--;
+	check_low(srq);
+	return 0;
+}
+
 void ddps_srq_watch(struct ddps_srq *srq, uint32_t limit)
 {
 	srq->limit = limit;

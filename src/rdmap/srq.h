@@ -36,6 +36,8 @@ void ddps_srq_fini(struct ddps_srq *srq); /* no users any more */
 
 /* As ddps_post_recv. */
 int ddps_srq_post(struct ddps_srq *srq, uint64_t wr_id, const struct ddps_sge *sge, uint32_t nsge);
+/* The oldest, for a message that no stream brings.  0 or DDPS_E_AGAIN. */
+int ddps_srq_pop(struct ddps_srq *srq, uint64_t *wr_id, struct ddps_sge *sge, uint32_t *nsge);
 /* Call low() once when, or if already, fewer than @limit are posted. */
 void ddps_srq_watch(struct ddps_srq *srq, uint32_t limit);
 

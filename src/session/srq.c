@@ -113,3 +113,25 @@ int ddps_srq_arm(struct ddps_srq *srq, uint32_t limit)
 	ddps_ctx_leave(srq->pd->ctx);
 	return err;
 }
+
+int ddps_srq_posted(struct ddps_srq *srq)
+{
+	int n = ddps_ctx_enter(srq->pd->ctx);
+
+	if (n < 0)
+		return n;
+	n = (int)srq->count;
+	ddps_ctx_leave(srq->pd->ctx);
+	return n;
+}
+
+int ddps_take_srq_recv(struct ddps_srq *srq, uint64_t *wr_id, struct ddps_sge *sge, uint32_t *nsge)
+{
+	int err = ddps_ctx_enter(srq->pd->ctx);
+
+	if (err < 0)
+		return err;
+	err = ddps_srq_pop(srq, wr_id, sge, nsge);
+	ddps_ctx_leave(srq->pd->ctx);
+	return err;
+}

@@ -246,6 +246,8 @@ struct vd_srq {
 	struct ddps_srq *d;
 	struct ibv_srq_attr attr;
 	uint32_t number;
+	unsigned ud_users; /* atomic: queue pairs for datagrams */
+	bool ud_waits;	   /* atomic: one of them does not read, since there was no receive */
 };
 
 #define VD_QPN_MASK 0xffffffu

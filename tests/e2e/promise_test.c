@@ -286,6 +286,9 @@ static _Noreturn void child(struct e2e *e, struct ddps_mr *mr, struct ddps_srq *
 	struct ddps_wc wc;
 	char buf[8];
 	size_t len = sizeof buf;
+	struct ddps_sge sge;
+	uint64_t wr_id;
+	uint32_t nsge;
 
 	IS_FORKED(ddps_ctx_settle(e->ctx, 0));
 	IS_FORKED(ddps_ctx_flush(e->ctx, 0));
@@ -318,6 +321,8 @@ static _Noreturn void child(struct e2e *e, struct ddps_mr *mr, struct ddps_srq *
 	IS_FORKED(ddps_post_recv(e->a.ep, 0, NULL, 0));
 	IS_FORKED(ddps_srq_new(e->pd, 1, 1, NULL, &srq));
 	IS_FORKED(ddps_post_srq_recv(srq, 0, NULL, 0));
+	IS_FORKED(ddps_srq_posted(srq));
+	IS_FORKED(ddps_take_srq_recv(srq, &wr_id, &sge, &nsge));
 	IS_FORKED(ddps_srq_arm(srq, 0));
 	IS_FORKED(ddps_srq_free(srq));
 	IS_FORKED(ddps_ep_stats(e->a.ep, &es));

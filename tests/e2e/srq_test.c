@@ -159,6 +159,43 @@ Test(srq, low_water_is_told, .timeout = 120)
 	}
 }
 
+/* Messages of another transport's take the oldest ones, between those of sessions. */
+Test(srq, receives_are_taken_by_hand, .timeout = 120)
+{
+	static struct world w;
+	struct ddps_sge sge[2];
+	uint64_t wr_id = 77;
+	uint32_t nsge = 0;
+	struct ddps_wc wc;
+
+	memset(&w, 0, sizeof w);
+	begin(&w, e2e_wires[0], DDPS_NO_RECV_STALL, DEPTH);
+	cr_expect_eq(ddps_srq_posted(w.srq), 0);
+	cr_expect_eq(ddps_take_srq_recv(w.srq, &wr_id, sge, &nsge), DDPS_E_AGAIN);
+	cr_expect_eq(wr_id, 77);
+	for (unsigned n = 0; n < DEPTH; n++)
+		post_one(&w, n);
+	cr_expect_eq(ddps_srq_posted(w.srq), DEPTH);
+	cr_assert_eq(ddps_take_srq_recv(w.srq, &wr_id, sge, &nsge), 0);
+	cr_expect_eq(wr_id, 0);
+	cr_expect_eq(nsge, 1);
+	cr_expect_eq(sge[0].addr, w.in[0]);
+	cr_expect_eq(sge[0].len, LEN);
+	cr_expect_eq(ddps_srq_posted(w.srq), DEPTH - 1);
+	post_one(&w, 0); /* there is room again */
+	cr_assert_eq(send_from(&w, 2, 10), 0);
+	do
+		wc = e2e_wc(&w.e);
+	while (wc.op == DDPS_OP_SEND);
+	cr_expect_eq(wc.wr_id, 1, "the session's is the next one");
+	cr_assert_eq(ddps_srq_arm(w.srq, DEPTH - 1), 0);
+	cr_assert_eq(ddps_take_srq_recv(w.srq, &wr_id, sge, &nsge), 0);
+	cr_expect_eq(wr_id, 2);
+	while (!w.lows)
+		serve(&w);
+	end(&w);
+}
+
 Test(srq, a_greedy_peer_is_held_to_its_share, .timeout = 120,
      .description = "5042-6.4.3.1-1 5040-8.1.2-8 5041-8.3.2-7")
 {

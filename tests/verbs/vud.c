@@ -32,6 +32,7 @@ void vud_open(struct vud *v)
 	struct ibv_device **list = ibv_get_device_list(NULL);
 	struct ibv_ah_attr attr = { .is_global = 1, .port_num = 1 };
 
+	v->srq = NULL;
 	v->ctx = ibv_open_device(list[0]);
 	ibv_free_device_list(list);
 	cr_assert_not_null(v->ctx);
@@ -83,6 +84,7 @@ void vud_make(struct vud *v, struct vud_qp *q, int type)
 	} else {
 		q->cq = ibv_create_cq(v->ctx, 256, q, q->cc, 0);
 		init.send_cq = init.recv_cq = q->cq;
+		init.srq = v->srq;
 		init.cap = (struct ibv_qp_cap){ q->max_send, q->max_recv, 4, 4, 64 };
 		q->qp = ibv_create_qp(v->pd, &init);
 	}

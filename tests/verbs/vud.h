@@ -13,6 +13,7 @@ struct vud {
 	struct ibv_context *ctx;
 	struct ibv_pd *pd;
 	struct ibv_ah *self; /* this host */
+	struct ibv_srq *srq; /* of the queue pairs made from now on, or NULL */
 };
 
 struct vud_qp {

@@ -386,6 +386,8 @@ VD_API int rdma_create_qp(struct rdma_cm_id *ibid, struct ibv_pd *pd, struct ibv
 		return vd_fail(EINVAL);
 	if (attr->qp_type != ibid->qp_type) /* what rdma_cm connects, or the address of datagrams */
 		return vd_fail(EOPNOTSUPP);
+	if (!attr->srq)
+		attr->srq = ibid->srq;
 	if (make_cqs(id, attr)) {
 		err = errno;
 		destroy_cqs(ibid);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Shared receive queues. */
-#include "verbs/vd.h"
+#include "verbs/ud/vd_ud.h"
 #include <errno.h>
 #include <rdma/rdma_verbs.h>
 #include <stdlib.h>
@@ -99,7 +99,7 @@ VD_API int ibv_destroy_srq(struct ibv_srq *ibsrq)
 	if (!vd_mine(p))
 		return vd_refuse(EINVAL);
 	pthread_mutex_lock(&p->lock); /* an event of it is being served, or never again */
-	err = ddps_srq_free(srq->d);
+	err = vd_ud_srq_busy(srq) ? DDPS_E_BUSY : ddps_srq_free(srq->d);
 	if (!err)
 		vd_async_forget(ibsrq->context, ibsrq);
 	pthread_mutex_unlock(&p->lock);
@@ -111,21 +111,20 @@ VD_API int ibv_destroy_srq(struct ibv_srq *ibsrq)
 
 int vd_post_srq_recv(struct ibv_srq *ibsrq, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad)
 {
+	struct vd_srq *srq = srq_of(ibsrq);
 	struct ddps_sge sge[VD_MAX_SGE];
+	int err = 0;
 
-	for (; wr; wr = wr->next) {
-		int err = vd_pieces(ibsrq->context, wr->sg_list, wr->num_sge,
-				    srq_of(ibsrq)->attr.max_sge, sge);
-
+	for (; wr && !err; wr = wr->next) {
+		err = vd_pieces(ibsrq->context, wr->sg_list, wr->num_sge, srq->attr.max_sge, sge);
 		if (!err)
-			err = vd_errno(ddps_post_srq_recv(srq_of(ibsrq)->d, wr->wr_id, sge,
-							  (uint32_t)wr->num_sge));
-		if (err) {
+			err = vd_errno(
+				ddps_post_srq_recv(srq->d, wr->wr_id, sge, (uint32_t)wr->num_sge));
+		if (err)
 			*bad = wr;
-			return err;
-		}
 	}
-	return 0;
+	vd_ud_srq_posted(srq);
+	return err;
 }
 
 /* ---- on an identifier of rdma_cm ---- */

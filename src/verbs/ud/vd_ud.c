@@ -88,24 +88,30 @@ static bool keeps_away(struct vd_ud *ud)
 	return away && __atomic_load_n(&ud->polled, __ATOMIC_SEQ_CST);
 }
 
-/* A completion was lost: the program is told that its queue overflowed. */
-static void tell_overflow(struct vd_ud *ud)
+/* A completion was lost: its queue overflowed. */
+static void tell_overflow(const struct ibv_qp *q)
+{
+	vd_async_post(q->context, IBV_EVENT_CQ_ERR, q->recv_cq);
+	if (q->send_cq != q->recv_cq)
+		vd_async_post(q->context, IBV_EVENT_CQ_ERR, q->send_cq);
+}
+
+static void tell_news(struct vd_ud *ud)
 {
 	struct vd_process *p = ud->p;
 
-	if (!__atomic_exchange_n(&ud->overflowed, false, __ATOMIC_SEQ_CST))
+	if (!__atomic_exchange_n(&ud->news, false, __ATOMIC_SEQ_CST))
 		return;
 	pthread_mutex_lock(&p->lock);
 	pthread_mutex_lock(&ud->lock);
 	for (struct vd_ud_qp *u = ud->qps; u; u = u->next) {
 		struct ibv_qp *q = &u->qp->qp.qp_base;
 
-		if (!u->lost)
-			continue;
-		u->lost = false;
-		vd_async_post(q->context, IBV_EVENT_CQ_ERR, q->recv_cq);
-		if (q->send_cq != q->recv_cq)
-			vd_async_post(q->context, IBV_EVENT_CQ_ERR, q->send_cq);
+		if (u->lost)
+			tell_overflow(q);
+		if (u->last_wqe)
+			vd_async_post(q->context, IBV_EVENT_QP_LAST_WQE_REACHED, q);
+		u->lost = u->last_wqe = false;
 	}
 	pthread_mutex_unlock(&ud->lock);
 	pthread_mutex_unlock(&p->lock);
@@ -155,7 +161,7 @@ static void *serve(void *arg)
 			ud_drive(ud);
 			pthread_mutex_unlock(&ud->lock);
 		}
-		tell_overflow(ud);
+		tell_news(ud);
 	}
 }
 

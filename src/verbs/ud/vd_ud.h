@@ -39,6 +39,22 @@ void vd_ud_qp_start(struct vd_qp *qp);
 int vd_ud_post_send(struct vd_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad);
 int vd_ud_post_recv(struct vd_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad);
 
+/* ---- shared receive queues ---- */
+
+/* Whether queue pairs of type UD use it. */
+static inline bool vd_ud_srq_busy(const struct vd_srq *srq)
+{
+	return __atomic_load_n(&srq->ud_users, __ATOMIC_RELAXED);
+}
+
+void vd_ud_srq_wake(struct vd_srq *srq);
+/* It may have receives now, for such as wait for one. */
+static inline void vd_ud_srq_posted(struct vd_srq *srq)
+{
+	if (__atomic_load_n(&srq->ud_waits, __ATOMIC_SEQ_CST))
+		vd_ud_srq_wake(srq);
+}
+
 /* ---- completion queues ---- */
 
 /* Return: 0 or ENOMEM. */

@@ -130,7 +130,7 @@ struct vd_ud {
 	unsigned waiting;	 /* queue pairs whose requests wait */
 	uint64_t polled;	 /* atomic: when an empty queue was polled last, ns */
 	bool away;		 /* atomic: the thread leaves queue pairs to who polls */
-	bool overflowed;	 /* atomic: a completion was lost, which is not told yet */
+	bool news;		 /* atomic: what queue pairs have to tell: lost, last_wqe */
 	struct vd_ud_id *asking; /* under the process's lock */
 	struct vd_ud_stats stats;
 	int *fds; /* for a fork, under vd_forks_hold */
@@ -190,6 +190,13 @@ struct ud_rqe {
 	struct ddps_sge sge[]; /* max_recv_sge */
 };
 
+/* One that a message has, of either kind of queue. */
+struct ud_taken {
+	uint64_t wr_id;
+	uint32_t nsge;
+	struct ddps_sge sge[VD_MAX_SGE];
+};
+
 struct vd_ud_qp {
 	struct vd_ud *ud;
 	struct vd_qp *qp;
@@ -200,9 +207,10 @@ struct vd_ud_qp {
 	struct ud_group *groups;
 	unsigned ngroups;
 	uint32_t qkey;
-	size_t mtu;  /* octets of a message: active_mtu */
-	bool paused; /* its sockets are not looked at: there is no receive */
-	bool lost;   /* a completion, to be told */
+	size_t mtu;    /* octets of a message: active_mtu */
+	bool paused;   /* its sockets are not looked at: there is no receive */
+	bool lost;     /* a completion, to be told */
+	bool last_wqe; /* it takes no more receives of its shared queue, to be told */
 	struct ud_sqe *first, **end;
 	uint32_t nsq;
 	uint64_t retry_at; /* ms, while requests wait */

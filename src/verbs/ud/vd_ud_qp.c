@@ -6,14 +6,20 @@
 
 /* ---- completions ---- */
 
+/* The thread has an event to post, which takes a lock that is not held here. */
+static void tell(struct vd_ud *ud)
+{
+	__atomic_store_n(&ud->news, true, __ATOMIC_SEQ_CST);
+	ud_wake(ud);
+}
+
 void ud_complete(struct vd_ud_qp *u, struct ibv_cq *cq, struct ibv_wc *wc, bool solicited)
 {
 	if (ud_cq_push(vd_of(cq, struct vd_cq, cq), wc, solicited, u))
 		return;
 	u->ud->stats.cq_full++;
 	u->lost = true;
-	__atomic_store_n(&u->ud->overflowed, true, __ATOMIC_SEQ_CST);
-	ud_wake(u->ud);
+	tell(u->ud);
 }
 
 /* ---- life ---- */
@@ -73,6 +79,7 @@ static struct vd_qp *make_qp(struct ibv_context *ctx, struct ibv_pd *pd,
 					  .pd = pd,
 					  .send_cq = attr->send_cq,
 					  .recv_cq = attr->recv_cq,
+					  .srq = attr->srq,
 					  .state = IBV_QPS_RESET,
 					  .qp_type = IBV_QPT_UD };
 	u->qp = qp;
@@ -95,8 +102,6 @@ struct vd_qp *vd_ud_qp_new(struct ibv_context *ctx, struct ibv_pd *pd,
 	if (!ud)
 		return NULL;
 	err = !attr->send_cq || !attr->recv_cq ? EINVAL : vd_qp_grant(&cap);
-	if (!err && attr->srq)
-		err = EOPNOTSUPP; /* the library's are for its sessions */
 	qp = err ? NULL : make_qp(ctx, pd, attr, &cap);
 	if (!qp) {
 		errno = err ? err : ENOMEM;
@@ -107,6 +112,9 @@ struct vd_qp *vd_ud_qp_new(struct ibv_context *ctx, struct ibv_pd *pd,
 	ud_cq_use(vd_of(attr->send_cq, struct vd_cq, cq), ud);
 	ud_cq_use(vd_of(attr->recv_cq, struct vd_cq, cq), ud);
 	__atomic_add_fetch(&vd_of(pd, struct vd_pd, pd)->users, 1, __ATOMIC_RELAXED);
+	if (attr->srq)
+		__atomic_add_fetch(&vd_of(attr->srq, struct vd_srq, srq)->ud_users, 1,
+				   __ATOMIC_RELAXED);
 	err = get_number(qp->ud);
 	if (err) {
 		vd_ud_qp_free(qp);
@@ -146,6 +154,9 @@ void vd_ud_qp_free(struct vd_qp *qp)
 	ud_cq_unuse(scq);
 	ud_cq_unuse(rcq);
 	__atomic_sub_fetch(&vd_of(q->pd, struct vd_pd, pd)->users, 1, __ATOMIC_RELAXED);
+	if (q->srq)
+		__atomic_sub_fetch(&vd_of(q->srq, struct vd_srq, srq)->ud_users, 1,
+				   __ATOMIC_RELAXED);
 	free(u->rq);
 	free(u->peers);
 	free(u);
@@ -158,12 +169,18 @@ void vd_ud_qp_free(struct vd_qp *qp)
 
 void ud_set_state(struct vd_ud_qp *u, enum ibv_qp_state state)
 {
+	const bool ends = state == IBV_QPS_ERR && ud_state(u) != IBV_QPS_ERR;
+
 	u->qp->qp.qp_base.state = state;
 	/* Where nothing is received, sockets are read all the same: what comes is dropped. */
 	ud_watch(u, true);
 	if (state == IBV_QPS_ERR) {
 		ud_flush_sends(u);
 		ud_flush_recvs(u);
+	}
+	if (ends && u->qp->qp.qp_base.srq) {
+		u->last_wqe = true;
+		tell(u->ud);
 	}
 }
 

@@ -75,7 +75,7 @@ static int post_one(struct vd_ud_qp *u, const struct ibv_recv_wr *wr)
 	struct ud_rqe *e;
 	int err;
 
-	if (ud_state(u) == IBV_QPS_RESET || wr->num_sge < 0 ||
+	if (u->qp->qp.qp_base.srq || ud_state(u) == IBV_QPS_RESET || wr->num_sge < 0 ||
 	    (uint32_t)wr->num_sge > cap->max_recv_sge)
 		return EINVAL;
 	if (ud_state(u) == IBV_QPS_ERR) {
@@ -115,15 +115,89 @@ int vd_ud_post_recv(struct vd_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr
 	return err;
 }
 
+/* ---- a shared queue in its place ---- */
+
+static struct ddps_srq *shared(const struct vd_ud_qp *u)
+{
+	struct ibv_srq *srq = u->qp->qp.qp_base.srq;
+
+	return srq ? vd_of(srq, struct vd_srq, srq)->d : NULL;
+}
+
+/* How many receives messages may have now. */
+static uint32_t ready(const struct vd_ud_qp *u)
+{
+	int n;
+
+	if (!shared(u))
+		return u->rq_count;
+	n = ddps_srq_posted(shared(u));
+	return n > 0 ? (uint32_t)n : 0;
+}
+
+/* One receive, for one message.  Return: false if there is none. */
+static bool take_recv(struct vd_ud_qp *u, struct ud_taken *t)
+{
+	struct ud_rqe *e;
+
+	if (shared(u))
+		return !ddps_take_srq_recv(shared(u), &t->wr_id, t->sge, &t->nsge);
+	if (!u->rq_count)
+		return false;
+	e = rqe(u, 0);
+	t->wr_id = e->wr_id;
+	t->nsge = e->nsge;
+	memcpy(t->sge, e->sge, e->nsge * sizeof *e->sge);
+	pop(u);
+	return true;
+}
+
+/* The memory is the queue's domain's, which may be another one than the queue pair's. */
+static struct ddps_pd *memory_of(const struct vd_ud_qp *u)
+{
+	const struct ibv_srq *srq = u->qp->qp.qp_base.srq;
+
+	return srq ? vd_of(srq->pd, struct vd_pd, pd)->d : u->pd;
+}
+
+void vd_ud_srq_wake(struct vd_srq *srq)
+{
+	struct vd_ud *ud = vd_process_of(srq->srq.context)->ud;
+
+	if (vd_is_inherited(srq->srq.context))
+		return; /* the parent's, from before a fork */
+	pthread_mutex_lock(&ud->lock);
+	__atomic_store_n(&srq->ud_waits, false, __ATOMIC_SEQ_CST);
+	for (struct vd_ud_qp *u = ud->qps; u; u = u->next)
+		if (u->qp->qp.qp_base.srq == &srq->srq)
+			ud_watch(u, true);
+	pthread_mutex_unlock(&ud->lock);
+}
+
+/* There is no receive: do not read, until one is posted.  Return: false if one was meanwhile. */
+static bool stop_reading(struct vd_ud_qp *u)
+{
+	struct ibv_srq *srq = u->qp->qp.qp_base.srq;
+
+	ud_watch(u, false);
+	if (!srq)
+		return true;
+	__atomic_store_n(&vd_of(srq, struct vd_srq, srq)->ud_waits, true, __ATOMIC_SEQ_CST);
+	if (!ready(u))
+		return true;
+	ud_watch(u, true);
+	return false;
+}
+
 /* ---- datagrams ---- */
 
 /* The GRH is written over the header, so that the message follows it. */
-static void deliver(struct vd_ud_qp *u, const struct ud_packet *pk, const struct ud_header *h)
+static void deliver(struct vd_ud_qp *u, const struct ud_taken *t, const struct ud_packet *pk,
+		    const struct ud_header *h)
 {
 	const size_t len = pk->len - UD_HEADER;
-	struct ud_rqe *e = rqe(u, 0);
 	uint8_t *grh = pk->data + UD_HEADER - UD_GRH;
-	struct ibv_wc wc = { .wr_id = e->wr_id,
+	struct ibv_wc wc = { .wr_id = t->wr_id,
 			     .opcode = IBV_WC_RECV,
 			     .byte_len = (uint32_t)(UD_GRH + len),
 			     .qp_num = u->qp->qp.qp_base.qp_num,
@@ -132,7 +206,7 @@ static void deliver(struct vd_ud_qp *u, const struct ud_packet *pk, const struct
 	int err;
 
 	ud_put_grh(grh, &pk->from.ip, &pk->to, len);
-	err = ddps_sge_scatter(u->pd, e->sge, e->nsge, grh, UD_GRH + len);
+	err = ddps_sge_scatter(memory_of(u), t->sge, t->nsge, grh, UD_GRH + len);
 	if (err == DDPS_E_TOO_LONG) {
 		wc.status = IBV_WC_LOC_LEN_ERR;
 		wc.vendor_err = 2;
@@ -147,7 +221,6 @@ static void deliver(struct vd_ud_qp *u, const struct ud_packet *pk, const struct
 	/* An address handle made of this needs the interface: see vd_ud_ah.c. */
 	if (ud_is_link_local(&pk->from.ip) && pk->from.ifindex <= UINT16_MAX)
 		wc.slid = (uint16_t)pk->from.ifindex;
-	pop(u);
 	u->ud->stats.received++;
 	ud_complete(u, u->qp->qp.qp_base.recv_cq, &wc, h->flags & UD_F_SOLICITED);
 	if (wc.status == IBV_WC_LOC_PROT_ERR)
@@ -182,6 +255,7 @@ static void take(struct vd_ud_qp *u, const struct ud_source *s, const struct ud_
 {
 	struct vd_ud_stats *st = &u->ud->stats;
 	struct ud_header h;
+	struct ud_taken t;
 
 	if (!ud_get(pk->data, pk->len, &h) || h.type != UD_DATA || pk->len > UD_HEADER + u->mtu ||
 	    h.dest != (s->group ? UD_QPN_MCAST : u->qp->qp.qp_base.qp_num) ||
@@ -195,27 +269,29 @@ static void take(struct vd_ud_qp *u, const struct ud_source *s, const struct ud_
 	}
 	if (h.flags & UD_F_ACK && !s->group && h.ack_port)
 		acknowledge(u, pk, &h);
-	if (!receives(u) || !u->rq_count) {
+	if (!receives(u) || !take_recv(u, &t)) {
 		st->no_recv++;
 		return;
 	}
-	deliver(u, pk, &h);
+	deliver(u, &t, pk, &h);
 }
 
 void ud_readable(struct vd_ud_qp *u, struct ud_source *s)
 {
 	struct vd_ud *ud = u->ud;
 	struct ud_packet pk[UD_BATCH];
+	uint32_t room;
 	int n, max;
 
 	for (int round = 0; round < ROUNDS; round++) {
+		room = receives(u) ? ready(u) : UD_BATCH;
 		/* What finds no receive waits in the socket, unless the program wants to know. */
-		if (receives(u) && !u->rq_count && !ud->p->cfg.strict) {
-			ud_watch(u, false);
-			return;
+		if (!room && !ud->p->cfg.strict) {
+			if (stop_reading(u))
+				return;
+			continue;
 		}
-		max = receives(u) && u->rq_count && u->rq_count < UD_BATCH ? (int)u->rq_count
-									   : UD_BATCH;
+		max = room && room < UD_BATCH ? (int)room : UD_BATCH;
 		for (int i = 0; i < max; i++)
 			pk[i].data = ud->scratch[i] + UD_GRH - UD_HEADER;
 		n = ud_recv(&s->sock, pk, max, UD_HEADER + UD_MTU + 1);

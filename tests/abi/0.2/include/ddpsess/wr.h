@@ -464,6 +464,29 @@ DDPS_API int ddps_post_srq_recv(struct ddps_srq *srq, uint64_t wr_id, const stru
  */
 DDPS_API int ddps_srq_arm(struct ddps_srq *srq, uint32_t limit);
 
+/**
+ * ddps_srq_posted - how many receives a shared queue holds that no message has taken
+ * @srq:	shared receive queue
+ *
+ * Return: 0..65535, or DDPS_E_FORKED.
+ */
+DDPS_API int ddps_srq_posted(struct ddps_srq *srq);
+
+/**
+ * ddps_take_srq_recv - take the oldest receive out of a shared queue, for a message of the caller's
+ * @srq:	shared receive queue
+ * @wr_id:	set on success
+ * @sge:	room for the max_sge of the queue; set on success
+ * @nsge:	set on success: how many pieces it has
+ *
+ * For what comes by another way than a session: ddps_sge_scatter fills the pieces, and the caller tells
+ * of it, since there is no completion.  ddps_srq_arm counts it like any other that was taken.
+ *
+ * Return: 0, or DDPS_E_AGAIN (there is none), DDPS_E_FORKED.
+ */
+DDPS_API int ddps_take_srq_recv(struct ddps_srq *srq, uint64_t *wr_id, struct ddps_sge *sge,
+				uint32_t *nsge);
+
 /** ddps_op_name, ddps_wc_status_name - constant strings, never NULL */
 DDPS_API const char *ddps_op_name(enum ddps_op op);
 DDPS_API const char *ddps_wc_status_name(enum ddps_wc_status status);
