@@ -100,6 +100,19 @@ DDPS_API void ddps_ipoib_sim_set_faults(struct ddps_ipoib_sim *s,
 /** ddps_ipoib_sim_plug - plug a port in or out; its user is told */
 DDPS_API void ddps_ipoib_sim_plug(struct ddps_ipoib_sim *s, unsigned node, bool up);
 
+/**
+ * ddps_ipoib_sim_move - give a node another LID, as a subnet manager may
+ * @s:		fabric
+ * @node:	its number
+ * @lid:	1..49151, not another node's.  From the beginning node N has N + 1
+ *
+ * What is sent to the old one is lost from now on; whoever asks for the path hears of the new one.
+ * Nobody is told: see ddps_ipoib_sim_plug() for that.
+ *
+ * Return: 0, or DDPS_E_INVAL.
+ */
+DDPS_API int ddps_ipoib_sim_move(struct ddps_ipoib_sim *s, unsigned node, uint16_t lid);
+
 /** ddps_ipoib_sim_at - call @fn at @at.  Return: 0, DDPS_E_LIMIT or DDPS_E_NOMEM. */
 DDPS_API int ddps_ipoib_sim_at(struct ddps_ipoib_sim *s, uint64_t at,
 			       void (*fn)(void *arg, uint64_t now), void *arg);

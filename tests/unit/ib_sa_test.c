@@ -396,6 +396,36 @@ SaTest(reports_are_repeated_until_heard, "")
 	cr_expect_eq(ddps_sa_stats(sa)->sa_reports, 4 * NODES);
 }
 
+/* Joined anew, as when a subnet manager says that it has forgotten us, a group has another MLID. */
+SaTest(a_group_gets_another_mlid, "4391-10-4")
+{
+	uint8_t mad[DDPS_CM_MAD_LEN];
+	struct ddps_sa_mcm r;
+	uint16_t was;
+
+	all_join();
+	cr_assert_eq(ddps_sac_join(node[0].c, group1, now), 0);
+	run(10 * MS);
+	was = node[0].rec.mlid;
+	cr_assert_not_null(ddps_sac_member(node[0].c, was));
+	n_wire = 0;
+	ddps_sac_renew(node[0].c, now);
+	cr_assert_eq(n_wire, 1, "the link first: the others are asked for with its values");
+	for (unsigned i = 0; i < 2; i++) {
+		ddps_sa_rx(sa, node[0].lid, wire[n_wire - 1].mad, now);
+		memcpy(mad, wire[n_wire - 1].mad, sizeof(mad));
+		ddps_sa_mcm_get(&r, mad);
+		r.mlid += 0x100;
+		ddps_sa_mcm_put(mad, &r);
+		ddps_sac_rx(node[0].c, mad, now);
+	}
+	cr_expect_null(ddps_sac_member(node[0].c, was));
+	cr_assert_not_null(ddps_sac_member(node[0].c, (uint16_t)(was + 0x100)));
+	cr_expect_eq(ddps_sac_link(node[0].c)->mlid, 0xc100);
+	cr_expect_eq(ddps_sac_stats(node[0].c)->sac_refused, 0);
+	n_wire = 0;
+}
+
 SaTest(mlids_survive_the_administration, "")
 {
 	uint16_t mlid;
@@ -598,6 +628,17 @@ SaTest(gids_of_others, "")
 	r = record(3, group1, DDPS_MC_FULL); /* the third moves to another LID */
 	cr_expect_eq(member(9, DDPS_SA_SET, DDPS_MC_ALL, &r), DDPS_SA_OK);
 	cr_expect_eq(ddps_sa_stats(sa)->sa_moved, 1);
+	memcpy(pr.sgid, r.port_gid, 16); /* it moves once more, and asks for a path from there */
+	gid_of(pr.dgid, 50);
+	ddps_sa_pr_put(mad, &pr);
+	cr_expect_eq(
+		ask(10, DDPS_SA_GET, DDPS_SA_PATH_RECORD, DDPS_PR_DGID | DDPS_PR_SGID, mad).status,
+		0);
+	ddps_sa_pr_get(&pr, mad);
+	cr_expect_eq(pr.slid, 10);
+	cr_expect_eq(ddps_sa_stats(sa)->sa_moved, 2);
+	ask(2, DDPS_SA_GET, DDPS_SA_PATH_RECORD, DDPS_PR_DGID | DDPS_PR_SGID, mad);
+	cr_expect_eq(ddps_sa_stats(sa)->sa_moved, 2, "asked for by another port: not its own");
 }
 
 /* Answers that cannot be change nothing; the query goes on. */

@@ -168,6 +168,7 @@ static void ud_rx(struct ddps_ib_node *n, uint16_t slid, const struct ddps_sa_mc
 	 * queue pair with the same number.
 	 */
 	const struct ddps_ipoib_ud_from from = { .qpn = p->src_qpn,
+						 .slid = slid,
 						 .has_gid = group,
 						 .gid = { [14] = (uint8_t)(slid >> 8),
 							  (uint8_t)slid },

@@ -83,7 +83,7 @@ static uint16_t path_query(struct ddps_sa *sa, uint16_t slid, const struct ddps_
 	ddps_sa_pr_get(&pr, mad);
 	if (h->mask & DDPS_PR_SGID) {
 		from = ddps_sa_lid_of(sa, pr.sgid);
-		if (!from) { /* who asks for itself is known by that */
+		if (!from || !port_at(sa, slid)) { /* who asks for itself is known by that */
 			ddps_sa_learn(sa, pr.sgid, slid);
 			from = slid;
 		}

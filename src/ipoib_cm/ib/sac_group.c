@@ -204,6 +204,14 @@ static bool record_can_be(const struct sac_group *g, const struct ddps_sa_mcm *r
 	       r->mlid <= DDPS_MLID_LAST && mtu >= 1 && mtu <= 5;
 }
 
+/* What waits can be asked for with the values of the link now [4391-10-8]. */
+static void link_is_known(struct ddps_sac *c, uint64_t now)
+{
+	for (unsigned i = 0; i < DDPS_SAC_GROUPS; i++)
+		if (c->group[i].used && c->group[i].want && c->group[i].state == SAC_WAITING)
+			set_out(c, &c->group[i], SAC_JOINING, now);
+}
+
 static void joined(struct ddps_sac *c, struct sac_group *g, const struct ddps_sa_mcm *rec,
 		   uint64_t now)
 {
@@ -218,6 +226,8 @@ static void joined(struct ddps_sac *c, struct sac_group *g, const struct ddps_sa
 	if (g->want)
 		c->cfg.ops->joined(c->cfg.user, g->mgid, 0, &g->rec, now);
 	c->cfg.ops->open(c->cfg.user, (unsigned)(g - c->group), true, now);
+	if (is_broadcast(c, g->mgid))
+		link_is_known(c, now);
 }
 
 void ddps_sac_group_answer(struct ddps_sac *c, struct sac_group *g, const struct ddps_sa_head *h,
@@ -263,12 +273,17 @@ void ddps_sac_group_renew(struct ddps_sac *c, struct sac_group *g, uint64_t now)
 {
 	if (!g->used)
 		return;
-	if (g->want)
+	if (g->want && is_broadcast(c, g->mgid)) {
 		set_out(c, g, SAC_JOINING, now);
-	else if (g->state == SAC_ASKED || g->state == SAC_JOINING)
+	} else if (g->want) { /* with the values of the link, when they are known again */
+		g->q.tid = 0;
+		g->state = SAC_WAITING;
+		g->until = now + g->back_off;
+	} else if (g->state == SAC_ASKED || g->state == SAC_JOINING) {
 		set_out(c, g, SAC_ASKED, now); /* somebody waits for it */
-	else
+	} else {
 		g->state = SAC_UNKNOWN;
+	}
 }
 
 uint64_t ddps_sac_group_due(const struct sac_group *g)

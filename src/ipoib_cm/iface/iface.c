@@ -311,6 +311,8 @@ static void if_joined(void *user, const uint8_t mgid[DDPS_IPOIB_GID_LEN], int er
 	f->stats.join_failed += err != 0;
 	if (!err && broadcast && f->state == DDPS_IPOIB_IF_JOINING)
 		come_up(f, link_mtu);
+	else if (!err && broadcast && f->state == DDPS_IPOIB_IF_UP) /* joined anew */
+		f->ud_mtu = ddps_ipoib_mtu_ud(link_mtu);
 }
 
 static void end_all(struct ddps_ipoib_if *f)
@@ -348,6 +350,8 @@ static void if_link(void *user, bool up, uint64_t now)
 		f->join_at = now + f->cfg.retry_ns;
 	} else if (f->state == DDPS_IPOIB_IF_JOINING && up) {
 		join(f);
+	} else if (up) {
+		f->subnet++;
 	}
 }
 

@@ -73,7 +73,7 @@ void ddps_ipoib_arp_in(struct ddps_ipoib_if *f, const void *packet, size_t len)
 	/* [4755-3.1-11]: by unicast, after the path is known */
 	b->owes = true;
 	if (b->node->has_path) {
-		b->owes = false;
+		b->owes = b->node->due.at != DDPS_CM_NEVER; /* again, if that path is in doubt */
 		f->stats.tx_answer++;
 		ddps_ipoib_arp_send(f, DDPS_IPOIB_ARP_REPLY, arp.sender_ip, b->node);
 	}

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Connections: queue pairs for what link.c decides, and what CM says of them. */
 #include <string.h>
+#include "ipoib_cm/cm/cm_conn.h"
 #include "ipoib_cm/iface/iface_in.h"
 
 #define RNR_FOREVER 7 /* IBA volume 1, 9.7.5.2.8: no count */
@@ -72,12 +73,16 @@ static int on_answer(void *user, struct ddps_ipoib_link *l, uint32_t id,
 		     const struct ddps_cm_req *req, struct ddps_cm_rep *rep)
 {
 	struct ddps_ipoib_if *f = user;
+	struct ddps_ipoib_node *n = NODE_OF(l);
 	struct ddps_ipoib_qp *qp;
-	int err = ddps_ipoib_qp_make(f, NODE_OF(l), req->transport, &qp);
+	int err = ddps_ipoib_qp_make(f, n, req->transport, &qp);
 
 	if (err)
 		return err;
 	ddps_ipoib_qp_name(f, qp, id);
+	qp->by_req = !n->has_path || (n->path.dlid && n->path.dlid != (uint16_t)n->req_from);
+	if (qp->by_req)
+		qp->dlid = (uint16_t)n->req_from;
 	err = ddps_ipoib_qp_ready(f, qp, req->qpn, req->starting_psn, req->private_data);
 	if (err) {
 		ddps_ipoib_qp_free(f, qp);
@@ -166,6 +171,7 @@ static void settle(struct ddps_ipoib_if *f, struct ddps_ipoib_node *n)
 	if (n->resolve) {
 		n->resolve = false;
 		ddps_ipoib_nbr_reresolve(f, n);
+		ddps_ipoib_node_doubt(f, n);
 	}
 	ddps_ipoib_tx_mtu(f, n, &qp);
 	if (n->held && (qp || (p->own != DDPS_IPOIB_OWN_REQ_OUT && !p->n_pending))) {
@@ -230,7 +236,23 @@ void ddps_ipoib_conn_error(void *user, uint32_t qpn, int err, uint64_t now)
 	if (!qp || qp->stopped)
 		return;
 	f->stats.conn_error++;
+	if (qp->node)
+		ddps_ipoib_node_doubt(f, qp->node);
 	ddps_ipoib_conn_broken(f, qp);
+}
+
+/* The peer is told by the new way. */
+void ddps_ipoib_conn_moved(struct ddps_ipoib_if *f, struct ddps_ipoib_node *n)
+{
+	f->stats.path_moved++;
+	for (struct ddps_ipoib_qp *qp = n->qps; qp; qp = qp->of_next) {
+		struct ddps_cm_conn *c = qp->id ? ddps_cm_conn_find(f->cm, qp->id) : NULL;
+
+		if (!c || (qp->by_req && qp->dlid == n->path.dlid))
+			continue;
+		c->addr = n->path.addr; /* also of a DREQ that is under way already */
+		ddps_ipoib_conn_broken(f, qp);
+	}
 }
 
 /* ---- CM messages ---- */
@@ -255,6 +277,8 @@ static void conn_req_in(struct ddps_ipoib_if *f, const struct ddps_cm_report *r)
 	}
 	if (!n->has_path)
 		n->link.addr = r->addr;
+	n->req_from = r->addr;
+	ddps_ipoib_node_seen_at(f, n, (uint16_t)r->addr);
 	ddps_ipoib_link_report(&n->link, r, f->now);
 	unsettle(f, n);
 }

@@ -41,6 +41,9 @@ struct ddps_ipoib_node {
 	bool has_path;
 	struct ddps_ipoib_node *unsettled_next;
 	unsigned refs, path_tries;
+	unsigned subnet;       /* f->subnet, when the path was asked for */
+	uint64_t asked_at;     /* for the path, last */
+	ddps_cm_addr req_from; /* where its latest REQ came from */
 	struct ddps_ipoib_path path;
 	struct ddps_ipoib_lladdr lladdr; /* flags as advertised; link.remote has the usable ones */
 	struct ddps_ipoib_link link;
@@ -69,6 +72,8 @@ struct ddps_ipoib_qp {
 	struct ddps_ipoib_qp *next;		/* among the free, or those to be looked at */
 	bool looked;				/* it is among the latter */
 	bool used, active, up, stopped, to_send;
+	bool by_req;   /* its way is that of the REQ, not the path of the node */
+	uint16_t dlid; /* where its way leads */
 	uint8_t transport;
 	uint32_t qpn, id, psn, mtu;
 	uint64_t used_at;
@@ -91,7 +96,10 @@ struct ddps_ipoib_if {
 	uint8_t broadcast[DDPS_IPOIB_GID_LEN];
 	uint32_t ud_mtu;
 	uint64_t now, join_at, rng;
-	uint64_t icmp_at; /* when the allowance of ICMP answers is full again */
+	unsigned subnet;   /* counts what the port says of it: older paths may be wrong */
+	uint32_t from_qpn; /* of the datagram at hand */
+	uint16_t from_lid; /* likewise; 0: there is none, or it is not known */
+	uint64_t icmp_at;  /* when the allowance of ICMP answers is full again */
 	size_t queued;
 	unsigned n_nbr, n_node, n_qp; /* slots in use or used before */
 	unsigned n_qp_used;
@@ -201,6 +209,12 @@ struct ddps_ipoib_node *ddps_ipoib_node_get(struct ddps_ipoib_if *f,
 void ddps_ipoib_node_flags(struct ddps_ipoib_if *f, struct ddps_ipoib_node *n, uint8_t flags);
 void ddps_ipoib_node_put(struct ddps_ipoib_if *f, struct ddps_ipoib_node *n);
 void ddps_ipoib_node_ask_path(struct ddps_ipoib_if *f, struct ddps_ipoib_node *n);
+/* Its path may be another now: asked for again, once in retry_ns; until then the old one serves. */
+void ddps_ipoib_node_doubt(struct ddps_ipoib_if *f, struct ddps_ipoib_node *n);
+/* Something of it has come from @lid. */
+void ddps_ipoib_node_seen_at(struct ddps_ipoib_if *f, struct ddps_ipoib_node *n, uint16_t lid);
+/* The datagram at hand is of @n, if its queue pair says so. */
+void ddps_ipoib_node_seen(struct ddps_ipoib_if *f, struct ddps_ipoib_node *n);
 void ddps_ipoib_node_clear(struct ddps_ipoib_if *f);
 /* Its references or connections have changed. */
 void ddps_ipoib_node_weigh(struct ddps_ipoib_if *f, struct ddps_ipoib_node *n);
@@ -220,6 +234,8 @@ void ddps_ipoib_conn_settle(struct ddps_ipoib_if *f);
 void ddps_ipoib_conn_broken(struct ddps_ipoib_if *f, struct ddps_ipoib_qp *qp);
 void ddps_ipoib_conn_mad(void *user, ddps_cm_addr from, const void *mad, size_t len, uint64_t now);
 void ddps_ipoib_conn_error(void *user, uint32_t qpn, int err, uint64_t now);
+/* The path to @n is another: those that do not go there end. */
+void ddps_ipoib_conn_moved(struct ddps_ipoib_if *f, struct ddps_ipoib_node *n);
 void ddps_ipoib_conn_tick(struct ddps_ipoib_if *f);
 uint64_t ddps_ipoib_conn_deadline(const struct ddps_ipoib_if *f);
 

@@ -139,6 +139,14 @@ static void query(struct ddps_ipoib_if *f, struct ddps_ipoib_nbr *b, bool all)
 		ddps_ipoib_arp_send(f, DDPS_IPOIB_ARP_REQUEST, b->ip.a, n);
 }
 
+static void to_nbr(struct ddps_ipoib_if *f, struct ddps_ipoib_node *n, const void *packet,
+		   size_t len)
+{
+	if (n->subnet != f->subnet)
+		ddps_ipoib_node_doubt(f, n);
+	ddps_ipoib_tx_packet(f, n, packet, len);
+}
+
 void ddps_ipoib_nbr_send(struct ddps_ipoib_if *f, const struct ddps_ipoib_ip *ip,
 			 const void *packet, size_t len)
 {
@@ -161,7 +169,7 @@ void ddps_ipoib_nbr_send(struct ddps_ipoib_if *f, const struct ddps_ipoib_ip *ip
 	else if (b->state == NBR_RESOLVING || b->state == NBR_PATH)
 		(void)ddps_ipoib_queue_put(f, &b->queue, packet, len);
 	else
-		ddps_ipoib_tx_packet(f, b->node, packet, len);
+		to_nbr(f, b->node, packet, len);
 }
 
 static void answer_nbr(struct ddps_ipoib_if *f, struct ddps_ipoib_nbr *b)
@@ -209,6 +217,8 @@ struct ddps_ipoib_nbr *ddps_ipoib_nbr_learn(struct ddps_ipoib_if *f, const struc
 	path = n->has_path;
 	if (b && !path)
 		ddps_ipoib_node_ask_path(f, n);
+	else if (b)
+		ddps_ipoib_node_seen(f, n);
 	ddps_ipoib_node_put(f, n);
 	if (b && path)
 		reachable(f, b);
@@ -228,6 +238,8 @@ void ddps_ipoib_nbr_path(struct ddps_ipoib_if *f, struct ddps_ipoib_node *n)
 			fail_nbr(f, b);
 		else if (b->state == NBR_PATH)
 			reachable(f, b);
+		else if (b->owes) /* the answer by the path of before may be lost */
+			answer_nbr(f, b);
 		if (next && next->node != n) /* what is sent may push it out */
 			next = n->nbrs;
 	}
@@ -259,10 +271,13 @@ static void expire(struct ddps_ipoib_if *f, struct ddps_ipoib_nbr *b)
 		break;
 	case NBR_RESOLVING:
 	case NBR_PROBE:
-		if (b->tries >= f->cfg.tries)
+		if (b->tries >= f->cfg.tries) {
 			fail_nbr(f, b);
-		else
-			query(f, b, true);
+			break;
+		}
+		if (b->node)
+			ddps_ipoib_node_doubt(f, b->node);
+		query(f, b, true);
 		break;
 	default:
 		forget_nbr(f, b);

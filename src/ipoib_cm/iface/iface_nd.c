@@ -128,14 +128,13 @@ static void ns_in(struct ddps_ipoib_if *f, const uint8_t *p, size_t len)
 	b = has ? ddps_ipoib_nbr_learn(f, &ip, &a, true) : ddps_ipoib_nbr_find(f, &ip);
 	if (!b || !b->node)
 		return;
+	b->owes = !b->node->has_path || b->node->due.at != DDPS_CM_NEVER;
+	b->owes_for.v6 = true;
+	memcpy(b->owes_for.a, target, 16);
 	if (b->node->has_path) { /* [4755-3.1-11] */
 		f->stats.tx_answer++;
 		ddps_ipoib_na_send(f, target, src, b->node);
-		return;
 	}
-	b->owes = true;
-	b->owes_for.v6 = true;
-	memcpy(b->owes_for.a, target, 16);
 }
 
 static void na_in(struct ddps_ipoib_if *f, const uint8_t *p, size_t len)

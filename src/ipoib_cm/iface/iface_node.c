@@ -119,6 +119,7 @@ struct ddps_ipoib_node *ddps_ipoib_node_get(struct ddps_ipoib_if *f,
 		return NULL;
 	memset(n, 0, sizeof(*n));
 	n->used = true;
+	n->subnet = f->subnet;
 	n->due.at = DDPS_CM_NEVER;
 	n->lladdr = *lladdr;
 	ddps_tab_add(&f->node_by_lladdr, &n->by_lladdr, node_hash(f, lladdr));
@@ -157,6 +158,8 @@ void ddps_ipoib_node_clear(struct ddps_ipoib_if *f)
 static void resolve(struct ddps_ipoib_if *f, struct ddps_ipoib_node *n)
 {
 	n->path_tries++;
+	n->subnet = f->subnet;
+	n->asked_at = f->now;
 	ddps_due_set(&f->node_dues, &n->due, f->now + f->cfg.retry_ns);
 	f->stats.tx_failed += f->port->ops->resolve(f->port, n->lladdr.gid) != 0;
 }
@@ -169,20 +172,58 @@ void ddps_ipoib_node_ask_path(struct ddps_ipoib_if *f, struct ddps_ipoib_node *n
 	resolve(f, n);
 }
 
+void ddps_ipoib_node_doubt(struct ddps_ipoib_if *f, struct ddps_ipoib_node *n)
+{
+	const uint64_t at = n->asked_at + f->cfg.retry_ns;
+
+	if (!n->has_path || n->due.at != DDPS_CM_NEVER)
+		return;
+	n->path_tries = 0;
+	if (at > f->now)
+		ddps_due_set(&f->node_dues, &n->due, at);
+	else
+		resolve(f, n);
+}
+
+void ddps_ipoib_node_seen_at(struct ddps_ipoib_if *f, struct ddps_ipoib_node *n, uint16_t lid)
+{
+	if (lid && n->path.dlid && lid != n->path.dlid)
+		ddps_ipoib_node_doubt(f, n);
+}
+
+void ddps_ipoib_node_seen(struct ddps_ipoib_if *f, struct ddps_ipoib_node *n)
+{
+	if (n->lladdr.qpn == f->from_qpn)
+		ddps_ipoib_node_seen_at(f, n, f->from_lid);
+}
+
+/* One that there was stays: whether it still leads there, the neighbours' probes show. */
 static void path_lost(struct ddps_ipoib_if *f, struct ddps_ipoib_node *n)
 {
 	ddps_due_set(&f->node_dues, &n->due, DDPS_CM_NEVER);
-	n->has_path = false;
-	ddps_ipoib_nbr_path(f, n);
+	if (!n->has_path)
+		ddps_ipoib_nbr_path(f, n);
+}
+
+/* Token and rate do not matter to what goes that way already. */
+static bool same_way(const struct ddps_ipoib_path *a, const struct ddps_ipoib_path *b)
+{
+	return (a->dlid ? a->dlid == b->dlid : a->addr == b->addr) && a->slid == b->slid &&
+	       a->sl == b->sl && a->mtu == b->mtu && a->traffic_class == b->traffic_class &&
+	       a->flow_label == b->flow_label && a->hop_limit == b->hop_limit;
 }
 
 static void path_found(struct ddps_ipoib_if *f, struct ddps_ipoib_node *n,
 		       const struct ddps_ipoib_path *path)
 {
+	const bool moved = n->has_path && !same_way(&n->path, path);
+
 	n->path = *path;
 	n->link.addr = path->addr;
 	n->has_path = true;
 	ddps_due_set(&f->node_dues, &n->due, DDPS_CM_NEVER);
+	if (moved)
+		ddps_ipoib_conn_moved(f, n);
 	ddps_ipoib_nbr_path(f, n);
 }
 

@@ -81,6 +81,7 @@ int ddps_ipoib_qp_make(struct ddps_ipoib_if *f, struct ddps_ipoib_node *n, uint8
 				      .qpn = qpn,
 				      .psn = psn(f),
 				      .used_at = f->now,
+				      .dlid = n->path.dlid,
 				      .node = n,
 				      .of_next = n->qps,
 				      .of_at = &n->qps };
@@ -167,7 +168,9 @@ int ddps_ipoib_qp_ready(struct ddps_ipoib_if *f, struct ddps_ipoib_qp *qp, uint3
 
 	ddps_ipoib_priv_decode(&p, priv, DDPS_IPOIB_PRIV_LEN);
 	to.rx_mtu = p.rx_mtu;
-	if (!n->has_path)
+	if (qp->by_req)
+		to.path = (struct ddps_ipoib_path){ .addr = n->req_from };
+	else if (!n->has_path)
 		to.path.addr = n->link.addr;
 	return f->port->ops->qp_ready(f->port, qp->qpn, &to);
 }

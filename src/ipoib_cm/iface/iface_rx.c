@@ -6,6 +6,8 @@
 
 #define IP4_HDR 20
 #define IP6_HDR 40
+#define IP4_SRC 12
+#define IP6_SRC 8
 
 bool ddps_ipoib_ip_ok(const uint8_t *packet, size_t len)
 {
@@ -23,6 +25,18 @@ bool ddps_ipoib_ip_ok(const uint8_t *packet, size_t len)
 		return false;
 	r = ddps_rbuf_init(packet + 4, 2);
 	return ddps_rbuf_u16(&r) == len - IP6_HDR; /* jumbograms exceed what a message can be */
+}
+
+/* Who sends from another LID than the path to it ends at has moved. */
+static void look_at_lid(struct ddps_ipoib_if *f, const uint8_t *packet)
+{
+	struct ddps_ipoib_ip src = { .v6 = packet[0] >> 4 == 6 };
+	struct ddps_ipoib_nbr *b;
+
+	memcpy(src.a, packet + (src.v6 ? IP6_SRC : IP4_SRC), src.v6 ? 16 : 4);
+	b = ddps_ipoib_nbr_find(f, &src);
+	if (b && b->node)
+		ddps_ipoib_node_seen(f, b->node);
 }
 
 /*
@@ -56,6 +70,8 @@ static bool accept(struct ddps_ipoib_if *f, const void *frame, size_t len, uint6
 		return false;
 	}
 	++*count;
+	if (f->from_lid)
+		look_at_lid(f, packet);
 	if (packet[0] >> 4 == 4 || !ddps_ipoib_nd_in(f, packet, packet_len))
 		f->calls.deliver(f->calls.user, packet, packet_len);
 	return true;
@@ -80,7 +96,10 @@ void ddps_ipoib_rx_ud(void *user, const struct ddps_ipoib_ud_from *from, const v
 		f->stats.rx_too_long++;
 		return;
 	}
+	f->from_qpn = from->qpn;
+	f->from_lid = from->slid;
 	(void)accept(f, frame, len, &f->stats.rx_ud);
+	f->from_lid = 0;
 }
 
 void ddps_ipoib_rx_qp(void *user, uint32_t qpn, const void *frame, size_t len, uint64_t now)

@@ -158,10 +158,14 @@ static void emit_one(struct ddps_ipoib_if *f, struct ddps_ipoib_node *n, const v
 		f->stats.conn_error++;
 		ddps_ipoib_conn_broken(f, qp);
 	}
-	if (len > f->ud_mtu)
+	if (len > f->ud_mtu) {
 		f->stats.tx_failed++;
-	else if (!ddps_ipoib_tx_ud(f, n, NULL, type_of(packet), packet, len))
-		f->stats.tx_ud++;
+		return;
+	}
+	err = ddps_ipoib_tx_ud(f, n, NULL, type_of(packet), packet, len);
+	f->stats.tx_ud += !err;
+	if (err == DDPS_E_ADDRESS) /* the port does not know the way any more */
+		ddps_ipoib_node_doubt(f, n);
 }
 
 struct node_send {

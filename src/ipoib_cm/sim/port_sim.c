@@ -5,7 +5,7 @@
 #include "common/sized.h"
 #include "ipoib_cm/sim/port_sim_in.h"
 
-#define MAX_NODES      0xbfff /* LIDs of nodes */
+#define MAX_NODES      (SIM_LIDS - 1)
 #define QP_ROWS	       16384
 #define DEFAULT_EVENTS 65536
 #define CONFIG	       DDPS_SIZED(ddps_ipoib_sim_config, sizeof(struct ddps_ipoib_sim_config))
@@ -146,17 +146,21 @@ int ddps_ipoib_sim_new(struct ddps_ipoib_sim **out, const struct ddps_ipoib_sim_
 	s->rng = mine.seed;
 	s->node = calloc(mine.nodes, sizeof(*s->node));
 	s->heap = calloc(s->cfg.max_events, sizeof(struct sim_event *));
-	if (!s->node || !s->heap || !ddps_tab_new(&s->by_gid, mine.nodes) ||
+	s->at = calloc(SIM_LIDS, sizeof(*s->at));
+	if (!s->node || !s->heap || !s->at || !ddps_tab_new(&s->by_gid, mine.nodes) ||
 	    !ddps_tab_new(&s->by_qpn, QP_ROWS)) {
 		ddps_ipoib_sim_free(s);
 		return DDPS_E_NOMEM;
 	}
-	for (unsigned i = 0; i < mine.nodes; i++)
+	for (unsigned i = 0; i < mine.nodes; i++) {
 		s->node[i] = (struct sim_node){ .port.ops = &ddps_ipoib_sim_ops,
 						.sim = s,
 						.nr = i,
+						.lid = (uint16_t)(i + 1),
 						.next_qpn = 0x400,
 						.timer = DDPS_CM_NEVER };
+		s->at[i + 1] = (uint16_t)(i + 1);
+	}
 	*out = s;
 	return 0;
 }
@@ -172,6 +176,7 @@ void ddps_ipoib_sim_free(struct ddps_ipoib_sim *s)
 			ddps_ipoib_sim_qp_free(s->node[i].qp);
 	free(s->by_gid.row);
 	free(s->by_qpn.row);
+	free(s->at);
 	free(s->heap);
 	free(s->node);
 	free(s);
@@ -248,6 +253,22 @@ void ddps_ipoib_sim_plug(struct ddps_ipoib_sim *s, unsigned node, bool up)
 	ddps_ipoib_sim_touch(s, node);
 }
 
+struct sim_node *ddps_ipoib_sim_lid(const struct ddps_ipoib_sim *s, ddps_cm_addr lid)
+{
+	return lid < SIM_LIDS && s->at[lid] ? &s->node[s->at[lid] - 1] : NULL;
+}
+
+int ddps_ipoib_sim_move(struct ddps_ipoib_sim *s, unsigned node, uint16_t lid)
+{
+	if (node >= s->cfg.nodes || !lid || lid >= SIM_LIDS ||
+	    (s->at[lid] && s->at[lid] != node + 1))
+		return DDPS_E_INVAL;
+	s->at[s->node[node].lid] = 0;
+	s->node[node].lid = lid;
+	s->at[lid] = (uint16_t)(node + 1);
+	return 0;
+}
+
 /* ---- What happens ---- */
 
 static void path_in(struct ddps_ipoib_sim *s, const struct sim_node *n, const struct sim_event *e)
@@ -264,9 +285,8 @@ static void path_in(struct ddps_ipoib_sim *s, const struct sim_node *n, const st
 	    (!first || to->nr < first->nr))
 		first = to;
 	if (first) {
-		path.addr = first->nr + 1;
-		path.slid = (uint16_t)(n->nr + 1);
-		path.dlid = (uint16_t)(first->nr + 1);
+		path.addr = path.dlid = first->lid;
+		path.slid = n->lid;
 	}
 	n->user.up->path(n->user.user, e->gid, first ? &path : NULL, s->now);
 }

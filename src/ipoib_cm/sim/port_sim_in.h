@@ -30,16 +30,18 @@ struct sim_qp {
 	uint8_t transport;
 	unsigned retries;
 	uint32_t qpn, rx_mtu, to_qpn;
-	unsigned to_node;
+	uint16_t to_lid;
 	uint64_t last_at; /* messages of a connection keep their order */
 };
 
 #define SIM_GROUPS 16
+#define SIM_LIDS   0xc000 /* of nodes; 0 is none */
 
 struct sim_node {
 	struct ddps_ipoib_port port;
 	struct ddps_ipoib_sim *sim;
 	unsigned nr;
+	uint16_t lid;
 	bool attached, down;
 	struct ddps_ipoib_sim_user user;
 	struct ddps_tab_link by_gid; /* once attached */
@@ -56,6 +58,7 @@ struct ddps_ipoib_sim {
 	struct ddps_ipoib_sim_config cfg;
 	uint64_t rng, now, seq;
 	struct sim_node *node;
+	uint16_t *at; /* number of the node with a LID, plus one */
 	struct ddps_tab by_gid, by_qpn;
 	unsigned n_event;
 	struct sim_event **heap;
@@ -69,6 +72,8 @@ struct sim_event *ddps_ipoib_sim_post(struct ddps_ipoib_sim *s, enum sim_kind ki
 				      uint64_t at, const void *data, size_t len);
 uint64_t ddps_ipoib_sim_delay(struct ddps_ipoib_sim *s);
 bool ddps_ipoib_sim_chance(struct ddps_ipoib_sim *s, unsigned per_million);
+/* Who has it, or NULL. */
+struct sim_node *ddps_ipoib_sim_lid(const struct ddps_ipoib_sim *s, ddps_cm_addr lid);
 struct sim_qp *ddps_ipoib_sim_qp(struct sim_node *n, uint32_t qpn);
 void ddps_ipoib_sim_qp_free(struct sim_qp *qp);
 /* A message has come to the queue pair it was sent to, or fails there. */

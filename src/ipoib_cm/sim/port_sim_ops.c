@@ -26,12 +26,24 @@ static struct sim_event *fly(struct sim_node *n, enum sim_kind kind, unsigned to
 		e = ddps_ipoib_sim_post(s, kind, to, s->now + ddps_ipoib_sim_delay(s), data, len);
 		if (!e)
 			break;
-		e->from = n->nr + 1;
+		e->from = n->lid;
 		e->ud = like->ud;
 		e->qpn = like->qpn;
 		memcpy(e->gid, like->gid, sizeof(e->gid));
 	}
 	return e;
+}
+
+/* To whoever has that LID; nobody hears what has gone to none. */
+static void fly_to(struct sim_node *n, enum sim_kind kind, ddps_cm_addr lid, const void *data,
+		   size_t len, const struct sim_event *like)
+{
+	const struct sim_node *to = ddps_ipoib_sim_lid(n->sim, lid);
+
+	if (to)
+		(void)fly(n, kind, to->nr, data, len, like);
+	else
+		n->sim->stats.lost++;
 }
 
 static bool is_member(const struct sim_node *n, const uint8_t *mgid)
@@ -52,14 +64,15 @@ static int sim_ud_send(struct ddps_ipoib_port *port, const struct ddps_ipoib_lla
 	if (len > s->cfg.link_mtu)
 		return DDPS_E_TOO_LONG;
 	like.ud.qpn = n->user.addr.qpn;
+	like.ud.slid = n->lid;
 	like.ud.multicast = to->qpn == DDPS_IPOIB_QPN_MCAST;
 	/* [4391-6-6] a GRH is certain for groups only */
 	like.ud.has_gid = like.ud.multicast || ddps_ipoib_sim_random(s, 2);
 	memcpy(like.ud.gid, n->user.addr.gid, sizeof(like.ud.gid));
 	if (!like.ud.multicast) {
-		if (!path || !path->addr || path->addr > s->cfg.nodes)
+		if (!path || !path->addr || path->addr >= SIM_LIDS)
 			return DDPS_E_ADDRESS;
-		(void)fly(n, SIM_UD, (unsigned)path->addr - 1, frame, len, &like);
+		fly_to(n, SIM_UD, path->addr, frame, len, &like);
 		return 0;
 	}
 	for (unsigned i = 0; i < s->cfg.nodes; i++)
@@ -108,9 +121,9 @@ static int sim_mad_send(struct ddps_ipoib_port *port, ddps_cm_addr to,
 {
 	struct sim_event like = { 0 };
 
-	if (!to || to > NODE(port)->sim->cfg.nodes)
+	if (!to || to >= SIM_LIDS)
 		return DDPS_E_ADDRESS;
-	(void)fly(NODE(port), SIM_MAD, (unsigned)to - 1, mad, DDPS_CM_MAD_LEN, &like);
+	fly_to(NODE(port), SIM_MAD, to, mad, DDPS_CM_MAD_LEN, &like);
 	return 0;
 }
 
@@ -181,10 +194,10 @@ static int sim_qp_ready(struct ddps_ipoib_port *port, uint32_t qpn,
 
 	if (!qp || qp->stopped)
 		return DDPS_E_INVAL;
-	if (!to->path.addr || to->path.addr > n->sim->cfg.nodes)
+	if (!to->path.addr || to->path.addr >= SIM_LIDS)
 		return DDPS_E_ADDRESS;
 	qp->ready = true;
-	qp->to_node = (unsigned)to->path.addr - 1;
+	qp->to_lid = (uint16_t)to->path.addr;
 	qp->to_qpn = to->qpn;
 	qp->retries = to->retry_count;
 	return 0;
@@ -208,7 +221,9 @@ static bool crosses(struct sim_node *n, const struct sim_qp *qp)
 	struct ddps_ipoib_sim *s = n->sim;
 	unsigned tries = qp->transport == DDPS_CM_RC ? qp->retries + 1 : 1;
 
-	if (n->down || s->node[qp->to_node].down)
+	const struct sim_node *to = ddps_ipoib_sim_lid(s, qp->to_lid);
+
+	if (n->down || !to || to->down)
 		return false;
 	while (tries--)
 		if (!ddps_ipoib_sim_chance(s, s->cfg.faults.loss))
@@ -234,24 +249,24 @@ static int sim_qp_send(struct ddps_ipoib_port *port, uint32_t qpn, const void *f
 	}
 	if (at <= qp->last_at)
 		at = qp->last_at + 1;
-	e = ddps_ipoib_sim_post(s, SIM_QP, qp->to_node, at, frame, len);
+	e = ddps_ipoib_sim_post(s, SIM_QP, ddps_ipoib_sim_lid(s, qp->to_lid)->nr, at, frame, len);
 	if (!e)
 		return DDPS_E_AGAIN;
 	qp->last_at = at;
 	e->qpn = qp->to_qpn;
-	e->from = n->nr + 1;
+	e->from = n->nr;
 	e->from_qpn = qpn;
 	return 0;
 }
 
 void ddps_ipoib_sim_qp_in(struct ddps_ipoib_sim *s, const struct sim_event *e)
 {
-	struct sim_node *n = &s->node[e->node], *from = &s->node[e->from - 1];
+	struct sim_node *n = &s->node[e->node], *from = &s->node[e->from];
 	const struct sim_qp *qp = ddps_ipoib_sim_qp(n, e->qpn);
 	const struct sim_qp *sender = ddps_ipoib_sim_qp(from, e->from_qpn);
 	bool rc = sender && sender->transport == DDPS_CM_RC;
 
-	if (!qp || !qp->ready || qp->stopped || qp->to_node != from->nr ||
+	if (!qp || !qp->ready || qp->stopped || qp->to_lid != from->lid ||
 	    qp->to_qpn != e->from_qpn) {
 		if (rc)
 			post_error(from, e->from_qpn, DDPS_E_TIMEDOUT);

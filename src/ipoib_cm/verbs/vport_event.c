@@ -104,8 +104,10 @@ static void of_port(struct ddps_ib_verbs *v, enum ibv_event_type type)
 	case IBV_EVENT_SM_CHANGE:
 	case IBV_EVENT_CLIENT_REREGISTER:
 		(void)ddps_vport_dev_refresh(v);
-		if (v->info.active)
-			renew(v); /* connections go on */
+		if (!v->info.active)
+			break;
+		renew(v);				/* connections go on */
+		v->cfg.up->link(v->user, true, v->now); /* paths are asked for anew */
 		break;
 	default:
 		break;

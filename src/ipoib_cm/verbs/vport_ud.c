@@ -225,7 +225,7 @@ static bool is_own(const struct ddps_ib_verbs *v, const struct ibv_wc *wc, const
 static void deliver(struct ddps_ib_verbs *v, const struct ibv_wc *wc, const uint8_t *b)
 {
 	const bool grh = wc->wc_flags & IBV_WC_GRH;
-	struct ddps_ipoib_ud_from from = { .qpn = wc->src_qp, .has_gid = grh };
+	struct ddps_ipoib_ud_from from = { .qpn = wc->src_qp, .slid = wc->slid, .has_gid = grh };
 	struct ddps_ib_seen seen = { .slid = wc->slid,
 				     .dlid = v->info.lid,
 				     .from_qpn = wc->src_qp,

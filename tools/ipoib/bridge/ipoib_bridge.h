@@ -34,6 +34,7 @@ struct bridge {
 	int ctl, client;       /* socket for questions, and who is asking one; or -1 */
 	uint64_t client_until; /* then it has been silent for too long */
 	bool down;	       /* "bridge down" has asked for the end */
+	bool port_down;	       /* as it has said last */
 	bool more;	       /* the port has not come to its end */
 	uint64_t tun_full;     /* packets that the device did not take */
 	uint64_t tun_bad;      /* packets of the device that do not go with their headers */

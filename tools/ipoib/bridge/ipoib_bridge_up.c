@@ -83,10 +83,16 @@ static void on_link(void *user, bool is_up, uint64_t now)
 {
 	struct bridge *b = user;
 	const char *why = is_up ? "" : ipoib_port_why(&b->port);
+	const bool again = is_up && !b->port_down; /* the subnet, not the port */
+
+	b->port_down = !is_up;
 
 	if (b->out.json)
 		json_out_line(&b->out,
-			      json_pack("{ss sb ss}", "event", "link", "up", is_up, "why", why));
+			      json_pack("{ss sb ss}", "event", again ? "subnet_changed" : "link",
+					"up", is_up, "why", why));
+	else if (again)
+		fprintf(b->out.err, "%s: the subnet has changed\n", b->o->tun);
 	else
 		fprintf(b->out.err, "%s: the port is %s%s%s\n", b->o->tun, is_up ? "up" : "down",
 			*why ? ": " : "", why);

@@ -115,7 +115,8 @@ static inline void ddps_ipoib_if_config_init(struct ddps_ipoib_if_config *cfg)
 	X(conn_error, "connections ended by an error of the queue pair")                           \
 	X(nbr_full, "neighbours or peers not kept for lack of room")                               \
 	X(join_failed, "joins that failed")                                                        \
-	X(group_full, "groups not joined for lack of room")
+	X(group_full, "groups not joined for lack of room")                                        \
+	X(path_moved, "paths that have become others")
 
 /* Counters; a later release may add some at the end. */
 struct ddps_ipoib_if_stats {

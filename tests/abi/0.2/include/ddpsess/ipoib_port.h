@@ -23,7 +23,9 @@ extern "C" {
 
 /* How to reach a GID; resolved by the port (on InfiniBand by the SA). */
 struct ddps_ipoib_path {
-	ddps_cm_addr addr; /* the token by which the port finds the way: CM messages, frames */
+	/* the token by which the port finds the way: CM messages, frames; on a fabric that has
+	 * LIDs its lowest 16 bits are the LID */
+	ddps_cm_addr addr;
 	uint16_t slid, dlid;
 	uint8_t sl, traffic_class, hop_limit, rate;
 	uint32_t flow_label;
@@ -94,7 +96,8 @@ struct ddps_ipoib_port {
 /* Where a datagram came from. */
 struct ddps_ipoib_ud_from {
 	uint32_t qpn;
-	bool has_gid; /* a GRH came with it [4391-6-6] */
+	uint16_t slid; /* 0 = not known; one that is not the path's has the path asked for anew */
+	bool has_gid;  /* a GRH came with it [4391-6-6] */
 	uint8_t gid[DDPS_IPOIB_GID_LEN];
 	bool multicast; /* it was sent to a group */
 };
@@ -113,13 +116,19 @@ struct ddps_ipoib_up {
 	void (*qp)(void *user, uint32_t qpn, const void *frame, size_t len, uint64_t now);
 	/* The queue pair has failed: retries exceeded, a message too long, ... */
 	void (*qp_error)(void *user, uint32_t qpn, int err, uint64_t now);
-	/* @path: NULL = there is no way to @gid. */
+	/*
+	 * @path: NULL = there is no way to @gid.  One that is another than before takes its place:
+	 * connections of the old one are ended and, with traffic, made anew.
+	 */
 	void (*path)(void *user, const uint8_t gid[DDPS_IPOIB_GID_LEN],
 		     const struct ddps_ipoib_path *path, uint64_t now);
 	/* @err: 0 = member, and @link_mtu is the group's; else why not, or why no longer. */
 	void (*joined)(void *user, const uint8_t mgid[DDPS_IPOIB_GID_LEN], int err,
 		       uint32_t link_mtu, uint64_t now);
-	/* The port, hence every interface on it, can or can no longer send. */
+	/*
+	 * The port, hence every interface on it, can or can no longer send.  @up while it is up
+	 * already: the subnet has changed, and paths are asked for anew when they are used.
+	 */
 	void (*link)(void *user, bool up, uint64_t now);
 };
 

@@ -1,0 +1,302 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Peers whose LID changes, paths that become others, and a subnet that says that it has changed. */
+#include <criterion/criterion.h>
+#include <string.h>
+#include "ipoib_net_fixture.h"
+
+#define RC    DDPS_IPOIB_RC
+#define MOVED 700
+
+static struct net net;
+
+static void pair(uint8_t flags)
+{
+	net_init(&net, 2, 1, flags);
+	net_start_all(&net);
+	net_send4(&net, 0, 1, 100, true);
+	net_run(&net, SEC);
+	cr_assert_eq(net.node[1].n_rx, 1);
+}
+
+static void fini(void)
+{
+	net_fini(&net);
+}
+
+static void move(unsigned node, uint16_t lid)
+{
+	cr_assert_eq(ddps_ipoib_sim_move(net.sim, node, lid), 0);
+}
+
+/* Each sends one to the other.  Return: how many came. */
+static uint64_t both_ways(uint64_t within)
+{
+	const uint64_t was = net.node[0].n_rx + net.node[1].n_rx;
+
+	net_send4(&net, 0, 1, 100, true);
+	net_send4(&net, 1, 0, 100, true);
+	net_run(&net, within);
+	return net.node[0].n_rx + net.node[1].n_rx - was;
+}
+
+#define MoveTest(name, ids) Test(ipoib_move, name, .fini = fini, .description = ids)
+
+MoveTest(lids_of_a_fabric, "")
+{
+	net_init(&net, 2, 1, 0);
+	cr_expect_eq(ddps_ipoib_sim_move(net.sim, 2, 5), DDPS_E_INVAL);
+	cr_expect_eq(ddps_ipoib_sim_move(net.sim, 0, 0), DDPS_E_INVAL);
+	cr_expect_eq(ddps_ipoib_sim_move(net.sim, 0, 0xc000), DDPS_E_INVAL);
+	cr_expect_eq(ddps_ipoib_sim_move(net.sim, 0, 2), DDPS_E_INVAL); /* the other's */
+	cr_expect_eq(ddps_ipoib_sim_move(net.sim, 0, 1), 0);		/* its own */
+	cr_expect_eq(ddps_ipoib_sim_move(net.sim, 0, 0xbfff), 0);
+	cr_expect_eq(ddps_ipoib_sim_move(net.sim, 1, 1), 0);
+}
+
+MoveTest(a_datagram_from_another_lid, "4391-9.1.2-2")
+{
+	pair(0);
+	net_run(&net, SEC);
+	move(1, MOVED);
+	cr_expect_eq(both_ways(100 * MS), 1); /* ours is lost, theirs tells */
+	cr_expect_eq(both_ways(100 * MS), 2);
+	cr_expect_eq(net_stats(&net, 0)->path_moved, 1);
+	cr_expect_eq(net_stats(&net, 1)->path_moved, 0);
+}
+
+MoveTest(an_arp_request_from_another_lid, "4755-3.1-11")
+{
+	struct ddps_ipoib_if_nbr_info info;
+
+	pair(0);
+	net_run(&net, SEC);
+	move(1, MOVED);
+	net_kill(&net, 1); /* so that it has to ask; same address and queue pair */
+	net_start(&net, 1);
+	net_run(&net, 10 * MS);
+	net_send4(&net, 1, 0, 100, true);
+	net_run(&net, 500 * MS); /* before it would ask a second time */
+	cr_expect_eq(net.node[0].n_rx, 1);
+	cr_assert(net_nbr(&net, 1, 0, false, &info));
+	cr_expect_str_eq(info.state, "reachable");
+	cr_expect_eq(net_stats(&net, 0)->path_moved, 1);
+}
+
+MoveTest(a_solicitation_from_another_lid, "4391-9.3-1")
+{
+	pair(0);
+	net_send6(&net, 0, 1, 200);
+	net_run(&net, 2 * SEC);
+	move(1, MOVED);
+	net_kill(&net, 1);
+	net_start(&net, 1);
+	net_run(&net, 10 * MS);
+	net_send6(&net, 1, 0, 200);
+	net_run(&net, 500 * MS);
+	cr_expect_eq(net.node[0].n_rx, 1);
+	cr_expect_eq(net_stats(&net, 0)->path_moved, 1);
+}
+
+/* Nothing is heard of it: the probe of a neighbour in use finds it. */
+MoveTest(a_silent_peer_is_found_by_its_probe, "4391-9.4-1")
+{
+	pair(0);
+	net_run(&net, 2 * SEC);
+	move(1, MOVED);
+	for (unsigned i = 0; i < 63; i++) {
+		net_send4(&net, 0, 1, 100, true);
+		net_run(&net, SEC);
+	}
+	cr_expect_eq(net_stats(&net, 0)->path_moved, 1);
+	net.node[1].n_rx = 0;
+	net_send4(&net, 0, 1, 100, true);
+	net_run(&net, 10 * MS);
+	cr_expect_eq(net.node[1].n_rx, 1);
+}
+
+/* The queue pair fails, the path is asked for, another connection leads to the new place. */
+MoveTest(a_connection_to_the_old_place_fails, "4755-3.4-1")
+{
+	struct ddps_ipoib_if_conn_info info;
+
+	pair(RC);
+	net_run(&net, 2 * SEC);
+	cr_assert_eq(net_conns(&net, 0), 1);
+	move(1, MOVED);
+	net_send4(&net, 0, 1, 100, true);
+	net_run(&net, 500 * MS);
+	cr_expect_eq(net_stats(&net, 0)->path_moved, 1);
+	net_run(&net, SEC);
+	cr_expect_eq(both_ways(SEC), 2);
+	cr_expect_eq(net_conns(&net, 0), 1);
+	cr_expect_eq(net_conns(&net, 1), 1);
+	net_run(&net, 60 * SEC);
+	cr_expect_eq(net_conns(&net, 0), 1);
+	for (unsigned nr = 0; ddps_ipoib_if_conn_info(net.node[0].f, nr, &info) >= 0; nr++)
+		cr_expect_eq(net.node[0].last_req.u.req.primary.remote_lid, MOVED);
+}
+
+/* A REQ from the new place: its connection goes there at once, and stays when the path is known. */
+MoveTest(a_req_from_another_lid, "4755-3.3-4")
+{
+	pair(0);
+	net_kill(&net, 0);
+	net_kill(&net, 1);
+	net.node[0].cfg.me.addr.flags = net.node[1].cfg.me.addr.flags = RC;
+	net.node[0].cfg.me.rx_mtu = net.node[1].cfg.me.rx_mtu = RX_MTU_CM;
+	net.node[0].cfg.passive = true; /* it waits to be asked */
+	net_start_all(&net);
+	net_send4(&net, 1, 0, 100, true);
+	net_run(&net, 2 * SEC);
+	cr_assert_eq(net_conns(&net, 0), 1);
+	move(1, MOVED);
+	net_kill(&net, 1); /* its connection is gone, its address is the same */
+	net_start(&net, 1);
+	net_run(&net, 10 * MS);
+	net_send4(&net, 1, 0, 100, true);
+	net_run(&net, 100 * MS);
+	net.node[0].n_rx = net.node[1].n_rx = 0;
+	cr_expect_eq(both_ways(2 * SEC), 2);
+	cr_expect_eq(net_conns(&net, 1), 1);
+	cr_expect_eq(net_conns(&net, 0), 1);
+	cr_expect_eq(net_stats(&net, 0)->path_moved, 1);
+	cr_expect_eq(net_stats(&net, 1)->conn_down, 0); /* the one that it has asked for */
+}
+
+/* Answers from one LID of several that a port has: the path is asked for again, not too often. */
+MoveTest(a_port_with_several_lids_costs_little, "")
+{
+	const struct ddps_ipoib_ud_from from = { .qpn = net.node[1].cfg.me.addr.qpn, .slid = 3 };
+	struct ddps_ipoib_ud_from other;
+	uint8_t frame[4 + 100];
+	uint64_t events;
+
+	pair(0);
+	net_run(&net, 2 * SEC);
+	other = from;
+	other.qpn = net.node[1].cfg.me.addr.qpn;
+	events = ddps_ipoib_sim_stats(net.sim)->events;
+	for (unsigned i = 0; i < 100; i++) {
+		ddps_ipoib_encap_encode(frame, DDPS_IPOIB_TYPE_IPV4);
+		net_packet4(&net, frame + 4, 1, 0, 100, true);
+		ddps_ipoib_if_up()->ud(net.node[0].f, &other, frame, sizeof(frame),
+				       ddps_ipoib_sim_now(net.sim));
+		ddps_ipoib_sim_touch(net.sim, 0);
+		net_run(&net, 10 * MS);
+	}
+	/* an answer and two timers, twice at most */
+	cr_expect_leq(ddps_ipoib_sim_stats(net.sim)->events - events, 8);
+	cr_expect_eq(net_stats(&net, 0)->path_moved, 0);
+	cr_expect_eq(net_stats(&net, 0)->rx_ud, 100);
+}
+
+/* Another service level or MTU to the same place: what goes by the old one ends, and is told so. */
+MoveTest(another_service_level, "")
+{
+	struct ddps_ipoib_path path = { .addr = 2,
+					.slid = 1,
+					.dlid = 2,
+					.sl = 3,
+					.rate = 3,
+					.mtu = 4,
+					.life = 5,
+					.hop_limit = 1 };
+	const struct ddps_ipoib_up *up = ddps_ipoib_if_up();
+	const uint8_t *gid = net.node[1].cfg.me.addr.gid;
+
+	pair(RC);
+	net_run(&net, 2 * SEC);
+	cr_assert_eq(net_conns(&net, 0), 1);
+	up->path(net.node[0].f, gid, &path, ddps_ipoib_sim_now(net.sim));
+	cr_expect_eq(net_conns(&net, 0), 0);
+	net_run(&net, SEC);
+	cr_expect_eq(net_conns(&net, 1), 0);
+	cr_expect_eq(both_ways(SEC), 2);
+	if (net.node[0].reqs > 1)
+		cr_expect_eq(net.node[0].last_req.u.req.primary.sl, 3);
+	cr_expect_eq(net_stats(&net, 0)->path_moved, 1);
+	path.rate = 4; /* what is there goes on */
+	path.life = 6;
+	up->path(net.node[0].f, gid, &path, ddps_ipoib_sim_now(net.sim));
+	cr_expect_eq(net_stats(&net, 0)->path_moved, 1);
+	path.mtu = 3;
+	up->path(net.node[0].f, gid, &path, ddps_ipoib_sim_now(net.sim));
+	cr_expect_eq(net_stats(&net, 0)->path_moved, 2);
+}
+
+/* The port says that the subnet has changed: paths are asked for when they are used. */
+MoveTest(the_subnet_has_changed, "")
+{
+	pair(0);
+	net_run(&net, 2 * SEC);
+	move(1, MOVED);
+	ddps_ipoib_if_up()->link(net.node[0].f, true, ddps_ipoib_sim_now(net.sim));
+	cr_expect_eq(net_stats(&net, 0)->path_moved, 0);
+	net_send4(&net, 0, 1, 100, true); /* lost */
+	net_run(&net, 10 * MS);
+	cr_expect_eq(net_stats(&net, 0)->path_moved, 1);
+	net.node[1].n_rx = 0;
+	net_send4(&net, 0, 1, 100, true);
+	net_run(&net, 10 * MS);
+	cr_expect_eq(net.node[1].n_rx, 1);
+	cr_expect_eq(ddps_ipoib_if_state(net.node[0].f), DDPS_IPOIB_IF_UP);
+}
+
+/* The administration has no answer: the path of before serves on. */
+MoveTest(no_answer_changes_nothing, "")
+{
+	pair(RC);
+	net_run(&net, 2 * SEC);
+	ddps_ipoib_if_up()->link(net.node[0].f, true, ddps_ipoib_sim_now(net.sim));
+	net_send4(&net, 0, 1, 100, true);
+	ddps_ipoib_if_up()->path(net.node[0].f, net.node[1].cfg.me.addr.gid, NULL,
+				 ddps_ipoib_sim_now(net.sim));
+	net_run(&net, 10 * MS);
+	cr_expect_eq(net.node[1].n_rx, 2);
+	cr_expect_eq(both_ways(SEC), 2);
+	cr_expect_eq(net_conns(&net, 0), 1);
+	cr_expect_eq(net_stats(&net, 0)->conn_down, 0);
+}
+
+/* The broadcast group is joined anew with another MTU, as after a subnet manager's restart. */
+MoveTest(another_link_mtu, "4391-5-3")
+{
+	static const uint8_t broadcast[16] = { 0xff, 0x12,	  0x40, 0x1b, 0xff,
+					       0xff, [12] = 0xff, 0xff, 0xff, 0xff };
+	struct ddps_ipoib_if_nbr_info info;
+
+	pair(0);
+	cr_assert(net_nbr(&net, 0, 1, false, &info));
+	cr_expect_eq(info.mtu, 2044);
+	ddps_ipoib_if_up()->joined(net.node[0].f, broadcast, 0, 4096, ddps_ipoib_sim_now(net.sim));
+	cr_assert(net_nbr(&net, 0, 1, false, &info));
+	cr_expect_eq(info.mtu, 4092);
+}
+
+/* Everybody moves, time and again; in the end everybody finds everybody. */
+MoveTest(all_of_them_move, "")
+{
+	net_init(&net, 6, 7, RC);
+	net_start_all(&net);
+	for (unsigned round = 0; round < 20; round++) {
+		for (unsigned i = 0; i < 6; i++)
+			for (unsigned k = 0; k < 6; k++)
+				if (i != k)
+					net_send4(&net, i, k, 100, true);
+		net_run(&net, 3 * SEC);
+		if (round < 10)
+			move((unsigned)ddps_ipoib_sim_random(net.sim, 6), (uint16_t)(100 + round));
+	}
+	for (unsigned i = 0; i < 6; i++)
+		net.node[i].n_rx = 0;
+	for (unsigned i = 0; i < 6; i++)
+		for (unsigned k = 0; k < 6; k++)
+			if (i != k)
+				net_send4(&net, i, k, 100, true);
+	net_run(&net, SEC);
+	for (unsigned i = 0; i < 6; i++) {
+		cr_expect_eq(net.node[i].n_rx, 5, "node %u has %lu", i,
+			     (unsigned long)net.node[i].n_rx);
+		cr_expect_eq(net_conns(&net, i), 5);
+	}
+}
