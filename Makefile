@@ -248,7 +248,7 @@ WRAP_THREADS := $(addprefix -Wl$(comma)--wrap=,pthread_create pthread_join pthre
 	pthread_cond_signal syscall)
 WRAP := $(WRAPPED:%=-Wl,--wrap=%) $(WRAP_MALLOC)
 $(B)/sim-session: $(call objs,$(wildcard tests/sim/kern*.c tests/sim/session_*.c))
-$(B)/sim-session: LDFLAGS += $(WRAP)
+$(B)/sim-session: LDFLAGS += $(WRAP) -Wl,--wrap=ddps_sctp_send
 $(B)/sim-sctp: LDFLAGS += $(WRAP_MALLOC)
 $(B)/sim-sctp: $(call objs,tests/sim/sctp_worlds.c tests/sim/sctp_user.c tests/sim/sctp_sound.c \
 	tests/unit/sctp_net_fixture.c)

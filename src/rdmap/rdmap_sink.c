@@ -33,13 +33,24 @@ static void advance(struct ddps_rdmap *r)
 		r->read_pos++;
 }
 
+/* A Send or Write that nobody will confirm.  What is behind it goes out, and must not overtake it: a
+ * message that says that a Write is there comes after that Write (RFC 5040 5.5). */
+static bool leaves_yet(const struct ddps_sqe *e)
+{
+	return !ddps_op_asks(e->op) && !e->asking && !e->sent;
+}
+
 void ddps_read_flush(struct ddps_rdmap *r)
 {
 	for (uint64_t pos = r->sq.head; pos != r->sq.tail; pos++) {
 		struct ddps_sqe *e = ddps_sq_at(r, pos);
 
-		if (ddps_sqe_waits(e) && !e->done) {
-			e->status = DDPS_WC_FLUSHED;
+		if (!ddps_sqe_waits(e) || e->done)
+			continue;
+		e->status = DDPS_WC_FLUSHED;
+		if (leaves_yet(e)) {
+			e->flags &= ~DDPS_WR_PLACED;
+		} else {
 			e->done = true;
 			if (pos != r->sq.next || r->cur != DDPS_CUR_SQ)
 				e->sent = true; /* no more of it goes out */

@@ -53,7 +53,10 @@ struct kern {
 	size_t window;		/* octets of a stream that are on their way or unread */
 	size_t datagrams;	/* of one socket, unread */
 	unsigned mtu;
-	bool gso, dark; /* dark: nothing passes between hosts */
+	unsigned liars;	     /* hosts, as bits: what they send goes through kern_lie_...() */
+	bool gso, tells;     /* tells: routers say what is too long for them */
+	uint64_t dark_until; /* nothing passes between hosts */
+	unsigned mute; /* hosts, as bits, of which nothing is heard: what they end ends silently */
 	/* One call fails, by its number since the start, in its n-th way; 0: none. */
 	uint64_t calls, fail_call;
 	unsigned fail_way, ways; /* ways: how many it has */
@@ -82,6 +85,11 @@ void kern_cut(unsigned host);
  */
 extern bool (*kern_block)(bool (*ready)(void *arg), void *arg, uint64_t until);
 unsigned kern_open(void);
+/* What a stream brings instead of @p; false: and then it ends. */
+typedef void kern_put(void *to, const uint8_t *p, size_t len);
+extern bool (*kern_lie_stream)(void **state, const uint8_t *p, size_t len, kern_put *put, void *to);
+/* A datagram altered in its place; its new length. */
+extern size_t (*kern_lie_packet)(uint8_t *p, size_t len);
 /*
  * Descriptors made from now on are @who's, or a host's own below KERN_HOSTS.  @owner names it: what
  * happens to one does not depend on what others do.

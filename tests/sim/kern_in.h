@@ -42,6 +42,9 @@ struct kern_file {
 	struct kern_dgram *first;
 	size_t ndgrams;
 	uint64_t full_until;
+	struct kern_icmp *errors; /* of datagrams, in the order of arrival */
+	bool fragments;		  /* routers may cut its datagrams */
+	int error;		  /* which the next call tells of */
 };
 
 struct kern_file *kern_file(int fd);
@@ -98,7 +101,7 @@ ssize_t kern_tcp_send(struct kern_file *f, const struct iovec *iov, int n);
 void kern_tcp_linger(struct kern_file *f, bool on);
 bool kern_tcp_lingers(const struct kern_file *f);
 
-uint32_t kern_udp_ready(const struct kern_file *f);
+uint32_t kern_udp_ready(struct kern_file *f);
 void kern_udp_close(struct kern_file *f);
 
 #endif

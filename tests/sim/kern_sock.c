@@ -133,6 +133,7 @@ int __wrap_setsockopt(int fd, int level, int opt, const void *value, socklen_t l
 {
 	struct kern_file *f = kern_file(fd);
 	struct linger l;
+	int on;
 
 	(void)len;
 	if (kern_fails("setsockopt", ENOMEM, ENOPROTOOPT))
@@ -140,6 +141,10 @@ int __wrap_setsockopt(int fd, int level, int opt, const void *value, socklen_t l
 	if (level == SOL_SOCKET && opt == SO_LINGER) {
 		memcpy(&l, value, sizeof l);
 		kern_tcp_linger(f, l.l_onoff);
+	}
+	if (level == IPPROTO_IP && opt == IP_MTU_DISCOVER) {
+		memcpy(&on, value, sizeof on);
+		f->fragments = on == IP_PMTUDISC_DONT;
 	}
 	if (level == IPPROTO_UDP && opt == UDP_SEGMENT && !kern.gso)
 		return kern_err(ENOPROTOOPT);

@@ -22,7 +22,10 @@ struct kern_tcp {
 	int err;
 	unsigned peer_host, who;
 	uint16_t peer_port;
+	void *lies; /* of kern_lie_stream() */
 };
+
+bool (*kern_lie_stream)(void **state, const uint8_t *p, size_t len, kern_put *put, void *to);
 
 static struct kern_tcp *tcp_new(unsigned peer_host, uint16_t peer_port)
 {
@@ -39,6 +42,8 @@ static uint64_t in_order(struct kern_tcp *t)
 {
 	uint64_t at = kern_arrival();
 
+	if (kern.dark_until > kern.now) /* sent again when the light is on */
+		at += kern.dark_until - kern.now;
 	if (at < t->last_at)
 		at = t->last_at;
 	t->last_at = at;
@@ -53,6 +58,8 @@ static void tell_fin(struct kern_tcp *t)
 	t->fin_sent = true;
 	if (t->peer)
 		t->peer->fin_at = in_order(t->peer);
+	else if (t->rst_at == KERN_NONE) /* nobody is there: that comes back */
+		t->rst_at = in_order(t);
 }
 
 static void tell_rst(struct kern_tcp *t)
@@ -67,7 +74,9 @@ void kern_tcp_drop(struct kern_tcp *t)
 
 	if (!t)
 		return;
-	if (t->linger || t->unread)
+	if (kern.mute >> kern.host & 1)
+		;
+	else if (t->linger || t->unread)
 		tell_rst(t);
 	else
 		tell_fin(t);
@@ -77,6 +86,7 @@ void kern_tcp_drop(struct kern_tcp *t)
 		t->first = c->next;
 		free(c);
 	}
+	free(t->lies);
 	free(t);
 }
 
@@ -152,7 +162,7 @@ int kern_tcp_connect(struct kern_file *f, unsigned host, uint16_t port)
 	f->tcp = t;
 	if (!f->port)
 		f->port = kern_free_port();
-	if (kern.dark || kern_chance(kern.f.refused, &kern.n.refused)) {
+	if (kern.dark_until > kern.now || kern_chance(kern.f.refused, &kern.n.refused)) {
 		if (kern_draw() % 2)
 			return kern_err(EINPROGRESS); /* nobody answers */
 		l = NULL;
@@ -160,7 +170,7 @@ int kern_tcp_connect(struct kern_file *f, unsigned host, uint16_t port)
 	for (end = l ? &l->queue : NULL; end && *end; end = &(*end)->next)
 		n++;
 	if (!l || !l->listening || n >= l->backlog) {
-		t->err = ECONNREFUSED;
+		t->err = kern_draw() % 4 ? ECONNREFUSED : EHOSTUNREACH;
 		t->rst_at = in_order(t);
 		return kern_err(EINPROGRESS);
 	}
@@ -329,6 +339,27 @@ static void put(struct kern_tcp *to, const struct iovec *iov, size_t len)
 	to->unread += len;
 }
 
+static void put_octets(void *to, const uint8_t *p, size_t len)
+{
+	const struct iovec iov = { (void *)(uintptr_t)p, len };
+
+	if (len)
+		put(to, &iov, len);
+}
+
+static void put_lies(struct kern_tcp *t, const struct iovec *iov, size_t len)
+{
+	for (; len; iov++) {
+		size_t k = iov->iov_len < len ? iov->iov_len : len;
+
+		len -= k;
+		if (kern_lie_stream(&t->lies, iov->iov_base, k, put_octets, t->peer))
+			continue;
+		tell_fin(t);
+		return;
+	}
+}
+
 ssize_t kern_tcp_send(struct kern_file *f, const struct iovec *iov, int n)
 {
 	struct kern_tcp *t = f->tcp;
@@ -358,7 +389,9 @@ ssize_t kern_tcp_send(struct kern_file *f, const struct iovec *iov, int n)
 		len = 1 + sim_like(len);
 	if (!len)
 		return 0;
-	if (t->peer)
+	if (t->peer && kern.liars >> f->host & 1)
+		put_lies(t, iov, len);
+	else if (t->peer)
 		put(t->peer, iov, len);
 	else if (t->rst_at == KERN_NONE) /* nobody is there: that comes back */
 		t->rst_at = in_order(t);

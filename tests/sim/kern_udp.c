@@ -2,6 +2,8 @@
 /* Datagrams. */
 #include "sim/kern_in.h"
 #include <errno.h>
+#include <linux/errqueue.h>
+#include <netinet/ip_icmp.h>
 #include <netinet/udp.h>
 
 #define OVERHEAD 28u /* IPv4 and UDP */
@@ -15,21 +17,57 @@ struct kern_dgram { /* in the order of arrival */
 	uint8_t octets[];
 };
 
+size_t (*kern_lie_packet)(uint8_t *p, size_t len);
+
+#define QUOTE 128u /* octets of a datagram that an error quotes */
+#define HOPS  64u  /* errors that a socket keeps */
+
+struct kern_icmp {
+	struct kern_icmp *next;
+	uint64_t at;
+	struct sock_extended_err e;
+	unsigned host; /* and where it went */
+	uint16_t port;
+	size_t len;
+	uint8_t quote[QUOTE];
+};
+
 int __wrap_recvmmsg(int fd, struct mmsghdr *m, unsigned n, int flags, struct timespec *t);
 ssize_t __wrap_recvmsg(int fd, struct msghdr *m, int flags);
 ssize_t __wrap_sendmsg(int fd, const struct msghdr *m, int flags);
 int __wrap_sendmmsg(int fd, struct mmsghdr *m, unsigned n, int flags);
 
-uint32_t kern_udp_ready(const struct kern_file *f)
+/* The first error that has arrived: the next call tells of it. */
+static void settle(struct kern_file *f)
 {
-	return (f->first && f->first->at <= kern.now ? EPOLLIN : 0u) |
+	if (f->errors && f->errors->at <= kern.now && !f->error)
+		f->error = (int)f->errors->e.ee_errno;
+}
+
+static int told(struct kern_file *f)
+{
+	int err = f->error;
+
+	f->error = 0;
+	return err;
+}
+
+uint32_t kern_udp_ready(struct kern_file *f)
+{
+	return (f->errors && f->errors->at <= kern.now ? EPOLLERR : 0u) |
+	       (f->first && f->first->at <= kern.now ? EPOLLIN : 0u) |
 	       (f->full_until <= kern.now ? EPOLLOUT : 0u);
 }
 
 void kern_udp_close(struct kern_file *f)
 {
 	struct kern_dgram *d;
+	struct kern_icmp *e;
 
+	while ((e = f->errors)) {
+		f->errors = e->next;
+		free(e);
+	}
 	while ((d = f->first)) {
 		f->first = d->next;
 		free(d);
@@ -71,6 +109,9 @@ int __wrap_recvmmsg(int fd, struct mmsghdr *m, unsigned n, int flags, struct tim
 	(void)t;
 	if (kern_fails("recvmmsg", EINTR, EAGAIN, ECONNREFUSED, ENOMEM, KERN_BRIEF))
 		return -1;
+	settle(f);
+	if (f->error)
+		return kern_err(told(f));
 	if (kern_brief())
 		n = 1;
 	else if (f->ndgrams > 1 && kern_chance(kern.f.short_io, &kern.n.short_io))
@@ -80,13 +121,86 @@ int __wrap_recvmmsg(int fd, struct mmsghdr *m, unsigned n, int flags, struct tim
 	return k ? (int)k : kern_err(EAGAIN);
 }
 
-/* The queue of ICMP errors: empty. */
+/* The queue of ICMP errors. */
 ssize_t __wrap_recvmsg(int fd, struct msghdr *m, int flags)
 {
-	(void)fd;
-	(void)m;
-	(void)flags;
-	return kern_err(EAGAIN);
+	struct kern_file *f = kern_file(fd);
+	struct kern_icmp *e = f->errors;
+	struct cmsghdr *c = CMSG_FIRSTHDR(m);
+	struct sockaddr_in to;
+	size_t len;
+
+	if (!(flags & MSG_ERRQUEUE) || !e || e->at > kern.now)
+		return kern_err(EAGAIN);
+	to = kern_addr(e->host, e->port);
+	len = e->len < m->msg_iov->iov_len ? e->len : m->msg_iov->iov_len;
+	memcpy(m->msg_iov->iov_base, e->quote, len);
+	memcpy(m->msg_name, &to, sizeof to);
+	m->msg_namelen = sizeof to;
+	m->msg_flags = MSG_ERRQUEUE;
+	*c = (struct cmsghdr){ .cmsg_len = CMSG_LEN(sizeof e->e),
+			       .cmsg_level = IPPROTO_IP,
+			       .cmsg_type = IP_RECVERR };
+	memcpy(CMSG_DATA(c), &e->e, sizeof e->e);
+	m->msg_controllen = CMSG_SPACE(sizeof e->e);
+	f->errors = e->next;
+	f->error = 0;
+	free(e);
+	return (ssize_t)len;
+}
+
+/* A router, or the host at the other end, has an error to tell of. */
+static void icmp(struct kern_file *f, unsigned host, uint16_t port, struct sock_extended_err what,
+		 const uint8_t *p, size_t len)
+{
+	struct kern_icmp *e, **at;
+	unsigned n = 0;
+
+	for (at = &f->errors; *at; at = &(*at)->next)
+		n++;
+	if (n >= HOPS)
+		return;
+	e = kern_alloc(sizeof *e);
+	*e = (struct kern_icmp){ .at = kern_arrival() + kern.delay, .e = what, .host = host };
+	e->e.ee_origin = SO_EE_ORIGIN_ICMP;
+	e->port = port;
+	e->len = len < QUOTE ? len : QUOTE;
+	memcpy(e->quote, p, e->len);
+	*at = e;
+	kern_wake(e->at);
+}
+
+static struct sock_extended_err unreachable(uint8_t code)
+{
+	return (struct sock_extended_err){ .ee_errno = code == ICMP_PORT_UNREACH ? ECONNREFUSED
+										 : EHOSTUNREACH,
+					   .ee_type = ICMP_DEST_UNREACH,
+					   .ee_code = code };
+}
+
+static struct sock_extended_err too_long(unsigned mtu)
+{
+	return (struct sock_extended_err){ .ee_errno = EMSGSIZE,
+					   .ee_type = ICMP_DEST_UNREACH,
+					   .ee_code = ICMP_FRAG_NEEDED,
+					   .ee_info = mtu };
+}
+
+/* Of a datagram that went its way, or of nothing: any code, any size, a quote that was altered. */
+static void lying_icmp(struct kern_file *f, unsigned host, uint16_t port, const uint8_t *p,
+		       size_t len)
+{
+	uint8_t quote[QUOTE];
+
+	if (len > sizeof quote)
+		len = sizeof quote;
+	memcpy(quote, p, len);
+	if (sim_like(2))
+		quote[sim_like(len)] ^= (uint8_t)(1u << sim_like(8));
+	if (sim_like(2))
+		icmp(f, host, port, unreachable((uint8_t)sim_like(16)), quote, len);
+	else
+		icmp(f, host, port, too_long((unsigned)sim_like(2000)), quote, len);
 }
 
 /* ---- out ---- */
@@ -116,10 +230,32 @@ static void arrive(const struct kern_file *f, struct kern_file *to, const uint8_
 	kern_wake(d->at);
 }
 
-static void one(const struct kern_file *f, struct kern_file *to, const uint8_t *p, size_t len)
+static bool cut_off(const struct kern_file *f, unsigned host)
 {
-	if (!to || kern.dark || len + OVERHEAD > kern.mtu || kern_chance(kern.f.lost, &kern.n.lost))
+	return kern.dark_until > kern.now || kern.mute >> f->host & 1 || kern.mute >> host & 1;
+}
+
+static void one(struct kern_file *f, unsigned host, uint16_t port, uint8_t *p, size_t len)
+{
+	struct kern_file *to = kern_bound(KERN_UDP, host, port);
+
+	if (kern.liars >> f->host & 1 && kern_chance(kern.f.lie, &kern.n.lie))
+		len = kern_lie_packet(p, len);
+	if (!len || cut_off(f, host))
 		return;
+	if (kern_chance(kern.f.icmp, &kern.n.icmp))
+		lying_icmp(f, host, port, p, len);
+	if (len + OVERHEAD > kern.mtu && !f->fragments) {
+		if (kern.tells)
+			icmp(f, host, port, too_long(kern.mtu), p, len);
+		return;
+	}
+	if (kern_chance(kern.f.lost, &kern.n.lost))
+		return;
+	if (!to) {
+		icmp(f, host, port, unreachable(ICMP_PORT_UNREACH), p, len);
+		return;
+	}
 	arrive(f, to, p, len);
 	if (kern_chance(kern.f.doubled, &kern.n.doubled))
 		arrive(f, to, p, len);
@@ -153,7 +289,6 @@ static ssize_t udp_send(struct kern_file *f, const struct msghdr *m)
 {
 	static uint8_t all[1 << 17];
 	size_t len = gather(m, all, sizeof all), seg = segment_size(m);
-	struct kern_file *to;
 	unsigned host;
 	uint16_t port;
 
@@ -172,11 +307,13 @@ static ssize_t udp_send(struct kern_file *f, const struct msghdr *m)
 		return kern_err(EMSGSIZE);
 	if (!f->port)
 		f->port = kern_free_port();
-	to = kern_bound(KERN_UDP, host, port);
+	settle(f);
+	if (f->error)
+		return kern_err(told(f));
 	if (!seg)
 		seg = len;
 	for (size_t at = 0; at < len; at += seg)
-		one(f, to, all + at, len - at < seg ? len - at : seg);
+		one(f, host, port, all + at, len - at < seg ? len - at : seg);
 	return (ssize_t)len;
 }
 

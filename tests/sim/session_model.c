@@ -55,6 +55,90 @@ static bool take(struct end *e, struct queue *q, const struct ddps_wc *wc, struc
 	return false;
 }
 
+/* ---- memory that nobody has a right to ---- */
+
+static uint64_t sum(const uint8_t *p, size_t len)
+{
+	uint64_t x = len;
+
+	for (size_t i = 0; i + 8 <= len; i += 8) {
+		uint64_t v;
+
+		memcpy(&v, p + i, sizeof v);
+		x = (x ^ v) * 0x9e3779b97f4a7c15u;
+		x ^= x >> 29;
+	}
+	return x;
+}
+
+static uint64_t *kept(struct end *e, const struct wr *w, const uint8_t **at, size_t *len)
+{
+	bool read = w->op == DDPS_OP_READ;
+
+	*len = read ? SLOT_LEN : RECV_LEN;
+	*at = read ? e->read_mem + w->slot * SLOT_LEN : e->recv_mem + w->at * RECV_LEN;
+	return read ? &e->read_kept[w->slot] : &e->recv_kept[w->at];
+}
+
+void model_keep(struct end *e, const struct wr *w)
+{
+	const uint8_t *at;
+	size_t len;
+	uint64_t *k;
+
+	if (!e->pair->lied || (w->op == DDPS_OP_RECV && shares(e)) ||
+	    (w->op != DDPS_OP_READ && w->op != DDPS_OP_RECV))
+		return;
+	k = kept(e, w, &at, &len);
+	*k = sum(at, len);
+}
+
+void model_lend(struct end *e, const struct wr *w)
+{
+	const uint8_t *at;
+	size_t len;
+	uint64_t *k;
+
+	if (!e->pair->lied)
+		return;
+	k = kept(e, w, &at, &len);
+	check(!*k || *k == sum(at, len), NAME "memory was written when %s had ended", name(e),
+	      w->op == DDPS_OP_READ ? "a Read" : "a receive");
+	*k = 0;
+}
+
+static uint64_t all_memory(const struct end *e)
+{
+	return sum(e->sink_mem, sizeof e->sink_mem) + sum(e->read_mem, sizeof e->read_mem) +
+	       sum(e->recv_mem, sizeof e->recv_mem);
+}
+
+/* A receive of a queue that sessions share: any that is posted. */
+static bool take_shared(struct end *e, const struct ddps_wc *wc, struct wr *out)
+{
+	struct shared *s = &shared[e->host];
+	unsigned i = (unsigned)(wc->wr_id % SHARED);
+
+	check(wc->wr_id & SHARED_ID && s->posted[i] == wc->wr_id,
+	      NAME "a shared receive completes twice or was never posted", name(e));
+	s->posted[i] = 0;
+	*out = (struct wr){ .op = DDPS_OP_RECV, .at = i };
+	world.t->n[T_SHARED]++;
+	return !world.failed;
+}
+
+/* The peer has it, says the library. */
+static void is_placed(const struct end *e, const struct wr *w)
+{
+	const struct end *o = &e->pair->end[!e->id];
+
+	world.t->n[T_PLACED]++;
+	if (w->op != DDPS_OP_WRITE || w->at + SLOTS < e->nwrites || e->pair->evil)
+		return;
+	check(!memcmp(o->sink_mem + w->at % SLOTS * SLOT_LEN, model_octets(e, w->at, true), w->len),
+	      NAME "Write %u is confirmed and not in place", name(e), w->at);
+}
+
 /* [5040-5.5] All Writes in front of a message are in place when it is delivered. */
 static void writes_are_there(struct end *e, const struct end *from, const struct msg *m)
 {
@@ -72,9 +156,15 @@ static void writes_are_there(struct end *e, const struct end *from, const struct
 static void received(struct end *e, const struct ddps_wc *wc, const struct wr *w)
 {
 	const struct end *from = other(e);
-	const struct msg *m = &from->msgs[e->received];
+	const struct msg *m = &from->msgs[e->received % OPS];
 	const uint8_t *want = model_octets(from, e->received, false);
+	const uint8_t *mem = shares(e) ? shared[e->host].mem : e->recv_mem;
 
+	if (e->pair->lied) {
+		check(wc->len <= RECV_LEN, NAME "%u octets in a receive", name(e), wc->len);
+		e->received++;
+		return;
+	}
 	check(e->received < from->nmsgs, NAME "a message that nobody sent", name(e));
 	if (world.failed)
 		return;
@@ -82,7 +172,7 @@ static void received(struct end *e, const struct ddps_wc *wc, const struct wr *w
 		      wc->len == (m->imm ? 0 : m->len),
 	      NAME "message %u: %u octets, not %u", name(e), e->received, wc->len, m->len);
 	check(!m->invalidate || wc->inv_stag == ddps_mr_stag(e->inv), NAME "wrong STag", name(e));
-	check(!memcmp(m->imm ? wc->imm : e->recv_mem + w->at * RECV_LEN, want,
+	check(!memcmp(m->imm ? wc->imm : mem + w->at * RECV_LEN, want,
 		      m->imm ? DDPS_IMM_OCTETS : m->len),
 	      NAME "message %u altered", name(e), e->received);
 	writes_are_there(e, from, m);
@@ -93,7 +183,9 @@ static void received(struct end *e, const struct ddps_wc *wc, const struct wr *w
 
 static void sent(struct end *e, const struct ddps_wc *wc, const struct wr *w)
 {
-	if (w->op == DDPS_OP_READ) {
+	if (e->pair->lied)
+		e->reads_done += w->op == DDPS_OP_READ;
+	else if (w->op == DDPS_OP_READ) {
 		e->reads_done++;
 		check(wc->len == w->len &&
 			      !memcmp(e->read_mem + w->slot * SLOT_LEN, table + w->at, w->len),
@@ -103,6 +195,8 @@ static void sent(struct end *e, const struct ddps_wc *wc, const struct wr *w)
 		      wc->original, e->added);
 		e->added++;
 	}
+	if (w->placed && !e->pair->lied)
+		is_placed(e, w);
 	see(&e->digest[1], (uint64_t)w->op << 32 | w->len);
 }
 
@@ -119,11 +213,12 @@ void model_completion(const struct ddps_wc *wc)
 			wc->wr_id, ddps_wc_status_name(wc->status));
 	check(!e->freed && wc->ep == e->ep, NAME "a completion of an endpoint that is gone",
 	      name(e));
-	if (world.failed || !take(e, q, wc, &w))
+	if (world.failed || !(recv && shares(e) ? take_shared(e, wc, &w) : take(e, q, wc, &w)))
 		return;
+	model_keep(e, &w);
 	check(w.op == wc->op, NAME "%s, not %s", name(e), ddps_op_name(wc->op), ddps_op_name(w.op));
 	/* What left before the end has left, though a Read in front of it is not answered. */
-	answered = recv || w.op == DDPS_OP_READ || w.op == DDPS_OP_FETCH_ADD;
+	answered = recv || w.op == DDPS_OP_READ || w.op == DDPS_OP_FETCH_ADD || w.placed;
 	check(!q->failed || !is_ok(wc) || !answered, NAME "success behind a failure", name(e));
 	q->failed |= !is_ok(wc);
 	world.t->n[T_OPS]++;
@@ -143,6 +238,8 @@ static void at_its_end(struct end *e, const struct ddps_event *ev)
 	e->code = ev->error.code;
 	e->triple = ev->error.has_triple ? ev->error.triple : (struct ddps_triple){ 0 };
 	memcpy(e->text, ev->error.text, sizeof e->text);
+	if (e->pair->lied)
+		e->kept = all_memory(e);
 	check(!e->code || !e->pair->tidy || !world.quiet || e->aborted, NAME "%s: %s", name(e),
 	      ddps_event_name(ev->type), ev->error.text);
 }
@@ -161,8 +258,8 @@ void model_event(struct end *e, const struct ddps_event *ev)
 		break;
 	case DDPS_EV_REJECTED:
 		check(!e->established && e->id == 0, NAME "rejected", name(e));
-		check(e->pair->rejected || world.corrupt || !world.quiet, NAME "nobody rejected it",
-		      name(e));
+		check(e->pair->rejected || world.corrupt || !world.quiet || e->pair->lied,
+		      NAME "nobody rejected it", name(e));
 		at_its_end(e, ev);
 		break;
 	case DDPS_EV_FAILED:
@@ -201,12 +298,15 @@ void model_final(struct end *e)
 	check(!e->rq.n, NAME "%u receives never completed", name(e), e->rq.n);
 	for (unsigned i = 0; i < sizeof e->guard; i++)
 		check(e->guard[i] == 0xa5, NAME "memory without rights was written", name(e));
+	check(!e->kept || e->kept == all_memory(e), NAME "memory was written when all had ended",
+	      name(e));
 }
 
 void model_pair(struct pair *p)
 {
 	const struct end *a = &p->end[0], *b = &p->end[1];
 
+	world.t->n[T_LIED] += p->lied;
 	if (!a->established || !b->established) {
 		world.t->n[p->rejected ? T_REJECTED : T_FAILED]++;
 		check(!p->tidy || !world.quiet || p->rejected, NAME "never came about: %s%s",

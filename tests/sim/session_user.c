@@ -41,7 +41,7 @@ void user_begin(struct end *e)
 static bool regions(struct end *e)
 {
 	struct ddps_pd *pd = world.host[e->host].pd;
-	struct ddps_ep *ep = below(e->pair, 2) ? e->ep : NULL;
+	struct ddps_ep *ep = below(e->pair, 2) || kern.liars ? e->ep : NULL;
 
 	return !ddps_mr_reg(pd, table, sizeof table, DDPS_REMOTE_READ, ep, &e->src) &&
 	       !ddps_mr_reg(pd, e->sink_mem, sizeof e->sink_mem, DDPS_REMOTE_WRITE, ep, &e->sink) &&
@@ -66,6 +66,8 @@ bool user_endpoint(struct end *e)
 	attr.rq_depth = e->rq_depth;
 	attr.rfc7306 = e->pair->rfc7306;
 	attr.user = e;
+	if (shares(e))
+		attr.srq = h->srq;
 	attr.no_recv =
 		e->pair->tidy || own_chance(e, 0.5) ? DDPS_NO_RECV_TERMINATE : DDPS_NO_RECV_STALL;
 	err = ddps_ep_new(h->ctx, &attr, &e->ep);
@@ -93,7 +95,11 @@ static void post_recv(struct end *e)
 {
 	unsigned at = e->nrecvs % SLOTS;
 	struct ddps_sge sge = { e->recv_mem + at * RECV_LEN, RECV_LEN, ddps_mr_stag(e->local) };
-	int err = ddps_post_recv(e->ep, e->next_id, &sge, 1);
+	struct wr w = { .op = DDPS_OP_RECV, .at = at };
+	int err;
+
+	model_lend(e, &w);
+	err = ddps_post_recv(e->ep, e->next_id, &sge, 1);
 
 	check(!err || err == DDPS_E_STATE || err == DDPS_E_LIMIT ||
 		      (err == DDPS_E_NOMEM && !world.quiet),
@@ -102,7 +108,8 @@ static void post_recv(struct end *e)
 	      e->rq_depth);
 	if (err)
 		return;
-	push(&e->rq, (struct wr){ .id = e->next_id++, .op = DDPS_OP_RECV, .at = at });
+	w.id = e->next_id++;
+	push(&e->rq, w);
 	e->nrecvs++;
 }
 
@@ -110,8 +117,30 @@ static void post_recvs(struct end *e)
 {
 	unsigned most = e->rq_depth;
 
+	if (shares(e))
+		return;
 	while (most-- && e->rq.n < e->rq_depth && e->nrecvs - e->received < SLOTS)
 		post_recv(e);
+}
+
+void user_share(unsigned host)
+{
+	struct shared *s = &shared[host];
+	struct host *h = at_host(host);
+
+	for (unsigned i = 0; i < SHARED; i++) {
+		struct ddps_sge sge = { s->mem + i * RECV_LEN, RECV_LEN, ddps_mr_stag(s->mr) };
+		uint64_t id = SHARED_ID | ++s->ids * SHARED | i;
+		int err;
+
+		if (s->posted[i])
+			continue;
+		err = ddps_post_srq_recv(h->srq, id, &sge, 1);
+		check(!err || (err == DDPS_E_NOMEM && !world.quiet), "post_srq_recv: %s",
+		      ddps_strerror(err));
+		if (!err)
+			s->posted[i] = id;
+	}
 }
 
 void user_connect(struct end *e)
@@ -152,7 +181,7 @@ void user_request(unsigned host, const struct ddps_event *ev)
 	for (i = 0; i < world.npairs; i++)
 		if (world.pair[i].open && world.pair[i].salt == salt &&
 		    world.pair[i].end[1].host == host && !world.pair[i].end[1].asked &&
-		    !world.pair[i].end[1].req)
+		    !world.pair[i].end[1].final && !world.pair[i].end[1].req)
 			break;
 	/* Else it comes too late: its initiator has given up. */
 	if (i == world.npairs)
@@ -238,6 +267,7 @@ static bool post(struct end *e, struct ddps_send_wr *wr, struct wr w)
 	wr->wr_id = w.id = e->next_id;
 	w.op = wr->op;
 	w.silent = wr->flags & DDPS_WR_SILENT;
+	w.placed = wr->flags & DDPS_WR_PLACED;
 	err = ddps_post_send(e->ep, wr);
 	check(!err || err == DDPS_E_STATE || err == DDPS_E_LIMIT ||
 		      (err == DDPS_E_NOMEM && !world.quiet),
@@ -322,9 +352,11 @@ static bool post_write(struct end *e)
 		wr.nsge = 2;
 	}
 	wr.flags = silent(e, 0.3);
+	if (e->ord && !wr.flags && own_chance(e, 0.2))
+		wr.flags = DDPS_WR_PLACED;
 	remote(e, other(e)->sink, slot * SLOT_LEN, &wr);
 	e->write_len[e->nwrites] = len;
-	if (!post(e, &wr, (struct wr){ .len = len, .tx = tx })) {
+	if (!post(e, &wr, (struct wr){ .len = len, .at = e->nwrites, .tx = tx })) {
 		model_scribble(e, tx);
 		return false;
 	}
@@ -339,10 +371,14 @@ static bool post_read(struct end *e)
 				ddps_mr_stag(e->local) };
 	struct ddps_send_wr wr = { .op = DDPS_OP_READ, .sge = &sge, .nsge = 1 };
 
+	struct wr w = { .op = DDPS_OP_READ, .len = len, .at = at };
+
 	if (e->nreads - e->reads_done == SLOTS)
 		return false;
 	remote(e, other(e)->src, at, &wr);
-	if (!post(e, &wr, (struct wr){ .len = len, .at = at, .slot = e->nreads % SLOTS }))
+	w.slot = e->nreads % SLOTS;
+	model_lend(e, &w);
+	if (!post(e, &wr, w))
 		return !e->ord;
 	e->nreads++;
 	return true;
@@ -363,6 +399,8 @@ static bool post_add(struct end *e)
  * does not care, so it waits or the session ends. */
 static bool credit(struct end *e)
 {
+	if (shares(other(e)))
+		return e->nmsgs < other(e)->received + 8;
 	return other(e)->nrecvs > e->nmsgs || (!e->pair->tidy && own_chance(e, 0.2));
 }
 
@@ -387,7 +425,7 @@ static bool post_next(struct end *e)
 static bool post_one(struct end *e)
 {
 	e->rng = e->program + e->ops * 0x2545f4914f6cdd1du;
-	if (happens(e, SIM_op, e->ops, 1) && !post_next(e))
+	if ((happens(e, SIM_op, e->ops, 1) || !(e->id || e->ops)) && !post_next(e))
 		return false;
 	e->ops++;
 	return true;
@@ -446,7 +484,12 @@ static void mischief(struct end *e)
 		memset(e->tx_mem, 0x5a, sizeof e->tx_mem);
 		break;
 	default:
-		user_free(e);
+		if (!shares(e)) { /* what it has taken of the queue is gone with it */
+			user_free(e);
+			break;
+		}
+		e->aborted = true;
+		ddps_abort(e->ep);
 	}
 }
 

@@ -6,7 +6,7 @@
  * again.  Both users of a session are here, so the model knows what either may see.
  *
  * session_worlds.c  what happens	session_user.c	what an endpoint's user does
- * session_model.c   what may be seen
+ * session_model.c   what may be seen	session_lies.c	hosts that lie
  */
 #include "sim/kern.h"
 #include "sim/sim_event.h"
@@ -38,7 +38,11 @@ enum {
 	T_WORLDS,
 	T_SECONDS,
 	T_FAULTS,
-	T_SAME
+	T_SAME,
+	T_LIED,
+	T_RESTARTS,
+	T_SHARED,
+	T_PLACED
 };
 
 struct wr { /* posted, not completed */
@@ -47,7 +51,7 @@ struct wr { /* posted, not completed */
 	uint32_t len, at; /* READ: offset in the table; others: where, or number */
 	unsigned slot;	  /* of a Read */
 	unsigned tx;	  /* of what is sent from memory that changes once it has left; 0: none */
-	bool silent;
+	bool silent, placed;
 };
 
 struct queue { /* in the order of posting */
@@ -88,6 +92,8 @@ struct end {
 	unsigned nwrites, nreads, reads_done, added, ord;
 	bool invalidated;
 	uint64_t digest[2]; /* of all that was seen: received, sent */
+	/* Memory that nobody has a right to: where a Read or a receive has ended; all, at the end. */
+	uint64_t read_kept[SLOTS], recv_kept[SLOTS], kept;
 	uint64_t counter;
 	uint8_t guard[64];
 	uint8_t sink_mem[SLOTS * SLOT_LEN], read_mem[SLOTS * SLOT_LEN + 8]; /* 8: of atomics */
@@ -101,19 +107,32 @@ struct pair {
 	uint32_t salt;
 	uint64_t rng, sched; /* of what its users do, and of when */
 	unsigned rounds, n;  /* n: turns that it had */
+	bool shared;	     /* its responder takes receives from its host's queue */
 	bool open, tcp, tidy, evil, rfc7306, p2p, markers, crc;
 	bool rejected; /* so it was answered */
+	bool lied;     /* one of the hosts lies: what arrives may be anything */
 };
 
 struct host {
 	struct ddps_ctx *ctx;
 	struct ddps_pd *pd;
 	struct ddps_cq *cq;
+	struct ddps_srq *srq;
 	struct ddps_listener *tcp, *sctp;
 	uint64_t stalled_until, rng;
 	unsigned looks;
 	bool spins; /* its user does nothing but poll for completions */
 };
+
+/* Receives of a host that sessions share. */
+#define SHARED	  64u
+#define SHARED_ID (UINT64_C(1) << 63)
+struct shared {
+	struct ddps_mr *mr;
+	uint64_t posted[SHARED], ids; /* the identifier, 0: not posted */
+	uint8_t mem[SHARED * RECV_LEN];
+};
+extern struct shared shared[KERN_HOSTS];
 
 struct world {
 	uint64_t seed, rng;
@@ -130,18 +149,12 @@ struct world {
 extern struct world world;
 extern uint8_t table[TABLE + RECV_LEN];
 
-/* Which check failed, for the shrinker. */
-#define FAILED_AT ((unsigned)__LINE__ + 1000u * (unsigned)sizeof __FILE__)
+/* Says what is wrong, once. */
+void world_fails(const char *format, ...) __attribute__((format(printf, 1, 2)));
 #define check(cond, ...)                                                                           \
 	do {                                                                                       \
-		if (!(cond) && !world.failed) {                                                    \
-			fprintf(stderr, "seed %" PRIu64 " at %.6f: ", world.seed,                  \
-				(double)kern.now / 1e9);                                           \
-			fprintf(stderr, __VA_ARGS__);                                              \
-			fprintf(stderr, "\n");                                                     \
-			world.failed = true;                                                       \
-			sim_events.failed = FAILED_AT;                                             \
-		}                                                                                  \
+		if (!(cond) && !world.failed)                                                      \
+			world_fails(__VA_ARGS__);                                                  \
 	} while (0)
 
 /* Enter a host: what is called now is called there. */
@@ -160,6 +173,11 @@ static inline struct end *other(struct end *e)
 static inline uint64_t below(struct pair *p, uint64_t m)
 {
 	return sim_below(&p->sched, m);
+}
+
+static inline bool shares(const struct end *e)
+{
+	return e->pair->shared && e->id;
 }
 
 static inline uint32_t pair_name(const struct pair *p, unsigned end)
@@ -185,6 +203,14 @@ void model_final(struct end *e);
 /* Both ends have had their end. */
 void model_pair(struct pair *p);
 
+/* Memory that nobody may write from now on. */
+void model_keep(struct end *e, const struct wr *w);
+/* The library may write it again: it has not been written meanwhile. */
+void model_lend(struct end *e, const struct wr *w);
+
+/* ---- session_lies.c ---- */
+void lies_begin(unsigned hosts);
+
 /* ---- session_user.c ---- */
 void user_begin(struct end *e);
 /* Its endpoint, or false: no memory. */
@@ -194,6 +220,8 @@ void user_answer(struct end *e);
 /* Goes on with its program. */
 void user_turn(struct end *e);
 void user_free(struct end *e);
+/* A host posts what is not posted to its shared queue. */
+void user_share(unsigned host);
 void user_request(unsigned host, const struct ddps_event *ev);
 
 #endif

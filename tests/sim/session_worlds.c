@@ -4,6 +4,8 @@
  * are, over both wires.
  */
 #include "sim/session_world.h"
+#include <ctype.h>
+#include <stdarg.h>
 #include <stdlib.h>
 
 #define TURNS  300u
@@ -14,6 +16,24 @@
 
 struct world world;
 uint8_t table[TABLE + RECV_LEN];
+struct shared shared[KERN_HOSTS];
+
+/* The shrinker takes it for the same failure if the words are, whatever the numbers. */
+void world_fails(const char *format, ...)
+{
+	unsigned sum = 1;
+	char text[600];
+	va_list ap;
+
+	va_start(ap, format);
+	vsnprintf(text, sizeof text, format, ap);
+	va_end(ap);
+	fprintf(stderr, "seed %" PRIu64 " at %.6f: %s\n", world.seed, (double)kern.now / 1e9, text);
+	for (const char *p = text; *p; p++)
+		sum = isdigit((unsigned char)*p) ? sum : sum * 31 + (unsigned char)*p;
+	sim_events.failed = sum | 1;
+	world.failed = true;
+}
 
 /* ---- hosts ---- */
 
@@ -65,6 +85,26 @@ static void host_new(unsigned i)
 	listen_on(h, i, true);
 	listen_on(h, i, false);
 	check(h->tcp && h->sctp, "no listener");
+	check(!ddps_srq_new(h->pd, SHARED, 1, NULL, &h->srq) &&
+		      !ddps_mr_reg(h->pd, shared[i].mem, sizeof shared[i].mem, DDPS_LOCAL_WRITE,
+				   NULL, &shared[i].mr),
+	      "no shared queue");
+	memset(shared[i].posted, 0, sizeof shared[i].posted);
+	user_share(i);
+}
+
+static void host_free(unsigned i)
+{
+	struct host *h = at_host(i);
+	struct ddps_ctx_stats st = { .struct_size = sizeof st };
+	unsigned n = 0;
+
+	for (unsigned k = 0; k < SHARED; k++)
+		n += shared[i].posted[k] != 0;
+	ddps_ctx_stats(h->ctx, &st);
+	check(st.srq_posted == n, "host %u: %u shared receives are posted, not %u", i,
+	      (unsigned)st.srq_posted, n);
+	ddps_ctx_free(h->ctx);
 }
 
 static void fetch_events(unsigned i)
@@ -130,13 +170,16 @@ static void host_turn(unsigned i)
 			if (fetch_completions(i))
 				spins = 0;
 		fetch_events(i);
+		user_share(i);
 		return;
 	}
 	while (ddps_progress(h->ctx, 0) > 0 && !world.failed)
 		if (++spins == SPINS)
 			busy(i);
-	if (world.calm || !lazy(h, i))
+	if (world.calm || !lazy(h, i)) {
 		fetch_completions(i);
+		user_share(i);
+	}
 	if (world.calm || !lazy(h, i))
 		fetch_events(i);
 }
@@ -155,10 +198,11 @@ static void open_pair(struct pair *p)
 	if (!p->open)
 		return;
 	p->evil = sim_chance(&p->rng, 0.3);
-	p->tidy = !p->evil && sim_chance(&p->rng, 0.7);
+	p->tidy = !p->evil && sim_chance(&p->rng, 0.7) && !p->lied;
 	p->rfc7306 = sim_happens(SIM_rfc7306, name, 0, 0.3);
 	p->p2p = sim_happens(SIM_p2p, name, 0, 0.3);
-	p->markers = sim_happens(SIM_markers, name, 0, 0.3);
+	p->shared = sim_happens(SIM_shared, name, 0, 0.2);
+	p->markers = sim_happens(SIM_markers, name, 0, 0.3) && !p->lied;
 	p->crc = sim_chance(&p->rng, 0.6) || world.corrupt;
 	user_begin(&p->end[0]);
 	user_begin(&p->end[1]);
@@ -297,7 +341,19 @@ static void faults(void)
 				       .corrupt = world.corrupt ? 0.003 : 0,
 				       .descriptors = some(0.1),
 				       .memory = some(0.01),
-				       .calls = some(0.003) };
+				       .calls = some(0.003),
+				       .icmp = some(0.01) };
+}
+
+static void liar(unsigned host)
+{
+	lies_begin(1u << host);
+	kern.f.lie = 0.3 / (double)(1u << rnd(6));
+	for (unsigned i = 0; i < world.npairs; i++) {
+		struct pair *p = &world.pair[i];
+
+		p->lied = p->end[0].host == host || p->end[1].host == host;
+	}
 }
 
 static void make(uint64_t seed, int wire, struct sim_tally *t)
@@ -322,6 +378,7 @@ static void make(uint64_t seed, int wire, struct sim_tally *t)
 		p->open = false;
 		p->rounds = 1 + (unsigned)rnd(4);
 		p->n = 0;
+		p->lied = false;
 		p->tcp = rnd(2);
 		if (wire)
 			p->tcp = wire == WIRE_TCP;
@@ -336,6 +393,8 @@ static void make(uint64_t seed, int wire, struct sim_tally *t)
 			(p->end[0].host + 1 + (unsigned)rnd(world.nhosts - 1)) % world.nhosts;
 	}
 	faults();
+	if (!wire && rnd(10) < 2)
+		liar((unsigned)rnd(world.nhosts));
 }
 
 /* Everything that happens by itself until @at. */
@@ -358,11 +417,31 @@ static void run_until(uint64_t at)
 	kern_go(at);
 }
 
+/* Everything a host has is gone, and nobody is told; it begins anew. */
+static void restart(unsigned i)
+{
+	const struct kern_faults f = kern.f;
+
+	kern.f = (struct kern_faults){ 0 };
+	kern.mute |= 1u << i;
+	for (unsigned k = 0; k < 2 * world.npairs; k++) {
+		struct end *e = &world.pair[k / 2].end[k % 2];
+
+		if (e->host == i && e->pair->open)
+			user_free(e);
+	}
+	host_free(i);
+	kern.mute = 0;
+	host_new(i);
+	kern.f = f;
+	world.t->n[T_RESTARTS]++;
+}
+
 static void trouble(void)
 {
 	struct host *h = &world.host[sim_like(world.nhosts)];
 
-	switch (sim_like(6)) {
+	switch (sim_like(9)) {
 	case 5:
 		if (!world.quiet)
 			listen_no_more(h, (unsigned)(h - world.host), sim_like(2));
@@ -377,10 +456,23 @@ static void trouble(void)
 		break;
 	case 2:
 		if (!world.quiet)
-			kern.dark = !kern.dark;
+			kern.dark_until = kern.now + sim_like(20 * SEC);
 		break;
 	case 3:
 		kern.delay = 1000 + sim_like(2 * kern.delay);
+		break;
+	case 6: /* another way, with routers that tell what does not fit, or do not */
+		kern.mtu = world.quiet || sim_like(2) ? 1280 + (unsigned)sim_like(221)
+						      : 576 + (unsigned)sim_like(9000);
+		kern.tells = sim_like(2);
+		break;
+	case 7:
+		if (!world.quiet)
+			restart((unsigned)(h - world.host));
+		break;
+	case 8: /* a laptop that slept */
+		if (!world.quiet && !sim_like(4))
+			kern_go(kern.now + sim_like(3600 * SEC));
 		break;
 	default:
 		if (!world.quiet)
@@ -409,7 +501,7 @@ static void play(void)
 			trouble();
 	}
 	world.calm = true;
-	kern.dark = false;
+	kern.dark_until = 0;
 	kern.f = (struct kern_faults){ 0 };
 	for (unsigned i = 0; i < END && more && !world.failed; i++) {
 		more = turns();
@@ -432,6 +524,17 @@ static void play(void)
 	}
 }
 
+/* Nobody has a right to write there. */
+static uint64_t table_sum(void)
+{
+	uint64_t sum = 0;
+
+	for (size_t i = 0; i < sizeof table; i++)
+		sum = sum * 31 + table[i];
+	return sum;
+}
+static uint64_t table_was;
+
 static bool one_run(uint64_t seed, int wire, struct sim_tally *t)
 {
 	uint64_t begin;
@@ -443,8 +546,9 @@ static bool one_run(uint64_t seed, int wire, struct sim_tally *t)
 	if (world.failed)
 		return false;
 	for (unsigned i = 0; i < world.nhosts; i++)
-		ddps_ctx_free(at_host(i)->ctx);
+		host_free(i);
 	left = kern_stop();
+	check(table_sum() == table_was, "memory that nobody may write was written");
 	check(!left, "%u descriptors are left", left);
 	t->n[T_WORLDS]++;
 	t->n[T_SECONDS] += (kern.now - begin) / SEC;
@@ -460,6 +564,8 @@ static bool one_world(uint64_t seed, struct sim_tally *t)
 	if (!table[0] && !table[1])
 		for (uint64_t i = 0, s = 1; i < sizeof table; i++)
 			table[i] = (uint8_t)sim_next(&s);
+	if (!table_was)
+		table_was = table_sum();
 	if (seed / 2 % 4)
 		return one_run(seed, WIRE_ANY, t);
 	memset(outcome, 0, sizeof outcome);
@@ -474,7 +580,9 @@ int main(int argc, char **argv)
 	static const struct sim_kind kind = {
 		.names = { "sessions", "over TCP", "over SCTP", "ended in order", "broken",
 			   "rejected", "never came about", "completions", "Terminates", "worlds",
-			   "simulated seconds", "faults", "compared on both wires" },
+			   "simulated seconds", "faults", "compared on both wires",
+			   "with a host that lies", "hosts restarted",
+			   "receives from shared queues", "requests confirmed" },
 		.world = one_world,
 	};
 

@@ -306,3 +306,28 @@ Test(rdmap_placed, what_is_not_allowed_is_refused, .description = "5040-8.1.1-1"
 	}
 	cr_expect_eq(s.mem[0], 0);
 }
+
+/* It goes out unconfirmed: the message behind it must not arrive without it. */
+Test(rdmap_placed, what_has_not_left_does_not_get_lost, .description = "5040-5.5-15")
+{
+	uint8_t out[128];
+
+	post(&s, DDPS_OP_READ, 0, 0, 0, 4);
+	post(&s, DDPS_OP_SEND, 1, DDPS_WR_FENCE, 0, 4);
+	post(&s, DDPS_OP_WRITE, 2, DDPS_WR_PLACED, 0, 4);
+	post(&s, DDPS_OP_SEND, 3, 0, 0, 4);
+	cr_expect_gt(pull(&s, 1500, out), 0);
+	cr_expect_eq(pull(&s, 1500, out), 0, "the fence");
+	ddps_rdmap_peer_closed(s.r);
+	cr_expect_gt(pull(&s, 1500, out), 0);
+	cr_expect_eq(out[1], 0x43);
+	expect_pull(&s, "c1 40 1a2b3c01 0000000000010000 00010203");
+	cr_expect_gt(pull(&s, 1500, out), 0);
+	cr_expect_eq(out[1], 0x43);
+	cr_expect_eq(pull(&s, 1500, out), 0, "no Read to confirm it");
+	cr_assert_eq(s.nsq, 4);
+	expect_wc(s.sq[0], 0, DDPS_OP_READ, DDPS_WC_FLUSHED);
+	expect_wc(s.sq[1], 1, DDPS_OP_SEND, DDPS_WC_SUCCESS);
+	expect_wc(s.sq[2], 2, DDPS_OP_WRITE, DDPS_WC_FLUSHED);
+	expect_wc(s.sq[3], 3, DDPS_OP_SEND, DDPS_WC_SUCCESS);
+}
