@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The limit with many sessions: plain TCP and epoll, SIZE connections in turn, four messages of
- * 4 KiB with each call, as long as the socket takes them; counted where they arrive.  What the
- * kernel loses with the number of sockets shows here.  usage: peer_many active SIZE SECONDS
+ * The limit with many sessions: plain TCP and epoll, SIZE connections, four messages of 4 KiB with
+ * each call, counted where they arrive.  What the kernel loses with the number of sockets shows here.
+ * active: up to 64 connections in turn, until their sockets are full, then those that epoll names
+ * next; turns: all of them in turn, as sessions.c serves its own.
+ * usage: peer_many active|turns SIZE SECONDS
  */
 #include "peer.h"
 #include <arpa/inet.h>
@@ -73,10 +75,10 @@ struct flow {
 	size_t left; /* of the burst begun */
 };
 
-/* Those that take more, in turn. */
+/* Those that take more, in turn.  Others join it while there are fewer than @enough. */
 struct line {
 	uint32_t *who;
-	size_t size, head, count;
+	size_t size, head, count, enough;
 };
 
 static void line_push(struct line *l, uint32_t who)
@@ -111,7 +113,7 @@ static int send_burst(struct flow *f, const uint8_t *mem)
 static void turn(struct flow *f, struct line *l, int epfd, const uint8_t *mem)
 {
 	struct epoll_event ev[READY];
-	int k = l->count ? 0 : epoll_wait(epfd, ev, READY, 0);
+	int k = l->count < l->enough ? epoll_wait(epfd, ev, READY, 0) : 0;
 
 	for (int i = 0; i < k; i++)
 		line_push(l, ev[i].data.u32);
@@ -126,7 +128,9 @@ static void turn(struct flow *f, struct line *l, int epfd, const uint8_t *mem)
 static void measure(struct flow *f, int epfd, struct board *b, const struct peer_args *a)
 {
 	uint8_t *mem = peer_memory(BURST);
-	struct line l = { .who = peer_memory(a->size * sizeof(*l.who)), .size = a->size };
+	struct line l = { .who = peer_memory(a->size * sizeof(*l.who)),
+			  .size = a->size,
+			  .enough = strcmp(a->mode, "turns") ? 1 : a->size };
 	double warm = peer_now(), begin = 0, end, cpu = 0;
 	uint64_t first = 0;
 
@@ -154,7 +158,7 @@ static void connect_all(struct flow *f, size_t n, const struct sockaddr_in *to, 
 
 int main(int argc, char **argv)
 {
-	struct peer_args a = peer_parse(argc, argv, "active");
+	struct peer_args a = peer_parse(argc, argv, "active|turns");
 	struct sockaddr_in sa = { .sin_family = AF_INET,
 				  .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
 	struct board *b =

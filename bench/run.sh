@@ -197,7 +197,7 @@ name_of() {
 
 many_cases() {
 	local n r list=(2 16 256 4096)
-	local -A got
+	local -A got of_turns=([2]=0 [16]=0.95 [256]=0.9 [4096]=0.85)
 	rounds=3
 	pair "idle session, heap" "4 KiB" 1 B "program sessions bytes_each idle 9500" "echo 4096"
 	pair "ping 64 of 9500" "ping 64 of 1" 0.9 1/s "program sessions $rate ping 9500" \
@@ -208,6 +208,8 @@ many_cases() {
 			got[$n]=$(program sessions $rate active "$n")
 			sample "send 4K, $n sessions" "plain tcp" 0 1/s "${got[$n]}" \
 				"$(program peer_many $rate active "$n")"
+			sample "send 4K, $n sessions" "plain, in turn" "${of_turns[$n]}" 1/s "${got[$n]}" \
+				"$(program peer_many $rate turns "$n")"
 			got[best]=$(awk -v a="${got[best]}" -v b="${got[$n]:-0}" 'BEGIN { print (a + 0 > b + 0 ? a : b) }')
 		done
 		for n in "${list[@]}"; do
