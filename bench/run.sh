@@ -219,6 +219,28 @@ many_cases() {
 	echo "  active sessions" >&2
 }
 
+# A file in memory, there and back, and the same octets without file and digest.
+file_cases() {
+	# shellcheck disable=SC2034 # samples.bash uses it
+	local rounds=3 seconds=0.5 files digest target
+	if ! files=$(mktemp -d /dev/shm/bench-XXXXXX 2>/dev/null); then
+		missing "put 256M, sha256" "write 1M" 0.35 B/s "no /dev/shm"
+		return
+	fi
+	head -c $((256 * MB)) /dev/urandom >"$files/file"
+	mkdir "$files/served"
+	listen tcp://127.0.0.1:0 --dir "$files/served"
+	for digest in sha256 crc32c; do
+		[ $digest = sha256 ] && target=0.35 || target=0.8
+		pair "put 256M, $digest" "write 1M" $target B/s "put_file $files $digest" \
+			"perf $bw write $MB 16"
+		pair "get 256M, $digest" "read 1M" $target B/s "get_file $files $digest" \
+			"perf $bw read $MB 16"
+	done
+	stop
+	rm -rf "$files"
+}
+
 machine_cases() {
 	local n
 	for n in 64 4096 65536; do
@@ -277,6 +299,7 @@ fi
 many_cases
 many_sctp
 "$here/paths.sh" "$build" "$out"
+file_cases
 machine_cases
 verbs_cases
 curves

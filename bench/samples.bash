@@ -93,6 +93,18 @@ ran() { # PID
 	cat /proc/"$1"/task/*/schedstat | awk '{ n += $1 } END { printf "%.0f\n", n }'
 }
 
+# Octets a second of a file, which is $1/file here and $1/served/file there; both processes have threads
+put_file() { # DIRECTORY DIGEST
+	timeout 60 "$build/sessctl" put --json --force --digest "$2" "$1/file" "$uri/file" \
+		2>/dev/null | jq -r 'select(.event == "transfer") | .bytes / .seconds'
+}
+
+get_file() { # DIRECTORY DIGEST
+	rm -f "$1/back"
+	timeout 60 "$build/sessctl" get --json --force --digest "$2" "$uri/file" "$1/back" \
+		2>/dev/null | jq -r 'select(.event == "transfer") | .bytes / .seconds'
+}
+
 # round trips a second by the median in microseconds
 by_median() {
 	awk '$1 > 0 { print 1000000 / $1 }'

@@ -25,6 +25,21 @@ round_trip() { # OCTETS
 		same sample back
 }
 
+# the other digest, whose value is that of "123456789"
+by_crc() {
+	printf 123456789 >sample
+	rm -f back
+	run 0 put --json --digest crc32c sample "$uri/by-crc" && has out crc32c e3069283 &&
+		same sample served/by-crc || return
+	run 0 get --json --digest crc32c "$uri/by-crc" back && has out crc32c e3069283 &&
+		same sample back || return
+	head -c 9000001 /dev/urandom >sample
+	rm -f back
+	run 0 put --digest crc32c sample "$uri/by-crc-too" && same sample served/by-crc-too &&
+		run 0 get --digest crc32c "$uri/by-crc-too" back && same sample back || return
+	run 2 get --digest md5 "$uri/by-crc" there && says err "sha256|crc32c"
+}
+
 default_names() {
 	echo content >here
 	run 0 put here "$uri" && same here served/here || return
@@ -150,6 +165,7 @@ for wire in $WIRES; do
 		test_case "files-$wire-$octets-octets" round_trip "$octets"
 	done
 	test_case "files-$wire-default-names" default_names
+	test_case "files-$wire-by-crc" by_crc
 	test_case "files-$wire-subdirectory" subdirectory
 	test_case "files-$wire-odd-names" odd_names
 	test_case "files-$wire-existing" existing

@@ -179,9 +179,13 @@ Test(sessctl_out, json_rejected_and_terminated)
 Test(sessctl_out, json_transfer_ping_and_the_rest)
 {
 	uint8_t sha[32] = { 0x01, [31] = 0xff };
-	struct out_transfer t = {
-		.op = "put", .name = "n\"\n", .bytes = 5ull << 30, .seconds = 2, .sha256 = sha
-	};
+	struct out_transfer t = { .op = "put",
+				  .name = "n\"\n",
+				  .bytes = 5ull << 30,
+				  .seconds = 2,
+				  .digest_name = "sha256",
+				  .digest = sha,
+				  .digest_len = sizeof sha };
 	struct out_ping p = { .op = "read", .size = 64, .count = 3, .min = 1, .p99 = 4 };
 	struct out o = capture(true);
 	json_t *j;

@@ -11,6 +11,7 @@ static struct msg sample(enum msg_type type)
 	struct msg m = { .type = type,
 			 .force = true,
 			 .op = PING_READ,
+			 .kind = DIGEST_CRC32C,
 			 .nslots = SLOTS_MAX,
 			 .slot = SLOTS_MAX - 1,
 			 .len = SLOT_LEN_MAX,
@@ -22,8 +23,8 @@ static struct msg sample(enum msg_type type)
 			 .size = INT64_MAX,
 			 .text = "some name" };
 
-	for (uint8_t i = 0; i < sizeof m.sha256; i++)
-		m.sha256[i] = (uint8_t)(i + 1);
+	for (uint8_t i = 0; i < sizeof m.digest; i++)
+		m.digest[i] = (uint8_t)(i + 1);
 	return m;
 }
 
@@ -46,6 +47,21 @@ Test(sessctl_proto, octets_of_a_put)
 	static const uint8_t want[] = { 0x53, 0x43, 1, 1, 1, 0,	  0,   0,   1,	0,
 					0,    0,    2, 0, 4, 'n', 'a', 'm', 'e' };
 	struct msg m = { .type = MSG_PUT, .force = true, .size = 0x100000002, .text = "name" };
+	uint8_t buf[MSG_MAX];
+
+	cr_assert_eq(msg_encode(&m, buf, sizeof buf), sizeof want);
+	cr_expect_arr_eq(buf, want, sizeof want);
+}
+
+Test(sessctl_proto, octets_of_a_put_by)
+{
+	static const uint8_t want[] = { 0x53, 0x43, 1, 14, 1, 0, 0,   0,   1,	0,
+					0,    0,    2, 1,  0, 4, 'n', 'a', 'm', 'e' };
+	struct msg m = { .type = MSG_PUT_BY,
+			 .force = true,
+			 .size = 0x100000002,
+			 .kind = DIGEST_CRC32C,
+			 .text = "name" };
 	uint8_t buf[MSG_MAX];
 
 	cr_assert_eq(msg_encode(&m, buf, sizeof buf), sizeof want);
@@ -147,7 +163,7 @@ static int patched(const struct msg *m, size_t at, uint8_t v)
 Test(sessctl_proto, values_at_their_limits)
 {
 	struct msg put = sample(MSG_PUT), ping = sample(MSG_PING), go = sample(MSG_GO),
-		   credit = sample(MSG_CREDIT), chunk = sample(MSG_CHUNK);
+		   credit = sample(MSG_CREDIT), chunk = sample(MSG_CHUNK), get = sample(MSG_GET_BY);
 	uint8_t buf[MSG_MAX];
 
 	cr_expect_eq(patched(&put, 4, 1), 0);
@@ -156,6 +172,8 @@ Test(sessctl_proto, values_at_their_limits)
 	cr_expect_eq(patched(&put, 5, 0x80), -1); /* size 2^63 */
 	cr_expect_eq(patched(&ping, 4, PING_NOPS - 1), 0);
 	cr_expect_eq(patched(&ping, 4, PING_NOPS), -1);
+	cr_expect_eq(patched(&get, 4, DIGEST_KINDS - 1), 0);
+	cr_expect_eq(patched(&get, 4, DIGEST_KINDS), -1);
 	cr_expect_eq(patched(&go, 4, SLOTS_MAX), 0);
 	cr_expect_eq(patched(&go, 4, SLOTS_MAX + 1), -1);
 	cr_expect_eq(patched(&credit, 4, SLOTS_MAX - 1), 0);

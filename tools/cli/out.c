@@ -181,7 +181,7 @@ void out_terminated(struct out *o, unsigned session, const struct ddps_error *e)
 
 void out_transfer(struct out *o, unsigned session, const struct out_transfer *t)
 {
-	char size[24], rate[24], time[24], sha[65];
+	char size[24], rate[24], time[24], digest[65];
 
 	if (o->json) {
 		json_out_transfer(o, session, t);
@@ -190,11 +190,11 @@ void out_transfer(struct out *o, unsigned session, const struct out_transfer *t)
 	text_size(size, sizeof size, t->bytes);
 	text_time(time, sizeof time, t->seconds);
 	text_rate(rate, sizeof rate, (double)t->bytes / (t->seconds > 0 ? t->seconds : 1e-9));
-	text_hex(sha, t->sha256, 32);
+	text_hex(digest, t->digest, t->digest_len);
 	head(o, session, GREEN, t->op);
 	fprintf(o->f, " %s\n", t->name);
 	row(o, "size", "%s in %s, %s", size, time, rate);
-	row(o, "sha256", "%s", sha);
+	row(o, t->digest_name, "%s", digest);
 	out_flush(o);
 }
 

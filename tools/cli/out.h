@@ -30,7 +30,9 @@ struct out_transfer {
 	const char *op, *name;
 	uint64_t bytes;
 	double seconds;
-	const uint8_t *sha256;
+	const char *digest_name; /* "sha256" */
+	const uint8_t *digest;
+	size_t digest_len; /* octets, at most 32 */
 };
 
 struct out_ping {

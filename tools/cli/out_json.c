@@ -154,7 +154,7 @@ void json_out_transfer(struct out *o, unsigned session, const struct out_transfe
 	set_text(j, "name", t->name);
 	set_int(j, "bytes", t->bytes);
 	json_object_set_new(j, "seconds", json_real(t->seconds));
-	set_hex(j, "sha256", t->sha256, 32);
+	set_hex(j, t->digest_name, t->digest, t->digest_len);
 	json_out_line(o, j);
 }
 

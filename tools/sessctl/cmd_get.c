@@ -13,7 +13,6 @@
 #include "cli/temp.h"
 #include <errno.h>
 #include <fcntl.h>
-#include <nettle/sha2.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -28,9 +27,10 @@ struct get {
 	struct window win;
 	uint64_t size, asked, done; /* octets */
 	uint32_t len[SLOTS_MAX];    /* of the piece in each slot; 0: none */
-	struct sha256_ctx sha;
-	uint8_t digest[SHA256_DIGEST_SIZE];
-	bool end; /* DONE came, @digest is the peer's */
+	struct hasher *hasher;
+	struct digest digest;
+	uint8_t theirs[DIGEST_LEN];
+	bool end; /* DONE came, with @theirs */
 };
 
 /* The directory and the last component of where the file goes. */
@@ -87,7 +87,8 @@ static enum status open_local(struct get *g)
 
 static enum status ask(struct get *g)
 {
-	struct msg m = { .type = MSG_GET };
+	struct msg m = { .type = g->o->digest == DIGEST_SHA256 ? MSG_GET : MSG_GET_BY,
+			 .kind = (uint8_t)g->o->digest };
 	enum status s;
 	int err;
 
@@ -146,7 +147,7 @@ static enum status store(struct get *g, uint32_t slot)
 	if (temp_write(&g->temp, at, g->len[slot], g->done))
 		return link_fail(&g->l, ST_FAILED, text_file_advice(errno), "writing %s: %s",
 				 g->base, strerror(errno));
-	sha256_update(&g->sha, g->len[slot], at);
+	hasher_add_file(g->hasher, &g->digest, at, g->len[slot], g->temp.fd, g->done);
 	g->done += g->len[slot];
 	g->len[slot] = 0;
 	return link_send(&g->l, &m);
@@ -167,7 +168,7 @@ static enum status on_completion(struct get *g, const struct ddps_wc *wc)
 	if (m.type != MSG_DONE || g->end)
 		return link_fail(&g->l, ST_FAILED, NULL, "the peer sent an unexpected %s",
 				 msg_name(m.type));
-	memcpy(g->digest, m.sha256, sizeof g->digest);
+	memcpy(g->theirs, m.digest, sizeof g->theirs);
 	g->end = true;
 	return ST_DONE;
 }
@@ -188,19 +189,25 @@ static enum status receive_file(struct get *g)
 
 static enum status finish(struct get *g, uint64_t begin)
 {
-	struct out_transfer t = { .op = "get", .name = g->t.name, .bytes = g->size };
 	struct msg ok = { .type = MSG_OK };
+	struct out_transfer t = { .op = "get",
+				  .name = g->t.name,
+				  .bytes = g->size,
+				  .digest_name = digest_name(g->digest.kind),
+				  .digest = ok.digest,
+				  .digest_len = digest_len(g->digest.kind) };
 	enum status s;
 
-	sha256_digest(&g->sha, sizeof ok.sha256, ok.sha256);
-	if (memcmp(ok.sha256, g->digest, sizeof g->digest) != 0)
+	if (hasher_final(g->hasher, &g->digest, ok.digest))
+		return link_fail(&g->l, ST_FAILED, text_file_advice(errno), "reading %s again: %s",
+				 g->base, strerror(errno));
+	if (memcmp(ok.digest, g->theirs, sizeof g->theirs) != 0)
 		return link_fail(&g->l, ST_FAILED, "again: data changed on the way",
-				 "the peer's SHA-256 differs; nothing was kept");
+				 "the peer's %s differs; nothing was kept", t.digest_name);
 	if (temp_commit(&g->temp, g->o->force))
 		return link_fail(&g->l, ST_FAILED, errno == EEXIST ? "--force" : NULL, "%s: %s",
 				 g->base, strerror(errno));
 	t.seconds = (double)(clock_ns() - begin) / (double)NS_PER_S;
-	t.sha256 = ok.sha256;
 	s = link_send(&g->l, &ok);
 	out_transfer(&g->l.out, 0, &t);
 	return s;
@@ -208,12 +215,15 @@ static enum status finish(struct get *g, uint64_t begin)
 
 int cmd_get(const struct opts *o)
 {
-	struct get g = { .o = o, .dirfd = -1, .temp = TEMP_NONE };
+	struct get g = { .o = o,
+			 .dirfd = -1,
+			 .temp = TEMP_NONE,
+			 .hasher = hasher_new((enum digest_kind)o->digest) };
 	uint64_t begin = 0;
 	enum status s;
 
 	link_init(&g.l, o, "get");
-	sha256_init(&g.sha);
+	digest_init(&g.digest, (enum digest_kind)o->digest);
 	s = open_local(&g);
 	if (!s)
 		s = link_open(&g.l, g.t.uri, MSG_MAX);
@@ -225,6 +235,7 @@ int cmd_get(const struct opts *o)
 		s = receive_file(&g);
 	if (!s)
 		s = finish(&g, begin);
+	hasher_free(g.hasher);
 	temp_abort(&g.temp);
 	s = link_close(&g.l, s);
 	window_close(&g.win);

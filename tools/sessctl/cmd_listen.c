@@ -203,6 +203,7 @@ static void release(struct server *sv)
 		s->state = SESSION_DEAD;
 	}
 	serve_reap(sv);
+	hasher_free(sv->hasher);
 	ddps_listener_free(sv->listener);
 	ddps_watch_close(sv->shown);
 	if (sv->cq)

@@ -12,7 +12,6 @@
 #include "xfer/target.h"
 #include <errno.h>
 #include <fcntl.h>
-#include <nettle/sha2.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -25,8 +24,9 @@ struct put {
 	struct msg go;
 	struct window win;
 	unsigned lent, writing; /* bit i: slot i is the peer's; our piece is the library's */
-	struct sha256_ctx sha;
-	uint8_t digest[SHA256_DIGEST_SIZE];
+	struct hasher *hasher;
+	struct digest digest;
+	uint64_t hashed[SLOTS_MAX]; /* the digest has this slot when it has so many pieces */
 };
 
 /* Everything that can be wrong before a connection is made. */
@@ -56,9 +56,12 @@ static enum status open_source(struct put *p, const struct opts *o)
 }
 
 /* Ask for a window.  A bad offer would only harm ourselves, but say so early. */
-static enum status ask(struct put *p, bool force)
+static enum status ask(struct put *p, const struct opts *o)
 {
-	struct msg m = { .type = MSG_PUT, .size = p->size, .force = force };
+	struct msg m = { .type = o->digest == DIGEST_SHA256 ? MSG_PUT : MSG_PUT_BY,
+			 .size = p->size,
+			 .force = o->force,
+			 .kind = (uint8_t)o->digest };
 	enum status s;
 	int err;
 
@@ -89,13 +92,16 @@ static enum status send_piece(struct put *p, uint8_t i)
 				   .nsge = 1,
 				   .stag = p->go.stag,
 				   .to = p->go.to + at };
-	ssize_t n = file_read(p->fd, sge.addr, len, p->sent);
+	ssize_t n;
 	int err;
 
+	hasher_wait(p->hasher, &p->digest, p->hashed[i]);
+	n = file_read(p->fd, sge.addr, len, p->sent);
 	if (n != (ssize_t)len)
 		return link_fail(&p->l, ST_FAILED, NULL, "reading the file: %s",
 				 n < 0 ? strerror(errno) : "it became shorter");
-	sha256_update(&p->sha, len, sge.addr);
+	hasher_add(p->hasher, &p->digest, sge.addr, len);
+	p->hashed[i] = p->digest.added;
 	err = ddps_post_send(p->l.chan.ep, &wr);
 	if (err)
 		return link_call_failed(&p->l, err, "posting an RDMA Write");
@@ -141,21 +147,23 @@ static enum status send_file(struct put *p)
 static enum status finish(struct put *p, uint64_t begin)
 {
 	struct msg done = { .type = MSG_DONE }, ok;
-	struct out_transfer t = {
-		.op = "put", .name = p->t.name, .bytes = p->size, .sha256 = p->digest
-	};
+	struct out_transfer t = { .op = "put",
+				  .name = p->t.name,
+				  .bytes = p->size,
+				  .digest_name = digest_name(p->digest.kind),
+				  .digest = done.digest,
+				  .digest_len = digest_len(p->digest.kind) };
 	enum status s;
 
-	sha256_digest(&p->sha, sizeof p->digest, p->digest);
-	memcpy(done.sha256, p->digest, sizeof p->digest);
+	(void)hasher_final(p->hasher, &p->digest, done.digest); /* nothing is read again */
 	s = link_send(&p->l, &done);
 	if (!s)
 		s = link_expect(&p->l, MSG_OK, &ok);
 	if (s)
 		return s;
-	if (memcmp(ok.sha256, p->digest, sizeof p->digest) != 0)
+	if (memcmp(ok.digest, done.digest, sizeof ok.digest) != 0)
 		return link_fail(&p->l, ST_FAILED, "again: data changed on the way",
-				 "the peer's SHA-256 differs");
+				 "the peer's %s differs", t.digest_name);
 	t.seconds = (double)(clock_ns() - begin) / (double)NS_PER_S;
 	out_transfer(&p->l.out, 0, &t);
 	return ST_DONE;
@@ -163,23 +171,24 @@ static enum status finish(struct put *p, uint64_t begin)
 
 int cmd_put(const struct opts *o)
 {
-	struct put p = { .fd = -1 };
+	struct put p = { .fd = -1, .hasher = hasher_new((enum digest_kind)o->digest) };
 	uint64_t begin = 0;
 	enum status s;
 
 	link_init(&p.l, o, "put");
-	sha256_init(&p.sha);
+	digest_init(&p.digest, (enum digest_kind)o->digest);
 	s = open_source(&p, o);
 	if (!s)
 		s = link_open(&p.l, p.t.uri, MSG_MAX);
 	if (!s) {
 		begin = clock_ns();
-		s = ask(&p, o->force);
+		s = ask(&p, o);
 	}
 	if (!s)
 		s = send_file(&p);
 	if (!s)
 		s = finish(&p, begin);
+	hasher_free(p.hasher);
 	s = link_close(&p.l, s);
 	window_close(&p.win);
 	if (p.fd >= 0)

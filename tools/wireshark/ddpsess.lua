@@ -326,7 +326,7 @@ DissectorTable.get("sctp.ppi"):add(PPID_CONTROL, control)
 local service = Proto("sessctl", "sessctl service")
 local SESSCTL_MAGIC, SESSCTL_VERSION = 0x5343, 1
 local types = { "PUT", "GET", "PING", "GO", "FILE", "CHUNK", "READY", "CREDIT", "DONE", "OK", "REFUSE",
-	"ERROR", "PERF" }
+	"ERROR", "PERF", "PUT_BY", "GET_BY" }
 local v_type = ProtoField.uint8("sessctl.type", "Type", base.DEC, types)
 local v = {
 	force = ProtoField.bool("sessctl.force", "Overwrite"),
@@ -341,20 +341,23 @@ local v = {
 	off = ProtoField.uint64("sessctl.offset", "Offset in the file"),
 	size = ProtoField.uint64("sessctl.size", "Size of the file"),
 	depth = ProtoField.uint32("sessctl.depth", "Operations under way"),
-	sha = ProtoField.bytes("sessctl.sha256", "SHA-256"),
+	kind = ProtoField.uint8("sessctl.digest_kind", "Kind of digest", base.DEC,
+		{ [0] = "SHA-256", [1] = "CRC32c" }),
+	digest = ProtoField.bytes("sessctl.digest", "Digest"),
 	text = ProtoField.string("sessctl.text", "Text"),
 }
 local v_data = ProtoField.bytes("sessctl.data", "Data of a measurement")
 service.fields = { v_type, v.force, v.op, v.slots, v.slot, v.len, v.pause, v.stag, v.to, v.off, v.size,
-	v.depth, v.sha, v.text, v_data }
+	v.depth, v.kind, v.digest, v.text, v_data }
 -- Fields of each type, in the order of the wire, with their lengths; text takes the rest.
 local layouts = {
 	PUT = { "force", 1, "size", 8, "text", 0 }, GET = { "text", 0 },
+	PUT_BY = { "force", 1, "size", 8, "kind", 1, "text", 0 }, GET_BY = { "kind", 1, "text", 0 },
 	PING = { "op", 1, "len", 4, "pause", 4 }, PERF = { "op", 1, "len", 4, "depth", 4 },
 	GO = { "slots", 1, "len", 4, "stag", 4, "to", 8 }, FILE = { "size", 8 },
 	CHUNK = { "slot", 1, "len", 4, "off", 8 },
 	READY = { "slot", 1, "len", 4, "stag", 4, "to", 8, "off", 8 },
-	CREDIT = { "slot", 1 }, DONE = { "sha", 32 }, OK = { "sha", 32 },
+	CREDIT = { "slot", 1 }, DONE = { "digest", 32 }, OK = { "digest", 32 },
 	REFUSE = { "text", 0 }, ERROR = { "text", 0 },
 }
 

@@ -316,7 +316,11 @@ enum status link_message(struct link *l, const struct ddps_wc *wc, enum msg_type
 		return link_fail(l, ST_FAILED, "is the peer a sessctl of this version?", "%s: %s",
 				 l->uri, why);
 	if (m->type == MSG_REFUSE || m->type == MSG_ERROR)
-		return link_fail(l, ST_FAILED, NULL, "%s: the peer %s: %s", l->uri,
+		return link_fail(l, ST_FAILED,
+				 l->o->digest && m->type == MSG_REFUSE
+					 ? "a listener of an earlier version needs --digest sha256"
+					 : NULL,
+				 "%s: the peer %s: %s", l->uri,
 				 m->type == MSG_REFUSE ? "refused" : "gave up", m->text);
 	if (want != MSG_ANY && m->type != want)
 		return link_fail(l, ST_FAILED, "is the peer a sessctl of this version?",

@@ -39,6 +39,8 @@ static const struct option_row table[] = {
 	{ "plot", "FILE", C_PERF, VAL_TEXT, AT(plot), 0, 0,
 	  "draw bandwidth and latency by size into FILE (.svg or .png; needs gnuplot)" },
 	{ "force", NULL, C_PUT | C_GET, VAL_FLAG, AT(force), 0, 0, "replace a file that exists" },
+	{ "digest", "sha256|crc32c", C_PUT | C_GET, VAL_WORD, AT(digest), 0, 0,
+	  "what finds the file equal on both sides (default sha256)" },
 	{ "listen", NULL, C_CONFORM, VAL_FLAG, AT(listen), 0, 0,
 	  "wait at URI for the target, an initiator" },
 	{ "then", "COMMAND", C_CONFORM, VAL_TEXT, AT(then), 0, 0,

@@ -35,6 +35,8 @@ struct opts {
 	uint64_t max_size;
 	/* connect */
 	bool wait;
+	/* put, get */
+	unsigned digest; /* enum digest_kind */
 	/* ping */
 	unsigned op; /* enum ping_op */
 	uint64_t size;

@@ -14,9 +14,10 @@ enum field {
 	F_TO = 1 << 7,
 	F_OFF = 1 << 8,
 	F_SIZE = 1 << 9,
-	F_SHA = 1 << 10,
+	F_DIGEST = 1 << 10,
 	F_TEXT = 1 << 11,
-	F_DEPTH = 1 << 12
+	F_DEPTH = 1 << 12,
+	F_KIND = 1 << 13
 };
 
 static const struct {
@@ -31,11 +32,13 @@ static const struct {
 	[MSG_CHUNK] = { "CHUNK", F_SLOT | F_LEN | F_OFF },
 	[MSG_READY] = { "READY", F_SLOT | F_LEN | F_STAG | F_TO | F_OFF },
 	[MSG_CREDIT] = { "CREDIT", F_SLOT },
-	[MSG_DONE] = { "DONE", F_SHA },
-	[MSG_OK] = { "OK", F_SHA },
+	[MSG_DONE] = { "DONE", F_DIGEST },
+	[MSG_OK] = { "OK", F_DIGEST },
 	[MSG_REFUSE] = { "REFUSE", F_TEXT },
 	[MSG_ERROR] = { "ERROR", F_TEXT },
 	[MSG_PERF] = { "PERF", F_OP | F_LEN | F_DEPTH },
+	[MSG_PUT_BY] = { "PUT_BY", F_FORCE | F_SIZE | F_KIND | F_TEXT },
+	[MSG_GET_BY] = { "GET_BY", F_KIND | F_TEXT },
 };
 
 const char *msg_name(enum msg_type type)
@@ -101,6 +104,8 @@ static const char *out_of_range(const struct msg *m, unsigned fields)
 
 	if (fields & F_OP && m->op >= nops)
 		return "unknown kind of operation";
+	if (fields & F_KIND && m->kind >= DIGEST_KINDS)
+		return "unknown digest";
 	if (fields & F_DEPTH && (!m->depth || m->depth > PERF_DEPTH_MAX))
 		return "depth out of range";
 	if (fields & F_NSLOTS && m->nslots > SLOTS_MAX)
@@ -135,12 +140,13 @@ size_t msg_encode(const struct msg *m, uint8_t *buf, size_t size)
 	} row[] = { { F_FORCE, m->force, 1 }, { F_OP, m->op, 1 },	{ F_NSLOTS, m->nslots, 1 },
 		    { F_SLOT, m->slot, 1 },   { F_LEN, m->len, 4 },	{ F_PAUSE, m->pause_ms, 4 },
 		    { F_STAG, m->stag, 4 },   { F_TO, m->to, 8 },	{ F_OFF, m->off, 8 },
-		    { F_SIZE, m->size, 8 },   { F_DEPTH, m->depth, 4 }, { F_TEXT, text_len, 2 } };
+		    { F_SIZE, m->size, 8 },   { F_DEPTH, m->depth, 4 }, { F_KIND, m->kind, 1 },
+		    { F_TEXT, text_len, 2 } };
 	for (size_t i = 0; i < sizeof row / sizeof *row; i++)
 		if (f & row[i].f)
 			put(&c, row[i].v, row[i].n);
-	if (f & F_SHA && room(&c, sizeof m->sha256))
-		c.out = (uint8_t *)memcpy(c.out, m->sha256, sizeof m->sha256) + sizeof m->sha256;
+	if (f & F_DIGEST && room(&c, sizeof m->digest))
+		c.out = (uint8_t *)memcpy(c.out, m->digest, sizeof m->digest) + sizeof m->digest;
 	if (f & F_TEXT && room(&c, text_len))
 		memcpy(c.out, m->text, text_len);
 	return c.failed ? 0 : size - c.left;
@@ -170,14 +176,15 @@ static const char *get_fields(struct cursor *c, struct msg *m, unsigned f)
 	m->slot = f & F_SLOT ? (uint8_t)get(c, 1) : 0;
 	m->len = f & F_LEN ? (uint32_t)get(c, 4) : 0;
 	m->pause_ms = f & F_PAUSE ? (uint32_t)get(c, 4) : 0;
-	m->depth = f & F_DEPTH ? (uint32_t)get(c, 4) : 0;
 	m->stag = f & F_STAG ? (uint32_t)get(c, 4) : 0;
 	m->to = f & F_TO ? get(c, 8) : 0;
 	m->off = f & F_OFF ? get(c, 8) : 0;
 	m->size = f & F_SIZE ? get(c, 8) : 0;
-	if (f & F_SHA && room(c, sizeof m->sha256)) {
-		memcpy(m->sha256, c->in, sizeof m->sha256);
-		c->in += sizeof m->sha256;
+	m->depth = f & F_DEPTH ? (uint32_t)get(c, 4) : 0;
+	m->kind = f & F_KIND ? (uint8_t)get(c, 1) : DIGEST_SHA256;
+	if (f & F_DIGEST && room(c, sizeof m->digest)) {
+		memcpy(m->digest, c->in, sizeof m->digest);
+		c->in += sizeof m->digest;
 	}
 	if (f & F_TEXT)
 		get_text(c, m);

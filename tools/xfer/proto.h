@@ -14,8 +14,12 @@
  *	ping: PING -> <- GO   then raw Sends, see serve_ping.c
  *	perf: PERF -> <- GO   likewise, see serve_perf.c
  *
+ * Both ends compute a SHA-256 over a file.  PUT_BY and GET_BY are PUT and GET with the name of
+ * another digest; a server of an earlier version refuses them.
+ *
  * A server that does not want to answers REFUSE; either side ends a transfer with ERROR.
  */
+#include "xfer/digest.h"
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -52,6 +56,8 @@ enum msg_type {
 	MSG_REFUSE,
 	MSG_ERROR,
 	MSG_PERF,
+	MSG_PUT_BY,
+	MSG_GET_BY,
 	MSG_NTYPES
 };
 
@@ -61,7 +67,8 @@ enum perf_op { PERF_SEND, PERF_WRITE, PERF_READ, PERF_PING, PERF_NOPS };
 
 struct msg {
 	enum msg_type type;
-	bool force;	/* PUT: overwrite */
+	bool force;	/* PUT, PUT_BY: overwrite */
+	uint8_t kind;	/* PUT_BY, GET_BY: enum digest_kind */
 	uint8_t op;	/* PING: enum ping_op; PERF: enum perf_op */
 	uint8_t nslots; /* GO: 0..SLOTS_MAX */
 	uint8_t slot;	/* CHUNK, READY, CREDIT: 0..SLOTS_MAX - 1 */
@@ -71,9 +78,9 @@ struct msg {
 	uint32_t stag;		     /* GO, READY */
 	uint64_t to;		     /* GO, READY */
 	uint64_t off;		     /* CHUNK, READY: where in the file */
-	uint64_t size;		     /* PUT, FILE */
-	uint8_t sha256[32];	     /* DONE, OK */
-	char text[MSG_TEXT_MAX + 1]; /* PUT, GET: name; REFUSE, ERROR: reason */
+	uint64_t size;		     /* PUT, PUT_BY, FILE */
+	uint8_t digest[DIGEST_LEN];  /* DONE, OK */
+	char text[MSG_TEXT_MAX + 1]; /* PUT, GET and _BY: name; REFUSE, ERROR: reason */
 };
 
 /* Return: octets written; 0 if @size is too small or a value is out of range. */

@@ -213,6 +213,15 @@ int session_window(struct session *s, size_t len, unsigned access)
 	return 0;
 }
 
+struct hasher *session_hasher(struct session *s, enum digest_kind kind)
+{
+	if (kind != DIGEST_SHA256)
+		return NULL;
+	if (!s->sv->hasher)
+		s->sv->hasher = hasher_new(kind);
+	return s->sv->hasher;
+}
+
 static void first_message(struct session *s, const uint8_t *data, uint32_t len)
 {
 	const char *why;
@@ -220,9 +229,9 @@ static void first_message(struct session *s, const uint8_t *data, uint32_t len)
 
 	if (msg_decode(&m, data, len, &why))
 		session_give_up(s, why);
-	else if (m.type == MSG_PUT)
+	else if (m.type == MSG_PUT || m.type == MSG_PUT_BY)
 		serve_put(s, &m);
-	else if (m.type == MSG_GET)
+	else if (m.type == MSG_GET || m.type == MSG_GET_BY)
 		serve_get(s, &m);
 	else if (m.type == MSG_PING)
 		serve_ping(s, &m);

@@ -33,6 +33,7 @@ struct server {
 	struct watch watch;
 	struct ddps_capture *capture;
 	struct ddps_watch *shown; /* or NULL */
+	struct hasher *hasher;	  /* of files, from the first one on */
 	unsigned hot;		  /* sessions that are measured: look again before sleeping */
 };
 
@@ -107,6 +108,9 @@ void session_begin(struct session *s, const struct service *service, void *job);
 
 /* A window from the server's budget.  Return: 0, or -1: refused, the peer was told. */
 int session_window(struct session *s, size_t len, unsigned access);
+
+/* The thread that computes digests of @kind, or NULL. */
+struct hasher *session_hasher(struct session *s, enum digest_kind kind);
 
 /* Send, or drop the session if that is not possible. */
 void session_send(struct session *s, const struct msg *m);

@@ -4,7 +4,6 @@
 #include "cli/safe.h"
 #include "xfer/serve.h"
 #include <errno.h>
-#include <nettle/sha2.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -16,8 +15,10 @@ struct job {
 	uint64_t begin;	     /* ns */
 	unsigned lent;	     /* bit i: slot i is the peer's */
 	bool end;	     /* DONE was sent */
-	struct sha256_ctx sha;
-	uint8_t digest[SHA256_DIGEST_SIZE];
+	struct hasher *hasher;
+	struct digest digest;
+	uint64_t hashed[SLOTS_MAX]; /* the digest has this slot when it has so many pieces */
+	uint8_t result[DIGEST_LEN];
 };
 
 /* Fill slot @i with the next piece and announce it. */
@@ -31,14 +32,17 @@ static void announce(struct session *s, struct job *j, uint8_t i)
 			 .off = j->sent,
 			 .stag = ddps_mr_stag(s->win.mr),
 			 .to = ddps_mr_to(s->win.mr) + at };
-	ssize_t n = file_read(j->fd, s->win.mem + at, m.len, j->sent);
+	ssize_t n;
 
+	hasher_wait(j->hasher, &j->digest, j->hashed[i]);
+	n = file_read(j->fd, s->win.mem + at, m.len, j->sent);
 	if (n != (ssize_t)m.len) {
 		session_give_up(s, n < 0 ? safe_reason(errno)
 					 : "the file became shorter while it was read");
 		return;
 	}
-	sha256_update(&j->sha, m.len, s->win.mem + at);
+	hasher_add(j->hasher, &j->digest, s->win.mem + at, m.len);
+	j->hashed[i] = j->digest.added;
 	j->sent += m.len;
 	j->lent |= 1u << i;
 	session_send(s, &m);
@@ -48,8 +52,8 @@ static void finish(struct session *s, struct job *j)
 {
 	struct msg m = { .type = MSG_DONE };
 
-	sha256_digest(&j->sha, sizeof j->digest, j->digest);
-	memcpy(m.sha256, j->digest, sizeof j->digest);
+	(void)hasher_final(j->hasher, &j->digest, j->result); /* nothing is read again */
+	memcpy(m.digest, j->result, sizeof j->result);
 	j->end = true;
 	session_send(s, &m);
 }
@@ -80,12 +84,15 @@ static void credit(struct session *s, struct job *j, const struct msg *m)
 
 static void ok(struct session *s, struct job *j, const struct msg *m)
 {
-	struct out_transfer t = {
-		.op = "get", .name = j->name, .bytes = j->size, .sha256 = j->digest
-	};
+	struct out_transfer t = { .op = "get",
+				  .name = j->name,
+				  .bytes = j->size,
+				  .digest_name = digest_name(j->digest.kind),
+				  .digest = j->result,
+				  .digest_len = digest_len(j->digest.kind) };
 
-	if (!j->end || memcmp(m->sha256, j->digest, sizeof j->digest) != 0) {
-		session_give_up(s, "SHA-256 differs");
+	if (!j->end || memcmp(m->digest, j->result, sizeof j->result) != 0) {
+		session_give_up(s, "the digest differs");
 		return;
 	}
 	t.seconds = (double)(clock_ns() - j->begin) / (double)NS_PER_S;
@@ -112,6 +119,7 @@ static void stop(struct session *s)
 {
 	struct job *j = s->job;
 
+	hasher_wait(j->hasher, &j->digest, j->digest.added);
 	close(j->fd);
 	free(j);
 }
@@ -154,7 +162,8 @@ void serve_get(struct session *s, const struct msg *m)
 	}
 	snprintf(j->name, sizeof j->name, "%.*s", SAFE_NAME_MAX, m->text);
 	j->begin = clock_ns();
-	sha256_init(&j->sha);
+	j->hasher = session_hasher(s, (enum digest_kind)m->kind);
+	digest_init(&j->digest, (enum digest_kind)m->kind);
 	file.size = j->size;
 	session_begin(s, &get, j);
 	session_send(s, &file);

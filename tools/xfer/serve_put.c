@@ -5,7 +5,6 @@
 #include "xfer/serve.h"
 #include "cli/temp.h"
 #include <errno.h>
-#include <nettle/sha2.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -16,7 +15,8 @@ struct job {
 	struct temp temp;
 	uint64_t size, done; /* octets */
 	uint64_t begin;	     /* ns */
-	struct sha256_ctx sha;
+	struct hasher *hasher;
+	struct digest digest;
 };
 
 /* Why this file is not taken, NULL: it is, and its temporary file is open. */
@@ -53,7 +53,7 @@ static void chunk(struct session *s, struct job *j, const struct msg *m)
 		session_give_up(s, safe_reason(errno));
 		return;
 	}
-	sha256_update(&j->sha, m->len, at);
+	hasher_add_file(j->hasher, &j->digest, at, m->len, j->temp.fd, m->off);
 	j->done += m->len;
 	session_send(s, &credit);
 }
@@ -61,15 +61,19 @@ static void chunk(struct session *s, struct job *j, const struct msg *m)
 static void done(struct session *s, struct job *j, const struct msg *m)
 {
 	struct msg ok = { .type = MSG_OK };
-	struct out_transfer t = {
-		.op = "put", .name = j->name, .bytes = j->size, .sha256 = ok.sha256
-	};
+	struct out_transfer t = { .op = "put",
+				  .name = j->name,
+				  .bytes = j->size,
+				  .digest_name = digest_name(j->digest.kind),
+				  .digest = ok.digest,
+				  .digest_len = digest_len(j->digest.kind) };
 
-	sha256_digest(&j->sha, sizeof ok.sha256, ok.sha256);
-	if (j->done != j->size) {
+	if (hasher_final(j->hasher, &j->digest, ok.digest)) {
+		session_give_up(s, safe_reason(errno));
+	} else if (j->done != j->size) {
 		session_give_up(s, "the file is not whole");
-	} else if (memcmp(ok.sha256, m->sha256, sizeof ok.sha256) != 0) {
-		session_give_up(s, "SHA-256 differs, nothing was kept");
+	} else if (memcmp(ok.digest, m->digest, sizeof ok.digest) != 0) {
+		session_give_up(s, "the digest differs, nothing was kept");
 	} else if (temp_commit(&j->temp, j->force)) {
 		session_give_up(s, safe_reason(errno));
 	} else {
@@ -99,6 +103,7 @@ static void stop(struct session *s)
 {
 	struct job *j = s->job;
 
+	hasher_wait(j->hasher, &j->digest, j->digest.added);
 	temp_abort(&j->temp);
 	free(j);
 }
@@ -127,11 +132,13 @@ void serve_put(struct session *s, const struct msg *m)
 		session_give_up(s, ddps_strerror(DDPS_E_NOMEM));
 		return;
 	}
-	*j = (struct job){
-		.force = m->force, .size = m->size, .temp = TEMP_NONE, .begin = clock_ns()
-	};
+	*j = (struct job){ .hasher = session_hasher(s, (enum digest_kind)m->kind),
+			   .force = m->force,
+			   .size = m->size,
+			   .temp = TEMP_NONE,
+			   .begin = clock_ns() };
 	snprintf(j->name, sizeof j->name, "%.*s", SAFE_NAME_MAX, m->text);
-	sha256_init(&j->sha);
+	digest_init(&j->digest, (enum digest_kind)m->kind);
 	why = open_target(s, j);
 	if (why) {
 		session_give_up(s, why);
