@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* sessctl perf: percentiles from classes. */
-#include "xfer/perf_hist.h"
+#include "report/perf_hist.h"
 #include "sessctl/perf_plot.h"
 #include <criterion/criterion.h>
 #include <stdlib.h>

@@ -11,7 +11,7 @@
  */
 #include "sessctl/cmd.h"
 #include "xfer/link.h"
-#include "xfer/perf_hist.h"
+#include "report/perf_hist.h"
 #include "sessctl/perf_plot.h"
 #include <string.h>
 #include <sys/resource.h>

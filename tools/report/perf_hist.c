@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Times in classes of a logarithmic scale with a linear one inside each power of two. */
-#include "xfer/perf_hist.h"
+#include "report/perf_hist.h"
 #include <string.h>
 
 void hist_reset(struct hist *h)
