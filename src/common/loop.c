@@ -88,6 +88,28 @@ void ddps_loop_slept(struct ddps_loop *l)
 	l->sleepers--;
 }
 
+/* ---- who sleeps on the descriptor ---- */
+
+/*
+ * Wake who sleeps on the loop's descriptor.  An eventfd, since a timerfd that is set to the past
+ * costs an interrupt of the clock, and loses the time that it was set to.
+ */
+static void wake_sleeper(struct ddps_loop *l)
+{
+	uint64_t one = 1;
+
+	if (!l->told)
+		l->told = write(l->taskfd, &one, sizeof one) > 0;
+}
+
+/* Tasks wait.  Where somebody polls without a pause he runs them soon, or else the guard shows what is
+ * hidden, and then they are told of. */
+static void tell_tasks(struct ddps_loop *l)
+{
+	if (l->tasks && (!l->hidden || l->sleepers))
+		wake_sleeper(l);
+}
+
 /* ---- the hot descriptor ---- */
 
 /*
@@ -121,6 +143,7 @@ static void show_hidden(struct ddps_loop *l)
 	}
 	l->hidden = NULL;
 	ddps_timer_stop(l, &l->guard);
+	tell_tasks(l);
 }
 
 static void on_guard(void *user)
@@ -173,6 +196,7 @@ void ddps_io_del(struct ddps_loop *l, struct ddps_io *io)
 	if (l->hidden == io) {
 		l->hidden = NULL;
 		ddps_timer_stop(l, &l->guard);
+		tell_tasks(l);
 	} else {
 		epoll_ctl(l->epfd, EPOLL_CTL_DEL, io->fd, NULL);
 	}
@@ -203,18 +227,6 @@ unsigned ddps_loop_share(const struct ddps_loop *l, unsigned all, unsigned least
 
 /* ---- tasks ---- */
 
-/*
- * Wake who sleeps on the loop's descriptor.  An eventfd, since a timerfd that is set to the past
- * costs an interrupt of the clock, and loses the time that it was set to.
- */
-static void wake_sleeper(struct ddps_loop *l)
-{
-	uint64_t one = 1;
-
-	if (!l->told)
-		l->told = write(l->taskfd, &one, sizeof one) > 0;
-}
-
 void ddps_loop_wake(struct ddps_loop *l)
 {
 	l->waking = true;
@@ -240,7 +252,7 @@ void ddps_task_post(struct ddps_loop *l, struct ddps_task *t)
 	*l->tasks_end = t;
 	l->tasks_end = &t->next;
 	if (!l->running)
-		wake_sleeper(l);
+		tell_tasks(l);
 }
 
 void ddps_task_cancel(struct ddps_loop *l, struct ddps_task *t)
@@ -330,9 +342,11 @@ static int retell(struct ddps_loop *l)
 {
 	uint64_t count;
 
-	if (l->tasks || l->waking) {
+	if (l->waking)
 		wake_sleeper(l);
-	} else if (l->told) {
+	else
+		tell_tasks(l);
+	if (!l->tasks && !l->waking && l->told) {
 		if (read(l->taskfd, &count, sizeof count) < 0)
 			return DDPS_E_SYSTEM;
 		l->told = false;
@@ -372,8 +386,7 @@ static int try_hot(struct ddps_loop *l)
 	n = l->hot == io && io->moved;
 	n += run_tasks(l);
 	l->running = false;
-	if (l->tasks)
-		wake_sleeper(l);
+	tell_tasks(l);
 	return n;
 }
 
@@ -405,17 +418,34 @@ static void judge(struct ddps_loop *l, bool hit)
 		hide(l);
 }
 
+/* Who polls runs what was posted since, without asking epoll first. */
+static int run_posted(struct ddps_loop *l)
+{
+	int n;
+
+	if (!l->tasks)
+		return 0;
+	l->running = true;
+	n = run_tasks(l);
+	l->running = false;
+	tell_tasks(l);
+	return n;
+}
+
 int ddps_loop_spin(struct ddps_loop *l)
 {
 	struct ddps_io *io = l->hot;
-	int n;
+	int n, done;
 
 	if (!io || !io->eager || !(io->events & EPOLLIN))
 		return ddps_loop_run(l);
-	if (l->tasks || l->hits >= HITS_MAX || l->misses >= l->patience)
+	if ((l->tasks && !l->hidden) || l->hits >= HITS_MAX || l->misses >= l->patience)
 		return run_round(l);
+	done = run_posted(l);
+	if (l->hot != io)
+		return done;
 	for (int tries = 1;; tries++) {
-		n = try_hot(l);
+		n = done + try_hot(l);
 		if (l->hot == io)
 			judge(l, io->moved);
 		if (n || l->hidden != io || tries == TRIES_MAX || l->misses >= l->patience)

@@ -384,6 +384,69 @@ Test(loop, what_is_hidden_can_be_changed_and_deleted)
 	cr_expect_eq(epoll_wait(epoll, &none, 1, 0), 0);
 }
 
+static void run_once(void *user)
+{
+	(*(int *)user)++;
+}
+
+/* Whoever polls runs it with the next poll, without a call to the system for it; whoever sleeps is
+ * told of it, by the guard at the latest. */
+Test(loop, what_is_posted_while_one_is_hidden_is_run)
+{
+	int ran = 0;
+	struct ddps_task task = { .fn = run_once, .user = &ran };
+
+	make_hidden();
+	ddps_task_post(loop, &task);
+	cr_expect_not(readable_now());
+	cr_expect_geq(ddps_loop_spin(loop), 1);
+	cr_expect_eq(ran, 1);
+	cr_expect_not(watched(eager.fd));
+
+	ddps_task_post(loop, &task);
+	cr_assert_eq(ddps_loop_fd(loop), epoll);
+	cr_expect(readable_now());
+	cr_expect_geq(ddps_loop_run(loop), 1);
+	cr_expect_eq(ran, 2);
+	drop_eager();
+
+	make_hidden();
+	ddps_task_post(loop, &task);
+	while (ran == 2) {
+		cr_assert_eq(poll(&(struct pollfd){ .fd = epoll, .events = POLLIN }, 1, 10000), 1,
+			     "nobody woke up");
+		cr_assert_geq(ddps_loop_run(loop), 0);
+	}
+	drop_eager();
+
+	make_hidden();
+	ddps_task_post(loop, &task);
+	drop_eager();
+	cr_expect(readable_now());
+	cr_expect_geq(ddps_loop_run(loop), 1);
+	cr_expect_eq(ran, 4);
+}
+
+/* A library's thread that sleeps does not wait for the guard. */
+Test(loop, a_thread_that_sleeps_is_told_of_tasks_immediately)
+{
+	int ran = 0;
+	struct ddps_task task = { .fn = run_once, .user = &ran };
+
+	make_hidden();
+	ddps_loop_sleep(loop);
+	while (watched(eager.fd)) { /* others go on polling */
+		eventfd_write(eager.fd, 1);
+		cr_assert_geq(ddps_loop_spin(loop), 0);
+	}
+	ddps_task_post(loop, &task);
+	cr_expect(readable_now());
+	cr_expect_geq(ddps_loop_run(loop), 1);
+	cr_expect_eq(ran, 1);
+	ddps_loop_slept(loop);
+	drop_eager();
+}
+
 /* No memory for epoll's entry, say; here the number is not open for a moment. */
 Test(loop, what_cannot_be_shown_is_tried_until_it_can)
 {
