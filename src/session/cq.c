@@ -323,6 +323,8 @@ static int drive_and_take(struct ddps_cq *cq, struct ddps_wc *wc, int max)
 	ddps_gather_look(ctx);
 	if (!cq->count && (!ctx->attr.thread || ctx->attr.poll_drives)) {
 		n = ddps_loop_spin(ctx->env.loop);
+		if (n > 0) /* something came, a set-up's step perhaps */
+			ctx->vain = 0;
 		/* Who has armed the queue is going to sleep on it. */
 		ctx->driven |= cq->armed == ARMED_NO;
 		if (n > 0 && ctx->progress_sleepers)

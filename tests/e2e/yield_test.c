@@ -44,3 +44,28 @@ Test(yield, a_thread_that_polls_in_vain_gives_its_processor_away, .timeout = 60)
 	}
 	e2e_close(&e);
 }
+
+/* A step of a set-up, or a Write that came: nothing completes, and more of it is near. */
+Test(yield, a_poll_that_moves_something_was_not_in_vain, .timeout = 60)
+{
+	uint8_t octet[2] = { 1, 0 };
+	struct ddps_sge sge;
+	struct ddps_mr *mr;
+	struct e2e e;
+
+	e2e_up(&e, "tcp://127.0.0.1:0");
+	mr = e2e_reg(&e, octet, 2, DDPS_REMOTE_WRITE);
+	sge = (struct ddps_sge){ octet, 1, ddps_mr_stag(mr) };
+	cr_expect_geq(poll_in_vain(&e, 2 * MANY), MANY);
+	cr_assert_eq(ddps_post_send(e.a.ep, &(struct ddps_send_wr){ .op = DDPS_OP_WRITE,
+								    .flags = DDPS_WR_SILENT,
+								    .sge = &sge,
+								    .nsge = 1,
+								    .stag = ddps_mr_stag(mr),
+								    .to = ddps_mr_to(mr) + 1 }),
+		     0);
+	while (!*(volatile uint8_t *)&octet[1])
+		poll_in_vain(&e, 1);
+	cr_expect_eq(poll_in_vain(&e, MANY - 2), 0, "more may be near");
+	e2e_close(&e);
+}
