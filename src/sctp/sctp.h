@@ -127,6 +127,10 @@ enum ddps_sctp_path_state {
 };
 
 struct ddps_sctp_up {
+	/* The peer has answered our INIT: ddps_sctp_info() is complete.  What is sent from inside
+	 * leaves with the packet that ends the set-up, as much as fits (RFC 9260 5.1).  A peer that
+	 * answers once more is told of again.  May be NULL. */
+	void (*answered)(void *user);
 	/* The association is up; ddps_sctp_info() is complete. */
 	void (*up)(void *user);
 	/* One whole message. */
@@ -311,13 +315,13 @@ void ddps_sctp_assoc_set_up(struct ddps_sctp_assoc *a, const struct ddps_sctp_up
  * ddps_sctp_send - hand one message over, whole or not at all
  * @iov:	copied; more than 0 octets.  What is sent is that copy
  *
- * A message longer than one packet takes is fragmented.
+ * A message longer than one packet takes is fragmented.  Before up() it waits, from answered() on.
  *
  * Return: 0, or
  *   DDPS_E_AGAIN	no room; writable() follows
  *   DDPS_E_INVAL	no such stream, nothing to send
  *   DDPS_E_TOO_LONG	longer than send_buffer
- *   DDPS_E_STATE	not up, or shutting down
+ *   DDPS_E_STATE	the peer has not answered yet, or it is shutting down
  *   DDPS_E_NOMEM
  */
 int ddps_sctp_send(struct ddps_sctp_assoc *a, uint16_t stream, uint32_t ppid, unsigned flags,

@@ -177,6 +177,7 @@ void ddps_sc_wipe(struct ddps_sctp_assoc *a)
 	a->sack_now = a->saw_data = false;
 	a->sack_at = DDPS_SC_NEVER;
 	a->due = 0;
+	a->early = 0;
 	a->notes &= NOTE_GONE;
 	a->tie_own = a->tie_peer = 0;
 	a->errors = 0;

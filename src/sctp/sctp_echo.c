@@ -2,8 +2,54 @@
 /* COOKIE ECHO and COOKIE ACK: an association begins, or a peer that restarted does again. */
 #include "sctp/sctp_in.h"
 
+/*
+ * When it left is not asked: COOKIE ACK has brought a sample of the RTT.  If it left more than once
+ * it may not have been in the packet that arrived: unless it is acknowledged with this one it leaves
+ * once more.  Its TSNs are those that it had, and as it was sent whole it may not be cut any more.
+ */
+static void enter_early(struct ddps_sctp_assoc *a, bool repeated)
+{
+	struct ddps_sent_path *p = &a->ctl_path->tx;
+	size_t packet = ddps_sc_overhead(a->ctl_path);
+	uint64_t pn = ddps_sent_begin(&a->tx, p, a->e->now);
+
+	for (; a->early; a->early--) {
+		struct ddps_sc_piece *pc = ddps_sc_whole_piece(STAILQ_FIRST(&a->queue));
+		size_t size = DDPS_SC_DATA_HDR + ddps_sc_pad(pc->len);
+
+		if (ddps_sent_add_new(&a->tx, (uint16_t)size, pc->len, pc) < 0)
+			break;
+		packet += size;
+		ddps_sc_cut_done(a, pc);
+	}
+	ddps_sent_untimed(&a->tx);
+	ddps_sent_end(&a->tx, (uint32_t)packet, !STAILQ_EMPTY(&a->queue));
+	if (repeated)
+		ddps_sent_refused(&a->tx, p, pn);
+	if (!a->early)
+		return;
+	a->e->st.no_memory++;
+	ddps_sc_abort_out(a, SC_CAUSE_RESOURCE, NULL, 0,
+			  ddps_error_make(DDPS_E_NOMEM, 0, "no memory for what was sent"));
+}
+
+/* They were chosen when the peer offered more. */
+static bool streams_fit(const struct ddps_sctp_assoc *a)
+{
+	const struct ddps_sc_msg *m;
+
+	STAILQ_FOREACH(m, &a->queue, link)
+	{
+		if (m->sid >= a->out_streams)
+			return false;
+	}
+	return true;
+}
+
 void ddps_sc_established(struct ddps_sctp_assoc *a)
 {
+	bool repeated = a->ctl_n;
+
 	a->state = SC_ESTABLISHED;
 	a->due &= (uint8_t) ~(DUE_INIT | DUE_ECHO);
 	ddps_sc_stop_ctl(a);
@@ -14,12 +60,16 @@ void ddps_sc_established(struct ddps_sctp_assoc *a)
 		ddps_sc_path_start(a->path[i]);
 	ddps_sc_path_pick(a);
 	ddps_sc_touch(a);
+	if (a->early)
+		enter_early(a, repeated);
+	if (!streams_fit(a))
+		ddps_sc_violation(a, "offers fewer streams than before");
 }
 
 static void tell_up(struct ddps_sctp_assoc *a)
 {
 	a->announced = true;
-	if (a->up && !a->freed)
+	if (a->up && !a->freed && !a->dead)
 		a->up->up(a->user);
 }
 
@@ -48,6 +98,7 @@ void ddps_sc_stale(struct ddps_sc_rx *rx, const struct ddps_sc_chunk *c)
 	free(a->cookie);
 	a->cookie = NULL;
 	a->peer_tag = 0;
+	a->early = 0; /* the peer has dropped it */
 	a->state = SC_COOKIE_WAIT;
 	a->due = DUE_INIT;
 	a->ctl_n++;

@@ -194,6 +194,8 @@ static void tell(struct ddps_sctp_assoc *a)
 	unsigned notes = a->notes;
 
 	a->notes = 0;
+	if ((notes & NOTE_ANSWERED) && !told_all(a) && !a->dead && a->up->answered)
+		a->up->answered(a->user);
 	if (notes & NOTE_DELIVER)
 		ddps_sc_deliver_ready(a);
 	if ((notes & NOTE_ACKED) && !told_all(a) && !a->dead && a->up->acked)

@@ -13,6 +13,7 @@
  *   sctp_stream.c   order, holds, delivery  sctp_sack.c  SACKs sent and received
  *   sctp_path.c     states of paths, heartbeats, probes
  *   sctp_msg.c	     messages to send	     sctp_tx.c	  packets out of them
+ *   sctp_ctl.c	     packets without DATA    sctp_build.h what makes a packet
  *   sctp_api.c	     the rest of the calls
  *   parts/	     what knows no association: TSNs received, deadlines, memory
  *   send/	     what is outstanding, congestion control, path MTU
@@ -142,7 +143,8 @@ enum { /* to be told */
        NOTE_ACKED = 2,
        NOTE_SHUTDOWN = 4,
        NOTE_DELIVER = 8,
-       NOTE_GONE = 16
+       NOTE_GONE = 16,
+       NOTE_ANSWERED = 32
 };
 
 struct ddps_sctp_assoc {
@@ -187,6 +189,7 @@ struct ddps_sctp_assoc {
 	struct ddps_sc_msgs queue;
 	size_t unsent, buffered;
 	uint64_t sent_n, acked_n;
+	unsigned early;	       /* messages of @queue that have left with COOKIE ECHO */
 	bool blocked, ask;     /* ask: the sender may want to send, though nothing waits */
 	bool sack_alone;       /* it did not fit with data */
 	unsigned nblobs, nbig; /* nbig: of these, larger than DDPS_SC_BLOB_BIG */
@@ -357,6 +360,7 @@ unsigned ddps_sc_peer_addrs(const struct ddps_sc_init *i, const struct ddps_sctp
 /* COOKIE ECHO first in a packet.  True: rx->a is set and the rest of the packet may be taken. */
 bool ddps_sc_cookie_echo(struct ddps_sc_rx *rx, const struct ddps_sc_chunk *c);
 ddps_sc_handler ddps_sc_cookie_ack, ddps_sc_stale;
+/* It is up; what has left with COOKIE ECHO is outstanding from now on. */
 void ddps_sc_established(struct ddps_sctp_assoc *a);
 
 /* ---- sctp_assoc.c ---- */
@@ -448,6 +452,8 @@ bool ddps_sc_may_write(const struct ddps_sctp_assoc *a);
 size_t ddps_sc_next_len(const struct ddps_sctp_assoc *a);
 /* The next piece; NULL: no memory. */
 struct ddps_sc_piece *ddps_sc_cut(struct ddps_sctp_assoc *a);
+/* All of @m, of which nothing was cut. */
+struct ddps_sc_piece *ddps_sc_whole_piece(struct ddps_sc_msg *m);
 /* Give it back uncut. */
 void ddps_sc_uncut(struct ddps_sctp_assoc *a, struct ddps_sc_piece *pc);
 void ddps_sc_cut_done(struct ddps_sctp_assoc *a, struct ddps_sc_piece *pc);

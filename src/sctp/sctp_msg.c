@@ -80,7 +80,8 @@ static int next_ssn(struct ddps_sctp_assoc *a, uint16_t sid, uint16_t *ssn)
 
 static int may_send(struct ddps_sctp_assoc *a, uint16_t sid, size_t len)
 {
-	if (a->dead || a->state != SC_ESTABLISHED)
+	/* As soon as the peer has answered it is known how many streams there are. */
+	if (a->dead || a->state > SC_ESTABLISHED || !a->out_streams)
 		return DDPS_E_STATE;
 	if (sid >= a->out_streams || !len) /* [9260-6.5-1] [9260-6.2-28] */
 		return DDPS_E_INVAL;
@@ -158,6 +159,23 @@ size_t ddps_sc_next_len(const struct ddps_sctp_assoc *a)
 	return left < most ? left : most;
 }
 
+/* @len octets of @m from where it was cut last. */
+static void piece(struct ddps_sc_piece *pc, struct ddps_sc_msg *m, size_t len)
+{
+	*pc = (struct ddps_sc_piece){ .m = m, .at = m->cut, .len = (uint32_t)len };
+	pc->flags = m->flags & SC_DATA_U;
+	if (!m->cut)
+		pc->flags |= SC_DATA_B;
+	if (m->cut + len == m->len)
+		pc->flags |= (uint8_t)(SC_DATA_E | (m->flags & SC_DATA_I));
+}
+
+struct ddps_sc_piece *ddps_sc_whole_piece(struct ddps_sc_msg *m)
+{
+	piece(&m->whole, m, m->len);
+	return &m->whole;
+}
+
 struct ddps_sc_piece *ddps_sc_cut(struct ddps_sctp_assoc *a)
 {
 	struct ddps_sc_msg *m = STAILQ_FIRST(&a->queue);
@@ -170,12 +188,7 @@ struct ddps_sc_piece *ddps_sc_cut(struct ddps_sctp_assoc *a)
 		a->e->st.no_memory++;
 		return NULL;
 	}
-	*pc = (struct ddps_sc_piece){ .m = m, .at = m->cut, .len = (uint32_t)len };
-	pc->flags = m->flags & SC_DATA_U;
-	if (!m->cut)
-		pc->flags |= SC_DATA_B;
-	if (m->cut + len == m->len)
-		pc->flags |= (uint8_t)(SC_DATA_E | (m->flags & SC_DATA_I));
+	piece(pc, m, len);
 	return pc;
 }
 

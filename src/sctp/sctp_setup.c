@@ -401,4 +401,5 @@ void ddps_sc_init_ack(struct ddps_sc_rx *rx, const struct ddps_sc_chunk *c)
 		a->ctl_path = rx->path;
 	a->due = DUE_ECHO;
 	ddps_sc_restart_ctl(a, false);
+	ddps_sc_note(a, NOTE_ANSWERED);
 }

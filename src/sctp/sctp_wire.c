@@ -238,7 +238,7 @@ int ddps_sc_decode_init(struct ddps_sc_init *i, const struct ddps_sc_chunk *c)
 
 bool ddps_sc_init_sane(const struct ddps_sc_init *i)
 {
-	return i->os && i->mis && i->rwnd >= 1500; /* [9260-3.3.2-10] */
+	return i->os && i->mis && i->rwnd >= DDPS_SC_RWND_MIN; /* [9260-3.3.2-10] */
 }
 
 const uint8_t *ddps_sc_find_cause(const struct ddps_sc_chunk *c, uint16_t code, size_t *len)

@@ -28,6 +28,8 @@ enum ddps_sc_type {
 	SC_PAD = 0x84
 };
 
+#define DDPS_SC_RWND_MIN 1500u /* of an INIT or INIT ACK */
+
 enum { SC_DATA_E = 1, SC_DATA_B = 2, SC_DATA_U = 4, SC_DATA_I = 8, SC_FLAG_T = 1 };
 
 enum ddps_sc_param {

@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The side that opened an idle association closes it.  Short, since a new one costs two round
- * trips; long enough for a program that opens its sessions one after another. */
+/* The side that opened an idle association closes it.  Short, since a new one costs a round
+ * trip; long enough for a program that opens its sessions one after another. */
 #define LINGER_MS 500u
 /* The other side leaves that to it, but not for ever. */
 #define PASSIVE_LINGER_MS 30000u
@@ -42,8 +42,7 @@ struct ddps_sd_carrier *ddps_sd_carrier_new(struct ddps_env *env, struct ddps_sd
 	return c;
 }
 
-/* Every session is lost, for the reason @why. */
-static void lose(struct ddps_sd_carrier *c, const struct ddps_error *why)
+void ddps_sd_carrier_lose(struct ddps_sd_carrier *c, const struct ddps_error *why)
 {
 	struct ddps_error over = ddps_error_make(0, 0, "session closed");
 
@@ -71,7 +70,7 @@ void ddps_sd_carrier_spoke(struct ddps_sd_carrier *c)
 	c->fresh = false;
 }
 
-static void not_idle(struct ddps_sd_carrier *c)
+void ddps_sd_carrier_not_idle(struct ddps_sd_carrier *c)
 {
 	if (!c->fresh && c->share.counted)
 		ddps_shares_del(&c->listener->idle, &c->share);
@@ -82,8 +81,8 @@ void ddps_sd_carrier_free(struct ddps_sd_carrier *c)
 	struct ddps_error e = ddps_error_make(DDPS_E_RESET, 0, "association freed");
 
 	c->state = DDPS_SD_GOING;
-	not_idle(c);
-	lose(c, &e);
+	ddps_sd_carrier_not_idle(c);
+	ddps_sd_carrier_lose(c, &e);
 	ddps_sd_carrier_spoke(c);
 	TAILQ_REMOVE(&c->prov->carriers, c, link);
 	ddps_timer_stop(c->env->loop, &c->linger);
@@ -108,18 +107,18 @@ void ddps_sd_carrier_abort(struct ddps_sd_carrier *c, const struct ddps_error *w
 	if (c->state == DDPS_SD_GOING)
 		return;
 	c->state = DDPS_SD_GOING;
-	not_idle(c);
+	ddps_sd_carrier_not_idle(c);
 	ddps_log(&c->env->log, DDPS_LOG_WARN, "sctp", "%s: association aborted: %s", c->peer,
 		 why->text);
 	ddps_sd_carrier_spoke(c);
-	lose(c, why);
+	ddps_sd_carrier_lose(c, why);
 	c->b->abort(c->assoc);
 }
 
 void ddps_sd_carrier_orphan(struct ddps_sd_carrier *c)
 {
 	ddps_sd_carrier_spoke(c);
-	not_idle(c);
+	ddps_sd_carrier_not_idle(c);
 	c->listener->half_open -= c->pending;
 	c->listener = NULL;
 	if (c->nsessions || c->state != DDPS_SD_UP)
@@ -195,7 +194,7 @@ void ddps_sd_carrier_idle(struct ddps_sd_carrier *c)
 	uint32_t ms = LINGER_MS;
 
 	if (c->nsessions || c->state == DDPS_SD_GOING) {
-		not_idle(c);
+		ddps_sd_carrier_not_idle(c);
 		ddps_timer_stop(c->env->loop, &c->linger);
 		return;
 	}
@@ -221,7 +220,7 @@ static void linger_over(void *user)
 		return;
 	}
 	ddps_log(&c->env->log, DDPS_LOG_DEBUG, "sctp", "%s: idle association shut down", c->peer);
-	not_idle(c);
+	ddps_sd_carrier_not_idle(c);
 	c->state = DDPS_SD_GOING;
 	c->b->shutdown(c->assoc);
 }
@@ -323,178 +322,3 @@ static void hush(void *user)
 
 	c->quiet = true;
 }
-
-/* ---- from the backend ---- */
-
-/* [5043-11.1-2] [5043-11.1-3] [5043-11.1-4] */
-static int check_adaptation(const struct ddps_sd_assoc_info *i, struct ddps_error *why)
-{
-	if (!i->has_adaptation)
-		*why = ddps_error_make(DDPS_E_NO_DDP, 0,
-				       "peer has no DDP: no adaptation indication in its INIT");
-	else if (i->adaptation != DDPS_SCTP_ADAPTATION_DDP)
-		*why = ddps_error_make(
-			DDPS_E_NO_DDP, 0,
-			"peer has no DDP: its adaptation indication is 0x%08x, not 1",
-			i->adaptation);
-	else
-		return 0;
-	return DDPS_E_NO_DDP;
-}
-
-static int no_memory(struct ddps_error *why)
-{
-	*why = ddps_error_make(DDPS_E_NOMEM, 0, "no memory for an association");
-	return DDPS_E_NOMEM;
-}
-
-int ddps_sd_carrier_name(struct ddps_sd_carrier *c, const char *peer, const char *local)
-{
-	size_t len = strlen(peer) + 1;
-	char *names = malloc(len + strlen(local) + 1);
-
-	if (!names)
-		return DDPS_E_NOMEM;
-	strcpy(names, peer);
-	strcpy(names + len, local);
-	free(c->names);
-	c->names = names;
-	c->peer = names;
-	c->local = names + len;
-	return 0;
-}
-
-int ddps_sd_carrier_begin(struct ddps_sd_carrier *c, struct ddps_error *why)
-{
-	struct ddps_sd_assoc_info i = { 0 };
-
-	c->b->info(c->assoc, &i);
-	if (ddps_sd_carrier_name(c, i.peer, i.local) < 0)
-		return no_memory(why);
-	if (check_adaptation(&i, why) < 0)
-		return why->code;
-	c->max_user_data = (uint32_t)i.max_user_data;
-	c->encap = i.encap;
-	c->by_us = i.by_us;
-	c->usable = i.in_streams < i.out_streams ? i.in_streams : i.out_streams;
-	free(c->answered);
-	c->answered = NULL;
-	c->state = DDPS_SD_UP;
-	ddps_log(&c->env->log, DDPS_LOG_INFO, "sctp",
-		 "%s: association up, %s, %u streams, user messages up to %u octets", c->peer,
-		 c->b->name, c->usable, c->max_user_data);
-	return 0;
-}
-
-static void up_comm_up(void *user)
-{
-	struct ddps_sd_carrier *c = user;
-	struct ddps_error why;
-
-	if (ddps_sd_carrier_begin(c, &why) < 0) {
-		ddps_sd_carrier_abort(c, &why);
-		return;
-	}
-	ddps_sd_carrier_start_waiting(c);
-}
-
-static void up_message(void *user, uint16_t stream, uint32_t ppid, bool unordered,
-		       const uint8_t *data, size_t len)
-{
-	struct ddps_sd_carrier *c = user;
-
-	if (c->state != DDPS_SD_UP)
-		return;
-	if (!unordered) /* the DDP-SSN rules all the same */
-		c->stats.ordered++;
-	ddps_sd_rx_message(c, stream, ppid, data, len);
-}
-
-static void up_writable(void *user)
-{
-	struct ddps_sd_carrier *c = user;
-
-	c->blocked = false;
-	if (c->state == DDPS_SD_UP && !c->b->acks)
-		ddps_sd_carrier_refresh(c);
-	ddps_sd_tx_run(c);
-}
-
-static void up_dry(void *user)
-{
-	struct ddps_sd_carrier *c = user;
-
-	if (c->state != DDPS_SD_UP)
-		return;
-	ddps_sd_carrier_refresh(c);
-	ddps_sd_tx_dry(c);
-}
-
-static void up_acked(void *user, uint64_t n)
-{
-	struct ddps_sd_carrier *c = user;
-
-	if (c->state == DDPS_SD_UP)
-		ddps_sd_tx_acked(c, n);
-}
-
-static void up_path(void *user)
-{
-	struct ddps_sd_carrier *c = user;
-
-	if (c->state == DDPS_SD_UP)
-		ddps_sd_carrier_refresh(c);
-}
-
-static void up_peer_shutdown(void *user)
-{
-	struct ddps_sd_carrier *c = user;
-	struct ddps_error e = ddps_error_make(DDPS_E_CLOSED, 0, "association closed by the peer");
-
-	not_idle(c);
-	c->state = DDPS_SD_GOING;
-	lose(c, &e);
-}
-
-/* Old state would misplace data: all sessions are lost, all streams idle. */
-static void up_restarted(void *user)
-{
-	struct ddps_sd_carrier *c = user;
-	struct ddps_error e =
-		ddps_error_make(DDPS_E_RESET, 0, "the peer restarted the association");
-
-	if (c->state != DDPS_SD_UP)
-		return;
-	/* Not the waiting ones: they have sent nothing. */
-	for (unsigned i = 0; i < c->npairs_size; i++)
-		if (c->pairs[i])
-			ddps_sd_pair_step(c->pairs[i], DDPS_SD_EV_LOST, NULL, &e);
-	ddps_sd_tx_restart(c);
-	up_comm_up(c);
-}
-
-static void up_gone(void *user, const struct ddps_error *e)
-{
-	struct ddps_sd_carrier *c = user;
-	struct ddps_error why = *e;
-
-	if (!why.code)
-		why = ddps_error_make(DDPS_E_CLOSED, 0, "association closed");
-	ddps_log(&c->env->log, DDPS_LOG_INFO, "sctp", "%s: association gone: %s", c->peer,
-		 why.text);
-	c->state = DDPS_SD_GOING;
-	lose(c, &why);
-	ddps_sd_carrier_free(c);
-}
-
-const struct ddps_sd_assoc_up ddps_sd_carrier_up = {
-	.comm_up = up_comm_up,
-	.message = up_message,
-	.writable = up_writable,
-	.dry = up_dry,
-	.acked = up_acked,
-	.path = up_path,
-	.peer_shutdown = up_peer_shutdown,
-	.restarted = up_restarted,
-	.gone = up_gone,
-};

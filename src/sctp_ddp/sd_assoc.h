@@ -232,15 +232,10 @@ int ddps_sd_use_backend(struct ddps_env *env, const struct ddps_sd_backend *b, b
 			bool listens);
 
 /* ---- sd_assoc.c: carriers ---- */
-extern const struct ddps_sd_assoc_up ddps_sd_carrier_up;
 struct ddps_sd_carrier *ddps_sd_carrier_new(struct ddps_env *env, struct ddps_sd_provider *prov,
 					    const struct ddps_sd_backend *b);
 /* Ends nothing in order: for fini, and when the association is no more. */
 void ddps_sd_carrier_free(struct ddps_sd_carrier *c);
-/* The association is up and set in @c.  0, or DDPS_E_* and @why filled. */
-int ddps_sd_carrier_begin(struct ddps_sd_carrier *c, struct ddps_error *why);
-/* What it is called from now on; copied.  0 or DDPS_E_NOMEM. */
-int ddps_sd_carrier_name(struct ddps_sd_carrier *c, const char *peer, const char *local);
 /* Put @s into the queue; it is started when the association and the limit permit. */
 void ddps_sd_carrier_wait(struct ddps_sd_carrier *c, struct ddps_sd_session *s);
 void ddps_sd_carrier_start_waiting(struct ddps_sd_carrier *c);
@@ -257,6 +252,17 @@ void ddps_sd_carrier_abort(struct ddps_sd_carrier *c, const struct ddps_error *w
 void ddps_sd_carrier_spoke(struct ddps_sd_carrier *c);
 /* The listener goes. */
 void ddps_sd_carrier_orphan(struct ddps_sd_carrier *c);
+/* Every session is lost, for the reason @why. */
+void ddps_sd_carrier_lose(struct ddps_sd_carrier *c, const struct ddps_error *why);
+/* It does not count as one without a session any more. */
+void ddps_sd_carrier_not_idle(struct ddps_sd_carrier *c);
+
+/* ---- sd_up.c: what the backend tells of it ---- */
+extern const struct ddps_sd_assoc_up ddps_sd_carrier_up;
+/* The association is up and set in @c.  0, or DDPS_E_* and @why filled. */
+int ddps_sd_carrier_begin(struct ddps_sd_carrier *c, struct ddps_error *why);
+/* What it is called from now on; copied.  0 or DDPS_E_NOMEM. */
+int ddps_sd_carrier_name(struct ddps_sd_carrier *c, const char *peer, const char *local);
 
 /* ---- sd_pair.c ---- */
 struct ddps_sd_pair *ddps_sd_pair_new(struct ddps_sd_carrier *c, uint16_t stream);

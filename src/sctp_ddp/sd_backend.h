@@ -31,6 +31,10 @@ struct ddps_sd_assoc_info {
 };
 
 struct ddps_sd_assoc_up {
+	/* The peer has answered: info() is complete, and what is sent from inside leaves with the end
+	 * of the set-up.  comm_up() or gone() follows.  Not every backend tells that.  May be
+	 * NULL. */
+	void (*answered)(void *user);
 	/* Association is up; info() is complete (adaptation indication included). */
 	void (*comm_up)(void *user);
 	/* One whole user message (MSG_EOR seen). @ppid in host order, as on the wire. */

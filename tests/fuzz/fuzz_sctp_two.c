@@ -85,7 +85,18 @@ static void on_gone(void *user, const struct ddps_error *e)
 	d->a = NULL;
 }
 
-static const struct ddps_sctp_up up = { .up = nothing,
+/* What leaves with the cookie. */
+static void on_answered(void *user)
+{
+	struct node *d = user;
+	const uint8_t octets[3] = { 3 ^ 1, 3 ^ 1, 3 ^ 1 };
+	struct iovec iov = { (void *)(uintptr_t)octets, sizeof octets };
+
+	ddps_sctp_send(d->a, 1, 0, DDPS_SCTP_UNORDERED, &iov, 1, d->w->now);
+}
+
+static const struct ddps_sctp_up up = { .answered = on_answered,
+					.up = nothing,
 					.message = on_message,
 					.writable = nothing,
 					.acked = on_acked,

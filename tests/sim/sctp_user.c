@@ -84,6 +84,17 @@ bool user_usable(const struct side *s)
 	return s->a && s->up && !s->gone && !s->shutting;
 }
 
+/* What goes with the cookie: nothing, a little, more than fits. */
+static void on_answered(void *user)
+{
+	struct side *s = user;
+	unsigned most = (unsigned)sn_below(&w.net, 2) ? 1 + (unsigned)sn_below(&w.net, 16) : 0;
+
+	check(!s->up, "answered after it was up");
+	while (most-- && !s->blocked && s->sent < s->to_send && send_one(s))
+		w.t->n[N_EARLY]++;
+}
+
 void user_send_some(struct side *s)
 {
 	unsigned most = 1 + (unsigned)sn_below(&w.net, 32);
@@ -200,7 +211,8 @@ static void on_gone(void *user, const struct ddps_error *e)
 		sn_flush_node(&w.net, s->node);
 }
 
-const struct ddps_sctp_up user_up = { .up = on_up,
+const struct ddps_sctp_up user_up = { .answered = on_answered,
+				      .up = on_up,
 				      .message = on_message,
 				      .writable = on_writable,
 				      .acked = on_acked,

@@ -374,8 +374,9 @@ static bool one_world(uint64_t seed, struct sim_tally *t)
 int main(int argc, char **argv)
 {
 	static const struct sim_kind kind = {
-		.names = { "associations", "messages", "ended in order", "restarts seen", "broken",
-			   "packets", "lost", "allocations failed", "worlds", "simulated seconds" },
+		.names = { "associations", "messages", "sent early", "ended in order",
+			   "restarts seen", "broken", "packets", "lost", "allocations failed",
+			   "worlds", "simulated seconds" },
 		.world = one_world,
 	};
 

@@ -1,6 +1,18 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "sctp_raw_fixture.h"
 
+static void on_answered(void *user)
+{
+	struct raw *r = user;
+
+	r->answered++;
+	for (; r->early && r->nearly; r->nearly--) {
+		struct iovec iov = { (void *)(uintptr_t)r->early, strlen(r->early) };
+
+		cr_assert_eq(ddps_sctp_send(r->a, 4, 17, 0, &iov, 1, r->net.now), 0);
+	}
+}
+
 static void on_up(void *user)
 {
 	((struct raw *)user)->ups++;
@@ -47,7 +59,8 @@ static void on_gone(void *user, const struct ddps_error *e)
 	r->a = NULL;
 }
 
-const struct ddps_sctp_up raw_upcalls = { .up = on_up,
+const struct ddps_sctp_up raw_upcalls = { .answered = on_answered,
+					  .up = on_up,
 					  .message = on_message,
 					  .writable = on_writable,
 					  .acked = on_acked,

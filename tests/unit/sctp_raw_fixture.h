@@ -33,6 +33,8 @@ struct raw {
 	unsigned n; /* packets since the last raw_send() */
 	struct ddps_wbuf w;
 	uint8_t buf[4096];
+	const char *early; /* sent @nearly times when the peer has answered */
+	unsigned nearly, answered;
 	unsigned ups, accepted, gone, restarted, shutdowns, messages;
 	struct ddps_error why;
 	struct ddps_sctp_msg last;

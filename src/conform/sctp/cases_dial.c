@@ -297,6 +297,36 @@ static void stale(struct cf *cf)
 	cf_raw_alive(&r);
 }
 
+/* DATA may come with the cookie, and with the cookie again; what was acknowledged comes no more. */
+static void data_with_cookie(struct cf *cf)
+{
+	struct cf_raw_chunk c;
+	uint8_t sack[12] = { 0 };
+	struct cf_raw r;
+	uint32_t first;
+	unsigned n;
+
+	cf_raw_bare(cf, &r);
+	first = r.peer.tsn;
+	cf_raw_answer_init(&r, NULL, 0);
+	for (unsigned i = 0; i < 2; i++) {
+		c = cf_raw_want_echo(&r);
+		for (n = 0; !c.last && cf_raw_next(&r, 0, &c); n += c.type == CF_C_DATA)
+			CF_CHECK(cf, c.type != CF_C_DATA || r.tsn == first + n,
+				 "TSN %08x with the cookie, the INIT said %08x", r.tsn, first);
+	}
+	cf_put32(sack, first - 1 + n);
+	cf_put32(sack + 4, 1u << 20);
+	cf_raw_begin(&r);
+	cf_raw_put(&r, CF_C_COOKIE_ACK, 0, NULL, 0);
+	cf_raw_put(&r, CF_C_SACK, 0, sack, sizeof sack);
+	cf_raw_send(&r);
+	r.l->state = CF_L_UP;
+	r.ndata = 0;
+	cf_raw_alive(&r);
+	CF_CHECK(cf, !n || r.ndata == 1, "%u chunks of DATA, one answer was due", r.ndata);
+}
+
 /*
  * SCTP does not look at the indication of the INIT ACK: it sets up the association, and the user
  * has no use for one that is not DDP's.
@@ -374,6 +404,8 @@ const struct cf_case cf_cases_assoc_dial[] = {
 	  "INIT, then COOKIE ECHO are repeated as they were, later each time"),
 	I("stale", stale, "9260-5.2.6-1 9260-5.2.6-2",
 	  "Stale Cookie asks for a new INIT, and out of turn for nothing"),
+	I("data-with-cookie", data_with_cookie, "9260-5.1-7 9260-5.1-8 9260-3.3.11-1 9260-4-4",
+	  "DATA that comes with COOKIE ECHO has the first TSNs, each time the same, and counts"),
 	I("no-adaptation", no_adaptation, "5061-4.2.6-2 5061-4.2.6-3 5043-5.1-1",
 	  "without an adaptation indication there is an association, but not for DDP"),
 	I("adaptation-2", other_adaptation, "5061-4.2.6-2 5061-4.2.6-3 5043-5.1-1",

@@ -326,6 +326,12 @@ static void probe_sent(struct ddps_sent *s, struct ddps_sent_path *p)
 	p->probes++;
 }
 
+void ddps_sent_untimed(struct ddps_sent *s)
+{
+	for (uint32_t n = s->on_n, t = s->on->tail; n; n--, t = ddps_sent_slot(s, t)->prev)
+		ddps_sent_slot(s, t)->flags |= SLOT_VOID;
+}
+
 bool ddps_sent_end(struct ddps_sent *s, uint32_t packet, bool more)
 {
 	struct ddps_sent_path *p = s->on;

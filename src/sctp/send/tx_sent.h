@@ -251,6 +251,9 @@ void ddps_sent_add_old(struct ddps_sent *s, uint32_t tsn);
  */
 int ddps_sent_add_new(struct ddps_sent *s, uint16_t size, size_t len, void *chunk);
 
+/* This packet has left before, nobody knows when: its chunks are no evidence for RTT and order. */
+void ddps_sent_untimed(struct ddps_sent *s);
+
 /**
  * ddps_sent_end - the packet is complete
  * @packet: its size as an IP packet

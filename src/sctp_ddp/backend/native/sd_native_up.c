@@ -129,6 +129,17 @@ static bool over(const struct ddps_sd_assoc *a)
 	return a->gone || a->end.code;
 }
 
+static void on_answered(void *user)
+{
+	struct ddps_sd_assoc *a = user;
+
+	if (over(a))
+		return;
+	a->told = ddps_sctp_max_chunk(a->sa);
+	if (a->up->answered)
+		a->up->answered(a->user);
+}
+
 static void on_up(void *user)
 {
 	struct ddps_sd_assoc *a = user;
@@ -221,6 +232,7 @@ static void on_gone(void *user, const struct ddps_error *e)
 }
 
 const struct ddps_sctp_up ddps_sn_up = {
+	.answered = on_answered,
 	.up = on_up,
 	.message = on_message,
 	.writable = on_writable,

@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#ifndef DDPS_SCTP_BUILD_H
+#define DDPS_SCTP_BUILD_H
+/*
+ * A packet in the making (RFC 9260 6.10).  Short payloads are copied beside their headers, long
+ * ones are led to; all that leaves is memory of ours, so the CRC is of what leaves.
+ */
+#include "sctp/sctp_in.h"
+
+#define DDPS_SC_COPY_MAX  192u /* a payload of less is copied */
+#define DDPS_SC_CHUNK_IOV 3u
+
+struct ddps_sc_build {
+	struct ddps_sctp_assoc *a;
+	struct ddps_sc_path *p;
+	struct ddps_sctp_out *out;
+	struct ddps_wbuf w; /* the rest of out->head */
+	uint8_t *run;	    /* octets from here to w.p are in no iovec yet */
+	uint8_t *head;	    /* of this packet */
+	uint8_t *flags;	    /* of its last DATA chunk */
+	unsigned iov0;
+	size_t size;
+};
+
+static inline void ddps_sc_build_begin(struct ddps_sc_build *b, uint32_t tag)
+{
+	b->run = b->head = b->w.p;
+	b->iov0 = b->out->niov;
+	b->flags = NULL;
+	b->size = DDPS_SC_HDR;
+	ddps_sc_put_header(&b->w, b->a->port, b->a->peer_port, tag);
+}
+
+static inline void ddps_sc_build_close(struct ddps_sc_build *b)
+{
+	if (b->w.p == b->run)
+		return;
+	b->out->iov[b->out->niov++] = (struct iovec){ b->run, (size_t)(b->w.p - b->run) };
+	b->run = b->w.p;
+}
+
+static inline void ddps_sc_build_lead(struct ddps_sc_build *b, const void *p, size_t len)
+{
+	ddps_sc_build_close(b);
+	b->out->iov[b->out->niov++] = (struct iovec){ (void *)(uintptr_t)p, len };
+}
+
+/* Room for the headers of one chunk more, and for its payload if it is copied? */
+static inline bool ddps_sc_build_room(const struct ddps_sc_build *b)
+{
+	return (size_t)(b->w.end - b->w.p) >=
+		       DDPS_SC_DATA_HDR + DDPS_SC_COPY_MAX + DDPS_SC_HDR + 8 &&
+	       b->out->iov_max - b->out->niov >= DDPS_SC_CHUNK_IOV + 1;
+}
+
+static inline void ddps_sc_build_undo(struct ddps_sc_build *b)
+{
+	b->out->niov = b->iov0;
+	b->w.p = b->head;
+}
+
+static inline void ddps_sc_build_crc(struct ddps_sc_build *b)
+{
+	uint32_t crc = DDPS_SC_CRC_INIT;
+
+	for (unsigned i = b->iov0; i < b->out->niov; i++)
+		crc = ddps_sc_crc_part(crc, b->out->iov[i].iov_base, b->out->iov[i].iov_len);
+	crc = ddps_sc_crc_done(crc);
+	memcpy(b->head + 8, &crc, sizeof crc);
+}
+
+static inline void ddps_sc_build_end(struct ddps_sc_build *b)
+{
+	struct ddps_sctp *e = b->a->e;
+
+	ddps_sc_build_close(b);
+	ddps_sc_build_crc(b);
+	b->out->nsegs++;
+	b->out->len += b->size;
+	if (!b->out->seg_size)
+		b->out->seg_size = b->size;
+	b->a->n_packets_out++;
+	if (e->c.tap)
+		e->c.tap(e->c.user, e->now, true, &b->out->to, b->out->iov + b->iov0,
+			 (int)(b->out->niov - b->iov0));
+}
+
+static inline void ddps_sc_build_to(struct ddps_sc_build *b, struct ddps_sctp_assoc *a,
+				    struct ddps_sc_path *p, struct ddps_sctp_out *out)
+{
+	*b = (struct ddps_sc_build){ .a = a, .p = p, .out = out };
+	b->w = ddps_wbuf_init(out->head, out->head_max);
+	out->to = (struct ddps_sctp_route){
+		.peer = p->peer, .local = p->local, .encap = p->encap, .via = a->via
+	};
+	out->port = a->port;
+	out->peer_port = a->peer_port;
+}
+
+/* What an SCTP packet on this path takes. */
+static inline size_t ddps_sc_max_packet(const struct ddps_sc_path *p)
+{
+	return ddps_sent_smss(&p->tx) + DDPS_SC_HDR;
+}
+
+/* Octets of the IP packet. */
+static inline size_t ddps_sc_build_ip_size(const struct ddps_sc_build *b)
+{
+	return b->size + ddps_sc_overhead(b->p) - DDPS_SC_HDR;
+}
+
+static inline void ddps_sc_build_data(struct ddps_sc_build *b, uint32_t tsn,
+				      const struct ddps_sc_piece *pc)
+{
+	const struct ddps_sc_msg *m = pc->m;
+	size_t padded = ddps_sc_pad(pc->len);
+
+	ddps_wbuf_u8(&b->w, SC_DATA);
+	b->flags = b->w.p;
+	ddps_wbuf_u8(&b->w, pc->flags);
+	ddps_wbuf_u16(&b->w, (uint16_t)(DDPS_SC_DATA_HDR + pc->len));
+	ddps_wbuf_u32(&b->w, tsn);
+	ddps_wbuf_u16(&b->w, m->sid);
+	ddps_wbuf_u16(&b->w, m->ssn);
+	ddps_wbuf_u32(&b->w, m->ppid);
+	if (pc->len < DDPS_SC_COPY_MAX)
+		ddps_wbuf_bytes(&b->w, m->data + pc->at, pc->len);
+	else
+		ddps_sc_build_lead(b, m->data + pc->at, pc->len);
+	ddps_wbuf_be(&b->w, 0, padded - pc->len);
+	b->size += DDPS_SC_DATA_HDR + padded;
+	b->a->n_chunks_out++;
+}
+
+/* ---- sctp_ctl.c: packets without DATA; 1: there is one ---- */
+int ddps_sc_init_output(struct ddps_sctp_assoc *a, struct ddps_sctp_out *out);
+int ddps_sc_echo_output(struct ddps_sctp_assoc *a, struct ddps_sctp_out *out);
+int ddps_sc_control_output(struct ddps_sctp_assoc *a, struct ddps_sctp_out *out);
+int ddps_sc_big_output(struct ddps_sctp_assoc *a, struct ddps_sc_blob *bl,
+		       struct ddps_sctp_out *out);
+int ddps_sc_probe_output(struct ddps_sctp_assoc *a, struct ddps_sc_path *p, uint16_t size,
+			 struct ddps_sctp_out *out);
+/* What the link takes whole leaves whole, and no router fragments IPv6: make it too large for the
+ * link, so that our own system fragments it. */
+void ddps_sc_stretch(struct ddps_sc_build *b);
+
+#endif

@@ -1,0 +1,214 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* What a backend tells of an association: who the peer is, messages, the end. */
+#include "sctp_ddp/sd_assoc.h"
+#include <stdlib.h>
+#include <string.h>
+
+/* [5043-11.1-2] [5043-11.1-3] [5043-11.1-4] */
+static int check_adaptation(const struct ddps_sd_assoc_info *i, struct ddps_error *why)
+{
+	if (!i->has_adaptation)
+		*why = ddps_error_make(DDPS_E_NO_DDP, 0,
+				       "peer has no DDP: no adaptation indication in its INIT");
+	else if (i->adaptation != DDPS_SCTP_ADAPTATION_DDP)
+		*why = ddps_error_make(
+			DDPS_E_NO_DDP, 0,
+			"peer has no DDP: its adaptation indication is 0x%08x, not 1",
+			i->adaptation);
+	else
+		return 0;
+	return DDPS_E_NO_DDP;
+}
+
+static int no_memory(struct ddps_error *why)
+{
+	*why = ddps_error_make(DDPS_E_NOMEM, 0, "no memory for an association");
+	return DDPS_E_NOMEM;
+}
+
+int ddps_sd_carrier_name(struct ddps_sd_carrier *c, const char *peer, const char *local)
+{
+	size_t len = strlen(peer) + 1;
+	char *names = malloc(len + strlen(local) + 1);
+
+	if (!names)
+		return DDPS_E_NOMEM;
+	strcpy(names, peer);
+	strcpy(names + len, local);
+	free(c->names);
+	c->names = names;
+	c->peer = names;
+	c->local = names + len;
+	return 0;
+}
+
+/* Who the peer is and what it offers. */
+static int learn(struct ddps_sd_carrier *c, struct ddps_error *why)
+{
+	struct ddps_sd_assoc_info i = { 0 };
+
+	c->b->info(c->assoc, &i);
+	if (ddps_sd_carrier_name(c, i.peer, i.local) < 0)
+		return no_memory(why);
+	if (check_adaptation(&i, why) < 0)
+		return why->code;
+	c->max_user_data = (uint32_t)i.max_user_data;
+	c->encap = i.encap;
+	c->by_us = i.by_us;
+	c->usable = i.in_streams < i.out_streams ? i.in_streams : i.out_streams;
+	free(c->answered);
+	c->answered = NULL;
+	c->state = DDPS_SD_UP;
+	return 0;
+}
+
+static void log_up(const struct ddps_sd_carrier *c)
+{
+	ddps_log(&c->env->log, DDPS_LOG_INFO, "sctp",
+		 "%s: association up, %s, %u streams, user messages up to %u octets", c->peer,
+		 c->b->name, c->usable, c->max_user_data);
+}
+
+int ddps_sd_carrier_begin(struct ddps_sd_carrier *c, struct ddps_error *why)
+{
+	int err = learn(c, why);
+
+	if (!err)
+		log_up(c);
+	return err;
+}
+
+/* The last packet of the set-up takes the first Initiates along.  A peer without DDP is left in
+ * COMING: comm_up() ends it. */
+static void up_answered(void *user)
+{
+	struct ddps_sd_carrier *c = user;
+	struct ddps_error why;
+
+	if (c->state != DDPS_SD_COMING || learn(c, &why) < 0)
+		return;
+	ddps_sd_carrier_start_waiting(c);
+	ddps_sd_tx_run(c);
+}
+
+static void come_up(struct ddps_sd_carrier *c)
+{
+	struct ddps_error why;
+
+	if (ddps_sd_carrier_begin(c, &why) < 0)
+		ddps_sd_carrier_abort(c, &why);
+	else
+		ddps_sd_carrier_start_waiting(c);
+}
+
+static void up_comm_up(void *user)
+{
+	struct ddps_sd_carrier *c = user;
+
+	if (c->state == DDPS_SD_UP) /* since it was answered */
+		log_up(c);
+	else if (c->state == DDPS_SD_COMING)
+		come_up(c);
+}
+
+static void up_message(void *user, uint16_t stream, uint32_t ppid, bool unordered,
+		       const uint8_t *data, size_t len)
+{
+	struct ddps_sd_carrier *c = user;
+
+	if (c->state != DDPS_SD_UP)
+		return;
+	if (!unordered) /* the DDP-SSN rules all the same */
+		c->stats.ordered++;
+	ddps_sd_rx_message(c, stream, ppid, data, len);
+}
+
+static void up_writable(void *user)
+{
+	struct ddps_sd_carrier *c = user;
+
+	c->blocked = false;
+	if (c->state == DDPS_SD_UP && !c->b->acks)
+		ddps_sd_carrier_refresh(c);
+	ddps_sd_tx_run(c);
+}
+
+static void up_dry(void *user)
+{
+	struct ddps_sd_carrier *c = user;
+
+	if (c->state != DDPS_SD_UP)
+		return;
+	ddps_sd_carrier_refresh(c);
+	ddps_sd_tx_dry(c);
+}
+
+static void up_acked(void *user, uint64_t n)
+{
+	struct ddps_sd_carrier *c = user;
+
+	if (c->state == DDPS_SD_UP)
+		ddps_sd_tx_acked(c, n);
+}
+
+static void up_path(void *user)
+{
+	struct ddps_sd_carrier *c = user;
+
+	if (c->state == DDPS_SD_UP)
+		ddps_sd_carrier_refresh(c);
+}
+
+static void up_peer_shutdown(void *user)
+{
+	struct ddps_sd_carrier *c = user;
+	struct ddps_error e = ddps_error_make(DDPS_E_CLOSED, 0, "association closed by the peer");
+
+	ddps_sd_carrier_not_idle(c);
+	c->state = DDPS_SD_GOING;
+	ddps_sd_carrier_lose(c, &e);
+}
+
+/* Old state would misplace data: all sessions are lost, all streams idle. */
+static void up_restarted(void *user)
+{
+	struct ddps_sd_carrier *c = user;
+	struct ddps_error e =
+		ddps_error_make(DDPS_E_RESET, 0, "the peer restarted the association");
+
+	if (c->state != DDPS_SD_UP)
+		return;
+	/* Not the waiting ones: they have sent nothing. */
+	for (unsigned i = 0; i < c->npairs_size; i++)
+		if (c->pairs[i])
+			ddps_sd_pair_step(c->pairs[i], DDPS_SD_EV_LOST, NULL, &e);
+	ddps_sd_tx_restart(c);
+	come_up(c);
+}
+
+static void up_gone(void *user, const struct ddps_error *e)
+{
+	struct ddps_sd_carrier *c = user;
+	struct ddps_error why = *e;
+
+	if (!why.code)
+		why = ddps_error_make(DDPS_E_CLOSED, 0, "association closed");
+	ddps_log(&c->env->log, DDPS_LOG_INFO, "sctp", "%s: association gone: %s", c->peer,
+		 why.text);
+	c->state = DDPS_SD_GOING;
+	ddps_sd_carrier_lose(c, &why);
+	ddps_sd_carrier_free(c);
+}
+
+const struct ddps_sd_assoc_up ddps_sd_carrier_up = {
+	.answered = up_answered,
+	.comm_up = up_comm_up,
+	.message = up_message,
+	.writable = up_writable,
+	.dry = up_dry,
+	.acked = up_acked,
+	.path = up_path,
+	.peer_shutdown = up_peer_shutdown,
+	.restarted = up_restarted,
+	.gone = up_gone,
+};
