@@ -75,7 +75,7 @@ EXAMPLES   := $(patsubst examples/%.c,$(B)/example-%,$(EX_SRC))
 MAN	   := $(patsubst man/%.scd,$(B)/man/%,$(wildcard man/*.scd))
 
 .PHONY: all lib man demo cross check check-failed check-fast dist deb rpm release-check unit e2e sim-soak sim-join soak proof tsan valgrind mutate mutate-random coverage interop interop-ib interop-ipoib \
-	conformance bench fuzz fuzz-corpus guard lint format install uninstall clean help deps deps-check \
+	conformance peers bench fuzz fuzz-corpus guard lint format install uninstall clean help deps deps-check \
 	deps-lint deps-fuzz deps-reference reference test-binaries verbs-programs programs
 .DELETE_ON_ERROR:
 .SECONDARY:
@@ -459,6 +459,10 @@ $(B)/ib-preload.so: tests/ib/preload.c
 interop-ib: $(SESSCTL) $(B)/ib-preload.so
 	$(Q)tests/ib/run.sh $(B)
 
+# Every peer that can be had here, asked again: docs/peers.md.  A peer whose guest cannot run stays as it was.
+peers: all $(B)/sessctl-usrsctp $(B)/ipoib-starts
+	$(Q)tests/conformance/peers_ask.sh $(B)
+
 # Runs the cases on both wires and writes docs/conformance.md; then breaks the stack on purpose.
 conformance: deps-check
 	$(Q)+$(SUBMAKE) build/opt/sessctl
@@ -595,6 +599,7 @@ help:
 	@echo 'cross      musl, i386, aarch64, s390x: unit tests under qemu-user, T=NAME for one'
 	@echo 'interop-ipoib  IPoIB with Linux in a guest; TIMES=10 for ten runs in a row'
 	@echo 'conform-usrsctp  cases of SCTP itself against usrsctp, both roles'
+	@echo 'peers      each peer that can be had, rule by rule: docs/peers.md'
 	@echo 'interop-ib CM over ibsim and opensm'
 	@echo 'bench      against TCP, libfabric, ...        guard     instruction counts'
 	@echo 'lint       format, tidy, cppcheck, shellcheck format    clang-format in place'

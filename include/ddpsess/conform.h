@@ -45,6 +45,17 @@ enum ddps_conform_verdict {
 	DDPS_CONFORM_SKIP   /* it cannot be run against this target */
 };
 
+/*
+ * How far the target keeps the rules of a case.  Without a word of the profile, what fails has the grade
+ * PASSES if the session had to end and did, and else FAILS.
+ */
+enum ddps_conform_grade {
+	DDPS_CONFORM_STRICT,   /* to the octet, as the RFCs say */
+	DDPS_CONFORM_PASSES,   /* what the rule is for holds, but it is done or told in another way */
+	DDPS_CONFORM_HARMLESS, /* something else happens, which harms no correct peer */
+	DDPS_CONFORM_FAILS
+};
+
 /* A case.  Texts are constant. */
 struct ddps_conform_case {
 	const char *name; /* unique, such as "mpa-crc-pad" */
@@ -68,7 +79,8 @@ struct ddps_conform_options {
 	const char *command; /* initiator: run by sh for each case; $DDPS_URI is where to connect */
 	const char *pattern; /* cases whose name matches, as for file names; NULL: all */
 	const char
-		*profile; /* "siw", "usrsctp", or a file of "CASE WHAT IT DOES" lines; NULL: none */
+		*profile; /* "siw", "usrsctp", or a file of "CASE WHAT IT DOES" lines, where "passes:"
+			   * or "harmless:" may come before WHAT; NULL: none */
 	uint32_t wait_ms; /* the longest wait for the target; at least 1 */
 	uint32_t pause_ms; /* behind each MPA Reply, for targets that overlook what follows */
 };
@@ -107,7 +119,9 @@ struct ddps_conform_result {
 	const char *known; /* what the profile says of this case, whatever came out; or NULL */
 	uint64_t ns;	   /* it took so long */
 	const struct ddps_conform_item *first; /* NULL: nothing was sent */
-	uint64_t reserved[4];
+	uint32_t grade; /* enum ddps_conform_grade; of no meaning for SKIP */
+	uint32_t reserved32;
+	uint64_t reserved[3];
 };
 
 /* Called from inside ddps_conform_run(), in its thread; each may be NULL. */
@@ -122,6 +136,7 @@ struct ddps_conform_calls {
 
 struct ddps_conform_sum {
 	uint32_t pass, fail, known, skip;
+	uint32_t grade[4]; /* by enum ddps_conform_grade, those skipped not counted */
 	uint32_t reserved[4];
 };
 

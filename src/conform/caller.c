@@ -52,11 +52,19 @@ void conform_caller_tell(struct conform_caller *c, const struct ddps_conform_res
 			      [DDPS_CONFORM_KNOWN] = &c->sum.known,
 			      [DDPS_CONFORM_SKIP] = &c->sum.skip };
 
+	const struct cf_profile_row *row = cf_profile_find(&c->known, r->c.name);
+
 	out.number = ++c->number;
-	out.known = cf_profile_find(&c->known, r->c.name);
+	out.known = row ? row->does : NULL;
+	if (out.verdict != DDPS_CONFORM_FAIL)
+		out.grade = DDPS_CONFORM_STRICT;
+	else if (row && row->grade != DDPS_CONFORM_FAILS)
+		out.grade = row->grade;
 	if (out.verdict == DDPS_CONFORM_FAIL && out.known)
 		out.verdict = DDPS_CONFORM_KNOWN;
 	++*count[out.verdict];
+	if (out.verdict != DDPS_CONFORM_SKIP)
+		++c->sum.grade[out.grade];
 	if (c->calls.result)
 		c->calls.result(c->calls.user, &out);
 }

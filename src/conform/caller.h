@@ -23,7 +23,12 @@ int conform_caller_take(struct conform_caller *c, const struct ddps_conform_call
 /* The text of @err, which is returned. */
 int conform_caller_fault(struct conform_caller *c, int err, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
-/* What became of a case.  A failure that the profile knows is not counted as one. */
+/*
+ * The grade of a failure that the profile has no grade for: the session @ended as it had to, but
+ * otherwise, or nothing speaks for the target.
+ */
+#define CONFORM_GRADE(ended) ((ended) ? DDPS_CONFORM_PASSES : DDPS_CONFORM_FAILS)
+/* What became of a case; of a failure with its grade.  A failure that the profile knows is not counted as one. */
 void conform_caller_tell(struct conform_caller *c, const struct ddps_conform_result *r);
 
 #endif

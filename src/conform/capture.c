@@ -93,6 +93,8 @@ static bool record(FILE *f, uint64_t ns, const uint8_t *h, size_t h_len, const u
 	       (!len || fwrite(p, len, 1, f) == 1) && (!pad || fwrite(zero, pad, 1, f) == 1);
 }
 
+#define FLOWS 64u /* connections of a case that can be told apart */
+
 /* The two directions' state of a made-up connection. */
 struct flow {
 	uint32_t seq[2];
@@ -179,14 +181,14 @@ static bool whole_packet(FILE *f, const struct ddps_conform_item *i)
 
 int ddps_conform_pcap_add(FILE *f, const struct ddps_conform_result *r)
 {
-	uint16_t port = (uint16_t)(20000 + 16 * (r->number % 2500));
-	struct flow fl[16];
+	uint16_t port = (uint16_t)(20000 + FLOWS * (r->number % 700));
+	struct flow fl[FLOWS];
 	bool ok = true;
 
-	for (unsigned n = 0; n < 16; n++)
+	for (unsigned n = 0; n < FLOWS; n++)
 		fl[n] = (struct flow){ .seq = { 1, 1 }, .port = (uint16_t)(port + n) };
 	for (const struct ddps_conform_item *i = r->first, *next; i && ok; i = next) {
-		struct flow *w = &fl[i->connection % 16];
+		struct flow *w = &fl[i->connection % FLOWS];
 
 		next = i->next;
 		if (i->wire == DDPS_CONFORM_IB)

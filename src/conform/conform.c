@@ -120,6 +120,7 @@ static void tell(struct run *r, const struct cf_case *c, const struct cf_result 
 			   : res->verdict == CF_SKIP ? DDPS_CONFORM_SKIP
 						     : DDPS_CONFORM_FAIL,
 		.why = res->why,
+		.grade = CONFORM_GRADE(res->ended),
 		.ns = ns,
 		.first = res->trace ? cf_trace_first(res->trace) : NULL,
 	};

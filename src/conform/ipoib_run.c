@@ -116,6 +116,7 @@ static void tell(struct run *r, const struct ci_case *c, enum ddps_conform_verdi
 		.c = shown(c),
 		.verdict = v,
 		.why = r->ci.why,
+		.grade = DDPS_CONFORM_FAILS,
 		.ns = ns,
 		.first = r->ci.trace ? cf_trace_first(r->ci.trace) : NULL,
 	};

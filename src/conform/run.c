@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* One case from start to end: everything it opened is closed, whatever way it left. */
 #include "conform/run.h"
+#include "conform/relay/partner.h"
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -11,7 +12,7 @@ static const struct cf_case *const tables[] = {
 	cf_cases_rdmap_work,  cf_cases_rdmap_end,   cf_cases_rdmap_edge,   cf_cases_7306,
 	cf_cases_7306_sent,   cf_cases_assoc_init,  cf_cases_assoc_cookie, cf_cases_assoc_dial,
 	cf_cases_assoc_cross, cf_cases_assoc_tags,  cf_cases_assoc_data,   cf_cases_assoc_sent,
-	cf_cases_assoc_end,   cf_cases_assoc_again,
+	cf_cases_assoc_end,   cf_cases_assoc_again, cf_cases_relay,
 };
 
 const struct cf_case *cf_case_at(size_t i)
@@ -37,6 +38,7 @@ bool cf_case_fits(const struct cf_case *c, const struct cf_run *run, const char 
 
 static void clean_up(struct cf *cf)
 {
+	cf_partner_end(cf);
 	cf_tcp_unlisten(cf);
 	cf_sctp_close(cf); /* before the application, which would wait for an orderly end */
 	while (cf->conns) {
@@ -76,6 +78,7 @@ void cf_run_case(const struct cf_run *run, const struct cf_case *c, struct cf_re
 	} else {
 		res->verdict = cf->skipped ? CF_SKIP : CF_FAIL;
 		res->unreachable = cf->dialling;
+		res->ended = cf->must_end && cf->ended;
 	}
 	snprintf(res->why, sizeof res->why, "%s", cf->why);
 	clean_up(cf);

@@ -9,6 +9,7 @@ enum cf_verdict { CF_PASS, CF_FAIL, CF_SKIP };
 struct cf_result {
 	enum cf_verdict verdict;
 	char why[1000];		/* FAIL, SKIP */
+	bool ended;		/* FAIL: the session had to end and did, otherwise than it should */
 	bool unreachable;	/* there was no connection to the target */
 	struct cf_trace *trace; /* the caller's, cf_trace_free() */
 };

@@ -63,7 +63,23 @@ known() {
 	listen tcp://127.0.0.1:0 --reject
 	printf '%s\n' '# rejects all' 'ddp-write-zero   rejects everybody' >profile
 	run 0 conform --case ddp-write-zero --profile profile "$uri" &&
-		says out "rejects everybody" && says out "0 failed, 1 known"
+		says out "fails: rejects everybody" && says out "0 failed, 1 known" &&
+		says out "grades: 0 strict, 0 passes, 0 harmless, 1 fails" &&
+		printf '%s\n' 'ddp-write-zero harmless:  rejects everybody' >profile &&
+		run 0 conform --case ddp-write-zero --profile profile "$uri" &&
+		says out "harmless: rejects everybody" &&
+		says out "grades: 0 strict, 0 passes, 1 harmless, 0 fails" &&
+		run 0 conform --json --case ddp-write-zero --profile profile "$uri" &&
+		has out grade harmless && has out known "rejects everybody"
+	local res=$?
+	stop_listener
+	return "$res"
+}
+
+# Through the relay, against a listener that knows nothing of it.
+relayed() { # WIRE CASE
+	listen "$(uri_of "$1")"
+	run 0 conform --case "$2" "$uri" && says out "1 passed, 0 failed"
 	local res=$?
 	stop_listener
 	return "$res"
@@ -144,6 +160,8 @@ test_case "conform tells of a command that fails, sctp" \
 	initiator_fails "sctp://127.0.0.1:0?backend=native&encap=0"
 test_case "conform shows what failed" failing
 test_case "conform takes a profile" known
+test_case "conform puts a relay in between, tcp" relayed tcp relay-cut
+test_case "conform puts a relay in between, sctp" relayed sctp relay-lossy
 if command -v tshark >/dev/null; then
 	test_case "conform writes what Wireshark reads" captures
 fi

@@ -41,11 +41,12 @@ cases responder-init --case 'assoc-init*' "$uri"
 cases initiator --case 'assoc-i-*' --listen 'sctp://127.0.0.1:0?encap=0' --then \
 	"timeout 10 '$build/sessctl-usrsctp' connect \"\$DDPS_URI\" </dev/null >/dev/null 2>&1"
 
+[ ! -d "${CONFORM_KEEP-}" ] || cat "$work"/*.json >"$CONFORM_KEEP/usrsctp.json"
 # A line of the profile that nothing shows any more is no evidence.
 cat "$work/responder" "$work/responder-init" "$work/initiator" | sed -n 's/^known\t\([^\t]*\).*/\1/p' |
 	sort >"$work/seen"
 sed -n 's/^\t"\([^ ]*\) .*/\1/p' "$profile" | sort >"$work/all"
-sed -n 's/^\t"\([^ ]*\) may .*/\1/p' "$profile" | sort >"$work/may"
+sed -nE 's/^\t"([^ ]*) ([a-z]+: )?may .*/\1/p' "$profile" | sort >"$work/may"
 lacks=$(comm -23 "$work/all" "$work/seen" | comm -23 - "$work/may" | tr '\n' ' ')
 if [ -n "$lacks" ]; then
 	echo "not ok the profile says what was not seen: $lacks"

@@ -321,14 +321,15 @@ conform() { # responder|initiator SESSCTL-OPTION... URI
 	shift
 	"$lab" save conform
 	"$sessctl" conform --list --case "${CONFORM:-*}" | awk -F '\t' -v role="$role" \
-		'$2 ~ /tcp/ && $3 == role && $4 == "any" { print $1 }' >"$work/cases"
-	[ -s "$work/cases" ] || skip "no case '${CONFORM-}' for a $role"
+		'$2 ~ /tcp/ && $3 == role && $4 == "any" { print $1 }' >"$work/names"
+	[ -s "$work/names" ] || skip "no case '${CONFORM-}' for a $role"
 	while read -r name; do
 		# 3 s are much, but not on every machine: what is not as expected is asked with patience
 		conform_case "$name" 3 "$@" || conform_case "$name" 20 "$@" ||
 			new+="$name: $(sed -nE 's/.*"why":"([^"]*)".*/\1/p' "$work/$name.out"), "
 		cat "$work/$name.out" >>"$work/conform.out"
-	done <"$work/cases"
+	done <"$work/names"
+	[ ! -d "${CONFORM_KEEP-}" ] || cp "$work/conform.out" "$CONFORM_KEEP/${work##*/}.json"
 	[ -z "${new-}" ] || fail "not as in the profile: $new"
 	detail "$(grep -c '"result":"pass"' "$work/conform.out") pass," \
 		"$(grep -c '"result":"known"' "$work/conform.out") as in the profile" \
@@ -354,6 +355,27 @@ conform_case() { # CASE SECONDS SESSCTL-OPTION... URI
 		;;
 	*'"result":"pass"'*'"known":'*) echo "$name" >>"$work/gone" ;;
 	esac
+}
+
+# Cases of SCTP itself against the kernel, with the profile linux-sctp, into $work/conform.out.  The
+# kernel stays whole, so that one guest serves them all.
+conform_sctp() { # PATTERN SESSCTL-OPTION... URI
+	local pattern=$1
+	shift
+	host timeout 1200 "$sessctl" conform --profile "${CONFORM_PROFILE:-linux-sctp}" --timeout 8 --json \
+		--case "${CONFORM:-$pattern}" "$@" </dev/null >>"$work/conform.out" 2>"$work/conform.err" || true
+	grep -q '"event":"summary"' "$work/conform.out" ||
+		fail "it did not reach its end: $(tail -n 1 "$work/conform.err")"
+}
+
+# What fails and is not in the profile.
+conform_judged() {
+	local new
+	new=$(sed -nE 's/.*"case":"([^"]*)".*"result":"fail".*"why":"([^"]*)".*/\1: \2,/p' "$work/conform.out")
+	[ ! -d "${CONFORM_KEEP-}" ] || cp "$work/conform.out" "$CONFORM_KEEP/${work##*/}.json"
+	[ -z "$new" ] || fail "not as in the profile: $new"
+	detail "$(grep -c '"result":"pass"' "$work/conform.out") pass," \
+		"$(grep -c '"result":"known"' "$work/conform.out") as in the profile"
 }
 
 # ---- what was said ----

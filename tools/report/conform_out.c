@@ -11,6 +11,7 @@
 #define SHOWN 12 /* items of a failed case's trace */
 
 static const char *const names[] = { "pass", "fail", "known", "skip" };
+static const char *const grades[] = { "strict", "passes", "harmless", "fails" };
 
 static void advise(int sys_errno)
 {
@@ -127,6 +128,8 @@ static void json_line(const struct conform_out *c, const struct ddps_conform_res
 			      r->c.name, "transport", c->wire, "result", names[r->verdict], "ids",
 			      r->c.ids, "rule", r->c.rule, "seconds", seconds(r));
 
+	if (r->verdict != DDPS_CONFORM_SKIP)
+		json_object_set_new(j, "grade", json_string(grades[r->grade]));
 	if (r->why[0])
 		json_object_set_new(j, "why", json_string_nocheck(r->why));
 	if (r->known)
@@ -163,8 +166,10 @@ static void table(const struct conform_out *c, const struct ddps_conform_result 
 		on = r->verdict == DDPS_CONFORM_FAIL   ? "\033[31m"
 		     : r->verdict == DDPS_CONFORM_PASS ? "\033[32m"
 						       : off;
-	printf("%s%-5s%s %-34s %s\n", on,
+	printf("%s%-5s%s %-34s %s%s%s\n", on,
 	       r->verdict == DDPS_CONFORM_FAIL ? "FAIL" : names[r->verdict], off, r->c.name,
+	       r->verdict == DDPS_CONFORM_KNOWN ? grades[r->grade] : "",
+	       r->verdict == DDPS_CONFORM_KNOWN ? ": " : "",
 	       r->verdict == DDPS_CONFORM_SKIP	  ? r->why
 	       : r->verdict == DDPS_CONFORM_KNOWN ? r->known
 						  : r->c.rule);
@@ -172,6 +177,9 @@ static void table(const struct conform_out *c, const struct ddps_conform_result 
 		printf("      the profile says otherwise: %s\n", r->known);
 	if (r->verdict != DDPS_CONFORM_FAIL)
 		return;
+	if (r->grade == DDPS_CONFORM_PASSES)
+		printf("      the session ends as it has to, but not in the way that the rule "
+		       "says\n");
 	printf("      %s\n      covers %s\n", r->why, r->c.ids);
 	ddps_conform_print(stdout, r, SHOWN, "      ");
 }
@@ -204,19 +212,33 @@ static int close_file(const struct conform_out *c, FILE *f, const char *name)
 	return bad ? -1 : 0;
 }
 
+/* Nothing where all is strict: the line before says it. */
+static void grade_line(const struct ddps_conform_sum *sum)
+{
+	const uint32_t *n = sum->grade;
+
+	if (n[DDPS_CONFORM_PASSES] + n[DDPS_CONFORM_HARMLESS] + n[DDPS_CONFORM_FAILS])
+		printf("grades: %u strict, %u passes, %u harmless, %u fails\n", n[0], n[1], n[2],
+		       n[3]);
+}
+
 int conform_out_end(struct conform_out *c, const struct ddps_conform_sum *sum)
 {
 	int err = 0;
 
 	if (c->o.json)
 		printf("{\"event\":\"summary\",\"transport\":\"%s\",\"pass\":%u,\"fail\":%u,"
-		       "\"known\":%u,\"skip\":%u}\n",
-		       c->wire, sum->pass, sum->fail, sum->known, sum->skip);
+		       "\"known\":%u,\"skip\":%u,\"strict\":%u,\"passes\":%u,\"harmless\":%u,"
+		       "\"fails\":%u}\n",
+		       c->wire, sum->pass, sum->fail, sum->known, sum->skip, sum->grade[0],
+		       sum->grade[1], sum->grade[2], sum->grade[3]);
 	else if (c->o.tap)
 		printf("1..%u\n", sum->pass + sum->fail + sum->known + sum->skip);
 	else
 		printf("%u passed, %u failed, %u known, %u skipped over %s\n", sum->pass, sum->fail,
 		       sum->known, sum->skip, c->wire);
+	if (!c->o.json && !c->o.tap)
+		grade_line(sum);
 	if (c->junit)
 		fprintf(c->junit, "</testsuite>\n");
 	err |= close_file(c, c->junit, c->o.junit);

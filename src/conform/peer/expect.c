@@ -17,6 +17,7 @@ static bool ended(struct cf *cf)
 
 void cf_expect_end(struct cf *cf, bool in_order)
 {
+	cf->must_end = true;
 	/* An application from outside may have said something before it was told. */
 	while (!cf->self && !in_order && cf->conn->session && !ended(cf)) {
 		cf_recv(cf);
@@ -33,6 +34,8 @@ static void check_fixed(struct cf *cf)
 {
 	const uint8_t *b = cf->in.b;
 
+	cf->must_end = true;
+	cf->ended |= cf_in_op(cf) == CF_TERM; /* whatever else is wrong with it */
 	CF_CHECK(cf, !cf_in_tagged(cf) && cf_in_last(cf) && cf_in_op(cf) == CF_TERM,
 		 "expected a Terminate, got %s", cf_hex(b, cf->in.len));
 	CF_CHECK(cf, !cf_in_stag(cf), "Terminate with Invalidate STag %08x", cf_in_stag(cf));
@@ -91,6 +94,7 @@ static void check_term(struct cf *cf, const uint16_t *codes, enum cf_carries car
 
 void cf_expect_term_of(struct cf *cf, const uint16_t *codes, enum cf_carries carries)
 {
+	cf->must_end = true;
 	cf_recv_op(cf, CF_TERM);
 	check_term(cf, codes, carries);
 }
@@ -104,6 +108,7 @@ void cf_check_term(struct cf *cf, uint16_t code, enum cf_carries carries)
 
 void cf_expect_term_in(struct cf *cf, uint8_t op, uint16_t code, enum cf_carries carries)
 {
+	cf->must_end = true;
 	cf_recv(cf);
 	while (cf_in_op(cf) == op) {
 		CF_CHECK(cf, !cf_in_last(cf), "the message came to its end");

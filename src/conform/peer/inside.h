@@ -88,12 +88,14 @@ int cf_provoked_left(struct cf *cf, int left);
 
 /* What only one wire or mode needs. */
 struct cf_res {
-	int listen_fd;		/* TCP, the target is the initiator */
-	struct cf_net *net;	/* sctp.c */
-	int child;		/* process of the run's command, 0: none */
-	bool awaited;		/* it has not connected yet */
-	bool over;		/* and has ended, with a failure */
-	struct cf_app_mem *mem; /* app.c */
+	int listen_fd;		    /* TCP, the target is the initiator */
+	struct cf_net *net;	    /* sctp.c */
+	int child;		    /* process of the run's command, 0: none */
+	bool awaited;		    /* it has not connected yet */
+	bool over;		    /* and has ended, with a failure */
+	struct cf_app_mem *mem;	    /* app.c */
+	struct cf_partner *partner; /* relay/partner.c */
+	unsigned partners;	    /* so many there were */
 };
 
 #endif

@@ -241,6 +241,7 @@ static bool more(struct cf *cf, struct cf_queued **at, uint64_t since)
 
 	while (!*at && !as->gone)
 		pump(cf, since, "a message of the target");
+	cf->ended = !*at;
 	return *at;
 }
 

@@ -159,6 +159,7 @@ void cf_tcp_read(struct cf *cf, void *p, size_t len)
 	for (size_t have = 0; have < len;) {
 		ssize_t n = take_octets(cf, b + have, len - have, since);
 
+		cf->ended = n <= 0;
 		if (n <= 0)
 			cf_fail(cf, "the target %s after %zu of %zu octets: %s",
 				n ? "reset the connection" : "closed", have, len, cf_hex(b, have));
@@ -200,6 +201,7 @@ void cf_tcp_expect_end(struct cf *cf, bool in_order)
 	uint8_t b[64];
 	ssize_t n = take_octets(cf, b, sizeof b, cf_now());
 
+	cf->ended = n <= 0;
 	CF_CHECK(cf, n <= 0, "expected the end, but the target sent %s", cf_hex(b, (size_t)n));
 	CF_CHECK(cf, !n || !in_order, "expected a FIN, but the target reset the connection");
 }

@@ -7,19 +7,19 @@
  */
 
 static const char conform_linux_ipoib[] =
-	"link-traps does not subscribe to the creation and deletion of groups\n"
+	"link-traps harmless: does not subscribe to the creation and deletion of groups\n"
 	"cm-service-id listens on 10... only: REJ 8 for 01...\n"
-	"cm-rej-private sends REJs without private data\n"
-	"cm-private-missing does not read the private data of a REQ\n"
-	"cm-mtu-small does not read the private data of a REQ\n"
+	"cm-rej-private harmless: sends REJs without private data\n"
+	"cm-private-missing harmless: does not read the private data of a REQ\n"
+	"cm-mtu-small harmless: does not read the private data of a REQ\n"
 	"cm-rep-count answers no DREQ once its REPs have gone without an RTU\n"
 	"req-service-id asks for service ID 10...\n"
-	"rtu-private sends RTUs without private data\n"
+	"rtu-private harmless: sends RTUs without private data\n"
 	"req-refused sends no datagrams to who says that it takes connections\n"
-	"rep-mtu-small takes a REP with a Receive MTU above 4\n"
-	"rep-rej-private sends REJs without private data\n"
+	"rep-mtu-small harmless: takes a REP with a Receive MTU above 4\n"
+	"rep-rej-private harmless: sends REJs without private data\n"
 	"end-late-req takes a REQ that comes again after the end for a new one\n"
-	"end-rej answers a DREQ behind a REJ with the transaction ID of the REQ\n"
+	"end-rej harmless: answers a DREQ behind a REJ with the transaction ID of the REQ\n"
 	"end-own-dreq-again sends a DREQ once and forgets the connection\n"
 	"cross-smaller has no rule for crossed REQs: accepts every one\n"
 	"cross-smaller-private has no rule for crossed REQs: accepts every one\n"
@@ -28,9 +28,9 @@ static const char conform_linux_ipoib[] =
 	"cross-gid-smaller has no rule for crossed REQs: accepts every one\n"
 	"cross-behind-mra has no rule for crossed REQs: accepts every one\n"
 	"cross-one sends only on connections that it has asked for\n"
-	"rc-nd-stays sends neighbour advertisements on connections\n"
-	"short-req does not look at the length of a MAD\n"
-	"short-rep does not look at the length of a MAD\n"
-	"short-dreq does not look at the length of a MAD\n";
+	"rc-nd-stays harmless: sends neighbour advertisements on connections\n"
+	"short-req harmless: does not look at the length of a MAD\n"
+	"short-rep harmless: does not look at the length of a MAD\n"
+	"short-dreq harmless: does not look at the length of a MAD\n";
 
 #endif

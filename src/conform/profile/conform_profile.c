@@ -30,6 +30,24 @@ static char *read_file(const char *name, char *why, size_t why_len)
 	return text;
 }
 
+static enum ddps_conform_grade take_grade(const char **does)
+{
+	static const struct {
+		const char *word;
+		enum ddps_conform_grade grade;
+	} words[] = { { "passes:", DDPS_CONFORM_PASSES }, { "harmless:", DDPS_CONFORM_HARMLESS } };
+
+	for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
+		size_t n = strlen(words[i].word);
+
+		if (!strncmp(*does, words[i].word, n)) {
+			*does += n + strspn(*does + n, " \t");
+			return words[i].grade;
+		}
+	}
+	return DDPS_CONFORM_FAILS;
+}
+
 static int add_row(struct cf_profile *p, char *line)
 {
 	struct cf_profile_row *row;
@@ -45,7 +63,9 @@ static int add_row(struct cf_profile *p, char *line)
 	if (!row)
 		return -1;
 	p->row = row;
-	row[p->n++] = (struct cf_profile_row){ name, does + strspn(does, " \t") };
+	row += p->n++;
+	*row = (struct cf_profile_row){ .name = name, .does = does + strspn(does, " \t") };
+	row->grade = take_grade(&row->does);
 	return 0;
 }
 
@@ -76,10 +96,10 @@ void cf_profile_free(struct cf_profile *p)
 	free(p->text);
 }
 
-const char *cf_profile_find(const struct cf_profile *p, const char *name)
+const struct cf_profile_row *cf_profile_find(const struct cf_profile *p, const char *name)
 {
 	for (size_t i = 0; i < p->n; i++)
 		if (!strcmp(p->row[i].name, name))
-			return p->row[i].does;
+			return &p->row[i];
 	return NULL;
 }
