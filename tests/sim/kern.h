@@ -22,9 +22,9 @@
 	X(reset, "resets")                                                                         \
 	X(refused, "connects refused or lost")                                                     \
 	X(lost, "datagrams lost")                                                                  \
-	X(doubled, "doubled")                                                                      \
-	X(late, "late")                                                                            \
-	X(corrupt, "corruptions")                                                                  \
+	X(doubled, "datagrams doubled")                                                            \
+	X(late, "datagrams late")                                                                  \
+	X(corrupt, "octets altered")                                                               \
 	X(descriptors, "calls without descriptors")                                                \
 	X(memory, "allocations failed")                                                            \
 	X(calls, "calls interrupted or failed")                                                    \

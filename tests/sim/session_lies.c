@@ -124,7 +124,10 @@ static size_t alter(uint8_t *s, size_t len)
 /* One that nobody has asked for, into @s, which has room for 2048 octets. */
 static size_t forge(const struct lies *l, uint8_t *s)
 {
-	unsigned op = (unsigned)sim_like(12), qn = (unsigned)sim_like(5);
+	/* What answers a request finds one open, more often than not. */
+	const unsigned ops[] = { (unsigned)sim_like(12), (unsigned)sim_like(12),
+				 DDPS_OP_WIRE_READ_RESP, DDPS_OP_WIRE_ATOMIC_RESP };
+	unsigned op = ops[sim_like(4)], qn = (unsigned)sim_like(5);
 	size_t head = op == DDPS_OP_WIRE_WRITE || op == DDPS_OP_WIRE_READ_RESP ? 14 : 18;
 	size_t len = op == DDPS_OP_WIRE_READ_REQ     ? 28
 		     : op == DDPS_OP_WIRE_TERMINATE  ? 4 + sim_like(60)
@@ -151,7 +154,9 @@ static size_t forge(const struct lies *l, uint8_t *s)
 		put_be(s + 10, (qn < DDPS_QN_COUNT ? l->msn[qn] : 0) + sim_like(3), 4);
 		put_be(s + 14, sim_like(4) ? 0 : sim_like(70000), 4);
 	}
-	if (sim_like(2))
+	if (op == DDPS_OP_WIRE_ATOMIC_RESP)
+		put_be(s + head, sim_like(2) ? 0 : sim_like(16), 4);
+	else if (sim_like(2))
 		alter_payload(s + head, len);
 	return head + len;
 }

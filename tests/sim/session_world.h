@@ -42,7 +42,8 @@ enum {
 	T_LIED,
 	T_RESTARTS,
 	T_SHARED,
-	T_PLACED
+	T_PLACED,
+	T_KINDS /* of faults, one each */
 };
 
 struct wr { /* posted, not completed */

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/time.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -71,6 +72,8 @@ static void report(const struct sim_kind *kind, const char *program, const struc
 		   double took)
 {
 	const char *name = strrchr(program, '/');
+	double cpu, simulated = 0;
+	struct rusage use;
 
 	printf("ok %s:", name ? name + 1 : program);
 	for (unsigned i = 0; kind->names[i]; i++) {
@@ -81,6 +84,14 @@ static void report(const struct sim_kind *kind, const char *program, const struc
 		printf("%s %" PRIu64 " %s", i ? "," : "", sum, kind->names[i]);
 	}
 	printf(" (%.0f s)\n", took);
+	if (!kind->seconds)
+		return;
+	getrusage(RUSAGE_CHILDREN, &use);
+	cpu = (double)use.ru_utime.tv_sec + (double)use.ru_stime.tv_sec +
+	      (double)(use.ru_utime.tv_usec + use.ru_stime.tv_usec) / 1e6;
+	for (unsigned k = 0; k < WORKERS; k++)
+		simulated += (double)all[k].t.n[kind->seconds];
+	printf("# %.0f s of CPU: %.0f simulated hours in an hour of CPU\n", cpu, simulated / cpu);
 }
 
 /* One world; @events: nothing but these happens beyond the least ("nothing": none). */

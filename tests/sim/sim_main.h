@@ -12,7 +12,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define SIM_TALLIES 24
+#define SIM_TALLIES 40
 
 struct sim_tally {
 	uint64_t n[SIM_TALLIES]; /* [0]: the units that are counted */
@@ -20,6 +20,7 @@ struct sim_tally {
 
 struct sim_kind {
 	const char *names[SIM_TALLIES + 1]; /* of tallies, up to NULL */
+	unsigned seconds;		    /* the tally of simulated ones, 0: there is none */
 	/* Returns false if something was wrong; it has said what. */
 	bool (*world)(uint64_t seed, struct sim_tally *t);
 };
