@@ -233,6 +233,10 @@ cross:
 # Random calls from several threads, by seed.
 STRESS := $(B)/stress-session $(B)/stress-verbs
 $(B)/stress-verbs: $(call objs,$(VERBS_SRC))
+# A day in an hour.
+$(B)/day: $(B)/tests/stress/day.o $(LIB_A)
+	$(if $(Q),@echo "  LD   $@")
+	$(Q)$(CC) $(CFLAGS_ALL) $(LDFLAGS) -o $@ $^ $(LIB_LIBS)
 $(B)/stress-%: $(B)/tests/stress/%.o $(B)/tests/stress/run.o $(LIB_A)
 	$(if $(Q),@echo "  LD   $@")
 	$(Q)$(CC) $(CFLAGS_ALL) $(LDFLAGS) -o $@ $(filter %.o,$^) $(LIB_A) $(LIB_LIBS)

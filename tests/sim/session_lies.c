@@ -76,8 +76,22 @@ static void alter_payload(uint8_t *p, size_t len)
 	}
 }
 
-/* In place; returns the new length. */
-static size_t alter(uint8_t *s, size_t len)
+/* The answer to a Read becomes one to an atomic operation. */
+static size_t other_answer(const struct lies *l, uint8_t *s)
+{
+	s[0] = 0x41;
+	s[1] = 0x40 | DDPS_OP_WIRE_ATOMIC_RESP;
+	put_be(s + 2, 0, 4);
+	put_be(s + 6, DDPS_QN_ATOMIC, 4);
+	put_be(s + 10, l->msn[DDPS_QN_ATOMIC] + 1, 4);
+	put_be(s + 14, 0, 4);
+	put_be(s + 18, sim_like(4) ? 0 : sim_like(16), 4);
+	noise(s + 22, 8);
+	return 30;
+}
+
+/* In place, with room for a few octets more; returns the new length. */
+static size_t alter(const struct lies *l, uint8_t *s, size_t len)
 {
 	size_t head = len && s[0] & 0x80 ? 14 : 18;
 	uint32_t stag;
@@ -85,6 +99,8 @@ static size_t alter(uint8_t *s, size_t len)
 
 	if (len < head)
 		return len;
+	if ((s[1] & 15) == DDPS_OP_WIRE_READ_RESP && !sim_like(3))
+		return other_answer(l, s);
 	switch (sim_like(9)) {
 	case 0:
 		s[sim_like(head)] = (uint8_t)sim_like(256);
@@ -234,7 +250,7 @@ static bool lie_in_fpdu(struct lies *l, uint8_t *f, size_t len, kern_put *put, v
 	switch (sim_like(9)) {
 	case 0:
 	case 1:
-		put_fpdu(f, alter(f + 2, n), true, put, to);
+		put_fpdu(f, alter(l, f + 2, n), true, put, to);
 		return true;
 	case 2:
 	case 3:
@@ -267,7 +283,7 @@ static bool lie_in_fpdu(struct lies *l, uint8_t *f, size_t len, kern_put *put, v
 
 static bool one_frame(struct lies *l, size_t len, kern_put *put, void *to)
 {
-	static uint8_t f[FRAME + 8];
+	static uint8_t f[FRAME + 64];
 	bool goes_on = true;
 
 	memcpy(f, l->buf, len);
@@ -346,7 +362,7 @@ static size_t lie_in_message(struct ddps_sctp_assoc *a, uint16_t *stream, uint32
 	switch (sim_like(8)) {
 	case 0:
 	case 1:
-		return *ppid == 16 ? 2 + alter(m + 2, len - 2) : len;
+		return *ppid == 16 ? 2 + alter(l, m + 2, len - 2) : len;
 	case 2:
 	case 3: /* one more, in its place */
 		iov.iov_len = forge_message(l, more, ssn, &what);
