@@ -152,7 +152,7 @@ static int start(struct ddps_sd_assoc *a, const struct goal *g)
 	for (unsigned k = 0; k < g->to.n; k++)
 		peer[k] = ddps_sn_addr(&g->to.at[k]);
 	err = ddps_sctp_connect(a->ne->e, &p, peer, g->to.n, port_of(&g->to.at[0]), g->encap,
-				&ddps_sn_up, a, ddps_now(), &a->sa);
+				&ddps_sn_up, a, ddps_sn_now(a->ne), &a->sa);
 	if (err)
 		return err;
 	ddps_sctp_info(a->sa, &i);
@@ -368,7 +368,8 @@ static int do_send(struct ddps_sd_assoc *a, uint16_t stream, uint32_t ppid, cons
 		len += iov[i].iov_len;
 	if (len > DDPS_SD_MSG_MAX)
 		return DDPS_E_TOO_LONG;
-	err = ddps_sctp_send(a->sa, stream, ppid, flags, iov, niov, ddps_now());
+	/* It is queued only: the clock is read when a packet is made of it. */
+	err = ddps_sctp_send(a->sa, stream, ppid, flags, iov, niov, 0);
 	if (err == DDPS_E_NOMEM)
 		ddps_sn_doom(a,
 			     ddps_error_make(err, 0, "no memory for a message of %zu octets", len));
@@ -390,7 +391,7 @@ static void do_pause(struct ddps_sd_assoc *a, bool on)
 {
 	if (!usable(a))
 		return;
-	ddps_sctp_pause(a->sa, on, ddps_now());
+	ddps_sctp_pause(a->sa, on, ddps_sn_now(a->ne));
 	ddps_sn_poke(a->ne);
 }
 
@@ -400,7 +401,7 @@ static bool do_keep(struct ddps_sd_assoc *a, size_t octets)
 
 	if (!usable(a))
 		return false;
-	ddps_sctp_keep(a->sa, (int64_t)octets - (int64_t)a->kept, ddps_now());
+	ddps_sctp_keep(a->sa, (int64_t)octets - (int64_t)a->kept, ddps_sn_now(a->ne));
 	a->kept = octets;
 	ddps_sctp_info(a->sa, &i);
 	ddps_sn_poke(a->ne);
@@ -420,7 +421,7 @@ static void do_shutdown(struct ddps_sd_assoc *a)
 		do_abort(a);
 		return;
 	}
-	ddps_sctp_shutdown(a->sa, ddps_now());
+	ddps_sctp_shutdown(a->sa, ddps_sn_now(a->ne));
 	ddps_sn_poke(a->ne);
 }
 

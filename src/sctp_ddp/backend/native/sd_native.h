@@ -71,6 +71,7 @@ struct ddps_sn_env {
 	size_t noise_left;
 	uint64_t drops; /* packets that the kernel did not take */
 	unsigned work;	/* messages and packets of this batch */
+	uint64_t now;	/* the clock, as it was read last */
 	struct ddps_sctp_out out[DDPS_SN_OUTS];
 	struct iovec iov[DDPS_SN_OUTS][DDPS_SN_IOV];
 	uint8_t head[DDPS_SN_OUTS][DDPS_SN_HEAD];
@@ -157,8 +158,15 @@ socklen_t ddps_sn_sockaddr(const struct ddps_sctp_addr *a, uint16_t port, int fa
 
 /* Send what there is, and ask for the next deadline. */
 void ddps_sn_flush(struct ddps_sn_env *ne);
-/* From the loop: also tell senders whose queue has room again, and send what they add. */
+/* From the loop: also tell senders whose queue has room again, and send what they add.  By ne->now:
+ * timers that come due meanwhile have their turn soon enough. */
 void ddps_sn_turn(struct ddps_sn_env *ne);
+/* Read the clock: for all that the engine is told, so that it is never ahead of ne->now. */
+static inline uint64_t ddps_sn_now(struct ddps_sn_env *ne)
+{
+	ne->now = ddps_now();
+	return ne->now;
+}
 /* ddps_sn_flush(), now or at the end of this round of the loop. */
 void ddps_sn_poke(struct ddps_sn_env *ne);
 /* Timer: let the engine's timers fire. */

@@ -258,7 +258,10 @@ static uint32_t host_mtu(void)
 
 static void flush(void *user)
 {
-	ddps_sn_turn(user);
+	struct ddps_sn_env *ne = user;
+
+	ddps_sn_now(ne);
+	ddps_sn_turn(ne);
 }
 
 static int env_new(struct ddps_env *env, struct ddps_sn_env **out)

@@ -139,7 +139,7 @@ static int read_batch(struct ddps_sn_sock *s, unsigned max)
 		k++;
 	}
 	if (k)
-		ddps_sctp_input(s->ne->e, in, k, ddps_now());
+		ddps_sctp_input(s->ne->e, in, k, ddps_sn_now(s->ne));
 	return n;
 }
 
@@ -192,7 +192,7 @@ static void read_errors(struct ddps_sn_sock *s)
 		if (!ddps_sd_sock_error(&m, &e) || !kind(&e, &what))
 			continue;
 		r = route(s, &to);
-		ddps_sctp_icmp(s->ne->e, &r, what, e.ee_info, quote, (size_t)n, ddps_now());
+		ddps_sctp_icmp(s->ne->e, &r, what, e.ee_info, quote, (size_t)n, ddps_sn_now(s->ne));
 	}
 	s->errors = true; /* perhaps there are more */
 }
@@ -215,7 +215,7 @@ static void weigh(struct ddps_sn_sock *s, unsigned each)
 
 /* Who tried in vain before waits for one datagram, and is to have it soon, without another look at
  * the socket: an answer may be all that the peer waits for.  After that there may be more. */
-static void read_share(struct ddps_sn_sock *s)
+static bool read_share(struct ddps_sn_sock *s)
 {
 	struct ddps_sn_env *ne = s->ne;
 	unsigned left = ddps_loop_share(ne->env->loop, WORK_ALL, WORK_LEAST, WORK_MOST);
@@ -237,15 +237,24 @@ static void read_share(struct ddps_sn_sock *s)
 		if (n > 0)
 			ddps_sn_flush(ne); /* acknowledgements, and what those let go */
 	} while (n == (int)want && !lone && left && all < DATAGRAMS);
+	return all;
+}
+
+/* A try in vain, of which there are many: is there anything to do all the same? */
+static bool idle(struct ddps_sn_env *ne)
+{
+	return !ne->unused && !ddps_sctp_pending(ne->e) &&
+	       ddps_sctp_deadline(ne->e) > ddps_sn_now(ne);
 }
 
 void ddps_sn_readable(void *user, uint32_t events)
 {
 	struct ddps_sn_sock *s = user;
 	struct ddps_sn_env *ne = s->ne;
+	bool vain;
 
 	s->refs++; /* an upcall may end all that uses it */
-	read_share(s);
+	vain = !read_share(s) && !(events & ~(uint32_t)EPOLLIN) && !s->errors;
 	if (events & EPOLLERR || s->errors)
 		read_errors(s);
 	if (s->full && (events & EPOLLOUT)) {
@@ -253,5 +262,6 @@ void ddps_sn_readable(void *user, uint32_t events)
 		ddps_io_set(ne->env->loop, &s->io, EPOLLIN);
 	}
 	ddps_sn_sock_put(s);
-	ddps_sn_turn(ne);
+	if (!vain || !idle(ne))
+		ddps_sn_turn(ne);
 }

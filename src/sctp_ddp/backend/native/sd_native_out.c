@@ -84,7 +84,7 @@ static void refused(struct ddps_sn_sock *s, const struct ddps_sctp_out *o,
 	uint32_t mtu = ddps_sd_sock_mtu(to);
 
 	if (mtu)
-		ddps_sctp_refused(s->ne->e, o, mtu, ddps_now());
+		ddps_sctp_refused(s->ne->e, o, mtu, ddps_sn_now(s->ne));
 }
 
 /* Packet by packet.  Returns whether the path's link takes packets of this size. */
@@ -137,6 +137,13 @@ static bool fits_batch(const struct ddps_sn_sock *s, const struct ddps_sctp_out 
 	return !o->fragment && (o->nsegs == 1 || s->gso);
 }
 
+static int send_these(int fd, struct mmsghdr *m, unsigned n)
+{
+	if (n > 1)
+		return sendmmsg(fd, m, n, MSG_DONTWAIT | MSG_NOSIGNAL);
+	return sendmsg(fd, &m->msg_hdr, MSG_DONTWAIT | MSG_NOSIGNAL) < 0 ? -1 : 1; /* takes less */
+}
+
 /* As many of @o as go in one call through @s; returns how many are done with, 1 at least.  @large:
  * set for those that are too long. */
 static unsigned send_some(struct ddps_sn_sock *s, const struct ddps_sctp_out *o, unsigned n,
@@ -153,10 +160,10 @@ static unsigned send_some(struct ddps_sn_sock *s, const struct ddps_sctp_out *o,
 			ddps_sd_sock_segment(&m[k].msg_hdr, &x[k].ctrl, (uint16_t)o[k].seg_size);
 		k++;
 	}
-	sent = k ? sendmmsg(s->io.fd, m, k, MSG_DONTWAIT | MSG_NOSIGNAL) : 0;
+	sent = k ? send_these(s->io.fd, m, k) : 0;
 	if (sent < 0 && errno != EAGAIN && errno != EMSGSIZE) { /* perhaps for an ICMP error */
 		s->errors = true;
-		sent = sendmmsg(s->io.fd, m, k, MSG_DONTWAIT | MSG_NOSIGNAL);
+		sent = send_these(s->io.fd, m, k);
 	}
 	if (sent > 0)
 		return (unsigned)sent;
@@ -234,12 +241,12 @@ void ddps_sn_flush(struct ddps_sn_env *ne)
 	bool in_turn = ddps_loop_running(ne->env->loop);
 	unsigned n = DDPS_SN_OUTS;
 
-	for (int i = 0; n == DDPS_SN_OUTS && !any_full(ne); i++) {
+	for (int i = 0; n == DDPS_SN_OUTS && ddps_sctp_pending(ne->e) && !any_full(ne); i++) {
 		if (in_turn && i == ROUNDS) {
 			ddps_task_post(ne->env->loop, &ne->flush);
 			break;
 		}
-		n = collect(ne, ddps_now());
+		n = collect(ne, ddps_sn_now(ne));
 		send_all(ne, n);
 	}
 	ddps_sn_close_unused(ne);
@@ -249,8 +256,8 @@ void ddps_sn_flush(struct ddps_sn_env *ne)
 void ddps_sn_turn(struct ddps_sn_env *ne)
 {
 	ddps_sn_flush(ne);
-	for (int i = 0; i < REFILLS && ddps_sctp_deadline(ne->e) <= ddps_now(); i++) {
-		ddps_sctp_tick(ne->e, ddps_now());
+	for (int i = 0; i < REFILLS && ddps_sctp_deadline(ne->e) <= ne->now; i++) {
+		ddps_sctp_tick(ne->e, ddps_sn_now(ne));
 		ddps_sn_flush(ne);
 	}
 }
@@ -267,6 +274,6 @@ void ddps_sn_tick(void *user)
 {
 	struct ddps_sn_env *ne = user;
 
-	ddps_sctp_tick(ne->e, ddps_now());
+	ddps_sctp_tick(ne->e, ddps_sn_now(ne));
 	ddps_sn_turn(ne);
 }

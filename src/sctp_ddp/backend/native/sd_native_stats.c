@@ -86,7 +86,7 @@ int ddps_sn_set_primary(struct ddps_sd_assoc *a, uint32_t path)
 	int err = path_of(a, path, &p);
 
 	if (!err)
-		err = ddps_sctp_set_primary(a->sa, &p.peer, ddps_now());
+		err = ddps_sctp_set_primary(a->sa, &p.peer, ddps_sn_now(a->ne));
 	if (!err)
 		ddps_sn_poke(a->ne);
 	return err;

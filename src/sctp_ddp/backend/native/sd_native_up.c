@@ -57,7 +57,7 @@ void ddps_sn_assoc_release(struct ddps_sd_assoc *a)
 	ddps_timer_stop(ne->env->loop, &a->deadline);
 	ddps_task_cancel(ne->env->loop, &a->doom);
 	if (a->sa)
-		ddps_sctp_assoc_free(a->sa, ddps_now());
+		ddps_sctp_assoc_free(a->sa, ddps_sn_now(ne));
 	if (a->port)
 		ddps_sn_sock_port(a->sock, a->port, false);
 	ddps_sn_sock_put(a->sock);
@@ -73,7 +73,7 @@ void ddps_sn_doom(struct ddps_sd_assoc *a, struct ddps_error e)
 		return;
 	ddps_error_keep(&a->end, &e);
 	if (a->sa) {
-		ddps_sctp_abort(a->sa, NULL, ddps_now());
+		ddps_sctp_abort(a->sa, NULL, ddps_sn_now(a->ne));
 		ddps_sn_poke(a->ne);
 	}
 	ddps_task_post(a->ne->env->loop, &a->doom);
@@ -251,7 +251,7 @@ void ddps_sn_accept(void *user, struct ddps_sctp_assoc *sa)
 	struct ddps_sd_assoc *a = ddps_sn_assoc_new(ep->ne, ep->sock);
 
 	if (!a) {
-		ddps_sctp_assoc_free(sa, ddps_now());
+		ddps_sctp_assoc_free(sa, ddps_sn_now(ep->ne));
 		return;
 	}
 	ep->sock->refs++;
