@@ -141,7 +141,8 @@ int ddps_sc_big_output(struct ddps_sctp_assoc *a, struct ddps_sc_blob *bl,
 int ddps_sc_probe_output(struct ddps_sctp_assoc *a, struct ddps_sc_path *p, uint16_t size,
 			 struct ddps_sctp_out *out);
 /* What the link takes whole leaves whole, and no router fragments IPv6: make it too large for the
- * link, so that our own system fragments it. */
-void ddps_sc_stretch(struct ddps_sc_build *b);
+ * link, so that our own system fragments it.  @more octets of DATA follow: Linux acknowledges DATA
+ * when it is a packet's last chunk. */
+void ddps_sc_stretch(struct ddps_sc_build *b, size_t more);
 
 #endif

@@ -188,9 +188,9 @@ static void put_pad(struct ddps_sc_build *b, size_t pad)
 		ddps_sc_build_lead(b, zeros, pad);
 }
 
-void ddps_sc_stretch(struct ddps_sc_build *b)
+void ddps_sc_stretch(struct ddps_sc_build *b, size_t more)
 {
-	size_t link = b->p->tx.pmtu.lim.max, size = ddps_sc_build_ip_size(b), pad;
+	size_t link = b->p->tx.pmtu.lim.max, size = ddps_sc_build_ip_size(b) + more, pad;
 
 	if (b->p->peer.family != 6 || size > link || link > 60000)
 		return;

@@ -16,6 +16,7 @@ static size_t put_old(struct ddps_sc_build *b, size_t most)
 			if (!oversize || n || b->out->nsegs)
 				break;
 			b->out->fragment = true; /* [9260-6.9-5] */
+			ddps_sc_stretch(b, c.size);
 		}
 		ddps_sent_add_old(s, c.tsn);
 		ddps_sc_build_data(b, c.tsn, c.chunk);
@@ -87,8 +88,6 @@ static size_t data_packet(struct ddps_sc_build *b, enum ddps_sent_what what)
 	    n)
 		*b->flags |= SC_DATA_I;
 	if (n) {
-		if (b->out->fragment)
-			ddps_sc_stretch(b);
 		ddps_sc_build_end(b);
 	} else {
 		a->due = due;
