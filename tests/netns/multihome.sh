@@ -70,6 +70,26 @@ get_while_cut() {
 	jq -en "$(cat "$work/pause") < 3"
 }
 
+# Directly on IP, where one socket has the packets of one IP only.
+ip_mixed() {
+	start_put "$work/third" "$uri" ip
+	until_status "$ACTIVE and (.sent > 2000000) and $(on 192.0.2.2) and
+		(.association.paths | all(.encap == 0))" || return
+	cut one
+	end_put "$work/third" ip || return
+	mend one
+	jq -es '[.[] | select(.event == "status")] | last | '"$(on "[2001:db8::2]")" "$work/put.json"
+}
+
+# Any address: either family's.
+ip_any() {
+	local to
+	for to in 192.0.2.2 "[2001:db8::2]"; do
+		start_put "$work/small" "sctp://$to:7174?backend=native&encap=off" any
+		end_put "$work/small" any || return
+	done
+}
+
 hosts
 link one 192.0.2.1/24 192.0.2.2/24 $RATE >"$work/net.log" 2>&1 || skip "no links: $(tail -n 1 "$work/net.log")"
 link two 2001:db8::1/64 2001:db8::2/64 $RATE >"$work/net.log" 2>&1 || skip "no IPv6: $(tail -n 1 "$work/net.log")"
@@ -92,4 +112,14 @@ in_ns b ip addr add 198.51.100.2/24 dev two
 check "a listener has two IPv4 addresses" listen "192.0.2.2,198.51.100.2"
 check "a link is cut while a file is read: all arrives, the pause is below 3 s" get_while_cut
 check "the listener ends in order again" listen_end
+
+head -c 12000000 "$work/file" >"$work/third"
+check "directly on IP a listener has an IPv4 and an IPv6 address" \
+	listen "192.0.2.2,[2001:db8::2]" "&encap=off"
+check "directly on IP, IPv4 is cut during a transfer: all arrives over IPv6" ip_mixed
+check "that pause is below 3 s" paused_below 3
+check "this listener ends in order" listen_end
+check "directly on IP a listener has any address" listen "" "&encap=off"
+check "it serves IPv4 and IPv6" ip_any
+check "this one ends in order, too" listen_end
 exit "$failed"

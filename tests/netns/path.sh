@@ -113,4 +113,12 @@ for how in silently "told by ICMP"; do
 	route_mtu 1500
 done
 check "the listener on IPv6 ends in order" listen_end
+
+# RFC 8899 directly on IP: the probes are 8 octets larger there.
+silent add
+check "a listener directly on IP" listen 198.51.100.1 "&encap=off"
+check "directly on IP, 1500 to 1280 octets, silently: the transfer goes on" narrows 1280
+tell "on IP, 1500 to 1280, silently"
+route_mtu 1500
+check "the listener on IP ends in order" listen_end
 exit "$failed"

@@ -126,6 +126,19 @@ static struct sockaddr_storage unmapped(const struct sockaddr_storage *ss)
 	return out;
 }
 
+bool ddps_sd_sock_families_fit(const struct ddps_uri_addrs *from, const struct ddps_uri_addrs *to)
+{
+	for (unsigned i = 0; from->n && i < to->n; i++) {
+		unsigned k = 0;
+
+		while (k < from->n && from->at[k].ss_family != to->at[i].ss_family)
+			k++;
+		if (k == from->n)
+			return false;
+	}
+	return true;
+}
+
 /* ---- the path ---- */
 
 uint32_t ddps_sd_sock_mtu(const struct sockaddr_storage *to)

@@ -5,6 +5,7 @@
  * Sockets below an SCTP of ours, UDP (RFC 6951) or raw IP: options, control messages and address
  * forms.
  */
+#include "common/uri.h"
 #include <time.h> /* for the next one */
 
 #include <linux/errqueue.h>
@@ -43,6 +44,8 @@ bool ddps_sd_sock_error(struct msghdr *m, struct sock_extended_err *e);
 bool ddps_sd_sock_strip_ip(int family, uint8_t **pkt, size_t *len);
 void ddps_sd_set_port(struct sockaddr_storage *ss, uint16_t port);
 uint16_t ddps_sd_port_number(const struct sockaddr_storage *ss);
+/* Whether each of the peer's addresses can be reached from one of ours; none of ours: from any. */
+bool ddps_sd_sock_families_fit(const struct ddps_uri_addrs *from, const struct ddps_uri_addrs *to);
 /* An IPv4 peer on an IPv6 socket. */
 bool ddps_sd_sock_is_mapped(const struct sockaddr_storage *ss);
 

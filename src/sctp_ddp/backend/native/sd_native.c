@@ -118,20 +118,6 @@ static void find_ways(const struct ddps_sn_env *ne, struct goal *g)
 		g->from = own;
 }
 
-/* Whether each of the peer's addresses can be reached from one that it shall know. */
-static bool families_fit(const struct goal *g)
-{
-	for (unsigned i = 0; g->from.n && i < g->to.n; i++) {
-		unsigned k = 0;
-
-		while (k < g->from.n && g->from.at[k].ss_family != g->to.at[i].ss_family)
-			k++;
-		if (k == g->from.n)
-			return false;
-	}
-	return true;
-}
-
 static void put_homes(struct ddps_sctp_param *p, const struct ddps_sn_sock *s)
 {
 	if (!s->homes)
@@ -166,13 +152,8 @@ static int client_sock(struct ddps_sn_env *ne, const struct goal *g, bool raw,
 		       struct ddps_sn_sock **out)
 {
 	const struct sockaddr_storage *from = &g->from.at[0];
-	int family = ddps_sn_homes_family(&g->to, &g->from, raw);
+	int family = ddps_sn_homes_family(&g->to, &g->from);
 
-	if (family < 0) {
-		ddps_log(&ne->env->log, DDPS_LOG_ERROR, "sctp",
-			 "directly on IP the addresses of an association are all IPv4 or all IPv6");
-		return DDPS_E_UNSUPPORTED;
-	}
 	if (!g->from.n)
 		return ddps_sn_sock_client(ne, family, raw, out);
 	if (g->from.n > 1 || from->ss_family != family)
@@ -196,7 +177,7 @@ static int do_connect(struct ddps_env *env, void **ctx, const struct ddps_uri *u
 		g.to.n = 1;
 		memcpy(&g.to.at[0], sa, sa_len);
 	}
-	if (!encap || !port_of(&g.to.at[0]) || !families_fit(&g))
+	if (!encap || !port_of(&g.to.at[0]) || !ddps_sd_sock_families_fit(&g.from, &g.to))
 		return DDPS_E_ADDRESS;
 	g.encap = raw ? 0 : (uint16_t)encap;
 	err = ddps_sn_env_get(env, ctx, &ne);
@@ -261,17 +242,13 @@ static int listen_sock(struct ddps_sn_env *ne, const struct ddps_uri *uri,
 		       const struct sockaddr *sa, socklen_t sa_len, struct ddps_sn_sock **out)
 {
 	static const struct ddps_uri_addrs none;
-	int encap = encap_of(uri), family;
+	int encap = encap_of(uri);
 
 	if (!uri->hosts.n)
-		return ddps_sn_sock_bind(ne, sa, sa_len, encap, uri->host[0] ? DDPS_SN_ONLY : 0,
-					 out);
-	family = ddps_sn_homes_family(&uri->hosts, &none, encap == DDPS_URI_ENCAP_OFF);
-	if (family > 0)
-		return ddps_sn_homes_sock(ne, &uri->hosts, family, encap, out);
-	ddps_log(&ne->env->log, DDPS_LOG_ERROR, "sctp",
-		 "directly on IP the addresses of a listener are all IPv4 or all IPv6");
-	return DDPS_E_UNSUPPORTED;
+		return ddps_sn_sock_bind(ne, sa, sa_len, encap,
+					 uri->host[0] ? DDPS_SN_ONLY : DDPS_SN_BOTH, out);
+	return ddps_sn_homes_sock(ne, &uri->hosts, ddps_sn_homes_family(&uri->hosts, &none), encap,
+				  out);
 }
 
 static int do_listen(struct ddps_env *env, void **ctx, const struct ddps_uri *uri,

@@ -36,9 +36,11 @@ struct ddps_sn_homes {
 	struct ddps_sctp_addr at[DDPS_URI_ADDRS_MAX];
 };
 
-/* A socket; the engine knows it by its number. */
+/* A socket; the engine knows it by its number.  A raw one has the packets of one IP only: where both
+ * are wanted that of IPv6 has a twin for IPv4, with the same number. */
 struct ddps_sn_sock {
 	struct ddps_sn_env *ne;
+	struct ddps_sn_sock *twin, *of; /* its twin; whose twin it is */
 	struct ddps_io io;
 	int family;
 	bool only; /* no IPv4 beside IPv6 */
@@ -50,7 +52,7 @@ struct ddps_sn_sock {
 	uint16_t port;	/* own UDP port, 0: raw */
 	unsigned refs;	/* endpoints and associations */
 	unsigned heavy; /* messages and packets of a datagram, of late at most */
-	uint16_t *ours; /* raw: how many of ours use each SCTP port */
+	uint16_t *ours; /* raw: how many of ours use each SCTP port; the twin's, too */
 	struct ddps_sn_homes *homes; /* bound to any address, for these; NULL: as it is bound */
 };
 
@@ -115,6 +117,7 @@ void ddps_sn_random(void *user, void *buf, size_t len);
 int ddps_sn_sock_client(struct ddps_sn_env *ne, int family, bool raw, struct ddps_sn_sock **out);
 #define DDPS_SN_OWN  0x1 /* not another one's */
 #define DDPS_SN_ONLY 0x2 /* an IPv6 one takes no IPv4 */
+#define DDPS_SN_BOTH 0x4 /* an IPv6 one takes IPv4, directly on IP also */
 /* A socket to listen on; @encap as in ddps_uri, but not the default; @how: of DDPS_SN_*. */
 int ddps_sn_sock_bind(struct ddps_sn_env *ne, const struct sockaddr *sa, socklen_t len, int encap,
 		      unsigned how, struct ddps_sn_sock **out);
@@ -122,6 +125,8 @@ int ddps_sn_sock_bind(struct ddps_sn_env *ne, const struct sockaddr *sa, socklen
 void ddps_sn_sock_put(struct ddps_sn_sock *s);
 void ddps_sn_close_unused(struct ddps_sn_env *ne);
 struct ddps_sn_sock *ddps_sn_sock_by(const struct ddps_sn_env *ne, uint16_t via);
+/* The one that a packet to there leaves by, or NULL. */
+struct ddps_sn_sock *ddps_sn_sock_to(const struct ddps_sn_env *ne, const struct ddps_sctp_route *r);
 /* A raw socket sees all packets of the host: from now on those to @port concern us; no longer. */
 void ddps_sn_sock_port(struct ddps_sn_sock *s, uint16_t port, bool on);
 
@@ -134,8 +139,8 @@ int ddps_sn_way(const struct sockaddr_storage *from, const struct sockaddr_stora
 /* A socket of @family for the own addresses @list; @encap as above. */
 int ddps_sn_homes_sock(struct ddps_sn_env *ne, const struct ddps_uri_addrs *list, int family,
 		       int encap, struct ddps_sn_sock **out);
-/* Of a socket for all of @a and @b; -1: there is none. */
-int ddps_sn_homes_family(const struct ddps_uri_addrs *a, const struct ddps_uri_addrs *b, bool raw);
+/* Of a socket for all of @a and @b. */
+int ddps_sn_homes_family(const struct ddps_uri_addrs *a, const struct ddps_uri_addrs *b);
 /* Whether what came to @local is for @s. */
 bool ddps_sn_homes_take(const struct ddps_sn_sock *s, const struct ddps_sctp_addr *local);
 /* As the engine's config wants it; @user is not looked at. */

@@ -25,6 +25,13 @@ struct ddps_sn_sock *ddps_sn_sock_by(const struct ddps_sn_env *ne, uint16_t via)
 	return via < ne->nsocks ? ne->socks[via] : NULL;
 }
 
+struct ddps_sn_sock *ddps_sn_sock_to(const struct ddps_sn_env *ne, const struct ddps_sctp_route *r)
+{
+	struct ddps_sn_sock *s = ddps_sn_sock_by(ne, r->via);
+
+	return s && s->twin && r->peer.family == 4 ? s->twin : s;
+}
+
 /* A free number, in a table that has it. */
 static int number(struct ddps_sn_env *ne, uint16_t *via)
 {
@@ -46,25 +53,38 @@ static int number(struct ddps_sn_env *ne, uint16_t *via)
 	return 0;
 }
 
-static int sock_new(struct ddps_sn_env *ne, int family, bool raw, struct ddps_sn_sock **out)
+static struct ddps_sn_sock *sock_make(struct ddps_sn_env *ne, int family, bool raw)
 {
 	struct ddps_sn_sock *s = calloc(1, sizeof *s);
+
+	if (!s)
+		return NULL;
+	*s = (struct ddps_sn_sock){ .ne = ne, .family = family, .raw = raw, .refs = 1 };
+	s->io = (struct ddps_io){ .fn = ddps_sn_readable, .user = s, .fd = -1, .eager = true };
+	s->heavy = HEAVY;
+	return s;
+}
+
+static int sock_open(struct ddps_sn_sock *s)
+{
+	s->io.fd = ddps_sd_sock_open(s->family, s->raw, &s->gso);
+	return s->io.fd < 0 ? DDPS_E_SYSTEM : 0;
+}
+
+static int sock_new(struct ddps_sn_env *ne, int family, bool raw, struct ddps_sn_sock **out)
+{
+	struct ddps_sn_sock *s = sock_make(ne, family, raw);
 	int err;
 
 	if (!s)
 		return DDPS_E_NOMEM;
-	*s = (struct ddps_sn_sock){ .ne = ne, .family = family, .raw = raw, .refs = 1 };
-	s->io = (struct ddps_io){ .fn = ddps_sn_readable, .user = s, .fd = -1, .eager = true };
-	s->heavy = HEAVY;
 	err = number(ne, &s->via);
 	if (!err && raw) {
 		s->ours = calloc(PORTS, sizeof *s->ours);
 		err = s->ours ? 0 : DDPS_E_NOMEM;
 	}
-	if (!err) {
-		s->io.fd = ddps_sd_sock_open(family, raw, &s->gso);
-		err = s->io.fd < 0 ? DDPS_E_SYSTEM : 0;
-	}
+	if (!err)
+		err = sock_open(s);
 	if (err) {
 		free(s->ours);
 		free(s);
@@ -75,8 +95,38 @@ static int sock_new(struct ddps_sn_env *ne, int family, bool raw, struct ddps_sn
 	return 0;
 }
 
+/* Of one that is not bound to an address. */
+static int sock_twin(struct ddps_sn_sock *s)
+{
+	struct ddps_sn_sock *t = sock_make(s->ne, AF_INET, true);
+	int err;
+
+	if (!t)
+		return DDPS_E_NOMEM;
+	err = sock_open(t);
+	if (err) {
+		free(t);
+		return err;
+	}
+	t->via = s->via;
+	t->ours = s->ours;
+	t->of = s;
+	s->twin = t;
+	return ddps_io_set(s->ne->env->loop, &t->io, EPOLLIN);
+}
+
+static void twin_close(struct ddps_sn_sock *t)
+{
+	if (!t)
+		return;
+	ddps_io_del(t->ne->env->loop, &t->io);
+	ddps_own_close(t->io.fd);
+	free(t);
+}
+
 static void sock_close(struct ddps_sn_sock *s)
 {
+	twin_close(s->twin);
 	s->ne->socks[s->via] = NULL;
 	ddps_io_del(s->ne->env->loop, &s->io);
 	ddps_own_close(s->io.fd);
@@ -166,6 +216,7 @@ int ddps_sn_sock_bind(struct ddps_sn_env *ne, const struct sockaddr *sa, socklen
 		      unsigned how, struct ddps_sn_sock **out)
 {
 	bool raw = encap == DDPS_URI_ENCAP_OFF, own = how & DDPS_SN_OWN;
+	bool twin = raw && how & DDPS_SN_BOTH && sa->sa_family == AF_INET6;
 	int only = how & DDPS_SN_ONLY && sa->sa_family == AF_INET6;
 	struct sockaddr_storage ss = { 0 };
 	struct ddps_sn_sock *s;
@@ -175,7 +226,8 @@ int ddps_sn_sock_bind(struct ddps_sn_env *ne, const struct sockaddr *sa, socklen
 	ddps_sd_set_port(&ss, raw ? 0 : (uint16_t)encap);
 	/* Endpoints of one context share a UDP port, as they would with a kernel's SCTP. */
 	for (unsigned i = 0; !own && (raw || encap) && i < ne->nsocks; i++) {
-		if (bound_to(ne->socks[i], &ss, raw) && ne->socks[i]->only == (bool)only) {
+		if (bound_to(ne->socks[i], &ss, raw) && ne->socks[i]->only == (bool)only &&
+		    !ne->socks[i]->twin == !twin) {
 			ne->socks[i]->refs++;
 			*out = ne->socks[i];
 			return 0;
@@ -188,6 +240,8 @@ int ddps_sn_sock_bind(struct ddps_sn_env *ne, const struct sockaddr *sa, socklen
 	if (only)
 		setsockopt(s->io.fd, IPPROTO_IPV6, IPV6_V6ONLY, &only, sizeof only);
 	err = bind_to(s, &ss, len);
+	if (!err && twin)
+		err = sock_twin(s);
 	if (err)
 		sock_close(s);
 	else

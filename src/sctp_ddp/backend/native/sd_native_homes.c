@@ -98,44 +98,42 @@ int ddps_sn_homes_sock(struct ddps_sn_env *ne, const struct ddps_uri_addrs *list
 {
 	struct sockaddr_storage any = { .ss_family = (sa_family_t)family };
 	struct ddps_sn_homes *h = calloc(1, sizeof *h);
+	unsigned how = DDPS_SN_OWN;
 	int err;
 
 	if (!h)
 		return DDPS_E_NOMEM;
 	h->n = list->n;
-	for (unsigned i = 0; i < list->n; i++)
+	for (unsigned i = 0; i < list->n; i++) {
 		h->at[i] = ddps_sn_addr(&list->at[i]);
+		if (h->at[i].family == 4)
+			how |= DDPS_SN_BOTH;
+	}
 	*out = find_sock(ne, h, encap);
 	if (*out) {
 		(*out)->refs++;
 		free(h);
 		return 0;
 	}
-	err = ddps_sn_sock_bind(ne, (struct sockaddr *)&any, ddps_addr_len(&any), encap,
-				DDPS_SN_OWN, out);
-	if (err)
+	err = ddps_sn_sock_bind(ne, (struct sockaddr *)&any, ddps_addr_len(&any), encap, how, out);
+	if (err) {
 		free(h);
-	else
-		(*out)->homes = h;
-	return err;
+		return err;
+	}
+	(*out)->homes = h;
+	if ((*out)->twin)
+		(*out)->twin->homes = h;
+	return 0;
 }
 
 /* ---- addresses ---- */
 
-int ddps_sn_homes_family(const struct ddps_uri_addrs *a, const struct ddps_uri_addrs *b, bool raw)
+int ddps_sn_homes_family(const struct ddps_uri_addrs *a, const struct ddps_uri_addrs *b)
 {
-	unsigned v4 = 0, v6 = 0;
-
-	for (unsigned i = 0; i < a->n + b->n; i++) {
-		const struct sockaddr_storage *ss = i < a->n ? &a->at[i] : &b->at[i - a->n];
-
-		if (ss->ss_family == AF_INET6)
-			v6++;
-		else
-			v4++;
-	}
-	/* A raw socket has the packets of one IP only. */
-	return raw && v4 && v6 ? -1 : v6 ? AF_INET6 : AF_INET;
+	for (unsigned i = 0; i < a->n + b->n; i++)
+		if ((i < a->n ? &a->at[i] : &b->at[i - a->n])->ss_family == AF_INET6)
+			return AF_INET6;
+	return AF_INET;
 }
 
 void ddps_sn_homes_text(const struct ddps_sn_homes *h, uint16_t port, char *buf, size_t len)

@@ -249,11 +249,11 @@ static bool idle(struct ddps_sn_env *ne)
 
 void ddps_sn_readable(void *user, uint32_t events)
 {
-	struct ddps_sn_sock *s = user;
+	struct ddps_sn_sock *s = user, *used = s->of ? s->of : s;
 	struct ddps_sn_env *ne = s->ne;
 	bool vain;
 
-	s->refs++; /* an upcall may end all that uses it */
+	used->refs++; /* an upcall may end all that uses it */
 	vain = !read_share(s) && !(events & ~(uint32_t)EPOLLIN) && !s->errors;
 	if (events & EPOLLERR || s->errors)
 		read_errors(s);
@@ -261,7 +261,7 @@ void ddps_sn_readable(void *user, uint32_t events)
 		s->full = false;
 		ddps_io_set(ne->env->loop, &s->io, EPOLLIN);
 	}
-	ddps_sn_sock_put(s);
+	ddps_sn_sock_put(used);
 	if (!vain || !idle(ne))
 		ddps_sn_turn(ne);
 }

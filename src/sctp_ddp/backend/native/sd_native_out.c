@@ -154,7 +154,7 @@ static unsigned send_some(struct ddps_sn_sock *s, const struct ddps_sctp_out *o,
 	unsigned k = 0;
 	int sent;
 
-	while (k < n && o[k].to.via == s->via && fits_batch(s, &o[k])) {
+	while (k < n && ddps_sn_sock_to(s->ne, &o[k].to) == s && fits_batch(s, &o[k])) {
 		address(s, &o[k], &x[k], &m[k].msg_hdr);
 		if (o[k].nsegs > 1)
 			ddps_sd_sock_segment(&m[k].msg_hdr, &x[k].ctrl, (uint16_t)o[k].seg_size);
@@ -180,14 +180,14 @@ static void send_all(struct ddps_sn_env *ne, unsigned n)
 	struct ddps_sn_sock *s;
 
 	for (unsigned i = 0; i < n;) {
-		s = ddps_sn_sock_by(ne, ne->out[i].to.via);
+		s = ddps_sn_sock_to(ne, &ne->out[i].to);
 		if (s && !s->full)
 			i += send_some(s, &ne->out[i], n - i, &large[i]);
 		else
 			i++;
 	}
 	for (unsigned i = 0; i < n; i++) {
-		s = large[i] ? ddps_sn_sock_by(ne, ne->out[i].to.via) : NULL;
+		s = large[i] ? ddps_sn_sock_to(ne, &ne->out[i].to) : NULL;
 		if (!s)
 			continue;
 		ddps_sn_sockaddr(&ne->out[i].to.peer, 0, s->family, &to);
@@ -218,9 +218,12 @@ static unsigned collect(struct ddps_sn_env *ne, uint64_t now)
 
 static bool any_full(const struct ddps_sn_env *ne)
 {
-	for (unsigned i = 0; i < ne->nsocks; i++)
-		if (ne->socks[i] && ne->socks[i]->full)
+	for (unsigned i = 0; i < ne->nsocks; i++) {
+		const struct ddps_sn_sock *s = ne->socks[i];
+
+		if (s && (s->full || (s->twin && s->twin->full)))
 			return true;
+	}
 	return false;
 }
 
