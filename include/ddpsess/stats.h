@@ -107,7 +107,11 @@ DDPS_API int ddps_ctx_stats(struct ddps_ctx *ctx, struct ddps_ctx_stats *st);
 
 /* ---- SCTP associations ---- */
 
-/* The association that carries a session, and perhaps others between the same two endpoints. */
+/*
+ * The association that carries a session, and perhaps others between the same two endpoints.  What
+ * the kernel's SCTP (backend kernel) does not tell is 0: timeouts, restarts, unsent, unacked,
+ * out_of_order, rwnd.
+ */
 struct ddps_assoc_stats {
 	size_t struct_size; /* set by the caller to sizeof(struct ddps_assoc_stats) */
 
@@ -133,11 +137,11 @@ struct ddps_assoc_stats {
 
 /**
  * ddps_ep_assoc_stats - read the counters of the association below a session
- * @ep:		endpoint with a session over SCTP, backend native
+ * @ep:		endpoint with a session over SCTP
  * @st:		struct_size set; filled on success
  *
  * Return: 0, or DDPS_E_INVAL (struct_size), DDPS_E_STATE (no association, or none any more),
- * DDPS_E_UNSUPPORTED (another transport or backend), DDPS_E_FORKED.
+ * DDPS_E_UNSUPPORTED (another transport), DDPS_E_FORKED.
  */
 DDPS_API int ddps_ep_assoc_stats(struct ddps_ep *ep, struct ddps_assoc_stats *st);
 
@@ -149,6 +153,11 @@ enum ddps_path_state {
 	DDPS_PATH_INACTIVE  /* failed more than path.max.retrans times, which is 5 */
 };
 
+/*
+ * Of backend kernel these are 0, or "": the round trips, ssthresh, flight, retransmitted, timeouts,
+ * errors, local.  in_use is what RFC 9260 6.4 has it do: the primary path if that is active, else the
+ * first active one.
+ */
 struct ddps_path_stats {
 	size_t struct_size; /* set by the caller to sizeof(struct ddps_path_stats) */
 

@@ -34,8 +34,9 @@
  * the association's receive window, twice, so that the window is shut well before a session holds
  * all that it may, or has used up the window of DDP-SSNs; a message counts for DDPS_SD_STALL_ITEM
  * octets at least.  So SCTP slows the peer down, and as long as there is any window the other
- * sessions go on, and new ones are set up.  A backend that cannot do that is not read until half of
- * it is gone.
+ * sessions go on, and new ones are set up.  The kernel's window cannot be made smaller, and its octets
+ * come in one order: it is read on, as far as the other engine's window would let it, and then not until
+ * half of that is gone.
  *
  * A session that stalls by its own setting has an association of its own.  Where only the
  * responder's side stalls the peer may have put others beside it: with the window shut they wait

@@ -142,9 +142,6 @@ Test(homes, what_takes_no_list_says_so, .timeout = 60)
 	e2e_open(&e, "tcp://127.0.0.1:0");
 	cr_expect_eq(ddps_uri_check("tcp://127.0.0.1,127.0.0.2:1", why, sizeof why),
 		     DDPS_E_ADDRESS);
-	cr_expect_eq(ddps_listen(e.ctx, "sctp://127.0.0.1,127.0.0.2:0?backend=kernel&encap=off",
-				 NULL, &l),
-		     DDPS_E_UNSUPPORTED);
 	cr_expect_eq(ddps_listen(e.ctx, "sctp://127.0.0.1:0?encap=0&local=127.0.0.1", NULL, &l),
 		     DDPS_E_ADDRESS);
 	ddps_conn_param_init(&p);
@@ -153,6 +150,82 @@ Test(homes, what_takes_no_list_says_so, .timeout = 60)
 	cr_expect_eq(ddps_connect(e.a.ep, "sctp://127.0.0.1:9?local=127.0.0.1", &p), DDPS_E_INVAL);
 	e2e_close(&e);
 }
+
+/* ---- the kernel's SCTP; in the guest of tests/interop ---- */
+
+static void need_kernel(void)
+{
+	if (ddps_has_backend("kernel") != 1)
+		cr_skip_test("the kernel has no SCTP");
+}
+
+Test(homes_kernel, the_first_address_is_primary_and_another_one_can_be_made_so, .timeout = 60)
+{
+	struct ddps_path_stats p;
+	char port[64];
+	struct e2e e;
+
+	need_kernel();
+	e2e_open(&e, "sctp://127.0.0.1,127.0.0.2,[::1]:0?backend=kernel&encap=off");
+	cr_expect_not_null(strstr(e.uri, "127.0.0.1"), "%s", e.uri);
+	cr_expect_not_null(strstr(e.uri, "127.0.0.2"), "%s", e.uri);
+	cr_expect_not_null(strstr(e.uri, "[::1]"), "%s", e.uri);
+	snprintf(port, sizeof port, "%s", strrchr(e.uri, ':'));
+	snprintf(e.uri, sizeof e.uri, "sctp://127.0.0.2,127.0.0.1%s", port);
+	e.connect.local = "127.0.0.4,[::1]:0";
+	e2e_connect(&e);
+	cr_assert(e.a.seen & E2E_SEEN(DDPS_EV_ESTABLISHED), "%s", e.a.error.text);
+	cr_expect_eq(strncmp(e.a.established.info.peer, "127.0.0.2:", 10), 0);
+	cr_expect_eq(assoc_of(&e.a).paths, 3);
+	cr_expect_eq(assoc_of(&e.b).paths, 2);
+	await_paths(&e, &e.a, 3, DDPS_PATH_ACTIVE);
+	await_paths(&e, &e.b, 2, DDPS_PATH_ACTIVE);
+	p = path_of(&e.a, 0);
+	cr_expect(p.primary && p.in_use && !strncmp(p.peer, "127.0.0.2:", 10), "%s", p.peer);
+	cr_expect_gt(p.rto_ns, 0);
+	cr_expect_gt(p.cwnd, 0);
+	cr_expect_geq(p.mtu, 1200);
+	cr_expect_eq(p.encap, 0);
+	/* what the kernel does not tell */
+	cr_expect_eq(p.srtt_ns + p.ssthresh + p.flight + p.retransmitted + p.timeouts + p.errors,
+		     0);
+	cr_expect_str_eq(p.local, "");
+	write_some(&e, &e.a);
+	cr_assert_eq(ddps_ep_set_primary(e.a.ep, 2), 0);
+	cr_expect_eq(in_use(&e.a), 2);
+	cr_expect(path_of(&e.a, 2).primary && !path_of(&e.a, 0).primary);
+	write_some(&e, &e.a);
+	write_some(&e, &e.b);
+	cr_expect_eq(ddps_ep_set_primary(e.a.ep, 3), DDPS_E_INVAL);
+	cr_expect_str_eq(assoc_of(&e.a).state, "ESTABLISHED");
+	cr_expect_geq(assoc_of(&e.a).chunks_sent, 3);
+	cr_expect_geq(assoc_of(&e.b).chunks_received, 3);
+	cr_expect_gt(assoc_of(&e.b).peer_rwnd, 0);
+	cr_expect_eq(assoc_of(&e.a).timeouts + assoc_of(&e.a).unsent + assoc_of(&e.a).unacked, 0);
+	cr_expect_eq(assoc_of(&e.a).out_of_order + assoc_of(&e.a).rwnd, 0);
+	e2e_disconnect(&e, &e.a);
+	e2e_close(&e);
+}
+
+/* Who listens at two addresses does not answer at a third; and one address has no list to show. */
+Test(homes_kernel, other_addresses_are_not_served, .timeout = 60)
+{
+	struct e2e e;
+	char *at;
+
+	need_kernel();
+	e2e_open(&e, "sctp://127.0.0.1,127.0.0.2:0?backend=kernel&encap=off");
+	at = strstr(e.uri, "127.0.0.1,127.0.0.2");
+	cr_assert(at, "%s", e.uri);
+	memmove(at, at + strlen("127.0.0.1,"), strlen(at + strlen("127.0.0.1,")) + 1);
+	memcpy(at, "127.0.0.9", 9);
+	e2e_connect(&e);
+	cr_expect(e.a.seen & E2E_SEEN(DDPS_EV_FAILED));
+	cr_expect_eq(e.a.error.code, DDPS_E_REFUSED, "%s", e.a.error.text);
+	e2e_close(&e);
+}
+
+/* ---- what there is to see ---- */
 
 Test(homes, an_association_can_be_looked_at, .timeout = 60)
 {

@@ -386,7 +386,7 @@ static uint8_t *first_stalls(struct e2e *e, unsigned mib, struct e2e_end *a, str
  * A new session to a peer of which one session takes nothing: within a window that is not shut it
  * shares the association, else it has one of its own.  It works at either end immediately.
  */
-static void joins(unsigned mib, unsigned sessions)
+static void joins(const char *wire, unsigned mib, unsigned sessions)
 {
 	struct ddps_assoc_stats st = { .struct_size = sizeof st };
 	struct e2e_end first_a, first_b;
@@ -395,7 +395,7 @@ static void joins(unsigned mib, unsigned sessions)
 	struct ddps_wc wc;
 	struct e2e e;
 
-	e2e_open(&e, e2e_wires[2]);
+	e2e_open(&e, wire);
 	e.attr.sq_depth = e.attr.rq_depth = 64;
 	e.connect.setup_ms = 2000; /* others are given 5 s */
 	out = first_stalls(&e, mib, &first_a, &first_b);
@@ -426,9 +426,22 @@ static void joins(unsigned mib, unsigned sessions)
 
 Test(stall, attack_4_a_session_that_comes_later_is_set_up, .timeout = 120)
 {
-	joins(3, 2);  /* its share */
-	joins(5, 2);  /* and a part of the window */
-	joins(32, 1); /* all of it */
+	joins(e2e_wires[2], 3, 2);  /* its share */
+	joins(e2e_wires[2], 5, 2);  /* and a part of the window */
+	joins(e2e_wires[2], 32, 1); /* all of it */
+}
+
+/* Within what our engine would take off its window, the kernel's SCTP is read on.  Runs in the guest
+ * of tests/interop. */
+Test(stall_kernel, a_session_that_comes_later_is_set_up, .timeout = 120)
+{
+	static const char wire[] = "sctp://127.0.0.1:0?backend=kernel&encap=off";
+
+	if (ddps_has_backend("kernel") != 1)
+		cr_skip_test("the kernel has no SCTP");
+	joins(wire, 3, 2);
+	joins(wire, 5, 2);
+	joins(wire, 32, 1);
 }
 
 /*

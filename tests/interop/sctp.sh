@@ -115,3 +115,39 @@ some_disordered() {
 		}' >"$work/disorder" || fail "no disorder: $(cat "$work/disorder")"
 }
 
+# ---- a second way ----
+
+second_net() { # 10.77.1.1 and 10.77.1.2, on the same link; the host's side outlives a case
+	host ip neigh flush dev tap0 to 10.77.1.2 nud permanent
+	host ip addr replace 10.77.1.1/24 dev tap0
+	guest "ip addr add 10.77.1.2/24 dev eth0"
+}
+
+cut() { # what goes there is for nobody
+	host ip neigh replace 10.77.1.2 lladdr 02:00:00:00:00:98 nud permanent dev tap0
+	guest "ip neigh replace 10.77.1.1 lladdr 02:00:00:00:00:99 nud permanent dev eth0"
+}
+
+mend() {
+	host ip neigh del 10.77.1.2 dev tap0
+	guest "ip neigh del 10.77.1.1 dev eth0"
+}
+
+# The longest time without a new cumulative TSN from there, in seconds.
+pause_seen() { # DISPLAY-FILTER
+	wire -Y "$1 && sctp.chunk_type == 3" -T fields -e frame.time_relative \
+		-e sctp.sack_cumulative_tsn_ack_raw | awk -F '\t' '
+		{ sub(/,.*/, "", $2) }
+		$2 != last { if (n++ && $1 - at > most) most = $1 - at; at = $1; last = $2 }
+		END { printf "%.1f", most }'
+}
+
+data_goes_to() { # ADDRESS...: to each
+	local a ip
+	for a; do
+		ip=ip
+		[[ $a != *:* ]] || ip=ipv6
+		[ "$(wire -Y "$ip.dst == $a && sctp.chunk_type == 0" | wc -l)" -gt 100 ] ||
+			fail "no data to $a"
+	done
+}

@@ -12,8 +12,9 @@
 
 #define IOV_MAX_PARTS 32
 #define RETRY_MS      100
-#define FRAG_DEFAULT  1452 /* 1500 octets, IPv4 */
-#define SMALL	      3000 /* octets of a window in which a request finds room */
+#define FRAG_DEFAULT  1452	 /* 1500 octets, IPv4 */
+#define KEPT_MAX      (4u << 20) /* as the window of our own engine */
+#define SMALL	      3000	 /* octets of a window in which a request finds room */
 
 /* ---- a context's own ---- */
 
@@ -108,22 +109,33 @@ void ddps_sk_release(struct ddps_sd_assoc *a)
 
 /* ---- connect ---- */
 
+/* To @sa or the URI's list, from the URI's addresses if it has some. */
+static int reach(int fd, const struct ddps_uri *uri, const struct sockaddr *sa, socklen_t sa_len)
+{
+	if (uri->from.n && ddps_sk_bind(fd, &uri->from) < 0)
+		return -1;
+	if (uri->hosts.n)
+		return ddps_sk_connect(fd, &uri->hosts);
+	return connect(fd, sa, sa_len);
+}
+
 static int do_connect(struct ddps_env *env, void **ctx, const struct ddps_uri *uri,
 		      const struct sockaddr *sa, socklen_t sa_len, uint32_t connect_ms,
 		      const struct ddps_sd_assoc_up *up, void *user, struct ddps_sd_assoc **out)
 {
+	int family = ddps_sk_family(sa, uri), fd, keep, err;
 	struct ddps_sk_env *ke;
 	struct ddps_sd_assoc *a;
-	int err = env_get(env, ctx, &ke), fd, keep;
 
+	err = env_get(env, ctx, &ke);
 	if (err)
 		return err;
-	if (uri->encap == 0)
+	if (uri->encap == 0 || !ddps_sk_families_fit(sa, uri))
 		return DDPS_E_ADDRESS;
-	fd = ddps_sk_socket(sa->sa_family, &err);
+	fd = ddps_sk_socket(family, &err);
 	if (fd < 0)
 		return err;
-	err = ddps_sk_encap_to(fd, sa->sa_family, uri->encap);
+	err = ddps_sk_encap_to(fd, family, uri->encap);
 	if (err) {
 		keep = errno;
 		ddps_own_close(fd);
@@ -142,8 +154,7 @@ static int do_connect(struct ddps_env *env, void **ctx, const struct ddps_uri *u
 	a->life.info.encap = uri->encap > 0 ? (uint16_t)uri->encap : 0;
 	ddps_addr_text(sa, a->life.info.peer, sizeof a->life.info.peer);
 	ddps_timer_after(env->loop, &a->life.deadline, connect_ms);
-	if ((uri->from.n && bind(fd, (const struct sockaddr *)&uri->from.at[0], sa_len) < 0) ||
-	    (connect(fd, sa, sa_len) < 0 && errno != EINPROGRESS))
+	if (reach(fd, uri, sa, sa_len) < 0 && errno != EINPROGRESS)
 		ddps_sk_doom(a, ddps_error_make(ddps_err_from_errno(errno), errno, "connect: %s",
 						strerror(errno)));
 	else
@@ -205,18 +216,20 @@ static int do_listen(struct ddps_env *env, void **ctx, const struct ddps_uri *ur
 	struct ddps_sd_endpoint *e;
 	struct ddps_sk_env *ke;
 	uint16_t encap;
-	int on = 1, fd, keep, err = env_get(env, ctx, &ke);
+	int on = 1, fd, keep, family = ddps_sk_family(sa, uri);
+	int err = env_get(env, ctx, &ke);
 
 	if (err)
 		return err;
-	fd = ddps_sk_socket(sa->sa_family, &err);
+	fd = ddps_sk_socket(family, &err);
 	if (fd < 0)
 		return err;
 	err = ddps_sk_encap_at(uri->encap, &encap);
 	if (!err && uri->encap == DDPS_URI_ENCAP_OFF)
-		err = ddps_sk_encap_to(fd, sa->sa_family, uri->encap);
+		err = ddps_sk_encap_to(fd, family, uri->encap);
 	(void)setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
-	if (!err && (bind(fd, sa, sa_len) < 0 || listen(fd, backlog_of(backlog)) < 0))
+	if (!err && ((uri->hosts.n ? ddps_sk_bind(fd, &uri->hosts) : bind(fd, sa, sa_len)) < 0 ||
+		     listen(fd, backlog_of(backlog)) < 0))
 		err = DDPS_E_SYSTEM;
 	e = err ? NULL : calloc(1, sizeof *e);
 	if (!err && !e)
@@ -224,6 +237,7 @@ static int do_listen(struct ddps_env *env, void **ctx, const struct ddps_uri *ur
 	if (e) {
 		*e = (struct ddps_sd_endpoint){ .ke = ke, .encap = encap, .owner = { up, user } };
 		e->io = (struct ddps_io){ .fd = fd, .fn = on_accept, .user = e };
+		e->list = uri->hosts.n;
 		e->retry = (struct ddps_timer){ .fn = on_retry, .user = e };
 		err = ddps_io_set(env->loop, &e->io, EPOLLIN);
 	}
@@ -241,7 +255,10 @@ static int do_listen(struct ddps_env *env, void **ctx, const struct ddps_uri *ur
 
 static void endpoint_addr(struct ddps_sd_endpoint *e, char *buf, size_t len, uint16_t *encap)
 {
-	ddps_sk_name(e->io.fd, false, buf, len);
+	if (e->list)
+		ddps_sk_endpoint_text(e->io.fd, buf, len);
+	else
+		ddps_sk_name(e->io.fd, buf, len);
 	*encap = e->encap;
 }
 
@@ -377,6 +394,22 @@ static void do_pause(struct ddps_sd_assoc *a, bool on)
 		ddps_sk_watch(a);
 }
 
+/*
+ * Nothing can be taken off the kernel's window, and its octets come out in one order only, not by
+ * stream.  So all of it is read up to a limit; then nothing is, until half of that is gone.
+ */
+static bool do_keep(struct ddps_sd_assoc *a, size_t octets)
+{
+	bool on;
+
+	if (a->io.fd < 0)
+		return false;
+	on = octets >= KEPT_MAX / (a->life.paused ? 2 : 1);
+	if (on != a->life.paused)
+		do_pause(a, on);
+	return on;
+}
+
 static void do_shutdown(struct ddps_sd_assoc *a)
 {
 	if (a->io.fd < 0 || a->life.shut)
@@ -391,6 +424,7 @@ static void do_shutdown(struct ddps_sd_assoc *a)
 
 const struct ddps_sd_backend ddps_sd_kernel = {
 	.name = "kernel",
+	.homes = true,
 	.available = ddps_sk_available,
 	.connect = do_connect,
 	.listen = do_listen,
@@ -398,9 +432,13 @@ const struct ddps_sd_backend ddps_sd_kernel = {
 	.endpoint_free = endpoint_free,
 	.set_up = ddps_sk_life_set_up,
 	.info = info,
+	.assoc_stats = ddps_sk_assoc_stats,
+	.path_stats = ddps_sk_path_stats,
+	.set_primary = ddps_sk_set_primary,
 	.send = do_send,
 	.ask_dry = ask_dry,
 	.pause = do_pause,
+	.keep = do_keep,
 	.shutdown = do_shutdown,
 	.abort = ddps_sk_life_abort,
 	.free = ddps_sk_life_free,

@@ -5,6 +5,7 @@
  * Inside the backend for the kernel's SCTP (one-to-one sockets):
  *   sd_kernel.c	the backend's operations
  *   sd_kernel_sock.c	its sockets: options, UDP encapsulation, names
+ *   sd_kernel_homes.c	several addresses; what there is to see of an association
  *   sd_kernel_rx.c	what comes out of an association
  *   sd_kernel_life.c	what follows from that: it comes up, messages go up, it ends
  */
@@ -78,6 +79,7 @@ struct ddps_sd_endpoint {
 	struct ddps_io io;
 	struct ddps_timer retry; /* no descriptor was left for a peer */
 	uint16_t encap;
+	bool list; /* of addresses */
 	struct ddps_sd_endpoint *prev, *next;
 };
 
@@ -111,12 +113,32 @@ int ddps_sk_socket(int family, int *err);
 int ddps_sk_encap_to(int fd, int family, int port);
 /* Listen on @wanted, 0: whatever there is, < 0: not over UDP.  *@encap: the UDP port, or 0. */
 int ddps_sk_encap_at(int wanted, uint16_t *encap);
-/* Its own name, or its peer's. */
-void ddps_sk_name(int fd, bool peer, char *buf, size_t len);
+/* What it is bound to. */
+void ddps_sk_name(int fd, char *buf, size_t len);
 /* A notification of this type from now on; no longer. */
 int ddps_sk_event(struct ddps_sd_assoc *a, uint16_t type, bool on);
 /* Addresses, known from COMM_UP on. */
 void ddps_sk_addresses(struct ddps_sd_assoc *a);
+
+/* ---- sd_kernel_homes.c ---- */
+
+/* Of a socket for @sa and the URI's lists. */
+int ddps_sk_family(const struct sockaddr *sa, const struct ddps_uri *uri);
+/* Whether each address of the peer has one of ours, if those are given. */
+bool ddps_sk_families_fit(const struct sockaddr *sa, const struct ddps_uri *uri);
+/* Bind to all of @list; connect to all of it.  0, or -1 and errno. */
+int ddps_sk_bind(int fd, const struct ddps_uri_addrs *list);
+int ddps_sk_connect(int fd, const struct ddps_uri_addrs *list);
+/* "192.0.2.1,[2001:db8::1]:7174": what it is bound to. */
+void ddps_sk_endpoint_text(int fd, char *buf, size_t len);
+/* The peer's address that is preferred: getpeername() has the last one of a list.  0, DDPS_E_STATE. */
+int ddps_sk_primary(const struct ddps_sd_assoc *a, struct sockaddr_storage *ss);
+/* The kernel's notification of a path goes to the log. */
+void ddps_sk_path_note(const struct ddps_sd_assoc *a, const struct sctp_paddr_change *n);
+/* As in struct ddps_sd_backend. */
+int ddps_sk_assoc_stats(struct ddps_sd_assoc *a, struct ddps_assoc_stats *st);
+int ddps_sk_path_stats(struct ddps_sd_assoc *a, uint32_t path, struct ddps_path_stats *st);
+int ddps_sk_set_primary(struct ddps_sd_assoc *a, uint32_t path);
 
 /* ---- sd_kernel_rx.c ---- */
 

@@ -29,7 +29,7 @@ static enum ddps_sk_what change_of(uint16_t state)
 }
 
 /* Of a notification; its octets may be less than all of it. */
-static void read_note(struct ddps_sk_item *it)
+static void read_note(const struct ddps_sd_assoc *a, struct ddps_sk_item *it)
 {
 	union sctp_notification n;
 
@@ -54,6 +54,9 @@ static void read_note(struct ddps_sk_item *it)
 		break;
 	case SCTP_PARTIAL_DELIVERY_EVENT:
 		it->what = DDPS_SK_PART_LOST;
+		break;
+	case SCTP_PEER_ADDR_CHANGE:
+		ddps_sk_path_note(a, &n.sn_paddr_change);
 		break;
 	default:
 		break;
@@ -97,7 +100,7 @@ struct ddps_sk_item ddps_sk_take(struct ddps_sd_assoc *a)
 	if (n <= 0)
 		it.what = DDPS_SK_END;
 	else if (m.msg_flags & MSG_NOTIFICATION)
-		read_note(&it);
+		read_note(a, &it);
 	else
 		read_data(&it, &info);
 	return it;

@@ -16,6 +16,10 @@ struct sctp_udpencaps {
 };
 #endif
 
+#ifndef SCTP_EXPOSE_POTENTIALLY_FAILED_STATE /* Linux 5.5 */
+#define SCTP_EXPOSE_POTENTIALLY_FAILED_STATE 131
+#endif
+
 #define BUF_LEN	      (4 * 1024 * 1024)
 #define UDP_PORT_FILE "/proc/sys/net/sctp/udp_port"
 
@@ -37,7 +41,8 @@ static int set(int fd, int opt, const void *value, size_t len)
 static int set_events(int fd)
 {
 	static const uint16_t types[] = { SCTP_ASSOC_CHANGE, SCTP_ADAPTATION_INDICATION,
-					  SCTP_SHUTDOWN_EVENT, SCTP_PARTIAL_DELIVERY_EVENT };
+					  SCTP_SHUTDOWN_EVENT, SCTP_PARTIAL_DELIVERY_EVENT,
+					  SCTP_PEER_ADDR_CHANGE };
 	int bad = 0;
 
 	for (size_t i = 0; i < sizeof types / sizeof types[0]; i++) {
@@ -59,7 +64,8 @@ static int set_options(int fd)
 	struct sctp_setadaptation ad = { .ssb_adaptation_ind = DDPS_SCTP_ADAPTATION_DDP };
 	struct linger abort_on_close = { .l_onoff = 1 };
 	struct sctp_assoc_value no_pr = { .assoc_id = SCTP_FUTURE_ASSOC, .assoc_value = 0 };
-	int on = 1, size = BUF_LEN, bad;
+	struct sctp_assoc_value show_pf = { .assoc_id = SCTP_FUTURE_ASSOC, .assoc_value = 1 };
+	int on = 1, off = 0, size = BUF_LEN, bad;
 
 	bad = set(fd, SCTP_INITMSG, &init, sizeof init);
 	bad |= set(fd, SCTP_ADAPTATION_LAYER, &ad, sizeof ad);
@@ -67,6 +73,8 @@ static int set_options(int fd)
 	bad |= set(fd, SCTP_RECVRCVINFO, &on, sizeof on);
 	/* A FORWARD-TSN (RFC 3758) would have us wait for ever for a message that was given up. */
 	(void)set(fd, SCTP_PR_SUPPORTED, &no_pr, sizeof no_pr);
+	(void)set(fd, SCTP_EXPOSE_POTENTIALLY_FAILED_STATE, &show_pf, sizeof show_pf);
+	(void)set(fd, SCTP_I_WANT_MAPPED_V4_ADDR, &off, sizeof off);
 	bad |= set_events(fd);
 	bad |= setsockopt(fd, SOL_SOCKET, SO_LINGER, &abort_on_close, sizeof abort_on_close);
 	/* As much of it as the system grants. */
@@ -149,27 +157,26 @@ int ddps_sk_encap_at(int wanted, uint16_t *encap)
 	return 0;
 }
 
-void ddps_sk_name(int fd, bool peer, char *buf, size_t len)
+void ddps_sk_name(int fd, char *buf, size_t len)
 {
 	struct sockaddr_storage ss = { 0 };
 	socklen_t ss_len = sizeof ss;
 
-	if (peer)
-		getpeername(fd, (struct sockaddr *)&ss, &ss_len);
-	else
-		getsockname(fd, (struct sockaddr *)&ss, &ss_len);
+	getsockname(fd, (struct sockaddr *)&ss, &ss_len);
 	ddps_addr_text((struct sockaddr *)&ss, buf, len);
 }
 
 void ddps_sk_addresses(struct ddps_sd_assoc *a)
 {
 	struct sctp_udpencaps e = { .sue_assoc_id = SCTP_CURRENT_ASSOC };
-	socklen_t len = sizeof e.sue_address;
+	struct sockaddr_storage peer;
+	socklen_t len = sizeof e;
 
-	ddps_sk_name(a->io.fd, false, a->life.info.local, sizeof a->life.info.local);
-	ddps_sk_name(a->io.fd, true, a->life.info.peer, sizeof a->life.info.peer);
-	getpeername(a->io.fd, (struct sockaddr *)&e.sue_address, &len);
-	len = sizeof e;
+	ddps_sk_name(a->io.fd, a->life.info.local, sizeof a->life.info.local);
+	if (ddps_sk_primary(a, &peer) < 0) /* the end of it waits to be read */
+		return;
+	ddps_addr_text((struct sockaddr *)&peer, a->life.info.peer, sizeof a->life.info.peer);
+	memcpy(&e.sue_address, &peer, sizeof peer);
 	if (getsockopt(a->io.fd, IPPROTO_SCTP, SCTP_REMOTE_UDP_ENCAPS_PORT, &e, &len) == 0)
 		a->life.info.encap = ntohs(e.sue_port);
 }

@@ -278,13 +278,14 @@ DDPS_API int ddps_ep_hush(struct ddps_ep *ep, unsigned queues);
  * @uri:	as for ddps_listen, port required; names are looked up without blocking.  With
  *		sctp:// a list of addresses of the peer, the first one preferred; and &local=HOST,...
  *		this host's addresses that the peer is told.  Without it these are the ones that the
- *		system uses towards each address of a list.  Each family of the list needs one
+ *		system uses towards each address of a list (backend kernel: all of the host's).
+ *		Each family of the list needs one
  * @p:		NULL for the defaults
  *
  * Exactly one of DDPS_EV_ESTABLISHED, DDPS_EV_REJECTED and DDPS_EV_FAILED follows.
  *
  * Return: 0, or DDPS_E_INVAL, DDPS_E_ADDRESS (URI, or local), DDPS_E_TOO_LONG (private data; nothing
- * was sent), DDPS_E_STATE, DDPS_E_UNSUPPORTED (also: a list of addresses, and the backend takes none), DDPS_E_NOMEM, DDPS_E_SYSTEM, DDPS_E_FORKED.
+ * was sent), DDPS_E_STATE, DDPS_E_UNSUPPORTED, DDPS_E_NOMEM, DDPS_E_SYSTEM, DDPS_E_FORKED.
  */
 DDPS_API int ddps_connect(struct ddps_ep *ep, const char *uri, const struct ddps_conn_param *p);
 
