@@ -79,7 +79,6 @@ static void init_alone(struct cf *cf)
 static void restart(struct cf *cf)
 {
 	struct ends old, new;
-	unsigned n;
 	struct cf_raw r;
 
 	cf_raw_up(cf, &r);
@@ -93,10 +92,10 @@ static void restart(struct cf *cf)
 	cf_raw_echo(&r);
 	if (!begun_anew(&r))
 		return;
-	n = r.ndata;
+	cf_raw_watch(&r, 1);
 	cf_raw_say_tag(&r, old.peer_tag, CF_C_ABORT, 0, NULL, 0); /* of the old one */
 	cf_raw_quiet(&r);
-	CF_CHECK(cf, r.ndata == n, "DATA of before");
+	CF_CHECK(cf, !r.nwatched, "DATA of before");
 	CF_CHECK(cf, now(&r).peer_tag == new.peer_tag, "case: tags");
 	cf_raw_alive(&r);
 	CF_CHECK(cf, r.tsn == new.cum + 1, "first TSN %u, it was to be %u", r.tsn, new.cum + 1);

@@ -235,14 +235,13 @@ static void order(struct cf *cf)
 {
 	struct cf_raw r;
 	uint32_t tsn;
-	unsigned n;
 
 	cf_raw_up(cf, &r);
 	tsn = r.l->tsn;
-	n = r.ndata;
+	cf_raw_watch(&r, 1);
 	say_part(&r, tsn + 1, 1, 1, RAW_WHOLE, 0, 7);
 	cf_raw_quiet(&r);
-	CF_CHECK(cf, r.ndata == n, "it is delivered before the one that belongs before it");
+	CF_CHECK(cf, !r.nwatched, "it is delivered before the one that belongs before it");
 	say_part(&r, tsn + 2, 2, 0, RAW_WHOLE, 0, 7);
 	cf_raw_want_answer(&r, 2); /* another stream */
 	say_part(&r, tsn + 3, 3, 0xbeef, PLAIN, 0, 7);
@@ -273,11 +272,10 @@ static void fragments(struct cf *cf, uint8_t u)
 
 	cf_raw_up(cf, &r);
 	for (unsigned k = 0; k < 4; k++) {
-		unsigned n = r.ndata;
-
+		cf_raw_watch(&r, (uint16_t)(k + 1));
 		for (unsigned i = 0; i < 4; i++) {
 			cf_raw_quiet(&r);
-			CF_CHECK(cf, r.ndata == n, "a message is delivered in parts");
+			CF_CHECK(cf, !r.nwatched, "a message is delivered in parts");
 			say_fragment(&r, r.l->tsn, (uint16_t)(k + 1), u, way[k][i]);
 		}
 		cf_raw_want_answer(&r, (uint16_t)(k + 1));

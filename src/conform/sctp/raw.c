@@ -214,6 +214,7 @@ static void note_data(struct cf_raw *r, const struct cf_raw_chunk *c)
 	r->ndata++;
 	r->tsn = cf_get32(c->v);
 	r->sid = cf_get16(c->v + 4);
+	r->nwatched += r->sid == r->watched;
 	if (r->tsn == r->l->cum + 1)
 		r->l->cum++;
 	if (!r->mute)
@@ -312,6 +313,12 @@ void cf_raw_want_answer(struct cf_raw *r, uint16_t sid)
 	do
 		cf_raw_want_data(r);
 	while (!cf_tsn_before(cum, r->tsn) || r->sid != sid);
+}
+
+void cf_raw_watch(struct cf_raw *r, uint16_t sid)
+{
+	r->watched = sid;
+	r->nwatched = 0;
 }
 
 void cf_raw_want_sack(struct cf_raw *r, uint32_t cum)

@@ -77,6 +77,9 @@ struct cf_raw {
 	unsigned ndata; /* DATA chunks, repeated ones too */
 	uint32_t tsn;	/* of the latest */
 	uint16_t sid;
+	/* DATA on one stream: elsewhere a target may talk, or repeat itself, at any time */
+	uint16_t watched;
+	unsigned nwatched;
 	unsigned nsack;
 	uint32_t sack_cum, sack_rwnd; /* of the latest SACK */
 	unsigned ngaps, ndups;
@@ -129,6 +132,8 @@ bool cf_raw_came(struct cf_raw *r, int type, unsigned ms, struct cf_raw_chunk *c
 struct cf_raw_chunk cf_raw_want_data(struct cf_raw *r);
 /* DATA whose TSN was not there before, on this stream: the answer to a question. */
 void cf_raw_want_answer(struct cf_raw *r, uint16_t sid);
+/* From now on count what comes on this stream. */
+void cf_raw_watch(struct cf_raw *r, uint16_t sid);
 /* A SACK with this cumulative TSN, which may be there already. */
 void cf_raw_want_sack(struct cf_raw *r, uint32_t cum);
 /*
