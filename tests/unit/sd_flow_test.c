@@ -65,7 +65,7 @@ ON_ALL(lengths_at_the_limits)
 /* ---- flow ---- */
 
 #define FLOOD_LEN   64000u
-#define FLOOD_COUNT 1049u /* 64 MiB */
+#define FLOOD_COUNT 525u /* 32 MiB */
 
 static unsigned flood_sent;
 
@@ -85,10 +85,10 @@ static void pause_it(struct side *s)
 	s->b->pause(s->a, true);
 }
 
-ON_ALL(a_reader_that_pauses_stops_the_writer, .timeout = 60)
+ON_ALL(a_reader_that_pauses_stops_the_writer, .timeout = 240)
 {
 	struct side *s = &srv.peers[0];
-	unsigned stuck;
+	unsigned stuck, before;
 	uint64_t until;
 
 	start(AF_INET);
@@ -106,7 +106,9 @@ ON_ALL(a_reader_that_pauses_stops_the_writer, .timeout = 60)
 	cr_expect_lt(flood_sent * FLOOD_LEN, 12u << 20); /* send buffer and window, no more */
 	cr_expect_eq(s->messages, 0);
 	s->b->pause(s->a, false);
-	WAIT_FOR(s->messages == FLOOD_COUNT, &cn, &sn);
+	/* a stranger that lost packets of its bursts may need a while: something has to come */
+	while ((before = s->messages) < FLOOD_COUNT)
+		WAIT_FOR(s->messages > before, &cn, &sn);
 	cr_expect_eq(s->octets, (uint64_t)FLOOD_LEN * FLOOD_COUNT);
 	cr_expect(!s->bad);
 	cr_expect_gt(cli.writable, 0);
