@@ -54,6 +54,46 @@ plot() {
 	run 2 perf --plot x.pdf "$uri" && says err ".svg or .png"
 }
 
+both_ways() {
+	run 0 perf --json --bidir --size 4K --seconds 0.1 "$uri" && has out op both &&
+		run 0 perf --json --reverse --size 4K --seconds 0.1 "$uri" && has out op read || return
+	run 2 perf --bidir --reverse "$uri" && says err "--bidir excludes --reverse" &&
+		run 2 perf --bidir --op ping "$uri" && says err "--bidir excludes another --op" || return
+	run 1 perf --bidir --ord 0 "$uri" && says err "ORD is 0"
+}
+
+in_parallel() {
+	run 0 perf --json --op write --parallel 3 --size 64,4096 --seconds 0.1 "$uri" || return
+	why="sessions: $(cat out)"
+	[ "$(grep -c '"event":"established"' out)" -eq 3 ] &&
+		[ "$(grep -c '"event":"closed"' out)" -eq 3 ] && has out sessions 3 &&
+		adds_up write 16 64 4096 || return
+	run 0 perf --parallel 2 --size 64 --seconds 0.01 "$uri" &&
+		says out "perf send, depth 16, 2 sessions"
+}
+
+# No more than 400 KiB a second and the first group; the time is what the line says.
+paced() { # OP
+	run 0 perf --json --op "$1" --rate 400K --size 4K --seconds 0.5 "$uri" || return
+	why="more than --rate: $(cat out)"
+	grep '"event":"perf"' out | jq -e '.ops <= 100 * .seconds + 8' >/dev/null || return
+	why="it did not go on: $(cat out)"
+	grep '"event":"perf"' out | jq -e '.ops >= 8' >/dev/null
+}
+
+# Lines that follow each other, and no more operations in them than in all.
+intervals() {
+	run 0 perf --json --op write --size 4K --seconds 0.5 --interval 0.1 "$uri" || return
+	why="intervals: $(cat out)"
+	jq -es '[.[] | select(.event == "interval")] as $i |
+		([.[] | select(.event == "perf")][0].ops) as $all |
+		($i | length) >= 1 and $i[0].from == 0 and
+		all($i[]; .to - .from >= 0.1 and .ops >= 0) and
+		all(range(1; $i | length); ($i[.].from - $i[. - 1].to | fabs) < 1e-6) and
+		([$i[].ops] | add) <= $all' out >/dev/null || return
+	run 0 perf --size 4K --seconds 0.3 --interval 0.1 "$uri" && says out "0.00 to 0."
+}
+
 timed_out() {
 	run 5 perf --seconds 60 --timeout 0.2 "$uri" && says err "not done within 0.2 s"
 }
@@ -67,6 +107,13 @@ for wire in $WIRES; do
 	test_case "perf-$wire-send-128" one send 128
 	test_case "perf-$wire-table" table
 	test_case "perf-$wire-ord-0" ord_zero
+	test_case "perf-$wire-both-1" one both 1
+	test_case "perf-$wire-both-16" one both 16
+	test_case "perf-$wire-both-ways" both_ways
+	test_case "perf-$wire-parallel" in_parallel
+	test_case "perf-$wire-rate-send" paced send
+	test_case "perf-$wire-rate-write" paced write
+	test_case "perf-$wire-intervals" intervals
 	test_case "perf-$wire-plot" plot
 	test_case "perf-$wire-timeout" timed_out
 	test_case "perf-$wire-listener-goes" listener_goes \

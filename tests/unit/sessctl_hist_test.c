@@ -45,6 +45,27 @@ Test(sessctl_hist, one_of_ten_thousand_is_found)
 	cr_expect_eq(hist_percentile(&h, 100), 100);
 }
 
+Test(sessctl_hist, two_become_one)
+{
+	static struct hist more;
+
+	hist_reset(&h);
+	hist_reset(&more);
+	hist_merge(&h, &more);
+	cr_expect_eq(h.count, 0);
+	hist_add(&more, 7, 3);
+	hist_add(&more, 5000, 1);
+	hist_merge(&h, &more);
+	hist_add(&h, 2, 4);
+	hist_merge(&h, &more);
+	cr_expect_eq(h.count, 12);
+	cr_expect_eq(h.min, 2);
+	cr_expect_eq(h.max, 5000);
+	cr_expect_eq(hist_percentile(&h, 33), 2);
+	cr_expect_eq(hist_percentile(&h, 80), 7);
+	cr_expect_eq(hist_percentile(&h, 100), 5000);
+}
+
 /* For any value: never below it, above it by less than 1/512. */
 Test(sessctl_hist, error_is_bounded)
 {

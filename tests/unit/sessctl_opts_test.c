@@ -117,10 +117,23 @@ Test(sessctl_opts, options_of_perf)
 	cr_expect_eq(o.run_ms, 100);
 	cr_expect_eq(o.depth, 128);
 	cr_expect_str_eq(o.plot, "f.svg");
-	static const char *const bad[] = { "--size 0",	  "--size 16777217", "--size 1,",
-					   "--size ,1",	  "--size 1,,2",     "--size 1,x",
-					   "--depth 0",	  "--depth 129",     "--seconds 0",
-					   "--op atomic", "--count 3",	     "--size =" };
+	cr_expect_eq(o.parallel, 1);
+	cr_assert_eq(parse(&o, "perf --bidir --parallel 64 --rate 1M --interval 0.5 u"), OPTS_OK);
+	cr_expect_eq(o.perf_op, PERF_BOTH);
+	cr_expect_eq(o.parallel, 64);
+	cr_expect_eq(o.rate, 1 << 20);
+	cr_expect_eq(o.every_ms, 500);
+	cr_assert_eq(parse(&o, "perf --reverse u"), OPTS_OK);
+	cr_expect_eq(o.perf_op, PERF_READ);
+	static const char *const bad[] = {
+		"--bidir --reverse", "--bidir --op write", "--reverse --op ping",
+		"--parallel 65",     "--parallel 0",	   "--rate 0",
+		"--interval 0",	     "--size 0",	   "--size 16777217",
+		"--size 1,",	     "--size ,1",	   "--size 1,,2",
+		"--size 1,x",	     "--depth 0",	   "--depth 129",
+		"--seconds 0",	     "--op atomic",	   "--count 3",
+		"--size ="
+	};
 	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
 		char line[80];
 

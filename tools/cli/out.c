@@ -227,6 +227,16 @@ void out_ping(struct out *o, const struct out_ping *p)
 	out_flush(o);
 }
 
+static void perf_head(struct out *o, const struct out_perf *p)
+{
+	head(o, 0, GREEN, "perf");
+	fprintf(o->f, " %s, depth %u", p->op, p->depth);
+	if (p->sessions > 1)
+		fprintf(o->f, ", %u sessions", p->sessions);
+	fprintf(o->f, "\n  %-10s %12s %14s %9s %9s %9s %9s %6s\n", "size", "ops/s", "rate",
+		"min us", "p50 us", "p99 us", "max us", "cpu %");
+}
+
 void out_perf(struct out *o, const struct out_perf *p, bool first)
 {
 	char size[24], rate[24];
@@ -235,17 +245,30 @@ void out_perf(struct out *o, const struct out_perf *p, bool first)
 		json_out_perf(o, p);
 		return;
 	}
-	if (first) {
-		head(o, 0, GREEN, "perf");
-		fprintf(o->f, " %s, depth %u\n  %-10s %12s %14s %9s %9s %9s %9s %6s\n", p->op,
-			p->depth, "size", "ops/s", "rate", "min us", "p50 us", "p99 us", "max us",
-			"cpu %");
-	}
+	if (first)
+		perf_head(o, p);
 	text_size(size, sizeof size, p->size);
 	text_rate(rate, sizeof rate, (double)(p->ops * p->size) / p->seconds);
 	fprintf(o->f, "  %-10s %12.0f %14s %9.1f %9.1f %9.1f %9.1f %6.0f\n", size,
 		(double)p->ops / p->seconds, rate, p->min, p->p50, p->p99, p->max,
 		100 * p->cpu / p->seconds);
+	out_flush(o);
+}
+
+void out_perf_interval(struct out *o, const struct out_perf *p, bool first)
+{
+	char size[24], rate[24];
+
+	if (o->json) {
+		json_out_perf_interval(o, p);
+		return;
+	}
+	if (first)
+		perf_head(o, p);
+	text_size(size, sizeof size, p->size);
+	text_rate(rate, sizeof rate, (double)(p->ops * p->size) / p->seconds);
+	fprintf(o->f, "  %-10s %12.0f %14s  %.2f to %.2f s\n", size, (double)p->ops / p->seconds,
+		rate, p->from, p->from + p->seconds);
 	out_flush(o);
 }
 

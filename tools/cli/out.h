@@ -45,7 +45,8 @@ struct out_ping {
 struct out_perf {
 	const char *transport, *op;
 	uint64_t size, ops;
-	uint32_t depth;
+	uint32_t depth, sessions;
+	double from; /* of an interval: since this size began */
 	double seconds;
 	double min, p50, p99, p99_9, p99_99, max; /* microseconds */
 	double cpu;				  /* seconds of this process */
@@ -64,6 +65,8 @@ void out_pong(struct out *o, uint32_t seq, uint32_t size, double us);
 void out_ping(struct out *o, const struct out_ping *p);
 /* @first: a heading goes before it */
 void out_perf(struct out *o, const struct out_perf *p, bool first);
+/* What an interval of it came to: op, depth, sessions, size, ops, from and seconds. */
+void out_perf_interval(struct out *o, const struct out_perf *p, bool first);
 void out_closed(struct out *o, unsigned session);
 void out_note(struct out *o, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 

@@ -195,6 +195,7 @@ void json_out_perf(struct out *o, const struct out_perf *p)
 	set_text(j, "op", p->op);
 	set_int(j, "size", p->size);
 	set_int(j, "depth", p->depth);
+	set_int(j, "sessions", p->sessions);
 	set_real(j, "seconds", p->seconds);
 	set_int(j, "ops", p->ops);
 	set_real(j, "ops_per_second", (double)p->ops / p->seconds);
@@ -208,6 +209,20 @@ void json_out_perf(struct out *o, const struct out_perf *p)
 	json_object_set_new(j, "lat_us", lat);
 	set_real(cpu, "local", p->cpu);
 	json_object_set_new(j, "cpu_seconds", cpu);
+	json_out_line(o, j);
+}
+
+void json_out_perf_interval(struct out *o, const struct out_perf *p)
+{
+	json_t *j = begin("interval", 0);
+
+	set_text(j, "op", p->op);
+	set_int(j, "size", p->size);
+	set_real(j, "from", p->from);
+	set_real(j, "to", p->from + p->seconds);
+	set_int(j, "ops", p->ops);
+	set_real(j, "ops_per_second", (double)p->ops / p->seconds);
+	set_real(j, "bytes_per_second", (double)(p->ops * p->size) / p->seconds);
 	json_out_line(o, j);
 }
 

@@ -20,6 +20,7 @@ void json_out_transfer(struct out *o, unsigned session, const struct out_transfe
 void json_out_pong(struct out *o, uint32_t seq, uint32_t size, double us);
 void json_out_ping(struct out *o, const struct out_ping *p);
 void json_out_perf(struct out *o, const struct out_perf *p);
+void json_out_perf_interval(struct out *o, const struct out_perf *p);
 void json_out_closed(struct out *o, unsigned session);
 void json_out_error(struct out *o, unsigned session, const char *text, const char *advice);
 

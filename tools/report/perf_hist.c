@@ -41,6 +41,19 @@ void hist_add(struct hist *h, uint64_t v, uint64_t times)
 	h->n[class_of(v)] += times;
 }
 
+void hist_merge(struct hist *h, const struct hist *more)
+{
+	if (!more->count)
+		return;
+	if (!h->count || more->min < h->min)
+		h->min = more->min;
+	if (more->max > h->max)
+		h->max = more->max;
+	h->count += more->count;
+	for (unsigned c = 0; c < HIST_CLASSES; c++)
+		h->n[c] += more->n[c];
+}
+
 uint64_t hist_percentile(const struct hist *h, double percent)
 {
 	/* Nearest rank; of 10000, so that 99.99 is exact. */

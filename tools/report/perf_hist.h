@@ -17,6 +17,8 @@ struct hist {
 };
 
 void hist_reset(struct hist *h);
+/* Add what @more has. */
+void hist_merge(struct hist *h, const struct hist *more);
 /* @times times the value @v. */
 void hist_add(struct hist *h, uint64_t v, uint64_t times);
 /* The value that @percent of all do not exceed (nearest rank, top of its class); 0 if none. */

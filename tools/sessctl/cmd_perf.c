@@ -8,16 +8,33 @@
  *	  that all were placed, inside the time that counts
  * read:  its completion
  * ping:  the echo
+ * both:  Writes and Reads in turn, so that as many octets go each way
+ *
+ * With --parallel each session has a context and a thread of its own.  They begin and end each size
+ * together; the first one, on the main thread, has the sum of all.
  */
 #include "sessctl/cmd.h"
 #include "xfer/link.h"
+#include "report/meet.h"
 #include "report/perf_hist.h"
 #include "sessctl/perf_plot.h"
+#include <pthread.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
 
 #define BATCH	 32
 #define ALIVE_NS NS_PER_S
+#define NAP_NS	 (2 * NS_PER_MS) /* with --rate: shorter waits are spent looking at the clock */
+
+struct perf;
+
+/* All sessions of a run. */
+struct team {
+	struct perf *p;
+	unsigned n;
+	struct meet meet;
+};
 
 struct perf {
 	struct link l;
@@ -35,7 +52,25 @@ struct perf {
 	bool asked; /* its answer is due */
 	struct hist hist;
 	struct out_perf row[OPTVAL_SIZES_MAX];
+	struct team *team;
+	uint64_t begin, first; /* of the present size: ns; operations posted before */
+	uint64_t shown;	       /* done, as the first session's interval lines count it */
+	uint64_t told, told_ns;
+	bool headed; /* the heading of all lines is out */
+	enum status status;
+	pthread_t thread;
 };
+
+static uint64_t done_by_all(const struct team *t)
+{
+	uint64_t n = 0;
+
+	for (unsigned i = 0; i < t->n; i++)
+		n += __atomic_load_n(&t->p[i].shown, __ATOMIC_RELAXED);
+	return n;
+}
+
+/* ---- one of them ---- */
 
 static double cpu_seconds(void)
 {
@@ -64,7 +99,7 @@ static enum status ask(struct perf *p)
 	enum status s;
 	int err;
 
-	if (p->op == PERF_READ && p->l.info.ord == 0)
+	if ((p->op == PERF_READ || p->op == PERF_BOTH) && p->l.info.ord == 0)
 		return link_fail(&p->l, ST_FAILED,
 				 "--ord 1 or more here, and --ird 1 or more at the listener",
 				 "negotiated ORD is 0: no RDMA Read is possible");
@@ -87,20 +122,23 @@ static enum status ask(struct perf *p)
 /* @more: another one follows at once. */
 static enum status post(struct perf *p, bool more)
 {
-	static const enum ddps_op op[] = { DDPS_OP_SEND, DDPS_OP_WRITE, DDPS_OP_READ,
-					   DDPS_OP_SEND };
+	static const enum ddps_op ops[][2] = { [PERF_SEND] = { DDPS_OP_SEND, DDPS_OP_SEND },
+					       [PERF_WRITE] = { DDPS_OP_WRITE, DDPS_OP_WRITE },
+					       [PERF_READ] = { DDPS_OP_READ, DDPS_OP_READ },
+					       [PERF_PING] = { DDPS_OP_SEND, DDPS_OP_SEND },
+					       [PERF_BOTH] = { DDPS_OP_WRITE, DDPS_OP_READ } };
 	struct ddps_sge sge = { .addr = p->win.mem,
 				.len = p->size,
 				.lkey = ddps_mr_stag(p->win.mr) };
 	struct ddps_send_wr wr = { .wr_id = WR_ID(WR_PING, 0),
-				   .op = op[p->op],
+				   .op = ops[p->op][p->posted % 2],
 				   .sge = &sge,
 				   .nsge = 1,
 				   .stag = p->go.stag,
 				   .to = p->go.to };
 	int err;
 
-	if (op[p->op] == DDPS_OP_SEND)
+	if (wr.op == DDPS_OP_SEND)
 		wr.flags |= DDPS_WR_SILENT;
 	if (more)
 		wr.flags |= DDPS_WR_MORE;
@@ -119,6 +157,7 @@ static enum status done(struct perf *p, uint64_t upto)
 				 "the peer speaks of operations that there were not");
 	for (; p->done < upto; p->done++)
 		hist_add(&p->hist, now - p->since[p->done % PERF_DEPTH_MAX], 1);
+	__atomic_store_n(&p->shown, p->done, __ATOMIC_RELAXED);
 	return ST_DONE;
 }
 
@@ -191,8 +230,26 @@ static enum status ask_mark(struct perf *p)
 	return err ? link_call_failed(&p->l, err, "posting a message") : ST_DONE;
 }
 
+/* --rate: how many may have been posted in this size by @now, in whole groups: those are answered. */
+static uint64_t allowed(const struct perf *p, uint64_t now)
+{
+	double groups =
+		(double)p->o->rate * (double)(now - p->begin) / 1e9 / ((double)p->size * p->every);
+
+	return p->o->rate ? p->every * (1 + (uint64_t)groups) : UINT64_MAX;
+}
+
+/* When one more group may be, ns. */
+static uint64_t next_due(const struct perf *p)
+{
+	uint64_t groups = (p->posted - p->first) / p->every;
+
+	return p->begin +
+	       (uint64_t)((double)groups * p->every * p->size / (double)p->o->rate * 1e9);
+}
+
 /* Post until @depth are under way; @on: as many as go, else only to finish a group. */
-static enum status fill(struct perf *p, bool on)
+static enum status fill(struct perf *p, bool on, uint64_t now)
 {
 	uint64_t room = p->depth - (p->posted - p->done), n = room;
 	enum status s = ST_DONE;
@@ -201,6 +258,8 @@ static enum status fill(struct perf *p, bool on)
 		n = p->hist.count + p->posted - p->done
 			    ? (p->every - p->posted % p->every) % p->every
 			    : p->every;
+	else if (n > allowed(p, now) - (p->posted - p->first))
+		n = allowed(p, now) - (p->posted - p->first);
 	if (n > room)
 		n = room;
 	for (; !s && n; n--)
@@ -208,50 +267,86 @@ static enum status fill(struct perf *p, bool on)
 	return s;
 }
 
+/* --interval: a line, if one is due. */
+static void tell(struct perf *p, uint64_t now)
+{
+	uint64_t every = p->o->every_ms * NS_PER_MS, done;
+
+	if (!every || p != p->team->p || now - p->told_ns < every)
+		return;
+	done = done_by_all(p->team);
+	out_perf_interval(&p->l.out,
+			  &(struct out_perf){ .op = perf_op_name(p->op),
+					      .depth = p->depth,
+					      .sessions = p->team->n,
+					      .size = p->size,
+					      .ops = done - p->told,
+					      .from = (double)(p->told_ns - p->begin) / 1e9,
+					      .seconds = (double)(now - p->told_ns) / 1e9 },
+			  !p->headed);
+	p->headed = true;
+	p->told = done;
+	p->told_ns = now;
+}
+
+/* --rate, and nothing is under way: until more may be. */
+static enum status rest(struct perf *p, uint64_t until)
+{
+	uint64_t due = next_due(p), now = clock_ns();
+
+	if (due > until)
+		due = until;
+	if (due < now + NAP_NS)
+		return ST_DONE;
+	return link_pause(&p->l, (uint32_t)((due - now) / NS_PER_MS) - 1);
+}
+
 static enum status measure(struct perf *p, uint64_t until)
 {
-	bool by_rdma = p->op == PERF_WRITE || p->op == PERF_READ;
+	bool by_rdma = p->op == PERF_WRITE || p->op == PERF_READ || p->op == PERF_BOTH;
 	enum status s = ST_DONE;
 
 	while (!s) {
 		uint64_t now = clock_ns();
 
-		s = fill(p, now < until);
+		tell(p, now);
+		s = fill(p, now < until, now);
 		if (!s && by_rdma && !p->asked && now - p->alive >= ALIVE_NS)
 			s = ask_mark(p);
-		if (s || p->posted == p->done)
+		if (!s && p->posted != p->done)
+			s = take_completions(p);
+		else if (!s && now < until)
+			s = rest(p, until);
+		else
 			break;
-		s = take_completions(p);
 	}
 	while (!s && p->asked)
 		s = take_completions(p);
-	if (!s && p->op == PERF_WRITE)
+	if (!s && (p->op == PERF_WRITE || p->op == PERF_BOTH))
 		s = ask_mark(p);
 	while (!s && p->asked)
 		s = take_completions(p);
 	return s;
 }
 
-static enum status one_size(struct perf *p, size_t i)
+/* What all of them came to, in the first one's row. */
+static void sum_up(struct perf *p, size_t i, double cpu)
 {
-	uint64_t first = p->posted, begin = clock_ns();
-	double cpu = cpu_seconds();
 	struct out_perf *r = &p->row[i];
-	enum status s;
+	uint64_t ops = 0;
 
-	p->size = (uint32_t)p->o->sizes.v[i];
-	hist_reset(&p->hist);
-	p->alive = begin;
-	s = measure(p, begin + p->o->run_ms * NS_PER_MS);
-	if (s)
-		return s;
+	for (unsigned k = 0; k < p->team->n; k++)
+		ops += p->team->p[k].posted - p->team->p[k].first;
+	for (unsigned k = 1; k < p->team->n; k++)
+		hist_merge(&p->hist, &p->team->p[k].hist);
 	*r = (struct out_perf){
 		.transport = p->l.info.transport == DDPS_TRANSPORT_TCP ? "tcp" : "sctp",
 		.op = perf_op_name(p->op),
 		.size = p->size,
 		.depth = p->depth,
-		.ops = p->posted - first,
-		.seconds = (double)(clock_ns() - begin) / 1e9,
+		.sessions = p->team->n,
+		.ops = ops,
+		.seconds = (double)(clock_ns() - p->begin) / 1e9,
 		.min = (double)p->hist.min / 1e3,
 		.p50 = (double)hist_percentile(&p->hist, 50) / 1e3,
 		.p99 = (double)hist_percentile(&p->hist, 99) / 1e3,
@@ -260,42 +355,123 @@ static enum status one_size(struct perf *p, size_t i)
 		.max = (double)p->hist.max / 1e3,
 		.cpu = cpu_seconds() - cpu,
 	};
-	out_perf(&p->l.out, r, i == 0);
+	out_perf(&p->l.out, r, !p->headed);
+	p->headed = true;
+}
+
+/* Return: ST_DONE, also if another one has failed (@whole is false then). */
+static enum status one_size(struct perf *p, size_t i, bool *whole)
+{
+	double cpu = cpu_seconds();
+	enum status s;
+
+	p->size = (uint32_t)p->o->sizes.v[i];
+	hist_reset(&p->hist);
+	p->first = p->posted;
+	*whole = meet_all(&p->team->meet);
+	if (!*whole)
+		return ST_DONE;
+	p->begin = p->alive = p->told_ns = clock_ns();
+	p->told = done_by_all(p->team);
+	s = measure(p, p->begin + p->o->run_ms * NS_PER_MS);
+	if (s)
+		return s;
+	*whole = meet_all(&p->team->meet);
+	if (*whole && p == p->team->p)
+		sum_up(p, i, cpu);
+	if (*whole)
+		*whole = meet_all(&p->team->meet); /* before the others count anew */
 	return ST_DONE;
 }
 
-static enum status run(struct perf *p)
+static void *run(void *arg)
 {
-	enum status s =
-		link_open(&p->l, p->o->arg[0],
-			  p->op == PERF_PING && p->longest > MSG_MAX ? p->longest : MSG_MAX);
+	struct perf *p = arg;
+	bool whole = true;
+
+	for (size_t i = 0; !p->status && whole && i < p->o->sizes.n; i++)
+		p->status = one_size(p, i, &whole);
+	if (p->status)
+		meet_leave(&p->team->meet);
+	return NULL;
+}
+
+static enum status connect_one(struct perf *p, struct team *t, const struct opts *o)
+{
+	enum status s;
+
+	p->o = o;
+	p->op = (enum perf_op)o->perf_op;
+	p->team = t;
+	p->depth = o->depth ? o->depth : p->op == PERF_PING ? 1 : 16;
+	p->every = p->op == PERF_SEND ? PERF_ACK_EVERY(p->depth) : 1;
+	for (size_t i = 0; i < o->sizes.n; i++)
+		if (o->sizes.v[i] > p->longest)
+			p->longest = (uint32_t)o->sizes.v[i];
+	link_init(&p->l, o, "perf");
+	s = link_open(&p->l, o->arg[0],
+		      p->op == PERF_PING && p->longest > MSG_MAX ? p->longest : MSG_MAX);
+	return s ? s : ask(p);
+}
+
+/* The first one's is this thread. */
+static enum status run_all(struct team *t)
+{
+	enum status s = ST_DONE;
+	unsigned i;
+
+	for (i = 1; i < t->n; i++)
+		if (pthread_create(&t->p[i].thread, NULL, run, &t->p[i])) {
+			t->p[i].status = link_fail(&t->p[i].l, ST_FAILED, "a smaller --parallel",
+						   "no thread for session %u", i + 1);
+			break;
+		}
+	for (unsigned k = i; k < t->n; k++)
+		meet_leave(&t->meet);
+	run(&t->p[0]);
+	for (unsigned k = 1; k < i; k++)
+		pthread_join(t->p[k].thread, NULL);
+	for (unsigned k = 0; !s && k < t->n; k++)
+		s = t->p[k].status;
+	return s;
+}
+
+static enum status measure_all(struct team *t, const struct opts *o)
+{
+	unsigned opened = 0;
+	enum status s = ST_DONE;
+
+	for (; !s && opened < t->n; opened++)
+		s = connect_one(&t->p[opened], t, o);
 	if (!s)
-		s = ask(p);
-	for (size_t i = 0; !s && i < p->o->sizes.n; i++)
-		s = one_size(p, i);
-	if (!s && p->o->plot && plot_draw(p->o->plot, p->row, p->o->sizes.n))
-		s = link_fail(&p->l, ST_FAILED, "see what gnuplot says above",
-			      "--plot %s: gnuplot failed", p->o->plot);
+		s = run_all(t);
+	if (!s && o->plot && plot_draw(o->plot, t->p[0].row, o->sizes.n))
+		s = link_fail(&t->p[0].l, ST_FAILED, "see what gnuplot says above",
+			      "--plot %s: gnuplot failed", o->plot);
+	for (unsigned i = 0; i < opened; i++) {
+		s = link_close(&t->p[i].l, s);
+		window_close(&t->p[i].win);
+		s = link_free(&t->p[i].l, s);
+	}
 	return s;
 }
 
 int cmd_perf(const struct opts *o)
 {
-	struct perf p = { .o = o, .op = (enum perf_op)o->perf_op };
+	struct team t = { .n = o->parallel, .meet = MEET_INIT(o->parallel) };
 	const char *problem = o->plot ? plot_problem(o->plot) : NULL;
+	struct link l;
 	enum status s;
 
-	p.depth = o->depth ? o->depth : p.op == PERF_PING ? 1 : 16;
-	p.every = p.op == PERF_SEND ? PERF_ACK_EVERY(p.depth) : 1;
-	for (size_t i = 0; i < o->sizes.n; i++)
-		if (o->sizes.v[i] > p.longest)
-			p.longest = (uint32_t)o->sizes.v[i];
-	link_init(&p.l, o, "perf");
-	if (problem)
-		s = link_fail(&p.l, ST_USAGE, NULL, "--plot %s: %s", o->plot, problem);
-	else
-		s = run(&p);
-	s = link_close(&p.l, s);
-	window_close(&p.win);
-	return (int)link_free(&p.l, s);
+	t.p = problem ? NULL : calloc(t.n, sizeof *t.p);
+	if (t.p) {
+		s = measure_all(&t, o);
+	} else {
+		link_init(&l, o, "perf");
+		s = problem ? link_fail(&l, ST_USAGE, NULL, "--plot %s: %s", o->plot, problem)
+			    : link_fail(&l, ST_FAILED, NULL, "no memory");
+		s = link_free(&l, s);
+	}
+	free(t.p);
+	return (int)s;
 }

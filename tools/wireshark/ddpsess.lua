@@ -331,7 +331,7 @@ local v_type = ProtoField.uint8("sessctl.type", "Type", base.DEC, types)
 local v = {
 	force = ProtoField.bool("sessctl.force", "Overwrite"),
 	op = ProtoField.uint8("sessctl.op", "Operation", base.DEC,
-		{ [0] = "send", [1] = "write", [2] = "read", [3] = "ping" }),
+		{ [0] = "send", [1] = "write", [2] = "read", [3] = "ping", [4] = "both" }),
 	slots = ProtoField.uint8("sessctl.slots", "Slots of the window"),
 	slot = ProtoField.uint8("sessctl.slot", "Slot"),
 	len = ProtoField.uint32("sessctl.length", "Octets"),

@@ -28,7 +28,7 @@ static const struct option_row table[] = {
 	{ "count", "N", C_PING, VAL_NUMBER, AT(count), 1, 100000000, "how many (default 10)" },
 	{ "interval", "SECONDS", C_PING, VAL_SECONDS, AT(interval_ms), 0, PAUSE_MAX_MS,
 	  "pause between two (default 0.2; 0: none, no line for each)" },
-	{ "op", "send|write|read|ping", C_PERF, VAL_WORD, AT(perf_op), 0, 0,
+	{ "op", "send|write|read|ping|both", C_PERF, VAL_WORD, AT(perf_op), 0, 0,
 	  "what is repeated (default send); ping: a Send, echoed" },
 	{ "size", "SIZE,...", C_PERF, VAL_SIZES, AT(sizes), 1, PING_MAX,
 	  "octets in each, one measurement for each size (default 64,4K,64K,1M)" },
@@ -36,6 +36,16 @@ static const struct option_row table[] = {
 	  "how long for each size (default 1)" },
 	{ "depth", "N", C_PERF, VAL_NUMBER, AT(depth), 1, PERF_DEPTH_MAX,
 	  "operations at the same time, 1..128 (default 16; ping: 1)" },
+	{ "rate", "SIZE", C_PERF, VAL_SIZE, AT(rate), 1, INT64_MAX,
+	  "octets a second at most, of each session" },
+	{ "parallel", "N", C_PERF, VAL_NUMBER, AT(parallel), 1, PARALLEL_MAX,
+	  "sessions at the same time, 1..64 (default 1)" },
+	{ "bidir", NULL, C_PERF, VAL_FLAG, AT(bidir), 0, 0,
+	  "octets go both ways, by Writes and Reads in turn" },
+	{ "reverse", NULL, C_PERF, VAL_FLAG, AT(reverse), 0, 0,
+	  "octets come from the listener, by Reads: --op read" },
+	{ "interval", "SECONDS", C_PERF, VAL_SECONDS, AT(every_ms), 10, 3600000,
+	  "tell every so often how it goes" },
 	{ "plot", "FILE", C_PERF, VAL_TEXT, AT(plot), 0, 0,
 	  "draw bandwidth and latency by size into FILE (.svg or .png; needs gnuplot)" },
 	{ "force", NULL, C_PUT | C_GET, VAL_FLAG, AT(force), 0, 0, "replace a file that exists" },
@@ -124,7 +134,25 @@ static void defaults(struct opts *o, enum cmd_bit cmd)
 		.interval_ms = 200,
 		.sizes = { { 64, 4096, 65536, 1048576 }, 4 },
 		.run_ms = 1000,
+		.parallel = 1,
 	};
+}
+
+/* perf: the directions that iperf3 has names for. */
+static int direct(struct opts *o, char *why, size_t why_len)
+{
+	const char *name = o->bidir ? "bidir" : "reverse";
+	unsigned op = o->bidir ? PERF_BOTH : PERF_READ;
+
+	if (!o->bidir && !o->reverse)
+		return 0;
+	if ((o->bidir && o->reverse) || (o->perf_op != PERF_SEND && o->perf_op != op)) {
+		snprintf(why, why_len, "--%s excludes %s", name,
+			 o->bidir && o->reverse ? "--reverse" : "another --op");
+		return -1;
+	}
+	o->perf_op = op;
+	return 0;
 }
 
 /* What one option alone cannot know. */
@@ -184,7 +212,7 @@ enum opts_result opts_parse(struct opts *o, const struct command *cmd, int argc,
 		return res;
 	o->arg = argv + first;
 	o->nargs = argc - first;
-	return check_together(o, why, why_len) ? OPTS_BAD : OPTS_OK;
+	return direct(o, why, why_len) || check_together(o, why, why_len) ? OPTS_BAD : OPTS_OK;
 }
 
 void opts_help(FILE *f, const struct command *cmd)

@@ -20,6 +20,7 @@ enum cmd_bit {
 };
 
 #define OPTS_RD_UNSET UINT16_MAX
+#define PARALLEL_MAX  64
 
 struct opts {
 	enum cmd_bit cmd;
@@ -45,7 +46,11 @@ struct opts {
 	unsigned perf_op; /* enum perf_op */
 	struct optval_sizes sizes;
 	uint32_t run_ms;
-	uint32_t depth; /* 0: not given */
+	uint32_t depth;	   /* 0: not given */
+	uint64_t rate;	   /* octets a second, 0: not given */
+	uint32_t every_ms; /* 0: not given */
+	uint32_t parallel;
+	bool bidir, reverse; /* they are in perf_op, too */
 	const char *plot;
 	/* conform */
 	bool listen, self, list, tap, pcap_all, probe, pairs;

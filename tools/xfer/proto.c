@@ -55,7 +55,7 @@ const char *ping_op_name(enum ping_op op)
 
 const char *perf_op_name(enum perf_op op)
 {
-	return op == PERF_PING ? "ping" : ping_op_name((enum ping_op)op);
+	return op == PERF_PING ? "ping" : op == PERF_BOTH ? "both" : ping_op_name((enum ping_op)op);
 }
 
 /* A position in a message; @failed is sticky. */

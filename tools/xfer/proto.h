@@ -61,9 +61,15 @@ enum msg_type {
 	MSG_NTYPES
 };
 
-enum ping_op { PING_SEND, PING_WRITE, PING_READ, PING_NOPS };
+enum ping_op {
+	PING_SEND,
+	PING_WRITE,
+	PING_READ,
+	PING_NOPS,
+	PING_BOTH = PING_NOPS /* of perf, never in a PING */
+};
 /* the first three are those of ping */
-enum perf_op { PERF_SEND, PERF_WRITE, PERF_READ, PERF_PING, PERF_NOPS };
+enum perf_op { PERF_SEND, PERF_WRITE, PERF_READ, PERF_PING, PERF_BOTH, PERF_NOPS };
 
 struct msg {
 	enum msg_type type;

@@ -116,11 +116,13 @@ static void by_send(struct session *s, const struct msg *m)
 
 void serve_perf(struct session *s, const struct msg *m)
 {
-	struct msg window = { .type = MSG_PING, .op = m->op, .len = m->len };
+	struct msg window = { .type = MSG_PING,
+			      .op = m->op == PERF_BOTH ? PING_BOTH : m->op,
+			      .len = m->len };
 
 	if (!m->len)
 		session_give_up(s, "there is nothing to measure in 0 octets");
-	else if (m->op == PERF_WRITE || m->op == PERF_READ)
+	else if (m->op == PERF_WRITE || m->op == PERF_READ || m->op == PERF_BOTH)
 		serve_ping(s, &window);
 	else
 		by_send(s, m);

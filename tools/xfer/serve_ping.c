@@ -107,7 +107,8 @@ static void go(struct session *s, const struct msg *m)
 
 void serve_ping(struct session *s, const struct msg *m)
 {
-	static const unsigned access[] = { DDPS_LOCAL_WRITE, DDPS_REMOTE_WRITE, DDPS_REMOTE_READ };
+	static const unsigned access[] = { DDPS_LOCAL_WRITE, DDPS_REMOTE_WRITE, DDPS_REMOTE_READ,
+					   DDPS_REMOTE_WRITE | DDPS_REMOTE_READ };
 	static const struct service by_send = { .message = message,
 						.completion = half_completion,
 						.stop = stop,
@@ -119,7 +120,7 @@ void serve_ping(struct session *s, const struct msg *m)
 	bool halves = m->op == PING_SEND;
 	struct job *j;
 
-	if (m->op == PING_READ && s->info.ird == 0) {
+	if (m->op >= PING_READ && s->info.ird == 0) {
 		session_give_up(s, "the listener's IRD of this session is 0: no RDMA Read is "
 				   "possible");
 		return;
