@@ -12,7 +12,7 @@
 #define LOOPBACK 127u
 #define BCAST_LO 0x7fffffffu
 
-_Static_assert(offsetof(struct ddps_conform_ipoib_options, seed) + sizeof(uint32_t) ==
+_Static_assert(offsetof(struct ddps_conform_ipoib_options, fabric) + sizeof(void *) ==
 		       sizeof(struct ddps_conform_ipoib_options),
 	       "ddps_conform_ipoib_options needs a reserve at its end");
 
@@ -75,6 +75,15 @@ struct run {
 	struct ci ci;
 };
 
+/* What is only for sockets does not count by a port of a fabric. */
+static bool wire_can_be(const struct ddps_conform_ipoib_options *o)
+{
+	if (o->fabric)
+		return o->fabric->struct_size >= sizeof *o->fabric && o->fabric->open &&
+		       o->fabric->close && o->fabric->run && o->fabric->waiting && !o->sa_lid;
+	return o->ip4[3] && o->ip4[3] != 0xff && o->gid[0] == 0xfe;
+}
+
 static int plan(struct run *r)
 {
 	const struct ddps_conform_ipoib_options *o = &r->o;
@@ -99,10 +108,15 @@ static int plan(struct run *r)
 	memcpy(p->target6, o->target6, 16);
 	if (!p->broadcast)
 		p->broadcast = o->ip4[0] == LOOPBACK ? BCAST_LO : p->wire_ip | 0xff;
-	if (!o->ip4[3] || o->ip4[3] == 0xff || !p->port || !p->target || !p->ip || p->ips < 3 ||
-	    p->mtu < 1 || p->mtu > 5 || p->life > 31 || !(p->pkey & 0x7fff) || !p->limit_ms ||
-	    p->limit_ms > INT32_MAX || o->thorough > 1 || o->reserved || o->gid[0] != 0xfe ||
-	    p->target - p->ip < p->ips)
+	if (o->fabric) {
+		r->ci.fab.used = true;
+		r->ci.fab.f = *o->fabric;
+		r->ci.fab.end = &r->ci.fab.first;
+		p->sa_lid = 0;
+	}
+	if (!wire_can_be(o) || !p->port || !p->target || !p->ip || p->ips < 3 || p->mtu < 1 ||
+	    p->mtu > 5 || p->life > 31 || !(p->pkey & 0x7fff) || !p->limit_ms ||
+	    p->limit_ms > INT32_MAX || o->thorough > 1 || o->reserved || p->target - p->ip < p->ips)
 		return conform_caller_fault(
 			&r->caller, DDPS_E_INVAL,
 			"an address, key, MTU or time that there is not, or a target among "
@@ -143,6 +157,11 @@ static enum ddps_conform_verdict execute(struct ci *ci, const struct ci_case *c)
 
 	if ((c->needs & CI_NEEDS_SA) && !ci->sa) {
 		snprintf(ci->why, sizeof ci->why, "the suite is not the administration");
+		return v;
+	}
+	if ((c->needs & CI_NEEDS_PACKETS) && ci->fab.used) {
+		snprintf(ci->why, sizeof ci->why,
+			 "this port cannot: an adapter makes and checks packets itself");
 		return v;
 	}
 	if ((c->needs & CI_NEEDS_IP6) && !ci->target.has_ip6) {
@@ -216,6 +235,8 @@ static int find_target(struct run *r)
 		return conform_caller_fault(&r->caller, DDPS_E_REFUSED, "%s", ci->why);
 	if (ci->sa)
 		ci_sa_start(ci);
+	else if (ci->fab.used)
+		ci_fab_open(ci);
 	else
 		ci_sa_join(ci);
 	for (until = ci_limit(ci); ci->sa && !ci->n_nodes; ci_pump(ci, until))
@@ -228,7 +249,9 @@ static int find_target(struct run *r)
 	ci->target.has_ip6 = ci->plan.has_target6;
 	memcpy(ci->target.ip6, ci->plan.target6, 16);
 	ci_meet(ci, 0);
-	if (!ci->sa)
+	if (ci->fab.used)
+		ci_fab_path(ci);
+	else if (!ci->sa)
 		ci_sa_path(ci, ci->target.lla + 4);
 	for (unsigned i = 0; i < ci->n_nodes; i++)
 		if (!memcmp(ci->node[i].gid, ci->target.lla + 4, CI_GID))

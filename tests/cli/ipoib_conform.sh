@@ -36,6 +36,11 @@ usage() {
 	run 2 ipoib conform && says err "missing TARGET" &&
 		run 2 ipoib conform --self nobody && says err "lie-qpn" &&
 		run 2 ipoib conform 10.88.0.2 && says err "--udp is needed" &&
+		run 2 ipoib conform --self ours --port verbs && says err "without --port" &&
+		run 2 ipoib conform --port ib --ip 10.88.0.9 10.88.0.2 && says err "are the default" &&
+		run 2 ipoib conform --port verbs --udp 127.0.0.1:4791 --ip 10.88.0.9 10.88.0.2 &&
+		says err "go with --port ib" &&
+		run 1 ipoib conform --port verbs:none9 --ip 10.88.0.9 10.88.0.2 && says err "  try: " &&
 		run 2 ipoib conform --self ours --case 'no-such' && says err "no case has a name" &&
 		run 2 ipoib conform --self ours --profile /nowhere && says err "linux-ib_ipoib"
 }

@@ -233,7 +233,10 @@ static struct ibv_cq *create_cq(struct ibv_context *ctx, int n, void *user,
 
 static int destroy_cq(struct ibv_cq *cq)
 {
-	of(cq->context)->n_obj--;
+	struct fake *f = of(cq->context);
+
+	f->n_obj--;
+	f->n_wc[--f->n_cq] = 0;
 	return 0;
 }
 
@@ -272,6 +275,7 @@ static int destroy_srq(struct ibv_srq *s)
 {
 	cr_expect_eq(of(s->context)->n_qp, 1, "only the UD queue pair is left");
 	of(s->context)->n_obj--;
+	of(s->context)->n_srq = 0;
 	free(s);
 	return 0;
 }

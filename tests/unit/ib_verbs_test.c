@@ -136,7 +136,6 @@ Test(ib_verbs, nothing_is_left_of_one_that_does_not_open, .init = init, .fini = 
 		unsigned n = 0;
 
 		for (;; n++) {
-			fake[0].n_cq = 0;
 			fake[0].fail = call[i];
 			fake[0].fail_errno = ENOMEM;
 			fake[0].fail_after = n;
@@ -635,6 +634,8 @@ Test(ib_verbs, messages_on_their_way_have_bounds, .init = init, .fini = fini)
 	while (!port->ops->qp_send(port, qpn, frame, sizeof(frame)))
 		cr_assert_lt(n++, 1000);
 	cr_expect_eq(n, (1 << 20) / VP_MSG_LEN, "all memory there is");
+	cr_expect_eq(ddps_ib_verbs_waiting(peer[0].v, qpn), n);
+	cr_expect_eq(ddps_ib_verbs_waiting(peer[0].v, 0x999999), 0);
 	cr_expect(ddps_ib_verbs_busy(peer[0].v));
 	cr_expect_eq(port->ops->qp_send(port, qpn, frame, sizeof(frame)), DDPS_E_AGAIN);
 	fake[0].stuck = false;

@@ -34,6 +34,8 @@ static const struct option_row table[] = {
 	  "rdmacm" },
 	{ "port", "verbs[:DEV[:PORT]]|ib", I_BRIDGE, VAL_TEXT, AT(port), 0, 0,
 	  "how packets travel: by an adapter, or in UDP (default ib)" },
+	{ "port", "verbs[:DEV[:PORT]]", I_CONFORM, VAL_TEXT, AT(port), 0, 0,
+	  "be a node by an adapter (default: by packets in UDP, more of which can be wrong)" },
 	{ "sa", "ADDRESS", I_NODE, VAL_TEXT, AT(sa), 0, 0,
 	  "--port ib: IPv4 address of the subnet administration; the own one: it runs here" },
 	{ "sa", "ADDRESS", I_CONFORM, VAL_TEXT, AT(sa), 0, 0,

@@ -85,7 +85,7 @@ static void rtu(struct ci *ci)
 	ci_accept(ci, c);
 	CI_CHECK(ci, cf_get32(c->rtu + CM_LOCAL) == c->peer_id, "local ID %08x",
 		 cf_get32(c->rtu + CM_LOCAL));
-	CI_CHECK(ci, cf_get64(c->rtu + M_TID) == cf_get64(c->req + M_TID),
+	CI_CHECK(ci, ci_tid(ci, c->rtu) == ci_tid(ci, c->req),
 		 "another transaction ID than the REQ's");
 	ci_echo_ud(ci, ECHO);
 	ci_want_reply(ci, ci->seq, &r);

@@ -220,7 +220,12 @@ static void moved(struct ci *ci)
 	ci_meet(ci, 0);
 	ci_ping_ud(ci, 100, &r);
 	old = ci->me.qpn;
-	ci->me.qpn += 0x1000;
+	if (ci->fab.used) {
+		ci_fab_open(ci);
+		ci->me.qpn = ci->fab.qpn;
+	} else {
+		ci->me.qpn += 0x1000;
+	}
 	ci_put24(ci->me.lla + 1, ci->me.qpn);
 	ci_resolve(ci);
 	ci_ping_ud(ci, 100, &r);
@@ -325,14 +330,17 @@ const struct ci_case ci_cases_arp[] = {
 	{ "arp-moved", "4391-9.1.1-3 4755-3.1-8 4391-9.4-1",
 	  "datagrams go to the queue pair of the latest address", 0, moved },
 	{ "arp-forged", "4755-8-1", "addresses that cannot be do no harm", 0, forged },
-	{ "packet-qkey", "4391-9.1-1 4391-9.1.2-1", "datagrams with another Q_Key are dropped", 0,
-	  qkey },
-	{ "packet-pkey", "4392-4.1-1", "datagrams with another P_Key are dropped", 0, pkey },
-	{ "packet-limited-pkey", "", "a limited member's P_Key is taken (IBA 10.9.3)", 0, limited },
-	{ "packet-version", "", "another transport version is dropped (IBA 9.6.1)", 0, tver },
-	{ "packet-icrc", "", "a wrong ICRC is dropped (IBA 9.6.1)", 0, bad_icrc },
+	{ "packet-qkey", "4391-9.1-1 4391-9.1.2-1", "datagrams with another Q_Key are dropped",
+	  CI_NEEDS_PACKETS, qkey },
+	{ "packet-pkey", "4392-4.1-1", "datagrams with another P_Key are dropped", CI_NEEDS_PACKETS,
+	  pkey },
+	{ "packet-limited-pkey", "", "a limited member's P_Key is taken (IBA 10.9.3)",
+	  CI_NEEDS_PACKETS, limited },
+	{ "packet-version", "", "another transport version is dropped (IBA 9.6.1)",
+	  CI_NEEDS_PACKETS, tver },
+	{ "packet-icrc", "", "a wrong ICRC is dropped (IBA 9.6.1)", CI_NEEDS_PACKETS, bad_icrc },
 	{ "packet-irrelevant", "", "bits that mean nothing on datagrams change nothing (IBA 9.2)",
-	  0, irrelevant },
+	  CI_NEEDS_PACKETS, irrelevant },
 	{ "nd-advertisement", "4391-9.3-1 4391-9.3-2 4755-3.1-10",
 	  "option and address of an answer", CI_NEEDS_IP6, nd },
 	{ "nd-link-local", "4391-8-1 4391-8-4", "the link-local address of the port's GUID",

@@ -61,8 +61,7 @@ static void unknown(struct ci *ci)
 	ci_cm_send(ci, q);
 	m = ci_want(ci, CI_DREP);
 	CI_CHECK(ci, cf_get32(m + CM_LOCAL) == 0x5a5a0001, "local ID %08x", cf_get32(m + CM_LOCAL));
-	CI_CHECK(ci, cf_get64(m + M_TID) == cf_get64(q + M_TID),
-		 "another transaction ID than the DREQ's");
+	CI_CHECK(ci, ci_tid(ci, m) == ci_tid(ci, q), "another transaction ID than the DREQ's");
 }
 
 /* Before the RTU: the asker takes it for established. */
@@ -134,7 +133,7 @@ static struct ci_conn *broken(struct ci *ci, uint8_t dreq_out[CI_MAD])
 	ci_echo_ud(ci, ECHO);
 	ci_want_reply(ci, ci->seq, &r);
 	CI_CHECK(ci, r.connected, "the answer does not use the connection");
-	c->qp->nak = CI_NAK_REQUEST;
+	ci_qp_refuse(ci, c->qp);
 	ci_echo_ud(ci, ECHO);
 	m = ci_want(ci, CI_DREQ);
 	memcpy(dreq_out, m, CI_MAD);

@@ -17,7 +17,7 @@ static void rep(struct ci *ci)
 	ci_cm_send(ci, c->req);
 	m = ci_want(ci, CI_REP);
 	ci_rep_in(ci, c, m);
-	CI_CHECK(ci, cf_get64(c->rep + M_TID) == cf_get64(c->req + M_TID),
+	CI_CHECK(ci, ci_tid(ci, c->rep) == ci_tid(ci, c->req),
 		 "another transaction ID than the REQ's");
 	CI_CHECK(ci,
 		 c->peer_qpn > 1 && c->peer_qpn != ci->target.qpn && c->peer_qpn != CI_MCAST_QPN,
@@ -101,8 +101,7 @@ static void rej_ids(struct ci *ci)
 
 	CI_CHECK(ci, !cf_get32(m + CM_LOCAL), "a local ID %08x, though it has none",
 		 cf_get32(m + CM_LOCAL));
-	CI_CHECK(ci, cf_get64(m + M_TID) == cf_get64(c->req + M_TID),
-		 "another transaction ID than the REQ's");
+	CI_CHECK(ci, ci_tid(ci, m) == ci_tid(ci, c->req), "another transaction ID than the REQ's");
 }
 
 /* ---- REQs that are taken or refused ---- */

@@ -66,6 +66,6 @@ const struct ci_case ci_cases_stray[] = {
 	{ "cm-headers", "", "MADs of other versions, methods, attributes are dropped (IBA 13.4.2)",
 	  0, headers },
 	{ "cm-qkey", "", "so are those with another Q_Key or for another queue pair (IBA 13.5.3)",
-	  0, mad_qkey },
+	  CI_NEEDS_PACKETS, mad_qkey },
 	{ 0 },
 };

@@ -150,8 +150,8 @@ SWEEP(dreq, CI_DREQ)
 SWEEP(drep, CI_DREP)
 
 #define ROW(name)                                                                                  \
-	{ "short-" #name, "4755-8-1", "no part of this message has an effect (IBA 13.4.2)", 0,     \
-	  truncated_##name },                                                                      \
+	{ "short-" #name, "4755-8-1", "no part of this message has an effect (IBA 13.4.2)",        \
+	  CI_NEEDS_PACKETS, truncated_##name },                                                    \
 	{                                                                                          \
 		"flipped-" #name, "4755-8-1", "with any bit flipped it does no harm", 0,           \
 			flipped_##name                                                             \

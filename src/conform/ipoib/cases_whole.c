@@ -56,10 +56,11 @@ static void mad(struct ci *ci)
 }
 
 const struct ci_case ci_cases_whole[] = {
-	{ "whole-icrc", "", "every packet had its ICRC (IBA 9.2.1.1)", 0, icrc },
-	{ "whole-packets", "", "headers, pads and lengths were right (IBA 9.2)", 0, packet },
+	{ "whole-icrc", "", "every packet had its ICRC (IBA 9.2.1.1)", CI_NEEDS_PACKETS, icrc },
+	{ "whole-packets", "", "headers, pads and lengths were right (IBA 9.2)", CI_NEEDS_PACKETS,
+	  packet },
 	{ "whole-keys", "4391-9.1.2-1 4392-4-2 4391-9.1-1",
-	  "every datagram had the link's Q_Key and P_Key", 0, keys },
+	  "every datagram had the link's Q_Key and P_Key", CI_NEEDS_PACKETS, keys },
 	{ "whole-encapsulation", "4391-6-1 4391-6-2 4391-14-2 4755-4-1",
 	  "every frame had its header, reserved octets 0", 0, encap },
 	{ "whole-source", "4755-2.2-1 4755-3.1-8 4391-9.1.1-3",

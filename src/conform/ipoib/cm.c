@@ -16,7 +16,15 @@ void ci_cm_send(struct ci *ci, const uint8_t *m)
 			    .data = m,
 			    .len = CI_MAD };
 
-	ci_packet(ci, ci->target.lid, &p);
+	if (ci->fab.used)
+		ci_fab_mad(ci, m);
+	else
+		ci_packet(ci, ci->target.lid, &p);
+}
+
+uint64_t ci_tid(const struct ci *ci, const uint8_t *m)
+{
+	return ci->fab.used ? cf_get32(m + M_TID + 4) : cf_get64(m + M_TID);
 }
 
 bool ci_has_private(const uint8_t *m)

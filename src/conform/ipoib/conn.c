@@ -57,6 +57,8 @@ void ci_rep_in(struct ci *ci, struct ci_conn *c, const uint8_t *m)
 	c->qp->psn = ci_get24(m + REP_PSN);
 	c->rx_mtu = cf_get32(m + REP_PRIV + 4);
 	ci->target.guid = cf_get64(m + REP_GUID);
+	if (ci->fab.used)
+		ci_fab_qp_ready(ci, c->qp);
 }
 
 void ci_rtu(struct ci *ci, struct ci_conn *c, bool two_way)
@@ -96,6 +98,8 @@ struct ci_conn *ci_req_in(struct ci *ci, const uint8_t *m, uint64_t at)
 		c->qp->mtu = 128u << (m[REQ_MTU] >> 4);
 	c->rx_mtu = cf_get32(m + REQ_PRIV + 4);
 	ci->target.guid = cf_get64(m + REQ_GUID);
+	if (ci->fab.used)
+		ci_fab_qp_ready(ci, c->qp);
 	return c;
 }
 
@@ -147,7 +151,7 @@ void ci_disconnect(struct ci *ci, struct ci_conn *c)
 	m = ci_want(ci, CI_DREP);
 	CI_CHECK(ci, cf_get32(m + CM_LOCAL) == c->peer_id && cf_get32(m + CM_REMOTE) == c->id,
 		 "a DREP with IDs %08x and %08x", cf_get32(m + CM_LOCAL), cf_get32(m + CM_REMOTE));
-	CI_CHECK(ci, cf_get64(m + M_TID) == cf_get64(q + M_TID),
+	CI_CHECK(ci, ci_tid(ci, m) == ci_tid(ci, q),
 		 "a DREP with another transaction ID than its DREQ");
 	c->up = false;
 }
@@ -160,6 +164,8 @@ void ci_gone(struct ci *ci, struct ci_conn *c)
 	ci_echo_rc(ci, c, ECHO);
 	ci_quiet(ci);
 	ci_ud_quiet(ci);
+	CI_CHECK(ci, !ci->fab.used || !ci_fab_acked(ci, c->qp),
+		 "the queue pair of a connection that is over acknowledges");
 	while ((e = ci_await(ci, CI_EV_ACK | CI_EV_MSG, 0)))
 		CI_CHECK(ci, e->qp != c->qp, "the queue pair of a connection that is over answers");
 }

@@ -197,6 +197,10 @@ void ci_ns_send(struct ci *ci, const uint8_t *b, size_t len)
 	solicited(mgid, ci->target.ip6);
 	memcpy(mgid, ci->group[0].mgid, 6);
 	cf_put16(mgid + 2, 0x601b);
+	if (ci->fab.used) {
+		ci_fab_ud(ci, mgid, b, len);
+		return;
+	}
 	g = ci_group(ci, mgid);
 	/* without the administration in hand its MLID is not known: the broadcast group's will do */
 	ci_ud_group(ci, g ? g : &ci->group[0], b, len);

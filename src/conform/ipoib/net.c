@@ -90,6 +90,8 @@ int ci_open(struct ci *ci, char *why, size_t why_len)
 {
 	const struct ci_plan *p = &ci->plan;
 
+	if (ci->fab.used)
+		return 0;
 	ci->unicast = udp(p->wire_ip, p->port, false);
 	ci->multicast = ci->unicast < 0 ? -1 : udp(p->broadcast, p->port, true);
 	ci->lid = p->wire_ip & 0xff;
@@ -105,6 +107,8 @@ int ci_open(struct ci *ci, char *why, size_t why_len)
 void ci_close(struct ci *ci)
 {
 	ci_forget(ci);
+	if (ci->fab.used)
+		ci_fab_close(ci);
 	for (unsigned i = 0; i < CI_GROUPS; i++)
 		if (ci->group[i].mlid && ci->group[i].fd >= 0)
 			close(ci->group[i].fd);
@@ -183,6 +187,7 @@ void ci_packet(struct ci *ci, uint32_t lid, struct ci_pkt *p)
 	uint8_t b[CI_PKT_MAX];
 	int fd = ci->unicast;
 
+	CI_CHECK(ci, !ci->fab.used, "this case needs packets, and does not say so");
 	for (unsigned i = 0; i < CI_GROUPS && lid >= CI_MLID; i++) {
 		struct ci_group *g = &ci->group[i];
 
@@ -360,6 +365,10 @@ void ci_pump(struct ci *ci, uint64_t until)
 	uint64_t now = ci_now();
 	int ms = until <= now ? 0 : (int)((until - now) / NS_PER_MS) + 1;
 
+	if (ci->fab.used) {
+		ci_fab_pump(ci, until);
+		return;
+	}
 	if (poll(fds, 2, ms) <= 0)
 		return;
 	/* a group first: what it says came before the answer that may follow */

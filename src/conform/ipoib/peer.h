@@ -16,6 +16,7 @@
 #include "conform/ipoib/mad.h"
 #include "conform/ipoib/packet.h"
 #include "conform/peer/trace.h"
+#include <ddpsess/conform_ipoib.h>
 #include <netinet/in.h>
 #include <setjmp.h>
 
@@ -40,7 +41,11 @@
 struct ci;
 
 /* What a case needs, bits. */
-enum { CI_NEEDS_SA = 1, CI_NEEDS_IP6 = 2 };
+enum {
+	CI_NEEDS_SA = 1,
+	CI_NEEDS_IP6 = 2,
+	CI_NEEDS_PACKETS = 4 /* of its own making, or to see those of the target as they are */
+};
 
 struct ci_case {
 	const char *name, *ids, *rule;
@@ -82,6 +87,8 @@ struct ci_ev {
 
 struct ci_qp {
 	bool used;
+	bool gone;   /* with the port that had it */
+	int failed;  /* says the port */
 	bool mute;   /* nothing is acknowledged */
 	uint8_t nak; /* with this every packet is answered; 0: as it should be */
 	uint32_t qpn, peer;
@@ -173,8 +180,23 @@ struct ci_plan {
 	unsigned thorough; /* 1: every bit of every message */
 };
 
+/* A port of a fabric; without one, there are sockets. */
+struct ci_fab {
+	bool used;
+	struct ddps_conform_ipoib_fabric f;
+	struct ddps_ipoib_port *port;
+	uint32_t qpn; /* of its UD queue pair */
+	struct ci_came *first, **end, *at;
+	unsigned n;
+	struct ddps_ipoib_path path; /* to the target */
+	bool answered, lost, down;
+	int join_err;
+	uint32_t link_mtu;
+};
+
 struct ci {
 	struct ci_plan plan;
+	struct ci_fab fab;
 	const struct ci_case *c;
 	/* the wire */
 	int unicast, multicast;
@@ -240,6 +262,23 @@ void ci_lint(struct ci *ci, enum ci_lint what, const char *fmt, ...)
 void ci_forget(struct ci *ci); /* all events */
 struct ci_group *ci_group(struct ci *ci, const uint8_t *mgid);
 struct ci_group *ci_group_make(struct ci *ci, const uint8_t *mgid, uint16_t mlid);
+
+/* ---- a port of a fabric: fabric.c ---- */
+
+/* Another one, so with another UD queue pair; the link is joined, the path to the target known. */
+void ci_fab_open(struct ci *ci);
+void ci_fab_close(struct ci *ci);
+void ci_fab_path(struct ci *ci); /* to the target, whose GID is known now */
+void ci_fab_pump(struct ci *ci, uint64_t until);
+void ci_fab_mad(struct ci *ci, const uint8_t *m);
+/* @mgid NULL: to the target. */
+void ci_fab_ud(struct ci *ci, const uint8_t *mgid, const void *frame, size_t len);
+void ci_fab_qp_new(struct ci *ci, struct ci_qp *qp);
+void ci_fab_qp_ready(struct ci *ci, struct ci_qp *qp); /* peer and psn are known */
+void ci_fab_qp_send(struct ci *ci, struct ci_qp *qp, const void *b, size_t len);
+void ci_fab_qp_stop(struct ci *ci, struct ci_qp *qp);
+bool ci_fab_acked(struct ci *ci, const struct ci_qp *qp);
+void ci_fab_want_acked(struct ci *ci, struct ci_qp *qp);
 
 /* ---- subnet administration: sa.c ---- */
 
@@ -310,6 +349,8 @@ void ci_qp_packet(struct ci *ci, struct ci_qp *qp, unsigned op, const void *b, s
 void ci_qp_ack(struct ci *ci, struct ci_qp *qp, uint8_t syndrome, uint32_t psn);
 /* An acknowledgement of all that was sent. */
 void ci_want_acked(struct ci *ci, struct ci_qp *qp);
+/* What comes on it is refused, or, by a port of a fabric, has no answer: it ends for the target. */
+void ci_qp_refuse(struct ci *ci, struct ci_qp *qp);
 /* A NAK with this syndrome, and its PSN. */
 uint32_t ci_want_nak(struct ci *ci, struct ci_qp *qp, uint8_t syndrome);
 void ci_echo_rc(struct ci *ci, struct ci_conn *c, size_t ip_len);
@@ -318,6 +359,8 @@ void ci_echo_rc(struct ci *ci, struct ci_conn *c, size_t ip_len);
 
 void ci_cm_send(struct ci *ci, const uint8_t *m);
 void ci_cm_rx(struct ci *ci, uint16_t slid, const uint8_t *m);
+/* Transaction ID of a message; by a port of a fabric the half that its kernel leaves alone. */
+uint64_t ci_tid(const struct ci *ci, const uint8_t *m);
 /* The next message about this case; the others fail it.  @attr 0: any. */
 const uint8_t *ci_want(struct ci *ci, unsigned attr);
 /* The same, NULL if none comes before @until. */

@@ -17,6 +17,8 @@ struct ci_qp *ci_qp_new(struct ci *ci)
 		*qp = (struct ci_qp){ .used = true, .qpn = 0x800000 | (ci->next_qpn++ & 0x7fffff) };
 		qp->epsn = qp->first = (ci->random * 40503u + qp->qpn) & PSN;
 		qp->mtu = 256u << (ci->plan.mtu - 1);
+		if (ci->fab.used)
+			ci_fab_qp_new(ci, qp);
 		return qp;
 	}
 	ci_fail(ci, "the peer is out of queue pairs");
@@ -41,7 +43,10 @@ void ci_qp_send(struct ci *ci, struct ci_qp *qp, const void *b, size_t len)
 	const uint8_t *at = b;
 
 	CI_CHECK(ci, qp->mtu, "a queue pair without an MTU");
-
+	if (ci->fab.used) {
+		ci_fab_qp_send(ci, qp, b, len);
+		return;
+	}
 	for (size_t off = 0; off < len || !off; off += qp->mtu) {
 		size_t n = len - off < qp->mtu ? len - off : qp->mtu;
 		bool last = off + n == len;
@@ -143,6 +148,10 @@ void ci_want_acked(struct ci *ci, struct ci_qp *qp)
 	uint32_t last = (qp->psn - 1) & PSN;
 	struct ci_ev *e;
 
+	if (ci->fab.used) {
+		ci_fab_want_acked(ci, qp);
+		return;
+	}
 	while ((e = ci_await(ci, CI_EV_ACK, until))) {
 		if (e->qp != qp)
 			continue;
@@ -173,4 +182,11 @@ uint32_t ci_want_nak(struct ci *ci, struct ci_qp *qp, uint8_t syndrome)
 void ci_echo_rc(struct ci *ci, struct ci_conn *c, size_t ip_len)
 {
 	ci_qp_send(ci, c->qp, ci->frame, ci_echo(ci, ci->frame, ip_len));
+}
+
+void ci_qp_refuse(struct ci *ci, struct ci_qp *qp)
+{
+	qp->nak = CI_NAK_REQUEST;
+	if (ci->fab.used)
+		ci_fab_qp_stop(ci, qp);
 }

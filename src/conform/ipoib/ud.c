@@ -22,7 +22,10 @@ void ci_ud_send(struct ci *ci, const void *frame, size_t len)
 {
 	struct ci_pkt p = ci_ud(ci, frame, len);
 
-	ci_packet(ci, ci->target.lid, &p);
+	if (ci->fab.used)
+		ci_fab_ud(ci, NULL, frame, len);
+	else
+		ci_packet(ci, ci->target.lid, &p);
 }
 
 void ci_ud_group(struct ci *ci, const struct ci_group *g, const void *frame, size_t len)
@@ -30,7 +33,10 @@ void ci_ud_group(struct ci *ci, const struct ci_group *g, const void *frame, siz
 	struct ci_pkt p = ci_ud(ci, frame, len);
 
 	p.qpn = CI_MCAST_QPN;
-	ci_packet(ci, g->mlid, &p);
+	if (ci->fab.used)
+		ci_fab_ud(ci, g->mgid, frame, len);
+	else
+		ci_packet(ci, g->mlid, &p);
 }
 
 size_t ci_arp(const struct ci *ci, uint8_t *b, unsigned op, uint32_t sender, uint32_t target)
@@ -83,6 +89,10 @@ static void identity(struct ci *ci, uint8_t flags, int order)
 		me->qpn = t > 0x2000 ? t - 1 - n : 2 + n % (t > 3 ? t - 2 : 1);
 	else if (order > 0)
 		me->qpn = t < 0xff0000 ? t + 1 + n : t + 1 + n % (0xfffffe - t);
+	if (ci->fab.used) { /* a port numbers its queue pairs itself */
+		ci_fab_open(ci);
+		me->qpn = ci->fab.qpn;
+	}
 	if ((order < 0 && me->qpn >= t) || (order > 0 && me->qpn <= t) || me->qpn < 2 ||
 	    me->qpn > 0xfffffe)
 		ci_skip(ci, "no queue pair number is %s than the target's %06x",

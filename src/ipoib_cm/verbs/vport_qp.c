@@ -27,6 +27,13 @@ static struct vp_qp *find(struct ddps_ib_verbs *v, uint32_t qpn)
 	return NULL;
 }
 
+unsigned ddps_ib_verbs_waiting(const struct ddps_ib_verbs *v, uint32_t qpn)
+{
+	const struct vp_qp *q = find((struct ddps_ib_verbs *)v, qpn);
+
+	return q ? q->n_out : 0;
+}
+
 /* One that its user still knows. */
 static struct vp_qp *find_alive(struct ddps_ib_verbs *v, uint32_t qpn)
 {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* sessctl ipoib conform: the cases for IPoIB, against a node of a subnet or this build's own. */
+#include "ipoib/conform/adapter.h"
 #include "ipoib/conform/self.h"
 #include "cli/hostport.h"
 #include "cli/sessctl.h"
@@ -15,6 +16,7 @@
 #include <sys/random.h>
 
 #define COMMAND "sessctl ipoib conform"
+#define ADVICE	"; try: " /* so ends what an adapter's port says */
 
 static enum status usage(const char *why)
 {
@@ -93,7 +95,9 @@ static const char *plan(struct ddps_conform_ipoib_options *r, const struct ipoib
 		return "missing TARGET: its IPv4 address on the link (or --self ours)";
 	if (o->self && o->nargs)
 		return "--self takes no TARGET";
-	if (!o->self)
+	if (o->self && o->port)
+		return "--self goes without --port";
+	if (!o->self && !o->port)
 		why = read_wire(r, o);
 	if (!o->self && !why)
 		why = read_link(r, o);
@@ -138,7 +142,7 @@ static enum status run_all(const struct ipoib_opts *o, const struct ddps_conform
 	struct run r = { .o = o };
 	const struct ddps_conform_calls calls = { sizeof calls, &r, go_on, result };
 	struct ddps_conform_sum sum = { 0 };
-	char why[1300];
+	char why[1300] = "out of memory";
 	int err = ddps_conform_ipoib_run(opt, &calls, &sum, why, sizeof why), bad = 0;
 
 	if (r.broken)
@@ -146,10 +150,14 @@ static enum status run_all(const struct ipoib_opts *o, const struct ddps_conform
 	if (r.begun)
 		bad = conform_out_end(&r.out, &sum);
 	if (err == DDPS_E_REFUSED || err == DDPS_E_SYSTEM || err == DDPS_E_NOMEM) {
-		fprintf(stderr, COMMAND ": %s\n  try: %s\n",
-			err == DDPS_E_NOMEM ? "out of memory" : why,
-			err == DDPS_E_SYSTEM
-				? "an address and a port of this host that are free"
+		const char *own = strstr(why, ADVICE);
+
+		fprintf(stderr, COMMAND ": %.*s\n  try: %s\n",
+			(int)(own ? own - why : (ptrdiff_t)strlen(why)), why,
+			own		       ? own + strlen(ADVICE)
+			: err == DDPS_E_SYSTEM ? "an address and a port of this host that are free"
+			: err == DDPS_E_NOMEM
+				? "fewer programs at a time"
 				: "is the target up, on this subnet, with that address?");
 		return ST_FAILED;
 	}
@@ -193,6 +201,18 @@ static enum status run_self(const struct ipoib_opts *o, struct ddps_conform_ipoi
 	return status;
 }
 
+static enum status run_adapter(const struct ipoib_opts *o, struct ddps_conform_ipoib_options *opt)
+{
+	struct adapter a = { .o = o };
+	const struct ddps_conform_ipoib_fabric f = adapter_fabric(&a);
+	char why[300];
+
+	if (adapter_configure(&a, opt->seed, why, sizeof why))
+		return usage(why);
+	opt->fabric = &f;
+	return run_all(o, opt);
+}
+
 int ipoib_conform(const struct ipoib_opts *o)
 {
 	struct ddps_conform_ipoib_options opt;
@@ -203,5 +223,7 @@ int ipoib_conform(const struct ipoib_opts *o)
 	why = plan(&opt, o);
 	if (why)
 		return (int)usage(why);
+	if (o->port)
+		return (int)run_adapter(o, &opt);
 	return (int)(o->self ? run_self(o, &opt) : run_all(o, &opt));
 }

@@ -7,6 +7,10 @@
  * on an InfiniBand subnet whose packets travel in UDP (<ddpsess/ib_udp.h> says how), and cases that
  * tell it what to say.  "sessctl ipoib conform" is made of these functions.
  *
+ * A port of another fabric can be given instead, such as that of an adapter (<ddpsess/ib_verbs.h>).
+ * It makes packets, queue pairs and connections itself, so cases that need packets of their own are
+ * skipped and say so; MADs and datagrams are the suite's, octet for octet.
+ *
  * The target is any node there: found by ARP, made to talk by ICMP echoes, which it has to answer.
  * Packets, MADs, ICRC, queue pairs and the subnet administration of this peer are written a second
  * time, from the specifications; with libddpsess-ipoib it has nothing in common.
@@ -14,10 +18,38 @@
  * Results are those of <ddpsess/conform.h>.  One run at a time in a process.
  */
 #include <ddpsess/conform.h>
+#include <ddpsess/ipoib_port.h>
 
 #ifdef __cplusplus
 extern "C" {
 #endif
+
+/* What is known of a port that was opened. */
+struct ddps_conform_ipoib_node {
+	uint8_t gid[16];
+	uint32_t qpn; /* of its UD queue pair */
+	uint16_t pkey;
+	uint16_t reserved;
+};
+
+/*
+ * A port of a fabric.  It is opened again for each neighbour that the suite is to the target, so each
+ * has another UD queue pair.
+ */
+struct ddps_conform_ipoib_fabric {
+	size_t struct_size; /* sizeof(struct ddps_conform_ipoib_fabric) */
+	void *user;
+	/* A port that tells @up, with @up_user, what comes, from inside run() only; NULL and a
+	 * sentence in @why if there is none. */
+	struct ddps_ipoib_port *(*open)(void *user, const struct ddps_ipoib_up *up, void *up_user,
+					struct ddps_conform_ipoib_node *node, char *why,
+					size_t why_len);
+	void (*close)(void *user);
+	/* Its work, until something has come, at most until @until (ns, CLOCK_MONOTONIC). */
+	void (*run)(void *user, uint64_t until);
+	/* How many messages on that queue pair the peer has not acknowledged. */
+	unsigned (*waiting)(void *user, uint32_t qpn);
+};
 
 struct ddps_conform_ipoib_options {
 	size_t struct_size; /* set by ddps_conform_ipoib_options_init() */
@@ -45,6 +77,9 @@ struct ddps_conform_ipoib_options {
 	const char *profile; /* "linux-ib_ipoib", or a file of "CASE WHAT IT DOES" lines; or NULL */
 	uint32_t wait_ms;    /* the longest wait for the target; at least 1 */
 	uint32_t seed;	     /* random: identifiers of all kinds */
+	/* NULL: packets in UDP.  Else ip4, broadcast, udp_port, sa_lid, gid, qkey, mtu and life are
+	 * not looked at, the administration is the fabric's, and sa_lid is 0. */
+	const struct ddps_conform_ipoib_fabric *fabric;
 };
 
 /** ddps_conform_ipoib_options_init_sized - ddps_conform_ipoib_options_init() for languages that
@@ -87,7 +122,7 @@ DDPS_API int ddps_conform_ipoib_case(size_t i, struct ddps_conform_case *c);
  * Return: 0: it ran, and @sum tells how that came out; or DDPS_E_INVAL (@o or @calls),
  * DDPS_E_UNSUPPORTED (something is set behind what this release knows), DDPS_E_ADDRESS (a profile
  * that cannot be read), DDPS_E_SYSTEM (sockets), DDPS_E_REFUSED (the target does not join, or
- * answers no ARP request), DDPS_E_NOMEM.
+ * answers no ARP request; the port of a fabric cannot be opened), DDPS_E_NOMEM.
  */
 DDPS_API int ddps_conform_ipoib_run(const struct ddps_conform_ipoib_options *o,
 				    const struct ddps_conform_calls *calls,

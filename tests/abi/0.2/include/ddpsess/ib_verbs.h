@@ -152,6 +152,12 @@ DDPS_API bool ddps_ib_verbs_run(struct ddps_ib_verbs *v, uint64_t now);
  * than half of tx_octets is taken.  Whoever can wait a little before sending more loses nothing then. */
 DDPS_API bool ddps_ib_verbs_busy(const struct ddps_ib_verbs *v);
 
+/** ddps_ib_verbs_waiting - messages on a connection that the peer has not acknowledged
+ * @v: the port
+ * @qpn: its queue pair
+ * Return: how many; 0 also if there is no such queue pair. */
+DDPS_API unsigned ddps_ib_verbs_waiting(const struct ddps_ib_verbs *v, uint32_t qpn);
+
 /** ddps_ib_verbs_counter - counter number @i
  * @v: the port
  * @i: from 0

@@ -1,0 +1,36 @@
+# shellcheck shell=bash disable=SC2016,SC2154
+# SPDX-License-Identifier: BSD-2-Clause
+# needs: sessctl
+# limit: 420
+# The tester by --port verbs on the soft InfiniBand device of one guest, against Linux's ib_ipoib in a
+# second one.  The administration is here.
+# shellcheck source=/dev/null
+source "$INTEROP_CASES/../lib.sh"
+conforming
+bad_of='&& ip.src == 10.77.0.5'
+second_up
+up 1
+verbs_prepare
+second "modprobe ib_ipoib && echo connected >/sys/class/net/ib0/mode && ip link set ib0 mtu 65520 &&
+	ip addr add 10.88.0.5/24 dev ib0 && ip -6 addr add fd88::5/64 dev ib0 nodad && ip link set ib0 up &&
+	for ((i = 0; i < 200; i++)); do
+		[ \"\$(cat /sys/class/net/ib0/carrier 2>/dev/null)\" = 1 ] && exit 0; sleep 0.05; done; exit 1" ||
+	fail "Linux does not join"
+profile=$(known_of_linux)
+[ "$profile" = linux-ib_ipoib ] || { "$lab" push "$profile" /tmp/known && profile=/tmp/known; }
+guest_start conform "sessctl ipoib conform --port verbs --ip 10.88.0.100 --ip6 fd88::5 --timeout 20 \
+	--profile $profile --json ${CONFORM_CASES:+--case '$CONFORM_CASES'} 10.88.0.5"
+status=0
+LAB_LIMIT=380 guest_wait conform 360 || status=$?
+guest_output conform >"$work/conform.out"
+[ ! -d "${CONFORM_KEEP-}" ] || cp "$work"/conform.* "$CONFORM_KEEP/"
+sed -nE 's/.*"case":"([^"]*)".*"result":"(pass|fail|known)".*/\2 \1/p' "$work/conform.out" |
+	while read -r result name; do
+		echo "$result $name $(sed -nE "/\"case\":\"$name\"/s/.*\"why\":\"([^\"]*)\".*/\1/p" "$work/conform.out")"
+	done >"$work/cases"
+grep -q '"event":"summary"' "$work/conform.out" ||
+	fail "it did not reach its end: $(tail -n 1 "$work/conform.out")"
+detail "$(sed -nE 's/.*"event":"summary","transport":"ib",(.*)}/\1/p' "$work/conform.out" | tr -d '"')"
+[ "$(grep -c 'this port cannot' "$work/conform.out")" -ge 20 ] || fail "what it cannot do is not said"
+[ "$status" = 0 ] || fail "status $status: $(cat "$work/detail")"
+second_down
