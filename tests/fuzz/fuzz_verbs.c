@@ -653,9 +653,11 @@ static const struct ddps_ipoib_up up = { sizeof(up),  on_ud,   on_mad,	  on_qp,
 
 static void completion(struct ddps_rbuf *in)
 {
-	unsigned what = ddps_rbuf_u8(in), which = ddps_rbuf_u16(in);
-	struct ibv_wc wc = { .status = what & 3 ? IBV_WC_SUCCESS : (ddps_rbuf_u8(in) % 22),
-			     .byte_len = what & 4 ? ddps_rbuf_u32(in) : ddps_rbuf_u16(in) % 5000,
+	const unsigned what = ddps_rbuf_u8(in), which = ddps_rbuf_u16(in);
+	const unsigned status = what & 3 ? IBV_WC_SUCCESS : ddps_rbuf_u8(in) % 22;
+	const uint32_t len = what & 4 ? ddps_rbuf_u32(in) : ddps_rbuf_u16(in) % 5000;
+	struct ibv_wc wc = { .status = (enum ibv_wc_status)status,
+			     .byte_len = len,
 			     .qp_num = 0x100u + ddps_rbuf_u8(in) % (QPS + 1),
 			     .src_qp = 0x100u + (what >> 6),
 			     .slid = what & 8 ? w.port.lid : 77,

@@ -358,7 +358,8 @@ struct ddps_send_wr {
  * A session that ends completes with an error all that was not completed before, in the order of
  * posting.  The peer's close (DDPS_EV_PEER_CLOSED) is no end yet: Reads, atomics and requests with
  * DDPS_WR_PLACED cannot be answered any more and complete as DDPS_WC_FLUSHED, but Sends and Writes
- * behind them still go out, and complete with success when they have left (RFC 5041 6.2.1).
+ * behind them still go out, and complete with success when they have left (RFC 5041 6.2.1).  A Send or
+ * Write with DDPS_WR_PLACED goes out in front of them; nobody confirms it.
  *
  * A queue's memory grows with what is posted at the same time, up to its depth.
  *
