@@ -443,7 +443,28 @@ agent_alone() {
 		[ "$(cut -d, -f1 rest | tr '\n' ' ')" = "RX_REQ RX_RTU RX_DREQ " ]
 }
 
+# Each error of connect and listen says what to try; the exit status says which kind it is.
+ib_errors_advise() {
+	local reason word
+	run 5 ipoib connect "${here[@]}" --timeout 0.3 --peer-qpn 0x49 fe80::2 &&
+		says err "  try: " || return
+	while read -r reason word; do
+		listen_ib --reject "$reason" && connect_ib 3 && says err "reason $reason " &&
+			grep -q "  try: .*$word" err && kill -TERM "$pid" && end_job "$pid" "$fd" || return
+	done <<-END
+		1 queue pair
+		3 too many
+		8 --linux, or
+		10 again
+		28 private data
+		99 every field
+	END
+	run 5 ipoib listen "${there[@]}" --count 1 --timeout 0.2 && says err "0 of 1 connections came" &&
+		says err "  try: a longer --timeout"
+}
+
 sessctl_itself=$SESSCTL
+test_case ipoib-ib-errors-advise ib_errors_advise
 test_case ipoib-ib-exchange ib_exchange
 test_case ipoib-agent-alone agent_alone
 test_case ipoib-ib-reject ib_reject

@@ -59,7 +59,8 @@ static int open_agent(struct conn_job *j, const struct ddps_cm_mad *template)
 	if (getrandom(&cfg.tid_high, sizeof cfg.tid_high, 0) < 0 ||
 	    getrandom(&cfg.id_seed, sizeof cfg.id_seed, 0) < 0 ||
 	    getrandom(cfg.hash_key, sizeof cfg.hash_key, 0) < 0) {
-		out_error(&j->out, 0, NULL, "no random numbers: %s", strerror(errno));
+		out_error(&j->out, 0, "a kernel that has getrandom(2)", "no random numbers: %s",
+			  strerror(errno));
 		return ST_FAILED;
 	}
 	if (id) /* the agent counts from its seed */
@@ -68,7 +69,9 @@ static int open_agent(struct conn_job *j, const struct ddps_cm_mad *template)
 	err = ddps_cm_new(&j->cm, &cfg);
 	if (!err)
 		return ST_DONE;
-	out_error(&j->out, 0, NULL, "the connection manager: %s", ddps_ipoib_strerror(err));
+	out_error(&j->out, 0,
+		  err == DDPS_E_NOMEM ? "fewer programs simultaneously" : "without --set of IDs",
+		  "the connection manager: %s", ddps_ipoib_strerror(err));
 	return ST_FAILED;
 }
 
@@ -170,7 +173,8 @@ int conn_turn(struct conn_job *j, uint64_t due, conn_report_fn report)
 		conn_do(j, &o, report);
 	res = j->wire.ops->recv(j->wire.port, wait_ms(j, due), mad, &from);
 	if (res < 0) {
-		out_error(&j->out, 0, NULL, "port %s: receiving failed", j->o->port);
+		out_error(&j->out, 0, "see whether the device is still there (dmesg)",
+			  "port %s: receiving failed", j->o->port);
 		return -1;
 	}
 	if (res) {
@@ -179,4 +183,29 @@ int conn_turn(struct conn_job *j, uint64_t due, conn_report_fn report)
 		conn_do(j, &o, report);
 	}
 	return 0;
+}
+
+void conn_error_rejected(struct conn_job *j, uint16_t reason)
+{
+	static const struct {
+		uint16_t reason;
+		const char *advice;
+	} row[] = {
+		{ DDPS_CM_REJ_NO_QP, "again in a while: the peer has no queue pair left" },
+		{ DDPS_CM_REJ_NO_RESOURCES, "again in a while: the peer has too many connections" },
+		{ DDPS_CM_REJ_TIMEOUT, "a --set cm_timeout or lifetime that the way there needs" },
+		{ DDPS_CM_REJ_SERVICE_ID, "--linux, or without it: there are two forms; see that "
+					  "--peer-qpn is the peer's" },
+		{ DDPS_CM_REJ_TRANSPORT, "without --set transport: it does not offer that" },
+		{ DDPS_CM_REJ_STALE, "again: the peer still had a connection of that queue pair" },
+		{ DDPS_CM_REJ_CONSUMER,
+		  "see what its private data says: it does not want this connection" },
+	};
+	const char *advice = "sessctl ipoib mad shows every field of the REQ; see which it is";
+
+	for (size_t i = 0; i < sizeof row / sizeof *row; i++)
+		if (row[i].reason == reason)
+			advice = row[i].advice;
+	out_error(&j->out, 0, advice, "the peer rejects it: reason %u (%s)", reason,
+		  ddps_cm_reason_name(reason));
 }

@@ -63,6 +63,8 @@ void conn_out_path(struct conn_job *j, const struct ddps_sa_path *p);
 void conn_out_mad(struct conn_job *j, bool sent, uint16_t lid,
 		  const uint8_t octets[DDPS_CM_MAD_LEN]);
 void conn_out_state(struct conn_job *j, const char *event, uint32_t id);
+/* Why, and what to try. */
+void conn_error_rejected(struct conn_job *j, uint16_t reason);
 void conn_out_rejected(struct conn_job *j, uint32_t id, const struct ddps_cm_rej *rej);
 
 #endif

@@ -21,6 +21,8 @@ static void on_end(struct conn_job *j, const struct ddps_cm_report *r)
 {
 	if (r->state == DDPS_CM_ST_TIMEWAIT) {
 		finish(j, "disconnect-unanswered", r->id, ST_TIMEDOUT);
+		out_error(&j->out, 0, "see whether the peer still runs and its link is up",
+			  "connection 0x%08x: no DREP for any DREQ", (unsigned)r->id);
 		j->over = true;
 	} else if (!j->part_at) {
 		finish(j, "unanswered", r->id, ST_TIMEDOUT);
@@ -44,6 +46,7 @@ static void on_report(struct conn_job *j, const struct ddps_cm_report *r)
 	case DDPS_CM_EV_RX_REJ:
 	case DDPS_CM_EV_RX_REJ_STALE:
 		conn_out_rejected(j, r->id, &r->mad->u.rej);
+		conn_error_rejected(j, r->mad->u.rej.reason);
 		j->status = ST_REJECTED;
 		j->over = true;
 		break;
@@ -148,7 +151,8 @@ static int send_req(struct conn_job *j, struct ddps_cm_mad *mad, const struct dd
 	conn_out_port(j, "connecting", req->service_id);
 	err = ddps_cm_connect(j->cm, &c, clock_ns(), &j->id, &o);
 	if (err) {
-		out_error(&j->out, 0, NULL, "the REQ cannot be sent: %s", ddps_strerror(err));
+		out_error(&j->out, 0, "without --set of fields that this is about",
+			  "the REQ cannot be sent: %s", ddps_ipoib_strerror(err));
 		return ST_FAILED;
 	}
 	conn_do(j, &o, on_report);
@@ -177,13 +181,15 @@ static bool interrupted(struct conn_job *j, uint64_t due)
 	struct ddps_cm_outs o;
 
 	if (due && clock_ns() >= due) {
-		out_error(&j->out, 0, NULL, "not done in %u.%03u s",
-			  (unsigned)j->o->timeout_ms / 1000, (unsigned)j->o->timeout_ms % 1000);
+		out_error(&j->out, 0, "a longer --timeout, or none: a REQ is repeated for a minute",
+			  "not done in %u.%03u s", (unsigned)j->o->timeout_ms / 1000,
+			  (unsigned)j->o->timeout_ms % 1000);
 		j->status = ST_TIMEDOUT;
 	} else if (!sig_pending()) {
 		return false;
 	} else if (!j->part_at) { /* nothing has come of it */
-		out_error(&j->out, 0, NULL, "interrupted");
+		out_error(&j->out, 0, "again; --timeout ends it by itself",
+			  "interrupted before the connection was there");
 		j->status = ST_FAILED;
 	}
 	if (!ddps_cm_abort(j->cm, j->id, DDPS_CM_REJ_TIMEOUT, clock_ns(), &o) ||

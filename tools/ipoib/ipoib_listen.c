@@ -65,8 +65,9 @@ static void answer_req(struct conn_job *j, const struct ddps_cm_report *r)
 		err = ddps_cm_reply(j->cm, r->id, &rep, clock_ns(), &o);
 	}
 	if (err) {
-		out_error(&j->out, 0, NULL, "connection 0x%08x: %s", (unsigned)r->id,
-			  ddps_strerror(err));
+		out_error(&j->out, 0, "without --set of fields that this is about",
+			  "connection 0x%08x cannot be answered: %s", (unsigned)r->id,
+			  ddps_ipoib_strerror(err));
 		j->status = ST_FAILED;
 		j->over = true;
 		return;
@@ -111,7 +112,7 @@ static int start(struct conn_job *j, const struct ipoib_opts *o)
 	conn_private_data(o, l.priv);
 	res = ddps_cm_listen(j->cm, &l);
 	if (res) {
-		out_error(&j->out, 0, NULL, "listening: %s", ddps_strerror(res));
+		out_error(&j->out, 0, "another --qpn", "listening: %s", ddps_ipoib_strerror(res));
 		return ST_FAILED;
 	}
 	conn_out_port(j, "listening", j->service_id);
@@ -130,8 +131,11 @@ int ipoib_listen(const struct ipoib_opts *o)
 		if (due && clock_ns() >= due) {
 			if (!o->count) /* for so long, whoever came */
 				break;
-			out_error(&j.out, 0, NULL, "%u of %u connections came in %u.%03u s",
-				  j.taken, (unsigned)o->count, (unsigned)o->timeout_ms / 1000,
+			out_error(&j.out, 0,
+				  "a longer --timeout; see that the peer has this link-layer "
+				  "address and service ID",
+				  "%u of %u connections came in %u.%03u s", j.taken,
+				  (unsigned)o->count, (unsigned)o->timeout_ms / 1000,
 				  (unsigned)o->timeout_ms % 1000);
 			j.status = ST_TIMEDOUT;
 		} else if (conn_turn(&j, due, on_report)) {

@@ -76,21 +76,22 @@ int ipoib_port_configure(struct ipoib_port *p, const struct ipoib_opts *o, uint3
 	return 0;
 }
 
+void ipoib_port_error(struct out *out, const char *what, const char *why)
+{
+	const char *advice = strstr(why, ADVICE);
+
+	out_error(out, 0, advice ? advice + strlen(ADVICE) : "dmesg, and what ibv_devinfo says",
+		  "%s: %.*s", what, (int)(advice ? advice - why : (ptrdiff_t)strlen(why)), why);
+}
+
 static int open_verbs(struct ipoib_port *p, struct out *out)
 {
 	const struct ddps_ib_verbs_info *info;
-	char why[500], *advice;
-	int err;
+	char why[500];
 
 	p->verbs_cfg.device = *p->device ? p->device : NULL;
-	err = ddps_ib_verbs_new(&p->v, &p->verbs_cfg, why, sizeof why);
-	if (err) {
-		advice = strstr(why, ADVICE);
-		if (advice) {
-			*advice = '\0';
-			advice += strlen(ADVICE);
-		}
-		out_error(out, 0, advice, "port verbs: %s", why);
+	if (ddps_ib_verbs_new(&p->v, &p->verbs_cfg, why, sizeof why)) {
+		ipoib_port_error(out, "port verbs", why);
 		return ST_FAILED;
 	}
 	info = ddps_ib_verbs_info(p->v);
@@ -103,8 +104,11 @@ static int open_verbs(struct ipoib_port *p, struct out *out)
 
 static const char *system_advice(int err)
 {
-	return err == EPERM || err == EACCES ? "an address and a port that you may use"
-					     : ib_opts_advice(err);
+	const char *advice = err == EPERM || err == EACCES
+				     ? "an address and a port that you may use"
+				     : ib_opts_advice(err);
+
+	return advice ? advice : "another --udp";
 }
 
 int ipoib_port_open(struct ipoib_port *p, const struct ddps_ipoib_up *up,
@@ -122,7 +126,9 @@ int ipoib_port_open(struct ipoib_port *p, const struct ddps_ipoib_up *up,
 	err = ddps_ib_udp_new(&p->udp, &p->udp_cfg, why, sizeof why);
 	if (!err)
 		return ST_DONE;
-	out_error(out, 0, err == DDPS_E_SYSTEM ? system_advice(errno) : NULL, "port ib: %s", why);
+	out_error(out, 0,
+		  err == DDPS_E_SYSTEM ? system_advice(errno) : "other --udp, --sa or --pkey",
+		  "port ib: %s", why);
 	return ST_FAILED;
 }
 

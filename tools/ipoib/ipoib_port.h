@@ -29,6 +29,8 @@ int ipoib_port_configure(struct ipoib_port *p, const struct ipoib_opts *o, uint3
 int ipoib_port_open(struct ipoib_port *p, const struct ddps_ipoib_up *up,
 		    void (*see)(void *user, const struct ddps_ib_seen *s), void *see_user,
 		    struct out *out);
+/* What a port says of itself, with what to try. */
+void ipoib_port_error(struct out *out, const char *what, const char *why);
 void ipoib_port_close(struct ipoib_port *p);
 
 struct ddps_ipoib_port *ipoib_port_port(const struct ipoib_port *p);

@@ -52,10 +52,12 @@ static int connect_and_part(struct conn_job *j, struct ddps_rdmacm *r,
 		rej.reason = res.reason;
 		memcpy(rej.private_data, res.priv, sizeof res.priv);
 		conn_out_rejected(j, 0, &rej);
+		conn_error_rejected(j, rej.reason);
 		return ST_REJECTED;
 	}
 	if (err) {
-		out_error(&j->out, 0, NULL, "%s", why);
+		out_error(&j->out, 0, "see that the peer runs and its GID is one of this fabric",
+			  "port rdmacm: %s", why);
 		return err == DDPS_E_TIMEDOUT ? ST_TIMEDOUT : ST_FAILED;
 	}
 	conn_out_state(j, "established", 0);

@@ -232,9 +232,10 @@ static int join(struct ib_wire *w, struct out *out)
 		return ST_DONE;
 	why = ipoib_port_why(&w->port);
 	if (!w->answered)
-		out_error(out, 0, NULL, "interrupted");
+		out_error(out, 0, "again; it joins within seconds if the administration answers",
+			  "interrupted while joining the link");
 	else if (*why)
-		out_error(out, 0, NULL, "port verbs: joining the link: %s", why);
+		ipoib_port_error(out, "port verbs: joining the link", why);
 	else if (w->join_err == DDPS_E_TIMEDOUT)
 		out_error(out, 0, "start the subnet administration, see that --sa is its address",
 			  "port ib: joining the link: the administration does not answer");
@@ -252,7 +253,8 @@ static int open_port(struct ib_wire *w, const struct ipoib_opts *o, struct out *
 	int res;
 
 	if (getrandom(&seed, sizeof seed, 0) != sizeof seed) {
-		out_error(out, 0, NULL, "random numbers: %s", strerror(errno));
+		out_error(out, 0, "a kernel that has getrandom(2)", "no random numbers: %s",
+			  strerror(errno));
 		return ST_FAILED;
 	}
 	if (ipoib_port_configure(&w->port, o, (uint32_t)o->qpn, seed, why, sizeof why)) {
@@ -274,7 +276,7 @@ int wire_open_ib(struct wire *wire, const struct ipoib_opts *o, struct out *out)
 	int res;
 
 	if (!w) {
-		out_error(out, 0, NULL, "not enough memory");
+		out_error(out, 0, "fewer programs simultaneously", "not enough memory");
 		return ST_FAILED;
 	}
 	res = open_port(w, o, out);
