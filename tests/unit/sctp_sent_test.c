@@ -339,3 +339,43 @@ Test(sctp_sent, no_more_than_65535_outstanding, .description = "9260-1.6-3 9260-
 	sent_check(&w);
 	sent_end(&w);
 }
+
+static void not_told(void *user, uint32_t tsn, void *chunk)
+{
+	(void)user;
+	(void)tsn;
+	(void)chunk;
+}
+
+/* The memory of an association that ended with losses serves the next one, which knows of none. */
+Test(sctp_sent, a_ring_that_ended_with_losses_serves_another)
+{
+	struct ddps_pmtu_limits lim = ddps_pmtu_limits(false, true, 1500);
+	struct ddps_sent_spares spares = { 0 };
+	const struct ddps_sent_conf conf = {
+		.rto_initial = 1000 * MS, .rto_max = 60000 * MS, .grain = 128000, .spares = &spares
+	};
+	struct ddps_sent_chunk c;
+	struct ddps_sent_path p;
+	struct ddps_sent s;
+	uint64_t pn[3];
+
+	for (unsigned k = 0; k < 2; k++) {
+		ddps_sent_init(&s, &conf, 100, 100000, not_told, NULL);
+		ddps_sent_path_init(&s, &p, 0, &lim, 40);
+		for (unsigned i = 0; i < 3; i++) {
+			pn[i] = ddps_sent_begin(&s, &p, MS);
+			cr_assert_eq(ddps_sent_add_new(&s, 100, 84, &s), 0);
+			ddps_sent_end(&s, 140, true);
+		}
+		ddps_sent_refused(&s, &p, pn[k ? 2 : 0]);
+		cr_assert_eq(s.nlost, k ? 1 : 3);
+		ddps_sent_begin(&s, &p, MS);
+		cr_assert(ddps_sent_next_old(&s, &c));
+		cr_expect_eq(c.tsn, k ? 102 : 100);
+		ddps_sent_end(&s, 0, false);
+		ddps_sent_fini(&s);
+		cr_expect_eq(spares.n, 1);
+	}
+	ddps_sent_spares_free(&spares);
+}

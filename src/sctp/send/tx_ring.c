@@ -65,6 +65,7 @@ void ddps_sent_ring_free(struct ddps_sent *s)
 	struct ddps_sent_spares *sp = s->conf->spares;
 
 	if (sp && s->mask == DDPS_SENT_RING_FIRST - 1 && sp->n < SPARES_MAX) {
+		*s->lost = *s->lost_top = 0; /* it may end with something lost */
 		*(void **)s->ring = sp->first;
 		sp->first = s->ring;
 		sp->n++;
