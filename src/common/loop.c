@@ -88,6 +88,18 @@ void ddps_loop_slept(struct ddps_loop *l)
 	l->sleepers--;
 }
 
+int ddps_loop_watch(struct ddps_loop *l)
+{
+	l->watched = true;
+	return ddps_loop_sleep(l);
+}
+
+void ddps_loop_watched(struct ddps_loop *l)
+{
+	l->watched = false;
+	ddps_loop_slept(l);
+}
+
 /* ---- who sleeps on the descriptor ---- */
 
 /*
@@ -413,7 +425,7 @@ static void judge(struct ddps_loop *l, bool hit)
 		l->patience *= 2;
 	l->misses = 0;
 	/* Nobody but epoll knows when it can be written to. */
-	if (++l->streak >= HIDE_AFTER && l->patience >= MISSES_MAX && !l->hidden &&
+	if (++l->streak >= HIDE_AFTER && l->patience >= MISSES_MAX && !l->hidden && !l->watched &&
 	    l->hot->events == EPOLLIN)
 		hide(l);
 }

@@ -53,6 +53,11 @@ int ddps_loop_fd(struct ddps_loop *l);
 int ddps_loop_sleep(struct ddps_loop *l);
 void ddps_loop_slept(struct ddps_loop *l);
 
+/* The same for a thread that stands in for whoever stops to poll: until ddps_loop_watched nothing is
+ * taken out of it, so that it does not wake up late. */
+int ddps_loop_watch(struct ddps_loop *l);
+void ddps_loop_watched(struct ddps_loop *l);
+
 /* Who sleeps on ddps_loop_fd wakes up, though there may be nothing to serve, and whoever else serves
  * the loop meanwhile.  The descriptor stays readable until ddps_loop_awake and the next round. */
 void ddps_loop_wake(struct ddps_loop *l);

@@ -29,6 +29,7 @@ struct ddps_loop {
 	bool tried;		 /* since the guard looked */
 	uint32_t guard_ms;	 /* when it looks again */
 	unsigned sleepers;	 /* threads of the library's that sleep on epfd */
+	bool watched;		 /* one of them has to see everything */
 	struct ddps_timer guard; /* runs while it is hidden */
 };
 

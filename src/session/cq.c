@@ -8,7 +8,6 @@
 #include <unistd.h>
 
 #define CQ_DEPTH_MAX (1u << 22)
-#define VAIN_MANY    32u /* polls in vain: far more than a round trip between two that run takes */
 
 enum armed { ARMED_NO, ARMED_SOLICITED, ARMED_ANY }; /* each meets what the one before meets */
 
@@ -321,25 +320,9 @@ static int drive_and_take(struct ddps_cq *cq, struct ddps_wc *wc, int max)
 	int n = 0;
 
 	ddps_gather_look(ctx);
-	if (!cq->count && (!ctx->attr.thread || ctx->attr.poll_drives)) {
-		n = ddps_loop_spin(ctx->env.loop);
-		if (n > 0) /* something came, a set-up's step perhaps */
-			ctx->vain = 0;
-		/* Who has armed the queue is going to sleep on it. */
-		ctx->driven |= cq->armed == ARMED_NO;
-		if (n > 0 && ctx->progress_sleepers)
-			ddps_wake_driven(ctx);
-	}
+	if (!cq->count)
+		n = ddps_poller_turn(ctx, cq->armed != ARMED_NO);
 	return n < 0 ? n : take_completions(cq, wc, max);
-}
-
-/* One of many polls in vain, whose thread may stand in the way of the one that has what it is polling
- * for: where processors are fewer than such threads, none would get on. */
-static bool in_vain(struct ddps_ctx *ctx)
-{
-	if (ctx->vain < VAIN_MANY)
-		ctx->vain++;
-	return ctx->vain == VAIN_MANY;
 }
 
 int ddps_cq_poll(struct ddps_cq *cq, struct ddps_wc *wc, int max)
@@ -350,7 +333,7 @@ int ddps_cq_poll(struct ddps_cq *cq, struct ddps_wc *wc, int max)
 	if (n < 0)
 		return n;
 	n = drive_and_take(cq, wc, max);
-	yields = !n && in_vain(cq->ctx);
+	yields = !n && ddps_poller_vain(cq->ctx);
 	ddps_ctx_leave(cq->ctx);
 	if (yields)
 		sched_yield();

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The context: lock, loop, library thread, fork detection. */
+/* The context: lock, loop, fork detection; its library thread is in mover.c. */
 #include "session/session.h"
 #include <errno.h>
 #include <limits.h>
 #include <poll.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,7 +16,6 @@
 #define NSEC_PER_SEC   1000000000u
 #define SETTLE_STEP_MS 10
 #define WIND_UP_MS     1000 /* for what has to reach peers when the context goes */
-#define NAP_NS	       (1 * NSEC_PER_MSEC)
 
 const char *ddps_version(void)
 {
@@ -54,19 +52,13 @@ int ddps_wait_fd(int fd, uint64_t deadline)
 
 /* ---- progress ---- */
 
-/* With the lock. */
-static int run_loop(struct ddps_ctx *ctx)
+int ddps_ctx_turn(struct ddps_ctx *ctx)
 {
 	int n = ddps_loop_run(ctx->env.loop);
 
 	if (n > 0 && ctx->progress_sleepers)
 		ddps_wake_driven(ctx);
 	return n;
-}
-
-void ddps_ctx_turn(struct ddps_ctx *ctx)
-{
-	run_loop(ctx);
 }
 
 int ddps_progress(struct ddps_ctx *ctx, int timeout_ms)
@@ -85,7 +77,7 @@ int ddps_progress(struct ddps_ctx *ctx, int timeout_ms)
 		n = ddps_sleep(ctx, &w, ddps_deadline(timeout_ms));
 		ddps_sleep_end(ctx, &w);
 	} else {
-		n = run_loop(ctx);
+		n = ddps_ctx_turn(ctx);
 	}
 	pthread_mutex_unlock(&ctx->lock);
 	return n == DDPS_E_AGAIN || n == DDPS_E_TIMEDOUT ? 0 : n;
@@ -100,97 +92,6 @@ int ddps_ctx_fd(struct ddps_ctx *ctx)
 	fd = ddps_loop_fd(ctx->env.loop);
 	ddps_ctx_leave(ctx);
 	return fd;
-}
-
-/*
- * As long as somebody polls, the thread keeps away: woken by the same octets it would take his
- * processor or his lock.  It looks again after a while, and at once if it is relied upon.
- */
-static void nap(struct ddps_ctx *ctx)
-{
-	uint64_t until = ddps_now() + NAP_NS;
-	struct timespec ts = { (time_t)(until / NSEC_PER_SEC), (long)(until % NSEC_PER_SEC) };
-
-	ctx->driven = false;
-	ctx->napping = true;
-	pthread_cond_timedwait(&ctx->napping_up, &ctx->lock, &ts);
-	ctx->napping = false;
-	ddps_gather_late(ctx);
-}
-
-void ddps_ctx_rely_on_thread(struct ddps_ctx *ctx)
-{
-	ctx->driven = false;
-	if (ctx->napping)
-		pthread_cond_signal(&ctx->napping_up);
-	else
-		ddps_loop_fd(ctx->env.loop); /* it may be asleep on it */
-}
-
-static void *thread_main(void *arg)
-{
-	struct ddps_ctx *ctx = arg;
-	int err = 0;
-
-	pthread_mutex_lock(&ctx->lock);
-	while (!ctx->stop && err != DDPS_E_SYSTEM) {
-		int fd;
-
-		if (ctx->driven) {
-			nap(ctx);
-			continue;
-		}
-		fd = ddps_loop_sleep(ctx->env.loop);
-		pthread_mutex_unlock(&ctx->lock);
-		err = ddps_wait_fd(fd, UINT64_MAX);
-		pthread_mutex_lock(&ctx->lock);
-		ddps_loop_slept(ctx->env.loop);
-		run_loop(ctx);
-	}
-	if (!ctx->stop)
-		ddps_log(&ctx->env.log, DDPS_LOG_ERROR, "session",
-			 "the library's descriptors were closed by the program: nothing moves now");
-	pthread_mutex_unlock(&ctx->lock);
-	return NULL;
-}
-
-static void nothing(void *user)
-{
-	(void)user;
-}
-
-/* With signals blocked: they are for the application's threads, which may wait for one.  Not
- * faults, which are this thread's own: a handler of the application's shall see them. */
-static int thread_start(struct ddps_ctx *ctx)
-{
-	sigset_t all, old;
-	int err;
-
-	sigfillset(&all);
-	sigdelset(&all, SIGSEGV);
-	sigdelset(&all, SIGBUS);
-	pthread_sigmask(SIG_SETMASK, &all, &old);
-	err = pthread_create(&ctx->thread, NULL, thread_main, ctx);
-	pthread_sigmask(SIG_SETMASK, &old, NULL);
-	if (err) {
-		errno = err;
-		return DDPS_E_SYSTEM;
-	}
-	ctx->thread_runs = true;
-	return 0;
-}
-
-static void thread_stop(struct ddps_ctx *ctx)
-{
-	if (!ctx->thread_runs)
-		return;
-	pthread_mutex_lock(&ctx->lock);
-	ctx->stop = true;
-	ddps_ctx_rely_on_thread(ctx);
-	ddps_task_post(ctx->env.loop, &ctx->wake);
-	pthread_mutex_unlock(&ctx->lock);
-	pthread_join(ctx->thread, NULL);
-	ctx->thread_runs = false;
 }
 
 /* ---- making and freeing ---- */
@@ -274,7 +175,7 @@ static void resources_free(struct ddps_ctx *ctx)
 		close(ctx->event_fd);
 	ddps_stag_table_free(ctx->stags);
 	ddps_loop_free(ctx->env.loop);
-	pthread_cond_destroy(&ctx->napping_up);
+	ddps_mover_fini(ctx);
 	pthread_mutex_destroy(&ctx->lock);
 	free(ctx);
 	errno = keep;
@@ -282,7 +183,6 @@ static void resources_free(struct ddps_ctx *ctx)
 
 int ddps_ctx_new(struct ddps_ctx **out, const struct ddps_ctx_attr *attr)
 {
-	pthread_condattr_t clock;
 	struct ddps_ctx *ctx;
 	int err;
 
@@ -293,18 +193,14 @@ int ddps_ctx_new(struct ddps_ctx **out, const struct ddps_ctx_attr *attr)
 		return DDPS_E_NOMEM;
 	ctx->event_fd = -1;
 	ctx->events_end = &ctx->events;
-	ctx->wake.fn = nothing;
 	ddps_gather_init(ctx);
 	pthread_mutex_init(&ctx->lock, NULL);
-	pthread_condattr_init(&clock);
-	pthread_condattr_setclock(&clock, CLOCK_MONOTONIC);
-	pthread_cond_init(&ctx->napping_up, &clock);
-	pthread_condattr_destroy(&clock);
+	ddps_mover_init(ctx);
 	err = ctx_attr_checked(ctx, attr);
 	if (!err)
 		err = resources_take(ctx);
 	if (!err && ctx->attr.thread)
-		err = thread_start(ctx);
+		err = ddps_mover_start(ctx);
 	if (err) {
 		resources_free(ctx);
 		return err;
@@ -328,7 +224,7 @@ static void wind_up(struct ddps_ctx *ctx)
 			return;
 		ddps_wait_fd(ddps_loop_fd(ctx->env.loop), deadline);
 		pthread_mutex_lock(&ctx->lock);
-		run_loop(ctx);
+		ddps_ctx_turn(ctx);
 		pthread_mutex_unlock(&ctx->lock);
 	}
 }
@@ -395,7 +291,7 @@ int ddps_ctx_settle(struct ddps_ctx *ctx, int timeout_ms)
 		ddps_wait_fd(fd, ddps_deadline(SETTLE_STEP_MS));
 		if (ddps_now() >= deadline || !ddps_ctx_enter_until(ctx, deadline))
 			return DDPS_E_TIMEDOUT;
-		run_loop(ctx);
+		ddps_ctx_turn(ctx);
 	}
 }
 
@@ -425,7 +321,7 @@ void ddps_ctx_free(struct ddps_ctx *ctx)
 		resources_free(ctx);
 		return;
 	}
-	thread_stop(ctx);
+	ddps_mover_stop(ctx);
 	while (ctx->eps)
 		ddps_ep_destroy(ctx->eps);
 	while (ctx->listeners)

@@ -13,6 +13,8 @@
 #define GATHER_MOST   64u	   /* as many as leave with one call */
 #define GATHER_OCTETS (32u * 1024) /* more are worth a call of their own */
 #define GATHER_NS     100000u
+#define THREAD_NS     1000000u /* the library thread need not wake up before, */
+#define KEPT_MANY     64u      /* where so many looks in a row were in time */
 #define CAUTION_LEAST 16u
 #define CAUTION_MOST  8u /* doublings */
 
@@ -25,6 +27,7 @@ static void let_go(struct ddps_ep *ep)
 
 void ddps_gather_flush(struct ddps_ctx *ctx)
 {
+	ctx->gather_kept += ctx->gather_kept < KEPT_MANY;
 	while (ctx->gathers) {
 		struct ddps_ep *ep = ctx->gathers;
 
@@ -40,6 +43,7 @@ static void on_late(void *user)
 	struct ddps_ctx *ctx = user;
 
 	ctx->gather_turn++;
+	ctx->gather_kept = 0;
 	while (ctx->gathers) {
 		struct ddps_ep *ep = ctx->gathers;
 
@@ -57,7 +61,7 @@ void ddps_gather_init(struct ddps_ctx *ctx)
 
 void ddps_gather_late(struct ddps_ctx *ctx)
 {
-	if (ctx->gathers && ctx->gather_timer.due <= ddps_now())
+	if (ctx->gathers && ctx->gather_late <= ddps_now())
 		on_late(ctx);
 }
 
@@ -77,6 +81,16 @@ void ddps_gather_forget(struct ddps_ep *ep)
 		ddps_timer_stop(ctx->env.loop, &ctx->gather_timer);
 }
 
+/* A program that looks in time, always, would have the library thread wake up for nothing each time. */
+static void await(struct ddps_ctx *ctx)
+{
+	uint64_t now = ddps_now();
+	bool kept = ctx->attr.thread && ctx->gather_kept == KEPT_MANY;
+
+	ctx->gather_late = now + GATHER_NS;
+	ddps_timer_start(ctx->env.loop, &ctx->gather_timer, now + (kept ? THREAD_NS : GATHER_NS));
+}
+
 static void join(struct ddps_ep *ep)
 {
 	struct ddps_ctx *ctx = ep->ctx;
@@ -84,7 +98,7 @@ static void join(struct ddps_ep *ep)
 	if (ep->gather.prev)
 		return;
 	if (!ctx->gathers)
-		ddps_timer_start(ctx->env.loop, &ctx->gather_timer, ddps_now() + GATHER_NS);
+		await(ctx);
 	ep->gather.next = ctx->gathers;
 	ep->gather.prev = &ctx->gathers;
 	if (ep->gather.next)

@@ -47,6 +47,19 @@ struct ddps_waiter {
 	struct ddps_waiter *next, **prev; /* in the context's list; prev NULL: not yet */
 };
 
+/* The library thread, and the program's that poll (mover.c). */
+struct ddps_mover {
+	pthread_t thread;
+	bool runs, stop;
+	struct ddps_task wake;	   /* gets the library thread out of its wait */
+	pthread_cond_t napping_up; /* and out of its nap */
+	bool napping, relied;	   /* relied: who polled last has gone to sleep */
+	uint32_t drives;	   /* polls of empty queues since the thread looked; atomic */
+	uint16_t wary, skips;	   /* naps, spins that are left out */
+	uint8_t caution, doubt;	   /* doublings of them */
+	uint8_t good;		   /* naps in a row that were not too long */
+};
+
 struct ddps_walk {
 	struct ddps_ep *next; /* NULL: there is none, or none under way */
 	struct ddps_ctx_stats st;
@@ -58,11 +71,7 @@ struct ddps_ctx {
 	struct ddps_env env;
 	pthread_mutex_t lock;
 	uint8_t *alive; /* a page that fork wipes: 1 in the process that made the context */
-	pthread_t thread;
-	bool thread_runs, stop;
-	struct ddps_task wake;	   /* gets the library thread out of its wait */
-	pthread_cond_t napping_up; /* and out of its nap */
-	bool napping, driven;	   /* driven: an empty queue was polled since the thread looked */
+	struct ddps_mover mover;
 	struct ddps_waiter *waiters, *leader;
 	unsigned event_sleepers, progress_sleepers;
 	struct ddps_stag_table *stags;
@@ -81,8 +90,10 @@ struct ddps_ctx {
 	struct ddps_ctx_stats stats; /* counters of its own, and of endpoints that are gone */
 	struct ddps_ep *gathers;     /* whose requests wait for others (gather.c) */
 	struct ddps_timer gather_timer;
+	uint64_t gather_late; /* when those that wait are late */
 	uint32_t gather_turn; /* counts when the program looked */
-	uint32_t vain;	      /* polls in a row that found nothing (cq.c) */
+	uint32_t gather_kept; /* how often in a row it came before that */
+	uint32_t vain;	      /* polls in a row that found nothing */
 	bool watched;	      /* src/watch */
 	struct ddps_walk walk;
 };
@@ -109,10 +120,16 @@ static inline void ddps_ctx_leave(struct ddps_ctx *ctx)
 	pthread_mutex_unlock(&ctx->lock);
 }
 
-/* With the lock: serve now what is due, without waiting for the library thread. */
-void ddps_ctx_turn(struct ddps_ctx *ctx);
+/* With the lock: serve now what is due, without waiting for the library thread.  What was served, or
+ * DDPS_E_SYSTEM. */
+int ddps_ctx_turn(struct ddps_ctx *ctx);
 
-/* With the lock: somebody is about to sleep, the library thread has to be awake. */
+/* ---- who moves the data (mover.c); the lock is held around the last one ---- */
+void ddps_mover_init(struct ddps_ctx *ctx);
+void ddps_mover_fini(struct ddps_ctx *ctx);
+int ddps_mover_start(struct ddps_ctx *ctx); /* 0 or DDPS_E_SYSTEM */
+void ddps_mover_stop(struct ddps_ctx *ctx);
+/* Somebody is about to sleep: the library thread has to be awake. */
 void ddps_ctx_rely_on_thread(struct ddps_ctx *ctx);
 
 /* Sleep until @fd is readable: 1, 0 (time is up), DDPS_E_AGAIN (signal), DDPS_E_SYSTEM. */
@@ -134,6 +151,39 @@ int ddps_wait_for(struct ddps_ctx *ctx, struct ddps_waiter *w, int (*take)(void 
 void ddps_wake_one(struct ddps_ctx *ctx, const unsigned *what);
 /* Somebody else has done what there was to do: if progress_sleepers. */
 void ddps_wake_driven(struct ddps_ctx *ctx);
+
+/* ---- who polls; the lock is held (the rule is in mover.c) ---- */
+#define DDPS_VAIN_MANY 32u /* polls: far more than a round trip between two that run takes */
+
+/* Somebody polls an empty queue; @sleeps: it is armed, and he will sleep.  As ddps_ctx_turn. */
+static inline int ddps_poller_turn(struct ddps_ctx *ctx, bool sleeps)
+{
+	int n;
+
+	if (ctx->attr.thread) {
+		if (!ctx->attr.poll_drives)
+			return 0;
+		if (!sleeps) {
+			__atomic_store_n(&ctx->mover.drives, ctx->mover.drives + 1,
+					 __ATOMIC_RELAXED);
+			ctx->mover.relied = false;
+		}
+	}
+	n = ddps_loop_spin(ctx->env.loop);
+	if (n > 0) /* something came, a set-up's step perhaps */
+		ctx->vain = 0;
+	if (n > 0 && ctx->progress_sleepers)
+		ddps_wake_driven(ctx);
+	return n;
+}
+
+/* He has found nothing.  true: he is to give his processor away, without the lock. */
+static inline bool ddps_poller_vain(struct ddps_ctx *ctx)
+{
+	if (ctx->vain < DDPS_VAIN_MANY)
+		ctx->vain++;
+	return ctx->vain == DDPS_VAIN_MANY;
+}
 
 /* ---- events (event.c) ---- */
 void ddps_event_push(struct ddps_ctx *ctx, struct ddps_source *s, enum ddps_event_type type);

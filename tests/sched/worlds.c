@@ -10,14 +10,16 @@
 #include <stdio.h>
 #include <string.h>
 
-#define EPS	    3u
-#define LEN	    64u
-#define WAIT_MS	    10000
-#define SOON	    900000u   /* ns of simulated time, in which all that is sent has arrived */
-#define ARRIVE	    10000000u /* everything that is under way does, and nobody looks */
-#define LATE	    1300000u  /* what waits for others, one nap, the way */
-#define PREEMPTIONS 2
-#define LIMIT	    400000
+#define EPS	     3u
+#define LEN	     64u
+#define WAIT_MS	     10000
+#define SOON	     900000u   /* ns of simulated time, in which all that is sent has arrived */
+#define ARRIVE	     10000000u /* everything that is under way does, and nobody looks */
+#define LATE	     1300000u  /* what waits for others, one nap, the way */
+#define PROMPT	     350000u   /* the way, and a thread that is awake or wakes up */
+#define SELDOM_POLLS 9u	       /* EPS and one spin; were there one for each it would be 18 */
+#define PREEMPTIONS  2
+#define LIMIT	     400000
 
 static struct side {
 	struct ddps_ctx *ctx;
@@ -315,6 +317,38 @@ static void peer_sends_to_others(void)
 	}
 }
 
+/* A program that polls, and then watches its memory: nobody says that it does not come back.  The first
+ * message may wait for the end of a nap; those behind it do not. */
+static void poll_then_watch(void)
+{
+	struct ddps_wc wc;
+
+	for (unsigned i = 0; i < EPS; i++) {
+		ddps_cq_poll(own.cq[2], &wc, 1);
+		send_to(i);
+		ddps_progress(peer.ctx, 0);
+		let_pass(i ? PROMPT : LATE);
+		want(!memcmp(buf[0][i], buf[1][i], LEN));
+	}
+}
+
+/* Messages that come one by one.  To look for the next one does not pay, and is left out by and by; a
+ * thread that has nothing to do sleeps. */
+static void peer_sends_seldom(void)
+{
+	uint64_t before = kern.polls;
+
+	for (unsigned i = 0; i < EPS; i++) {
+		send_to(i);
+		ddps_progress(peer.ctx, 0);
+		let_pass(ARRIVE);
+	}
+	want(kern.polls - before <= SELDOM_POLLS);
+	before = kern.polls;
+	let_pass(10000000000u);
+	want(kern.polls - before <= 1); /* for a timer that was stopped meanwhile */
+}
+
 #define RUN(...)                                                                                   \
 	do {                                                                                       \
 		static void (*const body[])(void) = { __VA_ARGS__ };                               \
@@ -415,6 +449,22 @@ static const char *library_naps(void)
 	return end();
 }
 
+static const char *poller_watches_memory(void)
+{
+	make_as(true, true);
+	messages(0);
+	RUN(poll_then_watch);
+	return end();
+}
+
+static const char *library_thread_rests(void)
+{
+	make_as(true, true);
+	messages(0);
+	RUN(peer_sends_seldom);
+	return end();
+}
+
 static const char *gathered_requests_leave(void)
 {
 	struct ddps_sge sge = { buf[1][0], LEN, 0 };
@@ -446,6 +496,8 @@ int main(int argc, char **argv)
 		{ "abort beside wait", abort_beside_wait },
 		{ "library thread", library_thread },
 		{ "library naps", library_naps },
+		{ "poller watches memory", poller_watches_memory },
+		{ "library thread rests", library_thread_rests },
 		{ "gathered requests leave", gathered_requests_leave },
 	};
 	bool good = true;

@@ -56,7 +56,8 @@ struct kern {
 	unsigned liars;	     /* hosts, as bits: what they send goes through kern_lie_...() */
 	bool gso, tells;     /* tells: routers say what is too long for them */
 	uint64_t dark_until; /* nothing passes between hosts */
-	unsigned mute; /* hosts, as bits, of which nothing is heard: what they end ends silently */
+	unsigned mute;	/* hosts, as bits, of which nothing is heard: what they end ends silently */
+	uint64_t polls; /* calls of poll() */
 	/* One call fails, by its number since the start, in its n-th way; 0: none. */
 	uint64_t calls, fail_call;
 	unsigned fail_way, ways; /* ways: how many it has */

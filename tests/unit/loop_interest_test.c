@@ -242,3 +242,23 @@ Test(loop, the_guard_of_what_is_hidden_gives_way_to_who_polls)
 	cr_expect_eq(w->l->sleepers, 1);
 	world_close(w);
 }
+
+/* The library thread stands in for whoever stops to poll: it must not wake up late. */
+Test(loop, nothing_is_hidden_from_who_watches)
+{
+	struct world w;
+
+	for (int watched = 0; watched < 2; watched++) {
+		world_open(&w);
+		cr_assert_eq(ddps_io_set(w.l, &w.io, EPOLLIN), 0);
+		if (watched)
+			cr_expect_geq(ddps_loop_watch(w.l), 0);
+		try_to_hide(&w);
+		cr_expect_eq(w.l->hidden, watched ? NULL : &w.io);
+		if (watched)
+			ddps_loop_watched(w.l);
+		try_to_hide(&w);
+		cr_expect_eq(w.l->hidden, &w.io);
+		world_close(&w);
+	}
+}

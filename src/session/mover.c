@@ -1,0 +1,237 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Who moves the data of a context.  One rule for the program's threads and the library's own:
+ *
+ * 1. Whoever polls an empty queue moves it himself, where that is his to do (no library thread, or
+ *    poll_drives).
+ * 2. Whoever sleeps has it moved: by the library thread, and without one by the sleeper that leads
+ *    (wait.c).  He says so before (ddps_ctx_rely_on_thread), and whatever he has posted leaves
+ *    (gather.c).
+ * 3. While somebody polls the library thread naps, 1 ms each time: woken by the same octets it
+ *    would take his processor or his lock.
+ * 4. Nobody says that he has polled for the last time; he may watch memory from then on.  A nap at
+ *    whose end data lies there that nobody took was too long: the thread sleeps on the loop's
+ *    descriptor for the next ones, and for more of them each time that happens.
+ * 5. Data seldom comes alone.  Where nobody polls and nobody sleeps, so that only the library thread
+ *    can move it, that looks again and again before it sleeps: as long as it pays.  It does not pay
+ *    where it takes the processor of the very thread that would answer.
+ * 6. Who has polled in vain many times gives his processor to whoever else could run on it.
+ */
+#include "session/session.h"
+#include <errno.h>
+#include <signal.h>
+#include <time.h>
+
+#define NSEC_PER_SEC 1000000000u
+#define NAP_NS	     1000000u
+#define POLLED_MANY  200u   /* polls in a nap: who makes so many does nothing else */
+#define WARY_LEAST   16u    /* naps that are left out after one that was too long, */
+#define WARY_MOST    8u	    /* doublings of that */
+#define GOOD_MANY    32u    /* naps in a row that were not: one doubling less */
+#define SPIN_NS	     50000u /* far more than a round trip within a host */
+#define DOUBT_MOST   10u    /* doublings of the number of arrivals behind which it does not spin */
+#define DOUBT_MORE   2u	    /* for a spin in vain; one less for one that was not */
+
+static void nothing(void *user)
+{
+	(void)user;
+}
+
+void ddps_mover_init(struct ddps_ctx *ctx)
+{
+	pthread_condattr_t clock;
+
+	ctx->mover.wake.fn = nothing;
+	pthread_condattr_init(&clock);
+	pthread_condattr_setclock(&clock, CLOCK_MONOTONIC);
+	pthread_cond_init(&ctx->mover.napping_up, &clock);
+	pthread_condattr_destroy(&clock);
+}
+
+void ddps_mover_fini(struct ddps_ctx *ctx)
+{
+	pthread_cond_destroy(&ctx->mover.napping_up);
+}
+
+static uint32_t drives(const struct ddps_mover *m)
+{
+	return __atomic_load_n(&m->drives, __ATOMIC_RELAXED);
+}
+
+static void set_drives(struct ddps_mover *m, uint32_t n)
+{
+	__atomic_store_n(&m->drives, n, __ATOMIC_RELAXED);
+}
+
+/* ---- the library thread ---- */
+
+void ddps_ctx_rely_on_thread(struct ddps_ctx *ctx)
+{
+	struct ddps_mover *m = &ctx->mover;
+
+	set_drives(m, 0);
+	m->relied = true;
+	if (m->napping)
+		pthread_cond_signal(&m->napping_up);
+	else
+		ddps_loop_fd(ctx->env.loop); /* it may be asleep on it */
+}
+
+/* What a nap has shown.  n: what lay there at its end, if nobody polled without a pause. */
+static void judge_nap(struct ddps_mover *m, int n)
+{
+	if (n > 0) {
+		m->wary = (uint16_t)(WARY_LEAST << m->caution);
+		m->good = 0;
+		if (m->caution < WARY_MOST)
+			m->caution++;
+	} else if (m->caution && ++m->good == GOOD_MANY) {
+		/* Not after one: a peer that was served late makes its program poll for as long. */
+		m->good = 0;
+		m->caution--;
+	}
+}
+
+static void nap(struct ddps_ctx *ctx)
+{
+	struct ddps_mover *m = &ctx->mover;
+	uint64_t until = ddps_now() + NAP_NS;
+	struct timespec ts = { (time_t)(until / NSEC_PER_SEC), (long)(until % NSEC_PER_SEC) };
+	int err;
+
+	set_drives(m, 0);
+	m->napping = true;
+	err = pthread_cond_timedwait(&m->napping_up, &ctx->lock, &ts);
+	m->napping = false;
+	ddps_gather_late(ctx);
+	if (err == ETIMEDOUT)
+		judge_nap(m, drives(m) < POLLED_MANY ? ddps_ctx_turn(ctx) : 0);
+}
+
+/* Whether to nap: somebody polls, and comes back as far as is known. */
+static bool naps(struct ddps_mover *m)
+{
+	if (!drives(m))
+		return false;
+	if (!m->wary)
+		return true;
+	m->wary--;
+	set_drives(m, 0);
+	return false;
+}
+
+/* Whether to look again before sleeping, after something came. */
+static bool spins(struct ddps_mover *m)
+{
+	if (m->relied || drives(m))
+		return false;
+	if (!m->skips)
+		return true;
+	m->skips--;
+	return false;
+}
+
+/* Without the lock, which who polls or posts would wait for.  >= 0, or DDPS_E_SYSTEM. */
+static int spin(struct ddps_mover *m, int fd)
+{
+	const uint64_t until = ddps_now() + SPIN_NS;
+	int n;
+
+	do
+		n = ddps_wait_fd(fd, 0);
+	while ((!n || n == DDPS_E_AGAIN) && !drives(m) && ddps_now() < until);
+	return n;
+}
+
+static void judge_spin(struct ddps_mover *m, bool paid)
+{
+	if (!paid) {
+		for (unsigned i = 0; i < DOUBT_MORE && m->doubt < DOUBT_MOST; i++)
+			m->doubt++;
+		m->skips = (uint16_t)((1u << m->doubt) - 1);
+	} else if (m->doubt) {
+		m->doubt--;
+	}
+}
+
+/* Sleep until something is there, and serve it.  @again: look for it for a while first. */
+static int await_and_serve(struct ddps_ctx *ctx, bool again)
+{
+	int fd = ddps_loop_watch(ctx->env.loop), n = 0, served;
+
+	pthread_mutex_unlock(&ctx->lock);
+	if (again)
+		n = spin(&ctx->mover, fd);
+	if (!n || n == DDPS_E_AGAIN) {
+		if (again)
+			judge_spin(&ctx->mover, false);
+		again = false;
+		n = ddps_wait_fd(fd, UINT64_MAX);
+	}
+	pthread_mutex_lock(&ctx->lock);
+	ddps_loop_watched(ctx->env.loop);
+	served = ddps_ctx_turn(ctx);
+	if (again)
+		judge_spin(&ctx->mover, served > 0);
+	if (n == DDPS_E_SYSTEM)
+		return n;
+	return served > 0 ? served : 0;
+}
+
+static void *thread_main(void *arg)
+{
+	struct ddps_ctx *ctx = arg;
+	struct ddps_mover *m = &ctx->mover;
+	int n = 0;
+
+	pthread_mutex_lock(&ctx->lock);
+	while (!m->stop && n != DDPS_E_SYSTEM) {
+		if (naps(m)) {
+			nap(ctx);
+			n = 0;
+		} else {
+			n = await_and_serve(ctx, n > 0 && spins(m));
+		}
+	}
+	if (!m->stop)
+		ddps_log(&ctx->env.log, DDPS_LOG_ERROR, "session",
+			 "the library's descriptors were closed by the program: nothing moves now");
+	pthread_mutex_unlock(&ctx->lock);
+	return NULL;
+}
+
+/* With signals blocked: they are for the application's threads, which may wait for one.  Not
+ * faults, which are this thread's own: a handler of the application's shall see them. */
+int ddps_mover_start(struct ddps_ctx *ctx)
+{
+	sigset_t all, old;
+	int err;
+
+	sigfillset(&all);
+	sigdelset(&all, SIGSEGV);
+	sigdelset(&all, SIGBUS);
+	pthread_sigmask(SIG_SETMASK, &all, &old);
+	err = pthread_create(&ctx->mover.thread, NULL, thread_main, ctx);
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	if (err) {
+		errno = err;
+		return DDPS_E_SYSTEM;
+	}
+	ctx->mover.runs = true;
+	return 0;
+}
+
+void ddps_mover_stop(struct ddps_ctx *ctx)
+{
+	struct ddps_mover *m = &ctx->mover;
+
+	if (!m->runs)
+		return;
+	pthread_mutex_lock(&ctx->lock);
+	m->stop = true;
+	ddps_ctx_rely_on_thread(ctx);
+	ddps_task_post(ctx->env.loop, &m->wake);
+	pthread_mutex_unlock(&ctx->lock);
+	pthread_join(m->thread, NULL);
+	m->runs = false;
+}
