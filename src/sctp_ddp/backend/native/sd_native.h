@@ -45,14 +45,16 @@ struct ddps_sn_sock {
 	int family;
 	bool only; /* no IPv4 beside IPv6 */
 	bool raw, gso, full;
-	bool waited;	/* nothing was there when it was read last */
-	bool errors;	/* a call has said that ICMP errors wait: epoll may not be asked */
-	bool shared;	/* of what this context opens */
-	uint16_t via;	/* number */
-	uint16_t port;	/* own UDP port, 0: raw */
-	unsigned refs;	/* endpoints and associations */
-	unsigned heavy; /* messages and packets of a datagram, of late at most */
-	uint16_t *ours; /* raw: how many of ours use each SCTP port; the twin's, too */
+	bool waited;	 /* nothing was there when it was read last */
+	bool empty;	 /* there was no more than what was read last */
+	bool errors;	 /* a call has said that ICMP errors wait: epoll may not be asked */
+	uint8_t put_off; /* so many turns, for what is to be read before them */
+	bool shared;	 /* of what this context opens */
+	uint16_t via;	 /* number */
+	uint16_t port;	 /* own UDP port, 0: raw */
+	unsigned refs;	 /* endpoints and associations */
+	unsigned heavy;	 /* messages and packets of a datagram, of late at most */
+	uint16_t *ours;	 /* raw: how many of ours use each SCTP port; the twin's, too */
 	struct ddps_sn_homes *homes; /* bound to any address, for these; NULL: as it is bound */
 };
 

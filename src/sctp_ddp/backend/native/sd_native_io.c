@@ -10,13 +10,14 @@
 
 /* A turn takes so many datagrams, and so much work, as messages and packets are counted: all sockets
  * together, each at most and at least; then others have theirs. */
-#define DATAGRAMS  32u
-#define WORK_ALL   8192u
-#define WORK_MOST  4096u
-#define WORK_LEAST 256u
-#define HDR_MIN	   16u
-#define QUOTE_MAX  128u
-#define ERRORS	   64 /* per turn */
+#define DATAGRAMS   32u
+#define WORK_ALL    8192u
+#define WORK_MOST   4096u
+#define WORK_LEAST  256u
+#define HDR_MIN	    16u
+#define QUOTE_MAX   128u
+#define ERRORS	    64 /* per turn */
+#define PUT_OFF_MAX 8  /* turns */
 
 /* ---- addresses ---- */
 
@@ -213,13 +214,16 @@ static void weigh(struct ddps_sn_sock *s, unsigned each)
 	s->heavy = each > s->heavy ? each : s->heavy - (s->heavy - each) / 8;
 }
 
-/* Who tried in vain before waits for one datagram, and is to have it soon, without another look at
- * the socket: an answer may be all that the peer waits for.  After that there may be more. */
-static bool read_share(struct ddps_sn_sock *s)
+/*
+ * Who tried in vain before waits for one datagram, and is to have it soon, without another look at
+ * the socket: an answer may be all that the peer waits for.  After that there may be more.  An error
+ * is told once, in the place of what is there to be read.  Return: whether anything was read.
+ */
+static bool read_share(struct ddps_sn_sock *s, bool errors)
 {
 	struct ddps_sn_env *ne = s->ne;
 	unsigned left = ddps_loop_share(ne->env->loop, WORK_ALL, WORK_LEAST, WORK_MOST);
-	bool lone = s->waited;
+	bool lone = s->waited && !errors;
 	unsigned want, all = 0;
 	int n;
 
@@ -227,6 +231,8 @@ static bool read_share(struct ddps_sn_sock *s)
 		want = lone ? 1 : batch_for(s, left);
 		ne->work = 0;
 		n = read_batch(s, want);
+		if (n < 0 && s->errors)
+			n = read_batch(s, want);
 		if (n > 0) {
 			s->io.moved = true;
 			weigh(s, ne->work / (unsigned)n);
@@ -237,7 +243,20 @@ static bool read_share(struct ddps_sn_sock *s)
 		if (n > 0)
 			ddps_sn_flush(ne); /* acknowledgements, and what those let go */
 	} while (n == (int)want && !lone && left && all < DATAGRAMS);
+	s->empty = n < (int)want;
 	return all;
+}
+
+/*
+ * What came before an error is read before it: a peer that rejects, or sends its last words, and ends
+ * is not to be one that was never there.  Who sends without a pause puts that off a few times only.
+ */
+static void look_at_errors(struct ddps_sn_sock *s)
+{
+	if (!s->empty && s->put_off++ < PUT_OFF_MAX)
+		return;
+	s->put_off = 0;
+	read_errors(s);
 }
 
 /* A try in vain, of which there are many: is there anything to do all the same? */
@@ -253,10 +272,11 @@ void ddps_sn_readable(void *user, uint32_t events)
 	struct ddps_sn_env *ne = s->ne;
 	bool vain;
 
+	s->errors |= (events & EPOLLERR) != 0;
 	used->refs++; /* an upcall may end all that uses it */
-	vain = !read_share(s) && !(events & ~(uint32_t)EPOLLIN) && !s->errors;
-	if (events & EPOLLERR || s->errors)
-		read_errors(s);
+	vain = !read_share(s, s->errors) && !(events & ~(uint32_t)EPOLLIN) && !s->errors;
+	if (s->errors)
+		look_at_errors(s);
 	if (s->full && (events & EPOLLOUT)) {
 		s->full = false;
 		ddps_io_set(ne->env->loop, &s->io, EPOLLIN);
