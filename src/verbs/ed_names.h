@@ -29,6 +29,8 @@ struct ibv_device *ed_device_numbered(unsigned i);
 int ed_device_index(const struct ibv_device *device);
 bool ed_is_roce(const struct ibv_context *ctx);
 unsigned ed_ports(const struct ibv_context *ctx);
+/* Whether the port has its interface and address now, and its GID then. */
+bool ed_port_now(const struct ibv_context *ctx, unsigned port, union ibv_gid *gid);
 /* vd_host_address, of the device's first port. */
 unsigned ed_host_address(const struct ibv_context *ctx, struct sockaddr_in *a4);
 

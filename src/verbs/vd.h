@@ -32,6 +32,7 @@
  * The interface of rdma-core has no handle for the process, hence the one global in
  * vd_process.c.
  */
+#include "verbs/ib/vd_ports.h"
 #include <ddpsess/ddpsess.h>
 #include <infiniband/verbs.h>
 #include <netinet/in.h>
@@ -103,6 +104,7 @@ struct vd_process {
 	struct vd_async *unacked; /* asynchronous events that were fetched */
 	pthread_cond_t acked;	  /* one of them less */
 	pthread_cond_t ended;	  /* a session that was being closed has ended */
+	int link_fd;		  /* netlink: an interface or address has changed; or -1 */
 	int tell_fd;		  /* the process ends: its thread is to tell the counters ... */
 	sem_t told;		  /* ... and has */
 	struct ddps_capture *capture;
@@ -169,7 +171,8 @@ struct vd_context {
 	struct vd_async *async;		 /* events that nobody has fetched */
 	unsigned users;			 /* atomic: the program, domains and queues */
 	struct vd_context *next, **prev; /* in vd_process.contexts */
-	struct verbs_context v;		 /* ends with the struct ibv_context */
+	struct vd_port_seen port[VD_PORTS];
+	struct verbs_context v; /* ends with the struct ibv_context */
 };
 
 static inline struct vd_process *vd_process_of(const struct ibv_context *ctx)

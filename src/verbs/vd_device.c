@@ -259,6 +259,7 @@ VD_API struct ibv_context *ibv_open_device(struct ibv_device *device)
 		return NULL;
 	}
 	ed_dress(ctx);
+	vd_ports_note(c);
 	enlist(p, c);
 	return ctx;
 }

@@ -65,6 +65,8 @@ static void in_child(void)
 	if (global.p) {
 		global.p->inherited = true;
 		vd_ud_in_child(global.p->ud);
+		if (global.p->link_fd >= 0)
+			close(global.p->link_fd);
 	}
 	pthread_mutex_unlock(&global.lock);
 }
@@ -105,14 +107,16 @@ struct ibv_device *vd_device(void)
 static void *serve(void *arg)
 {
 	struct vd_process *p = arg;
-	struct pollfd fd[] = { { ddps_event_fd(p->ctx), POLLIN, 0 }, { p->tell_fd, POLLIN, 0 } };
+	struct pollfd fd[] = { { ddps_event_fd(p->ctx), POLLIN, 0 },
+			       { p->tell_fd, POLLIN, 0 },
+			       { p->link_fd, POLLIN, 0 } };
 	struct ddps_event ev;
 	bool held = false;
 
 	for (;;) {
-		if (poll(fd, 2, held ? HELD_STEP_MS : -1) < 0 && errno != EINTR)
+		if (poll(fd, 3, held ? HELD_STEP_MS : -1) < 0 && errno != EINTR)
 			return NULL;
-		if ((fd[0].revents | fd[1].revents) & POLLNVAL)
+		if ((fd[0].revents | fd[1].revents | fd[2].revents) & POLLNVAL)
 			return NULL; /* the program has closed what is not its own */
 		if (fd[1].revents) {
 			vd_stats_tell(p->ctx);
@@ -125,6 +129,8 @@ static void *serve(void *arg)
 		while (ddps_event_get(p->ctx, &ev) == 1)
 			vd_conn_event(p, &ev);
 		held = vd_held_serve(p);
+		if (fd[2].revents)
+			vd_ports_look(p);
 		pthread_mutex_unlock(&p->lock);
 	}
 }
@@ -218,8 +224,11 @@ static struct vd_process *start(void)
 		return NULL;
 	}
 	raise_limit();
+	vd_ports_open(p);
 	err = vd_thread(serve, p);
 	if (err) {
+		if (p->link_fd >= 0)
+			close(p->link_fd);
 		ddps_ctx_free(p->ctx);
 		ddps_capture_close(p->capture);
 		close(p->tell_fd);

@@ -100,7 +100,7 @@ static unsigned address_of(const char *interface, struct sockaddr_in *a4)
 		return 0;
 	for (struct ifaddrs *i = all; i && !index; i = i->ifa_next)
 		if (i->ifa_addr && i->ifa_addr->sa_family == AF_INET && i->ifa_flags & IFF_UP &&
-		    !strcmp(i->ifa_name, interface)) {
+		    i->ifa_flags & IFF_RUNNING && !strcmp(i->ifa_name, interface)) {
 			memcpy(a4, i->ifa_addr, sizeof *a4);
 			index = if_nametoindex(interface);
 		}
@@ -112,6 +112,22 @@ static unsigned address_of(const char *interface, struct sockaddr_in *a4)
 static unsigned port_address(const struct vp_port *p, struct sockaddr_in *a4)
 {
 	return *p->interface ? address_of(p->interface, a4) : vd_host_address(a4);
+}
+
+_Static_assert(VP_PORTS <= VD_PORTS, "vd_context.port has a place for each");
+
+bool ed_port_now(const struct ibv_context *ctx, unsigned port, union ibv_gid *gid)
+{
+	const struct vp_device *d = ed_device_of(ctx->device);
+	const struct vp_port *p = d ? &d->port[port - 1] : NULL;
+	struct sockaddr_in a4;
+
+	if (p && (p->down || !port_address(p, &a4)))
+		return false;
+	if (!p)
+		vd_host_address(&a4);
+	vd_gid_of(&a4, gid);
+	return true;
 }
 
 unsigned ed_host_address(const struct ibv_context *ctx, struct sockaddr_in *a4)
