@@ -66,6 +66,20 @@ unpack_of_suite() { # DIRECTORY PACKAGE...
 	done
 }
 
+# Programs of a newer Debian that need its C library get it.
+# shellcheck disable=SC2016 # for the other shell
+with_their_libc() { # DIRECTORY
+	local p libs=/usr/lib/x86_64-linux-gnu
+	find "$1" -name 'modpost.real-lsb-64' -o -name 'objtool.real-x86' | while read -r p; do
+		ldd "$p" 2>&1 | grep -q "version .* not found" || continue
+		[ -d "$cache/libc" ] || unpack_of_suite "$cache/libc" libc6
+		mv "$p" "$p.bin"
+		printf '#!/bin/sh\nexec %s --library-path %s "$0.bin" "$@"\n' \
+			"$cache/libc$libs/ld-linux-x86-64.so.2" "$cache/libc$libs:$libs" >"$p"
+		chmod +x "$p"
+	done
+}
+
 kernel_of_suite() {
 	local headers=$cache/headers.new
 	[ ! -s "$cache/kver" ] || return 0
@@ -80,6 +94,7 @@ kernel_of_suite() {
 		"$(dependency "linux-headers-$kver" 'linux-kbuild-.*')"
 	# they are not at the place that they are made for
 	sed -i "s|include /usr/src|include $cache/headers/usr/src|" "$headers/usr/src/linux-headers-$kver/Makefile"
+	with_their_libc "$headers"
 	[ -d "$kernel.new/lib/modules" ] || ln -s usr/lib "$kernel.new/lib"
 	depmod -b "$kernel.new" "$kver"
 	mv "$headers" "$cache/headers"
@@ -139,8 +154,8 @@ driver() {
 		return 0
 	fi
 	tree=$(headers)
-	# with the compiler that is here, and without what takes a program of that suite
-	[ -z "$suite" ] || set=(CC=gcc CONFIG_DEBUG_INFO_BTF_MODULES=)
+	# with the compiler that is here, and without what takes a newer one, or a program of that suite
+	[ -z "$suite" ] || set=(CC=gcc CONFIG_DEBUG_INFO_BTF_MODULES= CONFIG_CC_HAS_MIN_FUNCTION_ALIGNMENT=)
 	say "building the driver with an InfiniBand link layer"
 	rm -rf "$cache/driver"
 	cp -r "$cache/source" "$cache/driver"

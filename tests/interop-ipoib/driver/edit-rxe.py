@@ -117,9 +117,14 @@ EDITS = [
     [("rxe_resp.c", r"if \(skb->protocol == htons\(ETH_P_IP\)\) \{\n", lambda m: GRH + m.group(0), 1),
      # 5.10: in a function of its own
      ("rxe_resp.c", r"build_rdma_network_hdr\(&hdr, pkt\);", FILL, 1)],
-    # IPoIB waits 5 s for this event when an interface goes down
-    # since 6.11 it is said by the driver
-    [("rxe_resp.c", r"IB_EVENT_QP_LAST_WQE_REACHED", "\\g<0>", 1),
+    # IPoIB waits 5 s for this event when an interface goes down.  Since 6.11 the driver says it, but
+    # with the queue pair locked, and IPoIB sends on that from its handler: the processor waits for
+    # itself.  So it is said where the queue pair is not locked any more.
+    [("rxe_resp.c", r"if \(notify && qp->ibqp\.event_handler\)", "if (0)", 1),
+     ("rxe_resp.c", r"\A", "", 1)],
+    [("rxe_qp.c", r"^\tspin_unlock_irqrestore\(&qp->state_lock, flags\);\n(?=\}\n\nstatic void rxe_qp_sqd)",
+      "\\g<0>" + LAST_WQE, 1),
+     # before 6.4: no such lock
      ("rxe_qp.c", r"^\tqp->attr\.qp_state = IB_QPS_ERR;\n(?=\n\t/\* drain)", "\\g<0>" + LAST_WQE, 1)],
 ]
 
