@@ -313,11 +313,13 @@ $(B)/relay: $(B)/bench/relay.o
 	$(Q)$(CC) $(CFLAGS_ALL) $(LDFLAGS) -o $@ $^
 $(B)/sessions: $(B)/bench/sessions.o $(LIB_A)
 	$(Q)$(CC) $(CFLAGS_ALL) $(LDFLAGS) -o $@ $^ $(LIB_LIBS)
-# It counts what the library allocates and locks.
+# It counts what the library allocates and locks, and its calls of the system.
+GUARDED := recv readv recvmsg recvmmsg read write poll epoll_wait epoll_ctl timerfd_settime getsockopt \
+	setsockopt sched_yield
 $(B)/guard: $(B)/bench/guard.o $(LIB_A)
 	$(Q)$(CC) $(CFLAGS_ALL) $(LDFLAGS) \
 		-Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=pthread_mutex_lock \
-		-Wl,--wrap=send,--wrap=sendmsg,--wrap=sendmmsg -o $@ $^ \
+		-Wl,--wrap=send,--wrap=sendmsg,--wrap=sendmmsg $(GUARDED:%=-Wl,--wrap=%) -o $@ $^ \
 		$(LIB_LIBS)
 $(B)/peer_fi: BENCH_LIBS := -lfabric
 $(B)/peer_gso: BENCH_LIBS := -lisal

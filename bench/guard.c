@@ -3,22 +3,33 @@
  * The data path without noise: a fixed number of operations between two endpoints of one context
  * over loopback, in one thread for callgrind (instructions, see guard.sh), or in several, each
  * with a context of its own.  Once everything has been used once, it counts the library's calls
- * of the allocator and the locks that it had to wait for.
+ * of the allocator and of the system, and the locks that it had to wait for.
  *
- * usage: guard tcp|sctp send|write|read COUNT [THREADS]
+ * send, write, read: in bursts.  ping: a Send there and one back, waited for.  many: bursts of four
+ * Sends on each of 64 sessions.
+ *
+ * usage: guard tcp|sctp send|write|read|ping|many COUNT [THREADS]
  */
 #include <errno.h>
+#include <poll.h>
 #include <pthread.h>
 #include <ddpsess/ddpsess.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <sys/socket.h>
+#include <sys/timerfd.h>
+#include <sys/uio.h>
+#include <unistd.h>
 
 #define DEPTH	    32
 #define WARM	    (8 * DEPTH)
 #define WARM_SMALL  (128 * DEPTH) /* SACKs of a second socket may wait for 64 turns of the loop */
 #define BIG	    65536u
+#define SMALL	    64u
+#define MANY	    64u
+#define MANY_EACH   4u
 #define THREADS_MAX 8
 
 #define CHECK(call)                                                                                \
@@ -32,7 +43,36 @@
 
 /* ---- what the library asks for, counted: the linker leads its calls here ---- */
 
-static _Thread_local unsigned long allocations, waits, sends;
+static _Thread_local unsigned long allocations, waits, sends, calls;
+
+/* A call of the system that is only counted. */
+#define COUNTED(type, name, params, args)                                                          \
+	type __real_##name params;                                                                 \
+	type __wrap_##name params;                                                                 \
+	type __wrap_##name params                                                                  \
+	{                                                                                          \
+		calls++;                                                                           \
+		return __real_##name args;                                                         \
+	}
+
+COUNTED(ssize_t, recv, (int fd, void *p, size_t n, int flags), (fd, p, n, flags))
+COUNTED(ssize_t, readv, (int fd, const struct iovec *v, int n), (fd, v, n))
+COUNTED(ssize_t, recvmsg, (int fd, struct msghdr *m, int flags), (fd, m, flags))
+COUNTED(int, recvmmsg, (int fd, struct mmsghdr *m, unsigned n, int flags, struct timespec *t),
+	(fd, m, n, flags, t))
+COUNTED(ssize_t, read, (int fd, void *p, size_t n), (fd, p, n))
+COUNTED(ssize_t, write, (int fd, const void *p, size_t n), (fd, p, n))
+COUNTED(int, poll, (struct pollfd * p, nfds_t n, int ms), (p, n, ms))
+COUNTED(int, epoll_wait, (int fd, struct epoll_event *ev, int n, int ms), (fd, ev, n, ms))
+COUNTED(int, epoll_ctl, (int fd, int op, int of, struct epoll_event *ev), (fd, op, of, ev))
+COUNTED(int, timerfd_settime,
+	(int fd, int flags, const struct itimerspec *t, struct itimerspec *old),
+	(fd, flags, t, old))
+COUNTED(int, getsockopt, (int fd, int level, int name, void *v, socklen_t *len),
+	(fd, level, name, v, len))
+COUNTED(int, setsockopt, (int fd, int level, int name, const void *v, socklen_t len),
+	(fd, level, name, v, len))
+COUNTED(int, sched_yield, (void), ())
 
 ssize_t __real_sendmsg(int fd, const struct msghdr *m, int flags);
 ssize_t __wrap_sendmsg(int fd, const struct msghdr *m, int flags);
@@ -81,18 +121,21 @@ int __wrap_pthread_mutex_lock(pthread_mutex_t *m)
 ssize_t __wrap_send(int fd, const void *p, size_t n, int flags)
 {
 	sends++;
+	calls++;
 	return __real_send(fd, p, n, flags);
 }
 
 ssize_t __wrap_sendmsg(int fd, const struct msghdr *m, int flags)
 {
 	sends++;
+	calls++;
 	return __real_sendmsg(fd, m, flags);
 }
 
 int __wrap_sendmmsg(int fd, struct mmsghdr *m, unsigned n, int flags)
 {
 	sends++;
+	calls++;
 	return __real_sendmmsg(fd, m, n, flags);
 }
 
@@ -102,46 +145,58 @@ struct pair {
 	struct ddps_ctx *ctx;
 	struct ddps_pd *pd;
 	struct ddps_cq *cq;
-	struct ddps_ep *near, *far;
+	struct ddps_ep *near[MANY], *far[MANY];
+	unsigned n; /* of both */
 	struct ddps_mr *mr;
 	uint8_t *mem;
 };
 
-static void open_pair(struct pair *p, const char *uri)
+/* The next session. */
+static void connect_next(struct pair *p, const char *bound)
 {
-	struct ddps_listener *l;
 	struct ddps_ep_attr attr;
 	struct ddps_conn_param param;
 	struct ddps_event ev;
-	char bound[256];
 	unsigned up = 0;
 
-	p->mem = calloc(1, BIG);
-	CHECK(ddps_ctx_new(&p->ctx, NULL));
-	CHECK(ddps_pd_new(p->ctx, &p->pd));
-	CHECK(ddps_cq_new(p->ctx, 4 * DEPTH, &p->cq));
-	CHECK(ddps_mr_reg(p->pd, p->mem, BIG,
-			  DDPS_LOCAL_WRITE | DDPS_REMOTE_WRITE | DDPS_REMOTE_READ, NULL, &p->mr));
 	ddps_ep_attr_init(&attr);
 	attr.pd = p->pd;
 	attr.send_cq = attr.recv_cq = p->cq;
 	attr.sq_depth = attr.rq_depth = DEPTH;
-	CHECK(ddps_ep_new(p->ctx, &attr, &p->near));
-	CHECK(ddps_ep_new(p->ctx, &attr, &p->far));
+	CHECK(ddps_ep_new(p->ctx, &attr, &p->near[p->n]));
+	CHECK(ddps_ep_new(p->ctx, &attr, &p->far[p->n]));
 	ddps_conn_param_init(&param);
 	param.ird = param.ord = param.ulp_ird = param.ulp_ord = 16;
-	CHECK(ddps_listen(p->ctx, uri, NULL, &l));
-	CHECK(ddps_listener_uri(l, bound, sizeof bound));
-	CHECK(ddps_connect(p->near, bound, &param));
+	CHECK(ddps_connect(p->near[p->n], bound, &param));
 	while (up < 2) {
 		CHECK(ddps_event_wait(p->ctx, &ev, 10000));
 		if (ev.type == DDPS_EV_CONNECT_REQUEST)
-			CHECK(ddps_accept(ev.request, p->far, &param));
+			CHECK(ddps_accept(ev.request, p->far[p->n], &param));
 		else if (ev.type == DDPS_EV_ESTABLISHED)
 			up++;
 		else
 			exit(1);
 	}
+	p->n++;
+}
+
+static void open_pair(struct pair *p, const char *uri, unsigned n)
+{
+	struct ddps_listener *l;
+	char bound[256];
+
+	p->n = 0;
+
+	p->mem = calloc(1, BIG);
+	CHECK(ddps_ctx_new(&p->ctx, NULL));
+	CHECK(ddps_pd_new(p->ctx, &p->pd));
+	CHECK(ddps_cq_new(p->ctx, 4 * MANY * MANY_EACH, &p->cq));
+	CHECK(ddps_mr_reg(p->pd, p->mem, BIG,
+			  DDPS_LOCAL_WRITE | DDPS_REMOTE_WRITE | DDPS_REMOTE_READ, NULL, &p->mr));
+	CHECK(ddps_listen(p->ctx, uri, NULL, &l));
+	CHECK(ddps_listener_uri(l, bound, sizeof bound));
+	while (p->n < n)
+		connect_next(p, bound);
 }
 
 static struct ddps_sge piece(struct pair *p, uint32_t len)
@@ -149,27 +204,20 @@ static struct ddps_sge piece(struct pair *p, uint32_t len)
 	return (struct ddps_sge){ .addr = p->mem, .len = len, .lkey = ddps_mr_stag(p->mr) };
 }
 
-/* A burst of DEPTH and everything it brings. */
-static void burst(struct pair *p, enum ddps_op op, uint32_t len)
+static void receives(struct pair *p, struct ddps_ep *ep, unsigned n)
 {
-	unsigned want = op == DDPS_OP_SEND ? 2 * DEPTH : DEPTH;
-	struct ddps_sge sge = piece(p, len);
+	struct ddps_sge sge = piece(p, SMALL);
+
+	for (unsigned i = 0; i < n; i++)
+		CHECK(ddps_post_recv(ep, i, &sge, 1));
+}
+
+static void collect(struct pair *p, unsigned want)
+{
 	struct ddps_wc wc[DEPTH];
 
-	for (unsigned i = 0; op == DDPS_OP_SEND && i < DEPTH; i++)
-		CHECK(ddps_post_recv(p->far, i, &sge, 1));
-	for (unsigned i = 0; i < DEPTH; i++) {
-		struct ddps_send_wr wr = { .op = op,
-					   .flags = i + 1 < DEPTH ? DDPS_WR_MORE : 0,
-					   .sge = &sge,
-					   .nsge = 1,
-					   .stag = ddps_mr_stag(p->mr),
-					   .to = ddps_mr_to(p->mr) };
-
-		CHECK(ddps_post_send(p->near, &wr));
-	}
 	while (want) {
-		int n = ddps_cq_wait(p->cq, wc, DEPTH, 10000);
+		int n = ddps_cq_wait(p->cq, wc, want < DEPTH ? (int)want : DEPTH, 10000);
 
 		CHECK(n);
 		for (int i = 0; i < n; i++)
@@ -182,30 +230,86 @@ static void burst(struct pair *p, enum ddps_op op, uint32_t len)
 	}
 }
 
+/* As many operations of @op on each session, and everything they bring. */
+static void burst(struct pair *p, enum ddps_op op, unsigned each)
+{
+	struct ddps_sge sge = piece(p, op == DDPS_OP_SEND ? SMALL : BIG);
+
+	for (unsigned k = 0; op == DDPS_OP_SEND && k < p->n; k++)
+		receives(p, p->far[k], each);
+	for (unsigned k = 0; k < p->n; k++)
+		for (unsigned i = 0; i < each; i++) {
+			struct ddps_send_wr wr = { .op = op,
+						   .flags = i + 1 < each ? DDPS_WR_MORE : 0,
+						   .sge = &sge,
+						   .nsge = 1,
+						   .stag = ddps_mr_stag(p->mr),
+						   .to = ddps_mr_to(p->mr) };
+
+			CHECK(ddps_post_send(p->near[k], &wr));
+		}
+	collect(p, p->n * each * (op == DDPS_OP_SEND ? 2 : 1));
+}
+
+/* One message from @from, with the receive that it needs at @to. */
+static void ping(struct pair *p, struct ddps_ep *from, struct ddps_ep *to)
+{
+	struct ddps_sge sge = piece(p, SMALL);
+	struct ddps_send_wr wr = {
+		.op = DDPS_OP_SEND, .flags = DDPS_WR_SILENT, .sge = &sge, .nsge = 1
+	};
+
+	receives(p, to, 1);
+	CHECK(ddps_post_send(from, &wr));
+	collect(p, 1);
+}
+
+/* As many round trips, one after the other. */
+static void pings(struct pair *p, unsigned n)
+{
+	while (n--) {
+		ping(p, p->near[0], p->far[0]);
+		ping(p, p->far[0], p->near[0]);
+	}
+}
+
 /* ---- one thread, or several ---- */
 
 struct job {
 	const char *uri;
 	enum ddps_op op;
-	unsigned long count, allocations, waits, sends;
+	bool ping, many;
+	unsigned long count, allocations, waits, sends, calls;
 	pthread_t thread;
 };
+
+/* Some operations.  Return: how many. */
+static unsigned some(const struct job *j, struct pair *p)
+{
+	unsigned each = j->many ? MANY_EACH : DEPTH;
+
+	if (j->ping)
+		pings(p, DEPTH);
+	else
+		burst(p, j->op, each);
+	return each * p->n;
+}
 
 static void *work(void *arg)
 {
 	struct job *j = arg;
-	uint32_t len = j->op == DDPS_OP_SEND ? 64 : BIG;
 	struct pair p;
 
-	open_pair(&p, j->uri);
-	for (unsigned n = 0; n < (j->op == DDPS_OP_SEND ? WARM_SMALL : WARM); n += DEPTH)
-		burst(&p, j->op, len);
-	allocations = waits = sends = 0;
-	for (unsigned long n = 0; n < j->count; n += DEPTH)
-		burst(&p, j->op, len);
+	open_pair(&p, j->uri, j->many ? MANY : 1);
+	for (unsigned n = 0; n < (j->op == DDPS_OP_SEND ? WARM_SMALL : WARM);)
+		n += some(j, &p);
+	allocations = waits = sends = calls = 0;
+	for (unsigned long n = 0; n < j->count;)
+		n += some(j, &p);
 	j->allocations = allocations;
 	j->waits = waits;
 	j->sends = sends;
+	j->calls = calls;
 	ddps_ctx_free(p.ctx);
 	free(p.mem);
 	return NULL;
@@ -213,26 +317,32 @@ static void *work(void *arg)
 
 static int parse(int argc, char **argv, struct job *j, unsigned long *threads)
 {
+	unsigned long step;
+
 	if (argc < 4 || argc > 5)
 		return -1;
 	j->uri = !strcmp(argv[1], "tcp") ? "tcp://127.0.0.1:0" : "sctp://127.0.0.1:0?encap=0";
-	j->op = !strcmp(argv[2], "send")    ? DDPS_OP_SEND
-		: !strcmp(argv[2], "write") ? DDPS_OP_WRITE
-					    : DDPS_OP_READ;
+	j->op = !strcmp(argv[2], "write")  ? DDPS_OP_WRITE
+		: !strcmp(argv[2], "read") ? DDPS_OP_READ
+					   : DDPS_OP_SEND;
+	j->ping = !strcmp(argv[2], "ping");
+	j->many = !strcmp(argv[2], "many");
 	j->count = strtoul(argv[3], NULL, 10);
 	*threads = argc == 5 ? strtoul(argv[4], NULL, 10) : 1;
-	return j->count && j->count % DEPTH == 0 && *threads && *threads <= THREADS_MAX ? 0 : -1;
+	step = j->many ? MANY * MANY_EACH : DEPTH;
+	return j->count && j->count % step == 0 && *threads && *threads <= THREADS_MAX ? 0 : -1;
 }
 
 int main(int argc, char **argv)
 {
 	struct job j[THREADS_MAX] = { 0 };
-	unsigned long n, sum[3] = { 0 };
+	unsigned long n, sum[4] = { 0 };
 
 	if (parse(argc, argv, &j[0], &n)) {
 		fprintf(stderr,
-			"usage: guard tcp|sctp send|write|read COUNT (times %d) [THREADS]\n",
-			DEPTH);
+			"usage: guard tcp|sctp send|write|read|ping|many COUNT [THREADS]\n"
+			"COUNT: times %d; of many: %u\n",
+			DEPTH, MANY * MANY_EACH);
 		return 2;
 	}
 	if (n == 1) {
@@ -241,6 +351,8 @@ int main(int argc, char **argv)
 		for (unsigned long i = 0; i < n; i++) {
 			j[i].uri = j[0].uri;
 			j[i].op = j[0].op;
+			j[i].ping = j[0].ping;
+			j[i].many = j[0].many;
 			j[i].count = j[0].count;
 			if (pthread_create(&j[i].thread, NULL, work, &j[i]))
 				return 1;
@@ -252,7 +364,9 @@ int main(int argc, char **argv)
 		sum[0] += j[i].allocations;
 		sum[1] += j[i].waits;
 		sum[2] += j[i].sends;
+		sum[3] += j[i].calls;
 	}
-	printf("allocations %lu, locks waited for %lu, sends %lu\n", sum[0], sum[1], sum[2]);
+	printf("allocations %lu, locks waited for %lu, sends %lu, calls %lu\n", sum[0], sum[1],
+	       sum[2], sum[3]);
 	return 0;
 }
