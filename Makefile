@@ -74,7 +74,7 @@ E2E	   := $(B)/e2e
 EXAMPLES   := $(patsubst examples/%.c,$(B)/example-%,$(EX_SRC))
 MAN	   := $(patsubst man/%.scd,$(B)/man/%,$(wildcard man/*.scd))
 
-.PHONY: all lib man demo cross check check-failed check-fast dist deb rpm release-check unit e2e sim-soak sim-join soak proof tsan valgrind mutate mutate-random coverage interop interop-ib interop-ipoib \
+.PHONY: all lib man demo cross check check-failed check-fast dist deb rpm release-check unit e2e sim-soak sim-join soak proof tsan day valgrind mutate mutate-random coverage interop interop-ib interop-ipoib \
 	conformance peers bench fuzz fuzz-corpus guard lint format install uninstall clean help deps deps-check \
 	deps-lint deps-fuzz deps-reference reference test-binaries verbs-programs programs
 .DELETE_ON_ERROR:
@@ -242,7 +242,7 @@ $(B)/stress-%: $(B)/tests/stress/%.o $(B)/tests/stress/run.o $(LIB_A)
 	$(Q)$(CC) $(CFLAGS_ALL) $(LDFLAGS) -o $@ $(filter %.o,$^) $(LIB_A) $(LIB_LIBS)
 
 # Worlds by seed: the SCTP engine on a hostile network; whole sessions in a kernel made of that.
-SIM := $(B)/sim-sctp $(B)/sim-session $(B)/sim-crossed
+SIM := $(B)/sim-sctp $(B)/sim-session $(B)/sim-crossed $(B)/sim-ipoib
 WRAPPED := epoll_create1 epoll_ctl epoll_wait poll timerfd_create timerfd_settime eventfd read write \
 	close clock_gettime getrandom socket bind listen accept4 connect getsockname getsockopt \
 	setsockopt ioctl shutdown readv recv send recvmmsg recvmsg sendmsg sendmmsg mmap free
@@ -257,6 +257,8 @@ $(B)/sim-sctp: LDFLAGS += $(WRAP_MALLOC)
 $(B)/sim-sctp: $(call objs,tests/sim/sctp_worlds.c tests/sim/sctp_user.c tests/sim/sctp_sound.c \
 	tests/unit/sctp_net_fixture.c)
 $(B)/sim-crossed: $(call objs,tests/sim/crossed_worlds.c tests/sim/crossed_world.c) $(IPOIB_A)
+$(B)/sim-ipoib: $(call objs,$(wildcard tests/sim/kern*.c) tests/sim/ipoib_worlds.c) $(IPOIB_A)
+$(B)/sim-ipoib: LDFLAGS += $(WRAP)
 $(B)/sim-%: $(B)/tests/sim/sim_main.o $(B)/tests/sim/sim_random.o $(B)/tests/sim/sim_shrink.o $(LIB_A)
 	$(if $(Q),@echo "  LD   $@")
 	$(Q)$(CC) $(CFLAGS_ALL) $(LDFLAGS) -o $@ $(filter %.o,$^) \
@@ -408,7 +410,7 @@ tsan: deps-check
 		TSAN_OPTIONS=halt_on_error=1:second_deadlock_stack=1 timeout 300 $$t || exit; \
 	done
 # Random calls, SOAK_SECONDS of each program under each sanitizer, whole sessions in a simulated kernel
-# for as long, and ten million associations;
+# for as long, ten million associations, and each fuzz target for as long, with what they find kept;
 # SEED=n to go on elsewhere or to play it again.
 SOAK_SECONDS ?= 300
 SEED	     ?= 1
@@ -420,16 +422,28 @@ soak: deps-check
 		TSAN_OPTIONS=halt_on_error=1:second_deadlock_stack=1 \
 			build/tsan/$$t $(SEED) $(SOAK_SECONDS) || exit; \
 	done
-	$(Q)+$(SUBMAKE) build/opt/sim-sctp build/opt/sim-session
+	$(Q)+$(SUBMAKE) build/opt/sim-sctp build/opt/sim-session build/opt/sim-ipoib
 	$(Q)build/opt/sim-session $(SEED) 1000000000 $(SOAK_SECONDS)
+	$(Q)build/opt/sim-ipoib $(SEED) 1000000000 $(SOAK_SECONDS)
 	$(Q)build/opt/sim-sctp $(SEED) 10000000
+	$(Q)+$(MAKE) fuzz-corpus FUZZ_SECONDS=$(SOAK_SECONDS)
+
+# Sessions that come and go, for an hour; what the process takes is drawn into build/day.svg.  A short
+# form: make day DAY_SECONDS=120 DAY_SESSIONS=1000
+DAY_SECONDS  ?= 3600
+DAY_SESSIONS ?= 10000
+day: deps-check
+	$(Q)+$(SUBMAKE) build/opt/day
+	$(Q)status=0; build/opt/day $(DAY_SECONDS) $(DAY_SESSIONS) $(SEED) >build/day.tsv || status=1; \
+		grep -E '^(ok|not ok|#)' build/day.tsv; \
+		tests/stress/plot.py build/day.tsv build/day.svg && exit $$status
 valgrind: deps-check
 	$(Q)+$(SUBMAKE) build/opt/unit build/opt/sessctl
 	$(Q)tests/valgrind.sh build/opt/unit build/opt/sessctl
 
 # The tests of attacks, against a stack that has its defences taken away one by one
 mutate: deps-check
-	$(Q)+$(SUBMAKE) build/opt/unit build/opt/e2e build/opt/verbs-test build/opt/sched build/opt/sim-session
+	$(Q)+$(SUBMAKE) build/opt/unit build/opt/e2e build/opt/verbs-test build/opt/sched build/opt/sim-session build/opt/sim-ipoib
 	$(Q)tests/mutate/run.sh build/opt
 
 # Branches and conditions that the tests of the library take and show to decide, by clang: some minutes.
@@ -596,6 +610,7 @@ help:
 	@echo 'valgrind   unit tests, cases under memcheck   interop   Linux siw and SCTP in a guest'
 	@echo 'conformance  every rule and its case: docs/conformance.md; deliberate faults are caught'
 	@echo 'sim-join   ten thousand IPoIB interfaces join'
+	@echo 'day        sessions come and go for an hour, drawn into build/day.svg'
 	@echo 'sim-soak   a million crossed connects, seeded soak      random calls of threads, 20 minutes'
 	@echo 'programs   QEMU, Gloo and others over the drop-in: docs/programs.md, T=pattern'
 	@echo 'mutate     tests of attacks against a stack without the defence: each has to fail'

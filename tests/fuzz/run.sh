@@ -25,6 +25,7 @@ fuzz() { # NAME
 			-artifact_prefix="$build/crashes/$1-" "$found" "$seeds" >"$log" 2>&1
 		status=$?
 		sed -n 's/^stat::number_of_executed_units: */  executions: /p' "$log"
+		cp "$log" "$log.run"
 		sed -nE '/INITED|DONE/s/.*(INITED|DONE) (.*) exec.*/  \1 \2/p' "$log"
 	fi
 	if [ "$status" != 0 ]; then
@@ -49,4 +50,7 @@ fuzz() { # NAME
 for name in "$@"; do
 	fuzz "$name" || failed=1
 done
+for name in "$@"; do
+	sed -n 's/^stat::number_of_executed_units: *//p' "$build/fuzz-$name.log.run" 2>/dev/null
+done | awk '{ n += $1 } END { if (NR) print "# " n " executions in all" }'
 exit "$failed"

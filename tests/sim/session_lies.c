@@ -55,6 +55,11 @@ static void some_memory(uint32_t *stag, uint64_t *to)
 
 	*stag = (uint32_t)sim_like(UINT32_MAX);
 	*to = sim_like(UINT64_MAX);
+	if (e->bait && sim_like(2)) {
+		*stag = ddps_mr_stag(e->bait);
+		*to = ddps_mr_to(e->bait) + sim_like(8);
+		return;
+	}
 	if (!mr[i])
 		return;
 	*stag = ddps_mr_stag(mr[i]) ^ (sim_like(8) ? 0 : 1u << sim_like(32));
@@ -99,7 +104,7 @@ static size_t alter(const struct lies *l, uint8_t *s, size_t len)
 
 	if (len < head)
 		return len;
-	if ((s[1] & 15) == DDPS_OP_WIRE_READ_RESP && !sim_like(3))
+	if ((s[1] & 15) == DDPS_OP_WIRE_READ_RESP && (len == head || !sim_like(3)))
 		return other_answer(l, s);
 	switch (sim_like(9)) {
 	case 0:
@@ -140,16 +145,18 @@ static size_t alter(const struct lies *l, uint8_t *s, size_t len)
 /* One that nobody has asked for, into @s, which has room for 2048 octets. */
 static size_t forge(const struct lies *l, uint8_t *s)
 {
+
 	/* What answers a request finds one open, more often than not. */
-	const unsigned ops[] = { (unsigned)sim_like(12), (unsigned)sim_like(12),
+	const unsigned ops[] = { (unsigned)sim_like(12), DDPS_OP_WIRE_WRITE,
+				 DDPS_OP_WIRE_WRITE,	 DDPS_OP_WIRE_READ_REQ,
 				 DDPS_OP_WIRE_READ_RESP, DDPS_OP_WIRE_ATOMIC_RESP };
-	unsigned op = ops[sim_like(4)], qn = (unsigned)sim_like(5);
+	unsigned op = ops[sim_like(6)], qn = (unsigned)sim_like(5);
 	size_t head = op == DDPS_OP_WIRE_WRITE || op == DDPS_OP_WIRE_READ_RESP ? 14 : 18;
 	size_t len = op == DDPS_OP_WIRE_READ_REQ     ? 28
 		     : op == DDPS_OP_WIRE_TERMINATE  ? 4 + sim_like(60)
 		     : op == DDPS_OP_WIRE_IMM	     ? 8
 		     : op >= DDPS_OP_WIRE_ATOMIC_REQ ? (op & 1 ? 12 : 52)
-						     : sim_like(1400);
+						     : sim_like(sim_like(2) ? 48 : 1400);
 	uint32_t stag;
 	uint64_t to;
 
@@ -247,15 +254,11 @@ static bool lie_in_fpdu(struct lies *l, uint8_t *f, size_t len, kern_put *put, v
 	static uint8_t more[2100];
 	size_t n = be32(f) >> 16;
 
-	switch (sim_like(9)) {
+	switch (sim_like(16)) {
 	case 0:
 	case 1:
 		put_fpdu(f, alter(l, f + 2, n), true, put, to);
 		return true;
-	case 2:
-	case 3:
-		put_fpdu(more, forge(l, more + 2), true, put, to);
-		break;
 	case 4:
 		put(to, f, len);
 		break;
@@ -273,9 +276,11 @@ static bool lie_in_fpdu(struct lies *l, uint8_t *f, size_t len, kern_put *put, v
 		noise(more, 200);
 		put(to, more, sim_like(200));
 		break;
-	default: /* in the midst of it */
+	case 8: /* in the midst of it */
 		put(to, f, sim_like(len));
 		return false;
+	default:
+		put_fpdu(more, forge(l, more + 2), true, put, to);
 	}
 	put(to, f, len);
 	return true;
@@ -359,12 +364,13 @@ static size_t lie_in_message(struct ddps_sctp_assoc *a, uint16_t *stream, uint32
 	uint16_t ssn = (uint16_t)(be32(m) >> 16);
 	uint32_t what;
 
-	switch (sim_like(8)) {
+	switch (sim_like(12)) {
 	case 0:
 	case 1:
 		return *ppid == 16 ? 2 + alter(l, m + 2, len - 2) : len;
-	case 2:
-	case 3: /* one more, in its place */
+	case 7:
+		return sim_like(len + 1);
+	default: /* one more, in its place */
 		iov.iov_len = forge_message(l, more, ssn, &what);
 		__real_ddps_sctp_send(a, *stream, what, *flags, &iov, 1, now);
 		delta[*stream % STREAMS]++;
@@ -388,8 +394,6 @@ static size_t lie_in_message(struct ddps_sctp_assoc *a, uint16_t *stream, uint32
 		*ppid = sim_like(2) ? 33 - *ppid : (uint32_t)sim_like(1u << 31);
 		*flags ^= DDPS_SCTP_UNORDERED;
 		break;
-	default:
-		return sim_like(len + 1);
 	}
 	return len;
 }
@@ -428,7 +432,7 @@ static size_t lie_in_packet(uint8_t *p, size_t len)
 {
 	size_t at = 12;
 
-	if (len < 16 || sim_like(4)) /* mostly it lies in what packets carry */
+	if (len < 16 || sim_like(8)) /* mostly it lies in what packets carry */
 		return len;
 	for (unsigned skip = (unsigned)sim_like(3); skip-- && at + 8 < len;) {
 		size_t n = ((be32(p + at) & 0xffff) + 3u) & ~3u;

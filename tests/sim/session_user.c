@@ -49,7 +49,9 @@ static bool regions(struct end *e)
 			    DDPS_LOCAL_WRITE, NULL, &e->local) &&
 	       !ddps_mr_reg(pd, &e->counter, sizeof e->counter, DDPS_REMOTE_ATOMIC, ep,
 			    &e->atomic) &&
-	       !ddps_mr_reg(pd, e->tx_mem, sizeof e->tx_mem, 0, NULL, &e->tx) &&
+	       !ddps_mr_reg(pd, e->guard, sizeof e->guard, DDPS_REMOTE_WRITE,
+			    world.host[e->host].nobody, &e->bait) &&
+	       !ddps_mr_reg(pd, e->tx_mem, sizeof e->tx_mem, DDPS_LOCAL_WRITE, NULL, &e->tx) &&
 	       !ddps_mr_reg(pd, e->inv_mem, sizeof e->inv_mem, DDPS_REMOTE_WRITE, e->ep, &e->inv);
 }
 
@@ -298,6 +300,7 @@ static unsigned own_memory(struct end *e, struct ddps_sge *sge)
 	sge->addr = e->tx_mem + i * RECV_LEN;
 	sge->lkey = ddps_mr_stag(e->tx);
 	e->tx_used[i] = true;
+	model_to_send(e, i + 1);
 	return i + 1;
 }
 
@@ -517,7 +520,7 @@ void user_turn(struct end *e)
 
 void user_free(struct end *e)
 {
-	struct ddps_mr *mr[] = { e->src, e->sink, e->local, e->atomic, e->inv, e->tx };
+	struct ddps_mr *mr[] = { e->src, e->sink, e->local, e->atomic, e->inv, e->tx, e->bait };
 
 	at_host(e->host);
 	if (e->req)
@@ -526,7 +529,7 @@ void user_free(struct end *e)
 	ddps_ep_free(e->ep);
 	for (unsigned i = 0; i < sizeof mr / sizeof *mr; i++)
 		ddps_mr_dereg(mr[i]);
-	e->src = e->sink = e->local = e->atomic = e->inv = e->tx = NULL;
+	e->src = e->sink = e->local = e->atomic = e->inv = e->tx = e->bait = NULL;
 	e->ep = NULL;
 	e->freed = e->final = true;
 	e->code = e->code ? e->code : DDPS_E_CLOSED;

@@ -76,7 +76,7 @@ struct end {
 		program; /* of its program: the same whatever the wire does; one operation's */
 	struct ddps_ep *ep;
 	struct ddps_request *req;
-	struct ddps_mr *src, *sink, *local, *atomic, *inv, *tx;
+	struct ddps_mr *src, *sink, *local, *atomic, *inv, *tx, *bait;
 	bool asked, established, final, freed, terminated, peer_closed, disconnected, aborted;
 	bool tx_used[SLOTS];
 	unsigned looks; /* turns that it had */
@@ -94,9 +94,9 @@ struct end {
 	bool invalidated;
 	uint64_t digest[2]; /* of all that was seen: received, sent */
 	/* Memory that nobody has a right to: where a Read or a receive has ended; all, at the end. */
-	uint64_t read_kept[SLOTS], recv_kept[SLOTS], kept;
+	uint64_t read_kept[SLOTS], recv_kept[SLOTS], tx_kept[SLOTS], kept;
 	uint64_t counter;
-	uint8_t guard[64];
+	uint8_t guard[64]; /* a region of nobody: no peer may write here */
 	uint8_t sink_mem[SLOTS * SLOT_LEN], read_mem[SLOTS * SLOT_LEN + 8]; /* 8: of atomics */
 	uint8_t recv_mem[SLOTS * RECV_LEN];
 	uint8_t inv_mem[64];
@@ -119,6 +119,7 @@ struct host {
 	struct ddps_pd *pd;
 	struct ddps_cq *cq;
 	struct ddps_srq *srq;
+	struct ddps_ep *nobody; /* never connected: its regions are nobody's to write */
 	struct ddps_listener *tcp, *sctp;
 	uint64_t stalled_until, rng;
 	unsigned looks;
@@ -195,6 +196,8 @@ static inline bool happens(const struct end *e, enum sim_event kind, unsigned n,
 /* ---- session_model.c ---- */
 /* What message or Write @n of @e holds. */
 const uint8_t *model_octets(const struct end *e, unsigned n, bool write);
+/* It is to be sent: nobody may write it until that has been done. */
+void model_to_send(struct end *e, unsigned tx);
 /* Memory of which the library has no right to know any more: whoever reads it is found out. */
 void model_scribble(struct end *e, unsigned tx);
 void model_completion(const struct ddps_wc *wc);

@@ -69,6 +69,7 @@ static void listen_no_more(struct host *h, unsigned i, bool tcp)
 static void host_new(unsigned i)
 {
 	struct host *h = at_host(i);
+	struct ddps_ep_attr nobody;
 	struct ddps_ctx_attr attr;
 
 	ddps_ctx_attr_init(&attr);
@@ -89,6 +90,10 @@ static void host_new(unsigned i)
 		      !ddps_mr_reg(h->pd, shared[i].mem, sizeof shared[i].mem, DDPS_LOCAL_WRITE,
 				   NULL, &shared[i].mr),
 	      "no shared queue");
+	ddps_ep_attr_init(&nobody);
+	nobody.pd = h->pd;
+	nobody.send_cq = nobody.recv_cq = h->cq;
+	check(!ddps_ep_new(h->ctx, &nobody, &h->nobody), "no endpoint");
 	memset(shared[i].posted, 0, sizeof shared[i].posted);
 	user_share(i);
 }
@@ -349,7 +354,7 @@ static void faults(void)
 static void liar(unsigned host)
 {
 	lies_begin(1u << host);
-	kern.f.lie = 0.3 / (double)(1u << rnd(6));
+	kern.f.lie = 0.4 / (double)(1u << rnd(5));
 	for (unsigned i = 0; i < world.npairs; i++) {
 		struct pair *p = &world.pair[i];
 
@@ -394,7 +399,7 @@ static void make(uint64_t seed, int wire, struct sim_tally *t)
 			(p->end[0].host + 1 + (unsigned)rnd(world.nhosts - 1)) % world.nhosts;
 	}
 	faults();
-	if (!wire && rnd(10) < 3)
+	if (!wire && rnd(10) < 4)
 		liar((unsigned)rnd(world.nhosts));
 }
 

@@ -332,6 +332,21 @@ IfTest(idle_connection_ends_and_comes_back, "4755-3.4-3 4755-3.4-2")
 	cr_expect_eq(net.node[1].n_rx, 3);
 }
 
+/* On UC a peer that has ended the connection, and was not heard, looks like one that listens. */
+IfTest(uc_is_asked_again_when_nothing_comes, "4755-3.4-3")
+{
+	net_init(&net, 2, 1, UC);
+	net.node[0].cfg.idle_ns = 5 * SEC;
+	net_start_all(&net);
+	for (unsigned i = 0; i < 12; i++) {
+		net_send4(&net, 0, 1, 100, true);
+		net_run(&net, SEC);
+	}
+	cr_expect_geq(net_stats(&net, 0)->conn_idle, 1);
+	cr_expect_geq(net_stats(&net, 0)->conn_up, 2);
+	cr_expect_eq(net.node[1].n_rx, 12);
+}
+
 IfTest(ends_with_the_interface, "4755-3.4-1 4391-10-10")
 {
 	pair(RC, RC);

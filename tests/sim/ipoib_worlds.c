@@ -1,0 +1,634 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Whole nodes of IPoIB: interface, connection manager, queue pairs, subnet administration, as they are,
+ * on a network that loses, doubles, delays and alters packets.  Nodes restart, stop, stand still and
+ * run out of memory; one may send what nobody has asked for.
+ *
+ * What a host is given has been sent to it, unaltered.  Nobody is busy with nothing.  Once nothing
+ * fails any more, each pair of nodes reaches each other; when all have stopped, nothing is left.
+ */
+#include "ipoib_cm/ib/node.h"
+#include "sim/kern.h"
+#include "sim/sim_event.h"
+#include "sim/sim_main.h"
+#include <ctype.h>
+#include <ddpsess/ipoib_if.h>
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define NODES	5u
+#define US	1000ull
+#define MS	(1000 * US)
+#define SEC	(1000 * MS)
+#define TURNS	200u
+#define LONGEST 9000u
+#define SPINS	5000u	   /* turns of a node at one moment */
+#define FLYING	(1u << 16) /* packets on their way: more are lost */
+#define CALM	300u	   /* seconds in which each node has to reach each other one */
+#define REST	600u	   /* and in which nothing may be left when all have stopped */
+
+enum {
+	T_WORLDS,
+	T_SENT,
+	T_GOT,
+	T_CONNECTIONS,
+	T_RESTARTS,
+	T_SECONDS,
+	T_PACKETS,
+	T_LOST,
+	T_DOUBLED,
+	T_LATE,
+	T_ALTERED,
+	T_LIES,
+	T_MEMORY
+};
+
+struct flying {
+	struct flying *next;
+	uint64_t at;
+	uint16_t slid, lid;
+	struct ddps_ib_pkt p;
+	uint8_t data[DDPS_IB_MTU_MAX];
+};
+
+struct node {
+	unsigned i;
+	struct ddps_ib_node *n;
+	struct ddps_ipoib_if *f;
+	struct ddps_ib_node_config cfg;
+	uint8_t mode;
+	uint32_t life; /* how often it began */
+	uint64_t stalled_until, sent;
+	uint32_t draws[SIM_KINDS];
+	bool stopped;
+	uint64_t got[NODES]; /* how many packets, of each */
+};
+
+static struct {
+	uint64_t seed, rng, now;
+	unsigned n;
+	struct node node[NODES];
+	struct flying *first;
+	unsigned flying;
+	double lost, doubled, late, altered, lies;
+	uint64_t delay;
+	bool calm, failed;
+	int liar;
+	struct sim_tally *t;
+} world;
+
+static void fails(const char *format, ...) __attribute__((format(printf, 1, 2)));
+static void fails(const char *format, ...)
+{
+	unsigned sum = 1;
+	char text[300];
+	va_list ap;
+
+	va_start(ap, format);
+	vsnprintf(text, sizeof text, format, ap);
+	va_end(ap);
+	fprintf(stderr, "seed %" PRIu64 " at %.6f: %s\n", world.seed, (double)world.now / 1e9,
+		text);
+	for (const char *p = text; *p; p++)
+		sum = isdigit((unsigned char)*p) ? sum : sum * 31 + (unsigned char)*p;
+	sim_events.failed = sum | 1;
+	world.failed = true;
+}
+
+#define check(cond, ...)                                                                           \
+	do {                                                                                       \
+		if (!(cond) && !world.failed)                                                      \
+			fails(__VA_ARGS__);                                                        \
+	} while (0)
+
+static uint64_t rnd(uint64_t m)
+{
+	return sim_below(&world.rng, m);
+}
+
+/* Does one of these happen to @n now? */
+static bool happens(struct node *n, enum sim_event kind, double p, unsigned tally)
+{
+	if (world.calm || !(p > 0) ||
+	    !sim_happens(kind, SIM_OWNER(n->i, n->life, 0), n->draws[kind]++, p))
+		return false;
+	if (tally)
+		world.t->n[tally]++;
+	return true;
+}
+
+/* ---- the network ---- */
+
+static void fly(struct node *from, uint16_t lid, const struct ddps_ib_pkt *p)
+{
+	struct flying *f, **at;
+
+	if (world.flying == FLYING || p->len > sizeof f->data)
+		return;
+	f = malloc(sizeof *f);
+	if (!f)
+		return;
+	world.flying++;
+	*f = (struct flying){ .slid = (uint16_t)(from->i + 1), .lid = lid, .p = *p };
+	f->at = world.now + world.delay;
+	if (p->len)
+		memcpy(f->data, p->data, p->len);
+	if (happens(from, SIM_late, world.late, T_LATE))
+		f->at += sim_like(20 * world.delay);
+	for (at = &world.first; *at && (*at)->at <= f->at; at = &(*at)->next)
+		;
+	f->next = *at;
+	*at = f;
+}
+
+/* What nobody has asked for, though its checksum is right. */
+static void alter(struct ddps_ib_pkt *p, uint8_t *data)
+{
+	switch (sim_like(6)) {
+	case 0:
+		p->opcode = (uint8_t)sim_like(256);
+		break;
+	case 1:
+		p->psn = (p->psn + (uint32_t)sim_like(64) - 32) & 0xffffff;
+		break;
+	case 2:
+		p->qpn = sim_like(2) ? 1 : (uint32_t)sim_like(1u << 24);
+		break;
+	case 3:
+		p->syndrome = (uint8_t)sim_like(256);
+		p->msn = (uint32_t)sim_like(1u << 24);
+		break;
+	case 4:
+		p->len = sim_like(p->len + 1);
+		break;
+	default:
+		if (p->len)
+			data[sim_like(p->len)] = (uint8_t)sim_like(256);
+	}
+}
+
+static bool on_send(void *wire, uint16_t lid, unsigned group, struct ddps_ib_pkt *p)
+{
+	uint8_t data[DDPS_IB_MTU_MAX];
+	struct node *n = wire;
+	struct ddps_ib_pkt lie;
+
+	world.t->n[T_PACKETS]++;
+	check(group < DDPS_SAC_GROUPS, "group %u", group);
+	if (!world.calm && n->stalled_until == UINT64_MAX)
+		return true; /* what it says when it is ended is not heard */
+	/* The checksum finds what is altered. */
+	if (happens(n, SIM_corrupt, world.altered, T_ALTERED) ||
+	    happens(n, SIM_lost, world.lost, T_LOST))
+		return true;
+	if ((int)n->i == world.liar && p->len <= sizeof data &&
+	    happens(n, SIM_lie, world.lies, T_LIES)) {
+		lie = *p;
+		if (p->len)
+			memcpy(data, p->data, p->len);
+		lie.data = data;
+		alter(&lie, data);
+		fly(n, sim_like(8) ? lid : (uint16_t)(1 + sim_like(world.n)), &lie);
+		if (sim_like(2))
+			return true;
+	}
+	fly(n, lid, p);
+	if (happens(n, SIM_doubled, world.doubled, T_DOUBLED))
+		fly(n, lid, p);
+	return true;
+}
+
+static void land(void)
+{
+	while (world.first && world.first->at <= world.now) {
+		struct flying *f = world.first;
+		bool group = f->lid >= DDPS_MLID_FIRST;
+
+		world.first = f->next;
+		world.flying--;
+		f->p.data = f->data;
+		for (unsigned i = 0; i < world.n; i++) {
+			struct node *n = &world.node[i];
+
+			kern.host = i;
+			if ((group || i + 1u == f->lid) &&
+			    (world.calm || n->stalled_until <= world.now))
+				ddps_ib_node_rx(n->n, f->slid, group ? f->lid : 0, &f->p,
+						world.now);
+		}
+		free(f);
+	}
+}
+
+/* ---- hosts ---- */
+
+/* What a packet holds follows of who sent it, and of its number. */
+static void fill(uint8_t *p, size_t len, unsigned from, unsigned to, uint32_t nr)
+{
+	uint64_t state = (uint64_t)nr << 8 | from << 4 | to;
+	uint32_t sum = 0;
+
+	memset(p, 0, 20);
+	p[0] = 0x45;
+	p[2] = (uint8_t)(len >> 8);
+	p[3] = (uint8_t)len;
+	p[8] = 64;
+	p[9] = 17;
+	memcpy(p + 12, (uint8_t[4]){ 10, 0, 0, (uint8_t)(1 + from) }, 4);
+	memcpy(p + 16, (uint8_t[4]){ 10, 0, 0, (uint8_t)(1 + to) }, 4);
+	p[6] = 0x40; /* so that none comes in parts */
+	for (unsigned i = 0; i < 20; i += 2)
+		sum += (uint32_t)p[i] << 8 | p[i + 1];
+	sum = (sum & 0xffff) + (sum >> 16);
+	sum = (sum & 0xffff) + (sum >> 16);
+	p[10] = (uint8_t)(~sum >> 8);
+	p[11] = (uint8_t)~sum;
+	memcpy(p + 20, &nr, 4);
+	for (size_t i = 24; i < len; i++)
+		p[i] = (uint8_t)(i % 8 ? state >> i % 8 * 8 : (state = sim_next(&state)));
+}
+
+static void deliver(void *user, const void *packet, size_t len)
+{
+	static uint8_t want[LONGEST];
+	const uint8_t *p = packet;
+	struct node *n = user;
+	unsigned from;
+	uint32_t nr;
+
+	check(len >= 20 && len <= LONGEST, "%zu octets are no packet that was sent", len);
+	if (world.failed || p[9] == 1 || world.liar >= 0) /* ICMP is the interface's */
+		return;
+	from = (unsigned)p[15] - 1;
+	check(len >= 24 && from < world.n, "a packet of nobody");
+	if (world.failed)
+		return;
+	memcpy(&nr, p + 20, 4);
+	fill(want, len, from, n->i, nr);
+	check(nr < world.node[from].sent && !memcmp(p, want, len),
+	      "node %u: packet %u of node %u altered, or not for it", n->i, nr, from);
+	n->got[from]++;
+	world.t->n[T_GOT]++;
+}
+
+static void deliver_lied(struct node *n, const uint8_t *p, size_t len)
+{
+	unsigned from = len >= 16 ? (unsigned)p[15] - 1 : NODES;
+
+	if (from < world.n && p[9] == 17)
+		n->got[from]++;
+}
+
+static void on_packet(void *user, const void *packet, size_t len)
+{
+	if (world.liar >= 0)
+		deliver_lied(user, packet, len);
+	deliver(user, packet, len);
+}
+
+static void send_ip(struct node *n, unsigned to, size_t len)
+{
+	static uint8_t p[LONGEST];
+
+	kern.host = n->i;
+	fill(p, len, n->i, to, (uint32_t)n->sent++);
+	world.t->n[T_SENT]++;
+	ddps_ipoib_if_send(n->f, p, len, world.now);
+}
+
+static void begin(struct node *n)
+{
+	struct ddps_ipoib_if_calls calls = { sizeof calls, on_packet, NULL, n };
+	struct ddps_ipoib_if_config c;
+	const double memory = kern.f.memory;
+
+	kern.f.memory = 0;
+	kern.host = n->i;
+	n->life++;
+	n->stopped = false;
+	n->stalled_until = 0;
+	n->cfg = (struct ddps_ib_node_config){ .lid = (uint16_t)(1 + n->i),
+					       .sa_lid = 1,
+					       .qpn = 0x48 + n->i,
+					       .pkey = 0xffff,
+					       .scope = 2,
+					       .mtu_max = 5,
+					       .mtu = 4,
+					       .life = 14,
+					       .qkey = 0x80001234,
+					       .max_qps = 16,
+					       .tx_octets = 1 << 20,
+					       .rx_octets = 1 << 20,
+					       .seed = (uint32_t)rnd(UINT32_MAX),
+					       .late_acks = rnd(2),
+					       .send = on_send,
+					       .wire = n,
+					       .up = ddps_ipoib_if_up() };
+	memcpy(n->cfg.gid, (uint8_t[16]){ 0xfe, 0x80, [15] = (uint8_t)(1 + n->i) }, 16);
+	ddps_ipoib_if_config_init(&c);
+	c.me.addr = (struct ddps_ipoib_lladdr){ .flags = n->mode, .qpn = n->cfg.qpn };
+	memcpy(c.me.addr.gid, n->cfg.gid, 16);
+	c.me.pkey = 0xffff;
+	c.me.rx_mtu = n->mode ? 65524 : 2044;
+	c.has_ip4 = true;
+	memcpy(c.ip4, (uint8_t[4]){ 10, 0, 0, (uint8_t)(1 + n->i) }, 4);
+	c.prefix4 = 24;
+	c.retry_count = c.rnr_retry = (uint8_t)(1 + rnd(7));
+	c.ca_guid = 1 + n->i;
+	c.seed = (uint32_t)rnd(UINT32_MAX);
+	c.cm_timeout = (uint8_t)(10 + rnd(6));
+	c.cm_retries = (uint8_t)(1 + rnd(7));
+	c.idle_ns = rnd(2) ? 2 * SEC : 0;
+	c.form = (enum ddps_ipoib_sid_form)rnd(2);
+	check(!ddps_ib_node_new(&n->n, &n->cfg) &&
+		      !ddps_ipoib_if_new(&n->f, &c, ddps_ib_node_port(n->n), &calls),
+	      "no node");
+	if (world.failed)
+		return;
+	ddps_ib_node_user(n->n, n->f);
+	ddps_ib_node_tick(n->n, world.now);
+	check(!ddps_ipoib_if_start(n->f, world.now), "it does not start");
+	kern.f.memory = memory;
+}
+
+/* Nobody is told. */
+static void finish(struct node *n)
+{
+	kern.host = n->i;
+	n->stalled_until = UINT64_MAX;
+	world.t->n[T_CONNECTIONS] += ddps_ipoib_if_stats(n->f)->conn_up;
+	ddps_ipoib_if_free(n->f);
+	ddps_ib_node_free(n->n);
+	n->stalled_until = 0;
+}
+
+/* ---- time ---- */
+
+static uint64_t due(const struct node *n)
+{
+	uint64_t a = ddps_ib_node_due(n->n), b = ddps_ipoib_if_deadline(n->f);
+
+	return a < b ? a : b;
+}
+
+static void node_turn(struct node *n)
+{
+	unsigned spins = 0;
+
+	kern.host = n->i;
+	if (!world.calm && n->stalled_until > world.now)
+		return;
+	while (!world.failed && due(n) <= world.now && ++spins < SPINS) {
+		ddps_ib_node_tick(n->n, world.now);
+		if (ddps_ipoib_if_deadline(n->f) <= world.now)
+			ddps_ipoib_if_tick(n->f, world.now);
+	}
+	check(spins < SPINS, "node %u is busy with nothing", n->i);
+	ddps_ib_node_pump(n->n, world.now);
+}
+
+static uint64_t next(uint64_t end)
+{
+	if (world.first && world.first->at < end)
+		end = world.first->at;
+	for (unsigned i = 0; i < world.n; i++) {
+		const struct node *n = &world.node[i];
+		uint64_t at = due(n);
+
+		if (!world.calm && n->stalled_until > at)
+			at = n->stalled_until;
+		if (at < end)
+			end = at;
+	}
+	return end;
+}
+
+static void run_until(uint64_t end)
+{
+	for (unsigned same = 0; !world.failed; same++) {
+		uint64_t at = next(end);
+
+		check(same < SPINS || at > world.now, "time stands still");
+		if (at > world.now) {
+			world.now = at;
+			same = 0;
+		}
+		land();
+		for (unsigned i = 0; i < world.n; i++)
+			node_turn(&world.node[i]);
+		if (world.now >= end && next(UINT64_MAX) > world.now)
+			return;
+	}
+}
+
+/* ---- the world ---- */
+
+static double some(double p)
+{
+	return rnd(2) ? p * (double)rnd(1000) / 1000 : 0;
+}
+
+static void make(uint64_t seed, struct sim_tally *t)
+{
+	const uint8_t modes[] = { DDPS_IPOIB_RC, DDPS_IPOIB_RC, DDPS_IPOIB_UC,
+				  DDPS_IPOIB_RC | DDPS_IPOIB_UC, 0 };
+
+	kern_start(seed);
+	memset(&world, 0, sizeof world);
+	world.seed = seed;
+	world.rng = seed * 0x2545f4914f6cdd1du + 11;
+	world.t = t;
+	sim_events.seed = rnd(UINT64_MAX);
+	world.now = SEC;
+	world.n = 2 + (unsigned)rnd(NODES - 1);
+	world.delay = US + rnd(rnd(2) ? 100 * US : 10 * MS);
+	world.lost = some(0.3);
+	world.doubled = some(0.2);
+	world.late = some(0.2);
+	world.altered = some(0.05);
+	world.lies = some(0.3);
+	world.liar = rnd(4) ? -1 : 1 + (int)rnd(world.n - 1);
+	kern.f.memory = some(0.02);
+	for (unsigned i = 0; i < world.n; i++) {
+		world.node[i].i = i;
+		world.node[i].mode = modes[rnd(5)];
+		begin(&world.node[i]);
+	}
+}
+
+/* Its counters, on the standard error. */
+static void show(const struct node *n)
+{
+	const struct ddps_ipoib_if_stats *st = ddps_ipoib_if_stats(n->f);
+	const char *name;
+	uint64_t value;
+
+	fprintf(stderr, "node %u, mode %u, state %u:", n->i, n->mode, ddps_ipoib_if_state(n->f));
+#define DDPS_X(name, text)                                                                         \
+	if (st->name)                                                                              \
+		fprintf(stderr, " " #name " %" PRIu64, st->name);
+	DDPS_IPOIB_IF_STATS(DDPS_X)
+#undef DDPS_X
+	for (unsigned i = 0; (name = ddps_ib_node_counter(n->n, i, &value)); i++)
+		if (value)
+			fprintf(stderr, " %s %" PRIu64, name, value);
+	fprintf(stderr, "\n");
+}
+
+static void trouble(void)
+{
+	struct node *n = &world.node[sim_like(world.n)];
+	unsigned what = (unsigned)sim_like(4);
+
+	kern.host = n->i;
+	if (getenv("DDPS_SIM_TRACE"))
+		fprintf(stderr, "%.6f node %u: trouble %u\n", (double)world.now / 1e9, n->i, what);
+	switch (what) {
+	case 0:
+		n->stalled_until = world.now + sim_like(5 * SEC);
+		break;
+	case 1:
+		if (!n->i) /* an administration that restarts knows nobody: docs/testing.md */
+			break;
+		finish(n);
+		begin(n);
+		world.t->n[T_RESTARTS]++;
+		break;
+	case 2:
+		if (n->stopped) {
+			if (!ddps_ipoib_if_start(n->f, world.now))
+				n->stopped = false;
+		} else {
+			ddps_ipoib_if_stop(n->f, world.now);
+			n->stopped = true;
+		}
+		break;
+	default:
+		world.delay = US + sim_like(2 * world.delay);
+	}
+}
+
+static size_t length(struct node *n, unsigned to)
+{
+	size_t most = n->mode & world.node[to].mode ? LONGEST : 2044;
+
+	return 28 + sim_like(most - 28);
+}
+
+static void play(void)
+{
+	const uint64_t pace = 1 + rnd(rnd(4) ? 20 * MS : SEC);
+
+	for (uint32_t k = 0; k < TURNS && !world.failed; k++) {
+		for (unsigned i = 0; i < world.n; i++) {
+			struct node *n = &world.node[i];
+
+			if (!n->stopped && n->stalled_until <= world.now &&
+			    sim_happens(SIM_op, SIM_OWNER(i, 0, 0), k, 0.5)) {
+				unsigned to = (i + 1 + (unsigned)sim_like(world.n - 1)) % world.n;
+
+				send_ip(n, to, length(n, to));
+			}
+		}
+		run_until(world.now + rnd(pace));
+		if (sim_happens(SIM_trouble, 0, k, 0.03))
+			trouble();
+	}
+}
+
+/* Nothing fails any more: all reach each other. */
+static void reach(void)
+{
+	bool all = false;
+
+	world.calm = true;
+	kern.f.memory = 0;
+	for (unsigned i = 0; i < world.n && !world.failed; i++) {
+		struct node *n = &world.node[i];
+
+		if ((int)i == world.liar) { /* what it believes may be anything */
+			finish(n);
+			begin(n);
+		} else if (n->stopped) {
+			check(!ddps_ipoib_if_start(n->f, world.now), "it does not start again");
+		}
+		memset(n->got, 0, sizeof n->got);
+	}
+	for (unsigned k = 0; k < CALM && !all && !world.failed; k++) {
+		all = true;
+		for (unsigned i = 0; i < world.n * world.n; i++) {
+			unsigned from = i / world.n, to = i % world.n;
+
+			if (from == to || world.node[to].got[from])
+				continue;
+			all = false;
+			send_ip(&world.node[from], to, 100);
+		}
+		run_until(world.now + SEC);
+	}
+	for (unsigned i = 0; i < world.n * world.n && !all; i++)
+		check(i / world.n == i % world.n || world.node[i % world.n].got[i / world.n],
+		      "node %u does not reach node %u", i / world.n, i % world.n);
+	for (unsigned i = 0; i < world.n && getenv("DDPS_SIM_TRACE"); i++)
+		show(&world.node[i]);
+}
+
+static void stop(void)
+{
+	bool rest = false;
+
+	for (unsigned i = 0; i < world.n && !world.failed; i++)
+		ddps_ipoib_if_stop(world.node[i].f, world.now);
+	for (unsigned k = 0; k < REST && !rest && !world.failed; k++) {
+		run_until(world.now + SEC);
+		rest = true;
+		for (unsigned i = 0; i < world.n; i++)
+			rest &= ddps_ipoib_if_at_rest(world.node[i].f);
+	}
+	check(rest, "a connection is left");
+}
+
+static bool one_world(uint64_t seed, struct sim_tally *t)
+{
+	uint64_t live = kern.live;
+
+	make(seed, t);
+	if (!world.failed)
+		play();
+	if (!world.failed)
+		reach();
+	if (!world.failed)
+		stop();
+	if (world.failed)
+		return false;
+	for (unsigned i = 0; i < world.n; i++)
+		finish(&world.node[i]);
+	while (world.first) {
+		struct flying *f = world.first;
+
+		world.first = f->next;
+		free(f);
+	}
+	check(kern.live == live, "%" PRIu64 " allocations are left", kern.live - live);
+	t->n[T_WORLDS]++;
+	t->n[T_SECONDS] += world.now / SEC;
+	t->n[T_MEMORY] += kern.n.memory;
+	kern_stop();
+	return !world.failed;
+}
+
+int main(int argc, char **argv)
+{
+	static const struct sim_kind kind = {
+		.names = { "worlds of IPoIB", "IP packets sent", "arrived where nobody lies",
+			   "connections", "nodes restarted", "simulated seconds", "packets", "lost",
+			   "doubled", "late", "altered", "lies", "allocations failed" },
+		.world = one_world,
+		.seconds = T_SECONDS,
+	};
+
+	return sim_main(&kind, argc, argv);
+}
