@@ -31,17 +31,27 @@ static struct ddps_sc_path **chain_of(const struct ddps_sctp *e, const struct dd
 	return &e->paths[path_hash(e, a->via, a->port, a->peer_port, &p->peer) & (e->chains - 1)];
 }
 
+static bool is_it(const struct ddps_sc_path *p, uint16_t via, uint16_t port, uint16_t peer_port,
+		  const struct ddps_sctp_addr *peer)
+{
+	return p->a->via == via && p->a->port == port && p->a->peer_port == peer_port &&
+	       ddps_sc_addr_eq(&p->peer, peer);
+}
+
 struct ddps_sc_path *ddps_sc_find(struct ddps_sctp *e, uint16_t via, uint16_t port,
 				  uint16_t peer_port, const struct ddps_sctp_addr *peer)
 {
-	struct ddps_sc_path *p;
+	struct ddps_sc_path *p = e->found;
 
+	if (p && is_it(p, via, port, peer_port, peer)) /* packets come in runs */
+		return p;
 	if (!e->npaths)
 		return NULL;
 	p = e->paths[path_hash(e, via, port, peer_port, peer) & (e->chains - 1)];
-	while (p && (p->a->via != via || p->a->port != port || p->a->peer_port != peer_port ||
-		     !ddps_sc_addr_eq(&p->peer, peer)))
+	while (p && !is_it(p, via, port, peer_port, peer))
 		p = p->chain;
+	if (p)
+		e->found = p;
 	return p;
 }
 
@@ -95,6 +105,8 @@ void ddps_sc_leave(struct ddps_sctp *e, struct ddps_sc_path *p)
 		;
 	*at = p->chain;
 	p->entered = false;
+	if (e->found == p)
+		e->found = NULL;
 	if (--e->npaths)
 		return;
 	free(e->paths);

@@ -257,6 +257,7 @@ struct ddps_sctp {
 	struct ddps_sctp_port *ports;
 	struct ddps_sc_path **paths; /* by ports and peer's address: chains */
 	unsigned npaths, chains;     /* a power of 2, or none yet */
+	struct ddps_sc_path *found;  /* last, as long as it is entered; or NULL */
 	struct ddps_sc_peer *peers;
 	struct ddps_sc_heap heap;
 	struct ddps_sc_assocs all, tx, touched, noted, dying;

@@ -45,18 +45,13 @@ void ddps_sc_queue_free(struct ddps_sctp_assoc *a)
  * What waits to be sent delays what others send after it: no more of it than leaves in half a
  * millisecond, but a few packets, so that the sender need not be asked for each.
  */
-static size_t unsent_most(const struct ddps_sctp_assoc *a)
-{
-	const struct ddps_cc *cc = &a->data_path->tx.cc;
-	uint64_t part = (uint64_t)(ddps_cc_rate(cc) / 2000), least = 2ull * cc->smss;
-	uint64_t most = part > least ? part : least;
-
-	return most < a->e->c.unsent ? most : a->e->c.unsent;
-}
-
 bool ddps_sc_may_write(const struct ddps_sctp_assoc *a)
 {
-	return a->buffered < a->e->c.send_buffer && a->unsent < unsent_most(a);
+	const struct ddps_cc *cc = &a->data_path->tx.cc;
+
+	if (a->buffered >= a->e->c.send_buffer || a->unsent >= a->e->c.unsent)
+		return false;
+	return a->unsent < 2ull * cc->smss || a->unsent < (uint64_t)(ddps_cc_rate(cc) / 2000);
 }
 
 static size_t total(const struct iovec *iov, int niov)

@@ -487,6 +487,30 @@ Test(sctp_setup, an_abort_may_stand_behind_other_chunks, .fini = fini,
 
 /* ---- out of the blue ---- */
 
+/* The association that was found last is not found any more. */
+Test(sctp_setup, what_comes_for_one_that_has_ended, .fini = fini, .description = "9260-8.4-11")
+{
+	struct ddps_sc_chunk c;
+
+	for (unsigned k = 0; k < 2; k++) {
+		raw_up(&r);
+		raw_data(&r, RAW_TSN, 0, 0, 7, "x");
+		cr_expect_eq(r.messages, 1);
+		raw_chunk(&r, r.tag, SC_ABORT, 0, NULL, 0);
+		cr_assert_eq(r.gone, 1);
+		raw_data(&r, RAW_TSN + 1, 0, 1, 7, "y");
+		cr_assert_eq(raw_got(&r, 0, 0, &c), SC_ABORT);
+		cr_expect_eq(c.flags, SC_FLAG_T);
+		raw_init_chunk(&r, RAW_TAG + 1, RAW_TSN);
+		cr_assert(raw_take_init_ack(&r));
+		raw_echo(&r);
+		cr_expect_eq(raw_got(&r, 0, 0, NULL), SC_COOKIE_ACK);
+		cr_expect_eq(r.accepted, 2);
+		raw_fini(&r);
+	}
+	raw_init(&r);
+}
+
 Test(sctp_setup, what_belongs_to_nothing, .fini = fini,
      .description =
 	     "9260-8.4-2 9260-8.4-6 9260-8.4-7 9260-8.4-8 9260-8.4-9 9260-8.4-10 9260-8.4-11")
