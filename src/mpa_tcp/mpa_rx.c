@@ -281,13 +281,6 @@ static int no_memory(struct ddps_mpa_rx *rx, size_t total, struct ddps_error *e)
 	return DDPS_E_NOMEM;
 }
 
-/* More was read together than could be shown. */
-static void ask_less(struct ddps_mpa_rx *rx)
-{
-	if (rx->ask > ASK_LEAST)
-		rx->ask /= 2;
-}
-
 /*
  * Keep the segment held back and the @n octets at @rest that came behind its FPDU.  If that is
  * where both lie already, from an earlier stall, nothing is moved.
@@ -301,7 +294,6 @@ static int keep_stalled(struct ddps_mpa_rx *rx, uint8_t *rest, size_t n, struct 
 	rx->hold_rest_len = n;
 	if (rx->hold)
 		return 0;
-	ask_less(rx);
 	hold = malloc(len + n);
 	if (!hold) {
 		rx->stalled = false;
@@ -329,7 +321,8 @@ static int keep_cut(struct ddps_mpa_rx *rx, uint8_t *p, size_t n, struct ddps_er
 	rx->hold_rest = p;
 	rx->hold_rest_len = n;
 	rx->cut = true;
-	ask_less(rx);
+	if (rx->ask > ASK_LEAST)
+		rx->ask /= 2;
 	return 0;
 }
 
