@@ -462,7 +462,7 @@ mutate-random: deps-check
 	$(Q)+$(SUBMAKE) build/opt/unit build/opt/e2e build/opt/sessctl build/opt/sim-sctp build/opt/sim-session
 	$(Q)nice tests/mutate/at_random.py build/opt $(N) $(SEED) $(FILES)
 
-interop: all $(UNIT)
+interop: all $(UNIT) $(E2E)
 	$(Q)tests/interop/run.sh
 # Linux's ib_ipoib and ib_cm in the same kind of guest
 $(B)/ipoib-starts: $(B)/tests/interop-ipoib/src/starts.o $(IPOIB_A)
