@@ -37,6 +37,7 @@ bool ddps_sk_life_alive(const struct ddps_sk_life *l)
 
 static void shut_down(struct ddps_sk_life *l)
 {
+	ddps_sk_no_abort(assoc_of(l));
 	ddps_sk_doom(assoc_of(l), ddps_error_make(DDPS_OK, 0, "association shut down"));
 }
 

@@ -181,6 +181,14 @@ void ddps_sk_addresses(struct ddps_sd_assoc *a)
 		a->life.info.encap = ntohs(e.sue_port);
 }
 
+void ddps_sk_no_abort(struct ddps_sd_assoc *a)
+{
+	struct linger off = { 0 };
+
+	if (a->io.fd >= 0)
+		(void)setsockopt(a->io.fd, SOL_SOCKET, SO_LINGER, &off, sizeof off);
+}
+
 int ddps_sk_event(struct ddps_sd_assoc *a, uint16_t type, bool on)
 {
 	struct sctp_event ev = { .se_assoc_id = SCTP_CURRENT_ASSOC, .se_type = type, .se_on = on };
