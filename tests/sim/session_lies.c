@@ -50,8 +50,14 @@ static void noise(uint8_t *p, size_t len)
 static void some_memory(uint32_t *stag, uint64_t *to)
 {
 	const struct end *e = &world.pair[sim_like(world.npairs)].end[sim_like(2)];
-	struct ddps_mr *mr[] = { e->sink, e->src, e->local, e->atomic, e->inv, e->tx };
+	struct ddps_mr *mr[6];
 	unsigned i = (unsigned)sim_like(6);
+
+	/* rather one that is there, and not the liar's own */
+	for (unsigned k = 0; k < 16 && (!e->bait || kern.liars >> e->host & 1); k++)
+		e = &world.pair[sim_like(world.npairs)].end[sim_like(2)];
+	memcpy(mr, (struct ddps_mr *[]){ e->sink, e->src, e->local, e->atomic, e->inv, e->tx },
+	       sizeof mr);
 
 	*stag = (uint32_t)sim_like(UINT32_MAX);
 	*to = sim_like(UINT64_MAX);
