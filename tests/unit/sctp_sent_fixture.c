@@ -20,9 +20,12 @@ static void acked(void *user, uint32_t tsn, void *chunk)
 	w->given = tsn;
 }
 
-static const struct ddps_sent_conf conf = { .rto_initial = 1000 * MS,
-					    .rto_max = 60000 * MS,
-					    .grain = 128000 };
+/* Rings go from one world to the next, as from one association of an engine to the next. */
+static struct ddps_sent_spares spares;
+
+static const struct ddps_sent_conf conf = {
+	.spares = &spares, .rto_initial = 1000 * MS, .rto_max = 60000 * MS, .grain = 128000
+};
 
 void sent_begin(struct world *w, uint64_t seed, uint32_t first, uint32_t a_rwnd)
 {
