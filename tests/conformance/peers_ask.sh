@@ -38,8 +38,6 @@ self() {
 
 ask ours 'self-tcp self-sctp self-ib' self
 ask usrsctp usrsctp.json "$here/usrsctp.sh" "$build"
-ask linux-sctp 'conform-kernel-responder.json conform-kernel-initiator.json' \
-	tests/interop/run.sh 'conform-kernel-*'
 ask siw 'conform-siw-responder.json conform-siw-initiator.json' tests/interop/run.sh 'conform-siw-*'
 ask linux-ib_ipoib conform.out tests/interop-ipoib/run.sh conform
 "$here/peers.sh" "$build/sessctl" --write

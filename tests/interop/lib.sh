@@ -357,27 +357,6 @@ conform_case() { # CASE SECONDS SESSCTL-OPTION... URI
 	esac
 }
 
-# Cases of SCTP itself against the kernel, with the profile linux-sctp, into $work/conform.out.  The
-# kernel stays whole, so that one guest serves them all.
-conform_sctp() { # PATTERN SESSCTL-OPTION... URI
-	local pattern=$1
-	shift
-	host timeout 1200 "$sessctl" conform --profile "${CONFORM_PROFILE:-linux-sctp}" --timeout 8 --json \
-		--case "${CONFORM:-$pattern}" "$@" </dev/null >>"$work/conform.out" 2>"$work/conform.err" || true
-	grep -q '"event":"summary"' "$work/conform.out" ||
-		fail "it did not reach its end: $(tail -n 1 "$work/conform.err")"
-}
-
-# What fails and is not in the profile.
-conform_judged() {
-	local new
-	new=$(sed -nE 's/.*"case":"([^"]*)".*"result":"fail".*"why":"([^"]*)".*/\1: \2,/p' "$work/conform.out")
-	[ ! -d "${CONFORM_KEEP-}" ] || cp "$work/conform.out" "$CONFORM_KEEP/${work##*/}.json"
-	[ -z "$new" ] || fail "not as in the profile: $new"
-	detail "$(grep -c '"result":"pass"' "$work/conform.out") pass," \
-		"$(grep -c '"result":"known"' "$work/conform.out") as in the profile"
-}
-
 # ---- what was said ----
 
 # A field of the first event of a kind; keys of nested objects are plain keys.
