@@ -303,25 +303,6 @@ Test(sctp_sent, all_taken_back, .description = "9260-6.2.1-d3")
 }
 
 /* SHUTDOWN acknowledges and takes nothing back (9260-3.3.8-2). */
-/* The ring of an association that ended with chunks lost is another one's: nothing of that is left. */
-Test(sctp_sent, a_ring_used_before_knows_nothing)
-{
-	struct world w;
-
-	for (unsigned i = 0; i < 3; i++) {
-		struct ddps_sent_slot *c;
-
-		sent_begin(&w, i, 0xfffffff0u, 1 << 20);
-		cr_assert(send_one(&w, 0, 200, false)); /* several, in one packet */
-		sent_check(&w);
-		c = ddps_sent_slot(&w.s, w.s.cum + 1);
-		cr_assert_eq(c->state, SLOT_FLIGHT);
-		ddps_sent_mark(&w.s, w.s.cum + 1 + i);
-		sent_check(&w);
-		sent_end(&w);
-	}
-}
-
 Test(sctp_sent, shutdown_is_no_renege, .description = "9260-3.3.8-2")
 {
 	const struct ddps_sent_gap g = { 3, 20 };
