@@ -12,24 +12,26 @@ export CONFORM_KEEP
 trap 'rm -rf "$CONFORM_KEEP"' EXIT
 bad=0
 
+# The rest of the arguments are a command, which leaves those files in CONFORM_KEEP.
 ask() { # NAME 'FILES' COMMAND...
-	local name=$1 files=$2 status=0
+	local name=$1 status=0 f files=()
+	for f in $2; do files+=("$CONFORM_KEEP/$f"); done
 	shift 2
 	"$@" || status=$?
-	# shellcheck disable=SC2086 # several
 	if [ "$status" = 77 ]; then
 		echo "skip $name: it cannot be had here"
-	elif cd "$CONFORM_KEEP" && ls $files >/dev/null 2>&1; then
-		cd - >/dev/null || exit 1
-		"$here/peers.sh" --take "$name" $(printf "$CONFORM_KEEP/%s " $files)
+		return
+	fi
+	[ "$status" = 0 ] || bad=1
+	if [ -s "${files[-1]}" ]; then
+		"$here/peers.sh" --take "$name" "${files[@]}"
 	else
-		cd - >/dev/null || exit 1
 		echo "not ok $name: its run left no results"
 		bad=1
 	fi
-	case $status in 0 | 77) ;; *) bad=1 ;; esac
 }
 
+# shellcheck disable=SC2317 # ask calls it
 self() {
 	"$build/sessctl" conform --self tcp --json >"$CONFORM_KEEP/self-tcp" &&
 		"$build/sessctl" conform --self sctp --json >"$CONFORM_KEEP/self-sctp" &&

@@ -123,12 +123,12 @@ second_net() { # 10.77.1.1 and 10.77.1.2, on the same link; the host's side outl
 	guest "ip addr add 10.77.1.2/24 dev eth0"
 }
 
-cut() { # what goes there is for nobody
+cut_it() { # what goes there is for nobody
 	host ip neigh replace 10.77.1.2 lladdr 02:00:00:00:00:98 nud permanent dev tap0
 	guest "ip neigh replace 10.77.1.1 lladdr 02:00:00:00:00:99 nud permanent dev eth0"
 }
 
-mend() {
+mend_it() {
 	host ip neigh del 10.77.1.2 dev tap0
 	guest "ip neigh del 10.77.1.1 dev eth0"
 }

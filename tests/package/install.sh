@@ -90,10 +90,12 @@ for lib in libddpsess libddpsess-ipoib libddpsess-conform; do
 	case $lib in
 	libddpsess) headers="capture.h ctx.h err.h session.h stats.h watch.h wr.h version.h" ;;
 	libddpsess-conform) headers="conform.h conform_ipoib.h" ;;
-	*) headers="ipoib_cm.h ib_cm.h ipoib_port.h ipoib_if.h ipoib_agent.h ipoib_sim.h ib_udp.h ib_umad.h ib_verbs.h ib_rdmacm.h" ;;
+	*) headers="ipoib_cm.h ib_cm.h ib_cm_mad.h ipoib_port.h ipoib_if.h ipoib_agent.h ipoib_sim.h ib_udp.h ib_umad.h ib_verbs.h ib_rdmacm.h" ;;
 	esac
 	for h in $headers; do
-		gcc -E -P "include/ddpsess/$h" -Iinclude 2>/dev/null
+		# without what it includes
+		gcc -E "include/ddpsess/$h" -Iinclude 2>/dev/null |
+			awk -v own="\"include/ddpsess/$h\"" '/^# / { mine = $3 == own; next } mine'
 	done | tr '\n' ' ' | grep -o 'visibility("default")))[^;]*' | grep -o 'ddps_[a-z0-9_]*(' |
 		tr -d '(' | sort -u >"$work/want"
 	diff "$work/want" "$work/have"

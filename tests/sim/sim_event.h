@@ -19,9 +19,10 @@
 	X(lost)                                                                                    \
 	X(doubled)                                                                                 \
 	X(late)                                                                                    \
-	X(corrupt) X(descriptors) X(memory) X(calls) X(icmp) X(lie) X(session) X(op) X(large)      \
-		X(wrong) X(mischief) X(trouble) X(slow) X(narrow) X(shallow) X(jumbo) X(nogso)     \
-			X(spins) X(lazy) X(waits) X(markers) X(rfc7306) X(p2p) X(shared)
+	X(corrupt)                                                                                 \
+	X(descriptors) X(memory) X(calls) X(icmp) X(lie) X(session) X(op) X(large) X(wrong)        \
+		X(mischief) X(trouble) X(slow) X(narrow) X(shallow) X(jumbo) X(nogso) X(spins)     \
+			X(lazy) X(waits) X(markers) X(rfc7306) X(p2p) X(shared)
 
 enum sim_event {
 #define DDPS_X(name) SIM_##name,

@@ -361,7 +361,7 @@ struct cf {
 	char why[1000];
 	bool skipped;
 	bool must_end, ended; /* what came last must be the end of the session; one came */
-	bool dialling; /* the case's first connection to the target is not there yet */
+	bool dialling;	      /* the case's first connection to the target is not there yet */
 };
 
 #endif

@@ -10,7 +10,7 @@
 #define BLOCK 20000u /* octets that go to the target and back: several segments */
 #define DEPTH 16u
 #define ROOM  65536u /* of a receive; what it says is not looked at, so all have the same */
-#define TICK  10 /* ms between looks at what has no descriptor in common */
+#define TICK  10     /* ms between looks at what has no descriptor in common */
 
 struct cf_partner {
 	struct cf_relay *relay;

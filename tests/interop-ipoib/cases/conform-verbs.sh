@@ -7,6 +7,7 @@
 # shellcheck source=/dev/null
 source "$INTEROP_CASES/../lib.sh"
 conforming
+# shellcheck disable=SC2034 # lib.sh reads it
 bad_of='&& ip.src == 10.77.0.5'
 second_up
 up 1

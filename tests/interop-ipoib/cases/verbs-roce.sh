@@ -5,6 +5,7 @@
 # shellcheck source=/dev/null
 source "$INTEROP_CASES/../lib.sh"
 # Linux sends RoCE over IPv6 without UDP checksums
+# shellcheck disable=SC2034 # lib.sh reads it
 bad_of='&& (_ws.malformed || _ws.expert.message ~= "Illegal checksum value (0)")'
 plain=$(find "${LAB_CACHE:-${lab%/*}/../interop/cache}"/{ipoib-"${LAB_SUITE-}"/,}kernel/ -name 'rdma_rxe.ko' 2>/dev/null |
 	head -n 1)
@@ -80,6 +81,7 @@ at 5 "for ((i = 0; i < 200; i++)); do grep -q listening /tmp/listen.out && exit 
 peer=$(at 5 "sed -n 's/.*\"lladdr\":\"\([^\"]*\)\".*/\1/p' /tmp/listen.out" | head -n 1)
 at 2 "sessctl ipoib connect --port verbs:rxe0 --timeout 40 $peer" >"$work/connect" ||
 	fail "connect: $(cat "$work/connect")"
-grep -q established "$work/connect" && grep -q disconnected "$work/connect" || fail "$(cat "$work/connect")"
+{ grep -q established "$work/connect" && grep -q disconnected "$work/connect"; } ||
+	fail "$(cat "$work/connect")"
 LAB_GUEST=10.77.0.5 guest_wait listen 20 || fail "listen: $(at 5 'tail -n 3 /tmp/listen.out')"
 second_down

@@ -18,7 +18,7 @@ head -c 8000000 /dev/urandom >"$work/file"
 host_start put timeout 200 "$sessctl" put --json --stat 0.1 "$work/file" \
 	"sctp://10.77.1.2,[$GUEST6]:$PORT?backend=native&$ON_IP/file"
 await 60 captured 2500000 || fail "no octets leave"
-cut
+cut_it
 host_wait put || fail "put: $(tail -n 1 "$work/put.err")"
 same_digest "$work/file" /tmp/dir/file
 data_goes_to 10.77.1.2 "$GUEST6"
@@ -26,7 +26,7 @@ paths_seen "$work/put.out"
 ours=$(pause_seen "sctp.srcport == $PORT")
 awk -v s="$ours" 'BEGIN { exit !(s > 0 && s < 5) }' || fail "nothing arrived for $ours s"
 guest "rm /tmp/dir/file"
-mend
+mend_it
 
 mkdir "$work/dir"
 listen "sctp://10.77.1.1,[$HOST6]:0?backend=native&$ON_IP" --dir "$work/dir"
@@ -37,7 +37,7 @@ from="local=10.77.1.2,[$GUEST6]"
 guest_start put "timeout 200 sessctl put --json --stat 0.1 /tmp/own \
 	'sctp://10.77.1.1,[$HOST6]:$port/own?backend=kernel&$ON_IP&$from'"
 await 60 captured $((size + 2500000)) || fail "no octets come"
-cut
+cut_it
 guest_wait put 100 || fail "put in the guest: $(guest_output put | tail -n 1)"
 guest_output put >"$work/there"
 same_digest "$work/dir/own" /tmp/own

@@ -12,14 +12,14 @@ head -c 24000000 /dev/urandom >"$work/file"
 host_start put timeout 200 "$sessctl" put --json "$work/file" \
 	"sctp://10.77.1.2,$GUEST:$PORT?backend=native&$IN_UDP/file"
 await 60 captured 4000000 || fail "no octets leave"
-cut
+cut_it
 host_wait put || fail "put: $(tail -n 1 "$work/put.err")"
 same_digest "$work/file" /tmp/dir/file
 data_goes_to 10.77.1.2 "$GUEST"
 ours=$(pause_seen "sctp.srcport == $PORT")
 awk -v s="$ours" 'BEGIN { exit !(s > 0 && s < 5) }' || fail "nothing arrived for $ours s"
 guest "rm /tmp/dir/file"
-mend
+mend_it
 
 mkdir "$work/dir"
 listen "sctp://10.77.1.1,$HOST:0?backend=native&$IN_UDP" --dir "$work/dir"
@@ -28,7 +28,7 @@ guest "sysctl -q -w net.sctp.path_max_retrans=2 net.sctp.rto_max=1000
 size=$(stat -c %s "$work/wire.pcap")
 guest_start put "timeout 200 sessctl put /tmp/own 'sctp://10.77.1.1:$port/own?backend=kernel&$IN_UDP'"
 await 60 captured $((size + 4000000)) || fail "no octets come"
-cut
+cut_it
 guest_wait put 100 || fail "put in the guest: $(guest_output put | tail -n 1)"
 same_digest "$work/dir/own" /tmp/own
 data_goes_to 10.77.1.1 "$HOST"
