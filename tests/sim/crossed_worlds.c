@@ -41,10 +41,11 @@ static bool world(uint64_t seed, struct sim_tally *t)
 
 int main(int argc, char **argv)
 {
-	static const struct sim_kind kind = { { "seeds of three starts each", "messages lost",
-						"REQs refused", "REPs refused", "DREQs",
-						"connections broken" },
-					      world };
+	static const struct sim_kind kind = {
+		.names = { "seeds of three starts each", "messages lost", "REQs refused",
+			   "REPs refused", "DREQs", "connections broken" },
+		.world = world,
+	};
 
 	return sim_main(&kind, argc, argv);
 }
