@@ -20,13 +20,13 @@ static bool asks(enum ddps_op op)
 	return op == DDPS_OP_READ || op == DDPS_OP_FETCH_ADD || op == DDPS_OP_CMP_SWAP;
 }
 
-/* What needs an answer has none coming any more. */
+/* What needs an answer has none coming any more.  Sends and Writes that nobody confirms still go out. */
 void order_peer_closed(struct order *o)
 {
 	bool in_progress = o->begun && !o->response;
 
 	for (unsigned i = o->next; i < o->nwork; i++)
-		o->work[i].ended |= asks(o->work[i].op) || o->work[i].flags & DDPS_WR_PLACED;
+		o->work[i].ended |= asks(o->work[i].op);
 	if (o->asking || (o->next < o->nwork && o->work[o->next].ended && !in_progress))
 		next_work(o);
 	o->asks_out = 0;

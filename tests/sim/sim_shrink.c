@@ -211,7 +211,7 @@ size_t sim_smallest(const struct sim_kind *kind, uint64_t seed, uint64_t *names,
 
 int sim_shrink(const struct sim_kind *kind, const char *program, uint64_t seed)
 {
-	const char *limit = getenv("DDPS_SIM_SHRINK_SECONDS");
+	const char *limit = getenv("SIM_SHRINK_SECONDS");
 	struct shrink s = { .kind = kind, .seed = seed };
 	size_t was;
 
