@@ -50,7 +50,8 @@ path() {
 serve() {
 	[ -z "$listener" ] || { kill "$listener" && wait "$listener"; } 2>/dev/null
 	: >"$work/listen"
-	inside "$build/sessctl" listen --json 'sctp://10.9.0.2:0?encap=0' >"$work/listen" 2>/dev/null &
+	# no function: what is killed has to be the listener
+	nsenter -t "$there" -n "$build/sessctl" listen --json 'sctp://10.9.0.2:0?encap=0' >"$work/listen" 2>/dev/null &
 	listener=$!
 	until grep -q '"uri"' "$work/listen"; do sleep 0.05; done
 	uri=$(sed -n 's/.*"uri":"\([^"]*\)".*/\1/p;q' "$work/listen")

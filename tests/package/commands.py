@@ -139,6 +139,14 @@ def checkout(folder):
         (folder / name).symlink_to(shutil.which("ibv_devinfo") or "/bin/true")
 
 
+def end_group(group):
+    """Whatever a page has started and not ended, in its background above all."""
+    try:
+        os.killpg(group, signal.SIGKILL)
+    except ProcessLookupError:
+        pass
+
+
 def play(page, script, expected, prefix):
     """Run a page's script.  What is wrong, or nothing."""
     with tempfile.TemporaryDirectory() as work:
@@ -155,8 +163,9 @@ def play(page, script, expected, prefix):
             try:
                 output = child.communicate(timeout=LIMIT)[0].decode(errors="replace")
             except subprocess.TimeoutExpired:
-                os.killpg(child.pid, signal.SIGKILL)
                 return f"{page} takes more than {LIMIT} s"
+            finally:
+                end_group(child.pid)
         if child.returncode != 0:
             outs = sorted(folder.glob("out.*"), key=lambda f: f.stat().st_mtime)
             last = outs[-1].read_text(errors="replace") if outs else ""
