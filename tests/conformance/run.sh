@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # The conformance cases against this build's own stack on both wires, those of IPoIB against its own
 # node, and the report of what they and the other tests cover.  Prints one line a case.
-# usage: run.sh SESSCTL DIRECTORY [--write]	--write replaces docs/conformance.md
+# usage: run.sh SESSCTL DIRECTORY [--write]	--write replaces docs/conformance.md and docs/peers.md
 set -u
 sessctl=$(realpath "$1") out=$2
 write=${3:-}
@@ -96,4 +96,9 @@ else
 		"$out/conformance.md" | grep -c '^[<>]') lines differ"
 	bad=1
 fi
+if [ "$write" = --write ]; then
+	"$here/peers.sh" --take ours "$out"/{tcp,sctp,ib}.json
+	"$here/peers.sh" "$sessctl" --write
+fi
+"$here/peers.sh" --check "$sessctl" || bad=1
 exit "$bad"

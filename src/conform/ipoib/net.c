@@ -200,13 +200,6 @@ void ci_packet(struct ci *ci, uint32_t lid, struct ci_pkt *p)
 	put(ci, fd, b, ci_pkt_build(b, p, &a), &a);
 }
 
-void ci_octets(struct ci *ci, const uint8_t *b, size_t len)
-{
-	struct ci_addr a = address(ci, ci->target.lid);
-
-	put(ci, ci->unicast, b, len, &a);
-}
-
 /* ---- events ---- */
 
 struct ci_ev *ci_event(struct ci *ci, unsigned kind, const void *b, size_t len)

@@ -250,8 +250,6 @@ uint64_t ci_now(void);
 /* Takes in what is there, and waits for more until @until. */
 void ci_pump(struct ci *ci, uint64_t until);
 void ci_packet(struct ci *ci, uint32_t lid, struct ci_pkt *p);
-/* Octets as they are, to the target. */
-void ci_octets(struct ci *ci, const uint8_t *b, size_t len);
 struct ci_ev *ci_event(struct ci *ci, unsigned kind, const void *b, size_t len);
 /* The first event of one of @kinds that has come or comes before @until; NULL: none. */
 struct ci_ev *ci_await(struct ci *ci, unsigned kinds, uint64_t until);
