@@ -389,8 +389,6 @@ static bool asks_now(struct ddps_rdmap *r, struct ddps_sqe *e)
 /* Whether there is another message to come of @e. */
 static bool more(struct ddps_rdmap *r, struct ddps_sqe *e)
 {
-	if (e->done) /* nobody would answer any more */
-		return false;
 	if ((e->op == DDPS_OP_WRITE_IMM || e->op == DDPS_OP_SEND_IMM) && !e->first_cut) {
 		e->first_cut = true;
 		return true;

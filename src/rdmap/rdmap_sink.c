@@ -52,8 +52,7 @@ void ddps_read_flush(struct ddps_rdmap *r)
 			e->flags &= ~DDPS_WR_PLACED;
 		} else {
 			e->done = true;
-			if (pos != r->sq.next || r->cur != DDPS_CUR_SQ)
-				e->sent = true; /* no more of it goes out */
+			e->sent = true; /* no more of it goes out: what is being cut leaves yet */
 		}
 	}
 	r->reads_out = 0;

@@ -108,6 +108,29 @@ Test(rdmap_srq, direct_placement_binds_too)
 	end();
 }
 
+/* One who takes receives out himself, as queue pairs for datagrams do. */
+Test(rdmap_srq, receives_are_taken_out_in_order)
+{
+	struct ddps_sge sge[3] = { { NULL, 0, 0 } };
+	uint32_t nsge = 9;
+	uint64_t id = 9;
+
+	begin(2, 8, DDPS_NO_RECV_TERMINATE);
+	cr_expect_eq(ddps_srq_pop(&srq, &id, sge, &nsge), DDPS_E_AGAIN);
+	cr_expect_eq(ddps_srq_post(&srq, 1, NULL, 0), 0);
+	cr_expect_eq(post_shared(2), 0);
+	cr_expect_eq(ddps_srq_pop(&srq, &id, sge, &nsge), 0);
+	cr_expect_eq(id, 1);
+	cr_expect_eq(nsge, 0, "one without memory");
+	cr_expect_null(sge[0].addr);
+	cr_expect_eq(ddps_srq_pop(&srq, &id, sge, &nsge), 0);
+	cr_expect_eq(id, 2);
+	cr_assert_eq(nsge, 1);
+	cr_expect_eq(sge[0].addr, home.mem + 32);
+	cr_expect_eq(ddps_srq_pop(&srq, &id, sge, &nsge), DDPS_E_AGAIN);
+	end();
+}
+
 Test(rdmap_srq, what_may_be_posted)
 {
 	struct ddps_sge sge[4] = { { home.mem, 1, 0 } };
