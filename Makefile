@@ -245,11 +245,12 @@ $(B)/stress-%: $(B)/tests/stress/%.o $(B)/tests/stress/run.o $(LIB_A)
 SIM := $(B)/sim-sctp $(B)/sim-session $(B)/sim-crossed $(B)/sim-ipoib
 WRAPPED := epoll_create1 epoll_ctl epoll_wait poll timerfd_create timerfd_settime eventfd read write \
 	close clock_gettime getrandom socket bind listen accept4 connect getsockname getsockopt \
-	setsockopt ioctl shutdown readv recv send recvmmsg recvmsg sendmsg sendmmsg mmap free
+	setsockopt ioctl shutdown readv recv send recvmmsg recvmsg sendmsg sendmmsg mmap free \
+	preadv2 getifaddrs freeifaddrs if_nametoindex
 WRAP_MALLOC := -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc
 WRAP_THREADS := $(addprefix -Wl$(comma)--wrap=,pthread_create pthread_join pthread_mutex_lock \
 	pthread_mutex_trylock pthread_mutex_clocklock pthread_mutex_unlock pthread_cond_timedwait \
-	pthread_cond_signal syscall)
+	pthread_cond_signal pthread_cond_wait pthread_cond_broadcast sched_yield pause syscall)
 WRAP := $(WRAPPED:%=-Wl,--wrap=%) $(WRAP_MALLOC)
 $(B)/sim-session: $(call objs,$(wildcard tests/sim/kern*.c tests/sim/session_*.c))
 $(B)/sim-session: LDFLAGS += $(WRAP) -Wl,--wrap=ddps_sctp_send
@@ -277,7 +278,8 @@ $(FAULT): $(call objs,$(wildcard tests/fault/*.c tests/sim/kern*.c) tests/sim/si
 
 # Threads in that kernel, one at a time, in every order.
 SCHED := $(B)/sched
-$(SCHED): $(call objs,$(wildcard tests/sched/*.c tests/sim/kern*.c) tests/sim/sim_random.c) $(LIB_A)
+$(SCHED): $(call objs,$(wildcard tests/sched/*.c tests/sim/kern*.c) tests/sim/sim_random.c \
+	$(filter-out src/verbs/vd_socket.c,$(VERBS_SRC))) $(LIB_A)
 	$(if $(Q),@echo "  LD   $@")
 	$(Q)$(CC) $(CFLAGS_ALL) $(LDFLAGS) $(WRAP) $(WRAP_THREADS) -o $@ $(filter %.o,$^) $(LIB_A) \
 		$(LIB_LIBS)

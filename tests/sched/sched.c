@@ -1,25 +1,23 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Threads of the system that run one at a time: each waits for its semaphore, and whoever stops hands
- * on.  The library's calls of pthread and futex come here by the linker's --wrap.
+ * on.  The library's calls of pthread and futex come here and to sched_calls.c by the linker's --wrap.
  */
-#include "sched/sched.h"
+#include "sched/sched_in.h"
 #include "sim/kern.h"
 #include <errno.h>
-#include <linux/futex.h>
 #include <pthread.h>
 #include <semaphore.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/syscall.h>
-#include <time.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #define THREADS	  8u
 #define DECISIONS 20000u
-#define SEC	  1000000000ull
+#define SECONDS	  60 /* of a run */
 
 struct thread {
 	pthread_t id;
@@ -33,30 +31,44 @@ struct thread {
 	unsigned host;
 };
 
-struct lock {
-	void *mutex;
-	struct thread *owner;
-};
-
 /* Who may go on here, and who did: 0 is whoever runs already, as long as he can. */
 struct decision {
 	uint8_t chosen, of;
 	bool preempts; /* every choice but 0 */
 };
 
-static struct thread thread[THREADS], *current;
-static struct lock lock[64];
-static struct decision path[DECISIONS];
-static unsigned depth, known, preempted, most;
-static bool exploring;
+/* What is known of a run from outside, also if it had a process of its own and that is no more. */
+struct run {
+	struct decision path[DECISIONS];
+	unsigned depth, known, preempted;
+	char wrong[256];
+};
+
+struct thread *sched_current;
+static struct thread thread[THREADS];
+static struct run *run;
+static unsigned most;
+static bool exploring, in_detail;
 static const struct sched_world *playing;
 
 static void say(const char *why)
 {
 	printf("not ok sched: %s: %s; again: sched \"%s\" ", playing->name, why, playing->name);
-	for (unsigned i = 0; i < depth; i++)
-		putchar('0' + path[i].chosen);
+	for (unsigned i = 0; i < run->depth; i++)
+		putchar('0' + run->path[i].chosen);
 	putchar('\n');
+}
+
+/* Nobody is left to go on. */
+_Noreturn static void give_up(const char *why)
+{
+	if (playing->apart) {
+		snprintf(run->wrong, sizeof run->wrong, "%s", why);
+	} else {
+		say(why);
+		fflush(stdout);
+	}
+	_exit(1);
 }
 
 /* ---- who goes on ---- */
@@ -83,47 +95,43 @@ static unsigned enabled(struct thread *list[])
 {
 	unsigned n = 0;
 
-	if (can_run(current))
-		list[n++] = current;
+	if (can_run(sched_current))
+		list[n++] = sched_current;
 	for (unsigned i = 0; i < THREADS; i++)
-		if (&thread[i] != current && can_run(&thread[i]))
+		if (&thread[i] != sched_current && can_run(&thread[i]))
 			list[n++] = &thread[i];
 	return n;
 }
 
 static unsigned decide(unsigned n, bool preempts)
 {
-	struct decision *d = &path[depth];
+	struct decision *d = &run->path[run->depth];
 
-	if (!exploring || n < 2 || (preempts && preempted == most))
+	if (!exploring || n < 2 || (preempts && run->preempted == most))
 		return 0;
-	if (depth == DECISIONS) {
-		fprintf(stderr, "too many decisions\n");
-		abort();
-	}
-	if (depth++ == known) {
+	if (run->depth == DECISIONS)
+		give_up("too many decisions");
+	if (run->depth++ == run->known) {
 		*d = (struct decision){ .of = (uint8_t)n, .preempts = preempts };
-		known++;
+		run->known++;
 	} else if (!d->of) { /* given by hand */
 		d->of = (uint8_t)n;
 		d->preempts = preempts;
 	} else if (d->of != n || d->preempts != preempts) {
-		fprintf(stderr,
-			"the same decisions lead elsewhere: the world is not deterministic\n");
-		abort();
+		give_up("the same decisions lead elsewhere: the world is not deterministic");
 	}
-	preempted += preempts && d->chosen;
+	run->preempted += preempts && d->chosen;
 	return d->chosen;
 }
 
 static void hand_on(struct thread *to)
 {
-	struct thread *me = current;
+	struct thread *me = sched_current;
 
 	if (to == me)
 		return;
 	me->host = kern.host;
-	current = to;
+	sched_current = to;
 	kern.host = to->host;
 	sem_post(&to->turn);
 	if (!me->done)
@@ -137,12 +145,9 @@ static void schedule(void)
 	unsigned n;
 
 	while (!(n = enabled(list)))
-		if (!time_passes()) {
-			say("all threads sleep for ever");
-			fflush(stdout);
-			_exit(1); /* nobody is left to go on */
-		}
-	hand_on(list[decide(n, list[0] == current)]);
+		if (!time_passes())
+			give_up("all threads sleep for ever");
+	hand_on(list[decide(n, list[0] == sched_current)]);
 }
 
 void sched_point(void)
@@ -151,9 +156,15 @@ void sched_point(void)
 		schedule();
 }
 
-static bool block(bool (*ready)(void *arg), void *arg, uint64_t until)
+void sched_released(void)
 {
-	struct thread *me = current;
+	if (in_detail)
+		sched_point();
+}
+
+bool sched_block(bool (*ready)(void *arg), void *arg, uint64_t until)
+{
+	struct thread *me = sched_current;
 
 	me->ready = ready;
 	me->ready_arg = arg;
@@ -208,171 +219,11 @@ int __wrap_pthread_join(pthread_t id, void **result)
 
 	while (!t->used || !pthread_equal(t->id, id))
 		t++;
-	block(finished, t, UINT64_MAX);
+	sched_block(finished, t, UINT64_MAX);
 	__real_pthread_join(id, result);
 	sem_destroy(&t->turn);
 	t->used = false;
 	return 0;
-}
-
-/* ---- locks ---- */
-
-static struct lock *lock_of(void *mutex)
-{
-	struct lock *l = lock, *unused = NULL;
-
-	for (; l < lock + sizeof lock / sizeof *lock; l++) {
-		if (l->mutex == mutex)
-			return l;
-		if (!l->mutex && !unused)
-			unused = l;
-	}
-	if (!unused)
-		abort();
-	*unused = (struct lock){ .mutex = mutex };
-	return unused;
-}
-
-static bool is_free(void *arg)
-{
-	return !lock_of(arg)->owner;
-}
-
-static uint64_t when(const struct timespec *at)
-{
-	return (uint64_t)at->tv_sec * SEC + (uint64_t)at->tv_nsec;
-}
-
-int __wrap_pthread_mutex_clocklock(pthread_mutex_t *m, clockid_t c, const struct timespec *at);
-int __wrap_pthread_mutex_clocklock(pthread_mutex_t *m, clockid_t c, const struct timespec *at)
-{
-	(void)c;
-	sched_point();
-	if (!is_free(m) && !block(is_free, m, at ? when(at) : UINT64_MAX))
-		return ETIMEDOUT;
-	lock_of(m)->owner = current;
-	return 0;
-}
-
-int __wrap_pthread_mutex_lock(pthread_mutex_t *m);
-int __wrap_pthread_mutex_lock(pthread_mutex_t *m)
-{
-	return __wrap_pthread_mutex_clocklock(m, 0, NULL);
-}
-
-int __wrap_pthread_mutex_trylock(pthread_mutex_t *m);
-int __wrap_pthread_mutex_trylock(pthread_mutex_t *m)
-{
-	sched_point();
-	if (!is_free(m))
-		return EBUSY;
-	lock_of(m)->owner = current;
-	return 0;
-}
-
-int __wrap_pthread_mutex_unlock(pthread_mutex_t *m);
-int __wrap_pthread_mutex_unlock(pthread_mutex_t *m)
-{
-	struct lock *l = lock_of(m);
-
-	if (l->owner != current) {
-		fprintf(stderr, "a lock is given back by somebody who has not got it\n");
-		abort();
-	}
-	l->mutex = NULL;
-	l->owner = NULL;
-	sched_point();
-	return 0;
-}
-
-/* ---- sleeps and wake-ups ---- */
-
-struct sleeper {
-	struct sleeper *next;
-	const void *on;
-	bool woken;
-};
-
-static struct sleeper *sleepers;
-
-static bool awake(void *arg)
-{
-	return ((struct sleeper *)arg)->woken;
-}
-
-static bool sleep_on(const void *on, uint64_t until)
-{
-	struct sleeper s = { .next = sleepers, .on = on }, **p = &sleepers;
-	bool woken;
-
-	sleepers = &s;
-	woken = block(awake, &s, until);
-	while (*p != &s)
-		p = &(*p)->next;
-	*p = s.next;
-	return woken;
-}
-
-static void wake(const void *on, int n)
-{
-	for (struct sleeper *s = sleepers; s && n; s = s->next) {
-		if (s->on == on && !s->woken) {
-			s->woken = true;
-			n--;
-		}
-	}
-	sched_point();
-}
-
-int __wrap_pthread_cond_timedwait(pthread_cond_t *c, pthread_mutex_t *m, const struct timespec *at);
-int __wrap_pthread_cond_timedwait(pthread_cond_t *c, pthread_mutex_t *m, const struct timespec *at)
-{
-	bool woken;
-
-	lock_of(m)->owner = NULL;
-	woken = sleep_on(c, when(at));
-	if (!is_free(m))
-		block(is_free, m, UINT64_MAX);
-	lock_of(m)->owner = current;
-	return woken ? 0 : ETIMEDOUT;
-}
-
-int __wrap_pthread_cond_signal(pthread_cond_t *c);
-int __wrap_pthread_cond_signal(pthread_cond_t *c)
-{
-	wake(c, 1);
-	return 0;
-}
-
-/* The one that the library calls by number: futex. */
-long __wrap_syscall(long number, ...);
-long __wrap_syscall(long number, ...)
-{
-	const struct timespec *at;
-	uint32_t *word;
-	va_list ap;
-	int op, val;
-
-	va_start(ap, number);
-	word = va_arg(ap, uint32_t *);
-	op = va_arg(ap, int);
-	val = va_arg(ap, int);
-	at = va_arg(ap, const struct timespec *);
-	va_end(ap);
-	if (number != SYS_futex)
-		abort();
-	if ((op & FUTEX_CMD_MASK) == FUTEX_WAKE) {
-		wake(word, val);
-		return 0;
-	}
-	sched_point();
-	if (__atomic_load_n(word, __ATOMIC_RELAXED) != (uint32_t)val)
-		errno = EAGAIN;
-	else if (sleep_on(word, at ? when(at) : UINT64_MAX))
-		return 0;
-	else
-		errno = ETIMEDOUT;
-	return -1;
 }
 
 /* ---- runs ---- */
@@ -398,24 +249,59 @@ void sched_run(void (*const body[])(void), unsigned n)
 	exploring = false;
 }
 
+static const char *play(const struct sched_world *w)
+{
+	kern_block = sched_block;
+	memset(thread, 0, sizeof thread);
+	sched_calls_start();
+	sched_current = &thread[0];
+	sched_current->used = true;
+	sem_init(&sched_current->turn, 0, 0);
+	return w->play();
+}
+
+/* In a process of its own, which begins like all others and takes with it what the world leaves. */
+static const char *play_apart(const struct sched_world *w)
+{
+	const char *why;
+	pid_t child;
+	int status;
+
+	run->wrong[0] = '\0';
+	fflush(stdout);
+	child = fork();
+	if (child < 0)
+		return "fork() fails";
+	if (!child) {
+		alarm(SECONDS);
+		why = play(w);
+		if (why)
+			snprintf(run->wrong, sizeof run->wrong, "%s", why);
+		_exit(why != NULL);
+	}
+	while (waitpid(child, &status, 0) < 0)
+		if (errno != EINTR)
+			abort();
+	if (WIFSIGNALED(status))
+		snprintf(run->wrong, sizeof run->wrong, "signal %d (%s)", WTERMSIG(status),
+			 strsignal(WTERMSIG(status)));
+	else if (status && !run->wrong[0])
+		return "exit status";
+	return run->wrong[0] ? run->wrong : NULL;
+}
+
 static const char *one_run(const struct sched_world *w)
 {
-	kern_block = block;
-	depth = preempted = 0;
+	run->depth = run->preempted = 0;
 	playing = w;
-	memset(thread, 0, sizeof thread);
-	memset(lock, 0, sizeof lock);
-	current = &thread[0];
-	current->used = true;
-	sem_init(&current->turn, 0, 0);
-	return w->play();
+	return w->apart ? play_apart(w) : play(w);
 }
 
 /* The next way to decide: the last decision that has another one left.  false: that was all. */
 static bool next_way(void)
 {
-	for (known = depth; known; known--) {
-		struct decision *d = &path[known - 1];
+	for (run->known = run->depth; run->known; run->known--) {
+		struct decision *d = &run->path[run->known - 1];
 
 		if (d->chosen + 1 < d->of) {
 			d->chosen++;
@@ -425,22 +311,33 @@ static bool next_way(void)
 	return false;
 }
 
-bool sched_explore(const struct sched_world *w, unsigned preemptions, uint64_t limit)
+static void begin(void)
+{
+	run = mmap(NULL, sizeof *run, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	if (run == MAP_FAILED)
+		abort();
+}
+
+bool sched_explore(const struct sched_world *w, unsigned preemptions, bool fine, uint64_t limit)
 {
 	uint64_t runs = 0;
 	unsigned longest = 0;
 	const char *why;
 
+	begin();
 	most = preemptions;
-	known = 0;
+	in_detail = fine;
 	do {
 		why = one_run(w);
 		if (why) {
 			say(why);
-			return false;
+			break;
 		}
-		longest = depth > longest ? depth : longest;
+		longest = run->depth > longest ? run->depth : longest;
 	} while (++runs < limit && next_way());
+	munmap(run, sizeof *run);
+	if (why)
+		return false;
 	printf("%s sched: %s: %llu orders with up to %u preemptions, of up to %u decisions\n",
 	       runs < limit ? "ok" : "not ok", w->name, (unsigned long long)runs, preemptions,
 	       longest);
@@ -449,15 +346,19 @@ bool sched_explore(const struct sched_world *w, unsigned preemptions, uint64_t l
 	return runs < limit;
 }
 
-bool sched_again(const struct sched_world *w, const char *decisions)
+bool sched_again(const struct sched_world *w, bool fine, const char *decisions)
 {
 	const char *why;
 
+	begin();
 	most = DECISIONS;
-	for (known = 0; decisions[known]; known++)
-		path[known] = (struct decision){ .chosen = (uint8_t)(decisions[known] - '0') };
+	in_detail = fine;
+	for (; decisions[run->known] && run->known < DECISIONS; run->known++)
+		run->path[run->known] =
+			(struct decision){ .chosen = (uint8_t)(decisions[run->known] - '0') };
 	why = one_run(w);
 	if (why)
 		say(why);
+	munmap(run, sizeof *run);
 	return !why;
 }

@@ -14,6 +14,9 @@ struct sched_world {
 	/* Makes the world, runs its threads by sched_run(), looks at what has come of it.  Returns what is
 	 * wrong, or NULL. */
 	const char *(*play)(void);
+	/* Each run has a process of its own: it leaves something behind that only a process's end frees. */
+	bool apart;
+	bool large; /* for a deep search only */
 };
 
 /* The bodies run as threads of their own until all have returned. */
@@ -23,11 +26,12 @@ void sched_run(void (*const body[])(void), unsigned n);
 void sched_point(void);
 
 /*
- * @preemptions: how many at most in a run; @limit: of runs
+ * @preemptions: how many at most in a run; @limit: of runs; @fine: threads may be stopped where they have
+ * given a lock back, too, and not only where they take one, wake, sleep or ask
  * Returns false if something was wrong; it has said what, and the decisions that lead there.
  */
-bool sched_explore(const struct sched_world *w, unsigned preemptions, uint64_t limit);
+bool sched_explore(const struct sched_world *w, unsigned preemptions, bool fine, uint64_t limit);
 /* One run, by the decisions that a failure has printed. */
-bool sched_again(const struct sched_world *w, const char *decisions);
+bool sched_again(const struct sched_world *w, bool fine, const char *decisions);
 
 #endif

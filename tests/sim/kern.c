@@ -111,7 +111,9 @@ int kern_new(enum kern_kind kind)
 	for (int i = 0; i < KERN_FDS; i++) {
 		if (file[i].kind)
 			continue;
-		file[i] = (struct kern_file){ .kind = kind, .host = kern.host, .who = kern_whose };
+		file[i] = (struct kern_file){
+			.kind = kind, .host = kern.host, .who = kern_whose, .life = file[i].life
+		};
 		return KERN_FD + i;
 	}
 	abort();
@@ -184,6 +186,7 @@ void kern_close(struct kern_file *f)
 	if (f->kind == KERN_UDP)
 		kern_udp_close(f);
 	f->kind = KERN_FREE;
+	f->life++;
 }
 
 void kern_start(uint64_t seed)

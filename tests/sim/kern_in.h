@@ -33,7 +33,9 @@ struct kern_file {
 	struct kern_file *watched; /* of an epoll */
 	uint32_t want;
 	epoll_data_t data;
-	uint64_t count; /* of an event; when a timer is due, 0: off */
+	uint64_t count;		 /* of an event; when a timer is due, 0: off */
+	bool one_by_one, sleeps; /* an event: each read() takes one; read() waits for one */
+	unsigned life;		 /* how often the number has been closed */
 	uint16_t port, to_port;
 	unsigned to_host;
 	bool listening;

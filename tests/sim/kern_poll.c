@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <poll.h>
 #include <stdio.h>
+#include <sys/eventfd.h>
 #include <sys/mman.h>
 #include <sys/timerfd.h>
 #include <time.h>
@@ -92,12 +93,24 @@ int __wrap_epoll_wait(int epfd, struct epoll_event *ev, int max, int timeout)
 	return n;
 }
 
-static bool polled(void *arg)
-{
-	struct pollfd *p = arg;
+struct polled {
+	struct pollfd *p;
+	nfds_t n;
+	int ready;
+};
 
-	p->revents = (short)(ready(kern_file(p->fd)) & ((uint16_t)p->events | POLLERR | POLLHUP));
-	return p->revents;
+static bool any_polled(void *arg)
+{
+	struct polled *all = arg;
+
+	all->ready = 0;
+	for (struct pollfd *p = all->p; p < all->p + all->n; p++) {
+		p->revents = p->fd < 0 ? 0
+				       : (short)(ready(kern_file(p->fd)) &
+						 ((uint16_t)p->events | POLLERR | POLLHUP));
+		all->ready += p->revents != 0;
+	}
+	return all->ready;
 }
 
 int __wrap_poll(struct pollfd *p, nfds_t n, int timeout);
@@ -108,12 +121,13 @@ int __wrap_poll(struct pollfd *p, nfds_t n, int timeout)
 	uint64_t ns = timeout ? (uint64_t)timeout * 1000000 : CALL_NS;
 	uint64_t until = timeout < 0 ? KERN_NONE : kern.now + ns;
 
-	if (n != 1)
-		abort();
+	struct polled all = { .p = p, .n = n };
+
 	kern.polls++;
 	if (kern_fails("poll", EINTR))
 		return -1;
-	return kern_block(polled, p, until);
+	kern_block(any_polled, &all, until);
+	return all.ready;
 }
 
 /* ---- timers, events ---- */
@@ -144,28 +158,63 @@ int __wrap_eventfd(unsigned count, int flags)
 {
 	int fd = kern_new(KERN_EVENT);
 
-	(void)flags;
-	if (fd >= 0)
+	if (fd >= 0) {
 		kern_file(fd)->count = count;
+		kern_file(fd)->one_by_one = flags & EFD_SEMAPHORE;
+		kern_file(fd)->sleeps = !(flags & EFD_NONBLOCK);
+	}
 	return fd;
+}
+
+struct counted {
+	const struct kern_file *f;
+	unsigned life;
+};
+
+/* Never, once it is closed: whoever sleeps in read() is not woken by that. */
+static bool counted(void *arg)
+{
+	const struct counted *c = arg;
+
+	return c->f->life == c->life && c->f->count;
+}
+
+static ssize_t take(struct kern_file *f, void *buf)
+{
+	uint64_t n = f->kind == KERN_TIMER ? f->count && f->count <= kern.now : f->count;
+
+	if (!n)
+		return kern_err(EAGAIN);
+	if (f->one_by_one)
+		n = 1;
+	f->count = f->one_by_one ? f->count - 1 : 0;
+	memcpy(buf, &n, sizeof n);
+	return sizeof n;
 }
 
 ssize_t __real_read(int fd, void *buf, size_t len);
 ssize_t __wrap_read(int fd, void *buf, size_t len);
 ssize_t __wrap_read(int fd, void *buf, size_t len)
 {
-	struct kern_file *f;
-	uint64_t n;
+	struct counted c;
 
 	if (fd < KERN_FD)
 		return __real_read(fd, buf, len);
-	f = kern_file(fd);
-	n = f->kind == KERN_TIMER ? f->count && f->count <= kern.now : f->count;
-	if (!n)
-		return kern_err(EAGAIN);
-	f->count = 0;
-	memcpy(buf, &n, sizeof n);
-	return sizeof n;
+	c.f = kern_file(fd);
+	c.life = c.f->life;
+	if (c.f->sleeps)
+		kern_block(counted, &c, KERN_NONE);
+	return take(kern_file(fd), buf);
+}
+
+/* With RWF_NOWAIT, of an event. */
+ssize_t __wrap_preadv2(int fd, const struct iovec *iov, int n, off_t off, int flags);
+ssize_t __wrap_preadv2(int fd, const struct iovec *iov, int n, off_t off, int flags)
+{
+	(void)n;
+	(void)off;
+	(void)flags;
+	return take(kern_file(fd), iov->iov_base);
 }
 
 ssize_t __real_write(int fd, const void *buf, size_t len);

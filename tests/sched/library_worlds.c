@@ -1,0 +1,371 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* What several threads do with one context. */
+#include "sched/sides.h"
+#include "sim/kern.h"
+#include <string.h>
+
+#define LATE	     1300000u	/* what waits for others, one nap, the way */
+#define STOPS	     100000000u /* both sides close */
+#define PROMPT	     350000u	/* the way, and a thread that is awake or wakes up */
+#define SELDOM_POLLS 9u		/* EPS and one spin; were there one for each it would be 18 */
+
+/* ---- what threads do ---- */
+
+static void arrives(unsigned i)
+{
+	struct ddps_wc wc;
+
+	want(ddps_cq_wait(own.cq[i], &wc, 1, WAIT_MS) == 1);
+	want(wc.op == DDPS_OP_RECV && wc.wr_id == i && wc.len == LEN);
+	want(!memcmp(buf[0][i], buf[1][i], LEN));
+	want(kern.now < begun + SOON);
+}
+
+static void wait_0(void)
+{
+	arrives(0);
+}
+
+static void wait_1(void)
+{
+	arrives(1);
+}
+
+static void wait_2(void)
+{
+	arrives(2);
+}
+
+static void progress_1(void)
+{
+	struct ddps_wc wc;
+	int n;
+
+	while (!(n = ddps_cq_poll(own.cq[1], &wc, 1)) && !wrong) {
+		want(ddps_progress(own.ctx, WAIT_MS) >= 0);
+		want(kern.now < begun + SOON);
+	}
+	want(n == 1 && wc.wr_id == 1);
+}
+
+static void poll_then_wait_1(void)
+{
+	struct ddps_wc wc;
+
+	if (ddps_cq_poll(own.cq[1], &wc, 1) == 1)
+		return;
+	let_pass(150000);
+	arrives(1);
+}
+
+/* A program that looks for events, and lets the library work when there is none. */
+static void look_for_event_of_2(void)
+{
+	struct ddps_event ev;
+	int n;
+
+	while (!(n = ddps_event_get(own.ctx, &ev)) && !wrong) {
+		want(ddps_progress(own.ctx, WAIT_MS) >= 0);
+		want(kern.now < begun + SOON);
+	}
+	want(n == 1 && ev.type == DDPS_EV_PEER_CLOSED && ev.ep == own.ep[2]);
+}
+
+static void event_of_2(void)
+{
+	struct ddps_event ev;
+
+	want(!ddps_event_wait(own.ctx, &ev, WAIT_MS));
+	want(ev.type == DDPS_EV_PEER_CLOSED && ev.ep == own.ep[2]);
+	want(kern.now < begun + SOON);
+}
+
+static void post_0(void)
+{
+	struct ddps_sge sge = { buf[0][0], LEN, ddps_mr_stag(own.mr) };
+	struct ddps_send_wr wr = { .op = DDPS_OP_SEND, .sge = &sge, .nsge = 1, .wr_id = 0 };
+
+	want(!ddps_post_send(own.ep[0], &wr));
+}
+
+static void sent_0(void)
+{
+	struct ddps_wc wc;
+
+	want(ddps_cq_wait(own.cq[0], &wc, 1, WAIT_MS) == 1);
+	want(wc.op == DDPS_OP_SEND && !wc.status);
+	want(kern.now < begun + SOON);
+}
+
+static void come_and_go(void)
+{
+	struct ddps_ep_attr attr;
+	struct ddps_cq *cq;
+	struct ddps_ep *ep;
+
+	ddps_ep_attr_init(&attr);
+	attr.pd = own.pd;
+	want(!ddps_cq_new(own.ctx, 4, &cq));
+	attr.send_cq = attr.recv_cq = cq;
+	want(!ddps_ep_new(own.ctx, &attr, &ep));
+	ddps_ep_free(ep);
+	want(!ddps_cq_free(cq));
+}
+
+static void abort_2(void)
+{
+	want(!ddps_abort(own.ep[2]));
+}
+
+static void closed_2(void)
+{
+	struct ddps_event ev;
+
+	want(!ddps_event_wait(own.ctx, &ev, WAIT_MS));
+	want(ev.type == DDPS_EV_CLOSED && ev.ep == own.ep[2]);
+	want(kern.now < begun + SOON);
+}
+
+static void peer_sends(void)
+{
+	for (unsigned i = 0; i < 2; i++) {
+		send_to(i);
+		ddps_progress(peer.ctx, 0);
+		let_pass(200000); /* the first has been served by then */
+	}
+}
+
+/* Two requests, the second of which waits for others, and the program does something else. */
+static void post_two_and_leave(void)
+{
+	struct ddps_wc wc;
+
+	let_pass(700000);
+	post_0();
+	post_0();
+	let_pass(LATE);
+	want(ddps_progress(peer.ctx, 0) >= 0);
+	for (unsigned i = 0; i < 2; i++)
+		want(ddps_cq_poll(peer.cq[0], &wc, 1) == 1 && wc.op == DDPS_OP_RECV);
+}
+
+static void poll_for_a_while(void)
+{
+	struct ddps_wc wc;
+
+	for (unsigned i = 0; i < 5; i++) {
+		want(ddps_cq_poll(own.cq[1], &wc, 1) >= 0);
+		let_pass(120000);
+	}
+}
+
+static void peer_sends_to_others(void)
+{
+	for (unsigned i = 1; i < EPS; i++) {
+		send_to(i);
+		ddps_progress(peer.ctx, 0);
+		let_pass(50000);
+	}
+}
+
+/* A program that polls, and then watches its memory: nobody says that it does not come back.  The first
+ * message may wait for the end of a nap; those behind it do not. */
+static void poll_then_watch(void)
+{
+	struct ddps_wc wc;
+
+	for (unsigned i = 0; i < EPS; i++) {
+		ddps_cq_poll(own.cq[2], &wc, 1);
+		send_to(i);
+		ddps_progress(peer.ctx, 0);
+		let_pass(i ? PROMPT : LATE);
+		want(!memcmp(buf[0][i], buf[1][i], LEN));
+	}
+}
+
+/* Messages that come one by one.  To look for the next one does not pay, and is left out by and by; a
+ * thread that has nothing to do sleeps. */
+static void peer_sends_seldom(void)
+{
+	uint64_t before = kern.polls;
+
+	for (unsigned i = 0; i < EPS; i++) {
+		send_to(i);
+		ddps_progress(peer.ctx, 0);
+		let_pass(ARRIVE);
+	}
+	want(kern.polls - before <= SELDOM_POLLS);
+	before = kern.polls;
+	let_pass(10000000000u);
+	want(kern.polls - before <= 1); /* for a timer that was stopped meanwhile */
+}
+
+/* The context goes while its thread has something to do, or sleeps. */
+static void free_context(void)
+{
+	ddps_ctx_free(own.ctx);
+	own.ctx = NULL;
+	want(kern.now < begun + STOPS);
+}
+
+static void peer_stays(void)
+{
+	for (unsigned i = 0; i < 20; i++) {
+		want(ddps_progress(peer.ctx, 0) >= 0);
+		let_pass(ARRIVE);
+	}
+}
+
+/* ---- worlds ---- */
+
+static const char *two_wait(void)
+{
+	make(false);
+	messages(2);
+	RUN(wait_0, wait_1);
+	return end();
+}
+
+static const char *three_wait(void)
+{
+	make(false);
+	messages(3);
+	RUN(wait_0, wait_1, wait_2);
+	return end();
+}
+
+static const char *wait_and_progress(void)
+{
+	make(false);
+	messages(2);
+	RUN(wait_0, progress_1);
+	return end();
+}
+
+static const char *event_and_completion(void)
+{
+	make(false);
+	want(!ddps_disconnect(peer.ep[2]));
+	messages(1);
+	RUN(wait_0, event_of_2);
+	return end();
+}
+
+static const char *event_and_progress(void)
+{
+	make(false);
+	want(!ddps_disconnect(peer.ep[2]));
+	messages(1);
+	RUN(wait_0, look_for_event_of_2);
+	return end();
+}
+
+static const char *one_after_the_other(void)
+{
+	make(false);
+	begun = kern.now;
+	RUN(wait_0, wait_1, peer_sends);
+	return end();
+}
+
+static const char *post_here_wait_there(void)
+{
+	make(false);
+	messages(1); /* a responder's first FPDU waits for one of the initiator's */
+	wait_0();
+	begun = kern.now;
+	RUN(sent_0, post_0);
+	return end();
+}
+
+static const char *wait_while_others_go(void)
+{
+	make(false);
+	messages(1);
+	RUN(wait_0, come_and_go);
+	return end();
+}
+
+static const char *abort_beside_wait(void)
+{
+	make(false);
+	messages(1);
+	RUN(wait_0, abort_2, closed_2);
+	return end();
+}
+
+static const char *library_thread(void)
+{
+	make(true);
+	begun = kern.now;
+	RUN(wait_0, wait_1, peer_sends);
+	return end();
+}
+
+static const char *library_naps(void)
+{
+	make(true);
+	begun = kern.now;
+	RUN(poll_then_wait_1, peer_sends);
+	return end();
+}
+
+static const char *library_thread_stops(void)
+{
+	make(true);
+	messages(1);
+	RUN(free_context, peer_stays);
+	return end();
+}
+
+static const char *poller_watches_memory(void)
+{
+	make_as(true, true);
+	messages(0);
+	RUN(poll_then_watch);
+	return end();
+}
+
+static const char *library_thread_rests(void)
+{
+	make_as(true, true);
+	messages(0);
+	RUN(peer_sends_seldom);
+	return end();
+}
+
+static const char *gathered_requests_leave(void)
+{
+	struct ddps_sge sge = { buf[1][0], LEN, 0 };
+	struct ddps_wc wc;
+
+	make_as(true, true);
+	sge.lkey = ddps_mr_stag(peer.mr);
+	for (unsigned i = 0; i < 2; i++)
+		want(!ddps_post_recv(peer.ep[0], i, &sge, 1));
+	messages(1); /* a responder's first FPDU waits for one of the initiator's */
+	wait_0();
+	want(ddps_cq_poll(peer.cq[0], &wc, 1) == 1 && wc.op == DDPS_OP_SEND);
+	begun = kern.now;
+	RUN(post_two_and_leave, poll_for_a_while, peer_sends_to_others);
+	return end();
+}
+
+const struct sched_world library_worlds[] = {
+	{ .name = "two wait", .play = two_wait },
+	{ .name = "three wait", .play = three_wait },
+	{ .name = "wait and progress", .play = wait_and_progress },
+	{ .name = "event and completion", .play = event_and_completion },
+	{ .name = "event and progress", .play = event_and_progress },
+	{ .name = "one after the other", .play = one_after_the_other },
+	{ .name = "post here, wait there", .play = post_here_wait_there },
+	{ .name = "wait while others go", .play = wait_while_others_go },
+	{ .name = "abort beside wait", .play = abort_beside_wait },
+	{ .name = "library thread", .play = library_thread },
+	{ .name = "library thread stops", .play = library_thread_stops },
+	{ .name = "library naps", .play = library_naps },
+	{ .name = "poller watches memory", .play = poller_watches_memory },
+	{ .name = "library thread rests", .play = library_thread_rests },
+	{ .name = "gathered requests leave", .play = gathered_requests_leave },
+};
+const unsigned library_nworlds = sizeof library_worlds / sizeof *library_worlds;
