@@ -99,35 +99,40 @@ static enum ddps_tx_cur choose_next(struct ddps_rdmap *r)
 	return own ? DDPS_CUR_SQ : DDPS_CUR_NONE;
 }
 
+/* It is next to be handed to DDP, and is carried out here.  Not in the middle of a message. */
+static bool local_next(struct ddps_rdmap *r)
+{
+	return r->cur == DDPS_CUR_NONE && ddps_op_local(ddps_sq_at(r, r->sq.next)->op);
+}
+
 /* Return: 1, 0: nothing, < 0: the stream has just failed. */
 static int work(struct ddps_rdmap *r, struct ddps_seg *seg, size_t mulpdu)
 {
 	struct ddps_fault f; /* filled in by who fails */
+	enum ddps_tx_cur next;
 	int err;
 
 	if (r->send_rtr) {
 		rtr_segment(r, seg);
 		return 1;
 	}
-	switch (choose_next(r)) {
-	case DDPS_CUR_RRESP:
+	while ((next = choose_next(r)) == DDPS_CUR_SQ && local_next(r)) {
+		err = ddps_sq_local(r, &f);
+		if (err)
+			goto failed;
+	}
+	if (next == DDPS_CUR_NONE)
+		return 0;
+	if (next == DDPS_CUR_RRESP) {
 		err = ddps_rresp_segment(r, seg, mulpdu, &f);
 		return err ? err : 1;
-	case DDPS_CUR_SQ:
-		if (r->cur == DDPS_CUR_NONE && ddps_op_local(ddps_sq_at(r, r->sq.next)->op)) {
-			err = ddps_sq_local(r, &f);
-			if (!err)
-				return work(r, seg, mulpdu);
-		} else {
-			err = ddps_sq_segment(r, seg, mulpdu, &f);
-		}
-		if (err)
-			ddps_rdmap_fail(r, &f, NULL, NULL);
-		return err ? err : 1;
-	case DDPS_CUR_NONE:
-		break;
 	}
-	return 0;
+	err = ddps_sq_segment(r, seg, mulpdu, &f);
+	if (!err)
+		return 1;
+failed:
+	ddps_rdmap_fail(r, &f, NULL, NULL);
+	return err;
 }
 
 static void count_sent(struct ddps_rdmap *r, const struct ddps_seg *seg)

@@ -252,6 +252,35 @@ Test(stag_window, keeps_its_turn)
 	cr_expect_eq(s.nsq, 2);
 }
 
+/* However many stand in a row behind something that could not leave. */
+Test(stag_window, a_full_queue_of_them_takes_no_stack)
+{
+	struct ddps_rdmap_cfg cfg = { .pd = &s.pd,
+				      .stream = 2,
+				      .sq_depth = 65535,
+				      .rq_depth = 1,
+				      .max_sge = 1,
+				      .up = &side_up,
+				      .user = &t };
+	struct ddps_send_wr wr = {
+		.op = DDPS_OP_BIND, .flags = DDPS_WR_SILENT, .stag = mw->stag, .bind = { mw, 0, 0 }
+	};
+	struct ddps_send_wr first = { .op = DDPS_OP_WRITE, .flags = DDPS_WR_SILENT };
+	struct ddps_seg seg;
+
+	ddps_rdmap_free(t.r);
+	cr_assert_eq(ddps_rdmap_new(&t.r, &cfg), 0);
+	cr_assert_eq(ddps_rdmap_start(t.r, &(struct ddps_rdmap_start){ 0 }), 0);
+	cr_assert_eq(ddps_rdmap_post_send(t.r, &first), 0);
+	for (unsigned i = 1; i < cfg.sq_depth; i++)
+		cr_assert_eq(ddps_rdmap_post_send(t.r, &wr), 0);
+	cr_assert_eq(mw->pending, cfg.sq_depth - 1);
+	cr_expect_eq(ddps_rdmap_data.tx_next(t.r, &seg, 1500), 1);
+	cr_expect_eq(ddps_rdmap_data.tx_next(t.r, &seg, 1500), 0);
+	ddps_rdmap_data.tx_done(t.r, 1);
+	cr_expect_eq(mw->pending, 0);
+}
+
 /* Neither the region nor the window goes while something hangs on it. */
 Test(stag_window, flushed_binds_let_go)
 {
