@@ -68,11 +68,12 @@ struct ddps_sctp_config {
 	unsigned max_assocs;	      /* all of the engine; 65536 */
 	unsigned max_assocs_per_addr; /* accepted from one peer, IPv4 address or IPv6 /64; 16384 */
 	size_t rwnd;		      /* octets each association may have held; 4 MiB */
-	size_t max_held;	      /* octets held out of order, all associations; 256 MiB */
-	size_t send_buffer;	      /* octets not yet acknowledged; 4 MiB */
-	size_t unsent;		      /* of these, octets not yet sent; 256 KiB */
-	size_t max_message;	      /* reassembled; 1 MiB */
-	unsigned max_chunks;	      /* chunks that are not DATA, in one packet; 64 */
+	/* Octets held out of order, all associations; as much again for what fills gaps; 256 MiB. */
+	size_t max_held;
+	size_t send_buffer;  /* octets not yet acknowledged; 4 MiB */
+	size_t unsent;	     /* of these, octets not yet sent; 256 KiB */
+	size_t max_message;  /* reassembled; 1 MiB */
+	unsigned max_chunks; /* chunks that are not DATA, in one packet; 64 */
 	unsigned icmp_grace; /* refused port after set-up: 1 counts as path failure only, 0 ends
 				       * the association; 1 */
 

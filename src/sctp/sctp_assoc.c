@@ -171,6 +171,7 @@ void ddps_sc_wipe(struct ddps_sctp_assoc *a)
 	ddps_sc_streams_free(a);
 	free(a->ssn_out);
 	a->ssn_out = NULL;
+	a->nssn_out = 0;
 	a->acked_n = a->sent_n;
 	a->blocked = false;
 	a->ndups = a->sack_packets = 0;

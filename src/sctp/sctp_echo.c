@@ -84,7 +84,7 @@ void ddps_sc_cookie_ack(struct ddps_sc_rx *rx, const struct ddps_sc_chunk *c)
 	tell_up(a);
 }
 
-/* [9260-5.2.6-1] A new INIT; attempts go on being counted. */
+/* [9260-5.2.6-1] A new INIT, as often as one without an answer is sent again. */
 void ddps_sc_stale(struct ddps_sc_rx *rx, const struct ddps_sc_chunk *c)
 {
 	struct ddps_sctp_assoc *a = rx->a;
@@ -95,6 +95,12 @@ void ddps_sc_stale(struct ddps_sc_rx *rx, const struct ddps_sc_chunk *c)
 		return;
 	}
 	rx->e->st.cookies_stale++;
+	if (a->stale++ == a->e->c.init_max_retrans) {
+		ddps_sc_end(a, ddps_error_make(DDPS_E_TIMEDOUT, 0,
+					       "the peer called its State Cookie stale %u times",
+					       a->stale));
+		return;
+	}
 	free(a->cookie);
 	a->cookie = NULL;
 	a->peer_tag = 0;

@@ -179,6 +179,7 @@ struct ddps_sctp_assoc {
 	uint64_t ctl_rto;  /* its next length */
 	uint64_t ctl_sent; /* for an RTT; 0: resent */
 	unsigned ctl_n;
+	unsigned stale;	   /* cookies that the peer called so */
 	unsigned errors;   /* in a row, of the association */
 	uint64_t guard_at; /* T5 */
 	struct ddps_kept_error why;
@@ -193,7 +194,8 @@ struct ddps_sctp_assoc {
 	bool blocked, ask;     /* ask: the sender may want to send, though nothing waits */
 	bool sack_alone;       /* it did not fit with data */
 	unsigned nblobs, nbig; /* nbig: of these, larger than DDPS_SC_BLOB_BIG */
-	uint16_t *ssn_out;
+	uint16_t *ssn_out;     /* @nssn_out of them: the streams there were when one was needed */
+	uint16_t nssn_out;
 
 	/* receiving */
 	struct ddps_sc_map map;
@@ -411,7 +413,7 @@ uint32_t ddps_sc_rwnd(const struct ddps_sctp_assoc *a);
 bool ddps_sc_may_hold(struct ddps_sctp_assoc *a, size_t len, bool fills);
 void ddps_sc_charge(struct ddps_sctp_assoc *a, size_t len);
 void ddps_sc_uncharge(struct ddps_sctp_assoc *a, size_t len);
-#define DDPS_SC_ITEM 64u /* what an item that is held costs besides its octets */
+#define DDPS_SC_ITEM 384u /* what an item that is held costs besides its octets: a lone fragment */
 /* 0, DDPS_E_PROTOCOL, DDPS_E_NOMEM (as if it had not come), DDPS_E_LIMIT: too long. */
 int ddps_sc_fragment(struct ddps_sctp_assoc *a, const struct ddps_sc_data *d);
 int ddps_sc_fragment_fits(const struct ddps_sctp_assoc *a, const struct ddps_sc_data *d);

@@ -65,10 +65,17 @@ static size_t total(const struct iovec *iov, int niov)
 
 static int next_ssn(struct ddps_sctp_assoc *a, uint16_t sid, uint16_t *ssn)
 {
-	if (!a->ssn_out)
-		a->ssn_out = calloc(a->out_streams, sizeof *a->ssn_out);
-	if (!a->ssn_out)
-		return DDPS_E_NOMEM;
+	const uint16_t n = a->out_streams;
+	uint16_t *more;
+
+	if (sid >= a->nssn_out) { /* a peer that answers once more may offer more */
+		more = realloc(a->ssn_out, n * sizeof *more);
+		if (!more)
+			return DDPS_E_NOMEM;
+		memset(more + a->nssn_out, 0, (n - (size_t)a->nssn_out) * sizeof *more);
+		a->ssn_out = more;
+		a->nssn_out = n;
+	}
 	*ssn = a->ssn_out[sid]++;
 	return 0;
 }

@@ -17,14 +17,15 @@ uint32_t ddps_sc_rwnd(const struct ddps_sctp_assoc *a)
 bool ddps_sc_may_hold(struct ddps_sctp_assoc *a, size_t len, bool fills)
 {
 	struct ddps_sctp *e = a->e;
-	/* What fills a gap sets free what waits behind it, so it may pass the window. */
-	size_t all = e->c.rwnd * (fills ? 2 : 1);
+	/* What fills a gap sets free what waits behind it, so it may pass both bounds: by as much
+	 * again, since a peer can leave a gap and fill it with what waits for something else. */
+	size_t times = fills ? 2 : 1;
 
-	if (e->st.held + len + DDPS_SC_ITEM > e->c.max_held && !fills) {
+	if (e->st.held + len + DDPS_SC_ITEM > e->c.max_held * times) {
 		e->st.held_full++;
 		return false;
 	}
-	return a->held + a->kept + len + DDPS_SC_ITEM <= all;
+	return a->held + a->kept + len + DDPS_SC_ITEM <= e->c.rwnd * times;
 }
 
 void ddps_sc_charge(struct ddps_sctp_assoc *a, size_t len)

@@ -231,6 +231,7 @@ Test(sctp_data, a_paused_user_closes_the_window, .fini = fini,
 /* What all associations hold has a bound, and what fills a gap passes it. */
 Test(sctp_data, attack_7_out_of_order_data_has_a_bound, .fini = fini)
 {
+	const unsigned n = 10000 / (1000 + DDPS_SC_ITEM);
 	struct ddps_sctp_stats st;
 	char text[1001];
 
@@ -241,13 +242,33 @@ Test(sctp_data, attack_7_out_of_order_data_has_a_bound, .fini = fini)
 	for (unsigned i = 1; i <= 20; i++)
 		raw_data(&r, RAW_TSN + i, 1, (uint16_t)i, 3, text); /* the first is missing */
 	ddps_sctp_stats(r.e, &st);
-	cr_expect_gt(st.held, 9000 - 64);
-	cr_expect_leq(st.held, 10000);
-	cr_expect_eq(st.held_full, 11);
+	cr_expect_eq(st.held, n * (1000 + DDPS_SC_ITEM));
+	cr_expect_eq(st.held_full, 20 - n);
 	cr_expect_eq(sack().cum, RAW_TSN - 1);
 	raw_data(&r, RAW_TSN, 2, 0, 7, "the gap");
 	cr_expect_eq(r.messages, 1);
-	cr_expect_eq(sack().cum, RAW_TSN + 9);
+	cr_expect_eq(sack().cum, RAW_TSN + n);
+}
+
+/* A peer that leaves a gap, and fills it with what waits for something else, has no more. */
+Test(sctp_data, attack_7_what_fills_a_gap_has_a_bound_too, .fini = fini)
+{
+	const unsigned n = (20000 - 4 - DDPS_SC_ITEM) / (1000 + DDPS_SC_ITEM);
+	struct ddps_sctp_stats st;
+	char text[1001];
+
+	memset(text, 'x', 1000);
+	text[1000] = 0;
+	raw_up(&r);
+	r.e->c.max_held = 10000;
+	raw_data(&r, RAW_TSN + 100, 1, 100, 3, "high"); /* the first of the stream is missing */
+	for (unsigned i = 1; i <= 40; i++)
+		raw_data(&r, RAW_TSN + i, 1, (uint16_t)i, 3, text);
+	ddps_sctp_stats(r.e, &st);
+	cr_expect_eq(st.held, 4 + DDPS_SC_ITEM + n * (1000 + DDPS_SC_ITEM));
+	cr_expect_eq(st.held_full, 40 - n);
+	raw_data(&r, RAW_TSN, 2, 0, 7, "not held");
+	cr_expect_eq(r.messages, 1);
 }
 
 static unsigned overruns;

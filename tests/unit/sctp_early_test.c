@@ -185,6 +185,48 @@ Test(sctp_early, a_stale_cookie_loses_nothing, .description = "9260-5.2.6-1 9260
 	expect_calm();
 }
 
+/* One with more streams than there were numbers for; ASan sees what is written beside them. */
+Test(sctp_early, a_second_answer_with_more_streams, .description = "9260-5.2.6-1")
+{
+	static const uint8_t cookie[] = { 0, SC_P_COOKIE, 0, 8, 'c', 'o', 'o', 'k' };
+	struct ddps_sc_chunk c;
+	struct ddps_sc_data d;
+
+	answered("hello", 1); /* on stream 4 of 5 */
+	stale();
+	raw_begin(&r, r.tag);
+	raw_put_init(&r, RAW_TAG, 100000, 10, 10, RAW_TSN, cookie, sizeof cookie);
+	r.buf[12] = SC_INIT_ACK;
+	raw_send(&r);
+	finish(r.tsn + 1);
+	for (uint16_t sid = 4; sid < 10; sid++) {
+		cr_expect_eq(raw_user_send(&r, sid, 0, "more"), 0);
+		cr_assert(raw_any(&r, SC_DATA, &c));
+		cr_assert_eq(ddps_sc_decode_data(&d, &c), 0);
+		cr_expect_eq(d.sid, sid);
+		cr_expect_eq(d.ssn, sid == 4, "stream 4 goes on, the others begin");
+	}
+}
+
+/* It could go on for ever otherwise, since each INIT is answered. */
+Test(sctp_early, a_peer_that_calls_each_cookie_stale_is_given_up, .description = "9260-5.2.6-1")
+{
+	unsigned n = 1;
+
+	answered("hello", 1);
+	for (; n < 100 && raw_any(&r, SC_COOKIE_ECHO, NULL); n++) {
+		static const uint8_t cause[8] = { 0, SC_CAUSE_STALE, 0, 8, 0, 0, 1, 0 };
+
+		raw_chunk(&r, r.tag, SC_ERROR, 0, cause, sizeof cause);
+		if (raw_got(&r, 0, 0, NULL) == SC_INIT)
+			raw_answer_init(&r);
+	}
+	cr_expect_eq(n, r.e->c.init_max_retrans + 2);
+	raw_wait(&r, 1);
+	cr_expect_eq(r.gone, 1);
+	cr_expect_eq(r.why.code, DDPS_E_TIMEDOUT);
+}
+
 Test(sctp_early, a_second_answer_with_fewer_streams_is_the_end, .description = "9260-6.5-1")
 {
 	static const uint8_t cookie[] = { 0, SC_P_COOKIE, 0, 8, 'c', 'o', 'o', 'k' };
