@@ -106,8 +106,8 @@ DDPS_API int ddps_uri_check(const char *uri, char *why, size_t len);
 struct ddps_listen_param {
 	size_t struct_size;
 	unsigned backlog; /* kernel accept queue */
-	/* Peers in set-up or waiting for the application.  What happens beyond: half_open_full and
-	 * half_open_given_up in stats.h */
+	/* Peers in set-up, waiting for the application or, over TCP, rejected and not gone yet.
+	 * What happens beyond: half_open_full and half_open_given_up in stats.h */
 	unsigned max_half_open;
 	uint32_t setup_ms;	  /* deadline for a peer's whole setup frame */
 	unsigned rtr;		  /* RTR types taken by sessions of this listener, not 0 */

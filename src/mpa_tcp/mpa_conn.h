@@ -56,6 +56,8 @@ struct ddps_mpa_tcp {
 struct ddps_mpa_owner {
 	/* @c's Request is whole and valid: hand it up. */
 	void (*request)(struct ddps_mpa_conn *c, const struct ddps_setup *s);
+	/* The answer is a rejection: until it is gone @c counts as one that says nothing. */
+	void (*rejected)(struct ddps_mpa_conn *c);
 	/* @c no longer counts as half-open; told once or more. */
 	void (*settled)(struct ddps_mpa_conn *c);
 };
@@ -133,7 +135,7 @@ struct ddps_mpa_conn {
 	/* mpa_io_listen.c's: the listener that counts this one as half-open, and its list */
 	struct ddps_mpa_listener *listener;
 	struct ddps_mpa_conn *next, **prev;
-	struct ddps_share share; /* counted until its Request is whole */
+	struct ddps_share share; /* counted until its Request is whole, and when it is rejected */
 
 	union ddps_mpa_addr local, peer;
 	struct ddps_error error; /* for closed() */

@@ -25,7 +25,8 @@ struct ddps_mpa_listener {
 	struct ddps_timer pause;
 	bool paused;
 	unsigned half_open;
-	struct ddps_shares silent;   /* those of them whose Request is not whole, by address */
+	/* Those of them whose Request is not whole, or that are rejected and have not left, by address. */
+	struct ddps_shares silent;
 	struct ddps_mpa_conn *conns; /* all that are not handed up or still counted */
 	union ddps_mpa_addr addr;
 };
@@ -78,7 +79,20 @@ static void on_request(struct ddps_mpa_conn *c, const struct ddps_setup *s)
 	l->up->request(l->user, &c->llp, s);
 }
 
-static const struct ddps_mpa_owner owner = { on_request, on_settled };
+/* It need not leave before LINGER: the next one may have its place. */
+static void on_rejected(struct ddps_mpa_conn *c)
+{
+	struct ddps_mpa_listener *l = c->listener;
+
+	if (!l)
+		return;
+	if (ddps_shares_add(&l->silent, &c->share, ddps_share_net(&c->peer.sa)) < 0)
+		on_settled(c);
+	else
+		watch(l);
+}
+
+static const struct ddps_mpa_owner owner = { on_request, on_rejected, on_settled };
 
 static void add_conn(struct ddps_mpa_listener *l, int fd, const struct sockaddr *peer)
 {
@@ -153,7 +167,8 @@ static void give_up(struct ddps_mpa_listener *l, struct ddps_mpa_conn *c)
 	l->env->half_open_given_up++;
 	c->tcp->reset(c);
 	ddps_mpa_conn_fail(c, DDPS_E_LIMIT, 0,
-			   "no whole MPA Request, and %u are half open: its place went to another",
+			   "%s, and %u are half open: its place went to another",
+			   c->state == DDPS_MPA_STREAM ? "rejected" : "no whole MPA Request",
 			   l->half_open);
 }
 

@@ -261,7 +261,10 @@ int ddps_mpa_setup_answer(struct ddps_mpa_conn *c, const struct ddps_setup *s,
 		return DDPS_E_INVAL;
 	c->p = *p;
 	c->startup->out_len = ddps_mpa_frame_encode(c->startup->out, DDPS_MPA_REPLY, &f);
-	c->owner->settled(c);
+	if (s->reject)
+		c->owner->rejected(c);
+	else
+		c->owner->settled(c);
 	/* Reception is on before the Reply leaves [5044-7.1.2-10]. */
 	if (s->reject) {
 		ddps_mpa_conn_step(c, DDPS_MPA_EV_ULP_REJECT);

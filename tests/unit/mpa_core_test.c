@@ -172,7 +172,7 @@ static void on_request(struct ddps_mpa_conn *c, const struct ddps_setup *s)
 	mpa_up_request(&end_of(c)->net->w, &c->llp, s);
 }
 
-static const struct ddps_mpa_owner owner = { on_request, mem_nothing };
+static const struct ddps_mpa_owner owner = { on_request, mem_nothing, mem_nothing };
 
 static struct ddps_mpa_conn *end_init(struct net *n, struct end *e, struct end *other)
 {

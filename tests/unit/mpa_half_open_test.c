@@ -88,6 +88,36 @@ Test(mpa_half_open, attack_17_half_open_slow_peer_outlasts_a_flood)
 	close(fd);
 }
 
+/* Who is rejected and does not leave has a place for a second: not as many as come in it. */
+Test(mpa_half_open, attack_17_half_open_rejected_peers_have_places)
+{
+	struct mpa_world w;
+	uint8_t raw[20];
+	int fd[4];
+
+	mpa_world_init(&w);
+	w.lp.max_half_open = 2;
+	for (int i = 0; i < 4; i++)
+		w.b[i].react[UP_REQUEST] = DO_REJECT;
+	mpa_world_listen(&w);
+	for (int i = 0; i < 4; i++) {
+		fd[i] = connect_from(&w, "127.0.0.1");
+		mpa_bare_send(fd[i], REQ, 20);
+		cr_assert_eq(mpa_bare_read(&w, fd[i], raw, 20), 20, "%d", i);
+	}
+	cr_expect_eq(w.env.half_open_given_up, 2);
+	for (int i = 0; i < 2; i++) {
+		cr_expect_lt(recv(fd[i], raw, 1, 0), 0, "%d had to go", i);
+		cr_expect_eq(errno, ECONNRESET);
+		cr_expect_eq(w.b[i].end.code, DDPS_E_LIMIT);
+	}
+	for (int i = 0; i < 4; i++) {
+		cr_expect(i < 2 || is_open(fd[i]), "%d", i);
+		close(fd[i]);
+	}
+	mpa_world_fini(&w);
+}
+
 /* What the application has been asked is its own: others wait in the kernel's queue. */
 Test(mpa_half_open, requests_do_not_go_for_others)
 {

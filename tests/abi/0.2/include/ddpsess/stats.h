@@ -71,7 +71,7 @@ struct ddps_ctx_stats {
 	uint64_t regions_refused; /* ddps_mr_reg: max_regions, DDPS_E_LIMIT */
 	uint64_t srq_full;	  /* ddps_post_srq_recv: depth, DDPS_E_LIMIT */
 	/* max_half_open was reached.  If more than half of the places are held by peers that have
-	 * not sent a whole request, the oldest of these goes: see half_open_given_up.  Else peers
+	 * not sent a whole request, or were rejected and are not gone, the oldest of these goes: see half_open_given_up.  Else peers
 	 * wait in the kernel's queue (backlog) over TCP, and are refused over SCTP. */
 	uint64_t half_open_full;
 
