@@ -126,6 +126,7 @@ suite lines sim/session-asan "$asan/sim-session" 1000000 4000
 suite lines sched "$opt/sched"
 suite lines fuzz tests/fuzz/replay.sh "$1"
 suite lines layers.sh bash tests/layers.sh "$2" "$1"
+suite lines callers.sh bash tests/callers.sh "$2" "$1"
 suite lines citations.sh bash tests/citations.sh
 suite lines abi/run.sh env BUILD="$opt" bash tests/abi/run.sh
 suite lines bench/guard.sh bash bench/guard.sh "$opt"

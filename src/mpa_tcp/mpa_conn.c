@@ -94,7 +94,8 @@ void ddps_mpa_conn_destroy(struct ddps_mpa_conn *c)
 	free(c);
 }
 
-void ddps_mpa_tidy(struct ddps_mpa_conn *c)
+/* What leave() has put off. */
+static void tidy(struct ddps_mpa_conn *c)
 {
 	struct ddps_mpa_startup *s = c->startup;
 
@@ -107,6 +108,18 @@ void ddps_mpa_tidy(struct ddps_mpa_conn *c)
 		free(s);
 		c->startup = NULL;
 	}
+}
+
+/* Around everything that can call up; after leave() @c may be gone. */
+static void enter(struct ddps_mpa_conn *c)
+{
+	c->depth++;
+}
+
+static void leave(struct ddps_mpa_conn *c)
+{
+	if (!--c->depth && (c->zombie || c->startup))
+		tidy(c);
 }
 
 unsigned ddps_mpa_conn_step(struct ddps_mpa_conn *c, enum ddps_mpa_event ev)
@@ -225,7 +238,7 @@ static bool is_quiet(const struct ddps_mpa_conn *c)
 
 void ddps_mpa_conn_ready(struct ddps_mpa_conn *c, unsigned events)
 {
-	ddps_mpa_enter(c);
+	enter(c);
 	if (!ddps_mpa_reads_stream(c)) {
 		ddps_mpa_setup_io(c);
 	} else {
@@ -240,7 +253,7 @@ void ddps_mpa_conn_ready(struct ddps_mpa_conn *c, unsigned events)
 	}
 	if (ddps_mpa_alive(c) && ((events & DDPS_MPA_OUT) || !is_quiet(c)))
 		ddps_mpa_data_advance(c);
-	ddps_mpa_leave(c);
+	leave(c);
 }
 
 static void on_timer(void *user)
@@ -248,7 +261,7 @@ static void on_timer(void *user)
 	struct ddps_mpa_conn *c = user;
 	enum ddps_mpa_deadline what = c->deadline;
 
-	ddps_mpa_enter(c);
+	enter(c);
 	c->deadline = DDPS_MPA_T_NONE;
 	ddps_mpa_conn_step(c, DDPS_MPA_EV_TIMEOUT);
 	switch (what) {
@@ -274,14 +287,14 @@ static void on_timer(void *user)
 		ddps_mpa_conn_end(c, NULL);
 		break;
 	}
-	ddps_mpa_leave(c);
+	leave(c);
 }
 
 static void on_task(void *user)
 {
 	struct ddps_mpa_conn *c = user;
 
-	ddps_mpa_enter(c);
+	enter(c);
 	if (c->open && (c->resume || c->rx.cut))
 		ddps_mpa_data_resume(c);
 	else if (c->open)
@@ -290,7 +303,7 @@ static void on_task(void *user)
 		c->llp.up->closed(c->llp.user, &c->error);
 	else
 		c->zombie = true; /* failed before anyone above had it */
-	ddps_mpa_leave(c);
+	leave(c);
 }
 
 /* ---- calls from above ---- */
@@ -306,9 +319,9 @@ static int op_answer(struct ddps_llp *llp, const struct ddps_setup *s,
 	struct ddps_mpa_conn *c = conn_of(llp);
 	int err;
 
-	ddps_mpa_enter(c);
+	enter(c);
 	err = ddps_mpa_setup_answer(c, s, p);
-	ddps_mpa_leave(c);
+	leave(c);
 	return err;
 }
 
@@ -328,9 +341,9 @@ static void op_kick(struct ddps_llp *llp)
 			ddps_task_post(c->env->loop, &c->task);
 		return;
 	}
-	ddps_mpa_enter(c);
+	enter(c);
 	ddps_mpa_data_advance(c);
-	ddps_mpa_leave(c);
+	leave(c);
 }
 
 static size_t op_mulpdu(struct ddps_llp *llp)

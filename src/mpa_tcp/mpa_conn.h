@@ -153,20 +153,6 @@ void ddps_mpa_conn_ready(struct ddps_mpa_conn *c, unsigned events);
 /* Free at once; no task, timer or list refers to it afterwards. */
 void ddps_mpa_conn_destroy(struct ddps_mpa_conn *c);
 
-/* Around everything that can call up; after leave() @c may be gone. */
-static inline void ddps_mpa_enter(struct ddps_mpa_conn *c)
-{
-	c->depth++;
-}
-
-void ddps_mpa_tidy(struct ddps_mpa_conn *c); /* what leave() has put off */
-
-static inline void ddps_mpa_leave(struct ddps_mpa_conn *c)
-{
-	if (!--c->depth && (c->zombie || c->startup))
-		ddps_mpa_tidy(c);
-}
-
 /* Still to be worked on: neither closed nor freed from above. */
 static inline bool ddps_mpa_alive(const struct ddps_mpa_conn *c)
 {

@@ -32,7 +32,7 @@ static size_t early_room(const struct ddps_sc_build *b)
 /*
  * [9260-5.1-7] What waits to be sent goes with it, whole messages, as many as fit: no more than the
  * least window that INIT ACK may tell.  They take the first TSNs each time, and are entered as sent
- * when the peer has answered (ddps_sc_established()).
+ * when the peer has answered (established() in sctp_echo.c).
  */
 static void put_early(struct ddps_sc_build *b)
 {

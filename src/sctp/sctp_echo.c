@@ -46,7 +46,8 @@ static bool streams_fit(const struct ddps_sctp_assoc *a)
 	return true;
 }
 
-void ddps_sc_established(struct ddps_sctp_assoc *a)
+/* It is up; what has left with COOKIE ECHO is outstanding from now on. */
+static void established(struct ddps_sctp_assoc *a)
 {
 	bool repeated = a->ctl_n;
 
@@ -80,7 +81,7 @@ void ddps_sc_cookie_ack(struct ddps_sc_rx *rx, const struct ddps_sc_chunk *c)
 	(void)c;
 	if (a->ctl_sent)
 		ddps_sent_rtt(&a->tx, &rx->path->tx, rx->e->now - a->ctl_sent, rx->e->now);
-	ddps_sc_established(a);
+	established(a);
 	tell_up(a);
 }
 
@@ -254,7 +255,7 @@ static bool fresh(struct ddps_sc_rx *rx, const struct ddps_sc_cookie *ck)
 	a->counted = true; /* the cookie's source is its first path */
 	a->primary = a->path[0];
 	acknowledge(rx);
-	ddps_sc_established(a);
+	established(a);
 	a->announced = true;
 	a->freed = false;
 	l->accept(l->user, a);
@@ -294,7 +295,7 @@ static bool restart(struct ddps_sc_rx *rx, const struct ddps_sc_cookie *ck)
 	a->n_restarts++;
 	a->primary = ddps_sc_path_of(a, &ck->source);
 	acknowledge(rx);
-	ddps_sc_established(a);
+	established(a);
 	if (a->up && !a->freed)
 		a->up->restarted(a->user);
 	return !a->dead;
@@ -312,9 +313,9 @@ static bool crossed(struct ddps_sc_rx *rx, const struct ddps_sc_cookie *ck)
 		return false;
 	acknowledge(rx);
 	if (a->state <= SC_COOKIE_ECHOED) {
-		ddps_sc_established(a);
+		established(a);
 		tell_up(a);
-	} else { /* start_tx has begun anew */
+	} else { /* adopt() has begun anew */
 		for (unsigned i = 0; i < a->npaths; i++)
 			ddps_sc_path_start(a->path[i]);
 		ddps_sc_path_pick(a);
@@ -330,7 +331,7 @@ static bool duplicate(struct ddps_sc_rx *rx, const struct ddps_sc_cookie *ck)
 		return false;
 	acknowledge(rx);
 	if (a->state == SC_COOKIE_ECHOED) {
-		ddps_sc_established(a);
+		established(a);
 		tell_up(a);
 	}
 	return !a->dead;

@@ -172,7 +172,7 @@ static void settle_one(struct ddps_sctp_assoc *a)
 	ddps_sc_timer_set(&e->heap, &a->timer, assoc_deadline(a));
 }
 
-void ddps_sc_settle(struct ddps_sctp *e)
+static void settle(struct ddps_sctp *e)
 {
 	struct ddps_sctp_assoc *a;
 
@@ -235,9 +235,9 @@ static void finish(struct ddps_sctp *e)
 {
 	struct ddps_sctp_assoc *a;
 
-	ddps_sc_settle(e);
+	settle(e);
 	tell_all(e);
-	ddps_sc_settle(e);
+	settle(e);
 	e->busy = false;
 	while ((a = TAILQ_FIRST(&e->dying)))
 		ddps_sc_release(a);
@@ -347,7 +347,7 @@ int ddps_sctp_output(struct ddps_sctp *e, struct ddps_sctp_out *out, uint64_t no
 	struct ddps_sctp_assoc *a;
 
 	ddps_sc_time(e, now);
-	ddps_sc_settle(e);
+	settle(e);
 	out->niov = out->nsegs = 0;
 	out->len = out->seg_size = 0;
 	out->fragment = out->probe = out->data = false;

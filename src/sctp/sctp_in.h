@@ -18,7 +18,7 @@
  *   parts/	     what knows no association: TSNs received, deadlines, memory
  *   send/	     what is outstanding, congestion control, path MTU
  *
- * A call or a packet changes an association and "touches" it.  ddps_sc_settle() then does what
+ * A call or a packet changes an association and "touches" it.  settle() in sctp_engine.c then does what
  * follows of it for all that were touched: the steps of SHUTDOWN, the timer, a place in the queue
  * of those that have something to send.
  */
@@ -291,7 +291,6 @@ struct ddps_sc_rx {
 	struct ddps_sc_header h;
 	/* Of its DATA chunks; gap: something is amiss, to be told without delay; now_flag: I bit */
 	bool data, fresh, dup, gap, now_flag, dropped;
-	unsigned nchunks;
 	uint8_t report[512]; /* causes for an ERROR */
 	size_t report_len;
 	bool answered;
@@ -301,7 +300,6 @@ struct ddps_sc_rx {
 uint32_t ddps_sc_random32(struct ddps_sctp *e); /* not 0 */
 void ddps_sc_touch(struct ddps_sctp_assoc *a);
 void ddps_sc_note(struct ddps_sctp_assoc *a, unsigned notes);
-void ddps_sc_settle(struct ddps_sctp *e);
 static inline void ddps_sc_time(struct ddps_sctp *e, uint64_t now)
 {
 	if (now > e->now)
@@ -331,9 +329,7 @@ uint16_t ddps_sc_free_port(struct ddps_sctp *e, uint16_t via, uint16_t peer_port
 /* ---- sctp_packet.c ---- */
 void ddps_sc_packet(struct ddps_sctp *e, const struct ddps_sctp_route *from, const uint8_t *pkt,
 		    size_t len);
-/* Which states take which chunk; for tests too. */
 typedef void ddps_sc_handler(struct ddps_sc_rx *rx, const struct ddps_sc_chunk *c);
-ddps_sc_handler *ddps_sc_rule(enum ddps_sc_state s, uint8_t type);
 /* Report what was not understood. */
 void ddps_sc_report(struct ddps_sc_rx *rx, uint16_t cause, const void *val, size_t len);
 /* Learn the UDP port, and what else a packet with the right tag says about its path. */
@@ -355,16 +351,11 @@ void ddps_sc_stray_abort(struct ddps_sc_rx *rx, uint32_t tag, bool reflected, ui
 ddps_sc_handler ddps_sc_init_none, ddps_sc_init_wait, ddps_sc_init_echoed, ddps_sc_init_up,
 	ddps_sc_init_ack_sent, ddps_sc_init_ack;
 void ddps_sc_put_init(struct ddps_sctp_assoc *a, struct ddps_wbuf *w);
-/* The usable addresses of the peer: @source and those listed.  Returns how many. */
-unsigned ddps_sc_peer_addrs(const struct ddps_sc_init *i, const struct ddps_sctp_addr *source,
-			    struct ddps_sctp_addr *out);
 
 /* ---- sctp_echo.c ---- */
 /* COOKIE ECHO first in a packet.  True: rx->a is set and the rest of the packet may be taken. */
 bool ddps_sc_cookie_echo(struct ddps_sc_rx *rx, const struct ddps_sc_chunk *c);
 ddps_sc_handler ddps_sc_cookie_ack, ddps_sc_stale;
-/* It is up; what has left with COOKIE ECHO is outstanding from now on. */
-void ddps_sc_established(struct ddps_sctp_assoc *a);
 
 /* ---- sctp_assoc.c ---- */
 struct ddps_sctp_assoc *ddps_sc_assoc_new(struct ddps_sctp *e, const struct ddps_sctp_param *p);
@@ -409,8 +400,6 @@ void ddps_sc_violation(struct ddps_sctp_assoc *a, const char *what);
 ddps_sc_handler ddps_sc_data, ddps_sc_sack_in;
 void ddps_sc_rx_done(struct ddps_sc_rx *rx);
 uint32_t ddps_sc_rwnd(const struct ddps_sctp_assoc *a);
-/* May @len octets more be held? */
-bool ddps_sc_may_hold(struct ddps_sctp_assoc *a, size_t len, bool fills);
 void ddps_sc_charge(struct ddps_sctp_assoc *a, size_t len);
 void ddps_sc_uncharge(struct ddps_sctp_assoc *a, size_t len);
 #define DDPS_SC_ITEM 384u /* what an item that is held costs besides its octets: a lone fragment */
@@ -425,14 +414,12 @@ int ddps_sc_whole(struct ddps_sctp_assoc *a, const struct ddps_sctp_msg *m);
 bool ddps_sc_would_hold(struct ddps_sctp_assoc *a, const struct ddps_sctp_msg *m);
 void ddps_sc_deliver_ready(struct ddps_sctp_assoc *a);
 void ddps_sc_streams_free(struct ddps_sctp_assoc *a);
-struct ddps_sc_stream *ddps_sc_stream_get(struct ddps_sctp_assoc *a, uint16_t sid);
 size_t ddps_sc_put_sack(struct ddps_sctp_assoc *a, struct ddps_wbuf *w, size_t room);
 void ddps_sc_want_sack(struct ddps_sctp_assoc *a);
 void ddps_sc_window_update(struct ddps_sctp_assoc *a);
 void ddps_sc_take_sack(struct ddps_sctp_assoc *a, const struct ddps_sent_sack *s);
 
 /* ---- sctp_path.c ---- */
-void ddps_sc_path_confirm(struct ddps_sc_path *p);
 void ddps_sc_path_good(struct ddps_sc_path *p);
 void ddps_sc_path_error(struct ddps_sc_path *p);
 void ddps_sc_path_pick(struct ddps_sctp_assoc *a);
@@ -446,12 +433,10 @@ void ddps_sc_put_probe(struct ddps_sc_path *p, uint16_t size, struct ddps_wbuf *
 /* A path that is due to be probed, with what @size; NULL: none. */
 struct ddps_sc_path *ddps_sc_probe_path(const struct ddps_sctp_assoc *a, uint16_t *size);
 /* Heartbeats are sent in this state. */
-bool ddps_sc_hb_state(const struct ddps_sctp_assoc *a);
 
 /* ---- sctp_msg.c, sctp_tx.c ---- */
 void ddps_sc_acked(void *user, uint32_t tsn, void *chunk);
 void ddps_sc_queue_free(struct ddps_sctp_assoc *a);
-bool ddps_sc_may_write(const struct ddps_sctp_assoc *a);
 size_t ddps_sc_next_len(const struct ddps_sctp_assoc *a);
 /* The next piece; NULL: no memory. */
 struct ddps_sc_piece *ddps_sc_cut(struct ddps_sctp_assoc *a);

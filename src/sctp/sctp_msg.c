@@ -10,6 +10,19 @@ static void msg_put(struct ddps_sctp_assoc *a, struct ddps_sc_msg *m)
 	ddps_sc_pool_put(&a->e->pool, m, sizeof *m + m->len);
 }
 
+/*
+ * What waits to be sent delays what others send after it: no more of it than leaves in half a
+ * millisecond, but a few packets, so that the sender need not be asked for each.
+ */
+static bool may_write(const struct ddps_sctp_assoc *a)
+{
+	const struct ddps_cc *cc = &a->data_path->tx.cc;
+
+	if (a->buffered >= a->e->c.send_buffer || a->unsent >= a->e->c.unsent)
+		return false;
+	return a->unsent < 2ull * cc->smss || a->unsent < (uint64_t)(ddps_cc_rate(cc) / 2000);
+}
+
 void ddps_sc_acked(void *user, uint32_t tsn, void *chunk)
 {
 	struct ddps_sctp_assoc *a = user;
@@ -24,7 +37,7 @@ void ddps_sc_acked(void *user, uint32_t tsn, void *chunk)
 	if (pc != &m->whole)
 		ddps_sc_pool_put(&a->e->pool, pc, sizeof *pc);
 	msg_put(a, m);
-	if (a->blocked && ddps_sc_may_write(a)) {
+	if (a->blocked && may_write(a)) {
 		a->blocked = false;
 		ddps_sc_note(a, NOTE_WRITABLE);
 	}
@@ -39,19 +52,6 @@ void ddps_sc_queue_free(struct ddps_sctp_assoc *a)
 		a->unsent -= m->len - m->cut;
 		msg_put(a, m);
 	}
-}
-
-/*
- * What waits to be sent delays what others send after it: no more of it than leaves in half a
- * millisecond, but a few packets, so that the sender need not be asked for each.
- */
-bool ddps_sc_may_write(const struct ddps_sctp_assoc *a)
-{
-	const struct ddps_cc *cc = &a->data_path->tx.cc;
-
-	if (a->buffered >= a->e->c.send_buffer || a->unsent >= a->e->c.unsent)
-		return false;
-	return a->unsent < 2ull * cc->smss || a->unsent < (uint64_t)(ddps_cc_rate(cc) / 2000);
 }
 
 static size_t total(const struct iovec *iov, int niov)
@@ -89,7 +89,7 @@ static int may_send(struct ddps_sctp_assoc *a, uint16_t sid, size_t len)
 		return DDPS_E_INVAL;
 	if (len > a->e->c.send_buffer || len > UINT32_MAX / 2)
 		return DDPS_E_TOO_LONG;
-	if (!ddps_sc_may_write(a)) {
+	if (!may_write(a)) {
 		a->blocked = true;
 		return DDPS_E_AGAIN;
 	}
@@ -212,7 +212,7 @@ void ddps_sc_cut_done(struct ddps_sctp_assoc *a, struct ddps_sc_piece *pc)
 		STAILQ_REMOVE_HEAD(&a->queue, link);
 		msg_put(a, m);
 	}
-	if (a->blocked && ddps_sc_may_write(a)) {
+	if (a->blocked && may_write(a)) {
 		a->blocked = false;
 		ddps_sc_note(a, NOTE_WRITABLE);
 	}

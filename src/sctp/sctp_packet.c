@@ -41,7 +41,7 @@ static ddps_sc_handler *const rule[15][SC_NSTATES] = {
 	[SC_SHUTDOWN_COMPLETE] = { [SC_ACK_SENT] = ddps_sc_shutdown_complete },
 };
 
-ddps_sc_handler *ddps_sc_rule(enum ddps_sc_state s, uint8_t type)
+static ddps_sc_handler *rule_for(enum ddps_sc_state s, uint8_t type)
 {
 	return type < 15 ? rule[type][s] : NULL;
 }
@@ -115,7 +115,7 @@ static void walk(struct ddps_sc_rx *rx, struct ddps_rbuf r)
 		if (must_be_alone(c.type) && (n > 1 || ddps_rbuf_left(&r) >= 4))
 			break;
 		errors |= c.type == SC_ERROR;
-		h = ddps_sc_rule(a->state, c.type);
+		h = rule_for(a->state, c.type);
 		if (h)
 			h(rx, &c);
 	}
@@ -171,7 +171,7 @@ static void for_assoc(struct ddps_sc_rx *rx, const struct ddps_sc_chunk *first)
 	ddps_sc_touch(a);
 	if (first->type == SC_INIT) { /* its tag is 0, and it is alone: checked */
 		rx->e->st.init_in++;
-		ddps_sc_rule(a->state, SC_INIT)(rx, first);
+		rule_for(a->state, SC_INIT)(rx, first);
 		return;
 	}
 	if (a->state <= SC_COOKIE_ECHOED &&

@@ -6,7 +6,7 @@
 #define INFO_LEN   32u		    /* of a heartbeat: nonce, time, address */
 #define HB_BIG_MAX 4u		    /* large answers that wait to be sent */
 
-bool ddps_sc_hb_state(const struct ddps_sctp_assoc *a)
+static bool sends_heartbeats(const struct ddps_sctp_assoc *a)
 {
 	return a->state == SC_ESTABLISHED || a->state == SC_PENDING || a->state == SC_RECEIVED;
 }
@@ -96,7 +96,7 @@ static void hb_timer(struct ddps_sc_path *p)
 	uint64_t due;
 
 	p->hb_at = DDPS_SC_NEVER;
-	if (!ddps_sc_hb_state(a))
+	if (!sends_heartbeats(a))
 		return;
 	if (p->hb_out) { /* [9260-8.3-3] */
 		p->hb_out = false;
@@ -143,36 +143,7 @@ void ddps_sc_heartbeat(struct ddps_sc_rx *rx, const struct ddps_sc_chunk *c)
 	ddps_sc_put_chunk(&w, SC_HEARTBEAT_ACK, 0, c->val, c->vlen);
 }
 
-/* Heartbeats that a failed path must answer in a row before it is used again: more each time, so
- * that one that comes and goes is left alone. */
-static unsigned proof(const struct ddps_sc_path *p)
-{
-	return 3u << (p->fails < 6 ? p->fails : 6);
-}
-
-static void hb_acked(struct ddps_sc_path *p)
-{
-	struct ddps_sctp_assoc *a = p->a;
-	struct ddps_sctp *e = a->e;
-
-	p->hb_out = false;
-	p->hb_nonce = 0;
-	p->good++;
-	ddps_sent_rtt(&a->tx, &p->tx, e->now - p->hb_sent, e->now);
-	if (!p->confirmed)
-		ddps_sc_path_confirm(p);
-	ddps_sc_path_good(p);
-	ddps_sc_path_pick(a); /* the primary path may have proved itself */
-	a->errors = 0;	      /* [9260-8.3-6] */
-	if (p == a->primary && p != a->data_path && p->good < proof(p)) {
-		p->hb_at = e->now + hb_rto(p); /* is it there to stay? */
-		p->hb_now = true;
-	} else {
-		p->hb_at = e->c.hb_interval_ms ? e->now + period(p) : DDPS_SC_NEVER;
-	}
-}
-
-/* ---- path MTU ---- */
+/* ---- confirmed ---- */
 
 static bool within_host(const struct ddps_sc_path *p)
 {
@@ -197,6 +168,57 @@ static void start_pmtu(struct ddps_sc_path *p)
 	ddps_sent_mtu_changed(&a->tx, &p->tx, DDPS_PMTU_SIZE);
 }
 
+static void set_state(struct ddps_sc_path *p, enum ddps_sctp_path_state s)
+{
+	struct ddps_sctp_assoc *a = p->a;
+
+	if (p->state == s)
+		return;
+	p->state = s;
+	if (a->up && !a->freed && a->announced && a->up->path)
+		a->up->path(a->user, &p->peer, s);
+}
+
+static void confirm(struct ddps_sc_path *p)
+{
+	p->confirmed = true;
+	p->errors = 0;
+	start_pmtu(p);
+	set_state(p, DDPS_SCTP_ACTIVE);
+	ddps_sc_path_pick(p->a);
+}
+
+/* ---- answers ---- */
+
+/* Heartbeats that a failed path must answer in a row before it is used again: more each time, so
+ * that one that comes and goes is left alone. */
+static unsigned proof(const struct ddps_sc_path *p)
+{
+	return 3u << (p->fails < 6 ? p->fails : 6);
+}
+
+static void hb_acked(struct ddps_sc_path *p)
+{
+	struct ddps_sctp_assoc *a = p->a;
+	struct ddps_sctp *e = a->e;
+
+	p->hb_out = false;
+	p->hb_nonce = 0;
+	p->good++;
+	ddps_sent_rtt(&a->tx, &p->tx, e->now - p->hb_sent, e->now);
+	if (!p->confirmed)
+		confirm(p);
+	ddps_sc_path_good(p);
+	ddps_sc_path_pick(a); /* the primary path may have proved itself */
+	a->errors = 0;	      /* [9260-8.3-6] */
+	if (p == a->primary && p != a->data_path && p->good < proof(p)) {
+		p->hb_at = e->now + hb_rto(p); /* is it there to stay? */
+		p->hb_now = true;
+	} else {
+		p->hb_at = e->c.hb_interval_ms ? e->now + period(p) : DDPS_SC_NEVER;
+	}
+}
+
 static void probe_acked(struct ddps_sc_path *p)
 {
 	struct ddps_sctp_assoc *a = p->a;
@@ -208,8 +230,6 @@ static void probe_acked(struct ddps_sc_path *p)
 	ddps_sc_way_set(a->e, &p->peer, p->tx.pmtu.size);
 	ddps_sc_path_good(p); /* [8899-6.2-d1] */
 }
-
-/* ---- answers ---- */
 
 /* [9260-5.4-d2] The nonce and the address must be those of a heartbeat of ours. */
 void ddps_sc_heartbeat_ack(struct ddps_sc_rx *rx, const struct ddps_sc_chunk *c)
@@ -241,26 +261,6 @@ void ddps_sc_heartbeat_ack(struct ddps_sc_rx *rx, const struct ddps_sc_chunk *c)
 }
 
 /* ---- states ---- */
-
-static void set_state(struct ddps_sc_path *p, enum ddps_sctp_path_state s)
-{
-	struct ddps_sctp_assoc *a = p->a;
-
-	if (p->state == s)
-		return;
-	p->state = s;
-	if (a->up && !a->freed && a->announced && a->up->path)
-		a->up->path(a->user, &p->peer, s);
-}
-
-void ddps_sc_path_confirm(struct ddps_sc_path *p)
-{
-	p->confirmed = true;
-	p->errors = 0;
-	start_pmtu(p);
-	set_state(p, DDPS_SCTP_ACTIVE);
-	ddps_sc_path_pick(p->a);
-}
 
 void ddps_sc_path_start(struct ddps_sc_path *p)
 {
@@ -367,7 +367,7 @@ void ddps_sc_path_pick(struct ddps_sctp_assoc *a)
 
 struct ddps_sc_path *ddps_sc_probe_path(const struct ddps_sctp_assoc *a, uint16_t *size)
 {
-	if (!ddps_sc_hb_state(a))
+	if (!sends_heartbeats(a))
 		return NULL;
 	for (unsigned i = 0; i < a->npaths; i++) {
 		*size = ddps_pmtu_probe(&a->path[i]->tx.pmtu, a->e->now);
@@ -381,7 +381,7 @@ struct ddps_sc_path *ddps_sc_probe_path(const struct ddps_sctp_assoc *a, uint16_
 
 static uint64_t pmtu_deadline(const struct ddps_sc_path *p)
 {
-	return ddps_sc_hb_state(p->a) ? ddps_pmtu_deadline(&p->tx.pmtu) : DDPS_SC_NEVER;
+	return sends_heartbeats(p->a) ? ddps_pmtu_deadline(&p->tx.pmtu) : DDPS_SC_NEVER;
 }
 
 uint64_t ddps_sc_path_deadline(const struct ddps_sc_path *p)

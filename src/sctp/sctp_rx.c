@@ -14,7 +14,8 @@ uint32_t ddps_sc_rwnd(const struct ddps_sctp_assoc *a)
 	return used + 1500 > all ? 0 : (uint32_t)(all - used);
 }
 
-bool ddps_sc_may_hold(struct ddps_sctp_assoc *a, size_t len, bool fills)
+/* May @len octets more be held? */
+static bool may_hold(struct ddps_sctp_assoc *a, size_t len, bool fills)
 {
 	struct ddps_sctp *e = a->e;
 	/* What fills a gap sets free what waits behind it, so it may pass both bounds: by as much
@@ -90,11 +91,11 @@ static int place(struct ddps_sctp_assoc *a, const struct ddps_sc_data *d)
 		return err;
 	fills |= ddps_sc_tsn_lt(d->tsn, a->map.high);
 	if (!complete(d)) {
-		if (!ddps_sc_may_hold(a, d->len, fills))
+		if (!may_hold(a, d->len, fills))
 			return DDPS_E_AGAIN;
 		return ddps_sc_fragment(a, d);
 	}
-	if (ddps_sc_would_hold(a, &m) && !ddps_sc_may_hold(a, d->len, fills))
+	if (ddps_sc_would_hold(a, &m) && !may_hold(a, d->len, fills))
 		return DDPS_E_AGAIN;
 	return ddps_sc_whole(a, &m);
 }

@@ -57,8 +57,9 @@ void ddps_sc_put_init(struct ddps_sctp_assoc *a, struct ddps_wbuf *w)
 	ddps_sc_end_chunk(w, at);
 }
 
-unsigned ddps_sc_peer_addrs(const struct ddps_sc_init *i, const struct ddps_sctp_addr *source,
-			    struct ddps_sctp_addr *out)
+/* The usable addresses of the peer: @source and those listed.  Returns how many. */
+static unsigned peer_addrs(const struct ddps_sc_init *i, const struct ddps_sctp_addr *source,
+			   struct ddps_sctp_addr *out)
 {
 	unsigned n = 0;
 
@@ -105,7 +106,7 @@ static void fill_cookie(const struct ddps_sc_rx *rx, const struct ddps_sc_init *
 	ck->adaptation = i->adaptation;
 	ck->local = rx->from.local;
 	ck->source = rx->from.peer;
-	ck->naddr = ddps_sc_peer_addrs(i, &rx->from.peer, all) - 1;
+	ck->naddr = peer_addrs(i, &rx->from.peer, all) - 1;
 	memcpy(ck->addr, all + 1, ck->naddr * sizeof all[0]);
 }
 
@@ -253,7 +254,7 @@ static bool adds_addresses(struct ddps_sc_rx *rx, const struct ddps_sc_init *i)
 	uint8_t buf[DDPS_SCTP_ADDRS_MAX * 20];
 	struct ddps_wbuf w = ddps_wbuf_init(buf, sizeof buf);
 	struct ddps_sctp_addr all[DDPS_SCTP_ADDRS_MAX];
-	unsigned n = ddps_sc_peer_addrs(i, &rx->from.peer, all);
+	unsigned n = peer_addrs(i, &rx->from.peer, all);
 
 	for (unsigned k = 0; k < n; k++) {
 		if (!ddps_sc_path_of(rx->a, &all[k]))
@@ -359,7 +360,7 @@ static void add_paths(struct ddps_sc_rx *rx, const struct ddps_sc_init *i)
 	struct ddps_sctp_assoc *a = rx->a;
 	const struct ddps_sctp_addr *own = ddps_sc_only(a, &rx->from.local);
 	struct ddps_sctp_addr all[DDPS_SCTP_ADDRS_MAX];
-	unsigned n = ddps_sc_peer_addrs(i, &rx->from.peer, all);
+	unsigned n = peer_addrs(i, &rx->from.peer, all);
 
 	for (unsigned k = 0; own && k < a->npaths; k++) {
 		if (a->path[k]->peer.family == own->family)

@@ -11,7 +11,7 @@ static struct ddps_sc_stream *find_stream(const struct ddps_sctp_assoc *a, uint1
 	return s;
 }
 
-struct ddps_sc_stream *ddps_sc_stream_get(struct ddps_sctp_assoc *a, uint16_t sid)
+static struct ddps_sc_stream *stream_get(struct ddps_sctp_assoc *a, uint16_t sid)
 {
 	struct ddps_sc_stream *s = find_stream(a, sid);
 
@@ -210,7 +210,7 @@ int ddps_sc_whole(struct ddps_sctp_assoc *a, const struct ddps_sctp_msg *m)
 
 	if (m->unordered)
 		return turn(a, find_stream(a, m->stream), m);
-	s = ddps_sc_stream_get(a, m->stream);
+	s = stream_get(a, m->stream);
 	if (!s)
 		return DDPS_E_NOMEM;
 	if (m->ssn != s->next) {
@@ -257,7 +257,7 @@ void ddps_sctp_pause(struct ddps_sctp_assoc *a, bool on, uint64_t now)
 
 int ddps_sctp_hold_stream(struct ddps_sctp_assoc *a, uint16_t stream, bool on, uint64_t now)
 {
-	struct ddps_sc_stream *s = on ? ddps_sc_stream_get(a, stream) : find_stream(a, stream);
+	struct ddps_sc_stream *s = on ? stream_get(a, stream) : find_stream(a, stream);
 
 	ddps_sc_time(a->e, now);
 	if (on && !s)

@@ -138,7 +138,8 @@ int ddps_sc_decode_sack(struct ddps_sc_sack *s, const struct ddps_sc_chunk *c)
 	return 0;
 }
 
-struct ddps_sctp_addr ddps_sc_addr_tlv(const struct ddps_sc_tlv *t)
+/* An address parameter; family 0 if it is of another kind or length. */
+static struct ddps_sctp_addr addr_tlv(const struct ddps_sc_tlv *t)
 {
 	struct ddps_sctp_addr a = { .family = 0 };
 
@@ -166,7 +167,7 @@ static void note_unknown(struct ddps_sc_init *i, const struct ddps_sc_tlv *t)
 
 static int take_address(struct ddps_sc_init *i, const struct ddps_sc_tlv *t)
 {
-	struct ddps_sctp_addr a = ddps_sc_addr_tlv(t);
+	struct ddps_sctp_addr a = addr_tlv(t);
 
 	if (!a.family)
 		return DDPS_E_PROTOCOL;

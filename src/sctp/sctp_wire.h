@@ -155,8 +155,6 @@ int ddps_sc_decode_sack(struct ddps_sc_sack *s, const struct ddps_sc_chunk *c);
 int ddps_sc_decode_init(struct ddps_sc_init *i, const struct ddps_sc_chunk *c);
 /* Whether the fixed fields are what RFC 9260 3.3.2 allows (the tag apart). */
 bool ddps_sc_init_sane(const struct ddps_sc_init *i);
-/* An address parameter; family 0 if it is of another kind or length. */
-struct ddps_sctp_addr ddps_sc_addr_tlv(const struct ddps_sc_tlv *t);
 /* The value of the first cause of kind @code, or NULL. */
 const uint8_t *ddps_sc_find_cause(const struct ddps_sc_chunk *c, uint16_t code, size_t *len);
 

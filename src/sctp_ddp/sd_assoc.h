@@ -283,8 +283,6 @@ void ddps_sd_rx_message(struct ddps_sd_carrier *c, uint16_t stream, uint32_t ppi
 			const uint8_t *data, size_t len);
 /* Take held messages whose turn has come. */
 void ddps_sd_rx_resume(struct ddps_sd_pair *p);
-/* Follow what @p holds: stop or go on reading the association. */
-void ddps_sd_rx_pressure(struct ddps_sd_pair *p);
 /* @c was not read for DDPS_SD_PAUSE_MS: if others wait for one session, that one ends. */
 void ddps_sd_rx_pause_over(struct ddps_sd_carrier *c);
 void ddps_sd_rx_strip(struct ddps_sd_pair *p);
@@ -297,8 +295,6 @@ void ddps_sd_tx_segments(struct ddps_sd_pair *p);
 void ddps_sd_tx_kick(struct ddps_sd_pair *p);
 /* Copy the payload of a segment of @p that SCTP has not taken yet.  0 or DDPS_E_NOMEM. */
 int ddps_sd_tx_keep_copy(struct ddps_sd_pair *p);
-/* Give the room for a segment back, unless one is in it. */
-void ddps_sd_tx_rest(struct ddps_sd_carrier *c);
 /* The segment in tx_seg was taken over, or is given up. */
 void ddps_sd_tx_let_go(struct ddps_sd_carrier *c);
 void ddps_sd_tx_run(struct ddps_sd_carrier *c);
@@ -313,7 +309,7 @@ enum ddps_sd_patience {
 
 /* Where acknowledgements have to be asked for: have no segments sent in a while; or not. */
 void ddps_sd_tx_hush(struct ddps_sd_carrier *c, bool soon);
-/* Call tx_check when more is acknowledged. */
+/* Call ddps_sd_tx_check() when more is acknowledged. */
 void ddps_sd_tx_wait_dry(struct ddps_sd_pair *p, enum ddps_sd_patience patience);
 void ddps_sd_tx_dry(struct ddps_sd_carrier *c);
 /* Messages up to number @upto are acknowledged. */

@@ -66,7 +66,8 @@ static bool too_much(struct ddps_sd_pair *p)
 	return c->nbrim || (c->nwaiting && c->held >= DDPS_SD_STALL_ASSOC / all);
 }
 
-void ddps_sd_rx_pressure(struct ddps_sd_pair *p)
+/* Follow what @p holds: stop or go on reading the association. */
+static void follow_pressure(struct ddps_sd_pair *p)
 {
 	struct ddps_sd_carrier *c = p->carrier;
 	uint32_t over;
@@ -126,7 +127,7 @@ void ddps_sd_rx_reset(struct ddps_sd_pair *p)
 	p->carrier->held -= p->rx.octets;
 	ddps_sd_order_reset(&p->rx);
 	p->closing = false;
-	ddps_sd_rx_pressure(p);
+	follow_pressure(p);
 }
 
 void ddps_sd_rx_strip(struct ddps_sd_pair *p)
@@ -134,7 +135,7 @@ void ddps_sd_rx_strip(struct ddps_sd_pair *p)
 	p->carrier->held -= p->rx.octets;
 	ddps_sd_order_strip(&p->rx);
 	p->carrier->held += p->rx.octets;
-	ddps_sd_rx_pressure(p);
+	follow_pressure(p);
 }
 
 /* ---- in order ---- */
@@ -206,7 +207,7 @@ void ddps_sd_rx_resume(struct ddps_sd_pair *p)
 		}
 	}
 	ddps_sd_order_trim(&p->rx);
-	ddps_sd_rx_pressure(p);
+	follow_pressure(p);
 	tell_closing(p);
 }
 
@@ -253,7 +254,7 @@ static bool hold_messages(struct ddps_sd_pair *p, const struct ddps_sd_msg *m, u
 	}
 	p->carrier->held += ddps_sd_order_cost(len);
 	p->closing |= !m->segment && m->code == DDPS_SD_TERMINATE;
-	ddps_sd_rx_pressure(p);
+	follow_pressure(p);
 	return true;
 }
 

@@ -105,7 +105,7 @@ static unsigned in_flight(struct ddps_sd_pair *p)
 	return (uint16_t)(p->tx - p->base);
 }
 
-/* Whether one more message may be handed over; if not, tx_check is called in time. */
+/* Whether one more message may be handed over; if not, ddps_sd_tx_check() is called in time. */
 static bool window_open(struct ddps_sd_pair *p)
 {
 	unsigned n = in_flight(p);
@@ -227,7 +227,8 @@ static bool have_room(struct ddps_sd_carrier *c)
 	return c->tx_seg;
 }
 
-void ddps_sd_tx_rest(struct ddps_sd_carrier *c)
+/* Give the room for a segment back, unless one is in it. */
+static void give_room_back(struct ddps_sd_carrier *c)
 {
 	if (c->tx_pair)
 		return;
@@ -283,7 +284,7 @@ void ddps_sd_tx_let_go(struct ddps_sd_carrier *c)
 	free(c->tx_copy);
 	c->tx_copy = NULL;
 	if (!c->running)
-		ddps_sd_tx_rest(c);
+		give_room_back(c);
 }
 
 int ddps_sd_tx_keep_copy(struct ddps_sd_pair *p)
@@ -431,7 +432,7 @@ void ddps_sd_tx_run(struct ddps_sd_carrier *c)
 			break;
 	}
 	c->running = false;
-	ddps_sd_tx_rest(c);
+	give_room_back(c);
 	if (c->sent != before && c->b->flush)
 		c->b->flush(c->assoc);
 }

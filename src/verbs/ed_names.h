@@ -43,7 +43,6 @@ extern __typeof__(ibv_query_port) vdi_ibv_query_port;
 extern __typeof__(ibv_query_gid) vdi_ibv_query_gid;
 extern __typeof__(ibv_alloc_pd) vdi_ibv_alloc_pd;
 extern __typeof__(ibv_reg_mr) vdi_ibv_reg_mr;
-extern __typeof__(ibv_reg_mr_iova) vdi_ibv_reg_mr_iova;
 extern __typeof__(ibv_reg_mr_iova2) vdi_ibv_reg_mr_iova2;
 extern __typeof__(ibv_rereg_mr) vdi_ibv_rereg_mr;
 extern __typeof__(ibv_dereg_mr) vdi_ibv_dereg_mr;
@@ -91,7 +90,6 @@ extern __typeof__(ibv_dealloc_pd) vdi_ibv_dealloc_pd;
 #undef ibv_get_device_list
 #undef ibv_query_port
 #undef ibv_reg_mr
-#undef ibv_reg_mr_iova
 #define ibv_get_device_list	  vdi_ibv_get_device_list
 #define ibv_open_device		  vdi_ibv_open_device
 #define ibv_query_device	  vdi_ibv_query_device
@@ -99,7 +97,6 @@ extern __typeof__(ibv_dealloc_pd) vdi_ibv_dealloc_pd;
 #define ibv_query_gid		  vdi_ibv_query_gid
 #define ibv_alloc_pd		  vdi_ibv_alloc_pd
 #define ibv_reg_mr		  vdi_ibv_reg_mr
-#define ibv_reg_mr_iova		  vdi_ibv_reg_mr_iova
 #define ibv_reg_mr_iova2	  vdi_ibv_reg_mr_iova2
 #define ibv_rereg_mr		  vdi_ibv_rereg_mr
 #define ibv_dereg_mr		  vdi_ibv_dereg_mr

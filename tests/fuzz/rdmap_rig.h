@@ -85,7 +85,8 @@ struct rig {
 	struct order order;
 };
 
-/* @flags: see rig_cfg in fuzz_rdmap.c.  The stream is not started. */
+/* @flags: 1: RFC 7306, and with 0x80 Sends with immediate data; 2: a segment waits for its
+ * receive; 4: a shared receive queue.  The stream is not started. */
 void rig_init(struct rig *g, unsigned flags);
 /* Flush, check that all work has ended, free everything. */
 void rig_fini(struct rig *g);

@@ -32,7 +32,6 @@ struct end {
 	struct job job[4 * DEPTH];
 	uint64_t posted, completed, received, recv_posted, sends;
 	uint64_t send_job[4 * DEPTH]; /* job number of each Send */
-	uint32_t free_writes;
 	uint64_t writes_checked;
 	unsigned drained;
 	bool by_direct;

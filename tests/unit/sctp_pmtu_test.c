@@ -13,7 +13,6 @@ struct path {
 	uint64_t now, pn;
 	uint32_t mtu; /* what passes */
 	unsigned probes, fragments;
-	uint64_t last_probe;
 	bool ptb; /* a router tells */
 };
 

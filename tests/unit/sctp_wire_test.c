@@ -199,19 +199,18 @@ Test(sctp_wire, parameters_that_are_passed_over)
 		uint16_t type;
 		size_t len;
 		int err;
-		bool adapted;
 	} row[] = {
-		{ SC_P_UNRECOGNIZED, 8, 0, true },
-		{ SC_P_PADDING, 40, 0, true },
-		{ SC_P_ADDR_TYPES, 4, 0, true },
-		{ SC_P_EXTENSIONS, 3, 0, true },
-		{ SC_P_PRESERVATIVE, 4, 0, true },
-		{ SC_P_IPV4, 4, 0, true },
-		{ SC_P_IPV6, 16, 0, true },
-		{ SC_P_IPV4, 3, DDPS_E_PROTOCOL, false },
-		{ SC_P_IPV4, 16, DDPS_E_PROTOCOL, false },
-		{ SC_P_IPV6, 4, DDPS_E_PROTOCOL, false },
-		{ SC_P_IPV6, 17, DDPS_E_PROTOCOL, false },
+		{ SC_P_UNRECOGNIZED, 8, 0 },
+		{ SC_P_PADDING, 40, 0 },
+		{ SC_P_ADDR_TYPES, 4, 0 },
+		{ SC_P_EXTENSIONS, 3, 0 },
+		{ SC_P_PRESERVATIVE, 4, 0 },
+		{ SC_P_IPV4, 4, 0 },
+		{ SC_P_IPV6, 16, 0 },
+		{ SC_P_IPV4, 3, DDPS_E_PROTOCOL },
+		{ SC_P_IPV4, 16, DDPS_E_PROTOCOL },
+		{ SC_P_IPV6, 4, DDPS_E_PROTOCOL },
+		{ SC_P_IPV6, 17, DDPS_E_PROTOCOL },
 	};
 	static const uint8_t octets[40] = { 1, 2, 3, 4 };
 

@@ -15,7 +15,6 @@
 #define C_HEARTBEAT   4
 #define C_ABORT	      6
 #define C_SHUTDOWN    7
-#define C_ERROR	      9
 #define C_COOKIE_ECHO 10
 #define C_COOKIE_ACK  11
 #define P_COOKIE      7

@@ -76,17 +76,3 @@ int hostport_parse(struct sockaddr_storage *ss, const char *text)
 	freeaddrinfo(found);
 	return 0;
 }
-
-void hostport_print(char text[HOSTPORT_TEXT], const struct sockaddr_storage *ss)
-{
-	socklen_t len = ss->ss_family == AF_INET6 ? sizeof(struct sockaddr_in6)
-						  : sizeof(struct sockaddr_in);
-	char host[64], port[8];
-
-	if (getnameinfo((const struct sockaddr *)ss, len, host, sizeof host, port, sizeof port,
-			NI_NUMERICHOST | NI_NUMERICSERV | NI_DGRAM))
-		snprintf(text, HOSTPORT_TEXT, "?");
-	else
-		snprintf(text, HOSTPORT_TEXT, ss->ss_family == AF_INET6 ? "[%.56s]:%s" : "%s:%s",
-			 host, port);
-}

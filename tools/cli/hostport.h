@@ -13,9 +13,4 @@ bool hostport_has_port(const char *uri);
 /* A numeric address and port, both there.  Return: 0 or -1. */
 int hostport_parse(struct sockaddr_storage *ss, const char *text);
 
-#define HOSTPORT_TEXT 72
-
-/* The inverse, with brackets around IPv6; "?" for another family. */
-void hostport_print(char text[HOSTPORT_TEXT], const struct sockaddr_storage *ss);
-
 #endif

@@ -26,10 +26,6 @@ struct watch_trouble {
  */
 json_t *watch_find(const struct watch_target *t, struct watch_trouble *trouble);
 
-/* Whether @listener, as a listener shows itself, is reached by @asked: the same wire and port, and the
- * same host, or any. */
-bool watch_uri_matches(const char *listener, const char *asked);
-
 /* ---- watch_text.c, watch_table.c ---- */
 
 /* A number of @o, 0 if it is not there; a text, "" then, without what a terminal would obey. */

@@ -54,7 +54,9 @@ static bool is_any(const struct parts *u)
 	       (u->host == 4 && !memcmp(u->h, "[::]", 4)) || (u->host == 1 && *u->h == '*');
 }
 
-bool watch_uri_matches(const char *listener, const char *asked)
+/* Whether @listener, as a listener shows itself, is reached by @asked: the same wire and port, and the
+ * same host, or any. */
+static bool uri_matches(const char *listener, const char *asked)
 {
 	struct parts l, a;
 
@@ -108,7 +110,7 @@ static bool is_meant(const struct watch_target *t, const json_t *s)
 		return true;
 	json_array_foreach(json_object_get(s, "listeners"), i,
 			   uri) if (json_is_string(uri) &&
-				    watch_uri_matches(json_string_value(uri), t->uri)) return true;
+				    uri_matches(json_string_value(uri), t->uri)) return true;
 	return false;
 }
 

@@ -80,7 +80,8 @@ static void die(struct session *s)
 	s->sv->dead++;
 }
 
-void serve_request(struct server *sv, const struct ddps_event *ev)
+/* A request: accept or reject it. */
+static void answer_request(struct server *sv, const struct ddps_event *ev)
 {
 	static const char full[] = "listener is full, try again later";
 	struct ddps_conn_param p;
@@ -329,7 +330,7 @@ void serve_event(struct server *sv, const struct ddps_event *ev)
 
 	if (!s) {
 		if (ev->type == DDPS_EV_CONNECT_REQUEST)
-			serve_request(sv, ev);
+			answer_request(sv, ev);
 		return;
 	}
 	switch (ev->type) {

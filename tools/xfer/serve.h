@@ -81,8 +81,6 @@ struct session {
 
 /* ---- for cmd_listen.c ---- */
 
-/* A request: accept or reject it. */
-void serve_request(struct server *sv, const struct ddps_event *ev);
 /* Any other event of a session, and its completions. */
 void serve_event(struct server *sv, const struct ddps_event *ev);
 void serve_completion(const struct ddps_wc *wc);

@@ -22,8 +22,6 @@ void cf_neg_ask_plain(struct cf *cf, const void *pd, size_t pd_len);
 /* The target's answer or, if it is the initiator, its request, into cf->mpa or cf->ctrl. */
 void cf_neg_hear(struct cf *cf);
 bool cf_neg_rejected(struct cf *cf);
-/* Segments may flow from here on. */
-void cf_neg_begin(struct cf *cf);
 
 /* To an initiator whose request was heard: yes or no, enhanced or not as it asked. */
 void cf_neg_answer(struct cf *cf, bool reject, uint16_t ird_w, uint16_t ord_w, const void *pd,

@@ -100,7 +100,8 @@ bool cf_neg_rejected(struct cf *cf)
 	return cf->ctrl.code == CF_REJECT || cf->ctrl.code == CF_ENH_REJECT;
 }
 
-void cf_neg_begin(struct cf *cf)
+/* Segments may flow from here on. */
+static void begin(struct cf *cf)
 {
 	struct cf_conn *c = cf->conn;
 
@@ -123,7 +124,7 @@ void cf_neg_answer(struct cf *cf, bool reject, uint16_t ird_w, uint16_t ord_w, c
 	}
 	f.flags |= reject ? CF_MPA_R : 0;
 	put(cf, &f, code, word, ird_w, ord_w, pd, pd_len);
-	cf_neg_begin(cf);
+	begin(cf);
 }
 
 void cf_neg_accept(struct cf *cf, uint16_t ird_w, uint16_t ord_w)

@@ -27,13 +27,6 @@ uint64_t ci_tid(const struct ci *ci, const uint8_t *m)
 	return ci->fab.used ? cf_get32(m + M_TID + 4) : cf_get64(m + M_TID);
 }
 
-bool ci_has_private(const uint8_t *m)
-{
-	size_t at = ci_priv_at(m);
-
-	return at && (cf_get32(m + at) || cf_get32(m + at + 4));
-}
-
 void ci_put_private(const struct ci *ci, uint8_t *m, uint32_t rx_mtu)
 {
 	size_t at = ci_priv_at(m);

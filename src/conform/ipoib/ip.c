@@ -8,7 +8,7 @@
 #define IP6   40u
 #define TRIES 6
 
-uint16_t ci_sum(const uint8_t *p, size_t len, uint32_t s)
+static uint16_t sum16(const uint8_t *p, size_t len, uint32_t s)
 {
 	for (size_t i = 0; i + 1 < len; i += 2)
 		s += cf_get16(p + i);
@@ -30,7 +30,7 @@ static void ip4(struct ci *ci, uint8_t *h, size_t len, uint16_t flags, uint32_t 
 	h[9] = 1;
 	cf_put32(h + 12, from);
 	cf_put32(h + 16, ci->plan.target);
-	cf_put16(h + 10, ci_sum(h, IP4, 0));
+	cf_put16(h + 10, sum16(h, IP4, 0));
 }
 
 size_t ci_echo_from(struct ci *ci, uint8_t *b, size_t ip_len, uint32_t from)
@@ -45,7 +45,7 @@ size_t ci_echo_from(struct ci *ci, uint8_t *b, size_t ip_len, uint32_t from)
 	cf_put32(icmp, 0x08000000);
 	cf_put16(icmp + 4, (uint16_t)ci->random);
 	cf_put16(icmp + 6, (uint16_t)ci->seq);
-	cf_put16(icmp + 2, ci_sum(icmp, ip_len - IP4, 0));
+	cf_put16(icmp + 2, sum16(icmp, ip_len - IP4, 0));
 	return CI_ENCAP + ip_len;
 }
 
@@ -99,7 +99,7 @@ static bool add(struct ci *ci, struct pieces *w, uint32_t seq, const struct ci_e
 		*w = (struct pieces){ .began = true, .id = cf_get16(h + 4) };
 		*r = (struct ci_reply){ 0 };
 	}
-	CI_CHECK(ci, !ci_sum(h, IP4, 0), "an IP header with a wrong checksum: %s", cf_hex(h, IP4));
+	CI_CHECK(ci, !sum16(h, IP4, 0), "an IP header with a wrong checksum: %s", cf_hex(h, IP4));
 	if (!off && len >= IP4 + ICMP)
 		w->ours = !icmp[0] && cf_get16(icmp + 4) == (uint16_t)ci->random &&
 			  cf_get16(icmp + 6) == (uint16_t)seq;
@@ -156,7 +156,7 @@ static uint16_t sum6(const uint8_t *h, size_t len)
 
 	for (unsigned i = 8; i < IP6; i += 2)
 		s += cf_get16(h + i);
-	return ci_sum(h + IP6, len - IP6, s);
+	return sum16(h + IP6, len - IP6, s);
 }
 
 static void solicited(uint8_t group[16], const uint8_t ip[16])

@@ -331,7 +331,6 @@ bool ci_replied(struct ci *ci, uint32_t seq, uint64_t until, struct ci_reply *r)
 void ci_want_reply(struct ci *ci, uint32_t seq, struct ci_reply *r);
 /* Echo in datagrams, again and again until there is an answer: the path's MTU has to be learnt. */
 void ci_ping_ud(struct ci *ci, size_t ip_len, struct ci_reply *r);
-uint16_t ci_sum(const uint8_t *p, size_t len, uint32_t start);
 /* A neighbour solicitation for the target, to its solicited-node address. */
 size_t ci_ns(const struct ci *ci, uint8_t *b);
 void ci_ns_send(struct ci *ci, const uint8_t *b, size_t len);	/* to the group of that */
@@ -344,7 +343,6 @@ void ci_qp_rx(struct ci *ci, const struct ci_pkt *p);
 void ci_qp_send(struct ci *ci, struct ci_qp *qp, const void *b, size_t len);
 /* One packet of the next PSN, whatever it is. */
 void ci_qp_packet(struct ci *ci, struct ci_qp *qp, unsigned op, const void *b, size_t len);
-void ci_qp_ack(struct ci *ci, struct ci_qp *qp, uint8_t syndrome, uint32_t psn);
 /* An acknowledgement of all that was sent. */
 void ci_want_acked(struct ci *ci, struct ci_qp *qp);
 /* What comes on it is refused, or, by a port of a fabric, has no answer: it ends for the target. */
@@ -369,8 +367,6 @@ void ci_settle(struct ci *ci);
 void ci_quiet(struct ci *ci);
 /* Private data of RFC 4755 6 of the target: checked.  Return: Receive MTU. */
 uint32_t ci_private(struct ci *ci, const uint8_t *m);
-/* Whether it has any. */
-bool ci_has_private(const uint8_t *m);
 void ci_put_private(const struct ci *ci, uint8_t *m, uint32_t rx_mtu);
 
 /* A REQ of ours into c->req, with a service ID that the target takes; nothing is sent. */

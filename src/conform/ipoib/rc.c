@@ -59,7 +59,7 @@ void ci_qp_send(struct ci *ci, struct ci_qp *qp, const void *b, size_t len)
 	}
 }
 
-void ci_qp_ack(struct ci *ci, struct ci_qp *qp, uint8_t syndrome, uint32_t psn)
+static void qp_ack(struct ci *ci, struct ci_qp *qp, uint8_t syndrome, uint32_t psn)
 {
 	struct ci_pkt p = { .op = CI_ACK,
 			    .pkey = ci->plan.pkey,
@@ -128,17 +128,17 @@ void ci_qp_rx(struct ci *ci, const struct ci_pkt *p)
 		return;
 	}
 	if (qp->nak)
-		ci_qp_ack(ci, qp, qp->nak, p->psn);
+		qp_ack(ci, qp, qp->nak, p->psn);
 	if (qp->mute || qp->nak)
 		return;
 	if (p->psn == qp->epsn && collect(ci, qp, p)) {
 		qp->epsn = (qp->epsn + 1) & PSN;
 		if (p->ack_req)
-			ci_qp_ack(ci, qp, CI_AETH_ACK, p->psn);
+			qp_ack(ci, qp, CI_AETH_ACK, p->psn);
 	} else if (((p->psn - qp->epsn) & PSN) > PSN / 2) {
-		ci_qp_ack(ci, qp, CI_AETH_ACK, qp->epsn - 1);
+		qp_ack(ci, qp, CI_AETH_ACK, qp->epsn - 1);
 	} else if (p->psn != qp->epsn) {
-		ci_qp_ack(ci, qp, CI_NAK_PSN, qp->epsn);
+		qp_ack(ci, qp, CI_NAK_PSN, qp->epsn);
 	}
 }
 

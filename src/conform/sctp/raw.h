@@ -173,7 +173,5 @@ extern const uint8_t cf_raw_ddp[8];
 void cf_raw_finish(struct cf_raw *r);
 /* All of it. */
 void cf_raw_up(struct cf *cf, struct cf_raw *r);
-/* Self mode: a session on stream 0 was set up by the peer's own means and is now in our hands. */
-void cf_raw_session(struct cf *cf, struct cf_raw *r);
 
 #endif

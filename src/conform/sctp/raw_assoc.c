@@ -143,20 +143,3 @@ void cf_raw_up(struct cf *cf, struct cf_raw *r)
 	cf_raw_bare(cf, r);
 	cf_raw_finish(r);
 }
-
-void cf_raw_session(struct cf *cf, struct cf_raw *r)
-{
-	struct cf_at at;
-
-	cf_address(cf, cf->self ? CF_SCTP_SELF : cf->run->uri, &at);
-	cf_session(cf, NULL);
-	CF_CHECK(cf, cf->conn->assoc->net->carrier == &cf_sctp_packets,
-		 "case: an association of the system's");
-	memset(r, 0, sizeof *r);
-	r->cf = cf;
-	r->l = cf->conn->assoc->below;
-	r->own_tsn = r->l->tsn;
-	r->sack_cum = r->own_tsn - 1;
-	r->peer.tag = r->l->peer_tag;
-	r->peer.tsn = r->l->cum + 1;
-}

@@ -124,7 +124,8 @@ static bool can_fold(void)
 }
 #endif
 
-uint32_t ddps_ib_icrc_add(uint32_t crc, const void *buf, size_t n)
+/* The CRC's register after @n octets more. */
+static uint32_t icrc_add(uint32_t crc, const void *buf, size_t n)
 {
 	const uint8_t *p = buf;
 	uint8_t rest[16];
@@ -132,7 +133,7 @@ uint32_t ddps_ib_icrc_add(uint32_t crc, const void *buf, size_t n)
 
 	if (n >= FOLD_MIN && can_fold()) {
 		done = fold_all(crc, p, n, rest);
-		crc = ddps_ib_icrc_add(0, rest, sizeof(rest));
+		crc = icrc_add(0, rest, sizeof(rest));
 		p += done;
 		n -= done;
 	}
@@ -168,7 +169,7 @@ static uint32_t start(const struct ddps_ib_udp_hdr *u, size_t len)
 	ddps_wbuf_u16(&w, u->dport);
 	ddps_wbuf_u16(&w, (uint16_t)udp);
 	ddps_wbuf_u16(&w, 0xffff);
-	return ddps_ib_icrc_add(AFTER_LRH, head, sizeof(head));
+	return icrc_add(AFTER_LRH, head, sizeof(head));
 }
 
 /* @len octets from the BTH on, of which one counts as all ones. */
@@ -178,8 +179,7 @@ static uint32_t body(uint32_t crc, const uint8_t *buf, size_t len)
 
 	memcpy(bth, buf, sizeof(bth));
 	bth[BTH_RES] = 0xff;
-	return ddps_ib_icrc_add(ddps_ib_icrc_add(crc, bth, sizeof(bth)), buf + BTH_LEN,
-				len - BTH_LEN);
+	return icrc_add(icrc_add(crc, bth, sizeof(bth)), buf + BTH_LEN, len - BTH_LEN);
 }
 
 void ddps_ib_icrc_make(const struct ddps_ib_udp_hdr *u, uint8_t *buf, size_t len)

@@ -29,9 +29,6 @@ enum ddps_ib_icrc {
 	DDPS_IB_ICRC_ANOTHER /* with some other one */
 };
 
-/* The CRC's register after @n octets more. */
-uint32_t ddps_ib_icrc_add(uint32_t crc, const void *buf, size_t n);
-
 /* Writes the ICRC behind the @len octets of a UDP payload without it.  @len: at least 12. */
 void ddps_ib_icrc_make(const struct ddps_ib_udp_hdr *u, uint8_t *buf, size_t len);
 

@@ -5,7 +5,6 @@
 #include "ipoib_cm/ib/icrc.h"
 
 #define DETH_LEN 8
-#define AETH_LEN 4
 #define NONE	 (-1)
 
 /* Octets of the extended headers; NONE: no such opcode (IBA volume 1, 9.2, table 38). */

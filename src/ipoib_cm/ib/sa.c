@@ -33,9 +33,18 @@ const struct ddps_sa_stats *ddps_sa_stats(const struct ddps_sa *sa)
 	return &sa->stats;
 }
 
+/* 0: not known */
+static uint16_t lid_of(const struct ddps_sa *sa, const uint8_t *gid)
+{
+	for (uint16_t i = 1; i < DDPS_SA_LIDS; i++)
+		if (sa->port[i].known && !memcmp(sa->port[i].gid, gid, DDPS_IPOIB_GID_LEN))
+			return i;
+	return 0;
+}
+
 void ddps_sa_learn(struct ddps_sa *sa, const uint8_t *gid, uint16_t lid)
 {
-	uint16_t was = ddps_sa_lid_of(sa, gid);
+	uint16_t was = lid_of(sa, gid);
 
 	if (!lid || lid >= DDPS_SA_LIDS || was == lid || (was && was == sa->cfg.lid))
 		return;
@@ -45,14 +54,6 @@ void ddps_sa_learn(struct ddps_sa *sa, const uint8_t *gid, uint16_t lid)
 	}
 	sa->port[lid].known = true;
 	memcpy(sa->port[lid].gid, gid, DDPS_IPOIB_GID_LEN);
-}
-
-uint16_t ddps_sa_lid_of(const struct ddps_sa *sa, const uint8_t *gid)
-{
-	for (uint16_t i = 1; i < DDPS_SA_LIDS; i++)
-		if (sa->port[i].known && !memcmp(sa->port[i].gid, gid, DDPS_IPOIB_GID_LEN))
-			return i;
-	return 0;
 }
 
 static const struct sa_port *port_at(const struct ddps_sa *sa, uint16_t lid)
@@ -68,7 +69,7 @@ static uint16_t destination(struct ddps_sa *sa, const struct ddps_sa_pr *pr, uin
 	if (!(mask & DDPS_PR_DGID))
 		return mask & DDPS_PR_DLID && port_at(sa, pr->dlid) ? pr->dlid : 0;
 	if (pr->dgid[0] != 0xff)
-		return ddps_sa_lid_of(sa, pr->dgid);
+		return lid_of(sa, pr->dgid);
 	g = ddps_sa_group_find(sa, pr->dgid);
 	return g ? g->rec.mlid : 0;
 }
@@ -82,7 +83,7 @@ static uint16_t path_query(struct ddps_sa *sa, uint16_t slid, const struct ddps_
 
 	ddps_sa_pr_get(&pr, mad);
 	if (h->mask & DDPS_PR_SGID) {
-		from = ddps_sa_lid_of(sa, pr.sgid);
+		from = lid_of(sa, pr.sgid);
 		if (!from || !port_at(sa, slid)) { /* who asks for itself is known by that */
 			ddps_sa_learn(sa, pr.sgid, slid);
 			from = slid;

@@ -38,8 +38,6 @@ struct ddps_sa {
 };
 
 void ddps_sa_learn(struct ddps_sa *sa, const uint8_t *gid, uint16_t lid);
-/* 0: not known */
-uint16_t ddps_sa_lid_of(const struct ddps_sa *sa, const uint8_t *gid);
 
 void ddps_sa_broadcast_group(struct ddps_sa *sa);
 struct sa_group *ddps_sa_group_find(struct ddps_sa *sa, const uint8_t *mgid);

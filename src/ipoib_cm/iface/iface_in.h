@@ -107,9 +107,9 @@ struct ddps_ipoib_if {
 	struct ddps_ipoib_nbr *nbr_old, **nbr_end; /* may be forgotten, the oldest first */
 	struct ddps_ipoib_node *node, *node_free;
 	struct ddps_ipoib_node *node_idle; /* without address or connection */
-	struct ddps_ipoib_node *unsettled; /* conn_settle() sees to them */
+	struct ddps_ipoib_node *unsettled; /* ddps_ipoib_conn_settle() sees to them */
 	struct ddps_ipoib_qp *qp, *qp_free;
-	struct ddps_ipoib_qp *qp_look; /* qp_collect() sees to them */
+	struct ddps_ipoib_qp *qp_look; /* ddps_ipoib_qp_collect() sees to them */
 	struct ddps_siphash_key key;
 	struct ddps_tab nbr_by_ip, node_by_lladdr, node_by_gid, qp_by_qpn, qp_by_id;
 	struct ddps_dues nbr_dues, node_dues, qp_dues;
@@ -178,7 +178,6 @@ void ddps_ipoib_na_send(struct ddps_ipoib_if *f, const uint8_t own[16], const ui
 			const struct ddps_ipoib_node *n);
 /* Return: whether the packet was one of neighbour discovery, hence dealt with. */
 bool ddps_ipoib_nd_in(struct ddps_ipoib_if *f, const uint8_t *packet, size_t len);
-bool ddps_ipoib_is_own6(const struct ddps_ipoib_if *f, const uint8_t ip[16]);
 /* Whether a neighbour can have this address. */
 bool ddps_ipoib_lladdr_ok(const struct ddps_ipoib_if *f, const struct ddps_ipoib_lladdr *a);
 

@@ -17,7 +17,7 @@
 static const uint8_t none[16];
 static const uint8_t all_nodes[16] = { 0xff, 0x02, [15] = 1 };
 
-bool ddps_ipoib_is_own6(const struct ddps_ipoib_if *f, const uint8_t ip[16])
+static bool is_own(const struct ddps_ipoib_if *f, const uint8_t ip[16])
 {
 	for (unsigned i = 0; i < f->cfg.n_ip6; i++)
 		if (memcmp(f->cfg.ip6[i], ip, 16) == 0)
@@ -117,7 +117,7 @@ static void ns_in(struct ddps_ipoib_if *f, const uint8_t *p, size_t len)
 		f->stats.rx_bad_nd++;
 		return;
 	}
-	if (!ddps_ipoib_is_own6(f, target))
+	if (!is_own(f, target))
 		return;
 	if (dad) {
 		f->stats.tx_answer++;
@@ -147,7 +147,7 @@ static void na_in(struct ddps_ipoib_if *f, const uint8_t *p, size_t len)
 
 	if (has > 0 && ddps_ipoib_lladdr_cmp(&a, &f->cfg.me.addr) == 0)
 		return; /* our own, back from the group */
-	if (has < 0 || (has && !ddps_ipoib_lladdr_ok(f, &a)) || ddps_ipoib_is_own6(f, target)) {
+	if (has < 0 || (has && !ddps_ipoib_lladdr_ok(f, &a)) || is_own(f, target)) {
 		f->stats.rx_bad_nd++;
 		return;
 	}

@@ -126,7 +126,7 @@ void ddps_ipoib_qp_free(struct ddps_ipoib_if *f, struct ddps_ipoib_qp *qp)
 		ddps_ipoib_node_weigh(f, n);
 }
 
-/* To be looked at by qp_collect(). */
+/* To be looked at by ddps_ipoib_qp_collect(). */
 static void look(struct ddps_ipoib_if *f, struct ddps_ipoib_qp *qp)
 {
 	if (qp->looked)

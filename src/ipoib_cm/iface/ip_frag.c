@@ -5,7 +5,6 @@
 #include "ipoib_cm/iface/iface_in.h"
 
 #define HDR	  20
-#define HDR_MAX	  60
 #define AT_LEN	  2
 #define AT_OFFSET 6
 #define AT_CKSUM  10

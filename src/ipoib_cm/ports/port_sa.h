@@ -9,7 +9,6 @@
 
 #define DDPS_SA_CLASS	0x03
 #define DDPS_SA_VERSION 2
-#define DDPS_SA_QKEY	DDPS_CM_QKEY
 
 /* A query; of @tid only the lower half comes back unchanged. */
 void ddps_sa_path_query(uint8_t mad[DDPS_CM_MAD_LEN], uint32_t tid,

@@ -74,7 +74,6 @@ uint64_t ddps_ipoib_sim_delay(struct ddps_ipoib_sim *s);
 bool ddps_ipoib_sim_chance(struct ddps_ipoib_sim *s, unsigned per_million);
 /* Who has it, or NULL. */
 struct sim_node *ddps_ipoib_sim_lid(const struct ddps_ipoib_sim *s, ddps_cm_addr lid);
-struct sim_qp *ddps_ipoib_sim_qp(struct sim_node *n, uint32_t qpn);
 void ddps_ipoib_sim_qp_free(struct sim_qp *qp);
 /* A message has come to the queue pair it was sent to, or fails there. */
 void ddps_ipoib_sim_qp_in(struct ddps_ipoib_sim *s, const struct sim_event *e);

@@ -137,7 +137,7 @@ static uint64_t qp_hash(const struct sim_node *n, uint32_t qpn)
 	return ddps_siphash(&key, words, sizeof(words));
 }
 
-struct sim_qp *ddps_ipoib_sim_qp(struct sim_node *n, uint32_t qpn)
+static struct sim_qp *qp_of(struct sim_node *n, uint32_t qpn)
 {
 	struct sim_qp *qp;
 
@@ -170,7 +170,7 @@ static int sim_qp_create(struct ddps_ipoib_port *port, uint8_t transport, uint32
 		return DDPS_E_LIMIT;
 	do
 		n->next_qpn = (n->next_qpn + 1) & QPN_MASK;
-	while (n->next_qpn < 2 || n->next_qpn == QPN_MASK || ddps_ipoib_sim_qp(n, n->next_qpn));
+	while (n->next_qpn < 2 || n->next_qpn == QPN_MASK || qp_of(n, n->next_qpn));
 	*qp = (struct sim_qp){ .next = n->qp,
 			       .at = &n->qp,
 			       .node = n,
@@ -190,7 +190,7 @@ static int sim_qp_ready(struct ddps_ipoib_port *port, uint32_t qpn,
 			const struct ddps_ipoib_qp_to *to)
 {
 	struct sim_node *n = NODE(port);
-	struct sim_qp *qp = ddps_ipoib_sim_qp(n, qpn);
+	struct sim_qp *qp = qp_of(n, qpn);
 
 	if (!qp || qp->stopped)
 		return DDPS_E_INVAL;
@@ -235,7 +235,7 @@ static int sim_qp_send(struct ddps_ipoib_port *port, uint32_t qpn, const void *f
 {
 	struct sim_node *n = NODE(port);
 	struct ddps_ipoib_sim *s = n->sim;
-	struct sim_qp *qp = ddps_ipoib_sim_qp(n, qpn);
+	struct sim_qp *qp = qp_of(n, qpn);
 	struct sim_event *e;
 	uint64_t at = s->now + ddps_ipoib_sim_delay(s);
 
@@ -262,8 +262,8 @@ static int sim_qp_send(struct ddps_ipoib_port *port, uint32_t qpn, const void *f
 void ddps_ipoib_sim_qp_in(struct ddps_ipoib_sim *s, const struct sim_event *e)
 {
 	struct sim_node *n = &s->node[e->node], *from = &s->node[e->from];
-	const struct sim_qp *qp = ddps_ipoib_sim_qp(n, e->qpn);
-	const struct sim_qp *sender = ddps_ipoib_sim_qp(from, e->from_qpn);
+	const struct sim_qp *qp = qp_of(n, e->qpn);
+	const struct sim_qp *sender = qp_of(from, e->from_qpn);
 	bool rc = sender && sender->transport == DDPS_CM_RC;
 
 	if (!qp || !qp->ready || qp->stopped || qp->to_lid != from->lid ||
@@ -284,7 +284,7 @@ void ddps_ipoib_sim_qp_in(struct ddps_ipoib_sim *s, const struct sim_event *e)
 
 static void sim_qp_stop(struct ddps_ipoib_port *port, uint32_t qpn)
 {
-	struct sim_qp *qp = ddps_ipoib_sim_qp(NODE(port), qpn);
+	struct sim_qp *qp = qp_of(NODE(port), qpn);
 
 	if (qp)
 		qp->stopped = true;
@@ -292,7 +292,7 @@ static void sim_qp_stop(struct ddps_ipoib_port *port, uint32_t qpn)
 
 static void sim_qp_destroy(struct ddps_ipoib_port *port, uint32_t qpn)
 {
-	struct sim_qp *qp = ddps_ipoib_sim_qp(NODE(port), qpn);
+	struct sim_qp *qp = qp_of(NODE(port), qpn);
 
 	if (qp)
 		ddps_ipoib_sim_qp_free(qp);

@@ -26,7 +26,7 @@ void ddps_sc_map_fini(struct ddps_sc_map *m);
 enum ddps_sc_map_what ddps_sc_map_ask(const struct ddps_sc_map *m, uint32_t tsn);
 /* What it takes to mark @tsn: 0 or DDPS_E_NOMEM. */
 int ddps_sc_map_reserve(struct ddps_sc_map *m, uint32_t tsn);
-/* Mark a NEW one, after map_reserve(). */
+/* Mark a NEW one, after ddps_sc_map_reserve(). */
 void ddps_sc_map_mark(struct ddps_sc_map *m, uint32_t tsn);
 /* The next run of received TSNs above @from (>= cum): false: none. */
 bool ddps_sc_map_run(const struct ddps_sc_map *m, uint32_t from, uint32_t *start, uint32_t *end);

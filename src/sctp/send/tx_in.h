@@ -96,8 +96,6 @@ void ddps_sent_by_blocks(struct ddps_sent *s, const struct ddps_sent_sack *k, ui
 void ddps_sent_contradiction(struct ddps_sent *s, uint64_t now);
 
 /* tx_time.c */
-/* A chunk in flight is lost: with all that congestion control makes of it. */
-void ddps_sent_lose(struct ddps_sent *s, struct ddps_sent_path *p, uint32_t tsn, uint64_t now);
 void ddps_sent_sample(struct ddps_sent *s, struct ddps_sent_path *p, uint64_t rtt);
 void ddps_sent_min_rtt(struct ddps_sent_path *p, uint64_t rtt, uint64_t now);
 void ddps_sent_detect(struct ddps_sent *s, struct ddps_sent_path *p, uint64_t now);

@@ -82,16 +82,6 @@ void ddps_sent_path_init(struct ddps_sent *s, struct ddps_sent_path *p, unsigned
 	s->path[id] = p;
 }
 
-bool ddps_sent_path_fini(struct ddps_sent *s, struct ddps_sent_path *p)
-{
-	if (p->nflight || p->nlost || p->nsacked)
-		return false;
-	if (s->zero_on == p)
-		s->zero_on = NULL;
-	s->path[p->id] = NULL;
-	return true;
-}
-
 void ddps_sent_path_lost(struct ddps_sent *s, struct ddps_sent_path *p)
 {
 	while (p->nflight)

@@ -168,14 +168,10 @@ void ddps_sent_rest(struct ddps_sent *s);
  * @lim:      see ddps_pmtu_limits()
  * @overhead: octets of a packet before its first chunk: IP, UDP, SCTP header
  *
- * @p stays where it is until ddps_sent_path_fini().
+ * @p stays where it is as long as @s.
  */
 void ddps_sent_path_init(struct ddps_sent *s, struct ddps_sent_path *p, unsigned id,
 			 const struct ddps_pmtu_limits *lim, unsigned overhead);
-
-/* Must not be called while chunks were last sent there: ddps_sent_path_lost() is not enough, since
- * they must have been resent elsewhere. Return: false if it is too early. */
-bool ddps_sent_path_fini(struct ddps_sent *s, struct ddps_sent_path *p);
 
 /* The path is not to be used for now (failover): all that is in flight there is lost. */
 void ddps_sent_path_lost(struct ddps_sent *s, struct ddps_sent_path *p);

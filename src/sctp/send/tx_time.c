@@ -135,7 +135,8 @@ void ddps_sent_settle(struct ddps_sent *s, struct ddps_sent_path *p, const struc
 		p->reo_mult = 1;
 }
 
-void ddps_sent_lose(struct ddps_sent *s, struct ddps_sent_path *p, uint32_t tsn, uint64_t now)
+/* A chunk in flight is lost: with all that congestion control makes of it. */
+static void lose(struct ddps_sent *s, struct ddps_sent_path *p, uint32_t tsn, uint64_t now)
 {
 	struct ddps_sent_slot *c = ddps_sent_slot(s, tsn);
 	bool again = p->epi_pn && c->pn < p->epi_pn;
@@ -199,7 +200,7 @@ void ddps_sent_detect(struct ddps_sent *s, struct ddps_sent_path *p, uint64_t no
 			p->reo_at = due > now + s->conf->grain / 2 ? due : now + s->conf->grain / 2;
 			break;
 		}
-		ddps_sent_lose(s, p, p->head, now);
+		lose(s, p, p->head, now);
 	}
 }
 
@@ -282,7 +283,7 @@ static unsigned t3_data(struct ddps_sent *s, struct ddps_sent_path *p, bool firs
 		if (c->flags & SLOT_VOID) /* was thought to be on its way, and is not */
 			p->frto = 0;
 		c->flags |= SLOT_T3;
-		ddps_sent_lose(s, p, p->head, now);
+		lose(s, p, p->head, now);
 	} while (p->nflight && ddps_sent_slot(s, p->head)->sent_at + late <= now);
 	ddps_sent_mtu_changed(s, p, ddps_pmtu_timeout(&p->pmtu, now));
 	return error_of(s) | DDPS_SENT_EV_LOST | DDPS_SENT_EV_SEND;

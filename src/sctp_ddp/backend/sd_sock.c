@@ -89,7 +89,8 @@ static struct sockaddr_in as_in(const struct sockaddr_storage *ss)
 	return a;
 }
 
-bool ddps_sd_sock_is_mapped(const struct sockaddr_storage *ss)
+/* An IPv4 peer on an IPv6 socket. */
+static bool is_mapped(const struct sockaddr_storage *ss)
 {
 	struct sockaddr_in6 a = as_in6(ss);
 
@@ -143,7 +144,7 @@ bool ddps_sd_sock_families_fit(const struct ddps_uri_addrs *from, const struct d
 
 uint32_t ddps_sd_sock_mtu(const struct sockaddr_storage *to)
 {
-	struct sockaddr_storage ss = ddps_sd_sock_is_mapped(to) ? unmapped(to) : *to;
+	struct sockaddr_storage ss = is_mapped(to) ? unmapped(to) : *to;
 
 	return ddps_sd_route_mtu(&ss);
 }

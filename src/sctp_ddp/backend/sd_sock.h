@@ -46,7 +46,5 @@ void ddps_sd_set_port(struct sockaddr_storage *ss, uint16_t port);
 uint16_t ddps_sd_port_number(const struct sockaddr_storage *ss);
 /* Whether each of the peer's addresses can be reached from one of ours; none of ours: from any. */
 bool ddps_sd_sock_families_fit(const struct ddps_uri_addrs *from, const struct ddps_uri_addrs *to);
-/* An IPv4 peer on an IPv6 socket. */
-bool ddps_sd_sock_is_mapped(const struct sockaddr_storage *ss);
 
 #endif

@@ -252,7 +252,6 @@ int ed_req_notify_cq(struct ibv_cq *cq, int solicited_only);
 uint64_t ed_recvs_due(uint64_t now);
 /* Completions that are due wake who waits for them.  Return: as above; ed.lock is held. */
 uint64_t ed_completions_due(uint64_t now);
-void ed_recvs_free(struct ed_rq *rq);
 
 /* ---- effects ---- */
 

@@ -104,7 +104,7 @@ struct ed_qp *ed_qp_next(struct ed_qp *q)
 	return next;
 }
 
-void ed_recvs_free(struct ed_rq *rq)
+static void recvs_free(struct ed_rq *rq)
 {
 	while (rq->first) {
 		struct ed_recv *r = rq->first;
@@ -137,7 +137,7 @@ void ed_qp_gone(struct ibv_qp *qp)
 	pthread_mutex_unlock(&ed.lock);
 	if (!q)
 		return;
-	ed_recvs_free(&q->rq);
+	recvs_free(&q->rq);
 	ck_queue_free(&q->sends);
 	ck_queue_free(&q->recvs);
 	while (q->copies) {
@@ -194,7 +194,7 @@ void ed_srq_gone(struct ibv_srq *srq)
 		at = &(*at)->next;
 	*at = s->next;
 	pthread_mutex_unlock(&ed.lock);
-	ed_recvs_free(&s->rq);
+	recvs_free(&s->rq);
 	ck_queue_free(&s->recvs);
 	free(s);
 }

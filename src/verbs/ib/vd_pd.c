@@ -207,12 +207,6 @@ VD_API struct ibv_mr *ibv_reg_mr_iova2(struct ibv_pd *pd, void *addr, size_t len
 	return reg(pd, addr, len, iova, access);
 }
 
-VD_API struct ibv_mr *ibv_reg_mr_iova(struct ibv_pd *pd, void *addr, size_t len, uint64_t iova,
-				      int access)
-{
-	return ibv_reg_mr_iova2(pd, addr, len, iova, (unsigned)access);
-}
-
 VD_API int ibv_dereg_mr(struct ibv_mr *ibmr)
 {
 	struct vd_mr *mr = vd_of(ibmr, struct vd_mr, mr);

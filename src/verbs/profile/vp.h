@@ -65,7 +65,4 @@ struct vp_profile {
 int vp_parse(struct vp_profile *p, const uint64_t most[VP_LIMITS], const char *text, size_t len,
 	     struct vf_error *error);
 
-/* "max_qp" */
-const char *vp_limit_name(enum vp_limit limit);
-
 #endif

@@ -30,11 +30,6 @@ static const char *const limits[] = {
 	[VP_MAX_QP_INIT_RD_ATOM] = "max_qp_init_rd_atom",
 };
 
-const char *vp_limit_name(enum vp_limit limit)
-{
-	return limits[limit];
-}
-
 /* ---- values ---- */
 
 static int read_text(struct vf_reader *r, char *to, size_t len, const char *what)

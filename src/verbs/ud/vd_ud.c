@@ -36,7 +36,8 @@ void ud_wake(struct vd_ud *ud)
 
 /* ---- what there is to do ---- */
 
-void ud_drive(struct vd_ud *ud)
+/* Do what there is to do on sockets; the lock is held. */
+static void drive(struct vd_ud *ud)
 {
 	struct epoll_event ev[EVENTS];
 	int n = epoll_wait(ud->epfd, ev, EVENTS, 0);
@@ -62,7 +63,7 @@ void ud_drive_polled(struct vd_ud *ud, bool alone)
 		__atomic_store_n(&ud->polled, ud_now_ns(), __ATOMIC_SEQ_CST);
 	if (pthread_mutex_trylock(&ud->lock))
 		return; /* somebody is at it */
-	ud_drive(ud);
+	drive(ud);
 	pthread_mutex_unlock(&ud->lock);
 }
 
@@ -158,7 +159,7 @@ static void *serve(void *arg)
 		pthread_mutex_unlock(&ud->p->lock);
 		if (!away) {
 			pthread_mutex_lock(&ud->lock);
-			ud_drive(ud);
+			drive(ud);
 			pthread_mutex_unlock(&ud->lock);
 		}
 		tell_news(ud);

@@ -141,11 +141,9 @@ struct vd_ud {
 /* Made on first use; NULL: errno is set. */
 struct vd_ud *ud_of_process(void);
 void ud_wake(struct vd_ud *ud);
-/* Do what there is to do on sockets; the lock is held. */
-void ud_drive(struct vd_ud *ud);
-/* As ud_drive, but for whom polls a queue: the thread keeps away for a while. */
+/* What there is to do on sockets, by whoever polls a queue: the thread keeps away for a while. */
 void ud_drive_polled(struct vd_ud *ud, bool alone);
-/* For ud_sock.c: between vd_forks_hold and _release. */
+/* For vd_ud_sock.c: between vd_forks_hold and _release. */
 int ud_keep_fd(struct vd_ud *ud, int fd);
 void ud_forget_fd(struct vd_ud *ud, int fd);
 uint64_t ud_now_ns(void);
@@ -247,8 +245,6 @@ bool ud_peer_ready(struct ud_peer *peer, size_t len, uint64_t now, uint64_t *ret
 void ud_peer_sent(struct ud_peer *peer, size_t len, struct ud_header *h);
 void ud_peer_acked(struct vd_ud_qp *u, const struct ud_addr *from, uint16_t seq);
 
-int ud_group_join(struct vd_ud_qp *u, const union ibv_gid *gid, uint16_t lid);
-int ud_group_leave(struct vd_ud_qp *u, const union ibv_gid *gid, uint16_t lid);
 void ud_group_free(struct vd_ud_qp *u, struct ud_group *g);
 
 /* ---- completions ---- */

@@ -63,7 +63,7 @@ static int add_group(struct vd_ud_qp *u, const struct ud_addr *a)
 	return 0;
 }
 
-int ud_group_join(struct vd_ud_qp *u, const union ibv_gid *gid, uint16_t lid)
+static int group_join(struct vd_ud_qp *u, const union ibv_gid *gid, uint16_t lid)
 {
 	struct ud_addr a;
 	int err = EINVAL;
@@ -76,7 +76,7 @@ int ud_group_join(struct vd_ud_qp *u, const union ibv_gid *gid, uint16_t lid)
 	return err;
 }
 
-int ud_group_leave(struct vd_ud_qp *u, const union ibv_gid *gid, uint16_t lid)
+static int group_leave(struct vd_ud_qp *u, const union ibv_gid *gid, uint16_t lid)
 {
 	struct ud_group **at;
 	struct ud_addr a;
@@ -104,7 +104,7 @@ static struct vd_ud_qp *qp_of(struct ibv_qp *qp)
 VD_API int ibv_attach_mcast(struct ibv_qp *qp, const union ibv_gid *gid, uint16_t lid)
 {
 	struct vd_ud_qp *u = qp_of(qp);
-	int err = u ? ud_group_join(u, gid, lid) : EINVAL;
+	int err = u ? group_join(u, gid, lid) : EINVAL;
 
 	return err ? vd_refuse(err) : 0;
 }
@@ -112,7 +112,7 @@ VD_API int ibv_attach_mcast(struct ibv_qp *qp, const union ibv_gid *gid, uint16_
 VD_API int ibv_detach_mcast(struct ibv_qp *qp, const union ibv_gid *gid, uint16_t lid)
 {
 	struct vd_ud_qp *u = qp_of(qp);
-	int err = u ? ud_group_leave(u, gid, lid) : EINVAL;
+	int err = u ? group_leave(u, gid, lid) : EINVAL;
 
 	return err ? vd_refuse(err) : 0;
 }

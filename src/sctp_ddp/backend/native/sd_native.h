@@ -126,7 +126,6 @@ int ddps_sn_sock_bind(struct ddps_sn_env *ne, const struct sockaddr *sa, socklen
 /* It is closed when all that was to leave through it has. */
 void ddps_sn_sock_put(struct ddps_sn_sock *s);
 void ddps_sn_close_unused(struct ddps_sn_env *ne);
-struct ddps_sn_sock *ddps_sn_sock_by(const struct ddps_sn_env *ne, uint16_t via);
 /* The one that a packet to there leaves by, or NULL. */
 struct ddps_sn_sock *ddps_sn_sock_to(const struct ddps_sn_env *ne, const struct ddps_sctp_route *r);
 /* A raw socket sees all packets of the host: from now on those to @port concern us; no longer. */
