@@ -9,4 +9,4 @@ BEGIN { print lib ".so.1 " lib "1 #MINVER#"; print "* Build-Depends-Package: lib
 	sub(/.*_/, "", since)
 	print " " node "@" node " " since ".0"
 }
-/^\tddps_[a-z0-9_]+;/ { sub(/;.*/, "", $1); print " " $1 "@" node " " since ".0" }
+/^[ \t]+ddps_[a-z0-9_]+;/ { sub(/;.*/, "", $1); print " " $1 "@" node " " since ".0" }
