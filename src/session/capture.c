@@ -48,15 +48,25 @@ struct flow {
 
 struct ddps_capture {
 	int fd;
-	int error;	    /* why not all is in it, or 0 */
+	int error;	    /* atomic: why not all is in it, or 0 */
+	off_t size, whole;  /* octets written; those of them that are whole blocks */
 	struct flow *flows; /* the one seen last comes first */
 	unsigned nflows;
 };
 
 /* ---- file ---- */
 
-/* All of @iov, which is changed. */
-static void put_block(struct ddps_capture *c, struct iovec *iov, int n)
+/* No more is written: the file ends with the last block that is whole. */
+static void give_up(struct ddps_capture *c, int error)
+{
+	/* A pipe or a device keeps what it has. */
+	if (ftruncate(c->fd, c->whole))
+		errno = 0;
+	__atomic_store_n(&c->error, error, __ATOMIC_RELAXED);
+}
+
+/* All of @iov, which is changed: a block, or a part of one. */
+static void put_octets(struct ddps_capture *c, struct iovec *iov, int n)
 {
 	while (n && !c->error) {
 		ssize_t done = writev(c->fd, iov, n);
@@ -64,7 +74,9 @@ static void put_block(struct ddps_capture *c, struct iovec *iov, int n)
 		if (done < 0 && errno == EINTR)
 			continue;
 		if (done < 0)
-			c->error = errno;
+			give_up(c, errno);
+		if (done > 0)
+			c->size += done;
 		while (done >= 0 && n && (size_t)done >= iov->iov_len) {
 			done -= (ssize_t)iov->iov_len;
 			iov++;
@@ -75,6 +87,13 @@ static void put_block(struct ddps_capture *c, struct iovec *iov, int n)
 			iov->iov_len -= (size_t)done;
 		}
 	}
+}
+
+/* What was put is a whole block, or several. */
+static void end_block(struct ddps_capture *c)
+{
+	if (!c->error)
+		c->whole = c->size;
 }
 
 static void put_head(struct ddps_capture *c)
@@ -102,34 +121,52 @@ static void put_head(struct ddps_capture *c)
 	ddps_wbuf_u32(&o, 0); /* end of options */
 	ddps_wbuf_u32(&o, 32);
 	iov.iov_len = (size_t)(o.p - buf);
-	put_block(c, &iov, 1);
+	put_octets(c, &iov, 1);
+	end_block(c);
+}
+
+/* Emptied only once it is ours.  @made: it was not there.  Return: 0 or errno. */
+static int open_file(struct ddps_capture *c, const char *path, bool *made)
+{
+	c->fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+	*made = c->fd >= 0;
+	if (c->fd < 0 && errno == EEXIST)
+		c->fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
+	if (c->fd < 0 || flock(c->fd, LOCK_EX | LOCK_NB) ||
+	    (ftruncate(c->fd, 0) && errno != EINVAL)) /* EINVAL: a pipe, a device */
+		return errno;
+	put_head(c);
+	return c->error;
 }
 
 int ddps_capture_open(struct ddps_capture **out, const char *path)
 {
 	struct ddps_capture *c;
-	int error = 0;
+	bool made = false;
+	int error;
 
 	if (!out || !path)
 		return DDPS_E_INVAL;
 	c = calloc(1, sizeof *c);
 	if (!c)
 		return DDPS_E_NOMEM;
-	/* Emptied only once it is ours. */
-	c->fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
-	if (c->fd < 0 || flock(c->fd, LOCK_EX | LOCK_NB) ||
-	    (ftruncate(c->fd, 0) && errno != EINVAL)) /* EINVAL: a pipe, a device */
-		error = errno;
+	error = open_file(c, path, &made);
 	if (!error) {
-		put_head(c);
 		*out = c;
 		return 0;
 	}
+	if (made && error != EWOULDBLOCK)
+		unlink(path);
 	if (c->fd >= 0)
 		close(c->fd);
 	free(c);
 	errno = error;
 	return error == EWOULDBLOCK ? DDPS_E_BUSY : DDPS_E_SYSTEM;
+}
+
+int ddps_capture_error(const struct ddps_capture *c)
+{
+	return c ? __atomic_load_n(&c->error, __ATOMIC_RELAXED) : 0;
 }
 
 int ddps_capture_close(struct ddps_capture *c)
@@ -241,11 +278,11 @@ static void put_part(struct ddps_capture *c, const struct ddps_packet *p, size_t
 		len -= n;
 		at = 0;
 		if (parts == PIECES || !len) {
-			put_block(c, part, parts);
+			put_octets(c, part, parts);
 			parts = 0;
 		}
 	}
-	put_block(c, part, parts);
+	put_octets(c, part, parts);
 }
 
 /* A packet: @head, whose first BLOCK_HEAD octets are left free, then these octets of @p. */
@@ -265,10 +302,11 @@ static void put_packet(struct ddps_capture *c, uint8_t *head, size_t head_len,
 	ddps_wbuf_u32(&o, (uint32_t)all);
 	ddps_wbuf_u32(&o, (uint32_t)all);
 	ddps_wbuf_u32(&end, (uint32_t)(BLOCK_HEAD + 4 + all + pad)); /* once more */
-	put_block(c, &iov, 1);
+	put_octets(c, &iov, 1);
 	put_part(c, p, at, len);
 	iov = (struct iovec){ tail, pad + 4 };
-	put_block(c, &iov, 1);
+	put_octets(c, &iov, 1);
+	end_block(c);
 }
 
 static bool same(const struct end *a, const struct end *b)

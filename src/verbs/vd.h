@@ -159,6 +159,8 @@ void vd_stats_tell(struct ddps_ctx *ctx);
 /* Begin the capture that the settings ask for.  What goes wrong is told, and the program runs
  * without one (vd_capture.c). */
 void vd_capture_open(struct vd_process *p, struct ddps_ctx_attr *attr);
+/* At the end of the process: what could not be written. */
+void vd_capture_tell(const struct vd_process *p);
 
 /* A DDPS_E_* value as an errno value. */
 int vd_errno(int err);

@@ -28,3 +28,12 @@ void vd_capture_open(struct vd_process *p, struct ddps_ctx_attr *attr)
 	attr->capture = ddps_capture_add;
 	attr->capture_user = p->capture;
 }
+
+void vd_capture_tell(const struct vd_process *p)
+{
+	int error = ddps_capture_error(p->capture);
+
+	if (error)
+		fprintf(stderr, "ddpsess: DDPSESS_CAPTURE=%s: %s; later packets are not in it\n",
+			p->cfg.capture, strerror(error));
+}

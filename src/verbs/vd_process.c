@@ -308,6 +308,7 @@ __attribute__((destructor)) static void finish(void)
 		ddps_ctx_flush(global.p->ctx, FLUSH_MS);
 	if (global.cfg.stats)
 		await_stats(global.p);
+	vd_capture_tell(global.p);
 	if (global.cfg.check && ck_end()) {
 		fflush(NULL);
 		_exit(CHECK_STATUS);

@@ -4,9 +4,11 @@
 #include <ddpsess/capture.h>
 #include <arpa/inet.h>
 #include <errno.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
@@ -181,10 +183,41 @@ Test(capture, what_cannot_be_written_is_told)
 	cr_expect_eq(errno, ENOENT);
 	cr_expect_null(c);
 	cr_expect_eq(ddps_capture_close(NULL), 0);
-	cr_assert_eq(ddps_capture_open(&c, "/dev/full"), 0);
-	add(c, 1, 2);
-	cr_expect_eq(ddps_capture_close(c), DDPS_E_SYSTEM);
+	cr_expect_eq(ddps_capture_open(&c, "/dev/full"), DDPS_E_SYSTEM);
 	cr_expect_eq(errno, ENOSPC);
+	cr_expect_null(c);
+	cr_expect_eq(access("/dev/full", F_OK), 0, "it was there before");
+	cr_expect_eq(ddps_capture_error(NULL), 0);
+}
+
+/* The limit of a file's size stands for a disk's: it is met in the midst of a packet. */
+Test(capture, a_file_that_cannot_grow_ends_with_a_whole_packet)
+{
+	char path[] = "/tmp/ddps-capture-XXXXXX";
+	struct rlimit lim = { HEAD + 2 * (TCP_PACKET + 8) + 20, RLIM_INFINITY };
+	static uint8_t buf[HEAD + 4 * (TCP_PACKET + 8)];
+	struct ddps_capture *c = NULL;
+
+	signal(SIGXFSZ, SIG_IGN);
+	name_file(path);
+	unlink(path);
+	cr_assert_eq(ddps_capture_open(&c, path), 0);
+	cr_assert_eq(setrlimit(RLIMIT_FSIZE, &lim), 0);
+	for (int i = 0; i < 3; i++) {
+		cr_expect_eq(ddps_capture_error(c), 0, "%d", i);
+		add(c, 1, 4);
+	}
+	cr_expect_eq(ddps_capture_error(c), EFBIG);
+	add(c, 1, 4);
+	cr_expect_eq(ddps_capture_close(c), DDPS_E_SYSTEM);
+	cr_expect_eq(errno, EFBIG);
+	cr_expect_eq(read_file(path, buf, sizeof buf), HEAD + 2 * (TCP_PACKET + 8));
+	unlink(path);
+	lim.rlim_cur = 10;
+	cr_assert_eq(setrlimit(RLIMIT_FSIZE, &lim), 0);
+	cr_expect_eq(ddps_capture_open(&c, path), DDPS_E_SYSTEM);
+	cr_expect_eq(errno, EFBIG);
+	cr_expect(access(path, F_OK), "a file that cannot begin is removed");
 }
 
 Test(capture, connections_that_are_numbered_are_bounded)

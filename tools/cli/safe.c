@@ -139,6 +139,9 @@ const char *safe_reason(int sys_errno)
 		return "a part of the name is not a directory";
 	case ENXIO: /* a socket, or a FIFO */
 		return "not a regular file";
+	case ENOSPC:
+	case EDQUOT:
+		return "no space is left where the listener keeps its files; make room there";
 	default:
 		return strerror(sys_errno);
 	}

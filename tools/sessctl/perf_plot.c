@@ -61,6 +61,24 @@ static void script(FILE *f, const char *file, const struct out_perf *row, size_t
 		row[0].op, row[0].transport, row[0].depth);
 }
 
+/* Whether it has its end: gnuplot does not say that a disk is full. */
+static bool is_whole(const char *file)
+{
+	static const char svg[] = "</svg>";
+	static const uint8_t png[] = { 'I', 'E', 'N', 'D', 0xae, 0x42, 0x60, 0x82 };
+	uint8_t end[16];
+	FILE *f = fopen(file, "rbe");
+	size_t n = 0;
+
+	if (!f)
+		return false;
+	if (!fseek(f, -(long)sizeof end, SEEK_END))
+		n = fread(end, 1, sizeof end, f);
+	fclose(f);
+	return ends_in(file, ".svg") ? memmem(end, n, svg, sizeof svg - 1)
+				     : memmem(end, n, png, sizeof png);
+}
+
 int plot_draw(const char *file, const struct out_perf *row, size_t n)
 {
 	struct sigaction ignore = { .sa_handler = SIG_IGN }, before;
@@ -75,5 +93,8 @@ int plot_draw(const char *file, const struct out_perf *row, size_t n)
 		bad = pclose(f) != 0;
 	}
 	sigaction(SIGPIPE, &before, NULL);
-	return bad ? -1 : 0;
+	if (bad || is_whole(file))
+		return bad ? -1 : 0;
+	unlink(file);
+	return -1;
 }

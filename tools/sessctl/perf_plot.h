@@ -8,7 +8,7 @@
 /* Can @file be drawn at all?  NULL, or what is missing in a constant sentence. */
 const char *plot_problem(const char *file);
 
-/* Return: 0, or -1 if gnuplot failed (it says why on standard error). */
+/* Return: 0, or -1 if gnuplot failed: it may have said why on standard error.  No part of the file is left. */
 int plot_draw(const char *file, const struct out_perf *row, size_t n);
 
 #endif
