@@ -47,6 +47,40 @@ DDPS_API int ddps_watch_open(struct ddps_watch **out, struct ddps_ctx *ctx, cons
 			     const char *where);
 
 /**
+ * ddps_watch_fn - write one object of the program's own
+ * @user:	what ddps_watch_add was given
+ * @n:		which one, from 0 on
+ * @to:		where to write it: a JSON object as text, with a 0 behind it
+ * @size:	octets of room, 1024
+ *
+ * The watch's thread calls it, without any lock of the library.  It must not call a function of this
+ * header, and should return within a second: nobody else is answered meanwhile.
+ *
+ * Return: the length of the text, below @size; 0 if there is no such object, which ends the list; a
+ * negative number if a lock is not to be had: the process is shown as stuck.
+ */
+typedef int ddps_watch_fn(void *user, uint32_t n, char *to, size_t size);
+
+/**
+ * ddps_watch_add - show something of the program's own as well
+ * @watch:	as ddps_watch_open gave it; NULL: watching is switched off, and nothing is done
+ * @name:	of the array that answers have from now on: 1 to 31 lowercase letters, digits and '_'.
+ *		The library's own names are in sessctl-stat(1)
+ * @fn:		called for each object of the array
+ * @user:	for @fn
+ *
+ * For example, the drop-in for libibverbs shows its datagram queue pairs in this way.  A watch has
+ * one array.  Another call replaces it; an answer under way may still call the earlier @fn.
+ * ddps_watch_close waits for a call of @fn to return.
+ *
+ * Thread safe.
+ *
+ * Return: 0, or DDPS_E_INVAL (@name or @fn), DDPS_E_FORKED.
+ */
+DDPS_API int ddps_watch_add(struct ddps_watch *watch, const char *name, ddps_watch_fn *fn,
+			    void *user);
+
+/**
  * ddps_watch_close - remove the socket and end its thread
  * @watch:	may be NULL
  *

@@ -174,6 +174,8 @@ static void show(struct vd_process *p)
 	int err = ddps_watch_open(&p->watch, p->ctx, p->cfg.name,
 				  *p->cfg.watch ? p->cfg.watch : NULL);
 
+	if (!err)
+		ddps_watch_add(p->watch, "datagrams", vd_ud_show, p);
 	if (err && *p->cfg.watch)
 		fprintf(stderr, "ddpsess: DDPSESS_WATCH=%s: %s; nothing is shown there\n",
 			p->cfg.watch, err == DDPS_E_SYSTEM ? strerror(errno) : ddps_strerror(err));

@@ -21,6 +21,7 @@ struct ddps_watch {
 	pthread_t thread;
 	uint64_t since;
 	char label[DDPS_WATCH_LABEL];
+	struct ddps_watch_own own; /* under the context's lock */
 	struct ddps_watch_place place;
 };
 
@@ -75,8 +76,10 @@ static void answer(const struct ddps_watch *w, int fd)
 {
 	struct client c = { fd, w->fd, ddps_now() + ANSWER_MS * UINT64_C(1000000) };
 
+	const struct ddps_watch_subject s = { w->ctx, w->label, w->since, &w->own };
+
 	if (may_ask(fd))
-		ddps_watch_tell(w->ctx, w->label, w->since, put, &c);
+		ddps_watch_tell(&s, put, &c);
 }
 
 /* Whether @fd is still what it was. */
@@ -200,6 +203,32 @@ int ddps_watch_open(struct ddps_watch **out, struct ddps_ctx *ctx, const char *l
 		let_go(w);
 	mark(ctx, false);
 	return err;
+}
+
+static bool is_name(const char *s)
+{
+	const size_t len = s ? strlen(s) : 0;
+
+	return len && len < DDPS_WATCH_NAME &&
+	       strspn(s, "abcdefghijklmnopqrstuvwxyz0123456789_") == len;
+}
+
+int ddps_watch_add(struct ddps_watch *w, const char *name, ddps_watch_fn *fn, void *user)
+{
+	int err;
+
+	if (!is_name(name) || !fn)
+		return DDPS_E_INVAL;
+	if (!w)
+		return 0;
+	err = ddps_ctx_enter(w->ctx);
+	if (err < 0)
+		return err;
+	snprintf(w->own.name, sizeof w->own.name, "%s", name);
+	w->own.fn = fn;
+	w->own.user = user;
+	ddps_ctx_leave(w->ctx);
+	return 0;
 }
 
 void ddps_watch_close(struct ddps_watch *w)

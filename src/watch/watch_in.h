@@ -9,6 +9,7 @@
 #include <sys/un.h>
 
 #define DDPS_WATCH_LABEL 64
+#define DDPS_WATCH_NAME	 32
 
 /* ---- where (watch_dir.c) ---- */
 
@@ -31,8 +32,21 @@ void ddps_watch_sweep(const struct ddps_watch_place *pl);
 /* Takes a piece of the answer.  Return false: no more is wanted. */
 typedef bool ddps_watch_put(void *user, const char *text, size_t len);
 
-/* The state of @ctx as one line of JSON. */
-void ddps_watch_tell(struct ddps_ctx *ctx, const char *label, uint64_t since, ddps_watch_put *put,
-		     void *user);
+/* What the program adds, under the context's lock; no @fn: nothing. */
+struct ddps_watch_own {
+	char name[DDPS_WATCH_NAME];
+	ddps_watch_fn *fn;
+	void *user;
+};
+
+struct ddps_watch_subject {
+	struct ddps_ctx *ctx;
+	const char *label;
+	uint64_t since;
+	const struct ddps_watch_own *own;
+};
+
+/* Its state as one line of JSON. */
+void ddps_watch_tell(const struct ddps_watch_subject *s, ddps_watch_put *put, void *user);
 
 #endif

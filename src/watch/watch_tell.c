@@ -28,7 +28,8 @@ struct row {
 };
 
 struct teller {
-	struct ddps_ctx *ctx;
+	const struct ddps_watch_subject *s;
+	struct ddps_watch_own own;
 	ddps_watch_put *put;
 	void *user;
 	bool over; /* nobody listens any more */
@@ -56,7 +57,7 @@ static void say(struct teller *t, const char *fmt, ...)
 {
 	va_list ap;
 
-	if (t->len > sizeof t->text * 3 / 4)
+	if (t->len >= sizeof t->text * 3 / 4)
 		flush(t);
 	va_start(ap, fmt);
 	t->len += (size_t)vsnprintf(t->text + t->len, sizeof t->text - t->len, fmt, ap);
@@ -215,20 +216,22 @@ static void copy_row(struct row *r, struct ddps_ep *ep, const struct ddps_ep_sta
 
 static bool enter(const struct teller *t)
 {
-	return !ddps_ctx_forked(t->ctx) && ddps_ctx_enter_until(t->ctx, ddps_deadline(LOCK_MS));
+	return !ddps_ctx_forked(t->s->ctx) &&
+	       ddps_ctx_enter_until(t->s->ctx, ddps_deadline(LOCK_MS));
 }
 
 static bool copy_first(struct teller *t)
 {
 	if (!enter(t))
 		return false;
-	ddps_walk_begin(t->ctx);
+	t->own = *t->s->own;
+	ddps_walk_begin(t->s->ctx);
 	for (unsigned i = 0; i < URIS; i++) {
-		if (ddps_listener_nth(t->ctx, i, t->uri[i], sizeof t->uri[i]) <= 0)
+		if (ddps_listener_nth(t->s->ctx, i, t->uri[i], sizeof t->uri[i]) <= 0)
 			break;
 		t->listeners++;
 	}
-	ddps_ctx_leave(t->ctx);
+	ddps_ctx_leave(t->s->ctx);
 	return true;
 }
 
@@ -241,22 +244,22 @@ static int copy_batch(struct teller *t)
 
 	if (!enter(t))
 		return -1;
-	while (n < BATCH && (ep = ddps_walk_step(t->ctx, &st)))
+	while (n < BATCH && (ep = ddps_walk_step(t->s->ctx, &st)))
 		copy_row(&t->row[n++], ep, &st);
-	t->st = t->ctx->walk.st;
-	ddps_ctx_leave(t->ctx);
+	t->st = t->s->ctx->walk.st;
+	ddps_ctx_leave(t->s->ctx);
 	return n;
 }
 
 /* ---- all of it ---- */
 
-static void say_process(struct teller *t, const char *label, uint64_t since)
+static void say_process(struct teller *t)
 {
 	say(t, "{\"pid\":%d", (int)getpid());
 	say_text(t, "program", program_invocation_short_name);
-	say_text(t, "label", label);
+	say_text(t, "label", t->s->label);
 	say(t, ",\"version\":\"%s\"", ddps_version());
-	say_number(t, "watched_ns", ddps_now() - since);
+	say_number(t, "watched_ns", ddps_now() - t->s->since);
 	say_number(t, "time_ns", ddps_now());
 }
 
@@ -305,22 +308,42 @@ static bool say_sessions(struct teller *t)
 	return n >= 0;
 }
 
-void ddps_watch_tell(struct ddps_ctx *ctx, const char *label, uint64_t since, ddps_watch_put *put,
-		     void *user)
+/* What the program adds.  Return: whether all of it was told. */
+static bool say_own(struct teller *t)
+{
+	char text[sizeof t->text / 4];
+	int len = 0;
+
+	if (!t->own.fn)
+		return true;
+	say(t, ",\"%s\":[", t->own.name);
+	for (uint32_t i = 0; !t->over; i++) {
+		len = t->own.fn(t->own.user, i, text, sizeof text);
+		if (len >= (int)sizeof text)
+			len = -1; /* it has no such text */
+		if (len <= 0)
+			break;
+		say(t, "%s%.*s", i ? "," : "", len, text);
+	}
+	say(t, "]");
+	return len >= 0;
+}
+
+void ddps_watch_tell(const struct ddps_watch_subject *s, ddps_watch_put *put, void *user)
 {
 	struct teller *t = calloc(1, sizeof *t);
 	bool whole;
 
 	if (!t)
 		return;
-	t->ctx = ctx;
+	t->s = s;
 	t->put = put;
 	t->user = user;
-	say_process(t, label, since);
+	say_process(t);
 	whole = copy_first(t);
 	if (whole) {
 		say_listeners(t);
-		whole = say_sessions(t);
+		whole = say_sessions(t) && say_own(t);
 	}
 	if (whole)
 		say_context(t);

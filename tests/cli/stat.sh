@@ -120,6 +120,33 @@ drop_in() { # WIRE
 	has out label ddp0 && has out program rping && has out transport "$1" && has out state OPEN
 }
 
+# Datagrams have no session: each queue pair of type UD has its own lines, counters and samples.
+drop_in_ud() {
+	local server client status
+	"$BUILD/sessctl" run -- ibv_ud_pingpong -d ddp0 -g 0 -p "$port" -n 1000000 >ud.out 2>&1 &
+	server=$!
+	for _ in {1..200}; do
+		[ -z "$(ss -Hltn "sport = :$port")" ] || break
+		sleep 0.05
+	done
+	"$BUILD/sessctl" run -- ibv_ud_pingpong -d ddp0 -g 0 -p "$port" -n 1000000 127.0.0.1 >ud.client 2>&1 &
+	client=$!
+	for _ in {1..300}; do
+		"$SESSCTL" stat --json "$server" >out 2>err && grep -q '"received":{"messages":[1-9]' out && break
+		sleep 0.05
+	done
+	run 0 stat "$server" && says out "RTS, datagrams, UDP port" && says out "sent" &&
+		run 0 stat --interval 0.02 --count 2 "$server" && says out "datagrams sent" &&
+		run 0 stat --metrics "$server" &&
+		why="no sample: $(grep datagrams_received out)" &&
+		grep -qE '^ddpsess_datagrams_received_messages_total\{pid="'"$server"'",.*qp="[0-9]+"\} [1-9]' out
+	status=$?
+	[ $status = 0 ] || why="$why; $(tail -n 2 ud.out ud.client)"
+	kill "$client" "$server" 2>/dev/null
+	wait "$client" "$server" 2>/dev/null
+	return $status
+}
+
 # The probes are in the library, with their arguments.
 probes() {
 	local name
@@ -165,6 +192,8 @@ if [ -e "$BUILD/libddpsess-verbs.so" ] && command -v rping >/dev/null; then
 		while [ -n "$(ss -Hantu "sport = :$port")" ]; do port=$((port + 1)); done
 		test_case "stat-drop-in-$wire" drop_in "$wire"
 	done
+	while [ -n "$(ss -Hantu "sport = :$port")" ]; do port=$((port + 1)); done
+	test_case stat-drop-in-ud drop_in_ud
 else
 	ok "stat-drop-in # skipped: no rping (Debian package rdmacm-utils)"
 fi

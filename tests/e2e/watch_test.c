@@ -146,6 +146,67 @@ E2E_WIRES(watch, a_session_is_shown_as_it_is)
 	e2e_close(&e);
 }
 
+#define OWN 300
+
+struct own {
+	int n;	  /* objects that there are */
+	int fail; /* the one that cannot be had, or -1 */
+	int size; /* octets of each */
+};
+
+static int write_own(void *user, uint32_t n, char *to, size_t size)
+{
+	const struct own *o = user;
+	int len;
+
+	if ((int)n == o->fail)
+		return -1;
+	if ((int)n >= o->n)
+		return 0;
+	len = snprintf(to, size, "{\"n\":%u,\"pad\":\"", n);
+	while (len < o->size - 2)
+		to[len++] = 'x';
+	return len + snprintf(to + len, size - (size_t)len, "\"}");
+}
+
+/* Objects as long as may be, more than the answer's buffer takes; then one that is not to be had. */
+Test(watch, a_program_shows_something_of_its_own)
+{
+	struct own own = { OWN, -1, 1023 };
+	struct ddps_ctx *ctx = new_ctx();
+	struct ddps_watch *w;
+	const json_t *v;
+	json_t *o;
+	size_t i;
+
+	cr_assert_eq(ddps_watch_open(&w, ctx, NULL, dir), 0);
+	cr_expect_eq(ddps_watch_add(w, "Capital", write_own, &own), DDPS_E_INVAL);
+	cr_expect_eq(ddps_watch_add(w, "", write_own, &own), DDPS_E_INVAL);
+	cr_expect_eq(ddps_watch_add(w, NULL, write_own, &own), DDPS_E_INVAL);
+	cr_expect_eq(ddps_watch_add(w, "a_name_that_is_too_long_by_one_o", write_own, &own),
+		     DDPS_E_INVAL);
+	cr_expect_eq(ddps_watch_add(w, "mine", NULL, &own), DDPS_E_INVAL);
+	cr_expect_eq(ddps_watch_add(NULL, "mine", write_own, &own), 0, "switched off");
+	o = ask(path);
+	cr_expect_null(json_object_get(o, "mine"));
+	json_decref(o);
+	cr_assert_eq(ddps_watch_add(w, "mine", write_own, &own), 0);
+	o = ask(path);
+	cr_assert(o);
+	cr_expect_eq(json_array_size(json_object_get(o, "mine")), OWN);
+	json_array_foreach(json_object_get(o, "mine"), i, v) cr_assert_eq(number(v, "n"), i);
+	cr_expect(json_object_get(o, "context"));
+	json_decref(o);
+	own.fail = 2;
+	o = ask(path);
+	cr_assert(o);
+	cr_expect_eq(json_array_size(json_object_get(o, "mine")), 2);
+	cr_expect(json_is_true(json_object_get(o, "stuck")));
+	json_decref(o);
+	ddps_watch_close(w);
+	ddps_ctx_free(ctx);
+}
+
 static struct ddps_ep *idle(struct ddps_ctx *ctx, struct ddps_pd *pd, struct ddps_cq *cq)
 {
 	struct ddps_ep_attr attr;

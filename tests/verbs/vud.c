@@ -9,7 +9,7 @@ struct vd_ud_stats vud_stats(void)
 	struct vd_ud_stats st;
 
 	pthread_mutex_lock(&ud->lock);
-	st = ud->stats;
+	st = ud_stats_all(ud);
 	pthread_mutex_unlock(&ud->lock);
 	return st;
 }

@@ -56,7 +56,32 @@ static const struct metric of_session[] = {
 	  NULL },
 };
 
+/* Of a queue pair for datagrams. */
+static const struct metric of_datagrams[] = {
+	{ "ddpsess_datagrams_sent_octets_total", "counter", "Octets of datagrams sent.", "octets",
+	  "sent" },
+	{ "ddpsess_datagrams_sent_messages_total", "counter", "Datagrams sent.", "messages",
+	  "sent" },
+	{ "ddpsess_datagrams_received_octets_total", "counter", "Octets of datagrams received.",
+	  "octets", "received" },
+	{ "ddpsess_datagrams_received_messages_total", "counter", "Datagrams received.", "messages",
+	  "received" },
+	{ "ddpsess_datagrams_no_buffer_total", "counter", "Datagrams that found no receive.",
+	  "no_buffer", NULL },
+	{ "ddpsess_datagrams_bad_qkey_total", "counter", "Datagrams with a wrong Q_Key.",
+	  "bad_qkey", NULL },
+	{ "ddpsess_datagrams_malformed_total", "counter", "Datagrams malformed or misdirected.",
+	  "malformed", NULL },
+	{ "ddpsess_datagrams_unreachable_total", "counter", "Datagrams to nobody.", "unreachable",
+	  NULL },
+};
+
 #define N(table) (sizeof(table) / sizeof *(table))
+
+/* What samples are of: the member of a process that has them, and their labels. */
+enum kind { OF_CONTEXT, OF_SESSION, OF_DATAGRAMS };
+
+static const char *const arrays[] = { NULL, "sessions", "datagrams" };
 
 /* What watch_string gives is without control characters, so two are left to be escaped. */
 static void put_label(FILE *f, const char *name, const json_t *o, const char *key)
@@ -70,51 +95,51 @@ static void put_label(FILE *f, const char *name, const json_t *o, const char *ke
 	fputc('"', f);
 }
 
-static void put_labels(FILE *f, const json_t *process, const json_t *session)
+static void put_labels(FILE *f, const json_t *process, enum kind kind, const json_t *item)
 {
 	fprintf(f, "{pid=\"%" PRIu64 "\",", watch_number(process, "pid"));
 	put_label(f, "program", process, "program");
 	fputc(',', f);
 	put_label(f, "label", process, "label");
-	if (session) {
-		fprintf(f, ",session=\"%" PRIu64 "\",", watch_number(session, "session"));
-		put_label(f, "transport", session, "transport");
+	if (kind == OF_SESSION) {
+		fprintf(f, ",session=\"%" PRIu64 "\",", watch_number(item, "session"));
+		put_label(f, "transport", item, "transport");
 		fputc(',', f);
-		put_label(f, "peer", session, "peer");
+		put_label(f, "peer", item, "peer");
+	} else if (kind == OF_DATAGRAMS) {
+		fprintf(f, ",qp=\"%" PRIu64 "\"", watch_number(item, "qp_num"));
 	}
 	fputc('}', f);
 }
 
-static void put_sample(FILE *f, const struct metric *m, const json_t *process,
-		       const json_t *session, const json_t *from)
+static void put_sample(FILE *f, const struct metric *m, const json_t *process, enum kind kind,
+		       const json_t *item)
 {
-	const json_t *v;
+	const json_t *from = m->in ? json_object_get(item, m->in) : item, *v;
 
-	if (m->in)
-		from = json_object_get(from, m->in);
 	v = json_object_get(from, m->key);
 	if (!json_is_integer(v))
 		return; /* this wire has no such thing */
 	fputs(m->name, f);
-	put_labels(f, process, session);
+	put_labels(f, process, kind, item);
 	fprintf(f, " %" JSON_INTEGER_FORMAT "\n", json_integer_value(v));
 }
 
 /* All samples of one name stand together, behind its two lines. */
-static void put_metric(FILE *f, const struct metric *m, const json_t *all, bool sessions)
+static void put_metric(FILE *f, const struct metric *m, const json_t *all, enum kind kind)
 {
-	const json_t *p, *s;
+	const json_t *p, *v;
 	const char *key;
 	size_t i;
 
 	fprintf(f, "# HELP %s %s\n# TYPE %s %s\n", m->name, m->help, m->name, m->type);
 	json_object_foreach((json_t *)(uintptr_t)all, key, p)
 	{
-		if (!sessions)
-			put_sample(f, m, p, NULL, json_object_get(p, "context"));
+		if (kind == OF_CONTEXT)
+			put_sample(f, m, p, kind, json_object_get(p, "context"));
 		else
-			json_array_foreach(json_object_get(p, "sessions"), i, s)
-				put_sample(f, m, p, s, s);
+			json_array_foreach(json_object_get(p, arrays[kind]), i, v)
+				put_sample(f, m, p, kind, v);
 	}
 }
 
@@ -129,11 +154,13 @@ void watch_metrics(FILE *f, const json_t *all)
 	json_object_foreach((json_t *)(uintptr_t)all, key, p)
 	{
 		fputs("ddpsess_up", f);
-		put_labels(f, p, NULL);
+		put_labels(f, p, OF_CONTEXT, NULL);
 		fprintf(f, " %d\n", !json_is_true(json_object_get(p, "stuck")));
 	}
 	for (size_t i = 0; i < N(of_context); i++)
-		put_metric(f, &of_context[i], all, false);
+		put_metric(f, &of_context[i], all, OF_CONTEXT);
 	for (size_t i = 0; i < N(of_session); i++)
-		put_metric(f, &of_session[i], all, true);
+		put_metric(f, &of_session[i], all, OF_SESSION);
+	for (size_t i = 0; i < N(of_datagrams); i++)
+		put_metric(f, &of_datagrams[i], all, OF_DATAGRAMS);
 }

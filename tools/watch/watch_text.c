@@ -66,6 +66,9 @@ static const struct {
 	{ "half_open_full", "set-ups refused" },
 	{ "half_open_given_up", "set-ups given up" },
 	{ "idle_ended", "idle associations ended" },
+	{ "bad_qkey", "datagrams with a wrong Q_Key" },
+	{ "malformed", "datagrams malformed or misdirected" },
+	{ "unreachable", "datagrams to nobody" },
 };
 
 /* What happened that a program may want to hear of; nothing if nothing did. */
@@ -168,6 +171,23 @@ static void put_session(FILE *f, const json_t *s)
 	put_wire(f, s);
 }
 
+/* A queue pair of the drop-in that has no session. */
+static void put_datagrams(FILE *f, const json_t *q)
+{
+	char state[16];
+
+	watch_string(state, sizeof state, q, "state");
+	fprintf(f, "  queue pair 0x%06" PRIx64 " %s, datagrams, UDP port %" PRIu64,
+		watch_number(q, "qp_num"), state, watch_number(q, "port"));
+	if (watch_number(q, "groups"))
+		fprintf(f, ", groups %" PRIu64, watch_number(q, "groups"));
+	fputs("\n    traffic     ", f);
+	put_amounts(f, q);
+	fprintf(f, "    posted      sends %" PRIu64 ", receives %" PRIu64 "\n",
+		watch_number(q, "sends_posted"), watch_number(q, "recvs_posted"));
+	put_limits(f, "    limits met  ", q);
+}
+
 /* "process 12 (rping), ddp0" */
 static void put_process(FILE *f, const json_t *snapshot)
 {
@@ -209,7 +229,38 @@ void watch_text(struct out *o, const json_t *snapshot)
 		put_limits(o->f, "  limits met    ", ctx);
 	}
 	json_array_foreach(json_object_get(snapshot, "sessions"), i, v) put_session(o->f, v);
+	json_array_foreach(json_object_get(snapshot, "datagrams"), i, v) put_datagrams(o->f, v);
 	out_flush(o);
+}
+
+/* Octets of all queue pairs for datagrams, in the form of the counters of a context. */
+static uint64_t datagram_octets(const json_t *snapshot, const char *key)
+{
+	const json_t *q;
+	uint64_t sum = 0;
+	size_t i;
+
+	json_array_foreach(json_object_get(snapshot, "datagrams"), i, q) sum +=
+		watch_number(json_object_get(q, key), "octets");
+	return sum;
+}
+
+/* Of queue pairs that stay; those that come and go between two looks are in neither. */
+static void put_datagram_rates(FILE *f, const json_t *now, const json_t *before, uint64_t ns)
+{
+	static const char *const keys[] = { "sent", "received" };
+	char rate[24];
+
+	if (!json_array_size(json_object_get(now, "datagrams")))
+		return;
+	fprintf(f, ", datagrams");
+	for (int i = 0; i < 2; i++) {
+		uint64_t a = datagram_octets(before, keys[i]), b = datagram_octets(now, keys[i]);
+
+		text_rate(rate, sizeof rate,
+			  before && ns && b > a ? (double)(b - a) * 1e9 / (double)ns : 0);
+		fprintf(f, "%s %s %s", i ? "," : "", keys[i], rate);
+	}
 }
 
 void watch_line(struct out *o, const json_t *snapshot, const json_t *before)
@@ -233,8 +284,10 @@ void watch_line(struct out *o, const json_t *snapshot, const json_t *before)
 	text_rate(received, sizeof received, watch_rate(now, was, "received", ns));
 	fprintf(o->f,
 		": sessions %" PRIu64 ", sent %s, received %s, stalls %" PRIu64
-		", retransmitted %" PRIu64 ", regions %" PRIu64 "\n",
+		", retransmitted %" PRIu64 ", regions %" PRIu64,
 		watch_number(now, "sessions"), sent, received, watch_number(now, "stalls"), resent,
 		watch_number(now, "regions"));
+	put_datagram_rates(o->f, snapshot, before, ns);
+	fputc('\n', o->f);
 	out_flush(o);
 }

@@ -6,9 +6,7 @@
  */
 #include "verbs/ud/vd_ud_in.h"
 #include <errno.h>
-#include <inttypes.h>
 #include <poll.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
@@ -259,26 +257,4 @@ struct vd_ud *ud_of_process(void)
 	}
 	pthread_mutex_unlock(&p->shared_lock);
 	return ud;
-}
-
-void vd_ud_stats_tell(struct vd_process *p)
-{
-	struct vd_ud *ud = __atomic_load_n(&p->ud, __ATOMIC_ACQUIRE);
-	struct vd_ud_stats st;
-
-	if (!ud)
-		return;
-	pthread_mutex_lock(&ud->lock);
-	st = ud->stats;
-	pthread_mutex_unlock(&ud->lock);
-	fprintf(stderr,
-		"ddpsess: datagrams sent: %" PRIu64 "\n"
-		"ddpsess: datagrams received: %" PRIu64 "\n"
-		"ddpsess: datagrams without a receive: %" PRIu64 "\n"
-		"ddpsess: datagrams with a wrong Q_Key: %" PRIu64 "\n"
-		"ddpsess: datagrams malformed or misdirected: %" PRIu64 "\n"
-		"ddpsess: datagrams to nobody: %" PRIu64 "\n"
-		"ddpsess: completions of datagrams lost: %" PRIu64 "\n",
-		st.sent, st.received, st.no_recv, st.bad_qkey, st.malformed, st.unreachable,
-		st.cq_full);
 }

@@ -24,6 +24,8 @@ int vd_event_queue(struct vd_event *e);
 void vd_ud_in_child(struct vd_ud *ud);
 /* Its part of the counters. */
 void vd_ud_stats_tell(struct vd_process *p);
+/* Its part of what sessctl stat shows: a ddps_watch_fn; @process: struct vd_process. */
+int vd_ud_show(void *process, uint32_t n, char *to, size_t size);
 
 /* ---- queue pairs ---- */
 

@@ -12,6 +12,7 @@
  *   vd_ud_ah.c		address handles		vd_ud_mcast.c	groups
  *   vd_ud_cm.c		rdma_cm: asking a listener for the number of a queue pair
  *   vd_ud_listen.c	... and answering
+ *   vd_ud_show.c	counters, and what sessctl stat shows
  *
  * A number of a queue pair has its UDP port in the low 16 bits, so that a GID and a number are all
  * that a sender needs.  The high octet is one of 15, in turn: a datagram for a queue pair that had
@@ -114,9 +115,13 @@ struct ud_source {
 };
 
 struct vd_ud_stats {
-	uint64_t sent, received;
+	uint64_t sent, sent_octets, received, received_octets;
 	uint64_t no_recv, bad_qkey, malformed, unreachable, cq_full;
 };
+
+void ud_stats_add(struct vd_ud_stats *to, const struct vd_ud_stats *st);
+/* Of the process and all its queue pairs; the lock is held. */
+struct vd_ud_stats ud_stats_all(const struct vd_ud *ud);
 
 struct vd_ud {
 	struct vd_process *p;
@@ -127,13 +132,13 @@ struct vd_ud {
 	uint16_t ack_port;
 	unsigned last_high; /* of numbers */
 	struct vd_ud_qp *qps;
-	unsigned waiting;	 /* queue pairs whose requests wait */
-	uint64_t polled;	 /* atomic: when an empty queue was polled last, ns */
-	bool away;		 /* atomic: the thread leaves queue pairs to who polls */
-	bool news;		 /* atomic: what queue pairs have to tell: lost, last_wqe */
-	struct vd_ud_id *asking; /* under the process's lock */
-	struct vd_ud_stats stats;
-	int *fds; /* for a fork, under vd_forks_hold */
+	unsigned waiting;	  /* queue pairs whose requests wait */
+	uint64_t polled;	  /* atomic: when an empty queue was polled last, ns */
+	bool away;		  /* atomic: the thread leaves queue pairs to who polls */
+	bool news;		  /* atomic: what queue pairs have to tell: lost, last_wqe */
+	struct vd_ud_id *asking;  /* under the process's lock */
+	struct vd_ud_stats stats; /* of what is no queue pair's, or one's that is gone */
+	int *fds;		  /* for a fork, under vd_forks_hold */
 	unsigned nfds, fds_size;
 	uint8_t scratch[UD_BATCH][UD_PACKET + 3];
 };
@@ -205,6 +210,7 @@ struct vd_ud_qp {
 	struct ud_group *groups;
 	unsigned ngroups;
 	uint32_t qkey;
+	struct vd_ud_stats stats;
 	size_t mtu;    /* octets of a message: active_mtu */
 	bool paused;   /* its sockets are not looked at: there is no receive */
 	bool lost;     /* a completion, to be told */

@@ -17,7 +17,7 @@ void ud_complete(struct vd_ud_qp *u, struct ibv_cq *cq, struct ibv_wc *wc, bool 
 {
 	if (ud_cq_push(vd_of(cq, struct vd_cq, cq), wc, solicited, u))
 		return;
-	u->ud->stats.cq_full++;
+	u->stats.cq_full++;
 	u->lost = true;
 	tell(u->ud);
 }
@@ -144,6 +144,7 @@ void vd_ud_qp_free(struct vd_qp *qp)
 
 	pthread_mutex_lock(&u->ud->lock);
 	unlink_it(u);
+	ud_stats_add(&u->ud->stats, &u->stats);
 	ud_drop_sends(u);
 	while (u->groups)
 		ud_group_free(u, u->groups);
@@ -190,8 +191,8 @@ static void reset(struct vd_ud_qp *u)
 	ud_drop_sends(u);
 	u->rq_count = 0;
 	ud_set_state(u, IBV_QPS_RESET);
-	for (int before = -1; before != (int)u->ud->stats.no_recv;) {
-		before = (int)u->ud->stats.no_recv;
+	for (int before = -1; before != (int)u->stats.no_recv;) {
+		before = (int)u->stats.no_recv;
 		ud_readable(u, &u->unicast);
 	}
 	ud_cq_forget(vd_of(u->qp->qp.qp_base.send_cq, struct vd_cq, cq), u);

@@ -221,7 +221,8 @@ static void deliver(struct vd_ud_qp *u, const struct ud_taken *t, const struct u
 	/* An address handle made of this needs the interface: see vd_ud_ah.c. */
 	if (ud_is_link_local(&pk->from.ip) && pk->from.ifindex <= UINT16_MAX)
 		wc.slid = (uint16_t)pk->from.ifindex;
-	u->ud->stats.received++;
+	u->stats.received++;
+	u->stats.received_octets += len;
 	ud_complete(u, u->qp->qp.qp_base.recv_cq, &wc, h->flags & UD_F_SOLICITED);
 	if (wc.status == IBV_WC_LOC_PROT_ERR)
 		ud_set_state(u, IBV_QPS_ERR);
@@ -253,7 +254,7 @@ static bool receives(const struct vd_ud_qp *u)
 
 static void take(struct vd_ud_qp *u, const struct ud_source *s, const struct ud_packet *pk)
 {
-	struct vd_ud_stats *st = &u->ud->stats;
+	struct vd_ud_stats *st = &u->stats;
 	struct ud_header h;
 	struct ud_taken t;
 

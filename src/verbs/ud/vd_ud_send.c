@@ -29,7 +29,7 @@ static bool transmit(struct vd_ud_qp *u, struct ud_sqe *e, uint64_t now)
 	int err;
 
 	if (e->lost) {
-		u->ud->stats.unreachable++;
+		u->stats.unreachable++;
 		return true;
 	}
 	if (peer && !ud_peer_ready(peer, e->len, now, &u->retry_at))
@@ -42,10 +42,12 @@ static bool transmit(struct vd_ud_qp *u, struct ud_sqe *e, uint64_t now)
 		u->retry_at = now + 1;
 		return false;
 	}
-	if (err)
-		u->ud->stats.unreachable++;
-	else
-		u->ud->stats.sent++;
+	if (err) {
+		u->stats.unreachable++;
+	} else {
+		u->stats.sent++;
+		u->stats.sent_octets += e->len;
+	}
 	return true;
 }
 

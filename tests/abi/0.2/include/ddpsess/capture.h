@@ -27,9 +27,12 @@ struct ddps_capture;
 /**
  * ddps_capture_open - begin a capture file
  * @out:	set on success only
- * @path:	the file; what it had is lost
+ * @path:	the file; its earlier content is lost
  *
  * The file is locked (flock) as long as it is open, so that two processes do not write into one.
+ * If not even the header can be written, for example because the disk is full, a file that this call
+ * has made is removed again.
+ *
  * Thread safe.  Blocks as a file system does.
  *
  * Return: 0, or DDPS_E_INVAL, DDPS_E_NOMEM, DDPS_E_BUSY (another one writes it), DDPS_E_SYSTEM
@@ -43,11 +46,21 @@ DDPS_API int ddps_capture_open(struct ddps_capture **out, const char *path);
  * @p:		what the library hands out
  *
  * One file may serve one context, because a context's calls come one after the other.  What is
- * written is in the file when this returns.  After the first failure nothing more is written;
- * ddps_capture_close tells of it.  Of more than 1024 TCP connections the sequence numbers of the one
+ * written is in the file when this returns.  After the first failure nothing more is written: the
+ * file ends with the last whole packet, and ddps_capture_error reports the failure.  Of more than 1024 TCP connections the sequence numbers of the one
  * seen least recently start again.
  */
 DDPS_API void ddps_capture_add(void *capture, const struct ddps_packet *p);
+
+/**
+ * ddps_capture_error - why packets are missing from the file
+ * @capture:	may be NULL
+ *
+ * Thread safe, also while packets are written.  Does not block.
+ *
+ * Return: 0 as long as everything could be written, else the errno of the first failure.
+ */
+DDPS_API int ddps_capture_error(const struct ddps_capture *capture);
 
 /**
  * ddps_capture_close - end the file, when its context is freed

@@ -50,8 +50,8 @@ enum ddps_conform_verdict {
  * PASSES if the session had to end and did, and else FAILS.
  */
 enum ddps_conform_grade {
-	DDPS_CONFORM_STRICT,   /* to the octet, as the RFCs say */
-	DDPS_CONFORM_PASSES,   /* what the rule is for holds, but it is done or told in another way */
+	DDPS_CONFORM_STRICT, /* to the octet, as the RFCs say */
+	DDPS_CONFORM_PASSES, /* what the rule is for holds, but it is done or told in another way */
 	DDPS_CONFORM_HARMLESS, /* something else happens, which harms no correct peer */
 	DDPS_CONFORM_FAILS
 };
@@ -78,10 +78,10 @@ struct ddps_conform_options {
 	uint32_t target;     /* with a URI: enum ddps_conform_role */
 	const char *command; /* initiator: run by sh for each case; $DDPS_URI is where to connect */
 	const char *pattern; /* cases whose name matches, as for file names; NULL: all */
-	const char
-		*profile; /* "siw", "usrsctp", or a file of "CASE WHAT IT DOES" lines, where "passes:"
+	const char *
+		profile; /* "siw", "usrsctp", or a file of "CASE WHAT IT DOES" lines, where "passes:"
 			   * or "harmless:" may come before WHAT; NULL: none */
-	uint32_t wait_ms; /* the longest wait for the target; at least 1 */
+	uint32_t wait_ms;  /* the longest wait for the target; at least 1 */
 	uint32_t pause_ms; /* behind each MPA Reply, for targets that overlook what follows */
 };
 
@@ -119,7 +119,7 @@ struct ddps_conform_result {
 	const char *known; /* what the profile says of this case, whatever came out; or NULL */
 	uint64_t ns;	   /* it took so long */
 	const struct ddps_conform_item *first; /* NULL: nothing was sent */
-	uint32_t grade; /* enum ddps_conform_grade; of no meaning for SKIP */
+	uint32_t grade;			       /* enum ddps_conform_grade; of no meaning for SKIP */
 	uint32_t reserved32;
 	uint64_t reserved[3];
 };
