@@ -68,7 +68,7 @@ result $? "inline functions of headers have an exported one$missing"
 altered() {
 	local to=$abi_work/$1 script=$2
 	shift 2
-	mkdir -p "$to" && cp -r include src Makefile tools "$to"
+	mkdir -p "$to" && cp -r include src Makefile mk tools "$to"
 	(cd "$to" && sed -i "$script" "$@" && make -s -j2 WERROR= OPT_opt='-O0 -g' lib >log 2>&1) ||
 		tail -n 5 "$to/log"
 }

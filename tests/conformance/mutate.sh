@@ -12,7 +12,7 @@ bad=0 n=0
 
 # Times are kept, so that make compiles only what a mutation touched.
 mkdir -p "$tree/$(dirname "$build")"
-cp -a Makefile src include tools "$tree/"
+cp -a Makefile mk src include tools "$tree/"
 cp -a "$build" "$tree/$build"
 
 make_it() {

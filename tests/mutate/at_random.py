@@ -121,7 +121,7 @@ class Tree:
     def __init__(self, build):
         self.build, self.top = build, tempfile.mkdtemp(prefix="mutate-")
         os.makedirs(os.path.join(self.top, os.path.dirname(build)))
-        for d in ("Makefile", "src", "include", "tests", "tools", "bench", build):
+        for d in ("Makefile", "mk", "src", "include", "tests", "tools", "bench", build):
             subprocess.run(["cp", "-a", d, os.path.join(self.top, d)], check=True)
         self.env = dict(os.environ, LSAN_OPTIONS="exitcode=0")
 

@@ -14,7 +14,7 @@ failures=0
 
 # Times are kept, so that make compiles only what a mutation touched.
 mkdir -p "$tree/$(dirname "$build")"
-cp -a Makefile src include tools tests "$tree/"
+cp -a Makefile mk src include tools tests "$tree/"
 cp -a "$build" "$tree/$build"
 
 make_it() { # BINARY | SCRIPT

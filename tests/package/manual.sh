@@ -102,7 +102,7 @@ strange_files() { # FILE...: in backquotes, or the targets of links
 strange_targets() { # FILE...: of make
 	local name
 	grep -ohE '(`|^)make [a-z][a-z-]+' "$@" | sed 's/.*make //' | sort -u | while read -r name; do
-		grep -qE "^([a-z -]* )?$name( [a-z -]*)?:" Makefile || echo "make $name"
+		grep -qE "^([a-z -]* )?$name( [a-z -]*)?:" Makefile mk/*.mk || echo "make $name"
 	done
 }
 

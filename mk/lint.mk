@@ -45,7 +45,7 @@ shellcheck:
 # The tools and what is asked of them: written anew only if it is something else.
 ASKED := $L/asked
 $(shell mkdir -p $L; new=$(ASKED).$$$$; \
-	{ clang --version; clang-tidy --version; cat tools/lint.mk .clang-tidy; } >$$new; \
+	{ clang --version; clang-tidy --version; cat mk/lint.mk .clang-tidy; } >$$new; \
 	cmp -s $$new $(ASKED) && rm $$new || mv $$new $(ASKED))
 
 $L/tests/%.warn: CPPFLAGS += -DVD_OUTER

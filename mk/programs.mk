@@ -1,0 +1,181 @@
+# SPDX-License-Identifier: BSD-2-Clause
+# Programs of the tests and of the benchmarks: what they are made of.  mk/check.mk runs them.
+
+# Parts of the drop-in that need nothing of the others
+VFAULT_SRC := $(wildcard src/verbs/fault/*.c src/verbs/profile/*.c)
+UNIT_SRC   := $(wildcard tests/unit/*.c)
+E2E_SRC	   := $(wildcard tests/e2e/*.c)
+SUP_SRC	   := $(wildcard tests/support/*.c tests/peer/*.c)
+VTEST_SRC  := $(wildcard tests/verbs/v*.c)
+UNIT	   := $(B)/unit
+VTEST	   := $(B)/verbs-test
+E2E	   := $(B)/e2e
+
+# Criterion's test macros define functions without a prototype and shadow by design.
+$(B)/tests/%.o: CFLAGS_ALL += -Wno-missing-prototypes
+$(B)/tests/%.o: CPPFLAGS += -Itests -Itools -DVD_OUTER
+
+# Unit tests also cover the pure parts of sessctl.
+$(UNIT): $(call objs,$(UNIT_SRC) $(SUP_SRC) tests/sim/crossed_world.c tests/sim/sim_random.c \
+		tests/sim/sim_shrink.c $(VFAULT_SRC) src/view/view_path.c \
+		$(filter-out tools/sessctl/main.c,$(TOOL_SRC))) \
+		$(CONFORM_A) $(LIB_A) $(IPOIB_A)
+$(E2E): $(call objs,$(E2E_SRC) $(SUP_SRC)) $(LIB_A)
+$(VTEST): $(call objs,$(VTEST_SRC) $(VERBS_SRC)) $(LIB_A)
+# tests/peer: an SCTP that is not ours
+$(UNIT) $(E2E): PEER_LIBS := -lusrsctp
+$(UNIT) $(E2E) $(VTEST):
+	$(if $(Q),@echo "  LD   $@")
+	$(Q)$(CC) $(CFLAGS_ALL) $(LDFLAGS) -o $@ $^ -lcriterion $(PEER_LIBS) $(LIB_LIBS) $(TOOL_LIBS)
+
+VPROGS := $(B)/verbs-dlopen $(B)/verbs-plain $(B)/verbs-wrong $(B)/verbs-siw_peer
+$(B)/verbs-siw_peer: tests/interop/guest/src/siw_peer.c
+$(B)/verbs-siw_peer $(B)/verbs-wrong: VPROG_LIBS := -lrdmacm -libverbs
+$(B)/verbs-dlopen $(B)/verbs-plain $(B)/verbs-wrong: $(B)/verbs-%: tests/verbs/%.c
+$(VPROGS):
+	$(if $(Q),@echo "  LD   $@")
+	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS_ALL) $(LDFLAGS) -o $@ $< -ldl $(VPROG_LIBS)
+VCLOCK := $(B)/verbs-clock.so
+$(VCLOCK): tests/verbs/quick_clock.c
+	$(if $(Q),@echo "  LD   $@")
+	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS_ALL) $(LDFLAGS) -shared -fPIC -o $@ $<
+
+# Criterion does not run under ThreadSanitizer: tests/tsan stands in for it.
+THREAD_SRC := $(addprefix tests/,e2e/thread_test.c e2e/wait_test.c support/e2e.c support/two.c \
+	tsan/main.c) $(wildcard tests/peer/*.c)
+$(B)/threads: $(THREAD_SRC) $(wildcard tests/tsan/criterion/*.h) $(LIB_A)
+	$(if $(Q),@echo "  LD   $@")
+	$(Q)$(CC) $(CPPFLAGS) -Itests/tsan -Itests $(CFLAGS_ALL) -Wno-missing-prototypes $(LDFLAGS) \
+		-o $@ $(filter %.c %.a,$^) -lusrsctp $(LIB_LIBS)
+
+THREAD_VERBS := $(addprefix tests/,verbs/verbs_threads_test.c verbs/verbs_waits_test.c verbs/vt.c \
+	verbs/verbs_ud_threads_test.c verbs/vud.c tsan/main.c)
+$(B)/verbs-threads: $(THREAD_VERBS) tests/verbs/vt.h tests/verbs/vud.h $(wildcard tests/tsan/criterion/*.h) \
+		$(call objs,$(VERBS_SRC)) $(LIB_A)
+	$(if $(Q),@echo "  LD   $@")
+	$(Q)$(CC) $(CPPFLAGS) -Itests/tsan -Itests $(CFLAGS_ALL) -Wno-missing-prototypes $(LDFLAGS) \
+		-o $@ $(filter %.c %.o %.a,$^) $(LIB_LIBS)
+
+# Where there is no Criterion: other C libraries and processors (tests/cross).  Tests of sessctl's parts, and
+# those beside usrsctp, need more libraries.
+CROSS_UNIT := $(filter-out $(shell grep -lE '#include "(cli|xfer|report|sessctl|ipoib|watch|verbs|view|bridge|show)/|sd_pair_fixture|peer_usrsctp' \
+	tests/unit/*.c),$(UNIT_SRC))
+$(B)/unit-cross: CPPFLAGS += -Itests/cross
+$(B)/unit-cross: $(call objs,$(CROSS_UNIT) $(filter-out tests/support/e2e.c tests/support/two.c,$(wildcard tests/support/*.c)) \
+		tests/sim/crossed_world.c tests/cross/main.c) \
+		$(CONFORM_A) $(LIB_A) $(IPOIB_A)
+	$(if $(Q),@echo "  LD   $@")
+	$(Q)$(CC) $(CFLAGS_ALL) $(LDFLAGS) -o $@ $^ $(LIB_LIBS) -lm
+
+# Random calls from several threads, by seed.
+STRESS := $(B)/stress-session $(B)/stress-verbs
+$(B)/stress-verbs: $(call objs,$(VERBS_SRC))
+# A day in an hour.
+$(B)/day: $(B)/tests/stress/day.o $(LIB_A)
+	$(if $(Q),@echo "  LD   $@")
+	$(Q)$(CC) $(CFLAGS_ALL) $(LDFLAGS) -o $@ $^ $(LIB_LIBS)
+$(B)/stress-%: $(B)/tests/stress/%.o $(B)/tests/stress/run.o $(LIB_A)
+	$(if $(Q),@echo "  LD   $@")
+	$(Q)$(CC) $(CFLAGS_ALL) $(LDFLAGS) -o $@ $(filter %.o,$^) $(LIB_A) $(LIB_LIBS)
+
+# Worlds by seed: the SCTP engine on a hostile network; whole sessions in a kernel made of that.
+SIM := $(B)/sim-sctp $(B)/sim-session $(B)/sim-crossed $(B)/sim-ipoib
+WRAPPED := epoll_create1 epoll_ctl epoll_wait poll timerfd_create timerfd_settime eventfd read write \
+	close clock_gettime getrandom socket bind listen accept4 connect getsockname getsockopt \
+	setsockopt ioctl shutdown readv recv send recvmmsg recvmsg sendmsg sendmmsg mmap free \
+	preadv2 getifaddrs freeifaddrs if_nametoindex
+WRAP_MALLOC := -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc
+WRAP_THREADS := $(addprefix -Wl$(comma)--wrap=,pthread_create pthread_join pthread_mutex_lock \
+	pthread_mutex_trylock pthread_mutex_clocklock pthread_mutex_unlock pthread_cond_timedwait \
+	pthread_cond_signal pthread_cond_wait pthread_cond_broadcast sched_yield pause syscall)
+WRAP := $(WRAPPED:%=-Wl,--wrap=%) $(WRAP_MALLOC)
+$(B)/sim-session: $(call objs,$(wildcard tests/sim/kern*.c tests/sim/session_*.c))
+$(B)/sim-session: LDFLAGS += $(WRAP) -Wl,--wrap=ddps_sctp_send
+$(B)/sim-sctp: LDFLAGS += $(WRAP_MALLOC)
+$(B)/sim-sctp: $(call objs,tests/sim/sctp_worlds.c tests/sim/sctp_user.c tests/sim/sctp_sound.c \
+	tests/unit/sctp_net_fixture.c)
+$(B)/sim-crossed: $(call objs,tests/sim/crossed_worlds.c tests/sim/crossed_world.c) $(IPOIB_A)
+$(B)/sim-ipoib: $(call objs,$(wildcard tests/sim/kern*.c) tests/sim/ipoib_worlds.c) $(IPOIB_A)
+$(B)/sim-ipoib: LDFLAGS += $(WRAP)
+$(B)/sim-%: $(B)/tests/sim/sim_main.o $(B)/tests/sim/sim_random.o $(B)/tests/sim/sim_shrink.o $(LIB_A)
+	$(if $(Q),@echo "  LD   $@")
+	$(Q)$(CC) $(CFLAGS_ALL) $(LDFLAGS) -o $@ $(filter %.o,$^) \
+		$(filter-out $(LIB_A),$(filter %.a,$^)) $(LIB_A) $(LIB_LIBS)
+
+# Many neighbours, connections and nodes in the fabric in memory.
+$(B)/scale-ipoib: $(call objs,tests/sim/ipoib_scale.c) $(IPOIB_A)
+	$(if $(Q),@echo "  LD   $@")
+	$(Q)$(CC) $(CFLAGS_ALL) $(LDFLAGS) -o $@ $^
+
+# Each allocation and each system call is made to fail.
+FAULT := $(B)/fault
+$(FAULT): $(call objs,$(wildcard tests/fault/*.c tests/sim/kern*.c) tests/sim/sim_random.c) $(LIB_A)
+	$(if $(Q),@echo "  LD   $@")
+	$(Q)$(CC) $(CFLAGS_ALL) $(LDFLAGS) $(WRAP) -o $@ $(filter %.o,$^) $(LIB_A) $(LIB_LIBS)
+
+# Threads in that kernel, one at a time, in every order.
+SCHED := $(B)/sched
+$(SCHED): $(call objs,$(wildcard tests/sched/*.c tests/sim/kern*.c) tests/sim/sim_random.c \
+	$(filter-out src/verbs/vd_socket.c,$(VERBS_SRC))) $(LIB_A)
+	$(if $(Q),@echo "  LD   $@")
+	$(Q)$(CC) $(CFLAGS_ALL) $(LDFLAGS) $(WRAP) $(WRAP_THREADS) -o $@ $(filter %.o,$^) $(LIB_A) \
+		$(LIB_LIBS)
+
+# Fuzz targets: with libFuzzer in VARIANT=fuzz, else with a main that replays files.  Only the
+# members of the archive that a target needs are linked.
+FUZZ_NAMES := $(patsubst tests/fuzz/fuzz_%.c,%,$(wildcard tests/fuzz/fuzz_*.c))
+FUZZ_A	   := $(B)/fuzz.a
+FUZZ_BIN   := $(FUZZ_NAMES:%=$(B)/fuzz-%)
+FUZZ_ALONE := tests/fuzz/replay.c
+FUZZ_MAIN  := $(if $(filter fuzz,$(VARIANT)),,$(call objs,tests/fuzz/replay.c))
+$(FUZZ_A): $(call objs,$(filter-out tests/fuzz/fuzz_% $(FUZZ_ALONE),$(wildcard tests/fuzz/*.c)) \
+		tests/support/fake_sctp.c src/verbs/vd_settings.c $(VFAULT_SRC) \
+		src/verbs/ud/vd_ud_wire.c src/verbs/ud/vd_ud_peer.c \
+		$(filter-out tools/sessctl/main.c,$(TOOL_SRC)))
+	$(Q)rm -f $@ && $(AR) rcs $@ $^
+$(B)/fuzz-%: $(B)/tests/fuzz/fuzz_%.o $(FUZZ_MAIN) $(FUZZ_A) $(CONFORM_A) $(IPOIB_A) $(LIB_A)
+	$(if $(Q),@echo "  LD   $@")
+	$(Q)$(CC) $(CFLAGS_ALL) $(LDFLAGS) $(if $(FUZZ_MAIN),,-fsanitize=fuzzer) \
+		-Wl,--wrap=getrandom,--wrap=clock_gettime -o $@ $(filter %.o,$^) \
+		$(filter %.a,$^) $(LIB_LIBS) $(TOOL_LIBS)
+
+# The tester's sockets are the target's.
+$(B)/fuzz-conform_ipoib: LDFLAGS += -Wl,--wrap=socket,--wrap=poll,--wrap=sendto,--wrap=recvfrom
+
+# Of the interop suites: an interface that starts again and again, a device of ibsim, a sessctl whose SCTP
+# is usrsctp.
+$(B)/ipoib-starts: $(B)/tests/interop-ipoib/src/starts.o $(IPOIB_A)
+	$(if $(Q),@echo "  LD   $@")
+	$(Q)$(CC) $(CFLAGS_ALL) $(LDFLAGS) -o $@ $^
+$(B)/ib-preload.so: tests/ib/preload.c
+	$(if $(Q),@echo "  LD   $@")
+	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS_ALL) -Wno-missing-prototypes $(LDFLAGS) -shared -o $@ $< -ldl
+$(B)/sessctl-usrsctp: $(call objs,$(TOOL_SRC) tests/conformance/usrsctp.c $(wildcard tests/peer/*.c)) \
+		$(CONFORM_A) $(LIB_A) $(IPOIB_A)
+	$(if $(Q),@echo "  LD   $@")
+	$(Q)$(CC) $(CFLAGS_ALL) $(LDFLAGS) -Wl,--wrap=ddps_ctx_new -o $@ $^ -lusrsctp $(LIB_LIBS) \
+		$(TOOL_LIBS)
+
+# What the stack is compared with; none of it is linked with the library.
+BENCH_BIN := $(B)/peer_tcp $(B)/peer_many $(B)/peer_gso $(B)/relay $(B)/peer_fi $(B)/peer_usrsctp $(B)/bench-speed \
+	$(B)/sessions
+$(B)/bench/%.o: CPPFLAGS += -Ibench
+$(B)/peer_%: $(B)/bench/peer_%.o
+	$(Q)$(CC) $(CFLAGS_ALL) $(LDFLAGS) -o $@ $^ $(BENCH_LIBS) -pthread
+$(B)/bench-%: $(B)/bench/%.o
+	$(Q)$(CC) $(CFLAGS_ALL) $(LDFLAGS) -o $@ $^ -lisal
+$(B)/relay: $(B)/bench/relay.o
+	$(Q)$(CC) $(CFLAGS_ALL) $(LDFLAGS) -o $@ $^
+$(B)/sessions: $(B)/bench/sessions.o $(LIB_A)
+	$(Q)$(CC) $(CFLAGS_ALL) $(LDFLAGS) -o $@ $^ $(LIB_LIBS)
+# It counts what the library allocates and locks, and its calls of the system.
+GUARDED := recv readv recvmsg recvmmsg read write poll epoll_wait epoll_ctl timerfd_settime getsockopt \
+	setsockopt sched_yield
+$(B)/guard: $(B)/bench/guard.o $(LIB_A)
+	$(Q)$(CC) $(CFLAGS_ALL) $(LDFLAGS) \
+		-Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=pthread_mutex_lock \
+		-Wl,--wrap=send,--wrap=sendmsg,--wrap=sendmmsg $(GUARDED:%=-Wl,--wrap=%) -o $@ $^ \
+		$(LIB_LIBS)
+$(B)/peer_fi: BENCH_LIBS := -lfabric
+$(B)/peer_gso: BENCH_LIBS := -lisal
+$(B)/peer_usrsctp: BENCH_LIBS := -lusrsctp

@@ -1,0 +1,23 @@
+# SPDX-License-Identifier: BSD-2-Clause
+# The tarball and the packages.
+
+.PHONY: dist deb rpm release-check
+
+
+# Of what is committed, without debian/: the same octets each time
+DIST := build/dist/ddpsess-$(VERSION).tar.gz
+dist:
+	$(Q)mkdir -p $(dir $(DIST))
+	$(Q)git archive --format=tar --prefix=ddpsess-$(VERSION)/ HEAD . ':!debian' | gzip -9n >$(DIST)
+	$(Q)cd $(dir $(DIST)) && sha256sum $(notdir $(DIST)) >$(notdir $(DIST)).sha256
+	@echo $(DIST)
+# into build/deb and build/rpm
+deb: dist
+	$(Q)tools/deps.sh build deb
+	$(Q)tests/release/deb.sh $(DIST) build/deb
+rpm: dist
+	$(Q)tools/deps.sh build rpm
+	$(Q)tests/release/rpm.sh $(DIST) build/rpm
+# The packages alone in a new Debian: needs root, and the mirror that apt has here
+release-check: deb
+	$(Q)tests/release/check.sh build/deb build/release-check
