@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* What peers can make an interface hold has a bound, and a counter that tells of it. */
 #include <criterion/criterion.h>
+#include "ipoib_cm/cm/cm_conn.h"
+#include "ipoib_cm/iface/iface_in.h"
 #include "ipoib_net_fixture.h"
 
 static struct net net;
@@ -69,6 +71,32 @@ Test(ipoib_bounds, queue_pairs_are_limited, .fini = fini)
 	cr_expect_eq(net_conns(&net, 0), 2);
 	cr_expect_geq(net_stats(&net, 0)->req_refused, 3);
 	cr_expect_eq(net.node[0].n_rx, 5, "the others are served by datagrams");
+}
+
+/* What is over at both ends makes room, however long its timewait: for peers, and for us. */
+Test(ipoib_bounds, connections_that_are_over_go_for_others, .fini = fini)
+{
+	net_init(&net, 5, 1, DDPS_IPOIB_RC);
+	net.node[0].cfg.max_qps = 2;
+	for (unsigned i = 0; i < 5; i++)
+		net.node[i].cfg.idle_ns = SEC;
+	net_start_all(&net);
+	for (unsigned round = 0; round < 2; round++) {
+		net_send4(&net, round ? 0 : 1, round ? 3 : 0, 100, true);
+		net_send4(&net, round ? 0 : 2, round ? 4 : 0, 100, true);
+		net_run(&net, SEC / 2);
+		cr_expect_eq(net_conns(&net, 0), 2, "round %u", round);
+		for (struct ddps_cm_conn *c = net.node[0].f->cm->conns; c; c = c->next)
+			c->timewait_ns = 3600 * (uint64_t)SEC;
+		net_run(&net, 10 * SEC);
+		cr_expect_eq(net_conns(&net, 0), 0);
+		cr_expect_eq(net.node[0].f->cm->n_conns, 2, "in timewait");
+	}
+	net_send4(&net, 1, 0, 100, true);
+	net_send4(&net, 2, 0, 100, true);
+	net_run(&net, SEC / 2);
+	cr_expect_eq(net_conns(&net, 0), 2);
+	cr_expect_eq(net_stats(&net, 0)->req_refused, 0);
 }
 
 Test(ipoib_bounds, octets_that_wait_are_limited, .fini = fini)

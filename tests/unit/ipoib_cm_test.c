@@ -503,6 +503,59 @@ Test(ipoib_cm, connections_are_limited)
 	cm_rig_fini(&r);
 }
 
+/* A peer can end as many as it wants, and ask for hours of timewait for each. */
+Test(ipoib_cm, what_is_over_goes_for_what_is_new)
+{
+	struct ddps_cm_connect c = { .packet_life = LIFE };
+	struct ddps_cm_mad m, req;
+	struct cm_rig r;
+	uint32_t id;
+
+	cm_rig_init(&r);
+	for (unsigned i = 0; i < 20; i++) {
+		req = cm_rig_peer_req(&r);
+		req.u.req.local_id += i;
+		req.u.req.qpn += i;
+		req.u.req.primary.ack_timeout = 31;
+		cm_rig_rx(&r, &req);
+		cr_assert_eq(r.o.n_report, 1, "%u", i);
+		cr_assert_eq(r.o.report[0].ev, DDPS_CM_EV_RX_REQ, "%u", i);
+		id = r.o.report[0].id;
+		cr_assert_eq(ddps_cm_reply(r.cm, id, &(struct ddps_cm_rep){ .qpn = OUR_QPN }, r.now,
+					   &r.o),
+			     0);
+		m = cm_rig_peer_rej(&r, DDPS_CM_REJ_STALE, DDPS_CM_MSG_REP);
+		m.u.rej.local_id = req.u.req.local_id;
+		m.u.rej.remote_id = id;
+		cm_rig_rx(&r, &m);
+		cr_assert_eq(ddps_cm_state(r.cm, id), DDPS_CM_ST_TIMEWAIT);
+	}
+	cr_expect_eq(ddps_cm_connect(r.cm, &c, r.now, &id, &r.o), 0);
+	cr_expect_leq(ddps_cm_deadline(r.cm), r.now + ddps_cm_time_ns(21));
+	cm_rig_fini(&r);
+}
+
+/* Of what a peer can ask for in five bits we wait minutes, not hours. */
+Test(ipoib_cm, a_peer_cannot_ask_for_hours)
+{
+	struct ddps_cm_mad m;
+	struct cm_rig r;
+
+	cm_rig_init(&r);
+	m = cm_rig_peer_req(&r);
+	m.u.req.local_cm_timeout = 31;
+	cm_rig_rx(&r, &m);
+	r.id = r.o.report[0].id;
+	cr_assert_eq(
+		ddps_cm_reply(r.cm, r.id, &(struct ddps_cm_rep){ .qpn = OUR_QPN }, r.now, &r.o), 0);
+	cr_expect_eq(ddps_cm_deadline(r.cm) - r.now, ddps_cm_time_ns(21));
+	m = cm_rig_peer_mra(&r, DDPS_CM_MSG_REP);
+	m.u.mra.service_timeout = 31;
+	cm_rig_rx(&r, &m);
+	cr_expect_leq(ddps_cm_deadline(r.cm) - r.now, 2 * ddps_cm_time_ns(24));
+	cm_rig_fini(&r);
+}
+
 Test(ipoib_cm, listeners_are_unique)
 {
 	const struct ddps_cm_listener l = { .service_id = SID };

@@ -147,11 +147,9 @@ int ddps_cm_connect(struct ddps_cm *cm, const struct ddps_cm_connect *p, uint64_
 	int err;
 
 	o->n_send = o->n_report = 0;
-	if (cm->n_conns >= cm->cfg.max_conns)
-		return DDPS_E_LIMIT;
 	c = ddps_cm_conn_new(cm);
 	if (!c)
-		return DDPS_E_NOMEM;
+		return cm->n_conns >= cm->cfg.max_conns ? DDPS_E_LIMIT : DDPS_E_NOMEM;
 	c->active = true;
 	c->tid = (uint64_t)cm->cfg.tid_high << 32 | c->local_id;
 	c->local_qpn = p->req.qpn;

@@ -155,6 +155,8 @@ static void build(const struct ddps_cm *cm, const struct ddps_cm_conn *c,
  * need not wait for an answer that cannot come any more.
  */
 #define SOON_NS 100000000
+/* Of what an MRA can ask for, up to 2.4 hours: 69 s, as much as Linux asks for. */
+#define MRA_MOST 24
 
 static uint64_t after(uint64_t now, uint64_t ns)
 {
@@ -176,9 +178,10 @@ static void set_timer(struct ddps_cm *cm, struct ddps_cm_conn *c, const struct d
 		/* After an MRA every later resend waits as long, as Linux has it. */
 		at = after(in->now, c->mra_ns ? c->mra_ns : c->resp_ns);
 	} else if (acts & ACT(TIMER_MRA)) {
-		unsigned trip = c->life + 1u;
+		unsigned trip = c->life + 1u, asked = in->mad->u.mra.service_timeout;
 
-		c->mra_ns = ddps_cm_time_ns(in->mad->u.mra.service_timeout) + ddps_cm_time_ns(trip);
+		c->mra_ns = ddps_cm_time_ns(asked < MRA_MOST ? asked : MRA_MOST) +
+			    ddps_cm_time_ns(trip);
 		at = after(in->now, c->mra_ns);
 	} else if (acts & ACT(TIMER_TW)) {
 		at = after(in->now, c->timewait_ns);

@@ -71,6 +71,11 @@ struct ddps_cm_in {
 int ddps_cm_step(struct ddps_cm *cm, struct ddps_cm_conn *c, const struct ddps_cm_in *in,
 		 struct ddps_cm_outs *o);
 
+/*
+ * Forget the one in timewait that is oldest: it is over at both ends, while a peer could have all
+ * places kept for those that it has ended.  Return: false: there is none.
+ */
+bool ddps_cm_conn_forget(struct ddps_cm *cm);
 /* Return: a new connection in state IDLE, NULL at the limit or without memory. */
 struct ddps_cm_conn *ddps_cm_conn_new(struct ddps_cm *cm);
 void ddps_cm_conn_drop(struct ddps_cm *cm, struct ddps_cm_conn *c);

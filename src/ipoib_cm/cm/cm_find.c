@@ -45,11 +45,24 @@ struct ddps_cm_conn *ddps_cm_conn_qpn(const struct ddps_cm *cm, uint64_t guid, u
 	return NULL;
 }
 
+/* The list begins with the newest. */
+bool ddps_cm_conn_forget(struct ddps_cm *cm)
+{
+	struct ddps_cm_conn *over = NULL;
+
+	for (struct ddps_cm_conn *c = cm->conns; c; c = c->next)
+		if (c->state == DDPS_CM_ST_TIMEWAIT)
+			over = c;
+	if (over)
+		ddps_cm_conn_drop(cm, over);
+	return over;
+}
+
 struct ddps_cm_conn *ddps_cm_conn_new(struct ddps_cm *cm)
 {
 	struct ddps_cm_conn *c;
 
-	if (cm->n_conns >= cm->cfg.max_conns)
+	if (cm->n_conns >= cm->cfg.max_conns && !ddps_cm_conn_forget(cm))
 		return NULL;
 	c = calloc(1, sizeof(*c));
 	if (!c)

@@ -8,6 +8,7 @@
 #include "ipoib_cm/cm/cm_conn.h"
 
 #define PKEY_BASE 0x7fff /* without the membership bit */
+#define TIME_MOST 21	 /* 5-bit form: 8.6 s */
 
 static void unmatched(struct ddps_cm *cm)
 {
@@ -90,6 +91,12 @@ static uint16_t check_path(const struct ddps_cm_req *req, const struct ddps_cm_l
 	return 0;
 }
 
+/* A time that the peer asks for: up to 2.4 hours can be said, 9 s are more than anybody needs. */
+static uint64_t peer_time(uint8_t code)
+{
+	return ddps_cm_time_ns(code < TIME_MOST ? code : TIME_MOST);
+}
+
 static void start_passive(struct ddps_cm *cm, struct ddps_cm_conn *c,
 			  const struct ddps_cm_listener *l, ddps_cm_addr from)
 {
@@ -102,10 +109,10 @@ static void start_passive(struct ddps_cm *cm, struct ddps_cm_conn *c,
 	c->remote_qpn = req->qpn;
 	ddps_cm_conn_known(cm, c);
 	c->tid = mad->hdr.tid;
-	c->resp_ns = ddps_cm_time_ns(req->local_cm_timeout);
+	c->resp_ns = peer_time(req->local_cm_timeout);
 	c->retries = req->max_cm_retries;
 	c->life = (uint8_t)(ack ? ack - 1 : 0);
-	c->timewait_ns = ddps_cm_time_ns(ack);
+	c->timewait_ns = peer_time(ack);
 	c->addr = from;
 	c->user = l->user;
 	memcpy(c->priv, l->priv, sizeof(c->priv));

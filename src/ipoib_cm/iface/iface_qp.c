@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The queue pairs of an interface. */
+#include "ipoib_cm/cm/cm_conn.h"
 #include "ipoib_cm/iface/iface_in.h"
 
 #define PSN_MASK 0xffffffu
@@ -69,6 +70,10 @@ int ddps_ipoib_qp_make(struct ddps_ipoib_if *f, struct ddps_ipoib_node *n, uint8
 	uint32_t qpn;
 	int err;
 
+	if (!qp && ddps_cm_conn_forget(f->cm)) { /* its queue pair waits for nothing else */
+		ddps_ipoib_qp_collect(f);
+		qp = slot(f);
+	}
 	if (!qp)
 		return DDPS_E_LIMIT;
 	err = f->port->ops->qp_create(f->port, transport, f->cfg.me.rx_mtu, &qpn);

@@ -97,7 +97,9 @@ struct ddps_cm_config {
 	uint64_t ca_guid;   /* goes into every REQ, REP and timeout REJ */
 	uint32_t tid_high;  /* upper half of own transaction IDs */
 	uint32_t id_seed;   /* random, so that a restart does not reuse IDs */
-	unsigned max_conns; /* 1..65535; REQs beyond are refused with reason 3 */
+	/* 1..65535; REQs beyond are refused with reason 3.  Those in timewait count too, but the
+	 * oldest of them is forgotten for a new one, without a report. */
+	unsigned max_conns;
 	/*
 	 * Random, for the tables of connections, and never shown to anybody: a peer that knows it
 	 * can make look-ups as slow as there are connections.
