@@ -325,18 +325,30 @@ static int drive_and_take(struct ddps_cq *cq, struct ddps_wc *wc, int max)
 	return n < 0 ? n : take_completions(cq, wc, max);
 }
 
+/*
+ * Before the look and not behind it: others may run for long, and what has come meanwhile is found.
+ * A program that is told "nothing" after such a pause looks for the end of its connection next, and
+ * would find it before what came in front of it.
+ */
+static int make_room(struct ddps_ctx *ctx)
+{
+	ddps_ctx_leave(ctx);
+	sched_yield();
+	return ddps_ctx_enter(ctx);
+}
+
 int ddps_cq_poll(struct ddps_cq *cq, struct ddps_wc *wc, int max)
 {
 	int n = ddps_ctx_enter(cq->ctx);
-	bool yields;
 
+	if (n >= 0 && !cq->count && ddps_poller_yields(cq->ctx))
+		n = make_room(cq->ctx);
 	if (n < 0)
 		return n;
 	n = drive_and_take(cq, wc, max);
-	yields = !n && ddps_poller_vain(cq->ctx);
+	if (!n)
+		ddps_poller_vain(cq->ctx);
 	ddps_ctx_leave(cq->ctx);
-	if (yields)
-		sched_yield();
 	return n;
 }
 

@@ -177,12 +177,17 @@ static inline int ddps_poller_turn(struct ddps_ctx *ctx, bool sleeps)
 	return n;
 }
 
-/* He has found nothing.  true: he is to give his processor away, without the lock. */
-static inline bool ddps_poller_vain(struct ddps_ctx *ctx)
+/* He is about to look.  true: it is the many-th time in vain, or more, and others are to run before. */
+static inline bool ddps_poller_yields(const struct ddps_ctx *ctx)
+{
+	return ctx->vain >= DDPS_VAIN_MANY - 1;
+}
+
+/* He has found nothing. */
+static inline void ddps_poller_vain(struct ddps_ctx *ctx)
 {
 	if (ctx->vain < DDPS_VAIN_MANY)
 		ctx->vain++;
-	return ctx->vain == DDPS_VAIN_MANY;
 }
 
 /* ---- events (event.c) ---- */

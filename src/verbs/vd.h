@@ -267,6 +267,7 @@ struct vd_qp {
 	struct vd_id *id; /* the identifier that it belongs to, or NULL */
 	enum vd_qp_phase phase;
 	bool closing;	  /* in order, by one side or the other */
+	bool fetches;	  /* atomic: the program has fetched a completion of it */
 	bool allowed_all; /* else @allowed, DDPS_REMOTE_*: what the peer may do */
 	unsigned allowed;
 	struct ibv_qp_attr said; /* by the program: ibv_query_qp tells it */
@@ -424,11 +425,11 @@ void vd_conn_event(struct vd_process *p, const struct ddps_event *ev);
 int vd_event_post(struct vd_id *id, struct vd_id *listen_id, enum rdma_cm_event_type type,
 		  int status, const struct rdma_conn_param *conn);
 /*
- * Its connection has ended, which the program is told once: at once, or, if the peer ended it, when
- * its completions are fetched (vd_held.c).  The lock is held here and in the next three.
+ * Its connection has ended, which the program is told once: immediately if it has ended it itself,
+ * else when its completions are fetched (vd_held.c).  The lock is held here and in the next three.
  */
-void vd_down(struct vd_process *p, struct vd_id *id, bool by_peer);
-/* Tell now what waits: its queue pair goes. */
+void vd_down(struct vd_process *p, struct vd_id *id, bool by_program);
+/* Tell now what waits: its queue pair goes, or the program ends the connection, too. */
 void vd_held_release(struct vd_process *p, struct vd_id *id);
 /* Whether it waited. */
 bool vd_held_forget(struct vd_process *p, struct vd_id *id);

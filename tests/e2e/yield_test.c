@@ -8,11 +8,14 @@
 #define MANY 32u
 
 static _Thread_local unsigned yields;
+static void (*meanwhile)(void);
 
 /* Instead of libc's, for the whole program. */
 int sched_yield(void)
 {
 	yields++;
+	if (meanwhile)
+		meanwhile();
 	return (int)syscall(SYS_sched_yield);
 }
 
@@ -68,4 +71,33 @@ Test(yield, a_poll_that_moves_something_was_not_in_vain, .timeout = 60)
 		poll_in_vain(&e, 1);
 	cr_expect_eq(poll_in_vain(&e, MANY - 2), 0, "more may be near");
 	e2e_close(&e);
+}
+
+static struct e2e busy;
+static struct ddps_mr *busy_mr;
+static uint8_t busy_octet;
+
+/* What others do while the thread does not run: here a request that completes. */
+static void others_run(void)
+{
+	meanwhile = NULL;
+	cr_assert_eq(e2e_post(&busy.a, DDPS_OP_WRITE, &busy_octet, 1, busy_mr,
+			      ddps_mr_stag(busy_mr), ddps_mr_to(busy_mr)),
+		     0);
+	for (unsigned i = 0; i < MANY; i++)
+		cr_assert_geq(ddps_progress(busy.ctx, 0), 0);
+}
+
+/* A program that is told "nothing" goes on to look for the end of its connection. */
+Test(yield, what_came_meanwhile_is_found_by_the_same_poll, .timeout = 60)
+{
+	struct ddps_wc wc;
+
+	e2e_up(&busy, "tcp://127.0.0.1:0");
+	busy_mr = e2e_reg(&busy, &busy_octet, 1, DDPS_REMOTE_WRITE);
+	poll_in_vain(&busy, 2 * MANY);
+	meanwhile = others_run;
+	cr_expect_eq(ddps_cq_poll(busy.cq, &wc, 1), 1);
+	cr_expect_null(meanwhile, "it has not been polled in vain often enough");
+	e2e_close(&busy);
 }

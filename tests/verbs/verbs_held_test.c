@@ -29,17 +29,47 @@ static void await_end(struct vt *v)
 	} while (state != IBV_QPS_ERR);
 }
 
-/* The end is held back for @hold_ms; a message and the end come between two polls of b's. */
-static void send_and_leave(struct vt *v, unsigned hold_ms)
+/* Until b has the message, which nobody fetches: what breaks a connection off may overtake it. */
+static void await_message(struct vt *v)
 {
-	vt_init(v);
-	vt_up(v);
+	const struct vd_qp *qp = vd_of(v->b.id->qp, struct vd_qp, qp.qp_base);
+	const uint64_t until = now_ms() + VT_MS;
+
+	while (!ddps_ep_unfetched(qp->ep)) {
+		sched_yield();
+		cr_assert(now_ms() < until, "the message does not come");
+	}
+}
+
+static void leave(struct vt_end *e)
+{
+	cr_assert_eq(rdma_disconnect(e->id), 0);
+}
+
+static void break_off(struct vt_end *e)
+{
+	cr_assert_eq(ibv_modify_qp(e->id->qp, &(struct ibv_qp_attr){ .qp_state = IBV_QPS_ERR },
+				   IBV_QP_STATE),
+		     0);
+}
+
+/* The end is held back for @hold_ms; a message and the end come between two polls of b's. */
+static void send_and_end(struct vt *v, unsigned hold_ms, void (*end)(struct vt_end *))
+{
 	vd_process()->hold_ms = hold_ms;
 	cr_assert_eq(vt_recv(&v->b, 7, 0, 64), 0);
 	cr_assert_eq(vt_post(&v->a, 1, IBV_WR_SEND, 64, NULL), 0);
 	vt_expect_wc(&v->a, 1, IBV_WC_SEND, IBV_WC_SUCCESS);
-	cr_assert_eq(rdma_disconnect(v->a.id), 0);
+	await_message(v);
+	end(&v->a);
 	await_end(v);
+}
+
+static void send_and_leave(struct vt *v, unsigned hold_ms)
+{
+	vt_init(v);
+	vt_up(v);
+	send_and_end(v, hold_ms, leave);
 }
 
 VT_TEST(verbs_held, attack_25_the_last_completion_comes_before_the_end)
@@ -92,5 +122,54 @@ VT_TEST(verbs_held, attack_25_an_end_with_nothing_before_it_is_told_immediately)
 	vt_expect(v.b.ch, RDMA_CM_EVENT_DISCONNECTED);
 	vt_expect_wc(&v.b, 7, IBV_WC_RECV, IBV_WC_WR_FLUSH_ERR);
 	vt_expect(v.a.ch, RDMA_CM_EVENT_DISCONNECTED);
+	vt_down(&v);
+}
+
+/* libfabric's rxm on a busy host: what it has not fetched is not lost because it did not run for a while. */
+VT_TEST(verbs_held, attack_25_who_fetches_is_waited_for_longer)
+{
+	struct vt v;
+
+	vt_init(&v);
+	vt_up(&v);
+	cr_assert_eq(vt_recv(&v.b, 6, 0, 64), 0);
+	cr_assert_eq(vt_post(&v.a, 1, IBV_WR_SEND, 64, NULL), 0);
+	vt_expect_wc(&v.b, 6, IBV_WC_RECV, IBV_WC_SUCCESS);
+	vt_expect_wc(&v.a, 1, IBV_WC_SEND, IBV_WC_SUCCESS);
+	send_and_end(&v, 50, leave);
+	cr_expect(!vt_readable(v.b.ch->fd, 500), "the end is told before the completion");
+	vt_expect_wc(&v.b, 7, IBV_WC_RECV, IBV_WC_SUCCESS);
+	vt_expect(v.b.ch, RDMA_CM_EVENT_DISCONNECTED);
+	vt_expect(v.a.ch, RDMA_CM_EVENT_DISCONNECTED);
+	vt_down(&v);
+}
+
+/* A peer that goes without a word, as a process that is killed does. */
+VT_TEST(verbs_held, attack_25_the_last_completion_comes_before_a_broken_end)
+{
+	struct vt v;
+
+	vt_init(&v);
+	vt_up(&v);
+	send_and_end(&v, 10 * VT_MS, break_off);
+	cr_expect(!vt_readable(v.b.ch->fd, 100), "the end is told before the completion");
+	vt_expect_wc(&v.b, 7, IBV_WC_RECV, IBV_WC_SUCCESS);
+	vt_expect(v.b.ch, RDMA_CM_EVENT_DISCONNECTED);
+	vt_expect(v.a.ch, RDMA_CM_EVENT_DISCONNECTED);
+	vt_down(&v);
+}
+
+/* Who ends it, too, waits for nothing. */
+VT_TEST(verbs_held, attack_25_an_end_from_both_sides_is_told_immediately)
+{
+	struct vt v;
+
+	send_and_leave(&v, 10 * VT_MS);
+	cr_expect_not_null(vd_process()->held);
+	cr_assert_eq(rdma_disconnect(v.b.id), 0);
+	cr_expect_null(vd_process()->held);
+	vt_expect(v.b.ch, RDMA_CM_EVENT_DISCONNECTED);
+	vt_expect(v.a.ch, RDMA_CM_EVENT_DISCONNECTED);
+	vt_expect_wc(&v.b, 7, IBV_WC_RECV, IBV_WC_SUCCESS);
 	vt_down(&v);
 }

@@ -193,6 +193,7 @@ VD_API int rdma_disconnect(struct rdma_cm_id *ibid)
 		err = EINVAL;
 	else /* the connection goes with its queue pair */
 		err = id->qp ? vd_qp_close(id->qp) : 0;
+	vd_held_release(p, id);
 	/* The second time there is nothing to wait for. */
 	known = !id->qp || (id->told_down && !vd_event_waits(id));
 	pthread_mutex_unlock(&p->lock);
@@ -344,6 +345,7 @@ static void oob_failed(struct vd_qp *qp)
 
 static void session_event(struct vd_process *p, struct vd_qp *qp, const struct ddps_event *ev)
 {
+	const bool by_program = qp->closing || qp->phase == VD_QP_ERROR;
 	struct rdma_conn_param conn;
 
 	switch (ev->type) {
@@ -366,14 +368,14 @@ static void session_event(struct vd_process *p, struct vd_qp *qp, const struct d
 	case DDPS_EV_PEER_CLOSED:
 		vd_qp_close(qp);
 		if (qp->id)
-			vd_down(p, qp->id, true);
+			vd_down(p, qp->id, false);
 		return;
 	case DDPS_EV_CLOSED:
 		vd_qp_ended(qp);
 		if (ev->error.code || ev->error.has_triple)
 			vd_oob_release(qp);
 		if (qp->id)
-			vd_down(p, qp->id, false);
+			vd_down(p, qp->id, by_program);
 		return;
 	case DDPS_EV_TERMINATED: /* the end follows */
 		terminated(qp, ev);

@@ -4,10 +4,14 @@
  * connections before it polls may find the last completion and the peer's end there together; many
  * destroy the queue pair then, and the completion goes with it (libfabric's rxm).  With an adapter
  * the end comes by another way, which is longer.  So here the event waits until the queue
- * pair's completions are fetched, but not for long: a program need not fetch anything.
+ * pair's completions are fetched, but not for ever: a program need not fetch anything.  One that
+ * has fetched some will come back for the others, when the system lets it run; on a busy host that
+ * may take long.
  */
 #include "verbs/vd.h"
 #include <time.h>
+
+#define IF_IT_FETCHES 40 /* times as long */
 
 static uint64_t now_ms(void)
 {
@@ -28,16 +32,22 @@ static void tell_end(struct vd_id *id)
 	vd_event_post(id, NULL, RDMA_CM_EVENT_DISCONNECTED, 0, NULL);
 }
 
-void vd_down(struct vd_process *p, struct vd_id *id, bool by_peer)
+static unsigned patience(const struct vd_process *p, const struct vd_qp *qp)
+{
+	return __atomic_load_n(&qp->fetches, __ATOMIC_RELAXED) ? IF_IT_FETCHES * p->hold_ms
+							       : p->hold_ms;
+}
+
+void vd_down(struct vd_process *p, struct vd_id *id, bool by_program)
 {
 	if (id->told_down || id->held_until)
 		return;
 	id->state = VD_ID_DOWN;
-	if (!by_peer || fetched(id)) {
+	if (by_program || fetched(id)) {
 		tell_end(id);
 		return;
 	}
-	id->held_until = now_ms() + p->hold_ms;
+	id->held_until = now_ms() + patience(p, id->qp);
 	id->next_held = p->held;
 	p->held = id;
 }

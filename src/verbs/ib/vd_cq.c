@@ -261,8 +261,10 @@ static void translate(struct ibv_wc *to, const struct ddps_wc *from)
 						 [DDPS_OP_BIND] = IBV_WC_BIND_MW,
 						 [DDPS_OP_LOCAL_INV] = IBV_WC_LOCAL_INV,
 						 [DDPS_OP_SEND_IMM] = IBV_WC_SEND };
-	const struct vd_qp *qp = from->user;
+	struct vd_qp *qp = from->user;
 
+	if (!__atomic_load_n(&qp->fetches, __ATOMIC_RELAXED))
+		__atomic_store_n(&qp->fetches, true, __ATOMIC_RELAXED);
 	*to = (struct ibv_wc){ .wr_id = from->wr_id,
 			       .status = status_of(from),
 			       .opcode = op[from->op],
