@@ -195,6 +195,7 @@ help:
 	@echo 'day        sessions come and go for an hour, drawn into build/day.svg'
 	@echo 'sim-soak   a million crossed connects, seeded soak      random calls of threads, 20 minutes'
 	@echo 'programs   QEMU, Gloo and others over the drop-in: docs/programs.md, T=pattern'
+	@echo 'traces     a seed is a trace: N=1000 runs of each program'
 	@echo 'mutate     tests of attacks against a stack without the defence: each has to fail'
 	@echo 'mutate-random  N=100 SEED=1: anything at all changed, and the tests run: each has to be noticed'
 	@echo 'coverage   branches and conditions that the tests take, against tests/coverage/reasons.tsv'

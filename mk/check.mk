@@ -2,7 +2,7 @@
 # make check and the other targets that test, measure or examine what was built.
 
 .PHONY: deps deps-check deps-lint deps-reference deps-fuzz check check-failed check-fast \
-	verbs-programs programs test-binaries unit e2e cross fuzz fuzz-corpus proof sim-join \
+	verbs-programs programs traces test-binaries unit e2e cross fuzz fuzz-corpus proof sim-join \
 	sim-soak tsan soak day valgrind mutate coverage mutate-random interop interop-ipoib \
 	interop-ib peers conformance conform-usrsctp bench guard reference lint format
 
@@ -34,6 +34,9 @@ verbs-programs: $(VPROGS) $(VCLOCK)
 programs: all verbs-programs
 	$(Q)tools/deps.sh programs
 	$(Q)bash tests/programs/run.sh $(B) $(T)
+# The same seed gives the same trace, N times on each wire.
+traces: deps-check all
+	$(Q)bash tests/verbs/traces.sh $(B) $(or $(N),1000)
 test-binaries: $(UNIT) $(E2E) $(FAULT) $(FUZZ_BIN) $(SESSCTL) $(EXAMPLES) $(VTEST) $(STRESS) \
 	$(SIM)
 

@@ -148,6 +148,7 @@ suite lines stress "$asan/stress-session" 1 20
 suite lines stress/verbs "$asan/stress-verbs" 1 10
 suite lines verbs/check.sh bash tests/verbs/check.sh "$2"
 suite lines verbs/faults.sh bash tests/verbs/faults.sh "$2"
+suite lines verbs/traces.sh bash tests/verbs/traces.sh "$opt" 10
 suite lines verbs/rdma_core.sh bash tests/verbs/rdma_core.sh "$2"
 suite lines verbs/libfabric.sh bash tests/verbs/libfabric.sh "$2"
 suite lines verbs/mpi.sh bash tests/verbs/mpi.sh "$2"
