@@ -48,12 +48,11 @@ begin() {
 
 # until_true SECONDS COMMAND...
 until_true() {
-	local i
-	for ((i = 0; i < $1 * 20; i++)); do
-		! "${@:2}" >/dev/null 2>&1 || return 0
+	local end=$((SECONDS + $1))
+	while ! "${@:2}" >/dev/null 2>&1; do
+		[ "$SECONDS" -lt "$end" ] || return 1
 		sleep 0.05
 	done
-	return 1
 }
 
 # on WIRE COMMAND...: over the drop-in on that wire; "plain": without it, on the program's own TCP.

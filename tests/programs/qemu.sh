@@ -18,7 +18,7 @@ printf '\x55\xaa' >>"$boot"
 truncate -s 1440K "$boot"
 
 qmp() { # SIDE COMMAND [ARGUMENTS]: what it returns, in JSON
-	timeout 30 python3 - "$work/$1.sock" "$2" "${3:-{\}}" <<-'END'
+	timeout 10 python3 - "$work/$1.sock" "$2" "${3:-{\}}" <<-'END'
 		import json, socket, sys
 		s = socket.socket(socket.AF_UNIX)
 		s.connect(sys.argv[1])

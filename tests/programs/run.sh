@@ -1,21 +1,21 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-2-Clause
 # Whole programs over the drop-in, one script each: docs/programs.md.  WIRES chooses what they run on.
+# A line behind each script says how long it took; the last line counts the cases.
 # usage: run.sh BUILD [PATTERN]
 set -u
 cd "$(dirname "$0")/../.." || exit 1
 build=$(realpath "$1") pattern=${2:-.}
-status=0
+lines=$(mktemp)
+trap 'rm -f "$lines"' EXIT
 for script in tests/programs/*.sh; do
 	case $script in */lib.sh | */run.sh) continue ;; esac
 	[[ $script =~ $pattern ]] || continue
-	timeout -k 10 400 bash "$script" "$build" || {
-		status=1
+	began=$SECONDS
+	timeout -k 10 600 bash "$script" "$build" ||
 		echo "not ok ${script#tests/}: it ended with an error"
-	}
-done
-# What has a script of its own among the tests of the drop-in.
-if [[ openmpi =~ $pattern ]]; then
-	bash tests/verbs/mpi.sh "$build" || status=1
-fi
-exit "$status"
+	echo "# ${script#tests/}: $((SECONDS - began)) s"
+done | tee "$lines"
+ok=$(grep -c '^ok ' "$lines") bad=$(grep -c '^not ok ' "$lines")
+echo "# $ok passed, $bad failed, $(grep -c '^# skipped' "$lines") skipped, $SECONDS s"
+[ "$bad" = 0 ] && [ "$ok" != 0 ]
