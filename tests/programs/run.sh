@@ -12,7 +12,7 @@ for script in tests/programs/*.sh; do
 	case $script in */lib.sh | */run.sh) continue ;; esac
 	[[ $script =~ $pattern ]] || continue
 	began=$SECONDS
-	timeout -k 10 600 bash "$script" "$build" ||
+	timeout -k 10 900 bash "$script" "$build" ||
 		echo "not ok ${script#tests/}: it ended with an error"
 	echo "# ${script#tests/}: $((SECONDS - began)) s"
 done | tee "$lines"
