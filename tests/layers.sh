@@ -40,6 +40,14 @@ absent=$(sed 's/#.*//' tools/layers.txt | awk 'NF && $1 != "except" { print $1 }
 [ -z "$absent" ]
 result $? "docs/design.md shows every layer${absent:+, but not: $absent}"
 
+# Whoever looks for a test finds its folder.
+absent=$(for d in tests/*/; do
+	d=$(basename "$d")
+	grep -q "\`$d\`" tests/README.md || echo "$d"
+done)
+[ -z "$absent" ]
+result $? "tests/README.md has every folder of tests${absent:+, but not: $absent}"
+
 # A folder is read at a glance, a file in one sitting.
 full() { # ROOT: folders of more than 25 files, files of more than 500 lines
 	(

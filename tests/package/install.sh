@@ -12,35 +12,31 @@ result() { # STATUS NAME
 make -s install DESTDIR="$work" PREFIX=/usr >"$work/log" 2>&1
 result $? "install into DESTDIR" || cat "$work/log"
 export PKG_CONFIG_SYSROOT_DIR=$work PKG_CONFIG_PATH=$work/usr/lib/pkgconfig
+
+# Every example, as its first lines say.
+compile() { # CC EXAMPLE LIBRARY
+	# shellcheck disable=SC2046 # words
+	"$1" -std=c11 -D_POSIX_C_SOURCE=200809L -Wall -Wextra -Werror -o "$work/$2-$1" \
+		"examples/$2.c" $(pkg-config --cflags --libs "$3")
+	result $? "example $2: $1 against the installed $3"
+}
 for cc in gcc clang; do
 	command -v $cc >/dev/null || continue
-	# shellcheck disable=SC2046 # words
-	$cc -std=c11 -Wall -Wextra -Werror -o "$work/hello-$cc" examples/hello.c \
-		$(pkg-config --cflags --libs libddpsess)
-	result $? "example builds with $cc against the installed library"
+	for example in examples/*.c; do
+		name=$(basename "$example" .c)
+		case $name in
+		conform) compile $cc "$name" libddpsess-conform ;;
+		ib_accept | ipoib_pair) compile $cc "$name" libddpsess-ipoib ;;
+		*) compile $cc "$name" libddpsess ;;
+		esac
+	done
 done
-for cc in gcc clang; do
-	command -v $cc >/dev/null || continue
-	# shellcheck disable=SC2046 # words
-	$cc -std=c11 -Wall -Wextra -Werror -o "$work/pair" examples/ipoib_pair.c \
-		$(pkg-config --cflags --libs libddpsess-ipoib) &&
-		LD_LIBRARY_PATH=$work/usr/lib timeout 20 "$work/pair" |
-		grep -qx 'second received 40000 octets from 10.0.0.1'
-	result $? "two interfaces talk: $cc against the installed libddpsess-ipoib alone"
-	# shellcheck disable=SC2046 # words
-	$cc -std=c11 -Wall -Wextra -Werror -o "$work/accept" examples/ib_accept.c \
-		$(pkg-config --cflags --libs libddpsess-ipoib)
-	result $? "the CM agent by itself: $cc against the installed libddpsess-ipoib"
-done
-for cc in gcc clang; do
-	command -v $cc >/dev/null || continue
-	# shellcheck disable=SC2046 # words
-	$cc -std=c11 -Wall -Wextra -Werror -o "$work/conform" examples/conform.c \
-		$(pkg-config --cflags --libs libddpsess-conform) &&
-		LD_LIBRARY_PATH=$work/usr/lib timeout 60 "$work/conform" tcp 'mpa-crc-*' |
-		grep -q '^[1-9][0-9]* cases passed, 0 failed'
-	result $? "the suite runs in a program: $cc against the installed libddpsess-conform"
-done
+LD_LIBRARY_PATH=$work/usr/lib timeout 20 "$work/ipoib_pair-gcc" |
+	grep -qx 'second received 40000 octets from 10.0.0.1'
+result $? "two interfaces talk, with the installed libddpsess-ipoib alone"
+LD_LIBRARY_PATH=$work/usr/lib timeout 60 "$work/conform-gcc" tcp 'mpa-crc-*' |
+	grep -q '^[1-9][0-9]* cases passed, 0 failed'
+result $? "the suite runs in a program, with the installed libddpsess-conform"
 for uri in tcp://127.0.0.1:0 "sctp://127.0.0.1:0?backend=native&encap=0"; do
 	LD_LIBRARY_PATH=$work/usr/lib timeout 20 "$work/hello-gcc" "$uri" | grep -q 'hello over RDMA'
 	result $? "example runs over ${uri%%:*}"
