@@ -11,6 +11,7 @@
 #include "sim/kern.h"
 #include "sim/sim_event.h"
 #include "sim/sim_main.h"
+#include "support/ip4.h"
 #include <ctype.h>
 #include <ddpsess/ipoib_if.h>
 #include <inttypes.h>
@@ -229,23 +230,8 @@ static void land(void)
 static void fill(uint8_t *p, size_t len, unsigned from, unsigned to, uint32_t nr)
 {
 	uint64_t state = (uint64_t)nr << 8 | from << 4 | to;
-	uint32_t sum = 0;
 
-	memset(p, 0, 20);
-	p[0] = 0x45;
-	p[2] = (uint8_t)(len >> 8);
-	p[3] = (uint8_t)len;
-	p[8] = 64;
-	p[9] = 17;
-	memcpy(p + 12, (uint8_t[4]){ 10, 0, 0, (uint8_t)(1 + from) }, 4);
-	memcpy(p + 16, (uint8_t[4]){ 10, 0, 0, (uint8_t)(1 + to) }, 4);
-	p[6] = 0x40; /* so that none comes in parts */
-	for (unsigned i = 0; i < 20; i += 2)
-		sum += (uint32_t)p[i] << 8 | p[i + 1];
-	sum = (sum & 0xffff) + (sum >> 16);
-	sum = (sum & 0xffff) + (sum >> 16);
-	p[10] = (uint8_t)(~sum >> 8);
-	p[11] = (uint8_t)~sum;
+	ip4_between(p, len, IP4_WHOLE, from, to);
 	memcpy(p + 20, &nr, 4);
 	for (size_t i = 24; i < len; i++)
 		p[i] = (uint8_t)(i % 8 ? state >> i % 8 * 8 : (state = sim_next(&state)));

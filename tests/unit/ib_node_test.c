@@ -5,6 +5,7 @@
 #include <string.h>
 #include <ddpsess/ipoib_if.h>
 #include "ipoib_cm/ib/node.h"
+#include "support/ip4.h"
 
 #define MS    1000000ull
 #define SEC   (1000 * MS)
@@ -194,23 +195,8 @@ static void run(uint64_t ns)
 static void send_ip(unsigned from, const uint8_t to[4], size_t len)
 {
 	static uint8_t p[65536];
-	uint32_t sum = 0;
 
-	memset(p, 0, 28);
-	p[0] = 0x45;
-	p[2] = (uint8_t)(len >> 8);
-	p[3] = (uint8_t)len;
-	p[6] = 0x40;
-	p[8] = 64;
-	p[9] = 17;
-	memcpy(p + 12, (uint8_t[4]){ 10, 0, 0, (uint8_t)(1 + from) }, 4);
-	memcpy(p + 16, to, 4);
-	for (unsigned i = 0; i < 20; i += 2)
-		sum += (uint32_t)p[i] << 8 | p[i + 1];
-	sum = (sum & 0xffff) + (sum >> 16);
-	sum = (sum & 0xffff) + (sum >> 16);
-	p[10] = (uint8_t)(~sum >> 8);
-	p[11] = (uint8_t)~sum;
+	ip4_header(p, len, IP4_WHOLE, (uint8_t[4]){ 10, 0, 0, (uint8_t)(1 + from) }, to);
 	cr_assert_eq(ddps_ipoib_if_send(peer[from].f, p, len, now), 0);
 }
 

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <ddpsess/ipoib_if.h>
 #include "ib_verbs_fake.h"
+#include "support/ip4.h"
 
 /* not each file of tests needs all of it */
 #pragma GCC diagnostic ignored "-Wunused-function"
@@ -212,24 +213,10 @@ static uint64_t count(unsigned i, const char *name)
 static void send_ip(unsigned from, unsigned to, size_t len)
 {
 	static uint8_t p[65536];
-	uint32_t sum = 0;
 
-	memset(p, 0, 20);
 	for (size_t i = 20; i < len; i++)
 		p[i] = (uint8_t)(i * 7 + i / 251);
-	p[0] = 0x45;
-	p[2] = (uint8_t)(len >> 8);
-	p[3] = (uint8_t)len;
-	p[8] = 64;
-	p[9] = 17;
-	memcpy(p + 12, (uint8_t[4]){ 10, 0, 0, (uint8_t)(1 + from) }, 4);
-	memcpy(p + 16, (uint8_t[4]){ 10, 0, 0, (uint8_t)(1 + to) }, 4);
-	for (unsigned i = 0; i < 20; i += 2)
-		sum += (uint32_t)p[i] << 8 | p[i + 1];
-	sum = (sum & 0xffff) + (sum >> 16);
-	sum += sum >> 16;
-	p[10] = (uint8_t)(~sum >> 8);
-	p[11] = (uint8_t)~sum;
+	ip4_between(p, len, 0, from, to);
 	cr_assert_eq(ddps_ipoib_if_send(peer[from].f, p, len, fake_now), 0);
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* RFC 9260 sections 5.2.2 and 5.2.4: INITs and cookies that meet an association. */
 #include "conform/sctp/raw.h"
+#include "conform/sctp/rows.h"
 #include <string.h>
 
 #define P_IPV4 5u
@@ -206,8 +207,8 @@ static void keep(const struct cf_raw *r, uint8_t *cookie, size_t *len)
 	*len = r->l->cookie_len;
 }
 
-/* A cookie with our tag and an own one that was not used: table 12, C. */
-static void late_cookie(struct cf *cf)
+/* The cookie of an attempt before the one that came up.  @other: in what our tag differed then. */
+static void earlier_cookie(struct cf *cf, uint32_t other)
 {
 	uint8_t cookie[CF_COOKIE_MAX];
 	uint32_t first;
@@ -215,9 +216,11 @@ static void late_cookie(struct cf *cf)
 	struct cf_raw r;
 
 	cf_raw_bare(cf, &r);
+	r.l->tag ^= other;
 	cf_raw_invite(&r);
 	first = r.l->peer_tag;
 	keep(&r, cookie, &len);
+	r.l->tag ^= other;
 	cf_raw_invite(&r);
 	cf_raw_echo(&r);
 	cf_raw_want(&r, CF_C_COOKIE_ACK);
@@ -225,40 +228,19 @@ static void late_cookie(struct cf *cf)
 	cf_raw_say_tag(&r, first, CF_C_COOKIE_ECHO, 0, cookie, len);
 	cf_raw_quiet(&r);
 	cf_raw_alive(&r);
+}
+
+/* A cookie with our tag and an own one that was not used: table 12, C. */
+static void late_cookie(struct cf *cf)
+{
+	earlier_cookie(cf, 0);
 }
 
 /* A cookie of which neither tag is right, without Tie-Tags: no row of table 12. */
 static void foreign_cookie(struct cf *cf)
 {
-	uint8_t cookie[CF_COOKIE_MAX];
-	uint32_t first;
-	size_t len;
-	struct cf_raw r;
-
-	cf_raw_bare(cf, &r);
-	r.l->tag ^= 0x3c3c3c3c;
-	cf_raw_invite(&r);
-	first = r.l->peer_tag;
-	keep(&r, cookie, &len);
-	r.l->tag ^= 0x3c3c3c3c;
-	cf_raw_invite(&r);
-	cf_raw_echo(&r);
-	cf_raw_want(&r, CF_C_COOKIE_ACK);
-	r.l->state = CF_L_UP;
-	cf_raw_say_tag(&r, first, CF_C_COOKIE_ECHO, 0, cookie, len);
-	cf_raw_quiet(&r);
-	cf_raw_alive(&r);
+	earlier_cookie(cf, 0x3c3c3c3c);
 }
-
-#define R(point, run, ids, rule)                                                                   \
-	{                                                                                          \
-		"assoc-" point, ids, rule, CF_SCTP, CF_RESPONDER, false, run                       \
-	}
-#define BOTH(point, run, ids, rule)                                                                \
-	R(point, run, ids, rule),                                                                  \
-	{                                                                                          \
-		"assoc-i-" point, ids, rule, CF_SCTP, CF_INITIATOR, false, run                     \
-	}
 
 const struct cf_case cf_cases_assoc_again[] = {
 	BOTH("restart-init", init_alone,

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* RFC 9260 section 5.1.5, the target as responder: cookies, good and bad. */
 #include "conform/sctp/raw.h"
+#include "conform/sctp/rows.h"
 #include <string.h>
 
 static void cookie(struct cf *cf)
@@ -127,11 +128,6 @@ static void other_adaptation(struct cf *cf)
 {
 	not_ddp(cf, (const uint8_t[]){ 0xc0, 6, 0, 8, 0, 0, 0, 2 }, 8);
 }
-
-#define R(point, run, ids, rule)                                                                   \
-	{                                                                                          \
-		"assoc-" point, ids, rule, CF_SCTP, CF_RESPONDER, false, run                       \
-	}
 
 const struct cf_case cf_cases_assoc_cookie[] = {
 	R("cookie", cookie, "9260-3.3.12-1 9260-5.1-11 9260-5.1.5-6 9260-5.2.4-10",

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* RFC 9260 section 5.2.1, the target as initiator: our INIT crosses its own. */
 #include "conform/sctp/raw.h"
+#include "conform/sctp/rows.h"
 #include <string.h>
 
 #define P_IPV4 5u
@@ -113,11 +114,6 @@ static void crossing_tags(struct cf *cf)
 	r.l->state = CF_L_UP;
 	cf_raw_alive(&r);
 }
-
-#define I(point, run, ids, rule)                                                                   \
-	{                                                                                          \
-		"assoc-i-" point, ids, rule, CF_SCTP, CF_INITIATOR, false, run                     \
-	}
 
 const struct cf_case cf_cases_assoc_cross[] = {
 	I("crossing", crossing,

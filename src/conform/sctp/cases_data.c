@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* RFC 9260 sections 6.2, 6.5, 6.6, 6.7 and 6.9: DATA that the target receives. */
 #include "conform/sctp/raw.h"
+#include "conform/sctp/rows.h"
 #include <string.h>
 
 #define PLAIN (RAW_WHOLE | RAW_U)
@@ -336,16 +337,6 @@ static void kept(struct cf *cf)
 			 r.sack_rwnd, r.peer.rwnd);
 	}
 }
-
-#define R(point, run, ids, rule)                                                                   \
-	{                                                                                          \
-		"assoc-" point, ids, rule, CF_SCTP, CF_RESPONDER, false, run                       \
-	}
-#define BOTH(point, run, ids, rule)                                                                \
-	R(point, run, ids, rule),                                                                  \
-	{                                                                                          \
-		"assoc-i-" point, ids, rule, CF_SCTP, CF_INITIATOR, false, run                     \
-	}
 
 const struct cf_case cf_cases_assoc_data[] = {
 	BOTH("first-data", first, "9260-5.1-18 9260-6.2-1 9260-6-2 9260-6.2-13 9260-6.2-29",

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* RFC 9260 sections 5.1 and 5.2, the target as initiator: INIT ACKs and what crosses them. */
 #include "conform/sctp/raw.h"
+#include "conform/sctp/rows.h"
 #include <string.h>
 
 #define P_COOKIE 7u
@@ -359,11 +360,6 @@ static void other_adaptation(struct cf *cf)
 
 	not_ddp(cf, p, sizeof p);
 }
-
-#define I(point, run, ids, rule)                                                                   \
-	{                                                                                          \
-		"assoc-i-" point, ids, rule, CF_SCTP, CF_INITIATOR, false, run                     \
-	}
 
 const struct cf_case cf_cases_assoc_dial[] = {
 	I("ack-tag-0", ack_tag_0, "9260-3.3.3-6 9260-3.3.3-7 9260-3.1-6 9260-3.3.7-6",

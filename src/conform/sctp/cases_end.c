@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* RFC 9260 section 9: SHUTDOWN in every crossing, ABORT with every cause. */
 #include "conform/sctp/raw.h"
+#include "conform/sctp/rows.h"
 #include <string.h>
 
 static void complete(struct cf_raw *r)
@@ -313,18 +314,9 @@ static void abort_among(struct cf *cf)
 	CF_CHECK(cf, r.sid != 3, "what stands behind an ABORT is read");
 }
 
-#define R(point, run, ids, rule)                                                                   \
-	{                                                                                          \
-		"assoc-" point, ids, rule, CF_SCTP, CF_RESPONDER, false, run                       \
-	}
-#define I(point, run, ids, rule)                                                                   \
+#define WITH_APP(point, run, ids, rule)                                                            \
 	{                                                                                          \
 		"assoc-i-" point, ids, rule, CF_SCTP, CF_INITIATOR, true, run                      \
-	}
-#define BOTH(point, run, ids, rule)                                                                \
-	R(point, run, ids, rule),                                                                  \
-	{                                                                                          \
-		"assoc-i-" point, ids, rule, CF_SCTP, CF_INITIATOR, false, run                     \
 	}
 
 const struct cf_case cf_cases_assoc_end[] = {
@@ -343,18 +335,19 @@ const struct cf_case cf_cases_assoc_end[] = {
 	     "after SHUTDOWN ACK no DATA and no SACK counts"),
 	BOTH("shutdown-init", init_meets, "9260-9.2-18",
 	     "an INIT that meets SHUTDOWN ACK brings it again"),
-	I("shuts-down", its,
-	  "9260-3.3.8-1 9260-9.2-d1 9260-9.2-15 9260-9.2-16 9260-3.3.13-1 9260-8.5.1-5 "
-	  "9260-3.3.9-1",
-	  "its SHUTDOWN says what has come, and ends with SHUTDOWN COMPLETE"),
-	I("shuts-down-later", its_waits, "9260-9.2-23 9260-9.2-d1",
-	  "no SHUTDOWN while DATA is outstanding"),
-	I("shuts-down-data", its_data,
-	  "9260-9.2-9 9260-9.2-10 9260-4-5 9260-6.2-15 9260-3.3.8-2 9260-3.3.8-3 9260-6.2-29",
-	  "DATA in SHUTDOWN-SENT brings SHUTDOWN again, and a SACK if there is a hole"),
-	I("shuts-down-again", its_again, "9260-9.2-1 9260-9.2-2", "SHUTDOWN is repeated"),
-	I("shuts-down-crossing", its_crosses, "9260-9.2-21 9260-9.2-22",
-	  "crossing SHUTDOWNs are answered by SHUTDOWN ACK"),
+	WITH_APP("shuts-down", its,
+		 "9260-3.3.8-1 9260-9.2-d1 9260-9.2-15 9260-9.2-16 9260-3.3.13-1 9260-8.5.1-5 "
+		 "9260-3.3.9-1",
+		 "its SHUTDOWN says what has come, and ends with SHUTDOWN COMPLETE"),
+	WITH_APP("shuts-down-later", its_waits, "9260-9.2-23 9260-9.2-d1",
+		 "no SHUTDOWN while DATA is outstanding"),
+	WITH_APP(
+		"shuts-down-data", its_data,
+		"9260-9.2-9 9260-9.2-10 9260-4-5 9260-6.2-15 9260-3.3.8-2 9260-3.3.8-3 9260-6.2-29",
+		"DATA in SHUTDOWN-SENT brings SHUTDOWN again, and a SACK if there is a hole"),
+	WITH_APP("shuts-down-again", its_again, "9260-9.2-1 9260-9.2-2", "SHUTDOWN is repeated"),
+	WITH_APP("shuts-down-crossing", its_crosses, "9260-9.2-21 9260-9.2-22",
+		 "crossing SHUTDOWNs are answered by SHUTDOWN ACK"),
 	BOTH("abort", abort_plain, "9260-9.1-3 9260-9.1-4 9260-3.3.7-5 9260-3.2-d5",
 	     "an ABORT without cause ends it"),
 	BOTH("abort-cause", abort_cause, "9260-9.1-3 9260-9.1-4", "an ABORT with causes ends it"),

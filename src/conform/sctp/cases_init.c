@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* RFC 9260 section 5.1, the target as responder: INITs and cookies of every kind. */
 #include "conform/sctp/raw.h"
+#include "conform/sctp/rows.h"
 #include <string.h>
 
 #define P_IPV4	       5u
@@ -354,11 +355,6 @@ static void streams(struct cf *cf)
 		 "ERROR of cause %u: %s", cf_raw_cause(&c), cf_hex(c.v, c.len));
 	cf_raw_quiet(&r);
 }
-
-#define R(point, run, ids, rule)                                                                   \
-	{                                                                                          \
-		"assoc-" point, ids, rule, CF_SCTP, CF_RESPONDER, false, run                       \
-	}
 
 const struct cf_case cf_cases_assoc_init[] = {
 	R("init", init_ack,

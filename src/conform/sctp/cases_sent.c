@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* RFC 9260 sections 6.1, 6.3 and 7.2: DATA that the target sends, and what SACKs do to it. */
 #include "conform/sctp/raw.h"
+#include "conform/sctp/rows.h"
 #include <string.h>
 
 /*
@@ -332,16 +333,6 @@ static void forged(struct cf *cf)
 	cf_raw_quiet(&r);
 	cf_raw_alive(&r);
 }
-
-#define R(point, run, ids, rule)                                                                   \
-	{                                                                                          \
-		"assoc-" point, ids, rule, CF_SCTP, CF_RESPONDER, false, run                       \
-	}
-#define BOTH(point, run, ids, rule)                                                                \
-	R(point, run, ids, rule),                                                                  \
-	{                                                                                          \
-		"assoc-i-" point, ids, rule, CF_SCTP, CF_INITIATOR, false, run                     \
-	}
 
 const struct cf_case cf_cases_assoc_sent[] = {
 	BOTH("sent", format,

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* RFC 9260 sections 3.2, 6.8, 8.4 and 8.5: tags, what is out of the blue, what is not known. */
 #include "conform/sctp/raw.h"
+#include "conform/sctp/rows.h"
 #include <errno.h>
 #include <string.h>
 #include <unistd.h>
@@ -381,16 +382,6 @@ static void not_moved(struct cf *cf)
 	cf_raw_sack(&r, r.l->cum, CF_RWND);
 	cf_raw_alive(&r);
 }
-
-#define R(point, run, ids, rule)                                                                   \
-	{                                                                                          \
-		"assoc-" point, ids, rule, CF_SCTP, CF_RESPONDER, false, run                       \
-	}
-#define BOTH(point, run, ids, rule)                                                                \
-	R(point, run, ids, rule),                                                                  \
-	{                                                                                          \
-		"assoc-i-" point, ids, rule, CF_SCTP, CF_INITIATOR, false, run                     \
-	}
 
 const struct cf_case cf_cases_assoc_tags[] = {
 	BOTH("tag", wrong_tag,
