@@ -2,8 +2,9 @@
 /* What holds in a world, whatever happens. */
 #include "sim/sctp_world.h"
 
-#define PACKETS 4u /* times as many as seem due */
-#define CRAWLS	4u
+#define PACKETS	  4u /* times as many as seem due */
+#define CRAWLS	  4u
+#define LEAST_RTO 200000000u /* ns */
 
 /*
  * Nothing is lost any more: T3 has to find what is missing once, not again and again with a little
@@ -22,6 +23,45 @@ static void crawls(struct side *s, const struct ddps_sctp_assoc *a)
 		s->cum = a->tx.cum;
 	s->t3s = t3s;
 	check(s->crawls <= CRAWLS, "node %u: T3 after T3, with some progress between", s->node);
+}
+
+/*
+ * Each T3 takes twice as long as the one before, whoever is heard meanwhile (9260-6.3.3-e2): else an
+ * association whose way there is dead for a while would soon be given up.  A path that is new
+ * or whose RTT was measured, or news of what was sent, begins anew; so does a peer without room.
+ */
+static void backs_off(struct side *s, const struct ddps_sctp_assoc *a)
+{
+	const uint64_t most = a->tx.conf->rto_max;
+
+	for (unsigned k = 0; k < a->npaths && k < sizeof s->row / sizeof *s->row; k++) {
+		const struct ddps_sent_path *p = &a->path[k]->tx;
+		struct row *r = &s->row[k], is = { .path = p,
+						   .t3s = p->t3s,
+						   .looked = w.net.now,
+						   .before = r->before,
+						   .cum = a->tx.cum,
+						   .sacked = p->nsacked,
+						   .spurious = p->spurious,
+						   .srtt = p->srtt,
+						   .rttvar = p->rttvar,
+						   .n = r->n };
+		uint64_t least;
+
+		if (r->path != p || r->cum != is.cum || r->sacked != is.sacked ||
+		    r->spurious != is.spurious || r->srtt != is.srtt || r->rttvar != is.rttvar ||
+		    !p->srtt || a->tx.zero_out)
+			is.n = 0;
+		if (r->path == p && p->t3s != r->t3s) {
+			least = (uint64_t)LEAST_RTO << is.n;
+			check(!is.n || w.net.now - r->before >= (least < most ? least : most),
+			      "node %u: T3 number %u in a row comes after %.3f s", s->node,
+			      is.n + 1, (double)(w.net.now - r->before) / 1e9);
+			is.before = r->looked;
+			is.n += is.n < 20;
+		}
+		*r = is;
+	}
 }
 
 static void sound(struct side *s)
@@ -47,6 +87,7 @@ static void sound(struct side *s)
 		goes_on |= ddps_sent_deadline(&a->tx, p) != DDPS_SENT_NEVER;
 	}
 	crawls(s, a);
+	backs_off(s, a);
 	out = a->tx.next - a->tx.cum - 1;
 	check(!out || goes_on, "%u chunks are out, and nothing will ever happen", out);
 	check(flight == a->tx.nflight && lost == a->tx.nlost && flight + lost + sacked == out,

@@ -33,6 +33,15 @@ enum {
 
 struct slot;
 
+/* T3s of one path, with no news of what was sent between; @before: the last one cannot have been
+ * before that, since it was not there yet when it was looked at. */
+struct row {
+	const void *path;
+	uint64_t t3s, looked, before, spurious, srtt, rttvar;
+	uint32_t cum, sacked;
+	unsigned n;
+};
+
 /* One end's use of one association. */
 struct side {
 	struct slot *slot;
@@ -43,6 +52,7 @@ struct side {
 	uint64_t t3s;	 /* when it was looked at last */
 	uint32_t cum;	 /* ... and a T3 had fired since the time before */
 	unsigned crawls; /* T3s that brought something, since all is calm */
+	struct row row[2];
 	unsigned to_send, sent, received;
 	uint64_t acked;
 	uint32_t next_ordered[STREAMS], want_ordered[STREAMS], next_unordered[STREAMS];
