@@ -3,7 +3,7 @@
 
 .PHONY: deps deps-check deps-lint deps-reference deps-fuzz check check-failed check-fast \
 	verbs-programs programs traces test-binaries unit e2e cross fuzz fuzz-corpus proof sim-join \
-	sim-soak tsan soak day valgrind mutate coverage mutate-random interop interop-ipoib \
+	sim-soak tsan soak day valgrind mutate plants coverage mutate-random interop interop-ipoib \
 	interop-ib peers conformance conform-usrsctp bench guard reference lint format
 
 deps:
@@ -90,8 +90,9 @@ soak: deps-check
 		TSAN_OPTIONS=halt_on_error=1:second_deadlock_stack=1 \
 			build/tsan/$$t $(SEED) $(SOAK_SECONDS) || exit; \
 	done
-	$(Q)+$(SUBMAKE) build/opt/sim-sctp build/opt/sim-session build/opt/sim-ipoib
+	$(Q)+$(SUBMAKE) build/opt/sim-sctp build/opt/sim-session build/opt/sim-ipoib build/opt/sim-verbs
 	$(Q)build/opt/sim-session $(SEED) 1000000000 $(SOAK_SECONDS)
+	$(Q)build/opt/sim-verbs $(SEED) 1000000000 $(SOAK_SECONDS)
 	$(Q)build/opt/sim-ipoib $(SEED) 1000000000 $(SOAK_SECONDS)
 	$(Q)build/opt/sim-sctp $(SEED) 10000000
 	$(Q)+$(MAKE) fuzz-corpus FUZZ_SECONDS=$(SOAK_SECONDS)
@@ -111,8 +112,14 @@ valgrind: deps-check
 
 # The tests of attacks, against a stack that has its defences taken away one by one
 mutate: deps-check
-	$(Q)+$(SUBMAKE) build/opt/unit build/opt/e2e build/opt/verbs-test build/opt/sched build/opt/sim-session build/opt/sim-ipoib
+	$(Q)+$(SUBMAKE) build/opt/unit build/opt/e2e build/opt/verbs-test build/opt/sched
 	$(Q)tests/mutate/run.sh build/opt
+
+# Faults of the past put back one at a time: the simulations find them.  Some minutes of processor time
+plants: deps-check
+	$(Q)+$(SUBMAKE) build/opt/sim-sctp build/opt/sim-session build/opt/sim-ipoib
+	$(Q)+$(SUBMAKE) VARIANT=asan build/asan/sim-sctp build/asan/sim-session
+	$(Q)tests/sim/plants.sh $(PLANT)
 
 # Branches and conditions that the tests of the library take and show to decide, by clang: some minutes.
 # LIST=1 prints what has no reason in tests/coverage/reasons.tsv, of the run before.

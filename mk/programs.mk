@@ -79,7 +79,7 @@ $(B)/stress-%: $(B)/tests/stress/%.o $(B)/tests/stress/run.o $(LIB_A)
 	$(Q)$(CC) $(CFLAGS_ALL) $(LDFLAGS) -o $@ $(filter %.o,$^) $(LIB_A) $(LIB_LIBS)
 
 # Worlds by seed: the SCTP engine on a hostile network; whole sessions in a kernel made of that.
-SIM := $(B)/sim-sctp $(B)/sim-session $(B)/sim-crossed $(B)/sim-ipoib
+SIM := $(B)/sim-sctp $(B)/sim-session $(B)/sim-crossed $(B)/sim-ipoib $(B)/sim-verbs
 WRAPPED := epoll_create1 epoll_ctl epoll_wait poll timerfd_create timerfd_settime eventfd read write \
 	close clock_gettime getrandom socket bind listen accept4 connect getsockname getsockopt \
 	setsockopt ioctl shutdown readv recv send recvmmsg recvmsg sendmsg sendmmsg mmap free \
@@ -97,6 +97,11 @@ $(B)/sim-sctp: $(call objs,tests/sim/sctp_worlds.c tests/sim/sctp_user.c tests/s
 $(B)/sim-crossed: $(call objs,tests/sim/crossed_worlds.c tests/sim/crossed_world.c) $(IPOIB_A)
 $(B)/sim-ipoib: $(call objs,$(wildcard tests/sim/kern*.c) tests/sim/ipoib_worlds.c) $(IPOIB_A)
 $(B)/sim-ipoib: LDFLAGS += $(WRAP)
+# The drop-in, with its threads
+$(B)/sim-verbs: $(call objs,tests/sim/verbs_worlds.c tests/sim/verbs_user.c tests/sched/sched.c \
+	tests/sched/sched_calls.c $(wildcard tests/sim/kern*.c) \
+	$(filter-out src/verbs/vd_socket.c,$(VERBS_SRC)))
+$(B)/sim-verbs: LDFLAGS += $(WRAP) $(WRAP_THREADS)
 $(B)/sim-%: $(B)/tests/sim/sim_main.o $(B)/tests/sim/sim_random.o $(B)/tests/sim/sim_shrink.o $(LIB_A)
 	$(if $(Q),@echo "  LD   $@")
 	$(Q)$(CC) $(CFLAGS_ALL) $(LDFLAGS) -o $@ $(filter %.o,$^) \

@@ -3,7 +3,7 @@
 # The tests of attacks against a stack that has what they defend taken away, one line at a time:
 # each must fail.  attacks.txt: file, sed expression, binary, test, separated by tabs; where each of
 # two defences is enough, FILE+FILE and one expression that is for both.  In place of a binary there may
-# be a script, which gets the build: then the test is what follows "not ok" in a line of it; or a simulation, with its seed and count.
+# be a script, which gets the build: then the test is what follows "not ok" in a line of it.
 # usage: run.sh BUILD [PATTERN]		a finished build, which is copied; e.g. build/opt unit
 set -u
 cd "$(dirname "$0")/../.." || exit 1
@@ -25,18 +25,13 @@ make_it() { # BINARY | SCRIPT
 
 # How the test took it; nothing if it passed.
 caught() { # BINARY | SCRIPT TEST
-	local status seeds
+	local status
 	if [[ $1 == */* ]]; then
 		(cd "$tree" && timeout 150 bash "$1" "$build") | grep -q "^not ok $2" && echo "fails"
 		return
 	fi
 	if [ "$1" = sched ]; then
 		timeout -k 5 150 "$tree/$build/sched" "$2" >"$tree/out" 2>&1 || echo "fails"
-		return
-	fi
-	if [[ $1 == sim-* ]]; then
-		read -ra seeds <<<"$2"
-		timeout -k 5 300 "$tree/$build/$1" "${seeds[@]}" >"$tree/out" 2>&1 || echo "fails"
 		return
 	fi
 	LSAN_OPTIONS=exitcode=0 timeout -k 5 150 "$tree/$build/$1" --filter "$2" --color=never \
@@ -70,7 +65,7 @@ restore() { # FILE...
 one() { # FILE EXPRESSION BINARY TEST
 	local how files
 	IFS=+ read -ra files <<<"$1"
-	if [[ $3 != */* && $3 != sim-* ]] && ! grep -qxF "$4" "$tree/$3.list"; then
+	if [[ $3 != */* ]] && ! grep -qxF "$4" "$tree/$3.list"; then
 		how="no such test"
 	elif ! mutated "$2" "${files[@]}"; then
 		how="the expression changes nothing"

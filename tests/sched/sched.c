@@ -5,6 +5,7 @@
  */
 #include "sched/sched_in.h"
 #include "sim/kern.h"
+#include "sim/sim_main.h"
 #include <errno.h>
 #include <pthread.h>
 #include <semaphore.h>
@@ -17,7 +18,8 @@
 
 #define THREADS	  8u
 #define DECISIONS 20000u
-#define SECONDS	  60 /* of a run */
+#define RARELY	  0.05 /* a thread is stopped where it could go on */
+#define SECONDS	  60   /* of a run */
 
 struct thread {
 	pthread_t id;
@@ -48,7 +50,8 @@ struct thread *sched_current;
 static struct thread thread[THREADS];
 static struct run *run;
 static unsigned most;
-static bool exploring, in_detail;
+static bool exploring, in_detail, random_order;
+static uint64_t random_state;
 static const struct sched_world *playing;
 
 static void say(const char *why)
@@ -62,7 +65,9 @@ static void say(const char *why)
 /* Nobody is left to go on. */
 _Noreturn static void give_up(const char *why)
 {
-	if (playing->apart) {
+	if (!playing) {
+		fprintf(stderr, "%s\n", why);
+	} else if (playing->apart) {
 		snprintf(run->wrong, sizeof run->wrong, "%s", why);
 	} else {
 		say(why);
@@ -105,12 +110,17 @@ static unsigned enabled(struct thread *list[])
 
 static unsigned decide(unsigned n, bool preempts)
 {
-	struct decision *d = &run->path[run->depth];
+	struct decision *d;
 
+	if (random_order)
+		return preempts && !sim_chance(&random_state, RARELY)
+			       ? 0
+			       : (unsigned)sim_below(&random_state, n);
 	if (!exploring || n < 2 || (preempts && run->preempted == most))
 		return 0;
 	if (run->depth == DECISIONS)
 		give_up("too many decisions");
+	d = &run->path[run->depth];
 	if (run->depth++ == run->known) {
 		*d = (struct decision){ .of = (uint8_t)n, .preempts = preempts };
 		run->known++;
@@ -249,7 +259,7 @@ void sched_run(void (*const body[])(void), unsigned n)
 	exploring = false;
 }
 
-static const char *play(const struct sched_world *w)
+static void begin_threads(void)
 {
 	kern_block = sched_block;
 	memset(thread, 0, sizeof thread);
@@ -257,7 +267,19 @@ static const char *play(const struct sched_world *w)
 	sched_current = &thread[0];
 	sched_current->used = true;
 	sem_init(&sched_current->turn, 0, 0);
+}
+
+static const char *play(const struct sched_world *w)
+{
+	begin_threads();
 	return w->play();
+}
+
+void sched_at_random(uint64_t seed)
+{
+	begin_threads();
+	random_state = seed;
+	exploring = random_order = in_detail = true;
 }
 
 /* In a process of its own, which begins like all others and takes with it what the world leaves. */

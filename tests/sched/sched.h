@@ -34,4 +34,7 @@ bool sched_explore(const struct sched_world *w, unsigned preemptions, bool fine,
 /* One run, by the decisions that a failure has printed. */
 bool sched_again(const struct sched_world *w, bool fine, const char *decisions);
 
+/* Instead of all orders, one by @seed, from here to the end of the process. */
+void sched_at_random(uint64_t seed);
+
 #endif

@@ -143,6 +143,7 @@ struct world {
 	struct pair *pair;
 	enum { WIRE_ANY, WIRE_TCP, WIRE_SCTP } wire;
 	bool quiet;   /* nothing fails */
+	bool keen;    /* its hosts do nothing but poll */
 	bool corrupt; /* set-up frames of MPA have no CRC: what they say may be wrong */
 	bool calm;    /* the end of it: no new sessions, no faults */
 	bool failed;

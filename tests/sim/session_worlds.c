@@ -11,6 +11,7 @@
 #define TURNS  300u
 #define ROUNDS 5u
 #define IDLE   24u   /* polls in vain, then a program that polls lets time pass */
+#define KEEN   160u  /* ... one that does nothing else, with one session */
 #define SPINS  2000u /* turns of a loop at one moment */
 #define END    400u  /* seconds until the last session has to have ended */
 
@@ -78,7 +79,8 @@ static void host_new(unsigned i)
 		attr.log = on_log;
 		attr.log_user = (void *)(uintptr_t)i;
 	}
-	*h = (struct host){ .spins = sim_happens(SIM_spins, SIM_OWNER(100 + i, 0, 0), 0, 0.08),
+	*h = (struct host){ .spins = sim_happens(SIM_spins, SIM_OWNER(100 + i, 0, 0), 0,
+						 world.keen ? 1 : 0.08),
 			    .rng = sim_next(&world.rng) };
 	check(!ddps_ctx_new(&h->ctx, &attr) && !ddps_pd_new(h->ctx, &h->pd) &&
 		      !ddps_cq_new(h->ctx, 8192, &h->cq),
@@ -172,7 +174,7 @@ static void host_turn(unsigned i)
 	if (h->stalled_until > kern.now && !world.calm)
 		return;
 	if (h->spins && !world.calm) {
-		while (spins++ < IDLE && !world.failed)
+		while (spins++ < (world.keen ? KEEN : IDLE) && !world.failed)
 			if (fetch_completions(i))
 				spins = 0;
 		fetch_events(i);
@@ -375,6 +377,11 @@ static void make(uint64_t seed, int wire, struct sim_tally *t)
 	world.corrupt = !world.quiet && rnd(10) < 3;
 	world.nhosts = 2 + (unsigned)rnd(3);
 	world.npairs = 1 + (unsigned)rnd(PAIRS);
+	if (!rnd(12)) { /* two who poll, with one session: descriptors are tried without asking epoll */
+		world.keen = true;
+		world.nhosts = 2;
+		world.npairs = 1;
+	}
 	network();
 	for (unsigned i = 0; i < world.nhosts; i++)
 		host_new(i);

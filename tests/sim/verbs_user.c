@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* What an end posts, and what may be seen of it. */
+#include "sim/verbs_world.h"
+#include <arpa/inet.h>
+#include <errno.h>
+
+static bool tells(enum ibv_wr_opcode op)
+{
+	return op == IBV_WR_SEND || op == IBV_WR_SEND_WITH_IMM || op == IBV_WR_RDMA_WRITE_WITH_IMM;
+}
+
+void user_post_recvs(struct end *e)
+{
+	while (e->nrq < DEPTH && e->posted_recvs < 2 * MSGS && !e->disconnected) {
+		struct ibv_sge sge = { (uintptr_t)e->recv[e->posted_recvs], MAX, e->mr->lkey };
+		struct ibv_recv_wr wr = { .wr_id = RECVS + e->posted_recvs,
+					  .sg_list = &sge,
+					  .num_sge = 1 },
+				   *bad;
+
+		check(!ibv_post_recv(e->cm->qp, &wr, &bad), "a receive is refused");
+		e->posted_recvs++;
+		e->nrq++;
+	}
+}
+
+static void build(struct end *e, struct ibv_send_wr *wr, struct ibv_sge *sge, struct request *r)
+{
+	static const enum ibv_wr_opcode ops[] = { IBV_WR_SEND,	     IBV_WR_SEND_WITH_IMM,
+						  IBV_WR_RDMA_WRITE, IBV_WR_RDMA_WRITE_WITH_IMM,
+						  IBV_WR_RDMA_READ,  IBV_WR_ATOMIC_FETCH_AND_ADD };
+	struct end *o = other(e);
+	const unsigned n = e->ops;
+
+	*r = (struct request){
+		.id = n, .op = ops[rnd(6)], .slot = n, .len = (uint32_t)rnd(rnd(2) ? MAX + 1 : 100)
+	};
+	/* The last one tells that all have. */
+	r->silent = n + 1 < MSGS && sim_happens(SIM_silent, owner(e), n, 0.3);
+	*sge = (struct ibv_sge){ (uintptr_t)e->out[n], r->len, e->mr->lkey };
+	*wr = (struct ibv_send_wr){ .wr_id = n,
+				    .opcode = r->op,
+				    .sg_list = sge,
+				    .num_sge = 1,
+				    .send_flags = r->silent ? 0 : IBV_SEND_SIGNALED,
+				    .imm_data = htonl(n) };
+	wr->wr.rdma.rkey = o->mr->rkey;
+	wr->wr.rdma.remote_addr = (uintptr_t)o->in[n];
+	if (r->op == IBV_WR_RDMA_READ) {
+		sge->addr = (uintptr_t)e->read[n];
+		wr->wr.rdma.remote_addr = (uintptr_t)o->out[n];
+	} else if (r->op == IBV_WR_ATOMIC_FETCH_AND_ADD) {
+		r->len = sge->length = 8;
+		sge->addr = (uintptr_t)e->read[n];
+		wr->wr.atomic.remote_addr = (uintptr_t)&o->word;
+		wr->wr.atomic.rkey = o->mr->rkey;
+		wr->wr.atomic.compare_add = 1;
+	}
+}
+
+/* What was taken is to be seen by either side. */
+static void posted(struct end *e, const struct request *r)
+{
+	e->sq[e->nsq++] = e->all[e->ops] = *r;
+	if (tells(r->op)) {
+		e->writes_at[e->ntold] = e->ops;
+		e->told[e->ntold++] = *r;
+	}
+	e->ops++;
+}
+
+void user_post_some(struct end *e)
+{
+	const unsigned most = sim_happens(SIM_row, owner(e), e->ops, 0.4) ? 4 : 1;
+	struct ibv_send_wr wr[4], *bad = NULL;
+	struct request r[4];
+	struct ibv_sge sge[4];
+	unsigned n = 0, first = e->ops, taken;
+	int err;
+
+	while (n < most && e->ops < MSGS && e->ntold < MSGS) {
+		build(e, &wr[n], &sge[n], &r[n]);
+		wr[n].next = NULL;
+		if (n)
+			wr[n - 1].next = &wr[n];
+		n++;
+		e->ops++;
+	}
+	e->ops = first;
+	if (!n)
+		return;
+	err = ibv_post_send(e->cm->qp, wr, &bad);
+	taken = err ? (unsigned)(bad - wr) : n;
+	check(taken <= n && (!err || bad), "the refused one is not named");
+	check(!err || (err == ENOMEM && e->nsq + n > DEPTH) || !w.tidy, "post: %s", strerror(err));
+	w.t->n[T_REFUSED] += err != 0;
+	for (unsigned i = 0; i < taken && !w.failed; i++) {
+		posted(e, &r[i]);
+	}
+}
+
+/* ---- completions ---- */
+
+/* Writes that were posted before a message are in place when it is delivered. */
+static void written(struct end *e, unsigned upto)
+{
+	struct end *o = other(e);
+
+	for (; e->writes < upto && !w.failed; e->writes++)
+		check(o->all[e->writes].op != IBV_WR_RDMA_WRITE ||
+			      !memcmp(e->in[e->writes], o->out[e->writes], o->all[e->writes].len),
+		      "Write %u is not in place", e->writes);
+}
+
+static void received(struct end *e, const struct ibv_wc *wc)
+{
+	struct end *o = other(e);
+	const struct request *r = &o->told[e->heard];
+
+	const uint64_t n = wc->wr_id - RECVS;
+
+	check(n == e->first_recv, "receive %u instead of %u", (unsigned)n, (unsigned)e->first_recv);
+	e->first_recv++;
+	e->nrq--;
+	if (wc->status) {
+		check(wc->status == IBV_WC_WR_FLUSH_ERR, "a receive: %s",
+		      ibv_wc_status_str(wc->status));
+		w.t->n[T_FLUSHED]++;
+		return;
+	}
+	check(e->heard < o->ntold, "a message that nobody has sent");
+	if (w.failed)
+		return;
+	w.t->n[T_RECEIVES]++;
+	check(wc->byte_len == r->len, "%u octets of %u", wc->byte_len, r->len);
+	check((wc->opcode == IBV_WC_RECV_RDMA_WITH_IMM) == (r->op == IBV_WR_RDMA_WRITE_WITH_IMM),
+	      "opcode %d", wc->opcode);
+	check(!(wc->wc_flags & IBV_WC_WITH_IMM) == (r->op == IBV_WR_SEND), "immediate data");
+	check(r->op == IBV_WR_SEND || ntohl(wc->imm_data) == r->slot, "immediate data of %u",
+	      ntohl(wc->imm_data));
+	if (r->op != IBV_WR_RDMA_WRITE_WITH_IMM)
+		check(!memcmp(e->recv[n], o->out[r->slot], r->len), "message %u is altered",
+		      e->heard);
+	else
+		check(!memcmp(e->in[r->slot], o->out[r->slot], r->len), "Write %u is not in place",
+		      r->slot);
+	written(e, o->writes_at[e->heard]);
+	e->heard++;
+}
+
+/* In the order of posting; those that are silent complete with one behind them. */
+static void sent(struct end *e, const struct ibv_wc *wc)
+{
+	unsigned i = 0;
+	const struct request *r;
+
+	while (i < e->nsq && e->sq[i].id != wc->wr_id) {
+		check(e->sq[i].silent || wc->status, "request %u is passed over",
+		      (unsigned)e->sq[i].id);
+		i++;
+	}
+	check(i < e->nsq, "request %u was not posted, or completes twice", (unsigned)wc->wr_id);
+	if (w.failed)
+		return;
+	r = &e->sq[i];
+	e->flushed |= wc->status != 0;
+	check(!r->silent || wc->status, "a silent request completes");
+	w.t->n[wc->status ? T_FLUSHED : T_COMPLETIONS]++;
+	if (!wc->status && r->op == IBV_WR_RDMA_READ)
+		check(!memcmp(e->read[r->slot], other(e)->out[r->slot], r->len),
+		      "Read %u is altered", r->slot);
+	if (wc->status && w.tidy && !e->disconnected && !other(e)->disconnected)
+		check(false, "request %u: %s", (unsigned)r->id, ibv_wc_status_str(wc->status));
+	i++;
+	memmove(e->sq, e->sq + i, (e->nsq - i) * sizeof *e->sq);
+	e->nsq -= i;
+}
+
+bool user_fetch(struct end *e)
+{
+	struct ibv_wc wc[4];
+	int n = ibv_poll_cq(e->cq, 1 + (int)rnd(4), wc);
+
+	check(n >= 0, "poll");
+	for (int i = 0; i < n && !w.failed; i++) {
+		check(wc[i].qp_num == e->cm->qp->qp_num, "of another queue pair");
+		if (wc[i].wr_id >= RECVS)
+			received(e, &wc[i]);
+		else
+			sent(e, &wc[i]);
+	}
+	return n > 0;
+}
+
+bool user_answered(const struct end *e)
+{
+	for (unsigned i = 0; i < e->nsq; i++)
+		if (!e->sq[i].silent)
+			return false;
+	return true;
+}

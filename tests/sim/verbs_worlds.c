@@ -1,0 +1,310 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The drop-in in the simulated kernel: a program of verbs, by seed, with connections to itself.  The
+ * library's thread and the one that hands out events run beside it, in an order by seed.  Each world
+ * has a process of its own, for a process has one drop-in.
+ */
+#include "sched/sched.h"
+#include "sim/verbs_world.h"
+#include <arpa/inet.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define TURNS 4000u
+
+struct verbs_world w;
+
+static bool never(void *arg)
+{
+	(void)arg;
+	return false;
+}
+
+static void let_pass(uint64_t ns)
+{
+	kern_block(never, NULL, kern.now + ns);
+}
+
+/* ---- connections ---- */
+
+static void equip(struct end *e)
+{
+	struct ibv_qp_init_attr attr = { .qp_type = IBV_QPT_RC, .cap = { DEPTH, DEPTH, 2, 2, 0 } };
+
+	e->cq = ibv_create_cq(e->cm->verbs, 4 * DEPTH, e, NULL, 0);
+	attr.send_cq = attr.recv_cq = e->cq;
+	attr.qp_context = e;
+	check(e->cq && !rdma_create_qp(e->cm, NULL, &attr), "no queue pair");
+	if (w.failed)
+		return;
+	e->mr = ibv_reg_mr(e->cm->pd, e, sizeof *e, RIGHTS);
+	check(e->mr, "no region");
+	for (unsigned n = 0; n < MSGS; n++)
+		for (unsigned i = 0; i < MAX; i++)
+			e->out[n][i] = octet(e, n, i);
+}
+
+static struct rdma_cm_event *event(void)
+{
+	struct rdma_cm_event *ev = NULL;
+
+	check(!rdma_get_cm_event(w.ch, &ev), "no event");
+	return ev;
+}
+
+static void serve(struct rdma_cm_event *ev, unsigned *up)
+{
+	struct rdma_conn_param conn = { .responder_resources = 8, .initiator_depth = 8 };
+	struct end *e;
+	uint8_t pair;
+
+	switch (ev->event) {
+	case RDMA_CM_EVENT_ADDR_RESOLVED:
+		check(!rdma_resolve_route(ev->id, 1000), "no route");
+		break;
+	case RDMA_CM_EVENT_ROUTE_RESOLVED:
+		e = ev->id->context;
+		pair = (uint8_t)e->pair;
+		equip(e);
+		conn.private_data = &pair;
+		conn.private_data_len = 1;
+		check(!rdma_connect(ev->id, &conn), "connect");
+		break;
+	case RDMA_CM_EVENT_CONNECT_REQUEST:
+		pair = *(const uint8_t *)ev->param.conn.private_data;
+		check(pair < w.npairs, "private data");
+		e = &w.end[pair % PAIRS][1];
+		e->cm = ev->id;
+		ev->id->context = e;
+		equip(e);
+		check(!rdma_accept(ev->id, &conn), "accept");
+		break;
+	case RDMA_CM_EVENT_ESTABLISHED:
+		++*up;
+		break;
+	case RDMA_CM_EVENT_DISCONNECTED:
+		e = ev->id->context;
+		check(!e->dead, "told twice that it is over");
+		e->dead = true;
+		break;
+	case RDMA_CM_EVENT_TIMEWAIT_EXIT:
+		break;
+	default:
+		check(false, "%s, %d", rdma_event_str(ev->event), ev->status);
+	}
+}
+
+static void connect_all(void)
+{
+	struct sockaddr_in a = { .sin_family = AF_INET,
+				 .sin_port = htons(7174),
+				 .sin_addr.s_addr = htonl(0x0a000001) };
+	unsigned up = 0;
+
+	w.ch = rdma_create_event_channel();
+	check(w.ch && !rdma_create_id(w.ch, &w.listen, NULL, RDMA_PS_TCP) &&
+		      !rdma_bind_addr(w.listen, (struct sockaddr *)&a) && !rdma_listen(w.listen, 8),
+	      "no listener");
+	for (unsigned i = 0; i < w.npairs && !w.failed; i++) {
+		struct end *e = &w.end[i][0];
+
+		check(!rdma_create_id(w.ch, &e->cm, e, RDMA_PS_TCP) &&
+			      !rdma_resolve_addr(e->cm, NULL, (struct sockaddr *)&a, 1000),
+		      "no identifier");
+	}
+	while (up < 2 * w.npairs && !w.failed) {
+		struct rdma_cm_event *ev = event();
+
+		if (!ev)
+			return;
+		serve(ev, &up);
+		rdma_ack_cm_event(ev);
+	}
+	w.t->n[T_CONNECTIONS] += w.npairs;
+}
+
+/* ---- the world ---- */
+
+static void events(void)
+{
+	struct pollfd p = { w.ch->fd, POLLIN, 0 };
+	unsigned up = 0;
+
+	while (!w.failed && poll(&p, 1, 0) == 1) {
+		struct rdma_cm_event *ev = event();
+
+		if (!ev)
+			return;
+		serve(ev, &up);
+		rdma_ack_cm_event(ev);
+	}
+	check(!up, "established twice");
+}
+
+static bool done(struct end *e)
+{
+	return e->ops == MSGS && user_answered(e) && other(e)->heard == e->ntold;
+}
+
+static void end_it(struct end *e)
+{
+	struct ibv_qp_attr err = { .qp_state = IBV_QPS_ERR };
+
+	e->disconnected = true;
+	if (!w.tidy && rnd(2))
+		check(!ibv_modify_qp(e->cm->qp, &err, IBV_QP_STATE), "to the error state");
+	else
+		rdma_disconnect(e->cm);
+}
+
+static void turn(struct end *e)
+{
+	struct end *o = other(e);
+
+	if (!e->dead && !e->disconnected) {
+		user_post_recvs(e);
+		if (rnd(3) && !o->disconnected)
+			user_post_some(e);
+		if (!w.tidy && sim_happens(SIM_error, owner(e), e->ops, 0.002)) {
+			w.t->n[T_ERRORS]++;
+			end_it(e);
+		}
+		if (w.over || (done(e) && done(o) && rnd(2)))
+			end_it(e);
+	}
+	if (rnd(3))
+		while (user_fetch(e) && !w.failed)
+			;
+}
+
+static void at_the_end(struct end *e)
+{
+	struct end *o = other(e);
+	unsigned adds = 0;
+
+	check(user_answered(e), "%u requests never completed", e->nsq);
+	check(!e->nrq, "%u receives never completed", e->nrq);
+	if (e->ops < MSGS || o->ops < MSGS || o->heard < e->ntold) {
+		w.t->n[T_BROKEN]++;
+		check(!w.tidy, "%u of %u messages arrived", o->heard, e->ntold);
+		return;
+	}
+	for (unsigned i = 0; i < MSGS; i++)
+		adds += e->all[i].op == IBV_WR_ATOMIC_FETCH_AND_ADD;
+	check(e->flushed || o->word == adds, "%u of %u were added", (unsigned)o->word, adds);
+}
+
+static void take_down(void)
+{
+	for (unsigned i = 0; i < 2 * w.npairs && !w.failed; i++) {
+		struct end *e = &w.end[i / 2][i % 2];
+
+		at_the_end(e);
+		rdma_destroy_qp(e->cm);
+		check(!ibv_dereg_mr(e->mr), "deregister");
+		check(!ibv_destroy_cq(e->cq), "destroy the queue");
+		check(!rdma_destroy_id(e->cm), "destroy the identifier");
+	}
+	check(!rdma_destroy_id(w.listen), "destroy the listener");
+	rdma_destroy_event_channel(w.ch);
+}
+
+static bool all_over(void)
+{
+	for (unsigned i = 0; i < 2 * w.npairs; i++) {
+		const struct end *e = &w.end[i / 2][i % 2];
+
+		if (!e->dead || !user_answered(e) || e->nrq)
+			return false;
+	}
+	return true;
+}
+
+static void play(void)
+{
+	connect_all();
+	kern.f.reset = w.reset;
+	for (unsigned k = 0; k < TURNS && !w.failed && !all_over(); k++) {
+		w.over = k >= TURNS / 2;
+		for (unsigned i = 0; i < 2 * w.npairs && !w.failed; i++)
+			turn(&w.end[i / 2][i % 2]);
+		events();
+		let_pass(rnd(4 * kern.delay));
+	}
+	check(w.failed || all_over(), "it never ends");
+	if (!w.failed)
+		take_down();
+}
+
+static double some(double p)
+{
+	return sim_chance(&w.rng, 0.5) ? p : 0;
+}
+
+static void begin(uint64_t seed, struct sim_tally *t)
+{
+	w.seed = seed;
+	w.t = t;
+	w.rng = seed * 0x2545f4914f6cdd1du + 11;
+	sim_events.seed = sim_next(&w.rng);
+	kern_start(sim_next(&w.rng));
+	w.tidy = rnd(2);
+	w.npairs = 1 + (unsigned)rnd(PAIRS);
+	kern.delay = 1000u << rnd(10);
+	kern.jitter = rnd(2) ? kern.delay / 4 : 0;
+	kern.window = 2048u << rnd(6);
+	kern.f.short_io = some(0.3);
+	kern.f.again = some(0.05);
+	w.reset = w.tidy ? 0 : some(0.001);
+	for (unsigned i = 0; i < 2 * PAIRS; i++) {
+		w.end[i / 2][i % 2].pair = i / 2;
+		w.end[i / 2][i % 2].id = i % 2;
+	}
+	setenv("DDPSESS_TRANSPORT", "tcp", 1);
+	setenv("DDPSESS_WATCH", "off", 1);
+	sched_at_random(sim_next(&w.rng));
+}
+
+static bool here(uint64_t seed, struct sim_tally *t)
+{
+	uint64_t start;
+
+	begin(seed, t);
+	start = kern.now;
+	play();
+	t->n[T_MS] += (kern.now - start) / 1000000;
+	return !w.failed;
+}
+
+/* The shrinker has given it a process already. */
+static bool one_world(uint64_t seed, struct sim_tally *t)
+{
+	pid_t child;
+	int status;
+
+	if (sim_events.log)
+		return here(seed, t);
+	child = fork();
+	if (!child) {
+		alarm(60);
+		_exit(!here(seed, t));
+	}
+	if (child < 0 || waitpid(child, &status, 0) < 0)
+		return false;
+	if (WIFSIGNALED(status))
+		fprintf(stderr, "seed %" PRIu64 ": signal %d\n", seed, WTERMSIG(status));
+	return !status;
+}
+
+int main(int argc, char **argv)
+{
+	static const struct sim_kind kind = {
+		.names = { "connections", "completions", "receives", "flushed", "refused",
+			   "errors made", "ends broken", "simulated ms" },
+		.world = one_world,
+	};
+
+	return sim_main(&kind, argc, argv);
+}
