@@ -24,9 +24,11 @@ built() { # VARIANT SIMULATION
 
 # What the simulation says; nothing if it finds nothing.
 finding() { # VARIANT SIMULATION SEEDS...
-	local variant=$1 sim=$2
+	local variant=$1 sim=$2 status
 	shift 2
-	timeout -k 5 600 "$tree/build/$variant/$sim" "$@" >"$tree/out" 2>&1 && return
+	timeout -k 5 900 "$tree/build/$variant/$sim" "$@" >"$tree/out" 2>&1
+	status=$?
+	[ "$status" != 0 ] && [ "$status" -lt 124 ] || return
 	grep -aE -m 1 '^seed |ERROR: |^not ok' "$tree/out" || echo "exit status, and not a word"
 }
 
