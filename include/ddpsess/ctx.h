@@ -152,11 +152,13 @@ DDPS_API int ddps_ctx_settle(struct ddps_ctx *ctx, int timeout_ms);
 
 /**
  * ddps_ctx_flush - hand to the wire what waits for other requests (struct ddps_ctx_attr: gather)
- * @ctx:	a context; without @gather nothing waits
+ * @ctx:	a context
  * @timeout_ms:	how long to wait for the context's lock; below 0 counts as 0
  *
- * For a program that ends, or will not call the library for a while.  As with ddps_ctx_settle a
- * signal handler may have interrupted another call of the same thread.
+ * For a program that ends, or will not call the library for a while.  Without @gather a request waits
+ * only over SCTP, while others are not acknowledged yet and the program polls without a pause: until
+ * ddps_cq_poll finds nothing else to take.  As with ddps_ctx_settle a signal handler may have
+ * interrupted another call of the same thread.
  *
  * Return: 0, DDPS_E_TIMEDOUT (another call held the lock all the time), DDPS_E_FORKED.
  */

@@ -255,6 +255,11 @@ bool ddps_loop_running(const struct ddps_loop *l)
 	return l->running;
 }
 
+bool ddps_loop_polled(const struct ddps_loop *l)
+{
+	return l->hidden && !l->sleepers;
+}
+
 void ddps_task_post(struct ddps_loop *l, struct ddps_task *t)
 {
 	if (t->prev)

@@ -88,6 +88,9 @@ unsigned ddps_loop_share(const struct ddps_loop *l, unsigned all, unsigned least
 /* Inside one of the two below: tasks posted now still run before it returns. */
 bool ddps_loop_running(const struct ddps_loop *l);
 
+/* Somebody polls without a pause, and nobody sleeps: tasks posted now run soon, at no cost. */
+bool ddps_loop_polled(const struct ddps_loop *l);
+
 /* Call @fn soon, from ddps_loop_run, outside the present call chain.  Idempotent. */
 void ddps_task_post(struct ddps_loop *l, struct ddps_task *t);
 void ddps_task_cancel(struct ddps_loop *l, struct ddps_task *t);

@@ -331,6 +331,8 @@ int ddps_sctp_send(struct ddps_sctp_assoc *a, uint16_t stream, uint32_t ppid, un
 /* Messages handed over so far, from 1; and of these, acknowledged for good. */
 uint64_t ddps_sctp_sent(const struct ddps_sctp_assoc *a);
 uint64_t ddps_sctp_acked(const struct ddps_sctp_assoc *a);
+/* Whether DATA is under way, none of it lost as far as is known: an acknowledgement will come. */
+bool ddps_sctp_under_way(const struct ddps_sctp_assoc *a);
 /* Octets of one message that go into one packet on every path, now. */
 size_t ddps_sctp_max_chunk(const struct ddps_sctp_assoc *a);
 

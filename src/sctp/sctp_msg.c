@@ -218,6 +218,11 @@ void ddps_sc_cut_done(struct ddps_sctp_assoc *a, struct ddps_sc_piece *pc)
 	}
 }
 
+bool ddps_sctp_under_way(const struct ddps_sctp_assoc *a)
+{
+	return a->state == SC_ESTABLISHED && a->tx.nflight && !a->tx.nlost;
+}
+
 bool ddps_sc_all_acked(const struct ddps_sctp_assoc *a)
 {
 	return STAILQ_EMPTY(&a->queue) && a->tx.next == a->tx.cum + 1;

@@ -302,6 +302,7 @@ int ddps_ctx_flush(struct ddps_ctx *ctx, int timeout_ms)
 	if (!ddps_ctx_enter_until(ctx, ddps_deadline(timeout_ms < 0 ? 0 : timeout_ms)))
 		return DDPS_E_TIMEDOUT;
 	ddps_gather_look(ctx);
+	ddps_ctx_turn(ctx); /* what an LLP keeps for the next poll */
 	ddps_ctx_leave(ctx);
 	return 0;
 }

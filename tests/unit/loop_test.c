@@ -300,6 +300,7 @@ static void make_hidden(void)
 			cr_assert_geq(ddps_loop_spin(loop), 0);
 	}
 	cr_assert_not(watched(eager.fd), "hidden");
+	cr_expect(ddps_loop_polled(loop));
 	found = 0;
 }
 

@@ -347,6 +347,8 @@ static int do_send(struct ddps_sd_assoc *a, uint16_t stream, uint32_t ppid, cons
 		return DDPS_E_TOO_LONG;
 	/* It is queued only: the clock is read when a packet is made of it. */
 	err = ddps_sctp_send(a->sa, stream, ppid, flags, iov, niov, 0);
+	if (!err)
+		a->ne->fresh += len;
 	if (err == DDPS_E_NOMEM)
 		ddps_sn_doom(a,
 			     ddps_error_make(err, 0, "no memory for a message of %zu octets", len));
@@ -355,7 +357,8 @@ static int do_send(struct ddps_sd_assoc *a, uint16_t stream, uint32_t ppid, cons
 
 static void do_flush(struct ddps_sd_assoc *a)
 {
-	ddps_sn_poke(a->ne);
+	if (a->sa)
+		ddps_sn_posted(a->ne, a->sa);
 }
 
 /* Acknowledgements are told anyway. */

@@ -73,9 +73,12 @@ struct ddps_sn_env {
 	uint32_t host_mtu;		 /* of the loopback interface, 0: not known */
 	uint8_t noise[256]; /* random octets, of which the first @noise_left are unused */
 	size_t noise_left;
-	uint64_t drops; /* packets that the kernel did not take */
-	unsigned work;	/* messages and packets of this batch */
-	uint64_t now;	/* the clock, as it was read last */
+	uint64_t drops;	  /* packets that the kernel did not take */
+	size_t fresh;	  /* octets handed over since the last flush */
+	uint64_t held_at; /* since then a post waits for the next poll; 0: none does */
+	unsigned wary;	  /* so many posts do not */
+	unsigned work;	  /* messages and packets of this batch */
+	uint64_t now;	  /* the clock, as it was read last */
 	struct ddps_sctp_out out[DDPS_SN_OUTS];
 	struct iovec iov[DDPS_SN_OUTS][DDPS_SN_IOV];
 	uint8_t head[DDPS_SN_OUTS][DDPS_SN_HEAD];
@@ -175,6 +178,8 @@ static inline uint64_t ddps_sn_now(struct ddps_sn_env *ne)
 }
 /* ddps_sn_flush(), now or at the end of this round of the loop. */
 void ddps_sn_poke(struct ddps_sn_env *ne);
+/* The same for a message that was posted on @a: it may wait for more of them. */
+void ddps_sn_posted(struct ddps_sn_env *ne, const struct ddps_sctp_assoc *a);
 /* Timer: let the engine's timers fire. */
 void ddps_sn_tick(void *user);
 

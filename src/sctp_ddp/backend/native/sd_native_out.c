@@ -11,6 +11,9 @@
 /* Batches of a turn of the loop, of DDPS_SN_OUTS sends each; then others have theirs. */
 #define ROUNDS 16
 
+#define HELD_LONG 100000u /* ns; who polls looks again in a hundredth of it */
+#define WARY	  1024u	  /* posts that leave immediately, after one that was held for longer */
+
 /* One send: its header, addresses and control messages. */
 struct message {
 	struct sockaddr_storage to;
@@ -239,11 +242,20 @@ static void arm(struct ddps_sn_env *ne)
 		ddps_timer_start(ne->env->loop, &ne->timer, due);
 }
 
+static void judge_wait(struct ddps_sn_env *ne)
+{
+	if (ne->held_at && ddps_now() - ne->held_at > HELD_LONG)
+		ne->wary = WARY;
+	ne->held_at = 0;
+	ne->fresh = 0;
+}
+
 void ddps_sn_flush(struct ddps_sn_env *ne)
 {
 	bool in_turn = ddps_loop_running(ne->env->loop);
 	unsigned n = DDPS_SN_OUTS;
 
+	judge_wait(ne);
 	for (int i = 0; n == DDPS_SN_OUTS && ddps_sctp_pending(ne->e) && !any_full(ne); i++) {
 		if (in_turn && i == ROUNDS) {
 			ddps_task_post(ne->env->loop, &ne->flush);
@@ -270,6 +282,33 @@ void ddps_sn_poke(struct ddps_sn_env *ne)
 	if (ddps_loop_running(ne->env->loop))
 		ddps_task_post(ne->env->loop, &ne->flush);
 	else /* a post: nothing else will come */
+		ddps_sn_flush(ne);
+}
+
+/*
+ * What was posted while other packets are under way may wait for more, until they fill a send or
+ * whoever polls has nothing else to take: then one packet leaves where there were several.  A lone
+ * message leaves immediately, and for a while all do of a program that did not poll in time.
+ */
+static bool may_wait(struct ddps_sn_env *ne, const struct ddps_sctp_assoc *a)
+{
+	if (ne->fresh >= DDPS_SN_OCTETS || !ddps_loop_polled(ne->env->loop) ||
+	    !ddps_sctp_under_way(a))
+		return false;
+	if (ne->wary) {
+		ne->wary--;
+		return false;
+	}
+	if (!ne->held_at)
+		ne->held_at = ddps_now();
+	return true;
+}
+
+void ddps_sn_posted(struct ddps_sn_env *ne, const struct ddps_sctp_assoc *a)
+{
+	if (ddps_loop_running(ne->env->loop) || may_wait(ne, a))
+		ddps_task_post(ne->env->loop, &ne->flush);
+	else
 		ddps_sn_flush(ne);
 }
 

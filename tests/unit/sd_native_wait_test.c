@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Which messages wait for others before they leave: only those of who polls without a pause. */
+#include "sd_native_fixture.h"
+
+#define FIRST 100u
+#define LARGE 16000u
+
+static struct ddps_sn_env *ne;
+
+static uint64_t packets(void)
+{
+	struct ddps_sctp_stats st;
+
+	ddps_sctp_stats(ne->e, &st);
+	return st.packets_out;
+}
+
+static void echo(struct side *s)
+{
+	cr_assert_eq(send_one(s, 2, SEGMENT, FIRST), 0);
+}
+
+/* Round trips, until the client's loop knows that somebody polls it; all is acknowledged then. */
+static void poll_for_long(void)
+{
+	const uint64_t until = ddps_now() + WAIT_NS;
+	unsigned had;
+
+	srv.peers[0].on_message = echo;
+	while (!ddps_loop_polled(cn.env.loop)) {
+		cr_assert(ddps_now() < until);
+		had = cli.messages;
+		cr_assert_eq(send_one(&cli, 1, SEGMENT, FIRST), 0);
+		for (int i = 0; cli.messages == had; i++) {
+			cr_assert_geq(ddps_loop_spin(cn.env.loop), 0);
+			if (i >=
+			    3) /* the answer has to be waited for, or it does not pay to poll */
+				cr_assert_geq(ddps_loop_run(sn.env.loop), 0);
+		}
+	}
+	while (cli.acked != cli.handed) {
+		cr_assert_geq(ddps_loop_spin(cn.env.loop), 0);
+		cr_assert_geq(ddps_loop_run(sn.env.loop), 0);
+	}
+	srv.peers[0].on_message = NULL;
+}
+
+static void begin(bool polled)
+{
+	set_up(AF_INET);
+	ne = cn.ctx;
+	WAIT_FOR(widened(), &cn, &sn);
+	if (polled)
+		poll_for_long();
+}
+
+/* Whether it left in this very call. */
+static bool leaves(size_t len)
+{
+	uint64_t before = packets();
+
+	cr_assert_eq(send_one(&cli, 1, SEGMENT, len), 0);
+	return packets() != before;
+}
+
+Test(sd_native_wait, a_lone_one_leaves_and_those_behind_it_with_the_next_poll)
+{
+	unsigned had;
+
+	begin(true);
+	had = srv.peers[0].messages;
+	cr_expect(leaves(FIRST), "nothing is under way");
+	cr_expect_not(leaves(FIRST));
+	cr_expect_not(leaves(FIRST));
+	ddps_loop_spin(cn.env.loop);
+	cr_expect_eq(ne->held_at, 0, "one poll lets them go");
+	WAIT_FOR(srv.peers[0].messages == had + 3, &sn);
+	stop();
+}
+
+Test(sd_native_wait, what_fills_a_send_does_not_wait)
+{
+	unsigned n = 0;
+
+	begin(true);
+	cr_expect(leaves(FIRST));
+	while (!leaves(LARGE))
+		cr_assert_lt(++n, 10u);
+	cr_expect_eq(n, DDPS_SN_OCTETS / LARGE, "after %u", n);
+	cr_expect_not(leaves(FIRST), "it counts anew");
+	stop();
+}
+
+Test(sd_native_wait, who_does_not_poll_in_time_is_not_made_to_wait_again)
+{
+	begin(true);
+	cr_expect(leaves(FIRST));
+	cr_expect_not(leaves(FIRST));
+	ne->held_at = 1; /* long ago */
+	ddps_loop_spin(cn.env.loop);
+	for (int i = 0; i < 10; i++)
+		cr_expect(leaves(FIRST), "%d", i);
+	stop();
+}
+
+Test(sd_native_wait, nothing_waits_where_nobody_polls)
+{
+	begin(false);
+	for (int i = 0; i < 10; i++)
+		cr_expect(leaves(FIRST), "%d", i);
+	stop();
+	begin(true);
+	cr_expect(leaves(FIRST));
+	cr_expect_not(leaves(FIRST));
+	ddps_loop_fd(cn.env.loop); /* he goes to sleep */
+	cr_expect(leaves(FIRST));
+	stop();
+}
