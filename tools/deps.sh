@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-2-Clause
 # Install the Debian packages that are missing, or print the one line that does.
-# usage: deps.sh build|check|fast|bench|fuzz|ib|interop|programs|coverage|lint|reference|deb|rpm|release ...
+# usage: deps.sh build|check|fast|bench|fuzz|ib|interop|programs|coverage|lint|reference|deb|rpm|release|autopkgtest ...
 set -eu
 
 want=
@@ -20,6 +20,7 @@ for group in "$@"; do
 		libc6-dev-arm64-cross libc6-dev-s390x-cross libc6-dev-i386-cross qemu-user" ;;
 	rpm) want="$want rpm python3" ;;
 	release) want="$want mmdebstrap apt-utils" ;;
+	autopkgtest) want="$want mmdebstrap apt-utils autopkgtest" ;;
 	fuzz) want="$want clang libclang-rt-dev llvm" ;;
 	ib) want="$want ibsim-utils libumad2sim0 opensm infiniband-diags" ;;
 	interop) want="$want qemu-system-x86 qemu-utils busybox-static kmod cpio iproute2 socat xz-utils

@@ -97,6 +97,32 @@ done
 ) 2>&1 | grep -q 'hca_id:.*ddp0'
 result $? "the image with programs shows the device"
 
+# The image of the conformance suite: the documented run, by its entry point and as somebody without rights.
+chmod -R a+rX "$work"
+mkdir -m 777 "$work/report"
+entry=$(sed -n 's/^ENTRYPOINT //p' containers/Dockerfile.conform | tr -d '[],"')
+# shellcheck disable=SC2016 # as it is written there
+args=$(sed -n 's/^docker run .* -v "$PWD:\/out" ddpsess-conform //p' docs/containers.md)
+[ "$entry" = "sessctl conform" ] && [ "$(wc -l <<<"$args")" = 1 ] && grep -q '^WORKDIR /out$' containers/Dockerfile.conform
+result $? "the image of the suite has an entry point, and a documented run in /out"
+# shellcheck disable=SC2031 # meant
+export PATH=$work/action/bin:$PATH
+mkfifo "$work/listener"
+sessctl listen --json tcp://127.0.0.1:0 >"$work/listener" 2>"$work/log" &
+listener=$!
+exec 9<"$work/listener"
+read -r -t 60 -u 9 line
+uri=$(sed -n 's/.*"uri":"\([^"]*\)".*/\1/p' <<<"$line")
+nobody=(setpriv --no-new-privs)
+[ "$(id -u)" != 0 ] || nobody=(setpriv --reuid 65534 --regid 65534 --clear-groups --bounding-set=-all --no-new-privs)
+# shellcheck disable=SC2086 # words are meant
+(cd "$work/report" && timeout 100 "${nobody[@]}" $entry ${args//tcp:\/\/192.0.2.1:7174/$uri} --case 'mpa-request-*') >"$work/log" 2>&1 &&
+	[ "$(grep -c '<testcase' "$work/report/report.xml")" -gt 10 ] && ! grep -q '<failure' "$work/report/report.xml"
+result $? "the image of the suite tests a peer and leaves a report" || tail -n 5 "$work/log"
+kill "$listener"
+exec 9<&-
+wait "$listener"
+
 # The Kubernetes example: what it asks for, and its two commands with no more rights than it gives.
 python3 - containers/kubernetes.yaml >"$work/pod" 2>"$work/log" <<'END'
 import shlex, sys, yaml

@@ -95,7 +95,7 @@ mutations() {
 	comm -23 <(bare "$work/noticed") <(bare "$work/tests") | sed 's/$/: no such test/'
 	while IFS=$'\t' read -r files expression binary name; do
 		[[ $binary != */* || -e $binary ]] || echo "$binary: no such script"
-		[[ $binary != sched ]] || grep -qF "\"$name\"" tests/sched/worlds.c || echo "$name: no such world"
+		[[ $binary != sched ]] || grep -qF -- "\"$name\"" tests/sched/*.c || echo "$name: no such world"
 		for file in ${files//+/ }; do
 			if [ ! -e "$file" ]; then
 				echo "$file: no such file"
