@@ -62,7 +62,7 @@ CROSS_UNIT := $(filter-out $(shell grep -lE '#include "(cli|xfer|report|sessctl|
 	tests/unit/*.c),$(UNIT_SRC))
 $(B)/unit-cross: CPPFLAGS += -Itests/cross
 $(B)/unit-cross: $(call objs,$(CROSS_UNIT) $(filter-out tests/support/e2e.c tests/support/two.c,$(wildcard tests/support/*.c)) \
-		tests/sim/crossed_world.c tests/cross/main.c) \
+		tests/sim/crossed_world.c tests/sim/sim_random.c tests/sim/sim_shrink.c tests/cross/main.c) \
 		$(CONFORM_A) $(LIB_A) $(IPOIB_A)
 	$(if $(Q),@echo "  LD   $@")
 	$(Q)$(CC) $(CFLAGS_ALL) $(LDFLAGS) -o $@ $^ $(LIB_LIBS) -lm
