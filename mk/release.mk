@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # The tarball and the packages.
 
-.PHONY: dist deb rpm release-check
+.PHONY: dist deb rpm release-check autopkgtest
 
 
 # Of what is committed, without debian/: the same octets each time
@@ -21,3 +21,6 @@ rpm: dist
 # The packages alone in a new Debian: needs root, and the mirror that apt has here
 release-check: deb
 	$(Q)tests/release/check.sh build/deb build/release-check
+# debian/tests, as Debian runs them; needs the same
+autopkgtest: deb
+	$(Q)tests/release/autopkgtest.sh build/deb build/autopkgtest
