@@ -3,7 +3,7 @@
 #define DDPSESS_CONFORM_H
 /*
  * The conformance suite of libddpsess-conform, to be run from a program or a test of your own: a
- * peer that speaks iWARP octet by octet, and cases that tell it what to say and what must come
+ * peer that speaks iWARP octet by octet, and cases that decide what it sends and what must come
  * back (RFC 5040, 5041, 5043, 5044, 6581, 7306).  "sessctl conform" is made of these functions.
  *
  * The target is what is tested: any implementation behind a URI, as responder or as initiator, or
@@ -161,7 +161,7 @@ DDPS_API int ddps_conform_case(size_t i, struct ddps_conform_case *c);
  * Blocks until all is done; a wait for the target takes at most wait_ms.  Opens sockets, and with
  * @command a process for each case, which is sent SIGTERM at the case's end.
  *
- * Return: 0: it ran, and @sum tells how that came out; or DDPS_E_INVAL (@o or @calls),
+ * Return: 0: it ran, and @sum has the outcome; or DDPS_E_INVAL (@o or @calls),
  * DDPS_E_UNSUPPORTED (something is set behind what this release knows), DDPS_E_ADDRESS (the URI,
  * or a profile that cannot be read), DDPS_E_REFUSED (a responder cannot be reached, from the first
  * case on), DDPS_E_NOMEM.

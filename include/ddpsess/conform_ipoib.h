@@ -5,7 +5,7 @@
  * The conformance suite for nodes of IPoIB in connected mode (RFC 4391, RFC 4392, RFC 4755), and
  * for communication management as far as these need it; part of libddpsess-conform.  It is a peer
  * on an InfiniBand subnet whose packets travel in UDP (<ddpsess/ib_udp.h> says how), and cases that
- * tell it what to say.  "sessctl ipoib conform" is made of these functions.
+ * decide what it sends.  "sessctl ipoib conform" is made of these functions.
  *
  * A port of another fabric can be given instead, such as that of an adapter (<ddpsess/ib_verbs.h>).
  * It makes packets, queue pairs and connections itself, so cases that need packets of their own are
@@ -39,8 +39,8 @@ struct ddps_conform_ipoib_node {
 struct ddps_conform_ipoib_fabric {
 	size_t struct_size; /* sizeof(struct ddps_conform_ipoib_fabric) */
 	void *user;
-	/* A port that tells @up, with @up_user, what comes, from inside run() only; NULL and a
-	 * sentence in @why if there is none. */
+	/* A port.  It calls @up with @up_user for what comes in, from inside run() only.  NULL and
+	 * a sentence in @why: there is none. */
 	struct ddps_ipoib_port *(*open)(void *user, const struct ddps_ipoib_up *up, void *up_user,
 					struct ddps_conform_ipoib_node *node, char *why,
 					size_t why_len);
@@ -119,7 +119,7 @@ DDPS_API int ddps_conform_ipoib_case(size_t i, struct ddps_conform_case *c);
  *
  * Blocks until all is done; a wait for the target takes at most wait_ms.  Needs no privilege.
  *
- * Return: 0: it ran, and @sum tells how that came out; or DDPS_E_INVAL (@o or @calls),
+ * Return: 0: it ran, and @sum has the outcome; or DDPS_E_INVAL (@o or @calls),
  * DDPS_E_UNSUPPORTED (something is set behind what this release knows), DDPS_E_ADDRESS (a profile
  * that cannot be read), DDPS_E_SYSTEM (sockets), DDPS_E_REFUSED (the target does not join, or
  * answers no ARP request; the port of a fabric cannot be opened), DDPS_E_NOMEM.

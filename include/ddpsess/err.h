@@ -4,7 +4,7 @@
 /*
  * Errors.  Every function of this library that can fail returns 0 (or a count) on success
  * and one of the negative DDPS_E_* values of <ddpsess/err_codes.h> on failure.  What happened on a session,
- * as opposed to in a call, is told by struct ddps_error in the event that ends it.
+ * as opposed to in a call, is in struct ddps_error of the event that ends it.
  */
 #include <ddpsess/err_codes.h>
 #include <stdbool.h>

@@ -97,7 +97,7 @@ DDPS_API void ddps_ipoib_sim_detach(struct ddps_ipoib_sim *s, unsigned node);
 DDPS_API void ddps_ipoib_sim_set_faults(struct ddps_ipoib_sim *s,
 					const struct ddps_ipoib_sim_faults *faults);
 
-/** ddps_ipoib_sim_plug - plug a port in or out; its user is told */
+/** ddps_ipoib_sim_plug - plug a port in or out; its user gets an event */
 DDPS_API void ddps_ipoib_sim_plug(struct ddps_ipoib_sim *s, unsigned node, bool up);
 
 /**
@@ -106,8 +106,8 @@ DDPS_API void ddps_ipoib_sim_plug(struct ddps_ipoib_sim *s, unsigned node, bool 
  * @node:	its number
  * @lid:	1..49151, not another node's.  From the beginning node N has N + 1
  *
- * What is sent to the old one is lost from now on; whoever asks for the path hears of the new one.
- * Nobody is told: see ddps_ipoib_sim_plug() for that.
+ * What is sent to the old one is lost from now on; whoever asks for the path gets the new one.
+ * No user gets an event: see ddps_ipoib_sim_plug() for that.
  *
  * Return: 0, or DDPS_E_INVAL.
  */

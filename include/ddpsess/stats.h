@@ -109,7 +109,7 @@ DDPS_API int ddps_ctx_stats(struct ddps_ctx *ctx, struct ddps_ctx_stats *st);
 
 /*
  * The association that carries a session, and perhaps others between the same two endpoints.  What
- * the kernel's SCTP (backend kernel) does not tell is 0: timeouts, restarts, unsent, unacked,
+ * the kernel's SCTP (backend kernel) does not report is 0: timeouts, restarts, unsent, unacked,
  * out_of_order, rwnd.
  */
 struct ddps_assoc_stats {

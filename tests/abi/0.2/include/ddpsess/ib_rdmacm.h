@@ -8,7 +8,7 @@
  * What needs an adapter, ddps_rdmacm_connect() and _disconnect(), has not run against one yet.
  *
  * librdmacm is loaded when a port is opened.  A port is used by one thread at a time; calls block
- * for as long as they are told.
+ * for as long as their arguments say.
  */
 #include <ddpsess/ipoib_cm.h>
 
@@ -24,7 +24,7 @@ typedef void (*ddps_rdmacm_tell)(void *user, const char *event, int status);
 /**
  * ddps_rdmacm_open - load librdmacm and make an event channel
  * @r:			set on success only; the caller's, to be freed by ddps_rdmacm_close()
- * @tell, @user:	told of each event, from inside the calls below
+ * @tell, @user:	called for each event, from inside the calls below
  * @why, @why_len:	receives one sentence on failure
  *
  * Return: 0, DDPS_E_UNSUPPORTED (no library, no device) or DDPS_E_NOMEM.

@@ -98,7 +98,7 @@ DDPS_API void ddps_ib_udp_free(struct ddps_ib_udp *u);
 /** ddps_ib_udp_port - Return: what an interface needs, valid until ddps_ib_udp_free(). */
 DDPS_API struct ddps_ipoib_port *ddps_ib_udp_port(struct ddps_ib_udp *u);
 
-/** ddps_ib_udp_user - who is told what cfg.up says; to be set before the first ddps_ib_udp_run() */
+/** ddps_ib_udp_user - the first argument of the calls of cfg.up; to be set before the first ddps_ib_udp_run() */
 DDPS_API void ddps_ib_udp_user(struct ddps_ib_udp *u, void *user);
 
 /** ddps_ib_udp_lid - Return: its LID. */

@@ -111,7 +111,7 @@ DDPS_API void ddps_ib_verbs_free(struct ddps_ib_verbs *v);
  * Return: what an interface needs, valid until ddps_ib_verbs_free(). */
 DDPS_API struct ddps_ipoib_port *ddps_ib_verbs_port(struct ddps_ib_verbs *v);
 
-/** ddps_ib_verbs_user - who is told what cfg.up says; to be set before the first
+/** ddps_ib_verbs_user - the first argument of the calls of cfg.up; to be set before the first
  * ddps_ib_verbs_run()
  * @v: the port
  * @user: first argument of those calls */

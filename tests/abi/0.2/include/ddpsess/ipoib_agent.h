@@ -19,7 +19,7 @@ extern "C" {
 
 struct ddps_ipoib_agent;
 
-/* What its owner is told; each may call any function below but the one that frees it. */
+/* Calls to its owner; each may call any function below but the one that frees it. */
 struct ddps_ipoib_agent_calls {
 	size_t struct_size; /* sizeof(struct ddps_ipoib_agent_calls) */
 	/* Of the connection manager.  A REQ (DDPS_CM_EV_RX_REQ) waits for an answer. */

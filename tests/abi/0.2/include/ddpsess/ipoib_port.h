@@ -2,7 +2,7 @@
 #ifndef DDPSESS_IPOIB_PORT_H
 #define DDPSESS_IPOIB_PORT_H
 /*
- * What an IPoIB interface (<ddpsess/ipoib_if.h>) needs of a fabric, and what it is told by it.
+ * What an IPoIB interface (<ddpsess/ipoib_if.h>) needs of a fabric, and what the fabric reports to it.
  * <ddpsess/ipoib_sim.h> is one in memory; whoever has another writes these functions for it.
  *
  * A port embeds struct ddps_ipoib_port and fills @ops.  Down go the calls of @ops, none of
@@ -103,7 +103,7 @@ struct ddps_ipoib_ud_from {
 };
 
 /*
- * What a port tells its user; ddps_ipoib_if_up() gives a set that does what RFC 4391 and 4755
+ * What a port reports to its user; ddps_ipoib_if_up() gives a set that does what RFC 4391 and 4755
  * ask for.
  * Buffers are the port's and valid during the call.  A user may call any of the operations
  * from inside, also qp_destroy for the queue pair at hand.

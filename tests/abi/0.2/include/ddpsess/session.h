@@ -111,7 +111,7 @@ struct ddps_listen_param {
 	unsigned max_half_open;
 	uint32_t setup_ms;	  /* deadline for a peer's whole setup frame */
 	unsigned rtr;		  /* RTR types taken by sessions of this listener, not 0 */
-	bool rtr_mismatch_accept; /* no common RTR type: ask the application all the same */
+	bool rtr_mismatch_accept; /* no common RTR type: still ask the application */
 	void *user;		  /* comes back in events */
 };
 
@@ -131,7 +131,7 @@ static inline void ddps_listen_param_init(struct ddps_listen_param *p)
  *		[&per-address=N]";
  *		HOST an address, [IPv6], a name, or empty for any; port 0 lets the system choose.
  *		With sctp:// HOST may be a list of at most 8 addresses, with commas: the endpoint
- *		has them all, and peers are told of each.  N is how many associations a peer may have
+ *		has them all, and the set-up lists them to peers.  N is how many associations a peer may have
  * @p:		NULL for the defaults
  * @out:	set on success only
  *
@@ -264,9 +264,9 @@ DDPS_API int ddps_ep_allow(struct ddps_ep *ep, unsigned rights);
  *
  * What is flushed when the session ends can be polled as ever.  The completion queue's descriptor,
  * ddps_cq_on_notify and its armings do not notice, so whoever sleeps on them sleeps on: for programs
- * that do not count on being told, as those for InfiniBand, where a queue pair that goes flushes
+ * that do not count on a notification, as those for InfiniBand, where a queue pair that goes flushes
  * nothing.  A later call without a queue's bit makes up for that queue: one notification, if there
- * was something to tell and the queue is not empty yet.
+ * was something to report and the queue is not empty yet.
  *
  * Return: 0, or DDPS_E_INVAL (other bits), DDPS_E_FORKED.
  */
@@ -277,7 +277,7 @@ DDPS_API int ddps_ep_hush(struct ddps_ep *ep, unsigned queues);
  * @ep:		endpoint that was never connected
  * @uri:	as for ddps_listen, port required; names are looked up without blocking.  With
  *		sctp:// a list of addresses of the peer, the first one preferred; and &local=HOST,...
- *		this host's addresses that the peer is told.  Without it these are the ones that the
+ *		this host's addresses that the peer learns.  Without it these are the ones that the
  *		system uses towards each address of a list (backend kernel: all of the host's).
  *		Each family of the list needs one
  * @p:		NULL for the defaults

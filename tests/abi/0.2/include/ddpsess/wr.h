@@ -213,7 +213,7 @@ DDPS_API int ddps_cq_fd(struct ddps_cq *cq);
 DDPS_API int ddps_cq_arm(struct ddps_cq *cq, bool solicited_only);
 
 /**
- * ddps_cq_arm_next - ask for one more notification, of a completion not told of yet
+ * ddps_cq_arm_next - ask for one more notification, of a completion not notified yet
  * @cq:		completion queue, which is never armed by ddps_cq_arm
  * @solicited_only: as there
  *
@@ -480,8 +480,8 @@ DDPS_API int ddps_srq_posted(struct ddps_srq *srq);
  * @sge:	room for the max_sge of the queue; set on success
  * @nsge:	set on success: how many pieces it has
  *
- * For what comes by another way than a session: ddps_sge_scatter fills the pieces, and the caller tells
- * of it, since there is no completion.  ddps_srq_arm counts it like any other that was taken.
+ * For what comes by another way than a session: ddps_sge_scatter fills the pieces.  There is no
+ * completion, so the caller reports it by itself.  ddps_srq_arm counts it like any other that was taken.
  *
  * Return: 0, or DDPS_E_AGAIN (there is none), DDPS_E_FORKED.
  */

@@ -1,0 +1,33 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-2-Clause
+# Words that make pages, manuals and headers hard to read do not come back: tests/package/words.tsv.
+set -u
+cd "$(dirname "$0")/../.." || exit 1
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+table=tests/package/words.tsv
+# docs/conformance.md and docs/peers.md are made from tables of rules
+mapfile -t files < <(git ls-files '*.md' 'docs/guides/*.md' 'man/*.scd' 'include/ddpsess/*.h' |
+	grep -vE '^(docs/(conformance|peers)\.md|tests/|bench/)' | grep -vxFf <(sed -n 's/^skip\t//p' "$table"))
+
+# strange FILE...: lines with such a word that the table does not allow
+strange() {
+	local pattern instead
+	while IFS=$'\t' read -r kind pattern instead; do
+		[ "$kind" = word ] || continue
+		grep -niHE -- "$pattern" "$@" | sed "s|\$| (rather: $instead)|"
+	done <"$table" | sort -u >"$work/hits"
+	sed -n 's/^allow\t//p' "$table" >"$work/allowed"
+	grep -vF -f "$work/allowed" "$work/hits"
+}
+
+strange "${files[@]}" >"$work/log"
+if [ -s "$work/log" ]; then
+	echo "not ok pages, manuals and headers are in common words"
+	head -n 40 "$work/log"
+else
+	echo "ok pages, manuals and headers are in common words"
+fi
+printf 'Both start at once.\nIt is for who reads.\nPeers are told of it.\nWho asks, gets.\n' >"$work/page"
+[ "$(strange "$work/page" | cut -d : -f 2 | sort -u | wc -l)" = 4 ] && [ "${#files[@]}" -gt 40 ] && echo "ok such words are found" ||
+	echo "not ok such words are found"
