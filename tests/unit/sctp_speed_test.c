@@ -109,6 +109,11 @@ static void delay(struct sn_link *l, uint64_t x)
 	l->delay = x;
 }
 
+static void jitter(struct sn_link *l, uint64_t x)
+{
+	l->jitter = x;
+}
+
 static void mtu(struct sn_link *l, uint64_t x)
 {
 	l->mtu = (unsigned)x;
@@ -200,6 +205,36 @@ Test(sctp_speed, path_of_25_ms_with_and_without_reordering, .timeout = 60)
 	}
 	cr_expect_geq(even, 0.9 * 100 * MBIT * 1400 / 1500, "%f Mbit/s", even * 8e-6);
 	cr_expect_geq(uneven, 0.9 * even, "%f Mbit/s", uneven * 8e-6);
+}
+
+/*
+ * Nothing is lost, and 1 packet of 50 comes 20 ms late, which is more than reordering is waited for
+ * at first: what is resent for that is found out to have been in vain, and the window returns.  Also
+ * of the packet that was thought lost alone, before any other of its size has arrived.
+ */
+Test(sctp_speed, packets_that_are_late_do_not_keep_the_window_small, .timeout = 60)
+{
+	for (uint64_t seed = 1; seed <= 6; seed++) {
+		struct ddps_sctp_path_info i;
+
+		prepare(seed, 12500000);
+		link_of(100 * MBIT, 0);
+		both(0, jitter, 2 * MS);
+		run.net.node[0].link[0].late = 0.02;
+		run.net.node[0].link[0].extra = 20 * MS;
+		connect(1);
+		sn_run(&run.net, S);
+		run.octets = 0;
+		run.first = 0;
+		sn_run(&run.net, 2 * S);
+		cr_expect_eq(run.net.node[0].lost, 0);
+		cr_assert_eq(ddps_sctp_path_info(run.a, 0, &i), 0);
+		cr_expect_geq(i.cwnd, 312500, "seed %u: %u octets", (unsigned)seed,
+			      (unsigned)i.cwnd);
+		cr_expect_lt(i.retransmitted * 100, run.net.node[0].sent);
+		cr_expect_geq(finish("25 ms, jitter, some late"), 0.9 * 100 * MBIT * 1400 / 1500,
+			      "seed %u", (unsigned)seed);
+	}
 }
 
 Test(sctp_speed, two_percent_lost_at_5_ms, .timeout = 60)

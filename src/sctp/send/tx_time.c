@@ -90,7 +90,7 @@ void ddps_sent_false_loss(struct ddps_sent_path *p, uint8_t episode)
 	if (!episode || episode != p->episode || !p->undo_pending)
 		return;
 	p->reord_seen = true;
-	if (--p->undo_pending || p->pmtu.holes)
+	if (--p->undo_pending)
 		return;
 	ddps_cc_undo(&p->cc);
 	p->recovery = false;
