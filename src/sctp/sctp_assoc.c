@@ -62,6 +62,14 @@ struct ddps_sctp_assoc *ddps_sc_assoc_new(struct ddps_sctp *e, const struct ddps
 
 /* ---- paths ---- */
 
+/* Nobody can foresee it, and a simulation can repeat it. */
+static uint8_t late_of(const struct ddps_sc_path *p)
+{
+	const uint32_t who[2] = { p->a->own_tag, p->id };
+
+	return (uint8_t)ddps_siphash(&p->a->e->hash_key, who, sizeof who);
+}
+
 static void path_tx(struct ddps_sc_path *p)
 {
 	struct ddps_sctp_assoc *a = p->a;
@@ -69,6 +77,7 @@ static void path_tx(struct ddps_sc_path *p)
 						       a->fixed_mtu ? a->fixed_mtu : a->mtu);
 
 	ddps_sent_path_init(&a->tx, &p->tx, p->id, &lim, ddps_sc_overhead(p));
+	p->tx.late = p->tx.pmtu.late = late_of(p);
 	if (a->fixed_mtu) {
 		ddps_pmtu_fix(&p->tx.pmtu, lim.max);
 		ddps_sent_mtu_changed(&a->tx, &p->tx, DDPS_PMTU_SIZE);

@@ -63,7 +63,7 @@ static void send_hb(struct ddps_sc_path *p)
 	uint8_t *at = ddps_sc_blob(p->a, p, 8 + INFO_LEN), *chunk;
 	struct ddps_wbuf w;
 
-	p->hb_at = e->now + hb_rto(p);
+	p->hb_at = e->now + ddps_sent_late(&p->tx, hb_rto(p));
 	if (!at)
 		return;
 	p->hb_nonce = new_nonce(e);
@@ -212,7 +212,7 @@ static void hb_acked(struct ddps_sc_path *p)
 	ddps_sc_path_pick(a); /* the primary path may have proved itself */
 	a->errors = 0;	      /* [9260-8.3-6] */
 	if (p == a->primary && p != a->data_path && p->good < proof(p)) {
-		p->hb_at = e->now + hb_rto(p); /* is it there to stay? */
+		p->hb_at = e->now + ddps_sent_late(&p->tx, hb_rto(p)); /* is it there to stay? */
 		p->hb_now = true;
 	} else {
 		p->hb_at = e->c.hb_interval_ms ? e->now + period(p) : DDPS_SC_NEVER;

@@ -193,6 +193,7 @@ void ddps_sc_rx_done(struct ddps_sc_rx *rx)
 	}
 	a->sack_packets++;
 	delay = rx->e->c.sack_delay_ms * MS;
+	delay -= delay / 4096 * rx->path->tx.late; /* earlier: 9260-6.2-7, 9260-6.2-12 */
 	if (rx->now_flag) /* of bulk data: the sender's window may be full */
 		delay = rx->len <= SHORT ? rx->e->c.sack_grace_us * 1000ull : 0;
 	if (first || !delay || rx->gap || rx->dropped || (rx->dup && !rx->fresh) ||

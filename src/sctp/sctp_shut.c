@@ -10,7 +10,7 @@ static void start_guard(struct ddps_sctp_assoc *a)
 	uint64_t ms = c->shutdown_guard_ms ? c->shutdown_guard_ms : 5ull * c->rto_max_ms;
 
 	if (a->guard_at == DDPS_SC_NEVER)
-		a->guard_at = a->e->now + ms * MS;
+		a->guard_at = a->e->now + ddps_sent_late(&a->path[0]->tx, ms * MS);
 }
 
 static void to_sent(struct ddps_sctp_assoc *a)

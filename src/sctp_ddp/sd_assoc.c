@@ -189,6 +189,13 @@ static void list_idle(struct ddps_sd_carrier *c)
 	limit_idle(l, c);
 }
 
+/* Up to a sixteenth longer, so that what became idle together does not leave together.  It has to
+ * differ from one to the next, not to be hard to guess. */
+static uint32_t spread(struct ddps_sd_provider *prov, uint32_t ms)
+{
+	return ms + ms / 16 * (prov->lingers++ * 7 % 16) / 16;
+}
+
 void ddps_sd_carrier_idle(struct ddps_sd_carrier *c)
 {
 	uint32_t ms = LINGER_MS;
@@ -208,6 +215,8 @@ void ddps_sd_carrier_idle(struct ddps_sd_carrier *c)
 		ms = DRAIN_MS;
 	else if (!c->goal)
 		ms = c->listener ? PASSIVE_LINGER_MS : DRAIN_MS;
+	if (!c->fresh) /* the other is somebody's deadline */
+		ms = spread(c->prov, ms);
 	ddps_timer_after(c->env->loop, &c->linger, ms);
 }
 

@@ -221,6 +221,7 @@ struct ddps_sd_provider {
 		void *ctx;
 	} slot[3];			    /* by backend; the last: another one */
 	bool other_connects, other_listens; /* whatever the URI says */
+	unsigned lingers;		    /* begun so far */
 	struct ddps_sd_carrier_list carriers;
 	struct ddps_sd_goal_list goals[DDPS_SD_GOALS]; /* of those carriers that have one */
 	struct ddps_seg *seg; /* for the next carrier that sends; or NULL */

@@ -54,6 +54,12 @@ void ddps_pmtu_init(struct ddps_pmtu *m, const struct ddps_pmtu_limits *lim)
 	m->next_at = EVER;
 }
 
+/* Paths whose search ended together are not to be asked together ever after. */
+static uint64_t late(const struct ddps_pmtu *m, uint64_t ns)
+{
+	return ns + ns / 4096 * m->late;
+}
+
 static void forget_losses(struct ddps_pmtu *m)
 {
 	m->holes = m->t3 = 0;
@@ -74,7 +80,7 @@ static void done(struct ddps_pmtu *m, uint64_t now)
 	m->state = DDPS_PMTU_DONE;
 	m->probing = 0;
 	m->out = false;
-	m->next_at = m->size < m->lim.max ? now + RAISE_TIMER : EVER;
+	m->next_at = m->size < m->lim.max ? now + late(m, RAISE_TIMER) : EVER;
 }
 
 /* The next size worth asking for, or 0. */
@@ -174,7 +180,7 @@ void ddps_pmtu_probe_sent(struct ddps_pmtu *m, uint16_t size, uint64_t rto, uint
 	m->out = true;
 	m->used = false;
 	m->sent_at = now;
-	m->next_at = now + (2 * rto > PROBE_TIMER ? 2 * rto : PROBE_TIMER);
+	m->next_at = now + late(m, 2 * rto > PROBE_TIMER ? 2 * rto : PROBE_TIMER);
 }
 
 static void probe_lost(struct ddps_pmtu *m, uint64_t now)
@@ -195,7 +201,8 @@ static void probe_lost(struct ddps_pmtu *m, uint64_t now)
 			error(m, now);
 		break;
 	case DDPS_PMTU_ERROR: /* from now on both in turn, seldom */
-		ask(m, m->probing == m->lim.min ? m->lim.base : m->lim.min, now + m->backoff);
+		ask(m, m->probing == m->lim.min ? m->lim.base : m->lim.min,
+		    now + late(m, m->backoff));
 		m->backoff = 2 * m->backoff < BACKOFF_MAX ? 2 * m->backoff : BACKOFF_MAX;
 		break;
 	default:
@@ -390,7 +397,7 @@ unsigned ddps_pmtu_timer(struct ddps_pmtu *m, uint64_t now)
 		m->fail = 0;
 		search(m, now);
 	} else if (m->state == DDPS_PMTU_DONE) {
-		m->next_at = now + RAISE_TIMER;
+		m->next_at = now + late(m, RAISE_TIMER);
 	}
 	return changed(m, was, fragment, false);
 }

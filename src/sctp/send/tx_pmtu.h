@@ -39,6 +39,7 @@ struct ddps_pmtu {
 	uint16_t lost_min, lost_max; /* sizes of the lost packets that count for a black hole */
 	uint16_t ptb;		     /* what the last PTB that was believed said */
 	uint8_t count;		     /* probes of this size sent, or lost */
+	uint8_t late;		     /* to be set: how late its timers fire, in 4096ths */
 	uint8_t holes, t3;   /* lost packets and timeouts since a packet of that size passed */
 	bool fragment;	     /* packets may be fragmented by IP: send them without DF */
 	bool out;	     /* a probe is on its way */

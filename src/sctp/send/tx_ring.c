@@ -195,5 +195,5 @@ void ddps_sent_requeue(struct ddps_sent *s, uint32_t tsn, uint64_t now)
 	c->episode = 0;
 	ddps_sent_link(s, p, tsn);
 	if (!p->t3_at) /* 9260-6.3.2-d1, R4 */
-		p->t3_at = now + ddps_sent_rto(s, p);
+		p->t3_at = now + ddps_sent_late(p, ddps_sent_rto(s, p));
 }

@@ -306,7 +306,7 @@ static void path_news(struct ddps_sent *s, struct ddps_sent_path *p, uint64_t no
 	if (!p->nflight)
 		p->t3_at = 0;
 	else if (p->got.first_acked) /* 9260-6.3.2-d1, R3 */
-		p->t3_at = now + ddps_sent_rto(s, p);
+		p->t3_at = now + ddps_sent_late(p, ddps_sent_rto(s, p));
 	if (news->cum_advanced)
 		ddps_sent_arm_pto(s, p, now);
 	else if (p->nsacked || p->recovery)

@@ -136,8 +136,9 @@ static enum ddps_sent_what zero_window(struct ddps_sent *s, struct ddps_sent_pat
 		return DDPS_SENT_NOTHING;
 	for (uint32_t i = 0; i < s->zero_n && wait < s->conf->rto_max; i++)
 		wait *= 2;
+	wait = wait < s->conf->rto_max ? wait : s->conf->rto_max;
 	s->zero_on = p;
-	s->zero_at = now + (wait < s->conf->rto_max ? wait : s->conf->rto_max);
+	s->zero_at = now + ddps_sent_late(p, wait);
 	return DDPS_SENT_NOTHING;
 }
 
@@ -344,7 +345,7 @@ bool ddps_sent_end(struct ddps_sent *s, uint32_t packet, bool more)
 		p->frto_new--;
 	/* 9260-6.1-18, -19; but what is sent into silence does not postpone T3 */
 	if (!p->t3_at || (s->on_lowest && !p->silent_at))
-		p->t3_at = s->on_now + ddps_sent_rto(s, p);
+		p->t3_at = s->on_now + ddps_sent_late(p, ddps_sent_rto(s, p));
 	probe_sent(s, p);
 	p->force = p->probe = false;
 	if (s->on_new)

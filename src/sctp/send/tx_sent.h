@@ -67,6 +67,9 @@ struct ddps_sent_path {
 
 	/* to be set: the way does not lead beyond this host */
 	bool within_host;
+	/* to be set: how late its timers fire, in 4096ths.  Those of many paths that fell silent
+	 * together must not fire together; what is said of a timer here is its earliest moment */
+	uint8_t late;
 
 	/* private */
 	uint16_t overhead;
@@ -181,6 +184,12 @@ void ddps_sent_path_again(struct ddps_sent *s, struct ddps_sent_path *p);
 
 /* One more RTT sample: of INIT, COOKIE ECHO or HEARTBEAT, sent once (9260-6.3.1). */
 void ddps_sent_rtt(struct ddps_sent *s, struct ddps_sent_path *p, uint64_t rtt, uint64_t now);
+
+/* @ns and a little more, as much as p->late says. */
+static inline uint64_t ddps_sent_late(const struct ddps_sent_path *p, uint64_t ns)
+{
+	return ns + ns / 4096 * p->late;
+}
 
 /* RTO with back-off, ns: for all timers of this path. */
 uint64_t ddps_sent_rto(const struct ddps_sent *s, const struct ddps_sent_path *p);

@@ -221,7 +221,7 @@ void ddps_sent_arm_pto(struct ddps_sent *s, struct ddps_sent_path *p, uint64_t n
 		pto += PEER_DELAY;
 	else
 		pto += 2 * s->conf->grain > DDPS_MS ? 2 * s->conf->grain : DDPS_MS;
-	p->pto_at = now + pto;
+	p->pto_at = now + ddps_sent_late(p, pto);
 	if (p->t3_at && p->pto_at > p->t3_at)
 		p->pto_at = p->t3_at;
 }
@@ -258,8 +258,8 @@ static void plan_nudge(struct ddps_sent_path *p, uint64_t now)
 {
 	uint64_t silent = now - p->silent_at;
 
-	p->nudge_at = silent < 10 * SILENCE   ? now + 2 * SILENCE
-		      : silent < 60 * SILENCE ? now + 5 * SILENCE
+	p->nudge_at = silent < 10 * SILENCE   ? now + ddps_sent_late(p, 2 * SILENCE)
+		      : silent < 60 * SILENCE ? now + ddps_sent_late(p, 5 * SILENCE)
 					      : 0;
 }
 
@@ -308,7 +308,7 @@ static unsigned t3(struct ddps_sent *s, struct ddps_sent_path *p, uint64_t now)
 		ev = t3_data(s, p, first, now);
 	}
 	p->reo_at = p->pto_at = 0;
-	p->t3_at = now + ddps_sent_rto(s, p);
+	p->t3_at = now + ddps_sent_late(p, ddps_sent_rto(s, p));
 	p->force = true;
 	p->probe = p->tlp_out = false;
 	return ev;
@@ -333,7 +333,7 @@ static unsigned tail_probe(struct ddps_sent *s, struct ddps_sent_path *p, uint64
 		ev = DDPS_SENT_EV_SEND;
 	}
 	p->pto_at = 0;
-	p->t3_at = now + ddps_sent_rto(s, p);
+	p->t3_at = now + ddps_sent_late(p, ddps_sent_rto(s, p));
 	return ev;
 }
 
