@@ -85,6 +85,7 @@ struct ddps_sd_session {
 	struct ddps_llp_param param;
 	bool initiator;
 	bool enhanced; /* initiator: kind of Initiate */
+	bool joined;   /* an association that was up already */
 	bool opened;   /* segments may flow up and down */
 	bool shutting;
 	bool stalled; /* the layer above holds a segment back: it and all behind it wait in order */

@@ -280,6 +280,7 @@ static int sctp_connect(struct ddps_env *env, const struct ddps_uri *uri, const 
 	}
 	s->llp.up = up;
 	s->llp.user = user;
+	s->joined = c->state == DDPS_SD_UP;
 	c->alone = p->stalls;
 	ddps_sd_carrier_wait(c, s);
 	*out = &s->llp;

@@ -159,11 +159,25 @@ static void up_path(void *user)
 		ddps_sd_carrier_refresh(c);
 }
 
+/* The peer gave up an association that carried nothing, and our request met that on its way.  It
+ * takes nothing from an association that it shuts down, so nobody there has seen the request. */
+static void mark_unheard(struct ddps_sd_carrier *c)
+{
+	struct ddps_sd_session *s;
+
+	TAILQ_FOREACH(s, &c->waiting, link)
+	s->llp.unheard = s->joined;
+	for (unsigned i = 0; i < c->npairs_size; i++)
+		if (c->pairs[i] && c->pairs[i]->sess && c->pairs[i]->sm.state == DDPS_SD_A1)
+			c->pairs[i]->sess->llp.unheard = c->pairs[i]->sess->joined;
+}
+
 static void up_peer_shutdown(void *user)
 {
 	struct ddps_sd_carrier *c = user;
 	struct ddps_error e = ddps_error_make(DDPS_E_CLOSED, 0, "association closed by the peer");
 
+	mark_unheard(c);
 	ddps_sd_carrier_not_idle(c);
 	c->state = DDPS_SD_GOING;
 	ddps_sd_carrier_lose(c, &e);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* What outlasts what: requests their listener, memory its revocation, nobody his deadline. */
+#include "sctp_ddp/sd_assoc.h"
 #include "session/session.h"
 #include "support/e2e.h"
 #include <arpa/inet.h>
@@ -261,6 +262,48 @@ E2E_WIRES(lasting, attack_15_requests_outlast_their_listener)
 			cr_expect_eq(ddps_reject(e.request.request, NULL, 0), 0);
 			e2e_wait(&e, &e.a, E2E_SEEN(DDPS_EV_REJECTED));
 		}
+		e2e_close(&e);
+	}
+}
+
+/* ---- a request on an association that its peer is giving up ---- */
+
+/* As at the end of its idle time: the responder's end of the association takes nothing any more. */
+static void give_up_idle(struct e2e *e)
+{
+	struct ddps_sd_provider *prov = e->ctx->env.sctp;
+	struct ddps_sd_carrier *c;
+
+	TAILQ_FOREACH(c, &prov->carriers, link)
+	if (!c->goal && c->state == DDPS_SD_UP)
+		break;
+	cr_assert(c);
+	cr_assert_eq(c->nsessions, 0);
+	c->state = DDPS_SD_GOING;
+	c->b->shutdown(c->assoc);
+}
+
+/* The request and the peer's SHUTDOWN pass each other: it is made again, over a new association. */
+Test(lasting, a_request_outlasts_the_idle_association_it_was_put_on)
+{
+	for (int i = 0; i < E2E_NWIRES; i++) {
+		struct e2e e;
+
+		if (strncmp(e2e_wires[i], "sctp:", 5) != 0 || strstr(e2e_wires[i], "kernel"))
+			continue;
+		e2e_up(&e, e2e_wires[i]);
+		e2e_disconnect(&e, &e.a);
+		ddps_ep_free(e.a.ep);
+		ddps_ep_free(e.b.ep);
+		memset(&e.a, 0, sizeof e.a);
+		memset(&e.b, 0, sizeof e.b);
+		memset(&e.request, 0, sizeof e.request);
+		give_up_idle(&e);
+		e2e_connect(&e);
+		cr_expect(e.a.seen & E2E_SEEN(DDPS_EV_ESTABLISHED), "%s: %s", e2e_wires[i],
+			  e.a.error.text);
+		cr_expect(e.b.seen & E2E_SEEN(DDPS_EV_ESTABLISHED), "%s", e2e_wires[i]);
+		e2e_disconnect(&e, &e.b);
 		e2e_close(&e);
 	}
 }

@@ -179,6 +179,33 @@ Test(sd_assoc, linger_and_reuse, .description = "5043-11.3-d2")
 	sd_free(&u);
 }
 
+/* Only where the request was put on an association that was up: there nobody has seen it. */
+Test(sd_assoc, a_request_on_an_association_that_is_shut_down_is_unheard)
+{
+	struct sd_ulp u[3] = { 0 };
+	struct ddps_sd_assoc *raw = sd_raw_initiated(&w, &u[0], false);
+
+	cr_assert_eq(sd_connect(&w, &u[1], SD_RAW_PORT, false, NULL, 0), 0);
+	cr_expect_eq(fake_sctp_net.connects, 1);
+	sd_send(&w, raw, 2, "0000 0002");
+	cr_assert_eq(u[1].answers, 1);
+	cr_assert_eq(sd_connect(&w, &u[2], SD_RAW_PORT, false, NULL, 0), 0);
+	sd_run(&w);
+	raw->shut = true;
+	fake_sctp_poke(raw);
+	sd_run(&w);
+	for (unsigned i = 0; i < 3; i++) {
+		cr_expect_eq(u[i].closes, 1, "%u", i);
+		cr_expect_eq(u[i].error.code, DDPS_E_CLOSED, "%u", i);
+	}
+	cr_expect_not(u[0].llp->unheard,
+		      "the association was made for it: a new one does no better");
+	cr_expect_not(u[1].llp->unheard, "it was answered");
+	cr_expect(u[2].llp->unheard);
+	for (unsigned i = 0; i < 3; i++)
+		sd_free(&u[i]);
+}
+
 Test(sd_assoc, passive_side_closes_in_the_end)
 {
 	struct ddps_sd_assoc *raw = sd_raw_open(&w, 0);
