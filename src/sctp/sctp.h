@@ -79,8 +79,8 @@ struct ddps_sctp_config {
 
 	uint32_t rto_initial_ms, rto_min_ms, rto_max_ms; /* 1000, 400, 60000 */
 	uint32_t sack_delay_ms;				 /* 20; at most 500 */
-	/* How long the SACK of a lone short packet that asks for it (RFC 7053) may wait for an answer of
-	 * the user, to leave with that; 0 */
+	/* How long the SACK of a lone short packet that asks for it (RFC 9260 6.2) may wait for
+	 * an answer of the user, to leave with that; 0 */
 	uint32_t sack_grace_us;
 	uint32_t cookie_life_ms;    /* 60000 */
 	uint32_t hb_interval_ms;    /* 30000; 0: no heartbeats */
@@ -310,7 +310,7 @@ void ddps_sctp_assoc_set_up(struct ddps_sctp_assoc *a, const struct ddps_sctp_up
 /* ---- associations ---- */
 
 #define DDPS_SCTP_UNORDERED 1u
-#define DDPS_SCTP_SACK_NOW  2u /* ask the peer for an acknowledgement (RFC 7053) */
+#define DDPS_SCTP_SACK_NOW  2u /* ask the peer for an acknowledgement (RFC 9260 3.3.1) */
 
 /**
  * ddps_sctp_send - hand one message over, whole or not at all

@@ -68,6 +68,8 @@ END {
 	print "over the wire: `sessctl conform --self tcp --case NAME` (or `sctp`), and against others"
 	print "with a URI; those of RFC 4391, 4392 and 4755 by `sessctl ipoib conform --self ours --case NAME`."
 	print "A case such as `suite::test` is a unit or end-to-end test: `make unit T=suite`."
+	print "The rules of RFC 7053 (the I bit) are rows of RFC 9260, which has taken their place. RFC 9260 has"
+	print "no ECN any more: its chunks and its parameter are unknown ones, by 9260-3.2-d1 and 9260-3.2.1-d1."
 	print "A rule that cannot be broken or seen here has its reason instead; one that is not done says so."
 	print ""
 	print "| RFC | MUST and MUST NOT, covered | SHOULD, covered | other, covered | not testable |"

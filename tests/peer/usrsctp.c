@@ -181,7 +181,7 @@ static int do_send(struct ddps_sd_assoc *a, uint16_t stream, uint32_t ppid, cons
 	if (!len || stream >= a->info.out_streams)
 		return DDPS_E_INVAL;
 	if (ppid == DDPS_SD_PPID_CONTROL || a->want_dry)
-		si.snd_flags |= SCTP_SACK_IMMEDIATELY; /* RFC 7053 */
+		si.snd_flags |= SCTP_SACK_IMMEDIATELY; /* RFC 9260 3.3.1 */
 	if (usrsctp_sendv(a->so, buf, len, NULL, 0, &si, sizeof si, SCTP_SENDV_SNDINFO, 0) >= 0)
 		return 0;
 	a->want_write = errno == EWOULDBLOCK;

@@ -337,7 +337,7 @@ static void forged(struct cf *cf)
 const struct cf_case cf_cases_assoc_sent[] = {
 	BOTH("sent", format,
 	     "9260-3.3.1-1 9260-3.3.1-5 9260-3.3.1-8 9260-3.3.1-10 9260-3.3.1-d1 9260-6.1-18 "
-	     "9260-6.2-28 9260-6.5-1 9260-6.3.2-d1 9260-6-9 9260-6.10-4 7053-5.1-1 9260-6.1-24",
+	     "9260-6.2-28 9260-6.5-1 9260-6.3.2-d1 9260-6-9 9260-6.10-4 9260-6.1-24",
 	     "DATA has the next TSN, and is sent again as it was until it is acknowledged"),
 	BOTH("sent-acked", acknowledged, "9260-6.7-2 9260-6.3.2-d1 9260-6-4",
 	     "what is acknowledged is not sent again"),

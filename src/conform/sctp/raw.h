@@ -35,7 +35,7 @@ enum {
 #define RAW_LAST   1u
 #define RAW_FIRST  2u
 #define RAW_U	   4u /* unordered */
-#define RAW_I	   8u /* RFC 7053 */
+#define RAW_I	   8u /* RFC 9260 3.3.1 */
 #define RAW_WHOLE  3u
 #define RAW_HEADER 12u
 

@@ -297,7 +297,7 @@ int ddps_sent_add_new(struct ddps_sent *s, uint16_t size, size_t len, void *chun
 	return 0;
 }
 
-/* RFC 7053: where waiting for the SACK would cost something. */
+/* RFC 9260 6.1: where waiting for the SACK would cost something. */
 static bool wants_i(const struct ddps_sent *s, bool more)
 {
 	const struct ddps_sent_path *p = s->on;

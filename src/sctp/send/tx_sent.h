@@ -16,7 +16,7 @@
  *				ddps_sent_add_old(s, c.tsn);
  *			then, or NEW: ddps_sent_add_new(s, size, len, chunk) per new chunk
  *			if (ddps_sent_end(s, packet size, more waits))
- *				set the I bit of the last chunk (RFC 7053);
+ *				set the I bit of the last chunk (RFC 9260 6.1);
  *	SACK:	ddps_sent_sack(s, &sack, now, &news);
  *	timer:	per path, when ddps_sent_deadline() has come: ddps_sent_timer(), then _may() again
  *

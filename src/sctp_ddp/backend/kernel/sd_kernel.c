@@ -354,7 +354,7 @@ static int do_send(struct ddps_sd_assoc *a, uint16_t stream, uint32_t ppid, cons
 		   int niov)
 {
 	/* Set-up and end of a session wait for acknowledgements, as does whoever asked for
-	 * dry(): have the peer send them at once (RFC 7053). */
+	 * dry(): have the peer send them at once (RFC 9260 6.1). */
 	bool at_once = ppid == DDPS_SD_PPID_CONTROL || a->life.want_dry;
 	struct sctp_sndinfo si = {
 		.snd_sid = stream,

@@ -333,7 +333,7 @@ static int do_send(struct ddps_sd_assoc *a, uint16_t stream, uint32_t ppid, cons
 		   int niov)
 {
 	/* Set-up and end of a session wait for acknowledgements: have the peer send them
-	 * immediately (RFC 7053).  [5043-10-1] */
+	 * immediately (RFC 9260 6.1).  [5043-10-1] */
 	unsigned flags =
 		DDPS_SCTP_UNORDERED | (ppid == DDPS_SD_PPID_CONTROL ? DDPS_SCTP_SACK_NOW : 0);
 	size_t len = 0;
