@@ -222,7 +222,7 @@ many_cases() {
 # A file in memory, there and back, and the same octets without file and digest.
 file_cases() {
 	# shellcheck disable=SC2034 # samples.bash uses it
-	local rounds=3 seconds=0.5 files digest target
+	local rounds=3 seconds=0.5 files digest target plain
 	if ! files=$(mktemp -d /dev/shm/bench-XXXXXX 2>/dev/null); then
 		missing "put 256M, sha256" "write 1M" 0.35 B/s "no /dev/shm"
 		return
@@ -231,11 +231,15 @@ file_cases() {
 	mkdir "$files/served"
 	listen tcp://127.0.0.1:0 --dir "$files/served"
 	for digest in sha256 crc32c; do
-		[ $digest = sha256 ] && target=0.35 || target=0.8
+		[ $digest = sha256 ] && target=0.35 plain=sha256 || target=0.8 plain=none
 		pair "put 256M, $digest" "write 1M" $target B/s "put_file $files $digest" \
 			"perf $bw write $MB 16"
 		pair "get 256M, $digest" "read 1M" $target B/s "get_file $files $digest" \
 			"perf $bw read $MB 16"
+		pair "put 256M, $digest" "plain, $plain" 0 B/s "put_file $files $digest" \
+			"program peer_file $bw $plain $((64 * MB))"
+		pair "get 256M, $digest" "plain, $plain" 0 B/s "get_file $files $digest" \
+			"program peer_file $bw $plain $((64 * MB))"
 	done
 	stop
 	rm -rf "$files"

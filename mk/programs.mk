@@ -162,7 +162,7 @@ $(B)/sessctl-usrsctp: $(call objs,$(TOOL_SRC) tests/conformance/usrsctp.c $(wild
 		$(TOOL_LIBS)
 
 # What the stack is compared with; none of it is linked with the library.
-BENCH_BIN := $(B)/peer_tcp $(B)/peer_many $(B)/peer_gso $(B)/relay $(B)/peer_fi $(B)/peer_usrsctp $(B)/bench-speed \
+BENCH_BIN := $(B)/peer_tcp $(B)/peer_many $(B)/peer_gso $(B)/peer_file $(B)/relay $(B)/peer_fi $(B)/peer_usrsctp $(B)/bench-speed \
 	$(B)/sessions
 $(B)/bench/%.o: CPPFLAGS += -Ibench
 $(B)/peer_%: $(B)/bench/peer_%.o
@@ -183,4 +183,5 @@ $(B)/guard: $(B)/bench/guard.o $(LIB_A)
 		$(LIB_LIBS)
 $(B)/peer_fi: BENCH_LIBS := -lfabric
 $(B)/peer_gso: BENCH_LIBS := -lisal
+$(B)/peer_file: BENCH_LIBS := -lnettle
 $(B)/peer_usrsctp: BENCH_LIBS := -lusrsctp
