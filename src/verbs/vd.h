@@ -423,10 +423,8 @@ void vd_conn_event(struct vd_process *p, const struct ddps_event *ev);
 /* Queue an event of @id; the lock is held. */
 int vd_event_post(struct vd_id *id, struct vd_id *listen_id, enum rdma_cm_event_type type,
 		  int status, const struct rdma_conn_param *conn);
-/*
- * Its connection has ended, which the program is told once: immediately if it has ended it itself,
- * else when its completions are fetched (vd_held.c).  The lock is held here and in the next three.
- */
+/* Its connection has ended, which the program is told once: immediately if it has ended it itself,
+ * else when its completions are fetched (vd_held.c).  The lock is held here and in the next three. */
 void vd_down(struct vd_process *p, struct vd_id *id, bool by_program);
 /* Tell now what waits: its queue pair goes, or the program ends the connection, too. */
 void vd_held_release(struct vd_process *p, struct vd_id *id);
@@ -436,6 +434,8 @@ bool vd_held_forget(struct vd_process *p, struct vd_id *id);
 bool vd_held_serve(struct vd_process *p);
 /* Events of @id that nobody fetched; the lock is held. */
 void vd_event_drop(struct vd_id *id);
+/* The peer of a request, @id, has left: of such that nobody has looked at only some are kept. */
+void vd_event_limit_stale(struct vd_id *id);
 /* They come on @to from now on; the lock is held. */
 void vd_event_move(struct vd_id *id, struct rdma_event_channel *to);
 /* Whether events wait in the channel of @id; the lock is held. */

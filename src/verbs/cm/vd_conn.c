@@ -249,7 +249,11 @@ static void new_request(struct vd_process *p, const struct ddps_event *ev)
 	id->next_request = p->requests;
 	p->requests = id;
 	fill_conn(ev, &conn);
-	vd_event_post(id, l, RDMA_CM_EVENT_CONNECT_REQUEST, 0, &conn);
+	if (vd_event_post(id, l, RDMA_CM_EVENT_CONNECT_REQUEST, 0, &conn) != ENOMEM)
+		return;
+	vd_request_forget(p, id); /* nobody would answer it */
+	ddps_reject(ev->request, NULL, 0);
+	vd_id_free(id);
 }
 
 static void request_gone(struct vd_process *p, const struct ddps_event *ev)
@@ -259,6 +263,7 @@ static void request_gone(struct vd_process *p, const struct ddps_event *ev)
 			vd_request_forget(p, id);
 			id->request = NULL;
 			id->state = VD_ID_DOWN;
+			vd_event_limit_stale(id);
 			return;
 		}
 	vd_oob_gone(p, ev->request);

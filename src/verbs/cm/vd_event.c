@@ -8,6 +8,8 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#define STALE_MOST 128
+
 /* An eventfd and no pipe: closing a pipe wakes whoever waits in rdma_get_cm_event [4.1]. */
 VD_API struct rdma_event_channel *rdma_create_event_channel(void)
 {
@@ -129,6 +131,33 @@ void vd_event_drop(struct vd_id *id)
 	ch->end = &ch->first;
 	while (*ch->end)
 		ch->end = &(*ch->end)->next;
+}
+
+/* Of a request whose peer has left before the program looked. */
+static bool is_stale(const struct vd_event *e)
+{
+	return e->e.event == RDMA_CM_EVENT_CONNECT_REQUEST &&
+	       vd_of(e->e.id, struct vd_id, id)->state == VD_ID_DOWN;
+}
+
+void vd_event_limit_stale(struct vd_id *id)
+{
+	struct vd_evch *ch = vd_of(id->id.channel, struct vd_evch, ch);
+	struct vd_event **oldest = NULL, *e;
+	unsigned n = 0;
+
+	for (struct vd_event **at = &ch->first; *at; at = &(*at)->next)
+		if (is_stale(*at) && !n++)
+			oldest = at;
+	if (n <= STALE_MOST)
+		return;
+	e = *oldest;
+	*oldest = e->next;
+	if (!e->next)
+		ch->end = oldest;
+	vd_id_free(vd_of(e->e.id, struct vd_id, id));
+	free(e);
+	vd_eventfd_take(ch->ch.fd); /* its count */
 }
 
 void vd_event_move(struct vd_id *id, struct rdma_event_channel *c)

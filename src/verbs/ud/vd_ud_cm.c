@@ -247,7 +247,7 @@ static void readable(struct vd_ud *ud, struct vd_ud_id *u)
 	struct ud_packet pk = { .data = octets };
 	struct ud_header h;
 
-	while (u->prev) {
+	for (int i = 0; u->prev && i < UD_BATCH; i++) { /* a flood lets others have the lock */
 		errno = 0;
 		if (!ud_recv(&u->sock, &pk, 1, sizeof octets)) {
 			/* The host says that nobody listens there; it may soon. */

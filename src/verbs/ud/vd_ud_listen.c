@@ -105,7 +105,11 @@ static void request(struct vd_process *p, struct vd_ud_id *l, const struct ud_pa
 	to_route(&pk->from, AF_INET6, &id->id.route.addr.dst_storage);
 	id->next_request = p->requests;
 	p->requests = id;
-	ud_event(id, l->id, RDMA_CM_EVENT_CONNECT_REQUEST, 0, &param);
+	if (ud_event(id, l->id, RDMA_CM_EVENT_CONNECT_REQUEST, 0, &param) != ENOMEM)
+		return;
+	vd_request_forget(p, id); /* the peer asks again */
+	id->state = VD_ID_DOWN;
+	vd_id_free(id);
 }
 
 void ud_listener_readable(struct vd_ud *ud, struct vd_ud_id *l)
