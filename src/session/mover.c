@@ -10,8 +10,9 @@
  * 3. While somebody polls the library thread naps, 1 ms each time: woken by the same octets it
  *    would take his processor or his lock.
  * 4. Nobody says that he has polled for the last time; he may watch memory from then on.  A nap at
- *    whose end data lies there that nobody took was too long: the thread sleeps on the loop's
- *    descriptor for the next ones, and for more of them each time that happens.
+ *    whose end nobody polls for a moment, and data lies there, was too long: the thread sleeps on the
+ *    loop's descriptor for the next ones, and for more of them each time that happens.  In a stream
+ *    data lies there at any time, and somebody polls in any moment.
  * 5. Data seldom comes alone.  Where nobody polls and nobody sleeps, so that only the library thread
  *    can move it, that looks again and again before it sleeps: as long as it pays.  It does not pay
  *    where it takes the processor of the very thread that would answer.
@@ -25,6 +26,7 @@
 
 #define NSEC_PER_SEC 1000000000u
 #define NAP_NS	     1000000u
+#define MOMENT_NS    50000u /* in which somebody who polls does so again */
 #define POLLED_MANY  200u   /* polls in a nap: who makes so many does nothing else */
 #define WARY_LEAST   16u    /* naps that are left out after one that was too long, */
 #define WARY_MOST    8u	    /* doublings of that */
@@ -93,20 +95,32 @@ static void judge_nap(struct ddps_mover *m, int n)
 	}
 }
 
-static void nap(struct ddps_ctx *ctx)
+/* Return: whether it was as long as that; else somebody relies on this thread. */
+static bool sleep_for(struct ddps_ctx *ctx, uint64_t ns)
 {
-	struct ddps_mover *m = &ctx->mover;
-	uint64_t until = ddps_now() + NAP_NS;
+	uint64_t until = ddps_now() + ns;
 	struct timespec ts = { (time_t)(until / NSEC_PER_SEC), (long)(until % NSEC_PER_SEC) };
 	int err;
 
-	set_drives(m, 0);
-	m->napping = true;
-	err = pthread_cond_timedwait(&m->napping_up, &ctx->lock, &ts);
-	m->napping = false;
+	ctx->mover.napping = true;
+	err = pthread_cond_timedwait(&ctx->mover.napping_up, &ctx->lock, &ts);
+	ctx->mover.napping = false;
 	ddps_gather_late(ctx);
-	if (err == ETIMEDOUT)
-		judge_nap(m, drives(m) < POLLED_MANY ? ddps_ctx_turn(ctx) : 0);
+	return err == ETIMEDOUT;
+}
+
+static void nap(struct ddps_ctx *ctx)
+{
+	struct ddps_mover *m = &ctx->mover;
+	uint32_t polls;
+
+	set_drives(m, 0);
+	if (!sleep_for(ctx, NAP_NS))
+		return;
+	polls = drives(m);
+	if (polls && polls < POLLED_MANY && !sleep_for(ctx, MOMENT_NS))
+		return;
+	judge_nap(m, polls < POLLED_MANY && drives(m) == polls ? ddps_ctx_turn(ctx) : 0);
 }
 
 /* Whether to nap: somebody polls, and comes back as far as is known. */

@@ -341,8 +341,8 @@ struct vd_id {
 	struct vd_id *next_request;  /* in vd_process.requests */
 	uint16_t peer_ird, peer_ord; /* of a request */
 	bool told_down;
-	uint64_t held_until;	 /* CLOCK_MONOTONIC, ms; or 0 */
-	struct vd_id *next_held; /* in vd_process.held, if that is set */
+	uint64_t held_until;			      /* CLOCK_MONOTONIC, ms; or 0 */
+	struct vd_id *next_held;		      /* in vd_process.held, if that is set */
 	struct vd_oob_port *oob;		      /* a listener of vd_oob.c */
 	int reserved;				      /* a socket that keeps its port, or -1 */
 	struct vd_id *next_reserved, **prev_reserved; /* if it is not -1 */

@@ -4,6 +4,8 @@
 #include "sim/kern.h"
 #include <string.h>
 
+#define STREAM	     60u	/* messages, in several naps */
+#define STREAM_NS    40000u	/* a poll in each moment */
 #define LATE	     1300000u	/* what waits for others, one nap, the way */
 #define STOPS	     100000000u /* both sides close */
 #define PROMPT	     350000u	/* the way, and a thread that is awake or wakes up */
@@ -183,6 +185,26 @@ static void poll_then_watch(void)
 	}
 }
 
+/* A stream, and a program that polls all the time.  Something is there at any moment, also when a nap
+ * ends; the thread sleeps on no descriptor that all of it would wake it by. */
+static void poll_a_stream(void)
+{
+	struct ddps_sge sge = { buf[0][0], LEN, ddps_mr_stag(own.mr) };
+	uint64_t before = kern.polls;
+	struct ddps_wc wc;
+
+	for (unsigned i = 0; i < STREAM; i++) {
+		send_to(0);
+		want(ddps_progress(peer.ctx, 0) >= 0);
+		let_pass(STREAM_NS);
+		while (ddps_cq_poll(own.cq[0], &wc, 1) == 1)
+			want(!ddps_post_recv(own.ep[0], 0, &sge, 1));
+		while (ddps_cq_poll(peer.cq[0], &wc, 1) == 1)
+			;
+	}
+	want(kern.polls - before <= 1); /* before the first nap */
+}
+
 /* Messages that come one by one.  To look for the next one does not pay, and is left out by and by; a
  * thread that has nothing to do sleeps. */
 static void peer_sends_seldom(void)
@@ -326,6 +348,19 @@ static const char *poller_watches_memory(void)
 	return end();
 }
 
+static const char *stream_is_left_alone(void)
+{
+	struct ddps_sge sge = { buf[0][0], LEN, 0 };
+
+	make_as(true, true);
+	sge.lkey = ddps_mr_stag(own.mr);
+	for (unsigned i = 0; i < 4; i++)
+		want(!ddps_post_recv(own.ep[0], 0, &sge, 1));
+	messages(0);
+	RUN(poll_a_stream);
+	return end();
+}
+
 static const char *library_thread_rests(void)
 {
 	make_as(true, true);
@@ -365,6 +400,7 @@ const struct sched_world library_worlds[] = {
 	{ .name = "library thread stops", .play = library_thread_stops },
 	{ .name = "library naps", .play = library_naps },
 	{ .name = "poller watches memory", .play = poller_watches_memory },
+	{ .name = "stream is left alone", .play = stream_is_left_alone },
 	{ .name = "library thread rests", .play = library_thread_rests },
 	{ .name = "gathered requests leave", .play = gathered_requests_leave },
 };
