@@ -90,7 +90,7 @@ bare() { # FILE
 mutations() {
 	local files expression binary name file
 	grep -v '^#' "$1" >"$work/rows"
-	awk -F'\t' '$3 !~ "/|sched|sim-" { print $4 }' "$work/rows" >"$work/noticed"
+	awk -F'\t' '$3 !~ "/|sched" { print $4 }' "$work/rows" >"$work/noticed"
 	comm -13 <(bare "$work/noticed") <(bare "$work/tests" | grep '/attack_') | sed 's/$/: no mutation/'
 	comm -23 <(bare "$work/noticed") <(bare "$work/tests") | sed 's/$/: no such test/'
 	while IFS=$'\t' read -r files expression binary name; do
@@ -104,6 +104,15 @@ mutations() {
 			fi
 		done
 	done <"$work/rows"
+}
+
+# plants FILE: faults of the past that could not be put back any more
+plants() {
+	local file expression what
+	while IFS=$'\t' read -r _ file expression _ _ _ what; do
+		sed -E "$expression" "$file" 2>&1 | cmp -s - "$file" || continue
+		echo "$what: $file: changes nothing: $expression"
+	done < <(grep -v '^#' "$1")
 }
 
 # verdicts FILE: rows of measurements whose last word is not what ratio and target say, and cases
@@ -194,6 +203,10 @@ sed 's:attack_9_every_wait_ends:attack_9_no_wait_ends:; s:^src/common/loop.c:src
 	tests/mutate/attacks.txt >"$work/mutations"
 [ "$(mutations "$work/mutations" | wc -l)" = 6 ]
 result $? "a test without a mutation, and a mutation without its test or file or effect, are found"
+plants tests/sim/plants.txt >"$work/log"
+sed 's/alive_at = now/alive_at = then/' tests/sim/plants.txt >"$work/plants"
+! [ -s "$work/log" ] && [ "$(plants "$work/plants" | wc -l)" = 1 ]
+result $? "each fault of the past can be put back (make plants), and one that cannot is found" "$work/log"
 verdicts docs/performance.md >"$work/log"
 ! [ -s "$work/log" ] && [ "$(wc -l <"$work/rows")" -gt 40 ]
 result $? "the tables of docs/performance.md say met where the target is met" "$work/log"

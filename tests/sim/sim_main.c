@@ -46,10 +46,13 @@ static void work(const struct sim_kind *kind, struct worker *all, unsigned i, ui
 
 	for (w->seed = seed + i; !w->bad; w->seed += WORKERS) {
 		uint64_t done = 0;
+		bool found = false;
 
-		for (unsigned k = 0; k < WORKERS; k++)
+		for (unsigned k = 0; k < WORKERS; k++) {
 			done += __atomic_load_n(&all[k].t.n[0], __ATOMIC_RELAXED);
-		if (done >= count || seconds() >= until)
+			found |= __atomic_load_n(&all[k].bad, __ATOMIC_RELAXED);
+		}
+		if (found || done >= count || seconds() >= until)
 			return;
 		w->bad = !bounded_world(kind, w->seed, &w->t);
 	}
