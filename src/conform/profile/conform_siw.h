@@ -114,6 +114,6 @@ static const char conform_siw[] =
 	"rdmap-initiator-read-tagged waits for more octets: it reads a tagged segment as an "
 	"untagged one\n"
 	"relay-recut reads a CRC that a segment boundary cuts in two wrongly\n"
-	"relay-cut may refuse new connections once some ended in the midst of their set-up\n";
+	"relay-cut may lose its listener by a FIN inside the Request\n";
 
 #endif
