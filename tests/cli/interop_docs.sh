@@ -21,7 +21,7 @@ profile_known() {
 	local name
 	grep -o '^| `[a-z0-9-]*`' shown | tr -d '|` ' >names
 	[ -s names ] || return
-	cut -f 1 "$lab/siw-seen.tsv" >evidence
+	cut -f 1 "$lab/siw-seen.tsv" | uniq >evidence
 	why="names: $(diff names evidence | grep -m 1 '^[<>]')"
 	cmp -s names evidence
 }

@@ -349,9 +349,11 @@ conform_case() { # CASE SECONDS SESSCTL-OPTION... URI
 	*'"result":"fail"'*) return 1 ;;
 	*'"result":"known"'*)
 		line=${line#*\"why\":\"}
-		seen=$(sed -n "s/^$name\t//p" "${lab%/*}/siw-seen.tsv")
-		# shellcheck disable=SC2053 # a pattern
-		[[ ${line%%\",\"*} == $seen ]]
+		while read -r seen; do
+			# shellcheck disable=SC2053 # a pattern
+			[[ ${line%%\",\"*} != $seen ]] || return 0
+		done < <(sed -n "s/^$name\t//p" "${lab%/*}/siw-seen.tsv")
+		return 1
 		;;
 	*'"result":"pass"'*'"known":'*) echo "$name" >>"$work/gone" ;;
 	esac

@@ -15,7 +15,7 @@ echo '| case | rule | what siw does | seen |'
 echo '|---|---|---|---|'
 awk -F '\t' '
 	FILENAME == ARGV[1] { ids[$1] = $5; next }
-	FILENAME == ARGV[2] { seen[$1] = $2; next }
+	FILENAME == ARGV[2] { seen[$1] = (seen[$1] ? seen[$1] ", or " : "") $2; next }
 	{
 		n = split(ids[$1], id, " ")
 		rule = n ? id[1] : "?"
