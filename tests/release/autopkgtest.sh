@@ -10,6 +10,7 @@ debs=$(realpath "$1") root=$2
 tools/deps.sh autopkgtest || exit
 mkdir -p "$root"
 root=$(realpath "$root")
+# shellcheck disable=SC2016 # apt expands it
 sources=$(apt-get indextargets --format \
 	'deb $(REPO_URI) $(RELEASE) $(COMPONENT)' 'Created-By: Packages' \
 	'Label: Debian' 'Codename: bookworm' | sort -u)
