@@ -432,7 +432,6 @@ void ddps_sc_path_encap(struct ddps_sc_path *p, uint16_t encap);
 void ddps_sc_put_probe(struct ddps_sc_path *p, uint16_t size, struct ddps_wbuf *w);
 /* A path that is due to be probed, with what @size; NULL: none. */
 struct ddps_sc_path *ddps_sc_probe_path(const struct ddps_sctp_assoc *a, uint16_t *size);
-/* Heartbeats are sent in this state. */
 
 /* ---- sctp_msg.c, sctp_tx.c ---- */
 void ddps_sc_acked(void *user, uint32_t tsn, void *chunk);

@@ -181,17 +181,11 @@ static void show(struct vd_process *p)
 			p->cfg.watch, err == DDPS_E_SYSTEM ? strerror(errno) : ddps_strerror(err));
 }
 
-static struct vd_process *start(void)
+/* Nothing runs in it, and it has no context. */
+static struct vd_process *fresh(void)
 {
-	struct ddps_ctx_attr attr;
-	struct vd_process *p;
-	int err;
+	struct vd_process *p = calloc(1, sizeof *p);
 
-	if (global.cfg.bad) {
-		errno = EINVAL; /* vd_config.c has said why */
-		return NULL;
-	}
-	p = calloc(1, sizeof *p);
 	if (!p)
 		return NULL;
 	p->pid = getpid();
@@ -207,40 +201,53 @@ static struct vd_process *start(void)
 	sem_init(&p->told, 0, 0);
 	sem_init(&p->unwatched, 0, 0);
 	p->tell_fd = eventfd(0, EFD_CLOEXEC);
-	if (p->tell_fd < 0) {
-		free(p);
+	if (p->tell_fd >= 0)
+		return p;
+	free(p);
+	return NULL;
+}
+
+static struct vd_process *start(void)
+{
+	struct ddps_ctx_attr attr;
+	struct vd_process *p;
+	int err;
+
+	if (global.cfg.bad) {
+		errno = EINVAL; /* vd_config.c has said why */
 		return NULL;
 	}
+	p = fresh();
+	if (!p)
+		return NULL;
 	ddps_ctx_attr_init(&attr);
 	attr.thread = true;
 	attr.verbs_rules = true;
 	attr.gather = true;	 /* programs post one by one what an adapter fetches by itself */
 	attr.poll_drives = true; /* who polls need not wait for the thread to be woken */
 	vd_capture_open(p, &attr);
-	err = ddps_ctx_new(&p->ctx, &attr);
-	if (err) {
-		ddps_capture_close(p->capture);
-		close(p->tell_fd);
-		free(p);
-		errno = vd_errno(err);
-		return NULL;
-	}
+	err = vd_errno(ddps_ctx_new(&p->ctx, &attr));
+	if (err)
+		goto no_context;
 	raise_limit();
 	vd_ports_open(p);
 	err = vd_thread(serve, p);
-	if (err) {
-		if (p->link_fd >= 0)
-			close(p->link_fd);
-		ddps_ctx_free(p->ctx);
-		ddps_capture_close(p->capture);
-		close(p->tell_fd);
-		free(p);
-		errno = err;
-		return NULL;
-	}
+	if (err)
+		goto no_thread;
 	vd_fault_watch(p);
 	show(p);
 	return p;
+
+no_thread:
+	if (p->link_fd >= 0)
+		close(p->link_fd);
+	ddps_ctx_free(p->ctx);
+no_context:
+	ddps_capture_close(p->capture);
+	close(p->tell_fd);
+	free(p);
+	errno = err;
+	return NULL;
 }
 
 struct vd_process *vd_process(void)

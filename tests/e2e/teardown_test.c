@@ -85,27 +85,42 @@ static int post(struct e2e_end *end, enum ddps_op op, uint64_t id, void *buf, st
 	return ddps_post_send(end->ep, &wr);
 }
 
+/* Requests of one kind between two regions of their own, begun and not ended. */
+struct transfer {
+	uint8_t *src, *dst;
+	struct ddps_mr *ms, *md;
+};
+
+static struct transfer under_way(struct e2e *e, int way, enum ddps_op op, unsigned n)
+{
+	bool reads = op == DDPS_OP_READ;
+	struct transfer t = { .src = map(), .dst = map() };
+	struct ddps_mr *far;
+
+	up(e, way);
+	memset(t.src, 'x', LEN);
+	t.ms = e2e_reg(e, t.src, LEN, reads ? DDPS_REMOTE_READ : 0);
+	t.md = e2e_reg(e, t.dst, LEN, reads ? DDPS_LOCAL_WRITE : DDPS_REMOTE_WRITE);
+	far = reads ? t.ms : t.md;
+	for (uint64_t k = 0; k < n; k++)
+		cr_assert_eq(post(&e->a, op, k, reads ? t.dst : t.src, reads ? t.md : t.ms,
+				  ddps_mr_stag(far), ddps_mr_to(far)),
+			     0);
+	midway(e, t.dst);
+	return t;
+}
+
 Test(teardown, a_region_is_revoked_while_the_peer_writes, .timeout = 120,
      .description = "5040-8.1.1-6 5042-6.2.2-2 5040-8.1.1-4 5040-7-1")
 {
 	for (int way = 0; way < NWAYS; way++) {
-		uint8_t *src = map(), *dst = map();
-		struct ddps_mr *ms, *md;
 		struct e2e e;
+		struct transfer t = under_way(&e, way, DDPS_OP_WRITE, COUNT);
 
-		up(&e, way);
-		memset(src, 'x', LEN);
-		ms = e2e_reg(&e, src, LEN, 0);
-		md = e2e_reg(&e, dst, LEN, DDPS_REMOTE_WRITE);
-		for (uint64_t i = 0; i < COUNT; i++)
-			cr_assert_eq(post(&e.a, DDPS_OP_WRITE, i, src, ms, ddps_mr_stag(md),
-					  ddps_mr_to(md)),
-				     0);
-		midway(&e, dst);
-		gone(dst, md);
+		gone(t.dst, t.md);
 		ended(&e, &e.b, (struct ddps_triple){ 1, 1, 0x00 });
 		cr_expect_lt(in_order(&e, &e.a, 0, COUNT, DDPS_WC_FLUSHED), COUNT);
-		gone(src, ms);
+		gone(t.src, t.ms);
 		e2e_close(&e);
 	}
 }
@@ -151,23 +166,13 @@ Test(teardown, the_sink_of_a_read_is_revoked_under_way, .timeout = 120,
      .description = "5040-8.1.1-6 5042-6.2.2-2")
 {
 	for (int way = 0; way < NWAYS; way++) {
-		uint8_t *src = map(), *dst = map();
-		struct ddps_mr *ms, *md;
 		struct e2e e;
+		struct transfer t = under_way(&e, way, DDPS_OP_READ, 3);
 
-		up(&e, way);
-		memset(src, 'x', LEN);
-		ms = e2e_reg(&e, src, LEN, DDPS_REMOTE_READ);
-		md = e2e_reg(&e, dst, LEN, DDPS_LOCAL_WRITE);
-		for (uint64_t i = 0; i < 3; i++)
-			cr_assert_eq(post(&e.a, DDPS_OP_READ, i, dst, md, ddps_mr_stag(ms),
-					  ddps_mr_to(ms)),
-				     0);
-		midway(&e, dst);
-		gone(dst, md);
+		gone(t.dst, t.md);
 		ended(&e, &e.a, (struct ddps_triple){ 1, 1, 0x00 });
 		cr_expect_lt(in_order(&e, &e.a, 0, 3, DDPS_WC_LOCAL_ACCESS), 3);
-		gone(src, ms);
+		gone(t.src, t.ms);
 		e2e_close(&e);
 	}
 }
@@ -176,23 +181,13 @@ Test(teardown, the_source_of_a_read_is_revoked_under_way, .timeout = 120,
      .description = "5040-4.8-16 5040-8.1.1-5")
 {
 	for (int way = 0; way < NWAYS; way++) {
-		uint8_t *src = map(), *dst = map();
-		struct ddps_mr *ms, *md;
 		struct e2e e;
+		struct transfer t = under_way(&e, way, DDPS_OP_READ, 8);
 
-		up(&e, way);
-		memset(src, 'x', LEN);
-		ms = e2e_reg(&e, src, LEN, DDPS_REMOTE_READ);
-		md = e2e_reg(&e, dst, LEN, DDPS_LOCAL_WRITE);
-		for (uint64_t i = 0; i < 8; i++)
-			cr_assert_eq(post(&e.a, DDPS_OP_READ, i, dst, md, ddps_mr_stag(ms),
-					  ddps_mr_to(ms)),
-				     0);
-		midway(&e, dst);
-		gone(src, ms);
+		gone(t.src, t.ms);
 		ended(&e, &e.b, (struct ddps_triple){ 0, 1, 0x00 });
 		cr_expect_lt(in_order(&e, &e.a, 0, 8, DDPS_WC_REMOTE), 8);
-		gone(dst, md);
+		gone(t.dst, t.md);
 		e2e_close(&e);
 	}
 }

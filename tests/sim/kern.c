@@ -96,11 +96,6 @@ struct kern_file *kern_file(int fd)
 	return &file[fd - KERN_FD];
 }
 
-int kern_fd(const struct kern_file *f)
-{
-	return (int)(f - file) + KERN_FD;
-}
-
 int kern_new(enum kern_kind kind)
 {
 	kern_whose = kind == KERN_TCP ? kern.who : kern.host;
@@ -119,7 +114,7 @@ int kern_new(enum kern_kind kind)
 	abort();
 }
 
-unsigned kern_open(void)
+static unsigned descriptors_open(void)
 {
 	unsigned n = 0;
 
@@ -203,7 +198,7 @@ void kern_start(uint64_t seed)
 
 unsigned kern_stop(void)
 {
-	unsigned n = kern_open();
+	unsigned n = descriptors_open();
 
 	kern.f = (struct kern_faults){ 0 };
 	for (int i = 0; i < KERN_FDS; i++)

@@ -85,7 +85,6 @@ void kern_cut(unsigned host);
  * of several threads has another one, which lets others run.
  */
 extern bool (*kern_block)(bool (*ready)(void *arg), void *arg, uint64_t until);
-unsigned kern_open(void);
 /* What a stream brings instead of @p; false: and then it ends. */
 typedef void kern_put(void *to, const uint8_t *p, size_t len);
 extern bool (*kern_lie_stream)(void **state, const uint8_t *p, size_t len, kern_put *put, void *to);

@@ -50,7 +50,6 @@ struct kern_file {
 };
 
 struct kern_file *kern_file(int fd);
-int kern_fd(const struct kern_file *f);
 /* A descriptor, or -1 with errno. */
 int kern_new(enum kern_kind kind);
 void kern_close(struct kern_file *f);
@@ -95,7 +94,6 @@ int kern_tcp_error(struct kern_file *f);
 size_t kern_tcp_unread(struct kern_file *f);
 int kern_tcp_shutdown(struct kern_file *f, int how);
 struct kern_tcp *kern_tcp_take(struct kern_file *listener, struct sockaddr_in *peer);
-void kern_tcp_drop(struct kern_tcp *t);
 /* Whose the other end of a stream is: the next number. */
 unsigned kern_tcp_who(const struct kern_tcp *t);
 ssize_t kern_tcp_recv(struct kern_file *f, const struct iovec *iov, int n);

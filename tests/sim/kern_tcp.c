@@ -68,7 +68,7 @@ static void tell_rst(struct kern_tcp *t)
 		t->peer->rst_at = in_order(t->peer);
 }
 
-void kern_tcp_drop(struct kern_tcp *t)
+static void drop(struct kern_tcp *t)
 {
 	struct chunk *c;
 
@@ -97,9 +97,9 @@ void kern_tcp_close(struct kern_file *f)
 
 		f->queue = t->next;
 		t->linger = true;
-		kern_tcp_drop(t);
+		drop(t);
 	}
-	kern_tcp_drop(f->tcp);
+	drop(f->tcp);
 	f->tcp = NULL;
 }
 
@@ -191,7 +191,7 @@ void kern_tcp_disconnect(struct kern_file *f)
 	if (!f->tcp)
 		return;
 	f->tcp->linger = true;
-	kern_tcp_drop(f->tcp);
+	drop(f->tcp);
 	f->tcp = NULL;
 }
 

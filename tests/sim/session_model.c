@@ -68,7 +68,8 @@ static uint64_t *kept(struct end *e, const struct wr *w, const uint8_t **at, siz
 	return read ? &e->read_kept[w->slot] : &e->recv_kept[w->at];
 }
 
-void model_keep(struct end *e, const struct wr *w)
+/* Memory that nobody may write from now on. */
+static void keep(struct end *e, const struct wr *w)
 {
 	const uint8_t *at;
 	size_t len;
@@ -224,7 +225,7 @@ void model_completion(const struct ddps_wc *wc)
 	      name(e));
 	if (world.failed || !(recv && shares(e) ? take_shared(e, wc, &w) : take(e, q, wc, &w)))
 		return;
-	model_keep(e, &w);
+	keep(e, &w);
 	check(w.op == wc->op, NAME "%s, not %s", name(e), ddps_op_name(wc->op), ddps_op_name(w.op));
 	/* What left before the end has left, though a Read in front of it is not answered. */
 	answered = recv || w.op == DDPS_OP_READ || w.op == DDPS_OP_FETCH_ADD || w.placed;

@@ -55,7 +55,8 @@ static bool regions(struct end *e)
 	       !ddps_mr_reg(pd, e->inv_mem, sizeof e->inv_mem, DDPS_REMOTE_WRITE, e->ep, &e->inv);
 }
 
-bool user_endpoint(struct end *e)
+/* Its endpoint, or false: no memory. */
+static bool endpoint(struct end *e)
 {
 	struct host *h = at_host(e->host);
 	struct ddps_ep_attr attr;
@@ -152,7 +153,7 @@ void user_connect(struct end *e)
 	uint32_t pd;
 	int err;
 
-	if (!user_endpoint(e)) {
+	if (!endpoint(e)) {
 		e->final = true;
 		e->code = DDPS_E_NOMEM;
 		return;
@@ -207,7 +208,7 @@ void user_answer(struct end *e)
 		e->final = true;
 		return;
 	}
-	if (!e->ep && !user_endpoint(e)) {
+	if (!e->ep && !endpoint(e)) {
 		ddps_reject(e->req, NULL, 0);
 		e->req = NULL;
 		e->pair->rejected = true;

@@ -208,9 +208,7 @@ void model_final(struct end *e);
 /* Both ends have had their end. */
 void model_pair(struct pair *p);
 
-/* Memory that nobody may write from now on. */
-void model_keep(struct end *e, const struct wr *w);
-/* The library may write it again: it has not been written meanwhile. */
+/* The library may write again what nobody might: it has not been written meanwhile. */
 void model_lend(struct end *e, const struct wr *w);
 
 /* ---- session_lies.c ---- */
@@ -218,8 +216,6 @@ void lies_begin(unsigned hosts);
 
 /* ---- session_user.c ---- */
 void user_begin(struct end *e);
-/* Its endpoint, or false: no memory. */
-bool user_endpoint(struct end *e);
 void user_connect(struct end *e);
 void user_answer(struct end *e);
 /* Goes on with its program. */
