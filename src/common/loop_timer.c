@@ -8,9 +8,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#define NSEC_PER_SEC  1000000000u
-#define NSEC_PER_MSEC 1000000u
-
 uint64_t ddps_now(void)
 {
 	struct timespec ts;

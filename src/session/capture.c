@@ -2,6 +2,7 @@
 /* Packets into a pcapng file (draft-ietf-opsawg-pcapng). */
 #include <ddpsess/capture.h>
 #include "common/bytes.h"
+#include "common/loop.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <netinet/in.h>
@@ -18,7 +19,6 @@
 #define LINK_RAW	101u /* IPv4 or IPv6, as the first four bits say */
 #define TSRESOL		9u   /* option: resolution of times */
 #define NANO		9u   /* 10^-9 s */
-#define NS_PER_S	1000000000ull
 
 #define IP4_LEN	   20u
 #define IP6_LEN	   40u
@@ -257,7 +257,7 @@ static uint64_t wall_ns(void)
 	struct timespec t;
 
 	clock_gettime(CLOCK_REALTIME, &t);
-	return (uint64_t)t.tv_sec * NS_PER_S + (uint64_t)t.tv_nsec;
+	return (uint64_t)t.tv_sec * NSEC_PER_SEC + (uint64_t)t.tv_nsec;
 }
 
 /* The octets of @p from @at on, @len of them. */

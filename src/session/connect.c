@@ -6,9 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MAX_ADDRS     DDPS_RESOLVE_MAX
-#define NSEC_PER_MSEC 1000000u
-#define RETRY_MS      20 /* between two tries at a peer that refuses */
+#define MAX_ADDRS DDPS_RESOLVE_MAX
+#define RETRY_MS  20 /* between two tries at a peer that refuses */
 
 struct ddps_dial {
 	struct ddps_uri uri;

@@ -4,7 +4,6 @@
 #include <sched.h>
 #include <stdlib.h>
 #include <sys/eventfd.h>
-#include <time.h>
 #include <unistd.h>
 
 #define CQ_DEPTH_MAX (1u << 22)
@@ -151,19 +150,11 @@ static struct ddps_wc *cq_entry(struct ddps_cq *cq, uint32_t i)
 	return &cq->ring[i < to_end ? cq->head + i : i - to_end];
 }
 
-static uint64_t now_ns(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (uint64_t)t.tv_sec * UINT64_C(1000000000) + (uint64_t)t.tv_nsec;
-}
-
 /* What is to be done about the entry that is the latest now, but for notifications. */
 static __attribute__((noinline, cold)) void attend(struct ddps_cq *cq)
 {
 	if (cq->stamps)
-		cq_entry(cq, cq->count - 1)->time_ns = now_ns();
+		cq_entry(cq, cq->count - 1)->time_ns = ddps_now();
 	if (cq->sleepers)
 		ddps_wake_one(cq->ctx, &cq->sleepers);
 	if (cq->ctx->progress_sleepers)

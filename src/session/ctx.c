@@ -12,8 +12,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#define NSEC_PER_MSEC  1000000u
-#define NSEC_PER_SEC   1000000000u
 #define SETTLE_STEP_MS 10
 #define WIND_UP_MS     1000 /* for what has to reach peers when the context goes */
 

@@ -14,8 +14,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#define NSEC_PER_SEC 1000000000u
-
 /* Absolute time.  A deadline is always given: without one a handler that was installed with
  * SA_RESTART would not end the wait. */
 static int futex_wait(uint32_t *word, uint64_t deadline)

@@ -9,7 +9,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#define NS_PER_MS 1000000u
 /* More addresses than that are not looked at. */
 #define ANSWER_ADDRS 128u
 
@@ -238,7 +237,7 @@ int ddps_sk_path_stats(struct ddps_sd_assoc *a, uint32_t path, struct ddps_path_
 	if (path >= list.n)
 		return DDPS_E_INVAL;
 	st->state = ask_path(a->io.fd, &list.at[path], &p);
-	st->rto_ns = (uint64_t)p.spinfo_rto * NS_PER_MS;
+	st->rto_ns = (uint64_t)p.spinfo_rto * NSEC_PER_MSEC;
 	st->cwnd = p.spinfo_cwnd;
 	st->mtu = p.spinfo_mtu;
 	st->encap = a->life.info.encap;
