@@ -111,7 +111,8 @@ static void boot(unsigned node)
 
 	w.poor = 0;
 	sn_config(&w.net, &c);
-	c.rwnd = (w.max_len > 60000 ? 131072u : 16384u) << sn_below(&w.net, 6);
+	/* The longest message fits into it, in the smallest fragments, with what each of them costs. */
+	c.rwnd = (uint32_t)(12288 + 2 * w.max_len) << sn_below(&w.net, 6);
 	c.hb_interval_ms = 1000;
 	if (sn_chance(&w.net, 0.5))
 		c.rto_max_ms = 5000;
