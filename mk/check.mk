@@ -140,7 +140,7 @@ mutate-random: deps-check
 interop: all $(UNIT) $(E2E)
 	$(Q)tests/interop/run.sh
 # Linux's ib_ipoib and ib_cm in the same kind of guest; TIMES=10: so often, with one guest
-interop-ipoib: $(SESSCTL) $(B)/ipoib-starts
+interop-ipoib: $(SESSCTL) $(B)/ipoib-starts $(B)/example-ib_accept
 	$(Q)tests/interop-ipoib/run.sh $(TIMES:%=--times=%)
 
 # CM over a simulated InfiniBand fabric
