@@ -118,6 +118,26 @@ killed() {
 	check "over IPv6, too" mtu_is 1 fd09::2 4092
 }
 
+# A fresh administration knows nobody.  The others find out by their next subscription, and join again.
+noticed() { # NODE
+	local i
+	for ((i = 0; i < 100; i++)); do
+		bridge "$1" status >"$work/status" && grep -Eq 'sac_forgotten +1$' "$work/status" && return
+		sleep 0.1
+	done
+	cat "$work/status"
+	return 1
+}
+
+administration() {
+	kill -KILL "${pids[1]}"
+	wait "${pids[1]}" 2>/dev/null
+	up 1 rc
+	check "a killed administration comes back" ready 1
+	check "the others join it again" eval 'noticed 2 && noticed 3'
+	check "and are reached" eval 'pings 1 10.9.0.2 && pings 2 10.9.0.3'
+}
+
 packets() {
 	check "ping both ways at once" both_ways
 	check "ping" ping_program 10.9.0.2
@@ -147,6 +167,7 @@ carrier() {
 	packets
 	check "one REQ by hand, and its answer" by_hand
 	killed
+	administration
 	check "node 1 ends on Ctrl-C" ended 1 INT
 	check "node 2 ends on SIGTERM" ended 2 TERM
 	check "node 3 ends by 'bridge down'" ended 3 down

@@ -29,7 +29,9 @@ static unsigned n_wire;
 static struct ddps_sa *sa;
 static struct node node[NODES]; /* LIDs from 2 */
 static uint64_t now;
-static bool deaf; /* the administration hears nothing */
+static bool deaf;	  /* the administration hears nothing */
+static uint64_t renew_ns; /* of subscriptions; 0: the default */
+static bool refusing;	  /* it grants no subscription */
 static uint8_t broadcast[16];
 
 static const uint8_t group1[16] = { 0xff, 0x12, 0x40, 0x1b, 0xff, 0xff, [12] = 0x0f, 1, 2, 3 };
@@ -119,19 +121,27 @@ static void init(void)
 {
 	now = SEC;
 	n_wire = 0;
-	deaf = false;
+	deaf = refusing = false;
 	cr_assert_eq(ddps_ipoib_mgid_broadcast(broadcast, 0xffff, 2), 0);
 	sa_start();
 	for (unsigned i = 0; i < NODES; i++) {
-		struct ddps_sac_config cfg = {
-			.pkey = 0xffff, .seed = 1000 * i, .ops = &ops, .user = &node[i]
-		};
+		struct ddps_sac_config cfg = { .pkey = 0xffff,
+					       .seed = 1000 * i,
+					       .ops = &ops,
+					       .user = &node[i],
+					       .renew_ns = renew_ns };
 
 		node[i] = (struct node){ .lid = (uint16_t)(2 + i) };
 		gid_of(cfg.gid, 50 + i);
 		memcpy(cfg.broadcast, broadcast, 16);
 		node[i].c = ddps_sac_new(&cfg);
 	}
+}
+
+static void init_quick(void)
+{
+	renew_ns = 5 * SEC;
+	init();
 }
 
 static void fini(void)
@@ -143,13 +153,27 @@ static void fini(void)
 
 #define SaTest(name, ids) Test(ib_sa, name, .init = init, .fini = fini, .description = ids)
 
+static bool refused(unsigned i)
+{
+	uint8_t mad[DDPS_CM_MAD_LEN];
+	struct ddps_sa_head h;
+
+	if (!refusing || ddps_sa_mad_head(&h, wire[i].mad) || h.attr != DDPS_SA_INFORM_INFO)
+		return false;
+	h.method = DDPS_SA_GET_RESP;
+	h.status = DDPS_SA_REQ_INVALID;
+	ddps_sa_mad_begin(mad, &h);
+	put(SA_LID, wire[i].from, mad);
+	return true;
+}
+
 static void settle(void)
 {
 	for (unsigned i = 0; i < n_wire; i++) {
 		cr_assert_lt(i, WIRE);
 		if (wire[i].to != SA_LID)
 			ddps_sac_rx(node[wire[i].to - 2].c, wire[i].mad, now);
-		else if (!deaf)
+		else if (!deaf && !refused(i))
 			ddps_sa_rx(sa, wire[i].from, wire[i].mad, now);
 	}
 	n_wire = 0;
@@ -444,6 +468,51 @@ SaTest(mlids_survive_the_administration, "")
 	cr_assert_eq(ddps_sac_join(node[3].c, group1, now), 0);
 	run(10 * MS);
 	cr_expect_eq(node[3].rec.mlid, mlid);
+}
+
+/* It knows nobody, and is not asked for a path: those that had subscribed notice. */
+Test(ib_sa, nodes_come_to_an_administration_that_starts_anew, .init = init_quick, .fini = fini,
+     .description = "4391-10-5 4391-10-7")
+{
+	uint8_t gid[16];
+
+	all_join();
+	cr_assert_eq(ddps_sac_join(node[2].c, group1, now), 0);
+	run(10 * MS);
+	ddps_sa_free(sa);
+	sa_start();
+	gid_of(gid, 99); /* a port that asks for a path is known, but is in no group */
+	cr_assert_eq(ddps_sac_path(node[3].c, gid, now), 0);
+	run(6 * SEC);
+	for (unsigned i = 0; i < NODES; i++) {
+		cr_expect_eq(ddps_sac_stats(node[i].c)->sac_forgotten, 1);
+		cr_expect(ddps_sac_link(node[i].c), "node %u has the link's values again", i);
+	}
+	gid_of(gid, 51);
+	cr_assert_eq(ddps_sac_path(node[0].c, gid, now), 0);
+	run(10 * MS);
+	cr_expect(node[0].has_path, "the other has registered itself");
+	cr_expect_eq(ddps_sa_stats(sa)->sa_groups, 1, "so has the group");
+	cr_assert_eq(ddps_sac_join(node[1].c, group2, now), 0);
+	run(10 * MS);
+	cr_expect_geq(ddps_sac_stats(node[0].c)->sac_reports, 1, "subscribed again");
+	run(60 * SEC);
+	cr_expect_eq(ddps_sac_stats(node[0].c)->sac_forgotten, 1, "once");
+}
+
+Test(ib_sa, subscriptions_that_are_never_granted, .init = init_quick, .fini = fini,
+     .description = "4391-10-5")
+{
+	refusing = true;
+	all_join();
+	run(100 * SEC);
+	cr_expect_eq(ddps_sac_stats(node[0].c)->sac_forgotten, 0);
+	refusing = false;
+	run(6 * SEC);
+	refusing = true; /* one that grants no more: joined again once, not without end */
+	run(100 * SEC);
+	cr_expect_eq(ddps_sac_stats(node[0].c)->sac_forgotten, 1);
+	cr_expect_eq(node[0].n_joined, 2);
 }
 
 /* ---- single requests ---- */

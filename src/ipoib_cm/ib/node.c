@@ -6,6 +6,7 @@
 
 #define PKEY_DEFAULT   0xffff
 #define UD_SEND	       (DDPS_IB_UD | DDPS_IB_SEND_ONLY)
+#define RENEW_NS       5000000000ull /* nothing else says that the administration is another one */
 #define MAD_OFF_CLASS  1
 #define MAD_OFF_METHOD 3
 
@@ -279,7 +280,11 @@ static int start_sa(struct ddps_ib_node *n)
 static int start_client(struct ddps_ib_node *n)
 {
 	struct ddps_sac_config c = {
-		.pkey = n->cfg.pkey, .seed = n->cfg.seed, .ops = &ddps_ib_node_sac_ops, .user = n
+		.pkey = n->cfg.pkey,
+		.seed = n->cfg.seed,
+		.renew_ns = RENEW_NS,
+		.ops = &ddps_ib_node_sac_ops,
+		.user = n,
 	};
 
 	memcpy(c.gid, n->cfg.gid, sizeof(c.gid));

@@ -20,6 +20,12 @@ uint16_t ddps_sa_subscribe(struct ddps_sa *sa, uint16_t slid, const uint8_t *mad
 	for (uint16_t t = TRAP_FIRST; t <= TRAP_LAST; t++)
 		if (r.trap == ANY || r.trap == t)
 			bits |= (uint8_t)(1u << (t - TRAP_FIRST));
+	/*
+	 * Whoever is on the link is in its broadcast group.  Whoever is not has joined an
+	 * administration before this one, and hears in this way that it has to do so again.
+	 */
+	if (!(sa->group[0].join[slid] & DDPS_MC_FULL))
+		return DDPS_SA_REQ_INVALID;
 	/* subscriptions to one GID or to a range of LIDs are not kept, so they are not taken */
 	if (!bits || !r.generic || (r.type != ANY && r.type != TYPE_SM) ||
 	    (memcmp(r.gid, none, sizeof(none)) != 0) || (r.lid_first != ANY))

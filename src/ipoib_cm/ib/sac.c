@@ -9,7 +9,7 @@
 #define MS	 1000000ull
 #define AGAIN_NS (300 * MS)
 #define TRIES	 10
-#define RENEW_NS (300000 * MS) /* subscriptions; nobody says that they were forgotten */
+#define RENEW_NS (300000 * MS) /* subscriptions, unless the port says otherwise */
 #define TRAP_NEW 66
 #define ANY	 0xffff
 
@@ -20,6 +20,7 @@ struct ddps_sac *ddps_sac_new(const struct ddps_sac_config *cfg)
 	if (!c)
 		return NULL;
 	c->cfg = *cfg;
+	c->cfg.renew_ns = cfg->renew_ns ? cfg->renew_ns : RENEW_NS;
 	c->tid = cfg->seed;
 	c->inform_at = NEVER;
 	return c;
@@ -166,7 +167,7 @@ static void inform_tick(struct ddps_sac *c, uint64_t now)
 		ask_inform(c, i);
 	}
 	if (c->inform_at <= now)
-		c->inform_at = now + RENEW_NS;
+		c->inform_at = now + c->cfg.renew_ns;
 }
 
 /* ---- what comes ---- */
@@ -189,6 +190,20 @@ static void report(struct ddps_sac *c, const struct ddps_sa_head *h, const uint8
 		ddps_sac_group_report(c, n.trap, n.gid, now);
 }
 
+/* One that never grants them is no new one, so refusals alone lead to nothing. */
+static void inform_answer(struct ddps_sac *c, unsigned i, uint16_t status, uint64_t now)
+{
+	bool forgotten = status && c->granted[i];
+
+	c->inform[i].tid = 0;
+	c->granted[i] = !status;
+	c->stats.sac_refused += status != 0;
+	if (forgotten) {
+		c->stats.sac_forgotten++;
+		ddps_sac_renew(c, now);
+	}
+}
+
 static void answer(struct ddps_sac *c, const struct ddps_sa_head *h, const uint8_t *mad,
 		   uint64_t now)
 {
@@ -206,8 +221,7 @@ static void answer(struct ddps_sac *c, const struct ddps_sa_head *h, const uint8
 		}
 	for (unsigned i = 0; tid && i < 2; i++)
 		if (c->inform[i].tid == tid && h->attr == DDPS_SA_INFORM_INFO) {
-			c->inform[i].tid = 0;
-			c->stats.sac_refused += h->status != 0;
+			inform_answer(c, i, h->status, now);
 			return;
 		}
 	c->stats.sac_bad++;
@@ -231,6 +245,7 @@ void ddps_sac_renew(struct ddps_sac *c, uint64_t now)
 	for (unsigned i = 0; i < DDPS_SAC_GROUPS; i++)
 		ddps_sac_group_renew(c, &c->group[i], now);
 	c->inform[0].tid = c->inform[1].tid = 0;
+	c->granted[0] = c->granted[1] = false;
 	c->inform_at = NEVER; /* again when the link is known */
 }
 

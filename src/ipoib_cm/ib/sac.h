@@ -20,6 +20,7 @@
 	X(sac_unanswered, "queries given up")                                                      \
 	X(sac_refused, "queries answered with a status other than 0")                              \
 	X(sac_bad, "answers to nothing that was asked, or that cannot be")                         \
+	X(sac_forgotten, "times that the administration did not know this port any more")          \
 	X(sac_reports, "reports received")                                                         \
 	X(sac_full, "groups not joined or sent to, paths not asked for: too many")
 
@@ -47,6 +48,11 @@ struct ddps_sac_config {
 	uint8_t broadcast[DDPS_IPOIB_GID_LEN]; /* MGID: its record is the link's */
 	uint16_t pkey;
 	uint32_t seed; /* random, of transaction IDs */
+	/*
+	 * Subscriptions are made again so often, 0: every 300 s.  One that was granted before and is
+	 * refused says that the administration is another one.
+	 */
+	uint64_t renew_ns;
 	const struct ddps_sac_ops *ops;
 	void *user;
 };
