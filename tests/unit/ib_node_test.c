@@ -486,6 +486,29 @@ Test(ib_node, pkeys_make_links, .init = init, .fini = fini)
 	cr_expect_eq(peer[0].n_rx, 1);
 }
 
+Test(ib_node, limited_members_do_not_reach_each_other, .init = init, .fini = fini)
+{
+	for (unsigned i = 0; i < NODES; i++) {
+		ddps_ipoib_if_free(peer[i].f);
+		ddps_ib_node_free(peer[i].n);
+	}
+	n_wire = 0;
+	make(0, 0x8001);
+	make(1, 0x0001);
+	make(2, 0x0001);
+	run(100 * MS);
+	for (unsigned i = 0; i < NODES; i++)
+		cr_assert_eq(ddps_ipoib_if_state(peer[i].f), DDPS_IPOIB_IF_UP);
+	send_to(1, 0, 100);
+	send_to(2, 0, 100);
+	run(SEC);
+	cr_expect_eq(peer[0].n_rx, 2, "a full member is reached by both");
+	send_to(1, 2, 100);
+	send_to(2, 1, 100);
+	run(SEC);
+	cr_expect_eq(peer[1].n_rx + peer[2].n_rx, 0);
+}
+
 NodeTest(what_the_network_cannot_carry_is_not_joined, "")
 {
 	struct ddps_ib_node_config c = peer[1].cfg;
