@@ -409,6 +409,22 @@ ib_pkey() {
 	connect_ib 0 --pkey 0x8123 && has out mtu 3 && end_job "$pid" "$fd"
 }
 
+# Two partitions beside the first: a limited member talks with a full one of its own, with no other.
+ib_partitions() {
+	local sa_pid sa_fd
+	listen_ib --partition 0x8002 --partition 3 && sa_pid=$pid sa_fd=$fd || return
+	start_job second.fifo second.err ipoib listen --json --port ib --gid fe80::3 --udp "$net.3:7100" \
+		--sa "$net.2" --qpn 0x49 --count 1 --timeout 60 --pkey 0x8002
+	why="no second listener: $(cat second.err)"
+	has - event listening <<<"$line" || return
+	run 1 ipoib connect "${here[@]}" --peer-qpn 0x49 --pkey 0x8003 fe80::3 && says err "no path to fe80::3" &&
+		run 1 ipoib connect "${here[@]}" --peer-qpn 0x49 --pkey 0x8004 fe80::3 &&
+		says err "joining the link: the administration refuses it" || return
+	run 0 ipoib connect --json "${here[@]}" --peer-qpn 0x49 --timeout 60 --pkey 2 fe80::3 &&
+		has out event disconnected && end_job "$pid" "$fd" || return
+	kill -TERM "$sa_pid" && end_job "$sa_pid" "$sa_fd"
+}
+
 listen_for_a_while() { # without --count nobody has to come
 	run 0 ipoib listen "${there[@]}" --timeout 0.2
 }
@@ -469,6 +485,7 @@ test_case ipoib-ib-exchange ib_exchange
 test_case ipoib-agent-alone agent_alone
 test_case ipoib-ib-reject ib_reject
 test_case ipoib-ib-pkey ib_pkey
+test_case ipoib-ib-partitions ib_partitions
 test_case ipoib-listen-for-a-while listen_for_a_while
 test_case ipoib-ib-without-administration ib_without_administration
 test_case ipoib-ib-no-path ib_no_path
@@ -559,6 +576,12 @@ test_case ipoib-bridge-ib-qkey-of-others bridge_bad "that is elsewhere" --port i
 	--udp 127.0.0.1:4791 --sa 127.0.0.2 --qkey 5
 test_case ipoib-bridge-ib-pkey bridge_bad "0 and 0x8000 are no P_Keys" --port ib \
 	--udp 127.0.0.1:4791 --sa 127.0.0.1 --pkey 0x8000
+test_case ipoib-bridge-partition-of-others bridge_bad "that is elsewhere" --port ib \
+	--udp 127.0.0.1:4791 --sa 127.0.0.2 --partition 0x8002
+test_case ipoib-bridge-partition-twice bridge_bad "bit 15 makes no other partition" --port ib \
+	--udp 127.0.0.1:4791 --sa 127.0.0.1 --partition 0x8002 --partition 2
+test_case ipoib-bridge-partition-no-key bridge_bad "'0x18002' is no P_Key" --port ib \
+	--udp 127.0.0.1:4791 --sa 127.0.0.1 --partition 0x18002
 test_case ipoib-bridge-mtu-1283 bridge_bad "1283 is not 1284 to 65524" --mtu 1283
 test_case ipoib-bridge-mtu-65525 bridge_bad "65525 is not 1284 to 65524" --mtu 65525
 test_case ipoib-bridge-qpn-1 bridge_bad "0, 1 and 0xffffff are taken" --qpn 1

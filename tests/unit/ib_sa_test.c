@@ -104,7 +104,7 @@ static void gid_of(uint8_t gid[16], unsigned lid)
 static void sa_start(void)
 {
 	struct ddps_sa_config cfg = { .lid = SA_LID,
-				      .pkey = 0xffff,
+				      .pkey = { 0xffff },
 				      .qkey = 0x1234,
 				      .mtu = 4,
 				      .rate = 7,

@@ -825,7 +825,7 @@ void fake_sa_start(uint32_t qkey)
 {
 	struct ddps_sa_config c = { .gid = { 0xfe, 0x80, [15] = FAKE_SA_LID },
 				    .lid = FAKE_SA_LID,
-				    .pkey = 0xffff,
+				    .pkey = { 0xffff },
 				    .qkey = qkey,
 				    .mtu = 4,
 				    .rate = 7,

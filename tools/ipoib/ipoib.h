@@ -39,7 +39,7 @@ struct ipoib_opts {
 	const char *tun, *udp, *sa;
 	uint32_t link_mtu;
 	uint64_t qkey, pkey;
-	struct optval_list ip;
+	struct optval_list ip, partition;
 	/* conform */
 	const char *self, *ip6, *cases, *profile, *junit, *pcap;
 	bool list, tap, pcap_all, every_bit;

@@ -76,12 +76,46 @@ static int read_link(struct ddps_ib_udp_config *c, const struct ipoib_opts *o, c
 	return -1;
 }
 
+/* What else the administration here looks after. */
+static int read_partitions(struct ddps_ib_udp_config *c, const struct ipoib_opts *o, char *why,
+			   size_t why_len)
+{
+	const struct optval_list *l = &o->partition;
+	char *end;
+
+	if (l->n && c->sa_lid != c->ip4[3]) {
+		snprintf(why, why_len,
+			 "--partition is the subnet administration's, and that is elsewhere");
+		return -1;
+	}
+	if (l->n > DDPS_IB_UDP_PKEYS) {
+		snprintf(why, why_len, "--partition: %d more than --pkey are possible",
+			 DDPS_IB_UDP_PKEYS);
+		return -1;
+	}
+	for (size_t i = 0; i < l->n; i++) {
+		unsigned long key = strtoul(l->at[i], &end, 0);
+		bool twice = !((key ^ c->pkey) & 0x7fff);
+
+		for (size_t k = 0; k < i; k++)
+			twice |= !((key ^ c->pkeys[k]) & 0x7fff);
+		if (*end || end == l->at[i] || key > 0xffff || !(key & 0x7fff) || twice) {
+			snprintf(why, why_len, "--partition: '%s' is %s", l->at[i],
+				 twice ? "there already; bit 15 makes no other partition"
+				       : "no P_Key, such as 0x8002");
+			return -1;
+		}
+		c->pkeys[i] = (uint16_t)key;
+	}
+	return 0;
+}
+
 int ib_opts_configure(struct ddps_ib_udp_config *c, const struct ipoib_opts *o, char *why,
 		      size_t why_len)
 {
 	ddps_ib_udp_config_init(c);
 	return read_udp(c, o->udp, why, why_len) || read_sa(c, o->sa, why, why_len) ||
-			       read_link(c, o, why, why_len)
+			       read_link(c, o, why, why_len) || read_partitions(c, o, why, why_len)
 		       ? -1
 		       : 0;
 }

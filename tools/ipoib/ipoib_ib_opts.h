@@ -6,7 +6,7 @@
 #include <ddpsess/ib_udp.h>
 
 /*
- * --udp, --sa, --link-mtu, --qkey, --pkey; the rest of @c keeps its defaults, and GID, queue pair
+ * --udp, --sa, --link-mtu, --qkey, --pkey, --partition; the rest of @c keeps its defaults, and GID, queue pair
  * and seed are the caller's to set.  Return: 0, or -1 with a sentence in @why.
  */
 int ib_opts_configure(struct ddps_ib_udp_config *c, const struct ipoib_opts *o, char *why,

@@ -53,6 +53,8 @@ static const struct option_row table[] = {
 	  "--port ib, administration; RoCE: Q_Key of the link (default 0xb1b)" },
 	{ "pkey", "N", I_NODE, VAL_UINT, AT(pkey), 1, 0xffff,
 	  "--port ib and verbs: P_Key of the link (default 0xffff)" },
+	{ "partition", "P_KEY", I_NODE, VAL_LIST, AT(partition), 0, 0,
+	  "--port ib, where the administration is: one more partition; may be repeated" },
 	{ "peer-qpn", "N", I_CONNECT, VAL_UINT, AT(peer_qpn), 0, DDPS_IPOIB_QPN_MAX,
 	  "UD queue pair of the peer, if PEER is a GID" },
 	{ "set", "FIELD=VALUE", I_CONN, VAL_LIST, AT(set), 0, 0,
@@ -156,8 +158,8 @@ static void defaults(struct ipoib_opts *o, unsigned bit)
 /* What only a port without hardware has to be told. */
 static bool of_ib(const struct ipoib_opts *o)
 {
-	return o->gid || o->udp || o->sa || o->link_mtu || o->qkey != IPOIB_UNSET ||
-	       o->pkey != IPOIB_UNSET;
+	return o->gid || o->udp || o->sa || o->link_mtu || o->partition.n ||
+	       o->qkey != IPOIB_UNSET || o->pkey != IPOIB_UNSET;
 }
 
 enum opts_result ipoib_opts_parse(struct ipoib_opts *o, const struct ipoib_command *cmd, int argc,
@@ -177,7 +179,8 @@ enum opts_result ipoib_opts_parse(struct ipoib_opts *o, const struct ipoib_comma
 	if (cmd->user.bit & I_CONN && strcmp(o->port, "ib") != 0 &&
 	    strncmp(o->port, "verbs", 5) != 0 && of_ib(o)) {
 		snprintf(why, why_len,
-			 "--gid, --udp, --sa, --link-mtu, --qkey and --pkey go with --port ib");
+			 "--gid, --udp, --sa, --link-mtu, --qkey, --pkey and --partition go with "
+			 "--port ib");
 		return OPTS_BAD;
 	}
 	if (o->json && o->hex) {

@@ -261,7 +261,6 @@ static void sa_send(void *user, uint16_t lid, const uint8_t mad[DDPS_CM_MAD_LEN]
 static int start_sa(struct ddps_ib_node *n)
 {
 	struct ddps_sa_config c = { .lid = n->cfg.lid,
-				    .pkey = n->cfg.pkey | 0x8000,
 				    .qkey = n->cfg.qkey,
 				    .mtu = n->cfg.mtu,
 				    .rate = 7, /* 40 Gbit/s: some that every adapter can */
@@ -273,6 +272,8 @@ static int start_sa(struct ddps_ib_node *n)
 	if (n->cfg.sa_lid != n->cfg.lid)
 		return 0;
 	memcpy(c.gid, n->cfg.gid, sizeof(c.gid));
+	c.pkey[0] = n->cfg.pkey | 0x8000;
+	memcpy(c.pkey + 1, n->cfg.pkeys, sizeof(n->cfg.pkeys));
 	n->sa = ddps_sa_new(&c);
 	return n->sa ? 0 : DDPS_E_NOMEM;
 }
@@ -297,12 +298,27 @@ static int start_client(struct ddps_ib_node *n)
 	return 0;
 }
 
+/* No partition twice; and without an administration here there is nobody to have them. */
+static bool pkeys_fit(const struct ddps_ib_node_config *c)
+{
+	for (unsigned i = 0; i < DDPS_IB_UDP_PKEYS && c->pkeys[i]; i++) {
+		if (c->lid != c->sa_lid || !(c->pkeys[i] & 0x7fff) ||
+		    !((c->pkeys[i] ^ c->pkey) & 0x7fff))
+			return false;
+		for (unsigned k = 0; k < i; k++)
+			if (!((c->pkeys[i] ^ c->pkeys[k]) & 0x7fff))
+				return false;
+	}
+	return true;
+}
+
 static bool config_fits(const struct ddps_ib_node_config *c)
 {
-	return c->lid && c->lid < DDPS_SA_LIDS && c->sa_lid && c->sa_lid < DDPS_SA_LIDS &&
-	       c->qpn > DDPS_IB_GSI_QPN && c->qpn < DDPS_IPOIB_QPN_MCAST && c->pkey & 0x7fff &&
-	       c->mtu >= 1 && c->mtu <= c->mtu_max && c->mtu_max <= 5 &&
-	       c->life <= DDPS_CM_TIME_MAX && c->max_qps && c->max_qps <= 65536 && c->send && c->up;
+	return pkeys_fit(c) && c->lid && c->lid < DDPS_SA_LIDS && c->sa_lid &&
+	       c->sa_lid < DDPS_SA_LIDS && c->qpn > DDPS_IB_GSI_QPN &&
+	       c->qpn < DDPS_IPOIB_QPN_MCAST && c->pkey & 0x7fff && c->mtu >= 1 &&
+	       c->mtu <= c->mtu_max && c->mtu_max <= 5 && c->life <= DDPS_CM_TIME_MAX &&
+	       c->max_qps && c->max_qps <= 65536 && c->send && c->up;
 }
 
 int ddps_ib_node_new(struct ddps_ib_node **out, const struct ddps_ib_node_config *cfg)

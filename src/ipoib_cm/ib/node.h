@@ -44,6 +44,7 @@ struct ddps_ib_node_config {
 	uint8_t mtu_max;   /* code: what the wire carries */
 	uint8_t mtu, life; /* codes; of the link, if the administration lives here */
 	uint32_t qkey;	   /* likewise */
+	uint16_t pkeys[DDPS_IB_UDP_PKEYS]; /* likewise: more partitions; 0: no more */
 	unsigned max_qps;
 	size_t tx_octets, rx_octets; /* of messages under way, in all */
 	bool late_acks;		     /* several packets may share one; see ddps_ib_node_pump() */

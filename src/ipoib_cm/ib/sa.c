@@ -19,7 +19,7 @@ struct ddps_sa *ddps_sa_new(const struct ddps_sa_config *cfg)
 		return NULL;
 	sa->cfg = *cfg;
 	ddps_sa_learn(sa, cfg->gid, cfg->lid);
-	ddps_sa_broadcast_group(sa);
+	ddps_sa_broadcast_groups(sa);
 	return sa;
 }
 
@@ -52,6 +52,7 @@ void ddps_sa_learn(struct ddps_sa *sa, const uint8_t *gid, uint16_t lid)
 		sa->port[was].known = false;
 		sa->stats.sa_moved++;
 	}
+	sa->port[lid].full = sa->port[lid].limited = 0; /* those of whoever was here before */
 	sa->port[lid].known = true;
 	memcpy(sa->port[lid].gid, gid, DDPS_IPOIB_GID_LEN);
 }
@@ -61,17 +62,22 @@ static const struct sa_port *port_at(const struct ddps_sa *sa, uint16_t lid)
 	return lid < DDPS_SA_LIDS && sa->port[lid].known ? &sa->port[lid] : NULL;
 }
 
-/* Where the path ends; 0: not known. */
-static uint16_t destination(struct ddps_sa *sa, const struct ddps_sa_pr *pr, uint64_t mask)
+/* Where the path ends; 0: not known, or not to be reached from there in that partition. */
+static uint16_t destination(struct ddps_sa *sa, const struct ddps_sa_pr *pr, uint64_t mask,
+			    uint16_t from, unsigned part)
 {
 	const struct sa_group *g;
+	uint16_t dlid = 0;
 
-	if (!(mask & DDPS_PR_DGID))
-		return mask & DDPS_PR_DLID && port_at(sa, pr->dlid) ? pr->dlid : 0;
-	if (pr->dgid[0] != 0xff)
-		return lid_of(sa, pr->dgid);
-	g = ddps_sa_group_find(sa, pr->dgid);
-	return g ? g->rec.mlid : 0;
+	if (mask & DDPS_PR_DGID && pr->dgid[0] == 0xff) {
+		g = ddps_sa_group_find(sa, pr->dgid);
+		return g && ddps_sa_part(sa, g->rec.pkey) == part ? g->rec.mlid : 0;
+	}
+	if (mask & DDPS_PR_DGID)
+		dlid = lid_of(sa, pr->dgid);
+	else if (mask & DDPS_PR_DLID && port_at(sa, pr->dlid))
+		dlid = pr->dlid;
+	return dlid && ddps_sa_part_talk(sa, from, dlid, part) ? dlid : 0;
 }
 
 static uint16_t path_query(struct ddps_sa *sa, uint16_t slid, const struct ddps_sa_head *h,
@@ -80,8 +86,11 @@ static uint16_t path_query(struct ddps_sa *sa, uint16_t slid, const struct ddps_
 	const struct ddps_sa_config *c = &sa->cfg;
 	uint16_t dlid, from = slid;
 	struct ddps_sa_pr pr;
+	unsigned part = 0;
 
 	ddps_sa_pr_get(&pr, mad);
+	if (h->mask & DDPS_PR_PKEY)
+		part = ddps_sa_part(sa, pr.pkey);
 	if (h->mask & DDPS_PR_SGID) {
 		from = lid_of(sa, pr.sgid);
 		if (!from || !port_at(sa, slid)) { /* who asks for itself is known by that */
@@ -91,9 +100,14 @@ static uint16_t path_query(struct ddps_sa *sa, uint16_t slid, const struct ddps_
 	} else if (h->mask & DDPS_PR_SLID) {
 		from = pr.slid;
 	}
-	dlid = destination(sa, &pr, h->mask);
-	if (!dlid || !port_at(sa, from) ||
-	    (h->mask & DDPS_PR_PKEY && !ddps_ib_pkey_match(pr.pkey, c->pkey | 0x8000)))
+	if (part == DDPS_SA_NO_PART || !port_at(sa, from))
+		return DDPS_SA_NO_RECORDS;
+	if (h->mask & DDPS_PR_PKEY && from == slid)
+		ddps_sa_part_learn(sa, slid, part, pr.pkey);
+	dlid = destination(sa, &pr, h->mask, from, part);
+	while (!dlid && !(h->mask & DDPS_PR_PKEY) && ++part < sa->n_part)
+		dlid = destination(sa, &pr, h->mask, from, part);
+	if (!dlid)
 		return DDPS_SA_NO_RECORDS;
 	memcpy(pr.sgid, sa->port[from].gid, sizeof(pr.sgid));
 	if (dlid < DDPS_SA_LIDS)
@@ -101,7 +115,7 @@ static uint16_t path_query(struct ddps_sa *sa, uint16_t slid, const struct ddps_
 	pr.dlid = dlid;
 	pr.slid = from;
 	pr.flow = pr.hop = pr.tclass = pr.sl = 0; /* within the subnet: no GRH */
-	pr.pkey = c->pkey;
+	pr.pkey = c->pkey[part] | 0x8000;
 	pr.mtu = EXACTLY | c->mtu;
 	pr.rate = EXACTLY | c->rate;
 	pr.life = EXACTLY | c->life;

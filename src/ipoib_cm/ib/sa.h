@@ -10,13 +10,19 @@
  * are 1 to DDPS_SA_LIDS - 1, so there are that many ports; each of them may have made a share of
  * the groups.  A group gets its MLID from its MGID as far as that goes, so that members agree with
  * an administration that has started anew.
+ *
+ * A subnet has one partition or several (IBA volume 1, 10.9).  Each has a broadcast group of its own,
+ * so each is a link of its own [4392-4.1-1].  Which ports are in it, and whether as full or as limited
+ * members, is what the P_Keys of their own joins and queries say.
  */
+#include <ddpsess/ib_udp.h>
 #include "ipoib_cm/ib/sa_mad.h"
 
 #define DDPS_SA_LIDS	256
-#define DDPS_SA_GROUPS	254 /* the broadcast group of the link among them */
-#define DDPS_SA_SHARE	64  /* groups that one port may have made */
-#define DDPS_SA_REPORTS 256 /* on their way */
+#define DDPS_SA_GROUPS	254			/* the broadcast group of the link among them */
+#define DDPS_SA_SHARE	64			/* groups that one port may have made */
+#define DDPS_SA_REPORTS 256			/* on their way */
+#define DDPS_SA_PKEYS	(1 + DDPS_IB_UDP_PKEYS) /* partitions */
 
 /* X(name, meaning) */
 #define DDPS_SA_STATS(X)                                                                           \
@@ -38,7 +44,8 @@ struct ddps_sa_stats {
 /* MTU, rate and lifetime as codes, without selector. */
 struct ddps_sa_config {
 	uint8_t gid[DDPS_IPOIB_GID_LEN]; /* own */
-	uint16_t lid, pkey;
+	uint16_t lid;
+	uint16_t pkey[DDPS_SA_PKEYS]; /* the first: whoever does not say one is in it; 0: no more */
 	uint32_t qkey;
 	uint8_t mtu, rate, life, scope;
 	void (*send)(void *user, uint16_t lid, const uint8_t mad[DDPS_CM_MAD_LEN]);

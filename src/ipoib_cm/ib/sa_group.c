@@ -1,30 +1,82 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Multicast groups and their members (IBA volume 1, 15.2.5.17). */
+/* Partitions (IBA volume 1, 10.9), multicast groups and their members (15.2.5.17). */
 #include "ipoib_cm/ib/sa_in.h"
 #include <string.h>
 
-#define EXACTLY	 (DDPS_SEL_EXACTLY << 6)
-#define CODE	 0x3f /* of MTU and rate, without the selector */
-#define COUNTING (DDPS_MC_FULL | DDPS_MC_SEND_FULL)
-#define RECORD	 56 /* octets, rounded up */
-#define TRAP_NEW 66
-#define TRAP_DEL 67
+#define EXACTLY	  (DDPS_SEL_EXACTLY << 6)
+#define CODE	  0x3f /* of MTU and rate, without the selector */
+#define COUNTING  (DDPS_MC_FULL | DDPS_MC_SEND_FULL)
+#define RECORD	  56 /* octets, rounded up */
+#define TRAP_NEW  66
+#define TRAP_DEL  67
+#define PKEY_FULL 0x8000
+#define PKEY_BASE 0x7fff
 
-void ddps_sa_broadcast_group(struct ddps_sa *sa)
+_Static_assert(DDPS_SA_PKEYS <= 32, "a bit for each");
+
+/* ---- partitions ---- */
+
+unsigned ddps_sa_part(const struct ddps_sa *sa, uint16_t pkey)
 {
-	struct sa_group *g = &sa->group[0];
+	unsigned i = 0;
+
+	while (i < sa->n_part && (sa->cfg.pkey[i] & PKEY_BASE) != (pkey & PKEY_BASE))
+		i++;
+	return i < sa->n_part ? i : DDPS_SA_NO_PART;
+}
+
+void ddps_sa_part_learn(struct ddps_sa *sa, uint16_t lid, unsigned part, uint16_t pkey)
+{
+	struct sa_port *p = &sa->port[lid];
+	uint32_t bit = 1u << part;
+
+	p->full &= ~bit;
+	p->limited &= ~bit;
+	if (pkey & PKEY_FULL)
+		p->full |= bit;
+	else
+		p->limited |= bit;
+}
+
+static bool full(const struct ddps_sa *sa, uint16_t lid, unsigned part)
+{
+	const struct sa_port *p = &sa->port[lid];
+
+	/* whoever says nothing is in the first one */
+	return p->full >> part & 1 || (!part && !p->full && !p->limited);
+}
+
+bool ddps_sa_part_member(const struct ddps_sa *sa, uint16_t lid, unsigned part)
+{
+	return full(sa, lid, part) || sa->port[lid].limited >> part & 1;
+}
+
+bool ddps_sa_part_talk(const struct ddps_sa *sa, uint16_t a, uint16_t b, unsigned part)
+{
+	return ddps_sa_part_member(sa, a, part) && ddps_sa_part_member(sa, b, part) &&
+	       (full(sa, a, part) || full(sa, b, part));
+}
+
+/* ---- groups ---- */
+
+void ddps_sa_broadcast_groups(struct ddps_sa *sa)
+{
 	const struct ddps_sa_config *c = &sa->cfg;
 
-	g->used = true;
-	g->rec = (struct ddps_sa_mcm){ .qkey = c->qkey,
-				       .mlid = DDPS_MLID_FIRST,
-				       .mtu = EXACTLY | c->mtu,
-				       .pkey = c->pkey | 0x8000,
-				       .rate = EXACTLY | c->rate,
-				       .life = EXACTLY | c->life,
-				       .scope = c->scope };
-	/* cannot fail: the scope has four bits */
-	(void)ddps_ipoib_mgid_broadcast(g->rec.mgid, c->pkey, c->scope & 15);
+	for (; sa->n_part < DDPS_SA_PKEYS && c->pkey[sa->n_part]; sa->n_part++) {
+		struct sa_group *g = &sa->group[sa->n_part];
+
+		g->used = true;
+		g->rec = (struct ddps_sa_mcm){ .qkey = c->qkey,
+					       .mlid = (uint16_t)(DDPS_MLID_FIRST + sa->n_part),
+					       .mtu = EXACTLY | c->mtu,
+					       .pkey = c->pkey[sa->n_part] | 0x8000,
+					       .rate = EXACTLY | c->rate,
+					       .life = EXACTLY | c->life,
+					       .scope = c->scope };
+		/* cannot fail: the scope has four bits */
+		(void)ddps_ipoib_mgid_broadcast(g->rec.mgid, g->rec.pkey, c->scope & 15);
+	}
 }
 
 struct sa_group *ddps_sa_group_find(struct ddps_sa *sa, const uint8_t *mgid)
@@ -42,8 +94,8 @@ static struct sa_group *free_place(struct ddps_sa *sa, const uint8_t *mgid)
 
 	for (unsigned i = 0; i < DDPS_IPOIB_GID_LEN; i++)
 		hash = (hash ^ mgid[i]) * 16777619u;
-	for (unsigned k = 0; k < DDPS_SA_GROUPS - 1; k++) {
-		unsigned i = 1 + (hash + k) % (DDPS_SA_GROUPS - 1);
+	for (unsigned k = 0; k < DDPS_SA_GROUPS - sa->n_part; k++) {
+		unsigned i = sa->n_part + (hash + k) % (DDPS_SA_GROUPS - sa->n_part);
 
 		if (!sa->group[i].used)
 			return &sa->group[i];
@@ -82,17 +134,21 @@ static bool agrees(const struct ddps_sa_mcm *r, const struct ddps_sa_mcm *g, uin
 	       MASKED(DDPS_MC_RATE_SEL | DDPS_MC_RATE, selected(r->rate, g->rate));
 }
 
-/* A group of this link: like its broadcast group in all but the MGID [4391-10-8]. */
+/* A group of a link: like its broadcast group in all but the MGID [4391-10-8]. */
 static uint16_t make(struct ddps_sa *sa, uint16_t slid, const struct ddps_sa_mcm *r, uint64_t mask,
 		     struct sa_group **out, uint64_t now)
 {
-	const struct ddps_sa_mcm *broadcast = &sa->group[0].rec;
+	const struct ddps_sa_mcm *broadcast;
 	struct sa_group *g;
+	unsigned part = ddps_sa_part(sa, r->pkey);
 
 	if (!(r->join & COUNTING) || r->mgid[0] != 0xff)
 		return DDPS_SA_REQ_INVALID;
 	if ((mask & DDPS_MC_CREATE) != DDPS_MC_CREATE)
 		return DDPS_SA_TOO_FEW;
+	if (part == DDPS_SA_NO_PART)
+		return DDPS_SA_REQ_INVALID;
+	broadcast = &sa->group[part].rec;
 	if (!agrees(r, broadcast, mask))
 		return DDPS_SA_REQ_INVALID;
 	g = sa->port[slid].made < DDPS_SA_SHARE ? free_place(sa, r->mgid) : NULL;
@@ -106,7 +162,7 @@ static uint16_t make(struct ddps_sa *sa, uint16_t slid, const struct ddps_sa_mcm
 	g->rec.mlid = (uint16_t)(DDPS_MLID_FIRST + (g - sa->group));
 	sa->port[slid].made++;
 	sa->stats.sa_groups++;
-	ddps_sa_report(sa, TRAP_NEW, g->rec.mgid, now);
+	ddps_sa_report(sa, TRAP_NEW, g, now);
 	*out = g;
 	return DDPS_SA_OK;
 }
@@ -114,14 +170,14 @@ static uint16_t make(struct ddps_sa *sa, uint16_t slid, const struct ddps_sa_mcm
 /* Without anybody who counts it goes. */
 static void unmake(struct ddps_sa *sa, struct sa_group *g, uint64_t now)
 {
-	if (g == &sa->group[0])
+	if (g < sa->group + sa->n_part)
 		return;
 	for (unsigned i = 0; i < DDPS_SA_LIDS; i++)
 		if (g->join[i] & COUNTING)
 			return;
 	sa->port[g->maker].made--;
 	g->used = false;
-	ddps_sa_report(sa, TRAP_DEL, g->rec.mgid, now);
+	ddps_sa_report(sa, TRAP_DEL, g, now);
 }
 
 static void put_answer(uint8_t *mad, const struct sa_group *g, const struct ddps_sa_mcm *r)
@@ -183,6 +239,8 @@ uint16_t ddps_sa_group_join(struct ddps_sa *sa, uint16_t slid, const struct ddps
 		status = make(sa, slid, &r, h->mask, &g, now);
 	if (status)
 		return status;
+	if (h->mask & DDPS_MC_PKEY)
+		ddps_sa_part_learn(sa, slid, ddps_sa_part(sa, r.pkey), r.pkey);
 	g->join[slid] |= r.join;
 	put_answer(mad, g, &r);
 	return DDPS_SA_OK;

@@ -9,8 +9,9 @@
 struct sa_port {
 	bool known;
 	uint8_t gid[DDPS_IPOIB_GID_LEN];
-	uint8_t traps; /* subscribed: bit n is notice 64 + n */
-	unsigned made; /* groups that are there because of it */
+	uint32_t full, limited; /* member of these partitions, by their places */
+	uint8_t traps;		/* subscribed: bit n is notice 64 + n */
+	unsigned made;		/* groups that are there because of it */
 };
 
 struct sa_group {
@@ -30,7 +31,8 @@ struct sa_report {
 struct ddps_sa {
 	struct ddps_sa_config cfg;
 	struct sa_port port[DDPS_SA_LIDS];
-	struct sa_group group[DDPS_SA_GROUPS]; /* the first is the broadcast group */
+	unsigned n_part;
+	struct sa_group group[DDPS_SA_GROUPS]; /* the first are broadcast groups, one a partition */
 	struct sa_report report[DDPS_SA_REPORTS];
 	unsigned n_report;
 	uint64_t tid;
@@ -39,7 +41,16 @@ struct ddps_sa {
 
 void ddps_sa_learn(struct ddps_sa *sa, const uint8_t *gid, uint16_t lid);
 
-void ddps_sa_broadcast_group(struct ddps_sa *sa);
+/* Partitions: each is its place in the configuration. */
+#define DDPS_SA_NO_PART DDPS_SA_PKEYS
+unsigned ddps_sa_part(const struct ddps_sa *sa, uint16_t pkey);
+/* The port says that it has @pkey, which is one of partition @part. */
+void ddps_sa_part_learn(struct ddps_sa *sa, uint16_t lid, unsigned part, uint16_t pkey);
+bool ddps_sa_part_member(const struct ddps_sa *sa, uint16_t lid, unsigned part);
+/* Both are members, and one of them is a full one. */
+bool ddps_sa_part_talk(const struct ddps_sa *sa, uint16_t a, uint16_t b, unsigned part);
+
+void ddps_sa_broadcast_groups(struct ddps_sa *sa);
 struct sa_group *ddps_sa_group_find(struct ddps_sa *sa, const uint8_t *mgid);
 /* Queries: each returns the status and makes the record of @mad that of the answer. */
 uint16_t ddps_sa_group_query(struct ddps_sa *sa, const struct ddps_sa_head *h, uint8_t *mad);
@@ -49,8 +60,9 @@ uint16_t ddps_sa_group_leave(struct ddps_sa *sa, uint16_t slid, const struct ddp
 			     uint8_t *mad, uint64_t now);
 
 uint16_t ddps_sa_subscribe(struct ddps_sa *sa, uint16_t slid, const uint8_t *mad);
-/* A report to all that have subscribed; the one that caused it gets one, too. */
-void ddps_sa_report(struct ddps_sa *sa, uint16_t trap, const uint8_t *gid, uint64_t now);
+/* A report to all that have subscribed and are in the group's partition; the one that caused it
+ * gets one, too. */
+void ddps_sa_report(struct ddps_sa *sa, uint16_t trap, const struct sa_group *g, uint64_t now);
 void ddps_sa_heard(struct ddps_sa *sa, uint16_t slid, uint64_t tid);
 
 #endif

@@ -10,6 +10,14 @@
 #define TRIES	   4
 #define AGAIN_NS   500000000ull
 
+static bool on_a_link(const struct ddps_sa *sa, uint16_t lid)
+{
+	for (unsigned i = 0; i < sa->n_part; i++)
+		if (sa->group[i].join[lid] & DDPS_MC_FULL)
+			return true;
+	return false;
+}
+
 uint16_t ddps_sa_subscribe(struct ddps_sa *sa, uint16_t slid, const uint8_t *mad)
 {
 	static const uint8_t none[DDPS_IPOIB_GID_LEN];
@@ -21,10 +29,10 @@ uint16_t ddps_sa_subscribe(struct ddps_sa *sa, uint16_t slid, const uint8_t *mad
 		if (r.trap == ANY || r.trap == t)
 			bits |= (uint8_t)(1u << (t - TRAP_FIRST));
 	/*
-	 * Whoever is on the link is in its broadcast group.  Whoever is not has joined an
+	 * Whoever is on a link is in its broadcast group.  Whoever is not has joined an
 	 * administration before this one, and hears in this way that it has to do so again.
 	 */
-	if (!(sa->group[0].join[slid] & DDPS_MC_FULL))
+	if (!on_a_link(sa, slid))
 		return DDPS_SA_REQ_INVALID;
 	/* subscriptions to one GID or to a range of LIDs are not kept, so they are not taken */
 	if (!bits || !r.generic || (r.type != ANY && r.type != TYPE_SM) ||
@@ -55,19 +63,22 @@ static void send_report(struct ddps_sa *sa, struct sa_report *r, uint64_t now)
 	sa->cfg.send(sa->cfg.user, r->lid, mad);
 }
 
-void ddps_sa_report(struct ddps_sa *sa, uint16_t trap, const uint8_t *gid, uint64_t now)
+void ddps_sa_report(struct ddps_sa *sa, uint16_t trap, const struct sa_group *g, uint64_t now)
 {
+	unsigned part = ddps_sa_part(sa, g->rec.pkey);
+
 	for (uint16_t lid = 1; lid < DDPS_SA_LIDS; lid++) {
 		struct sa_report *r = &sa->report[sa->n_report];
 
-		if (!(sa->port[lid].traps & 1u << (trap - TRAP_FIRST)))
+		if (!(sa->port[lid].traps & 1u << (trap - TRAP_FIRST)) ||
+		    !ddps_sa_part_member(sa, lid, part))
 			continue;
 		if (sa->n_report == DDPS_SA_REPORTS) {
 			sa->stats.sa_unheard++;
 			continue;
 		}
 		*r = (struct sa_report){ .lid = lid, .trap = trap, .tid = ++sa->tid };
-		memcpy(r->gid, gid, sizeof(r->gid));
+		memcpy(r->gid, g->rec.mgid, sizeof(r->gid));
 		sa->n_report++;
 		send_report(sa, r, now);
 	}

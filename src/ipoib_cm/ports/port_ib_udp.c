@@ -36,7 +36,7 @@ static const struct ddps_ib_udp_config defaults = { .struct_size = sizeof(defaul
 						    .tx_octets = 16u << 20,
 						    .rx_octets = 16u << 20 };
 
-DDPS_SIZED_NO_TAIL(ddps_ib_udp_config, see_user);
+DDPS_SIZED_NO_TAIL(ddps_ib_udp_config, pkeys);
 #define CONFIG DDPS_SIZED(ddps_ib_udp_config, sizeof(struct ddps_ib_udp_config))
 
 void ddps_ib_udp_config_init_sized(struct ddps_ib_udp_config *cfg, size_t size)
@@ -198,6 +198,7 @@ static int open_node(struct ddps_ib_udp *u, const struct ddps_ib_udp_config *cfg
 	int err;
 
 	memcpy(c.gid, cfg->gid, sizeof(c.gid));
+	memcpy(c.pkeys, cfg->pkeys, sizeof(c.pkeys));
 	if (c.sa_lid == c.lid && !loopback_up()) {
 		snprintf(why, why_len,
 			 "the subnet administration is here, and would be asked through the "

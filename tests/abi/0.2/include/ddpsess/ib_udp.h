@@ -24,8 +24,9 @@
 extern "C" {
 #endif
 
-#define DDPS_IB_UDP_PORT 4791
-#define DDPS_IB_UDP_FDS	 2
+#define DDPS_IB_UDP_PORT  4791
+#define DDPS_IB_UDP_FDS	  2
+#define DDPS_IB_UDP_PKEYS 16
 
 /* A frame of IPoIB that is sent or has come, encapsulation header first; valid during the call. */
 struct ddps_ib_seen {
@@ -58,6 +59,12 @@ struct ddps_ib_udp_config {
 	const struct ddps_ipoib_up *up;
 	void (*see)(void *user, const struct ddps_ib_seen *s); /* or NULL */
 	void *see_user;
+	/*
+	 * The administration's: P_Keys of more partitions of the subnet, each a link of its own; the first
+	 * 0 ends them.  Bit 15 does not matter.  Who is in a partition, and whether as a full member, is what
+	 * each node's own pkey says.
+	 */
+	uint16_t pkeys[DDPS_IB_UDP_PKEYS];
 };
 
 struct ddps_ib_udp;

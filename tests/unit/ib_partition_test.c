@@ -1,0 +1,210 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* A subnet of several partitions: who gets paths, groups and reports from the administration. */
+#include <criterion/criterion.h>
+#include <string.h>
+#include "ipoib_cm/ib/sa.h"
+
+#define SA_LID 1
+#define LINK   0x8002 /* one of the partitions, by the P_Key of a full member */
+
+static struct ddps_sa *sa;
+static uint16_t to;
+static unsigned n_reports;
+static uint16_t reported;
+static uint8_t answer[DDPS_CM_MAD_LEN];
+
+static void on_send(void *user, uint16_t lid, const uint8_t *mad)
+{
+	struct ddps_sa_head h;
+
+	(void)user;
+	cr_assert_eq(ddps_sa_mad_head(&h, mad), 0);
+	if (h.method == DDPS_SA_REPORT) {
+		n_reports++;
+		reported = lid;
+		return;
+	}
+	to = lid;
+	memcpy(answer, mad, sizeof(answer));
+}
+
+static void init(void)
+{
+	struct ddps_sa_config cfg = { .gid = { 0xfe, 0x80, [15] = SA_LID },
+				      .lid = SA_LID,
+				      .pkey = { 0xffff, 2, 0x8003 },
+				      .qkey = 0x1234,
+				      .mtu = 4,
+				      .rate = 7,
+				      .life = 18,
+				      .scope = 2,
+				      .send = on_send };
+
+	n_reports = 0;
+	sa = ddps_sa_new(&cfg);
+	cr_assert(sa);
+}
+
+static void fini(void)
+{
+	ddps_sa_free(sa);
+}
+
+#define PartitionTest(name, ids)                                                                   \
+	Test(ib_partition, name, .init = init, .fini = fini, .description = ids)
+
+/* Return: the status of the answer, whose record is in answer. */
+static uint16_t ask(uint16_t lid, const struct ddps_sa_head *h, uint8_t *mad)
+{
+	struct ddps_sa_head got;
+
+	to = 0;
+	ddps_sa_rx(sa, lid, mad, 1000);
+	cr_assert_eq(to, lid);
+	cr_assert_eq(ddps_sa_mad_head(&got, answer), 0);
+	cr_assert_eq(got.tid, h->tid);
+	return got.status;
+}
+
+/* The port at @lid, whose GID ends with @gid. */
+static uint16_t join_as(uint16_t lid, uint8_t gid, const uint8_t mgid[16], uint16_t pkey,
+			uint16_t *mlid)
+{
+	struct ddps_sa_head h = { .method = DDPS_SA_SET,
+				  .attr = DDPS_SA_MCMEMBER_RECORD,
+				  .tid = lid,
+				  .mask = DDPS_MC_CREATE };
+	struct ddps_sa_mcm r = { .port_gid = { 0xfe, 0x80, [15] = gid },
+				 .qkey = 0x1234,
+				 .pkey = pkey,
+				 .scope = 2,
+				 .join = DDPS_MC_FULL };
+	uint8_t mad[DDPS_CM_MAD_LEN];
+	uint16_t status;
+
+	memcpy(r.mgid, mgid, 16);
+	ddps_sa_mad_begin(mad, &h);
+	ddps_sa_mcm_put(mad, &r);
+	status = ask(lid, &h, mad);
+	ddps_sa_mcm_get(&r, answer);
+	if (mlid)
+		*mlid = r.mlid;
+	if (!status)
+		cr_expect(r.pkey & 0x8000, "a group has the P_Key of full members [4391-4.1-1]");
+	return status;
+}
+
+static uint16_t join(uint16_t lid, const uint8_t mgid[16], uint16_t pkey, uint16_t *mlid)
+{
+	return join_as(lid, (uint8_t)lid, mgid, pkey, mlid);
+}
+
+static uint16_t broadcast(uint16_t lid, uint16_t pkey, uint16_t *mlid)
+{
+	uint8_t mgid[16];
+
+	cr_assert_eq(ddps_ipoib_mgid_broadcast(mgid, pkey, 2), 0);
+	return join(lid, mgid, pkey, mlid);
+}
+
+/* @pkey 0: it does not say one. */
+static uint16_t path(uint16_t from, uint16_t dest, uint16_t pkey)
+{
+	struct ddps_sa_head h = { .method = DDPS_SA_GET,
+				  .attr = DDPS_SA_PATH_RECORD,
+				  .tid = 1000u + from,
+				  .mask = DDPS_PR_DGID | DDPS_PR_SGID | DDPS_PR_NUMB_PATH |
+					  (pkey ? DDPS_PR_PKEY : 0) };
+	struct ddps_sa_pr r = { .sgid = { 0xfe, 0x80, [15] = (uint8_t)from },
+				.dgid = { 0xfe, 0x80, [15] = (uint8_t)dest },
+				.pkey = pkey };
+	uint8_t mad[DDPS_CM_MAD_LEN];
+	uint16_t status;
+
+	ddps_sa_mad_begin(mad, &h);
+	ddps_sa_pr_put(mad, &r);
+	status = ask(from, &h, mad);
+	ddps_sa_pr_get(&r, answer);
+	if (!status) {
+		cr_expect_eq(r.dlid, dest);
+		cr_expect(!pkey || !((r.pkey ^ pkey) & 0x7fff));
+	}
+	return status;
+}
+
+static void subscribe(uint16_t lid)
+{
+	struct ddps_sa_head h = { .method = DDPS_SA_SET, .attr = DDPS_SA_INFORM_INFO, .tid = 7 };
+	struct ddps_sa_inform r = {
+		.lid_first = 0xffff, .type = 0xffff, .trap = 66, .generic = true, .subscribe = true
+	};
+	uint8_t mad[DDPS_CM_MAD_LEN];
+
+	ddps_sa_mad_begin(mad, &h);
+	ddps_sa_inform_put(mad, &r);
+	cr_assert_eq(ask(lid, &h, mad), DDPS_SA_OK);
+}
+
+PartitionTest(each_is_a_link_with_a_broadcast_group_of_its_own, "4392-4-1 4392-4.1-1 4391-5-4")
+{
+	uint16_t mlid[3];
+
+	cr_assert_eq(broadcast(2, 0xffff, &mlid[0]), DDPS_SA_OK);
+	cr_assert_eq(broadcast(3, LINK, &mlid[1]), DDPS_SA_OK);
+	cr_assert_eq(broadcast(4, 0x8003, &mlid[2]), DDPS_SA_OK);
+	for (unsigned i = 0; i < 3; i++)
+		cr_expect_eq(mlid[i], 0xc000 + i);
+	cr_expect_eq(broadcast(5, 0x8004, NULL), DDPS_SA_REQ_INVALID, "no such partition");
+}
+
+PartitionTest(there_is_no_path_from_one_into_another, "4392-4.1-1")
+{
+	cr_assert_eq(broadcast(2, 0xffff, NULL), DDPS_SA_OK);
+	cr_assert_eq(broadcast(3, LINK, NULL), DDPS_SA_OK);
+	cr_assert_eq(broadcast(4, LINK, NULL), DDPS_SA_OK);
+	cr_expect_eq(path(3, 4, LINK), DDPS_SA_OK);
+	cr_expect_eq(path(3, 2, LINK), DDPS_SA_NO_RECORDS);
+	cr_expect_eq(path(2, 3, 0xffff), DDPS_SA_NO_RECORDS);
+	cr_expect_eq(path(2, 3, 0), DDPS_SA_NO_RECORDS, "in none are both");
+	cr_expect_eq(path(3, 4, 0), DDPS_SA_OK, "in one they are");
+	cr_expect_eq(path(3, 4, 0x8004), DDPS_SA_NO_RECORDS, "no such partition");
+}
+
+PartitionTest(limited_members_cannot_talk_to_each_other, "")
+{
+	cr_assert_eq(broadcast(2, LINK, NULL), DDPS_SA_OK);
+	cr_assert_eq(broadcast(3, LINK & 0x7fff, NULL), DDPS_SA_OK);
+	cr_assert_eq(broadcast(4, LINK & 0x7fff, NULL), DDPS_SA_OK);
+	cr_expect_eq(path(3, 2, LINK & 0x7fff), DDPS_SA_OK);
+	cr_expect_eq(path(2, 3, LINK), DDPS_SA_OK);
+	cr_expect_eq(path(3, 4, LINK & 0x7fff), DDPS_SA_NO_RECORDS);
+	cr_assert_eq(broadcast(4, LINK, NULL), DDPS_SA_OK);
+	cr_expect_eq(path(3, 4, LINK & 0x7fff), DDPS_SA_OK, "it has become a full one");
+}
+
+PartitionTest(whoever_moves_takes_nothing_along, "")
+{
+	uint8_t mgid[16];
+
+	cr_assert_eq(broadcast(2, LINK, NULL), DDPS_SA_OK);
+	cr_assert_eq(broadcast(3, LINK, NULL), DDPS_SA_OK);
+	cr_assert_eq(ddps_ipoib_mgid_broadcast(mgid, 0xffff, 2), 0);
+	cr_assert_eq(path(2, 3, LINK), DDPS_SA_OK);
+	/* another GID at LID 3: it is in the first partition only */
+	cr_assert_eq(join_as(3, 77, mgid, 0xffff, NULL), DDPS_SA_OK);
+	cr_expect_eq(path(2, 77, LINK), DDPS_SA_NO_RECORDS);
+}
+
+PartitionTest(groups_and_reports_stay_in_theirs, "4391-10-8")
+{
+	static const uint8_t group[16] = { 0xff, 0x12, 0x40, 0x1b, 0x80, 0x02, [15] = 9 };
+
+	for (uint16_t lid = 2; lid <= 4; lid++) {
+		cr_assert_eq(broadcast(lid, lid == 4 ? 0x8003 : LINK, NULL), DDPS_SA_OK);
+		subscribe(lid);
+	}
+	cr_expect_eq(join(3, group, LINK & 0x7fff, NULL), DDPS_SA_OK);
+	cr_expect_eq(n_reports, 2, "%u reports, the last to %u", n_reports, reported);
+	cr_expect_eq(join(4, group, 0x8003, NULL), DDPS_SA_REQ_INVALID);
+	cr_expect_eq(join(2, group, LINK, NULL), DDPS_SA_OK);
+}
