@@ -208,3 +208,20 @@ PartitionTest(groups_and_reports_stay_in_theirs, "4391-10-8")
 	cr_expect_eq(join(4, group, 0x8003, NULL), DDPS_SA_REQ_INVALID);
 	cr_expect_eq(join(2, group, LINK, NULL), DDPS_SA_OK);
 }
+
+PartitionTest(what_moved_has_left_where_it_was, "")
+{
+	static const uint8_t group[16] = { 0xff, 0x12, 0x40, 0x1b, 0x80, 0x02, [15] = 9 };
+	uint8_t mgid[16];
+
+	cr_assert_eq(ddps_ipoib_mgid_broadcast(mgid, LINK, 2), 0);
+	cr_assert_eq(broadcast(2, LINK, NULL), DDPS_SA_OK);
+	subscribe(2);
+	cr_assert_eq(join(3, mgid, LINK, NULL), DDPS_SA_OK);
+	cr_assert_eq(join(3, group, LINK, NULL), DDPS_SA_OK);
+	cr_assert_eq(n_reports, 1);
+	cr_assert_eq(join_as(9, 3, mgid, LINK, NULL), DDPS_SA_OK); /* the GID, from another LID */
+	cr_expect_eq(ddps_sa_stats(sa)->sa_moved, 1);
+	cr_expect_eq(join(2, group, LINK, NULL), DDPS_SA_OK);
+	cr_expect_eq(n_reports, 2, "the group was gone, so it is new again");
+}

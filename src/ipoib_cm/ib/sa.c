@@ -18,8 +18,8 @@ struct ddps_sa *ddps_sa_new(const struct ddps_sa_config *cfg)
 	if (!sa)
 		return NULL;
 	sa->cfg = *cfg;
-	ddps_sa_learn(sa, cfg->gid, cfg->lid);
 	ddps_sa_broadcast_groups(sa);
+	ddps_sa_learn(sa, cfg->gid, cfg->lid, 0);
 	return sa;
 }
 
@@ -42,7 +42,7 @@ static uint16_t lid_of(const struct ddps_sa *sa, const uint8_t *gid)
 	return 0;
 }
 
-void ddps_sa_learn(struct ddps_sa *sa, const uint8_t *gid, uint16_t lid)
+void ddps_sa_learn(struct ddps_sa *sa, const uint8_t *gid, uint16_t lid, uint64_t now)
 {
 	uint16_t was = lid_of(sa, gid);
 
@@ -50,6 +50,8 @@ void ddps_sa_learn(struct ddps_sa *sa, const uint8_t *gid, uint16_t lid)
 		return;
 	if (was) {
 		sa->port[was].known = false;
+		sa->port[was].traps = 0;
+		ddps_sa_leave_all(sa, was, now);
 		sa->stats.sa_moved++;
 	}
 	sa->port[lid].full = sa->port[lid].limited = 0; /* those of whoever was here before */
@@ -81,7 +83,7 @@ static uint16_t destination(struct ddps_sa *sa, const struct ddps_sa_pr *pr, uin
 }
 
 static uint16_t path_query(struct ddps_sa *sa, uint16_t slid, const struct ddps_sa_head *h,
-			   uint8_t *mad)
+			   uint8_t *mad, uint64_t now)
 {
 	const struct ddps_sa_config *c = &sa->cfg;
 	uint16_t dlid, from = slid;
@@ -94,7 +96,7 @@ static uint16_t path_query(struct ddps_sa *sa, uint16_t slid, const struct ddps_
 	if (h->mask & DDPS_PR_SGID) {
 		from = lid_of(sa, pr.sgid);
 		if (!from || !port_at(sa, slid)) { /* who asks for itself is known by that */
-			ddps_sa_learn(sa, pr.sgid, slid);
+			ddps_sa_learn(sa, pr.sgid, slid, now);
 			from = slid;
 		}
 	} else if (h->mask & DDPS_PR_SLID) {
@@ -171,7 +173,7 @@ static uint16_t query(struct ddps_sa *sa, uint16_t slid, const struct ddps_sa_he
 	case DDPS_SA_GET << 16 | DDPS_SA_CLASS_PORT_INFO:
 		return class_port_info(mad);
 	case DDPS_SA_GET << 16 | DDPS_SA_PATH_RECORD:
-		return path_query(sa, slid, h, mad);
+		return path_query(sa, slid, h, mad, now);
 	case DDPS_SA_GET << 16 | DDPS_SA_PORT_INFO_RECORD:
 		return port_info(sa, h, mad);
 	case DDPS_SA_GET << 16 | DDPS_SA_MCMEMBER_RECORD:

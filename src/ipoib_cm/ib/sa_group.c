@@ -180,6 +180,18 @@ static void unmake(struct ddps_sa *sa, struct sa_group *g, uint64_t now)
 	ddps_sa_report(sa, TRAP_DEL, g, now);
 }
 
+void ddps_sa_leave_all(struct ddps_sa *sa, uint16_t lid, uint64_t now)
+{
+	for (unsigned i = 0; i < DDPS_SA_GROUPS; i++) {
+		struct sa_group *g = &sa->group[i];
+
+		if (!g->used || !g->join[lid])
+			continue;
+		g->join[lid] = 0;
+		unmake(sa, g, now);
+	}
+}
+
 static void put_answer(uint8_t *mad, const struct sa_group *g, const struct ddps_sa_mcm *r)
 {
 	struct ddps_sa_mcm rec = g->rec;
@@ -207,7 +219,7 @@ uint16_t ddps_sa_group_query(struct ddps_sa *sa, const struct ddps_sa_head *h, u
 
 /* Of whom the request speaks.  Return: a status. */
 static uint16_t port_in(struct ddps_sa *sa, uint16_t slid, const struct ddps_sa_head *h,
-			const struct ddps_sa_mcm *r)
+			const struct ddps_sa_mcm *r, uint64_t now)
 {
 	const uint64_t need = DDPS_MC_MGID | DDPS_MC_PORT_GID | DDPS_MC_JOIN;
 
@@ -217,7 +229,7 @@ static uint16_t port_in(struct ddps_sa *sa, uint16_t slid, const struct ddps_sa_
 		return DDPS_SA_INVALID_GID;
 	if (!r->join)
 		return DDPS_SA_REQ_INVALID;
-	ddps_sa_learn(sa, r->port_gid, slid);
+	ddps_sa_learn(sa, r->port_gid, slid, now);
 	return DDPS_SA_OK;
 }
 
@@ -229,7 +241,7 @@ uint16_t ddps_sa_group_join(struct ddps_sa *sa, uint16_t slid, const struct ddps
 	uint16_t status;
 
 	ddps_sa_mcm_get(&r, mad);
-	status = port_in(sa, slid, h, &r);
+	status = port_in(sa, slid, h, &r, now);
 	if (status)
 		return status;
 	g = ddps_sa_group_find(sa, r.mgid);
@@ -254,7 +266,7 @@ uint16_t ddps_sa_group_leave(struct ddps_sa *sa, uint16_t slid, const struct ddp
 	uint16_t status;
 
 	ddps_sa_mcm_get(&r, mad);
-	status = port_in(sa, slid, h, &r);
+	status = port_in(sa, slid, h, &r, now);
 	if (status)
 		return status;
 	g = ddps_sa_group_find(sa, r.mgid);

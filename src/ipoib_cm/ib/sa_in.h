@@ -39,7 +39,8 @@ struct ddps_sa {
 	struct ddps_sa_stats stats;
 };
 
-void ddps_sa_learn(struct ddps_sa *sa, const uint8_t *gid, uint16_t lid);
+/* The port at @lid has @gid.  If another one had it before, that is where it has moved from. */
+void ddps_sa_learn(struct ddps_sa *sa, const uint8_t *gid, uint16_t lid, uint64_t now);
 
 /* Partitions: each is its place in the configuration. */
 #define DDPS_SA_NO_PART DDPS_SA_PKEYS
@@ -58,6 +59,9 @@ uint16_t ddps_sa_group_join(struct ddps_sa *sa, uint16_t slid, const struct ddps
 			    uint8_t *mad, uint64_t now);
 uint16_t ddps_sa_group_leave(struct ddps_sa *sa, uint16_t slid, const struct ddps_sa_head *h,
 			     uint8_t *mad, uint64_t now);
+
+/* Of all groups; those that nobody needs any more go. */
+void ddps_sa_leave_all(struct ddps_sa *sa, uint16_t lid, uint64_t now);
 
 uint16_t ddps_sa_subscribe(struct ddps_sa *sa, uint16_t slid, const uint8_t *mad);
 /* A report to all that have subscribed and are in the group's partition; the one that caused it
