@@ -209,6 +209,24 @@ Test(sctp_pmtu, black_hole)
 	cr_expect_eq(w.m.black_holes, 1);
 }
 
+/* The little that a sender had was one packet, sent twice: its T3 and an answer to a small one will do. */
+Test(sctp_pmtu, black_hole_of_a_lone_packet)
+{
+	struct path w;
+
+	begin(&w, false, 1500, 1500);
+	quiet(&w, 2 * SEC);
+	w.mtu = 1400;
+	cr_expect_not(data(&w));
+	cr_expect_not(data(&w));
+	cr_expect_eq(ddps_pmtu_timeout(&w.m, w.now), 0);
+	cr_expect_eq(w.m.size, 1500, "it may be an outage");
+	ddps_pmtu_probe_sent(&w.m, 1200, RTO, w.now);
+	w.now += RTT;
+	cr_expect_eq(ddps_pmtu_probe_acked(&w.m, 1200, w.now), DDPS_PMTU_SIZE | DDPS_PMTU_HOLE);
+	cr_expect_eq(w.m.size, 1200);
+}
+
 Test(sctp_pmtu, random_loss_is_no_black_hole)
 {
 	struct path w;

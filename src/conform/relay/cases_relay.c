@@ -69,7 +69,7 @@ static void silence(struct cf *cf)
 static void lossy(struct cf *cf)
 {
 	const struct cf_relay_plan plan = {
-		.seed = 5, .lose = 30, .twice = 30, .flip = 20, .jitter_ms = 3
+		.seed = 5, .lose = 30, .twice = 30, .flip = 60, .jitter_ms = 3
 	};
 	struct cf_relay_sum done;
 

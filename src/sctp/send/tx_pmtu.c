@@ -13,6 +13,7 @@
 #define PTB_DEAF    (60 * SECOND)
 #define HOLE_LOSSES 3  /* packets in a row that vanish */
 #define HOLE_T3	    2  /* timeouts that will do if nothing at all passes */
+#define HOLE_PROVED 2  /* packets that will do if one had a timeout and a smaller one passes */
 #define STEP	    20 /* the search ends when it is known this well */
 #define EVER	    UINT64_MAX
 
@@ -224,7 +225,9 @@ static void passed(struct ddps_pmtu *m, uint16_t size)
 /* What used to pass vanishes, and it is not the path that is dead. */
 static bool hole(struct ddps_pmtu *m, uint64_t now)
 {
-	if (m->holes < HOLE_LOSSES || !(m->smaller_passed || m->t3 >= HOLE_T3))
+	if (m->smaller_passed && m->t3
+		    ? m->holes < HOLE_PROVED
+		    : m->holes < HOLE_LOSSES || !(m->smaller_passed || m->t3 >= HOLE_T3))
 		return false;
 	m->black_holes++;
 	/* when all is silent it may also be an outage: then the search begins anew */
