@@ -61,8 +61,8 @@ struct ddps_ib_udp_config {
 	void *see_user;
 	/*
 	 * The administration's: P_Keys of more partitions of the subnet, each a link of its own; the first
-	 * 0 ends them.  Bit 15 does not matter.  Who is in a partition, and whether as a full member, is what
-	 * each node's own pkey says.
+	 * 0 ends them.  Bit 15 does not matter.  Each node's own pkey says whether it is in a partition, and
+	 * whether as a full member.
 	 */
 	uint16_t pkeys[DDPS_IB_UDP_PKEYS];
 };
