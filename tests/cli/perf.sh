@@ -42,15 +42,18 @@ ord_zero() {
 # Somebody else's gnuplot shows what it was given.
 plot() {
 	mkdir -p bin
-	printf '#!/bin/sh\ncat >script\n' >bin/gnuplot
+	printf '#!/bin/sh\ncat >script\necho "<svg width=9 height=4></svg>" >"it'\''s.svg"\n' >bin/gnuplot
 	chmod +x bin/gnuplot
 	PATH=$PWD/bin:$PATH run 0 perf --size 64,128 --seconds 0.01 --plot "it's.svg" "$uri" &&
 		says script "set output 'it''s.svg'" && says script "set terminal svg" || return
 	why="rows: $(cat script)"
 	[ "$(grep -cE '^(64|128) [0-9.e+]+ [0-9.e+]+ [0-9.e+]+$' script)" -eq 2 ] || return
+	printf '#!/bin/sh\ncat >script\necho "<svg width=9 height=4>" >y.svg\n' >bin/gnuplot
+	PATH=$PWD/bin:$PATH run 1 perf --size 64 --seconds 0.01 --plot y.svg "$uri" &&
+		says err "y.svg: gnuplot could not draw it" && [ ! -e y.svg ] || return
 	printf '#!/bin/sh\nexit 3\n' >bin/gnuplot
 	PATH=$PWD/bin:$PATH run 1 perf --size 64 --seconds 0.01 --plot x.png "$uri" &&
-		says err "gnuplot failed" || return
+		says err "x.png: gnuplot could not draw it" || return
 	run 2 perf --plot x.pdf "$uri" && says err ".svg or .png"
 }
 
