@@ -10,7 +10,12 @@ set -u
 here=$(cd "$(dirname "$0")" && pwd)
 cd "$work" || exit 1
 result() { # STATUS NAME
-	if [ "$1" = 0 ]; then echo "ok $2"; else echo "not ok $2" && : >"$work/failed"; fi
+	if [ "$1" = 0 ]; then
+		echo "ok $2"
+	else
+		echo "not ok $2: client's status ${client:-none}; $(cat trace client 2>&1 | tr '\n' ';')"
+		: >"$work/failed"
+	fi
 }
 rules() { # LINE...
 	printf '%s\n' "$@" >rules
