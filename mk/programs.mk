@@ -90,7 +90,7 @@ WRAP_THREADS := $(addprefix -Wl$(comma)--wrap=,pthread_create pthread_join pthre
 	pthread_cond_signal pthread_cond_wait pthread_cond_broadcast sched_yield pause syscall)
 WRAP := $(WRAPPED:%=-Wl,--wrap=%) $(WRAP_MALLOC)
 $(B)/sim-session: $(call objs,$(wildcard tests/sim/kern*.c tests/sim/session_*.c))
-$(B)/sim-session: LDFLAGS += $(WRAP) -Wl,--wrap=ddps_sctp_send
+$(B)/sim-session: LDFLAGS += $(WRAP) -Wl,--wrap=ddps_sctp_send,--wrap=sched_yield
 $(B)/sim-sctp: LDFLAGS += $(WRAP_MALLOC)
 $(B)/sim-sctp: $(call objs,tests/sim/sctp_worlds.c tests/sim/sctp_user.c tests/sim/sctp_sound.c \
 	tests/unit/sctp_net_fixture.c)

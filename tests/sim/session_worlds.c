@@ -57,6 +57,13 @@ static void listen_on(struct host *h, unsigned i, bool tcp)
 		*l = NULL;
 }
 
+/* One thread plays all hosts: there is nobody to give way to, and the real call was half of the time. */
+int __wrap_sched_yield(void);
+int __wrap_sched_yield(void)
+{
+	return 0;
+}
+
 /* Requests that the program holds outlive it. */
 static void listen_no_more(struct host *h, unsigned i, bool tcp)
 {
