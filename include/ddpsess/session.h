@@ -11,21 +11,22 @@
  * ddps_accept or ddps_reject, then the same.
  *
  * Threads: every function may be called from any thread; calls on one context are
- * serialised by one lock, which nobody else holds in a single-threaded program.  No function
- * blocks unless its description says so.  Events and completions are fetched, no callback brings
- * them: of the program's functions only its log is called, and what it gives ddps_cq_on_notify.
+ * serialised by one lock, which nobody else holds in a single-threaded program.  While one thread
+ * frees an object, no other thread may use it.  No function blocks unless its description says so.
+ * Events and completions are fetched, no callback brings them.  Of the program's functions the
+ * library calls its log, its capture, and what it gives ddps_cq_on_notify.
  *
  * fork: a child must not use its parent's context; every call on one in the child returns
- * DDPS_E_FORKED and touches nothing.  The first thing that a child does is to close its copies of
- * the context's sockets, so what the parent ends has ended: peers learn of it, ports are free again.
+ * DDPS_E_FORKED and touches nothing.  The library closes the child's copies of the context's sockets
+ * inside fork.  So what the parent ends has ended: peers learn of it, ports are free again.
  * Its copies of descriptors that the program may have asked for (ddps_ctx_fd, ddps_event_fd,
  * ddps_cq_fd) stay until ddps_ctx_free, which closes them in the child and frees the context.
  *
  * Structs of parameters begin with struct_size, which is the caller's sizeof; the _init functions
- * set it.  So a program keeps working with a later release of the library, whose structs may have
- * more members at their ends: those it does not know have their defaults.  A program that is
- * newer than the library is refused with DDPS_E_UNSUPPORTED if it sets what the library does not
- * have.  Members named reserved are 0.  All rules: docs/abi.md.
+ * set it.  So a program keeps working with a later release of the library.  There structs may have
+ * more members at their ends; those that the program does not know have their defaults.  A program
+ * that is newer than the library is refused with DDPS_E_UNSUPPORTED if it sets what the library
+ * does not have.  Members named reserved are 0.  All rules: docs/abi.md.
  */
 #include <ddpsess/ctx.h>
 
@@ -46,7 +47,8 @@ struct ddps_conn_param {
 	bool p2p;		   /* initiator: peer-to-peer model */
 	unsigned rtr;	   /* RTR types this side can send (initiator) or take (responder) */
 	bool rtr_strict;   /* responder: a first message that is no RTR is an error */
-	bool legacy_retry; /* initiator: peer closed on an enhanced request: try plain once */
+	bool legacy_retry; /* initiator: peer closed on an enhanced request: try plain once, if
+			    * neither plain nor p2p is set */
 	/* MPA (RFC 5044); no meaning over SCTP */
 	bool crc;     /* false: suggest no CRCs; used only if both sides suggest it */
 	bool markers; /* ask the peer to send markers */
@@ -148,14 +150,14 @@ DDPS_API int ddps_listen(struct ddps_ctx *ctx, const char *uri, const struct ddp
  * @l:		listener
  * @buf, @len:	receives a terminated string
  *
- * Return: the string's length, or DDPS_E_TOO_LONG if @len is too small.
+ * Return: the string's length, or DDPS_E_TOO_LONG if @len is too small, DDPS_E_FORKED.
  */
 DDPS_API int ddps_listener_uri(struct ddps_listener *l, char *buf, size_t len);
 
 /**
  * ddps_listener_free - stop listening
- * @l:		may be NULL.  Requests whose event was not fetched yet are refused; those that the
- *		program holds are still to be answered, and an event that is about one names no
+ * @l:		may be NULL.  Requests whose event was not fetched yet are refused.  Those that the
+ *		program holds are still to be answered; an event about one of them names no
  *		listener any more.  Sessions already accepted stay.
  */
 DDPS_API void ddps_listener_free(struct ddps_listener *l);
@@ -262,11 +264,11 @@ DDPS_API int ddps_ep_allow(struct ddps_ep *ep, unsigned rights);
  * @ep:		endpoint, connected or not
  * @queues:	of DDPS_HUSH_SENDS, DDPS_HUSH_RECVS; none of them at first
  *
- * What is flushed when the session ends can be polled as ever.  The completion queue's descriptor,
- * ddps_cq_on_notify and its armings do not notice, so whoever sleeps on them sleeps on: for programs
- * that do not count on a notification, as those for InfiniBand, where a queue pair that goes flushes
- * nothing.  A later call without a queue's bit makes up for that queue: one notification, if there
- * was something to report and the queue is not empty yet.
+ * What is flushed when the session ends can be polled as before.  But it makes no descriptor readable,
+ * calls no function of ddps_cq_on_notify and ends no arming, so whoever sleeps on them sleeps on.
+ * This is for programs made for InfiniBand, where a queue pair that goes flushes nothing.  A later
+ * call without a queue's bit makes up for that queue: one notification, if something was flushed
+ * meanwhile and the queue is not empty yet.
  *
  * Return: 0, or DDPS_E_INVAL (other bits), DDPS_E_FORKED.
  */
@@ -296,15 +298,16 @@ DDPS_API int ddps_connect(struct ddps_ep *ep, const char *uri, const struct ddps
  * @p:		NULL for the defaults
  *
  * DDPS_EV_ESTABLISHED follows immediately in the client-server model, and in the peer-to-peer
- * model when the initiator's RTR has arrived; otherwise DDPS_EV_FAILED.  Sends may be posted
- * immediately; they leave when the wire permits (RFC 5044 7.1.2).
+ * model when the initiator's RTR has arrived; otherwise DDPS_EV_FAILED, also when memory for the
+ * session is short.  Sends may be posted immediately; they leave when the wire permits
+ * (RFC 5044 7.1.2).
  *
  * If the peer offers less IRD than need_ord the request is rejected, as RFC 6581 9.1 allows:
  * the call returns DDPS_E_IRD and the request is consumed.
  *
  * Return: 0, or DDPS_E_INVAL, DDPS_E_TOO_LONG, DDPS_E_STATE (endpoint used before), DDPS_E_IRD,
  * DDPS_E_RTR, DDPS_E_CLOSED (the peer has gone), DDPS_E_UNSUPPORTED (a member of a later release
- * is set), DDPS_E_NOMEM, DDPS_E_FORKED.
+ * is set), DDPS_E_FORKED.
  */
 DDPS_API int ddps_accept(struct ddps_request *req, struct ddps_ep *ep,
 			 const struct ddps_conn_param *p);
@@ -324,10 +327,12 @@ DDPS_API int ddps_reject(struct ddps_request *req, const void *private_data, siz
  * @ep:		endpoint
  *
  * Work already posted is carried out (outstanding Reads and atomics included), then the session
- * closes; new posts fail.  DDPS_EV_CLOSED follows.  When posted work makes no progress for close_ms,
- * or the peer has not closed close_ms after that work has ended, the session is aborted (error.code
- * DDPS_E_TIMEDOUT); what the peer sends and asks for meanwhile changes nothing.  Calling it again
- * does nothing.
+ * closes; new posts fail.  DDPS_EV_CLOSED follows.  A session that is not established yet is
+ * aborted instead, and DDPS_EV_FAILED follows (error.code DDPS_E_CLOSED).
+ *
+ * When posted work makes no progress for close_ms, or the peer has not closed close_ms after that work
+ * has ended, the session is aborted (error.code DDPS_E_TIMEDOUT); what the peer sends and asks for
+ * meanwhile changes nothing.  Calling it again does nothing.
  *
  * Return: 0, or DDPS_E_STATE (never connected), DDPS_E_FORKED.
  */
@@ -337,7 +342,8 @@ DDPS_API int ddps_disconnect(struct ddps_ep *ep);
  * ddps_abort - end a session immediately; outstanding work completes as flushed
  * @ep:		endpoint
  *
- * DDPS_EV_CLOSED (DDPS_EV_FAILED if not established yet) follows.
+ * DDPS_EV_CLOSED (DDPS_EV_FAILED if not established yet) follows.  If the session has ended already,
+ * nothing happens and nothing follows.
  *
  * Return: 0, or DDPS_E_STATE (never connected, and no flush_late), DDPS_E_FORKED.
  */
@@ -348,7 +354,7 @@ DDPS_API int ddps_abort(struct ddps_ep *ep);
  * @ep:		endpoint that is or was established
  * @info:	filled on success
  *
- * Return: 0, or DDPS_E_STATE, DDPS_E_FORKED.
+ * Return: 0, or DDPS_E_STATE (never established), DDPS_E_FORKED.
  */
 DDPS_API int ddps_ep_info(struct ddps_ep *ep, struct ddps_conn_info *info);
 

@@ -2,7 +2,9 @@
 #ifndef DDPSESS_WR_H
 #define DDPSESS_WR_H
 /*
- * Memory regions, work requests and completions.  Threads: as in session.h.
+ * Memory regions, work requests and completions.  Threads: as in session.h.  In addition, while a
+ * region changes (ddps_mr_place, ddps_mr_change) or a window is bound, no other thread may call a
+ * function on that region or window; work that uses it goes on.
  */
 #include <ddpsess/session.h>
 
@@ -22,7 +24,9 @@ DDPS_API int ddps_pd_new(struct ddps_ctx *ctx, struct ddps_pd **out);
 
 /**
  * ddps_pd_free - destroy it
- * Return: 0, or DDPS_E_BUSY while regions or endpoints use it.
+ * @pd:		may be NULL
+ *
+ * Return: 0, or DDPS_E_BUSY while regions, endpoints or shared receive queues use it, DDPS_E_FORKED.
  */
 DDPS_API int ddps_pd_free(struct ddps_pd *pd);
 
@@ -44,7 +48,8 @@ DDPS_API int ddps_pd_free(struct ddps_pd *pd);
  *
  * The STag cannot be guessed (RFC 5042 6.1.1).  It is the local key too.
  *
- * Return: 0, or DDPS_E_INVAL, DDPS_E_LIMIT (max_regions), DDPS_E_NOMEM, DDPS_E_FORKED.
+ * Return: 0, or DDPS_E_INVAL, DDPS_E_LIMIT (max_regions), DDPS_E_NOMEM, DDPS_E_SYSTEM (no random
+ * numbers), DDPS_E_FORKED.
  */
 DDPS_API int ddps_mr_reg(struct ddps_pd *pd, void *addr, size_t len, unsigned access,
 			 struct ddps_ep *ep, struct ddps_mr **out);
@@ -139,8 +144,8 @@ enum ddps_op {
 	/* Nothing goes to the peer. */
 	DDPS_OP_BIND,	   /* bind a memory window */
 	DDPS_OP_LOCAL_INV, /* invalidate a region or window of one's own */
-	/* With attr.rfc7306 and attr.send_imm: Send with immediate data, one receive of the peer */
-	DDPS_OP_SEND_IMM
+	DDPS_OP_SEND_IMM   /* with attr.rfc7306 and attr.send_imm: Send with immediate data, which
+			    * takes one receive of the peer */
 };
 
 #define DDPS_IMM_OCTETS	     8
@@ -152,7 +157,7 @@ struct ddps_wc {
 	void *user; /* the endpoint's */
 	enum ddps_op op;
 	enum ddps_wc_status status;
-	uint32_t len; /* RECV, READ, atomics: octets that arrived in the buffer */
+	uint32_t len; /* RECV, READ, atomics: octets that arrived in the buffer; else 0 */
 	uint32_t inv_stag;
 	union {
 		uint8_t imm[DDPS_IMM_OCTETS]; /* has_imm: as the peer gave it */
@@ -181,7 +186,9 @@ DDPS_API int ddps_cq_new(struct ddps_ctx *ctx, uint32_t depth, struct ddps_cq **
 
 /**
  * ddps_cq_free - destroy it
- * Return: 0, or DDPS_E_BUSY while endpoints use it.
+ * @cq:		may be NULL
+ *
+ * Return: 0, or DDPS_E_BUSY while endpoints use it, DDPS_E_FORKED.
  */
 DDPS_API int ddps_cq_free(struct ddps_cq *cq);
 
@@ -198,7 +205,11 @@ DDPS_API int ddps_cq_stamp(struct ddps_cq *cq);
 
 /**
  * ddps_cq_fd - descriptor that becomes readable after ddps_cq_arm
- * The library owns it; ddps_cq_arm makes it unreadable again, or see ddps_cq_arm_next.
+ * @cq:		completion queue
+ *
+ * The library owns it.  ddps_cq_arm makes it unreadable again; for another way see ddps_cq_arm_next.
+ *
+ * Return: the descriptor, or DDPS_E_FORKED.
  */
 DDPS_API int ddps_cq_fd(struct ddps_cq *cq);
 
@@ -244,8 +255,10 @@ DDPS_API int ddps_cq_on_notify(struct ddps_cq *cq, void (*fn)(void *user), void 
  * @max:	1 or more
  *
  * In a context without a thread, or with poll_drives, it drives the context first if the queue is
- * empty; so it can queue events: take them (ddps_event_get) after the last poll before going to sleep.
- * Return: how many were taken, 0..@max, or DDPS_E_FORKED.
+ * empty.  That can queue events: take them (ddps_event_get) after the last poll before going to sleep.
+ * Behind 31 polls in a row that found nothing, it lets other threads run first (sched_yield).
+ *
+ * Return: how many were taken, 0..@max, or DDPS_E_SYSTEM, DDPS_E_FORKED.
  */
 DDPS_API int ddps_cq_poll(struct ddps_cq *cq, struct ddps_wc *wc, int max);
 
@@ -359,13 +372,15 @@ struct ddps_send_wr {
  * posting.  The peer's close (DDPS_EV_PEER_CLOSED) is no end yet: Reads, atomics and requests with
  * DDPS_WR_PLACED cannot be answered any more and complete as DDPS_WC_FLUSHED, but Sends and Writes
  * behind them still go out, and complete with success when they have left (RFC 5041 6.2.1).  A Send or
- * Write with DDPS_WR_PLACED goes out in front of them; nobody confirms it.
+ * Write with DDPS_WR_PLACED goes out in front of them; nobody confirms it.  New requests that need an
+ * answer are refused from then on, also with attr.flush_late, and before DDPS_EV_ESTABLISHED.
  *
  * A queue's memory grows with what is posted at the same time, up to its depth.
  *
- * Return: 0, or DDPS_E_STATE (not connected; closing, unless attr.flush_late), DDPS_E_LIMIT
- * (queue full, or READ, an atomic or DDPS_WR_PLACED with ORD 0; with flush_late: the CQ has no room),
- * DDPS_E_UNSUPPORTED (RFC 7306 is off), DDPS_E_INVAL (too many pieces, an atomic's sink is not of
+ * Return: 0, or DDPS_E_STATE (not connected; closing, unless attr.flush_late; READ, an atomic or
+ * DDPS_WR_PLACED that nobody would answer), DDPS_E_LIMIT (queue full, or READ, an atomic or
+ * DDPS_WR_PLACED with ORD 0; with flush_late: the CQ has no room), DDPS_E_UNSUPPORTED (attr.rfc7306
+ * is off, or attr.send_imm for SEND_IMM), DDPS_E_INVAL (too many pieces, an atomic's sink is not of
  * 8 octets, unknown op or flag), DDPS_E_TOO_LONG, DDPS_E_ACCESS (lkey unknown, of another PD, out
  * of bounds, or without the right; not with verbs_rules of the context), DDPS_E_NOMEM,
  * DDPS_E_FORKED.
@@ -379,7 +394,10 @@ DDPS_API int ddps_post_send(struct ddps_ep *ep, const struct ddps_send_wr *wr);
  * @sge, @nsge:	pieces filled in order, each with DDPS_LOCAL_WRITE; 0 pieces take a
  *		zero-length Send or Immediate Data (which leaves the buffer alone)
  *
- * Return: as ddps_post_send; DDPS_E_INVAL also for an endpoint with a shared receive queue.
+ * Return: 0, or DDPS_E_STATE (the session ends, unless attr.flush_late), DDPS_E_LIMIT (queue full;
+ * with flush_late: the CQ has no room), DDPS_E_INVAL (too many pieces; also an endpoint with a shared
+ * receive queue), DDPS_E_TOO_LONG (2^32 octets or more), DDPS_E_ACCESS (as ddps_post_send),
+ * DDPS_E_NOMEM, DDPS_E_FORKED.
  */
 DDPS_API int ddps_post_recv(struct ddps_ep *ep, uint64_t wr_id, const struct ddps_sge *sge,
 			    uint32_t nsge);

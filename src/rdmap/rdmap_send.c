@@ -183,7 +183,8 @@ int ddps_rdmap_post_send(struct ddps_rdmap *r, const struct ddps_send_wr *wr)
 	struct ddps_sqe *e;
 	int err;
 
-	if (form && form->ext && !r->rfc7306) /* [7306-1.1-1] */
+	if (form && form->ext && /* [7306-1.1-1] */
+	    (!r->rfc7306 || (wr->op == DDPS_OP_SEND_IMM && !r->send_imm)))
 		return DDPS_E_UNSUPPORTED;
 	if (!open_for(r, wr)) /* [5041-6.2.1-3] */
 		return DDPS_E_STATE;

@@ -279,6 +279,7 @@ int ddps_ctx_settle(struct ddps_ctx *ctx, int timeout_ms)
 		ddps_ep_disconnect(ep);
 	}
 	for (;;) {
+		const uint64_t step = ddps_deadline(SETTLE_STEP_MS);
 		int fd = ddps_loop_fd(ctx->env.loop);
 
 		busy = any_leaving(ctx) || ddps_providers_wind_up(&ctx->env);
@@ -286,7 +287,7 @@ int ddps_ctx_settle(struct ddps_ctx *ctx, int timeout_ms)
 		if (!busy)
 			return 0;
 		/* Not long: another thread may take the last of it. */
-		ddps_wait_fd(fd, ddps_deadline(SETTLE_STEP_MS));
+		ddps_wait_fd(fd, step < deadline ? step : deadline);
 		if (ddps_now() >= deadline || !ddps_ctx_enter_until(ctx, deadline))
 			return DDPS_E_TIMEDOUT;
 		ddps_ctx_turn(ctx);

@@ -78,14 +78,17 @@ int ddps_mr_place(struct ddps_mr *mr, uint64_t to)
 {
 	int err;
 
-	if (!mr || mr->window || to + mr->len < to)
+	if (!mr || mr->window)
 		return DDPS_E_INVAL;
 	err = ddps_ctx_enter(mr->pd->ctx);
 	if (err < 0)
 		return err;
-	mr->base = to;
+	if (to + mr->len < to)
+		err = DDPS_E_INVAL;
+	else
+		mr->base = to;
 	ddps_ctx_leave(mr->pd->ctx);
-	return 0;
+	return err;
 }
 
 int ddps_mr_change(struct ddps_mr *mr, unsigned what, const struct ddps_mr_change *to)

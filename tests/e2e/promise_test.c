@@ -41,6 +41,8 @@ Test(promise, null_may_be_freed)
 	ddps_ep_free(NULL);
 	cr_expect_eq(ddps_mr_dereg(NULL), 0);
 	cr_expect_eq(ddps_srq_free(NULL), 0);
+	cr_expect_eq(ddps_pd_free(NULL), 0);
+	cr_expect_eq(ddps_cq_free(NULL), 0);
 }
 
 Test(promise, names_are_never_null)
@@ -80,6 +82,40 @@ Test(promise, bounds_of_queues_and_endpoints, .timeout = 30)
 	cr_assert_eq(ddps_ep_new(e.ctx, &e.attr, &ep), 0);
 	ddps_ep_free(ep);
 	cr_expect_eq(ddps_listener_uri(e.listener, small, sizeof small), DDPS_E_TOO_LONG);
+	e2e_close(&e);
+}
+
+/* All events of one endpoint, in the order of a session's life, before those of the next. */
+Test(promise, events_come_endpoint_by_endpoint, .timeout = 60)
+{
+	struct ddps_event ev, request[2];
+	struct ddps_ep *from[2], *to[2];
+	unsigned n = 0;
+	struct e2e e;
+
+	e2e_open(&e, e2e_wires[0]);
+	for (int i = 0; i < 2; i++) {
+		cr_assert_eq(ddps_ep_new(e.ctx, &e.attr, &from[i]), 0);
+		cr_assert_eq(ddps_ep_new(e.ctx, &e.attr, &to[i]), 0);
+		cr_assert_eq(ddps_connect(from[i], e.uri, &e.connect), 0);
+		cr_assert_eq(ddps_event_wait(e.ctx, &request[i], E2E_MS), 0);
+		cr_assert_eq(request[i].type, DDPS_EV_CONNECT_REQUEST);
+	}
+	/* Each is established with that; nothing drives the context meanwhile. */
+	for (int i = 0; i < 2; i++)
+		cr_assert_eq(ddps_accept(request[i].request, to[i], &e.accept), 0);
+	cr_assert_eq(ddps_abort(to[0]), 0);
+	while (n < 3 && ddps_event_get(e.ctx, &ev) == 1) {
+		cr_expect_eq(ev.ep, to[n == 2], "%u", n);
+		cr_expect_eq(ev.type, n == 1 ? DDPS_EV_CLOSED : DDPS_EV_ESTABLISHED, "%u", n);
+		n++;
+	}
+	cr_expect_eq(n, 3);
+	cr_expect_eq(ddps_event_get(e.ctx, &ev), 0);
+	for (int i = 0; i < 2; i++) {
+		ddps_ep_free(from[i]);
+		ddps_ep_free(to[i]);
+	}
 	e2e_close(&e);
 }
 
@@ -299,6 +335,7 @@ static _Noreturn void child(struct e2e *e, struct ddps_mr *mr, struct ddps_srq *
 	IS_FORKED(ddps_event_wait(e->ctx, &ev, 0));
 	IS_FORKED(ddps_listen(e->ctx, "tcp://127.0.0.1:0", NULL, &l));
 	IS_FORKED(ddps_ep_new(e->ctx, &e->attr, &ep));
+	IS_FORKED(ddps_listener_uri(e->listener, buf, sizeof buf));
 	IS_FORKED(ddps_connect(e->a.ep, e->uri, NULL));
 	IS_FORKED(ddps_disconnect(e->a.ep));
 	IS_FORKED(ddps_abort(e->a.ep));
@@ -313,6 +350,9 @@ static _Noreturn void child(struct e2e *e, struct ddps_mr *mr, struct ddps_srq *
 	IS_FORKED(ddps_sge_scatter(e->pd, NULL, 0, buf, 0));
 	IS_FORKED(ddps_mr_dereg(mr));
 	IS_FORKED(ddps_cq_new(e->ctx, 1, &cq));
+	IS_FORKED(ddps_cq_fd(e->cq));
+	IS_FORKED(ddps_cq_free(e->cq));
+	IS_FORKED(ddps_pd_free(e->pd));
 	IS_FORKED(ddps_cq_arm(e->cq, false));
 	IS_FORKED(ddps_cq_arm_next(e->cq, false));
 	IS_FORKED(ddps_cq_poll(e->cq, &wc, 1));

@@ -292,6 +292,22 @@ E2E_WIRES(session, states_are_checked)
 	e2e_close(&e);
 }
 
+/* There is no work to carry out yet: as an abort. */
+E2E_WIRES(session, disconnecting_before_it_is_established_fails)
+{
+	struct e2e e;
+
+	e2e_open(&e, wire);
+	cr_assert_eq(ddps_ep_new(e.ctx, &e.attr, &e.a.ep), 0);
+	cr_assert_eq(ddps_connect(e.a.ep, e.uri, &e.connect), 0);
+	cr_expect_eq(ddps_disconnect(e.a.ep), 0);
+	e2e_wait(&e, &e.a, E2E_SEEN(DDPS_EV_FAILED));
+	cr_expect_eq(e.a.error.code, DDPS_E_CLOSED);
+	cr_expect_not(e.a.seen & E2E_SEEN(DDPS_EV_CLOSED));
+	cr_expect_eq(ddps_abort(e.a.ep), 0);
+	e2e_close(&e);
+}
+
 E2E_WIRES(session, nothing_is_left_behind)
 {
 	unsigned before = e2e_fds();

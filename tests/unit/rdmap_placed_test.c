@@ -228,6 +228,8 @@ Test(rdmap_placed, send_with_immediate_goes_out_as_two)
 {
 	cr_expect_eq(post_send_imm(1, 0), DDPS_E_UNSUPPORTED);
 	s.r->rfc7306 = true;
+	cr_expect_eq(post_send_imm(1, 0), DDPS_E_UNSUPPORTED);
+	s.r->send_imm = true;
 	cr_expect_eq(post_send_imm(1, DDPS_WR_SOLICITED), 0);
 	expect_pull(&s, "41 48 00000000 00000000 00000001 00000000 11223344 fefefefe");
 	cr_expect_eq(s.nsq, 0);

@@ -2,8 +2,9 @@
 #ifndef DDPSESS_CTX_H
 #define DDPSESS_CTX_H
 /*
- * A context: the home of all other objects, who drives it, and its events.  <ddpsess/session.h>,
- * which includes this, has the rules for threads, fork and structs of parameters.
+ * A context is the home of all other objects.  This header has the context, what drives it, and its
+ * events.  <ddpsess/session.h> includes it, and has the rules for threads, fork and structs of
+ * parameters.
  */
 #include <ddpsess/err.h>
 #include <stddef.h>
@@ -67,32 +68,31 @@ typedef void ddps_log_fn(void *user, enum ddps_log_level level, const char *faci
 			 const char *message);
 
 struct ddps_ctx_attr {
-	size_t struct_size;	   /* sizeof(struct ddps_ctx_attr), set by ddps_ctx_attr_init */
-	bool thread;		   /* start one library thread that drives the context */
-	bool poll_drives;	   /* with a thread: ddps_cq_poll of an empty queue drives it too,
-				    * which spares the poller the wait for the thread; that keeps
-				    * away until 1 ms after the last such poll, and comes back at
-				    * once when a queue is armed */
+	size_t struct_size; /* sizeof(struct ddps_ctx_attr), set by ddps_ctx_attr_init */
+	bool thread;	    /* start one library thread that drives the context */
+	bool poll_drives;   /* with a thread: ddps_cq_poll of an empty queue drives the context
+				    * too, so the poller does not wait for the thread.  The thread
+				    * keeps away until 1 ms after the last such poll.  It comes back
+				    * immediately when a queue is armed */
 	uint16_t max_ird, max_ord; /* ceilings for every session, 0..DDPS_RD_MAX */
 	uint32_t max_regions;	   /* memory regions registered at the same time */
 	ddps_log_fn *log; /* NULL: stderr if DDPSESS_DEBUG or DDPSESS_LOG is set, else none */
 	void *log_user;
-	bool verbs_rules; /* what programs made for verbs adapters count on: a request, or
-				    * receive, that names memory it may not use is taken and ends
-				    * with DDPS_WC_LOCAL_ACCESS when its turn comes; a peer's atomics
-				    * need a right of their own; and any session
-				    * of a domain may invalidate a region of it that is bound to none,
-				    * also where others use it (else RFC 5040 8.1.1 forbids that) */
-	bool gather; /* requests that are posted one by one leave together: the first one since the
-		      * program looked at a completion queue leaves immediately, those behind it
-		      * when it looks at one (ddps_cq_poll, _wait, _arm, _arm_next) or at events, or
-		      * when the context is driven 0.1 ms later; with a thread that is at most 1 ms
-		      * later, or more if the thread gets no processor.  64 requests, or 32 KiB,
-		      * wait for no others, nor does anything while a queue of the session is
-		      * armed */
+	/* What programs made for verbs adapters count on.  A request, or receive, that names memory
+	 * it may not use is taken; it ends with DDPS_WC_LOCAL_ACCESS when its turn comes.  A peer's
+	 * atomics need a right of their own.  Any session of a domain may invalidate a region of it
+	 * that is bound to none, also where others use it (else RFC 5040 8.1.1 forbids that). */
+	bool verbs_rules;
+	/* Requests that are posted one by one leave together: the first one since the program looked
+	 * at a completion queue leaves immediately.  Those behind it leave when it looks at one
+	 * (ddps_cq_poll, _wait, _arm, _arm_next) or at events, or when the context is driven
+	 * 0.1 ms later; with a thread that is at most 1 ms later, or more if the thread gets no
+	 * processor.  64 requests, or 32 KiB, wait for no others, nor does anything while a queue
+	 * of the session is armed. */
+	bool gather;
 	uint8_t reserved[6];
 	/* Called for all that this context sends and receives over TCP, and over SCTP with backend
-	 * native; NULL: nothing is.  It costs time. */
+	 * native.  NULL: nothing is captured.  Capturing costs time. */
 	ddps_capture_fn *capture;
 	void *capture_user;
 };
@@ -143,8 +143,8 @@ DDPS_API void ddps_ctx_free(struct ddps_ctx *ctx);
  *
  * The kernel delivers what a process has written to TCP after its end; nobody does that for SCTP in
  * userspace.  Blocks until all posted work has been written to TCP, and SCTP associations are shut
- * down, all data acknowledged.  Unlike ddps_ctx_free other threads may be in calls on the context, and a signal
- * handler may have interrupted one.
+ * down, all data acknowledged.  Unlike with ddps_ctx_free, other threads may be in calls on the
+ * context.  A signal handler may call it, even if the signal has interrupted such a call.
  *
  * Return: 0, DDPS_E_TIMEDOUT if something is still under way, DDPS_E_FORKED.
  */
@@ -156,9 +156,9 @@ DDPS_API int ddps_ctx_settle(struct ddps_ctx *ctx, int timeout_ms);
  * @timeout_ms:	how long to wait for the context's lock; below 0 counts as 0
  *
  * For a program that ends, or will not call the library for a while.  Without @gather a request waits
- * only over SCTP, while others are not acknowledged yet and the program polls without a pause: until
- * ddps_cq_poll finds nothing else to take.  As with ddps_ctx_settle a signal handler may have
- * interrupted another call of the same thread.
+ * only over SCTP, while others are not acknowledged yet and the program polls without a pause.  It
+ * leaves when ddps_cq_poll finds nothing else to take.  As with ddps_ctx_settle, a signal handler
+ * may call it.
  *
  * Return: 0, DDPS_E_TIMEDOUT (another call held the lock all the time), DDPS_E_FORKED.
  */
@@ -169,9 +169,9 @@ DDPS_API int ddps_ctx_flush(struct ddps_ctx *ctx, int timeout_ms);
  * @ctx:	a context without a thread of its own
  *
  * Timers are included, so poll needs no timeout.  The library owns the descriptor, which stays the
- * same.  A program that now polls a completion queue without a pause and now sleeps calls this
- * before it sleeps: the socket that it has polled is watched again then, and else up to
- * 16 ms later.  Takes the context's lock.
+ * same.  A program that polls a completion queue without a pause, and later sleeps on the
+ * descriptor, calls this each time before it sleeps: the sockets that it has polled are watched
+ * again from then on.  Without the call that may take up to 16 ms.
  *
  * Return: the descriptor (epoll), or DDPS_E_FORKED.
  */
@@ -183,8 +183,8 @@ DDPS_API int ddps_ctx_fd(struct ddps_ctx *ctx);
  * @timeout_ms:	0 returns immediately; > 0 waits that long for something to do; -1 without limit
  *
  * Blocks for at most @timeout_ms, and no longer than until another thread has done what there was
- * to do, or a completion or an event is there.  In a context with a thread it does nothing and
- * returns 0.
+ * to do, or a completion or an event is there, or a signal handler ran.  In a context with a thread
+ * it does nothing and returns 0.
  *
  * Return: the number of descriptors and timers served, which may be 0 before the time is up;
  * or DDPS_E_FORKED, DDPS_E_SYSTEM.
@@ -196,10 +196,10 @@ DDPS_API int ddps_progress(struct ddps_ctx *ctx, int timeout_ms);
 enum ddps_event_type {
 	DDPS_EV_CONNECT_REQUEST, /* @request waits for ddps_accept or ddps_reject */
 	DDPS_EV_ESTABLISHED,	 /* both directions carry work requests */
-	DDPS_EV_REJECTED,    /* final: peer's application said no; info and private data valid */
+	DDPS_EV_REJECTED,    /* final: the peer's application said no; info, private data valid */
 	DDPS_EV_FAILED,	     /* final: never established; error says why */
 	DDPS_EV_TERMINATED,  /* a Terminate was sent or received; DDPS_EV_CLOSED follows */
-	DDPS_EV_PEER_CLOSED, /* peer sends nothing more; ours goes on until ddps_disconnect */
+	DDPS_EV_PEER_CLOSED, /* the peer sends nothing more; this side may, until ddps_disconnect */
 	DDPS_EV_CLOSED,	     /* final: error.code is 0 after an orderly end */
 	DDPS_EV_LISTENER_FAILED, /* final for @listener */
 	DDPS_EV_REQUEST_GONE,	 /* final: @request's peer went away; the request is invalid now */
@@ -255,16 +255,20 @@ struct ddps_event {
 DDPS_API int ddps_event_fd(struct ddps_ctx *ctx);
 
 /**
- * ddps_event_get - take the oldest event
+ * ddps_event_get - take the next event
  * @ctx:	context
  * @ev:		filled if there is one; a copy, nothing to give back
+ *
+ * It drives nothing and does not block.  An endpoint, request, listener or shared queue comes in its
+ * turn, which is that of its oldest event that was not taken.  Then all of its events come, one call
+ * each, in the order of enum ddps_event_type.
  *
  * Return: 1, or 0 if there is none, or DDPS_E_FORKED.
  */
 DDPS_API int ddps_event_get(struct ddps_ctx *ctx, struct ddps_event *ev);
 
 /**
- * ddps_event_wait - the same, but drive the context until there is one
+ * ddps_event_wait - take the next event; drive the context until there is one
  * @ctx:	context
  * @ev:		filled on success
  * @timeout_ms:	-1 without limit
