@@ -2,6 +2,8 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # QEMU's live migration by RDMA: a guest that writes to its memory all the time is moved, and both
 # memories are compared.  Pre-copy, with all memory registered, and post-copy.
+# Post-copy has two races of QEMU's own (docs/programs.md).  Rules of delay keep out of their way, and a
+# run that shows one all the same is done again, three times more at most.
 # usage: qemu.sh BUILD
 set -u
 cd "$(dirname "$0")/../.." || exit 1
@@ -47,7 +49,12 @@ is() { # SIDE STATE
 	[ "$(state "$1")" = "$2" ]
 }
 
+echo 'on rdma_disconnect: delay 500ms' >"$work/from.rules"
+echo 'on ibv_req_notify_cq: delay 4ms' >"$work/to.rules"
+
 guest() { # SIDE WIRE OPTION...
+	local options=()
+	[ "$kind" != post-copy ] || options=(--faults "$work/$1.rules")
 	begin "$work/$1.log" on "$2" qemu-system-x86_64 -accel tcg -m "$mib" -nodefaults -display none \
 		-drive "file=$work/$1.img,format=raw,if=floppy" -qmp "unix:$work/$1.sock,server,nowait" "${@:3}"
 	until_true 30 test -S "$work/$1.sock"
@@ -84,18 +91,42 @@ move() { # WIRE KIND
 	qmp to migrate-incoming "{\"uri\": \"$scheme:127.0.0.1:$port\"}" &&
 		qmp from migrate "{\"uri\": \"$scheme:127.0.0.1:$port\"}" || return
 	[ "$2" != post-copy ] || qmp from migrate-start-postcopy || return
-	until_true 60 is from completed && until_true 20 is to completed && same_memory
+	until_true 60 ended from && is from completed && until_true 20 ended to && is to completed && same_memory
+}
+
+# QEMU's own races: it swaps the octets of a READY twice, since it has two receives on one buffer; and it
+# resumes a coroutine that has ended when it hears of the disconnect.
+raced() {
+	grep -q -e 'READY (2) control message.*(33554432)' -e 'process_incoming_migration_co: Assertion' \
+		"$work/to.log"
+}
+
+# shellcheck disable=SC2317 # until_true calls it
+ended() { # SIDE
+	raced || is "$1" completed || is "$1" failed
+}
+
+# Four tries for post-copy over the drop-in, as long as what fails is one of its races; one otherwise.
+one() { # WIRE KIND NAME
+	local try races=""
+	for try in 1 2 3 4; do
+		if move "$1" "$2" >"$work/out" 2>&1; then
+			ok "$3$races"
+			return
+		fi
+		if [ "$1" = plain ] || [ "$2" != post-copy ] || [ "$try" = 4 ] || ! raced; then
+			break
+		fi
+		races=", after $try of QEMU's own races"
+		stop_all
+	done
+	not_ok "$3$races (from: $(state from), to: $(state to))" "$work"/{from.log,to.log,out}
 }
 
 for wire in ${WIRES:-tcp sctp plain}; do
 	for kind in ${KINDS:-pre-copy pin-all post-copy}; do
-		[ "$wire$kind" != plainpin-all ] || continue
-		name="QEMU live migration, $kind, ${wire/plain/its own TCP}"
-		if move "$wire" "$kind" >"$work/out" 2>&1; then
-			ok "$name"
-		else
-			not_ok "$name (from: $(state from), to: $(state to))" "$work"/{from.log,to.log,out}
-		fi
+		[ "$wire$kind" = plainpin-all ] ||
+			one "$wire" "$kind" "QEMU live migration, $kind, ${wire/plain/its own TCP}"
 		stop_all
 	done
 done
