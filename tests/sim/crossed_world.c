@@ -321,21 +321,35 @@ static void fails(struct node *n, uint32_t id)
 	}
 }
 
-/* A packet fails on a half-open connection; later the others are found to be idle. */
-static void use(struct node *n)
+/* Nothing is under way that could end what node @n sends on, in times that are long: few packets do. */
+static bool rests(const struct node *n, const struct ddps_cm_conn *c)
+{
+	const struct world *w = n->w;
+
+	return (w->real || w->now >= w->calm_at) && !w->n_fly && far_end(n, c);
+}
+
+/*
+ * A packet fails on a half-open connection; later the others are found to be idle.
+ * Return: when there is the next packet.
+ */
+static uint64_t use(struct node *n)
 {
 	struct ddps_cm_conn *c, *next;
+	bool rare = false;
 	uint32_t id = 0;
 
 	if (usable(n, &id)) {
 		c = ddps_cm_conn_find(n->links.cm, id);
 		MUST(c && c->state == DDPS_CM_ST_ESTABLISHED);
+		rare = rests(n, c);
 	}
 	for (c = n->links.cm->conns; c; c = next) {
 		next = c->next;
 		if (c->state == DDPS_CM_ST_ESTABLISHED && !far_end(n, c) &&
 		    (c->local_id == id || n->w->now >= n->w->calm_at)) {
 			fails(n, c->local_id);
+			rare = false;
 			break;
 		}
 	}
@@ -343,6 +357,7 @@ static void use(struct node *n)
 		linux_traffic(n);
 	else
 		ddps_ipoib_link_traffic(&n->link, n->w->now);
+	return n->w->now + MS + rnd(n->w, !rare ? 10 * MS : n->w->real ? 200 * MS : 50 * MS);
 }
 
 static void step(struct world *w)
@@ -373,8 +388,7 @@ static void step(struct world *w)
 	if (what >= 4) {
 		deliver(w, what - 4);
 	} else if (what >= 2) {
-		w->node[what - 2].traffic_at = w->now + MS + rnd(w, 10 * MS);
-		use(&w->node[what - 2]);
+		w->node[what - 2].traffic_at = use(&w->node[what - 2]);
 	} else {
 		MUST(ddps_cm_tick(w->node[what].links.cm, w->now, &o) == 1);
 		handle(&w->node[what], &o);
