@@ -3,8 +3,8 @@
 # For the cases, after tests/interop/lib.sh: nodes of the subnet.
 #
 # Node N has 10.77.0.N on the wire, LID N, GID fe80::N (Linux: from its MAC), 10.88.0.N and
-# fd88::N on its IPoIB interface.  1 is ours and has the subnet administration, 2 is Linux, 3 is
-# another of ours.
+# fd88::N on its IPoIB interface.  1 is ours and has the subnet administration, 2 is Linux, 3 and 4
+# are others of ours, 5 to 9 are more guests with Linux.
 
 # ---- every case has a capture of the whole wire, and tshark finds nothing wrong in it ----
 
@@ -32,12 +32,26 @@ fi
 
 # ---- nodes ----
 
+# on N COMMAND...: in the network that node N of ours is in
+on() {
+	local p=pid_net$1
+	shift
+	if [ -n "${!p-}" ]; then
+		set -- nsenter -t "${!p}" -n -- "$@"
+	fi
+	host "$@"
+}
+
 # up N [OPTION...]: a bridge of ours on ibN
 up() {
-	local n=$1
+	local n=$1 p=pid_net$1 where=()
 	shift
-	[ "$n" = 1 ] || host ip addr replace "10.77.0.$n/24" dev tap0
-	host_start "node$n" "$sessctl" ipoib bridge --json --tun "ib$n" --port ib \
+	if [ -n "${!p-}" ]; then
+		where=(nsenter -t "${!p}" -n --)
+	elif [ "$n" != 1 ]; then
+		host ip addr replace "10.77.0.$n/24" dev tap0
+	fi
+	host_start "node$n" "${where[@]}" "$sessctl" ipoib bridge --json --tun "ib$n" --port ib \
 		--udp "10.77.0.$n:4791" --sa 10.77.0.1 --gid "fe80::$n" --ip "10.88.0.$n/24" \
 		--ip "fd88::$n/64" "$@"
 	await 10 grep -q '"bridging"' "$work/node$n.out" || fail "bridge $n does not start"
@@ -45,7 +59,7 @@ up() {
 }
 
 status() { # N: as JSON
-	host "$sessctl" ipoib bridge status --json --tun "ib$1"
+	on "$1" "$sessctl" ipoib bridge status --json --tun "ib$1"
 }
 
 state_is() { # N STATE
@@ -63,12 +77,12 @@ connections() { # N
 }
 
 down() { # N: its status is that of the bridge
-	host "$sessctl" ipoib bridge down --tun "ib$1" && host_wait "node$1"
+	on "$1" "$sessctl" ipoib bridge down --tun "ib$1" && host_wait "node$1"
 }
 
 killed() { # N: at once, without a word to anybody
 	local p=pid_node$1
-	host pkill -KILL -f "ipoib bridge --json --tun ib$1 " || fail "bridge $1 is not killed"
+	kill -KILL "${!p}" || fail "bridge $1 is not killed"
 	! wait "${!p}" 2>/dev/null || fail "bridge $1 ended well"
 }
 
@@ -77,14 +91,23 @@ ended_well() { # N
 	down "$1" >/dev/null || fail "bridge $1 ends with an error: $(tail -n 1 "$work/node$1.err")"
 }
 
-# linux_up [connected|datagram]: ib0 of the guest, joined
+at() { # N 'COMMAND': in guest N
+	LAB_GUEST=10.77.0.$1 guest "$2"
+}
+
+# linux_up [connected|datagram [N]]: ib0 of guest N, joined
 linux_up() {
-	guest "modprobe ib_ipoib && echo ${1-connected} >/sys/class/net/ib0/mode &&
+	local n=${2-2}
+	at "$n" "modprobe ib_ipoib && echo ${1-connected} >/sys/class/net/ib0/mode &&
 		{ [ ${1-connected} = datagram ] || ip link set ib0 mtu 65520; } &&
-		ip addr add 10.88.0.2/24 dev ib0 && ip -6 addr add fd88::2/64 dev ib0 nodad &&
+		ip addr add 10.88.0.$n/24 dev ib0 && ip -6 addr add fd88::$n/64 dev ib0 nodad &&
 		ip link set ib0 up && for ((i = 0; i < 200; i++)); do
 			[ \"\$(cat /sys/class/net/ib0/carrier 2>/dev/null)\" = 1 ] && exit 0; sleep 0.05; done; exit 1" ||
-		fail "Linux does not join"
+		fail "Linux does not join as $n"
+}
+
+is_guest() { # N
+	[[ $1 == [25-9] ]]
 }
 
 # reach N ADDRESS OCTETS: one echo; what comes first may be lost.  Sets reached_ms.
@@ -92,21 +115,21 @@ reach() {
 	local start i
 	start=$(date +%s%N)
 	for ((i = 0; i < 40; i++)); do
-		if [ "$1" = 2 ]; then
-			guest "ping -q -c 1 -s $3 -W 1 $2" >/dev/null && break
+		if is_guest "$1"; then
+			at "$1" "ping -q -c 1 -s $3 -W 1 $2" >/dev/null && break
 		else
-			host ping -q -c 1 -s "$3" -W 0.3 -I "ib$1" "$2" >/dev/null && break
+			on "$1" ping -q -c 1 -s "$3" -W 0.3 -I "ib$1" "$2" >/dev/null && break
 		fi
 	done
 	reached_ms=$((($(date +%s%N) - start) / 1000000))
 	[ "$i" -lt 40 ] || fail "no echo from $2 in $reached_ms ms"
 }
 
-# pings N ADDRESS COUNT OCTETS: from our side or, with N = 2, from Linux; all have to come back
+# pings N ADDRESS COUNT OCTETS: from N; all have to come back
 pings() {
 	local i text got
-	if [ "$1" = 2 ]; then
-		text=$(guest "ping -q -c $3 -s $4 -W 3 $2") || true
+	if is_guest "$1"; then
+		text=$(at "$1" "ping -q -c $3 -s $4 -W 3 $2") || true
 		got=$(sed -nE 's/.* ([0-9]+) (packets )?received.*/\1/p' <<<"$text")
 		echo "$text"
 		[ "${got:-0}" = "$3" ]
@@ -115,7 +138,7 @@ pings() {
 	# one by one: behind the last of several, ping waits for two round trips only, and a guest that
 	# is emulated may take longer for one of them
 	for ((i = 1; i <= $3; i++)); do
-		host ping -q -c 1 -s "$4" -W 3 -I "ib$1" "$2" >/dev/null || {
+		on "$1" ping -q -c 1 -s "$4" -W 3 -I "ib$1" "$2" >/dev/null || {
 			echo "echo $i of $3 with $4 octets is not answered within 3 s"
 			return 1
 		}
@@ -216,34 +239,60 @@ verbs_down() {
 		fail "the bridge in the guest ends with an error: $(guest_output verbs | tail -n 1)"
 }
 
-# ---- a second guest: node 5, Linux, on a bridge with the first ----
+# ---- more guests: nodes 5 to 9, on a bridge with the first ----
 
-second_up() {
-	local dir=$work/second cache=${LAB_CACHE:-${lab%/*}/../interop/cache} off
-	second_down 2>/dev/null
-	mkdir "$dir"
+# They end with the case, and the network is that of one guest again.
+more_guests() { # N...
+	local n
+	undo_at_end=one_guest
 	host bash -c 'ip link add br0 type bridge && ip link set br0 mtu 4200 up &&
 		ip addr flush dev tap0 && ip link set tap0 master br0 &&
-		ip addr add 10.77.0.1/24 dev br0 && ip tuntap add dev tap1 mode tap &&
-		ip link set tap1 mtu 4200 master br0 up' || skip "no bridge on this host"
+		ip addr add 10.77.0.1/24 dev br0' || skip "no bridge on this host"
+	for n; do
+		start_guest "$n"
+	done
+	for n; do
+		await 120 grep -aq 'LAB READY' "$work/guest$n/console" || fail "guest $n does not come up"
+	done
+}
+
+start_guest() { # N
+	local n=$1 dir=$work/guest$1 cache=${LAB_CACHE:-${lab%/*}/../interop/cache} off
+	mkdir "$dir"
+	host bash -c "ip tuntap add dev tap$n mode tap && ip link set tap$n mtu 4200 master br0 up"
 	off=csum=off,gso=off,guest_csum=off,guest_tso4=off,guest_tso6=off,guest_ecn=off
 	off+=,guest_ufo=off,host_tso4=off,host_tso6=off,host_ecn=off,host_ufo=off
-	host_start second qemu-system-x86_64 -accel tcg,thread=multi,tb-size=128 -cpu max -smp 1 -m 256 \
+	host_start "guest$n" qemu-system-x86_64 -accel tcg,thread=multi,tb-size=128 -cpu max -smp 1 -m 256 \
 		-nodefaults -no-user-config -display none -no-reboot \
-		-kernel "$cache/kernel/boot/vmlinuz-$(cat "$cache/kver")" -initrd "$cache/ipoib/initramfs.cpio" \
-		-append "console=ttyS0 quiet panic=-1 loglevel=4 lab.host=5" \
-		-netdev tap,id=n0,ifname=tap1,script=no,downscript=no \
-		-device "virtio-net-pci,netdev=n0,mac=52:54:00:77:00:05,$off" -device virtio-rng-pci \
+		-kernel "${LAB_KERNEL:-$cache/kernel/boot/vmlinuz-$(cat "$cache/kver")}" \
+		-initrd "${LAB_INITRD:-$cache/ipoib/initramfs.cpio}" \
+		-append "console=ttyS0 quiet panic=-1 loglevel=4 lab.host=$n" \
+		-netdev "tap,id=n0,ifname=tap$n,script=no,downscript=no" \
+		-device "virtio-net-pci,netdev=n0,mac=52:54:00:77:00:0$n,$off" -device virtio-rng-pci \
 		-serial "file:$dir/console"
-	await 120 grep -aq 'LAB READY' "$dir/console" || fail "the second guest does not come up"
 }
 
-second() { # 'COMMAND': in the second guest
-	host env LAB_GUEST=10.77.0.5 bash "${lab%/*}/../interop/agent-call.sh" 60 run "$1"
+# Nodes of ours, each in a network of its own on that bridge: in one network they would reach each other
+# without InfiniBand.
+apart() { # N...
+	local n p
+	for n; do
+		p=pid_net$n
+		host_start "net$n" unshare -n sleep infinity
+		await 10 eval '[ "$(host readlink /proc/self/ns/net)" != "$(readlink "/proc/'"${!p}"'/ns/net")" ] &&
+			grep -qx sleep "/proc/'"${!p}"'/comm"' || fail "no network for $n"
+		host ip link add "out$n" mtu 4200 type veth peer name in0 mtu 4200 netns "${!p}"
+		host ip link set "out$n" master br0 up
+		on "$n" ip link set lo up
+		on "$n" ip link set in0 up
+		on "$n" ip addr add "10.77.0.$n/24" dev in0
+	done
 }
 
-second_down() {
-	[ -z "${pid_second-}" ] || kill "$pid_second"
-	host bash -c 'ip link del br0 && ip link del tap1; ip addr replace 10.77.0.1/24 dev tap0;
-		ip addr replace fd77::1/64 dev tap0 nodad; ip link set tap0 up' || true
+one_guest() {
+	host bash -c 'for at in /sys/class/net/br0/brif/tap[5-9]; do
+			[ ! -e "$at" ] || ip link del "${at##*/}"
+		done
+		ip link del br0; ip addr replace 10.77.0.1/24 dev tap0
+		ip addr replace fd77::1/64 dev tap0 nodad' || true
 }

@@ -36,6 +36,7 @@ finish() {
 	for p in "${started[@]}"; do
 		kill "$p" 2>/dev/null || true
 	done
+	[ -z "${undo_at_end-}" ] || "$undo_at_end"
 	[ "$status" != 0 ] && [ ! -e "$work/detail" ] &&
 		detail "status $status from ${failed_at-the case}"
 	exit "$status"

@@ -1,9 +1,10 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-2-Clause
 # Interop tests against the lab's guest: cases/PEER-WHAT.sh, each from a fresh snapshot.
-# usage: run.sh [--quick] [--list] [--keep] [--times=N] [PATTERN...]
+# usage: run.sh [--quick] [--list] [--keep] [--times=N] [--lanes=N] [PATTERN...]
 #   PATTERN   names of cases, shell wildcards allowed     --keep   leave output of failed cases
 #   --times   all of that so often, with one guest
+#   --lanes   so many guests, each in a network of its own, that take the cases by turns
 #
 # A case's comment lines: "# quick" in the quick subset, "# limit: SECONDS" (300 if not given),
 # "# needs: FILE..." of build/opt, else it is skipped.
@@ -14,13 +15,14 @@ lab=${INTEROP_LAB:-$here/lab.sh}
 cases=${INTEROP_CASES:-$here/cases}
 build=${BUILD:-$here/../../build/opt}
 cache=${LAB_CACHE:-$here/cache}
-quick=0 list=0 keep=0 times=1 patterns=()
+quick=0 list=0 keep=0 times=1 lanes=1 patterns=()
 for arg; do
 	case $arg in
 	--quick) quick=1 ;;
 	--list) list=1 ;;
 	--keep) keep=1 ;;
 	--times=[1-9]*) times=${arg#*=} ;;
+	--lanes=[1-9]*) lanes=${arg#*=} ;;
 	-*)
 		sed -n 's/^# usage:/usage:/p' "$0" >&2
 		exit 2
@@ -65,7 +67,7 @@ nothing() { # WHY
 # What a run that was killed has left: files; its processes went with it.
 sweep() {
 	local d
-	for d in "$cache"/run/{run,cases}-[0-9]*; do
+	for d in "$cache"/run/{run*,cases}-[0-9]*; do
 		[ -d "/proc/${d##*-}" ] || rm -rf "$d"
 	done
 }
@@ -82,7 +84,7 @@ outside() {
 	unshare "${user[@]}" --pid --mount-proc --fork true 2>/dev/null ||
 		nothing "no process namespaces"
 	sweep
-	export LAB_ID=run-$$
+	export INTEROP_ID=$$
 	if [ "$keep" = 1 ]; then
 		INTEROP_TOP=$(mktemp -d)
 	else
@@ -100,7 +102,7 @@ outside() {
 
 leave() {
 	kill -KILL "$inner" 2>/dev/null && wait "$inner" 2>/dev/null
-	rm -rf "$cache/run/$LAB_ID"
+	rm -rf "$cache/run"/run*-$$
 	[ "$keep" = 1 ] || rm -rf "$INTEROP_TOP"
 }
 
@@ -194,19 +196,44 @@ prepare() {
 		"$lab" save
 }
 
+# The next case that no lane has taken: sets name and run.
+next_case() {
+	local n
+	# shellcheck disable=SC2016 # for awk
+	n=$(flock "$top/next" awk -v file="$top/next" '{ print; print $1 + 1 >file }' "$top/next")
+	run=$((n / ${#names[@]} + 1)) name=${names[n % ${#names[@]}]}
+	[ "$run" -le "$times" ]
+}
+
+# One guest and the cases that it comes to.
+lane() { # NUMBER
+	export LAB_ID=run$1-$INTEROP_ID
+	passed=0 failed=0 skipped=0
+	if ! "$lab" up || ! prepare; then
+		echo "interop: the guest does not work, no case was run" >&2
+		return 1
+	fi
+	while next_case; do
+		run_case "$name" >"$top/said$1" 2>&1
+		flock "$top/next" cat "$top/said$1"
+	done
+	echo "$passed $failed $skipped" >"$top/counts$1"
+}
+
 "$lab" build || {
 	[ $? != 77 ] || nothing "the guest cannot be made here"
 	exit 1
 }
-if ! "$lab" up || ! prepare; then
-	echo "interop: the guest does not work, no case was run" >&2
-	exit 1
-fi
-passed=0 failed=0 skipped=0
-for ((run = 1; run <= times; run++)); do
-	for name in "${names[@]}"; do
-		run_case "$name"
-	done
+echo 0 >"$top/next"
+started=()
+for ((i = 1; i <= lanes; i++)); do
+	lane "$i" &
+	started+=($!)
 done
-echo "$passed passed, $failed failed, $skipped skipped"
-[ "$failed" = 0 ] && [ "$passed" != 0 ]
+good=1
+for p in "${started[@]}"; do
+	wait "$p" || good=0
+done
+cat "$top"/counts* | awk -v good="$good" '{ passed += $1; failed += $2; skipped += $3 } END {
+	print passed + 0 " passed, " failed + 0 " failed, " skipped + 0 " skipped"
+	exit !(good && passed && !failed) }'

@@ -9,14 +9,10 @@ source "$INTEROP_CASES/../lib.sh"
 conforming
 # shellcheck disable=SC2034 # lib.sh reads it
 bad_of='&& ip.src == 10.77.0.5'
-second_up
+more_guests 5
 up 1
 verbs_prepare
-second "modprobe ib_ipoib && echo connected >/sys/class/net/ib0/mode && ip link set ib0 mtu 65520 &&
-	ip addr add 10.88.0.5/24 dev ib0 && ip -6 addr add fd88::5/64 dev ib0 nodad && ip link set ib0 up &&
-	for ((i = 0; i < 200; i++)); do
-		[ \"\$(cat /sys/class/net/ib0/carrier 2>/dev/null)\" = 1 ] && exit 0; sleep 0.05; done; exit 1" ||
-	fail "Linux does not join"
+linux_up connected 5
 profile=$(known_of_linux)
 [ "$profile" = linux-ib_ipoib ] || { "$lab" push "$profile" /tmp/known && profile=/tmp/known; }
 guest_start conform "sessctl ipoib conform --port verbs --ip 10.88.0.100 --ip6 fd88::5 --timeout 20 \
@@ -34,4 +30,3 @@ grep -q '"event":"summary"' "$work/conform.out" ||
 detail "$(sed -nE 's/.*"event":"summary","transport":"ib",(.*)}/\1/p' "$work/conform.out" | tr -d '"')"
 [ "$(grep -c 'this port cannot' "$work/conform.out")" -ge 20 ] || fail "what it cannot do is not said"
 [ "$status" = 0 ] || fail "status $status: $(cat "$work/detail")"
-second_down

@@ -11,10 +11,6 @@ plain=$(find "${LAB_CACHE:-${lab%/*}/../interop/cache}"/{ipoib-"${LAB_SUITE-}"/,
 	head -n 1)
 [ -n "$plain" ] || skip "the kernel's package has no rdma_rxe.ko"
 
-at() { # 2|5 'COMMAND': in that guest
-	LAB_GUEST=10.77.0.$1 guest "$2"
-}
-
 prepare() { # 2|5
 	LAB_GUEST=10.77.0.$1 "$lab" push "$plain" /tmp/plain.ko
 	at "$1" 'rdma link del rxe0; rmmod rdma_rxe; insmod /tmp/plain.ko && modprobe tun &&
@@ -55,7 +51,7 @@ clean_in() { # 2|5
 	[ "$(grep -o '"peer":"[^}]*"up":true' <<<"$status" | wc -l)" = 1 ] || fail "not one connection: $status"
 }
 
-second_up
+more_guests 5
 prepare 2
 prepare 5
 at 2 "sessctl ipoib bridge --tun ib0 --port verbs --ip 10.88.0.2/24 2>&1" >"$work/unnamed" &&
@@ -84,4 +80,3 @@ at 2 "sessctl ipoib connect --port verbs:rxe0 --timeout 40 $peer" >"$work/connec
 { grep -q established "$work/connect" && grep -q disconnected "$work/connect"; } ||
 	fail "$(cat "$work/connect")"
 LAB_GUEST=10.77.0.5 guest_wait listen 20 || fail "listen: $(at 5 'tail -n 3 /tmp/listen.out')"
-second_down
