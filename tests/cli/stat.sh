@@ -60,6 +60,7 @@ top_table() {
 
 # Who is not there is told what to do; what is switched off is not there.
 nobody() {
+	run 1 stat 99999999 && says err "there is no process 99999999" && says err "try: " || return
 	run 1 stat 1 && says err "process 1 cannot be watched" && says err "try: " &&
 		run 1 stat tcp://127.0.0.1:1 && says err "listens on tcp://127.0.0.1:1" &&
 		run 2 stat nonsense && says err "neither a process ID nor a URI" &&

@@ -141,6 +141,20 @@ full_output() {
 		says err "could not be written: No space left"
 }
 
+# A socket does not take the number of a standard descriptor that is closed, and what is printed does
+# not go to the peer.
+closed_output() {
+	listen tcp://127.0.0.1:0
+	timeout "$PATIENCE" "$SESSCTL" ping --count 1 "$uri" >&- 2>err
+	status=$?
+	why="status $status"
+	[ "$status" -eq 1 ] && says err "standard output: Bad file descriptor" &&
+		timeout "$PATIENCE" "$SESSCTL" ping --count 1 "$uri" >out 2>&- <&- && says out "round trip"
+	status=$?
+	stop_listener
+	return "$status"
+}
+
 # every option and command in the help is offered, and nothing else
 completion() {
 	local want have
@@ -186,6 +200,24 @@ completion_of_fish() {
 	done
 }
 
+# the same by zsh, in a terminal of its own
+completion_of_zsh() {
+	local line became
+	mkdir -p functions
+	cp "$tools/sessctl/completion.zsh" functions/_sessctl
+	while IFS=: read -r line became; do
+		became=${became%|}
+		why="'$line' became '$(PATH=$(dirname "$SESSCTL"):$PATH timeout "$PATIENCE" \
+			zsh -f "$here/complete.zsh" "$PWD/functions" "$line")'"
+		[ "$why" = "'$line' became '$became'" ] || return
+	done <<-END
+		sessctl pin:sessctl ping |
+		sessctl ping s:sessctl ping sctp://|
+		sessctl ping --cou:sessctl ping --count |
+		sessctl ipoib bri:sessctl ipoib bridge |
+	END
+}
+
 test_case usage-help help_of_all
 test_case usage-version version
 test_case usage-no-command no_command
@@ -212,6 +244,7 @@ test_case usage-conform-without-target no_target
 test_case usage-udp-port-taken udp_port_taken
 test_case usage-raw-ip-without-the-right raw_ip_without_the_right
 test_case usage-full-output full_output
+test_case usage-closed-output closed_output
 test_case usage-completion completion
 if command -v fish >/dev/null; then
 	test_case usage-completion-fish completion_of_fish
@@ -219,7 +252,7 @@ else
 	ok "usage-completion-fish # skipped: no fish"
 fi
 if command -v zsh >/dev/null; then
-	test_case usage-completion-zsh zsh -n "$here/../../tools/sessctl/completion.zsh"
+	test_case usage-completion-zsh completion_of_zsh
 else
 	ok "usage-completion-zsh # skipped: no zsh"
 fi

@@ -46,7 +46,7 @@ static void help(FILE *f)
 		   "IP over InfiniBand in connected mode (RFC 4755).\n\nCommands:\n");
 	for (size_t i = 0; i < NCOMMANDS; i++)
 		cmd_help_row(f, short_name(&table[i]), table[i].user.synopsis, table[i].user.about);
-	fprintf(f, "\n'sessctl ipoib COMMAND --help' tells more, sessctl-ipoib(1) everything.\n");
+	fprintf(f, "\n'sessctl ipoib COMMAND --help' shows more, sessctl-ipoib(1) everything.\n");
 }
 
 static int run(const struct ipoib_command *c, int argc, char **argv)

@@ -4,8 +4,10 @@
 #include "sessctl/cmd.h"
 #include "watch/watch.h"
 #include "cli/sessctl.h"
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static const struct command table[] = {
 	{ "listen", C_LISTEN, "URI", "Wait for sessions and serve them; files with --dir.", 1, 1,
@@ -38,7 +40,7 @@ static void help(FILE *f)
 	cmd_help_row(f, "run", "PROGRAM ...", "Run a verbs program over TCP or SCTP.");
 	fprintf(f, "\nURI is tcp://HOST:PORT or "
 		   "sctp://HOST:PORT[?backend=auto|kernel|native][&encap=PORT|off].\n"
-		   "'sessctl COMMAND --help' tells more, sessctl-COMMAND(1) everything.\n");
+		   "'sessctl COMMAND --help' shows more, sessctl-COMMAND(1) everything.\n");
 }
 
 static int run(const struct command *c, int argc, char **argv)
@@ -56,10 +58,23 @@ static int run(const struct command *c, int argc, char **argv)
 	return status == CMD_READY ? c->run(&o) : status;
 }
 
+/* Where a standard descriptor is closed a socket would take its number, and what is printed would go
+ * to the peer.  What stands there instead fails as the closed one would: EBADF. */
+static bool standard_fds_taken(void)
+{
+	for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
+		if (fcntl(fd, F_GETFD) < 0 &&
+		    open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDONLY) != fd)
+			return false;
+	return true;
+}
+
 int main(int argc, char **argv)
 {
 	const char *word = argc > 1 ? argv[1] : "";
 
+	if (!standard_fds_taken())
+		return ST_FAILED;
 	for (size_t i = 0; i < NCOMMANDS; i++)
 		if (!strcmp(word, table[i].name))
 			return run(&table[i], argc - 1, argv + 1);

@@ -84,11 +84,16 @@ static bool privileged(const char *path, const struct stat *st)
 
 static int check_program(const char *path, struct run_fault *f)
 {
+	char why[100];
 	struct stat st;
 
-	if (stat(path, &st))
-		return fault(f, errno == ENOENT ? RUN_NOT_FOUND : RUN_CANNOT, path, strerror(errno),
+	if (stat(path, &st)) {
+		int status = errno == ENOENT ? RUN_NOT_FOUND : RUN_CANNOT;
+
+		snprintf(why, sizeof why, "cannot be run: %s", strerror(errno));
+		return fault(f, status, path, why,
 			     "check the name, or give the program's whole path");
+	}
 	if (!S_ISREG(st.st_mode) || access(path, X_OK))
 		return fault(f, RUN_CANNOT, path, "is not a file that you may execute",
 			     "chmod +x, or name a program");

@@ -6,7 +6,9 @@
 #include "cli/sig.h"
 #include "cli/text.h"
 #include "watch/watch.h"
+#include <errno.h>
 #include <poll.h>
+#include <signal.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
@@ -107,11 +109,14 @@ static enum status nobody(struct job *j, const struct watch_trouble *t)
 			  t->garbled == 1 ? "" : "s");
 	else if (t->sys_errno)
 		out_error(&j->out, 0, try, "looking for processes: %s", strerror(t->sys_errno));
+	else if (j->target.pid && kill(j->target.pid, 0) && errno == ESRCH)
+		out_error(&j->out, 0, "sessctl stat, which lists every program that can be watched",
+			  "there is no process %d", (int)j->target.pid);
 	else if (j->target.pid)
 		out_error(&j->out, 0, try, "process %d cannot be watched", (int)j->target.pid);
 	else if (j->target.uri)
 		out_error(&j->out, 0, "sessctl stat, which lists everybody's listeners",
-			  "nobody who can be watched listens on %s", j->target.uri);
+			  "no program that can be watched listens on %s", j->target.uri);
 	else
 		out_error(&j->out, 0, try, "there is no process that can be watched");
 	return ST_FAILED;

@@ -82,7 +82,8 @@ static const char *for_code(int code, const struct opts *o, bool was_up)
 	case DDPS_E_REFUSED:
 		return "is a listener running on that address and port?";
 	case DDPS_E_TIMEDOUT:
-		return "check address and firewall, or give more time with --timeout";
+		return "check address and firewall, and whether the peer is an iWARP responder; "
+		       "--timeout gives more time";
 	case DDPS_E_REJECTED:
 		return "ask the peer; what it sent is shown as private data";
 	case DDPS_E_CLOSED:
@@ -119,6 +120,8 @@ const char *advice_for(const struct ddps_error *e, const struct opts *o, bool wa
 
 const char *advice_uri(int err, const char *uri, bool listening, char *buf, size_t len)
 {
+	if (err == DDPS_E_SYSTEM)
+		return listening ? "cannot listen there" : "cannot connect";
 	if (err != DDPS_E_ADDRESS)
 		return ddps_strerror(err);
 	if (ddps_uri_check(uri, buf, len))
