@@ -194,7 +194,8 @@ Test(watch, a_program_shows_something_of_its_own)
 	o = ask(path);
 	cr_assert(o);
 	cr_expect_eq(json_array_size(json_object_get(o, "mine")), OWN);
-	json_array_foreach(json_object_get(o, "mine"), i, v) cr_assert_eq(number(v, "n"), i);
+	json_array_foreach(json_object_get(o, "mine"), i, v)
+		cr_assert_eq(number(v, "n"), (json_int_t)i);
 	cr_expect(json_object_get(o, "context"));
 	json_decref(o);
 	own.fail = 2;
