@@ -22,7 +22,7 @@
 /* [5043-6.4-3] Initiates of one association that wait for an answer, either way: this side
  * sends no more at once, and refuses more. */
 #define DDPS_SD_PENDING_MAX 16u
-/* Messages that may overtake an Accept, or a ULP's decision. */
+/* Messages that may come before a ULP's decision, or behind a request that was given up. */
 #define DDPS_SD_EARLY_MAX    64u
 #define DDPS_SD_EARLY_OCTETS (64u * 1024)
 /* Messages held out of order, octets: one session, and all of one association. */

@@ -213,11 +213,15 @@ void ddps_sd_rx_resume(struct ddps_sd_pair *p)
 
 /* ---- ahead of order ---- */
 
-/* Whether @cost more octets may be held; @e says why not. */
+/*
+ * Whether @cost more octets may be held; @e says why not.  A responder may send right behind its
+ * Accept, which may be late: what overtakes it has the bounds of a session.  In front of a decision,
+ * or for a session that was given up, there is little to wait for.
+ */
 static bool may_hold(const struct ddps_sd_pair *p, size_t cost, struct ddps_error *e)
 {
 	enum ddps_sd_state s = p->sm.state;
-	bool early = s == DDPS_SD_A1 || s == DDPS_SD_A1C || s == DDPS_SD_A1T || s == DDPS_SD_P1;
+	bool early = s == DDPS_SD_A1C || s == DDPS_SD_A1T || s == DDPS_SD_P1;
 	size_t limit = early ? DDPS_SD_EARLY_OCTETS : DDPS_SD_HELD_SESSION;
 
 	if (early && p->rx.count >= DDPS_SD_EARLY_MAX)

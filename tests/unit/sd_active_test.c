@@ -310,32 +310,52 @@ Test(sd_active, late_open_with_nothing_held_before)
 	cr_expect_not(u.out_of_order);
 }
 
-Test(sd_active, early_messages_are_counted)
+/* A responder need not wait for anything once it has accepted, and the Accept may be lost once. */
+Test(sd_active, much_may_overtake_the_accept)
 {
 	struct ddps_sd_assoc *raw = sd_raw_initiated(&w, &u, false);
+	uint16_t n = 2 * DDPS_SD_EARLY_MAX;
 
-	for (uint16_t i = 1; i <= DDPS_SD_EARLY_MAX; i++)
-		sd_send_segment(&w, raw, 0, i, 0);
+	for (uint16_t i = 1; i < n; i++)
+		sd_send_segment(&w, raw, 0, i, i - 1u);
+	for (uint16_t i = 0; i < 4; i++)
+		sd_push_segment(raw, 0, n + i, n + i - 1u, 60000);
+	sd_run(&w);
 	cr_expect_eq(u.closes, 0);
-	sd_send_segment(&w, raw, 0, DDPS_SD_EARLY_MAX + 1, 0);
-	cr_expect_eq(u.closes, 1);
-	cr_expect_eq(u.error.code, DDPS_E_LIMIT);
-	sd_expect(raw, 0, "0001 0004");
+	cr_expect_eq(u.segments, 0);
+	cr_expect_gt(sd_carrier_of(&w, 0)->held, DDPS_SD_EARLY_OCTETS);
+	sd_send(&w, raw, 0, "0000 0002");
+	cr_expect_eq(u.segments, n + 3u);
+	cr_expect_not(u.out_of_order);
+	cr_expect_eq(sd_carrier_of(&w, 0)->held, 0);
 }
 
-Test(sd_active, early_octets_are_counted)
+Test(sd_active, what_overtakes_the_accept_has_the_bound_of_a_session)
 {
 	struct ddps_sd_assoc *raw = sd_raw_initiated(&w, &u, false);
-	size_t room = DDPS_SD_EARLY_OCTETS - ddps_sd_order_cost(60002) - ddps_sd_order_cost(2);
+	size_t n = DDPS_SD_HELD_SESSION / ddps_sd_order_cost(60002);
 
-	sd_push_segment(raw, 0, 1, 0, 60000);
-	sd_push_segment(raw, 0, 2, 0, room);
+	for (uint16_t i = 1; i <= n; i++)
+		sd_push_segment(raw, 0, i, i, 60000);
 	sd_run(&w);
 	cr_expect_eq(u.closes, 0);
-	cr_expect_eq(sd_carrier_of(&w, 0)->held, DDPS_SD_EARLY_OCTETS);
-	sd_push_segment(raw, 0, 3, 0, 4);
+	sd_push_segment(raw, 0, (uint16_t)(n + 1), 0, 60000);
 	sd_run(&w);
+	cr_expect_eq(u.closes, 1);
 	cr_expect_eq(u.error.code, DDPS_E_LIMIT);
+}
+
+Test(sd_active, early_messages_are_counted_when_given_up)
+{
+	struct ddps_sd_assoc *raw = sd_raw_initiated(&w, &u, false);
+
+	u.llp->ops->abort(u.llp);
+	sd_run(&w);
+	for (uint16_t i = 1; i <= DDPS_SD_EARLY_MAX; i++)
+		sd_send_segment(&w, raw, 0, i, 0);
+	sd_expect_silence(raw);
+	sd_send_segment(&w, raw, 0, DDPS_SD_EARLY_MAX + 1, 0);
+	sd_expect(raw, 0, "0001 0004");
 }
 
 /* ---- giving up ---- */
