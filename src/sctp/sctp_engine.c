@@ -295,6 +295,17 @@ static void assoc_timer(struct ddps_sctp_assoc *a)
 		ddps_sc_path_timer(a->path[i]);
 }
 
+/* Nobody called for a while, though a timer was due: the host did not run. */
+void ddps_sc_rested(struct ddps_sctp *e, uint64_t now)
+{
+	uint64_t due = ddps_sc_heap_next(&e->heap), from = due > e->now ? due : e->now;
+
+	if (from + DDPS_SC_REST >= now)
+		return;
+	e->sent.rest_from = from;
+	e->sent.rest_to = now;
+}
+
 void ddps_sctp_tick(struct ddps_sctp *e, uint64_t now)
 {
 	struct ddps_sc_timer *t;

@@ -84,7 +84,8 @@ struct ddps_sc_blob {
 	uint8_t octets[];
 };
 STAILQ_HEAD(ddps_sc_blobs, ddps_sc_blob);
-#define DDPS_SC_BLOB_BIG 3000u /* larger ones are not copied: they leave alone */
+#define DDPS_SC_BLOB_BIG 3000u	  /* larger ones are not copied: they leave alone */
+#define DDPS_SC_REST	 1000000u /* ns; a timer that is later than this: the host did not run */
 
 /* A message to send; a DATA chunk of it. */
 struct ddps_sc_msg;
@@ -300,8 +301,11 @@ struct ddps_sc_rx {
 uint32_t ddps_sc_random32(struct ddps_sctp *e); /* not 0 */
 void ddps_sc_touch(struct ddps_sctp_assoc *a);
 void ddps_sc_note(struct ddps_sctp_assoc *a, unsigned notes);
+void ddps_sc_rested(struct ddps_sctp *e, uint64_t now);
 static inline void ddps_sc_time(struct ddps_sctp *e, uint64_t now)
 {
+	if (now > e->now + DDPS_SC_REST)
+		ddps_sc_rested(e, now);
 	if (now > e->now)
 		e->now = now;
 }

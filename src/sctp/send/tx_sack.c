@@ -6,6 +6,7 @@
 #define QUICK_WINDOW (256u << 10)
 #define QUEUE	     (DDPS_MS / 2)
 #define QUEUE_HERE   (DDPS_MS / 4)
+#define FOUND	     (10 * DDPS_MS)  /* how long it takes to read what came during a rest */
 #define I_ANSWER     (100 * DDPS_MS) /* a peer that waits longer ignores the I bit */
 
 /* ---- what is checked before anything is done ---- */
@@ -191,6 +192,20 @@ static void duplicate(struct ddps_sent *s, uint32_t tsn, uint64_t now)
 /* ---- after all of it: per path ---- */
 
 /*
+ * A host that did not run for a while finds the SACK late, and takes its own rest for the path's:
+ * the next loss would wait for several times as long.  What it finds then came while it rested.
+ */
+static uint64_t without_rest(const struct ddps_sent *s, const struct ddps_sent_path *p,
+			     uint64_t rtt, uint64_t now)
+{
+	uint64_t from = s->conf->rest_from, rest = s->conf->rest_to - from;
+
+	if (!from || now - s->conf->rest_to > FOUND || now - rtt > from)
+		return rtt;
+	return rtt > rest + p->min_rtt ? rtt - rest : rtt < p->min_rtt ? rtt : p->min_rtt;
+}
+
+/*
  * Where something that was sent later is acknowledged with it, the SACK that answered the sample
  * may be lost, and this one be the later packet's: no sample, and above all no shortest RTT.
  */
@@ -208,7 +223,7 @@ static void rtt_of(struct ddps_sent *s, struct ddps_sent_path *p, uint64_t now)
 	/* 9260-6.3.1: once a round trip; but a T3 that was too early wants a better RTO now */
 	if (p->got.rtt_pn < p->rtt_round && !p->backoff && !p->frto)
 		return;
-	ddps_sent_sample(s, p, rtt);
+	ddps_sent_sample(s, p, without_rest(s, p, rtt, now));
 	p->rtt_round = p->next_pn;
 }
 
