@@ -5,6 +5,7 @@
 #define STRAY_MAX 256u
 /* Associations whose timers fire in one tick; the rest has its turn in the next. */
 #define TICK_MAX 256u
+#define REST	 1000000u /* ns; a timer that is later than this: the host did not run */
 
 void ddps_sctp_defaults(struct ddps_sctp_config *c)
 {
@@ -245,6 +246,17 @@ static void finish(struct ddps_sctp *e)
 
 /* ---- in ---- */
 
+/* A timer should have been served before this: the host did not run, or not this part of it. */
+static void note_rest(struct ddps_sctp *e)
+{
+	uint64_t due = ddps_sc_heap_next(&e->heap);
+
+	if (e->now > REST && due < e->now - REST) {
+		e->sent.rest_from = due;
+		e->sent.rest_to = e->now;
+	}
+}
+
 static void take_packet(struct ddps_sctp *e, const struct ddps_sctp_route *from, const uint8_t *p,
 			size_t len)
 {
@@ -255,6 +267,7 @@ static void take_packet(struct ddps_sctp *e, const struct ddps_sctp_route *from,
 void ddps_sctp_input(struct ddps_sctp *e, const struct ddps_sctp_in *in, unsigned n, uint64_t now)
 {
 	ddps_sc_time(e, now);
+	note_rest(e);
 	if (!STAILQ_EMPTY(&e->spent))
 		ddps_sc_blobs_free(&e->spent);
 	e->busy = true;
@@ -295,23 +308,13 @@ static void assoc_timer(struct ddps_sctp_assoc *a)
 		ddps_sc_path_timer(a->path[i]);
 }
 
-/* Nobody called for a while, though a timer was due: the host did not run. */
-void ddps_sc_rested(struct ddps_sctp *e, uint64_t now)
-{
-	uint64_t due = ddps_sc_heap_next(&e->heap), from = due > e->now ? due : e->now;
-
-	if (from + DDPS_SC_REST >= now)
-		return;
-	e->sent.rest_from = from;
-	e->sent.rest_to = now;
-}
-
 void ddps_sctp_tick(struct ddps_sctp *e, uint64_t now)
 {
 	struct ddps_sc_timer *t;
 	unsigned n = TICK_MAX;
 
 	ddps_sc_time(e, now);
+	note_rest(e);
 	if (!STAILQ_EMPTY(&e->spent))
 		ddps_sc_blobs_free(&e->spent);
 	e->busy = true;

@@ -301,11 +301,8 @@ struct ddps_sc_rx {
 uint32_t ddps_sc_random32(struct ddps_sctp *e); /* not 0 */
 void ddps_sc_touch(struct ddps_sctp_assoc *a);
 void ddps_sc_note(struct ddps_sctp_assoc *a, unsigned notes);
-void ddps_sc_rested(struct ddps_sctp *e, uint64_t now);
 static inline void ddps_sc_time(struct ddps_sctp *e, uint64_t now)
 {
-	if (now > e->now + DDPS_SC_REST)
-		ddps_sc_rested(e, now);
 	if (now > e->now)
 		e->now = now;
 }
