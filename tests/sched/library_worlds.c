@@ -9,6 +9,7 @@
 #define LATE	     1300000u	/* what waits for others, one nap, the way */
 #define STOPS	     100000000u /* both sides close */
 #define PROMPT	     350000u	/* the way, and a thread that is awake or wakes up */
+#define POLLS	     250u	/* in a nap: somebody who does nothing else */
 #define SELDOM_POLLS 9u		/* EPS and one spin; were there one for each it would be 18 */
 
 /* ---- what threads do ---- */
@@ -138,17 +139,22 @@ static void peer_sends(void)
 }
 
 /* Two requests, the second of which waits for others, and the program does something else. */
-static void post_two_and_leave(void)
+static void post_two_and_leave_now(void)
 {
 	struct ddps_wc wc;
 
-	let_pass(700000);
 	post_0();
 	post_0();
 	let_pass(LATE);
 	want(ddps_progress(peer.ctx, 0) >= 0);
 	for (unsigned i = 0; i < 2; i++)
 		want(ddps_cq_poll(peer.cq[0], &wc, 1) == 1 && wc.op == DDPS_OP_RECV);
+}
+
+static void post_two_and_leave(void)
+{
+	let_pass(700000);
+	post_two_and_leave_now();
 }
 
 static void poll_for_a_while(void)
@@ -168,6 +174,21 @@ static void peer_sends_to_others(void)
 		ddps_progress(peer.ctx, 0);
 		let_pass(50000);
 	}
+}
+
+/* A program that polls and does nothing else, posts two, and leaves: at the end of the nap that all of it
+ * falls into it seems to be there still, and the next nap may begin. */
+static void poll_post_two_and_leave(void)
+{
+	struct ddps_wc wc;
+
+	for (unsigned i = 0; i < 5; i++) {
+		want(ddps_cq_poll(own.cq[1], &wc, 1) >= 0);
+		let_pass(120000);
+	}
+	for (unsigned i = 0; i < POLLS; i++)
+		want(ddps_cq_poll(own.cq[1], &wc, 1) >= 0);
+	post_two_and_leave_now();
 }
 
 /* A program that polls, and then watches its memory: nobody says that it does not come back.  The first
@@ -369,7 +390,8 @@ static const char *library_thread_rests(void)
 	return end();
 }
 
-static const char *gathered_requests_leave(void)
+/* The first session may post, and the peer takes two messages of it. */
+static void to_be_gathered(void)
 {
 	struct ddps_sge sge = { buf[1][0], LEN, 0 };
 	struct ddps_wc wc;
@@ -382,7 +404,19 @@ static const char *gathered_requests_leave(void)
 	wait_0();
 	want(ddps_cq_poll(peer.cq[0], &wc, 1) == 1 && wc.op == DDPS_OP_SEND);
 	begun = kern.now;
+}
+
+static const char *gathered_requests_leave(void)
+{
+	to_be_gathered();
 	RUN(post_two_and_leave, poll_for_a_while, peer_sends_to_others);
+	return end();
+}
+
+static const char *gathered_requests_leave_a_poller(void)
+{
+	to_be_gathered();
+	RUN(poll_post_two_and_leave, peer_sends_to_others);
 	return end();
 }
 
@@ -403,5 +437,6 @@ const struct sched_world library_worlds[] = {
 	{ .name = "stream is left alone", .play = stream_is_left_alone },
 	{ .name = "library thread rests", .play = library_thread_rests },
 	{ .name = "gathered requests leave", .play = gathered_requests_leave },
+	{ .name = "gathered requests leave a poller", .play = gathered_requests_leave_a_poller },
 };
 const unsigned library_nworlds = sizeof library_worlds / sizeof *library_worlds;
