@@ -70,13 +70,13 @@ Test(sctp_sent, a_rest_of_the_host_is_not_the_paths, .description = "9260-6.3.1-
 	sent_begin(&w, 1, 1, 1 << 20);
 	conf = *w.s.conf;
 	w.s.conf = &conf;
-	ddps_sent_rtt(&w.s, &w.p[0], 20 * MS, w.now);
 	b = burst(&w, 5);
 	conf.rest_from = w.now + 10 * MS;
 	w.now += 2000 * MS;
 	conf.rest_to = w.now;
 	ack(&w, b + 4, 0, 0);
 	cr_expect_leq(w.p[0].srtt, 20 * MS);
+	cr_expect_leq(w.p[0].min_rtt, 20 * MS);
 	burst(&w, 1);
 	w.now += 9 * MS + 2000 * MS;
 	ack(&w, b + 6, 0, 0);

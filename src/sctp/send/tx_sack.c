@@ -215,6 +215,7 @@ static void rtt_of(struct ddps_sent *s, struct ddps_sent_path *p, uint64_t now)
 
 	if (!rtt || p->got.fack > p->got.rtt_pn)
 		return;
+	rtt = without_rest(s, p, rtt, now);
 	if (p->lone && p->lone_i && rtt < I_ANSWER + p->srtt)
 		s->i_answered = true;
 	/* a lone packet's SACK may have been delayed */
@@ -223,7 +224,7 @@ static void rtt_of(struct ddps_sent *s, struct ddps_sent_path *p, uint64_t now)
 	/* 9260-6.3.1: once a round trip; but a T3 that was too early wants a better RTO now */
 	if (p->got.rtt_pn < p->rtt_round && !p->backoff && !p->frto)
 		return;
-	ddps_sent_sample(s, p, without_rest(s, p, rtt, now));
+	ddps_sent_sample(s, p, rtt);
 	p->rtt_round = p->next_pn;
 }
 
