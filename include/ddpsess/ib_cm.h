@@ -106,6 +106,12 @@ struct ddps_cm_config {
 	 */
 	uint64_t hash_key[2];
 	uint8_t priv[DDPS_IPOIB_PRIV_LEN]; /* for REJs that concern no listener */
+	/*
+	 * Connections that one address may have asked for and that are not over.  Its REQs beyond are
+	 * refused with reason 3.  What a REQ says of its sender (GUID, GID, QPN) proves nothing; the
+	 * address is where it has come from.  0: max_conns alone bounds them.
+	 */
+	unsigned max_per_addr;
 };
 
 /** ddps_cm_config_init_sized - ddps_cm_config_init() for languages that cannot call it
@@ -160,6 +166,7 @@ struct ddps_cm_stats {
 	uint64_t unmatched;   /* of no connection, or not legal in its state */
 	uint64_t ignored;     /* duplicates and the like, expected */
 	uint64_t refused;     /* REQs refused without asking the consumer */
+	uint64_t over_share;  /* of these, because of max_per_addr */
 };
 
 /**

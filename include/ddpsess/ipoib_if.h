@@ -53,7 +53,7 @@ struct ddps_ipoib_if_config {
 	struct ddps_ipoib_policy policy; /* (d) 1 s, 30 s, 100 ms */
 	/*
 	 * (d) 256, 256, 512.  Memory for all is taken from the beginning: up to 320 octets for a
-	 * neighbour, 480 for a peer, 240 for a queue pair; 560 more while it has a connection.
+	 * neighbour, 480 for a peer, 256 for a queue pair; 576 more while it has a connection.
 	 */
 	unsigned max_nbr, max_peers, max_qps;
 	size_t queue_octets;		/* in all queues together (d: 4 MiB) */

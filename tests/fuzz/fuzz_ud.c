@@ -20,7 +20,7 @@ static void from_the_wire(const uint8_t *data, size_t size)
 		ud_put(&h, again);
 		FUZZ_CHECK(size >= UD_HEADER && !memcmp(copy, again, UD_HEADER));
 		FUZZ_CHECK(size <= UD_HEADER + UD_MTU && h.src <= VD_QPN_MASK);
-		FUZZ_CHECK(h.type == UD_DATA || size == UD_HEADER + (size_t)h.pd_len);
+		FUZZ_CHECK(h.type == UD_DATA || size == ud_cm_len(h.type, h.pd_len));
 	}
 	free(copy);
 }

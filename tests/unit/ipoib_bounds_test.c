@@ -129,3 +129,42 @@ Test(ipoib_bounds, packets_that_wait_for_one_neighbour_are_limited, .fini = fini
 	net_run(&net, 5 * SEC);
 	cr_expect_eq(net.node[1].n_rx, 8);
 }
+
+/*
+ * REQs of neighbours that there are not, all of them from one address: GUID, GID and QPNs are what
+ * the sender says, and so is that nobody need hear from it for minutes.  Others have places all
+ * the same, and what it has taken comes back.
+ */
+Test(ipoib_bounds, attack_17_neighbours_of_one_address_leave_room_for_others, .fini = fini)
+{
+	uint8_t mad[DDPS_CM_MAD_LEN];
+	struct ddps_cm_mad m;
+
+	net_init(&net, 3, 1, DDPS_IPOIB_RC);
+	net.node[0].cfg.max_qps = net.node[0].cfg.max_peers = 32;
+	net_start_all(&net);
+	net_send4(&net, 1, 0, 100, true);
+	net_run(&net, SEC);
+	m = net.node[1].last_req;
+	m.u.req.max_cm_retries = 15;
+	m.u.req.local_cm_timeout = 31;
+	for (unsigned i = 0; i < 200; i++) {
+		m.u.req.local_id++;
+		m.u.req.qpn++;
+		m.u.req.ca_guid += 0x100;
+		m.u.req.primary.local_gid[9] = (uint8_t)(i + 1);
+		cr_assert_eq(ddps_cm_mad_encode(mad, &m), 0);
+		ddps_ipoib_if_up()->mad(net.node[0].f, 77, mad, sizeof(mad),
+					ddps_ipoib_sim_now(net.sim));
+	}
+	cr_expect_eq(ddps_ipoib_if_cm_stats(net.node[0].f)->over_share, 200 - 16);
+	net_send4(&net, 2, 0, 100, true);
+	net_run(&net, SEC);
+	cr_expect_eq(net_conns(&net, 2), 1);
+	net_run(&net, HOUR);
+	m.u.req.local_id++;
+	m.u.req.qpn++;
+	cr_assert_eq(ddps_cm_mad_encode(mad, &m), 0);
+	ddps_ipoib_if_up()->mad(net.node[0].f, 77, mad, sizeof(mad), ddps_ipoib_sim_now(net.sim));
+	cr_expect_eq(ddps_ipoib_if_cm_stats(net.node[0].f)->over_share, 200 - 16);
+}

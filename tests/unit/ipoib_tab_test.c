@@ -89,6 +89,6 @@ Test(ipoib_tab, memory_is_what_the_header_says)
 	cr_expect_leq(sizeof(struct ddps_ipoib_nbr) + TABLE + PLACE, 320);
 	cr_expect_leq(sizeof(struct ddps_ipoib_node) + 2 * TABLE + PLACE, 480);
 	/* the agent's tables are as large as those of queue pairs, its connections made when needed */
-	cr_expect_leq(sizeof(struct ddps_ipoib_qp) + 2 * TABLE + PLACE + 3 * TABLE + PLACE, 240);
-	cr_expect_leq(sizeof(struct ddps_cm_conn) + 2 * sizeof(size_t), 560);
+	cr_expect_leq(sizeof(struct ddps_ipoib_qp) + 2 * TABLE + PLACE + 4 * TABLE + PLACE, 256);
+	cr_expect_leq(sizeof(struct ddps_cm_conn) + 2 * sizeof(size_t), 576);
 }

@@ -150,6 +150,47 @@ Test(verbs_ud_attack, acknowledgements, .timeout = 30)
 	vud_close(&v);
 }
 
+/*
+ * A listener answers whoever seems to have asked.  Somebody with another one's address gets it no more
+ * octets than were sent: a request is as long as the longest answer, or it is none.
+ */
+Test(verbs_ud_attack, attack_3_an_answer_is_no_longer_than_its_request, .timeout = 30)
+{
+	static const char longest[UD_PD_REP] = "refused at length";
+	struct rdma_event_channel *ch = rdma_create_event_channel();
+	struct sockaddr_in a4 = { .sin_family = AF_INET };
+	struct rdma_cm_id *listen, *asked;
+	struct rdma_cm_event *e;
+	uint8_t d[UD_HEADER + UD_PD_REQ] = "ddUD\1\3", got[512];
+	uint16_t own, port;
+	int fd = forger(&own);
+
+	a4.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+	cr_assert_eq(rdma_create_id(ch, &listen, NULL, RDMA_PS_UDP), 0);
+	cr_assert_eq(rdma_bind_addr(listen, (struct sockaddr *)&a4), 0);
+	cr_assert_eq(rdma_listen(listen, 4), 0, "%m");
+	port = ntohs(rdma_get_src_port(listen));
+	for (size_t len = UD_HEADER; len < UD_HEADER + UD_PD_REP; len++)
+		forge(fd, port, d, len);
+	forge(fd, port, d, UD_HEADER + UD_PD_REP + 1);
+	d[15] = 1; /* another one, and what is heard of first is this */
+	forge(fd, port, d, UD_HEADER + UD_PD_REP);
+	e = vt_event(ch, RDMA_CM_EVENT_CONNECT_REQUEST);
+	asked = e->id;
+	rdma_ack_cm_event(e);
+	cr_assert_eq(rdma_reject(asked, longest, sizeof longest), 0, "%m");
+	for (int again = 0; again < 3; again++) {
+		cr_expect_eq(recv(fd, got, sizeof got, 0), UD_HEADER + UD_PD_REP);
+		cr_expect_eq(got[15], 1);
+		forge(fd, port, d, UD_HEADER + UD_PD_REP);
+	}
+	cr_expect_not(vt_readable(ch->fd, 50));
+	cr_expect_eq(rdma_destroy_id(asked), 0);
+	cr_expect_eq(rdma_destroy_id(listen), 0);
+	rdma_destroy_event_channel(ch);
+	close(fd);
+}
+
 /* A peer that acknowledges nothing slows its sender down, and does not stop it. */
 Test(verbs_ud_attack, who_does_not_acknowledge_is_not_waited_for, .timeout = 30)
 {

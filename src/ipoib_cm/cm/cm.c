@@ -37,6 +37,7 @@ int ddps_cm_new(struct ddps_cm **out, const struct ddps_cm_config *cfg)
 	if (!ddps_tab_new(&cm->by_id, mine.max_conns) ||
 	    !ddps_tab_new(&cm->by_remote, mine.max_conns) ||
 	    !ddps_tab_new(&cm->by_qpn, mine.max_conns) ||
+	    !ddps_tab_new(&cm->by_addr, mine.max_conns) ||
 	    !ddps_dues_new(&cm->dues, mine.max_conns)) {
 		ddps_cm_free(cm);
 		return DDPS_E_NOMEM;
@@ -57,6 +58,7 @@ void ddps_cm_free(struct ddps_cm *cm)
 	free(cm->by_id.row);
 	free(cm->by_remote.row);
 	free(cm->by_qpn.row);
+	free(cm->by_addr.row);
 	free(cm->dues.heap);
 	free(cm);
 }

@@ -238,7 +238,7 @@ int ddps_cm_step(struct ddps_cm *cm, struct ddps_cm_conn *c, const struct ddps_c
 	set_timer(cm, c, in, r.acts);
 	c->state = r.next;
 	if (r.next == DDPS_CM_ST_TIMEWAIT)
-		ddps_cm_conn_no_qpn(cm, c);
+		ddps_cm_conn_over(cm, c);
 	if (r.acts & ACT(IGNORE))
 		cm->stats.ignored++;
 	if (r.acts & ACT(TELL))

@@ -8,12 +8,13 @@
 
 struct ddps_cm_conn {
 	struct ddps_cm_conn *next, **at; /* in the list of all */
-	struct ddps_tab_link by_id, by_remote, by_qpn;
+	struct ddps_tab_link by_id, by_remote, by_qpn, by_addr;
 	struct ddps_due due; /* when its timer ends */
 	enum ddps_cm_state state;
 	bool active;	 /* its REQ is ours */
 	bool has_remote; /* remote_id, remote_guid and remote_qpn are known */
 	bool has_qpn;	 /* it can be found by the last: not in timewait */
+	bool has_share;	 /* of its address: the peer's REQ made it, and it is not over */
 	bool data_seen;
 	uint8_t retries, retries_left;
 	uint32_t local_id, remote_id, local_qpn, remote_qpn;
@@ -40,7 +41,7 @@ struct ddps_cm {
 	struct ddps_cm_config cfg;
 	struct ddps_siphash_key key;
 	struct ddps_cm_conn *conns;
-	struct ddps_tab by_id, by_remote, by_qpn;
+	struct ddps_tab by_id, by_remote, by_qpn, by_addr;
 	struct ddps_dues dues;
 	/* Told when a connection is forgotten, or NULL; it may not call back. */
 	void (*gone)(void *user, uint32_t id);
@@ -82,8 +83,15 @@ void ddps_cm_conn_drop(struct ddps_cm *cm, struct ddps_cm_conn *c);
 struct ddps_cm_conn *ddps_cm_conn_find(const struct ddps_cm *cm, uint32_t local_id);
 /* The peer's ID, GUID and queue pair have become known: it can be found by them. */
 void ddps_cm_conn_known(struct ddps_cm *cm, struct ddps_cm_conn *c);
-/* Its queue pair at the peer may be another connection's from now on. */
-void ddps_cm_conn_no_qpn(struct ddps_cm *cm, struct ddps_cm_conn *c);
+/* It is one of those that its address has asked for. */
+void ddps_cm_conn_share(struct ddps_cm *cm, struct ddps_cm_conn *c);
+/* Return: whether that address may have no more. */
+bool ddps_cm_conn_over_share(const struct ddps_cm *cm, ddps_cm_addr addr);
+/*
+ * It is over: its queue pair at the peer may be another connection's from now on, and its address may
+ * ask for one more.
+ */
+void ddps_cm_conn_over(struct ddps_cm *cm, struct ddps_cm_conn *c);
 /* NULL: there is none. */
 struct ddps_cm_conn *ddps_cm_conn_remote(const struct ddps_cm *cm, uint64_t guid, uint32_t id);
 struct ddps_cm_conn *ddps_cm_conn_qpn(const struct ddps_cm *cm, uint64_t guid, uint32_t qpn);

@@ -88,11 +88,36 @@ void ddps_cm_conn_known(struct ddps_cm *cm, struct ddps_cm_conn *c)
 	ddps_tab_add(&cm->by_qpn, &c->by_qpn, conn_hash(cm, c->remote_guid, c->remote_qpn));
 }
 
-void ddps_cm_conn_no_qpn(struct ddps_cm *cm, struct ddps_cm_conn *c)
+static uint64_t addr_hash(const struct ddps_cm *cm, ddps_cm_addr addr)
+{
+	return ddps_siphash(&cm->key, &addr, sizeof(addr));
+}
+
+void ddps_cm_conn_share(struct ddps_cm *cm, struct ddps_cm_conn *c)
+{
+	c->has_share = true;
+	ddps_tab_add(&cm->by_addr, &c->by_addr, addr_hash(cm, c->addr));
+}
+
+bool ddps_cm_conn_over_share(const struct ddps_cm *cm, ddps_cm_addr addr)
+{
+	const uint64_t hash = addr_hash(cm, addr);
+	unsigned n = 0;
+
+	/* By the hash of where the REQ came from: a path may have changed c->addr since. */
+	for (struct ddps_tab_link *l = ddps_tab_first(&cm->by_addr, hash); l;
+	     l = ddps_tab_like(l->next, hash))
+		n++;
+	return cm->cfg.max_per_addr && n >= cm->cfg.max_per_addr;
+}
+
+void ddps_cm_conn_over(struct ddps_cm *cm, struct ddps_cm_conn *c)
 {
 	if (c->has_qpn)
 		ddps_tab_del(&cm->by_qpn, &c->by_qpn);
-	c->has_qpn = false;
+	if (c->has_share)
+		ddps_tab_del(&cm->by_addr, &c->by_addr);
+	c->has_qpn = c->has_share = false;
 }
 
 void ddps_cm_conn_drop(struct ddps_cm *cm, struct ddps_cm_conn *c)
@@ -101,7 +126,7 @@ void ddps_cm_conn_drop(struct ddps_cm *cm, struct ddps_cm_conn *c)
 
 	ddps_due_clear(&cm->dues, &c->due);
 	ddps_tab_del(&cm->by_id, &c->by_id);
-	ddps_cm_conn_no_qpn(cm, c);
+	ddps_cm_conn_over(cm, c);
 	if (c->has_remote)
 		ddps_tab_del(&cm->by_remote, &c->by_remote);
 	*c->at = c->next;

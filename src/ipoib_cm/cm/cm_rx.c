@@ -114,6 +114,7 @@ static void start_passive(struct ddps_cm *cm, struct ddps_cm_conn *c,
 	c->life = (uint8_t)(ack ? ack - 1 : 0);
 	c->timewait_ns = peer_time(ack);
 	c->addr = from;
+	ddps_cm_conn_share(cm, c);
 	c->user = l->user;
 	memcpy(c->priv, l->priv, sizeof(c->priv));
 }
@@ -141,6 +142,10 @@ static void rx_req(struct ddps_cm *cm, ddps_cm_addr from, uint64_t now, struct d
 		reason = DDPS_CM_REJ_COMM_ID;
 	else
 		reason = check_path(req, l);
+	if (!reason && ddps_cm_conn_over_share(cm, from)) {
+		cm->stats.over_share++;
+		reason = DDPS_CM_REJ_NO_RESOURCES;
+	}
 	if (!reason) {
 		c = ddps_cm_conn_new(cm);
 		if (!c)

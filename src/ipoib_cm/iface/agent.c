@@ -69,6 +69,7 @@ static int open_cm(struct ddps_ipoib_agent *a)
 				     .tid_high = c->seed,
 				     .id_seed = c->seed,
 				     .max_conns = c->max_qps,
+				     .max_per_addr = DDPS_IPOIB_CONNS_PER_ADDR,
 				     .hash_key = { c->hash_key[0], c->hash_key[1] } };
 
 	ddps_ipoib_priv_encode(cm.priv, &priv);

@@ -86,6 +86,7 @@ static int alloc(struct ddps_ipoib_if *f)
 				     .tid_high = c->seed,
 				     .id_seed = c->seed,
 				     .max_conns = c->max_qps,
+				     .max_per_addr = DDPS_IPOIB_CONNS_PER_ADDR,
 				     .hash_key = { c->hash_key[0], c->hash_key[1] } };
 	const struct ddps_ipoib_priv priv = { .qpn = c->me.addr.qpn, .rx_mtu = c->me.rx_mtu };
 

@@ -9,6 +9,9 @@
 #include "ipoib_cm/tab/due.h"
 #include "ipoib_cm/tab/tab.h"
 
+/* A node has one, with Linux two, for a short time some more: the rest are claims of one sender. */
+#define DDPS_IPOIB_CONNS_PER_ADDR 16
+
 enum nbr_state { NBR_FREE, NBR_RESOLVING, NBR_PATH, NBR_REACHABLE, NBR_PROBE, NBR_FAILED };
 
 struct ddps_ipoib_ip {

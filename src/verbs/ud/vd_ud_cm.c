@@ -180,10 +180,11 @@ static int start(struct vd_ud *ud, struct vd_id *id, const struct rdma_conn_para
 	h.src = id->id.qp ? id->id.qp->qp_num : conn ? conn->qp_num & VD_QPN_MASK : 0;
 	if (h.pd_len > UD_PD_REQ)
 		return EINVAL;
+	memset(u->req, 0, sizeof u->req);
 	ud_put(&h, u->req);
 	if (h.pd_len)
 		memcpy(u->req + UD_HEADER, conn->private_data, h.pd_len);
-	u->req_len = UD_HEADER + (size_t)h.pd_len;
+	u->req_len = ud_cm_len(UD_REQ, h.pd_len);
 	err = own_socket(ud->p, id);
 	if (err)
 		return err;

@@ -62,6 +62,8 @@ struct ud_header {
 };
 
 void ud_put(const struct ud_header *h, uint8_t to[UD_HEADER]);
+/* Of a request or an answer with so much private data. */
+size_t ud_cm_len(enum ud_type type, size_t pd_len);
 /* Return: whether it is one, and as long as it says. */
 bool ud_get(const uint8_t *from, size_t len, struct ud_header *h);
 

@@ -59,6 +59,12 @@ void ud_put(const struct ud_header *h, uint8_t to[UD_HEADER])
 	put16(to + 26, h->ack_port);
 }
 
+/* A request is as long as the longest answer at least: no stranger gets more octets than were sent. */
+size_t ud_cm_len(enum ud_type type, size_t pd_len)
+{
+	return UD_HEADER + (type == UD_REQ && pd_len < UD_PD_REP ? UD_PD_REP : pd_len);
+}
+
 static bool get_cm(const uint8_t *from, size_t len, struct ud_header *h)
 {
 	memcpy(&h->ask, from + 8, sizeof h->ask);
@@ -68,7 +74,7 @@ static bool get_cm(const uint8_t *from, size_t len, struct ud_header *h)
 	h->qkey = get32(from + 24);
 	return !from[6] && !from[18] && !from[19] && h->src <= VD_QPN_MASK &&
 	       h->pd_len <= (h->type == UD_REQ ? UD_PD_REQ : UD_PD_REP) &&
-	       len == UD_HEADER + (size_t)h->pd_len;
+	       len == ud_cm_len(h->type, h->pd_len);
 }
 
 bool ud_get(const uint8_t *from, size_t len, struct ud_header *h)
