@@ -290,8 +290,8 @@ apart() { # N...
 }
 
 one_guest() {
-	host bash -c 'for at in /sys/class/net/br0/brif/tap[5-9]; do
-			[ ! -e "$at" ] || ip link del "${at##*/}"
+	host bash -c 'for at in $(ip -o link show master br0 | sed -nE "s/^[0-9]+: (tap[5-9]):.*/\1/p"); do
+			ip link del "$at"
 		done
 		ip link del br0; ip addr replace 10.77.0.1/24 dev tap0
 		ip addr replace fd77::1/64 dev tap0 nodad' || true
