@@ -80,7 +80,7 @@ Test(ipoib_api, init_stays_in_the_callers_memory)
 		cr_expect_eq(call, DDPS_E_UNSUPPORTED, #type);                                     \
 		c.it.struct_size = 3;                                                              \
 		cr_expect_eq(call, DDPS_E_INVAL, #type);                                           \
-		c.it.struct_size = (size_t)1 << 40;                                                \
+		c.it.struct_size = SIZE_MAX / 2 + 1;                                               \
 		cr_expect_eq(call, DDPS_E_INVAL, #type);                                           \
 	} while (0)
 

@@ -165,6 +165,7 @@ Test(rdmap_send, local_memory_is_checked, .description = "5042-7.3-1")
 	ddps_stag_remove(foreign); /* its PD goes before the table */
 }
 
+#if SIZE_MAX > UINT32_MAX /* else no region is that large */
 Test(rdmap_send, length_at_2_to_the_32, .description = "5041-5.2-3")
 {
 	/* Addresses are only compared: nothing is touched until a segment is sent. */
@@ -177,6 +178,7 @@ Test(rdmap_send, length_at_2_to_the_32, .description = "5041-5.2-3")
 	cr_expect_eq(ddps_rdmap_post_send(s.r, &w), DDPS_E_TOO_LONG);
 	cr_expect_eq(ddps_rdmap_post_recv(s.r, 1, sge, 2), DDPS_E_TOO_LONG);
 }
+#endif
 
 Test(rdmap_send, a_sink_that_wraps_is_refused)
 {
