@@ -120,10 +120,11 @@ $(B)/libddpsess.so $(B)/libddpsess-ipoib.so $(B)/libddpsess-conform.so:
 $(B)/tools/sessctl/run_find.o: CPPFLAGS += -DSESSCTL_LIBDIR='"$(LIBDIR)"'
 
 # The drop-in brings its own copy of the library, so that one file is all a preload needs.  Its
-# sockets are the system's, whoever else is preloaded: src/verbs/vd_socket.c.
+# sockets are the system's, whoever else is preloaded: src/verbs/vd_socket.c.  Its threads live as long as
+# the process, so that it is never unloaded (nodelete).
 $(VERBS_SO): $(call objs,$(VERBS_SRC)) $(LIB_A) src/verbs/libddpsess-verbs.map
 	$(if $(Q),@echo "  LD   $@")
-	$(Q)$(CC) $(CFLAGS_ALL) $(LDFLAGS) -shared -Wl,--exclude-libs,ALL -Wl,--wrap=socket $(DEFS) \
+	$(Q)$(CC) $(CFLAGS_ALL) $(LDFLAGS) -shared -Wl,-z,nodelete -Wl,--exclude-libs,ALL -Wl,--wrap=socket $(DEFS) \
 		-Wl,--version-script=src/verbs/libddpsess-verbs.map \
 		-o $@ $(filter %.o,$^) $(LIB_A) $(LIB_LIBS)
 
@@ -145,7 +146,7 @@ $(SONAME_DIR)/libibverbs.so.1: $(B)/verbs-map/verbs.map $(call objs,$(VERBS_SRC)
 	@mkdir -p $(@D)
 	$(if $(Q),@echo "  LD   $@")
 	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS_ALL) -Wno-missing-prototypes -Wno-strict-prototypes $(LDFLAGS) \
-		-shared -Wl,-soname,$(@F) -Wl,--exclude-libs,ALL -Wl,--wrap=socket \
+		-shared -Wl,-soname,$(@F) -Wl,-z,nodelete -Wl,--exclude-libs,ALL -Wl,--wrap=socket \
 		-Wl,--version-script=$< $(DEFS) -o $@ $(B)/verbs-map/missing.c \
 		$(filter %.o,$^) $(LIB_A) $(LIB_LIBS)
 $(SONAME_DIR)/librdmacm.so.1: $(SONAME_DIR)/libibverbs.so.1

@@ -169,6 +169,13 @@ static void judge_spin(struct ddps_mover *m, bool paid)
 	}
 }
 
+/* What failed is no descriptor of the library's: the program has closed that, and may have given its
+ * number to a file of its own, which can be ready for ever. */
+static bool taken(void)
+{
+	return errno == EBADF || errno == EINVAL;
+}
+
 /* Sleep until something is there, and serve it.  @again: look for it for a while first. */
 static int await_and_serve(struct ddps_ctx *ctx, bool again)
 {
@@ -188,8 +195,8 @@ static int await_and_serve(struct ddps_ctx *ctx, bool again)
 	served = ddps_ctx_turn(ctx);
 	if (again)
 		judge_spin(&ctx->mover, served > 0);
-	if (n == DDPS_E_SYSTEM)
-		return n;
+	if (n == DDPS_E_SYSTEM || (served == DDPS_E_SYSTEM && taken()))
+		return DDPS_E_SYSTEM;
 	return served > 0 ? served : 0;
 }
 

@@ -94,7 +94,7 @@ void vd_config_read(struct vd_config *c);
 
 struct vd_process {
 	pid_t pid;
-	bool inherited; /* the parent's, in a child of fork: its locks may be held for good */
+	bool ending, inherited; /* the parent's, in a child of fork: its locks may be held for good */
 	struct ddps_ctx *ctx;
 	struct vd_config cfg;
 	pthread_mutex_t lock;	/* identifiers, their events, and which queue pair is whose */

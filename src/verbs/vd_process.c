@@ -118,6 +118,8 @@ static void *serve(void *arg)
 			return NULL;
 		if ((fd[0].revents | fd[1].revents | fd[2].revents) & POLLNVAL)
 			return NULL; /* the program has closed what is not its own */
+		if (fd[1].revents && !__atomic_load_n(&p->ending, __ATOMIC_ACQUIRE))
+			return NULL; /* ... and has given its number to a file of its own */
 		if (fd[1].revents) {
 			vd_stats_tell(p->ctx);
 			vd_ud_stats_tell(p);
@@ -298,6 +300,7 @@ static void await_stats(struct vd_process *p)
 	static const char none[] = "ddpsess: no counters: exit() came in the midst of a call\n";
 	uint64_t one = 1;
 
+	__atomic_store_n(&p->ending, true, __ATOMIC_RELEASE);
 	if (write(p->tell_fd, &one, sizeof one) < 0)
 		return;
 	if (await(&p->told) && write(STDERR_FILENO, none, sizeof none - 1) < 0)

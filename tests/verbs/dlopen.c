@@ -4,6 +4,7 @@
 #include <infiniband/verbs.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 static int fail(const char *what)
 {
@@ -53,5 +54,12 @@ int main(void)
 	if (dlvsym(verbs, "ibv_get_device_list", "IBVERBS_9.9"))
 		return fail("a version that does not exist");
 	printf("%s\n", name);
+	/* The threads that its device has go on living: a program that unloads a plug-in stays alive. */
+	if (dlclose(rdmacm) || dlclose(verbs))
+		return fail("dlclose");
+	usleep(100000);
+	verbs = dlopen("libibverbs.so.1", RTLD_NOW | RTLD_LOCAL);
+	if (!verbs || !device_name(verbs, "IBVERBS_1.1"))
+		return fail("dlopen once more");
 	return 0;
 }
