@@ -127,8 +127,9 @@ static void take_data(struct ddps_sc_rx *rx, const struct ddps_sc_data *d)
 	} else if (err == DDPS_E_LIMIT) {
 		ddps_sc_abort_out(a, SC_CAUSE_RESOURCE, NULL, 0,
 				  ddps_error_make(DDPS_E_LIMIT, 0,
-						  "a message of more than %zu octets",
-						  a->e->c.max_message));
+						  "a message of more than %zu octets, or than the "
+						  "receive window of %zu can make whole",
+						  a->e->c.max_message, a->e->c.rwnd));
 	} else if (err < 0) {
 		drop(rx);
 	} else {
