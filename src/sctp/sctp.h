@@ -86,7 +86,7 @@ struct ddps_sctp_config {
 	uint32_t hb_interval_ms;    /* 30000; 0: no heartbeats */
 	uint32_t shutdown_guard_ms; /* 0: 5 x rto_max_ms */
 	unsigned assoc_max_retrans, path_max_retrans, init_max_retrans; /* 10, 5, 8 */
-	unsigned answers_per_s; /* to packets that belong to nothing; 1000 */
+	unsigned answers_per_s; /* to packets that no association takes, all kinds; 1000 */
 	unsigned starts_per_s;	/* INIT ACKs; further INITs are dropped; 50000 */
 };
 

@@ -159,7 +159,7 @@ static void stale_error(struct ddps_sc_rx *rx, const struct ddps_sc_cookie *ck, 
 	w = ddps_wbuf_init(chunk, sizeof chunk);
 	ddps_sc_put_chunk(&w, SC_ERROR, 0, cause, sizeof cause);
 	rx->e->st.cookies_stale++;
-	ddps_sc_stray(rx->e, &rx->from, ck->port, ck->peer_port, ck->peer_tag, chunk, sizeof chunk);
+	ddps_sc_answer(rx, ck->peer_tag, chunk, sizeof chunk);
 }
 
 static bool all_known(const struct ddps_sctp_assoc *a, const struct ddps_sc_cookie *ck)

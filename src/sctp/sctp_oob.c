@@ -27,7 +27,7 @@ bool ddps_sc_spend(struct ddps_sctp *e, struct ddps_sc_bucket *b, unsigned rate,
 	return true;
 }
 
-static void answer(struct ddps_sc_rx *rx, uint32_t tag, const void *chunks, size_t len)
+void ddps_sc_answer(struct ddps_sc_rx *rx, uint32_t tag, const void *chunks, size_t len)
 {
 	struct ddps_sctp *e = rx->e;
 
@@ -48,7 +48,7 @@ void ddps_sc_stray_abort(struct ddps_sc_rx *rx, uint32_t tag, bool refl, uint16_
 	if (w.failed)
 		return;
 	rx->e->st.aborts_out++;
-	answer(rx, tag, buf, (size_t)(w.p - buf));
+	ddps_sc_answer(rx, tag, buf, (size_t)(w.p - buf));
 }
 
 /* A walk over all chunks that ends in the middle of one: malformed. */
@@ -92,7 +92,7 @@ void ddps_sc_oob(struct ddps_sc_rx *rx)
 	if (first.type == SC_INIT)
 		ddps_sc_init_none(rx, &first);
 	else if (has(rx, SC_SHUTDOWN_ACK))
-		answer(rx, rx->h.tag, complete, sizeof complete);
+		ddps_sc_answer(rx, rx->h.tag, complete, sizeof complete);
 	else if (!has(rx, SC_SHUTDOWN_COMPLETE) && !has(rx, SC_COOKIE_ACK) && !has_stale(rx))
 		ddps_sc_stray_abort(rx, rx->h.tag, true, 0, NULL, 0);
 }

@@ -101,8 +101,7 @@ void ddps_sc_shutdown_ack_early(struct ddps_sc_rx *rx, const struct ddps_sc_chun
 
 	(void)c;
 	if (!rx->answered)
-		ddps_sc_stray(rx->e, &rx->from, rx->h.dst, rx->h.src, rx->h.tag, complete,
-			      sizeof complete);
+		ddps_sc_answer(rx, rx->h.tag, complete, sizeof complete);
 	rx->answered = true;
 }
 

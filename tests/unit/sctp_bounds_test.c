@@ -94,3 +94,52 @@ Test(sctp_bounds, attack_3_a_flood_of_inits_has_a_bounded_answer, .fini = fini, 
 	raw_wait(&r, 1000); /* whoever comes later finds room again */
 	cr_expect(take(7));
 }
+
+/* Some of every kind of packet that no association takes, @n a kind; how many are answered. */
+static unsigned flood_of_strangers(unsigned n, uint32_t stale_tag)
+{
+	static const uint8_t types[] = { SC_DATA,     SC_SACK,	       SC_HEARTBEAT, SC_SHUTDOWN,
+					 SC_INIT_ACK, SC_SHUTDOWN_ACK, SC_ERROR,     0xfe };
+	unsigned got = 0;
+
+	for (unsigned i = 0; i < n; i++) {
+		r.from = 9; /* nobody's */
+		for (unsigned k = 0; k < sizeof types; k++) {
+			raw_chunk(&r, 0xabcdef01, types[k], 0, "0123456789abcdef", 16);
+			got += r.n;
+		}
+		r.from = 0; /* an association that is being set up */
+		raw_chunk(&r, 0x5555 + i, SC_SHUTDOWN_ACK, 0, NULL, 0);
+		got += r.n;
+		r.from = 7; /* a cookie of long ago */
+		raw_chunk(&r, stale_tag, SC_COOKIE_ECHO, 0, r.cookie, r.cookie_len);
+		got += r.n;
+	}
+	return got;
+}
+
+Test(sctp_bounds, attack_3_all_answers_to_strangers_share_one_bound, .fini = fini)
+{
+	struct ddps_sctp_stats st;
+	uint32_t stale_tag;
+
+	raw_init(&r);
+	r.from = 7;
+	raw_init_chunk(&r, RAW_TAG, RAW_TSN);
+	cr_assert(raw_take_init_ack(&r));
+	stale_tag = r.tag;
+	r.from = 0;
+	raw_wait(&r, r.e->c.cookie_life_ms + 1000);
+	raw_connect(&r);
+	r.e->c.answers_per_s = 100;
+	cr_expect_eq(flood_of_strangers(1, stale_tag), 10, "each kind is answered");
+	raw_wait(&r, 100);
+	for (unsigned k = 0; k < 4; k++) { /* and no kind has a bound of its own */
+		unsigned most = k ? 0 : 100;
+
+		cr_expect_leq(flood_of_strangers(100, stale_tag), most, "%u", k);
+	}
+	ddps_sctp_stats(r.e, &st);
+	cr_expect_geq(st.answers_limited, 3900);
+	cr_expect_str_eq(raw_state(&r), "COOKIE-WAIT");
+}
