@@ -2,6 +2,17 @@
 /* Packets of DATA, and whose turn it is (RFC 9260 6.10). */
 #include "sctp/sctp_build.h"
 
+/*
+ * What may join a packet that has something already.  While nothing answers, it may be that the
+ * path has become narrower and nobody says so: a packet that need not be large is not, then.
+ */
+static size_t no_more_than(const struct ddps_sc_build *b, size_t most)
+{
+	size_t sure = b->p->tx.pmtu.lim.base - ddps_sc_overhead(b->p);
+
+	return b->p->tx.backoff && sure < most ? sure : most;
+}
+
 /* Chunks that were lost, as many as fit into @most.  Octets of chunks. */
 static size_t put_old(struct ddps_sc_build *b, size_t most)
 {
@@ -12,7 +23,7 @@ static size_t put_old(struct ddps_sc_build *b, size_t most)
 	while (ddps_sc_build_room(b) && ddps_sent_next_old(s, &c)) {
 		bool oversize = c.size + DDPS_SC_HDR > ddps_sc_max_packet(b->p);
 
-		if (b->size + c.size > most) {
+		if (b->size + c.size > (n ? no_more_than(b, most) : most)) {
 			if (!oversize || n || b->out->nsegs)
 				break;
 			b->out->fragment = true; /* [9260-6.9-5] */
@@ -83,7 +94,7 @@ static size_t data_packet(struct ddps_sc_build *b, enum ddps_sent_what what)
 	ddps_sc_build_begin(b, a->peer_tag);
 	ride_sack(b, most);
 	n = what == DDPS_SENT_OLD ? put_old(b, most) : 0;
-	n += put_new(b, most);
+	n += put_new(b, n ? no_more_than(b, most) : most);
 	if (ddps_sent_end(&a->tx, (uint32_t)ddps_sc_build_ip_size(b), !STAILQ_EMPTY(&a->queue)) &&
 	    n)
 		*b->flags |= SC_DATA_I;

@@ -69,8 +69,14 @@ void ddps_sent_min_rtt(struct ddps_sent_path *p, uint64_t rtt, uint64_t now)
 
 void ddps_sent_rtt(struct ddps_sent *s, struct ddps_sent_path *p, uint64_t rtt, uint64_t now)
 {
+	uint64_t t3;
+
 	ddps_sent_sample(s, p, rtt);
 	ddps_sent_min_rtt(p, rtt, now);
+	/* The path is not dead: what was doubled while it seemed so is not waited for. */
+	t3 = now + ddps_sent_late(p, ddps_sent_rto(s, p));
+	if (p->nflight && t3 < p->t3_at)
+		p->t3_at = t3;
 }
 
 /* ---- episodes ---- */
