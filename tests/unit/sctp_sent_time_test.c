@@ -84,6 +84,33 @@ Test(sctp_sent, a_rest_of_the_host_is_not_the_paths, .description = "9260-6.3.1-
 	sent_end(&w);
 }
 
+/* A HEARTBEAT ACK shows that the path lives: a T3 that was doubled three times is not waited for. */
+Test(sctp_sent, life_ends_the_wait_for_a_doubled_t3)
+{
+	struct ddps_sent_chunk c;
+	struct world w;
+	uint64_t room;
+
+	sent_begin(&w, 1, 1, 1 << 20);
+	ddps_sent_rtt(&w.s, &w.p[0], 20 * MS, w.now);
+	burst(&w, 1);
+	while (w.p[0].t3s < 4) {
+		w.now = ddps_sent_deadline(&w.s, &w.p[0]);
+		ddps_sent_timer(&w.s, &w.p[0], w.now);
+		if (ddps_sent_may(&w.s, &w.p[0], w.now, SIZE_MAX, &room) != DDPS_SENT_OLD)
+			continue;
+		ddps_sent_begin(&w.s, &w.p[0], w.now);
+		while (ddps_sent_next_old(&w.s, &c))
+			ddps_sent_add_old(&w.s, c.tsn);
+		ddps_sent_end(&w.s, 1056, false);
+	}
+	cr_expect_gt(w.p[0].t3_at, w.now + 2000 * MS);
+	w.now += 20 * MS;
+	ddps_sent_rtt(&w.s, &w.p[0], 20 * MS, w.now);
+	cr_expect_leq(w.p[0].t3_at, w.now + 500 * MS);
+	sent_end(&w);
+}
+
 Test(sctp_sent, t3_backs_off_and_looks_between, .description = "9260-6.3.3-d1")
 {
 	struct ddps_sent_chunk c;

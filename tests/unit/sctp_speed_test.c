@@ -264,6 +264,29 @@ Test(sctp_speed, black_hole_is_passed_within_2_s, .timeout = 60)
 	finish("1500 to 1280");
 }
 
+/* Nobody sends three packets that are too large: what is resent in silence is small. */
+Test(sctp_speed, little_passes_a_black_hole, .timeout = 60)
+{
+	uint64_t start;
+
+	prepare(1, 12500000);
+	run.to_send = 0;
+	connect(1);
+	sn_run(&run.net, 2 * S);
+	cr_expect_eq(size_now(0), 1500);
+	both(0, mtu, 1280);
+	run.len = 650;
+	run.to_send = 2;
+	start = run.net.now;
+	both(0, dead, 1); /* also for the probe of one chunk */
+	send_all();
+	sn_run(&run.net, 150 * MS);
+	both(0, dead, 0);
+	sn_run(&run.net, 8 * S);
+	cr_expect_eq(run.octets, 2 * 650);
+	cr_expect_lt(run.last - start, S, "%u ms", (unsigned)((run.last - start) / MS));
+}
+
 /* Paths that take next to nothing: IP fragments, and all arrives. */
 Test(sctp_speed, narrow_paths, .timeout = 60)
 {
