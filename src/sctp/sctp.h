@@ -255,6 +255,10 @@ int ddps_sctp_output(struct ddps_sctp *e, struct ddps_sctp_out *out, uint64_t no
 void ddps_sctp_refused(struct ddps_sctp *e, const struct ddps_sctp_out *out, uint32_t mtu,
 		       uint64_t now);
 
+/* The system had no room for @out, or not for all of it: EAGAIN.  What is of use still is to be had
+ * again, and is no loss on the way. */
+void ddps_sctp_unsent(struct ddps_sctp *e, const struct ddps_sctp_out *out, uint64_t now);
+
 /* When ddps_sctp_tick() is next needed; UINT64_MAX: never.  Ask after all that was sent. */
 uint64_t ddps_sctp_deadline(const struct ddps_sctp *e);
 /* Whether ddps_sctp_output() may have something. */

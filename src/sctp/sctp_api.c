@@ -176,20 +176,55 @@ void ddps_sctp_assoc_free(struct ddps_sctp_assoc *a, uint64_t now)
 	ddps_sc_touch(a);
 }
 
+static struct ddps_sc_path *path_of(struct ddps_sctp *e, const struct ddps_sctp_out *out,
+				    uint64_t now)
+{
+	ddps_sc_time(e, now);
+	return out->port ? ddps_sc_find(e, out->to.via, out->port, out->peer_port, &out->to.peer)
+			 : NULL;
+}
+
 void ddps_sctp_refused(struct ddps_sctp *e, const struct ddps_sctp_out *out, uint32_t mtu,
 		       uint64_t now)
 {
-	struct ddps_sc_path *p;
+	struct ddps_sc_path *p = path_of(e, out, now);
 
-	ddps_sc_time(e, now);
-	p = out->port ? ddps_sc_find(e, out->to.via, out->port, out->peer_port, &out->to.peer)
-		      : NULL;
 	if (!p)
 		return;
 	if (out->data)
 		ddps_sent_refused(&p->a->tx, &p->tx, out->pn);
 	ddps_sent_mtu_changed(&p->a->tx, &p->tx, ddps_pmtu_local(&p->tx.pmtu, mtu, e->now));
 	ddps_sc_way_set(e, &p->peer, p->tx.pmtu.size);
+	ddps_sc_touch(p->a);
+}
+
+/* What a packet of @a without DATA may have had, as far as it is not repeated by others. */
+static uint8_t due_again(const struct ddps_sctp_assoc *a)
+{
+	switch (a->state) {
+	case SC_COOKIE_WAIT:
+		return DUE_INIT;
+	case SC_COOKIE_ECHOED:
+		return DUE_ECHO;
+	case SC_SENT:
+		return DUE_SHUTDOWN;
+	case SC_ACK_SENT:
+		return DUE_SHUTDOWN_ACK;
+	default:
+		return a->n_chunks_in ? DUE_SACK : 0;
+	}
+}
+
+void ddps_sctp_unsent(struct ddps_sctp *e, const struct ddps_sctp_out *out, uint64_t now)
+{
+	struct ddps_sc_path *p = path_of(e, out, now);
+
+	if (!p || p->a->dead)
+		return;
+	if (out->data)
+		ddps_sent_refused(&p->a->tx, &p->tx, out->pn);
+	else if (!out->probe)
+		p->a->due |= due_again(p->a);
 	ddps_sc_touch(p->a);
 }
 

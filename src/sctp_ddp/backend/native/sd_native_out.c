@@ -38,7 +38,7 @@ static void address(const struct ddps_sn_sock *s, const struct ddps_sctp_out *o,
 
 /* ---- one by one ---- */
 
-/* The kernel takes no more: what is left is lost, as it may be on the way, until it has room. */
+/* The kernel takes no more until it has room. */
 static void wait_for_room(struct ddps_sn_sock *s)
 {
 	s->full = true;
@@ -178,18 +178,21 @@ static unsigned send_some(struct ddps_sn_sock *s, const struct ddps_sctp_out *o,
 
 static void send_all(struct ddps_sn_env *ne, unsigned n)
 {
-	bool large[DDPS_SN_OUTS] = { false };
+	bool large[DDPS_SN_OUTS] = { false }, left[DDPS_SN_OUTS] = { false };
 	struct sockaddr_storage to;
 	struct ddps_sn_sock *s;
 
-	for (unsigned i = 0; i < n;) {
+	for (unsigned i = 0, done; i < n; i += done) {
 		s = ddps_sn_sock_to(ne, &ne->out[i].to);
+		done = 1;
 		if (s && !s->full)
-			i += send_some(s, &ne->out[i], n - i, &large[i]);
-		else
-			i++;
+			done = send_some(s, &ne->out[i], n - i, &large[i]);
+		left[i] = s && s->full;
 	}
+	/* only now: the engine moves what the packets refer to */
 	for (unsigned i = 0; i < n; i++) {
+		if (left[i])
+			ddps_sctp_unsent(ne->e, &ne->out[i], ne->now);
 		s = large[i] ? ddps_sn_sock_to(ne, &ne->out[i].to) : NULL;
 		if (!s)
 			continue;

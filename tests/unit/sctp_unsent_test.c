@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Packets that the system has no room for: they are had again, and are no loss. */
+#include "sctp_raw_fixture.h"
+
+static struct raw r;
+static struct ddps_sctp_out out;
+
+static void fini(void)
+{
+	raw_fini(&r);
+}
+
+TestSuite(sctp_unsent, .fini = fini);
+
+/* The next packet, which the system does not take. */
+static void turn_away(void)
+{
+	static struct iovec iov[64];
+	static uint8_t head[4096];
+
+	out = (struct ddps_sctp_out){ .iov = iov,
+				      .iov_max = 64,
+				      .head = head,
+				      .head_max = sizeof head,
+				      .max_segs = 1,
+				      .max_len = 1500 };
+	cr_assert_eq(ddps_sctp_output(r.e, &out, r.net.now), 1);
+	ddps_sctp_unsent(r.e, &out, r.net.now);
+	r.n = 0;
+	sn_flush(&r.net);
+}
+
+/* What went out last did not go. */
+static void take_back(void)
+{
+	ddps_sctp_unsent(r.e, &out, r.net.now);
+	r.n = 0;
+	sn_flush(&r.net);
+}
+
+static void begin(void)
+{
+	struct ddps_sctp_param p = { .port = RAW_PORT, .streams = 10, .fixed_mtu = 1500 };
+
+	raw_init(&r);
+	cr_assert_eq(ddps_sctp_connect(r.e, &p, &r.net.node[1].addr[0], 1, RAW_PEER, 9899,
+				       &raw_upcalls, &r, r.net.now, &r.a),
+		     0);
+	turn_away();
+	cr_assert_eq(r.n, 1);
+	cr_assert_eq(raw_got(&r, 0, 0, NULL), SC_INIT);
+	raw_answer_init(&r);
+}
+
+static void finish(void)
+{
+	raw_begin(&r, r.tag);
+	ddps_sc_put_chunk(&r.w, SC_COOKIE_ACK, 0, NULL, 0);
+	raw_send(&r);
+	cr_assert_str_eq(raw_state(&r), "ESTABLISHED");
+}
+
+Test(sctp_unsent, the_set_up_does_not_wait_for_t1)
+{
+	begin();
+	take_back();
+	cr_assert_eq(r.n, 1);
+	cr_expect_eq(raw_got(&r, 0, 0, NULL), SC_COOKIE_ECHO);
+	take_back();
+	cr_expect_eq(r.n, 1);
+	finish();
+}
+
+Test(sctp_unsent, data_goes_again_immediately_and_the_window_is_as_before)
+{
+	struct iovec iov = { (void *)(uintptr_t) "text", 4 };
+	struct ddps_sctp_path_info before, after;
+	struct ddps_sc_chunk c;
+	struct ddps_sc_data d;
+
+	begin();
+	finish();
+	cr_assert_eq(ddps_sctp_path_info(r.a, 0, &before), 0);
+	for (unsigned i = 0; i < 3; i++)
+		cr_assert_eq(ddps_sctp_send(r.a, 0, 7, DDPS_SCTP_UNORDERED, &iov, 1, r.net.now), 0);
+	turn_away();
+	cr_assert(raw_any(&r, SC_DATA, &c));
+	cr_assert_eq(ddps_sc_decode_data(&d, &c), 0);
+	cr_expect_eq(d.tsn, r.tsn);
+	cr_assert_eq(ddps_sctp_path_info(r.a, 0, &after), 0);
+	cr_expect_eq(after.cwnd, before.cwnd);
+	cr_expect_eq(after.ssthresh, before.ssthresh);
+	cr_expect_gt(after.flight, 0);
+}
+
+Test(sctp_unsent, shutdown_does_not_wait_for_t2)
+{
+	begin();
+	finish();
+	ddps_sctp_shutdown(r.a, r.net.now);
+	sn_flush(&r.net);
+	take_back();
+	cr_assert_eq(r.n, 1);
+	cr_expect_eq(raw_got(&r, 0, 0, NULL), SC_SHUTDOWN);
+}
+
+/* A path MTU probe is nobody's loss, and what is gone wants nothing. */
+Test(sctp_unsent, others_are_let_go)
+{
+	begin();
+	finish();
+	out.probe = true;
+	take_back();
+	cr_expect_eq(r.n, 0);
+	out.probe = false;
+	out.port = 1;
+	take_back();
+	cr_expect_eq(r.n, 0);
+}
