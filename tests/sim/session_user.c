@@ -104,7 +104,9 @@ static void post_recv(struct end *e)
 	model_lend(e, &w);
 	err = ddps_post_recv(e->ep, e->next_id, &sge, 1);
 
+	/* a peer that lies may have taken back what is bound to the session: Send with Invalidate */
 	check(!err || err == DDPS_E_STATE || err == DDPS_E_LIMIT ||
+		      (err == DDPS_E_ACCESS && e->pair->lied) ||
 		      (err == DDPS_E_NOMEM && !world.quiet),
 	      "post_recv: %s", ddps_strerror(err));
 	check(err != DDPS_E_LIMIT || e->rq.n >= e->rq_depth, "%u receives are %u too many", e->rq.n,
@@ -272,7 +274,9 @@ static bool post(struct end *e, struct ddps_send_wr *wr, struct wr w)
 	w.silent = wr->flags & DDPS_WR_SILENT;
 	w.placed = wr->flags & DDPS_WR_PLACED;
 	err = ddps_post_send(e->ep, wr);
+	/* a peer that lies may have taken back what is bound to the session: Send with Invalidate */
 	check(!err || err == DDPS_E_STATE || err == DDPS_E_LIMIT ||
+		      (err == DDPS_E_ACCESS && e->pair->lied) ||
 		      (err == DDPS_E_NOMEM && !world.quiet),
 	      "post_send: %s", ddps_strerror(err));
 	if (err)
