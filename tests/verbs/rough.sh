@@ -9,7 +9,7 @@ pattern=${2:-.}
 . "$(dirname "$0")/lib.sh"
 # A line for each second, written when it is due; what the shell starts ignores SIGINT otherwise.
 load=(env --default-signal=INT timeout 60 "$sessctl" run -- stdbuf -oL)
-forever=(-F -R -D 1 --run_infinitely)
+forever=(-F -R --run_infinitely)
 
 # Until the client has said that something was transferred in a second.
 await_result() { # FILE
@@ -26,9 +26,11 @@ interrupted() { # client|server PROGRAM
 	local -A pid
 	[[ $name =~ $pattern ]] || return 0
 	free_port
-	"${load[@]}" "$2" "${forever[@]}" -p "$port" >"$work/server" 2>&1 &
+	# perftest's thread that prints goes on when main() has returned, and writes a time to
+	# where the parameters were: the server's is not to wake up when the client's has printed.
+	"${load[@]}" "$2" "${forever[@]}" -D 30 -p "$port" >"$work/server" 2>&1 &
 	pid[server]=$!
-	"${load[@]}" "$2" "${forever[@]}" -p "$port" 127.0.0.1 >"$work/client" 2>&1 &
+	"${load[@]}" "$2" "${forever[@]}" -D 1 -p "$port" 127.0.0.1 >"$work/client" 2>&1 &
 	pid[client]=$!
 	[ "$1" = client ] && other=server || other=client
 	await_result "$work/client" && status="" || status="nothing was transferred"
