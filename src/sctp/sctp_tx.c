@@ -3,14 +3,16 @@
 #include "sctp/sctp_build.h"
 
 /*
- * What may join a packet that has something already.  While nothing answers, it may be that the
- * path has become narrower and nobody says so: a packet that need not be large is not, then.
+ * What may join a packet that has something already.  While nothing answers, or large packets were
+ * lost and none has passed since, it may be that the path has become narrower and nobody says so:
+ * what is resent in a packet that need not be large is not, then.
  */
 static size_t no_more_than(const struct ddps_sc_build *b, size_t most)
 {
 	size_t sure = b->p->tx.pmtu.lim.base - ddps_sc_overhead(b->p);
+	bool doubt = b->p->tx.backoff || b->p->tx.pmtu.holes;
 
-	return b->p->tx.backoff && sure < most ? sure : most;
+	return doubt && sure < most ? sure : most;
 }
 
 /* Chunks that were lost, as many as fit into @most.  Octets of chunks. */
