@@ -84,8 +84,7 @@ struct ddps_sc_blob {
 	uint8_t octets[];
 };
 STAILQ_HEAD(ddps_sc_blobs, ddps_sc_blob);
-#define DDPS_SC_BLOB_BIG 3000u	  /* larger ones are not copied: they leave alone */
-#define DDPS_SC_REST	 1000000u /* ns; a timer that is later than this: the host did not run */
+#define DDPS_SC_BLOB_BIG 3000u /* larger ones are not copied: they leave alone */
 
 /* A message to send; a DATA chunk of it. */
 struct ddps_sc_msg;

@@ -466,18 +466,24 @@ NodeTest(queue_pairs_are_bounded_and_their_numbers_fresh, "")
 	cr_expect_eq(port->ops->qp_send(port, qpn[3], "x", 1), DDPS_E_STATE);
 }
 
-/* A P_Key of its own makes another link; limited members talk to full ones only. */
-Test(ib_node, pkeys_make_links, .init = init, .fini = fini)
+/* The three nodes of init() again, with these P_Keys. */
+static void begin_anew(uint16_t first, uint16_t second, uint16_t third)
 {
 	for (unsigned i = 0; i < NODES; i++) {
 		ddps_ipoib_if_free(peer[i].f);
 		ddps_ib_node_free(peer[i].n);
 	}
 	n_wire = 0;
-	make(0, 0x8001);
-	make(1, 0x0001);
-	make(2, 0x8002);
+	make(0, first);
+	make(1, second);
+	make(2, third);
 	run(100 * MS);
+}
+
+/* A P_Key of its own makes another link; limited members talk to full ones only. */
+Test(ib_node, pkeys_make_links, .init = init, .fini = fini)
+{
+	begin_anew(0x8001, 0x0001, 0x8002);
 	cr_expect_eq(ddps_ipoib_if_state(peer[0].f), DDPS_IPOIB_IF_UP);
 	cr_expect_eq(ddps_ipoib_if_state(peer[1].f), DDPS_IPOIB_IF_UP);
 	cr_expect_eq(ddps_ipoib_if_state(peer[2].f), DDPS_IPOIB_IF_JOINING, "no such link");
@@ -488,15 +494,7 @@ Test(ib_node, pkeys_make_links, .init = init, .fini = fini)
 
 Test(ib_node, limited_members_do_not_reach_each_other, .init = init, .fini = fini)
 {
-	for (unsigned i = 0; i < NODES; i++) {
-		ddps_ipoib_if_free(peer[i].f);
-		ddps_ib_node_free(peer[i].n);
-	}
-	n_wire = 0;
-	make(0, 0x8001);
-	make(1, 0x0001);
-	make(2, 0x0001);
-	run(100 * MS);
+	begin_anew(0x8001, 0x0001, 0x0001);
 	for (unsigned i = 0; i < NODES; i++)
 		cr_assert_eq(ddps_ipoib_if_state(peer[i].f), DDPS_IPOIB_IF_UP);
 	send_to(1, 0, 100);
