@@ -6,6 +6,7 @@ VFAULT_SRC := $(wildcard src/verbs/fault/*.c src/verbs/profile/*.c)
 UNIT_SRC   := $(wildcard tests/unit/*.c)
 E2E_SRC	   := $(wildcard tests/e2e/*.c)
 SUP_SRC	   := $(wildcard tests/support/*.c tests/peer/*.c)
+FABRIC_SRC := $(wildcard tests/fabric/*.c)
 VTEST_SRC  := $(wildcard tests/verbs/v*.c)
 UNIT	   := $(B)/unit
 VTEST	   := $(B)/verbs-test
@@ -16,7 +17,7 @@ $(B)/tests/%.o: CFLAGS_ALL += -Wno-missing-prototypes
 $(B)/tests/%.o: CPPFLAGS += -Itests -Itools -DVD_OUTER
 
 # Unit tests also cover the pure parts of sessctl.
-$(UNIT): $(call objs,$(UNIT_SRC) $(SUP_SRC) tests/sim/crossed_world.c tests/sim/sim_random.c \
+$(UNIT): $(call objs,$(UNIT_SRC) $(SUP_SRC) $(FABRIC_SRC) tests/sim/crossed_world.c tests/sim/sim_random.c \
 		tests/sim/sim_shrink.c $(VFAULT_SRC) src/view/view_path.c \
 		$(filter-out tools/sessctl/main.c,$(TOOL_SRC))) \
 		$(CONFORM_A) $(LIB_A) $(IPOIB_A)
@@ -61,7 +62,7 @@ $(B)/verbs-threads: $(THREAD_VERBS) tests/verbs/vt.h tests/verbs/vud.h $(wildcar
 CROSS_UNIT := $(filter-out $(shell grep -lE '#include "(cli|xfer|report|sessctl|ipoib|watch|verbs|view|bridge|show)/|sd_pair_fixture|peer_usrsctp' \
 	tests/unit/*.c),$(UNIT_SRC))
 $(B)/unit-cross: CPPFLAGS += -Itests/cross
-$(B)/unit-cross: $(call objs,$(CROSS_UNIT) $(filter-out tests/support/e2e.c tests/support/two.c,$(wildcard tests/support/*.c)) \
+$(B)/unit-cross: $(call objs,$(CROSS_UNIT) $(FABRIC_SRC) $(filter-out tests/support/e2e.c tests/support/two.c,$(wildcard tests/support/*.c)) \
 		tests/sim/crossed_world.c tests/sim/sim_random.c tests/sim/sim_shrink.c tests/cross/main.c) \
 		$(CONFORM_A) $(LIB_A) $(IPOIB_A)
 	$(if $(Q),@echo "  LD   $@")
@@ -134,7 +135,7 @@ FUZZ_BIN   := $(FUZZ_NAMES:%=$(B)/fuzz-%)
 FUZZ_ALONE := tests/fuzz/replay.c
 FUZZ_MAIN  := $(if $(filter fuzz,$(VARIANT)),,$(call objs,tests/fuzz/replay.c))
 $(FUZZ_A): $(call objs,$(filter-out tests/fuzz/fuzz_% $(FUZZ_ALONE),$(wildcard tests/fuzz/*.c)) \
-		tests/support/fake_sctp.c src/verbs/vd_settings.c $(VFAULT_SRC) \
+		tests/support/fake_sctp.c $(FABRIC_SRC) src/verbs/vd_settings.c $(VFAULT_SRC) \
 		src/verbs/ud/vd_ud_wire.c src/verbs/ud/vd_ud_peer.c \
 		$(filter-out tools/sessctl/main.c,$(TOOL_SRC)))
 	$(Q)rm -f $@ && $(AR) rcs $@ $^

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #ifndef IB_VERBS_FIXTURE_H
 #define IB_VERBS_FIXTURE_H
-/* Ports of adapters on the fabric of ib_verbs_fake.h, with interfaces above them. */
+/* Ports of adapters on the fabric of fabric/fake.h, with interfaces above them. */
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
 #include <ddpsess/ipoib_if.h>
-#include "ib_verbs_fake.h"
+#include "fabric/fake.h"
 #include "support/ip4.h"
 
 /* not each file of tests needs all of it */
@@ -153,6 +153,7 @@ static void make(unsigned i)
 static void init(void)
 {
 	fake_init();
+	fake_sa_start(0x0b1b);
 	flags = DDPS_IPOIB_RC;
 	memset(peer, 0, sizeof(peer));
 }
