@@ -2,7 +2,10 @@
 # Which requirements a Criterion test names: "suite::test id id ...", from test sources.
 # A test starts at column 1 with Test(suite, name, or a macro of its file that stands for that,
 # and ends at the brace of its body.
-/^#define [A-Za-z]+\(name, ids\) +Test\(/ {
+FNR == 1 { delete macro }
+/^#define [A-Za-z]+\(name, ids\)/ {
+	while (/\\$/ && (getline more) > 0)
+		$0 = substr($0, 1, length($0) - 1) more
 	split($0, part, /[ (,)]+/)
 	macro[part[2]] = part[6]
 }
@@ -16,8 +19,13 @@ on && (/^\{/ || /\{$/ || /^}/) {
 	else if (match(text, /\.description *=/)) {
 		test = part[3] "::" part[4]
 		text = substr(text, RSTART)
-	} else
+	} else {
+		if (text ~ /^ [A-Za-z]+Test\(.*"[0-9][0-9][0-9][0-9]-[0-9]/) {
+			print "not ok " FILENAME ": no macro of this file:" text >"/dev/stderr"
+			exit 1
+		}
 		next
+	}
 	ids = ""
 	while (match(text, /[0-9][0-9][0-9][0-9]-[0-9A-Za-z.]+-[0-9a-z]+/)) {
 		ids = ids " " substr(text, RSTART, RLENGTH)

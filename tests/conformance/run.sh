@@ -77,7 +77,8 @@ else
 fi
 
 sort -s -t "$(printf '\t')" -k 1,1 "$out/wire" >"$out/wire.sorted"
-cat tests/unit/*.c tests/e2e/*.c | awk -f "$here/ids.awk" | sort -s >"$out/unit"
+awk -f "$here/ids.awk" tests/unit/*.c tests/e2e/*.c >"$out/unit" || bad=1
+sort -s -o "$out/unit" "$out/unit"
 rm -f "$out/problems"
 : >"$out/problems"
 awk -v problems="$out/problems" -f "$here/report.awk" kind=reqs "$here"/reqs/*.tsv \

@@ -157,8 +157,6 @@ static void fini(void)
 	ddps_sa_free(sa);
 }
 
-#define SaTest(name, ids) Test(ib_sa, name, .init = init, .fini = fini, .description = ids)
-
 static bool refused(unsigned i)
 {
 	uint8_t mad[DDPS_CM_MAD_LEN];

@@ -2,7 +2,8 @@
 /* Subnet administration: groups are asked for, made, joined and reported. */
 #include "ib_sa_fixture.h"
 
-SaTest(new_group_is_asked_for_like_the_broadcast_group, "4391-10-8 4391-10-9")
+Test(ib_sa, new_group_is_asked_for_like_the_broadcast_group, .init = init, .fini = fini,
+     .description = "4391-10-8 4391-10-9")
 {
 	struct ddps_sa_mcm link, r;
 	struct ddps_sa_head h;
@@ -33,7 +34,8 @@ SaTest(new_group_is_asked_for_like_the_broadcast_group, "4391-10-8 4391-10-9")
 	n_wire = 0;
 }
 
-SaTest(group_is_made_by_its_first_member, "4391-10-7 4391-10-8 4391-10-9")
+Test(ib_sa, group_is_made_by_its_first_member, .init = init, .fini = fini,
+     .description = "4391-10-7 4391-10-8 4391-10-9")
 {
 	all_join();
 	cr_assert_eq(ddps_sac_join(node[0].c, group1, now), 0);
@@ -46,7 +48,8 @@ SaTest(group_is_made_by_its_first_member, "4391-10-7 4391-10-8 4391-10-9")
 	cr_expect_eq(ddps_sa_stats(sa)->sa_groups, 1);
 }
 
-SaTest(nothing_is_sent_before_the_group_is_known_and_joined, "4391-10-1 4391-10-3 4391-10-4")
+Test(ib_sa, nothing_is_sent_before_the_group_is_known_and_joined, .init = init, .fini = fini,
+     .description = "4391-10-1 4391-10-3 4391-10-4")
 {
 	const struct ddps_sa_mcm *rec;
 	uint64_t asked;
@@ -71,7 +74,7 @@ SaTest(nothing_is_sent_before_the_group_is_known_and_joined, "4391-10-1 4391-10-
 }
 
 /* Joined while it is asked about, or joined, for sending: full membership comes of it. */
-SaTest(join_of_a_group_that_is_being_asked_about, "")
+Test(ib_sa, join_of_a_group_that_is_being_asked_about, .init = init, .fini = fini)
 {
 	const struct ddps_sa_mcm *rec;
 
@@ -102,7 +105,8 @@ SaTest(join_of_a_group_that_is_being_asked_about, "")
 	cr_expect_eq(ddps_sac_stats(node[0].c)->sac_bad + ddps_sac_stats(node[1].c)->sac_bad, 0);
 }
 
-SaTest(groups_that_come_and_go_are_reported, "4391-10-4 4391-10-5 4391-10-6 4391-10-10")
+Test(ib_sa, groups_that_come_and_go_are_reported, .init = init, .fini = fini,
+     .description = "4391-10-4 4391-10-5 4391-10-6 4391-10-10")
 {
 	const struct ddps_sa_mcm *rec;
 
@@ -123,7 +127,7 @@ SaTest(groups_that_come_and_go_are_reported, "4391-10-4 4391-10-5 4391-10-6 4391
 }
 
 /* Whoever is gone does not answer reports: some tries, and it is forgotten. */
-SaTest(reports_are_repeated_until_heard, "")
+Test(ib_sa, reports_are_repeated_until_heard, .init = init, .fini = fini)
 {
 	uint64_t reports;
 
@@ -147,7 +151,7 @@ SaTest(reports_are_repeated_until_heard, "")
 }
 
 /* Joined anew, as when a subnet manager says that it has forgotten us, a group has another MLID. */
-SaTest(a_group_gets_another_mlid, "4391-10-4")
+Test(ib_sa, a_group_gets_another_mlid, .init = init, .fini = fini, .description = "4391-10-4")
 {
 	uint8_t mad[DDPS_CM_MAD_LEN];
 	struct ddps_sa_mcm r;

@@ -51,7 +51,7 @@ static uint16_t member(unsigned lid, uint8_t method, uint64_t mask, const struct
 		cr_expect_eq(member(2, DDPS_SA_SET, mask, &r), status, "%s", #change);             \
 	} while (0)
 
-SaTest(joins_that_are_refused, "")
+Test(ib_sa, joins_that_are_refused, .init = init, .fini = fini)
 {
 	JOIN(DDPS_MC_ALL, r.qkey++, DDPS_SA_REQ_INVALID);
 	JOIN(DDPS_MC_ALL, r.pkey = 0x8001, DDPS_SA_REQ_INVALID);
@@ -81,7 +81,7 @@ SaTest(joins_that_are_refused, "")
 }
 
 /* Linux makes a group that it only sends to, and leaves with what the answer to its join said. */
-SaTest(join_states, "")
+Test(ib_sa, join_states, .init = init, .fini = fini)
 {
 	struct ddps_sa_mcm r = record(2, group1, DDPS_MC_SEND_FULL);
 	struct ddps_sa_mcm other = record(3, group1, DDPS_MC_NON);
@@ -105,7 +105,7 @@ SaTest(join_states, "")
 	cr_expect_eq(member(4, DDPS_SA_GET, DDPS_MC_PKEY, &r), DDPS_SA_NO_RECORDS);
 }
 
-SaTest(one_port_cannot_take_all_groups, "")
+Test(ib_sa, one_port_cannot_take_all_groups, .init = init, .fini = fini)
 {
 	struct ddps_sa_mcm r = record(2, group1, DDPS_MC_FULL);
 	unsigned made = 0;
@@ -128,7 +128,7 @@ SaTest(one_port_cannot_take_all_groups, "")
 	cr_expect_eq(made, DDPS_SA_GROUPS - 1, "all places are found");
 }
 
-SaTest(other_queries, "")
+Test(ib_sa, other_queries, .init = init, .fini = fini)
 {
 	uint8_t mad[DDPS_CM_MAD_LEN] = { 0 };
 	struct ddps_sa_inform inform = {
@@ -164,7 +164,7 @@ SaTest(other_queries, "")
 }
 
 /* A port's GID is what it says, but nobody takes that of the administration. */
-SaTest(gids_of_others, "")
+Test(ib_sa, gids_of_others, .init = init, .fini = fini)
 {
 	struct ddps_sa_mcm r = record(2, group1, DDPS_MC_FULL);
 	struct ddps_sa_pr pr = { .pkey = 0xffff };
@@ -198,7 +198,7 @@ SaTest(gids_of_others, "")
 }
 
 /* Answers that cannot be change nothing; the query goes on. */
-SaTest(answers_that_cannot_be, "")
+Test(ib_sa, answers_that_cannot_be, .init = init, .fini = fini)
 {
 	uint8_t mad[DDPS_CM_MAD_LEN], good[DDPS_CM_MAD_LEN];
 
@@ -225,7 +225,7 @@ SaTest(answers_that_cannot_be, "")
 	cr_expect_eq(node[0].n_joined, 1);
 }
 
-SaTest(octets_from_anywhere, "")
+Test(ib_sa, octets_from_anywhere, .init = init, .fini = fini)
 {
 	uint32_t rng = 7;
 

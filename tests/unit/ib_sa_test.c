@@ -2,7 +2,8 @@
 /* Subnet administration: the link, paths, and an administration that starts anew. */
 #include "ib_sa_fixture.h"
 
-SaTest(broadcast_group_gives_the_link_its_values, "4391-5-3 4391-9.1.2-1")
+Test(ib_sa, broadcast_group_gives_the_link_its_values, .init = init, .fini = fini,
+     .description = "4391-5-3 4391-9.1.2-1")
 {
 	const struct ddps_sa_mcm *link;
 
@@ -20,7 +21,8 @@ SaTest(broadcast_group_gives_the_link_its_values, "4391-5-3 4391-9.1.2-1")
 	cr_expect_null(ddps_sac_member(node[0].c, 0xc001));
 }
 
-SaTest(path_of_whoever_has_joined, "4391-9.1.2-2 4391-9.1.2-3")
+Test(ib_sa, path_of_whoever_has_joined, .init = init, .fini = fini,
+     .description = "4391-9.1.2-2 4391-9.1.2-3")
 {
 	uint8_t gid[16];
 
@@ -43,7 +45,7 @@ SaTest(path_of_whoever_has_joined, "4391-9.1.2-2 4391-9.1.2-3")
 	cr_expect_eq(ddps_sac_stats(node[0].c)->sac_refused, 1);
 }
 
-SaTest(queries_are_repeated_and_given_up, "")
+Test(ib_sa, queries_are_repeated_and_given_up, .init = init, .fini = fini)
 {
 	uint8_t gid[16];
 
@@ -61,7 +63,7 @@ SaTest(queries_are_repeated_and_given_up, "")
 	cr_expect_eq(node[0].n_joined, 1);
 }
 
-SaTest(mlids_survive_the_administration, "")
+Test(ib_sa, mlids_survive_the_administration, .init = init, .fini = fini)
 {
 	uint16_t mlid;
 
