@@ -3,11 +3,15 @@
  * Queue pairs that programs connect themselves: they exchange QP number and GID on a way of their
  * own and call ibv_modify_qp.  The GID is the host's address.  The number leads to a listener: its
  * low 16 bits are the port, the high 8 say which of the queue pairs that share it.  Of two, the one
- * whose (GID, number) is lower connects; its private data names both.  No call waits for the other
- * side, which may not know this one's number yet: requests to send are kept until then.  One that is
- * its own peer has a second endpoint, which it sends through.
+ * whose (GID, number) is lower connects, from the address of its GID; its private data names both
+ * numbers.  No call waits for the other side, which may not know this one's number yet: requests to
+ * send are kept until then.  One that is its own peer has a second endpoint, which it sends through.
+ *
+ * Whoever guesses a number can ask for it.  So several may wait until the program says who the peer
+ * is, and both address and number are compared then.
  */
 #include "verbs/cm/vd_oob.h"
+#include "verbs/cm/vd_callers.h"
 #include <arpa/inet.h>
 #include <errno.h>
 #include <stdlib.h>
@@ -38,13 +42,13 @@ struct early {
 
 struct vd_oob {
 	struct vd_oob_port *port;
-	unsigned index; /* in port->qp */
-	bool known;	/* who the peer is: in RTR or beyond */
-	bool active;	/* connects */
-	uint32_t dest;	/* the peer's number */
+	unsigned index;	   /* in port->qp */
+	bool known;	   /* who the peer is: in RTR or beyond */
+	bool active;	   /* connects */
+	uint32_t dest;	   /* the peer's number */
+	struct in_addr at; /* and address */
 	uint8_t ird;
-	struct ddps_request *request; /* of a peer that came before this side was ready */
-	uint32_t from;		      /* whose it is */
+	struct vd_caller *callers;
 	struct early *early, **end;
 	unsigned count;
 	uint64_t *held; /* receives that came back when the peer left in order */
@@ -178,8 +182,8 @@ void vd_oob_free(struct vd_qp *qp)
 	if (!o)
 		return;
 	o->port->qp[o->index] = NULL;
-	if (o->request)
-		ddps_reject(o->request, NULL, 0);
+	while (o->callers)
+		ddps_reject(vd_callers_take(&o->callers), NULL, 0);
 	drop_early(o);
 	free(o->held);
 	free(o);
@@ -325,67 +329,88 @@ static uint32_t get(const uint8_t *at)
 	return ntohl(n);
 }
 
-static int dial(struct vd_qp *qp, const union ibv_gid *to)
+static int dial(struct vd_qp *qp)
 {
 	struct sockaddr_in a4 = { .sin_family = AF_INET,
+				  .sin_addr = qp->oob->at,
 				  .sin_port = htons((uint16_t)qp->oob->dest) };
+	struct sockaddr_in own = { .sin_family = AF_INET };
 	struct ddps_conn_param param;
 	uint8_t hello[HELLO];
-	char uri[160];
+	char uri[160], local[80];
 
-	memcpy(&a4.sin_addr, to->raw + 12, sizeof a4.sin_addr);
+	memcpy(&own.sin_addr, qp->oob->port->gid.raw + 12, sizeof own.sin_addr);
+	vd_addr_text((struct sockaddr *)&own, local, sizeof local);
 	memcpy(hello, magic, sizeof magic);
 	put(hello + 8, qp->qp.qp_base.qp_num);
 	put(hello + 12, qp->oob->dest);
 	fill(qp, &param);
+	param.local = local; /* the peer looks for it */
 	param.private_data = hello;
 	param.private_data_len = sizeof hello;
 	vd_uri(&process_of(qp)->cfg, (struct sockaddr *)&a4, uri, sizeof uri);
 	return vd_errno(ddps_connect(vd_tx(qp), uri, &param));
 }
 
-/* Both sides are ready, or it is not the peer that was expected.  The lock is held. */
+/* Whether it is whom the program names, or last named. */
+static bool is_peer(const struct vd_oob *o, uint32_t number, struct in_addr addr)
+{
+	return number == o->dest && addr.s_addr == o->at.s_addr;
+}
+
+/* Once this side is ready its peer is accepted, and nobody else.  The lock is held. */
 static int answer(struct vd_qp *qp)
 {
 	struct vd_oob *o = qp->oob;
-	struct ddps_request *request = o->request;
 	struct ddps_conn_param param;
-	int err;
+	bool accepted = false;
+	int err = 0;
 
-	if (!request || !o->known)
-		return 0;
-	o->request = NULL;
-	if (o->active || o->from != o->dest) {
-		ddps_reject(request, NULL, 0);
-		return 0;
+	while (o->known && o->callers) {
+		bool meant =
+			!o->active && !accepted && is_peer(o, o->callers->number, o->callers->addr);
+		struct ddps_request *request = vd_callers_take(&o->callers);
+
+		if (meant) {
+			fill(qp, &param);
+			err = ddps_accept(request, qp->ep, &param);
+			accepted = !err;
+		}
+		if (!meant ||
+		    (err && err != DDPS_E_CLOSED && err != DDPS_E_IRD && err != DDPS_E_RTR))
+			ddps_reject(request, NULL, 0);
 	}
-	fill(qp, &param);
-	err = ddps_accept(request, qp->ep, &param);
-	if (err && err != DDPS_E_CLOSED && err != DDPS_E_IRD && err != DDPS_E_RTR)
-		ddps_reject(request, NULL, 0);
 	return vd_errno(err);
+}
+
+/* The queue pair that is asked for, or NULL. */
+static struct vd_qp *asked_for(const struct vd_oob_port *port, const struct ddps_event *ev)
+{
+	const uint8_t *hello = ev->private_data;
+	uint32_t number;
+
+	if (ev->private_data_len != HELLO || memcmp(hello, magic, sizeof magic) != 0)
+		return NULL;
+	number = get(hello + 12);
+	if (number >> 16 >= SHARE || (number & 0xffff) != port->number)
+		return NULL;
+	return port->qp[number >> 16];
 }
 
 void vd_oob_request(struct vd_oob_port *port, const struct ddps_event *ev)
 {
-	const uint8_t *hello = ev->private_data;
-	struct vd_qp *qp = NULL;
-	uint32_t to;
+	struct vd_qp *qp = asked_for(port, ev);
+	const uint32_t number = qp ? get(ev->private_data + 8) : 0;
+	struct sockaddr_storage ss;
+	struct in_addr addr;
 
-	if (ev->private_data_len == HELLO && !memcmp(hello, magic, sizeof magic)) {
-		to = get(hello + 12);
-		if (to >> 16 < SHARE && (to & 0xffff) == port->number)
-			qp = port->qp[to >> 16];
-	}
+	vd_parse_addr(ev->info.peer, &ss);
+	addr = ((struct sockaddr_in *)&ss)->sin_addr; /* the listener is one of IPv4 */
 	/* One that is not idle may be reset soon: its peer was a moment earlier. */
-	if (!qp || qp->lent || qp->oob->request ||
-	    (qp->phase != VD_QP_IDLE && get(hello + 8) != qp->oob->dest)) {
+	if (!qp || qp->lent || (qp->phase != VD_QP_IDLE && !is_peer(qp->oob, number, addr)) ||
+	    !vd_callers_add(&qp->oob->callers, ev->request, number, addr))
 		ddps_reject(ev->request, NULL, 0);
-		return;
-	}
-	qp->oob->request = ev->request;
-	qp->oob->from = get(hello + 8);
-	if (qp->phase == VD_QP_IDLE)
+	else if (qp->phase == VD_QP_IDLE)
 		answer(qp);
 }
 
@@ -393,8 +418,8 @@ void vd_oob_gone(struct vd_process *p, const struct ddps_request *request)
 {
 	for (struct vd_oob_port *port = p->oob_ports; port; port = port->next)
 		for (unsigned i = 0; i < SHARE; i++)
-			if (port->qp[i] && port->qp[i]->oob->request == request)
-				port->qp[i]->oob->request = NULL;
+			if (port->qp[i])
+				vd_callers_forget(&port->qp[i]->oob->callers, request);
 }
 
 /* ---- ibv_modify_qp ---- */
@@ -432,12 +457,13 @@ static int get_ready(struct vd_qp *qp, const struct ibv_qp_attr *attr, int mask)
 	if (err)
 		return err;
 	o->ird = mask & IBV_QP_MAX_DEST_RD_ATOMIC ? attr->max_dest_rd_atomic : VD_IRD;
+	memcpy(&o->at, gid->raw + 12, sizeof o->at);
 	o->known = true;
 	o->active = d < 0;
 	ddps_ep_hush(qp->ep, DDPS_HUSH_RECVS); /* see vd_oob_hold */
 	qp->qp.qp_base.state = IBV_QPS_RTR;
 	if (o->active || qp->tx)
-		err = dial(qp, gid);
+		err = dial(qp);
 	return err ? err : answer(qp);
 }
 
