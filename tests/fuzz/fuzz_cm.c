@@ -4,6 +4,7 @@
  * of its user and the passing of time, as the script has it.
  */
 #include "fuzz.h"
+#include "mutate.h"
 #include <ddpsess/ib_cm.h>
 
 #define STEPS_MAX 300
@@ -119,6 +120,10 @@ static void receive(struct rig *g, struct ddps_rbuf *in)
 	if (v == 0xff) { /* one octet is another */
 		v = ddps_rbuf_u8(in);
 		mad[v] ^= ddps_rbuf_u8(in);
+	} else if (v == 0xfe) { /* fields have other values */
+		struct fuzz_dice d = { ddps_rbuf_u16(in) };
+
+		fuzz_mutate_cm(mad, &d);
 	}
 	exact = fuzz_exact(mad, sizeof mad);
 	err = ddps_cm_rx(g->cm, exact, sizeof mad, b & 7, g->now, &g->o);
@@ -278,4 +283,49 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	rest(&g);
 	ddps_cm_free(g.cm);
 	return 0;
+}
+
+/* ---- scripts ---- */
+
+static size_t step_len(const uint8_t *p, size_t n)
+{
+	size_t len = 1;
+
+	if (p[0] & 1)
+		len = n > 3 && p[3] >= 0xfe ? 6 : 4;
+	else if (p[0] & 2)
+		len = 3;
+	else if (p[0] >= 0xf0)
+		len = n > 1 ? 3u + p[1] : 2;
+	return len < n ? len : n;
+}
+
+/* A message with odd fields, or one from an end that knows no connection; else as libFuzzer likes. */
+static size_t change_step(uint8_t *p, size_t n, struct fuzz_dice *d)
+{
+	if (n && !fuzz_roll(d, 2)) {
+		n = 1 + (n > 1 ? LLVMFuzzerMutate(p + 1, n - 1, n - 1) : 0);
+	} else if (fuzz_roll(d, 4)) {
+		p[0] = 1;
+		p[1] = (uint8_t)fuzz_roll(d, 11);
+		p[2] = (uint8_t)fuzz_roll(d, 256);
+		p[3] = fuzz_roll(d, 2) ? 0xfe : (uint8_t)fuzz_roll(d, 256);
+		p[4] = (uint8_t)fuzz_roll(d, 256);
+		p[5] = (uint8_t)fuzz_roll(d, 256);
+		n = p[3] >= 0xfe ? 6 : 4;
+	} else {
+		p[0] = 0xf0;
+		p[1] = DDPS_CM_MAD_LEN - 1;
+		memset(p + 2, 0, DDPS_CM_MAD_LEN);
+		fuzz_mutate_cm(p + 2, d);
+		n = 2 + DDPS_CM_MAD_LEN;
+	}
+	return n;
+}
+
+size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max, unsigned seed)
+{
+	static const struct fuzz_script script = { 0, step_len, change_step };
+
+	return fuzz_mutate_script(&script, data, size, max, seed);
 }

@@ -2,6 +2,7 @@
 /* CM MADs: what is decoded is encoded to the same message, by struct and by the fields' names. */
 #include "fuzz.h"
 #include "ipoib/show/madtext.h"
+#include "mutate.h"
 
 /* Every field can be read, is set to what it is, and lies within the MAD. */
 static void walk(struct ddps_cm_mad *m, const struct ddps_cm_field *f)
@@ -66,4 +67,16 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	walk(&m, ddps_cm_hdr_fields());
 	walk(&m, ddps_cm_fields(m.hdr.attr_id));
 	return 0;
+}
+
+size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max, unsigned seed)
+{
+	struct fuzz_dice d;
+
+	if (!fuzz_mutate_begin(&d, seed) || max < DDPS_CM_MAD_LEN)
+		return LLVMFuzzerMutate(data, size, max);
+	if (size < DDPS_CM_MAD_LEN)
+		memset(data + size, 0, DDPS_CM_MAD_LEN - size);
+	fuzz_mutate_cm(data, &d);
+	return DDPS_CM_MAD_LEN;
 }

@@ -6,6 +6,7 @@
  */
 #include "conform/peer/sctp_packet.h"
 #include "fuzz.h"
+#include "mutate.h"
 #include <netinet/in.h>
 #include <string.h>
 
@@ -266,4 +267,43 @@ int LLVMFuzzerTestOneInput(const uint8_t *in_data, size_t size)
 	cf_trace_free(w->cf.trace);
 	free(w);
 	return 0;
+}
+
+/* ---- scripts as step() reads them ---- */
+
+static size_t step_len(const uint8_t *p, size_t n)
+{
+	size_t len = 1;
+
+	if (p[0] < 0x40)
+		len = 2 + (n > 1 ? p[1] >> 2 : 0);
+	else if (p[0] < 0x98)
+		len = 4;
+	else if (p[0] < 0xb0)
+		len = 5;
+	else if (p[0] >= 0xc0 && p[0] < 0xd8)
+		len = 2;
+	return len < n ? len : n;
+}
+
+/* A packet of chunks, mostly with the tester's tag; other steps keep their kind. */
+static size_t change_step(uint8_t *p, size_t n, struct fuzz_dice *d)
+{
+	if (n && p[0] >= 0x40)
+		return 1 + (n > 1 ? LLVMFuzzerMutate(p + 1, n - 1, n - 1) : 0);
+	if (n < 2) {
+		p[0] = 0;
+		p[1] = fuzz_roll(d, 4) ? 0 : (uint8_t)fuzz_roll(d, 4);
+		n = 2;
+	}
+	n = fuzz_mutate_chunks(p + 2, n - 2, 63, d);
+	p[1] = (uint8_t)(n << 2 | (p[1] & 3));
+	return 2 + n;
+}
+
+size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max, unsigned seed)
+{
+	static const struct fuzz_script script = { 1, step_len, change_step };
+
+	return fuzz_mutate_script(&script, data, size, max, seed);
 }

@@ -10,6 +10,7 @@
 #include "fuzz.h"
 #include "ipoib_cm/ib/icrc.h"
 #include "ipoib_cm/ib/node_in.h"
+#include "mutate.h"
 
 #define STEPS_MAX 400
 #define WIRE	  64
@@ -175,10 +176,11 @@ static void spoil(struct ddps_rbuf *in)
 		f->p.opcode ^= what >> 3;
 }
 
-/* A packet as octets of the input, as a socket would give it. */
+static const struct ddps_ib_udp_hdr outside = { 0x0a000002, 0x0a000001, 0xc000, 4791, 0 };
+
+/* A packet as octets of the input, as a socket would give it; half of them need the right ICRC. */
 static void raw(struct side *s, struct ddps_rbuf *in)
 {
-	const struct ddps_ib_udp_hdr h = { 0x0a000002, 0x0a000001, 0xc000, 4791, 0 };
 	uint16_t slid = ddps_rbuf_u8(in), mlid = ddps_rbuf_u8(in);
 	size_t len, want = ddps_rbuf_u16(in) % 600;
 	const uint8_t *at = fuzz_some(in, want, &len);
@@ -188,8 +190,9 @@ static void raw(struct side *s, struct ddps_rbuf *in)
 	honest = false;
 	if (!ddps_ib_pkt_decode(&p, exact, len)) {
 		FUZZ_CHECK(p.data >= exact && p.data + p.len + p.pad + 4 == exact + len);
-		(void)ddps_ib_icrc_check(&h, exact, len);
-		ddps_ib_node_rx(s->n, slid, mlid & 1 ? (uint16_t)(0xc000 + mlid) : 0, &p, now);
+		if (ddps_ib_icrc_check(&outside, exact, len) != DDPS_IB_ICRC_BAD || !(mlid & 2))
+			ddps_ib_node_rx(s->n, slid, mlid & 1 ? (uint16_t)(0xc000 + mlid) : 0, &p,
+					now);
 	}
 	free(exact);
 }
@@ -447,13 +450,51 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (honest && side[0].rc && side[1].rc)
 		FUZZ_CHECK(side[0].got == side[1].sent && side[1].got == side[0].sent);
 	for (unsigned i = 0; i < 2; i++) {
-		uint32_t qpn[] = { side[i].rc, side[i].uc };
-
-		for (unsigned k = 0; k < 2; k++)
-			ddps_ib_node_qp_destroy(ddps_ib_node_port(side[i].n), qpn[k]);
+		ddps_ib_node_qp_destroy(ddps_ib_node_port(side[i].n), side[i].rc);
+		ddps_ib_node_qp_destroy(ddps_ib_node_port(side[i].n), side[i].uc);
 	}
 	bounds();
 	for (unsigned i = 0; i < 2; i++)
 		ddps_ib_node_free(side[i].n);
 	return 0;
+}
+
+/* raw()'s octets: a packet as a peer makes it. */
+static size_t new_packet(uint8_t *p, struct fuzz_dice *d)
+{
+	size_t n = fuzz_new_ib_packet(p + 5, &outside, 0x48 + fuzz_roll(d, 4), QKEY, d);
+
+	p[0] = (uint8_t)(6 | fuzz_roll(d, 2) << 7);
+	p[1] = (uint8_t)(1 + fuzz_roll(d, 2));
+	memcpy(p + 2, (uint8_t[]){ 2, (uint8_t)(n >> 8), (uint8_t)n }, 3);
+	return 5 + n;
+}
+
+/* As step() reads them, but for one that spoils when nothing is on its way. */
+static size_t step_len(const uint8_t *p, size_t n)
+{
+	static const uint8_t lens[16] = { 2, 2, 1, 1, 1, 3, 5, 0, 3, 3, 3, 3, 3, 1, 2, 2 };
+	size_t len = lens[p[0] & 15];
+
+	if ((p[0] & 15) == 5 && n > 2 && p[2] & 1)
+		len += 2;
+	else if (len == 5 && n > 4)
+		len += (size_t)(p[3] << 8 | p[4]) % 600;
+	else if (!len)
+		len = 8 + (n > 2 && p[2] & 4 ? 40 : 8);
+	return len < n ? len : n;
+}
+
+static size_t change_step(uint8_t *p, size_t n, struct fuzz_dice *d)
+{
+	if (!n || fuzz_roll(d, 2))
+		return new_packet(p, d);
+	return 1 + (n > 1 ? LLVMFuzzerMutate(p + 1, n - 1, n - 1) : 0);
+}
+
+size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max, unsigned seed)
+{
+	static const struct fuzz_script script = { 0, step_len, change_step };
+
+	return fuzz_mutate_script(&script, data, size, max, seed);
 }

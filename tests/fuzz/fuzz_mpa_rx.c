@@ -7,6 +7,7 @@
 #include "fuzz.h"
 #include "mpa_tcp/mpa_rx.h"
 #include "mpa_tcp/mpa_tx.h"
+#include "mutate.h"
 
 #define STREAM_MAX  (1u << 17)
 #define SCRATCH_LEN 4096u
@@ -289,4 +290,16 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	for (unsigned i = 0; i < s.n; i++)
 		free(s.pay[i]);
 	return 0;
+}
+
+/* A stream as it is: its FPDUs are changed.  A script: libFuzzer's own, or its stream instead. */
+size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max, unsigned seed)
+{
+	struct fuzz_dice d;
+	unsigned flags;
+
+	if (!fuzz_mutate_begin(&d, seed) || size < 2 || (!(data[0] & RAW) && fuzz_roll(&d, 4)))
+		return LLVMFuzzerMutate(data, size, max);
+	flags = data[0] |= RAW;
+	return 2 + fuzz_mutate_fpdus(data + 2, size - 2, max - 2, flags & CRC, flags & MARKERS, &d);
 }

@@ -5,6 +5,7 @@
  * a user does, and time.
  */
 #include "fuzz.h"
+#include "mutate.h"
 #include "sctp_rig.h"
 
 #define STEPS_MAX 300
@@ -305,4 +306,53 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	}
 	ddps_sctp_free(w.e);
 	return 0;
+}
+
+/* ---- scripts as step() reads them ---- */
+
+static size_t step_len(const uint8_t *p, size_t n)
+{
+	size_t len = 1;
+
+	switch (p[0] & 7) {
+	case 0:
+		len = 5;
+		break;
+	case 1:
+		len = 4 + (n > 1 ? 2u * (p[1] & 7) : 0);
+		break;
+	case 2:
+	case 3:
+		len = 4 + (n > 3 ? p[3] : 0);
+		break;
+	case 4:
+		len = 2;
+		break;
+	default:
+		break;
+	}
+	return len < n ? len : n;
+}
+
+/* A packet of chunks, with a right tag; other steps keep their kind. */
+static size_t change_step(uint8_t *p, size_t n, struct fuzz_dice *d)
+{
+	if (n && (p[0] & 7) != 3)
+		return 1 + (n > 1 ? LLVMFuzzerMutate(p + 1, n - 1, n - 1) : 0);
+	if (n < 4) {
+		p[0] = 3;
+		p[1] = fuzz_roll(d, 4) ? 1 : (uint8_t)fuzz_roll(d, 4);
+		p[2] = 0;
+		n = 4;
+	}
+	n = fuzz_mutate_chunks(p + 4, n - 4, 255, d);
+	p[3] = (uint8_t)n;
+	return 4 + n;
+}
+
+size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max, unsigned seed)
+{
+	static const struct fuzz_script script = { 1, step_len, change_step };
+
+	return fuzz_mutate_script(&script, data, size, max, seed);
 }

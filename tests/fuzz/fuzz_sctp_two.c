@@ -5,6 +5,7 @@
  * users send, hold back, shut down, abort and open again; an engine restarts; time passes.
  */
 #include "fuzz.h"
+#include "mutate.h"
 #include "sctp_rig.h"
 
 #define STEPS_MAX 400
@@ -164,6 +165,13 @@ static void alter(struct world *w, unsigned i, struct ddps_rbuf *in)
 	struct packet *p = &w->kept[i];
 	uint8_t where = ddps_rbuf_u8(in), what = ddps_rbuf_u8(in);
 
+	if (where >= 0xe0) { /* chunks of it go, come, change places or lengths */
+		struct fuzz_dice d = { (uint64_t)where << 8 | what };
+
+		p->len = fuzz_mutate_packet(p->octets, p->len, LEN_MAX, &d);
+		w->altered = true;
+		return;
+	}
 	p->octets[(where * 7u) % p->len] ^= what;
 	if (what & 1) { /* else its CRC gives it away */
 		ddps_sc_crc_put(p->octets, p->len);
