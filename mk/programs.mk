@@ -145,6 +145,10 @@ $(B)/fuzz-%: $(B)/tests/fuzz/fuzz_%.o $(FUZZ_MAIN) $(FUZZ_A) $(CONFORM_A) $(IPOI
 		-Wl,--wrap=getrandom,--wrap=clock_gettime -o $@ $(filter %.o,$^) \
 		$(filter %.a,$^) $(LIB_LIBS) $(TOOL_LIBS)
 
+# Whole sessions on either wire, in the simulated kernel, whose clock and numbers these are.
+$(B)/fuzz-wires: $(call objs,$(wildcard tests/sim/kern*.c) tests/sim/sim_random.c)
+$(B)/fuzz-wires: LDFLAGS += $(filter-out %=getrandom %=clock_gettime,$(WRAP))
+
 # The tester's sockets are the target's.
 $(B)/fuzz-conform_ipoib: LDFLAGS += -Wl,--wrap=socket,--wrap=poll,--wrap=sendto,--wrap=recvfrom
 
