@@ -12,14 +12,22 @@ proofs=(
 	"sctp sctp_cookies" "wire session_messages" "wire ddp_headers" "wire mpa_encoder" "wire mpa_decoder"
 	"wire rdmap_headers" "wire rdmap_terminates"
 	"ipoib ipoib_addresses" "ipoib ipoib_options" "ipoib cm_messages"
+	"uri uri_characters" "uri uri_schemes" "uri uri_names" "uri uri_long_names" "uri uri_lists"
+	"uri uri_ports" "uri uri_options"
 )
+# Where a function says at which place something was found, each place goes on by itself.
+declare -A options=([uri]="-eva-split-return full")
 
 # What Eva says at the end: no alarm, and each assertion and precondition proven
 prove() {
+	local -a more
+
+	read -ra more <<<"${options[$1]:-}"
 	timeout "$limit" frama-c -machdep gcc_x86_64 \
 		-cpp-extra-args="-Itests/proof/include -Itests/proof -Isrc -Iinclude -D_GNU_SOURCE \
 			-include tests/proof/octets.h" \
 		-eva -main "$2" -eva-precision 5 -eva-slevel 100000 -eva-auto-loop-unroll 3000 \
+		"${more[@]}" \
 		-eva-no-print -eva-no-show-progress "tests/proof/$1.c" 2>&1
 }
 
