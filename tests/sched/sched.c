@@ -340,7 +340,8 @@ static void begin(void)
 		abort();
 }
 
-bool sched_explore(const struct sched_world *w, unsigned preemptions, bool fine, uint64_t limit)
+bool sched_explore(const struct sched_world *w, unsigned preemptions, bool fine, uint64_t limit,
+		   uint64_t *orders)
 {
 	uint64_t runs = 0;
 	unsigned longest = 0;
@@ -358,6 +359,7 @@ bool sched_explore(const struct sched_world *w, unsigned preemptions, bool fine,
 		longest = run->depth > longest ? run->depth : longest;
 	} while (++runs < limit && next_way());
 	munmap(run, sizeof *run);
+	*orders += runs;
 	if (why)
 		return false;
 	printf("%s sched: %s: %llu orders with up to %u preemptions, of up to %u decisions\n",

@@ -28,9 +28,11 @@ void sched_point(void);
 /*
  * @preemptions: how many at most in a run; @limit: of runs; @fine: threads may be stopped where they have
  * given a lock back, too, and not only where they take one, wake, sleep or ask
+ * @orders: one is added for each run
  * Returns false if something was wrong; it has said what, and the decisions that lead there.
  */
-bool sched_explore(const struct sched_world *w, unsigned preemptions, bool fine, uint64_t limit);
+bool sched_explore(const struct sched_world *w, unsigned preemptions, bool fine, uint64_t limit,
+		   uint64_t *orders);
 /* One run, by the decisions that a failure has printed. */
 bool sched_again(const struct sched_world *w, bool fine, const char *decisions);
 

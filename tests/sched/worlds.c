@@ -14,8 +14,10 @@
 
 static bool deep;
 
-static bool play(const struct sched_world *w, unsigned n, int argc, char **argv)
+static bool play(const char *of, const struct sched_world *w, unsigned n, int argc, char **argv)
 {
+	uint64_t orders = 0;
+	unsigned played = 0;
 	bool good = true;
 
 	for (unsigned i = 0; i < n; i++) {
@@ -23,10 +25,15 @@ static bool play(const struct sched_world *w, unsigned n, int argc, char **argv)
 
 		if (argc > 1 ? strcmp(argv[1], w[i].name) != 0 : w[i].large && !deep)
 			continue;
+		played++;
 		good &= argc > 2 ? sched_again(&w[i], fine, argv[2])
-				 : sched_explore(&w[i], fine ? PREEMPTIONS : 1, fine, LIMIT);
+				 : sched_explore(&w[i], fine ? PREEMPTIONS : 1, fine, LIMIT,
+						 &orders);
 		fflush(stdout);
 	}
+	if (argc == 1)
+		printf("# %u worlds of the %s, %llu orders\n", played, of,
+		       (unsigned long long)orders);
 	return good;
 }
 
@@ -50,7 +57,7 @@ int main(int argc, char **argv)
 		list(verbs_worlds, verbs_nworlds);
 		return 0;
 	}
-	good = play(library_worlds, library_nworlds, argc, argv);
-	good &= play(verbs_worlds, verbs_nworlds, argc, argv);
+	good = play("library", library_worlds, library_nworlds, argc, argv);
+	good &= play("drop-in", verbs_worlds, verbs_nworlds, argc, argv);
 	return !good;
 }

@@ -71,14 +71,15 @@ static bool reap(const char *program, struct worker *w)
 	return false;
 }
 
+/* Of a run that found something, too: what it has played until then. */
 static void report(const struct sim_kind *kind, const char *program, const struct worker *all,
-		   double took)
+		   double took, bool good)
 {
 	const char *name = strrchr(program, '/');
 	double cpu, simulated = 0;
 	struct rusage use;
 
-	printf("ok %s:", name ? name + 1 : program);
+	printf("%s %s:", good ? "ok" : "# until then", name ? name + 1 : program);
 	for (unsigned i = 0; kind->names[i]; i++) {
 		uint64_t sum = 0;
 
@@ -156,7 +157,6 @@ int sim_main(const struct sim_kind *kind, int argc, char **argv)
 	}
 	for (unsigned i = 0; i < WORKERS; i++)
 		good &= reap(argv[0], &all[i]);
-	if (good)
-		report(kind, argv[0], all, seconds() - start);
+	report(kind, argv[0], all, seconds() - start, good);
 	return !good;
 }
