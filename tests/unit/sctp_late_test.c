@@ -72,38 +72,10 @@ Test(sctp_late, a_larger_packet_is_tried_again_later_never_earlier)
 
 static unsigned naccepted;
 
-static void nothing(void *user)
-{
-	(void)user;
-}
-
-static void message(void *user, const struct ddps_sctp_msg *m)
-{
-	(void)user, (void)m;
-}
-
-static void acked(void *user, uint64_t n)
-{
-	(void)user, (void)n;
-}
-
-static void gone(void *user, const struct ddps_error *e)
-{
-	(void)user, (void)e;
-}
-
-static const struct ddps_sctp_up up = { .up = nothing,
-					.message = message,
-					.writable = nothing,
-					.acked = acked,
-					.peer_shutdown = nothing,
-					.restarted = nothing,
-					.gone = gone };
-
 static void accept_one(void *user, struct ddps_sctp_assoc *a)
 {
 	(void)user;
-	ddps_sctp_assoc_set_up(a, &up, NULL);
+	ddps_sctp_assoc_set_up(a, &sn_deaf, NULL);
 	naccepted++;
 }
 
@@ -123,7 +95,7 @@ static void open_many(struct sn_net *n, struct ddps_sctp_assoc **a, uint8_t *lat
 	p.port = 0;
 	for (unsigned i = 0; i < MANY; i++)
 		cr_assert_eq(ddps_sctp_connect(n->node[0].e, &p, n->node[1].addr, 1, PORT,
-					       n->node[1].udp, &up, NULL, n->now, &a[i]),
+					       n->node[1].udp, &sn_deaf, NULL, n->now, &a[i]),
 			     0);
 	sn_run(n, 1000 * MS);
 	cr_assert_eq(naccepted, MANY);

@@ -356,3 +356,33 @@ void sn_run(struct sn_net *n, uint64_t ns)
 			abort(); /* time stands still */
 	}
 }
+
+/* ---- a user who listens to nothing ---- */
+
+static void deaf(void *user)
+{
+	(void)user;
+}
+
+static void deaf_message(void *user, const struct ddps_sctp_msg *m)
+{
+	(void)user, (void)m;
+}
+
+static void deaf_acked(void *user, uint64_t n)
+{
+	(void)user, (void)n;
+}
+
+static void deaf_gone(void *user, const struct ddps_error *e)
+{
+	(void)user, (void)e;
+}
+
+const struct ddps_sctp_up sn_deaf = { .up = deaf,
+				      .message = deaf_message,
+				      .writable = deaf,
+				      .acked = deaf_acked,
+				      .peer_shutdown = deaf,
+				      .restarted = deaf,
+				      .gone = deaf_gone };

@@ -81,4 +81,7 @@ void sn_run(struct sn_net *n, uint64_t ns);
 void sn_inject(struct sn_net *n, unsigned to, unsigned link, const void *data, size_t len);
 struct ddps_sctp_addr sn_v4(unsigned a, unsigned b, unsigned c, unsigned d);
 
+/* A user who listens to nothing. */
+extern const struct ddps_sctp_up sn_deaf;
+
 #endif
