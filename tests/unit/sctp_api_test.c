@@ -169,3 +169,91 @@ Test(sctp_api, a_packet_of_nobody_was_not_sent, .fini = fini)
 	cr_expect_eq(r.n, 0);
 	cr_expect_eq(ddps_sctp_max_chunk(r.a), (1500 - 20 - 8 - 12) / 4 * 4 - 16);
 }
+
+/* ---- addresses that one end tells the other ---- */
+
+static struct ddps_sctp_addr ip4(uint8_t a, uint8_t b, uint8_t c, uint8_t d)
+{
+	return (struct ddps_sctp_addr){ .family = 4, .ip = { a, b, c, d } };
+}
+
+/* What our INIT to @peer lists of a global address, a loopback address and a link-local one. */
+static unsigned told(struct ddps_sctp_addr peer, struct ddps_sc_init *i)
+{
+	const struct ddps_sctp_param p = { .port = RAW_PORT,
+					   .nlocal = 3,
+					   .local = { ip4(10, 0, 0, 1),
+						      ip4(127, 0, 0, 1),
+						      { .family = 6,
+							.ip = { 0xfe, 0x80, [15] = 1 } } } };
+	struct ddps_sc_chunk c;
+
+	raw_init(&r);
+	cr_assert_eq(ddps_sctp_connect(r.e, &p, &peer, 1, RAW_PEER, 9899, &raw_upcalls, &r,
+				       r.net.now, &r.a),
+		     0);
+	sn_flush(&r.net);
+	cr_assert(raw_any(&r, SC_INIT, &c));
+	cr_assert_eq(ddps_sc_decode_init(i, &c), 0);
+	return i->naddr;
+}
+
+Test(sctp_api, an_init_lists_what_its_peer_can_reach)
+{
+	const struct ddps_sctp_addr global = ip4(10, 0, 0, 1), loopback = ip4(127, 0, 0, 1);
+	struct ddps_sc_init i;
+
+	cr_assert_eq(told(ip4(10, 0, 0, 9), &i), 1);
+	cr_expect(ddps_sc_addr_eq(&i.addr[0], &global));
+	raw_fini(&r);
+	cr_assert_eq(told(ip4(127, 0, 0, 9), &i), 2);
+	cr_expect(ddps_sc_addr_eq(&i.addr[0], &global));
+	cr_expect(ddps_sc_addr_eq(&i.addr[1], &loopback));
+	raw_fini(&r);
+}
+
+/* A peer names addresses; @r.a is the association that comes of it. */
+static void named(const struct ddps_sctp_addr *list, unsigned n)
+{
+	uint8_t params[512];
+	struct ddps_wbuf w = ddps_wbuf_init(params, sizeof params);
+
+	raw_init(&r);
+	for (unsigned i = 0; i < n; i++)
+		ddps_sc_put_addr(&w, &list[i]);
+	cr_assert(!w.failed);
+	raw_begin(&r, 0);
+	raw_put_init(&r, RAW_TAG, 100000, 10, 10, RAW_TSN, params, (size_t)(w.p - params));
+	raw_send(&r);
+	r.own = RAW_TAG;
+	cr_assert(raw_take_init_ack(&r));
+	raw_echo(&r);
+	cr_assert_eq(r.accepted, 1);
+}
+
+/* Nothing is sent to our own loopback, to a link or to a group because a stranger names it. */
+Test(sctp_api, a_peer_cannot_name_what_is_not_its_own, .fini = fini)
+{
+	const struct ddps_sctp_addr list[] = {
+		ip4(127, 0, 0, 1),
+		{ .family = 6, .ip = { 0xfe, 0x80, [15] = 7 } },
+		{ .family = 6, .ip = { [15] = 1 } },
+		group,
+		ip4(10, 9, 9, 9),
+	};
+
+	named(list, sizeof list / sizeof *list);
+	cr_assert_eq(r.a->npaths, 2);
+	cr_expect(ddps_sc_addr_eq(&r.a->path[0]->peer, &r.net.node[1].addr[0]));
+	cr_expect(ddps_sc_addr_eq(&r.a->path[1]->peer, &list[4]));
+}
+
+Test(sctp_api, more_addresses_than_are_kept, .fini = fini)
+{
+	struct ddps_sctp_addr list[DDPS_SCTP_ADDRS_MAX];
+
+	for (unsigned i = 0; i < DDPS_SCTP_ADDRS_MAX; i++)
+		list[i] = ip4(10, 9, 9, (uint8_t)(1 + i));
+	named(list, DDPS_SCTP_ADDRS_MAX);
+	cr_expect_eq(r.a->npaths, DDPS_SCTP_ADDRS_MAX);
+}
