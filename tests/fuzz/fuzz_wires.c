@@ -299,10 +299,16 @@ static void rights(struct world *w, unsigned i, unsigned how)
 	e->stag[WINDOW] = ddps_mr_stag(e->window);
 }
 
-/* A message that waits for a receive holds back TCP's end, and not that of a stream pair. */
+/* Is there a message that waits for a receive? */
+static bool waits(const struct world *w)
+{
+	return w->flags & STALL && (w->end[0].room < 0 || w->end[1].room < 0);
+}
+
+/* It holds back TCP's end, and not that of a stream pair. */
 static void not_compared(struct world *w)
 {
-	if (w->flags & STALL && (w->end[0].room < 0 || w->end[1].room < 0))
+	if (waits(w))
 		w->end[0].aborted = w->end[1].aborted = true;
 }
 
@@ -333,6 +339,15 @@ static void note_memory(struct world *w)
 	}
 }
 
+/* Is something to come back?  Whether it is in front of what waits, or behind, depends on the wire. */
+static bool asks(unsigned kind, unsigned how)
+{
+	enum ddps_op op = op_of(kind);
+
+	return how & DDPS_WR_PLACED || op == DDPS_OP_READ || op == DDPS_OP_FETCH_ADD ||
+	       op == DDPS_OP_CMP_SWAP;
+}
+
 /*
  * Can the session end of it?  Then it depends on the wire what else has happened by then, so such a
  * step is done when nothing else is under way; and never if messages may wait for receives.
@@ -354,7 +369,8 @@ static void step(struct world *w, struct ddps_rbuf *in)
 	unsigned b = ddps_rbuf_u8(in), kind = b & 15, i = b >> 4 & 1;
 	bool bad = risky(w, b, kind, fuzz_more(in) ? *in->p : 0), alone = w->odd |= bad;
 
-	if (w->flags & STALL && bad && kind < 14)
+	if (w->flags & STALL && kind < 14 &&
+	    (bad || (waits(w) && kind < 9 && asks(kind, fuzz_more(in) ? *in->p : 0))))
 		return;
 	if (alone)
 		rest(w, REST);
