@@ -18,7 +18,9 @@ void user_post_recvs(struct end *e)
 					  .num_sge = 1 },
 				   *bad;
 
-		check(!ibv_post_recv(e->cm->qp, &wr, &bad), "a receive is refused");
+		check(!(e->srq ? ibv_post_srq_recv(e->srq, &wr, &bad)
+			       : ibv_post_recv(e->cm->qp, &wr, &bad)),
+		      "a receive is refused");
 		e->posted_recvs++;
 		e->nrq++;
 	}

@@ -33,6 +33,8 @@ struct end {
 	unsigned id, pair;
 	struct rdma_cm_id *cm;
 	struct ibv_cq *cq;
+	struct ibv_pd *pd; /* of its own, where receives are in a shared queue */
+	struct ibv_srq *srq;
 	struct ibv_mr *mr;
 	struct request sq[MSGS], all[MSGS]; /* posted, and not known to have completed; all */
 	unsigned nsq, nrq, ops, posted_recvs;
@@ -48,6 +50,7 @@ struct verbs_world {
 	uint64_t seed, rng;
 	unsigned npairs;
 	bool tidy, failed, over;
+	bool shares;  /* receives are in shared queues */
 	double reset; /* streams, once they are connected */
 	struct end end[PAIRS][2];
 	struct rdma_event_channel *ch;

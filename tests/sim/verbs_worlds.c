@@ -36,10 +36,17 @@ static void equip(struct end *e)
 	e->cq = ibv_create_cq(e->cm->verbs, 4 * DEPTH, e, NULL, 0);
 	attr.send_cq = attr.recv_cq = e->cq;
 	attr.qp_context = e;
-	check(e->cq && !rdma_create_qp(e->cm, NULL, &attr), "no queue pair");
+	if (w.shares) {
+		struct ibv_srq_init_attr srq = { .attr = { .max_wr = DEPTH, .max_sge = 2 } };
+
+		e->pd = ibv_alloc_pd(e->cm->verbs);
+		e->srq = attr.srq = e->pd ? ibv_create_srq(e->pd, &srq) : NULL;
+		check(e->srq, "no shared queue");
+	}
+	check(e->cq && !rdma_create_qp(e->cm, e->pd, &attr), "no queue pair");
 	if (w.failed)
 		return;
-	e->mr = ibv_reg_mr(e->cm->pd, e, sizeof *e, RIGHTS);
+	e->mr = ibv_reg_mr(e->cm->qp->pd, e, sizeof *e, RIGHTS);
 	check(e->mr, "no region");
 	for (unsigned n = 0; n < MSGS; n++)
 		for (unsigned i = 0; i < MAX; i++)
@@ -185,7 +192,7 @@ static void at_the_end(struct end *e)
 	unsigned adds = 0;
 
 	check(user_answered(e), "%u requests never completed", e->nsq);
-	check(!e->nrq, "%u receives never completed", e->nrq);
+	check(!e->nrq || e->srq, "%u receives never completed", e->nrq);
 	if (e->ops < MSGS || o->ops < MSGS || o->heard < e->ntold) {
 		w.t->n[T_BROKEN]++;
 		check(!w.tidy, "%u of %u messages arrived", o->heard, e->ntold);
@@ -203,7 +210,9 @@ static void take_down(void)
 
 		at_the_end(e);
 		rdma_destroy_qp(e->cm);
+		check(!e->srq || !ibv_destroy_srq(e->srq), "destroy the shared queue");
 		check(!ibv_dereg_mr(e->mr), "deregister");
+		check(!e->pd || !ibv_dealloc_pd(e->pd), "deallocate the protection domain");
 		check(!ibv_destroy_cq(e->cq), "destroy the queue");
 		check(!rdma_destroy_id(e->cm), "destroy the identifier");
 	}
@@ -216,7 +225,7 @@ static bool all_over(void)
 	for (unsigned i = 0; i < 2 * w.npairs; i++) {
 		const struct end *e = &w.end[i / 2][i % 2];
 
-		if (!e->dead || !user_answered(e) || e->nrq)
+		if (!e->dead || !user_answered(e) || (e->nrq && !e->srq))
 			return false;
 	}
 	return true;
@@ -258,6 +267,7 @@ static void begin(uint64_t seed, struct sim_tally *t)
 	kern.f.short_io = some(0.3);
 	kern.f.again = some(0.05);
 	w.reset = w.tidy ? 0 : some(0.001);
+	w.shares = rnd(3) == 0;
 	for (unsigned i = 0; i < 2 * PAIRS; i++) {
 		w.end[i / 2][i % 2].pair = i / 2;
 		w.end[i / 2][i % 2].id = i % 2;
