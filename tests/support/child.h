@@ -3,10 +3,64 @@
 #define DDPS_TEST_CHILD_H
 /* Children of fork that go on living beside a parent that uses the library. */
 #include <criterion/criterion.h>
+#include <dirent.h>
 #include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
+
+static inline bool thread_sleeps(const char *tid)
+{
+	char path[300], line[300] = "", *state;
+	FILE *f;
+
+	snprintf(path, sizeof path, "/proc/self/task/%s/stat", tid);
+	f = fopen(path, "r");
+	if (!f)
+		return true; /* it has ended */
+	state = fgets(line, sizeof line, f) ? strrchr(line, ')') : NULL;
+	fclose(f);
+	return state && !strncmp(state, ") S", 3);
+}
+
+static inline bool others_sleep(void)
+{
+	const int self = gettid();
+	bool all = true;
+	struct dirent *d;
+	DIR *tasks = opendir("/proc/self/task");
+
+	cr_assert_not_null(tasks);
+	while ((d = readdir(tasks)))
+		if (d->d_name[0] != '.' && atoi(d->d_name) != self)
+			all = all && thread_sleeps(d->d_name);
+	closedir(tasks);
+	return all;
+}
+
+/* A child that uses the library, and does not outlive a test that fails.  ASan's allocator has locks
+ * that no fork lets go: what a thread of the parent holds while it begins, the child's threads wait
+ * for without end.  So the parent's threads have come to rest first. */
+static inline pid_t fork_at_rest(void)
+{
+	const struct timespec moment = { .tv_nsec = 1000000 };
+	int ms = 0;
+	pid_t pid;
+
+	for (; !others_sleep(); ms++) {
+		cr_assert_lt(ms, 10000, "a thread never rests");
+		nanosleep(&moment, NULL);
+	}
+	pid = fork();
+	cr_assert_geq(pid, 0);
+	if (!pid)
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+	return pid;
+}
 
 /* One that does nothing, and does not outlive a test that fails.  It has begun to run: what a child
  * does first it has done. */

@@ -214,7 +214,7 @@ VT_TEST(verbs_fault_life, a_child_has_queue_pairs_of_its_own)
 	pid_t pid;
 
 	vf_up(&v, "on ibv_query_qp qp 3: fail EIO\n");
-	pid = fork();
+	pid = fork_at_rest();
 	if (!pid)
 		_exit(use_own());
 	cr_expect_eq(end_of(pid), 0);

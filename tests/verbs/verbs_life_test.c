@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The drop-in under rough handling: deaths, forks, threads, many queue pairs, odd orders. */
+#include "support/child.h"
 #include "verbs/vt.h"
 #include <arpa/inet.h>
 #include <errno.h>
@@ -90,7 +91,7 @@ VT_TEST(verbs_life, a_child_has_a_context_of_its_own)
 
 	vt_init(&v);
 	vt_up(&v);
-	pid = fork();
+	pid = fork_at_rest();
 	if (!pid)
 		_exit(child_of(&v));
 	waitpid(pid, &status, 0);

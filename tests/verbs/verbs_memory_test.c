@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Memory that is more than a region: the device's own, paged on demand, with offsets of its own. */
+#include "support/child.h"
 #include "verbs/vt.h"
 #include <errno.h>
 #include <stdlib.h>
@@ -83,7 +84,7 @@ Test(verbs_memory, a_child_of_fork_has_device_memory)
 	int status;
 
 	vt_dev_open(&s);
-	if (!fork()) {
+	if (!fork_at_rest()) {
 		struct ibv_dm *dm = alloc_dm(s.ctx, dm_size(s.ctx));
 
 		_exit(!dm || ibv_free_dm(dm));

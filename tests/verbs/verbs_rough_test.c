@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* What is in use is destroyed, in odd orders; processes fork, exec, exit and die. */
+#include "support/child.h"
 #include "verbs/vt.h"
 #include <errno.h>
 #include <pthread.h>
@@ -430,7 +431,7 @@ VT_TEST(verbs_rough, a_child_cannot_harm_its_parent)
 
 	vt_init(&v);
 	vt_up(&v);
-	pid = fork();
+	pid = fork_at_rest();
 	if (!pid)
 		_exit(meddle(&v));
 	cr_expect_eq(status_of(pid), 0);

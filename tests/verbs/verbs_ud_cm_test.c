@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Identifiers of RDMA_PS_UDP, address handles and groups; two processes. */
+#include "support/child.h"
 #include "verbs/vud.h"
 #include <errno.h>
 #include <string.h>
@@ -524,7 +525,7 @@ Test(verbs_ud_cm, two_processes, .timeout = 30)
 	vud_open(&v);
 	vud_up(&v, &q);
 	cr_assert_eq(pipe(fds), 0);
-	pid = fork();
+	pid = fork_at_rest();
 	if (!pid) {
 		struct ibv_wc wc;
 		struct ibv_send_wr wr = vud_wr(&q, 0, &q, NULL, 0), *bad;
