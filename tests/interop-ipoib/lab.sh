@@ -1,13 +1,11 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-2-Clause
 # The lab of tests/interop with another guest: a node of an InfiniBand subnet.  Same commands.
-# LAB_SUITE: with the kernel of another suite of Debian, see build.sh.
+# LAB_SUITE: with the kernel of another suite of Debian, see tests/interop/suite.sh.
 set -uo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 export LAB_CACHE=${LAB_CACHE:-$here/../interop/cache}
-ours=$LAB_CACHE/ipoib${LAB_SUITE:+-$LAB_SUITE}
-[ -z "${LAB_SUITE-}" ] || export LAB_KERNEL=$ours/vmlinuz
-export LAB_INITRD=$ours/initramfs.cpio LAB_MTU=4200 LAB_ID=${LAB_ID:-ipoib}
+export LAB_INITRD=$LAB_CACHE${LAB_SUITE:+/suite-$LAB_SUITE}/ipoib/initramfs.cpio LAB_MTU=4200 LAB_ID=${LAB_ID:-ipoib}
 case ${1-} in
 build | packages) exec bash "$here/build.sh" "$1" ;;
 *) exec "$here/../interop/lab.sh" "$@" ;;

@@ -257,14 +257,14 @@ more_guests() { # N...
 }
 
 start_guest() { # N
-	local n=$1 dir=$work/guest$1 cache=${LAB_CACHE:-${lab%/*}/../interop/cache} off
+	local n=$1 dir=$work/guest$1 cache=${LAB_CACHE:-${lab%/*}/../interop/cache}${LAB_SUITE:+/suite-$LAB_SUITE} off
 	mkdir "$dir"
 	host bash -c "ip tuntap add dev tap$n mode tap && ip link set tap$n mtu 4200 master br0 up"
 	off=csum=off,gso=off,guest_csum=off,guest_tso4=off,guest_tso6=off,guest_ecn=off
 	off+=,guest_ufo=off,host_tso4=off,host_tso6=off,host_ecn=off,host_ufo=off
 	host_start "guest$n" qemu-system-x86_64 -accel tcg,thread=multi,tb-size=128 -cpu max -smp 1 -m 256 \
 		-nodefaults -no-user-config -display none -no-reboot \
-		-kernel "${LAB_KERNEL:-$cache/kernel/boot/vmlinuz-$(cat "$cache/kver")}" \
+		-kernel "$cache/kernel/boot/vmlinuz-$(cat "$cache/kver")" \
 		-initrd "${LAB_INITRD:-$cache/ipoib/initramfs.cpio}" \
 		-append "console=ttyS0 quiet panic=-1 loglevel=4 lab.host=$n" \
 		-netdev "tap,id=n0,ifname=tap$n,script=no,downscript=no" \

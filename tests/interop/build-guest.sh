@@ -2,13 +2,16 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # Make the lab's guest from Debian packages: kernel, soft-iWARP modules, initramfs, in cache/.
 # Does only what is missing or out of date; what is there is whole, however an earlier run ended.
-# usage: build-guest.sh build|packages, the latter for the packages alone
+# usage: build-guest.sh build|packages|headers, the latter two for packages alone
+# LAB_SUITE: with the kernel of another suite of Debian, see suite.sh
 # Exit status: 77 if something cannot be had here.
 set -euo pipefail
 PATH=$PATH:/usr/sbin:/sbin
 here=$(cd "$(dirname "$0")" && pwd)
-cache=${LAB_CACHE:-$here/cache}
+cache=${LAB_CACHE:-$here/cache}${LAB_SUITE:+/suite-$LAB_SUITE}
 mkdir -p "$cache"
+# shellcheck source=tests/interop/suite.sh
+source "$here/suite.sh"
 
 packages="qemu-system-x86 qemu-utils busybox-static kmod cpio iproute2 socat xz-utils gcc make
 	tcpdump tshark ethtool procps
@@ -84,6 +87,11 @@ candidate() {
 }
 
 kernel_version() {
+	if [ -n "$suite" ]; then
+		kernel_of_suite
+		kver=$(cat "$cache/kver")
+		return
+	fi
 	kver=$(cat "$cache/kver" 2>/dev/null) || kver=$(candidate)
 	[ -n "$kver" ] || { lists && kver=$(candidate); }
 	[ -n "$kver" ] || cannot "no linux-image-amd64 in the package lists"
@@ -102,23 +110,7 @@ kernel() {
 	rm -f "$cache"/deb/linux-image-*
 }
 
-# Debian leaves soft-iWARP out of its kernel; its source package has it.
-siw_source() {
-	local series=${kver%.*}
-	[ ! -e "$cache/siw/source/siw_main.c" ] || return 0
-	fetch "linux-source-$series"
-	rm -rf "$cache/siw"
-	mkdir -p "$cache/siw/source.new"
-	say "unpacking soft-iWARP"
-	dpkg --fsys-tarfile "$cache"/deb/linux-source-"$series"_*.deb |
-		tar xO --wildcards './usr/src/linux-source-*.tar.xz' |
-		tar xJ -C "$cache/siw/source.new" --strip-components=5 --wildcards \
-			'*/drivers/infiniband/sw/siw/*'
-	mv "$cache/siw/source.new" "$cache/siw/source"
-	rm -f "$cache"/deb/linux-source-*
-}
-
-# siw's knobs are compile-time constants; make module parameters of them.
+# Debian leaves soft-iWARP out of its kernel; its source package has it.  siw's knobs are compile-time constants; make module parameters of them.
 siw_parameters() { # DIR
 	local bool='zcopy_tx|try_gso|loopback_enabled|mpa_crc_required|mpa_crc_strict'
 	bool+='|siw_tcp_nagle|peer_to_peer'
@@ -136,13 +128,10 @@ siw_module() { # vanilla | param
 	[ ! -e "$out" ] || [ "$(modinfo -F vermagic "$out" | cut -d ' ' -f 1)" != "$kver" ] || return 0
 	say "building soft-iWARP, $1"
 	rm -rf "$dir"
-	cp -r "$cache/siw/source" "$dir"
+	mkdir -p "$cache/siw"
+	cp -r "$cache/sw/siw" "$dir"
 	[ "$1" = vanilla ] || siw_parameters "$dir"
-	make -s -C "/usr/src/linux-headers-$kver" M="$dir" CONFIG_RDMA_SIW=m modules \
-		>"$cache/siw/$1.log" 2>&1 || {
-		tail -n 20 "$cache/siw/$1.log" >&2
-		die "soft-iWARP does not build"
-	}
+	build_modules "$dir" "$cache/siw/$1.log" CONFIG_RDMA_SIW=m || die "soft-iWARP does not build"
 	strip --strip-debug -o "$dir/stripped.ko" "$dir/siw.ko"
 	[ "$1" = vanilla ] || [ "$(modinfo -p "$dir/stripped.ko" | wc -l)" = 10 ] ||
 		die "soft-iWARP's source has changed: not all parameters were made"
@@ -253,10 +242,11 @@ initramfs() {
 	cannot "the guest is made from Debian packages on amd64"
 # shellcheck disable=SC2086 # a list of words
 need $packages
-[ "${1-build}" = build ] || exit 0
+[ "${1-build}" != packages ] || exit 0
 kernel_version
-[ -e "$cache/siw/siw-param.ko" ] || need "linux-headers-$kver"
-siw_source &
+[ -e "$cache/siw/siw-param.ko" ] && [ "${1-build}" != headers ] || [ -n "$suite" ] || need "linux-headers-$kver"
+[ "${1-build}" != headers ] || exit 0
+driver_sources &
 kernel
 wait $!
 siw_module vanilla &

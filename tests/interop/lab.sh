@@ -1,10 +1,11 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-2-Clause
 # The interop lab: a Linux guest in QEMU with soft-iWARP and kernel SCTP, see README.md.
+# LAB_SUITE: with the kernel of another suite of Debian, see suite.sh.
 set -uo pipefail
 PATH=$PATH:/usr/sbin:/sbin
 here=$(cd "$(dirname "$0")" && pwd)
-cache=${LAB_CACHE:-$here/cache}
+cache=${LAB_CACHE:-$here/cache}${LAB_SUITE:+/suite-$LAB_SUITE}
 id=${LAB_ID:-main}
 # What its QEMU is called, so that it is told from others.
 name=ddpsess-$(cksum <<<"$cache" | cut -d ' ' -f 1)-$id
@@ -87,7 +88,7 @@ start_qemu() {
 	cd "$run" && qemu-system-x86_64 -name "$name" -daemonize \
 		-accel "$accel" -cpu max -smp 2 -m 256 \
 		-nodefaults -no-user-config -display none -no-reboot \
-		-kernel "${LAB_KERNEL:-$cache/kernel/boot/vmlinuz-$(cat "$cache/kver")}" \
+		-kernel "$cache/kernel/boot/vmlinuz-$(cat "$cache/kver")" \
 		-initrd "${LAB_INITRD:-$cache/initramfs.cpio}" \
 		-append "console=ttyS0 quiet panic=-1 loglevel=4" \
 		-netdev tap,id=n0,ifname=tap0,script=no,downscript=no \

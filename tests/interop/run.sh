@@ -14,7 +14,7 @@ here=$(cd "$(dirname "$0")" && pwd)
 lab=${INTEROP_LAB:-$here/lab.sh}
 cases=${INTEROP_CASES:-$here/cases}
 build=${BUILD:-$here/../../build/opt}
-cache=${LAB_CACHE:-$here/cache}
+cache=${LAB_CACHE:-$here/cache}${LAB_SUITE:+/suite-$LAB_SUITE}
 quick=0 list=0 keep=0 times=1 lanes=1 patterns=()
 for arg; do
 	case $arg in
@@ -184,16 +184,8 @@ run_case() { # NAME
 	fi
 }
 
-# What several cases need in the guest goes into the snapshot.
 prepare() {
-	local f programs=()
-	for f in ${INTEROP_PROGRAMS-sessctl example-rping_peer example-rdma_peer example-many_peer}; do
-		[ ! -x "$build/$f" ] || programs+=("$build/$f")
-	done
-	[ ${#programs[@]} != 0 ] || return 0
-	work=$top lab=$lab build=$build bash -c \
-		'set -eu; source "$0/lib.sh"; guest_install "$@"' "$here" "${programs[@]}" &&
-		"$lab" save
+	work=$top lab=$lab build=$build bash -c 'set -eu; source "$0/lib.sh"; guest_prepare' "$here"
 }
 
 # The next case that no lane has taken: sets name and run.

@@ -3,6 +3,8 @@
 # sessctl conform against siw as responder: what the profile knows and nothing else.
 # limit: 1200
 # needs: sessctl
-guest_start hold "siw_hold -s $GUEST $PORT"
-guest_listens "$PORT"
+target() {
+	guest_start hold "siw_hold -s $GUEST $PORT"
+	guest_listens "$PORT"
+}
 conform responder "tcp://$GUEST:$PORT"
