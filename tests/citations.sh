@@ -42,7 +42,7 @@ without_test() {
 }
 notes() {
 	(cd "$1" && grep -rnE '\b[Tt]rap [0-9]|\b[Rr]eference,? (section )?[0-9]|\b(in|of) the reference\b' \
-		src include tools examples tests --include='*.[ch]')
+		src include tools examples tests --include='*.[ch]' --exclude-dir=cache)
 }
 
 without_row . >"$work/log"
