@@ -236,6 +236,7 @@ struct ddps_sctp_out {
 	bool probe; /* one packet, to be sent alone: a path MTU probe */
 	/* private */
 	bool data; /* it has DATA, in packets from @pn on */
+	bool sack; /* and a SACK beside the DATA */
 	uint16_t port, peer_port;
 	uint64_t pn;
 };

@@ -184,6 +184,12 @@ static struct ddps_sc_path *path_of(struct ddps_sctp *e, const struct ddps_sctp_
 			 : NULL;
 }
 
+static void data_again(struct ddps_sc_path *p, const struct ddps_sctp_out *out)
+{
+	ddps_sent_refused(&p->a->tx, &p->tx, out->pn);
+	ddps_sc_sack_again(p->a, out);
+}
+
 void ddps_sctp_refused(struct ddps_sctp *e, const struct ddps_sctp_out *out, uint32_t mtu,
 		       uint64_t now)
 {
@@ -192,7 +198,7 @@ void ddps_sctp_refused(struct ddps_sctp *e, const struct ddps_sctp_out *out, uin
 	if (!p)
 		return;
 	if (out->data)
-		ddps_sent_refused(&p->a->tx, &p->tx, out->pn);
+		data_again(p, out);
 	ddps_sent_mtu_changed(&p->a->tx, &p->tx, ddps_pmtu_local(&p->tx.pmtu, mtu, e->now));
 	ddps_sc_way_set(e, &p->peer, p->tx.pmtu.size);
 	ddps_sc_touch(p->a);
@@ -222,7 +228,7 @@ void ddps_sctp_unsent(struct ddps_sctp *e, const struct ddps_sctp_out *out, uint
 	if (!p || p->a->dead)
 		return;
 	if (out->data)
-		ddps_sent_refused(&p->a->tx, &p->tx, out->pn);
+		data_again(p, out);
 	else if (!out->probe)
 		p->a->due |= due_again(p->a);
 	ddps_sc_touch(p->a);

@@ -364,7 +364,7 @@ int ddps_sctp_output(struct ddps_sctp *e, struct ddps_sctp_out *out, uint64_t no
 	settle(e);
 	out->niov = out->nsegs = 0;
 	out->len = out->seg_size = 0;
-	out->fragment = out->probe = out->data = false;
+	out->fragment = out->probe = out->data = out->sack = false;
 	out->pn = 0;
 	out->port = 0;
 	if (!STAILQ_EMPTY(&e->stray)) {

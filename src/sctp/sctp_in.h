@@ -417,6 +417,7 @@ bool ddps_sc_would_hold(struct ddps_sctp_assoc *a, const struct ddps_sctp_msg *m
 void ddps_sc_deliver_ready(struct ddps_sctp_assoc *a);
 void ddps_sc_streams_free(struct ddps_sctp_assoc *a);
 size_t ddps_sc_put_sack(struct ddps_sctp_assoc *a, struct ddps_wbuf *w, size_t room);
+void ddps_sc_sack_again(struct ddps_sctp_assoc *a, const struct ddps_sctp_out *out);
 void ddps_sc_want_sack(struct ddps_sctp_assoc *a);
 void ddps_sc_window_update(struct ddps_sctp_assoc *a);
 void ddps_sc_take_sack(struct ddps_sctp_assoc *a, const struct ddps_sent_sack *s);

@@ -52,6 +52,13 @@ size_t ddps_sc_put_sack(struct ddps_sctp_assoc *a, struct ddps_wbuf *w, size_t r
 	return (size_t)(w->p - at);
 }
 
+/* @out does not leave: what its SACK would have told is still to be told. */
+void ddps_sc_sack_again(struct ddps_sctp_assoc *a, const struct ddps_sctp_out *out)
+{
+	if (out->sack)
+		a->due |= DUE_SACK;
+}
+
 /* ---- the peer's ---- */
 
 #define GAPS_MAX 1024u

@@ -81,15 +81,15 @@ static void ride_sack(struct ddps_sc_build *b, size_t most)
 		return;
 	ddps_sc_put_sack(a, &b->w, 16);
 	b->size += 16;
+	b->out->sack = true;
 }
 
-/* One packet of DATA.  Octets of its chunks; 0: none, nothing is done. */
+/* One packet of DATA.  Octets of its chunks; 0: none, and a SACK that would have ridden is due. */
 static size_t data_packet(struct ddps_sc_build *b, enum ddps_sent_what what)
 {
 	struct ddps_sctp_assoc *a = b->a;
 	size_t most = b->out->seg_size ? b->out->seg_size : ddps_sc_max_packet(b->p), n;
 	uint64_t pn = ddps_sent_begin(&a->tx, &b->p->tx, a->e->now);
-	uint8_t due = a->due;
 
 	if (!b->out->nsegs)
 		b->out->pn = pn;
@@ -103,8 +103,9 @@ static size_t data_packet(struct ddps_sc_build *b, enum ddps_sent_what what)
 	if (n) {
 		ddps_sc_build_end(b);
 	} else {
-		a->due = due;
 		ddps_sc_build_undo(b);
+		if (!b->out->nsegs)
+			ddps_sc_sack_again(a, b->out);
 	}
 	return n;
 }
@@ -124,6 +125,7 @@ static void append_sack(struct ddps_sc_build *b)
 	ddps_sc_build_begin(b, a->peer_tag);
 	b->size += ddps_sc_put_sack(a, &b->w, 180);
 	ddps_sc_build_end(b);
+	b->out->sack = true;
 	a->sack_alone = false;
 }
 

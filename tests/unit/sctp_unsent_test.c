@@ -12,8 +12,7 @@ static void fini(void)
 
 TestSuite(sctp_unsent, .fini = fini);
 
-/* The next packet, which the system does not take. */
-static void turn_away(void)
+static void take_out(void)
 {
 	static struct iovec iov[64];
 	static uint8_t head[4096];
@@ -25,6 +24,12 @@ static void turn_away(void)
 				      .max_segs = 1,
 				      .max_len = 1500 };
 	cr_assert_eq(ddps_sctp_output(r.e, &out, r.net.now), 1);
+}
+
+/* The next packet, which the system does not take. */
+static void turn_away(void)
+{
+	take_out();
 	ddps_sctp_unsent(r.e, &out, r.net.now);
 	r.n = 0;
 	sn_flush(&r.net);
@@ -91,6 +96,52 @@ Test(sctp_unsent, data_goes_again_immediately_and_the_window_is_as_before)
 	cr_expect_eq(after.cwnd, before.cwnd);
 	cr_expect_eq(after.ssthresh, before.ssthresh);
 	cr_expect_gt(after.flight, 0);
+}
+
+static unsigned sacks(void)
+{
+	struct ddps_sc_chunk c;
+
+	return raw_any(&r, SC_SACK, &c) ? 1 : 0;
+}
+
+/* One DATA from the peer, which leaves time to acknowledge it, and one of ours in which the SACK rides.
+ * The peer may have no window left until it comes: nothing else would bring one before its T3. */
+static void ride(void)
+{
+	struct iovec iov = { (void *)(uintptr_t) "text", 4 };
+
+	begin();
+	finish();
+	raw_data(&r, RAW_TSN, 0, 0, SC_DATA_U | SC_DATA_B | SC_DATA_E, "hello");
+	raw_wait(&r, 1000);
+	raw_data(&r, RAW_TSN + 1, 0, 0, SC_DATA_U | SC_DATA_B | SC_DATA_E, "again");
+	cr_assert_eq(sacks(), 0);
+	cr_assert_eq(ddps_sctp_send(r.a, 0, 7, DDPS_SCTP_UNORDERED, &iov, 1, r.net.now), 0);
+}
+
+Test(sctp_unsent, a_sack_beside_the_data_is_told_again)
+{
+	struct ddps_sc_chunk c;
+
+	ride();
+	turn_away();
+	cr_expect_eq(sacks(), 1);
+	cr_expect(raw_any(&r, SC_DATA, &c));
+}
+
+/* The same if the packet is larger than what the system sends: EMSGSIZE. */
+Test(sctp_unsent, a_sack_beside_data_that_is_refused_is_told_again)
+{
+	struct ddps_sc_chunk c;
+
+	ride();
+	take_out();
+	ddps_sctp_refused(r.e, &out, 1400, r.net.now);
+	r.n = 0;
+	sn_flush(&r.net);
+	cr_expect_eq(sacks(), 1);
+	cr_expect(raw_any(&r, SC_DATA, &c));
 }
 
 Test(sctp_unsent, shutdown_does_not_wait_for_t2)
