@@ -2,8 +2,8 @@
 #ifndef DDPSESS_IB_VERBS_H
 #define DDPSESS_IB_VERBS_H
 /*
- * A port of a real InfiniBand adapter, as <ddpsess/ipoib_port.h> wants it: UD and RC queue pairs by
- * libibverbs, CM messages and queries to the subnet administration by libibumad.
+ * A port of a real InfiniBand adapter, as <ddpsess/ipoib_port.h> wants it: UD, RC and UC queue
+ * pairs by libibverbs, CM messages and queries to the subnet administration by libibumad.
  *
  * Both libraries are loaded when a port is opened, so nothing that is linked depends on them.  The
  * CM messages of an adapter's port have one owner: this works while nothing has loaded ib_cm (nor
@@ -15,7 +15,8 @@
  * is the IPv6 group of its MGID, and Q_Key, MTU and the broadcast group of the link are what the
  * configuration says, the same on all nodes.  Linux has no IPoIB there, so the others are ours.
  *
- * Unreliable connections are not supported.  The RC queue pairs share one receive queue.
+ * RC and UC queue pairs share one receive queue.  An adapter that has this for RC alone refuses UC
+ * queue pairs: then a node that offers unreliable connections sends datagrams.
  *
  * One thread at a time.  No function blocks but ddps_ib_verbs_new() and ddps_ib_verbs_free().
  * Times are nanoseconds of any clock that does not run backwards; what the interface asks of the

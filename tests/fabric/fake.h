@@ -76,6 +76,7 @@ struct fake {
 	bool privileged;     /* may set a Q_Key with bit 31 */
 	bool stuck;	     /* nothing is sent or completes */
 	bool no_last_wqe;
+	bool no_uc; /* a queue pair of UC has no shared receive queue */
 	enum ibv_wc_status ud_status, rc_status; /* of what is sent next; 0: as it comes out */
 	bool no_reports;			 /* somebody else has that agent */
 

@@ -24,6 +24,10 @@ struct ibv_qp *fake_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *a)
 	FAKE_CHECK(a->sq_sig_all);
 	if (fake_fails(f, "create_qp"))
 		return NULL;
+	if (f->no_uc && a->qp_type == IBV_QPT_UC) {
+		errno = EINVAL;
+		return NULL;
+	}
 	while (q->used)
 		q++;
 	FAKE_CHECK(q < f->qp + f->max_qp);
@@ -137,12 +141,35 @@ static void drop_all(struct fake *f, struct fake_qp *q)
 
 /* ---- states ---- */
 
+/* What a connection's queue pair has to be given, and what it may not be: a kernel refuses both. */
+static void check_mask(const struct fake_qp *q, enum ibv_qp_state to, int mask)
+{
+	static const struct {
+		enum ibv_qp_state to;
+		int both, rc;
+	} rule[] = {
+		{ IBV_QPS_INIT, IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS, 0 },
+		{ IBV_QPS_RTR, IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN,
+		  IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER },
+		{ IBV_QPS_RTS, IBV_QP_SQ_PSN,
+		  IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC },
+	};
+
+	if (q->init.qp_type == IBV_QPT_UD || !(mask & IBV_QP_STATE))
+		return;
+	for (unsigned i = 0; i < sizeof(rule) / sizeof(rule[0]); i++)
+		FAKE_CHECK(rule[i].to != to ||
+			   mask == (IBV_QP_STATE | rule[i].both |
+				    (q->init.qp_type == IBV_QPT_RC ? rule[i].rc : 0)));
+}
+
 int fake_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *a, int mask)
 {
 	struct fake_qp *q = qp_of(qp);
 	struct fake *f = fake_of(qp->context);
 
 	FAKE_CHECK(q->used);
+	check_mask(q, a->qp_state, mask);
 	FAKE_CHECK(!(mask & IBV_QP_AV) || a->ah_attr.port_num == 1);
 	FAKE_CHECK(!(mask & IBV_QP_PATH_MTU) ||
 		   (a->path_mtu >= IBV_MTU_256 && a->path_mtu <= IBV_MTU_4096));
@@ -273,17 +300,20 @@ static void ud_to(struct fake *from, const struct fake_qp *src, struct fake *to,
 	}
 }
 
-static enum ibv_wc_status rc_send(struct fake_qp *q, const struct ibv_send_wr *wr)
+/* To the peer's queue pair; RC says whether it came there, UC does not know. */
+static enum ibv_wc_status conn_send(struct fake_qp *q, const struct ibv_send_wr *wr)
 {
 	struct fake *to = fake_at(&q->attr.ah_attr);
 	struct fake_qp *peer = to ? fake_qp_of(fake_index(to), q->attr.dest_qp_num) : NULL;
+	const bool uc = q->init.qp_type == IBV_QPT_UC;
 	struct fake_wqe w;
 	struct ibv_wc wc = { .byte_len = wr->sg_list->length };
 
-	if (!peer || peer->state < IBV_QPS_RTR || peer->state > IBV_QPS_RTS)
-		return IBV_WC_RETRY_EXC_ERR;
+	if (!peer || peer->init.qp_type != q->init.qp_type || peer->state < IBV_QPS_RTR ||
+	    peer->state > IBV_QPS_RTS)
+		return uc ? IBV_WC_SUCCESS : IBV_WC_RETRY_EXC_ERR;
 	if (!to->n_srq)
-		return IBV_WC_RNR_RETRY_EXC_ERR;
+		return uc ? IBV_WC_SUCCESS : IBV_WC_RNR_RETRY_EXC_ERR;
 	w = fake_take(fake_index(to), first(to, FAKE_MSG_IN, NULL));
 	FAKE_CHECK(wr->sg_list->length <= w.len);
 	memcpy(w.at, (void *)(uintptr_t)wr->sg_list->addr, wr->sg_list->length);
@@ -320,7 +350,7 @@ static enum ibv_wc_status carry(struct fake *f, struct fake_qp *q, const struct 
 	if (q->init.qp_type == IBV_QPT_UD)
 		return ud_post(f, q, wr);
 	f->rc_status = IBV_WC_SUCCESS;
-	return status ? status : rc_send(q, wr);
+	return status ? status : conn_send(q, wr);
 }
 
 int fake_post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad)

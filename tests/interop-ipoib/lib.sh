@@ -167,7 +167,9 @@ conforming() {
 known_of_linux() {
 	local more=$INTEROP_CASES/../known-${LAB_SUITE-} base=$INTEROP_CASES/../../../src/conform/profile
 	[ -e "$more" ] || { echo linux-ib_ipoib && return; }
-	sed -n 's/^\t"\(.*\)\\n".*/\1/p' "$base/conform_linux_ipoib.h" | cat - "$more" >"$work/known"
+	sed -n 's/^\t"\(.*\)\\n".*/\1/p' "$base/conform_linux_ipoib.h" >"$work/known"
+	[ -s "$work/known" ] || fail "no built-in profile in $base/conform_linux_ipoib.h"
+	cat "$more" >>"$work/known"
 	echo "$work/known"
 }
 

@@ -129,7 +129,7 @@ Test(ib_verbs, connections_have_bounds, .init = init, .fini = fini)
 	c.max_qps = 2;
 	cr_assert_eq(ddps_vport_new(&peer[0].v, &c, &fake_lib, why, sizeof(why)), 0, "%s", why);
 	port = ddps_ib_verbs_port(peer[0].v);
-	cr_expect_eq(port->ops->qp_create(port, DDPS_CM_UC, 65524, &qpn), DDPS_E_UNSUPPORTED);
+	cr_expect_eq(port->ops->qp_create(port, DDPS_CM_RD, 65524, &qpn), DDPS_E_UNSUPPORTED);
 	cr_expect_eq(port->ops->qp_create(port, DDPS_CM_RC, 65537, &qpn), DDPS_E_LIMIT);
 	fake[0].fail = "create_qp";
 	fake[0].fail_errno = ENOMEM;

@@ -19,7 +19,7 @@
 struct peer {
 	struct ddps_ib_verbs *v;
 	struct ddps_ipoib_if *f;
-	unsigned n_rx, n_see;
+	unsigned n_rx, n_see, n_see_uc;
 	size_t len;
 	int join_err; /* of the last join */
 	unsigned n_link, n_joined;
@@ -98,6 +98,7 @@ static void on_see(void *user, const struct ddps_ib_seen *s)
 {
 	cr_expect_gt(s->len, 4);
 	((struct peer *)user)->n_see++;
+	((struct peer *)user)->n_see_uc += s->uc;
 }
 
 /* ---- life ---- */

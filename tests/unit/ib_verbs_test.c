@@ -24,6 +24,71 @@ Test(ib_verbs, interfaces_talk, .init = init, .fini = fini)
 	cr_expect_eq(conn(0)->attr.timeout, 19, "from the packet lifetime");
 }
 
+/* ---- unreliable connections ---- */
+
+Test(ib_verbs, unreliable_connections, .init = init, .fini = fini)
+{
+	struct ddps_ipoib_port *port;
+	uint8_t frame[2000] = { 8 };
+	uint32_t qpn;
+
+	flags = DDPS_IPOIB_UC;
+	connected();
+	cr_expect_eq(conn(0)->init.qp_type, IBV_QPT_UC);
+	cr_expect_eq(conn(1)->init.qp_type, IBV_QPT_UC);
+	cr_expect_eq(conn(0)->attr.ah_attr.is_global, 0);
+	cr_expect_eq(conn(0)->attr.path_mtu, IBV_MTU_2048);
+	cr_expect_eq(conn(0)->attr.timeout, 0, "nobody waits for an acknowledgement");
+	cr_expect_gt(peer[0].n_see_uc, 0);
+	send_ip(1, 0, 60000);
+	UNTIL(peer[0].n_rx == 1);
+
+	/* Nobody is there any more, and nobody says so. */
+	port = ddps_ib_verbs_port(peer[0].v);
+	qpn = conn(0)->qp.qp_num;
+	ddps_ipoib_if_stop(peer[1].f, fake_now);
+	while (conns(0))
+		turn();
+	cr_expect_eq(peer[0].qp_err, 0);
+	cr_expect_eq(port->ops->qp_send(port, qpn, frame, sizeof(frame)), DDPS_E_STATE);
+	run(6 * SEC); /* till what is dying is dead */
+	cr_expect_eq(count(0, "qp_undrained"), 0);
+}
+
+/* A message that is longer than this end has offered: RC ends, UC loses it. */
+Test(ib_verbs, what_is_too_long_is_lost_on_unreliable_connections, .init = init, .fini = fini)
+{
+	struct ddps_ipoib_port *port;
+	static uint8_t frame[VP_MSG_LEN];
+
+	flags = DDPS_IPOIB_UC;
+	connected();
+	port = ddps_ib_verbs_port(peer[0].v);
+	cr_assert_eq(port->ops->qp_send(port, conn(0)->qp.qp_num, frame, sizeof(frame)), 0);
+	turn();
+	cr_expect_eq(count(1, "rx_bad"), 1);
+	cr_expect_eq(peer[1].qp_err, 0);
+	cr_expect_eq(conns(1), 1);
+	peer[1].n_rx = 0;
+	send_ip(0, 1, 60000);
+	UNTIL(peer[1].n_rx == 1);
+}
+
+Test(ib_verbs, an_adapter_without_them_sends_datagrams, .init = init, .fini = fini)
+{
+	flags = DDPS_IPOIB_UC;
+	fake[0].no_uc = true;
+	two_up();
+	send_ip(0, 1, 1000);
+	UNTIL(peer[1].n_rx == 1);
+	run(10 * SEC);
+	cr_expect_eq(conns(0), 0);
+	cr_expect(strstr(ddps_ib_verbs_why(peer[0].v), "unreliable"), "%s",
+		  ddps_ib_verbs_why(peer[0].v));
+	send_ip(0, 1, 1000);
+	UNTIL(peer[1].n_rx == 2);
+}
+
 /* [4391-6-6]: the GRH is read with the flag alone; what stands there without it is of nobody. */
 Test(ib_verbs, datagrams_with_and_without_a_grh, .init = init, .fini = fini)
 {

@@ -112,7 +112,7 @@ struct vp_grh {
 
 struct vp_qp {
 	struct ddps_tab_link link;
-	bool used, ready, stopped;
+	bool used, uc, ready, stopped;
 	bool drained; /* it holds no receive any more */
 	bool dying;   /* to be destroyed when it is drained, or in a while */
 	int failed;

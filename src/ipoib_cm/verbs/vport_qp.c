@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * RC queue pairs.  They share one receive queue, so a queue pair that ends may still hold one of its
+ * RC and UC queue pairs.  They share one receive queue, so a queue pair that ends may still hold one of its
  * receives: it is destroyed when the adapter has said that it does not (IBA volume 1, 10.3.1).
  */
 #include "ipoib_cm/verbs/vport_in.h"
@@ -62,6 +62,10 @@ static int to_init(struct ddps_ib_verbs *v, struct vp_qp *q)
 		q->qp, &a, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS);
 }
 
+/* What a queue pair of UC does not have: nobody acknowledges, so nothing is sent again. */
+#define RTR_RC (IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER)
+#define RTS_RC (IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC)
+
 static int to_rtr(struct ddps_ib_verbs *v, struct vp_qp *q, const struct ddps_ipoib_qp_to *to,
 		  const struct vp_way *w)
 {
@@ -75,8 +79,7 @@ static int to_rtr(struct ddps_ib_verbs *v, struct vp_qp *q, const struct ddps_ip
 	ddps_vport_ah_attr(v, w, &a.ah_attr);
 	return v->lib.modify_qp(q->qp, &a,
 				IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN |
-					IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC |
-					IBV_QP_MIN_RNR_TIMER);
+					IBV_QP_RQ_PSN | (q->uc ? 0 : RTR_RC));
 }
 
 static int to_rts(struct ddps_ib_verbs *v, struct vp_qp *q, const struct ddps_ipoib_qp_to *to)
@@ -89,9 +92,17 @@ static int to_rts(struct ddps_ib_verbs *v, struct vp_qp *q, const struct ddps_ip
 
 	if (!to->path.mtu) /* the path has not been asked for: as the link is */
 		a.timeout = ddps_cm_ack_timeout(v->link.life & 0x3f, 0);
-	return v->lib.modify_qp(q->qp, &a,
-				IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT |
-					IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC);
+	return v->lib.modify_qp(q->qp, &a, IBV_QP_STATE | IBV_QP_SQ_PSN | (q->uc ? 0 : RTS_RC));
+}
+
+/* Why the adapter gives no queue pair.  One may be able to share a receive queue on RC alone. */
+static int no_qp(struct ddps_ib_verbs *v, bool uc, int err)
+{
+	ddps_vport_say(v, "%s gives no queue pair for %s connection: %s", v->info.device,
+		       uc ? "an unreliable" : "a", strerror(err));
+	if (uc && (err == EINVAL || err == ENOSYS || err == EOPNOTSUPP))
+		return DDPS_E_UNSUPPORTED;
+	return err == ENOMEM ? DDPS_E_NOMEM : DDPS_E_LIMIT;
 }
 
 int ddps_vport_qp_create(struct ddps_ipoib_port *port, uint8_t transport, uint32_t rx_mtu,
@@ -102,27 +113,25 @@ int ddps_vport_qp_create(struct ddps_ipoib_port *port, uint8_t transport, uint32
 				      .recv_cq = v->rx_cq,
 				      .srq = v->srq,
 				      .cap = { .max_send_wr = VP_QP_TX, .max_send_sge = 1 },
-				      .qp_type = IBV_QPT_RC,
+				      .qp_type = transport == DDPS_CM_UC ? IBV_QPT_UC : IBV_QPT_RC,
 				      .sq_sig_all = 1 };
 	struct vp_qp *q;
+	int err;
 
-	if (transport != DDPS_CM_RC)
+	if (transport != DDPS_CM_RC && transport != DDPS_CM_UC)
 		return DDPS_E_UNSUPPORTED;
 	if (v->free_qp == VP_NONE || !rx_mtu || rx_mtu > VP_MSG_LEN)
 		return DDPS_E_LIMIT;
 	q = &v->qp[v->free_qp];
 	v->free_qp = q->next_free;
-	*q = (struct vp_qp){ .used = true, .rx_mtu = rx_mtu };
+	*q = (struct vp_qp){ .used = true, .uc = transport == DDPS_CM_UC, .rx_mtu = rx_mtu };
 	q->qp = v->lib.create_qp(v->pd, &a);
-	if (!q->qp || to_init(v, q)) {
-		int err = errno;
-
-		ddps_vport_say(v, "%s gives no queue pair for a connection: %s", v->info.device,
-			       strerror(err));
+	err = q->qp ? to_init(v, q) : errno;
+	if (err) {
 		if (q->qp)
 			v->lib.destroy_qp(q->qp);
 		free_slot(v, q);
-		return err == ENOMEM ? DDPS_E_NOMEM : DDPS_E_LIMIT;
+		return no_qp(v, q->uc, err);
 	}
 	ddps_tab_add(&v->qps, &q->link, hash_of(v, q->qp->qp_num));
 	*qpn = q->qp->qp_num;
@@ -273,6 +282,7 @@ static void see(struct ddps_ib_verbs *v, const struct vp_qp *q, bool tx, const v
 {
 	const struct ddps_ib_seen seen = { .tx = tx,
 					   .connected = true,
+					   .uc = q->uc,
 					   .slid = tx ? v->info.lid : q->dlid,
 					   .dlid = tx ? q->dlid : v->info.lid,
 					   .from_qpn = tx ? q->qp->qp_num : q->to_qpn,
@@ -357,6 +367,8 @@ void ddps_vport_qp_rx(struct ddps_ib_verbs *v, const struct ibv_wc *wc, uint32_t
 	if (q && !q->stopped && !q->failed) {
 		if (wc->status != IBV_WC_SUCCESS) {
 			fail(v, q, reason(wc->status));
+		} else if (wc->byte_len > q->rx_mtu && q->uc) {
+			v->stats.rx_bad++; /* lost, as all that UC cannot take */
 		} else if (wc->byte_len > q->rx_mtu) {
 			struct ibv_qp_attr a = { .qp_state = IBV_QPS_ERR };
 
