@@ -403,10 +403,10 @@ ib_reject() {
 
 # Its P_Key is the link's; a node with another does not get in.
 ib_pkey() {
-	listen_ib --pkey 0x8123 --qkey 0x80000001 --link-mtu 1024 || return
+	listen_ib --pkey 0x8123 --qkey 0x80000001 --link-mtu 1024 --lifetime 14 || return
 	run 1 ipoib connect "${here[@]}" --peer-qpn 0x49 fe80::2 &&
 		says err "joining the link: the administration refuses it" && says err "try: see that --pkey" || return
-	connect_ib 0 --pkey 0x8123 && has out mtu 3 && end_job "$pid" "$fd"
+	connect_ib 0 --pkey 0x8123 && has out mtu 3 && has out life 14 && end_job "$pid" "$fd"
 }
 
 # Two partitions beside the first: a limited member talks with a full one of its own, with no other.
@@ -574,6 +574,11 @@ test_case ipoib-bridge-ib-link-mtu bridge_bad "1500 is not 256, 512" --port ib -
 	--sa 127.0.0.1 --link-mtu 1500
 test_case ipoib-bridge-ib-qkey-of-others bridge_bad "that is elsewhere" --port ib \
 	--udp 127.0.0.1:4791 --sa 127.0.0.2 --qkey 5
+test_case ipoib-bridge-ib-lifetime-of-others bridge_bad "that is elsewhere" --port ib \
+	--udp 127.0.0.1:4791 --sa 127.0.0.2 --lifetime 14
+test_case ipoib-bridge-ib-lifetime-32 bridge_bad "from 0 to 31, not '32'" --port ib \
+	--udp 127.0.0.1:4791 --sa 127.0.0.1 --lifetime 32
+test_case ipoib-bridge-verbs-lifetime bridge_verbs 2 "go with --port ib" --port verbs --lifetime 14
 test_case ipoib-bridge-ib-pkey bridge_bad "0 and 0x8000 are no P_Keys" --port ib \
 	--udp 127.0.0.1:4791 --sa 127.0.0.1 --pkey 0x8000
 test_case ipoib-bridge-partition-of-others bridge_bad "that is elsewhere" --port ib \

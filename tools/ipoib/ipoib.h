@@ -38,7 +38,7 @@ struct ipoib_opts {
 	/* bridge */
 	const char *tun, *udp, *sa;
 	uint32_t link_mtu;
-	uint64_t qkey, pkey;
+	uint64_t qkey, pkey, lifetime;
 	struct optval_list ip, partition;
 	/* conform */
 	const char *self, *ip6, *cases, *profile, *junit, *pcap;

@@ -62,15 +62,18 @@ static int read_link(struct ddps_ib_udp_config *c, const struct ipoib_opts *o, c
 		c->pkey = (uint16_t)o->pkey;
 	if (o->qkey != IPOIB_UNSET)
 		c->qkey = (uint32_t)o->qkey;
+	if (o->lifetime != IPOIB_UNSET)
+		c->life = (uint32_t)o->lifetime;
 	if (c->mtu > 5)
 		snprintf(why, why_len, "--link-mtu: %u is not 256, 512, 1024, 2048 or 4096",
 			 (unsigned)mtu);
 	else if (!(c->pkey & 0x7fff))
 		snprintf(why, why_len, "--pkey: 0 and 0x8000 are no P_Keys");
-	else if (c->sa_lid != c->ip4[3] && (o->link_mtu || o->qkey != IPOIB_UNSET))
+	else if (c->sa_lid != c->ip4[3] &&
+		 (o->link_mtu || o->qkey != IPOIB_UNSET || o->lifetime != IPOIB_UNSET))
 		snprintf(why, why_len,
-			 "--link-mtu and --qkey are the subnet administration's, and that is "
-			 "elsewhere");
+			 "--link-mtu, --qkey and --lifetime are the subnet administration's, and "
+			 "that is elsewhere");
 	else
 		return 0;
 	return -1;

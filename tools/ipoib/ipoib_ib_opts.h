@@ -6,8 +6,9 @@
 #include <ddpsess/ib_udp.h>
 
 /*
- * --udp, --sa, --link-mtu, --qkey, --pkey, --partition; the rest of @c keeps its defaults, and GID, queue pair
- * and seed are the caller's to set.  Return: 0, or -1 with a sentence in @why.
+ * --udp, --sa, --link-mtu, --qkey, --lifetime, --pkey, --partition; the rest of @c keeps its
+ * defaults, and GID, queue pair and seed are the caller's to set.  Return: 0, or -1 with a sentence
+ * in @why.
  */
 int ib_opts_configure(struct ddps_ib_udp_config *c, const struct ipoib_opts *o, char *why,
 		      size_t why_len);

@@ -51,6 +51,8 @@ static const struct option_row table[] = {
 	  "port's)" },
 	{ "qkey", "N", I_NODE, VAL_UINT, AT(qkey), 0, UINT32_MAX,
 	  "--port ib, administration; RoCE: Q_Key of the link (default 0xb1b)" },
+	{ "lifetime", "N", I_NODE, VAL_UINT, AT(lifetime), 0, DDPS_CM_TIME_MAX,
+	  "--port ib, administration: packet lifetime, 4.096 us * 2^N (default 18, 1.07 s)" },
 	{ "pkey", "N", I_NODE, VAL_UINT, AT(pkey), 1, 0xffff,
 	  "--port ib and verbs: P_Key of the link (default 0xffff)" },
 	{ "partition", "P_KEY", I_NODE, VAL_LIST, AT(partition), 0, 0,
@@ -140,6 +142,7 @@ static void defaults(struct ipoib_opts *o, unsigned bit)
 				  .mtu = IPOIB_UNSET,
 				  .peer_qpn = IPOIB_UNSET,
 				  .qkey = IPOIB_UNSET,
+				  .lifetime = IPOIB_UNSET,
 				  .pkey = IPOIB_UNSET };
 	o->seed = 1;
 	o->nodes = 3;
@@ -159,7 +162,7 @@ static void defaults(struct ipoib_opts *o, unsigned bit)
 static bool of_ib(const struct ipoib_opts *o)
 {
 	return o->gid || o->udp || o->sa || o->link_mtu || o->partition.n ||
-	       o->qkey != IPOIB_UNSET || o->pkey != IPOIB_UNSET;
+	       o->qkey != IPOIB_UNSET || o->pkey != IPOIB_UNSET || o->lifetime != IPOIB_UNSET;
 }
 
 enum opts_result ipoib_opts_parse(struct ipoib_opts *o, const struct ipoib_command *cmd, int argc,
@@ -179,8 +182,8 @@ enum opts_result ipoib_opts_parse(struct ipoib_opts *o, const struct ipoib_comma
 	if (cmd->user.bit & I_CONN && strcmp(o->port, "ib") != 0 &&
 	    strncmp(o->port, "verbs", 5) != 0 && of_ib(o)) {
 		snprintf(why, why_len,
-			 "--gid, --udp, --sa, --link-mtu, --qkey, --pkey and --partition go with "
-			 "--port ib");
+			 "--gid, --udp, --sa, --link-mtu, --qkey, --lifetime, --pkey and "
+			 "--partition go with --port ib");
 		return OPTS_BAD;
 	}
 	if (o->json && o->hex) {

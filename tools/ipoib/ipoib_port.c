@@ -32,10 +32,10 @@ static int configure_verbs(struct ipoib_port *p, const struct ipoib_opts *o, cha
 			 o->port);
 		return -1;
 	}
-	if (o->gid || o->udp || o->sa) {
+	if (o->gid || o->udp || o->sa || o->lifetime != IPOIB_UNSET) {
 		snprintf(why, why_len,
-			 "--gid, --udp and --sa go with --port ib: with verbs the adapter says "
-			 "these");
+			 "--gid, --udp, --sa and --lifetime go with --port ib: with verbs the "
+			 "adapter and its subnet say these");
 		return -1;
 	}
 	for (; o->link_mtu && 128u << p->verbs_cfg.mtu != o->link_mtu; p->verbs_cfg.mtu++)

@@ -47,7 +47,7 @@ _sessctl_value() { # OPTION WORD: candidates for the option's value
 	--max-size | --stat | --count | --size | --interval | --timeout | --seconds | --depth | --qpn | --mtu | \
 		--gid | --decode | --peer-qpn | --set | --device-name | --retry | --hold | --reject | \
 		--case | --then | --seed | --nodes | --loss | --tun | --udp | --multicast | --listen | \
-		--peer | --ip | --ip6 | --sa | --link-mtu | --qkey | --pkey | --partition)
+		--peer | --ip | --ip6 | --sa | --link-mtu | --qkey | --lifetime | --pkey | --partition)
 		return 0
 		;;
 	*) return 1 ;;
