@@ -8,10 +8,10 @@ ping_once() { # OP OCTETS COUNT
 	run 0 ping --json --op "$1" --size "$2" --count "$3" --interval 0 "$uri" &&
 		has out event ping && has out op "$1" && has out size "$2" && has out count "$3" ||
 		return
-	# min <= avg, min <= p99 <= max, none of them zero
+	# min <= avg, min <= p50 <= p99 <= max, none of them zero
 	why="times: $(grep '"ping"' out)"
-	sed -n '/"ping"/s/.*min_us":\([0-9.e+-]*\).*avg_us":\([0-9.e+-]*\).*p99_us":\([0-9.e+-]*\).*max_us":\([0-9.e+-]*\).*/\1 \2 \3 \4/p' out |
-		awk '{ exit !(NF == 4 && $1 > 0 && $1 <= $2 && $2 <= $4 && $1 <= $3 && $3 <= $4) }'
+	sed -n '/"ping"/s/.*min_us":\([0-9.e+-]*\).*avg_us":\([0-9.e+-]*\).*p50_us":\([0-9.e+-]*\).*p99_us":\([0-9.e+-]*\).*max_us":\([0-9.e+-]*\).*/\1 \2 \3 \4 \5/p' out |
+		awk '{ exit !(NF == 5 && $1 > 0 && $1 <= $2 && $2 <= $5 && $1 <= $3 && $3 <= $4 && $4 <= $5) }'
 }
 
 each_line() {

@@ -335,6 +335,7 @@ Test(sessctl_stats, sums_up)
 	stats_sum_up(&s, &p);
 	cr_expect_eq(p.count, 100);
 	cr_expect_eq(p.min, 1);
+	cr_expect_eq(p.p50, 50);
 	cr_expect_eq(p.avg, 50.5);
 	cr_expect_eq(p.p99, 99);
 	cr_expect_eq(p.max, 100);

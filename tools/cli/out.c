@@ -222,8 +222,8 @@ void out_ping(struct out *o, const struct out_ping *p)
 	text_size(text, sizeof text, p->size);
 	head(o, 0, GREEN, "ping");
 	fprintf(o->f, " %s, %s, %u times\n", p->op, text, p->count);
-	row(o, "round trip", "min %.3f  avg %.3f  p99 %.3f  max %.3f ms", p->min / 1000,
-	    p->avg / 1000, p->p99 / 1000, p->max / 1000);
+	row(o, "round trip", "min %.3f  avg %.3f  p50 %.3f  p99 %.3f  max %.3f ms", p->min / 1000,
+	    p->avg / 1000, p->p50 / 1000, p->p99 / 1000, p->max / 1000);
 	out_flush(o);
 }
 

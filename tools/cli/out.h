@@ -38,7 +38,7 @@ struct out_transfer {
 struct out_ping {
 	const char *op;
 	uint32_t size, count;
-	double min, avg, p99, max; /* microseconds */
+	double min, avg, p50, p99, max; /* microseconds */
 };
 
 /* One size of a perf run. */

@@ -177,6 +177,7 @@ void json_out_ping(struct out *o, const struct out_ping *p)
 	set_int(j, "count", p->count);
 	json_object_set_new(j, "min_us", json_real(p->min));
 	json_object_set_new(j, "avg_us", json_real(p->avg));
+	json_object_set_new(j, "p50_us", json_real(p->p50));
 	json_object_set_new(j, "p99_us", json_real(p->p99));
 	json_object_set_new(j, "max_us", json_real(p->max));
 	json_out_line(o, j);

@@ -446,7 +446,8 @@ static enum status measure_all(struct team *t, const struct opts *o)
 	if (!s)
 		s = run_all(t);
 	if (!s && o->plot && plot_draw(o->plot, t->p[0].row, o->sizes.n))
-		s = link_fail(&t->p[0].l, ST_FAILED, "see what gnuplot printed above; is there room on the disk?",
+		s = link_fail(&t->p[0].l, ST_FAILED,
+			      "see what gnuplot printed above; is there room on the disk?",
 			      "--plot %s: gnuplot could not draw it", o->plot);
 	for (unsigned i = 0; i < opened; i++) {
 		s = link_close(&t->p[i].l, s);

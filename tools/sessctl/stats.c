@@ -26,15 +26,22 @@ static int ascending(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
+/* Of times in order; nearest rank. */
+static double percentile(const struct stats *s, unsigned percent)
+{
+	uint64_t rank = ((uint64_t)s->count * percent + 99) / 100; /* 1..count */
+
+	return (double)s->us[rank - 1];
+}
+
 void stats_sum_up(struct stats *s, struct out_ping *p)
 {
-	uint64_t rank = ((uint64_t)s->count * 99 + 99) / 100; /* 1..count */
-
 	qsort(s->us, s->count, sizeof *s->us, ascending);
 	p->count = s->count;
 	p->min = (double)s->us[0];
 	p->avg = s->sum / s->count;
-	p->p99 = (double)s->us[rank - 1];
+	p->p50 = percentile(s, 50);
+	p->p99 = percentile(s, 99);
 	p->max = (double)s->us[s->count - 1];
 }
 

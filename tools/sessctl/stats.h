@@ -12,7 +12,7 @@ struct stats {
 
 /* Return: 0, or -1 if there is no memory. */
 int stats_add(struct stats *s, double us);
-/* min, avg, p99 (nearest rank) and max; @count of @p too.  At least one was added. */
+/* min, avg, p50, p99 (nearest rank) and max; @count of @p too.  At least one was added. */
 void stats_sum_up(struct stats *s, struct out_ping *p);
 void stats_free(struct stats *s);
 
