@@ -19,7 +19,7 @@ into_docs() {
 		printf '\n'
 		sed -n '/<!-- end of table -->/,$p' "$page"
 	} >"$out/page" && mv "$out/page" "$page"
-	cp "$out"/sizes.svg "$out"/sessions.svg "$docs"
+	cp "$out"/sizes.svg "$out"/sessions.svg "$out"/growth.svg "$docs"
 }
 
 jq -r '[.case, .peer, .target, .unit, .ours, .theirs, .missing] | @tsv' "$out/samples.json" |
@@ -117,6 +117,9 @@ done
 jq -r 'select(.peer == "best of them" and .ours) |
 	[(.case | capture(", (?<n>[0-9]+)").n), .ours / 1e3] | @tsv' \
 	"$out/samples.json" | sort -n >"$out/sessions.tsv"
+for op in register write endpoint ping ping-assoc; do
+	jq -r "select(.op == \"$op\") | [.size, .ns_each / 1e3] | @tsv" "$out/growth.json" >"$out/growth-$op.tsv"
+done
 gnuplot <<EOF
 set terminal svg size 1100,400
 set output '$out/sizes.svg'
@@ -141,5 +144,18 @@ set title 'Sends of 4 KiB, TCP, CRC on, loopback'
 set xlabel 'sessions'
 set ylabel 'thousand a second'
 plot '$out/sessions.tsv' using 1:2 with points notitle
+set output '$out/growth.svg'
+set title 'An operation beside others: median or mean, us'
+set xlabel 'how many there are'
+set ylabel 'us'
+set logscale x 10
+set logscale y
+set yrange [*:*]
+set key outside right
+plot '$out/growth-register.tsv' with linespoints title 'region registered, of regions', \
+	'$out/growth-write.tsv' with linespoints title 'Write to any of the regions', \
+	'$out/growth-endpoint.tsv' with linespoints title 'endpoint made, of endpoints', \
+	'$out/growth-ping.tsv' with linespoints title 'ping of one TCP session', \
+	'$out/growth-ping-assoc.tsv' with linespoints title 'ping of one SCTP association'
 EOF
 [ "${2:-}" != --docs ] || into_docs

@@ -91,6 +91,10 @@ tcp_cases() {
 	pair "read 1M, crc off" "plain tcp" 0.90 B/s "perf $bw read $off" "$tcp"
 	pair "read 1M, crc off" "libfabric" 1.10 B/s "perf $bw read $off" "$fi read $MB 16" peer_fi
 	short pair "ping 64" "plain tcp" 0.91 1/s "$ping" "program peer_tcp $rate ping 64"
+	short pair "read 64" "plain ping" 0.96 1/s "perf_half read 64 --crc off" \
+		"program peer_tcp $rate ping 64"
+	short pair "write 64 and flush" "plain ping" 0.96 1/s "write_and_flush 64 --crc off" \
+		"program peer_tcp $rate ping 64"
 	short pair "ping 64, p99" "plain tcp" 0.77 1/s "perf_ping_p99 64 --crc off" "peer_ping_p99 64"
 	pair "ping 64" "libfabric" 1 1/s "$ping" "program peer_fi $rate ping 64" peer_fi
 	pair "ping 64" "fi_pingpong" 1 1/s "$ping" fi_ping fi_pingpong
@@ -99,12 +103,18 @@ tcp_cases() {
 	pair "send 64, depth 128" "libfabric" 3 1/s "perf $rate send 64 128 --crc off" \
 		"program peer_fi $rate send 64 128" peer_fi
 	pair "send 64, depth 128" "ucx" 1 1/s "perf $rate send 64 128 --crc off" ucx_rate ucx_perftest
+	pair "write 64, depth 16" "libfabric" 1 1/s "perf $rate write 64 16 --crc off" \
+		"program peer_fi $rate write 64 16" peer_fi
+	pair "read 64, depth 16" "libfabric" 1 1/s "perf $rate read 64 16 --crc off" \
+		"program peer_fi $rate read 64 16" peer_fi
+	pair "write 64, depth 16" "ucx" 0 1/s "perf $rate write 64 16 --crc off" ucx_put ucx_perftest
+	pair "read 64, depth 16" "ucx" 0 1/s "perf $rate read 64 16 --crc off" ucx_get ucx_perftest
 	listen tcp://127.0.0.1:0
 	pair "write 1M, crc on" "plain tcp" 0.80 B/s "perf $bw write $MB 16" "$tcp"
 	listen tcp://127.0.0.1:0 --markers on
 	pair "write 1M, crc, markers" "plain tcp" 0.60 B/s "perf $bw write $MB 16 --markers on" "$tcp"
 	stop
-	pair "set-up, tcp" "plain tcp" 0.7 1/s "program sessions $rate setup-tcp 1000000" \
+	pair "set-up, tcp" "plain tcp" 0.92 1/s "program sessions $rate setup-tcp 1000000" \
 		"program peer_tcp $rate setup 1"
 }
 
@@ -133,6 +143,12 @@ sctp_cases() {
 
 # In a network of its own, whose loopback has a smaller packet.
 path_1500() {
+	listen tcp://127.0.0.1:0
+	short pair "ping 64, 1500" "plain tcp" 0.91 1/s "perf_ping 64" "program peer_tcp $rate ping 64"
+	pair "send 64, depth 128, 1500" "libfabric" 3 1/s "perf $rate send 64 128" \
+		"program peer_fi $rate send 64 128" peer_fi
+	pair "send 4K, 16 sessions, 1500" "plain, in turn" 0.95 1/s "program sessions $rate active 16" \
+		"program peer_many $rate turns 16"
 	listen "$native"
 	pair "write 64K, sctp, 1500" "usrsctp" 9.6 B/s "perf $bw write 65536 16" \
 		"program peer_usrsctp $bw bw 65536" peer_usrsctp
@@ -147,16 +163,74 @@ path_1500() {
 # waits for them polls.
 against_strongest() { # SUFFIX OFF ON OFF_CPU ON_CPU: suffix of the cases, targets
 	# shellcheck disable=SC2034 # samples.bash uses it
-	local rounds=$((rounds < 5 ? rounds : 5)) seconds=0.5 name
-	listen tcp://127.0.0.1:0 --crc off
+	local rounds=$((rounds < 5 ? rounds : 5)) seconds=0.5 name host=${BENCH_HOST:-127.0.0.1}
+	listen "tcp://$host:0" --crc off
 	find_strongest
 	name=$(strongest_name)
 	both "write 1M$1, crc off" "$name" "$2" "$4" write "$MB" --crc off
 	both "read 1M$1, crc off" "$name" "$2" 0 read "$MB" --crc off
-	listen tcp://127.0.0.1:0
+	listen "tcp://$host:0"
 	both "write 1M$1, crc on" "$name" "$3" "$5" write "$MB"
 	both "read 1M$1, crc on" "$name" "$3" 0 read "$MB"
 	stop
+}
+
+# Between two network namespaces, this one and a second one: packets of 1500 octets, which the kernel
+# takes together, and two devices.
+path_veth() {
+	local i
+	unshare -n sleep 600 >/dev/null 2>&1 &
+	there=$!
+	trap 'kill $there; stop; rm -rf "$work"' EXIT
+	for ((i = 0; i < 100; i++)); do
+		[ "$(readlink /proc/$there/ns/net)" = "$(readlink /proc/self/ns/net)" ] || break
+		sleep 0.05
+	done
+	inside="nsenter -t $there -n"
+	ip link add near type veth peer name far netns "/proc/$there/ns/net" &&
+		ip addr add 10.9.0.1/24 dev near && ip link set near up &&
+		$inside ip addr add 10.9.0.2/24 dev far && $inside ip link set far up || return
+	export BENCH_SERVE_NS=/proc/$there/ns/net BENCH_HOST=10.9.0.2
+	against_strongest ", veth" 0 0 0 0
+	listen "tcp://$BENCH_HOST:0"
+	short pair "ping 64, veth" "plain tcp" 0.91 1/s "perf_ping 64" "program peer_tcp $rate ping 64"
+	listen "sctp://$BENCH_HOST:0?encap=0"
+	pair "write 64K, sctp, veth" "plain tcp" 0 B/s "perf $bw write 65536 16" \
+		"program peer_tcp $bw bw 65536"
+	stop
+}
+
+# IP packets through two bridges of IPoIB on a veth pair, compared with the pair alone
+bridge_cases() {
+	local label got pair=''
+	SESSCTL=$build/sessctl bash "$here/../tests/netns/bench.sh" 3 2>/dev/null >"$work/bridge" || {
+		missing "ipoib bridge, 65520" "the veth pair" 0.7 B/s "no network namespace, TUN or iperf3"
+		return
+	}
+	while IFS='|' read -r _ label got _; do
+		got=$(awk -v g="$got" 'BEGIN { print g * 125000000 }')
+		case $label in
+		*"veth pair alone"*) pair=$got ;;
+		*"connections, MTU 65520"*)
+			[[ $label == *unreliable* ]] || sample "ipoib bridge, 65520" "the veth pair" 0.7 B/s "$got" "$pair" ;;
+		*"connections, MTU 2044"*) sample "ipoib bridge, 2044" "the veth pair" 0.3 B/s "$got" "$pair" ;;
+		esac
+	done <"$work/bridge"
+	echo "  ipoib bridge / the veth pair" >&2
+}
+
+# A thread for each context, compared with one thread; what counts is how it grows with the second
+thread_cases() {
+	# shellcheck disable=SC2034 # samples.bash uses it
+	local rounds=5 seconds=0.6
+	pair "2 contexts, 2 threads, polled" "one" 1 1/s "program contexts $rate polled 2" \
+		"program contexts $rate polled 1"
+	pair "2 contexts, 2 threads, polled" "plain, 2 threads" 0 1/s "program contexts $rate polled 2" \
+		"program contexts $rate plain-polled 2"
+	pair "2 contexts, 2 threads, waiting" "one" 1.2 1/s "program contexts $rate waiting 2" \
+		"program contexts $rate waiting 1"
+	pair "2 contexts, 2 threads, waiting" "plain, 2 threads" 0 1/s "program contexts $rate waiting 2" \
+		"program contexts $rate plain-waiting 2"
 }
 
 strongest_cases() {
@@ -256,10 +330,17 @@ machine_cases() {
 }
 
 verbs_cases() {
+	local waits=0.8
 	pair "ib_write_bw 1M, drop-in" "plain tcp" 0 B/s verbs_bw "$tcp" ib_write_bw
-	pair "ib_send_lat 64, drop-in" "plain tcp" 0 1/s verbs_ping "program peer_tcp $rate ping 64" \
-		ib_send_lat
-	pair "ib_write_lat 64, drop-in" "plain tcp" 0 1/s verbs_write_ping \
+	pair "ib_send_lat 64, drop-in" "plain tcp" 0.94 1/s "verbs_ping ib_send_lat" \
+		"program peer_tcp $rate ping 64" ib_send_lat
+	pair "ib_read_lat 64, drop-in" "plain tcp" 0.94 1/s "verbs_read_ping" \
+		"program peer_tcp $rate ping 64" ib_read_lat
+	# both programs watch memory, while their libraries' threads move the data: four threads
+	[ "$(nproc)" -ge 4 ] || waits=0
+	pair "ib_write_lat 64, drop-in" "plain tcp" $waits 1/s "verbs_ping ib_write_lat" \
+		"program peer_tcp $rate ping 64" ib_write_lat
+	pair "ib_write_lat 64, any core" "plain tcp" $waits 1/s "unpinned verbs_ping ib_write_lat" \
 		"program peer_tcp $rate ping 64" ib_write_lat
 	listen tcp://127.0.0.1:0
 	pair "ib_send_bw 64, drop-in" "native API" 0.5 1/s "verbs_rate 1" \
@@ -281,6 +362,27 @@ curves() {
 	stop
 }
 
+# Against the number of objects, for the plot: nanoseconds of an operation
+growth() {
+	local n kind
+	: >"$out/growth.json"
+	for n in 1 10 100 1000 10000 100000; do
+		for kind in register write endpoint; do
+			timeout 60 "$build/growth" "$kind" "$n" 0.2 >>"$out/growth.json"
+		done
+		[ "$n" = 100000 ] || for kind in ping ping-assoc; do
+			timeout 60 "$build/sessions" "$kind" "$((n < 9500 ? n : 9500))" 0.3 2>/dev/null |
+				jq -c '{ op, size, ns_each: (1e9 / .ops_per_second) }' >>"$out/growth.json"
+		done
+	done
+}
+
+# A part in a network of its own
+apart() { # PART COMMAND
+	# shellcheck disable=SC2016 # the inner shell expands them
+	BENCH_PART=$1 unshare -rn bash -c "$2"' && exec "$0" "$@"' "$here/run.sh" "$build" "$out"
+}
+
 # One part alone, added to the samples
 if [ -n "${BENCH_PART:-}" ]; then
 	"$BENCH_PART"
@@ -292,19 +394,21 @@ tcp_cases
 strongest_cases
 sctp_cases
 if unshare -rn true 2>/dev/null; then
-	# shellcheck disable=SC2016 # the inner shell expands them
-	BENCH_PART=path_1500 unshare -rn bash -c \
-		'ip link set lo mtu 1500 && ip link set lo up && exec "$0" "$@"' \
-		"$here/run.sh" "$build" "$out"
+	apart path_1500 'ip link set lo mtu 1500 && ip link set lo up'
+	apart path_veth 'ip link set lo up'
 else
 	missing "write 64K, sctp, 1500" "usrsctp" 9.6 B/s "no network namespace (unshare -rn)"
 	missing "write 1M, 1500, crc off" "plain tcp" 0.9 B/s "no network namespace (unshare -rn)"
+	missing "write 1M, veth, crc off" "plain tcp" 0 B/s "no network namespace (unshare -rn)"
 fi
 many_cases
 many_sctp
 "$here/paths.sh" "$build" "$out"
+bridge_cases
+thread_cases
 file_cases
 machine_cases
 verbs_cases
 curves
+growth
 "$here/report.sh" "$out"

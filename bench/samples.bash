@@ -5,6 +5,8 @@
 # Wants $build, $work, $seconds and $effort; keeps the listener that runs in $listener.
 
 listener='' other='' other_uri=''
+inside= # what puts a command into the network that listeners are in: nothing, or nsenter ...
+on_core0='taskset -c 0' on_core1='taskset -c 1'
 
 # Another port each time, $port.  Samples are taken in subshells: the last one is in a file.
 next_port() {
@@ -47,7 +49,8 @@ start_listener() {
 	# a new one: who still empties the last one must not get this one's line
 	rm -f "$work/fifo"
 	mkfifo "$work/fifo"
-	taskset -c 0 "$build/sessctl" listen --json "$@" "$where" >"$work/fifo" 2>"$work/err" &
+	# shellcheck disable=SC2086 # words, or none; nsenter becomes the command, which can be ended so
+	$inside taskset -c 0 "$build/sessctl" listen --json "$@" "$where" >"$work/fifo" 2>"$work/err" &
 	listener=$!
 	exec {fd}<"$work/fifo"
 	read -r -t 10 -u "$fd" line
@@ -108,6 +111,22 @@ get_file() { # DIRECTORY DIGEST
 # round trips a second by the median in microseconds
 by_median() {
 	awk '$1 > 0 { print 1000000 / $1 }'
+}
+
+# One operation after the other; the median
+perf_half() { # OP SIZE OPTION...
+	local op=$1 size=$2
+	shift 2
+	perf p50 "$op" "$size" 1 "$@" | by_median
+}
+
+# A Write and the Read behind it that says that it was placed
+write_and_flush() { # SIZE OPTION...
+	local size=$1
+	shift
+	timeout 60 taskset -c 1 "$build/sessctl" ping --json --op write --size "$size" --interval 0 \
+		--count $((effort * 2500)) "$@" "$uri" 2>/dev/null |
+		jq -r 'select(.event == "ping") | .p50_us' | by_median
 }
 
 perf_ping() { # SIZE OPTION...
@@ -171,10 +190,12 @@ with_server() { # SERVER... -- CLIENT...
 	local server=()
 	while [ "$1" != -- ]; do server+=("$1") && shift; done
 	shift
-	timeout 60 taskset -c 0 "${server[@]}" >/dev/null 2>&1 &
+	# shellcheck disable=SC2086 # words, or none
+	timeout 60 $on_core0 "${server[@]}" >/dev/null 2>&1 &
 	local pid=$!
 	sleep 0.3 # these say nothing when they are ready
-	timeout 50 taskset -c 1 "$@" 2>&1
+	# shellcheck disable=SC2086
+	timeout 50 $on_core1 "$@" 2>&1
 	kill "$pid" 2>/dev/null
 	wait "$pid" 2>/dev/null
 }
@@ -190,6 +211,8 @@ ucx() { # TEST COLUMN ITERATIONS
 		awk -F, -v c="$2" '/^[0-9]/ { v = $c } END { print v }'
 }
 
+ucx_put() { ucx ucp_put_bw 8 $((effort * 30000)); }
+ucx_get() { ucx ucp_get 8 $((effort * 3000)); }
 ucx_ping() { ucx tag_lat 2 $((effort * 5000)) | by_half; }
 ucx_rate() { ucx ucp_am_bw 8 $((effort * 30000)); }
 
@@ -222,16 +245,23 @@ verbs_bw() { # in octets a second; perftest's MB are of 2^20
 		awk '$1 == 1048576 { print $4 * 1048576 }'
 }
 
-verbs_ping() {
-	perftest ib_send_lat -s 64 -n $((effort * 1000)) | awk '$1 == 64 { print $5 }' | by_half
+verbs_ping() { # ib_send_lat|ib_write_lat
+	perftest "$1" -s 64 -n $((effort * 1000)) | awk '$1 == 64 { print $5 }' | by_half
+}
+
+# Of a Read perftest tells the whole round trip.
+verbs_read_ping() {
+	perftest ib_read_lat -s 64 -n $((effort * 1000)) | awk '$1 == 64 { print $5 }' | by_median
+}
+
+# unpinned COMMAND...: each thread where the system lets it run
+unpinned() {
+	local on_core0='' on_core1=''
+	"$@"
 }
 
 # Messages a second, posted in lists of so many; perftest tells millions
 verbs_rate() { # LENGTH
 	perftest ib_send_bw -s 64 -l "$1" -n $((effort * 25600)) |
 		awk '$1 == 64 { print $5 * 1000000 }'
-}
-
-verbs_write_ping() {
-	perftest ib_write_lat -s 64 -n $((effort * 1000)) | awk '$1 == 64 { print $5 }' | by_half
 }

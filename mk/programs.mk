@@ -168,7 +168,7 @@ $(B)/sessctl-usrsctp: $(call objs,$(TOOL_SRC) tests/conformance/usrsctp.c $(wild
 
 # What the stack is compared with; none of it is linked with the library.
 BENCH_BIN := $(B)/peer_tcp $(B)/peer_many $(B)/peer_gso $(B)/peer_file $(B)/relay $(B)/peer_fi $(B)/peer_usrsctp $(B)/bench-speed \
-	$(B)/sessions
+	$(B)/sessions $(B)/contexts $(B)/growth
 $(B)/bench/%.o: CPPFLAGS += -Ibench
 $(B)/peer_%: $(B)/bench/peer_%.o
 	$(Q)$(CC) $(CFLAGS_ALL) $(LDFLAGS) -o $@ $^ $(BENCH_LIBS) -pthread
@@ -176,7 +176,7 @@ $(B)/bench-%: $(B)/bench/%.o
 	$(Q)$(CC) $(CFLAGS_ALL) $(LDFLAGS) -o $@ $^ -lisal
 $(B)/relay: $(B)/bench/relay.o
 	$(Q)$(CC) $(CFLAGS_ALL) $(LDFLAGS) -o $@ $^
-$(B)/sessions: $(B)/bench/sessions.o $(LIB_A)
+$(B)/sessions $(B)/contexts $(B)/growth: $(B)/%: $(B)/bench/%.o $(LIB_A)
 	$(Q)$(CC) $(CFLAGS_ALL) $(LDFLAGS) -o $@ $^ $(LIB_LIBS)
 # It counts what the library allocates and locks, and its calls of the system.
 GUARDED := recv readv recvmsg recvmmsg read write poll epoll_wait epoll_ctl timerfd_settime getsockopt \
