@@ -126,6 +126,32 @@ Test(ib_sa, groups_that_come_and_go_are_reported, .init = init, .fini = fini,
 	cr_expect_eq(ddps_sa_stats(sa)->sa_unheard, 0);
 }
 
+/* On a slow wire a query or a report is repeated before its answer comes: the second one is no fault. */
+Test(ib_sa, what_is_answered_twice_is_late, .init = init, .fini = fini)
+{
+	uint8_t mad[DDPS_CM_MAD_LEN];
+
+	all_join();
+	cr_assert_eq(ddps_sac_join(node[0].c, group1, now), 0);
+	cr_assert_eq(n_wire, 1);
+	put(wire[0].from, SA_LID, wire[0].mad);
+	settle();
+	cr_expect_eq(ddps_sac_stats(node[0].c)->sac_late, 1);
+	cr_expect_eq(ddps_sac_stats(node[0].c)->sac_bad, 0);
+
+	ddps_sac_leave(node[0].c, group1, now);
+	ddps_sa_rx(sa, wire[0].from, wire[0].mad, now); /* all hear of it, and one hears it twice */
+	cr_assert_eq(n_wire, 1 + NODES + 1);
+	memcpy(mad, wire[n_wire - 2].mad, sizeof(mad));
+	put(SA_LID, wire[n_wire - 2].to, mad);
+	settle();
+	cr_expect_eq(ddps_sa_stats(sa)->sa_late, 1);
+	cr_expect_eq(ddps_sa_stats(sa)->sa_bad, 0);
+	mad[0] ^= 0xff; /* no such version */
+	ddps_sa_rx(sa, 2, mad, now);
+	cr_expect_eq(ddps_sa_stats(sa)->sa_bad, 1);
+}
+
 /* Whoever is gone does not answer reports: some tries, and it is forgotten. */
 Test(ib_sa, reports_are_repeated_until_heard, .init = init, .fini = fini)
 {

@@ -29,6 +29,7 @@
 	X(sa_queries, "queries answered")                                                          \
 	X(sa_refused, "of these: with a status other than 0")                                      \
 	X(sa_bad, "MADs that are no query")                                                        \
+	X(sa_late, "answers to reports that came once more, or when nobody waited any more")       \
 	X(sa_groups, "groups made")                                                                \
 	X(sa_limit, "groups not made for lack of room or share")                                   \
 	X(sa_moved, "GIDs that another port had before")                                           \

@@ -135,4 +135,10 @@ static inline uint8_t *ddps_sa_record(uint8_t mad[DDPS_CM_MAD_LEN])
 	return mad + 56;
 }
 
+/* Of the latest transactions, counted up to @latest: one that was asked again may be answered twice. */
+static inline bool ddps_sa_late(uint64_t latest, uint64_t tid)
+{
+	return latest - tid < 1024;
+}
+
 #endif

@@ -91,7 +91,10 @@ void ddps_sa_heard(struct ddps_sa *sa, uint16_t slid, uint64_t tid)
 			sa->report[i] = sa->report[--sa->n_report];
 			return;
 		}
-	sa->stats.sa_bad++;
+	if (ddps_sa_late(sa->tid, tid))
+		sa->stats.sa_late++;
+	else
+		sa->stats.sa_bad++;
 }
 
 uint64_t ddps_sa_due(const struct ddps_sa *sa)

@@ -224,7 +224,10 @@ static void answer(struct ddps_sac *c, const struct ddps_sa_head *h, const uint8
 			inform_answer(c, i, h->status, now);
 			return;
 		}
-	c->stats.sac_bad++;
+	if (tid && ddps_sa_late(c->tid, tid))
+		c->stats.sac_late++;
+	else
+		c->stats.sac_bad++;
 }
 
 void ddps_sac_rx(struct ddps_sac *c, const uint8_t mad[DDPS_CM_MAD_LEN], uint64_t now)

@@ -32,7 +32,7 @@ for n in "${ours[@]}"; do
 done
 for n in "${linux[@]}"; do
 	for to in "${all[@]}"; do
-		[ "$n" = "$to" ] || at "$n" "ping -q -c 2 -s 1000 -W 3 fd88::$to" >/dev/null ||
+		[ "$n" = "$to" ] || pings "$n" "fd88::$to" 2 1000 ||
 			fail "IPv6 from $n to $to"
 	done
 done

@@ -39,7 +39,7 @@ bridge_down() { # 2|5
 }
 
 echoes() { # 2|5 ADDRESS OCTETS
-	at "$1" "ping -q -c 5 -s $3 -W 3 $2" >"$work/ping" || fail "$3 octets from $1: $(cat "$work/ping")"
+	pings "$1" "$2" 5 "$3" || fail "$3 octets from $1"
 }
 
 clean_in() { # 2|5
