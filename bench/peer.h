@@ -163,9 +163,10 @@ static inline int peer_median_order(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* Operations one after the other: the rate is that of the median one. */
-static inline void peer_report_median(const struct peer_args *a, struct peer_median *m,
-				      double seconds, double cpu)
+/* Operations one after the other: the rate is that of the median one.  @octets: that others carried
+ * meanwhile. */
+static inline void peer_report_median_beside(const struct peer_args *a, struct peer_median *m,
+					     double seconds, double cpu, uint64_t octets)
 {
 	double p50;
 
@@ -177,9 +178,15 @@ static inline void peer_report_median(const struct peer_args *a, struct peer_med
 	p50 = m->v[m->n / 2];
 	printf("{\"op\":\"%s\",\"size\":%zu,\"ops\":%zu,\"seconds\":%.9f,"
 	       "\"ops_per_second\":%.3f,\"lat_us\":{\"min\":%.3f,\"p50\":%.3f,\"p99\":%.3f},"
-	       "\"cpu_seconds\":{\"local\":%.6f}}\n",
+	       "\"bytes_per_second\":%.3f,\"cpu_seconds\":{\"local\":%.6f}}\n",
 	       a->mode, a->size, m->n, seconds, 1 / p50, m->v[0] * 1e6, p50 * 1e6,
-	       m->v[m->n * 99 / 100] * 1e6, cpu);
+	       m->v[m->n * 99 / 100] * 1e6, (double)octets / seconds, cpu);
+}
+
+static inline void peer_report_median(const struct peer_args *a, struct peer_median *m,
+				      double seconds, double cpu)
+{
+	peer_report_median_beside(a, m, seconds, cpu, 0);
 }
 
 #endif

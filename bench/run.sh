@@ -74,6 +74,20 @@ both() {
 	echo "  $case / $peer" >&2
 }
 
+# Round trips while another session writes: median, slowest of a hundred, and what the Writes carry.
+# beside TARGET TARGET_P99
+beside() {
+	local a b i case="ping beside writes, tcp" peer="epoll, both"
+	for ((i = 0; i < rounds; i++)); do
+		read -ra a <<<"$(beside_both sessions beside-tcp 2)"
+		read -ra b <<<"$(beside_both peer_beside beside 65536)"
+		sample "$case" "$peer" "$1" 1/s "${a[0]:-}" "${b[0]:-}"
+		sample "$case, p99" "$peer" "$2" 1/s "${a[1]:-}" "${b[1]:-}"
+		sample "writes beside ping, tcp" "$peer" 0 B/s "${a[2]:-}" "${b[2]:-}"
+	done
+	echo "  $case / $peer" >&2
+}
+
 MB=1048576
 bw=bytes_per_second
 rate=ops_per_second
@@ -114,6 +128,7 @@ tcp_cases() {
 	listen tcp://127.0.0.1:0 --markers on
 	pair "write 1M, crc, markers" "plain tcp" 0.60 B/s "perf $bw write $MB 16 --markers on" "$tcp"
 	stop
+	short beside 0.67 0.5
 	pair "set-up, tcp" "plain tcp" 0.92 1/s "program sessions $rate setup-tcp 1000000" \
 		"program peer_tcp $rate setup 1"
 }

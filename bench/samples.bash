@@ -153,6 +153,13 @@ program() { # PROGRAM MEMBER ARGUMENT...
 	timeout 90 "$program" "$mode" "$size" "$seconds" "$@" 2>/dev/null | value "$member"
 }
 
+# Of a program that does round trips while octets flow: their rate by the median, by the slowest of a
+# hundred, and the octets a second
+beside_both() { # PROGRAM MODE SIZE
+	timeout 90 "$build/$1" "$2" "$3" "$seconds" 2>/dev/null |
+		jq -r '"\(1e6 / .lat_us.p50) \(1e6 / .lat_us.p99) \(.bytes_per_second)"'
+}
+
 # Which of the plain programs moves most octets a second, each tried for a short while: "way size",
 # in $strongest
 find_strongest() {

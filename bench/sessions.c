@@ -11,9 +11,9 @@
  * active: messages of 4 KiB over COUNT sessions, counted where they arrive, and the least share
  *	that one had of what were equal shares
  * beside: round trips of a session on an SCTP association on which others (COUNT - 1) write
- *	64 KiB all the time
- * Those four are over TCP; idle-assoc, ping-assoc, active-assoc over an SCTP association each, and
- * active-shared over one for all.
+ *	64 KiB all the time; beside-tcp: the same over TCP
+ * idle, ping and active are over TCP; idle-assoc, ping-assoc, active-assoc over an SCTP association
+ * each, and active-shared over one for all.
  *
  * BENCH_SERVE_NS, BENCH_HOST: network namespace of the side that accepts (a file of /proc), and its
  * address there.
@@ -25,13 +25,14 @@
 #include <sys/mman.h>
 #include <sys/wait.h>
 
-#define MESSAGE	 4096u
-#define SHARED	 8192u /* receives that all sessions of the server share */
-#define EACH	 4u    /* messages under way in a session */
-#define PING_LEN 64u
-#define BIG	 65536u
-#define DEPTH	 16u
-#define WARM	 0.5 /* seconds; until all buffers of thousands of sessions are full */
+#define MESSAGE	  4096u
+#define SHARED	  8192u /* receives that all sessions of the server share */
+#define EACH	  4u	/* messages under way in a session */
+#define PING_LEN  64u
+#define BIG	  65536u
+#define DEPTH	  16u
+#define WARM	  0.5 /* seconds; until all buffers of thousands of sessions are full */
+#define WARM_PATH 2.0 /* until a path is */
 
 #define CHECK(call)                                                                                \
 	do {                                                                                       \
@@ -60,6 +61,7 @@ struct side {
 	uint8_t *mem;
 	struct ddps_conn_param param;
 	struct board *board;
+	uint64_t written; /* octets of Writes that are complete */
 };
 
 static void open_side(struct side *s, struct board *board, uint32_t cq_depth)
@@ -187,7 +189,7 @@ __attribute__((noreturn)) static void serve(struct board *b, const struct peer_a
 	before = heap();
 	b->ready = 1;
 	for (;;) {
-		serve_messages(&s, !strncmp(a->mode, "ping", 4) || !strcmp(a->mode, "beside"));
+		serve_messages(&s, !strncmp(a->mode, "ping", 4) || !strncmp(a->mode, "beside", 6));
 		serve_event(&s);
 		if (b->ask_heap) {
 			b->heap = heap() - before;
@@ -314,8 +316,10 @@ static double round_trip(struct side *s, struct ddps_ep *ep)
 		CHECK(n);
 		if (n && wc.op == DDPS_OP_RECV)
 			return peer_now() - t;
-		if (n)
+		if (n) {
+			s->written += BIG;
 			write_one(s, wc.ep);
+		}
 	}
 }
 
@@ -330,22 +334,27 @@ static void ping(struct side *s, const struct peer_args *a)
 	peer_report_median(a, &m, peer_now() - begin, peer_cpu() - cpu);
 }
 
-/* Two seconds later, when the path is full. */
+/* Later, when the path is full. */
 static void beside(struct side *s, const struct peer_args *a)
 {
 	struct ddps_ep **ep = connect_many(s, a);
 	struct peer_median m = { 0 };
+	const double warm = over_sctp(a) ? WARM_PATH : WARM;
 	double begin = peer_now(), cpu = peer_cpu(), t;
+	uint64_t first = 0;
 
 	for (size_t i = 1; i < a->size; i++)
 		for (unsigned k = 0; k < DEPTH; k++)
 			write_one(s, ep[i]);
-	while (peer_now() - begin < a->seconds + 2) {
+	while (peer_now() - begin < a->seconds + warm) {
 		t = round_trip(s, ep[0]);
-		if (peer_now() - begin > 2)
+		if (peer_now() - begin > warm)
 			peer_median_add(&m, t);
+		else
+			first = s->written;
 	}
-	peer_report_median(a, &m, peer_now() - begin, peer_cpu() - cpu);
+	t = peer_now() - begin;
+	peer_report_median_beside(a, &m, t - warm, peer_cpu() - cpu, s->written - first);
 }
 
 static void report_shares(const struct peer_args *a, const uint64_t *done, uint64_t received,
@@ -403,7 +412,7 @@ int main(int argc, char **argv)
 	struct peer_args a =
 		peer_parse(argc, argv,
 			   "setup-tcp|setup-shared|setup-new|idle-assoc|ping-assoc|active-assoc|"
-			   "active-shared|beside");
+			   "active-shared|beside-tcp");
 	struct board *b =
 		mmap(NULL, sizeof *b, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	struct side s;
@@ -431,7 +440,7 @@ int main(int argc, char **argv)
 		idle(&s, &a);
 	else if (!strncmp(a.mode, "ping", 4))
 		ping(&s, &a);
-	else if (!strcmp(a.mode, "beside"))
+	else if (!strncmp(a.mode, "beside", 6))
 		beside(&s, &a);
 	else
 		active(&s, &a);

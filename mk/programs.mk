@@ -167,7 +167,7 @@ $(B)/sessctl-usrsctp: $(call objs,$(TOOL_SRC) tests/conformance/usrsctp.c $(wild
 		$(TOOL_LIBS)
 
 # What the stack is compared with; none of it is linked with the library.
-BENCH_BIN := $(B)/peer_tcp $(B)/peer_many $(B)/peer_gso $(B)/peer_file $(B)/relay $(B)/peer_fi $(B)/peer_usrsctp $(B)/bench-speed \
+BENCH_BIN := $(B)/peer_tcp $(B)/peer_many $(B)/peer_beside $(B)/peer_gso $(B)/peer_file $(B)/relay $(B)/peer_fi $(B)/peer_usrsctp $(B)/bench-speed \
 	$(B)/sessions $(B)/contexts $(B)/growth
 $(B)/bench/%.o: CPPFLAGS += -Ibench
 $(B)/peer_%: $(B)/bench/peer_%.o

@@ -214,6 +214,7 @@ void ddps_io_del(struct ddps_loop *l, struct ddps_io *io)
 	}
 	io->added = false;
 	io->events = 0;
+	ddps_io_not_light(l, io);
 	if (l->hot == io)
 		l->hot = NULL;
 	if (l->lone == io)
@@ -227,12 +228,12 @@ void ddps_io_del(struct ddps_loop *l, struct ddps_io *io)
 
 uint64_t ddps_loop_turn(const struct ddps_loop *l)
 {
-	return l->turn;
+	return l->load.turn;
 }
 
 unsigned ddps_loop_share(const struct ddps_loop *l, unsigned all, unsigned least, unsigned most)
 {
-	unsigned n = l->busy ? all / l->busy : all;
+	unsigned n = ddps_loop_gentle(l) ? least : l->busy ? all / l->busy : all;
 
 	return n < least ? least : n > most ? most : n;
 }
@@ -327,8 +328,10 @@ static int run_ios(struct ddps_loop *l)
 {
 	int n = 0, found;
 
-	l->turn++;
+	l->load.turn++;
 	l->hits = l->misses = 0;
+	l->load.quiet += l->load.spent;
+	l->load.spent = 0;
 	l->nready = epoll_wait(l->epfd, l->ready, DDPS_LOOP_READY, 0);
 	if (l->nready < 0) {
 		l->nready = 0;
@@ -394,7 +397,7 @@ static int try_hot(struct ddps_loop *l)
 	struct ddps_io *io = l->hot;
 	int n;
 
-	l->turn++;
+	l->load.turn++;
 	l->busy = 1;
 	io->moved = false;
 	l->tried = true;
@@ -456,7 +459,8 @@ int ddps_loop_spin(struct ddps_loop *l)
 
 	if (!io || !io->eager || !(io->events & EPOLLIN))
 		return ddps_loop_run(l);
-	if ((l->tasks && !l->hidden) || l->hits >= HITS_MAX || l->misses >= l->patience)
+	if ((l->tasks && !l->hidden) || l->hits >= HITS_MAX || l->misses >= l->patience ||
+	    ddps_loop_due(l) || ddps_io_waits(l, io))
 		return run_round(l);
 	done = run_posted(l);
 	if (l->hot != io)

@@ -25,6 +25,10 @@ struct ddps_io {
 	/* fn(EPOLLIN) may be called when nothing is there: a try instead of asking epoll first.
 	 * It sets moved if there was something. */
 	bool eager, moved;
+	/* Of ddps_io_moved: */
+	uint8_t light;	 /* turns in a row in which it moved little */
+	uint64_t octets; /* in the turn below */
+	uint64_t turn;	 /* in which it has moved last */
 };
 
 struct ddps_timer {
@@ -87,6 +91,72 @@ void ddps_timer_stop(struct ddps_loop *l, struct ddps_timer *t);
  */
 uint64_t ddps_loop_turn(const struct ddps_loop *l);
 unsigned ddps_loop_share(const struct ddps_loop *l, unsigned all, unsigned least, unsigned most);
+
+/*
+ * Who moves little each time, a few times in a row, is light: somebody waits for it, as a rule.  While
+ * there is a light one that moves the loop is gentle: all take the least share, and epoll is asked again after so
+ * few octets that a light one waits for hardly more than one call of somebody else's.
+ *
+ * Each FPDU is counted, so this is no call: a pointer to the loop is one to its load, too.
+ */
+struct ddps_load {
+	uint64_t turn;	 /* counts passes */
+	uint64_t spent;	 /* octets moved since epoll was asked */
+	uint64_t quiet;	 /* the same since a light one has moved, about */
+	unsigned lights; /* descriptors that are light */
+};
+
+#define DDPS_LIGHT	  4	/* turns in a row, in each of which it has moved */
+#define DDPS_LIGHT_OCTETS 8192u /* no more than so much */
+#define DDPS_SPENT_MOST	  (4096u * 1024)
+#define DDPS_SPENT_GENTLE (64u * 1024)
+#define DDPS_QUIET	  (64u * 1024 * 1024) /* then nobody seems to wait for a light one any more */
+
+static inline bool ddps_loop_gentle(const struct ddps_loop *l)
+{
+	const struct ddps_load *load = (const struct ddps_load *)l;
+
+	return load->lights && load->quiet < DDPS_QUIET;
+}
+
+/* So much is moved that the loop is to be run, whatever else there is to do. */
+static inline bool ddps_loop_due(const struct ddps_loop *l)
+{
+	return ((const struct ddps_load *)l)->spent >= DDPS_SPENT_MOST;
+}
+
+/* @io is to move no more before the loop is run. */
+static inline bool ddps_io_waits(const struct ddps_loop *l, const struct ddps_io *io)
+{
+	const struct ddps_load *load = (const struct ddps_load *)l;
+
+	return ddps_loop_gentle(l) && load->spent >= DDPS_SPENT_GENTLE && io->light < DDPS_LIGHT;
+}
+
+static inline void ddps_io_not_light(struct ddps_loop *l, struct ddps_io *io)
+{
+	((struct ddps_load *)l)->lights -= io->light == DDPS_LIGHT;
+	io->light = 0;
+}
+
+/* It has read or written so much. */
+static inline void ddps_io_moved(struct ddps_loop *l, struct ddps_io *io, size_t octets)
+{
+	struct ddps_load *load = (struct ddps_load *)l;
+
+	load->spent += octets;
+	if (io->turn != load->turn) {
+		io->turn = load->turn;
+		if (io->octets <= DDPS_LIGHT_OCTETS && io->light < DDPS_LIGHT)
+			load->lights += ++io->light == DDPS_LIGHT;
+		if (io->light == DDPS_LIGHT)
+			load->quiet = 0;
+		io->octets = 0;
+	}
+	io->octets += octets;
+	if (io->light && io->octets > DDPS_LIGHT_OCTETS)
+		ddps_io_not_light(l, io);
+}
 
 /* Inside one of the two below: tasks posted now still run before it returns. */
 bool ddps_loop_running(const struct ddps_loop *l);

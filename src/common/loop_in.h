@@ -8,6 +8,7 @@
 #define DDPS_LOOP_READY 64
 
 struct ddps_loop {
+	struct ddps_load load; /* the first member: see loop.h */
 	int epfd, timerfd, taskfd;
 	uint64_t armed; /* what the timerfd is set to, or DDPS_NEVER */
 	bool told;	/* taskfd is readable: who sleeps on epfd wakes up */
@@ -15,7 +16,6 @@ struct ddps_loop {
 	struct epoll_event ready[DDPS_LOOP_READY];
 	int nready, next_ready;	   /* the part of ready not served yet */
 	unsigned busy;		   /* how many of them were not the loop's own */
-	uint64_t turn;		   /* counts passes */
 	struct ddps_timer *timers; /* the earliest one */
 	struct ddps_task *tasks, **tasks_end;
 	bool running; /* inside ddps_loop_run: tasks posted now are run by it, or told of */

@@ -10,6 +10,7 @@
 #define READ_ALL    (4096u * 1024)
 #define READ_MOST   (1024u * 1024)
 #define READ_LEAST  (64u * 1024)
+#define READ_GENTLE (128u * 1024) /* with one call: an FPDU, and the rest of the one before */
 #define WRITE_ALL   (4096u * 1024)
 #define WRITE_LEAST (128u * 1024)
 #define SHOW_ALL    2048u /* segments */
@@ -20,6 +21,11 @@
 static unsigned share(const struct ddps_mpa_conn *c, unsigned all, unsigned least, unsigned most)
 {
 	return ddps_loop_share(c->env->loop, all, least, most);
+}
+
+static bool waits(const struct ddps_mpa_conn *c)
+{
+	return ddps_io_waits(c->env->loop, &c->io);
 }
 
 /* ---- receiving ---- */
@@ -157,7 +163,8 @@ static size_t read_once(struct ddps_mpa_conn *c)
 	ssize_t n;
 	int k;
 
-	k = ddps_mpa_rx_want(&c->rx, c->env->scratch, DDPS_SCRATCH_LEN, iov);
+	k = ddps_mpa_rx_want(&c->rx, c->env->scratch,
+			     ddps_loop_gentle(c->env->loop) ? READ_GENTLE : DDPS_SCRATCH_LEN, iov);
 	if (!ddps_mpa_alive(c))
 		return 0;
 	for (int i = 0; i < k; i++)
@@ -314,6 +321,9 @@ static bool pump(struct ddps_mpa_conn *c)
 	bool drained = false;
 
 	c->pumping = true;
+	/* One that has posted meanwhile has its turn when the others had theirs. */
+	if (waits(c) && !ddps_loop_running(c->env->loop))
+		c->wr = DDPS_MPA_WR_FULL;
 	while (!drained && c->wr == DDPS_MPA_WR_OPEN && ddps_mpa_alive(c)) {
 		size_t before;
 		unsigned n;
@@ -338,7 +348,7 @@ static bool pump(struct ddps_mpa_conn *c)
 		written += before - ddps_mpa_tx_left(&c->tx);
 		if (written > most)
 			most = share(c, WRITE_ALL, WRITE_LEAST, WRITE_ALL);
-		if (written > most || fpdus > SHOW_ALL) /* the rest when the others had theirs */
+		if (written > most || fpdus > SHOW_ALL || waits(c)) /* the rest then, too */
 			c->wr = DDPS_MPA_WR_FULL;
 	}
 	c->pumping = false;

@@ -48,6 +48,7 @@ static ssize_t io_recv(struct ddps_mpa_conn *c, struct iovec *iov, int k)
 	while (n < 0 && errno == EINTR);
 	if (n >= 0) {
 		c->io.moved = true;
+		ddps_io_moved(c->env->loop, &c->io, (size_t)n);
 		if (c->env->capture && n)
 			show(c, false, iov, k, (size_t)n);
 		return n;
@@ -63,9 +64,12 @@ static ssize_t io_send(struct ddps_mpa_conn *c, struct iovec *iov, int k)
 	ssize_t n = k == 1 ? send(c->io.fd, iov->iov_base, iov->iov_len, MSG_NOSIGNAL)
 			   : sendmsg(c->io.fd, &m, MSG_NOSIGNAL);
 
+	if (n < 0)
+		return -errno;
+	ddps_io_moved(c->env->loop, &c->io, (size_t)n);
 	if (c->env->capture && n > 0)
 		show(c, true, iov, k, (size_t)n);
-	return n < 0 ? -errno : n;
+	return n;
 }
 
 static void io_fin(struct ddps_mpa_conn *c)

@@ -311,7 +311,7 @@ static int drive_and_take(struct ddps_cq *cq, struct ddps_wc *wc, int max)
 	int n = 0;
 
 	ddps_gather_look(ctx);
-	if (!cq->count)
+	if (!cq->count || ddps_loop_due(ctx->env.loop))
 		n = ddps_poller_turn(ctx, cq->armed != ARMED_NO);
 	return n < 0 ? n : take_completions(cq, wc, max);
 }

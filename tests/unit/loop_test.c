@@ -471,3 +471,103 @@ Test(loop, what_cannot_be_shown_is_tried_until_it_can)
 	cr_expect(watched(eager.fd));
 	drop_eager();
 }
+
+/* ---- who moves little ---- */
+
+/* As many turns, in each of which @io moves so much. */
+static void move(struct ddps_io *io, size_t octets, int turns)
+{
+	for (int i = 0; i < turns; i++) {
+		cr_assert_geq(ddps_loop_run(loop), 0);
+		ddps_io_moved(loop, io, octets);
+	}
+}
+
+Test(loop, one_that_moves_little_each_turn_makes_it_gentle)
+{
+	struct ddps_io little = { .fd = eventfd(0, EFD_NONBLOCK) }, much = little;
+
+	cr_assert_eq(ddps_io_set(loop, &little, EPOLLIN), 0);
+	move(&much, DDPS_LIGHT_OCTETS + 1, 2 * DDPS_LIGHT);
+	move(&little, DDPS_LIGHT_OCTETS, DDPS_LIGHT - 1);
+	cr_expect_not(ddps_loop_gentle(loop));
+	cr_expect_eq(ddps_loop_share(loop, 1000, 10, 1000), 1000u);
+	move(&little, 1, 1);
+	cr_expect(ddps_loop_gentle(loop));
+	cr_expect_eq(ddps_loop_share(loop, 1000, 10, 1000), 10u);
+	ddps_io_moved(loop, &little, DDPS_LIGHT_OCTETS - 1);
+	cr_expect(ddps_loop_gentle(loop), "not more than a light one may");
+	ddps_io_moved(loop, &little, 1);
+	cr_expect_not(ddps_loop_gentle(loop), "it has moved more in this turn");
+	move(&little, 1, DDPS_LIGHT + 1);
+	cr_expect(ddps_loop_gentle(loop));
+	ddps_io_del(loop, &little);
+	cr_expect_not(ddps_loop_gentle(loop), "it is gone");
+	close(little.fd);
+}
+
+Test(loop, others_wait_for_the_next_turn_while_it_is_gentle)
+{
+	struct ddps_io little = { .fd = -1 }, much = little;
+
+	move(&much, DDPS_SPENT_GENTLE, 1);
+	cr_expect_not(ddps_io_waits(loop, &much), "for nobody");
+	move(&little, 1, DDPS_LIGHT);
+	ddps_io_moved(loop, &much, DDPS_SPENT_GENTLE - 2);
+	cr_expect_not(ddps_io_waits(loop, &much));
+	ddps_io_moved(loop, &much, 1);
+	cr_expect(ddps_io_waits(loop, &much));
+	cr_expect_not(ddps_io_waits(loop, &little));
+	cr_assert_geq(ddps_loop_run(loop), 0);
+	cr_expect_not(ddps_io_waits(loop, &much), "a new turn");
+}
+
+/* One that has said nothing for long is not waited for, until it moves again. */
+Test(loop, who_is_quiet_for_long_makes_nobody_wait)
+{
+	struct ddps_io little = { .fd = -1 }, much = little;
+
+	move(&little, 1, DDPS_LIGHT);
+	move(&much, 1u << 20, (int)(DDPS_QUIET >> 20));
+	cr_expect(ddps_loop_gentle(loop));
+	move(&much, 1u << 20, 2);
+	cr_expect_not(ddps_loop_gentle(loop));
+	cr_expect_not(ddps_io_waits(loop, &much));
+	move(&little, 1, 1);
+	cr_expect(ddps_loop_gentle(loop));
+}
+
+/* A busy one that is tried without epoll: after so many octets the other one is found. */
+static void two_are_ready(size_t octets, int most)
+{
+	static int one = 1;
+	struct ddps_io other = { .fd = eventfd(1, EFD_NONBLOCK), .fn = other_one, .user = &one };
+	int spins = 0;
+
+	make_eager();
+	for (int i = 0; i < 8; i++) {
+		eventfd_write(eager.fd, 1);
+		cr_assert_geq(ddps_loop_spin(loop), 1);
+	}
+	ddps_io_moved(loop, &eager, DDPS_LIGHT_OCTETS + 1);
+	norder = 0;
+	cr_assert_eq(ddps_io_set(loop, &other, EPOLLIN), 0);
+	for (; !norder && spins < 1000; spins++) {
+		eventfd_write(eager.fd, 1);
+		ddps_io_moved(loop, &eager, octets);
+		cr_assert_geq(ddps_loop_spin(loop), 0);
+	}
+	cr_expect_leq(spins, most, "%zu octets each time: %d", octets, spins);
+	ddps_io_del(loop, &other);
+	close(other.fd);
+	drop_eager();
+}
+
+Test(loop, spinning_asks_epoll_after_so_many_octets)
+{
+	struct ddps_io little = { .fd = -1 };
+
+	two_are_ready(1u << 20, DDPS_SPENT_MOST / (1u << 20) + 1);
+	move(&little, 1, DDPS_LIGHT + 1);
+	two_are_ready(DDPS_SPENT_GENTLE / 2, 3);
+}
