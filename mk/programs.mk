@@ -186,6 +186,10 @@ $(B)/guard: $(B)/bench/guard.o $(LIB_A)
 		-Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=pthread_mutex_lock \
 		-Wl,--wrap=send,--wrap=sendmsg,--wrap=sendmmsg $(GUARDED:%=-Wl,--wrap=%) -o $@ $^ \
 		$(LIB_LIBS)
+$(B)/guard_ipoib: $(B)/bench/guard_ipoib.o $(IPOIB_A)
+	$(Q)$(CC) $(CFLAGS_ALL) $(LDFLAGS) -o $@ $^ $(LIB_LIBS)
+$(B)/guard_verbs: $(B)/bench/guard_verbs.o $(call objs,$(VERBS_SRC)) $(LIB_A)
+	$(Q)$(CC) $(CFLAGS_ALL) $(LDFLAGS) -o $@ $^ $(LIB_LIBS) -ldl
 $(B)/peer_fi: BENCH_LIBS := -lfabric
 $(B)/peer_gso: BENCH_LIBS := -lisal
 $(B)/peer_file: BENCH_LIBS := -lnettle
