@@ -22,6 +22,12 @@
  * Its copies of descriptors that the program may have asked for (ddps_ctx_fd, ddps_event_fd,
  * ddps_cq_fd) stay until ddps_ctx_free, which closes them in the child and frees the context.
  *
+ * closefrom: a program that closes descriptors which are not its own has no use of a context any more.
+ * Its calls return DDPS_E_SYSTEM, with EBADF in errno, from the moment on when the library notices.
+ * Each call that makes, connects or ends something looks; one that only posts or polls does not.  The
+ * numbers may be files of the program's by then, and the library leaves these alone.  A context that
+ * is made afterwards works.
+ *
  * Structs of parameters begin with struct_size, which is the caller's sizeof; the _init functions
  * set it.  So a program keeps working with a later release of the library.  There structs may have
  * more members at their ends; those that the program does not know have their defaults.  A program

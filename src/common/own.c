@@ -1,31 +1,70 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * A bit for each descriptor.  It is the process that forks and not a context, hence the table is the
- * process's; and what the child finds must be whole whenever the fork was, hence no lock.
+ * process's; and what the child finds must be whole whenever the fork was, hence no lock on it.
+ *
+ * A program may close descriptors that are not its own, and give their numbers to files of its own.
+ * So each has its inode written down, and there is one, the mark, that is for this alone: what is no
+ * socket has no inode of its own, but goes when the mark goes.
  */
 #include "common/own.h"
 #include <errno.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #define BITS   64
 #define FD_MAX (1 << 20) /* Linux's own default limit; what is above is not written down */
 
 static uint64_t owned[FD_MAX / BITS];
-static int top; /* one above the highest there ever was */
+static uint32_t inode[FD_MAX]; /* 0: not known */
+static int top;		       /* one above the highest there ever was */
 static bool forked;
+static struct {
+	pthread_mutex_t lock;
+	int fd;
+	dev_t dev;
+	ino_t ino;
+	unsigned era, users;
+} mark = { .lock = PTHREAD_MUTEX_INITIALIZER, .fd = -1, .era = 1 };
 
-/* Only this thread exists, and only what may be called in a signal handler is called. */
+static uint32_t inode_of(int fd)
+{
+	struct stat st;
+
+	return fstat(fd, &st) ? 0 : (uint32_t)st.st_ino;
+}
+
+/* Whether @fd is still what was written down. */
+static bool is_same(int fd)
+{
+	const uint32_t was = __atomic_load_n(&inode[fd], __ATOMIC_RELAXED);
+
+	return !was || inode_of(fd) == was;
+}
+
+/* Only what may be called in a signal handler is called: in a child of fork this thread is alone. */
+static void close_all(void)
+{
+	const int n = __atomic_load_n(&top, __ATOMIC_RELAXED);
+
+	for (int i = 0; i < (n + BITS - 1) / BITS; i++) {
+		uint64_t bits = __atomic_exchange_n(&owned[i], 0, __ATOMIC_RELAXED);
+
+		for (int fd = i * BITS; bits; fd++, bits >>= 1)
+			if (bits & 1 && is_same(fd))
+				close(fd);
+	}
+}
+
 static void close_copies(void)
 {
-	for (int fd = 0; fd < top; fd++)
-		if (owned[fd / BITS] & UINT64_C(1) << fd % BITS)
-			close(fd);
-	for (int i = 0; i < (top + BITS - 1) / BITS; i++)
-		owned[i] = 0;
+	close_all();
 	top = 0;
+	mark.lock = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER; /* some other thread's, if any */
 	__atomic_store_n(&forked, false,
 			 __ATOMIC_RELAXED); /* what is opened from now on is its own */
 }
@@ -47,14 +86,21 @@ bool ddps_own_forked(void)
 	return __atomic_load_n(&forked, __ATOMIC_RELAXED);
 }
 
-int ddps_own(int fd)
+static void start(void)
 {
 	static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+	pthread_once(&once, watch_forks);
+}
+
+int ddps_own(int fd)
+{
 	int was = __atomic_load_n(&top, __ATOMIC_RELAXED);
 
 	if (fd < 0 || fd >= FD_MAX)
 		return fd;
-	pthread_once(&once, watch_forks);
+	start();
+	__atomic_store_n(&inode[fd], inode_of(fd), __ATOMIC_RELAXED);
 	__atomic_fetch_or(&owned[fd / BITS], UINT64_C(1) << fd % BITS, __ATOMIC_RELAXED);
 	while (was <= fd && !__atomic_compare_exchange_n(&top, &was, fd + 1, false,
 							 __ATOMIC_RELAXED, __ATOMIC_RELAXED))
@@ -66,10 +112,86 @@ void ddps_own_close(int fd)
 {
 	int keep = errno;
 
-	/* Before: once closed the number may be somebody else's. */
-	if (fd >= 0 && fd < FD_MAX)
+	if (fd < 0 || fd >= FD_MAX) {
+		close(fd);
+	} else if (is_same(fd)) {
+		/* Before: once closed the number may be somebody else's. */
 		__atomic_fetch_and(&owned[fd / BITS], ~(UINT64_C(1) << fd % BITS),
 				   __ATOMIC_RELAXED);
-	close(fd);
+		__atomic_store_n(&inode[fd], 0, __ATOMIC_RELAXED);
+		close(fd);
+	}
 	errno = keep;
+}
+
+/* ---- the mark ---- */
+
+/* A pipe's end, whose inode no other file has.  Without one nothing is noticed. */
+static void make_mark(void)
+{
+	struct stat st;
+	int fds[2];
+
+	mark.fd = -1;
+	if (pipe2(fds, O_CLOEXEC))
+		return;
+	close(fds[1]);
+	mark.fd = fds[0];
+	if (!fstat(mark.fd, &st)) {
+		mark.dev = st.st_dev;
+		mark.ino = st.st_ino;
+	}
+}
+
+static bool mark_is_there(void)
+{
+	struct stat st;
+
+	return !fstat(mark.fd, &st) && st.st_dev == mark.dev && st.st_ino == mark.ino;
+}
+
+unsigned ddps_own_begin(void)
+{
+	unsigned era = ddps_own_era();
+
+	start();
+	pthread_mutex_lock(&mark.lock);
+	if (mark.fd < 0)
+		make_mark();
+	mark.users++;
+	pthread_mutex_unlock(&mark.lock);
+	return era;
+}
+
+void ddps_own_end(unsigned era)
+{
+	const int keep = errno;
+
+	if (ddps_own_era() != era)
+		return;
+	pthread_mutex_lock(&mark.lock);
+	if (!--mark.users && mark.fd >= 0) {
+		close(mark.fd);
+		mark.fd = -1;
+	}
+	pthread_mutex_unlock(&mark.lock);
+	errno = keep;
+}
+
+unsigned ddps_own_era(void)
+{
+	const int keep = errno;
+	unsigned era;
+
+	pthread_mutex_lock(&mark.lock);
+	if (mark.fd >= 0 && !mark_is_there()) {
+		mark.era++;
+		mark.users = 0;
+		mark.fd = -1;
+		close_all(); /* such as it has not come to */
+	}
+	era = mark.era;
+	pthread_mutex_unlock(&mark.lock);
+	errno = keep;
+	return era;
 }

@@ -12,8 +12,17 @@
 
 /* @fd, just opened, is one; what is < 0 is none.  Returns @fd. */
 int ddps_own(int fd);
-/* Close it. */
+/* Close it, unless the program has done so and the number is another file's by now. */
 void ddps_own_close(int fd);
+/*
+ * A number that is another one once the program has closed all that is not its own (closefrom): none
+ * of the library's descriptors from before is there any more, sockets or not, and their numbers are
+ * the program's.  Costs a system call.
+ */
+unsigned ddps_own_era(void);
+/* The same for whoever is about to open some: it is noticed until ddps_own_end.  Not 0. */
+unsigned ddps_own_begin(void);
+void ddps_own_end(unsigned era);
 /* Whether this process has forked since the first of them was written down: a child that has not
  * come to closing them yet may have copies. */
 bool ddps_own_forked(void);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Host name lookup: one short-lived thread, an eventfd to tell the loop. */
+#include "common/own.h"
 #include "common/resolve.h"
 #include <ddpsess/err.h>
 #include <errno.h>
@@ -17,6 +18,7 @@ struct ddps_resolve {
 	struct ddps_resolver *rs;
 	struct ddps_resolve *next, **prev;
 	struct ddps_io io; /* its eventfd is written when the fields below are final */
+	unsigned era;	   /* ... unless the program has closed it meanwhile: own.h */
 	pthread_t thread;
 	ddps_resolve_fn *done; /* NULL: cancelled */
 	void *user;
@@ -56,6 +58,8 @@ static void *lookup(void *arg)
 	ssize_t written;
 
 	r->err = ddps_resolve_now(r->host, r->port, r->addrs, &r->n);
+	if (ddps_own_era() != r->era)
+		return NULL;
 	written = write(r->io.fd, &one, sizeof one);
 	(void)written; /* an eventfd at 0 takes a 1 */
 	return NULL;
@@ -120,6 +124,7 @@ int ddps_resolve_start(struct ddps_resolver *rs, const char *host, uint16_t port
 	strcpy(r->host, host);
 	r->rs = rs;
 	r->port = port;
+	r->era = ddps_own_era();
 	r->done = done;
 	r->user = user;
 	r->io = (struct ddps_io){ .fn = ready, .user = r };

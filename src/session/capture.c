@@ -8,6 +8,7 @@
 #include <netinet/in.h>
 #include <stdlib.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <sys/uio.h>
 #include <time.h>
 #include <unistd.h>
@@ -48,6 +49,7 @@ struct flow {
 
 struct ddps_capture {
 	int fd;
+	struct stat self;   /* of @fd: a program may close what is not its own */
 	int error;	    /* atomic: why not all is in it, or 0 */
 	off_t size, whole;  /* octets written; those of them that are whole blocks */
 	struct flow *flows; /* the one seen last comes first */
@@ -56,11 +58,18 @@ struct ddps_capture {
 
 /* ---- file ---- */
 
+static bool is_ours(const struct ddps_capture *c)
+{
+	struct stat st;
+
+	return !fstat(c->fd, &st) && st.st_dev == c->self.st_dev && st.st_ino == c->self.st_ino;
+}
+
 /* No more is written: the file ends with the last block that is whole. */
 static void give_up(struct ddps_capture *c, int error)
 {
 	/* A pipe or a device keeps what it has. */
-	if (ftruncate(c->fd, c->whole))
+	if (is_ours(c) && ftruncate(c->fd, c->whole))
 		errno = 0;
 	__atomic_store_n(&c->error, error, __ATOMIC_RELAXED);
 }
@@ -68,6 +77,8 @@ static void give_up(struct ddps_capture *c, int error)
 /* All of @iov, which is changed: a block, or a part of one. */
 static void put_octets(struct ddps_capture *c, struct iovec *iov, int n)
 {
+	if (!c->error && !is_ours(c))
+		give_up(c, EBADF);
 	while (n && !c->error) {
 		ssize_t done = writev(c->fd, iov, n);
 
@@ -135,6 +146,8 @@ static int open_file(struct ddps_capture *c, const char *path, bool *made)
 	if (c->fd < 0 || flock(c->fd, LOCK_EX | LOCK_NB) ||
 	    (ftruncate(c->fd, 0) && errno != EINVAL)) /* EINVAL: a pipe, a device */
 		return errno;
+	if (fstat(c->fd, &c->self))
+		return errno;
 	put_head(c);
 	return c->error;
 }
@@ -181,7 +194,7 @@ int ddps_capture_close(struct ddps_capture *c)
 		next = f->next;
 		free(f);
 	}
-	if (close(c->fd) && !error)
+	if (is_ours(c) && close(c->fd) && !error)
 		error = errno;
 	free(c);
 	errno = error;

@@ -204,7 +204,7 @@ static int dial_start(struct ddps_ep *ep)
 int ddps_connect(struct ddps_ep *ep, const char *uri, const struct ddps_conn_param *p)
 {
 	struct ddps_conn_param param;
-	int err = ddps_ctx_enter(ep->ctx);
+	int err = ddps_ctx_enter_seldom(ep->ctx);
 
 	if (err < 0)
 		return err;

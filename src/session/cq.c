@@ -49,7 +49,7 @@ int ddps_cq_new(struct ddps_ctx *ctx, uint32_t depth, struct ddps_cq **out)
 
 	if (!out || !depth || depth > CQ_DEPTH_MAX)
 		return DDPS_E_INVAL;
-	err = ddps_ctx_enter(ctx);
+	err = ddps_ctx_enter_seldom(ctx);
 	if (err < 0)
 		return err;
 	cq = calloc(1, sizeof *cq + depth * sizeof cq->ring[0]);
@@ -110,7 +110,7 @@ int ddps_cq_free(struct ddps_cq *cq)
 	if (!cq)
 		return 0;
 	ctx = cq->ctx;
-	err = ddps_ctx_enter(ctx);
+	err = ddps_ctx_enter_seldom(ctx);
 	if (err < 0)
 		return err;
 	if (cq->users)
@@ -231,7 +231,7 @@ int ddps_cq_stamp(struct ddps_cq *cq)
 
 int ddps_cq_fd(struct ddps_cq *cq)
 {
-	return ddps_ctx_forked(cq->ctx) ? DDPS_E_FORKED : cq->fd;
+	return ddps_ctx_gone(cq->ctx) ? ddps_ctx_why_gone(cq->ctx) : cq->fd;
 }
 
 int ddps_cq_on_notify(struct ddps_cq *cq, void (*fn)(void *user), void *user)
@@ -249,7 +249,7 @@ int ddps_cq_on_notify(struct ddps_cq *cq, void (*fn)(void *user), void *user)
 int ddps_cq_arm(struct ddps_cq *cq, bool solicited_only)
 {
 	uint64_t count;
-	int err = ddps_ctx_enter(cq->ctx);
+	int err = ddps_ctx_enter_seldom(cq->ctx);
 
 	if (err < 0)
 		return err;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The context: lock, loop, fork detection; its library thread is in mover.c. */
+#include "common/own.h"
 #include "session/session.h"
 #include <errno.h>
 #include <limits.h>
@@ -64,8 +65,8 @@ int ddps_progress(struct ddps_ctx *ctx, int timeout_ms)
 	struct ddps_waiter w = { .what = &ctx->progress_sleepers, .drive = ddps_loop_run };
 	int n;
 
-	if (ddps_ctx_forked(ctx))
-		return DDPS_E_FORKED;
+	if (ddps_ctx_gone(ctx))
+		return ddps_ctx_why_gone(ctx);
 	if (ctx->attr.thread)
 		return 0;
 	pthread_mutex_lock(&ctx->lock);
@@ -83,13 +84,44 @@ int ddps_progress(struct ddps_ctx *ctx, int timeout_ms)
 
 int ddps_ctx_fd(struct ddps_ctx *ctx)
 {
-	int fd = ddps_ctx_enter(ctx);
+	int fd = ddps_ctx_enter_seldom(ctx);
 
 	if (fd < 0)
 		return fd;
 	fd = ddps_loop_fd(ctx->env.loop);
 	ddps_ctx_leave(ctx);
 	return fd;
+}
+
+/* ---- descriptors that the program closes ---- */
+
+int ddps_ctx_why_gone(const struct ddps_ctx *ctx)
+{
+	if (*ctx->alive == DDPS_FORKED)
+		return DDPS_E_FORKED;
+	errno = EBADF;
+	return DDPS_E_SYSTEM;
+}
+
+void ddps_ctx_rob(struct ddps_ctx *ctx)
+{
+	if (ddps_ctx_gone(ctx))
+		return;
+	__atomic_store_n(ctx->alive, DDPS_ROBBED, __ATOMIC_RELAXED);
+	ddps_log(&ctx->env.log, DDPS_LOG_ERROR, "session",
+		 "the library's descriptors were closed by the program: nothing moves now");
+	ddps_wake_all(ctx);
+}
+
+int ddps_ctx_enter_seldom(struct ddps_ctx *ctx)
+{
+	int err = ddps_ctx_enter(ctx);
+
+	if (err || ddps_own_era() == ctx->era)
+		return err;
+	ddps_ctx_rob(ctx);
+	ddps_ctx_leave(ctx);
+	return ddps_ctx_why_gone(ctx);
 }
 
 /* ---- making and freeing ---- */
@@ -136,8 +168,10 @@ static int ctx_attr_checked(struct ddps_ctx *ctx, const struct ddps_ctx_attr *at
 
 static int resources_take(struct ddps_ctx *ctx)
 {
-	int err = ddps_loop_new(&ctx->env.loop);
+	int err;
 
+	ctx->era = ddps_own_begin();
+	err = ddps_loop_new(&ctx->env.loop);
 	if (err < 0)
 		return err;
 	ctx->resolver.loop = ctx->env.loop;
@@ -158,7 +192,7 @@ static int resources_take(struct ddps_ctx *ctx)
 	}
 	if (madvise(ctx->alive, (size_t)sysconf(_SC_PAGESIZE), MADV_WIPEONFORK) < 0)
 		return DDPS_E_SYSTEM;
-	*ctx->alive = 1;
+	*ctx->alive = DDPS_HERE;
 	return 0;
 }
 
@@ -169,10 +203,13 @@ static void resources_free(struct ddps_ctx *ctx)
 	if (ctx->alive)
 		munmap(ctx->alive, (size_t)sysconf(_SC_PAGESIZE));
 	free(ctx->env.scratch);
-	if (ctx->event_fd >= 0)
-		close(ctx->event_fd);
 	ddps_stag_table_free(ctx->stags);
-	ddps_loop_free(ctx->env.loop);
+	if (ddps_own_era() == ctx->era) {
+		if (ctx->event_fd >= 0)
+			close(ctx->event_fd);
+		ddps_loop_free(ctx->env.loop);
+		ddps_own_end(ctx->era);
+	}
 	ddps_mover_fini(ctx);
 	pthread_mutex_destroy(&ctx->lock);
 	free(ctx);
@@ -270,8 +307,8 @@ int ddps_ctx_settle(struct ddps_ctx *ctx, int timeout_ms)
 	uint64_t deadline = ddps_deadline(timeout_ms < 0 ? 0 : timeout_ms);
 	bool busy;
 
-	if (ddps_ctx_forked(ctx))
-		return DDPS_E_FORKED;
+	if (ddps_ctx_gone(ctx))
+		return ddps_ctx_why_gone(ctx);
 	if (!ddps_ctx_enter_until(ctx, deadline))
 		return DDPS_E_TIMEDOUT;
 	for (struct ddps_ep *ep = ctx->eps, *next; ep; ep = next) {
@@ -296,8 +333,8 @@ int ddps_ctx_settle(struct ddps_ctx *ctx, int timeout_ms)
 
 int ddps_ctx_flush(struct ddps_ctx *ctx, int timeout_ms)
 {
-	if (ddps_ctx_forked(ctx))
-		return DDPS_E_FORKED;
+	if (ddps_ctx_gone(ctx))
+		return ddps_ctx_why_gone(ctx);
 	if (!ddps_ctx_enter_until(ctx, ddps_deadline(timeout_ms < 0 ? 0 : timeout_ms)))
 		return DDPS_E_TIMEDOUT;
 	ddps_gather_look(ctx);
@@ -312,11 +349,17 @@ void ddps_ctx_free(struct ddps_ctx *ctx)
 
 	if (!ctx)
 		return;
-	if (ddps_ctx_forked(ctx)) {
+	if (!ddps_ctx_enter_seldom(ctx))
+		ddps_ctx_leave(ctx);
+	if (ddps_ctx_gone(ctx) && *ctx->alive == DDPS_ROBBED) {
+		ddps_mover_leave(ctx); /* it may be about to look at it */
+		return;
+	}
+	if (ddps_ctx_gone(ctx)) {
 		/* The parent's peers are not ours to speak to; sockets were closed by the fork
 		 * (own.h), objects are copies.  Where a thread was at work that is not here, the
 		 * lists may be in any state: their descriptors stay, which are nobody else's. */
-		if (!pthread_mutex_trylock(&ctx->lock))
+		if (ddps_own_era() == ctx->era && !pthread_mutex_trylock(&ctx->lock))
 			ddps_cqs_close(ctx);
 		resources_free(ctx);
 		return;

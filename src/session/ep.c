@@ -195,7 +195,7 @@ int ddps_ep_new(struct ddps_ctx *ctx, const struct ddps_ep_attr *given, struct d
 
 	if (err)
 		return err;
-	err = ddps_ctx_enter(ctx);
+	err = ddps_ctx_enter_seldom(ctx);
 	if (err < 0)
 		return err;
 	ep = calloc(1, sizeof *ep);
@@ -293,7 +293,7 @@ void ddps_ep_free(struct ddps_ep *ep)
 	if (!ep)
 		return;
 	ctx = ep->ctx;
-	if (ddps_ctx_enter(ctx) < 0)
+	if (ddps_ctx_enter_seldom(ctx) < 0)
 		return;
 	ddps_ep_destroy(ep);
 	ddps_ctx_leave(ctx);
@@ -381,7 +381,7 @@ int ddps_ep_disconnect(struct ddps_ep *ep)
 
 int ddps_disconnect(struct ddps_ep *ep)
 {
-	int err = ddps_ctx_enter(ep->ctx);
+	int err = ddps_ctx_enter_seldom(ep->ctx);
 
 	if (err < 0)
 		return err;
@@ -403,7 +403,7 @@ static int bury_idle(struct ddps_ep *ep)
 int ddps_abort(struct ddps_ep *ep)
 {
 	struct ddps_error e = ddps_error_make(DDPS_E_CLOSED, 0, "aborted by this side");
-	int err = ddps_ctx_enter(ep->ctx);
+	int err = ddps_ctx_enter_seldom(ep->ctx);
 
 	if (err < 0)
 		return err;

@@ -95,7 +95,7 @@ static bool take_event(struct ddps_ctx *ctx, struct ddps_event *ev)
 
 int ddps_event_fd(struct ddps_ctx *ctx)
 {
-	int err = ddps_ctx_enter(ctx);
+	int err = ddps_ctx_enter_seldom(ctx);
 
 	if (err < 0)
 		return err;

@@ -260,8 +260,10 @@ int ddps_listen(struct ddps_ctx *ctx, const char *uri_text, const struct ddps_li
 		return err;
 	if (!param.rtr || !param.max_half_open || (param.rtr & ~DDPS_RTR_ALL))
 		return DDPS_E_INVAL;
-	if (ddps_ctx_forked(ctx))
-		return DDPS_E_FORKED;
+	err = ddps_ctx_enter_seldom(ctx);
+	if (err)
+		return err;
+	ddps_ctx_leave(ctx);
 	err = ddps_uri_parse(&uri, uri_text, why, sizeof why);
 	if (!err)
 		err = bind_addr(&uri, &ss, &len);
@@ -293,7 +295,7 @@ int ddps_listen(struct ddps_ctx *ctx, const char *uri_text, const struct ddps_li
 
 int ddps_listener_uri(struct ddps_listener *l, char *buf, size_t len)
 {
-	int n = ddps_ctx_enter(l->ctx);
+	int n = ddps_ctx_enter_seldom(l->ctx);
 
 	if (n < 0)
 		return n;
@@ -339,7 +341,7 @@ void ddps_listener_free(struct ddps_listener *l)
 	if (!l)
 		return;
 	ctx = l->ctx;
-	if (ddps_ctx_enter(ctx) < 0)
+	if (ddps_ctx_enter_seldom(ctx) < 0)
 		return;
 	ddps_listener_destroy(l);
 	ddps_ctx_leave(ctx);
@@ -372,7 +374,7 @@ int ddps_reject(struct ddps_request *req, const void *private_data, size_t len)
 	struct ddps_nego_local l;
 	struct ddps_conn_param p;
 	struct ddps_word w;
-	int err = ddps_ctx_enter(ctx);
+	int err = ddps_ctx_enter_seldom(ctx);
 
 	if (err < 0)
 		return err;
@@ -484,7 +486,7 @@ int ddps_accept(struct ddps_request *req, struct ddps_ep *ep, const struct ddps_
 {
 	struct ddps_ctx *ctx = req->ctx;
 	struct ddps_conn_param param;
-	int err = ddps_ctx_enter(ctx);
+	int err = ddps_ctx_enter_seldom(ctx);
 
 	if (err < 0)
 		return err;

@@ -19,6 +19,7 @@
  * 6. Who has polled in vain many times gives his processor to whoever else could run on it, and
  *    looks then.
  */
+#include "common/own.h"
 #include "session/session.h"
 #include <errno.h>
 #include <signal.h>
@@ -105,6 +106,8 @@ static bool sleep_for(struct ddps_ctx *ctx, uint64_t ns)
 	ctx->mover.napping = true;
 	err = pthread_cond_timedwait(&ctx->mover.napping_up, &ctx->lock, &ts);
 	ctx->mover.napping = false;
+	if (ddps_ctx_gone(ctx))
+		return false;
 	ddps_gather_late(ctx);
 	return err == ETIMEDOUT;
 }
@@ -191,6 +194,9 @@ static int await_and_serve(struct ddps_ctx *ctx, bool again)
 		n = ddps_wait_fd(fd, UINT64_MAX);
 	}
 	pthread_mutex_lock(&ctx->lock);
+	/* Before anything is done on a number: it has slept long, perhaps. */
+	if (ddps_ctx_gone(ctx) || ddps_own_era() != ctx->era)
+		return DDPS_E_SYSTEM;
 	ddps_loop_watched(ctx->env.loop);
 	served = ddps_ctx_turn(ctx);
 	if (again)
@@ -207,7 +213,7 @@ static void *thread_main(void *arg)
 	int n = 0;
 
 	pthread_mutex_lock(&ctx->lock);
-	while (!m->stop && n != DDPS_E_SYSTEM) {
+	while (!m->stop && n != DDPS_E_SYSTEM && !ddps_ctx_gone(ctx)) {
 		if (naps(m)) {
 			nap(ctx);
 			n = 0;
@@ -216,8 +222,7 @@ static void *thread_main(void *arg)
 		}
 	}
 	if (!m->stop)
-		ddps_log(&ctx->env.log, DDPS_LOG_ERROR, "session",
-			 "the library's descriptors were closed by the program: nothing moves now");
+		ddps_ctx_rob(ctx);
 	pthread_mutex_unlock(&ctx->lock);
 	return NULL;
 }
@@ -241,6 +246,13 @@ int ddps_mover_start(struct ddps_ctx *ctx)
 	}
 	ctx->mover.runs = true;
 	return 0;
+}
+
+void ddps_mover_leave(struct ddps_ctx *ctx)
+{
+	if (ctx->mover.runs)
+		pthread_detach(ctx->mover.thread);
+	ctx->mover.runs = false;
 }
 
 void ddps_mover_stop(struct ddps_ctx *ctx)

@@ -70,7 +70,8 @@ struct ddps_ctx {
 	struct ddps_log_filter log_filter; /* of the environment */
 	struct ddps_env env;
 	pthread_mutex_t lock;
-	uint8_t *alive; /* a page that fork wipes: 1 in the process that made the context */
+	uint8_t *alive; /* a page that fork wipes: DDPS_HERE in the process that made the context */
+	unsigned era;	/* ddps_own_era() of its descriptors */
 	struct ddps_mover mover;
 	struct ddps_waiter *waiters, *leader;
 	unsigned event_sleepers, progress_sleepers;
@@ -98,19 +99,31 @@ struct ddps_ctx {
 	struct ddps_walk walk;
 };
 
-/* Enter and leave the context: 0 with the lock held, or DDPS_E_FORKED. */
-static inline bool ddps_ctx_forked(const struct ddps_ctx *ctx)
-{
-	return !*(volatile const uint8_t *)ctx->alive;
-}
+/* Of a context: whether its descriptors are; DDPS_FORKED: it is the parent's. */
+enum { DDPS_FORKED, DDPS_HERE, DDPS_ROBBED };
 
+/* Whether it is of no use: it is the parent's, or the program has closed its descriptors. */
+static inline bool ddps_ctx_gone(const struct ddps_ctx *ctx)
+{
+	return __atomic_load_n(ctx->alive, __ATOMIC_RELAXED) != DDPS_HERE;
+}
+/* What a call says then: DDPS_E_FORKED, or DDPS_E_SYSTEM with EBADF. */
+int ddps_ctx_why_gone(const struct ddps_ctx *ctx);
+
+/* Enter and leave the context: 0 with the lock held, or why it is gone. */
 static inline int ddps_ctx_enter(struct ddps_ctx *ctx)
 {
-	if (ddps_ctx_forked(ctx))
-		return DDPS_E_FORKED;
+	if (ddps_ctx_gone(ctx))
+		return ddps_ctx_why_gone(ctx);
 	pthread_mutex_lock(&ctx->lock);
 	return 0;
 }
+
+/* The same for a call that is made seldom: it looks whether the descriptors are still there. */
+int ddps_ctx_enter_seldom(struct ddps_ctx *ctx);
+/* They are not: whoever waits hears of it, and nothing is done on their numbers any more.  The lock
+ * is held. */
+void ddps_ctx_rob(struct ddps_ctx *ctx);
 
 /* The same until @deadline at most, since the holder may be what this call has interrupted. */
 bool ddps_ctx_enter_until(struct ddps_ctx *ctx, uint64_t deadline);
@@ -129,6 +142,8 @@ void ddps_mover_init(struct ddps_ctx *ctx);
 void ddps_mover_fini(struct ddps_ctx *ctx);
 int ddps_mover_start(struct ddps_ctx *ctx); /* 0 or DDPS_E_SYSTEM */
 void ddps_mover_stop(struct ddps_ctx *ctx);
+/* It ends by itself, or never. */
+void ddps_mover_leave(struct ddps_ctx *ctx);
 /* Somebody is about to sleep: the library thread has to be awake. */
 void ddps_ctx_rely_on_thread(struct ddps_ctx *ctx);
 
@@ -151,6 +166,8 @@ int ddps_wait_for(struct ddps_ctx *ctx, struct ddps_waiter *w, int (*take)(void 
 void ddps_wake_one(struct ddps_ctx *ctx, const unsigned *what);
 /* Somebody else has done what there was to do: if progress_sleepers. */
 void ddps_wake_driven(struct ddps_ctx *ctx);
+/* The context is gone. */
+void ddps_wake_all(struct ddps_ctx *ctx);
 
 /* ---- who polls; the lock is held (the rule is in mover.c) ---- */
 #define DDPS_VAIN_MANY 32u /* polls: far more than a round trip between two that run takes */

@@ -63,6 +63,14 @@ void ddps_wake_driven(struct ddps_ctx *ctx)
 			wake(ctx, w);
 }
 
+void ddps_wake_all(struct ddps_ctx *ctx)
+{
+	/* The loop's descriptors are not to be touched: who leads sleeps on. */
+	for (struct ddps_waiter *w = ctx->waiters; w; w = w->next)
+		if (w->asleep && !w->on_loop)
+			wake(ctx, w);
+}
+
 static void fall_asleep(struct ddps_ctx *ctx, struct ddps_waiter *w)
 {
 	w->woken = 0;
@@ -98,6 +106,8 @@ static int lead(struct ddps_ctx *ctx, struct ddps_waiter *w, uint64_t deadline)
 	fall_asleep(ctx, w);
 	n = ddps_wait_fd(fd, deadline);
 	wake_up(ctx, w);
+	if (ddps_ctx_gone(ctx))
+		return ddps_ctx_why_gone(ctx);
 	ddps_loop_slept(ctx->env.loop);
 	ddps_loop_awake(ctx->env.loop);
 	if (n <= 0)
@@ -121,6 +131,8 @@ static void join(struct ddps_ctx *ctx, struct ddps_waiter *w)
 
 int ddps_sleep(struct ddps_ctx *ctx, struct ddps_waiter *w, uint64_t deadline)
 {
+	if (ddps_ctx_gone(ctx))
+		return ddps_ctx_why_gone(ctx);
 	/* However much there is to serve: the time of a wait is up when it is up. */
 	if (deadline != UINT64_MAX && ddps_now() >= deadline)
 		return DDPS_E_TIMEDOUT;
@@ -137,7 +149,7 @@ void ddps_sleep_end(struct ddps_ctx *ctx, struct ddps_waiter *w)
 	*w->prev = w->next;
 	if (w->next)
 		w->next->prev = w->prev;
-	if (ctx->leader != w)
+	if (ctx->leader != w || ddps_ctx_gone(ctx))
 		return;
 	ctx->leader = ctx->waiters;
 	if (ctx->leader)

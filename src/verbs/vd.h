@@ -11,6 +11,7 @@
  *   vd_device.c	the device, port and GIDs
  *   vd_none.c		what does not exist on iWARP	vd_names.c	names of values
  *   vd_stats.c		the counters at the end	vd_socket.c	the system's sockets
+ *   vd_whole.[ch]	what the program closes that is not its own
  * ib/, the calls of libibverbs:
  *   vd_pd.c		protection domains and memory regions
  *   vd_domain.c	thread and parent domains	vd_import.c	objects by their handles
@@ -33,6 +34,7 @@
  * vd_process.c.
  */
 #include "verbs/ib/vd_ports.h"
+#include "verbs/vd_whole.h"
 #include <ddpsess/ddpsess.h>
 #include <infiniband/verbs.h>
 #include <netinet/in.h>
@@ -94,7 +96,8 @@ void vd_config_read(struct vd_config *c);
 
 struct vd_process {
 	pid_t pid;
-	bool ending, inherited; /* the parent's, in a child of fork: its locks may be held for good */
+	bool ending, inherited; /* atomic: of no use any more: vd_whole.h */
+	struct vd_mark mark;
 	struct ddps_ctx *ctx;
 	struct vd_config cfg;
 	pthread_mutex_t lock;	/* identifiers, their events, and which queue pair is whose */
@@ -136,8 +139,6 @@ struct vd_process {
 struct vd_process *vd_process(void);
 /* What the settings say, without making anything. */
 const struct vd_config *vd_config(void);
-/* Whether @p is this process's: objects from before a fork are the parent's. */
-bool vd_mine(const struct vd_process *p);
 /*
  * The identifiers that have a socket to keep their port.  A child of fork closes its copies of them,
  * or the ports would stay taken.  No fork begins before vd_forks_release.
@@ -184,7 +185,7 @@ static inline struct vd_process *vd_process_of(const struct ibv_context *ctx)
 /* Whether it is the parent's, for calls that take a lock of an object's, by the cheapest way. */
 static inline bool vd_is_inherited(const struct ibv_context *ctx)
 {
-	return vd_process_of(ctx)->inherited;
+	return __atomic_load_n(&vd_process_of(ctx)->inherited, __ATOMIC_RELAXED);
 }
 
 struct vd_pd {
@@ -490,8 +491,7 @@ void vd_conn_param(const struct vd_process *p, const struct rdma_conn_param *con
 unsigned vd_host_address(struct sockaddr_in *a4);
 void vd_gid_of(const struct sockaddr_in *a4, union ibv_gid *gid);
 
-/* Set errno, return -1. */
-int vd_fail(int error);
+int vd_fail(int error); /* sets errno, returns -1 */
 /* For calls that return the number: errno has it as well, where a device's driver leaves it. */
 int vd_refuse(int error);
 

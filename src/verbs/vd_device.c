@@ -281,8 +281,8 @@ void vd_context_release(struct ibv_context *ctx)
 	if (c->next)
 		c->next->prev = c->prev;
 	pthread_mutex_unlock(&c->p->named_lock);
-	close(ctx->async_fd);
-	close(ctx->cmd_fd);
+	vd_close(c->p, ctx->async_fd);
+	vd_close(c->p, ctx->cmd_fd);
 	free(c);
 }
 

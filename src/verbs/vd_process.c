@@ -26,7 +26,6 @@
 /* The global state of the drop-in: its interface has no argument that could carry it. */
 static struct {
 	pthread_mutex_t lock;
-	pid_t pid;
 	struct vd_process *p;
 	struct vd_config cfg;
 	bool configured;
@@ -58,15 +57,15 @@ static void after_fork(void)
 static void in_child(void)
 {
 	for (struct vd_id *id = global.reserved; id; id = id->next_reserved) {
-		close(id->reserved);
+		vd_close(id->p, id->reserved);
 		id->reserved = -1;
 	}
 	global.reserved = NULL;
 	if (global.p) {
-		global.p->inherited = true;
 		vd_ud_in_child(global.p->ud);
-		if (global.p->link_fd >= 0)
-			close(global.p->link_fd);
+		vd_close(global.p, global.p->link_fd);
+		vd_mark_in_child(global.p);
+		global.p->inherited = true;
 	}
 	pthread_mutex_unlock(&global.lock);
 }
@@ -103,21 +102,36 @@ struct ibv_device *vd_device(void)
 	return &global.device;
 }
 
+/* The program has closed the descriptors.  Whoever waits for what they would have brought hears of
+ * that. */
+static void let_go(struct vd_process *p)
+{
+	vd_rob(p);
+	pthread_mutex_lock(&p->lock);
+	pthread_cond_broadcast(&p->ended);
+	pthread_cond_broadcast(&p->acked);
+	pthread_mutex_unlock(&p->lock);
+}
+
 /* Hands events to identifiers as long as the process lives. */
 static void *serve(void *arg)
 {
 	struct vd_process *p = arg;
 	struct pollfd fd[] = { { ddps_event_fd(p->ctx), POLLIN, 0 },
 			       { p->tell_fd, POLLIN, 0 },
-			       { p->link_fd, POLLIN, 0 } };
+			       { p->link_fd, POLLIN, 0 },
+			       { p->mark.fd[0], 0, 0 } };
 	struct ddps_event ev;
 	bool held = false;
 
 	for (;;) {
-		if (poll(fd, 3, held ? HELD_STEP_MS : -1) < 0 && errno != EINTR)
+		if (poll(fd, 4, held ? HELD_STEP_MS : -1) < 0 && errno != EINTR)
 			return NULL;
-		if ((fd[0].revents | fd[1].revents | fd[2].revents) & POLLNVAL)
-			return NULL; /* the program has closed what is not its own */
+		if ((fd[0].revents | fd[1].revents | fd[2].revents) & POLLNVAL || fd[3].revents ||
+		    !vd_mine(p)) {
+			let_go(p);
+			return NULL;
+		}
 		if (fd[1].revents && !__atomic_load_n(&p->ending, __ATOMIC_ACQUIRE))
 			return NULL; /* ... and has given its number to a file of its own */
 		if (fd[1].revents) {
@@ -203,10 +217,12 @@ static struct vd_process *fresh(void)
 	sem_init(&p->told, 0, 0);
 	sem_init(&p->unwatched, 0, 0);
 	p->tell_fd = eventfd(0, EFD_CLOEXEC);
-	if (p->tell_fd >= 0)
-		return p;
-	free(p);
-	return NULL;
+	if (p->tell_fd < 0) {
+		free(p);
+		return NULL;
+	}
+	vd_mark_open(p);
+	return p;
 }
 
 static struct vd_process *start(void)
@@ -247,6 +263,7 @@ no_thread:
 no_context:
 	ddps_capture_close(p->capture);
 	close(p->tell_fd);
+	vd_mark_close(p);
 	free(p);
 	errno = err;
 	return NULL;
@@ -258,10 +275,9 @@ struct vd_process *vd_process(void)
 
 	vd_config();
 	pthread_mutex_lock(&global.lock);
-	if (!global.p || global.pid != getpid()) {
-		/* After a fork the parent's objects are of no use here; they are left alone. */
+	if (!global.p || !vd_mine(global.p)) {
+		/* The parent's objects are of no use here; they are left alone. */
 		global.p = start();
-		global.pid = getpid();
 	}
 	p = global.p;
 	pthread_mutex_unlock(&global.lock);
@@ -301,6 +317,8 @@ static void await_stats(struct vd_process *p)
 	uint64_t one = 1;
 
 	__atomic_store_n(&p->ending, true, __ATOMIC_RELEASE);
+	if (!vd_mine(p))
+		return;
 	if (write(p->tell_fd, &one, sizeof one) < 0)
 		return;
 	if (await(&p->told) && write(STDERR_FILENO, none, sizeof none - 1) < 0)
@@ -310,7 +328,7 @@ static void await_stats(struct vd_process *p)
 /* The end of the process: what was sent must not go with it, which an adapter would see to. */
 __attribute__((destructor)) static void finish(void)
 {
-	if (!global.p || global.pid != getpid())
+	if (!global.p || global.p->pid != getpid())
 		return;
 	if (global.p->watch && !vd_thread(close_watch, global.p))
 		await(&global.p->unwatched); /* see await_stats */
@@ -336,11 +354,6 @@ void vd_fault_inherit(struct vd_process *p)
 {
 	p->old_segv = global.p->old_segv;
 	p->old_bus = global.p->old_bus;
-}
-
-bool vd_mine(const struct vd_process *p)
-{
-	return p->pid == getpid();
 }
 
 uint32_t vd_number(void)

@@ -16,6 +16,17 @@ int __wrap_socket(int family, int type, int protocol)
 	return kern_new((type & 0xf) == SOCK_STREAM ? KERN_TCP : KERN_UDP);
 }
 
+/* The drop-in does without its mark. */
+int __wrap_socketpair(int family, int type, int protocol, int *fds);
+int __wrap_socketpair(int family, int type, int protocol, int *fds)
+{
+	(void)family;
+	(void)type;
+	(void)protocol;
+	(void)fds;
+	return kern_err(EAFNOSUPPORT);
+}
+
 int __wrap_bind(int fd, const struct sockaddr *sa, socklen_t len);
 int __wrap_bind(int fd, const struct sockaddr *sa, socklen_t len)
 {

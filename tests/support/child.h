@@ -42,19 +42,24 @@ static inline bool others_sleep(void)
 	return all;
 }
 
+static inline void until_others_sleep(void)
+{
+	const struct timespec moment = { .tv_nsec = 1000000 };
+
+	for (int ms = 0; !others_sleep(); ms++) {
+		cr_assert_lt(ms, 10000, "a thread never rests");
+		nanosleep(&moment, NULL);
+	}
+}
+
 /* A child that uses the library, and does not outlive a test that fails.  ASan's allocator has locks
  * that no fork lets go: what a thread of the parent holds while it begins, the child's threads wait
  * for without end.  So the parent's threads have come to rest first. */
 static inline pid_t fork_at_rest(void)
 {
-	const struct timespec moment = { .tv_nsec = 1000000 };
-	int ms = 0;
 	pid_t pid;
 
-	for (; !others_sleep(); ms++) {
-		cr_assert_lt(ms, 10000, "a thread never rests");
-		nanosleep(&moment, NULL);
-	}
+	until_others_sleep();
 	pid = fork();
 	cr_assert_geq(pid, 0);
 	if (!pid)

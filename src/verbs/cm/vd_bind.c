@@ -138,7 +138,7 @@ void vd_unreserve(struct vd_id *id)
 	*id->prev_reserved = id->next_reserved;
 	if (id->next_reserved)
 		id->next_reserved->prev_reserved = id->prev_reserved;
-	close(id->reserved);
+	vd_close(id->p, id->reserved);
 	id->reserved = -1;
 	vd_forks_release();
 }
@@ -147,7 +147,7 @@ void vd_lend_port(struct vd_id *id)
 {
 	int one = 1;
 
-	if (id->reserved >= 0)
+	if (id->reserved >= 0 && vd_mine(id->p))
 		setsockopt(id->reserved, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one);
 }
 
@@ -167,8 +167,8 @@ void vd_source_port(struct vd_process *p, struct vd_id *id)
 
 VD_API int rdma_bind_addr(struct rdma_cm_id *ibid, struct sockaddr *addr)
 {
-	struct vd_process *p = vd_process();
 	struct vd_id *id = vd_id_of(ibid);
+	struct vd_process *p = vd_id_process(id);
 	int err;
 
 	if (!p)

@@ -46,8 +46,8 @@ void vd_conn_param(const struct vd_process *p, const struct rdma_conn_param *con
 
 VD_API int rdma_connect(struct rdma_cm_id *ibid, struct rdma_conn_param *conn)
 {
-	struct vd_process *p = vd_process();
 	struct vd_id *id = vd_id_of(ibid);
+	struct vd_process *p = vd_id_process(id);
 	struct ddps_conn_param param;
 	char uri[160], local[80];
 	int err;
@@ -98,8 +98,8 @@ static int listen_at(struct vd_process *p, struct vd_id *id, unsigned backlog)
 
 VD_API int rdma_listen(struct rdma_cm_id *ibid, int backlog)
 {
-	struct vd_process *p = vd_process();
 	struct vd_id *id = vd_id_of(ibid);
+	struct vd_process *p = vd_id_process(id);
 	unsigned n = backlog > 0 ? (unsigned)backlog : 0;
 	int err = 0;
 
@@ -123,8 +123,8 @@ VD_API int rdma_listen(struct rdma_cm_id *ibid, int backlog)
 
 VD_API int rdma_accept(struct rdma_cm_id *ibid, struct rdma_conn_param *conn)
 {
-	struct vd_process *p = vd_process();
 	struct vd_id *id = vd_id_of(ibid);
+	struct vd_process *p = vd_id_process(id);
 	struct ddps_conn_param param;
 	int err;
 
@@ -156,8 +156,8 @@ VD_API int rdma_accept(struct rdma_cm_id *ibid, struct rdma_conn_param *conn)
 
 VD_API int rdma_reject(struct rdma_cm_id *ibid, const void *data, uint8_t len)
 {
-	struct vd_process *p = vd_process();
 	struct vd_id *id = vd_id_of(ibid);
+	struct vd_process *p = vd_id_process(id);
 	int err;
 
 	if (!p)
@@ -179,8 +179,8 @@ VD_API int rdma_reject(struct rdma_cm_id *ibid, const void *data, uint8_t len)
 
 VD_API int rdma_disconnect(struct rdma_cm_id *ibid)
 {
-	struct vd_process *p = vd_process();
 	struct vd_id *id = vd_id_of(ibid);
+	struct vd_process *p = vd_id_process(id);
 	bool known;
 	int err;
 

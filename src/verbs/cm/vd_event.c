@@ -47,7 +47,7 @@ VD_API void rdma_destroy_event_channel(struct rdma_event_channel *c)
 	struct vd_evch *ch = vd_of(c, struct vd_evch, ch);
 
 	if (!vd_mine(ch->p)) { /* the parent's, from before a fork */
-		close(c->fd);
+		vd_close(ch->p, c->fd);
 		return;
 	}
 	pthread_mutex_lock(&ch->p->lock);
@@ -89,6 +89,10 @@ int vd_event_queue(struct vd_event *e)
 	struct vd_evch *ch = vd_of(e->id->id.channel, struct vd_evch, ch);
 	uint64_t one = 1;
 
+	if (!vd_mine(ch->p)) {
+		free(e);
+		return EINVAL; /* the parent's, from before a fork */
+	}
 	*ch->end = e;
 	ch->end = &e->next;
 	return write(ch->ch.fd, &one, sizeof one) == sizeof one ? 0 : errno;
@@ -228,7 +232,7 @@ VD_API int rdma_ack_cm_event(struct rdma_cm_event *event)
 	struct vd_event *e = vd_of(event, struct vd_event, e);
 	struct vd_process *p;
 
-	if (!event || !vd_mine(e->id->p))
+	if (!event || e->id->p->pid != getpid())
 		return vd_fail(EINVAL);
 	p = e->id->p;
 	pthread_mutex_lock(&p->lock);

@@ -100,13 +100,11 @@ static void forget_events(struct vd_process *p, struct vd_id *id)
 
 VD_API int rdma_destroy_id(struct rdma_cm_id *ibid)
 {
-	struct vd_process *p = vd_process();
 	struct vd_id *id = vd_id_of(ibid);
+	struct vd_process *p = vd_id_process(id);
 
 	if (!p)
 		return -1;
-	if (id->p != p)
-		return vd_fail(EINVAL); /* the parent's, from before a fork */
 	if (ibid->event) {
 		rdma_ack_cm_event(ibid->event);
 		ibid->event = NULL;
@@ -238,9 +236,11 @@ static int source(struct sockaddr_storage *src, const struct sockaddr *dst)
 
 static int post(struct vd_id *id, enum rdma_cm_event_type type, int status)
 {
-	struct vd_process *p = vd_process();
+	struct vd_process *p = vd_id_process(id);
 	int err;
 
+	if (!p)
+		return -1;
 	pthread_mutex_lock(&p->lock);
 	err = vd_event_post(id, NULL, type, status, NULL);
 	pthread_mutex_unlock(&p->lock);
@@ -250,8 +250,8 @@ static int post(struct vd_id *id, enum rdma_cm_event_type type, int status)
 VD_API int rdma_resolve_addr(struct rdma_cm_id *ibid, struct sockaddr *src, struct sockaddr *dst,
 			     int timeout_ms)
 {
-	struct vd_process *p = vd_process();
 	struct vd_id *id = vd_id_of(ibid);
+	struct vd_process *p = vd_id_process(id);
 	int err;
 
 	(void)timeout_ms; /* nothing is asked of the network */
@@ -304,12 +304,13 @@ VD_API __be16 rdma_get_dst_port(struct rdma_cm_id *id)
 
 VD_API int rdma_migrate_id(struct rdma_cm_id *ibid, struct rdma_event_channel *ch)
 {
-	struct vd_process *p = vd_process();
 	struct vd_id *id = vd_id_of(ibid);
-	struct rdma_event_channel *old = ibid->channel,
-				  *now = ch ? ch : rdma_create_event_channel();
+	struct vd_process *p = vd_id_process(id);
+	struct rdma_event_channel *old = ibid->channel, *now = ch;
 	bool was_sync = id->sync;
 
+	if (p && !now)
+		now = rdma_create_event_channel();
 	if (!p || !now)
 		return -1;
 	if (was_sync && ibid->event) { /* the library fetched it, the library lets it go */

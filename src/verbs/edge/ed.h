@@ -24,6 +24,7 @@
 #include "verbs/edge/ck.h"
 #include "verbs/fault/vf.h"
 #include "verbs/profile/vp.h"
+#include <sys/stat.h>
 
 /* rdma-core puts macros over these, which are defined here */
 #undef ibv_get_device_list
@@ -125,6 +126,7 @@ struct ed {
 	bool on;
 	struct vf_rules rules;
 	int trace;
+	struct stat trace_self;
 	uint64_t lines; /* of the trace */
 	uint64_t begun; /* ms */
 	struct ed_qp *qps[ED_BUCKETS];

@@ -268,6 +268,8 @@ static void async(int type, const struct ed_subject *s)
 	void *what = element(type, s);
 	struct ibv_context *ctx = s->qp ? s->qp->qp->context : s->ctx;
 
+	if (!p)
+		return;
 	if (is_of_device(type)) {
 		if (type == IBV_EVENT_PORT_ERR || type == IBV_EVENT_PORT_ACTIVE)
 			__atomic_store_n(&ed.port_down, type == IBV_EVENT_PORT_ERR,
@@ -293,7 +295,8 @@ static void remove_device(void)
 	struct vd_process *p = vd_process();
 
 	__atomic_store_n(&ed.removed, true, __ATOMIC_RELAXED);
-	post_all(p, IBV_EVENT_DEVICE_FATAL, NULL);
+	if (p)
+		post_all(p, IBV_EVENT_DEVICE_FATAL, NULL);
 	ed_ids_tell(RDMA_CM_EVENT_DEVICE_REMOVAL);
 	break_all();
 }

@@ -102,7 +102,7 @@ static int read_profile(const char *path)
 static int open_trace(const char *path)
 {
 	ed.trace = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC, 0666);
-	if (ed.trace >= 0)
+	if (ed.trace >= 0 && !fstat(ed.trace, &ed.trace_self))
 		return 0;
 	fprintf(stderr, "ddpsess: %s: %s; the device cannot be opened\n", path, strerror(errno));
 	return -1;
@@ -175,12 +175,21 @@ int ed_start(const struct vd_config *cfg)
 
 /* ---- rules ---- */
 
+/* A program may close what is not its own, and then the number is another file's. */
+static bool trace_is_ours(void)
+{
+	struct stat st;
+
+	return !fstat(ed.trace, &st) && st.st_dev == ed.trace_self.st_dev &&
+	       st.st_ino == ed.trace_self.st_ino;
+}
+
 /* In one write, so that lines of several processes do not mix.  ed.lock is held. */
 static void trace_event(const struct vf_event *e, const struct vf_rule *rule)
 {
 	char line[VF_TEXT + 1];
 
-	if (ed.trace < 0)
+	if (ed.trace < 0 || !trace_is_ours())
 		return;
 	vf_trace(line, ++ed.lines, e, rule);
 	strcat(line, "\n");

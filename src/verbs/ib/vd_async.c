@@ -21,8 +21,10 @@ void vd_async_post(struct ibv_context *ctx, enum ibv_event_type type, void *elem
 	struct vd_async *a = calloc(1, sizeof *a), **at = &c->async;
 	uint64_t one = 1;
 
-	if (!a)
+	if (!a || !vd_mine(c->p)) {
+		free(a);
 		return; /* as lost as the completions of a queue that overflowed */
+	}
 	a->e.event_type = type;
 	a->e.element.qp = element;
 	while (*at)

@@ -59,7 +59,7 @@ VD_API int ibv_destroy_comp_channel(struct ibv_comp_channel *c)
 		return vd_refuse(EBUSY);
 	pthread_mutex_lock(&channel_of(c)->lock);
 	channel_of(c)->gone = true;
-	close(__atomic_exchange_n(&c->fd, -1, __ATOMIC_SEQ_CST));
+	vd_close(process_of(c), __atomic_exchange_n(&c->fd, -1, __ATOMIC_SEQ_CST));
 	pthread_mutex_unlock(&channel_of(c)->lock);
 	let_go(channel_of(c));
 	return 0;
@@ -92,6 +92,8 @@ void vd_channel_tell(void *user)
 	struct vd_channel *ch = channel_of(cq->cq.channel);
 	uint64_t one = 1;
 
+	if (vd_is_inherited(ch->c.context))
+		return; /* its number is another file's */
 	pthread_mutex_lock(&ch->lock);
 	/* Who reads the count finds the event: that one takes the lock, too. */
 	if (write(ch->c.fd, &one, sizeof one) == sizeof one && !cq->told++)
@@ -173,7 +175,7 @@ VD_API void ibv_ack_cq_events(struct ibv_cq *ibcq, unsigned int n)
 {
 	struct vd_cq *cq = vd_of(ibcq, struct vd_cq, cq);
 
-	if (vd_is_inherited(ibcq->context))
+	if (vd_process_of(ibcq->context)->pid != getpid())
 		return;
 	pthread_mutex_lock(&cq->cq.mutex);
 	cq->cq.comp_events_completed += n;

@@ -56,7 +56,7 @@ VD_API struct ibv_context *ibv_import_device(int cmd_fd)
 	ctx = ibv_open_device(from->device);
 	if (!ctx)
 		return NULL;
-	close(ctx->cmd_fd);
+	vd_close(p, ctx->cmd_fd);
 	ctx->cmd_fd = cmd_fd;
 	return ctx;
 }

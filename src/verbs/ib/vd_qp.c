@@ -218,7 +218,7 @@ static void await_end(struct vd_process *p, struct vd_qp *qp)
 
 	clock_gettime(CLOCK_MONOTONIC, &until);
 	until.tv_sec += CLOSE_SECONDS;
-	while (qp->closing && qp->phase == VD_QP_UP)
+	while (qp->closing && qp->phase == VD_QP_UP && vd_mine_quick(p))
 		if (pthread_cond_clockwait(&p->ended, &p->lock, CLOCK_MONOTONIC, &until))
 			return;
 }
@@ -226,11 +226,9 @@ static void await_end(struct vd_process *p, struct vd_qp *qp)
 VD_API int ibv_destroy_qp(struct ibv_qp *ibqp)
 {
 	struct vd_qp *qp = vd_of(ibqp, struct vd_qp, qp.qp_base);
-	struct vd_process *p = vd_process();
+	struct vd_process *p = vd_process_of(ibqp->context);
 
-	if (!p)
-		return errno;
-	if (!vd_mine(vd_of(ibqp->context, struct vd_context, v.context)->p))
+	if (!vd_mine(p))
 		return vd_refuse(EINVAL); /* the parent's, from before a fork */
 	pthread_mutex_lock(&p->lock);
 	/* A program that has acknowledged all events may not count on another one: Gloo does not. */

@@ -148,7 +148,7 @@ static void *serve(void *arg)
 
 		if (poll(fd, away ? 2 : 3, patience(ud, away)) < 0 && errno != EINTR)
 			return NULL;
-		if ((fd[0].revents | fd[1].revents | fd[2].revents) & POLLNVAL)
+		if ((fd[0].revents | fd[1].revents | fd[2].revents) & POLLNVAL || !vd_mine(ud->p))
 			return NULL; /* the program has closed what is not its own */
 		if (fd[0].revents)
 			vd_eventfd_take(ud->wake_fd);
@@ -193,7 +193,7 @@ void ud_forget_fd(struct vd_ud *ud, int fd)
 void vd_ud_in_child(struct vd_ud *ud)
 {
 	for (unsigned i = 0; ud && i < ud->nfds; i++)
-		close(ud->fds[i]);
+		vd_close(ud->p, ud->fds[i]);
 }
 
 int ud_watch_new(struct vd_ud *ud, struct ud_source *s)
@@ -227,7 +227,7 @@ static void unmake(struct vd_ud *ud)
 	ud_sock_close(ud, &ud->acks.sock);
 	(void)vd_forks_hold();
 	for (unsigned i = 0; i < ud->nfds; i++)
-		close(ud->fds[i]);
+		vd_close(ud->p, ud->fds[i]);
 	vd_forks_release();
 	free(ud->fds);
 	free(ud);

@@ -164,7 +164,7 @@ int vd_ud_cq_poll(struct vd_cq *cq, int n, struct ibv_wc *wc)
 
 	if (!ud)
 		return 0;
-	if (!vd_mine(ud->p))
+	if (!vd_mine_quick(ud->p))
 		return -1; /* the parent's, from before a fork */
 	got = take(cq, n, wc, &armed);
 	if (got || n <= 0)

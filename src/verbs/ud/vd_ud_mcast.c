@@ -219,8 +219,8 @@ static bool is_group_address(const struct sockaddr *sa)
 static int join_call(struct rdma_cm_id *ibid, const struct sockaddr *sa, bool receive,
 		     void *context)
 {
-	struct vd_process *p = vd_process();
 	struct vd_id *id = vd_of(ibid, struct vd_id, id);
+	struct vd_process *p = vd_id_process(id);
 	int err;
 
 	if (!p || !vd_ud_id(id) || !ibid->verbs || !is_group_address(sa))
@@ -249,8 +249,8 @@ VD_API int rdma_join_multicast_ex(struct rdma_cm_id *id, struct rdma_cm_join_mc_
 
 VD_API int rdma_leave_multicast(struct rdma_cm_id *ibid, struct sockaddr *addr)
 {
-	struct vd_process *p = vd_process();
 	struct vd_id *id = vd_of(ibid, struct vd_id, id);
+	struct vd_process *p = vd_id_process(id);
 	struct ud_join **at;
 	bool known;
 

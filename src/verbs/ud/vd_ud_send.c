@@ -234,7 +234,7 @@ int vd_ud_post_send(struct vd_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr
 	struct vd_ud_qp *u = qp->ud;
 	int err = 0;
 
-	if (!vd_mine(u->ud->p)) {
+	if (!vd_mine_quick(u->ud->p)) {
 		*bad = wr;
 		return EINVAL; /* the parent's, from before a fork */
 	}

@@ -96,7 +96,7 @@ void ud_sock_close(struct vd_ud *ud, struct ud_sock *s)
 		return;
 	(void)vd_forks_hold();
 	ud_forget_fd(ud, s->fd);
-	close(s->fd);
+	vd_close(ud->p, s->fd);
 	vd_forks_release();
 	s->fd = -1;
 }

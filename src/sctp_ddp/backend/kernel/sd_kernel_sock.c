@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #ifndef SCTP_REMOTE_UDP_ENCAPS_PORT /* Linux 5.11 */
 #define SCTP_REMOTE_UDP_ENCAPS_PORT 132
@@ -29,7 +30,7 @@ bool ddps_sk_available(void)
 
 	if (fd < 0)
 		return false;
-	ddps_own_close(fd);
+	close(fd);
 	return true;
 }
 
