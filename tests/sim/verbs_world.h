@@ -20,7 +20,18 @@
 	(IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |               \
 	 IBV_ACCESS_REMOTE_ATOMIC)
 
-enum { T_CONNECTIONS, T_COMPLETIONS, T_RECEIVES, T_FLUSHED, T_REFUSED, T_ERRORS, T_BROKEN, T_MS };
+enum {
+	T_CONNECTIONS,
+	T_COMPLETIONS,
+	T_RECEIVES,
+	T_FLUSHED,
+	T_REFUSED,
+	T_ERRORS,
+	T_BROKEN,
+	T_MS,
+	T_SCTP,
+	T_DATAGRAMS
+};
 
 struct request {
 	uint64_t id;
@@ -50,7 +61,8 @@ struct verbs_world {
 	uint64_t seed, rng;
 	unsigned npairs;
 	bool tidy, failed, over;
-	bool shares;  /* receives are in shared queues */
+	bool shares; /* receives are in shared queues */
+	bool sctp;
 	double reset; /* streams, once they are connected */
 	struct end end[PAIRS][2];
 	struct rdma_event_channel *ch;

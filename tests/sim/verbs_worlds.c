@@ -12,7 +12,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define TURNS 4000u
+#define TURNS	 4000u
+#define IDLE	 200u	     /* turns without news: nothing is on its way any more */
+#define RTO_PART 20000000ull /* ns; all turns together are minutes of it */
 
 struct verbs_world w;
 
@@ -130,6 +132,7 @@ static void connect_all(void)
 		rdma_ack_cm_event(ev);
 	}
 	w.t->n[T_CONNECTIONS] += w.npairs;
+	w.t->n[T_SCTP] += w.sctp ? w.npairs : 0;
 }
 
 /* ---- the world ---- */
@@ -166,9 +169,12 @@ static void end_it(struct end *e)
 		rdma_disconnect(e->cm);
 }
 
-static void turn(struct end *e)
+/* Returns whether anything has moved. */
+static bool turn(struct end *e)
 {
+	const unsigned ops = e->ops, recvs = e->posted_recvs;
 	struct end *o = other(e);
+	bool fetched = false;
 
 	if (!e->dead && !e->disconnected) {
 		user_post_recvs(e);
@@ -183,7 +189,8 @@ static void turn(struct end *e)
 	}
 	if (rnd(3))
 		while (user_fetch(e) && !w.failed)
-			;
+			fetched = true;
+	return fetched || e->ops != ops || e->posted_recvs != recvs;
 }
 
 static void at_the_end(struct end *e)
@@ -233,14 +240,20 @@ static bool all_over(void)
 
 static void play(void)
 {
+	unsigned idle = 0;
+
 	connect_all();
 	kern.f.reset = w.reset;
 	for (unsigned k = 0; k < TURNS && !w.failed && !all_over(); k++) {
+		bool moved = false;
+
 		w.over = k >= TURNS / 2;
 		for (unsigned i = 0; i < 2 * w.npairs && !w.failed; i++)
-			turn(&w.end[i / 2][i % 2]);
+			moved |= turn(&w.end[i / 2][i % 2]);
 		events();
-		let_pass(rnd(4 * kern.delay));
+		/* What is lost on the path comes again after an RTO, which is longer than any of these. */
+		idle = moved ? 0 : idle + 1;
+		let_pass(rnd(4 * kern.delay) + (idle > IDLE ? RTO_PART : 0));
 	}
 	check(w.failed || all_over(), "it never ends");
 	if (!w.failed)
@@ -272,7 +285,13 @@ static void begin(uint64_t seed, struct sim_tally *t)
 		w.end[i / 2][i % 2].pair = i / 2;
 		w.end[i / 2][i % 2].id = i % 2;
 	}
-	setenv("DDPSESS_TRANSPORT", "tcp", 1);
+	w.sctp = rnd(4) == 0;
+	if (w.sctp) { /* in UDP, on a path that may lose, double and delay */
+		kern.f.lost = some(0.01);
+		kern.f.doubled = some(0.01);
+		kern.f.late = some(0.05);
+	}
+	setenv("DDPSESS_TRANSPORT", w.sctp ? "sctp" : "tcp", 1);
 	setenv("DDPSESS_WATCH", "off", 1);
 	sched_at_random(sim_next(&w.rng));
 }
@@ -285,6 +304,7 @@ static bool here(uint64_t seed, struct sim_tally *t)
 	start = kern.now;
 	play();
 	t->n[T_MS] += (kern.now - start) / 1000000;
+	t->n[T_DATAGRAMS] += kern.n.lost + kern.n.doubled + kern.n.late;
 	return !w.failed;
 }
 
@@ -312,7 +332,8 @@ int main(int argc, char **argv)
 {
 	static const struct sim_kind kind = {
 		.names = { "connections", "completions", "receives", "flushed", "refused",
-			   "errors made", "ends broken", "simulated ms" },
+			   "errors made", "ends broken", "simulated ms", "over SCTP",
+			   "datagrams lost, doubled or late" },
 		.world = one_world,
 	};
 
