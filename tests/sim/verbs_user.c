@@ -6,7 +6,8 @@
 
 static bool tells(enum ibv_wr_opcode op)
 {
-	return op == IBV_WR_SEND || op == IBV_WR_SEND_WITH_IMM || op == IBV_WR_RDMA_WRITE_WITH_IMM;
+	return op == IBV_WR_SEND || op == IBV_WR_SEND_WITH_INV || op == IBV_WR_SEND_WITH_IMM ||
+	       op == IBV_WR_RDMA_WRITE_WITH_IMM;
 }
 
 void user_post_recvs(struct end *e)
@@ -46,8 +47,11 @@ static void build(struct end *e, struct ibv_send_wr *wr, struct ibv_sge *sge, st
 				    .num_sge = 1,
 				    .send_flags = r->silent ? 0 : IBV_SEND_SIGNALED,
 				    .imm_data = htonl(n) };
+	if (window_request(e, wr, r))
+		return;
 	wr->wr.rdma.rkey = o->mr->rkey;
 	wr->wr.rdma.remote_addr = (uintptr_t)o->in[n];
+	window_use(e, wr, r);
 	if (r->op == IBV_WR_RDMA_READ) {
 		sge->addr = (uintptr_t)e->read[n];
 		wr->wr.rdma.remote_addr = (uintptr_t)o->out[n];
@@ -68,6 +72,7 @@ static void posted(struct end *e, const struct request *r)
 		e->writes_at[e->ntold] = e->ops;
 		e->told[e->ntold++] = *r;
 	}
+	window_posted(e, r);
 	e->ops++;
 }
 
@@ -87,6 +92,8 @@ void user_post_some(struct end *e)
 			wr[n - 1].next = &wr[n];
 		n++;
 		e->ops++;
+		if (r[n - 1].key) /* what comes behind it depends on what becomes of it */
+			break;
 	}
 	e->ops = first;
 	if (!n)
@@ -137,9 +144,12 @@ static void received(struct end *e, const struct ibv_wc *wc)
 	check(wc->byte_len == r->len, "%u octets of %u", wc->byte_len, r->len);
 	check((wc->opcode == IBV_WC_RECV_RDMA_WITH_IMM) == (r->op == IBV_WR_RDMA_WRITE_WITH_IMM),
 	      "opcode %d", wc->opcode);
-	check(!(wc->wc_flags & IBV_WC_WITH_IMM) == (r->op == IBV_WR_SEND), "immediate data");
-	check(r->op == IBV_WR_SEND || ntohl(wc->imm_data) == r->slot, "immediate data of %u",
-	      ntohl(wc->imm_data));
+	check(!(wc->wc_flags & IBV_WC_WITH_IMM) ==
+		      (r->op == IBV_WR_SEND || r->op == IBV_WR_SEND_WITH_INV),
+	      "immediate data");
+	window_received(e, r, wc);
+	check(!(wc->wc_flags & IBV_WC_WITH_IMM) || ntohl(wc->imm_data) == r->slot,
+	      "immediate data of %u", ntohl(wc->imm_data));
 	if (r->op != IBV_WR_RDMA_WRITE_WITH_IMM)
 		check(!memcmp(e->recv[n], o->out[r->slot], r->len), "message %u is altered",
 		      e->heard);
@@ -173,6 +183,7 @@ static void sent(struct end *e, const struct ibv_wc *wc)
 		      "Read %u is altered", r->slot);
 	if (wc->status && w.tidy && !e->disconnected && !other(e)->disconnected)
 		check(false, "request %u: %s", (unsigned)r->id, ibv_wc_status_str(wc->status));
+	window_sent(e, r, wc);
 	i++;
 	memmove(e->sq, e->sq + i, (e->nsq - i) * sizeof *e->sq);
 	e->nsq -= i;

@@ -18,7 +18,7 @@
 #define RECVS 1000u /* the identifiers of receives */
 #define RIGHTS                                                                                     \
 	(IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |               \
-	 IBV_ACCESS_REMOTE_ATOMIC)
+	 IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_MW_BIND)
 
 enum {
 	T_CONNECTIONS,
@@ -30,13 +30,20 @@ enum {
 	T_BROKEN,
 	T_MS,
 	T_SCTP,
-	T_DATAGRAMS
+	T_DATAGRAMS,
+	T_BOUND,
+	T_INVALIDATED
 };
+
+/* An end's memory window: of no use, being bound, the peer's to write through, its own alone; the peer
+ * has asked for its end, or the end itself has. */
+enum window { WIN_NONE, WIN_BINDING, WIN_OPEN, WIN_PRIVATE, WIN_CLOSING };
 
 struct request {
 	uint64_t id;
 	enum ibv_wr_opcode op;
 	uint32_t len, slot;
+	uint32_t key; /* of the window that it binds, ends or has ended */
 	bool silent;
 };
 
@@ -55,6 +62,9 @@ struct end {
 	bool dead, disconnected, flushed;
 	uint8_t out[MSGS][MAX], in[MSGS][MAX], recv[2 * MSGS][MAX], read[MSGS][MAX];
 	uint64_t word;
+	struct ibv_mw *mw;
+	enum window window;
+	uint32_t wkey;
 };
 
 struct verbs_world {
@@ -63,6 +73,7 @@ struct verbs_world {
 	bool tidy, failed, over;
 	bool shares; /* receives are in shared queues */
 	bool sctp;
+	bool windows; /* each end has a memory window */
 	double reset; /* streams, once they are connected */
 	struct end end[PAIRS][2];
 	struct rdma_event_channel *ch;
@@ -102,6 +113,14 @@ static inline uint8_t octet(const struct end *e, unsigned n, unsigned at)
 {
 	return (uint8_t)(n * 31 + at * 7 + e->id * 101 + e->pair * 57);
 }
+
+/* verbs_window.c: what else may be posted where there are windows.  Returns whether @wr is that. */
+bool window_request(struct end *e, struct ibv_send_wr *wr, struct request *r);
+/* Whether a Write or an RDMA Read of @e goes through the peer's window; then @wr says so. */
+void window_use(struct end *e, struct ibv_send_wr *wr, const struct request *r);
+void window_posted(struct end *e, const struct request *r);
+void window_sent(struct end *e, const struct request *r, const struct ibv_wc *wc);
+void window_received(struct end *e, const struct request *r, const struct ibv_wc *wc);
 
 /* verbs_user.c */
 void user_post_recvs(struct end *e);

@@ -50,6 +50,9 @@ static void equip(struct end *e)
 		return;
 	e->mr = ibv_reg_mr(e->cm->qp->pd, e, sizeof *e, RIGHTS);
 	check(e->mr, "no region");
+	if (w.windows)
+		e->mw = ibv_alloc_mw(e->cm->qp->pd, IBV_MW_TYPE_2);
+	check(!w.windows || e->mw, "no window");
 	for (unsigned n = 0; n < MSGS; n++)
 		for (unsigned i = 0; i < MAX; i++)
 			e->out[n][i] = octet(e, n, i);
@@ -218,6 +221,7 @@ static void take_down(void)
 		at_the_end(e);
 		rdma_destroy_qp(e->cm);
 		check(!e->srq || !ibv_destroy_srq(e->srq), "destroy the shared queue");
+		check(!e->mw || !ibv_dealloc_mw(e->mw), "free the window");
 		check(!ibv_dereg_mr(e->mr), "deregister");
 		check(!e->pd || !ibv_dealloc_pd(e->pd), "deallocate the protection domain");
 		check(!ibv_destroy_cq(e->cq), "destroy the queue");
@@ -281,6 +285,7 @@ static void begin(uint64_t seed, struct sim_tally *t)
 	kern.f.again = some(0.05);
 	w.reset = w.tidy ? 0 : some(0.001);
 	w.shares = rnd(3) == 0;
+	w.windows = rnd(2);
 	for (unsigned i = 0; i < 2 * PAIRS; i++) {
 		w.end[i / 2][i % 2].pair = i / 2;
 		w.end[i / 2][i % 2].id = i % 2;
@@ -333,7 +338,8 @@ int main(int argc, char **argv)
 	static const struct sim_kind kind = {
 		.names = { "connections", "completions", "receives", "flushed", "refused",
 			   "errors made", "ends broken", "simulated ms", "over SCTP",
-			   "datagrams lost, doubled or late" },
+			   "datagrams lost, doubled or late", "windows bound",
+			   "windows invalidated" },
 		.world = one_world,
 	};
 
