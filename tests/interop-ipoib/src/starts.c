@@ -22,7 +22,7 @@
 #define NODES	   100u
 #define TOGETHER   10u	      /* start at once */
 #define UP_WITHIN  (2 * SEC)  /* own connection */
-#define END_WITHIN (20 * SEC) /* Linux's, and everything that is not meant to stay gone */
+#define END_WITHIN (60 * SEC) /* Linux's: it asks again seconds later, if a message was lost */
 #define EVERY	   (20 * MS)  /* a packet */
 
 struct node {
