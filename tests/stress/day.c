@@ -454,7 +454,8 @@ int main(int argc, char **argv)
 		write_down(t++);
 		next += 1000000000;
 	}
-	good = all_flat(n) & end_all();
+	good = all_flat(n);
+	good = end_all() && good;
 	left = descriptors() - fds;
 	printf("%s day: %u descriptors are left\n", left ? "not ok" : "ok", left);
 	printf("# %llu sessions made, %llu refused, %llu aborted, %llu ended by a Terminate, %llu "

@@ -343,8 +343,7 @@ const struct cf_case cf_cases_assoc_data[] = {
 	     "the first DATA is acknowledged immediately"),
 	BOTH("sack-delay", delayed, "9260-6.2-7 9260-6.2-8 9260-6.2-9 9260-6.2-13",
 	     "each second packet of DATA, and a lone one in the end, is acknowledged, by one SACK"),
-	BOTH("sack-i", i_bit, "9260-6.2-16",
-	     "DATA with the I bit is acknowledged immediately"),
+	BOTH("sack-i", i_bit, "9260-6.2-16", "DATA with the I bit is acknowledged immediately"),
 	BOTH("gaps", gaps,
 	     "9260-3.3.4-1 9260-3.3.4-2 9260-3.3.4-d1 9260-3.3.4-d2 9260-3.3.4-d3 9260-6.2-13 "
 	     "9260-6.2-17 9260-6.2-19 9260-6.7-1 9260-7.2.4-1 9260-6.2-18",

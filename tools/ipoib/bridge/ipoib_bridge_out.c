@@ -120,10 +120,10 @@ static json_t *interface_counters(const struct ddps_ipoib_if_stats *st)
 
 static json_t *cm_counters(const struct ddps_cm_stats *st)
 {
-	return json_pack("{sI sI sI sI sI sI}", "malformed", (json_int_t)st->malformed, "unsupported",
-			 (json_int_t)st->unsupported, "unmatched", (json_int_t)st->unmatched,
-			 "ignored", (json_int_t)st->ignored, "refused", (json_int_t)st->refused,
-			 "over_share", (json_int_t)st->over_share);
+	return json_pack("{sI sI sI sI sI sI}", "malformed", (json_int_t)st->malformed,
+			 "unsupported", (json_int_t)st->unsupported, "unmatched",
+			 (json_int_t)st->unmatched, "ignored", (json_int_t)st->ignored, "refused",
+			 (json_int_t)st->refused, "over_share", (json_int_t)st->over_share);
 }
 
 json_t *bridge_status(const struct bridge *b, const char *event)

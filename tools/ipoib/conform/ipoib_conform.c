@@ -201,16 +201,19 @@ static enum status run_self(const struct ipoib_opts *o, struct ddps_conform_ipoi
 	return status;
 }
 
-static enum status run_adapter(const struct ipoib_opts *o, struct ddps_conform_ipoib_options *opt)
+static enum status run_adapter(const struct ipoib_opts *o,
+			       const struct ddps_conform_ipoib_options *opt)
 {
 	struct adapter a = { .o = o };
 	const struct ddps_conform_ipoib_fabric f = adapter_fabric(&a);
+	struct ddps_conform_ipoib_options by_adapter;
 	char why[300];
 
 	if (adapter_configure(&a, opt->seed, why, sizeof why))
 		return usage(why);
-	opt->fabric = &f;
-	return run_all(o, opt);
+	by_adapter = *opt;
+	by_adapter.fabric = &f;
+	return run_all(o, &by_adapter);
 }
 
 int ipoib_conform(const struct ipoib_opts *o)
