@@ -134,6 +134,8 @@ Test(ib_verbs, connections_have_bounds, .init = init, .fini = fini)
 	fake[0].fail = "create_qp";
 	fake[0].fail_errno = ENOMEM;
 	cr_expect_eq(port->ops->qp_create(port, DDPS_CM_RC, 65524, &qpn), DDPS_E_NOMEM);
+	fake[0].fail_errno = 0; /* a driver that does not say why */
+	cr_expect_eq(port->ops->qp_create(port, DDPS_CM_RC, 65524, &qpn), DDPS_E_LIMIT);
 	fake[0].fail = NULL;
 	for (unsigned i = 0; i < 2; i++)
 		cr_expect_eq(port->ops->qp_create(port, DDPS_CM_RC, 65524, &qpn), 0);

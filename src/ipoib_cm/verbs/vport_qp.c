@@ -99,7 +99,7 @@ static int to_rts(struct ddps_ib_verbs *v, struct vp_qp *q, const struct ddps_ip
 static int no_qp(struct ddps_ib_verbs *v, bool uc, int err)
 {
 	ddps_vport_say(v, "%s gives no queue pair for %s connection: %s", v->info.device,
-		       uc ? "an unreliable" : "a", strerror(err));
+		       uc ? "an unreliable" : "a", err ? strerror(err) : "it does not say why");
 	if (uc && (err == EINVAL || err == ENOSYS || err == EOPNOTSUPP))
 		return DDPS_E_UNSUPPORTED;
 	return err == ENOMEM ? DDPS_E_NOMEM : DDPS_E_LIMIT;
@@ -125,9 +125,12 @@ int ddps_vport_qp_create(struct ddps_ipoib_port *port, uint8_t transport, uint32
 	q = &v->qp[v->free_qp];
 	v->free_qp = q->next_free;
 	*q = (struct vp_qp){ .used = true, .uc = transport == DDPS_CM_UC, .rx_mtu = rx_mtu };
+	errno = 0;
 	q->qp = v->lib.create_qp(v->pd, &a);
-	err = q->qp ? to_init(v, q) : errno;
-	if (err) {
+	err = errno;
+	if (q->qp)
+		err = to_init(v, q);
+	if (!q->qp || err) {
 		if (q->qp)
 			v->lib.destroy_qp(q->qp);
 		free_slot(v, q);
