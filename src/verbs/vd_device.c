@@ -254,7 +254,11 @@ VD_API struct ibv_context *ibv_open_device(struct ibv_device *device)
 	ctx->abi_compat = (void *)UINTPTR_MAX;
 	pthread_mutex_init(&ctx->mutex, NULL);
 	if (ctx->async_fd < 0 || ctx->cmd_fd < 0) {
-		close(ctx->async_fd < 0 ? ctx->cmd_fd : ctx->async_fd);
+		const int keep = errno;
+
+		vd_close(p, ctx->cmd_fd);
+		vd_close(p, ctx->async_fd);
+		errno = keep;
 		free(c);
 		return NULL;
 	}

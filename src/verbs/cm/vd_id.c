@@ -130,14 +130,20 @@ VD_API int rdma_destroy_id(struct rdma_cm_id *ibid)
 
 int vd_id_bind_device(struct vd_id *id)
 {
+	struct ibv_context *ctx;
+	struct ibv_pd *pd;
 	unsigned i;
 
 	if (id->id.verbs)
 		return 0;
 	i = (unsigned)ed_device_index(ed_device_at(&id->id.route.addr.src_addr, &id->id.port_num));
-	id->id.verbs = vd_shared_context(i);
-	id->id.pd = vd_shared_pd(i);
-	return id->id.verbs && id->id.pd ? 0 : vd_fail(ENODEV);
+	ctx = vd_shared_context(i);
+	pd = ctx ? vd_shared_pd(i) : NULL;
+	if (!pd)
+		return -1; /* errno says why */
+	id->id.verbs = ctx;
+	id->id.pd = pd;
+	return 0;
 }
 
 /* ---- addresses ---- */
@@ -383,8 +389,10 @@ VD_API int rdma_create_qp(struct rdma_cm_id *ibid, struct ibv_pd *pd, struct ibv
 	struct vd_qp *qp;
 	int err;
 
-	if (id->qp || vd_id_bind_device(id))
+	if (id->qp)
 		return vd_fail(EINVAL);
+	if (vd_id_bind_device(id))
+		return -1;
 	if (attr->qp_type != ibid->qp_type) /* what rdma_cm connects, or the address of datagrams */
 		return vd_fail(EOPNOTSUPP);
 	if (!attr->srq)

@@ -131,8 +131,10 @@ int vd_post_srq_recv(struct ibv_srq *ibsrq, struct ibv_recv_wr *wr, struct ibv_r
 
 VD_API int rdma_create_srq(struct rdma_cm_id *id, struct ibv_pd *pd, struct ibv_srq_init_attr *attr)
 {
-	if (id->srq || vd_id_bind_device(vd_id_of(id)))
+	if (id->srq)
 		return vd_fail(EINVAL);
+	if (vd_id_bind_device(vd_id_of(id)))
+		return -1;
 	id->srq = ibv_create_srq(pd ? pd : id->pd, attr);
 	return id->srq ? 0 : -1;
 }

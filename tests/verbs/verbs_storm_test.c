@@ -1,0 +1,286 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Signals each millisecond, forks and too few descriptors, in the midst of everything. */
+#include "support/child.h"
+#include "verbs/vt.h"
+#include <errno.h>
+#include <poll.h>
+#include <pthread.h>
+#include <sys/resource.h>
+#include <sys/time.h>
+
+/* ---- signals ---- */
+
+static volatile sig_atomic_t signals;
+
+static void count(int signo)
+{
+	(void)signo;
+	signals = signals + 1;
+}
+
+/* A handler without SA_RESTART. */
+static void storm(bool on)
+{
+	const struct itimerval ms = { { 0, on ? 1000 : 0 }, { 0, on ? 1000 : 0 } };
+	const struct sigaction sa = { .sa_handler = count };
+
+	if (on)
+		cr_assert_eq(sigaction(SIGALRM, &sa, NULL), 0);
+	cr_assert_eq(setitimer(ITIMER_REAL, &ms, NULL), 0);
+}
+
+/* The next event; a signal is the only thing that may come before. */
+static struct rdma_cm_event *next_event(struct rdma_event_channel *ch, enum rdma_cm_event_type type)
+{
+	struct rdma_cm_event *e;
+
+	while (rdma_get_cm_event(ch, &e))
+		cr_assert_eq(errno, EINTR, "%m");
+	cr_assert_eq(e->event, type, "%s (%d) came instead of %s", rdma_event_str(e->event),
+		     e->status, rdma_event_str(type));
+	return e;
+}
+
+static void pass(struct rdma_event_channel *ch, enum rdma_cm_event_type type)
+{
+	cr_assert_eq(rdma_ack_cm_event(next_event(ch, type)), 0);
+}
+
+static void await_wc(struct vt_end *e, uint64_t wr_id)
+{
+	struct ibv_cq *cq;
+	struct ibv_wc wc;
+	void *user;
+
+	cr_assert_eq(ibv_req_notify_cq(e->cq, 0), 0);
+	while (!ibv_poll_cq(e->cq, 1, &wc)) {
+		while (ibv_get_cq_event(e->cc, &cq, &user))
+			cr_assert_eq(errno, EINTR, "%m");
+		ibv_ack_cq_events(cq, 1);
+		cr_assert_eq(ibv_req_notify_cq(e->cq, 0), 0);
+	}
+	cr_assert_eq(wc.wr_id, wr_id);
+	cr_assert_eq(wc.status, IBV_WC_SUCCESS, "%s", ibv_wc_status_str(wc.status));
+}
+
+static void connect_and_go(struct vt *v)
+{
+	struct rdma_cm_event *e;
+
+	v->a.ch = rdma_create_event_channel();
+	cr_assert_eq(rdma_create_id(v->a.ch, &v->a.id, v, RDMA_PS_TCP), 0);
+	cr_assert_eq(rdma_resolve_addr(v->a.id, NULL, (struct sockaddr *)&v->addr, 2000), 0, "%m");
+	pass(v->a.ch, RDMA_CM_EVENT_ADDR_RESOLVED);
+	cr_assert_eq(rdma_resolve_route(v->a.id, 2000), 0, "%m");
+	pass(v->a.ch, RDMA_CM_EVENT_ROUTE_RESOLVED);
+	vt_equip(v, &v->a);
+	cr_assert_eq(rdma_connect(v->a.id, &v->connect), 0, "%m");
+	e = next_event(v->b.ch, RDMA_CM_EVENT_CONNECT_REQUEST);
+	v->b.id = e->id;
+	rdma_ack_cm_event(e);
+	vt_equip(v, &v->b);
+	cr_assert_eq(vt_recv(&v->b, 7, 0, 4096), 0);
+	cr_assert_eq(rdma_accept(v->b.id, &v->accept), 0, "%m");
+	pass(v->a.ch, RDMA_CM_EVENT_ESTABLISHED);
+	pass(v->b.ch, RDMA_CM_EVENT_ESTABLISHED);
+	cr_assert_eq(vt_post(&v->a, 8, IBV_WR_SEND, 4096, NULL), 0);
+	await_wc(&v->b, 7);
+	await_wc(&v->a, 8);
+	cr_assert_eq(rdma_disconnect(v->a.id), 0, "%m");
+	pass(v->a.ch, RDMA_CM_EVENT_DISCONNECTED);
+	pass(v->b.ch, RDMA_CM_EVENT_DISCONNECTED);
+	vt_end_down(&v->a);
+	vt_end_down(&v->b);
+	rdma_destroy_event_channel(v->a.ch);
+	v->a.ch = NULL;
+}
+
+VT_TEST(verbs_storm, signals_end_waits_and_nothing_else)
+{
+	struct vt v;
+
+	vt_init(&v);
+	vt_listen(&v);
+	storm(true);
+	for (int i = 0; i < 20 || signals < 100; i++)
+		connect_and_go(&v);
+	storm(false);
+	vt_down(&v);
+}
+
+/* ---- forks ---- */
+
+#define CALLERS 3
+#define ROUNDS	12
+
+static unsigned running; /* atomic */
+
+static void *come_and_go(void *arg)
+{
+	struct vt v;
+
+	(void)arg;
+	vt_init(&v);
+	vt_listen(&v);
+	for (int i = 0; i < ROUNDS; i++)
+		connect_and_go(&v);
+	vt_down(&v);
+	__atomic_sub_fetch(&running, 1, __ATOMIC_RELAXED);
+	return NULL;
+}
+
+/* Whatever the parent's threads were at: a child gets to its end, by exit() as well. */
+VT_TEST(verbs_storm, forks_while_connections_come_and_go)
+{
+	pthread_t thread[CALLERS];
+	unsigned forks = 0;
+
+	running = CALLERS;
+	for (int i = 0; i < CALLERS; i++)
+		cr_assert_eq(pthread_create(&thread[i], NULL, come_and_go, NULL), 0);
+	while (__atomic_load_n(&running, __ATOMIC_RELAXED)) {
+		const pid_t pid = fork();
+
+		cr_assert_geq(pid, 0);
+		if (!pid)
+			_exit(0);
+		cr_assert_eq(end_of(pid), 0);
+		forks++;
+	}
+	for (int i = 0; i < CALLERS; i++)
+		pthread_join(thread[i], NULL);
+	cr_expect_gt(forks, 0);
+}
+
+/* ---- descriptors ---- */
+
+#define MOST_MS 200
+
+/* As far as it gets.  Each call that fails says that there are too few of them. */
+static bool step(bool done)
+{
+	if (!done && errno != EMFILE && errno != ENOMEM)
+		_exit(100 + (errno & 63));
+	return done;
+}
+
+static bool took(struct rdma_event_channel *ch, enum rdma_cm_event_type type,
+		 struct rdma_cm_id **id)
+{
+	struct rdma_cm_event *e;
+	bool is;
+
+	if (!vt_readable(ch->fd, MOST_MS) || rdma_get_cm_event(ch, &e))
+		return false;
+	is = e->event == type;
+	if (is && id)
+		*id = e->id;
+	rdma_ack_cm_event(e);
+	return is;
+}
+
+static bool equip(struct vt *v, struct vt_end *e)
+{
+	struct ibv_qp_init_attr attr = v->init;
+
+	if (!step((e->cc = ibv_create_comp_channel(e->id->verbs))) ||
+	    !step((e->cq = ibv_create_cq(e->id->verbs, 64, e, e->cc, 0))))
+		return false;
+	attr.send_cq = attr.recv_cq = e->cq;
+	return step(!rdma_create_qp(e->id, NULL, &attr)) &&
+	       step((e->mr = ibv_reg_mr(e->id->pd, e->buf, sizeof e->buf, IBV_ACCESS_LOCAL_WRITE)));
+}
+
+static bool get_up(struct vt *v)
+{
+	if (!step((v->b.ch = rdma_create_event_channel())) ||
+	    !step(!rdma_create_id(v->b.ch, &v->listen, v, RDMA_PS_TCP)) ||
+	    !step(!rdma_bind_addr(v->listen, (struct sockaddr *)&v->addr)) ||
+	    !step(!rdma_listen(v->listen, 4)))
+		return false;
+	((struct sockaddr_in *)&v->addr)->sin_port = rdma_get_src_port(v->listen);
+	if (!step((v->a.ch = rdma_create_event_channel())) ||
+	    !step(!rdma_create_id(v->a.ch, &v->a.id, v, RDMA_PS_TCP)) ||
+	    !step(!rdma_resolve_addr(v->a.id, NULL, (struct sockaddr *)&v->addr, 1000)) ||
+	    !took(v->a.ch, RDMA_CM_EVENT_ADDR_RESOLVED, NULL) ||
+	    !step(!rdma_resolve_route(v->a.id, 1000)) ||
+	    !took(v->a.ch, RDMA_CM_EVENT_ROUTE_RESOLVED, NULL) || !equip(v, &v->a) ||
+	    !step(!rdma_connect(v->a.id, &v->connect)))
+		return false;
+	if (!took(v->b.ch, RDMA_CM_EVENT_CONNECT_REQUEST, &v->b.id))
+		return false;
+	return equip(v, &v->b) && step(!rdma_accept(v->b.id, &v->accept)) &&
+	       took(v->a.ch, RDMA_CM_EVENT_ESTABLISHED, NULL) &&
+	       took(v->b.ch, RDMA_CM_EVENT_ESTABLISHED, NULL);
+}
+
+static int open_files(void)
+{
+	int fd = dup(0);
+
+	close(fd);
+	return fd;
+}
+
+static void limit(rlim_t soft)
+{
+	struct rlimit r = { soft, 4096 };
+
+	if (setrlimit(RLIMIT_NOFILE, &r))
+		_exit(90);
+}
+
+/* With @room descriptors.  The library raises the limit with its first object, so that one is made
+ * before, of the smallest kind; or that is where it ends. */
+static void with_room(int room, bool first)
+{
+	struct rdma_event_channel *ch = first ? NULL : rdma_create_event_channel();
+	struct rlimit hard = { (rlim_t)(open_files() + room), (rlim_t)(open_files() + room) };
+	struct vt v;
+	bool up;
+
+	vt_init(&v);
+	if (first) {
+		if (setrlimit(RLIMIT_NOFILE, &hard))
+			_exit(91);
+		up = get_up(&v);
+		vt_down(&v);
+		_exit(up ? 1 : 0);
+	}
+	limit(hard.rlim_cur);
+	up = get_up(&v);
+	limit(4096);
+	vt_down(&v);
+	/* Nothing is broken for good. */
+	vt_init(&v);
+	vt_up(&v);
+	vt_down(&v);
+	rdma_destroy_event_channel(ch);
+	_exit(up ? 1 : 0);
+}
+
+static void less_and_less(bool first)
+{
+	int status = 0;
+
+	for (int room = 0; !status; room++) {
+		const pid_t pid = fork();
+
+		if (!pid)
+			with_room(room, first);
+		status = end_of(pid);
+		cr_expect(WIFEXITED(status) && WEXITSTATUS(status) <= 1, "room for %d: %#x", room,
+			  status);
+		cr_assert_lt(room, 100);
+	}
+}
+
+VT_TEST(verbs_storm, descriptors_run_out_at_each_step)
+{
+	less_and_less(false);
+}
+
+VT_TEST(verbs_storm, descriptors_run_out_from_the_start_on)
+{
+	less_and_less(true);
+}
