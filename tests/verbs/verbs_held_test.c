@@ -72,16 +72,31 @@ static void send_and_leave(struct vt *v, unsigned hold_ms)
 	send_and_end(v, hold_ms, leave);
 }
 
+/* For @quiet_ms nothing is told; the completion is fetched, and then the end is. */
+static void told_behind_the_completion(struct vt *v, int quiet_ms)
+{
+	cr_expect(!vt_readable(v->b.ch->fd, quiet_ms), "the end is told before the completion");
+	vt_expect_wc(&v->b, 7, IBV_WC_RECV, IBV_WC_SUCCESS);
+	vt_expect(v->b.ch, RDMA_CM_EVENT_DISCONNECTED);
+	vt_expect(v->a.ch, RDMA_CM_EVENT_DISCONNECTED);
+}
+
+/* What nobody fetched before the end was told is there after it. */
+static void told_before_the_completion(struct vt *v)
+{
+	vt_expect(v->b.ch, RDMA_CM_EVENT_DISCONNECTED);
+	vt_expect(v->a.ch, RDMA_CM_EVENT_DISCONNECTED);
+	vt_expect_wc(&v->b, 7, IBV_WC_RECV, IBV_WC_SUCCESS);
+	vt_down(v);
+}
+
 VT_TEST(verbs_held, attack_25_the_last_completion_comes_before_the_end)
 {
 	struct vt v;
 
 	send_and_leave(&v, 10 * VT_MS);
 	/* What libfabric's rxm does: events first, and at the end of the connection it destroys. */
-	cr_expect(!vt_readable(v.b.ch->fd, 0), "the end is told before the completion");
-	vt_expect_wc(&v.b, 7, IBV_WC_RECV, IBV_WC_SUCCESS);
-	vt_expect(v.b.ch, RDMA_CM_EVENT_DISCONNECTED);
-	vt_expect(v.a.ch, RDMA_CM_EVENT_DISCONNECTED);
+	told_behind_the_completion(&v, 0);
 	rdma_destroy_qp(v.b.id);
 	vt_down(&v);
 }
@@ -91,10 +106,7 @@ VT_TEST(verbs_held, attack_25_the_end_waits_for_nobody_for_long)
 	struct vt v;
 
 	send_and_leave(&v, 50);
-	vt_expect(v.b.ch, RDMA_CM_EVENT_DISCONNECTED);
-	vt_expect(v.a.ch, RDMA_CM_EVENT_DISCONNECTED);
-	vt_expect_wc(&v.b, 7, IBV_WC_RECV, IBV_WC_SUCCESS);
-	vt_down(&v);
+	told_before_the_completion(&v);
 }
 
 /* The queue pair goes while its end waits. */
@@ -137,10 +149,7 @@ VT_TEST(verbs_held, attack_25_who_fetches_is_waited_for_longer)
 	vt_expect_wc(&v.b, 6, IBV_WC_RECV, IBV_WC_SUCCESS);
 	vt_expect_wc(&v.a, 1, IBV_WC_SEND, IBV_WC_SUCCESS);
 	send_and_end(&v, 50, leave);
-	cr_expect(!vt_readable(v.b.ch->fd, 500), "the end is told before the completion");
-	vt_expect_wc(&v.b, 7, IBV_WC_RECV, IBV_WC_SUCCESS);
-	vt_expect(v.b.ch, RDMA_CM_EVENT_DISCONNECTED);
-	vt_expect(v.a.ch, RDMA_CM_EVENT_DISCONNECTED);
+	told_behind_the_completion(&v, 500);
 	vt_down(&v);
 }
 
@@ -152,10 +161,7 @@ VT_TEST(verbs_held, attack_25_the_last_completion_comes_before_a_broken_end)
 	vt_init(&v);
 	vt_up(&v);
 	send_and_end(&v, 10 * VT_MS, break_off);
-	cr_expect(!vt_readable(v.b.ch->fd, 100), "the end is told before the completion");
-	vt_expect_wc(&v.b, 7, IBV_WC_RECV, IBV_WC_SUCCESS);
-	vt_expect(v.b.ch, RDMA_CM_EVENT_DISCONNECTED);
-	vt_expect(v.a.ch, RDMA_CM_EVENT_DISCONNECTED);
+	told_behind_the_completion(&v, 100);
 	vt_down(&v);
 }
 
@@ -168,8 +174,5 @@ VT_TEST(verbs_held, attack_25_an_end_from_both_sides_is_told_immediately)
 	cr_expect_not_null(vd_process()->held);
 	cr_assert_eq(rdma_disconnect(v.b.id), 0);
 	cr_expect_null(vd_process()->held);
-	vt_expect(v.b.ch, RDMA_CM_EVENT_DISCONNECTED);
-	vt_expect(v.a.ch, RDMA_CM_EVENT_DISCONNECTED);
-	vt_expect_wc(&v.b, 7, IBV_WC_RECV, IBV_WC_SUCCESS);
-	vt_down(&v);
+	told_before_the_completion(&v);
 }

@@ -2,6 +2,7 @@
 /* Signals each millisecond, forks and too few descriptors, in the midst of everything. */
 #include "support/child.h"
 #include "verbs/vt.h"
+#include <arpa/inet.h>
 #include <errno.h>
 #include <poll.h>
 #include <pthread.h>
@@ -106,6 +107,48 @@ VT_TEST(verbs_storm, signals_end_waits_and_nothing_else)
 		connect_and_go(&v);
 	storm(false);
 	vt_down(&v);
+}
+
+/* ---- an identifier that goes while its channel is waited on ---- */
+
+static void *wait_for_one(void *arg)
+{
+	struct rdma_event_channel *ch = arg;
+	struct rdma_cm_event *e;
+
+	return rdma_get_cm_event(ch, &e) ? NULL : e;
+}
+
+static void destroyed_while_waited_for(void)
+{
+	struct rdma_event_channel *ch = rdma_create_event_channel();
+	const struct sockaddr_in to = { .sin_family = AF_INET,
+					.sin_addr.s_addr = htonl(INADDR_LOOPBACK),
+					.sin_port = htons(9) };
+	struct rdma_cm_id *gone, *stays;
+	pthread_t waiter;
+	void *event;
+
+	cr_assert_not_null(ch);
+	cr_assert_eq(rdma_create_id(ch, &gone, NULL, RDMA_PS_TCP), 0);
+	cr_assert_eq(rdma_create_id(ch, &stays, NULL, RDMA_PS_TCP), 0);
+	cr_assert_eq(pthread_create(&waiter, NULL, wait_for_one, ch), 0);
+	until_others_sleep();
+	cr_assert_eq(rdma_destroy_id(gone), 0);
+	/* The waiter waits on, and gets what is the other's. */
+	cr_assert_eq(rdma_resolve_addr(stays, NULL, (struct sockaddr *)&to, 1000), 0, "%m");
+	pthread_join(waiter, &event);
+	cr_assert_not_null(event);
+	cr_expect_eq(((struct rdma_cm_event *)event)->id, stays);
+	cr_assert_eq(rdma_ack_cm_event(event), 0);
+	cr_assert_eq(rdma_destroy_id(stays), 0);
+	rdma_destroy_event_channel(ch);
+}
+
+VT_TEST(verbs_storm, an_identifier_goes_while_its_channel_is_waited_on)
+{
+	for (int i = 0; i < 20; i++)
+		destroyed_while_waited_for();
 }
 
 /* ---- forks ---- */
