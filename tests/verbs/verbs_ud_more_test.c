@@ -1,0 +1,204 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Datagrams: bursts, sizes, hosts without IPv6, the extended forms. */
+#include "verbs/vt_fault.h"
+#include "verbs/vud.h"
+#include <errno.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+
+/* What is in use cannot go; for shared receive queues see verbs_ud_srq_test.c. */
+Test(verbs_ud, what_is_in_use_stays, .timeout = 30)
+{
+	struct ibv_qp_init_attr init = { .qp_type = IBV_QPT_UD, .cap = { 1, 1, 1, 1, 0 } };
+	struct vud_qp a;
+	struct vud v;
+
+	vud_open(&v);
+	vud_up(&v, &a);
+	cr_expect_eq(ibv_destroy_cq(a.cq), EBUSY);
+	cr_expect_eq(ibv_dealloc_pd(v.pd), EBUSY);
+	init.recv_cq = a.cq;
+	VT_NULL_AS(ibv_create_qp(v.pd, &init), EINVAL);
+	vud_down(&a);
+	vud_close(&v);
+}
+
+/* More than a window without anybody who polls at the other end: nothing is lost for that. */
+Test(verbs_ud, a_burst_is_paced, .timeout = 30)
+{
+	const unsigned n = 2000;
+	unsigned sent = 0, done = 0, got = 0, posted = 0;
+	struct vud_qp a, b;
+	struct ibv_wc wc;
+	struct vud v;
+
+	vud_open(&v);
+	vud_up(&v, &a);
+	vud_up(&v, &b);
+	while (got < n) {
+		while (posted - got < b.max_recv && posted < n)
+			vud_recv(&b, posted++, 0, 1100);
+		while (sent - done < a.max_send && sent < n) {
+			memcpy(a.buf, &sent, sizeof sent);
+			vud_send(&a, sent++, &b, 1000, IBV_SEND_SIGNALED);
+		}
+		while (ibv_poll_cq(a.cq, 1, &wc) > 0) {
+			cr_assert_eq(wc.status, 0);
+			cr_assert_eq(wc.wr_id, done++);
+		}
+		while (ibv_poll_cq(b.cq, 1, &wc) > 0) {
+			cr_assert_eq(wc.status, 0);
+			cr_assert_eq(wc.wr_id, got++);
+		}
+	}
+	cr_expect_arr_eq(b.buf + 40, &(unsigned){ n - 1 }, sizeof n);
+	vud_down(&a);
+	vud_down(&b);
+	vud_close(&v);
+}
+
+Test(verbs_ud, a_queue_of_datagrams_is_resized, .timeout = 30)
+{
+	struct ibv_async_event e;
+	struct ibv_send_wr wr, *bad;
+	struct vud_qp a;
+	struct vud v;
+
+	vud_open(&v);
+	vud_up(&v, &a);
+	cr_assert_eq(ibv_req_notify_cq(a.cq, 0), 0);
+	cr_assert_eq(ibv_resize_cq(a.cq, 300), 0);
+	wr = vud_wr(&a, 0, &a, NULL, 0);
+	wr.wr.ud.remote_qpn = 0x123456; /* to nobody */
+	for (wr.wr_id = 0; wr.wr_id < 300; wr.wr_id++)
+		cr_assert_eq(ibv_post_send(a.qp, &wr, &bad), 0);
+	vud_event(&a);
+	cr_expect_eq(ibv_resize_cq(a.cq, 10), EINVAL, "more wait to be fetched");
+	for (uint64_t i = 0; i < 300; i++)
+		cr_assert_eq(vud_wc(&a).wr_id, i);
+	/* One too many is told as an overflow. */
+	for (wr.wr_id = 0; wr.wr_id < 301; wr.wr_id++)
+		cr_assert_eq(ibv_post_send(a.qp, &wr, &bad), 0);
+	e = vt_async(v.ctx, IBV_EVENT_CQ_ERR);
+	cr_expect_eq(e.element.cq, a.cq);
+	ibv_ack_async_event(&e);
+	vud_down(&a);
+	vud_close(&v);
+}
+
+/* A profile says how long a message may be: of several ports the one that takes most. */
+Test(verbs_ud, a_profile_has_the_mtu, .timeout = 30)
+{
+	struct vud_qp a, b;
+	struct vud v;
+
+	vp_use("device a0\nport 1\nmtu 256\nport 2\nmtu 4096\n");
+	vud_open(&v);
+	vud_up(&v, &a);
+	vud_up(&v, &b);
+	vud_recv(&b, 1, 0, 4000);
+	memset(a.buf, 0x5a, 3000);
+	vud_send(&a, 1, &b, 3000, 0);
+	cr_expect_eq(vud_wc(&a).status, 0);
+	cr_expect_eq(vud_wc(&b).byte_len, 3040);
+	cr_expect_arr_eq(b.buf + 40, a.buf, 3000);
+	vud_down(&a);
+	vud_down(&b);
+	vud_close(&v);
+}
+
+/* A kernel without IPv6, as far as this process can see. */
+static void no_ipv6(void)
+{
+	struct sock_filter code[] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_socket, 0, 3),
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args[0])),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, AF_INET6, 0, 1),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EAFNOSUPPORT),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+	};
+	struct sock_fprog prog = { sizeof code / sizeof *code, code };
+
+	cr_assert_eq(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), 0);
+	cr_assert_eq(prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &prog), 0);
+}
+
+Test(verbs_ud, without_ipv6, .timeout = 30)
+{
+	struct ibv_send_wr wr, *bad;
+	struct vud_qp a, b;
+	struct ibv_ah *v6;
+	struct vud v;
+
+	no_ipv6();
+	vud_open(&v);
+	vud_up(&v, &a);
+	vud_up(&v, &b);
+	cr_assert_eq(ud_of_process()->acks.sock.family, AF_INET);
+	/* More than a window, so that acknowledgements are at work. */
+	for (unsigned i = 0; i < 300; i++) {
+		vud_recv(&b, i, 0, 1100);
+		vud_send(&a, i, &b, 1000, 0);
+		cr_assert_eq(vud_wc(&a).wr_id, i);
+		cr_assert_eq(vud_wc(&b).wr_id, i);
+	}
+	cr_expect_eq(b.buf[8 + 10], 0xff);
+	cr_expect_arr_eq(b.buf + 8, b.buf + 24, 16, "its GRH has this host at both ends");
+	v6 = vud_ah(&v, "::1");
+	wr = vud_wr(&a, 0, &b, NULL, 0);
+	wr.wr.ud.ah = v6;
+	cr_assert_eq(ibv_post_send(a.qp, &wr, &bad), 0);
+	cr_expect_eq(vud_wc(&a).status, 0, "lost, as datagrams may be");
+	cr_expect_eq(vud_stats().unreachable, 1);
+	cr_expect_eq(ibv_destroy_ah(v6), 0);
+	vud_down(&a);
+	vud_down(&b);
+	vud_close(&v);
+}
+
+/* By ibv_wr_* and an extended queue. */
+Test(verbs_ud, the_extended_forms, .timeout = 30)
+{
+	struct ibv_poll_cq_attr poll = { 0 };
+	struct ibv_qp_ex *ex;
+	struct vud_qp a, b;
+	struct ibv_wc wc;
+	struct vud v;
+
+	vud_open(&v);
+	vud_make(&v, &a, VUD_EX);
+	vud_move(&a, IBV_QPS_RTS);
+	vud_up(&v, &b);
+	vud_recv(&b, 1, 0, 100);
+	ex = ibv_qp_to_qp_ex(a.qp);
+	ibv_wr_start(ex);
+	ex->wr_id = 5;
+	ex->wr_flags = IBV_SEND_SIGNALED;
+	ibv_wr_send_imm(ex, htonl(9));
+	ibv_wr_set_ud_addr(ex, v.self, b.qp->qp_num, VUD_QKEY);
+	ibv_wr_set_inline_data(ex, "four", 4);
+	cr_assert_eq(ibv_wr_complete(ex), 0);
+	cr_assert_eq(ibv_start_poll(a.cqx, &poll), 0);
+	cr_expect_eq(a.cqx->wr_id, 5);
+	cr_expect_eq(a.cqx->status, 0);
+	ibv_end_poll(a.cqx);
+	wc = vud_wc(&b);
+	cr_expect_eq(wc.imm_data, htonl(9));
+	cr_expect_arr_eq(b.buf + 40, "four", 4);
+	vud_recv(&a, 6, 0, 100);
+	vud_send(&b, 2, &a, 3, 0);
+	while (ibv_start_poll(a.cqx, &poll))
+		;
+	cr_expect_eq(a.cqx->wr_id, 6);
+	cr_expect_eq(ibv_wc_read_src_qp(a.cqx), b.qp->qp_num);
+	cr_expect_eq(ibv_wc_read_byte_len(a.cqx), 43);
+	cr_expect_eq(ibv_wc_read_wc_flags(a.cqx), IBV_WC_GRH);
+	ibv_end_poll(a.cqx);
+	vud_down(&a);
+	vud_down(&b);
+	vud_close(&v);
+}
