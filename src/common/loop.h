@@ -107,7 +107,7 @@ struct ddps_load {
 };
 
 #define DDPS_LIGHT	  4	/* turns in a row, in each of which it has moved */
-#define DDPS_LIGHT_OCTETS 8192u /* no more than so much */
+#define DDPS_LIGHT_OCTETS 2048u /* no more than so much */
 #define DDPS_SPENT_MOST	  (4096u * 1024)
 #define DDPS_SPENT_GENTLE (64u * 1024)
 #define DDPS_QUIET	  (64u * 1024 * 1024) /* then nobody seems to wait for a light one any more */

@@ -228,6 +228,8 @@ Test(uri, addresses_and_their_text)
 	static const char *const rows[][2] = {
 		{ "tcp://192.0.2.1:7174", "192.0.2.1:7174" },
 		{ "tcp://[2001:db8:0::1]:80", "[2001:db8::1]:80" },
+		{ "tcp://255.255.255.255:65535", "255.255.255.255:65535" },
+		{ "tcp://0.10.100.99:10", "0.10.100.99:10" },
 		{ "tcp://:9", "[::]:9" },
 		{ "tcp://[::ffff:192.0.2.9]:5", "192.0.2.9:5" },
 		{ "tcp://[fe80::1%lo]:5", "[fe80::1%lo]:5" },
@@ -252,6 +254,15 @@ Test(uri, addresses_and_their_text)
 	((struct sockaddr_in6 *)&ss)->sin6_scope_id = 65535; /* the interface has gone */
 	ddps_addr_text((struct sockaddr *)&ss, text, sizeof text);
 	cr_expect_str_eq(text, "[fe80::1%65535]:5");
+	cr_assert_eq(ddps_uri_parse(&u, "tcp://192.0.2.1:7174", why, sizeof why), 0);
+	cr_assert_eq(ddps_uri_sockaddr(&u, &ss, &len), 0);
+	for (size_t room = 1; room <= sizeof "192.0.2.1:7174"; room++) {
+		memset(text, 'x', sizeof text);
+		ddps_addr_text((struct sockaddr *)&ss, text, room);
+		cr_expect_eq(strlen(text), room - 1);
+		cr_expect_eq(strncmp(text, "192.0.2.1:7174", room - 1), 0);
+		cr_expect_eq(text[room], 'x', "nothing behind it is touched");
+	}
 	cr_assert_eq(ddps_uri_parse(&u, "tcp://name:1", why, sizeof why), 0);
 	cr_expect_eq(ddps_uri_sockaddr(&u, &ss, &len), DDPS_E_ADDRESS);
 }
