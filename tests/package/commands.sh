@@ -3,13 +3,9 @@
 # What README and docs/ show runs, on an installation that is made for it.
 set -u
 cd "$(dirname "$0")/../.." || exit 1
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
+# shellcheck source=tests/package/lib.bash
+. tests/package/lib.bash
 page=$work/page.md
-
-result() { # STATUS NAME
-	if [ "$1" = 0 ]; then echo "ok $2"; else echo "not ok $2"; fi
-}
 
 show() { # TABLE PAGE...
 	python3 tests/package/commands.py "$work/root/usr/local" "$@"

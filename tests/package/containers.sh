@@ -3,13 +3,9 @@
 # The commands of docs/containers.md and the steps of containers/Dockerfile, in a fresh clone.
 set -u
 cd "$(dirname "$0")/../.." || exit 1
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
+# shellcheck source=tests/package/lib.bash
+. tests/package/lib.bash
 export LC_ALL=C
-result() { # STATUS NAME
-	if [ "$1" = 0 ]; then echo "ok $2"; else echo "not ok $2"; fi
-}
-
 # What is here now and not the last commit: a clone has no build directory.
 here() { # DIRECTORY
 	git ls-files -z --cached --others --exclude-standard | tar --null -T - -c | tar -x -C "$1"

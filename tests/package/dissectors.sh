@@ -9,9 +9,10 @@ cd "$(dirname "$0")/../.." || exit 1
 sessctl=$(realpath "${BUILD:-build/opt}")/sessctl
 lua=$PWD/tools/wireshark/ddpsess.lua
 text=$PWD/tests/package/dissectors
-work=$(mktemp -d)
+# shellcheck source=tests/package/lib.bash
+. tests/package/lib.bash
 listener=
-trap '[ -z "$listener" ] || kill "$listener"; rm -rf "$work"' EXIT
+cleanup() { [ -z "$listener" ] || kill "$listener"; }
 if ! command -v tshark >/dev/null; then
 	echo "ok dissectors # skipped: no tshark (Debian package tshark)"
 	exit 0
@@ -28,12 +29,9 @@ shown() { # FILE FIELD...
 
 compare() { # NAME
 	[ "${write:-}" != --write ] || cp "$work/$1" "$text/$1"
-	if diff "$text/$1" "$work/$1" >"$work/diff"; then
-		echo "ok $1"
-	else
-		echo "not ok $1: tshark shows something else"
-		head -n 20 "$work/diff" "$work/tshark.err"
-	fi
+	diff "$text/$1" "$work/$1" >"$work/diff" || cat "$work/tshark.err" >>"$work/diff"
+	[ ! -s "$work/diff" ]
+	result $? "$1" "$work/diff"
 }
 write=${1:-}
 
@@ -100,7 +98,8 @@ dropin() { # WIRE
 }
 if command -v rping >/dev/null; then
 	for wire in tcp sctp; do
-		if dropin $wire; then echo "ok drop-in over $wire"; else echo "not ok drop-in over $wire"; fi
+		dropin $wire
+		result $? "drop-in over $wire"
 	done
 else
 	echo "ok drop-in # skipped: no rping (Debian package rdmacm-utils)"

@@ -4,17 +4,8 @@
 # the sentences of headers and pages that promise something.  Then the checks themselves.
 set -u
 cd "$(dirname "$0")/../.." || exit 1
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-
-result() { # STATUS NAME [FILE]
-	if [ "$1" = 0 ]; then
-		echo "ok $2"
-		return
-	fi
-	echo "not ok $2"
-	[ -z "${3:-}" ] || head -n 40 "$3"
-}
+# shellcheck source=tests/package/lib.bash
+. tests/package/lib.bash
 
 # every test as suite/name
 grep -rhozE '\b(Test|VT_TEST|E2E_WIRES)\([a-z0-9_]+,\s*[a-z0-9_]+' tests --include='*.c' | tr -d '\0\n' |

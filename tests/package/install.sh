@@ -3,12 +3,8 @@
 # Installed files work for a user: headers, pkg-config, shared library, exported symbols.
 set -u
 cd "$(dirname "$0")/../.." || exit 1
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-result() { # STATUS NAME
-	if [ "$1" = 0 ]; then echo "ok $2"; else echo "not ok $2"; fi
-}
-
+# shellcheck source=tests/package/lib.bash
+. tests/package/lib.bash
 make -s install DESTDIR="$work" PREFIX=/usr >"$work/log" 2>&1
 result $? "install into DESTDIR" || cat "$work/log"
 export PKG_CONFIG_SYSROOT_DIR=$work PKG_CONFIG_PATH=$work/usr/lib/pkgconfig

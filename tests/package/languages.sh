@@ -5,17 +5,8 @@ set -u
 : "${BUILD:?the release build}"
 BUILD=$(realpath "$BUILD")
 cd "$(dirname "$0")/../.." || exit 1
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-
-result() { # STATUS NAME
-	if [ "$1" = 0 ]; then
-		echo "ok $2"
-		return
-	fi
-	echo "not ok $2"
-	head -n 30 "$work/log"
-}
+# shellcheck source=tests/package/lib.bash
+. tests/package/lib.bash
 
 # build INCLUDE COMPILER: tests/package/cxx.cpp
 build() {
@@ -30,17 +21,17 @@ want="functions: $(wc -l <"$work/functions.h")"
 for cxx in g++ clang++; do
 	command -v $cxx >/dev/null || continue
 	build include $cxx
-	result $? "a C++17 program with all headers builds with $cxx"
+	result $? "a C++17 program with all headers builds with $cxx" "$work/log"
 	got=$(LD_LIBRARY_PATH=$BUILD timeout 60 "$work/cxx" 2>"$work/log")
 	[ "$got" = "$want" ]
-	result $? "it runs and has every function ($cxx)"
+	result $? "it runs and has every function ($cxx)" "$work/log"
 done
 
 # Without extern "C" in one header it must not link.
 mkdir -p "$work/breach" && cp -r include/ddpsess "$work/breach"
 sed -i 's/__cplusplus/NEITHER/' "$work/breach/ddpsess/version.h"
 ! build "$work/breach" g++ && grep -q 'undefined reference to .ddps_version()' "$work/log"
-result $? "a header without extern \"C\" does not link"
+result $? "a header without extern \"C\" does not link" "$work/log"
 
 timeout 60 python3 tests/package/ctypes_user.py "$BUILD/libddpsess.so" >"$work/log" 2>&1
-result $? "Python calls the library through ctypes"
+result $? "Python calls the library through ctypes" "$work/log"

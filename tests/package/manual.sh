@@ -6,20 +6,11 @@ set -u
 cd "$(dirname "$0")/../.." || exit 1
 : "${BUILD:?the build whose sessctl is asked}"
 sessctl=$(realpath "$BUILD/sessctl")
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
+# shellcheck source=tests/package/lib.bash
+. tests/package/lib.bash
 manual=$work/manual
 cat man/sessctl*.scd >"$manual"
 pages=(docs/*.md docs/guides/*.md README.md)
-
-result() { # STATUS NAME [FILE]
-	if [ "$1" = 0 ]; then
-		echo "ok $2"
-		return
-	fi
-	echo "not ok $2"
-	[ -z "${3:-}" ] || head -n 40 "$3"
-}
 
 commands_of() { # COMMAND...: what its help lists
 	"$sessctl" "$@" --help | sed -n '/^Commands:/,/^$/s/^  \([a-z][a-z-]*\).*/\1/p'

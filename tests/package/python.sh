@@ -7,17 +7,8 @@ set -u
 cd "$(dirname "$0")/../.." || exit 1
 DDPSESS_LIBRARY=$(realpath "$BUILD/libddpsess.so")
 export DDPSESS_LIBRARY PYTHONPATH=$PWD/python PYTHONDONTWRITEBYTECODE=1
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-
-result() { # STATUS NAME
-	if [ "$1" = 0 ]; then
-		echo "ok python $2"
-		return
-	fi
-	echo "not ok python $2"
-	head -n 40 "$work/log"
-}
+# shellcheck source=tests/package/lib.bash
+. tests/package/lib.bash
 
 # A line a member: structure, member, offset; and the sizes, by the compiler and by ctypes.
 python3 - "$work" <<'EOT' >"$work/log" 2>&1
@@ -48,30 +39,30 @@ with open(sys.argv[1] + "/c.c", "w") as c, open(sys.argv[1] + "/ctypes", "w") as
 EOT
 gcc -Iinclude -o "$work/c" "$work/c.c" >>"$work/log" 2>&1 && "$work/c" >"$work/compiler" &&
 	diff "$work/compiler" "$work/ctypes" >>"$work/log"
-result $? "structures and numbers are those of the headers"
+result $? "python structures and numbers are those of the headers" "$work/log"
 
 if command -v mypy >/dev/null; then
 	(cd python && timeout 120 mypy --strict --cache-dir="$work/mypy" ddpsess) >"$work/log" 2>&1
-	result $? "types"
+	result $? "python types" "$work/log"
 else
 	echo "ok python types # skipped: no mypy (Debian package mypy)"
 fi
 
 timeout 120 python3 -X dev -W error python/tests/test_ddpsess.py >"$work/log" 2>&1
-result $? "tests over both wires"
+result $? "python tests over both wires" "$work/log"
 for uri in tcp://127.0.0.1:0 "sctp://127.0.0.1:0?backend=native&encap=0"; do
 	timeout 20 python3 python/examples/hello.py "$uri" >"$work/log" 2>&1 &&
 		grep -q ': "hello over RDMA"$' "$work/log"
-	result $? "example over ${uri%%:*}"
+	result $? "python example over ${uri%%:*}" "$work/log"
 done
 [ "$(wc -l <python/examples/hello.py)" -lt "$(wc -l <examples/hello.c)" ]
-result $? "example is shorter than the one in C"
+result $? "python example is shorter than the one in C" "$work/log"
 
 sed -n '/^```python$/,/^```$/p' docs/python.md | sed '1d;$d' >"$work/shown"
 sed '1,2d' python/examples/hello.py | diff - "$work/shown" >"$work/log"
-result $? "example is what docs/python.md shows"
+result $? "python example is what docs/python.md shows" "$work/log"
 
 # A wrong offset is noticed.
 sed -i '0,/ddps_sge len 8/s//ddps_sge len 9/' "$work/ctypes"
 ! diff "$work/compiler" "$work/ctypes" >/dev/null
-result $? "check of structures can fail"
+result $? "python check of structures can fail" "$work/log"

@@ -3,8 +3,8 @@
 # Words that make pages, manuals and headers hard to read do not come back: tests/package/words.tsv.
 set -u
 cd "$(dirname "$0")/../.." || exit 1
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
+# shellcheck source=tests/package/lib.bash
+. tests/package/lib.bash
 table=tests/package/words.tsv
 # docs/conformance.md and docs/peers.md are made from tables of rules
 mapfile -t files < <(git ls-files '*.md' 'docs/guides/*.md' 'man/*.scd' 'include/ddpsess/*.h' |
@@ -22,12 +22,8 @@ strange() {
 }
 
 strange "${files[@]}" >"$work/log"
-if [ -s "$work/log" ]; then
-	echo "not ok pages, manuals and headers are in common words"
-	head -n 40 "$work/log"
-else
-	echo "ok pages, manuals and headers are in common words"
-fi
+[ ! -s "$work/log" ]
+result $? "pages, manuals and headers are in common words" "$work/log"
 printf 'Both start at once.\nIt is for who reads.\nPeers are told of it.\nWho asks, gets.\n' >"$work/page"
-[ "$(strange "$work/page" | cut -d : -f 2 | sort -u | wc -l)" = 4 ] && [ "${#files[@]}" -gt 40 ] && echo "ok such words are found" ||
-	echo "not ok such words are found"
+[ "$(strange "$work/page" | cut -d : -f 2 | sort -u | wc -l)" = 4 ] && [ "${#files[@]}" -gt 40 ]
+result $? "such words are found"

@@ -8,6 +8,7 @@ build=$1
 export LC_ALL=C
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
+bad=0
 
 library() { # NAME: the installed one
 	ldconfig -p | awk -v name="$1" '$1 == name { print $NF; exit }'
@@ -22,9 +23,9 @@ none_of() { # CASE FILE-OF-MISSING FILE-OF-ALL
 	local n
 	n=$(wc -l <"$3")
 	if [ "$n" -lt 20 ]; then
-		echo "not ok $1: only $n names to compare"
+		echo "not ok $1: only $n names to compare" && bad=1
 	elif [ -s "$2" ]; then
-		echo "not ok $1: missing: $(tr '\n' ' ' <"$2")"
+		echo "not ok $1: missing: $(tr '\n' ' ' <"$2")" && bad=1
 	else
 		echo "ok $1, $n of $n"
 	fi
@@ -52,3 +53,4 @@ for l in libibverbs.so.1 librdmacm.so.1; do
 	preloaded "$l"
 	by_soname "$l"
 done
+exit $bad
