@@ -240,40 +240,40 @@ static void give_room_back(struct ddps_sd_carrier *c)
 }
 
 /* @e ends the session. */
-static bool pull_failed(struct ddps_sd_pair *p, struct ddps_error e)
+static void *pull_failed(struct ddps_sd_pair *p, struct ddps_error e)
 {
 	ddps_sd_session_end(p->sess, &e);
 	ddps_sd_pair_give_up(p);
-	return false;
+	return NULL;
 }
 
-/* Have a segment in tx_seg.  false: none now. */
-static bool pull(struct ddps_sd_pair *p)
+/* The segment to be sent, which is in tx_seg.  NULL: none now. */
+static const struct ddps_seg *pull(struct ddps_sd_pair *p)
 {
 	struct ddps_sd_carrier *c = p->carrier;
 	struct ddps_sd_session *s = p->sess;
 	size_t mulpdu = s->llp.ops->mulpdu(&s->llp);
 
 	if (c->tx_pair == p)
-		return true;
+		return c->tx_seg;
 	if (!have_room(c))
 		return pull_failed(p, ddps_error_make(DDPS_E_NOMEM, 0, "no memory for a segment"));
 	p->want_seg = s->llp.data->tx_next(s->llp.data_user, c->tx_seg, mulpdu) > 0;
 	if (p->sess != s)
-		return false;
+		return NULL;
 	if (!p->want_seg) {
 		if (s->shutting) {
 			p->owe_term = true;
 			ddps_sd_tx_check(p);
 		}
-		return false;
+		return NULL;
 	}
 	if (c->tx_seg->hdr_len + c->tx_seg->pay_len > mulpdu) /* [5043-9-4] */
 		return pull_failed(p, ddps_error_make(DDPS_E_TOO_LONG, 0,
 						      "segment of %zu octets, MULPDU is %zu",
 						      c->tx_seg->hdr_len + c->tx_seg->pay_len,
 						      mulpdu));
-	return true;
+	return c->tx_seg;
 }
 
 void ddps_sd_tx_let_go(struct ddps_sd_carrier *c)
@@ -305,9 +305,8 @@ int ddps_sd_tx_keep_copy(struct ddps_sd_pair *p)
 	return 0;
 }
 
-static int send_segment(struct ddps_sd_pair *p)
+static int send_segment(struct ddps_sd_pair *p, const struct ddps_seg *seg)
 {
-	const struct ddps_seg *seg = p->carrier->tx_seg;
 	uint8_t ssn[DDPS_SD_SSN_LEN] = { (uint8_t)(p->tx >> 8), (uint8_t)p->tx };
 	struct iovec iov[DDPS_SEG_IOV_MAX + 2];
 	int n = 0;
@@ -323,21 +322,25 @@ static int send_segment(struct ddps_sd_pair *p)
 static bool segment_step(struct ddps_sd_pair *p, struct ddps_sd_session *s)
 {
 	struct ddps_sd_carrier *c = p->carrier;
+	const struct ddps_seg *seg;
+	size_t hdr, pay;
 	int err;
 
-	if (!can_send(p) || !window_open(p) || !pull(p))
+	if (!can_send(p) || !window_open(p) || !(seg = pull(p)))
 		return false;
-	err = send_segment(p);
+	hdr = seg->hdr_len;
+	pay = seg->pay_len;
+	err = send_segment(p, seg);
 	if (err == DDPS_E_AGAIN) { /* it stays pulled, and is the first to go on */
 		c->tx_pair = p;
-		ddps_llp_lend(c->env, &s->llp, c->tx_seg->pay_len && !c->tx_copy);
+		ddps_llp_lend(c->env, &s->llp, pay && !c->tx_copy);
 		if (p->in_seg) /* posted meanwhile */
 			TAILQ_REMOVE(&c->seg, p, seg_link);
 		p->in_seg = true;
 		TAILQ_INSERT_HEAD(&c->seg, p, seg_link);
 		return false;
 	}
-	c->turn += (uint32_t)(c->tx_seg->hdr_len + c->tx_seg->pay_len);
+	c->turn += (uint32_t)(hdr + pay);
 	p->turns = c->turns;
 	ddps_sd_tx_let_go(c);
 	if (err < 0)

@@ -58,6 +58,18 @@ static void chunk(struct session *s, struct job *j, const struct msg *m)
 	session_send(s, &credit);
 }
 
+/* The file gets its name, if it is whole.  Why not, or NULL; its digest. */
+static const char *commit(struct job *j, const struct msg *m, uint8_t *digest)
+{
+	if (hasher_final(j->hasher, &j->digest, digest))
+		return safe_reason(errno);
+	if (j->done != j->size)
+		return "the file is not whole";
+	if (memcmp(digest, m->digest, sizeof m->digest) != 0)
+		return "the digest differs, nothing was kept";
+	return temp_commit(&j->temp, j->force) ? safe_reason(errno) : NULL;
+}
+
 static void done(struct session *s, struct job *j, const struct msg *m)
 {
 	struct msg ok = { .type = MSG_OK };
@@ -68,20 +80,16 @@ static void done(struct session *s, struct job *j, const struct msg *m)
 				  .digest = ok.digest,
 				  .digest_len = digest_len(j->digest.kind) };
 
-	if (hasher_final(j->hasher, &j->digest, ok.digest)) {
-		session_give_up(s, safe_reason(errno));
-	} else if (j->done != j->size) {
-		session_give_up(s, "the file is not whole");
-	} else if (memcmp(ok.digest, m->digest, sizeof ok.digest) != 0) {
-		session_give_up(s, "the digest differs, nothing was kept");
-	} else if (temp_commit(&j->temp, j->force)) {
-		session_give_up(s, safe_reason(errno));
-	} else {
-		t.seconds = (double)(clock_ns() - j->begin) / (double)NS_PER_S;
-		out_transfer(&s->sv->out, s->id, &t);
-		session_send(s, &ok);
-		session_done(s);
+	const char *why = commit(j, m, ok.digest);
+
+	if (why) {
+		session_give_up(s, why);
+		return;
 	}
+	t.seconds = (double)(clock_ns() - j->begin) / (double)NS_PER_S;
+	out_transfer(&s->sv->out, s->id, &t);
+	session_send(s, &ok);
+	session_done(s);
 }
 
 static void message(struct session *s, const uint8_t *data, uint32_t len)
