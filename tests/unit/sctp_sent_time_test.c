@@ -272,3 +272,33 @@ Test(sctp_sent, one_way_outage_counts_no_faster)
 	cr_expect(errors >= 6 && errors <= 8, "%u in a minute", (unsigned)errors);
 	sent_end(&w);
 }
+
+/* What is sent again in silence is marked lost by T3's guess: if that was wrong, so was this. */
+Test(sctp_sent, a_false_t3_takes_back_what_silence_resent)
+{
+	struct ddps_sent_chunk c;
+	struct world w;
+	uint32_t b;
+
+	sent_begin(&w, 1, 1, 1 << 20);
+	ddps_sent_rtt(&w.s, &w.p[0], 20 * MS, w.now);
+	b = burst(&w, 1);
+	while (!w.p[0].t3s) {
+		w.now = ddps_sent_deadline(&w.s, &w.p[0]);
+		ddps_sent_timer(&w.s, &w.p[0], w.now);
+	}
+	burst(&w, 1);
+	ddps_sent_resend(&w.s, &w.p[0]);
+	cr_assert_eq(w.s.nlost, 2);
+	ddps_sent_begin(&w.s, &w.p[0], w.now);
+	cr_assert(ddps_sent_next_old(&w.s, &c));
+	cr_assert_eq(c.tsn, b + 1);
+	ddps_sent_add_old(&w.s, c.tsn);
+	ddps_sent_end(&w.s, 1056, false);
+	ack(&w, b + 1, 0, 0); /* too soon to be of what was sent again */
+	cr_expect_eq(w.p[0].undone, 1);
+	cr_expect_eq(w.s.nlost, 0, "the second is on its way, too");
+	cr_expect_eq(w.p[0].nflight, 1);
+	sent_check(&w);
+	sent_end(&w);
+}
