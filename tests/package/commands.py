@@ -204,7 +204,8 @@ def check(page, prefix, rows, used, examples):
 
 
 def main(prefix, table, *pages):
-    """All pages, or those that are named."""
+    """All pages, or those that are named.  Whether anything is wrong."""
+    bad = False
     rows, used, examples = elsewhere(table), set(), sources()
     names = pages or ["README.md", "CONTRIBUTING.md", *sorted(map(str, pathlib.Path("docs").rglob("*.md")))]
     for page in names:
@@ -212,9 +213,12 @@ def main(prefix, table, *pages):
             continue
         wrong = check(page, prefix, rows, used, examples)
         print(f"{'not ok' if wrong else 'ok'} what {page} shows", *wrong, sep="\n", flush=True)
+        bad = bad or bool(wrong)
     for page, first in rows.keys() - used:
         if page in names:
             print(f"not ok {table}: {page} has no such block: {first}")
+            bad = True
+    return bad
 
 
-main(*sys.argv[1:])
+sys.exit(main(*sys.argv[1:]))
