@@ -94,22 +94,20 @@ static void on_rejected(struct ddps_mpa_conn *c)
 
 static const struct ddps_mpa_owner owner = { on_request, on_rejected, on_settled };
 
-/* It waits for nothing yet; NULL: there is none. */
-static struct ddps_mpa_conn *add_conn(struct ddps_mpa_listener *l, int fd,
-				      const struct sockaddr *peer)
+static void add_conn(struct ddps_mpa_listener *l, int fd, const struct sockaddr *peer)
 {
 	struct ddps_mpa_conn *c = ddps_mpa_io_new(l->env, fd, peer);
 
 	if (!c) {
 		ddps_log(&l->env->log, DDPS_LOG_ERROR, "mpa", "accept: out of memory");
 		ddps_own_close(fd);
-		return NULL;
+		return;
 	}
 	c->share.owner = c;
 	if (ddps_shares_add(&l->silent, &c->share, ddps_share_net(peer)) < 0) {
 		ddps_log(&l->env->log, DDPS_LOG_ERROR, "mpa", "accept: out of memory");
 		ddps_mpa_conn_destroy(c);
-		return NULL;
+		return;
 	}
 	c->tcp->local(c);
 	c->owner = &owner;
@@ -123,7 +121,7 @@ static struct ddps_mpa_conn *add_conn(struct ddps_mpa_listener *l, int fd,
 	c->p.setup_ms = l->p.setup_ms; /* the rest comes with answer() */
 	ddps_mpa_conn_step(c, DDPS_MPA_EV_RESPOND);
 	ddps_mpa_conn_deadline(c, DDPS_MPA_T_SETUP, l->p.setup_ms);
-	return c;
+	ddps_mpa_conn_watch(c);
 }
 
 /* ---- accepting ---- */
@@ -189,10 +187,9 @@ static bool has_room(const struct ddps_mpa_listener *l, struct ddps_mpa_conn **g
 	return ioctl((*go)->io.fd, FIONREAD, &unread) < 0 || !unread;
 }
 
-/* @last: the connection before this one, then this one. */
-static bool accept_one(struct ddps_mpa_listener *l, struct ddps_mpa_conn **last)
+static bool accept_one(struct ddps_mpa_listener *l)
 {
-	struct ddps_mpa_conn *go, *c;
+	struct ddps_mpa_conn *go;
 	struct sockaddr_storage ss;
 	socklen_t len = sizeof ss;
 	int fd;
@@ -207,13 +204,10 @@ static bool accept_one(struct ddps_mpa_listener *l, struct ddps_mpa_conn **last)
 	}
 	if (go)
 		give_up(l, go);
-	c = add_conn(l, fd, (struct sockaddr *)&ss);
+	add_conn(l, fd, (struct sockaddr *)&ss);
 	if (l->half_open >= l->p.max_half_open)
 		l->env->half_open_full++;
 	watch(l);
-	if (*last)
-		ddps_mpa_conn_watch(*last);
-	*last = c;
 	return true;
 }
 
@@ -223,15 +217,10 @@ static void on_accept(void *user, uint32_t events)
 {
 	struct ddps_mpa_listener *l = user;
 	unsigned n = ddps_loop_share(l->env->loop, 2, 1, 2) > 1 ? 1 : ACCEPTS;
-	struct ddps_mpa_conn *last = NULL;
 
 	(void)events;
-	while (n-- && accept_one(l, &last))
+	while (n-- && accept_one(l))
 		;
-	/* The Request follows the handshake at its heels: as a rule it is there by now.  Behind it
-	 * nothing is touched, whoever is above may have closed the listener. */
-	if (last)
-		ddps_mpa_conn_ready(last, DDPS_MPA_IN);
 }
 
 /* ---- listeners ---- */

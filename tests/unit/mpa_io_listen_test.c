@@ -46,25 +46,6 @@ Test(mpa_io_listen, bad_requests_are_dropped_and_the_listener_lives,
 	close(fd);
 }
 
-Test(mpa_io_listen, a_request_that_is_there_is_read_with_the_connection)
-{
-	struct mpa_world w;
-	int fd;
-
-	mpa_world_init(&w);
-	w.b[0].react[UP_REQUEST] = DO_NOTHING;
-	mpa_world_listen(&w);
-	fd = mpa_bare_connect(&w);
-	mpa_bare_send(fd, REQ "\0\1\0\0", 20);
-	cr_assert_geq(ddps_loop_run(w.env.loop), 0);
-	cr_expect_eq(w.requests, 1);
-	/* Whoever leaves meanwhile is noticed all the same. */
-	shutdown(fd, SHUT_WR);
-	MPA_UNTIL(&w, w.b[0].called[UP_CLOSED]);
-	mpa_world_fini(&w);
-	close(fd);
-}
-
 Test(mpa_io_listen, octets_while_the_application_decides, .description = "5044-7.1.1-18")
 {
 	for (unsigned how = 0; how < 3; how++) {
