@@ -28,7 +28,7 @@ ip link set lo up
 unshare -n sleep 600 &
 there=$!
 relay='' listener=''
-trap 'kill $relay $listener $there 2>/dev/null; rm -rf "$work"' EXIT
+trap '[[ $BASHPID != "$$" ]] || { kill $relay $listener $there 2>/dev/null; rm -rf "$work"; }' EXIT
 while [ "$(readlink /proc/$there/ns/net)" = "$(readlink /proc/self/ns/net)" ]; do sleep 0.05; done
 
 inside() { nsenter -t "$there" -n "$@"; }

@@ -15,7 +15,7 @@ uri= # of the listener
 group=
 # shellcheck source=/dev/null
 . "$here/samples.bash"
-trap 'stop; behind; rm -rf "$work"' EXIT
+trap '[[ $BASHPID != "$$" ]] || { stop; behind; rm -rf "$work"; }' EXIT
 
 # Ahead of what else the machine does, if that is allowed.  Where sessions are scheduled as groups
 # (sched_autogroup_enabled) the group's value counts, which is given back at the end.
@@ -196,7 +196,7 @@ path_veth() {
 	local i
 	unshare -n sleep 600 >/dev/null 2>&1 &
 	there=$!
-	trap 'kill $there; stop; rm -rf "$work"' EXIT
+	trap '[[ $BASHPID != "$$" ]] || { kill $there; stop; rm -rf "$work"; }' EXIT
 	for ((i = 0; i < 100; i++)); do
 		[ "$(readlink /proc/$there/ns/net)" = "$(readlink /proc/self/ns/net)" ] || break
 		sleep 0.05

@@ -9,7 +9,7 @@ asan=$PWD/$1 opt=$PWD/$2
 export ASAN_OPTIONS=detect_leaks=1:strict_string_checks=1 UBSAN_OPTIONS=print_stacktrace=1
 lanes=2
 work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
+trap '[[ $BASHPID != "$$" ]] || rm -rf "$work"' EXIT
 mkdir "$work/results" "$work/logs" "$work/said"
 : >"$work/begun"
 list=$asan/check-failed

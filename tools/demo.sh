@@ -8,6 +8,7 @@ sessctl=$(realpath "$1")
 work=$(mktemp -d)
 listener=
 cleanup() {
+	[[ $BASHPID = "$$" ]] || return # killed before it was a program of its own
 	[ -z "$listener" ] || kill "$listener" 2>/dev/null || true
 	[ -z "$listener" ] || wait "$listener" 2>/dev/null || true
 	rm -rf "$work"

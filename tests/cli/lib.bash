@@ -17,6 +17,7 @@ pid=
 fd=
 
 cleanup() {
+	[[ $BASHPID = "$$" ]] || return # killed before it was a program of its own
 	stop_listener
 	rm -rf "$work"
 }

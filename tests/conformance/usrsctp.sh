@@ -8,7 +8,7 @@ build=$(realpath "$1")
 profile=$(dirname "$0")/../../src/conform/profile/conform_usrsctp.h
 work=$(mktemp -d)
 listener=
-trap '[ -z "$listener" ] || kill "$listener"; rm -rf "$work"' EXIT
+trap '[[ $BASHPID != "$$" ]] || { [ -z "$listener" ] || kill "$listener"; rm -rf "$work"; }' EXIT
 bad=0
 
 cases() { # ROLE ARGUMENT...

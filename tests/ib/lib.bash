@@ -9,6 +9,7 @@ failures=0
 load=$preload:$umad2sim
 
 fabric_stop() {
+	[[ $BASHPID = "$$" ]] || return # killed before it was a program of its own
 	local pid
 	for pid in "${pids[@]}"; do kill "$pid" 2>/dev/null; done
 	for pid in "${pids[@]}"; do wait "$pid" 2>/dev/null; done

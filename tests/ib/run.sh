@@ -151,11 +151,12 @@ with_loss() { # N
 # The link of B goes down while they are connected: the DREQ stays unanswered.  Then up again.
 link_down() {
 	listen_on HostB --timeout 60 || return
+	rm -f "$work/connect"
 	(on HostA timeout --foreground -k 1 60 "$SESSCTL" ipoib connect --json "${quick[@]}" \
 		--set max_cm_retries=2 --hold 1 "$peer") >"$work/connect" 2>"$work/connect.err" &
 	local connector=$! status
 	pids+=("$connector")
-	until_ready 10 grep -q '"established"' "$work/connect"
+	until_ready 10 grep -qs '"established"' "$work/connect"
 	console 'Unlink "HostB"[1]'
 	wait "$connector"
 	status=$?

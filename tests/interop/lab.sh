@@ -120,7 +120,7 @@ up() {
 	fi
 	down
 	mkdir -p "$run"
-	trap 'down; exit 1' EXIT
+	trap '[[ $BASHPID != "$$" ]] || { down; exit 1; }' EXIT
 	trap 'exit 130' INT TERM
 	qemu-img create -q -f qcow2 "$run/vm.qcow2" 64M
 	if ! unshared bash "$here/lab.sh" start || ! wait_ready || ! snapshot savevm; then

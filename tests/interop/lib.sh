@@ -33,6 +33,7 @@ skip() { # TEXT
 
 finish() {
 	local status=$? p
+	[[ $BASHPID = "$$" ]] || return # killed before it was a program of its own
 	for p in "${started[@]}"; do
 		kill "$p" 2>/dev/null || true
 	done
@@ -75,7 +76,7 @@ host_wait() { # NAME: its exit status
 }
 
 guest_start() { # NAME 'COMMAND': output in the guest's /tmp/NAME.out, exit status in .rc
-	guest "rm -f /tmp/$1.rc; { $2; echo \$? >/tmp/$1.rc; } >/tmp/$1.out 2>&1 </dev/null &"
+	guest "rm -f /tmp/$1.rc /tmp/$1.out; { $2; echo \$? >/tmp/$1.rc; } >/tmp/$1.out 2>&1 </dev/null &"
 }
 
 guest_wait() { # NAME SECONDS: its exit status

@@ -101,6 +101,7 @@ outside() {
 }
 
 leave() {
+	[[ $BASHPID = "$$" ]] || return # killed before it was a program of its own
 	kill -KILL "$inner" 2>/dev/null && wait "$inner" 2>/dev/null
 	rm -rf "$cache/run"/run*-$$
 	[ "$keep" = 1 ] || rm -rf "$INTEROP_TOP"

@@ -9,6 +9,7 @@ namespaces=()
 declare -A pids=()
 
 cleanup() {
+	[[ $BASHPID = "$$" ]] || return # killed before it was a program of its own
 	local n
 	for n in "${!pids[@]}"; do
 		kill -KILL "${pids[$n]}" 2>/dev/null

@@ -11,6 +11,7 @@ namespaces=()
 failed=0
 
 cleanup() {
+	[[ $BASHPID = "$$" ]] || return # killed before it was a program of its own
 	local n
 	[ -z "$listener" ] || kill -KILL "$listener" 2>/dev/null
 	for n in "${namespaces[@]}"; do

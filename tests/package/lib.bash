@@ -7,6 +7,7 @@ work=$(mktemp -d)
 cleanup() { :; }
 over() {
 	local status=$?
+	[[ $BASHPID = "$$" ]] || return # killed before it was a program of its own
 	[ ! -e "$work/.not-ok" ] || status=1
 	cleanup
 	rm -rf "$work"

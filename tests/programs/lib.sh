@@ -18,7 +18,7 @@ stop_all() { # those that were started, and nobody else
 	done
 	pids=()
 }
-trap 'stop_all; rm -rf "$work"' EXIT
+trap '[[ $BASHPID != "$$" ]] || { stop_all; rm -rf "$work"; }' EXIT
 
 ok() {
 	echo "ok $1"
@@ -42,6 +42,7 @@ needs() {
 
 # begin FILE COMMAND...: in the background, until stop_all
 begin() {
+	rm -f "$1" # what an earlier one said is not to be taken for its word
 	"${@:2}" >"$1" 2>&1 &
 	pids+=($!)
 }

@@ -6,7 +6,8 @@ build=$(realpath "$1")
 sessctl=$build/sessctl
 work=$(mktemp -d)
 times=1
-trap 'rm -rf "$work"' EXIT
+# A child that is killed before it has become a program runs this trap, too: it is not the child's folder.
+trap '[[ $BASHPID != "$$" ]] || rm -rf "$work"' EXIT
 # The server may not listen yet when the client asks: it asks again.
 export DDPSESS_RETRY_MS=15000 DDPSESS_CONF=/dev/null LC_ALL=C
 # Whom programs run as, and how they are started; cases add to it.

@@ -26,6 +26,8 @@ interrupted() { # client|server PROGRAM
 	local -A pid
 	[[ $name =~ $pattern ]] || return 0
 	free_port
+	# what an earlier case left there is no result of this one
+	rm -f "$work/server" "$work/client"
 	# perftest's thread that prints goes on when main() has returned, and writes a time to
 	# where the parameters were: the server's is not to wake up when the client's has printed.
 	"${load[@]}" "$2" "${forever[@]}" -D 30 -p "$port" >"$work/server" 2>&1 &
