@@ -163,6 +163,22 @@ MoveTest(a_req_from_another_lid, "4755-3.3-4")
 	cr_expect_eq(net_stats(&net, 1)->conn_down, 0); /* the one that it has asked for */
 }
 
+/* It says goodbye from the new place, soon after its path was asked for: that is asked for again. */
+MoveTest(a_dreq_from_another_lid, "4755-3.4-1")
+{
+	net_init(&net, 2, 1, RC);
+	net_start_all(&net);
+	net_send4(&net, 0, 1, 100, true);
+	net_run(&net, 200 * MS);
+	cr_assert_eq(net_conns(&net, 0), 1);
+	move(1, MOVED);
+	ddps_ipoib_if_stop(net.node[1].f, ddps_ipoib_sim_now(net.sim));
+	ddps_ipoib_sim_touch(net.sim, 1);
+	net_run(&net, 20 * MS);
+	cr_expect_eq(net_stats(&net, 0)->path_moved, 1);
+	cr_expect_eq(net_conns(&net, 0), 0);
+}
+
 /* Answers from one LID of several that a port has: the path is asked for again, not too often. */
 MoveTest(a_port_with_several_lids_costs_little, "")
 {

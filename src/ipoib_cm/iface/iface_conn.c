@@ -317,12 +317,15 @@ static void conn_rep_in(struct ddps_ipoib_if *f, const struct ddps_cm_report *r)
 	}
 }
 
-static void report(struct ddps_ipoib_if *f, const struct ddps_cm_report *r)
+/* @from: the LID that the message came from; 0: there was none */
+static void report(struct ddps_ipoib_if *f, const struct ddps_cm_report *r, uint16_t from)
 {
 	struct ddps_ipoib_qp *qp = ddps_ipoib_conn_by_id(f, r->id);
 	struct ddps_ipoib_node *n = qp ? qp->node : NULL;
 	struct ddps_cm_outs o;
 
+	if (n)
+		ddps_ipoib_node_seen_at(f, n, from);
 	if (r->ev == DDPS_CM_EV_RX_REQ) {
 		conn_req_in(f, r);
 	} else if (r->ev == DDPS_CM_EV_RX_REP) {
@@ -337,11 +340,11 @@ static void report(struct ddps_ipoib_if *f, const struct ddps_cm_report *r)
 	}
 }
 
-static void outs(struct ddps_ipoib_if *f, const struct ddps_cm_outs *o)
+static void outs(struct ddps_ipoib_if *f, const struct ddps_cm_outs *o, uint16_t from)
 {
 	flush_all(f, o);
 	for (unsigned i = 0; i < o->n_report; i++)
-		report(f, &o->report[i]);
+		report(f, &o->report[i], from);
 	ddps_ipoib_conn_settle(f);
 	ddps_ipoib_qp_collect(f);
 }
@@ -361,7 +364,7 @@ void ddps_ipoib_conn_mad(void *user, ddps_cm_addr from, const void *mad, size_t 
 		return;
 	}
 	f->stats.req_refused += cm->refused - refused; /* by the agent: it is full, for one */
-	outs(f, &o);
+	outs(f, &o, (uint16_t)from);
 }
 
 /* A timer has ended.  Its queue pair may have been used since it was set. */
@@ -382,7 +385,7 @@ void ddps_ipoib_conn_tick(struct ddps_ipoib_if *f)
 	struct ddps_due *due;
 
 	while (ddps_cm_tick(f->cm, f->now, &o))
-		outs(f, &o);
+		outs(f, &o, 0);
 	while ((due = ddps_dues_ready(&f->qp_dues, f->now)))
 		look_whether_idle(
 			f, (struct ddps_ipoib_qp *)(void *)((char *)due -

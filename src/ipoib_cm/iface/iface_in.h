@@ -44,8 +44,9 @@ struct ddps_ipoib_node {
 	bool has_path;
 	struct ddps_ipoib_node *unsettled_next;
 	unsigned refs, path_tries;
-	unsigned subnet;       /* f->subnet, when the path was asked for */
-	uint64_t asked_at;     /* for the path, last */
+	unsigned subnet;    /* f->subnet, when the path was asked for */
+	uint64_t asked_at;  /* for the path, last */
+	uint16_t elsewhere; /* where it was seen last that its path does not lead to; 0: nowhere */
 	ddps_cm_addr req_from; /* where its latest REQ came from */
 	struct ddps_ipoib_path path;
 	struct ddps_ipoib_lladdr lladdr; /* flags as advertised; link.remote has the usable ones */

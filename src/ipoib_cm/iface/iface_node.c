@@ -3,6 +3,9 @@
 #include <string.h>
 #include "ipoib_cm/iface/iface_in.h"
 
+/* Whoever is seen at a new place is asked for so many times earlier than in doubt. */
+#define MOVED_ASKS 16
+
 static uint64_t hash_gid(const struct ddps_ipoib_if *f, const uint8_t *gid)
 {
 	return ddps_siphash(&f->key, gid, DDPS_IPOIB_GID_LEN);
@@ -172,11 +175,12 @@ void ddps_ipoib_node_ask_path(struct ddps_ipoib_if *f, struct ddps_ipoib_node *n
 	resolve(f, n);
 }
 
-void ddps_ipoib_node_doubt(struct ddps_ipoib_if *f, struct ddps_ipoib_node *n)
+/* Asks for its path again, but not before @at. */
+static void ask_again(struct ddps_ipoib_if *f, struct ddps_ipoib_node *n, uint64_t at)
 {
-	const uint64_t at = n->asked_at + f->cfg.retry_ns;
+	const bool waits = n->due.at != DDPS_CM_NEVER;
 
-	if (!n->has_path || n->due.at != DDPS_CM_NEVER)
+	if (!n->has_path || (waits && (n->path_tries || n->due.at <= at)))
 		return;
 	n->path_tries = 0;
 	if (at > f->now)
@@ -185,10 +189,21 @@ void ddps_ipoib_node_doubt(struct ddps_ipoib_if *f, struct ddps_ipoib_node *n)
 		resolve(f, n);
 }
 
+void ddps_ipoib_node_doubt(struct ddps_ipoib_if *f, struct ddps_ipoib_node *n)
+{
+	ask_again(f, n, n->asked_at + f->cfg.retry_ns);
+}
+
+/* The first time at a place says that it has moved, and what goes by the old way is lost until that is
+ * known.  After that it may as well be another LID of a port that has several. */
 void ddps_ipoib_node_seen_at(struct ddps_ipoib_if *f, struct ddps_ipoib_node *n, uint16_t lid)
 {
-	if (lid && n->path.dlid && lid != n->path.dlid)
-		ddps_ipoib_node_doubt(f, n);
+	const uint64_t gap = f->cfg.retry_ns / (n->elsewhere == lid ? 1 : MOVED_ASKS);
+
+	if (!lid || !n->path.dlid || lid == n->path.dlid)
+		return;
+	n->elsewhere = lid;
+	ask_again(f, n, n->asked_at + gap);
 }
 
 void ddps_ipoib_node_seen(struct ddps_ipoib_if *f, struct ddps_ipoib_node *n)
