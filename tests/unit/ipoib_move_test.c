@@ -39,6 +39,19 @@ static uint64_t both_ways(uint64_t within)
 	return net.node[0].n_rx + net.node[1].n_rx - was;
 }
 
+/* One of node 1 comes to node 0, from that LID. */
+static void datagram_from(uint16_t lid)
+{
+	const struct ddps_ipoib_ud_from from = { .qpn = net.node[1].cfg.me.addr.qpn, .slid = lid };
+	uint8_t frame[4 + 100];
+
+	ddps_ipoib_encap_encode(frame, DDPS_IPOIB_TYPE_IPV4);
+	net_packet4(&net, frame + 4, 1, 0, 100, true);
+	ddps_ipoib_if_up()->ud(net.node[0].f, &from, frame, sizeof(frame),
+			       ddps_ipoib_sim_now(net.sim));
+	ddps_ipoib_sim_touch(net.sim, 0);
+}
+
 #define MoveTest(name, ids) Test(ipoib_move, name, .fini = fini, .description = ids)
 
 MoveTest(lids_of_a_fabric, "")
@@ -182,28 +195,38 @@ MoveTest(a_dreq_from_another_lid, "4755-3.4-1")
 /* Answers from one LID of several that a port has: the path is asked for again, not too often. */
 MoveTest(a_port_with_several_lids_costs_little, "")
 {
-	const struct ddps_ipoib_ud_from from = { .qpn = net.node[1].cfg.me.addr.qpn, .slid = 3 };
-	struct ddps_ipoib_ud_from other;
-	uint8_t frame[4 + 100];
 	uint64_t events;
 
 	pair(0);
 	net_run(&net, 2 * SEC);
-	other = from;
-	other.qpn = net.node[1].cfg.me.addr.qpn;
 	events = ddps_ipoib_sim_stats(net.sim)->events;
 	for (unsigned i = 0; i < 100; i++) {
-		ddps_ipoib_encap_encode(frame, DDPS_IPOIB_TYPE_IPV4);
-		net_packet4(&net, frame + 4, 1, 0, 100, true);
-		ddps_ipoib_if_up()->ud(net.node[0].f, &other, frame, sizeof(frame),
-				       ddps_ipoib_sim_now(net.sim));
-		ddps_ipoib_sim_touch(net.sim, 0);
+		datagram_from(3);
 		net_run(&net, 10 * MS);
 	}
-	/* an answer and two timers, twice at most */
-	cr_expect_leq(ddps_ipoib_sim_stats(net.sim)->events - events, 8);
+	/* after 0, 125, 250 and 500 ms: an answer and two timers each */
+	cr_expect_leq(ddps_ipoib_sim_stats(net.sim)->events - events, 16);
+	events = ddps_ipoib_sim_stats(net.sim)->events;
+	for (unsigned i = 0; i < 200; i++) {
+		datagram_from(3);
+		net_run(&net, 10 * MS);
+	}
+	cr_expect_leq(ddps_ipoib_sim_stats(net.sim)->events - events, 12); /* once a second */
 	cr_expect_eq(net_stats(&net, 0)->path_moved, 0);
-	cr_expect_eq(net_stats(&net, 0)->rx_ud, 100);
+	cr_expect_eq(net_stats(&net, 0)->rx_ud, 300);
+}
+
+/* The administration does not know yet that it has moved when it is seen there first. */
+MoveTest(the_administration_knows_later, "4755-3.4-1")
+{
+	pair(0);
+	datagram_from(MOVED);
+	net_run(&net, 200 * MS);
+	cr_expect_eq(net_stats(&net, 0)->path_moved, 0);
+	move(1, MOVED);
+	datagram_from(MOVED);
+	net_run(&net, 100 * MS);
+	cr_expect_eq(net_stats(&net, 0)->path_moved, 1);
 }
 
 /* Another service level or MTU to the same place: what goes by the old one ends, and is told so. */

@@ -47,6 +47,7 @@ struct ddps_ipoib_node {
 	unsigned subnet;    /* f->subnet, when the path was asked for */
 	uint64_t asked_at;  /* for the path, last */
 	uint16_t elsewhere; /* where it was seen last that its path does not lead to; 0: nowhere */
+	unsigned seen_asks; /* how often that was a reason to ask, MOVED_ASKS at most */
 	ddps_cm_addr req_from; /* where its latest REQ came from */
 	struct ddps_ipoib_path path;
 	struct ddps_ipoib_lladdr lladdr; /* flags as advertised; link.remote has the usable ones */

@@ -3,8 +3,9 @@
 #include <string.h>
 #include "ipoib_cm/iface/iface_in.h"
 
-/* Whoever is seen at a new place is asked for so many times earlier than in doubt. */
-#define MOVED_ASKS 16
+/* Whoever is seen at a new place is asked for so many times sooner than in doubt, each time after twice
+ * as long. */
+#define MOVED_ASKS 4u
 
 static uint64_t hash_gid(const struct ddps_ipoib_if *f, const uint8_t *gid)
 {
@@ -175,18 +176,19 @@ void ddps_ipoib_node_ask_path(struct ddps_ipoib_if *f, struct ddps_ipoib_node *n
 	resolve(f, n);
 }
 
-/* Asks for its path again, but not before @at. */
-static void ask_again(struct ddps_ipoib_if *f, struct ddps_ipoib_node *n, uint64_t at)
+/* Asks for its path again, but not before @at.  Return: whether that was to be done. */
+static bool ask_again(struct ddps_ipoib_if *f, struct ddps_ipoib_node *n, uint64_t at)
 {
 	const bool waits = n->due.at != DDPS_CM_NEVER;
 
 	if (!n->has_path || (waits && (n->path_tries || n->due.at <= at)))
-		return;
+		return false;
 	n->path_tries = 0;
 	if (at > f->now)
 		ddps_due_set(&f->node_dues, &n->due, at);
 	else
 		resolve(f, n);
+	return true;
 }
 
 void ddps_ipoib_node_doubt(struct ddps_ipoib_if *f, struct ddps_ipoib_node *n)
@@ -194,16 +196,21 @@ void ddps_ipoib_node_doubt(struct ddps_ipoib_if *f, struct ddps_ipoib_node *n)
 	ask_again(f, n, n->asked_at + f->cfg.retry_ns);
 }
 
-/* The first time at a place says that it has moved, and what goes by the old way is lost until that is
- * known.  After that it may as well be another LID of a port that has several. */
+/*
+ * What is seen at a new place has moved, and what goes by the old way is lost until that is known, which
+ * the administration may know later.  Seen there on and on, it may as well be another LID of a port
+ * that has several.
+ */
 void ddps_ipoib_node_seen_at(struct ddps_ipoib_if *f, struct ddps_ipoib_node *n, uint16_t lid)
 {
-	const uint64_t gap = f->cfg.retry_ns / (n->elsewhere == lid ? 1 : MOVED_ASKS);
-
 	if (!lid || !n->path.dlid || lid == n->path.dlid)
 		return;
+	if (n->elsewhere != lid)
+		n->seen_asks = 0;
 	n->elsewhere = lid;
-	ask_again(f, n, n->asked_at + gap);
+	if (ask_again(f, n, n->asked_at + (f->cfg.retry_ns >> (MOVED_ASKS - n->seen_asks))) &&
+	    n->seen_asks < MOVED_ASKS)
+		n->seen_asks++;
 }
 
 void ddps_ipoib_node_seen(struct ddps_ipoib_if *f, struct ddps_ipoib_node *n)
