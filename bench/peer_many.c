@@ -3,13 +3,16 @@
  * The limit with many sessions: plain TCP and epoll, SIZE connections, four messages of 4 KiB with
  * each call, counted where they arrive.  What the kernel loses with the number of sockets shows here.
  * active: up to 64 connections in turn, until their sockets are full, then those that epoll names
- * next; turns: all of them in turn, as sessions.c serves its own.
- * usage: peer_many active|turns SIZE SECONDS
+ * next; turns: all of them in turn, as sessions.c serves its own; placed: the same, with what must be
+ * done with the octets besides: each message is copied and summed (CRC32c) before it is sent, summed
+ * where it arrives, and copied to a place of its own, of as many as sessions.c has.
+ * usage: peer_many active|turns|placed SIZE SECONDS
  */
 #include "peer.h"
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <isa-l/crc.h>
 #include <netinet/tcp.h>
 #include <signal.h>
 #include <sys/epoll.h>
@@ -18,14 +21,22 @@
 #include <sys/wait.h>
 
 #define MESSAGE 4096u
-#define BURST	(4 * MESSAGE) /* as sessions.c has under way */
-#define SCRATCH (512u * 1024) /* read at once, as the stack does */
+#define BURST	(4 * MESSAGE)	  /* as sessions.c has under way */
+#define SCRATCH (512u * 1024)	  /* read at once, as the stack does */
+#define PLACES	(8192u * MESSAGE) /* sessions.c: SHARED */
 #define READY	64
 #define WARM	0.5 /* seconds; until all buffers are full */
 
 struct board {
 	volatile uint64_t up, octets;
+	volatile uint32_t sum;
+	int placed;
 };
+
+static uint32_t sum(const uint8_t *p, size_t len)
+{
+	return crc32_iscsi((unsigned char *)(uintptr_t)p, (int)len, 0xffffffff);
+}
 
 static void watch(int epfd, int fd, uint32_t events, uint32_t tag)
 {
@@ -39,9 +50,23 @@ static void watch(int epfd, int fd, uint32_t events, uint32_t tag)
 
 /* ---- the side that accepts; polls, until it is killed ---- */
 
+/* What has come goes to the places in turn, whatever connection it is of. */
+static void place(struct board *b, uint8_t *places, const uint8_t *mem, size_t len)
+{
+	static size_t at;
+
+	for (size_t n; len; mem += n, len -= n) {
+		n = MESSAGE - at % MESSAGE;
+		n = len < n ? len : n;
+		b->sum = sum(mem, n);
+		memcpy(places + at, mem, n);
+		at = (at + n) % PLACES;
+	}
+}
+
 __attribute__((noreturn)) static void serve(int listener, struct board *b, size_t n)
 {
-	uint8_t *mem = peer_memory(SCRATCH);
+	uint8_t *mem = peer_memory(SCRATCH), *places = b->placed ? peer_memory(PLACES) : NULL;
 	struct epoll_event ev[READY];
 	int epfd = epoll_create1(0);
 
@@ -63,6 +88,8 @@ __attribute__((noreturn)) static void serve(int listener, struct board *b, size_
 
 			if (got <= 0)
 				peer_die("recv");
+			if (places)
+				place(b, places, mem, (size_t)got);
 			b->octets += (uint64_t)got;
 		}
 	}
@@ -95,11 +122,26 @@ static uint32_t line_pop(struct line *l)
 	return who;
 }
 
-/* Return: whether the socket has taken the whole burst. */
-static int send_burst(struct flow *f, const uint8_t *mem)
+/* A burst is made of its messages once, also if the socket takes it in pieces. */
+static void make_burst(uint8_t *burst, const uint8_t *mem)
 {
-	ssize_t k = send(f->fd, mem, f->left, MSG_NOSIGNAL);
+	uint32_t crc;
 
+	for (size_t i = 0; i < BURST; i += MESSAGE) {
+		memcpy(burst + i, mem + i, MESSAGE);
+		crc = sum(burst + i, MESSAGE - sizeof crc);
+		memcpy(burst + i + MESSAGE - sizeof crc, &crc, sizeof crc);
+	}
+}
+
+/* Return: whether the socket has taken the whole burst.  @burst: NULL, or where it is made. */
+static int send_burst(struct flow *f, const uint8_t *mem, uint8_t *burst)
+{
+	ssize_t k;
+
+	if (burst && f->left == BURST)
+		make_burst(burst, mem);
+	k = send(f->fd, burst ? burst : mem, f->left, MSG_NOSIGNAL);
 	if (k < 0 && errno != EAGAIN)
 		peer_die("send");
 	if (k < 0 || (size_t)k < f->left) {
@@ -110,7 +152,7 @@ static int send_burst(struct flow *f, const uint8_t *mem)
 	return 1;
 }
 
-static void turn(struct flow *f, struct line *l, int epfd, const uint8_t *mem)
+static void turn(struct flow *f, struct line *l, int epfd, const uint8_t *mem, uint8_t *burst)
 {
 	struct epoll_event ev[READY];
 	int k = l->count < l->enough ? epoll_wait(epfd, ev, READY, 0) : 0;
@@ -120,22 +162,22 @@ static void turn(struct flow *f, struct line *l, int epfd, const uint8_t *mem)
 	for (size_t i = l->count < READY ? l->count : READY; i; i--) {
 		uint32_t who = line_pop(l);
 
-		if (send_burst(&f[who], mem))
+		if (send_burst(&f[who], mem, burst))
 			line_push(l, who);
 	}
 }
 
 static void measure(struct flow *f, int epfd, struct board *b, const struct peer_args *a)
 {
-	uint8_t *mem = peer_memory(BURST);
+	uint8_t *mem = peer_memory(BURST), *burst = b->placed ? peer_memory(BURST) : NULL;
 	struct line l = { .who = peer_memory(a->size * sizeof(*l.who)),
 			  .size = a->size,
-			  .enough = strcmp(a->mode, "turns") ? 1 : a->size };
+			  .enough = strcmp(a->mode, "active") ? a->size : 1 };
 	double warm = peer_now(), begin = 0, end, cpu = 0;
 	uint64_t first = 0;
 
 	do {
-		turn(f, &l, epfd, mem);
+		turn(f, &l, epfd, mem, burst);
 		end = peer_now();
 		if (begin == 0 && end - warm > WARM) {
 			begin = end;
@@ -158,7 +200,7 @@ static void connect_all(struct flow *f, size_t n, const struct sockaddr_in *to, 
 
 int main(int argc, char **argv)
 {
-	struct peer_args a = peer_parse(argc, argv, "active|turns");
+	struct peer_args a = peer_parse(argc, argv, "active|turns|placed");
 	struct sockaddr_in sa = { .sin_family = AF_INET,
 				  .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
 	struct board *b =
@@ -173,6 +215,7 @@ int main(int argc, char **argv)
 	    bind(listener, (struct sockaddr *)&sa, len) || listen(listener, 4096) ||
 	    getsockname(listener, (struct sockaddr *)&sa, &len))
 		peer_die("socket");
+	b->placed = !strcmp(a.mode, "placed");
 	child = fork();
 	if (child < 0)
 		peer_die("fork");

@@ -8,7 +8,7 @@ mkdir -p "$2"
 out=$(realpath "$2")
 here=$(cd "$(dirname "$0")" && pwd)
 # shellcheck disable=SC2034 # samples.bash uses them
-if [ "${BENCH:-}" = quick ]; then rounds=3 seconds=0.3 effort=3; else rounds=7 seconds=1 effort=8; fi
+if [ "${BENCH:-}" = quick ]; then rounds=3 seconds=0.3 effort=3; else rounds=5 seconds=0.7 effort=6; fi
 samples=$out/samples.json
 work=$(mktemp -d)
 uri= # of the listener
@@ -299,6 +299,8 @@ many_cases() {
 				"$(program peer_many $rate active "$n")"
 			sample "send 4K, $n sessions" "plain, in turn" "${of_turns[$n]}" 1/s "${got[$n]}" \
 				"$(program peer_many $rate turns "$n")"
+			sample "send 4K, $n sessions" "plain, placed" 0 1/s "${got[$n]}" \
+				"$(program peer_many $rate placed "$n")"
 			got[best]=$(awk -v a="${got[best]}" -v b="${got[$n]:-0}" 'BEGIN { print (a + 0 > b + 0 ? a : b) }')
 		done
 		for n in "${list[@]}"; do
