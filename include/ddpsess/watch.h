@@ -57,7 +57,7 @@ DDPS_API int ddps_watch_open(struct ddps_watch **out, struct ddps_ctx *ctx, cons
  * header, and should return within a second: nobody else is answered meanwhile.
  *
  * Return: the length of the text, below @size; 0 if there is no such object, which ends the list; a
- * negative number if a lock is not to be had: the process is shown as stuck.
+ * negative number if a lock is not available: the process is shown as stuck.
  */
 typedef int ddps_watch_fn(void *user, uint32_t n, char *to, size_t size);
 
