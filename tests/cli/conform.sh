@@ -35,6 +35,23 @@ initiator() { # WIRE
 		says out "pass  ddp-initiator-write-unknown-stag"
 }
 
+# Packets of an earlier association, and of a call to another port, are under way when the target calls:
+# none of them is its first.
+strays() {
+	cat >calls <<-'END'
+		say() { # HEX
+			printf "$(sed 's/../\\x&/g' <<<"$1")" >"/dev/udp/127.0.0.1/${DDPS_URI##*encap=}"
+		}
+		say 03e81c061122334498908dcf0400000800010004 # HEARTBEAT
+		say 03e81c061122334430f824c306010004 # ABORT
+		say 03e81c06112233449890 # cut short
+		say 03e81c0700000000eaf7d5ef0100001c55667788000200000010001000000064c006000800000001
+		say 07d01c0600000000bf447dd30100001c01020304000200000010001000000064c006000800000001
+	END
+	run 0 conform --listen --case assoc-i-init --then 'exec bash ./calls' \
+		'sctp://127.0.0.1:7174?encap=0' && says out "1 passed, 0 failed"
+}
+
 # What cannot connect is not waited for.
 initiator_fails() { # WIRE
 	# shellcheck disable=SC2016 # for the command's shell
@@ -155,6 +172,7 @@ for w in $WIRES; do
 	test_case "conform tests a responder over $w" responder "$w"
 	test_case "conform tests an initiator over $w" initiator "$w"
 done
+test_case "conform passes over what is not the initiator's" strays
 test_case "conform tells of a command that fails, tcp" initiator_fails tcp://127.0.0.1:0
 test_case "conform tells of a command that fails, sctp" \
 	initiator_fails "sctp://127.0.0.1:0?backend=native&encap=0"

@@ -153,18 +153,26 @@ void cf_raw_put_init(struct cf_raw *r, uint8_t type, uint32_t tag, uint32_t rwnd
 
 /* ---- receiving ---- */
 
-/* Whether a packet is the target's and this association's. */
+/*
+ * Whether a packet is the target's and this association's.  An initiator's is not known before its INIT:
+ * until then what earlier associations have under way is nobody's.
+ */
 static bool ours(struct cf_raw *r, const struct sockaddr_storage *from, socklen_t len)
 {
 	struct cf_link *l = r->l;
+	bool first = !l->peer_port, whole = r->in_len >= RAW_HEADER + 4;
 
-	CF_CHECK(r->cf, r->in_len >= RAW_HEADER + 4, "a packet of %zu octets", r->in_len);
-	if (!l->peer_port) { /* an initiator's first */
+	if (first && (!whole || r->in[RAW_HEADER] != CF_C_INIT))
+		return false;
+	CF_CHECK(r->cf, whole, "a packet of %zu octets", r->in_len);
+	if (cf_get16(r->in + 2) != l->port)
+		return false;
+	if (first) {
 		l->peer_port = cf_get16(r->in);
 		l->to = *from;
 		l->to_len = len;
 	}
-	return cf_get16(r->in) == l->peer_port && cf_get16(r->in + 2) == l->port;
+	return cf_get16(r->in) == l->peer_port;
 }
 
 static bool read_packet(struct cf_raw *r)
