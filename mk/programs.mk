@@ -192,6 +192,6 @@ $(B)/guard_ipoib: $(B)/bench/guard_ipoib.o $(IPOIB_A)
 $(B)/guard_verbs: $(B)/bench/guard_verbs.o $(call objs,$(VERBS_SRC)) $(LIB_A)
 	$(Q)$(CC) $(CFLAGS_ALL) $(LDFLAGS) -o $@ $^ $(LIB_LIBS) -ldl
 $(B)/peer_fi: BENCH_LIBS := -lfabric
-$(B)/peer_gso: BENCH_LIBS := -lisal
+$(B)/peer_gso $(B)/peer_many: BENCH_LIBS := -lisal
 $(B)/peer_file: BENCH_LIBS := -lnettle
 $(B)/peer_usrsctp: BENCH_LIBS := -lusrsctp
