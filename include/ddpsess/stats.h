@@ -2,7 +2,7 @@
 #ifndef DDPSESS_STATS_H
 #define DDPSESS_STATS_H
 /*
- * What sessions have done, what they hold now, and which limits they met.  Counters start at 0
+ * What sessions have done, what they hold now, and which limits they reached.  Counters start at 0
  * with the endpoint or context and never go back.  Threads: as in session.h.
  *
  * The caller sets struct_size to its sizeof.  A counter that the library does not have reads 0.
@@ -37,7 +37,7 @@ struct ddps_ep_stats {
 	struct ddps_msg_stats sent[DDPS_STAT_OPS];
 	struct ddps_msg_stats received[DDPS_STAT_OPS];
 
-	/* Limits met: how often. */
+	/* Limits that were reached: how often. */
 	uint64_t sq_full;     /* ddps_post_send: sq_depth, DDPS_E_LIMIT */
 	uint64_t rq_full;     /* ddps_post_recv: rq_depth, DDPS_E_LIMIT */
 	uint64_t no_buffer;   /* peer's Send without a receive: Terminate 1/2/02 */
@@ -67,7 +67,7 @@ DDPS_API int ddps_ep_stats(struct ddps_ep *ep, struct ddps_ep_stats *st);
 struct ddps_ctx_stats {
 	size_t struct_size; /* set by the caller to sizeof(struct ddps_ctx_stats) */
 
-	/* Limits met: how often. */
+	/* Limits that were reached: how often. */
 	uint64_t regions_refused; /* ddps_mr_reg: max_regions, DDPS_E_LIMIT */
 	uint64_t srq_full;	  /* ddps_post_srq_recv: depth, DDPS_E_LIMIT */
 	/* max_half_open was reached.  If more than half of the places are held by peers that have
@@ -81,10 +81,10 @@ struct ddps_ctx_stats {
 	uint64_t regions;    /* at most max_regions */
 	uint64_t srq_posted; /* in all shared receive queues, not bound */
 
-	/* A limit met: SCTP associations without a session that were ended, since a listener had
+	/* A limit that was reached: SCTP associations without a session that were ended, since a listener had
 	 * more than 256 of them, or more than 32 from one address (see below). */
 	uint64_t idle_ended;
-	/* Limits met, again: half-open peers closed so that another one had a place.  Closed is
+	/* A limit that was reached: half-open peers closed so that another one had a place.  Closed is
 	 * the one that has waited longest, of the address that has most of them.  An address is an
 	 * IPv4 address or an IPv6 /64. */
 	uint64_t half_open_given_up;

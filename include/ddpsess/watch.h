@@ -5,7 +5,7 @@
  * Let the owner of a process see its sessions from outside, with sessctl stat and sessctl top.
  *
  * The library opens a Unix socket that only the process's user and root may use.  Each connection
- * gets one JSON object: sessctl(1) describes its fields.  What a client sends is not read.
+ * gets one JSON object: sessctl-stat(1) describes its fields.  What a client sends is not read.
  *
  * The socket is DIR/PID.N, where N counts the contexts of the process from 1 on.  DIR is
  * /run/user/UID/ddpsess, or /tmp/ddpsess-UID where there is no /run/user/UID; the library makes it
