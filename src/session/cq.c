@@ -21,6 +21,8 @@ struct ddps_cq {
 	void (*on_notify)(void *user); /* called then, or NULL: the descriptor is written */
 	void *on_notify_user;
 	enum armed untold; /* what came while nobody had armed would have met this arming */
+	uint64_t taken;	   /* completions, ever */
+	uint64_t brought;  /* what it will be when all that the poller's last turn left is taken */
 	struct ddps_wc ring[];
 };
 
@@ -296,12 +298,20 @@ static int take_completions(struct ddps_cq *cq, struct ddps_wc *wc, int max)
 		if (wc[n].op == DDPS_OP_RECV)
 			ddps_rdmap_recv_fetched(wc[n].ep->rdmap);
 	}
+	cq->taken += (unsigned)n;
 	if (!cq->count) {
 		cq->head = 0; /* the same few entries, which are in cache, again */
 		cq->untold = ARMED_NO;
 		cq->ctx->cqs_filled--;
 	}
 	return n;
+}
+
+/* With posts that complete immediately a queue never runs empty, and others wait: they have a turn, but
+ * not before what the last one brought is taken, since receives are posted for that. */
+static bool others_turn(const struct ddps_cq *cq)
+{
+	return ddps_loop_due(cq->ctx->env.loop) && cq->taken >= cq->brought;
 }
 
 /* Drive the context if the queue is empty and that is up to who polls; then take. */
@@ -311,8 +321,10 @@ static int drive_and_take(struct ddps_cq *cq, struct ddps_wc *wc, int max)
 	int n = 0;
 
 	ddps_gather_look(ctx);
-	if (!cq->count || ddps_loop_due(ctx->env.loop))
+	if (!cq->count || others_turn(cq)) {
 		n = ddps_poller_turn(ctx, cq->armed != ARMED_NO);
+		cq->brought = cq->taken + cq->count;
+	}
 	return n < 0 ? n : take_completions(cq, wc, max);
 }
 
