@@ -3,7 +3,9 @@
 #define DDPS_BYTES_H
 /*
  * Cursors over octet strings, network byte order.  A read or write beyond the end sets the
- * sticky @failed and yields zeros: test it once, before any value is used.
+ * sticky @failed and yields zeros: test it once, before any value is used.  No object is longer than
+ * PTRDIFF_MAX: a length above is one that was subtracted wrongly, and its cursor has failed from the
+ * start.
  */
 #include <endian.h>
 #include <stdbool.h>
@@ -25,6 +27,8 @@ static inline struct ddps_rbuf ddps_rbuf_init(const void *buf, size_t len)
 {
 	const uint8_t *p = buf;
 
+	if (len > PTRDIFF_MAX)
+		return (struct ddps_rbuf){ .p = p, .end = p, .failed = true };
 	return (struct ddps_rbuf){ .p = p, .end = p + len };
 }
 
@@ -97,6 +101,8 @@ static inline struct ddps_wbuf ddps_wbuf_init(void *buf, size_t len)
 {
 	uint8_t *p = buf;
 
+	if (len > PTRDIFF_MAX)
+		return (struct ddps_wbuf){ .p = p, .end = p, .failed = true };
 	return (struct ddps_wbuf){ .p = p, .end = p + len };
 }
 
