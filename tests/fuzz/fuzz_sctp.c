@@ -4,208 +4,16 @@
  * script says, in any order; the layer above answers, sends, holds back and leaves.  What goes out
  * is checked as a peer would, what goes up as the layer above may expect it (common/llp.h).
  */
-#include "fuzz.h"
-#include "sctp_ddp/sd_assoc.h"
-#include "support/fake_sctp.h"
+#include "sctp_ulp.h"
 #include <netinet/in.h>
 
 #define STEPS_MAX 300
-#define SESSIONS  24
-#define RAWS	  3
-#define STREAMS	  4
 #define PORT	  7174
 #define RAW_PORT  7200
 #define EPOCH	  (UINT64_C(1) << 60) /* ns */
 #define SECOND	  UINT64_C(1000000000)
 
-struct ulp {
-	struct world *w;
-	struct ddps_llp *llp; /* NULL: free */
-	bool initiator, enhanced, open, refused, peer_closed, closed, holding, held;
-	bool free_inside, refuse;
-	unsigned to_send, pulled, done;
-	uint16_t next; /* DDP-SSN of the next segment, which its first octets say too */
-};
-
-/* What one end of a stream pair has seen of the other. */
-struct seen {
-	uint16_t next; /* DDP-SSN */
-	bool begun, over, accepted;
-};
-
-struct peer {
-	struct ddps_sd_assoc *raw;
-	uint16_t tx[STREAMS];
-	struct seen rx[STREAMS];
-};
-
-struct world {
-	struct ddps_env env;
-	struct ddps_uri uri;
-	struct ddps_llp_param param;
-	struct ddps_llp_listener *listener;
-	struct ulp ulp[SESSIONS];
-	unsigned nulp;
-	struct peer peer[RAWS];
-	unsigned npeer;
-	uint64_t now;
-};
-
 static const uint8_t word[DDPS_SD_WORD_LEN] = { 0, 4, 0, 4 };
-
-/* ---- the layer above ---- */
-
-static void leave(struct ulp *u)
-{
-	struct ddps_llp *llp = u->llp;
-
-	u->llp = NULL;
-	if (llp)
-		llp->ops->free(llp);
-}
-
-static void up_answer(void *user, const struct ddps_setup *s)
-{
-	struct ulp *u = user;
-
-	FUZZ_CHECK(u->llp && u->initiator && !u->open && !u->refused && !u->closed);
-	FUZZ_CHECK(s->pd_len <= DDPS_SD_PD_MAX && (!s->pd_len || s->pd));
-	FUZZ_CHECK(!s->enhanced || s->reject || s->pd_len >= DDPS_SD_WORD_LEN);
-	u->refused = s->reject;
-	if (u->free_inside) {
-		leave(u);
-	} else if (!s->reject) {
-		u->open = true;
-		u->llp->ops->open(u->llp);
-		u->llp->ops->kick(u->llp);
-	}
-}
-
-static int up_tx_next(void *user, struct ddps_seg *seg, size_t mulpdu)
-{
-	static uint8_t octets[100];
-	struct ulp *u = user;
-
-	FUZZ_CHECK(u->llp && u->open && !u->closed && mulpdu >= DDPS_SD_MULPDU_MIN);
-	if (u->pulled == u->to_send)
-		return 0;
-	u->pulled++;
-	*seg = (struct ddps_seg){ .hdr_len = 18, .pay = { { octets, sizeof octets } } };
-	seg->npay = 1;
-	seg->pay_len = sizeof octets;
-	return 1;
-}
-
-static void up_tx_done(void *user, unsigned n)
-{
-	struct ulp *u = user;
-
-	FUZZ_CHECK(u->llp && n && !u->closed);
-	u->done += n;
-	FUZZ_CHECK(u->done <= u->pulled);
-}
-
-static int up_rx_segment(void *user, const uint8_t *seg, size_t len)
-{
-	struct ulp *u = user;
-	uint8_t *copy;
-
-	FUZZ_CHECK(u->llp && u->open && !u->refused && !u->closed && !u->peer_closed && !u->held);
-	if (u->holding) {
-		u->held = true;
-		return DDPS_LLP_HOLD;
-	}
-	copy = fuzz_exact(seg, len);
-	if (len >= 2)
-		FUZZ_CHECK(copy[0] == u->next >> 8 && copy[1] == (u->next & 0xff));
-	free(copy);
-	u->next++;
-	if (u->free_inside) {
-		leave(u);
-		return 0;
-	}
-	u->refused = u->refuse;
-	return u->refuse ? -1 : 0;
-}
-
-static void up_peer_closed(void *user)
-{
-	struct ulp *u = user;
-
-	FUZZ_CHECK(u->llp && u->open && !u->peer_closed && !u->closed && !u->held);
-	u->peer_closed = true;
-	if (u->free_inside)
-		leave(u);
-	else
-		u->llp->ops->shutdown(u->llp);
-}
-
-static void up_peer_closing(void *user)
-{
-	struct ulp *u = user;
-
-	FUZZ_CHECK(u->llp && u->open && !u->peer_closed && !u->closed && u->held);
-}
-
-static void up_closed(void *user, const struct ddps_error *e)
-{
-	struct ulp *u = user;
-
-	(void)e;
-	FUZZ_CHECK(u->llp && !u->closed);
-	u->closed = true;
-	if (u->free_inside)
-		leave(u);
-}
-
-static const struct ddps_llp_data ulp_data = {
-	.tx_next = up_tx_next,
-	.tx_done = up_tx_done,
-	.rx_segment = up_rx_segment,
-};
-
-static const struct ddps_llp_up ulp_up = {
-	.answer = up_answer,
-	.peer_closed = up_peer_closed,
-	.peer_closing = up_peer_closing,
-	.closed = up_closed,
-};
-
-static struct ulp *ulp_new(struct world *w)
-{
-	struct ulp *u = &w->ulp[w->nulp];
-
-	if (w->nulp == SESSIONS)
-		return NULL;
-	w->nulp++;
-	*u = (struct ulp){ .w = w, .next = 1 };
-	return u;
-}
-
-static void on_request(void *user, struct ddps_llp *llp, const struct ddps_setup *s)
-{
-	struct ulp *u = ulp_new(user);
-
-	FUZZ_CHECK(s->pd_len <= DDPS_SD_PD_MAX && !s->reject);
-	if (!u) {
-		llp->ops->free(llp);
-		return;
-	}
-	llp->up = &ulp_up;
-	llp->user = u;
-	ddps_llp_attach(llp, &ulp_data, u);
-	u->llp = llp;
-	u->enhanced = s->enhanced;
-}
-
-static void on_listen_failed(void *user, const struct ddps_error *e)
-{
-	(void)user;
-	(void)e;
-}
-
-static const struct ddps_llp_listen_up listen_up = { .request = on_request,
-						     .failed = on_listen_failed };
 
 /* ---- the world ---- */
 
@@ -243,7 +51,7 @@ static void world_init(struct world *w, unsigned flags)
 	w->uri.encap = DDPS_URI_ENCAP_DEFAULT;
 	FUZZ_CHECK(!ddps_sd_use_backend(&w->env, &fake_sctp, true, true));
 	FUZZ_CHECK(!ddps_sctp_provider.listen(&w->env, &w->uri, (struct sockaddr *)&sa, sizeof sa,
-					      &lp, &listen_up, w, &w->listener));
+					      &lp, &ulp_listen_up, w, &w->listener));
 	fake_sctp_raw_listen(&w->env, RAW_PORT);
 }
 
@@ -293,7 +101,7 @@ static void run(struct world *w)
 static void world_fini(struct world *w, bool wind_up)
 {
 	for (unsigned i = 0; i < w->nulp; i++)
-		leave(&w->ulp[i]);
+		ulp_leave(&w->ulp[i]);
 	if (w->listener)
 		ddps_sctp_provider.listener_free(w->listener);
 	for (int i = 0; i < 100 && wind_up && ddps_sctp_provider.wind_up(&w->env); i++) {
@@ -378,7 +186,7 @@ static void ulp_step(struct world *w, struct ulp *u, unsigned op, unsigned arg)
 			u->llp->ops->abort(u->llp);
 		break;
 	case 7:
-		leave(u);
+		ulp_leave(u);
 		break;
 	case 8:
 	case 9: /* resumed, it may hold back again */
