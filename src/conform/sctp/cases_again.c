@@ -4,8 +4,6 @@
 #include "conform/sctp/rows.h"
 #include <string.h>
 
-#define P_IPV4 5u
-
 /* The two ends of an association, as it was. */
 struct ends {
 	uint32_t tag, peer_tag, tsn, cum;
@@ -104,12 +102,13 @@ static void restart(struct cf *cf)
 
 static void restart_elsewhere(struct cf *cf)
 {
-	static const uint8_t more[] = { 0, P_IPV4, 0, 8, 127, 9, 9, 9 };
 	struct cf_raw_chunk c;
+	uint8_t more[8];
 	struct ends old;
 	struct cf_raw r;
 
 	cf_raw_up(cf, &r);
+	cf_raw_new_address(&r, more);
 	old = now(&r);
 	r.l->tag ^= 0x3c3c3c3c;
 	cf_raw_begin_tag(&r, 0);

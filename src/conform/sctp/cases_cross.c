@@ -4,8 +4,6 @@
 #include "conform/sctp/rows.h"
 #include <string.h>
 
-#define P_IPV4 5u
-
 static void cross(struct cf_raw *r, const void *params, size_t len)
 {
 	cf_raw_begin_tag(r, 0);
@@ -77,11 +75,12 @@ static void crossing_late(struct cf *cf)
 
 static void crossing_elsewhere(struct cf *cf)
 {
-	static const uint8_t more[] = { 0, P_IPV4, 0, 8, 127, 9, 9, 9 };
 	struct cf_raw_chunk c;
+	uint8_t more[8];
 	struct cf_raw r;
 
 	cf_raw_bare(cf, &r);
+	cf_raw_new_address(&r, more);
 	cf_raw_answer_init(&r, NULL, 0);
 	cf_raw_want_echo(&r);
 	cross(&r, more, sizeof more);

@@ -86,7 +86,8 @@ static void acknowledged(struct cf *cf)
 
 /*
  * Unanswered, it is sent again and again, with more time between each time.  The first may be a probe of
- * the tail; T3 doubles from then on.  A target that a busy machine lets wait is asked once more.
+ * the tail; T3 doubles from then on.  A target that a busy machine lets wait is asked once more.  Its
+ * HEARTBEATs are not answered: a new RTT would end the doubling.
  */
 static void backs_off(struct cf *cf)
 {
@@ -95,6 +96,7 @@ static void backs_off(struct cf *cf)
 
 	cf_raw_up(cf, &r);
 	outstanding(&r, 1);
+	r.deaf = true;
 	cf_raw_want_data(&r);
 	for (unsigned i = 0; i < 3 && (i < 2 || last < 200 || ms < last * 3 / 2); i++) {
 		last = ms;
@@ -104,6 +106,7 @@ static void backs_off(struct cf *cf)
 	}
 	CF_CHECK(cf, last >= 200 && ms >= last * 3 / 2, "sent again after %u and %u ms",
 		 (unsigned)last, (unsigned)ms);
+	r.deaf = false;
 	acknowledge(&r);
 	cf_raw_alive(&r);
 }

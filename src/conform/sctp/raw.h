@@ -171,6 +171,11 @@ struct cf_raw_chunk cf_raw_want_echo(struct cf_raw *r);
 extern const uint8_t cf_raw_ddp[8];
 /* What is left to do after cf_raw_bare(). */
 void cf_raw_finish(struct cf_raw *r);
+/*
+ * An IPv4 Address parameter that the association does not have.  It is of loopback if the target is:
+ * elsewhere such addresses are passed over, as if they were not there.
+ */
+void cf_raw_new_address(struct cf_raw *r, uint8_t param[8]);
 /* All of it. */
 void cf_raw_up(struct cf *cf, struct cf_raw *r);
 
