@@ -386,18 +386,26 @@ void cf_raw_alive(struct cf_raw *r)
 	cf_raw_want_answer(r, sid);
 }
 
+/*
+ * An initiator may close its socket, and say nothing.  A responder is asked again: while it forgets the
+ * association it may lose a packet, as one is lost on the way.
+ */
 void cf_raw_dead(struct cf_raw *r)
 {
-	bool must = r->cf->c->target == CF_RESPONDER; /* an initiator may close its socket */
+	bool must = r->cf->c->target == CF_RESPONDER;
+	unsigned tries = must ? 3 : 1;
 	uint8_t info[20];
 	struct cf_raw_chunk c;
 
-	heartbeat(r, r->l->peer_tag, info, sizeof info);
-	if (cf_raw_came(r, CF_C_ABORT, must ? r->cf->run->limit_ms : 200, &c))
+	for (unsigned i = 0; i < tries; i++) {
+		heartbeat(r, r->l->peer_tag, info, sizeof info);
+		if (!cf_raw_came(r, CF_C_ABORT, must ? r->cf->run->limit_ms / 3 : 200, &c))
+			continue;
 		CF_CHECK(r->cf, c.flags == RAW_T && c.tag == r->l->peer_tag,
 			 "ABORT with tag %08x, flags %u", c.tag, c.flags);
-	else
-		CF_CHECK(r->cf, !must, "no ABORT answers what is out of the blue");
+		return;
+	}
+	CF_CHECK(r->cf, !must, "no ABORT answers what is out of the blue");
 }
 
 unsigned cf_raw_cause(const struct cf_raw_chunk *c)
