@@ -78,9 +78,11 @@ struct ddps_conform_options {
 	uint32_t target;     /* with a URI: enum ddps_conform_role */
 	const char *command; /* initiator: run by sh for each case; $DDPS_URI is where to connect */
 	const char *pattern; /* cases whose name matches, as for file names; NULL: all */
-	const char *
-		profile; /* "siw", "usrsctp", or a file of "CASE WHAT IT DOES" lines, where "passes:"
-			   * or "harmless:" may come before WHAT; NULL: none */
+	/*
+	 * "siw", "usrsctp", "linux-sctp", or a file of "CASE WHAT IT DOES" lines, where "passes:" or
+	 * "harmless:" may come before WHAT; NULL: none
+	 */
+	const char *profile;
 	uint32_t wait_ms;  /* the longest wait for the target; at least 1 */
 	uint32_t pause_ms; /* behind each MPA Reply, for targets that overlook what follows */
 };

@@ -26,14 +26,14 @@ profile_known() {
 	cmp -s names evidence
 }
 
-# What make conform-usrsctp holds is what the page tells.
-usrsctp_in_page() {
-	sed -nE 's/^\t"(.*)";?$/\1/p' "$top/src/conform/profile/conform_usrsctp.h" | tr -d '\n' |
+# What make conform-usrsctp or make interop holds is what the page tells.
+sctp_in_page() { # PROFILE PEER
+	sed -nE 's/^\t"(.*)";?$/\1/p' "$top/src/conform/profile/conform_$1.h" | tr -d '\n' |
 		sed 's/\\n/\n/g' | sed 's/ /\t/' >known
-	sed -n '/^| case | rule | what usrsctp does |/,/^$/p' "$page" |
-		sed -nE 's/^\| `([a-z0-9-]+)` \| [^|]* \| ([^|]*) \|.*/\1\t\2/p' >shown_usrsctp
-	why="$(diff known shown_usrsctp | grep -m 1 '^[<>]')"
-	[ "$(wc -l <known)" -gt 30 ] && cmp -s known shown_usrsctp
+	sed -n "/^| case | rule | what $2 does |/,/^$/p" "$page" |
+		sed -nE 's/^\| `([a-z0-9-]+)` \| [^|]* \| ([^|]*) \|.*/\1\t\2/p' >"shown_$1"
+	why="$(diff known "shown_$1" | grep -m 1 '^[<>]')"
+	[ "$(wc -l <known)" -gt 20 ] && cmp -s known "shown_$1"
 }
 
 # Between backquotes in the page: a case, or a pattern of cases.
@@ -67,6 +67,7 @@ counts_in_page() {
 test_case "docs/interop.md says how many cases there are" counts_in_page
 test_case "docs/interop.md has siw's profile" profile_in_page
 test_case "siw's profile and its evidence name the same cases" profile_known
-test_case "docs/interop.md has usrsctp's profile" usrsctp_in_page
+test_case "docs/interop.md has usrsctp's profile" sctp_in_page usrsctp usrsctp
+test_case "docs/interop.md has the profile of Linux's SCTP" sctp_in_page linux_sctp "Linux's SCTP"
 test_case "docs/interop.md has every interop case" cases_in_page
 finish

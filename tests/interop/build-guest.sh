@@ -25,7 +25,7 @@ programs="bash timeout kmod ip rdma ss tc ethtool tcpdump sysctl
 	rping ucmatose rdma_server rdma_client rcopy ibv_devices ibv_devinfo
 	ib_send_bw ib_send_lat ib_write_bw ib_write_lat ib_read_bw ib_read_lat qperf
 	checksctp sctp_darn sctp_test sctp_status withsctp"
-own="siw_peer siw_hold"
+own="siw_peer siw_hold sctp_hold"
 
 say() {
 	echo "lab: $*"
@@ -148,7 +148,7 @@ copy_libraries() { # FILE...: what they are linked with, at the same place
 		done
 }
 
-# Our verbs programs for siw.
+# Our programs for siw and for SCTP.
 own_programs() {
 	local p source
 	for p in $own; do

@@ -151,3 +151,41 @@ data_goes_to() { # ADDRESS...: to each
 			fail "no data to $a"
 	done
 }
+
+# ---- sessctl conform ----
+
+# Every case of SCTP itself, one after the other, with sctp_hold as the kernel's user; CONFORM in the
+# environment is a pattern for some of them.  $work/conform.out has the results.  Fails on what the
+# profile linux-sctp does not know, and on what it says of a case that passes.
+conform_sctp() { # responder|initiator SESSCTL-OPTION... URI
+	local role=$1 name new=
+	shift
+	"$sessctl" conform --list --case "${CONFORM:-assoc-*}" | awk -F '\t' -v role="$role" \
+		'$1 ~ /^assoc-/ && $3 == role && $4 == "any" { print $1 }' >"$work/names"
+	[ -s "$work/names" ] || skip "no case '${CONFORM-}' for a $role"
+	while read -r name; do
+		# 3 s are much, but not on every machine: what is not as expected is asked with patience
+		conform_sctp_case "$name" 3 "$@" || conform_sctp_case "$name" 20 "$@" ||
+			new+="$name: $(sed -nE 's/.*"why":"([^"]*)".*/\1/p' "$work/$name.out"), "
+		cat "$work/$name.out" >>"$work/conform.out"
+		"$lab" status >/dev/null || fail "behind $name the guest is down"
+	done <"$work/names"
+	[ ! -d "${CONFORM_KEEP-}" ] || cp "$work/conform.out" "$CONFORM_KEEP/${work##*/}.json"
+	[ -z "$new" ] || fail "not as in the profile: $new"
+	detail "$(grep -c '"result":"pass"' "$work/conform.out") pass," \
+		"$(grep -c '"result":"known"' "$work/conform.out") as in the profile"
+}
+
+# One case; what it says in $work/CASE.out.  What the profile says may be need not be.
+conform_sctp_case() { # CASE SECONDS SESSCTL-OPTION... URI
+	local name=$1 limit=$2 line
+	shift 2
+	host timeout 90 "$sessctl" conform --profile linux-sctp --timeout "$limit" --json \
+		--case "$name" "$@" </dev/null >"$work/$name.out" 2>"$work/$name.err" || true
+	line=$(grep '"event":"case"' "$work/$name.out") || fail "$name: $(tail -n 1 "$work/$name.err")"
+	case $line in
+	*'"result":"fail"'* | *'"result":"skip"'*) return 1 ;;
+	*'"result":"pass"'*'"known":"may '*) ;;
+	*'"result":"pass"'*'"known":"'*) return 1 ;;
+	esac
+}

@@ -25,7 +25,7 @@ _sessctl_value() { # OPTION WORD: candidates for the option's value
 		for i in send write read; do list+="$head$i "; done
 		;;
 	--profile)
-		list="siw usrsctp"
+		list="siw usrsctp linux-sctp"
 		[[ ${COMP_WORDS[1]} == ipoib ]] && list="linux-ib_ipoib"
 		;;
 	--self)

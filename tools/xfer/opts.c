@@ -68,7 +68,7 @@ static const struct option_row table[] = {
 	{ "pause", "SECONDS", C_CONFORM, VAL_SECONDS, AT(pause_ms), 0, PAUSE_MAX_MS,
 	  "wait behind each MPA Reply before sending FPDUs (default 0)" },
 	{ "profile", "NAME|FILE", C_CONFORM, VAL_TEXT, AT(profile), 0, 0,
-	  "deviations known of the target; siw and usrsctp are built in" },
+	  "deviations known of the target; siw, usrsctp and linux-sctp are built in" },
 	{ "tap", NULL, C_CONFORM, VAL_FLAG, AT(tap), 0, 0, "output as TAP, version 13" },
 	{ "junit", "FILE", C_CONFORM, VAL_TEXT, AT(junit), 0, 0, "write a JUnit report too" },
 	{ "pcap", "FILE", C_CONFORM, VAL_TEXT, AT(pcap), 0, 0,

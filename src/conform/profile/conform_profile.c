@@ -2,6 +2,7 @@
 /* What is known of targets. */
 #include "conform/profile/conform_profile.h"
 #include "conform/profile/conform_linux_ipoib.h"
+#include "conform/profile/conform_linux_sctp.h"
 #include "conform/profile/conform_siw.h"
 #include "conform/profile/conform_usrsctp.h"
 #include <errno.h>
@@ -18,7 +19,8 @@ static char *read_file(const char *name, char *why, size_t why_len)
 	size_t n = text ? fread(text, 1, FILE_MAX + 1, f) : 0;
 
 	if (!text || ferror(f) || n > FILE_MAX) {
-		snprintf(why, why_len, "profile '%s': %s (built in: siw, usrsctp, linux-ib_ipoib)",
+		snprintf(why, why_len,
+			 "profile '%s': %s (built in: siw, usrsctp, linux-sctp, linux-ib_ipoib)",
 			 name, text && n > FILE_MAX ? "larger than 1 MiB" : strerror(errno));
 		free(text);
 		text = NULL;
@@ -77,6 +79,7 @@ int cf_profile_load(struct cf_profile *p, const char *name, char *why, size_t wh
 	errno = 0;
 	p->text = !strcmp(name, "siw")		    ? strdup(conform_siw)
 		  : !strcmp(name, "usrsctp")	    ? strdup(conform_usrsctp)
+		  : !strcmp(name, "linux-sctp")	    ? strdup(conform_linux_sctp)
 		  : !strcmp(name, "linux-ib_ipoib") ? strdup(conform_linux_ipoib)
 						    : read_file(name, why, why_len);
 	if (!p->text)
