@@ -15,6 +15,7 @@ peers() {
 		ours	this version	-	`make conformance`
 		siw	Linux 6.1, soft-iWARP	siw	`make interop`, cases `conform-siw-*`
 		usrsctp	usrsctp 0.9.5, SCTP in UDP	usrsctp	`make conform-usrsctp`
+		linux-sctp	Linux 6.1, SCTP of the kernel	linux-sctp	`make interop`, cases `conform-sctp-*`
 		linux-ib_ipoib	Linux 6.1, ib_ipoib and ib_cm	linux-ib_ipoib	`make interop-ipoib`, case `conform`
 	END
 }
@@ -84,7 +85,7 @@ make_page() { # SESSCTL
 	printf '\n## iWARP\n\n'
 	matrix "$tmp/iwarp" ours siw
 	printf '\n## SCTP itself\n\n'
-	matrix "$tmp/assoc" ours usrsctp
+	matrix "$tmp/assoc" ours usrsctp linux-sctp
 	printf '\n## IP over InfiniBand\n\n'
 	matrix "$tmp/ib" ours linux-ib_ipoib
 	rm -rf "$tmp"

@@ -41,6 +41,8 @@ self() {
 ask ours 'self-tcp self-sctp self-ib' self
 ask usrsctp usrsctp.json "$here/usrsctp.sh" "$build"
 ask siw 'conform-siw-responder.json conform-siw-initiator.json' tests/interop/run.sh 'conform-siw-*'
+ask linux-sctp 'conform-sctp-responder.json conform-sctp-initiator.json' \
+	tests/interop/run.sh 'conform-sctp-*'
 ask linux-ib_ipoib conform.out tests/interop-ipoib/run.sh conform
 "$here/peers.sh" "$build/sessctl" --write
 "$here/peers.sh" --check "$build/sessctl" || bad=1
