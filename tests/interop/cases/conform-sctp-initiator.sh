@@ -6,5 +6,5 @@
 sctp_over_udp
 # shellcheck disable=SC2016 # for the other shell
 conform_sctp initiator --listen --then \
-	'at=${DDPS_URI%%\?*}; exec '"$lab"' run "timeout 60 sctp_hold -c '"$HOST"' ${at##*:}" >>'"$work/hold 2>&1" \
+	'at=${DDPS_URI%%\?*}; exec '"$lab"' run "timeout 100 sctp_hold -c '"$HOST"' ${at##*:}" >>'"$work/hold 2>&1" \
 	"sctp://$HOST:0?$IN_UDP"
