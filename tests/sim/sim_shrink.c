@@ -118,7 +118,7 @@ static bool late(const struct shrink *s)
 /* Everything of one kind, of one owner, ... */
 static void by_group(struct shrink *s, unsigned shift)
 {
-	for (size_t i = s->n; i-- && !late(s);) {
+	for (size_t i = s->n; i-- && s->n && !late(s);) {
 		uint64_t group;
 		size_t keep = 0;
 

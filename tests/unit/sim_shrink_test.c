@@ -58,6 +58,19 @@ Test(sim_shrink, a_world_that_dies_is_made_small_too)
 	has_the_least(&(struct sim_kind){ .world = dies });
 }
 
+/* Whatever happens, it fails. */
+static bool bad(uint64_t seed, struct sim_tally *t)
+{
+	picky(seed, t);
+	sim_events.failed = 7;
+	return false;
+}
+
+Test(sim_shrink, a_failure_that_needs_nothing_is_left_with_nothing)
+{
+	cr_assert_eq(sim_smallest(&(struct sim_kind){ .world = bad }, 7, NULL, 0), 0);
+}
+
 static bool good(uint64_t seed, struct sim_tally *t)
 {
 	(void)seed;
