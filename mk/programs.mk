@@ -100,7 +100,7 @@ $(B)/sim-ipoib: $(call objs,$(wildcard tests/sim/kern*.c) tests/sim/ipoib_worlds
 $(B)/sim-ipoib: LDFLAGS += $(WRAP)
 # The drop-in, with its threads
 $(B)/sim-verbs: $(call objs,tests/sim/verbs_worlds.c tests/sim/verbs_user.c \
-	tests/sim/verbs_window.c tests/sched/sched.c \
+	tests/sim/verbs_window.c tests/sim/verbs_dgram.c tests/sim/verbs_dgram_seen.c tests/sched/sched.c \
 	tests/sched/sched_calls.c $(wildcard tests/sim/kern*.c) \
 	$(filter-out src/verbs/vd_socket.c,$(VERBS_SRC)))
 $(B)/sim-verbs: LDFLAGS += $(WRAP) $(WRAP_THREADS)

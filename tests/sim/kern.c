@@ -127,7 +127,7 @@ struct kern_file *kern_bound(enum kern_kind kind, unsigned host, uint16_t port)
 {
 	for (int i = 0; i < KERN_FDS; i++)
 		if (file[i].kind == kind && file[i].host == host && file[i].port == port &&
-		    (kind == KERN_UDP || file[i].listening))
+		    !file[i].group && (kind == KERN_UDP || file[i].listening))
 			return &file[i];
 	return NULL;
 }
@@ -156,6 +156,27 @@ bool kern_parse(const struct sockaddr *sa, unsigned *host, uint16_t *port)
 		return true;
 	errno = ENETUNREACH;
 	return false;
+}
+
+uint32_t kern_group(const struct sockaddr *sa, uint16_t *port)
+{
+	struct sockaddr_in a;
+
+	memcpy(&a, sa, sizeof a);
+	*port = ntohs(a.sin_port);
+	return a.sin_family == AF_INET && IN_MULTICAST(ntohl(a.sin_addr.s_addr))
+		       ? ntohl(a.sin_addr.s_addr)
+		       : 0;
+}
+
+struct kern_file *kern_member(const struct kern_file *after, uint32_t group, uint16_t port)
+{
+	for (struct kern_file *f = after ? file + (after - file) + 1 : file; f < file + KERN_FDS;
+	     f++)
+		if (f->kind == KERN_UDP && f->group == group && f->joined == group &&
+		    f->port == port)
+			return f;
+	return NULL;
 }
 
 void kern_unwatch(struct kern_file *f)

@@ -7,7 +7,8 @@
  * delayed, corrupted and reset; datagrams are lost, doubled, delayed, corrupted and overtake each
  * other; descriptors and memory run out.  What reads or waits never blocks: poll() moves the clock.
  *
- * Host H has the address 10.0.0.(H + 1).  IPv4 only.
+ * Host H has the address 10.0.0.(H + 1).  IPv4 only.  Datagrams to a group reach the sockets of all hosts
+ * that have joined it, the sender's own, too.
  */
 #include <stdbool.h>
 #include <stddef.h>

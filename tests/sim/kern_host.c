@@ -28,5 +28,5 @@ void __wrap_freeifaddrs(struct ifaddrs *all)
 unsigned __wrap_if_nametoindex(const char *name);
 unsigned __wrap_if_nametoindex(const char *name)
 {
-	return strcmp(name, eth0) ? 0 : 2;
+	return strcmp(name, eth0) ? 0 : KERN_INTERFACE;
 }

@@ -16,9 +16,10 @@
 #include <sys/types.h>
 #include <sys/uio.h>
 
-#define KERN_FD	  1000 /* the first number */
-#define KERN_FDS  2048
-#define KERN_NONE UINT64_MAX
+#define KERN_FD	       1000 /* the first number */
+#define KERN_FDS       2048
+#define KERN_NONE      UINT64_MAX
+#define KERN_INTERFACE 2 /* each host has one */
 
 enum kern_kind { KERN_FREE, KERN_EPOLL, KERN_TIMER, KERN_EVENT, KERN_TCP, KERN_UDP };
 
@@ -46,6 +47,8 @@ struct kern_file {
 	uint64_t full_until;
 	struct kern_icmp *errors; /* of datagrams, in the order of arrival */
 	bool fragments;		  /* routers may cut its datagrams */
+	bool told;		  /* of errors: IP_RECVERR */
+	uint32_t group, joined;	  /* a group's socket: bound to, and a member of; host order */
 	int error;		  /* which the next call tells of */
 };
 
@@ -80,6 +83,10 @@ struct kern_file *kern_bound(enum kern_kind kind, unsigned host, uint16_t port);
 struct sockaddr_in kern_addr(unsigned host, uint16_t port);
 /* false: not of ours. */
 bool kern_parse(const struct sockaddr *sa, unsigned *host, uint16_t *port);
+/* 0: of no group. */
+uint32_t kern_group(const struct sockaddr *sa, uint16_t *port);
+/* The next member behind @after, or the first. */
+struct kern_file *kern_member(const struct kern_file *after, uint32_t group, uint16_t port);
 uint64_t kern_arrival(void);
 void kern_nobody(void);	    /* has made any call */
 extern unsigned kern_whose; /* call this is: of a descriptor, or of the host */

@@ -35,8 +35,14 @@ int __wrap_bind(int fd, const struct sockaddr *sa, socklen_t len)
 	uint16_t port;
 
 	(void)len;
-	if (kern_fails("bind", EADDRINUSE, EACCES, EADDRNOTAVAIL, ENOMEM) ||
-	    !kern_parse(sa, &host, &port))
+	if (kern_fails("bind", EADDRINUSE, EACCES, EADDRNOTAVAIL, ENOMEM))
+		return -1;
+	f->group = kern_group(sa, &port);
+	if (f->group) { /* which others have, too */
+		f->port = port;
+		return 0;
+	}
+	if (!kern_parse(sa, &host, &port))
 		return -1;
 	if (port && kern_bound(f->kind, f->host, port))
 		return kern_err(EADDRINUSE);
@@ -143,6 +149,7 @@ int __wrap_setsockopt(int fd, int level, int opt, const void *value, socklen_t l
 int __wrap_setsockopt(int fd, int level, int opt, const void *value, socklen_t len)
 {
 	struct kern_file *f = kern_file(fd);
+	struct ip_mreqn m;
 	struct linger l;
 	int on;
 
@@ -156,6 +163,14 @@ int __wrap_setsockopt(int fd, int level, int opt, const void *value, socklen_t l
 	if (level == IPPROTO_IP && opt == IP_MTU_DISCOVER) {
 		memcpy(&on, value, sizeof on);
 		f->fragments = on == IP_PMTUDISC_DONT;
+	}
+	if (level == IPPROTO_IP && opt == IP_RECVERR) {
+		memcpy(&on, value, sizeof on);
+		f->told = on;
+	}
+	if (level == IPPROTO_IP && opt == IP_ADD_MEMBERSHIP) {
+		memcpy(&m, value, sizeof m);
+		f->joined = ntohl(m.imr_multiaddr.s_addr);
 	}
 	if (level == IPPROTO_UDP && opt == UDP_SEGMENT && !kern.gso)
 		return kern_err(ENOPROTOOPT);

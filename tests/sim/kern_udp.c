@@ -13,6 +13,7 @@ struct kern_dgram { /* in the order of arrival */
 	uint64_t at;
 	unsigned host;
 	uint16_t port;
+	uint32_t group; /* that it is for, 0: for the host */
 	size_t len;
 	uint8_t octets[];
 };
@@ -81,10 +82,14 @@ static void take(struct kern_file *f, struct mmsghdr *m)
 	struct kern_dgram *d = f->first;
 	struct msghdr *h = &m->msg_hdr;
 	struct sockaddr_in from = kern_addr(d->host, d->port);
-	struct in_pktinfo info = { .ipi_spec_dst = kern_addr(f->host, 0).sin_addr };
+	struct in_pktinfo info = { .ipi_ifindex = KERN_INTERFACE,
+				   .ipi_spec_dst = kern_addr(f->host, 0).sin_addr,
+				   .ipi_addr = kern_addr(f->host, 0).sin_addr };
 	struct cmsghdr *c = CMSG_FIRSTHDR(h);
 	size_t len = d->len < h->msg_iov->iov_len ? d->len : h->msg_iov->iov_len;
 
+	if (d->group)
+		info.ipi_addr.s_addr = htonl(d->group);
 	memcpy(h->msg_iov->iov_base, d->octets, len);
 	memcpy(h->msg_name, &from, sizeof from);
 	h->msg_namelen = sizeof from;
@@ -156,6 +161,8 @@ static void icmp(struct kern_file *f, unsigned host, uint16_t port, struct sock_
 	struct kern_icmp *e, **at;
 	unsigned n = 0;
 
+	if (!f->told)
+		return;
 	for (at = &f->errors; *at; at = &(*at)->next)
 		n++;
 	if (n >= HOPS)
@@ -214,9 +221,11 @@ static void arrive(const struct kern_file *f, struct kern_file *to, const uint8_
 		return;
 	}
 	d = kern_alloc(sizeof *d + len);
-	*d = (struct kern_dgram){
-		.at = kern_arrival(), .host = f->host, .port = f->port, .len = len
-	};
+	*d = (struct kern_dgram){ .at = kern_arrival(),
+				  .host = f->host,
+				  .port = f->port,
+				  .group = to->group,
+				  .len = len };
 	memcpy(d->octets, p, len);
 	if (kern_chance(kern.f.late, &kern.n.late))
 		d->at += sim_like(8 * kern.delay + 1);
@@ -233,6 +242,14 @@ static void arrive(const struct kern_file *f, struct kern_file *to, const uint8_
 static bool cut_off(const struct kern_file *f, unsigned host)
 {
 	return kern.dark_until > kern.now || kern.mute >> f->host & 1 || kern.mute >> host & 1;
+}
+
+static void arrive_perhaps_twice(const struct kern_file *f, struct kern_file *to, const uint8_t *p,
+				 size_t len)
+{
+	arrive(f, to, p, len);
+	if (kern_chance(kern.f.doubled, &kern.n.doubled))
+		arrive(f, to, p, len);
 }
 
 static void one(struct kern_file *f, unsigned host, uint16_t port, uint8_t *p, size_t len)
@@ -252,13 +269,22 @@ static void one(struct kern_file *f, unsigned host, uint16_t port, uint8_t *p, s
 	}
 	if (kern_chance(kern.f.lost, &kern.n.lost))
 		return;
-	if (!to) {
+	if (to)
+		arrive_perhaps_twice(f, to, p, len);
+	else
 		icmp(f, host, port, unreachable(ICMP_PORT_UNREACH), p, len);
-		return;
-	}
-	arrive(f, to, p, len);
-	if (kern_chance(kern.f.doubled, &kern.n.doubled))
-		arrive(f, to, p, len);
+}
+
+/* Each member's own is lost or doubled.  Nobody lies about these. */
+static void to_members(const struct kern_file *f, uint32_t group, uint16_t port, const uint8_t *p,
+		       size_t len)
+{
+	struct kern_file *to = NULL;
+
+	while ((to = kern_member(to, group, port)))
+		if (!cut_off(f, to->host) && len + OVERHEAD <= kern.mtu &&
+		    !kern_chance(kern.f.lost, &kern.n.lost))
+			arrive_perhaps_twice(f, to, p, len);
 }
 
 static size_t gather(const struct msghdr *m, uint8_t *all, size_t max)
@@ -289,11 +315,14 @@ static ssize_t udp_send(struct kern_file *f, const struct msghdr *m)
 {
 	static uint8_t all[1 << 17];
 	size_t len = gather(m, all, sizeof all), seg = segment_size(m);
-	unsigned host;
+	unsigned host = 0;
 	uint16_t port;
+	uint32_t group;
 
-	if (kern_fails("sendmmsg", ENOBUFS, EAGAIN, EINTR, EPERM, ENETUNREACH, EIO) ||
-	    !kern_parse(m->msg_name, &host, &port))
+	if (kern_fails("sendmmsg", ENOBUFS, EAGAIN, EINTR, EPERM, ENETUNREACH, EIO))
+		return -1;
+	group = kern_group(m->msg_name, &port);
+	if (!group && !kern_parse(m->msg_name, &host, &port))
 		return -1;
 	if (f->full_until > kern.now || kern_chance(kern.f.again, &kern.n.again)) {
 		if (f->full_until <= kern.now)
@@ -312,6 +341,10 @@ static ssize_t udp_send(struct kern_file *f, const struct msghdr *m)
 		return kern_err(told(f));
 	if (!seg)
 		seg = len;
+	if (group) {
+		to_members(f, group, port, all, len);
+		return (ssize_t)len;
+	}
 	for (size_t at = 0; at < len; at += seg)
 		one(f, host, port, all + at, len - at < seg ? len - at : seg);
 	return (ssize_t)len;

@@ -64,8 +64,7 @@ static void build(struct end *e, struct ibv_send_wr *wr, struct ibv_sge *sge, st
 	}
 }
 
-/* What was taken is to be seen by either side. */
-static void posted(struct end *e, const struct request *r)
+void user_posted(struct end *e, const struct request *r)
 {
 	e->sq[e->nsq++] = e->all[e->ops] = *r;
 	if (tells(r->op)) {
@@ -104,7 +103,7 @@ void user_post_some(struct end *e)
 	check(!err || (err == ENOMEM && e->nsq + n > DEPTH) || !w.tidy, "post: %s", strerror(err));
 	w.t->n[T_REFUSED] += err != 0;
 	for (unsigned i = 0; i < taken && !w.failed; i++) {
-		posted(e, &r[i]);
+		user_posted(e, &r[i]);
 	}
 }
 
@@ -116,7 +115,7 @@ static void written(struct end *e, unsigned upto)
 	struct end *o = other(e);
 
 	for (; e->writes < upto && !w.failed; e->writes++)
-		check(o->all[e->writes].op != IBV_WR_RDMA_WRITE ||
+		check(o->all[e->writes].op != IBV_WR_RDMA_WRITE || o->all[e->writes].wrong ||
 			      !memcmp(e->in[e->writes], o->out[e->writes], o->all[e->writes].len),
 		      "Write %u is not in place", e->writes);
 }
@@ -141,6 +140,8 @@ static void received(struct end *e, const struct ibv_wc *wc)
 	if (w.failed)
 		return;
 	w.t->n[T_RECEIVES]++;
+	check(!o->wrong || o->writes_at[e->heard] < o->wrong_at,
+	      "a message behind a Write that ends the connection");
 	check(wc->byte_len == r->len, "%u octets of %u", wc->byte_len, r->len);
 	check((wc->opcode == IBV_WC_RECV_RDMA_WITH_IMM) == (r->op == IBV_WR_RDMA_WRITE_WITH_IMM),
 	      "opcode %d", wc->opcode);

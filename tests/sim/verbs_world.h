@@ -32,12 +32,25 @@ enum {
 	T_SCTP,
 	T_DATAGRAMS,
 	T_BOUND,
-	T_INVALIDATED
+	T_INVALIDATED,
+	T_BOUND_1,
+	T_WRONG,
+	T_DGRAMS_SENT,
+	T_DGRAMS_GOT,
+	T_DGRAMS_GROUP,
+	T_DGRAMS_FAILED,
+	T_DGRAMS_WRONG,
+	T_DGRAMS_CUT,
+	T_DGRAMS_LOST
 };
 
 /* An end's memory window: of no use, being bound, the peer's to write through, its own alone; the peer
  * has asked for its end, or the end itself has. */
 enum window { WIN_NONE, WIN_BINDING, WIN_OPEN, WIN_PRIVATE, WIN_CLOSING };
+/* Each end has one, in some worlds. */
+enum windows { WINDOWS_NONE, WINDOWS_1, WINDOWS_2 };
+
+struct end;
 
 struct request {
 	uint64_t id;
@@ -45,6 +58,10 @@ struct request {
 	uint32_t len, slot;
 	uint32_t key; /* of the window that it binds, ends or has ended */
 	bool silent;
+	struct end *of; /* whose window it binds, where that may be another end's */
+	bool unbinds;	/* ... or takes back */
+	bool last_use;	/* a Send that says: the peer does not write through the window any more */
+	bool wrong;	/* a Write that no window allows */
 };
 
 struct end {
@@ -64,7 +81,11 @@ struct end {
 	uint64_t word;
 	struct ibv_mw *mw;
 	enum window window;
-	uint32_t wkey;
+	uint32_t wkey, dead_key; /* dead_key: one that was the window's */
+	bool taken_back;	 /* by a bind to nothing, which has made a key, too */
+	unsigned tries;
+	bool wrong; /* it has posted a Write that ends the connection, as its request @wrong_at */
+	unsigned wrong_at;
 };
 
 struct verbs_world {
@@ -73,7 +94,7 @@ struct verbs_world {
 	bool tidy, failed, over;
 	bool shares; /* receives are in shared queues */
 	bool sctp;
-	bool windows; /* each end has a memory window */
+	enum windows windows;
 	double reset; /* streams, once they are connected */
 	struct end end[PAIRS][2];
 	struct rdma_event_channel *ch;
@@ -116,13 +137,25 @@ static inline uint8_t octet(const struct end *e, unsigned n, unsigned at)
 
 /* verbs_window.c: what else may be posted where there are windows.  Returns whether @wr is that. */
 bool window_request(struct end *e, struct ibv_send_wr *wr, struct request *r);
-/* Whether a Write or an RDMA Read of @e goes through the peer's window; then @wr says so. */
-void window_use(struct end *e, struct ibv_send_wr *wr, const struct request *r);
+/* A Write of @e may go through the peer's window, and in an untidy world beside it; then @wr says so. */
+void window_use(struct end *e, struct ibv_send_wr *wr, struct request *r);
+/* Type 1 has a call of its own, on any queue pair of the domain. */
+void window_bind(struct end *e);
 void window_posted(struct end *e, const struct request *r);
 void window_sent(struct end *e, const struct request *r, const struct ibv_wc *wc);
 void window_received(struct end *e, const struct request *r, const struct ibv_wc *wc);
+/* What its wrong Writes would have changed is as it was. */
+void window_kept(struct end *e);
 
 /* verbs_user.c */
+/* It may post, and nobody has begun to end it. */
+static inline bool user_may_post(struct end *e)
+{
+	return !e->dead && !e->disconnected && !other(e)->disconnected;
+}
+
+/* What was taken is to be seen by either side. */
+void user_posted(struct end *e, const struct request *r);
 void user_post_recvs(struct end *e);
 /* One request, or a row of them; what has no room is refused, and what stands before it is taken. */
 void user_post_some(struct end *e);

@@ -5,7 +5,7 @@
  * has a process of its own, for a process has one drop-in.
  */
 #include "sched/sched.h"
-#include "sim/verbs_world.h"
+#include "sim/verbs_dgram.h"
 #include <arpa/inet.h>
 #include <poll.h>
 #include <stdlib.h>
@@ -51,7 +51,8 @@ static void equip(struct end *e)
 	e->mr = ibv_reg_mr(e->cm->qp->pd, e, sizeof *e, RIGHTS);
 	check(e->mr, "no region");
 	if (w.windows)
-		e->mw = ibv_alloc_mw(e->cm->qp->pd, IBV_MW_TYPE_2);
+		e->mw = ibv_alloc_mw(e->cm->qp->pd,
+				     w.windows == WINDOWS_1 ? IBV_MW_TYPE_1 : IBV_MW_TYPE_2);
 	check(!w.windows || e->mw, "no window");
 	for (unsigned n = 0; n < MSGS; n++)
 		for (unsigned i = 0; i < MAX; i++)
@@ -181,6 +182,8 @@ static bool turn(struct end *e)
 
 	if (!e->dead && !e->disconnected) {
 		user_post_recvs(e);
+		if (!o->disconnected)
+			window_bind(e);
 		if (rnd(3) && !o->disconnected)
 			user_post_some(e);
 		if (!w.tidy && sim_happens(SIM_error, owner(e), e->ops, 0.002)) {
@@ -201,6 +204,7 @@ static void at_the_end(struct end *e)
 	struct end *o = other(e);
 	unsigned adds = 0;
 
+	window_kept(e);
 	check(user_answered(e), "%u requests never completed", e->nsq);
 	check(!e->nrq || e->srq, "%u receives never completed", e->nrq);
 	if (e->ops < MSGS || o->ops < MSGS || o->heard < e->ntold) {
@@ -227,6 +231,8 @@ static void take_down(void)
 		check(!ibv_destroy_cq(e->cq), "destroy the queue");
 		check(!rdma_destroy_id(e->cm), "destroy the identifier");
 	}
+	if (!w.failed)
+		dgrams_take_down();
 	check(!rdma_destroy_id(w.listen), "destroy the listener");
 	rdma_destroy_event_channel(w.ch);
 }
@@ -247,19 +253,21 @@ static void play(void)
 	unsigned idle = 0;
 
 	connect_all();
+	dgrams_begin();
 	kern.f.reset = w.reset;
-	for (unsigned k = 0; k < TURNS && !w.failed && !all_over(); k++) {
+	for (unsigned k = 0; k < TURNS && !w.failed && !(all_over() && dgrams_over()); k++) {
 		bool moved = false;
 
 		w.over = k >= TURNS / 2;
 		for (unsigned i = 0; i < 2 * w.npairs && !w.failed; i++)
 			moved |= turn(&w.end[i / 2][i % 2]);
+		moved |= !w.failed && dgrams_turn();
 		events();
 		/* What is lost on the path comes again after an RTO, which is longer than any of these. */
 		idle = moved ? 0 : idle + 1;
 		let_pass(rnd(4 * kern.delay) + (idle > IDLE ? RTO_PART : 0));
 	}
-	check(w.failed || all_over(), "it never ends");
+	check(w.failed || (all_over() && dgrams_over()), "it never ends");
 	if (!w.failed)
 		take_down();
 }
@@ -285,17 +293,20 @@ static void begin(uint64_t seed, struct sim_tally *t)
 	kern.f.again = some(0.05);
 	w.reset = w.tidy ? 0 : some(0.001);
 	w.shares = rnd(3) == 0;
-	w.windows = rnd(2);
+	w.windows = rnd(2) ? WINDOWS_1 + (unsigned)rnd(2) : WINDOWS_NONE;
 	for (unsigned i = 0; i < 2 * PAIRS; i++) {
 		w.end[i / 2][i % 2].pair = i / 2;
 		w.end[i / 2][i % 2].id = i % 2;
 	}
 	w.sctp = rnd(4) == 0;
-	if (w.sctp) { /* in UDP, on a path that may lose, double and delay */
+	dgrams.on = rnd(3) == 0;
+	dgrams.armed = rnd(2);
+	if (w.sctp || dgrams.on) { /* in UDP, on a path that may lose, double and delay */
 		kern.f.lost = some(0.01);
 		kern.f.doubled = some(0.01);
 		kern.f.late = some(0.05);
 	}
+	dgrams.ordered = kern.f.late == 0 && !kern.jitter;
 	setenv("DDPSESS_TRANSPORT", w.sctp ? "sctp" : "tcp", 1);
 	setenv("DDPSESS_WATCH", "off", 1);
 	sched_at_random(sim_next(&w.rng));
@@ -336,10 +347,27 @@ static bool one_world(uint64_t seed, struct sim_tally *t)
 int main(int argc, char **argv)
 {
 	static const struct sim_kind kind = {
-		.names = { "connections", "completions", "receives", "flushed", "refused",
-			   "errors made", "ends broken", "simulated ms", "over SCTP",
-			   "datagrams lost, doubled or late", "windows bound",
-			   "windows invalidated" },
+		.names = { "connections",
+			   "completions",
+			   "receives",
+			   "flushed",
+			   "refused",
+			   "errors made",
+			   "ends broken",
+			   "simulated ms",
+			   "over SCTP",
+			   "datagrams lost, doubled or late",
+			   "windows bound",
+			   "windows invalidated",
+			   "bound of type 1",
+			   "Writes beside a window",
+			   "messages sent as datagrams",
+			   "received",
+			   "of groups",
+			   "failed",
+			   "wrong",
+			   "too long for their receive",
+			   "lost" },
 		.world = one_world,
 	};
 

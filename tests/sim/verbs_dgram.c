@@ -1,0 +1,374 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Queue pairs of type UD beside the connections of a world: they send to each other, to themselves, to
+ * groups and to whoever has sent to them.  They come into groups and leave them, end and begin anew.
+ * Some messages are wrong: their Q_Key, the number that they go to, their length, their memory.
+ */
+#include "sim/verbs_dgram.h"
+#include <arpa/inet.h>
+#include <errno.h>
+
+#define ROW    3u
+#define INLINE 64u
+#define SETTLE 2000000u /* ns */
+
+struct dgrams dgrams;
+
+/* ---- life ---- */
+
+static struct ibv_ah *handle(struct ibv_pd *pd, const union ibv_gid *gid)
+{
+	struct ibv_ah_attr attr = { .is_global = 1, .port_num = 1, .grh.hop_limit = 1 };
+
+	attr.grh.dgid = *gid;
+	return ibv_create_ah(pd, &attr);
+}
+
+/* All the way up.  The Q_Key is one of two, so that an old one may be another's. */
+static void bring_up(struct node *d)
+{
+	const int init = IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY;
+	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_INIT, .port_num = 1 };
+
+	d->qkey = attr.qkey = DGRAM_QKEY + (uint32_t)rnd(2);
+	check(!ibv_modify_qp(d->qp, &attr, init), "to INIT");
+	attr.qp_state = IBV_QPS_RTR;
+	check(!ibv_modify_qp(d->qp, &attr, IBV_QP_STATE), "to RTR");
+	attr.qp_state = IBV_QPS_RTS;
+	check(!ibv_modify_qp(d->qp, &attr, IBV_QP_STATE | IBV_QP_SQ_PSN), "to RTS");
+	d->ended = d->broken = d->failed = false;
+}
+
+static void move(struct node *d, enum ibv_qp_state state)
+{
+	struct ibv_qp_attr attr = { .qp_state = state };
+
+	dgrams.tick++;
+	check(!ibv_modify_qp(d->qp, &attr, IBV_QP_STATE), "to state %d", state);
+}
+
+static void make(struct node *d)
+{
+	struct ibv_context *ctx = w.listen->verbs;
+	struct ibv_qp_init_attr attr = { .qp_type = IBV_QPT_UD,
+					 .cap = { DEPTH, DEPTH, 2, 2, INLINE } };
+
+	d->channel = ibv_create_comp_channel(ctx);
+	d->cq = d->channel ? ibv_create_cq(ctx, 4 * DEPTH, d, d->channel, 0) : NULL;
+	d->pd = ibv_alloc_pd(ctx);
+	attr.send_cq = attr.recv_cq = d->cq;
+	d->qp = d->cq && d->pd ? ibv_create_qp(d->pd, &attr) : NULL;
+	d->mr = d->qp ? ibv_reg_mr(d->pd, d, sizeof *d, IBV_ACCESS_LOCAL_WRITE) : NULL;
+	check(d->mr, "no queue pair of datagrams");
+	if (w.failed)
+		return;
+	d->ah = handle(d->pd, &dgrams.self);
+	check(d->ah, "no address handle");
+	for (unsigned g = 0; g < GROUPS; g++) {
+		d->group_ah[g] = handle(d->pd, &dgrams.gid[g]);
+		check(d->group_ah[g], "no address handle of a group");
+	}
+	d->depth = rnd(3) ? DEPTH : 1 + (unsigned)rnd(2); /* few: messages wait in the socket */
+	bring_up(d);
+}
+
+void dgrams_begin(void)
+{
+	if (!dgrams.on || w.failed)
+		return;
+	check(!ibv_query_gid(w.listen->verbs, 1, 0, &dgrams.self), "no GID");
+	for (unsigned g = 0; g < GROUPS; g++)
+		dgrams.gid[g] =
+			(union ibv_gid){ { [10] = 0xff, 0xff, 239, 1, 1, (uint8_t)(g + 1) } };
+	for (unsigned i = 0; i < NODES && !w.failed; i++) {
+		dgrams.node[i].id = i;
+		make(&dgrams.node[i]);
+	}
+}
+
+static void end_it(struct node *d)
+{
+	if (d->ended)
+		return;
+	node_forget(d);
+	d->ended = true;
+	move(d, IBV_QPS_ERR);
+}
+
+/* All that was posted has come back, but for silent ones that had gone. */
+static void begin_anew(struct node *d)
+{
+	check(node_answered(d) && !node_recvs(d), "%u messages, %u receives are not flushed",
+	      d->nsq, node_recvs(d));
+	for (unsigned i = 0; i < d->nsq; i++)
+		d->all[d->sq[i]].done = dgrams.tick;
+	d->nsq = 0;
+	move(d, IBV_QPS_RESET);
+	bring_up(d);
+}
+
+/* ---- groups ---- */
+
+static void join(struct node *d, unsigned g)
+{
+	check(ibv_detach_mcast(d->qp, &dgrams.gid[g], 0), "out of a group that it is not in");
+	check(!ibv_attach_mcast(d->qp, &dgrams.gid[g], 0), "into a group");
+	d->in[g][d->joins[g]].from = ++dgrams.tick;
+	d->in[g][d->joins[g]++].to = NEVER;
+}
+
+static void leave(struct node *d, unsigned g)
+{
+	check(!ibv_detach_mcast(d->qp, &dgrams.gid[g], 0), "out of a group");
+	d->in[g][d->joins[g] - 1].to = ++dgrams.tick;
+	for (unsigned i = 0; i < NODES; i++)
+		for (unsigned n = 0; n < dgrams.node[i].posted; n++)
+			if (dgrams.node[i].all[n].group == g)
+				dgrams.node[i].all[n].must[d->id] = false;
+}
+
+static void come_and_go(struct node *d)
+{
+	for (unsigned g = 0; g < GROUPS && !w.failed; g++) {
+		if (node_joined(d, g)) {
+			if (!rnd(20))
+				leave(d, g);
+		} else if (d->joins[g] < JOINS && !rnd(4)) {
+			join(d, g);
+		}
+	}
+}
+
+/* ---- posting ---- */
+
+static void post_recvs(struct node *d)
+{
+	while (node_recvs(d) < d->depth && rnd(8) && !w.failed) {
+		const unsigned slot = (unsigned)(d->next_recv % DEPTH);
+		uint8_t *at = d->recv[slot];
+		struct ibv_sge sge[2] = { { (uintptr_t)at, GRH, d->mr->lkey },
+					  { (uintptr_t)at + GRH, MTU, d->mr->lkey } };
+		struct ibv_recv_wr wr = { .wr_id = RECVS + d->next_recv,
+					  .sg_list = sge,
+					  .num_sge = 2 },
+				   *bad;
+
+		if (sim_happens(SIM_shallow, node_owner(d), (uint32_t)d->next_recv, 0.05))
+			sge[1].length = (uint32_t)sim_like(MTU);
+		d->room[slot] = GRH + sge[1].length;
+		memset(at, UNTOUCHED, sizeof *d->recv);
+		check(!ibv_post_recv(d->qp, &wr, &bad), "a receive is refused");
+		d->next_recv++;
+	}
+}
+
+/* For nobody, or one that fails here. */
+static void make_wrong(struct node *d, struct dgram *m, struct ibv_send_wr *wr, struct ibv_sge *sge)
+{
+	if (!sim_happens(SIM_wrong, node_owner(d), d->posted, 0.1))
+		return;
+	w.t->n[T_DGRAMS_WRONG]++;
+	switch (sim_like(4)) {
+	case 0:
+		m->qkey = wr->wr.ud.remote_qkey = DGRAM_QKEY + 2;
+		break;
+	case 1: /* what had the port before */
+		m->to = NOBODY;
+		m->group = NO_GROUP;
+		wr->wr.ud.ah = d->ah;
+		wr->wr.ud.remote_qpn = d->qp->qp_num ^ 0x10000;
+		break;
+	case 2:
+		m->fails = IBV_WC_LOC_LEN_ERR;
+		sge[1].length += MTU + 1 - m->len;
+		m->len = MTU + 1;
+		break;
+	default:
+		m->fails = IBV_WC_LOC_PROT_ERR;
+		sge[0].lkey = sge[1].lkey = 0;
+		sge[1].length += !m->len;
+		m->len += !m->len;
+		break;
+	}
+}
+
+static void address(struct node *d, struct dgram *m, struct ibv_send_wr *wr)
+{
+	m->to = (unsigned)rnd(NODES);
+	m->group = NO_GROUP;
+	wr->wr.ud.ah = d->ah;
+	if (rnd(3) == 0) {
+		m->group = (unsigned)rnd(GROUPS);
+		wr->wr.ud.ah = d->group_ah[m->group];
+	} else if (d->reply && rnd(2)) {
+		m->to = d->reply_to;
+		wr->wr.ud.ah = d->reply;
+	}
+	wr->wr.ud.remote_qpn = m->group == NO_GROUP ? dgrams.node[m->to].qp->qp_num : GROUP_QPN;
+	m->qkey = m->group == NO_GROUP ? dgrams.node[m->to].qkey : DGRAM_QKEY + (uint32_t)rnd(2);
+	wr->wr.ud.remote_qkey = m->qkey;
+	if (m->qkey == d->qkey && rnd(4) == 0) /* its own, by the bit that says so */
+		wr->wr.ud.remote_qkey = 0x80000000u | (uint32_t)rnd(1000);
+}
+
+/* Its first octet says its number, or its immediate data does. */
+static void build(struct node *d, struct ibv_send_wr *wr, struct ibv_sge *sge)
+{
+	struct dgram *m = &d->all[d->posted];
+	const unsigned n = d->posted;
+	uint32_t cut;
+
+	memset(m, 0, offsetof(struct dgram, octets));
+	m->imm = rnd(2);
+	m->len = (uint32_t)rnd(rnd(2) ? MTU + 1 : INLINE);
+	m->len += !m->len && !m->imm;
+	for (unsigned i = 0; i < sizeof m->octets; i++)
+		m->octets[i] = i ? (uint8_t)(n * 31 + i * 7 + d->id * 101) : (uint8_t)n;
+	/* The last one tells that all have gone. */
+	m->silent = n + 1 < DGRAMS && sim_happens(SIM_silent, node_owner(d), n, 0.3);
+	cut = (uint32_t)rnd(m->len + 1);
+	sge[0] = (struct ibv_sge){ (uintptr_t)m->octets, cut, d->mr->lkey };
+	sge[1] = (struct ibv_sge){ (uintptr_t)m->octets + cut, m->len - cut, d->mr->lkey };
+	*wr = (struct ibv_send_wr){ .wr_id = n,
+				    .opcode = m->imm ? IBV_WR_SEND_WITH_IMM : IBV_WR_SEND,
+				    .sg_list = sge,
+				    .num_sge = 2,
+				    .send_flags = m->silent ? 0 : IBV_SEND_SIGNALED,
+				    .imm_data = htonl(n) };
+	address(d, m, wr);
+	make_wrong(d, m, wr, sge);
+	if (!m->fails && m->len <= INLINE && rnd(2))
+		wr->send_flags |= IBV_SEND_INLINE;
+}
+
+static void post_some(struct node *d)
+{
+	const unsigned most = sim_happens(SIM_row, node_owner(d), d->posted, 0.4) ? ROW : 1;
+	struct ibv_send_wr wr[ROW], *bad = NULL;
+	struct ibv_sge sge[ROW][2];
+	const unsigned first = d->posted;
+	unsigned n = 0, taken;
+	int err;
+
+	for (; n < most && d->posted < DGRAMS; n++, d->posted++) {
+		build(d, &wr[n], sge[n]);
+		wr[n].next = NULL;
+		if (n)
+			wr[n - 1].next = &wr[n];
+	}
+	d->posted = first;
+	if (!n)
+		return;
+	err = ibv_post_send(d->qp, wr, &bad);
+	taken = err ? (unsigned)(bad - wr) : n;
+	check(taken < n || !err, "the refused one is not named");
+	check(!err || (err == ENOMEM && d->nsq + n > DEPTH), "post: %s", strerror(err));
+	w.t->n[T_REFUSED] += err != 0;
+	for (unsigned i = 0; i < taken && !w.failed; i++) {
+		d->sq[d->nsq++] = d->posted;
+		node_posted(d, &d->all[d->posted++]);
+		w.t->n[T_DGRAMS_SENT]++;
+	}
+}
+
+/* ---- turns ---- */
+
+static void go_on(struct node *d)
+{
+	if (d->failed && rnd(3) == 0) { /* out of the send queue's error state */
+		move(d, IBV_QPS_RTS);
+		d->broken = d->failed = false;
+	}
+	if (!w.tidy && d->posted < DGRAMS &&
+	    sim_happens(SIM_error, node_owner(d), d->turns++, 0.01)) {
+		w.t->n[T_ERRORS]++;
+		end_it(d);
+		return;
+	}
+	post_recvs(d);
+	if (!w.over && !dgrams.settled)
+		come_and_go(d);
+	if (rnd(3) && d->nsq < 3 * DEPTH / 2 && !w.over)
+		post_some(d);
+}
+
+static bool node_turn(struct node *d)
+{
+	const unsigned posted = d->posted;
+	bool fetched = false;
+
+	if (!d->ended && !dgrams.settled)
+		go_on(d);
+	if (d->ended || rnd(3))
+		fetched = node_fetch(d);
+	if (d->ended && !dgrams.settled && !w.failed)
+		begin_anew(d);
+	return fetched || d->posted != posted;
+}
+
+static bool all_gone(void)
+{
+	for (unsigned i = 0; i < NODES; i++) {
+		const struct node *d = &dgrams.node[i];
+
+		if ((d->posted < DGRAMS && !w.over) || !node_answered(d) || d->ended)
+			return false;
+	}
+	return true;
+}
+
+/* Whoever is not told of what has come looks for it: that is not missing, but the telling is. */
+static void settle(void)
+{
+	dgrams.settled = true;
+	for (unsigned i = 0; i < NODES && !w.failed; i++)
+		check(!node_fetch(&dgrams.node[i]) || !dgrams.armed, "nobody has told of it");
+	if (!w.failed)
+		dgrams_missed();
+	for (unsigned i = 0; i < NODES && !w.failed; i++)
+		end_it(&dgrams.node[i]);
+}
+
+bool dgrams_turn(void)
+{
+	bool moved = false;
+
+	if (!dgrams.on)
+		return false;
+	for (unsigned i = 0; i < NODES && !w.failed; i++)
+		moved |= node_turn(&dgrams.node[i]);
+	if (moved || !all_gone())
+		dgrams.news = kern.now;
+	/* The latest datagram is nine times as long on its way; then somebody has to look for it. */
+	if (!dgrams.settled && kern.now > dgrams.news + 40 * kern.delay + SETTLE)
+		settle();
+	return moved;
+}
+
+bool dgrams_over(void)
+{
+	for (unsigned i = 0; dgrams.on && i < NODES; i++)
+		if (!dgrams.node[i].ended || node_recvs(&dgrams.node[i]))
+			return false;
+	return true;
+}
+
+static void take_down(struct node *d)
+{
+	check(node_answered(d), "%u messages never completed", d->nsq);
+	check(!ibv_destroy_qp(d->qp), "destroy the queue pair of datagrams");
+	check(!ibv_dereg_mr(d->mr), "deregister");
+	check(ibv_dealloc_pd(d->pd), "a domain that has address handles goes");
+	for (unsigned g = 0; g < GROUPS; g++)
+		check(!ibv_destroy_ah(d->group_ah[g]), "destroy an address handle");
+	check(!ibv_destroy_ah(d->ah) && (!d->reply || !ibv_destroy_ah(d->reply)),
+	      "destroy an address handle");
+	check(!ibv_dealloc_pd(d->pd), "deallocate the protection domain");
+	check(!ibv_destroy_cq(d->cq) && !ibv_destroy_comp_channel(d->channel), "destroy the queue");
+}
+
+void dgrams_take_down(void)
+{
+	for (unsigned i = 0; dgrams.on && i < NODES && !w.failed; i++)
+		take_down(&dgrams.node[i]);
+}

@@ -1,0 +1,283 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What the program of datagrams may see.  A message arrives as it was sent, behind the GRH that says
+ * from where and to whom; at whom it was sent to, with the right Q_Key; once, or twice if the network
+ * doubles it; or not at all, if the network or a receive that is too short has lost it.
+ */
+#include "sim/verbs_dgram.h"
+#include <arpa/inet.h>
+#include <poll.h>
+
+/* ---- who has to, and who may ---- */
+
+void node_posted(struct node *d, struct dgram *m)
+{
+	m->posted = ++dgrams.tick;
+	m->done = NEVER;
+	m->flushed = d->broken;
+	d->broken |= m->fails != IBV_WC_SUCCESS;
+	if (m->flushed || m->fails)
+		return;
+	for (unsigned i = 0; i < NODES; i++) {
+		const struct node *o = &dgrams.node[i];
+
+		m->must[i] = !o->ended && m->qkey == o->qkey &&
+			     (m->group == NO_GROUP ? m->to == i : node_joined(o, m->group));
+	}
+}
+
+void node_forget(struct node *d)
+{
+	for (unsigned i = 0; i < NODES; i++)
+		for (unsigned n = 0; n < dgrams.node[i].posted; n++)
+			dgrams.node[i].all[n].must[d->id] = false;
+	for (unsigned k = 0; k < d->nsq; k++) {
+		struct dgram *m = &d->all[d->sq[k]];
+
+		memset(m->must, 0, sizeof m->must);
+		m->perhaps = true;
+	}
+}
+
+/* A group's message is for those who were in it at some time while it may have gone. */
+static bool was_in(const struct node *d, const struct dgram *m)
+{
+	for (unsigned k = 0; k < d->joins[m->group]; k++)
+		if (d->in[m->group][k].from <= m->done && d->in[m->group][k].to >= m->posted)
+			return true;
+	return false;
+}
+
+static bool may_have(const struct node *d, const struct dgram *m)
+{
+	return !m->flushed && !m->fails && m->qkey == d->qkey &&
+	       (m->group == NO_GROUP ? m->to == d->id : was_in(d, m));
+}
+
+/* ---- receives ---- */
+
+static void check_grh(const uint8_t *grh, const struct dgram *m)
+{
+	const union ibv_gid *to = m->group == NO_GROUP ? &dgrams.self : &dgrams.gid[m->group];
+	const unsigned len = (unsigned)grh[4] << 8 | grh[5];
+
+	check(grh[0] >> 4 == 6 && grh[6] == 0x1b, "a GRH begins with %02x, next header %02x",
+	      grh[0], grh[6]);
+	/* BTH, DETH, the message and its pad, ICRC (IBA 9.2) */
+	check(len == 12 + 8 + ((m->len + 3) & ~3u) + 4, "a GRH with %u octets behind it for %u",
+	      len, m->len);
+	check(!memcmp(grh + 8, &dgrams.self, 16), "the sender's GID");
+	check(!memcmp(grh + 24, to, 16), "the GID that it was sent to");
+}
+
+static void heard(struct node *d, struct node *from, unsigned n)
+{
+	struct dgram *m = &from->all[n];
+	unsigned *last = &d->last[from->id][m->group == NO_GROUP ? GROUPS : m->group];
+
+	check(n < from->posted && may_have(d, m), "node %u has message %u of node %u", d->id, n,
+	      from->id);
+	check(!m->got[d->id] || kern.n.doubled, "message %u twice", n);
+	check(!dgrams.ordered || n >= *last, "message %u behind %u", n, *last);
+	*last = n;
+	m->got[d->id]++;
+	w.t->n[T_DGRAMS_GOT]++;
+	w.t->n[T_DGRAMS_GROUP] += m->group != NO_GROUP;
+}
+
+/* All that is known is from whom, how long, and perhaps its immediate data. */
+static void too_short(struct node *d, struct node *from, const struct ibv_wc *wc, uint32_t room)
+{
+	bool any = false;
+
+	check(wc->byte_len > room, "%u octets do not fit %u", wc->byte_len, room);
+	for (unsigned n = 0; n < from->posted; n++)
+		any |= from->all[n].len + GRH == wc->byte_len && may_have(d, &from->all[n]);
+	check(any, "nobody has sent %u octets", wc->byte_len);
+	w.t->n[T_DGRAMS_CUT]++;
+	if (w.failed)
+		return;
+	if (wc->wc_flags & IBV_WC_WITH_IMM && ntohl(wc->imm_data) < DGRAMS)
+		heard(d, from, ntohl(wc->imm_data));
+	else
+		dgrams.cut++;
+}
+
+static void answer_later(struct node *d, const struct ibv_wc *wc, uint8_t *at, struct node *from)
+{
+	struct ibv_wc copy = *wc;
+
+	if (d->reply || rnd(4))
+		return;
+	d->reply = ibv_create_ah_from_wc(d->pd, &copy, (struct ibv_grh *)(void *)at, 1);
+	d->reply_to = from->id;
+	check(d->reply, "no address handle of a completion");
+}
+
+static void message(struct node *d, struct node *from, const struct ibv_wc *wc, uint8_t *at)
+{
+	const uint32_t len = wc->byte_len - GRH;
+	const bool imm = wc->wc_flags & IBV_WC_WITH_IMM;
+	const unsigned n = imm ? ntohl(wc->imm_data) : at[GRH];
+	const struct dgram *m = &from->all[n % DGRAMS];
+
+	check(wc->byte_len >= GRH && len <= MTU, "%u octets", wc->byte_len);
+	check(n < DGRAMS, "there is no message %u", n);
+	if (w.failed)
+		return;
+	check(len == m->len && imm == m->imm, "message %u has %u octets of %u", n, len, m->len);
+	heard(d, from, n);
+	check_grh(at, m);
+	check(w.failed || !memcmp(at + GRH, m->octets, len), "message %u is altered", n);
+	answer_later(d, wc, at, from);
+}
+
+static struct node *sender(uint32_t qpn)
+{
+	for (unsigned i = 0; i < NODES; i++)
+		if (dgrams.node[i].qp->qp_num == qpn)
+			return &dgrams.node[i];
+	return NULL;
+}
+
+static void received(struct node *d, const struct ibv_wc *wc)
+{
+	const unsigned slot = (unsigned)(d->first_recv % DEPTH);
+	const uint32_t room = d->room[slot];
+	uint32_t behind = room;
+	struct node *from;
+
+	check(wc->wr_id == RECVS + d->first_recv && node_recvs(d), "receive %u instead of %u",
+	      (unsigned)wc->wr_id, (unsigned)(RECVS + d->first_recv));
+	d->first_recv++;
+	if (wc->status == IBV_WC_WR_FLUSH_ERR) {
+		check(d->ended, "a receive is flushed");
+		return;
+	}
+	from = sender(wc->src_qp);
+	check(from, "a message of queue pair %x", wc->src_qp);
+	check(wc->status == IBV_WC_SUCCESS || wc->status == IBV_WC_LOC_LEN_ERR, "a receive: %s",
+	      ibv_wc_status_str(wc->status));
+	check(wc->opcode == IBV_WC_RECV && wc->wc_flags & IBV_WC_GRH, "no message with a GRH");
+	if (w.failed)
+		return;
+	if (wc->status) {
+		too_short(d, from, wc, room);
+	} else {
+		check(wc->byte_len <= room, "%u octets in %u", wc->byte_len, room);
+		if (!w.failed)
+			message(d, from, wc, d->recv[slot]);
+		behind = wc->byte_len;
+	}
+	for (uint32_t i = behind; i < sizeof *d->recv && !w.failed; i++)
+		check(d->recv[slot][i] == UNTOUCHED, "octet %u of a receive of %u", i, behind);
+}
+
+/* ---- requests ---- */
+
+/* It is through, by its own completion or that of one behind it. */
+static void through(struct dgram *m, enum ibv_wc_status status)
+{
+	m->done = ++dgrams.tick;
+	if (m->perhaps && status == IBV_WC_WR_FLUSH_ERR)
+		m->flushed = true;
+	check(status == (m->flushed ? IBV_WC_WR_FLUSH_ERR : m->fails), "a message: %s",
+	      ibv_wc_status_str(status));
+	for (unsigned i = 0; i < NODES; i++)
+		check(!status || !m->got[i], "a message that failed has arrived");
+}
+
+/* In the order of posting; those that are silent complete only if they fail. */
+static void sent(struct node *d, const struct ibv_wc *wc)
+{
+	unsigned i = 0;
+
+	while (i < d->nsq && d->sq[i] != wc->wr_id) {
+		check(d->all[d->sq[i]].silent, "message %u is passed over", d->sq[i]);
+		through(&d->all[d->sq[i++]], IBV_WC_SUCCESS);
+	}
+	check(i < d->nsq, "message %u was not posted, or completes twice", (unsigned)wc->wr_id);
+	if (w.failed)
+		return;
+	check(!d->all[d->sq[i]].silent || wc->status, "a silent message completes");
+	through(&d->all[d->sq[i]], wc->status);
+	d->failed |= wc->status && wc->status != IBV_WC_WR_FLUSH_ERR;
+	w.t->n[T_DGRAMS_FAILED] += wc->status != IBV_WC_SUCCESS;
+	i++;
+	memmove(d->sq, d->sq + i, (d->nsq - i) * sizeof *d->sq);
+	d->nsq -= i;
+}
+
+/* ---- completions ---- */
+
+static bool fetch(struct node *d)
+{
+	struct ibv_wc wc[4];
+	bool any = false;
+	int n;
+
+	while ((n = ibv_poll_cq(d->cq, 1 + (int)rnd(4), wc)) > 0 && !w.failed) {
+		any = true;
+		for (int i = 0; i < n && !w.failed; i++) {
+			check(wc[i].qp_num == d->qp->qp_num, "of another queue pair");
+			if (wc[i].wr_id >= RECVS)
+				received(d, &wc[i]);
+			else
+				sent(d, &wc[i]);
+		}
+	}
+	check(n >= 0, "poll");
+	return any;
+}
+
+static bool woken(struct node *d)
+{
+	struct pollfd p = { d->channel->fd, POLLIN, 0 };
+	struct ibv_cq *cq;
+	void *context;
+
+	if (poll(&p, 1, 0) != 1)
+		return false;
+	check(!ibv_get_cq_event(d->channel, &cq, &context) && cq == d->cq && context == d,
+	      "whose event is it?");
+	ibv_ack_cq_events(d->cq, 1);
+	d->armed = false;
+	return true;
+}
+
+/* Whoever has armed the queue looks again when it is told, and once behind each arming. */
+bool node_fetch(struct node *d)
+{
+	bool any;
+
+	if (!dgrams.armed || d->ended || dgrams.settled)
+		return fetch(d);
+	if (d->armed && !woken(d))
+		return false;
+	any = fetch(d);
+	check(!ibv_req_notify_cq(d->cq, 0), "arm");
+	d->armed = true;
+	return fetch(d) || any;
+}
+
+bool node_answered(const struct node *d)
+{
+	for (unsigned i = 0; i < d->nsq; i++)
+		if (!d->all[d->sq[i]].silent)
+			return false;
+	return true;
+}
+
+void dgrams_missed(void)
+{
+	uint64_t missing = 0;
+
+	for (unsigned i = 0; i < NODES; i++)
+		for (unsigned n = 0; n < dgrams.node[i].posted; n++)
+			for (unsigned k = 0; k < NODES; k++)
+				missing += dgrams.node[i].all[n].must[k] &&
+					   !dgrams.node[i].all[n].got[k];
+	check(missing <= kern.n.lost + dgrams.cut, "%u messages are missing, %u were lost",
+	      (unsigned)missing, (unsigned)(kern.n.lost + dgrams.cut));
+	w.t->n[T_DGRAMS_LOST] += missing;
+}
