@@ -21,7 +21,8 @@ careless() {
 	done
 }
 
-mapfile -t scripts < <(git ls-files '*.sh' '*.bash')
+# Not this one, whose example of the fault stands below.
+mapfile -t scripts < <(git ls-files '*.sh' '*.bash' ':!tests/package/scripts.sh')
 careless "${scripts[@]}" >"$work/log"
 [ ! -s "$work/log" ] && [ "${#scripts[@]}" -gt 100 ]
 result $? "a script that kills what it started asks at exit whether it is the script" "$work/log"

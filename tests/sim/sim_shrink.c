@@ -203,7 +203,9 @@ size_t sim_smallest(const struct sim_kind *kind, uint64_t seed, uint64_t *names,
 	if (first(&s)) {
 		reduce(&s);
 		n = s.n;
-		memcpy(names, s.names, (n < max ? n : max) * sizeof *names);
+		/* names may be NULL where max is 0 (C11 7.1.4) */
+		if (n && max)
+			memcpy(names, s.names, (n < max ? n : max) * sizeof *names);
 	}
 	finish(&s);
 	return n;
