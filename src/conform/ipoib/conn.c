@@ -161,6 +161,9 @@ void ci_gone(struct ci *ci, struct ci_conn *c)
 	struct ci_ev *e;
 
 	ci_disconnect(ci, c);
+	/* Linux sends its DREP before it stops the queue pair; its CM has one thread, and answers this
+	 * when the queue pair is stopped. */
+	ci_quiet(ci);
 	ci_echo_rc(ci, c, ECHO);
 	ci_quiet(ci);
 	ci_ud_quiet(ci);
