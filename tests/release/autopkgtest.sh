@@ -5,16 +5,10 @@
 # usage: autopkgtest.sh DIRECTORY-WITH-DEBS DIRECTORY	as root; DIRECTORY is made anew and removed
 set -u
 cd "$(dirname "$0")/../.." || exit 1
-debs=$(realpath "$1") root=$2
-[ "$(id -u)" = 0 ] || { echo "autopkgtest.sh: only root can make a root folder" >&2; exit 2; }
-tools/deps.sh autopkgtest || exit
-mkdir -p "$root"
-root=$(realpath "$root")
-# shellcheck disable=SC2016 # apt expands it
-sources=$(apt-get indextargets --format \
-	'deb $(REPO_URI) $(RELEASE) $(COMPONENT)' 'Created-By: Packages' \
-	'Label: Debian' 'Codename: bookworm' | sort -u)
-[ -n "$sources" ] || { echo "autopkgtest.sh: apt knows no mirror of Debian 12 here" >&2; exit 2; }
+# shellcheck source=tests/release/root.bash
+. tests/release/root.bash
+debs=$(realpath "$1")
+root_for "$2" autopkgtest
 clean() {
 	umount "$root/proc" 2>/dev/null
 	rm -rf "$root" "$root.out" "$root.source"

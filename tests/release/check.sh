@@ -6,16 +6,11 @@
 # shellcheck disable=SC2016 # what stands in single quotes is for others to expand
 set -u
 cd "$(dirname "$0")/../.." || exit 1
-debs=$(realpath "$1") root=$2
+# shellcheck source=tests/release/root.bash
+. tests/release/root.bash
+debs=$(realpath "$1")
 bad=0
-[ "$(id -u)" = 0 ] || { echo "check.sh: only root can make a root folder" >&2; exit 2; }
-tools/deps.sh release || exit
-mkdir -p "$root"
-root=$(realpath "$root")
-sources=$(apt-get indextargets --format \
-	'deb $(REPO_URI) $(RELEASE) $(COMPONENT)' 'Created-By: Packages' \
-	'Label: Debian' 'Codename: bookworm' | sort -u)
-[ -n "$sources" ] || { echo "check.sh: apt knows no mirror of Debian 12 here" >&2; exit 2; }
+root_for "$2" release
 trap 'rm -rf "$root"' EXIT
 
 result() { # STATUS NAME
