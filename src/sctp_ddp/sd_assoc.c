@@ -220,12 +220,33 @@ void ddps_sd_carrier_idle(struct ddps_sd_carrier *c)
 	ddps_timer_after(c->env->loop, &c->linger, ms);
 }
 
+/* Something that was to be said has not been taken, or not been acknowledged, though there was time. */
+static bool unheard(const struct ddps_sd_carrier *c)
+{
+	for (unsigned i = 0; i < c->npairs_size; i++) {
+		const struct ddps_sd_pair *p = c->pairs[i];
+
+		if (p && (p->owe_term || p->term_due || p->ctl ||
+			  (c->b->acks && c->acked < p->last_seq)))
+			return true;
+	}
+	return c->blocked;
+}
+
 static void linger_over(void *user)
 {
 	struct ddps_sd_carrier *c = user;
+	struct ddps_error e;
 
 	if (c->state == DDPS_SD_COMING) {
 		ddps_sd_carrier_free(c);
+		return;
+	}
+	/* A SHUTDOWN waits for what was sent (9260-9.2), for ever if the peer does not read. */
+	if (c->state == DDPS_SD_UP && unheard(c)) {
+		e = ddps_error_make(DDPS_E_CLOSED, 0,
+				    "the peer did not take what was sent in %u ms", DRAIN_MS);
+		ddps_sd_carrier_abort(c, &e);
 		return;
 	}
 	ddps_log(&c->env->log, DDPS_LOG_DEBUG, "sctp", "%s: idle association shut down", c->peer);

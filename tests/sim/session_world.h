@@ -7,6 +7,7 @@
  *
  * session_worlds.c  what happens	session_user.c	what an endpoint's user does
  * session_model.c   what may be seen	session_lies.c	hosts that lie
+ * session_stuck.c   a world of its own: a peer that does not read
  */
 #include "sim/kern.h"
 #include "sim/sim_event.h"
@@ -210,6 +211,9 @@ void model_pair(struct pair *p);
 
 /* The library may write again what nobody might: it has not been written meanwhile. */
 void model_lend(struct end *e, const struct wr *w);
+
+/* ---- session_stuck.c ---- */
+bool stuck_world(uint64_t seed, struct sim_tally *t);
 
 /* ---- session_lies.c ---- */
 void lies_begin(unsigned hosts);

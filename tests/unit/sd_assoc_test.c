@@ -253,6 +253,25 @@ Test(sd_assoc, association_coming_up_for_nobody)
 	cr_expect_null(sd_carrier_of(&world, 0));
 }
 
+/* Nobody needs it any more, and a SHUTDOWN would wait for what was sent, for ever if need be. */
+Test(sd_assoc, freed_and_its_terminate_is_not_taken)
+{
+	struct ddps_sd_assoc *raw = sd_raw_open(&world, 0);
+	struct sd_ulp *u = &world.req[0];
+
+	raw->hold = true;
+	raw->peer->room = 1;
+	u->to_send = 1;
+	u->llp->ops->kick(u->llp);
+	cr_assert_eq(raw->nin, 1);
+	cr_assert_not(sd_carrier_of(&world, 0)->blocked);
+	sd_free(u);
+	sd_run(&world);
+	time_is_up(&sd_carrier_of(&world, 0)->linger);
+	cr_expect_null(sd_carrier_of(&world, 0));
+	cr_expect_eq(raw->error.code, DDPS_E_RESET, "%s", raw->error.text);
+}
+
 /* ---- stream pairs ---- */
 
 Test(sd_assoc, opener_takes_even_ids_the_other_side_odd_ones)

@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * A peer that does not read: everything between the two ends fills up, then this end gives up, in one
+ * way or another.  It may not wait for the peer, and the peer learns of it.
+ */
+#include "sim/session_world.h"
+#include <stdlib.h>
+
+#define BIG  (256u * 1024)
+#define MOST 64u
+#define MUCH (10u << 20) /* octets: more than both sides keep, so SCTP takes no more */
+#define SOON 2u		 /* seconds until either end is told then */
+#define LATE 8u		 /* or at all events: see DRAIN_MS */
+
+static struct side {
+	struct ddps_ctx *ctx;
+	struct ddps_pd *pd;
+	struct ddps_cq *cq;
+	struct ddps_ep *ep;
+	struct ddps_listener *listener;
+	bool there, over;
+} side[2];
+
+static const char *const uris[] = { "tcp://10.0.0.2:7000",
+				    "sctp://10.0.0.2:7000?backend=native&encap=9899" };
+
+static struct side *at(unsigned i)
+{
+	kern.host = kern.who = i;
+	return &side[i];
+}
+
+static void made(unsigned i, unsigned depth)
+{
+	struct side *s = at(i);
+	struct ddps_ep_attr attr;
+
+	*s = (struct side){ 0 };
+	check(!ddps_ctx_new(&s->ctx, NULL) && !ddps_pd_new(s->ctx, &s->pd) &&
+		      !ddps_cq_new(s->ctx, 2 * MOST, &s->cq),
+	      "no context");
+	ddps_ep_attr_init(&attr);
+	attr.pd = s->pd;
+	attr.send_cq = attr.recv_cq = s->cq;
+	attr.sq_depth = depth;
+	attr.no_recv = DDPS_NO_RECV_STALL;
+	check(!ddps_ep_new(s->ctx, &attr, &s->ep), "no endpoint");
+}
+
+static void turn(unsigned i)
+{
+	struct side *s = at(i);
+	struct ddps_event ev;
+	struct ddps_wc wc[8];
+
+	while (ddps_progress(s->ctx, 0) > 0)
+		;
+	while (ddps_cq_poll(s->cq, wc, 8) > 0)
+		;
+	while (ddps_event_get(s->ctx, &ev) == 1) {
+		if (ev.type == DDPS_EV_CONNECT_REQUEST)
+			check(!ddps_accept(ev.request, s->ep, NULL), "accept");
+		s->there |= ev.type == DDPS_EV_ESTABLISHED;
+		if (ev.type != DDPS_EV_CLOSED && ev.type != DDPS_EV_FAILED)
+			continue;
+		check(!s->over, "end %u is told of its end twice", i);
+		s->over = true;
+	}
+}
+
+/* Until @seen, or @seconds from now. */
+static void until(const bool *seen, uint64_t seconds)
+{
+	uint64_t end = kern.now + seconds * SEC, next;
+
+	turn(0);
+	turn(1);
+	while (!*seen && !world.failed && (next = kern_next()) <= end) {
+		kern_go(next);
+		turn(0);
+		turn(1);
+	}
+}
+
+/* Returns how many octets. */
+static uint64_t posted(uint8_t *octets, unsigned n, uint64_t *rng)
+{
+	struct side *s = at(0);
+	struct ddps_mr *mr;
+	uint64_t sum = 0;
+
+	check(!ddps_mr_reg(s->pd, octets, BIG, DDPS_LOCAL_WRITE, NULL, &mr), "no region");
+	for (unsigned i = 0; i < n && !world.failed; i++) {
+		struct ddps_sge sge = { octets, BIG - (uint32_t)sim_below(rng, BIG / 2),
+					ddps_mr_stag(mr) };
+		struct ddps_send_wr wr = { .op = DDPS_OP_SEND, .wr_id = i, .sge = &sge, .nsge = 1 };
+
+		check(!ddps_post_send(s->ep, &wr), "post_send");
+		sum += sge.len;
+	}
+	return sum;
+}
+
+/* Returns whether this end is told of the end, too. */
+static bool given_up(unsigned way)
+{
+	struct side *s = at(0);
+
+	if (way == 0) {
+		ddps_ep_free(s->ep);
+		s->ep = NULL;
+	} else {
+		check(!(way == 1 ? ddps_abort(s->ep) : ddps_disconnect(s->ep)), "way %u", way);
+	}
+	return way;
+}
+
+static void begun(uint64_t *rng, unsigned n, const char *uri)
+{
+	struct ddps_conn_param p;
+
+	made(0, n);
+	made(1, 1);
+	check(!ddps_listen(side[1].ctx, uri, NULL, &side[1].listener), "no listener");
+	ddps_conn_param_init(&p);
+	p.close_ms = 100 + (unsigned)sim_below(rng, 1000);
+	at(0);
+	check(!ddps_connect(side[0].ep, uri, &p), "connect");
+	until(&side[0].there, 30);
+	until(&side[1].there, 30);
+	check(side[0].there && side[1].there, "no session");
+}
+
+static void played(uint64_t *rng, const char *uri, uint8_t *octets)
+{
+	unsigned n = MOST - (unsigned)sim_below(rng, MOST) * (unsigned)sim_below(rng, 2),
+		 way = (unsigned)sim_below(rng, 3), given;
+	static const bool never = false;
+	uint64_t sum;
+
+	begun(rng, n, uri);
+	sum = posted(octets, n, rng);
+	until(&never, 1 + sim_below(rng, 20));
+	check(!side[0].over && !side[1].over, "it ends by itself");
+	given = sum > MUCH && way == 2 ? SOON : LATE;
+	if (given_up(way)) {
+		until(&side[0].over, LATE);
+		check(side[0].over, "who gives up waits for a peer that does not read");
+	}
+	until(&side[1].over, given);
+	check(side[1].over,
+	      "%.4s: not told in %u s that its peer gave up (%u) with %u octets under way", uri,
+	      given, way, (unsigned)sum);
+}
+
+bool stuck_world(uint64_t seed, struct sim_tally *t)
+{
+	uint64_t rng = seed * 0x9e3779b97f4a7c15u + 11, begin;
+	uint8_t *octets = calloc(1, BIG);
+	unsigned wire = (unsigned)sim_below(&rng, 2), left;
+
+	world = (struct world){ .seed = seed, .quiet = true, .t = t };
+	kern_start(sim_next(&rng));
+	kern.delay = 10000 + sim_below(&rng, 50000000);
+	kern.window = 65536u << sim_below(&rng, 4);
+	kern.datagrams = 1024;
+	kern.mtu = sim_below(&rng, 2) ? 1500 : 65535;
+	kern.gso = sim_below(&rng, 2);
+	begin = kern.now;
+	played(&rng, uris[wire], octets);
+	for (unsigned i = 0; i < 2; i++)
+		ddps_ctx_free(at(i)->ctx);
+	left = kern_stop();
+	check(!left, "%u descriptors are left", left);
+	free(octets);
+	t->n[T_SESSIONS]++;
+	t->n[wire ? T_SCTP : T_TCP]++;
+	t->n[T_BROKEN]++;
+	t->n[T_WORLDS]++;
+	t->n[T_SECONDS] += (kern.now - begin) / SEC;
+	return !world.failed;
+}
