@@ -196,6 +196,8 @@ static struct ddps_sd_assoc *assoc_new(struct ddps_env *env, bool by_us)
 {
 	struct ddps_sd_assoc *a = calloc(1, sizeof(*a));
 
+	if (!a)
+		return NULL;
 	a->env = env;
 	a->task = (struct ddps_task){ .fn = serve, .user = a };
 	TAILQ_INIT(&a->in);
@@ -241,6 +243,10 @@ static void reach(struct ddps_sd_assoc *a, uint16_t port)
 		return;
 	}
 	b = assoc_new(e->env, false);
+	if (!b) {
+		end(a, DDPS_E_NOMEM, ENOMEM);
+		return;
+	}
 	b->raw = e->raw;
 	if (b->raw)
 		TAILQ_INSERT_TAIL(&raws, b, link);
@@ -376,6 +382,8 @@ static int fake_connect(struct ddps_env *env, void **ctx, const struct ddps_uri 
 	if (fake_sctp_net.fail)
 		return fake_sctp_net.fail;
 	a = assoc_new(env, true);
+	if (!a)
+		return DDPS_E_NOMEM;
 	a->up = up;
 	a->user = user;
 	reach(a, ntohs(in->sin_port));
