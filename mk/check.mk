@@ -134,7 +134,8 @@ coverage:
 # a name.  About 20 seconds of processor time each.
 N ?= 100
 mutate-random: deps-check
-	$(Q)+$(SUBMAKE) build/opt/unit build/opt/e2e build/opt/sessctl build/opt/sim-sctp build/opt/sim-session
+	$(Q)+$(SUBMAKE) build/opt/unit build/opt/e2e build/opt/sessctl build/opt/sim-sctp build/opt/sim-session \
+		build/opt/fault
 	$(Q)nice tests/mutate/at_random.py build/opt $(N) $(SEED) $(FILES)
 
 interop: all $(UNIT) $(E2E)

@@ -41,6 +41,7 @@ STATEMENT = re.compile(r"^\t+(?:[\w.>\[\]*()-]+ (?:[-+|&^]|<<|>>)?= .*|[\w.>-]+(
 WORDS = re.compile(r"^\t+(?:return|goto|case|default|if|while|for|struct|const|static|unsigned|int|bool|"
                    r"size_t|uint\d+_t|ssize_t|void|char|enum|else)\b")
 NAME = re.compile(r"(\w+)\(")
+TOO_LONG = 124
 
 
 class Mutation:
@@ -126,14 +127,14 @@ class Tree:
         self.env = dict(os.environ, LSAN_OPTIONS="exitcode=0")
 
     def run(self, limit, *command):
-        """Its exit status; 124: it took too long."""
+        """Its exit status, or TOO_LONG."""
         p = subprocess.Popen(command, cwd=self.top, stdin=subprocess.DEVNULL,
                              stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=self.env,
                              start_new_session=True)
         try:
             return p.wait(limit)
         except subprocess.TimeoutExpired:
-            return 124
+            return TOO_LONG
         finally:
             try:
                 os.killpg(p.pid, 9)
@@ -169,6 +170,7 @@ def steps(m):
     if sctp:
         yield "sim-sctp", "sim-sctp", 120, ["sim-sctp", "1", "20000"]
     yield "sim-session", "sim-session", 120, ["sim-session", "1", "4000"]
+    yield "fault", "fault", 240, ["fault"]
     yield "e2e", "e2e", 240, ["e2e", *unit]
     for wire in ("sctp", "tcp") if sctp else ("tcp", "sctp"):
         yield f"conform {wire}", "sessctl", 240, ["sessctl", "conform", "--self", wire, "--json"]
@@ -179,8 +181,9 @@ def failing(tree, m):
     for name, target, limit, command in steps(m):
         if not tree.make(target):
             return "build"
-        if tree.run(limit, f"{tree.build}/{command[0]}", *command[1:]):
-            return name
+        status = tree.run(limit, f"{tree.build}/{command[0]}", *command[1:])
+        if status:
+            return f"{name}, no end" if status == TOO_LONG else name
     return None
 
 
@@ -247,7 +250,7 @@ def main():
     count = {"noticed": 0, "survived": 0, "none": 0}
     tree = Tree(build)
     try:
-        if not tree.make("unit", "e2e", "sessctl", "sim-sctp", "sim-session"):
+        if not tree.make("unit", "e2e", "sessctl", "sim-sctp", "sim-session", "fault"):
             sys.exit("not ok the build without a mutation")
         for m in candidates:
             if count["noticed"] + count["survived"] == wanted:
