@@ -255,6 +255,34 @@ Test(sctp_setup, a_restart_of_one_that_its_user_has_left, .fini = fini)
 	cr_expect_eq(r.e->st.assocs, 0);
 }
 
+/* Two packets in one reading: what the old association would have been told is not the new one's. */
+Test(sctp_setup, a_restart_right_behind_a_shutdown, .fini = fini, .description = "9260-5.2.4-4")
+{
+	uint32_t cum;
+	uint8_t last[32];
+	struct ddps_sctp_in in[2] = { { .data = last }, { .data = r.buf } };
+
+	raw_up(&r);
+	cum = htobe32(r.tsn - 1);
+	ddps_sc_put_chunk(raw_begin(&r, r.tag), SC_SHUTDOWN, 0, &cum, sizeof cum);
+	in[0].len = (size_t)(r.w.p - r.buf);
+	ddps_sc_crc_put(r.buf, in[0].len);
+	memcpy(last, r.buf, in[0].len);
+	raw_init_chunk(&r, 0x99999999, 77777);
+	cr_assert(raw_take_init_ack(&r));
+	ddps_sc_put_chunk(raw_begin(&r, r.tag), SC_COOKIE_ECHO, 0, r.cookie, r.cookie_len);
+	in[1].len = (size_t)(r.w.p - r.buf);
+	ddps_sc_crc_put(r.buf, in[1].len);
+	in[0].from.peer = in[1].from.peer = r.net.node[1].addr[0];
+	in[0].from.local = in[1].from.local = r.net.node[0].addr[0];
+	in[0].from.encap = in[1].from.encap = r.net.node[1].udp;
+	ddps_sctp_input(r.e, in, 2, r.net.now);
+	sn_flush(&r.net);
+	cr_expect_eq(r.restarted, 1);
+	cr_expect_eq(r.shutdowns, 0);
+	cr_expect_str_eq(raw_state(&r), "ESTABLISHED");
+}
+
 /* Right to the tag, and wrong in form: neither confirms a path nor says that it lives. */
 Test(sctp_setup, answers_to_heartbeats_that_are_none, .fini = fini, .description = "9260-5.4-d2")
 {

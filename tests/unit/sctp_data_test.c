@@ -199,6 +199,43 @@ Test(sctp_data, too_long_a_message_is_the_end, .fini = fini)
 	cr_expect_eq(r.why.code, DDPS_E_LIMIT);
 }
 
+/* The @i-th of many fragments, in the order that it comes: where it stands among them. */
+static unsigned behind(unsigned i)
+{
+	return 1000 + i;
+}
+
+static unsigned before(unsigned i)
+{
+	return 1000 - i;
+}
+
+/* Pairs that the fragment between them joins to what is there. */
+static unsigned between(unsigned i)
+{
+	return 1000 + 2 * (i / 2) + !(i & 1);
+}
+
+/* Each costs memory besides its octets: what cannot fit into the window cannot become whole. */
+Test(sctp_data, too_many_fragments_of_a_message_are_the_end)
+{
+	static unsigned (*const order[])(unsigned) = { behind, before, between };
+	const unsigned most = (20000 - 3000) / (1 + DDPS_SC_ITEM);
+
+	for (size_t k = 0; k < sizeof order / sizeof *order; k++) {
+		unsigned n = 0;
+
+		raw_up(&r);
+		r.e->c.rwnd = 20000;
+		while (!r.gone && n < 2 * most)
+			raw_data(&r, RAW_TSN + order[k](n++), 0, 0, 0, "x");
+		cr_expect(n == most + 1 || (n == most + 2 && order[k] == between), "%zu: %u", k, n);
+		cr_expect_eq(r.why.code, DDPS_E_LIMIT);
+		cr_expect_eq(r.e->st.held, 0);
+		raw_fini(&r);
+	}
+}
+
 /* ---- the window ---- */
 
 Test(sctp_data, a_paused_user_closes_the_window, .fini = fini,
