@@ -206,6 +206,7 @@ static void mpa_up_fault(void *user, const struct ddps_error *e)
 	struct mpa_side *s = user;
 
 	s->fault = *e;
+	cr_expect_eq(e->sys_errno, 0, "no system is asked: %s", e->text);
 	mpa_react(s, UP_FAULT);
 }
 

@@ -103,6 +103,8 @@ static void ulp_closed(void *user, const struct ddps_error *e)
 
 	u->closes++;
 	u->error = *e;
+	cr_expect(!e->sys_errno || !strncmp(e->text, "fake: ", 6), "no system is asked: %s",
+		  e->text);
 }
 
 static const struct ddps_llp_data ulp_data = {
