@@ -51,6 +51,23 @@ Test(mpa_io_end, shutdown_sends_what_is_queued_first, .description = "5044-7.2-d
 	free(pattern);
 }
 
+/* Whoever was rejected does not wait for the peer. */
+Test(mpa_io_end, rejected_side_ends_while_the_peer_stays, .description = "5044-7.1.2-13")
+{
+	struct mpa_world w;
+	uint8_t raw;
+	int fd;
+
+	mpa_world_init(&w);
+	fd = mpa_bare_responder(&w, MPA_REP "\x60\1\0\0", 20);
+	MPA_UNTIL(&w, w.a.called[UP_CLOSED]);
+	cr_expect(w.a.setup.reject);
+	cr_expect_eq(w.a.end.code, 0);
+	cr_expect_eq(mpa_bare_read(&w, fd, &raw, 1), 0);
+	mpa_world_fini(&w);
+	close(fd);
+}
+
 Test(mpa_io_end, both_shut_down_at_once)
 {
 	struct mpa_world w;
