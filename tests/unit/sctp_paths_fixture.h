@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#ifndef SCTP_PATHS_FIXTURE_H
+#define SCTP_PATHS_FIXTURE_H
+/* A peer with two addresses that is the test itself, packet by packet. */
+#include "sctp_raw_fixture.h"
+
+static struct raw r;
+static enum ddps_sctp_path_state told; /* the last that the user heard of the second path */
+static unsigned first_told, second_told;
+
+static inline void fini(void)
+{
+	raw_fini(&r);
+}
+
+static inline const struct ddps_sctp_addr *first(void)
+{
+	return &r.net.node[1].addr[0];
+}
+
+static inline const struct ddps_sctp_addr *second(void)
+{
+	return &r.net.node[1].addr[1];
+}
+
+static inline bool same(const struct ddps_sctp_addr *a, const struct ddps_sctp_addr *b)
+{
+	return !memcmp(a->ip, b->ip, sizeof a->ip);
+}
+
+static inline void on_path(void *user, const struct ddps_sctp_addr *peer,
+			   enum ddps_sctp_path_state s)
+{
+	(void)user;
+	if (same(peer, second()))
+		told = s, second_told++;
+	else
+		first_told++;
+}
+
+/* Packets since the last send that went to @to and have @type; the last of them in @c. */
+static inline unsigned sent_to(const struct ddps_sctp_addr *to, uint8_t type,
+			       struct ddps_sc_chunk *c)
+{
+	unsigned n = 0;
+	struct ddps_sc_chunk none;
+
+	for (unsigned k = 0; k < r.n; k++)
+		if (same(&r.log[k].to.peer, to) &&
+		    ddps_sc_contains(r.log[k].data, r.log[k].len, type, c ? c : &none))
+			n++;
+	return n;
+}
+
+/* From the second address, to the one that the engine has. */
+static inline void send_second(void)
+{
+	struct ddps_sctp_in in = { .from = { .peer = *second(),
+					     .local = r.net.node[0].addr[0],
+					     .encap = r.net.node[1].udp },
+				   .data = r.buf,
+				   .len = (size_t)(r.w.p - r.buf) };
+
+	ddps_sc_crc_put(r.buf, in.len);
+	r.n = 0;
+	ddps_sctp_input(r.e, &in, 1, r.net.now);
+	sn_flush(&r.net);
+}
+
+/* An INIT that lists the second address; the COOKIE ECHO is not sent yet. */
+static inline void invite(void)
+{
+	uint8_t params[32];
+	struct ddps_wbuf w = ddps_wbuf_init(params, sizeof params);
+
+	first_told = second_told = 0;
+	raw_init(&r);
+	ddps_sc_put_addr(&w, second());
+	raw_begin(&r, 0);
+	r.own = RAW_TAG;
+	raw_put_init(&r, RAW_TAG, 100000, 5, 5, RAW_TSN, params, (size_t)(w.p - params));
+	raw_send(&r);
+	cr_assert(raw_take_init_ack(&r));
+}
+
+static inline void watch(void)
+{
+	static struct ddps_sctp_up up;
+
+	up = raw_upcalls;
+	up.path = on_path;
+	ddps_sctp_assoc_set_up(r.a, &up, &r);
+}
+
+static inline void answer_heartbeat(const struct ddps_sc_chunk *c, bool from_second)
+{
+	uint8_t info[64];
+	size_t n = c->vlen;
+
+	cr_assert_leq(n, sizeof info);
+	memcpy(info, c->val, n);
+	raw_begin(&r, r.tag);
+	ddps_sc_put_chunk(&r.w, SC_HEARTBEAT_ACK, 0, info, n);
+	if (from_second)
+		send_second();
+	else
+		raw_send(&r);
+}
+
+/* Both addresses are confirmed. */
+static inline void up(void)
+{
+	struct ddps_sc_chunk c;
+
+	invite();
+	raw_echo(&r);
+	cr_assert_eq(r.accepted, 1);
+	watch();
+	if (!sent_to(second(), SC_HEARTBEAT, &c)) {
+		raw_wait(&r, 1000);
+		cr_assert(sent_to(second(), SC_HEARTBEAT, &c));
+	}
+	answer_heartbeat(&c, true);
+	cr_assert_eq(r.a->path[1]->state, DDPS_SCTP_ACTIVE);
+}
+
+#endif
