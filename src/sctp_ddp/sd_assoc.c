@@ -220,6 +220,11 @@ void ddps_sd_carrier_idle(struct ddps_sd_carrier *c)
 	ddps_timer_after(c->env->loop, &c->linger, ms);
 }
 
+void ddps_sd_carrier_leave(struct ddps_sd_carrier *c)
+{
+	ddps_timer_after(c->env->loop, &c->linger, PASSIVE_LINGER_MS);
+}
+
 /* Something that was to be said has not been taken, or not been acknowledged, though there was time. */
 static bool unheard(const struct ddps_sd_carrier *c)
 {
@@ -240,6 +245,10 @@ static void linger_over(void *user)
 
 	if (c->state == DDPS_SD_COMING) {
 		ddps_sd_carrier_free(c);
+		return;
+	}
+	if (c->state == DDPS_SD_GOING) { /* of the peer's, which takes nothing */
+		c->b->abort(c->assoc);
 		return;
 	}
 	/* A SHUTDOWN waits for what was sent (9260-9.2), for ever if the peer does not read. */

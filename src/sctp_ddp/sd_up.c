@@ -181,6 +181,7 @@ static void up_peer_shutdown(void *user)
 	ddps_sd_carrier_not_idle(c);
 	c->state = DDPS_SD_GOING;
 	ddps_sd_carrier_lose(c, &e);
+	ddps_sd_carrier_leave(c);
 }
 
 /* Old state would misplace data: all sessions are lost, all streams idle. */

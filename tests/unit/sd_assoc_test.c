@@ -272,6 +272,21 @@ Test(sd_assoc, freed_and_its_terminate_is_not_taken)
 	cr_expect_eq(raw->error.code, DDPS_E_RESET, "%s", raw->error.text);
 }
 
+/* The answer to a SHUTDOWN waits for what was sent to its sender, which need not take it. */
+Test(sd_assoc, attack_4_a_peer_that_shuts_down_and_takes_nothing)
+{
+	struct ddps_sd_assoc *raw = sd_raw_open(&world, 0), *a = raw->peer;
+
+	a->up->peer_shutdown(a->user);
+	sd_run(&world);
+	cr_expect_eq(world.req[0].error.code, DDPS_E_CLOSED);
+	cr_assert(sd_carrier_of(&world, 0));
+	cr_expect_leq(sd_carrier_of(&world, 0)->linger.due, ddps_now() + 30000000000u);
+	time_is_up(&sd_carrier_of(&world, 0)->linger);
+	cr_expect_null(sd_carrier_of(&world, 0));
+	cr_expect_eq(raw->error.code, DDPS_E_RESET, "%s", raw->error.text);
+}
+
 /* ---- stream pairs ---- */
 
 Test(sd_assoc, opener_takes_even_ids_the_other_side_odd_ones)
