@@ -127,6 +127,9 @@ none "each public function has a manual page" unmanned "$work/man3"
 grep -q 'int ddps_cq_wait(struct ddps_cq' "$work/man3/ddps_cq_wait.3" &&
 	grep -qA 2 '^.SH RETURN VALUE' "$work/man3/ddps_cq_wait.3"
 result $? "a manual page has the call and what it returns"
+sed -n '/^.SH RETURN VALUE/,/^.SH SEE ALSO/p' "$work/man3/ddps_event_wait.3" >"$work/log"
+[ "$(grep -cE '^DDPS_E_[A-Z]+' "$work/log")" = 4 ] && grep -q '^0, or' "$work/log"
+result $? "each error has an item of its own in a manual page" "$work/log"
 tools/reference/html.sh "$work/reference" >"$work/log" 2>&1
 result $? "doxygen makes the reference without a warning" "$work/log"
 

@@ -27,6 +27,18 @@ def escape(text):
     return re.sub(r"@((?:\w|\\_)+)", r"_\1_", text)
 
 
+def flow(lines):
+    """Lines of a comment as scdoc: one paragraph, and an item for each "- " in it."""
+    parts = [""]
+    for line in lines:
+        if line.startswith("- "):
+            parts.append(line[2:])
+        else:
+            parts[-1] = f"{parts[-1]} {line}".strip()
+    text = [escape(parts[0]), ""] if parts[0] else []
+    return "\n".join(text + ["- " + escape(part) for part in parts[1:]]).rstrip("\n")
+
+
 def split(lines):
     """What a comment says: the first sentence, arguments, paragraphs, what is returned."""
     text = "\n".join(lines).replace("  Return: ", "\nReturn: ")
@@ -49,7 +61,7 @@ def split(lines):
             if body[-1]:
                 body.append([])
             into = body[-1]
-    return " ".join(brief), arguments, [" ".join(p) for p in body if p], " ".join(returns)
+    return " ".join(brief), arguments, [p for p in body if p], returns
 
 
 def page(header, library, comment, declared, others):
@@ -69,9 +81,10 @@ def page(header, library, comment, declared, others):
     if body:
         out += ["# DESCRIPTION", ""]
         for paragraph in body:
-            out += [escape(paragraph), ""]
+            out += [flow(paragraph), ""]
     if returns:
-        out += ["# RETURN VALUE", "", escape(returns[0].upper() + returns[1:]), ""]
+        returns[0] = returns[0][0].upper() + returns[0][1:]
+        out += ["# RETURN VALUE", "", flow(returns), ""]
     near = [f"*{escape(n)}*(3)" for n in others if n not in names]
     whole = "ddpsess_" + header[:-2]
     out += ["# SEE ALSO", "", ", ".join([f"*{escape(whole)}*(3)"] + near), ""]
