@@ -13,8 +13,8 @@
  *	attr.capture = ddps_capture_add;
  *	attr.capture_user = c;
  *
- * SCTP packets are as they were on the wire behind a made-up IP header (RFC 9260).  Octets of a TCP
- * stream get made-up IP and TCP headers, without a handshake.
+ * SCTP packets are as they were on the wire (RFC 9260).  The IP header in front of them is made up.
+ * For TCP both the IP header and the TCP header are made up, and there is no handshake.
  */
 #include <ddpsess/session.h>
 
@@ -26,17 +26,21 @@ struct ddps_capture;
 
 /**
  * ddps_capture_open - begin a capture file
- * @out:	set on success only
- * @path:	the file; its earlier content is lost
+ * @out:	receives the capture; unchanged on failure
+ * @path:	the file; it is made if needed, and its earlier content is lost
  *
  * The file is locked (flock) as long as it is open, so that two processes do not write into one.
- * If not even the header can be written, for example because the disk is full, a file that this call
- * has made is removed again.
+ * If not even the header can be written, for example because the disk is full, a file that this
+ * call has made is removed again.
  *
- * Thread safe.  Blocks as a file system does.
+ * The program owns the capture and frees it with ddps_capture_close.  Thread safe.  Blocks as a
+ * file system does.
  *
- * Return: 0, or DDPS_E_INVAL, DDPS_E_NOMEM, DDPS_E_BUSY (another one writes it), DDPS_E_SYSTEM
- * (errno is set).
+ * Return: 0, or
+ * - DDPS_E_INVAL: a NULL argument
+ * - DDPS_E_NOMEM
+ * - DDPS_E_BUSY: another process, or another capture of this one, writes the file
+ * - DDPS_E_SYSTEM: errno is set
  */
 DDPS_API int ddps_capture_open(struct ddps_capture **out, const char *path);
 
@@ -45,10 +49,15 @@ DDPS_API int ddps_capture_open(struct ddps_capture **out, const char *path);
  * @capture:	a struct ddps_capture
  * @p:		what the library hands out
  *
- * One file may serve one context, because a context's calls come one after the other.  What is
- * written is in the file when this returns.  After the first failure nothing more is written: the
- * file ends with the last whole packet, and ddps_capture_error reports the failure.  Of more than 1024 TCP connections the sequence numbers of the one
- * seen least recently start again.
+ * Each context needs a capture file of its own: calls for one context come one after the other,
+ * those for two contexts do not.
+ *
+ * What is written is in the file when this returns.  Blocks as a file system does.  After the first
+ * failure nothing more is written: the file ends with the last whole packet, and ddps_capture_error
+ * reports the failure.
+ *
+ * Of more than 1024 TCP connections the sequence numbers of the one seen least recently start
+ * again.
  */
 DDPS_API void ddps_capture_add(void *capture, const struct ddps_packet *p);
 
@@ -63,8 +72,10 @@ DDPS_API void ddps_capture_add(void *capture, const struct ddps_packet *p);
 DDPS_API int ddps_capture_error(const struct ddps_capture *capture);
 
 /**
- * ddps_capture_close - end the file, when its context is freed
+ * ddps_capture_close - close the file and free the capture
  * @capture:	may be NULL
+ *
+ * Call it after ddps_ctx_free of the context.  Blocks as a file system does.
  *
  * Return: 0, or DDPS_E_SYSTEM: not all could be written; errno says why.
  */

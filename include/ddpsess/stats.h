@@ -2,10 +2,17 @@
 #ifndef DDPSESS_STATS_H
 #define DDPSESS_STATS_H
 /*
- * What sessions have done, what they hold now, and which limits they reached.  Counters start at 0
- * with the endpoint or context and never go back.  Threads: as in session.h.
+ * What sessions have done, what they hold now, and which limits they reached.
+ *
+ *	struct ddps_ep_stats st = { .struct_size = sizeof st };
+ *
+ *	ddps_ep_stats(ep, &st);
+ *	printf("%" PRIu64 " Sends\n", st.sent[DDPS_STAT_SEND].messages);
  *
  * The caller sets struct_size to its sizeof.  A counter that the library does not have reads 0.
+ *
+ * Counters start at 0 with the endpoint or context and never decrease.  The members behind "Now"
+ * are present values.  No function here blocks.  Threads: as in session.h.
  */
 #include <ddpsess/session.h>
 
@@ -13,7 +20,8 @@
 extern "C" {
 #endif
 
-/* RDMAP opcodes (RFC 5040 figure 4) as index into sent[] and received[]. */
+/* Which message: the index into sent[] and received[].  It is the RDMAP opcode (RFC 5040 figure
+ * 4). */
 enum {
 	DDPS_STAT_WRITE = 0,
 	DDPS_STAT_READ_REQUEST = 1,
@@ -27,9 +35,9 @@ enum {
 };
 
 struct ddps_msg_stats {
-	uint64_t messages; /* whole ones */
-	uint64_t segments; /* DDP segments, handed to the wire or placed */
-	uint64_t octets;   /* behind the DDP header */
+	uint64_t messages; /* complete messages */
+	uint64_t segments; /* DDP segments: handed to the transport, or placed */
+	uint64_t octets;   /* of the segments, without DDP headers */
 };
 
 struct ddps_ep_stats {
@@ -37,137 +45,151 @@ struct ddps_ep_stats {
 	struct ddps_msg_stats sent[DDPS_STAT_OPS];
 	struct ddps_msg_stats received[DDPS_STAT_OPS];
 
-	/* Limits that were reached: how often. */
-	uint64_t sq_full;     /* ddps_post_send: sq_depth, DDPS_E_LIMIT */
-	uint64_t rq_full;     /* ddps_post_recv: rq_depth, DDPS_E_LIMIT */
+	/* How often a limit was reached. */
+	uint64_t sq_full;     /* ddps_post_send gave DDPS_E_LIMIT because of sq_depth */
+	uint64_t rq_full;     /* ddps_post_recv gave DDPS_E_LIMIT because of rq_depth */
 	uint64_t no_buffer;   /* peer's Send without a receive: Terminate 1/2/02 */
 	uint64_t stalls;      /* peer's Sends that had to wait for a receive */
 	uint64_t over_share;  /* those of them that waited because of srq_share */
 	uint64_t ird_overrun; /* peer's Read beyond ird: Terminate 1/2/02 */
-	uint64_t cq_overflow; /* completions lost: the CQ's depth, Terminate 0/0/00 */
+	uint64_t cq_overflow; /* completions lost because the CQ was full: Terminate 0/0/00 */
 
 	/* Now. */
-	uint64_t sends_posted; /* at most sq_depth */
-	uint64_t recvs_posted; /* at most rq_depth; with a shared queue what is bound */
-	uint64_t recvs_out;    /* shared queue: bound or not fetched; at most srq_share */
-	uint64_t reads_out;    /* own Reads without their response; at most ord */
-	uint64_t reads_in;     /* peer's Reads not answered; at most ird */
-	uint64_t held_octets;  /* received, out of order, waiting or incomplete */
+	uint64_t sends_posted; /* requests in the send queue; at most sq_depth */
+	/* Receives in the receive queue, at most rq_depth.  With a shared queue: the receive that a
+	 * message is being received into. */
+	uint64_t recvs_posted;
+	/* Shared queue: receives taken whose completions were not fetched yet; at most
+	 * srq_share. */
+	uint64_t recvs_out;
+	uint64_t reads_out;   /* own Reads without their response; at most ord */
+	uint64_t reads_in;    /* peer's Reads not answered yet; at most ird */
+	uint64_t held_octets; /* received, but incomplete, out of order or waiting for a receive */
 };
 
 /**
  * ddps_ep_stats - read an endpoint's counters
  * @ep:		endpoint, connected or not
- * @st:		struct_size set; filled on success
+ * @st:		struct_size set; receives the counters
  *
- * Return: 0, or DDPS_E_INVAL, DDPS_E_FORKED.
+ * Return: 0, or
+ * - DDPS_E_INVAL: @st is NULL, or its struct_size is that of no release
+ * - DDPS_E_FORKED
  */
 DDPS_API int ddps_ep_stats(struct ddps_ep *ep, struct ddps_ep_stats *st);
 
 struct ddps_ctx_stats {
 	size_t struct_size; /* set by the caller to sizeof(struct ddps_ctx_stats) */
 
-	/* Limits that were reached: how often. */
-	uint64_t regions_refused; /* ddps_mr_reg: max_regions, DDPS_E_LIMIT */
-	uint64_t srq_full;	  /* ddps_post_srq_recv: depth, DDPS_E_LIMIT */
-	/* max_half_open was reached.  If more than half of the places are held by peers that have
-	 * not sent a whole request, or were rejected and are not gone, the oldest of these goes: see half_open_given_up.  Else peers
-	 * wait in the kernel's queue (backlog) over TCP, and are refused over SCTP. */
+	/* How often a limit was reached. */
+	uint64_t regions_refused; /* ddps_mr_reg, ddps_mw_new gave DDPS_E_LIMIT: max_regions */
+	uint64_t srq_full;	  /* ddps_post_srq_recv gave DDPS_E_LIMIT: depth of the queue */
+	/* All max_half_open places of a listener were taken.  Some peers may hold a place and do
+	 * nothing: they have not sent a whole request, or were rejected and are not gone.  If these
+	 * hold more than half of the places, one of them goes: see half_open_given_up.  Otherwise,
+	 * over TCP, new peers wait in the kernel's queue (backlog).  Over SCTP they are refused. */
 	uint64_t half_open_full;
 
 	/* Now. */
 	uint64_t endpoints;
 	uint64_t requests;   /* not answered, or the rejection is on its way */
-	uint64_t regions;    /* at most max_regions */
-	uint64_t srq_posted; /* in all shared receive queues, not bound */
+	uint64_t regions;    /* memory regions and windows; at most max_regions */
+	uint64_t srq_posted; /* receives in all shared receive queues, without those taken */
 
-	/* A limit that was reached: SCTP associations without a session that were ended, since a listener had
-	 * more than 256 of them, or more than 32 from one address (see below). */
+	/* How often a limit was reached: SCTP associations without a session that were ended.  A
+	 * listener keeps at most 256 of them, and at most 32 of one peer address (see below). */
 	uint64_t idle_ended;
-	/* A limit that was reached: half-open peers closed so that another one had a place.  Closed is
-	 * the one that has waited longest, of the address that has most of them.  An address is an
-	 * IPv4 address or an IPv6 /64. */
+	/* How often a limit was reached: half-open peers that were closed to give their place to
+	 * another one.  It is the peer that has waited longest, of the address that has most of
+	 * them.  An address is an IPv4 address or an IPv6 /64. */
 	uint64_t half_open_given_up;
 	uint64_t reserved[6]; /* 0 */
-	/* Of all endpoints; counters include those freed.  total.struct_size says how much of it
-	 * was filled in. */
+	/* The sum over all endpoints; counters include endpoints that were freed.
+	 * total.struct_size is how many octets of it were filled in. */
 	struct ddps_ep_stats total;
 };
 
 /**
  * ddps_ctx_stats - read a context's counters
  * @ctx:	context
- * @st:		struct_size set; filled on success
+ * @st:		struct_size set; receives the counters
  *
- * Looks at every endpoint: not for the data path.
+ * Reads every endpoint, so it is too slow to be called for each message.
  *
- * Return: 0, or DDPS_E_INVAL, DDPS_E_FORKED.
+ * Return: 0, or
+ * - DDPS_E_INVAL: @st is NULL, or its struct_size is that of no release
+ * - DDPS_E_FORKED
  */
 DDPS_API int ddps_ctx_stats(struct ddps_ctx *ctx, struct ddps_ctx_stats *st);
 
 /* ---- SCTP associations ---- */
 
 /*
- * The association that carries a session, and perhaps others between the same two endpoints.  What
- * the kernel's SCTP (backend kernel) does not report is 0: timeouts, restarts, unsent, unacked,
- * out_of_order, rwnd.
+ * The association (RFC 9260) that carries a session, and perhaps other sessions between the same
+ * two SCTP endpoints.  What the kernel's SCTP (backend kernel) does not report is 0: timeouts,
+ * restarts, unsent, unacked, out_of_order, rwnd.
  */
 struct ddps_assoc_stats {
 	size_t struct_size; /* set by the caller to sizeof(struct ddps_assoc_stats) */
 
-	/* Since it was opened.  Chunks are DATA chunks. */
+	/* Since the association was opened.  Chunks are DATA chunks. */
 	uint64_t packets_sent, packets_received;
 	uint64_t chunks_sent, chunks_received;
 	uint64_t retransmitted; /* chunks sent again */
-	uint64_t timeouts;	/* of T3-rtx */
+	uint64_t timeouts;	/* of the retransmission timer, T3-rtx */
 	uint64_t duplicates;	/* chunks received that had been received before */
-	uint64_t gaps;		/* Gap Ack Blocks that the peer's SACKs had */
-	uint64_t restarts;	/* of the peer */
+	uint64_t gaps;		/* Gap Ack Blocks in the peer's SACKs */
+	uint64_t restarts;	/* how often the peer has restarted it */
 
 	/* Now, octets. */
-	uint64_t unsent;	  /* handed over, not sent yet */
-	uint64_t unacked;	  /* sent, not acknowledged for good */
-	uint64_t out_of_order;	  /* received, waiting for what is missing */
+	uint64_t unsent;	  /* posted, not sent yet */
+	uint64_t unacked;	  /* sent, not acknowledged cumulatively */
+	uint64_t out_of_order;	  /* received, waiting for missing chunks */
 	uint64_t rwnd, peer_rwnd; /* receive windows, as advertised by this side and the peer */
 
-	uint32_t sessions; /* of this context that it carries */
-	uint32_t paths;	   /* to addresses of the peer: see ddps_ep_path_stats; at most 8 */
+	uint32_t sessions; /* sessions of this context that it carries */
+	uint32_t paths;	   /* addresses of the peer, at most 8: see ddps_ep_path_stats */
 	char state[24];	   /* as RFC 9260 names it: "ESTABLISHED" */
 };
 
 /**
  * ddps_ep_assoc_stats - read the counters of the association below a session
  * @ep:		endpoint with a session over SCTP
- * @st:		struct_size set; filled on success
+ * @st:		struct_size set; receives the counters
  *
- * Return: 0, or DDPS_E_INVAL (struct_size), DDPS_E_STATE (no association, or none any more),
- * DDPS_E_UNSUPPORTED (another transport), DDPS_E_FORKED.
+ * Return: 0, or
+ * - DDPS_E_INVAL: @st is NULL, or its struct_size is that of no release
+ * - DDPS_E_STATE: there is no association yet, or none any more
+ * - DDPS_E_UNSUPPORTED: another transport
+ * - DDPS_E_FORKED
  */
 DDPS_API int ddps_ep_assoc_stats(struct ddps_ep *ep, struct ddps_assoc_stats *st);
 
 /* States of a path (RFC 9260 5.4 and 8.2, RFC 7829). */
 enum ddps_path_state {
-	DDPS_PATH_UNCONFIRMED, /* the peer has named it, and has not answered there yet */
+	DDPS_PATH_UNCONFIRMED, /* the peer has listed the address, but not answered there yet */
 	DDPS_PATH_ACTIVE,
-	DDPS_PATH_DOUBTFUL, /* potentially failed: used only if no other is active */
-	DDPS_PATH_INACTIVE  /* failed more than path.max.retrans times, which is 5 */
+	DDPS_PATH_DOUBTFUL, /* potentially failed: used only if no other path is active */
+	DDPS_PATH_INACTIVE  /* more than 5 failures in a row (Path.Max.Retrans) */
 };
 
 /*
- * Of backend kernel these are 0, or "": the round trips, ssthresh, flight, retransmitted, timeouts,
- * errors, local.  in_use is what RFC 9260 6.4 has it do: the primary path if that is active, else the
- * first active one.
+ * A path of an association: one address of the peer.
+ *
+ * Of backend kernel these are 0, or "": srtt_ns, rttvar_ns, min_rtt_ns, ssthresh, flight,
+ * retransmitted, timeouts, errors, local.  There in_use is worked out as in RFC 9260 6.4: the
+ * primary path if that is active, else the first active one.
  */
 struct ddps_path_stats {
 	size_t struct_size; /* set by the caller to sizeof(struct ddps_path_stats) */
 
 	uint64_t srtt_ns, rttvar_ns, min_rtt_ns; /* round trip; 0: not measured yet */
-	uint64_t rto_ns;			 /* of the next packet */
+	uint64_t rto_ns;			 /* retransmission timeout of the next packet */
 	uint64_t cwnd, ssthresh, flight;  /* octets; ssthresh UINT64_MAX: slow start so far */
-	uint64_t retransmitted, timeouts; /* as of the association */
+	uint64_t retransmitted, timeouts; /* as in ddps_assoc_stats */
 
-	uint32_t mtu;		  /* of an IP packet, octets: as discovered so far */
-	uint32_t errors;	  /* heartbeats and timers without an answer, in a row */
+	uint32_t mtu;		  /* of IP packets, octets: as discovered so far */
+	uint32_t errors;	  /* heartbeats and packets without an answer, in a row */
 	char peer[72], local[72]; /* "192.0.2.1:7174"; local "": not known yet */
 	enum ddps_path_state state;
 	uint16_t encap; /* peer's UDP port, 0: SCTP directly on IP */
@@ -178,8 +200,10 @@ struct ddps_path_stats {
 /**
  * ddps_ep_path_stats - read state and counters of one path of the association below a session
  * @ep:		as for ddps_ep_assoc_stats
- * @path:	0 .. paths - 1.  The number of a path stays the same as long as the association lives
- * @st:		struct_size set; filled on success
+ * @path:	0 .. paths - 1, where paths is in struct ddps_assoc_stats
+ * @st:		struct_size set; receives the counters
+ *
+ * The number of a path stays the same as long as the association lives.
  *
  * Return: as ddps_ep_assoc_stats; DDPS_E_INVAL also if there is no such path.
  */
@@ -191,8 +215,8 @@ DDPS_API int ddps_ep_path_stats(struct ddps_ep *ep, uint32_t path, struct ddps_p
  * @path:	as for ddps_ep_path_stats
  *
  * What this side sends goes there as long as it works, for all sessions of the association.
- * Until then the primary path is that to the first address of the initiator's URI, and for a
- * responder the one that the initiator came from.
+ * Without this call an initiator prefers the first address of its URI, and a responder prefers the
+ * address that the initiator came from.
  *
  * Return: as ddps_ep_path_stats.
  */
@@ -200,6 +224,10 @@ DDPS_API int ddps_ep_set_primary(struct ddps_ep *ep, uint32_t path);
 
 /**
  * ddps_path_state_name - "unconfirmed", "active", "doubtful", "inactive"
+ * @state:	any value
+ *
+ * Thread safe.  Never blocks.
+ *
  * Return: a constant string, never NULL.
  */
 DDPS_API const char *ddps_path_state_name(enum ddps_path_state state);
