@@ -14,6 +14,9 @@ struct path {
 	uint32_t mtu; /* what passes */
 	unsigned probes, fragments;
 	bool ptb; /* a router tells */
+	uint16_t size;
+	bool fragment; /* as last told */
+	unsigned black_holes;
 };
 
 static void begin(struct path *w, bool ipv6, uint32_t device, uint32_t mtu)
@@ -23,6 +26,7 @@ static void begin(struct path *w, bool ipv6, uint32_t device, uint32_t mtu)
 	*w = (struct path){ .now = SEC, .mtu = mtu };
 	ddps_pmtu_init(&w->m, &lim);
 	ddps_pmtu_start(&w->m, 0, w->now);
+	w->size = w->m.size;
 }
 
 static void sane(const struct path *w)
@@ -33,6 +37,19 @@ static void sane(const struct path *w)
 	cr_assert_eq(m->size & 3, 0);
 	cr_assert(!m->probing || m->probing <= m->lim.max);
 	cr_assert(m->state != DDPS_PMTU_ERROR || m->fragment);
+}
+
+/* What has changed is told, and nothing else: the window and what is in flight depend on it. */
+static unsigned told(struct path *w, unsigned bits)
+{
+	const struct ddps_pmtu *m = &w->m;
+
+	cr_assert_eq(!!(bits & DDPS_PMTU_SIZE), m->size != w->size || m->fragment != w->fragment);
+	cr_assert_eq(!!(bits & DDPS_PMTU_HOLE), m->black_holes != w->black_holes);
+	w->size = m->size;
+	w->fragment = m->fragment;
+	w->black_holes = m->black_holes;
+	return bits;
 }
 
 /* Sends a probe if one is due, and carries its answer. */
@@ -47,10 +64,10 @@ static bool probe(struct path *w)
 	ddps_pmtu_probe_sent(&w->m, size, RTO, w->now);
 	if (size <= w->mtu) {
 		w->now += RTT;
-		ddps_pmtu_probe_acked(&w->m, size, w->now);
+		told(w, ddps_pmtu_probe_acked(&w->m, size, w->now));
 	} else if (w->ptb) {
 		w->now += RTT / 2;
-		ddps_pmtu_ptb(&w->m, (uint16_t)w->mtu, w->now);
+		told(w, ddps_pmtu_ptb(&w->m, (uint16_t)w->mtu, w->now));
 	}
 	sane(w);
 	return true;
@@ -67,9 +84,9 @@ static bool data(struct path *w)
 	w->pn++;
 	w->fragments += w->m.fragment;
 	if (arrives)
-		ddps_pmtu_delivered(&w->m, size, at, RTT, w->now);
+		told(w, ddps_pmtu_delivered(&w->m, size, at, RTT, w->now));
 	else
-		ddps_pmtu_lost(&w->m, size, w->pn, w->now);
+		told(w, ddps_pmtu_lost(&w->m, size, w->pn, w->now));
 	sane(w);
 	return arrives;
 }
@@ -85,7 +102,7 @@ static void quiet(struct path *w, uint64_t until)
 		if (at > until)
 			return;
 		w->now = at > w->now ? at : w->now;
-		ddps_pmtu_timer(&w->m, w->now);
+		told(w, ddps_pmtu_timer(&w->m, w->now));
 		sane(w);
 	}
 }
@@ -117,7 +134,7 @@ Test(sctp_pmtu, probes_take_their_time, .description = "8899-5.1-1 8899-8-1")
 	ddps_pmtu_probe_sent(&w.m, size, RTO, w.now);
 	for (unsigned ms = 0; ms < 1000; ms += 50) {
 		cr_assert_eq(ddps_pmtu_probe(&w.m, w.now + ms * MS), 0, "%u", ms);
-		ddps_pmtu_timer(&w.m, w.now + ms * MS);
+		told(&w, ddps_pmtu_timer(&w.m, w.now + ms * MS));
 	}
 	cr_expect_geq(ddps_pmtu_deadline(&w.m), w.now + SEC);
 	ddps_pmtu_init(&w.m, &w.m.lim);
@@ -198,7 +215,8 @@ Test(sctp_pmtu, black_hole)
 	cr_expect_eq(ddps_pmtu_probe(&w.m, w.now), 1200, "now it shows");
 	ddps_pmtu_probe_sent(&w.m, 1200, RTO, w.now);
 	w.now += RTT;
-	cr_expect_eq(ddps_pmtu_probe_acked(&w.m, 1200, w.now), DDPS_PMTU_SIZE | DDPS_PMTU_HOLE);
+	cr_expect_eq(told(&w, ddps_pmtu_probe_acked(&w.m, 1200, w.now)),
+		     DDPS_PMTU_SIZE | DDPS_PMTU_HOLE);
 	cr_expect_eq(w.m.size, 1200);
 	for (int i = 0; i < 200; i++) {
 		probe(&w);
@@ -223,7 +241,8 @@ Test(sctp_pmtu, black_hole_of_a_lone_packet)
 	cr_expect_eq(w.m.size, 1500, "it may be an outage");
 	ddps_pmtu_probe_sent(&w.m, 1200, RTO, w.now);
 	w.now += RTT;
-	cr_expect_eq(ddps_pmtu_probe_acked(&w.m, 1200, w.now), DDPS_PMTU_SIZE | DDPS_PMTU_HOLE);
+	cr_expect_eq(told(&w, ddps_pmtu_probe_acked(&w.m, 1200, w.now)),
+		     DDPS_PMTU_SIZE | DDPS_PMTU_HOLE);
 	cr_expect_eq(w.m.size, 1200);
 }
 
@@ -240,25 +259,27 @@ Test(sctp_pmtu, random_loss_is_no_black_hole)
 		seed ^= seed << 17;
 		w.pn++;
 		if (seed % 10 < 3) /* some packets are small */
-			ddps_pmtu_lost(&w.m, seed >> 32 & 1 ? 1500 : 100, w.pn, w.now);
+			told(&w, ddps_pmtu_lost(&w.m, seed >> 32 & 1 ? 1500 : 100, w.pn, w.now));
 		else
-			ddps_pmtu_delivered(&w.m, seed >> 32 & 1 ? 1500 : 1300, w.now, RTT, w.now);
+			told(&w, ddps_pmtu_delivered(&w.m, seed >> 32 & 1 ? 1500 : 1300, w.now, RTT,
+						     w.now));
 		w.now += MS;
 		if (w.m.black_holes)
 			break;
 	}
 	/* three large ones lost in a row, before any large one: that does happen at 30 % */
 	cr_expect_leq(w.m.black_holes, 1);
-	w.m.black_holes = 0;
+	w.m.black_holes = w.black_holes = 0;
 	ddps_pmtu_start(&w.m, 0, w.now);
+	w.size = w.m.size;
 	quiet(&w, w.now + 2 * SEC);
 	for (int i = 0; i < 3000; i++) {
 		w.pn++;
 		if (i % 3 < 2)
-			ddps_pmtu_lost(&w.m, 1500, w.pn, w.now);
+			told(&w, ddps_pmtu_lost(&w.m, 1500, w.pn, w.now));
 		else
-			ddps_pmtu_delivered(&w.m, 1500, w.now, RTT, w.now);
-		ddps_pmtu_delivered(&w.m, 100, w.now, RTT, w.now);
+			told(&w, ddps_pmtu_delivered(&w.m, 1500, w.now, RTT, w.now));
+		told(&w, ddps_pmtu_delivered(&w.m, 100, w.now, RTT, w.now));
 	}
 	cr_expect_eq(w.m.black_holes, 0, "large ones pass, though few");
 }
@@ -274,9 +295,9 @@ Test(sctp_pmtu, after_an_outage_the_size_is_found_again)
 	for (int i = 0; i < 20; i++) {
 		w.pn++;
 		w.now += RTT;
-		ddps_pmtu_lost(&w.m, w.m.size, w.pn, w.now);
+		told(&w, ddps_pmtu_lost(&w.m, w.m.size, w.pn, w.now));
 		if (i % 5 == 4)
-			ddps_pmtu_timeout(&w.m, w.now);
+			told(&w, ddps_pmtu_timeout(&w.m, w.now));
 		probe(&w);
 	}
 	quiet(&w, w.now + 10 * SEC);
@@ -314,7 +335,7 @@ Test(sctp_pmtu, ptb_never_sets_the_size, .description = "8899-4.6-3 8899-4.6-4 8
 		begin(&w, false, 1500, 1500);
 		quiet(&w, 2 * SEC);
 		cr_assert_eq(w.m.state, DDPS_PMTU_DONE);
-		ddps_pmtu_ptb(&w.m, t->mtu, w.now);
+		told(&w, ddps_pmtu_ptb(&w.m, t->mtu, w.now));
 		cr_expect_eq(w.m.size, t->size, "%s: %u", t->what, w.m.size);
 		cr_expect_eq(w.m.probing, t->probing, "%s: %u", t->what, w.m.probing);
 		cr_expect_eq(w.m.bad_ptb, !t->believed, "%s", t->what);
@@ -358,11 +379,11 @@ Test(sctp_pmtu, lying_ptb_is_found_out)
 
 	begin(&w, false, 1500, 1500);
 	quiet(&w, 2 * SEC);
-	ddps_pmtu_ptb(&w.m, 1300, w.now);
+	told(&w, ddps_pmtu_ptb(&w.m, 1300, w.now));
 	cr_expect_eq(w.m.size, 1200);
 	quiet(&w, w.now + 30 * SEC);
 	cr_expect_geq(w.m.size, 1480);
-	ddps_pmtu_ptb(&w.m, 1300, w.now);
+	told(&w, ddps_pmtu_ptb(&w.m, 1300, w.now));
 	cr_expect_geq(w.m.size, 1480);
 	cr_expect_eq(w.m.bad_ptb, 1);
 }
@@ -389,13 +410,13 @@ Test(sctp_pmtu, device_changes)
 	begin(&w, false, 9000, 9000);
 	quiet(&w, 2 * SEC);
 	cr_expect_eq(w.m.size, 9000);
-	cr_expect_eq(ddps_pmtu_local(&w.m, 1500, w.now), DDPS_PMTU_SIZE);
+	told(&w, ddps_pmtu_local(&w.m, 1500, w.now));
 	cr_expect_eq(w.m.size, 1500);
-	ddps_pmtu_local(&w.m, 9000, w.now);
+	told(&w, ddps_pmtu_local(&w.m, 9000, w.now));
 	cr_expect_eq(w.m.size, 1500, "to be proved");
 	quiet(&w, w.now + SEC);
 	cr_expect_eq(w.m.size, 9000);
-	ddps_pmtu_local(&w.m, 20, w.now);
+	told(&w, ddps_pmtu_local(&w.m, 20, w.now));
 	cr_expect_eq(w.m.size, 68);
 	sane(&w);
 }
@@ -431,20 +452,21 @@ Test(sctp_pmtu, any_order_of_events)
 			w.mtu = 296 + (uint32_t)(r >> 20) % 2000;
 			switch ((r >> 40) % 8) {
 			case 0:
-				ddps_pmtu_ptb(&w.m, (uint16_t)(r >> 24), w.now);
+				told(&w, ddps_pmtu_ptb(&w.m, (uint16_t)(r >> 24), w.now));
 				break;
 			case 1:
-				ddps_pmtu_timeout(&w.m, w.now);
+				told(&w, ddps_pmtu_timeout(&w.m, w.now));
 				break;
 			case 2:
-				ddps_pmtu_probe_acked(&w.m, (uint16_t)(r >> 24 & 0xfffc), w.now);
+				told(&w, ddps_pmtu_probe_acked(&w.m, (uint16_t)(r >> 24 & 0xfffc),
+							       w.now));
 				break;
 			case 3:
-				ddps_pmtu_lost(&w.m, (uint16_t)(r >> 24), ++w.pn, w.now);
+				told(&w, ddps_pmtu_lost(&w.m, (uint16_t)(r >> 24), ++w.pn, w.now));
 				break;
 			case 4:
 				w.now += r % (5 * SEC);
-				ddps_pmtu_timer(&w.m, w.now);
+				told(&w, ddps_pmtu_timer(&w.m, w.now));
 				break;
 			case 5:
 				probe(&w);
