@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* MPA over real TCP sockets on loopback: every kind of end. */
 #include "support/mpa_world.h"
+#include <fcntl.h>
 #include <sys/mman.h>
 
 Test(mpa_io_end, half_close, .description = "5044-7.2-1 5044-7.2-d1")
@@ -48,6 +49,37 @@ Test(mpa_io_end, shutdown_sends_what_is_queued_first, .description = "5044-7.2-d
 	cr_expect_eq(w.b[0].segments, 1000);
 	cr_expect_eq(w.b[0].called[UP_PEER_CLOSED], 1);
 	mpa_world_fini(&w);
+	free(pattern);
+}
+
+/* A program may have closed its standard input: then a socket has that number. */
+Test(mpa_io_end, descriptor_0_is_as_good_as_any)
+{
+	uint8_t *pattern = mpa_pattern(100, 3);
+
+	for (unsigned k = 0; k < 3; k++) { /* the listener's, the initiator's, the responder's */
+		struct mpa_world w;
+
+		mpa_world_init(&w);
+		if (k == 0)
+			close(0);
+		mpa_world_listen(&w);
+		if (k == 1)
+			close(0);
+		mpa_world_connect(&w, w.port, true, "\0\1\0\1", 4);
+		if (k == 2)
+			close(0);
+		MPA_UNTIL(&w, w.a.called[UP_ANSWER]);
+		cr_expect_geq(fcntl(0, F_GETFD), 0, "%u", k);
+		mpa_send_segments(&w.a, pattern, 100, 1);
+		MPA_UNTIL(&w, w.b[0].segments);
+		w.b[0].react[UP_PEER_CLOSED] = DO_SHUTDOWN;
+		w.a.llp->ops->shutdown(w.a.llp);
+		MPA_UNTIL(&w, w.a.called[UP_CLOSED] && w.b[0].called[UP_CLOSED]);
+		mpa_world_fini(&w);
+		cr_expect_lt(fcntl(0, F_GETFD), 0, "%u", k);
+		cr_assert_eq(open("/dev/null", O_RDONLY), 0);
+	}
 	free(pattern);
 }
 
