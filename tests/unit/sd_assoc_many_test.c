@@ -272,3 +272,24 @@ Test(sd_assoc, survives_any_sequence_of_messages_and_calls, .description = "5043
 		}
 	}
 }
+
+/* What became idle together does not leave together. */
+Test(sd_assoc, idle_associations_wait_for_different_times)
+{
+	const uint64_t step = 30000ull * 1000000 / 16 / 16;
+	struct ddps_sd_assoc *raw = sd_raw_open(&world, 0);
+	struct ddps_sd_carrier *c = sd_carrier_of(&world, 0);
+	unsigned seen = 0;
+
+	sd_send(&world, raw, 0, "0001 0004");
+	sd_expect(raw, 0, "0001 0004");
+	for (unsigned i = 0; i < 16; i++) {
+		uint64_t before = ddps_now(), more;
+
+		ddps_sd_carrier_idle(c);
+		cr_assert_geq(c->linger.due, before + 30000 * 1000000ull);
+		more = c->linger.due - before - 30000 * 1000000ull;
+		seen |= 1u << (more + step / 2) / step;
+	}
+	cr_expect_eq(seen, 0xffff, "%x", seen); /* each sixteenth of a sixteenth */
+}
