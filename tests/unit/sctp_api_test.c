@@ -257,3 +257,53 @@ Test(sctp_api, more_addresses_than_are_kept, .fini = fini)
 	named(list, DDPS_SCTP_ADDRS_MAX);
 	cr_expect_eq(r.a->npaths, DDPS_SCTP_ADDRS_MAX);
 }
+
+/* ---- the tap ---- */
+
+static struct {
+	unsigned in, out;
+	uint64_t at;
+	bool right;
+} tapped;
+
+/* Each is from the one and to the other, whole, as it is on the wire. */
+static void tap(void *user, uint64_t now, bool sent, const struct ddps_sctp_route *to,
+		const struct iovec *iov, int niov)
+{
+	uint8_t packet[4096];
+	struct ddps_rbuf ports = ddps_rbuf_init(packet, 4);
+	size_t n = 0;
+
+	for (int i = 0; i < niov; i++) {
+		memcpy(packet + n, iov[i].iov_base, iov[i].iov_len);
+		n += iov[i].iov_len;
+	}
+	(void)user;
+	tapped.in += !sent;
+	tapped.out += sent;
+	tapped.at = now;
+	tapped.right &= ddps_sc_crc_ok(packet, n) &&
+			ddps_rbuf_u16(&ports) == (sent ? RAW_PORT : RAW_PEER) &&
+			!memcmp(to->peer.ip, r.net.node[1].addr[0].ip, sizeof to->peer.ip);
+}
+
+Test(sctp_api, a_tap_sees_each_packet, .fini = fini)
+{
+	raw_init(&r);
+	r.e->c.tap = tap;
+	tapped.right = true;
+	raw_init_chunk(&r, RAW_TAG, RAW_TSN);
+	cr_expect(tapped.in == 1 && tapped.out == 1);
+	cr_assert(raw_take_init_ack(&r));
+	raw_echo(&r);
+	cr_expect(tapped.in == 2 && tapped.out == 2);
+	raw_wait(&r, 3);
+	raw_data(&r, RAW_TSN, 0, 0, 3 | SC_DATA_I, "a message");
+	cr_expect(tapped.in == 3 && tapped.out == 3);
+	cr_expect_eq(tapped.at, r.net.now);
+	raw_send_as_is(&r, "no packet at all", 16);
+	cr_expect_eq(tapped.in, 3, "its CRC is wrong");
+	raw_user_send(&r, 0, 0, "another");
+	cr_expect(tapped.in == 3 && tapped.out == 4);
+	cr_expect(tapped.right);
+}

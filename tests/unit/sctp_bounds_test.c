@@ -32,40 +32,6 @@ Test(sctp_bounds, defaults_are_those_that_are_documented)
 	cr_expect(!c.sack_grace_us && !c.shutdown_guard_ms);
 }
 
-static void no_random(void *user, void *buf, size_t len)
-{
-	(void)user;
-	memset(buf, 1, len);
-}
-
-/* What an engine cannot work with. */
-Test(sctp_bounds, a_configuration_out_of_its_bounds_is_refused)
-{
-	struct ddps_sctp_config good, c[10];
-	struct ddps_sctp *e;
-
-	ddps_sctp_defaults(&good);
-	good.random = no_random;
-	for (unsigned i = 0; i < 10; i++)
-		c[i] = good;
-	c[0].random = NULL;
-	c[1].rwnd = 4095;
-	c[2].rwnd = (size_t)UINT32_MAX + 1;
-	c[3].sack_delay_ms = 501; /* [9260-6.2-12] */
-	c[4].rto_initial_ms = 0;
-	c[5].rto_min_ms = c[5].rto_max_ms + 1;
-	c[6].rto_initial_ms = c[6].rto_max_ms + 1;
-	c[7].max_chunks = 0;
-	c[8].cookie_life_ms = 0;
-	for (unsigned i = 0; i < 9; i++)
-		cr_expect_eq(ddps_sctp_new(&c[i], 0, &e), DDPS_E_INVAL, "%u", i);
-	c[9].rwnd = 4096;
-	c[9].sack_delay_ms = 500;
-	c[9].rto_min_ms = c[9].rto_initial_ms = c[9].rto_max_ms;
-	cr_assert_eq(ddps_sctp_new(&c[9], 0, &e), 0);
-	ddps_sctp_free(e);
-}
-
 /* An association from another port of ours; whether it was taken. */
 static bool take(uint16_t port)
 {
