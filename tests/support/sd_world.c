@@ -59,6 +59,11 @@ static void ulp_tx_done(void *user, unsigned n)
 
 	u->done += n;
 	cr_assert_leq(u->done, u->pulled);
+	cr_assert(!u->telling, "told inside of being told");
+	u->telling = true;
+	if (u->kick_on_done)
+		u->llp->ops->kick(u->llp);
+	u->telling = false;
 }
 
 static int ulp_rx_segment(void *user, const uint8_t *seg, size_t len)

@@ -14,8 +14,9 @@ struct sd_ulp {
 	struct sd_world *w;
 	struct ddps_llp *llp; /* NULL: free */
 	/* behaviour */
-	bool no_open; /* does not open after an accept */
-	bool no_shut; /* does not shut down when the peer has closed */
+	bool no_open;	   /* does not open after an accept */
+	bool no_shut;	   /* does not shut down when the peer has closed */
+	bool kick_on_done; /* as who posts the next when one is sent */
 	bool free_on_answer, free_on_segment, abort_on_segment;
 	int rx_result;	  /* of rx_segment; DDPS_LLP_HOLD is counted in holds only */
 	unsigned to_send; /* segments */
@@ -25,6 +26,7 @@ struct sd_ulp {
 	bool rejected, enhanced;
 	uint8_t pd[512];
 	size_t pd_len;
+	bool telling;
 	bool out_of_order; /* segments came in another order than they were numbered */
 	uint32_t expect;   /* number of the next segment */
 	size_t last_len;

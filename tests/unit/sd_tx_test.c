@@ -40,6 +40,22 @@ static void expect_segment(struct ddps_sd_assoc *raw, uint16_t stream, uint16_t 
 	free(m);
 }
 
+/* Whoever posts when one is sent does not get deeper and deeper. */
+Test(sd_tx, a_kick_inside_goes_on_behind)
+{
+	struct ddps_sd_assoc *raw = sd_raw_open(&w, 7);
+	struct sd_ulp *u = &w.req[0];
+
+	u->to_send = 20;
+	u->kick_on_done = true;
+	u->llp->ops->kick(u->llp);
+	cr_expect_eq(u->done, 20);
+	sd_run(&w);
+	for (unsigned i = 0; i < 20; i++)
+		expect_segment(raw, 7, (uint16_t)(i + 1), i);
+	sd_expect_silence(raw);
+}
+
 Test(sd_tx, segment_is_one_unordered_message, .description = "5043-4-d2 5043-10-1 5043-5.2.1-d1")
 {
 	struct ddps_sd_assoc *raw = sd_raw_open(&w, 7);
