@@ -168,3 +168,38 @@ Test(sctp_unsent, others_are_let_go)
 	take_back();
 	cr_expect_eq(r.n, 0);
 }
+
+/* A message of @n octets leaves while a SACK with a gap is due: packets in the longest run. */
+static unsigned run_with_sack(size_t n)
+{
+	uint8_t text[1000] = { 0 };
+	const struct iovec iov = { text, n };
+	struct ddps_sctp_in in = { .data = r.buf };
+
+	raw_up(&r);
+	raw_begin(&r, r.tag);
+	raw_put_data(&r, RAW_TSN + 1, 0, 0, 7, "behind a gap");
+	in.len = (size_t)(r.w.p - r.buf);
+	ddps_sc_crc_put(r.buf, in.len);
+	in.from.peer = r.net.node[1].addr[0];
+	in.from.local = r.net.node[0].addr[0];
+	in.from.encap = r.net.node[1].udp;
+	ddps_sctp_input(r.e, &in, 1, r.net.now);
+	cr_assert_eq(ddps_sctp_send(r.a, 0, 17, 0, &iov, 1, r.net.now), 0);
+	r.n = r.net.segs_max_seen = 0;
+	sn_flush(&r.net);
+	cr_expect_eq(r.n, 2);
+	cr_expect_eq(raw_got(&r, 0, 0, NULL), SC_DATA);
+	cr_expect_eq(raw_got(&r, 1, 0, NULL), SC_SACK);
+	return r.net.segs_max_seen;
+}
+
+/* Only the last packet of a run may be shorter: a SACK ends it, unless it could be longer. */
+Test(sctp_unsent, a_sack_is_the_end_of_a_run)
+{
+	cr_expect_eq(run_with_sack(200 - 28 - 4), 1);
+	raw_fini(&r);
+	cr_expect_eq(run_with_sack(200 - 28), 2);
+	raw_fini(&r);
+	cr_expect_eq(run_with_sack(1000), 2);
+}
