@@ -141,6 +141,18 @@ void raw_send(struct raw *r)
 	raw_send_as_is(r, r->buf, len);
 }
 
+void raw_hand(struct raw *r)
+{
+	struct ddps_sctp_in in = { .data = r->buf, .len = (size_t)(r->w.p - r->buf) };
+
+	cr_assert(!r->w.failed);
+	ddps_sc_crc_put(r->buf, in.len);
+	in.from.peer = r->net.node[1].addr[0];
+	in.from.local = r->net.node[0].addr[0];
+	in.from.encap = r->net.node[1].udp;
+	ddps_sctp_input(r->e, &in, 1, r->net.now);
+}
+
 void raw_chunk(struct raw *r, uint32_t tag, uint8_t type, uint8_t flags, const void *val, size_t n)
 {
 	ddps_sc_put_chunk(raw_begin(r, tag), type, flags, val, n);

@@ -48,6 +48,8 @@ void raw_fini(struct raw *r);
 struct ddps_wbuf *raw_begin(struct raw *r, uint32_t tag);
 /* Hand it over, and take what comes back. */
 void raw_send(struct raw *r);
+/* Hand it over alone: what comes back waits for sn_flush(). */
+void raw_hand(struct raw *r);
 /* As it is, without a CRC of ours. */
 void raw_send_as_is(struct raw *r, const void *p, size_t len);
 /* One chunk alone. */

@@ -174,17 +174,11 @@ static unsigned run_with_sack(size_t n)
 {
 	uint8_t text[1000] = { 0 };
 	const struct iovec iov = { text, n };
-	struct ddps_sctp_in in = { .data = r.buf };
 
 	raw_up(&r);
 	raw_begin(&r, r.tag);
 	raw_put_data(&r, RAW_TSN + 1, 0, 0, 7, "behind a gap");
-	in.len = (size_t)(r.w.p - r.buf);
-	ddps_sc_crc_put(r.buf, in.len);
-	in.from.peer = r.net.node[1].addr[0];
-	in.from.local = r.net.node[0].addr[0];
-	in.from.encap = r.net.node[1].udp;
-	ddps_sctp_input(r.e, &in, 1, r.net.now);
+	raw_hand(&r);
 	cr_assert_eq(ddps_sctp_send(r.a, 0, 17, 0, &iov, 1, r.net.now), 0);
 	r.n = r.net.segs_max_seen = 0;
 	sn_flush(&r.net);
