@@ -511,6 +511,11 @@ static void fake_fini(struct ddps_env *env, void *ctx)
 	(void)ctx;
 }
 
+static void fake_flush(struct ddps_sd_assoc *a)
+{
+	a->flushes++;
+}
+
 const struct ddps_sd_backend fake_sctp = {
 	.name = "fake",
 	.available = fake_available,
@@ -521,6 +526,7 @@ const struct ddps_sd_backend fake_sctp = {
 	.set_up = fake_set_up,
 	.info = fake_info,
 	.send = fake_send,
+	.flush = fake_flush,
 	.ask_dry = fake_ask_dry,
 	.pause = fake_pause,
 	.shutdown = fake_shutdown,

@@ -56,7 +56,7 @@ struct ddps_sd_assoc {
 	uint32_t reorder;
 	/* counted */
 	unsigned nin, narrived; /* on the way; in the inbox */
-	unsigned asks, agains, aborts, shutdowns;
+	unsigned asks, agains, aborts, shutdowns, flushes;
 	bool ask, want_room;
 };
 

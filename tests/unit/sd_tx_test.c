@@ -40,6 +40,23 @@ static void expect_segment(struct ddps_sd_assoc *raw, uint16_t stream, uint16_t 
 	free(m);
 }
 
+/* What is put together leaves when all of a turn is there, and nothing else asks for it. */
+Test(sd_tx, each_turn_that_sends_is_flushed)
+{
+	struct ddps_sd_assoc *raw = sd_raw_open(&w, 7);
+	struct sd_ulp *u = &w.req[0];
+	unsigned before = raw->peer->flushes;
+
+	cr_expect_eq(before, 1, "the Accept");
+	u->to_send = 3;
+	u->llp->ops->kick(u->llp);
+	cr_expect_eq(u->done, 3);
+	cr_expect_eq(raw->peer->flushes, before + 1);
+	u->llp->ops->kick(u->llp);
+	sd_run(&w);
+	cr_expect_eq(raw->peer->flushes, before + 1);
+}
+
 /* Whoever posts when one is sent does not get deeper and deeper. */
 Test(sd_tx, a_kick_inside_goes_on_behind)
 {
