@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* MPA over real TCP sockets on loopback: FPDUs, the fence, faults. */
+#include "mpa_tcp/mpa_conn.h"
 #include "mpa_tcp/mpa_mulpdu.h"
 #include "support/mpa_world.h"
 #include <netinet/tcp.h>
@@ -34,6 +35,31 @@ Test(mpa_io_data, both_ways_in_every_mode,
 		}
 	}
 	free(pattern);
+}
+
+static bool tried_directly(const struct mpa_side *s)
+{
+	return ((struct ddps_mpa_conn *)s->llp)->io.eager;
+}
+
+/* Whoever polls tries a connection's socket without asking epoll first: one that has data to come. */
+Test(mpa_io_data, only_an_open_stream_is_tried_directly)
+{
+	struct mpa_world w;
+
+	mpa_world_init(&w);
+	w.b[0].react[UP_REQUEST] = DO_NOTHING;
+	mpa_world_listen(&w);
+	mpa_world_connect(&w, w.port, true, "\0\1\0\1", 4);
+	MPA_UNTIL(&w, w.b[0].called[UP_REQUEST]);
+	cr_expect_not(tried_directly(&w.a));
+	cr_expect_not(tried_directly(&w.b[0]));
+	cr_assert_eq(mpa_answer(&w.b[0], false), 0);
+	MPA_UNTIL(&w, w.a.called[UP_ANSWER]);
+	mpa_world_settle(&w);
+	cr_expect(tried_directly(&w.a));
+	cr_expect(tried_directly(&w.b[0]));
+	mpa_world_fini(&w);
 }
 
 Test(mpa_io_data, direct_placement_without_crc)
