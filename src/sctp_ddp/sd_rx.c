@@ -320,7 +320,7 @@ static void without_session(struct ddps_sd_carrier *c, uint16_t stream, const st
 		return;
 	}
 	if (!ddps_sd_is_initiate(m) && ddps_sd_pair_answered(c, stream)) {
-		drop(c, stream, "no session there, and the peer was told");
+		drop(c, stream, "no session there, and the peer was informed");
 		return;
 	}
 	p = ddps_sd_pair_new(c, stream);

@@ -338,7 +338,7 @@ test_case ipoib-rdmacm-field-of-the-kernel bad "the kernel chooses it" connect -
 	--set starting_psn=3 --peer-qpn 1 fe80::1
 test_case ipoib-rdmacm-capture bad "does not show its messages" connect --port rdmacm \
 	--capture c --peer-qpn 1 fe80::1
-test_case ipoib-connect-gid-alone bad "does not tell the UD queue pair" connect --port rdmacm fe80::1
+test_case ipoib-connect-gid-alone bad "does not say which UD queue pair" connect --port rdmacm fe80::1
 test_case ipoib-connect-bad-peer bad "neither a link-layer address nor a GID" connect \
 	--port rdmacm frob
 test_case ipoib-listen-reject-0 bad "1 to 65535" listen --reject 0

@@ -21,7 +21,7 @@ static const struct ipoib_command table[] = {
 	{ { "ipoib connect", "PEER", "Connect and disconnect, show every message.", I_CONNECT, 1,
 	    1 },
 	  ipoib_connect },
-	{ { "ipoib sim", "[SCENARIO]", "Interfaces on a fabric in memory, and what they say.",
+	{ { "ipoib sim", "[SCENARIO]", "Interfaces on a fabric in memory, with their messages.",
 	    I_SIM, 0, 1 },
 	  ipoib_sim },
 	{ { "ipoib bridge", "[up|status|down]", "IPoIB without InfiniBand, on a TUN device.",

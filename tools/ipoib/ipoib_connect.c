@@ -109,7 +109,7 @@ static int read_peer(struct conn_job *j, struct ddps_ipoib_lladdr *peer)
 	if (ddps_ipoib_gid_parse(peer->gid, o->arg[0]))
 		return refuse_peer(j, "neither a link-layer address nor a GID");
 	if (o->peer_qpn == IPOIB_UNSET)
-		return refuse_peer(j, "a GID alone does not tell the UD queue pair");
+		return refuse_peer(j, "a GID alone does not say which UD queue pair");
 	peer->qpn = (uint32_t)o->peer_qpn;
 	return ST_DONE;
 }

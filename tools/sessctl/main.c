@@ -34,7 +34,7 @@ static void help(FILE *f)
 		   "RDMA sessions over TCP and SCTP, without RDMA hardware.\n\nCommands:\n");
 	for (size_t i = 0; i < NCOMMANDS; i++)
 		cmd_help_row(f, table[i].name, table[i].synopsis, table[i].about);
-	cmd_help_row(f, "stat", "[PID|URI]", "Show the sessions of programs that run.");
+	cmd_help_row(f, "stat", "[PID|URI]", "Show the sessions of running programs.");
 	cmd_help_row(f, "top", "[PID|URI]", "Watch the busiest sessions.");
 	cmd_help_row(f, "ipoib", "COMMAND", "IP over InfiniBand in connected mode.");
 	cmd_help_row(f, "run", "PROGRAM ...", "Run a verbs program over TCP or SCTP.");

@@ -24,15 +24,15 @@ struct watch_opts {
 
 static const struct option_row table[] = {
 	{ "interval", "SECONDS", W_STAT, VAL_SECONDS, AT(interval_ms), 10, 86400000,
-	  "tell again every so often: one line for each context" },
+	  "print again at this interval: one line for each context" },
 	{ "interval", "SECONDS", W_TOP, VAL_SECONDS, AT(interval_ms), 10, 86400000,
-	  "look again every so often (default 1)" },
+	  "refresh at this interval (default 1)" },
 	{ "count", "N", W_STAT | W_TOP, VAL_NUMBER, AT(count), 1, UINT32_MAX,
-	  "end after looking N times (default: at a signal)" },
+	  "end after N times (default: at a signal)" },
 	{ "metrics", NULL, W_STAT, VAL_FLAG, AT(metrics), 0, 0,
-	  "once, in the text format of Prometheus" },
+	  "print once, in the text format of Prometheus" },
 	{ "json", NULL, W_STAT | W_TOP, VAL_FLAG, AT(json), 0, 0,
-	  "one JSON object a line for each context" },
+	  "print one JSON object per line for each context" },
 	{ "help", NULL, W_STAT | W_TOP, VAL_HELP, 0, 0, 0, "this text" },
 	{ "version", NULL, W_STAT | W_TOP, VAL_VERSION, 0, 0, 0, "version of sessctl and library" },
 };
@@ -84,7 +84,7 @@ static int parse(struct job *j, int argc, char **argv)
 		return cmd_finish();
 	}
 	if (r == OPTS_OK && j->o.metrics && (j->o.json || j->o.interval_ms || j->o.count)) {
-		snprintf(why, sizeof why, "--metrics is told once: it excludes --%s",
+		snprintf(why, sizeof why, "--metrics is printed once: it excludes --%s",
 			 j->o.json	    ? "json"
 			 : j->o.interval_ms ? "interval"
 					    : "count");

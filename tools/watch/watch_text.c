@@ -167,7 +167,7 @@ static void put_session(FILE *f, const json_t *s)
 		watch_number(s, "sends_posted"), watch_number(s, "recvs_posted"),
 		watch_number(s, "reads_out"), watch_number(s, "ord"), watch_number(s, "reads_in"),
 		watch_number(s, "ird"), held);
-	put_limits(f, "    limits met  ", s);
+	put_limits(f, "    limits hit  ", s);
 	put_wire(f, s);
 }
 
@@ -185,7 +185,7 @@ static void put_datagrams(FILE *f, const json_t *q)
 	put_amounts(f, q);
 	fprintf(f, "    posted      sends %" PRIu64 ", receives %" PRIu64 "\n",
 		watch_number(q, "sends_posted"), watch_number(q, "recvs_posted"));
-	put_limits(f, "    limits met  ", q);
+	put_limits(f, "    limits hit  ", q);
 }
 
 /* "process 12 (rping), ddp0" */
@@ -226,7 +226,7 @@ void watch_text(struct out *o, const json_t *snapshot)
 			watch_number(ctx, "regions"), watch_number(ctx, "srq_posted"));
 		fputs("  in all        ", o->f);
 		put_amounts(o->f, ctx);
-		put_limits(o->f, "  limits met    ", ctx);
+		put_limits(o->f, "  limits hit    ", ctx);
 	}
 	json_array_foreach(json_object_get(snapshot, "sessions"), i, v) put_session(o->f, v);
 	json_array_foreach(json_object_get(snapshot, "datagrams"), i, v) put_datagrams(o->f, v);

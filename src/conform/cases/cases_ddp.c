@@ -315,7 +315,7 @@ const struct cf_case cf_cases_ddp[] = {
 		 "5041-7.1-13 5041-8.3.1-6 5040-8.1.1-5",
 		 "a Write to a region without the right is 1/1/00"),
 	CASE("ddp-write-wrap", true, write_wrap, "5041-7.1-16",
-	     "TO + length beyond 2^64 is 1/1/03, told before the bounds"),
+	     "TO + length beyond 2^64 is 1/1/03, reported before the bounds"),
 	CASE("ddp-write-wrap-to-zero", true, write_wrap_to_zero, "5041-7.1-16",
 	     "TO + length of just 2^64 is 1/1/03"),
 	CASE("ddp-write-before-wrap", true, write_before_wrap, "5041-7.1-14",

@@ -75,7 +75,7 @@ static void private_data(struct cf *cf, uint16_t len)
 	CF_CHECK(cf, cf->app.request.private_data_len == len, "%zu octets instead of %u",
 		 cf->app.request.private_data_len, len);
 	CF_CHECK(cf, !memcmp(cf->app.request.private_data, f.pd, len), "changed on the way");
-	CF_CHECK(cf, cf->app.request.info.mpa.rev == 1, "Rev %u is what the application hears",
+	CF_CHECK(cf, cf->app.request.info.mpa.rev == 1, "Rev %u is what the application gets",
 		 cf->app.request.info.mpa.rev);
 }
 

@@ -369,12 +369,12 @@ static void lost(struct cf *cf)
 {
 	struct ddps_event ev = cf_app_event(cf, DDPS_EV_CLOSED);
 
-	CF_CHECK(cf, ev.error.code == DDPS_E_RESET, "the application hears '%s' (%s)",
+	CF_CHECK(cf, ev.error.code == DDPS_E_RESET, "the application gets '%s' (%s)",
 		 ddps_strerror(ev.error.code), ev.error.text);
 	CF_CHECK(cf,
 		 ev.error.has_triple && ev.error.triple.layer == 2 && !ev.error.triple.etype &&
 			 ev.error.triple.code == 1,
-		 "the application hears %u/%u/%02x", ev.error.triple.layer, ev.error.triple.etype,
+		 "the application gets %u/%u/%02x", ev.error.triple.layer, ev.error.triple.etype,
 		 ev.error.triple.code);
 }
 
@@ -427,7 +427,7 @@ const struct cf_case cf_cases_mpa_fpdu[] = {
 	  false, pad_ignored },
 	{ "mpa-crc-off",
 	  "5044-4.1-4 5044-4.1-d3 5044-4.4-10 5044-4.4-12 5044-7.1.1-9 5044-7.1.1-11 5044-4.4-2",
-	  "C = 0 from both: the field is there, and not looked at", CF_TCP, CF_RESPONDER, false,
+	  "C = 0 from both: the field is there, and ignored", CF_TCP, CF_RESPONDER, false,
 	  crc_off },
 	{ "mpa-crc-off-data", "5044-4.1-4 5044-4.4-10 5044-7.1.1-9 5044-7.1.1-11 5044-4.3-12",
 	  "the same with data that is placed", CF_TCP, CF_RESPONDER, true, crc_off_data },
@@ -466,12 +466,12 @@ const struct cf_case cf_cases_mpa_fpdu[] = {
 	  "a first FPDU with a bad CRC does not end the silence", CF_TCP, CF_RESPONDER, false,
 	  first_bad },
 	{ "mpa-fin", "5044-7.2-1 5044-7.2-d1 5044-8-1",
-	  "a FIN between FPDUs ends one direction only, and is told", CF_TCP, CF_RESPONDER, true,
-	  fin_between },
+	  "a FIN between FPDUs ends one direction only, and is reported", CF_TCP, CF_RESPONDER,
+	  true, fin_between },
 	{ "mpa-fin-inside", "5044-8-1", "a FIN inside an FPDU ends the session", CF_TCP,
 	  CF_RESPONDER, false, fin_inside },
-	{ "mpa-fin-inside-told", "5044-8-1 5044-8-2", "the application hears of it: 2/0/01", CF_TCP,
-	  CF_RESPONDER, true, fin_inside_told },
+	{ "mpa-fin-inside-told", "5044-8-1 5044-8-2", "it is reported to the application: 2/0/01",
+	  CF_TCP, CF_RESPONDER, true, fin_inside_told },
 	{ "mpa-reset-told", "5044-8-1 5044-8-2", "a reset: 2/0/01", CF_TCP, CF_RESPONDER, true,
 	  reset_told },
 	{ "mpa-close", "5044-A.1-d1 5044-7.2-d1", "what was posted leaves before the FIN", CF_TCP,

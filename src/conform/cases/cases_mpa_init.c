@@ -37,7 +37,7 @@ static void refused(struct cf *cf, const void *b, size_t n, int code)
 	if (cf->self) {
 		struct ddps_event ev = cf_app_event(cf, DDPS_EV_FAILED);
 
-		CF_CHECK(cf, ev.error.code == code, "the application hears '%s' (%s)",
+		CF_CHECK(cf, ev.error.code == code, "the application gets '%s' (%s)",
 			 ddps_strerror(ev.error.code), ev.error.text);
 	}
 }
@@ -313,9 +313,9 @@ const struct cf_case cf_cases_mpa_init[] = {
 	{ "mpa-i-reply-fpdu", "5044-7.1.2-14", "an FPDU right behind the Reply is not lost", CF_TCP,
 	  CF_INITIATOR, false, reply_and_fpdu },
 	{ "mpa-i-key", "5044-7.1.1-4 5044-7.1.2-11 5044-7.1.2-12 5044-7.1.2-16 5044-8-6",
-	  "a wrong key: closed, and told", CF_TCP, CF_INITIATOR, false, reply_key },
+	  "a wrong key: closed, and reported", CF_TCP, CF_INITIATOR, false, reply_key },
 	{ "mpa-i-both", "5044-7.1.1-4 5044-7.1.2-16 5044-7.1.2-19 5044-8-6",
-	  "a Request for an answer: closed, and told", CF_TCP, CF_INITIATOR, false,
+	  "a Request for an answer: closed, and reported", CF_TCP, CF_INITIATOR, false,
 	  both_initiators },
 	{ "mpa-i-reply-rev-0", "5044-7.1.1-15 5044-7.1.1-16 5044-C.1-1",
 	  "Rev 0 to a peer of the IETF's: closed", CF_TCP, CF_INITIATOR, true, reply_rev_0 },
@@ -333,8 +333,8 @@ const struct cf_case cf_cases_mpa_init[] = {
 	{ "mpa-i-reply-s-pd-3", "5044-7.1.2-12 6581-6-6 5044u-6-4",
 	  "S with three octets of private data: closed", CF_TCP, CF_INITIATOR, false,
 	  reply_short_word },
-	{ "mpa-i-rejected", "5044-7.1.2-13 5044-7.1.1-d2", "R: the application hears it, no FPDU",
-	  CF_TCP, CF_INITIATOR, true, rejected },
+	{ "mpa-i-rejected", "5044-7.1.2-13 5044-7.1.1-d2",
+	  "R: it is reported to the application, no FPDU", CF_TCP, CF_INITIATOR, true, rejected },
 	{ "mpa-i-timeout", "5044-7.1.2-25", "a Reply is not waited for forever", CF_TCP,
 	  CF_INITIATOR, true, reply_timeout },
 	{ "mpa-i-waits", "5044-7.1.2-d2 5044-7.1.2-11", "nothing is sent before the Reply", CF_TCP,

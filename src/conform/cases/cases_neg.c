@@ -159,7 +159,7 @@ static void request_values(struct cf *cf)
 
 	cf_session(cf, &o);
 	CF_CHECK(cf, ev->info.enhanced && ev->info.peer_ird == 7 && ev->info.peer_ord == ULP,
-		 "the application hears of IRD %u, ORD %u", ev->info.peer_ird, ev->info.peer_ord);
+		 "the application gets IRD %u, ORD %u", ev->info.peer_ird, ev->info.peer_ord);
 	CF_CHECK(cf, ev->private_data_len == 5 && !memcmp(ev->private_data, "hello", 5),
 		 "the application got %s", cf_hex(ev->private_data, ev->private_data_len));
 }
@@ -262,7 +262,7 @@ const struct cf_case cf_cases_neg[] = {
 	  CF_RESPONDER, false, ird_max },
 	{ "neg-ird-holds", "6581-9.1-d1 6581-9.1-d2 6581-9-1 6581-9.3-d2",
 	  "the answer's IRD is the one in force", CF_BOTH, CF_RESPONDER, false, ird_holds },
-	{ "neg-ird-hard", "6581-9.1-d1", "an IRD that must not grow is told as it is", CF_BOTH,
+	{ "neg-ird-hard", "6581-9.1-d1", "an IRD that must not grow is reported as it is", CF_BOTH,
 	  CF_RESPONDER, true, ird_is_hard },
 	{ "neg-ord-kept", "6581-9.1-4 6581-9.1-d2 6581-3-d1",
 	  "with our IRD of 2 a third Read waits", CF_BOTH, CF_RESPONDER, true, ord_kept },

@@ -247,7 +247,7 @@ static void invalidates(struct cf *cf, uint8_t op)
 	put_inv(cf, op, m.stag);
 	wc = cf_app_wc(cf);
 	CF_CHECK(cf, !wc.status && wc.invalidated && wc.inv_stag == m.stag,
-		 "the application is not told of STag %08x", m.stag);
+		 "STag %08x is not reported to the application", m.stag);
 	CF_CHECK(cf, wc.solicited == (op == CF_SEND_SE_INV), "solicited: %d", wc.solicited);
 	cf_tagged(cf, CF_TAGGED_L, CF_WRITE, m.stag, m.to, text, 8);
 	cf_send(cf);
@@ -423,7 +423,7 @@ const struct cf_case cf_cases_rdmap[] = {
 	CASE("rdmap-read-no-ird", true, read_no_ird, "5040-6.1-8 5040-8.1.1-12",
 	     "with an IRD of 0 any Read is 1/2/02"),
 	CASE("rdmap-first-error", false, first_error, "5040-7.1-5 5041-7.1-20",
-	     "of several errors the first one is told"),
+	     "of several errors the first one is reported"),
 	CASE("rdmap-invalidate", true, inv_works, "5040-5.3-17 5040-3.2-2",
 	     "Send with Invalidate disables the STag before it is delivered"),
 	CASE("rdmap-invalidate-se", true, inv_se_works, "5040-5.3-17 5040-3.2-2",

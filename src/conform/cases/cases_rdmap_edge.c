@@ -108,7 +108,7 @@ const struct cf_case cf_cases_rdmap_edge[] = {
 		 "with as many Reads outstanding as IRD allows one more is 1/2/02"),
 	CF_ROLES("rdmap-", "source-revoked", true, source_revoked,
 		 "5040-4.8-16 5040-8.1.1-6 5041-7.1-20",
-		 "a source revoked in mid-response is 0/1/00; the header tells how far it came"),
+		 "a source revoked in mid-response is 0/1/00; the header says how far it came"),
 	CF_ROLES("rdmap-", "terminate-cuts-send", true, cuts_a_send, "5040-6.2.1-4 5041-7.1-20",
 		 "a Terminate goes out at the next segment, inside a Send"),
 	CF_ROLES("rdmap-", "source-fence", true, fence, "5040-5.5-13",

@@ -12,7 +12,7 @@ static struct ddps_event take_terminate(struct cf *cf, const void *t, size_t len
 	cf_untagged(cf, CF_UNTAGGED_L, CF_TERM, 0, 2, 1, 0, t, len);
 	cf_send(cf);
 	ev = cf_app_event(cf, DDPS_EV_TERMINATED);
-	CF_CHECK(cf, ev.error.by_peer, "a Terminate of the peer is told as our own");
+	CF_CHECK(cf, ev.error.by_peer, "a Terminate of the peer is reported as our own");
 	cf_expect_end(cf, false); /* never answered */
 	return ev;
 }
@@ -30,7 +30,7 @@ static void terminate_delivered(struct cf *cf)
 	CF_CHECK(cf,
 		 ev.error.has_triple && ev.error.triple.layer == 1 && ev.error.triple.etype == 2 &&
 			 ev.error.triple.code == 2,
-		 "told as %u/%u/%02x", ev.error.triple.layer, ev.error.triple.etype,
+		 "reported as %u/%u/%02x", ev.error.triple.layer, ev.error.triple.etype,
 		 ev.error.triple.code);
 	for (unsigned i = 0; i < 2; i++)
 		CF_CHECK(cf, cf_app_wc(cf).status == DDPS_WC_FLUSHED, "not flushed");
@@ -78,7 +78,7 @@ static void terminate_swapped(struct cf *cf)
 	cf_session(cf, NULL);
 	ev = take_terminate(cf, t, 20);
 	CF_CHECK(cf, strstr(ev.error.text, "bit-swapped"), "not recognised: %s", ev.error.text);
-	CF_CHECK(cf, ev.error.triple.layer == 0 && ev.error.triple.etype == 1, "told as %u/%u",
+	CF_CHECK(cf, ev.error.triple.layer == 0 && ev.error.triple.etype == 1, "reported as %u/%u",
 		 ev.error.triple.layer, ev.error.triple.etype);
 }
 
@@ -117,10 +117,10 @@ static void lost(struct cf *cf)
 	else
 		cf_sctp_abort(cf);
 	e = cf_app_event(cf, DDPS_EV_CLOSED).error;
-	CF_CHECK(cf, e.code, "told as an orderly end");
+	CF_CHECK(cf, e.code, "reported as an orderly end");
 	if (cf->wire == CF_TCP) /* told locally, never on a wire */
 		CF_CHECK(cf, e.has_triple && e.triple.layer == 2 && e.triple.code == 1,
-			 "not told as 2/0/01");
+			 "not reported as 2/0/01");
 	for (unsigned i = 0; i < 2; i++)
 		CF_CHECK(cf, cf_app_wc(cf).status == DDPS_WC_FLUSHED, "not flushed");
 }
@@ -202,7 +202,7 @@ const struct cf_case cf_cases_rdmap_end[] = {
 	CF_ROLES("rdmap-", "terminate-delivered", true, terminate_delivered,
 		 "5040-5.4-4 5040-5.4-6 5040-5.4-7 5040-4.8-8 5040-3.2-4 5040-6.2.1-2 5040-3.2-12 "
 		 "5040-7-1",
-		 "a Terminate is told to the application, work is flushed, nothing answered"),
+		 "a Terminate is reported to the application, work is flushed, nothing answered"),
 	CF_ROLES("rdmap-", "terminate-twice", false, terminate_twice, "5040-5.4-5 5040-5.4-4",
 		 "a second Terminate is dropped, none is answered"),
 	CASE("rdmap-terminate-short", false, terminate_short, "5040-5.4-8",
@@ -218,7 +218,7 @@ const struct cf_case cf_cases_rdmap_end[] = {
 		 "a local error sends 0/0/00 instead of the request"),
 	CF_ROLES("rdmap-", "lost", true, lost,
 		 "5041-6.2.2-1 5041-6.2.2-2 5041-6.2.2-5 5040-6.2-2 5041-3-4",
-		 "a lost connection is told and flushes all work"),
+		 "a lost connection is reported and flushes all work"),
 	CF_ROLES("rdmap-", "disconnect", true, disconnect,
 		 "5041-6.2.1-2 5041-6.2.1-3 5041-6.2.1-9 5041-3-12",
 		 "after a close posted work goes out and answers are taken"),

@@ -179,7 +179,7 @@ static void two_lose(struct cf *cf, bool in_order)
 	for (unsigned i = 0; i < 2; i++) {
 		struct ddps_event ev = cf_hear(cf, DDPS_EV_CLOSED);
 
-		CF_CHECK(cf, ev.error.code && !ev.error.has_triple, "told '%s' with code %d",
+		CF_CHECK(cf, ev.error.code && !ev.error.has_triple, "reported '%s' with code %d",
 			 ev.error.text, ev.error.code);
 	}
 }
@@ -296,10 +296,10 @@ const struct cf_case cf_cases_sctp_app[] = {
 	  "an RDMAP Terminate is a segment before the session's", CF_SCTP, CF_RESPONDER, true,
 	  rdmap_terminate_first },
 	{ "sctp-aborted", "5043-11.3-1 5043-11.3-2 5043-11.3-d1",
-	  "every session of an aborted association hears of it", CF_SCTP, CF_RESPONDER, true,
+	  "every session of an aborted association is informed", CF_SCTP, CF_RESPONDER, true,
 	  association_aborted },
 	{ "sctp-shut-down", "5043-11.3-1 5043-11.3-2",
-	  "every session of an association that is shut down hears of it", CF_SCTP, CF_RESPONDER,
+	  "every session of an association that is shut down is informed", CF_SCTP, CF_RESPONDER,
 	  true, association_shut_down },
 	{ "sctp-i-initiate", "5043-6.6-2 5043-6.1-d1 5043-6.3-d1 5043-10-1 5043-5.2-d1",
 	  "an Initiate comes first, alone, with DDP-SSN 0", CF_SCTP, CF_INITIATOR, true,

@@ -170,7 +170,7 @@ void cf_neg_failed(struct cf *cf, uint16_t code)
 	ev = cf_app_event(cf, DDPS_EV_FAILED);
 	t = ev.error.triple;
 	CF_CHECK(cf, ev.error.has_triple && (t.layer << 12 | t.etype << 8 | t.code) == code,
-		 "the application hears %u/%u/%02x: %s", t.layer, t.etype, t.code, ev.error.text);
+		 "the application gets %u/%u/%02x: %s", t.layer, t.etype, t.code, ev.error.text);
 }
 
 void cf_neg_two_reads(struct cf *cf)

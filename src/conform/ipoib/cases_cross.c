@@ -190,7 +190,7 @@ static void behind_mra(struct ci *ci)
 
 const struct ci_case ci_cases_cross[] = {
 	{ "cross-smaller", RULES "4755-3.3-5 4755-3.3-6",
-	  "the target has the larger address: REJ 28, its own REQ goes on", 0, smaller },
+	  "the target has the larger address: REJ 28, its own REQ continues", 0, smaller },
 	{ "cross-smaller-private", "4755-3.2-11", "that REJ has private data", 0, smaller_private },
 	{ "cross-smaller-again", RULES "4755-3.3-5 4755-3.3-9", "and so is the next one refused", 0,
 	  again },

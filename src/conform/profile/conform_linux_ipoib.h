@@ -31,7 +31,7 @@ static const char conform_linux_ipoib[] =
 	"rc-nd-stays harmless: sends neighbour advertisements on connections\n"
 	"short-req harmless: does not look at the length of a MAD\n"
 	"short-rep harmless: does not look at the length of a MAD\n"
-	"short-rej harmless: may have an effect: the length of a MAD is not looked at\n"
+	"short-rej harmless: may have an effect: the length of a MAD is ignored\n"
 	"short-dreq harmless: does not look at the length of a MAD\n";
 
 #endif

@@ -26,7 +26,7 @@ static const char conform_linux_sctp[] =
 	"assoc-i-ack-tag-0 passes: aborts under tag 0 what offers tag 0\n"
 	"assoc-i-ack-unknown harmless: names each parameter in a cause of its own\n"
 	"assoc-i-again harmless: repeats its INIT after three seconds\n"
-	"assoc-i-crossing does not tell its user of the adaptation indication of an INIT that "
+	"assoc-i-crossing does not report to its user the adaptation indication of an INIT that "
 	"crosses its own\n"
 	"assoc-i-abort-behind is not ended by an ABORT with the T bit behind a HEARTBEAT\n"
 	"assoc-i-unknown-chunks harmless: knows ECNE and aborts, since it is too short\n"

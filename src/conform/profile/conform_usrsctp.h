@@ -24,7 +24,7 @@ static const char conform_usrsctp[] =
 	"assoc-restart-addresses takes a restart that brings a new address\n"
 	"assoc-restart-wrong passes: aborts a restart with tag 0 under tag 0\n"
 	"assoc-restart-owed harmless: may be the end only after the next message\n"
-	"assoc-restart-shutdown harmless: tells that it is shutting down under the new tags\n"
+	"assoc-restart-shutdown harmless: reports that it is shutting down, under the new tags\n"
 	"assoc-i-ack-os-0 passes: reflects the tag in its ABORT\n"
 	"assoc-i-ack-mis-0 passes: reflects the tag in its ABORT\n"
 	"assoc-i-ack-window passes: reflects the tag in its ABORT\n"
@@ -46,6 +46,6 @@ static const char conform_usrsctp[] =
 	"assoc-i-restart-addresses takes a restart that brings a new address\n"
 	"assoc-i-restart-wrong passes: aborts a restart with tag 0 under tag 0\n"
 	"assoc-i-restart-owed harmless: may be the end only after the next message\n"
-	"assoc-i-restart-shutdown harmless: tells that it is shutting down under the new tags\n";
+	"assoc-i-restart-shutdown harmless: reports that it is shutting down, under the new tags\n";
 
 #endif

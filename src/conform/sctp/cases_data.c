@@ -137,7 +137,7 @@ static void gaps_from(struct cf *cf, uint32_t tsn)
 	tell(&r, tsn, PLAIN);
 	told_now(&r, r.nsack, tsn + 2);
 	check_gaps(&r, tsn + 2, rest, 1);
-	CF_CHECK(cf, !r.ndups, "a duplicate is told of twice");
+	CF_CHECK(cf, !r.ndups, "a duplicate is reported twice");
 	tell(&r, tsn + 4, PLAIN);
 	tell(&r, tsn + 3, PLAIN);
 	cf_raw_want_sack(&r, tsn + 5);
@@ -347,11 +347,11 @@ const struct cf_case cf_cases_assoc_data[] = {
 	BOTH("gaps", gaps,
 	     "9260-3.3.4-1 9260-3.3.4-2 9260-3.3.4-d1 9260-3.3.4-d2 9260-3.3.4-d3 9260-6.2-13 "
 	     "9260-6.2-17 9260-6.2-19 9260-6.7-1 9260-7.2.4-1 9260-6.2-18",
-	     "holes and duplicates are told immediately, until they are no more"),
+	     "holes and duplicates are reported immediately, until they are no more"),
 	BOTH("gaps-wrap", gaps_wrap, "9260-1.6-1 9260-1.6-2 9260-1.6-4",
 	     "the same where TSNs wrap"),
 	BOTH("gaps-many", many_gaps, "9260-6.2-14 9260-6.7-5",
-	     "of too many holes a SACK tells the lowest"),
+	     "of too many holes a SACK reports the lowest"),
 	BOTH("gaps-kept", kept, "9260-6.2-26 9260-6.2-24 9260-6.2-22 9260-6.2-30 9260-3.3.2-13",
 	     "what was acknowledged in a gap block stays so"),
 	BOTH("stream", bad_stream, "9260-6.5-2 9260-6.5-3 9260-5.1.1-3",

@@ -381,7 +381,7 @@ const struct cf_case cf_cases_assoc_dial[] = {
 	I("ack-large", ack_large, "9260-3.3.3-12 9260-3.3.3-14",
 	  "an INIT ACK of more than 1500 octets is read"),
 	I("ack-flags", ack_flags, "9260-3.3.3-3 9260-3.2-d5 9260-3.3.3-4 9260-8.5.1-10",
-	  "flags of an INIT ACK are not looked at; the COOKIE ECHO bears its tag"),
+	  "flags of an INIT ACK are ignored; the COOKIE ECHO bears its tag"),
 	I("ack-twice", ack_twice, "9260-3.3.3-8 9260-5.2.3-1",
 	  "an INIT ACK out of turn is thrown away"),
 	I("ack-tag", ack_wrong_tag, "9260-8.5-2 9260-8.5.1-2 9260-5.1.4-1",

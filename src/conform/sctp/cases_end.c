@@ -330,7 +330,7 @@ const struct cf_case cf_cases_assoc_end[] = {
 	BOTH("shutdown-crossed", acks_cross, "9260-9.2-22 9260-8.5.1-5 9260-3.3.13-1",
 	     "crossing SHUTDOWN ACKs end by SHUTDOWN COMPLETE"),
 	BOTH("complete-tag", complete_tags, "9260-8.5.1-8 9260-8.5.1-9 9260-9.2-16 9260-3-1",
-	     "SHUTDOWN COMPLETE is looked at as ABORT is, where it is waited for, if alone"),
+	     "SHUTDOWN COMPLETE is checked as ABORT is, where it is expected, if alone"),
 	BOTH("shutdown-late", late, "9260-6-2 9260-6-3 9260-6-6 9260-5.2.5-1 9260-3.3.10-d1",
 	     "after SHUTDOWN ACK no DATA and no SACK counts"),
 	BOTH("shutdown-init", init_meets, "9260-9.2-18",

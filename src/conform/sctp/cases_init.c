@@ -385,7 +385,7 @@ const struct cf_case cf_cases_assoc_init[] = {
 	R("init-unknown", unknown_parameters,
 	  "9260-3.2.1-d1 9260-3.2.1-d2 9260-3.2.1-3 9260-3.2.2-1 9260-3.3.3.1-d1",
 	  "unknown parameters of an INIT go by their upper bits; reports are whole"),
-	R("init-flags", flags, "9260-3.3.2-6 9260-3.2-d5", "flags of an INIT are not looked at"),
+	R("init-flags", flags, "9260-3.3.2-6 9260-3.2-d5", "flags of an INIT are ignored"),
 	R("init-tag", under_a_tag, "9260-8.5.1-1 9260-12.3-1", "an INIT under a tag vanishes"),
 	R("init-bundled", with_company, "9260-3-1 9260-8.5.1-2 9260-12.3-1",
 	  "an INIT in company vanishes"),

@@ -410,7 +410,7 @@ const struct cf_case cf_cases_assoc_tags[] = {
 	BOTH("lengths", lengths, "9260-6.10-5 9260-6.10-6",
 	     "chunks whose lengths lie are not used, those before them are"),
 	BOTH("padding", padding, "9260-3.2-3 9260-3.2-d5 9260-3.2-d6 9260-3.2-1 9260-3.2-2",
-	     "padding and spare flags are not looked at"),
+	     "padding and spare flags are ignored"),
 	BOTH("moved", moved, "6951-5.4-1 6951-5.1-1 6951-5.3-1",
 	     "the association follows a UDP port that has the tag"),
 	BOTH("not-moved", not_moved, "6951-5.4-1",

@@ -141,9 +141,10 @@ static bool has_source(const struct ibv_send_wr *wr)
 static void after_error(struct ed_qp *q, const char *call)
 {
 	if (q->failed)
-		ck_report("post-after-error", NULL,
-			  "%s on queue pair %u, which has told of an error: it can but be flushed",
-			  call, q->number);
+		ck_report(
+			"post-after-error", NULL,
+			"%s on queue pair %u, which has reported an error: it can only be flushed",
+			call, q->number);
 }
 
 struct ck_work *ck_send(struct ed_qp *q, const struct ibv_send_wr *wr)
