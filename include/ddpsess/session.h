@@ -256,11 +256,16 @@ DDPS_API void ddps_listener_free(struct ddps_listener *l);
  * STALL: it waits, with all that the peer sent behind it on this session, until a receive is
  * posted.  This side still sends meanwhile.
  *
- * While a Send waits over TCP, nothing is read, so that TCP slows the peer down.  Less than 1 MiB
- * that was read already is kept.  Over SCTP, up to 4 MiB or 16384 messages are kept for each
- * session; the other sessions of the association go on while what waits is kept.  Beyond these
- * limits the whole association is not read until half of what is kept is gone, so that SCTP slows
- * the peer down.
+ * Over TCP nothing is read while a Send waits, so that TCP slows the peer down.  Less than 1 MiB
+ * that was read already is kept.
+ *
+ * Over SCTP sessions share an association.  An initiator whose endpoint stalls gets one of its own.
+ * What waits is kept: up to 4 MiB or 16384 messages of a session, and up to 16 MiB of an
+ * association.  Up to there the other sessions of the association go on.  What is kept beyond that
+ * makes the association's receive window smaller by twice as much, so that SCTP slows the peer down
+ * (backend kernel: the association is not read until half of it is gone).  If the window is shut
+ * for 5 s, and other sessions have to wait because of that, the session that holds most ends with
+ * DDPS_E_LIMIT.
  *
  * A close and a Terminate of the peer wait behind the Send too.  But a reset is noticed
  * immediately.
