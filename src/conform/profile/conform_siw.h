@@ -113,6 +113,7 @@ static const char conform_siw[] =
 	"bit-swapped\n"
 	"rdmap-initiator-read-tagged waits for more octets: it reads a tagged segment as an "
 	"untagged one\n"
+	"relay-late may read a CRC wrongly that a segment boundary cuts in two\n"
 	"relay-recut reads a CRC that a segment boundary cuts in two wrongly\n"
 	"relay-cut may lose its listener by a FIN inside the Request\n";
 
