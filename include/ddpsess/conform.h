@@ -46,8 +46,8 @@ enum ddps_conform_verdict {
 };
 
 /*
- * How far the target keeps the rules of a case.  Without a word of the profile, what fails has the grade
- * PASSES if the session had to end and did, and else FAILS.
+ * How far the target keeps the rules of a case.  Without a word of the profile, what fails has the
+ * grade PASSES if the session had to end and did, and else FAILS.
  */
 enum ddps_conform_grade {
 	DDPS_CONFORM_STRICT, /* to the octet, as the RFCs say */
@@ -79,8 +79,8 @@ struct ddps_conform_options {
 	const char *command; /* initiator: run by sh for each case; $DDPS_URI is where to connect */
 	const char *pattern; /* cases whose name matches, as for file names; NULL: all */
 	/*
-	 * "siw", "usrsctp", "linux-sctp", or a file of "CASE WHAT IT DOES" lines, where "passes:" or
-	 * "harmless:" may come before WHAT; NULL: none
+	 * "siw", "usrsctp", "linux-sctp", or a file of "CASE WHAT IT DOES" lines, where "passes:"
+	 * or "harmless:" may come before WHAT; NULL: none
 	 */
 	const char *profile;
 	uint32_t wait_ms;  /* the longest wait for the target; at least 1 */
@@ -163,10 +163,10 @@ DDPS_API int ddps_conform_case(size_t i, struct ddps_conform_case *c);
  * Blocks until all is done; a wait for the target takes at most wait_ms.  Opens sockets, and with
  * @command a process for each case, which is sent SIGTERM at the case's end.
  *
- * Return: 0: it ran, and @sum has the outcome; or DDPS_E_INVAL (@o or @calls),
- * DDPS_E_UNSUPPORTED (something is set behind what this release knows), DDPS_E_ADDRESS (the URI,
- * or a profile that cannot be read), DDPS_E_REFUSED (a responder cannot be reached, from the first
- * case on), DDPS_E_NOMEM.
+ * Return: 0: it ran, and @sum has the outcome; or DDPS_E_INVAL (@o or @calls), DDPS_E_UNSUPPORTED
+ * (something is set behind what this release knows), DDPS_E_ADDRESS (the URI, or a profile that
+ * cannot be read), DDPS_E_REFUSED (a responder cannot be reached, from the first case on),
+ * DDPS_E_NOMEM.
  */
 DDPS_API int ddps_conform_run(const struct ddps_conform_options *o,
 			      const struct ddps_conform_calls *calls, struct ddps_conform_sum *sum,

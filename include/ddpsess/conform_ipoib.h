@@ -33,8 +33,8 @@ struct ddps_conform_ipoib_node {
 };
 
 /*
- * A port of a fabric.  It is opened again for each neighbour that the suite is to the target, so each
- * has another UD queue pair.
+ * A port of a fabric.  It is opened again for each neighbour that the suite is to the target, so
+ * each has another UD queue pair.
  */
 struct ddps_conform_ipoib_fabric {
 	size_t struct_size; /* sizeof(struct ddps_conform_ipoib_fabric) */
@@ -92,8 +92,8 @@ DDPS_API void ddps_conform_ipoib_options_init_sized(struct ddps_conform_ipoib_op
 /**
  * ddps_conform_ipoib_options_init - defaults; ip4, gid, target, link_ip4 and seed have to be set
  *
- * UDP port 4791, the suite is the administration, 64 addresses, P_Key 0xffff, Q_Key 0x80000b1b,
- * MTU 2048, lifetime 18 (1 s), all cases, waits of 15 s.
+ * UDP port 4791, the suite is the administration, 64 addresses, P_Key 0xffff, Q_Key 0x80000b1b, MTU
+ * 2048, lifetime 18 (1 s), all cases, waits of 15 s.
  */
 static inline void ddps_conform_ipoib_options_init(struct ddps_conform_ipoib_options *o)
 {
@@ -119,10 +119,10 @@ DDPS_API int ddps_conform_ipoib_case(size_t i, struct ddps_conform_case *c);
  *
  * Blocks until all is done; a wait for the target takes at most wait_ms.  Needs no privilege.
  *
- * Return: 0: it ran, and @sum has the outcome; or DDPS_E_INVAL (@o or @calls),
- * DDPS_E_UNSUPPORTED (something is set behind what this release knows), DDPS_E_ADDRESS (a profile
- * that cannot be read), DDPS_E_SYSTEM (sockets), DDPS_E_REFUSED (the target does not join, or
- * answers no ARP request; the port of a fabric cannot be opened), DDPS_E_NOMEM.
+ * Return: 0: it ran, and @sum has the outcome; or DDPS_E_INVAL (@o or @calls), DDPS_E_UNSUPPORTED
+ * (something is set behind what this release knows), DDPS_E_ADDRESS (a profile that cannot be
+ * read), DDPS_E_SYSTEM (sockets), DDPS_E_REFUSED (the target does not join, or answers no ARP
+ * request; the port of a fabric cannot be opened), DDPS_E_NOMEM.
  */
 DDPS_API int ddps_conform_ipoib_run(const struct ddps_conform_ipoib_options *o,
 				    const struct ddps_conform_calls *calls,

@@ -9,8 +9,8 @@
  * Connections are named by their local communication ID.  One exists from a successful
  * ddps_cm_connect() or the report of a REQ until a report or a call leaves it in state IDLE.
  *
- * An agent is used by one thread at a time; two agents have nothing in common.  No function
- * blocks.  Times are nanoseconds of any clock that does not run backwards.  Errors are those of
+ * An agent is used by one thread at a time; two agents have nothing in common.  No function blocks.
+ * Times are nanoseconds of any clock that does not run backwards.  Errors are those of
  * <ddpsess/err_codes.h>; ddps_ipoib_strerror() has their text.
  */
 #include <ddpsess/ipoib_cm.h>
@@ -107,9 +107,9 @@ struct ddps_cm_config {
 	uint64_t hash_key[2];
 	uint8_t priv[DDPS_IPOIB_PRIV_LEN]; /* for REJs that concern no listener */
 	/*
-	 * Connections that one address may have asked for and that are not over.  Its REQs beyond are
-	 * refused with reason 3.  What a REQ says of its sender (GUID, GID, QPN) proves nothing; the
-	 * address is where it has come from.  0: max_conns alone bounds them.
+	 * Connections that one address may have asked for and that are not over.  Its REQs beyond
+	 * are refused with reason 3.  What a REQ says of its sender (GUID, GID, QPN) proves
+	 * nothing; the address is where it has come from.  0: max_conns alone bounds them.
 	 */
 	unsigned max_per_addr;
 };
@@ -174,8 +174,8 @@ struct ddps_cm_stats {
  * @out:	set on success only; the caller's, to be freed by ddps_cm_free()
  * @cfg:	copied
  *
- * Return: 0; DDPS_E_INVAL (max_conns out of range, or a size that is none);
- * DDPS_E_UNSUPPORTED (a member of a later release is set); DDPS_E_NOMEM.
+ * Return: 0; DDPS_E_INVAL (max_conns out of range, or a size that is none); DDPS_E_UNSUPPORTED (a
+ * member of a later release is set); DDPS_E_NOMEM.
  */
 DDPS_API int ddps_cm_new(struct ddps_cm **out, const struct ddps_cm_config *cfg);
 

@@ -2,9 +2,9 @@
 #ifndef DDPSESS_IB_CM_MAD_H
 #define DDPSESS_IB_CM_MAD_H
 /*
- * InfiniBand communication management datagrams (IBA volume 1, chapter 12): every message
- * with every field by name, as octets, and as a table of fields that a tool can walk.
- * Part of libddpsess-ipoib; include <ddpsess/ipoib_cm.h>.
+ * InfiniBand communication management datagrams (IBA volume 1, chapter 12): every message with
+ * every field by name, as octets, and as a table of fields that a tool can walk.  Part of
+ * libddpsess-ipoib; include <ddpsess/ipoib_cm.h>.
  */
 #include <ddpsess/err_codes.h>
 #include <stddef.h>
@@ -234,8 +234,8 @@ DDPS_API void ddps_cm_mad_init(struct ddps_cm_mad *mad, uint16_t attr, uint64_t 
  *
  * The header goes out as given, so that a tester can send a wrong one.
  *
- * Return: 0, DDPS_E_INVAL (a value does not fit its field, or an information length is
- * above 72) or DDPS_E_UNSUPPORTED (an attribute ID that is not in enum ddps_cm_attr).
+ * Return: 0, DDPS_E_INVAL (a value does not fit its field, or an information length is above 72) or
+ * DDPS_E_UNSUPPORTED (an attribute ID that is not in enum ddps_cm_attr).
  */
 DDPS_API int ddps_cm_mad_encode(uint8_t out[DDPS_CM_MAD_LEN], const struct ddps_cm_mad *mad);
 
@@ -269,8 +269,8 @@ DDPS_API const char *ddps_cm_reason_name(uint16_t reason);
 /* ---- Fields by name ---- */
 
 /*
- * A row describes one field.  Rows end with name NULL.  A row with an empty name is a
- * further piece of the field before it (vendor IDs lie scattered over their message).
+ * A row describes one field.  Rows end with name NULL.  A row with an empty name is a further piece
+ * of the field before it (vendor IDs lie scattered over their message).
  */
 struct ddps_cm_field {
 	const char *name;

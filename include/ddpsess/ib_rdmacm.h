@@ -2,10 +2,10 @@
 #ifndef DDPSESS_IB_RDMACM_H
 #define DDPSESS_IB_RDMACM_H
 /*
- * Active connects through librdmacm (AF_IB), next to the kernel's ib_cm, on a channel adapter.
- * The kernel writes and repeats the CM messages, so only what rdma_connect() takes of a REQ can
- * be chosen.  No queue pair is made, hence there is no data.  Part of libddpsess-ipoib.
- * What needs an adapter, ddps_rdmacm_connect() and _disconnect(), has not run against one yet.
+ * Active connects through librdmacm (AF_IB), next to the kernel's ib_cm, on a channel adapter.  The
+ * kernel writes and repeats the CM messages, so only what rdma_connect() takes of a REQ can be
+ * chosen.  No queue pair is made, hence there is no data.  Part of libddpsess-ipoib.  What needs an
+ * adapter, ddps_rdmacm_connect() and _disconnect(), has not run against one yet.
  *
  * librdmacm is loaded when a port is opened.  A port is used by one thread at a time; calls block
  * for as long as their arguments say.
@@ -53,8 +53,8 @@ struct ddps_rdmacm_result {
  * @res:		receives the peer's answer
  * @why, @why_len:	receives one sentence on failure
  *
- * Return: 0; DDPS_E_REJECTED with @res->reason; DDPS_E_TIMEDOUT; DDPS_E_SYSTEM; in the latter
- * two one sentence in @why.
+ * Return: 0; DDPS_E_REJECTED with @res->reason; DDPS_E_TIMEDOUT; DDPS_E_SYSTEM; in the latter two
+ * one sentence in @why.
  */
 DDPS_API int ddps_rdmacm_connect(struct ddps_rdmacm *r, const struct ddps_cm_req *req,
 				 int timeout_ms, struct ddps_rdmacm_result *res, char *why,

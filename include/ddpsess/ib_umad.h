@@ -2,13 +2,13 @@
 #ifndef DDPSESS_IB_UMAD_H
 #define DDPSESS_IB_UMAD_H
 /*
- * CM messages over libibumad, on a channel adapter or on a simulator that stands in for one,
- * and path records from the subnet administrator.  There are no queue pairs here, hence no
- * data.  Part of libddpsess-ipoib.
+ * CM messages over libibumad, on a channel adapter or on a simulator that stands in for one, and
+ * path records from the subnet administrator.  There are no queue pairs here, hence no data.  Part
+ * of libddpsess-ipoib.
  *
- * libibumad is loaded when a port is opened, so nothing that is linked depends on it.  A port
- * is used by one thread at a time.  The descriptor of a simulator cannot be polled, so
- * receiving waits in the library; a signal ends a wait early or, at worst, at its timeout.
+ * libibumad is loaded when a port is opened, so nothing that is linked depends on it.  A port is
+ * used by one thread at a time.  The descriptor of a simulator cannot be polled, so receiving waits
+ * in the library; a signal ends a wait early or, at worst, at its timeout.
  */
 #include <ddpsess/ib_cm.h>
 

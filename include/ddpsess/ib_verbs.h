@@ -10,10 +10,10 @@
  * what needs it: ib_ipoib, rdma_cm).  It needs to open /dev/infiniband/umad* and uverbs*, which is
  * root's as a rule, memory that may be locked, and CAP_NET_RAW for a link whose Q_Key has bit 31.
  *
- * A RoCE port has neither LIDs nor a subnet administration.  It is taken if its device is named, and
- * then nodes are found by their GIDs: the port's GID is an IPv6 address of RoCE version 2, a group
- * is the IPv6 group of its MGID, and Q_Key, MTU and the broadcast group of the link are what the
- * configuration says, the same on all nodes.  Linux has no IPoIB there, so the others are ours.
+ * A RoCE port has neither LIDs nor a subnet administration.  It is taken if its device is named,
+ * and then nodes are found by their GIDs: the port's GID is an IPv6 address of RoCE version 2, a
+ * group is the IPv6 group of its MGID, and Q_Key, MTU and the broadcast group of the link are what
+ * the configuration says, the same on all nodes.  Linux has no IPoIB there, so the others are ours.
  *
  * RC and UC queue pairs share one receive queue.  An adapter that has this for RC alone refuses UC
  * queue pairs: then a node that offers unreliable connections sends datagrams.
@@ -79,8 +79,8 @@ DDPS_API void ddps_ib_verbs_config_init_sized(struct ddps_ib_verbs_config *cfg, 
  * ddps_ib_verbs_config_init - defaults; seed and up have to be set
  * @cfg: receives them
  *
- * First InfiniBand port, GID 0, P_Key 0xffff, scope 2, 512 queue pairs, 16 MiB each way; on RoCE the
- * default Q_Key and the MTU of the port.
+ * First InfiniBand port, GID 0, P_Key 0xffff, scope 2, 512 queue pairs, 16 MiB each way; on RoCE
+ * the default Q_Key and the MTU of the port.
  */
 static inline void ddps_ib_verbs_config_init(struct ddps_ib_verbs_config *cfg)
 {
@@ -95,10 +95,9 @@ static inline void ddps_ib_verbs_config_init(struct ddps_ib_verbs_config *cfg)
  *
  * Return: 0; DDPS_E_INVAL (also a Q_Key or MTU for an InfiniBand port); DDPS_E_UNSUPPORTED (no
  * library, or none that knows RoCE's GIDs, no such device, no InfiniBand link layer, iWARP; or a
- * member of a later release is set); DDPS_E_STATE (the port is not active, or no
- * subnet manager has set it up); DDPS_E_ADDRESS (P_Key or GID not in the port's tables);
- * DDPS_E_BUSY (somebody else has the CM messages of the port); DDPS_E_SYSTEM with errno (such as
- * permissions); DDPS_E_NOMEM.
+ * member of a later release is set); DDPS_E_STATE (the port is not active, or no subnet manager has
+ * set it up); DDPS_E_ADDRESS (P_Key or GID not in the port's tables); DDPS_E_BUSY (somebody else
+ * has the CM messages of the port); DDPS_E_SYSTEM with errno (such as permissions); DDPS_E_NOMEM.
  */
 DDPS_API int ddps_ib_verbs_new(struct ddps_ib_verbs **out, const struct ddps_ib_verbs_config *cfg,
 			       char *why, size_t why_len);
@@ -125,8 +124,8 @@ DDPS_API const struct ddps_ib_verbs_info *ddps_ib_verbs_info(const struct ddps_i
 
 /** ddps_ib_verbs_why - what went wrong
  * @v: the port
- * Return: one sentence on what last went wrong below, such as a join that the adapter refused; "" if
- * nothing did.  Valid until the next call. */
+ * Return: one sentence on what last went wrong below, such as a join that the adapter refused; ""
+ * if nothing did.  Valid until the next call. */
 DDPS_API const char *ddps_ib_verbs_why(const struct ddps_ib_verbs *v);
 
 /** ddps_ib_verbs_fds - what to wait for until ddps_ib_verbs_run() has something to do
@@ -149,8 +148,9 @@ DDPS_API bool ddps_ib_verbs_run(struct ddps_ib_verbs *v, uint64_t now);
 
 /** ddps_ib_verbs_busy - whether connections are behind
  * @v: the port
- * Return: whether more than half of the messages that one connection can have under way wait, or more
- * than half of tx_octets is taken.  Whoever can wait a little before sending more loses nothing then. */
+ * Return: whether more than half of the messages that one connection can have under way wait, or
+ * more than half of tx_octets is taken.  Whoever can wait a little before sending more loses
+ * nothing then. */
 DDPS_API bool ddps_ib_verbs_busy(const struct ddps_ib_verbs *v);
 
 /** ddps_ib_verbs_waiting - messages on a connection that the peer has not acknowledged

@@ -2,11 +2,11 @@
 #ifndef DDPSESS_IPOIB_AGENT_H
 #define DDPSESS_IPOIB_AGENT_H
 /*
- * A connection manager (<ddpsess/ib_cm.h>) on a port (<ddpsess/ipoib_port.h>), without an interface:
- * it joins the link, answers ARP for one IPv4 address so that others find it, takes REQs for the
- * service IDs of both forms, and carries the messages of communication management both ways.  What
- * becomes of a REQ is its owner's decision.  For testers, and for programs that want connections of
- * their own.
+ * A connection manager (<ddpsess/ib_cm.h>) on a port (<ddpsess/ipoib_port.h>), without an
+ * interface: it joins the link, answers ARP for one IPv4 address so that others find it, takes REQs
+ * for the service IDs of both forms, and carries the messages of communication management both
+ * ways.  What becomes of a REQ is its owner's decision.  For testers, and for programs that want
+ * connections of their own.
  *
  * One thread at a time.  No function blocks.  Times are as in <ddpsess/ipoib_if.h>.  Errors are
  * DDPS_E_*.  Part of libddpsess-ipoib.
@@ -35,8 +35,8 @@ struct ddps_ipoib_agent_calls {
  * ddps_ipoib_agent_new - make an agent, which has not joined
  * @out:	set on success only; the caller's, to be freed by ddps_ipoib_agent_free()
  * @cfg:	copied.  Used are me, scope, ip4 (with has_ip4), max_qps, ca_guid, seed and hash_key
- * @port:	outlives the agent; its owner passes ddps_ipoib_agent_up() what comes in, with the agent
- *		as user
+ * @port:	outlives the agent; its owner passes ddps_ipoib_agent_up() what comes in, with the
+ *		agent as user
  * @calls:	copied
  *
  * Return: 0; DDPS_E_INVAL and DDPS_E_UNSUPPORTED as ddps_ipoib_if_new(); DDPS_E_NOMEM.
@@ -64,7 +64,8 @@ DDPS_API const struct ddps_ipoib_up *ddps_ipoib_agent_up(void);
 DDPS_API int ddps_ipoib_agent_start(struct ddps_ipoib_agent *a);
 
 /**
- * ddps_ipoib_agent_accept - answer a REQ with a queue pair that can receive, and a REP that names it
+ * ddps_ipoib_agent_accept - answer a REQ with a queue pair that can receive, and a REP that names
+ * it
  * @a:		an agent
  * @r:		a report of DDPS_CM_EV_RX_REQ, within the call that brings it
  * @now:	the time

@@ -5,16 +5,16 @@
  * IP over InfiniBand in connected mode (RFC 4755 on RFC 4391): addresses, packets, MTU and
  * InfiniBand communication management (CM) messages as values and octets.
  *
- * This is the header of a library of its own, libddpsess-ipoib.  It needs nothing of the
- * session stack, nor does that need it: a user of one does not have to link the other.
- * What the two share are the error values of <ddpsess/err_codes.h>.
+ * This is the header of a library of its own, libddpsess-ipoib.  It needs nothing of the session
+ * stack, nor does that need it: a user of one does not have to link the other.  What the two share
+ * are the error values of <ddpsess/err_codes.h>.
  *
  * The connection manager is in <ddpsess/ib_cm.h>, an IPoIB interface in <ddpsess/ipoib_if.h>, what
  * it asks of a fabric in <ddpsess/ipoib_port.h>, and a fabric in memory in <ddpsess/ipoib_sim.h>.
  *
- * Every function here is pure: no I/O, no clock, no heap, no global state; so each is
- * thread safe and none blocks.  Numbers are in host order, octet strings as on the wire.
- * A decoder leaves its result untouched when it fails.
+ * Every function here is pure: no I/O, no clock, no heap, no global state; so each is thread safe
+ * and none blocks.  Numbers are in host order, octet strings as on the wire.  A decoder leaves its
+ * result untouched when it fails.
  */
 #include <ddpsess/err_codes.h>
 #include <stdbool.h>
@@ -65,8 +65,8 @@ DDPS_API int ddps_ipoib_lladdr_decode(struct ddps_ipoib_lladdr *a, const void *b
 /**
  * ddps_ipoib_lladdr_cmp - order two addresses as RFC 4755 3.3 does for crossed requests
  *
- * The flags count as zero; octets are compared from the most significant one, so the QPN
- * decides before the GID.  Two addresses that compare equal name the same neighbour.
+ * The flags count as zero; octets are compared from the most significant one, so the QPN decides
+ * before the GID.  Two addresses that compare equal name the same neighbour.
  *
  * Return: below, equal to or above 0 as @a is smaller than, equal to or larger than @b.
  */
@@ -115,8 +115,7 @@ DDPS_API int ddps_ipoib_service_id(uint64_t *sid, enum ddps_ipoib_sid_form form,
 /**
  * ddps_ipoib_service_id_split - which form a service ID has, and its QPN
  *
- * Return: 0, or DDPS_E_PROTOCOL: not a service ID of IPoIB (first octet, type or reserved
- * octets).
+ * Return: 0, or DDPS_E_PROTOCOL: not a service ID of IPoIB (first octet, type or reserved octets).
  */
 DDPS_API int ddps_ipoib_service_id_split(uint64_t sid, enum ddps_ipoib_sid_form *form,
 					 uint32_t *qpn);
@@ -194,8 +193,8 @@ DDPS_API int ddps_ipoib_arp_encode(uint8_t out[DDPS_IPOIB_ARP_LEN],
 /**
  * ddps_ipoib_arp_decode - read an ARP packet, without the encapsulation header
  *
- * Return: 0, DDPS_E_TRUNCATED, or DDPS_E_UNSUPPORTED: not hardware type 32 with 20-octet
- * addresses for IPv4.
+ * Return: 0, DDPS_E_TRUNCATED, or DDPS_E_UNSUPPORTED: not hardware type 32 with 20-octet addresses
+ * for IPv4.
  */
 DDPS_API int ddps_ipoib_arp_decode(struct ddps_ipoib_arp *arp, const void *buf, size_t len);
 
@@ -216,8 +215,8 @@ DDPS_API int ddps_ipoib_nd_encode(uint8_t out[DDPS_IPOIB_ND_LEN], uint8_t type,
  * @type:	DDPS_IPOIB_ND_SOURCE or DDPS_IPOIB_ND_TARGET
  * @opts, @len:	all options of a Neighbour Discovery message
  *
- * Return: 1 found, 0 not there, DDPS_E_TRUNCATED (an option runs over the end) or
- * DDPS_E_PROTOCOL (an option of length 0, or this one of a length other than 24).
+ * Return: 1 found, 0 not there, DDPS_E_TRUNCATED (an option runs over the end) or DDPS_E_PROTOCOL
+ * (an option of length 0, or this one of a length other than 24).
  */
 DDPS_API int ddps_ipoib_nd_find(struct ddps_ipoib_lladdr *a, uint8_t type, const void *opts,
 				size_t len);

@@ -2,14 +2,19 @@
 #ifndef DDPSESS_IPOIB_IF_H
 #define DDPSESS_IPOIB_IF_H
 /*
- * An IPoIB interface (RFC 4391, RFC 4755): IP packets from above become datagrams or messages on connections, and
- * the other way round.  It resolves addresses, keeps neighbours and connections, and knows
- * how large a packet may be on its way to each of them.  It does no I/O and reads no clock.
+ * An IPoIB interface (RFC 4391, RFC 4755).  It turns IP packets into datagrams or into messages on
+ * connections, and back.  It resolves addresses, keeps neighbours and connections, and knows how
+ * large a packet may be on its way to each neighbour.
  *
- * Every destination is taken to be on the link; routes to other links are the owner's matter.
- * One thread at a time; two interfaces have nothing in common.  No function blocks.  Times are
- * nanoseconds of any clock that does not run backwards.  After each call ask
- * ddps_ipoib_if_deadline() anew.  Part of libddpsess-ipoib.
+ * The interface does no I/O and reads no clock.  A port (<ddpsess/ipoib_port.h>) sends and receives
+ * for it, and each call brings the time: nanoseconds of any clock that does not run backwards.
+ * After each call ask ddps_ipoib_if_deadline() again.
+ *
+ * The interface takes every destination to be on the link.  The program has to handle routes to
+ * other links.
+ *
+ * Threads: one thread at a time.  Two interfaces have nothing in common.  No function blocks.  Part
+ * of libddpsess-ipoib.
  */
 #include <ddpsess/ipoib_port.h>
 
@@ -21,23 +26,24 @@ extern "C" {
 #define DDPS_IPOIB_IF_GROUPS  32 /* that the host listens to, besides those of every host */
 #define DDPS_IPOIB_IF_QUEUE   8	 /* packets held for one neighbour or one connection */
 
-/* Who an interface is, and what it takes. */
+/* The identity of an interface, and what it accepts. */
 struct ddps_ipoib_iface {
 	struct ddps_ipoib_lladdr addr; /* flags: the modes in which it connects */
 	uint16_t pkey;
 	uint32_t rx_mtu;      /* own Receive MTU */
 	uint32_t min_mtu;     /* set by the library: what the IP versions in use need */
-	bool rx_mtu_may_be_0; /* take a Receive MTU of 0 for "not negotiated" */
+	bool rx_mtu_may_be_0; /* accept a Receive MTU of 0, as "not negotiated" */
 };
 
 struct ddps_ipoib_policy {
-	bool many;	     /* keep several connections to a neighbour */
+	bool many; /* keep several connections to a neighbour */
+	/* How long to wait before the next attempt to connect: */
 	uint64_t backoff_ns; /* after a failure */
-	uint64_t long_ns;    /* after "no resources" */
-	uint64_t soon_ns;    /* after "stale connection": at least a round trip */
+	uint64_t long_ns;    /* after a rejection with "no resources" */
+	uint64_t soon_ns;    /* after one with "stale connection": at least a round trip */
 };
 
-/* All zero in a field marked (d): its default. */
+/* A field marked (d) has a default, which is in force if the field is 0. */
 struct ddps_ipoib_if_config {
 	size_t struct_size;	    /* set by ddps_ipoib_if_config_init() */
 	struct ddps_ipoib_iface me; /* addr.flags: the modes offered and used, 0 = datagrams */
@@ -47,35 +53,42 @@ struct ddps_ipoib_if_config {
 	unsigned prefix4; /* 0 = without a broadcast address of the subnet */
 	unsigned n_ip6;
 	uint8_t ip6[DDPS_IPOIB_IF_IP6_MAX][16];
-	bool passive;			 /* accept connections, ask for none [4755-3.1-13] */
-	bool prefer_uc;			 /* where both ends have both modes */
-	enum ddps_ipoib_sid_form form;	 /* of service ID to try first; both are listened on */
-	struct ddps_ipoib_policy policy; /* (d) 1 s, 30 s, 100 ms */
+	bool passive;	/* accept connections, but never ask for one (RFC 4755 3.1) */
+	bool prefer_uc; /* UC rather than RC, if both ends have both modes */
+	enum ddps_ipoib_sid_form form;	 /* of the service ID to try first; it listens on both */
+	struct ddps_ipoib_policy policy; /* (d: 1 s, 30 s, 100 ms) */
 	/*
-	 * (d) 256, 256, 512.  Memory for all is taken from the beginning: up to 320 octets for a
-	 * neighbour, 480 for a peer, 256 for a queue pair; 576 more while it has a connection.
+	 * The most neighbours, peers and queue pairs (d: 256, 256, 512), each at most 65535.
+	 * Memory for all of them is allocated at the beginning: up to 320 octets for a neighbour,
+	 * 480 for a peer, 256 for a queue pair.  A queue pair has 576 more while it has a
+	 * connection.
 	 */
 	unsigned max_nbr, max_peers, max_qps;
-	size_t queue_octets;		/* in all queues together (d: 4 MiB) */
-	uint64_t retry_ns;		/* between queries (d: 1 s) */
-	unsigned tries;			/* of a query (d: 3) */
-	uint64_t reachable_ns;		/* then it is asked again (d: 60 s) [4391-9.4-1] */
-	uint64_t failed_ns;		/* no new query for so long (d: 3 s) */
-	uint64_t idle_ns;		/* connections without traffic for so long end (d: 120 s) */
-	uint8_t cm_timeout;		/* 5-bit time for each answer of the peer's CM (d: 18) */
-	uint8_t cm_retries;		/* (d) 7 */
+	size_t queue_octets;   /* octets in all queues together (d: 4 MiB) */
+	uint64_t retry_ns;     /* between queries (d: 1 s) */
+	unsigned tries;	       /* of a query (d: 3) */
+	uint64_t reachable_ns; /* then a neighbour that is in use is asked again (d: 60 s) */
+	uint64_t failed_ns;    /* after a failure, pause before the next query (d: 3 s) */
+	uint64_t idle_ns;      /* a connection without traffic ends after this (d: 120 s) */
+	uint8_t cm_timeout;    /* 5-bit time for each answer of the peer's CM (d: 18) */
+	uint8_t cm_retries;    /* of CM messages (d: 7) */
 	uint8_t retry_count, rnr_retry; /* of the queue pair; 0 is low and wanted [4755-7.1-1] */
 	uint64_t hash_key[2]; /* random, and secret: of the tables of neighbours and connections */
 	uint64_t ca_guid;
-	uint32_t seed; /* random: communication IDs, PSNs */
+	uint32_t seed; /* random: for communication IDs and PSNs */
 };
 
-/** ddps_ipoib_if_config_init_sized - ddps_ipoib_if_config_init() for languages that cannot call it
- * @cfg: filled
- * @size: what @cfg takes in the caller's memory; nothing is written beyond */
+/**
+ * ddps_ipoib_if_config_init_sized - ddps_ipoib_if_config_init() for languages that cannot call it
+ * @cfg:	receives zeros and its size
+ * @size:	the size of @cfg in the caller's memory, in octets; nothing is written beyond
+ */
 DDPS_API void ddps_ipoib_if_config_init_sized(struct ddps_ipoib_if_config *cfg, size_t size);
 
-/** ddps_ipoib_if_config_init - all zero; at least me and an IP address have to be set */
+/**
+ * ddps_ipoib_if_config_init - set all members to 0
+ * @cfg:	receives zeros and its size; the program sets at least @me and an IP address
+ */
 static inline void ddps_ipoib_if_config_init(struct ddps_ipoib_if_config *cfg)
 {
 	ddps_ipoib_if_config_init_sized(cfg, sizeof(*cfg));
@@ -125,12 +138,12 @@ struct ddps_ipoib_if_stats {
 #undef DDPS_X
 };
 
-/* What the interface asks of its owner; none may call back into it. */
+/* Functions of the program that the interface calls.  They must not call the interface. */
 struct ddps_ipoib_if_calls {
 	size_t struct_size; /* sizeof(struct ddps_ipoib_if_calls) */
-	/* An IP packet for the stack above; ICMP errors for it come the same way. */
+	/* Takes a received IP packet, or an ICMP error about a packet that this host sent. */
 	void (*deliver)(void *user, const void *packet, size_t len);
-	/* A CM message goes out (@tx) or has come in.  May be NULL. */
+	/* Shows a CM message that is sent (@tx) or was received.  May be NULL. */
 	void (*trace)(void *user, bool tx, ddps_cm_addr addr, const void *mad, size_t len,
 		      uint64_t now);
 	void *user;
@@ -141,84 +154,147 @@ enum ddps_ipoib_if_state { DDPS_IPOIB_IF_DOWN, DDPS_IPOIB_IF_JOINING, DDPS_IPOIB
 struct ddps_ipoib_if;
 
 /**
- * ddps_ipoib_if_new - make an interface, which is down
- * @f:		set on success only; the caller's, to be freed by ddps_ipoib_if_free()
+ * ddps_ipoib_if_new - create an interface, which is down
+ * @f:		receives the interface, which the program frees with ddps_ipoib_if_free(); unchanged
+ *		on failure
  * @cfg:	copied
- * @port:	outlives the interface; its owner passes ddps_ipoib_if_up() what comes in, with the
- *		interface as user
+ * @port:	must outlive the interface
  * @calls:	copied
  *
- * Return: 0; DDPS_E_INVAL (an address that cannot be, a Receive MTU below the minimum or above
- * 2^31, a limit above 65535, a table without its size); DDPS_E_UNSUPPORTED (a member of a later
- * release is set); DDPS_E_NOMEM.
+ * What the port receives it passes to the functions of ddps_ipoib_if_up(), with the interface as
+ * user.
+ *
+ * Return: 0, or
+ * - DDPS_E_INVAL: an address that cannot be, a Receive MTU below the minimum or above 2^31, a limit
+ *   above 65535, another number out of the range of its field, a table without its size
+ * - DDPS_E_UNSUPPORTED: a member of a later release is set
+ * - DDPS_E_NOMEM
  */
 DDPS_API int ddps_ipoib_if_new(struct ddps_ipoib_if **f, const struct ddps_ipoib_if_config *cfg,
 			       struct ddps_ipoib_port *port,
 			       const struct ddps_ipoib_if_calls *calls);
 
 /**
- * ddps_ipoib_if_free - end it immediately, without DREQs; NULL is allowed
+ * ddps_ipoib_if_free - destroy an interface immediately
+ * @f:		NULL is allowed
  *
- * To be polite, ddps_ipoib_if_stop() it before and wait until ddps_ipoib_if_at_rest().
+ * Peers are not informed.  To end connections in order, call ddps_ipoib_if_stop() before and wait
+ * until ddps_ipoib_if_at_rest().
  */
 DDPS_API void ddps_ipoib_if_free(struct ddps_ipoib_if *f);
 
-/** ddps_ipoib_if_up - what a port's owner calls; user is the interface.  Return: a static table. */
+/**
+ * ddps_ipoib_if_up - the functions that the owner of a port calls when something comes in
+ *
+ * Their argument user is the interface.
+ *
+ * Return: a static table.
+ */
 DDPS_API const struct ddps_ipoib_up *ddps_ipoib_if_up(void);
 
-/** ddps_ipoib_if_start - join the broadcast group, then work.
- * Return: 0, or DDPS_E_STATE: it is not down. */
+/**
+ * ddps_ipoib_if_start - join the broadcast group, then carry packets
+ * @f:		interface
+ * @now:	the time
+ *
+ * Return: 0, or DDPS_E_STATE: it is not down.
+ */
 DDPS_API int ddps_ipoib_if_start(struct ddps_ipoib_if *f, uint64_t now);
 
-/** ddps_ipoib_if_stop - end connections, forget neighbours, leave groups (RFC 4755 3.4) */
+/**
+ * ddps_ipoib_if_stop - end connections, forget neighbours, leave groups (RFC 4755 3.4)
+ * @f:		interface
+ * @now:	the time
+ */
 DDPS_API void ddps_ipoib_if_stop(struct ddps_ipoib_if *f, uint64_t now);
 
-/** ddps_ipoib_if_at_rest - Return: whether no connection is left, not even in timewait. */
+/**
+ * ddps_ipoib_if_at_rest - whether all connections have ended
+ * @f:		interface
+ *
+ * Return: whether no connection is left, not even in timewait.
+ */
 DDPS_API bool ddps_ipoib_if_at_rest(const struct ddps_ipoib_if *f);
 
 /**
- * ddps_ipoib_if_send - one IP packet, copied or sent during the call
+ * ddps_ipoib_if_send - send one IP packet
+ * @f:		interface
+ * @packet:	borrowed: copied or sent during the call
+ * @len:	its length in octets
+ * @now:	the time
  *
- * What becomes of it shows in the counters alone, as with any interface.
+ * As with any interface, only the counters show what happened to the packet.
+ *
  * Return: 0 (sent, queued, answered or dropped), or DDPS_E_INVAL: not an IP packet.
  */
 DDPS_API int ddps_ipoib_if_send(struct ddps_ipoib_if *f, const void *packet, size_t len,
 				uint64_t now);
 
-/** ddps_ipoib_if_deadline - when to call ddps_ipoib_if_tick(), or DDPS_CM_NEVER */
+/**
+ * ddps_ipoib_if_deadline - when to call ddps_ipoib_if_tick()
+ * @f:		interface
+ *
+ * Return: a time, or DDPS_CM_NEVER.
+ */
 DDPS_API uint64_t ddps_ipoib_if_deadline(const struct ddps_ipoib_if *f);
 
-/** ddps_ipoib_if_tick - do what is due at @now; harmless when nothing is */
+/**
+ * ddps_ipoib_if_tick - do what is due
+ * @f:		interface
+ * @now:	the time
+ *
+ * It may be called at any time; if nothing is due it does nothing.
+ */
 DDPS_API void ddps_ipoib_if_tick(struct ddps_ipoib_if *f, uint64_t now);
 
-/** ddps_ipoib_if_state - Return: whether it is down, joining or up. */
+/**
+ * ddps_ipoib_if_state - the state of an interface
+ * @f:		interface
+ *
+ * Return: whether it is down, joining or up.
+ */
 DDPS_API enum ddps_ipoib_if_state ddps_ipoib_if_state(const struct ddps_ipoib_if *f);
 
-/** ddps_ipoib_if_stats - Return: its counters, valid until it is freed. */
+/**
+ * ddps_ipoib_if_stats - the counters of an interface
+ * @f:		interface
+ *
+ * Return: its counters, valid until it is freed.
+ */
 DDPS_API const struct ddps_ipoib_if_stats *ddps_ipoib_if_stats(const struct ddps_ipoib_if *f);
 
-/** ddps_ipoib_if_cm_stats - Return: the counters of its connection manager, likewise. */
+/**
+ * ddps_ipoib_if_cm_stats - the counters of an interface's connection manager
+ * @f:		interface
+ *
+ * Return: the counters, valid until the interface is freed.
+ */
 DDPS_API const struct ddps_cm_stats *ddps_ipoib_if_cm_stats(const struct ddps_ipoib_if *f);
 
+/* A neighbour. */
 struct ddps_ipoib_if_nbr_info {
 	bool ip6;
 	uint8_t ip[16];
 	const char *state; /* "resolving", "path", "reachable", "probe", "failed" */
 	bool has_lladdr;
 	struct ddps_ipoib_lladdr lladdr;
-	uint32_t mtu;	  /* of IP packets to it now */
+	uint32_t mtu;	  /* the largest IP packet to it now, in octets */
 	const char *mode; /* "ud", "rc" or "uc" */
 	uint64_t reserved[4];
 };
 
 /**
- * ddps_ipoib_if_nbr_info - look at the neighbour in slot @nr, 0...
+ * ddps_ipoib_if_nbr_info - read one neighbour
+ * @f:		interface
+ * @nr:		slot, from 0 on
+ * @info:	receives a copy
  *
  * Return: 1: @info is filled; 0: the slot is free; -1: there is no such slot.
  */
 DDPS_API int ddps_ipoib_if_nbr_info(const struct ddps_ipoib_if *f, unsigned nr,
 				    struct ddps_ipoib_if_nbr_info *info);
 
+/* A connection. */
 struct ddps_ipoib_if_conn_info {
 	uint32_t qpn, id;
 	struct ddps_ipoib_lladdr peer;
@@ -227,7 +303,14 @@ struct ddps_ipoib_if_conn_info {
 	uint64_t reserved[4];
 };
 
-/** ddps_ipoib_if_conn_info - the same for connections; those that have ended are not shown */
+/**
+ * ddps_ipoib_if_conn_info - read one connection; those that have ended are not shown
+ * @f:		interface
+ * @nr:		slot, from 0 on
+ * @info:	receives a copy
+ *
+ * Return: as ddps_ipoib_if_nbr_info().
+ */
 DDPS_API int ddps_ipoib_if_conn_info(const struct ddps_ipoib_if *f, unsigned nr,
 				     struct ddps_ipoib_if_conn_info *info);
 

@@ -2,14 +2,14 @@
 #ifndef DDPSESS_IPOIB_PORT_H
 #define DDPSESS_IPOIB_PORT_H
 /*
- * What an IPoIB interface (<ddpsess/ipoib_if.h>) needs of a fabric, and what the fabric reports to it.
- * <ddpsess/ipoib_sim.h> is one in memory; whoever has another writes these functions for it.
+ * What an IPoIB interface (<ddpsess/ipoib_if.h>) needs of a fabric, and what the fabric reports to
+ * it.  <ddpsess/ipoib_sim.h> is one in memory; whoever has another writes these functions for it.
  *
- * A port embeds struct ddps_ipoib_port and fills @ops.  Down go the calls of @ops, none of
- * which blocks or calls up from inside.  Up goes ddps_ipoib_up: the owner of the port calls it
- * with the time at hand, and nothing else may read a clock.  Everything a port passes up is
- * hostile until the interface has checked it; frames start with the encapsulation header, a
- * GRH has been taken off.
+ * A port embeds struct ddps_ipoib_port and fills @ops.  Down go the calls of @ops, none of which
+ * blocks or calls up from inside.  Up goes ddps_ipoib_up: the owner of the port calls it with the
+ * time at hand, and nothing else may read a clock.  Everything a port passes up is hostile until
+ * the interface has checked it; frames start with the encapsulation header, a GRH has been taken
+ * off.
  *
  * Numbers are in host order.  Errors are DDPS_E_*.  One thread at a time.  Both tables begin with
  * struct_size, their sizeof: entries that a later release adds are taken for absent where it is
@@ -23,8 +23,8 @@ extern "C" {
 
 /* How to reach a GID; resolved by the port (on InfiniBand by the SA). */
 struct ddps_ipoib_path {
-	/* the token by which the port finds the way: CM messages, frames; on a fabric that has
-	 * LIDs its lowest 16 bits are the LID */
+	/* the token by which the port finds the way: CM messages, frames; on a fabric that has LIDs
+	 * its lowest 16 bits are the LID */
 	ddps_cm_addr addr;
 	uint16_t slid, dlid;
 	uint8_t sl, traffic_class, hop_limit, rate;
@@ -51,8 +51,8 @@ struct ddps_ipoib_port_ops {
 	/*
 	 * One datagram from the UD QP.  A group has QPN 0xffffff, its MGID, and no path; the port
 	 * joins groups to send to them by itself.  Best effort.
-	 * Return: 0, DDPS_E_AGAIN (no room now), DDPS_E_TOO_LONG (above the link's MTU) or
-	 * another reason; the frame is lost in each case but 0.
+	 * Return: 0, DDPS_E_AGAIN (no room now), DDPS_E_TOO_LONG (above the link's MTU) or another
+	 * reason; the frame is lost in each case but 0.
 	 */
 	int (*ud_send)(struct ddps_ipoib_port *port, const struct ddps_ipoib_lladdr *to,
 		       const struct ddps_ipoib_path *path, const void *frame, size_t len);
@@ -79,8 +79,8 @@ struct ddps_ipoib_port_ops {
 	int (*qp_ready)(struct ddps_ipoib_port *port, uint32_t qpn,
 			const struct ddps_ipoib_qp_to *to);
 	/*
-	 * One message.  Return: 0, DDPS_E_AGAIN (no room now, the frame is lost) or the error
-	 * with which the queue pair has failed.
+	 * One message.  Return: 0, DDPS_E_AGAIN (no room now, the frame is lost) or the error with
+	 * which the queue pair has failed.
 	 */
 	int (*qp_send)(struct ddps_ipoib_port *port, uint32_t qpn, const void *frame, size_t len);
 	/* To ERR: sends and receives nothing any more, its number stays taken (timewait). */
@@ -104,9 +104,8 @@ struct ddps_ipoib_ud_from {
 
 /*
  * What a port reports to its user; ddps_ipoib_if_up() gives a set that does what RFC 4391 and 4755
- * ask for.
- * Buffers are the port's and valid during the call.  A user may call any of the operations
- * from inside, also qp_destroy for the queue pair at hand.
+ * ask for.  Buffers are the port's and valid during the call.  A user may call any of the
+ * operations from inside, also qp_destroy for the queue pair at hand.
  */
 struct ddps_ipoib_up {
 	size_t struct_size; /* sizeof(struct ddps_ipoib_up) */

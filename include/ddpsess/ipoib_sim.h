@@ -2,10 +2,10 @@
 #ifndef DDPSESS_IPOIB_SIM_H
 #define DDPSESS_IPOIB_SIM_H
 /*
- * A fabric in memory: nodes with a port each, and everything that a wire may do to what they
- * send, drawn from a seeded generator.  Time is virtual; the same seed and the same calls give
- * the same run, event by event.  Part of libddpsess-ipoib; one thread at a time.
- * Nodes are numbered from 0; where no error is named, @node has to be one that there is.
+ * A fabric in memory: nodes with a port each, and everything that a wire may do to what they send,
+ * drawn from a seeded generator.  Time is virtual; the same seed and the same calls give the same
+ * run, event by event.  Part of libddpsess-ipoib; one thread at a time.  Nodes are numbered from 0;
+ * where no error is named, @node has to be one that there is.
  */
 #include <ddpsess/ipoib_if.h>
 
@@ -70,8 +70,8 @@ DDPS_API int ddps_ipoib_sim_new(struct ddps_ipoib_sim **out,
 /** ddps_ipoib_sim_free - its users are freed before it; NULL is allowed */
 DDPS_API void ddps_ipoib_sim_free(struct ddps_ipoib_sim *s);
 
-/** ddps_ipoib_sim_port - Return: the port of @node, which lives as long as the fabric;
- * NULL: there is no such node. */
+/** ddps_ipoib_sim_port - Return: the port of @node, which lives as long as the fabric; NULL: there
+ * is no such node. */
 DDPS_API struct ddps_ipoib_port *ddps_ipoib_sim_port(struct ddps_ipoib_sim *s, unsigned node);
 
 /**
@@ -92,8 +92,8 @@ DDPS_API int ddps_ipoib_sim_attach(struct ddps_ipoib_sim *s, unsigned node,
  */
 DDPS_API void ddps_ipoib_sim_detach(struct ddps_ipoib_sim *s, unsigned node);
 
-/** ddps_ipoib_sim_set_faults - from now on these; @faults is copied, and ignored if its min_delay is
- * above its max_delay */
+/** ddps_ipoib_sim_set_faults - from now on these; @faults is copied, and ignored if its min_delay
+ * is above its max_delay */
 DDPS_API void ddps_ipoib_sim_set_faults(struct ddps_ipoib_sim *s,
 					const struct ddps_ipoib_sim_faults *faults);
 
@@ -106,8 +106,8 @@ DDPS_API void ddps_ipoib_sim_plug(struct ddps_ipoib_sim *s, unsigned node, bool 
  * @node:	its number
  * @lid:	1..49151, not another node's.  From the beginning node N has N + 1
  *
- * What is sent to the old one is lost from now on; whoever asks for the path gets the new one.
- * No user gets an event: see ddps_ipoib_sim_plug() for that.
+ * What is sent to the old one is lost from now on; whoever asks for the path gets the new one.  No
+ * user gets an event: see ddps_ipoib_sim_plug() for that.
  *
  * Return: 0, or DDPS_E_INVAL.
  */
@@ -151,8 +151,8 @@ DDPS_API int ddps_ipoib_sim_if_start(struct ddps_ipoib_if **f, struct ddps_ipoib
 				     unsigned node, const struct ddps_ipoib_if_config *cfg,
 				     const struct ddps_ipoib_if_calls *calls);
 
-/** ddps_ipoib_sim_if_kill - take it off the fabric and free it, as when its process is killed;
- * @f may be NULL */
+/** ddps_ipoib_sim_if_kill - take it off the fabric and free it, as when its process is killed; @f
+ * may be NULL */
 DDPS_API void ddps_ipoib_sim_if_kill(struct ddps_ipoib_if *f, struct ddps_ipoib_sim *s,
 				     unsigned node);
 
