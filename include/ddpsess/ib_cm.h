@@ -171,7 +171,7 @@ struct ddps_cm_stats {
 
 /**
  * ddps_cm_new - make an agent
- * @out:	set on success only; the caller's, to be freed by ddps_cm_free()
+ * @out:	set on success; the program frees it with ddps_cm_free().  Unchanged on failure
  * @cfg:	copied
  *
  * Return: 0; DDPS_E_INVAL (max_conns out of range, or a size that is none); DDPS_E_UNSUPPORTED (a

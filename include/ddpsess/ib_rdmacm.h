@@ -23,7 +23,7 @@ typedef void (*ddps_rdmacm_tell)(void *user, const char *event, int status);
 
 /**
  * ddps_rdmacm_open - load librdmacm and make an event channel
- * @r:			set on success only; the caller's, to be freed by ddps_rdmacm_close()
+ * @r:			set on success; the program frees it with ddps_rdmacm_close().  Unchanged on failure
  * @tell, @user:	called for each event, from inside the calls below
  * @why, @why_len:	receives one sentence on failure
  *

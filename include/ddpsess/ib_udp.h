@@ -87,7 +87,7 @@ static inline void ddps_ib_udp_config_init(struct ddps_ib_udp_config *cfg)
 
 /**
  * ddps_ib_udp_new - open a port
- * @out:		set on success only; the caller's, to be freed by ddps_ib_udp_free()
+ * @out:		set on success; the program frees it with ddps_ib_udp_free().  Unchanged on failure
  * @cfg:		copied
  * @why, @why_len:	receives one sentence on failure
  *
@@ -137,7 +137,7 @@ DDPS_API bool ddps_ib_udp_busy(const struct ddps_ib_udp *u);
  *
  * Examples are wire_icrc (packets whose CRC is wrong) and qp_rnr_tx (messages that found no memory).
  *
- * Return: its name and @value, or NULL: there are no more.
+ * Return: its name and @value, or NULL: there are no more.  A later release may add some.
  */
 DDPS_API const char *ddps_ib_udp_counter(const struct ddps_ib_udp *u, unsigned i, uint64_t *value);
 

@@ -43,7 +43,7 @@ struct ddps_umad_stats {
 
 /**
  * ddps_umad_open - take the CM class of a port
- * @u:			set on success only; the caller's, to be freed by ddps_umad_close()
+ * @u:			set on success; the program frees it with ddps_umad_close().  Unchanged on failure
  * @device, @port:	NULL and 0 for the first one that there is
  * @why, @why_len:	receives one sentence on failure
  *

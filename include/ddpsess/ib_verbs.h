@@ -89,7 +89,7 @@ static inline void ddps_ib_verbs_config_init(struct ddps_ib_verbs_config *cfg)
 
 /**
  * ddps_ib_verbs_new - open a port of an adapter
- * @out:		set on success only; the caller's, to be freed by ddps_ib_verbs_free()
+ * @out:		set on success; the program frees it with ddps_ib_verbs_free().  Unchanged on failure
  * @cfg:		copied
  * @why, @why_len:	receives on failure what failed, and what to try
  *

@@ -33,7 +33,7 @@ struct ddps_ipoib_agent_calls {
 
 /**
  * ddps_ipoib_agent_new - make an agent, which has not joined
- * @out:	set on success only; the caller's, to be freed by ddps_ipoib_agent_free()
+ * @out:	set on success; the program frees it with ddps_ipoib_agent_free().  Unchanged on failure
  * @cfg:	copied.  Used are me, scope, ip4 (with has_ip4), max_qps, ca_guid, seed and hash_key
  * @port:	outlives the agent; its owner passes ddps_ipoib_agent_up() what comes in, with the
  *		agent as user

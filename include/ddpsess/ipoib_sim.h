@@ -58,7 +58,7 @@ struct ddps_ipoib_sim_stats {
 
 /**
  * ddps_ipoib_sim_new - make a fabric
- * @out:	set on success only; to be freed by ddps_ipoib_sim_free()
+ * @out:	set on success; the program frees it with ddps_ipoib_sim_free().  Unchanged on failure
  * @cfg:	copied
  *
  * Return: 0; DDPS_E_INVAL (a value out of its range); DDPS_E_UNSUPPORTED (a member of a later
