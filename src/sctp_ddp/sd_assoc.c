@@ -11,6 +11,8 @@
 #define PASSIVE_LINGER_MS 30000u
 /* Pairs whose session is over, waiting for the peer's Terminate or for acknowledgements. */
 #define DRAIN_MS 5000u
+/* Shut down, and the peer has not taken everything or has not answered. */
+#define LEAVE_MS 30000u
 
 static void run_task(void *user);
 static void linger_over(void *user);
@@ -220,48 +222,31 @@ void ddps_sd_carrier_idle(struct ddps_sd_carrier *c)
 	ddps_timer_after(c->env->loop, &c->linger, ms);
 }
 
+/* A SHUTDOWN and the answer to one wait for what was sent (9260-9.2), for ever if the peer does not read. */
 void ddps_sd_carrier_leave(struct ddps_sd_carrier *c)
 {
-	ddps_timer_after(c->env->loop, &c->linger, PASSIVE_LINGER_MS);
-}
-
-/* Something that was to be said has not been taken, or not been acknowledged, though there was time. */
-static bool unheard(const struct ddps_sd_carrier *c)
-{
-	for (unsigned i = 0; i < c->npairs_size; i++) {
-		const struct ddps_sd_pair *p = c->pairs[i];
-
-		if (p && (p->owe_term || p->term_due || p->ctl ||
-			  (c->b->acks && c->acked < p->last_seq)))
-			return true;
-	}
-	return c->blocked;
+	ddps_timer_after(c->env->loop, &c->linger, LEAVE_MS);
 }
 
 static void linger_over(void *user)
 {
 	struct ddps_sd_carrier *c = user;
-	struct ddps_error e;
 
 	if (c->state == DDPS_SD_COMING) {
 		ddps_sd_carrier_free(c);
 		return;
 	}
-	if (c->state == DDPS_SD_GOING) { /* of the peer's, which takes nothing */
+	if (c->state == DDPS_SD_GOING) {
+		ddps_log(&c->env->log, DDPS_LOG_INFO, "sctp", "%s: the peer does not let it end",
+			 c->peer);
 		c->b->abort(c->assoc);
-		return;
-	}
-	/* A SHUTDOWN waits for what was sent (9260-9.2), for ever if the peer does not read. */
-	if (c->state == DDPS_SD_UP && unheard(c)) {
-		e = ddps_error_make(DDPS_E_CLOSED, 0,
-				    "the peer did not take what was sent in %u ms", DRAIN_MS);
-		ddps_sd_carrier_abort(c, &e);
 		return;
 	}
 	ddps_log(&c->env->log, DDPS_LOG_DEBUG, "sctp", "%s: idle association shut down", c->peer);
 	ddps_sd_carrier_not_idle(c);
 	c->state = DDPS_SD_GOING;
 	c->b->shutdown(c->assoc);
+	ddps_sd_carrier_leave(c);
 }
 
 /* ---- starting sessions ---- */

@@ -245,7 +245,7 @@ void ddps_sd_carrier_start_waiting(struct ddps_sd_carrier *c);
 bool ddps_sd_carrier_full(const struct ddps_sd_carrier *c);
 /* Sessions or pairs became fewer or more: wind up or keep. */
 void ddps_sd_carrier_idle(struct ddps_sd_carrier *c);
-/* The peer shuts it down, which is not to take for ever. */
+/* It is being shut down, by either side: not for ever. */
 void ddps_sd_carrier_leave(struct ddps_sd_carrier *c);
 /* The context goes: shut down at once if no session is left.  May free @c. */
 void ddps_sd_carrier_wind_up(struct ddps_sd_carrier *c);

@@ -10,7 +10,7 @@
 #define MOST 64u
 #define MUCH (10u << 20) /* octets: more than both sides keep, so SCTP takes no more */
 #define SOON 2u		 /* seconds until either end is told then */
-#define LATE 8u		 /* or at all events: see DRAIN_MS */
+#define LATE 40u	 /* or at all events: see DRAIN_MS, LEAVE_MS */
 
 static struct side {
 	struct ddps_ctx *ctx;

@@ -268,6 +268,8 @@ Test(sd_assoc, freed_and_its_terminate_is_not_taken)
 	sd_free(u);
 	sd_run(&world);
 	time_is_up(&sd_carrier_of(&world, 0)->linger);
+	cr_assert_eq(sd_carrier_of(&world, 0)->state, DDPS_SD_GOING);
+	time_is_up(&sd_carrier_of(&world, 0)->linger);
 	cr_expect_null(sd_carrier_of(&world, 0));
 	cr_expect_eq(raw->error.code, DDPS_E_RESET, "%s", raw->error.text);
 }
