@@ -149,6 +149,23 @@ Test(mpa_share, attack_16_tiny_fpdus_take_no_more_of_a_turn_than_their_share)
 	mpa_world_fini(&w);
 }
 
+/* Nor does a sender, however small its FPDUs are: the rest has its turn. */
+Test(mpa_share, a_turn_sends_so_many_fpdus)
+{
+	uint8_t *pattern = mpa_pattern(18, 3);
+	struct mpa_world w;
+
+	mpa_world_init(&w);
+	mpa_world_pair(&w);
+	mpa_world_settle(&w);
+	mpa_send_segments(&w.a, pattern, 18, 10000);
+	cr_expect_geq(w.a.pulled, 2048);
+	cr_expect_leq(w.a.pulled, 2048 + 128, "%u, a batch more at most", w.a.pulled);
+	MPA_UNTIL(&w, w.b[0].segments == 10000);
+	mpa_world_fini(&w);
+	free(pattern);
+}
+
 /* What was read and not shown is shown although the socket is empty, and its close is in order. */
 Test(mpa_share, attack_16_the_rest_is_shown_before_the_end)
 {

@@ -265,6 +265,17 @@ Test(sctp_data, a_paused_user_closes_the_window, .fini = fini,
 	cr_expect_eq(r.e->st.held, 0);
 }
 
+/* Less than a packet is not worth telling. */
+Test(sctp_data, a_window_of_less_than_a_packet_is_none, .fini = fini, .description = "9260-6.2-6")
+{
+	raw_up(&r);
+	r.e->c.rwnd = 20000;
+	ddps_sctp_keep(r.a, 20000 - 1500, r.net.now);
+	cr_expect_eq(ddps_sc_rwnd(r.a), 1500);
+	ddps_sctp_keep(r.a, 1, r.net.now);
+	cr_expect_eq(ddps_sc_rwnd(r.a), 0);
+}
+
 /* What all associations hold has a bound, and what fills a gap passes it. */
 Test(sctp_data, attack_7_out_of_order_data_has_a_bound, .fini = fini)
 {

@@ -28,35 +28,57 @@ static void ack(struct world *w, uint32_t cum, uint32_t from, uint32_t to)
 	cr_assert_eq(ddps_sent_sack(&w->s, &k, w->now, &news), DDPS_SENT_TAKEN);
 }
 
-/* RFC 8985 7: what is lost at the tail is found by a probe, without T3, with one reaction. */
-Test(sctp_sent, tail_loss_is_probed)
+/* Five packets, of which the last is lost, and has been sent again as a probe: its TSN. */
+static uint32_t probed(struct world *w)
 {
 	struct ddps_sent_chunk c;
-	struct world w;
 	uint64_t room, at;
 	uint32_t b;
 
-	sent_begin(&w, 1, 1, 1 << 20);
-	ddps_sent_rtt(&w.s, &w.p[0], 20 * MS, w.now);
-	b = burst(&w, 5);
-	w.now += 20 * MS;
-	ack(&w, b + 4, 0, 0);
-	at = ddps_sent_deadline(&w.s, &w.p[0]);
-	cr_expect_leq(at, w.now + 2 * 20 * MS + 2 * MS);
-	w.now = at;
-	cr_expect(ddps_sent_timer(&w.s, &w.p[0], w.now) == DDPS_SENT_EV_SEND);
-	cr_expect_eq(ddps_sent_may(&w.s, &w.p[0], w.now, SIZE_MAX, &room), DDPS_SENT_OLD);
-	ddps_sent_begin(&w.s, &w.p[0], w.now);
-	cr_assert(ddps_sent_next_old(&w.s, &c));
+	sent_begin(w, 1, 1, 1 << 20);
+	ddps_sent_rtt(&w->s, &w->p[0], 20 * MS, w->now);
+	b = burst(w, 5);
+	w->now += 20 * MS;
+	ack(w, b + 4, 0, 0);
+	at = ddps_sent_deadline(&w->s, &w->p[0]);
+	cr_expect_leq(at, w->now + 2 * 20 * MS + 2 * MS);
+	w->now = at;
+	cr_expect(ddps_sent_timer(&w->s, &w->p[0], w->now) == DDPS_SENT_EV_SEND);
+	cr_expect_eq(ddps_sent_may(&w->s, &w->p[0], w->now, SIZE_MAX, &room), DDPS_SENT_OLD);
+	ddps_sent_begin(&w->s, &w->p[0], w->now);
+	cr_assert(ddps_sent_next_old(&w->s, &c));
 	cr_expect_eq(c.tsn, b + 5);
-	ddps_sent_add_old(&w.s, c.tsn);
-	cr_expect_not(ddps_sent_next_old(&w.s, &c), "one chunk is enough");
-	cr_expect(ddps_sent_end(&w.s, 1056, false), "the I bit");
-	w.now += 20 * MS;
-	ack(&w, b + 5, 0, 0);
+	ddps_sent_add_old(&w->s, c.tsn);
+	cr_expect_not(ddps_sent_next_old(&w->s, &c), "one chunk is enough");
+	cr_expect(ddps_sent_end(&w->s, 1056, false), "the I bit");
+	w->now += 20 * MS;
+	return c.tsn;
+}
+
+/* RFC 8985 7: what is lost at the tail is found by a probe, without T3, with one reaction. */
+Test(sctp_sent, tail_loss_is_probed)
+{
+	struct world w;
+
+	ack(&w, probed(&w), 0, 0);
 	cr_expect_eq(w.p[0].t3s, 0);
 	cr_expect_eq(w.s.next - 1, w.s.cum);
 	cr_expect_eq(ddps_sent_deadline(&w.s, &w.p[0]), DDPS_SENT_NEVER);
+	sent_end(&w);
+}
+
+/* RFC 8985 7.4.2: unless a duplicate is reported in time, the probe has repaired a loss. */
+Test(sctp_sent, a_probe_that_was_needed_is_a_loss)
+{
+	struct world w;
+	uint32_t tsn = probed(&w);
+
+	ack(&w, tsn, 0, 0);
+	cr_expect_eq(w.p[0].lost, 0, "the original may yet have been delayed");
+	burst(&w, 1);
+	w.now += 20 * MS;
+	ack(&w, tsn + 1, 0, 0); /* a duplicate would have been seen before this */
+	cr_expect_eq(w.p[0].lost, 1);
 	sent_end(&w);
 }
 
