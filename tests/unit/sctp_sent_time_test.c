@@ -324,3 +324,25 @@ Test(sctp_sent, a_false_t3_takes_back_what_silence_resent)
 	sent_check(&w);
 	sent_end(&w);
 }
+
+/* What may not leave yet for the sake of an even pace leaves when its time has come. */
+Test(sctp_sent, the_pace_has_a_timer)
+{
+	struct world w;
+	uint64_t room, at;
+	unsigned n = 0;
+
+	sent_begin(&w, 1, 1, 1 << 20);
+	ddps_sent_rtt(&w.s, &w.p[0], 20 * MS, w.now);
+	w.p[0].cc.cwnd = 1 << 20;
+	while (ddps_sent_may(&w.s, &w.p[0], w.now, 1000, &room) == DDPS_SENT_NEW && n++ < 900)
+		burst(&w, 1);
+	cr_assert(n > 1 && n < 900, "%u", n);
+	at = ddps_sent_deadline(&w.s, &w.p[0]);
+	cr_expect(at > w.now && at < w.now + 20 * MS);
+	cr_expect_eq(ddps_sent_timer(&w.s, &w.p[0], at - 1), 0);
+	cr_expect_eq(ddps_sent_timer(&w.s, &w.p[0], at), DDPS_SENT_EV_SEND);
+	cr_expect_eq(ddps_sent_may(&w.s, &w.p[0], at, 1000, &room), DDPS_SENT_NEW);
+	cr_expect_gt(ddps_sent_deadline(&w.s, &w.p[0]), at);
+	sent_end(&w);
+}
