@@ -166,6 +166,16 @@ Test(sctp_setup, a_cookie_to_another_address_of_the_port, .fini = fini)
 	cr_expect_eq(r.accepted, 1);
 }
 
+Test(sctp_setup, a_cookie_to_the_first_address_of_the_port, .fini = fini)
+{
+	asked(NULL, 0);
+	r.port->param.nlocal = 2;
+	r.port->param.local[0] = r.net.node[0].addr[1];
+	r.port->param.local[1] = r.net.node[0].addr[0];
+	echo_by(0, r.net.node[0].addr[1], 0);
+	cr_expect_eq(r.accepted, 1);
+}
+
 /* From an address of the INIT's list; not from one that is in none. */
 Test(sctp_setup, a_cookie_from_another_address_of_the_peer, .fini = fini)
 {
