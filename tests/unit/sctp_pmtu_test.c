@@ -227,6 +227,23 @@ Test(sctp_pmtu, black_hole)
 	cr_expect_eq(w.m.black_holes, 1);
 }
 
+/* Packets of different sizes vanish: the smallest of them says how wide the hole is. */
+Test(sctp_pmtu, a_hole_is_as_wide_as_the_smallest_that_was_lost)
+{
+	struct path w;
+
+	begin(&w, false, 1500, 1500);
+	quiet(&w, 2 * SEC);
+	told(&w, ddps_pmtu_lost(&w.m, 1452, 1, w.now));
+	told(&w, ddps_pmtu_lost(&w.m, 1400, 2, w.now));
+	told(&w, ddps_pmtu_delivered(&w.m, 1300, w.now, RTT, w.now));
+	cr_expect_eq(w.m.black_holes, 0);
+	told(&w, ddps_pmtu_lost(&w.m, 1500, 3, w.now));
+	cr_expect_eq(w.m.black_holes, 1);
+	cr_expect_eq(w.m.fail, 1400);
+	cr_expect_eq(w.m.size, 1200);
+}
+
 /* The little that a sender had was one packet, sent twice: its T3 and an answer to a small one will do. */
 Test(sctp_pmtu, black_hole_of_a_lone_packet)
 {
