@@ -44,6 +44,20 @@ static bool take(uint16_t port)
 	return r.accepted > before;
 }
 
+static unsigned longest_chain(void)
+{
+	unsigned most = 0;
+
+	for (unsigned i = 0; i < r.e->chains; i++) {
+		unsigned n = 0;
+
+		for (const struct ddps_sc_path *p = r.e->paths[i]; p; p = p->chain)
+			n++;
+		most = n > most ? n : most;
+	}
+	return most;
+}
+
 Test(sctp_bounds, ten_thousand_associations_of_one_address, .fini = fini, .timeout = 60,
      .description = "9260-5.1-15")
 {
@@ -55,6 +69,8 @@ Test(sctp_bounds, ten_thousand_associations_of_one_address, .fini = fini, .timeo
 	ddps_sctp_stats(r.e, &st);
 	cr_expect_eq(st.assocs, 10000);
 	cr_expect_eq(st.refused_full, 0);
+	cr_expect_eq(r.e->chains, 16384); /* a power of two: they spread over all */
+	cr_expect_lt(longest_chain(), 12);
 }
 
 Test(sctp_bounds, a_listener_sets_the_share_of_an_address, .fini = fini,
