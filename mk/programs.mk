@@ -17,6 +17,7 @@ $(B)/tests/%.o: CFLAGS_ALL += -Wno-missing-prototypes
 $(B)/tests/%.o: CPPFLAGS += -Itests -Itools -DVD_OUTER
 
 WRAP_MALLOC := -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc
+WRAP_MEMORY := $(WRAP_MALLOC),--wrap=free
 # Unit tests also cover the pure parts of sessctl.  Some let an allocation fail.
 $(UNIT): $(call objs,$(UNIT_SRC) $(SUP_SRC) $(FABRIC_SRC) tests/sim/crossed_world.c tests/sim/sim_random.c \
 		tests/sim/sim_shrink.c $(VFAULT_SRC) src/view/view_path.c \
@@ -24,7 +25,7 @@ $(UNIT): $(call objs,$(UNIT_SRC) $(SUP_SRC) $(FABRIC_SRC) tests/sim/crossed_worl
 		$(CONFORM_A) $(LIB_A) $(IPOIB_A)
 $(E2E): $(call objs,$(E2E_SRC) $(SUP_SRC)) $(LIB_A)
 $(VTEST): $(call objs,$(VTEST_SRC) $(VERBS_SRC)) $(LIB_A)
-$(UNIT) $(B)/unit-cross: LDFLAGS += $(WRAP_MALLOC)
+$(UNIT) $(B)/unit-cross: LDFLAGS += $(WRAP_MEMORY)
 # tests/peer: an SCTP that is not ours
 $(UNIT) $(E2E): PEER_LIBS := -lusrsctp
 $(UNIT) $(E2E) $(VTEST):

@@ -5,12 +5,15 @@
 void *__real_malloc(size_t size);
 void *__real_calloc(size_t n, size_t size);
 void *__real_realloc(void *p, size_t size);
+void __real_free(void *p);
 void *__wrap_malloc(size_t size);
 void *__wrap_calloc(size_t n, size_t size);
 void *__wrap_realloc(void *p, size_t size);
+void __wrap_free(void *p);
 
 static unsigned left;
 static bool failed;
+static long live;
 
 void mem_fail(unsigned n)
 {
@@ -31,17 +34,39 @@ static bool fails(void)
 	return true;
 }
 
+static void *counted(void *p)
+{
+	live += p != NULL;
+	return p;
+}
+
+long mem_live(void)
+{
+	return live;
+}
+
 void *__wrap_malloc(size_t size)
 {
-	return fails() ? NULL : __real_malloc(size);
+	return fails() ? NULL : counted(__real_malloc(size));
 }
 
 void *__wrap_calloc(size_t n, size_t size)
 {
-	return fails() ? NULL : __real_calloc(n, size);
+	return fails() ? NULL : counted(__real_calloc(n, size));
 }
 
 void *__wrap_realloc(void *p, size_t size)
 {
-	return fails() ? NULL : __real_realloc(p, size);
+	void *new;
+
+	if (fails())
+		return NULL;
+	new = __real_realloc(p, size);
+	return p ? new : counted(new);
+}
+
+void __wrap_free(void *p)
+{
+	live -= p != NULL;
+	__real_free(p);
 }

@@ -84,3 +84,41 @@ Test(sctp_memory, a_fragment_without_room_comes_again)
 		n++;
 	cr_expect_geq(n, 4); /* the map, the fragment, its run, the tables of runs */
 }
+
+/* Its answer has a parameter that is to be reported; then its cookie is stale, and it answers anew. */
+static void answer_and_refuse(void)
+{
+	static const uint8_t params[] = {
+		0, SC_P_COOKIE, 0, 8, 'c', 'o', 'o', 'k', 0xc1, 0x23, 0, 4
+	};
+	static const uint8_t stale[] = { 0, SC_CAUSE_STALE, 0, 8, 0, 0, 0, 1 };
+	struct ddps_sc_init i;
+	struct ddps_sc_chunk c;
+
+	cr_assert_eq(raw_got(&r, 0, 0, &c), SC_INIT);
+	cr_assert_eq(ddps_sc_decode_init(&i, &c), 0);
+	r.tag = i.tag;
+	raw_begin(&r, r.tag);
+	raw_put_init(&r, RAW_TAG, 100000, 5, 5, RAW_TSN, params, sizeof params);
+	r.buf[12] = SC_INIT_ACK;
+	raw_send(&r);
+	cr_assert_eq(raw_got(&r, 0, 0, NULL), SC_COOKIE_ECHO);
+	cr_assert(raw_any(&r, SC_ERROR, NULL));
+	raw_chunk(&r, r.tag, SC_ERROR, 0, stale, sizeof stale);
+	cr_assert_str_eq(raw_state(&r), "COOKIE-WAIT");
+}
+
+Test(sctp_memory, a_peer_that_answers_again_costs_no_more, .description = "9260-3.2.2-2")
+{
+	long before;
+
+	raw_init(&r);
+	raw_connect(&r);
+	answer_and_refuse();
+	answer_and_refuse();
+	before = mem_live();
+	answer_and_refuse();
+	answer_and_refuse();
+	cr_expect_eq(mem_live(), before);
+	raw_fini(&r);
+}
