@@ -17,7 +17,7 @@ $(B)/tests/%.o: CFLAGS_ALL += -Wno-missing-prototypes
 $(B)/tests/%.o: CPPFLAGS += -Itests -Itools -DVD_OUTER
 
 WRAP_MALLOC := -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc
-WRAP_MEMORY := $(WRAP_MALLOC),--wrap=free
+WRAP_MEMORY := $(WRAP_MALLOC),--wrap=free,--wrap=posix_memalign
 # Unit tests also cover the pure parts of sessctl.  Some let an allocation fail.
 $(UNIT): $(call objs,$(UNIT_SRC) $(SUP_SRC) $(FABRIC_SRC) tests/sim/crossed_world.c tests/sim/sim_random.c \
 		tests/sim/sim_shrink.c $(VFAULT_SRC) src/view/view_path.c \

@@ -5,10 +5,12 @@
 void *__real_malloc(size_t size);
 void *__real_calloc(size_t n, size_t size);
 void *__real_realloc(void *p, size_t size);
+int __real_posix_memalign(void **p, size_t align, size_t size);
 void __real_free(void *p);
 void *__wrap_malloc(size_t size);
 void *__wrap_calloc(size_t n, size_t size);
 void *__wrap_realloc(void *p, size_t size);
+int __wrap_posix_memalign(void **p, size_t align, size_t size);
 void __wrap_free(void *p);
 
 static unsigned left;
@@ -63,6 +65,14 @@ void *__wrap_realloc(void *p, size_t size)
 		return NULL;
 	new = __real_realloc(p, size);
 	return p ? new : counted(new);
+}
+
+int __wrap_posix_memalign(void **p, size_t align, size_t size)
+{
+	int err = __real_posix_memalign(p, align, size);
+
+	live += !err;
+	return err;
 }
 
 void __wrap_free(void *p)

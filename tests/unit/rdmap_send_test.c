@@ -180,6 +180,27 @@ Test(rdmap_send, length_at_2_to_the_32, .description = "5041-5.2-3")
 }
 #endif
 
+Test(rdmap_send, so_many_pieces_as_the_operation_has)
+{
+	static const struct {
+		enum ddps_op op;
+		uint32_t most;
+	} row[] = { { DDPS_OP_SEND, 4 },
+		    { DDPS_OP_WRITE, 4 },
+		    { DDPS_OP_READ, 1 },
+		    { DDPS_OP_LOCAL_INV, 0 },
+		    { DDPS_OP_BIND, 1 } };
+	struct ddps_sge sge[5];
+
+	for (unsigned i = 0; i < 5; i++)
+		sge[i] = (struct ddps_sge){ s.mem, 8, s.mr->stag };
+	for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
+		struct ddps_send_wr w = { .op = row[i].op, .sge = sge, .nsge = row[i].most + 1 };
+
+		cr_expect_eq(ddps_rdmap_post_send(s.r, &w), DDPS_E_INVAL, "%zu", i);
+	}
+}
+
 Test(rdmap_send, a_sink_that_wraps_is_refused)
 {
 	s.mr->base = UINT64_MAX - 9;

@@ -106,6 +106,26 @@ Test(sctp_sent, a_rest_of_the_host_is_not_the_paths, .description = "9260-6.3.1-
 	sent_end(&w);
 }
 
+/* What left right before the host rested was on its way while it did. */
+Test(sctp_sent, a_rest_right_behind_a_packet, .description = "9260-6.3.1-1")
+{
+	struct ddps_sent_conf conf;
+	struct world w;
+	uint32_t b;
+
+	sent_begin(&w, 1, 1, 1 << 20);
+	conf = *w.s.conf;
+	w.s.conf = &conf;
+	ddps_sent_rtt(&w.s, &w.p[0], 20 * MS, w.now);
+	b = burst(&w, 2);
+	conf.rest_from = w.now;
+	w.now += 2000 * MS;
+	conf.rest_to = w.now;
+	ack(&w, b + 2, 0, 0);
+	cr_expect_leq(w.p[0].srtt, 20 * MS);
+	sent_end(&w);
+}
+
 /* A HEARTBEAT ACK shows that the path lives: a T3 that was doubled three times is not waited for. */
 Test(sctp_sent, life_ends_the_wait_for_a_doubled_t3)
 {

@@ -284,12 +284,18 @@ Test(stag_window, a_full_queue_of_them_takes_no_stack)
 /* Neither the region nor the window goes while something hangs on it. */
 Test(stag_window, flushed_binds_let_go)
 {
-	struct ddps_send_wr wr = { .op = DDPS_OP_BIND, .stag = mw->stag, .bind = { mw, 0, 0 } };
+	const struct ddps_sge sge[2] = { { s.mem, 4, s.mr->stag }, { s.mem + 4, 4, s.mr->stag } };
+	struct ddps_send_wr wr = {
+		.op = DDPS_OP_BIND, .stag = mw->stag, .sge = sge, .bind = { mw, 0, 0 }
+	};
 
 	post(&s, DDPS_OP_SEND, 8, 0, 0, 4);
 	wr.bind.reserved = 1;
 	cr_expect_eq(ddps_rdmap_post_send(s.r, &wr), DDPS_E_INVAL);
 	wr.bind.reserved = 0;
+	wr.nsge = 2; /* a window is of one region */
+	cr_expect_eq(ddps_rdmap_post_send(s.r, &wr), DDPS_E_INVAL);
+	wr.nsge = 0;
 	cr_expect_eq(ddps_rdmap_post_send(s.r, &wr), 0);
 	cr_expect_eq(mw->pending, 1);
 	ddps_rdmap_flush(s.r);
