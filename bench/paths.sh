@@ -91,7 +91,7 @@ black_hole() {
 	echo "  path: 1500 to 1280" >&2
 }
 
-# Seconds of a round trip: of a session alone on its association, or beside one that writes all
+# Seconds of a round trip: of a session alone on its association, or while another one writes all
 # the time
 round_trip() { # SESSIONS
 	BENCH_SERVE_NS=/proc/$there/ns/net BENCH_HOST=10.9.0.2 timeout 60 \
@@ -108,9 +108,9 @@ beside() {
 		local bulk=$! alone
 		alone=$(round_trip 1 | awk '{ print $1 + 0.001 }')
 		wait "$bulk"
-		sample "ping beside writes, 25 ms" "path + 1 ms" 1 s "$(cat "$work/beside")" "$alone"
+		sample "ping during writes, 25 ms" "path + 1 ms" 1 s "$(cat "$work/beside")" "$alone"
 	done
-	echo "  path: ping beside writes" >&2
+	echo "  path: ping during writes" >&2
 }
 
 against_tcp "25 ms" 0.9 12.5 0 0 100 312500

@@ -7,18 +7,31 @@ set -u
 out=$1
 docs=$(cd "$(dirname "$0")/../docs" && pwd)
 
-# The table between its marks, and what it was measured on.
+# What stands between two marks of a page, from a file.  between MARK FILE <page
+between() {
+	awk -v mark="$1" -v file="$2" '
+		$0 == "<!-- end of " mark " -->" { skip = 0 }
+		!skip
+		$0 == "<!-- " mark " -->" {
+			print ""
+			while ((getline line <file) > 0)
+				print line
+			skip = 1
+		}'
+}
+
+# The table, what it was measured on, and the reasons for what it misses.
 into_docs() {
 	local page=$docs/performance.md
 	{
-		sed '/<!-- table -->/q' "$page"
-		printf '\n%s, %s cores, Linux %s; %s.\n\n' \
+		printf '%s, %s cores, Linux %s; %s, in %s.\n\n' \
 			"$(sed -n 's/^model name\s*: //p' /proc/cpuinfo | head -n 1)" "$(nproc)" \
-			"$(uname -r)" "$(date -u +%F)"
+			"$(uname -r)" "$(date -u +%F)" "$(cat "$out/took")"
 		cat "$out/table.md"
 		printf '\n'
-		sed -n '/<!-- end of table -->/,$p' "$page"
-	} >"$out/page" && mv "$out/page" "$page"
+	} >"$out/table"
+	awk -f "$(dirname "$0")/missed.awk" "$(dirname "$0")/reasons.tsv" "$out/table.md" >"$out/missed"
+	between table "$out/table" <"$page" | between missed "$out/missed" >"$out/page" && mv "$out/page" "$page"
 	cp "$out"/sizes.svg "$out"/sessions.svg "$out"/growth.svg "$docs"
 }
 
@@ -145,7 +158,7 @@ set xlabel 'sessions'
 set ylabel 'thousand a second'
 plot '$out/sessions.tsv' using 1:2 with points notitle
 set output '$out/growth.svg'
-set title 'An operation beside others: median or mean, us'
+set title 'An operation among others: median or mean, us'
 set xlabel 'how many there are'
 set ylabel 'us'
 set logscale x 10

@@ -8,7 +8,7 @@ mkdir -p "$2"
 out=$(realpath "$2")
 here=$(cd "$(dirname "$0")" && pwd)
 # shellcheck disable=SC2034 # samples.bash uses them
-if [ "${BENCH:-}" = quick ]; then rounds=3 seconds=0.3 effort=3; else rounds=5 seconds=0.7 effort=6; fi
+if [ "${BENCH:-}" = quick ]; then rounds=3 seconds=0.3 effort=3; else rounds=5 seconds=0.6 effort=6; fi
 samples=$out/samples.json
 work=$(mktemp -d)
 uri= # of the listener
@@ -38,9 +38,15 @@ missing() { # CASE PEER TARGET UNIT WHAT
 	echo "{\"case\":\"$1\",\"peer\":\"$2\",\"target\":$3,\"unit\":\"$4\",\"missing\":\"$5\"}" >>"$samples"
 }
 
-# pair CASE PEER TARGET UNIT "OURS..." "THEIRS..." [PROGRAM]: A B A B ...
+# What is done, and when
+done_with() {
+	printf '  %4d s  %s\n' "$SECONDS" "$*" >&2
+}
+
+# pair CASE PEER TARGET UNIT "OURS..." "THEIRS..." [PROGRAM]: A B A B ...; without a target, three times
 pair() {
-	local a b i need=${7:-}
+	local a b i need=${7:-} rounds=$rounds
+	[ "$3" != 0 ] || rounds=3
 	if [ -n "$need" ] && ! command -v "$need" >/dev/null && [ ! -x "$build/$need" ]; then
 		missing "$1" "$2" "$3" "$4" "$need is not there"
 		return
@@ -50,42 +56,43 @@ pair() {
 		b=$($6)
 		sample "$1" "$2" "$3" "$4" "$a" "$b"
 	done
-	echo "  $1 / $2" >&2
+	done_with "$1 / $2"
 }
 
 # More and shorter pairs, where the machine is at times faster and at times slower for a second.
 short() { # pair ...
 	# shellcheck disable=SC2034 # samples.bash uses it
-	local rounds=$((rounds * 3)) seconds=0.4
+	local rounds=$((rounds * 2)) seconds=0.4
 	"$@"
 }
 
 # Both figures of each run: octets a second, and octets for each second of processor time of both
 # sides.  both CASE PEER TARGET TARGET_CPU OP SIZE OPTION...: against $strongest
 both() {
-	local a b i case=$1 peer=$2 target=$3 target_cpu=$4
+	local a b i case=$1 peer=$2 target=$3 target_cpu=$4 rounds=$rounds
 	shift 4
+	[ "$target" != 0 ] || rounds=3
 	for ((i = 0; i < rounds; i++)); do
 		read -ra a <<<"$(perf_both "$1" "$2" 16 "${@:3}")"
 		read -ra b <<<"$(strongest_both)"
 		sample "$case" "$peer" "$target" B/s "${a[0]:-}" "${b[0]:-}"
 		sample "$case, CPU" "$peer" "$target_cpu" B/cpu "${a[1]:-}" "${b[1]:-}"
 	done
-	echo "  $case / $peer" >&2
+	done_with "$case / $peer"
 }
 
 # Round trips while another session writes: median, slowest of a hundred, and what the Writes carry.
 # beside TARGET TARGET_P99
 beside() {
-	local a b i case="ping beside writes, tcp" peer="epoll, both"
+	local a b i case="ping during writes, tcp" peer="epoll, both"
 	for ((i = 0; i < rounds; i++)); do
 		read -ra a <<<"$(beside_both sessions beside-tcp 2)"
 		read -ra b <<<"$(beside_both peer_beside beside 65536)"
 		sample "$case" "$peer" "$1" 1/s "${a[0]:-}" "${b[0]:-}"
 		sample "$case, p99" "$peer" "$2" 1/s "${a[1]:-}" "${b[1]:-}"
-		sample "writes beside ping, tcp" "$peer" 0 B/s "${a[2]:-}" "${b[2]:-}"
+		sample "writes during ping, tcp" "$peer" 0 B/s "${a[2]:-}" "${b[2]:-}"
 	done
-	echo "  $case / $peer" >&2
+	done_with "$case / $peer"
 }
 
 MB=1048576
@@ -104,10 +111,10 @@ tcp_cases() {
 	pair "write 1M, crc off" "libfabric" 1.05 B/s "perf $bw write $off" "$fi write $MB 16" peer_fi
 	pair "read 1M, crc off" "plain tcp" 0.90 B/s "perf $bw read $off" "$tcp"
 	pair "read 1M, crc off" "libfabric" 1.10 B/s "perf $bw read $off" "$fi read $MB 16" peer_fi
-	short pair "ping 64" "plain tcp" 0.91 1/s "$ping" "program peer_tcp $rate ping 64"
-	short pair "read 64" "plain ping" 0.96 1/s "perf_half read 64 --crc off" \
+	short pair "ping 64" "plain tcp" 0.96 1/s "$ping" "program peer_tcp $rate ping 64"
+	short pair "read 64" "plain ping" 0.96 1/s "program sessions $rate read 1" \
 		"program peer_tcp $rate ping 64"
-	short pair "write 64 and flush" "plain ping" 0 1/s "write_and_flush 64 --crc off" \
+	short pair "write 64 and flush" "plain ping" 0.96 1/s "program sessions $rate flush 1" \
 		"program peer_tcp $rate ping 64"
 	short pair "ping 64, p99" "plain tcp" 0.77 1/s "perf_ping_p99 64 --crc off" "peer_ping_p99 64"
 	pair "ping 64" "libfabric" 1 1/s "$ping" "program peer_fi $rate ping 64" peer_fi
@@ -153,7 +160,7 @@ sctp_cases() {
 	pair "set-up, sctp, new" "1400/s" 10 1/s "program sessions $rate setup-new 100000" "echo 1400"
 	pair "set-up, sctp, shared" "new assoc." 0 1/s "program sessions $rate setup-shared 1000000" \
 		"program sessions $rate setup-new 100000"
-	pair "ping beside writes, sctp" "1 ms" 1 1/s "program sessions $rate beside 2" "echo 1000"
+	pair "ping during writes, sctp" "1 ms" 1 1/s "program sessions $rate beside 2" "echo 1000"
 }
 
 # In a network of its own, whose loopback has a smaller packet.
@@ -231,7 +238,7 @@ bridge_cases() {
 		*"connections, MTU 2044"*) sample "ipoib bridge, 2044" "the veth pair" 0.3 B/s "$got" "$pair" ;;
 		esac
 	done <"$work/bridge"
-	echo "  ipoib bridge / the veth pair" >&2
+	done_with "ipoib bridge / the veth pair"
 }
 
 # A thread for each context, compared with one thread; what counts is how it grows with the second
@@ -252,15 +259,17 @@ strongest_cases() {
 	against_strongest "" 1 0.9 0 0
 }
 
-# Sessions on one association, associations; the best of a round is what one of them made.
+# Sessions on one association, associations; the best of a round is what one of them made.  Who is behind
+# for a second is ahead in the next one: shares are those of two seconds.
 many_sctp() {
 	local r c list=("active-shared 1" "active-shared 16" "active-shared 256" "active-assoc 256")
+	local rounds=3 seconds=$seconds
 	local -A got
-	rounds=3
 	pair "idle association, heap" "5 KiB" 1 B "program sessions bytes_each idle-assoc 1000" \
 		"echo 5120"
 	pair "ping 64 of 10000, sctp" "ping 64 of 1" 0.9 1/s "program sessions $rate ping-assoc 10000" \
 		"program sessions $rate ping-assoc 1"
+	seconds=2
 	for ((r = 0; r < rounds; r++)); do
 		got=([best]=0)
 		for c in "${list[@]}"; do
@@ -274,7 +283,7 @@ many_sctp() {
 			sample "send 4K, $(name_of "$c")" "best of them" 0.7 1/s "${got[$c]}" "${got[best]}"
 		done
 	done
-	echo "  active sessions over sctp" >&2
+	done_with "active sessions over sctp"
 }
 
 name_of() {
@@ -287,7 +296,7 @@ name_of() {
 many_cases() {
 	local n r list=(2 16 256 4096)
 	local -A got of_turns=([2]=0 [16]=0.95 [256]=0.9 [4096]=0.85)
-	rounds=3
+	local rounds=3
 	pair "idle session, heap" "4 KiB" 1 B "program sessions bytes_each idle 9500" "echo 4096"
 	pair "ping 64 of 9500" "ping 64 of 1" 0.9 1/s "program sessions $rate ping 9500" \
 		"program sessions $rate ping 1"
@@ -307,7 +316,7 @@ many_cases() {
 			sample "send 4K, $n sessions" "best of them" 0.7 1/s "${got[$n]}" "${got[best]}"
 		done
 	done
-	echo "  active sessions" >&2
+	done_with "active sessions"
 }
 
 # A file in memory, there and back, and the same octets without file and digest.
@@ -405,7 +414,7 @@ if [ -n "${BENCH_PART:-}" ]; then
 	"$BENCH_PART"
 	exit
 fi
-ahead || echo "  beside what else runs here: it may not go ahead of it" >&2
+ahead || echo "  other programs run here, and this one may not go ahead of them" >&2
 : >"$samples"
 tcp_cases
 strongest_cases
@@ -428,4 +437,5 @@ machine_cases
 verbs_cases
 curves
 growth
+echo "$((SECONDS / 60)) minutes $((SECONDS % 60)) seconds" >"$out/took"
 "$here/report.sh" "$out"

@@ -30,7 +30,7 @@ listen() {
 	start_listener "$@"
 }
 
-# The same beside the one that is there, which becomes the other one; see "over"
+# A second one. The one that is there becomes the other one; see "over"
 listen_too() {
 	other=$listener other_uri=$uri
 	start_listener "$@"
@@ -113,22 +113,6 @@ by_median() {
 	awk '$1 > 0 { print 1000000 / $1 }'
 }
 
-# One operation after the other; the median
-perf_half() { # OP SIZE OPTION...
-	local op=$1 size=$2
-	shift 2
-	perf p50 "$op" "$size" 1 "$@" | by_median
-}
-
-# A Write and the Read behind it that says that it was placed
-write_and_flush() { # SIZE OPTION...
-	local size=$1
-	shift
-	timeout 60 taskset -c 1 "$build/sessctl" ping --json --op write --size "$size" --interval 0 \
-		--count $((effort * 2500)) "$@" "$uri" 2>/dev/null |
-		jq -r 'select(.event == "ping") | .p50_us' | by_median
-}
-
 perf_ping() { # SIZE OPTION...
 	local size=$1
 	shift
@@ -192,7 +176,7 @@ strongest_both() {
 
 # ---- programs of others ----
 
-# Output of CLIENT, with SERVER beside it
+# Output of CLIENT, while SERVER runs
 with_server() { # SERVER... -- CLIENT...
 	local server=()
 	while [ "$1" != -- ]; do server+=("$1") && shift; done

@@ -8,6 +8,7 @@
  *	that is there, over a new one each.  The rate is that of the median.
  * idle: octets of the heap that each of COUNT sessions takes in the process that accepts them
  * ping: round trips of one session of COUNT, the others idle; the rate is that of the median
+ * read, flush: the same by an RDMA Read of 64 octets; by a Write of them and the Read behind it
  * active: messages of 4 KiB over COUNT sessions, counted where they arrive, and the least share
  *	that one had of what were equal shares
  * beside: round trips of a session on an SCTP association on which others (COUNT - 1) write
@@ -72,7 +73,8 @@ static void open_side(struct side *s, struct board *board, uint32_t cq_depth)
 	CHECK(ddps_ctx_new(&s->ctx, NULL));
 	CHECK(ddps_pd_new(s->ctx, &s->pd));
 	CHECK(ddps_cq_new(s->ctx, cq_depth, &s->cq));
-	CHECK(ddps_mr_reg(s->pd, s->mem, len, DDPS_LOCAL_WRITE | DDPS_REMOTE_WRITE, NULL, &s->mr));
+	CHECK(ddps_mr_reg(s->pd, s->mem, len,
+			  DDPS_LOCAL_WRITE | DDPS_REMOTE_READ | DDPS_REMOTE_WRITE, NULL, &s->mr));
 	ddps_conn_param_init(&s->param);
 }
 
@@ -200,16 +202,23 @@ __attribute__((noreturn)) static void serve(struct board *b, const struct peer_a
 
 /* ---- the side that connects ---- */
 
-static void write_one(struct side *s, struct ddps_ep *ep)
+static void tagged(struct side *s, struct ddps_ep *ep, enum ddps_op op, uint32_t len,
+		   unsigned flags)
 {
-	struct ddps_sge sge = { s->mem, BIG, ddps_mr_stag(s->mr) };
-	struct ddps_send_wr wr = { .op = DDPS_OP_WRITE,
+	struct ddps_sge sge = { s->mem, len, ddps_mr_stag(s->mr) };
+	struct ddps_send_wr wr = { .op = op,
+				   .flags = flags,
 				   .sge = &sge,
 				   .nsge = 1,
 				   .stag = s->board->sink,
 				   .to = s->board->sink_to };
 
 	CHECK(ddps_post_send(ep, &wr));
+}
+
+static void write_one(struct side *s, struct ddps_ep *ep)
+{
+	tagged(s, ep, DDPS_OP_WRITE, BIG, 0);
 }
 
 static void await_up(struct side *s, struct ddps_ep *ep)
@@ -323,14 +332,39 @@ static double round_trip(struct side *s, struct ddps_ep *ep)
 	}
 }
 
+/* A Read, which says that the Write before it was placed */
+static double round_read(struct side *s, struct ddps_ep *ep)
+{
+	double t = peer_now();
+	struct ddps_wc wc;
+
+	tagged(s, ep, DDPS_OP_READ, PING_LEN, 0);
+	while (!ddps_cq_poll(s->cq, &wc, 1))
+		;
+	CHECK(wc.status == DDPS_WC_SUCCESS && wc.op == DDPS_OP_READ ? 0 : -1);
+	return peer_now() - t;
+}
+
+static double round_flush(struct side *s, struct ddps_ep *ep)
+{
+	double t = peer_now();
+
+	tagged(s, ep, DDPS_OP_WRITE, PING_LEN, DDPS_WR_SILENT | DDPS_WR_MORE);
+	round_read(s, ep);
+	return peer_now() - t;
+}
+
 static void ping(struct side *s, const struct peer_args *a)
 {
 	struct ddps_ep **ep = connect_many(s, a);
 	struct peer_median m = { 0 };
 	double begin = peer_now(), cpu = peer_cpu();
+	double (*once)(struct side *, struct ddps_ep *) = !strcmp(a->mode, "read")    ? round_read
+							  : !strcmp(a->mode, "flush") ? round_flush
+										      : round_trip;
 
 	while (peer_now() - begin < a->seconds)
-		peer_median_add(&m, round_trip(s, ep[0]));
+		peer_median_add(&m, once(s, ep[0]));
 	peer_report_median(a, &m, peer_now() - begin, peer_cpu() - cpu);
 }
 
@@ -412,7 +446,7 @@ int main(int argc, char **argv)
 	struct peer_args a =
 		peer_parse(argc, argv,
 			   "setup-tcp|setup-shared|setup-new|idle-assoc|ping-assoc|active-assoc|"
-			   "active-shared|beside-tcp");
+			   "active-shared|beside-tcp|read|flush");
 	struct board *b =
 		mmap(NULL, sizeof *b, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	struct side s;
@@ -438,7 +472,7 @@ int main(int argc, char **argv)
 		setup(&s, &a);
 	else if (!strncmp(a.mode, "idle", 4))
 		idle(&s, &a);
-	else if (!strncmp(a.mode, "ping", 4))
+	else if (!strncmp(a.mode, "ping", 4) || !strcmp(a.mode, "read") || !strcmp(a.mode, "flush"))
 		ping(&s, &a);
 	else if (!strncmp(a.mode, "beside", 6))
 		beside(&s, &a);

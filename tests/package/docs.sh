@@ -205,3 +205,21 @@ sed -E 's/^(\| write 1M, crc off \| plain tcp \|[^|]*\|[^|]*\|) [0-9.]+ /\1 0.10
 	docs/performance.md >"$work/page"
 [ "$(verdicts "$work/page" | wc -l)" = 2 ]
 result $? "a wrong verdict and a case that nothing measures are found"
+# reasons PAGE REASONS: what is missed without a reason, what the list does not have, reasons for no row
+reasons() {
+	awk -f bench/missed.awk "$2" "$1" >"$work/missed"
+	grep -B 2 '^Why is not known' "$work/missed"
+	grep -qF '(not measured)' "$work/missed" && echo "a reason quotes a row that is not there"
+	sed -n '/^<!-- missed -->/,/^<!-- end of missed -->/p' "$1" | sed '1,2d; $d' | cmp -s - "$work/missed" ||
+		echo "the list is not that of the table and $2"
+	awk -F'\t+' 'NR == FNR { if (!/^#/) { c[++n] = $1; p[n] = $2 } next }
+		{ split($0, f, / *[|] */); for (i = 1; i <= n; i++) if (f[2] ~ "^(" c[i] ")$" && f[3] ~ "^(" p[i] ")$") used[i] = 1 }
+		END { for (i = 1; i <= n; i++) if (!used[i]) print c[i] ": a reason for no row" }' "$2" "$1"
+}
+reasons docs/performance.md bench/reasons.tsv >"$work/log"
+! [ -s "$work/log" ]
+result $? "each target that is missed in docs/performance.md is in its list, with a reason" "$work/log"
+sed -E '/^ping during writes, tcp/s/tcp/udp/' bench/reasons.tsv >"$work/reasons"
+sed '/^\* \*\*ping 64/s/compared/as compared/' docs/performance.md >"$work/page"
+[ "$(reasons "$work/page" "$work/reasons" | wc -l)" = 2 ]
+result $? "a list that is not the table's and a reason for nothing are found"
