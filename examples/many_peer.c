@@ -18,11 +18,12 @@
 #include <time.h>
 #include <unistd.h>
 
-#define HELLO	 "hello from the initiator"
-#define MOST	 65536u /* octets of a region */
-#define QUIET_S	 60	/* no event and no completion */
-#define NUDGE_MS 100
-#define SETUP_MS 50000 /* of all, under emulation */
+#define HELLO	  "hello from the initiator"
+#define MOST	  65536u /* octets of a region */
+#define QUIET_S	  60	 /* no event and no completion */
+#define NUDGE_MS  100
+#define SETUP_MS  50000 /* of all, under emulation */
+#define SETTLE_MS 30000 /* the same */
 
 struct session {
 	struct ddps_ep *ep;
@@ -239,6 +240,14 @@ static int run(struct peer *p)
 	return 0;
 }
 
+/* The last messages arrive before the process ends: over SCTP nobody else sends them again. */
+static int settle(struct peer *p)
+{
+	int e = ddps_ctx_settle(p->ctx, SETTLE_MS);
+
+	return e ? fail("the last messages", e) : 0;
+}
+
 /* ---- set-up ---- */
 
 static int make(struct peer *p)
@@ -325,7 +334,7 @@ int main(int argc, char **argv)
 				"       many_peer -c URI [-n SESSIONS] [-a]\n");
 		return 2;
 	}
-	bad = make(&p) || (p.server ? listen_at(&p) : call(&p)) || run(&p);
+	bad = make(&p) || (p.server ? listen_at(&p) : call(&p)) || run(&p) || settle(&p);
 	ddps_ctx_free(p.ctx);
 	for (unsigned long i = 0; i < p.made; i++)
 		free(p.session[i]);

@@ -26,6 +26,7 @@
 #define CLIENT_MS 300000 /* all of a client's, which the server does not see */
 #define TURN_MS	  120000 /* until the server, who serves one at a time, says yes */
 #define NUDGE_MS  100
+#define SETTLE_MS 20000 /* the last messages */
 
 struct peer {
 	struct ddps_ctx *ctx;
@@ -405,6 +406,14 @@ static int parse(int argc, char **argv, struct peer *p, struct options *o)
 	return !o->server == !o->client || optind != argc ? -1 : 0;
 }
 
+/* The last messages arrive before the process ends: over SCTP nobody else sends them again. */
+static int settle(struct peer *p)
+{
+	int e = ddps_ctx_settle(p->ctx, SETTLE_MS);
+
+	return e ? fail("the last messages", e) : 0;
+}
+
 int main(int argc, char **argv)
 {
 	struct peer p = { .octets = 1 << 20 };
@@ -420,6 +429,8 @@ int main(int argc, char **argv)
 	status = make(&p);
 	if (!status)
 		status = o.server ? serve(&p, &o) : call(&p, &o);
+	if (!status)
+		status = settle(&p);
 	ddps_ctx_free(p.ctx);
 	free(p.waiting);
 	free(p.region);

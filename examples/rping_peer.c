@@ -435,6 +435,14 @@ static int parse(int argc, char **argv, struct peer *p, struct options *opt)
 	return bad || !opt->server == !opt->client || optind != argc ? -1 : 0;
 }
 
+/* The last messages arrive before the process ends: over SCTP nobody else sends them again. */
+static int settle(struct peer *p)
+{
+	int e = ddps_ctx_settle(p->ctx, STEP_MS);
+
+	return e ? fail("the last messages", e) : 0;
+}
+
 int main(int argc, char **argv)
 {
 	static struct peer p; /* large */
@@ -450,7 +458,8 @@ int main(int argc, char **argv)
 		return 2;
 	}
 	status = make(&p) ||
-		 (opt.server ? serve(&p, opt.server) : call(&p, opt.client, opt.count, opt.size));
+		 (opt.server ? serve(&p, opt.server) : call(&p, opt.client, opt.count, opt.size)) ||
+		 settle(&p);
 	ddps_ctx_free(p.ctx);
 	if (p.trace && fclose(p.trace))
 		status = fail("the list of -t", DDPS_E_SYSTEM);

@@ -20,6 +20,7 @@ RECEIVES = 16  # messages that the library keeps before the peer has to wait
 RECEIVE_SIZE = 4096
 _QUEUE = 4096  # completions of one queue; more sessions make another
 _BATCH = 64
+_SETTLE_MS = 5000
 
 
 class Error(OSError):
@@ -158,8 +159,13 @@ class _Context:
         for fd in self.fds:
             self.loop.remove_reader(fd)
         del self.of_loop[self.loop]
-        # it may wait a second for what is still on its way
-        await self.loop.run_in_executor(None, l.lib.ddps_ctx_free, self.ptr)
+        # both may wait for what is still on its way
+        await self.loop.run_in_executor(None, self.end)
+
+    def end(self) -> None:
+        # over SCTP nobody else sends the last messages again
+        l.lib.ddps_ctx_settle(self.ptr, _SETTLE_MS)
+        l.lib.ddps_ctx_free(self.ptr)
 
     def queue(self, entries: int) -> list[int]:
         for q in self.queues:

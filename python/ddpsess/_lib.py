@@ -112,7 +112,7 @@ def _declare() -> None:
     p, out, size, u32, i = c.c_void_p, c.POINTER(c.c_void_p), c.c_size_t, c.c_uint32, c.c_int
     ints = {
         "ddps_ctx_new": [out, p], "ddps_ctx_fd": [p], "ddps_event_fd": [p],
-        "ddps_progress": [p, i], "ddps_event_get": [p, c.POINTER(Event)],
+        "ddps_progress": [p, i], "ddps_ctx_settle": [p, i], "ddps_event_get": [p, c.POINTER(Event)],
         "ddps_listen": [p, c.c_char_p, p, out], "ddps_listener_uri": [p, p, size],
         "ddps_pd_new": [p, out], "ddps_cq_new": [p, u32, out],
         "ddps_cq_poll": [p, c.POINTER(Wc), i], "ddps_ep_new": [p, c.POINTER(EpAttr), out],

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* sessctl listen: one loop that serves any number of sessions until a signal or --count. */
 #include "xfer/advice.h"
+#include "xfer/link.h"
 #include "sessctl/cmd.h"
 #include "xfer/serve.h"
 #include "cli/text.h"
@@ -226,6 +227,8 @@ int cmd_listen(const struct opts *o)
 		s = serve(&sv);
 	if (!s && !all_done(&sv))
 		farewell(&sv);
+	if (!s)
+		link_settle(sv.ctx);
 	release(&sv);
 	if (ddps_capture_close(sv.capture)) {
 		out_error(&sv.out, 0, text_file_advice(errno), "--capture %s: %s", o->capture,

@@ -13,6 +13,10 @@
 #define CLOSE_MS       6000ull /* the library aborts after 5 s */
 #define CLOSE_HASTY_MS 1000ull
 
+/* For the last messages over SCTP to be acknowledged, in steps between which a signal is seen */
+#define SETTLE_MS      5000ull
+#define SETTLE_STEP_MS 100
+
 void link_init(struct link *l, const struct opts *o, const char *cmd)
 {
 	*l = (struct link){ .o = o };
@@ -415,8 +419,19 @@ enum status link_close(struct link *l, enum status s)
 	return s ? s : l->end;
 }
 
+void link_settle(struct ddps_ctx *ctx)
+{
+	uint64_t due = clock_ns() + SETTLE_MS * NS_PER_MS;
+
+	while (ddps_ctx_settle(ctx, SETTLE_STEP_MS) == DDPS_E_TIMEDOUT && !sig_pending() &&
+	       clock_ns() < due)
+		;
+}
+
 enum status link_free(struct link *l, enum status s)
 {
+	if (!s && l->ctx)
+		link_settle(l->ctx);
 	chan_close(&l->chan);
 	if (l->cq)
 		ddps_cq_free(l->cq);

@@ -85,6 +85,9 @@ enum status link_wait(struct link *l);
 /* End the session in order, if there is one, and show that.  Return: @s, or what failed. */
 enum status link_close(struct link *l, enum status s);
 
+/* Before ddps_ctx_free: wait until what was sent has arrived, unless a signal comes. */
+void link_settle(struct ddps_ctx *ctx);
+
 /* Free everything.  Return: @s, or ST_FAILED if output could not be written. */
 enum status link_free(struct link *l, enum status s);
 
