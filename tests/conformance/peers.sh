@@ -13,7 +13,9 @@ here=tests/conformance/peers page=docs/peers.md
 peers() {
 	cat <<-'END'
 		ours	this version	-	`make conformance`
+		siw-5.10	Linux 5.10, soft-iWARP	-	`LAB_SUITE=bullseye make interop`, the same cases
 		siw	Linux 6.1, soft-iWARP	siw	`make interop`, cases `conform-siw-*`
+		siw-6.12	Linux 6.12, soft-iWARP	-	`LAB_SUITE=trixie make interop`, the same cases
 		usrsctp	usrsctp 0.9.5, SCTP in UDP	usrsctp	`make conform-usrsctp`
 		linux-sctp	Linux 6.1, SCTP of the kernel	linux-sctp	`make interop`, cases `conform-sctp-*`
 		linux-ib_ipoib	Linux 6.1, ib_ipoib and ib_cm	linux-ib_ipoib	`make interop-ipoib`, case `conform`
@@ -83,7 +85,7 @@ make_page() { # SESSCTL
 	cat "$here/head.md"
 	summary
 	printf '\n## iWARP\n\n'
-	matrix "$tmp/iwarp" ours siw
+	matrix "$tmp/iwarp" ours siw-5.10 siw siw-6.12
 	printf '\n## SCTP itself\n\n'
 	matrix "$tmp/assoc" ours usrsctp linux-sctp
 	printf '\n## IP over InfiniBand\n\n'

@@ -38,9 +38,23 @@ self() {
 		"$build/sessctl" ipoib conform --self ours --json >"$CONFORM_KEEP/self-ib"
 }
 
+# The cases fail by what differs from 6.1, which the table shows.
+# shellcheck disable=SC2317 # ask calls it
+other_kernel() { # SUITE
+	local status=0
+	LAB_SUITE=$1 tests/interop/run.sh 'conform-siw-*' || status=$?
+	[ "$status" = 77 ] && return 77
+	return 0
+}
+
 ask ours 'self-tcp self-sctp self-ib' self
 ask usrsctp usrsctp.json "$here/usrsctp.sh" "$build"
-ask siw 'conform-siw-responder.json conform-siw-initiator.json' tests/interop/run.sh 'conform-siw-*'
+siw='conform-siw-responder.json conform-siw-initiator.json'
+ask siw "$siw" tests/interop/run.sh 'conform-siw-*'
+rm -f "$CONFORM_KEEP"/conform-siw-*.json
+ask siw-5.10 "$siw" other_kernel bullseye
+rm -f "$CONFORM_KEEP"/conform-siw-*.json
+ask siw-6.12 "$siw" other_kernel trixie
 ask linux-sctp 'conform-sctp-responder.json conform-sctp-initiator.json' \
 	tests/interop/run.sh 'conform-sctp-*'
 ask linux-ib_ipoib conform.out tests/interop-ipoib/run.sh conform

@@ -44,7 +44,7 @@ unpack_of_suite() { # DIRECTORY PACKAGE...
 # shellcheck disable=SC2016 # for the other shell
 with_their_libc() { # DIRECTORY
 	local p libs=/usr/lib/x86_64-linux-gnu
-	find "$1" -name 'modpost.real-lsb-64' -o -name 'objtool.real-x86' | while read -r p; do
+	find "$1" -name 'modpost.real-lsb-64' -o -name 'objtool.real-x86' -o -name objtool -type f | while read -r p; do
 		ldd "$p" 2>&1 | grep -q "version .* not found" || continue
 		[ -d "$cache/libc" ] || unpack_of_suite "$cache/libc" libc6
 		mv "$p" "$p.bin"
