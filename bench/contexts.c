@@ -17,6 +17,7 @@
 #include <signal.h>
 #include <stdatomic.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 
 #define MESSAGE	    4096u
@@ -259,6 +260,7 @@ int main(int argc, char **argv)
 	if (child < 0)
 		peer_die("fork");
 	if (!child) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL); /* no thread of the others sees it go first */
 		alarm((unsigned)args.seconds + 20);
 		start(plain ? plain_accept : accept_one);
 		for (;;)
@@ -276,6 +278,5 @@ int main(int argc, char **argv)
 	printf("{\"op\":\"%s\",\"size\":%zu,\"ops_per_second\":%.3f}\n", args.mode, args.size,
 	       (double)first / begin);
 	fflush(stdout);
-	kill(child, SIGKILL);
-	_exit(0); /* before the threads miss the others */
+	_exit(0);
 }

@@ -128,6 +128,14 @@ static inline void peer_descriptors(void)
 	setrlimit(RLIMIT_NOFILE, &r);
 }
 
+/* Of the side that accepts */
+static inline const char *peer_host(void)
+{
+	const char *host = getenv("BENCH_HOST");
+
+	return host ? host : "127.0.0.1";
+}
+
 /* Into the network namespace that the file @path is. */
 static inline void peer_enter(const char *path)
 {

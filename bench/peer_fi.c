@@ -3,17 +3,9 @@
  * libfabric's tcp provider through its own API: connected endpoints (FI_EP_MSG), RMA writes and
  * reads with a number of them under way, messages likewise, and polled round trips.
  */
-#include "peer.h"
+#include "peer_fi.h"
 #include <arpa/inet.h>
-#include <rdma/fabric.h>
-#include <rdma/fi_cm.h>
-#include <rdma/fi_domain.h>
-#include <rdma/fi_endpoint.h>
-#include <rdma/fi_eq.h>
-#include <rdma/fi_errno.h>
-#include <rdma/fi_rma.h>
 #include <signal.h>
-#include <sys/wait.h>
 
 struct peer {
 	struct fi_info *info;
@@ -30,29 +22,6 @@ struct peer {
 struct remote {
 	uint64_t addr, key;
 };
-
-static void check(long err, const char *what)
-{
-	if (err >= 0)
-		return;
-	fprintf(stderr, "peer_fi: %s: %s\n", what, fi_strerror((int)-err));
-	exit(1);
-}
-
-static struct fi_info *get_info(const char *port, uint64_t flags)
-{
-	struct fi_info *hints = fi_allocinfo(), *info = NULL;
-
-	hints->ep_attr->type = FI_EP_MSG;
-	hints->caps = FI_MSG | FI_RMA;
-	hints->mode = ~0ull;
-	hints->domain_attr->mr_mode =
-		FI_MR_LOCAL | FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY;
-	hints->fabric_attr->prov_name = strdup("tcp");
-	check(fi_getinfo(FI_VERSION(1, 9), "127.0.0.1", port, flags, hints, &info), "fi_getinfo");
-	fi_freeinfo(hints);
-	return info;
-}
 
 static void open_fabric(struct peer *p)
 {
@@ -137,7 +106,7 @@ static void post(struct peer *p, const struct peer_args *a, const struct remote 
 /* Waits, drives the provider, echoes for ping, until it is killed. */
 __attribute__((noreturn)) static void serve(const struct peer_args *a, int out)
 {
-	struct peer p = { .info = get_info("0", FI_SOURCE) };
+	struct peer p = { 0 };
 	struct fi_eq_cm_entry e;
 	struct fid_pep *pep;
 	struct remote r;
@@ -145,6 +114,9 @@ __attribute__((noreturn)) static void serve(const struct peer_args *a, int out)
 	size_t len = sizeof sa;
 	uint32_t event;
 
+	if (getenv("BENCH_SERVE_NS"))
+		peer_enter(getenv("BENCH_SERVE_NS"));
+	p.info = get_info("0", FI_SOURCE);
 	open_fabric(&p);
 	check(fi_passive_ep(p.fabric, p.info, &pep, NULL), "fi_passive_ep");
 	check(fi_pep_bind(pep, &p.eq->fid, 0), "bind eq");

@@ -2,7 +2,7 @@
 /*
  * The limit: plain TCP with the socket options of the stack (TCP_NODELAY), and nothing else.
  * bw: writes of a size, read into a buffer of that size; both sides block, wait by epoll (bw-epoll)
- * or try without a pause (bw-polled).  ping: polled round trips; setup: connect, accept and one
+ * or try without a pause (bw-polled).  ping: polled round trips; ping-waiting: both sides block; setup: connect, accept and one
  * round trip, again and again.
  */
 #include "peer.h"
@@ -34,11 +34,13 @@ static void write_all(int fd, const uint8_t *p, size_t n)
 	}
 }
 
-/* Polls.  Return: whether @n octets came before the end. */
+static int reading = MSG_DONTWAIT; /* flags of recv: polls, unless told otherwise */
+
+/* Return: whether @n octets came before the end. */
 static int read_all(int fd, uint8_t *p, size_t n)
 {
 	while (n) {
-		ssize_t k = recv(fd, p, n, MSG_DONTWAIT);
+		ssize_t k = recv(fd, p, n, reading);
 
 		if (k == 0)
 			return 0;
@@ -166,7 +168,7 @@ static void serve(int listener, const struct peer_args *a)
 	if (fd < 0)
 		peer_die("accept");
 	nodelay(fd);
-	if (!strcmp(a->mode, "ping")) {
+	if (!strncmp(a->mode, "ping", 4)) {
 		while (read_all(fd, mem, a->size))
 			write_all(fd, mem, a->size);
 		return;
@@ -215,12 +217,12 @@ static void measure(int fd, const struct peer_args *a, pid_t child)
 /* Listens here, or in the network namespace that BENCH_SERVE_NS names, at BENCH_HOST. */
 static int new_listener(struct sockaddr_in *sa)
 {
-	const char *there = getenv("BENCH_SERVE_NS"), *host = getenv("BENCH_HOST");
+	const char *there = getenv("BENCH_SERVE_NS");
 	socklen_t len = sizeof *sa;
 	int fd;
 
 	*sa = (struct sockaddr_in){ .sin_family = AF_INET };
-	if (inet_pton(AF_INET, host ? host : "127.0.0.1", &sa->sin_addr) != 1)
+	if (inet_pton(AF_INET, peer_host(), &sa->sin_addr) != 1)
 		peer_die("BENCH_HOST");
 	if (there) /* the socket stays where it was made */
 		peer_enter(there);
@@ -246,11 +248,14 @@ static int connect_to(const struct sockaddr_in *sa)
 
 int main(int argc, char **argv)
 {
-	struct peer_args a = peer_parse(argc, argv, "bw|bw-epoll|bw-polled|ping|setup");
+	struct peer_args a =
+		peer_parse(argc, argv, "bw|bw-epoll|bw-polled|ping|ping-waiting|setup");
 	struct sockaddr_in sa;
 	int home = open("/proc/self/ns/net", O_RDONLY), listener = new_listener(&sa), fd;
 	pid_t child = fork();
 
+	if (!strcmp(a.mode, "ping-waiting"))
+		reading = 0;
 	if (child < 0 || home < 0)
 		peer_die("fork");
 	if (!child) {
@@ -271,7 +276,7 @@ int main(int argc, char **argv)
 		return waitpid(child, NULL, 0) != child;
 	}
 	fd = connect_to(&sa);
-	if (strcmp(a.mode, "ping")) {
+	if (strncmp(a.mode, "ping", 4)) {
 		measure(fd, &a, child);
 		return 0;
 	}

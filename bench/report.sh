@@ -56,6 +56,10 @@ function show(x, unit) {
 		return sprintf("%.0f MB/cpu s", x / 1e6)
 	if (unit == "s")
 		return sprintf("%.1f ms", x * 1e3)
+	if (unit == "s/M")
+		return sprintf("%.2f s", x)
+	if (unit == "each")
+		return sprintf("%.1f", x)
 	if (unit == "1")
 		return sprintf("%.2f", x)
 	return unit == "B/s" ? sprintf("%.0f MB/s", x / 1e6) : sprintf("%.1f k/s", x / 1e3)
@@ -98,8 +102,8 @@ END {
 		for (i = 1; i <= n[key]; i++) {
 			a[i] = ours[key, i]
 			b[i] = theirs[key, i]
-			# of memory and time less is better
-			r[i] = unit[key] == "B" || unit[key] == "s" ? b[i] / a[i] : a[i] / b[i]
+			# of memory, time and switches less is better
+			r[i] = unit[key] ~ /^(B|s|s.M|each)$/ ? b[i] / a[i] : a[i] / b[i]
 		}
 		ratio = median(r, n[key])
 		am = median(a, n[key])

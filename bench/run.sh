@@ -95,6 +95,19 @@ beside() {
 	done_with "$case / $peer"
 }
 
+# What both sides take of the machine: use CASE PEER "OURS..." "THEIRS..."; who polls is not switched
+use() {
+	local a b i
+	for ((i = 0; i < 3; i++)); do
+		read -ra a <<<"$($3)"
+		read -ra b <<<"$($4)"
+		sample "$1, CPU of 1M" "$2" 0 s/M "${a[0]:-}" "${b[0]:-}"
+		[[ $1 != *waiting* ]] ||
+			sample "$1, switches of 1000" "$2" 0 each "${a[1]:-}" "${b[1]:-}"
+	done
+	done_with "$1, what it takes / $2"
+}
+
 MB=1048576
 bw=bytes_per_second
 rate=ops_per_second
@@ -215,6 +228,10 @@ path_veth() {
 	export BENCH_SERVE_NS=/proc/$there/ns/net BENCH_HOST=10.9.0.2
 	against_strongest ", veth" 0 0 0 0
 	listen "tcp://$BENCH_HOST:0"
+	pair "send 64, depth 128, veth" "libfabric" 3 1/s "perf $rate send 64 128" \
+		"program peer_fi $rate send 64 128" peer_fi
+	pair "send 4K, 16 sessions, veth" "plain, in turn" 0.95 1/s "program sessions $rate active 16" \
+		"program peer_many $rate turns 16"
 	short pair "ping 64, veth" "plain tcp" 0.91 1/s "perf_ping 64" "program peer_tcp $rate ping 64"
 	listen "sctp://$BENCH_HOST:0?encap=0"
 	pair "write 64K, sctp, veth" "plain tcp" 0 B/s "perf $bw write 65536 16" \
@@ -310,6 +327,8 @@ many_cases() {
 				"$(program peer_many $rate turns "$n")"
 			sample "send 4K, $n sessions" "plain, placed" 0 1/s "${got[$n]}" \
 				"$(program peer_many $rate placed "$n")"
+			[ "$n" = 4096 ] || sample "send 4K, $n sessions" "libfabric" 1 1/s "${got[$n]}" \
+				"$(program peer_fi_many $rate send "$n")"
 			got[best]=$(awk -v a="${got[best]}" -v b="${got[$n]:-0}" 'BEGIN { print (a + 0 > b + 0 ? a : b) }')
 		done
 		for n in "${list[@]}"; do
@@ -343,6 +362,16 @@ file_cases() {
 	done
 	stop
 	rm -rf "$files"
+}
+
+use_cases() {
+	pair "ping 64, waiting" "plain, waiting" 0 1/s "program sessions $rate ping-waiting 1" \
+		"program peer_tcp $rate ping-waiting 64"
+	use "ping 64, waiting" "plain, waiting" "used sessions ping-waiting 1" "used peer_tcp ping-waiting 64"
+	use "send 4K, 16 sessions" "plain, in turn" "used sessions active 16" "used peer_many turns 16"
+	use "send 4K, 16 sessions" "libfabric" "used sessions active 16" "used peer_fi_many send 16"
+	use "2 contexts, 2 threads, waiting" "plain, 2 threads" "used contexts waiting 2" \
+		"used contexts plain-waiting 2"
 }
 
 machine_cases() {
@@ -432,6 +461,7 @@ many_sctp
 "$here/paths.sh" "$build" "$out"
 bridge_cases
 thread_cases
+use_cases
 file_cases
 machine_cases
 verbs_cases

@@ -174,6 +174,15 @@ strongest_both() {
 		jq -r '"\(.bytes_per_second) \(.bytes_per_cpu_second)"'
 }
 
+# CPU seconds of both sides for a million operations of a program of bench/, and their context switches for
+# a thousand.  It does as many all the time, also while it warms up.
+used() { # PROGRAM MODE SIZE [DEPTH]
+	# shellcheck disable=SC2086 # a word, or none
+	timeout 90 "$build/usage" "$build/$1" "$2" "$3" "$seconds" ${4-} 2>/dev/null |
+		jq -rs '(.[0].ops_per_second * .[1].seconds) as $n |
+			"\(.[1].cpu_seconds / $n * 1e6) \(.[1].switches / $n * 1e3)"'
+}
+
 # ---- programs of others ----
 
 # Output of CLIENT, while SERVER runs
@@ -203,7 +212,7 @@ ucx() { # TEST COLUMN ITERATIONS
 }
 
 ucx_put() { ucx ucp_put_bw 8 $((effort * 30000)); }
-ucx_get() { ucx ucp_get 8 $((effort * 3000)); }
+ucx_get() { ucx ucp_get 8 $((effort * 300)); } # a thousand a second
 ucx_ping() { ucx tag_lat 2 $((effort * 5000)) | by_half; }
 ucx_rate() { ucx ucp_am_bw 8 $((effort * 30000)); }
 

@@ -8,6 +8,7 @@
  *	that is there, over a new one each.  The rate is that of the median.
  * idle: octets of the heap that each of COUNT sessions takes in the process that accepts them
  * ping: round trips of one session of COUNT, the others idle; the rate is that of the median
+ * ping-waiting: the same, and both sides sleep until there is something to take
  * read, flush: the same by an RDMA Read of 64 octets; by a Write of them and the Read behind it
  * active: messages of 4 KiB over COUNT sessions, counted where they arrive, and the least share
  *	that one had of what were equal shares
@@ -62,6 +63,7 @@ struct side {
 	uint8_t *mem;
 	struct ddps_conn_param param;
 	struct board *board;
+	int waits;
 	uint64_t written; /* octets of Writes that are complete */
 };
 
@@ -81,6 +83,11 @@ static void open_side(struct side *s, struct board *board, uint32_t cq_depth)
 static struct ddps_sge piece(struct side *s, uint32_t i, uint32_t len)
 {
 	return (struct ddps_sge){ s->mem + (size_t)i * MESSAGE, len, ddps_mr_stag(s->mr) };
+}
+
+static int completions(struct side *s, struct ddps_wc *wc, int n)
+{
+	return s->waits ? ddps_cq_wait(s->cq, wc, n, 1000) : ddps_cq_poll(s->cq, wc, n);
 }
 
 static struct ddps_ep *new_ep(struct side *s)
@@ -150,7 +157,7 @@ static void serve_event(struct side *s)
 static void serve_messages(struct side *s, int echo)
 {
 	struct ddps_wc wc[64];
-	int n = ddps_cq_poll(s->cq, wc, 64);
+	int n = completions(s, wc, 64);
 
 	for (int i = 0; i < n; i++) {
 		if (wc[i].op != DDPS_OP_RECV || wc[i].status != DDPS_WC_SUCCESS)
@@ -185,14 +192,16 @@ __attribute__((noreturn)) static void serve(struct board *b, const struct peer_a
 	for (uint32_t i = 0; i < SHARED; i++)
 		receive(&s, i);
 	ddps_listen_param_init(&lp);
-	CHECK(ddps_listen(s.ctx, over_sctp(a) ? "sctp://0.0.0.0:0?encap=0" : "tcp://127.0.0.1:0",
-			  &lp, &l));
+	snprintf(b->uri, sizeof b->uri, over_sctp(a) ? "sctp://0.0.0.0:0?encap=0" : "tcp://%s:0",
+		 peer_host());
+	CHECK(ddps_listen(s.ctx, b->uri, &lp, &l));
 	CHECK(ddps_listener_uri(l, b->uri, sizeof b->uri));
 	before = heap();
 	b->ready = 1;
 	for (;;) {
 		serve_messages(&s, !strncmp(a->mode, "ping", 4) || !strncmp(a->mode, "beside", 6));
 		serve_event(&s);
+		s.waits = b->up && !strcmp(a->mode, "ping-waiting");
 		if (b->ask_heap) {
 			b->heap = heap() - before;
 			b->ask_heap = 0;
@@ -250,16 +259,14 @@ static struct ddps_ep *connect_to(struct side *s, const char *uri)
 static void nth_uri(const struct board *b, const struct peer_args *a, size_t n, char *uri,
 		    size_t len)
 {
-	const char *port = strchr(strchr(b->uri, ':') + 1, ':'), *host = getenv("BENCH_HOST");
+	const char *port = strchr(strchr(b->uri, ':') + 1, ':');
 
-	if (!over_sctp(a) || host) {
-		snprintf(uri, len, over_sctp(a) ? "sctp://%s%s" : "%s%s", host ? host : b->uri,
-			 host ? port : "");
+	if (!over_sctp(a) || getenv("BENCH_HOST")) {
+		snprintf(uri, len, "%s://%s%s", over_sctp(a) ? "sctp" : "tcp", peer_host(), port);
 		return;
 	}
 	if (one_for_all(a))
 		n = 0;
-
 	snprintf(uri, len, "sctp://127.%zu.%zu.%zu%s", 1 + n / 62500 % 250, 1 + n / 250 % 250,
 		 1 + n % 250, port);
 }
@@ -320,7 +327,7 @@ static double round_trip(struct side *s, struct ddps_ep *ep)
 	CHECK(ddps_post_recv(ep, 0, &sge, 1));
 	send_one(s, ep, PING_LEN, DDPS_WR_SILENT);
 	for (;;) {
-		int n = ddps_cq_poll(s->cq, &wc, 1);
+		int n = completions(s, &wc, 1);
 
 		CHECK(n);
 		if (n && wc.op == DDPS_OP_RECV)
@@ -363,6 +370,7 @@ static void ping(struct side *s, const struct peer_args *a)
 							  : !strcmp(a->mode, "flush") ? round_flush
 										      : round_trip;
 
+	s->waits = !strcmp(a->mode, "ping-waiting");
 	while (peer_now() - begin < a->seconds)
 		peer_median_add(&m, once(s, ep[0]));
 	peer_report_median(a, &m, peer_now() - begin, peer_cpu() - cpu);
@@ -446,7 +454,7 @@ int main(int argc, char **argv)
 	struct peer_args a =
 		peer_parse(argc, argv,
 			   "setup-tcp|setup-shared|setup-new|idle-assoc|ping-assoc|active-assoc|"
-			   "active-shared|beside-tcp|read|flush");
+			   "active-shared|beside-tcp|ping-waiting|read|flush");
 	struct board *b =
 		mmap(NULL, sizeof *b, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	struct side s;

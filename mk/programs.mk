@@ -170,14 +170,14 @@ $(B)/sessctl-usrsctp: $(call objs,$(TOOL_SRC) tests/conformance/usrsctp.c $(wild
 		$(TOOL_LIBS)
 
 # What the stack is compared with; none of it is linked with the library.
-BENCH_BIN := $(B)/peer_tcp $(B)/peer_many $(B)/peer_beside $(B)/peer_gso $(B)/peer_file $(B)/relay $(B)/peer_fi $(B)/peer_usrsctp $(B)/bench-speed \
-	$(B)/sessions $(B)/contexts $(B)/growth
+BENCH_BIN := $(B)/peer_tcp $(B)/peer_many $(B)/peer_beside $(B)/peer_gso $(B)/peer_file $(B)/relay $(B)/peer_fi $(B)/peer_fi_many $(B)/peer_usrsctp $(B)/bench-speed \
+	$(B)/sessions $(B)/contexts $(B)/growth $(B)/usage
 $(B)/bench/%.o: CPPFLAGS += -Ibench
 $(B)/peer_%: $(B)/bench/peer_%.o
 	$(Q)$(CC) $(CFLAGS_ALL) $(LDFLAGS) -o $@ $^ $(BENCH_LIBS) -pthread
 $(B)/bench-%: $(B)/bench/%.o
 	$(Q)$(CC) $(CFLAGS_ALL) $(LDFLAGS) -o $@ $^ -lisal
-$(B)/relay: $(B)/bench/relay.o
+$(B)/relay $(B)/usage: $(B)/%: $(B)/bench/%.o
 	$(Q)$(CC) $(CFLAGS_ALL) $(LDFLAGS) -o $@ $^
 $(B)/sessions $(B)/contexts $(B)/growth: $(B)/%: $(B)/bench/%.o $(LIB_A)
 	$(Q)$(CC) $(CFLAGS_ALL) $(LDFLAGS) -o $@ $^ $(LIB_LIBS)
@@ -193,7 +193,7 @@ $(B)/guard_ipoib: $(B)/bench/guard_ipoib.o $(IPOIB_A)
 	$(Q)$(CC) $(CFLAGS_ALL) $(LDFLAGS) -o $@ $^ $(LIB_LIBS)
 $(B)/guard_verbs: $(B)/bench/guard_verbs.o $(call objs,$(VERBS_SRC)) $(LIB_A)
 	$(Q)$(CC) $(CFLAGS_ALL) $(LDFLAGS) -o $@ $^ $(LIB_LIBS) -ldl
-$(B)/peer_fi: BENCH_LIBS := -lfabric
+$(B)/peer_fi $(B)/peer_fi_many: BENCH_LIBS := -lfabric
 $(B)/peer_gso $(B)/peer_many: BENCH_LIBS := -lisal
 $(B)/peer_file: BENCH_LIBS := -lnettle
 $(B)/peer_usrsctp: BENCH_LIBS := -lusrsctp

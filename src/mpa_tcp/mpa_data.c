@@ -13,7 +13,8 @@
 #define READ_GENTLE (128u * 1024) /* with one call: an FPDU, and the rest of the one before */
 #define WRITE_ALL   (4096u * 1024)
 #define WRITE_LEAST (128u * 1024)
-#define SHOW_ALL    2048u /* segments */
+#define SHOW_ALL    8192u /* segments; 16 sessions show all that they read, also at 1500 octets */
+#define PULL_MOST   2048u /* segments that one sends */
 #define SHOW_MOST   512u
 #define SHOW_LEAST  32u
 #define MULPDU_AGE  (1024u * 1024) /* EMSS is looked at again after so many octets */
@@ -348,7 +349,7 @@ static bool pump(struct ddps_mpa_conn *c)
 		written += before - ddps_mpa_tx_left(&c->tx);
 		if (written > most)
 			most = share(c, WRITE_ALL, WRITE_LEAST, WRITE_ALL);
-		if (written > most || fpdus > SHOW_ALL || waits(c)) /* the rest then, too */
+		if (written > most || fpdus > PULL_MOST || waits(c)) /* the rest then, too */
 			c->wr = DDPS_MPA_WR_FULL;
 	}
 	c->pumping = false;
