@@ -41,6 +41,11 @@ STATEMENT = re.compile(r"^\t+(?:[\w.>\[\]*()-]+ (?:[-+|&^]|<<|>>)?= .*|[\w.>-]+(
 WORDS = re.compile(r"^\t+(?:return|goto|case|default|if|while|for|struct|const|static|unsigned|int|bool|"
                    r"size_t|uint\d+_t|ssize_t|void|char|enum|else)\b")
 NAME = re.compile(r"(\w+)\(")
+# x < y ? x : y, and if (x < y) x = y: where both are equal it is the same which is taken.
+EDGES = [{"<", "<="}, {">", ">="}]
+EITHER = re.compile(r"(?:= |return |[(] ?|&& |[|][|] |, |[?:] )([^=?:&|,;]+?) [<>]=? ([^=?:&|,;]+?) "
+                    r"[?] (?:\1 : \2|\2 : \1)[;,)]")
+BOUND = re.compile(r"if \((?:[^<>]* && )?([^=?:&|,;]+?) [<>]=? ([^=?:&|,;]+)\)\n\s*(?:\1 = \2|\2 = \1);")
 TOO_LONG = 124
 
 
@@ -52,6 +57,21 @@ class Mutation:
 
     def __str__(self):
         return f"{self.id} {self.file}:{self.line}: {self.function}: {self.old.strip()}  ->  {self.new.strip()}"
+
+
+def same_at_the_edge(m, after):
+    """Whether < became <=, or the like, where that only says which of two equal values is taken."""
+    pairs = [(a, b) for a, b in zip(TOKEN.findall(m.old), TOKEN.findall(m.new)) if a != b]
+    if len(pairs) != 1 or set(pairs[0]) not in EDGES:
+        return False
+    text = m.old.strip() + "\n" + after
+    # the changed one has to be the one that the pattern names
+    for found in (EITHER.search(m.old), BOUND.match(text)):
+        if found and all(s.count("(") == s.count(")") for s in found.groups()) and \
+                len(re.findall(r" [<>]=? ", found.group().split("?")[0].split("\n")[0])) == 1 and \
+                len(re.findall(r" [<>]=? ", m.old)) == 1:
+            return True
+    return False
 
 
 def without_comments(text):
@@ -225,6 +245,8 @@ def judge(tree, m, known):
             return "none", "the same code"
         if m.id in known:
             return "none", known[m.id]
+        if same_at_the_edge(m, (lines + [""])[m.line]):
+            return "none", "equal values: the same"
         by = failing(tree, m)
         return ("noticed", by) if by else ("survived", None)
     finally:
