@@ -82,6 +82,7 @@ struct mpa_world {
 static inline bool mpa_react(struct mpa_side *s, enum mpa_upcall up)
 {
 	s->called[up]++;
+	cr_expect_gt(((struct ddps_mpa_conn *)s->llp)->depth, 0, "it may be freed in there");
 	switch (s->react[up]) {
 	case DO_FREE:
 		s->llp->ops->free(s->llp);
@@ -226,6 +227,8 @@ static void mpa_up_closed(void *user, const struct ddps_error *e)
 
 	s->end = *e;
 	cr_expect_eq(s->called[UP_CLOSED], 0, "closed() comes once");
+	cr_expect(!e->sys_errno || strstr(e->text, strerror(e->sys_errno)), "%d: %s", e->sys_errno,
+		  e->text);
 	mpa_react(s, UP_CLOSED);
 }
 

@@ -267,10 +267,15 @@ Test(mpa_tx, with_markers_it_is_all_in_one_piece)
 Test(mpa_tx, many_fpdus_in_one_batch)
 {
 	static const struct {
-		size_t len;
+		size_t len, mulpdu;
 		int fit;
-	} row[] = { { 1000, 96 }, { 1338, 96 }, { 1350, 96 }, { 1354, 95 }, { 1442, 90 } };
-	uint8_t *octets = mpa_pattern(2000, 2);
+	} row
+		[] = {
+			{ 1000, 1442, 96 },  { 1338, 1442, 96 }, { 1350, 1442, 96 },
+			{ 1354, 1442, 95 },  { 1442, 1442, 90 }, { 16383, 16383, 8 },
+			{ 16383, 16384, 4 }, /* fewer octets where they are large */
+		};
+	uint8_t *octets = mpa_pattern(16384, 2);
 
 	for (size_t k = 0; k < sizeof row / sizeof row[0]; k++) {
 		struct source s = { .octets = octets, .nseg = 200, .hdr_len = 18, .npay = 2 };
@@ -279,7 +284,7 @@ Test(mpa_tx, many_fpdus_in_one_batch)
 		for (unsigned i = 0; i < 200; i++)
 			s.len[i] = row[k].len;
 		ddps_mpa_tx_init(&tx);
-		cr_expect_eq(ddps_mpa_tx_fill(&tx, source_next, &s, 1442), row[k].fit);
+		cr_expect_eq(ddps_mpa_tx_fill(&tx, source_next, &s, row[k].mulpdu), row[k].fit);
 		cr_expect_eq(s.next, (size_t)row[k].fit, "what was pulled goes out");
 		ddps_mpa_tx_fini(&tx);
 	}
@@ -421,11 +426,18 @@ Test(mpa_tx, refuses_what_does_not_add_up)
 	seg.pay_len = 400;
 	seg.npay = -1;
 	cr_expect_eq(fill_odd(&seg), DDPS_E_INVAL);
+	seg.pay_len = 0; /* as many octets as no pieces have */
+	cr_expect_eq(fill_odd(&seg), DDPS_E_INVAL);
+	seg.npay = 0;
+	cr_expect_eq(fill_odd(&seg), 1);
+	seg.pay_len = 400;
 	seg.npay = DDPS_SEG_IOV_MAX + 1;
 	cr_expect_eq(fill_odd(&seg), DDPS_E_INVAL);
 	seg.npay = 1;
 	seg.hdr_len = sizeof seg.hdr + 1;
 	cr_expect_eq(fill_odd(&seg), DDPS_E_INVAL);
+	seg.hdr_len = sizeof seg.hdr;
+	cr_expect_eq(fill_odd(&seg), 1);
 }
 
 /* A batch ends where not one more of the largest would fit. */

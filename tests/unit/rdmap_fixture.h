@@ -272,8 +272,10 @@ static MAYBE size_t pull_only(struct side *s, size_t mulpdu, uint8_t *out)
 	struct ddps_seg seg;
 	size_t n;
 
+	memset(&seg, 0xa5, sizeof seg); /* all that is looked at has to be set */
 	if (!ddps_rdmap_tx_next(s->r, &seg, mulpdu))
 		return 0;
+	cr_expect(!seg.final || !ddps_rdmap_tx_ready(s->r), "final, and there is more");
 	cr_assert_leq(seg.hdr_len + seg.pay_len, mulpdu);
 	memcpy(out, seg.hdr, seg.hdr_len);
 	n = seg.hdr_len;

@@ -140,6 +140,29 @@ Test(rdmap_life, peers_close_ends_reads_and_nothing_else,
 	expect_wc(s.rq[0], 9, DDPS_OP_RECV, DDPS_WC_FLUSHED);
 }
 
+/* It means something to a stream that runs, once. */
+Test(rdmap_life, peers_close_has_its_time)
+{
+	unsigned want;
+
+	ddps_rdmap_peer_closed(s.r);
+	want = s.want;
+	post(&s, DDPS_OP_SEND, 1, 0, 0, 4);
+	cr_expect_eq(post(&s, DDPS_OP_READ, 2, 0, 0, 4), DDPS_E_STATE);
+	ddps_rdmap_peer_closed(s.r);
+	cr_expect_eq(s.want, want, "nothing has changed");
+	side_close(&s);
+	side_init(&s, 8, 8, 4);
+	ddps_rdmap_peer_closed(s.r);
+	side_start(&s, 4, 4);
+	cr_expect_eq(post(&s, DDPS_OP_READ, 2, 0, 0, 4), 0, "it has just begun");
+	feed_send(&s, 5, 0, true, "no such MSN");
+	cr_assert_eq(s.terms, 1);
+	want = s.want;
+	ddps_rdmap_peer_closed(s.r);
+	cr_expect_eq(s.want, want);
+}
+
 Test(rdmap_life, peers_close_answers_reads_accepted_before)
 {
 	uint8_t out[128];

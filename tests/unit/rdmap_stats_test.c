@@ -148,3 +148,85 @@ Test(rdmap_stats, one_that_waits_is_counted_once)
 	}
 	cr_expect_eq(now()->over_share, 0);
 }
+
+/* ---- what the watch over sessions that stand still looks at ---- */
+
+static uint64_t moved(void)
+{
+	static uint64_t last;
+	uint64_t before = last;
+
+	last = ddps_rdmap_own_progress(s.r);
+	return last - before;
+}
+
+Test(rdmap_stats, own_progress_is_what_this_side_asked_for)
+{
+	uint8_t out[200], resp[DDPS_ARESP_LEN] = { 0 };
+
+	s.r->rfc7306 = true;
+	cr_expect_eq(moved(), 0);
+	post(&s, DDPS_OP_WRITE, 1, 0, 0, 150);
+	cr_expect_eq(moved(), 0, "posted only");
+	pull_only(&s, 118, out);
+	cr_expect_eq(moved(), 1);
+	ddps_rdmap_tx_done(s.r, 1);
+	cr_expect_eq(moved(), 1, "a part of it has left");
+	pull_only(&s, 118, out);
+	cr_expect_eq(moved(), 1);
+	ddps_rdmap_tx_done(s.r, 1);
+	cr_expect_eq(moved(), 0ull - 1, "completed, which the application sees");
+
+	feed_rreq(&s, 1, 8, s.mr->stag, 0);
+	feed_write(&s, s.mr->stag, 0, true, "abc");
+	cr_expect_eq(pull(&s, 118, out), 22);
+	cr_expect_eq(moved(), 0, "the peer's requests, and the answers to them");
+
+	post(&s, DDPS_OP_READ, 2, 0, 0, 10);
+	post(&s, DDPS_OP_FETCH_ADD, 3, 0, 0, 8);
+	cr_expect_eq(pull(&s, 118, out), 46);
+	cr_expect_eq(moved(), 1);
+	feed_rresp(&s, s.mr->stag, 0, false, "abc");
+	cr_expect_eq(moved(), 3);
+	feed_rresp(&s, s.mr->stag, 3, true, "defghij");
+	cr_expect_eq(moved(), 7);
+	cr_expect_gt(pull(&s, 118, out), 0);
+	cr_expect_eq(moved(), 1);
+	resp[3] = (uint8_t)(s.r->sq.head & 0xff);
+	cr_expect_eq(feed_untagged(&s, 11, 0, 3, 1, 0, true, resp, sizeof resp), 0);
+	cr_expect_eq(moved(), 1);
+	cr_expect_eq(s.nsq, 3);
+}
+
+Test(rdmap_stats, each_segment_of_the_peer_is_taken_and_heard)
+{
+	cr_expect_not(ddps_rdmap_heard(s.r));
+	post(&s, DDPS_OP_SEND, 1, 0, 0, 1);
+	pull(&s, 118, (uint8_t[200]){ 0 });
+	cr_expect_not(ddps_rdmap_heard(s.r), "what this side says");
+	cr_expect_eq(ddps_rdmap_taken(s.r), 0);
+	post_recv(&s, 1, 0, 10);
+	feed_send(&s, 1, 0, false, "ab");
+	cr_expect(ddps_rdmap_heard(s.r));
+	cr_expect_eq(ddps_rdmap_taken(s.r), 1);
+	feed_send(&s, 1, 2, true, "cd");
+	feed_write(&s, s.mr->stag, 0, true, "abc");
+	feed_rreq(&s, 1, 8, s.mr->stag, 0);
+	cr_expect_eq(ddps_rdmap_taken(s.r), 4);
+}
+
+Test(rdmap_stats, a_segment_held_back_is_heard)
+{
+	s.r->no_recv = DDPS_NO_RECV_STALL;
+	cr_expect_eq(feed_send(&s, 1, 0, true, "abc"), DDPS_LLP_HOLD);
+	cr_expect(ddps_rdmap_heard(s.r));
+	cr_expect_eq(ddps_rdmap_taken(s.r), 0);
+}
+
+Test(rdmap_stats, completions_that_found_no_place)
+{
+	cr_expect_eq(now()->cq_overflow, 0);
+	ddps_rdmap_overflowed(s.r);
+	ddps_rdmap_overflowed(s.r);
+	cr_expect_eq(now()->cq_overflow, 2);
+}

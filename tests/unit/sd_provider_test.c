@@ -77,6 +77,94 @@ Test(sd_provider, unknown_backend)
 	ddps_sctp_provider.fini(&env); /* nothing there: nothing to do */
 }
 
+/* Whoever reads the log learns why it was refused. */
+Test(sd_provider, refusals_are_explained)
+{
+	static const struct {
+		bool listens, per_address, hosts, from;
+		const char *says;
+	} row[] = {
+		{ false, true, false, false, "per-address= is for listening" },
+		{ true, true, false, false, "has no per-address=" },
+		{ true, false, true, false, "takes no list of addresses" },
+		{ false, false, true, false, "takes no list of addresses" },
+		{ false, false, false, true, "takes no list of addresses" },
+		{ true, false, false, true, "local= is for connecting" },
+	};
+	struct sockaddr_in sa = { .sin_family = AF_INET };
+	struct ddps_sd_backend plain = ddps_sd_native;
+	struct ddps_setup setup = { 0 };
+	struct ddps_llp_listener *l;
+	struct ddps_llp *llp;
+
+	plain.homes = plain.shares = false;
+	for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
+		struct ddps_uri uri = { .scheme = "sctp", .backend = "native" };
+		int err;
+
+		uri.per_address = row[i].per_address;
+		uri.hosts.n = row[i].hosts ? 2 : 0;
+		uri.from.n = row[i].from ? 2 : 0;
+		cr_assert_eq(ddps_sd_use_backend(&w.env, &plain, false, false), 0);
+		((struct ddps_sd_provider *)w.env.sctp)->slot[0].b = &plain;
+		w.log[0] = '\0';
+		if (row[i].listens)
+			err = ddps_sctp_provider.listen(&w.env, &uri, (struct sockaddr *)&sa,
+							sizeof(sa), &w.lparam, NULL, NULL, &l);
+		else
+			err = ddps_sctp_provider.connect(&w.env, &uri, (struct sockaddr *)&sa,
+							 sizeof(sa), &setup, &w.param, NULL, NULL,
+							 &llp);
+		cr_expect_lt(err, 0, "%zu", i);
+		cr_expect(strstr(w.log, row[i].says), "%zu: %s", i, w.log);
+	}
+}
+
+/* The kernel's is chosen only where it is. */
+Test(sd_provider, without_a_name_one_that_is_there_is_chosen)
+{
+	struct ddps_uri uri = { .scheme = "sctp", .encap = DDPS_URI_ENCAP_OFF };
+	struct sockaddr_in sa = { .sin_family = AF_INET };
+	struct ddps_llp_listener *l = NULL;
+
+	cr_assert_eq(ddps_sd_use_backend(&w.env, &ddps_sd_native, false, false), 0);
+	if (!ddps_sctp_provider.listen(&w.env, &uri, (struct sockaddr *)&sa, sizeof(sa), &w.lparam,
+				       NULL, NULL, &l))
+		ddps_sctp_provider.listener_free(l);
+	cr_expect_null(strstr(w.log, "is not available here"), "%s", w.log);
+}
+
+static int stats_of(struct ddps_sd_assoc *a, struct ddps_assoc_stats *st)
+{
+	cr_expect(a);
+	st->paths = 3;
+	return 0;
+}
+
+/* The association's are the backend's, and how many share it is known here. */
+Test(sd_provider, stats_of_an_association)
+{
+	struct ddps_assoc_stats st = { 0 };
+	struct ddps_sd_backend b;
+	struct ddps_sd_carrier *c;
+
+	for (unsigned n = 1; n < 4; n++) {
+		sd_raw_open(&w, 0);
+		c = sd_carrier_of(&w, n - 1);
+		cr_expect_eq(w.req[n - 1].llp->ops->assoc_stats(w.req[n - 1].llp, &st),
+			     DDPS_E_UNSUPPORTED);
+		b = *c->b;
+		b.assoc_stats = stats_of;
+		c->b = &b;
+		c->nsessions += n;
+		cr_expect_eq(w.req[n - 1].llp->ops->assoc_stats(w.req[n - 1].llp, &st), 0);
+		cr_expect_eq(st.sessions, n + 1);
+		cr_expect_eq(st.paths, 3);
+		c->nsessions -= n;
+		c->b = w.req[n - 1].llp ? &fake_sctp : c->b;
+	}
+}
+
 Test(sd_provider, private_data_limits, .description = "5043-5.2.3-3 6581-7-4")
 {
 	static const uint8_t pd[513];

@@ -448,19 +448,6 @@ Test(stag_window, region_becomes_zero_based)
 	cr_expect_eq(use(&s, mr->stag, 5, 1, DDPS_REMOTE_READ), DDPS_STAG_OK);
 }
 
-Test(stag_window, local_pieces_keep_to_their_region)
-{
-	struct ddps_sge p = { s.mem + 1001, 1, mr->stag };
-
-	cr_expect_eq(ddps_stag_check_local(&s.pd, 1, &p, 0), DDPS_STAG_BOUNDS, "behind it");
-	p.addr = s.mem + 1000;
-	cr_expect_eq(ddps_stag_check_local(&s.pd, 1, &p, 0), DDPS_STAG_BOUNDS, "at its end");
-	p.addr = s.mem - 1;
-	cr_expect_eq(ddps_stag_check_local(&s.pd, 1, &p, 0), DDPS_STAG_BOUNDS, "before it");
-	p.addr = s.mem + 999;
-	cr_expect_eq(ddps_stag_check_local(&s.pd, 1, &p, 0), DDPS_STAG_OK);
-}
-
 Test(stag_window, region_changes)
 {
 	struct ddps_pd other = { .table = s.table };

@@ -1,0 +1,291 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* What MPA needs of TCP, each call by itself, on a connection over loopback. */
+#include "support/mpa_world.h"
+#include "unit/mem_fixture.h"
+#include <fcntl.h>
+
+static struct mpa_world w;
+static struct ddps_mpa_conn *c;
+static int peer; /* the other end, which does not block for ever */
+
+static struct {
+	unsigned sent, received, port;
+	size_t len;
+} shown;
+
+static void capture(void *user, const struct ddps_packet *p)
+{
+	cr_expect_eq(user, &shown);
+	cr_expect_eq(p->transport, DDPS_TRANSPORT_TCP);
+	cr_expect_eq(p->peer, &c->peer.sa);
+	cr_expect_gt(p->niov, 0);
+	shown.sent += p->sent;
+	shown.received += !p->sent;
+	shown.len = p->len;
+	shown.port = ntohs(((const struct sockaddr_in *)(const void *)p->local)->sin_port);
+}
+
+static void init(void)
+{
+	struct sockaddr_in in = mpa_loopback(0);
+	struct timeval limit = { .tv_sec = 10 };
+	socklen_t len = sizeof in;
+	int listener = socket(AF_INET, SOCK_STREAM, 0), fd;
+
+	mpa_world_init(&w);
+	cr_assert_eq(bind(listener, (struct sockaddr *)&in, sizeof in), 0);
+	cr_assert_eq(listen(listener, 1), 0);
+	cr_assert_eq(getsockname(listener, (struct sockaddr *)&in, &len), 0);
+	fd = socket(AF_INET, SOCK_STREAM, 0);
+	cr_assert_eq(connect(fd, (struct sockaddr *)&in, sizeof in), 0);
+	cr_assert_eq(fcntl(fd, F_SETFL, O_NONBLOCK), 0);
+	peer = accept(listener, NULL, NULL);
+	cr_assert_geq(peer, 0);
+	setsockopt(peer, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
+	close(listener);
+	c = ddps_mpa_io_new(&w.env, fd, (struct sockaddr *)&in);
+	cr_assert(c);
+}
+
+static void fini(void)
+{
+	if (c)
+		ddps_mpa_conn_destroy(c);
+	mpa_world_fini(&w);
+	close(peer);
+}
+
+TestSuite(mpa_socket, .init = init, .fini = fini, .timeout = 60);
+
+static void until_readable(void)
+{
+	struct pollfd p = { .fd = c->io.fd, .events = POLLIN };
+
+	cr_assert_eq(poll(&p, 1, 10000), 1);
+}
+
+/* @k pieces of "abcdef", in order. */
+static void cut(char *octets, int k, struct iovec *iov)
+{
+	for (int i = 0; i < k; i++)
+		iov[i] = (struct iovec){ octets + 6 / k * i, 6 / (size_t)k };
+}
+
+Test(mpa_socket, all_pieces_leave_with_one_call)
+{
+	char got[6], octets[] = "abcdef";
+	struct iovec iov[6];
+
+	for (int k = 1; k <= 6; k++) {
+		if (6 % k)
+			continue;
+		cut(octets, k, iov);
+		cr_expect_eq(c->tcp->send(c, iov, k), 6, "%d pieces", k);
+		cr_assert_eq(recv(peer, got, 6, MSG_WAITALL), 6);
+		cr_expect_arr_eq(got, octets, 6);
+	}
+}
+
+Test(mpa_socket, all_pieces_are_filled_with_one_call)
+{
+	struct iovec iov[6];
+
+	for (int k = 1; k <= 6; k++) {
+		char got[7] = "";
+
+		if (6 % k)
+			continue;
+		cr_assert_eq(send(peer, "abcdef", 6, 0), 6);
+		until_readable();
+		cut(got, k, iov);
+		cr_expect_eq(c->tcp->recv(c, iov, k), 6, "%d pieces", k);
+		cr_expect_str_eq(got, "abcdef");
+	}
+}
+
+/* Whoever polls asks a socket again that something has moved on. */
+Test(mpa_socket, tells_what_has_moved)
+{
+	char octets[6];
+	struct iovec iov = { octets, 6 };
+
+	cr_expect_eq(c->tcp->recv(c, &iov, 1), -EAGAIN);
+	cr_expect_not(c->io.moved);
+	c->tcp->busy(c);
+	cr_expect(c->io.moved);
+	c->io.moved = false;
+	send(peer, "abcdef", 6, 0);
+	until_readable();
+	cr_expect_eq(c->tcp->recv(c, &iov, 1), 6);
+	cr_expect(c->io.moved);
+	c->io.moved = false;
+	shutdown(peer, SHUT_WR);
+	until_readable();
+	cr_expect_eq(c->tcp->recv(c, &iov, 1), 0);
+	cr_expect(c->io.moved, "the end, too");
+}
+
+Test(mpa_socket, a_reset_is_moving_too)
+{
+	struct linger now = { .l_onoff = 1 };
+	char octets[6];
+	struct iovec iov = { octets, 6 };
+
+	setsockopt(peer, SOL_SOCKET, SO_LINGER, &now, sizeof now);
+	close(peer);
+	until_readable();
+	cr_expect_eq(c->tcp->error(c), ECONNRESET);
+	cr_expect_eq(c->tcp->error(c), 0, "it is told once");
+	cr_expect_eq(c->tcp->send(c, &iov, 1), -EPIPE, "and no signal");
+	peer = -1;
+}
+
+Test(mpa_socket, a_read_that_fails_has_moved)
+{
+	struct linger now = { .l_onoff = 1 };
+	char octets[6];
+	struct iovec iov = { octets, 6 };
+
+	setsockopt(peer, SOL_SOCKET, SO_LINGER, &now, sizeof now);
+	close(peer);
+	until_readable();
+	cr_expect_eq(c->tcp->recv(c, &iov, 1), -ECONNRESET);
+	cr_expect(c->io.moved);
+	peer = -1;
+}
+
+Test(mpa_socket, what_goes_over_the_wire_is_shown)
+{
+	char octets[6] = "abcdef";
+	struct iovec iov[2];
+	struct sockaddr_in own;
+	socklen_t len = sizeof own;
+
+	cr_assert_eq(getsockname(c->io.fd, (struct sockaddr *)&own, &len), 0);
+	w.env.capture = capture;
+	w.env.capture_user = &shown;
+	cut(octets, 2, iov);
+	cr_expect_eq(c->tcp->recv(c, iov, 2), -EAGAIN);
+	cr_expect_eq(shown.received, 0);
+	c->tcp->send(c, iov, 2);
+	cr_expect(shown.sent == 1 && shown.received == 0 && shown.len == 6);
+	cr_expect_eq(shown.port, ntohs(own.sin_port), "though nobody has looked it up");
+	c->tcp->local(c);
+	cr_expect_eq(c->local.in.sin_port, own.sin_port);
+	send(peer, "xyz", 3, 0);
+	until_readable();
+	c->tcp->recv(c, iov, 2);
+	cr_expect(shown.sent == 1 && shown.received == 1 && shown.len == 3);
+	cr_expect_eq(shown.port, ntohs(own.sin_port));
+	shutdown(peer, SHUT_WR);
+	until_readable();
+	cr_expect_eq(c->tcp->recv(c, iov, 2), 0);
+	cr_expect_eq(shown.received, 1, "an end has no octets");
+}
+
+Test(mpa_socket, ends_in_order_or_not)
+{
+	char octet;
+
+	c->tcp->fin(c);
+	cr_expect_eq(recv(peer, &octet, 1, 0), 0);
+	cr_expect_eq(send(peer, "a", 1, 0), 1, "the other direction is open");
+	c->tcp->reset(c);
+	ddps_mpa_conn_destroy(c);
+	c = NULL;
+	cr_expect_eq(send(peer, "a", 1, MSG_NOSIGNAL), -1);
+}
+
+Test(mpa_socket, stats_are_those_of_the_kernel)
+{
+	struct ddps_llp_tcp st = { 0 };
+	struct tcp_info i = { 0 };
+	socklen_t len = sizeof i;
+	char octets[6] = "abcdef";
+	struct iovec iov = { octets, 6 };
+	int one = 0, mss = 0;
+
+	c->tcp->send(c, &iov, 1);
+	cr_assert_eq(recv(peer, octets, 6, MSG_WAITALL), 6);
+	do {
+		cr_assert_eq(getsockopt(c->io.fd, IPPROTO_TCP, TCP_INFO, &i, &len), 0);
+	} while (i.tcpi_unacked);
+	cr_assert_eq(c->tcp->stats(c, &st), 0);
+	cr_expect_eq(st.unacked, 0);
+	cr_expect_eq(st.retransmitted, 0);
+	cr_expect_eq(st.srtt_ns, 1000ull * i.tcpi_rtt);
+	cr_expect_eq(st.cwnd, (uint64_t)i.tcpi_snd_cwnd * i.tcpi_snd_mss);
+	cr_expect_geq(st.cwnd, i.tcpi_snd_mss);
+	len = sizeof one;
+	cr_expect_eq(getsockopt(c->io.fd, IPPROTO_TCP, TCP_NODELAY, &one, &len), 0);
+	cr_expect_eq(one, 1);
+	len = sizeof mss;
+	cr_expect_eq(getsockopt(c->io.fd, IPPROTO_TCP, TCP_MAXSEG, &mss, &len), 0);
+	cr_expect_eq(c->tcp->emss(c), (uint32_t)mss);
+}
+
+/* The route has changed: after so many octets EMSS is looked at again. */
+Test(mpa_socket, emss_is_looked_at_again)
+{
+	uint8_t *pattern = mpa_pattern(2000, 3);
+	struct mpa_world pair;
+	struct ddps_mpa_conn *a;
+
+	mpa_world_init(&pair);
+	mpa_world_pair(&pair);
+	a = (struct ddps_mpa_conn *)pair.a.llp;
+	a->emss = 1000; /* as it was before */
+	ddps_mpa_conn_set_mulpdu(a);
+	cr_assert_lt(a->mulpdu, 1000);
+	mpa_send_segments(&pair.a, pattern, 900, 1100); /* less than 1 MiB */
+	MPA_UNTIL(&pair, pair.b[0].segments == 1100);
+	cr_expect_lt(a->mulpdu, 1000);
+	mpa_send_segments(&pair.a, pattern, 900, 200);
+	MPA_UNTIL(&pair, pair.b[0].segments == 1300);
+	cr_expect_gt(a->mulpdu, 1000);
+	cr_expect_lt(a->mulpdu_age, 200 * 1000);
+	mpa_world_fini(&pair);
+	free(pattern);
+}
+
+/* In the middle of an FPDU, and with one that nobody above has taken. */
+Test(mpa_socket, what_is_kept_goes_with_it)
+{
+	for (unsigned k = 0; k < 4; k++) {
+		uint8_t *pattern = mpa_pattern(9000, 3);
+		struct mpa_world pair;
+		struct ddps_mpa_conn *b;
+		long live = mem_live();
+
+		mpa_world_init(&pair);
+		pair.b[0].holding = k & 1;
+		mpa_world_pair(&pair);
+		b = (struct ddps_mpa_conn *)pair.b[0].llp;
+		mpa_send_segments(&pair.a, pattern, 900, 2);
+		MPA_UNTIL(&pair, k & 1 ? pair.b[0].holds : pair.b[0].segments == 2);
+		if (k & 2) {
+			uint8_t half[600] = { 9000 >> 8, 9000 & 255 };
+			struct iovec iov = { half, sizeof half };
+
+			((struct ddps_mpa_conn *)pair.a.llp)
+				->tcp->send((struct ddps_mpa_conn *)pair.a.llp, &iov, 1);
+			MPA_UNTIL(&pair, (k & 1) || ddps_mpa_rx_kept(&b->rx) == sizeof half);
+		}
+		mpa_world_fini(&pair);
+		cr_expect_eq(mem_live(), live, "%u", k);
+		free(pattern);
+	}
+}
+
+/* It would be told of the end later, if it were there yet. */
+Test(mpa_socket, nothing_comes_up_from_one_that_is_gone)
+{
+	long live;
+
+	ddps_mpa_conn_fail(c, DDPS_E_LIMIT, 0, "for a test");
+	ddps_mpa_conn_destroy(c);
+	c = NULL;
+	live = mem_live();
+	mpa_world_settle(&w);
+	cr_expect_eq(mem_live(), live);
+}

@@ -1,0 +1,240 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* A stream that finds no memory: whoever asked is told, or the peer; nothing is half done or left. */
+#include "rdmap_fixture.h"
+#include "unit/mem_fixture.h"
+
+#define DEEP 20 /* more than the queues begin with */
+
+static struct side s;
+static long live;
+
+TestSuite(rdmap_memory, .timeout = 30);
+
+static void table(void)
+{
+	memset(&s, 0, sizeof s);
+	live = mem_live();
+	cr_assert_eq(ddps_stag_table_new(&s.table, 1000), 0);
+	s.pd.table = s.table;
+	for (size_t i = 0; i < sizeof s.mem; i++)
+		s.mem[i] = (uint8_t)(i ^ i >> 8);
+}
+
+/* The fixture's feed allocates, too. */
+static int take_write(const char *text)
+{
+	uint8_t seg[100];
+
+	return ddps_rdmap_rx_segment(s.r, seg, tagged(seg, 0, s.mr->stag, 0, true, text));
+}
+
+static int take_send(uint32_t mo, bool last, const char *text)
+{
+	uint8_t seg[100];
+	size_t len = untagged(seg, 3, 0, 0, 1, mo, last, text, strlen(text));
+
+	return ddps_rdmap_rx_segment(s.r, seg, len);
+}
+
+static int take_rreq(uint32_t msn, uint64_t to)
+{
+	struct ddps_rreq q = { 1, 2, 8, s.mr->stag, to };
+	uint8_t seg[100], body[DDPS_RREQ_LEN];
+
+	ddps_rreq_encode(&q, body);
+	return ddps_rdmap_rx_segment(s.r, seg,
+				     untagged(seg, 1, 0, 1, msn, 0, true, body, sizeof body));
+}
+
+/* A stream of that depth, and its memory registered. */
+static int make(void)
+{
+	struct ddps_rdmap_cfg cfg = { .pd = &s.pd,
+				      .stream = (uintptr_t)&s,
+				      .sq_depth = DEEP,
+				      .rq_depth = DEEP,
+				      .max_sge = 2,
+				      .up = &side_up,
+				      .user = &s };
+	struct ddps_rdmap_start st = { .ird = 4, .ord = 4, .llp_mpa_codes = true };
+	int err = ddps_rdmap_new(&s.r, &cfg);
+
+	if (err)
+		return err;
+	err = ddps_rdmap_start(s.r, &st);
+	if (err) { /* and may be tried again */
+		cr_expect_eq(s.want, 0);
+		cr_expect_eq(ddps_rdmap_start(s.r, &st), 0);
+		return err;
+	}
+	return ddps_stag_add(&s.pd, s.mem, sizeof s.mem, RIGHTS | DDPS_ZERO_BASED, 0, &s.mr);
+}
+
+static void unmake(void)
+{
+	if (s.r)
+		ddps_rdmap_free(s.r);
+	cr_expect_eq(s.pd.streams, 0);
+	ddps_stag_table_free(s.table);
+	cr_expect_eq(mem_live(), live, "what is left");
+}
+
+Test(rdmap_memory, a_stream_is_made_or_not)
+{
+	unsigned n = 0;
+	int err;
+
+	do {
+		table();
+		mem_fail(++n);
+		err = make();
+		cr_expect_eq(err, mem_failed() ? DDPS_E_NOMEM : 0, "allocation %u", n);
+		mem_fail(0);
+		cr_expect_eq(s.pd.users, !err, "allocation %u", n);
+		cr_expect_eq(ddps_stag_count(s.table), !err);
+		unmake();
+	} while (err);
+	cr_expect_geq(n, 4);
+}
+
+/* A queue that cannot grow refuses the request, and nothing else has changed. */
+Test(rdmap_memory, queues_grow_or_refuse)
+{
+	unsigned met = 0;
+	bool failed = true;
+
+	for (unsigned n = 1; failed; n++) {
+		unsigned before = met;
+		uint8_t out[200];
+
+		table();
+		cr_assert_eq(make(), 0);
+		mem_fail(n);
+		for (unsigned i = 0; i < DEEP; i++) {
+			int err = post_recv(&s, i, i, 1);
+
+			met += err != 0;
+			cr_expect_eq(err, err ? DDPS_E_NOMEM : 0);
+			if (err)
+				cr_expect_eq(post_recv(&s, i, i, 1), 0);
+			err = post(&s, DDPS_OP_SEND, i, 0, i, 150);
+			met += err != 0;
+			cr_expect_eq(err, err ? DDPS_E_NOMEM : 0);
+			if (err)
+				cr_expect_eq(post(&s, DDPS_OP_SEND, i, 0, i, 150), 0);
+			if (!i) /* it is in the middle of a message when it grows */
+				cr_expect_eq(pull(&s, 118, out), 118);
+		}
+		failed = mem_failed();
+		cr_expect_leq(met, before + failed, "allocation %u", n);
+		mem_fail(0);
+		for (unsigned i = 0; i < DEEP; i++) {
+			if (i) {
+				cr_expect_eq(pull(&s, 118, out), 118);
+				cr_expect_arr_eq(out + 18, s.mem + i, 100);
+			}
+			cr_expect_eq(pull(&s, 118, out), 68);
+			cr_expect_arr_eq(out + 18, s.mem + i + 100, 50);
+			cr_expect_eq(s.sq[i].wr_id, i);
+			cr_expect_eq(feed_send(&s, i + 1, 0, true, "x"), 0);
+			cr_expect_eq(s.rq[i].wr_id, i);
+		}
+		cr_expect_eq(s.nsq, DEEP);
+		cr_expect_eq(s.nrq, DEEP);
+		unmake();
+	}
+	cr_expect_eq(met, 12, "8, 16 and 32 entries and their pieces, of two queues");
+}
+
+/* Reads that are to be answered: the peer is told which one had no place. */
+Test(rdmap_memory, requests_of_the_peer)
+{
+	bool met;
+
+	for (unsigned n = 1; met = false, n < 20; n++) {
+		uint8_t out[200];
+		uint32_t i;
+
+		table();
+		cr_assert_eq(make(), 0);
+		mem_fail(n);
+		for (i = 1; i <= 4; i++) {
+			int err = take_rreq(i, i);
+
+			if (!err)
+				continue;
+			met = true;
+			cr_expect_eq(err, DDPS_E_NOMEM);
+			break;
+		}
+		mem_fail(0);
+		if (met) {
+			cr_expect_eq(s.terms, 1);
+			cr_expect_eq(s.term.code, DDPS_E_NOMEM);
+			cr_expect_eq(s.term.triple.layer, 0);
+			cr_assert_gt(pull(&s, 118, out), 18);
+			cr_expect_eq(out[1], 0x47);
+			cr_expect_eq(pull(&s, 118, out), 0, "no answers behind it");
+		} else {
+			for (i = 1; i <= 4; i++) {
+				cr_assert_eq(pull(&s, 118, out), 22);
+				cr_expect_arr_eq(out + 14, s.mem + i, 8);
+			}
+		}
+		unmake();
+	}
+}
+
+/* What counts messages does without, and all segments are counted together still. */
+Test(rdmap_memory, counters)
+{
+	for (unsigned n = 1; n < 6; n++) {
+		uint64_t taken = 0;
+
+		table();
+		cr_assert_eq(make(), 0);
+		post_recv(&s, 1, 0, 10);
+		mem_fail(n);
+		cr_expect_eq(take_write("abc"), 0);
+		cr_expect_eq(take_send(0, true, "abc"), 0);
+		cr_expect_eq(take_write("abc"), 0);
+		taken = ddps_rdmap_taken(s.r);
+		mem_fail(0);
+		cr_expect_eq(taken, 3, "allocation %u", n);
+		cr_expect(ddps_rdmap_heard(s.r));
+		cr_expect_eq(ddps_rdmap_stats(s.r).received[DDPS_STAT_WRITE].messages,
+			     n == 1 ? 1 : 2, "allocation %u", n);
+		unmake();
+	}
+}
+
+/* A message in parts has to be remembered. */
+Test(rdmap_memory, messages_in_parts)
+{
+	unsigned met = 0;
+
+	for (unsigned n = 1; n < 6; n++) {
+		int err;
+
+		table();
+		cr_assert_eq(make(), 0);
+		post_recv(&s, 7, 0, 10);
+		mem_fail(n);
+		err = take_send(0, false, "abc");
+		mem_fail(0);
+		if (err) {
+			met++;
+			cr_expect_eq(err, DDPS_E_NOMEM);
+			cr_expect_eq(s.term.code, DDPS_E_NOMEM);
+			cr_assert_eq(s.nrq, 1);
+			expect_wc(s.rq[0], 7, DDPS_OP_RECV, DDPS_WC_FLUSHED);
+		} else {
+			cr_expect_eq(take_send(3, true, "def"), 0);
+			cr_assert_eq(s.nrq, 1);
+			expect_wc(s.rq[0], 7, DDPS_OP_RECV, DDPS_WC_SUCCESS);
+			cr_expect_arr_eq(s.mem, "abcdef", 6);
+		}
+		unmake();
+	}
+	cr_expect_eq(met, 1);
+}
