@@ -77,6 +77,30 @@ Test(sd_provider, unknown_backend)
 	ddps_sctp_provider.fini(&env); /* nothing there: nothing to do */
 }
 
+/* A place is made where more than half of them say nothing. */
+Test(sd_provider, half_of_the_places_may_be_silent)
+{
+	for (unsigned silent = 0; silent <= 4; silent++) {
+		struct ddps_sd_assoc *raw[5];
+
+		if (silent) {
+			sd_world_fini(&w);
+			sd_world_init(&w);
+		}
+		w.accept = false;
+		w.lparam.max_half_open = 4;
+		for (unsigned i = 0; i < 4; i++) {
+			raw[i] = sd_raw_to_listener(&w);
+			if (i >= silent)
+				sd_send(&w, raw[i], 0, "0000 0001");
+		}
+		raw[4] = sd_raw_to_listener(&w);
+		cr_expect_eq(raw[4]->peer != NULL, silent > 2, "%u", silent);
+		cr_expect_eq(w.env.half_open_given_up, silent > 2, "%u", silent);
+		cr_expect_eq(w.env.half_open_full, 1);
+	}
+}
+
 /* Whoever reads the log learns why it was refused. */
 Test(sd_provider, refusals_are_explained)
 {

@@ -140,7 +140,9 @@ Test(sd_tx, blocked_segment_of_an_aborted_session_is_not_sent)
 	u->to_send = 5;
 	u->llp->ops->kick(u->llp);
 	cr_expect_eq(u->pulled, 2);
+	cr_expect_not_null(sd_carrier_of(&w, 0)->tx_seg);
 	sd_free(u); /* its memory is gone */
+	cr_expect_null(sd_carrier_of(&w, 0)->tx_seg, "and the room for it is another's");
 	raw->hold = false;
 	fake_sctp_poke(raw);
 	sd_run(&w);
@@ -163,6 +165,34 @@ Test(sd_tx, control_messages_pass_back_pressure_in_order)
 	sd_run(&w);
 	for (uint16_t s = 0; s < 10; s++)
 		sd_expect(raw, s, "0000 0002");
+}
+
+/* The peer has begun anew before it left: it is of no session any more. */
+Test(sd_tx, control_message_of_a_session_that_was_is_not_sent)
+{
+	struct ddps_sd_assoc *raw;
+
+	w.accept = false;
+	raw = sd_raw_to_listener(&w);
+	raw->hold = true;
+	raw->peer->room = 1;
+	sd_send(&w, raw, 1, "0000 0001");
+	cr_assert_eq(sd_answer(&w.req[0], false, NULL, 0), 0); /* takes the room */
+	sd_run(&w);
+	sd_send(&w, raw, 0, "0000 0001");
+	cr_assert_eq(sd_answer(&w.req[1], true, "no", 2), 0);
+	sd_run(&w);
+	cr_expect_eq(raw->peer->agains, 1);
+	sd_send(&w, raw, 0, "0000 0001");
+	cr_assert_eq(w.nreq, 3);
+	cr_expect_eq(w.req[1].closes, 1);
+	sd_free(&w.req[2]);
+	raw->hold = false;
+	fake_sctp_poke(raw);
+	sd_run(&w);
+	sd_expect(raw, 1, "0000 0002");
+	sd_expect(raw, 0, "0000 0004");
+	sd_expect_silence(raw);
 }
 
 Test(sd_tx, segment_above_the_limit_is_refused, .description = "5043-9-4")
