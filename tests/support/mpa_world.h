@@ -68,7 +68,7 @@ struct mpa_world {
 	struct ddps_env env;
 	struct ddps_llp_listener *listener;
 	struct ddps_llp_listen_param lp;
-	struct mpa_side a, b[4]; /* initiator; responders in the order of their requests */
+	struct mpa_side a, b[16]; /* initiator; responders in the order of their requests */
 	unsigned requests;
 	struct ddps_llp_param answer_param; /* of every responder */
 	struct ddps_setup answer;
@@ -267,7 +267,7 @@ static void mpa_up_request(void *user, struct ddps_llp *llp, const struct ddps_s
 	struct mpa_world *w = user;
 	struct mpa_side *s = &w->b[w->requests++];
 
-	cr_assert_leq(w->requests, 4);
+	cr_assert_leq(w->requests, sizeof w->b / sizeof w->b[0]);
 	s->w = w;
 	s->llp = llp;
 	llp->up = &mpa_up;

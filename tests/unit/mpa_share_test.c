@@ -113,6 +113,28 @@ static void flood(int fd, unsigned n)
 	free(one.p);
 }
 
+/* What is read and not shown is copied.  So sixteen sessions show what packets of 1500 octets bring. */
+Test(mpa_share, sixteen_show_in_a_turn_what_they_have_read)
+{
+	enum { SESSIONS = 16, EACH = 300 };
+	struct mpa_world w;
+	int fd[SESSIONS];
+
+	mpa_world_init(&w);
+	mpa_world_listen(&w);
+	for (unsigned i = 0; i < SESSIONS; i++)
+		fd[i] = join(&w);
+	mpa_world_settle(&w);
+	for (unsigned i = 0; i < SESSIONS; i++)
+		flood(fd[i], EACH);
+	cr_assert_geq(ddps_loop_run(w.env.loop), 0);
+	for (unsigned i = 0; i < SESSIONS; i++) {
+		cr_expect_eq(w.b[i].segments, EACH, "session %u", i);
+		close(fd[i]);
+	}
+	mpa_world_fini(&w);
+}
+
 /* Three flood, one sends a single FPDU: that is served in the first turn, and no turn is long. */
 Test(mpa_share, attack_16_tiny_fpdus_take_no_more_of_a_turn_than_their_share)
 {
