@@ -403,6 +403,22 @@ Test(mpa_rx, hint_at_a_terminate_without_crc)
 	free(copy);
 }
 
+/* It is one if it can hold the header of a Terminate and its control field. */
+Test(mpa_rx, the_hint_is_for_what_can_be_a_terminate)
+{
+	for (size_t len = 2; len < 60; len++) {
+		uint8_t fpdu[80] = { 0, (uint8_t)len, 0x41, 0x47 };
+		struct mpa_rec r;
+
+		mpa_rec_init(&r, true, false);
+		mpa_rec_feed(&r, fpdu, 2 + len + ddps_mpa_pad(len) + 4, 100, 0);
+		cr_expect_eq(r.err, DDPS_E_CRC);
+		cr_expect_eq(strstr(r.e.text, "Terminate") != NULL, len >= 18 + 4, "%zu: %s", len,
+			     r.e.text);
+		mpa_rec_fini(&r);
+	}
+}
+
 Test(mpa_rx, buffer_only_while_needed)
 {
 	struct mpa_ref ref = { .crc = true };

@@ -147,15 +147,26 @@ Test(sd_provider, refusals_are_explained)
 /* The kernel's is chosen only where it is. */
 Test(sd_provider, without_a_name_one_that_is_there_is_chosen)
 {
-	struct ddps_uri uri = { .scheme = "sctp", .encap = DDPS_URI_ENCAP_OFF };
-	struct sockaddr_in sa = { .sin_family = AF_INET };
+	static const char *const names[] = { "", "auto", "native" };
+	struct sockaddr_in sa = { .sin_family = AF_INET,
+				  .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
 	struct ddps_llp_listener *l = NULL;
 
 	cr_assert_eq(ddps_sd_use_backend(&w.env, &ddps_sd_native, false, false), 0);
-	if (!ddps_sctp_provider.listen(&w.env, &uri, (struct sockaddr *)&sa, sizeof(sa), &w.lparam,
-				       NULL, NULL, &l))
+	for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+		struct ddps_uri uri = { .scheme = "sctp", .encap = DDPS_URI_ENCAP_OFF };
+
+		strcpy(uri.backend, names[i]);
+		if (!ddps_sctp_provider.listen(&w.env, &uri, (struct sockaddr *)&sa, sizeof(sa),
+					       &w.lparam, NULL, NULL, &l))
+			ddps_sctp_provider.listener_free(l);
+		cr_expect_null(strstr(w.log, "is not available here"), "%s", w.log);
+		uri.encap = 0;
+		cr_assert_eq(ddps_sctp_provider.listen(&w.env, &uri, (struct sockaddr *)&sa,
+						       sizeof(sa), &w.lparam, NULL, NULL, &l),
+			     0, "%s", names[i]);
 		ddps_sctp_provider.listener_free(l);
-	cr_expect_null(strstr(w.log, "is not available here"), "%s", w.log);
+	}
 }
 
 static int stats_of(struct ddps_sd_assoc *a, struct ddps_assoc_stats *st)

@@ -96,6 +96,28 @@ Test(sd_stall, peer_starts_over_while_its_last_segment_waits, .description = "50
 	cr_expect_eq(sd_carrier_of(&w, 0)->held, 0);
 }
 
+/* It may not before its Terminate, and not while something is missing before that. */
+Test(sd_stall, peer_starts_over_too_early, .description = "5043-10-6")
+{
+	struct sd_ulp *u = &w.req[0], *other = &w.req[1];
+
+	u->llp->ops->shutdown(u->llp);
+	sd_run(&w);
+	sd_expect(raw, 0, "0001 0004");
+	other->llp->ops->shutdown(other->llp);
+	sd_run(&w);
+	sd_expect(raw, 1, "0001 0004");
+	sd_send(&w, raw, 1, "0002 0004"); /* 1 is under way yet */
+	cr_assert_eq(sd_state(&w, 0, 0), DDPS_SD_LT);
+	cr_assert_eq(sd_state(&w, 0, 1), DDPS_SD_LT);
+	for (uint16_t i = 0; i < 2; i++) {
+		sd_send(&w, raw, i, "0000 0001");
+		cr_expect_eq(w.nreq, 2);
+		cr_expect_eq(w.req[i].closes, 1);
+		cr_expect_eq(w.req[i].error.code, DDPS_E_PROTOCOL, "%s", w.req[i].error.text);
+	}
+}
+
 Test(sd_stall, sending_goes_on)
 {
 	struct sd_ulp *u = &w.req[0];
