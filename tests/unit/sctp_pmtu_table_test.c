@@ -235,6 +235,26 @@ Test(sctp_pmtu, losses_that_say_nothing_of_the_size)
 			ddps_pmtu_probe_sent(&m, 1200, 1, SEC);
 			cr_expect_not(m.now_base);
 		}
+		m.now_base = m.out = true;
+		ddps_pmtu_stop(&m);
+		cr_expect(!m.now_base && !m.out && m.state == DDPS_PMTU_OFF);
+	}
+}
+
+/* Where the hole swallows the base itself, only fragments are left. */
+Test(sctp_pmtu, a_hole_at_the_base)
+{
+	static const uint16_t is[][2] = { { 1200, 576 }, { 1204, 1200 }, { 1400, 1200 } };
+
+	for (unsigned i = 0; i < N(is); i++) {
+		struct ddps_pmtu m = begin(1500, DDPS_PMTU_BASE, is[i][0]);
+
+		m.holes = m.t3 = 2;
+		m.lost_min = m.lost_max = is[i][0];
+		cr_expect_eq(ddps_pmtu_lost(&m, is[i][0], 9, SEC), DDPS_PMTU_SIZE | DDPS_PMTU_HOLE);
+		cr_expect_eq(m.state, i ? DDPS_PMTU_BASE : DDPS_PMTU_ERROR);
+		cr_expect_eq(m.size, is[i][1]);
+		cr_expect_eq(m.fragment, !i);
 	}
 }
 
