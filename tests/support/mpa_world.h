@@ -86,6 +86,7 @@ static inline bool mpa_react(struct mpa_side *s, enum mpa_upcall up)
 	switch (s->react[up]) {
 	case DO_FREE:
 		s->llp->ops->free(s->llp);
+		cr_expect_not(((struct ddps_mpa_conn *)s->llp)->open, "it has ended now");
 		s->llp = NULL;
 		return false;
 	case DO_ABORT:

@@ -248,6 +248,28 @@ Test(mpa_socket, emss_is_looked_at_again)
 	free(pattern);
 }
 
+/* The Reply does not wait for the loop: the peer has waited long enough. */
+Test(mpa_socket, a_reply_leaves_with_the_answer)
+{
+	struct sockaddr_in in;
+	struct mpa_world own;
+	char reply[100];
+	int fd;
+
+	mpa_world_init(&own);
+	own.b[0].react[UP_REQUEST] = DO_NOTHING;
+	mpa_world_listen(&own);
+	in = mpa_loopback(own.port);
+	fd = socket(AF_INET, SOCK_STREAM, 0);
+	cr_assert_eq(connect(fd, (struct sockaddr *)&in, sizeof in), 0);
+	mpa_bare_send(fd, MPA_REQ "\x40\1\0\0", 20);
+	MPA_UNTIL(&own, own.requests);
+	cr_assert_eq(mpa_answer(&own.b[0], false), 0);
+	cr_expect_eq(recv(fd, reply, sizeof reply, MSG_DONTWAIT), 20);
+	mpa_world_fini(&own);
+	close(fd);
+}
+
 /* In the middle of an FPDU, and with one that nobody above has taken. */
 Test(mpa_socket, what_is_kept_goes_with_it)
 {
