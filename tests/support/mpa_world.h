@@ -342,7 +342,7 @@ static inline void mpa_world_fini(struct mpa_world *w)
 	if (w->listener)
 		ddps_mpa_provider.listener_free(w->listener);
 	mpa_side_fini(&w->a);
-	for (int i = 0; i < 4; i++)
+	for (size_t i = 0; i < sizeof w->b / sizeof w->b[0]; i++)
 		mpa_side_fini(&w->b[i]);
 	ddps_mpa_provider.fini(&w->env);
 	ddps_loop_free(w->env.loop);
