@@ -59,7 +59,7 @@ int ddps_sc_echo_output(struct ddps_sctp_assoc *a, struct ddps_sctp_out *out)
 {
 	struct ddps_sc_build b;
 	uint8_t *chunk;
-	size_t len = a->cookie_len;
+	size_t len = a->cookie_len, pad;
 
 	ddps_sc_build_to(&b, a, a->ctl_path, out);
 	ddps_sc_build_begin(&b, a->peer_tag);
@@ -73,8 +73,8 @@ int ddps_sc_echo_output(struct ddps_sctp_assoc *a, struct ddps_sctp_out *out)
 		uint8_t *from = b.w.p;
 
 		chunk = ddps_sc_begin_chunk(&b.w, SC_ERROR, 0);
-		ddps_sc_put_tlv(&b.w, SC_CAUSE_PARAMS, a->report, a->report_len);
-		ddps_sc_end_chunk(&b.w, chunk);
+		pad = ddps_sc_put_tlv(&b.w, SC_CAUSE_PARAMS, a->report, a->report_len);
+		ddps_sc_end_chunk(&b.w, chunk, pad);
 		b.size += (size_t)(b.w.p - from);
 	}
 	a->due &= (uint8_t)~DUE_ECHO;

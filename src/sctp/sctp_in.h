@@ -291,8 +291,8 @@ struct ddps_sc_rx {
 	struct ddps_sc_header h;
 	/* Of its DATA chunks; gap: something is amiss, to be told without delay; now_flag: I bit */
 	bool data, fresh, dup, gap, now_flag, dropped;
-	uint8_t report[512]; /* causes for an ERROR */
-	size_t report_len;
+	uint8_t report[512];	       /* causes for an ERROR */
+	size_t report_len, report_pad; /* the latter of the last cause, within the former */
 	bool answered;
 };
 

@@ -41,10 +41,11 @@ void ddps_sc_stray_abort(struct ddps_sc_rx *rx, uint32_t tag, bool refl, uint16_
 	uint8_t buf[600];
 	struct ddps_wbuf w = ddps_wbuf_init(buf, sizeof buf);
 	uint8_t *at = ddps_sc_begin_chunk(&w, SC_ABORT, refl ? SC_FLAG_T : 0);
+	size_t pad = 0;
 
 	if (cause)
-		ddps_sc_put_tlv(&w, cause, val, len);
-	ddps_sc_end_chunk(&w, at);
+		pad = ddps_sc_put_tlv(&w, cause, val, len);
+	ddps_sc_end_chunk(&w, at, pad);
 	if (w.failed)
 		return;
 	rx->e->st.aborts_out++;

@@ -61,12 +61,15 @@ void ddps_sc_report(struct ddps_sc_rx *rx, uint16_t cause, const void *val, size
 {
 	struct ddps_wbuf w =
 		ddps_wbuf_init(rx->report + rx->report_len, sizeof rx->report - rx->report_len);
+	size_t pad;
 
 	if (len > 128)
 		len = 128; /* what there is of it tells enough */
-	ddps_sc_put_tlv(&w, cause, val, len);
-	if (!w.failed)
-		rx->report_len = (size_t)(w.p - rx->report);
+	pad = ddps_sc_put_tlv(&w, cause, val, len);
+	if (w.failed)
+		return;
+	rx->report_len = (size_t)(w.p - rx->report);
+	rx->report_pad = pad;
 }
 
 /* All that is to be reported about one packet leaves in one chunk [9260-12.4-2]. */
@@ -81,7 +84,7 @@ static void send_report(struct ddps_sc_rx *rx)
 	if (!at)
 		return;
 	w = ddps_wbuf_init(at, 4 + rx->report_len);
-	ddps_sc_put_chunk(&w, SC_ERROR, 0, rx->report, rx->report_len);
+	ddps_sc_put_chunk(&w, SC_ERROR, 0, rx->report, rx->report_len - rx->report_pad);
 }
 
 /* False: stop. */
@@ -232,7 +235,7 @@ void ddps_sc_packet(struct ddps_sctp *e, const struct ddps_sctp_route *from, con
 	struct ddps_sc_chunk first;
 
 	memset(&rx, 0, offsetof(struct ddps_sc_rx, report));
-	rx.report_len = 0;
+	rx.report_len = rx.report_pad = 0;
 	rx.answered = false;
 	rx.e = e;
 	rx.from = *from;

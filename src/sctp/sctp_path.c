@@ -72,7 +72,7 @@ static void send_hb(struct ddps_sc_path *p)
 	w = ddps_wbuf_init(at, 8 + INFO_LEN);
 	chunk = ddps_sc_begin_chunk(&w, SC_HEARTBEAT, 0);
 	put_info(&w, p, p->hb_nonce);
-	ddps_sc_end_chunk(&w, chunk);
+	ddps_sc_end_chunk(&w, chunk, 0);
 }
 
 void ddps_sc_put_probe(struct ddps_sc_path *p, uint16_t size, struct ddps_wbuf *w)
@@ -82,7 +82,7 @@ void ddps_sc_put_probe(struct ddps_sc_path *p, uint16_t size, struct ddps_wbuf *
 	p->probe_nonce = new_nonce(p->a->e);
 	p->probe_size = size;
 	put_info(w, p, p->probe_nonce);
-	ddps_sc_end_chunk(w, chunk);
+	ddps_sc_end_chunk(w, chunk, 0);
 }
 
 static bool eager(const struct ddps_sc_path *p)

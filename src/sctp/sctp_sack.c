@@ -39,7 +39,7 @@ size_t ddps_sc_put_sack(struct ddps_sctp_assoc *a, struct ddps_wbuf *w, size_t r
 	}
 	while (ndups < a->ndups && ngaps + ndups < left)
 		ddps_wbuf_u32(w, a->dups[ndups++]);
-	ddps_sc_end_chunk(w, at);
+	ddps_sc_end_chunk(w, at, 0);
 	if (w->failed)
 		return 0;
 	counts[0] = (uint8_t)(ngaps >> 8);

@@ -40,10 +40,10 @@ static void put_fixed(struct ddps_wbuf *w, uint32_t tag, uint32_t rwnd, uint16_t
 	ddps_wbuf_u32(w, tsn);
 }
 
-static void put_adaptation(struct ddps_wbuf *w, uint32_t value)
+static size_t put_adaptation(struct ddps_wbuf *w, uint32_t value)
 {
 	value = htobe32(value);
-	ddps_sc_put_tlv(w, SC_P_ADAPTATION, &value, sizeof value);
+	return ddps_sc_put_tlv(w, SC_P_ADAPTATION, &value, sizeof value);
 }
 
 void ddps_sc_put_init(struct ddps_sctp_assoc *a, struct ddps_wbuf *w)
@@ -54,7 +54,7 @@ void ddps_sc_put_init(struct ddps_sctp_assoc *a, struct ddps_wbuf *w)
 	put_addrs(w, a->local, a->nlocal, &a->ctl_path->peer);
 	if (a->has_adaptation)
 		put_adaptation(w, a->adaptation);
-	ddps_sc_end_chunk(w, at);
+	ddps_sc_end_chunk(w, at, 0);
 }
 
 /* The usable addresses of the peer: @source and those listed.  Returns how many. */
@@ -110,13 +110,15 @@ static void fill_cookie(const struct ddps_sc_rx *rx, const struct ddps_sc_init *
 	memcpy(ck->addr, all + 1, ck->naddr * sizeof all[0]);
 }
 
-static void put_reports(struct ddps_wbuf *w, const struct ddps_sc_init *i)
+/* Returns the pad of the last one; @pad if there is none. */
+static size_t put_reports(struct ddps_wbuf *w, const struct ddps_sc_init *i, size_t pad)
 {
 	struct ddps_rbuf r = ddps_rbuf_init(i->report, i->report_len);
 	struct ddps_sc_tlv t;
 
 	while (ddps_sc_tlv_next(&r, &t) > 0)
-		ddps_sc_put_tlv(w, SC_P_UNRECOGNIZED, t.all, t.len);
+		pad = ddps_sc_put_tlv(w, SC_P_UNRECOGNIZED, t.all, t.len);
+	return pad;
 }
 
 static void fresh_keys(struct ddps_sctp *e)
@@ -135,6 +137,7 @@ static void answer_init(struct ddps_sc_rx *rx, const struct ddps_sc_init *i, con
 	struct ddps_wbuf w = ddps_wbuf_init(buf, sizeof buf);
 	struct ddps_sc_cookie ck;
 	struct ddps_sctp *e = rx->e;
+	size_t pad;
 	uint8_t *at;
 
 	/* Whoever floods with INITs has no more of them answered, and signed for, than that. */
@@ -146,11 +149,12 @@ static void answer_init(struct ddps_sc_rx *rx, const struct ddps_sc_init *i, con
 	put_fixed(&w, o->tag, (uint32_t)rx->e->c.rwnd, least(o->streams, i->mis), o->streams,
 		  o->tsn);
 	put_addrs(&w, o->local, o->nlocal, &rx->from.peer);
-	ddps_sc_put_tlv(&w, SC_P_COOKIE, cookie, ddps_sc_cookie_seal(&rx->e->keys, &ck, cookie));
-	put_reports(&w, i);
+	pad = ddps_sc_put_tlv(&w, SC_P_COOKIE, cookie,
+			      ddps_sc_cookie_seal(&rx->e->keys, &ck, cookie));
+	pad = put_reports(&w, i, pad);
 	if (o->has_adaptation)
-		put_adaptation(&w, o->adaptation);
-	ddps_sc_end_chunk(&w, at);
+		pad = put_adaptation(&w, o->adaptation);
+	ddps_sc_end_chunk(&w, at, pad);
 	ddps_sc_stray(rx->e, &rx->from, rx->h.dst, rx->h.src, i->tag, buf, (size_t)(w.p - buf));
 }
 

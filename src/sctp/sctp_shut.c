@@ -173,6 +173,7 @@ void ddps_sc_abort_out(struct ddps_sctp_assoc *a, uint16_t cause, const void *va
 	uint8_t buf[400];
 	struct ddps_wbuf w = ddps_wbuf_init(buf, sizeof buf);
 	struct ddps_sctp_route to;
+	size_t pad = 0;
 	uint8_t *at;
 
 	if (a->dead)
@@ -180,8 +181,8 @@ void ddps_sc_abort_out(struct ddps_sctp_assoc *a, uint16_t cause, const void *va
 	if (a->state > SC_COOKIE_WAIT && a->data_path) {
 		at = ddps_sc_begin_chunk(&w, SC_ABORT, 0);
 		if (cause)
-			ddps_sc_put_tlv(&w, cause, val, len > 256 ? 256 : len);
-		ddps_sc_end_chunk(&w, at);
+			pad = ddps_sc_put_tlv(&w, cause, val, len > 256 ? 256 : len);
+		ddps_sc_end_chunk(&w, at, pad);
 		to = (struct ddps_sctp_route){ .peer = a->data_path->peer,
 					       .local = a->data_path->local,
 					       .encap = a->data_path->encap,

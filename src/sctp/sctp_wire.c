@@ -266,11 +266,14 @@ void ddps_sc_put_header(struct ddps_wbuf *w, uint16_t src, uint16_t dst, uint32_
 	ddps_wbuf_u32(w, 0);
 }
 
-static void put_pad(struct ddps_wbuf *w, size_t len)
+/* Returns how many octets. */
+static size_t put_pad(struct ddps_wbuf *w, size_t len)
 {
 	static const uint8_t zero[4];
+	size_t pad = ddps_sc_pad(len) - len;
 
-	ddps_wbuf_bytes(w, zero, ddps_sc_pad(len) - len);
+	ddps_wbuf_bytes(w, zero, pad);
+	return pad;
 }
 
 void ddps_sc_put_chunk(struct ddps_wbuf *w, uint8_t type, uint8_t flags, const void *val, size_t n)
@@ -282,12 +285,12 @@ void ddps_sc_put_chunk(struct ddps_wbuf *w, uint8_t type, uint8_t flags, const v
 	put_pad(w, n);
 }
 
-void ddps_sc_put_tlv(struct ddps_wbuf *w, uint16_t type, const void *val, size_t n)
+size_t ddps_sc_put_tlv(struct ddps_wbuf *w, uint16_t type, const void *val, size_t n)
 {
 	ddps_wbuf_u16(w, type);
 	ddps_wbuf_u16(w, (uint16_t)(n + 4));
 	ddps_wbuf_bytes(w, val, n);
-	put_pad(w, n);
+	return put_pad(w, n);
 }
 
 void ddps_sc_put_addr(struct ddps_wbuf *w, const struct ddps_sctp_addr *a)
@@ -305,15 +308,16 @@ uint8_t *ddps_sc_begin_chunk(struct ddps_wbuf *w, uint8_t type, uint8_t flags)
 	return at;
 }
 
-void ddps_sc_end_chunk(struct ddps_wbuf *w, uint8_t *at)
+void ddps_sc_end_chunk(struct ddps_wbuf *w, uint8_t *at, size_t pad)
 {
-	size_t len = (size_t)(w->p - at);
+	size_t len = (size_t)(w->p - at) - pad;
 
 	if (w->failed)
 		return;
 	at[2] = (uint8_t)(len >> 8);
 	at[3] = (uint8_t)len;
-	put_pad(w, len);
+	if (!pad)
+		put_pad(w, len);
 }
 
 /* ---- addresses ---- */

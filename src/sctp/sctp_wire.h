@@ -160,12 +160,14 @@ const uint8_t *ddps_sc_find_cause(const struct ddps_sc_chunk *c, uint16_t code, 
 
 void ddps_sc_put_header(struct ddps_wbuf *w, uint16_t src, uint16_t dst, uint32_t tag);
 void ddps_sc_put_chunk(struct ddps_wbuf *w, uint8_t type, uint8_t flags, const void *val, size_t n);
-void ddps_sc_put_tlv(struct ddps_wbuf *w, uint16_t type, const void *val, size_t n);
+/* @return how many octets of pad are behind it, which its length does not count. */
+size_t ddps_sc_put_tlv(struct ddps_wbuf *w, uint16_t type, const void *val, size_t n);
 void ddps_sc_put_addr(struct ddps_wbuf *w, const struct ddps_sctp_addr *a);
 /* Begin a chunk whose length is not known yet; @return where, for the end. */
 uint8_t *ddps_sc_begin_chunk(struct ddps_wbuf *w, uint8_t type, uint8_t flags);
-/* Sets the length and pads. */
-void ddps_sc_end_chunk(struct ddps_wbuf *w, uint8_t *at);
+/* Sets the length and pads.  The length counts no pad, @pad of the last parameter included
+ * [9260-3.2-1]. */
+void ddps_sc_end_chunk(struct ddps_wbuf *w, uint8_t *at, size_t pad);
 
 /* An address that one host has: not unspecified, multicast, broadcast, v4-mapped. */
 bool ddps_sc_unicast(const struct ddps_sctp_addr *a);

@@ -204,7 +204,7 @@ Test(sctp_flags, an_adaptation_has_four_octets)
 		for (int k = 0; k < 4; k++)
 			ddps_wbuf_u32(&w, 77);
 		ddps_sc_put_tlv(&w, SC_P_ADAPTATION, val, n);
-		ddps_sc_end_chunk(&w, at);
+		ddps_sc_end_chunk(&w, at, 0);
 		b = ddps_rbuf_init(p, (size_t)(w.p - p));
 		cr_assert_eq(ddps_sc_chunk_next(&b, &c), 1);
 		cr_assert_eq(ddps_sc_decode_init(&i, &c), 0);

@@ -78,6 +78,27 @@ static void on_accept(void *user, struct ddps_sctp_assoc *a)
 	ddps_sctp_assoc_set_up(a, &raw_upcalls, r);
 }
 
+/* No length counts the pad behind the last parameter or cause [9260-3.2-1]. */
+static void check_ends(const uint8_t *data, size_t len)
+{
+	struct ddps_rbuf chunks = ddps_sc_chunks(data, len), b;
+	struct ddps_sc_chunk c;
+	struct ddps_sc_tlv t;
+
+	while (ddps_sc_chunk_next(&chunks, &c) > 0) {
+		size_t fixed = c.type == SC_INIT || c.type == SC_INIT_ACK ? 16 : 0;
+
+		if (!fixed && c.type != SC_ABORT && c.type != SC_ERROR && c.type != SC_HEARTBEAT)
+			continue;
+		b = ddps_rbuf_init(c.val + fixed, c.vlen - fixed);
+		t.all = b.p;
+		t.len = 0;
+		while (ddps_sc_tlv_next(&b, &t) > 0)
+			;
+		cr_assert_eq(t.all + t.len, c.val + c.vlen, "chunk %u", c.type);
+	}
+}
+
 static void on_sent(void *user, unsigned from, const struct ddps_sctp_route *to,
 		    const uint8_t *data, size_t len)
 {
@@ -86,6 +107,7 @@ static void on_sent(void *user, unsigned from, const struct ddps_sctp_route *to,
 
 	(void)from;
 	cr_assert(ddps_sc_crc_ok(data, len));
+	check_ends(data, len);
 	if (r->n == RAW_LOG)
 		return;
 	r->n++;
@@ -169,7 +191,7 @@ void raw_put_data(struct raw *r, uint32_t tsn, uint16_t sid, uint16_t ssn, uint8
 	ddps_wbuf_u16(&r->w, ssn);
 	ddps_wbuf_u32(&r->w, 17);
 	ddps_wbuf_bytes(&r->w, text, strlen(text));
-	ddps_sc_end_chunk(&r->w, at);
+	ddps_sc_end_chunk(&r->w, at, 0);
 }
 
 void raw_data(struct raw *r, uint32_t tsn, uint16_t sid, uint16_t ssn, uint8_t flags,
@@ -240,7 +262,7 @@ static void put_init(struct raw *r, uint8_t type, uint32_t tag, uint32_t rwnd, u
 	ddps_wbuf_u16(&r->w, mis);
 	ddps_wbuf_u32(&r->w, tsn);
 	ddps_wbuf_bytes(&r->w, params, len);
-	ddps_sc_end_chunk(&r->w, at);
+	ddps_sc_end_chunk(&r->w, at, 0);
 }
 
 void raw_put_init(struct raw *r, uint32_t tag, uint32_t rwnd, uint16_t os, uint16_t mis,

@@ -161,7 +161,7 @@ Test(sctp_wire, unknown_parameters_go_by_their_upper_bits, .description = "9260-
 			ddps_wbuf_u32(&w, 77);
 		ddps_sc_put_tlv(&w, row[k].type, "abc", 3);
 		ddps_sc_put_tlv(&w, SC_P_ADAPTATION, &one, 4);
-		ddps_sc_end_chunk(&w, at);
+		ddps_sc_end_chunk(&w, at, 0);
 		r = ddps_rbuf_init(p, (size_t)(w.p - p));
 		cr_assert_eq(ddps_sc_chunk_next(&r, &c), 1);
 		cr_assert_eq(ddps_sc_decode_init(&i, &c), 0);
@@ -183,7 +183,7 @@ Test(sctp_wire, a_flood_of_unknown_parameters_is_reported_in_part, .description 
 		ddps_wbuf_u32(&w, 77);
 	for (int n = 0; n < 200; n++)
 		ddps_sc_put_tlv(&w, 0xff01, "0123456789", 10);
-	ddps_sc_end_chunk(&w, at);
+	ddps_sc_end_chunk(&w, at, 0);
 	r = ddps_rbuf_init(p, (size_t)(w.p - p));
 	cr_assert_eq(ddps_sc_chunk_next(&r, &c), 1);
 	cr_assert_eq(ddps_sc_decode_init(&i, &c), 0);
@@ -228,7 +228,7 @@ Test(sctp_wire, parameters_that_are_passed_over)
 		ddps_sc_put_tlv(&w, SC_P_ADAPTATION, octets, 3); /* none */
 		ddps_sc_put_tlv(&w, row[k].type, octets, row[k].len);
 		ddps_sc_put_tlv(&w, SC_P_ADAPTATION, &one, 4);
-		ddps_sc_end_chunk(&w, at);
+		ddps_sc_end_chunk(&w, at, 0);
 		r = ddps_rbuf_init(p, (size_t)(w.p - p));
 		cr_assert_eq(ddps_sc_chunk_next(&r, &c), 1);
 		cr_assert_eq(ddps_sc_decode_init(&i, &c), row[k].err, "row %zu", k);
@@ -247,7 +247,7 @@ Test(sctp_wire, no_chunk_behind_the_end)
 	uint8_t *at = ddps_sc_begin_chunk(&w, SC_HEARTBEAT, 0);
 
 	ddps_sc_put_tlv(&w, SC_P_HB_INFO, "1234", 4);
-	ddps_sc_end_chunk(&w, at);
+	ddps_sc_end_chunk(&w, at, 0);
 	cr_expect(w.failed);
 	cr_expect_eq(p[7], 0xee);
 	cr_expect_eq(p[3], 0, "no length");
