@@ -2,16 +2,38 @@
 #ifndef DDPSESS_IB_CM_H
 #define DDPSESS_IB_CM_H
 /*
- * A connection manager (IBA 12) for one InfiniBand port: many connections, listeners, and the
- * answers to messages that belong to no connection.  It does no I/O and reads no clock: octets,
- * calls and the time go in, octets to send and reports come out.  Part of libddpsess-ipoib.
+ * A connection manager (CM, IBA volume 1, chapter 12) for one InfiniBand port.  An agent has many
+ * connections and listeners.  It also answers messages that belong to no connection.
  *
- * Connections are named by their local communication ID.  One exists from a successful
- * ddps_cm_connect() or the report of a REQ until a report or a call leaves it in state IDLE.
+ * It does no I/O and reads no clock.  The program gives it received messages, calls and the time.
+ * It gives back messages to send, and reports.  Each call that has a struct ddps_cm_outs fills it
+ * afresh: the program first sends the messages, then looks at the report.
+ *
+ * The life of a connection, at the active side, which sends the REQ:
+ *
+ *	ddps_cm_connect
+ *	report RX_REP
+ *	ddps_cm_ready or ddps_cm_reject
+ *	ddps_cm_disconnect
+ *	report RX_DREP, and later T_END
+ *
+ * At the passive side:
+ *
+ *	ddps_cm_listen
+ *	report RX_REQ
+ *	ddps_cm_reply or ddps_cm_reject
+ *	report RX_RTU
+ *	report RX_DREQ
+ *	ddps_cm_closed
+ *	report T_END
+ *
+ * Either side may disconnect.  A connection is named by its local communication ID.  It exists from
+ * a successful ddps_cm_connect() or the report of a REQ until a report or a call leaves it in state
+ * IDLE.  One in timewait may also end without a report; see max_conns.
  *
  * An agent is used by one thread at a time; two agents have nothing in common.  No function blocks.
  * Times are nanoseconds of any clock that does not run backwards.  Errors are those of
- * <ddpsess/err_codes.h>; ddps_ipoib_strerror() has their text.
+ * <ddpsess/err_codes.h>; ddps_ipoib_strerror() has their text.  Part of libddpsess-ipoib.
  */
 #include <ddpsess/ipoib_cm.h>
 
@@ -21,15 +43,19 @@ extern "C" {
 
 #define DDPS_CM_NEVER UINT64_MAX /* a deadline that does not come */
 
-/* ---- States and events of a connection (IBA 12.9.7) ---- */
+/* ---- States and events of a connection (IBA volume 1, 12.9.7) ---- */
 
+/*
+ * The states are those of IBA.  WITHDRAWN is of this library: the program has given up its own REQ,
+ * and the ID is kept to refuse a late REP.
+ */
 #define DDPS_CM_STATES(X)                                                                          \
 	X(IDLE)                                                                                    \
 	X(REQ_SENT)                                                                                \
 	X(MRA_REQ_RCVD)                                                                            \
 	X(REP_RCVD)                                                                                \
 	X(MRA_REP_SENT)                                                                            \
-	X(WITHDRAWN) /* own attempt given up; its ID is kept to refuse a late REP */               \
+	X(WITHDRAWN)                                                                               \
 	X(REQ_RCVD)                                                                                \
 	X(MRA_REQ_SENT)                                                                            \
 	X(REP_SENT)                                                                                \
@@ -46,34 +72,44 @@ enum ddps_cm_state {
 		DDPS_CM_NSTATE
 };
 
+/*
+ * What happens to a connection.  Reports name the event that caused them.
+ *
+ * Calls: ACCEPT answers a REQ with a REP, or a REP with an RTU.  DELAY asks for time with an MRA.
+ * WITHDRAW gives up an own REQ without a message.  CLOSED: the program is done after a DREQ.
+ * DATA_IN takes arrived data for the RTU that is missing.
+ *
+ * Messages: RX_REP_STALE is a REP whose QPN belongs to another live connection.  RX_REJ_STALE is a
+ * REJ with reason 10.  STALE: the peer uses this connection's QPN for another one.
+ *
+ * The timer: T_END: no resend is left, or the time of the state is over.  T_END_DATA: the same where
+ * data has arrived on the connection.
+ */
 #define DDPS_CM_EVENTS(X)                                                                          \
-	/* calls of the consumer */                                                                \
 	X(CONNECT)                                                                                 \
-	X(ACCEPT) /* answer a REQ with REP, a REP with RTU */                                      \
+	X(ACCEPT)                                                                                  \
 	X(REJECT)                                                                                  \
-	X(DELAY) /* ask for time with an MRA */                                                    \
+	X(DELAY)                                                                                   \
 	X(ABORT)                                                                                   \
-	X(WITHDRAW) /* give up an own REQ without a word */                                        \
+	X(WITHDRAW)                                                                                \
 	X(DISCONNECT)                                                                              \
-	X(CLOSED)  /* the consumer is done after a DREQ */                                         \
-	X(DATA_IN) /* take arrived data for the RTU that is missing */                             \
-	/* messages */                                                                             \
+	X(CLOSED)                                                                                  \
+	X(DATA_IN)                                                                                 \
 	X(RX_REQ)                                                                                  \
 	X(RX_REQ_DUP)                                                                              \
 	X(RX_MRA)                                                                                  \
 	X(RX_REP)                                                                                  \
-	X(RX_REP_STALE) /* its QPN belongs to another live connection */                           \
+	X(RX_REP_STALE)                                                                            \
 	X(RX_REP_DUP)                                                                              \
 	X(RX_RTU)                                                                                  \
 	X(RX_REJ)                                                                                  \
-	X(RX_REJ_STALE) /* reason 10 */                                                            \
+	X(RX_REJ_STALE)                                                                            \
 	X(RX_DREQ)                                                                                 \
 	X(RX_DREP)                                                                                 \
-	X(STALE) /* the peer uses this connection's QPN for another one */                         \
-	/* the timer */                                                                            \
+	X(STALE)                                                                                   \
 	X(T_RESEND)                                                                                \
-	X(T_END)      /* no resend is left, or the state's time is over */                         \
-	X(T_END_DATA) /* the same where data has arrived on the connection */
+	X(T_END)                                                                                   \
+	X(T_END_DATA)
 
 enum ddps_cm_event {
 #define DDPS_X(name) DDPS_CM_EV_##name,
@@ -82,10 +118,20 @@ enum ddps_cm_event {
 		DDPS_CM_NEVENT
 };
 
-/** ddps_cm_state_name - "REQ_SENT", ...  Return: a static text; "?" for no state. */
+/**
+ * ddps_cm_state_name - the name of a state
+ * @state:	enum ddps_cm_state, or any other value
+ *
+ * Return: a constant string such as "REQ_SENT"; "?" if there is no such state.
+ */
 DDPS_API const char *ddps_cm_state_name(enum ddps_cm_state state);
 
-/** ddps_cm_event_name - "RX_REP", ...  Return: a static text; "?" for no event. */
+/**
+ * ddps_cm_event_name - the name of an event
+ * @ev:	enum ddps_cm_event, or any other value
+ *
+ * Return: a constant string such as "RX_REP"; "?" if there is no such event.
+ */
 DDPS_API const char *ddps_cm_event_name(enum ddps_cm_event ev);
 
 /* ---- An agent ---- */
@@ -94,43 +140,53 @@ struct ddps_cm;
 
 struct ddps_cm_config {
 	size_t struct_size; /* set by ddps_cm_config_init() */
-	uint64_t ca_guid;   /* goes into every REQ, REP and timeout REJ */
+	uint64_t ca_guid;   /* of the channel adapter; goes into every REQ, REP and timeout REJ */
 	uint32_t tid_high;  /* upper half of own transaction IDs */
 	uint32_t id_seed;   /* random, so that a restart does not reuse IDs */
-	/* 1..65535; REQs beyond are refused with reason 3.  Those in timewait count too, but the
-	 * oldest of them is forgotten for a new one, without a report. */
+	/*
+	 * Most connections, 1..65535; default 512.  REQs beyond are refused with reason 3.
+	 * Connections in timewait count too.  But the oldest of them is forgotten for a new
+	 * connection, without a report.
+	 */
 	unsigned max_conns;
 	/*
-	 * Random, for the tables of connections, and never shown to anybody: a peer that knows it
+	 * Random, for the tables of connections, and never shown to anybody.  A peer that knows it
 	 * can make look-ups as slow as there are connections.
 	 */
 	uint64_t hash_key[2];
-	uint8_t priv[DDPS_IPOIB_PRIV_LEN]; /* for REJs that concern no listener */
+	uint8_t priv[DDPS_IPOIB_PRIV_LEN]; /* private data of REJs that concern no listener */
 	/*
-	 * Connections that one address may have asked for and that are not over.  Its REQs beyond
-	 * are refused with reason 3.  What a REQ says of its sender (GUID, GID, QPN) proves
-	 * nothing; the address is where it has come from.  0: max_conns alone bounds them.
+	 * Most connections that one address may have asked for and that are not over.  Its REQs
+	 * beyond are refused with reason 3.  The address is where a REQ has come from: what the REQ
+	 * says of its sender (GUID, GID, QPN) proves nothing.  0, the default: only max_conns
+	 * limits them.
 	 */
 	unsigned max_per_addr;
 };
 
-/** ddps_cm_config_init_sized - ddps_cm_config_init() for languages that cannot call it
- * @cfg: filled
- * @size: what @cfg takes in the caller's memory; nothing is written beyond */
+/**
+ * ddps_cm_config_init_sized - ddps_cm_config_init() for languages that cannot call it
+ * @cfg:	receives the defaults
+ * @size:	what @cfg takes in the caller's memory, in octets; nothing is written beyond
+ */
 DDPS_API void ddps_cm_config_init_sized(struct ddps_cm_config *cfg, size_t size);
 
-/** ddps_cm_config_init - all zero, 512 connections */
+/**
+ * ddps_cm_config_init - fill in the defaults: all zero, 512 connections
+ * @cfg:	receives the defaults
+ */
 static inline void ddps_cm_config_init(struct ddps_cm_config *cfg)
 {
 	ddps_cm_config_init_sized(cfg, sizeof(*cfg));
 }
 
 struct ddps_cm_listener {
-	uint64_t service_id;
+	uint64_t service_id;		 /* whose REQs come to this listener */
 	uint8_t gid[DDPS_IPOIB_GID_LEN]; /* a REQ to another one is refused with reason 12 */
-	uint16_t pkey;			 /* compared without the membership bit */
+	uint16_t pkey; /* compared without bit 15; a REQ with another one is refused likewise */
+	/* private data of messages of its connections, unless a call gives other private data */
 	uint8_t priv[DDPS_IPOIB_PRIV_LEN];
-	void *user; /* comes with the reports of connections accepted here */
+	void *user; /* comes with the reports of connections that REQs to this listener make */
 };
 
 /* Where a message goes to or came from: a token that only the caller understands. */
@@ -142,44 +198,53 @@ struct ddps_cm_send {
 };
 
 struct ddps_cm_report {
-	uint32_t id;
-	void *user;
+	uint32_t id; /* name of the connection */
+	void *user;  /* of its listener, of struct ddps_cm_connect, or of ddps_cm_set_user() */
 	enum ddps_cm_event ev;
-	enum ddps_cm_state state;      /* after it; IDLE: the connection is gone */
-	const struct ddps_cm_mad *mad; /* the message that caused it, or NULL; valid until
+	enum ddps_cm_state state;      /* after the event; IDLE: the connection is gone */
+	const struct ddps_cm_mad *mad; /* the message that caused the report, or NULL; valid until
 					  the next ddps_cm_rx() */
-	ddps_cm_addr addr;
+	ddps_cm_addr addr;	       /* of the peer */
 };
 
 /* What one call brings forth; the callee fills it afresh. */
 struct ddps_cm_outs {
-	unsigned n_send, n_report;
+	unsigned n_send, n_report;	 /* how many there are in send, and in report */
 	struct ddps_cm_send send[2];	 /* to be sent, in this order */
 	struct ddps_cm_report report[1]; /* to be looked at after that */
 	uint64_t reserved[4];
 };
 
-/* Counters; a later release may add some at the end. */
+/* Counters.  A later release may add some at the end. */
 struct ddps_cm_stats {
-	uint64_t malformed;   /* not a CM message by its octets */
-	uint64_t unsupported; /* well formed, of a kind that is not handled */
-	uint64_t unmatched;   /* of no connection, or not legal in its state */
-	uint64_t ignored;     /* duplicates and the like, expected */
-	uint64_t refused;     /* REQs refused without asking the consumer */
+	uint64_t malformed;   /* received, but the octets are no CM message */
+	uint64_t unsupported; /* received, well formed, but of a kind that is not handled */
+	uint64_t unmatched;   /* messages of no connection, or not legal in its state */
+	uint64_t ignored;     /* duplicates and the like, which are expected */
+	uint64_t refused;     /* REQs refused without asking the program */
 	uint64_t over_share;  /* of these, because of max_per_addr */
 };
 
 /**
  * ddps_cm_new - make an agent
- * @out:	set on success; the program frees it with ddps_cm_free().  Unchanged on failure
+ * @out:	receives the agent; unchanged on failure
  * @cfg:	copied
  *
- * Return: 0; DDPS_E_INVAL (max_conns out of range, or a size that is none); DDPS_E_UNSUPPORTED (a
- * member of a later release is set); DDPS_E_NOMEM.
+ * The program owns the agent and frees it with ddps_cm_free().
+ *
+ * Return: 0, or
+ * - DDPS_E_INVAL: max_conns is out of range, or struct_size is no size of the struct
+ * - DDPS_E_UNSUPPORTED: a member of a later release is set
+ * - DDPS_E_NOMEM
  */
 DDPS_API int ddps_cm_new(struct ddps_cm **out, const struct ddps_cm_config *cfg);
 
-/** ddps_cm_free - end an agent immediately, without a word to its peers; NULL is allowed */
+/**
+ * ddps_cm_free - end an agent with all its connections
+ * @cm:	agent; NULL is allowed
+ *
+ * It ends immediately, without a message to its peers.
+ */
 DDPS_API void ddps_cm_free(struct ddps_cm *cm);
 
 /**
@@ -187,110 +252,267 @@ DDPS_API void ddps_cm_free(struct ddps_cm *cm);
  * @cm:	agent
  * @l:	copied
  *
- * Return: 0, DDPS_E_BUSY (somebody listens on that service ID) or DDPS_E_NOMEM.
+ * Return: 0, or
+ * - DDPS_E_BUSY: there is a listener on that service ID
+ * - DDPS_E_NOMEM
  */
 DDPS_API int ddps_cm_listen(struct ddps_cm *cm, const struct ddps_cm_listener *l);
 
-/** ddps_cm_unlisten - take no more; connections live on.  An unknown service ID is ignored. */
+/**
+ * ddps_cm_unlisten - take no more REQs for a service ID
+ * @cm:		agent
+ * @service_id:	of ddps_cm_listen().  An unknown service ID is ignored
+ *
+ * Connections that exist live on.
+ */
 DDPS_API void ddps_cm_unlisten(struct ddps_cm *cm, uint64_t service_id);
 
 /**
  * ddps_cm_rx - a message has arrived
- * @cm:	agent
- * @buf, @len:	one MAD, from the peer and hostile until this has checked it
+ * @cm:		agent
+ * @buf:	one MAD, from the peer and hostile until this function has checked it
+ * @len:	octets at @buf
  * @from:	where an answer goes
  * @now:	the time in nanoseconds
- * @o:		receives what is to be sent and told
+ * @o:		receives what is to be sent and reported
  *
- * Return: 0, or what ddps_cm_mad_decode() says; DDPS_E_UNSUPPORTED also for SIDR, LAP, APR.
+ * A message that belongs to no connection, or is not legal in the state of its connection, is
+ * dropped and counted.  But a REQ that cannot be accepted is refused, and a DREQ is answered.
+ *
+ * Return: 0, also for a message that was dropped, or
+ * - DDPS_E_TRUNCATED: fewer than 256 octets
+ * - DDPS_E_TOO_LONG: more than 256 octets
+ * - DDPS_E_REVISION: base version or class version is not that of CM
+ * - DDPS_E_UNSUPPORTED: another class or method, or an unknown attribute ID; also SIDR_REQ,
+ *   SIDR_REP, LAP and APR, which are not handled
+ * - DDPS_E_PROTOCOL: an information length is above 72
  */
 DDPS_API int ddps_cm_rx(struct ddps_cm *cm, const void *buf, size_t len, ddps_cm_addr from,
 			uint64_t now, struct ddps_cm_outs *o);
 
-/** ddps_cm_deadline - when to call ddps_cm_tick() next, or DDPS_CM_NEVER; ask after each call */
+/**
+ * ddps_cm_deadline - when to call ddps_cm_tick() next
+ * @cm:	agent
+ *
+ * Every other call may change it, so ask after each.
+ *
+ * Return: a time in nanoseconds, or DDPS_CM_NEVER.
+ */
 DDPS_API uint64_t ddps_cm_deadline(const struct ddps_cm *cm);
 
 /**
  * ddps_cm_tick - serve one connection whose time has come
+ * @cm:		agent
+ * @now:	the time in nanoseconds
+ * @o:		receives what is to be sent and reported
  *
- * Return: 1: @o is filled, call again; 0: none is due.
+ * A message without an answer is sent again, or the connection ends.
+ *
+ * Return: 1: @o is filled, call again; 0: no connection is due.
  */
 DDPS_API int ddps_cm_tick(struct ddps_cm *cm, uint64_t now, struct ddps_cm_outs *o);
 
-/* ---- Calls of the consumer ----
- *
- * They return 0, DDPS_E_INVAL (no such connection, or a value does not fit its field) or
- * DDPS_E_STATE (not possible in the connection's state).  @priv: 8 octets of private data, or
- * NULL for those that the connection has from its REQ or listener.
- */
+/* ---- Calls of the program ---- */
 
 struct ddps_cm_connect {
-	struct ddps_cm_req req; /* local_id and ca_guid are filled in */
-	unsigned packet_life;	/* 5-bit lifetime of the path */
-	ddps_cm_addr to;
-	void *user; /* comes with its reports */
+	struct ddps_cm_req req; /* local_id and ca_guid are filled in by ddps_cm_connect() */
+	unsigned packet_life;	/* packet lifetime of the path, 5-bit time; above 31 means 31 */
+	ddps_cm_addr to;	/* where messages of the connection go */
+	void *user;		/* comes with its reports */
 };
 
 /**
  * ddps_cm_connect - send a REQ
- * @cm:	agent
- * @c:	copied
+ * @cm:		agent
+ * @c:		copied
  * @now:	the time in nanoseconds
- * @id:	receives the name of the connection
- * @o:		receives what is to be sent and told
+ * @id:		set on success: the name of the connection
+ * @o:		receives what is to be sent and reported
  *
- * Return: as above, DDPS_E_LIMIT (max_conns) or DDPS_E_NOMEM.
+ * Without an answer the REQ is sent again after twice the packet lifetime plus
+ * req.remote_cm_timeout.  That happens req.max_cm_retries times; then T_END is reported.  An
+ * MRA of the peer makes the wait longer.
+ *
+ * Return: 0, or
+ * - DDPS_E_INVAL: a value does not fit its field
+ * - DDPS_E_LIMIT: max_conns connections exist, none of them in timewait
+ * - DDPS_E_NOMEM
  */
 DDPS_API int ddps_cm_connect(struct ddps_cm *cm, const struct ddps_cm_connect *c, uint64_t now,
 			     uint32_t *id, struct ddps_cm_outs *o);
 
-/** ddps_cm_reply - passive side: send a REP.  Its IDs and ca_guid are filled in. */
+/**
+ * ddps_cm_reply - passive side: send a REP
+ * @cm:		agent
+ * @id:		connection whose REQ was reported
+ * @rep:	copied; local_id, remote_id and ca_guid are filled in
+ * @now:	the time in nanoseconds
+ * @o:		receives what is to be sent and reported
+ *
+ * Without an answer the REP is sent again, as often and after as long as the REQ says
+ * (max_cm_retries, local_cm_timeout).  Each wait is at most 8.6 s, but longer
+ * after an MRA of the peer.
+ *
+ * Return: 0, or
+ * - DDPS_E_INVAL: no such connection, or a value does not fit its field
+ * - DDPS_E_STATE: the connection is not in state REQ_RCVD or MRA_REQ_SENT
+ */
 DDPS_API int ddps_cm_reply(struct ddps_cm *cm, uint32_t id, const struct ddps_cm_rep *rep,
 			   uint64_t now, struct ddps_cm_outs *o);
 
-/** ddps_cm_ready - active side: send an RTU */
+/**
+ * ddps_cm_ready - active side: send an RTU
+ * @cm:		agent
+ * @id:		connection whose REP was reported
+ * @priv:	8 octets of private data; NULL: those of the REQ
+ * @now:	the time in nanoseconds
+ * @o:		receives what is to be sent and reported
+ *
+ * The connection is established then.
+ *
+ * Return: 0, or
+ * - DDPS_E_INVAL: no such connection
+ * - DDPS_E_STATE: the connection is not in state REP_RCVD or MRA_REP_SENT
+ */
 DDPS_API int ddps_cm_ready(struct ddps_cm *cm, uint32_t id, const uint8_t *priv, uint64_t now,
 			   struct ddps_cm_outs *o);
 
-/** ddps_cm_reject - send a REJ, to a REQ or REP that waits for an answer */
+/**
+ * ddps_cm_reject - send a REJ to a REQ or REP that waits for an answer
+ * @cm:		agent
+ * @id:		connection whose REQ or REP was reported; it is gone after success
+ * @reason:	enum ddps_cm_reason, or any other value
+ * @priv:	8 octets of private data; NULL: those of the own REQ, or of the listener
+ * @now:	the time in nanoseconds
+ * @o:		receives what is to be sent and reported
+ *
+ * Return: 0, or
+ * - DDPS_E_INVAL: no such connection
+ * - DDPS_E_STATE: the connection is not in state REQ_RCVD, MRA_REQ_SENT, REP_RCVD or MRA_REP_SENT
+ */
 DDPS_API int ddps_cm_reject(struct ddps_cm *cm, uint32_t id, uint16_t reason, const uint8_t *priv,
 			    uint64_t now, struct ddps_cm_outs *o);
 
-/** ddps_cm_delay - send an MRA: the answer takes up to @service_timeout (5-bit time) longer */
+/**
+ * ddps_cm_delay - send an MRA: the answer takes up to @service_timeout (5-bit time) longer
+ * @cm:			agent
+ * @id:			connection whose REQ or REP was reported
+ * @service_timeout:	5-bit time
+ * @priv:		as for ddps_cm_reject()
+ * @now:		the time in nanoseconds
+ * @o:			receives what is to be sent and reported
+ *
+ * This is possible once for a REQ or REP.
+ *
+ * Return: 0, or
+ * - DDPS_E_INVAL: no such connection, or @service_timeout is above 31
+ * - DDPS_E_STATE: the connection is not in state REQ_RCVD or REP_RCVD
+ */
 DDPS_API int ddps_cm_delay(struct ddps_cm *cm, uint32_t id, uint8_t service_timeout,
 			   const uint8_t *priv, uint64_t now, struct ddps_cm_outs *o);
 
-/** ddps_cm_abort - take an own REQ (REJ 4) or REP (REJ with @reason) back */
+/**
+ * ddps_cm_abort - take an own REQ or REP back, with a REJ
+ * @cm:		agent
+ * @id:		connection
+ * @reason:	of the REJ that takes a REP back.  For a REQ it is always 4
+ * @now:	the time in nanoseconds
+ * @o:		receives what is to be sent and reported
+ *
+ * After a REQ was taken back the connection is gone.  After a REP it is in timewait.
+ *
+ * Return: 0, or
+ * - DDPS_E_INVAL: no such connection
+ * - DDPS_E_STATE: the connection is not in state REQ_SENT, MRA_REQ_RCVD, REP_SENT or MRA_REP_RCVD
+ */
 DDPS_API int ddps_cm_abort(struct ddps_cm *cm, uint32_t id, uint16_t reason, uint64_t now,
 			   struct ddps_cm_outs *o);
 
-/** ddps_cm_withdraw - end an own REQ without a word; a late REP is refused with reason 28 */
+/**
+ * ddps_cm_withdraw - give up an own REQ without a message
+ * @cm:		agent
+ * @id:		connection
+ * @now:	the time in nanoseconds
+ * @o:		receives what is to be sent and reported
+ *
+ * The connection stays for as long as a REP may come, in state WITHDRAWN: a late REP is refused
+ * with reason 28.
+ *
+ * Return: 0, or
+ * - DDPS_E_INVAL: no such connection
+ * - DDPS_E_STATE: the connection is not in state REQ_SENT or MRA_REQ_RCVD
+ */
 DDPS_API int ddps_cm_withdraw(struct ddps_cm *cm, uint32_t id, uint64_t now,
 			      struct ddps_cm_outs *o);
 
-/** ddps_cm_disconnect - send a DREQ */
+/**
+ * ddps_cm_disconnect - send a DREQ
+ * @cm:		agent
+ * @id:		connection
+ * @now:	the time in nanoseconds
+ * @o:		receives what is to be sent and reported
+ *
+ * It is sent again like the REQ or REP of this side.
+ *
+ * Return: 0, or
+ * - DDPS_E_INVAL: no such connection
+ * - DDPS_E_STATE: the connection is not in state ESTABLISHED
+ */
 DDPS_API int ddps_cm_disconnect(struct ddps_cm *cm, uint32_t id, uint64_t now,
 				struct ddps_cm_outs *o);
 
-/** ddps_cm_closed - send a DREP, after a DREQ was reported */
+/**
+ * ddps_cm_closed - send a DREP, after a DREQ was reported
+ * @cm:		agent
+ * @id:		connection
+ * @now:	the time in nanoseconds
+ * @o:		receives what is to be sent and reported
+ *
+ * Return: 0, or
+ * - DDPS_E_INVAL: no such connection
+ * - DDPS_E_STATE: the connection is not in state DREQ_RCVD
+ */
 DDPS_API int ddps_cm_closed(struct ddps_cm *cm, uint32_t id, uint64_t now, struct ddps_cm_outs *o);
 
 /**
  * ddps_cm_data_seen - data has arrived on a connection whose RTU has not
+ * @cm:	agent
+ * @id:	connection
  *
- * The REP goes on being resent, as the RTU's private data is wanted; but when that ends, the
- * connection counts as established.
+ * The REP is still sent again, because the private data of the RTU is wanted.  But when that ends,
+ * the connection counts as established.  In other states this has no effect.
+ *
+ * Return: 0, or DDPS_E_INVAL: no such connection.
  */
 DDPS_API int ddps_cm_data_seen(struct ddps_cm *cm, uint32_t id);
 
-/** ddps_cm_data_is_rtu - the same, taken for the RTU immediately */
+/**
+ * ddps_cm_data_is_rtu - data has arrived: it is taken for the RTU immediately
+ * @cm:		agent
+ * @id:		connection
+ * @now:	the time in nanoseconds
+ * @o:		receives what is to be sent and reported
+ *
+ * The connection is established then, which is reported as DATA_IN.
+ *
+ * Return: 0, or
+ * - DDPS_E_INVAL: no such connection
+ * - DDPS_E_STATE: the connection is not in state REP_SENT or MRA_REP_RCVD
+ */
 DDPS_API int ddps_cm_data_is_rtu(struct ddps_cm *cm, uint32_t id, uint64_t now,
 				 struct ddps_cm_outs *o);
 
-/** ddps_cm_set_user - change what comes with reports of connection @id */
+/**
+ * ddps_cm_set_user - change what comes with reports of connection @id
+ * @cm:		agent
+ * @id:		connection
+ * @user:	comes with them from now on
+ *
+ * Return: 0, or DDPS_E_INVAL: no such connection.
+ */
 DDPS_API int ddps_cm_set_user(struct ddps_cm *cm, uint32_t id, void *user);
 
-/** ddps_cm_state - Return: its state; IDLE also for one that does not exist. */
+/** ddps_cm_state - Return: the state of connection @id; IDLE also for one that does not exist. */
 DDPS_API enum ddps_cm_state ddps_cm_state(const struct ddps_cm *cm, uint32_t id);
 
 /** ddps_cm_stats - Return: the agent's counters, valid until it is freed. */

@@ -37,7 +37,7 @@ extern "C" {
 #define DDPS_CM_QKEY	     0x80010000u /* Q_Key of QP 1, to which CM messages go */
 #define DDPS_CM_ARI_LEN	     72		 /* most octets of additional information */
 
-/* X(name, attribute ID): one list yields the enum and the names. */
+/* X(name, attribute ID) */
 #define DDPS_CM_ATTRS(X)                                                                           \
 	X(REQ, 0x0010)                                                                             \
 	X(MRA, 0x0011)                                                                             \
