@@ -11,7 +11,7 @@ static struct ddps_cm_report last; /* its mad is not valid any more */
 static unsigned n_report, n_message, n_req, n_dreq, n_joined;
 static size_t message_len;
 static uint32_t qpn, message_qpn;
-static bool refuse;
+static bool refuse, twice;
 
 static void on_report(void *user, const struct ddps_cm_report *r, uint64_t now)
 {
@@ -27,6 +27,8 @@ static void on_report(void *user, const struct ddps_cm_report *r, uint64_t now)
 	} else if (r->ev == DDPS_CM_EV_RX_REQ) {
 		n_req++;
 		cr_expect_eq(ddps_ipoib_agent_accept(agent, r, now, &qpn), 0);
+		if (twice)
+			cr_expect_eq(ddps_ipoib_agent_accept(agent, r, now, NULL), DDPS_E_STATE);
 	} else {
 		cr_expect_eq(ddps_ipoib_agent_accept(agent, r, now, NULL), DDPS_E_INVAL);
 	}
@@ -127,6 +129,17 @@ AgentTest(may_refuse)
 	net_send4(&net, 0, 1, 5000, true);
 	net_run(&net, 50 * MS);
 	cr_expect(n_report >= 1 && !n_message && net_conns(&net, 0) == 0);
+}
+
+/* A second answer is refused and takes nothing from the first. */
+AgentTest(answers_a_req_once)
+{
+	twice = true;
+	net_send4(&net, 0, 1, 5000, true);
+	net_run(&net, SEC);
+	cr_expect_eq(n_req, 1);
+	cr_expect(n_message == 1 && message_qpn == qpn);
+	cr_expect_eq(net_conns(&net, 0), 1);
 }
 
 /* As many as its configuration says: the next one stays without an answer. */

@@ -168,13 +168,13 @@ int ddps_ipoib_agent_accept(struct ddps_ipoib_agent *a, const struct ddps_cm_rep
 	to.tx_psn = req->starting_psn;
 	to.retry_count = req->retry_count;
 	err = ops->qp_ready(a->port, rep.qpn, &to);
-	*q = (struct agent_qp){ r->id, rep.qpn };
 	if (!err)
 		err = ddps_cm_reply(a->cm, r->id, &rep, now, &o);
-	if (err) {
-		on_gone(a, r->id);
+	if (err) { /* the connection may have another one, from an earlier answer */
+		ops->qp_destroy(a->port, rep.qpn);
 		return err;
 	}
+	*q = (struct agent_qp){ r->id, rep.qpn };
 	if (qpn)
 		*qpn = rep.qpn;
 	ddps_ipoib_agent_outs(a, &o, now);
