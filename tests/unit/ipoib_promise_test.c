@@ -126,6 +126,42 @@ Test(ipoib_promise, the_fabric_calls_when_it_was_asked_to)
 	net_fini(&net);
 }
 
+Test(ipoib_promise, a_fabric_has_its_limits)
+{
+	static const struct {
+		unsigned nodes;
+		uint64_t min_delay, max_delay;
+		int err;
+	} row[] = { { 1, 0, 0, 0 },
+		    { 49151, 5, 5, 0 },
+		    { 0, 0, 0, DDPS_E_INVAL },
+		    { 49152, 0, 0, DDPS_E_INVAL },
+		    { 1, 6, 5, DDPS_E_INVAL } };
+	struct ddps_ipoib_sim_config cfg;
+	struct ddps_ipoib_sim *sim = NULL;
+	uint64_t at = 0;
+
+	for (size_t i = 0; i < sizeof(row) / sizeof(row[0]); i++) {
+		ddps_ipoib_sim_config_init(&cfg);
+		cfg.nodes = row[i].nodes;
+		cfg.faults.min_delay = row[i].min_delay;
+		cfg.faults.max_delay = row[i].max_delay;
+		cr_expect_eq(ddps_ipoib_sim_new(&sim, &cfg), row[i].err, "row %zu", i);
+		ddps_ipoib_sim_free(sim);
+		sim = NULL;
+	}
+	ddps_ipoib_sim_config_init(&cfg);
+	cfg.max_events = 1;
+	cr_assert_eq(ddps_ipoib_sim_new(&sim, &cfg), 0);
+	ddps_ipoib_sim_run(sim, SEC);
+	cr_expect_eq(ddps_ipoib_sim_at(sim, MS, note, &at), 0);
+	cr_expect_eq(ddps_ipoib_sim_at(sim, 2 * SEC, note, &at), DDPS_E_LIMIT);
+	cr_expect_eq(ddps_ipoib_sim_stats(sim)->overflow, 1);
+	ddps_ipoib_sim_run(sim, 2 * SEC);
+	cr_expect_eq(at, SEC, "what has passed stands for the present");
+	ddps_ipoib_sim_free(sim);
+}
+
 /* Whether node 1 gets a packet of node 0. */
 static bool arrives(struct net *net)
 {
