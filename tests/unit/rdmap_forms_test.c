@@ -112,7 +112,7 @@ Test(rdmap_forms, sizes)
 				forms[i].op == DDPS_OP_FETCH_ADD || forms[i].op == DDPS_OP_CMP_SWAP;
 
 			again(true);
-			cr_expect_eq(try(forms[i].op, 0, forms[i].max_sge > 0, len),
+			cr_expect_eq(try((int)forms[i].op, 0, forms[i].max_sge > 0, len),
 				     atomic && len != 8 ? DDPS_E_INVAL : 0, "%zu, %u octets", i,
 				     len);
 		}
@@ -127,7 +127,7 @@ Test(rdmap_forms, what_the_peer_may_not_know, .description = "7306-1.1-1")
 
 			again(k & 1);
 			s.r->send_imm = k & 2;
-			cr_expect_eq(try(forms[i].op, 0, forms[i].max_sge > 0, 8),
+			cr_expect_eq(try((int)forms[i].op, 0, forms[i].max_sge > 0, 8),
 				     known ? 0 : DDPS_E_UNSUPPORTED, "%zu of %u", i, k);
 		}
 }

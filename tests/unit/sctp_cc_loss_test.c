@@ -31,8 +31,8 @@ Test(sctp_cc, a_loss_takes_three_tenths, .description = "9260-7.2.3-1")
 		cr_expect_eq(loss.ssthresh, is[i][1]);
 		cr_expect_eq(loss.phase, DDPS_CC_RECOVER);
 		cr_expect_eq(loss.fs, 1);
-		cr_expect_eq(loss.cwnd_prior, is[i][0]);
-		cr_expect_eq(loss.w_max, is[i][0]);
+		cr_expect_eq((uint64_t)loss.cwnd_prior, is[i][0]);
+		cr_expect_eq((uint64_t)loss.w_max, is[i][0]);
 		cr_expect_not(loss.after_t3 || loss.stopped || loss.epoch || loss.prr_out ||
 			      loss.prr_delivered);
 		ddps_cc_timeout(&t3, true);

@@ -73,7 +73,7 @@ Test(sctp_limits, how_long_a_host_name_is_shown, .description = "9260-3.3.2-3")
 			continue;
 		}
 		cr_assert_geq(c.vlen, n + 4);
-		cr_expect_eq(c.val[2] << 8 | c.val[3], n + 4);
+		cr_expect_eq((unsigned)(c.val[2] << 8 | c.val[3]), n + 4);
 		cr_expect_eq(memcmp(c.val + 4, host, n), 0);
 	}
 }
