@@ -123,11 +123,10 @@ plants: deps-check
 
 # Branches and conditions that the tests of the library take and show to decide, by clang: some minutes.
 # LIST=1 prints what has no reason in tests/coverage/reasons.tsv, of the run before.
-COV_BIN := $(UNIT) $(E2E) $(VTEST) $(SESSCTL) $(FAULT) $(SIM)
 coverage:
 	$(Q)tools/deps.sh build check coverage
 	$(Q)+$(SUBMAKE) VARIANT=cov CC=$(if $(findstring ccache,$(CC)),"ccache clang-19",clang-19) \
-		$(COV_BIN:$(B)/%=build/cov/%)
+		all test-binaries verbs-programs
 	$(Q)tests/coverage/run.sh build/cov $(if $(LIST),--list)
 
 # One operator, constant or statement after another changed at random: N of them, SEED=n, FILES=part of

@@ -36,6 +36,9 @@ VPROGS := $(B)/verbs-dlopen $(B)/verbs-plain $(B)/verbs-wrong $(B)/verbs-siw_pee
 $(B)/verbs-siw_peer: tests/interop/guest/src/siw_peer.c
 $(B)/verbs-siw_peer $(B)/verbs-wrong: VPROG_LIBS := -lrdmacm -libverbs
 $(B)/verbs-dlopen $(B)/verbs-plain $(B)/verbs-wrong: $(B)/verbs-%: tests/verbs/%.c
+ifeq ($(VARIANT),cov)
+$(VPROGS): CFLAGS_ALL += -Wno-enum-enum-conversion
+endif
 $(VPROGS):
 	$(if $(Q),@echo "  LD   $@")
 	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS_ALL) $(LDFLAGS) -o $@ $< -ldl $(VPROG_LIBS)
