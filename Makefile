@@ -201,7 +201,7 @@ help:
 	@echo 'plants     faults of the past, put back: the simulations find them; PLANT=pattern for some'
 	@echo 'mutate     tests of attacks against a stack without the defence: each has to fail'
 	@echo 'mutate-random  N=100 SEED=1: anything at all changed, and the tests run: each has to be noticed'
-	@echo 'coverage   branches and conditions that the tests take, against tests/coverage/reasons.tsv'
+	@echo 'coverage   branches and conditions that the tests take, against tests/coverage/reasons'
 	@echo 'fuzz       libFuzzer, FUZZ_SECONDS=60 each, FUZZ=name for one; fuzz-corpus keeps the finds'
 	@echo 'cross      musl, i386, aarch64, s390x: unit tests under qemu-user, T=NAME for one'
 	@echo 'interop-ipoib  IPoIB with Linux in a guest; TIMES=10 for ten runs in a row'

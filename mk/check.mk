@@ -122,7 +122,7 @@ plants: deps-check
 	$(Q)tests/sim/plants.sh $(PLANT)
 
 # Branches and conditions that the tests of the library take and show to decide, by clang: some minutes.
-# LIST=1 prints what has no reason in tests/coverage/reasons.tsv, of the run before.
+# LIST=1 prints what has no reason in tests/coverage/reasons, of the run before.
 coverage:
 	$(Q)tools/deps.sh build check coverage
 	$(Q)+$(SUBMAKE) VARIANT=cov CC=$(if $(findstring ccache,$(CC)),"ccache clang-19",clang-19) \

@@ -4,7 +4,8 @@
 
 usage: report.py EXPORT REASONS [--list]
 
-EXPORT is what `llvm-cov export` says.  A line of REASONS: file, function, outcome, condition, reason;
+EXPORT is what `llvm-cov export` says.  REASONS is a folder; it has a file for each folder of src.  A line
+there: file, function, outcome, condition, reason;
 tabs in between.  The outcome is "true" or "false" for one that never occurs, or "alone" for a condition
 that is never shown to decide on its own (MC/DC).  A condition that occurs more than once in its function
 has its number behind it: "p #2".  In the files of REQUIRED each uncovered outcome has to be listed, and
@@ -130,8 +131,7 @@ def measure(export):
     return tallies, missing
 
 
-def read_reasons(path):
-    reasons = {}
+def read_reasons(path, reasons):
     with open(path, encoding="utf-8") as f:
         for number, line in enumerate(f, 1):
             if line.startswith("#") or not line.strip():
@@ -142,13 +142,14 @@ def read_reasons(path):
             if tuple(parts[:4]) in reasons:
                 sys.exit(f"{path}:{number}: is there twice")
             reasons[tuple(parts[:4])] = parts[4]
-    return reasons
 
 
 def main():
     export, path = sys.argv[1:3]
     tallies, missing = measure(export)
-    reasons = read_reasons(path)
+    reasons = {}
+    for name in sorted(os.listdir(path)):
+        read_reasons(os.path.join(path, name), reasons)
     chance = {(k[0], k[1], k[3]) for k in reasons if k[2] == "-"}
     unlisted = [k for k in missing if REQUIRED.match(k[0]) and k not in reasons and
                 (k[0], k[1], k[3]) not in chance]
