@@ -6,15 +6,24 @@
  * connections, and back.  It resolves addresses, keeps neighbours and connections, and knows how
  * large a packet may be on its way to each neighbour.
  *
+ * The life of an interface:
+ *
+ *	ddps_ipoib_if_config_init, ddps_ipoib_if_new
+ *	ddps_ipoib_if_start
+ *	ddps_ipoib_if_send, ddps_ipoib_if_tick, and what ddps_ipoib_if_up() has
+ *	ddps_ipoib_if_stop
+ *	ddps_ipoib_if_tick, and so on, until ddps_ipoib_if_at_rest
+ *	ddps_ipoib_if_free
+ *
  * The interface does no I/O and reads no clock.  A port (<ddpsess/ipoib_port.h>) sends and receives
  * for it, and each call brings the time: nanoseconds of any clock that does not run backwards.
- * After each call ask ddps_ipoib_if_deadline() again.
+ * After each call, and after each call of the port, ask ddps_ipoib_if_deadline() again.
  *
  * The interface takes every destination to be on the link.  The program has to handle routes to
  * other links.
  *
- * Threads: one thread at a time.  Two interfaces have nothing in common.  No function blocks.  Part
- * of libddpsess-ipoib.
+ * Threads: one thread at a time for an interface and its port.  Two interfaces have nothing in
+ * common.  No function blocks.  Part of libddpsess-ipoib.
  */
 #include <ddpsess/ipoib_port.h>
 
@@ -22,36 +31,44 @@
 extern "C" {
 #endif
 
-#define DDPS_IPOIB_IF_IP6_MAX 4
+#define DDPS_IPOIB_IF_IP6_MAX 4	 /* IPv6 addresses of an interface */
 #define DDPS_IPOIB_IF_GROUPS  32 /* that the host listens to, besides those of every host */
 #define DDPS_IPOIB_IF_QUEUE   8	 /* packets held for one neighbour or one connection */
 
 /* The identity of an interface, and what it accepts. */
 struct ddps_ipoib_iface {
-	struct ddps_ipoib_lladdr addr; /* flags: the modes in which it connects */
-	uint16_t pkey;
-	uint32_t rx_mtu;      /* own Receive MTU */
+	/* The own address; its QPN is 1..0xfffffe.  flags: the modes in which it connects. */
+	struct ddps_ipoib_lladdr addr;
+	uint16_t pkey; /* partition of the link */
+	/* The own Receive MTU in octets, encapsulation header included: 72 or more, 1284 or more
+	 * with an IPv6 address, at most 2^31. */
+	uint32_t rx_mtu;
 	uint32_t min_mtu;     /* set by the library: what the IP versions in use need */
-	bool rx_mtu_may_be_0; /* accept a Receive MTU of 0, as "not negotiated" */
+	bool rx_mtu_may_be_0; /* accept a peer's Receive MTU of 0, as "not negotiated" */
 };
 
+/* How an interface connects. */
 struct ddps_ipoib_policy {
 	bool many; /* keep several connections to a neighbour */
-	/* How long to wait before the next attempt to connect: */
+	/* How long to wait before the next attempt to connect, in nanoseconds: */
 	uint64_t backoff_ns; /* after a failure */
 	uint64_t long_ns;    /* after a rejection with "no resources" */
 	uint64_t soon_ns;    /* after one with "stale connection": at least a round trip */
 };
 
-/* A field marked (d) has a default, which is in force if the field is 0. */
+/* What an interface is to be.  A field marked (d) has a default, which is in force if the field is
+ * 0.  Times are in nanoseconds. */
 struct ddps_ipoib_if_config {
-	size_t struct_size;	    /* set by ddps_ipoib_if_config_init() */
-	struct ddps_ipoib_iface me; /* addr.flags: the modes offered and used, 0 = datagrams */
-	uint8_t scope;		    /* of the link's groups (d: 2) */
-	bool has_ip4;
+	size_t struct_size; /* set by ddps_ipoib_if_config_init() */
+	/* addr.flags: the modes offered and used, 0 = datagrams only */
+	struct ddps_ipoib_iface me;
+	uint8_t scope; /* of the link's groups, at most 15 (d: 2) */
+	bool has_ip4;  /* it has the IPv4 address ip4 */
 	uint8_t ip4[4];
-	unsigned prefix4; /* 0 = without a broadcast address of the subnet */
-	unsigned n_ip6;
+	/* Bits of the subnet's prefix, at most 32.  0, 31 and 32: the subnet has no broadcast
+	 * address. */
+	unsigned prefix4;
+	unsigned n_ip6; /* how many IPv6 addresses, at most DDPS_IPOIB_IF_IP6_MAX */
 	uint8_t ip6[DDPS_IPOIB_IF_IP6_MAX][16];
 	bool passive;	/* accept connections, but never ask for one (RFC 4755 3.1) */
 	bool prefer_uc; /* UC rather than RC, if both ends have both modes */
@@ -64,18 +81,22 @@ struct ddps_ipoib_if_config {
 	 * connection.
 	 */
 	unsigned max_nbr, max_peers, max_qps;
-	size_t queue_octets;   /* octets in all queues together (d: 4 MiB) */
-	uint64_t retry_ns;     /* between queries (d: 1 s) */
-	unsigned tries;	       /* of a query (d: 3) */
-	uint64_t reachable_ns; /* then a neighbour that is in use is asked again (d: 60 s) */
-	uint64_t failed_ns;    /* after a failure, pause before the next query (d: 3 s) */
-	uint64_t idle_ns;      /* a connection without traffic ends after this (d: 120 s) */
-	uint8_t cm_timeout;    /* 5-bit time for each answer of the peer's CM (d: 18) */
-	uint8_t cm_retries;    /* of CM messages (d: 7) */
-	uint8_t retry_count, rnr_retry; /* of the queue pair; 0 is low and wanted [4755-7.1-1] */
+	size_t queue_octets; /* octets in all queues together (d: 4 MiB) */
+	uint64_t retry_ns;   /* from a query to the next try (d: 1 s) */
+	unsigned tries;	     /* how often to try a query, the first time included (d: 3) */
+	/* After this time a neighbour that is in use is asked again; one that is not is
+	 * forgotten (d: 60 s). */
+	uint64_t reachable_ns;
+	/* After a failure, pause before the next query; packets are dropped meanwhile (d: 3 s). */
+	uint64_t failed_ns;
+	uint64_t idle_ns;   /* a connection without traffic ends after this (d: 120 s) */
+	uint8_t cm_timeout; /* for each answer of the peer's CM, up to 31: 4.096 us * 2^n (d: 18) */
+	uint8_t cm_retries; /* how often to send a CM message again, up to 15 (d: 7) */
+	/* Of the queue pairs, 0..7.  There is no default: 0 is low and wanted (RFC 4755 7.1). */
+	uint8_t retry_count, rnr_retry;
 	uint64_t hash_key[2]; /* random, and secret: of the tables of neighbours and connections */
-	uint64_t ca_guid;
-	uint32_t seed; /* random: for communication IDs and PSNs */
+	uint64_t ca_guid;     /* of the channel adapter, for CM messages */
+	uint32_t seed;	      /* random: for communication IDs and PSNs */
 };
 
 /**
@@ -138,17 +159,21 @@ struct ddps_ipoib_if_stats {
 #undef DDPS_X
 };
 
-/* Functions of the program that the interface calls.  They must not call the interface. */
+/* Functions of the program that the interface calls.  They must not call the interface.  Buffers
+ * are valid during the call. */
 struct ddps_ipoib_if_calls {
 	size_t struct_size; /* sizeof(struct ddps_ipoib_if_calls) */
-	/* Takes a received IP packet, or an ICMP error about a packet that this host sent. */
+	/* Takes a received IP packet, or an ICMP error about a packet that this host sent.
+	 * Required. */
 	void (*deliver)(void *user, const void *packet, size_t len);
-	/* Shows a CM message that is sent (@tx) or was received.  May be NULL. */
+	/* Shows a CM message that is sent (@tx) to @addr or was received from there.  May be
+	 * NULL. */
 	void (*trace)(void *user, bool tx, ddps_cm_addr addr, const void *mad, size_t len,
 		      uint64_t now);
-	void *user;
+	void *user; /* the first argument of both */
 };
 
+/* JOINING: it waits for the broadcast group of the link, and carries no packets yet. */
 enum ddps_ipoib_if_state { DDPS_IPOIB_IF_DOWN, DDPS_IPOIB_IF_JOINING, DDPS_IPOIB_IF_UP };
 
 struct ddps_ipoib_if;
@@ -165,8 +190,8 @@ struct ddps_ipoib_if;
  * user.
  *
  * Return: 0, or
- * - DDPS_E_INVAL: an address that cannot be, a Receive MTU below the minimum or above 2^31, a limit
- *   above 65535, another number out of the range of its field, a table without its size
+ * - DDPS_E_INVAL: @port or deliver is NULL, a table without its size, or a member of @cfg is out of
+ *   the range that its comment says
  * - DDPS_E_UNSUPPORTED: a member of a later release is set
  * - DDPS_E_NOMEM
  */
@@ -178,8 +203,8 @@ DDPS_API int ddps_ipoib_if_new(struct ddps_ipoib_if **f, const struct ddps_ipoib
  * ddps_ipoib_if_free - destroy an interface immediately
  * @f:		NULL is allowed
  *
- * Peers are not informed.  To end connections in order, call ddps_ipoib_if_stop() before and wait
- * until ddps_ipoib_if_at_rest().
+ * Its queue pairs are destroyed.  Peers are not informed.  To end connections in order, call
+ * ddps_ipoib_if_stop() before and wait until ddps_ipoib_if_at_rest().
  */
 DDPS_API void ddps_ipoib_if_free(struct ddps_ipoib_if *f);
 
@@ -197,6 +222,8 @@ DDPS_API const struct ddps_ipoib_up *ddps_ipoib_if_up(void);
  * @f:		interface
  * @now:	the time
  *
+ * If the group cannot be joined, the interface tries again after retry_ns, without end.
+ *
  * Return: 0, or DDPS_E_STATE: it is not down.
  */
 DDPS_API int ddps_ipoib_if_start(struct ddps_ipoib_if *f, uint64_t now);
@@ -205,6 +232,9 @@ DDPS_API int ddps_ipoib_if_start(struct ddps_ipoib_if *f, uint64_t now);
  * ddps_ipoib_if_stop - end connections, forget neighbours, leave groups (RFC 4755 3.4)
  * @f:		interface
  * @now:	the time
+ *
+ * The interface is down immediately, but its connections need time to end in order: go on with
+ * ddps_ipoib_if_tick() until ddps_ipoib_if_at_rest().  If it is down already, nothing happens.
  */
 DDPS_API void ddps_ipoib_if_stop(struct ddps_ipoib_if *f, uint64_t now);
 
@@ -222,6 +252,10 @@ DDPS_API bool ddps_ipoib_if_at_rest(const struct ddps_ipoib_if *f);
  * @packet:	borrowed: copied or sent during the call
  * @len:	its length in octets
  * @now:	the time
+ *
+ * A packet above the MTU of its way is fragmented if it is IPv4 without Don't Fragment.  Any other
+ * is dropped; deliver gets an ICMP error, unless it was multicast or the limit of their rate is
+ * reached.
  *
  * As with any interface, only the counters show what happened to the packet.
  *
@@ -273,13 +307,19 @@ DDPS_API const struct ddps_cm_stats *ddps_ipoib_if_cm_stats(const struct ddps_ip
 
 /* A neighbour. */
 struct ddps_ipoib_if_nbr_info {
-	bool ip6;
-	uint8_t ip[16];
-	const char *state; /* "resolving", "path", "reachable", "probe", "failed" */
-	bool has_lladdr;
+	bool ip6;	/* true: IPv6; false: IPv4 */
+	uint8_t ip[16]; /* its address; IPv4: the first four octets */
+	/* A constant string:
+	 * - "resolving": it was asked for its link-layer address
+	 * - "path": the port was asked for the path to it
+	 * - "reachable": packets are sent to it
+	 * - "probe": packets are sent to it, and it was asked whether it is still there
+	 * - "failed": no answer, or no path; packets to it are dropped */
+	const char *state;
+	bool has_lladdr; /* lladdr is known */
 	struct ddps_ipoib_lladdr lladdr;
 	uint32_t mtu;	  /* the largest IP packet to it now, in octets */
-	const char *mode; /* "ud", "rc" or "uc" */
+	const char *mode; /* how packets go there now: "ud", "rc" or "uc" */
 	uint64_t reserved[4];
 };
 
@@ -289,6 +329,8 @@ struct ddps_ipoib_if_nbr_info {
  * @nr:		slot, from 0 on
  * @info:	receives a copy
  *
+ * To read all neighbours, count @nr up from 0 until -1 is returned.
+ *
  * Return: 1: @info is filled; 0: the slot is free; -1: there is no such slot.
  */
 DDPS_API int ddps_ipoib_if_nbr_info(const struct ddps_ipoib_if *f, unsigned nr,
@@ -296,10 +338,12 @@ DDPS_API int ddps_ipoib_if_nbr_info(const struct ddps_ipoib_if *f, unsigned nr,
 
 /* A connection. */
 struct ddps_ipoib_if_conn_info {
-	uint32_t qpn, id;
-	struct ddps_ipoib_lladdr peer;
+	uint32_t qpn, id;	       /* the own queue pair, and the local communication ID */
+	struct ddps_ipoib_lladdr peer; /* the neighbour */
+	/* active: this end sent the REQ.  up: established.  to_send: in both directions, otherwise
+	 * it only receives.  uc: UC, otherwise RC. */
 	bool active, up, to_send, uc;
-	uint32_t mtu;
+	uint32_t mtu; /* of IP packets, in octets; 0 before it is up */
 	uint64_t reserved[4];
 };
 
