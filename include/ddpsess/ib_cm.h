@@ -181,9 +181,12 @@ static inline void ddps_cm_config_init(struct ddps_cm_config *cfg)
 }
 
 struct ddps_cm_listener {
-	uint64_t service_id;		 /* whose REQs come to this listener */
-	uint8_t gid[DDPS_IPOIB_GID_LEN]; /* a REQ to another one is refused with reason 12 */
-	uint16_t pkey; /* compared without bit 15; a REQ with another one is refused likewise */
+	uint64_t service_id; /* whose REQs come to this listener */
+	/* Own; a REQ to another one is refused with reason 12.  The same holds for an alternate
+	 * path, with reason 18. */
+	uint8_t gid[DDPS_IPOIB_GID_LEN];
+	/* Compared without bit 15; a REQ with another one is refused with reason 12, too. */
+	uint16_t pkey;
 	/* private data of messages of its connections, unless a call gives other private data */
 	uint8_t priv[DDPS_IPOIB_PRIV_LEN];
 	void *user; /* comes with the reports of connections that REQs to this listener make */
