@@ -28,8 +28,8 @@ struct ddps_watch;
  * @ctx:	context
  * @label:	what the program calls the context, such as "my server"; NULL or "": nothing.  At
  *		most 63 octets are kept
- * @where:	a directory, as an absolute path, or "off"; NULL or "": DDPSESS_WATCH, or the
- *		default above
+ * @where:	a directory, as an absolute path, or "off".  NULL: what DDPSESS_WATCH says, or the
+ *		default above if it is not set.  "", here or there: the default above
  *
  * Starts a thread that answers, with all signals blocked.  The thread never has the context's lock
  * for long: it takes the context's lock for 32 sessions at most, then leaves it to others.  A
