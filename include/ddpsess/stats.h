@@ -205,7 +205,11 @@ struct ddps_path_stats {
  *
  * The number of a path stays the same as long as the association lives.
  *
- * Return: as ddps_ep_assoc_stats; DDPS_E_INVAL also if there is no such path.
+ * Return: 0, or
+ * - DDPS_E_INVAL: there is no such path; or as for ddps_ep_assoc_stats
+ * - DDPS_E_STATE: as for ddps_ep_assoc_stats
+ * - DDPS_E_UNSUPPORTED: as for ddps_ep_assoc_stats
+ * - DDPS_E_FORKED
  */
 DDPS_API int ddps_ep_path_stats(struct ddps_ep *ep, uint32_t path, struct ddps_path_stats *st);
 
@@ -218,7 +222,11 @@ DDPS_API int ddps_ep_path_stats(struct ddps_ep *ep, uint32_t path, struct ddps_p
  * Without this call an initiator prefers the first address of its URI, and a responder prefers the
  * address that the initiator came from.
  *
- * Return: as ddps_ep_path_stats.
+ * Return: 0, or
+ * - DDPS_E_INVAL: there is no such path
+ * - DDPS_E_STATE: as for ddps_ep_assoc_stats; or the kernel's SCTP refuses
+ * - DDPS_E_UNSUPPORTED: as for ddps_ep_assoc_stats
+ * - DDPS_E_FORKED
  */
 DDPS_API int ddps_ep_set_primary(struct ddps_ep *ep, uint32_t path);
 
