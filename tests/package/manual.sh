@@ -130,6 +130,9 @@ result $? "a manual page has the call and what it returns"
 sed -n '/^.SH RETURN VALUE/,/^.SH SEE ALSO/p' "$work/man3/ddps_event_wait.3" >"$work/log"
 [ "$(grep -cE '^DDPS_E_[A-Z]+' "$work/log")" = 4 ] && grep -q '^0, or' "$work/log"
 result $? "each error has an item of its own in a manual page" "$work/log"
+grep -A 1 '^if (!ddps_conform_run' "$work/man3/ddpsess_conform.3" >"$work/log"
+grep -qE '^ {8}printf.* failed\\\\n"' "$work/log"
+result $? "a manual page has the example of its header, indented, with its backslash" "$work/log"
 tools/reference/html.sh "$work/reference" >"$work/log" 2>&1
 result $? "doxygen makes the reference without a warning" "$work/log"
 

@@ -91,6 +91,11 @@ def page(header, library, comment, declared, others):
     return names, "\n".join(out)
 
 
+def code(line):
+    """A line of an example: scdoc takes a backslash for an escape there, too."""
+    return line[1:].expandtabs(8).replace("\\", "\\\\")
+
+
 def paragraphs(text):
     """The first comment of a header as scdoc: paragraphs, and examples that a tab begins."""
     out, example = [], False
@@ -100,7 +105,7 @@ def paragraphs(text):
         if example and not line.startswith("\t") and line:
             out.append("```")
         example = line.startswith("\t") or (example and not line)
-        out.append(line.lstrip("\t") if example else escape(line))
+        out.append(code(line) if example else escape(line))
     return out + (["```"] if example else [])
 
 
