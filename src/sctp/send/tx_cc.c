@@ -23,12 +23,11 @@ static uint64_t initial_window(uint32_t smss)
 	return ten < INITIAL_MAX ? ten : INITIAL_MAX;
 }
 
+/* @x is more than 0. */
 static double cube_root(double x)
 {
 	double y = x > 1 ? x : 1;
 
-	if (!(x > 0))
-		return 0;
 	for (int i = 0; i < 128; i++) { /* Newton; once an epoch */
 		double z = (2 * y + x / (y * y)) / 3;
 

@@ -68,8 +68,7 @@ void ddps_sent_ring_free(struct ddps_sent *s);
 /* Nothing is outstanding: a small ring may serve another association meanwhile. */
 static inline void ddps_sent_ring_rest(struct ddps_sent *s)
 {
-	if (s->next - s->cum == 1 && s->mask == DDPS_SENT_RING_FIRST - 1 && !s->on &&
-	    s->conf->spares)
+	if (s->next - s->cum == 1 && s->mask == DDPS_SENT_RING_FIRST - 1 && s->conf->spares)
 		ddps_sent_ring_free(s);
 }
 void ddps_sent_link(struct ddps_sent *s, struct ddps_sent_path *p, uint32_t tsn);

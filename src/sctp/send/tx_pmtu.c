@@ -98,7 +98,7 @@ static uint16_t candidate(const struct ddps_pmtu *m)
 	for (size_t i = 0; i < sizeof usual / sizeof *usual; i++)
 		if (whole_words(usual[i]) > lo && whole_words(usual[i]) < hi)
 			return whole_words(usual[i]);
-	return whole_words((lo + hi) / 2) > lo ? whole_words((lo + hi) / 2) : 0;
+	return whole_words((lo + hi) / 2);
 }
 
 static void search(struct ddps_pmtu *m, uint64_t now)
@@ -184,30 +184,24 @@ void ddps_pmtu_probe_sent(struct ddps_pmtu *m, uint16_t size, uint64_t rto, uint
 	m->next_at = now + late(m, 2 * rto > PROBE_TIMER ? 2 * rto : PROBE_TIMER);
 }
 
+/* Nothing is out in the states OFF and DONE. */
 static void probe_lost(struct ddps_pmtu *m, uint64_t now)
 {
 	m->out = false;
 	m->next_at = now;
 	if (++m->count < MAX_PROBES)
 		return;
-	switch (m->state) {
-	case DDPS_PMTU_SEARCH:
+	if (m->state == DDPS_PMTU_SEARCH) {
 		m->fail = m->probing;
 		search(m, now);
-		break;
-	case DDPS_PMTU_BASE:
-		if (m->probing > m->lim.base) /* the hint was wrong */
-			base(m, now);
-		else
-			error(m, now);
-		break;
-	case DDPS_PMTU_ERROR: /* from now on both in turn, seldom */
+	} else if (m->state == DDPS_PMTU_ERROR) { /* from now on both in turn, seldom */
 		ask(m, m->probing == m->lim.min ? m->lim.base : m->lim.min,
 		    now + late(m, m->backoff));
 		m->backoff = 2 * m->backoff < BACKOFF_MAX ? 2 * m->backoff : BACKOFF_MAX;
-		break;
-	default:
-		break;
+	} else if (m->probing > m->lim.base) { /* the hint was wrong */
+		base(m, now);
+	} else {
+		error(m, now);
 	}
 }
 
@@ -251,7 +245,7 @@ static unsigned changed(const struct ddps_pmtu *m, uint16_t size, bool fragment,
 unsigned ddps_pmtu_probe_acked(struct ddps_pmtu *m, uint16_t size, uint64_t now)
 {
 	uint16_t was = m->size;
-	bool fragment = m->fragment, was_hole, answer = m->out && size == m->probing;
+	bool fragment = m->fragment, was_hole;
 
 	if (m->state == DDPS_PMTU_OFF || size > m->lim.max)
 		return 0;
@@ -270,8 +264,8 @@ unsigned ddps_pmtu_probe_acked(struct ddps_pmtu *m, uint16_t size, uint64_t now)
 		m->size = size > m->size ? size : m->size;
 		if (m->probing <= m->size)
 			search(m, now);
-	} else if (size > m->size || answer) {
-		m->size = size > m->size ? size : m->size;
+	} else if (size > m->size) { /* as all is that is searched for */
+		m->size = size;
 		if (m->state == DDPS_PMTU_SEARCH && m->probing <= m->size)
 			search(m, now);
 	}

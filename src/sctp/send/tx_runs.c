@@ -88,13 +88,13 @@ static void find_reneged(struct ddps_sent *s, const struct ddps_sent_sack *k, ui
 		for (uint32_t at = o.start; at <= o.end && at <= top;) {
 			uint32_t stop = o.end < top ? o.end : top;
 
-			for (; i < k->ngaps && block(k, i).end < at; i++)
+			for (; block(k, i).end < at; i++) /* the last ends at @top */
 				s->steps++;
-			if (i < k->ngaps && block(k, i).start <= at) {
+			if (block(k, i).start <= at) {
 				at = block(k, i).end + 1;
 				continue;
 			}
-			if (i < k->ngaps && block(k, i).start <= stop)
+			if (block(k, i).start <= stop)
 				stop = block(k, i).start - 1;
 			for (; at <= stop; at++)
 				unsack(s, s->cum + at, now);

@@ -79,7 +79,7 @@ static void early(struct ddps_sent *s, struct ddps_sent_path *p, uint32_t tsn,
 {
 	struct ddps_sent_resent *h = s->hist ? &s->hist[tsn % DDPS_SENT_HIST] : NULL;
 
-	if (h && (h->flags & HIST_USED) && h->tsn == tsn)
+	if (h && h->tsn == tsn)
 		h->flags |= HIST_UNDONE;
 	if (c->flags & SLOT_TLP)
 		p->tlp_out = false; /* nothing was lost */
@@ -171,8 +171,6 @@ static void duplicate(struct ddps_sent *s, uint32_t tsn, uint64_t now)
 		return; /* never resent: the network's doing, or a lie */
 	h->flags |= HIST_TOLD;
 	p = s->path[h->path];
-	if (!p)
-		return;
 	if (h->flags & HIST_TLP) {
 		if (p->tlp_out && p->tlp_resent && p->tlp_tsn == tsn)
 			p->tlp_out = false; /* nothing was lost */
@@ -401,7 +399,7 @@ enum ddps_sent_verdict ddps_sent_sack(struct ddps_sent *s, const struct ddps_sen
 		ddps_sent_by_blocks(s, k, now, news);
 	if (!k->shutdown)
 		ddps_sent_contradiction(s, now);
-	for (size_t i = 0; s->hist && i < k->ndups && !k->shutdown; i++)
+	for (size_t i = 0; s->hist && i < k->ndups; i++)
 		duplicate(s, k->dups[i], now);
 	if (k->shutdown)
 		window_of_shutdown(s, out - s->out_len);

@@ -5,8 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define RING_MAX 65536u
-
 void ddps_sent_init(struct ddps_sent *s, const struct ddps_sent_conf *conf, uint32_t first,
 		    uint32_t a_rwnd, void (*acked)(void *user, uint32_t tsn, void *chunk),
 		    void *user)
@@ -43,7 +41,7 @@ void ddps_sent_fini(struct ddps_sent *s)
 
 void ddps_sent_rest(struct ddps_sent *s)
 {
-	if (s->next - s->cum == 1 && !s->on)
+	if (s->next - s->cum == 1)
 		release(s);
 }
 
@@ -203,8 +201,8 @@ bool ddps_sent_next_old(struct ddps_sent *s, struct ddps_sent_chunk *c)
 	const struct ddps_sent_path *p = s->on;
 	const struct ddps_sent_slot *slot;
 
-	if (p->probe && p->force && !s->nlost) {
-		if (s->on_n || !p->nflight)
+	if (p->probe) { /* ddps_sent_may(): something is in flight, and nothing lost */
+		if (s->on_n)
 			return false;
 		c->tsn = p->tail;
 	} else if (!ddps_sent_lowest(s, s->cum + 1, &c->tsn)) {
@@ -277,7 +275,7 @@ int ddps_sent_add_new(struct ddps_sent *s, uint16_t size, size_t len, void *chun
 
 	if (n > DDPS_SENT_MAX || (len > ddps_sent_window(s) && !probe))
 		return DDPS_E_AGAIN;
-	if (n > s->mask && (!s->mask || s->mask + 1 < RING_MAX) && ddps_sent_grow(s))
+	if (n > s->mask && ddps_sent_grow(s)) /* 65,536 slots are enough for all */
 		return DDPS_E_NOMEM;
 	*ddps_sent_slot(s, s->next) = (struct ddps_sent_slot){
 		.chunk = chunk,

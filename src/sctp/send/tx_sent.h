@@ -164,7 +164,8 @@ void ddps_sent_init(struct ddps_sent *s, const struct ddps_sent_conf *conf, uint
 /* Gives all chunks back through the callback (lowest TSN first) and frees the memory. */
 void ddps_sent_fini(struct ddps_sent *s);
 
-/* Frees the memory if nothing is outstanding.  For associations that were idle for long. */
+/* Frees the memory if nothing is outstanding.  For associations that were idle for long.  Not between
+ * ddps_sent_begin() and _end(), as ddps_sent_sack(). */
 void ddps_sent_rest(struct ddps_sent *s);
 
 /**
