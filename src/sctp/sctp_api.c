@@ -225,7 +225,7 @@ void ddps_sctp_unsent(struct ddps_sctp *e, const struct ddps_sctp_out *out, uint
 {
 	struct ddps_sc_path *p = path_of(e, out, now);
 
-	if (!p || p->a->dead)
+	if (!p)
 		return;
 	if (out->data)
 		data_again(p, out);

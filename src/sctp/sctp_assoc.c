@@ -110,22 +110,30 @@ const struct ddps_sctp_addr *ddps_sc_only(const struct ddps_sctp_assoc *a,
 	return a->nlocal < 2 ? local : NULL;
 }
 
+/* Where what goes to @peer comes from.  False: nothing can. */
+static bool source_of(const struct ddps_sctp_assoc *a, const struct ddps_sctp_addr *peer,
+		      const struct ddps_sctp_addr *local, struct ddps_sctp_addr *source)
+{
+	if (!local)
+		return choose_source(a, peer, source);
+	*source = *local;
+	return !local->family || local->family == peer->family;
+}
+
 struct ddps_sc_path *ddps_sc_path_add(struct ddps_sctp_assoc *a, const struct ddps_sctp_addr *peer,
 				      const struct ddps_sctp_addr *local, uint16_t encap)
 {
-	struct ddps_sctp_addr chosen;
+	struct ddps_sctp_addr source;
 	struct ddps_sc_path *p;
 
-	if (a->npaths == DDPS_SCTP_ADDRS_MAX ||
-	    (local && local->family && local->family != peer->family) ||
-	    (!local && !choose_source(a, peer, &chosen)))
+	if (a->npaths == DDPS_SCTP_ADDRS_MAX || !source_of(a, peer, local, &source))
 		return NULL;
 	p = calloc(1, sizeof *p);
 	if (!p)
 		return NULL;
 	p->a = a;
 	p->peer = *peer;
-	p->local = local ? *local : chosen;
+	p->local = source;
 	p->encap = encap;
 	p->id = a->npaths;
 	p->state = DDPS_SCTP_UNCONFIRMED;

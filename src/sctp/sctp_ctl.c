@@ -151,7 +151,7 @@ int ddps_sc_control_output(struct ddps_sctp_assoc *a, struct ddps_sctp_out *out)
 		ddps_sc_put_sack(a, &b.w, most > used + 24 ? most - used - 8 : 16);
 		a->sack_alone = false;
 	}
-	if ((a->due & (DUE_SHUTDOWN | DUE_SHUTDOWN_ACK)) && b.p == a->ctl_path)
+	if (a->due & (DUE_SHUTDOWN | DUE_SHUTDOWN_ACK))
 		put_shutdown(a, &b.w);
 	control_end(&b);
 	return 1;
@@ -172,7 +172,7 @@ int ddps_sc_big_output(struct ddps_sctp_assoc *a, struct ddps_sc_blob *bl,
 	ddps_sc_build_lead(&b, bl->octets, bl->len);
 	b.size += bl->len;
 	ddps_sc_build_end(&b);
-	out->fragment = b.size > ddps_sc_max_packet(b.p) || b.p->tx.pmtu.fragment;
+	out->fragment = b.size > ddps_sc_max_packet(b.p);
 	return 1;
 }
 

@@ -70,7 +70,7 @@ static void established(struct ddps_sctp_assoc *a)
 static void tell_up(struct ddps_sctp_assoc *a)
 {
 	a->announced = true;
-	if (a->up && !a->freed && !a->dead)
+	if (!a->dead)
 		a->up->up(a->user);
 }
 
@@ -173,24 +173,28 @@ static bool all_known(const struct ddps_sctp_assoc *a, const struct ddps_sc_cook
 	return true;
 }
 
-/* Addresses, tags, TSNs and streams as the cookie has them.  False: no memory. */
-static bool adopt(struct ddps_sc_rx *rx, struct ddps_sctp_assoc *a, const struct ddps_sc_cookie *ck)
+/* Addresses as the cookie has them.  False: no memory for those that matter now. */
+static bool add_all(const struct ddps_sc_rx *rx, struct ddps_sctp_assoc *a,
+		    const struct ddps_sc_cookie *ck)
 {
-	struct ddps_sc_path *p = ddps_sc_path_of(a, &ck->source);
-
-	if (!p)
-		p = ddps_sc_path_add(a, &ck->source, &rx->from.local, ck->encap);
-	if (!p)
+	if (!ddps_sc_path_of(a, &ck->source) &&
+	    !ddps_sc_path_add(a, &ck->source, &rx->from.local, ck->encap))
 		return false;
-	p->confirmed = true; /* the INIT ACK went there [9260-5.4-d2] */
 	for (unsigned i = 0; i < ck->naddr; i++) {
 		if (!ddps_sc_path_of(a, &ck->addr[i]))
 			ddps_sc_path_add(a, &ck->addr[i], ddps_sc_only(a, &rx->from.local),
 					 ck->encap);
 	}
+	return ddps_sc_path_of(a, &rx->from.peer);
+}
+
+/* Tags, TSNs and streams as the cookie has them, whose addresses are known. */
+static void adopt(struct ddps_sc_rx *rx, struct ddps_sctp_assoc *a, const struct ddps_sc_cookie *ck)
+{
+	struct ddps_sc_path *p = ddps_sc_path_of(a, &ck->source);
+
+	p->confirmed = true; /* the INIT ACK went there [9260-5.4-d2] */
 	rx->path = ddps_sc_path_of(a, &rx->from.peer);
-	if (!rx->path)
-		return false;
 	a->own_tag = ck->own_tag;
 	a->own_tsn = ck->own_tsn;
 	a->peer_tag = ck->peer_tag;
@@ -201,14 +205,12 @@ static bool adopt(struct ddps_sc_rx *rx, struct ddps_sctp_assoc *a, const struct
 	ddps_sc_start_rx(a, ck->peer_tsn);
 	ddps_sc_start_tx(a, ck->peer_rwnd);
 	a->ctl_path = rx->path->confirmed ? rx->path : p;
-	return true;
 }
 
 static void acknowledge(struct ddps_sc_rx *rx)
 {
 	rx->a->due |= DUE_COOKIE_ACK;
-	if (rx->path)
-		ddps_sc_heard(rx);
+	ddps_sc_heard(rx);
 }
 
 /* ---- no association yet ---- */
@@ -247,11 +249,12 @@ static bool fresh(struct ddps_sc_rx *rx, const struct ddps_sc_cookie *ck)
 	a->peer_port = ck->peer_port;
 	a->freed = true; /* until the user has taken it */
 	rx->a = a;
-	if (!adopt(rx, a, ck)) {
+	if (!add_all(rx, a, ck)) {
 		ddps_sc_peer_put(e, &ck->source);
 		ddps_sc_release(a);
 		return refuse(rx, ck);
 	}
+	adopt(rx, a, ck);
 	a->counted = true; /* the cookie's source is its first path */
 	a->primary = a->path[0];
 	acknowledge(rx);
@@ -289,15 +292,13 @@ static bool restart(struct ddps_sc_rx *rx, const struct ddps_sc_cookie *ck)
 	}
 	ddps_sc_gone_add(rx->e, a->own_tag, a->peer_tag);
 	ddps_sc_wipe(a);
-	if (!adopt(rx, a, ck))
-		return false;
+	adopt(rx, a, ck);
 	rx->e->st.restarts++;
 	a->n_restarts++;
 	a->primary = ddps_sc_path_of(a, &ck->source);
 	acknowledge(rx);
 	established(a);
-	if (a->up && !a->freed)
-		a->up->restarted(a->user);
+	a->up->restarted(a->user);
 	return !a->dead;
 }
 
@@ -309,8 +310,9 @@ static bool crossed(struct ddps_sc_rx *rx, const struct ddps_sc_cookie *ck)
 
 	if (a->state > SC_COOKIE_ECHOED && !unused)
 		return false;
-	if (!adopt(rx, a, ck))
+	if (!add_all(rx, a, ck))
 		return false;
+	adopt(rx, a, ck);
 	acknowledge(rx);
 	if (a->state <= SC_COOKIE_ECHOED) {
 		established(a);

@@ -184,28 +184,24 @@ static void settle(struct ddps_sctp *e)
 	}
 }
 
-static bool told_all(const struct ddps_sctp_assoc *a)
-{
-	return a->freed || !a->up;
-}
-
-/* Each upcall may have the association freed: it stays in memory until it is settled. */
+/* Each upcall may have the association freed, which is dead then: it stays in memory until it is
+ * settled. */
 static void tell(struct ddps_sctp_assoc *a)
 {
 	unsigned notes = a->notes;
 
 	a->notes = 0;
-	if ((notes & NOTE_ANSWERED) && !told_all(a) && !a->dead && a->up->answered)
+	if ((notes & NOTE_ANSWERED) && !a->dead && a->up->answered)
 		a->up->answered(a->user);
 	if (notes & NOTE_DELIVER)
 		ddps_sc_deliver_ready(a);
-	if ((notes & NOTE_ACKED) && !told_all(a) && !a->dead && a->up->acked)
+	if ((notes & NOTE_ACKED) && !a->dead)
 		a->up->acked(a->user, a->acked_n);
-	if ((notes & NOTE_WRITABLE) && !told_all(a) && !a->dead)
+	if ((notes & NOTE_WRITABLE) && !a->dead)
 		a->up->writable(a->user);
-	if ((notes & NOTE_SHUTDOWN) && !told_all(a))
+	if ((notes & NOTE_SHUTDOWN) && !a->freed)
 		a->up->peer_shutdown(a->user);
-	if (!(notes & NOTE_GONE) || told_all(a))
+	if (!(notes & NOTE_GONE) || a->freed)
 		return;
 	/* An orderly end comes after all that was received. */
 	if (!a->why.code && a->paused && !TAILQ_EMPTY(&a->ready)) {
@@ -292,7 +288,6 @@ static void assoc_timer(struct ddps_sctp_assoc *a)
 
 	ddps_sc_touch(a);
 	if (a->guard_at <= now) {
-		a->guard_at = DDPS_SC_NEVER;
 		ddps_sc_abort_out(a, 0, NULL, 0,
 				  ddps_error_make(DDPS_E_TIMEDOUT, 0,
 						  "SHUTDOWN was not finished in time"));

@@ -91,7 +91,6 @@ bool ddps_sc_enter(struct ddps_sctp *e, struct ddps_sc_path *p)
 		return false;
 	link_path(e, p);
 	e->npaths++;
-	p->entered = true;
 	return true;
 }
 
@@ -99,12 +98,9 @@ void ddps_sc_leave(struct ddps_sctp *e, struct ddps_sc_path *p)
 {
 	struct ddps_sc_path **at;
 
-	if (!p->entered)
-		return;
 	for (at = chain_of(e, p); *at != p; at = &(*at)->chain)
 		;
 	*at = p->chain;
-	p->entered = false;
 	if (e->found == p)
 		e->found = NULL;
 	if (--e->npaths)
@@ -171,12 +167,13 @@ bool ddps_sc_peer_get(struct ddps_sctp *e, const struct ddps_sctp_addr *addr, un
 	return true;
 }
 
+/* It was counted. */
 void ddps_sc_peer_put(struct ddps_sctp *e, const struct ddps_sctp_addr *addr)
 {
 	struct ddps_sctp_addr k = peer_of(addr);
 	struct ddps_sc_peer *p = find_peer(e, &k, hash(e, &k, sizeof k));
 
-	if (p && !--p->n) {
+	if (!--p->n) {
 		HASH_DELETE(hh, e->peers, p);
 		free(p);
 	}
@@ -205,22 +202,21 @@ void ddps_sc_way_set(struct ddps_sctp *e, const struct ddps_sctp_addr *to, uint1
 
 /* ---- tags ---- */
 
-/* [9260-5.3.1-3] A cookie is not good for a second association while it lives. */
+/* [9260-5.3.1-3] A cookie is not good for a second association while it lives.  When the first one
+ * ended is not kept: a cookie that is older than twice its life is stale before this is asked. */
 void ddps_sc_gone_add(struct ddps_sctp *e, uint32_t own, uint32_t peer)
 {
 	unsigned i = hash(e, &own, sizeof own) % DDPS_SC_GONE;
 
 	e->gone[i].own = own;
 	e->gone[i].peer = peer;
-	e->gone[i].at = e->now;
 }
 
 bool ddps_sc_gone_lately(const struct ddps_sctp *e, uint32_t own, uint32_t peer)
 {
 	unsigned i = hash(e, &own, sizeof own) % DDPS_SC_GONE;
 
-	return e->gone[i].own == own && e->gone[i].peer == peer &&
-	       e->now - e->gone[i].at <= 2 * e->c.cookie_life_ms * MS;
+	return e->gone[i].own == own && e->gone[i].peer == peer;
 }
 
 uint16_t ddps_sc_free_port(struct ddps_sctp *e, uint16_t via, uint16_t peer_port,

@@ -59,7 +59,6 @@ struct ddps_sc_path {
 	struct ddps_sctp_addr peer, local;
 	uint16_t encap;
 	uint8_t id;
-	bool entered; /* in the table */
 	bool confirmed, hb_out, hb_now;
 	bool failed; /* its data was moved to another one */
 	enum ddps_sctp_path_state state;
@@ -259,7 +258,7 @@ struct ddps_sctp {
 	struct ddps_sctp_port *ports;
 	struct ddps_sc_path **paths; /* by ports and peer's address: chains */
 	unsigned npaths, chains;     /* a power of 2, or none yet */
-	struct ddps_sc_path *found;  /* last, as long as it is entered; or NULL */
+	struct ddps_sc_path *found;  /* last, as long as it is in there; or NULL */
 	struct ddps_sc_peer *peers;
 	struct ddps_sc_heap heap;
 	struct ddps_sc_assocs all, tx, touched, noted, dying;
@@ -276,7 +275,6 @@ struct ddps_sctp {
 	struct ddps_sc_way ways[DDPS_SC_WAYS];
 	struct {
 		uint32_t own, peer;
-		uint64_t at;
 	} gone[DDPS_SC_GONE];
 };
 
@@ -339,7 +337,7 @@ void ddps_sc_heard(struct ddps_sc_rx *rx);
 /* Take one of the @rate a second, or @limited counts that there is none. */
 bool ddps_sc_spend(struct ddps_sctp *e, struct ddps_sc_bucket *b, unsigned rate, uint64_t *limited);
 bool ddps_sc_contains(const uint8_t *pkt, size_t len, uint8_t type, struct ddps_sc_chunk *c);
-void ddps_sc_oob(struct ddps_sc_rx *rx);
+void ddps_sc_oob(struct ddps_sc_rx *rx, const struct ddps_sc_chunk *first);
 /* Send one packet that no association knows of: @chunks without header. */
 void ddps_sc_stray(struct ddps_sctp *e, const struct ddps_sctp_route *to, uint16_t port,
 		   uint16_t peer_port, uint32_t tag, const void *chunks, size_t len);
@@ -389,8 +387,9 @@ void ddps_sc_blobs_free(struct ddps_sc_blobs *q);
 
 /* ---- sctp_shut.c ---- */
 ddps_sc_handler ddps_sc_shutdown_est, ddps_sc_shutdown_received, ddps_sc_shutdown_sent,
-	ddps_sc_shutdown_again, ddps_sc_shutdown_ack, ddps_sc_shutdown_ack_early,
-	ddps_sc_shutdown_complete, ddps_sc_abort_in, ddps_sc_error_in;
+	ddps_sc_shutdown_again, ddps_sc_shutdown_ack, ddps_sc_shutdown_complete, ddps_sc_abort_in,
+	ddps_sc_error_in;
+void ddps_sc_shutdown_ack_early(struct ddps_sc_rx *rx);
 /* The steps that wait for everything to be acknowledged. */
 void ddps_sc_shut_step(struct ddps_sctp_assoc *a);
 /* ABORT with a cause, and the end. */

@@ -46,8 +46,6 @@ void ddps_sc_stray_abort(struct ddps_sc_rx *rx, uint32_t tag, bool refl, uint16_
 	if (cause)
 		pad = ddps_sc_put_tlv(&w, cause, val, len);
 	ddps_sc_end_chunk(&w, at, pad);
-	if (w.failed)
-		return;
 	rx->e->st.aborts_out++;
 	ddps_sc_answer(rx, tag, buf, (size_t)(w.p - buf));
 }
@@ -81,17 +79,15 @@ static bool has_stale(const struct ddps_sc_rx *rx)
 }
 
 /* The rows of 8.4; [9260-8.4-1] and COOKIE ECHO were seen to before. */
-void ddps_sc_oob(struct ddps_sc_rx *rx)
+void ddps_sc_oob(struct ddps_sc_rx *rx, const struct ddps_sc_chunk *first)
 {
 	static const uint8_t complete[4] = { SC_SHUTDOWN_COMPLETE, SC_FLAG_T, 0, 4 };
-	struct ddps_rbuf r = ddps_sc_chunks(rx->pkt, rx->len);
-	struct ddps_sc_chunk first;
 
 	rx->e->st.out_of_the_blue++;
-	if (ddps_sc_chunk_next(&r, &first) <= 0 || !chunks_fit(rx) || has(rx, SC_ABORT))
+	if (!chunks_fit(rx) || has(rx, SC_ABORT))
 		return;
-	if (first.type == SC_INIT)
-		ddps_sc_init_none(rx, &first);
+	if (first->type == SC_INIT)
+		ddps_sc_init_none(rx, first);
 	else if (has(rx, SC_SHUTDOWN_ACK))
 		ddps_sc_answer(rx, rx->h.tag, complete, sizeof complete);
 	else if (!has(rx, SC_SHUTDOWN_COMPLETE) && !has(rx, SC_COOKIE_ACK) && !has_stale(rx))
@@ -118,7 +114,7 @@ static struct ddps_sc_path *quoted(struct ddps_sctp *e, const struct ddps_sctp_r
 	if (!p || p->encap != r->encap)
 		return NULL;
 	if (tag)
-		return p->a->state > SC_COOKIE_WAIT && tag == p->a->peer_tag ? p : NULL;
+		return tag == p->a->peer_tag ? p : NULL; /* that is 0 before INIT ACK */
 	ddps_rbuf_take(&b, 4);
 	type = ddps_rbuf_u8(&b);
 	ddps_rbuf_take(&b, 3);

@@ -28,9 +28,8 @@ static ddps_sc_handler *const rule[15][SC_NSTATES] = {
 	[SC_SHUTDOWN] = { UP(ddps_sc_shutdown_est), [SC_SENT] = ddps_sc_shutdown_sent,
 			  [SC_RECEIVED] = ddps_sc_shutdown_received,
 			  [SC_ACK_SENT] = ddps_sc_shutdown_again },
-	[SC_SHUTDOWN_ACK] = { [SC_COOKIE_WAIT] = ddps_sc_shutdown_ack_early,
-			      [SC_COOKIE_ECHOED] = ddps_sc_shutdown_ack_early,
-			      [SC_SENT] = ddps_sc_shutdown_ack,
+	/* in the states before these: for_assoc() */
+	[SC_SHUTDOWN_ACK] = { [SC_SENT] = ddps_sc_shutdown_ack,
 			      [SC_ACK_SENT] = ddps_sc_shutdown_ack },
 	[SC_ERROR] = { [SC_COOKIE_ECHOED] = ddps_sc_stale,
 		       UP(ddps_sc_error_in),
@@ -78,7 +77,7 @@ static void send_report(struct ddps_sc_rx *rx)
 	struct ddps_wbuf w;
 	uint8_t *at;
 
-	if (!rx->report_len || rx->a->dead)
+	if (!rx->report_len)
 		return;
 	at = ddps_sc_blob(rx->a, rx->path, 4 + rx->report_len);
 	if (!at)
@@ -179,7 +178,7 @@ static void for_assoc(struct ddps_sc_rx *rx, const struct ddps_sc_chunk *first)
 	}
 	if (a->state <= SC_COOKIE_ECHOED &&
 	    ddps_sc_contains(rx->pkt, rx->len, SC_SHUTDOWN_ACK, &c)) {
-		ddps_sc_shutdown_ack_early(rx, &c);
+		ddps_sc_shutdown_ack_early(rx);
 		return;
 	}
 	if (rx->h.tag == a->own_tag) {
@@ -268,6 +267,6 @@ void ddps_sc_packet(struct ddps_sctp *e, const struct ddps_sctp_route *from, con
 		rx.a = rx.path->a;
 		for_assoc(&rx, &first);
 	} else {
-		ddps_sc_oob(&rx);
+		ddps_sc_oob(&rx, &first);
 	}
 }

@@ -41,6 +41,13 @@ static uint64_t period(const struct ddps_sc_path *p)
 	return e->c.hb_interval_ms * MS + rto / 2 + rto / 1024 * (ddps_sc_random32(e) & 1023);
 }
 
+static uint64_t next_hb(const struct ddps_sc_path *p)
+{
+	const struct ddps_sctp *e = p->a->e;
+
+	return e->c.hb_interval_ms ? e->now + period(p) : DDPS_SC_NEVER;
+}
+
 static void put_info(struct ddps_wbuf *w, const struct ddps_sc_path *p, uint64_t nonce)
 {
 	uint8_t info[INFO_LEN];
@@ -101,14 +108,14 @@ static void hb_timer(struct ddps_sc_path *p)
 	if (p->hb_out) { /* [9260-8.3-3] */
 		p->hb_out = false;
 		p->good = 0;
-		if (p == a->data_path && p->confirmed) {
+		if (p == a->data_path) {
 			if (ddps_sc_count_error(a, p))
 				return;
 		} else {
 			ddps_sc_path_error(p);
 		}
 		if (!eager(p)) {
-			p->hb_at = a->e->c.hb_interval_ms ? a->e->now + period(p) : DDPS_SC_NEVER;
+			p->hb_at = next_hb(p);
 			return;
 		}
 	}
@@ -172,10 +179,8 @@ static void set_state(struct ddps_sc_path *p, enum ddps_sctp_path_state s)
 {
 	struct ddps_sctp_assoc *a = p->a;
 
-	if (p->state == s)
-		return;
 	p->state = s;
-	if (a->up && !a->freed && a->announced && a->up->path)
+	if (!a->dead && a->announced && a->up->path)
 		a->up->path(a->user, &p->peer, s);
 }
 
@@ -211,11 +216,11 @@ static void hb_acked(struct ddps_sc_path *p)
 	ddps_sc_path_good(p);
 	ddps_sc_path_pick(a); /* the primary path may have proved itself */
 	a->errors = 0;	      /* [9260-8.3-6] */
-	if (p == a->primary && p != a->data_path && p->good < proof(p)) {
+	if (p == a->primary && p != a->data_path) {
 		p->hb_at = e->now + ddps_sent_late(&p->tx, hb_rto(p)); /* is it there to stay? */
 		p->hb_now = true;
 	} else {
-		p->hb_at = e->c.hb_interval_ms ? e->now + period(p) : DDPS_SC_NEVER;
+		p->hb_at = next_hb(p);
 	}
 }
 
@@ -246,7 +251,7 @@ void ddps_sc_heartbeat_ack(struct ddps_sc_rx *rx, const struct ddps_sc_chunk *c)
 	nonce = ddps_rbuf_u64(&r);
 	ddps_rbuf_take(&r, 8);
 	ip = ddps_rbuf_take(&r, 16);
-	for (unsigned i = 0; nonce && ip && i < a->npaths; i++) {
+	for (unsigned i = 0; nonce && i < a->npaths; i++) {
 		struct ddps_sc_path *p = a->path[i];
 
 		if (memcmp(ip, p->peer.ip, 16))
@@ -272,17 +277,18 @@ void ddps_sc_path_start(struct ddps_sc_path *p)
 	if (p->confirmed) {
 		p->state = DDPS_SCTP_ACTIVE;
 		start_pmtu(p);
-		p->hb_at = e->c.hb_interval_ms ? e->now + period(p) : DDPS_SC_NEVER;
+		p->hb_at = next_hb(p);
 	} else {
 		p->state = DDPS_SCTP_UNCONFIRMED;
 		p->hb_at = e->now;
 	}
 }
 
+/* A path that is confirmed. */
 void ddps_sc_path_good(struct ddps_sc_path *p)
 {
 	p->errors = 0;
-	if (!p->confirmed || p->state == DDPS_SCTP_ACTIVE)
+	if (p->state == DDPS_SCTP_ACTIVE)
 		return;
 	if (p->state == DDPS_SCTP_INACTIVE && p->a->npaths > 1)
 		start_pmtu(p);
@@ -316,26 +322,28 @@ void ddps_sc_path_error(struct ddps_sc_path *p)
 
 /* ---- which one ---- */
 
+static bool worse(const struct ddps_sc_path *p, const struct ddps_sc_path *than)
+{
+	return p->state > than->state || (p->state == than->state && p->errors > than->errors);
+}
+
+/* At least one is confirmed, and none that is not is active. */
 static struct ddps_sc_path *best(const struct ddps_sctp_assoc *a)
 {
-	struct ddps_sc_path *found = NULL, *now = a->data_path, *first = a->primary;
+	struct ddps_sc_path *found = a->path[0], *now = a->data_path, *first = a->primary;
 
-	if (first->confirmed && first->state == DDPS_SCTP_ACTIVE &&
-	    (now == first || !now->confirmed || now->state != DDPS_SCTP_ACTIVE ||
-	     first->good >= proof(first) || !first->failed))
+	if (first->state == DDPS_SCTP_ACTIVE && (now == first || now->state != DDPS_SCTP_ACTIVE ||
+						 first->good >= proof(first) || !first->failed))
 		return first;
-	if (now->confirmed && now->state == DDPS_SCTP_ACTIVE)
+	if (now->state == DDPS_SCTP_ACTIVE)
 		return now;
-	for (unsigned i = 0; i < a->npaths; i++) {
+	for (unsigned i = 1; i < a->npaths; i++) {
 		struct ddps_sc_path *p = a->path[i];
 
-		if (!p->confirmed || p->state == DDPS_SCTP_UNCONFIRMED)
-			continue;
-		if (!found || p->state < found->state ||
-		    (p->state == found->state && p->errors < found->errors))
+		if (p->confirmed && (!found->confirmed || worse(found, p)))
 			found = p;
 	}
-	return found ? found : now;
+	return found;
 }
 
 void ddps_sc_path_pick(struct ddps_sctp_assoc *a)

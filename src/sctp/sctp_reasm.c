@@ -177,7 +177,7 @@ static int deliver_run(struct ddps_sctp_assoc *a, struct ddps_sc_run *r)
 		err = ddps_sc_whole(a, &m);
 	ddps_sc_pool_put(&a->e->pool, buf, cap);
 	/* Its fragments are acknowledged: it cannot come once more. */
-	if (err == DDPS_E_NOMEM && !a->dead) {
+	if (err == DDPS_E_NOMEM) {
 		a->e->st.no_memory++;
 		ddps_sc_abort_out(a, SC_CAUSE_RESOURCE, NULL, 0,
 				  ddps_error_make(DDPS_E_NOMEM, 0, "no memory for a message"));

@@ -144,6 +144,7 @@ void ddps_sc_data(struct ddps_sc_rx *rx, const struct ddps_sc_chunk *c)
 {
 	struct ddps_sctp_assoc *a = rx->a;
 	struct ddps_sc_data d;
+	enum ddps_sc_map_what seen;
 
 	if (ddps_sc_decode_data(&d, c) < 0) {
 		ddps_sc_violation(a, "DATA that is too short");
@@ -155,15 +156,14 @@ void ddps_sc_data(struct ddps_sc_rx *rx, const struct ddps_sc_chunk *c)
 	}
 	rx->data = true;
 	rx->now_flag |= d.flags & SC_DATA_I;
-	switch (ddps_sc_map_ask(&a->map, d.tsn)) {
-	case DDPS_SC_DUP:
+	seen = ddps_sc_map_ask(&a->map, d.tsn);
+	if (seen == DDPS_SC_DUP) {
 		note_dup(rx, d.tsn);
 		return;
-	case DDPS_SC_BEYOND:
+	}
+	if (seen == DDPS_SC_BEYOND) {
 		drop(rx);
 		return;
-	case DDPS_SC_NEW:
-		break;
 	}
 	if (ddps_sc_map_reserve(&a->map, d.tsn) < 0) {
 		rx->e->st.no_memory++;
@@ -200,6 +200,6 @@ void ddps_sc_rx_done(struct ddps_sc_rx *rx)
 	if (first || !delay || rx->gap || rx->dropped || (rx->dup && !rx->fresh) ||
 	    a->sack_packets >= 2 || a->delay_sack_never)
 		ddps_sc_want_sack(a);
-	else if (a->sack_at > rx->e->now + delay)
+	else /* the first packet since the last SACK */
 		a->sack_at = rx->e->now + delay;
 }

@@ -13,13 +13,13 @@ void ddps_sc_window_update(struct ddps_sctp_assoc *a)
 {
 	uint32_t now = ddps_sc_rwnd(a), told = a->told_rwnd;
 
-	if (!a->saw_data || a->state < SC_ESTABLISHED || a->state > SC_SENT || now <= told)
+	if (!a->saw_data || a->state > SC_SENT || now <= told)
 		return;
 	if (now - told >= a->e->c.rwnd / 4 || told < ddps_sent_smss(&a->data_path->tx))
 		ddps_sc_want_sack(a);
 }
 
-/* As many gap blocks and then duplicates as @room octets take.  Returns its size. */
+/* As many gap blocks and then duplicates as @room octets take, which @w has.  Returns its size. */
 size_t ddps_sc_put_sack(struct ddps_sctp_assoc *a, struct ddps_wbuf *w, size_t room)
 {
 	uint8_t *at = ddps_sc_begin_chunk(w, SC_SACK, 0), *counts;
@@ -40,8 +40,6 @@ size_t ddps_sc_put_sack(struct ddps_sctp_assoc *a, struct ddps_wbuf *w, size_t r
 	while (ndups < a->ndups && ngaps + ndups < left)
 		ddps_wbuf_u32(w, a->dups[ndups++]);
 	ddps_sc_end_chunk(w, at, 0);
-	if (w->failed)
-		return 0;
 	counts[0] = (uint8_t)(ngaps >> 8);
 	counts[1] = (uint8_t)ngaps;
 	counts[3] = (uint8_t)ndups;
@@ -74,16 +72,12 @@ static void clear_errors(struct ddps_sctp_assoc *a, uint8_t paths)
 void ddps_sc_take_sack(struct ddps_sctp_assoc *a, const struct ddps_sent_sack *s)
 {
 	struct ddps_sent_news news = { .acked = 0 };
+	enum ddps_sent_verdict v = ddps_sent_sack(&a->tx, s, a->e->now, &news);
 
-	switch (ddps_sent_sack(&a->tx, s, a->e->now, &news)) {
-	case DDPS_SENT_LIE: /* [9260-12.4-3] */
+	if (v == DDPS_SENT_LIE) /* [9260-12.4-3] */
 		ddps_sc_violation(a, "acknowledges what was never sent");
+	if (v != DDPS_SENT_TAKEN)
 		return;
-	case DDPS_SENT_STALE:
-		return;
-	case DDPS_SENT_TAKEN:
-		break;
-	}
 	if (news.acked || news.cum_advanced)
 		a->errors = 0; /* [9260-8.1-5] */
 	clear_errors(a, news.paths);

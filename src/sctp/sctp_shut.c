@@ -95,14 +95,11 @@ void ddps_sc_shutdown_ack(struct ddps_sc_rx *rx, const struct ddps_sc_chunk *c)
 }
 
 /* The peer still had an association from before [9260-9.2-19]; rx->path may be any of a's. */
-void ddps_sc_shutdown_ack_early(struct ddps_sc_rx *rx, const struct ddps_sc_chunk *c)
+void ddps_sc_shutdown_ack_early(struct ddps_sc_rx *rx)
 {
 	static const uint8_t complete[4] = { SC_SHUTDOWN_COMPLETE, SC_FLAG_T, 0, 4 };
 
-	(void)c;
-	if (!rx->answered)
-		ddps_sc_answer(rx, rx->h.tag, complete, sizeof complete);
-	rx->answered = true;
+	ddps_sc_answer(rx, rx->h.tag, complete, sizeof complete);
 }
 
 /* [9260-8.5.1-4] The T bit says whose tag the packet has. */
@@ -178,7 +175,7 @@ void ddps_sc_abort_out(struct ddps_sctp_assoc *a, uint16_t cause, const void *va
 
 	if (a->dead)
 		return;
-	if (a->state > SC_COOKIE_WAIT && a->data_path) {
+	if (a->state > SC_COOKIE_WAIT) {
 		at = ddps_sc_begin_chunk(&w, SC_ABORT, 0);
 		if (cause)
 			pad = ddps_sc_put_tlv(&w, cause, val, len > 256 ? 256 : len);

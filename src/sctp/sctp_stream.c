@@ -98,7 +98,7 @@ static void overrun(struct ddps_sctp_assoc *a, struct ddps_sc_stream *s)
 	s->octets = 0;
 	empty(a, &s->kept);
 	a->e->st.overruns++;
-	if (a->up && !a->freed && a->up->overrun)
+	if (a->up->overrun)
 		a->up->overrun(a->user, s->sid);
 }
 
@@ -110,19 +110,13 @@ static void keep(struct ddps_sctp_assoc *a, struct ddps_sc_stream *s, struct ddp
 		overrun(a, s);
 }
 
-static void deliver(struct ddps_sctp_assoc *a, const struct ddps_sctp_msg *m)
-{
-	if (a->up && !a->freed)
-		a->up->message(a->user, m);
-}
-
 /* It is this message's turn.  0 or DDPS_E_NOMEM. */
 static int turn(struct ddps_sctp_assoc *a, struct ddps_sc_stream *s, const struct ddps_sctp_msg *m)
 {
 	struct ddps_sc_held *h;
 
 	if (at_once(a, s)) {
-		deliver(a, m);
+		a->up->message(a->user, m);
 		return 0;
 	}
 	if (s && s->overrun)
@@ -182,7 +176,7 @@ static void follow(struct ddps_sctp_assoc *a, struct ddps_sc_stream *s)
 		HASH_DEL(a->ahead, h);
 		s->next++;
 		if (at_once(a, s)) {
-			deliver(a, &h->m);
+			a->up->message(a->user, &h->m);
 			held_free(a, h);
 		} else if (s->overrun) {
 			held_free(a, h);
@@ -241,7 +235,7 @@ void ddps_sc_deliver_ready(struct ddps_sctp_assoc *a)
 			continue;
 		}
 		if (!(s && s->hold))
-			deliver(a, &h->m);
+			a->up->message(a->user, &h->m);
 		held_free(a, h);
 	}
 }

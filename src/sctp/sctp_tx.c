@@ -89,6 +89,7 @@ static size_t data_packet(struct ddps_sc_build *b, enum ddps_sent_what what)
 {
 	struct ddps_sctp_assoc *a = b->a;
 	size_t most = b->out->seg_size ? b->out->seg_size : ddps_sc_max_packet(b->p), n;
+	bool soon;
 	uint64_t pn = ddps_sent_begin(&a->tx, &b->p->tx, a->e->now);
 
 	if (!b->out->nsegs)
@@ -97,16 +98,16 @@ static size_t data_packet(struct ddps_sc_build *b, enum ddps_sent_what what)
 	ride_sack(b, most);
 	n = what == DDPS_SENT_OLD ? put_old(b, most) : 0;
 	n += put_new(b, n ? no_more_than(b, most) : most);
-	if (ddps_sent_end(&a->tx, (uint32_t)ddps_sc_build_ip_size(b), !STAILQ_EMPTY(&a->queue)) &&
-	    n)
-		*b->flags |= SC_DATA_I;
-	if (n) {
-		ddps_sc_build_end(b);
-	} else {
+	soon = ddps_sent_end(&a->tx, (uint32_t)ddps_sc_build_ip_size(b), !STAILQ_EMPTY(&a->queue));
+	if (!n) {
 		ddps_sc_build_undo(b);
 		if (!b->out->nsegs)
 			ddps_sc_sack_again(a, b->out);
+		return 0;
 	}
+	if (soon)
+		*b->flags |= SC_DATA_I;
+	ddps_sc_build_end(b);
 	return n;
 }
 
