@@ -18,14 +18,16 @@ $(B)/tests/%.o: CPPFLAGS += -Itests -Itools -DVD_OUTER
 
 WRAP_MALLOC := -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc
 WRAP_MEMORY := $(WRAP_MALLOC),--wrap=free,--wrap=posix_memalign
-# Unit tests also cover the pure parts of sessctl.  Some let an allocation fail.
+WRAP_SYSTEM := $(addprefix -Wl$(comma)--wrap=,socket setsockopt bind ioctl sendto sendmsg sendmmsg recvmmsg \
+	getifaddrs mmap dlopen dlsym dlclose)
+# Unit tests also cover the pure parts of sessctl.  Some let an allocation or a call of the system fail.
 $(UNIT): $(call objs,$(UNIT_SRC) $(SUP_SRC) $(FABRIC_SRC) tests/sim/crossed_world.c tests/sim/sim_random.c \
 		tests/sim/sim_shrink.c $(VFAULT_SRC) src/view/view_path.c \
 		$(filter-out tools/sessctl/main.c,$(TOOL_SRC))) \
 		$(CONFORM_A) $(LIB_A) $(IPOIB_A)
 $(E2E): $(call objs,$(E2E_SRC) $(SUP_SRC)) $(LIB_A)
 $(VTEST): $(call objs,$(VTEST_SRC) $(VERBS_SRC)) $(LIB_A)
-$(UNIT) $(B)/unit-cross: LDFLAGS += $(WRAP_MEMORY)
+$(UNIT) $(B)/unit-cross: LDFLAGS += $(WRAP_MEMORY) $(WRAP_SYSTEM)
 # tests/peer: an SCTP that is not ours
 $(UNIT) $(E2E): PEER_LIBS := -lusrsctp
 $(UNIT) $(E2E) $(VTEST):
