@@ -6,6 +6,7 @@ struct fake fake[FAKES];
 unsigned fake_devices;
 struct ddps_sa *fake_sa;
 uint8_t fake_hop;
+uint8_t fake_mlid;
 bool fake_roce;
 int fake_in_groups;
 uint64_t fake_now;
@@ -79,15 +80,17 @@ int fake_close_device(struct ibv_context *ctx)
 
 int fake_query_device(struct ibv_context *ctx, struct ibv_device_attr *a)
 {
+	if (fake_fails(fake_of(ctx), "query_device"))
+		return EIO;
 	memset(a, 0, sizeof(*a));
-	a->phys_port_cnt = 1;
+	a->phys_port_cnt = fake_of(ctx)->ports;
 	a->max_srq_wr = fake_of(ctx)->max_srq_wr;
 	return 0;
 }
 
 int fake_query_port(struct ibv_context *ctx, uint8_t port, struct _compat_ibv_port_attr *a)
 {
-	if (port != 1 || fake_fails(fake_of(ctx), "query_port"))
+	if (!port || port > fake_of(ctx)->ports || fake_fails(fake_of(ctx), "query_port"))
 		return EINVAL;
 	memcpy(a, &fake_of(ctx)->port, sizeof(struct ibv_port_attr));
 	return 0;
@@ -149,13 +152,25 @@ int fake_query_pkey(struct ibv_context *ctx, uint8_t port, int index, __be16 *pk
 
 /* ---- objects ---- */
 
+/* Tests make allocations fail. */
+static void *made(size_t size)
+{
+	void *at = calloc(1, size);
+
+	if (!at)
+		errno = ENOMEM;
+	return at;
+}
+
 struct ibv_pd *fake_alloc_pd(struct ibv_context *ctx)
 {
 	struct ibv_pd *pd;
 
 	if (fake_fails(fake_of(ctx), "alloc_pd"))
 		return NULL;
-	pd = calloc(1, sizeof(*pd));
+	pd = made(sizeof(*pd));
+	if (!pd)
+		return NULL;
 	pd->context = ctx;
 	fake_of(ctx)->n_obj++;
 	return pd;
@@ -176,7 +191,9 @@ struct ibv_mr *fake_reg_mr(struct ibv_pd *pd, void *addr, size_t len, int access
 	FAKE_CHECK(addr && len && access == IBV_ACCESS_LOCAL_WRITE);
 	if (fake_fails(fake_of(pd->context), "reg_mr"))
 		return NULL;
-	mr = calloc(1, sizeof(*mr));
+	mr = made(sizeof(*mr));
+	if (!mr)
+		return NULL;
 	*mr = (struct ibv_mr){
 		.context = pd->context, .addr = addr, .length = len, .lkey = FAKE_LKEY
 	};
@@ -197,7 +214,9 @@ struct ibv_comp_channel *fake_create_comp_channel(struct ibv_context *ctx)
 
 	if (fake_fails(fake_of(ctx), "create_comp_channel"))
 		return NULL;
-	c = calloc(1, sizeof(*c));
+	c = made(sizeof(*c));
+	if (!c)
+		return NULL;
 	c->context = ctx;
 	c->fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
 	fake_of(ctx)->n_obj++;
@@ -236,19 +255,27 @@ int fake_destroy_cq(struct ibv_cq *cq)
 
 int fake_get_cq_event(struct ibv_comp_channel *c, struct ibv_cq **cq, void **user)
 {
-	(void)c, (void)cq, (void)user;
+	struct fake *f = fake_of(c->context);
+
+	if (f->n_notice) {
+		f->n_notice--;
+		*cq = &f->cq[0];
+		*user = NULL;
+		return 0;
+	}
 	errno = EAGAIN; /* it is polled in each turn */
 	return -1;
 }
 
 void fake_ack_cq_events(struct ibv_cq *cq, unsigned n)
 {
-	(void)cq, (void)n;
+	fake_of(cq->context)->n_acked += n;
 }
 
 int fake_req_notify_cq(struct ibv_cq *cq, int solicited)
 {
-	(void)solicited;
+	FAKE_CHECK(!solicited);
+	fake_of(cq->context)->n_asked++;
 	return fake_fails(fake_of(cq->context), "req_notify_cq") ? EINVAL : 0;
 }
 
@@ -260,7 +287,9 @@ struct ibv_srq *fake_create_srq(struct ibv_pd *pd, struct ibv_srq_init_attr *a)
 	FAKE_CHECK(a->attr.max_wr && a->attr.max_wr <= (unsigned)f->max_srq_wr);
 	if (fake_fails(f, "create_srq"))
 		return NULL;
-	s = calloc(1, sizeof(*s));
+	s = made(sizeof(*s));
+	if (!s)
+		return NULL;
 	s->context = pd->context;
 	f->srq_max = a->attr.max_wr;
 	f->n_obj++;
@@ -288,7 +317,9 @@ struct ibv_ah *fake_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr)
 	FAKE_CHECK(attr->port_num == 1 && fake_of(pd->context)->n_ah < VP_AHS);
 	if (fake_fails(fake_of(pd->context), "create_ah"))
 		return NULL;
-	a = calloc(1, sizeof(*a));
+	a = made(sizeof(*a));
+	if (!a)
+		return NULL;
 	a->ah.context = pd->context;
 	a->attr = *attr;
 	fake_of(pd->context)->n_ah++;
@@ -362,7 +393,7 @@ void fake_ack_async_event(struct ibv_async_event *e)
 void fake_init(void)
 {
 	fake_devices = FAKES;
-	fake_hop = 0;
+	fake_hop = fake_mlid = 0;
 	fake_roce = false;
 	fake_in_groups = 0;
 	fake_now = 1;
@@ -383,6 +414,7 @@ void fake_init(void)
 		f->gid.raw[15] = (uint8_t)(0x10 + i);
 		f->pkey[0] = 0xffff;
 		f->max_srq_wr = FAKE_SRQ;
+		f->ports = 1;
 		f->max_qp = FAKE_QPS;
 	}
 }

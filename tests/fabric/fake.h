@@ -56,6 +56,7 @@ struct fake {
 	uint16_t pkey[FAKE_PKEYS];
 	int max_srq_wr;
 	unsigned max_qp;
+	uint8_t ports;	   /* all alike */
 	bool same_numbers; /* queue pairs have 0x100 and the place, again and again */
 
 	struct fake_qp qp[FAKE_QPS];
@@ -64,6 +65,8 @@ struct fake {
 	unsigned n_wc[2], n_cq; /* of the first completion queue made, and the other */
 	struct ibv_cq cq[2];
 	unsigned n_event, n_mad, n_group;
+	unsigned n_notice, n_acked,
+		n_asked;		  /* of the completion channel: to come, taken, asked for */
 	uint8_t query[DDPS_CM_MAD_LEN];	  /* the last one to the administration */
 	ib_mad_addr_t last_to;		  /* of the last MAD sent */
 	unsigned n_qp, n_ah, n_mr, n_obj; /* that live */
@@ -101,6 +104,7 @@ extern const struct ddps_verbs_lib fake_lib;
 extern unsigned fake_devices;	/* that there are */
 extern struct ddps_sa *fake_sa; /* NULL: nobody answers */
 extern uint8_t fake_hop;	/* Hop Limit of path records */
+extern uint8_t fake_mlid;	/* bits of the upper octet of MLIDs that are told another way */
 extern uint64_t fake_now;
 extern bool fake_roce;	   /* ways are by GIDs, nobody has a LID */
 extern int fake_in_groups; /* groups that network devices are in */

@@ -4,6 +4,7 @@
 
 #define TID_AT	  8
 #define HOP_AT	  (56 + 47)
+#define MLID_AT	  (56 + 36)
 #define ATTR_AT	  16
 #define METHOD_AT 3
 
@@ -112,6 +113,8 @@ static void from_sa(void *user, uint16_t lid, const uint8_t mad[DDPS_CM_MAD_LEN]
 	memcpy(copy, mad, sizeof(copy));
 	if (copy[METHOD_AT] == DDPS_SA_GET_RESP && copy[ATTR_AT + 1] == DDPS_SA_PATH_RECORD)
 		copy[HOP_AT] = fake_hop;
+	if (copy[METHOD_AT] == DDPS_SA_GET_RESP && copy[ATTR_AT + 1] == DDPS_SA_MCMEMBER_RECORD)
+		copy[MLID_AT] ^= fake_mlid;
 	if (to)
 		mad_to(to, copy[METHOD_AT] == DDPS_SA_REPORT ? FAKE_REPORTS : FAKE_SA, NULL, &a,
 		       copy);

@@ -26,6 +26,8 @@ struct peer {
 	bool link;
 	int qp_err;
 	uint32_t qp_failed;
+	unsigned n_path, n_no_path;
+	struct ddps_ipoib_path path; /* the last one */
 };
 
 static struct peer peer[FAKES];
@@ -33,6 +35,7 @@ static uint8_t flags; /* the modes of interfaces */
 static char why[400];
 static uint8_t link_mtu; /* on RoCE; 0: the default */
 static uint32_t link_qkey;
+static size_t octets; /* of messages, each way */
 
 static void deliver(void *user, const void *packet, size_t len)
 {
@@ -73,7 +76,13 @@ static void on_qp_error(void *user, uint32_t qpn, int err, uint64_t now)
 static void on_path(void *user, const uint8_t *gid, const struct ddps_ipoib_path *path,
 		    uint64_t now)
 {
-	ddps_ipoib_if_up()->path(((struct peer *)user)->f, gid, path, now);
+	struct peer *p = user;
+
+	p->n_path += path != NULL;
+	p->n_no_path += path == NULL;
+	if (path)
+		p->path = *path;
+	ddps_ipoib_if_up()->path(p->f, gid, path, now);
 }
 
 static void on_joined(void *user, const uint8_t *mgid, int err, uint32_t mtu, uint64_t now)
@@ -113,7 +122,7 @@ static struct ddps_ib_verbs_config config(unsigned i)
 	c.up = &up_calls;
 	c.see = on_see;
 	c.see_user = &peer[i];
-	c.rx_octets = c.tx_octets = 1 << 20;
+	c.rx_octets = c.tx_octets = octets;
 	c.mtu = link_mtu;
 	c.qkey = link_qkey;
 	return c;
@@ -156,6 +165,7 @@ static void init(void)
 	fake_init();
 	fake_sa_start(0x0b1b);
 	flags = DDPS_IPOIB_RC;
+	octets = 1 << 20;
 	memset(peer, 0, sizeof(peer));
 }
 
@@ -189,6 +199,14 @@ static void run(uint64_t ns)
 {
 	for (uint64_t end = fake_now + ns; fake_now < end;)
 		turn();
+}
+
+/* Until nothing is on its way to that port. */
+static void settle(unsigned i)
+{
+	do
+		turn();
+	while (fake[i].n_wc[0] || fake[i].n_wc[1] || fake[i].n_mad);
 }
 
 #define UNTIL(condition)                                                                           \

@@ -37,18 +37,32 @@ static bool gid_is_another(struct ddps_ib_verbs *v)
 	return true;
 }
 
+/*
+ * What the port has now.  That it is active, or no more, is for port_up() and port_down() to take: an
+ * event may come late, when the state is that of a later one, and the interface has to be told.
+ */
+static int refresh(struct ddps_ib_verbs *v, bool *up)
+{
+	const bool was = v->info.active;
+	int err = ddps_vport_dev_refresh(v);
+
+	*up = v->info.active;
+	v->info.active = was;
+	return err;
+}
+
 /* With what it has now: perhaps another LID, manager, or place of the P_Key. */
 static void port_up(struct ddps_ib_verbs *v)
 {
 	uint16_t was = v->pkey_index;
+	bool up;
 
-	if (ddps_vport_dev_refresh(v) || !v->info.active)
+	if (refresh(v, &up) || !up)
 		return;
 	if (gid_is_another(v) || ddps_vport_dev_pkeys(v) ||
-	    (v->pkey_index != was && ddps_vport_ud_rebuild(v))) {
-		v->info.active = false; /* there is no link for us here */
-		return;
-	}
+	    (v->pkey_index != was && ddps_vport_ud_rebuild(v)))
+		return; /* there is no link for us here */
+	v->info.active = true;
 	renew(v);
 	v->cfg.up->link(v->user, true, v->now);
 }
@@ -76,9 +90,30 @@ static void pkeys_changed(struct ddps_ib_verbs *v)
 	}
 }
 
+/* The subnet may not know this port any more. */
+static void subnet_changed(struct ddps_ib_verbs *v)
+{
+	bool up;
+
+	if (!refresh(v, &up) && up != v->info.active) {
+		port_is_another(v);
+	} else if (v->info.active) {
+		renew(v);				/* connections go on */
+		v->cfg.up->link(v->user, true, v->now); /* paths are asked for anew */
+	}
+}
+
+static void lid_changed(struct ddps_ib_verbs *v)
+{
+	uint16_t was = v->info.lid;
+	bool up;
+
+	if (!refresh(v, &up) && (up != v->info.active || was != v->info.lid))
+		port_is_another(v);
+}
+
 static void of_port(struct ddps_ib_verbs *v, enum ibv_event_type type)
 {
-	uint16_t lid = v->info.lid;
 
 	switch (type) {
 	case IBV_EVENT_PORT_ERR:
@@ -95,19 +130,14 @@ static void of_port(struct ddps_ib_verbs *v, enum ibv_event_type type)
 		}
 		break;
 	case IBV_EVENT_LID_CHANGE:
-		if (!ddps_vport_dev_refresh(v) && (lid != v->info.lid || !v->info.active))
-			port_is_another(v);
+		lid_changed(v);
 		break;
 	case IBV_EVENT_PKEY_CHANGE:
 		pkeys_changed(v);
 		break;
 	case IBV_EVENT_SM_CHANGE:
 	case IBV_EVENT_CLIENT_REREGISTER:
-		(void)ddps_vport_dev_refresh(v);
-		if (!v->info.active)
-			break;
-		renew(v);				/* connections go on */
-		v->cfg.up->link(v->user, true, v->now); /* paths are asked for anew */
+		subnet_changed(v);
 		break;
 	default:
 		break;
