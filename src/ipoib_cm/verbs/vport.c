@@ -212,7 +212,6 @@ int ddps_vport_new(struct ddps_ib_verbs **out, const struct ddps_ib_verbs_config
 	v->umad = v->cm_agent = v->sa_agent = v->report_agent = v->netdev = -1;
 	err = open_all(v);
 	if (!err) {
-		*v->why = '\0'; /* of devices that were passed over */
 		*out = v;
 		return 0;
 	}

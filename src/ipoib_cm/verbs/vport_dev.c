@@ -70,8 +70,10 @@ static int open_one(struct ddps_ib_verbs *v, struct ibv_device *dev)
 	v->info.node_guid = be64toh(v->lib.get_device_guid(dev));
 	v->iwarp = dev->transport_type == IBV_TRANSPORT_IWARP;
 	v->info.port = choose_port(v);
-	if (v->info.port)
+	if (v->info.port) {
+		*v->why = '\0'; /* of devices that were passed over */
 		return 0;
+	}
 	ddps_vport_say(
 		v, "device %s has no port with an InfiniBand link layer; try: %s", v->info.device,
 		v->iwarp ? "another device (ibv_devices): iWARP has no datagrams, so it cannot "
