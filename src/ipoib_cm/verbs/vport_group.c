@@ -8,10 +8,10 @@
 
 static bool is_broadcast(const struct ddps_ib_verbs *v, const uint8_t *mgid)
 {
-	uint8_t b[DDPS_IPOIB_GID_LEN];
+	uint8_t b[DDPS_IPOIB_GID_LEN] = { 0 };
 
-	return !ddps_ipoib_mgid_broadcast(b, v->cfg.pkey, v->cfg.scope) &&
-	       !memcmp(b, mgid, sizeof(b));
+	(void)ddps_ipoib_mgid_broadcast(b, v->cfg.pkey, v->cfg.scope);
+	return !memcmp(b, mgid, sizeof(b));
 }
 
 static struct vp_attached *find(struct ddps_ib_verbs *v, const uint8_t *mgid)
@@ -209,8 +209,8 @@ int ddps_vport_groups_new(struct ddps_ib_verbs *v)
 	};
 
 	memcpy(c.gid, v->info.gid, sizeof(c.gid));
-	if (ddps_ipoib_mgid_broadcast(c.broadcast, v->cfg.pkey, v->cfg.scope))
-		return DDPS_E_INVAL;
+	/* config_fits() has looked at both */
+	(void)ddps_ipoib_mgid_broadcast(c.broadcast, v->cfg.pkey, v->cfg.scope);
 	v->sac = ddps_sac_new(&c);
 	if (!v->sac)
 		return DDPS_E_NOMEM;

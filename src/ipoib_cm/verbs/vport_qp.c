@@ -8,7 +8,6 @@
 #include <string.h>
 
 #define RNR_TIMER 12 /* 0.64 ms, which a sender waits that found no receive */
-#define MSG_MIN	  4
 
 /* ---- numbers ---- */
 
@@ -394,10 +393,8 @@ void ddps_vport_qp_rx(struct ddps_ib_verbs *v, const struct ibv_wc *wc, uint32_t
 
 static uint32_t messages(size_t octets, int max)
 {
-	size_t n = octets / VP_MSG_LEN;
+	size_t n = octets / VP_MSG_LEN; /* 4 to 65536: config_fits() */
 
-	n = n < MSG_MIN ? MSG_MIN : n;
-	n = n > 1u << 16 ? 1u << 16 : n;
 	return max > 0 && n > (size_t)max ? (uint32_t)max : (uint32_t)n;
 }
 
