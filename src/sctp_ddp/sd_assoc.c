@@ -65,7 +65,7 @@ void ddps_sd_carrier_lose(struct ddps_sd_carrier *c, const struct ddps_error *wh
 
 void ddps_sd_carrier_spoke(struct ddps_sd_carrier *c)
 {
-	if (c->fresh && c->listener) {
+	if (c->fresh) {
 		c->listener->half_open--;
 		ddps_shares_del(&c->listener->silent, &c->share);
 	}
@@ -121,14 +121,11 @@ void ddps_sd_carrier_orphan(struct ddps_sd_carrier *c)
 {
 	ddps_sd_carrier_spoke(c);
 	ddps_sd_carrier_not_idle(c);
-	c->listener->half_open -= c->pending;
 	c->listener = NULL;
-	if (c->nsessions || c->state != DDPS_SD_UP)
-		return;
-	ddps_sd_tx_run(c); /* refusals of requests that went with the listener */
 	/* Whoever opened it closes it: he may have a request under way, which a SHUTDOWN would meet,
 	 * and the listener that comes next takes it. */
-	ddps_sd_carrier_idle(c);
+	if (c->state == DDPS_SD_UP)
+		ddps_sd_carrier_idle(c);
 }
 
 void ddps_sd_carrier_wind_up(struct ddps_sd_carrier *c)
@@ -180,7 +177,7 @@ static void list_idle(struct ddps_sd_carrier *c)
 
 	/* A fresh one has a half-open place.  Where pairs drain our Terminate may be under way, and an
 	 * abort would overtake it. */
-	if (!l || c->fresh || c->npairs || c->goal || c->state != DDPS_SD_UP || c->share.counted)
+	if (!l || c->fresh || c->npairs || c->share.counted)
 		return;
 	c->share.owner = c;
 	if (ddps_shares_add(&l->idle, &c->share, ddps_share_net_text(c->peer)) < 0) {
@@ -211,8 +208,7 @@ void ddps_sd_carrier_idle(struct ddps_sd_carrier *c)
 	if (c->state == DDPS_SD_GOING)
 		return;
 	if (c->fresh)
-		ms = c->listener && c->listener->param.setup_ms ? c->listener->param.setup_ms
-								: PASSIVE_LINGER_MS;
+		ms = c->listener->param.setup_ms ? c->listener->param.setup_ms : PASSIVE_LINGER_MS;
 	else if (c->npairs)
 		ms = DRAIN_MS;
 	else if (!c->goal)

@@ -107,16 +107,16 @@ static struct ddps_error illegal(const struct ddps_sd_msg *m, enum ddps_sd_state
 static struct ddps_error ending(const struct ddps_sd_pair *p, enum ddps_sd_state old,
 				enum ddps_sd_event ev)
 {
-	if (old == DDPS_SD_A1 && ev == DDPS_SD_EV_REJECT)
+	if (ev == DDPS_SD_EV_REJECT)
 		return ddps_error_make(DDPS_E_REJECTED, 0,
 				       "the peer's application rejected the request");
-	if (old == DDPS_SD_A1 && ev == DDPS_SD_EV_TERMINATE)
+	if (old == DDPS_SD_A1)
 		return ddps_error_make(DDPS_E_REFUSED, 0, "%s answered with Terminate: %s",
 				       p->sm.enhanced ? "Enhanced Initiate" : "Initiate",
 				       p->sm.enhanced ? "overloaded, nothing listens, or it does "
 							"not know RFC 6581"
 						      : "overloaded, or nothing listens");
-	if (old == DDPS_SD_P1 && ev == DDPS_SD_EV_TERMINATE)
+	if (old == DDPS_SD_P1)
 		return ddps_error_make(DDPS_E_CLOSED, 0, "the peer withdrew its request");
 	return ddps_error_make(0, 0, "session closed");
 }
@@ -189,7 +189,7 @@ static void answer_late(void *user)
 				    p->answer_ms);
 		ddps_sd_session_end(p->sess, &e);
 		ddps_sd_pair_give_up(p);
-	} else if (p->sm.state == DDPS_SD_A1C) {
+	} else { /* A1C: no other state has the timer */
 		p->owe_term = true;
 		ddps_sd_tx_check(p);
 	}
@@ -328,7 +328,7 @@ void ddps_sd_pair_step(struct ddps_sd_pair *p, enum ddps_sd_event ev, const stru
 		show_request(p, m);
 	if (acts & DDPS_SD_ANSWER)
 		show_answer(p, m);
-	if (acts & DDPS_SD_PEER_CLOSED && p->sess)
+	if (acts & DDPS_SD_PEER_CLOSED) /* of an open session only */
 		p->sess->llp.up->peer_closed(p->sess->llp.user);
 	if (acts & DDPS_SD_FAIL)
 		fail_session(p, old, m, why);

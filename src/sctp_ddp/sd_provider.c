@@ -96,8 +96,7 @@ static bool same_address(const struct sockaddr_in6 *a6, const struct sockaddr_in
 		return false;
 	if (b6->sin6_family == AF_INET)
 		return a4->sin_port == b4->sin_port && a4->sin_addr.s_addr == b4->sin_addr.s_addr;
-	return b6->sin6_family == AF_INET6 && a6->sin6_port == b6->sin6_port &&
-	       a6->sin6_scope_id == b6->sin6_scope_id &&
+	return a6->sin6_port == b6->sin6_port && a6->sin6_scope_id == b6->sin6_scope_id &&
 	       !memcmp(&a6->sin6_addr, &b6->sin6_addr, sizeof(a6->sin6_addr));
 }
 

@@ -100,7 +100,7 @@ void ddps_sd_rx_pause_over(struct ddps_sd_carrier *c)
 	struct ddps_error e;
 
 	/* If all of them stall, or the only one, nobody is kept waiting. */
-	if (c->state != DDPS_SD_UP || !c->paused)
+	if (c->state != DDPS_SD_UP)
 		return;
 	ddps_timer_after(c->env->loop, &c->pause_timer, DDPS_SD_PAUSE_MS);
 	if (c->nwaiting >= c->nsessions)
@@ -162,7 +162,7 @@ static bool may_request(const struct ddps_sd_carrier *c)
 {
 	const struct ddps_sd_listener *l = c->listener;
 
-	if (!l || c->state != DDPS_SD_UP)
+	if (!l)
 		return false;
 	if (c->pending < DDPS_SD_PENDING_MAX && l->half_open < l->param.max_half_open)
 		return true;
@@ -197,8 +197,8 @@ void ddps_sd_rx_resume(struct ddps_sd_pair *p)
 			break;
 		p->carrier->held -= ddps_sd_order_cost(h->len);
 		/* It was decoded before it was held, and cannot fail now. */
-		if (!ddps_sd_decode(&m, h->ppid, h->data, h->len))
-			take_message(p, &m);
+		ddps_sd_decode(&m, h->ppid, h->data, h->len);
+		take_message(p, &m);
 		if (stalled(p)) {
 			ddps_sd_order_untake(&p->rx, h);
 			p->carrier->held += ddps_sd_order_cost(h->len);

@@ -55,13 +55,10 @@ static void detach(struct ddps_sd_session *s)
 
 void ddps_sd_session_end(struct ddps_sd_session *s, const struct ddps_error *e)
 {
-	struct ddps_error error;
+	struct ddps_error error = *e;
 
-	if (s->ended)
-		return;
 	s->ended = true;
-	error = *e;
-	if (s->carrier && !error.peer[0])
+	if (!error.peer[0])
 		strncpy(error.peer, s->carrier->peer, sizeof(error.peer) - 1);
 	ddps_error_keep(&s->error, &error);
 	detach(s);
@@ -103,8 +100,9 @@ static void session_task(void *user)
 	if (s->ended) {
 		error = ddps_error_kept(&s->error);
 		s->llp.up->closed(s->llp.user, &error);
-	} else if (s->pair)
+	} else {
 		ddps_sd_rx_resume(s->pair);
+	}
 }
 
 static void timer_after(struct ddps_sd_session *s, uint32_t ms)
@@ -146,7 +144,7 @@ static int op_answer(struct ddps_llp *llp, const struct ddps_setup *setup,
 	struct ddps_sd_pair *p = s->pair;
 	uint16_t code;
 
-	if (s->ended || !p)
+	if (!p)
 		return DDPS_E_CLOSED;
 	if (p->sm.state != DDPS_SD_P1)
 		return DDPS_E_STATE;
@@ -176,7 +174,7 @@ static void op_open(struct ddps_llp *llp)
 {
 	struct ddps_sd_session *s = from_llp(llp);
 
-	if (s->ended || !s->pair || s->opened)
+	if (!s->pair || s->opened)
 		return;
 	s->opened = true;
 	/* What was held meanwhile is delivered from the loop, or by the caller of answer(). */
@@ -208,7 +206,7 @@ static void op_resume(struct ddps_llp *llp)
 {
 	struct ddps_sd_session *s = from_llp(llp);
 
-	if (s->ended || !s->pair || !s->stalled)
+	if (!s->pair || !s->stalled)
 		return;
 	s->stalled = false;
 	ddps_task_post(s->env->loop, &s->task);
@@ -239,7 +237,7 @@ static void op_abort(struct ddps_llp *llp)
 
 	if (s->ended)
 		return;
-	if (s->carrier && s->carrier->blocked) /* a Terminate would not leave */
+	if (s->carrier->blocked) /* a Terminate would not leave */
 		give_up_all(s, &e);
 	else
 		give_up(s, &e);
@@ -250,7 +248,7 @@ static void op_shutdown(struct ddps_llp *llp)
 	struct ddps_sd_session *s = from_llp(llp);
 	struct ddps_sd_pair *p = s->pair;
 
-	if (s->ended || s->shutting)
+	if (s->shutting)
 		return;
 	if (!p || !s->opened || (p->sm.state != DDPS_SD_OPEN && p->sm.state != DDPS_SD_PEER_DONE)) {
 		op_abort(llp); /* nothing is open that could be closed in order */
@@ -295,7 +293,7 @@ static void op_info(struct ddps_llp *llp, struct ddps_conn_info *info)
 static int assoc_of(struct ddps_llp *llp, struct ddps_sd_carrier **c)
 {
 	*c = from_llp(llp)->carrier;
-	if (!*c || !(*c)->assoc || (*c)->state == DDPS_SD_COMING)
+	if (!*c || (*c)->state == DDPS_SD_COMING)
 		return DDPS_E_STATE;
 	return (*c)->b->assoc_stats ? 0 : DDPS_E_UNSUPPORTED;
 }

@@ -81,7 +81,7 @@ void ddps_sd_tx_acked(struct ddps_sd_carrier *c, uint64_t upto)
 	unsigned n = c->ndry;
 
 	c->acked = upto;
-	while (n-- && !TAILQ_EMPTY(&c->dry)) {
+	while (n--) {
 		struct ddps_sd_pair *p = TAILQ_FIRST(&c->dry);
 
 		stop_waiting(p);
@@ -278,7 +278,7 @@ static const struct ddps_seg *pull(struct ddps_sd_pair *p)
 
 void ddps_sd_tx_let_go(struct ddps_sd_carrier *c)
 {
-	if (c->tx_pair && c->tx_pair->sess)
+	if (c->tx_pair)
 		ddps_llp_lend(c->env, &c->tx_pair->sess->llp, false);
 	c->tx_pair = NULL;
 	free(c->tx_copy);
@@ -449,8 +449,6 @@ void ddps_sd_tx_reset(struct ddps_sd_pair *p)
 		TAILQ_REMOVE(&c->ctl, p, ctl_link);
 	if (p->in_seg)
 		TAILQ_REMOVE(&c->seg, p, seg_link);
-	if (c->tx_pair == p)
-		ddps_sd_tx_let_go(c);
 	p->in_ctl = p->in_seg = false;
 	p->ctl = 0;
 	p->term_due = p->owe_term = p->want_seg = false;
