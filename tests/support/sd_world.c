@@ -41,8 +41,14 @@ static int ulp_tx_next(void *user, struct ddps_seg *seg, size_t mulpdu)
 	struct sd_ulp *u = user;
 	struct ddps_wbuf w = ddps_wbuf_init(seg->hdr, sizeof(seg->hdr));
 
+	if (u->abort_on_pull) {
+		u->llp->ops->abort(u->llp);
+		return 0;
+	}
 	if (u->pulled == u->to_send)
 		return 0;
+	if (u->kick_on_pull)
+		u->llp->ops->kick(u->llp);
 	memset(seg, 0, sizeof(*seg));
 	ddps_wbuf_u32(&w, u->pulled++);
 	seg->hdr_len = SD_SEG_HDR;
@@ -63,6 +69,8 @@ static void ulp_tx_done(void *user, unsigned n)
 	u->telling = true;
 	if (u->kick_on_done)
 		u->llp->ops->kick(u->llp);
+	if (u->abort_on_done)
+		u->abort_on_done->llp->ops->abort(u->abort_on_done->llp);
 	u->telling = false;
 }
 

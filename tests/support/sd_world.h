@@ -17,6 +17,8 @@ struct sd_ulp {
 	bool no_open;	   /* does not open after an accept */
 	bool no_shut;	   /* does not shut down when the peer has closed */
 	bool kick_on_done; /* as who posts the next when one is sent */
+	bool kick_on_pull, abort_on_pull;
+	struct sd_ulp *abort_on_done; /* another session ends when one is sent */
 	bool free_on_answer, free_on_segment, abort_on_segment;
 	int rx_result;	  /* of rx_segment; DDPS_LLP_HOLD is counted in holds only */
 	unsigned to_send; /* segments */

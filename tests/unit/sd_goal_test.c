@@ -117,3 +117,76 @@ Test(sd_goal, lists)
 	g.uri.hosts.at[1] = ip("127.0.0.8", 9);
 	differs(&g, "the second of the peer");
 }
+
+/* Only an address of ours differs, so they meet in one place of the table. */
+Test(sd_goal, addresses_of_ours)
+{
+	struct goal g = { .uri = w.uri, .to = ip("127.0.0.1", 9) };
+
+	g.uri.from.n = 1;
+	g.uri.from.at[0] = ip("127.0.0.3", 1);
+	differs(&g, "the first");
+	g.uri.from.at[0] = ip("127.0.0.3", 2);
+	differs(&g, "a port");
+	g.uri.from.at[0] = ip("::1", 2);
+	differs(&g, "a family");
+	g.uri.from.at[0] = ip("::1", 3);
+	differs(&g, "a port of IPv6");
+	g.uri.from.at[0] = ip("::2", 3);
+	differs(&g, "an address of IPv6");
+	((struct sockaddr_in6 *)&g.uri.from.at[0])->sin6_scope_id = 7;
+	differs(&g, "an interface");
+}
+
+/* A goal of two addresses that falls into the same place as one of one: the number tells. */
+Test(sd_goal, shorter_list_in_the_same_place)
+{
+	struct goal one = { .uri = w.uri, .to = ip("127.0.0.1", 9) }, two = one;
+	struct ddps_sd_carrier *first, *c = NULL;
+
+	cr_assert(made(&one));
+	first = sd_carrier_of(&w, 0);
+	two.uri.hosts.n = 2;
+	two.uri.hosts.at[0] = one.to;
+	for (unsigned port = 1; port < 10000; port++) {
+		two.uri.hosts.at[1] = ip("127.0.0.2", (uint16_t)port);
+		cr_assert(made(&two), "port %u", port);
+		c = sd_carrier_of(&w, 1);
+		if (c->goal->place == first->goal->place)
+			break;
+		sd_free(&u[--n]);
+		ddps_sd_carrier_free(c);
+	}
+	cr_assert_eq(c->goal->place, first->goal->place);
+	cr_expect_not(made(&one));
+	cr_expect_not(made(&two));
+}
+
+Test(sd_goal, of_another_backend)
+{
+	struct goal g = { .uri = w.uri, .to = ip("127.0.0.1", 9) };
+	struct ddps_sd_backend other = fake_sctp;
+
+	differs(&g, "the first");
+	cr_assert_eq(ddps_sd_use_backend(&w.env, &other, true, true), 0);
+	cr_expect(made(&g));
+	cr_expect_eq(sd_carrier_of(&w, 1)->b, &other);
+	cr_assert_eq(ddps_sd_use_backend(&w.env, &fake_sctp, true, true), 0);
+	cr_expect_not(made(&g));
+	for (unsigned i = 0; i < n; i++)
+		sd_free(&u[i]);
+	n = 0;
+	ddps_sd_carrier_free(sd_carrier_of(&w, 1)); /* @other is of this function */
+}
+
+Test(sd_goal, no_address_is_that_long)
+{
+	const struct goal g = { .uri = w.uri, .to = ip("127.0.0.1", 9) };
+	const struct ddps_setup s = { 0 };
+	struct ddps_llp *llp;
+
+	cr_expect_eq(ddps_sctp_provider.connect(&w.env, &g.uri, (const struct sockaddr *)&g.to,
+						sizeof g.to + 1, &s, &w.param, NULL, NULL, &llp),
+		     DDPS_E_INVAL);
+	cr_expect_eq(fake_sctp_net.connects, 0);
+}

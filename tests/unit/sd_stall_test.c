@@ -392,3 +392,89 @@ Test(sd_stall, attack_4_a_shut_window_is_opened_for_others, .description = "5043
 	cr_expect_eq(kept.octets, 0);
 	cr_expect_not(c->pause_timer.on);
 }
+
+/* Several sessions lack receives: the one that holds most ends. */
+Test(sd_stall, attack_4_the_one_that_holds_most_ends)
+{
+	size_t len = 60000, n = DDPS_SD_STALL_OCTETS / ddps_sd_order_cost(len + 2) + 1;
+	static const uint16_t stream[] = { 2, 4, 6 };
+	unsigned ssn[] = { 1, 1, 1 };
+	struct ddps_timer *t = &sd_carrier_of(&w, 0)->pause_timer;
+
+	for (unsigned i = 0; i < 3; i++) {
+		sd_send(&w, raw, stream[i], "0000 0001");
+		w.req[2 + i].rx_result = DDPS_LLP_HOLD;
+	}
+	fill(2, &ssn[0], len, 2);
+	fill(6, &ssn[2], len, 3);
+	fill(4, &ssn[1], len, n);
+	cr_assert(t->on);
+	t->fn(t->user);
+	sd_run(&w);
+	for (unsigned i = 0; i < 5; i++)
+		cr_expect_eq(w.req[i].closes, i == 3, "session %u", i);
+	cr_expect_eq(w.req[3].error.code, DDPS_E_LIMIT, "%s", w.req[3].error.text);
+	cr_expect_not(raw->peer->hold);
+}
+
+Test(sd_stall, an_association_that_goes_ends_nobody_for_others)
+{
+	size_t len = 60000, n = DDPS_SD_STALL_OCTETS / ddps_sd_order_cost(len + 2) + 1;
+	struct ddps_sd_carrier *c = sd_carrier_of(&w, 0);
+	unsigned ssn = 2;
+
+	fill(0, &ssn, len, n);
+	cr_assert(c->pause_timer.on);
+	ddps_sd_carrier_up.peer_shutdown(c);
+	ddps_timer_start(w.env.loop, &c->pause_timer, 0);
+	sd_run(&w);
+	cr_expect_not(c->pause_timer.on);
+	cr_expect_eq(w.req[0].error.code, DDPS_E_CLOSED);
+}
+
+/* All that stalled sessions hold together counts, beyond what an association may hold. */
+Test(sd_stall, what_all_hold_is_taken_off_the_window, .description = "5043-10-5")
+{
+	struct ddps_sd_carrier *c = keeper(64u << 20);
+	size_t len = 60000, each = DDPS_SD_STALL_OCTETS / ddps_sd_order_cost(len + 2);
+	unsigned ssn = 2, other_ssn[4];
+
+	for (uint16_t s = 2; s < 6; s++) { /* one is missing: they wait in order, and stall not */
+		other_ssn[s - 2] = 2;
+		sd_send(&w, raw, s, "0000 0001");
+		fill(s, &other_ssn[s - 2], len, each);
+	}
+	resume(&w.req[0]);
+	fill(1, &(unsigned){ 2 }, len, each);
+	cr_assert_gt(c->held, DDPS_SD_STALL_ASSOC);
+	cr_expect_eq(c->nwaiting, 0);
+	cr_expect_eq(kept.octets, 0, "nobody stalls");
+	w.req[0].rx_result = DDPS_LLP_HOLD;
+	fill(0, &ssn, len, 2);
+	cr_expect_eq(c->nwaiting, 1);
+	cr_expect_eq(kept.octets, 2 * (c->held - DDPS_SD_STALL_ASSOC));
+}
+
+/* A window that was shut opens when half of what shut it is gone. */
+Test(sd_stall, a_shut_window_stays_shut_until_half_is_gone)
+{
+	struct ddps_sd_carrier *c = keeper(1u << 20);
+	size_t len = 60000, cost = ddps_sd_order_cost(len + 2);
+	size_t share = DDPS_SD_STALL_OCTETS / cost;
+	unsigned ssn = 2, other_ssn = 1;
+
+	w.req[1].rx_result = DDPS_LLP_HOLD;
+	fill(0, &ssn, len, share + 2);
+	fill(1, &other_ssn, len, share + 8);
+	cr_assert_not(c->paused);
+	kept.window = 2 * (size_t)c->over; /* is shut by the next one */
+	fill(1, &other_ssn, len, 1);
+	cr_assert(c->paused);
+	kept.window = SIZE_MAX;
+	resume(&w.req[0]); /* less than half */
+	cr_expect(c->paused);
+	cr_expect(c->pause_timer.on);
+	resume(&w.req[1]);
+	cr_expect_not(c->paused);
+	cr_expect_not(c->pause_timer.on);
+}

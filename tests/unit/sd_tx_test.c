@@ -428,6 +428,31 @@ Test(sd_tx, terminate_counts_for_the_limit, .description = "5043-10-d1")
 	sd_expect(raw, 0, "8000 0004");
 }
 
+/* An abort asks for a Terminate where the limit is reached: it waits, and does not overtake. */
+Test(sd_tx, a_terminate_for_an_abort_counts_for_the_limit, .description = "5043-10-d1")
+{
+	struct ddps_sd_assoc *raw = sd_raw_open(&w, 0);
+	struct ddps_sd_carrier *c = sd_carrier_of(&w, 0);
+	struct sd_ulp *u = &w.req[0];
+
+	sd_send(&w, raw, 1, "0000 0002"); /* the Accept known to be there */
+	sd_expect(raw, 1, "0000 0004");
+	let_dry(raw->peer, false);
+	u->to_send = DDPS_SD_IN_FLIGHT_MAX;
+	u->llp->ops->kick(u->llp);
+	sd_run(&w);
+	cr_assert_eq(u->done, DDPS_SD_IN_FLIGHT_MAX);
+	cr_assert_leq(sd_pair_of(u)->ctl_seq, c->acked);
+	u->llp->ops->abort(u->llp);
+	sd_run(&w);
+	cr_expect_eq(u->closes, 1);
+	for (uint32_t i = 0; i < DDPS_SD_IN_FLIGHT_MAX; i++)
+		expect_segment(raw, 0, (uint16_t)(i + 1), i);
+	sd_expect_silence(raw);
+	let_dry(raw->peer, true);
+	sd_expect(raw, 0, "8000 0004");
+}
+
 Test(sd_tx, what_was_sent_since_the_question_is_acknowledged_too, .description = "5043-6.6-4")
 {
 	struct ddps_sd_assoc *raw = sd_raw_to_listener(&w);
