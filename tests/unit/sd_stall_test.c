@@ -394,7 +394,7 @@ Test(sd_stall, attack_4_a_shut_window_is_opened_for_others, .description = "5043
 }
 
 /* Several sessions lack receives: the one that holds most ends. */
-Test(sd_stall, attack_4_the_one_that_holds_most_ends)
+Test(sd_stall, the_one_that_holds_most_ends)
 {
 	size_t len = 60000, n = DDPS_SD_STALL_OCTETS / ddps_sd_order_cost(len + 2) + 1;
 	static const uint16_t stream[] = { 2, 4, 6 };
