@@ -271,8 +271,10 @@ static int do_listen(struct ddps_env *env, void **ctx, const struct ddps_uri *ur
 	err = listen_sock(ne, uri, sa, sa_len, &e->sock);
 	if (!err) {
 		err = listen_on(e, port_of(&ss), uri->per_address);
-		if (err)
+		if (err) {
 			ddps_sn_sock_put(e->sock);
+			ddps_sn_poke(ne); /* which closes it */
+		}
 	}
 	if (err) {
 		free(e);
