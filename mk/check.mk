@@ -57,6 +57,7 @@ fuzz fuzz-corpus: deps-fuzz
 
 # Parsers without undefined behaviour, by Frama-C (package frama-c-base): two minutes of processor time
 proof:
+	$(Q)tools/deps.sh proof
 	$(Q)tests/proof/run.sh
 
 # Ten thousand interfaces that join within a minute: some minutes of processor time.

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-2-Clause
 # Install the Debian packages that are missing, or print the one line that does.
-# usage: deps.sh build|check|fast|bench|fuzz|ib|interop|programs|coverage|lint|reference|deb|rpm|release|autopkgtest ...
+# usage: deps.sh build|check|fast|bench|fuzz|ib|interop|programs|coverage|proof|lint|reference|deb|rpm|release|autopkgtest ...
 set -eu
 
 want=
@@ -29,6 +29,7 @@ for group in "$@"; do
 	programs) want="$want qemu-system-x86 qemu-utils qemu-block-extra tgt python3 libgloo-dev g++ librpma-dev dapl2-utils
 		openmpi-bin libopenmpi-dev mpich libmpich-dev ceph-mon ceph-osd ceph-common ucx-utils" ;;
 	coverage) want="$want clang-19 llvm-19 libclang-rt-19-dev python3" ;;
+	proof) want="$want frama-c-base" ;;
 	lint) want="$want clang-format clang-tidy clang cppcheck shellcheck" ;;
 	*) echo "deps.sh: unknown group: $group" >&2; exit 2 ;;
 	esac

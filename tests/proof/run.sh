@@ -31,19 +31,33 @@ prove() {
 		-eva-no-print -eva-no-show-progress "tests/proof/$1.c" 2>&1
 }
 
-failed=0
-for p in "${proofs[@]}"; do
-	name=${p#* }
-	[ $# -eq 0 ] || [[ " $* " == *" $name "* ]] || continue
-	out=$(prove "${p% *}" "$name")
+one() { # FILE NAME
+	local out
+
+	out=$(prove "$1" "$2")
 	# a proof of which a part was never reached proves nothing of it
 	if grep -q '^  0 alarms generated' <<<"$out" && grep -q '^  100% of the logical' <<<"$out" &&
 		! grep -qE 'stopping propagation|not terminat|NON TERMINATING|implicit-function-declaration' <<<"$out"; then
-		echo "ok $name"
+		echo "ok $2"
 	else
-		echo "not ok $name"
+		echo "not ok $2"
 		grep -E 'alarm|Error|unknown|invalid' <<<"$out" | sed 's/^/  /' | head -20
-		failed=1
+		return 1
 	fi
+}
+
+failed=0 running=0
+for p in "${proofs[@]}"; do
+	[ $# -eq 0 ] || [[ " $* " == *" ${p#* } "* ]] || continue
+	if [ "$running" = 2 ]; then # as many as there are cores on a small machine
+		wait -n || failed=1
+		running=1
+	fi
+	one "${p% *}" "${p#* }" &
+	running=$((running + 1))
+done
+while [ "$running" -gt 0 ]; do
+	wait -n || failed=1
+	running=$((running - 1))
 done
 exit $failed

@@ -129,10 +129,9 @@ static void encode(size_t room, size_t n)
 
 	Frama_C_make_unknown((char *)val, sizeof val);
 	at = ddps_sc_begin_chunk(&w, SC_HEARTBEAT, 0);
-	ddps_sc_put_tlv(&w, SC_P_HB_INFO, val, n);
-	ddps_sc_end_chunk(&w, at);
+	ddps_sc_end_chunk(&w, at, ddps_sc_put_tlv(&w, SC_P_HB_INFO, val, n));
 	/*@ assert w.failed || w.p - out == 8 + ((n + 3) & ~3); */
-	/*@ assert w.failed || (out[2] << 8 | out[3]) == w.p - out; */
+	/*@ assert w.failed || (out[2] << 8 | out[3]) == 8 + n; */
 	/*@ assert w.failed == (8 + ((n + 3) & ~3) > room); */
 }
 
