@@ -104,7 +104,7 @@ static void tidy(struct ddps_mpa_conn *c)
 		return;
 	}
 	/* Not earlier: private data that was handed up lies in it. */
-	if (s && (!c->open || (ddps_mpa_reads_stream(c) && s->out_sent == s->out_len))) {
+	if (!c->open || (ddps_mpa_reads_stream(c) && s->out_sent == s->out_len)) {
 		free(s);
 		c->startup = NULL;
 	}
@@ -232,8 +232,7 @@ void ddps_mpa_conn_update_emss(struct ddps_mpa_conn *c)
 static bool is_quiet(const struct ddps_mpa_conn *c)
 {
 	return c->state == DDPS_MPA_FULL && !c->held && !c->startup && c->wr == DDPS_MPA_WR_OPEN &&
-	       !c->want_close && c->rd != DDPS_MPA_RD_EOF && !c->rx.stalled &&
-	       !ddps_mpa_tx_left(&c->tx);
+	       !c->want_close && c->rd != DDPS_MPA_RD_EOF && !c->rx.stalled;
 }
 
 void ddps_mpa_conn_ready(struct ddps_mpa_conn *c, unsigned events)
@@ -387,8 +386,7 @@ static void op_shutdown(struct ddps_llp *llp)
 	}
 	c->want_close = true;
 	ddps_mpa_conn_deadline(c, DDPS_MPA_T_CLOSE, c->p.close_ms);
-	if (c->open)
-		ddps_task_post(c->env->loop, &c->task);
+	ddps_task_post(c->env->loop, &c->task);
 }
 
 static bool op_leaving(const struct ddps_llp *llp)

@@ -70,7 +70,7 @@ static size_t sink_direct(void *user, const uint8_t *hdr, size_t have, size_t se
 	struct ddps_mpa_conn *c = user;
 
 	/* The first one is judged as a whole. */
-	if (c->state == DDPS_MPA_FENCED || !c->llp.data->rx_direct)
+	if (c->state == DDPS_MPA_FENCED)
 		return 0;
 	return c->llp.data->rx_direct(c->llp.data_user, hdr, have, seg_len);
 }
@@ -215,7 +215,7 @@ static void go_on(struct ddps_mpa_conn *c)
 	c->tcp->busy(c);
 	if (ddps_mpa_rx_resume(&c->rx, &e) < 0)
 		on_fault(c, &e);
-	if (c->rx.cut && ddps_mpa_alive(c)) /* the socket may have no more to wake us by */
+	if (c->rx.cut) /* the socket may have no more to wake us by */
 		ddps_task_post(c->env->loop, &c->task);
 }
 
@@ -314,7 +314,7 @@ static unsigned fill_batch(struct ddps_mpa_conn *c)
 	return n > 0 ? (unsigned)n : 0;
 }
 
-/* true: everything is written and there is no more. */
+/* true: everything is written and there is no more; where it is to be closed then. */
 static bool pump(struct ddps_mpa_conn *c)
 {
 	unsigned most = WRITE_LEAST, fpdus = 0;
@@ -333,7 +333,6 @@ static bool pump(struct ddps_mpa_conn *c)
 			/* Whatever has become ready since the last one was pulled was kicked. */
 			if (c->tx.dry && !c->held && !c->want_close) {
 				ddps_mpa_tx_fini(&c->tx);
-				drained = true;
 				break;
 			}
 			c->held = false;

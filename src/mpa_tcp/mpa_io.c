@@ -67,7 +67,7 @@ static ssize_t io_send(struct ddps_mpa_conn *c, struct iovec *iov, int k)
 	if (n < 0)
 		return -errno;
 	ddps_io_moved(c->env->loop, &c->io, (size_t)n);
-	if (c->env->capture && n > 0)
+	if (c->env->capture)
 		show(c, true, iov, k, (size_t)n);
 	return n;
 }
@@ -96,8 +96,9 @@ static void end_stream(int fd)
 	socklen_t len = sizeof now;
 	int unread = 0;
 
-	if ((!getsockopt(fd, SOL_SOCKET, SO_LINGER, &now, &len) && now.l_onoff) ||
-	    (!ioctl(fd, FIONREAD, &unread) && unread))
+	(void)getsockopt(fd, SOL_SOCKET, SO_LINGER, &now, &len);
+	(void)ioctl(fd, FIONREAD, &unread);
+	if (now.l_onoff || unread)
 		(void)connect(fd, &none, sizeof none);
 	else
 		(void)shutdown(fd, SHUT_RDWR);
@@ -142,11 +143,10 @@ static void io_local(struct ddps_mpa_conn *c)
 
 static uint32_t io_emss(struct ddps_mpa_conn *c)
 {
-	int emss = 0; /* [5044-5.1-d1] options are taken off already */
+	int emss = 0; /* [5044-5.1-d1] options are taken off already; 0: nobody knows */
 	socklen_t len = sizeof emss;
 
-	if (getsockopt(c->io.fd, IPPROTO_TCP, TCP_MAXSEG, &emss, &len) < 0 || emss < 0)
-		return 0;
+	(void)getsockopt(c->io.fd, IPPROTO_TCP, TCP_MAXSEG, &emss, &len);
 	return (uint32_t)emss;
 }
 
@@ -231,7 +231,7 @@ static int start_connect(struct ddps_mpa_conn *c, const struct ddps_uri *uri,
 
 	if (uri->from.n && bind_own(c->io.fd, &uri->from.at[0]) < 0)
 		return errno;
-	if (connect(c->io.fd, sa, sa_len) < 0 && errno != EINPROGRESS && errno != EINTR)
+	if (connect(c->io.fd, sa, sa_len) < 0 && errno != EINPROGRESS)
 		return errno;
 	ddps_mpa_conn_deadline(c, DDPS_MPA_T_CONNECT, c->p.connect_ms);
 	/* On this machine it has been done by now. */

@@ -33,10 +33,10 @@ struct ddps_mpa_listener {
 
 /* ---- the half-open ones ---- */
 
-/* All places are taken, and not mainly by Requests that wait for the application. */
+/* Where all places are taken: not mainly by Requests that wait for the application. */
 static bool many_silent(const struct ddps_mpa_listener *l)
 {
-	return l->half_open >= l->p.max_half_open && l->silent.places > l->p.max_half_open / 2;
+	return l->silent.places > l->p.max_half_open / 2;
 }
 
 /* Above the bound new peers wait in the kernel's queue, but not for those that say nothing. */
@@ -184,7 +184,8 @@ static bool has_room(const struct ddps_mpa_listener *l, struct ddps_mpa_conn **g
 	if (!many_silent(l))
 		return false;
 	*go = ddps_shares_first_to_go(&l->silent)->owner;
-	return ioctl((*go)->io.fd, FIONREAD, &unread) < 0 || !unread;
+	(void)ioctl((*go)->io.fd, FIONREAD, &unread);
+	return !unread;
 }
 
 static bool accept_one(struct ddps_mpa_listener *l)

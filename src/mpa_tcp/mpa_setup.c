@@ -48,7 +48,7 @@ bool ddps_mpa_setup_flush(struct ddps_mpa_conn *c)
 {
 	struct ddps_mpa_startup *s = c->startup;
 
-	while (s && !ddps_mpa_connecting(c) && s->out_sent < s->out_len) {
+	while (s && s->out_sent < s->out_len) {
 		struct iovec iov = { s->out + s->out_sent, s->out_len - s->out_sent };
 		ssize_t n = c->tcp->send(c, &iov, 1);
 
