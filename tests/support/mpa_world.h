@@ -56,12 +56,15 @@ struct mpa_side {
 	const uint8_t *pattern;
 	size_t seg_len;
 	unsigned nseg, pulled, done;
-	uint8_t *bad; /* payload is taken from here */
+	uint8_t *bad;	    /* payload is taken from here */
+	bool abort_on_pull; /* the second one */
+	unsigned late;	    /* so many more are posted when there seem to be no more */
 
 	/* direct placement of everything */
 	uint8_t *place;
 	size_t pay_len;
 	unsigned directs;
+	bool abort_on_direct;
 };
 
 struct mpa_world {
@@ -131,8 +134,18 @@ static int mpa_up_tx_next(void *user, struct ddps_seg *seg, size_t mulpdu)
 {
 	struct mpa_side *s = user;
 
+	if (s->pulled == s->nseg && s->late) {
+		s->nseg += s->late;
+		s->late = 0;
+		s->llp->ops->kick(s->llp);
+		return 0;
+	}
 	if (s->pulled == s->nseg)
 		return 0;
+	if (s->abort_on_pull && s->pulled) {
+		s->llp->ops->abort(s->llp);
+		return 0;
+	}
 	cr_assert_leq(s->seg_len, mulpdu);
 	seg->hdr_len = s->seg_len < 18 ? s->seg_len : 18;
 	memcpy(seg->hdr, s->pattern, seg->hdr_len);
@@ -189,6 +202,8 @@ static int mpa_up_rx_direct_iov(void *user, size_t off, struct iovec *iov, int m
 	struct mpa_side *s = user;
 
 	cr_assert(max > 0);
+	if (s->abort_on_direct)
+		s->llp->ops->abort(s->llp);
 	iov[0] = (struct iovec){ s->place + off, s->pay_len - off };
 	return 1;
 }
