@@ -319,3 +319,26 @@ Test(sctp_cc, small_acknowledgements_add_up)
 	/* a tenth of the window is delivered: a tenth of 2000, less what is already there */
 	cr_expect(cc.cwnd >= 100188 && cc.cwnd <= 100200, "%llu", (unsigned long long)cc.cwnd);
 }
+
+/* After a pause of several RTOs: slow start, but not in the middle of a repair. */
+Test(sctp_cc, a_pause_ends_no_repair, .description = "9260-7.2.1-10")
+{
+	static const enum ddps_cc_phase phase[] = { DDPS_CC_SLOW, DDPS_CC_CSS, DDPS_CC_AVOID,
+						    DDPS_CC_RECOVER };
+	uint64_t wait;
+
+	for (unsigned i = 0; i < sizeof phase / sizeof *phase; i++) {
+		struct ddps_cc cc;
+
+		ddps_cc_init(&cc, 1400, 128000);
+		cc.used = true;
+		cc.phase = phase[i];
+		cc.cwnd = 64 * 14000;
+		cc.ssthresh = 64 * 14000;
+		cc.sent_at = 1;
+		ddps_cc_room(&cc, 0, 1000000000, 1 + 3 * 1000000000ull, &wait);
+		cr_expect_eq(cc.cwnd, 8 * 14000, "%u", i);
+		cr_expect_eq(cc.phase,
+			     phase[i] == DDPS_CC_RECOVER ? DDPS_CC_RECOVER : DDPS_CC_SLOW);
+	}
+}

@@ -455,3 +455,16 @@ Test(sctp_pmtu, the_device_takes_another_size)
 		cr_expect_eq(m.fail, is[i].max < 1450 ? 0 : 1450);
 	}
 }
+
+/* One loss and then silence, for longer than any association lives: that is no black hole. */
+Test(sctp_pmtu, timeouts_are_counted_to_255)
+{
+	struct ddps_pmtu m = begin(1500, DDPS_PMTU_DONE, 1500);
+
+	cr_expect_eq(ddps_pmtu_lost(&m, 1500, 1, SEC), 0);
+	for (unsigned i = 1; i < 600; i++) {
+		cr_expect_eq(ddps_pmtu_timeout(&m, i * SEC), 0);
+		cr_expect_eq(m.t3, i < 255 ? i : 255);
+	}
+	cr_expect(m.size == 1500 && m.holes == 1 && !m.black_holes);
+}
