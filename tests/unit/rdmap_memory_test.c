@@ -238,3 +238,62 @@ Test(rdmap_memory, messages_in_parts)
 	}
 	cr_expect_eq(met, 1);
 }
+
+/* Atomics that are to be answered stand in the same queue. */
+Test(rdmap_memory, atomics_of_the_peer)
+{
+	static uint64_t cell;
+	struct ddps_mr *mr;
+	unsigned met = 0;
+
+	for (unsigned n = 1; n < 6; n++) {
+		struct ddps_areq q = { .aop = DDPS_AOP_FETCH_ADD, .id = 9, .data = 1 };
+		uint8_t seg[100], body[DDPS_AREQ_LEN];
+		bool failed = false;
+
+		table();
+		cr_assert_eq(make(), 0);
+		s.r->rfc7306 = true;
+		cr_assert_eq(ddps_stag_add(&s.pd, &cell, sizeof cell, RIGHTS | DDPS_ZERO_BASED, 0,
+					   &mr),
+			     0);
+		q.stag = mr->stag;
+		ddps_areq_encode(&q, body);
+		mem_fail(n);
+		for (uint32_t i = 1; i <= 4 && !failed; i++) {
+			size_t len = untagged(seg, 0xA, 0, 1, i, 0, true, body, sizeof body);
+			int err = ddps_rdmap_rx_segment(s.r, seg, len);
+
+			cr_expect_eq(err, err ? DDPS_E_NOMEM : 0);
+			failed = err != 0;
+		}
+		cr_expect(!failed || mem_failed());
+		mem_fail(0);
+		met += failed;
+		cr_expect_eq(s.terms, failed);
+		cr_expect_eq(s.term.code, failed ? DDPS_E_NOMEM : 0);
+		cr_expect_eq(cell, 0, "it is carried out when its answer is pulled");
+		ddps_stag_remove(mr);
+		unmake();
+	}
+	cr_expect_geq(met, 1);
+}
+
+Test(rdmap_memory, a_shared_queue_is_made_or_not)
+{
+	struct ddps_srq srq;
+
+	for (unsigned n = 1; n <= 3; n++) {
+		long before = mem_live();
+
+		memset(&srq, 0, sizeof srq);
+		mem_fail(n);
+		cr_expect_eq(ddps_srq_init(&srq, &s.pd, 8, 2), n < 3 ? DDPS_E_NOMEM : 0);
+		cr_expect_eq(mem_failed(), n < 3);
+		mem_fail(0);
+		cr_expect_eq(s.pd.users, n == 3);
+		if (n == 3)
+			ddps_srq_fini(&srq);
+		cr_expect_eq(mem_live(), before);
+	}
+}

@@ -2,6 +2,7 @@
 /* Memory windows, and regions that change. */
 #include "ddp/stag.h"
 #include "rdmap_fixture.h"
+#include "unit/mem_fixture.h"
 
 #define ALL (RIGHTS | DDPS_BIND)
 
@@ -486,4 +487,51 @@ Test(stag_window, region_changes)
 	cr_expect_eq(ddps_stag_invalidate(&s.pd, (uintptr_t)&s, stag), DDPS_STAG_ASSOCIATION);
 	s.pd.verbs_rules = true;
 	cr_expect_eq(ddps_stag_invalidate(&s.pd, (uintptr_t)&s, stag), DDPS_STAG_ACCESS);
+}
+
+/* ---- no memory ---- */
+
+/* A window alone in the table, which finds no memory for the table under its next name. */
+static struct ddps_mr *lost_its_name(struct ddps_pd *pd)
+{
+	struct ddps_mr *lone;
+	uint32_t old;
+
+	memset(pd, 0, sizeof *pd);
+	cr_assert_eq(ddps_stag_table_new(&pd->table, 10), 0);
+	cr_assert_eq(ddps_stag_add_window(pd, false, &lone), 0);
+	old = lone->stag;
+	mem_fail(1);
+	cr_expect_eq(ddps_stag_bind(pd, 1, lone, old ^ 1, NULL, 0), DDPS_STAG_INVALID);
+	cr_assert(mem_failed());
+	cr_expect_null(ddps_stag_find(pd->table, old));
+	cr_expect_null(ddps_stag_find(pd->table, old ^ 1));
+	cr_expect_not(lone->valid);
+	return lone;
+}
+
+Test(stag_memory, a_window_gets_its_next_name)
+{
+	struct ddps_pd pd;
+	struct ddps_mr *lone = lost_its_name(&pd);
+	uint32_t next = lone->stag ^ 2;
+
+	cr_expect_eq(ddps_stag_bind(&pd, 1, lone, next, NULL, 0), DDPS_STAG_OK);
+	cr_expect_eq(ddps_stag_find(pd.table, next), lone);
+	cr_expect_eq(ddps_stag_count(pd.table), 1);
+	ddps_stag_remove(lone);
+	cr_expect_eq(pd.users, 0);
+	cr_expect_null(ddps_stag_find(pd.table, next));
+	ddps_stag_table_free(pd.table);
+}
+
+Test(stag_memory, a_window_without_a_name_goes)
+{
+	struct ddps_pd pd;
+	struct ddps_mr *lone = lost_its_name(&pd);
+
+	ddps_stag_remove(lone);
+	cr_expect_eq(pd.users, 0);
+	cr_expect_eq(ddps_stag_count(pd.table), 0);
+	ddps_stag_table_free(pd.table);
 }
