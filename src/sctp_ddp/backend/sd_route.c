@@ -88,17 +88,17 @@ static uint32_t metric_mtu(struct ddps_rbuf *metrics)
 	return 0;
 }
 
-static uint32_t device_mtu(int fd, uint32_t index)
+static uint32_t device_mtu(void *user, uint32_t index)
 {
 	struct ifreq r = { 0 };
 
-	if (!index || !if_indextoname(index, r.ifr_name) || ioctl(fd, SIOCGIFMTU, &r) < 0 ||
-	    r.ifr_mtu < 0)
+	if (!if_indextoname(index, r.ifr_name) || ioctl(*(int *)user, SIOCGIFMTU, &r) < 0)
 		return 0;
 	return (uint32_t)r.ifr_mtu;
 }
 
-static uint32_t read_answer(int fd, const uint8_t *buf, size_t len)
+uint32_t ddps_sd_route_read(const uint8_t *buf, size_t len,
+			    uint32_t (*device)(void *user, uint32_t index), void *user)
 {
 	struct ddps_rbuf attrs, body;
 	uint32_t dev = 0, metric = 0;
@@ -115,7 +115,7 @@ static uint32_t read_answer(int fd, const uint8_t *buf, size_t len)
 			       n.nlmsg_len - NLMSG_LENGTH(sizeof(struct rtmsg)));
 	while (next(&attrs, &a, &body)) {
 		if (a.rta_type == RTA_OIF)
-			dev = device_mtu(fd, u32_of(&body));
+			dev = device(user, u32_of(&body));
 		else if (a.rta_type == RTA_METRICS)
 			metric = metric_mtu(&body);
 	}
@@ -133,7 +133,7 @@ uint32_t ddps_sd_route_mtu(const struct sockaddr_storage *to)
 		return 0;
 	/* The kernel answers inside of send(). */
 	if (ask(fd, to) && (n = recv(fd, buf, sizeof buf, MSG_DONTWAIT)) > 0)
-		mtu = read_answer(fd, buf, (size_t)n);
+		mtu = ddps_sd_route_read(buf, (size_t)n, device_mtu, &fd);
 	close(fd);
 	return mtu;
 }
