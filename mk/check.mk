@@ -123,12 +123,12 @@ plants: deps-check
 	$(Q)tests/sim/plants.sh $(PLANT)
 
 # Branches and conditions that the tests of the library take and show to decide, by clang: some minutes.
-# LIST=1 prints what has no reason in tests/coverage/reasons, of the run before.
+# GUEST=1 measures what only a kernel with SCTP runs, too.  LIST=1 prints what has no reason in tests/coverage/reasons, of the run before.
+COV_CC = $(if $(findstring ccache,$(CC)),"ccache clang-19",clang-19)
 coverage:
 	$(Q)tools/deps.sh build check coverage
-	$(Q)+$(SUBMAKE) VARIANT=cov CC=$(if $(findstring ccache,$(CC)),"ccache clang-19",clang-19) \
-		all test-binaries verbs-programs
-	$(Q)tests/coverage/run.sh build/cov $(if $(LIST),--list)
+	$(Q)+$(SUBMAKE) VARIANT=cov CC=$(COV_CC) all test-binaries verbs-programs
+	$(Q)CC=$(COV_CC) tests/coverage/run.sh build/cov $(if $(LIST),--list)
 
 # One operator, constant or statement after another changed at random: N of them, SEED=n, FILES=part of
 # a name.  About 20 seconds of processor time each.

@@ -4,6 +4,7 @@
 # tests, those of the drop-in and of the command line, programs over the drop-in, the conformance cases
 # against ourselves, simulations, failing calls, the corpora of the fuzz targets.
 # What is not taken is compared with reasons/.  Needs clang-19, llvm-19 and a build of VARIANT=cov.
+# GUEST=1 in the environment: what only a kernel with SCTP runs, too, in the guest of make interop.
 # usage: run.sh BUILD [--list]	--list: what is in the build's profile and has no reason, for reasons/
 set -u
 cd "$(dirname "$0")/../.." || exit 1
@@ -17,7 +18,7 @@ failures=0
 measured() { # NAME COMMAND...
 	local name=$1
 	shift
-	(umask 0 && LLVM_PROFILE_FILE=$prof/$name-%2m.profraw timeout -k 10 900 "$@") \
+	(umask 0 && LLVM_PROFILE_FILE=$prof/$name-%2m.profraw timeout -k 10 1800 "$@") \
 		>"$prof/$name.log" 2>&1 </dev/null && return
 	echo "not ok coverage of $name: exit status $?, $prof/$name.log"
 	failures=1
@@ -35,6 +36,8 @@ run_all() {
 	done
 	measured ipoib "$build/sessctl" ipoib conform --self ours --json
 	wait
+	# the tester's verdicts of a stack that is wrong
+	measured mutations tests/conformance/mutate.sh "$build"
 	measured sim-sctp "$build/sim-sctp" 1 40000
 	measured sim-session "$build/sim-session" 1 12000
 	measured sim-crossed "$build/sim-crossed" 1 300
@@ -55,6 +58,8 @@ run_all() {
 	for t in bridge multihome path; do
 		measured "netns-$t" env SESSCTL="$build/sessctl" bash "tests/netns/$t.sh"
 	done
+	[ "${GUEST:-0}" = 0 ] || measured guest env INTEROP_PROGRAMS= INTEROP_CASES="$PWD/tests/coverage/guest" \
+		BUILD="$PWD/$build" tests/interop/run.sh --keep
 	llvm-profdata-19 merge -sparse -o "$build/all.profdata" "$prof"/*.profraw || exit 1
 }
 
