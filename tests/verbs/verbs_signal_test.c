@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* A fault in registered memory is explained; then it is the program's own, or the system's. */
+#include "verbs/vchild.h"
+#include "verbs/vt.h"
+#include <errno.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define PAGE 4096
+
+struct fault {
+	int sig;
+	bool full;   /* the program's handler takes three arguments */
+	bool inside; /* the address is in a region */
+	bool sent;   /* the signal comes from raise */
+};
+
+static sigjmp_buf back;
+static void *seen;
+
+static void plain(int sig)
+{
+	siglongjmp(back, sig);
+}
+
+static void full(int sig, siginfo_t *info, void *where)
+{
+	(void)where;
+	seen = info->si_addr;
+	siglongjmp(back, sig);
+}
+
+static void handle(const struct fault *f)
+{
+	struct sigaction sa = { .sa_flags = f->full ? SA_SIGINFO : 0 };
+
+	if (f->full)
+		sa.sa_sigaction = full;
+	else
+		sa.sa_handler = plain;
+	cr_assert_eq(sigaction(f->sig, &sa, NULL), 0);
+}
+
+/* A page that faults so, once something is done to it. */
+static char *page(const struct fault *f, int *fd)
+{
+	char *at;
+
+	*fd = vchild_file("");
+	cr_assert_eq(ftruncate(*fd, PAGE), 0);
+	at = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, *fd, 0);
+	cr_assert_neq(at, MAP_FAILED);
+	(void)f;
+	return at;
+}
+
+static void spoil(const struct fault *f, char *at, int fd)
+{
+	if (f->sig == SIGBUS)
+		cr_assert_eq(ftruncate(fd, 0), 0);
+	else
+		cr_assert_eq(mprotect(at, PAGE, PROT_NONE), 0);
+}
+
+static void live(const void *arg)
+{
+	const struct fault *f = arg;
+	struct ibv_mr *mr, *dm_mr;
+	struct ibv_alloc_dm_attr attr = { .length = 64 };
+	struct ibv_dm *dm;
+	struct vt_dev s;
+	volatile char *at;
+	int fd;
+
+	handle(f);
+	vt_dev_open(&s);
+	at = page(f, &fd);
+	mr = ibv_reg_mr(s.pd, f->inside ? (char *)at : (char *)&s, 64, IBV_ACCESS_LOCAL_WRITE);
+	dm = ibv_alloc_dm(s.ctx, &attr);
+	/* Of memory of the device's no address is known. */
+	dm_mr = ibv_reg_dm_mr(s.pd, dm, 0, 64, IBV_ACCESS_ZERO_BASED | IBV_ACCESS_LOCAL_WRITE);
+	cr_assert(mr && dm_mr);
+	spoil(f, (char *)at, fd);
+	if (sigsetjmp(back, 1)) {
+		if (f->full && !f->sent && seen != at + 3)
+			_exit(3);
+		_exit(0);
+	}
+	if (f->sent)
+		raise(f->sig);
+	else
+		at[3] = 1;
+	_exit(2);
+}
+
+Test(verbs_signal, faults)
+{
+	const char *what = "ddpsess: memory at 0x", *told;
+
+	for (unsigned i = 0; i < 16; i++) {
+		const struct fault f = { i & 1 ? SIGBUS : SIGSEGV, i & 2, i & 4, i & 8 };
+		int status = vchild_run(live, &f, &told);
+
+		cr_expect(WIFEXITED(status) && !WEXITSTATUS(status), "%u: %#x %s", i, status, told);
+		cr_expect_eq(vchild_times(told, what), f.inside && !f.sent, "%u: %s", i, told);
+		cr_expect_eq(!!strstr(told, " (64 octets at 0x"), f.inside && !f.sent);
+	}
+}
+
+static void dies(const void *arg)
+{
+	struct sigaction sa = { .sa_flags = SA_SIGINFO };
+	struct vt_dev s;
+
+	(void)arg;
+	sigaction(SIGSEGV, &sa, NULL); /* the default, though of that kind */
+	vt_dev_open(&s);
+	*(volatile char *)16 = 1;
+}
+
+Test(verbs_signal, nobody_takes_it)
+{
+	const char *told;
+	int status = vchild_run(dies, NULL, &told);
+
+	cr_expect(WIFSIGNALED(status) && WTERMSIG(status) == SIGSEGV, "%#x", status);
+	cr_expect_str_eq(told, "");
+}
