@@ -2,6 +2,7 @@
 /* Whatever the system refuses, a call that needs it fails, says why, and leaves nothing behind. */
 #include "support/child.h"
 #include "verbs/vfail.h"
+#include "verbs/vt_fault.h"
 #include "verbs/vud.h"
 #include <errno.h>
 #include <net/if.h>
@@ -365,11 +366,26 @@ static void each_warm(bool (*build)(struct all *s))
 	}
 }
 
+static const char profile[] = "device a0\nlimit max_qp 100\nport 1\n"
+			      "device b0\nface roce\nport 1\n";
+
+/* Over each wire; and with an edge that looks at each call, or makes devices of a profile. */
 #define EACH(name)                                                                                 \
 	VT_TEST(verbs_failing, name)                                                               \
 	{                                                                                          \
 		each_cold(build_##name);                                                           \
 		each_warm(build_##name);                                                           \
+	}                                                                                          \
+	Test(verbs_failing, name##_checked, .timeout = 60)                                         \
+	{                                                                                          \
+		setenv("DDPSESS_CHECK", "on", 1);                                                  \
+		each_cold(build_##name);                                                           \
+	}                                                                                          \
+	Test(verbs_failing, name##_profiled, .timeout = 60)                                        \
+	{                                                                                          \
+		vp_use(profile);                                                                   \
+		ibv_free_device_list(ibv_get_device_list(NULL)); /* which reads it */              \
+		each_cold(build_##name);                                                           \
 	}
 
 EACH(objects)

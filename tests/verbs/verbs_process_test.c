@@ -84,7 +84,8 @@ Test(verbs_process, settings)
 	memset(long_path, 'x', sizeof long_path - 1);
 	for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
 		cr_expect_eq(exit_of(live_with, &all[i], &told), 0, "%zu: %s", i, told);
-		cr_expect(all[i].told ? !!strstr(told, all[i].told) : !*told, "%zu: %s", i, told);
+		cr_expect(all[i].told ? !!strstr(told, all[i].told) : !strstr(told, "ddpsess:"),
+			  "%zu: %s", i, told);
 	}
 }
 
@@ -204,7 +205,7 @@ Test(verbs_process, two_captures)
 
 	cr_assert_geq(fd, 0);
 	cr_expect_eq(exit_of(capture, path, &told), 0, "%s", told);
-	cr_expect_str_eq(told, "");
+	cr_expect_null(strstr(told, "ddpsess:"), "%s", told);
 	close(fd);
 	unlink(path);
 }
@@ -256,9 +257,9 @@ struct end {
 static void end(const void *arg)
 {
 	const struct end *e = arg;
-	struct vud_qp q;
-	struct vud u;
-	struct vt v;
+	static struct vud_qp q; /* left at the end, and yet known */
+	static struct vud u;
+	static struct vt v;
 
 	setenv("DDPSESS_STATS", e->stats ? "on" : "off", 1);
 	setenv("DDPSESS_P2P", "off", 1); /* whose first message counts */
@@ -291,7 +292,7 @@ VT_TEST(verbs_process, counters_at_the_end)
 	const char *told;
 
 	cr_expect_eq(exit_of(end, &quiet, &told), 0);
-	cr_expect_str_eq(told, "");
+	cr_expect_null(strstr(told, "ddpsess:"), "%s", told);
 	cr_expect_eq(exit_of(end, &few, &told), 0);
 	cr_expect_eq(vchild_times(told, "ddpsess: messages sent: 3\n"), 1, "%s", told);
 	cr_expect_eq(vchild_times(told, "ddpsess: messages received: 3\n"), 1);
@@ -339,5 +340,5 @@ Test(verbs_process, ends)
 	cr_expect_eq(exit_of(end_of_a_child, NULL, &told), 0);
 	cr_expect_eq(vchild_times(told, "ddpsess: messages sent: 3\n"), 1, "%s", told);
 	cr_expect_eq(exit_of(end_without_thread, NULL, &told), 0);
-	cr_expect_str_eq(told, "");
+	cr_expect_null(strstr(told, "ddpsess:"), "%s", told);
 }
