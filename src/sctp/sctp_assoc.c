@@ -206,6 +206,7 @@ void ddps_sc_wipe(struct ddps_sctp_assoc *a)
 		struct ddps_sc_path *p = a->path[i];
 
 		p->confirmed = p->hb_out = false;
+		p->hb_nonce = p->probe_nonce = 0; /* what was sent before proves nothing */
 		p->state = DDPS_SCTP_UNCONFIRMED;
 		p->errors = p->good = 0;
 		path_tx(p);
