@@ -173,7 +173,7 @@ Test(sctp_forged, a_restart_has_both_tie_tags, .description = "9260-5.2.4-3")
 	cr_expect_eq(r.restarted, 1);
 }
 
-Test(sctp_forged, a_duplicate_is_one_in_all, .description = "9260-5.2.4-d1")
+Test(sctp_forged, a_duplicate_is_one_in_all, .description = "9260-5.2.4-3")
 {
 	raw_up(&r);
 	open_it();
@@ -330,4 +330,21 @@ Test(sctp_forged, no_memory_for_the_address_where_both_opened)
 	cr_expect_eq(r.ups, 1);
 	cr_expect_str_eq(raw_state(&r), "ESTABLISHED");
 	cr_expect_eq(r.a->npaths, 2);
+}
+
+/* Both addresses are known, the user gave them. */
+Test(sctp_forged, both_opened_and_know_all_addresses)
+{
+	struct ddps_sctp_param p = { .port = RAW_PORT, .streams = 10, .fixed_mtu = 1500 };
+
+	raw_init(&r);
+	cr_assert_eq(ddps_sctp_connect(r.e, &p, r.net.node[1].addr, 2, RAW_PEER, 9899, &raw_upcalls,
+				       &r, r.net.now, &r.a),
+		     0);
+	sn_flush(&r.net);
+	asked_with_second();
+	echo_from(1, 0);
+	cr_expect_eq(r.ups, 1);
+	cr_expect_eq(r.a->npaths, 2);
+	cr_expect(r.a->path[0]->confirmed && r.a->path[1]->confirmed);
 }

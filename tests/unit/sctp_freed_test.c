@@ -276,3 +276,20 @@ Test(sctp_freed, nobody_keeps_less_than_nothing)
 	cr_expect_eq(r.a->kept, 0);
 	finish(MESSAGE, 0);
 }
+
+/* Of one packet: SHUTDOWN, of which the user is told first, and the end. */
+Test(sctp_freed, before_the_end_is_told)
+{
+	uint32_t cum;
+
+	for (enum upcall at = SHUTDOWN; at <= NEVER; at += NEVER - SHUTDOWN) {
+		begin(at);
+		cum = htobe32(r.tsn - 1);
+		raw_begin(&r, r.tag);
+		ddps_sc_put_chunk(&r.w, SC_SHUTDOWN, 0, &cum, sizeof cum);
+		ddps_sc_put_chunk(&r.w, SC_ABORT, 0, NULL, 0);
+		raw_send(&r);
+		cr_expect_eq(calls[SHUTDOWN], 1);
+		finish(GONE, at == NEVER);
+	}
+}

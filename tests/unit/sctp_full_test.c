@@ -210,8 +210,27 @@ Test(sctp_full, what_fits_beside_a_sack)
 	}
 }
 
+/* The same where the path is narrower than the caller's memory. */
+Test(sctp_full, what_fits_beside_a_sack_of_1500_octets)
+{
+	struct ddps_sc_chunk c;
+
+	for (size_t len = 1428; len <= 1436; len += 4) { /* with 12, and 28: 1472 and more */
+		if (len > 1428)
+			fini();
+		raw_up(&r);
+		heartbeat(len);
+		raw_begin(&r, r.tag);
+		raw_put_data(&r, RAW_TSN, 0, 0, SC_DATA_U | 3, "x");
+		raw_hand(&r);
+		cr_assert(take(64, DDPS_SCTP_HEAD_MIN));
+		cr_expect_eq(chunks(SC_HEARTBEAT_ACK, &c), 1);
+		cr_expect_eq(chunks(SC_SACK, &c), len < 1432, "%zu", len);
+	}
+}
+
 /* Gap blocks of a SACK beside an answer: as many as 1500 octets take, and none behind that. */
-Test(sctp_full, how_many_blocks_fit_beside_an_answer, .description = "9260-3.3.4-1")
+Test(sctp_full, how_many_blocks_fit_beside_an_answer)
 {
 	static const struct {
 		size_t answer;

@@ -468,3 +468,24 @@ Test(sctp_pmtu, timeouts_are_counted_to_255)
 	}
 	cr_expect(m.size == 1500 && m.holes == 1 && !m.black_holes);
 }
+
+/* The size of another association is asked three times, then the base. */
+Test(sctp_pmtu, a_hint_that_was_wrong)
+{
+	struct ddps_pmtu m = begin(1500, DDPS_PMTU_OFF, 1200);
+
+	ddps_pmtu_start(&m, 1400, SEC);
+	cr_expect(m.size == 1400 && m.probing == 1400 && m.state == DDPS_PMTU_BASE);
+	for (unsigned i = 0; i < 3; i++) {
+		cr_expect_eq(m.size, 1400);
+		ddps_pmtu_probe_sent(&m, 1400, SEC, SEC);
+		ddps_pmtu_timer(&m, m.next_at);
+	}
+	cr_expect(m.size == 1200 && m.probing == 1200 && m.state == DDPS_PMTU_BASE);
+	for (unsigned i = 0; i < 3; i++) {
+		cr_expect_eq(m.state, DDPS_PMTU_BASE);
+		ddps_pmtu_probe_sent(&m, 1200, SEC, SEC);
+		ddps_pmtu_timer(&m, m.next_at);
+	}
+	cr_expect(m.state == DDPS_PMTU_ERROR && m.size == 576 && m.fragment);
+}
