@@ -126,13 +126,13 @@ static int to_sockaddr(const char *host, uint16_t port, struct sockaddr_storage 
 	return 0;
 }
 
-/* Letters, digits, dot, hyphen, underscore: what a resolver can be asked for. */
+/* Letters, digits, dot, hyphen, underscore: what a resolver can be asked for.  @host is not empty. */
 static bool is_name(const char *host)
 {
 	static const char allowed[] =
 		"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-_";
 
-	return host[0] && !host[strspn(host, allowed)];
+	return !host[strspn(host, allowed)];
 }
 
 /* One host, up to any of @stop, into @host, of HOST_MAX octets. */
@@ -169,7 +169,7 @@ static int add(const struct parser *p, struct ddps_uri_addrs *list, const char *
 	struct sockaddr_storage ss;
 	socklen_t len;
 
-	if (!host[0] || !is_numeric(host) || to_sockaddr(host, 0, &ss, &len))
+	if (!host[0] || to_sockaddr(host, 0, &ss, &len))
 		return bad(p, "\"%.60s\" in a list is no address: names stand alone", host);
 	if (list->n == DDPS_URI_ADDRS_MAX)
 		return bad(p, "a list has more than %d addresses", DDPS_URI_ADDRS_MAX);
@@ -187,12 +187,13 @@ static int parse_list(const struct parser *p, const char **at, const char *stop,
 	char host[HOST_MAX] = "";
 	int err;
 
-	do {
+	for (;; ++*at) {
 		err = parse_name(p, at, stop, host);
 		if (!err)
 			err = add(p, list, host);
-	} while (!err && **at == ',' && (*at)++);
-	return err;
+		if (err || **at != ',')
+			return err;
+	}
 }
 
 static int parse_host(const struct parser *p, const char **at)

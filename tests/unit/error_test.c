@@ -97,7 +97,9 @@ Test(error, errno_maps_to_a_code)
 	cr_expect_eq(ddps_err_from_errno(ETIMEDOUT), DDPS_E_TIMEDOUT);
 	cr_expect_eq(ddps_err_from_errno(EPIPE), DDPS_E_RESET);
 	cr_expect_eq(ddps_err_from_errno(ECONNRESET), DDPS_E_RESET);
+	cr_expect_eq(ddps_err_from_errno(ECONNABORTED), DDPS_E_RESET);
 	cr_expect_eq(ddps_err_from_errno(ENOBUFS), DDPS_E_NOMEM);
+	cr_expect_eq(ddps_err_from_errno(ENOMEM), DDPS_E_NOMEM);
 	cr_expect_eq(ddps_err_from_errno(EACCES), DDPS_E_SYSTEM);
 }
 
@@ -117,6 +119,14 @@ Test(error, one_is_kept_until_it_is_told)
 	e = (struct ddps_error){ .code = 0 };
 	ddps_error_keep(&k, &e);
 	cr_expect_null(k.all, "nothing to say needs no memory");
+	for (unsigned i = 0; i < 4; i++) { /* whatever there is to say is kept */
+		e = (struct ddps_error){ .code = i == 0 ? DDPS_E_RESET : 0, .has_triple = i == 1 };
+		e.text[0] = i == 2 ? 't' : 0;
+		e.peer[0] = i == 3 ? 'p' : 0;
+		ddps_error_keep(&k, &e);
+		cr_assert_not_null(k.all, "%u", i);
+		cr_expect_arr_eq(k.all, &e, sizeof e, "%u", i);
+	}
 	ddps_error_drop(&k);
 }
 

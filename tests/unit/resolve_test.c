@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Host name lookup beside the loop. */
 #include "common/resolve.h"
+#include "unit/mem_fixture.h"
 #include <criterion/criterion.h>
 #include <ddpsess/err.h>
 #include <netinet/in.h>
 #include <poll.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 static struct ddps_resolver rs;
@@ -163,4 +165,25 @@ Test(resolve, blocking_lookup_takes_numbers_and_names)
 	cr_expect_eq(((struct sockaddr_in *)addrs)->sin_port, htons(65535));
 	cr_expect_eq(ddps_resolve_now("name.invalid", 1, addrs, &n), DDPS_E_ADDRESS);
 	cr_expect_eq(n, 0);
+}
+
+Test(resolve, without_memory_or_descriptors_there_is_no_lookup)
+{
+	struct ddps_resolve *r = NULL;
+	struct rlimit keep, none;
+	long live = mem_live();
+
+	mem_fail(1);
+	cr_expect_eq(ddps_resolve_start(&rs, "localhost", 1, done, &rs, &r), DDPS_E_NOMEM);
+	mem_fail(0);
+	cr_assert_eq(getrlimit(RLIMIT_NOFILE, &keep), 0);
+	none = keep;
+	none.rlim_cur = 0;
+	cr_assert_eq(setrlimit(RLIMIT_NOFILE, &none), 0);
+	cr_expect_eq(ddps_resolve_start(&rs, "localhost", 1, done, &rs, &r), DDPS_E_SYSTEM);
+	cr_assert_eq(setrlimit(RLIMIT_NOFILE, &keep), 0);
+	cr_expect_null(r);
+	cr_expect_null(rs.list);
+	cr_expect_eq(mem_live(), live);
+	cr_expect_eq(calls, 0);
 }

@@ -85,7 +85,17 @@ Test(uri, lists_of_addresses)
 	cr_expect_str_eq(u.host, "192.0.2.1");
 	ddps_addrs_text(&u.hosts, cut, sizeof cut);
 	cr_expect_str_eq(cut, "192.0.2.1,1");
+	ddps_addrs_text(&u.hosts, cut, 10); /* the first just fits */
+	cr_expect_str_eq(cut, "192.0.2.1");
+	memset(cut, 'x', sizeof cut);
+	ddps_addr_text((const struct sockaddr *)&u.hosts.at[0], cut, 0);
+	cr_expect_eq(cut[0], 'x', "no room at all");
 }
+
+#define TEN   "1234567890"
+#define FORTY TEN TEN TEN TEN
+#define FIFTY FORTY TEN
+#define SIXTY FIFTY TEN
 
 Test(uri, what_is_wrong_is_named)
 {
@@ -146,6 +156,10 @@ Test(uri, what_is_wrong_is_named)
 		{ "sctp://"
 		  "1.0.0.1,1.0.0.2,1.0.0.3,1.0.0.4,1.0.0.5,1.0.0.6,1.0.0.7,1.0.0.8,1.0.0.9:9",
 		  "more than 8" },
+		{ "sctp://1.0.0.1,[::1:7", "without \"]\"" },
+		{ "sctp://h:7?backend=linuxes", "\"linuxes\" is none" },
+		{ "sctp://h:7?local=1.0.0.1:" SIXTY "7", "local \"1.0.0.1:" FIFTY "12\" is" },
+		{ "sctp://h:7?per-address=" SIXTY, "per-address \"" FORTY "\" is" },
 		{ "sctp://h:7?local=", "no address" },
 		{ "sctp://h:7?local=h", "no address" },
 		{ "sctp://h:7?local=1.0.0.1:5", "without ports" },

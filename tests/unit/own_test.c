@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Descriptors that are ours: numbers that no table has room for, and those of somebody else. */
+#include "common/own.h"
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <unistd.h>
+
+#define BEYOND (1 << 20) /* what is not written down */
+
+static bool is_open(int fd)
+{
+	return fcntl(fd, F_GETFD) >= 0;
+}
+
+Test(own, a_failure_is_handed_on)
+{
+	errno = EMFILE;
+	cr_expect_eq(ddps_own(-1), -1);
+	cr_expect_eq(errno, EMFILE);
+	ddps_own_close(-1);
+	cr_expect_eq(errno, EMFILE, "as close() after a failure");
+}
+
+Test(own, beyond_the_table)
+{
+	cr_expect_eq(ddps_own(BEYOND), BEYOND);
+	errno = EMFILE;
+	ddps_own_close(BEYOND);
+	cr_expect_eq(errno, EMFILE);
+}
+
+Test(own, what_is_ours_is_closed)
+{
+	int a = ddps_own(open("/dev/null", O_RDONLY | O_CLOEXEC));
+	int b = ddps_own(dup(a));
+
+	cr_assert(is_open(a) && is_open(b));
+	ddps_own_close(a); /* the lower one: the table's end stays */
+	cr_expect_not(is_open(a));
+	cr_expect_eq(ddps_own(dup(b)), a);
+	ddps_own_close(a);
+	ddps_own_close(b);
+	cr_expect_not(is_open(a));
+	cr_expect_not(is_open(b));
+}
+
+/* The program has closed it, and given its number to a file of its own. */
+Test(own, what_is_somebody_elses_now_stays)
+{
+	int fd = ddps_own(open("/dev/null", O_RDONLY | O_CLOEXEC)), fds[2];
+
+	cr_assert_eq(pipe(fds), 0);
+	cr_assert_eq(dup2(fds[0], fd), fd);
+	ddps_own_close(fd);
+	cr_expect(is_open(fd));
+	close(fd);
+	close(fds[0]);
+	close(fds[1]);
+}
+
+/* The program has closed the mark, too, and whatever there was: a new age begins. */
+Test(own, an_era_ends_with_its_mark)
+{
+	int first = dup(0), fds[2];
+	unsigned era, next;
+
+	close(first);
+	era = ddps_own_begin();
+	cr_assert(is_open(first), "the mark");
+	cr_expect_eq(ddps_own_era(), era);
+	cr_expect_eq(ddps_own_begin(), era);
+	ddps_own_end(era);
+	cr_expect(is_open(first), "one is there yet");
+	ddps_own_end(era);
+	cr_expect_not(is_open(first));
+
+	for (unsigned taken = 0; taken < 2; taken++) {
+		era = ddps_own_begin();
+		cr_assert(is_open(first));
+		close(first);
+		if (taken) { /* its number is another file's */
+			cr_assert_eq(pipe(fds), 0);
+			cr_assert_eq(fds[0], first);
+		}
+		next = ddps_own_era();
+		cr_expect_neq(next, era);
+		ddps_own_end(era); /* of an age that is over: nothing to do */
+		cr_expect_eq(ddps_own_era(), next);
+		cr_expect_eq(is_open(first), taken);
+		if (taken) {
+			close(fds[0]);
+			close(fds[1]);
+		}
+	}
+}
