@@ -22,14 +22,14 @@ static void close_and_go_on(const char *wire, enum kind kind)
 	if (!says_so(ddps_abort(e.a.ep)) || !says_so(ddps_disconnect(e.b.ep)) ||
 	    !says_so(ddps_cq_new(e.ctx, 1, &cq)) || !says_so(ddps_event_fd(e.ctx)) ||
 	    !says_so(ddps_progress(e.ctx, 0)) || !says_so(ddps_cq_poll(e.cq, &wc, 1)))
-		_exit(101);
+		leave(101);
 	ddps_ep_free(e.a.ep);
 	ddps_ctx_free(e.ctx);
 	if (touched() || touched_by_fork())
-		_exit(102);
+		leave(102);
 	e2e_up(&anew, wire);
 	e2e_close(&anew);
-	_exit(touched() ? 103 : 0);
+	leave(touched() ? 103 : 0);
 }
 
 Test(closed, the_programs_own_files_are_let_alone, .timeout = 60)

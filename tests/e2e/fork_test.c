@@ -86,7 +86,7 @@ Test(fork, attack_12_freeing_in_the_child_closes_its_copies, .timeout = 60)
 		pid = fork();
 		if (!pid) {
 			ddps_ctx_free(e.ctx);
-			_exit(e2e_fds() == before ? 0 : 1);
+			leave(e2e_fds() == before ? 0 : 1);
 		}
 		cr_expect_eq(end_of(pid), 0, "descriptors are left (%s)", wires[i]);
 		/* Nothing of the parent's has gone with them. */
@@ -111,7 +111,7 @@ Test(fork, attack_12_a_child_has_sessions_of_its_own, .timeout = 60)
 			e2e_up(&own, wires[0]);
 			e2e_disconnect(&own, &own.a);
 			e2e_close(&own);
-			_exit(0);
+			leave(0);
 		}
 		cr_expect_eq(end_of(pid), 0);
 		e2e_disconnect(&e, &e.a);

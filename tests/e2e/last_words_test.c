@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* A peer that says its last words and ends: they count, though its host says by then that it is gone. */
 #include "support/e2e.h"
+#include "support/leave.h"
 #include <poll.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -21,18 +22,18 @@ static _Noreturn void live(const struct peer *p, const char *wire)
 
 	e2e_open(&e, wire);
 	if (write(p->tell[1], e.uri, sizeof e.uri) != sizeof e.uri)
-		_exit(1);
+		leave(1);
 	do
 		if (ddps_event_wait(e.ctx, &ev, E2E_MS))
-			_exit(2);
+			leave(2);
 	while (ev.type != DDPS_EV_CONNECT_REQUEST);
 	if (write(p->tell[1], "r", 1) != 1 || read(p->hear[0], &go, 1) != 1)
-		_exit(3);
+		leave(3);
 	if (ddps_reject(ev.request, "last words", 10))
-		_exit(4);
+		leave(4);
 	for (int i = 0; i < 10; i++)
 		ddps_progress(e.ctx, 1);
-	_exit(0);
+	leave(0);
 }
 
 static void begin(struct peer *p, const char *wire)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Sentences of the headers that no other test holds: tests/promises.tsv names them. */
 #include "support/e2e.h"
+#include "support/leave.h"
 #include <errno.h>
 #include <netinet/in.h>
 #include <poll.h>
@@ -304,7 +305,7 @@ Test(promise, a_queue_that_calls_for_each_notification, .timeout = 30)
 #define IS_FORKED(call)                                                                            \
 	do {                                                                                       \
 		if ((call) != DDPS_E_FORKED)                                                       \
-			_exit(__LINE__ % 200 + 1);                                                 \
+			leave(__LINE__ % 200 + 1);                                                 \
 	} while (0)
 
 static _Noreturn void child(struct e2e *e, struct ddps_mr *mr, struct ddps_srq *srq)
@@ -368,7 +369,7 @@ static _Noreturn void child(struct e2e *e, struct ddps_mr *mr, struct ddps_srq *
 	IS_FORKED(ddps_ep_stats(e->a.ep, &es));
 	IS_FORKED(ddps_ctx_stats(e->ctx, &cs));
 	ddps_ctx_free(e->ctx);
-	_exit(0);
+	leave(0);
 }
 
 Test(promise, every_call_tells_a_forked_child, .timeout = 60)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Set-up, private data, rejection, negotiation and ends of sessions on every wire. */
 #include "support/e2e.h"
+#include "support/leave.h"
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -336,7 +337,7 @@ Test(session, a_forked_child_is_told, .timeout = 30)
 			    ddps_event_get(e.ctx, &ev) == DDPS_E_FORKED &&
 			    ddps_disconnect(e.a.ep) == DDPS_E_FORKED;
 
-		_exit(good ? 0 : 1);
+		leave(good ? 0 : 1);
 	}
 	cr_assert_eq(waitpid(pid, &status, 0), pid);
 	cr_expect_eq(status, 0);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* What a context shows to its owner, and to nobody else. */
 #include "support/e2e.h"
+#include "support/leave.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <jansson.h>
@@ -342,7 +343,7 @@ Test(watch, only_its_owner_may_look)
 			char c;
 			int fd = setuid(65534) ? -1 : dial(path);
 
-			_exit(fd < 0 ? 1 : read(fd, &c, 1) == 0 ? 0 : 2);
+			leave(fd < 0 ? 1 : read(fd, &c, 1) == 0 ? 0 : 2);
 		}
 		cr_assert_eq(waitpid(child, &status, 0), child);
 		cr_expect_eq(status, 0);
@@ -420,7 +421,7 @@ Test(watch, sockets_of_dead_processes_are_removed)
 	if (!child) {
 		struct ddps_ctx *own = new_ctx();
 
-		_exit(ddps_watch_open(&w, own, NULL, dir) ? 1 : 0);
+		leave(ddps_watch_open(&w, own, NULL, dir) ? 1 : 0);
 	}
 	cr_assert_eq(waitpid(child, &status, 0), child);
 	cr_assert_eq(status, 0);
@@ -456,7 +457,7 @@ Test(watch, a_fork_does_not_keep_it_open)
 
 		ddps_watch_close(w);
 		bad |= access(path, F_OK) != 0 || write(up[1], &c, 1) != 1;
-		_exit(bad || read(down[0], &c, 1) != 1);
+		leave(bad || read(down[0], &c, 1) != 1);
 	}
 	cr_assert_eq(read(up[0], &c, 1), 1);
 	snprintf(kept, sizeof kept, "%s/kept", dir);
@@ -482,12 +483,12 @@ Test(watch, closing_it_after_the_program_has_closed_everything)
 		struct ddps_ctx *own = new_ctx();
 
 		if (ddps_watch_open(&w, own, NULL, dir))
-			_exit(1);
+			leave(1);
 		for (int fd = 3; fd < 1024; fd++)
 			close(fd);
 		alarm(20);
 		ddps_watch_close(w);
-		_exit(0);
+		leave(0);
 	}
 	cr_assert_eq(waitpid(child, &status, 0), child);
 	cr_expect_eq(status, 0, "%x", status);

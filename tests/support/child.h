@@ -2,6 +2,7 @@
 #ifndef DDPS_TEST_CHILD_H
 #define DDPS_TEST_CHILD_H
 /* Children of fork that go on living beside a parent that uses the library. */
+#include "support/leave.h"
 #include <criterion/criterion.h>
 #include <dirent.h>
 #include <signal.h>
@@ -81,7 +82,7 @@ static inline pid_t idle_child_of(pid_t (*fork_by)(void))
 	if (!pid) {
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
 		if (write(begun[1], "", 1) != 1)
-			_exit(1);
+			leave(1);
 		for (;;)
 			pause();
 	}
