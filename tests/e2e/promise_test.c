@@ -308,6 +308,27 @@ Test(promise, a_queue_that_calls_for_each_notification, .timeout = 30)
 			leave(__LINE__ % 200 + 1);                                                 \
 	} while (0)
 
+static void notified(void *user)
+{
+	(void)user;
+}
+
+static void child_of_session(struct e2e *e)
+{
+	struct ddps_assoc_stats as = { .struct_size = sizeof as };
+	struct ddps_path_stats ps = { .struct_size = sizeof ps };
+
+	IS_FORKED(ddps_accept(e->request.request, e->a.ep, NULL));
+	IS_FORKED(ddps_reject(e->request.request, NULL, 0));
+	IS_FORKED(ddps_cq_on_notify(e->cq, notified, NULL));
+	IS_FORKED(ddps_cq_stamp(e->cq));
+	IS_FORKED(ddps_ep_unfetched(e->a.ep));
+	IS_FORKED(ddps_ep_hush(e->a.ep, 0));
+	IS_FORKED(ddps_ep_assoc_stats(e->a.ep, &as));
+	IS_FORKED(ddps_ep_path_stats(e->a.ep, 0, &ps));
+	IS_FORKED(ddps_ep_set_primary(e->a.ep, 0));
+}
+
 static _Noreturn void child(struct e2e *e, struct ddps_mr *mr, struct ddps_srq *srq)
 {
 	struct ddps_mr *mw = NULL;
@@ -368,14 +389,28 @@ static _Noreturn void child(struct e2e *e, struct ddps_mr *mr, struct ddps_srq *
 	IS_FORKED(ddps_srq_free(srq));
 	IS_FORKED(ddps_ep_stats(e->a.ep, &es));
 	IS_FORKED(ddps_ctx_stats(e->ctx, &cs));
+	child_of_session(e);
 	ddps_ctx_free(e->ctx);
 	leave(0);
+}
+
+/* A request that nobody answers. */
+static struct ddps_ep *ask_once_more(struct e2e *e)
+{
+	struct ddps_ep *ep;
+
+	cr_assert_eq(ddps_ep_new(e->ctx, &e->attr, &ep), 0);
+	cr_assert_eq(ddps_connect(ep, e->uri, &e->connect), 0);
+	cr_assert_eq(ddps_event_wait(e->ctx, &e->request, E2E_MS), 0);
+	cr_assert_eq(e->request.type, DDPS_EV_CONNECT_REQUEST);
+	return ep;
 }
 
 Test(promise, every_call_tells_a_forked_child, .timeout = 60)
 {
 	int status = -1;
 	struct ddps_srq *srq;
+	struct ddps_ep *asks;
 	struct ddps_mr *mr;
 	char buf[8];
 	struct e2e e;
@@ -384,12 +419,14 @@ Test(promise, every_call_tells_a_forked_child, .timeout = 60)
 	e2e_up(&e, e2e_wires[0]);
 	mr = e2e_reg(&e, buf, sizeof buf, 0);
 	cr_assert_eq(ddps_srq_new(e.pd, 1, 1, NULL, &srq), 0);
+	asks = ask_once_more(&e);
 	pid = fork();
 	if (!pid)
 		child(&e, mr, srq);
 	cr_assert_eq(waitpid(pid, &status, 0), pid);
 	cr_expect(WIFEXITED(status) && !WEXITSTATUS(status), "line %d, modulo 200",
 		  WEXITSTATUS(status) - 1);
+	ddps_ep_free(asks);
 	e2e_disconnect(&e, &e.a);
 	e2e_close(&e);
 }
