@@ -4,10 +4,13 @@
 #include <ddpsess/capture.h>
 #include <arpa/inet.h>
 #include <errno.h>
+#include <fcntl.h>
+#include <netinet/in.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/uio.h>
 #include <unistd.h>
@@ -218,6 +221,8 @@ Test(capture, a_file_that_cannot_grow_ends_with_a_whole_packet)
 	cr_expect_eq(ddps_capture_open(&c, path), DDPS_E_SYSTEM);
 	cr_expect_eq(errno, EFBIG);
 	cr_expect(access(path, F_OK), "a file that cannot begin is removed");
+	lim.rlim_cur = RLIM_INFINITY;
+	cr_assert_eq(setrlimit(RLIMIT_FSIZE, &lim), 0);
 }
 
 Test(capture, connections_that_are_numbered_are_bounded)
@@ -238,4 +243,145 @@ Test(capture, connections_that_are_numbered_are_bounded)
 	cr_expect_eq(seq_of(buf, last - (TCP_PACKET + 8)), 9, "the newest goes on");
 	cr_expect_eq(seq_of(buf, last), 1, "the oldest starts again");
 	unlink(path);
+}
+
+/* ---- any addresses, any pieces ---- */
+
+static struct sockaddr_in6 at6(const char *ip, uint16_t port)
+{
+	struct sockaddr_in6 sa = { .sin6_family = AF_INET6, .sin6_port = htons(port) };
+
+	cr_assert_eq(inet_pton(AF_INET6, ip, &sa.sin6_addr), 1);
+	return sa;
+}
+
+static void add_between(struct ddps_capture *c, const void *local, const void *peer,
+			const struct iovec *iov, int niov, size_t len)
+{
+	const struct ddps_packet p = { .transport = DDPS_TRANSPORT_TCP,
+				       .local = local,
+				       .peer = peer,
+				       .iov = iov,
+				       .niov = niov,
+				       .len = len };
+
+	ddps_capture_add(c, &p);
+}
+
+/* Version and addresses of the IP header of the packet that begins at @at. */
+static void check_ip(const uint8_t *file, size_t at, const void *from, const void *to, size_t len)
+{
+	const uint8_t *ip = file + at + 28;
+
+	cr_expect_eq(ip[0] >> 4, len == 4 ? 4 : 6);
+	cr_expect_arr_eq(ip + (len == 4 ? 12 : 8), from, len);
+	cr_expect_arr_eq(ip + (len == 4 ? 12 : 8) + len, to, len);
+}
+
+Test(capture, each_family_of_addresses)
+{
+	static const struct sockaddr nobody = { .sa_family = AF_UNSPEC };
+	struct sockaddr_in6 a = at6("2001:db8::1", 1), b = at6("2001:db8::2", 2);
+	struct sockaddr_in6 m = at6("::ffff:127.0.0.1", 1), other = at6("2001:db8::3", 2);
+	char path[] = "/tmp/ddps-capture-XXXXXX", text[] = "01234567";
+	const struct iovec iov = { text, sizeof text - 1 };
+	struct sockaddr_in v4 = at(2);
+	struct ddps_capture *c;
+	uint8_t buf[1024];
+	size_t n = HEAD;
+
+	name_file(path);
+	cr_assert_eq(ddps_capture_open(&c, path), 0);
+	add_between(c, &a, &b, &iov, 1, 8);
+	add_between(c, &m, &v4, &iov, 1, 8);	 /* mapped: IPv4 */
+	add_between(c, &nobody, &b, &iov, 1, 8); /* not known */
+	add_between(c, &a, &other, &iov, 1, 8);	 /* the same ports, another host */
+	cr_expect_eq(ddps_capture_close(c), 0);
+	cr_expect_eq(read_file(path, buf, sizeof buf), HEAD + 4 * (TCP_PACKET + 8) + 3 * 20);
+	check_ip(buf, n, &b.sin6_addr, &a.sin6_addr, 16);
+	n += TCP_PACKET + 8 + 20;
+	check_ip(buf, n, &v4.sin_addr, &v4.sin_addr, 4);
+	cr_expect_eq(seq_of(buf, n), 1);
+	n += TCP_PACKET + 8;
+	check_ip(buf, n, &b.sin6_addr, &in6addr_any, 16);
+	n += TCP_PACKET + 8 + 20;
+	check_ip(buf, n, &other.sin6_addr, &a.sin6_addr, 16);
+	cr_expect_eq(seq_of(buf, n + 20), 1, "a stream of its own");
+	unlink(path);
+}
+
+#define MANY 70 /* pieces: more than one call writes */
+
+Test(capture, a_packet_of_many_pieces)
+{
+	char path[] = "/tmp/ddps-capture-XXXXXX", text[MANY + 1];
+	static uint8_t buf[1024];
+	struct sockaddr_in a = at(1), b = at(2);
+	struct iovec iov[MANY + 2];
+	struct ddps_capture *c;
+	size_t len;
+
+	for (int i = 0; i < MANY; i++) {
+		text[i] = (char)('0' + i);
+		iov[i] = (struct iovec){ text + i, 1 };
+	}
+	iov[MANY] = iov[MANY + 1] = (struct iovec){ buf, sizeof buf }; /* more than @len */
+	name_file(path);
+	cr_assert_eq(ddps_capture_open(&c, path), 0);
+	add_between(c, &a, &b, iov, MANY + 2, MANY);
+	iov[3].iov_len = 0; /* a piece with nothing in it */
+	add_between(c, &a, &b, iov, MANY, 63);
+	cr_expect_eq(ddps_capture_close(c), 0);
+	len = read_file(path, buf, sizeof buf);
+	cr_expect_eq(len, HEAD + TCP_PACKET + 72 + TCP_PACKET + 64, "padded to four");
+	cr_expect_arr_eq(buf + HEAD + 68, text, MANY);
+	cr_expect_arr_eq(buf + HEAD + TCP_PACKET + 72 + 68, "012456", 6);
+	unlink(path);
+}
+
+/* As after closefrom: the number is a file of the program by now. */
+Test(capture, a_file_that_the_program_has_closed)
+{
+	char path[] = "/tmp/ddps-capture-XXXXXX", own[] = "/tmp/ddps-capture-XXXXXX";
+	struct ddps_capture *c[2];
+	int fd[2];
+
+	name_file(path);
+	for (int i = 0; i < 2; i++) {
+		cr_assert_geq(fd[i] = dup(0), 0);
+		close(fd[i]);
+		cr_assert_eq(ddps_capture_open(&c[i], path), 0);
+		add(c[i], 1, 2);
+		if (i)
+			cr_assert_eq(close(fd[i]), 0);
+		else
+			cr_assert_eq(dup2(mkstemp(own), fd[i]), fd[i]);
+		cr_expect_eq(ddps_capture_error(c[i]), 0);
+		add(c[i], 1, 2);
+		cr_expect_eq(ddps_capture_error(c[i]), EBADF);
+	}
+	for (int i = 0; i < 2; i++) {
+		cr_expect_eq(ddps_capture_close(c[i]), DDPS_E_SYSTEM);
+		cr_expect_eq(errno, EBADF);
+	}
+	cr_expect_eq(lseek(fd[0], 0, SEEK_END), 0, "nothing was written there");
+	unlink(path);
+	unlink(own);
+}
+
+/* One that must not shrink: what it has is not lost. */
+Test(capture, a_file_that_cannot_be_emptied)
+{
+	int fd = memfd_create("sealed", MFD_ALLOW_SEALING);
+	struct ddps_capture *c = NULL;
+	char path[64];
+
+	cr_assert_eq(write(fd, "x", 1), 1);
+	cr_assert_eq(fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK), 0);
+	snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+	cr_expect_eq(ddps_capture_open(&c, path), DDPS_E_SYSTEM);
+	cr_expect_eq(errno, EPERM);
+	cr_expect_null(c);
+	cr_expect_eq(lseek(fd, 0, SEEK_END), 1);
+	close(fd);
 }
