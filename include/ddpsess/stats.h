@@ -12,7 +12,8 @@
  * The caller sets struct_size to its sizeof.  A counter that the library does not have reads 0.
  *
  * Counters start at 0 with the endpoint or context and never decrease.  The members behind "Now"
- * are present values.  No function here blocks.  Threads: as in session.h.
+ * are present values.  If memory is short, messages may be missing in sent[] and received[].
+ * No function here blocks.  Threads: as in session.h.
  */
 #include <ddpsess/session.h>
 

@@ -2,8 +2,9 @@
 /*
  * Everything fails once, everywhere.  Each scenario is played again and again in a simulated kernel:
  * the n-th allocation fails, for n = 1, 2, ... until it passes without; the same with all from the
- * n-th on; and the n-th system call, in each way in which the system lets that call fail.  Whatever
- * fails is told within the time that timers give, or does no harm; no memory is left, no descriptor.
+ * n-th on, for five minutes; and the n-th system call, in each way in which the system lets that call
+ * fail.  Whatever fails is told within the time that timers give, or does no harm; no memory is left,
+ * no descriptor.
  * Prints "ok" and "not ok" lines.
  * usage: fault [SCENARIO tcp|sctp allocation|allocations|call N [WAY]]	this alone; WAY: from 0
  */
@@ -16,8 +17,10 @@
 #include <sys/time.h>
 #include <unistd.h>
 
-#define N_MAX	 20000u
-#define PATIENCE 20 /* seconds of CPU that a scenario may take */
+#define N_MAX 20000u
+/* ns: five minutes.  Who has no memory to ask whether its peer is there waits until it has. */
+#define MEMORY_BACK UINT64_C(300000000000)
+#define PATIENCE    20 /* seconds of CPU that a scenario may take */
 
 enum what { ALLOCATION, ALLOCATIONS, CALL };
 
@@ -79,6 +82,7 @@ static bool one(const char *wire, const struct fault_scenario *s, struct point a
 	kern.window = 4 * FAULT_BIG;
 	kern.fail_allocation = at.what == CALL ? 0 : at.n;
 	kern.fail_on = at.what == ALLOCATIONS;
+	kern.fail_until = kern.now + MEMORY_BACK;
 	kern.fail_call = at.what == CALL ? at.n : 0;
 	kern.fail_way = at.way;
 	err = fault_play(&w, s);

@@ -65,8 +65,8 @@ struct kern {
 	const char *failed;	 /* its name */
 	int how;		 /* the errno */
 	bool brief;
-	/* One allocation fails, or all from that one on. */
-	uint64_t allocations, fail_allocation;
+	/* One allocation fails, or all from that one on, until there is memory again. */
+	uint64_t allocations, fail_allocation, fail_until;
 	bool fail_on;
 	uint64_t live; /* allocations that were not freed, since the process began */
 };

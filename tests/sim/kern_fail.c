@@ -73,7 +73,8 @@ static bool no_memory(void)
 	uint64_t n = ++kern.allocations;
 
 	if (kern.fail_allocation &&
-	    (n == kern.fail_allocation || (kern.fail_on && n > kern.fail_allocation))) {
+	    (n == kern.fail_allocation ||
+	     (kern.fail_on && n > kern.fail_allocation && kern.now < kern.fail_until))) {
 		kern.n.memory++;
 		return true;
 	}
