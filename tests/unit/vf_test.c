@@ -104,6 +104,25 @@ Test(vf, complaints_name_line_column_and_what_is_expected)
 		{ "on rdma_connect: event REJECTED soon", 1, 33, "expected an error as ETIMEDOUT" },
 		{ "on ibv_reg_mr: event REJECTED", 1, 16, "'event' goes with what concerns" },
 		{ "on ibv_reg_mr: \x1b[31m", 1, 16, "not '?[31m'" },
+		{ "on ibv_reg_mr: \x7f", 1, 16, "not '?'" },
+		{ "on completion chance 5x5%: lose", 1, 22, "expected a share" },
+		{ "on completion chance 5.25: lose", 1, 22, "expected a share" },
+		{ "on completion chance 5.2x%: lose", 1, 22, "expected a share" },
+		{ "on completion chance 0%: lose", 1, 22, "expected a share" },
+		{ "on completion chance 0.00%: lose", 1, 22, "expected a share" },
+		{ "on completion chance 100.01%: lose", 1, 22, "expected a share" },
+		{ "on completion qp x: lose", 1, 18, "expected a number from 1" },
+		{ "at soon: reset", 1, 4, "expected a time" },
+		{ "on rdma_connect: event", 1, 23, "expected an event, as RDMA_CM" },
+		{ "on rdma_connect: event NOTHING", 1, 24, "expected an event, as RDMA_CM" },
+		{ "on ibv_reg_mr: rnr 5ms", 1, 16, "'rnr' goes with ibv_post_recv and" },
+		{ "on ibv_reg_mr: corrupt", 1, 16, "'corrupt' goes with ibv_post_send" },
+		{ "on ibv_reg_mr: reset", 1, 16, "'reset' goes with 'completion', 'at'" },
+		{ "on rdma_get_request: event REJECTED", 1, 22, "'event' goes with what" },
+		{ "on rdma_get_cm_event: event REJECTED", 1, 23, "'event' goes with what" },
+		{ "on completion:# no effect", 1, 15, "expected fail, status, delay" },
+		{ "on completion abcdefghijklmnopqrstuvwxyzabcdefghijklmnopqrstuvwxyz: lose", 1, 15,
+		  "not 'abcdefghijklmnopqrstuvwxyzabcdefghijklmn'" },
 	};
 	struct vf_rules *r = calloc(1, sizeof *r);
 
@@ -117,6 +136,22 @@ Test(vf, complaints_name_line_column_and_what_is_expected)
 		cr_expect(strstr(e.why, row[i].why), "%s: %s", row[i].text, e.why);
 		cr_expect_eq(r->n, 0);
 	}
+	free(r);
+}
+
+Test(vf, effects_go_with_their_points)
+{
+	struct vf_rules *r = rules("on ibv_post_srq_recv: rnr 5ms\non ibv_post_send: corrupt\n"
+				   "on ibv_post_send: reset\non ibv_post_recv: silence\n"
+				   "on ibv_modify_qp: reset\non ibv_query_qp: reset\n"
+				   "on rdma_disconnect: event DISCONNECTED\n");
+
+	cr_assert_eq(r->n, 7);
+	cr_expect_eq(r->rule[0].what, VF_RNR);
+	cr_expect_eq(r->rule[1].what, VF_CORRUPT);
+	cr_expect_eq(r->rule[3].what, VF_SILENCE);
+	cr_expect_eq(r->rule[6].what, VF_EVENT);
+	cr_expect_null(vf_name(VF_NAME_EVENT, 9999));
 	free(r);
 }
 
@@ -182,6 +217,8 @@ Test(vf, peers_have_ports_or_none)
 		{ "[2001:db8::1]:7174", "[2001:db8::1]:7174", true },
 		{ "2001:db8::", "[2001:db8::1]:7174", false },
 		{ "::1", "[::1]:7174", true },
+		{ "2001:db8::2", "[2001:db8::1]:7174", false },
+		{ "2001", "2001:db8::1", false },
 	};
 
 	for (size_t i = 0; i < sizeof row / sizeof *row; i++) {

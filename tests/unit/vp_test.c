@@ -70,6 +70,12 @@ Test(vp, complaints_name_line_column_and_what_is_expected)
 		{ "device a\ndevice a", 2, 8, "a name that no other device has" },
 		{ "device a\nface ib", 2, 6, "expected iwarp or roce, not 'ib'" },
 		{ "device a\nguid 0", 2, 6, "expected a GUID" },
+		{ "device a\nguid /", 2, 6, "expected a GUID" },
+		{ "device a\nguid 1g", 2, 6, "expected a GUID" },
+		{ "device a\nguid 1G", 2, 6, "expected a GUID" },
+		{ "device a\nguid 1@", 2, 6, "expected a GUID" },
+		{ "device a\nlimit max_qp", 2, 13, "expected a number from 1" },
+		{ "device \x7f", 1, 8, "expected a name" },
 		{ "device a\nguid 12345678901234567", 2, 6, "expected a GUID" },
 		{ "device a\nvendor 0x1234567", 2, 8, "expected a number" },
 		{ "device a\nlimit max_fun 3", 2, 7, "expected a limit" },
@@ -94,6 +100,14 @@ Test(vp, complaints_name_line_column_and_what_is_expected)
 		cr_expect_eq(e.column, row[i].column, "%s: column %u", row[i].text, e.column);
 		cr_expect(strstr(e.why, row[i].why), "%s: %s", row[i].text, e.why);
 	}
+	free(p);
+}
+
+Test(vp, hexadecimal_of_either_case)
+{
+	struct vp_profile *p = profile("device a\nguid 0FaF:A103:0065:1A2f\n");
+
+	cr_expect_eq(p->device[0].guid, UINT64_C(0x0fafa10300651a2f));
 	free(p);
 }
 
