@@ -65,7 +65,7 @@ static inline struct ddps_tab_link *ddps_tab_first(const struct ddps_tab *t, uin
 /* Each @var of @type with that hash, whose link is @member; the body may not remove it. */
 #define DDPS_TAB_EACH(tab, value, var, type, member)                                               \
 	for (struct ddps_tab_link *tab_at = ddps_tab_first(tab, value);                            \
-	     tab_at && ((var) = (type *)(void *)((char *)tab_at - offsetof(type, member)), 1);     \
+	     ((var) = tab_at ? (type *)(void *)((char *)tab_at - offsetof(type, member)) : NULL);  \
 	     tab_at = ddps_tab_like(tab_at->next, value))
 
 #endif
