@@ -71,3 +71,50 @@ Test(ip_frag, needs_room, .description = "4755-5-1")
 	cr_expect_eq(ddps_ipoib_frag4(p, 100, 27, emit, &w), DDPS_E_INVAL);
 	cr_expect_eq(w.n, 0);
 }
+
+/* The first fragment's options, and what the others have of them. */
+static uint8_t rest[8];
+
+static void note_options(void *arg, const void *packet, size_t len)
+{
+	(void)len;
+	if (++*(unsigned *)arg > 1)
+		memcpy(rest, (const uint8_t *)packet + 20, sizeof(rest));
+}
+
+/* Options that cannot be are not ours to judge: from there on all stays as it was. */
+Test(ip_frag, options_that_cannot_be_stay, .description = "4755-7.2-1")
+{
+	static const struct {
+		uint8_t is[8], becomes[8];
+	} row[] = {
+		{ { 7, 0, 9, 9, 9, 9, 9, 9 }, { 7, 0, 9, 9, 9, 9, 9, 9 } }, /* no length */
+		{ { 7, 1, 9, 9, 9, 9, 9, 9 }, { 7, 1, 9, 9, 9, 9, 9, 9 } }, /* less than its head */
+		{ { 7, 9, 9, 9, 9, 9, 9, 9 }, { 7, 9, 9, 9, 9, 9, 9, 9 } }, /* beyond the header */
+		{ { 7, 8, 9, 9, 9, 9, 9, 9 }, { 1, 1, 1, 1, 1, 1, 1, 1 } }, /* up to its end */
+		{ { 7, 7, 9, 9, 9, 9, 9, 7 },
+		  { 1, 1, 1, 1, 1, 1, 1, 7 } }, /* the last has no length */
+		{ { 1, 1, 0, 7, 3, 9, 9, 9 },
+		  { 1, 1, 0, 7, 3, 9, 9, 9 } }, /* the end comes before */
+		{ { 0x94, 4, 5, 6, 7, 4, 9, 9 }, { 0x94, 4, 5, 6, 1, 1, 1, 1 } },
+	};
+	uint8_t p[128] = { 0x47, 0, 0, 128 };
+
+	for (unsigned i = 0; i < sizeof(row) / sizeof(*row); i++) {
+		unsigned n = 0;
+
+		memcpy(p + 20, row[i].is, 8);
+		cr_assert_eq(ddps_ipoib_frag4(p, 128, 88, note_options, &n), 2);
+		cr_expect_arr_eq(rest, row[i].becomes, 8, "row %u", i);
+	}
+}
+
+Test(ip_frag, an_mtu_beyond_any_packet_cuts_nothing, .description = "4755-7.2-1")
+{
+	static uint8_t p[65535] = { 0x45, 0, 0xff, 0xff };
+	static struct whole w;
+
+	w.mtu = 70000;
+	cr_expect_eq(ddps_ipoib_frag4(p, 65528, 70000, emit, &w), 1);
+	cr_expect_eq(w.len, 65508);
+}

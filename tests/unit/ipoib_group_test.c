@@ -221,3 +221,45 @@ GroupTest(groups_outlive_the_link_and_are_bounded, "4391-10-7")
 	rise();
 	cr_expect(in4(239, 4, 4, 0));
 }
+
+/* What is cut, of another type, or no report changes nothing. */
+GroupTest(what_is_no_report, "4391-10-7")
+{
+	unsigned n;
+
+	igmp((uint8_t[]){ 0x16, 0, 0, 0, 239, 5, 0, 9 }, 8);
+	igmp((uint8_t[]){ 0x17, 0, 0, 0, 239, 5, 0, 9 }, 8); /* left before the link was there */
+	rise();
+	n = fake.n;
+	cr_expect_not(in4(239, 5, 0, 9));
+	igmp((uint8_t[]){ 0x17, 0, 0, 0, 239, 5, 0, 1 }, 8); /* that was not joined */
+	igmp((uint8_t[]){ 0x11, 0, 0, 0, 239, 5, 0, 2 }, 8); /* a query */
+	igmp((uint8_t[]){ 0x16, 0, 0, 0, 239, 5, 0 }, 7);
+	igmp((uint8_t[]){ 0x22, 0, 0, 0, 0, 0, 0, 1, 4, 0, 0, 9, 239, 5, 0, 3 }, 16);
+	igmp((uint8_t[]){ 0x22, 0, 0, 0, 0, 0, 0, 1, 4, 1, 0, 0, 239, 5, 0, 4, 1, 2, 3 }, 19);
+	mld((uint8_t[24]){ 130, [8] = 0xff, 2, [23] = 9 }, 24); /* a query */
+	mld((uint8_t[24]){ 131, [8] = 0xff, 2, [23] = 9 }, 23);
+	cr_expect_eq(fake.n, n);
+	igmp((uint8_t[]){ 0x22, 0, 0, 0, 0, 0, 0, 1, 4, 1, 0, 0, 239, 5, 0, 4, 1, 2, 3, 4 }, 20);
+	cr_expect(in4(239, 5, 0, 4), "and with all of its octets it is one");
+	igmp((uint8_t[]){ 0x22, 0, 0, 0, 0, 0, 0, 1, 1, 0, 0, 0, 239, 5, 0, 4 }, 16);
+	cr_expect_not(in4(239, 5, 0, 4), "it is in the state of no sources");
+}
+
+/* MLD comes behind one hop-by-hop header, whose length is believed as far as there are octets. */
+GroupTest(what_is_behind_a_header_of_hops, "4391-10-7")
+{
+	uint8_t p[72] = { 0x60, [5] = 32, [6] = 0,  1,		[24] = 0xff, 2, [39] = 0x16,
+			  58,	[42] = 5, [43] = 2, [48] = 131, [56] = 0xff, 2, [71] = 9 };
+
+	rise();
+	p[40] = 17;
+	cr_assert_eq(ddps_ipoib_if_send(f, p, sizeof(p), 2), 0);
+	p[40] = 58;
+	p[41] = 4; /* to the end of the packet, and beyond */
+	cr_assert_eq(ddps_ipoib_if_send(f, p, sizeof(p), 2), 0);
+	cr_expect_not(in6(2, 9));
+	p[41] = 0;
+	cr_assert_eq(ddps_ipoib_if_send(f, p, sizeof(p), 2), 0);
+	cr_expect(in6(2, 9));
+}

@@ -1,0 +1,556 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* What an interface does when its port or its memory fails it, with one family alone, and with news of its ways. */
+#include <criterion/criterion.h>
+#include <string.h>
+#include "ipoib_net_fixture.h"
+#include "unit/mem_fixture.h"
+
+#define FRAME_MAX 256
+
+static struct net net;
+
+/* The port of node 0, which does not do what it is asked for. */
+static const struct ddps_ipoib_port_ops *real;
+static struct ddps_ipoib_port_ops ops;
+static int qp_err, ud_err;
+static unsigned n_resolve;
+
+static int qp_send(struct ddps_ipoib_port *p, uint32_t qpn, const void *frame, size_t len)
+{
+	return qp_err ? qp_err : real->qp_send(p, qpn, frame, len);
+}
+
+static int ud_send(struct ddps_ipoib_port *p, const struct ddps_ipoib_lladdr *to,
+		   const struct ddps_ipoib_path *path, const void *frame, size_t len)
+{
+	return ud_err ? ud_err : real->ud_send(p, to, path, frame, len);
+}
+
+static int resolve(struct ddps_ipoib_port *p, const uint8_t gid[DDPS_IPOIB_GID_LEN])
+{
+	n_resolve++;
+	return real->resolve(p, gid);
+}
+
+static void take_port(void)
+{
+	struct ddps_ipoib_port *p = ddps_ipoib_sim_port(net.sim, 0);
+
+	real = p->ops;
+	ops = *real;
+	ops.qp_send = qp_send;
+	ops.ud_send = ud_send;
+	ops.resolve = resolve;
+	p->ops = &ops;
+}
+
+static struct ddps_ipoib_if *me(void)
+{
+	return net.node[0].f;
+}
+
+static uint64_t now(void)
+{
+	return ddps_ipoib_sim_now(net.sim);
+}
+
+/* Three nodes; the first two with a connection, known to each other by both families. */
+static void init(void)
+{
+	net_init(&net, 3, 7, DDPS_IPOIB_RC);
+	take_port();
+	net_start_all(&net);
+	net_send4(&net, 0, 1, 100, true);
+	net_send6(&net, 0, 1, 100);
+	net_run(&net, SEC);
+	cr_assert_eq(net_conns(&net, 0), 1);
+}
+
+static void fini(void)
+{
+	net_fini(&net);
+}
+
+#define RareTest(name, ids)                                                                        \
+	Test(ipoib_if_rare, name, .init = init, .fini = fini, .description = ids)
+
+static void rx(const uint8_t *frame, size_t len)
+{
+	const struct ddps_ipoib_ud_from from = { .qpn = 0x4a };
+
+	ddps_ipoib_if_up()->ud(me(), &from, frame, len, now());
+}
+
+/* ---- its life ---- */
+
+static void no_deliver(void *user, const void *packet, size_t len)
+{
+	(void)user, (void)packet, (void)len;
+}
+
+Test(ipoib_if_rare, each_allocation_may_fail)
+{
+	const struct ddps_ipoib_if_calls calls = { .struct_size = sizeof(calls),
+						   .deliver = no_deliver };
+	struct ddps_ipoib_port *port;
+	unsigned n = 1;
+	long live;
+
+	net_init(&net, 1, 1, DDPS_IPOIB_RC);
+	port = ddps_ipoib_sim_port(net.sim, 0);
+	live = mem_live();
+	for (;; n++) {
+		struct ddps_ipoib_if *f = NULL;
+		int err;
+
+		cr_assert_lt(n, 100);
+		mem_fail(n);
+		err = ddps_ipoib_if_new(&f, &net.node[0].cfg, port, &calls);
+		if (!mem_failed()) {
+			cr_assert_eq(err, 0);
+			ddps_ipoib_if_free(f);
+			break;
+		}
+		cr_expect_eq(err, DDPS_E_NOMEM, "allocation %u", n);
+		cr_expect_null(f);
+		cr_expect_eq(mem_live(), live, "allocation %u", n);
+	}
+	cr_expect_gt(n, 15);
+	mem_fail(0);
+	net_fini(&net);
+}
+
+Test(ipoib_if_rare, a_port_without_functions)
+{
+	const struct ddps_ipoib_if_calls calls = { .struct_size = sizeof(calls),
+						   .deliver = no_deliver };
+	struct ddps_ipoib_port port = { 0 };
+	struct ddps_ipoib_if *f = NULL;
+
+	net_init(&net, 1, 1, DDPS_IPOIB_RC);
+	cr_expect_eq(ddps_ipoib_if_new(&f, &net.node[0].cfg, &port, &calls), DDPS_E_INVAL);
+	ops.struct_size = sizeof(ops) - 1;
+	port.ops = &ops;
+	cr_expect_eq(ddps_ipoib_if_new(&f, &net.node[0].cfg, &port, &calls), DDPS_E_INVAL);
+	cr_expect_null(f);
+	net_fini(&net);
+}
+
+RareTest(a_join_that_comes_after_the_end, "4391-5-2")
+{
+	uint8_t mgid[DDPS_IPOIB_GID_LEN];
+
+	cr_assert_eq(ddps_ipoib_mgid_broadcast(mgid, 0xffff, 2), 0);
+	ddps_ipoib_if_stop(me(), now());
+	ddps_ipoib_if_up()->joined(me(), mgid, 0, 2048, now());
+	cr_expect_eq(ddps_ipoib_if_state(me()), DDPS_IPOIB_IF_DOWN);
+	cr_assert_eq(ddps_ipoib_if_start(me(), now()), 0);
+	ddps_ipoib_if_up()->joined(me(), mgid, 0, 2048, now());
+	cr_expect_eq(ddps_ipoib_if_state(me()), DDPS_IPOIB_IF_UP);
+}
+
+/* ---- one family alone ---- */
+
+static size_t arp_frame(uint8_t *frame, uint16_t op)
+{
+	struct ddps_ipoib_arp arp = { .op = op, .sender = net.node[2].cfg.me.addr };
+
+	memcpy(arp.sender_ip, net.node[2].cfg.ip4, 4);
+	memcpy(arp.target_ip, net.node[0].cfg.ip4, 4);
+	cr_assert_eq(ddps_ipoib_arp_encode(frame + DDPS_IPOIB_ENCAP_LEN, &arp), 0);
+	ddps_ipoib_encap_encode(frame, DDPS_IPOIB_TYPE_ARP);
+	return DDPS_IPOIB_ENCAP_LEN + DDPS_IPOIB_ARP_LEN;
+}
+
+static void nd_cksum(uint8_t *p, size_t len)
+{
+	uint32_t sum = 58 + (uint32_t)(len - 40);
+	uint16_t c;
+
+	p[42] = p[43] = 0;
+	for (size_t i = 8; i < 40; i += 2)
+		sum += (uint32_t)p[i] << 8 | p[i + 1];
+	c = net_cksum(p + 40, len - 40, sum);
+	p[42] = (uint8_t)(c >> 8);
+	p[43] = (uint8_t)c;
+}
+
+/* Of @type, by node 2, about @target; its address option says @a. */
+static size_t nd_frame(uint8_t *frame, uint8_t type, const uint8_t target[16],
+		       const struct ddps_ipoib_lladdr *a)
+{
+	uint8_t *p = frame + DDPS_IPOIB_ENCAP_LEN;
+
+	net_packet6(&net, p, 2, 0, 88);
+	p[6] = 58;
+	p[7] = 255;
+	p[40] = type;
+	memcpy(p + 48, target, 16);
+	ddps_ipoib_nd_encode(p + 64, type == 135 ? DDPS_IPOIB_ND_SOURCE : DDPS_IPOIB_ND_TARGET, a);
+	nd_cksum(p, 88);
+	ddps_ipoib_encap_encode(frame, DDPS_IPOIB_TYPE_IPV6);
+	return DDPS_IPOIB_ENCAP_LEN + 88;
+}
+
+static void one_family(bool v4)
+{
+	net_init(&net, 3, 7, DDPS_IPOIB_RC);
+	net.node[0].cfg.has_ip4 = v4;
+	net.node[0].cfg.n_ip6 = !v4;
+	take_port();
+	net_start_all(&net);
+	cr_assert_eq(ddps_ipoib_if_state(me()), DDPS_IPOIB_IF_UP);
+}
+
+/* It answers no ARP; what its host sends to IPv4 nevertheless is nobody's. */
+Test(ipoib_if_rare, ip6_alone, .fini = fini, .description = "4391-9.3-1")
+{
+	static uint8_t p[65521];
+	uint8_t frame[FRAME_MAX];
+	uint64_t n;
+
+	one_family(false);
+	rx(frame, arp_frame(frame, 1));
+	net_run(&net, SEC);
+	cr_expect_eq(net_stats(&net, 0)->tx_answer, 0);
+	cr_expect_eq(net_stats(&net, 0)->rx_bad_arp, 0, "it is right, but not for it");
+	net_send6(&net, 0, 1, 100);
+	net_run(&net, SEC);
+	cr_expect_eq(net.node[1].n_rx, 1);
+	net_send6(&net, 1, 0, 100);
+	net_run(&net, SEC);
+	cr_assert_eq(net.node[0].n_rx, 1);
+	n = net.node[0].n_rx;
+	net_packet4(&net, p, 0, 1, 60, true);
+	memset(p + 16, 0xff, 4); /* everybody */
+	cr_expect_eq(ddps_ipoib_if_send(me(), p, 60, now()), 0);
+	net_run(&net, SEC);
+	cr_expect_eq(net.node[1].n_rx, 2);
+	cr_expect_eq(net.node[0].n_rx, n);
+}
+
+Test(ipoib_if_rare, ip4_alone, .fini = fini, .description = "4391-9.2-1")
+{
+	uint8_t frame[FRAME_MAX];
+	size_t len;
+
+	one_family(true);
+	len = nd_frame(frame, 135, net.node[0].cfg.ip6[0], &net.node[2].cfg.me.addr);
+	rx(frame, len);
+	net_run(&net, SEC);
+	cr_expect_eq(net_stats(&net, 0)->tx_answer, 0);
+	cr_expect_eq(net_stats(&net, 0)->rx_bad_nd, 0);
+	cr_expect_eq(net.node[0].n_rx, 1, "its host may know what to do with it");
+	net_send6(&net, 0, 1, 100); /* from an address that it has not been told */
+	net_run(&net, SEC);
+	cr_expect_gt(net_stats(&net, 0)->tx_query, 0);
+	cr_expect_eq(net.node[1].n_rx, 0, "nobody answers the unspecified address with its own");
+}
+
+/* ---- what is asked and answered ---- */
+
+/* [RFC 5227 2.1] A probe has no sender's address; whoever has what it asks for says so to all. */
+RareTest(probes_by_arp, "4391-9.2-1")
+{
+	struct ddps_ipoib_if_nbr_info info;
+	uint8_t frame[FRAME_MAX];
+	size_t len = arp_frame(frame, 1);
+	uint64_t n = net_stats(&net, 2)->rx_ud, bad = net_stats(&net, 0)->rx_bad_arp;
+
+	(void)n;
+	memset(frame + DDPS_IPOIB_ENCAP_LEN + 28, 0, 4);
+	rx(frame, len);
+	net_run(&net, MS);
+	cr_expect_eq(net_stats(&net, 0)->rx_bad_arp, bad);
+	cr_expect_not(net_nbr(&net, 0, 2, false, &info), "no neighbour comes of it");
+	frame[DDPS_IPOIB_ENCAP_LEN + 51] ^= 1; /* for somebody else */
+	memcpy(frame + DDPS_IPOIB_ENCAP_LEN + 52, net.node[1].cfg.ip4, 4);
+	rx(frame, len);
+	len = arp_frame(frame, 2);
+	memset(frame + DDPS_IPOIB_ENCAP_LEN + 28, 0, 4);
+	rx(frame, len); /* a reply from nobody */
+	cr_expect_eq(net_stats(&net, 0)->rx_bad_arp, bad + 1);
+	len = arp_frame(frame, 1);
+	memset(frame + DDPS_IPOIB_ENCAP_LEN + 12, 0, 16); /* without a GID */
+	rx(frame, len);
+	cr_expect_eq(net_stats(&net, 0)->rx_bad_arp, bad + 2);
+	cr_expect_not(net_nbr(&net, 0, 2, false, &info));
+}
+
+RareTest(advertisements_that_are_not_believed, "4391-9.3-2 4755-8-1")
+{
+	struct ddps_ipoib_lladdr a = net.node[2].cfg.me.addr;
+	const uint8_t *theirs = net.node[1].cfg.ip6[0], *own = net.node[0].cfg.ip6[0];
+	struct ddps_ipoib_if_nbr_info was, is;
+	uint8_t frame[FRAME_MAX];
+	uint64_t bad = net_stats(&net, 0)->rx_bad_nd;
+
+	cr_assert(net_nbr(&net, 0, 1, true, &was));
+	rx(frame, nd_frame(frame, 136, theirs, &net.node[0].cfg.me.addr)); /* our own, come back */
+	cr_expect_eq(net_stats(&net, 0)->rx_bad_nd, bad);
+	rx(frame, nd_frame(frame, 136, own, &a)); /* somebody else has our address */
+	cr_expect_eq(net_stats(&net, 0)->rx_bad_nd, bad + 1);
+	a.gid[0] = 0xff;
+	rx(frame, nd_frame(frame, 136, theirs, &a));
+	cr_expect_eq(net_stats(&net, 0)->rx_bad_nd, bad + 2);
+	rx(frame, nd_frame(frame, 135, own, &net.node[0].cfg.me.addr)); /* asked by ourselves */
+	cr_expect_eq(net_stats(&net, 0)->rx_bad_nd, bad + 3);
+	cr_assert(net_nbr(&net, 0, 1, true, &is));
+	cr_expect_eq(ddps_ipoib_lladdr_cmp(&was.lladdr, &is.lladdr), 0);
+}
+
+RareTest(solicitations_that_are_cut, "4755-8-1")
+{
+	uint8_t frame[FRAME_MAX], *p = frame + DDPS_IPOIB_ENCAP_LEN;
+	uint64_t bad = net_stats(&net, 0)->rx_bad_nd, n = net.node[0].n_rx;
+
+	nd_frame(frame, 135, net.node[0].cfg.ip6[0], &net.node[2].cfg.me.addr);
+	for (size_t len = 41; len < 64; len++) {
+		p[5] = (uint8_t)(len - 40);
+		if (len > 43)
+			nd_cksum(p, len);
+		rx(frame, DDPS_IPOIB_ENCAP_LEN + len);
+	}
+	cr_expect_eq(net_stats(&net, 0)->rx_bad_nd, bad + 23);
+	cr_expect_eq(net.node[0].n_rx, n);
+	p[5] = 0; /* no message at all is the host's */
+	rx(frame, DDPS_IPOIB_ENCAP_LEN + 40);
+	cr_expect_eq(net.node[0].n_rx, n + 1);
+}
+
+/* A neighbour of IPv6 is asked by itself whether it is still there. */
+RareTest(neighbours_are_looked_after, "4391-9.4-1")
+{
+	struct ddps_ipoib_if_nbr_info info;
+	uint64_t asked = net_stats(&net, 0)->tx_query, group = net_stats(&net, 2)->rx_ud;
+
+	net_run(&net, 61 * SEC);
+	net_send6(&net, 0, 1, 100);
+	net_run(&net, SEC);
+	cr_expect_eq(net_stats(&net, 0)->tx_query, asked + 1);
+	cr_expect_eq(net_stats(&net, 2)->rx_ud, group, "nobody else hears of it");
+	cr_assert(net_nbr(&net, 0, 1, true, &info));
+	cr_expect_str_eq(info.state, "reachable");
+}
+
+/* ---- packets that are too big ---- */
+
+static void send_raw(const uint8_t *p, size_t len)
+{
+	cr_expect_eq(ddps_ipoib_if_send(me(), p, len, now()), 0);
+}
+
+RareTest(too_big_is_said_to_single_hosts, "4755-7.2-1")
+{
+	static const uint8_t nobody[] = { 0, 127, 224, 255 };
+	static uint8_t p[65521];
+	uint64_t n = net.node[0].n_rx;
+
+	net_packet4(&net, p, 0, 1, 65521, true);
+	for (unsigned i = 0; i < sizeof(nobody); i++) {
+		p[12] = nobody[i];
+		send_raw(p, 65521);
+	}
+	cr_expect_eq(net.node[0].n_rx, n);
+	net_packet4(&net, p, 0, 1, 65521, true);
+	p[9] = 1;
+	p[20] = 8; /* an echo request is no error */
+	send_raw(p, 65521);
+	p[20] = 0;
+	send_raw(p, 65521);
+	cr_expect_eq(net.node[0].n_rx, n + 2);
+	net_packet6(&net, p, 0, 1, 65521);
+	p[6] = 58;
+	p[40] = 128;
+	send_raw(p, 65521);
+	cr_expect_eq(net.node[0].n_rx, n + 3);
+	p[8] = 0xff;
+	send_raw(p, 65521);
+	memset(p + 8, 0, 16);
+	send_raw(p, 65521);
+	cr_expect_eq(net.node[0].n_rx, n + 3);
+	cr_expect_eq(net_stats(&net, 0)->tx_too_big, 9);
+	net_packet6(&net, p, 0, 1, 65521);
+	for (unsigned i = 0; i < 20; i++)
+		send_raw(p, 65521);
+	cr_expect_eq(net.node[0].n_rx, n + 10, "ten in a burst");
+	cr_expect_eq(net_stats(&net, 0)->icmp_limited, 13);
+}
+
+/* On a narrow link the whole packet is in the answer. */
+Test(ipoib_if_rare, too_big_on_a_narrow_link, .fini = fini, .description = "4755-7.2-1")
+{
+	uint8_t p[301], mgid[DDPS_IPOIB_GID_LEN];
+	const uint8_t *a;
+
+	net_init(&net, 2, 7, 0);
+	for (unsigned i = 0; i < 2; i++)
+		net.node[i].cfg.n_ip6 = 0;
+	take_port();
+	net_start_all(&net);
+	net_send4(&net, 0, 1, 100, true);
+	net_run(&net, SEC);
+	cr_assert_eq(ddps_ipoib_mgid_broadcast(mgid, 0xffff, 2), 0);
+	ddps_ipoib_if_up()->joined(me(), mgid, 0, 304, now()); /* anew, and narrower */
+	net_packet4(&net, p, 0, 1, 300, true);
+	send_raw(p, 300);
+	cr_expect_eq(net.node[0].n_rx, 0);
+	net_packet4(&net, p, 0, 1, 301, true);
+	send_raw(p, 301);
+	cr_assert_eq(net.node[0].n_rx, 1);
+	a = net.node[0].last;
+	cr_expect_eq(net.node[0].last_len, 28 + 301);
+	cr_expect_eq(a[26] << 8 | a[27], 300);
+	cr_expect_eq(memcmp(a + 28, p, 301), 0);
+	cr_expect_eq(net_cksum(a + 20, 8 + 301, 0), 0);
+	net_run(&net, SEC);
+	cr_expect_eq(net.node[1].n_rx, 2);
+}
+
+/* Between two addresses of a line, and alone, nothing is the subnet's broadcast (RFC 3021). */
+Test(ipoib_if_rare, subnets_without_a_broadcast, .fini = fini, .description = "4391-4-6")
+{
+	static const uint8_t prefix[] = { 31, 32, 0, 30 };
+	uint8_t p[60];
+
+	for (unsigned i = 0; i < sizeof(prefix); i++) {
+		net_init(&net, 2, 7, 0);
+		net.node[0].cfg.prefix4 = prefix[i];
+		net_start_all(&net);
+		net_packet4(&net, p, 0, 1, 60, true);
+		memcpy(p + 16, net.node[0].cfg.ip4, 4);
+		p[19] |= 3; /* the last address of four, and of two */
+		send_raw(p, 60);
+		cr_expect_eq(net_stats(&net, 0)->tx_mcast, prefix[i] == 30, "/%u", prefix[i]);
+		if (i < sizeof(prefix) - 1)
+			net_fini(&net);
+	}
+}
+
+/* ---- a port that fails ---- */
+
+static void send_some(void)
+{
+	net_send4(&net, 0, 1, 100, true);
+}
+
+RareTest(a_connection_without_room_loses_the_packet, "4755-7-1")
+{
+	uint64_t failed = net_stats(&net, 0)->tx_failed, n = net.node[1].n_rx;
+
+	qp_err = DDPS_E_AGAIN;
+	send_some();
+	cr_expect_eq(net_stats(&net, 0)->tx_failed, failed + 1);
+	cr_expect_eq(net_stats(&net, 0)->conn_error, 0);
+	cr_expect_eq(net_conns(&net, 0), 1);
+	qp_err = 0;
+	send_some();
+	net_run(&net, SEC);
+	cr_expect_eq(net.node[1].n_rx, n + 1);
+}
+
+RareTest(a_connection_that_fails_ends_and_the_packet_is_a_datagram, "4755-7-1")
+{
+	static uint8_t p[4000];
+	uint64_t ud = net_stats(&net, 0)->tx_ud, n = net.node[1].n_rx, failed;
+
+	qp_err = DDPS_E_STATE;
+	send_some();
+	cr_expect_eq(net_stats(&net, 0)->conn_error, 1);
+	cr_expect_eq(net_stats(&net, 0)->tx_ud, ud + 1);
+	cr_expect_eq(net_conns(&net, 0), 0);
+	qp_err = 0;
+	net_run(&net, SEC);
+	cr_expect_eq(net.node[1].n_rx, n + 1);
+	send_some();
+	net_run(&net, 2 * SEC);
+	send_some();
+	net_run(&net, SEC);
+	cr_assert_eq(net_conns(&net, 0), 1, "another one");
+	failed = net_stats(&net, 0)->tx_failed;
+	qp_err = DDPS_E_STATE;
+	net_packet4(&net, p, 0, 1, sizeof(p), true);
+	send_raw(p, sizeof(p));
+	cr_expect_eq(net_stats(&net, 0)->tx_failed, failed + 1, "too long for a datagram");
+	qp_err = 0;
+}
+
+RareTest(a_way_that_the_port_has_forgotten_is_asked_for, "4755-3.4-2")
+{
+	uint64_t failed;
+	unsigned n;
+
+	net_run(&net, 5 * SEC);
+	qp_err = DDPS_E_STATE;
+	send_some(); /* the connection is gone */
+	qp_err = 0;
+	net_run(&net, 2 * SEC);
+	failed = net_stats(&net, 0)->tx_failed;
+	n = n_resolve;
+	ud_err = DDPS_E_ADDRESS;
+	net.node[0].cfg.me.addr.flags = 0;
+	for (unsigned i = 0; i < 3; i++)
+		send_some();
+	net_run(&net, 3 * SEC);
+	ud_err = 0;
+	cr_expect_gt(net_stats(&net, 0)->tx_failed, failed);
+	cr_expect_gt(n_resolve, n);
+	send_some();
+	net_run(&net, SEC);
+	cr_expect_gt(net.node[1].n_rx, 1);
+}
+
+/* Nothing of neighbour discovery is in packets of other types, or without one. */
+RareTest(what_is_no_discovery_goes_by_the_connection, "4755-7-4")
+{
+	uint64_t conn = net_stats(&net, 0)->tx_conn;
+	uint8_t p[64];
+
+	net_packet6(&net, p, 0, 1, 40);
+	p[6] = 58;
+	send_raw(p, 40);
+	cr_expect_eq(net_stats(&net, 0)->tx_conn, conn + 1);
+	net_packet6(&net, p, 0, 1, 48);
+	p[6] = 58;
+	for (unsigned type = 132; type <= 138; type++) {
+		p[40] = (uint8_t)type;
+		send_raw(p, 48);
+	}
+	cr_expect_eq(net_stats(&net, 0)->tx_conn, conn + 3, "132 and 138");
+}
+
+/* ---- news of its ways ---- */
+
+/* What is other about a way than its token ends what goes by it [4391-9.1.2-2]. */
+RareTest(a_way_that_changes, "4391-9.1.2-2")
+{
+	const struct ddps_ipoib_path good = {
+		.rate = 3, .mtu = 4, .hop_limit = 1, .addr = 2, .dlid = 2, .slid = 1
+	};
+	const uint8_t *gid = net.node[1].cfg.me.addr.gid;
+	struct ddps_ipoib_path path = good;
+	uint64_t moved = net_stats(&net, 0)->path_moved;
+
+#define CHANGES(member, value, moves)                                                              \
+	do {                                                                                       \
+		path.member = value;                                                               \
+		ddps_ipoib_if_up()->path(me(), gid, &path, now());                                 \
+		moved += moves;                                                                    \
+		cr_expect_eq(net_stats(&net, 0)->path_moved, moved, #member);                      \
+	} while (0)
+	path.life = 1;
+	ddps_ipoib_if_up()->path(me(), gid, &path, now());
+	moved = net_stats(&net, 0)->path_moved;
+	CHANGES(rate, 4, 0);
+	CHANGES(addr, 77, 0);
+	CHANGES(traffic_class, 1, 1);
+	CHANGES(flow_label, 1, 1);
+	CHANGES(hop_limit, 2, 1);
+	CHANGES(sl, 1, 1);
+	CHANGES(mtu, 3, 1);
+	CHANGES(slid, 7, 1);
+	CHANGES(dlid, 3, 1);
+	CHANGES(dlid, 0, 1);
+	CHANGES(addr, 78, 1); /* without LIDs the token says it */
+	CHANGES(rate, 5, 0);
+}
