@@ -13,6 +13,8 @@
 #include "ipoib_cm/ib/icrc.h"
 #include "ipoib_cm/ports/port_ib_wire.h"
 #include "support/ip4.h"
+#include "unit/mem_fixture.h"
+#include "unit/sys_fixture.h"
 
 #define MS 1000000ull
 
@@ -374,10 +376,96 @@ Test(ib_udp, refuses_bad_configurations, .init = init, .fini = fini)
 	REFUSED(c.pkey = 0, DDPS_E_INVAL);
 	REFUSED(c.max_qps = 0, DDPS_E_INVAL);
 	cr_expect(strstr(why, "limit"));
+	REFUSED(c.udp_port = 0, DDPS_E_INVAL);
 	REFUSED(c.ip4[3] = 1, DDPS_E_SYSTEM); /* the first port's */
 	cr_expect_eq(errno, EADDRINUSE);
 	cr_expect(strstr(why, "in use"), "%s", why);
 	REFUSED(memcpy(c.ip4, ((uint8_t[]){ 192, 0, 2, 1 }), 4), DDPS_E_SYSTEM);
 	cr_expect_eq(errno, EADDRNOTAVAIL);
 	ddps_ib_udp_free(NULL);
+}
+
+/* ---- what the system does not give ---- */
+
+static int opened(char why[300])
+{
+	struct ddps_ib_udp_config c;
+	struct ddps_ib_udp *u = NULL;
+	int err;
+
+	config(&c, 0);
+	c.ip4[3] = 77;
+	c.sa_lid = 77;
+	memcpy(c.broadcast, (uint8_t[4]){ 127, 255, 255, 255 }, 4);
+	err = ddps_ib_udp_new(&u, &c, why, 300);
+	cr_expect_eq(!u, err != 0);
+	ddps_ib_udp_free(u);
+	return err;
+}
+
+Test(ib_udp, networks_that_are_not_known, .init = init, .fini = fini)
+{
+	char why[300] = "";
+
+	cr_expect_eq(opened(why), 0, "%s", why);
+	sys_fail("getifaddrs", 0, 1, ENOMEM); /* of which MTU it is */
+	cr_expect_eq(opened(why), DDPS_E_INVAL);
+	cr_expect(strstr(why, "MTU below"), "%s", why);
+	sys_fail("getifaddrs", 1, 1, ENOMEM); /* whether there is a loopback device: it will show */
+	cr_expect_eq(opened(why), 0, "%s", why);
+	cr_expect_eq(sys_failed(), 1);
+	sys_fail("ioctl", 0, 1000, EPERM);
+	cr_expect_eq(opened(why), DDPS_E_INVAL);
+	cr_expect_gt(sys_failed(), 0);
+	sys_fail("socket", 2, 1000, EMFILE); /* those of the port are there */
+	cr_expect_eq(opened(why), DDPS_E_INVAL);
+	sys_fail("socket", 0, 1, EMFILE);
+	cr_expect_eq(opened(why), DDPS_E_SYSTEM);
+	cr_expect_eq(errno, EMFILE);
+	sys_fail(NULL, 0, 0, 0);
+}
+
+Test(ib_udp, each_allocation_may_fail, .init = init, .fini = fini)
+{
+	const long live = mem_live();
+	char why[300];
+	unsigned n = 1;
+
+	for (;; n++) {
+		int err;
+
+		cr_assert_lt(n, 30);
+		mem_fail(n);
+		err = opened(why);
+		if (!mem_failed()) {
+			cr_expect_eq(err, 0);
+			break;
+		}
+		cr_expect_eq(err, DDPS_E_NOMEM, "allocation %u", n);
+		cr_expect(strstr(why, "out of memory"), "allocation %u: %s", n, why);
+		cr_expect_eq(mem_live(), live, "allocation %u", n);
+	}
+	mem_fail(0);
+	cr_expect_gt(n, 5);
+}
+
+/* What found no room waits for the socket, and goes when there is some. */
+Test(ib_udp, packets_wait_for_room, .init = init, .fini = fini)
+{
+	struct pollfd fds[DDPS_IB_UDP_FDS];
+
+	UNTIL(is_up(0) && is_up(1));
+	send_ip(0, 1, 100);
+	UNTIL(peer[1].n_rx == 1);
+	sys_fail("sendmmsg", 0, 1000000, EAGAIN);
+	send_ip(0, 1, 100);
+	ddps_ib_udp_fds(peer[0].u, fds);
+	cr_expect_eq(fds[0].events, POLLIN | POLLOUT);
+	cr_expect_eq(fds[1].events, POLLIN);
+	(void)ddps_ib_udp_run(peer[0].u, clock_now());
+	cr_expect_eq(peer[1].n_rx, 1);
+	sys_fail(NULL, 0, 0, 0);
+	UNTIL(peer[1].n_rx == 2);
+	ddps_ib_udp_fds(peer[0].u, fds);
+	cr_expect_eq(fds[0].events, POLLIN);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The port of an adapter: what it is not opened with, and what is missing when it is opened. */
 #include "ib_verbs_fixture.h"
+#include <unistd.h>
 #include "unit/mem_fixture.h"
 #include "unit/sys_fixture.h"
 
@@ -118,6 +119,35 @@ Test(ib_verbs_refuse, libraries_that_are_not_what_they_should_be)
 			empty[i].at = (void (*)(void))no_devices;
 	dl_replace("libibverbs.so.1", empty);
 	refuses("no RDMA device on this machine");
+}
+
+/* A network device is in a group as long as the socket says so, which is made once. */
+Test(ib_verbs_refuse, network_devices_that_join_no_group)
+{
+	static const uint8_t group[16] = { 0xff, 0x12, [15] = 9 };
+	struct ddps_verbs_lib lib;
+	int fd = -1, was;
+
+	dl_replace("libibverbs.so.1", verbs);
+	dl_replace("libibumad.so.3", umad);
+	cr_assert_eq(ddps_verbs_lib_load(&lib, why, sizeof(why)), 0, "%s", why);
+	sys_fail("socket", 0, 1, EMFILE);
+	cr_expect_eq(lib.netdev_group(&fd, 1, group, true), EMFILE);
+	cr_expect_eq(fd, -1);
+	sys_fail("setsockopt", 0, 1, ENODEV);
+	if (lib.netdev_group(&fd, 1, group, true) == EAFNOSUPPORT)
+		cr_skip_test("no IPv6 here");
+	cr_expect_eq(sys_failed(), 1);
+	cr_expect_geq(fd, 0);
+	was = fd;
+	sys_fail("setsockopt", 0, 1, EADDRNOTAVAIL);
+	cr_expect_eq(lib.netdev_group(&fd, 1, group, false), EADDRNOTAVAIL);
+	cr_expect_eq(lib.netdev_group(&fd, 1, group, true), 0, "the loopback device takes it");
+	cr_expect_eq(lib.netdev_group(&fd, 1, group, false), 0);
+	cr_expect_eq(fd, was);
+	close(fd);
+	ddps_verbs_lib_unload(&lib);
+	cr_expect_eq(dl_open_now(), 0);
 }
 
 /* ---- devices and ports ---- */

@@ -324,9 +324,9 @@ RareTest(neighbours_are_looked_after, "4391-9.4-1")
 	struct ddps_ipoib_if_nbr_info info;
 	uint64_t asked = net_stats(&net, 0)->tx_query, group = net_stats(&net, 2)->rx_ud;
 
-	net_run(&net, 61 * SEC);
+	net_run(&net, 30 * SEC);
 	net_send6(&net, 0, 1, 100);
-	net_run(&net, SEC);
+	net_run(&net, 32 * SEC);
 	cr_expect_eq(net_stats(&net, 0)->tx_query, asked + 1);
 	cr_expect_eq(net_stats(&net, 2)->rx_ud, group, "nobody else hears of it");
 	cr_assert(net_nbr(&net, 0, 1, true, &info));

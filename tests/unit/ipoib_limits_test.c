@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Limits and wrong arguments of what needs neither a port nor an interface. */
+#include <criterion/criterion.h>
+#include <string.h>
+#include <ddpsess/ib_cm.h>
+#include <ddpsess/ipoib_if.h>
+#include "ipoib_cm/cm/admit.h"
+#include "ipoib_cm/ib/pkt.h"
+#include "unit/mem_fixture.h"
+
+static struct ddps_cm_config config(unsigned max_conns)
+{
+	struct ddps_cm_config c;
+
+	ddps_cm_config_init(&c);
+	c.max_conns = max_conns;
+	return c;
+}
+
+Test(ipoib_limits, connections_of_a_manager)
+{
+	static const struct {
+		unsigned n;
+		int err;
+	} row[] = { { 0, DDPS_E_INVAL }, { 1, 0 }, { 65535, 0 }, { 65536, DDPS_E_INVAL } };
+
+	for (unsigned i = 0; i < sizeof(row) / sizeof(*row); i++) {
+		const struct ddps_cm_config c = config(row[i].n);
+		struct ddps_cm *cm = NULL;
+
+		cr_expect_eq(ddps_cm_new(&cm, &c), row[i].err, "%u", row[i].n);
+		cr_expect_eq(!cm, row[i].err != 0, "unchanged");
+		ddps_cm_free(cm);
+	}
+}
+
+Test(ipoib_limits, memory_of_a_manager)
+{
+	const struct ddps_cm_config c = config(8);
+	const long live = mem_live();
+	unsigned n = 1;
+
+	for (;; n++) {
+		struct ddps_cm *cm = NULL;
+		int err;
+
+		cr_assert_lt(n, 20);
+		mem_fail(n);
+		err = ddps_cm_new(&cm, &c);
+		if (!mem_failed()) {
+			cr_assert_eq(err, 0);
+			ddps_cm_free(cm);
+			break;
+		}
+		cr_expect_eq(err, DDPS_E_NOMEM, "allocation %u", n);
+		cr_expect_null(cm);
+		cr_expect_eq(mem_live(), live, "allocation %u", n);
+	}
+	cr_expect_eq(n, 7, "itself, four tables, and the timers");
+}
+
+/* A packet lifetime above 31 means 31: the REQ waits no longer for it. */
+Test(ipoib_limits, lifetimes_of_paths)
+{
+	const struct ddps_cm_config c = config(8);
+	uint64_t due[2];
+
+	for (unsigned i = 0; i < 2; i++) {
+		struct ddps_cm_connect p = { .packet_life = i ? 1000 : 31, .to = 5 };
+		struct ddps_cm_outs o;
+		struct ddps_cm *cm;
+		uint32_t id;
+
+		p.req.transport = DDPS_CM_RC;
+		p.req.remote_cm_timeout = p.req.local_cm_timeout = 10;
+		cr_assert_eq(ddps_cm_new(&cm, &c), 0);
+		cr_assert_eq(ddps_cm_connect(cm, &p, 1, &id, &o), 0);
+		due[i] = ddps_cm_deadline(cm);
+		cr_expect_eq(ddps_cm_tick(cm, DDPS_CM_NEVER, &o), 0, "that never comes");
+		cr_expect_eq(o.n_send + o.n_report, 0);
+		ddps_cm_free(cm);
+	}
+	cr_expect_eq(due[0], due[1]);
+}
+
+Test(ipoib_limits, whom_an_interface_admits, .description = "4755-3.1-5")
+{
+	struct ddps_ipoib_iface me = {
+		.addr = { .qpn = 0x48 }, .pkey = 0xffff, .rx_mtu = 2048, .min_mtu = 72
+	};
+	const struct ddps_ipoib_priv theirs = { .qpn = 0x49, .rx_mtu = 2048 };
+	struct ddps_cm_req req = { .transport = DDPS_CM_RC, .pkey = 0xffff };
+	struct ddps_ipoib_lladdr peer;
+	struct ddps_ipoib_priv priv;
+
+	cr_assert_eq(ddps_ipoib_service_id(&req.service_id, DDPS_IPOIB_SID_RFC, 0x48), 0);
+	ddps_ipoib_priv_encode(req.private_data, &theirs);
+	cr_expect_eq(ddps_ipoib_admit_req(&me, &req, &peer, &priv), DDPS_CM_REJ_TRANSPORT,
+		     "no mode was advertised");
+	cr_expect_eq(peer.qpn, 0x49, "filled nevertheless");
+	me.addr.flags = DDPS_IPOIB_UC;
+	cr_expect_eq(ddps_ipoib_admit_req(&me, &req, &peer, &priv), DDPS_CM_REJ_TRANSPORT);
+	me.addr.flags = DDPS_IPOIB_RC;
+	cr_expect_eq(ddps_ipoib_admit_req(&me, &req, &peer, &priv), 0);
+	req.transport = DDPS_CM_UC;
+	cr_expect_eq(ddps_ipoib_admit_req(&me, &req, &peer, &priv), DDPS_CM_REJ_TRANSPORT);
+	req.transport = DDPS_CM_RC;
+	req.service_id ^= 1; /* of another queue pair */
+	cr_expect_eq(ddps_ipoib_admit_req(&me, &req, &peer, &priv), DDPS_CM_REJ_SERVICE_ID);
+	req.service_id = 0x7700000000000048; /* of something else */
+	cr_expect_eq(ddps_ipoib_admit_req(&me, &req, &peer, &priv), DDPS_CM_REJ_SERVICE_ID);
+}
+
+/* What begins with 255 and is not the broadcast address is no group. */
+Test(ipoib_limits, groups_of_ip4, .description = "4391-4-6")
+{
+	uint8_t mgid[DDPS_IPOIB_GID_LEN], all[DDPS_IPOIB_GID_LEN], ip[4];
+
+	cr_assert_eq(ddps_ipoib_mgid_broadcast(all, 0xffff, 2), 0);
+	for (unsigned i = 0; i <= 4; i++) {
+		memset(ip, 255, 4);
+		if (i < 4)
+			ip[i] = 254;
+		cr_expect_eq(ddps_ipoib_mgid_ipv4(mgid, ip, 0xffff, 2), i < 4 ? DDPS_E_INVAL : 0);
+	}
+	cr_expect_arr_eq(mgid, all, sizeof(all));
+}
+
+Test(ipoib_limits, names_of_attributes)
+{
+	cr_expect_str_eq(ddps_cm_attr_name(DDPS_CM_APR + 1), "unknown");
+	cr_expect_str_eq(ddps_cm_attr_name(DDPS_CM_REQ - 1), "unknown");
+	cr_expect_str_neq(ddps_cm_attr_name(DDPS_CM_APR), "unknown");
+	cr_expect_str_neq(ddps_cm_attr_name(DDPS_CM_REQ), "unknown");
+}
+
+Test(ipoib_limits, an_arp_packet_of_an_address_that_cannot_be)
+{
+	struct ddps_ipoib_arp arp = { .op = 1, .sender = { .qpn = 1u << 24 } };
+	uint8_t octets[DDPS_IPOIB_ARP_LEN];
+
+	cr_expect_neq(ddps_ipoib_arp_encode(octets, &arp), 0);
+	arp.sender.qpn = (1u << 24) - 1;
+	arp.target.qpn = 1u << 24;
+	cr_expect_neq(ddps_ipoib_arp_encode(octets, &arp), 0);
+	arp.target.qpn = 0;
+	cr_expect_eq(ddps_ipoib_arp_encode(octets, &arp), 0);
+}
+
+/* Each bit of the base header goes there and back. */
+Test(ipoib_limits, bits_of_a_packet)
+{
+	for (unsigned i = 0; i < 8; i++) {
+		struct ddps_ib_pkt p = { .opcode = DDPS_IB_RC | DDPS_IB_SEND_ONLY,
+					 .solicited = i & 1,
+					 .migrated = i & 2,
+					 .ack_req = i & 4,
+					 .pkey = 0xffff,
+					 .qpn = 5,
+					 .psn = 9 };
+		uint8_t b[DDPS_IB_HEAD_MAX + 4] = { 0 };
+		size_t len = ddps_ib_pkt_encode(b, &p);
+		struct ddps_ib_pkt q;
+
+		cr_assert_eq(ddps_ib_pkt_decode(&q, b, len + 4), 0);
+		cr_expect_eq(q.solicited, (i & 1) != 0);
+		cr_expect_eq(q.migrated, (i & 2) != 0);
+		cr_expect_eq(q.ack_req, (i & 4) != 0);
+		cr_expect_eq(q.psn, 9);
+	}
+}
