@@ -183,9 +183,8 @@ void ddps_ib_resp_rx(struct ddps_ib_qp *qp, const struct ddps_ib_pkt *p, uint64_
 		qp->epsn = qp->uc ? ddps_ib_psn_add(p->psn, 1) : qp->epsn;
 		return;
 	}
-	if (!only) {
-		if (p->len)
-			memcpy(qp->in + qp->in_len, p->data, p->len);
+	if (!only) { /* of one octet or more: length_fits() */
+		memcpy(qp->in + qp->in_len, p->data, p->len);
 		qp->in_len += (uint32_t)p->len;
 	}
 	qp->epsn = ddps_ib_psn_add(qp->epsn, 1);
