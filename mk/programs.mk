@@ -31,6 +31,8 @@ $(VTEST): $(call objs,$(VTEST_SRC) $(filter-out src/verbs/vd_socket.c,$(VERBS_SR
 $(VTEST): LDFLAGS += $(WRAP_MALLOC) $(addprefix -Wl$(comma)--wrap=,reallocarray aligned_alloc free eventfd \
 	socket socketpair bind connect getsockname setsockopt fstat getifaddrs epoll_create1 epoll_ctl \
 	getrandom getrlimit setrlimit write read sendmsg madvise poll sem_clockwait pthread_create _exit)
+# view_test loads it.
+$(UNIT): | $(VIEW_SO)
 $(UNIT) $(B)/unit-cross: LDFLAGS += $(WRAP_MEMORY) $(WRAP_SYSTEM)
 # tests/peer: an SCTP that is not ours
 $(UNIT) $(E2E): PEER_LIBS := -lusrsctp
@@ -71,7 +73,7 @@ $(B)/verbs-threads: $(THREAD_VERBS) tests/verbs/vt.h tests/verbs/vud.h $(wildcar
 
 # Where there is no Criterion: other C libraries and processors (tests/cross).  Tests of sessctl's parts, and
 # those beside usrsctp, need more libraries.
-CROSS_UNIT := $(filter-out $(shell grep -lE '#include "(cli|xfer|report|sessctl|ipoib|watch|verbs|view|bridge|show)/|sd_pair_fixture|peer_usrsctp' \
+CROSS_UNIT := $(filter-out $(shell grep -lE '#include "(cli|xfer|report|sessctl|ipoib|watch|verbs|view|bridge|show)/|sd_pair_fixture|peer_usrsctp|libddpsess-view' \
 	tests/unit/*.c),$(UNIT_SRC))
 $(B)/unit-cross: CPPFLAGS += -Itests/cross
 $(B)/unit-cross: $(call objs,$(CROSS_UNIT) $(FABRIC_SRC) $(filter-out tests/support/e2e.c tests/support/two.c,$(wildcard tests/support/*.c)) \

@@ -11,7 +11,7 @@ cd "$(dirname "$0")/../.." || exit 1
 build=$1
 prof=$PWD/$build/prof
 binaries=(unit e2e sessctl sim-sctp sim-session sim-crossed sim-ipoib sim-verbs sched fault verbs-test
-	libddpsess-verbs.so stress-session stress-verbs)
+	libddpsess-verbs.so ddpsess/libddpsess-view.so stress-session stress-verbs)
 failures=0
 
 # Processes share a few profiles, which each adds to at its end; some have given up their rights by then.
