@@ -85,7 +85,9 @@ struct cf_link {
 /* The carrier's part of a net. */
 struct cf_below {
 	struct cf_link *links;
-	int listen_fd; /* -1: none */
+	int listen_fd;	/* -1: none */
+	int spare_fd;	/* of a case that moves between two sockets */
+	bool spare_own; /* it is there, and closed at the end */
 	bool raw;
 	uint16_t port; /* the SCTP port that we listen on */
 	uint8_t in[CF_PKT_MAX];

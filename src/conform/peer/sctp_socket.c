@@ -217,6 +217,8 @@ static void do_close(struct cf_net *n)
 			close(l->fd);
 		free(l);
 	}
+	if (b && b->spare_own)
+		close(b->spare_fd);
 	if (b && b->listen_fd >= 0)
 		close(b->listen_fd);
 	free(b);

@@ -4,7 +4,6 @@
 #include "conform/sctp/rows.h"
 #include <errno.h>
 #include <string.h>
-#include <unistd.h>
 
 #define PAD 0x84u
 
@@ -311,73 +310,70 @@ static void padding(struct cf *cf)
 
 /* ---- UDP ---- */
 
-/* A socket with another UDP port, to where the link's packets go. */
-static int other_socket(struct cf_raw *r)
+/* A socket with another UDP port, to where the link's packets go: the carrier's spare one, which it closes. */
+static void other_socket(struct cf_raw *r)
 {
+	struct cf_below *b = r->l->net->below;
 	struct sockaddr_storage to = r->l->to;
 	socklen_t len = sizeof to;
-	int fd;
 
-	if (((struct cf_below *)r->l->net->below)->raw)
+	if (b->raw)
 		cf_skip(r->cf, "UDP ports, and this is not encapsulated");
 	if (!r->l->own_fd)
 		len = r->l->to_len;
 	else if (getpeername(r->l->fd, (struct sockaddr *)&to, &len))
 		cf_fail(r->cf, "socket: %s", strerror(errno));
-	fd = socket(to.ss_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-	if (fd < 0 || connect(fd, (struct sockaddr *)&to, len))
+	b->spare_fd = socket(to.ss_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	b->spare_own = b->spare_fd >= 0;
+	if (!b->spare_own || connect(b->spare_fd, (struct sockaddr *)&to, len))
 		cf_fail(r->cf, "socket: %s", strerror(errno));
-	return fd;
 }
 
-static void at_socket(struct cf_raw *r, int fd, bool own)
+/* The link has the spare socket, and the other way round. */
+static void swap_sockets(struct cf_raw *r)
 {
-	r->l->fd = fd;
-	r->l->own_fd = own;
+	struct cf_below *b = r->l->net->below;
+	int fd = r->l->fd;
+	bool own = r->l->own_fd;
+
+	r->l->fd = b->spare_fd;
+	r->l->own_fd = b->spare_own;
+	b->spare_fd = fd;
+	b->spare_own = own;
 }
 
 /* A packet from another UDP port moves the association there, if it has the tag. */
 static void moved(struct cf *cf)
 {
-	int old, new;
-	bool own;
 	struct cf_raw r;
 
 	cf_raw_up(cf, &r);
-	old = r.l->fd;
-	own = r.l->own_fd;
-	new = other_socket(&r);
-	at_socket(&r, new, true);
+	other_socket(&r);
+	swap_sockets(&r);
 	cf_raw_quiet(&r);
 	cf_raw_ask(&r, 1);
 	cf_raw_want_answer(&r, 1);
-	at_socket(&r, old, own); /* and back */
+	swap_sockets(&r); /* and back */
 	cf_raw_quiet(&r);
 	cf_raw_alive(&r);
-	close(new);
 }
 
 /* Under a wrong tag it does not move: the old port is still the one. */
 static void not_moved(struct cf *cf)
 {
-	int old, new;
-	bool own;
 	struct cf_raw r;
 
 	cf_raw_up(cf, &r);
-	old = r.l->fd;
-	own = r.l->own_fd;
-	new = other_socket(&r);
+	other_socket(&r);
 	r.mute = true; /* so that it has something to send of its own accord */
 	cf_raw_ask(&r, 1);
 	cf_raw_want_answer(&r, 1);
-	at_socket(&r, new, true);
+	swap_sockets(&r);
 	cf_raw_say_tag(&r, r.l->peer_tag ^ 1, CF_C_HEARTBEAT, 0, "\0\1\0\4", 4);
 	cf_raw_say_tag(&r, 0, CF_C_HEARTBEAT, 0, "\0\1\0\4", 4);
 	cf_raw_say_tag(&r, r.l->tag, CF_C_HEARTBEAT, 0, "\0\1\0\4", 4);
-	at_socket(&r, old, own);
+	swap_sockets(&r);
 	cf_raw_want_data(&r); /* once more, to where it was */
-	close(new);
 	r.mute = false;
 	cf_raw_sack(&r, r.l->cum, CF_RWND);
 	cf_raw_alive(&r);
