@@ -133,6 +133,18 @@ $(FAULT): $(call objs,$(wildcard tests/fault/*.c tests/sim/kern*.c) tests/sim/si
 	$(if $(Q),@echo "  LD   $@")
 	$(Q)$(CC) $(CFLAGS_ALL) $(LDFLAGS) $(WRAP) -o $@ $(filter %.o,$^) $(LIB_A) $(LIB_LIBS)
 
+# The tester is lied to.
+LIES := $(B)/lies
+LIED := cf_fpdu_recv cf_app_mr cf_recv cf_ping cf_answer cf_expect_term cf_app_recv_data cf_tcp_read \
+	cf_sctp_read cf_sctp_read_ctrl cf_sctp_in_order cf_relay_new ddps_cq_wait ddps_cq_poll \
+	ddps_event_wait ddps_ep_info ddps_accept ddps_reject ddps_connect ddps_disconnect ddps_post_send \
+	ddps_post_recv ddps_mr_dereg ddps_ctx_new ddps_pd_new ddps_cq_new ddps_ep_new ddps_listen recvfrom \
+	socket bind listen accept4 connect getsockname getpeername pipe2 fork poll recv send \
+	sendto getaddrinfo getnameinfo pthread_create malloc calloc
+$(LIES): $(call objs,$(wildcard tests/lies/*.c)) $(CONFORM_A) $(LIB_A)
+	$(if $(Q),@echo "  LD   $@")
+	$(Q)$(CC) $(CFLAGS_ALL) $(LDFLAGS) $(LIED:%=-Wl,--wrap=%) -o $@ $^ $(LIB_LIBS)
+
 # Threads in that kernel, one at a time, in every order.
 SCHED := $(B)/sched
 $(SCHED): $(call objs,$(wildcard tests/sched/*.c tests/sim/kern*.c) tests/sim/sim_random.c \

@@ -11,7 +11,7 @@ cd "$(dirname "$0")/../.." || exit 1
 build=$1
 prof=$PWD/$build/prof
 binaries=(unit e2e sessctl sim-sctp sim-session sim-crossed sim-ipoib sim-verbs sched fault verbs-test
-	libddpsess-verbs.so ddpsess/libddpsess-view.so stress-session stress-verbs)
+	libddpsess-verbs.so ddpsess/libddpsess-view.so lies stress-session stress-verbs)
 failures=0
 
 # Processes share a few profiles, which each adds to at its end; some have given up their rights by then.
@@ -33,6 +33,7 @@ run_all() {
 	done
 	for t in tcp sctp; do
 		measured $t "$build/sessctl" conform --self $t --json &
+		measured lies-$t "$build/lies" --all $t &
 	done
 	measured ipoib "$build/sessctl" ipoib conform --self ours --json
 	wait

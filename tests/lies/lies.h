@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#ifndef LIES_H
+#define LIES_H
+#include <stdbool.h>
+#include <stddef.h>
+
+/* What the tester is told wrongly.  Each kind has ways, numbered from 0. */
+enum lie_kind {
+	LIE_SEGMENT,  /* the n-th DDP segment */
+	LIE_MPA,      /* the n-th half of an MPA frame, or other octets of TCP */
+	LIE_CHUNK,    /* the n-th session chunk */
+	LIE_WC,	      /* the n-th completion */
+	LIE_EVENT,    /* the n-th event */
+	LIE_CALL,     /* the n-th call of the library's: it returns the opposite */
+	LIE_INFO,     /* the n-th answer of ddps_ep_info() */
+	LIE_MEMORY,   /* the target's memory, behind the n-th segment, answer or completion */
+	LIE_PACKET,   /* the n-th packet of SCTP */
+	LIE_FAILS,    /* the n-th system call fails */
+	LIE_SLOW,     /* the n-th system call does little: interrupted, or not now */
+	LIE_NO_MEMORY /* the n-th allocation fails */
+};
+
+/* The next run of a case is lied to so. */
+void lie_begin(enum lie_kind kind, unsigned way, unsigned n);
+/* From here on the truth.  Return: whether the lie was told. */
+bool lie_end(void);
+/* What it was: for messages. */
+const char *lie_text(void);
+/* The number of ways of a kind. */
+unsigned lie_ways(enum lie_kind kind);
+
+#endif
