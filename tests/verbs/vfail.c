@@ -60,6 +60,11 @@ void vfail_size(size_t size)
 	__atomic_store_n(&wanted_size, size, __ATOMIC_SEQ_CST);
 }
 
+bool vfail_taken(void)
+{
+	return __atomic_load_n(&size_came, __ATOMIC_SEQ_CST);
+}
+
 void vfail_other(enum vfail_call call)
 {
 	asked = true;

@@ -40,6 +40,8 @@ void vfail_as(int error);
 bool vfail_came(void);
 /* The next allocation of that many octets fails, whichever thread's it is. */
 void vfail_size(size_t size);
+/* Whether that one has come; vfail_came ends it. */
+bool vfail_taken(void);
 /* The next call of that kind by another thread than this one. */
 void vfail_other(enum vfail_call call);
 /* Pieces of memory that the drop-in has now, for differences; and descriptors of the process. */
