@@ -262,7 +262,7 @@ Test(verbs_limits, parent_domains)
 
 /* ---- shared receive queues ---- */
 
-Test(verbs_limits, shared_queues)
+static void shared_queues(void)
 {
 	struct ibv_srq_init_attr init = { .attr = { 0, 1, 0 } };
 	struct ibv_srq_attr attr = { .max_wr = 2 };
@@ -286,6 +286,17 @@ Test(verbs_limits, shared_queues)
 	cr_expect_eq(ibv_post_srq_recv(srq, &wr[2], &bad), ENOMEM);
 	cr_expect_eq(ibv_destroy_srq(srq), 0);
 	vt_dev_close(&s);
+}
+
+Test(verbs_limits, shared_queues)
+{
+	shared_queues();
+}
+
+Test(verbs_limits, shared_queues_that_are_checked)
+{
+	setenv("DDPSESS_CHECK", "on", 1);
+	shared_queues();
 }
 
 Test(verbs_limits, shared_queues_of_identifiers)

@@ -105,7 +105,7 @@ static struct ck_work *new_work(uint64_t wr_id, const struct ibv_sge *sge, int n
 {
 	struct ck_work *w = calloc(1, sizeof *w);
 
-	if (!w || n < 0 || n > CK_PIECES)
+	if (!w || !sge || n < 0 || n > CK_PIECES) /* a wrong number is refused behind this */
 		n = 0;
 	if (!w)
 		return NULL;
