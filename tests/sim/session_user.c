@@ -501,6 +501,12 @@ static void mischief(struct end *e)
 	}
 }
 
+/* There was memory for all its regions, the last of regions() among them; mischief may take some. */
+static bool equipped(const struct end *e)
+{
+	return e->inv && e->local;
+}
+
 void user_turn(struct end *e)
 {
 	unsigned most = 1 + (unsigned)below(e->pair, 8);
@@ -517,7 +523,7 @@ void user_turn(struct end *e)
 	if (!e->established)
 		return;
 	while (!hurry(e) && most-- && !e->disconnected && e->ops < e->to_post && other(e)->sink &&
-	       other(e)->local && e->local && post_one(e))
+	       equipped(other(e)) && equipped(e) && post_one(e))
 		;
 	if (!e->disconnected)
 		finish(e);
