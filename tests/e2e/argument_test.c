@@ -6,6 +6,11 @@
 
 TestSuite(argument, .timeout = 60);
 
+static void count_call(void *user)
+{
+	++*(unsigned *)user;
+}
+
 static struct ddps_event next_event(struct e2e *e)
 {
 	struct ddps_event ev;
@@ -453,5 +458,143 @@ Test(argument, of_counters)
 	cr_expect_str_eq(ddps_path_state_name(DDPS_PATH_INACTIVE), "inactive");
 	cr_expect_str_eq(ddps_path_state_name((enum ddps_path_state)9), "unknown");
 	ddps_ep_free(ep);
+	e2e_close(&e);
+}
+
+/* ---- what is under way ---- */
+
+/* Its name is being looked up when it ends. */
+Test(argument, an_end_before_there_is_an_address)
+{
+	struct e2e e;
+
+	for (int i = 0; i < 2; i++) {
+		e2e_open(&e, e2e_wires[0]);
+		cr_assert_eq(ddps_ep_new(e.ctx, &e.attr, &e.a.ep), 0);
+		e.connect.connect_ms = 0;
+		cr_assert_eq(ddps_connect(e.a.ep, "tcp://localhost:9", &e.connect), 0);
+		cr_expect_eq(i ? ddps_abort(e.a.ep) : ddps_disconnect(e.a.ep), 0);
+		e2e_wait(&e, &e.a, E2E_SEEN(DDPS_EV_FAILED));
+		cr_expect_eq(e.a.error.code, DDPS_E_CLOSED, "%s", e.a.error.text);
+		cr_expect_eq(ddps_disconnect(e.a.ep), 0, "once more does nothing");
+		e2e_close(&e);
+	}
+}
+
+/* None is set: no deadline ends it. */
+Test(argument, no_time_limits)
+{
+	struct e2e e;
+
+	for (int i = 0; i < 3; i += 2) {
+		e2e_open(&e, e2e_wires[i]);
+		e.connect.connect_ms = e.connect.setup_ms = 0;
+		e.accept.first_fpdu_ms = e.accept.setup_ms = 0;
+		e2e_connect(&e);
+		cr_assert(e.a.seen & E2E_SEEN(DDPS_EV_ESTABLISHED), "%s", e.a.error.text);
+		e2e_disconnect(&e, &e.a);
+		e2e_close(&e);
+	}
+}
+
+/* A window is not deregistered while a request that waits for its turn binds it. */
+Test(argument, a_window_that_is_going_to_be_bound)
+{
+	static char buf[16];
+	struct ddps_mr *mr, *mw;
+	struct ddps_send_wr bind = { .op = DDPS_OP_BIND, .flags = DDPS_WR_FENCE, .nsge = 1 };
+	struct ddps_sge sge;
+	struct ddps_wc wc;
+	struct e2e e;
+
+	e2e_open(&e, e2e_wires[0]);
+	e.attr.rfc7306 = true;
+	e2e_connect(&e);
+	mr = e2e_reg(&e, buf, sizeof buf, DDPS_LOCAL_WRITE | DDPS_REMOTE_READ | DDPS_BIND);
+	cr_assert_eq(ddps_mw_new(e.pd, true, &mw), 0);
+	sge = e2e_sge(buf, 8, mr);
+	bind.sge = &sge;
+	bind.stag = ddps_mr_stag(mw);
+	bind.bind = (struct ddps_bind){ mw, DDPS_REMOTE_READ, 0 };
+	cr_assert_eq(e2e_post(&e.a, DDPS_OP_READ, buf, 8, mr, ddps_mr_stag(mr), ddps_mr_to(mr) + 8),
+		     0);
+	cr_assert_eq(ddps_post_send(e.a.ep, &bind), 0);
+	cr_expect_eq(ddps_mr_dereg(mw), DDPS_E_BUSY, "the Read has not been answered");
+	e2e_expect_wc(&e, &e.a, DDPS_OP_READ, DDPS_WC_SUCCESS, 8);
+	do
+		wc = e2e_wc(&e);
+	while (wc.op != DDPS_OP_BIND);
+	cr_expect_eq(wc.status, DDPS_WC_SUCCESS);
+	cr_expect_eq(ddps_mr_dereg(mr), DDPS_E_BUSY, "the window is bound to it");
+	cr_expect_eq(ddps_mr_dereg(mw), 0);
+	cr_expect_eq(ddps_mr_dereg(mr), 0);
+	e2e_disconnect(&e, &e.a);
+	e2e_close(&e);
+}
+
+/* Completions of two endpoints in one queue: each has its own. */
+Test(argument, completions_are_counted_by_endpoint)
+{
+	struct ddps_wc wc[4];
+	struct e2e e;
+
+	e2e_up(&e, e2e_wires[0]);
+	for (int i = 0; i < 3; i++)
+		cr_assert_eq(e2e_post(&e.a, DDPS_OP_WRITE, NULL, 0, NULL, 0, 0), 0);
+	cr_assert_eq(e2e_post(&e.b, DDPS_OP_WRITE, NULL, 0, NULL, 0, 0), 0);
+	while (ddps_ep_unfetched(e.a.ep) + ddps_ep_unfetched(e.b.ep) < 4)
+		cr_assert_geq(ddps_progress(e.ctx, E2E_MS), 0);
+	cr_expect_eq(ddps_ep_unfetched(e.a.ep), 3);
+	cr_expect_eq(ddps_ep_unfetched(e.b.ep), 1);
+	cr_expect_eq(ddps_cq_poll(e.cq, wc, 4), 4);
+	cr_expect_eq(ddps_ep_unfetched(e.a.ep), 0);
+	e2e_disconnect(&e, &e.a);
+	e2e_close(&e);
+}
+
+/* A Send queue that was flushed silently makes up for it, unless nothing is left to tell of. */
+Test(argument, a_send_queue_that_was_hushed)
+{
+	static unsigned calls;
+	struct ddps_wc wc[4];
+
+	for (int taken = 0; taken < 2; taken++) {
+		struct e2e e;
+
+		calls = 0;
+		e2e_open(&e, e2e_wires[0]);
+		e.attr.flush_late = true;
+		e2e_connect(&e);
+		cr_assert_eq(ddps_cq_on_notify(e.cq, count_call, &calls), 0);
+		cr_assert_eq(ddps_cq_arm(e.cq, false), 0);
+		cr_assert_eq(ddps_ep_hush(e.a.ep, DDPS_HUSH_SENDS | DDPS_HUSH_RECVS), 0);
+		cr_assert_eq(ddps_abort(e.a.ep), 0);
+		cr_assert_eq(e2e_post(&e.a, DDPS_OP_WRITE, NULL, 0, NULL, 0, 0), 0);
+		cr_expect_eq(calls, 0);
+		if (taken)
+			cr_expect_eq(ddps_cq_poll(e.cq, wc, 4), 1);
+		cr_assert_eq(ddps_ep_hush(e.a.ep, DDPS_HUSH_RECVS), 0);
+		cr_expect_eq(calls, !taken);
+		cr_assert_eq(ddps_ep_hush(e.a.ep, 0), 0);
+		cr_expect_eq(calls, !taken, "of the receives nothing was flushed");
+		e2e_close(&e);
+	}
+}
+
+/* A name, which is looked up while the call lasts. */
+Test(argument, where_to_listen_by_name)
+{
+	struct ddps_listener *l = NULL;
+	struct e2e e;
+
+	e2e_open(&e, e2e_wires[0]);
+	cr_expect_eq(ddps_listen(e.ctx, "tcp://name.invalid:7", NULL, &l), DDPS_E_ADDRESS);
+	cr_expect_null(l);
+	cr_assert_eq(ddps_listen(e.ctx, "tcp://localhost:0", NULL, &l), 0);
+	cr_assert_gt(ddps_listener_uri(l, e.uri, sizeof e.uri), 0);
+	e2e_connect(&e);
+	cr_expect(e.a.seen & E2E_SEEN(DDPS_EV_ESTABLISHED), "%s", e.a.error.text);
+	e2e_disconnect(&e, &e.a);
+	ddps_listener_free(l);
 	e2e_close(&e);
 }

@@ -2,6 +2,8 @@
 /* A program that closes all descriptors above 2 while it uses the library. */
 #include "support/e2e.h"
 #include "support/files.h"
+#include <pthread.h>
+#include <stdatomic.h>
 
 static const char *const wires[] = { "tcp://127.0.0.1:0",
 				     "sctp://127.0.0.1:0?backend=native&encap=0" };
@@ -82,4 +84,85 @@ Test(closed, the_programs_own_files_are_let_alone, .timeout = 60)
 				close_and_go_on(wires[i], kind);
 			ends_well(pid, kind);
 		}
+}
+
+/* The library thread sleeps on what is closed, and is left to itself. */
+static void close_with_a_thread(enum kind kind)
+{
+	struct ddps_request *req;
+	struct ddps_ctx_attr attr;
+	struct ddps_ep *ep;
+	struct e2e e;
+
+	ddps_ctx_attr_init(&attr);
+	attr.thread = true;
+	e2e_open_with(&e, wires[0], &attr);
+	e2e_connect(&e);
+	ep = idle_ep(&e);
+	req = new_request(&e);
+	take_numbers(kind);
+	if (!all_say_so(&e, ep, req))
+		leave(101);
+	ddps_ep_free(e.a.ep);
+	ddps_ctx_free(e.ctx);
+	leave(touched() ? 103 : 0);
+}
+
+Test(closed, a_library_thread_lets_files_alone, .timeout = 60)
+{
+	for (enum kind kind = MEMORY; kind < KINDS; kind++) {
+		const pid_t pid = fork();
+
+		if (!pid)
+			close_with_a_thread(kind);
+		ends_well(pid, kind);
+	}
+}
+
+static struct ddps_ctx *waited_for;
+static atomic_int told, wrong;
+
+static void *wait_for_ever(void *arg)
+{
+	struct ddps_event ev;
+
+	(void)arg;
+	if (!says_so(ddps_event_wait(waited_for, &ev, -1)))
+		atomic_fetch_add(&wrong, 1);
+	atomic_fetch_add(&told, 1);
+	return NULL;
+}
+
+/* Of two that wait one sleeps on the sockets, and cannot be woken; the other one is told. */
+static void close_while_two_wait(enum kind kind)
+{
+	const struct timespec moment = { .tv_nsec = 1000000 };
+	pthread_t thread;
+	struct e2e e;
+
+	e2e_open(&e, wires[0]);
+	waited_for = e.ctx;
+	for (int i = 0; i < 2; i++)
+		if (pthread_create(&thread, NULL, wait_for_ever, NULL))
+			leave(104);
+	take_numbers(kind); /* once they sleep: there is no session that could wake them */
+	if (!says_so(ddps_event_fd(e.ctx)))
+		leave(101);
+	for (int ms = 0; !atomic_load(&told); ms++) {
+		if (ms == 10000)
+			leave(105);
+		nanosleep(&moment, NULL);
+	}
+	leave(atomic_load(&wrong) || touched() ? 103 : 0);
+}
+
+Test(closed, who_waits_is_told, .timeout = 60)
+{
+	for (enum kind kind = MEMORY; kind < KINDS; kind++) {
+		const pid_t pid = fork();
+
+		if (!pid)
+			close_while_two_wait(kind);
+		ends_well(pid, kind);
+	}
 }

@@ -2,6 +2,8 @@
 /* A child of fork that goes on living: what its parent ends has ended all the same. */
 #include "support/child.h"
 #include "support/e2e.h"
+#include "session/session.h"
+#include <pthread.h>
 #include <string.h>
 #include <sys/syscall.h>
 
@@ -117,4 +119,26 @@ Test(fork, attack_12_a_child_has_sessions_of_its_own, .timeout = 60)
 		e2e_disconnect(&e, &e.a);
 		e2e_close(&e);
 	}
+}
+
+/* Another thread is in a call of the library while a process forks: the lists of the context may be in
+ * any state, and are let alone. */
+Test(fork, freeing_in_the_child_of_a_context_that_is_in_use, .timeout = 60)
+{
+	struct e2e e;
+	pid_t pid;
+
+	e2e_up(&e, wires[0]);
+	pthread_mutex_lock(&e.ctx->lock);
+	pid = fork();
+	if (!pid) {
+		const int queue = ddps_cq_fd(e.cq) == DDPS_E_FORKED;
+
+		ddps_ctx_free(e.ctx);
+		leave(queue ? 0 : 1);
+	}
+	cr_expect_eq(end_of(pid), 0);
+	pthread_mutex_unlock(&e.ctx->lock);
+	e2e_disconnect(&e, &e.b);
+	e2e_close(&e);
 }
