@@ -31,9 +31,9 @@ $(VTEST): $(call objs,$(VTEST_SRC) $(filter-out src/verbs/vd_socket.c,$(VERBS_SR
 $(VTEST): LDFLAGS += $(WRAP_MALLOC) $(addprefix -Wl$(comma)--wrap=,reallocarray aligned_alloc free eventfd \
 	socket socketpair bind connect getsockname setsockopt fstat getifaddrs epoll_create1 epoll_ctl \
 	getrandom getrlimit setrlimit write read sendmsg madvise poll sem_clockwait pthread_create _exit)
-# view_test loads it.
+# view_test loads it; it is linked without what is wrapped for the tests.
 $(UNIT): | $(VIEW_SO)
-$(UNIT) $(B)/unit-cross: LDFLAGS += $(WRAP_MEMORY) $(WRAP_SYSTEM)
+$(UNIT) $(B)/unit-cross: private LDFLAGS += $(WRAP_MEMORY) $(WRAP_SYSTEM)
 # tests/peer: an SCTP that is not ours
 $(UNIT) $(E2E): PEER_LIBS := -lusrsctp
 $(UNIT) $(E2E) $(VTEST):

@@ -186,7 +186,10 @@ static bool slow(const char *name)
 
 int __wrap_poll(struct pollfd *p, nfds_t n, int ms)
 {
-	return slow("poll") ? -1 : __real_poll(p, n, ms);
+	if (!slow("poll"))
+		return __real_poll(p, n, ms);
+	errno = EINTR; /* EAGAIN is no answer that it may always give */
+	return -1;
 }
 
 ssize_t __wrap_recv(int fd, void *b, size_t len, int flags)

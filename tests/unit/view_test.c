@@ -296,7 +296,7 @@ Test(view, does_nothing_with_a_view_of_too_long_a_name)
 /* The mode is there if a file is made, and only then. */
 Test(view, passes_on_the_mode_of_what_is_made)
 {
-	char path[PATH_MAX + 8], hidden[PATH_MAX + 8];
+	char path[PATH_MAX + 8], hidden[PATH_MAX + 32];
 	struct stat st;
 	int fd;
 
