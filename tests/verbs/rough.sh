@@ -38,12 +38,12 @@ interrupted() { # client|server PROGRAM
 	await_result "$work/client" && status="" || status="nothing was transferred"
 	kill -INT "${pid[$1]}"
 	wait "${pid[$1]}"
-	[ "$?" = 130 ] || status="the $1 has gone by itself"
+	[ "$?" = 130 ] || status+=" the $1 has gone by itself"
 	wait "${pid[$other]}"
 	case $? in
-	0) status="the $other says that all is well" ;;
-	124 | 137) status="the $other hangs" ;;
-	139) status="the $other crashed" ;;
+	0) status+=" the $other says that all is well" ;;
+	124 | 137) status+=" the $other hangs" ;;
+	139) status+=" the $other crashed" ;;
 	esac
 	report "$name" "$status" "$work/client" "$work/server"
 }
