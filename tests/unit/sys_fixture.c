@@ -3,11 +3,19 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <ifaddrs.h>
+#include <netdb.h>
+#include <poll.h>
+#include <pthread.h>
 #include <stdarg.h>
 #include <string.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <sys/random.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #define LIBRARIES 2
 
@@ -55,6 +63,29 @@ static bool fails(const char *name)
 	  (int fd, const void *b, size_t len, int flags, const struct sockaddr *a, socklen_t n),   \
 	  (fd, b, len, flags, a, n), -1)                                                           \
 	X(ssize_t, sendmsg, (int fd, const struct msghdr *m, int flags), (fd, m, flags), -1)       \
+	X(int, connect, (int fd, const struct sockaddr *a, socklen_t len), (fd, a, len), -1)       \
+	X(int, listen, (int fd, int backlog), (fd, backlog), -1)                                   \
+	X(int, accept4, (int fd, struct sockaddr *a, socklen_t *len, int flags),                   \
+	  (fd, a, len, flags), -1)                                                                 \
+	X(int, getsockname, (int fd, struct sockaddr *a, socklen_t *len), (fd, a, len), -1)        \
+	X(int, getsockopt, (int fd, int level, int name, void *v, socklen_t *len),                 \
+	  (fd, level, name, v, len), -1)                                                           \
+	X(int, poll, (struct pollfd * p, nfds_t n, int ms), (p, n, ms), -1)                        \
+	X(int, epoll_ctl, (int fd, int op, int on, struct epoll_event *e), (fd, op, on, e), -1)    \
+	X(int, epoll_wait, (int fd, struct epoll_event *e, int n, int ms), (fd, e, n, ms), -1)     \
+	X(ssize_t, read, (int fd, void *b, size_t len), (fd, b, len), -1)                          \
+	X(ssize_t, write, (int fd, const void *b, size_t len), (fd, b, len), -1)                   \
+	X(int, fstat, (int fd, struct stat *st), (fd, st), -1)                                     \
+	X(int, fchmod, (int fd, mode_t mode), (fd, mode), -1)                                      \
+	X(int, mkdir, (const char *path, mode_t mode), (path, mode), -1)                           \
+	X(int, link, (const char *from, const char *to), (from, to), -1)                           \
+	X(int, eventfd, (unsigned value, int flags), (value, flags), -1)                           \
+	X(int, madvise, (void *at, size_t len, int advice), (at, len, advice), -1)                 \
+	X(int, pthread_create,                                                                     \
+	  (pthread_t * t, const pthread_attr_t *a, void *(*fn)(void *), void *user),               \
+	  (t, a, fn, user), error)                                                                 \
+	X(int, pthread_atfork, (void (*before)(void), void (*in)(void), void (*child)(void)),      \
+	  (before, in, child), error)                                                              \
 	X(int, getifaddrs, (struct ifaddrs * *all), (all), -1)                                     \
 	X(void *, mmap, (void *at, size_t len, int prot, int flags, int fd, off_t from),           \
 	  (at, len, prot, flags, fd, from), MAP_FAILED)
@@ -77,12 +108,77 @@ int __wrap_sendmmsg(int fd, struct mmsghdr *m, unsigned n, int flags)
 	return fails("sendmmsg") ? -1 : __real_sendmmsg(fd, m, n, flags);
 }
 
+/* What fails so has happened all the same. */
+int __real_close(int fd);
+int __wrap_close(int fd);
+int __wrap_close(int fd)
+{
+	int err = __real_close(fd);
+
+	return fails("close") ? -1 : err;
+}
+
+/* ---- calls with something else in their place ---- */
+
+struct sys_instead sys_instead;
+
 struct timespec;
 int __real_recvmmsg(int fd, struct mmsghdr *m, unsigned n, int flags, struct timespec *t);
 int __wrap_recvmmsg(int fd, struct mmsghdr *m, unsigned n, int flags, struct timespec *t);
 int __wrap_recvmmsg(int fd, struct mmsghdr *m, unsigned n, int flags, struct timespec *t)
 {
-	return fails("recvmmsg") ? -1 : __real_recvmmsg(fd, m, n, flags, t);
+	if (fails("recvmmsg"))
+		return -1;
+	return sys_instead.recvmmsg ? sys_instead.recvmmsg(fd, m, n, flags)
+				    : __real_recvmmsg(fd, m, n, flags, t);
+}
+
+int sys_recvmmsg(int fd, struct mmsghdr *m, unsigned n, int flags)
+{
+	return __real_recvmmsg(fd, m, n, flags, NULL);
+}
+
+ssize_t __real_recvmsg(int fd, struct msghdr *m, int flags);
+ssize_t __wrap_recvmsg(int fd, struct msghdr *m, int flags);
+ssize_t __wrap_recvmsg(int fd, struct msghdr *m, int flags)
+{
+	if (fails("recvmsg"))
+		return -1;
+	return sys_instead.recvmsg ? sys_instead.recvmsg(fd, m, flags)
+				   : __real_recvmsg(fd, m, flags);
+}
+
+ssize_t sys_recvmsg(int fd, struct msghdr *m, int flags)
+{
+	return __real_recvmsg(fd, m, flags);
+}
+
+ssize_t __real_getrandom(void *buf, size_t len, unsigned flags);
+ssize_t __wrap_getrandom(void *buf, size_t len, unsigned flags);
+ssize_t __wrap_getrandom(void *buf, size_t len, unsigned flags)
+{
+	if (fails("getrandom"))
+		return -1;
+	return (sys_instead.getrandom ? sys_instead.getrandom : __real_getrandom)(buf, len, flags);
+}
+
+int __real_getaddrinfo(const char *host, const char *service, const struct addrinfo *hints,
+		       struct addrinfo **list);
+int __wrap_getaddrinfo(const char *host, const char *service, const struct addrinfo *hints,
+		       struct addrinfo **list);
+int __wrap_getaddrinfo(const char *host, const char *service, const struct addrinfo *hints,
+		       struct addrinfo **list)
+{
+	return (sys_instead.getaddrinfo ? sys_instead.getaddrinfo
+					: __real_getaddrinfo)(host, service, hints, list);
+}
+
+void __real_freeaddrinfo(struct addrinfo *list);
+void __wrap_freeaddrinfo(struct addrinfo *list);
+void __wrap_freeaddrinfo(struct addrinfo *list)
+{
+	if (!sys_instead.getaddrinfo)
+		__real_freeaddrinfo(list);
 }
 
 int __real_ioctl(int fd, unsigned long request, ...);

@@ -3,16 +3,32 @@
 #define SYS_FIXTURE_H
 #include <stdbool.h>
 #include <stddef.h>
+#include <sys/types.h>
 
 /* Calls of the system that fail, and libraries that a test stands in for; each test is a process. */
 
 /*
- * After @good calls of @name, the next @bad ones fail with @err; NULL: none fails.  The names: socket,
- * setsockopt, bind, ioctl, sendto, sendmsg, sendmmsg, recvmmsg, getifaddrs, mmap.
+ * After @good calls of @name, the next @bad ones fail with @err; NULL: none fails.  The names are those
+ * in CALLS of sys_fixture.c, and close, ioctl, recvmmsg, recvmsg, sendmmsg.
  */
 void sys_fail(const char *name, unsigned good, unsigned bad, int err);
 /* How many have failed since. */
 unsigned sys_failed(void);
+
+struct addrinfo;
+struct mmsghdr;
+struct msghdr;
+
+/* What is called in the place of the system's; NULL: the system's.  One may call that. */
+extern struct sys_instead {
+	ssize_t (*recvmsg)(int fd, struct msghdr *m, int flags);
+	int (*recvmmsg)(int fd, struct mmsghdr *m, unsigned n, int flags);
+	ssize_t (*getrandom)(void *buf, size_t len, unsigned flags);
+	int (*getaddrinfo)(const char *host, const char *service, const struct addrinfo *hints,
+			   struct addrinfo **list);
+} sys_instead;
+ssize_t sys_recvmsg(int fd, struct msghdr *m, int flags);
+int sys_recvmmsg(int fd, struct mmsghdr *m, unsigned n, int flags);
 
 struct dl_symbol {
 	const char *name;

@@ -156,7 +156,7 @@ static int client_sock(struct ddps_sn_env *ne, const struct goal *g, bool raw,
 
 	if (!g->from.n)
 		return ddps_sn_sock_client(ne, family, raw, out);
-	if (g->from.n > 1 || from->ss_family != family)
+	if (g->from.n > 1)
 		return ddps_sn_homes_sock(ne, &g->from, family, raw ? DDPS_URI_ENCAP_OFF : 0, out);
 	return ddps_sn_sock_bind(ne, (const struct sockaddr *)from, ddps_addr_len(from),
 				 raw ? DDPS_URI_ENCAP_OFF : 0, 0, out);

@@ -20,14 +20,9 @@
 
 /* ---- sockets ---- */
 
-static struct ddps_sn_sock *sock_by(const struct ddps_sn_env *ne, uint16_t via)
-{
-	return via < ne->nsocks ? ne->socks[via] : NULL;
-}
-
 struct ddps_sn_sock *ddps_sn_sock_to(const struct ddps_sn_env *ne, const struct ddps_sctp_route *r)
 {
-	struct ddps_sn_sock *s = sock_by(ne, r->via);
+	struct ddps_sn_sock *s = ne->socks[r->via]; /* a number stays in the table */
 
 	return s && s->twin && r->peer.family == 4 ? s->twin : s;
 }

@@ -86,7 +86,7 @@ static struct ddps_sn_sock *find_sock(const struct ddps_sn_env *ne, const struct
 	for (unsigned i = 0; (raw || encap) && i < ne->nsocks; i++) {
 		struct ddps_sn_sock *s = ne->socks[i];
 
-		if (s && s->homes && s->refs && s->raw == raw && (raw || s->port == encap) &&
+		if (s && s->homes && s->raw == raw && (raw || s->port == encap) &&
 		    same_list(s->homes, h))
 			return s;
 	}

@@ -32,17 +32,14 @@ int ddps_sn_assoc_stats(struct ddps_sd_assoc *a, struct ddps_assoc_stats *st)
 
 static enum ddps_path_state state_of(enum ddps_sctp_path_state s)
 {
-	switch (s) {
-	case DDPS_SCTP_UNCONFIRMED:
-		break;
-	case DDPS_SCTP_ACTIVE:
-		return DDPS_PATH_ACTIVE;
-	case DDPS_SCTP_DOUBTFUL:
-		return DDPS_PATH_DOUBTFUL;
-	case DDPS_SCTP_INACTIVE:
-		return DDPS_PATH_INACTIVE;
-	}
-	return DDPS_PATH_UNCONFIRMED;
+	static const enum ddps_path_state state[] = {
+		[DDPS_SCTP_UNCONFIRMED] = DDPS_PATH_UNCONFIRMED,
+		[DDPS_SCTP_ACTIVE] = DDPS_PATH_ACTIVE,
+		[DDPS_SCTP_DOUBTFUL] = DDPS_PATH_DOUBTFUL,
+		[DDPS_SCTP_INACTIVE] = DDPS_PATH_INACTIVE,
+	};
+
+	return state[s];
 }
 
 static int path_of(const struct ddps_sd_assoc *a, uint32_t path, struct ddps_sctp_path_info *p)

@@ -30,10 +30,7 @@ static void tell_gone(struct ddps_sd_assoc *a)
 
 static void doomed(void *user)
 {
-	struct ddps_sd_assoc *a = user;
-
-	if (!a->gone)
-		tell_gone(a);
+	tell_gone(user);
 }
 
 struct ddps_sd_assoc *ddps_sn_assoc_new(struct ddps_sn_env *ne, struct ddps_sn_sock *s)
@@ -101,11 +98,11 @@ void ddps_sn_info(struct ddps_sd_assoc *a, struct ddps_sd_assoc_info *out)
 		return;
 	ddps_sctp_info(a->sa, &i);
 	for (unsigned k = 0; k < i.npaths; k++) {
-		if (ddps_sctp_path_info(a->sa, k, &p) == 0 && p.primary)
+		ddps_sctp_path_info(a->sa, k, &p);
+		if (p.primary)
 			use = k;
 	}
-	if (ddps_sctp_path_info(a->sa, use, &p) < 0)
-		return;
+	ddps_sctp_path_info(a->sa, use, &p);
 	local = p.local.family ? p.local : a->local;
 	ddps_sn_text(&local, i.port, out->local, sizeof out->local);
 	ddps_sn_text(&p.peer, i.peer_port, out->peer, sizeof out->peer);
