@@ -55,7 +55,7 @@ static bool answers(const char *at)
 	FILE *f = fdopen(fd, "r");
 	json_t *o = NULL;
 
-	strncpy(sa.sun_path, at, sizeof sa.sun_path - 1);
+	snprintf(sa.sun_path, sizeof sa.sun_path, "%.100s", at);
 	if (!connect(fd, (struct sockaddr *)&sa, sizeof sa))
 		o = json_loadf(f, 0, NULL);
 	fclose(f);
@@ -171,7 +171,7 @@ static int listen_at(const char *at)
 	struct sockaddr_un sa = { .sun_family = AF_UNIX };
 	int fd = new_socket();
 
-	strncpy(sa.sun_path, at, sizeof sa.sun_path - 1);
+	snprintf(sa.sun_path, sizeof sa.sun_path, "%.100s", at);
 	cr_assert_eq(bind(fd, (struct sockaddr *)&sa, sizeof sa), 0);
 	cr_assert_eq(listen(fd, 1), 0);
 	return fd;
