@@ -113,12 +113,13 @@ Test(verbs_signal, faults)
 static void dies(const void *arg)
 {
 	struct sigaction sa = { .sa_flags = SA_SIGINFO };
+	volatile char *volatile nowhere = (volatile char *)16;
 	struct vt_dev s;
 
 	(void)arg;
 	sigaction(SIGSEGV, &sa, NULL); /* the default, though of that kind */
 	vt_dev_open(&s);
-	*(volatile char *)16 = 1;
+	*nowhere = 1;
 }
 
 Test(verbs_signal, nobody_takes_it)
