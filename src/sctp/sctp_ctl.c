@@ -194,7 +194,7 @@ void ddps_sc_stretch(struct ddps_sc_build *b, size_t more)
 
 	if (b->p->peer.family != 6 || size > link || link > 60000)
 		return;
-	pad = (link + 8 - size) & ~(size_t)3;
+	pad = link + 8 - size; /* whole words, all three */
 	put_pad(b, pad);
 	b->size += 4 + pad;
 }
@@ -211,7 +211,7 @@ int ddps_sc_probe_output(struct ddps_sctp_assoc *a, struct ddps_sc_path *p, uint
 	ddps_sc_build_begin(&b, a->peer_tag);
 	ddps_sc_put_probe(p, size, &b.w);
 	have = (size_t)(b.w.p - b.head);
-	pad = want > have + 4 ? (want - have - 4) & ~(size_t)3 : 0;
+	pad = want > have + 4 ? want - have - 4 : 0; /* sizes are whole words */
 	put_pad(&b, pad);
 	b.size = have + 4 + pad;
 	ddps_sc_build_end(&b);
