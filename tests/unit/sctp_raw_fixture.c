@@ -56,6 +56,7 @@ static void on_gone(void *user, const struct ddps_error *e)
 	r->gone++;
 	r->why = *e;
 	cr_expect_eq(e->sys_errno, 0, "no system is asked: %s", e->text);
+	cr_expect_str_eq(raw_state(r), "CLOSED");
 	ddps_sctp_assoc_free(r->a, r->net.now);
 	r->a = NULL;
 }
