@@ -73,6 +73,57 @@ Test(sctp_behind, both_opened_and_know_each_other, .description = "9260-5.2.4-3"
 	cr_expect_eq(r.ups, 1);
 }
 
+/* A cookie that is for nothing takes what is behind it along: both opened, and the peer has asked
+ * with two TSNs. */
+Test(sctp_behind, a_cookie_that_does_nothing, .description = "9260-5.2.4-3")
+{
+	uint8_t was[512];
+	size_t len;
+
+	raw_init(&r);
+	raw_connect(&r);
+	raw_init_chunk(&r, RAW_TAG, RAW_TSN);
+	cr_assert(raw_take_init_ack(&r));
+	memcpy(was, r.cookie, len = r.cookie_len);
+	raw_init_chunk(&r, RAW_TAG, RAW_TSN + 1000);
+	cr_assert(raw_take_init_ack(&r));
+	raw_chunk(&r, r.tag, SC_COOKIE_ECHO, 0, was, len);
+	cr_assert_eq(r.ups, 1);
+	raw_begin(&r, r.tag);
+	ddps_sc_put_chunk(&r.w, SC_COOKIE_ECHO, 0, r.cookie, r.cookie_len);
+	raw_put_data(&r, RAW_TSN, 0, 0, 7, "behind");
+	raw_send(&r);
+	cr_expect_eq(r.n, 0);
+	cr_expect_eq(r.messages, 0);
+}
+
+/* Both opened, and the peer's cookie comes when we are up: it counts as long as nothing was sent
+ * or received. */
+Test(sctp_behind, a_cookie_of_another_attempt_of_the_peer, .description = "9260-5.2.4-3")
+{
+	for (unsigned used = 0; used < 3; used++) {
+		if (used)
+			raw_fini(&r);
+		raw_init(&r);
+		raw_connect(&r);
+		raw_answer_init(&r);
+		raw_init_chunk(&r, RAW_TAG, RAW_TSN);
+		cr_assert(raw_take_init_ack(&r));
+		raw_chunk(&r, r.tag, SC_COOKIE_ACK, 0, NULL, 0);
+		cr_assert_eq(r.ups, 1);
+		if (used == 1)
+			raw_data(&r, RAW_TSN, 0, 0, 7, "received");
+		if (used == 2)
+			cr_assert_eq(raw_user_send(&r, 0, 0, "sent"), 0);
+		r.a->peer_tag++; /* what the peer goes by is another attempt of its own */
+		raw_echo(&r);
+		cr_expect_eq(raw_any(&r, SC_COOKIE_ACK, NULL), !used, "%u", used);
+		cr_expect_eq(r.a->peer_tag, RAW_TAG + (used != 0));
+		cr_expect_eq(r.ups, 1, "it was up before");
+		cr_expect_eq(r.restarted, 0);
+	}
+}
+
 /* ---- what the host's own rest is ---- */
 
 /* A timer that is served up to a millisecond late is one that was served. */

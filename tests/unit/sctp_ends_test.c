@@ -1,0 +1,311 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The end of a packet that was sent: what is asked for with it, and which timers run. */
+#include "sctp_sent_fixture.h"
+#include <ddpsess/err.h>
+
+static struct world w;
+static struct ddps_sent_path *const p = &w.p[0];
+
+static void begin(void)
+{
+	sent_begin(&w, 1, 1, 1000000);
+}
+
+static void end(void)
+{
+	sent_end(&w);
+}
+
+TestSuite(sctp_ends, .init = begin, .fini = end);
+
+static void again(void)
+{
+	end();
+	begin();
+}
+
+static void add(unsigned n)
+{
+	for (unsigned i = 0; i < n; i++)
+		cr_assert_eq(ddps_sent_add_new(&w.s, 116, 100, (void *)((uintptr_t)w.s.next + 7)),
+			     0);
+}
+
+/* A packet with one chunk that is new. */
+static bool packet(bool more)
+{
+	ddps_sent_begin(&w.s, p, w.now);
+	add(1);
+	return ddps_sent_end(&w.s, 156, more);
+}
+
+/* What is in flight of the lowest TSNs is lost. */
+static void lose(uint32_t tsn)
+{
+	ddps_sent_mark(&w.s, tsn);
+}
+
+static bool resend(uint32_t tsn, bool more)
+{
+	struct ddps_sent_chunk c;
+
+	ddps_sent_begin(&w.s, p, w.now);
+	cr_assert(ddps_sent_next_old(&w.s, &c));
+	cr_assert_eq(c.tsn, tsn);
+	ddps_sent_add_old(&w.s, tsn);
+	return ddps_sent_end(&w.s, 156, more);
+}
+
+/* ---- the I bit ---- */
+
+Test(sctp_ends, when_an_answer_is_asked_for, .description = "9260-3.3.1-1")
+{
+	cr_expect(packet(true), "nothing was in flight");
+	cr_expect(!packet(true), "more follows, and others are in flight");
+	cr_expect(packet(false), "nothing follows");
+	cr_expect(!packet(true));
+	lose(1);
+	cr_expect(resend(1, true), "it was lost");
+	cr_expect(!packet(true));
+}
+
+Test(sctp_ends, when_the_window_of_the_path_is_full)
+{
+	static const struct {
+		int more;
+		bool i;
+	} is[] = { { -1, true }, { 0, true }, { 1, false } };
+
+	for (unsigned k = 0; k < 3; k++, again()) {
+		packet(true);
+		p->cc.cwnd = (uint64_t)(232 + is[k].more); /* two chunks */
+		cr_expect_eq(packet(true), is[k].i, "%u", k);
+	}
+}
+
+Test(sctp_ends, when_the_window_of_the_peer_is_full)
+{
+	static const struct {
+		int more;
+		bool i;
+	} is[] = { { -1, true }, { 0, false }, { 1, false } };
+
+	for (unsigned k = 0; k < 3; k++, again()) {
+		packet(true);
+		w.s.a_rwnd = (uint32_t)((int)p->cc.smss + 200 + is[k].more);
+		cr_expect_eq(packet(true), is[k].i, "%u", k);
+	}
+}
+
+/* ---- T3 ---- */
+
+/* It runs from the first; the lowest that is resent begins it anew, but not into silence. */
+Test(sctp_ends, when_t3_begins, .description = "9260-6.1-18 9260-6.1-19 9260-6.3.2-d1")
+{
+	static const struct {
+		uint32_t tsn;
+		bool silent, anew;
+	} is[] = { { 1, false, true }, { 2, false, false }, { 1, true, false } };
+
+	for (unsigned k = 0; k < 3; k++, again()) {
+		uint64_t t3 = w.now + 1000 * MS;
+
+		p->late = 0;
+		packet(true);
+		cr_assert_eq(p->t3_at, t3, "RTO.Initial");
+		w.now += 10 * MS;
+		packet(true);
+		cr_assert_eq(p->t3_at, t3);
+		lose(is[k].tsn);
+		p->silent_at = is[k].silent ? w.now : 0;
+		w.now += 10 * MS;
+		resend(is[k].tsn, true);
+		cr_expect_eq(p->t3_at, is[k].anew ? w.now + 1000 * MS : t3, "%u", k);
+	}
+}
+
+/* ---- what is counted ---- */
+
+Test(sctp_ends, numbers_of_packets)
+{
+	cr_assert_eq(p->next_pn, 1);
+	cr_expect_eq(ddps_sent_begin(&w.s, p, w.now), 1);
+	cr_expect(!ddps_sent_end(&w.s, 40, false), "without chunks it is forgotten");
+	cr_expect_eq(p->next_pn, 1);
+	cr_expect_eq(p->packets, 0);
+	for (unsigned i = 1; i <= 3; i++) {
+		cr_expect_eq(ddps_sent_begin(&w.s, p, w.now), i);
+		add(2);
+		ddps_sent_end(&w.s, 300, true);
+		cr_expect_eq(p->packets, i);
+		cr_expect_eq(p->nflight, 2 * i);
+		cr_expect_eq(w.s.out_len, 200 * i);
+		cr_expect_eq(p->flight, 232 * i);
+		for (uint32_t t = 2 * i - 1; t <= 2 * i; t++) {
+			cr_expect_eq(ddps_sent_slot(&w.s, t)->pn, i);
+			cr_expect_eq(ddps_sent_slot(&w.s, t)->packet, 300);
+			cr_expect_eq(ddps_sent_slot(&w.s, t)->nsent, 1);
+		}
+	}
+	cr_expect_eq(p->resent, 0);
+	lose(3);
+	resend(3, true);
+	cr_expect_eq(p->resent, 1);
+	cr_expect_eq(ddps_sent_slot(&w.s, 3)->pn, 4);
+	cr_expect_eq(ddps_sent_slot(&w.s, 3)->nsent, 2);
+	cr_expect_eq(w.s.nlost + p->nlost, 0);
+	cr_expect_eq(p->lost_octets, 0);
+}
+
+/* A packet that was timed by nobody: its own chunks, and no others. */
+Test(sctp_ends, a_packet_that_left_before)
+{
+	packet(true);
+	ddps_sent_begin(&w.s, p, w.now);
+	add(3);
+	ddps_sent_untimed(&w.s);
+	ddps_sent_end(&w.s, 400, true);
+	packet(true);
+	for (uint32_t t = 1; t <= 5; t++)
+		cr_expect_eq(!(ddps_sent_slot(&w.s, t)->flags & SLOT_VOID), t == 1 || t == 5, "%u",
+			     t);
+}
+
+/* ---- F-RTO (RFC 5682): two packets of new data, and no third ---- */
+
+Test(sctp_ends, how_many_new_ones_leave_after_t3)
+{
+	static const struct {
+		uint8_t step, left, then;
+		bool old;
+	} is[] = { { 2, 2, 1, false }, { 2, 1, 0, false }, { 2, 0, 0, false }, { 2, 2, 2, true },
+		   { 2, 0, 0, true },  { 1, 2, 2, false }, { 0, 2, 2, false } };
+
+	for (unsigned k = 0; k < sizeof is / sizeof *is; k++, again()) {
+		packet(true);
+		packet(true);
+		if (is[k].old)
+			lose(1);
+		p->frto = is[k].step;
+		p->frto_new = is[k].left;
+		if (is[k].old)
+			resend(1, true);
+		else
+			packet(true);
+		cr_expect_eq(p->frto_new, is[k].then, "%u: %u", k, p->frto_new);
+	}
+}
+
+Test(sctp_ends, new_ones_go_before_those_that_t3_called_lost)
+{
+	static const struct {
+		uint8_t step, left;
+		size_t len;
+		enum ddps_sent_what what;
+		bool one;
+	} is[] = { { 2, 2, 100, DDPS_SENT_NEW, true },	   { 2, 1, 100, DDPS_SENT_NEW, true },
+		   { 2, 0, 100, DDPS_SENT_OLD, false },	   { 1, 2, 100, DDPS_SENT_OLD, false },
+		   { 0, 2, 100, DDPS_SENT_OLD, false },	   { 2, 2, SIZE_MAX, DDPS_SENT_OLD, false },
+		   { 2, 2, 1000001, DDPS_SENT_OLD, false } };
+
+	for (unsigned k = 0; k < sizeof is / sizeof *is; k++, again()) {
+		uint64_t room;
+
+		packet(true);
+		packet(true);
+		lose(1);
+		p->frto = is[k].step;
+		p->frto_new = is[k].left;
+		cr_expect_eq(ddps_sent_may(&w.s, p, w.now, is[k].len, &room), is[k].what, "%u", k);
+		cr_expect_eq(room == 1, is[k].one, "%u: %llu", k, (unsigned long long)room);
+	}
+}
+
+/* ---- a packet that goes whatever the window says ---- */
+
+Test(sctp_ends, what_is_forced)
+{
+	static const struct {
+		bool force, probe, lost;
+		size_t len;
+		enum ddps_sent_what what;
+		bool still;
+	} is[] = { { true, false, true, 100, DDPS_SENT_OLD, true },
+		   { true, true, true, 100, DDPS_SENT_OLD, true },
+		   { true, true, false, 100, DDPS_SENT_NEW, true },
+		   { true, true, false, SIZE_MAX, DDPS_SENT_OLD, true },
+		   { true, false, false, 100, DDPS_SENT_NOTHING, false },
+		   { false, false, true, 100, DDPS_SENT_NOTHING, false } };
+
+	for (unsigned k = 0; k < sizeof is / sizeof *is; k++, again()) {
+		uint64_t room;
+
+		packet(true);
+		packet(true);
+		if (is[k].lost)
+			lose(1);
+		p->cc.cwnd = 1; /* full */
+		p->force = is[k].force;
+		p->probe = is[k].probe;
+		cr_expect_eq(ddps_sent_may(&w.s, p, w.now, is[k].len, &room), is[k].what, "%u", k);
+		cr_expect_eq(room, is[k].what != DDPS_SENT_NOTHING, "%u", k);
+		cr_expect_eq(p->force, is[k].still, "%u", k);
+		cr_expect_eq(p->probe, is[k].still && is[k].probe && !is[k].lost, "%u", k);
+		packet(false);
+		cr_expect(!p->force && !p->probe);
+	}
+}
+
+/* ---- another path ---- */
+
+Test(sctp_ends, what_was_sent_on_two_paths_proves_neither)
+{
+	struct ddps_sent_chunk c;
+
+	packet(true);
+	packet(true);
+	lose(1);
+	lose(2);
+	resend(1, true);
+	ddps_sent_begin(&w.s, &w.p[1], w.now);
+	cr_assert(ddps_sent_next_old(&w.s, &c));
+	ddps_sent_add_old(&w.s, c.tsn);
+	ddps_sent_end(&w.s, 156, true);
+	cr_expect_eq(c.tsn, 2);
+	cr_expect_eq(ddps_sent_slot(&w.s, 1)->flags & SLOT_AWAY, 0);
+	cr_expect_eq(ddps_sent_slot(&w.s, 2)->flags & SLOT_AWAY, SLOT_AWAY);
+	cr_expect_eq(ddps_sent_slot(&w.s, 2)->path, 1);
+	cr_expect_eq(p->nflight, 1);
+	cr_expect_eq(w.p[1].nflight, 1);
+	cr_expect_eq(w.p[1].resent, 1);
+	cr_expect_eq(p->resent, 1);
+}
+
+/* The tail loss probe: one packet, of new data where there are, else of the last. */
+Test(sctp_ends, what_a_probe_leaves)
+{
+	for (unsigned new = 0; new < 2; new ++, again()) {
+		struct ddps_sent_chunk c;
+
+		packet(true);
+		packet(true);
+		p->force = p->probe = true;
+		p->tlp_acked = p->sampled = true;
+		ddps_sent_begin(&w.s, p, w.now);
+		if (new) {
+			add(1);
+		} else {
+			cr_assert(ddps_sent_next_old(&w.s, &c));
+			cr_expect_eq(c.tsn, 2);
+			ddps_sent_add_old(&w.s, 2);
+			cr_expect(!ddps_sent_next_old(&w.s, &c), "one is enough");
+		}
+		cr_expect(ddps_sent_end(&w.s, 156, true), "it wants an answer");
+		cr_expect(p->tlp_out);
+		cr_expect(!p->tlp_acked && !p->sampled);
+		cr_expect_eq(p->tlp_resent, !new);
+		cr_expect_eq(p->tlp_tsn, new ? 3 : 2);
+		cr_expect_eq(p->probes, 1);
+		cr_expect_eq(ddps_sent_slot(&w.s, 2)->flags & SLOT_TLP, new ? 0 : SLOT_TLP);
+	}
+}
