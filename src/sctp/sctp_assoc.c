@@ -183,7 +183,6 @@ void ddps_sc_wipe(struct ddps_sctp_assoc *a)
 	ddps_sc_queue_free(a);
 	ddps_sc_blobs_free(&a->blobs);
 	a->nblobs = a->nbig = 0;
-	ddps_sc_map_fini(&a->map);
 	ddps_sc_reasm_free(a);
 	ddps_sc_streams_free(a);
 	free(a->ssn_out);
@@ -209,7 +208,6 @@ void ddps_sc_wipe(struct ddps_sctp_assoc *a)
 		p->hb_nonce = p->probe_nonce = 0; /* what was sent before proves nothing */
 		p->state = DDPS_SCTP_UNCONFIRMED;
 		p->errors = p->good = 0;
-		path_tx(p);
 	}
 }
 

@@ -132,14 +132,14 @@ static inline void ddps_sc_build_data(struct ddps_sc_build *b, uint32_t tsn,
 	b->a->n_chunks_out++;
 }
 
-/* ---- sctp_ctl.c: packets without DATA; 1: there is one ---- */
-int ddps_sc_init_output(struct ddps_sctp_assoc *a, struct ddps_sctp_out *out);
-int ddps_sc_echo_output(struct ddps_sctp_assoc *a, struct ddps_sctp_out *out);
-int ddps_sc_control_output(struct ddps_sctp_assoc *a, struct ddps_sctp_out *out);
-int ddps_sc_big_output(struct ddps_sctp_assoc *a, struct ddps_sc_blob *bl,
-		       struct ddps_sctp_out *out);
-int ddps_sc_probe_output(struct ddps_sctp_assoc *a, struct ddps_sc_path *p, uint16_t size,
-			 struct ddps_sctp_out *out);
+/* ---- sctp_ctl.c: packets without DATA; true: there is one ---- */
+bool ddps_sc_init_output(struct ddps_sctp_assoc *a, struct ddps_sctp_out *out);
+bool ddps_sc_echo_output(struct ddps_sctp_assoc *a, struct ddps_sctp_out *out);
+bool ddps_sc_control_output(struct ddps_sctp_assoc *a, struct ddps_sctp_out *out);
+bool ddps_sc_big_output(struct ddps_sctp_assoc *a, struct ddps_sc_blob *bl,
+			struct ddps_sctp_out *out);
+bool ddps_sc_probe_output(struct ddps_sctp_assoc *a, struct ddps_sc_path *p, uint16_t size,
+			  struct ddps_sctp_out *out);
 /* What the link takes whole leaves whole, and no router fragments IPv6: make it too large for the
  * link, so that our own system fragments it.  @more octets of DATA follow: Linux acknowledges DATA
  * when it is a packet's last chunk. */

@@ -9,7 +9,7 @@ static void control_end(struct ddps_sc_build *b)
 	b->out->fragment = b->size > ddps_sc_max_packet(b->p) || b->p->tx.pmtu.fragment;
 }
 
-int ddps_sc_init_output(struct ddps_sctp_assoc *a, struct ddps_sctp_out *out)
+bool ddps_sc_init_output(struct ddps_sctp_assoc *a, struct ddps_sctp_out *out)
 {
 	struct ddps_sc_build b;
 
@@ -18,7 +18,7 @@ int ddps_sc_init_output(struct ddps_sctp_assoc *a, struct ddps_sctp_out *out)
 	ddps_sc_put_init(a, &b.w);
 	a->due = 0;
 	control_end(&b);
-	return 1;
+	return true;
 }
 
 /* Whoever does not answer may not have had it: a packet that passes nearly anywhere goes then. */
@@ -55,7 +55,7 @@ static void put_early(struct ddps_sc_build *b)
 		a->early = n;
 }
 
-int ddps_sc_echo_output(struct ddps_sctp_assoc *a, struct ddps_sctp_out *out)
+bool ddps_sc_echo_output(struct ddps_sctp_assoc *a, struct ddps_sctp_out *out)
 {
 	struct ddps_sc_build b;
 	uint8_t *chunk;
@@ -81,7 +81,7 @@ int ddps_sc_echo_output(struct ddps_sctp_assoc *a, struct ddps_sctp_out *out)
 	put_early(&b);
 	ddps_sc_build_end(&b);
 	out->fragment = b.size > ddps_sc_max_packet(b.p);
-	return 1;
+	return true;
 }
 
 static void put_shutdown(struct ddps_sctp_assoc *a, struct ddps_wbuf *w)
@@ -129,7 +129,7 @@ static struct ddps_sc_path *control_path(const struct ddps_sctp_assoc *a)
 	return a->sack_path->confirmed ? a->sack_path : a->data_path;
 }
 
-int ddps_sc_control_output(struct ddps_sctp_assoc *a, struct ddps_sctp_out *out)
+bool ddps_sc_control_output(struct ddps_sctp_assoc *a, struct ddps_sctp_out *out)
 {
 	struct ddps_sc_build b;
 	size_t used;
@@ -154,12 +154,12 @@ int ddps_sc_control_output(struct ddps_sctp_assoc *a, struct ddps_sctp_out *out)
 	if (a->due & (DUE_SHUTDOWN | DUE_SHUTDOWN_ACK))
 		put_shutdown(a, &b.w);
 	control_end(&b);
-	return 1;
+	return true;
 }
 
 /* One that is too large for the headers' memory: a packet of its own. */
-int ddps_sc_big_output(struct ddps_sctp_assoc *a, struct ddps_sc_blob *bl,
-		       struct ddps_sctp_out *out)
+bool ddps_sc_big_output(struct ddps_sctp_assoc *a, struct ddps_sc_blob *bl,
+			struct ddps_sctp_out *out)
 {
 	struct ddps_sc_build b;
 
@@ -173,7 +173,7 @@ int ddps_sc_big_output(struct ddps_sctp_assoc *a, struct ddps_sc_blob *bl,
 	b.size += bl->len;
 	ddps_sc_build_end(&b);
 	out->fragment = b.size > ddps_sc_max_packet(b.p);
-	return 1;
+	return true;
 }
 
 static uint8_t zeros[65536]; /* never written */
@@ -200,8 +200,8 @@ void ddps_sc_stretch(struct ddps_sc_build *b, size_t more)
 }
 
 /* [8899-6.2-1] HEARTBEAT and PAD, in a packet of its own. */
-int ddps_sc_probe_output(struct ddps_sctp_assoc *a, struct ddps_sc_path *p, uint16_t size,
-			 struct ddps_sctp_out *out)
+bool ddps_sc_probe_output(struct ddps_sctp_assoc *a, struct ddps_sc_path *p, uint16_t size,
+			  struct ddps_sctp_out *out)
 {
 	struct ddps_sc_build b;
 	size_t want = size - (ddps_sc_overhead(p) - DDPS_SC_HDR), have, pad;
@@ -216,5 +216,5 @@ int ddps_sc_probe_output(struct ddps_sctp_assoc *a, struct ddps_sc_path *p, uint
 	b.size = have + 4 + pad;
 	ddps_sc_build_end(&b);
 	out->probe = true;
-	return 1;
+	return true;
 }

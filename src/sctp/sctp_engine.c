@@ -333,7 +333,7 @@ bool ddps_sctp_pending(const struct ddps_sctp *e)
 
 /* ---- out ---- */
 
-static int stray_output(struct ddps_sctp *e, struct ddps_sctp_out *out)
+static void stray_output(struct ddps_sctp *e, struct ddps_sctp_out *out)
 {
 	struct ddps_sc_blob *b = STAILQ_FIRST(&e->stray);
 
@@ -348,7 +348,6 @@ static int stray_output(struct ddps_sctp *e, struct ddps_sctp_out *out)
 	if (e->c.tap)
 		e->c.tap(e->c.user, e->now, true, &out->to, out->iov, 1);
 	free(b);
-	return 1;
 }
 
 int ddps_sctp_output(struct ddps_sctp *e, struct ddps_sctp_out *out, uint64_t now)
@@ -364,7 +363,8 @@ int ddps_sctp_output(struct ddps_sctp *e, struct ddps_sctp_out *out, uint64_t no
 	out->port = 0;
 	if (!STAILQ_EMPTY(&e->stray)) {
 		e->st.packets_out++;
-		return stray_output(e, out);
+		stray_output(e, out);
+		return 1;
 	}
 	while ((a = TAILQ_FIRST(&e->tx))) {
 		TAILQ_REMOVE(&e->tx, a, tx_link);

@@ -150,16 +150,15 @@ void ddps_sc_heard(struct ddps_sc_rx *rx)
 		a->ask = true;
 }
 
-/* Only a chunk with the T bit may have the tag that we use for the peer [9260-8.5.1-4]. */
+/* Only a chunk with the T bit may have the tag that we use for the peer: they look [9260-8.5.1-4]. */
 static void reflected(struct ddps_sc_rx *rx)
 {
 	struct ddps_sc_chunk c;
 
-	if (ddps_sc_contains(rx->pkt, rx->len, SC_ABORT, &c) && (c.flags & SC_FLAG_T))
+	if (ddps_sc_contains(rx->pkt, rx->len, SC_ABORT, &c))
 		ddps_sc_abort_in(rx, &c);
 	else if (rx->a->state == SC_ACK_SENT &&
-		 ddps_sc_contains(rx->pkt, rx->len, SC_SHUTDOWN_COMPLETE, &c) &&
-		 (c.flags & SC_FLAG_T))
+		 ddps_sc_contains(rx->pkt, rx->len, SC_SHUTDOWN_COMPLETE, &c))
 		ddps_sc_shutdown_complete(rx, &c);
 	else
 		rx->e->st.bad_tag++;

@@ -116,12 +116,10 @@ int ddps_sc_fragment_fits(const struct ddps_sctp_assoc *a, const struct ddps_sc_
 	return 0;
 }
 
-static struct ddps_sc_run *run_of(struct ddps_sctp_assoc *a, const struct ddps_sc_data *d,
-				  struct frag *f)
+static struct ddps_sc_run *run_of(const struct ddps_sc_data *d, struct frag *f)
 {
 	struct ddps_sc_run *r = calloc(1, sizeof *r);
 
-	(void)a;
 	if (!r)
 		return NULL;
 	r->first = r->last = d->tsn;
@@ -139,10 +137,8 @@ static struct ddps_sc_run *run_of(struct ddps_sctp_assoc *a, const struct ddps_s
 }
 
 /* @r follows @l. */
-static struct ddps_sc_run *join(struct ddps_sctp_assoc *a, struct ddps_sc_run *l,
-				struct ddps_sc_run *r)
+static struct ddps_sc_run *join(struct ddps_sc_run *l, struct ddps_sc_run *r)
 {
-	(void)a;
 	STAILQ_CONCAT(&l->frags, &r->frags);
 	l->last = r->last;
 	l->end = r->end;
@@ -209,7 +205,7 @@ int ddps_sc_fragment(struct ddps_sctp_assoc *a, const struct ddps_sc_data *d)
 		return DDPS_E_NOMEM;
 	f->len = d->len;
 	memcpy(f->octets, d->p, d->len);
-	r = run_of(a, d, f);
+	r = run_of(d, f);
 	if (!r) {
 		ddps_sc_pool_put(&a->e->pool, f, sizeof *f + d->len);
 		return DDPS_E_NOMEM;
@@ -217,11 +213,11 @@ int ddps_sc_fragment(struct ddps_sctp_assoc *a, const struct ddps_sc_data *d)
 	ddps_sc_charge(a, d->len);
 	if (l) {
 		take_out(a, l);
-		r = join(a, l, r);
+		r = join(l, r);
 	}
 	if (n) {
 		take_out(a, n);
-		r = join(a, r, n);
+		r = join(r, n);
 	}
 	if (r->begin && r->end)
 		return deliver_run(a, r);

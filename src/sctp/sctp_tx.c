@@ -135,7 +135,7 @@ static bool data_state(const struct ddps_sctp_assoc *a)
 	return a->state == SC_ESTABLISHED || a->state == SC_PENDING || a->state == SC_RECEIVED;
 }
 
-static int data_output(struct ddps_sctp_assoc *a, struct ddps_sctp_out *out)
+static bool data_output(struct ddps_sctp_assoc *a, struct ddps_sctp_out *out)
 {
 	struct ddps_sc_path *p = a->data_path;
 	size_t next = ddps_sc_next_len(a), sent = 0, n, last;
@@ -148,7 +148,7 @@ static int data_output(struct ddps_sctp_assoc *a, struct ddps_sctp_out *out)
 	a->ask = false;
 	what = ddps_sent_may(&a->tx, &p->tx, a->e->now, next ? next : SIZE_MAX, &leave);
 	if (what == DDPS_SENT_NOTHING)
-		return 0;
+		return false;
 	ddps_sc_build_to(&b, a, p, out);
 	do {
 		last = out->len;
@@ -158,12 +158,12 @@ static int data_output(struct ddps_sctp_assoc *a, struct ddps_sctp_out *out)
 		 out->nsegs + keep < out->max_segs && out->len - last == out->seg_size &&
 		 out->len + out->seg_size <= out->max_len && ddps_sc_build_room(&b));
 	if (!out->nsegs)
-		return 0;
+		return false;
 	out->fragment |= narrow; /* not even the least size passes whole: RFC 8899 5.2 */
 	p->used = a->e->now;
 	out->data = true;
 	append_sack(&b);
-	return 1;
+	return true;
 }
 
 /* ---- whose turn ---- */
@@ -200,5 +200,5 @@ int ddps_sc_assoc_output(struct ddps_sctp_assoc *a, struct ddps_sctp_out *out)
 		return ddps_sc_probe_output(a, p, size, out);
 	if (data_waits(a) && data_output(a, out))
 		return 1;
-	return a->due & DUE_SACK ? ddps_sc_control_output(a, out) : 0;
+	return (a->due & DUE_SACK) && ddps_sc_control_output(a, out);
 }

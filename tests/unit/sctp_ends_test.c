@@ -307,5 +307,9 @@ Test(sctp_ends, what_a_probe_leaves)
 		cr_expect_eq(p->tlp_tsn, new ? 3 : 2);
 		cr_expect_eq(p->probes, 1);
 		cr_expect_eq(ddps_sent_slot(&w.s, 2)->flags & SLOT_TLP, new ? 0 : SLOT_TLP);
+		lose(2); /* and resent for another reason */
+		ddps_sent_slot(&w.s, 2)->flags |= SLOT_VOID | SLOT_PKT | SLOT_T3;
+		resend(2, true);
+		cr_expect_eq(ddps_sent_slot(&w.s, 2)->flags, SLOT_T3 | SLOT_I);
 	}
 }
