@@ -157,6 +157,7 @@ class Tree:
         for d in ("Makefile", "mk", "src", "include", "tests", "tools", "bench", build):
             subprocess.run(["cp", "-a", d, os.path.join(self.top, d)], check=True)
         self.env = dict(os.environ, LSAN_OPTIONS="exitcode=0")
+        self.unchanged = {}
 
     def run(self, limit, *command):
         """Its exit status, or TOO_LONG."""
@@ -186,6 +187,12 @@ class Tree:
                        check=True)
         with open(out, "rb") as f:
             return f.read()
+
+    def code_before(self, file):
+        """The same of the file as it is: later there is the object of the mutation before."""
+        if file not in self.unchanged:
+            self.unchanged[file] = self.code(file)
+        return self.unchanged[file]
 
     def write(self, file, text):
         with open(os.path.join(self.top, file), "w", encoding="utf-8") as f:
@@ -239,7 +246,7 @@ def judge(tree, m, known):
     path = os.path.join(tree.top, m.file)
     with open(path, encoding="utf-8") as f:
         was = f.read()
-    before = tree.code(m.file)
+    before = tree.code_before(m.file)
     lines = was.split("\n")
     lines[m.line - 1] = m.new
     try:
