@@ -27,7 +27,7 @@ static void surplus(struct ddps_mpa_conn *c)
  * The peer went away.  No errno: a reset and a close both mean that it did not like our
  * frame, and the layer above may try again without enhancement [6581-10-8].
  */
-static void gone(struct ddps_mpa_conn *c, enum ddps_mpa_event ev, int err)
+static void gone(struct ddps_mpa_conn *c, enum ddps_mpa_event ev)
 {
 	const struct ddps_mpa_startup *s = c->startup;
 	const char *when = c->initiator ? "before its MPA Reply" : "before its MPA Request";
@@ -39,7 +39,8 @@ static void gone(struct ddps_mpa_conn *c, enum ddps_mpa_event ev, int err)
 		when = c->initiator ? "inside its MPA Reply, truncated"
 				    : "inside its MPA Request, truncated";
 	e = ddps_error_triple(DDPS_E_RESET, ddps_term_triple(DDPS_TERM_MPA_CLOSED),
-			      "peer %s the connection %s", err ? "reset" : "closed", when);
+			      "peer %s the connection %s",
+			      ev == DDPS_MPA_EV_LOST ? "reset" : "closed", when);
 	ddps_mpa_conn_step(c, ev);
 	ddps_mpa_conn_end(c, &e);
 }
@@ -55,7 +56,7 @@ bool ddps_mpa_setup_flush(struct ddps_mpa_conn *c)
 		if (n == -EINTR)
 			continue;
 		if (n < 0 && n != -EAGAIN)
-			gone(c, DDPS_MPA_EV_LOST, (int)-n);
+			gone(c, DDPS_MPA_EV_LOST);
 		if (n < 0)
 			return false;
 		s->out_sent += (size_t)n;
@@ -84,7 +85,7 @@ static bool read_frame(struct ddps_mpa_conn *c, struct ddps_mpa_frame *f)
 			return false;
 		}
 		if (n <= 0) {
-			gone(c, n ? DDPS_MPA_EV_LOST : DDPS_MPA_EV_FIN, (int)-n);
+			gone(c, n ? DDPS_MPA_EV_LOST : DDPS_MPA_EV_FIN);
 			return false;
 		}
 		s->in_len += (size_t)n;
@@ -222,7 +223,7 @@ static void on_impatience(struct ddps_mpa_conn *c)
 	if (n > 0)
 		surplus(c);
 	else
-		gone(c, n ? DDPS_MPA_EV_LOST : DDPS_MPA_EV_FIN, (int)-n);
+		gone(c, n ? DDPS_MPA_EV_LOST : DDPS_MPA_EV_FIN);
 }
 
 static void on_request(struct ddps_mpa_conn *c, const struct ddps_mpa_frame *f)

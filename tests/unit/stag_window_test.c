@@ -449,6 +449,27 @@ Test(stag_window, region_becomes_zero_based)
 	cr_expect_eq(use(&s, mr->stag, 5, 1, DDPS_REMOTE_READ), DDPS_STAG_OK);
 }
 
+/* Where it was placed elsewhere that stays while its memory does. */
+Test(stag_window, a_region_stays_where_it_was_placed)
+{
+	struct ddps_mr_change to = { .access = DDPS_REMOTE_READ, .addr = s.mem, .len = 100 };
+
+	mr->base = 0x5000;
+	cr_expect_eq(ddps_stag_change(mr, DDPS_CHANGE_ACCESS, &to), 0);
+	cr_expect_eq(mr->base, 0x5000);
+	to.access |= DDPS_ZERO_BASED;
+	cr_expect_eq(ddps_stag_change(mr, DDPS_CHANGE_ACCESS, &to), 0);
+	cr_expect_eq(mr->base, 0);
+	mr->base = 0x5000;
+	cr_expect_eq(ddps_stag_change(mr, DDPS_CHANGE_ACCESS, &to), 0);
+	cr_expect_eq(mr->base, 0x5000);
+	cr_expect_eq(ddps_stag_change(mr, DDPS_CHANGE_MEMORY, &to), 0);
+	cr_expect_eq(mr->base, 0);
+	to.access = DDPS_REMOTE_READ;
+	cr_expect_eq(ddps_stag_change(mr, DDPS_CHANGE_ACCESS, &to), 0);
+	cr_expect_eq(mr->base, (uintptr_t)s.mem);
+}
+
 Test(stag_window, region_changes)
 {
 	struct ddps_pd other = { .table = s.table };
