@@ -145,6 +145,7 @@ static void fresh(struct ci *ci)
 	for (unsigned i = 0; i < CI_QPS; i++)
 		ci->qp[i].used = false;
 	ci->n_conns = ci->n_seen = 0;
+	ci->never = 0;
 	ci->accept = ci->no_arp = ci->again = ci->sa_quiet = ci->skipped = false;
 	ci->why[0] = 0;
 	ci->rx_mtu = CI_RX_MTU;

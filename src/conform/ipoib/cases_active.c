@@ -71,8 +71,7 @@ static void service_id_rest(struct ci *ci)
 
 	CI_CHECK(ci, !m[REQ_SID + 1], "type %u", m[REQ_SID + 1]);
 	CI_CHECK(ci, !ci_get24(m + REQ_SID + 2), "reserved octets: %s", cf_hex(m + REQ_SID, 8));
-	CI_CHECK(ci, ci_get24(m + REQ_SID + 5) == ci->me.qpn, "queue pair: %s",
-		 cf_hex(m + REQ_SID, 8));
+	/* with another queue pair than ours it would be no REQ for this case */
 }
 
 /* ---- RTU ---- */
@@ -145,7 +144,7 @@ static void mra(struct ci *ci)
 	unsigned t = 31;
 	uint8_t m[CI_MAD];
 
-	while (t && ci_time(t) > 16 * wait)
+	while (ci_time(t) > 16 * wait) /* which is longer than any shortest time */
 		t--;
 	ci_mra(ci, m, c, 0, t);
 	ci->again = true;
@@ -321,7 +320,7 @@ static void one_per_peer(struct ci *ci)
 	struct ci_reply r;
 
 	ci_accept(ci, c);
-	ci->me.ip = ci_stranger(ci) == ci->me.ip + 1 ? ci->plan.ip + 1 : ci->me.ip + 1;
+	ci->me.ip = ci->plan.ip; /* that of no case */
 	ci_resolve(ci);
 	ci_echo_ud(ci, ECHO);
 	ci_want_reply(ci, ci->seq, &r);

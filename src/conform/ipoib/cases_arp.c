@@ -35,7 +35,7 @@ static void reply(struct ci *ci)
 	CI_CHECK(ci, !memcmp(a + 32, ci->me.lla, CI_LLA), "it is for %s", cf_hex(a + 32, CI_LLA));
 	CI_CHECK(ci, ci_get24(a + 9) == ci->at->src_qpn,
 		 "queue pair %06x in the address, sent by %06x", ci_get24(a + 9), ci->at->src_qpn);
-	CI_CHECK(ci, a[12] == 0xfe || a[12] == 0xff || a[12], "GID %s", cf_hex(a + 12, CI_GID));
+	CI_CHECK(ci, a[12], "GID %s", cf_hex(a + 12, CI_GID));
 }
 
 static void unicast(struct ci *ci)
@@ -72,7 +72,6 @@ static void reserved_flags(struct ci *ci)
 
 	ci_meet(ci, 0x3f);
 	ci_ping_ud(ci, 100, &r);
-	CI_CHECK(ci, !r.connected, "the answer comes on a connection");
 	ci_quiet(ci);
 }
 

@@ -313,18 +313,26 @@ static void mra(struct ci *ci)
 	ci_want_acked(ci, c->qp);
 }
 
+/* @m ends what has no RTU yet: no REP comes again. */
+static void is_over(struct ci *ci, struct ci_conn *c, const uint8_t *m)
+{
+	ci->again = false; /* those that are on their way */
+	ci_cm_send(ci, m);
+	ci_quiet(ci);
+	ci->again = true;
+	CI_CHECK(ci, !ci_came(ci, 0, ci_now() + 2 * ci_time(REP_TIME)), "a %s comes",
+		 ci_mad_name(ci->at->b));
+	ci->again = false;
+	ci_gone(ci, c);
+}
+
 static void rep_refused(struct ci *ci)
 {
 	struct ci_conn *c = short_req(ci, REP_TIME, 7);
 	uint8_t m[CI_MAD];
 
 	ci_rej(ci, m, c, 1, CI_REJ_CONSUMER);
-	ci->again = false;
-	ci_cm_send(ci, m);
-	ci_quiet(ci);
-	CI_CHECK(ci, !ci_came(ci, 0, ci_now() + 2 * ci_time(REP_TIME)), "a %s comes",
-		 ci_mad_name(ci->at->b));
-	ci_gone(ci, c);
+	is_over(ci, c, m);
 }
 
 static void withdrawn(struct ci *ci)
@@ -335,11 +343,7 @@ static void withdrawn(struct ci *ci)
 	ci_rej(ci, m, c, 2, CI_REJ_TIMEOUT);
 	m[REJ_LEN] = 8 << 1;
 	cf_put64(m + REJ_ARI, ci->me.guid);
-	ci->again = false;
-	ci_cm_send(ci, m);
-	CI_CHECK(ci, !ci_came(ci, 0, ci_now() + 2 * ci_time(REP_TIME)), "a %s comes",
-		 ci_mad_name(ci->at->b));
-	ci_gone(ci, c);
+	is_over(ci, c, m);
 }
 
 static void data_first(struct ci *ci)

@@ -9,7 +9,6 @@ static void echo(struct ci *ci)
 
 	ci_meet(ci, 0);
 	ci_ping_ud(ci, 84, &r);
-	CI_CHECK(ci, !r.connected, "the answer comes on a connection");
 	CI_CHECK(ci, r.len == 84 && r.pieces == 1, "%zu octets in %u pieces", r.len, r.pieces);
 	CI_CHECK(ci, cf_get32(ci->at->b) == CI_IP4 << 16, "encapsulation header %s",
 		 cf_hex(ci->at->b, 4));
@@ -26,8 +25,6 @@ static void sizes(struct ci *ci)
 	for (size_t n = 28; n <= max; n = n == 36 ? max - 5 : n + 1) {
 		ci_ping_ud(ci, n, &r);
 		CI_CHECK(ci, r.len == n, "%zu octets, not %zu", r.len, n);
-		CI_CHECK(ci, r.largest <= ci->mtu, "a datagram of %zu octets on a link of %u",
-			 r.largest, ci->mtu);
 	}
 }
 
@@ -50,7 +47,7 @@ static void fragments(struct ci *ci)
 	ci_meet(ci, 0);
 	for (unsigned i = 0; i < sizeof more / sizeof *more; i++) {
 		ci_ping_ud(ci, ci->mtu - CI_ENCAP + more[i], &r);
-		CI_CHECK(ci, !r.connected && r.pieces > 1, "in %u pieces", r.pieces);
+		CI_CHECK(ci, r.pieces > 1, "in %u pieces", r.pieces);
 		CI_CHECK(ci, r.largest <= ci->mtu, "a datagram of %zu octets on a link of %u",
 			 r.largest, ci->mtu);
 	}

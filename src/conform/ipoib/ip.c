@@ -82,6 +82,12 @@ struct pieces {
 	size_t got, all;
 };
 
+static bool answers(const struct ci *ci, const uint8_t *icmp, uint32_t seq)
+{
+	return !icmp[0] && cf_get16(icmp + 4) == (uint16_t)ci->random &&
+	       cf_get16(icmp + 6) == (uint16_t)seq;
+}
+
 /* Return: whether the reply is whole with that. */
 static bool add(struct ci *ci, struct pieces *w, uint32_t seq, const struct ci_ev *e,
 		struct ci_reply *r)
@@ -100,9 +106,11 @@ static bool add(struct ci *ci, struct pieces *w, uint32_t seq, const struct ci_e
 		*r = (struct ci_reply){ 0 };
 	}
 	CI_CHECK(ci, !sum16(h, IP4, 0), "an IP header with a wrong checksum: %s", cf_hex(h, IP4));
-	if (!off && len >= IP4 + ICMP)
-		w->ours = !icmp[0] && cf_get16(icmp + 4) == (uint16_t)ci->random &&
-			  cf_get16(icmp + 6) == (uint16_t)seq;
+	if (!off && len >= IP4 + ICMP) {
+		w->ours = answers(ci, icmp, seq);
+		CI_CHECK(ci, !ci->never || !answers(ci, icmp, ci->never),
+			 "a packet that was repeated is answered");
+	}
 	w->got += len - IP4;
 	if (!(frag & 0x2000))
 		w->all = off + len - IP4;

@@ -279,6 +279,8 @@ static void frame_in(struct ci *ci, const struct ci_pkt *p, uint16_t mlid)
 {
 	struct ci_ev *e;
 
+	if (!ci->mtu) /* not on the link yet: its Q_Key is not known */
+		return;
 	if (p->qkey != ci->qkey)
 		ci_lint(ci, CI_LINT_KEYS, "a datagram with Q_Key %08x", p->qkey);
 	if (p->src_qpn != ci->target.qpn && ci->target.known)

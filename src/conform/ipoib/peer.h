@@ -232,7 +232,8 @@ struct ci {
 	unsigned n_ev;
 	uint8_t seen[CI_SEEN][CI_MAD]; /* messages that came, to know repeated ones */
 	unsigned n_seen;
-	uint32_t seq; /* of echoes */
+	uint32_t seq;	/* of echoes */
+	uint32_t never; /* the one to which no answer may come; 0: none */
 	uint16_t ip_id;
 	struct ci_ev *at; /* the latest event taken: ci_want() and others point into it */
 	struct cf_trace *trace;
