@@ -147,6 +147,13 @@ $(LIES): $(call objs,$(wildcard tests/lies/*.c)) $(CONFORM_A) $(LIB_A)
 	$(if $(Q),@echo "  LD   $@")
 	$(Q)$(CC) $(CFLAGS_ALL) $(LDFLAGS) $(LIED:%=-Wl,--wrap=%) -o $@ $^ $(LIB_LIBS)
 
+# So is the one for IPoIB, on a network and with a clock of its own.
+LIES_IPOIB := $(B)/lies-ipoib
+$(LIES_IPOIB): $(call objs,$(wildcard tests/lies/ipoib/*.c)) $(CONFORM_A) $(IPOIB_A) $(LIB_A)
+	$(if $(Q),@echo "  LD   $@")
+	$(Q)$(CC) $(CFLAGS_ALL) $(LDFLAGS) $(addprefix -Wl$(comma)--wrap=,cf_now ci_forget socket \
+		setsockopt bind close poll sendto recvfrom malloc calloc) -o $@ $^ $(LIB_LIBS)
+
 # Threads in that kernel, one at a time, in every order.
 SCHED := $(B)/sched
 $(SCHED): $(call objs,$(wildcard tests/sched/*.c tests/sim/kern*.c) tests/sim/sim_random.c \

@@ -121,6 +121,7 @@ suite lines sim/sctp "$opt/sim-sctp" 1 100000
 suite lines sim/sctp-asan "$asan/sim-sctp" 1000000 10000
 suite lines sim/session "$opt/sim-session" 1 20000
 suite lines sim/ipoib "$opt/sim-ipoib" 1 1000
+suite lines lies/ipoib "$asan/lies-ipoib"
 suite lines sim/verbs "$opt/sim-verbs" 1 2500
 suite lines sim/crossed "$opt/sim-crossed" 1 12000
 suite lines sim/session-asan "$asan/sim-session" 1000000 4000

@@ -11,7 +11,7 @@ cd "$(dirname "$0")/../.." || exit 1
 build=$1
 prof=$PWD/$build/prof
 binaries=(unit e2e sessctl sim-sctp sim-session sim-crossed sim-ipoib sim-verbs sched fault verbs-test
-	libddpsess-verbs.so ddpsess/libddpsess-view.so lies stress-session stress-verbs)
+	libddpsess-verbs.so ddpsess/libddpsess-view.so lies lies-ipoib stress-session stress-verbs)
 failures=0
 
 # Processes share a few profiles, which each adds to at its end; some have given up their rights by then.
@@ -36,6 +36,7 @@ run_all() {
 		measured lies-$t "$build/lies" --all $t &
 	done
 	measured ipoib "$build/sessctl" ipoib conform --self ours --json
+	measured lies-ipoib "$build/lies-ipoib"
 	wait
 	# the tester's verdicts of a stack that is wrong
 	measured mutations tests/conformance/mutate.sh "$build"

@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Is a node of IPoIB that does wrong found out?  Cases of the suite run against our own node, and between
+ * the two is a liar: packets are not what the target said, or it does not hear what it was told.  The
+ * case has to fail, or to leave what it cannot judge, and say why in the words that are due.  Prints "ok"
+ * and "not ok" lines.
+ * usage: lies-ipoib [CASES]	CASES: a pattern
+ */
+#include "lies/ipoib/world.h"
+#include <fnmatch.h>
+#include <stdio.h>
+#include <string.h>
+
+static const char *pattern = "*";
+static bool bad;
+
+struct heard {
+	unsigned n, failed, skipped;
+	enum ddps_conform_verdict verdict;
+	char name[80], why[1000];
+};
+
+static bool go_on(void *user)
+{
+	(void)user;
+	liar_case(true);
+	return true;
+}
+
+static void result(void *user, const struct ddps_conform_result *r)
+{
+	struct heard *h = user;
+
+	liar_case(false);
+	h->n++;
+	h->failed += r->verdict == DDPS_CONFORM_FAIL;
+	h->skipped += r->verdict == DDPS_CONFORM_SKIP;
+	if (h->failed && r->verdict != DDPS_CONFORM_FAIL)
+		return; /* the latest failure counts */
+	h->verdict = r->verdict;
+	snprintf(h->name, sizeof h->name, "%s", r->c.name);
+	snprintf(h->why, sizeof h->why, "%s", r->why);
+}
+
+static int run(const struct row *r, struct heard *h)
+{
+	struct ddps_conform_calls calls = { sizeof calls, h, go_on, result };
+	struct ddps_conform_sum sum;
+
+	*h = (struct heard){ 0 };
+	world_begin(r->mode, liar_hears);
+	liar_begin(r);
+	nodes_begin(r->mode);
+	world.o.pattern = r->name;
+	return ddps_conform_ipoib_run(&world.o, &calls, &sum, h->why, sizeof h->why);
+}
+
+static int due(enum ddps_conform_verdict v)
+{
+	return v == DDPS_CONFORM_FAIL ? FAILS : v == DDPS_CONFORM_PASS ? PASSES : SKIPS;
+}
+
+/* Return: whether it was as it should be. */
+static bool told(const struct row *r)
+{
+	static const char *const words[] = { "", "pass", "fail", "skip", "refuse", "run" };
+	struct heard h;
+	int err = run(r, &h);
+	bool good;
+
+	if (r->due == REFUSED)
+		good = err && !h.n;
+	else
+		good = !err && h.n == 1 && due(h.verdict) == r->due;
+	good = good && strstr(h.why, r->why) && !world.sockets;
+	if (!good)
+		printf("not ok lies-ipoib: %s has to %s: '%s'; %s: '%s'%s\n", r->name,
+		       words[r->due], r->why,
+		       err	  ? "it is refused"
+		       : h.n != 1 ? "not one case"
+				  : words[due(h.verdict)],
+		       h.why, world.sockets ? ", and sockets stay open" : "");
+	world_end();
+	return good;
+}
+
+static void table(const char *name, struct row const *rows)
+{
+	unsigned good = 0, all = 0, number = 0;
+
+	for (const struct row *at = rows; at->name; at++) {
+		struct row r = *at;
+
+		r.number = number++;
+		if (fnmatch(pattern, r.name, 0))
+			continue;
+		all++;
+		good += told(&r);
+		fflush(stdout);
+	}
+	bad |= good != all;
+	printf("%s lies-ipoib about %s: %u of %u are found out\n", good == all ? "ok" : "not ok",
+	       name, good, all);
+}
+
+static void nothing(unsigned row, struct said *s)
+{
+	(void)row, (void)s;
+}
+
+/* Nobody lies: no case fails, and so many cannot be run. */
+static void truth(const char *name, unsigned mode, unsigned skips)
+{
+	const struct row r = { .mode = mode, .name = pattern, .act = nothing };
+	struct heard h;
+	int err = run(&r, &h);
+	bool all = !strcmp(pattern, "*");
+	bool good = !err && !h.failed && (!all || (h.n > 100 && h.skipped == skips));
+
+	world_end();
+	bad |= !good;
+	printf("%s lies-ipoib: the truth %s: %u cases, %u are skipped, %u fail%s%s: %s\n",
+	       good ? "ok" : "not ok", name, h.n, h.skipped, h.failed, good ? "" : ", ",
+	       good ? "" : h.name, good ? "" : h.why);
+}
+
+int main(int argc, char **argv)
+{
+	if (argc > 1)
+		pattern = argv[1];
+	truth("to an administration", FOR_LONG, 0);
+	truth("to its client", FOR_LONG | AS_CLIENT, 11);
+	truth("by a port", FOR_LONG | BY_PORT, 39);
+	table("the link and address resolution", lies_links);
+	table("asking the target", lies_passive);
+	table("the target asking", lies_active);
+	table("data", lies_data);
+	table("packets", lies_packets);
+	table("a port of a fabric", lies_port);
+	return bad;
+}
