@@ -179,7 +179,7 @@ void cf_link_send_sack(struct cf_link *l)
 			continue;
 		if (n && to[n - 1] + 1 == d->tsn)
 			to[n - 1] = d->tsn;
-		else if (n < GAPS_MAX && d->tsn - l->cum <= UINT16_MAX)
+		else if (n < GAPS_MAX) /* AHEAD_MAX fits into a gap's 16 bits */
 			from[n] = to[n] = d->tsn, n++;
 		else
 			break;
@@ -233,8 +233,7 @@ static void complete(struct cf_link *l, uint32_t tsn)
 			first = d;
 		next = d->tsn + 1;
 		if (first && d->flags & F_LAST) {
-			if (!cf_tsn_before(tsn, first->tsn) && !cf_tsn_before(d->tsn, tsn))
-				deliver(l, first, d);
+			deliver(l, first, d); /* whole since @tsn came: else it was handed up before */
 			first = NULL;
 		}
 		if (!first && cf_tsn_before(tsn, d->tsn))

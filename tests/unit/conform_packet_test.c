@@ -1,0 +1,375 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The set-up and the ends of an association of the tester's, and whose a packet is. */
+#include "unit/conform_packet_fixture.h"
+#include "unit/sys_fixture.h"
+#include <errno.h>
+
+/* ---- the set-up ---- */
+
+/* RFC 9260 3.3.3: such an INIT ACK is no answer. */
+Test(conform_packet, init_acks_that_are_none)
+{
+	static const struct {
+		const char *what;
+		uint32_t tag;
+		uint16_t out, max_in, type, param; /* its length field */
+		size_t len;
+	} row[] = {
+		{ "too short", TAG, 1, 1, 0, 0, 12 },
+		{ "no tag", 0, 1, 1, COOKIE, 8, 24 },
+		{ "no streams out", TAG, 0, 1, COOKIE, 8, 24 },
+		{ "no streams in", TAG, 1, 0, COOKIE, 8, 24 },
+		{ "no parameter", TAG, 1, 1, 0, 0, 16 },
+		{ "half a parameter's header", TAG, 1, 1, 0, 0, 18 },
+		{ "a parameter shorter than its header", TAG, 1, 1, COOKIE, 3, 24 },
+		{ "a parameter longer than the chunk", TAG, 1, 1, COOKIE, 9, 24 },
+		{ "no cookie", TAG, 1, 1, UNKNOWN, 8, 24 },
+		{ "a cookie beyond bounds", TAG, 1, 1, COOKIE, CF_COOKIE_MAX + 5,
+		  4 + 16 + CF_COOKIE_MAX + 4 },
+	};
+	static uint8_t b[16 + 8 + CF_COOKIE_MAX];
+
+	dial(AF_INET);
+	cr_expect_eq(heard(), CF_C_INIT);
+	for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
+		init_fields(b, row[i].tag, row[i].out, row[i].max_in);
+		cf_put16(b + 16, row[i].type);
+		cf_put16(b + 18, row[i].param);
+		comes(CF_C_INIT_ACK, 0, b, row[i].len);
+		cr_expect_eq(l->state, CF_L_INIT_SENT, "%s", row[i].what);
+		cr_expect_eq(heard(), -1, "%s", row[i].what);
+	}
+	take_down();
+}
+
+Test(conform_packet, a_cookie_behind_other_parameters)
+{
+	uint8_t b[16 + 8 + 8] = { 0 };
+
+	dial(AF_INET6);
+	cr_expect_eq(heard(), CF_C_INIT);
+	init_fields(b, TAG, 1, 1);
+	cf_put16(b + 16, UNKNOWN);
+	cf_put16(b + 18, 5); /* and three octets of padding */
+	cf_put16(b + 24, COOKIE);
+	cf_put16(b + 26, 7);
+	comes(CF_C_INIT_ACK, 0, b, 16 + 8 + 7);
+	cr_expect_eq(heard(), CF_C_COOKIE_ECHO);
+	cr_expect_eq(cf_get16(said.b + HEADER + 2), 7);
+	take_down();
+}
+
+/* ---- it waits ---- */
+
+static struct sockaddr_storage asks_from;
+
+static void listens(void)
+{
+	struct cf_at at = socket_at(AF_INET);
+	socklen_t len = sizeof asks_from;
+	char uri[160];
+
+	new_net();
+	cr_assert_eq(net.carrier->listen(&net, &at, uri, sizeof uri), 0);
+	target = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	cr_assert_eq(bind(target, (struct sockaddr *)&at.ss, at.len), 0);
+	cr_assert_eq(getsockname(target, (struct sockaddr *)&asks_from, &len), 0);
+	l = NULL;
+}
+
+static struct cf_below *below(void)
+{
+	return net.below;
+}
+
+/* The n-th target asks, from a port of its own. */
+static void asks(unsigned n, const uint8_t *init, size_t len)
+{
+	begin(0);
+	cf_put16(in.b, (uint16_t)(SCTP_OWN + n));
+	cf_put16(in.b + 2, below()->port);
+	chunk(CF_C_INIT, 0, init, len);
+	cf_put32(in.b + 8, cf_pkt_sum(in.b, in.len));
+	cf_pkt_in(&net, below()->listen_fd, &asks_from, sizeof(struct sockaddr_in), in.b, in.len);
+}
+
+static unsigned invited(void)
+{
+	unsigned n = 0;
+
+	for (const struct cf_link *i = below()->links; i; i = i->next)
+		n += i->state == CF_L_INVITED;
+	return n;
+}
+
+Test(conform_packet, the_oldest_of_many_inits_makes_room)
+{
+	uint8_t b[16];
+
+	listens();
+	for (unsigned n = 0; n < 18; n++) {
+		init_fields(b, TAG, 1, 1); /* the same tag from other ports: other associations */
+		asks(n, b, sizeof b);
+		cr_expect_eq(heard(), CF_C_INIT_ACK, "%u", n);
+		cr_expect_eq(cf_get16(said.b + 2), SCTP_OWN + n);
+		cr_expect_eq(invited(), n < 16 ? n + 1 : 16);
+	}
+	asks(0, b, sizeof b);
+	cr_expect_eq(heard(), -1, "that one is over");
+	asks(17, b, sizeof b);
+	cr_expect_eq(heard(), CF_C_INIT_ACK, "once more the same answer");
+	take_down();
+}
+
+Test(conform_packet, inits_that_are_none)
+{
+	uint8_t b[16];
+
+	listens();
+	init_fields(b, TAG, 1, 1);
+	asks(1, b, 0);
+	asks(2, b, 8);
+	cr_expect_eq(heard(), -1);
+	mem_fail(1);
+	asks(3, b, sizeof b);
+	cr_expect(mem_failed());
+	cr_expect_eq(heard(), -1);
+	asks(3, b, sizeof b);
+	cr_expect_eq(heard(), CF_C_INIT_ACK, "there is memory again");
+	asks(3, b, 0);
+	cr_expect_eq(heard(), -1);
+	/* for another port, with a tag, of a wrong length */
+	cf_put16(in.b + 2, (uint16_t)(below()->port ^ 1));
+	comes_on(below()->listen_fd);
+	asks(4, b, sizeof b);
+	cr_expect_eq(heard(), CF_C_INIT_ACK);
+	cf_put32(in.b + 4, 1);
+	comes_on(below()->listen_fd);
+	begin(0);
+	cf_put16(in.b + 2, below()->port);
+	chunk(CF_C_INIT, 0, b, sizeof b);
+	cf_put16(in.b + HEADER + 2, 3);
+	comes_on(below()->listen_fd);
+	cf_put16(in.b + HEADER + 2, 4 + sizeof b + 1);
+	comes_on(below()->listen_fd);
+	cr_expect_eq(heard(), -1);
+	take_down();
+}
+
+Test(conform_packet, an_invitation_is_taken_with_its_cookie_by_whom_somebody_waits_for)
+{
+	uint8_t b[16], cookie[16];
+
+	listens();
+	init_fields(b, TAG, 1, 1);
+	asks(0, b, sizeof b);
+	cr_expect_eq(heard(), CF_C_INIT_ACK);
+	l = below()->links;
+	memcpy(cookie, l->cookie, sizeof cookie);
+	comes(CF_C_COOKIE_ECHO, 0, cookie, sizeof cookie);
+	cr_expect_eq(heard(), -1, "nobody waits");
+	net.waiting = &as;
+	comes(CF_C_COOKIE_ECHO, 0, cookie, sizeof cookie - 1);
+	cookie[3] ^= 1;
+	comes(CF_C_COOKIE_ECHO, 0, cookie, sizeof cookie);
+	cr_expect_eq(heard(), -1, "not its cookie");
+	cookie[3] ^= 1;
+	cr_expect(!as.up);
+	l->to = asks_from; /* packets of comes() have no address */
+	begin(l->tag);
+	chunk(CF_C_COOKIE_ECHO, 0, cookie, sizeof cookie);
+	cf_put32(in.b + 8, cf_pkt_sum(in.b, in.len));
+	cf_pkt_in(&net, l->fd, &asks_from, sizeof(struct sockaddr_in), in.b, in.len);
+	cr_expect_eq(heard(), CF_C_COOKIE_ACK);
+	cr_expect(as.up);
+	asks(0, b, sizeof b);
+	cr_expect_eq(heard(), -1, "an INIT of what is there");
+	take_down();
+}
+
+/* ---- whose a packet is ---- */
+
+Test(conform_packet, packets_of_others_are_not_answered)
+{
+	set_up();
+	for (unsigned i = 0; i < 5; i++) {
+		begin(l->tag);
+		chunk(CF_C_HEARTBEAT, 0, "abcd", 4);
+		if (i == 1)
+			in.b[1] ^= 1;
+		if (i == 2)
+			in.b[3] ^= 1;
+		if (i == 3)
+			in.b[7] ^= 1;
+		comes_on(i == 4 ? target : l->fd);
+		cr_expect_eq(heard(), i ? -1 : CF_C_HEARTBEAT_ACK, "%u", i);
+	}
+	/* a checksum that is wrong */
+	begin(l->tag);
+	chunk(CF_C_HEARTBEAT, 0, "abcd", 4);
+	cf_put32(in.b + 8, cf_pkt_sum(in.b, in.len) ^ 1);
+	cf_pkt_in(&net, l->fd, &l->to, l->to_len, in.b, in.len);
+	cr_expect_eq(heard(), -1);
+	/* with its own tag back only what may carry it */
+	begin(TAG);
+	chunk(CF_C_HEARTBEAT, 1, "abcd", 4);
+	comes_on(l->fd);
+	cr_expect_eq(heard(), -1);
+	begin(TAG);
+	chunk(CF_C_ABORT, 1, "", 0);
+	comes_on(l->fd);
+	cr_expect(as.gone);
+	take_down();
+}
+
+/* On IPv4 a raw socket gives the IP header, too; on IPv6 it does not. */
+Test(conform_packet, raw_sockets)
+{
+	struct sockaddr_storage from = { .ss_family = AF_INET };
+	uint8_t b[200] = { 0x46 };
+
+	set_up();
+	below()->raw = true;
+	begin(l->tag);
+	chunk(CF_C_HEARTBEAT, 0, "abcd", 4);
+	cf_put32(in.b + 8, cf_pkt_sum(in.b, in.len));
+	memcpy(b + 24, in.b, in.len);
+	cf_pkt_in(&net, l->fd, &from, sizeof from, b, 0);
+	cf_pkt_in(&net, l->fd, &from, sizeof from, b, 23);
+	cf_pkt_in(&net, l->fd, &from, sizeof from, b, 24);
+	cr_expect_eq(heard(), -1);
+	cf_pkt_in(&net, l->fd, &from, sizeof from, b, 24 + in.len);
+	cr_expect_eq(heard(), CF_C_HEARTBEAT_ACK);
+	from.ss_family = AF_INET6;
+	comes_on(l->fd);
+	cr_expect_eq(heard(), -1, "no IPv4 header there");
+	cf_put32(in.b + 8, cf_pkt_sum(in.b, in.len));
+	cf_pkt_in(&net, l->fd, &from, sizeof from, in.b, in.len);
+	cr_expect_eq(heard(), CF_C_HEARTBEAT_ACK);
+	take_down();
+}
+
+/* ---- ends ---- */
+
+Test(conform_packet, aborts)
+{
+	uint8_t b[16];
+
+	set_up();
+	begin(l->tag);
+	chunk(CF_C_ABORT, 0, "\0\14\0\4", 4);
+	chunk(CF_C_HEARTBEAT, 0, "abcd", 4);
+	comes_on(l->fd);
+	cr_expect_str_eq(as.end, "the target sent ABORT, cause 12");
+	cr_expect_eq(heard(), -1, "what is behind it is not looked at");
+	comes(CF_C_ABORT, 0, b, 0);
+	cr_expect_str_eq(as.end, "the target sent ABORT, cause 12", "the first end is the end");
+	take_down();
+	listens();
+	init_fields(b, TAG, 1, 1);
+	asks(0, b, sizeof b);
+	cr_expect_eq(invited(), 1);
+	l = below()->links;
+	comes(CF_C_ABORT, 0, b, 0);
+	cr_expect_eq(invited(), 0);
+	cr_expect(!as.gone, "nobody's");
+	take_down();
+}
+
+Test(conform_packet, an_abort_without_a_cause)
+{
+	set_up();
+	comes(CF_C_ABORT, 0, "", 0);
+	cr_expect_str_eq(as.end, "the target sent ABORT");
+	take_down();
+}
+
+Test(conform_packet, shutdowns_that_are_none)
+{
+	uint8_t cum[4];
+
+	dial(AF_INET);
+	cr_expect_eq(heard(), CF_C_INIT);
+	cf_put32(cum, l->tsn - 1);
+	comes(CF_C_SHUTDOWN, 0, cum, 4);
+	cr_expect_eq(heard(), -1, "nothing to end");
+	take_down();
+	set_up();
+	comes(CF_C_SHUTDOWN, 0, cum, 3);
+	comes(CF_C_SHUTDOWN_ACK, 0, cum, 0);
+	comes(CF_C_SHUTDOWN_COMPLETE, 0, cum, 0);
+	cr_expect_eq(heard(), -1);
+	cr_expect(!as.gone);
+	take_down();
+}
+
+/* Both ends at once (RFC 9260 section 9.2), and the target's end. */
+Test(conform_packet, shutdowns)
+{
+	for (unsigned i = 0; i < 2; i++) {
+		uint8_t cum[4];
+
+		set_up();
+		cf_put32(cum, l->tsn - 1);
+		comes(CF_C_SHUTDOWN, 0, cum, 4);
+		cr_expect_eq(heard(), CF_C_SHUTDOWN_ACK);
+		net.carrier->shutdown(&as);
+		cr_expect_eq(l->state, CF_L_SHUTDOWN_ACK_SENT, "it is under way");
+		cr_expect(!as.gone);
+		comes(i ? CF_C_SHUTDOWN_ACK : CF_C_SHUTDOWN_COMPLETE, 0, cum, 0);
+		cr_expect_eq(heard(), i ? CF_C_SHUTDOWN_COMPLETE : -1);
+		cr_expect_str_eq(as.end, "an orderly SHUTDOWN");
+		take_down();
+	}
+}
+
+/* ---- sockets ---- */
+
+Test(conform_packet, without_sockets_there_is_no_association)
+{
+	struct cf_at at = socket_at(AF_INET);
+	char uri[160];
+
+	new_net();
+	at.encap = CF_ENCAP_OFF; /* raw ones, which not everybody may open */
+	sys_fail("socket", 0, 2, EPERM);
+	cr_expect_eq(net.carrier->dial(&as, &at), EPERM);
+	cr_expect_eq(net.carrier->listen(&net, &at, uri, sizeof uri), EPERM);
+	cr_expect_eq(sys_failed(), 2);
+	cr_expect(below()->raw);
+	sys_fail(NULL, 0, 0, 0);
+	net.carrier->close(&net);
+	net.below = NULL;
+	mem_fail(1);
+	cr_expect_eq(net.carrier->dial(&as, &at), ENOMEM);
+	mem_fail(1);
+	cr_expect_eq(net.carrier->listen(&net, &at, uri, sizeof uri), ENOMEM);
+	mem_fail(0);
+	take_down();
+}
+
+Test(conform_packet, more_links_than_can_be_polled_for)
+{
+	struct pollfd p[3];
+	struct cf_at at;
+	struct cf_assoc more[3];
+
+	dial(AF_INET);
+	at = socket_at(AF_INET);
+	at.encap = CF_ENCAP_DEFAULT; /* nothing is sent to it */
+	for (unsigned i = 0; i < 3; i++) {
+		more[i] = (struct cf_assoc){ .net = &net };
+		cr_assert_eq(cf_link_open(&more[i], &at), 0);
+	}
+	cr_expect_eq(net.carrier->fds(&net, p, 3), 3);
+	for (unsigned i = 0; i < 3; i++)
+		net.carrier->abort(&more[i]);
+	cr_expect_eq(net.carrier->fds(&net, p, 3), 1, "those that are over are left out");
+	cr_expect_eq(p[0].fd, l->fd);
+	l->due = 0; /* its timer has run out */
+	cr_expect_eq(heard(), CF_C_INIT);
+	net.carrier->step(&net);
+	cr_expect_eq(heard(), CF_C_INIT);
+	cr_expect_gt(l->due, 0);
+	take_down();
+}
