@@ -6,6 +6,7 @@
 #include <fnmatch.h>
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 
 #define WAIT_MS 5000u
 
@@ -73,9 +74,9 @@ static bool whole(const char *uri)
 	const char *host = strstr(uri, "://") + 3, *end = host + strcspn(host, "?/");
 	const char *port = end;
 
-	while (port > host && port[-1] != ':')
+	while (port[-1] != ':') /* ddps_uri_check() has seen one */
 		port--;
-	return *host != ':' && port > host && strspn(port, "0") != (size_t)(end - port);
+	return *host != ':' && strspn(port, "0") != (size_t)(end - port);
 }
 
 static int plan(struct run *r)
@@ -108,7 +109,7 @@ static int plan(struct run *r)
 		return conform_caller_fault(&r->caller, DDPS_E_ADDRESS,
 					    "%s: a host, and a port other than 0, are needed",
 					    o->uri);
-	r->cf.wire = !strncmp(o->uri, "tcp:", 4) ? CF_TCP : CF_SCTP;
+	r->cf.wire = !strncasecmp(o->uri, "tcp:", 4) ? CF_TCP : CF_SCTP;
 	return 0;
 }
 

@@ -199,6 +199,33 @@ static void old_size(struct ddps_conform_options *o)
 	o->struct_size -= 8;
 }
 
+static void never_set(struct ddps_conform_options *o)
+{
+	o->struct_size = SIZE_MAX;
+}
+
+static void long_wait(struct ddps_conform_options *o)
+{
+	o->wait_ms = (uint32_t)INT32_MAX + 1;
+}
+
+static void no_role(struct ddps_conform_options *o)
+{
+	o->target = DDPS_CONFORM_INITIATOR + 1;
+}
+
+static void command_for_a_responder(struct ddps_conform_options *o)
+{
+	nobody_there(o);
+	o->command = "true";
+}
+
+/* A scheme is the same in capitals (RFC 3986 section 3.1). */
+static void nobody_there_in_capitals(struct ddps_conform_options *o)
+{
+	o->uri = "TCP://127.0.0.1:1";
+}
+
 Test(conform, what_cannot_be_run_is_said)
 {
 	static const struct {
@@ -215,6 +242,11 @@ Test(conform, what_cannot_be_run_is_said)
 		{ stray_command, DDPS_E_INVAL, "initiators" },
 		{ no_profile, DDPS_E_ADDRESS, "built in: siw" },
 		{ old_size, DDPS_E_INVAL, "release" },
+		{ never_set, DDPS_E_INVAL, "release" },
+		{ long_wait, DDPS_E_INVAL, "a wait or a role" },
+		{ no_role, DDPS_E_INVAL, "a wait or a role" },
+		{ command_for_a_responder, DDPS_E_INVAL, "initiators" },
+		{ nobody_there_in_capitals, DDPS_E_REFUSED, "Connection refused" },
 	};
 	struct ddps_conform_sum sum;
 	char why[300];
@@ -240,6 +272,25 @@ Test(conform, options_of_a_later_release)
 	cr_expect_eq(sum.pass, 1);
 	p.later = 1;
 	cr_expect_eq(ddps_conform_run(&p.o, NULL, &sum, NULL, 0), DDPS_E_UNSUPPORTED);
+}
+
+Test(conform, calls_and_options_of_another_release)
+{
+	struct ddps_conform_calls calls = { .struct_size = sizeof calls - 8 };
+	struct ddps_conform_options o;
+	char why[100];
+
+	ddps_conform_options_init(&o);
+	cr_expect_eq(ddps_conform_run(&o, &calls, NULL, why, sizeof why), DDPS_E_INVAL);
+	cr_expect_str_eq(why, "calls of another release than this library's");
+	o.wire = 77;
+	ddps_conform_options_init_sized(&o, sizeof o - 8); /* an older one's, known up to there */
+	cr_expect_eq(o.struct_size, sizeof o - 8);
+	cr_expect_eq(o.wire, DDPS_CONFORM_TCP);
+	o.struct_size = 77;
+	ddps_conform_options_init_sized(&o, 4); /* no room even for the size */
+	cr_expect_eq(o.struct_size >> 32, 0);
+	cr_expect_neq(o.struct_size, 4);
 }
 
 static bool twice(void *user)
@@ -274,61 +325,4 @@ Test(conform, every_case_has_a_name_of_its_own)
 		for (size_t k = 0; k < i; k++)
 			cr_expect_str_neq(c[i].name, c[k].name);
 	}
-}
-
-/* ---- what went over the wire ---- */
-
-static const struct ddps_conform_item items[] = {
-	{ .next = &items[1], .octets = (const uint8_t *)"one", .len = 3, .wire = DDPS_CONFORM_TCP },
-	{ .next = &items[2],
-	  .octets = (const uint8_t *)"two",
-	  .len = 3,
-	  .by_target = 1,
-	  .wire = DDPS_CONFORM_TCP },
-	{ .octets = (const uint8_t *)"end", .len = 3, .wire = DDPS_CONFORM_TCP },
-};
-
-Test(conform, the_end_of_what_went_over_the_wire_is_printed)
-{
-	const struct ddps_conform_result r = { .number = 1, .first = items };
-	char text[1000] = { 0 };
-	FILE *f = fmemopen(text, sizeof text, "w");
-
-	cr_assert_not_null(f);
-	ddps_conform_print(f, &r, 2, "# ");
-	fclose(f);
-	cr_expect(strstr(text, "# (1 earlier items left out)"), "%s", text);
-	cr_expect(!strstr(text, "6f 6e 65") && strstr(text, "74 77 6f") && strstr(text, "65 6e 64"),
-		  "%s", text);
-	cr_expect(strstr(text, "# <-") && strstr(text, "# ->"), "%s", text);
-}
-
-static size_t capture(uint8_t *to, size_t size, uint32_t number)
-{
-	const struct ddps_conform_result r = { .number = number, .first = items };
-	FILE *f = fmemopen(to, size, "w");
-	long n;
-
-	cr_assert_not_null(f);
-	cr_expect_eq(ddps_conform_pcap_begin(f), 0);
-	cr_expect_eq(ddps_conform_pcap_add(f, &r), 0);
-	n = ftell(f);
-	fclose(f);
-	return (size_t)n;
-}
-
-Test(conform, captures_tell_cases_apart_and_say_when_they_fail)
-{
-	const struct ddps_conform_result r = { .number = 1, .first = items };
-	static uint8_t a[2000], b[2000];
-	const size_t n = capture(a, sizeof a, 1);
-	FILE *full = fopen("/dev/full", "w");
-
-	cr_expect_eq(capture(b, sizeof b, 2), n);
-	cr_expect(memcmp(a, b, n), "the ports differ");
-	cr_assert_not_null(full);
-	setvbuf(full, NULL, _IONBF, 0);
-	cr_expect_eq(ddps_conform_pcap_begin(full), DDPS_E_SYSTEM);
-	cr_expect_eq(ddps_conform_pcap_add(full, &r), DDPS_E_SYSTEM);
-	fclose(full);
 }

@@ -8,6 +8,7 @@
 #include "cli/sig.h"
 #include <fnmatch.h>
 #include <string.h>
+#include <strings.h>
 
 static enum status usage(const char *why)
 {
@@ -87,7 +88,7 @@ static void result(void *user, const struct ddps_conform_result *res)
 
 static enum status run_all(const struct opts *o, const struct ddps_conform_options *run)
 {
-	bool sctp = run->uri ? !strncmp(run->uri, "sctp:", 5) : run->wire == DDPS_CONFORM_SCTP;
+	bool sctp = run->uri ? !strncasecmp(run->uri, "sctp:", 5) : run->wire == DDPS_CONFORM_SCTP;
 	struct report r = { .o = o, .wire = sctp ? "sctp" : "tcp" };
 	const struct ddps_conform_calls calls = { sizeof calls, &r, go_on, result };
 	struct ddps_conform_sum sum = { 0 };

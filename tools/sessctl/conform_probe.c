@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 
 #define CONNECT_MS 5000
 
@@ -206,7 +207,7 @@ static bool out_of_reach(const struct tried *t)
 
 enum status conform_probe(const struct opts *o)
 {
-	bool sctp = !strncmp(o->arg[0], "sctp:", 5);
+	bool sctp = !strncasecmp(o->arg[0], "sctp:", 5);
 	struct ddps_conn_param param;
 	unsigned offered = 0;
 	struct prober p;

@@ -82,10 +82,10 @@ static void check_term(struct cf *cf, const uint16_t *codes, enum cf_carries car
 
 	check_fixed(cf);
 	got = cf_get16(cf->in.b + HDR);
-	while (codes[i] != got || (i && !got)) { /* the first may be 0/0/00 */
+	while (codes[i] != got) { /* the first may be 0/0/00 */
 		i++;
-		CF_CHECK(cf, codes[i] && codes[i - 1], "Terminate %u/%u/%02x instead of %u/%u/%02x",
-			 got >> 12, got >> 8 & 15, got & 255, codes[0] >> 12, codes[0] >> 8 & 15,
+		CF_CHECK(cf, codes[i], "Terminate %u/%u/%02x instead of %u/%u/%02x", got >> 12,
+			 got >> 8 & 15, got & 255, codes[0] >> 12, codes[0] >> 8 & 15,
 			 codes[0] & 255);
 	}
 	check_contents(cf, carries);

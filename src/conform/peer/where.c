@@ -8,30 +8,22 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* HOST:PORT of a URI that ddps_uri_check() finds well formed; "" and brackets are dealt with. */
-static bool split(const char *uri, char *host, size_t host_len, char *port, size_t port_len)
+/* The first host, and the port, of a URI that ddps_uri_check() finds well formed; "" and brackets are dealt with. */
+static void split(const char *uri, char *host, size_t host_len, char *port, size_t port_len)
 {
-	const char *s = strstr(uri, "://"), *colon;
-	size_t n;
+	const char *s = strstr(uri, "://") + 3, *end = s + strcspn(s, "?"), *colon = end;
+	size_t n = strcspn(s, ",");
 
-	if (!s)
-		return false;
-	s += 3;
-	n = strcspn(s, "?");
-	for (colon = s + n; colon > s && *colon != ':';)
-		colon--;
-	if (*colon != ':' || (size_t)(s + n - colon) > port_len)
-		return false;
-	snprintf(port, port_len, "%.*s", (int)(s + n - colon - 1), colon + 1);
-	n = (size_t)(colon - s);
-	if (n > 1 && *s == '[' && s[n - 1] == ']') {
+	while (*--colon != ':')
+		;
+	snprintf(port, port_len, "%.*s", (int)(end - colon - 1), colon + 1);
+	if (n > (size_t)(colon - s))
+		n = (size_t)(colon - s);
+	if (*s == '[') {
 		s++;
 		n -= 2;
 	}
-	if (n >= host_len)
-		return false;
 	snprintf(host, host_len, "%.*s", (int)n, s);
-	return true;
 }
 
 /* "backend=...", "encap=...", in any order. */
@@ -60,7 +52,7 @@ void cf_address(struct cf *cf, const char *uri, struct cf_at *at)
 
 	*at = (struct cf_at){ 0 };
 	CF_CHECK(cf, !err, "%s: %s", uri, why);
-	CF_CHECK(cf, split(uri, host, sizeof host, port, sizeof port), "%s: no host and port", uri);
+	split(uri, host, sizeof host, port, sizeof port);
 	options(uri, at);
 	cf->dialling = cf->c->target == CF_RESPONDER && cf->conn && !cf->conn->number;
 	err = getaddrinfo(*host ? host : NULL, port, &hints, &list);

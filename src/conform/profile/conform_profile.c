@@ -21,7 +21,7 @@ static char *read_file(const char *name, char *why, size_t why_len)
 	if (!text || ferror(f) || n > FILE_MAX) {
 		snprintf(why, why_len,
 			 "profile '%s': %s (built in: siw, usrsctp, linux-sctp, linux-ib_ipoib)",
-			 name, text && n > FILE_MAX ? "larger than 1 MiB" : strerror(errno));
+			 name, n > FILE_MAX ? "larger than 1 MiB" : strerror(errno));
 		free(text);
 		text = NULL;
 	} else {
@@ -76,6 +76,7 @@ int cf_profile_load(struct cf_profile *p, const char *name, char *why, size_t wh
 	char *save = NULL;
 
 	*p = (struct cf_profile){ 0 };
+	snprintf(why, why_len, "profile '%s': out of memory", name);
 	errno = 0;
 	p->text = !strcmp(name, "siw")		    ? strdup(conform_siw)
 		  : !strcmp(name, "usrsctp")	    ? strdup(conform_usrsctp)
@@ -86,7 +87,6 @@ int cf_profile_load(struct cf_profile *p, const char *name, char *why, size_t wh
 		return -1;
 	for (char *l = strtok_r(p->text, "\n", &save); l; l = strtok_r(NULL, "\n", &save))
 		if (add_row(p, l)) {
-			snprintf(why, why_len, "profile '%s': out of memory", name);
 			cf_profile_free(p);
 			return -1;
 		}

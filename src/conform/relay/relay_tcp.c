@@ -99,7 +99,7 @@ static size_t strike(struct cf_relay *r, struct tcp_link *l, size_t n)
 {
 	const struct cf_relay_plan *p = &r->plan;
 
-	if (l->struck || p->stroke == CF_NO_STROKE || p->at < l->seen || p->at >= l->seen + n)
+	if (l->struck || p->stroke == CF_NO_STROKE || p->at >= l->seen + n)
 		return n;
 	l->struck = true;
 	r->strokes++;
