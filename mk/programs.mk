@@ -100,7 +100,7 @@ SIM := $(B)/sim-sctp $(B)/sim-session $(B)/sim-crossed $(B)/sim-ipoib $(B)/sim-v
 WRAPPED := epoll_create1 epoll_ctl epoll_wait poll timerfd_create timerfd_settime eventfd read write \
 	close clock_gettime getrandom socket bind listen accept4 connect getsockname getsockopt \
 	setsockopt ioctl shutdown readv recv send recvmmsg recvmsg sendmsg sendmmsg mmap free \
-	preadv2 getifaddrs freeifaddrs if_nametoindex socketpair
+	preadv2 getifaddrs freeifaddrs if_nametoindex socketpair fopen
 WRAP_THREADS := $(addprefix -Wl$(comma)--wrap=,pthread_create pthread_join pthread_mutex_lock \
 	pthread_mutex_trylock pthread_mutex_clocklock pthread_mutex_unlock pthread_cond_timedwait \
 	pthread_cond_signal pthread_cond_wait pthread_cond_broadcast sched_yield pause syscall)

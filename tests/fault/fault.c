@@ -6,7 +6,7 @@
  * fail.  Whatever fails is told within the time that timers give, or does no harm; no memory is left,
  * no descriptor.
  * Prints "ok" and "not ok" lines.
- * usage: fault [SCENARIO tcp|sctp allocation|allocations|call N [WAY]]	this alone; WAY: from 0
+ * usage: fault [SCENARIO tcp|sctp|kernel allocation|allocations|call N [WAY]]	this alone; WAY: from 0
  */
 #include "fault/fault.h"
 #include "sim/kern.h"
@@ -25,8 +25,13 @@
 enum what { ALLOCATION, ALLOCATIONS, CALL };
 
 static const char *const what_name[] = { "allocation", "allocations", "call" };
-static const char *const wires[] = { "tcp://10.0.0.1:0",
-				     "sctp://10.0.0.1:0?backend=native&encap=9899" };
+static const struct wire {
+	const char *name, *uri;
+} wires[] = { { "tcp", "tcp://10.0.0.1:0" },
+	      { "sctp", "sctp://10.0.0.1:0?backend=native&encap=9899" },
+	      { "kernel", "sctp://10.0.0.1:0?backend=kernel&encap=9899" } };
+
+#define NWIRES (sizeof wires / sizeof *wires)
 
 static uint8_t src[FAULT_BIG], dst[FAULT_BIG];
 
@@ -63,9 +68,10 @@ static const char *wrong(int err, bool met, unsigned open, uint64_t before)
 }
 
 /* Whether there was such a point. */
-static bool one(const char *wire, const struct fault_scenario *s, struct point at, struct count *c)
+static bool one(const struct wire *wire, const struct fault_scenario *s, struct point at,
+		struct count *c)
 {
-	struct fault_world w = { .wire = wire, .tcp = *wire == 't', .src = src, .dst = dst };
+	struct fault_world w = { .wire = wire->uri, .tcp = wire == wires, .src = src, .dst = dst };
 	const struct itimerval patience = { .it_value.tv_sec = PATIENCE };
 	uint64_t before = kern.live;
 	const char *why;
@@ -74,11 +80,13 @@ static bool one(const char *wire, const struct fault_scenario *s, struct point a
 	int err;
 
 	snprintf(where, sizeof where, "not ok fault: %s over %s, %s %llu %u: does not end\n",
-		 s->name, wire, what_name[at.what], (unsigned long long)at.n, at.way);
+		 s->name, wire->name, what_name[at.what], (unsigned long long)at.n, at.way);
 	setitimer(ITIMER_VIRTUAL, &patience, NULL);
 	memset(dst, 0, sizeof dst);
 	kern_start(1);
 	kern.mtu = 65535;
+	kern.sctp = true;
+	kern.sctp_udp = 9899;
 	kern.window = 4 * FAULT_BIG;
 	kern.fail_allocation = at.what == CALL ? 0 : at.n;
 	kern.fail_on = at.what == ALLOCATIONS;
@@ -90,7 +98,7 @@ static bool one(const char *wire, const struct fault_scenario *s, struct point a
 	open = kern_stop();
 	why = wrong(err, met, open, before);
 	if (why) {
-		printf("not ok fault: %s over %s, %s %llu %u", s->name, w.tcp ? "tcp" : "sctp",
+		printf("not ok fault: %s over %s, %s %llu %u", s->name, wire->name,
 		       what_name[at.what], (unsigned long long)at.n, at.way);
 		if (at.what == CALL && met)
 			printf(" (%s: %s)", kern.failed,
@@ -105,7 +113,7 @@ static bool one(const char *wire, const struct fault_scenario *s, struct point a
 	return met;
 }
 
-static void all(const char *wire, const struct fault_scenario *s, enum what what)
+static void all(const struct wire *wire, const struct fault_scenario *s, enum what what)
 {
 	struct count c = { .good = true };
 	struct point at = { .what = what };
@@ -128,7 +136,7 @@ static void all(const char *wire, const struct fault_scenario *s, enum what what
 		c.good = false;
 	}
 	printf("%s %s over %s, %s 1 to %llu failing, %u runs: told, or without harm (%u)\n",
-	       c.good ? "ok" : "not ok", s->name, *wire == 't' ? "tcp" : "sctp", what_name[what],
+	       c.good ? "ok" : "not ok", s->name, wire->name, what_name[what],
 	       (unsigned long long)at.n - 2, c.runs, c.survived);
 	good &= c.good;
 	fflush(stdout);
@@ -138,7 +146,7 @@ static void all(const char *wire, const struct fault_scenario *s, enum what what
 static void warm_up(void)
 {
 	for (unsigned s = 0; s < fault_nscenarios; s++) {
-		struct fault_world w = { .wire = wires[1], .src = src, .dst = dst };
+		struct fault_world w = { .wire = wires[1].uri, .src = src, .dst = dst };
 
 		kern_start(1);
 		fault_play(&w, &fault_scenarios[s]);
@@ -146,19 +154,22 @@ static void warm_up(void)
 	}
 }
 
-/* fault SCENARIO tcp|sctp WHAT N [WAY] */
+/* fault SCENARIO tcp|sctp|kernel WHAT N [WAY] */
 static int again(char **argv, int argc)
 {
 	struct count c = { .good = true };
 	struct point at = { .n = strtoull(argv[4], NULL, 10),
 			    .way = argc > 5 ? (unsigned)atoi(argv[5]) : 0 };
+	size_t wire = 0;
 
 	for (unsigned s = 0; s < fault_nscenarios; s++) {
 		if (strcmp(argv[1], fault_scenarios[s].name))
 			continue;
 		while (at.what < CALL && strcmp(argv[3], what_name[at.what]))
 			at.what++;
-		one(wires[*argv[2] == 's'], &fault_scenarios[s], at, &c);
+		while (wire < NWIRES - 1 && strcmp(argv[2], wires[wire].name))
+			wire++;
+		one(&wires[wire], &fault_scenarios[s], at, &c);
 		return !c.good;
 	}
 	return 2;
@@ -174,8 +185,8 @@ int main(int argc, char **argv)
 		return again(argv, argc);
 	good = true;
 	for (unsigned s = 0; s < fault_nscenarios; s++)
-		for (unsigned w = 0; w < 2; w++)
+		for (unsigned w = 0; w < NWIRES; w++)
 			for (unsigned k = ALLOCATION; k <= CALL; k++)
-				all(wires[w], &fault_scenarios[s], k);
+				all(&wires[w], &fault_scenarios[s], k);
 	return !good;
 }

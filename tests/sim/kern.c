@@ -201,6 +201,8 @@ void kern_close(struct kern_file *f)
 		kern_tcp_close(f);
 	if (f->kind == KERN_UDP)
 		kern_udp_close(f);
+	if (f->kind == KERN_SCTP)
+		kern_sctp_close(f);
 	f->kind = KERN_FREE;
 	f->life++;
 }
@@ -233,10 +235,14 @@ void kern_cut(unsigned host)
 	unsigned skip = (unsigned)sim_like(8);
 
 	for (int i = 0; i < KERN_FDS; i++) {
-		if (file[i].kind != KERN_TCP || file[i].host != host || !file[i].tcp || skip--)
+		if (file[i].host != host || !(file[i].tcp || file[i].sctp) || file[i].listening ||
+		    skip--)
 			continue;
 		kern.n.reset++;
-		kern_tcp_disconnect(&file[i]);
+		if (file[i].sctp)
+			kern_sctp_lost(&file[i], ECONNRESET);
+		else
+			kern_tcp_disconnect(&file[i]);
 		return;
 	}
 }

@@ -56,6 +56,8 @@ struct kern {
 	unsigned mtu;
 	unsigned liars;	     /* hosts, as bits: what they send goes through kern_lie_...() */
 	bool gso, tells;     /* tells: routers say what is too long for them */
+	bool sctp;	     /* it has SCTP ... */
+	unsigned sctp_udp;   /* ... also in UDP, at this port */
 	uint64_t dark_until; /* nothing passes between hosts */
 	unsigned mute;	/* hosts, as bits, of which nothing is heard: what they end ends silently */
 	uint64_t polls; /* calls of poll() */
@@ -89,6 +91,16 @@ extern bool (*kern_block)(bool (*ready)(void *arg), void *arg, uint64_t until);
 /* What a stream brings instead of @p; false: and then it ends. */
 typedef void kern_put(void *to, const uint8_t *p, size_t len);
 extern bool (*kern_lie_stream)(void **state, const uint8_t *p, size_t len, kern_put *put, void *to);
+struct kern_message { /* of SCTP */
+	uint16_t stream;
+	uint32_t ppid;
+	bool unordered;
+	size_t len;
+	uint8_t octets[1 << 17];
+};
+typedef void kern_message_put(void *to, const struct kern_message *m);
+/* A message altered; what comes in front of it is put. */
+extern void (*kern_lie_message)(struct kern_message *m, kern_message_put *put, void *to);
 /* A datagram altered in its place; its new length. */
 extern size_t (*kern_lie_packet)(uint8_t *p, size_t len);
 /*

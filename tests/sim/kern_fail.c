@@ -154,8 +154,12 @@ bool kern_stream_fails(struct kern_file *f, const char *name, const int *errs)
 	bool fails = kern_call_fails(name, errs);
 
 	if (fails &&
-	    (errno == EPIPE || errno == ECONNRESET || errno == ETIMEDOUT || errno == ENOTCONN))
-		kern_tcp_lost(f, errno == ENOTCONN ? ECONNRESET : 0);
+	    (errno == EPIPE || errno == ECONNRESET || errno == ETIMEDOUT || errno == ENOTCONN)) {
+		if (f->sctp)
+			kern_sctp_lost(f, errno == ENOTCONN ? ECONNRESET : 0);
+		else
+			kern_tcp_lost(f, errno == ENOTCONN ? ECONNRESET : 0);
+	}
 	return fails;
 }
 

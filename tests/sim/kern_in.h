@@ -3,7 +3,7 @@
 #define SIM_KERN_IN_H
 /*
  * Inside the simulated kernel: kern.c (descriptors, the clock), kern_fail.c (memory, what fails),
- * kern_poll.c, kern_sock.c, kern_tcp.c, kern_udp.c.
+ * kern_poll.c, kern_sock.c, kern_tcp.c, kern_udp.c, kern_sctp.c.
  */
 #include "sim/kern.h"
 #include "sim/sim_event.h"
@@ -21,9 +21,10 @@
 #define KERN_NONE      UINT64_MAX
 #define KERN_INTERFACE 2 /* each host has one */
 
-enum kern_kind { KERN_FREE, KERN_EPOLL, KERN_TIMER, KERN_EVENT, KERN_TCP, KERN_UDP };
+enum kern_kind { KERN_FREE, KERN_EPOLL, KERN_TIMER, KERN_EVENT, KERN_TCP, KERN_UDP, KERN_SCTP };
 
 struct kern_tcp;
+struct kern_sctp;
 struct kern_dgram;
 
 struct kern_file {
@@ -42,6 +43,7 @@ struct kern_file {
 	bool listening;
 	unsigned backlog;
 	struct kern_tcp *tcp, *queue; /* queue: of a listener */
+	struct kern_sctp *sctp, *sctp_queue;
 	struct kern_dgram *first;
 	size_t ndgrams;
 	uint64_t full_until;
@@ -107,6 +109,22 @@ ssize_t kern_tcp_recv(struct kern_file *f, const struct iovec *iov, int n);
 ssize_t kern_tcp_send(struct kern_file *f, const struct iovec *iov, int n);
 void kern_tcp_linger(struct kern_file *f, bool on);
 bool kern_tcp_lingers(const struct kern_file *f);
+
+struct kern_sctp *kern_sctp_new(void);
+uint32_t kern_sctp_ready(struct kern_file *f);
+void kern_sctp_close(struct kern_file *f);
+int kern_sctp_connect(struct kern_file *f, unsigned host, uint16_t port);
+/* An association that has been set up; NULL: none yet. */
+struct kern_sctp *kern_sctp_take(struct kern_file *listener);
+void kern_sctp_lost(struct kern_file *f, int err);
+int kern_sctp_error(struct kern_file *f);
+int kern_sctp_shutdown(struct kern_file *f);
+ssize_t kern_sctp_recv(struct kern_file *f, struct msghdr *m);
+ssize_t kern_sctp_send(struct kern_file *f, const struct msghdr *m);
+void kern_sctp_linger(struct kern_file *f, bool on);
+/* Options of IPPROTO_SCTP. */
+int kern_sctp_set(struct kern_file *f, int opt, const void *value, socklen_t len);
+int kern_sctp_get(struct kern_file *f, int opt, void *value, socklen_t *len);
 
 uint32_t kern_udp_ready(struct kern_file *f);
 void kern_udp_close(struct kern_file *f);

@@ -38,6 +38,8 @@ static uint32_t ready(struct kern_file *f)
 		return kern_tcp_ready(f);
 	case KERN_UDP:
 		return kern_udp_ready(f);
+	case KERN_SCTP:
+		return kern_sctp_ready(f);
 	default:
 		return 0;
 	}

@@ -10,9 +10,16 @@
 int __wrap_socket(int family, int type, int protocol);
 int __wrap_socket(int family, int type, int protocol)
 {
-	(void)protocol;
+	int fd;
+
 	if (family != AF_INET || (type & 0xf) == SOCK_RAW)
 		return kern_err(EAFNOSUPPORT);
+	if (protocol == IPPROTO_SCTP) {
+		fd = kern.sctp ? kern_new(KERN_SCTP) : kern_err(EPROTONOSUPPORT);
+		if (fd >= 0)
+			kern_file(fd)->sctp = kern_sctp_new();
+		return fd;
+	}
 	return kern_new((type & 0xf) == SOCK_STREAM ? KERN_TCP : KERN_UDP);
 }
 
@@ -69,13 +76,19 @@ int __wrap_accept4(int fd, struct sockaddr *sa, socklen_t *len, int flags)
 	int child;
 
 	(void)flags;
-	if (!(kern_tcp_ready(f) & EPOLLIN))
+	if (!((f->sctp ? kern_sctp_ready(f) : kern_tcp_ready(f)) & EPOLLIN))
 		return kern_err(EAGAIN);
 	if (kern_fails("accept4", ECONNABORTED, EAGAIN, EINTR, ENOBUFS, EPROTO))
 		return -1;
-	child = kern_new(KERN_TCP);
+	child = kern_new(f->kind);
 	if (child < 0)
 		return -1;
+	if (f->sctp) {
+		kern_file(child)->sctp = kern_sctp_take(f);
+		kern_file(child)->host = f->host;
+		kern_file(child)->port = f->port;
+		return child;
+	}
 	t = kern_tcp_take(f, &peer);
 	kern_file(child)->who = kern_tcp_who(t);
 	kern_file(child)->tcp = t;
@@ -102,6 +115,8 @@ int __wrap_connect(int fd, const struct sockaddr *sa, socklen_t len)
 		return -1;
 	if (f->kind == KERN_TCP)
 		return kern_tcp_connect(f, f->to_host, f->to_port);
+	if (f->kind == KERN_SCTP)
+		return kern_sctp_connect(f, f->to_host, f->to_port);
 	if (!f->port)
 		f->port = kern_free_port();
 	return 0;
@@ -129,13 +144,15 @@ int __wrap_getsockopt(int fd, int level, int opt, void *value, socklen_t *len)
 
 	if (kern_fails("getsockopt", ENOBUFS))
 		return -1;
+	if (level == IPPROTO_SCTP)
+		return kern_sctp_get(f, opt, value, len);
 	if (level == SOL_SOCKET && opt == SO_LINGER) {
 		memcpy(value, &l, sizeof l);
 		*len = sizeof l;
 		return 0;
 	}
 	if (level == SOL_SOCKET && opt == SO_ERROR)
-		n = kern_tcp_error(f);
+		n = f->sctp ? kern_sctp_error(f) : kern_tcp_error(f);
 	else if (level == SOL_SOCKET && opt == SO_RCVBUF)
 		n = (int)(kern.datagrams * kern.mtu);
 	else if (level == IPPROTO_TCP && opt == TCP_MAXSEG)
@@ -153,13 +170,17 @@ int __wrap_setsockopt(int fd, int level, int opt, const void *value, socklen_t l
 	struct linger l;
 	int on;
 
-	(void)len;
 	if (kern_fails("setsockopt", ENOMEM, ENOPROTOOPT))
 		return -1;
 	if (level == SOL_SOCKET && opt == SO_LINGER) {
 		memcpy(&l, value, sizeof l);
-		kern_tcp_linger(f, l.l_onoff);
+		if (f->sctp)
+			kern_sctp_linger(f, l.l_onoff);
+		else
+			kern_tcp_linger(f, l.l_onoff);
 	}
+	if (level == IPPROTO_SCTP)
+		return kern_sctp_set(f, opt, value, len);
 	if (level == IPPROTO_IP && opt == IP_MTU_DISCOVER) {
 		memcpy(&on, value, sizeof on);
 		f->fragments = on == IP_PMTUDISC_DONT;
@@ -194,7 +215,8 @@ int __wrap_shutdown(int fd, int how)
 {
 	if (kern_tcp_fails(kern_file(fd), "shutdown", ENOTCONN))
 		return -1;
-	return kern_tcp_shutdown(kern_file(fd), how);
+	return kern_file(fd)->sctp ? kern_sctp_shutdown(kern_file(fd))
+				   : kern_tcp_shutdown(kern_file(fd), how);
 }
 
 ssize_t __wrap_readv(int fd, const struct iovec *iov, int n);

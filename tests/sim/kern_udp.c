@@ -135,6 +135,12 @@ ssize_t __wrap_recvmsg(int fd, struct msghdr *m, int flags)
 	struct sockaddr_in to;
 	size_t len;
 
+	if (f->kind == KERN_SCTP)
+		return kern_stream_fails(f, "recvmsg",
+					 (const int[]){ EINTR, EAGAIN, ECONNRESET, ETIMEDOUT,
+							KERN_BRIEF, 0 })
+			       ? -1
+			       : kern_sctp_recv(f, m);
 	if (!(flags & MSG_ERRQUEUE) || !e || e->at > kern.now)
 		return kern_err(EAGAIN);
 	to = kern_addr(e->host, e->port);
@@ -355,11 +361,12 @@ ssize_t __wrap_sendmsg(int fd, const struct msghdr *m, int flags)
 	struct kern_file *f = kern_file(fd);
 
 	(void)flags;
-	if (f->kind != KERN_TCP)
+	if (f->kind == KERN_UDP)
 		return udp_send(f, m);
-	if (kern_tcp_fails(f, "sendmsg", KERN_SEND_ERRS))
+	if (f->sctp ? kern_tcp_fails(f, "sendmsg", KERN_SEND_ERRS, ENOMEM, EACCES)
+		    : kern_tcp_fails(f, "sendmsg", KERN_SEND_ERRS))
 		return -1;
-	return kern_tcp_send(f, m->msg_iov, (int)m->msg_iovlen);
+	return f->sctp ? kern_sctp_send(f, m) : kern_tcp_send(f, m->msg_iov, (int)m->msg_iovlen);
 }
 
 int __wrap_sendmmsg(int fd, struct mmsghdr *m, unsigned n, int flags)

@@ -339,11 +339,6 @@ static bool lie_in_stream(void **state, const uint8_t *p, size_t len, kern_put *
 
 /* ---- messages over SCTP ---- */
 
-int __real_ddps_sctp_send(struct ddps_sctp_assoc *a, uint16_t stream, uint32_t ppid, unsigned flags,
-			  const struct iovec *iov, int niov, uint64_t now);
-int __wrap_ddps_sctp_send(struct ddps_sctp_assoc *a, uint16_t stream, uint32_t ppid, unsigned flags,
-			  const struct iovec *iov, int niov, uint64_t now);
-
 static struct lies of_stream[STREAMS];
 static uint16_t delta[STREAMS]; /* messages put in so far */
 
@@ -360,75 +355,112 @@ static size_t forge_message(const struct lies *l, uint8_t *m, uint16_t ssn, uint
 	return 4 + (sim_like(2) ? sim_like(600) : 0);
 }
 
-/* The message in @m is altered; what comes in front of it is sent. */
-static size_t lie_in_message(struct ddps_sctp_assoc *a, uint16_t *stream, uint32_t *ppid,
-			     unsigned *flags, uint8_t *m, size_t len, uint64_t now)
+/* The message is altered; what comes in front of it is put. */
+static void lie_in_message(struct kern_message *m, kern_message_put *put, void *to)
 {
-	struct lies *l = &of_stream[*stream % STREAMS];
-	static uint8_t more[2100];
-	struct iovec iov = { .iov_base = more };
-	uint16_t ssn = (uint16_t)(be32(m) >> 16);
-	uint32_t what;
+	struct lies *l = &of_stream[m->stream % STREAMS];
+	static struct kern_message more;
+	uint16_t ssn = (uint16_t)(be32(m->octets) >> 16);
 
 	switch (sim_like(12)) {
 	case 0:
 	case 1:
-		return *ppid == 16 ? 2 + alter(l, m + 2, len - 2) : len;
+		if (m->ppid == 16)
+			m->len = 2 + alter(l, m->octets + 2, m->len - 2);
+		break;
 	case 7:
-		return sim_like(len + 1);
+		m->len = sim_like(m->len + 1);
+		break;
 	default: /* one more, in its place */
-		iov.iov_len = forge_message(l, more, ssn, &what);
-		__real_ddps_sctp_send(a, *stream, what, *flags, &iov, 1, now);
-		delta[*stream % STREAMS]++;
-		put_be(m, ssn + 1u, 2);
+		more.stream = m->stream;
+		more.unordered = m->unordered;
+		more.len = forge_message(l, more.octets, ssn, &more.ppid);
+		put(to, &more);
+		delta[m->stream % STREAMS]++;
+		put_be(m->octets, ssn + 1u, 2);
 		break;
 	case 4: /* the same again, with this number or the next */
-		iov = (struct iovec){ m, len };
-		__real_ddps_sctp_send(a, *stream, *ppid, *flags, &iov, 1, now);
+		put(to, m);
 		if (!sim_like(2))
 			break;
-		delta[*stream % STREAMS]++;
-		put_be(m, ssn + 1u, 2);
+		delta[m->stream % STREAMS]++;
+		put_be(m->octets, ssn + 1u, 2);
 		break;
 	case 5: /* other numbers, streams, kinds */
 		if (sim_like(3))
-			put_be(m + (sim_like(2) && len > 3 ? 2 : 0), sim_like(65536), 2);
+			put_be(m->octets + (sim_like(2) && m->len > 3 ? 2 : 0), sim_like(65536), 2);
 		else
-			*stream = (uint16_t)sim_like(8);
+			m->stream = (uint16_t)sim_like(8);
 		break;
 	case 6:
-		*ppid = sim_like(2) ? 33 - *ppid : (uint32_t)sim_like(1u << 31);
-		*flags ^= DDPS_SCTP_UNORDERED;
+		m->ppid = sim_like(2) ? 33 - m->ppid : (uint32_t)sim_like(1u << 31);
+		m->unordered = !m->unordered;
 		break;
 	}
-	return len;
+}
+
+/* A message of a host that lies; it may be what it should be. */
+static void perhaps_lie(struct kern_message *m, kern_message_put *put, void *to)
+{
+	uint16_t *d = &delta[m->stream % STREAMS];
+
+	if (m->len >= 2) {
+		uint16_t ssn = (uint16_t)(be32(m->octets) >> 16);
+
+		if (!ssn)
+			*d = 0;
+		put_be(m->octets, (uint16_t)(ssn + *d), 2);
+		if (m->ppid == 16)
+			note(&of_stream[m->stream % STREAMS], m->octets + 2, m->len - 2);
+	}
+	kern_whose = kern.host;
+	if (m->len >= 4 && kern_chance(kern.f.lie, &kern.n.lie))
+		lie_in_message(m, put, to);
+}
+
+/* ---- ... of our engine ---- */
+
+int __real_ddps_sctp_send(struct ddps_sctp_assoc *a, uint16_t stream, uint32_t ppid, unsigned flags,
+			  const struct iovec *iov, int niov, uint64_t now);
+int __wrap_ddps_sctp_send(struct ddps_sctp_assoc *a, uint16_t stream, uint32_t ppid, unsigned flags,
+			  const struct iovec *iov, int niov, uint64_t now);
+
+struct to_engine {
+	struct ddps_sctp_assoc *a;
+	unsigned flags;
+	uint64_t now;
+	int err; /* of the last */
+};
+
+static void put_to_engine(void *to, const struct kern_message *m)
+{
+	struct to_engine *e = to;
+	struct iovec iov = { (void *)(uintptr_t)m->octets, m->len };
+
+	e->err = __real_ddps_sctp_send(e->a, m->stream, m->ppid,
+				       (e->flags & ~(unsigned)DDPS_SCTP_UNORDERED) |
+					       (m->unordered ? DDPS_SCTP_UNORDERED : 0),
+				       &iov, 1, e->now);
 }
 
 int __wrap_ddps_sctp_send(struct ddps_sctp_assoc *a, uint16_t stream, uint32_t ppid, unsigned flags,
 			  const struct iovec *iov, int niov, uint64_t now)
 {
-	static uint8_t m[1 << 17];
-	struct iovec one = { .iov_base = m };
-	uint16_t *d = &delta[stream % STREAMS];
+	static struct kern_message m;
+	struct to_engine to = { a, flags, now, 0 };
 
 	if (!(kern.liars >> kern.host & 1))
 		return __real_ddps_sctp_send(a, stream, ppid, flags, iov, niov, now);
-	for (int i = 0; i < niov; one.iov_len += iov[i++].iov_len)
+	m.stream = stream;
+	m.ppid = ppid;
+	m.unordered = flags & DDPS_SCTP_UNORDERED;
+	m.len = 0;
+	for (int i = 0; i < niov; m.len += iov[i++].iov_len)
 		if (iov[i].iov_len)
-			memcpy(m + one.iov_len, iov[i].iov_base, iov[i].iov_len);
-	if (one.iov_len >= 2) {
-		uint16_t ssn = (uint16_t)(be32(m) >> 16);
-
-		if (!ssn)
-			*d = 0;
-		put_be(m, (uint16_t)(ssn + *d), 2);
-		if (ppid == 16)
-			note(&of_stream[stream % STREAMS], m + 2, one.iov_len - 2);
-	}
-	kern_whose = kern.host;
-	if (one.iov_len >= 4 && kern_chance(kern.f.lie, &kern.n.lie))
-		one.iov_len = lie_in_message(a, &stream, &ppid, &flags, m, one.iov_len, now);
-	return __real_ddps_sctp_send(a, stream, ppid, flags, &one, 1, now);
+			memcpy(m.octets + m.len, iov[i].iov_base, iov[i].iov_len);
+	perhaps_lie(&m, put_to_engine, &to);
+	put_to_engine(&to, &m);
+	return to.err;
 }
 
 /* ---- packets ---- */
@@ -474,6 +506,7 @@ void lies_begin(unsigned hosts)
 	kern.liars = hosts;
 	kern_lie_stream = lie_in_stream;
 	kern_lie_packet = lie_in_packet;
+	kern_lie_message = perhaps_lie;
 	memset(delta, 0, sizeof delta);
 	for (unsigned i = 0; i < STREAMS; i++)
 		memset(of_stream[i].msn, 0, sizeof of_stream[i].msn);

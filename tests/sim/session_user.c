@@ -163,7 +163,7 @@ void user_connect(struct end *e)
 	parameters(e, &p, &pd);
 	post_recvs(e);
 	snprintf(uri, sizeof uri, "%s://10.0.0.%u:7000%s", e->pair->tcp ? "tcp" : "sctp",
-		 other(e)->host + 1, e->pair->tcp ? "" : "?backend=native&encap=9899");
+		 other(e)->host + 1, e->pair->tcp ? "" : world.sctp);
 	kern.who = KERN_HOSTS + 2 * (unsigned)(e->pair - world.pair);
 	err = ddps_connect(e->ep, uri, &p);
 	check(!err || !world.quiet, "connect: %s", ddps_strerror(err));

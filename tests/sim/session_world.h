@@ -44,6 +44,7 @@ enum {
 	T_RESTARTS,
 	T_SHARED,
 	T_PLACED,
+	T_KERNEL,
 	T_KINDS /* of faults, one each */
 };
 
@@ -143,10 +144,11 @@ struct world {
 	struct host host[KERN_HOSTS];
 	struct pair *pair;
 	enum { WIRE_ANY, WIRE_TCP, WIRE_SCTP } wire;
-	bool quiet;   /* nothing fails */
-	bool keen;    /* its hosts do nothing but poll */
-	bool corrupt; /* set-up frames of MPA have no CRC: what they say may be wrong */
-	bool calm;    /* the end of it: no new sessions, no faults */
+	const char *sctp; /* how URIs of SCTP go on */
+	bool quiet;	  /* nothing fails */
+	bool keen;	  /* its hosts do nothing but poll */
+	bool corrupt;	  /* set-up frames of MPA have no CRC: what they say may be wrong */
+	bool calm;	  /* the end of it: no new sessions, no faults */
 	bool failed;
 	struct sim_tally *t;
 };

@@ -52,7 +52,7 @@ static void listen_on(struct host *h, unsigned i, bool tcp)
 
 	at_host(i);
 	snprintf(uri, sizeof uri, "%s://10.0.0.%u:7000%s", tcp ? "tcp" : "sctp", i + 1,
-		 tcp ? "" : "?backend=native&encap=9899");
+		 tcp ? "" : world.sctp);
 	if (!*l && ddps_listen(h->ctx, uri, NULL, l) < 0)
 		*l = NULL;
 }
@@ -334,6 +334,13 @@ static void network(void)
 	kern.datagrams = odd(SIM_shallow, 0.9) ? 32u << sim_like(6) : 1024;
 	kern.gso = !odd(SIM_nogso, 0.3);
 	kern.mtu = odd(SIM_jumbo, 0.3) ? 65535 : 1500;
+	world.sctp = "?backend=native&encap=9899";
+	kern.sctp = odd(SIM_kernel, 0.25);
+	if (!kern.sctp)
+		return;
+	kern.sctp_udp = odd(SIM_encap, 0.5) ? 9899 : 0;
+	world.sctp = kern.sctp_udp ? "?backend=kernel&encap=9899" : "?backend=kernel&encap=off";
+	world.t->n[T_KERNEL]++;
 }
 
 static void faults(void)
@@ -607,6 +614,7 @@ int main(int argc, char **argv)
 			   "simulated seconds", "faults", "compared on both wires",
 			   "with a host that lies", "hosts restarted",
 			   "receives from shared queues", "requests confirmed",
+			   "on the kernel's SCTP",
 #define DDPS_X(name, text) text,
 			   KERN_FAULTS(DDPS_X)
 #undef DDPS_X

@@ -313,6 +313,8 @@ static int send_error(struct ddps_sd_assoc *a, int sys_errno)
 {
 	switch (sys_errno) {
 	case EAGAIN:
+	case ENOBUFS: /* of the kernel's memory: there is some again */
+	case ENOMEM:
 		a->life.want_write = true;
 		ddps_sk_watch(a);
 		return DDPS_E_AGAIN;
@@ -320,7 +322,13 @@ static int send_error(struct ddps_sd_assoc *a, int sys_errno)
 		return DDPS_E_INVAL;
 	case EMSGSIZE:
 		return DDPS_E_TOO_LONG;
-	default: /* it is over; the notification is there or on its way */
+	case EPIPE: /* it is over; the notification is there or on its way */
+	case ECONNRESET:
+	case ETIMEDOUT:
+		return DDPS_E_RESET;
+	default: /* nothing else would tell of it */
+		ddps_sk_doom(a, ddps_error_make(DDPS_E_SYSTEM, sys_errno, "sendmsg: %s",
+						strerror(sys_errno)));
 		return DDPS_E_RESET;
 	}
 }
@@ -338,13 +346,17 @@ static int put_message(struct ddps_sd_assoc *a, const struct sctp_sndinfo *si,
 			    .msg_control = &ctrl,
 			    .msg_controllen = sizeof ctrl };
 	struct cmsghdr *c = CMSG_FIRSTHDR(&m);
+	ssize_t n;
 
 	memcpy(parts, iov, (size_t)niov * sizeof *iov);
 	c->cmsg_level = IPPROTO_SCTP;
 	c->cmsg_type = SCTP_SNDINFO;
 	c->cmsg_len = CMSG_LEN(sizeof *si);
 	memcpy(CMSG_DATA(c), si, sizeof *si);
-	if (sendmsg(a->io.fd, &m, MSG_DONTWAIT | MSG_NOSIGNAL) < 0)
+	do
+		n = sendmsg(a->io.fd, &m, MSG_DONTWAIT | MSG_NOSIGNAL);
+	while (n < 0 && errno == EINTR);
+	if (n < 0)
 		return send_error(a, errno);
 	a->sent++;
 	return 0;
