@@ -3,6 +3,8 @@
 #include "sim/session_world.h"
 #include <stdlib.h>
 
+#define PATIENT_MS 20000
+
 static uint64_t own(struct end *e, uint64_t m)
 {
 	return sim_below(&e->rng, m);
@@ -87,6 +89,10 @@ static void parameters(struct end *e, struct ddps_conn_param *p, uint32_t *pd)
 	p->ord = (uint16_t)own(e, 9);
 	p->markers = e->pair->markers;
 	p->crc = e->pair->crc;
+	/* A host that stands still, and then a path that swallows long packets without a word: each end is
+	 * told in time what the other does, but no longer within the five seconds that are the default. */
+	if (world.quiet)
+		p->close_ms = PATIENT_MS;
 	if (e->id == 0)
 		p->p2p = e->pair->p2p;
 	*pd = e->pair->salt;
