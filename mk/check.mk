@@ -127,7 +127,7 @@ plants: deps-check
 COV_CC = $(if $(findstring ccache,$(CC)),"ccache clang-19",clang-19)
 coverage:
 	$(Q)tools/deps.sh build check coverage
-	$(Q)+$(SUBMAKE) VARIANT=cov CC=$(COV_CC) all test-binaries verbs-programs
+	$(Q)+$(SUBMAKE) VARIANT=cov CC=$(COV_CC) all test-binaries verbs-programs build/cov/sched
 	$(Q)CC=$(COV_CC) tests/coverage/run.sh build/cov $(if $(LIST),--list)
 
 # One operator, constant or statement after another changed at random: N of them, SEED=n, FILES=part of
