@@ -136,11 +136,13 @@ static void make_mark(void)
 	if (pipe2(fds, O_CLOEXEC))
 		return;
 	close(fds[1]);
-	mark.fd = fds[0];
-	if (!fstat(mark.fd, &st)) {
-		mark.dev = st.st_dev;
-		mark.ino = st.st_ino;
+	if (fstat(fds[0], &st)) {
+		close(fds[0]);
+		return;
 	}
+	mark.fd = fds[0];
+	mark.dev = st.st_dev;
+	mark.ino = st.st_ino;
 }
 
 static bool mark_is_there(void)

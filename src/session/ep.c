@@ -67,8 +67,7 @@ static void shut_task(void *user)
 {
 	struct ddps_ep *ep = user;
 
-	if (ep->llp)
-		ep->llp->ops->shutdown(ep->llp);
+	ep->llp->ops->shutdown(ep->llp); /* who ends it cancels this */
 }
 
 static void overflow_task(void *user)
@@ -91,12 +90,9 @@ static void close_timer(void *user)
 		ddps_timer_after(ep->ctx->env.loop, &ep->close_timer, ep->close_ms);
 		return;
 	}
-	if (!ep->error.code) {
-		e = ddps_error_make(DDPS_E_TIMEDOUT, 0,
-				    "disconnect: posted work made no progress for %u ms",
-				    ep->close_ms);
-		ddps_error_keep(&ep->error, &e);
-	}
+	e = ddps_error_make(DDPS_E_TIMEDOUT, 0,
+			    "disconnect: posted work made no progress for %u ms", ep->close_ms);
+	ddps_error_keep(&ep->error, &e);
 	ep->llp->ops->abort(ep->llp);
 }
 
@@ -307,7 +303,7 @@ void ddps_ep_end(struct ddps_ep *ep, enum ddps_event_type final, const struct dd
 
 	if (ep->state == DDPS_EP_DEAD)
 		return;
-	why = e && !ep->error.code ? *e : ddps_error_kept(&ep->error);
+	why = ep->error.code ? ddps_error_kept(&ep->error) : *e;
 	if (!why.peer[0])
 		memcpy(why.peer, ep->info.peer, sizeof why.peer);
 	ddps_error_keep(&ep->error, &why);

@@ -21,8 +21,7 @@
 static void let_go(struct ddps_ep *ep)
 {
 	ddps_gather_forget(ep);
-	if (ep->llp)
-		ep->llp->ops->kick(ep->llp);
+	ep->llp->ops->kick(ep->llp); /* who ends it forgets what was gathered */
 }
 
 void ddps_gather_flush(struct ddps_ctx *ctx)

@@ -13,15 +13,11 @@
 #endif
 
 #ifndef DDPS_PROBE
-static inline void ddps_probe_none(int first, ...)
+static inline int ddps_probe_none(int first, ...)
 {
-	(void)first;
+	return first;
 }
-#define DDPS_PROBE(name, n, ...)                                                                   \
-	do {                                                                                       \
-		if (0)                                                                             \
-			ddps_probe_none(0, __VA_ARGS__);                                           \
-	} while (0)
+#define DDPS_PROBE(name, n, ...) ((void)sizeof ddps_probe_none(0, __VA_ARGS__))
 #endif
 
 #endif

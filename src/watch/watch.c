@@ -97,9 +97,12 @@ static void *serve(void *arg)
 
 	ddps_watch_sweep(&w->place);
 	for (;;) {
-		int fd;
+		int fd, n = poll(&p, 1, -1);
 
-		if (poll(&p, 1, -1) < 0 || p.revents != POLLIN || !is_ours(w))
+		if (n < 0 &&
+		    errno == EINTR) /* by setuid(), which the C library has all threads do */
+			continue;
+		if (n < 0 || p.revents != POLLIN || !is_ours(w))
 			return NULL;
 		fd = ddps_own(accept4(w->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC));
 		if (fd >= 0) {

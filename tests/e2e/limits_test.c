@@ -163,7 +163,8 @@ Test(limits, a_legacy_responder_is_retried_once_if_asked, .timeout = 60,
 	close(l.fd);
 }
 
-Test(limits, without_being_asked_there_is_no_retry, .timeout = 60)
+/* [6581-10-8] Who needs what only the enhanced set-up has, peer-to-peer say, is not asked again. */
+static void no_retry(bool asked, bool p2p)
 {
 	struct legacy l = { 0 };
 	struct ddps_error err;
@@ -174,6 +175,8 @@ Test(limits, without_being_asked_there_is_no_retry, .timeout = 60)
 	l.fd = raw_listen(uri, sizeof uri);
 	cr_assert_eq(pthread_create(&thread, NULL, legacy_main, &l), 0);
 	e2e_open(&e, e2e_wires[0]);
+	e.connect.legacy_retry = asked;
+	e.connect.p2p = p2p;
 	err = failure(&e, uri);
 	cr_expect_eq(err.code, DDPS_E_RESET, "%s", err.text);
 	e2e_close(&e);
@@ -181,6 +184,17 @@ Test(limits, without_being_asked_there_is_no_retry, .timeout = 60)
 	pthread_join(thread, NULL);
 	cr_expect_eq(l.rev[1], 0);
 	close(l.fd);
+}
+
+Test(limits, without_being_asked_there_is_no_retry, .timeout = 60)
+{
+	no_retry(false, false);
+}
+
+Test(limits, peer_to_peer_is_not_tried_without_the_enhanced_set_up, .timeout = 60,
+     .description = "6581-10-8")
+{
+	no_retry(true, true);
 }
 
 /* ---- half-open peers ---- */

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Event loop: no interest is lost, in whatever order things are done. */
 #include "common/loop_in.h"
+#include "unit/sys_fixture.h"
 #include <criterion/criterion.h>
+#include <ddpsess/err.h>
+#include <errno.h>
 #include <poll.h>
 #include <stdio.h>
 #include <sys/epoll.h>
@@ -261,4 +264,136 @@ Test(loop, nothing_is_hidden_from_who_watches)
 		cr_expect_eq(w.l->hidden, &w.io);
 		world_close(&w);
 	}
+}
+
+/* ---- calls of the system that fail ---- */
+
+static void hidden_world(struct world *w)
+{
+	world_open(w);
+	act(w, WANT_READ);
+	try_to_hide(w);
+	cr_assert_eq(w->l->hidden, &w->io);
+}
+
+Test(loop, what_cannot_be_hidden_is_not)
+{
+	struct world *w = &world;
+
+	world_open(w);
+	act(w, WANT_READ);
+	sys_fail("epoll_ctl", 0, 1000, ENOMEM);
+	try_to_hide(w);
+	cr_expect_gt(sys_failed(), 0);
+	cr_expect_null(w->l->hidden);
+	cr_expect(ends_well(w, SLEEPING));
+	world_close(w);
+}
+
+/* Whoever runs the loop serves it, and others beside it. */
+Test(loop, what_cannot_be_shown_is_served)
+{
+	struct world *w = &world;
+
+	hidden_world(w);
+	sys_fail("epoll_ctl", 0, 1000, ENOMEM);
+	w->got_in = false;
+	feed(w);
+	cr_expect_gt(ddps_loop_run(w->l), 0);
+	cr_expect(w->got_in);
+	cr_expect_eq(w->l->hidden, &w->io);
+	w->got_in = false;
+	feed(w);
+	eventfd_write(w->other.fd, 1); /* it would be the hot one now */
+	cr_expect_geq(ddps_loop_run(w->l), 2);
+	cr_expect(w->got_in && w->got_other);
+	cr_expect_eq(w->l->hidden, &w->io);
+	sys_fail(NULL, 0, 0, 0);
+	cr_expect(ends_well(w, SLEEPING));
+	cr_expect_null(w->l->hidden);
+	world_close(w);
+}
+
+Test(loop, a_loop_whose_descriptor_is_gone_says_so)
+{
+	struct world *w = &world;
+	int epfd;
+
+	hidden_world(w);
+	epfd = dup(w->l->epfd);
+	close(w->l->epfd);
+	cr_expect_eq(ddps_loop_run(w->l), DDPS_E_SYSTEM);
+	cr_expect_eq(errno, EBADF);
+	cr_assert_eq(dup2(epfd, w->l->epfd), w->l->epfd);
+	close(epfd);
+	cr_expect(ends_well(w, SLEEPING));
+	world_close(w);
+}
+
+static void forget_it(void *user)
+{
+	struct world *w = user;
+
+	ddps_io_del(w->l, &w->io);
+}
+
+/* A task that was posted takes the hot one away: nobody looks at it any more. */
+Test(loop, the_hot_one_goes_before_it_is_looked_at)
+{
+	struct world *w = &world;
+	struct ddps_task t = { .fn = forget_it, .user = w };
+
+	hidden_world(w);
+	w->got_in = false;
+	feed(w);
+	ddps_task_post(w->l, &t);
+	cr_expect_eq(ddps_loop_spin(w->l), 1);
+	cr_expect_not(w->got_in);
+	cr_expect_null(w->l->hot);
+	world_close(w);
+}
+
+static void count(void *user)
+{
+	++*(unsigned *)user;
+}
+
+/* The loop's own descriptors: what is due is done, and the next turn reads them. */
+Test(loop, a_read_of_its_own_descriptors_that_fails)
+{
+	struct world *w = &world;
+	unsigned runs = 0;
+	struct ddps_task task = { .fn = count, .user = &runs };
+	struct ddps_timer timer = { .fn = count, .user = &runs };
+
+	world_open(w);
+	ddps_task_post(w->l, &task);
+	sys_fail("read", 0, 1, EIO);
+	cr_expect_eq(ddps_loop_run(w->l), DDPS_E_SYSTEM);
+	cr_expect_eq(sys_failed(), 1);
+	cr_expect_eq(runs, 1);
+	cr_expect_eq(ddps_loop_run(w->l), 0);
+	ddps_timer_start(w->l, &timer, ddps_now());
+	sys_fail("read", 0, 1, EIO);
+	cr_expect_eq(ddps_loop_run(w->l), DDPS_E_SYSTEM);
+	cr_expect_eq(sys_failed(), 1);
+	cr_expect_eq(runs, 2);
+	cr_expect_eq(ddps_loop_run(w->l), 0);
+	cr_expect_eq(runs, 2);
+	world_close(w);
+}
+
+Test(loop, a_wait_that_is_interrupted_has_found_nothing)
+{
+	struct world *w = &world;
+
+	world_open(w);
+	act(w, WANT_READ);
+	feed(w);
+	sys_fail("epoll_wait", 0, 1, EINTR);
+	cr_expect_eq(ddps_loop_run(w->l), 0);
+	cr_expect_not(w->got_in);
+	cr_expect_eq(ddps_loop_run(w->l), 1);
+	cr_expect(w->got_in);
+	world_close(w);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Descriptors that are ours: numbers that no table has room for, and those of somebody else. */
 #include "common/own.h"
+#include "unit/sys_fixture.h"
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -93,4 +94,34 @@ Test(own, an_era_ends_with_its_mark)
 			close(fds[1]);
 		}
 	}
+}
+
+/* ---- without what it needs ---- */
+
+Test(own, without_a_mark_nothing_is_noticed)
+{
+	const int free_one = dup(0);
+	unsigned era;
+
+	close(free_one);
+	sys_fail("fstat", 0, 1, EIO);
+	era = ddps_own_begin();
+	cr_expect_eq(sys_failed(), 1);
+	cr_expect_not(is_open(free_one));
+	cr_expect_eq(ddps_own_era(), era, "nobody has closed it");
+	cr_expect_eq(ddps_own_begin(), era);
+	cr_expect(is_open(free_one), "the next context has one");
+	ddps_own_end(era);
+	ddps_own_end(era);
+	cr_expect_not(is_open(free_one));
+}
+
+/* No memory to be told of forks: children are on their own, and it is as in one of them. */
+Test(own, forks_that_nobody_is_told_of)
+{
+	sys_fail("pthread_atfork", 0, 1, ENOMEM);
+	cr_expect_not(ddps_own_forked());
+	ddps_own_end(ddps_own_begin());
+	cr_expect_eq(sys_failed(), 1);
+	cr_expect(ddps_own_forked());
 }

@@ -1,13 +1,18 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Host name lookup beside the loop. */
+#include "common/own.h"
 #include "common/resolve.h"
 #include "unit/mem_fixture.h"
+#include "unit/sys_fixture.h"
 #include <criterion/criterion.h>
 #include <ddpsess/err.h>
+#include <errno.h>
+#include <netdb.h>
 #include <netinet/in.h>
 #include <poll.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/eventfd.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -186,4 +191,114 @@ Test(resolve, without_memory_or_descriptors_there_is_no_lookup)
 	cr_expect_null(rs.list);
 	cr_expect_eq(mem_live(), live);
 	cr_expect_eq(calls, 0);
+}
+
+/* ---- what a resolver may say ---- */
+
+static struct addrinfo said[40];
+static struct sockaddr_in6 said_addr;
+static int said_code;
+
+static int says(const char *host, const char *service, const struct addrinfo *hints,
+		struct addrinfo **list)
+{
+	(void)host;
+	(void)service;
+	(void)hints;
+	*list = said;
+	return said_code;
+}
+
+/* @n addresses of @family, behind those that there are. */
+static void will_say(unsigned from, unsigned n, int family)
+{
+	for (unsigned i = from; i < from + n; i++) {
+		said[i] = (struct addrinfo){ .ai_family = family,
+					     .ai_addr = (struct sockaddr *)&said_addr,
+					     .ai_addrlen = sizeof said_addr };
+		if (i)
+			said[i - 1].ai_next = &said[i];
+	}
+}
+
+Test(resolve, addresses_of_other_kinds_are_passed_over)
+{
+	struct sockaddr_storage addrs[DDPS_RESOLVE_MAX];
+	size_t n;
+
+	sys_instead.getaddrinfo = says;
+	said_addr.sin6_family = AF_INET6;
+	will_say(0, 2, AF_UNIX);
+	cr_expect_eq(ddps_resolve_now("host", 1, addrs, &n), DDPS_E_ADDRESS);
+	cr_expect_eq(n, 0);
+	will_say(2, 1, AF_INET6);
+	cr_expect_eq(ddps_resolve_now("host", 1, addrs, &n), 0);
+	cr_expect_eq(n, 1);
+	cr_expect_eq(addrs[0].ss_family, AF_INET6);
+	will_say(3, 37, AF_INET);
+	cr_expect_eq(ddps_resolve_now("host", 1, addrs, &n), 0);
+	cr_expect_eq(n, DDPS_RESOLVE_MAX, "no more than there is room for");
+}
+
+Test(resolve, a_resolver_without_memory)
+{
+	struct sockaddr_storage addrs[DDPS_RESOLVE_MAX];
+	size_t n = 9;
+
+	sys_instead.getaddrinfo = says;
+	said_code = EAI_MEMORY;
+	cr_expect_eq(ddps_resolve_now("host", 1, addrs, &n), DDPS_E_NOMEM);
+	said_code = EAI_AGAIN;
+	cr_expect_eq(ddps_resolve_now("host", 1, addrs, &n), DDPS_E_ADDRESS);
+	cr_expect_eq(n, 0);
+}
+
+Test(resolve, without_a_thread_there_is_no_lookup)
+{
+	struct ddps_resolve *r = NULL;
+	int lowest = dup(0), again;
+
+	close(lowest);
+	sys_fail("pthread_create", 0, 1, EAGAIN);
+	cr_expect_eq(ddps_resolve_start(&rs, "localhost", 1, done, &rs, &r), DDPS_E_SYSTEM);
+	cr_expect_eq(errno, EAGAIN);
+	sys_fail("epoll_ctl", 0, 1, ENOSPC);
+	cr_expect_eq(ddps_resolve_start(&rs, "localhost", 1, done, &rs, &r), DDPS_E_SYSTEM);
+	cr_expect_eq(errno, ENOSPC);
+	cr_expect_null(rs.list);
+	again = dup(0);
+	cr_expect_eq(again, lowest);
+	close(again);
+	cr_expect_eq(calls, 0);
+}
+
+/* While a name is looked up the program closes all descriptors, and one of its own has the number. */
+static int mark_fd, event_fd, own_fd;
+
+static int closes_all(const char *host, const char *service, const struct addrinfo *hints,
+		      struct addrinfo **list)
+{
+	close(mark_fd);
+	dup2(own_fd, event_fd);
+	return says(host, service, hints, list);
+}
+
+Test(resolve, a_number_that_is_somebody_elses_is_not_written_to)
+{
+	struct ddps_resolve *r;
+	uint64_t count;
+
+	own_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+	mark_fd = dup(0);
+	close(mark_fd);
+	ddps_own_begin();
+	event_fd = dup(0);
+	close(event_fd);
+	will_say(0, 1, AF_INET6);
+	sys_instead.getaddrinfo = closes_all;
+	cr_assert_eq(ddps_resolve_start(&rs, "host", 1, done, &rs, &r), 0);
+	ddps_resolver_fini(&rs);
+	cr_expect_eq(calls, 0);
+	cr_expect_eq(read(own_fd, &count, sizeof count), -1, "nobody has written there");
+	cr_expect_eq(errno, EAGAIN);
 }

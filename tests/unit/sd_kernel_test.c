@@ -3,6 +3,7 @@
 #include "peer/usrsctp.h"
 #include "sctp_ddp/backend/sd_part.h"
 #include "sd_backend_fixture.h"
+#include "unit/mem_fixture.h"
 #include <errno.h>
 #include <stdio.h>
 #include <unistd.h>
@@ -400,6 +401,19 @@ Test(sd_part, holds_parts_in_order)
 	ddps_sd_part_drop(&p);
 	cr_expect_null(p.own);
 	cr_expect_eq(p.len, 0);
+}
+
+Test(sd_part, without_memory_it_holds_nothing)
+{
+	struct ddps_sd_part p = { 0 };
+
+	mem_fail(1);
+	cr_expect_eq(ddps_sd_part_hold(&p, (const uint8_t *)"abc", 3), DDPS_E_NOMEM);
+	cr_expect(mem_failed());
+	cr_expect_null(p.own);
+	cr_expect_eq(p.len, 0);
+	cr_expect_eq(ddps_sd_part_hold(&p, (const uint8_t *)"abc", 3), 0);
+	ddps_sd_part_drop(&p);
 }
 
 Test(sd_part, refuses_a_message_that_fills_the_buffer_without_end)

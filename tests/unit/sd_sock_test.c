@@ -2,6 +2,7 @@
 /* What sockets below an SCTP say and are told: control messages, headers, families, routes. */
 #include "sctp_ddp/backend/sd_route.h"
 #include "sctp_ddp/backend/sd_sock.h"
+#include "unit/sys_fixture.h"
 #include <arpa/inet.h>
 #include <criterion/criterion.h>
 #include <errno.h>
@@ -361,4 +362,33 @@ Test(sd_sock, the_kernel_knows_its_loopback)
 	cr_expect_eq(ddps_sd_route_mtu(&ss), 65536);
 	ss.ss_family = AF_UNIX; /* no way there */
 	cr_expect_eq(ddps_sd_route_mtu(&ss), 0);
+}
+
+/* Metrics that say nothing of a size. */
+Test(sd_sock, a_route_with_other_metrics)
+{
+	const size_t head = NLMSG_LENGTH(sizeof(struct rtmsg)) + 8;
+	const size_t mtu = head + sizeof(struct rtattr) + 8;
+	struct rtattr a;
+
+	make_answer(3, 1400);
+	memcpy(&a, answer + mtu, sizeof a);
+	cr_assert_eq(a.rta_type, RTAX_MTU);
+	a.rta_type = RTAX_WINDOW;
+	memcpy(answer + mtu, &a, sizeof a);
+	cr_expect_eq(read_answer(answer_len), 1500, "the device's");
+}
+
+Test(sd_sock, a_device_that_does_not_say_its_size)
+{
+	struct sockaddr_storage ss = { .ss_family = AF_INET };
+
+	((struct sockaddr_in *)&ss)->sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+	sys_fail("ioctl", 0, 1, ENODEV);
+	cr_expect_eq(ddps_sd_route_mtu(&ss), 0);
+	cr_expect_eq(sys_failed(), 1);
+	sys_fail("send", 0, 1, ENOBUFS);
+	cr_expect_eq(ddps_sd_route_mtu(&ss), 0);
+	cr_expect_eq(sys_failed(), 1);
+	cr_expect_eq(ddps_sd_route_mtu(&ss), 65536);
 }

@@ -10,11 +10,13 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
+#include <sys/file.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/random.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 #define LIBRARIES 2
@@ -75,6 +77,9 @@ static bool fails(const char *name)
 	X(int, epoll_wait, (int fd, struct epoll_event *e, int n, int ms), (fd, e, n, ms), -1)     \
 	X(ssize_t, read, (int fd, void *b, size_t len), (fd, b, len), -1)                          \
 	X(ssize_t, write, (int fd, const void *b, size_t len), (fd, b, len), -1)                   \
+	X(ssize_t, writev, (int fd, const struct iovec *iov, int n), (fd, iov, n), -1)             \
+	X(ssize_t, send, (int fd, const void *b, size_t len, int flags), (fd, b, len, flags), -1)  \
+	X(int, flock, (int fd, int how), (fd, how), -1)                                            \
 	X(int, fstat, (int fd, struct stat *st), (fd, st), -1)                                     \
 	X(int, fchmod, (int fd, mode_t mode), (fd, mode), -1)                                      \
 	X(int, mkdir, (const char *path, mode_t mode), (path, mode), -1)                           \

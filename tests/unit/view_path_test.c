@@ -17,6 +17,7 @@ static const struct {
 	{ "/sys/class/net/../infiniband", "/v/sys/class/infiniband" },
 	{ "/sys/class/infiniband/../net/lo", "/sys/class/net/lo" },
 	{ "/dev/infiniband/../../../etc/infiniband", "/etc/infiniband" },
+	{ "/sys/class/.x/../infiniband/.y", "/v/sys/class/infiniband/.y" },
 	{ "/sys/class/infiniband2", NULL },
 	{ "/sys/class/infiniband_mad", NULL },
 	{ "/opt/infiniband/../x", NULL }, /* it may be a link */
@@ -64,6 +65,7 @@ Test(view_path, and_out_of_it)
 	view_out_of("/v", at);
 	view_out_of("/v", like);
 	view_out_of("/v", other);
+	view_out_of("", other);
 	cr_expect_str_eq(in, "/sys/class/infiniband");
 	cr_expect_str_eq(at, "/v");
 	cr_expect_str_eq(like, "/v2/x");

@@ -1,0 +1,206 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Threads that move a context's data, and others that wait: calls that fail, contexts that are gone. */
+#include "session/session.h"
+#include "support/child.h"
+#include "support/e2e.h"
+#include "unit/sys_fixture.h"
+#include <errno.h>
+#include <pthread.h>
+
+#define TCP "tcp://127.0.0.1:0"
+
+TestSuite(session_move, .timeout = 60);
+
+static void open_with_thread(struct e2e *e, bool poll_drives)
+{
+	struct ddps_ctx_attr attr;
+
+	ddps_ctx_attr_init(&attr);
+	attr.thread = true;
+	attr.poll_drives = poll_drives;
+	e2e_open_with(e, TCP, &attr);
+}
+
+/* A Read, there and back. */
+static void round_trip(struct e2e *e, struct ddps_mr *mr)
+{
+	struct ddps_wc wc;
+
+	cr_assert_eq(e2e_post(&e->a, DDPS_OP_READ, NULL, 0, mr, 0, 0), 0);
+	cr_assert_eq(ddps_cq_wait(e->cq, &wc, 1, E2E_MS), 1);
+	cr_expect_eq(wc.status, DDPS_WC_SUCCESS);
+}
+
+/* ---- calls of the library thread that fail ---- */
+
+Test(session_move, waits_that_are_interrupted)
+{
+	static uint8_t octet[1];
+	struct ddps_mr *mr;
+	struct e2e e;
+
+	open_with_thread(&e, false);
+	e2e_connect(&e);
+	mr = e2e_reg(&e, octet, sizeof octet, DDPS_LOCAL_WRITE);
+	sys_fail("poll", 0, 200, EINTR);
+	for (int i = 0; i < 100; i++)
+		round_trip(&e, mr);
+	cr_expect_gt(sys_failed(), 0);
+	sys_fail(NULL, 0, 0, 0);
+	e2e_close(&e);
+}
+
+Test(session_move, a_look_that_fails_is_made_again)
+{
+	static uint8_t octet[1];
+	struct ddps_mr *mr;
+	struct e2e e;
+
+	open_with_thread(&e, false);
+	e2e_connect(&e);
+	mr = e2e_reg(&e, octet, sizeof octet, DDPS_LOCAL_WRITE);
+	sys_fail("epoll_wait", 0, 3, ENOMEM);
+	for (int i = 0; i < 10; i++)
+		round_trip(&e, mr);
+	cr_expect_eq(sys_failed(), 3);
+	e2e_close(&e);
+}
+
+/* What fails is no descriptor of ours any more: whoever waits is told. */
+static void is_taken(int err)
+{
+	struct ddps_event ev;
+	struct e2e e;
+
+	open_with_thread(&e, false);
+	sys_fail("epoll_wait", 0, 1, err);
+	cr_assert_eq(ddps_ep_new(e.ctx, &e.attr, &e.a.ep), 0);
+	cr_assert_eq(ddps_connect(e.a.ep, e.uri, &e.connect), 0);
+	errno = 0;
+	cr_expect_eq(ddps_event_wait(e.ctx, &ev, E2E_MS), DDPS_E_SYSTEM);
+	cr_expect_eq(errno, EBADF);
+	cr_expect_eq(sys_failed(), 1);
+	cr_expect_eq(ddps_disconnect(e.a.ep), DDPS_E_SYSTEM);
+}
+
+Test(session_move, a_number_that_is_no_descriptor)
+{
+	is_taken(EBADF);
+}
+
+Test(session_move, a_number_of_another_kind)
+{
+	is_taken(EINVAL);
+}
+
+static void nothing(void *user)
+{
+	(void)user;
+}
+
+/* While the thread naps, since somebody polls, the program closes all descriptors. */
+Test(session_move, a_thread_that_naps_ends_with_its_context)
+{
+	struct ddps_task t = { .fn = nothing };
+	struct ddps_wc wc;
+	struct e2e e;
+	bool napped = false;
+
+	open_with_thread(&e, true);
+	while (!napped) {
+		for (int i = 0; i < 10; i++)
+			cr_assert_geq(ddps_cq_poll(e.cq, &wc, 1), 0);
+		pthread_mutex_lock(&e.ctx->lock);
+		napped = e.ctx->mover.napping;
+		if (napped)
+			ddps_ctx_rob(e.ctx);
+		else
+			ddps_task_post(e.ctx->env.loop, &t); /* it wakes up, and sees who polls */
+		pthread_mutex_unlock(&e.ctx->lock);
+	}
+	cr_expect_eq(pthread_join(e.ctx->mover.thread, NULL), 0);
+	cr_expect_eq(ddps_cq_poll(e.cq, &wc, 1), DDPS_E_SYSTEM);
+}
+
+/* ---- who leads, and who follows ---- */
+
+struct waiter {
+	struct ddps_ctx *ctx;
+	struct ddps_cq *cq;
+	int ms, result, error;
+};
+
+static void *waits(void *arg)
+{
+	struct waiter *w = arg;
+	struct ddps_wc wc;
+
+	errno = 0;
+	w->result = w->cq ? ddps_cq_wait(w->cq, &wc, 1, w->ms) : ddps_progress(w->ctx, w->ms);
+	w->error = errno;
+	return NULL;
+}
+
+/* Until so many are asleep, with the lock. */
+static void lock_when(struct ddps_ctx *ctx, const unsigned *sleepers, unsigned n)
+{
+	pthread_mutex_lock(&ctx->lock);
+	while (*sleepers != n) {
+		pthread_mutex_unlock(&ctx->lock);
+		sched_yield();
+		pthread_mutex_lock(&ctx->lock);
+	}
+}
+
+static void *leads(void *arg)
+{
+	struct ddps_event ev;
+	struct waiter *w = arg;
+
+	errno = 0;
+	w->result = ddps_event_wait(w->ctx, &ev, w->ms);
+	w->error = errno;
+	return NULL;
+}
+
+/* Who sleeps on the context's descriptor learns of its end when its time is up. */
+Test(session_move, who_leads_is_told_of_the_end)
+{
+	struct waiter w = { .ms = 300 };
+	pthread_t thread;
+	struct e2e e;
+
+	e2e_open(&e, TCP);
+	w.ctx = e.ctx;
+	cr_assert_eq(pthread_create(&thread, NULL, leads, &w), 0);
+	lock_when(e.ctx, &e.ctx->event_sleepers, 1);
+	ddps_ctx_rob(e.ctx);
+	pthread_mutex_unlock(&e.ctx->lock);
+	pthread_join(thread, NULL);
+	cr_expect_eq(w.result, DDPS_E_SYSTEM);
+	cr_expect_eq(w.error, EBADF);
+}
+
+/* One of them has moved something: both have a look. */
+Test(session_move, progress_is_everybodys)
+{
+	struct ddps_task t = { .fn = nothing };
+	struct waiter w[2];
+	pthread_t thread[2];
+	struct e2e e;
+
+	e2e_open(&e, TCP);
+	for (int i = 0; i < 2; i++) {
+		w[i] = (struct waiter){ .ctx = e.ctx, .ms = E2E_MS };
+		cr_assert_eq(pthread_create(&thread[i], NULL, waits, &w[i]), 0);
+	}
+	lock_when(e.ctx, &e.ctx->progress_sleepers, 2);
+	ddps_task_post(e.ctx->env.loop, &t);
+	pthread_mutex_unlock(&e.ctx->lock);
+	for (int i = 0; i < 2; i++) {
+		pthread_join(thread[i], NULL);
+		cr_expect_geq(w[i].result, 0);
+	}
+	cr_expect_eq(w[0].result + w[1].result, 1, "one of them has run it");
+	e2e_close(&e);
+}

@@ -1,0 +1,283 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* A watch whose calls of the system fail: who opens it is told, and a client is lost at most. */
+#include "support/child.h"
+#include "unit/sys_fixture.h"
+#include <ddpsess/ddpsess.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+
+#define SOMEBODY 64990 /* a user that nobody is */
+
+static char dir[64], path[96];
+static struct ddps_ctx *ctx;
+
+static void in_dir(void)
+{
+	snprintf(dir, sizeof dir, "/tmp/ddps-watch-XXXXXX");
+	cr_assert(mkdtemp(dir));
+	snprintf(path, sizeof path, "%s/%d.1", dir, (int)getpid());
+	cr_assert_eq(ddps_ctx_new(&ctx, NULL), 0);
+}
+
+static void leave_dir(void)
+{
+	ddps_ctx_free(ctx);
+	rmdir(dir);
+}
+
+TestSuite(watch_rare, .init = in_dir, .fini = leave_dir, .timeout = 60);
+
+static int dial(const char *at)
+{
+	struct sockaddr_un sa = { .sun_family = AF_UNIX };
+	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+	snprintf(sa.sun_path, sizeof sa.sun_path, "%.100s", at);
+	if (!connect(fd, (struct sockaddr *)&sa, sizeof sa))
+		return fd;
+	close(fd);
+	return -1;
+}
+
+/* Whether there is an answer, and all of it; @fd is closed. */
+static bool told(int fd)
+{
+	char text[65536];
+	size_t len = 0;
+	ssize_t n;
+
+	while ((n = recv(fd, text + len, sizeof text - 1 - len, 0)) > 0)
+		len += (size_t)n;
+	close(fd);
+	text[len] = 0;
+	return strstr(text, "{\"pid\":") == text && len > 2 && !strcmp(text + len - 2, "}\n");
+}
+
+static bool answers(const char *at)
+{
+	int fd = dial(at);
+
+	return fd >= 0 && told(fd);
+}
+
+static struct ddps_watch *opened(void)
+{
+	struct ddps_watch *w;
+
+	cr_assert_eq(ddps_watch_open(&w, ctx, NULL, dir), 0);
+	return w;
+}
+
+/* ---- opening ---- */
+
+static void is_told(const char *call, unsigned nth, int err)
+{
+	struct ddps_watch *w;
+
+	sys_fail(call, nth, 1, err);
+	errno = 0;
+	cr_expect_eq(ddps_watch_open(&w, ctx, NULL, dir), DDPS_E_SYSTEM, "%s", call);
+	cr_expect_eq(errno, err, "%s", call);
+	cr_expect_eq(sys_failed(), 1, "%s", call);
+	cr_expect_null(w);
+	sys_fail(NULL, 0, 0, 0);
+	cr_expect_neq(access(path, F_OK), 0, "%s: nothing is left", call);
+}
+
+Test(watch_rare, who_opens_it_is_told)
+{
+	struct ddps_watch *w;
+
+	is_told("socket", 0, EMFILE);
+	is_told("fchmod", 0, EIO);
+	is_told("bind", 0, EROFS);
+	is_told("listen", 0, EOPNOTSUPP);
+	is_told("link", 0, EPERM);
+	is_told("fstat", 1, EIO); /* the first is of who owns which descriptor */
+	is_told("pthread_create", 0, EAGAIN);
+	w = opened();
+	cr_expect(answers(path), "the next try has what it needs");
+	ddps_watch_close(w);
+}
+
+/* A directory of its own, which cannot be made. */
+Test(watch_rare, without_a_place)
+{
+	struct ddps_watch *w;
+
+	unsetenv("DDPSESS_WATCH");
+	sys_fail("mkdir", 0, 2, EROFS);
+	errno = 0;
+	cr_expect_eq(ddps_watch_open(&w, ctx, NULL, NULL), DDPS_E_SYSTEM);
+	cr_expect_eq(errno, EROFS);
+	cr_expect_geq(sys_failed(), 1);
+}
+
+Test(watch_rare, a_directory_of_somebody_else)
+{
+	struct ddps_watch *w;
+
+	if (geteuid())
+		cr_skip_test("only root gives a directory away");
+	cr_assert_eq(chown(dir, SOMEBODY, SOMEBODY), 0);
+	cr_expect_eq(ddps_watch_open(&w, ctx, NULL, dir), DDPS_E_ACCESS);
+}
+
+/* ---- names that are taken ---- */
+
+/* What has the first name, and does not answer: how a call to it fails; whether it goes. */
+static void first_name(int err, bool goes)
+{
+	char second[sizeof path];
+	struct ddps_watch *w;
+
+	snprintf(second, sizeof second, "%s/%d.2", dir, (int)getpid());
+	close(open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
+	sys_fail("connect", 0, 1, err);
+	w = opened();
+	cr_expect_eq(sys_failed(), 1);
+	sys_fail(NULL, 0, 0, 0);
+	cr_expect_eq(answers(path), goes, "%s", strerror(err));
+	cr_expect_eq(answers(second), !goes, "%s", strerror(err));
+	ddps_watch_close(w);
+	unlink(path);
+}
+
+Test(watch_rare, what_is_left_over_gives_its_name)
+{
+	first_name(ECONNREFUSED, true);
+	first_name(ENOENT, true);
+	first_name(EAGAIN, false); /* it has many clients */
+	first_name(EACCES, false);
+}
+
+/* Somebody else has taken it meanwhile. */
+Test(watch_rare, a_name_that_was_free_a_moment_ago)
+{
+	char second[sizeof path];
+	struct ddps_watch *w;
+
+	snprintf(second, sizeof second, "%s/%d.2", dir, (int)getpid());
+	close(open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
+	sys_fail("link", 0, 2, EEXIST);
+	w = opened();
+	cr_expect_eq(sys_failed(), 2);
+	cr_expect(answers(second));
+	ddps_watch_close(w);
+}
+
+/* ---- clients ---- */
+
+/* They are served all the same, by the next try. */
+Test(watch_rare, a_client_that_is_not_there_any_more)
+{
+	static const int errors[] = { EAGAIN, ECONNABORTED, EINTR };
+	struct ddps_watch *w = opened();
+
+	for (unsigned i = 0; i < sizeof errors / sizeof *errors; i++) {
+		sys_fail("accept4", 0, 1, errors[i]);
+		cr_expect(answers(path), "%s", strerror(errors[i]));
+		cr_expect_eq(sys_failed(), 1);
+	}
+	ddps_watch_close(w);
+}
+
+Test(watch_rare, a_client_of_whom_nothing_is_known)
+{
+	struct ddps_watch *w = opened();
+
+	sys_fail("getsockopt", 0, 1, EIO);
+	cr_expect_not(answers(path));
+	cr_expect_eq(sys_failed(), 1);
+	cr_expect(answers(path));
+	ddps_watch_close(w);
+}
+
+Test(watch_rare, an_answer_that_is_interrupted_goes_on)
+{
+	struct ddps_watch *w = opened();
+
+	sys_fail("send", 0, 3, EINTR);
+	cr_expect(answers(path));
+	cr_expect_eq(sys_failed(), 3);
+	sys_fail("send", 0, 1, EPIPE);
+	cr_expect_not(answers(path));
+	ddps_watch_close(w);
+}
+
+/* Root sees what its users' programs do. */
+Test(watch_rare, root_may_ask)
+{
+	struct ddps_watch *w;
+	pid_t pid;
+
+	if (geteuid())
+		cr_skip_test("there is no root to ask");
+	w = opened();
+	cr_assert_eq(seteuid(SOMEBODY), 0);
+	pid = fork();
+	if (!pid)
+		leave(seteuid(0) || !answers(path));
+	cr_expect_eq(end_of(pid), 0);
+	cr_assert_eq(seteuid(0), 0);
+	ddps_watch_close(w);
+}
+
+/* It is not the program's signals that do this, but setuid() and what is like it. */
+Test(watch_rare, a_wait_that_is_interrupted_goes_on)
+{
+	struct ddps_watch *w;
+
+	sys_fail("poll", 0, 2, EINTR);
+	w = opened();
+	cr_expect(answers(path));
+	cr_expect_eq(sys_failed(), 2);
+	ddps_watch_close(w);
+}
+
+/* The thread that answers has ended: clients wait until the watch is closed, and no longer. */
+Test(watch_rare, a_thread_that_cannot_wait)
+{
+	struct ddps_watch *w;
+	int fd;
+
+	sys_fail("poll", 0, 1, ENOMEM);
+	w = opened();
+	fd = dial(path);
+	cr_assert_geq(fd, 0);
+	ddps_watch_close(w);
+	cr_expect_not(told(fd));
+	cr_expect_eq(sys_failed(), 1);
+}
+
+/* ---- a child of fork ---- */
+
+static int no_text(void *user, uint32_t i, char *buf, size_t len)
+{
+	(void)user;
+	(void)i;
+	(void)buf;
+	(void)len;
+	return 0;
+}
+
+Test(watch_rare, a_child_of_fork_adds_nothing)
+{
+	struct ddps_watch *w = opened();
+	pid_t pid = fork_at_rest();
+	int err;
+
+	if (!pid) {
+		err = ddps_watch_add(w, "mine", no_text, NULL);
+		ddps_watch_close(w);
+		leave(err != DDPS_E_FORKED);
+	}
+	cr_expect_eq(end_of(pid), 0);
+	cr_expect_eq(ddps_watch_add(w, "mine", no_text, NULL), 0);
+	cr_expect(answers(path), "the child has not taken the name away");
+	ddps_watch_close(w);
+}
