@@ -301,7 +301,7 @@ int ddps_listener_uri(struct ddps_listener *l, char *buf, size_t len)
 		return n;
 	n = l->llp->provider->listener_uri(l->llp, buf, len);
 	ddps_ctx_leave(l->ctx);
-	return n < 0 || (size_t)n >= len ? DDPS_E_TOO_LONG : n;
+	return (size_t)n >= len ? DDPS_E_TOO_LONG : n;
 }
 
 int ddps_listener_nth(const struct ddps_ctx *ctx, unsigned i, char *buf, size_t len)

@@ -197,6 +197,50 @@ Test(limits, peer_to_peer_is_not_tried_without_the_enhanced_set_up, .timeout = 6
 	no_retry(true, true);
 }
 
+static unsigned nudges;
+
+static void on_nudge(void *user, enum ddps_log_level level, const char *facility, const char *text)
+{
+	(void)user;
+	(void)level;
+	(void)facility;
+	nudges += strstr(text, "silent for 20 ms") != NULL;
+}
+
+/* A responder that never speaks is nudged while the session drains, too. */
+Test(limits, a_silent_responder_is_nudged_while_work_drains, .timeout = 60)
+{
+	static uint8_t octet[1];
+	struct legacy l = { 0 };
+	struct ddps_ctx_attr attr;
+	struct ddps_mr *mr;
+	pthread_t thread;
+	struct e2e e;
+	char uri[64];
+
+	l.fd = raw_listen(uri, sizeof uri);
+	cr_assert_eq(pthread_create(&thread, NULL, legacy_main, &l), 0);
+	ddps_ctx_attr_init(&attr);
+	attr.log = on_nudge;
+	e2e_open_with(&e, e2e_wires[0], &attr);
+	e.connect.plain = true;
+	e.connect.nudge_ms = 20;
+	e.connect.close_ms = 300;
+	cr_assert_eq(ddps_ep_new(e.ctx, &e.attr, &e.a.ep), 0);
+	cr_assert_eq(ddps_connect(e.a.ep, uri, &e.connect), 0);
+	e2e_wait(&e, &e.a, E2E_SEEN(DDPS_EV_ESTABLISHED));
+	mr = e2e_reg(&e, octet, sizeof octet, DDPS_LOCAL_WRITE);
+	cr_assert_eq(e2e_post(&e.a, DDPS_OP_READ, NULL, 0, mr, 0, 0), 0);
+	cr_assert_eq(ddps_disconnect(e.a.ep), 0);
+	e2e_wait(&e, &e.a, E2E_SEEN(DDPS_EV_CLOSED));
+	cr_expect_eq(e.a.error.code, DDPS_E_TIMEDOUT, "%s", e.a.error.text);
+	cr_expect_eq(nudges, 1);
+	e2e_close(&e);
+	close(raw_connect(uri)); /* lets the thread finish */
+	pthread_join(thread, NULL);
+	close(l.fd);
+}
+
 /* ---- half-open peers ---- */
 
 Test(limits, half_open_peers_are_bounded_and_reaped, .timeout = 60,

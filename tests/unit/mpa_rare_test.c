@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* MPA connections where two things meet that seldom do; TCP's calls are replaced where need be. */
 #include "support/mpa_world.h"
+#include "unit/sys_fixture.h"
 #include "unit/mem_fixture.h"
 #include <fcntl.h>
 #include <limits.h>
@@ -562,6 +563,62 @@ Test(mpa_rare, a_backlog_beyond_what_the_kernel_can_count)
 	cr_expect_eq(w.requests, 1);
 	mpa_world_fini(&w);
 	close(fd);
+}
+
+Test(mpa_rare, any_address_of_a_kernel_without_ipv6)
+{
+	const struct sockaddr_in6 six = { .sin6_family = AF_INET6 };
+	const struct ddps_uri uri = { .scheme = "tcp" };
+	struct ddps_llp_listener *l = NULL;
+	struct mpa_world w;
+	char text[100];
+
+	mpa_world_init(&w);
+	sys_fail("socket", 0, 1, EAFNOSUPPORT);
+	cr_assert_eq(ddps_mpa_provider.listen(&w.env, &uri, (const struct sockaddr *)&six,
+					      sizeof six, &w.lp, &mpa_listen_up, &w, &l),
+		     0);
+	cr_expect_eq(sys_failed(), 1);
+	ddps_mpa_provider.listener_uri(l, text, sizeof text);
+	cr_expect(strstr(text, "tcp://0.0.0.0:"), "%s", text);
+	ddps_mpa_provider.listener_free(l);
+	mpa_world_fini(&w);
+}
+
+/* As no TCP does on a socket that does not wait, today. */
+static int connects_at_once(int fd, const struct sockaddr *a, socklen_t len)
+{
+	struct pollfd p = { .fd = fd, .events = POLLOUT };
+
+	if (sys_connect(fd, a, len) < 0 && errno != EINPROGRESS)
+		return -1;
+	return poll(&p, 1, 10000) == 1 ? 0 : -1;
+}
+
+Test(mpa_rare, a_connection_that_is_there_at_once)
+{
+	struct sockaddr_in in = mpa_loopback(0);
+	const struct ddps_uri uri = { .scheme = "tcp" };
+	struct ddps_setup setup = { 0 };
+	struct mpa_world w;
+	uint8_t frame[20];
+	uint16_t port;
+	int listener = mpa_bare_listen(&port, 1), fd;
+
+	mpa_world_init(&w);
+	in = mpa_loopback(port);
+	sys_instead.connect = connects_at_once;
+	cr_assert_eq(ddps_mpa_provider.connect(&w.env, &uri, (struct sockaddr *)&in, sizeof in,
+					       &setup, &w.a.p, &mpa_up, &w.a, &w.a.llp),
+		     0);
+	fd = accept(listener, NULL, NULL);
+	cr_expect_eq(recv(fd, frame, sizeof frame, MSG_WAITALL), sizeof frame,
+		     "the request is on its way");
+	cr_expect_eq(memcmp(frame, "MPA ID Req Frame", 16), 0);
+	close(fd);
+	close(listener);
+	MPA_UNTIL(&w, w.a.called[UP_CLOSED]);
+	mpa_world_fini(&w);
 }
 
 /* Where any address is meant and IPv6 cannot be had, IPv4 alone will do; a port in use is no such case. */

@@ -50,6 +50,34 @@ Test(session_move, waits_that_are_interrupted)
 	e2e_close(&e);
 }
 
+/* Nobody waits and nobody drives: the thread looks again and again before it sleeps. */
+Test(session_move, looks_that_are_interrupted)
+{
+	static uint8_t octet[1];
+	struct ddps_mr *mr;
+	struct ddps_wc wc;
+	struct e2e e;
+	int n;
+
+	open_with_thread(&e, false);
+	e2e_connect(&e);
+	mr = e2e_reg(&e, octet, sizeof octet, DDPS_LOCAL_WRITE);
+	pthread_mutex_lock(&e.ctx->lock);
+	e.ctx->mover.relied = false; /* as if nobody had ever waited */
+	pthread_mutex_unlock(&e.ctx->lock);
+	sys_fail("poll", 0, 1000000, EINTR);
+	for (int i = 0; i < 20; i++) {
+		cr_assert_eq(e2e_post(&e.a, DDPS_OP_READ, NULL, 0, mr, 0, 0), 0);
+		while (!(n = ddps_cq_poll(e.cq, &wc, 1)))
+			sched_yield();
+		cr_assert_eq(n, 1);
+		cr_expect_eq(wc.status, DDPS_WC_SUCCESS);
+	}
+	cr_expect_gt(sys_failed(), 0);
+	sys_fail(NULL, 0, 0, 0);
+	e2e_close(&e);
+}
+
 Test(session_move, a_look_that_fails_is_made_again)
 {
 	static uint8_t octet[1];

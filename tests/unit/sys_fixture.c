@@ -65,7 +65,6 @@ static bool fails(const char *name)
 	  (int fd, const void *b, size_t len, int flags, const struct sockaddr *a, socklen_t n),   \
 	  (fd, b, len, flags, a, n), -1)                                                           \
 	X(ssize_t, sendmsg, (int fd, const struct msghdr *m, int flags), (fd, m, flags), -1)       \
-	X(int, connect, (int fd, const struct sockaddr *a, socklen_t len), (fd, a, len), -1)       \
 	X(int, listen, (int fd, int backlog), (fd, backlog), -1)                                   \
 	X(int, accept4, (int fd, struct sockaddr *a, socklen_t *len, int flags),                   \
 	  (fd, a, len, flags), -1)                                                                 \
@@ -126,6 +125,20 @@ int __wrap_close(int fd)
 /* ---- calls with something else in their place ---- */
 
 struct sys_instead sys_instead;
+
+int __real_connect(int fd, const struct sockaddr *a, socklen_t len);
+int __wrap_connect(int fd, const struct sockaddr *a, socklen_t len);
+int __wrap_connect(int fd, const struct sockaddr *a, socklen_t len)
+{
+	if (fails("connect"))
+		return -1;
+	return (sys_instead.connect ? sys_instead.connect : __real_connect)(fd, a, len);
+}
+
+int sys_connect(int fd, const struct sockaddr *a, socklen_t len)
+{
+	return __real_connect(fd, a, len);
+}
 
 struct timespec;
 int __real_recvmmsg(int fd, struct mmsghdr *m, unsigned n, int flags, struct timespec *t);

@@ -3,6 +3,7 @@
 #define SYS_FIXTURE_H
 #include <stdbool.h>
 #include <stddef.h>
+#include <sys/socket.h>
 #include <sys/types.h>
 
 /* Calls of the system that fail, and libraries that a test stands in for; each test is a process. */
@@ -23,11 +24,13 @@ struct msghdr;
 extern struct sys_instead {
 	ssize_t (*recvmsg)(int fd, struct msghdr *m, int flags);
 	int (*recvmmsg)(int fd, struct mmsghdr *m, unsigned n, int flags);
+	int (*connect)(int fd, const struct sockaddr *a, socklen_t len);
 	ssize_t (*getrandom)(void *buf, size_t len, unsigned flags);
 	int (*getaddrinfo)(const char *host, const char *service, const struct addrinfo *hints,
 			   struct addrinfo **list);
 } sys_instead;
 ssize_t sys_recvmsg(int fd, struct msghdr *m, int flags);
+int sys_connect(int fd, const struct sockaddr *a, socklen_t len);
 int sys_recvmmsg(int fd, struct mmsghdr *m, unsigned n, int flags);
 
 struct dl_symbol {
