@@ -55,9 +55,9 @@ static void take_out(struct ddps_sctp_assoc *a, struct ddps_sc_run *r)
 	r->by_first.tbl = r->by_last.tbl = NULL;
 }
 
+/* It is in neither table. */
 static bool put_in(struct ddps_sctp_assoc *a, struct ddps_sc_run *r)
 {
-	r->by_first.tbl = r->by_last.tbl = NULL;
 	HASH_ADD_BYHASHVALUE(by_first, a->runs_first, first, sizeof r->first, hash(a, r->first), r);
 	if (r->by_first.tbl)
 		HASH_ADD_BYHASHVALUE(by_last, a->runs_last, last, sizeof r->last, hash(a, r->last),

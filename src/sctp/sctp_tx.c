@@ -139,7 +139,7 @@ static bool data_output(struct ddps_sctp_assoc *a, struct ddps_sctp_out *out)
 {
 	struct ddps_sc_path *p = a->data_path;
 	size_t next = ddps_sc_next_len(a), sent = 0, n, last;
-	unsigned keep = a->due & DUE_SACK && out->max_segs > 1 ? 1 : 0;
+	unsigned keep = a->due & DUE_SACK ? 1 : 0;
 	bool narrow = p->tx.pmtu.fragment;
 	enum ddps_sent_what what;
 	uint64_t leave = 0;

@@ -90,8 +90,10 @@ Test(sctp_afresh, an_association_of_a_peer_that_begins_anew)
 	cr_expect_null(r.a->runs_first);
 	/* that it is over was to be told, and still is */
 	r.a->notes = NOTE_GONE | NOTE_ACKED;
+	r.a->blocked = true;
 	ddps_sc_wipe(r.a);
 	cr_expect_eq(r.a->notes, NOTE_GONE);
+	cr_expect_eq(r.a->blocked, false);
 	r.a->notes = 0;
 	raw_fini(&r);
 }

@@ -67,6 +67,7 @@ static void check_streams(const struct said *s)
 	raw_data(&r, RAW_TSN + 1, s->in, 0, 3, "x");
 	cr_expect_eq(r.messages, 1);
 	cr_expect(raw_any(&r, SC_ERROR, &c));
+	cr_expect(raw_any(&r, SC_SACK, NULL), "at once [9260-6.5-2]");
 	cr_expect_eq(raw_user_send(&r, s->out, 0, "x"), DDPS_E_INVAL);
 	cr_expect_eq(raw_user_send(&r, (uint16_t)(s->out - 1), 0, "x"), 0);
 	cr_expect(raw_any(&r, SC_DATA, &c));
@@ -146,6 +147,57 @@ Test(sctp_agreed, when_we_open, .description = "9260-5.1.1-1 9260-3.3.2-12")
 		cr_assert_eq(r.ups, 1);
 		check(&said[k], true);
 		check_streams(&said[k]);
+	}
+}
+
+/* What INIT ACK has and nobody knows goes back whole, behind the cookie. */
+Test(sctp_agreed, what_is_not_understood_is_shown, .description = "9260-3.2.2-2")
+{
+	struct said s = said[1];
+
+	for (uint8_t n = 4; n <= 9; n++) {
+		struct ddps_sc_chunk c;
+		struct ddps_sc_init i;
+
+		if (n > 4)
+			fini();
+		raw_init(&r);
+		raw_connect(&r);
+		raw_got(&r, 0, 0, &c);
+		cr_assert_eq(ddps_sc_decode_init(&i, &c), 0);
+		r.tag = i.tag;
+		memcpy(s.params, "\xc1\1\0\0what?\0\0", 12);
+		s.params[3] = n;
+		memset(s.params + n, 0, 12u - n);
+		s.len = ddps_sc_pad(n);
+		init_ack(&s);
+		cr_assert_eq(raw_got(&r, 0, 0, NULL), SC_COOKIE_ECHO);
+		cr_assert_eq(raw_got(&r, 0, 1, &c), SC_ERROR);
+		cr_expect_eq(c.val[0] << 8 | c.val[1], SC_CAUSE_PARAMS);
+		cr_expect_eq(c.val[2] << 8 | c.val[3], 4 + (int)s.len);
+		cr_expect_eq(c.vlen, 4 + s.len);
+		cr_expect_eq(memcmp(c.val + 4, s.params, s.len), 0);
+	}
+}
+
+Test(sctp_agreed, an_init_ack_that_is_too_short_is_none)
+{
+	static const uint8_t zero[16];
+
+	for (size_t n = 0; n < 16; n++) {
+		struct ddps_sc_chunk c;
+		struct ddps_sc_init i;
+
+		if (n)
+			fini();
+		raw_init(&r);
+		raw_connect(&r);
+		raw_got(&r, 0, 0, &c);
+		cr_assert_eq(ddps_sc_decode_init(&i, &c), 0);
+		raw_chunk(&r, i.tag, SC_INIT_ACK, 0, zero, n);
+		cr_expect_eq(r.n, 0);
+		cr_expect_str_eq(raw_state(&r), "COOKIE-WAIT");
+		cr_expect_eq(r.e->st.malformed, 1);
 	}
 }
 
@@ -295,4 +347,107 @@ Test(sctp_agreed, no_sack_behind_shutdown_ack, .description = "9260-9.2-13")
 	cr_expect(!raw_any(&r, SC_SACK, NULL));
 	raw_wait(&r, 300);
 	cr_expect(!raw_any(&r, SC_SACK, NULL));
+}
+
+/* ---- more than fits into eight bits ---- */
+
+Test(sctp_agreed, three_hundred_gaps)
+{
+	struct ddps_sc_chunk c;
+	struct ddps_sc_sack k;
+
+	raw_up(&r);
+	for (uint32_t i = 1; i <= 300; i++)
+		raw_data(&r, RAW_TSN + 2 * i, 0, 0, SC_DATA_U | 3, "x");
+	cr_assert(raw_any(&r, SC_SACK, &c));
+	cr_assert_eq(ddps_sc_decode_sack(&k, &c), 0);
+	cr_expect_eq(k.cum, RAW_TSN - 1);
+	cr_expect_eq(k.ngaps, 300);
+	cr_expect_eq(k.ndups, 0);
+	for (unsigned i = 0; i < 300; i++) {
+		cr_assert_eq(k.gaps[4 * i] << 8 | k.gaps[4 * i + 1], (int)(2 * i + 3));
+		cr_assert_eq(k.gaps[4 * i + 2] << 8 | k.gaps[4 * i + 3], (int)(2 * i + 3));
+	}
+}
+
+/* ---- packets that did not leave ---- */
+
+static struct iovec iov[64];
+static uint8_t head[DDPS_SCTP_HEAD_MIN];
+static struct ddps_sctp_out out;
+
+static bool take(unsigned segs)
+{
+	out = (struct ddps_sctp_out){ .iov = iov,
+				      .iov_max = 64,
+				      .head = head,
+				      .head_max = sizeof head,
+				      .max_segs = segs,
+				      .max_len = 65507 };
+	return ddps_sctp_output(r.e, &out, r.net.now);
+}
+
+/* Before any DATA came there is nothing of use in an answer that did not leave. */
+Test(sctp_agreed, an_answer_that_did_not_leave)
+{
+	raw_up(&r);
+	ddps_sc_put_chunk(raw_begin(&r, r.tag), SC_HEARTBEAT, 0, "\0\1\0\10four", 8);
+	raw_hand(&r);
+	cr_assert(take(1));
+	ddps_sctp_unsent(r.e, &out, r.net.now);
+	cr_expect_not(take(1));
+	cr_expect_eq(r.a->due, 0);
+}
+
+/* A run has as many packets as were asked for, and a SACK that is due is one of them. */
+Test(sctp_agreed, a_run_with_a_sack)
+{
+	static char text[20000];
+	const struct iovec all = { text, sizeof text };
+
+	for (unsigned segs = 1; segs <= 5; segs++) {
+		if (segs > 1)
+			fini();
+		raw_up(&r);
+		cr_assert_eq(ddps_sctp_send(r.a, 0, 17, 0, &all, 1, r.net.now), 0);
+		raw_begin(&r, r.tag);
+		raw_put_data(&r, RAW_TSN, 0, 0, 3, "x");
+		raw_hand(&r);
+		cr_assert(take(segs));
+		cr_expect_eq(out.nsegs, segs, "%u: %u", segs, out.nsegs);
+		cr_expect_eq(out.sack, segs > 1, "%u", segs);
+	}
+}
+
+/* ---- what waits ---- */
+
+/* No more than leaves in half a millisecond, but two packets. */
+Test(sctp_agreed, how_much_may_wait)
+{
+	static const struct {
+		uint64_t srtt, cwnd;
+		size_t most;
+	} is[] = { { 0, 100000, 2920 }, /* nothing is known of the path */
+		   { 1, 25000, 25000 }, /* 50 MB/s */
+		   { 1, 100000, 100000 },
+		   { 100, 25000, 2920 } };
+
+	for (unsigned k = 0; k < sizeof is / sizeof *is; k++)
+		for (unsigned more = 0; more < 2; more++) {
+			static char text[100001];
+			struct iovec one = { text, is[k].most - 1 + more };
+			struct iovec then = { text, 1 };
+			struct ddps_cc *cc;
+
+			if (k || more)
+				fini();
+			raw_up(&r);
+			cc = &r.a->data_path->tx.cc;
+			cr_assert_eq(cc->smss, 1460);
+			cc->srtt = is[k].srtt * MS;
+			cc->cwnd = is[k].cwnd;
+			cr_assert_eq(ddps_sctp_send(r.a, 0, 17, 0, &one, 1, r.net.now), 0);
+			cr_expect_eq(ddps_sctp_send(r.a, 0, 17, 0, &then, 1, r.net.now),
+				     more ? DDPS_E_AGAIN : 0, "%u", k);
+		}
 }

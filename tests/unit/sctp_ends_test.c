@@ -313,3 +313,37 @@ Test(sctp_ends, what_a_probe_leaves)
 		cr_expect_eq(ddps_sent_slot(&w.s, 2)->flags, SLOT_T3 | SLOT_I);
 	}
 }
+
+/* A window that was closed is not asked any more when something leaves. */
+Test(sctp_ends, what_leaves_ends_the_wait_for_the_window)
+{
+	w.s.zero_on = p;
+	w.s.zero_at = w.now + 5;
+	packet(true);
+	cr_expect_eq(w.s.zero_at, 0);
+	cr_expect_gt(ddps_sent_deadline(&w.s, p), w.now + 5);
+	w.s.zero_go = true;
+	packet(true);
+	cr_expect(!w.s.zero_go && !w.s.zero_out);
+	cr_expect_eq(w.s.zero_n, 0);
+}
+
+/* What a SACK costs is counted: each block, also of one that lies. */
+Test(sctp_ends, what_a_lie_costs)
+{
+	static const struct ddps_sent_gap gap[] = { { 2, 2 }, { 4, 4 }, { 6, 60 } };
+	struct ddps_sent_sack k = { .cum = 0, .a_rwnd = 1000, .gaps = gap, .ngaps = 3 };
+	struct ddps_sent_news news;
+	uint32_t tsn;
+	uint64_t was;
+
+	for (unsigned i = 0; i < 6; i++)
+		packet(true);
+	was = w.s.steps;
+	cr_expect_eq(ddps_sent_sack(&w.s, &k, w.now, &news), DDPS_SENT_LIE);
+	cr_expect_eq(w.s.steps, was + 3);
+	lose(6);
+	was = w.s.steps;
+	cr_expect(ddps_sent_lowest(&w.s, 1, &tsn));
+	cr_expect_eq(w.s.steps, was + 1);
+}
