@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* What each event counts; and it counts nothing else. */
 #include "sctp_raw_fixture.h"
+#include "unit/mem_fixture.h"
 
 static struct raw r;
 
@@ -136,6 +137,8 @@ static void quote(enum ddps_sctp_icmp what, uint32_t tag)
 	ddps_wbuf_u16(&w, RAW_PEER);
 	ddps_wbuf_u32(&w, tag);
 	ddps_sctp_icmp(r.e, &to, what, 1400, q, sizeof q, r.net.now);
+	if (what != DDPS_SCTP_ICMP_UNREACH && tag == RAW_TAG)
+		cr_expect(ddps_sctp_pending(r.e), "there may be something to send");
 }
 
 static void too_big(void)
@@ -156,6 +159,18 @@ static void no_host(void)
 static void no_port_for_another_tag(void)
 {
 	quote(DDPS_SCTP_ICMP_UNREACH_PORT, RAW_TAG + 1);
+}
+
+static void no_memory_for_another(void)
+{
+	struct ddps_sctp_param p = { .port = 0 };
+	struct ddps_sctp_assoc *a;
+
+	mem_fail(1);
+	cr_expect_eq(ddps_sctp_connect(r.e, &p, &r.net.node[1].addr[0], 1, 9, 9899, &sn_deaf, NULL,
+				       r.net.now, &a),
+		     DDPS_E_NOMEM);
+	mem_fail(0);
 }
 
 static const struct {
@@ -206,6 +221,7 @@ static const struct {
 	  another_port,
 	  0,
 	  { .packets_in = 1, .packets_out = 1, .ports_learned = 1 } },
+	{ "no memory", no_memory_for_another, 0, { .no_memory = 1 } },
 	{ "too big", too_big, 0, { .icmp_believed = 1 } },
 	{ "no port", no_port, 0, { .icmp_believed = 1 } },
 	{ "no host", no_host, 0, { .icmp_ignored = 1 } },

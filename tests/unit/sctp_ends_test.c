@@ -347,3 +347,132 @@ Test(sctp_ends, what_a_lie_costs)
 	cr_expect(ddps_sent_lowest(&w.s, 1, &tsn));
 	cr_expect_eq(w.s.steps, was + 1);
 }
+
+/* What is kept of a chunk that is sent again. */
+Test(sctp_ends, what_is_remembered_of_what_is_resent)
+{
+	static const struct {
+		uint8_t slot, hist;
+	} is[] = { { 0, HIST_USED }, { SLOT_T3, HIST_USED | HIST_T3 }, { SLOT_I, HIST_USED } };
+
+	for (unsigned k = 0; k < 3; k++, again()) {
+		packet(true);
+		packet(true);
+		lose(1);
+		ddps_sent_slot(&w.s, 1)->flags = is[k].slot;
+		ddps_sent_slot(&w.s, 1)->episode = 9;
+		resend(1, true);
+		cr_expect_eq(w.s.hist[1].tsn, 1);
+		cr_expect_eq(w.s.hist[1].path, 0);
+		cr_expect_eq(w.s.hist[1].episode, 9);
+		cr_expect_eq(w.s.hist[1].flags, is[k].hist, "%u: %x", k, w.s.hist[1].flags);
+		cr_expect_eq(w.s.hist[2].flags, 0);
+	}
+}
+
+/* T3 is a new congestion only for what was sent since the last. */
+Test(sctp_ends, which_t3_is_a_new_congestion, .description = "9260-7.2.3-2")
+{
+	static const struct {
+		uint64_t since;
+		bool cut;
+	} is[] = { { 0, true }, { 1, true }, { 2, false } };
+
+	for (unsigned k = 0; k < 3; k++, again()) {
+		packet(true);
+		p->epi_pn = is[k].since;
+		p->pto_at = 0;
+		w.now = p->t3_at;
+		cr_expect(ddps_sent_timer(&w.s, p, w.now) & DDPS_SENT_EV_T3);
+		cr_expect_eq(p->frto, is[k].cut, "%u", k);
+		cr_expect_eq(p->cc.ssthresh != DDPS_CC_NO_LIMIT, is[k].cut, "%u", k);
+		cr_expect_eq(p->cc.cwnd, p->cc.smss);
+	}
+}
+
+/* A look whether the path is back: something is resent, and nothing counted. */
+Test(sctp_ends, a_look_after_silence)
+{
+	packet(true);
+	p->pto_at = 0;
+	p->nudge_at = w.now + 5;
+	p->silent_at = w.now;
+	cr_expect_eq(ddps_sent_timer(&w.s, p, w.now + 4), 0);
+	cr_expect_eq(ddps_sent_timer(&w.s, p, w.now + 5), DDPS_SENT_EV_SEND);
+	cr_expect_eq(w.s.nlost, 1);
+	cr_expect(p->force);
+	cr_expect_eq(p->t3s, 0);
+}
+
+/* A SACK that may have had no room for more says nothing of what is above its last block. */
+Test(sctp_ends, what_a_full_sack_says)
+{
+	static struct ddps_sent_gap gap[101];
+
+	for (unsigned n = 99; n <= 101; n++, again()) {
+		struct ddps_sent_sack k = { .a_rwnd = 1000000, .gaps = gap, .ngaps = n };
+		struct ddps_sent_news news;
+
+		for (uint16_t i = 0; i < n; i++)
+			gap[i].start = gap[i].end = (uint16_t)(2 * i + 2);
+		for (unsigned i = 0; i < 210; i++)
+			packet(true);
+		cr_assert_eq(ddps_sent_sack(&w.s, &k, w.now, &news), DDPS_SENT_TAKEN);
+		cr_expect_eq(w.s.cut_short, n >= 100, "%u", n);
+		cr_expect_eq(w.s.told, 2 * n);
+		cr_expect_eq(news.acked, n);
+	}
+}
+
+Test(sctp_ends, what_was_not_reported_is_not_lost)
+{
+	static const struct {
+		bool cut;
+		uint8_t nsent;
+		uint32_t told;
+		bool lost;
+	} is[] = { { true, 1, 0, false }, { true, 1, 1, true },	 { true, 2, 0, true },
+		   { false, 1, 0, true }, { false, 2, 0, true }, { true, 3, 1, true } };
+
+	for (unsigned k = 0; k < sizeof is / sizeof *is; k++, again()) {
+		packet(true);
+		packet(true);
+		w.s.cut_short = is[k].cut;
+		w.s.told = is[k].told;
+		ddps_sent_slot(&w.s, 1)->nsent = is[k].nsent;
+		p->rack_pn = 2;
+		p->rack_rtt = MS;
+		ddps_sent_detect(&w.s, p, w.now + 1000 * MS);
+		cr_expect_eq(w.s.nlost, is[k].lost, "%u", k);
+	}
+}
+
+/* Growth that stood still goes on where it was, once. */
+Test(sctp_ends, growth_that_stood_still)
+{
+	struct ddps_cc_ack a = { .now = 100 * MS, .acked = 1000, .srtt = 10 * MS };
+	struct ddps_cc *cc = &p->cc;
+	uint64_t epoch;
+
+	cc->phase = DDPS_CC_AVOID;
+	cc->limited = true;
+	cc->ssthresh = 20000;
+	ddps_cc_grow(cc, &a);
+	epoch = cc->epoch;
+	cr_assert_eq(epoch, 100 * MS);
+	a.queued = true;
+	a.now = 200 * MS;
+	ddps_cc_grow(cc, &a);
+	cr_expect_eq(cc->stopped, 200 * MS);
+	a.now = 300 * MS;
+	ddps_cc_grow(cc, &a);
+	cr_expect_eq(cc->stopped, 200 * MS);
+	a.queued = false;
+	a.now = 350 * MS;
+	ddps_cc_grow(cc, &a);
+	cr_expect_eq(cc->stopped, 0);
+	cr_expect_eq(cc->epoch, epoch + 150 * MS);
+	a.now = 400 * MS;
+	ddps_cc_grow(cc, &a);
+	cr_expect_eq(cc->epoch, epoch + 150 * MS);
+}
