@@ -173,6 +173,7 @@ Test(sctp_agreed, what_is_not_understood_is_shown, .description = "9260-3.2.2-2"
 		init_ack(&s);
 		cr_assert_eq(raw_got(&r, 0, 0, NULL), SC_COOKIE_ECHO);
 		cr_assert_eq(raw_got(&r, 0, 1, &c), SC_ERROR);
+		cr_expect_eq(c.flags, 0);
 		cr_expect_eq(c.val[0] << 8 | c.val[1], SC_CAUSE_PARAMS);
 		cr_expect_eq(c.val[2] << 8 | c.val[3], 4 + (int)s.len);
 		cr_expect_eq(c.vlen, 4 + s.len);

@@ -108,11 +108,15 @@ static void a_cookie_of_nobody(void)
 
 static void a_cookie_that_is_old(void)
 {
+	struct ddps_sc_chunk c;
+
 	r.from = 7000;
 	raw_init_chunk(&r, 78, 1);
 	raw_take_init_ack(&r);
 	r.net.now += 61000 * MS;
 	raw_echo(&r);
+	cr_expect_eq(raw_got(&r, 0, 0, &c), SC_ERROR);
+	cr_expect_eq(c.flags, 0);
 	r.from = 0;
 }
 

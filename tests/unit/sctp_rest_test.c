@@ -174,3 +174,68 @@ Test(sctp_rest, errors_of_the_second_path)
 	cr_expect_eq(r.a->path[1]->errors, 0);
 	cr_expect_eq(r.a->errors, 0);
 }
+
+/* ---- configurations ---- */
+
+Test(sctp_rest, configurations_at_their_limits)
+{
+	static const struct {
+		size_t rwnd;
+		uint32_t delay, initial, min, max;
+		int err;
+	} is[] = { { 4096, 500, 1000, 400, 60000, 0 },
+		   { 4095, 500, 1000, 400, 60000, DDPS_E_INVAL },
+		   { UINT32_MAX, 0, 1000, 400, 60000, 0 },
+		   { UINT32_MAX + 1ull, 0, 1000, 400, 60000, DDPS_E_INVAL },
+		   { 4096, 501, 1000, 400, 60000, DDPS_E_INVAL },
+		   { 4096, 20, 0, 400, 60000, DDPS_E_INVAL },
+		   { 4096, 20, 1, 400, 60000, 0 },
+		   { 4096, 20, 60000, 60000, 60000, 0 },
+		   { 4096, 20, 60001, 400, 60000, DDPS_E_INVAL },
+		   { 4096, 20, 1000, 60001, 60000, DDPS_E_INVAL } };
+
+	raw_init(&r);
+	for (unsigned i = 0; i < sizeof is / sizeof *is; i++) {
+		struct ddps_sctp_config c = r.e->c;
+		struct ddps_sctp *e = NULL;
+
+		c.rwnd = is[i].rwnd;
+		c.sack_delay_ms = is[i].delay;
+		c.rto_initial_ms = is[i].initial;
+		c.rto_min_ms = is[i].min;
+		c.rto_max_ms = is[i].max;
+		cr_expect_eq(ddps_sctp_new(&c, 1, &e), is[i].err, "%u", i);
+		ddps_sctp_free(e);
+	}
+}
+
+/* ---- the end ---- */
+
+/* A peer that has forgotten us has had SHUTDOWN ACK; one that aborts has not ended in order. */
+Test(sctp_rest, aborts_behind_shutdown_ack, .description = "9260-8.5.1-4")
+{
+	for (unsigned t = 0; t < 2; t++) {
+		uint32_t cum;
+
+		if (t)
+			fini();
+		raw_up(&r);
+		cum = htobe32(r.tsn - 1);
+		raw_chunk(&r, r.tag, SC_SHUTDOWN, 0, &cum, sizeof cum);
+		cr_assert_str_eq(raw_state(&r), "SHUTDOWN-ACK-SENT");
+		raw_chunk(&r, t ? RAW_TAG : r.tag, SC_ABORT, t ? SC_FLAG_T : 0, NULL, 0);
+		cr_assert_eq(r.gone, 1);
+		cr_expect_eq(r.why.code, t ? 0 : DDPS_E_RESET, "%d", r.why.code);
+	}
+}
+
+/* SHUTDOWN goes where data would go. */
+Test(sctp_rest, shutdown_goes_where_data_went)
+{
+	up();
+	cr_assert_eq(ddps_sctp_set_primary(r.a, second(), r.net.now), 0);
+	ddps_sctp_shutdown(r.a, r.net.now);
+	raw_wait(&r, 1);
+	cr_expect_eq(sent_to(second(), SC_SHUTDOWN, NULL), 1);
+	cr_expect_eq(sent_to(first(), SC_SHUTDOWN, NULL), 0);
+}

@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* What a SACK, or a router, changes in a path. */
+#include "sctp_sent_fixture.h"
+
+static struct world w;
+static struct ddps_sent_path *const p = &w.p[0];
+
+static void begin(void)
+{
+	sent_begin(&w, 1, 1, 1000000);
+	p->late = 0;
+}
+
+static void end(void)
+{
+	sent_end(&w);
+}
+
+TestSuite(sctp_news, .init = begin, .fini = end);
+
+static void again(void)
+{
+	end();
+	begin();
+}
+
+static void packets(unsigned n)
+{
+	for (; n; n--) {
+		ddps_sent_begin(&w.s, p, w.now);
+		cr_assert_eq(ddps_sent_add_new(&w.s, 116, 100, (void *)((uintptr_t)w.s.next + 7)),
+			     0);
+		ddps_sent_end(&w.s, 156, true);
+	}
+}
+
+static void sack(uint32_t cum, uint32_t a_rwnd, uint16_t from, uint16_t to)
+{
+	struct ddps_sent_gap gap = { from, to };
+	struct ddps_sent_sack k = {
+		.cum = cum, .a_rwnd = a_rwnd, .gaps = &gap, .ngaps = from != 0
+	};
+	struct ddps_sent_news news;
+
+	cr_assert_eq(ddps_sent_sack(&w.s, &k, w.now, &news), DDPS_SENT_TAKEN);
+}
+
+/* The probe of the tail begins anew with each SACK that brings something; not where losses are told. */
+Test(sctp_news, when_the_tail_is_probed_next)
+{
+	packets(4);
+	w.now += 50 * MS;
+	p->pto_at = 0;
+	sack(1, 1000000, 0, 0);
+	cr_assert_eq(p->srtt, 50 * MS);
+	cr_expect_eq(p->pto_at, w.now + 100 * MS, "two RTTs");
+	cr_expect_eq(p->t3_at, w.now + ddps_sent_rto(&w.s, p));
+	w.now += MS;
+	sack(1, 1000000, 2, 2);
+	cr_expect_eq(p->pto_at, 0, "RACK will see");
+}
+
+/* What was sent before the highest that has arrived, and arrives later, has been overtaken. */
+Test(sctp_news, who_was_overtaken)
+{
+	for (unsigned late = 0; late < 2; late++, again()) {
+		packets(4);
+		w.now += 50 * MS;
+		sack(1, 1000000, 0, 0);
+		cr_expect_eq(p->fack, 1);
+		w.now += MS;
+		if (late)
+			sack(1, 1000000, 2, 2);
+		else
+			sack(2, 1000000, 0, 0);
+		cr_expect_eq(p->fack, late ? 3 : 2);
+		cr_expect(!p->reord_seen);
+		w.now += MS;
+		sack(3, 1000000, 0, 0);
+		cr_expect_eq(p->fack, 3);
+		cr_expect_eq(p->reord_seen, late);
+	}
+}
+
+/* A chunk more costs a step more, however it is acknowledged. */
+Test(sctp_news, what_a_sack_costs)
+{
+	uint64_t cost[2][2];
+
+	for (unsigned gaps = 0; gaps < 2; gaps++)
+		for (unsigned n = 0; n < 2; n++, again()) {
+			uint64_t was;
+
+			packets(9);
+			was = w.s.steps;
+			if (gaps)
+				sack(0, 1000000, 2, n ? 6 : 2);
+			else
+				sack(n ? 5 : 1, 1000000, 0, 0);
+			cost[gaps][n] = w.s.steps - was;
+		}
+	cr_expect_eq(cost[0][1] - cost[0][0], 4);
+	cr_expect_geq(cost[1][1] - cost[1][0], 4);
+}
+
+/* The chunk that asks for the window has its answer when the window would take it. */
+Test(sctp_news, which_window_answers, .description = "9260-6.2.1-1")
+{
+	static const struct {
+		uint32_t a_rwnd;
+		bool still;
+	} is[] = { { 0, true }, { 99, true }, { 100, false }, { 101, false } };
+
+	for (unsigned k = 0; k < 4; k++, again()) {
+		packets(1);
+		w.s.zero_out = true;
+		w.s.zero_tsn = 1;
+		w.s.zero_n = 3;
+		sack(0, is[k].a_rwnd, 0, 0);
+		cr_expect_eq(w.s.zero_out, is[k].still, "%u", k);
+		cr_expect_eq(w.s.zero_n, is[k].still ? 3 : 0, "%u", k);
+		cr_expect_eq(w.s.a_rwnd, is[k].a_rwnd);
+	}
+}
+
+/* A router names the size that is in use while a larger one is asked for: that ends the search. */
+Test(sctp_news, a_router_ends_the_search, .description = "8899-6.2-2")
+{
+	struct ddps_pmtu_limits lim = ddps_pmtu_limits(false, true, 1500);
+	struct ddps_pmtu m;
+	uint16_t size;
+
+	ddps_pmtu_init(&m, &lim);
+	ddps_pmtu_start(&m, 0, 1000 * MS);
+	cr_assert_eq(ddps_pmtu_probe(&m, 1000 * MS), 1200);
+	ddps_pmtu_probe_sent(&m, 1200, 0, 1000 * MS);
+	ddps_pmtu_probe_acked(&m, 1200, 1010 * MS);
+	size = ddps_pmtu_probe(&m, 1010 * MS);
+	cr_assert_eq(size, 1500);
+	ddps_pmtu_probe_sent(&m, size, 0, 1010 * MS);
+	cr_expect(m.out);
+	cr_expect_eq(ddps_pmtu_ptb(&m, 1200, 1020 * MS), 0, "nothing has changed");
+	cr_expect_eq(m.state, DDPS_PMTU_DONE);
+	cr_expect(!m.out);
+	cr_expect_eq(m.probing, 0);
+	cr_expect_eq(m.fail, 1500);
+	cr_expect_eq(m.size, 1200);
+	cr_expect_eq(ddps_pmtu_deadline(&m), 601020 * MS, "ten minutes later");
+	cr_expect_eq(ddps_pmtu_probe(&m, 601019 * MS), 0);
+}
