@@ -148,3 +148,25 @@ Test(sctp_news, a_router_ends_the_search, .description = "8899-6.2-2")
 	cr_expect_eq(ddps_pmtu_deadline(&m), 601020 * MS, "ten minutes later");
 	cr_expect_eq(ddps_pmtu_probe(&m, 601019 * MS), 0);
 }
+
+/* What arrives too soon for what was resent is the original: then nothing was lost, and a probe of it
+ * was for nothing. */
+Test(sctp_news, an_original_that_arrives_behind_its_probe)
+{
+	for (unsigned tlp = 0; tlp < 2; tlp++, again()) {
+		struct ddps_sent_slot *c;
+
+		packets(2);
+		p->srtt = p->min_rtt = 80 * MS;
+		w.now += 81 * MS;
+		c = ddps_sent_slot(&w.s, 1);
+		c->nsent = 2;
+		c->sent_at = w.now - 69 * MS; /* less than seven eighths */
+		c->flags = tlp ? SLOT_TLP : 0;
+		p->tlp_out = true;
+		p->tlp_tsn = 2;
+		sack(1, 1000000, 0, 0);
+		cr_expect_eq(p->tlp_out, !tlp);
+		cr_expect_eq(p->rack_pn, 0, "no evidence");
+	}
+}
