@@ -78,7 +78,7 @@ static bool complete(const struct ddps_sc_data *d)
 /* Its octets find a place: 0; DDPS_E_AGAIN: no room now; else as ddps_sc_whole(). */
 static int place(struct ddps_sctp_assoc *a, const struct ddps_sc_data *d)
 {
-	bool fills = d->tsn == a->map.cum + 1 && a->map.high != a->map.cum;
+	bool fills = ddps_sc_tsn_lt(d->tsn, a->map.high);
 	struct ddps_sctp_msg m = { .stream = d->sid,
 				   .ssn = d->ssn,
 				   .ppid = d->ppid,
@@ -89,7 +89,6 @@ static int place(struct ddps_sctp_assoc *a, const struct ddps_sc_data *d)
 
 	if (err < 0)
 		return err;
-	fills |= ddps_sc_tsn_lt(d->tsn, a->map.high);
 	if (!complete(d)) {
 		if (!may_hold(a, d->len, fills))
 			return DDPS_E_AGAIN;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* What a SACK, or a router, changes in a path. */
 #include "sctp_sent_fixture.h"
+#include "unit/mem_fixture.h"
 
 static struct world w;
 static struct ddps_sent_path *const p = &w.p[0];
@@ -168,5 +169,53 @@ Test(sctp_news, an_original_that_arrives_behind_its_probe)
 		sack(1, 1000000, 0, 0);
 		cr_expect_eq(p->tlp_out, !tlp);
 		cr_expect_eq(p->rack_pn, 0, "no evidence");
+	}
+}
+
+/* Without memory for its blocks a SACK is as one that was lost, and leaves nothing. */
+Test(sctp_news, blocks_that_find_no_memory)
+{
+	for (unsigned n = 1; n <= 2; n++, again()) {
+		long before;
+
+		packets(4);
+		before = mem_live();
+		mem_fail(n);
+		sack(0, 1000000, 2, 3);
+		cr_expect(mem_failed());
+		mem_fail(0);
+		cr_expect_eq(mem_live(), before);
+		cr_expect_eq(p->nsacked, 0);
+		sack(0, 1000000, 2, 3);
+		cr_expect_eq(p->nsacked, 2);
+	}
+}
+
+/* For ten milliseconds behind a rest of the host, its rest is not taken for the path's. */
+Test(sctp_news, what_is_found_behind_a_rest, .description = "9260-6.3.1-1")
+{
+	static const struct {
+		uint64_t behind, srtt;
+	} is[] = { { 9 * MS, 11 * MS }, { 10 * MS, 11 * MS }, { 10 * MS + 1, 510 * MS + 1 } };
+	const struct ddps_sent_conf *was;
+	struct ddps_sent_conf conf;
+
+	for (unsigned k = 0; k < 3; k++) {
+		was = w.s.conf;
+		conf = *was;
+		w.s.conf = &conf;
+		packets(1);
+		p->min_rtt = 10 * MS;
+		conf.rest_from = w.now + MS;
+		conf.rest_to = w.now + 500 * MS;
+		w.now = conf.rest_to + is[k].behind;
+		sack(1, 1000000, 0, 0);
+		if (k)
+			cr_expect_eq(p->srtt, is[k].srtt, "%u: %llu", k,
+				     (unsigned long long)p->srtt);
+		else
+			cr_expect_eq(p->srtt, 10 * MS, "no less than the shortest");
+		w.s.conf = was;
+		again();
 	}
 }
