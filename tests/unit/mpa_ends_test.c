@@ -234,6 +234,34 @@ static int one_segment(void *user, struct ddps_seg *seg, size_t mulpdu)
 	return 1;
 }
 
+static int one_and_no_more(void *user, struct ddps_seg *seg, size_t mulpdu)
+{
+	unsigned *calls = user;
+
+	if ((*calls)++)
+		return 0;
+	one_segment(NULL, seg, mulpdu);
+	seg->final = false;
+	return 1;
+}
+
+/* Whoever said that there is no more is not asked again before there is; only pieces are referred to. */
+Test(mpa_ends, what_a_batch_says_of_itself)
+{
+	for (unsigned copied = 0; copied < 2; copied++) {
+		struct ddps_mpa_tx tx;
+		unsigned calls = 0;
+
+		ddps_mpa_tx_init(&tx);
+		tx.crc = copied;
+		cr_expect_eq(ddps_mpa_tx_fill(&tx, one_and_no_more, &calls, 1500), 1);
+		cr_expect_eq(calls, 2);
+		cr_expect(tx.dry);
+		cr_expect_eq(ddps_mpa_tx_refers(&tx), !copied);
+		ddps_mpa_tx_fini(&tx);
+	}
+}
+
 /* Wherever TCP has stopped, what is copied is the rest, and it is all that is sent from then on. */
 Test(mpa_ends, a_copy_of_what_has_left_in_part)
 {

@@ -522,6 +522,7 @@ static struct ddps_mr *lost_its_name(struct ddps_pd *pd)
 	cr_assert_eq(ddps_stag_table_new(&pd->table, 10), 0);
 	cr_assert_eq(ddps_stag_add_window(pd, false, &lone), 0);
 	old = lone->stag;
+	cr_expect_eq(ddps_stag_find(pd->table, old), lone);
 	mem_fail(1);
 	cr_expect_eq(ddps_stag_bind(pd, 1, lone, old ^ 1, NULL, 0), DDPS_STAG_INVALID);
 	cr_assert(mem_failed());
