@@ -297,3 +297,26 @@ Test(mpa_ends, a_copy_of_what_has_left_in_part)
 		free(whole);
 	}
 }
+
+/* ---- limits ---- */
+
+Test(mpa_ends, private_data_to_its_limit, .description = "5044-7.1.1-19 6581-6-6")
+{
+	static const struct {
+		size_t len;
+		bool enhanced;
+		int err;
+	} rows[] = { { 512, false, 0 },
+		     { 513, false, DDPS_E_TOO_LONG },
+		     { 0, false, 0 },
+		     { 4, true, 0 },
+		     { 3, true, DDPS_E_INVAL },
+		     { 512, true, 0 },
+		     { 513, true, DDPS_E_TOO_LONG } };
+
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+		struct ddps_setup setup = { .pd_len = rows[i].len, .enhanced = rows[i].enhanced };
+
+		cr_expect_eq(ddps_mpa_setup_check(&setup), rows[i].err, "row %zu", i);
+	}
+}

@@ -706,6 +706,7 @@ static int read_poor(struct mpa_rec *r, const uint8_t *p, size_t n)
 	cr_expect(mem_failed());
 	cr_expect(r->rx.dead);
 	cr_expect_eq(r->e.has_triple, false, "no fault of the peer");
+	cr_expect(r->e.code == DDPS_E_NOMEM && strstr(r->e.text, "no memory"), "%s", r->e.text);
 	return r->err;
 }
 

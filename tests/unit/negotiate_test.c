@@ -223,6 +223,21 @@ Test(negotiate, a_read_rtr_finds_a_slot_or_is_not_flagged, .description = "6581-
 	cr_expect(r.rtr == D && r.ird == ULP && res.ird == 0 && res.provider_read_slot);
 }
 
+/* Each field is set, whatever was there; without a Read among the types nothing is raised for it. */
+Test(negotiate, nothing_is_left_from_before)
+{
+	struct ddps_nego_local l = side(0, 0);
+	struct ddps_word q = asked(true, C, 0, 0), r;
+	struct ddps_nego_result res;
+
+	memset(&res, 0xff, sizeof res);
+	memset(&r, 0xff, sizeof r);
+	cr_expect_eq(ddps_nego_respond(&l, &q, false, false, &r, &res), DDPS_NEGO_ACCEPT);
+	cr_expect(res.ird == 0 && res.ord == 0 && res.rtr == C);
+	cr_expect(!res.rtr_needs_ord && !res.provider_read_slot && !res.ird_warning);
+	cr_expect(r.p2p && r.rtr == C && r.ird == 0 && r.ord == 0);
+}
+
 /* ---- initiator on the answer ---- */
 
 static int accept_with(struct ddps_nego_local *l, struct ddps_word *r, struct ddps_nego_result *res)

@@ -238,6 +238,7 @@ Test(rdmap_exact, low_water_by_taking_receives_back)
 	unsigned lows = 0;
 	struct ddps_srq srq = { .low = count_low, .user = &lows };
 	struct ddps_sge sge = piece(&s, 0, 16), back[4];
+	unsigned users;
 	uint64_t id;
 	uint32_t n;
 
@@ -253,7 +254,9 @@ Test(rdmap_exact, low_water_by_taking_receives_back)
 	cr_expect_eq(ddps_srq_pop(&srq, &id, back, &n), 0);
 	cr_expect_eq(lows, 1, "once");
 	cr_expect_eq(ddps_srq_pop(&srq, &id, back, &n), DDPS_E_AGAIN);
+	users = s.pd.users;
 	ddps_srq_fini(&srq);
+	cr_expect_eq(s.pd.users, users - 1);
 }
 
 /* ---- the table of STags ---- */
@@ -272,4 +275,116 @@ Test(rdmap_exact, each_loss_counts_up)
 	cr_expect_eq(ddps_stag_losses(s.table), ++before);
 	ddps_stag_remove(mr);
 	cr_expect_eq(ddps_stag_losses(s.table), ++before);
+}
+
+/* What was let go once is not let go again; what is changed is valid again. */
+Test(rdmap_exact, a_window_lets_go_once)
+{
+	struct ddps_mr_change to = { .access = RIGHTS };
+	struct ddps_mr *mr = side_reg(&s, s.mem, 64, RIGHTS | DDPS_BIND), *mw[2];
+	struct ddps_sge sge = { s.mem, 8, mr->stag };
+
+	for (unsigned i = 0; i < 2; i++) {
+		cr_assert_eq(ddps_stag_add_window(&s.pd, true, &mw[i]), 0);
+		cr_assert_eq(ddps_stag_bind(&s.pd, 1, mw[i], mw[i]->stag, &sge, 0), DDPS_STAG_OK);
+	}
+	cr_expect_eq(mr->windows, 2);
+	cr_expect_eq(ddps_stag_revoke(&s.pd, 1, mw[0]->stag), DDPS_STAG_OK);
+	cr_expect_eq(mr->windows, 1);
+	ddps_stag_remove(mw[0]);
+	cr_expect_eq(mr->windows, 1);
+	ddps_stag_remove(mw[1]);
+	cr_expect_eq(mr->windows, 0);
+	cr_expect_eq(ddps_stag_revoke(&s.pd, 1, mr->stag), DDPS_STAG_OK);
+	cr_expect_not(mr->valid);
+	cr_expect_eq(ddps_stag_change(mr, DDPS_CHANGE_ACCESS, &to), 0);
+	cr_expect(mr->valid);
+}
+
+/* A window could come to each of 256 names, the last of them, too. */
+Test(rdmap_exact, a_name_that_ends_in_ff_is_kin)
+{
+	struct ddps_mr *mr;
+
+	for (unsigned i = 0; i < 900; i++) {
+		mr = side_reg(&s, s.mem, 1, RIGHTS);
+		if ((mr->stag & 0xff) == 0xff || (mr->stag & 0xff) == 0)
+			for (uint32_t k = 1; k < 255; k++)
+				cr_assert_not(
+					ddps_stag_usable(s.table, (mr->stag & ~0xffu) | k, true));
+	}
+}
+
+/* ---- who is told how often, and what a stream is made of ---- */
+
+/* The LLP is told once that there is something to send, until it has asked. */
+Test(rdmap_exact, told_once_until_asked)
+{
+	unsigned want = s.want;
+
+	cr_expect_eq(feed_rreq(&s, 1, 4, s.mr->stag, 0), 0);
+	cr_expect_eq(s.want, want + 1);
+	for (unsigned i = 0; i < 3; i++)
+		cr_expect_eq(feed_write(&s, s.mr->stag, i, true, "x"), 0);
+	cr_expect_eq(s.want, want + 1);
+}
+
+Test(rdmap_exact, made_as_it_was_asked_for)
+{
+	for (unsigned k = 0; k < 8; k++) {
+		struct ddps_rdmap_cfg cfg = { .pd = &s.pd,
+					      .stream = 7 + k,
+					      .sq_depth = 1 + k,
+					      .rq_depth = 2 + k,
+					      .max_sge = 1 + k,
+					      .up = &side_up,
+					      .user = &s,
+					      .rfc7306 = k & 1,
+					      .send_imm = k & 2,
+					      .no_recv = k & 4 ? DDPS_NO_RECV_STALL
+							       : DDPS_NO_RECV_TERMINATE };
+		unsigned streams = s.pd.streams;
+		struct ddps_rdmap *r;
+
+		cr_assert_eq(ddps_rdmap_new(&r, &cfg), 0);
+		cr_expect_eq(s.pd.streams, streams + 1);
+		cr_expect(r->stream == 7 + k && r->sq.depth == 1 + k && r->rq.depth == 2 + k);
+		cr_expect(r->max_sge == 1 + k && r->rq.max_sge == 1 + k);
+		cr_expect_eq(r->rfc7306, (k & 1) != 0);
+		cr_expect_eq(r->send_imm, (k & 2) != 0);
+		cr_expect_eq(r->no_recv, cfg.no_recv);
+		cr_expect_eq(r->may, DDPS_REMOTE_WRITE | DDPS_REMOTE_READ | DDPS_REMOTE_ATOMIC);
+		ddps_rdmap_free(r);
+		cr_expect_eq(s.pd.streams, streams);
+	}
+}
+
+/* Immediate Data waits for a receive as a Send does. */
+Test(rdmap_exact, immediate_data_waits_for_a_receive, .description = "7306-6.3-3 5041-7.1-5")
+{
+	s.r->rfc7306 = true;
+	s.r->no_recv = DDPS_NO_RECV_STALL;
+	cr_expect_eq(feed_untagged(&s, 8, 0, 0, 1, 0, true, "12345678", 8), DDPS_LLP_HOLD);
+	cr_expect_eq(ddps_rdmap_stats(s.r).stalls, 1);
+	post_recv(&s, 5, 0, 4);
+	cr_expect_eq(s.ready, 1);
+	cr_expect_eq(feed_untagged(&s, 8, 0, 0, 1, 0, true, "12345678", 8), 0);
+	cr_assert_eq(s.nrq, 1);
+	cr_expect_arr_eq(s.rq[0].imm, "12345678", 8);
+	cr_expect_eq(s.terms, 0);
+}
+
+Test(rdmap_exact, what_binds_nothing_is_refused)
+{
+	struct ddps_send_wr wr = { .op = DDPS_OP_BIND };
+	struct ddps_mr *mw;
+
+	cr_assert_eq(ddps_stag_add_window(&s.pd, true, &mw), 0);
+	cr_expect_eq(ddps_rdmap_post_send(s.r, &wr), DDPS_E_INVAL, "no window");
+	wr.stag = mw->stag;
+	wr.bind = (struct ddps_bind){ .window = mw, .reserved = 1 };
+	cr_expect_eq(ddps_rdmap_post_send(s.r, &wr), DDPS_E_INVAL, "reserved");
+	cr_expect_eq(mw->pending, 0);
+	wr.bind.reserved = 0;
+	cr_expect_eq(ddps_rdmap_post_send(s.r, &wr), 0);
 }

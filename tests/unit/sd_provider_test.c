@@ -411,3 +411,37 @@ Test(sd_provider, context_goes_with_everything_open)
 	sd_free(&u); /* as the layer above does first */
 		     /* the rest is fini()'s, and the leak checker's */
 }
+
+/* What each side is told of its association; of the second session of two, which has another stream. */
+Test(sd_provider, info_of_both_sides)
+{
+	struct ddps_conn_info ours = { 0 }, theirs = { .initiator = true };
+	struct sd_ulp u[2] = { { 0 } };
+	struct ddps_sd_carrier *c;
+
+	sd_listen(&w);
+	w.accept = true;
+	for (unsigned i = 0; i < 2; i++) {
+		cr_assert_eq(sd_connect(&w, &u[i], SD_PORT, false, NULL, 0), 0);
+		sd_run(&w);
+		cr_assert_eq(u[i].answers, 1);
+	}
+	cr_assert_eq(w.nreq, 2);
+	c = sd_pair_of(&u[1])->carrier;
+	c->encap = 9899;
+	u[1].llp->ops->info(u[1].llp, &ours);
+	w.req[1].llp->ops->info(w.req[1].llp, &theirs);
+	cr_expect(ours.initiator && !theirs.initiator);
+	cr_expect_eq(ours.transport, DDPS_TRANSPORT_SCTP);
+	cr_expect_neq(ours.sctp.stream, 0);
+	cr_expect_eq(ours.sctp.stream, sd_pair_of(&u[1])->stream);
+	cr_expect_eq(theirs.sctp.stream, ours.sctp.stream);
+	cr_expect_eq(ours.sctp.encap, 9899);
+	cr_expect_str_eq(ours.peer, c->peer);
+	cr_expect_str_eq(ours.local, c->local);
+	cr_expect_str_eq(ours.sctp.backend, c->b->name);
+	cr_expect_gt(ours.mulpdu, 0);
+	cr_expect_eq(ours.mulpdu, u[1].llp->ops->mulpdu(u[1].llp));
+	sd_free(&u[0]);
+	sd_free(&u[1]);
+}
