@@ -2,6 +2,7 @@
 /* How set-ups end: the log names the state, the cause and the reason; and what is left behind. */
 #include "mpa_tcp/mpa_tx.h"
 #include "support/mpa_world.h"
+#include "unit/sys_fixture.h"
 #include <fcntl.h>
 
 TestSuite(mpa_ends, .timeout = 60);
@@ -213,6 +214,32 @@ Test(mpa_ends, no_descriptor_of_what_cannot_listen)
 		cr_expect_eq(errno, EADDRINUSE);
 		cr_expect_eq(next_fd(), free_fd);
 	}
+	mpa_world_fini(&w);
+}
+
+/* Without a descriptor there is no listener and no connection, and whoever asks is told why. */
+Test(mpa_ends, without_a_socket)
+{
+	struct ddps_uri uri = { .scheme = "tcp", .host = "127.0.0.1" };
+	struct sockaddr_in in = mpa_loopback(0);
+	struct ddps_llp_listener *l = NULL;
+	struct ddps_setup setup = { 0 };
+	struct ddps_llp *llp = NULL;
+	struct mpa_world w;
+
+	mpa_world_init(&w);
+	sys_fail("socket", 0, 1, EMFILE);
+	cr_expect_eq(ddps_mpa_provider.listen(&w.env, &uri, (struct sockaddr *)&in, sizeof in,
+					      &w.lp, &mpa_listen_up, &w, &l),
+		     DDPS_E_SYSTEM);
+	cr_expect_eq(sys_failed(), 1);
+	cr_expect_eq(errno, EMFILE);
+	sys_fail("socket", 0, 1, EMFILE);
+	cr_expect_eq(ddps_mpa_provider.connect(&w.env, &uri, (struct sockaddr *)&in, sizeof in,
+					       &setup, &w.a.p, &mpa_up, &w.a, &llp),
+		     DDPS_E_SYSTEM);
+	cr_expect_null(l);
+	cr_expect_null(llp);
 	mpa_world_fini(&w);
 }
 
