@@ -123,6 +123,27 @@ Test(rdmap_exact, rights_of_an_atomic, .description = "7306-8.2-1 5040-8.1.1-5")
 	}
 }
 
+/* Responses are numbered on a queue of their own. */
+Test(rdmap_exact, atomic_responses_are_numbered, .description = "5041-4.3-12")
+{
+	static uint64_t cell[1];
+	struct ddps_areq q = { DDPS_AOP_FETCH_ADD, 7, 0, 0, 1, 0, 0, UINT64_MAX };
+	uint8_t body[DDPS_AREQ_LEN], out[128];
+
+	s.r->rfc7306 = true;
+	q.stag = side_reg(&s, cell, sizeof cell, RIGHTS | DDPS_ZERO_BASED)->stag;
+	ddps_areq_encode(&q, body);
+	for (uint8_t i = 1; i <= 3; i++) {
+		struct ddps_ddp_hdr h;
+
+		cr_expect_eq(feed_untagged(&s, 0xA, 0, 1, i, 0, true, body, sizeof body), 0);
+		cr_assert_eq(pull(&s, 1500, out), 18 + DDPS_ARESP_LEN);
+		cr_assert_eq(ddps_ddp_decode(&h, out, 18), 18);
+		cr_expect(h.qn == 3 && h.msn == i && h.mo == 0 && h.last, "%u", i);
+		cr_expect_eq(cell[0], i);
+	}
+}
+
 /* ---- whoever ends the stream from inside ---- */
 
 static void end_by_terminate(void *user, bool recv, struct ddps_wc *wc)
@@ -387,4 +408,33 @@ Test(rdmap_exact, what_binds_nothing_is_refused)
 	cr_expect_eq(mw->pending, 0);
 	wr.bind.reserved = 0;
 	cr_expect_eq(ddps_rdmap_post_send(s.r, &wr), 0);
+}
+
+/* What is not to change stays, whatever the request has in its place. */
+Test(rdmap_exact, a_change_of_memory_leaves_the_rights)
+{
+	struct ddps_mr_change to = { .addr = s.mem + 64, .len = 32, .access = 0 };
+	struct ddps_mr *mr = side_reg(&s, s.mem, 64, DDPS_REMOTE_READ);
+	uint8_t *at;
+
+	cr_expect_eq(ddps_stag_change(mr, DDPS_CHANGE_MEMORY, &to), 0);
+	cr_expect_eq(ddps_stag_check(&s.pd, 1, mr->stag, (uintptr_t)s.mem + 64, 32,
+				     DDPS_REMOTE_READ, &at),
+		     DDPS_STAG_OK);
+	cr_expect_eq(at, s.mem + 64);
+}
+
+/* Once it is over nothing is out, in either direction. */
+Test(rdmap_exact, nothing_is_out_when_it_is_over)
+{
+	uint8_t out[128];
+
+	post(&s, DDPS_OP_READ, 1, 0, 0, 4);
+	cr_expect_gt(pull(&s, 1500, out), 0);
+	cr_expect_eq(feed_rreq(&s, 1, 4, s.mr->stag, 0), 0);
+	cr_expect_eq(ddps_rdmap_stats(s.r).reads_out, 1);
+	cr_expect_eq(ddps_rdmap_stats(s.r).reads_in, 1);
+	ddps_rdmap_flush(s.r);
+	cr_expect_eq(ddps_rdmap_stats(s.r).reads_out, 0);
+	cr_expect_eq(ddps_rdmap_stats(s.r).reads_in, 0);
 }

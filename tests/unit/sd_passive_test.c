@@ -218,6 +218,7 @@ Test(sd_passive, pending_requests_per_listener, .description = "5043-6.4-3 5043-
 {
 	struct ddps_sd_assoc *raw[4];
 	struct ddps_sd_listener *l;
+	uint64_t full;
 
 	w.accept = false;
 	w.lparam.max_half_open = 3;
@@ -232,8 +233,10 @@ Test(sd_passive, pending_requests_per_listener, .description = "5043-6.4-3 5043-
 	raw[3] = sd_raw_to_listener(&w); /* one association too many */
 	cr_expect_null(raw[3]->peer);
 	cr_expect_eq(w.env.half_open_given_up, 0, "what was asked is not given up for it");
+	full = w.env.half_open_full;
 	sd_send(&w, raw[0], 1, "0000 0001");
 	sd_expect(raw[0], 1, "0000 0004");
+	cr_expect_eq(w.env.half_open_full, full + 1);
 	cr_assert_eq(sd_answer(&w.req[1], true, NULL, 0), 0);
 	sd_free(&w.req[2]);
 	sd_run(&w);

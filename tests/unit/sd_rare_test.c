@@ -360,6 +360,7 @@ Test(sd_rare, only_payload_is_copied_and_only_once)
 	struct ddps_sd_assoc *raw = sd_raw_open(&w, 0);
 	struct ddps_sd_carrier *c = sd_carrier_of(&w, 0);
 	struct sd_ulp *u = &w.req[0];
+	uint8_t piece[2][60];
 	long live;
 
 	raw->hold = true;
@@ -380,12 +381,22 @@ Test(sd_rare, only_payload_is_copied_and_only_once)
 	u->to_send = 5;
 	u->llp->ops->kick(u->llp);
 	cr_expect_neq(w.env.lenders, NULL);
+	memset(piece[0], 'a', sizeof piece[0]);
+	memset(piece[1], 'b', sizeof piece[1]);
+	c->tx_seg->pay[0] = (struct iovec){ piece[0], 40 };
+	c->tx_seg->pay[1] = (struct iovec){ piece[1], 60 };
+	c->tx_seg->npay = 2;
 	mem_fail(1);
 	cr_expect_eq(u->llp->ops->keep_copy(u->llp), DDPS_E_NOMEM);
 	cr_expect_neq(w.env.lenders, NULL, "it refers to user memory yet");
 	cr_expect_null(c->tx_copy);
 	cr_expect_eq(u->llp->ops->keep_copy(u->llp), 0);
-	cr_expect_not_null(c->tx_copy);
+	cr_assert_not_null(c->tx_copy);
+	cr_expect_arr_eq(c->tx_copy, piece[0], 40);
+	cr_expect_arr_eq(c->tx_copy + 40, piece[1], 60);
+	cr_expect(c->tx_seg->npay == 1 && c->tx_seg->pay[0].iov_base == c->tx_copy &&
+		  c->tx_seg->pay[0].iov_len == 100);
+	memset(piece, 0, sizeof piece); /* it is the program's again */
 	cr_expect_null(w.env.lenders);
 	live = mem_live();
 	cr_expect_eq(u->llp->ops->keep_copy(u->llp), 0);
