@@ -438,3 +438,26 @@ Test(rdmap_exact, nothing_is_out_when_it_is_over)
 	cr_expect_eq(ddps_rdmap_stats(s.r).reads_out, 0);
 	cr_expect_eq(ddps_rdmap_stats(s.r).reads_in, 0);
 }
+
+/* A stream that is freed lets go of the windows that it would have bound. */
+Test(rdmap_exact, a_window_is_not_held_by_what_is_gone)
+{
+	struct ddps_send_wr wr = { .op = DDPS_OP_BIND, .flags = DDPS_WR_FENCE };
+	uint8_t out[128];
+	struct ddps_mr *mw;
+	struct side t;
+
+	side_init(&t, 8, 8, 4);
+	side_start(&t, 4, 4);
+	cr_assert_eq(ddps_stag_add_window(&t.pd, true, &mw), 0);
+	wr.stag = mw->stag;
+	wr.bind = (struct ddps_bind){ .window = mw };
+	post(&t, DDPS_OP_READ, 1, 0, 0, 4);
+	cr_expect_gt(pull(&t, 1500, out), 0);
+	cr_assert_eq(ddps_rdmap_post_send(t.r, &wr), 0);
+	cr_assert_eq(ddps_rdmap_post_send(t.r, &wr), 0);
+	cr_expect_eq(mw->pending, 2);
+	ddps_rdmap_free(t.r);
+	cr_expect_eq(mw->pending, 0);
+	ddps_stag_table_free(t.table);
+}
