@@ -146,7 +146,7 @@ static void fresh(struct ci *ci)
 		ci->qp[i].used = false;
 	ci->n_conns = ci->n_seen = 0;
 	ci->never = 0;
-	ci->accept = ci->no_arp = ci->again = ci->sa_quiet = ci->skipped = false;
+	ci->accept = ci->no_arp = ci->again = ci->skipped = false;
 	ci->why[0] = 0;
 	ci->rx_mtu = CI_RX_MTU;
 	ci->me.first_id = ci->next_id;
@@ -271,7 +271,7 @@ static int all(struct run *r)
 	bool met = false;
 	int err = 0;
 
-	for (size_t i = 0; !err && (c = case_at(i)); i++) {
+	for (size_t i = 0; (c = case_at(i)); i++) {
 		if (r->o.pattern && fnmatch(r->o.pattern, c->name, 0))
 			continue;
 		if (!met)

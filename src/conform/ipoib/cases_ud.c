@@ -91,7 +91,7 @@ static void asks_group(struct ci *ci)
 	struct ci_ev *e;
 	unsigned tries = 0;
 
-	while (ci_now() < until && tries++ < 5) {
+	while (tries++ < 5) {
 		uint64_t next = ci_now() + (until - ci_now()) / 5;
 		size_t n = ci_echo_from(ci, ci->frame, 84, ci_stranger(ci));
 

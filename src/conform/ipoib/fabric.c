@@ -243,7 +243,7 @@ static void take(struct ci *ci, const struct ci_came *c)
 			return; /* of somebody else */
 		record_mad(ci, true, c->b);
 		ci_cm_rx(ci, ci->target.lid, c->b);
-	} else if (c->what == CAME_MSG && qp && !qp->mute) {
+	} else if (c->what == CAME_MSG && qp) {
 		message_in(ci, qp, c);
 	} else if (c->what == CAME_ERROR && qp) {
 		qp->failed = c->err;

@@ -49,7 +49,7 @@ const char *ci_mad_name(const uint8_t *m)
 {
 	unsigned i = ci_attr(m);
 
-	return i < KINDS && kind[i].name ? kind[i].name : "a CM message of another kind";
+	return i < KINDS && kind[i].name ? kind[i].name : "CM message of another kind";
 }
 
 size_t ci_priv_at(const uint8_t *m)

@@ -149,7 +149,7 @@ static void record(struct ci *ci, bool by_target, const uint8_t *b, size_t len,
 {
 	uint8_t ip[IP_EXTRA + CI_PKT_MAX];
 
-	if (ci->trace && len <= CI_PKT_MAX)
+	if (ci->trace)
 		cf_trace_ib(ci->trace, by_target, ip, ci_pkt_ip(ip, b, len, a));
 }
 
@@ -348,7 +348,7 @@ static bool read_all(struct ci *ci, bool multicast)
 			     .dport = ci->plan.port };
 
 	if (len < 0)
-		return errno != EAGAIN && errno != EWOULDBLOCK; /* an ICMP error is no end */
+		return errno != EAGAIN; /* an ICMP error is no end */
 	take(ci, &a, multicast ? a.sport : 0, b, (size_t)len);
 	return true;
 }

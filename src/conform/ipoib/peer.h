@@ -89,7 +89,6 @@ struct ci_qp {
 	bool used;
 	bool gone;   /* with the port that had it */
 	int failed;  /* says the port */
-	bool mute;   /* nothing is acknowledged */
 	uint8_t nak; /* with this every packet is answered; 0: as it should be */
 	uint32_t qpn, peer;
 	uint32_t psn;	/* of the next packet that we send */
@@ -223,7 +222,6 @@ struct ci {
 	bool accept;	 /* REQs of the target are accepted in the background */
 	bool no_arp;	 /* ARP requests for us are not answered */
 	bool again;	 /* messages that come a second time are shown, too */
-	bool sa_quiet;	 /* the administration does not answer */
 	uint32_t rx_mtu; /* what we say that we take */
 	struct ci_qp qp[CI_QPS];
 	struct ci_conn conn[CI_CONNS];

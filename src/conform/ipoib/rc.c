@@ -42,12 +42,11 @@ void ci_qp_send(struct ci *ci, struct ci_qp *qp, const void *b, size_t len)
 {
 	const uint8_t *at = b;
 
-	CI_CHECK(ci, qp->mtu, "a queue pair without an MTU");
 	if (ci->fab.used) {
 		ci_fab_qp_send(ci, qp, b, len);
 		return;
 	}
-	for (size_t off = 0; off < len || !off; off += qp->mtu) {
+	for (size_t off = 0; off < len; off += qp->mtu) {
 		size_t n = len - off < qp->mtu ? len - off : qp->mtu;
 		bool last = off + n == len;
 		unsigned op = !off ? (last ? CI_ONLY : CI_FIRST) : last ? CI_LAST : CI_MIDDLE;
@@ -127,10 +126,10 @@ void ci_qp_rx(struct ci *ci, const struct ci_pkt *p)
 		e->msn = p->msn;
 		return;
 	}
-	if (qp->nak)
+	if (qp->nak) {
 		qp_ack(ci, qp, qp->nak, p->psn);
-	if (qp->mute || qp->nak)
 		return;
+	}
 	if (p->psn == qp->epsn && collect(ci, qp, p)) {
 		qp->epsn = (qp->epsn + 1) & PSN;
 		if (p->ack_req)

@@ -149,8 +149,6 @@ void ci_sa_rx(struct ci *ci, uint16_t slid, const uint8_t *q)
 		l->slid = slid;
 		memcpy(l->mad, q, CI_MAD);
 	}
-	if (ci->sa_quiet)
-		return;
 	memcpy(m, q, CI_MAD);
 	memset(m + 24, 0, SA_MASK - 24);
 	cf_put16(m + M_STATUS, query(ci, slid, m));

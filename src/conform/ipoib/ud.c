@@ -88,7 +88,7 @@ static void identity(struct ci *ci, uint8_t flags, int order)
 	if (order < 0)
 		me->qpn = t > 0x2000 ? t - 1 - n : 2 + n % (t > 3 ? t - 2 : 1);
 	else if (order > 0)
-		me->qpn = t < 0xff0000 ? t + 1 + n : t + 1 + n % (0xfffffe - t);
+		me->qpn = t < 0xff0000 ? t + 1 + n : t < 0xfffffe ? t + 1 + n % (0xfffffe - t) : t;
 	if (ci->fab.used) { /* a port numbers its queue pairs itself */
 		ci_fab_open(ci);
 		me->qpn = ci->fab.qpn;

@@ -91,6 +91,21 @@
 	  m[REJ_REASON + 1] = 28)                                                                  \
 	X(FAILS, 0, "cross-late-rej", K_REJ, "REJ or RTU is due", m[M_ATTR + 1] = CI_MRA)          \
 	X(FAILS, 0, "cross-late-rej", K_REJ, NOT_USED, m[M_ATTR + 1] = CI_RTU)                     \
+	X(SKIPS, 0, "cross-larger", K_START, "no queue pair number is larger than",                \
+	  world.target_qpn = 0xfffffe)                                                             \
+	X(PASSES, 0, "cross-larger", K_START, "", world.target_qpn = 0xffffe0)                     \
+	X(SKIPS, 0, "cross-smaller", K_START, "no queue pair number is smaller than",              \
+	  world.target_qpn = 2)                                                                    \
+	X(PASSES, 0, "cross-smaller", K_START, "", world.target_qpn = 3)                           \
+	X(PASSES, 0, "cross-smaller", K_START, "", world.target_qpn = 0x1000)                      \
+	X(                                                                                         \
+		PASSES, 0, "cross-gid-smaller", K_SA, "", if (is_path(s)) {                        \
+			struct said other = *s;                                                    \
+			other.p.data = other.m;                                                    \
+			memcpy(other.m + PR_DGID, world.o.gid, CI_GID);                            \
+			other.m[M_TID + 7] ^= 0x80;                                                \
+			ahead(&other);                                                             \
+		})                                                                                 \
 	X(FAILS, 0, "cross-behind-mra", K_REJ, "MRA comes, REJ 28 is due", m[M_ATTR + 1] = CI_MRA)
 
 #define LIST(X) REQ_LIES(X) RTU_LIES(X) CROSS_LIES(X)

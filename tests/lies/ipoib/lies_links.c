@@ -72,6 +72,7 @@ static bool is_first(const struct said *s)
 		if (is_path(s)) {                                                                  \
 			ALSO(s, (o[PR_DGID + 15] ^= 0x40, o[M_TID + 7] ^= 0x80));                  \
 			ALSO(s, (o[M_ATTR + 1] = SA_PORT_INFO, o[M_TID + 7] ^= 0x80));             \
+			ALSO(s, (other_.from = STRANGER, o[M_TID + 7] ^= 0x80));                   \
 			memcpy(m + PR_DGID, m + PR_SGID, CI_GID);                                  \
 		} else if (ci_attr(m) == SA_PATH) { m[PR_DGID + 15] = m[PR_DLID + 1] = SUITE; })   \
 	X(FAILS, EARLY, "link-path", K_SA, "SGID", if (is_path(s)) m[PR_SGID + 15] ^= 1)           \

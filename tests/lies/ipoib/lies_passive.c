@@ -16,7 +16,7 @@
 	X(FAILS, 0, "cm-rep", K_REP, "REJ 28 of message 1 comes, REP is due", as_cm(s, CI_REJ),    \
 	  m[REJ_MSG] = 1 << 6, m[REJ_REASON + 1] = 28)                                             \
 	X(FAILS, 0, "cm-rep", K_REP, "DREQ comes, REP is due", as_cm(s, CI_DREQ))                  \
-	X(FAILS, 0, "cm-rep", K_REP, "a CM message of another kind comes", as_cm(s, 0x19))         \
+	X(FAILS, 0, "cm-rep", K_REP, "CM message of another kind comes", as_cm(s, 0x19))           \
 	X(FAILS, 0, "cm-rep-private", K_REP, "Receive MTU 71", cf_put32(m + REP_PRIV + 4, 71))     \
 	X(FAILS, 0, "cm-rep-private", K_REP, "Receive MTU 2147483649",                             \
 	  cf_put32(m + REP_PRIV + 4, 0x80000001))                                                  \
@@ -32,6 +32,9 @@
 	X(FAILS, 0, "cm-service-id-type", K_REJ, "it refuses message 1", m[REJ_MSG] = 1 << 6)      \
 	X(FAILS, 0, "cm-service-id-type", K_REJ, "no answer comes", s->drop = true)                \
 	X(FAILS, 0, "cm-rej-private", K_REJ, "has UD QPN 000000", memset(m + REJ_PRIV, 0, 8))      \
+	X(FAILS, 0, "cm-rej-private", K_REJ, "the reserved octet of a CM message of another",      \
+	  as_cm(s, 0x19))                                                                          \
+	X(FAILS, 0, "cm-rep", K_REP, "CM message of another kind comes", as_cm(s, 0x05))           \
 	X(FAILS, 0, "cm-rej-ids", K_REJ, "though it has none", m[CM_LOCAL] = 1)                    \
 	X(FAILS, 0, "cm-rej-ids", K_REJ, "another transaction ID", m[15] ^= 1)                     \
 	X(FAILS, 0, "cm-private-rest", K_REP, "it is refused: REJ 28", as_cm(s, CI_REJ),           \
@@ -115,6 +118,8 @@
 	X(FAILS, 0, "end-own-dreq-again", K_DREQ, "an unanswered DREQ does not come again",        \
 	  s->drop = s->n > 1)                                                                      \
 	X(PASSES, FOR_LONG, "end-own-dreq-again", K_DREQ, "", if (s->n == 2) as_cm(s, CI_MRA))     \
+	X(FAILS, 0, "end-comes-back", K_ECHO | K_RC, "no new connection",                          \
+	  s->drop = world.ci->accept)                                                              \
 	X(FAILS, 0, "end-comes-back", K_REQ, "no new connection", s->drop = s->n > 1)
 
 #define LIST(X) CM_LIES(X) END_LIES(X)

@@ -98,6 +98,14 @@ static void flood(void)
 	X(FAILS, BY_PORT, "ud-echo", K_ECHO, "the port went down", down())                         \
 	X(FAILS, BY_PORT, "ud-echo", K_ECHO, "more comes from the fabric than can be kept",        \
 	  flood())                                                                                 \
+	X(FAILS, BY_PORT, "ud-echo", K_ECHO, "more comes from the target than can be kept",        \
+	  for (unsigned k = 0; k < 2 * CI_KEPT; k++) frame(TARGET_QPN, TARGET, m, 84))             \
+	X(                                                                                         \
+		PASSES, BY_PORT | EARLY, "ud-echo", K_ARP, "", if (s->n == 1) {                    \
+			static uint8_t b[CI_MAD];                                                  \
+			ci_mad(b, 7, 3, CI_REP, 1);                                                \
+			mad(b, sizeof b);                                                          \
+		})                                                                                 \
 	X(PASSES, BY_PORT, "rc-echo", K_RC, "", message(0x77, "\x08\0\0\0", 4);                    \
 	  failed(0x77, DDPS_E_TIMEDOUT); mad(m, 100))                                              \
 	X(FAILS, BY_PORT, "whole-encapsulation", K_RC, BAD_ENCAP "01 00", m[2] = 1)                \

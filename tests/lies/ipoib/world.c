@@ -265,7 +265,7 @@ void __wrap_ci_forget(struct ci *ci)
 int __wrap_socket(int domain, int type, int protocol)
 {
 	(void)domain, (void)type, (void)protocol;
-	for (unsigned i = 0; !fails() && i < FDS; i++)
+	for (unsigned i = 0, bad = fails(); !bad && i < FDS; i++)
 		if (!fds[i].open) {
 			fds[i].open = true;
 			world.sockets++;
