@@ -259,6 +259,27 @@ Test(conform_fabric, a_target_that_is_not_there, .init = init_target, .fini = fi
 	cr_expect(strstr(why, "cable is out"), "%s", why);
 }
 
+static bool stop(void *user)
+{
+	(void)user;
+	return false;
+}
+
+Test(conform_fabric, a_caller_ends_the_run_before_a_case, .init = init_target, .fini = fini)
+{
+	const struct ddps_conform_calls ends = { sizeof ends, NULL, stop, result };
+	const struct ddps_conform_calls listens = { sizeof listens, NULL, NULL, result };
+	struct ddps_conform_ipoib_options o;
+	struct ddps_conform_sum sum;
+
+	plan(&o, "end-d*");
+	cr_expect_eq(ddps_conform_ipoib_run(&o, &ends, &sum, why, sizeof why), 0, "%s", why);
+	cr_expect_eq(sum.pass + sum.fail + sum.skip, 0);
+	plan(&o, "end-dreq");
+	cr_expect_eq(ddps_conform_ipoib_run(&o, &listens, &sum, why, sizeof why), 0, "%s", why);
+	cr_expect(sum.pass == 1 && seen.n[DDPS_CONFORM_PASS] == 1);
+}
+
 Test(conform_fabric, a_fabric_without_its_calls, .init = init_target, .fini = fini)
 {
 	struct ddps_conform_ipoib_fabric f = fabric;
@@ -268,6 +289,15 @@ Test(conform_fabric, a_fabric_without_its_calls, .init = init_target, .fini = fi
 	plan(&o, "cm-rep");
 	o.fabric = &f;
 	f.waiting = NULL;
+	cr_expect_eq(ddps_conform_ipoib_run(&o, NULL, &sum, why, sizeof why), DDPS_E_INVAL);
+	f = fabric;
+	f.open = NULL;
+	cr_expect_eq(ddps_conform_ipoib_run(&o, NULL, &sum, why, sizeof why), DDPS_E_INVAL);
+	f = fabric;
+	f.close = NULL;
+	cr_expect_eq(ddps_conform_ipoib_run(&o, NULL, &sum, why, sizeof why), DDPS_E_INVAL);
+	f = fabric;
+	f.run = NULL;
 	cr_expect_eq(ddps_conform_ipoib_run(&o, NULL, &sum, why, sizeof why), DDPS_E_INVAL);
 	f = fabric;
 	f.struct_size = 8;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The suite for IPoIB as a library: options, the list of cases, what cannot be run. */
+#include "unit/mem_fixture.h"
 #include <criterion/criterion.h>
 #include <ddpsess/conform_ipoib.h>
 #include <string.h>
@@ -109,4 +110,105 @@ Test(conform_ipoib, options_of_a_later_release)
 	cr_expect_eq(run(&later.o, why), DDPS_E_UNSUPPORTED);
 	later.o.struct_size = 1;
 	cr_expect_eq(run(&later.o, why), DDPS_E_INVAL);
+}
+
+/* One member of a plan that could be run is out of its range. */
+static void one_is_wrong(unsigned i, struct ddps_conform_ipoib_options *o)
+{
+	switch (i) {
+	case 0:
+		o->udp_port = 0;
+		break;
+	case 1:
+		memset(o->target, 0, 4);
+		break;
+	case 2:
+		memset(o->link_ip4, 0, 4);
+		break;
+	case 3:
+		o->mtu = 0;
+		break;
+	case 4:
+		o->mtu = 6;
+		break;
+	case 5:
+		o->life = 32;
+		break;
+	case 6:
+		o->pkey = 0x8000;
+		break;
+	case 7:
+		o->wait_ms = 0;
+		break;
+	case 8:
+		o->wait_ms = 0x80000000;
+		break;
+	case 9:
+		o->thorough = 2;
+		break;
+	case 10:
+		o->reserved = 1;
+		break;
+	case 11:
+		o->ip4[3] = 0;
+		break;
+	case 12:
+		o->gid[0] = 0xff;
+		break;
+	default:
+		o->n_link_ip4 = 2;
+	}
+}
+
+Test(conform_ipoib, members_out_of_range_are_refused)
+{
+	struct ddps_conform_ipoib_options o;
+	char why[300];
+
+	plan(&o);
+	o.pattern = "no-case";
+	cr_expect_eq(run(&o, why), 0, "as it is, it can be run: %s", why);
+	for (unsigned i = 0; i <= 13; i++) {
+		plan(&o);
+		o.pattern = "no-case";
+		one_is_wrong(i, &o);
+		*why = 0;
+		cr_expect_eq(run(&o, why), DDPS_E_INVAL, "number %u", i);
+		cr_expect(strstr(why, "that there is not"), "number %u: %s", i, why);
+	}
+}
+
+Test(conform_ipoib, a_broadcast_address_may_be_given)
+{
+	struct ddps_conform_ipoib_options o;
+	char why[300];
+
+	plan(&o);
+	memcpy(o.broadcast, (uint8_t[4]){ 127, 255, 255, 255 }, 4);
+	cr_expect_eq(ddps_conform_ipoib_run(&o, NULL, NULL, why, sizeof why), DDPS_E_REFUSED,
+		     "without a sum, too");
+	cr_expect(strstr(why, "nobody joins"), "%s", why);
+}
+
+/* There is no room for the size. */
+Test(conform_ipoib, options_shorter_than_their_size)
+{
+	struct ddps_conform_ipoib_options o;
+
+	memset(&o, 0x5a, sizeof o);
+	ddps_conform_ipoib_options_init_sized(&o, 2);
+	cr_expect_eq(((const uint8_t *)&o)[1], 0);
+	cr_expect_eq(((const uint8_t *)&o)[2], 0x5a);
+}
+
+Test(conform_ipoib, no_memory)
+{
+	struct ddps_conform_ipoib_options o;
+	char why[300];
+
+	plan(&o);
+	o.pattern = "no-case";
+	mem_fail(1);
+	cr_expect_eq(ddps_conform_ipoib_run(&o, NULL, NULL, why, sizeof why), DDPS_E_NOMEM);
+	cr_expect(mem_failed());
 }
