@@ -3,7 +3,8 @@
 #include "lies/ipoib/world.h"
 #include <string.h>
 
-#define ONLY "the target is in no group but that of broadcasts"
+#define NO_TRAP "no InformInfo for trap"
+#define ONLY	"the target is in no group but that of broadcasts"
 
 /* The join of the broadcast group. */
 static bool is_first(const struct said *s)
@@ -56,13 +57,12 @@ static bool is_first(const struct said *s)
 	  if (is_join(s)) m[M_METHOD] = SA_GET)                                                    \
 	X(SKIPS, 0, "link-all-nodes", K_START, "needs an IPv6 address",                            \
 	  memset(world.o.target6, 0, 16))                                                          \
-	X(FAILS, EARLY, "link-traps", K_SA, "no InformInfo for trap 66",                           \
-	  s->drop = is_inform(s, 66))                                                              \
-	X(FAILS, EARLY, "link-traps", K_SA, "no InformInfo for trap 67",                           \
+	X(FAILS, EARLY, "link-traps", K_SA, NO_TRAP " 66", s->drop = is_inform(s, 66))             \
+	X(FAILS, EARLY, "link-traps", K_SA, NO_TRAP " 67",                                         \
 	  if (is_inform(s, 67)) m[M_METHOD] = SA_GET)                                              \
-	X(FAILS, EARLY, "link-traps", K_SA, "no InformInfo for trap 66",                           \
+	X(FAILS, EARLY, "link-traps", K_SA, NO_TRAP " 66",                                         \
 	  if (is_inform(s, 66)) s->from = STRANGER)                                                \
-	X(FAILS, EARLY, "link-traps", K_SA, "no InformInfo for trap 66",                           \
+	X(FAILS, EARLY, "link-traps", K_SA, NO_TRAP " 66",                                         \
 	  if (is_inform(s, 66)) m[II_SUBSCRIBE] = 0)                                               \
 	X(PASSES, EARLY, "link-traps", K_SA, "",                                                   \
 	  if (is_inform(s, 66)) memset(m + II_TRAP, 0xff, 2);                                      \
