@@ -52,11 +52,8 @@
 	X(                                                                                         \
 		FAILS, 0, "req-not-wanted", K_DREP, "REQ comes where nothing is due",              \
 		if (s->n == 1) {                                                                   \
-			struct said other = *s;                                                    \
-			other.p.data = other.m;                                                    \
-			as_cm(&other, CI_REQ);                                                     \
-			ci_put24(other.m + REQ_SID + 5, world.ci->me.qpn);                         \
-			ahead(&other);                                                             \
+			ALSO(s, (as_cm(&other, CI_REQ),                                            \
+				 ci_put24(o + REQ_SID + 5, world.ci->me.qpn)));                    \
 		})                                                                                 \
 	X(FAILS, 0, "req-one-per-peer", K_RC, NOT_USED, as_datagram(s))
 
@@ -100,11 +97,7 @@
 	X(PASSES, 0, "cross-smaller", K_START, "", world.target_qpn = 0x1000)                      \
 	X(                                                                                         \
 		PASSES, 0, "cross-gid-smaller", K_SA, "", if (is_path(s)) {                        \
-			struct said other = *s;                                                    \
-			other.p.data = other.m;                                                    \
-			memcpy(other.m + PR_DGID, world.o.gid, CI_GID);                            \
-			other.m[M_TID + 7] ^= 0x80;                                                \
-			ahead(&other);                                                             \
+			ALSO(s, (memcpy(o + PR_DGID, world.o.gid, CI_GID), o[M_TID + 7] ^= 0x80)); \
 		})                                                                                 \
 	X(FAILS, 0, "cross-behind-mra", K_REJ, "MRA comes, REJ 28 is due", m[M_ATTR + 1] = CI_MRA)
 

@@ -55,12 +55,8 @@
 	X(FAILS, 0, "cm-rep-count", K_REP, "another REP comes", if (s->n == 3) ahead(s))           \
 	X(FAILS, 0, "cm-mra", IN | K_MRA, "a REP comes though", s->drop = true)                    \
 	X(                                                                                         \
-		PASSES, 0, "cm-mra", K_DREP, "", if (s->n == 1) {                                  \
-			struct said other = *s;                                                    \
-			other.p.data = other.m;                                                    \
-			as_cm(&other, CI_MRA);                                                     \
-			ahead(&other);                                                             \
-		})                                                                                 \
+		PASSES, 0, "cm-mra", K_DREP, "",                                                   \
+		if (s->n == 1) { ALSO(s, as_cm(&other, CI_MRA)); })                                \
 	X(FAILS, 0, "cm-rep-refused", IN | K_REJ, "a REP comes", s->drop = true)                   \
 	X(FAILS, 0, "cm-withdrawn", IN | K_REJ, "a REP comes", s->drop = true)                     \
 	X(FAILS, 0, "cm-stale", K_DREQ, "a DREQ of another one",                                   \
@@ -69,11 +65,8 @@
 	X(FAILS, 0, "cm-stale", K_REJ, "it refuses message 1", m[REJ_MSG] = 1 << 6)                \
 	X(                                                                                         \
 		FAILS, 0, "cm-unknown", K_DREP, "MRA comes where nothing is due", if (s->n == 1) { \
-			struct said other = *s;                                                    \
-			other.p.data = other.m;                                                    \
-			as_cm(&other, CI_MRA);                                                     \
-			cf_put32(other.m + CM_REMOTE, cf_get32(m + CM_REMOTE));                    \
-			ahead(&other);                                                             \
+			ALSO(s, (as_cm(&other, CI_MRA),                                            \
+				 cf_put32(o + CM_REMOTE, cf_get32(m + CM_REMOTE))));               \
 		})                                                                                 \
 	X(FAILS, 0, "cm-unknown", K_DREP, "a DREQ for an unknown connection is not answered",      \
 	  s->drop = true)                                                                          \
@@ -81,12 +74,8 @@
 	X(FAILS, 0, "flipped-req", K_REP, "reserved octet 51 of a REP is e1", m[REP_RNR] |= 1)     \
 	X(FAILS, 0, "flipped-req", K_DREP, "the target does not answer any more", s->drop = true)  \
 	X(                                                                                         \
-		PASSES, 0, "flipped-dreq", K_DREP, "", if (s->n == 3) {                            \
-			struct said other = *s;                                                    \
-			other.p.data = other.m;                                                    \
-			as_cm(&other, CI_DREQ);                                                    \
-			ahead(&other);                                                             \
-		})                                                                                 \
+		PASSES, 0, "flipped-dreq", K_DREP, "",                                             \
+		if (s->n == 3) { ALSO(s, as_cm(&other, CI_DREQ)); })                               \
 	X(SKIPS, 0, "flipped-rep", K_ARP, "the target takes no reliable connections", m[12] = 0)
 
 #define END_LIES(X)                                                                                \

@@ -82,6 +82,9 @@ static void flood(void)
 	X(PASSES, BY_PORT, "rc-echo", K_REP, "", world.port.again = 3)                             \
 	X(FAILS, BY_PORT, "rc-echo", K_REP, "no answer to an echo", world.port.again = 1000000)    \
 	X(FAILS, BY_PORT, "arp-moved", K_BEGIN, "the same queue pair", world.port.qpn = 0x123456)  \
+	X(SKIPS, BY_PORT, "cm-rep", K_BEGIN, "no queue pair number is", world.port.says = 1)       \
+	X(SKIPS, BY_PORT, "cm-rep", K_BEGIN, "no queue pair number is",                            \
+	  world.port.says = 0xffffff)                                                              \
 	X(SKIPS, BY_PORT, "cross-smaller", K_BEGIN, "no queue pair number is smaller than",        \
 	  world.port.qpn = 0x400000)                                                               \
 	X(SKIPS, BY_PORT, "cross-larger", K_BEGIN, "no queue pair number is larger than",          \

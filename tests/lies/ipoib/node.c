@@ -1,17 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Who is on the network besides: the target, which answers echoes, an administration, the suite's port. */
 #include "lies/ipoib/world.h"
-#include "ipoib_cm/ib/icrc.h"
 #include "ipoib_cm/ib/node.h"
 #include <ddpsess/ipoib_if.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define NET	 0x0a4d0000u
-#define UDP_PORT 4791u
-#define IP4	 20u
-#define NODES	 (STRANGER + 1)
+#define IP4   20u
+#define NODES (STRANGER + 1)
 
 static struct ddps_ib_node *node[NODES];
 static struct ddps_ipoib_if *target;
@@ -19,20 +16,10 @@ static bool by_port;
 
 /* ---- packets ---- */
 
-static struct ddps_ib_udp_hdr header(uint16_t from, uint16_t lid)
-{
-	bool group = lid >= CI_MLID;
-
-	return (struct ddps_ib_udp_hdr){ .src = NET | from,
-					 .dst = NET | (group ? 0xff : lid),
-					 .sport = group ? lid : UDP_PORT,
-					 .dport = UDP_PORT };
-}
-
 static bool on_send(void *wire, uint16_t lid, unsigned group, struct ddps_ib_pkt *p)
 {
 	uint16_t from = (uint16_t)(uintptr_t)wire;
-	const struct ddps_ib_udp_hdr h = header(from, lid);
+	const struct ddps_ib_udp_hdr h = world_header(from, lid);
 	uint8_t b[DDPS_IB_PKT_MAX];
 	size_t len = ddps_ib_pkt_encode(b, p);
 
@@ -49,7 +36,7 @@ static bool on_send(void *wire, uint16_t lid, unsigned group, struct ddps_ib_pkt
 
 void nodes_take(uint16_t lid, uint16_t from, uint16_t mlid, const uint8_t *b, size_t len)
 {
-	const struct ddps_ib_udp_hdr h = header(from, mlid ? mlid : lid);
+	const struct ddps_ib_udp_hdr h = world_header(from, mlid ? mlid : lid);
 	struct ddps_ib_pkt p;
 
 	/* what was asked in a stranger's name is answered to the target */
@@ -397,7 +384,7 @@ static struct ddps_ipoib_port *my_open(void *user, const struct ddps_ipoib_up *u
 	suite.user = up_user;
 	memset(waits, 0, sizeof waits);
 	memcpy(n->gid, c.gid, sizeof n->gid);
-	n->qpn = c.qpn;
+	n->qpn = world.port.says ? world.port.says : c.qpn;
 	n->pkey = c.pkey;
 	ddps_ib_node_tick(node[SUITE], world.now);
 	return &suite.port;

@@ -2,7 +2,6 @@
 /* The network: the suite's sockets, the clock, and packets on their way. */
 #include "lies/ipoib/world.h"
 #include "conform/peer/inside.h"
-#include "ipoib_cm/ib/icrc.h"
 #include <errno.h>
 #include <poll.h>
 #include <stdio.h>
@@ -123,7 +122,7 @@ void world_end(void)
 
 /* ---- on their way ---- */
 
-static struct ddps_ib_udp_hdr header(uint16_t from, uint16_t lid)
+struct ddps_ib_udp_hdr world_header(uint16_t from, uint16_t lid)
 {
 	bool group = lid >= CI_MLID;
 
@@ -151,7 +150,7 @@ void world_send(uint16_t from, uint16_t lid, const uint8_t *b, size_t len)
 /* The liar's version of @s, sealed. */
 static void say(const struct said *s)
 {
-	struct ddps_ib_udp_hdr h = header(s->from, s->lid);
+	struct ddps_ib_udp_hdr h = world_header(s->from, s->lid);
 	struct ci_addr a = { .src = h.src, .dst = h.dst, .sport = h.sport, .dport = h.dport };
 	uint8_t b[DATA_MAX + 64];
 	size_t len;

@@ -6,6 +6,7 @@
  * Between the two is a liar, who may alter, drop and add packets in both directions.
  */
 #include "conform/ipoib/peer.h"
+#include "ipoib_cm/ib/icrc.h"
 #include <ddpsess/conform_ipoib.h>
 
 #define SUITE	   1u /* LIDs */
@@ -64,7 +65,7 @@ enum {
 	FOR_LONG = 16  /* the suite waits for long */
 };
 
-enum { PASSES = 1, FAILS, SKIPS, REFUSED, IS_WELL };
+enum { PASSES = 1, FAILS, SKIPS, REFUSED }; /* the last: there is no run */
 
 struct row {
 	int due;
@@ -99,6 +100,18 @@ static inline bool is_due(unsigned kind, unsigned kinds)
 	}                                                                                          \
 	const struct row table[] = { LIST(LIE_ROW){ 0 } }
 
+/* It comes changed as well, ahead: @act changes other, whose octets are o. */
+#define ALSO(s, act)                                                                               \
+	do {                                                                                       \
+		struct said other = *(s);                                                          \
+		uint8_t *o = other.m;                                                              \
+                                                                                                   \
+		other.p.data = other.m;                                                            \
+		act;                                                                               \
+		(void)o;                                                                           \
+		ahead(&other);                                                                     \
+	} while (0)
+
 /* ---- the world ---- */
 
 /* What a port of a fabric does wrong. */
@@ -106,8 +119,9 @@ struct port_lies {
 	int create, ready, join, resolve; /* errors */
 	unsigned again;			  /* calls that find no room */
 	unsigned mad_again;
-	uint32_t qpn; /* of the UD queue pair; 0: another one each time */
-	bool blind;   /* no port can be opened */
+	uint32_t qpn;  /* of the UD queue pair; 0: another one each time */
+	uint32_t says; /* and what it is said to be; 0: that */
+	bool blind;    /* no port can be opened */
 	bool no_path, no_answer;
 	bool deaf, refused; /* joins: without an answer, or in vain */
 	bool never;	    /* nothing is ever acknowledged, it says */
@@ -136,6 +150,7 @@ void world_begin(unsigned mode, void (*told)(struct said *s));
 void world_end(void);
 /* So much time passes at most, up to @until.  Return: whether something has come for the suite. */
 bool world_turn(uint64_t until);
+struct ddps_ib_udp_hdr world_header(uint16_t from, uint16_t lid);
 /* As it is, and by way of the liar. */
 void world_send(uint16_t from, uint16_t lid, const uint8_t *b, size_t len);
 void world_says(uint16_t from, uint16_t lid, const uint8_t *b, size_t len);
