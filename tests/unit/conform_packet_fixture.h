@@ -43,6 +43,11 @@ static inline struct cf_at socket_at(int family)
 	return at;
 }
 
+static inline struct cf_below *below(void)
+{
+	return net.below;
+}
+
 static inline void new_net(void)
 {
 	cf.trace = cf_trace_new();

@@ -77,11 +77,6 @@ static void listens(void)
 	l = NULL;
 }
 
-static struct cf_below *below(void)
-{
-	return net.below;
-}
-
 /* The n-th target asks, from a port of its own. */
 static void asks(unsigned n, const uint8_t *init, size_t len)
 {
