@@ -184,7 +184,8 @@ static void serve(struct cf_relay *r, struct tcp_link *l)
 			hear(r, l, side, now);
 		while (!l->dead && say(r, l, side, now))
 			;
-		if (l->ended[side] && !l->lane[side].first && !l->shut[side]) {
+		/* In front of a reset no FIN: it would be taken for the end. */
+		if (!l->dead && l->ended[side] && !l->lane[side].first && !l->shut[side]) {
 			l->shut[side] = true;
 			shutdown(l->fd[!side], SHUT_WR);
 		}
