@@ -233,7 +233,7 @@ static void complete(struct cf_link *l, uint32_t tsn)
 			first = d;
 		next = d->tsn + 1;
 		if (first && d->flags & F_LAST) {
-			deliver(l, first, d); /* whole since @tsn came: else it was handed up before */
+			deliver(l, first, d); /* whole only since @tsn came */
 			first = NULL;
 		}
 		if (!first && cf_tsn_before(tsn, d->tsn))
