@@ -71,7 +71,7 @@ static void request(struct vd_id *l)
 /* The lock is held. */
 static void tell_event(struct vd_id *id, int event, int status)
 {
-	if (event == RDMA_CM_EVENT_CONNECT_REQUEST && id->state == VD_ID_LISTEN)
+	if (event == RDMA_CM_EVENT_CONNECT_REQUEST)
 		request(id);
 	else
 		vd_event_post(id, NULL, (enum rdma_cm_event_type)event,
