@@ -75,8 +75,11 @@ VD_API int rdma_get_request(struct rdma_cm_id *listen, struct rdma_cm_id **out)
 	}
 	id = e->id;
 	if (rdma_migrate_id(id, NULL)) {
+		int err = errno;
+
 		rdma_ack_cm_event(e);
-		return -1;
+		rdma_destroy_id(id); /* nobody else could */
+		return vd_fail(err);
 	}
 	/* The request's private data stays readable through the event. */
 	listen->event = NULL;
