@@ -187,22 +187,24 @@ VD_API int rdma_destroy_id(struct rdma_cm_id *id)
 	return vdi_rdma_destroy_id(id);
 }
 
-/* The identifier's device is known here, unless it has none yet. */
+/* An identifier that has no device yet gets it here, since its limits are those that count. */
 static int before_qp(struct rdma_cm_id *id, const struct ibv_qp_cap *cap, bool srq)
 {
 	int err = ask(VF_rdma_create_qp, id);
 
 	if (ck_on())
 		ck_qp_asked(cap);
-	if (err || !id->verbs)
+	if (err)
 		return err;
+	if (vd_id_bind_device(vd_of(id, struct vd_id, id)))
+		return errno;
 	err = ed_check_qp(id->verbs, cap, srq);
 	return err ? err : ed_take(id->verbs, VP_MAX_QP);
 }
 
 static int made_qp(struct rdma_cm_id *id, int err, struct ibv_qp_cap *cap)
 {
-	if (err && id->verbs)
+	if (err)
 		ed_give(id->verbs, VP_MAX_QP);
 	else if (ed_profiled())
 		ed_granted(id->qp, cap);
@@ -297,7 +299,7 @@ static bool is_mute(const struct rdma_cm_event *e)
 	struct ed_qp *q = NULL;
 	bool mute;
 
-	if (!e->id || e->event != RDMA_CM_EVENT_DISCONNECTED)
+	if (e->event != RDMA_CM_EVENT_DISCONNECTED)
 		return false;
 	/* Another thread may just destroy the queue pair: its edge first, then itself. */
 	pthread_mutex_lock(&id->p->lock);
