@@ -156,9 +156,7 @@ void vd_event_limit_stale(struct vd_id *id)
 	if (n <= STALE_MOST)
 		return;
 	e = *oldest;
-	*oldest = e->next;
-	if (!e->next)
-		ch->end = oldest;
+	*oldest = e->next; /* there is one: the others come behind it */
 	vd_id_free(vd_of(e->e.id, struct vd_id, id));
 	free(e);
 	vd_eventfd_take(ch->ch.fd); /* its count */
@@ -169,7 +167,7 @@ void vd_event_move(struct vd_id *id, struct rdma_event_channel *c)
 	struct vd_evch *from = vd_of(id->id.channel, struct vd_evch, ch),
 		       *to = vd_of(c, struct vd_evch, ch);
 	struct vd_event **at = &from->first, *e;
-	uint64_t one = 1;
+	uint64_t moved = 0;
 
 	if (from == to)
 		return;
@@ -185,10 +183,11 @@ void vd_event_move(struct vd_id *id, struct rdma_event_channel *c)
 		*to->end = e;
 		to->end = &e->next;
 		vd_eventfd_take(from->ch.fd);
-		if (write(to->ch.fd, &one, sizeof one) < 0)
-			return;
+		moved++;
 	}
 	from->end = at;
+	if (moved && write(to->ch.fd, &moved, sizeof moved) < 0)
+		return; /* the program has closed it */
 }
 
 bool vd_event_waits(const struct vd_id *id)
@@ -284,7 +283,5 @@ int vd_sync(struct vd_id *id, int ret)
 	id->id.event = e;
 	if (!e->status)
 		return 0;
-	return vd_fail(e->status < 0			    ? -e->status
-		       : e->event == RDMA_CM_EVENT_REJECTED ? ECONNREFUSED
-							    : e->status);
+	return vd_fail(abs(e->status)); /* a listener of datagrams answers by a number above 0 */
 }
