@@ -53,6 +53,8 @@ static int make_sock(struct vd_ud *ud, struct ud_sock *s, sa_family_t family)
 	vd_forks_release();
 	if (err && s->fd >= 0)
 		close(s->fd);
+	if (err)
+		s->fd = -1; /* whoever closes it later closes nothing */
 	return err;
 }
 
