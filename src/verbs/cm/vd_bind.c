@@ -147,7 +147,7 @@ void vd_lend_port(struct vd_id *id)
 {
 	int one = 1;
 
-	if (id->reserved >= 0 && vd_mine(id->p))
+	if (id->reserved >= 0)
 		setsockopt(id->reserved, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one);
 }
 

@@ -142,8 +142,8 @@ VD_API int rdma_accept(struct rdma_cm_id *ibid, struct rdma_conn_param *conn)
 	pthread_mutex_lock(&p->lock);
 	if (id->request)
 		err = ddps_accept(id->request, id->qp->ep, &param);
-	else /* the peer has gone, or it is none */
-		err = id->state == VD_ID_DOWN ? DDPS_E_CLOSED : DDPS_E_STATE;
+	else /* the peer has gone */
+		err = DDPS_E_CLOSED;
 	if (!err || err == DDPS_E_CLOSED || err == DDPS_E_IRD || err == DDPS_E_RTR) {
 		vd_request_forget(p, id);
 		id->request = NULL;
@@ -329,7 +329,8 @@ static void terminated(struct vd_qp *qp, const struct ddps_event *ev)
 	struct ddps_ep_stats st = { .struct_size = sizeof st };
 	bool ours = !ev->error.by_peer;
 
-	if (ours && !ddps_ep_stats(qp->ep, &st) && st.cq_overflow) {
+	ddps_ep_stats(qp->ep, &st);
+	if (ours && st.cq_overflow) {
 		vd_async_post(q->context, IBV_EVENT_CQ_ERR, q->recv_cq);
 		if (q->send_cq != q->recv_cq)
 			vd_async_post(q->context, IBV_EVENT_CQ_ERR, q->send_cq);

@@ -11,8 +11,6 @@
 /* The lock is held. */
 static int adopt(struct vd_id *id, struct vd_qp *qp)
 {
-	if (qp->id == id)
-		return 0;
 	if (qp->id || qp->lent || qp->phase != VD_QP_IDLE || vd_oob_known(qp))
 		return EINVAL;
 	qp->lent = true;
@@ -25,8 +23,6 @@ static struct vd_qp *control(struct vd_id *id)
 {
 	struct ibv_qp_init_attr attr = { .qp_type = IBV_QPT_RC, .cap = { 1, 1, 1, 1, 0 } };
 
-	if (vd_id_bind_device(id))
-		return NULL;
 	id->control_cq = ibv_create_cq(id->id.verbs, 2, NULL, NULL, 0);
 	if (!id->control_cq)
 		return NULL;

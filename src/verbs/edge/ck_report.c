@@ -111,10 +111,10 @@ static bool is_suppressed(const char *rule, const struct ck_trace *t)
 /* Whether a frame is in this library. */
 static bool is_ours(void *frame)
 {
-	Dl_info here, there;
+	Dl_info here = { 0 }, there;
 
-	return dladdr((void *)(uintptr_t)is_ours, &here) && dladdr(frame, &there) &&
-	       here.dli_fbase == there.dli_fbase;
+	dladdr((void *)(uintptr_t)is_ours, &here);
+	return dladdr(frame, &there) && here.dli_fbase == there.dli_fbase;
 }
 
 void ck_note(struct ck_trace *t)

@@ -80,11 +80,11 @@ static bool overlap(const struct ibv_sge *a, const struct ibv_sge *b)
 	return a->addr < b->addr + b->length && b->addr < a->addr + a->length;
 }
 
-/* ed.lock is held. */
+/* @w is not in it yet; ed.lock is held. */
 static void share(struct ck_queue *q, struct ck_work *w)
 {
 	for (struct ck_work *o = q->first; o; o = o->next)
-		for (int i = 0; o != w && i < o->n; i++)
+		for (int i = 0; i < o->n; i++)
 			for (int k = 0; k < w->n; k++)
 				if (overlap(&o->sge[i], &w->sge[k]))
 					o->known = w->known = false;
@@ -171,8 +171,10 @@ static void late(struct ed_qp *q)
 	const struct vd_qp *v = vd_of(q->qp, struct vd_qp, qp.qp_base);
 	struct ddps_ep_stats st = { .struct_size = sizeof st };
 
-	if (!v->ep || ddps_ep_stats(v->ep, &st) || st.stalls <= q->stalls)
-		return; /* datagrams come without being asked for */
+	if (v->ep) /* datagrams come without being asked for */
+		ddps_ep_stats(v->ep, &st);
+	if (st.stalls <= q->stalls)
+		return;
 	q->stalls = st.stalls;
 	ck_report("late-recv", NULL,
 		  "queue pair %u: a Send of the peer was there before its receive; an adapter ends "

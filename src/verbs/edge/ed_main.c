@@ -229,7 +229,7 @@ void ed_nap(uint64_t ms)
 {
 	struct timespec left = { (time_t)(ms / 1000), (long)(ms % 1000) * 1000000 };
 
-	while (nanosleep(&left, &left) && errno == EINTR)
+	while (nanosleep(&left, &left)) /* a signal */
 		;
 }
 

@@ -278,7 +278,6 @@ int ed_show_port(struct ibv_context *ctx, uint8_t port, struct ibv_port_attr *at
 	if (err)
 		return err;
 	p = &d->port[port - 1];
-	attr->max_mtu = mtu_of(p->mtu) > attr->max_mtu ? mtu_of(p->mtu) : attr->max_mtu;
 	attr->active_mtu = mtu_of(p->mtu);
 	attr->active_width = (uint8_t)p->width;
 	attr->active_speed = (uint8_t)p->speed;

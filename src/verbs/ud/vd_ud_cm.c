@@ -167,12 +167,10 @@ static int own_socket(struct vd_process *p, struct vd_id *id)
 static int start(struct vd_ud *ud, struct vd_id *id, const struct rdma_conn_param *conn)
 {
 	struct ud_header h = { .type = UD_REQ };
-	struct vd_ud_id *u = ud_id_of(id);
+	struct vd_ud_id *u = id->ud; /* vd_ud_route has made it */
 	struct sockaddr *dst = &id->id.route.addr.dst_addr;
 	int err;
 
-	if (!u)
-		return ENOMEM;
 	if (getrandom(&u->ask, sizeof u->ask, 0) != sizeof u->ask)
 		return EIO;
 	h.ask = u->ask;

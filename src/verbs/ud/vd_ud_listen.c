@@ -132,13 +132,14 @@ void ud_listener_readable(struct vd_ud *ud, struct vd_ud_id *l)
 
 static int answer(struct vd_id *id, struct ud_header *h, const void *data, size_t len)
 {
-	struct vd_ud_id *l = id->listen_id ? id->listen_id->ud : NULL;
+	struct vd_ud_id *l;
 	struct ud_answer *a;
 
-	if (id->state != VD_ID_REQUEST || !l || !l->listener)
+	if (id->state != VD_ID_REQUEST) /* without its listener it is one no more */
 		return id->state == VD_ID_DOWN ? ECONNRESET : EINVAL;
 	if (len > UD_PD_REP)
 		return EINVAL;
+	l = id->listen_id->ud;
 	h->type = UD_REP;
 	h->ask = id->ud->ask;
 	h->pd_len = (uint8_t)len;
