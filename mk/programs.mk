@@ -31,8 +31,8 @@ $(E2E): $(call objs,$(E2E_SRC) $(SUP_SRC)) $(LIB_A)
 # Some of the drop-in's tests let a call of the system's fail: tests/verbs/vfail.c.
 $(VTEST): $(call objs,$(VTEST_SRC) $(filter-out src/verbs/vd_socket.c,$(VERBS_SRC))) $(LIB_A)
 $(VTEST): LDFLAGS += $(WRAP_MALLOC) $(addprefix -Wl$(comma)--wrap=,reallocarray aligned_alloc free eventfd \
-	socket socketpair bind connect getsockname setsockopt fstat getifaddrs epoll_create1 epoll_ctl \
-	getrandom getrlimit setrlimit write read sendmsg madvise poll sem_clockwait pthread_create _exit)
+	socket socketpair bind connect getsockname setsockopt fstat getifaddrs freeifaddrs epoll_create1 epoll_ctl \
+	getrandom getrlimit setrlimit write read send sendmsg recvmmsg madvise poll sem_clockwait pthread_create _exit)
 # view_test loads it; it is linked without what is wrapped for the tests.
 $(UNIT): | $(VIEW_SO)
 $(UNIT) $(B)/unit-cross: private LDFLAGS += $(WRAP_MEMORY) $(WRAP_SYSTEM)

@@ -22,7 +22,8 @@
 /* The thread that asked for it is the one whose calls are counted, or the one whose are not. */
 static __thread unsigned left;
 static __thread enum vfail_call what;
-static __thread bool asked, came;
+static __thread bool asked, came, for_good;
+static struct ifaddrs *interfaces;
 static enum vfail_call others;
 static size_t wanted_size;
 static bool size_came;
@@ -33,8 +34,19 @@ void vfail_nth(enum vfail_call call, unsigned n)
 {
 	what = call;
 	left = n;
-	came = false;
+	came = for_good = false;
 	as = 0;
+}
+
+void vfail_from(enum vfail_call call, unsigned n)
+{
+	vfail_nth(call, n);
+	for_good = true;
+}
+
+void vfail_interfaces(struct ifaddrs *list)
+{
+	interfaces = list;
 }
 
 void vfail_as(int error)
@@ -101,6 +113,7 @@ static bool fails(enum vfail_call call, int error)
 	}
 	if ((what != call && (what != VFAIL_ALL || call >= VFAIL_FSTAT)) || !left || --left)
 		return false;
+	left = for_good;
 	came = true;
 	errno = as ? as : error;
 	return true;
@@ -200,7 +213,6 @@ WRAP(getsockname, VFAIL_GETSOCKNAME, ENOBUFS, int, (int fd, struct sockaddr *sa,
 WRAP(setsockopt, VFAIL_SETSOCKOPT, ENOMEM, int,
      (int fd, int level, int name, const void *value, socklen_t len), (fd, level, name, value, len))
 WRAP(fstat, VFAIL_FSTAT, EIO, int, (int fd, struct stat *st), (fd, st))
-WRAP(getifaddrs, VFAIL_GETIFADDRS, ENOMEM, int, (struct ifaddrs * *all), (all))
 WRAP(epoll_create1, VFAIL_EPOLL_CREATE, EMFILE, int, (int flags), (flags))
 WRAP(epoll_ctl, VFAIL_EPOLL_CTL, ENOSPC, int, (int ep, int op, int fd, struct epoll_event *ev),
      (ep, op, fd, ev))
@@ -214,9 +226,35 @@ WRAP(read, VFAIL_READ, EIO, ssize_t, (int fd, void *buf, size_t len), (fd, buf, 
 WRAP(sendmsg, VFAIL_SENDMSG, ENOBUFS, ssize_t, (int fd, const struct msghdr *m, int flags),
      (fd, m, flags))
 WRAP(madvise, VFAIL_MADVISE, EINVAL, int, (void *at, size_t len, int how), (at, len, how))
+WRAP(send, VFAIL_SEND, ECONNREFUSED, ssize_t, (int fd, const void *buf, size_t len, int flags),
+     (fd, buf, len, flags))
+WRAP(recvmmsg, VFAIL_RECVMMSG, EAGAIN, int,
+     (int fd, struct mmsghdr *m, unsigned n, int flags, struct timespec *until),
+     (fd, m, n, flags, until))
 WRAP(poll, VFAIL_POLL, ENOMEM, int, (struct pollfd * fd, nfds_t n, int ms), (fd, n, ms))
 WRAP(sem_clockwait, VFAIL_SEM, ETIMEDOUT, int,
      (sem_t * sem, clockid_t clock, const struct timespec *until), (sem, clock, until))
+
+int __real_getifaddrs(struct ifaddrs **all);
+int __wrap_getifaddrs(struct ifaddrs **all);
+void __real_freeifaddrs(struct ifaddrs *all);
+void __wrap_freeifaddrs(struct ifaddrs *all);
+
+int __wrap_getifaddrs(struct ifaddrs **all)
+{
+	if (fails(VFAIL_GETIFADDRS, ENOMEM))
+		return -1;
+	if (!interfaces)
+		return __real_getifaddrs(all);
+	*all = interfaces;
+	return 0;
+}
+
+void __wrap_freeifaddrs(struct ifaddrs *all)
+{
+	if (all != interfaces)
+		__real_freeifaddrs(all);
+}
 
 /* As src/verbs/vd_socket.c, which is not linked to these tests. */
 int __wrap_socket(int domain, int type, int protocol);

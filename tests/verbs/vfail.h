@@ -29,6 +29,8 @@ enum vfail_call {
 	VFAIL_READ,
 	VFAIL_POLL,
 	VFAIL_SEM,
+	VFAIL_SEND,
+	VFAIL_RECVMMSG,
 	VFAIL_ALL
 };
 
@@ -36,6 +38,8 @@ enum vfail_call {
  * is ENOMEM, EMFILE or what vfail_as has said last. */
 void vfail_nth(enum vfail_call call, unsigned n);
 void vfail_as(int error);
+/* The same, but all of them from the @n-th on. */
+void vfail_from(enum vfail_call call, unsigned n);
 /* Whether it has come.  Nothing fails any more. */
 bool vfail_came(void);
 /* The next allocation of that many octets fails, whichever thread's it is. */
@@ -44,6 +48,9 @@ void vfail_size(size_t size);
 bool vfail_taken(void);
 /* The next call of that kind by another thread than this one. */
 void vfail_other(enum vfail_call call);
+/* The host has these interfaces; NULL: its own again. */
+struct ifaddrs;
+void vfail_interfaces(struct ifaddrs *list);
 /* Pieces of memory that the drop-in has now, for differences; and descriptors of the process. */
 long vfail_live(void);
 int vfail_files(void);

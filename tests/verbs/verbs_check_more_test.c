@@ -1,0 +1,420 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* sessctl run --check where it knows little: requests it has no memory for, places that are not known,
+ * queue pairs on their way up or down.  What it does not know it does not report. */
+#include "verbs/edge/ed.h"
+#include "verbs/vchild.h"
+#include "verbs/vfail.h"
+#include "verbs/voob.h"
+#include <stdio.h>
+#include <stdlib.h>
+
+#define FOUND 66
+
+/* ---- a process for each ---- */
+
+static void live(const void *arg)
+{
+	setenv("DDPSESS_CHECK", "on", 1);
+	(*(void (*const *)(void))arg)();
+}
+
+/* What is told by a process that does this, and ends with @status. */
+static const char *told_by(void (*run)(void), int status)
+{
+	const char *text;
+	int is = vchild_run(live, &run, &text);
+
+	cr_expect(WIFEXITED(is) && WEXITSTATUS(is) == status, "%#x: %s", is, text);
+	return text;
+}
+
+static int receive(struct side *s, uint64_t wr_id, uint32_t len, uint32_t lkey)
+{
+	struct ibv_sge sge = { (uintptr_t)s->buf, len, lkey };
+	struct ibv_recv_wr wr = { .wr_id = wr_id, .sg_list = &sge, .num_sge = 1 }, *bad;
+
+	return ibv_post_recv(s->qp, &wr, &bad);
+}
+
+/* A region that only the queue pair may write. */
+static struct ibv_mr *own_region(struct side *s)
+{
+	struct ibv_mr *mr = ibv_reg_mr(s->pd, s->buf, sizeof s->buf, IBV_ACCESS_LOCAL_WRITE);
+
+	cr_assert_not_null(mr);
+	return mr;
+}
+
+/* ---- regions that go ---- */
+
+/* Of two queue pairs behind one port the first that is looked at uses it. */
+static void dereg_of_two(void)
+{
+	static struct side a, b;
+	struct ibv_mr *mr;
+
+	up(&a);
+	up(&b);
+	mr = own_region(&b);
+	meet(&a, &b);
+	meet(&b, &a);
+	cr_assert_eq(receive(&b, 1, 16, mr->lkey), 0);
+	cr_assert_eq(say(&a, "x", IBV_SEND_SIGNALED), 0);
+	cr_assert_eq(next(&b).status, IBV_WC_SUCCESS); /* it is in RTS, on both sides */
+	cr_assert_eq(next(&a).status, IBV_WC_SUCCESS);
+	cr_assert_eq(receive(&b, 2, 16, mr->lkey), 0);
+	cr_assert_eq(ibv_dereg_mr(mr), 0);
+	down(&a);
+	down(&b);
+}
+
+/* One that is not connected yet has begun nothing with it. */
+static void dereg_before(void)
+{
+	static struct side a;
+	struct ibv_mr *mr;
+
+	up(&a);
+	mr = own_region(&a);
+	cr_assert_eq(receive(&a, 1, 16, mr->lkey), 0);
+	cr_assert_eq(ibv_dereg_mr(mr), 0);
+	down(&a);
+}
+
+/* The program has seen that it failed, before the drop-in itself has. */
+static void dereg_when_failed(void)
+{
+	static struct side a, b;
+	struct ed_qp *q;
+	struct ibv_mr *mr;
+
+	up(&a);
+	up(&b);
+	mr = own_region(&a);
+	meet(&a, &b);
+	meet(&b, &a);
+	listen_to(&b);
+	cr_assert_eq(say(&a, "x", IBV_SEND_SIGNALED), 0);
+	cr_assert_eq(next(&a).status, IBV_WC_SUCCESS);
+	cr_assert_eq(next(&b).status, IBV_WC_SUCCESS);
+	cr_assert_eq(receive(&a, 1, 16, mr->lkey), 0);
+	q = ed_qp_of(a.qp);
+	q->failed = true;
+	cr_assert_eq(a.qp->state, IBV_QPS_RTS);
+	cr_assert_eq(ibv_dereg_mr(mr), 0);
+	ed_qp_done(q);
+	down(&a);
+	down(&b);
+}
+
+VT_TEST(verbs_check_more, regions_that_go)
+{
+	const char *text = told_by(dereg_of_two, FOUND);
+
+	cr_expect_eq(vchild_times(text, "ddpsess: check: dereg-pending: the region"), 1, "%s",
+		     text);
+	cr_expect_str_empty(told_by(dereg_before, 0));
+	cr_expect_str_empty(told_by(dereg_when_failed, 0));
+}
+
+/* ---- requests ---- */
+
+/* No memory to note them: they are done, and nothing is said of them. */
+static void no_memory(void)
+{
+	static struct side a, b;
+	struct ibv_mr *mr;
+
+	up(&a);
+	up(&b);
+	mr = own_region(&b);
+	meet(&a, &b);
+	meet(&b, &a);
+	vfail_size(sizeof(struct ck_work));
+	cr_assert_eq(receive(&b, 1, 16, mr->lkey), 0);
+	cr_assert(vfail_came());
+	b.buf[12]++; /* seen by nobody */
+	vfail_size(sizeof(struct ck_work));
+	cr_assert_eq(say(&a, "hello", IBV_SEND_SIGNALED), 0);
+	cr_assert(vfail_came());
+	cr_assert_eq(next(&b).wr_id, 1);
+	cr_assert_eq(next(&a).wr_id, 1);
+	cr_assert_eq(ibv_dereg_mr(mr), 0);
+	down(&a);
+	down(&b);
+}
+
+static void send_by(struct side *s, enum ibv_wr_opcode op, uint64_t wr_id, unsigned flags,
+		    struct ibv_sge *sge, int n)
+{
+	struct ibv_send_wr wr = { .wr_id = wr_id,
+				  .sg_list = sge,
+				  .num_sge = n,
+				  .opcode = op,
+				  .send_flags = flags,
+				  .invalidate_rkey = 0x77777700 },
+			   *bad;
+
+	cr_assert_eq(ibv_post_send(s->qp, &wr, &bad), 0, "%m");
+}
+
+/* Not all of a request's memory is the program's own, so it may change. */
+static void of_several(void)
+{
+	static struct side a, b;
+	struct ibv_sge two[2];
+	struct ibv_mr *mr;
+
+	up(&a);
+	up(&b);
+	mr = own_region(&a);
+	meet(&a, &b);
+	meet(&b, &a);
+	listen_to(&b);
+	listen_to(&b);
+	two[0] = (struct ibv_sge){ (uintptr_t)a.buf, 8, a.mr->lkey };
+	two[1] = (struct ibv_sge){ (uintptr_t)a.buf + 8, 8, mr->lkey };
+	send_by(&a, IBV_WR_SEND, 3, IBV_SEND_SIGNALED, two, 2);
+	a.buf[9]++;
+	cr_assert_eq(next(&a).wr_id, 3);
+	cr_assert_eq(next(&b).status, IBV_WC_SUCCESS);
+	/* One that takes a key back has a source, too: what the peer says of the key is its matter. */
+	send_by(&a, IBV_WR_SEND_WITH_INV, 4, IBV_SEND_SIGNALED, &two[1], 1);
+	a.buf[9]++;
+	cr_assert_eq(next(&a).wr_id, 4);
+	cr_assert_eq(ibv_dereg_mr(mr), 0);
+	down(&a);
+	down(&b);
+}
+
+VT_TEST(verbs_check_more, requests)
+{
+	const char *text;
+
+	cr_expect_str_empty(told_by(no_memory, 0));
+	text = told_by(of_several, FOUND);
+	cr_expect_eq(vchild_times(text, "send-changed: queue pair 1, request 0x4: the 8 octets"), 1,
+		     "%s", text);
+	cr_expect_eq(vchild_times(text, "request 0x3"), 0, "%s", text);
+}
+
+/* Completions as they may come: of requests that are not known, unsignalled ones that fail, with
+ * lengths that say nothing since they failed. */
+static void made_up(void)
+{
+	static struct side a;
+	struct ibv_wc wc = { .wr_id = 99 };
+	struct ibv_qp_init_attr init;
+	struct ibv_sge sge;
+	struct ed_qp *q;
+	struct ibv_mr *mr;
+
+	up(&a);
+	cr_assert_eq(ibv_destroy_qp(a.qp), 0);
+	init = (struct ibv_qp_init_attr){
+		.send_cq = a.cq, .recv_cq = a.cq, .qp_type = IBV_QPT_RC, .cap = { 8, 8, 1, 1, 0 }
+	};
+	a.qp = ibv_create_qp(a.pd, &init);
+	mr = own_region(&a);
+	q = ed_qp_of(a.qp);
+	cr_assert(q && !q->sends.first);
+	sge = (struct ibv_sge){ (uintptr_t)a.buf, 200, mr->lkey };
+	ck_completed(q, &wc); /* a Send's that nobody has posted */
+	wc.opcode = IBV_WC_RECV;
+	ck_completed(q, &wc); /* a receive's */
+	cr_assert_not_null(ck_recv(
+		q, &q->recvs, &(struct ibv_recv_wr){ .wr_id = 1, .sg_list = &sge, .num_sge = 1 }));
+	/* It failed, so the length is none: its last octets were written. */
+	a.buf[199]++;
+	wc = (struct ibv_wc){
+		.wr_id = 1, .opcode = IBV_WC_RECV, .status = IBV_WC_LOC_LEN_ERR, .byte_len = 150
+	};
+	ck_completed(q, &wc);
+	cr_assert_null(q->recvs.first);
+	q->failed = false;
+	/* Unsignalled Sends: a later one's success is for both; an error is for itself. */
+	for (uint64_t i = 1; i <= 3; i++)
+		cr_assert_not_null(ck_send(
+			q, &(struct ibv_send_wr){ .wr_id = i,
+						  .sg_list = &sge,
+						  .num_sge = 1,
+						  .opcode = IBV_WR_SEND,
+						  .send_flags = i == 2 ? IBV_SEND_SIGNALED : 0 }));
+	wc = (struct ibv_wc){ .wr_id = 3, .status = IBV_WC_SUCCESS };
+	ck_completed(q, &wc); /* not told of */
+	cr_assert_eq(q->sends.first->wr_id, 1);
+	wc.wr_id = 2;
+	ck_completed(q, &wc);
+	cr_assert_eq(q->sends.first->wr_id, 3);
+	wc = (struct ibv_wc){ .wr_id = 3, .status = IBV_WC_WR_FLUSH_ERR };
+	ck_completed(q, &wc);
+	cr_assert_null(q->sends.first);
+	ed_qp_done(q);
+	cr_assert_eq(ibv_dereg_mr(mr), 0);
+	down(&a);
+}
+
+VT_TEST(verbs_check_more, completions)
+{
+	const char *text = told_by(made_up, FOUND);
+
+	cr_expect_eq(vchild_times(text, "ddpsess: check: recv-changed: queue pair 2, receive 0x1"),
+		     1, "%s", text);
+	cr_expect_eq(vchild_times(text, "ddpsess: check: "), 2, "and its place: %s", text);
+}
+
+/* ---- queues that nobody polls ---- */
+
+/* One of the two was polled, or the program has run out of memory: nothing is certain. */
+static void polled_half(void)
+{
+	static struct side a, b;
+	struct ibv_cq *sends;
+	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_INIT, .port_num = 1 };
+	struct ibv_qp_init_attr init;
+	struct ibv_wc wc;
+
+	up(&a);
+	up(&b);
+	sends = ibv_create_cq(a.ctx, 4, NULL, NULL, 0);
+	cr_assert_eq(ibv_destroy_qp(a.qp), 0);
+	init = (struct ibv_qp_init_attr){ .send_cq = sends,
+					  .recv_cq = a.cq,
+					  .qp_type = IBV_QPT_RC,
+					  .cap = { 4, 4, 1, 1, 0 },
+					  .sq_sig_all = 1 };
+	a.qp = ibv_create_qp(a.pd, &init);
+	cr_assert_not_null(a.qp);
+	cr_assert_eq(ibv_modify_qp(a.qp, &attr, IBV_QP_STATE | IBV_QP_PORT), 0);
+	meet(&a, &b);
+	meet(&b, &a);
+	listen_to(&b);
+	cr_assert_eq(say(&a, "x", 0), 0);
+	cr_assert_eq(next(&b).status, IBV_WC_SUCCESS);
+	cr_assert_eq(ibv_poll_cq(a.cq, 1, &wc), 0);
+	while (!ddps_ep_unfetched(vd_of(a.qp, struct vd_qp, qp.qp_base)->ep))
+		sched_yield();
+	cr_assert_eq(ibv_destroy_qp(a.qp), 0);
+	a.qp = NULL;
+	cr_assert_eq(ibv_destroy_cq(sends), 0);
+	down(&a);
+	down(&b);
+}
+
+static void polled_never(void)
+{
+	static struct side a, b;
+
+	up(&a);
+	up(&b);
+	meet(&a, &b);
+	meet(&b, &a);
+	listen_to(&b);
+	cr_assert_eq(say(&a, "x", IBV_SEND_SIGNALED), 0);
+	cr_assert_eq(next(&b).status, IBV_WC_SUCCESS);
+	while (!ddps_ep_unfetched(vd_of(a.qp, struct vd_qp, qp.qp_base)->ep))
+		sched_yield();
+	vfail_size(sizeof(struct ed_cq));
+	ck_unpolled(a.qp);
+	cr_assert(vfail_came());
+	down(&a);
+	down(&b);
+}
+
+VT_TEST(verbs_check_more, queues_that_nobody_polls)
+{
+	const char *text;
+
+	cr_expect_str_empty(told_by(polled_half, 0));
+	text = told_by(polled_never, FOUND);
+	cr_expect_eq(vchild_times(text, "never-polled: "), 1, "of the second time: %s", text);
+}
+
+/* ---- places ---- */
+
+static unsigned deep;
+static struct side here;
+
+static void open_here(void)
+{
+	struct ibv_device **list = ibv_get_device_list(NULL);
+
+	here.ctx = ibv_open_device(list[0]);
+	ibv_free_device_list(list);
+	here.pd = ibv_alloc_pd(here.ctx);
+	cr_assert_not_null(here.pd);
+}
+
+static void leave_one(void)
+{
+	cr_assert_not_null(ibv_reg_mr(here.pd, here.buf, 100, 0));
+}
+
+/* Through calls of this program alone. */
+__attribute__((noinline)) static unsigned within(unsigned n)
+{
+	if (n)
+		return within(n - 1) + deep;
+	leave_one();
+	return deep;
+}
+
+/* Through another library's. */
+static int through(const void *a, const void *b)
+{
+	int two[2] = { 2, 1 };
+
+	(void)a;
+	(void)b;
+	if (deep++ < 40)
+		qsort(two, 2, sizeof *two, through);
+	else if (deep == 41)
+		leave_one();
+	return 0;
+}
+
+static void from_deep_within(void)
+{
+	open_here();
+	within(100);
+}
+
+static void from_deep_without(void)
+{
+	open_here();
+	through(NULL, NULL);
+}
+
+/* As many places as are kept, and one more, which is told each time. */
+static void from_everywhere(void)
+{
+	struct ck_trace t = { .n = 1 };
+
+	vd_config();
+	ck_report_at("leak", &(struct ck_trace){ 0 }, "%s", "nowhere");
+	ck_report_at("leak", &(struct ck_trace){ 0 }, "%s", "nowhere");
+	ck_report("leak", &(struct ck_trace){ 0 }, "%s", "here");
+	for (uintptr_t i = 1; i <= 1023; i++) {
+		t.frame[0] = (void *)i;
+		ck_report_at("leak", &t, "%s", "somewhere");
+	}
+	ck_report_at("leak", &t, "%s", "twice");
+	ck_report_at("leak", &t, "%s", "twice");
+	_exit(FOUND);
+}
+
+Test(verbs_check_more, places, .timeout = 60)
+{
+	const char *text = told_by(from_deep_within, FOUND);
+
+	cr_expect_eq(vchild_times(text, "a region of 100 octets is left"), 1, "%s", text);
+	cr_expect_eq(vchild_times(text, "["), 1, "one frame is known: %s", text);
+	text = told_by(from_deep_without, FOUND);
+	cr_expect_eq(vchild_times(text, "a region of 100 octets is left"), 1, "%s", text);
+	cr_expect_eq(vchild_times(text, "["), CK_FRAMES, "%s", text);
+	text = told_by(from_everywhere, FOUND);
+	cr_expect_eq(vchild_times(text, "leak: nowhere"), 1);
+	cr_expect_eq(vchild_times(text, "leak: here"), 1);
+	cr_expect_eq(vchild_times(text, "posted at"), 0);
+	cr_expect_eq(vchild_times(text, "leak: twice"), 2);
+}
