@@ -97,8 +97,8 @@ Test(session_move, a_look_that_fails_is_made_again)
 /* What fails is no descriptor of ours any more: whoever waits is told. */
 static void is_taken(int err)
 {
+	static struct e2e e; /* stays as it is: its descriptors are another's */
 	struct ddps_event ev;
-	struct e2e e;
 
 	open_with_thread(&e, false);
 	sys_fail("epoll_wait", 0, 1, err);
@@ -131,7 +131,7 @@ Test(session_move, a_thread_that_naps_ends_with_its_context)
 {
 	struct ddps_task t = { .fn = nothing };
 	struct ddps_wc wc;
-	struct e2e e;
+	static struct e2e e; /* stays as it is */
 	bool napped = false;
 
 	open_with_thread(&e, true);
@@ -195,8 +195,8 @@ static void *leads(void *arg)
 Test(session_move, who_leads_is_told_of_the_end)
 {
 	struct waiter w = { .ms = 300 };
+	static struct e2e e; /* stays as it is */
 	pthread_t thread;
-	struct e2e e;
 
 	e2e_open(&e, TCP);
 	w.ctx = e.ctx;

@@ -43,10 +43,11 @@ static struct ddps_conform_item *add_item(struct cf_trace *t, bool by_target, un
 					  const void *p, size_t len)
 {
 	struct item *at = calloc(1, sizeof *at + len);
-	struct ddps_conform_item *i = &at->shown;
+	struct ddps_conform_item *i;
 
 	if (!at)
 		return NULL;
+	i = &at->shown;
 	i->octets = at->b;
 	i->ns = cf_now() - t->begin;
 	i->by_target = by_target;
