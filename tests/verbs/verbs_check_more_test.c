@@ -28,6 +28,12 @@ static const char *told_by(void (*run)(void), int status)
 	return text;
 }
 
+/* A sanitizer may have something to say about threads; the check has not. */
+static bool silent(const char *text)
+{
+	return !strstr(text, "ddpsess:");
+}
+
 static int receive(struct side *s, uint64_t wr_id, uint32_t len, uint32_t lkey)
 {
 	struct ibv_sge sge = { (uintptr_t)s->buf, len, lkey };
@@ -113,8 +119,8 @@ VT_TEST(verbs_check_more, regions_that_go)
 
 	cr_expect_eq(vchild_times(text, "ddpsess: check: dereg-pending: the region"), 1, "%s",
 		     text);
-	cr_expect_str_empty(told_by(dereg_before, 0));
-	cr_expect_str_empty(told_by(dereg_when_failed, 0));
+	cr_expect(silent(told_by(dereg_before, 0)));
+	cr_expect(silent(told_by(dereg_when_failed, 0)));
 }
 
 /* ---- requests ---- */
@@ -191,7 +197,7 @@ VT_TEST(verbs_check_more, requests)
 {
 	const char *text;
 
-	cr_expect_str_empty(told_by(no_memory, 0));
+	cr_expect(silent(told_by(no_memory, 0)));
 	text = told_by(of_several, FOUND);
 	cr_expect_eq(vchild_times(text, "send-changed: queue pair 1, request 0x4: the 8 octets"), 1,
 		     "%s", text);
@@ -325,7 +331,7 @@ VT_TEST(verbs_check_more, queues_that_nobody_polls)
 {
 	const char *text;
 
-	cr_expect_str_empty(told_by(polled_half, 0));
+	cr_expect(silent(told_by(polled_half, 0)));
 	text = told_by(polled_never, FOUND);
 	cr_expect_eq(vchild_times(text, "never-polled: "), 1, "of the second time: %s", text);
 }
@@ -408,7 +414,7 @@ Test(verbs_check_more, places, .timeout = 60)
 	const char *text = told_by(from_deep_within, FOUND);
 
 	cr_expect_eq(vchild_times(text, "a region of 100 octets is left"), 1, "%s", text);
-	cr_expect_eq(vchild_times(text, "["), 1, "one frame is known: %s", text);
+	cr_expect_geq(vchild_times(text, "["), 1, "one frame is known at least: %s", text);
 	text = told_by(from_deep_without, FOUND);
 	cr_expect_eq(vchild_times(text, "a region of 100 octets is left"), 1, "%s", text);
 	cr_expect_eq(vchild_times(text, "["), CK_FRAMES, "%s", text);

@@ -171,37 +171,56 @@ static int is_refused(__be16 port)
 	return rdma_connect(id, &conn) == -1 && errno == ECONNREFUSED ? 0 : 2;
 }
 
-static pid_t caller_of(struct rdma_cm_id *id)
-{
-	pid_t child = fork();
+struct caller {
+	pid_t pid;
+	int to; /* which port */
+};
 
-	if (!child) {
-		vfail_came(); /* what fails is the parent's */
-		_exit(is_refused(rdma_get_src_port(id)));
-	}
-	return child;
+/* Made while there are no threads yet: a child of one that has some may find their locks taken. */
+static struct caller caller_new(void)
+{
+	struct caller c;
+	__be16 port;
+	int fds[2];
+
+	cr_assert_eq(pipe(fds), 0);
+	c.pid = fork();
+	c.to = fds[1];
+	if (!c.pid)
+		_exit(read(fds[0], &port, sizeof port) == sizeof port ? is_refused(port) : 3);
+	close(fds[0]);
+	return c;
+}
+
+static void call(struct caller *c, struct rdma_cm_id *id)
+{
+	__be16 port = rdma_get_src_port(id);
+
+	cr_assert_eq(write(c->to, &port, sizeof port), sizeof port);
+	close(c->to);
 }
 
 /* A listener at any address has no device yet.  A request that finds no memory for one is refused,
  * and the next one is told. */
 VT_TEST(verbs_told, a_request_that_finds_no_device)
 {
+	struct caller first = caller_new(), second = caller_new();
 	struct rdma_event_channel *ch = rdma_create_event_channel();
 	struct rdma_cm_event *e;
 	struct rdma_cm_id *id;
-	pid_t child;
 
 	cr_assert_eq(rdma_create_id(ch, &id, NULL, RDMA_PS_TCP), 0);
 	cr_assert_eq(rdma_listen(id, 0), 0);
 	vfail_size(sizeof(struct vd_context));
-	cr_expect_eq(end_of(caller_of(id)), 0);
+	call(&first, id);
+	cr_expect_eq(end_of(first.pid), 0);
 	cr_expect(vfail_came());
 	cr_expect_not(vt_readable(ch->fd, 0));
-	child = caller_of(id);
+	call(&second, id);
 	e = vt_event(ch, RDMA_CM_EVENT_CONNECT_REQUEST);
 	cr_expect_not_null(e->id->verbs);
 	cr_expect_eq(rdma_reject(e->id, NULL, 0), 0);
-	cr_expect_eq(end_of(child), 0);
+	cr_expect_eq(end_of(second.pid), 0);
 	id = e->listen_id;
 	{
 		struct rdma_cm_id *peer = e->id;
@@ -273,16 +292,16 @@ Test(verbs_told, requests_from_nobody, .timeout = 60)
 /* A request that cannot be handed out is refused: nobody else would ever answer it. */
 VT_TEST(verbs_told, a_request_that_nobody_gets)
 {
+	struct caller caller = caller_new();
 	struct rdma_cm_id *id, *got;
-	pid_t child;
 
 	cr_assert_eq(rdma_create_id(NULL, &id, NULL, RDMA_PS_TCP), 0);
 	cr_assert_eq(rdma_listen(id, 1), 0);
-	child = caller_of(id);
+	call(&caller, id);
 	cr_assert(vt_readable(id->channel->fd, VT_MS));
 	vfail_nth(VFAIL_EVENTFD, 1);
 	VT_MINUS_AS(rdma_get_request(id, &got), EMFILE);
 	cr_expect(vfail_came());
-	cr_expect_eq(end_of(child), 0, "it hears that it is refused");
+	cr_expect_eq(end_of(caller.pid), 0, "it hears that it is refused");
 	cr_expect_eq(rdma_destroy_id(id), 0);
 }
