@@ -73,8 +73,9 @@ Test(verbs_ud_attack, what_is_no_datagram_of_a_queue_pair_is_dropped, .timeout =
 	len = datagram(good, q.qp->qp_num, src, VUD_QKEY, "octets");
 	for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
 		memcpy(d, good, len);
-		cr_assert_neq(d[wrong[i].at], wrong[i].value, "%zu changes nothing", i);
-		d[wrong[i].at] = wrong[i].value;
+		/* The forger's port may have it already. */
+		d[wrong[i].at] = good[wrong[i].at] == wrong[i].value ? (uint8_t)(wrong[i].value ^ 1)
+								     : wrong[i].value;
 		forge(fd, (uint16_t)q.qp->qp_num, d, len);
 		refused(&q, ++n);
 	}
