@@ -158,8 +158,8 @@ static int dial_prepare(struct ddps_dial *d, struct ddps_ctx *ctx, const char *u
 	err = p->local ? local_address(d, p->local) : 0;
 	if (err)
 		return err;
-	d->provider = ddps_provider_find(d->uri.scheme); /* the parser takes no other scheme */
-	if (!d->uri.port || !d->uri.host[0])
+	d->provider = ddps_provider_find(d->uri.scheme);
+	if (!d->provider || !d->uri.port || !d->uri.host[0])
 		return DDPS_E_ADDRESS;
 	d->enhanced = !p->plain;
 	err = ddps_param_check(p, d->enhanced, true);
@@ -185,7 +185,10 @@ static int dial_start(struct ddps_ep *ep)
 	int err;
 
 	if (d->uri.numeric) {
-		d->naddrs = !ddps_uri_sockaddr(&d->uri, &d->addrs[0], &len);
+		err = ddps_uri_sockaddr(&d->uri, &d->addrs[0], &len);
+		if (err)
+			return err;
+		d->naddrs = 1;
 		return try_next(ep);
 	}
 	err = ddps_resolve_start(&ep->ctx->resolver, d->uri.host, d->uri.port, resolved, ep,
@@ -306,7 +309,12 @@ static void refuse_answer(struct ddps_ep *ep, enum ddps_term_code term, int err,
 	const struct ddps_nego_result none = { 0 };
 	const struct ddps_rdmap_start role = { 0 };
 
-	ddps_ep_start(ep, &none, &role);
+	if (ddps_ep_start(ep, &none, &role)) {
+		struct ddps_error e = ddps_error_make(err, 0, "%s", why);
+
+		ddps_ep_lost(ep, &e);
+		return;
+	}
 	ddps_dial_free(ep);
 	ep->llp->ops->open(ep->llp);
 	ddps_rdmap_terminate(ep->rdmap, err, ddps_term_triple(term), why);
