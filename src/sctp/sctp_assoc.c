@@ -73,8 +73,8 @@ static uint8_t late_of(const struct ddps_sc_path *p)
 static void path_tx(struct ddps_sc_path *p)
 {
 	struct ddps_sctp_assoc *a = p->a;
-	struct ddps_pmtu_limits lim = ddps_pmtu_limits(p->peer.family == 6, p->encap,
-						       a->fixed_mtu ? a->fixed_mtu : a->mtu);
+	struct ddps_pmtu_limits lim =
+		ddps_pmtu_limits(p->peer.family == 6, a->fixed_mtu ? a->fixed_mtu : a->mtu);
 
 	ddps_sent_path_init(&a->tx, &p->tx, p->id, &lim, ddps_sc_overhead(p));
 	p->tx.late = p->tx.pmtu.late = late_of(p);

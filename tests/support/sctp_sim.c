@@ -435,7 +435,7 @@ static void turn(struct sim *m)
 
 static void start(struct sim *m)
 {
-	struct ddps_pmtu_limits lim = ddps_pmtu_limits(false, true, 1500);
+	struct ddps_pmtu_limits lim = ddps_pmtu_limits(false, 1500);
 	uint32_t first = FIRST_TSN;
 
 	m->conf = (struct ddps_sent_conf){ .rto_initial = SIM_SEC,

@@ -52,7 +52,7 @@ Test(sctp_late, timers_of_the_sender_are_later_never_earlier)
 
 Test(sctp_late, a_larger_packet_is_tried_again_later_never_earlier)
 {
-	struct ddps_pmtu_limits lim = ddps_pmtu_limits(false, true, 1500);
+	struct ddps_pmtu_limits lim = ddps_pmtu_limits(false, 1500);
 	uint64_t at[2];
 
 	for (int i = 0; i < 2; i++) {

@@ -127,7 +127,7 @@ Test(sctp_news, which_window_answers, .description = "9260-6.2.1-1")
 /* A router names the size that is in use while a larger one is asked for: that ends the search. */
 Test(sctp_news, a_router_ends_the_search, .description = "8899-6.2-2")
 {
-	struct ddps_pmtu_limits lim = ddps_pmtu_limits(false, true, 1500);
+	struct ddps_pmtu_limits lim = ddps_pmtu_limits(false, 1500);
 	struct ddps_pmtu m;
 	uint16_t size;
 

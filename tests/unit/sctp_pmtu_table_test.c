@@ -9,7 +9,7 @@
 
 static struct ddps_pmtu begin(uint32_t device, enum ddps_pmtu_state state, uint16_t size)
 {
-	struct ddps_pmtu_limits lim = ddps_pmtu_limits(false, true, device);
+	struct ddps_pmtu_limits lim = ddps_pmtu_limits(false, device);
 	struct ddps_pmtu m;
 
 	ddps_pmtu_init(&m, &lim);
@@ -21,25 +21,24 @@ static struct ddps_pmtu begin(uint32_t device, enum ddps_pmtu_state state, uint1
 Test(sctp_pmtu, limits_of_each_kind_of_path, .description = "6951-5.6-1")
 {
 	static const struct {
-		bool ipv6, udp;
+		bool ipv6;
 		uint32_t device;
 		uint16_t min, base, max;
-	} is[] = { { false, true, 1500, 576, 1200, 1500 },
-		   { true, true, 1500, 1280, 1280, 1500 },
-		   { false, false, 1503, 576, 1200, 1500 },
-		   { false, true, 1000, 576, 1000, 1000 },
-		   { false, true, 500, 500, 500, 500 },
-		   { false, true, 71, 68, 68, 68 },
-		   { false, true, 0, 68, 68, 68 },
-		   { true, true, 1279, 1280, 1280, 1280 },
-		   { false, true, 65531, 576, 1200, 65528 },
-		   { false, true, 1 << 20, 576, 1200, 65532 },
-		   { false, false, 1 << 20, 576, 1200, 65532 },
-		   { true, true, 1 << 20, 1280, 1280, 65532 },
-		   { true, false, 1 << 20, 1280, 1280, 65532 } };
+	} is[] = { { false, 1500, 576, 1200, 1500 },
+		   { true, 1500, 1280, 1280, 1500 },
+		   { false, 1503, 576, 1200, 1500 },
+		   { false, 1000, 576, 1000, 1000 },
+		   { false, 500, 500, 500, 500 },
+		   { false, 71, 68, 68, 68 },
+		   { false, 0, 68, 68, 68 },
+		   { true, 1279, 1280, 1280, 1280 },
+		   { false, 65531, 576, 1200, 65528 },
+		   { false, 1 << 20, 576, 1200, 65532 },
+		   { true, 1 << 20, 1280, 1280, 65532 },
+		   { true, 1 << 20, 1280, 1280, 65532 } };
 
 	for (unsigned i = 0; i < N(is); i++) {
-		struct ddps_pmtu_limits l = ddps_pmtu_limits(is[i].ipv6, is[i].udp, is[i].device);
+		struct ddps_pmtu_limits l = ddps_pmtu_limits(is[i].ipv6, is[i].device);
 
 		cr_expect_eq(l.min, is[i].min);
 		cr_expect_eq(l.base, is[i].base);

@@ -21,7 +21,7 @@ struct path {
 
 static void begin(struct path *w, bool ipv6, uint32_t device, uint32_t mtu)
 {
-	struct ddps_pmtu_limits lim = ddps_pmtu_limits(ipv6, true, device);
+	struct ddps_pmtu_limits lim = ddps_pmtu_limits(ipv6, device);
 
 	*w = (struct path){ .now = SEC, .mtu = mtu };
 	ddps_pmtu_init(&w->m, &lim);
@@ -163,18 +163,18 @@ Test(sctp_pmtu, two_probes_where_nothing_is_in_the_way, .description = "8899-5.1
 
 Test(sctp_pmtu, limits, .description = "6951-5.6-1")
 {
-	struct ddps_pmtu_limits l = ddps_pmtu_limits(false, true, 65536);
+	struct ddps_pmtu_limits l = ddps_pmtu_limits(false, 65536);
 
 	cr_expect_eq(l.max, 20 + 8 + 65504);
-	l = ddps_pmtu_limits(false, true, 1500);
+	l = ddps_pmtu_limits(false, 1500);
 	cr_expect(l.min == 576 && l.base == 1200 && l.max == 1500);
-	l = ddps_pmtu_limits(true, true, 1500);
+	l = ddps_pmtu_limits(true, 1500);
 	cr_expect(l.min == 1280 && l.base == 1280 && l.max == 1500);
-	l = ddps_pmtu_limits(false, true, 552);
+	l = ddps_pmtu_limits(false, 552);
 	cr_expect(l.min == 552 && l.base == 552 && l.max == 552);
-	l = ddps_pmtu_limits(false, true, 0);
+	l = ddps_pmtu_limits(false, 0);
 	cr_expect_eq(l.max, 68);
-	l = ddps_pmtu_limits(true, true, 0);
+	l = ddps_pmtu_limits(true, 0);
 	cr_expect_eq(l.max, 1280);
 }
 

@@ -29,7 +29,7 @@ static const struct ddps_sent_conf conf = {
 
 void sent_begin(struct world *w, uint64_t seed, uint32_t first, uint32_t a_rwnd)
 {
-	struct ddps_pmtu_limits lim = ddps_pmtu_limits(false, true, 1500);
+	struct ddps_pmtu_limits lim = ddps_pmtu_limits(false, 1500);
 
 	memset(w, 0, sizeof *w);
 	w->seed = seed * 2654435761u + 88172645463325252ull;

@@ -350,7 +350,7 @@ static void not_told(void *user, uint32_t tsn, void *chunk)
 /* The memory of an association that ended with losses serves the next one, which knows of none. */
 Test(sctp_sent, a_ring_that_ended_with_losses_serves_another)
 {
-	struct ddps_pmtu_limits lim = ddps_pmtu_limits(false, true, 1500);
+	struct ddps_pmtu_limits lim = ddps_pmtu_limits(false, 1500);
 	struct ddps_sent_spares spares = { 0 };
 	const struct ddps_sent_conf conf = {
 		.rto_initial = 1000 * MS, .rto_max = 60000 * MS, .grain = 128000, .spares = &spares

@@ -28,14 +28,13 @@ static uint16_t whole_words(uint32_t size)
 	return (uint16_t)(size & ~3u);
 }
 
-struct ddps_pmtu_limits ddps_pmtu_limits(bool ipv6, bool udp, uint32_t device)
+struct ddps_pmtu_limits ddps_pmtu_limits(bool ipv6, uint32_t device)
 {
 	struct ddps_pmtu_limits l = { .min = ipv6 ? 1280 : 576, .base = ipv6 ? 1280 : 1200 };
 	uint32_t least = ipv6 ? 1280 : 68;
 
 	/* IPv4's length counts its header: 65,532, rounded down, is the most with UDP and without.
 	 * IPv6 would take a few octets more, which uint16_t does not */
-	(void)udp;
 	if (device < least)
 		device = least;
 	l.max = whole_words(device < UINT16_MAX ? device : UINT16_MAX);

@@ -64,12 +64,11 @@ enum {
 /**
  * ddps_pmtu_limits - the limits of a path
  * @ipv6:   address family
- * @udp:    SCTP is in UDP
  * @device: MTU of the device, or the largest packet that the user allows
  *
  * IPv4: 576, 1200; IPv6: 1280, 1280.  A @device below these lowers them, down to 68 and to 1280.
  */
-struct ddps_pmtu_limits ddps_pmtu_limits(bool ipv6, bool udp, uint32_t device);
+struct ddps_pmtu_limits ddps_pmtu_limits(bool ipv6, uint32_t device);
 
 /* Not probing; ->size is the base size. */
 void ddps_pmtu_init(struct ddps_pmtu *m, const struct ddps_pmtu_limits *lim);
