@@ -30,6 +30,7 @@ OPT_asan   := -O1 -g -fno-omit-frame-pointer -fsanitize=address,undefined -fno-s
 OPT_tsan   := -O1 -g -fno-omit-frame-pointer -fsanitize=thread
 OPT_cov	   := -O1 -g
 OPT_cross  := -O1 -g
+OPT_every  := -O1
 OPT_fuzz   := -O1 -g -fno-omit-frame-pointer -fsanitize=fuzzer-no-link,address,undefined \
 	-fno-sanitize-recover=all
 CPPFLAGS   += -D_GNU_SOURCE -Iinclude -Isrc
@@ -82,7 +83,7 @@ $(B)/%.o: %.c
 
 # make coverage: what is measured is the library's, by clang
 ifeq ($(VARIANT),cov)
-$(B)/src/%.o: CFLAGS_ALL += -fprofile-instr-generate -fprofile-update=atomic \
+$(B)/src/%.o: CFLAGS_ALL += -fprofile-instr-generate=$(CURDIR)/$(B)/default.profraw -fprofile-update=atomic \
 	-fcoverage-mapping -fcoverage-mcdc
 $(B)/tests/%.o: CFLAGS_ALL += -Wno-enum-enum-conversion
 LDFLAGS += -fprofile-instr-generate
