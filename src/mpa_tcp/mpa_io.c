@@ -64,8 +64,8 @@ static ssize_t io_send(struct ddps_mpa_conn *c, struct iovec *iov, int k)
 	ssize_t n = k == 1 ? send(c->io.fd, iov->iov_base, iov->iov_len, MSG_NOSIGNAL)
 			   : sendmsg(c->io.fd, &m, MSG_NOSIGNAL);
 
-	if (n < 0)
-		return -errno;
+	if (n < 0) /* of the kernel's memory there is some again */
+		return errno == ENOBUFS || errno == ENOMEM ? -EAGAIN : -errno;
 	ddps_io_moved(c->env->loop, &c->io, (size_t)n);
 	if (c->env->capture)
 		show(c, true, iov, k, (size_t)n);

@@ -319,3 +319,49 @@ int fault_blamed(struct fault_world *w)
 		return err || wc.status == DDPS_WC_REMOTE ? err : DDPS_E_CLOSED;
 	return ev.error.code ? ev.error.code : SILENT;
 }
+
+/* ---- a program that goes on ---- */
+
+#define PAUSE_MS 200000 /* two of them are longer than any shortage */
+
+/* What comes of the try before. */
+static int let_it_be(struct fault_world *w)
+{
+	struct ddps_event ev;
+	int err;
+
+	for (;;) {
+		err = ddps_event_wait(w->ctx, &ev, PAUSE_MS);
+		if (err == DDPS_E_TIMEDOUT)
+			return 0;
+		if (err == DDPS_E_AGAIN)
+			continue;
+		if (err || ev.type == DDPS_EV_LISTENER_FAILED)
+			return err ? err : SILENT;
+		w->up += ev.type == DDPS_EV_ESTABLISHED;
+		w->down += ev.type == DDPS_EV_CLOSED;
+		if (ev.type == DDPS_EV_CONNECT_REQUEST)
+			ddps_reject(ev.request, NULL, 0);
+	}
+}
+
+/* Whatever ran out comes back, and then a session is possible again, through the listener of before. */
+int fault_lasting(struct fault_world *w)
+{
+	int err = DDPS_E_CLOSED;
+
+	for (unsigned i = 0; err && i < w->neps; i++) {
+		unsigned up = w->up;
+
+		err = i ? let_it_be(w) : 0;
+		if (err == SILENT)
+			return SILENT;
+		if (!err)
+			err = fault_connect(w, i);
+		while (!err && w->up < up + 2)
+			err = fault_event(w);
+		if (err == SILENT)
+			return SILENT;
+	}
+	return err ? SILENT : fault_ends(w);
+}

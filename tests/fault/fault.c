@@ -2,11 +2,11 @@
 /*
  * Everything fails once, everywhere.  Each scenario is played again and again in a simulated kernel:
  * the n-th allocation fails, for n = 1, 2, ... until it passes without; the same with all from the
- * n-th on, for five minutes; and the n-th system call, in each way in which the system lets that call
- * fail.  Whatever fails is told within the time that timers give, or does no harm; no memory is left,
+ * n-th on, for five minutes; the n-th system call, in each way in which the system lets that call
+ * fail; and from the n-th on each call that needs memory or a descriptor, for a second.  Whatever fails is told within the time that timers give, or does no harm; no memory is left,
  * no descriptor.
  * Prints "ok" and "not ok" lines.
- * usage: fault [SCENARIO tcp|sctp|kernel allocation|allocations|call N [WAY]]	this alone; WAY: from 0
+ * usage: fault [SCENARIO tcp|sctp|kernel allocation|allocations|call|shortage N [WAY]]	this alone; WAY: from 0
  */
 #include "fault/fault.h"
 #include "sim/kern.h"
@@ -20,11 +20,12 @@
 #define N_MAX 20000u
 /* ns: five minutes.  Who has no memory to ask whether its peer is there waits until it has. */
 #define MEMORY_BACK UINT64_C(300000000000)
+#define SHORTAGE_NS UINT64_C(1000000000)
 #define PATIENCE    20 /* seconds of CPU that a scenario may take */
 
-enum what { ALLOCATION, ALLOCATIONS, CALL };
+enum what { ALLOCATION, ALLOCATIONS, CALL, SHORTAGE };
 
-static const char *const what_name[] = { "allocation", "allocations", "call" };
+static const char *const what_name[] = { "allocation", "allocations", "call", "shortage" };
 static const struct wire {
 	const char *name, *uri;
 } wires[] = { { "tcp", "tcp://10.0.0.1:0" },
@@ -76,7 +77,7 @@ static bool one(const struct wire *wire, const struct fault_scenario *s, struct 
 	uint64_t before = kern.live;
 	const char *why;
 	unsigned open;
-	bool met;
+	bool met, of_calls = at.what >= CALL;
 	int err;
 
 	snprintf(where, sizeof where, "not ok fault: %s over %s, %s %llu %u: does not end\n",
@@ -88,19 +89,20 @@ static bool one(const struct wire *wire, const struct fault_scenario *s, struct 
 	kern.sctp = true;
 	kern.sctp_udp = 9899;
 	kern.window = 4 * FAULT_BIG;
-	kern.fail_allocation = at.what == CALL ? 0 : at.n;
+	kern.fail_allocation = of_calls ? 0 : at.n;
 	kern.fail_on = at.what == ALLOCATIONS;
 	kern.fail_until = kern.now + MEMORY_BACK;
-	kern.fail_call = at.what == CALL ? at.n : 0;
+	kern.fail_call = of_calls ? at.n : 0;
+	kern.shortage = at.what == SHORTAGE ? SHORTAGE_NS : 0;
 	kern.fail_way = at.way;
 	err = fault_play(&w, s);
-	met = (at.what == CALL ? kern.calls : kern.allocations) >= at.n;
+	met = (of_calls ? kern.calls : kern.allocations) >= at.n;
 	open = kern_stop();
 	why = wrong(err, met, open, before);
 	if (why) {
 		printf("not ok fault: %s over %s, %s %llu %u", s->name, wire->name,
 		       what_name[at.what], (unsigned long long)at.n, at.way);
-		if (at.what == CALL && met)
+		if (of_calls && met)
 			printf(" (%s: %s)", kern.failed,
 			       kern.how > 0 ? strerror(kern.how) : "does little");
 		printf(": %s (%s: %s)\n", why, ddps_strerror(err), w.text);
@@ -165,7 +167,7 @@ static int again(char **argv, int argc)
 	for (unsigned s = 0; s < fault_nscenarios; s++) {
 		if (strcmp(argv[1], fault_scenarios[s].name))
 			continue;
-		while (at.what < CALL && strcmp(argv[3], what_name[at.what]))
+		while (at.what < SHORTAGE && strcmp(argv[3], what_name[at.what]))
 			at.what++;
 		while (wire < NWIRES - 1 && strcmp(argv[2], wires[wire].name))
 			wire++;
@@ -186,7 +188,7 @@ int main(int argc, char **argv)
 	good = true;
 	for (unsigned s = 0; s < fault_nscenarios; s++)
 		for (unsigned w = 0; w < NWIRES; w++)
-			for (unsigned k = ALLOCATION; k <= CALL; k++)
+			for (unsigned k = ALLOCATION; k <= SHORTAGE; k++)
 				all(&wires[w], &fault_scenarios[s], k);
 	return !good;
 }

@@ -5,6 +5,7 @@
  */
 #include "fault/fault.h"
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define TIMER_MS 700
@@ -28,6 +29,8 @@ int fault_wait_event(struct fault_world *w, struct ddps_event *ev)
 		err = ddps_event_wait(w->ctx, ev, FAULT_WAIT_MS);
 	while (err == DDPS_E_AGAIN);
 	w->down += !err && ev->type == DDPS_EV_CLOSED;
+	if (!err && getenv("DDPS_SIM_TRACE"))
+		printf("# %s: %d %s\n", ddps_event_name(ev->type), ev->error.code, ev->error.text);
 	return err == DDPS_E_TIMEDOUT ? SILENT : err;
 }
 
@@ -65,6 +68,9 @@ int fault_event(struct fault_world *w)
 	case DDPS_EV_REQUEST_GONE:
 		w->req = NULL;
 		return DDPS_E_CLOSED;
+	case DDPS_EV_LISTENER_FAILED: /* what runs out comes back, and it goes on */
+		snprintf(w->text, sizeof w->text, "%s", ev.error.text);
+		return SILENT;
 	case DDPS_EV_CLOSED:
 	case DDPS_EV_PEER_CLOSED:
 		snprintf(w->text, sizeof w->text, "%s", ev.error.text);
@@ -142,6 +148,20 @@ int fault_ends(struct fault_world *w)
 
 /* ---- data ---- */
 
+/* A receive of a shared queue outlives its session: an event told of the end. */
+static int told_instead(struct fault_world *w)
+{
+	struct ddps_event ev;
+	int err = SILENT;
+
+	while (w->srq && ddps_event_get(w->ctx, &ev) == 1) {
+		w->down += ev.type == DDPS_EV_CLOSED;
+		if (ev.error.code)
+			err = ev.error.code;
+	}
+	return err;
+}
+
 int fault_one_completion(struct fault_world *w, struct ddps_wc *wc)
 {
 	int got;
@@ -150,7 +170,7 @@ int fault_one_completion(struct fault_world *w, struct ddps_wc *wc)
 		got = ddps_cq_wait(w->cq, wc, 1, FAULT_WAIT_MS);
 	while (got == DDPS_E_AGAIN);
 	if (got != 1)
-		return got == DDPS_E_TIMEDOUT ? SILENT : got;
+		return got == DDPS_E_TIMEDOUT ? told_instead(w) : got;
 	w->posted--;
 	return 0;
 }

@@ -33,6 +33,7 @@ const struct fault_scenario fault_scenarios[] = {
 	{ .name = "afresh", .play = fault_afresh, .ask = fault_ask_legacy },
 	{ .name = "patient", .play = fault_patient, .ask = fault_ask_patience },
 	{ .name = "blamed", .play = fault_blamed },
+	{ .name = "lasting", .play = fault_lasting, .neps = FAULT_EPS },
 };
 const unsigned fault_nscenarios = sizeof fault_scenarios / sizeof *fault_scenarios;
 

@@ -64,8 +64,10 @@ struct kern {
 	/* One call fails, by its number since the start, in its n-th way; 0: none. */
 	uint64_t calls, fail_call;
 	unsigned fail_way, ways; /* ways: how many it has */
-	const char *failed;	 /* its name */
-	int how;		 /* the errno */
+	uint64_t shortage,
+		short_until; /* ns for which from that call on each fails that needs something */
+	const char *failed;  /* its name */
+	int how;	     /* the errno */
 	bool brief;
 	/* One allocation fails, or all from that one on, until there is memory again. */
 	uint64_t allocations, fail_allocation, fail_until;

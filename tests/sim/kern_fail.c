@@ -131,9 +131,37 @@ int kern_err(int err)
 	return -1;
 }
 
+#define SHORT_NS 200000 /* that a call takes */
+
+/* With what a call fails on a system that is out of descriptors and memory; 0: it needs none. */
+static int without(const int *errs)
+{
+	for (; *errs; errs++)
+		if (*errs == ENOMEM || *errs == ENOBUFS || *errs == ENOSPC || *errs == EMFILE)
+			return *errs;
+	return 0;
+}
+
+static bool is_short(const char *name, const int *errs)
+{
+	if (kern.calls == kern.fail_call) {
+		kern.short_until = kern.now + kern.shortage;
+		kern.failed = name;
+		kern.how = ENOMEM;
+	}
+	if (kern.now >= kern.short_until || !without(errs))
+		return false;
+	kern.now += SHORT_NS; /* whoever tries again all the time sees it end, too */
+	errno = without(errs);
+	return true;
+}
+
 bool kern_call_fails(const char *name, const int *errs)
 {
-	if (++kern.calls != kern.fail_call) {
+	kern.calls++;
+	if (kern.shortage)
+		return is_short(name, errs);
+	if (kern.calls != kern.fail_call) {
 		if (!host_chance(kern.f.calls, &kern.n.calls))
 			return false;
 		errno = errs[0];

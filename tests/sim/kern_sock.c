@@ -170,15 +170,16 @@ int __wrap_setsockopt(int fd, int level, int opt, const void *value, socklen_t l
 	struct linger l;
 	int on;
 
-	if (kern_fails("setsockopt", ENOMEM, ENOPROTOOPT))
-		return -1;
-	if (level == SOL_SOCKET && opt == SO_LINGER) {
+	if (level == SOL_SOCKET && opt == SO_LINGER) { /* it sets a flag, and does not fail */
 		memcpy(&l, value, sizeof l);
 		if (f->sctp)
 			kern_sctp_linger(f, l.l_onoff);
 		else
 			kern_tcp_linger(f, l.l_onoff);
+		return 0;
 	}
+	if (kern_fails("setsockopt", ENOMEM, ENOPROTOOPT))
+		return -1;
 	if (level == IPPROTO_SCTP)
 		return kern_sctp_set(f, opt, value, len);
 	if (level == IPPROTO_IP && opt == IP_MTU_DISCOVER) {

@@ -2,6 +2,7 @@
 /* What MPA needs of TCP, each call by itself, on a connection over loopback. */
 #include "support/mpa_world.h"
 #include "unit/mem_fixture.h"
+#include "unit/sys_fixture.h"
 #include <fcntl.h>
 
 static struct mpa_world w;
@@ -138,6 +139,24 @@ Test(mpa_socket, a_reset_is_moving_too)
 	cr_expect_eq(c->tcp->error(c), 0, "it is told once");
 	cr_expect_eq(c->tcp->send(c, &iov, 1), -EPIPE, "and no signal");
 	peer = -1;
+}
+
+/* What the kernel has no memory for is tried again: it ends no session. */
+Test(mpa_socket, a_kernel_without_memory_is_no_end)
+{
+	static const struct {
+		int err, is;
+	} row[] = { { ENOBUFS, -EAGAIN }, { ENOMEM, -EAGAIN }, { EPERM, -EPERM } };
+	char octets[6] = "abcdef";
+	struct iovec iov[2];
+
+	cut(octets, 2, iov);
+	for (unsigned i = 0; i < sizeof row / sizeof *row; i++) {
+		sys_fail("sendmsg", 0, 1, row[i].err);
+		cr_expect_eq(c->tcp->send(c, iov, 2), row[i].is, "row %u", i);
+	}
+	sys_fail("send", 0, 1, ENOBUFS);
+	cr_expect_eq(c->tcp->send(c, iov, 1), -EAGAIN);
 }
 
 Test(mpa_socket, a_read_that_fails_has_moved)

@@ -73,7 +73,8 @@ void ddps_sk_watch(struct ddps_sd_assoc *a)
 	if (a->connecting || a->life.want_write)
 		want |= EPOLLOUT;
 	if (ddps_io_set(a->ke->env->loop, &a->io, want) < 0)
-		ddps_sk_doom(a, ddps_error_make(DDPS_E_SYSTEM, errno, "epoll"));
+		ddps_sk_doom(a, ddps_error_make(DDPS_E_SYSTEM, errno, "epoll_ctl: %s",
+						strerror(errno)));
 }
 
 void ddps_sk_close(struct ddps_sd_assoc *a)
@@ -165,6 +166,32 @@ static int do_connect(struct ddps_env *env, void **ctx, const struct ddps_uri *u
 
 /* ---- listen ---- */
 
+/* The descriptor stays in epoll's set meanwhile: to put it there again would take memory. */
+static void accept_failed(struct ddps_sd_endpoint *e, int err)
+{
+	struct ddps_loop *loop = e->ke->env->loop;
+	struct ddps_error why;
+
+	switch (err) {
+	case EMFILE:
+	case ENFILE:
+	case ENOBUFS:
+	case ENOMEM: /* the peer stays in the queue and the socket readable: do not spin */
+		ddps_io_set(loop, &e->io, 0);
+		ddps_timer_after(loop, &e->retry, RETRY_MS);
+		break;
+	case EBADF:
+	case EINVAL:
+	case ENOTSOCK:
+		why = ddps_error_make(DDPS_E_SYSTEM, err, "accept: %s", strerror(err));
+		ddps_io_del(loop, &e->io);
+		e->owner.up->failed(e->owner.user, &why);
+		break;
+	default: /* nobody there, a signal, the peer's or the network's trouble */
+		break;
+	}
+}
+
 static void on_accept(void *user, uint32_t events)
 {
 	struct ddps_sd_endpoint *e = user;
@@ -179,29 +206,22 @@ static void on_accept(void *user, uint32_t events)
 			break;
 		a = assoc_new(ke, fd);
 		if (!a) {
+			ddps_log(&ke->env->log, DDPS_LOG_ERROR, "sctp", "accept: out of memory");
 			ddps_own_close(fd);
-			break;
+			continue;
 		}
 		a->life.ep = &e->owner;
 		a->life.accepted = true;
 		ddps_sk_watch(a);
 	}
-	/* Neither taken nor gone: the descriptor would stay readable, so look away a while. */
-	if (errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == ENOBUFS) {
-		ddps_io_del(ke->env->loop, &e->io);
-		ddps_timer_after(ke->env->loop, &e->retry, RETRY_MS);
-	}
+	accept_failed(e, errno);
 }
 
 static void on_retry(void *user)
 {
 	struct ddps_sd_endpoint *e = user;
-	struct ddps_error err;
 
-	if (ddps_io_set(e->ke->env->loop, &e->io, EPOLLIN) == 0)
-		return;
-	err = ddps_error_make(DDPS_E_SYSTEM, errno, "epoll");
-	e->owner.up->failed(e->owner.user, &err);
+	ddps_io_set(e->ke->env->loop, &e->io, EPOLLIN); /* it is in epoll's set: cannot fail */
 }
 
 static int backlog_of(unsigned asked)
