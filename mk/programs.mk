@@ -35,7 +35,7 @@ $(VTEST): LDFLAGS += $(WRAP_MALLOC) $(addprefix -Wl$(comma)--wrap=,reallocarray 
 	getrandom getrlimit setrlimit write read send sendmsg recvmmsg madvise poll sem_clockwait pthread_create _exit)
 # view_test loads it; it is linked without what is wrapped for the tests.
 $(UNIT): | $(VIEW_SO)
-$(UNIT) $(B)/unit-cross: private LDFLAGS += $(WRAP_MEMORY) $(WRAP_SYSTEM)
+$(UNIT) $(B)/unit-cross $(B)/unit-every: private LDFLAGS += $(WRAP_MEMORY) $(WRAP_SYSTEM)
 # tests/peer: an SCTP that is not ours
 $(UNIT) $(E2E): PEER_LIBS := -lusrsctp
 $(UNIT) $(E2E) $(VTEST):
@@ -83,6 +83,15 @@ $(B)/unit-cross: $(call objs,$(CROSS_UNIT) $(FABRIC_SRC) $(filter-out tests/supp
 		$(CONFORM_A) $(LIB_A) $(IPOIB_A)
 	$(if $(Q),@echo "  LD   $@")
 	$(Q)$(CC) $(CFLAGS_ALL) $(LDFLAGS) -o $@ $^ $(LIB_LIBS) -lm
+
+# All mutations in one program: tests/mutate/every.py makes a tree of such sources, for VARIANT=every.
+$(B)/unit-every: CPPFLAGS += -Itests/cross
+$(B)/unit-every: $(call objs,$(UNIT_SRC) $(SUP_SRC) $(FABRIC_SRC) tests/sim/crossed_world.c tests/sim/sim_random.c \
+		tests/sim/sim_shrink.c $(VFAULT_SRC) src/view/view_path.c tests/mutate/every.c \
+		$(filter-out tools/sessctl/main.c,$(TOOL_SRC))) \
+		$(CONFORM_A) $(LIB_A) $(IPOIB_A)
+	$(if $(Q),@echo "  LD   $@")
+	$(Q)$(CC) $(CFLAGS_ALL) $(LDFLAGS) -o $@ $^ -lusrsctp $(LIB_LIBS) $(TOOL_LIBS) -lm
 
 # Random calls from several threads, by seed.
 STRESS := $(B)/stress-session $(B)/stress-verbs

@@ -1,0 +1,290 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Plays the unit tests against each mutation that is linked in (every.py), one at a time.  First each test
+ * runs without a mutation, and what functions it enters is kept: a mutation is shown to the tests that
+ * enter its function, those that noticed one there before first.  A test runs in a process of its own.
+ *
+ * usage: unit-every JOBS [SUITE-PREFIX...] <TABLE	lines: number of a mutation, number of its function
+ * A line for each: "number noticed suite/name", or "number survived", with how many tests ran.
+ */
+#include "criterion/criterion.h"
+#include <fcntl.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stdint.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/time.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#define FUNCTIONS 4096
+#define TESTS	  8192
+#define MUTATIONS 65536
+#define SKIPPED	  77
+#define MEMORY	  (8ull << 30)
+#define CPU_SPARE_US                                                                               \
+	500000u /* what a mutation may add: it is noticed by its end, not by its speed */
+#define SECONDS 5u
+#define AT_ONCE 4u /* times as many as there are processors: some tests only wait */
+#define LONGEST_US                                                                                 \
+	200000u /* of a test: longer ones would take most of the time, and notice little */
+
+/* every.py puts these into the copies of the sources: src/common/every.c there. */
+extern int ddps_mutation;
+extern unsigned char *ddps_entered;
+
+struct cross_test *cross_tests, *cross_suites;
+static bool failed;
+
+struct seen {
+	const struct cross_test *t;
+	unsigned char *enters; /* by number of a function */
+	uint64_t cpu_us, us;
+	bool left_out;
+};
+
+static struct seen *tests;
+static unsigned ntests;
+static atomic_uint *next; /* of what is to be done; shared by those that do it */
+/* The tests that enter a function, those that noticed something last in front. */
+static uint16_t *order[FUNCTIONS];
+static unsigned norder[FUNCTIONS];
+
+void cross_fail(const char *file, int line, const char *what)
+{
+	failed = true;
+	printf("# %s:%d: %s\n", file, line, what);
+}
+
+void cross_say(const char *fmt, ...)
+{
+	va_list ap;
+
+	if (!*fmt)
+		return;
+	va_start(ap, fmt);
+	vprintf(fmt, ap);
+	va_end(ap);
+	printf("\n");
+}
+
+void cross_end(bool skipped)
+{
+	fflush(stdout);
+	_exit(skipped ? SKIPPED : failed);
+}
+
+static uint64_t us_of(struct timeval t)
+{
+	return (uint64_t)t.tv_sec * 1000000 + (uint64_t)t.tv_usec;
+}
+
+static uint64_t now_us(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * 1000000 + (uint64_t)t.tv_nsec / 1000;
+}
+
+static void limits(const struct seen *s)
+{
+	uint64_t cpu = s->cpu_us * 20 + CPU_SPARE_US;
+	struct itimerval timer = { .it_value = { .tv_sec = (time_t)(cpu / 1000000),
+						 .tv_usec = (suseconds_t)(cpu % 1000000) } };
+	struct rlimit memory = { MEMORY, MEMORY }, none = { 0, 0 };
+
+	setitimer(ITIMER_PROF, &timer, NULL);
+	alarm(SECONDS + (unsigned)(s->us * 20 / 1000000));
+	setrlimit(RLIMIT_AS, &memory);
+	setrlimit(RLIMIT_CORE, &none);
+}
+
+static void run_here(const struct seen *s, int mutation)
+{
+	const struct cross_test *t = s->t, *of = cross_suites;
+	int null = open("/dev/null", O_RDWR);
+
+	munmap(next, sizeof(*next));
+	setpgid(0, 0);
+	if (!getenv("EVERY_LOUD")) {
+		dup2(null, 1);
+		dup2(null, 2);
+	}
+	limits(s);
+	while (of && strcmp(of->suite, t->suite))
+		of = of->next;
+	ddps_mutation = mutation;
+	if (of && of->init)
+		of->init();
+	if (t->init)
+		t->init();
+	t->fn();
+	if (t->fini)
+		t->fini();
+	if (of && of->fini)
+		of->fini();
+	cross_end(false);
+}
+
+/* 0: passed, SKIPPED, or it noticed */
+static int run(struct seen *s, int mutation)
+{
+	uint64_t from = now_us();
+	struct rusage used;
+	int status = -1;
+	pid_t pid = fork();
+
+	if (!pid)
+		run_here(s, mutation);
+	if (pid < 0 || wait4(pid, &status, 0, &used) != pid)
+		return -1;
+	kill(-pid, SIGKILL); /* whatever it left running */
+	if (!mutation) {
+		s->us = now_us() - from;
+		s->cpu_us = us_of(used.ru_utime) + us_of(used.ru_stime);
+	}
+	return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+static int by_time(const void *a, const void *b)
+{
+	const struct seen *x = a, *y = b;
+
+	return (x->us > y->us) - (x->us < y->us);
+}
+
+/* One test: whether it can be played, and what it enters. */
+static void look_at(struct seen *s)
+{
+	int status;
+
+	s->us = s->cpu_us = 2000000;
+	memset(ddps_entered, 0, FUNCTIONS);
+	status = s->t->disabled ? SKIPPED : run(s, 0);
+	s->left_out = status != 0;
+	memcpy(s->enters, ddps_entered, FUNCTIONS);
+	if (status)
+		fprintf(stderr, "# left out: %s/%s, status %d\n", s->t->suite, s->t->name, status);
+	else if (getenv("EVERY_LOUD"))
+		fprintf(stderr, "# %s/%s: %u us of CPU, %u us\n", s->t->suite, s->t->name,
+			(unsigned)s->cpu_us, (unsigned)s->us);
+}
+
+static void *shared(size_t len)
+{
+	return mmap(NULL, len, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+}
+
+/* @fn with each of @n, by @jobs processes. */
+static void each(unsigned n, unsigned jobs, void (*fn)(unsigned))
+{
+	next = shared(sizeof(*next));
+	for (unsigned j = 0; j < jobs; j++) {
+		if (fork())
+			continue;
+		ddps_entered = shared(FUNCTIONS);
+		for (unsigned i; (i = atomic_fetch_add(next, 1)) < n;)
+			fn(i);
+		_exit(0);
+	}
+	while (wait(NULL) > 0)
+		;
+	munmap(next, sizeof(*next));
+}
+
+static void look_at_number(unsigned i)
+{
+	look_at(&tests[i]);
+}
+
+static bool is_wanted(const struct cross_test *t, char **prefix)
+{
+	if (!*prefix)
+		return true;
+	for (; *prefix; prefix++)
+		if (!strncmp(t->suite, *prefix, strlen(*prefix)))
+			return true;
+	return false;
+}
+
+static void look(unsigned jobs, char **prefix)
+{
+	unsigned char *enters = shared(TESTS * FUNCTIONS);
+	struct seen *seen = shared(TESTS * sizeof(*seen));
+
+	tests = seen;
+	for (const struct cross_test *t = cross_tests; t && ntests < TESTS; t = t->next) {
+		if (!is_wanted(t, prefix))
+			continue;
+		tests[ntests].t = t;
+		tests[ntests].enters = enters + ntests * FUNCTIONS;
+		ntests++;
+	}
+	each(ntests, jobs, look_at_number);
+	qsort(tests, ntests, sizeof(tests[0]), by_time);
+	for (unsigned f = 0; f < FUNCTIONS; f++) {
+		order[f] = malloc(sizeof(*order[f]) * ntests);
+		for (unsigned i = 0; i < ntests; i++) {
+			if (tests[i].enters[f] && !tests[i].left_out && tests[i].us < LONGEST_US)
+				order[f][norder[f]++] = (uint16_t)i;
+		}
+	}
+	/* From now on it is each process's own: a mutation may write anywhere. */
+	tests = malloc(TESTS * sizeof(*tests));
+	memcpy(tests, seen, TESTS * sizeof(*tests));
+	munmap(seen, TESTS * sizeof(*seen));
+	munmap(enters, TESTS * FUNCTIONS);
+}
+
+static void say(const char *fmt, ...)
+{
+	char line[512];
+	va_list ap;
+	int n;
+
+	va_start(ap, fmt);
+	n = vsnprintf(line, sizeof(line), fmt, ap);
+	va_end(ap);
+	if (write(1, line, (size_t)n) != n)
+		_exit(2);
+}
+
+static void judge(int mutation, unsigned f)
+{
+	for (unsigned i = 0; i < norder[f]; i++) {
+		uint16_t at = order[f][i];
+		int status = run(&tests[at], mutation);
+
+		if (!status || status == SKIPPED)
+			continue;
+		memmove(order[f] + 1, order[f], i * sizeof(*order[f]));
+		order[f][0] = at;
+		say("%d noticed %s/%s %d\n", mutation, tests[at].t->suite, tests[at].t->name,
+		    status);
+		return;
+	}
+	say("%d survived %u\n", mutation, norder[f]);
+}
+
+static int what[MUTATIONS][2];
+
+static void judge_number(unsigned i)
+{
+	judge(what[i][0], (unsigned)what[i][1]);
+}
+
+int main(int argc, char **argv)
+{
+	unsigned n = 0, jobs = argc > 1 ? (unsigned)atoi(argv[1]) : 1;
+
+	while (n < MUTATIONS && scanf("%d %d", &what[n][0], &what[n][1]) == 2)
+		n++;
+	look(jobs, argv + (argc > 1 ? 2 : 1));
+	fprintf(stderr, "# %u tests, %u mutations\n", ntests, n);
+	each(n, jobs * AT_ONCE, judge_number);
+	return 0;
+}
