@@ -31,6 +31,7 @@ OPT_tsan   := -O1 -g -fno-omit-frame-pointer -fsanitize=thread
 OPT_cov	   := -O1 -g
 OPT_cross  := -O1 -g
 OPT_every  := -O1
+OPT_everyasan := $(OPT_asan)
 OPT_fuzz   := -O1 -g -fno-omit-frame-pointer -fsanitize=fuzzer-no-link,address,undefined \
 	-fno-sanitize-recover=all
 CPPFLAGS   += -D_GNU_SOURCE -Iinclude -Isrc

@@ -8,6 +8,7 @@
  * A line for each: "number noticed suite/name", or "number survived", with how many tests ran.
  */
 #include "criterion/criterion.h"
+#include "unit/mem_fixture.h"
 #include <fcntl.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -20,17 +21,27 @@
 #include <time.h>
 #include <unistd.h>
 
+#ifdef __SANITIZE_ADDRESS__
+#include <sanitizer/lsan_interface.h>
+#define IS_LEAKING() __lsan_do_recoverable_leak_check()
+#define LIMIT_MEMORY false
+#else
+#define IS_LEAKING() false
+#define LIMIT_MEMORY true
+#endif
+
 #define FUNCTIONS 4096
 #define TESTS	  8192
 #define MUTATIONS 65536
 #define SKIPPED	  77
 #define MEMORY	  (8ull << 30)
-#define CPU_SPARE_US                                                                               \
-	500000u /* what a mutation may add: it is noticed by its end, not by its speed */
-#define SECONDS 5u
-#define AT_ONCE 4u /* times as many as there are processors: some tests only wait */
-#define LONGEST_US                                                                                 \
-	200000u /* of a test: longer ones would take most of the time, and notice little */
+/* What a mutation may add: it is noticed by its end, not by its speed. */
+#define CPU_SPARE_US 500000u
+#define SECONDS	     5u
+#define AT_ONCE	     4u /* times as many as there are processors: some tests only wait */
+/* Longer tests would take most of the time, and notice little: us of CPU, and of time */
+#define LONGEST_US 200000u
+#define WAITS_US   1500000u
 
 /* every.py puts these into the copies of the sources: src/common/every.c there. */
 extern int ddps_mutation;
@@ -44,6 +55,7 @@ struct seen {
 	unsigned char *enters; /* by number of a function */
 	uint64_t cpu_us, us;
 	bool left_out;
+	long live; /* allocations at its end */
 };
 
 static struct seen *tests;
@@ -99,11 +111,12 @@ static void limits(const struct seen *s)
 
 	setitimer(ITIMER_PROF, &timer, NULL);
 	alarm(SECONDS + (unsigned)(s->us * 20 / 1000000));
-	setrlimit(RLIMIT_AS, &memory);
+	if (LIMIT_MEMORY)
+		setrlimit(RLIMIT_AS, &memory);
 	setrlimit(RLIMIT_CORE, &none);
 }
 
-static void run_here(const struct seen *s, int mutation)
+static void run_here(struct seen *s, int mutation)
 {
 	const struct cross_test *t = s->t, *of = cross_suites;
 	int null = open("/dev/null", O_RDWR);
@@ -127,6 +140,11 @@ static void run_here(const struct seen *s, int mutation)
 		t->fini();
 	if (of && of->fini)
 		of->fini();
+	if (!mutation)
+		s->live = mem_live();
+	/* Only then: to look for what nobody points to takes long. */
+	else if (mem_live() > s->live && IS_LEAKING())
+		failed = true;
 	cross_end(false);
 }
 
@@ -229,7 +247,8 @@ static void look(unsigned jobs, char **prefix)
 	for (unsigned f = 0; f < FUNCTIONS; f++) {
 		order[f] = malloc(sizeof(*order[f]) * ntests);
 		for (unsigned i = 0; i < ntests; i++) {
-			if (tests[i].enters[f] && !tests[i].left_out && tests[i].us < LONGEST_US)
+			if (tests[i].enters[f] && !tests[i].left_out &&
+			    tests[i].cpu_us < LONGEST_US && tests[i].us < WAITS_US)
 				order[f][norder[f]++] = (uint16_t)i;
 		}
 	}

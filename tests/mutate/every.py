@@ -96,8 +96,8 @@ def copies(lines, fn, mutations):
 
 
 class Every:
-    def __init__(self, folder):
-        self.folder = folder
+    def __init__(self, folder, variant="every", only=None):
+        self.folder, self.variant, self.only = folder, variant, only
         self.top = os.path.abspath(os.path.join(folder, "tree"))
         self.mutations, self.function = {}, {}
         self.left_out = []
@@ -115,7 +115,7 @@ class Every:
                 fns.append(fn._replace(number=count))
             self.functions[path] = (lines, fns)
             for m in at_random.mutations_of(path):
-                if m.id in seen:
+                if m.id in seen or (self.only is not None and m.id not in self.only):
                     continue
                 seen.add(m.id)
                 n = len(self.mutations) + 1
@@ -160,6 +160,7 @@ class Every:
     def compile_file(self, path):
         """What cannot be compiled is taken out; it stays known while the file is as it is."""
         text = "\n".join(self.functions[path][0])
+        text += "".join(self.mutations[n].id for numbers in self.of_file[path].values() for n in numbers)
         note = os.path.join(self.folder, "compiled", path.replace("/", "-") + hashlib.sha1(text.encode()).hexdigest())
         if os.path.exists(note):
             with open(note, encoding="utf-8") as f:
@@ -212,8 +213,8 @@ class Every:
                     del self.mutations[n]
 
     def build(self, *programs):
-        targets = [f"build/every/{t}" for t in programs]
-        p = subprocess.run(["make", "-s", f"-j{JOBS}", "VARIANT=every", "WERROR=", "CFLAGS=-w", *targets],
+        targets = [f"build/{self.variant}/{t}" for t in programs]
+        p = subprocess.run(["make", "-s", f"-j{JOBS}", f"VARIANT={self.variant}", "WERROR=", "CFLAGS=-w", *targets],
                            cwd=self.top)
         if p.returncode:
             sys.exit("not ok the build of all mutations")
@@ -222,8 +223,9 @@ class Every:
         """Numbers that no unit test notices."""
         table = "".join(f"{n} {self.function[n]}\n" for n in numbers)
         survived = []
-        p = subprocess.Popen(["build/every/unit-every", str(JOBS), *suites], cwd=self.top, stdin=subprocess.PIPE,
-                             stdout=subprocess.PIPE, text=True)
+        p = subprocess.Popen([f"build/{self.variant}/unit-every", str(JOBS), *suites], cwd=self.top, stdin=subprocess.PIPE,
+                             stdout=subprocess.PIPE, text=True,
+                             env=dict(os.environ, ASAN_OPTIONS="detect_leaks=1"))
         p.stdin.write(table)
         p.stdin.close()
         done = 0
@@ -291,7 +293,7 @@ def arguments():
     p.add_argument("--suites", type=lambda s: s.split(","), default=[],
                    help="prefixes of unit tests, with commas: these alone, and nothing else")
     p.add_argument("--all", action="store_true", help="the calls that fail, too: six seconds for each")
-    return p.parse_args()
+    return p.parse_intermixed_args()
 
 
 def chosen(e, args):
@@ -305,6 +307,16 @@ def chosen(e, args):
             (every or m.id in ids or m.function in ids or any(p in m.file for p in args.pattern))]
 
 
+def sanitized(e, left):
+    """What the same tests do not notice either with ASan, UBSan and LeakSanitizer, as make check runs them."""
+    strict = Every(os.path.join(e.folder, "asan"), "everyasan", {e.mutations[n].id for n in left})
+    strict.number()
+    strict.make_tree()
+    strict.build("unit-every")
+    ids = {strict.mutations[n].id for n in strict.unit(list(strict.function), [])}
+    return [n for n in left if e.mutations[n].id in ids]
+
+
 def after_unit(e, args, left, since):
     """What no simulation notices either, and what is no mutation."""
     sctp = [n for n in left if "/sctp" in e.mutations[n].file]
@@ -314,6 +326,8 @@ def after_unit(e, args, left, since):
     begun("the compiler", left, since)
     none = set(e.same_code(left))
     left = [n for n in left if n not in none]
+    begun("unit tests with sanitizers", left, since)
+    left = sanitized(e, left)
     begun("sim-session", left, since)
     left = e.program(left, 60, "build/every/sim-session", "1", "1000")
     if args.all:
