@@ -136,6 +136,7 @@ int ddps_rresp_deliver(struct ddps_rdmap *r, const struct ddps_rx_seg *s, struct
 {
 	(void)s;
 	(void)f;
-	ddps_read_done(r);
+	if (r->reads_out) /* else the peer's half-close has ended it between two segments */
+		ddps_read_done(r);
 	return 0;
 }

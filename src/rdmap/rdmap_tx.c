@@ -59,8 +59,10 @@ static void rtr_segment(struct ddps_rdmap *r, struct ddps_seg *seg)
 		h.qn = DDPS_QN_READ;
 		h.msn = r->tx_msn[DDPS_QN_READ]++;
 		ddps_tx_control(seg, &h, rreq, sizeof rreq);
-		r->rtr_read_out = true;
-		r->reads_out++;
+		if (!r->peer_closed) { /* else no response can come any more */
+			r->rtr_read_out = true;
+			r->reads_out++;
+		}
 		break;
 	default:
 		h.ulp = ddps_rdmap_ctrl(DDPS_OP_WIRE_SEND);
