@@ -58,9 +58,8 @@ static bool serve_waiting(struct ddps_srq *srq, const struct ddps_rqe *e,
 
 	if (!r)
 		return false;
-	ddps_srq_leave(r);
 	give(r, e, sge);
-	ddps_rdmap_unstall(r);
+	ddps_rdmap_unstall(r); /* it leaves the line */
 	return true;
 }
 

@@ -149,6 +149,9 @@ Test(rdmap_srq, what_may_be_posted)
 		     0);
 	sge[0] = (struct ddps_sge){ own, 4, bound->stag };
 	cr_expect_eq(ddps_srq_post(&srq, 1, sge, 1), DDPS_E_ACCESS, "bound to one stream");
+	cr_assert_eq(ddps_stag_add(&home.pd, own, 4, DDPS_LOCAL_WRITE, 1, &bound), 0);
+	sge[0].lkey = bound->stag;
+	cr_expect_eq(ddps_srq_post(&srq, 1, sge, 1), DDPS_E_ACCESS, "whichever that is");
 	for (int i = 0; i < 3; i++)
 		sge[i] = piece(&home, 100u * (unsigned)i, 2);
 	cr_expect_eq(ddps_srq_post(&srq, 1, sge, 3), 0);
@@ -237,6 +240,68 @@ Test(rdmap_srq, what_a_freed_stream_had_bound_is_the_next_ones)
 	cr_expect_eq(feed_send(&s[2], 1, 0, true, "abc"), 0);
 	expect_recv(2, 0, 1);
 	stream(0, 8, DDPS_NO_RECV_STALL);
+	end();
+}
+
+/* At its place in the ring, wherever that begins. */
+Test(rdmap_srq, what_a_freed_stream_had_bound_is_the_oldest)
+{
+	begin(5, 5, DDPS_NO_RECV_TERMINATE);
+	for (uint64_t round = 0; round < 5; round++) {
+		for (uint64_t id = 0; id < 4; id++)
+			cr_expect_eq(post_shared(id), 0);
+		cr_expect_eq(feed_send(&s[0], 1, 0, false, "abc"), 0);
+		ddps_rdmap_free(s[0].r);
+		stream(0, 5, DDPS_NO_RECV_TERMINATE);
+		for (uint32_t i = 0; i < 4; i++) {
+			cr_expect_eq(feed_send(&s[1], 4 * (uint32_t)round + i + 1, 0, true, "x"),
+				     0);
+			expect_recv(1, 4 * (unsigned)round + i, i);
+			ddps_rdmap_recv_fetched(s[1].r);
+		}
+		cr_expect_eq(srq.count, 0);
+	}
+	end();
+}
+
+Test(rdmap_srq, one_that_was_served_gets_in_line_again)
+{
+	begin(8, 8, DDPS_NO_RECV_STALL);
+	for (uint32_t msn = 1; msn <= 3; msn++) {
+		for (unsigned i = 0; i < 2; i++)
+			cr_expect_eq(feed_send(&s[i], msn, 0, true, "abc"), DDPS_LLP_HOLD);
+		for (unsigned i = 0; i < 2; i++) {
+			cr_expect_eq(post_shared(i), 0);
+			cr_expect_eq(srq.count, 0, "it is bound at once");
+			cr_expect_eq(s[i].ready, msn);
+		}
+		for (unsigned i = 0; i < 2; i++) {
+			cr_expect_eq(feed_send(&s[i], msn, 0, true, "abc"), 0);
+			expect_recv(i, msn - 1, i);
+		}
+	}
+	end();
+}
+
+Test(rdmap_srq, one_over_its_share_is_counted_once)
+{
+	begin(8, 1, DDPS_NO_RECV_STALL);
+	cr_expect_eq(post_shared(1), 0);
+	cr_expect_eq(post_shared(2), 0);
+	for (uint32_t msn = 1; msn <= 2; msn++) {
+		for (int i = 0; i < 3 && msn > 1; i++) {
+			cr_expect_eq(feed_send(&s[0], msn, 0, true, "abc"), DDPS_LLP_HOLD);
+			cr_expect_eq(ddps_rdmap_stats(s[0].r).over_share, 1);
+			cr_expect_eq(ddps_rdmap_stats(s[0].r).stalls, 1);
+		}
+		if (msn > 1)
+			ddps_rdmap_recv_fetched(s[0].r);
+		cr_expect_eq(feed_send(&s[0], msn, 0, true, "abc"), 0);
+	}
+	ddps_rdmap_recv_fetched(s[0].r);
+	cr_expect_eq(feed_send(&s[0], 3, 0, true, "abc"), DDPS_LLP_HOLD);
+	cr_expect_eq(ddps_rdmap_stats(s[0].r).stalls, 2);
+	cr_expect_eq(ddps_rdmap_stats(s[0].r).over_share, 1, "the queue itself is empty");
 	end();
 }
 
