@@ -252,7 +252,6 @@ static enum ddps_stag_verdict rename(struct ddps_stag_table *t, struct ddps_mr *
 		t->last = NULL;
 	if (mr->hh.tbl)
 		HASH_DEL(t->by_stag, mr);
-	mr->hh.tbl = NULL;
 	mr->stag = stag;
 	HASH_ADD(hh, t->by_stag, stag, sizeof mr->stag, mr);
 	if (mr->hh.tbl)
