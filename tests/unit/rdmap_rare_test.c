@@ -182,6 +182,7 @@ Test(rdmap_rare, pieces_of_what_is_longer_than_the_memory)
 	cr_expect_eq(iov[0].iov_len, 2, "as much as there is");
 	cr_expect_eq(ddps_sge_iov(&sge, 1, 8, 1, iov, 2), 0);
 	cr_expect_eq(ddps_sge_iov(&sge, 1, 0, 4, iov, 0), 0);
+	cr_expect_eq(ddps_sge_iov(&sge, 0, 0, 4, iov, 2), 0, "no piece");
 }
 
 /* Only the pieces of a receive that a segment touches have to be there. */

@@ -120,6 +120,7 @@ Test(rdmap_wire, terminate_at_every_length, .description = "5040-4.8-8 5040-5.4-
 				cr_expect_eq(ddps_term_decode(&t, cut, n),
 					     n < len && !bare ? DDPS_E_TRUNCATED : 0);
 				cr_expect_eq(t.ddp != NULL, kind && n >= 24);
+				cr_expect_eq(t.ddp_len, t.ddp ? 18 : 0);
 				cr_expect_eq(t.rreq != NULL, kind == 2 && n >= 52);
 				cr_expect_eq(t.has_len, kind && n >= 6);
 				if (n >= 4) {
@@ -197,4 +198,23 @@ Test(rdmap_wire, swapped_flags_without_a_read_request_behind)
 	cr_expect_eq(t.triple.etype, 2);
 	cr_expect_arr_eq(t.ddp, send_ddp, 18);
 	cr_expect_null(t.rreq);
+}
+
+/* As it is with the RFC's flags. */
+Test(rdmap_wire, a_length_counts_where_its_flag_is_set, .description = "5040-4.8-9")
+{
+	uint8_t raw[24] = { 0x21, 0x02, 0, 0, 0, 0x2e };
+
+	memcpy(raw + 6, send_ddp, 18);
+	for (unsigned swapped = 0; swapped < 2; swapped++)
+		for (unsigned m = 0; m < 2; m++) {
+			struct ddps_term_msg t;
+
+			raw[2] = (uint8_t)(swapped ? 2 | m : 0x40 | m << 7);
+			cr_expect_eq(ddps_term_decode(&t, raw, sizeof raw), 0);
+			cr_expect_eq(t.swapped, swapped);
+			cr_expect_eq(t.has_len, m);
+			cr_expect_eq(t.seg_len, 0x2e);
+			cr_assert_not_null(t.ddp);
+		}
 }
