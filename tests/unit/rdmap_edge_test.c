@@ -119,6 +119,71 @@ Test(rdmap_edge, a_queue_of_reads_grows_as_they_come)
 	side_close(&t);
 }
 
+/* ---- queues that grow when their beginning is elsewhere ---- */
+
+Test(rdmap_edge, a_queue_of_reads_keeps_its_order_when_it_grows, .description = "5040-5.2.2-8")
+{
+	struct side t;
+	uint32_t msn = 1, answered = 1;
+
+	side_init(&t, 1, 1, 1);
+	side_start(&t, 100, 0);
+	for (unsigned round = 0; round < 12; round++) { /* two more, one less */
+		for (unsigned i = 0; i < 2; i++, msn++)
+			cr_assert_eq(feed_rreq(&t, msn, 1, t.mr->stag, msn), 0);
+		cr_assert_eq(pull(&t, 128, out), 15);
+		cr_expect_eq(out[14], t.mem[answered++]);
+	}
+	while (pull(&t, 128, out))
+		cr_expect_eq(out[14], t.mem[answered++]);
+	cr_expect_eq(answered, msn);
+	side_close(&t);
+}
+
+Test(rdmap_edge, receives_keep_their_order_when_their_queue_grows, .description = "5041-5.3-1")
+{
+	uint64_t posted = 0, taken = 0;
+	struct side t;
+
+	side_init(&t, 1, 40, 1);
+	side_start(&t, 0, 0);
+	for (unsigned round = 0; round < 39; round++) {
+		for (unsigned i = 0; i < 2; i++, posted++)
+			cr_assert_eq(post_recv(&t, posted, posted, 1), 0);
+		cr_assert_eq(feed_send(&t, (uint32_t)taken + 1, 0, true, "x"), 0);
+		cr_expect_eq(t.rq[taken].wr_id, taken);
+		taken++;
+	}
+	cr_assert_eq(post_recv(&t, posted++, 0, 1), 0);
+	cr_expect_eq(post_recv(&t, posted, 0, 1), DDPS_E_LIMIT, "40 at once");
+	for (; taken < posted; taken++) {
+		cr_assert_eq(feed_send(&t, (uint32_t)taken + 1, 0, true, "x"), 0);
+		cr_expect_eq(t.rq[taken].wr_id, taken);
+	}
+	side_close(&t);
+}
+
+/* The message in progress is another one's. */
+Test(rdmap_edge, the_send_queue_grows_under_a_read_response)
+{
+	struct side t;
+
+	side_init(&t, 100, 1, 1);
+	side_start(&t, 1, 1);
+	cr_expect_eq(feed_rreq(&t, 1, 200, t.mr->stag, 1000), 0);
+	cr_assert_eq(pull(&t, 114, out), 114);
+	for (unsigned i = 0; i < 20; i++)
+		cr_assert_eq(post(&t, DDPS_OP_SEND, i, 0, i, 50), 0);
+	cr_assert_eq(pull(&t, 114, out), 114);
+	cr_expect_eq(out[1], 0x42);
+	cr_expect_arr_eq(out + 14, t.mem + 1100, 100);
+	for (unsigned i = 0; i < 20; i++) {
+		cr_assert_eq(pull(&t, 114, out), 68);
+		cr_expect_arr_eq(out + 18, t.mem + i, 50);
+	}
+	side_close(&t);
+}
+
 /* ---- messages in pieces ---- */
 
 Test(rdmap_edge, an_atomic_response_in_pieces, .description = "7306-6.3-8")
@@ -482,6 +547,24 @@ Test(rdmap_edge, whoever_has_asked_is_not_told)
 	want = s.want;
 	cr_expect_eq(feed_write(&s, s.mr->stag, 0, true, "x"), 0);
 	cr_expect_eq(s.want, want);
+}
+
+/* A response in place lets the next Read go. */
+Test(rdmap_edge, the_llp_is_told_at_the_end_of_direct_placement, .description = "5040-6.1-7")
+{
+	uint8_t seg[64];
+	size_t len = tagged(seg, 2, s.mr->stag, 100, true, "abcd");
+	unsigned want;
+
+	for (uint64_t i = 0; i < 5; i++)
+		cr_expect_eq(post(&s, DDPS_OP_READ, i, 0, 100, 4), 0);
+	pull_all();
+	want = s.want;
+	cr_assert_eq(ddps_rdmap_rx_direct(s.r, seg, 18, len), 14);
+	cr_expect_eq(s.want, want);
+	cr_expect_eq(ddps_rdmap_rx_direct_end(s.r), 0);
+	cr_expect_eq(s.want, want + 1);
+	cr_expect_eq(pull(&s, 1500, out), 46);
 }
 
 static void asks(void *user, bool recv, struct ddps_wc *wc)

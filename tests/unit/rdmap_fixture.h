@@ -276,6 +276,7 @@ static MAYBE size_t pull_only(struct side *s, size_t mulpdu, uint8_t *out)
 	if (!ddps_rdmap_tx_next(s->r, &seg, mulpdu))
 		return 0;
 	cr_expect(!seg.final || !ddps_rdmap_tx_ready(s->r), "final, and there is more");
+	cr_assert(seg.npay >= 0 && seg.npay <= DDPS_SEG_IOV_MAX);
 	cr_assert_leq(seg.hdr_len + seg.pay_len, mulpdu);
 	memcpy(out, seg.hdr, seg.hdr_len);
 	n = seg.hdr_len;
