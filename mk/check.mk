@@ -3,7 +3,7 @@
 
 .PHONY: deps deps-check deps-lint deps-reference deps-fuzz check check-failed check-fast \
 	verbs-programs programs traces test-binaries unit e2e cross fuzz fuzz-corpus proof sim-join \
-	sim-soak tsan soak day valgrind mutate plants coverage mutate-random interop interop-ipoib \
+	sim-soak tsan soak day valgrind mutate plants coverage mutate-random mutate-every interop interop-ipoib \
 	interop-ib peers conformance conform-usrsctp bench guard reference lint format
 
 deps:
@@ -130,13 +130,13 @@ coverage:
 	$(Q)+$(SUBMAKE) VARIANT=cov CC=$(COV_CC) all test-binaries verbs-programs build/cov/sched
 	$(Q)CC=$(COV_CC) tests/coverage/run.sh build/cov $(if $(LIST),--list)
 
-# One operator, constant or statement after another changed at random: N of them, SEED=n, FILES=part of
-# a name.  About 20 seconds of processor time each.
-N ?= 100
+# One operator, constant or statement after another changed: all of them, half an hour of processor time, or
+# N of them at random, SEED=n, which everything is shown to; FILES=part of a name, a function or an id.
+N ?= 200
+mutate-every: deps-check
+	$(Q)nice tests/mutate/every.py build/every $(FILES)
 mutate-random: deps-check
-	$(Q)+$(SUBMAKE) build/opt/unit build/opt/e2e build/opt/sessctl build/opt/sim-sctp build/opt/sim-session \
-		build/opt/fault
-	$(Q)nice tests/mutate/at_random.py build/opt $(N) $(SEED) $(FILES)
+	$(Q)nice tests/mutate/every.py build/every --all --number $(N) --seed $(SEED) $(FILES)
 
 interop: all $(UNIT) $(E2E)
 	$(Q)tests/interop/run.sh

@@ -85,11 +85,13 @@ $(B)/unit-cross: $(call objs,$(CROSS_UNIT) $(FABRIC_SRC) $(filter-out tests/supp
 	$(Q)$(CC) $(CFLAGS_ALL) $(LDFLAGS) -o $@ $^ $(LIB_LIBS) -lm
 
 # All mutations in one program: tests/mutate/every.py makes a tree of such sources, for VARIANT=every.
-$(B)/unit-every: CPPFLAGS += -Itests/cross
+$(B)/unit-every $(B)/e2e-every: CPPFLAGS += -Itests/cross
+$(B)/e2e-every: $(call objs,$(E2E_SRC) $(SUP_SRC) tests/mutate/every.c) $(LIB_A)
 $(B)/unit-every: $(call objs,$(UNIT_SRC) $(SUP_SRC) $(FABRIC_SRC) tests/sim/crossed_world.c tests/sim/sim_random.c \
 		tests/sim/sim_shrink.c $(VFAULT_SRC) src/view/view_path.c tests/mutate/every.c \
 		$(filter-out tools/sessctl/main.c,$(TOOL_SRC))) \
 		$(CONFORM_A) $(LIB_A) $(IPOIB_A)
+$(B)/unit-every $(B)/e2e-every:
 	$(if $(Q),@echo "  LD   $@")
 	$(Q)$(CC) $(CFLAGS_ALL) $(LDFLAGS) -o $@ $^ -lusrsctp $(LIB_LIBS) $(TOOL_LIBS) -lm
 

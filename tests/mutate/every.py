@@ -1,27 +1,29 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""All mutations of at_random.py, in one program: each function is there once for each change of one of its
+"""All mutations of changes.py, in one program: each function is there once for each change of one of its
 lines, and a number says which one is called.  So nothing is compiled for a mutation alone, and a test takes
 a millisecond.
 
 FOLDER is made, with a tree that has the mutated sources, and kept for the next time.  The unit tests that
-enter a function are shown its mutations; what they do not notice is tried by simulations, and with --all
-by the calls that fail.  FOLDER/survived.tsv has what survives.  Exit status: 0 if nothing did.
+enter a function are shown its mutations, then by ASan's, and then simulations have a look at what is left.  With
+--all those have the rest of what make check has for the wires: the long unit tests, longer simulations, the
+calls that fail, the end-to-end tests, and the conformance cases.  FOLDER/survived.tsv has what survives.
+Exit status: 0 if nothing did.
 """
 
 import argparse
-
 import collections
 import concurrent.futures
 import hashlib
 import os
+import random
 import re
 import subprocess
 import sys
 import tempfile
 import time
 
-import at_random
+import changes
 
 JOBS = int(os.environ.get("JOBS", "2"))
 SHOWN = ("Makefile", "mk", "tests", "tools", "bench", "include", "man", "examples")
@@ -30,7 +32,7 @@ Function = collections.namedtuple("Function", "name head first brace last number
 
 
 def sources():
-    for folder in at_random.FOLDERS:
+    for folder in changes.FOLDERS:
         for name in sorted(os.listdir(folder)):
             if name.endswith(".c"):
                 yield f"{folder}/{name}"
@@ -55,7 +57,7 @@ def names_of(params):
 
 def functions_of(lines):
     """Each definition of a file: where its head and its body are."""
-    codes = at_random.without_comments("\n".join(lines)).split("\n")
+    codes = changes.without_comments("\n".join(lines)).split("\n")
     for brace, code in enumerate(codes):
         if not code.startswith("{"):
             continue
@@ -114,7 +116,7 @@ class Every:
                 count += 1
                 fns.append(fn._replace(number=count))
             self.functions[path] = (lines, fns)
-            for m in at_random.mutations_of(path):
+            for m in changes.mutations_of(path):
                 if m.id in seen or (self.only is not None and m.id not in self.only):
                     continue
                 seen.add(m.id)
@@ -219,17 +221,16 @@ class Every:
         if p.returncode:
             sys.exit("not ok the build of all mutations")
 
-    def unit(self, numbers, suites):
-        """Numbers that no unit test notices."""
+    def shown(self, program, numbers, suites=(), long=False):
+        """Numbers that no test of this program notices."""
         table = "".join(f"{n} {self.function[n]}\n" for n in numbers)
-        survived = []
-        p = subprocess.Popen([f"build/{self.variant}/unit-every", str(JOBS), *suites], cwd=self.top, stdin=subprocess.PIPE,
-                             stdout=subprocess.PIPE, text=True,
-                             env=dict(os.environ, ASAN_OPTIONS="detect_leaks=1"))
+        survived, done = [], 0
+        env = dict(os.environ, ASAN_OPTIONS="detect_leaks=1", **({"EVERY_LONG": "1"} if long else {}))
+        p = subprocess.Popen([f"build/{self.variant}/{program}", str(JOBS), *suites], cwd=self.top, env=env,
+                             stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         p.stdin.write(table)
         p.stdin.close()
-        done = 0
-        with open(os.path.join(self.folder, "unit.tsv"), "w", encoding="utf-8") as out:
+        with open(os.path.join(self.folder, program + ".tsv"), "w", encoding="utf-8") as out:
             for line in p.stdout:
                 number, how = line.split()[:2]
                 done += 1
@@ -238,7 +239,7 @@ class Every:
                 out.write(f"{self.mutations[int(number)].id}\t{line}")
                 out.flush()
         if p.wait() or done != len(numbers):
-            sys.exit(f"not ok unit-every: {done} of {len(numbers)} were judged")
+            sys.exit(f"not ok {program}: {done} of {len(numbers)} were judged")
         return survived
 
     def program(self, numbers, limit, *command):
@@ -254,8 +255,8 @@ class Every:
             return [n for n, yes in zip(numbers, pool.map(noticed, numbers)) if not yes]
 
 
-    def same_code(self, numbers):
-        """Numbers whose mutation compiles to what was there."""
+    def really(self, numbers):
+        """Numbers whose mutation does not compile to what was there."""
         def of(path, text):
             with tempfile.TemporaryDirectory() as folder:
                 name = os.path.join(folder, "a.c")
@@ -273,12 +274,12 @@ class Every:
             return of(m.file, "\n".join(lines)) == self.plain[m.file]
         self.plain = {f: of(f, "\n".join(self.functions[f][0])) for f in {self.mutations[n].file for n in numbers}}
         with concurrent.futures.ThreadPoolExecutor(JOBS) as pool:
-            return [n for n, yes in zip(numbers, pool.map(same, numbers)) if yes]
+            return [n for n, yes in zip(numbers, pool.map(same, numbers)) if not yes]
 
 
 def is_edge(e, n):
     m = e.mutations[n]
-    return at_random.same_at_the_edge(m, e.functions[m.file][0][m.line])
+    return changes.same_at_the_edge(m, e.functions[m.file][0][m.line])
 
 
 def begun(what, numbers, since):
@@ -290,9 +291,11 @@ def arguments():
     p.add_argument("folder")
     p.add_argument("pattern", nargs="*", default=[], help="part of a file's name, a function, or an id; none: all")
     p.add_argument("--from", dest="ids", help="a file with an id in front of each line: these alone")
+    p.add_argument("--number", type=int, help="so many of them, by --seed")
+    p.add_argument("--seed", type=int, default=1)
     p.add_argument("--suites", type=lambda s: s.split(","), default=[],
                    help="prefixes of unit tests, with commas: these alone, and nothing else")
-    p.add_argument("--all", action="store_true", help="the calls that fail, too: six seconds for each")
+    p.add_argument("--all", action="store_true", help="everything: minutes for what survives the rest")
     return p.parse_intermixed_args()
 
 
@@ -313,27 +316,41 @@ def sanitized(e, left):
     strict.number()
     strict.make_tree()
     strict.build("unit-every")
-    ids = {strict.mutations[n].id for n in strict.unit(list(strict.function), [])}
+    ids = {strict.mutations[n].id for n in strict.shown("unit-every", list(strict.function))}
     return [n for n in left if e.mutations[n].id in ids]
 
 
-def after_unit(e, args, left, since):
-    """What no simulation notices either, and what is no mutation."""
-    sctp = [n for n in left if "/sctp" in e.mutations[n].file]
-    other = [n for n in left if n not in set(sctp)]
-    begun("sim-sctp", sctp, since)
-    left = e.program(sctp, 60, "build/every/sim-sctp", "1", "3000") + other
-    begun("the compiler", left, since)
-    none = set(e.same_code(left))
-    left = [n for n in left if n not in none]
-    begun("unit tests with sanitizers", left, since)
-    left = sanitized(e, left)
-    begun("sim-session", left, since)
-    left = e.program(left, 60, "build/every/sim-session", "1", "1000")
-    if args.all:
-        begun("calls that fail", left, since)
-        left = e.program(left, 240, "build/every/fault")
-    return left, none
+SHORT, LONG = ("unit-every", "sim-sctp", "sim-session"), ("fault", "e2e-every", "sessctl")
+
+
+def is_sctp(e, n):
+    return "/sctp" in e.mutations[n].file
+
+
+def by_simulations(e, left, associations, sessions):
+    sctp = [n for n in left if is_sctp(e, n)]
+    other = [n for n in left if not is_sctp(e, n)]
+    left = e.program(sctp, 60, f"build/{e.variant}/sim-sctp", "1", associations) + other
+    return e.program(left, 90, f"build/{e.variant}/sim-session", "1", sessions)
+
+
+def steps(e, args):
+    """What is done, one after the other, with what is left."""
+    yield "unit tests", lambda left: e.shown("unit-every", left, args.suites)
+    if args.suites:
+        return
+    yield "the compiler", e.really
+    yield "unit tests with sanitizers", lambda left: sanitized(e, left)
+    yield "simulations", lambda left: by_simulations(e, left, "3000", "1000")
+    if not args.all:
+        return
+    yield "calls that fail", lambda left: e.program(left, 240, f"build/{e.variant}/fault")
+    yield "long unit tests", lambda left: e.shown("unit-every", left, long=True)
+    yield "long simulations", lambda left: by_simulations(e, left, "20000", "4000")
+    yield "end-to-end tests", lambda left: e.shown("e2e-every", left, long=True)
+    for wire in "sctp", "tcp":
+        yield f"conformance cases over {wire}", lambda left, w=wire: e.program(
+            left, 400, f"build/{e.variant}/sessctl", "conform", "--self", w, "--json")
 
 
 def main():
@@ -342,22 +359,26 @@ def main():
     e.number()
     e.make_tree()
     begun("build", e.function, since)
-    e.build("unit-every", *(() if args.suites else ("sim-sctp", "sim-session", "fault")))
-    known, asked = at_random.equivalents(), chosen(e, args)
-    wanted = [n for n in asked if e.mutations[n].id not in known and not is_edge(e, n)]
-    begun("unit tests", wanted, since)
-    left, none = e.unit(wanted, args.suites), set()
-    if not args.suites:
-        left, none = after_unit(e, args, left, since)
-    real = len(wanted) - len(none)
-    print(f"# {time.monotonic() - since:.0f} s: {len(asked) - real} mutations change nothing")
-    print(f"{100 * (real - len(left)) / max(real, 1):.1f} %: {real - len(left)} of {real} mutations noticed")
+    e.build(*SHORT[:1 if args.suites else None], *(LONG if args.all else ()))
+    known, asked = changes.equivalents(), chosen(e, args)
+    if args.number:
+        random.Random(args.seed).shuffle(asked)
+        asked = asked[:args.number]
+    left = [n for n in asked if e.mutations[n].id not in known and not is_edge(e, n)]
+    same = len(asked) - len(left)
+    for what, step in steps(e, args):
+        begun(what, left, since)
+        before, left = len(left), step(left)
+        same += before - len(left) if step == e.really else 0
+    real = len(asked) - same
     with open(os.path.join(args.folder, "survived.tsv"), "w", encoding="utf-8") as f:
         for n in left:
             m = e.mutations[n]
             f.write(f"{m.id}\t{m.file}:{m.line}\t{m.function}\t{m.old.strip()}\t{m.new.strip()}\n")
             if len(left) < 50:
-                print(f"survived: {m}")
+                print(f"not ok survived: {m}")
+    print(f"{100 * (real - len(left)) / max(real, 1):.1f} %: {real - len(left)} of {real} noticed, {same} change "
+          f"nothing; {time.monotonic() - since:.0f} s; {changes.LEFT_OUT} is left out, only a guest runs it")
     sys.exit(bool(left))
 
 
