@@ -91,6 +91,7 @@ _Noreturn void cross_end(bool skipped);
 	CROSS_CHECK(fabs((double)(a) - (double)(b)) <= (near), #a " == " #b, false, ##__VA_ARGS__)
 #define cr_expect_fail(...) CROSS_CHECK(false, "reached", false, ##__VA_ARGS__)
 
+#define cr_skip(...) cr_skip_test(__VA_ARGS__)
 #define cr_skip_test(...)                                                                          \
 	do {                                                                                       \
 		cross_say(__VA_ARGS__);                                                            \
