@@ -334,8 +334,10 @@ static void op_kick(struct ddps_llp *llp)
 	struct ddps_mpa_conn *c = conn_of(llp);
 
 	c->held = true;
-	/* From inside one of our own callbacks it goes out at the end of that. */
-	if (c->depth || !c->open || ddps_mpa_conn_step(c, DDPS_MPA_EV_POST) != DDPS_MPA_DO_SEND) {
+	/* From inside one of our own callbacks it goes out at the end of that.  One that is lost has
+	 * a task, which shows what came before: nothing is shown from in here. */
+	if (c->depth || !c->open || c->wr == DDPS_MPA_WR_LOST ||
+	    ddps_mpa_conn_step(c, DDPS_MPA_EV_POST) != DDPS_MPA_DO_SEND) {
 		if (c->state == DDPS_MPA_MUTE)
 			ddps_task_post(c->env->loop, &c->task);
 		return;

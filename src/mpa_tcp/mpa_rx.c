@@ -188,7 +188,7 @@ static bool place_payload(struct ddps_mpa_rx *rx, const uint8_t *p, size_t n)
 {
 	while (n) {
 		struct iovec iov[8];
-		int k = rx->sink->direct_iov(rx->user, rx->pay_off, iov, 8);
+		int k = rx->sink->direct_iov(rx->user, rx->pay_off, iov, sizeof iov / sizeof *iov);
 		size_t before = n;
 
 		for (int i = 0; i < k && n; i++) {
