@@ -110,6 +110,7 @@ Test(mpa_half_open, attack_17_half_open_rejected_peers_have_places)
 		cr_expect_lt(recv(fd[i], raw, 1, 0), 0, "%d had to go", i);
 		cr_expect_eq(errno, ECONNRESET);
 		cr_expect_eq(w.b[i].end.code, DDPS_E_LIMIT);
+		cr_expect(!strncmp(w.b[i].end.text, "rejected, ", 10), "%s", w.b[i].end.text);
 	}
 	for (int i = 0; i < 4; i++) {
 		cr_expect(i < 2 || is_open(fd[i]), "%d", i);

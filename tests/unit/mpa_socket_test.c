@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* What MPA needs of TCP, each call by itself, on a connection over loopback. */
+#include "common/own.h"
 #include "support/mpa_world.h"
 #include "unit/mem_fixture.h"
 #include "unit/sys_fixture.h"
 #include <fcntl.h>
+#include <sys/wait.h>
 
 static struct mpa_world w;
 static struct ddps_mpa_conn *c;
@@ -159,6 +161,34 @@ Test(mpa_socket, a_kernel_without_memory_is_no_end)
 	cr_expect_eq(c->tcp->send(c, iov, 1), -EAGAIN);
 }
 
+/* The last error of something else is none of this call's. */
+Test(mpa_socket, an_end_is_one_whatever_was_interrupted_before)
+{
+	char octets[6];
+	struct iovec iov = { octets, 6 };
+
+	shutdown(peer, SHUT_WR);
+	until_readable();
+	errno = EINTR;
+	cr_expect_eq(c->tcp->recv(c, &iov, 1), 0);
+}
+
+/* What it moves counts for the turn, both ways. */
+Test(mpa_socket, octets_that_move_are_counted)
+{
+	const struct ddps_load *load = (const struct ddps_load *)w.env.loop;
+	char octets[6] = "abcdef";
+	struct iovec iov = { octets, 6 };
+	uint64_t before = load->spent;
+
+	cr_assert_eq(c->tcp->send(c, &iov, 1), 6);
+	cr_expect_eq(load->spent, before + 6);
+	send(peer, "abc", 3, 0);
+	until_readable();
+	cr_assert_eq(c->tcp->recv(c, &iov, 1), 3);
+	cr_expect_eq(load->spent, before + 9);
+}
+
 Test(mpa_socket, a_read_that_fails_has_moved)
 {
 	struct linger now = { .l_onoff = 1 };
@@ -215,9 +245,77 @@ Test(mpa_socket, ends_in_order_or_not)
 	cr_expect_eq(send(peer, "a", 1, MSG_NOSIGNAL), -1);
 }
 
+/* A child of fork may have a copy of the descriptor: the peer learns of the end all the same, in order or
+ * by a reset. */
+Test(mpa_socket, ends_though_there_is_a_copy_of_the_descriptor)
+{
+	for (unsigned i = 0; i < 3; i++) {
+		bool reset = i == 1, unread = i == 2;
+		ssize_t n;
+		char octet;
+		int copy;
+		pid_t pid;
+
+		if (i) {
+			fini();
+			init();
+		}
+		copy = fcntl(ddps_own(c->io.fd), F_DUPFD_CLOEXEC, 0);
+		pid = fork();
+		if (!pid)
+			_exit(0);
+		waitpid(pid, NULL, 0);
+		cr_assert(ddps_own_forked());
+		c->tcp->watch(c, DDPS_MPA_IN, true);
+		if (reset)
+			c->tcp->reset(c);
+		if (unread) {
+			send(peer, "a", 1, 0);
+			until_readable();
+		}
+		ddps_mpa_conn_fail(c, DDPS_E_LIMIT, 0, "for a test");
+		cr_expect_not(c->io.added, "nobody waits for it any more");
+		n = recv(peer, &octet, 1, MSG_DONTWAIT);
+		cr_expect_eq(n, reset || unread ? -1 : 0, "%u", i);
+		if (n < 0)
+			cr_expect_eq(errno, ECONNRESET);
+		close(copy);
+	}
+}
+
+/* Without a child a copy is the program's own, which may go on with it. */
+Test(mpa_socket, a_copy_is_left_alone_where_nobody_has_forked)
+{
+	int copy = fcntl(ddps_own(c->io.fd), F_DUPFD_CLOEXEC, 0);
+	char octet;
+
+	cr_assert_not(ddps_own_forked());
+	ddps_mpa_conn_fail(c, DDPS_E_LIMIT, 0, "for a test");
+	cr_expect_eq(recv(peer, &octet, 1, MSG_DONTWAIT), -1);
+	cr_expect_eq(errno, EAGAIN);
+	close(copy);
+	cr_expect_eq(recv(peer, &octet, 1, 0), 0);
+}
+
+/* Whether something has moved is asked anew each time. */
+Test(mpa_socket, woken_for_nothing_it_has_not_moved)
+{
+	struct mpa_world pair;
+	struct ddps_mpa_conn *a;
+
+	mpa_world_init(&pair);
+	mpa_world_pair(&pair);
+	mpa_world_settle(&pair);
+	a = (struct ddps_mpa_conn *)pair.a.llp;
+	a->io.moved = true;
+	a->io.fn(a->io.user, DDPS_MPA_OUT);
+	cr_expect_not(a->io.moved);
+	mpa_world_fini(&pair);
+}
+
 Test(mpa_socket, stats_are_those_of_the_kernel)
 {
-	struct ddps_llp_tcp st = { 0 };
+	struct ddps_llp_tcp st = { .unacked = 7, .retransmitted = 7 };
 	struct tcp_info i = { 0 };
 	socklen_t len = sizeof i;
 	char octets[6] = "abcdef";

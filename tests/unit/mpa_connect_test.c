@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Connecting by TCP: from which address and port, and without memory. */
+#include "support/mpa_world.h"
+#include "unit/mem_fixture.h"
+#include <fcntl.h>
+
+TestSuite(mpa_connect, .timeout = 60);
+
+static int option(int fd, int level, int name)
+{
+	socklen_t len = sizeof(int);
+	int value = -1;
+
+	cr_assert_eq(getsockopt(fd, level, name, &value, &len), 0);
+	return value;
+}
+
+static int next_fd(void)
+{
+	int fd = dup(1);
+
+	close(fd);
+	return fd;
+}
+
+static int connect_by(struct mpa_world *w, const struct ddps_uri *uri, const void *sa,
+		      socklen_t len)
+{
+	const struct ddps_setup setup = { 0 };
+
+	return ddps_mpa_provider.connect(&w->env, uri, sa, len, &setup, &w->a.p, &mpa_up, &w->a,
+					 &w->a.llp);
+}
+
+static int fd_of(const struct mpa_world *w)
+{
+	return ((const struct ddps_mpa_conn *)w->a.llp)->io.fd;
+}
+
+/* A port that nobody uses. */
+static uint16_t free_port(void)
+{
+	uint16_t port;
+
+	close(mpa_bare_listen(&port, 1));
+	return port;
+}
+
+/* A port that was given may be somebody's who waits; any other is chosen by connect, which has more to
+ * choose from. */
+Test(mpa_connect, from_a_port_or_from_any)
+{
+	for (unsigned given = 0; given < 2; given++) {
+		struct ddps_uri uri = { .scheme = "tcp", .from.n = 1 };
+		struct sockaddr_in from = mpa_loopback(given ? free_port() : 0), to, own;
+		socklen_t len = sizeof own;
+		struct mpa_world w;
+
+		mpa_world_init(&w);
+		mpa_world_listen(&w);
+		memcpy(&uri.from.at[0], &from, sizeof from);
+		to = mpa_loopback(w.port);
+		cr_assert_eq(connect_by(&w, &uri, &to, sizeof to), 0);
+		cr_assert_eq(getsockname(fd_of(&w), (struct sockaddr *)&own, &len), 0);
+		if (given)
+			cr_expect_eq(own.sin_port, from.sin_port);
+		cr_expect_eq(option(fd_of(&w), SOL_SOCKET, SO_REUSEADDR), given);
+		cr_expect_eq(option(fd_of(&w), IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT), !given);
+		mpa_world_fini(&w);
+	}
+}
+
+Test(mpa_connect, from_an_ipv6_address)
+{
+	struct sockaddr_in6 six = { .sin6_family = AF_INET6, .sin6_addr = in6addr_loopback };
+	int listener = socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	struct ddps_uri uri = { .scheme = "tcp", .from.n = 1 };
+	socklen_t len = sizeof six;
+	struct ddps_conn_info info = { 0 };
+	struct mpa_world w;
+
+	if (listener < 0 || bind(listener, (struct sockaddr *)&six, sizeof six) < 0)
+		cr_skip_test("no IPv6 here");
+	mpa_world_init(&w);
+	cr_assert_eq(listen(listener, 1), 0);
+	memcpy(&uri.from.at[0], &six, sizeof six);
+	cr_assert_eq(getsockname(listener, (struct sockaddr *)&six, &len), 0);
+	cr_assert_eq(connect_by(&w, &uri, &six, sizeof six), 0);
+	cr_expect(((struct ddps_mpa_conn *)w.a.llp)->open);
+	w.a.llp->ops->info(w.a.llp, &info);
+	cr_expect(!strncmp(info.local, "[::1]:", 6), "%s", info.local);
+	cr_expect_eq(option(fd_of(&w), IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT), 1);
+	mpa_world_fini(&w);
+	close(listener);
+}
+
+/* Nothing was begun: neither a descriptor nor memory is left. */
+Test(mpa_connect, without_memory_nothing_is_begun)
+{
+	const struct sockaddr_in to = mpa_loopback(1);
+	const struct ddps_uri uri = { .scheme = "tcp" };
+	struct mpa_world w;
+
+	mpa_world_init(&w);
+	for (unsigned n = 1; n <= 2; n++) {
+		long live = mem_live();
+		int other = next_fd();
+
+		mem_fail(n);
+		cr_expect_eq(connect_by(&w, &uri, &to, sizeof to), DDPS_E_NOMEM);
+		cr_expect_null(w.a.llp);
+		cr_expect_eq(mem_live(), live);
+		cr_expect_eq(next_fd(), other);
+	}
+	mpa_world_fini(&w);
+}
