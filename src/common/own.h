@@ -12,7 +12,7 @@
 
 /* @fd, just opened, is one; what is < 0 is none.  Returns @fd. */
 int ddps_own(int fd);
-/* Close it, unless the program has done so and the number is another file's by now. */
+/* Close it, unless the program has done so and the number is another file's by now; errno stays. */
 void ddps_own_close(int fd);
 /*
  * A number that is another one once the program has closed all that is not its own (closefrom): none

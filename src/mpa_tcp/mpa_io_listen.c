@@ -230,7 +230,7 @@ static void on_accept(void *user, uint32_t events)
 static int open_socket(const struct sockaddr *sa, socklen_t sa_len, bool any, unsigned backlog)
 {
 	int fd = ddps_own(socket(sa->sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
-	int one = 1, v6only = !any, err;
+	int one = 1, v6only = !any;
 
 	if (fd < 0)
 		return -1;
@@ -240,9 +240,7 @@ static int open_socket(const struct sockaddr *sa, socklen_t sa_len, bool any, un
 	if (bind(fd, sa, sa_len) == 0 &&
 	    listen(fd, backlog > INT_MAX ? INT_MAX : (int)backlog) == 0)
 		return fd;
-	err = errno;
 	ddps_own_close(fd);
-	errno = err;
 	return -1;
 }
 

@@ -2,6 +2,7 @@
 /* Connecting by TCP: from which address and port, and without memory. */
 #include "support/mpa_world.h"
 #include "unit/mem_fixture.h"
+#include "unit/sys_fixture.h"
 #include <fcntl.h>
 
 TestSuite(mpa_connect, .timeout = 60);
@@ -112,5 +113,35 @@ Test(mpa_connect, without_memory_nothing_is_begun)
 		cr_expect_eq(mem_live(), live);
 		cr_expect_eq(next_fd(), other);
 	}
+	mpa_world_fini(&w);
+}
+
+static unsigned polls;
+
+static int not_yet(struct pollfd *p, nfds_t n, int ms)
+{
+	polls++;
+	cr_expect_eq(n, 1);
+	cr_expect_eq(ms, 0, "nothing waits in there");
+	p->revents = 0;
+	return 0;
+}
+
+/* Whoever connects is not kept: what is not there at once comes from the loop. */
+Test(mpa_connect, it_does_not_wait)
+{
+	const struct ddps_uri uri = { .scheme = "tcp" };
+	struct sockaddr_in to;
+	struct mpa_world w;
+
+	mpa_world_init(&w);
+	mpa_world_listen(&w);
+	to = mpa_loopback(w.port);
+	sys_instead.poll = not_yet;
+	cr_assert_eq(connect_by(&w, &uri, &to, sizeof to), 0);
+	sys_instead.poll = NULL;
+	cr_expect_eq(polls, 1);
+	ddps_llp_attach(w.a.llp, &mpa_data, &w.a);
+	MPA_UNTIL(&w, w.a.called[UP_ANSWER]);
 	mpa_world_fini(&w);
 }

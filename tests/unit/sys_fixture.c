@@ -71,7 +71,6 @@ static bool fails(const char *name)
 	X(int, getsockname, (int fd, struct sockaddr *a, socklen_t *len), (fd, a, len), -1)        \
 	X(int, getsockopt, (int fd, int level, int name, void *v, socklen_t *len),                 \
 	  (fd, level, name, v, len), -1)                                                           \
-	X(int, poll, (struct pollfd * p, nfds_t n, int ms), (p, n, ms), -1)                        \
 	X(int, epoll_ctl, (int fd, int op, int on, struct epoll_event *e), (fd, op, on, e), -1)    \
 	X(int, epoll_wait, (int fd, struct epoll_event *e, int n, int ms), (fd, e, n, ms), -1)     \
 	X(ssize_t, read, (int fd, void *b, size_t len), (fd, b, len), -1)                          \
@@ -133,6 +132,15 @@ int __wrap_connect(int fd, const struct sockaddr *a, socklen_t len)
 	if (fails("connect"))
 		return -1;
 	return (sys_instead.connect ? sys_instead.connect : __real_connect)(fd, a, len);
+}
+
+int __real_poll(struct pollfd *p, nfds_t n, int ms);
+int __wrap_poll(struct pollfd *p, nfds_t n, int ms);
+int __wrap_poll(struct pollfd *p, nfds_t n, int ms)
+{
+	if (fails("poll"))
+		return -1;
+	return (sys_instead.poll ? sys_instead.poll : __real_poll)(p, n, ms);
 }
 
 int sys_connect(int fd, const struct sockaddr *a, socklen_t len)

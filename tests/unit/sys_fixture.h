@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #ifndef SYS_FIXTURE_H
 #define SYS_FIXTURE_H
+#include <poll.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <sys/socket.h>
@@ -10,7 +11,7 @@
 
 /*
  * After @good calls of @name, the next @bad ones fail with @err; NULL: none fails.  The names are those
- * in CALLS of sys_fixture.c, and close, ioctl, recvmmsg, recvmsg, sendmmsg.
+ * in CALLS of sys_fixture.c, and close, ioctl, poll, recvmmsg, recvmsg, sendmmsg.
  */
 void sys_fail(const char *name, unsigned good, unsigned bad, int err);
 /* How many have failed since. */
@@ -25,6 +26,7 @@ extern struct sys_instead {
 	ssize_t (*recvmsg)(int fd, struct msghdr *m, int flags);
 	int (*recvmmsg)(int fd, struct mmsghdr *m, unsigned n, int flags);
 	int (*connect)(int fd, const struct sockaddr *a, socklen_t len);
+	int (*poll)(struct pollfd *p, nfds_t n, int ms);
 	ssize_t (*getrandom)(void *buf, size_t len, unsigned flags);
 	int (*getaddrinfo)(const char *host, const char *service, const struct addrinfo *hints,
 			   struct addrinfo **list);
