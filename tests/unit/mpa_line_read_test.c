@@ -307,6 +307,24 @@ Test(mpa_line_read, a_fin_while_something_is_queued, .description = "5044-7.1.2-
 	line_fini(&l);
 }
 
+/* The same where TCP has not taken all of the Reply: to wait for that would be in vain. */
+Test(mpa_line_read, a_fin_before_the_reply_has_left, .description = "5044-7.1.2-15")
+{
+	struct line l;
+
+	line_responder(&l);
+	l.room = 10;
+	line_requested(&l);
+	mpa_send_segments(l.s, mpa_send1, 18, 1);
+	l.fin = true;
+	line_ready(&l, DDPS_MPA_IN);
+	cr_expect_eq(l.closes, 1);
+	line_run(&l);
+	cr_expect_eq(l.s->called[UP_CLOSED], 1);
+	cr_expect_eq(l.s->end.code, DDPS_E_RESET);
+	line_fini(&l);
+}
+
 /* Only what was begun and would have been shown is cut off. */
 Test(mpa_line_read, where_a_reset_has_hit, .description = "5044-8-1 5044-4.3-11")
 {
