@@ -131,7 +131,7 @@ Test(mpa_socket, tells_what_has_moved)
 Test(mpa_socket, a_reset_is_moving_too)
 {
 	struct linger now = { .l_onoff = 1 };
-	char octets[6];
+	char octets[6] = "abcdef";
 	struct iovec iov = { octets, 6 };
 
 	setsockopt(peer, SOL_SOCKET, SO_LINGER, &now, sizeof now);
