@@ -1,0 +1,578 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* What is received, at its bounds: a stream's share, the window, the longest message, and memory that
+ * is not there. */
+#include "sctp_raw_fixture.h"
+#include "unit/mem_fixture.h"
+#include <ddpsess/err.h>
+
+#define N(a)  (sizeof(a) / sizeof *(a))
+#define WHOLE (SC_DATA_B | SC_DATA_E)
+
+static struct raw r;
+static unsigned overruns;
+
+static void fini(void)
+{
+	raw_fini(&r);
+}
+
+TestSuite(sctp_share, .fini = fini);
+
+static void on_overrun(void *user, uint16_t stream)
+{
+	(void)user, (void)stream;
+	overruns++;
+}
+
+static void begin(void)
+{
+	static struct ddps_sctp_up up;
+
+	raw_up(&r);
+	up = raw_upcalls;
+	up.overrun = on_overrun;
+	ddps_sctp_assoc_set_up(r.a, &up, &r);
+	overruns = 0;
+}
+
+static struct ddps_sctp_msg message(uint16_t stream, uint16_t ssn)
+{
+	return (struct ddps_sctp_msg){
+		.stream = stream, .ssn = ssn, .data = (const uint8_t *)"hello", .len = 5
+	};
+}
+
+static void hold_stream(uint16_t stream, bool on)
+{
+	cr_assert_eq(ddps_sctp_hold_stream(r.a, stream, on, r.net.now), 0);
+}
+
+/* ---- a held stream ---- */
+
+Test(sctp_share, what_a_held_stream_may_keep)
+{
+	static const struct {
+		size_t rwnd, share;
+	} row[] = { { 400000, 65536 },
+		    { 480000, 65536 },
+		    { 65536 * 8, 65536 },
+		    { 65537 * 8, 65537 },
+		    { 560000, 70000 } };
+
+	for (size_t i = 0; i < N(row); i++) {
+		begin();
+		r.e->c.rwnd = row[i].rwnd;
+		hold_stream(3, true);
+		r.a->streams->octets = row[i].share - (5 + DDPS_SC_ITEM);
+		raw_data(&r, RAW_TSN, 3, 0, WHOLE, "hello");
+		cr_expect_eq(overruns, 0, "%zu", i);
+		cr_expect_eq(r.a->streams->octets, row[i].share);
+		hold_stream(3, false);
+		raw_wait(&r, 1);
+		cr_expect_eq(r.messages, 1);
+		hold_stream(3, true);
+		cr_expect_eq(r.a->streams->octets, 0);
+		r.a->streams->octets = row[i].share + 1 - (5 + DDPS_SC_ITEM);
+		raw_data(&r, RAW_TSN + 1, 3, 1, WHOLE, "hello");
+		cr_expect_eq(overruns, 1, "%zu", i);
+		fini();
+	}
+	raw_init(&r);
+}
+
+Test(sctp_share, a_stream_that_was_overrun_may_be_held_again)
+{
+	begin();
+	r.e->c.rwnd = 400000;
+	hold_stream(3, true);
+	r.a->streams->octets = 65536;
+	raw_data(&r, RAW_TSN, 3, 0, WHOLE, "dropped");
+	cr_assert_eq(overruns, 1);
+	hold_stream(3, false);
+	hold_stream(3, true);
+	raw_data(&r, RAW_TSN + 1, 3, 1, WHOLE, "kept");
+	hold_stream(3, false);
+	raw_wait(&r, 1);
+	cr_expect_eq(r.messages, 1);
+}
+
+/* ---- what is held, and what is not ---- */
+
+Test(sctp_share, which_messages_would_be_held)
+{
+	struct ddps_sctp_msg m = message(3, 0), next = message(3, 1), loose = message(3, 9);
+
+	loose.unordered = true;
+	begin();
+	cr_expect_not(ddps_sc_would_hold(r.a, &m));
+	cr_expect_not(ddps_sc_would_hold(r.a, &loose));
+	cr_expect(ddps_sc_would_hold(r.a, &next));
+	cr_assert_eq(ddps_sc_whole(r.a, &m), 0);
+	cr_expect_not(ddps_sc_would_hold(r.a, &next));
+	ddps_sctp_pause(r.a, true, r.net.now);
+	cr_expect(ddps_sc_would_hold(r.a, &next));
+	cr_expect(ddps_sc_would_hold(r.a, &loose));
+	ddps_sctp_pause(r.a, false, r.net.now);
+	hold_stream(3, true);
+	cr_expect(ddps_sc_would_hold(r.a, &next));
+	r.a->streams->overrun = true;
+	cr_expect_not(ddps_sc_would_hold(r.a, &next), "it would be dropped");
+}
+
+/* Each says 0, as is written where it is declared. */
+Test(sctp_share, what_is_taken)
+{
+	struct ddps_sctp_msg m = message(3, 0), next = message(3, 2), loose = message(3, 9);
+	struct ddps_sc_data d = { .tsn = RAW_TSN, .p = (const uint8_t *)"abc", .len = 3 };
+
+	loose.unordered = true;
+	begin();
+	cr_expect_eq(ddps_sc_whole(r.a, &m), 0);
+	cr_expect_eq(ddps_sc_whole(r.a, &loose), 0);
+	cr_expect_eq(ddps_sc_whole(r.a, &next), 0);
+	cr_expect_eq(ddps_sc_whole(r.a, &next), DDPS_E_PROTOCOL);
+	d.flags = SC_DATA_B;
+	cr_expect_eq(ddps_sc_fragment_fits(r.a, &d), 0);
+	cr_expect_eq(ddps_sc_fragment(r.a, &d), 0);
+	d.tsn++;
+	d.flags = SC_DATA_E;
+	cr_expect_eq(ddps_sc_fragment_fits(r.a, &d), 0);
+	cr_expect_eq(ddps_sc_fragment(r.a, &d), 0);
+	cr_expect_eq(r.messages, 3);
+}
+
+/* Streams and sequence numbers that differ in their highest bits. */
+Test(sctp_share, those_ahead_are_told_apart)
+{
+	struct ddps_sctp_msg m = message(0, 1);
+
+	begin();
+	cr_expect_eq(ddps_sc_whole(r.a, &m), 0);
+	m = message(0x8000, 1);
+	cr_expect_eq(ddps_sc_whole(r.a, &m), 0);
+	m = message(3, 1);
+	cr_expect_eq(ddps_sc_whole(r.a, &m), 0);
+	for (uint16_t ssn = 0; ssn < 2; ssn++) {
+		m = message(2, ssn);
+		cr_expect_eq(ddps_sc_whole(r.a, &m), 0);
+	}
+	m = message(2, 0x8001);
+	cr_expect_eq(ddps_sc_whole(r.a, &m), 0);
+}
+
+/* ---- the window ---- */
+
+Test(sctp_share, a_window_that_is_used_up, .description = "9260-6.2-2 9260-6.2-6")
+{
+	begin();
+	raw_data(&r, RAW_TSN + 1, 0, 1, WHOLE, "behind");
+	ddps_sctp_keep(r.a, (int64_t)r.e->c.rwnd - 1000, r.net.now);
+	cr_assert_eq(ddps_sc_rwnd(r.a), 0);
+	raw_data(&r, RAW_TSN + 2, 1, 0, WHOLE, "above");
+	cr_expect_eq(r.messages, 0);
+	cr_expect_eq(r.a->map.high, RAW_TSN + 1);
+	raw_data(&r, RAW_TSN, 0, 0, WHOLE, "fills a gap");
+	cr_expect_eq(r.messages, 2);
+	cr_expect_eq(r.a->map.cum, RAW_TSN + 1);
+	raw_data(&r, RAW_TSN + 2, 1, 0, WHOLE, "above");
+	cr_expect_eq(r.messages, 2);
+}
+
+/* Whether a message of 5 octets that comes too early is kept. */
+static bool kept_early(void)
+{
+	uint32_t high = r.a->map.high;
+
+	raw_data(&r, RAW_TSN + 1, 0, 1, WHOLE, "hello");
+	return r.a->map.high != high;
+}
+
+Test(sctp_share, what_is_early_is_kept_up_to_both_bounds)
+{
+	for (unsigned less = 0; less < 2; less++) {
+		begin();
+		r.e->c.max_held = 5 + DDPS_SC_ITEM - less;
+		cr_expect_eq(kept_early(), !less);
+		cr_expect_eq(r.e->st.held_full, less);
+		fini();
+		begin();
+		r.e->c.rwnd = 4000;
+		ddps_sctp_keep(r.a, 2400, r.net.now);
+		r.e->c.rwnd = 2400 + 5 + DDPS_SC_ITEM - less;
+		ddps_sctp_keep(r.a, 0, r.net.now);
+		{
+			struct ddps_sctp_msg m = message(0, 1);
+
+			cr_expect_eq(ddps_sc_rwnd(r.a), 0);
+			cr_expect(ddps_sc_would_hold(r.a, &m));
+		}
+		fini();
+	}
+	raw_init(&r);
+}
+
+/* It fills a gap, so that the window may be passed, by as much again. */
+Test(sctp_share, what_fills_a_gap_has_a_bound_too)
+{
+	for (unsigned less = 0; less < 2; less++) {
+		size_t own = 6 + DDPS_SC_ITEM, all;
+
+		begin();
+		raw_data(&r, RAW_TSN + 9, 1, 1, WHOLE, "behind");
+		all = 2 * own + 5000;
+		all += all & 1;
+		ddps_sctp_keep(r.a, (int64_t)(all - 2 * own), r.net.now);
+		r.e->c.rwnd = all / 2 - less;
+		raw_data(&r, RAW_TSN + 1, 1, 2, WHOLE, "before");
+		cr_expect_eq(r.a->held, less ? own : 2 * own, "%zu", r.a->held);
+		fini();
+	}
+	raw_init(&r);
+}
+
+Test(sctp_share, a_fragment_without_room_comes_again, .description = "9260-6.2-2")
+{
+	begin();
+	r.e->c.max_held = 3;
+	raw_data(&r, RAW_TSN, 0, 0, SC_DATA_B, "hel");
+	cr_expect_eq(r.a->map.cum, RAW_TSN - 1);
+	r.e->c.max_held = 3000;
+	raw_data(&r, RAW_TSN, 0, 0, SC_DATA_B, "hel");
+	cr_expect_eq(r.a->map.cum, RAW_TSN);
+	raw_data(&r, RAW_TSN + 1, 0, 0, SC_DATA_E, "lo");
+	cr_expect_eq(r.messages, 1);
+	cr_expect_eq(r.last.len, 5);
+}
+
+Test(sctp_share, the_longest_message, .description = "9260-6.9-d1")
+{
+	struct ddps_sc_data d = {
+		.tsn = RAW_TSN, .flags = SC_DATA_B, .p = (const uint8_t *)"0123456789", .len = 10
+	};
+
+	for (unsigned less = 0; less < 2; less++) {
+		int want = less ? DDPS_E_LIMIT : 0;
+
+		begin();
+		r.e->c.max_message = 10 - less;
+		cr_expect_eq(ddps_sc_fragment(r.a, &d), want);
+		fini();
+		begin();
+		r.e->c.rwnd = 10 + DDPS_SC_ITEM + 3000 - less;
+		cr_expect_eq(ddps_sc_fragment(r.a, &d), want);
+		fini();
+	}
+	raw_init(&r);
+}
+
+/* ---- memory ---- */
+
+static void hand(uint32_t tsn, uint16_t ssn, uint8_t flags, const char *text)
+{
+	raw_begin(&r, r.tag);
+	raw_put_data(&r, tsn, 0, ssn, flags, text);
+	raw_hand(&r);
+}
+
+Test(sctp_share, a_stream_without_memory_leaves_nothing)
+{
+	for (unsigned n = 1; n <= 3; n++) {
+		long before;
+
+		begin();
+		before = mem_live();
+		mem_fail(n);
+		cr_expect_eq(ddps_sctp_hold_stream(r.a, 3, true, r.net.now), DDPS_E_NOMEM);
+		cr_expect(mem_failed());
+		cr_expect_eq(mem_live(), before, "%u", n);
+		fini();
+	}
+	raw_init(&r);
+}
+
+/* Whatever fails: it is not acknowledged, is counted at most once, and comes again. */
+Test(sctp_share, a_message_that_finds_no_memory_comes_again)
+{
+	unsigned counted = 0;
+
+	for (unsigned n = 1; n < 9; n++) {
+		begin();
+		ddps_sctp_pause(r.a, true, r.net.now);
+		mem_fail(n);
+		hand(RAW_TSN, 0, WHOLE, "hello");
+		if (!mem_failed())
+			n = 9;
+		else
+			cr_expect_eq(r.a->map.cum, RAW_TSN - 1, "%u", n);
+		mem_fail(0);
+		cr_expect_leq(r.e->st.no_memory, 1);
+		counted += (unsigned)r.e->st.no_memory;
+		hand(RAW_TSN, 0, WHOLE, "hello");
+		cr_expect_eq(r.a->map.cum, RAW_TSN);
+		ddps_sctp_pause(r.a, false, r.net.now);
+		raw_wait(&r, 1);
+		cr_expect_eq(r.messages, 1, "%u", n);
+		fini();
+	}
+	cr_expect_eq(counted, 1, "the copy of it: %u", counted);
+	raw_init(&r);
+}
+
+Test(sctp_share, the_map_of_what_came_finds_no_memory)
+{
+	begin();
+	mem_fail(1);
+	hand(RAW_TSN + 5000, 0, WHOLE, "hello");
+	cr_assert(mem_failed());
+	cr_expect_eq(r.e->st.no_memory, 1);
+	cr_expect_eq(r.a->map.high, r.a->map.cum);
+}
+
+/* The second of three fragments: what is lost by it ends the association, the rest comes again. */
+Test(sctp_share, a_fragment_that_finds_no_memory)
+{
+	unsigned ended = 0;
+
+	for (unsigned n = 1; n < 12; n++) {
+		bool failed;
+
+		begin();
+		hand(RAW_TSN, 0, SC_DATA_B, "one");
+		mem_fail(n);
+		hand(RAW_TSN + 1, 0, 0, "two");
+		failed = mem_failed();
+		mem_fail(0);
+		if (r.gone) {
+			cr_expect_eq(r.why.code, DDPS_E_NOMEM);
+			cr_expect_eq(r.e->st.no_memory, 1, "%u", n);
+			ended++;
+		} else {
+			hand(RAW_TSN + 1, 0, 0, "two");
+			hand(RAW_TSN + 2, 0, SC_DATA_E, "three");
+			cr_expect_eq(r.messages, 1, "%u", n);
+			cr_expect_eq(r.last.len, 11);
+			raw_wait(&r, 1);
+		}
+		cr_expect_eq(r.e->st.held, 0, "%u", n);
+		fini();
+		if (!failed)
+			break;
+	}
+	cr_expect_geq(ended, 2, "%u", ended);
+	raw_init(&r);
+}
+
+Test(sctp_share, a_whole_message_that_finds_no_memory_ends_it)
+{
+	unsigned ended = 0;
+
+	for (unsigned n = 1; n < 12; n++) {
+		bool failed;
+
+		begin();
+		hand(RAW_TSN, 0, SC_DATA_B, "one");
+		mem_fail(n);
+		hand(RAW_TSN + 1, 0, SC_DATA_E, "two");
+		failed = mem_failed();
+		mem_fail(0);
+		if (r.gone) {
+			cr_expect_eq(r.why.code, DDPS_E_NOMEM);
+			cr_expect_eq(r.e->st.no_memory, 1, "%u", n);
+			ended++;
+		}
+		fini();
+		if (!failed)
+			break;
+	}
+	cr_expect_geq(ended, 1);
+	raw_init(&r);
+}
+
+/* Nothing but the association goes with it. */
+Test(sctp_share, a_fragment_without_memory_leaves_nothing)
+{
+	struct ddps_sc_data d = {
+		.tsn = RAW_TSN, .flags = SC_DATA_B, .p = (const uint8_t *)"0123456789", .len = 10
+	};
+
+	for (unsigned n = 1; n <= 2; n++) {
+		long before;
+
+		begin();
+		ddps_sc_pool_fini(&r.e->pool);
+		before = mem_live();
+		mem_fail(n);
+		cr_expect_eq(ddps_sc_fragment(r.a, &d), DDPS_E_NOMEM);
+		cr_expect(mem_failed());
+		ddps_sc_pool_fini(&r.e->pool);
+		cr_expect_eq(mem_live(), before, "%u", n);
+		fini();
+	}
+	raw_init(&r);
+}
+
+Test(sctp_share, without_memory_duplicates_are_not_told, .description = "9260-6.2-d2")
+{
+	begin();
+	hand(RAW_TSN, 0, WHOLE, "one");
+	mem_fail(1);
+	hand(RAW_TSN, 0, WHOLE, "one");
+	cr_expect(mem_failed());
+	cr_expect_eq(r.a->n_dups, 1);
+	cr_expect_eq(r.a->ndups, 0);
+}
+
+/* ---- SACKs ---- */
+
+Test(sctp_share, as_many_duplicates_are_told_as_are_kept, .description = "9260-3.3.4-d3")
+{
+	struct ddps_sc_chunk c;
+
+	begin();
+	raw_begin(&r, r.tag);
+	for (unsigned i = 0; i < DDPS_SC_DUPS + 2; i++)
+		raw_put_data(&r, RAW_TSN, 0, 0, WHOLE, "x");
+	raw_send(&r);
+	cr_assert(raw_any(&r, SC_SACK, &c));
+	cr_expect_eq(c.val[11], DDPS_SC_DUPS, "%u", c.val[11]);
+	cr_expect_eq(c.vlen, 12 + 4 * DDPS_SC_DUPS);
+}
+
+/* First the blocks, then the duplicates; what there is no room for is left out. */
+Test(sctp_share, a_sack_takes_no_more_than_its_room, .description = "9260-6.7-6")
+{
+	static const struct {
+		uint8_t words, gaps, dups;
+	} row[] = { { 0, 0, 0 }, { 1, 1, 0 }, { 2, 2, 0 }, { 3, 2, 1 }, { 5, 2, 3 }, { 9, 2, 3 } };
+
+	for (size_t i = 0; i < N(row); i++) {
+		uint8_t buf[128];
+		struct ddps_wbuf w = ddps_wbuf_init(buf, sizeof buf);
+
+		begin();
+		hand(RAW_TSN + 2, 2, WHOLE, "a");
+		hand(RAW_TSN + 4, 4, WHOLE, "b");
+		for (unsigned k = 0; k < 3; k++)
+			hand(RAW_TSN + 4, 4, WHOLE, "b");
+		cr_expect_eq(ddps_sc_put_sack(r.a, &w, 16 + 4u * row[i].words),
+			     16 + 4u * (row[i].gaps + row[i].dups));
+		cr_expect_eq(buf[13], row[i].gaps);
+		cr_expect_eq(buf[15], row[i].dups);
+		fini();
+	}
+	raw_init(&r);
+}
+
+/* A window that was too small for a packet, or has grown by a quarter. */
+Test(sctp_share, when_a_window_is_told_anew, .description = "9260-6.2-11")
+{
+	uint32_t all, least;
+
+	begin();
+	raw_data(&r, RAW_TSN, 0, 0, WHOLE, "x");
+	raw_wait(&r, 100);
+	all = (uint32_t)r.e->c.rwnd;
+	least = ddps_sent_smss(&r.a->data_path->tx);
+	for (unsigned i = 0; i < 7; i++) {
+		static const struct {
+			bool saw;
+			uint8_t state;
+			int32_t grown, more;
+			bool want;
+		} row[] = {
+			{ true, SC_ESTABLISHED, 1, -1, true }, /* from less than a packet */
+			{ true, SC_ESTABLISHED, 1, 0, false }, /* from a packet */
+			{ true, SC_SENT, 1, -1, true },
+			{ true, SC_RECEIVED, 1, -1, false },
+			{ true, SC_ACK_SENT, 1, -1, false },
+			{ false, SC_ESTABLISHED, 1, -1, false },
+			{ true, SC_ESTABLISHED, 0, 100, false },
+		};
+
+		r.a->due = 0;
+		r.a->saw_data = row[i].saw;
+		r.a->state = row[i].state;
+		r.a->told_rwnd = least + (uint32_t)row[i].more;
+		r.a->kept = all - (row[i].grown ? 1500 : r.a->told_rwnd);
+		ddps_sc_window_update(r.a);
+		cr_expect_eq(r.a->due, row[i].want ? DUE_SACK : 0, "%u", i);
+	}
+	r.a->state = SC_ESTABLISHED;
+	r.a->saw_data = true;
+	r.a->kept = 0;
+	for (unsigned less = 0; less < 2; less++) {
+		r.a->due = 0;
+		r.a->told_rwnd = all - all / 4 + less;
+		ddps_sc_window_update(r.a);
+		cr_expect_eq(r.a->due, less ? 0 : DUE_SACK);
+	}
+}
+
+/* Two chunks that T3 had sent again, and both of which came twice. */
+Test(sctp_share, each_duplicate_that_a_sack_names_is_seen)
+{
+	uint32_t val[5];
+	struct ddps_sc_path *p;
+
+	begin();
+	p = r.a->path[0];
+	cr_assert_eq(raw_user_send(&r, 0, 0, "one"), 0);
+	cr_assert_eq(raw_user_send(&r, 0, 0, "two"), 0);
+	for (unsigned i = 0; i < 1000 && p->tx.resent < 2; i++)
+		raw_wait(&r, 100);
+	cr_assert_geq(p->tx.resent, 2);
+	cr_assert_eq(p->tx.spurious, 0);
+	val[0] = htobe32(r.tsn + 1);
+	val[1] = htobe32(100000);
+	val[2] = htobe32(2);
+	val[3] = htobe32(r.tsn);
+	val[4] = htobe32(r.tsn + 1);
+	raw_chunk(&r, r.tag, SC_SACK, 0, val, sizeof val);
+	cr_expect_eq(p->tx.spurious, 2);
+}
+
+/* ---- when ---- */
+
+Test(sctp_share, how_long_a_sack_may_wait, .description = "9260-6.2-7 9260-6.2-12")
+{
+	begin();
+	raw_data(&r, RAW_TSN, 0, 0, WHOLE, "x");
+	raw_wait(&r, 100);
+	r.a->path[0]->tx.late = 255;
+	raw_data(&r, RAW_TSN + 1, 0, 1, WHOLE, "x");
+	cr_expect_eq(r.a->sack_at, r.net.now + 20 * MS - 20 * MS / 4096 * 255);
+}
+
+/* One that asks for its SACK: what is as long as bulk data is has it immediately. */
+Test(sctp_share, a_short_request_may_wait_for_its_answer, .description = "9260-6.2-7")
+{
+	static uint8_t pkt[4104], text[2048];
+
+	for (unsigned more = 0; more < 2; more++) {
+		struct ddps_wbuf w = ddps_wbuf_init(pkt, sizeof pkt);
+
+		begin();
+		raw_data(&r, RAW_TSN, 0, 0, WHOLE, "x");
+		raw_wait(&r, 100);
+		r.e->c.sack_grace_us = 1000;
+		ddps_sc_put_header(&w, RAW_PEER, RAW_PORT, r.tag);
+		for (unsigned k = 0; k < 2; k++) {
+			uint8_t *at = ddps_sc_begin_chunk(&w, SC_DATA, WHOLE | SC_DATA_I);
+
+			ddps_wbuf_u32(&w, RAW_TSN + 1 + k);
+			ddps_wbuf_u32(&w, k + 1);
+			ddps_wbuf_u32(&w, 17);
+			ddps_wbuf_bytes(&w, text, 2024 + k * (4 + 4 * more));
+			ddps_sc_end_chunk(&w, at, 0);
+		}
+		cr_assert_not(w.failed);
+		cr_assert_eq((size_t)(w.p - pkt), 4096 + 4 * more);
+		ddps_sc_crc_put(pkt, 4096 + 4 * more);
+		raw_send_as_is(&r, pkt, 4096 + 4 * more);
+		cr_expect_eq(r.messages, 3);
+		cr_expect_eq(raw_any(&r, SC_SACK, NULL), more, "%u", more);
+		cr_expect_eq(r.a->sack_at, more ? UINT64_MAX : r.net.now + MS);
+		fini();
+	}
+	raw_init(&r);
+}
