@@ -81,3 +81,45 @@ Test(sctp_flap, a_minute_is_not_yet_steady, .fini = fini)
 	fail();
 	cr_expect_eq(answers(), 6);
 }
+
+/* It was asked out of turn while it was in doubt, and works again: what is sent there is enough. */
+Test(sctp_flap, a_path_in_use_is_not_asked, .fini = fini, .description = "9260-8.3-1")
+{
+	unsigned n = 0;
+
+	up();
+	fail();
+	answers();
+	for (unsigned i = 0; i < 20; i++) {
+		struct ddps_sc_chunk c;
+
+		cr_assert_eq(raw_user_send(&r, 0, 0, "x"), 0);
+		cr_assert_eq(sent_to(first(), SC_DATA, NULL), 1);
+		raw_sack(&r, r.tsn++, 100000);
+		for (unsigned k = 0; k < 50; k++) {
+			raw_wait(&r, 100);
+			n += sent_to(first(), SC_HEARTBEAT, NULL);
+			if (sent_to(second(), SC_HEARTBEAT, &c))
+				answer_heartbeat(&c, true);
+		}
+	}
+	cr_expect_eq(n, 0);
+}
+
+/* While it proves itself the next question leaves an RTO behind the answer. */
+Test(sctp_flap, how_soon_it_is_asked_once_more, .fini = fini)
+{
+	struct ddps_sc_chunk c;
+	struct ddps_sc_path *p;
+
+	up();
+	fail();
+	p = r.a->path[0];
+	r.n = 0;
+	while (!sent_to(first(), SC_HEARTBEAT, &c))
+		cr_assert(sn_step(&r.net, UINT64_MAX));
+	sn_run(&r.net, 200 * MS);
+	answer_heartbeat(&c, false);
+	cr_assert_neq(r.a->data_path, p);
+	cr_expect_eq(p->hb_at, r.net.now + ddps_sent_late(&p->tx, ddps_sent_rto(&r.a->tx, &p->tx)));
+}

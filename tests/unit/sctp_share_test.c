@@ -508,7 +508,7 @@ Test(sctp_share, when_a_window_is_told_anew, .description = "9260-6.2-11")
 	}
 }
 
-/* Two chunks that T3 had sent again, and both of which came twice. */
+/* Two chunks that seemed lost and were sent again, and both of which came twice. */
 Test(sctp_share, each_duplicate_that_a_sack_names_is_seen)
 {
 	uint32_t val[5];
@@ -516,14 +516,18 @@ Test(sctp_share, each_duplicate_that_a_sack_names_is_seen)
 
 	begin();
 	p = r.a->path[0];
-	cr_assert_eq(raw_user_send(&r, 0, 0, "one"), 0);
-	cr_assert_eq(raw_user_send(&r, 0, 0, "two"), 0);
-	for (unsigned i = 0; i < 1000 && p->tx.resent < 2; i++)
-		raw_wait(&r, 100);
-	cr_assert_geq(p->tx.resent, 2);
-	cr_assert_eq(p->tx.spurious, 0);
-	val[0] = htobe32(r.tsn + 1);
+	for (unsigned i = 0; i < 5; i++)
+		cr_assert_eq(raw_user_send(&r, 0, 0, "x"), 0);
+	raw_wait(&r, 20);
+	val[0] = htobe32(r.tsn - 1);
 	val[1] = htobe32(100000);
+	val[2] = htobe32(1 << 16);
+	val[3] = htobe32(3 << 16 | 5);
+	raw_chunk(&r, r.tag, SC_SACK, 0, val, 16);
+	for (unsigned i = 0; i < 20 && p->tx.resent < 2; i++)
+		raw_wait(&r, 10);
+	cr_assert_eq(p->tx.resent, 2);
+	val[0] = htobe32(r.tsn + 4);
 	val[2] = htobe32(2);
 	val[3] = htobe32(r.tsn);
 	val[4] = htobe32(r.tsn + 1);
