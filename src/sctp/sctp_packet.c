@@ -146,8 +146,8 @@ void ddps_sc_heard(struct ddps_sc_rx *rx)
 		a->ctl_n = 0;
 		a->errors = 0;
 	}
-	if (a->state >= SC_ESTABLISHED && ddps_sent_alive(&a->tx, &p->tx, rx->e->now))
-		a->ask = true;
+	if (a->state >= SC_ESTABLISHED) /* what is to leave then is lost: asked for anyway */
+		ddps_sent_alive(&a->tx, &p->tx, rx->e->now);
 }
 
 /* Only a chunk with the T bit may have the tag that we use for the peer: they look [9260-8.5.1-4]. */
@@ -197,7 +197,6 @@ static void cookie_echo(struct ddps_sc_rx *rx, const struct ddps_sc_chunk *first
 
 	if (!ddps_sc_cookie_echo(rx, first))
 		return;
-	ddps_sc_touch(rx->a);
 	ddps_sc_chunk_next(&r, &c);
 	walk(rx, r);
 }

@@ -107,7 +107,6 @@ static void hb_timer(struct ddps_sc_path *p)
 		return;
 	if (p->hb_out) { /* [9260-8.3-3] */
 		p->hb_out = false;
-		p->good = 0;
 		if (p == a->data_path) {
 			if (ddps_sc_count_error(a, p))
 				return;
@@ -150,7 +149,7 @@ void ddps_sc_heartbeat(struct ddps_sc_rx *rx, const struct ddps_sc_chunk *c)
 	ddps_sc_put_chunk(&w, SC_HEARTBEAT_ACK, 0, c->val, c->vlen);
 }
 
-/* ---- confirmed ---- */
+/* ---- their MTU ---- */
 
 static bool within_host(const struct ddps_sc_path *p)
 {
@@ -184,15 +183,6 @@ static void set_state(struct ddps_sc_path *p, enum ddps_sctp_path_state s)
 		a->up->path(a->user, &p->peer, s);
 }
 
-static void confirm(struct ddps_sc_path *p)
-{
-	p->confirmed = true;
-	p->errors = 0;
-	start_pmtu(p);
-	set_state(p, DDPS_SCTP_ACTIVE);
-	ddps_sc_path_pick(p->a);
-}
-
 /* ---- answers ---- */
 
 /* Heartbeats that a failed path must answer in a row before it is used again: more each time, so
@@ -211,8 +201,10 @@ static void hb_acked(struct ddps_sc_path *p)
 	p->hb_nonce = 0;
 	p->good++;
 	ddps_sent_rtt(&a->tx, &p->tx, e->now - p->hb_sent, e->now);
-	if (!p->confirmed)
-		confirm(p);
+	if (!p->confirmed) {
+		p->confirmed = true;
+		start_pmtu(p);
+	}
 	ddps_sc_path_good(p);
 	ddps_sc_path_pick(a); /* the primary path may have proved itself */
 	a->errors = 0;	      /* [9260-8.3-6] */
@@ -261,7 +253,6 @@ void ddps_sc_heartbeat_ack(struct ddps_sc_rx *rx, const struct ddps_sc_chunk *c)
 		} else if (nonce == p->probe_nonce) {
 			probe_acked(p);
 		}
-		ddps_sc_touch(a);
 	}
 }
 
@@ -273,7 +264,6 @@ void ddps_sc_path_start(struct ddps_sc_path *p)
 
 	p->hb_out = p->hb_now = false;
 	p->errors = p->good = 0;
-	p->used = e->now;
 	if (p->confirmed) {
 		p->state = DDPS_SCTP_ACTIVE;
 		start_pmtu(p);

@@ -81,7 +81,6 @@ void ddps_sc_take_sack(struct ddps_sctp_assoc *a, const struct ddps_sent_sack *s
 	if (news.acked || news.cum_advanced)
 		a->errors = 0; /* [9260-8.1-5] */
 	clear_errors(a, news.paths);
-	ddps_sc_touch(a);
 }
 
 void ddps_sc_sack_in(struct ddps_sc_rx *rx, const struct ddps_sc_chunk *c)

@@ -95,7 +95,6 @@ static bool at_once(const struct ddps_sctp_assoc *a, const struct ddps_sc_stream
 static void overrun(struct ddps_sctp_assoc *a, struct ddps_sc_stream *s)
 {
 	s->overrun = true;
-	s->octets = 0;
 	empty(a, &s->kept);
 	a->e->st.overruns++;
 	if (a->up->overrun)
@@ -266,7 +265,6 @@ int ddps_sctp_hold_stream(struct ddps_sctp_assoc *a, uint16_t stream, bool on, u
 	TAILQ_CONCAT(&a->ready, &s->kept, link);
 	if (!TAILQ_EMPTY(&a->ready))
 		ddps_sc_note(a, NOTE_DELIVER);
-	ddps_sc_touch(a);
 	return 0;
 }
 

@@ -173,7 +173,6 @@ static int take_address(struct ddps_sc_init *i, const struct ddps_sc_tlv *t)
 		return DDPS_E_PROTOCOL;
 	if (i->naddr == DDPS_SCTP_ADDRS_MAX) /* more are not used */
 		return 1;
-	i->addr_tlv[i->naddr] = t->all;
 	i->addr[i->naddr++] = a;
 	return 1;
 }

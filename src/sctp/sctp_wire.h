@@ -105,7 +105,6 @@ struct ddps_sc_init {
 	uint32_t tag, rwnd, tsn;
 	uint16_t os, mis;
 	struct ddps_sctp_addr addr[DDPS_SCTP_ADDRS_MAX]; /* usable or not */
-	const uint8_t *addr_tlv[DDPS_SCTP_ADDRS_MAX];
 	unsigned naddr;
 	const uint8_t *cookie;
 	size_t cookie_len;

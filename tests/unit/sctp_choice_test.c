@@ -144,6 +144,26 @@ Test(sctp_choice, a_path_that_is_used_again_begins_anew)
 	cr_expect_lt(p->tx.cc.cwnd, 777777);
 }
 
+/* A timer has asked for a packet there while data went elsewhere. */
+Test(sctp_choice, what_a_path_was_to_send_leaves_when_it_is_chosen)
+{
+	struct ddps_sc_path *p;
+
+	up();
+	p = r.a->path[1];
+	cr_assert_eq(ddps_sctp_set_primary(r.a, second(), r.net.now), 0);
+	cr_assert_eq(raw_user_send(&r, 0, 0, "x"), 0);
+	cr_assert_eq(sent_to(second(), SC_DATA, NULL), 1);
+	cr_assert_eq(ddps_sctp_set_primary(r.a, first(), r.net.now), 0);
+	p->tx.force = p->tx.probe = true;
+	r.n = 0;
+	sn_flush(&r.net);
+	cr_assert_eq(r.n, 0);
+	cr_assert_eq(ddps_sctp_set_primary(r.a, second(), r.net.now), 0);
+	sn_flush(&r.net);
+	cr_expect_eq(sent_to(second(), SC_DATA, NULL), 1);
+}
+
 /* With one address there is nothing to doubt; with two the probes of one that failed stop. */
 Test(sctp_choice, an_only_path_is_not_in_doubt, .description = "7829-3-1 9260-8.2-2")
 {
@@ -159,7 +179,9 @@ Test(sctp_choice, an_only_path_is_not_in_doubt, .description = "7829-3-1 9260-8.
 		ddps_pmtu_start(&p->tx.pmtu, 1500, r.net.now);
 		p->tx.pmtu.now_base = false;
 		p->tx.pmtu.next_at = r.net.now + 1;
+		p->good = 2;
 		ddps_sc_path_error(p);
+		cr_expect_eq(p->good, 0);
 		cr_expect_eq(p->state, npaths == 1 ? DDPS_SCTP_ACTIVE : DDPS_SCTP_DOUBTFUL);
 		while (p->state != DDPS_SCTP_INACTIVE)
 			ddps_sc_path_error(p);

@@ -74,6 +74,25 @@ Test(sctp_heard, after_a_silence_data_leaves_at_once)
 	cr_expect_not(raw_any(&r, SC_DATA, NULL));
 }
 
+/* A timer had asked for data: when all of it is acknowledged nothing waits to be sent. */
+Test(sctp_heard, nothing_waits_when_all_is_acknowledged)
+{
+	uint32_t val[3];
+
+	raw_up(&r);
+	cr_assert_eq(raw_user_send(&r, 0, 0, "x"), 0);
+	for (unsigned i = 0; i < 1000 && !r.a->path[0]->tx.t3s; i++)
+		raw_wait(&r, 20);
+	cr_assert_eq(r.a->path[0]->tx.t3s, 1);
+	val[0] = htobe32(r.tsn);
+	val[1] = htobe32(100000);
+	val[2] = 0;
+	raw_begin(&r, r.tag);
+	ddps_sc_put_chunk(&r.w, SC_SACK, 0, val, sizeof val);
+	raw_hand(&r);
+	cr_expect_not(ddps_sctp_pending(r.e));
+}
+
 /* The window of one path is full, and the user chooses another one. */
 Test(sctp_heard, what_waits_leaves_by_the_path_that_is_chosen)
 {

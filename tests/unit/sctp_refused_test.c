@@ -407,6 +407,36 @@ Test(sctp_refused, an_init_is_known_by_any_address_in_it, .description = "9260-5
 	cr_expect_eq(c.vlen, 4 + 2 * 8, "the two that are new");
 }
 
+/* As many new ones as it may list, of the longer kind: the one that is known is beyond them. */
+Test(sctp_refused, all_addresses_that_are_new_are_named, .description = "9260-5.2.2-2")
+{
+	struct ddps_sctp_in in = { .data = r.buf };
+	struct ddps_sctp_addr six = { .family = 6, .ip = { 0x20, 1, 0xd, 0xb8 } };
+	uint8_t params[200];
+	struct ddps_wbuf w = ddps_wbuf_init(params, sizeof params);
+	struct ddps_sc_chunk c;
+
+	raw_up(&r);
+	for (uint8_t k = 1; k < DDPS_SCTP_ADDRS_MAX; k++) {
+		six.ip[15] = k;
+		ddps_sc_put_addr(&w, &six);
+	}
+	ddps_sc_put_addr(&w, first());
+	raw_begin(&r, 0);
+	put_init(SC_INIT, RAW_TAG + 1, params, (size_t)(w.p - params));
+	six.ip[15] = 99;
+	in.from.peer = six;
+	in.from.encap = r.net.node[1].udp;
+	in.len = (size_t)(r.w.p - r.buf);
+	ddps_sc_crc_put(r.buf, in.len);
+	r.n = 0;
+	ddps_sctp_input(r.e, &in, 1, r.net.now);
+	sn_flush(&r.net);
+	cr_assert_eq(raw_got(&r, 0, 0, &c), SC_ABORT);
+	cr_expect_eq(cause_of(&c), SC_CAUSE_RESTART);
+	cr_expect_eq(c.vlen, 4 + DDPS_SCTP_ADDRS_MAX * 20, "%zu", c.vlen);
+}
+
 /* ---- INIT ACK ---- */
 
 Test(sctp_refused, an_init_ack_that_ends_in_the_middle, .description = "9260-3.3.3-9")
@@ -505,4 +535,21 @@ Test(sctp_refused, the_source_of_an_init_ack_is_one_of_its_addresses, .descripti
 	send_second();
 	cr_assert_eq(r.a->npaths, 2);
 	cr_expect(same(&r.a->path[1]->peer, second()));
+}
+
+/* Which of ours it was sent to the system did not tell. */
+Test(sctp_refused, the_paths_of_an_init_ack_are_its_addresses, .description = "9260-5.1.2-1")
+{
+	struct ddps_sctp_in in = { .data = r.buf };
+
+	opened();
+	raw_begin(&r, r.tag);
+	put_init(SC_INIT_ACK, RAW_TAG, cookie, sizeof cookie);
+	in.from.peer = *first();
+	in.from.encap = r.net.node[1].udp;
+	in.len = (size_t)(r.w.p - r.buf);
+	ddps_sc_crc_put(r.buf, in.len);
+	ddps_sctp_input(r.e, &in, 1, r.net.now);
+	cr_assert_str_eq(raw_state(&r), "COOKIE-ECHOED");
+	cr_expect_eq(r.a->npaths, 1);
 }
