@@ -165,7 +165,7 @@ Test(sctp_choice, what_a_path_was_to_send_leaves_when_it_is_chosen)
 }
 
 /* With one address there is nothing to doubt; with two the probes of one that failed stop. */
-Test(sctp_choice, an_only_path_is_not_in_doubt, .description = "7829-3-1 9260-8.2-2")
+Test(sctp_choice, an_only_path_is_not_in_doubt, .description = "9260-8.2-2")
 {
 	for (unsigned npaths = 1; npaths <= 2; npaths++) {
 		struct ddps_sc_path *p;
@@ -386,7 +386,7 @@ Test(sctp_choice, an_answer_to_a_probe_counts_once, .description = "8899-6.2-d1"
 }
 
 /* A listed address has its MTU looked for as soon as it is confirmed. */
-Test(sctp_choice, a_confirmed_address_is_probed, .description = "8899-6.2-1")
+Test(sctp_choice, a_confirmed_address_is_probed)
 {
 	struct ddps_sc_chunk c;
 
@@ -426,7 +426,7 @@ Test(sctp_choice, a_path_that_rested_for_an_interval, .description = "9260-8.3-1
 }
 
 /* While nothing is acknowledged and the end waits for that, paths are asked as before. */
-Test(sctp_choice, heartbeats_while_the_end_is_near, .description = "9260-8.3-2")
+Test(sctp_choice, heartbeats_while_the_end_is_near, .description = "9260-8.3-1")
 {
 	for (unsigned received = 0; received < 2; received++) {
 		unsigned n = 0;

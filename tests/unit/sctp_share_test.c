@@ -230,7 +230,7 @@ Test(sctp_share, what_fills_a_gap_has_a_bound_too)
 	raw_init(&r);
 }
 
-Test(sctp_share, a_fragment_without_room_comes_again, .description = "9260-6.2-2")
+Test(sctp_share, a_fragment_without_room_comes_again)
 {
 	begin();
 	r.e->c.max_held = 3;
@@ -244,7 +244,7 @@ Test(sctp_share, a_fragment_without_room_comes_again, .description = "9260-6.2-2
 	cr_expect_eq(r.last.len, 5);
 }
 
-Test(sctp_share, the_longest_message, .description = "9260-6.9-d1")
+Test(sctp_share, the_longest_message)
 {
 	struct ddps_sc_data d = {
 		.tsn = RAW_TSN, .flags = SC_DATA_B, .p = (const uint8_t *)"0123456789", .len = 10
@@ -411,7 +411,7 @@ Test(sctp_share, a_fragment_without_memory_leaves_nothing)
 	raw_init(&r);
 }
 
-Test(sctp_share, without_memory_duplicates_are_not_told, .description = "9260-6.2-d2")
+Test(sctp_share, without_memory_duplicates_are_not_told)
 {
 	begin();
 	hand(RAW_TSN, 0, WHOLE, "one");
@@ -439,7 +439,7 @@ Test(sctp_share, as_many_duplicates_are_told_as_are_kept, .description = "9260-3
 }
 
 /* First the blocks, then the duplicates; what there is no room for is left out. */
-Test(sctp_share, a_sack_takes_no_more_than_its_room, .description = "9260-6.7-6")
+Test(sctp_share, a_sack_takes_no_more_than_its_room)
 {
 	static const struct {
 		uint8_t words, gaps, dups;

@@ -90,7 +90,7 @@ static void up_with(unsigned messages)
 
 /* ---- how much ---- */
 
-Test(sctp_turn, how_long_a_run_gets, .description = "9260-6.1-7")
+Test(sctp_turn, how_long_a_run_gets)
 {
 	static const struct {
 		unsigned max_segs, want;
@@ -228,7 +228,7 @@ Test(sctp_turn, nothing_is_sent_where_nothing_is_due)
 
 /* ---- what is resent ---- */
 
-Test(sctp_turn, what_is_resent_shares_a_packet, .description = "9260-6.1-12")
+Test(sctp_turn, what_is_resent_shares_a_packet)
 {
 	struct ddps_sctp_out kept;
 
