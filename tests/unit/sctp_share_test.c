@@ -535,6 +535,41 @@ Test(sctp_share, each_duplicate_that_a_sack_names_is_seen)
 	cr_expect_eq(p->tx.spurious, 2);
 }
 
+/* Of blocks and of duplicates 1,024 are looked at: there is room for no more. */
+Test(sctp_share, a_sack_that_names_more_than_is_looked_at)
+{
+	static uint8_t pkt[12 + 16 + 4 * 2 * 1026];
+
+	for (uint16_t gaps = 1; gaps <= 1026; gaps += 1025) {
+		struct ddps_wbuf w = ddps_wbuf_init(pkt, sizeof pkt);
+		uint8_t *at;
+
+		begin();
+		for (unsigned i = 0; i < 3; i++)
+			cr_assert_eq(raw_user_send(&r, 0, 0, "x"), 0);
+		ddps_sc_put_header(&w, RAW_PEER, RAW_PORT, r.tag);
+		at = ddps_sc_begin_chunk(&w, SC_SACK, 0);
+		ddps_wbuf_u32(&w, r.tsn - 1);
+		ddps_wbuf_u32(&w, 100000);
+		ddps_wbuf_u16(&w, gaps);
+		ddps_wbuf_u16(&w, 1026);
+		for (uint16_t i = 0; i < gaps; i++)
+			ddps_wbuf_u32(&w, 2 << 16 | 2);
+		for (unsigned i = 0; i < 1026; i++)
+			ddps_wbuf_u32(&w, 3 << 16 | 3);
+		ddps_sc_end_chunk(&w, at, 0);
+		ddps_sc_crc_put(pkt, (size_t)(w.p - pkt));
+		raw_send_as_is(&r, pkt, (size_t)(w.p - pkt));
+		cr_assert_str_eq(raw_state(&r), "ESTABLISHED");
+		cr_expect_eq(r.e->st.malformed, 0);
+		cr_expect_eq(r.a->n_gaps, gaps);
+		cr_expect_eq(r.a->path[0]->tx.nsacked, gaps == 1, "%u", gaps);
+		cr_expect_eq(r.a->tx.bad_blocks, gaps != 1, "the same one again");
+		fini();
+	}
+	raw_init(&r);
+}
+
 /* ---- when ---- */
 
 Test(sctp_share, how_long_a_sack_may_wait, .description = "9260-6.2-7 9260-6.2-12")
