@@ -71,7 +71,7 @@ static void connect_to(const struct ddps_sctp_addr *peer, unsigned n, uint32_t f
 
 /* ---- set-up ---- */
 
-Test(sctp_meets, the_set_up_measures_the_way, .description = "9260-6.3.1-3")
+Test(sctp_meets, the_set_up_measures_the_way, .description = "9260-6.3.1-1")
 {
 	raw_init(&r);
 	raw_connect(&r);
@@ -84,7 +84,7 @@ Test(sctp_meets, the_set_up_measures_the_way, .description = "9260-6.3.1-3")
 }
 
 /* Which of them was answered? */
-Test(sctp_meets, what_was_repeated_measures_nothing, .description = "9260-6.3.1-6")
+Test(sctp_meets, what_was_repeated_measures_nothing, .description = "9260-6.3.1-3")
 {
 	raw_init(&r);
 	raw_connect(&r);
@@ -123,7 +123,7 @@ Test(sctp_meets, an_answer_in_the_last_instant)
 	cr_expect_not(raw_any(&r, SC_COOKIE_ECHO, NULL));
 }
 
-Test(sctp_meets, t1_waits_no_longer_than_rto_max, .description = "9260-6.3.3-2")
+Test(sctp_meets, t1_waits_no_longer_than_rto_max, .description = "9260-6.3.1-6")
 {
 	raw_init(&r);
 	r.e->c.rto_max_ms = 1500;
@@ -189,7 +189,7 @@ Test(sctp_meets, what_left_early_is_under_way, .description = "9260-5.1-7")
 /* ---- the peer begins anew ---- */
 
 Test(sctp_meets, a_peer_that_begins_anew_finds_nothing_of_before,
-     .description = "9260-5.2.4.1-1 9260-5.3.1-3")
+     .description = "9260-5.2.4-4 9260-5.2.4-5 9260-5.3.1-3")
 {
 	static uint8_t text[60000], first_cookie[512];
 	const struct iovec iov = { text, sizeof text };
@@ -227,7 +227,7 @@ Test(sctp_meets, a_peer_that_begins_anew_finds_nothing_of_before,
 	cr_expect_eq(r.n, 0);
 }
 
-/* [9260-5.2.4.1-4] What follows goes where it came from. */
+/* What follows goes where it came from. */
 Test(sctp_meets, it_begins_anew_at_its_other_address)
 {
 	uint8_t params[32];
@@ -272,7 +272,7 @@ Test(sctp_meets, not_while_it_is_shut_down, .description = "9260-5.2.4-6")
 
 /* ---- both open ---- */
 
-Test(sctp_meets, a_cookie_of_another_comes_too_late, .description = "9260-5.2.4-3")
+Test(sctp_meets, a_cookie_of_another_comes_too_late, .description = "9260-5.2.4-9")
 {
 	raw_init(&r);
 	raw_connect(&r);
@@ -290,7 +290,7 @@ Test(sctp_meets, a_cookie_of_another_comes_too_late, .description = "9260-5.2.4-
 }
 
 /* Nothing was sent or received yet: the paths begin anew with it, and the primary one is used. */
-Test(sctp_meets, a_cookie_of_another_comes_in_time, .description = "9260-5.2.4-3")
+Test(sctp_meets, a_cookie_of_another_comes_in_time, .description = "9260-5.2.4-8")
 {
 	unsigned state[2];
 
@@ -394,7 +394,7 @@ Test(sctp_meets, a_cookie_is_of_whom_it_lists, .description = "9260-5.1.2-4")
 /* ---- the end ---- */
 
 /* SHUTDOWN goes where an answer may come from. */
-Test(sctp_meets, t2_goes_to_a_path_that_works, .description = "9260-9.2-4")
+Test(sctp_meets, t2_goes_to_a_path_that_works, .description = "9260-9.2-2")
 {
 	const struct ddps_sctp_addr peer[3] = { sn_v4(10, 0, 0, 2), sn_v4(10, 0, 1, 2),
 						sn_v4(10, 9, 9, 9) };
@@ -417,7 +417,7 @@ Test(sctp_meets, t2_goes_to_a_path_that_works, .description = "9260-9.2-4")
 }
 
 /* Its own chunks come, but no answer to SHUTDOWN. */
-Test(sctp_meets, a_shutdown_that_nobody_answers, .description = "9260-9.2-3")
+Test(sctp_meets, a_shutdown_that_nobody_answers, .description = "9260-9.2-4")
 {
 	struct ddps_sc_chunk c;
 
