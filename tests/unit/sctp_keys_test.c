@@ -32,6 +32,8 @@ Test(sctp_keys, a_secret_is_all_of_it, .description = "9260-5.1.3-1")
 	ddps_sc_keys_init(&k, (const uint8_t(*)[32])secret, 100);
 	len = seal(&k, buf);
 	cr_expect(opens(&k, buf, len));
+	ddps_sc_keys_init(&other, (const uint8_t(*)[32])secret, 200);
+	cr_expect(opens(&other, buf, len), "it is nothing else, either");
 	for (unsigned i = 0; i < 32; i++) {
 		secret[1][i] ^= 1;
 		ddps_sc_keys_init(&other, (const uint8_t(*)[32])secret, 100);
@@ -68,7 +70,7 @@ Test(sctp_keys, a_new_secret_is_all_of_it)
 Test(sctp_keys, how_long_a_secret_is_good, .description = "9260-5.1.3-5")
 {
 	uint8_t secret[2][32], fresh[32], buf[DDPS_SC_COOKIE_MAX];
-	struct ddps_sc_keys k;
+	struct ddps_sc_keys k, old;
 	uint64_t now = 1000;
 	size_t len;
 
@@ -78,13 +80,17 @@ Test(sctp_keys, how_long_a_secret_is_good, .description = "9260-5.1.3-5")
 		cr_expect_not(ddps_sc_keys_due(&k, now + DDPS_SC_KEY_LIFE_NS - 1));
 		now += DDPS_SC_KEY_LIFE_NS;
 		cr_expect(ddps_sc_keys_due(&k, now));
+		old = k;
 		len = seal(&k, buf);
 		memset(fresh, 'a' + i, sizeof fresh);
 		ddps_sc_keys_rotate(&k, fresh, now);
 		cr_expect(opens(&k, buf, len), "%u", i);
 		now += DDPS_SC_KEY_LIFE_NS;
+		memset(fresh, 'A' + i, sizeof fresh);
 		ddps_sc_keys_rotate(&k, fresh, now);
 		cr_expect_not(opens(&k, buf, len), "%u", i);
+		old.id = k.id; /* whoever has found it out by now */
+		cr_expect_not(opens(&k, buf, seal(&old, buf)), "%u", i);
 	}
 }
 

@@ -269,14 +269,16 @@ static void nobody(void *user, struct ddps_sctp_assoc *a)
 }
 
 /* RFC 6335 6: of the dynamic ports all are tried. */
-Test(sctp_ways, the_last_port_that_is_free)
+Test(sctp_ways, the_one_port_that_is_free)
 {
 	struct ddps_sctp_param p = { .streams = 1 };
 	const struct ddps_sctp_addr *to = &r.net.node[1].addr[0];
-	struct ddps_sctp_port *l;
+	struct ddps_sctp_port *lowest, *l;
 
 	raw_init(&r);
-	for (p.port = 49152; p.port < 65535; p.port++)
+	p.port = 49152;
+	cr_assert_eq(ddps_sctp_listen(r.e, &p, nobody, NULL, &lowest), 0);
+	for (p.port = 49153; p.port < 65535; p.port++)
 		cr_assert_eq(ddps_sctp_listen(r.e, &p, nobody, NULL, &l), 0);
 	r.e->next_port = 0;
 	cr_expect_eq(ddps_sc_free_port(r.e, 0, RAW_PEER, to), 65535);
@@ -285,6 +287,8 @@ Test(sctp_ways, the_last_port_that_is_free)
 	p.port = 0;
 	cr_expect_eq(dial(&p, to, 1), DDPS_E_BUSY);
 	cr_expect_neq(ddps_sc_free_port(r.e, 1, RAW_PEER, to), 0, "of another socket");
+	ddps_sctp_unlisten(lowest);
+	cr_expect_eq(ddps_sc_free_port(r.e, 0, RAW_PEER, to), 49152);
 }
 
 /* ---- octets of a chunk ---- */
