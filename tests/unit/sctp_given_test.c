@@ -1,0 +1,261 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The sender's times, sizes and memory, one by one: at their bounds, and given back. */
+#include "sctp_sent_fixture.h"
+#include "unit/mem_fixture.h"
+
+#define SECOND (1000 * MS)
+
+static void burst(struct world *w, unsigned n)
+{
+	w->p[0].cc.cwnd = 1 << 20;
+	for (unsigned i = 0; i < n; i++) {
+		ddps_sent_begin(&w->s, &w->p[0], w->now);
+		cr_assert_eq(ddps_sent_add_new(&w->s, 1016, 1000,
+					       (void *)((uintptr_t)w->s.next + 7)),
+			     0);
+		ddps_sent_end(&w->s, 1056, i + 1 < n);
+	}
+}
+
+/* ---- times ---- */
+
+/* While nothing is heard it is looked again each 2 s, after 10 s each 5 s, after a minute not. */
+Test(sctp_given, how_often_silence_is_looked_into)
+{
+	static const struct {
+		uint64_t silent, wait;
+	} row[] = { { 0, 2 * SECOND },
+		    { 10 * SECOND - 1, 2 * SECOND },
+		    { 10 * SECOND, 5 * SECOND },
+		    { 60 * SECOND - 1, 5 * SECOND },
+		    { 60 * SECOND, 0 } };
+
+	for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
+		struct world w;
+		struct ddps_sent_path *p = &w.p[0];
+
+		sent_begin(&w, 1, 1, 1 << 20);
+		w.now = 100 * SECOND;
+		burst(&w, 1);
+		p->reo_at = p->pto_at = p->t3_at = 0;
+		p->silent_at = w.now - row[i].silent;
+		p->nudge_at = w.now;
+		cr_expect_eq(ddps_sent_timer(&w.s, p, w.now), DDPS_SENT_EV_SEND);
+		cr_expect_eq(p->nudge_at, row[i].wait ? w.now + row[i].wait : 0, "%zu", i);
+		sent_end(&w);
+	}
+}
+
+/* Of two that run the earlier one; 0 does not run. */
+Test(sctp_given, which_timer_is_next)
+{
+	static const struct {
+		uint64_t a, b, next;
+	} row[] = { { 5, 6, 5 }, { 6, 5, 5 }, { 1, 5, 1 }, { 5, 1, 1 },
+		    { 5, 5, 5 }, { 0, 5, 5 }, { 5, 0, 5 }, { 0, 0, DDPS_SENT_NEVER } };
+	struct world w;
+	struct ddps_sent_path *p = &w.p[0];
+
+	sent_begin(&w, 1, 1, 1 << 20);
+	burst(&w, 1);
+	p->pace_at = 0;
+	for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
+		p->t3_at = p->nudge_at = 0;
+		p->reo_at = row[i].a;
+		p->pto_at = row[i].b;
+		cr_expect_eq(ddps_sent_deadline(&w.s, p), row[i].next, "%zu", i);
+		p->reo_at = p->pto_at = 0;
+		p->t3_at = row[i].a;
+		p->nudge_at = row[i].b;
+		cr_expect_eq(ddps_sent_deadline(&w.s, p), row[i].next, "%zu", i);
+	}
+	sent_end(&w);
+}
+
+/* ---- memory ---- */
+
+/* Acknowledged is every third of @n, and then nothing more. */
+static void with_gaps(struct world *w, uint32_t n)
+{
+	struct ddps_sent_gap gap[100];
+	struct ddps_sent_sack k = { .cum = 0, .a_rwnd = 1 << 20, .gaps = gap };
+	struct ddps_sent_news news;
+
+	for (uint16_t t = 3; t <= n; t += 3)
+		gap[k.ngaps++] = (struct ddps_sent_gap){ t, t };
+	for (uint32_t t = 3; t <= n; t += 3)
+		w->sacked[t - w->first] = 1;
+	w->now += 20 * MS;
+	cr_assert_eq(ddps_sent_sack(&w->s, &k, w->now, &news), DDPS_SENT_TAKEN);
+	sent_check(w);
+}
+
+static long life(void)
+{
+	long before = mem_live();
+	struct world w;
+
+	sent_begin(&w, 1, 1, 1 << 30);
+	burst(&w, 250);
+	for (uint32_t n = 30; n <= 240; n *= 2)
+		with_gaps(&w, n);
+	cr_expect_eq(w.s.nruns, 80);
+	sent_end(&w);
+	return mem_live() - before;
+}
+
+Test(sctp_given, a_sender_leaves_nothing)
+{
+	life(); /* but for what is kept for the next one */
+	long n = life();
+
+	cr_expect_eq(n, 0, "%ld", n);
+}
+
+static void acked(void *user, uint32_t tsn, void *chunk)
+{
+	(void)user, (void)tsn, (void)chunk;
+}
+
+/* As many as 256 are kept, however many there were. */
+Test(sctp_given, how_many_are_kept_for_the_next)
+{
+	static struct ddps_sent_spares spares;
+	static const struct ddps_sent_conf conf = {
+		.spares = &spares, .rto_initial = SECOND, .rto_max = 60 * SECOND, .grain = 128000
+	};
+	static struct ddps_sent s[260];
+	struct ddps_pmtu_limits lim = ddps_pmtu_limits(false, 1500);
+	long before = mem_live();
+
+	for (unsigned i = 0; i < 260; i++) {
+		struct ddps_sent_path p;
+
+		ddps_sent_init(&s[i], &conf, 1, 1 << 20, acked, NULL);
+		ddps_sent_path_init(&s[i], &p, 0, &lim, 40);
+		ddps_sent_begin(&s[i], &p, SECOND);
+		cr_assert_eq(ddps_sent_add_new(&s[i], 1016, 1000, NULL), 0);
+		ddps_sent_end(&s[i], 1056, false);
+	}
+	for (unsigned i = 0; i < 260; i++)
+		ddps_sent_fini(&s[i]);
+	cr_expect_eq(spares.n, 256);
+	ddps_sent_spares_free(&spares);
+	cr_expect_eq(spares.n, 0);
+	cr_expect_eq(mem_live(), before);
+}
+
+/* ---- sizes of packets ---- */
+
+static struct ddps_pmtu begun(enum ddps_pmtu_state state, uint16_t size)
+{
+	struct ddps_pmtu_limits lim = ddps_pmtu_limits(false, 1500);
+	struct ddps_pmtu m;
+
+	ddps_pmtu_init(&m, &lim);
+	ddps_pmtu_start(&m, 0, SECOND);
+	m.state = state;
+	m.size = size;
+	return m;
+}
+
+/* What was thought not to pass has passed. */
+Test(sctp_given, a_probe_of_the_size_that_failed)
+{
+	struct ddps_pmtu m = begun(DDPS_PMTU_SEARCH, 1200);
+
+	m.fail = m.probing = 1400;
+	cr_expect_eq(ddps_pmtu_probe_acked(&m, 1400, SECOND), DDPS_PMTU_SIZE);
+	cr_expect_eq(m.size, 1400);
+	cr_expect_eq(m.fail, 0);
+	m = begun(DDPS_PMTU_ERROR, 576);
+	m.fragment = true;
+	cr_expect_eq(ddps_pmtu_probe_acked(&m, 800, SECOND), DDPS_PMTU_SIZE);
+	cr_expect_eq(m.size, 800);
+	cr_expect_not(m.fragment);
+}
+
+/* A link that takes just what is asked for, or what failed: all of it goes on. */
+Test(sctp_given, a_link_of_the_size_that_is_asked_for)
+{
+	struct ddps_pmtu m = begun(DDPS_PMTU_BASE, 1200);
+
+	m.fail = 1400;
+	m.count = 2;
+	ddps_pmtu_local(&m, 1400, SECOND);
+	cr_expect_eq(m.fail, 1400);
+	m.fail = 0;
+	ddps_pmtu_local(&m, m.probing, SECOND);
+	cr_expect_eq(m.count, 2);
+	cr_expect_eq(m.probing, 1200);
+}
+
+Test(sctp_given, a_size_that_is_fixed)
+{
+	struct ddps_pmtu m = begun(DDPS_PMTU_ERROR, 576);
+
+	m.fragment = true;
+	ddps_pmtu_fix(&m, 1400);
+	cr_expect_eq(m.size, 1400);
+	cr_expect_not(m.fragment);
+	cr_expect_eq(m.probing, 0);
+	cr_expect_eq(ddps_pmtu_delivered(&m, 1400, SECOND, SECOND, SECOND), 0);
+	cr_expect_eq(ddps_pmtu_probe(&m, UINT64_MAX), 0);
+}
+
+/* Each path waits a little longer than the next one would. */
+Test(sctp_given, a_probe_waits)
+{
+	struct ddps_pmtu m = begun(DDPS_PMTU_BASE, 1200);
+
+	m.late = 255;
+	ddps_pmtu_probe_sent(&m, 1200, 0, SECOND);
+	cr_expect_eq(m.next_at, 2 * SECOND + SECOND / 4096 * 255);
+}
+
+/* Not even the base size is answered: what was counted of losses is of the size before. */
+Test(sctp_given, nothing_but_fragments_passes)
+{
+	struct ddps_pmtu m = begun(DDPS_PMTU_BASE, 1200);
+
+	m.holes = m.t3 = 1;
+	for (unsigned i = 0; i < 3; i++) {
+		ddps_pmtu_probe_sent(&m, 1200, 0, SECOND);
+		ddps_pmtu_timer(&m, m.next_at);
+	}
+	cr_expect_eq(m.state, DDPS_PMTU_ERROR);
+	cr_expect_eq(m.size, 576);
+	cr_expect(m.fragment);
+	cr_expect(!m.holes && !m.t3);
+}
+
+Test(sctp_given, losses_that_prove_nothing_yet)
+{
+	struct ddps_pmtu m = begun(DDPS_PMTU_DONE, 1500);
+
+	for (unsigned i = 1; i <= 300; i++)
+		cr_expect_eq(ddps_pmtu_lost(&m, i & 1 ? 1300 : 1400, i, SECOND), 0);
+	cr_expect_eq(m.holes, 255);
+	cr_expect_eq(m.lost_min, 1300);
+	cr_expect_eq(m.lost_max, 1400);
+}
+
+/* By timeouts, or by what is smaller and passes. */
+Test(sctp_given, a_black_hole_is_told)
+{
+	struct ddps_pmtu m = begun(DDPS_PMTU_DONE, 1500);
+
+	for (unsigned i = 1; i <= 3; i++)
+		cr_expect_eq(ddps_pmtu_lost(&m, 1500, i, SECOND), 0);
+	cr_expect_eq(ddps_pmtu_timeout(&m, SECOND), 0);
+	cr_expect_eq(ddps_pmtu_timeout(&m, SECOND), DDPS_PMTU_HOLE | DDPS_PMTU_SIZE);
+	cr_expect_eq(m.size, 1200);
+
+	m = begun(DDPS_PMTU_DONE, 1500);
+	for (unsigned i = 1; i <= 2; i++)
+		cr_expect_eq(ddps_pmtu_lost(&m, 1500, i, SECOND), 0);
+	cr_expect_eq(ddps_pmtu_timeout(&m, SECOND), 0);
+	cr_expect_eq(ddps_pmtu_delivered(&m, 600, SECOND, SECOND, SECOND),
+		     DDPS_PMTU_HOLE | DDPS_PMTU_SIZE);
+	cr_expect_eq(m.size, 1200);
+}
