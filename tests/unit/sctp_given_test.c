@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The sender's times, sizes and memory, one by one: at their bounds, and given back. */
 #include "sctp_sent_fixture.h"
+#include "sctp/parts/sctp_map.h"
+#include "sctp/parts/sctp_pool.h"
 #include "unit/mem_fixture.h"
 
 #define SECOND (1000 * MS)
@@ -72,6 +74,114 @@ Test(sctp_given, which_timer_is_next)
 	sent_end(&w);
 }
 
+/* 9260-6.3.1-d2: RTTVAR is a quarter of the grain at least, and what it is beyond that. */
+Test(sctp_given, the_least_rttvar, .description = "9260-6.3.1-d2")
+{
+	static const uint64_t row[][2] = { { 60000, 32000 }, { 72000, 36000 }, { 200000, 100000 } };
+
+	for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
+		struct world w;
+
+		sent_begin(&w, 1, 1, 1 << 20);
+		ddps_sent_sample(&w.s, &w.p[0], row[i][0]);
+		cr_expect_eq(w.p[0].rttvar, row[i][1], "%zu", i);
+		sent_end(&w);
+	}
+}
+
+/* When reordering ends is looked at no earlier than half a grain from now. */
+Test(sctp_given, when_reordering_ends)
+{
+	struct world w;
+	struct ddps_sent_path *p = &w.p[0];
+	uint64_t window;
+
+	sent_begin(&w, 1, 1, 1 << 20);
+	burst(&w, 2);
+	p->rack_pn = p->next_pn;
+	p->rack_rtt = 50 * MS;
+	ddps_sent_detect(&w.s, p, w.now);
+	cr_assert_gt(p->reo_at, w.now);
+	window = p->reo_at - w.now - p->rack_rtt;
+	w.now += 10 * MS;
+	p->rack_rtt = 10 * MS + 100000 - window;
+	ddps_sent_detect(&w.s, p, w.now);
+	cr_expect_eq(p->reo_at, w.now + 100000);
+	p->rack_rtt = 10 * MS + 50000 - window;
+	ddps_sent_detect(&w.s, p, w.now);
+	cr_expect_eq(p->reo_at, w.now + 64000);
+	sent_end(&w);
+}
+
+/* ---- lost, and not lost ---- */
+
+/* What T3 called lost is on its way; what was lost otherwise is not. */
+Test(sctp_given, a_timeout_that_was_too_early)
+{
+	struct world w;
+	struct ddps_sent_path *p = &w.p[0];
+	struct ddps_sent_slot *c;
+	uint64_t cwnd;
+
+	sent_begin(&w, 1, 1, 1 << 20);
+	burst(&w, 2);
+	cwnd = p->cc.cwnd;
+	ddps_cc_timeout(&p->cc, true);
+	cr_assert_lt(p->cc.cwnd, cwnd);
+	for (uint32_t t = 1; t <= 2; t++) {
+		c = ddps_sent_slot(&w.s, t);
+		c->episode = 5;
+		ddps_sent_mark(&w.s, t);
+		cr_expect_eq(c->episode, 0);
+	}
+	c = ddps_sent_slot(&w.s, 1);
+	c->flags |= SLOT_T3 | SLOT_PKT;
+	c->episode = 5;
+	p->t3_at = 0;
+	ddps_sent_false_t3(&w.s, p, w.now);
+	cr_expect_eq(p->cc.cwnd, cwnd);
+	cr_expect_eq(w.s.nlost, 1);
+	cr_expect_eq(w.s.nflight, 1);
+	cr_expect_eq(c->state, SLOT_FLIGHT);
+	cr_expect_eq(c->flags & (SLOT_T3 | SLOT_PKT | SLOT_VOID), SLOT_VOID);
+	cr_expect_eq(c->episode, 0);
+	cr_expect_gt(p->t3_at, w.now);
+	sent_end(&w);
+}
+
+/* A path has become narrower: what is larger is lost, what just passes is not. */
+Test(sctp_given, what_is_too_large_for_a_hole)
+{
+	for (uint16_t size = 1055; size <= 1056; size++) {
+		struct world w;
+
+		sent_begin(&w, 1, 1, 1 << 20);
+		burst(&w, 2);
+		w.p[0].pmtu.size = size;
+		w.p[0].probe = true;
+		ddps_sent_mtu_changed(&w.s, &w.p[0], DDPS_PMTU_HOLE);
+		cr_expect_eq(w.s.nlost, size < 1056 ? 2 : 0);
+		cr_expect_not(w.p[0].probe);
+		sent_end(&w);
+	}
+}
+
+/* Nothing waits, and nothing is lost: there is no room to ask for. */
+Test(sctp_given, nothing_may_leave)
+{
+	uint64_t room = 7;
+	struct world w;
+
+	sent_begin(&w, 1, 1, 1 << 20);
+	cr_expect_eq(ddps_sent_may(&w.s, &w.p[0], w.now, SIZE_MAX, &room), DDPS_SENT_NOTHING);
+	cr_expect_eq(room, 0);
+	w.p[0].force = true; /* not as a probe */
+	burst(&w, 1);
+	cr_expect_not(w.p[0].tlp_out);
+	cr_expect_eq(w.p[0].probes, 0);
+	sent_end(&w);
+}
+
 /* ---- memory ---- */
 
 /* Acknowledged is every third of @n, and then nothing more. */
@@ -110,6 +220,25 @@ Test(sctp_given, a_sender_leaves_nothing)
 	long n = life();
 
 	cr_expect_eq(n, 0, "%ld", n);
+}
+
+/* What was given back while nothing was under way is there again when it is needed. */
+Test(sctp_given, a_sender_that_rests)
+{
+	struct ddps_sent_sack k = { .cum = 60, .a_rwnd = 1 << 20 };
+	struct ddps_sent_news news;
+	struct world w;
+
+	sent_begin(&w, 1, 1, 1 << 30);
+	burst(&w, 60);
+	with_gaps(&w, 60);
+	w.now += 20 * MS;
+	cr_assert_eq(ddps_sent_sack(&w.s, &k, w.now, &news), DDPS_SENT_TAKEN);
+	ddps_sent_rest(&w.s);
+	cr_expect_null(w.s.runs);
+	cr_expect_eq(w.s.runs_size, 0);
+	cr_expect_eq(w.s.nruns, 0);
+	sent_end(&w);
 }
 
 static void acked(void *user, uint32_t tsn, void *chunk)
@@ -258,4 +387,47 @@ Test(sctp_given, a_black_hole_is_told)
 	cr_expect_eq(ddps_pmtu_delivered(&m, 600, SECOND, SECOND, SECOND),
 		     DDPS_PMTU_HOLE | DDPS_PMTU_SIZE);
 	cr_expect_eq(m.size, 1200);
+}
+
+/* ---- what was received, and pieces of memory ---- */
+
+/* In its order it costs no memory. */
+Test(sctp_given, what_is_received)
+{
+	struct ddps_sc_map m;
+	uint32_t start, end;
+
+	ddps_sc_map_init(&m, 10);
+	cr_expect_eq(ddps_sc_map_reserve(&m, 11), 0);
+	cr_expect_null(m.bits);
+	ddps_sc_map_mark(&m, 11);
+	for (uint32_t t = 13; t <= 14; t++) {
+		cr_assert_eq(ddps_sc_map_reserve(&m, t), 0);
+		ddps_sc_map_mark(&m, t);
+		cr_expect_eq(m.high, t);
+	}
+	cr_assert(ddps_sc_map_run(&m, m.cum, &start, &end));
+	cr_expect_eq(start, 13);
+	cr_expect_eq(end, 14);
+	cr_expect_not(ddps_sc_map_run(&m, end, &start, &end));
+	ddps_sc_map_fini(&m);
+}
+
+/* As much as 4 MiB is kept, to the octet. */
+Test(sctp_given, how_much_memory_is_kept)
+{
+	static void *piece[40];
+	struct ddps_sc_pool p = { .kept = 0 };
+	size_t size = 128u << (DDPS_SC_POOL_CLASSES - 1), most = DDPS_SC_POOL_KEPT / size;
+	long before = mem_live();
+
+	for (size_t i = 0; i < 40; i++)
+		piece[i] = ddps_sc_pool_get(&p, size);
+	cr_expect_eq(mem_live(), before + 40);
+	for (size_t i = 0; i < 40; i++)
+		ddps_sc_pool_put(&p, piece[i], size);
+	cr_expect_eq(p.kept, DDPS_SC_POOL_KEPT);
+	cr_expect_eq(mem_live(), before + (long)most);
+	ddps_sc_pool_fini(&p);
+	cr_expect_eq(mem_live(), before);
 }
