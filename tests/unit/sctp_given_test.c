@@ -3,6 +3,7 @@
 #include "sctp_sent_fixture.h"
 #include "sctp/parts/sctp_map.h"
 #include "sctp/parts/sctp_pool.h"
+#include "sctp/parts/sctp_timer.h"
 #include "unit/mem_fixture.h"
 
 #define SECOND (1000 * MS)
@@ -146,6 +147,29 @@ Test(sctp_given, a_timeout_that_was_too_early)
 	cr_expect_eq(c->flags & (SLOT_T3 | SLOT_PKT | SLOT_VOID), SLOT_VOID);
 	cr_expect_eq(c->episode, 0);
 	cr_expect_gt(p->t3_at, w.now);
+	sent_end(&w);
+}
+
+/* All of what an episode took for lost has arrived: the window is what it was. */
+Test(sctp_given, losses_that_were_none)
+{
+	struct world w;
+	struct ddps_sent_path *p = &w.p[0];
+	uint64_t cwnd;
+
+	sent_begin(&w, 1, 1, 1 << 20);
+	burst(&w, 2);
+	cwnd = p->cc.cwnd;
+	ddps_cc_timeout(&p->cc, true);
+	p->episode = 5;
+	p->undo_pending = 2;
+	ddps_sent_false_loss(p, 4);
+	ddps_sent_false_loss(p, 5);
+	cr_expect_lt(p->cc.cwnd, cwnd);
+	cr_expect_eq(p->undone, 0);
+	ddps_sent_false_loss(p, 5);
+	cr_expect_eq(p->cc.cwnd, cwnd);
+	cr_expect_eq(p->undone, 1);
 	sent_end(&w);
 }
 
@@ -430,4 +454,32 @@ Test(sctp_given, how_much_memory_is_kept)
 	cr_expect_eq(mem_live(), before + (long)most);
 	ddps_sc_pool_fini(&p);
 	cr_expect_eq(mem_live(), before);
+}
+
+/* Many times in any order, some of them taken out: they are due in theirs. */
+Test(sctp_given, timers_are_due_in_their_order)
+{
+	static struct ddps_sc_timer t[400];
+
+	for (unsigned seed = 1; seed <= 20; seed++) {
+		struct ddps_sc_heap h = { .n = 0 };
+		struct world w = { .seed = seed * 2654435761u };
+		uint64_t last = 0, next;
+		struct ddps_sc_timer *due;
+
+		memset(t, 0, sizeof t);
+		cr_assert_eq(ddps_sc_heap_reserve(&h, 400), 0);
+		for (unsigned i = 0; i < 400; i++)
+			ddps_sc_timer_set(&h, &t[i], 1 + sent_draw(&w, 100000));
+		for (unsigned i = 0; i < 100; i++)
+			ddps_sc_timer_drop(&h, &t[sent_draw(&w, 400)]);
+		while ((next = ddps_sc_heap_next(&h)) != UINT64_MAX) {
+			cr_assert_geq(next, last);
+			last = next;
+			due = ddps_sc_heap_due(&h, next);
+			cr_assert_not_null(due);
+			cr_assert_eq(due->want, next);
+		}
+		ddps_sc_heap_fini(&h);
+	}
 }
