@@ -483,3 +483,29 @@ Test(sctp_given, timers_are_due_in_their_order)
 		ddps_sc_heap_fini(&h);
 	}
 }
+
+/* One is taken out whose place has children that are late, beside others that are early: these stay
+ * where they are. */
+Test(sctp_given, a_timer_is_taken_out_of_the_middle)
+{
+	static const uint64_t at[] = { 1, 50, 2, 3, 3, 60, 60, 60, 60, 5, 5, 5, 5 };
+	static struct ddps_sc_timer t[39];
+	struct ddps_sc_heap h = { .n = 0 };
+	uint64_t last = 0, next;
+
+	memset(t, 0, sizeof t);
+	cr_assert_eq(ddps_sc_heap_reserve(&h, 39), 0);
+	for (unsigned i = 0; i < 39; i++)
+		ddps_sc_timer_set(&h, &t[i],
+				  i < 13   ? at[i]
+				  : i < 21 ? 10
+				  : i < 37 ? 70
+				  : i < 38 ? 6
+					   : 100);
+	ddps_sc_timer_drop(&h, &t[8]);
+	for (; (next = ddps_sc_heap_next(&h)) != UINT64_MAX; last = next) {
+		cr_assert_geq(next, last);
+		ddps_sc_heap_due(&h, next);
+	}
+	ddps_sc_heap_fini(&h);
+}
