@@ -150,6 +150,116 @@ Test(sctp_given, a_timeout_that_was_too_early)
 	sent_end(&w);
 }
 
+/* One chunk at each of these times, and the timer of T3 at @at: how many are lost by it. */
+static uint32_t lost_by_t3(const uint64_t *sent, unsigned n, uint64_t at)
+{
+	struct world w;
+	struct ddps_sent_path *p = &w.p[0];
+	uint8_t episode;
+	uint32_t lost;
+
+	sent_begin(&w, 1, 1, 1 << 20);
+	for (unsigned i = 0; i < n; i++) {
+		w.now = sent[i];
+		burst(&w, 1);
+	}
+	p->nudge_at = 0;
+	p->reo_at = p->pto_at = at + 1;
+	p->t3_at = at;
+	p->probe = p->tlp_out = true;
+	p->srtt = p->rack_rtt = 20 * MS;
+	p->min_rtt = 8 * MS;
+	p->recovery = true;
+	p->reord_seen = true;
+	episode = p->episode;
+	cr_expect_eq(ddps_sent_timer(&w.s, p, at),
+		     DDPS_SENT_EV_T3 | DDPS_SENT_EV_LOST | DDPS_SENT_EV_SEND);
+	cr_expect_neq(p->episode, episode);
+	cr_expect_eq(p->epi_pn, p->next_pn);
+	cr_expect_not(p->recovery || p->probe || p->tlp_out);
+	cr_expect(!p->reo_at && !p->pto_at && p->t3_at > at);
+	lost = w.s.nlost;
+	sent_end(&w);
+	return lost;
+}
+
+/* What would have been acknowledged by now: sent an RTT ago, and a quarter of the least one. */
+Test(sctp_given, what_a_timeout_takes_for_lost)
+{
+	const uint64_t t = 1000 * MS, sent[] = { t, t + 10 * MS, t + 10 * MS + 1 };
+
+	cr_expect_eq(lost_by_t3(sent, 3, t + 10 * MS + 22 * MS), 2);
+	cr_expect_eq(lost_by_t3(sent, 3, t + 10 * MS + 22 * MS - 1), 1);
+	cr_expect_eq(lost_by_t3(sent, 3, t + 10 * MS + 22 * MS + 1), 3);
+}
+
+/* Two timers at once: reordering shows nothing, and the tail is probed; but there is one probe. */
+Test(sctp_given, two_timers_at_once)
+{
+	struct world w;
+	struct ddps_sent_path *p = &w.p[0];
+
+	sent_begin(&w, 1, 1, 1 << 20);
+	burst(&w, 2);
+	for (unsigned i = 0; i < 2; i++) {
+		p->tlp_out = i;
+		p->force = p->probe = false;
+		p->reo_at = p->pto_at = w.now;
+		cr_expect_eq(ddps_sent_timer(&w.s, p, w.now), i ? 0 : DDPS_SENT_EV_SEND);
+		cr_expect_eq(p->probe, !i);
+	}
+	sent_end(&w);
+}
+
+/* RACK: what was sent before something that has arrived, and should have, too. */
+Test(sctp_given, what_is_lost_is_counted)
+{
+	uint64_t ssthresh[2];
+
+	for (unsigned i = 0; i < 2; i++) {
+		struct world w;
+		struct ddps_sent_path *p = &w.p[0];
+
+		sent_begin(&w, 1, 1, 1 << 20);
+		burst(&w, 5);
+		p->rack_pn = 3; /* the third packet is not older than that */
+		p->rack_rtt = MS;
+		w.now += 50 * MS;
+		p->reo_at = w.now;
+		p->pto_at = p->t3_at = 0;
+		p->got.outstanding = i ? 1 << 30 : 0; /* of a SACK before */
+		cr_expect_eq(ddps_sent_timer(&w.s, p, w.now),
+			     DDPS_SENT_EV_LOST | DDPS_SENT_EV_SEND);
+		cr_expect_eq(w.s.nlost, 2);
+		cr_expect_eq(p->lost, 2);
+		ssthresh[i] = p->cc.ssthresh;
+		sent_end(&w);
+	}
+	cr_expect_eq(ssthresh[0], ssthresh[1]);
+}
+
+/* The peer has no room and says so: no error, once for each time it says so. */
+Test(sctp_given, silence_of_a_peer_without_room, .description = "9260-6.1-5")
+{
+	struct world w;
+	struct ddps_sent_path *p = &w.p[0];
+
+	sent_begin(&w, 1, 1, 1 << 20);
+	burst(&w, 1);
+	w.s.a_rwnd = 0;
+	w.s.zero_sacked = true;
+	for (unsigned i = 0; i < 2; i++) {
+		p->reo_at = p->pto_at = 0;
+		p->t3_at = w.now;
+		cr_expect_eq(ddps_sent_timer(&w.s, p, w.now) & DDPS_SENT_EV_T3,
+			     i ? DDPS_SENT_EV_T3 : 0);
+		cr_assert_eq(w.s.nlost, 1);
+		ddps_sent_unlost(&w.s, 1);
+		ddps_sent_requeue(&w.s, 1, w.now);
+	}
+	sent_end(&w);
+}
+
 /* All of what an episode took for lost has arrived: the window is what it was. */
 Test(sctp_given, losses_that_were_none)
 {
