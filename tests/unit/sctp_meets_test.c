@@ -468,19 +468,6 @@ Test(sctp_meets, the_user_chooses_a_path_that_had_failed)
 
 /* ---- DATA ---- */
 
-Test(sctp_meets, a_sack_for_each_packet_if_it_shall_be)
-{
-	raw_init(&r);
-	r.port->param.delay_sack_never = true;
-	raw_init_chunk(&r, RAW_TAG, RAW_TSN);
-	cr_assert(raw_take_init_ack(&r));
-	raw_echo(&r);
-	for (uint16_t i = 0; i < 4; i++) {
-		raw_data(&r, RAW_TSN + i, 0, i, 3, "x");
-		cr_expect(raw_any(&r, SC_SACK, NULL), "%u", i);
-	}
-}
-
 Test(sctp_meets, a_message_is_acknowledged_when_all_of_it_is)
 {
 	static uint8_t text[3000];

@@ -270,3 +270,18 @@ Test(sctp_turn, the_state_is_that_of_what_came)
 	cr_expect_eq(acked, 1);
 	cr_expect_str_eq(state, "SHUTDOWN-SENT");
 }
+
+/* ---- DATA ---- */
+
+Test(sctp_turn, a_sack_for_each_packet_if_it_shall_be)
+{
+	raw_init(&r);
+	r.port->param.delay_sack_never = true;
+	raw_init_chunk(&r, RAW_TAG, RAW_TSN);
+	cr_assert(raw_take_init_ack(&r));
+	raw_echo(&r);
+	for (uint16_t i = 0; i < 4; i++) {
+		raw_data(&r, RAW_TSN + i, 0, i, 3, "x");
+		cr_expect(raw_any(&r, SC_SACK, NULL), "%u", i);
+	}
+}
