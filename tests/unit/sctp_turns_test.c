@@ -9,7 +9,7 @@ static void fini(void)
 	raw_fini(&r);
 }
 
-TestSuite(sctp_turn, .fini = fini);
+TestSuite(sctp_turns, .fini = fini);
 
 static struct ddps_sctp_in packet(void)
 {
@@ -38,7 +38,7 @@ static void nobody(void *user, struct ddps_sctp_assoc *a)
 }
 
 /* Whoever has just begun answers as many as a second allows. */
-Test(sctp_turn, an_engine_answers_from_its_first_instant)
+Test(sctp_turns, an_engine_answers_from_its_first_instant)
 {
 	const struct ddps_sctp_param p = { .port = RAW_PORT };
 	struct ddps_sctp_config c;
@@ -66,7 +66,7 @@ Test(sctp_turn, an_engine_answers_from_its_first_instant)
 	ddps_sctp_free(e);
 }
 
-Test(sctp_turn, time_does_not_go_back)
+Test(sctp_turns, time_does_not_go_back)
 {
 	const struct ddps_sctp_param p = { .port = RAW_PORT };
 	struct ddps_sctp_config c;
@@ -83,7 +83,7 @@ Test(sctp_turn, time_does_not_go_back)
 	ddps_sctp_free(e);
 }
 
-Test(sctp_turn, what_was_spent_comes_again_in_its_time)
+Test(sctp_turns, what_was_spent_comes_again_in_its_time)
 {
 	struct ddps_sc_bucket b = { 2, 0 };
 	uint64_t limited = 0;
@@ -106,7 +106,7 @@ Test(sctp_turn, what_was_spent_comes_again_in_its_time)
 }
 
 /* What a timer has had done is not due once more, whether it could leave or not. */
-Test(sctp_turn, a_timer_that_was_served_is_not_due)
+Test(sctp_turns, a_timer_that_was_served_is_not_due)
 {
 	uint64_t at;
 
@@ -124,7 +124,7 @@ Test(sctp_turn, a_timer_that_was_served_is_not_due)
 }
 
 /* 256 of them at once: what comes in waits no longer than for these. */
-Test(sctp_turn, more_timers_than_a_tick_serves)
+Test(sctp_turns, more_timers_than_a_tick_serves)
 {
 	const struct ddps_sctp_param p = { .port = RAW_PORT };
 	struct ddps_sctp_assoc *a;
@@ -150,7 +150,7 @@ Test(sctp_turn, more_timers_than_a_tick_serves)
 
 /* ---- packets ---- */
 
-Test(sctp_turn, packets_of_one_size_and_a_shorter_one)
+Test(sctp_turns, packets_of_one_size_and_a_shorter_one)
 {
 	static const char *const text[3] = { "of one size", "of one size", "less" };
 	uint8_t all[200];
@@ -187,7 +187,7 @@ static void tap(void *user, uint64_t now, bool sent, const struct ddps_sctp_rout
 }
 
 /* Whatever was there before, the tap sees the octets of this packet. */
-Test(sctp_turn, a_tap_sees_no_more_than_a_packet)
+Test(sctp_turns, a_tap_sees_no_more_than_a_packet)
 {
 	static uint8_t head[4096], junk[100];
 	struct iovec iov[16];
@@ -211,7 +211,7 @@ Test(sctp_turn, a_tap_sees_no_more_than_a_packet)
 }
 
 /* It was asked for no more than that: no cause. */
-Test(sctp_turn, an_abort_to_a_stranger_names_no_cause, .description = "9260-8.4-10 9260-8.4-11")
+Test(sctp_turns, an_abort_to_a_stranger_names_no_cause, .description = "9260-8.4-10 9260-8.4-11")
 {
 	struct ddps_sc_chunk c;
 
@@ -247,7 +247,7 @@ static void up_and_watched(void)
 	ddps_sctp_assoc_set_up(r.a, &up, &r);
 }
 
-Test(sctp_turn, nobody_is_told_of_acknowledgements_that_there_are_not)
+Test(sctp_turns, nobody_is_told_of_acknowledgements_that_there_are_not)
 {
 	uint32_t cum;
 
@@ -260,7 +260,7 @@ Test(sctp_turn, nobody_is_told_of_acknowledgements_that_there_are_not)
 }
 
 /* What follows of an acknowledgement is done when the user is told of it. */
-Test(sctp_turn, the_state_is_that_of_what_came)
+Test(sctp_turns, the_state_is_that_of_what_came)
 {
 	up_and_watched();
 	cr_assert_eq(raw_user_send(&r, 0, 0, "last"), 0);
@@ -273,7 +273,7 @@ Test(sctp_turn, the_state_is_that_of_what_came)
 
 /* ---- DATA ---- */
 
-Test(sctp_turn, a_sack_for_each_packet_if_it_shall_be)
+Test(sctp_turns, a_sack_for_each_packet_if_it_shall_be)
 {
 	raw_init(&r);
 	r.port->param.delay_sack_never = true;
