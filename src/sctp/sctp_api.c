@@ -260,6 +260,12 @@ uint64_t ddps_sctp_acked(const struct ddps_sctp_assoc *a)
 	return a->acked_n;
 }
 
+/* Of the messages themselves: what each costs besides is of the send buffer only. */
+static uint64_t unacked(const struct ddps_sctp_assoc *a)
+{
+	return a->buffered - a->unsent - (a->sent_n - a->acked_n) * sizeof(struct ddps_sc_msg);
+}
+
 void ddps_sctp_info(const struct ddps_sctp_assoc *a, struct ddps_sctp_info *i)
 {
 	*i = (struct ddps_sctp_info){ .state = ddps_sc_state_name(a->state),
@@ -277,7 +283,7 @@ void ddps_sctp_info(const struct ddps_sctp_assoc *a, struct ddps_sctp_info *i)
 				      .peer_rwnd = a->tx.a_rwnd,
 				      .rwnd = ddps_sc_rwnd(a),
 				      .unsent = a->unsent,
-				      .unacked = a->buffered - a->unsent,
+				      .unacked = unacked(a),
 				      .sent_packets = a->n_packets_out,
 				      .received_packets = a->n_packets_in,
 				      .sent_chunks = a->n_chunks_out,
