@@ -130,14 +130,15 @@ Test(sd_end, names_that_are_too_long_are_cut)
 	c->b = &named;
 	cr_assert_eq(ddps_sd_carrier_name(c, longest, longest), 0);
 	u.llp->ops->info(u.llp, &info);
-	cr_expect_eq(strnlen(info.local, 100), sizeof info.local - 1);
-	cr_expect_eq(strnlen(info.peer, 100), sizeof info.peer - 1);
-	cr_expect_eq(strnlen(info.sctp.backend, 100), sizeof info.sctp.backend - 1);
+	cr_expect_eq(strnlen(info.local, sizeof info.local), sizeof info.local - 1);
+	cr_expect_eq(strnlen(info.peer, sizeof info.peer), sizeof info.peer - 1);
+	cr_expect_eq(strnlen(info.sctp.backend, sizeof info.sctp.backend),
+		     sizeof info.sctp.backend - 1);
 	cr_expect_eq(info.sctp.stream, 0);
 	cr_expect_not(info.enhanced);
 	ddps_sd_session_end((struct ddps_sd_session *)u.llp, &e);
 	sd_run(&w);
-	cr_expect_eq(strnlen(u.error.peer, 1000), sizeof u.error.peer - 1);
+	cr_expect_eq(strnlen(u.error.peer, sizeof u.error.peer), sizeof u.error.peer - 1);
 	cr_expect_eq(u.error.code, DDPS_E_RESET);
 }
 

@@ -2,6 +2,7 @@
 /* What there is to see of an association of the native SCTP, of its paths and of its packets. */
 #include "sd_native_fixture.h"
 #include "unit/sys_fixture.h"
+#include <stdio.h>
 #include <string.h>
 
 #define UNSET 0xa7 /* nothing is left as the caller had it */
