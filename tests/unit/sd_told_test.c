@@ -375,6 +375,25 @@ Test(sd_told, a_shut_session_sends_what_there_is_and_then_its_end)
 	sd_expect(raw, 0, "0002 0004");
 }
 
+/* What has to wait for the Accept is not forgotten. */
+Test(sd_told, a_session_is_shut_before_its_accept_has_left)
+{
+	struct ddps_sd_assoc *raw;
+
+	w.accept = false;
+	raw = sd_raw_to_listener(&w);
+	sd_send(&w, raw, 0, "0000 0001");
+	sd_carrier_of(&w, 0)->blocked = true;
+	cr_assert_eq(sd_answer(&w.req[0], false, NULL, 0), 0);
+	w.req[0].llp->ops->shutdown(w.req[0].llp);
+	sd_run(&w);
+	sd_expect_silence(raw);
+	ddps_sd_carrier_up.writable(sd_carrier_of(&w, 0));
+	sd_run(&w);
+	sd_expect(raw, 0, "0000 0002");
+	sd_expect(raw, 0, "0001 0004");
+}
+
 Test(sd_told, a_plain_reject_is_a_reject)
 {
 	struct ddps_sd_assoc *raw;
