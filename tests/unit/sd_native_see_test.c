@@ -51,7 +51,7 @@ Test(sd_native_see, an_association)
 	association_is_seen(&cli);
 	association_is_seen(&srv.peers[0]);
 	cr_expect_eq(cli.b->assoc_stats(cli.a, &st), 0);
-	cr_expect_eq(st.chunks_sent, 3);
+	cr_expect_geq(st.chunks_sent, 3); /* a slow host may send one again */
 	cr_expect_geq(st.packets_received, 2);
 	stop();
 }

@@ -329,3 +329,64 @@ Test(sd_native_ways, nothing_is_left_of_what_found_no_memory)
 		cr_expect_eq(descriptors(), fds, "allocation %u", n);
 	}
 }
+
+/* ---- several paths ---- */
+
+/* The endpoint has two addresses, and the client connects to both. */
+static void two_paths(void)
+{
+	struct ddps_uri uri = { .encap = 0 };
+	char text[DDPS_ADDRS_TEXT];
+	uint16_t port;
+
+	srv = (struct server){ 0 };
+	for (int i = 0; i < MAX_PEERS; i++)
+		srv.peers[i].b = B;
+	node_init(&sn);
+	node_init(&cn);
+	put(&uri.hosts, "127.0.0.1", 0);
+	put(&uri.hosts, "127.0.0.2", 0);
+	cr_assert_eq(B->listen(&sn.env, &sn.ctx, &uri, (struct sockaddr *)&uri.hosts.at[0],
+			       sizeof(struct sockaddr_in), FX_BACKLOG, &fx_listen_up, &srv,
+			       &srv.ep),
+		     0);
+	B->endpoint_addr(srv.ep, text, sizeof text, &srv.encap);
+	cr_expect_eq(strncmp(text, "127.0.0.1,127.0.0.2:", 20), 0, "%s", text);
+	port = (uint16_t)atoi(strrchr(text, ':') + 1);
+	ddps_sd_set_port(&uri.hosts.at[0], port);
+	ddps_sd_set_port(&uri.hosts.at[1], port);
+	uri.encap = srv.encap;
+	cli = (struct side){ .b = B };
+	cr_assert_eq(B->connect(&cn.env, &cn.ctx, &uri, (struct sockaddr *)&uri.hosts.at[0],
+				sizeof(struct sockaddr_in), 60000, &fx_up, &cli, &cli.a),
+		     0);
+	WAIT_FOR(cli.up && srv.accepted, &cn, &sn);
+}
+
+static bool is_active(uint32_t path)
+{
+	struct ddps_path_stats st = { 0 };
+
+	cr_assert_eq(B->path_stats(cli.a, path, &st), 0);
+	return st.state == DDPS_PATH_ACTIVE;
+}
+
+Test(sd_native_ways, the_path_that_is_preferred_is_shown)
+{
+	struct ddps_path_stats st = { 0 };
+	struct ddps_sd_assoc_info i;
+
+	two_paths();
+	B->info(cli.a, &i);
+	cr_expect_eq(strncmp(i.peer, "127.0.0.1:", 10), 0, "%s", i.peer);
+	WAIT_FOR(is_active(1), &cn, &sn);
+	cr_assert_eq(B->set_primary(cli.a, 1), 0);
+	B->info(cli.a, &i);
+	cr_expect_eq(strncmp(i.peer, "127.0.0.2:", 10), 0, "%s", i.peer);
+	cr_expect_eq(B->path_stats(cli.a, 1, &st), 0);
+	cr_expect(st.primary);
+	cr_expect_eq(strncmp(st.peer, "127.0.0.2:", 10), 0, "%s", st.peer);
+	cr_expect_eq(B->path_stats(cli.a, 0, &st), 0);
+	cr_expect_not(st.primary);
+	stop();
+}
