@@ -181,8 +181,11 @@ Test(sd_end, each_stream_has_its_answer_of_its_own)
 				     k <= i, "%u after %u", k, i);
 	}
 	for (unsigned i = 0; i < STRAYS; i++) {
+		unsigned dropped = sd_carrier_of(&w, 0)->stats.dropped;
+
 		sd_send(&w, raw, stray_stream(i), "0000 0002");
 		sd_expect_silence(raw);
+		cr_expect_eq(sd_carrier_of(&w, 0)->stats.dropped, dropped + 1);
 	}
 	w.accept = false;
 	for (unsigned i = 0; i < STRAYS; i += 3) {

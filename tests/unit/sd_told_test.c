@@ -460,3 +460,47 @@ Test(sd_told, a_second_session_without_memory_for_its_pair)
 	cr_expect_eq(v.error.sys_errno, 0);
 	cr_expect_str_eq(v.error.text, "no memory for a stream pair");
 }
+
+Test(sd_told, a_segment_without_memory_ends_its_session)
+{
+	struct ddps_sd_assoc *raw = sd_raw_initiated(&w, &u, false);
+	struct ddps_sd_provider *prov = w.env.sctp;
+
+	sd_send(&w, raw, 0, "0000 0002");
+	free(prov->seg);
+	prov->seg = NULL;
+	u.to_send = 1;
+	mem_fail(1);
+	u.llp->ops->kick(u.llp);
+	cr_expect(mem_failed());
+	sd_run(&w);
+	cr_expect_eq(u.closes, 1);
+	cr_expect_eq(u.error.code, DDPS_E_NOMEM);
+	cr_expect_eq(u.error.sys_errno, 0);
+	cr_expect_str_eq(u.error.text, "no memory for a segment");
+}
+
+/* ---- segments at their limit ---- */
+
+Test(sd_told, the_longest_segment, .description = "5043-9-4")
+{
+	struct ddps_sd_assoc *raw = sd_raw_initiated(&w, &u, false);
+	char text[80];
+
+	sd_send(&w, raw, 0, "0000 0002");
+	u.to_send = 1;
+	u.pay_len = mulpdu() - SD_SEG_HDR;
+	u.llp->ops->kick(u.llp);
+	sd_run(&w);
+	cr_expect_eq(u.done, 1);
+	cr_expect_eq(u.closes, 0);
+	u.to_send = 2;
+	u.pay_len = mulpdu() + 1;
+	snprintf(text, sizeof text, "segment of %zu octets, MULPDU is %zu", u.pay_len + SD_SEG_HDR,
+		 mulpdu());
+	u.llp->ops->kick(u.llp);
+	sd_run(&w);
+	cr_expect_eq(u.closes, 1);
+	cr_expect_eq(u.error.code, DDPS_E_TOO_LONG);
+	cr_expect_str_eq(u.error.text, text);
+}
