@@ -131,6 +131,18 @@ Test(sd_native_ways, the_own_address_on_a_way)
 	cr_expect_eq(descriptors(), before);
 }
 
+/* Where the program has closed its standard input. */
+Test(sd_native_ways, the_first_descriptor_is_one_like_others)
+{
+	struct ddps_uri_addrs to = { 0 };
+	struct sockaddr_storage local = { 0 };
+
+	put(&to, "127.0.0.1", PORT);
+	close(0);
+	cr_expect_eq(ddps_sn_way(NULL, &to.at[0], &local), 0);
+	cr_expect(ddps_sn_same_addr(&local, &to.at[0]));
+}
+
 /* ---- connecting ---- */
 
 static void to_these(struct side *s, const char *a, const char *b, int encap)

@@ -114,6 +114,23 @@ Test(sd_sock_open, none_is_left)
 	cr_expect_eq(ddps_sd_sock_rcvbuf(-1), 0);
 }
 
+/* Where the program has closed its standard input. */
+Test(sd_sock_open, the_first_descriptor_is_one_like_others)
+{
+	struct sockaddr_in sa = { .sin_family = AF_INET,
+				  .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+	struct sockaddr_storage to = { 0 };
+	uint32_t mtu;
+	bool gso;
+
+	memcpy(&to, &sa, sizeof sa);
+	mtu = ddps_sd_route_mtu(&to);
+	close(0);
+	cr_expect_gt(mtu, 0);
+	cr_expect_eq(ddps_sd_route_mtu(&to), mtu);
+	cr_expect_geq(ddps_sd_sock_open(AF_INET, false, &gso), 0);
+}
+
 /* ---- addresses ---- */
 
 static struct sockaddr_storage at(int family, const char *text)
