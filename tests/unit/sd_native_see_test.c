@@ -235,3 +235,67 @@ Test(sd_native_see, a_packet_is_shown_with_its_addresses)
 	sys_fail("connect", 0, 1, ENETUNREACH);
 	tap("127.0.0.3", NULL, NULL);
 }
+
+/* ---- words ---- */
+
+static char line[300];
+
+static void note(void *user, enum ddps_log_level level, const char *facility, const char *message)
+{
+	(void)user;
+	(void)facility;
+	if (level <= DDPS_LOG_INFO)
+		snprintf(line, sizeof line, "%s", message);
+}
+
+Test(sd_native_see, the_state_of_a_path_is_logged)
+{
+	static const char *const names[] = { "unconfirmed", "active", "doubtful", "inactive" };
+	struct ddps_sctp_addr peer = { .family = 4, .ip = { 192, 0, 2, 7 } };
+	char text[80];
+
+	set_up(AF_INET);
+	cn.env.log = (struct ddps_log){ note, NULL };
+	for (unsigned i = 0; i < 4; i++) {
+		ddps_sn_up.path(cli.a, &peer, (enum ddps_sctp_path_state)i);
+		snprintf(text, sizeof text, "path to 192.0.2.7:0 is %s", names[i]);
+		cr_expect_str_eq(line, text);
+	}
+	cn.env.log = (struct ddps_log){ 0 };
+	stop();
+}
+
+/* No call of the system has failed. */
+Test(sd_native_see, an_end_has_no_number_of_the_system)
+{
+	set_up(AF_INET);
+	B->abort(cli.a);
+	ddps_sn_up.restarted(srv.peers[0].a);
+	WAIT_FOR(cli.gone && srv.peers[0].gone, &cn, &sn);
+	cr_expect_eq(cli.end.code, DDPS_E_CLOSED);
+	cr_expect_eq(cli.end.sys_errno, 0);
+	cr_expect_eq(srv.peers[0].end.code, DDPS_E_RESET);
+	cr_expect_eq(srv.peers[0].end.sys_errno, 0);
+	cr_expect_str_eq(srv.peers[0].end.text, "peer restarted");
+	stop();
+}
+
+Test(sd_native_see, nobody_answers_in_time)
+{
+	struct ddps_uri uri = { .encap = 9 };
+	struct sockaddr_storage to;
+	socklen_t len = loopback(&to, AF_INET, 7174);
+
+	node_init(&cn);
+	cli = (struct side){ .b = B };
+	cr_assert_eq(B->connect(&cn.env, &cn.ctx, &uri, (struct sockaddr *)&to, len, 60000, &fx_up,
+				&cli, &cli.a),
+		     0);
+	cr_expect(cli.a->deadline.on);
+	cli.a->deadline.fn(cli.a->deadline.user);
+	WAIT_FOR(cli.gone, &cn);
+	cr_expect_eq(cli.end.code, DDPS_E_TIMEDOUT);
+	cr_expect_eq(cli.end.sys_errno, 0);
+	cr_expect_str_eq(cli.end.text, "no SCTP association in time");
+	node_fini(&cn, B);
+}
