@@ -504,3 +504,59 @@ Test(sd_told, the_longest_segment, .description = "5043-9-4")
 	cr_expect_eq(u.error.code, DDPS_E_TOO_LONG);
 	cr_expect_str_eq(u.error.text, text);
 }
+
+/* ---- ids ---- */
+
+static uint16_t stream_of(struct sd_ulp *s)
+{
+	cr_assert_eq(sd_connect(&w, s, SD_RAW_PORT, false, NULL, 0), 0);
+	sd_run(&w);
+	return sd_pair_of(s)->stream;
+}
+
+static void lose(struct sd_ulp *s)
+{
+	struct ddps_error e = ddps_error_make(DDPS_E_RESET, 0, "test");
+
+	ddps_sd_pair_step(sd_pair_of(s), DDPS_SD_EV_LOST, NULL, &e);
+	sd_free(s);
+}
+
+/* The search for a free one goes round, from behind the one that was taken last. */
+static void ids_go_round(bool by_us, uint16_t usable)
+{
+	const uint16_t odd = by_us ? 0 : 1;
+	static struct sd_ulp s[3];
+	struct ddps_sd_carrier *a;
+
+	fake_sctp_net.in_streams = usable;
+	sd_raw_initiated(&w, &u, false);
+	a = sd_carrier_of(&w, 0);
+	a->by_us = by_us;
+	a->next_id = 0;
+	lose(&u);
+	for (uint16_t i = 0; i < 3; i++)
+		cr_expect_eq(stream_of(&s[i]), 2 * i + odd);
+	cr_expect(ddps_sd_carrier_full(a));
+	lose(&s[0]);
+	cr_expect_not(ddps_sd_carrier_full(a));
+	cr_expect_eq(stream_of(&s[0]), odd);
+	cr_expect(ddps_sd_carrier_full(a));
+	a->next_id = 3;
+	lose(&s[1]);
+	lose(&s[2]);
+	cr_expect_eq(stream_of(&s[1]), 2 + odd, "the next one that is free");
+	cr_expect_eq(stream_of(&s[2]), 4 + odd);
+	for (int i = 0; i < 3; i++)
+		sd_free(&s[i]);
+}
+
+Test(sd_told, even_ids_go_round)
+{
+	ids_go_round(true, 6);
+}
+
+Test(sd_told, odd_ids_go_round)
+{
+	ids_go_round(false, 7);
+}
