@@ -2,6 +2,8 @@
 /* Fixture of the SCTP adaptation's tests. */
 #include "support/sd_world.h"
 #include "common/bytes.h"
+#include "common/loop_in.h"
+#include "unit/mem_fixture.h"
 #include <criterion/criterion.h>
 #include <netinet/in.h>
 #include <poll.h>
@@ -12,6 +14,9 @@
 #define WAIT_ROUNDS  400
 #define POLL_MS	     5
 #define MAX_REQUESTS 4096
+
+/* Other programs that this is linked into do not count. */
+#pragma weak mem_live
 
 /* ---- the layer above ---- */
 
@@ -201,6 +206,7 @@ static void record(void *user, enum ddps_log_level level, const char *facility, 
 void sd_world_init(struct sd_world *w)
 {
 	*w = (struct sd_world){ .accept = true, .max_req = MAX_REQUESTS };
+	w->live = mem_live();
 	cr_assert_eq(ddps_loop_new(&w->env.loop), 0);
 	w->env.log = (struct ddps_log){ record, w };
 	w->req = calloc(w->max_req, sizeof(*w->req));
@@ -220,8 +226,11 @@ void sd_world_fini(struct sd_world *w)
 	ddps_sctp_provider.fini(&w->env);
 	cr_expect_null(w->env.sctp);
 	fake_sctp_cleanup();
+	cr_expect_null(w->env.loop->timers, "what is gone waits for nothing");
+	cr_expect_null(w->env.loop->tasks, "what is gone does nothing");
 	ddps_loop_free(w->env.loop);
 	free(w->req);
+	cr_expect_eq(mem_live(), w->live, "%ld pieces of memory are left", mem_live() - w->live);
 }
 
 void sd_run(struct sd_world *w)

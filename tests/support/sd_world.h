@@ -47,6 +47,7 @@ struct sd_world {
 	struct sd_ulp *req;   /* in order of arrival; never freed before the end */
 	unsigned nreq, max_req;
 	int listener_error;
+	long live;	/* pieces of memory that were there before */
 	char log[4096]; /* last warnings and errors */
 };
 

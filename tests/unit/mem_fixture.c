@@ -1,6 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "unit/mem_fixture.h"
+#include <malloc.h>
 #include <stddef.h>
+#include <string.h>
+
+#define JUNK	  0xa5
+#define JUNK_MOST 1024u /* octets: all of what is looked at by mistake */
 
 void *__real_malloc(size_t size);
 void *__real_calloc(size_t n, size_t size);
@@ -47,9 +52,19 @@ long mem_live(void)
 	return live;
 }
 
+/* What is not one's own is nothing that could be taken for it. */
+static void *spoilt(void *p)
+{
+	size_t len = p ? malloc_usable_size(p) : 0;
+
+	if (len)
+		memset(p, JUNK, len < JUNK_MOST ? len : JUNK_MOST);
+	return p;
+}
+
 void *__wrap_malloc(size_t size)
 {
-	return fails() ? NULL : counted(__real_malloc(size));
+	return fails() ? NULL : counted(spoilt(__real_malloc(size)));
 }
 
 void *__wrap_calloc(size_t n, size_t size)
@@ -78,5 +93,5 @@ int __wrap_posix_memalign(void **p, size_t align, size_t size)
 void __wrap_free(void *p)
 {
 	live -= p != NULL;
-	__real_free(p);
+	__real_free(spoilt(p));
 }

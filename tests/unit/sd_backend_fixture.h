@@ -2,6 +2,7 @@
 #ifndef SD_BACKEND_FIXTURE_H
 #define SD_BACKEND_FIXTURE_H
 /* Contexts and associations for tests of the SCTP backends, over real sockets on loopback. */
+#include "common/loop_in.h"
 #include "sctp_ddp/sd_backend.h"
 #include <arpa/inet.h>
 #include <criterion/criterion.h>
@@ -183,6 +184,10 @@ static inline void node_init(struct node *n)
 static inline void node_fini(struct node *n, const struct ddps_sd_backend *b)
 {
 	b->fini(&n->env, n->ctx);
+	if (b->acks) { /* usrsctp has timers of its own */
+		cr_expect_null(n->env.loop->timers, "what is gone waits for nothing");
+		cr_expect_null(n->env.loop->tasks, "what is gone does nothing");
+	}
 	ddps_loop_free(n->env.loop);
 	free(n->env.scratch);
 }

@@ -61,6 +61,7 @@ Test(sd_memory, an_association_without_a_name_does_not_begin)
 	mem_fail(1);
 	cr_expect_eq(ddps_sd_carrier_begin(c, &why), DDPS_E_NOMEM);
 	cr_expect_eq(why.code, DDPS_E_NOMEM);
+	cr_expect_eq(why.sys_errno, 0);
 	cr_expect_eq(c->peer, peer);
 	cr_expect_neq(c->state, DDPS_SD_UP);
 	sd_run(&w);

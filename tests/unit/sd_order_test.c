@@ -3,6 +3,7 @@
 #include "sctp_ddp/sd_order.h"
 #include "sctp_ddp/sd_wire.h"
 #include <criterion/criterion.h>
+#include <malloc.h>
 #include <stdlib.h>
 
 static void hold(struct ddps_sd_order *o, uint16_t ssn)
@@ -128,6 +129,54 @@ Test(sd_order, strip_keeps_numbers_and_control)
 	free(h);
 	ddps_sd_order_reset(&o);
 	cr_expect_eq(o.next, 0);
+}
+
+/* What has no data stands in front of what has, in the same place of the table. */
+Test(sd_order, strip_looks_at_all_of_a_place)
+{
+	static const uint8_t data[10000] = { 0 };
+	struct ddps_sd_order o = { 0 };
+	struct ddps_sd_held *h;
+
+	cr_assert_eq(ddps_sd_order_hold(&o, 0, DDPS_SD_PPID_SEGMENT, data, sizeof data), 0);
+	cr_assert_eq(ddps_sd_order_hold(&o, 16, DDPS_SD_PPID_CONTROL, data, 4), 0);
+	ddps_sd_order_strip(&o);
+	cr_expect_eq(o.octets, ddps_sd_order_cost(DDPS_SD_SSN_LEN) + ddps_sd_order_cost(4));
+	h = ddps_sd_order_take(&o);
+	cr_assert(h);
+	cr_expect_eq(h->len, DDPS_SD_SSN_LEN);
+	cr_expect_lt(malloc_usable_size(h), 200, "the memory is given back");
+	free(h);
+	ddps_sd_order_reset(&o);
+}
+
+/* Twice as large each time; up to 1024 places stay when they are empty. */
+Test(sd_order, the_size_of_the_table)
+{
+	struct ddps_sd_order o = { 0 };
+	unsigned size = 16;
+
+	for (uint16_t i = 0; i < 1025; i++) {
+		if (i == 1024) {
+			for (uint16_t k = 0; k < i; k++)
+				free(ddps_sd_order_take(&o));
+			ddps_sd_order_trim(&o);
+			cr_expect_eq(o.nslot, 1024);
+			for (uint16_t k = 0; k < i; k++)
+				ddps_sd_order_hold(&o, (uint16_t)(i + k), 17, NULL, 0);
+		}
+		cr_assert_eq(ddps_sd_order_hold(&o, (uint16_t)(i == 1024 ? 2048 : i), 17, NULL, 0),
+			     0);
+		size = i >= size ? 2 * size : size;
+		cr_expect_eq(o.nslot, size);
+	}
+	ddps_sd_order_trim(&o);
+	cr_expect_eq(o.nslot, 2048, "it is not empty");
+	while (o.count)
+		free(ddps_sd_order_take(&o));
+	ddps_sd_order_trim(&o);
+	cr_expect_eq(o.nslot, 0);
+	ddps_sd_order_reset(&o);
 }
 
 /* A message without payload keeps its place, too. */

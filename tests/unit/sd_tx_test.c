@@ -352,6 +352,7 @@ Test(sd_tx, a_pair_whose_messages_have_arrived_drains_immediately, .description 
 	sd_send(&w, raw, 0, "0000 0003");
 	cr_expect(u.rejected);
 	cr_expect_eq(sd_state(&w, 0, 0), DDPS_SD_IDLE);
+	sd_free(&u);
 }
 
 Test(sd_tx, in_flight_limit, .description = "5043-10-d1 5043-10-3")

@@ -181,3 +181,28 @@ Test(sd_wire, private_data_of_unknown_codes)
 	cr_expect_not(ddps_sd_pd_ok(DDPS_SD_ENH_INITIATE, 0));
 	cr_expect_not(ddps_sd_pd_ok(DDPS_SD_ENH_REJECT + 1, DDPS_SD_PD_MAX + 1));
 }
+
+/* Each code is called by its name, and two of them ask for a session. */
+Test(sd_wire, what_each_code_is, .description = "5043-5.2.3-1")
+{
+	static const char *const names[] = {
+		NULL,	     "Initiate",	  "Accept",	     "Reject",
+		"Terminate", "Enhanced Initiate", "Enhanced Accept", "Enhanced Reject"
+	};
+	struct ddps_sd_msg msg;
+
+	for (uint16_t code = 0; code < 9; code++) {
+		bool asks = code == DDPS_SD_INITIATE || code == DDPS_SD_ENH_INITIATE;
+
+		cr_expect_str_eq(ddps_sd_code_name(code),
+				 code && code < 8 ? names[code] : "unknown function code");
+		msg = (struct ddps_sd_msg){ .code = code };
+		cr_expect_eq(ddps_sd_is_initiate(&msg), asks, "%u", code);
+		msg.bad = true;
+		cr_expect_not(ddps_sd_is_initiate(&msg), "%u", code);
+		msg = (struct ddps_sd_msg){ .code = code, .segment = true };
+		cr_expect_not(ddps_sd_is_initiate(&msg), "%u", code);
+	}
+	cr_expect(ddps_sd_pd_ok(DDPS_SD_ENH_REJECT, 0));
+	cr_expect_not(ddps_sd_pd_ok(DDPS_SD_ENH_ACCEPT, 3));
+}

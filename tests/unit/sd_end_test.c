@@ -1,0 +1,218 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The context goes, or all of an association: what is told, and what is left behind. */
+#include "support/sd_world.h"
+#include <criterion/criterion.h>
+#include <stdlib.h>
+
+static struct sd_world w;
+static struct sd_ulp u, v;
+
+static void init(void)
+{
+	sd_world_init(&w);
+	u = v = (struct sd_ulp){ 0 };
+}
+
+static void fini(void)
+{
+	sd_free(&u);
+	sd_free(&v);
+	sd_world_fini(&w);
+}
+
+TestSuite(sd_end, .init = init, .fini = fini, .timeout = 30);
+
+static bool winds_up(void)
+{
+	return ddps_sctp_provider.wind_up(&w.env);
+}
+
+/* ---- winding up ---- */
+
+Test(sd_end, an_association_without_a_session_is_shut_down_with_its_context)
+{
+	struct ddps_sd_assoc *raw = sd_raw_initiated(&w, &u, false);
+
+	sd_send(&w, raw, 0, "0000 0002");
+	cr_assert_eq(u.answers, 1);
+	cr_expect(winds_up(), "it is to be waited for");
+	sd_run(&w);
+	cr_expect_eq(raw->peer->shutdowns, 0, "a session is there");
+	cr_expect_eq(sd_carrier_of(&w, 0)->state, DDPS_SD_UP);
+	sd_free(&u);
+	cr_expect(winds_up());
+	cr_expect_eq(raw->peer->shutdowns, 1);
+	cr_expect_eq(sd_carrier_of(&w, 0)->state, DDPS_SD_GOING);
+	cr_expect_eq(raw->nin, 1, "the Terminate goes in front");
+	cr_expect(winds_up());
+	cr_expect_eq(raw->peer->shutdowns, 1, "once");
+	sd_run(&w);
+	sd_expect(raw, 0, "0001 0004");
+	cr_expect_not(winds_up(), "nothing is left");
+	cr_expect_eq(raw->peer, NULL);
+}
+
+Test(sd_end, an_association_that_comes_up_for_nobody_goes_with_its_context)
+{
+	fake_sctp_raw_listen(&w.env, SD_RAW_PORT);
+	cr_assert_eq(sd_connect(&w, &u, SD_RAW_PORT, false, NULL, 0), 0);
+	cr_expect(winds_up(), "somebody waits for it");
+	cr_expect_eq(sd_carrier_of(&w, 0)->state, DDPS_SD_COMING);
+	sd_free(&u);
+	cr_assert(sd_carrier_of(&w, 0));
+	cr_expect_not(winds_up());
+	cr_expect_null(sd_carrier_of(&w, 0));
+}
+
+/* Each of several: one that goes does not end the round. */
+Test(sd_end, all_associations_wind_up)
+{
+	struct ddps_sd_assoc *raw[3];
+
+	for (int i = 0; i < 3; i++)
+		raw[i] = sd_raw_to_listener(&w);
+	cr_expect(winds_up());
+	for (int i = 0; i < 3; i++)
+		cr_expect_eq(raw[i]->peer->shutdowns, 1);
+	sd_run(&w);
+	cr_expect_not(winds_up());
+}
+
+Test(sd_end, sessions_are_told_that_their_context_goes)
+{
+	struct ddps_sd_assoc *raw = sd_raw_initiated(&w, &u, false);
+
+	cr_assert_eq(sd_connect(&w, &v, 9, false, NULL, 0), 0);
+	sd_send(&w, raw, 0, "0000 0002");
+	ddps_sctp_provider.fini(&w.env);
+	cr_expect_null(w.env.sctp);
+	sd_run(&w);
+	cr_expect_eq(u.closes, 1);
+	cr_expect_eq(u.error.code, DDPS_E_RESET);
+	cr_expect_eq(u.error.sys_errno, 0);
+	cr_expect_str_eq(u.error.text, "association freed");
+	cr_expect_eq(v.closes, 1);
+}
+
+/* What SCTP did not take is in a room of its association's. */
+Test(sd_end, a_segment_that_waits_for_room_goes_with_its_association)
+{
+	struct ddps_sd_assoc *raw = sd_raw_initiated(&w, &u, false);
+
+	u.to_send = 3;
+	u.pay_len = 100;
+	raw->hold = true;
+	raw->peer->room = 1;
+	fake_sctp_raw_send(raw, 0, DDPS_SD_PPID_CONTROL, "\0\0\0\2", 4);
+	sd_run(&w);
+	cr_assert_eq(u.done, 1);
+	cr_assert(sd_carrier_of(&w, 0)->tx_pair);
+	cr_expect_eq(u.llp->ops->keep_copy(u.llp), 0);
+	cr_expect(sd_carrier_of(&w, 0)->tx_copy);
+}
+
+/* ---- names ---- */
+
+static struct ddps_sd_backend named;
+
+Test(sd_end, names_that_are_too_long_are_cut)
+{
+	static char longest[300];
+	struct ddps_conn_info info = { 0 };
+	struct ddps_error e = ddps_error_make(DDPS_E_RESET, 0, "test");
+	struct ddps_sd_carrier *c;
+
+	memset(longest, 'x', sizeof longest - 1);
+	sd_raw_initiated(&w, &u, false);
+	c = sd_carrier_of(&w, 0);
+	named = *c->b;
+	named.name = longest;
+	c->b = &named;
+	cr_assert_eq(ddps_sd_carrier_name(c, longest, longest), 0);
+	u.llp->ops->info(u.llp, &info);
+	cr_expect_eq(strnlen(info.local, sizeof info.local), sizeof info.local - 1);
+	cr_expect_eq(strnlen(info.peer, sizeof info.peer), sizeof info.peer - 1);
+	cr_expect_eq(strnlen(info.sctp.backend, sizeof info.sctp.backend),
+		     sizeof info.sctp.backend - 1);
+	cr_expect_eq(info.sctp.stream, 0);
+	cr_expect_not(info.enhanced);
+	ddps_sd_session_end((struct ddps_sd_session *)u.llp, &e);
+	sd_run(&w);
+	cr_expect_eq(strnlen(u.error.peer, sizeof u.error.peer), sizeof u.error.peer - 1);
+	cr_expect_eq(u.error.code, DDPS_E_RESET);
+}
+
+Test(sd_end, what_is_known_while_it_waits)
+{
+	struct ddps_conn_info info = { 0 };
+
+	fake_sctp_raw_listen(&w.env, SD_RAW_PORT);
+	cr_assert_eq(sd_connect(&w, &u, SD_RAW_PORT, false, NULL, 0), 0);
+	info.sctp.stream = 7;
+	u.llp->ops->info(u.llp, &info);
+	cr_expect_eq(info.sctp.stream, 0, "none yet");
+	cr_expect_str_eq(info.local, "", "not known yet");
+	cr_expect_str_eq(info.peer, "127.0.0.1:7200");
+	cr_expect_str_eq(info.sctp.backend, "fake");
+}
+
+/* ---- strays ---- */
+
+enum { STRAYS = 40 };
+
+/* In an order in which neighbours do not follow each other; each stream once. */
+static uint16_t stray_stream(unsigned i)
+{
+	return (uint16_t)(i * 7 % STRAYS);
+}
+
+/* A message to a stream without a session is answered once for each stream, whichever it is, until
+ * the peer begins a session there. */
+Test(sd_end, each_stream_has_its_answer_of_its_own)
+{
+	struct ddps_sd_assoc *raw = sd_raw_to_listener(&w);
+	char terminate[] = "0000 0004";
+
+	for (unsigned i = 0; i < STRAYS; i++) {
+		sd_send(&w, raw, stray_stream(i), "0000 0002");
+		sd_expect(raw, stray_stream(i), terminate);
+		for (unsigned k = 0; k < STRAYS; k++)
+			cr_expect_eq(ddps_sd_pair_answered(sd_carrier_of(&w, 0), stray_stream(k)),
+				     k <= i, "%u after %u", k, i);
+	}
+	for (unsigned i = 0; i < STRAYS; i++) {
+		unsigned dropped = sd_carrier_of(&w, 0)->stats.dropped;
+
+		sd_send(&w, raw, stray_stream(i), "0000 0002");
+		sd_expect_silence(raw);
+		cr_expect_eq(sd_carrier_of(&w, 0)->stats.dropped, dropped + 1);
+	}
+	w.accept = false;
+	for (unsigned i = 0; i < STRAYS; i += 3) {
+		sd_send(&w, raw, stray_stream(i), "0000 0001");
+		sd_send(&w, raw, stray_stream(i), "0001 0004");
+		sd_expect(raw, stray_stream(i), terminate);
+		for (unsigned k = 0; k < STRAYS; k++)
+			cr_expect_eq(ddps_sd_pair_answered(sd_carrier_of(&w, 0), stray_stream(k)),
+				     k > i || k % 3, "%u after %u", k, i);
+	}
+}
+
+/* The largest stream of all has its place, too. */
+Test(sd_end, the_highest_stream)
+{
+	static const uint16_t streams[] = { 7, 8, 9, 15, 16, 17, 64 };
+
+	for (unsigned i = 0; i < sizeof streams / sizeof streams[0]; i++) {
+		struct ddps_sd_assoc *raw;
+
+		fake_sctp_net.in_streams = fake_sctp_net.out_streams = streams[i];
+		raw = sd_raw_to_listener(&w);
+		sd_send(&w, raw, (uint16_t)(streams[i] - 1), "0000 0002");
+		sd_expect(raw, (uint16_t)(streams[i] - 1), "0000 0004");
+		sd_send(&w, raw, (uint16_t)(streams[i] - 1), "0000 0002");
+		sd_expect_silence(raw);
+		sd_send(&w, raw, streams[i], "0000 0001");
+		sd_expect_silence(raw);
+	}
+}

@@ -1,0 +1,404 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Addresses of an endpoint of the native SCTP: which are ours on the way to a peer, and what is left of
+ * the sockets for them. */
+#include "sd_native_fixture.h"
+#include "sctp_ddp/backend/sd_sock.h"
+#include "unit/mem_fixture.h"
+#include "unit/sys_fixture.h"
+#include <dirent.h>
+#include <stdio.h>
+
+#define OFF  DDPS_URI_ENCAP_OFF
+#define PORT 7174
+
+TestSuite(sd_native_ways, .timeout = 60);
+
+static struct ddps_sctp_addr addr(const char *text)
+{
+	struct ddps_sctp_addr a = { .family = strchr(text, ':') ? 6 : 4 };
+
+	cr_assert_eq(inet_pton(a.family == 6 ? AF_INET6 : AF_INET, text, a.ip), 1);
+	return a;
+}
+
+static void put(struct ddps_uri_addrs *list, const char *text, uint16_t port)
+{
+	struct ddps_sctp_addr a = addr(text);
+
+	ddps_sn_sockaddr(&a, port, a.family == 6 ? AF_INET6 : AF_INET, &list->at[list->n++]);
+}
+
+static unsigned descriptors(void)
+{
+	DIR *d = opendir("/proc/self/fd");
+	unsigned n = 0;
+
+	while (readdir(d))
+		n++;
+	closedir(d);
+	return n;
+}
+
+/* ---- lists ---- */
+
+Test(sd_native_ways, a_list_as_text)
+{
+	struct ddps_sn_homes h = { .n = 3 };
+	char text[200] = "";
+
+	h.at[0] = addr("192.0.2.1");
+	h.at[1] = addr("2001:db8::1");
+	h.at[2] = addr("192.0.2.3");
+	ddps_sn_homes_text(&h, PORT, text, sizeof text);
+	cr_expect_str_eq(text, "192.0.2.1,[2001:db8::1],192.0.2.3:7174");
+}
+
+Test(sd_native_ways, what_came_to_another_address_is_not_taken)
+{
+	struct ddps_sn_homes h = { .n = 2 };
+	struct ddps_sn_sock any = { 0 }, s = { .homes = &h };
+	struct ddps_sctp_addr a[4] = { addr("192.0.2.1"), addr("2001:db8::1"), addr("192.0.2.2"),
+				       addr("2001:db8::2") };
+
+	h.at[0] = a[0];
+	h.at[1] = a[1];
+	for (int i = 0; i < 4; i++) {
+		cr_expect_eq(ddps_sn_homes_take(&s, &a[i]), i < 2, "%d", i);
+		cr_expect(ddps_sn_homes_take(&any, &a[i]));
+	}
+}
+
+Test(sd_native_ways, one_of_ipv6_makes_a_socket_of_ipv6)
+{
+	static const char *const texts[2] = { "192.0.2.1", "2001:db8::1" };
+
+	for (unsigned bits = 0; bits < 16; bits++) {
+		struct ddps_uri_addrs a = { 0 }, b = { 0 };
+
+		put(&a, texts[bits & 1], 0);
+		put(&a, texts[bits >> 1 & 1], 0);
+		put(&b, texts[bits >> 2 & 1], 0);
+		put(&b, texts[bits >> 3 & 1], 0);
+		cr_expect_eq(ddps_sn_homes_family(&a, &b), bits ? AF_INET6 : AF_INET);
+		b.n = 0;
+		b.at[0].ss_family = AF_INET6; /* not in it */
+		cr_expect_eq(ddps_sn_homes_family(&a, &b), bits & 3 ? AF_INET6 : AF_INET);
+	}
+}
+
+/* As the system would choose; else the first that can be a source at all. */
+Test(sd_native_ways, the_source_of_a_packet)
+{
+	static const struct {
+		const char *peer;
+		unsigned n, is;
+		bool no_way;
+	} cases[] = {
+		{ "127.0.0.1", 4, 2, false }, { "::1", 4, 3, false },
+		{ "127.0.0.1", 2, 0, false }, { "::1", 2, 1, false },
+		{ "127.0.0.1", 4, 0, true },  { "::1", 4, 1, true },
+		{ "127.0.0.1", 0, 0, true },
+	};
+	const struct ddps_sctp_addr own[] = { addr("192.0.2.1"), addr("2001:db8::1"),
+					      addr("127.0.0.1"), addr("::1") };
+	unsigned before = descriptors();
+
+	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+		struct ddps_sctp_addr peer = addr(cases[i].peer);
+
+		sys_fail(cases[i].no_way ? "connect" : NULL, 0, 1, ENETUNREACH);
+		cr_expect_eq(ddps_sn_homes_source(NULL, &peer, own, cases[i].n), cases[i].is,
+			     "case %zu", i);
+	}
+	cr_expect_eq(descriptors(), before);
+}
+
+Test(sd_native_ways, the_own_address_on_a_way)
+{
+	struct ddps_uri_addrs to = { 0 }, from = { 0 };
+	struct sockaddr_storage local = { 0 };
+	unsigned before = descriptors();
+
+	put(&to, "127.0.0.1", PORT);
+	put(&from, "127.0.0.9", 1); /* of its port nothing is said */
+	put(&from, "192.0.2.77", 0);
+	cr_expect_eq(ddps_sn_way(&from.at[0], &to.at[0], &local), 0);
+	cr_expect(ddps_sn_same_addr(&local, &from.at[0]));
+	cr_expect_eq(ddps_sn_way(&from.at[0], &to.at[0], &local), 0, "once more");
+	cr_expect_eq(ddps_sn_way(&from.at[1], &to.at[0], &local), EADDRNOTAVAIL);
+	sys_fail("socket", 0, 1, EMFILE);
+	cr_expect_eq(ddps_sn_way(NULL, &to.at[0], &local), EMFILE);
+	cr_expect_eq(descriptors(), before);
+}
+
+/* Where the program has closed its standard input. */
+Test(sd_native_ways, the_first_descriptor_is_one_like_others)
+{
+	struct ddps_uri_addrs to = { 0 };
+	struct sockaddr_storage local = { 0 };
+
+	put(&to, "127.0.0.1", PORT);
+	close(0);
+	cr_expect_eq(ddps_sn_way(NULL, &to.at[0], &local), 0);
+	cr_expect(ddps_sn_same_addr(&local, &to.at[0]));
+}
+
+/* ---- connecting ---- */
+
+static void to_these(struct side *s, const char *a, const char *b, int encap)
+{
+	struct ddps_uri uri = { .encap = encap };
+
+	put(&uri.hosts, a, PORT);
+	if (b)
+		put(&uri.hosts, b, PORT);
+	*s = (struct side){ .b = B };
+	cr_assert_eq(B->connect(&cn.env, &cn.ctx, &uri, (struct sockaddr *)&uri.hosts.at[0],
+				ddps_addr_len(&uri.hosts.at[0]), 60000, &fx_up, s, &s->a),
+		     0);
+}
+
+static bool homes_are(const struct side *s, const char *a, const char *b)
+{
+	const struct ddps_sn_homes *h = s->a->sock->homes;
+	struct ddps_sctp_addr x = addr(a), y = addr(b);
+
+	return h && h->n == 2 && ddps_sc_addr_eq(&h->at[0], &x) && ddps_sc_addr_eq(&h->at[1], &y);
+}
+
+/* To several addresses of the peer we have those that the system would use, each once. */
+Test(sd_native_ways, who_connects_has_an_address_for_each_way)
+{
+	struct ddps_sctp_path_info path;
+	struct ddps_sctp_addr one;
+	struct ddps_sctp_info i;
+	struct side s[4];
+
+	node_init(&cn);
+	to_these(&s[0], "127.0.0.1", "::1", 9);
+	cr_expect(homes_are(&s[0], "127.0.0.1", "::1"));
+	cr_expect_eq(s[0].a->sock->family, AF_INET6);
+	ddps_sctp_info(s[0].a->sa, &i);
+	cr_expect_eq(i.npaths, 2);
+	cr_expect(i.by_us && s[0].a->by_us);
+	cr_expect_eq(i.peer_port, PORT);
+	cr_expect_eq(s[0].a->port, i.port);
+	cr_expect(s[0].a->deadline.on);
+	for (unsigned k = 0; k < 2; k++) {
+		cr_assert_eq(ddps_sctp_path_info(s[0].a->sa, k, &path), 0);
+		one = addr(k ? "::1" : "127.0.0.1");
+		cr_expect(ddps_sc_addr_eq(&path.peer, &one), "%u", k);
+		cr_expect_eq(path.encap, 9);
+	}
+	to_these(&s[1], "127.0.0.1", "127.0.0.2", 9);
+	cr_expect_null(s[1].a->sock->homes, "one of ours is on both ways");
+	one = addr("127.0.0.1");
+	cr_expect(ddps_sc_addr_eq(&s[1].a->local, &one));
+	to_these(&s[2], "::1", NULL, 9);
+	one = addr("::1");
+	cr_expect(ddps_sc_addr_eq(&s[2].a->local, &one));
+	/* the first of the peer's has no way: it is left out */
+	sys_fail("connect", 0, 1, ENETUNREACH);
+	to_these(&s[3], "127.0.0.5", "127.0.0.6", 9);
+	ddps_sctp_info(s[3].a->sa, &i);
+	cr_expect_eq(i.npaths, 1);
+	cr_assert_eq(ddps_sctp_path_info(s[3].a->sa, 0, &path), 0);
+	one = addr("127.0.0.6");
+	cr_expect(ddps_sc_addr_eq(&path.peer, &one));
+	one = addr("127.0.0.1");
+	cr_expect(ddps_sc_addr_eq(&s[3].a->local, &one), "of the way that is there");
+	node_fini(&cn, B);
+}
+
+/* ---- the context's share ---- */
+
+static size_t window_of(int rcvbuf)
+{
+	if (rcvbuf > 4 << 20)
+		return 4 << 20;
+	return rcvbuf < 256 << 10 ? 256 << 10 : (size_t)rcvbuf;
+}
+
+Test(sd_native_ways, the_window_is_what_a_socket_holds)
+{
+	struct ddps_assoc_stats st = { 0 };
+	struct side s;
+
+	node_init(&cn);
+	to_these(&s, "127.0.0.1", NULL, 9);
+	cr_assert_eq(B->assoc_stats(s.a, &st), 0);
+	cr_expect_eq(st.rwnd, window_of(ddps_sd_sock_rcvbuf(s.a->sock->io.fd)));
+	node_fini(&cn, B);
+}
+
+static uint8_t next_octet;
+
+static ssize_t one_by_one(void *buf, size_t len, unsigned flags)
+{
+	cr_expect_eq(flags, 0);
+	cr_assert(len);
+	*(uint8_t *)buf = ++next_octet;
+	return 1;
+}
+
+Test(sd_native_ways, random_octets_are_used_once)
+{
+	static struct ddps_sn_env ne;
+	uint8_t b[300];
+
+	sys_instead.getrandom = one_by_one;
+	ddps_sn_random(NULL, b, 5);
+	cr_expect_arr_eq(b, "\1\2\3\4\5", 5);
+	next_octet = 0;
+	ddps_sn_random(&ne, b, 4);
+	cr_expect_eq(next_octet, 0, "as many as there are: 256");
+	cr_expect_eq(ne.noise_left, sizeof ne.noise - 4);
+	cr_expect_arr_eq(b, "\xfd\xfe\xff\0", 4);
+	for (size_t i = 0; i < sizeof ne.noise; i++)
+		cr_expect_eq(ne.noise[i], i < 252 ? i + 1 : 0);
+	ddps_sn_random(&ne, b, 252);
+	cr_expect_eq(ne.noise_left, 0, "to the last one");
+	cr_expect_eq(next_octet, 0);
+	ddps_sn_random(&ne, b, 256);
+	cr_expect_eq(ne.noise_left, 0, "all of them at once");
+	for (size_t i = 0; i < sizeof ne.noise; i++)
+		cr_expect_eq(ne.noise[i], 0);
+	sys_instead.getrandom = NULL;
+}
+
+/* ---- what is left ---- */
+
+static void listens(const char *a, const char *b, int encap)
+{
+	struct ddps_uri uri = { .encap = encap };
+	struct ddps_uri_addrs list = { 0 };
+	struct ddps_sd_endpoint *ep;
+
+	put(&list, a, 0);
+	if (b) {
+		put(&list, b, 0);
+		uri.hosts = list;
+	}
+	cr_assert_eq(B->listen(&cn.env, &cn.ctx, &uri, (struct sockaddr *)&list.at[0],
+			       ddps_addr_len(&list.at[0]), FX_BACKLOG, &fx_listen_up, &srv, &ep),
+		     0);
+}
+
+static void each_kind(void)
+{
+	struct side s[3];
+
+	srv = (struct server){ 0 };
+	node_init(&cn);
+	listens("127.0.0.1", NULL, 0);
+	listens("127.0.0.1", "::1", 0);
+	to_these(&s[0], "127.0.0.1", "::1", 9);
+	to_these(&s[1], "127.0.0.1", NULL, 9);
+	if (!geteuid()) {
+		listens("::", NULL, OFF);
+		listens("127.0.0.1", "::1", OFF);
+		to_these(&s[2], "127.0.0.1", NULL, OFF);
+		cr_expect_eq(s[2].a->sock->ours[s[2].a->port], 1);
+	}
+	node_fini(&cn, B);
+}
+
+Test(sd_native_ways, nothing_is_left_of_a_context)
+{
+	unsigned fds = descriptors();
+	long live = mem_live();
+
+	each_kind();
+	cr_expect_eq(descriptors(), fds);
+	cr_expect_eq(mem_live(), live);
+}
+
+/* A failure on the way, at each allocation. */
+Test(sd_native_ways, nothing_is_left_of_what_found_no_memory)
+{
+	unsigned fds = descriptors();
+	long live = mem_live();
+	bool poor = true;
+
+	for (unsigned n = 1; poor; n++) {
+		struct ddps_uri uri = { .encap = geteuid() ? 0 : OFF };
+		struct ddps_uri_addrs list = { 0 };
+		struct ddps_sd_endpoint *ep;
+		int err;
+
+		put(&list, "::", 0);
+		node_init(&cn);
+		mem_fail(n);
+		err = B->listen(&cn.env, &cn.ctx, &uri, (struct sockaddr *)&list.at[0],
+				ddps_addr_len(&list.at[0]), FX_BACKLOG, &fx_listen_up, &srv, &ep);
+		poor = mem_failed();
+		mem_fail(0);
+		cr_expect(!err == !poor, "allocation %u: %d", n, err);
+		if (err)
+			cr_expect_eq(err, DDPS_E_NOMEM);
+		node_fini(&cn, B);
+		cr_expect_eq(mem_live(), live, "allocation %u", n);
+		cr_expect_eq(descriptors(), fds, "allocation %u", n);
+	}
+}
+
+/* ---- several paths ---- */
+
+/* The endpoint has two addresses, and the client connects to both. */
+static void two_paths(void)
+{
+	struct ddps_uri uri = { .encap = 0 };
+	char text[DDPS_ADDRS_TEXT];
+	uint16_t port;
+
+	srv = (struct server){ 0 };
+	for (int i = 0; i < MAX_PEERS; i++)
+		srv.peers[i].b = B;
+	node_init(&sn);
+	node_init(&cn);
+	put(&uri.hosts, "127.0.0.1", 0);
+	put(&uri.hosts, "127.0.0.2", 0);
+	cr_assert_eq(B->listen(&sn.env, &sn.ctx, &uri, (struct sockaddr *)&uri.hosts.at[0],
+			       sizeof(struct sockaddr_in), FX_BACKLOG, &fx_listen_up, &srv,
+			       &srv.ep),
+		     0);
+	B->endpoint_addr(srv.ep, text, sizeof text, &srv.encap);
+	cr_expect_eq(strncmp(text, "127.0.0.1,127.0.0.2:", 20), 0, "%s", text);
+	port = (uint16_t)atoi(strrchr(text, ':') + 1);
+	ddps_sd_set_port(&uri.hosts.at[0], port);
+	ddps_sd_set_port(&uri.hosts.at[1], port);
+	uri.encap = srv.encap;
+	cli = (struct side){ .b = B };
+	cr_assert_eq(B->connect(&cn.env, &cn.ctx, &uri, (struct sockaddr *)&uri.hosts.at[0],
+				sizeof(struct sockaddr_in), 60000, &fx_up, &cli, &cli.a),
+		     0);
+	WAIT_FOR(cli.up && srv.accepted, &cn, &sn);
+}
+
+static bool is_active(uint32_t path)
+{
+	struct ddps_path_stats st = { 0 };
+
+	cr_assert_eq(B->path_stats(cli.a, path, &st), 0);
+	return st.state == DDPS_PATH_ACTIVE;
+}
+
+Test(sd_native_ways, the_path_that_is_preferred_is_shown)
+{
+	struct ddps_path_stats st = { 0 };
+	struct ddps_sd_assoc_info i;
+
+	two_paths();
+	B->info(cli.a, &i);
+	cr_expect_eq(strncmp(i.peer, "127.0.0.1:", 10), 0, "%s", i.peer);
+	WAIT_FOR(is_active(1), &cn, &sn);
+	cr_assert_eq(B->set_primary(cli.a, 1), 0);
+	B->info(cli.a, &i);
+	cr_expect_eq(strncmp(i.peer, "127.0.0.2:", 10), 0, "%s", i.peer);
+	cr_expect_eq(B->path_stats(cli.a, 1, &st), 0);
+	cr_expect(st.primary);
+	cr_expect_eq(strncmp(st.peer, "127.0.0.2:", 10), 0, "%s", st.peer);
+	cr_expect_eq(B->path_stats(cli.a, 0, &st), 0);
+	cr_expect_not(st.primary);
+	stop();
+}
