@@ -190,7 +190,7 @@ Test(sd_told, each_address_of_a_list_counts)
 		sd_free(&s[i]);
 }
 
-Test(sd_told, attack_4_one_whose_peer_takes_nothing_is_not_shared)
+Test(sd_told, one_whose_peer_takes_nothing_is_not_shared)
 {
 	struct ddps_sd_assoc *raw = sd_raw_initiated(&w, &u, false);
 
