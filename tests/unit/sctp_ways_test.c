@@ -214,9 +214,15 @@ Test(sctp_ways, a_cookie_to_an_address_that_is_not_known)
 
 /* ---- who is counted as whom ---- */
 
+static struct ddps_sctp_addr peers[8];
+static unsigned npeers;
+
 static bool counted(struct ddps_sctp_addr a)
 {
-	return ddps_sc_peer_get(r.e, &a, 1);
+	if (!ddps_sc_peer_get(r.e, &a, 1))
+		return false;
+	peers[npeers++] = a;
+	return true;
 }
 
 /* An IPv4 address; of IPv6 the first 64 bits, on a link. */
@@ -239,6 +245,8 @@ Test(sctp_ways, who_is_another_peer)
 	a.scope = 1;
 	cr_expect(counted(a), "another link");
 	cr_expect_not(counted(a));
+	while (npeers)
+		ddps_sc_peer_put(r.e, &peers[--npeers]);
 }
 
 /* ---- what is known of several ---- */
