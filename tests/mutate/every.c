@@ -315,6 +315,10 @@ int main(int argc, char **argv)
 		n++;
 	look(jobs, argv + (argc > 1 ? 2 : 1));
 	fprintf(stderr, "# %u tests, %u mutations\n", ntests, n);
+	if (ntests == TESTS || n == MUTATIONS) {
+		fprintf(stderr, "unit-every: more than there is room for: TESTS, MUTATIONS\n");
+		return 2;
+	}
 	each(n, jobs * AT_ONCE, judge_number);
 	return 0;
 }

@@ -26,6 +26,7 @@ import time
 import changes
 
 JOBS = int(os.environ.get("JOBS", "2"))
+FUNCTIONS = 4096  # as every.c has
 SHOWN = ("Makefile", "mk", "tests", "tools", "bench", "include", "man", "examples")
 ATTRIBUTE = re.compile(r"__attribute__\(\(.*?\)\)+")
 Function = collections.namedtuple("Function", "name head first brace last number")
@@ -128,6 +129,9 @@ class Every:
                     continue
                 self.function[n] = fn.number
                 self.of_file[path][fn.number].append(n)
+
+        if count >= FUNCTIONS:
+            sys.exit(f"{count} functions, and every.c has room for {FUNCTIONS}")
 
     def write_file(self, path, without):
         """Returns the line at which each mutation's copy begins, and its length."""
