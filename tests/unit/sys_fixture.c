@@ -64,7 +64,6 @@ static bool fails(const char *name)
 	X(ssize_t, sendto,                                                                         \
 	  (int fd, const void *b, size_t len, int flags, const struct sockaddr *a, socklen_t n),   \
 	  (fd, b, len, flags, a, n), -1)                                                           \
-	X(ssize_t, sendmsg, (int fd, const struct msghdr *m, int flags), (fd, m, flags), -1)       \
 	X(int, listen, (int fd, int backlog), (fd, backlog), -1)                                   \
 	X(int, accept4, (int fd, struct sockaddr *a, socklen_t *len, int flags),                   \
 	  (fd, a, len, flags), -1)                                                                 \
@@ -103,13 +102,6 @@ static bool fails(const char *name)
 	}
 /* NOLINTEND(bugprone-macro-parentheses) */
 CALLS(WRAP)
-
-int __real_sendmmsg(int fd, struct mmsghdr *m, unsigned n, int flags);
-int __wrap_sendmmsg(int fd, struct mmsghdr *m, unsigned n, int flags);
-int __wrap_sendmmsg(int fd, struct mmsghdr *m, unsigned n, int flags)
-{
-	return fails("sendmmsg") ? -1 : __real_sendmmsg(fd, m, n, flags);
-}
 
 /* What fails so has happened all the same. */
 int __real_close(int fd);
@@ -177,6 +169,34 @@ ssize_t __wrap_recvmsg(int fd, struct msghdr *m, int flags)
 ssize_t sys_recvmsg(int fd, struct msghdr *m, int flags)
 {
 	return __real_recvmsg(fd, m, flags);
+}
+
+ssize_t __real_sendmsg(int fd, const struct msghdr *m, int flags);
+ssize_t __wrap_sendmsg(int fd, const struct msghdr *m, int flags);
+ssize_t __wrap_sendmsg(int fd, const struct msghdr *m, int flags)
+{
+	if (fails("sendmsg"))
+		return -1;
+	return (sys_instead.sendmsg ? sys_instead.sendmsg : __real_sendmsg)(fd, m, flags);
+}
+
+ssize_t sys_sendmsg(int fd, const struct msghdr *m, int flags)
+{
+	return __real_sendmsg(fd, m, flags);
+}
+
+int __real_sendmmsg(int fd, struct mmsghdr *m, unsigned n, int flags);
+int __wrap_sendmmsg(int fd, struct mmsghdr *m, unsigned n, int flags);
+int __wrap_sendmmsg(int fd, struct mmsghdr *m, unsigned n, int flags)
+{
+	if (fails("sendmmsg"))
+		return -1;
+	return (sys_instead.sendmmsg ? sys_instead.sendmmsg : __real_sendmmsg)(fd, m, n, flags);
+}
+
+int sys_sendmmsg(int fd, struct mmsghdr *m, unsigned n, int flags)
+{
+	return __real_sendmmsg(fd, m, n, flags);
 }
 
 ssize_t __real_getrandom(void *buf, size_t len, unsigned flags);

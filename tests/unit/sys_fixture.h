@@ -11,7 +11,7 @@
 
 /*
  * After @good calls of @name, the next @bad ones fail with @err; NULL: none fails.  The names are those
- * in CALLS of sys_fixture.c, and close, ioctl, poll, recvmmsg, recvmsg, sendmmsg.
+ * in CALLS of sys_fixture.c, and close, ioctl, poll, recvmmsg, recvmsg, sendmmsg, sendmsg.
  */
 void sys_fail(const char *name, unsigned good, unsigned bad, int err);
 /* How many have failed since. */
@@ -25,6 +25,8 @@ struct msghdr;
 extern struct sys_instead {
 	ssize_t (*recvmsg)(int fd, struct msghdr *m, int flags);
 	int (*recvmmsg)(int fd, struct mmsghdr *m, unsigned n, int flags);
+	ssize_t (*sendmsg)(int fd, const struct msghdr *m, int flags);
+	int (*sendmmsg)(int fd, struct mmsghdr *m, unsigned n, int flags);
 	int (*connect)(int fd, const struct sockaddr *a, socklen_t len);
 	int (*poll)(struct pollfd *p, nfds_t n, int ms);
 	ssize_t (*getrandom)(void *buf, size_t len, unsigned flags);
@@ -32,6 +34,8 @@ extern struct sys_instead {
 			   struct addrinfo **list);
 } sys_instead;
 ssize_t sys_recvmsg(int fd, struct msghdr *m, int flags);
+ssize_t sys_sendmsg(int fd, const struct msghdr *m, int flags);
+int sys_sendmmsg(int fd, struct mmsghdr *m, unsigned n, int flags);
 int sys_connect(int fd, const struct sockaddr *a, socklen_t len);
 int sys_recvmmsg(int fd, struct mmsghdr *m, unsigned n, int flags);
 
