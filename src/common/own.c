@@ -14,15 +14,20 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
-#define BITS   64
+#define BITS 64
+#define SECOND                                                                                     \
+	UINT64_C(                                                                                  \
+		1000000000) /* in ns; a child that has not come to closing its copies by then is dead */
 #define FD_MAX (1 << 20) /* Linux's own default limit; what is above is not written down */
 
 static uint64_t owned[FD_MAX / BITS];
 static uint32_t inode[FD_MAX]; /* 0: not known */
 static int top;		       /* one above the highest there ever was */
 static bool forked;
+static uint64_t forked_at; /* the last time */
 static struct {
 	pthread_mutex_t lock;
 	int fd;
@@ -64,14 +69,24 @@ static void close_copies(void)
 {
 	close_all();
 	top = 0;
+	__atomic_store_n(&forked_at, 0, __ATOMIC_RELAXED);
 	mark.lock = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER; /* some other thread's, if any */
 	__atomic_store_n(&forked, false,
 			 __ATOMIC_RELAXED); /* what is opened from now on is its own */
 }
 
+static uint64_t now(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * SECOND + (uint64_t)t.tv_nsec;
+}
+
 static void note_fork(void)
 {
 	__atomic_store_n(&forked, true, __ATOMIC_RELAXED);
+	__atomic_store_n(&forked_at, now(), __ATOMIC_RELAXED);
 }
 
 static void watch_forks(void)
@@ -84,6 +99,34 @@ static void watch_forks(void)
 bool ddps_own_forked(void)
 {
 	return __atomic_load_n(&forked, __ATOMIC_RELAXED);
+}
+
+bool ddps_own_retry(uint64_t *since)
+{
+	const struct timespec moment = { .tv_nsec = 1000000 };
+	const uint64_t at = __atomic_load_n(&forked_at, __ATOMIC_RELAXED);
+	const int keep = errno;
+
+	if (errno != EADDRINUSE || !at)
+		return false;
+	if (!*since)
+		*since = now();
+	if (now() - *since >= SECOND || (at < *since && *since - at >= SECOND))
+		return false;
+	nanosleep(&moment, NULL);
+	errno = keep;
+	return true;
+}
+
+int ddps_own_bind(int fd, const struct sockaddr *sa, socklen_t len)
+{
+	uint64_t since = 0;
+	int err;
+
+	do
+		err = bind(fd, sa, len);
+	while (err && ddps_own_retry(&since));
+	return err;
 }
 
 static void start(void)

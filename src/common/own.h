@@ -9,6 +9,8 @@
  * Any thread, any context; a fork may come in the midst of a call.
  */
 #include <stdbool.h>
+#include <stdint.h>
+#include <sys/socket.h>
 
 /* @fd, just opened, is one; what is < 0 is none.  Returns @fd. */
 int ddps_own(int fd);
@@ -26,5 +28,11 @@ void ddps_own_end(unsigned era);
 /* Whether this process has forked since the first of them was written down: a child that has not
  * come to closing them yet may have copies. */
 bool ddps_own_forked(void);
+/* bind() where a port may still be taken by such a copy: if the process has just forked, tries for a second
+ * at most, in which it blocks. */
+int ddps_own_bind(int fd, const struct sockaddr *sa, socklen_t len);
+/* The same for whoever binds in another way: whether an attempt that has just failed, with errno, is to be
+ * made again.  *@since is 0 before the first attempt. */
+bool ddps_own_retry(uint64_t *since);
 
 #endif

@@ -237,7 +237,7 @@ static int open_socket(const struct sockaddr *sa, socklen_t sa_len, bool any, un
 	setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one);
 	if (sa->sa_family == AF_INET6)
 		setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &v6only, sizeof v6only);
-	if (bind(fd, sa, sa_len) == 0 &&
+	if (ddps_own_bind(fd, sa, sa_len) == 0 &&
 	    listen(fd, backlog > INT_MAX ? INT_MAX : (int)backlog) == 0)
 		return fd;
 	ddps_own_close(fd);

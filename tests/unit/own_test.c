@@ -5,6 +5,9 @@
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
+#include <netinet/in.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #define BEYOND (1 << 20) /* what is not written down */
@@ -124,4 +127,55 @@ Test(own, forks_that_nobody_is_told_of)
 	ddps_own_end(ddps_own_begin());
 	cr_expect_eq(sys_failed(), 1);
 	cr_expect(ddps_own_forked());
+}
+
+/* ---- ports that a child may have yet ---- */
+
+static int bind_somewhere(void)
+{
+	const struct sockaddr_in any = { .sin_family = AF_INET };
+	const int fd = ddps_own(socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+	int err = ddps_own_bind(fd, (const struct sockaddr *)&any, sizeof any) ? errno : 0;
+
+	ddps_own_close(fd);
+	return err;
+}
+
+static int fork_and_end(void)
+{
+	const pid_t pid = fork();
+	int status = -1;
+
+	if (!pid)
+		_exit(bind_somewhere()); /* it has not forked: it is told immediately */
+	waitpid(pid, &status, 0);
+	return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+/* A child that has not come to closing its copy has the port yet: for a moment, not for ever. */
+Test(own, a_port_is_waited_for_after_a_fork)
+{
+	cr_assert_eq(bind_somewhere(), 0);
+	sys_fail("bind", 0, 1, EADDRINUSE);
+	cr_expect_eq(bind_somewhere(), EADDRINUSE, "nobody has a copy");
+	sys_fail("bind", 0, 1000000, EADDRINUSE);
+	cr_expect_eq(fork_and_end(), EADDRINUSE);
+
+	sys_fail("bind", 0, 3, EADDRINUSE);
+	cr_expect_eq(bind_somewhere(), 0);
+	cr_expect_eq(sys_failed(), 3);
+	sys_fail("bind", 0, 1, EACCES);
+	cr_expect_eq(bind_somewhere(), EACCES);
+	cr_expect_eq(sys_failed(), 1, "no child is the reason for that");
+}
+
+Test(own, a_port_is_not_waited_for_without_end)
+{
+	cr_assert_eq(bind_somewhere(), 0);
+	sys_fail("bind", 0, UINT_MAX, EADDRINUSE);
+	cr_assert_eq(fork_and_end(), EADDRINUSE);
+	cr_expect_eq(bind_somewhere(), EADDRINUSE, "a second, and a test has fifteen");
+	cr_expect_gt(sys_failed(), 1);
+	sys_fail("bind", 0, 1, EADDRINUSE);
+	cr_expect_eq(bind_somewhere(), EADDRINUSE, "the fork is long ago");
 }

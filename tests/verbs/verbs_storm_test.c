@@ -195,6 +195,51 @@ VT_TEST(verbs_storm, forks_while_connections_come_and_go)
 	cr_expect_gt(forks, 0);
 }
 
+/* A child begins when this lets it, in front of what the library does in it. */
+static int held[2];
+
+static void wait_for_leave(void)
+{
+	char c;
+
+	close(held[1]);
+	if (read(held[0], &c, 1)) /* the end */
+		_exit(1);
+}
+
+static void *let_the_child_begin(void *arg)
+{
+	(void)arg;
+	until_others_sleep();
+	close(held[1]);
+	return NULL;
+}
+
+/* A child that has not run yet has a copy of the socket that keeps the port of a bound identifier. */
+VT_TEST(verbs_storm, a_bound_port_is_listened_on_after_a_fork)
+{
+	pthread_t other;
+	struct vt v;
+	pid_t pid;
+
+	cr_assert_eq(pipe(held), 0);
+	cr_assert_eq(pthread_atfork(NULL, NULL, wait_for_leave), 0);
+	vt_init(&v);
+	v.b.ch = rdma_create_event_channel();
+	cr_assert_not_null(v.b.ch);
+	cr_assert_eq(rdma_create_id(v.b.ch, &v.listen, &v, RDMA_PS_TCP), 0);
+	cr_assert_eq(rdma_bind_addr(v.listen, (struct sockaddr *)&v.addr), 0);
+	pid = fork();
+	cr_assert_geq(pid, 0);
+	if (!pid)
+		_exit(0);
+	cr_assert_eq(pthread_create(&other, NULL, let_the_child_begin, NULL), 0);
+	cr_expect_eq(rdma_listen(v.listen, 1), 0, "%m");
+	pthread_join(other, NULL);
+	cr_expect_eq(end_of(pid), 0);
+	vt_down(&v);
+}
+
 /* ---- descriptors ---- */
 
 #define MOST_MS 200

@@ -248,8 +248,9 @@ static int do_listen(struct ddps_env *env, void **ctx, const struct ddps_uri *ur
 	if (!err && uri->encap == DDPS_URI_ENCAP_OFF)
 		err = ddps_sk_encap_to(fd, family, uri->encap);
 	(void)setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
-	if (!err && ((uri->hosts.n ? ddps_sk_bind(fd, &uri->hosts) : bind(fd, sa, sa_len)) < 0 ||
-		     listen(fd, backlog_of(backlog)) < 0))
+	if (!err &&
+	    ((uri->hosts.n ? ddps_sk_bind(fd, &uri->hosts) : ddps_own_bind(fd, sa, sa_len)) < 0 ||
+	     listen(fd, backlog_of(backlog)) < 0))
 		err = DDPS_E_SYSTEM;
 	e = err ? NULL : calloc(1, sizeof *e);
 	if (!err && !e)

@@ -3,6 +3,7 @@
  * Associations of the kernel's with several addresses (RFC 9260 1.3), by the calls of RFC 6458 9.1,
  * 9.3, 9.9 and 8.2: which they have, which paths there are, and which one is preferred.
  */
+#include "common/own.h"
 #include "sctp_ddp/backend/kernel/sd_kernel.h"
 #include "sctp_ddp/backend/sd_sock.h"
 #include <errno.h>
@@ -62,8 +63,13 @@ bool ddps_sk_families_fit(const struct sockaddr *sa, const struct ddps_uri *uri)
 int ddps_sk_bind(int fd, const struct ddps_uri_addrs *list)
 {
 	struct packed p = pack(list);
+	uint64_t since = 0;
+	int err;
 
-	return setsockopt(fd, IPPROTO_SCTP, SCTP_SOCKOPT_BINDX_ADD, p.octets, p.len);
+	do
+		err = setsockopt(fd, IPPROTO_SCTP, SCTP_SOCKOPT_BINDX_ADD, p.octets, p.len);
+	while (err && ddps_own_retry(&since));
+	return err;
 }
 
 int ddps_sk_connect(int fd, const struct ddps_uri_addrs *list)

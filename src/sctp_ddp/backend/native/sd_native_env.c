@@ -161,7 +161,7 @@ static int bind_to(struct ddps_sn_sock *s, const struct sockaddr_storage *ss, so
 	struct sockaddr_storage bound = { 0 };
 	socklen_t bound_len = sizeof bound;
 
-	if (bind(s->io.fd, (const struct sockaddr *)ss, len) < 0 ||
+	if (ddps_own_bind(s->io.fd, (const struct sockaddr *)ss, len) < 0 ||
 	    getsockname(s->io.fd, (struct sockaddr *)&bound, &bound_len) < 0)
 		return DDPS_E_SYSTEM;
 	s->port = s->raw ? 0 : ddps_sd_port_number(&bound);
