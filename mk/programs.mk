@@ -81,16 +81,16 @@ CROSS_UNIT := $(filter-out $(shell grep -lE '#include "(cli|xfer|report|sessctl|
 	tests/unit/*.c),$(UNIT_SRC))
 $(B)/unit-cross: CPPFLAGS += -Itests/cross
 $(B)/unit-cross: $(call objs,$(CROSS_UNIT) $(FABRIC_SRC) $(filter-out tests/support/e2e.c tests/support/two.c,$(wildcard tests/support/*.c)) \
-		tests/sim/crossed_world.c tests/sim/sim_random.c tests/sim/sim_shrink.c tests/cross/main.c) \
+		tests/sim/crossed_world.c tests/sim/sim_random.c tests/sim/sim_shrink.c $(addprefix tests/cross/,main.c checks.c)) \
 		$(CONFORM_A) $(LIB_A) $(IPOIB_A)
 	$(if $(Q),@echo "  LD   $@")
 	$(Q)$(CC) $(CFLAGS_ALL) $(LDFLAGS) -o $@ $^ $(LIB_LIBS) -lm
 
 # All mutations in one program: tests/mutate/every.py makes a tree of such sources, for VARIANT=every.
 $(B)/unit-every $(B)/e2e-every: CPPFLAGS += -Itests/cross
-$(B)/e2e-every: $(call objs,$(E2E_SRC) $(SUP_SRC) tests/mutate/every.c) $(LIB_A)
+$(B)/e2e-every: $(call objs,$(E2E_SRC) $(SUP_SRC) tests/mutate/every.c tests/cross/checks.c) $(LIB_A)
 $(B)/unit-every: $(call objs,$(UNIT_SRC) $(SUP_SRC) $(FABRIC_SRC) tests/sim/crossed_world.c tests/sim/sim_random.c \
-		tests/sim/sim_shrink.c $(VFAULT_SRC) src/view/view_path.c tests/mutate/every.c \
+		tests/sim/sim_shrink.c $(VFAULT_SRC) src/view/view_path.c tests/mutate/every.c tests/cross/checks.c \
 		$(filter-out tools/sessctl/main.c,$(TOOL_SRC))) \
 		$(CONFORM_A) $(LIB_A) $(IPOIB_A)
 $(B)/unit-every $(B)/e2e-every:

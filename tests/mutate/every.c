@@ -33,7 +33,6 @@
 #define FUNCTIONS 4096
 #define TESTS	  8192
 #define MUTATIONS 65536
-#define SKIPPED	  77
 #define MEMORY	  (8ull << 30)
 /* What a mutation may add: it is noticed by its end, not by its speed. */
 #define CPU_SPARE_US 500000u
@@ -54,9 +53,6 @@ __attribute__((weak)) long mem_live(void)
 	return 0;
 }
 
-struct cross_test *cross_tests, *cross_suites;
-static bool failed;
-
 struct seen {
 	const struct cross_test *t;
 	unsigned char *enters; /* by number of a function */
@@ -71,30 +67,6 @@ static atomic_uint *next; /* of what is to be done; shared by those that do it *
 /* The tests that enter a function, those that noticed something last in front. */
 static uint16_t *order[FUNCTIONS];
 static unsigned norder[FUNCTIONS];
-
-void cross_fail(const char *file, int line, const char *what)
-{
-	failed = true;
-	printf("# %s:%d: %s\n", file, line, what);
-}
-
-void cross_say(const char *fmt, ...)
-{
-	va_list ap;
-
-	if (!*fmt)
-		return;
-	va_start(ap, fmt);
-	vprintf(fmt, ap);
-	va_end(ap);
-	printf("\n");
-}
-
-void cross_end(bool skipped)
-{
-	fflush(stdout);
-	_exit(skipped ? SKIPPED : failed);
-}
 
 static uint64_t us_of(struct timeval t)
 {
@@ -125,7 +97,6 @@ static void limits(const struct seen *s)
 
 static void run_here(struct seen *s, int mutation)
 {
-	const struct cross_test *t = s->t, *of = cross_suites;
 	int null = open("/dev/null", O_RDWR);
 
 	munmap(next, sizeof(*next));
@@ -135,27 +106,17 @@ static void run_here(struct seen *s, int mutation)
 		dup2(null, 2);
 	}
 	limits(s);
-	while (of && strcmp(of->suite, t->suite))
-		of = of->next;
 	ddps_mutation = mutation;
-	if (of && of->init)
-		of->init();
-	if (t->init)
-		t->init();
-	t->fn();
-	if (t->fini)
-		t->fini();
-	if (of && of->fini)
-		of->fini();
+	cross_play(s->t);
 	if (!mutation)
 		s->live = mem_live();
 	/* Only then: to look for what nobody points to takes long. */
 	else if (mem_live() > s->live && IS_LEAKING())
-		failed = true;
+		cross_failed = true;
 	cross_end(false);
 }
 
-/* 0: passed, SKIPPED, or it noticed */
+/* 0: passed, CROSS_SKIPPED, or it noticed */
 static int run(struct seen *s, int mutation)
 {
 	uint64_t from = now_us();
@@ -189,7 +150,7 @@ static void look_at(struct seen *s)
 
 	s->us = s->cpu_us = 2000000;
 	memset(ddps_entered, 0, FUNCTIONS);
-	status = s->t->disabled ? SKIPPED : run(s, 0);
+	status = s->t->disabled ? CROSS_SKIPPED : run(s, 0);
 	s->left_out = status != 0;
 	memcpy(s->enters, ddps_entered, FUNCTIONS);
 	if (status)
@@ -231,16 +192,6 @@ static bool is_long(const struct seen *s)
 	return !getenv("EVERY_LONG") && (s->cpu_us > LONGEST_US || s->us > WAITS_US);
 }
 
-static bool is_wanted(const struct cross_test *t, char **prefix)
-{
-	if (!*prefix)
-		return true;
-	for (; *prefix; prefix++)
-		if (!strncmp(t->suite, *prefix, strlen(*prefix)))
-			return true;
-	return false;
-}
-
 static void look(unsigned jobs, char **prefix)
 {
 	unsigned char *enters = shared(TESTS * FUNCTIONS);
@@ -248,7 +199,7 @@ static void look(unsigned jobs, char **prefix)
 
 	tests = seen;
 	for (const struct cross_test *t = cross_tests; t && ntests < TESTS; t = t->next) {
-		if (!is_wanted(t, prefix))
+		if (!cross_is_wanted(t, prefix))
 			continue;
 		tests[ntests].t = t;
 		tests[ntests].enters = enters + ntests * FUNCTIONS;
@@ -289,7 +240,7 @@ static void judge(int mutation, unsigned f)
 		uint16_t at = order[f][i];
 		int status = run(&tests[at], mutation);
 
-		if (!status || status == SKIPPED)
+		if (!status || status == CROSS_SKIPPED)
 			continue;
 		memmove(order[f] + 1, order[f], i * sizeof(*order[f]));
 		order[f][0] = at;

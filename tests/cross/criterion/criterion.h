@@ -22,8 +22,18 @@ struct cross_test {
 	struct cross_test *next;
 };
 
+/* What registered itself; the rest is tests/cross/checks.c. */
 extern struct cross_test *cross_tests, *cross_suites;
+extern bool cross_failed;
 
+#define CROSS_SKIPPED 77 /* the exit status of such a test; 0: passed, 1: failed */
+
+/* The suite of @t; NULL: it has not registered itself, and has nothing to say. */
+const struct cross_test *cross_suite_of(const struct cross_test *t);
+/* @t with what comes before and after it, here. */
+void cross_play(const struct cross_test *t);
+/* Whether the suite begins with one of @prefix, which NULL ends; none: any. */
+bool cross_is_wanted(const struct cross_test *t, char *const *prefix);
 /* One has failed; the rest of the test runs. */
 void cross_fail(const char *file, int line, const char *what);
 void cross_say(const char *fmt, ...);
