@@ -3,7 +3,7 @@
 #define SIM_KERN_IN_H
 /*
  * Inside the simulated kernel: kern.c (descriptors, the clock), kern_fail.c (memory, what fails),
- * kern_poll.c, kern_sock.c, kern_tcp.c, kern_udp.c, kern_sctp.c.
+ * kern_poll.c, kern_sock.c, kern_tcp.c, kern_udp.c, kern_sctp*.c.
  */
 #include "sim/kern.h"
 #include "sim/sim_event.h"
