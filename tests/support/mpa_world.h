@@ -455,6 +455,19 @@ static inline void mpa_bare_nodelay(int fd)
 	setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
 }
 
+/* The listener's descriptor: the first that listens. */
+static inline int mpa_listening_fd(void)
+{
+	socklen_t len = sizeof(int);
+	int on = 0;
+
+	for (int fd = 0; fd < 100; fd++)
+		if (!getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &on, &len) && on)
+			return fd;
+	cr_assert(false, "nobody listens");
+	return -1;
+}
+
 static inline int mpa_bare_connect(const struct mpa_world *w)
 {
 	struct sockaddr_in in = mpa_loopback(w->port);

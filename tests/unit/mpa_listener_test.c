@@ -9,18 +9,6 @@ TestSuite(mpa_listener, .timeout = 60);
 
 #define REQ MPA_REQ "\0\1\0\0"
 
-static int listening_fd(void)
-{
-	socklen_t len = sizeof(int);
-	int on = 0;
-
-	for (int fd = 0; fd < 100; fd++)
-		if (!getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &on, &len) && on)
-			return fd;
-	cr_assert(false, "nobody listens");
-	return -1;
-}
-
 /* The number that the next descriptor will have. */
 static int next_fd(void)
 {
@@ -94,8 +82,8 @@ Test(mpa_listener, options_of_its_socket)
 	mpa_world_init(&w);
 	w.lp.backlog = 7;
 	cr_assert_eq(listen_on_loopback(&w), 0);
-	cr_expect_eq(option(listening_fd(), SOL_SOCKET, SO_REUSEADDR), 1);
-	cr_assert_eq(getsockopt(listening_fd(), IPPROTO_TCP, TCP_INFO, &i, &len), 0);
+	cr_expect_eq(option(mpa_listening_fd(), SOL_SOCKET, SO_REUSEADDR), 1);
+	cr_assert_eq(getsockopt(mpa_listening_fd(), IPPROTO_TCP, TCP_INFO, &i, &len), 0);
 	cr_expect_eq(i.tcpi_sacked, 7, "Linux tells the backlog there");
 	mpa_world_fini(&w);
 }
@@ -111,8 +99,8 @@ Test(mpa_listener, an_ipv6_address_is_ipv6_alone)
 		mpa_world_init(&w);
 		if (listen_on(&w, written ? "::" : "", (const struct sockaddr *)&any, sizeof any))
 			cr_skip_test("no IPv6 here");
-		if (option(listening_fd(), SOL_SOCKET, SO_DOMAIN) == AF_INET6)
-			cr_expect_eq(option(listening_fd(), IPPROTO_IPV6, IPV6_V6ONLY), written);
+		if (option(mpa_listening_fd(), SOL_SOCKET, SO_DOMAIN) == AF_INET6)
+			cr_expect_eq(option(mpa_listening_fd(), IPPROTO_IPV6, IPV6_V6ONLY), written);
 		mpa_world_fini(&w);
 	}
 }
@@ -137,7 +125,7 @@ Test(mpa_listener, descriptor_0_is_as_good_as_any)
 	errno = EAFNOSUPPORT; /* of something before */
 	if (listen_on(&w, "", (const struct sockaddr *)&any, sizeof any))
 		cr_skip_test("no IPv6 here");
-	cr_expect_eq(listening_fd(), 0);
+	cr_expect_eq(mpa_listening_fd(), 0);
 	cr_expect_eq(next_fd(), other, "there is one socket, not two");
 	mpa_world_fini(&w);
 }
@@ -326,7 +314,7 @@ Test(mpa_listener, an_end_has_a_reason)
 	cr_assert_eq(ddps_mpa_provider.listen(&w.env, &uri, (struct sockaddr *)&in, sizeof in,
 					      &w.lp, &up, &w, &w.listener),
 		     0);
-	cr_assert_eq(shutdown(listening_fd(), SHUT_RDWR), 0);
+	cr_assert_eq(shutdown(mpa_listening_fd(), SHUT_RDWR), 0);
 	mpa_world_settle(&w);
 	cr_expect_eq(why.code, DDPS_E_SYSTEM);
 	cr_expect_eq(why.sys_errno, EINVAL);
@@ -376,7 +364,7 @@ Test(mpa_listener, a_copy_of_its_descriptor_does_not_keep_it)
 	mpa_world_init(&w);
 	mpa_world_listen(&w);
 	in = mpa_loopback(w.port);
-	keep = fcntl(listening_fd(), F_DUPFD_CLOEXEC, 0);
+	keep = fcntl(mpa_listening_fd(), F_DUPFD_CLOEXEC, 0);
 	ddps_mpa_provider.listener_free(w.listener);
 	w.listener = NULL;
 	cr_expect_eq(ddps_loop_run(w.env.loop), 0);
