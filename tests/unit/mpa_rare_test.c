@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* MPA connections where two things meet that seldom do; TCP's calls are replaced where need be. */
 #include "support/mpa_world.h"
-#include "unit/sys_fixture.h"
 #include "unit/mem_fixture.h"
 
 TestSuite(mpa_rare, .timeout = 60);
