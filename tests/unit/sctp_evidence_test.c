@@ -132,6 +132,25 @@ Test(sctp_evidence, an_untimed_packet_proves_nothing)
 	cr_expect_not(w.s.hist[1].flags & HIST_UNDONE);
 }
 
+/* What was sent after a probe of the path MTU, and has arrived, shows that the probe is lost; what may
+ * have been sent before does not. */
+Test(sctp_evidence, what_shows_that_a_larger_packet_is_lost, .description = "8899-6.2-d1")
+{
+	for (unsigned timed = 0; timed < 2; timed++, again()) {
+		packets(3);
+		ddps_sent_rtt(&w.s, p, 10 * MS, w.now);
+		ddps_pmtu_probe_sent(&p->pmtu, p->pmtu.probing, 0, w.now);
+		cr_assert(p->pmtu.out);
+		w.now += 20 * MS;
+		ddps_sent_mark(&w.s, 1);
+		resend(timed);
+		w.now += 10 * MS;
+		sack(1, 0, NULL);
+		cr_expect_neq(p->pmtu.out, timed);
+		cr_expect_eq(p->pmtu.count, timed);
+	}
+}
+
 /* It arrives before it is resent: it was not lost. */
 Test(sctp_evidence, what_was_taken_for_lost_arrives)
 {
@@ -320,6 +339,8 @@ Test(sctp_evidence, a_window_within_the_host)
 		p->min_at = w.now;
 		for (unsigned n = 0; n < is[i].packets; n++)
 			packet(p, 1, 50000);
+		if (is[i].packets == 21)
+			ddps_sent_mark(&w.s, 5); /* it is outstanding as well */
 		w.now += MS;
 		sack(1, 0, NULL);
 		cr_expect_eq(p->cc.cwnd, is[i].then, "%u: %llu", i, (unsigned long long)p->cc.cwnd);

@@ -93,6 +93,7 @@ static void newly(struct ddps_sent *s, uint32_t tsn, uint64_t now, struct ddps_s
 	struct ddps_sent_slot *c = ddps_sent_slot(s, tsn);
 	struct ddps_sent_path *p = s->path[c->path];
 	bool lost = c->state == SLOT_LOST;
+	uint64_t at;
 
 	s->steps++;
 	news->acked++;
@@ -114,8 +115,8 @@ static void newly(struct ddps_sent *s, uint32_t tsn, uint64_t now, struct ddps_s
 	}
 	if (lost)
 		ddps_sent_false_loss(p, c->episode);
-	ddps_sent_mtu_changed(s, p,
-			      ddps_pmtu_delivered(&p->pmtu, c->packet, c->sent_at, p->srtt, now));
+	at = c->flags & SLOT_VOID ? 0 : c->sent_at;
+	ddps_sent_mtu_changed(s, p, ddps_pmtu_delivered(&p->pmtu, c->packet, at, p->srtt, now));
 }
 
 static void by_cum(struct ddps_sent *s, uint32_t cum, uint64_t now, struct ddps_sent_news *news)
