@@ -302,11 +302,29 @@ Test(sctp_cc, room_is_what_is_left, .description = "9260-6.1-9 9260-7.2.1-2")
 	cc.cwnd = SMSS - 1;
 	cr_expect_eq(ddps_cc_room(&cc, 998, SEC, SEC, &wait), 1);
 	cr_expect_eq(ddps_cc_room(&cc, 0, SEC, SEC, &wait), SMSS);
+	cc.cwnd = 60000;
+	cr_expect_eq(ddps_cc_room(&cc, 10000, SEC, SEC, &wait), 50000);
 	cc.cwnd = 200000;
 	cr_expect_eq(ddps_cc_room(&cc, 0, SEC, SEC, &wait), DDPS_CC_BUNDLE);
 	cc.after_t3 = true;
 	cr_expect_eq(ddps_cc_room(&cc, 1, SEC, SEC, &wait), 0);
 	cr_expect_gt(ddps_cc_room(&cc, 0, SEC, SEC, &wait), 0);
+}
+
+/* The bucket is empty, and full again in a millisecond: a timer must not be later than that by itself. */
+Test(sctp_cc, what_is_worth_a_timer)
+{
+	for (unsigned i = 0; i < 2; i++) {
+		struct ddps_cc cc = of(100000);
+		uint64_t wait;
+
+		cc.srtt = 10 * MS;
+		cc.grain = MS + i;
+		cr_assert_eq(ddps_cc_room(&cc, 0, SEC, SEC, &wait), 20000);
+		ddps_cc_sent(&cc, 20000, 20000, SEC);
+		cr_expect_eq(ddps_cc_room(&cc, 20000, SEC, SEC, &wait), i ? 20000 : 0);
+		cr_expect_eq(wait, i ? 0 : SEC + MS);
+	}
 }
 
 /* What leaves in a millisecond at a rate above the window's, no less than two packets. */

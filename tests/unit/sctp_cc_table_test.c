@@ -46,12 +46,13 @@ Test(sctp_cc, the_first_window_is_ten_packets_or_a_quarter_mebibyte)
 /* RFC 9406 4.2: an eighth of the RTT, but no less than 4 ms and no more than 16 ms. */
 Test(sctp_cc, hystart_waits_for_a_rise_of_an_eighth)
 {
-	static const uint64_t of[][2] = { { 10 * MS, 4 * MS },	     { 32 * MS, 4 * MS },
-					  { 80 * MS, 10 * MS },	     { 128 * MS, 16 * MS },
-					  { 400 * MS, 16 * MS },     { 33 * MS, 33 * MS / 8 },
-					  { 124 * MS, 124 * MS / 8 } };
+	static const uint64_t of[][2] = { { 10 * MS, 4 * MS },	      { 32 * MS, 4 * MS },
+					  { 80 * MS, 10 * MS },	      { 128 * MS, 16 * MS },
+					  { 400 * MS, 16 * MS },      { 33 * MS, 33 * MS / 8 },
+					  { 124 * MS, 124 * MS / 8 }, { 132 * MS, 16 * MS },
+					  { 28 * MS, 4 * MS } };
 
-	for (unsigned i = 0; i < 7; i++) {
+	for (unsigned i = 0; i < 9; i++) {
 		uint64_t base = of[i][0], eta = of[i][1];
 		struct ddps_cc less = fresh(), just = fresh(), few = fresh();
 
@@ -334,9 +335,9 @@ Test(sctp_cc, how_long_the_curve_takes_to_return)
 	static const struct {
 		uint64_t missing;
 		double k;
-	} is[] = { { 0, 0 },	       { 50, 0.5 },	  { 200, 0.793701 },
-		   { 400, 1 },	       { 600, 1.144714 }, { 800, 1.259921 },
-		   { 1200, 1.442250 }, { 3200, 2 },	  { 50000, 5 } };
+	} is[] = { { 0, 0 },	{ 1, 0.135721 },   { 50, 0.5 },	      { 200, 0.793701 },
+		   { 400, 1 },	{ 600, 1.144714 }, { 800, 1.259921 }, { 1200, 1.442250 },
+		   { 3200, 2 }, { 50000, 5 } };
 
 	for (unsigned i = 0; i < sizeof is / sizeof *is; i++) {
 		struct ddps_cc cc;

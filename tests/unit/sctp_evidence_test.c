@@ -330,6 +330,7 @@ Test(sctp_evidence, a_window_within_the_host)
 		uint64_t cwnd, then;
 	} is[] = { { 21, 2u << 20, 358 * 1024 },
 		   { 25, 1050000, 358 * 1024 },
+		   { 25, 1023 * 1024, 358 * 1024 },
 		   { 2, 2u << 20, 256 << 10 } };
 
 	for (unsigned i = 0; i < N(is); i++, again()) {

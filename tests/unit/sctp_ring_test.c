@@ -2,6 +2,7 @@
 /* The ring of outstanding TSNs: its memory, and what a search in it costs. */
 #include "sctp_sent_fixture.h"
 #include <malloc.h>
+#include <string.h>
 
 #define N(a) (sizeof(a) / sizeof *(a))
 
@@ -68,6 +69,46 @@ Test(sctp_ring, what_a_search_costs)
 			      (unsigned)(w.s.steps - was));
 		cr_expect(ddps_sent_lowest(&w.s, 1, &tsn) && tsn == 2);
 	}
+}
+
+/* All slots but one are taken: the last of them is behind the first, as the ring goes round. */
+Test(sctp_ring, the_last_of_a_full_ring)
+{
+	struct ddps_sent_chunk c = { .tsn = 0 };
+
+	sent_begin(&w, 1, 1, 1000);
+	send_to(7);
+	cr_assert_eq(w.s.mask, 7);
+	for (unsigned i = 0; i < 2; i++) {
+		ddps_sent_mark(&w.s, 7);
+		ddps_sent_slot(&w.s, 7)->flags |= SLOT_T3;
+		ddps_sent_begin(&w.s, &w.p[0], w.now);
+		cr_expect(ddps_sent_next_old(&w.s, &c));
+		cr_expect_eq(c.tsn, 7);
+		ddps_sent_end(&w.s, 40, true);
+		ddps_sent_false_t3(&w.s, &w.p[0], w.now);
+		cr_expect_eq(ddps_sent_slot(&w.s, 7)->state, SLOT_FLIGHT);
+		cr_expect_eq(w.s.nlost, 0);
+	}
+}
+
+/* A path is the same whatever was where it is put. */
+Test(sctp_ring, a_path_in_memory_of_any_content)
+{
+	struct ddps_pmtu_limits lim = ddps_pmtu_limits(false, 1500);
+	struct ddps_sent_path path;
+
+	sent_begin(&w, 1, 1, 1000);
+	memset(&path, 0xa5, sizeof path);
+	ddps_sent_path_init(&w.s, &path, 2, &lim, 40);
+	cr_expect(!path.flight && !path.nflight && !path.nlost && !path.nsacked);
+	cr_expect(!path.packets && !path.resent && !path.lost && !path.spurious);
+	cr_expect(!path.t3s && !path.probes && !path.undone && !path.episode);
+	cr_expect(!path.within_host && !path.late && !path.t3_at && !path.lost_octets);
+	cr_expect(!path.sacked_packets && !path.sacked_pn && !path.cc_round && !path.epi_pn);
+	cr_expect(path.id == 2 && path.overhead == 40 && path.next_pn == 1);
+	cr_expect_eq(ddps_sent_deadline(&w.s, &path), DDPS_SENT_NEVER);
+	w.s.path[2] = NULL;
 }
 
 /* Without a ring nothing points to where it was. */
