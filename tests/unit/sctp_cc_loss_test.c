@@ -84,6 +84,9 @@ Test(sctp_cc, proportional_rate_reduction_step_by_step, .description = "9260-7.2
 		{ 1000, 9000, 10000, 60000, 1000, false, false },
 		{ 1000, 9000, 30000, 60000, 1000, false, false },
 		{ 1000, 9000, 30000, 69500, 500, false, false },
+		{ 0, 9000, 8999, 60000, 1, false, false },
+		{ 0, 9000, 9000, 60000, 0, false, false },
+		{ 0, 9000, 30000, 60000, 0, false, false },
 		{ 0, 0, 0, 90000, 1000, false, true }, /* the first retransmission always goes */
 		{ 0, 0, 1, 90000, 0, false, true },
 	};
@@ -103,6 +106,23 @@ Test(sctp_cc, proportional_rate_reduction_step_by_step, .description = "9260-7.2
 		cr_expect_eq(cc.prr_delivered, is[i].had + is[i].acked);
 		cr_expect_eq(cc.cwnd - is[i].flight, !is[i].out && !is[i].left ? SMSS : is[i].left,
 			     "%u: %llu", i, (unsigned long long)(cc.cwnd - is[i].flight));
+	}
+}
+
+/* What comes behind a T3 begins anew, whether it is the first of a series or not. */
+Test(sctp_cc, the_curve_ends_with_t3, .description = "9260-7.2.3-2")
+{
+	for (unsigned first = 0; first < 2; first++) {
+		struct ddps_cc cc = of(100000);
+
+		cc.phase = DDPS_CC_AVOID;
+		cc.ssthresh = 50000;
+		cc.epoch = cc.stopped = SEC;
+		ddps_cc_timeout(&cc, first);
+		cr_expect_eq(cc.cwnd, SMSS);
+		cr_expect_eq(cc.phase, DDPS_CC_SLOW);
+		cr_expect_eq(cc.ssthresh, first ? 70000 : 50000);
+		cr_expect(!cc.epoch && !cc.stopped);
 	}
 }
 
@@ -227,6 +247,31 @@ Test(sctp_cc, a_rest_halves_the_window, .description = "9260-7.2.1-10")
 	}
 }
 
+/* Slow start is for a window that a rest has made smaller than ssthresh. */
+Test(sctp_cc, a_rest_that_takes_nothing_begins_no_slow_start, .description = "9260-7.2.1-10")
+{
+	static const struct {
+		uint64_t cwnd, ssthresh;
+		enum ddps_cc_phase then;
+	} is[] = { { 10000, 20000, DDPS_CC_AVOID },
+		   { 10001, 20000, DDPS_CC_SLOW },
+		   { 13333, 10000, DDPS_CC_AVOID },
+		   { 13333, 10001, DDPS_CC_SLOW } };
+	uint64_t wait;
+
+	for (unsigned i = 0; i < sizeof is / sizeof *is; i++) {
+		struct ddps_cc cc = of(is[i].cwnd);
+
+		cc.phase = DDPS_CC_AVOID;
+		cc.ssthresh = is[i].ssthresh;
+		ddps_cc_sent(&cc, 1, 1, SEC);
+		ddps_cc_room(&cc, 0, SEC, 9 * SEC, &wait);
+		cr_expect_eq(cc.cwnd, 10000);
+		cr_expect_eq(cc.ssthresh, is[i].ssthresh);
+		cr_expect_eq(cc.phase, is[i].then, "%u", i);
+	}
+}
+
 Test(sctp_cc, a_rest_before_the_first_loss_or_packet)
 {
 	struct ddps_cc cc = of(160000);
@@ -257,11 +302,29 @@ Test(sctp_cc, room_is_what_is_left, .description = "9260-6.1-9 9260-7.2.1-2")
 	cc.cwnd = SMSS - 1;
 	cr_expect_eq(ddps_cc_room(&cc, 998, SEC, SEC, &wait), 1);
 	cr_expect_eq(ddps_cc_room(&cc, 0, SEC, SEC, &wait), SMSS);
+	cc.cwnd = 60000;
+	cr_expect_eq(ddps_cc_room(&cc, 10000, SEC, SEC, &wait), 50000);
 	cc.cwnd = 200000;
 	cr_expect_eq(ddps_cc_room(&cc, 0, SEC, SEC, &wait), DDPS_CC_BUNDLE);
 	cc.after_t3 = true;
 	cr_expect_eq(ddps_cc_room(&cc, 1, SEC, SEC, &wait), 0);
 	cr_expect_gt(ddps_cc_room(&cc, 0, SEC, SEC, &wait), 0);
+}
+
+/* The bucket is empty, and full again in a millisecond: a timer must not be later than that by itself. */
+Test(sctp_cc, what_is_worth_a_timer)
+{
+	for (unsigned i = 0; i < 2; i++) {
+		struct ddps_cc cc = of(100000);
+		uint64_t wait;
+
+		cc.srtt = 10 * MS;
+		cc.grain = MS + i;
+		cr_assert_eq(ddps_cc_room(&cc, 0, SEC, SEC, &wait), 20000);
+		ddps_cc_sent(&cc, 20000, 20000, SEC);
+		cr_expect_eq(ddps_cc_room(&cc, 20000, SEC, SEC, &wait), i ? 20000 : 0);
+		cr_expect_eq(wait, i ? 0 : SEC + MS);
+	}
 }
 
 /* What leaves in a millisecond at a rate above the window's, no less than two packets. */

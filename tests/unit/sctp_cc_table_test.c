@@ -46,11 +46,13 @@ Test(sctp_cc, the_first_window_is_ten_packets_or_a_quarter_mebibyte)
 /* RFC 9406 4.2: an eighth of the RTT, but no less than 4 ms and no more than 16 ms. */
 Test(sctp_cc, hystart_waits_for_a_rise_of_an_eighth)
 {
-	static const uint64_t of[][2] = { { 10 * MS, 4 * MS },	 { 32 * MS, 4 * MS },
-					  { 80 * MS, 10 * MS },	 { 128 * MS, 16 * MS },
-					  { 400 * MS, 16 * MS }, { 33 * MS, 33 * MS / 8 } };
+	static const uint64_t of[][2] = { { 10 * MS, 4 * MS },	      { 32 * MS, 4 * MS },
+					  { 80 * MS, 10 * MS },	      { 128 * MS, 16 * MS },
+					  { 400 * MS, 16 * MS },      { 33 * MS, 33 * MS / 8 },
+					  { 124 * MS, 124 * MS / 8 }, { 132 * MS, 16 * MS },
+					  { 28 * MS, 4 * MS } };
 
-	for (unsigned i = 0; i < 6; i++) {
+	for (unsigned i = 0; i < 9; i++) {
 		uint64_t base = of[i][0], eta = of[i][1];
 		struct ddps_cc less = fresh(), just = fresh(), few = fresh();
 
@@ -173,6 +175,55 @@ Test(sctp_cc, slow_start_grows_by_what_is_delivered, .description = "9260-7.2.1-
 	cr_expect_eq(growth(cc), 0, "long ago");
 }
 
+/* What was in flight in a round says nothing of the next one. */
+Test(sctp_cc, a_round_that_uses_less_ends_the_growth, .description = "9260-7.2.1-6")
+{
+	for (unsigned i = 0; i < 2; i++) {
+		struct ddps_cc cc = fresh();
+		struct ddps_cc_ack a = { .acked = 1000, .srtt = MS, .now = SEC, .round = true };
+
+		cc.cwnd = 100000;
+		cc.max_flight = 90000;
+		a.flight = i ? 50001 : 50000;
+		ddps_cc_grow(&cc, &a);
+		cr_expect_eq(cc.cwnd, 101000);
+		cc.cwnd = 100000;
+		cr_expect_eq(growth(cc), i ? 4000 : 0);
+	}
+}
+
+/* The pace is that of the RTT that was told last. */
+Test(sctp_cc, the_pace_follows_the_rtt)
+{
+	struct ddps_cc cc = fresh();
+	struct ddps_cc_ack a = { .now = SEC };
+
+	cr_expect_eq(ddps_cc_rate(&cc), 0, "none is known");
+	for (unsigned ms = 1; ms <= 100; ms *= 10) {
+		a.srtt = ms * MS;
+		ddps_cc_grow(&cc, &a);
+		cr_expect_float_eq(ddps_cc_rate(&cc) * ms, 2 * 14600 * 1e3, 1);
+	}
+}
+
+/* 9260-7.2.1-2: one packet, until something is delivered; PRR alone moves a window that repairs. */
+Test(sctp_cc, what_does_not_let_a_window_grow, .description = "9260-7.2.1-2")
+{
+	struct ddps_cc t3 = fresh(), repair = fresh();
+	struct ddps_cc_ack a = { .srtt = MS, .now = SEC };
+
+	ddps_cc_timeout(&t3, true);
+	ddps_cc_grow(&t3, &a);
+	cr_expect(t3.after_t3, "nothing was delivered");
+	a.acked = 1000;
+	ddps_cc_grow(&t3, &a);
+	cr_expect_not(t3.after_t3);
+	repair.limited = true;
+	ddps_cc_loss(&repair, 14600);
+	ddps_cc_grow(&repair, &a);
+	cr_expect_eq(repair.cwnd, 14600);
+}
+
 Test(sctp_cc, slow_start_ends_at_ssthresh, .description = "9260-7.2.1-3")
 {
 	struct ddps_cc cc = fresh();
@@ -275,6 +326,93 @@ Test(sctp_cc, an_epoch_begins_where_the_window_is)
 	cr_expect_eq(cc.epoch, 7);
 	cr_expect_eq(cc.k, 0, "it is beyond what it was at the loss");
 	cr_expect_eq(cc.w_max, 100010);
+}
+
+/* RFC 9438 4.2: K is the cube root of what is missing, in packets, by C. */
+Test(sctp_cc, how_long_the_curve_takes_to_return)
+{
+	/* in packets of 1000 octets C is 400 */
+	static const struct {
+		uint64_t missing;
+		double k;
+	} is[] = { { 0, 0 },	{ 1, 0.135721 },   { 50, 0.5 },	      { 200, 0.793701 },
+		   { 400, 1 },	{ 600, 1.144714 }, { 800, 1.259921 }, { 1200, 1.442250 },
+		   { 3200, 2 }, { 50000, 5 } };
+
+	for (unsigned i = 0; i < sizeof is / sizeof *is; i++) {
+		struct ddps_cc cc;
+		struct ddps_cc_ack a = { .acked = 1, .srtt = MS, .now = SEC };
+
+		ddps_cc_init(&cc, 1000, 1);
+		cc.cwnd = cc.ssthresh = 100000;
+		cc.phase = DDPS_CC_AVOID;
+		cc.limited = true;
+		cc.w_max = (double)(100000 + is[i].missing);
+		ddps_cc_grow(&cc, &a);
+		cr_expect_float_eq(cc.k, is[i].k, 1e-5, "%u: %f", i, cc.k);
+	}
+}
+
+/* What was left of the epoch before is not of this one. */
+Test(sctp_cc, an_epoch_begins_with_whole_octets)
+{
+	struct ddps_cc cc;
+	struct ddps_cc_ack a = { .acked = 1002, .srtt = SEC, .now = SEC };
+
+	ddps_cc_init(&cc, 1000, 1);
+	cc.cwnd = cc.ssthresh = 100000;
+	cc.phase = DDPS_CC_AVOID;
+	cc.limited = true;
+	cc.w_max = 150000;
+	cc.part = 0.9;
+	ddps_cc_grow(&cc, &a);
+	/* the curve is at 124,400 a round trip from now: 244.488 for 1.002 % of the window */
+	cr_expect_eq(cc.cwnd, 100244);
+	cr_expect_float_eq(cc.part, 0.488, 1e-6);
+}
+
+/* RFC 9438 4.3: Reno's window counts where the curve is below it, and never takes anything away. */
+Test(sctp_cc, when_it_is_renos_window)
+{
+	/* the curve is at 110,000, and a tenth of what is missing there is delivered */
+	static const struct {
+		double reno;
+		uint64_t cwnd;
+	} is[] = { { 109999, 100100 }, { 110000, 100100 }, { 110001, 110001 }, { 99000, 100100 } };
+
+	for (unsigned i = 0; i < sizeof is / sizeof *is; i++) {
+		struct ddps_cc cc;
+		struct ddps_cc_ack a = { .acked = 1000, .srtt = 0, .now = 2 * SEC };
+
+		ddps_cc_init(&cc, 1000, 1);
+		cc.cwnd = cc.ssthresh = 100000;
+		cc.phase = DDPS_CC_AVOID;
+		cc.limited = true;
+		cc.w_max = 110000;
+		cc.w_est = is[i].reno - 10; /* a packet a round: 10 for a hundredth of it */
+		cc.epoch = SEC;
+		cc.k = 1;
+		ddps_cc_grow(&cc, &a);
+		cr_expect_eq(cc.cwnd, is[i].cwnd, "%u: %llu", i, (unsigned long long)cc.cwnd);
+	}
+}
+
+/* The curve has fallen behind, but the window has not. */
+Test(sctp_cc, a_window_above_renos_stays)
+{
+	struct ddps_cc cc;
+	struct ddps_cc_ack a = { .acked = 10, .srtt = MS, .now = 2 * SEC };
+
+	ddps_cc_init(&cc, 1000, 1);
+	cc.cwnd = cc.ssthresh = 100000;
+	cc.phase = DDPS_CC_AVOID;
+	cc.limited = true;
+	cc.w_max = 90000;
+	cc.w_est = 95000;
+	cc.epoch = SEC;
+	cc.k = 1;
+	ddps_cc_grow(&cc, &a);
+	cr_expect_eq(cc.cwnd, 100000);
 }
 
 /* RFC 9438 4.3: Reno's window, by 9/17 of a packet a round up to where the loss was. */

@@ -159,9 +159,11 @@ Test(sctp_edge, as_many_as_a_block_can_reach)
 {
 	unsigned asks = 0;
 	bool last = false;
+	uint64_t room;
 
 	begin(1 << 30);
 	for (unsigned i = 0; i < DDPS_SENT_MAX; i++) {
+		cr_assert_eq(ddps_sent_may(&w.s, &w.p[0], w.now, 4, &room), DDPS_SENT_NEW);
 		ddps_sent_begin(&w.s, &w.p[0], w.now);
 		cr_assert_eq(ddps_sent_add_new(&w.s, 20, 4, (void *)((uintptr_t)w.s.next + 7)), 0);
 		last = ddps_sent_end(&w.s, 60, true);
@@ -169,6 +171,7 @@ Test(sctp_edge, as_many_as_a_block_can_reach)
 	}
 	cr_expect(last);
 	cr_expect_eq(asks, 2, "and the first, since nothing was in flight: %u", asks);
+	cr_expect_eq(ddps_sent_may(&w.s, &w.p[0], w.now, 4, &room), DDPS_SENT_NOTHING);
 	cr_expect_eq(send_on(0, 4), DDPS_E_AGAIN);
 	cr_expect_eq(w.s.mask, 65535);
 	sack(DDPS_SENT_MAX, 1 << 30, NULL, 0);

@@ -281,3 +281,47 @@ Test(sctp_limits, a_path_that_is_used_again_knows_nothing)
 	cr_expect_not(p->dsack_round_set);
 	cr_expect_eq(p->rto, r.e->sent.rto_initial);
 }
+
+/* A SACK of @n blocks, all of them {1, 1}, but for the last: that acknowledges what was never sent. */
+static void sack_with_a_lie(unsigned n)
+{
+	static uint8_t buf[8192];
+	struct ddps_wbuf b = ddps_wbuf_init(buf, sizeof buf);
+	static uint16_t val[6 + 2 * 2000];
+	const uint32_t head[2] = { htobe32(r.tsn - 1), htobe32(100000) };
+
+	cr_assert_leq(n, 2000);
+	memcpy(val, head, sizeof head);
+	val[4] = htobe16((uint16_t)n);
+	for (unsigned i = 0; i < 2 * n; i++)
+		val[6 + i] = htobe16(i == 2 * n - 1 ? 9 : 1);
+	ddps_sc_put_header(&b, RAW_PEER, RAW_PORT, r.tag);
+	ddps_sc_put_chunk(&b, SC_SACK, 0, val, 12 + 4u * n);
+	cr_assert_not(b.failed);
+	ddps_sc_crc_put(buf, (size_t)(b.p - buf));
+	raw_send_as_is(&r, buf, (size_t)(b.p - buf));
+}
+
+/* As many blocks of a SACK are looked at as any of use would have; others do no harm. */
+Test(sctp_limits, how_many_blocks_of_a_sack_are_read, .description = "9260-12.4-3")
+{
+	static const struct {
+		unsigned blocks;
+		bool read;
+	} is[] = { { 1, true }, { 1023, true }, { 1024, true }, { 1025, false }, { 2000, false } };
+
+	for (unsigned i = 0; i < sizeof is / sizeof *is; i++) {
+		if (i)
+			fini();
+		raw_up(&r);
+		cr_assert_eq(raw_user_send(&r, 0, 0, "x"), 0);
+		sack_with_a_lie(is[i].blocks);
+		cr_expect_eq(r.gone, is[i].read, "%u", is[i].blocks);
+		if (is[i].read)
+			continue;
+		cr_expect_eq(r.a->tx.bad_blocks, 1, "they are not in order");
+		cr_expect_eq(r.a->tx.cum, r.tsn - 1);
+		raw_sack(&r, r.tsn, 100000);
+		cr_expect_eq(r.a->tx.cum, r.tsn, "nothing else has changed");
+	}
+}

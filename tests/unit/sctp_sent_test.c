@@ -271,6 +271,9 @@ Test(sctp_sent, block_that_denies_cum)
 	twenty(&w);
 	k.cum = w.first - 1;
 	cr_expect_eq(ddps_sent_sack(&w.s, &k, w.now + MS, &news), DDPS_SENT_TAKEN);
+	cr_expect_eq(news.acked, 3);
+	cr_expect_eq(w.s.reneged, 3);
+	cr_expect_eq(w.s.bad_blocks, 0);
 	cr_expect_eq(w.p[0].nsacked, 0);
 	cr_expect_eq(w.p[0].nflight + w.p[0].nlost, 20);
 	sent_check(&w);

@@ -118,7 +118,7 @@ unsigned ddps_pmtu_local(struct ddps_pmtu *m, uint32_t device, uint64_t now);
  */
 unsigned ddps_pmtu_ptb(struct ddps_pmtu *m, uint16_t mtu, uint64_t now);
 
-/* A packet with data was delivered, sent at @sent_at.  Bits as above. */
+/* A packet with data was delivered, sent at @sent_at; 0: nobody knows when.  Bits as above. */
 unsigned ddps_pmtu_delivered(struct ddps_pmtu *m, uint16_t size, uint64_t sent_at, uint64_t srtt,
 			     uint64_t now);
 

@@ -133,7 +133,7 @@ static void take_runs(struct ddps_sent *s, const struct ddps_sent_sack *k)
 
 static bool room_for_runs(struct ddps_sent *s, size_t ngaps)
 {
-	size_t need = s->nruns + ngaps + 1;
+	size_t need = s->nruns + ngaps;
 	uint32_t size = s->runs_size ? s->runs_size : 16;
 	struct ddps_sent_run *a, *b;
 
@@ -162,8 +162,10 @@ void ddps_sent_by_blocks(struct ddps_sent *s, const struct ddps_sent_sack *k, ui
 			 struct ddps_sent_news *news)
 {
 	s->cut_short = k->ngaps >= BLOCKS_MANY;
-	s->told = s->cum + (k->ngaps ? k->gaps[k->ngaps - 1].end : 0);
-	if (!k->ngaps || !room_for_runs(s, k->ngaps)) /* no memory: as if they had been lost */
+	if (!k->ngaps)
+		return;
+	s->told = s->cum + k->gaps[k->ngaps - 1].end;
+	if (!room_for_runs(s, k->ngaps)) /* no memory: as if they had been lost */
 		return;
 	find_new(s, k, now, news);
 	/* a SACK without anything new may be an older one with the same cumulative ack */

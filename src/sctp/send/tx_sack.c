@@ -68,7 +68,6 @@ static bool evidence(struct ddps_sent_path *p, const struct ddps_sent_slot *c, u
 	if (c->pn > p->got.rtt_pn) {
 		p->got.rtt_pn = c->pn;
 		p->got.rtt = rtt ? rtt : 1;
-		p->got.rtt_sent = c->sent_at;
 	}
 	return true;
 }
@@ -94,6 +93,7 @@ static void newly(struct ddps_sent *s, uint32_t tsn, uint64_t now, struct ddps_s
 	struct ddps_sent_slot *c = ddps_sent_slot(s, tsn);
 	struct ddps_sent_path *p = s->path[c->path];
 	bool lost = c->state == SLOT_LOST;
+	uint64_t at;
 
 	s->steps++;
 	news->acked++;
@@ -115,11 +115,8 @@ static void newly(struct ddps_sent *s, uint32_t tsn, uint64_t now, struct ddps_s
 	}
 	if (lost)
 		ddps_sent_false_loss(p, c->episode);
-	if (p->got.told_pn == c->pn)
-		return;
-	p->got.told_pn = c->pn;
-	ddps_sent_mtu_changed(s, p,
-			      ddps_pmtu_delivered(&p->pmtu, c->packet, c->sent_at, p->srtt, now));
+	at = c->flags & SLOT_VOID ? 0 : c->sent_at;
+	ddps_sent_mtu_changed(s, p, ddps_pmtu_delivered(&p->pmtu, c->packet, at, p->srtt, now));
 }
 
 static void by_cum(struct ddps_sent *s, uint32_t cum, uint64_t now, struct ddps_sent_news *news)
@@ -150,7 +147,6 @@ void ddps_sent_by_gap(struct ddps_sent *s, uint32_t tsn, uint64_t now, struct dd
 	struct ddps_sent_path *p = s->path[c->path];
 
 	newly(s, tsn, now, news);
-	c->flags &= (uint8_t)~SLOT_PKT;
 	p->nsacked++;
 	if (p->sacked_pn == c->pn) /* one packet is one piece of evidence */
 		return;
@@ -180,7 +176,6 @@ static void duplicate(struct ddps_sent *s, uint32_t tsn, uint64_t now)
 	p->got.spurious = true;
 	if (h->flags & HIST_UNDONE)
 		return;
-	h->flags |= HIST_UNDONE;
 	if ((h->flags & HIST_T3) && p->frto)
 		ddps_sent_false_t3(s, p, now);
 	else

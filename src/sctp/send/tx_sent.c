@@ -296,10 +296,8 @@ int ddps_sent_add_new(struct ddps_sent *s, uint16_t size, size_t len, void *chun
 }
 
 /* RFC 9260 6.1: where waiting for the SACK would cost something. */
-static bool wants_i(const struct ddps_sent *s, bool more)
+static bool wants_i(const struct ddps_sent *s, const struct ddps_sent_path *p, bool more)
 {
-	const struct ddps_sent_path *p = s->on;
-
 	return !more || s->on_old || p->probe || s->on_empty || p->flight >= p->cc.cwnd ||
 	       ddps_sent_window(s) < p->cc.smss || s->next - s->cum > DDPS_SENT_MAX;
 }
@@ -329,9 +327,7 @@ bool ddps_sent_end(struct ddps_sent *s, uint32_t packet, bool more)
 	s->on = NULL;
 	if (!s->on_n)
 		return false;
-	s->on = p;
-	i = wants_i(s, more);
-	s->on = NULL;
+	i = wants_i(s, p, more);
 	for (uint32_t n = s->on_n, t = p->tail; n; n--, t = ddps_sent_slot(s, t)->prev)
 		ddps_sent_slot(s, t)->packet = packet < UINT16_MAX ? (uint16_t)packet : UINT16_MAX;
 	if (i)

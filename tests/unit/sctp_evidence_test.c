@@ -1,0 +1,425 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* What a SACK proves: of RTT and order, of losses that were none, of probes, and of the window. */
+#include "sctp_sent_fixture.h"
+
+#define N(a) (sizeof(a) / sizeof *(a))
+
+static struct world w;
+static struct ddps_sent_path *const p = &w.p[0];
+
+static void begin(void)
+{
+	sent_begin(&w, 1, 1, 4 << 20);
+	p->cc.cwnd = 100000;
+	p->late = 0;
+}
+
+static void end(void)
+{
+	sent_end(&w);
+}
+
+TestSuite(sctp_evidence, .init = begin, .fini = end);
+
+static void again(void)
+{
+	end();
+	begin();
+}
+
+/* One packet of so many chunks of that many octets. */
+static void packet(struct ddps_sent_path *on, unsigned chunks, uint16_t size)
+{
+	ddps_sent_begin(&w.s, on, w.now);
+	for (unsigned i = 0; i < chunks; i++)
+		cr_assert_eq(ddps_sent_add_new(&w.s, size, size - 16u,
+					       (void *)((uintptr_t)w.s.next + 7)),
+			     0);
+	ddps_sent_end(&w.s, 40u + chunks * size, true);
+}
+
+static void packets(unsigned n)
+{
+	while (n--)
+		packet(p, 1, 116);
+}
+
+static void resend(bool timed)
+{
+	struct ddps_sent_chunk c;
+
+	ddps_sent_begin(&w.s, p, w.now);
+	while (ddps_sent_next_old(&w.s, &c))
+		ddps_sent_add_old(&w.s, c.tsn);
+	if (!timed)
+		ddps_sent_untimed(&w.s);
+	ddps_sent_end(&w.s, 156, false);
+}
+
+static void take(const struct ddps_sent_sack *k)
+{
+	struct ddps_sent_news news;
+
+	cr_assert_eq(ddps_sent_sack(&w.s, k, w.now, &news), DDPS_SENT_TAKEN);
+}
+
+/* Up to @cum, and so many blocks of one TSN each. */
+static void sack(uint32_t cum, unsigned n, const uint32_t *tsn)
+{
+	struct ddps_sent_sack k = { .cum = cum, .a_rwnd = 4 << 20, .ngaps = n };
+	struct ddps_sent_gap gap[8];
+
+	cr_assert_leq(n, N(gap));
+	for (unsigned i = 0; i < n; i++)
+		gap[i].start = gap[i].end = (uint16_t)(tsn[i] - cum);
+	k.gaps = gap;
+	take(&k);
+}
+
+static void duplicates(unsigned n, const uint32_t *tsn)
+{
+	struct ddps_sent_sack k = { .cum = w.s.cum, .a_rwnd = 4 << 20, .ndups = n, .dups = tsn };
+
+	take(&k);
+}
+
+/* What is lost in episode 9, one of two losses. */
+static void lost_of_two(uint32_t tsn)
+{
+	ddps_sent_mark(&w.s, tsn);
+	ddps_sent_slot(&w.s, tsn)->episode = 9;
+	p->episode = 9;
+	p->undo_pending = 2;
+}
+
+/* ---- RTT and order ---- */
+
+/* The later SACK is for the same packet: neither its RTT is longer, nor was it overtaken. */
+Test(sctp_evidence, two_sacks_for_one_packet)
+{
+	packet(p, 2, 116);
+	packets(1);
+	w.now += 50 * MS;
+	sack(1, 0, NULL);
+	cr_expect_eq(p->rack_rtt, 50 * MS);
+	w.now += 40 * MS;
+	sack(2, 0, NULL);
+	cr_expect_eq(p->rack_pn, 1);
+	cr_expect_eq(p->rack_rtt, 50 * MS);
+	cr_expect_not(p->reord_seen);
+	cr_expect_eq(ddps_sent_slot(&w.s, 2)->state, SLOT_FREE, "given back");
+	cr_expect_eq(ddps_sent_slot(&w.s, 3)->state, SLOT_FLIGHT);
+}
+
+Test(sctp_evidence, an_answer_without_delay_is_a_sample)
+{
+	packets(1);
+	sack(1, 0, NULL);
+	cr_expect_gt(p->srtt, 0);
+	cr_expect_gt(p->min_rtt, 0);
+}
+
+/* Of a packet that left nobody knows when, nothing is known but that it has arrived. */
+Test(sctp_evidence, an_untimed_packet_proves_nothing)
+{
+	packets(3);
+	lost_of_two(1);
+	resend(false);
+	w.now += 50 * MS;
+	sack(1, 0, NULL);
+	cr_expect_eq(p->rack_pn, 0);
+	cr_expect_eq(p->undo_pending, 2);
+	cr_expect_not(w.s.hist[1].flags & HIST_UNDONE);
+}
+
+/* What was sent after a probe of the path MTU, and has arrived, shows that the probe is lost; what may
+ * have been sent before does not. */
+Test(sctp_evidence, what_shows_that_a_larger_packet_is_lost, .description = "8899-6.2-d1")
+{
+	for (unsigned timed = 0; timed < 2; timed++, again()) {
+		packets(3);
+		ddps_sent_rtt(&w.s, p, 10 * MS, w.now);
+		ddps_pmtu_probe_sent(&p->pmtu, p->pmtu.probing, 0, w.now);
+		cr_assert(p->pmtu.out);
+		w.now += 20 * MS;
+		ddps_sent_mark(&w.s, 1);
+		resend(timed);
+		w.now += 10 * MS;
+		sack(1, 0, NULL);
+		cr_expect_neq(p->pmtu.out, timed);
+		cr_expect_eq(p->pmtu.count, timed);
+	}
+}
+
+/* It arrives before it is resent: it was not lost. */
+Test(sctp_evidence, what_was_taken_for_lost_arrives)
+{
+	packets(3);
+	lost_of_two(1);
+	w.now += 50 * MS;
+	sack(1, 0, NULL);
+	cr_expect_eq(p->undo_pending, 1);
+	cr_expect(p->reord_seen);
+	cr_expect_eq(w.s.nlost, 0);
+}
+
+/* RFC 5682: what was sent before T3, and is acknowledged after it without being resent. */
+Test(sctp_evidence, what_proves_that_t3_was_too_early)
+{
+	for (unsigned before = 0; before < 2; before++, again()) {
+		packets(3);
+		w.now += 50 * MS;
+		p->frto = 2;
+		p->frto_pn = 1 + before; /* of the first packet after T3 */
+		sack(1, 0, NULL);
+		cr_expect_eq(p->undone, before);
+		cr_expect_eq(p->frto, 0);
+	}
+}
+
+/* ---- reports of duplicates ---- */
+
+/* 9260-3.3.4: either T3 was too early, and all of it is taken back, or one loss of several was none. */
+Test(sctp_evidence, whose_fault_a_duplicate_is)
+{
+	static const struct {
+		uint8_t by_t3, frto;
+		unsigned spurious, undone, pending, frto_then;
+	} is[] = { { 0, 0, 1, 0, 1, 0 },
+		   { HIST_T3, 0, 1, 0, 1, 0 },
+		   { 0, 1, 1, 0, 1, 1 },
+		   { HIST_T3, 1, 2, 1, 0, 0 } };
+	const uint32_t one = 1;
+
+	for (unsigned i = 0; i < N(is); i++, again()) {
+		packets(3);
+		lost_of_two(1);
+		resend(true);
+		w.s.hist[1].flags = HIST_USED | is[i].by_t3;
+		p->frto = is[i].frto;
+		for (unsigned k = 0; k < 2; k++) { /* what is told again is no news */
+			duplicates(1, &one);
+			cr_expect_eq(p->spurious, is[i].spurious, "%u", i);
+			cr_expect_eq(p->undone, is[i].undone, "%u", i);
+			cr_expect_eq(p->undo_pending, is[i].pending, "%u", i);
+			cr_expect_eq(p->frto, is[i].frto_then, "%u", i);
+			cr_expect_eq(p->reo_mult, 2, "more patience, once: %u", i);
+		}
+	}
+}
+
+/* A probe of the tail is no repair of a loss that was before: it says nothing of that one. */
+Test(sctp_evidence, a_probe_of_what_was_resent_before)
+{
+	packets(2);
+	lost_of_two(1);
+	resend(true);
+	p->min_rtt = p->min_cur = 80 * MS;
+	p->min_at = w.now;
+	w.now += 160 * MS;
+	p->force = p->probe = true;
+	cr_assert_eq(p->tail, 1);
+	resend(true);
+	cr_assert(p->tlp_out && p->tlp_tsn == 1);
+	cr_expect_eq(w.s.hist[1].flags, HIST_USED | HIST_TLP);
+	cr_expect_eq(w.s.hist[1].episode, 0);
+	w.now += 10 * MS; /* too soon for the probe */
+	sack(1, 0, NULL);
+	cr_expect_eq(p->undo_pending, 2);
+	cr_expect_not(p->tlp_out);
+}
+
+/* ---- probes of the tail: RFC 8985 7.4.2 ---- */
+
+Test(sctp_evidence, a_probe_of_new_data_repairs_nothing)
+{
+	packets(3);
+	p->tlp_out = true;
+	p->tlp_tsn = 2;
+	w.now += 50 * MS;
+	sack(1, 0, NULL);
+	cr_expect(p->tlp_out, "it is under way");
+	sack(2, 0, NULL);
+	cr_expect_not(p->tlp_out, "there may be another one");
+	cr_expect_eq(p->lost, 0);
+	cr_expect_eq(p->cc.cwnd, 100000);
+}
+
+static void probe_resent(uint32_t tsn)
+{
+	p->tlp_out = p->tlp_resent = true;
+	p->tlp_acked = false;
+	p->tlp_tsn = tsn;
+}
+
+/* What lies beyond the probe is acknowledged without a word of a duplicate: one reaction, once. */
+Test(sctp_evidence, a_probe_that_was_needed)
+{
+	static const uint32_t gaps[] = { 2, 4, 6 };
+	struct ddps_cc *cc = &p->cc;
+
+	packets(6);
+	p->reord_seen = true; /* nothing is lost for its order */
+	probe_resent(2);
+	w.now += 50 * MS;
+	sack(0, 1, gaps);
+	cr_expect(p->tlp_out, "the probe alone is acknowledged");
+	cr_expect_eq(cc->cwnd, 100000);
+	for (unsigned n = 2; n <= 3; n++) {
+		sack(0, n, gaps);
+		cr_expect_eq(p->lost, 1);
+		cr_expect_not(p->tlp_out);
+		cr_expect_eq(p->epi_pn, p->next_pn, "a new episode");
+		cr_expect(cc->cwnd + 1 >= 70000 && cc->cwnd <= 70000, "%llu",
+			  (unsigned long long)cc->cwnd);
+		cr_expect_eq(cc->ssthresh, cc->cwnd);
+		cr_expect_eq(cc->phase, DDPS_CC_AVOID);
+	}
+}
+
+/* Or an RTT and a quarter after the probe was acknowledged. */
+Test(sctp_evidence, how_long_a_duplicate_of_the_probe_is_waited_for)
+{
+	static const uint32_t two = 2;
+
+	for (unsigned late = 0; late < 2; late++, again()) {
+		ddps_sent_rtt(&w.s, p, 40 * MS, w.now);
+		packets(3);
+		probe_resent(2);
+		w.now += 40 * MS;
+		sack(0, 1, &two);
+		cr_assert_eq(p->srtt, 40 * MS);
+		w.now += 50 * MS - 1 + late;
+		sack(2, 0, NULL);
+		cr_expect_eq(p->tlp_out, !late);
+		cr_expect_eq(p->lost, late);
+	}
+}
+
+/* ---- congestion control ---- */
+
+/* A round ends with the first packet that was sent after it began. */
+Test(sctp_evidence, what_congestion_control_is_told, .description = "9260-7.2.1-6")
+{
+	const struct ddps_cc *cc = &p->cc;
+
+	packets(4);
+	p->cc_round = 2;
+	w.now += 50 * MS;
+	sack(1, 0, NULL);
+	cr_expect_eq(p->cc_round, 2);
+	cr_expect_eq(cc->rtt_n, 1);
+	cr_expect_eq(cc->rtt_cur, 50 * MS);
+	cr_expect_eq(cc->srtt, 50 * MS);
+	cr_expect_gt(ddps_cc_rate(cc), 0);
+	cr_expect_eq(cc->max_flight, 4 * 116);
+	sack(2, 0, NULL);
+	cr_expect_eq(p->cc_round, 5);
+	cr_expect_eq(cc->rtt_last, 50 * MS);
+	cr_expect_eq(cc->max_flight, 2 * 116, "what is in flight as the next begins");
+	sack(3, 0, NULL);
+	cr_expect_eq(p->cc_round, 5);
+}
+
+/* Within the host the window goes back to what makes no queue, and no further than 256 KiB. */
+Test(sctp_evidence, a_window_within_the_host)
+{
+	/* 350 of 1000 us are not spent in a queue; in whole KiB */
+	static const struct {
+		unsigned packets;
+		uint64_t cwnd, then;
+	} is[] = { { 21, 2u << 20, 358 * 1024 },
+		   { 25, 1050000, 358 * 1024 },
+		   { 25, 1023 * 1024, 358 * 1024 },
+		   { 2, 2u << 20, 256 << 10 } };
+
+	for (unsigned i = 0; i < N(is); i++, again()) {
+		p->cc.cwnd = is[i].cwnd;
+		p->within_host = true;
+		p->min_rtt = p->min_cur = MS / 10;
+		p->min_at = w.now;
+		for (unsigned n = 0; n < is[i].packets; n++)
+			packet(p, 1, 50000);
+		if (is[i].packets == 21)
+			ddps_sent_mark(&w.s, 5); /* it is outstanding as well */
+		w.now += MS;
+		sack(1, 0, NULL);
+		cr_expect_eq(p->cc.cwnd, is[i].then, "%u: %llu", i, (unsigned long long)p->cc.cwnd);
+	}
+}
+
+/* ---- the window of the peer ---- */
+
+static void window(uint32_t a_rwnd)
+{
+	struct ddps_sent_sack k = { .cum = w.s.cum, .a_rwnd = a_rwnd };
+
+	take(&k);
+}
+
+/* What was dropped while the peer had no room goes at once, on the path that waits for it. */
+Test(sctp_evidence, a_window_that_opens, .description = "9260-6.2.1-1")
+{
+	for (unsigned i = 0; i < 2; i++, again()) {
+		w.p[0].next_pn = w.p[1].next_pn = 1ull << 40; /* as after years */
+		for (unsigned n = 0; n < 60; n++)
+			packet(&w.p[n & 1], 1, 116);
+		w.p[i].backoff = 3;
+		window(0);
+		cr_expect_eq(w.p[i].backoff, 3);
+		cr_expect_eq(w.s.nlost, 0);
+		window(1 << 20);
+		cr_expect_eq(w.p[i].backoff, 0);
+		cr_expect_eq(w.p[i].nlost, 1);
+		cr_expect(w.p[i].force);
+		cr_expect_eq(w.p[!i].nlost, 0);
+		sent_check(&w);
+		w.p[i].backoff = 3;
+		window(2 << 20);
+		cr_expect_eq(w.p[i].backoff, 3, "it was open");
+	}
+}
+
+/* A window too small for what waits is as good as none, until it is not. */
+Test(sctp_evidence, a_window_that_takes_its_probe, .description = "9260-6.2.1-1")
+{
+	packets(1);
+	window(50);
+	w.s.zero_out = true;
+	w.s.zero_tsn = 1;
+	p->backoff = 3;
+	window(99);
+	cr_expect(w.s.zero_out && p->backoff == 3);
+	window(100);
+	cr_expect(!w.s.zero_out && !p->backoff);
+	cr_expect_eq(w.s.nlost, 1);
+}
+
+/* ---- what it costs ---- */
+
+/* A step for each duplicate that is told, and for each chunk, whether it was known or not. */
+Test(sctp_evidence, what_duplicates_and_known_chunks_cost)
+{
+	static const uint32_t dups[] = { 1, 1, 1, 1, 1 }, known[] = { 2, 3, 4, 5 };
+	uint64_t cost[2], was;
+
+	for (unsigned i = 0; i < 2; i++, again()) {
+		packets(2);
+		ddps_sent_mark(&w.s, 1);
+		resend(true);
+		was = w.s.steps;
+		duplicates(i ? 5 : 1, dups);
+		cost[i] = w.s.steps - was;
+	}
+	cr_expect_eq(cost[1] - cost[0], 4);
+	for (unsigned i = 0; i < 2; i++, again()) {
+		packets(9);
+		p->reord_seen = true;
+		w.now += 50 * MS;
+		sack(0, i ? 4 : 1, known);
+		was = w.s.steps;
+		sack(6, 0, NULL);
+		cost[i] = w.s.steps - was;
+	}
+	cr_expect_eq(cost[1], cost[0], "%u and %u", (unsigned)cost[1], (unsigned)cost[0]);
+}
