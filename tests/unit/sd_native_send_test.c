@@ -113,6 +113,31 @@ Test(sd_native_send, a_run_leaves_packet_by_packet)
 	end();
 }
 
+/* Whatever the parts of packets are: padding is one, and there were more parts before. */
+Test(sd_native_send, a_packet_of_a_run_has_all_of_its_parts)
+{
+	static const size_t sizes[] = { LENGTH - 3, LENGTH - 2, LENGTH - 1 };
+
+	begin_with(4);
+	sock()->gso = false;
+	post_some(0, 3);
+	flush();
+	for (unsigned i = 0; i < 3; i++) {
+		post(i + 1, sizes[i]);
+		post(i + 1, sizes[i]);
+		flush();
+		cr_expect_eq(got(i + 1), 2);
+		cr_expect_eq(taken[n_taken - 1].len, PACKET);
+	}
+	note_sends();
+	post(1, LENGTH);
+	post(1, 300);
+	flush();
+	cr_expect_eq(got(1), 2);
+	cr_expect_eq(taken[n_taken - 1].len, 28 + 300);
+	end();
+}
+
 /* ---- refused ---- */
 
 static const struct refused_row {

@@ -37,14 +37,18 @@ static void run_loop(void)
 	cr_assert_geq(ddps_loop_run(sn.env.loop), 0);
 }
 
+static void all_have_one(void)
+{
+	for (unsigned i = 0; i < n_peers; i++)
+		cr_expect_eq(got(i), 1, "%u", i);
+}
+
 Test(sd_native_turns, others_have_their_turn_while_many_packets_leave)
 {
 	begin_with(ROUND + 5);
 	run_loop();
 	cr_expect_eq(seen, ROUND, "%u", seen);
-	cr_expect_eq(n_taken, ROUND + 5, "the rest leaves behind them");
-	for (unsigned i = 0; i < n_peers; i++)
-		cr_expect_eq(got(i), 1, "%u", i);
+	all_have_one();
 	end();
 }
 
@@ -55,7 +59,7 @@ Test(sd_native_turns, all_leave_in_one_call_from_outside)
 	for (unsigned i = 0; i < n_peers; i++)
 		post(i, 40);
 	ddps_sn_poke(env());
-	cr_expect_eq(n_taken, ROUND + 5);
+	all_have_one();
 	cr_expect_null(sn.env.loop->tasks);
 	end();
 }
@@ -70,7 +74,7 @@ Test(sd_native_turns, nothing_is_to_be_done_while_a_socket_is_full)
 	cr_expect_eq(calls, 2);
 	cr_expect_null(sn.env.loop->tasks);
 	make_room(srv.ep->sock);
-	cr_expect_eq(n_taken, 2 * DDPS_SN_OUTS);
+	all_have_one();
 	end();
 }
 
