@@ -217,7 +217,7 @@ void ddps_sctp_icmp(struct ddps_sctp *e, const struct ddps_sctp_route *r, enum d
 #define DDPS_SCTP_IOV_MIN  16u
 
 /* Packets to send: all to one place, all of @seg_size octets, but for the last, which may be
- * shorter. */
+ * shorter.  Each begins with an iovec of its own. */
 struct ddps_sctp_out {
 	/* set by the caller */
 	struct iovec *iov; /* room for @iov_max of them */

@@ -2,6 +2,7 @@
 /* Links that take little, and packets on their way out: one by one and in runs. */
 #include "sctp_ddp/backend/sd_route.h"
 #include "sd_native_fixture.h"
+#include "unit/sys_fixture.h"
 #include <netinet/ip.h>
 #include <netinet/ip_icmp.h>
 #include <netinet/udp.h>
@@ -140,6 +141,45 @@ Test(sd_native_path, attack_7_a_size_that_changes_is_told, .description = "5043-
 	WAIT_FOR(cli.paths > 0, &cn, &sn);
 	cr_expect_leq(widest(&cli), OF(1280));
 	exchange(&cli, &srv.peers[0], 5, OF(1280));
+	stop();
+}
+
+static unsigned in_fragments; /* packets that the system may fragment */
+
+static int df_of(int fd)
+{
+	int how = -1;
+	socklen_t len = sizeof how;
+
+	cr_assert_eq(getsockopt(fd, IPPROTO_IP, IP_MTU_DISCOVER, &how, &len), 0);
+	return how;
+}
+
+static ssize_t look_at_df(int fd, const struct msghdr *m, int flags)
+{
+	int how = df_of(fd);
+
+	in_fragments += how == IP_PMTUDISC_DONT;
+	if (how != IP_PMTUDISC_DONT)
+		cr_expect_eq(how, IP_PMTUDISC_PROBE);
+	return sys_sendmsg(fd, m, flags);
+}
+
+/* What has its TSN when the link becomes narrower cannot be cut any more; all else is. */
+Test(sd_native_path, fragments_of_ip_are_for_one_packet, .description = "9260-6.9-5")
+{
+	if (!narrow_loopback(1500))
+		cr_skip_test("no network of its own");
+	set_up(AF_INET);
+	while (widest(&cli) < OF(1500))
+		exchange(&cli, &srv.peers[0], 1, 1000);
+	set_loopback(1280);
+	sys_instead.sendmsg = look_at_df;
+	exchange(&cli, &srv.peers[0], 1, OF(1500));
+	sys_instead.sendmsg = NULL;
+	cr_expect_gt(in_fragments, 0);
+	cr_expect_eq(df_of(cli.a->sock->io.fd), IP_PMTUDISC_PROBE);
+	cr_expect_eq(df_of(srv.peers[0].a->sock->io.fd), IP_PMTUDISC_PROBE);
 	stop();
 }
 

@@ -117,3 +117,78 @@ Test(sd_native_wait, nothing_waits_where_nobody_polls)
 	cr_expect(leaves(FIRST));
 	stop();
 }
+
+/* ---- exactly ---- */
+
+/* Messages of together @all octets behind one that is under way; whether the last of them leaves, and no other. */
+static bool only_the_last_leaves(size_t all)
+{
+	bool last = false;
+
+	begin(true);
+	cr_expect(leaves(FIRST));
+	cr_expect_eq(ne->fresh, 0);
+	while (all) {
+		size_t len = all > LARGE ? LARGE : all;
+
+		cr_expect_not(last);
+		last = leaves(len);
+		all -= len;
+	}
+	stop();
+	return last;
+}
+
+Test(sd_native_wait, how_much_fills_a_send)
+{
+	cr_expect_not(only_the_last_leaves(DDPS_SN_OCTETS - 1));
+	cr_expect(only_the_last_leaves(DDPS_SN_OCTETS));
+}
+
+/* Who did not poll in time is trusted again after a while. */
+Test(sd_native_wait, so_many_posts_do_not_wait_and_the_next_one_does)
+{
+	begin(true);
+	cr_expect(leaves(FIRST));
+	ne->wary = 3;
+	for (int i = 0; i < 3; i++)
+		cr_expect(leaves(FIRST), "%d", i);
+	cr_expect_not(leaves(FIRST));
+	stop();
+}
+
+/* It is the first one whose time counts. */
+Test(sd_native_wait, since_when_a_post_waits)
+{
+	uint64_t before, since;
+
+	begin(true);
+	cr_expect(leaves(FIRST));
+	cr_expect_eq(ne->held_at, 0);
+	before = ddps_now();
+	cr_expect_not(leaves(FIRST));
+	since = ne->held_at;
+	cr_expect_geq(since, before);
+	cr_expect_leq(since, ddps_now());
+	cr_expect_not(leaves(FIRST));
+	cr_expect_eq(ne->held_at, since);
+	stop();
+}
+
+/* A program that was held up may take longer: not each time. */
+Test(sd_native_wait, who_polls_in_time_is_made_to_wait_again)
+{
+	unsigned i;
+
+	begin(true);
+	cr_expect(leaves(FIRST));
+	for (i = 0; i < 100; i++) {
+		cr_expect_not(leaves(FIRST));
+		ddps_sn_flush(ne);
+		if (!ne->wary)
+			break;
+		ne->wary = 0;
+	}
+	cr_expect_lt(i, 100);
+	stop();
+}

@@ -73,7 +73,6 @@ struct ddps_sn_env {
 	uint32_t host_mtu;		 /* of the loopback interface, 0: not known */
 	uint8_t noise[256]; /* random octets, of which the first @noise_left are unused */
 	size_t noise_left;
-	uint64_t drops;	  /* packets that the kernel did not take */
 	size_t fresh;	  /* octets handed over since the last flush */
 	uint64_t held_at; /* since then a post waits for the next poll; 0: none does */
 	unsigned wary;	  /* so many posts do not */

@@ -55,29 +55,18 @@ static bool send_it(struct ddps_sn_sock *s, const struct msghdr *m)
 			break;
 		s->errors = true;
 	}
-	s->ne->drops++;
 	if (errno == EAGAIN)
 		wait_for_room(s);
 	return false;
 }
 
-/* The parts of @o that make its octets from @at on, @len of them. */
-static unsigned cut(const struct ddps_sctp_out *o, size_t at, size_t len, struct iovec *iov)
+/* The parts of the packet that begins with part @first. */
+static unsigned parts_of(const struct ddps_sctp_out *o, unsigned first)
 {
 	unsigned n = 0;
 
-	for (unsigned i = 0; i < o->niov && len; i++) {
-		size_t part = o->iov[i].iov_len;
-
-		if (at >= part) {
-			at -= part;
-			continue;
-		}
-		part = part - at < len ? part - at : len;
-		iov[n++] = (struct iovec){ (uint8_t *)o->iov[i].iov_base + at, part };
-		len -= part;
-		at = 0;
-	}
+	for (size_t len = 0; first + n < o->niov && len < o->seg_size; n++)
+		len += o->iov[first + n].iov_len;
 	return n;
 }
 
@@ -94,14 +83,11 @@ static void refused(struct ddps_sn_sock *s, const struct ddps_sctp_out *o,
 static bool send_singly(struct ddps_sn_sock *s, const struct ddps_sctp_out *o,
 			const struct msghdr *like)
 {
-	struct iovec iov[DDPS_SN_IOV];
 	struct msghdr m = *like;
-	size_t at, len;
 
-	for (at = 0; at < o->len; at += len) {
-		len = o->nsegs > 1 && o->len - at > o->seg_size ? o->seg_size : o->len - at;
-		m.msg_iov = iov;
-		m.msg_iovlen = cut(o, at, len, iov);
+	for (unsigned i = 0; i < o->niov; i += (unsigned)m.msg_iovlen) {
+		m.msg_iov = o->iov + i;
+		m.msg_iovlen = parts_of(o, i);
 		if (send_it(s, &m))
 			continue;
 		if (errno == EMSGSIZE)
