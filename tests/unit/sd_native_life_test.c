@@ -60,7 +60,7 @@ Test(sd_native_life, a_size_is_told_once, .description = "5043-9-1")
 	ddps_sn_up.acked(srv.peers[0].a, 0);
 	cr_expect_eq(cli.paths, 0);
 	cr_expect_eq(srv.peers[0].paths, 0, "it asked when it accepted");
-	for (int i = 0; i < 2; i++) {
+	for (unsigned i = 0; i < 2; i++) {
 		cli.a->told = 1000; /* another one than now */
 		for (int k = 0; k < 3; k++) {
 			if (i)

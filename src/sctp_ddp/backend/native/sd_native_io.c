@@ -132,7 +132,6 @@ static int read_batch(struct ddps_sn_sock *s, unsigned max)
 	n = recvmmsg(s->io.fd, m, max, MSG_DONTWAIT, NULL);
 	s->errors |= n < 0 && errno != EAGAIN && errno != EINTR;
 	for (int i = 0; i < n; i++) {
-		/* cppcheck-suppress uninitvar ; recvmmsg has filled it */
 		if (!prepare(s, &m[i], &from[i], &in[k]))
 			continue;
 		s->ne->work += in[k].seg_size ? (unsigned)(in[k].len / in[k].seg_size) + 1 : 1;
