@@ -58,6 +58,14 @@ static int there_is_a_way(int fd, const struct sockaddr *a, socklen_t len)
 	return 0;
 }
 
+/* Nobody outside of this host hears of it. */
+static ssize_t swallow(int fd, const struct msghdr *m, int flags)
+{
+	(void)fd;
+	(void)flags;
+	return (ssize_t)m->msg_iov->iov_len;
+}
+
 static uint32_t mtu_to(const char *to, uint32_t host_mtu)
 {
 	struct side s;
@@ -86,6 +94,7 @@ Test(sd_native_begin, the_loopback_interface_is_all_of_a_way_within_the_host)
 	node_init(&cn);
 	to_these(&s, "127.0.0.1", NULL, 9);
 	sys_instead.connect = there_is_a_way;
+	sys_instead.sendmsg = swallow;
 	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
 		cr_expect_eq(mtu_to(cases[i].to, 1234) == 1234, cases[i].within, "%s", cases[i].to);
 	node_fini(&cn, B);
