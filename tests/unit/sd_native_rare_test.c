@@ -7,7 +7,12 @@
 #include <errno.h>
 #include <netinet/icmp6.h>
 #include <netinet/ip_icmp.h>
+#include <netinet/udp.h>
 #include <sys/epoll.h>
+
+#ifndef UDP_GRO
+#define UDP_GRO 104
+#endif
 
 TestSuite(sd_native_rare, .timeout = 60);
 
@@ -47,6 +52,38 @@ Test(sd_native_rare, an_address_of_a_link_has_its_interface)
 	cr_expect_eq(ddps_sn_addr(&ss).scope, 0, "it is the same on each");
 	ss.ss_family = AF_UNIX;
 	cr_expect_eq(ddps_sn_addr(&ss).family, 0);
+}
+
+/* What a system has behind an address is no part of it. */
+Test(sd_native_rare, an_address_is_its_octets_alone)
+{
+	struct sockaddr_in a4 = { .sin_family = AF_INET };
+	struct sockaddr_in6 a6 = { .sin6_family = AF_INET6, .sin6_scope_id = 0x07070707 };
+	struct sockaddr_storage x = { 0 }, y;
+
+	inet_pton(AF_INET, "192.0.2.7", &a4.sin_addr);
+	memset(a4.sin_zero, 7, sizeof a4.sin_zero);
+	inet_pton(AF_INET6, "::ffff:192.0.2.7", &a6.sin6_addr);
+	memcpy(&x, &a4, sizeof a4);
+	memcpy(&y, &a6, sizeof a6);
+	cr_expect_eq(ddps_sn_addr(&x).ip[4], 0);
+	cr_expect_eq(ddps_sn_addr(&y).ip[4], 0);
+	cr_expect(ddps_sn_same_addr(&x, &y));
+}
+
+Test(sd_native_rare, nothing_is_left_of_what_was_there_before)
+{
+	const struct ddps_sctp_addr a = { .family = 4, .ip = { 192, 0, 2, 7 } };
+	static const int families[] = { AF_INET, AF_INET6 };
+	struct sockaddr_storage ss;
+	socklen_t len;
+
+	for (int i = 0; i < 2; i++) {
+		memset(&ss, 0xa7, sizeof ss);
+		len = ddps_sn_sockaddr(&a, 9, families[i], &ss);
+		for (size_t k = len; k < sizeof ss; k++)
+			cr_assert_eq(((uint8_t *)&ss)[k], 0, "%zu", k);
+	}
 }
 
 /* ---- datagrams ---- */
@@ -95,6 +132,67 @@ Test(sd_native_rare, datagrams_without_a_packet_in_them)
 	cr_expect_eq(given(x, 64, CUT), 0, "it was longer");
 	cr_expect_eq(given(x, 64, NAMELESS), 0, "nobody can answer port 0");
 	cr_expect_eq(given(x, 64, WHOLE_ONE), 1);
+	stop(x);
+}
+
+static unsigned batch;
+
+static int count_batch(int fd, struct mmsghdr *m, unsigned n, int flags)
+{
+	batch = n;
+	for (unsigned i = 0; i < n; i++) {
+		cr_expect_eq(m[i].msg_hdr.msg_iovlen, 1);
+		cr_expect_eq(m[i].msg_hdr.msg_iov->iov_base, sn.env.scratch + i * DDPS_SN_SLOT_LEN);
+		cr_expect_eq(m[i].msg_hdr.msg_iov->iov_len, DDPS_SN_SLOT_LEN);
+		cr_expect_eq(m[i].msg_len, 0);
+	}
+	return sys_recvmmsg(fd, m, n, flags);
+}
+
+/* Small ones are read as many together as there is room for. */
+Test(sd_native_rare, a_batch_fills_the_scratch)
+{
+	start();
+	srv.ep->sock->heavy = 0; /* as after many small ones */
+	sys_instead.recvmmsg = count_batch;
+	look(EPOLLIN);
+	sys_instead.recvmmsg = NULL;
+	cr_expect_eq(batch, DDPS_SN_BATCH);
+	stop(NULL);
+}
+
+static int cut_into_octets(int fd, struct mmsghdr *m, unsigned n, int flags)
+{
+	int got = sys_recvmmsg(fd, m, n, flags), one = 1;
+
+	for (int i = 0; i < got; i++) {
+		struct cmsghdr *c;
+
+		m[i].msg_hdr.msg_controllen = CMSG_SPACE(sizeof one);
+		c = CMSG_FIRSTHDR(&m[i].msg_hdr);
+		*c = (struct cmsghdr){ .cmsg_level = IPPROTO_UDP,
+				       .cmsg_type = UDP_GRO,
+				       .cmsg_len = CMSG_LEN(sizeof one) };
+		memcpy(CMSG_DATA(c), &one, sizeof one);
+	}
+	return got;
+}
+
+/* A kernel that puts datagrams together does so with the shortest also: they are no packet. */
+Test(sd_native_rare, datagrams_of_one_octet_that_came_together)
+{
+	struct wire *x = malloc(sizeof *x);
+	static const uint8_t nothing[64];
+	uint64_t before;
+
+	start();
+	wire_init(x, 4000);
+	before = counted().packets_in;
+	sys_instead.recvmmsg = cut_into_octets;
+	cr_assert_eq(send(x->fd, nothing, sizeof nothing, 0), (ssize_t)sizeof nothing);
+	look(EPOLLIN);
+	sys_instead.recvmmsg = NULL;
+	cr_expect_eq(counted().packets_in - before, sizeof nothing);
 	stop(x);
 }
 

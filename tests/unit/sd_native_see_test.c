@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* What there is to see of an association of the native SCTP, of its paths and of its packets. */
 #include "sd_native_fixture.h"
+#include "sctp/sctp_in.h"
 #include "unit/sys_fixture.h"
 #include <stdio.h>
 #include <string.h>
@@ -83,6 +84,9 @@ static void path_is_seen(struct side *s, const char *peer)
 	cr_expect_str_eq(st.peer, peer);
 	if (p.local.family)
 		cr_expect_eq(strncmp(st.local, "127.0.0.1:", 10), 0, "%s", st.local);
+	st.in_use = false;
+	cr_assert_eq(s->b->path_stats(s->a, 0, &st), 0);
+	cr_expect(st.in_use);
 }
 
 Test(sd_native_see, a_path)
@@ -163,6 +167,56 @@ Test(sd_native_see, a_window_is_shut_and_opened)
 	cr_expect_geq(i.rwnd, all - 200);
 	WAIT_FOR(!is_shut(&cli), &cn, &sn);
 	stop();
+}
+
+/* Behind a large packet that waits for room a small one waits too. */
+Test(sd_native_see, a_window_without_room_is_shut)
+{
+	static const struct {
+		size_t unsent;
+		unsigned packets, octets; /* of the peer's window */
+		bool shut;
+	} cases[] = {
+		{ 0, 0, 2999, true }, { 0, 0, 3000, false }, { 0, 1, 0, false },
+		{ 1, 0, 3000, true }, { 1, 1, 0, true },     { 1, 1, 60000, true },
+		{ 1, 2, 0, false },   { 1, 2, 1, false },
+	};
+	struct ddps_sctp_path_info p;
+	struct ddps_sctp_assoc *sa;
+
+	talk();
+	sa = cli.a->sa;
+	cr_assert_eq(ddps_sctp_path_info(sa, 0, &p), 0);
+	cr_assert_gt(p.mtu, 60000, "of the loopback interface");
+	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+		sa->unsent = cases[i].unsent;
+		sa->tx.a_rwnd = cases[i].packets * p.mtu + cases[i].octets;
+		cr_expect_eq(is_shut(&cli), cases[i].shut, "case %zu", i);
+	}
+	sa->unsent = 0;
+	stop();
+}
+
+/* Of one that the engine does not know nothing is. */
+Test(sd_native_see, of_a_peer_that_cannot_be_reached_nothing_is_known)
+{
+	struct ddps_sd_assoc_info info, none;
+	struct ddps_uri uri = { .encap = 9 };
+	struct sockaddr_storage to;
+	socklen_t len = loopback(&to, AF_INET, 7174);
+
+	node_init(&cn);
+	cli = (struct side){ .b = B };
+	sys_fail("connect", 0, 1, ENETUNREACH);
+	cr_assert_eq(B->connect(&cn.env, &cn.ctx, &uri, (struct sockaddr *)&to, len, 60000, &fx_up,
+				&cli, &cli.a),
+		     0);
+	memset(&info, UNSET, sizeof info);
+	memset(&none, 0, sizeof none);
+	B->info(cli.a, &info);
+	cr_expect_arr_eq(&info, &none, sizeof info);
+	WAIT_FOR(cli.gone, &cn);
+	node_fini(&cn, B);
 }
 
 /* ---- packets ---- */

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Which socket an endpoint of the native SCTP has: shared or its own, of several addresses, directly on IP. */
-#include "sd_native_fixture.h"
+#include "sd_native_addr_fixture.h"
 #include "sctp_ddp/backend/sd_sock.h"
 #include "unit/mem_fixture.h"
 #include "unit/sys_fixture.h"
+#include <limits.h>
 #include <stdio.h>
-
-#define OFF DDPS_URI_ENCAP_OFF
 
 static void init(void)
 {
@@ -89,7 +88,45 @@ Test(sd_native_socks, endpoints_of_the_same_addresses_share_a_socket)
 	cr_expect_eq(errno, EADDRINUSE);
 	cr_expect_eq(listen_at("127.0.0.1,127.0.0.2,127.0.0.3", true, s->port, &ep), DDPS_E_SYSTEM);
 	cr_expect_eq(listen_at("127.0.0.1", true, s->port, &ep), DDPS_E_SYSTEM);
+	cr_expect_eq(listen_at("127.0.0.3,127.0.0.2", true, s->port, &ep), DDPS_E_SYSTEM);
+	cr_expect_eq(listen_at("0.0.0.0", true, s->port, &ep), DDPS_E_SYSTEM);
 	cr_expect_eq(s->refs, 2);
+}
+
+#define EIGHT "127.0.0.1,127.0.0.2,127.0.0.3,127.0.0.4,127.0.0.5,127.0.0.6,127.0.0.7,127.0.0.8"
+
+Test(sd_native_socks, endpoints_of_as_many_addresses_as_there_can_be)
+{
+	struct ddps_sn_sock *s = sock_at(EIGHT, true, 0);
+
+	cr_expect_eq(s->homes->n, DDPS_URI_ADDRS_MAX);
+	cr_expect_eq(sock_at(EIGHT, true, s->port), s);
+}
+
+/* IPv4 is taken where an address of it is in the list. */
+Test(sd_native_socks, addresses_of_ipv6_alone_directly_on_ip)
+{
+	struct ddps_uri_addrs list = addrs("::1,2001:db8::1,127.0.0.1", 0);
+	struct ddps_sn_env *ne = sock_at("127.0.0.1", true, 0)->ne;
+	struct ddps_sn_sock *s;
+
+	need_raw();
+	list.n = 2;
+	cr_assert_eq(ddps_sn_homes_sock(ne, &list, AF_INET6, OFF, &s), 0);
+	cr_expect_null(s->twin);
+	ddps_sn_sock_put(s);
+}
+
+Test(sd_native_socks, who_shares_a_socket_takes_no_memory_for_it)
+{
+	const struct ddps_uri_addrs list = addrs(TWO, 0);
+	struct ddps_sn_sock *s = sock_at(TWO, true, 0), *same;
+	const long live = mem_live();
+
+	cr_assert_eq(ddps_sn_homes_sock(s->ne, &list, AF_INET, s->port, &same), 0);
+	cr_expect_eq(same, s);
+	cr_expect_eq(mem_live(), live);
+	ddps_sn_sock_put(same);
 }
 
 static struct ddps_sd_endpoint *again;
@@ -137,13 +174,6 @@ Test(sd_native_socks, several_addresses_directly_on_ip)
 	cr_expect_eq(mixed->twin->homes, mixed->homes);
 }
 
-static struct ddps_sctp_addr addr(const char *text)
-{
-	const struct ddps_uri_addrs list = addrs(text, 0);
-
-	return ddps_sn_addr(&list.at[0]);
-}
-
 Test(sd_native_socks, where_a_packet_leaves_from)
 {
 	const struct ddps_sctp_addr own[] = { addr("::1"), addr("192.0.2.1"), addr("127.0.0.1") };
@@ -174,6 +204,41 @@ Test(sd_native_socks, endpoints_of_one_address_share_a_udp_port)
 	cr_expect_eq(listen_at("127.0.0.1", true, s->port, &ep), DDPS_E_SYSTEM,
 		     "where it is bound to is not known, so it is not shared");
 	cr_expect_eq(sys_failed(), 1);
+}
+
+static int takes_ipv6_only(const struct ddps_sn_sock *s)
+{
+	int only = -1;
+	socklen_t len = sizeof only;
+
+	cr_assert_eq(getsockopt(s->io.fd, IPPROTO_IPV6, IPV6_V6ONLY, &only, &len), 0);
+	return only;
+}
+
+Test(sd_native_socks, an_endpoint_that_names_an_ipv6_address_takes_no_ipv4)
+{
+	struct ddps_sn_sock *only = sock_at("", true, 0), *both = sock_at("", false, 0);
+
+	cr_expect_eq(takes_ipv6_only(only), 1);
+	cr_expect_eq(takes_ipv6_only(both), 0);
+	cr_expect_eq(sock_at("", true, only->port), only, "it is shared as others are");
+	cr_expect(sock_at("0.0.0.0", true, only->port), "the port is free in IPv4");
+}
+
+/* One that is bound to any address since it is for certain ones is another matter. */
+Test(sd_native_socks, a_socket_to_connect_from_is_none_to_listen_on)
+{
+	struct sockaddr_in any = { .sin_family = AF_INET };
+	struct ddps_sn_env *ne = sock_at("127.0.0.1", true, 0)->ne;
+	struct ddps_sn_sock *mine, *other;
+
+	cr_assert_eq(ddps_sn_sock_client(ne, AF_INET, false, &mine), 0);
+	cr_expect_eq(ddps_sn_sock_bind(ne, (struct sockaddr *)&any, sizeof any, mine->port, 0,
+				       &other),
+		     DDPS_E_SYSTEM);
+	cr_expect_eq(errno, EADDRINUSE);
+	cr_expect_eq(mine->refs, 1);
+	ddps_sn_sock_put(mine);
 }
 
 Test(sd_native_socks, endpoints_directly_on_ip_share_a_socket)
@@ -233,6 +298,81 @@ Test(sd_native_socks, a_full_twin_is_waited_for)
 	cr_expect_not(t->full);
 }
 
+static struct ddps_sd_endpoint *of_both;
+static unsigned users;
+
+static void count_users(struct side *s)
+{
+	(void)s;
+	users = of_both->sock->refs;
+}
+
+/* What comes to the twin comes to the endpoint, which stays there while it is read. */
+Test(sd_native_socks, a_twin_is_the_same_endpoint)
+{
+	struct side *s = &srv.peers[0];
+
+	need_raw();
+	sock_at("127.0.0.9", true, 0);
+	cr_assert_eq(listen_at("", false, OFF, &of_both), 0);
+	cr_expect_gt(of_both->sock->via, 0);
+	loopback(&srv.sa, AF_INET, of_both->port);
+	s->on_message = count_users;
+	cr_assert_eq(try_connect(&cli, &cn, B, &srv.sa, sizeof(struct sockaddr_in), OFF, 5000), 0);
+	WAIT_FOR((cli.up && s->up) || cli.gone, &cn, &sn);
+	cr_assert(cli.up);
+	cr_assert_eq(send_one(&cli, 0, SEGMENT, 100), 0);
+	WAIT_FOR(s->messages, &cn, &sn);
+	cr_expect_eq(users, 3, "endpoint, association and reader");
+}
+
+Test(sd_native_socks, a_socket_and_its_twin_leave_the_loop)
+{
+	struct ddps_sd_endpoint *ep;
+
+	need_raw();
+	cr_assert_eq(listen_at("", false, OFF, &ep), 0);
+	sys_fail("epoll_ctl", 0, UINT_MAX, EBADF);
+	B->endpoint_free(ep);
+	cr_expect_eq(sys_failed(), 2, "each tells it");
+	sys_fail(NULL, 0, 0, 0);
+}
+
+/* A raw socket sees all packets of the host: those to a port of ours are looked at. */
+Test(sd_native_socks, a_port_directly_on_ip_is_looked_at_while_it_is_used)
+{
+	struct ddps_sd_endpoint *ep, *other;
+	struct side *s = &srv.peers[0], second = { 0 };
+	const uint16_t *ours, *theirs;
+	uint16_t port, mine;
+
+	need_raw();
+	cr_assert_eq(listen_at("127.0.0.1", true, OFF, &ep), 0);
+	cr_assert_eq(listen_at("127.0.0.1", true, OFF, &other), 0);
+	ours = ep->sock->ours;
+	port = ep->port;
+	cr_expect_eq(ours[port], 1);
+	loopback(&srv.sa, AF_INET, port);
+	cr_assert_eq(try_connect(&cli, &cn, B, &srv.sa, sizeof(struct sockaddr_in), OFF, 5000), 0);
+	cr_assert_eq(try_connect(&second, &cn, B, &srv.sa, sizeof(struct sockaddr_in), OFF, 5000),
+		     0);
+	WAIT_FOR(cli.up && second.up && srv.accepted == 2, &cn, &sn);
+	cr_expect_eq(ours[port], 3);
+	B->endpoint_free(ep);
+	cr_expect_eq(ours[port], 2, "what it has accepted lives on");
+	B->free(s->a);
+	cr_expect_eq(ours[port], 1);
+	B->free(srv.peers[1].a);
+	cr_expect_eq(ours[port], 0);
+	cr_expect_eq(ours[other->port], 1);
+	theirs = cli.a->sock->ours;
+	mine = cli.a->port;
+	cr_expect_eq(theirs[mine], 1);
+	B->free(cli.a);
+	cr_expect_eq(theirs[mine], 0);
+	cr_expect_eq(theirs[second.a->port], 1);
+}
+
 /* ---- a context's sockets ---- */
 
 static int connect_from(struct side *s, const char *from, const char *to, int encap)
@@ -251,11 +391,13 @@ static int connect_from(struct side *s, const char *from, const char *to, int en
 
 Test(sd_native_socks, who_connects_shares_one_of_each_kind)
 {
-	struct side s[4];
+	struct side s[5];
 
 	cr_assert_eq(connect_from(&s[0], NULL, "127.0.0.1", 9), 0);
 	cr_assert_eq(connect_from(&s[1], NULL, "127.0.0.2", 9), 0);
 	cr_assert_eq(connect_from(&s[2], NULL, "::1", 9), 0);
+	cr_assert_eq(connect_from(&s[4], NULL, "::1", 10), 0);
+	cr_expect_eq(s[4].a->sock, s[2].a->sock);
 	cr_expect_eq(s[1].a->sock, s[0].a->sock);
 	cr_expect_eq(s[1].a->sock->refs, 2);
 	cr_expect_neq(s[2].a->sock, s[0].a->sock);
@@ -268,15 +410,17 @@ Test(sd_native_socks, who_connects_shares_one_of_each_kind)
 
 Test(sd_native_socks, who_connects_from_certain_addresses_has_its_own)
 {
-	struct side s[5];
+	struct side s[6];
 
 	cr_assert_eq(connect_from(&s[0], NULL, "127.0.0.1", 9), 0);
 	cr_assert_eq(connect_from(&s[1], "127.0.0.1", "127.0.0.1", 9), 0);
 	cr_expect_neq(s[1].a->sock, s[0].a->sock);
+	cr_expect_geq(s[1].a->sock->port, 1024, "as the system chooses");
 	/* the one of IPv4 that the peer's first address needs, of a socket for both */
 	cr_assert_eq(connect_from(&s[2], "127.0.0.1,::1", "127.0.0.1,::1", 9), 0);
 	cr_expect_eq(s[2].a->sock->family, AF_INET6);
 	cr_expect_eq(s[2].a->sock->homes->n, 2);
+	cr_expect_geq(s[2].a->sock->port, 1024);
 	cr_expect_eq(connect_from(&s[3], "127.0.0.1", "127.0.0.1,::1", 9), DDPS_E_ADDRESS,
 		     "no address of ours reaches the second");
 	cr_expect_eq(connect_from(&s[3], "127.0.0.1", "::1", 9), DDPS_E_ADDRESS);
@@ -285,6 +429,8 @@ Test(sd_native_socks, who_connects_from_certain_addresses_has_its_own)
 		cr_expect(s[3].a->sock->raw && s[3].a->sock->homes);
 		cr_assert_eq(connect_from(&s[4], "127.0.0.1", "127.0.0.2", OFF), 0);
 		cr_expect(s[4].a->sock->raw && !s[4].a->sock->homes);
+		cr_assert_eq(connect_from(&s[5], "127.0.0.1", "127.0.0.3", OFF), 0);
+		cr_expect_eq(s[5].a->sock, s[4].a->sock, "one suffices for an address");
 	}
 }
 
@@ -344,10 +490,12 @@ Test(sd_native_socks, an_own_address_that_this_host_has_not)
 /* ---- limits ---- */
 
 static uint8_t dice[2];
+static unsigned rolls;
 
 static ssize_t loaded(void *buf, size_t len, unsigned flags)
 {
 	(void)flags;
+	rolls += len == 2;
 	for (size_t i = 0; i < len; i++)
 		((uint8_t *)buf)[i] = dice[i % 2];
 	return (ssize_t)len;
@@ -363,10 +511,35 @@ Test(sd_native_socks, no_free_port_is_found)
 	sys_instead.getrandom = loaded;
 	cr_assert_eq(listen_at("127.0.0.1", true, ep->sock->port, &other), 0);
 	cr_expect_eq(other->port, 49152 + (7 | 0 << 8));
+	rolls = 0;
 	cr_expect_eq(listen_at("127.0.0.1", true, ep->sock->port, &ep), DDPS_E_SYSTEM);
 	cr_expect_eq(errno, EADDRINUSE);
+	cr_expect_eq(rolls, 1000);
 	sys_instead.getrandom = NULL;
 	cr_expect_eq(listen_at("127.0.0.1", true, other->sock->port, &ep), 0);
+}
+
+static ssize_t twice_each(void *buf, size_t len, unsigned flags)
+{
+	cr_expect_eq(flags, 0);
+	cr_assert_eq(len, 2);
+	memcpy(buf, (uint8_t[]){ (uint8_t)(rolls++ / 2), 0 }, 2);
+	return 2;
+}
+
+Test(sd_native_socks, a_port_that_is_not_free_is_drawn_again)
+{
+	struct ddps_sd_endpoint *ep[3];
+
+	cr_assert_eq(listen_at("127.0.0.1", true, 0, &ep[0]), 0);
+	rolls = 0;
+	sys_instead.getrandom = twice_each;
+	for (unsigned i = 1; i < 3; i++) {
+		cr_assert_eq(listen_at("127.0.0.1", true, ep[0]->sock->port, &ep[i]), 0);
+		cr_expect_eq(ep[i]->port, 49152 + i - 1);
+	}
+	cr_expect_eq(rolls, 3);
+	sys_instead.getrandom = NULL;
 }
 
 /* One that was named is tried once. */
@@ -397,6 +570,27 @@ Test(sd_native_socks, there_are_no_more_numbers_for_sockets)
 	ne->nsocks = n;
 }
 
+Test(sd_native_socks, the_last_number_for_a_socket)
+{
+	struct ddps_sn_sock *s = sock_at("127.0.0.1", true, 0), *last;
+	struct ddps_sn_env *ne = s->ne;
+	struct ddps_sn_sock **had = ne->socks;
+	unsigned n = ne->nsocks;
+
+	ne->nsocks = UINT16_MAX;
+	ne->socks = malloc(ne->nsocks * sizeof(struct ddps_sn_sock *));
+	cr_assert(ne->socks);
+	for (unsigned i = 0; i < ne->nsocks; i++)
+		ne->socks[i] = s;
+	cr_assert_eq(ddps_sn_sock_client(ne, AF_INET, false, &last), 0);
+	cr_expect_eq(last->via, UINT16_MAX);
+	ddps_sn_sock_put(last);
+	ddps_sn_close_unused(ne);
+	free(ne->socks);
+	ne->socks = had;
+	ne->nsocks = n;
+}
+
 /* Random octets come in stocks; what is more than a stock, or was interrupted, is asked for. */
 Test(sd_native_socks, random_octets)
 {
@@ -421,6 +615,7 @@ Test(sd_native_socks, random_octets)
 static bool poor(const char *at, int encap, unsigned n)
 {
 	struct ddps_sd_endpoint *ep;
+	unsigned fds = descriptors();
 	int err;
 	bool failed;
 
@@ -431,6 +626,7 @@ static bool poor(const char *at, int encap, unsigned n)
 	cr_expect_eq(err, failed ? DDPS_E_NOMEM : 0, "%s, allocation %u: %d", at, n, err);
 	if (!err)
 		B->endpoint_free(ep);
+	cr_expect_eq(descriptors(), fds, "%s, allocation %u: what it had is closed", at, n);
 	return failed;
 }
 
@@ -455,15 +651,20 @@ Test(sd_native_socks, a_listener_without_memory_is_told)
 Test(sd_native_socks, a_listener_without_a_descriptor_is_told)
 {
 	struct ddps_sd_endpoint *ep;
+	long live;
 
 	sock_at("127.0.0.1", true, 0); /* what a context has */
+	live = mem_live();
 	sys_fail("socket", 0, 1, EMFILE);
 	cr_expect_eq(listen_at(TWO, true, 0, &ep), DDPS_E_SYSTEM);
 	cr_expect_eq(errno, EMFILE);
 	need_raw();
+	sys_fail("socket", 0, 1, EMFILE);
+	cr_expect_eq(listen_at("", false, OFF, &ep), DDPS_E_SYSTEM);
 	sys_fail("socket", 1, 1, EMFILE);
 	cr_expect_eq(listen_at("", false, OFF, &ep), DDPS_E_SYSTEM, "the twin's");
 	cr_expect_eq(sys_failed(), 1);
 	sys_fail(NULL, 0, 0, 0);
+	cr_expect_eq(mem_live(), live, "nothing is left of those");
 	cr_expect(sock_at("", false, OFF)->twin);
 }

@@ -1,43 +1,16 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Addresses of an endpoint of the native SCTP: which are ours on the way to a peer, and what is left of
  * the sockets for them. */
-#include "sd_native_fixture.h"
+#include "sd_native_addr_fixture.h"
 #include "sctp_ddp/backend/sd_sock.h"
 #include "unit/mem_fixture.h"
 #include "unit/sys_fixture.h"
-#include <dirent.h>
+#include <signal.h>
 #include <stdio.h>
-
-#define OFF  DDPS_URI_ENCAP_OFF
-#define PORT 7174
+#include <sys/resource.h>
+#include <sys/wait.h>
 
 TestSuite(sd_native_ways, .timeout = 60);
-
-static struct ddps_sctp_addr addr(const char *text)
-{
-	struct ddps_sctp_addr a = { .family = strchr(text, ':') ? 6 : 4 };
-
-	cr_assert_eq(inet_pton(a.family == 6 ? AF_INET6 : AF_INET, text, a.ip), 1);
-	return a;
-}
-
-static void put(struct ddps_uri_addrs *list, const char *text, uint16_t port)
-{
-	struct ddps_sctp_addr a = addr(text);
-
-	ddps_sn_sockaddr(&a, port, a.family == 6 ? AF_INET6 : AF_INET, &list->at[list->n++]);
-}
-
-static unsigned descriptors(void)
-{
-	DIR *d = opendir("/proc/self/fd");
-	unsigned n = 0;
-
-	while (readdir(d))
-		n++;
-	closedir(d);
-	return n;
-}
 
 /* ---- lists ---- */
 
@@ -51,6 +24,11 @@ Test(sd_native_ways, a_list_as_text)
 	h.at[2] = addr("192.0.2.3");
 	ddps_sn_homes_text(&h, PORT, text, sizeof text);
 	cr_expect_str_eq(text, "192.0.2.1,[2001:db8::1],192.0.2.3:7174");
+	h.n = DDPS_URI_ADDRS_MAX;
+	for (unsigned i = 0; i < h.n; i++)
+		h.at[i] = addr("192.0.2.1");
+	ddps_sn_homes_text(&h, PORT, text, sizeof text);
+	cr_expect_eq(strlen(text), 8 * 9 + 7 + 5);
 }
 
 Test(sd_native_ways, what_came_to_another_address_is_not_taken)
@@ -101,8 +79,10 @@ Test(sd_native_ways, the_source_of_a_packet)
 	};
 	const struct ddps_sctp_addr own[] = { addr("192.0.2.1"), addr("2001:db8::1"),
 					      addr("127.0.0.1"), addr("::1") };
+	const struct ddps_sctp_addr near = addr("127.0.0.1"), one = addr("::1");
 	unsigned before = descriptors();
 
+	cr_expect_eq(ddps_sn_homes_source(NULL, &near, &one, 1), 1, "none can be");
 	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
 		struct ddps_sctp_addr peer = addr(cases[i].peer);
 
@@ -131,6 +111,25 @@ Test(sd_native_ways, the_own_address_on_a_way)
 	cr_expect_eq(descriptors(), before);
 }
 
+/* Ports of UDP are nobody's on the way to a peer: others may have them. */
+Test(sd_native_ways, the_own_address_with_a_port_that_is_taken)
+{
+	static const uint16_t ports[] = { 1, PORT };
+	struct ddps_uri_addrs to = { 0 }, from = { 0 };
+	struct sockaddr_storage local = { 0 };
+	int fd;
+
+	put(&to, "127.0.0.1", PORT);
+	for (unsigned i = 0; i < 2; i++) {
+		put(&from, "127.0.0.9", ports[i]);
+		fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+		if (bind(fd, (struct sockaddr *)&from.at[i], sizeof(struct sockaddr_in)) < 0)
+			cr_expect_eq(errno, EACCES, "without the privilege");
+	}
+	for (unsigned i = 0; i < 2; i++)
+		cr_expect_eq(ddps_sn_way(&from.at[i], &to.at[0], &local), 0, "%u", ports[i]);
+}
+
 /* Where the program has closed its standard input. */
 Test(sd_native_ways, the_first_descriptor_is_one_like_others)
 {
@@ -144,19 +143,6 @@ Test(sd_native_ways, the_first_descriptor_is_one_like_others)
 }
 
 /* ---- connecting ---- */
-
-static void to_these(struct side *s, const char *a, const char *b, int encap)
-{
-	struct ddps_uri uri = { .encap = encap };
-
-	put(&uri.hosts, a, PORT);
-	if (b)
-		put(&uri.hosts, b, PORT);
-	*s = (struct side){ .b = B };
-	cr_assert_eq(B->connect(&cn.env, &cn.ctx, &uri, (struct sockaddr *)&uri.hosts.at[0],
-				ddps_addr_len(&uri.hosts.at[0]), 60000, &fx_up, s, &s->a),
-		     0);
-}
 
 static bool homes_are(const struct side *s, const char *a, const char *b)
 {
@@ -259,11 +245,34 @@ Test(sd_native_ways, random_octets_are_used_once)
 	ddps_sn_random(&ne, b, 252);
 	cr_expect_eq(ne.noise_left, 0, "to the last one");
 	cr_expect_eq(next_octet, 0);
+	ddps_sn_random(&ne, b, 4);
+	cr_expect_eq(ne.noise_left, 252);
 	ddps_sn_random(&ne, b, 256);
-	cr_expect_eq(ne.noise_left, 0, "all of them at once");
+	cr_expect_eq(ne.noise_left, 0, "all of them at once, and those that were left");
 	for (size_t i = 0; i < sizeof ne.noise; i++)
 		cr_expect_eq(ne.noise[i], 0);
 	sys_instead.getrandom = NULL;
+}
+
+/* Keys of nothing would be worse than none. */
+Test(sd_native_ways, without_random_octets_nothing_goes_on)
+{
+	const struct rlimit none = { 0 };
+	int status = 0;
+	uint8_t b[4];
+	pid_t pid = fork();
+
+	cr_assert_geq(pid, 0);
+	if (!pid) {
+		setrlimit(RLIMIT_CORE, &none);
+		signal(SIGABRT, SIG_DFL);
+		sys_fail("getrandom", 0, 1, ENOSYS);
+		ddps_sn_random(NULL, b, sizeof b);
+		_exit(0);
+	}
+	cr_assert_eq(waitpid(pid, &status, 0), pid);
+	cr_expect(WIFSIGNALED(status));
+	cr_expect_eq(WTERMSIG(status), SIGABRT);
 }
 
 /* ---- what is left ---- */
@@ -393,6 +402,7 @@ Test(sd_native_ways, the_path_that_is_preferred_is_shown)
 	cr_expect_eq(strncmp(i.peer, "127.0.0.1:", 10), 0, "%s", i.peer);
 	WAIT_FOR(is_active(1), &cn, &sn);
 	cr_assert_eq(B->set_primary(cli.a, 1), 0);
+	cr_expect_not(ddps_sctp_pending(cli.a->ne->e), "what waited for it has left");
 	B->info(cli.a, &i);
 	cr_expect_eq(strncmp(i.peer, "127.0.0.2:", 10), 0, "%s", i.peer);
 	cr_expect_eq(B->path_stats(cli.a, 1, &st), 0);

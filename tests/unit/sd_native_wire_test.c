@@ -98,6 +98,25 @@ Test(sd_native_wire, control_asks_for_its_acknowledgement_at_once)
 	stop(x);
 }
 
+/* That of messages of a session may wait: who sends much would have too many. */
+Test(sd_native_wire, only_control_asks_for_its_acknowledgement)
+{
+	static const uint32_t ppids[] = { 16, 17, 16 };
+	struct iovec iov = { (void *)(uintptr_t) "abcd", 4 };
+	struct wire *x;
+
+	start();
+	x = wire_up(ddp, sizeof ddp);
+	for (int i = 0; i < 3; i++)
+		cr_assert_eq(B->send(srv.peers[0].a, 0, ppids[i], &iov, 1), 0);
+	B->flush(srv.peers[0].a);
+	expect(x, C_DATA);
+	cr_assert_geq(x->in_len, 12 + 3 * 20);
+	cr_expect_eq(x->in[13] & 8, 0);
+	cr_expect_eq(x->in[13 + 20] & 8, 8);
+	stop(x);
+}
+
 /* The peer has acknowledged nothing: a sender that bundles would hold the second back. */
 Test(sd_native_wire, small_messages_do_not_wait, .description = "5043-11.2-1")
 {

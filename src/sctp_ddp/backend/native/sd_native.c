@@ -66,15 +66,13 @@ struct goal {
 	int sys_errno; /* no address of the peer can be reached, else 0 */
 };
 
+/* Of its port nothing is said. */
 static void add_own(struct ddps_uri_addrs *list, const struct sockaddr_storage *own)
 {
-	struct sockaddr_storage ss = *own;
-
-	ddps_sd_set_port(&ss, 0);
 	for (unsigned i = 0; i < list->n; i++)
-		if (ddps_sn_same_addr(&list->at[i], &ss))
+		if (ddps_sn_same_addr(&list->at[i], own))
 			return;
-	list->at[list->n++] = ss;
+	list->at[list->n++] = *own;
 }
 
 /* Within the host the loopback interface is all of the way: the system need not be asked. */

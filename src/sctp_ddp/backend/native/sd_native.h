@@ -135,8 +135,8 @@ void ddps_sn_sock_port(struct ddps_sn_sock *s, uint16_t port, bool on);
 
 /* ---- sd_native_homes.c ---- */
 
-/* What the system says of a way to @to, from @from unless that is NULL: 0 or an errno, and in
- * @local the address that is used. */
+/* What the system says of a way to @to, from @from unless that is NULL: 0, and in @local the address
+ * that is used, or an errno, and @local is as it was. */
 int ddps_sn_way(const struct sockaddr_storage *from, const struct sockaddr_storage *to,
 		struct sockaddr_storage *local);
 /* A socket of @family for the own addresses @list; @encap as above. */

@@ -327,7 +327,6 @@ static int env_new(struct ddps_env *env, struct ddps_sn_env **out)
 	ne->flush = (struct ddps_task){ .fn = flush, .user = ne };
 	ddps_sctp_defaults(&c);
 	c.random = ddps_sn_random;
-	c.user = ne;
 	c.source = ddps_sn_homes_source;
 	c.tap = env->capture ? ddps_sn_tap : NULL;
 	c.user = ne;

@@ -119,21 +119,19 @@ static int read_batch(struct ddps_sn_sock *s, unsigned max)
 	unsigned k = 0;
 	int n;
 
-	memset(m, 0, max * sizeof *m);
 	for (unsigned i = 0; i < max; i++) {
 		iov[i] = (struct iovec){ s->ne->env->scratch + i * DDPS_SN_SLOT_LEN,
 					 DDPS_SN_SLOT_LEN };
-		m[i].msg_hdr = (struct msghdr){ .msg_name = &from[i],
-						.msg_namelen = sizeof from[i],
-						.msg_iov = &iov[i],
-						.msg_iovlen = 1,
-						.msg_control = &ctrl[i],
-						.msg_controllen = sizeof ctrl[i] };
+		m[i] = (struct mmsghdr){ .msg_hdr = { .msg_name = &from[i],
+						      .msg_namelen = sizeof from[i],
+						      .msg_iov = &iov[i],
+						      .msg_iovlen = 1,
+						      .msg_control = &ctrl[i],
+						      .msg_controllen = sizeof ctrl[i] } };
 	}
 	n = recvmmsg(s->io.fd, m, max, MSG_DONTWAIT, NULL);
 	s->errors |= n < 0 && errno != EAGAIN && errno != EINTR;
 	for (int i = 0; i < n; i++) {
-		/* cppcheck-suppress uninitvar ; recvmmsg has filled it */
 		if (!prepare(s, &m[i], &from[i], &in[k]))
 			continue;
 		s->ne->work += in[k].seg_size ? (unsigned)(in[k].len / in[k].seg_size) + 1 : 1;

@@ -107,8 +107,8 @@ void ddps_sn_tap(void *user, uint64_t now, bool sent, const struct ddps_sctp_rou
 	ddps_sn_sockaddr(&r->peer, 0, r->peer.family == 6 ? AF_INET6 : AF_INET, &peer);
 	if (r->local.family)
 		ddps_sn_sockaddr(&r->local, 0, r->local.family == 6 ? AF_INET6 : AF_INET, &local);
-	else if (ddps_sn_way(NULL, &peer, &local))
-		local.ss_family = AF_UNSPEC;
+	else /* without a way it stays unspecified */
+		(void)ddps_sn_way(NULL, &peer, &local);
 	for (int i = 0; i < niov; i++)
 		p.len += iov[i].iov_len;
 	ne->env->capture(ne->env->capture_user, &p);

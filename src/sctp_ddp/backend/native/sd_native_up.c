@@ -91,18 +91,14 @@ void ddps_sn_info(struct ddps_sd_assoc *a, struct ddps_sd_assoc_info *out)
 	struct ddps_sctp_path_info p = { 0 };
 	struct ddps_sctp_addr local;
 	struct ddps_sctp_info i;
-	unsigned use = 0;
 
 	memset(out, 0, sizeof *out);
 	if (!a->sa)
 		return;
 	ddps_sctp_info(a->sa, &i);
-	for (unsigned k = 0; k < i.npaths; k++) {
+	/* of the path that is preferred: one of them always is */
+	for (unsigned k = 0; k < i.npaths && !p.primary; k++)
 		ddps_sctp_path_info(a->sa, k, &p);
-		if (p.primary)
-			use = k;
-	}
-	ddps_sctp_path_info(a->sa, use, &p);
 	local = p.local.family ? p.local : a->local;
 	ddps_sn_text(&local, i.port, out->local, sizeof out->local);
 	ddps_sn_text(&p.peer, i.peer_port, out->peer, sizeof out->peer);
