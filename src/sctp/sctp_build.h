@@ -135,7 +135,7 @@ static inline void ddps_sc_build_data(struct ddps_sc_build *b, uint32_t tsn,
 /* ---- sctp_ctl.c: packets without DATA; true: there is one ---- */
 bool ddps_sc_init_output(struct ddps_sctp_assoc *a, struct ddps_sctp_out *out);
 bool ddps_sc_echo_output(struct ddps_sctp_assoc *a, struct ddps_sctp_out *out);
-bool ddps_sc_control_output(struct ddps_sctp_assoc *a, struct ddps_sctp_out *out);
+void ddps_sc_control_output(struct ddps_sctp_assoc *a, struct ddps_sctp_out *out);
 bool ddps_sc_big_output(struct ddps_sctp_assoc *a, struct ddps_sc_blob *bl,
 			struct ddps_sctp_out *out);
 bool ddps_sc_probe_output(struct ddps_sctp_assoc *a, struct ddps_sc_path *p, uint16_t size,

@@ -129,7 +129,7 @@ static struct ddps_sc_path *control_path(const struct ddps_sctp_assoc *a)
 	return a->sack_path->confirmed ? a->sack_path : a->data_path;
 }
 
-bool ddps_sc_control_output(struct ddps_sctp_assoc *a, struct ddps_sctp_out *out)
+void ddps_sc_control_output(struct ddps_sctp_assoc *a, struct ddps_sctp_out *out)
 {
 	struct ddps_sc_build b;
 	size_t used;
@@ -154,7 +154,6 @@ bool ddps_sc_control_output(struct ddps_sctp_assoc *a, struct ddps_sctp_out *out
 	if (a->due & (DUE_SHUTDOWN | DUE_SHUTDOWN_ACK))
 		put_shutdown(a, &b.w);
 	control_end(&b);
-	return true;
 }
 
 /* One that is too large for the headers' memory: a packet of its own. */

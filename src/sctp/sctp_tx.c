@@ -193,12 +193,17 @@ int ddps_sc_assoc_output(struct ddps_sctp_assoc *a, struct ddps_sctp_out *out)
 	if (!(a->due & ~DUE_SACK) && bl && bl->len > DDPS_SC_BLOB_BIG)
 		return ddps_sc_big_output(a, bl, out);
 	if ((a->due & ~DUE_SACK) || !STAILQ_EMPTY(&a->blobs) ||
-	    ((a->due & DUE_SACK) && a->sack_alone))
-		return ddps_sc_control_output(a, out);
+	    ((a->due & DUE_SACK) && a->sack_alone)) {
+		ddps_sc_control_output(a, out);
+		return 1;
+	}
 	p = ddps_sc_probe_path(a, &size);
 	if (p)
 		return ddps_sc_probe_output(a, p, size, out);
 	if (data_waits(a) && data_output(a, out))
 		return 1;
-	return (a->due & DUE_SACK) && ddps_sc_control_output(a, out);
+	if (!(a->due & DUE_SACK))
+		return 0;
+	ddps_sc_control_output(a, out);
+	return 1;
 }

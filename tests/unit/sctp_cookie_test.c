@@ -25,8 +25,8 @@ static void asked(const void *params, size_t len)
 	cr_assert(raw_take_init_ack(&r));
 }
 
-/* The cookie, on that way. */
-static void echo_by(unsigned link, struct ddps_sctp_addr local, uint16_t via)
+/* The cookie to @port, on that way. */
+static void echo_to(uint16_t port, unsigned link, struct ddps_sctp_addr local, uint16_t via)
 {
 	size_t len;
 	struct ddps_sctp_in in = { .from = { .peer = r.net.node[1].addr[link],
@@ -34,7 +34,8 @@ static void echo_by(unsigned link, struct ddps_sctp_addr local, uint16_t via)
 					     .encap = r.net.node[1].udp,
 					     .via = via } };
 
-	raw_begin(&r, r.tag);
+	r.w = ddps_wbuf_init(r.buf, sizeof r.buf);
+	ddps_sc_put_header(&r.w, RAW_PEER, port, r.tag);
 	ddps_sc_put_chunk(&r.w, SC_COOKIE_ECHO, 0, r.cookie, r.cookie_len);
 	len = (size_t)(r.w.p - r.buf);
 	ddps_sc_crc_put(r.buf, len);
@@ -43,6 +44,11 @@ static void echo_by(unsigned link, struct ddps_sctp_addr local, uint16_t via)
 	r.n = 0;
 	ddps_sctp_input(r.e, &in, 1, r.net.now);
 	sn_flush(&r.net);
+}
+
+static void echo_by(unsigned link, struct ddps_sctp_addr local, uint16_t via)
+{
+	echo_to(RAW_PORT, link, local, via);
 }
 
 Test(sctp_setup, cookies_that_are_wrong_are_not_answered, .fini = fini,
@@ -140,6 +146,22 @@ Test(sctp_setup, a_cookie_is_good_where_it_was_made, .fini = fini, .description 
 	cr_expect(!r.n && !r.accepted && r.e->st.cookies_bad == 2);
 	echo_by(0, r.net.node[0].addr[0], 0);
 	cr_expect(r.accepted == 1 && r.e->st.cookies_bad == 2);
+}
+
+/* Whoever has a cookie of one port gets no association with another one by it. */
+Test(sctp_setup, a_cookie_to_another_port, .fini = fini, .description = "9260-5.1.5-2")
+{
+	struct ddps_sctp_param other;
+	struct ddps_sctp_port *port;
+
+	asked(NULL, 0);
+	other = r.port->param;
+	other.port++;
+	cr_assert_eq(ddps_sctp_listen(r.e, &other, r.port->accept, r.port->user, &port), 0);
+	echo_to(RAW_PORT + 1, 0, r.net.node[0].addr[0], 0);
+	cr_expect(!r.n && !r.accepted && r.e->st.cookies_bad == 1);
+	echo_by(0, r.net.node[0].addr[0], 0);
+	cr_expect_eq(r.accepted, 1);
 }
 
 /* Where a socket does not tell which address of ours a packet came to, none can be wrong. */

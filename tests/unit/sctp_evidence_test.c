@@ -119,6 +119,33 @@ Test(sctp_evidence, an_answer_without_delay_is_a_sample)
 	cr_expect_gt(p->min_rtt, 0);
 }
 
+/* One sample in a round trip is enough, unless T3 has shown that RTO is wrong, or may have been. */
+Test(sctp_evidence, a_second_sample_of_a_round_trip, .description = "9260-6.3.1-2")
+{
+	static const struct {
+		uint64_t before; /* what was sent last: the round trip ends */
+		uint32_t backoff;
+		uint8_t frto;
+		bool sampled;
+	} of[] = {
+		{ 0, 0, 0, false }, { 1, 0, 0, true }, { 0, 1, 0, true },
+		{ 0, 0, 1, true },  { 0, 0, 2, true },
+	};
+
+	for (unsigned i = 0; i < N(of); i++, again()) {
+		packets(2);
+		w.now += 50 * MS;
+		p->rtt_round = p->next_pn - of[i].before;
+		p->backoff = of[i].backoff;
+		p->frto = of[i].frto;
+		p->frto_pn = 0;
+		sack(2, 0, NULL);
+		cr_expect_eq(p->srtt > 0, of[i].sampled, "%u", i);
+		cr_expect_eq(p->rtt_round, p->next_pn - (of[i].sampled ? 0 : of[i].before), "%u",
+			     i);
+	}
+}
+
 /* Of a packet that left nobody knows when, nothing is known but that it has arrived. */
 Test(sctp_evidence, an_untimed_packet_proves_nothing)
 {
