@@ -98,9 +98,9 @@ static size_t with_fence(size_t size)
 	return size > PTRDIFF_MAX - more ? size : size + more;
 }
 
-static struct fence *fence_of(void *p)
+static unsigned char *fence_of(void *p)
 {
-	return (struct fence *)(void *)((char *)p + malloc_usable_size(p) - sizeof(struct fence));
+	return (unsigned char *)p + malloc_usable_size(p) - sizeof(struct fence);
 }
 
 static void *fenced(void *p, size_t size)
@@ -117,7 +117,7 @@ static void *fenced(void *p, size_t size)
 /* How long it was; there is no fence where it was not allocated here. */
 static size_t unfenced(void *p)
 {
-	unsigned char *end = (unsigned char *)fence_of(p);
+	unsigned char *end = fence_of(p);
 	struct fence f;
 
 	memcpy(&f, end, sizeof f);

@@ -256,6 +256,15 @@ static void time_is_up(struct sd_ulp *s)
 	t->fn(t->user);
 }
 
+Test(sd_idle, a_session_that_ended_has_no_deadline)
+{
+	w.param.connect_ms = 50000;
+	cr_assert_eq(sd_connect(&w, &u, SD_RAW_PORT, false, NULL, 0), 0);
+	cr_expect(((struct ddps_sd_session *)u.llp)->timer.on);
+	u.llp->ops->abort(u.llp);
+	cr_expect_not(((struct ddps_sd_session *)u.llp)->timer.on);
+}
+
 /* It comes up later, and then it may serve another. */
 Test(sd_idle, an_association_that_takes_too_long_to_come_up_is_not_aborted)
 {

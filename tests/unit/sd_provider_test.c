@@ -224,6 +224,23 @@ Test(sd_provider, which_backend_a_listener_has)
 	prov->slot[0].ctx = prov->slot[1].ctx = NULL;
 }
 
+/* ... and so it is for one who connects; the first backend is as good as the others. */
+Test(sd_provider, the_first_backend_connects)
+{
+	struct ddps_sd_provider *prov;
+	struct sd_ulp u = { 0 };
+
+	cr_assert_eq(ddps_sd_use_backend(&w.env, &fake_sctp, false, false), 0);
+	prov = w.env.sctp;
+	prov->slot[0].b = &fake_sctp;
+	strcpy(w.uri.backend, "native");
+	fake_sctp_raw_listen(&w.env, SD_RAW_PORT);
+	cr_assert_eq(sd_connect(&w, &u, SD_RAW_PORT, false, NULL, 0), 0);
+	cr_assert(u.llp);
+	cr_expect_eq(fake_sctp_net.connects, 1);
+	sd_free(&u);
+}
+
 static void count_fini(struct ddps_env *env, void *ctx)
 {
 	(void)env;

@@ -411,6 +411,7 @@ Test(sd_rare, only_payload_is_copied_and_only_once)
 	fake_sctp_poke(raw);
 	sd_run(&w);
 	cr_expect_eq(u->done, 5);
+	cr_expect_null(c->tx_copy);
 }
 
 /* ---- no memory ---- */

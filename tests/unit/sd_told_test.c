@@ -578,3 +578,19 @@ Test(sd_told, odd_ids_go_round)
 {
 	ids_go_round(false, 7);
 }
+
+/* One stream is the even one: nothing is left for the side that takes odd ones. */
+Test(sd_told, no_id_for_one_side)
+{
+	struct ddps_sd_carrier *a;
+
+	fake_sctp_net.in_streams = 1;
+	sd_raw_initiated(&w, &u, false);
+	a = sd_carrier_of(&w, 0);
+	a->by_us = false;
+	cr_expect(ddps_sd_carrier_full(a));
+	lose(&u);
+	cr_expect(ddps_sd_carrier_full(a));
+	a->by_us = true;
+	cr_expect_not(ddps_sd_carrier_full(a));
+}

@@ -94,12 +94,12 @@ Test(sd_wait, each_waits_for_its_own_message, .description = "5043-6.6-1 5043-6.
 	sd_run(&w);
 	sd_expect_silence(raw);
 	cr_expect_eq(c->ndry, 2);
-	ddps_sd_tx_acked(c, 1);
+	tell->acked(c, 1);
 	sd_run(&w);
 	cr_expect_eq(sd_state(&w, 0, 5), DDPS_SD_DRAIN);
 	sd_expect(raw, 0, "0001 0004");
 	cr_expect_eq(c->ndry, 1, "the stray's");
-	ddps_sd_tx_acked(c, 2);
+	tell->acked(c, 2);
 	cr_expect_eq(sd_state(&w, 0, 5), DDPS_SD_IDLE);
 	cr_expect_eq(c->ndry, 0);
 }
