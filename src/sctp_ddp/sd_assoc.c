@@ -93,8 +93,6 @@ void ddps_sd_carrier_free(struct ddps_sd_carrier *c)
 	ddps_task_cancel(c->env->loop, &c->task);
 	if (c->assoc)
 		c->b->free(c->assoc);
-	free(c->tx_copy);
-	free(c->tx_seg);
 	free(c->pairs);
 	free(c->answered);
 	if (c->goal)
@@ -179,7 +177,6 @@ static void list_idle(struct ddps_sd_carrier *c)
 	 * abort would overtake it. */
 	if (!l || c->fresh || c->npairs || c->share.counted)
 		return;
-	c->share.owner = c;
 	if (ddps_shares_add(&l->idle, &c->share, ddps_share_net_text(c->peer)) < 0) {
 		e = ddps_error_make(DDPS_E_NOMEM, 0, "no memory for an association");
 		ddps_sd_carrier_abort(c, &e);

@@ -65,7 +65,6 @@ struct ddps_sd_pair *ddps_sd_pair_new(struct ddps_sd_carrier *c, uint16_t stream
 	p->carrier = c;
 	p->turns = c->turns - 1;
 	p->stream = stream;
-	p->sm.answered = ddps_sd_pair_answered(c, stream);
 	p->timer = (struct ddps_timer){ .fn = answer_late, .user = p };
 	c->pairs[stream] = p;
 	c->npairs++;
@@ -150,7 +149,6 @@ void ddps_sd_pair_detached(struct ddps_sd_pair *p)
 {
 	struct ddps_sd_carrier *c = p->carrier;
 
-	p->want_seg = false;
 	if (c->tx_pair == p) /* its payload is the ULP's again; it has no DDP-SSN yet */
 		ddps_sd_tx_let_go(c);
 	p->sess = NULL;
@@ -273,10 +271,8 @@ static void entered(struct ddps_sd_pair *p, enum ddps_sd_state old, enum ddps_sd
 		if (!TAILQ_EMPTY(&c->waiting))
 			ddps_task_post(c->env->loop, &c->task);
 	}
-	if (now == DDPS_SD_DRAIN) {
-		p->owe_term = false;
+	if (now == DDPS_SD_DRAIN)
 		ddps_sd_rx_reset(p);
-	}
 }
 
 static void send_control(struct ddps_sd_pair *p, unsigned acts)

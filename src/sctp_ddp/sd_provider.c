@@ -9,7 +9,8 @@
 
 enum { NATIVE, KERNEL, NBACKENDS, OTHER = NBACKENDS };
 
-static const struct ddps_sd_backend *const backends[NBACKENDS] = {
+/* NULL is behind the last. */
+static const struct ddps_sd_backend *const backends[NBACKENDS + 1] = {
 	[NATIVE] = &ddps_sd_native,
 	[KERNEL] = &ddps_sd_kernel,
 };
@@ -23,7 +24,7 @@ static struct ddps_sd_provider *provider(struct ddps_env *env)
 	prov = calloc(1, sizeof(*prov));
 	if (!prov)
 		return NULL;
-	for (int i = 0; i < NBACKENDS; i++)
+	for (int i = 0; backends[i]; i++)
 		prov->slot[i].b = backends[i];
 	TAILQ_INIT(&prov->carriers);
 	for (unsigned i = 0; i < DDPS_SD_GOALS; i++)
@@ -47,7 +48,7 @@ int ddps_sd_use_backend(struct ddps_env *env, const struct ddps_sd_backend *b, b
 
 int ddps_has_backend(const char *name)
 {
-	for (int i = 0; name && i < NBACKENDS; i++)
+	for (int i = 0; name && backends[i]; i++)
 		if (!strcmp(name, backends[i]->name))
 			return backends[i]->available();
 	return DDPS_E_INVAL;
@@ -63,9 +64,9 @@ static int choose(struct ddps_env *env, struct ddps_sd_provider *prov, const str
 		n = uri->encap == DDPS_URI_ENCAP_OFF && ddps_sd_kernel.available() ? KERNEL
 										   : NATIVE;
 	} else {
-		while (n < NBACKENDS && strcmp(uri->backend, backends[n]->name))
+		while (backends[n] && strcmp(uri->backend, backends[n]->name))
 			n++;
-		if (n == NBACKENDS)
+		if (!backends[n])
 			return DDPS_E_UNSUPPORTED;
 	}
 	if (!prov->slot[n].b->homes && (uri->hosts.n > 1 || uri->from.n > 1)) {
@@ -476,7 +477,7 @@ static void sctp_fini(struct ddps_env *env)
 		return;
 	while (!TAILQ_EMPTY(&prov->carriers))
 		ddps_sd_carrier_free(TAILQ_FIRST(&prov->carriers));
-	for (size_t i = 0; i < sizeof(prov->slot) / sizeof(prov->slot[0]); i++)
+	for (int i = 0; i <= OTHER; i++)
 		if (prov->slot[i].ctx)
 			prov->slot[i].b->fini(env, prov->slot[i].ctx);
 	free(prov->seg);

@@ -258,7 +258,6 @@ static bool hold_messages(struct ddps_sd_pair *p, const struct ddps_sd_msg *m, u
 	}
 	p->carrier->held += ddps_sd_order_cost(len);
 	p->closing |= !m->segment && m->code == DDPS_SD_TERMINATE;
-	follow_pressure(p);
 	return true;
 }
 

@@ -142,19 +142,17 @@ static int op_answer(struct ddps_llp *llp, const struct ddps_setup *setup,
 {
 	struct ddps_sd_session *s = from_llp(llp);
 	struct ddps_sd_pair *p = s->pair;
-	uint16_t code;
+	/* Of the others none needs a length. */
+	uint16_t code = setup->reject ? DDPS_SD_ENH_REJECT : DDPS_SD_ENH_ACCEPT;
 
 	if (!p)
 		return DDPS_E_CLOSED;
 	if (p->sm.state != DDPS_SD_P1)
 		return DDPS_E_STATE;
-	if (p->sm.enhanced)
-		code = setup->reject ? DDPS_SD_ENH_REJECT : DDPS_SD_ENH_ACCEPT;
-	else
-		code = setup->reject ? DDPS_SD_REJECT : DDPS_SD_ACCEPT;
 	if (setup->pd_len > DDPS_SD_PD_MAX)
 		return DDPS_E_TOO_LONG;
-	if (setup->enhanced != p->sm.enhanced || !ddps_sd_pd_ok(code, setup->pd_len))
+	if (setup->enhanced != p->sm.enhanced ||
+	    (setup->enhanced && !ddps_sd_pd_ok(code, setup->pd_len)))
 		return DDPS_E_INVAL;
 	if (setup->pd_len) {
 		p->pd = malloc(setup->pd_len);
@@ -264,7 +262,6 @@ static void op_free(struct ddps_llp *llp)
 {
 	struct ddps_sd_session *s = from_llp(llp);
 
-	s->ended = true;
 	give_up(s, NULL);
 	ddps_llp_lend(s->env, llp, false);
 	ddps_error_drop(&s->error);

@@ -15,8 +15,12 @@
 #define QUIET_MS 100u
 /* Ask for an acknowledgement in time, so that the limit need not stop the stream. */
 #define PROBE_AT (DDPS_SD_IN_FLIGHT_MAX / 2)
+/* Of a message with a segment: the DDP-SSN, the header, the payload. */
+#define PIECES (2 + DDPS_SEG_IOV_MAX)
 /* Octets of segments of one session that leave in one turn, and one segment more. */
 #define TURN 8192u
+
+static bool queue(struct ddps_sd_pair *p);
 
 /* ---- acknowledgements ---- */
 
@@ -145,8 +149,10 @@ void ddps_sd_tx_check(struct ddps_sd_pair *p)
 	in_flight(p);
 	if (p->probe_seq)
 		ddps_sd_tx_wait_dry(p, DDPS_SD_WHENEVER);
+	/* It runs behind this in any case.  The task would be back here, and so on, where the session
+	 * may not send now. */
 	if (p->want_seg)
-		ddps_sd_tx_segments(p);
+		queue(p);
 }
 
 /* ---- handing over ---- */
@@ -308,7 +314,7 @@ int ddps_sd_tx_keep_copy(struct ddps_sd_pair *p)
 static int send_segment(struct ddps_sd_pair *p, const struct ddps_seg *seg)
 {
 	uint8_t ssn[DDPS_SD_SSN_LEN] = { (uint8_t)(p->tx >> 8), (uint8_t)p->tx };
-	struct iovec iov[DDPS_SEG_IOV_MAX + 2];
+	struct iovec iov[PIECES];
 	int n = 0;
 
 	iov[n++] = (struct iovec){ ssn, sizeof(ssn) };

@@ -7,9 +7,10 @@
 /* Room kept for a SACK with one gap block in the same packet [5043-9-3]. */
 #define CONTROL_CHUNK_ROOM 20
 
-static bool enhanced(uint16_t code)
+/* It may be missing in an Enhanced Reject. */
+static bool needs_word(uint16_t code)
 {
-	return code >= DDPS_SD_ENH_INITIATE && code <= DDPS_SD_ENH_REJECT;
+	return code == DDPS_SD_ENH_INITIATE || code == DDPS_SD_ENH_ACCEPT;
 }
 
 bool ddps_sd_pd_ok(uint16_t code, size_t len)
@@ -18,9 +19,7 @@ bool ddps_sd_pd_ok(uint16_t code, size_t len)
 		return false;
 	if (code == DDPS_SD_TERMINATE) /* [5043-5.2.3-4] */
 		return len == 0;
-	if (code == DDPS_SD_ENH_REJECT) /* the word may be missing there */
-		return true;
-	return !enhanced(code) || len >= DDPS_SD_WORD_LEN;
+	return !needs_word(code) || len >= DDPS_SD_WORD_LEN;
 }
 
 int ddps_sd_decode(struct ddps_sd_msg *m, uint32_t ppid, const uint8_t *buf, size_t len)

@@ -2,6 +2,8 @@
 #include "unit/mem_fixture.h"
 #include <malloc.h>
 #include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define JUNK	  0xa5
@@ -9,7 +11,6 @@
 
 void *__real_malloc(size_t size);
 void *__real_calloc(size_t n, size_t size);
-void *__real_realloc(void *p, size_t size);
 int __real_posix_memalign(void **p, size_t align, size_t size);
 void __real_free(void *p);
 void *__wrap_malloc(size_t size);
@@ -62,24 +63,106 @@ static void *spoilt(void *p)
 	return p;
 }
 
+#ifdef __SANITIZE_ADDRESS__ /* knows better */
+
+static size_t with_fence(size_t size)
+{
+	return size;
+}
+
+static void *fenced(void *p, size_t size)
+{
+	(void)size;
+	return p;
+}
+
+static size_t unfenced(void *p)
+{
+	return malloc_usable_size(p);
+}
+
+#else
+
+#define FENCE_LEN 8u
+
+/* At the end of a piece, behind its fence, which nobody may write to. */
+struct fence {
+	size_t size; /* of what is in front of it */
+	uintptr_t whose;
+};
+
+static size_t with_fence(size_t size)
+{
+	size_t more = FENCE_LEN + sizeof(struct fence);
+
+	return size > PTRDIFF_MAX - more ? size : size + more;
+}
+
+static unsigned char *fence_of(void *p)
+{
+	return (unsigned char *)p + malloc_usable_size(p) - sizeof(struct fence);
+}
+
+static void *fenced(void *p, size_t size)
+{
+	struct fence f = { size, ~(uintptr_t)p };
+
+	if (!p)
+		return NULL;
+	memset((char *)p + size, JUNK, malloc_usable_size(p) - size);
+	memcpy(fence_of(p), &f, sizeof f);
+	return p;
+}
+
+/* How long it was; there is no fence where it was not allocated here. */
+static size_t unfenced(void *p)
+{
+	unsigned char *end = fence_of(p);
+	struct fence f;
+
+	memcpy(&f, end, sizeof f);
+	if (f.whose != ~(uintptr_t)p)
+		return malloc_usable_size(p);
+	for (unsigned char *at = (unsigned char *)p + f.size; at < end; at++)
+		if (*at != JUNK)
+			abort(); /* written behind its end */
+	memset(end, 0, sizeof f);
+	return f.size;
+}
+
+#endif
+
 void *__wrap_malloc(size_t size)
 {
-	return fails() ? NULL : counted(spoilt(__real_malloc(size)));
+	return fails() ? NULL : counted(fenced(spoilt(__real_malloc(with_fence(size))), size));
 }
 
 void *__wrap_calloc(size_t n, size_t size)
 {
-	return fails() ? NULL : counted(__real_calloc(n, size));
+	size_t len;
+
+	if (fails() || __builtin_mul_overflow(n, size, &len))
+		return NULL;
+	return counted(fenced(__real_calloc(1, with_fence(len)), len));
 }
 
+/* It moves each time, so that nobody goes on with what was there before. */
 void *__wrap_realloc(void *p, size_t size)
 {
 	void *new;
+	size_t len;
 
+	if (!p)
+		return __wrap_malloc(size);
 	if (fails())
 		return NULL;
-	new = __real_realloc(p, size);
-	return p ? new : counted(new);
+	new = fenced(spoilt(__real_malloc(with_fence(size))), size);
+	if (!new)
+		return NULL;
+	len = unfenced(p);
+	memcpy(new, p, len < size ? len : size);
+	__real_free(spoilt(p));
+	return new;
 }
 
 int __wrap_posix_memalign(void **p, size_t align, size_t size)
@@ -92,6 +175,8 @@ int __wrap_posix_memalign(void **p, size_t align, size_t size)
 
 void __wrap_free(void *p)
 {
+	if (p)
+		unfenced(p);
 	live -= p != NULL;
 	__real_free(spoilt(p));
 }

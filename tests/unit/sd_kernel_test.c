@@ -384,6 +384,7 @@ Test(sd_part, holds_parts_in_order)
 {
 	struct ddps_sd_part p = { 0 };
 	uint8_t shared[16], *at;
+	long live = mem_live();
 	size_t room;
 
 	at = ddps_sd_part_room(&p, shared, &room);
@@ -401,6 +402,7 @@ Test(sd_part, holds_parts_in_order)
 	ddps_sd_part_drop(&p);
 	cr_expect_null(p.own);
 	cr_expect_eq(p.len, 0);
+	cr_expect_eq(mem_live(), live);
 }
 
 Test(sd_part, without_memory_it_holds_nothing)

@@ -70,6 +70,38 @@ Test(sd_memory, an_association_without_a_name_does_not_begin)
 	sd_world_fini(&w);
 }
 
+/* Whether somebody comes in, while the @n-th allocation fails; the log @says what became of it. */
+static bool comes_in(unsigned n, const char *says)
+{
+	bool there;
+
+	sd_world_init(&w);
+	sd_listen(&w);
+	fake_sctp_raw_connect(&w.env, SD_PORT);
+	mem_fail(n);
+	sd_run(&w);
+	there = sd_carrier_of(&w, 0);
+	cr_expect_eq(mem_failed(), !there, "allocation %u", n);
+	mem_fail(0);
+	cr_expect_str_eq(w.log, says, "allocation %u: %s", n, w.log);
+	cr_expect_eq(((struct ddps_sd_listener *)w.listener)->half_open, there);
+	sd_world_fini(&w);
+	return there;
+}
+
+Test(sd_memory, an_association_that_comes_in)
+{
+	const char *const whole = "no memory for an association\n";
+	const char *const named = ": association aborted: no memory for an association\n";
+	const char *const counted =
+		"127.0.0.1:2: association aborted: no memory for an association\n";
+
+	cr_expect_not(comes_in(1, whole));
+	cr_expect_not(comes_in(2, named));
+	cr_expect_not(comes_in(3, counted));
+	cr_expect(comes_in(4, ""));
+}
+
 /* What a stray message needs; the third is the answer's, in the SCTP of the test. */
 enum { NO_TABLE = 1, NO_PAIR = 2, NO_BITS = 4 };
 
@@ -89,6 +121,8 @@ static void stray_is_survived(unsigned n)
 	cr_expect_eq(c->mute, n == NO_BITS);
 	cr_expect_eq(c->state, DDPS_SD_UP, "allocation %u", n);
 	cr_expect_eq(c->npairs, 0, "allocation %u", n);
+	cr_expect_eq(c->stats.dropped, 1, "allocation %u", n);
+	cr_expect_str_eq(w.log, n == NO_BITS ? "" : "stream 4: no memory\n");
 	while (raw->narrived)
 		free(fake_sctp_raw_take(raw));
 	if (c->mute) { /* nothing is known of answers, so nothing is answered */

@@ -2,6 +2,7 @@
 /* DDP-SSN window and messages ahead of order. */
 #include "sctp_ddp/sd_order.h"
 #include "sctp_ddp/sd_wire.h"
+#include "unit/mem_fixture.h"
 #include <criterion/criterion.h>
 #include <malloc.h>
 #include <stdlib.h>
@@ -192,4 +193,33 @@ Test(sd_order, nothing_but_a_header)
 	cr_expect_eq(h->ppid, 17);
 	free(h);
 	ddps_sd_order_reset(&o);
+}
+
+/* Two in one place of the table; where there is no memory for a shorter piece, the long one stays. */
+Test(sd_order, strip_leaves_the_octets_of_the_number)
+{
+	static const uint8_t data[100] = { 0x12, 0x34, 0x56 };
+
+	for (unsigned fail = 0; fail < 3; fail++) {
+		struct ddps_sd_order o = { 0 };
+		struct ddps_sd_held *h;
+
+		cr_assert_eq(ddps_sd_order_hold(&o, 0, DDPS_SD_PPID_SEGMENT, data, 100), 0);
+		cr_assert_eq(ddps_sd_order_hold(&o, 16, DDPS_SD_PPID_SEGMENT, data, 100), 0);
+		mem_fail(fail);
+		ddps_sd_order_strip(&o);
+		cr_expect_eq(mem_failed(), fail != 0);
+		mem_fail(0);
+		cr_expect_eq(o.count, 2);
+		for (unsigned i = 0; i < 2; i++) {
+			o.next = (uint16_t)(16 * i);
+			h = ddps_sd_order_take(&o);
+			cr_assert(h, "%u", fail);
+			cr_expect_eq(h->len, DDPS_SD_SSN_LEN);
+			cr_expect_arr_eq(h->data, data, DDPS_SD_SSN_LEN);
+			free(h);
+		}
+		cr_expect_eq(o.octets, 0);
+		ddps_sd_order_reset(&o);
+	}
 }

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The SCTP provider: connect, listen, URIs, reuse of associations. */
 #include "support/sd_world.h"
+#include "unit/sys_fixture.h"
 #include <criterion/criterion.h>
 #include <ddpsess/version.h>
+#include <errno.h>
 #include <netinet/in.h>
 #include <stdlib.h>
 
@@ -167,6 +169,99 @@ Test(sd_provider, without_a_name_one_that_is_there_is_chosen)
 			     0, "%s", names[i]);
 		ddps_sctp_provider.listener_free(l);
 	}
+}
+
+static bool kernel_has_sctp;
+
+static int open_socket(int domain, int type, int protocol)
+{
+	if (protocol == IPPROTO_SCTP && !kernel_has_sctp) {
+		errno = EPROTONOSUPPORT;
+		return -1;
+	}
+	return sys_socket(domain, type, protocol == IPPROTO_SCTP ? 0 : protocol);
+}
+
+/* The kernel's needs no privilege directly on IP; in UDP ours knows more. */
+Test(sd_provider, which_backend_a_listener_has)
+{
+	static const struct {
+		const char *name;
+		int encap;
+		bool there, kernel;
+	} row[] = {
+		{ "", DDPS_URI_ENCAP_OFF, true, true },
+		{ "auto", DDPS_URI_ENCAP_OFF, true, true },
+		{ "", DDPS_URI_ENCAP_OFF, false, false },
+		{ "", DDPS_URI_ENCAP_DEFAULT, true, false },
+		{ "auto", 9900, true, false },
+		{ "native", DDPS_URI_ENCAP_OFF, true, false },
+		{ "kernel", DDPS_URI_ENCAP_OFF, true, true },
+		{ "kernel", DDPS_URI_ENCAP_DEFAULT, true, true },
+	};
+	struct ddps_sd_backend native = fake_sctp, kernel = fake_sctp;
+	struct sockaddr_in sa = { .sin_family = AF_INET };
+	struct ddps_llp_listener *l;
+	struct ddps_sd_provider *prov;
+
+	cr_assert_eq(ddps_sd_use_backend(&w.env, &fake_sctp, false, false), 0);
+	prov = w.env.sctp;
+	prov->slot[0].b = &native;
+	prov->slot[1].b = &kernel;
+	sys_instead.socket = open_socket;
+	for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
+		struct ddps_uri uri = { .scheme = "sctp", .encap = row[i].encap };
+
+		kernel_has_sctp = row[i].there;
+		strcpy(uri.backend, row[i].name);
+		cr_assert_eq(ddps_sctp_provider.listen(&w.env, &uri, (struct sockaddr *)&sa,
+						       sizeof(sa), &w.lparam, NULL, NULL, &l),
+			     0);
+		cr_expect_eq(((struct ddps_sd_listener *)l)->b, row[i].kernel ? &kernel : &native,
+			     "row %zu", i);
+		ddps_sctp_provider.listener_free(l);
+	}
+	prov->slot[0].ctx = prov->slot[1].ctx = NULL;
+}
+
+/* ... and so it is for one who connects; the first backend is as good as the others. */
+Test(sd_provider, the_first_backend_connects)
+{
+	struct ddps_sd_provider *prov;
+	struct sd_ulp u = { 0 };
+
+	cr_assert_eq(ddps_sd_use_backend(&w.env, &fake_sctp, false, false), 0);
+	prov = w.env.sctp;
+	prov->slot[0].b = &fake_sctp;
+	strcpy(w.uri.backend, "native");
+	fake_sctp_raw_listen(&w.env, SD_RAW_PORT);
+	cr_assert_eq(sd_connect(&w, &u, SD_RAW_PORT, false, NULL, 0), 0);
+	cr_assert(u.llp);
+	cr_expect_eq(fake_sctp_net.connects, 1);
+	sd_free(&u);
+}
+
+static void count_fini(struct ddps_env *env, void *ctx)
+{
+	(void)env;
+	++*(unsigned *)ctx;
+}
+
+Test(sd_provider, each_backend_that_was_used_goes_with_its_context)
+{
+	struct ddps_sd_provider *prov = w.env.sctp;
+	struct ddps_sd_backend b = fake_sctp;
+	unsigned n[3] = { 0 };
+
+	b.fini = count_fini;
+	for (int i = 0; i < 3; i++) {
+		prov->slot[i].b = &b;
+		prov->slot[i].ctx = i == 1 ? NULL : &n[i];
+	}
+	ddps_sctp_provider.fini(&w.env);
+	cr_expect_eq(n[0], 1);
+	cr_expect_eq(n[1], 0, "was not used");
+	cr_expect_eq(n[2], 1);
 }
 
 static int stats_of(struct ddps_sd_assoc *a, struct ddps_assoc_stats *st)

@@ -53,6 +53,7 @@ Test(sd_rare, a_stuck_association_is_aborted)
 	sd_run(&w);
 	cr_expect_eq(w.req[0].closes, 1);
 	cr_expect_null(sd_carrier_of(&w, 0));
+	cr_expect(strstr(w.log, "aborted: it took nothing, and nobody else used it"), "%s", w.log);
 }
 
 Test(sd_rare, a_stuck_association_that_another_session_uses_stays)
@@ -371,6 +372,7 @@ Test(sd_rare, only_payload_is_copied_and_only_once)
 	live = mem_live();
 	cr_expect_eq(u->llp->ops->keep_copy(u->llp), 0);
 	cr_expect_null(c->tx_copy, "a segment without payload");
+	cr_expect_null(w.env.lenders);
 	cr_expect_eq(mem_live(), live);
 	u->pay_len = 100;
 	raw->hold = false;
@@ -385,6 +387,7 @@ Test(sd_rare, only_payload_is_copied_and_only_once)
 	memset(piece[1], 'b', sizeof piece[1]);
 	c->tx_seg->pay[0] = (struct iovec){ piece[0], 40 };
 	c->tx_seg->pay[1] = (struct iovec){ piece[1], 60 };
+	c->tx_seg->pay[2] = (struct iovec){ (void *)1, 1 }; /* of one that was before */
 	c->tx_seg->npay = 2;
 	mem_fail(1);
 	cr_expect_eq(u->llp->ops->keep_copy(u->llp), DDPS_E_NOMEM);
@@ -401,10 +404,14 @@ Test(sd_rare, only_payload_is_copied_and_only_once)
 	live = mem_live();
 	cr_expect_eq(u->llp->ops->keep_copy(u->llp), 0);
 	cr_expect_eq(mem_live(), live, "kept once");
+	tell->writable(c); /* too early */
+	cr_expect(c->blocked);
+	cr_expect_null(w.env.lenders, "the copy is its own");
 	raw->hold = false;
 	fake_sctp_poke(raw);
 	sd_run(&w);
 	cr_expect_eq(u->done, 5);
+	cr_expect_null(c->tx_copy);
 }
 
 /* ---- no memory ---- */

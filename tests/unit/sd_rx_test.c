@@ -173,3 +173,93 @@ Test(sd_rx, error_above_silences_reception)
 	cr_expect_eq(u->closes, 1);
 	cr_expect_eq(u->error.code, 0);
 }
+
+/* ---- what is kept ---- */
+
+/* Its messages are of no use any more as soon as it drains, not only when the pair is free. */
+Test(sd_rx, a_pair_that_drains_holds_nothing)
+{
+	struct ddps_sd_assoc *raw;
+	struct ddps_sd_carrier *c;
+
+	w.accept = false;
+	raw = sd_raw_to_listener(&w);
+	c = sd_carrier_of(&w, 0);
+	raw->peer->hold_dry = true;
+	sd_send(&w, raw, 0, "0000 0001");
+	sd_send_segment(&w, raw, 0, 2, 1);
+	cr_expect_gt(c->held, 0);
+	w.req[0].llp->ops->abort(w.req[0].llp);
+	sd_run(&w);
+	cr_assert_eq(sd_state(&w, 0, 0), DDPS_SD_DRAIN);
+	cr_expect_eq(c->held, 0);
+	cr_expect_eq(ddps_sd_pair_find(c, 0)->rx.count, 0);
+}
+
+/* Of what comes for a session that was given up only the number counts. */
+Test(sd_rx, of_a_dead_session_only_numbers_are_held, .description = "5043-10-5")
+{
+	struct ddps_sd_assoc *raw = sd_raw_open(&w, 0);
+	struct ddps_sd_carrier *c = sd_carrier_of(&w, 0);
+
+	w.req[0].llp->ops->abort(w.req[0].llp);
+	sd_run(&w);
+	sd_push_segment(raw, 0, 2, 1, 1000);
+	sd_send(&w, raw, 0, "0003 0004");
+	cr_expect_eq(c->held, ddps_sd_order_cost(DDPS_SD_SSN_LEN) + ddps_sd_order_cost(4));
+	sd_send_segment(&w, raw, 0, 1, 0);
+	cr_expect_eq(sd_state(&w, 0, 0), DDPS_SD_IDLE);
+	cr_expect_eq(c->held, 0);
+}
+
+/* The table of many messages is given back with the last of them. */
+Test(sd_rx, a_large_table_is_given_back)
+{
+	struct ddps_sd_assoc *raw = sd_raw_open(&w, 0);
+
+	for (uint16_t i = 2; i < 2050; i++)
+		sd_push_segment(raw, 0, i, i - 1u, SD_SEG_HDR);
+	sd_run(&w);
+	cr_expect_eq(sd_pair_of(&w.req[0])->rx.nslot, 2048);
+	sd_send_segment(&w, raw, 0, 1, 0);
+	cr_expect_eq(w.req[0].segments, 2049);
+	cr_expect_eq(sd_pair_of(&w.req[0])->rx.nslot, 0);
+}
+
+/* The message that could not be kept has had its number: the Terminate behind it has its turn. */
+Test(sd_rx, what_cannot_be_held_back_is_passed_over)
+{
+	struct ddps_sd_assoc *raw = sd_raw_open(&w, 0);
+	struct ddps_sd_carrier *c = sd_carrier_of(&w, 0);
+
+	c->held = DDPS_SD_HELD_ASSOC;
+	w.req[0].rx_result = DDPS_LLP_HOLD;
+	sd_send_segment(&w, raw, 0, 1, 0);
+	cr_expect_eq(w.req[0].closes, 1);
+	cr_expect_eq(w.req[0].error.code, DDPS_E_LIMIT);
+	sd_expect(raw, 0, "0001 0004");
+	c->held = 0;
+	sd_send(&w, raw, 0, "0002 0004");
+	cr_expect_eq(sd_state(&w, 0, 0), DDPS_SD_IDLE);
+}
+
+/* ---- what is said of it ---- */
+
+static const char *dies_of(const char *hex)
+{
+	struct ddps_sd_assoc *raw = sd_raw_open(&w, 0);
+	struct sd_ulp *u = &w.req[w.nreq - 1];
+
+	sd_send(&w, raw, 0, hex);
+	cr_expect_eq(u->closes, 1);
+	cr_expect_eq(u->error.code, DDPS_E_PROTOCOL);
+	return u->error.text;
+}
+
+Test(sd_rx, an_error_says_what_is_wrong_with_a_message, .description = "5043-6.1-2")
+{
+	cr_expect_str_eq(dies_of("0001 0002"), "Accept is not legal in state OPEN");
+	cr_expect_str_eq(dies_of("0001 0006"),
+			 "malformed control message: code 0x0006 (Enhanced Accept) with 0 octets "
+			 "of private data");
+}

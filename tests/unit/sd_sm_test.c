@@ -227,6 +227,27 @@ Test(sd_sm, terminate_in_idle_and_drain_is_never_answered)
 	cr_expect_eq(acts, DDPS_SD_DROP);
 }
 
+/* What was not answered, is not taken for it; what was, is dropped and no fault. */
+Test(sd_sm, only_an_answer_uses_up_the_answer)
+{
+	static const enum ddps_sd_event silent[] = { DDPS_SD_EV_TERMINATE, DDPS_SD_EV_DRAINED };
+	struct ddps_sd_sm sm = { 0 };
+	unsigned acts;
+
+	for (size_t i = 0; i < 2; i++) {
+		cr_expect_eq(ddps_sd_step(&sm, silent[i], &acts), 0);
+		cr_expect_not(sm.answered, "event %zu", i);
+	}
+	cr_expect_eq(ddps_sd_step(&sm, DDPS_SD_EV_SEGMENT, &acts), 0);
+	cr_expect(acts & DDPS_SD_SEND_TERM);
+	cr_expect(sm.answered);
+	sm.state = DDPS_SD_IDLE;
+	for (size_t i = 0; i < 2; i++) {
+		cr_expect_eq(ddps_sd_step(&sm, DDPS_SD_EV_SEGMENT, &acts), 0);
+		cr_expect_eq(acts, DDPS_SD_DROP);
+	}
+}
+
 Test(sd_sm, classifies_by_kind_of_initiate, .description = "6581-7-d1 6581-7-d3")
 {
 	static const enum ddps_sd_event plain[] = {

@@ -215,3 +215,110 @@ Test(sd_sock_open, a_size_alone)
 	for (size_t i = CMSG_LEN(sizeof size); i < CMSG_SPACE(sizeof size); i++)
 		cr_expect_eq(((uint8_t *)&x)[i], 0);
 }
+
+/* The interface is the scope's, and else not said. */
+Test(sd_sock_open, the_interface_of_the_source)
+{
+	static const struct {
+		int family;
+		const char *addr;
+		uint32_t scope;
+	} row[] = { { AF_INET, "127.0.0.1", 0 },
+		    { AF_INET6, "2001:db8::1", 0 },
+		    { AF_INET6, "fe80::1", 7 } };
+
+	for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
+		struct sockaddr_storage ss = at(row[i].family, row[i].addr);
+		struct in6_pktinfo i6;
+		union ddps_sd_cmsg x;
+		struct msghdr m = { 0 };
+		struct in_pktinfo i4;
+		struct cmsghdr *h;
+
+		if (row[i].family == AF_INET6)
+			((struct sockaddr_in6 *)&ss)->sin6_scope_id = row[i].scope;
+		memset(&x, JUNK, sizeof x);
+		ddps_sd_sock_source(&m, &x, &ss);
+		h = CMSG_FIRSTHDR(&m);
+		cr_assert(h);
+		memcpy(&i4, CMSG_DATA(h), sizeof i4);
+		memcpy(&i6, CMSG_DATA(h), sizeof i6);
+		if (row[i].family == AF_INET)
+			cr_expect_eq(i4.ipi_ifindex, 0);
+		else
+			cr_expect_eq(i6.ipi6_ifindex, row[i].scope);
+		for (size_t k = h->cmsg_len; k < m.msg_controllen; k++)
+			cr_expect_eq(((uint8_t *)&x)[k], 0, "behind it nothing is said");
+	}
+}
+
+/* ---- what is set ---- */
+
+static struct {
+	int level, opt, value;
+} sets[40];
+static unsigned nsets;
+static bool no_segments;
+
+static int note(int fd, int level, int opt, const void *v, socklen_t len)
+{
+	int value;
+
+	cr_assert_eq(len, sizeof value);
+	cr_assert_lt(nsets, sizeof sets / sizeof *sets);
+	memcpy(&value, v, sizeof value);
+	sets[nsets].level = level;
+	sets[nsets].opt = opt;
+	sets[nsets++].value = value;
+	if (no_segments && level == IPPROTO_UDP && opt == UDP_SEGMENT) {
+		errno = ENOPROTOOPT;
+		return -1;
+	}
+	return sys_setsockopt(fd, level, opt, v, len);
+}
+
+static int value_of(int level, int opt)
+{
+	int value = -1;
+
+	for (unsigned i = 0; i < nsets; i++)
+		if (sets[i].level == level && sets[i].opt == opt)
+			value = sets[i].value;
+	return value;
+}
+
+/* Beyond the system's limit where that is allowed, and up to it where not. */
+Test(sd_sock_open, buffers_are_as_large_as_may_be)
+{
+	static const int opts[] = { SO_RCVBUF, SO_SNDBUF, SO_RCVBUFFORCE, SO_SNDBUFFORCE };
+	bool gso;
+
+	sys_instead.setsockopt = note;
+	close(ddps_sd_sock_open(AF_INET, false, &gso));
+	for (size_t i = 0; i < sizeof opts / sizeof *opts; i++)
+		cr_expect_eq(value_of(SOL_SOCKET, opts[i]), 8 << 20, "option %d", opts[i]);
+}
+
+/* The parts of what is too long for the link pass anywhere: RFC 8200 5. */
+Test(sd_sock_open, ipv6_is_cut_to_what_passes_anywhere)
+{
+	bool gso;
+	int fd = ddps_sd_sock_open(AF_INET6, false, &gso);
+
+	sys_instead.setsockopt = note;
+	ddps_sd_sock_set_df(fd, AF_INET6, false);
+	cr_expect_eq(value_of(IPPROTO_IPV6, IPV6_MTU), 1280);
+	ddps_sd_sock_set_df(fd, AF_INET6, true);
+	cr_expect_eq(value_of(IPPROTO_IPV6, IPV6_MTU), 0, "as the link takes it");
+	close(fd);
+}
+
+Test(sd_sock_open, a_kernel_that_cuts_no_datagrams)
+{
+	bool gso = true;
+
+	no_segments = true;
+	sys_instead.setsockopt = note;
+	close(ddps_sd_sock_open(AF_INET, false, &gso));
+	cr_expect_not(gso);
+}

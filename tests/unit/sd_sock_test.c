@@ -248,14 +248,26 @@ static void attr(size_t *at, uint16_t type, const void *data, size_t len)
 	*at += (sizeof a + len + 3) & ~(size_t)3;
 }
 
+static size_t begin_answer(void)
+{
+	memset(answer, 0, sizeof answer);
+	return NLMSG_LENGTH(sizeof(struct rtmsg));
+}
+
+static void end_answer(size_t at)
+{
+	struct nlmsghdr n = { .nlmsg_type = RTM_NEWROUTE, .nlmsg_len = (uint32_t)at };
+
+	answer_len = at;
+	memcpy(answer, &n, sizeof n);
+}
+
 /* The kernel's answer: device @dev, metrics with @mtu; 0: not said. */
 static void make_answer(uint32_t dev, uint32_t mtu)
 {
-	struct nlmsghdr n = { .nlmsg_type = RTM_NEWROUTE };
-	size_t at = NLMSG_LENGTH(sizeof(struct rtmsg)), inner;
+	size_t at = begin_answer(), inner;
 	uint32_t hops = 7;
 
-	memset(answer, 0, sizeof answer);
 	attr(&at, RTA_TABLE, "abc", 3); /* with a pad behind it */
 	if (mtu) {
 		inner = at + sizeof(struct rtattr);
@@ -269,9 +281,7 @@ static void make_answer(uint32_t dev, uint32_t mtu)
 	}
 	if (dev)
 		attr(&at, RTA_OIF, &dev, sizeof dev);
-	n.nlmsg_len = (uint32_t)at;
-	answer_len = at;
-	memcpy(answer, &n, sizeof n);
+	end_answer(at);
 }
 
 static uint32_t device(void *user, uint32_t index)
@@ -391,4 +401,119 @@ Test(sd_sock, a_device_that_does_not_say_its_size)
 	cr_expect_eq(ddps_sd_route_mtu(&ss), 0);
 	cr_expect_eq(sys_failed(), 1);
 	cr_expect_eq(ddps_sd_route_mtu(&ss), 65536);
+}
+
+static const uint32_t dev = 3;
+
+/* What says nothing is passed over. */
+Test(sd_sock, an_attribute_without_a_value)
+{
+	size_t at = begin_answer();
+
+	attr(&at, RTA_TABLE, "", 0);
+	attr(&at, RTA_OIF, &dev, sizeof dev);
+	end_answer(at);
+	cr_expect_eq(read_answer(answer_len), 1500);
+}
+
+/* What was read before it counts. */
+Test(sd_sock, an_attribute_that_says_more_than_there_is)
+{
+	struct rtattr a = { .rta_len = 100, .rta_type = RTA_OIF };
+	size_t at = begin_answer();
+
+	attr(&at, RTA_OIF, &dev, sizeof dev);
+	memcpy(answer + at, &a, sizeof a);
+	end_answer(at + 8);
+	cr_expect_eq(read_answer(answer_len), 1500);
+}
+
+/* The octets up to the next multiple of four are no attribute. */
+Test(sd_sock, what_is_behind_the_last_attribute)
+{
+	const struct rtattr none = { .rta_len = sizeof none, .rta_type = RTA_OIF };
+
+	for (size_t len = 0; len < 20; len++) {
+		size_t at = begin_answer(), end;
+
+		attr(&at, RTA_OIF, &dev, sizeof dev);
+		end = at + sizeof none + len;
+		attr(&at, RTA_TABLE, "abcdefghijklmnopqrst", len);
+		if (at == end) /* nothing to fill up */
+			continue;
+		memcpy(answer + end, &none, sizeof none);
+		end_answer(end + sizeof none);
+		cr_expect_eq(read_answer(answer_len), 1500, "%zu octets", len);
+	}
+}
+
+Test(sd_sock, a_size_that_is_not_whole)
+{
+	size_t at = begin_answer(), inner = at + sizeof(struct rtattr);
+	struct rtattr a = { .rta_type = RTA_METRICS };
+
+	attr(&inner, RTAX_MTU, "\1\1", 2);
+	a.rta_len = (uint16_t)(inner - at);
+	memcpy(answer + at, &a, sizeof a);
+	at = inner;
+	attr(&at, RTA_OIF, &dev, sizeof dev);
+	end_answer(at);
+	cr_expect_eq(read_answer(answer_len), 1500, "the device's");
+}
+
+/* ---- what the kernel is asked ---- */
+
+static uint8_t asked[100];
+static size_t asked_len;
+
+static ssize_t look(int fd, const void *b, size_t len, int flags)
+{
+	cr_assert_leq(len, sizeof asked);
+	memcpy(asked, b, len);
+	asked_len = len;
+	return sys_send(fd, b, len, flags);
+}
+
+static void asks_for(int family, const char *text, uint8_t bits)
+{
+	struct {
+		struct nlmsghdr n;
+		struct rtmsg r;
+		struct rtattr a;
+		uint8_t addr[16];
+	} want = {
+		.n = { .nlmsg_len = (uint32_t)offsetof(typeof(want), addr) + bits / 8u,
+		       .nlmsg_type = RTM_GETROUTE,
+		       .nlmsg_flags = NLM_F_REQUEST },
+		.r = { .rtm_family = (unsigned char)family,
+		       .rtm_dst_len = bits,
+		       .rtm_flags = RTM_F_FIB_MATCH },
+		.a = { .rta_len = (uint16_t)(4 + bits / 8), .rta_type = RTA_DST },
+	};
+	struct sockaddr_storage ss = { .ss_family = (sa_family_t)family };
+	void *addr = family == AF_INET ? (void *)&((struct sockaddr_in *)&ss)->sin_addr
+				       : (void *)&((struct sockaddr_in6 *)&ss)->sin6_addr;
+
+	cr_assert_eq(inet_pton(family, text, addr), 1);
+	memcpy(want.addr, addr, bits / 8u);
+	ddps_sd_route_mtu(&ss);
+	cr_assert_eq(asked_len, want.n.nlmsg_len);
+	cr_expect_arr_eq(asked, &want, asked_len, "%s", text);
+}
+
+Test(sd_sock, the_kernel_is_asked_for_the_route_to_the_whole_address)
+{
+	sys_instead.send = look;
+	asks_for(AF_INET, "127.1.2.3", 32);
+	asks_for(AF_INET6, "2001:db8:1234:5678:9abc:def0:1122:3344", 128);
+}
+
+Test(sd_sock, no_socket_to_ask_with)
+{
+	struct sockaddr_storage ss = { .ss_family = AF_INET };
+
+	((struct sockaddr_in *)&ss)->sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+	sys_fail("socket", 0, 1, EMFILE);
+	cr_expect_eq(ddps_sd_route_mtu(&ss), 0);
+	cr_expect_eq(sys_failed(), 1);
 }

@@ -89,6 +89,7 @@ Test(sd_stall, peer_starts_over_while_its_last_segment_waits, .description = "50
 	sd_send(&w, raw, 0, "0000 0001");
 	cr_expect_eq(u->closes, 1);
 	cr_expect_eq(u->error.code, DDPS_E_LIMIT);
+	cr_expect(strstr(u->error.text, "1 messages came that no receive"), "%s", u->error.text);
 	cr_expect_eq(w.nreq, 3);
 	sd_expect(raw, 0, "0000 0002");
 	sd_send_segment(&w, raw, 0, 1, 0);
@@ -477,4 +478,30 @@ Test(sd_stall, a_shut_window_stays_shut_until_half_is_gone)
 	resume(&w.req[1]);
 	cr_expect_not(c->paused);
 	cr_expect_not(c->pause_timer.on);
+}
+
+/* Whatever else waits behind the segment does not end the session. */
+Test(sd_stall, only_a_terminate_is_the_peers_close)
+{
+	sd_send(&w, raw, 0, "0002 0002");
+	cr_expect_eq(w.req[0].peer_closings, 0);
+	cr_expect_eq(w.req[0].closes, 0);
+	sd_send(&w, raw, 0, "0003 0004");
+	cr_expect_eq(w.req[0].peer_closings, 1);
+}
+
+/* Where two hold the same, one of them is enough. */
+Test(sd_stall, of_two_that_hold_most_the_first_ends)
+{
+	struct ddps_sd_carrier *c = sd_carrier_of(&w, 0);
+
+	sd_send(&w, raw, 2, "0000 0001");
+	w.req[1].rx_result = DDPS_LLP_HOLD;
+	sd_send_segment(&w, raw, 1, 1, 0);
+	cr_assert_eq(sd_pair_of(&w.req[0])->rx.octets, sd_pair_of(&w.req[1])->rx.octets);
+	ddps_sd_rx_pause_over(c);
+	sd_run(&w);
+	for (unsigned i = 0; i < 3; i++)
+		cr_expect_eq(w.req[i].closes, i == 0, "session %u", i);
+	ddps_timer_stop(w.env.loop, &c->pause_timer);
 }

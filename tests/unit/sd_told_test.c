@@ -132,6 +132,23 @@ Test(sd_told, a_log_says_who_comes_and_goes)
 	cr_expect(strstr(lines, "association gone: "), "%s", lines);
 }
 
+/* Between the answer and the end of the set-up it is not sure yet. */
+Test(sd_told, a_log_says_once_that_it_is_up)
+{
+	struct ddps_sd_carrier *c;
+
+	fake_sctp_raw_listen(&w.env, SD_RAW_PORT);
+	cr_assert_eq(sd_connect(&w, &u, SD_RAW_PORT, false, NULL, 0), 0);
+	c = sd_carrier_of(&w, 0);
+	lines[0] = 0;
+	w.env.log = (struct ddps_log){ note, NULL };
+	ddps_sd_carrier_up.answered(c);
+	cr_expect_str_eq(lines, "");
+	ddps_sd_carrier_up.comm_up(c);
+	cr_expect_str_eq(lines, "sctp 127.0.0.1:2: association up, fake, 256 streams, user "
+				"messages up to 1452 octets\n");
+}
+
 /* ---- who shares an association ---- */
 
 static int join(struct sd_ulp *s, struct sockaddr_in *sa)
@@ -274,6 +291,7 @@ Test(sd_told, an_answer_is_waited_for_until_it_is_here)
 	struct ddps_sd_pair *p;
 
 	w.param.setup_ms = 60000;
+	w.param.connect_ms = 50000;
 	raw = sd_raw_initiated(&w, &u, false);
 	p = sd_pair_of(&u);
 	cr_expect(due_in(&p->timer, 60000));
@@ -559,4 +577,20 @@ Test(sd_told, even_ids_go_round)
 Test(sd_told, odd_ids_go_round)
 {
 	ids_go_round(false, 7);
+}
+
+/* One stream is the even one: nothing is left for the side that takes odd ones. */
+Test(sd_told, no_id_for_one_side)
+{
+	struct ddps_sd_carrier *a;
+
+	fake_sctp_net.in_streams = 1;
+	sd_raw_initiated(&w, &u, false);
+	a = sd_carrier_of(&w, 0);
+	a->by_us = false;
+	cr_expect(ddps_sd_carrier_full(a));
+	lose(&u);
+	cr_expect(ddps_sd_carrier_full(a));
+	a->by_us = true;
+	cr_expect_not(ddps_sd_carrier_full(a));
 }

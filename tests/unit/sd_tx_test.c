@@ -186,6 +186,8 @@ Test(sd_tx, control_message_of_a_session_that_was_is_not_sent)
 	sd_send(&w, raw, 0, "0000 0001");
 	cr_assert_eq(w.nreq, 3);
 	cr_expect_eq(w.req[1].closes, 1);
+	cr_expect_eq(w.req[1].error.code, 0);
+	cr_expect_str_eq(w.req[1].error.text, "session closed");
 	sd_free(&w.req[2]);
 	raw->hold = false;
 	fake_sctp_poke(raw);

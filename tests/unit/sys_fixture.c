@@ -57,9 +57,6 @@ static bool fails(const char *name)
 
 /* X(result, name, parameters, arguments, what it returns when it fails) */
 #define CALLS(X)                                                                                   \
-	X(int, socket, (int domain, int type, int protocol), (domain, type, protocol), -1)         \
-	X(int, setsockopt, (int fd, int level, int name, const void *v, socklen_t len),            \
-	  (fd, level, name, v, len), -1)                                                           \
 	X(int, bind, (int fd, const struct sockaddr *a, socklen_t len), (fd, a, len), -1)          \
 	X(ssize_t, sendto,                                                                         \
 	  (int fd, const void *b, size_t len, int flags, const struct sockaddr *a, socklen_t n),   \
@@ -75,7 +72,6 @@ static bool fails(const char *name)
 	X(ssize_t, read, (int fd, void *b, size_t len), (fd, b, len), -1)                          \
 	X(ssize_t, write, (int fd, const void *b, size_t len), (fd, b, len), -1)                   \
 	X(ssize_t, writev, (int fd, const struct iovec *iov, int n), (fd, iov, n), -1)             \
-	X(ssize_t, send, (int fd, const void *b, size_t len, int flags), (fd, b, len, flags), -1)  \
 	X(int, flock, (int fd, int how), (fd, how), -1)                                            \
 	X(int, fstat, (int fd, struct stat *st), (fd, st), -1)                                     \
 	X(int, fchmod, (int fd, mode_t mode), (fd, mode), -1)                                      \
@@ -116,6 +112,49 @@ int __wrap_close(int fd)
 /* ---- calls with something else in their place ---- */
 
 struct sys_instead sys_instead;
+
+int __real_socket(int domain, int type, int protocol);
+int __wrap_socket(int domain, int type, int protocol);
+int __wrap_socket(int domain, int type, int protocol)
+{
+	if (fails("socket"))
+		return -1;
+	return (sys_instead.socket ? sys_instead.socket : __real_socket)(domain, type, protocol);
+}
+
+int sys_socket(int domain, int type, int protocol)
+{
+	return __real_socket(domain, type, protocol);
+}
+
+int __real_setsockopt(int fd, int level, int name, const void *v, socklen_t len);
+int __wrap_setsockopt(int fd, int level, int name, const void *v, socklen_t len);
+int __wrap_setsockopt(int fd, int level, int name, const void *v, socklen_t len)
+{
+	if (fails("setsockopt"))
+		return -1;
+	return (sys_instead.setsockopt ? sys_instead.setsockopt : __real_setsockopt)(fd, level,
+										     name, v, len);
+}
+
+int sys_setsockopt(int fd, int level, int name, const void *v, socklen_t len)
+{
+	return __real_setsockopt(fd, level, name, v, len);
+}
+
+ssize_t __real_send(int fd, const void *b, size_t len, int flags);
+ssize_t __wrap_send(int fd, const void *b, size_t len, int flags);
+ssize_t __wrap_send(int fd, const void *b, size_t len, int flags)
+{
+	if (fails("send"))
+		return -1;
+	return (sys_instead.send ? sys_instead.send : __real_send)(fd, b, len, flags);
+}
+
+ssize_t sys_send(int fd, const void *b, size_t len, int flags)
+{
+	return __real_send(fd, b, len, flags);
+}
 
 int __real_connect(int fd, const struct sockaddr *a, socklen_t len);
 int __wrap_connect(int fd, const struct sockaddr *a, socklen_t len);

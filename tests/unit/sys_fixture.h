@@ -11,7 +11,8 @@
 
 /*
  * After @good calls of @name, the next @bad ones fail with @err; NULL: none fails.  The names are those
- * in CALLS of sys_fixture.c, and close, ioctl, poll, recvmmsg, recvmsg, sendmmsg, sendmsg.
+ * in CALLS of sys_fixture.c, and close, ioctl, poll, recvmmsg, recvmsg, send, sendmmsg, sendmsg,
+ * setsockopt, socket.
  */
 void sys_fail(const char *name, unsigned good, unsigned bad, int err);
 /* How many have failed since. */
@@ -23,6 +24,9 @@ struct msghdr;
 
 /* What is called in the place of the system's; NULL: the system's.  One may call that. */
 extern struct sys_instead {
+	int (*socket)(int domain, int type, int protocol);
+	int (*setsockopt)(int fd, int level, int name, const void *v, socklen_t len);
+	ssize_t (*send)(int fd, const void *b, size_t len, int flags);
 	ssize_t (*recvmsg)(int fd, struct msghdr *m, int flags);
 	int (*recvmmsg)(int fd, struct mmsghdr *m, unsigned n, int flags);
 	ssize_t (*sendmsg)(int fd, const struct msghdr *m, int flags);
@@ -33,6 +37,9 @@ extern struct sys_instead {
 	int (*getaddrinfo)(const char *host, const char *service, const struct addrinfo *hints,
 			   struct addrinfo **list);
 } sys_instead;
+int sys_socket(int domain, int type, int protocol);
+int sys_setsockopt(int fd, int level, int name, const void *v, socklen_t len);
+ssize_t sys_send(int fd, const void *b, size_t len, int flags);
 ssize_t sys_recvmsg(int fd, struct msghdr *m, int flags);
 ssize_t sys_sendmsg(int fd, const struct msghdr *m, int flags);
 int sys_sendmmsg(int fd, struct mmsghdr *m, unsigned n, int flags);

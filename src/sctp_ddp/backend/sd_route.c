@@ -27,12 +27,12 @@ static size_t destination(const struct sockaddr_storage *to, uint8_t *addr)
 
 	if (to->ss_family == AF_INET6) {
 		memcpy(&a6, to, sizeof a6);
-		memcpy(addr, &a6.sin6_addr, 16);
-		return 16;
+		memcpy(addr, &a6.sin6_addr, sizeof a6.sin6_addr);
+		return sizeof a6.sin6_addr;
 	}
 	memcpy(&a4, to, sizeof a4);
-	memcpy(addr, &a4.sin_addr, 4);
-	return 4;
+	memcpy(addr, &a4.sin_addr, sizeof a4.sin_addr);
+	return sizeof a4.sin_addr;
 }
 
 static bool ask(int fd, const struct sockaddr_storage *to)
