@@ -171,7 +171,7 @@ static void spoil(struct ddps_rbuf *in)
 	else
 		f->p.psn = (f->p.psn + what) & DDPS_IB_PSN_MASK;
 	if (what & 2)
-		f->slid = what >> 3;
+		f->slid = what >> 3 ? what >> 3 : 1; /* what has none the port drops */
 	if (what & 4)
 		f->p.opcode ^= what >> 3;
 }
@@ -181,7 +181,8 @@ static const struct ddps_ib_udp_hdr outside = { 0x0a000002, 0x0a000001, 0xc000, 
 /* A packet as octets of the input, as a socket would give it; half of them need the right ICRC. */
 static void raw(struct side *s, struct ddps_rbuf *in)
 {
-	uint16_t slid = ddps_rbuf_u8(in), mlid = ddps_rbuf_u8(in);
+	uint16_t from = ddps_rbuf_u8(in), mlid = ddps_rbuf_u8(in);
+	const uint16_t slid = from ? from : 1;
 	size_t len, want = ddps_rbuf_u16(in) % 600;
 	const uint8_t *at = fuzz_some(in, want, &len);
 	uint8_t *exact = fuzz_exact(at, len);

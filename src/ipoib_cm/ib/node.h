@@ -68,7 +68,7 @@ void ddps_ib_node_free(struct ddps_ib_node *n);
 struct ddps_ipoib_port *ddps_ib_node_port(struct ddps_ib_node *n);
 void ddps_ib_node_user(struct ddps_ib_node *n, void *user);
 
-/* A packet whose ICRC is right.  @mlid: it came for that group, else 0. */
+/* A packet whose ICRC is right.  @slid: the sender's LID, not 0.  @mlid: it came for that group, else 0. */
 void ddps_ib_node_rx(struct ddps_ib_node *n, uint16_t slid, uint16_t mlid,
 		     const struct ddps_ib_pkt *p, uint64_t now);
 /* Timers; call it before anything else at a new time. */
