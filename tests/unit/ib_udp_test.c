@@ -344,8 +344,9 @@ Test(ib_udp, packets_that_are_not_right_are_dropped, .init = init, .fini = fini)
 	UNTIL(count(1, "mad_bad") == 1); /* it came through; its class is 0 */
 	stranger(net[2], 9, 8 * 100, 280);
 	UNTIL(count(1, "wire_icrc") == 1);
-	stranger((uint8_t)(net[2] + 1), 9, -1, 280); /* another subnet */
-	UNTIL(count(1, "wire_stranger") == 1);
+	/* Another subnet; whoever tests IPoIB meanwhile is one, too, and broadcasts on the loopback interface. */
+	stranger((uint8_t)(net[2] + 1), 9, -1, 280);
+	UNTIL(count(1, "wire_stranger") >= 1);
 	stranger(net[2], 9, -1, 12);
 	UNTIL(count(1, "wire_bad") == 1);
 	stranger(net[2], 9, 8, 280); /* another version */
