@@ -72,6 +72,22 @@ criterion() { # NAME BINARY SECONDS
 	result "$1" "$ok" "$bad" ""
 }
 
+bare() { # NAME BINARY SECONDS: tests/cross/main.c
+	local line ok bad status begun=$SECONDS
+	bounded "$3" "$2" --jobs 2
+	status=$?
+	line=$(grep -aE '^[0-9]+ passed, [0-9]+ skipped, [0-9]+ failed$' "$log" | tail -n 1)
+	read -r ok _ _ _ bad _ <<<"$line"
+	[ "$status" = 0 ] || cat "$log"
+	if [ -z "$line" ]; then
+		ok=0 bad=1
+		echo "not ok $1: no result (exit status $status)"
+	fi
+	echo "$1: ${line:-no result}, $((SECONDS - begun)) s"
+	[ "$status" = 0 ] || [ "$bad" != 0 ] || bad=1
+	result "$1" "$ok" "$bad" "exit status $status"
+}
+
 lines() { # NAME COMMAND...: prints "ok ..." and "not ok ..." lines
 	local name=$1 status good bad begun=$SECONDS
 	shift
@@ -139,7 +155,7 @@ suite lines verbs/exports.sh bash tests/verbs/exports.sh "$2"
 for t in tests/package/*.sh; do
 	suite lines "${t#tests/}" env BUILD="$opt" bash "$t"
 done
-suite criterion unit "$asan/unit" 600
+suite bare unit "$asan/unit-bare" 600
 suite lines verbs/view.sh bash tests/verbs/view.sh "$opt"
 suite lines verbs/rough.sh bash tests/verbs/rough.sh "$2"
 suite lines cli/signals.sh env SESSCTL="$asan/sessctl" BUILD="$opt" bash tests/cli/signals.sh

@@ -1,56 +1,175 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Runs what registered itself, each test in a process of its own: criterion/criterion.h beside this.
- * usage: unit-cross [SUITE-PREFIX...]
+ * Runs what registered itself, each test in a process of its own: criterion/criterion.h beside this.  What a
+ * test says is printed if it fails.  Under ASan a test that leaves an allocation which nobody points to fails.
+ * usage: unit-bare [--jobs N] [SUITE-PREFIX...]
  */
 #include "criterion/criterion.h"
+#include <signal.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define SLOWER 10 /* than the machine that the time-outs were written for */
+#ifdef __SANITIZE_ADDRESS__
+#include <sanitizer/lsan_interface.h>
+/* sanitizer/allocator_interface.h, which gcc does not bring */
+int __sanitizer_install_malloc_and_free_hooks(void (*)(const volatile void *, size_t),
+					      void (*)(const volatile void *));
+#endif
 
-static void run_here(const struct cross_test *t)
+#define SLOWER 10 /* than the machine that the time-outs were written for */
+#define JOBS   64
+
+struct job {
+	const struct cross_test *t;
+	pid_t pid; /* 0: none */
+	FILE *said;
+};
+
+static struct job job[JOBS];
+static unsigned passed, skipped, bad;
+
+/* ---- in the process of a test ---- */
+
+#ifdef __SANITIZE_ADDRESS__
+static long
+	live; /* allocations: to look for those that nobody points to takes longer than most tests */
+
+static void more(const volatile void *p, size_t len)
+{
+	(void)p;
+	(void)len;
+	__atomic_add_fetch(&live, 1, __ATOMIC_RELAXED);
+}
+
+static void fewer(const volatile void *p)
+{
+	if (p)
+		__atomic_sub_fetch(&live, 1, __ATOMIC_RELAXED);
+}
+
+static void count_allocations(void)
+{
+	(void)__sanitizer_install_malloc_and_free_hooks(more, fewer);
+}
+
+static bool leaks(void)
+{
+	return __atomic_load_n(&live, __ATOMIC_RELAXED) > 0 && __lsan_do_recoverable_leak_check();
+}
+#else
+static void count_allocations(void)
+{
+}
+
+static bool leaks(void)
+{
+	return false;
+}
+#endif
+
+static void run_here(const struct cross_test *t, FILE *said)
 {
 	const struct cross_test *s = cross_suite_of(t);
 
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	setpgid(0, 0); /* what it leaves running ends with it */
+	dup2(fileno(said), 1);
+	dup2(fileno(said), 2);
+	fclose(said);
 	alarm((unsigned)(SLOWER * (t->timeout > 0	 ? t->timeout
 				   : s && s->timeout > 0 ? s->timeout
 							 : 15)));
+	count_allocations();
 	cross_play(t);
+	if (leaks())
+		cross_failed = true;
 	cross_end(false);
 }
 
-static int run(const struct cross_test *t)
-{
-	int status = -1;
-	pid_t pid;
+/* ---- in front of them ---- */
 
+static void begin(struct job *j, const struct cross_test *t)
+{
+	*j = (struct job){ .t = t, .said = tmpfile() };
 	fflush(stdout);
-	pid = fork();
-	if (!pid)
-		run_here(t);
-	if (pid < 0 || waitpid(pid, &status, 0) != pid)
-		return -1;
-	return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+	j->pid = j->said ? fork() : -1;
+	if (!j->pid)
+		run_here(t, j->said);
+	if (j->pid < 0) {
+		perror("unit-bare: cannot begin a test");
+		exit(2);
+	}
+}
+
+static void show(FILE *said)
+{
+	char line[4096];
+
+	rewind(said);
+	while (fgets(line, sizeof line, said))
+		fputs(line, stdout);
+}
+
+static void judge(struct job *j, int status)
+{
+	const int code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+
+	passed += code == 0;
+	skipped += code == CROSS_SKIPPED;
+	if (code != 0 && code != CROSS_SKIPPED) {
+		bad++;
+		show(j->said);
+		printf("not ok %s/%s: %s %d\n", j->t->suite, j->t->name,
+		       WIFSIGNALED(status) ? "signal" : "exit status",
+		       WIFSIGNALED(status) ? WTERMSIG(status) : code);
+	}
+	fclose(j->said);
+	j->pid = 0;
+}
+
+/* The next that ends; false: none is running. */
+static bool await(void)
+{
+	int status;
+	pid_t pid = wait(&status);
+
+	for (unsigned i = 0; i < JOBS && pid > 0; i++) {
+		if (job[i].pid != pid)
+			continue;
+		kill(-pid, SIGKILL);
+		judge(&job[i], status);
+	}
+	return pid > 0;
+}
+
+static struct job *free_one(unsigned jobs)
+{
+	for (;; await())
+		for (unsigned i = 0; i < jobs; i++)
+			if (!job[i].pid)
+				return &job[i];
 }
 
 int main(int argc, char **argv)
 {
-	unsigned passed = 0, skipped = 0, bad = 0;
+	unsigned jobs = 1;
 
-	for (const struct cross_test *t = cross_tests; t; t = t->next) {
-		int status;
-
-		if (t->disabled || !cross_is_wanted(t, argv + (argc > 0)))
-			continue;
-		status = run(t);
-		passed += status == 0;
-		skipped += status == CROSS_SKIPPED;
-		if (status != 0 && status != CROSS_SKIPPED) {
-			printf("not ok %s/%s\n", t->suite, t->name);
-			bad++;
-		}
+	(void)argc;
+	argv++;
+	if (argv[0] && argv[1] && !strcmp(argv[0], "--jobs")) {
+		jobs = (unsigned)strtoul(argv[1], NULL, 10);
+		argv += 2;
 	}
+	if (!jobs || jobs > JOBS) {
+		fprintf(stderr, "unit-bare: --jobs takes 1 to %d\n", JOBS);
+		return 2;
+	}
+	for (const struct cross_test *t = cross_tests; t; t = t->next)
+		if (!t->disabled && cross_is_wanted(t, argv))
+			begin(free_one(jobs), t);
+	while (await())
+		;
 	printf("%u passed, %u skipped, %u failed\n", passed, skipped, bad);
 	return passed && !bad ? 0 : 1;
 }

@@ -8,7 +8,7 @@
  * usage: unit-every JOBS [SUITE-PREFIX...] <TABLE	lines: number of a mutation, number of its function
  * A line for each: "number noticed suite/name", or "number survived", with how many tests ran.
  */
-#include "criterion/criterion.h"
+#include "cross/criterion/criterion.h"
 #include <fcntl.h>
 #include <signal.h>
 #include <stdarg.h>

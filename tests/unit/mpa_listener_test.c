@@ -100,7 +100,8 @@ Test(mpa_listener, an_ipv6_address_is_ipv6_alone)
 		if (listen_on(&w, written ? "::" : "", (const struct sockaddr *)&any, sizeof any))
 			cr_skip_test("no IPv6 here");
 		if (option(mpa_listening_fd(), SOL_SOCKET, SO_DOMAIN) == AF_INET6)
-			cr_expect_eq(option(mpa_listening_fd(), IPPROTO_IPV6, IPV6_V6ONLY), written);
+			cr_expect_eq(option(mpa_listening_fd(), IPPROTO_IPV6, IPV6_V6ONLY),
+				     written);
 		mpa_world_fini(&w);
 	}
 }
