@@ -80,7 +80,7 @@ $(B)/verbs-threads: $(THREAD_VERBS) tests/verbs/vt.h tests/verbs/vud.h $(wildcar
 # other C libraries and processors have no Criterion.  There, tests of sessctl's parts, and those beside usrsctp,
 # would need more libraries.
 UNIT_BARE  := $(B)/unit-bare
-CROSS_UNIT := $(filter-out $(shell grep -lE '#include "(cli|xfer|report|sessctl|ipoib|watch|verbs|view|bridge|show)/|sd_pair_fixture|peer_usrsctp|libddpsess-view' \
+CROSS_UNIT := $(filter-out $(shell grep -lE '#include "(cli|xfer|report|sessctl|ipoib|watch|verbs|view|bridge|show)/|sd_pair_fixture|peer_usrsctp|support/(e2e|two)[.]h|libddpsess-view' \
 	tests/unit/*.c),$(UNIT_SRC))
 CROSS_SUP  := $(filter-out tests/support/e2e.c tests/support/two.c,$(wildcard tests/support/*.c))
 bare	    = $(patsubst %.c,$(B)/bare/%.o,$(1))

@@ -238,21 +238,21 @@ Test(ib_verbs_refuse, mads_that_are_not_given_away, .init = init, .fini = fini)
 	static const struct {
 		const char *call;
 		int err, is;
-		const char *what;
+		const char *what; /* NULL: what the system calls it */
 	} row[] = {
 		{ "umad_init", 0, ENODEV, "no device for MADs" },
 		{ "umad_open_port", ENODEV, ENODEV, "no device for MADs" },
 		{ "umad_open_port", ENXIO, ENXIO, "no device for MADs" },
 		{ "umad_open_port", EPERM, EPERM, "no permission for the MADs" },
-		{ "umad_open_port", EMFILE, EMFILE, "Too many open files" },
-		{ "umad_open_port", 0, EIO, "Input/output error" }, /* what it returned */
+		{ "umad_open_port", EMFILE, EMFILE, NULL },
+		{ "umad_open_port", 0, EIO, NULL }, /* what it returned */
 	};
 	const struct ddps_ib_verbs_config c = config(0);
 
 	for (unsigned i = 0; i < sizeof(row) / sizeof(*row); i++) {
 		fake[0].fail = row[i].call;
 		fake[0].fail_errno = row[i].err;
-		refused(&c, DDPS_E_SYSTEM, row[i].what);
+		refused(&c, DDPS_E_SYSTEM, row[i].what ? row[i].what : strerror(row[i].is));
 		cr_expect_eq(errno, row[i].is, "row %u: %d", i, errno);
 	}
 	fake[0].fail = NULL;

@@ -29,7 +29,9 @@ static void send_to(uint32_t tsn)
 /* The bitmaps lie behind the slots, in the same piece of memory. */
 Test(sctp_ring, a_ring_has_room_for_its_bitmaps)
 {
-	mallopt(M_MMAP_THRESHOLD, 1 << 30); /* else there is a page, or most of it, behind */
+#ifdef M_MMAP_THRESHOLD /* not in every C library: there may be a page behind, or most of it */
+	mallopt(M_MMAP_THRESHOLD, 1 << 30);
+#endif
 	sent_begin(&w, 1, 1, UINT32_MAX);
 	for (uint32_t size = 8; size <= 65536; size *= 2) {
 		const char *end, *past;

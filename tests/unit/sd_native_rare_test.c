@@ -279,7 +279,9 @@ static ssize_t an_error(int fd, struct msghdr *m, int flags)
 	m->msg_controllen = mute ? 0 : CMSG_SPACE(sizeof icmp);
 	if (!mute) {
 		c = CMSG_FIRSTHDR(m);
-		*c = (struct cmsghdr){ CMSG_LEN(sizeof icmp), IPPROTO_IP, IP_RECVERR };
+		*c = (struct cmsghdr){ .cmsg_len = CMSG_LEN(sizeof icmp),
+				       .cmsg_level = IPPROTO_IP,
+				       .cmsg_type = IP_RECVERR };
 		memcpy(CMSG_DATA(c), &icmp, sizeof icmp);
 	}
 	return 8;
