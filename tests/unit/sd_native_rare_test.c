@@ -258,7 +258,7 @@ static bool mute;	      /* they have no control message */
 
 /* One of several that are there together. */
 struct one_error {
-	uint8_t type, code;
+	uint8_t code;
 	bool nameless, unquoted; /* nobody says to whom the packet was; which it was */
 };
 static const struct one_error *mixed; /* NULL: all are alike */
@@ -281,7 +281,6 @@ static ssize_t an_error(int fd, struct msghdr *m, int flags)
 	left--;
 	if (mixed) {
 		o = *mixed++;
-		icmp.ee_type = o.type;
 		icmp.ee_code = o.code;
 	}
 	ddps_wbuf_u16(&w, about->dport);
@@ -400,21 +399,11 @@ static const struct mixed_row {
 	struct one_error e[2];
 	unsigned gone;
 } mixed_rows[] = {
-	{ { { ICMP_DEST_UNREACH, ICMP_HOST_UNREACH, 0, 0 },
-	    { ICMP_DEST_UNREACH, ICMP_PORT_UNREACH, 0, 0 } },
-	  1 },
-	{ { { ICMP_DEST_UNREACH, ICMP_HOST_UNREACH, 0, 0 },
-	    { ICMP_DEST_UNREACH, ICMP_PROT_UNREACH, 0, 0 } },
-	  1 },
-	{ { { ICMP_DEST_UNREACH, ICMP_HOST_UNREACH, 0, 0 },
-	    { ICMP_DEST_UNREACH, ICMP_PORT_UNREACH, 1, 0 } },
-	  0 },
-	{ { { ICMP_DEST_UNREACH, ICMP_PORT_UNREACH, 0, 1 },
-	    { ICMP_DEST_UNREACH, ICMP_HOST_UNREACH, 0, 0 } },
-	  0 },
-	{ { { ICMP_DEST_UNREACH, ICMP_PORT_UNREACH, 0, 1 },
-	    { ICMP_DEST_UNREACH, ICMP_PORT_UNREACH, 0, 0 } },
-	  1 },
+	{ { { .code = ICMP_HOST_UNREACH }, { .code = ICMP_PORT_UNREACH } }, 1 },
+	{ { { .code = ICMP_HOST_UNREACH }, { .code = ICMP_PROT_UNREACH } }, 1 },
+	{ { { .code = ICMP_HOST_UNREACH }, { .code = ICMP_PORT_UNREACH, .nameless = true } }, 0 },
+	{ { { .code = ICMP_PORT_UNREACH, .unquoted = true }, { .code = ICMP_HOST_UNREACH } }, 0 },
+	{ { { .code = ICMP_PORT_UNREACH, .unquoted = true }, { .code = ICMP_PORT_UNREACH } }, 1 },
 };
 
 Test(sd_native_rare, errors_of_one_turn_are_each_their_own,
@@ -426,7 +415,7 @@ Test(sd_native_rare, errors_of_one_turn_are_each_their_own,
 		start();
 		about = wire_up(ddp, sizeof ddp);
 		mixed = r->e;
-		told_of(2, V4, 0, 0);
+		told_of(2, V4, ICMP_DEST_UNREACH, 0);
 		mixed = NULL;
 		cr_expect_eq(errors, 3, "%u: all are read", i);
 		cr_expect_eq(srv.peers[0].gone, r->gone, "%u", i);
