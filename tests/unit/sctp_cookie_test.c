@@ -25,25 +25,30 @@ static void asked(const void *params, size_t len)
 	cr_assert(raw_take_init_ack(&r));
 }
 
-/* The cookie to @port, on that way. */
-static void echo_to(uint16_t port, unsigned link, struct ddps_sctp_addr local, uint16_t via)
+/* What is in r.w, on that way. */
+static void hand_by(unsigned link, struct ddps_sctp_addr local, uint16_t via)
 {
-	size_t len;
-	struct ddps_sctp_in in = { .from = { .peer = r.net.node[1].addr[link],
+	const size_t len = (size_t)(r.w.p - r.buf);
+	struct ddps_sctp_in in = { .data = r.buf,
+				   .len = len,
+				   .from = { .peer = r.net.node[1].addr[link],
 					     .local = local,
 					     .encap = r.net.node[1].udp,
 					     .via = via } };
 
-	r.w = ddps_wbuf_init(r.buf, sizeof r.buf);
-	ddps_sc_put_header(&r.w, RAW_PEER, port, r.tag);
-	ddps_sc_put_chunk(&r.w, SC_COOKIE_ECHO, 0, r.cookie, r.cookie_len);
-	len = (size_t)(r.w.p - r.buf);
 	ddps_sc_crc_put(r.buf, len);
-	in.data = r.buf;
-	in.len = len;
 	r.n = 0;
 	ddps_sctp_input(r.e, &in, 1, r.net.now);
 	sn_flush(&r.net);
+}
+
+/* The cookie to @port, on that way. */
+static void echo_to(uint16_t port, unsigned link, struct ddps_sctp_addr local, uint16_t via)
+{
+	r.w = ddps_wbuf_init(r.buf, sizeof r.buf);
+	ddps_sc_put_header(&r.w, RAW_PEER, port, r.tag);
+	ddps_sc_put_chunk(&r.w, SC_COOKIE_ECHO, 0, r.cookie, r.cookie_len);
+	hand_by(link, local, via);
 }
 
 static void echo_by(unsigned link, struct ddps_sctp_addr local, uint16_t via)
@@ -213,6 +218,46 @@ Test(sctp_setup, a_cookie_from_another_address_of_the_peer, .fini = fini)
 	asked(list, sizeof list);
 	echo_by(1, r.net.node[0].addr[0], 0);
 	cr_expect_eq(r.accepted, 1);
+}
+
+/* INIT with @tag from address @link; the cookie is kept. */
+static void ask_by(unsigned link, uint32_t tag, const void *params, size_t len)
+{
+	raw_begin(&r, 0);
+	raw_put_init(&r, tag, 100000, 10, 10, RAW_TSN, params, len);
+	hand_by(link, r.net.node[0].addr[0], 0);
+	r.own = tag;
+	cr_assert(raw_take_init_ack(&r));
+}
+
+/* Both open, and the peer names an address where another one is: what comes from there is about the
+ * other one's association, whose cookie it is not. */
+Test(sctp_setup, a_cookie_from_where_another_peer_is, .fini = fini,
+     .description = "9260-5.1.5-5 9260-5.2.4-d1")
+{
+	uint8_t list[8] = { 0, SC_P_IPV4, 0, 8 };
+	const struct ddps_sctp_addr *local;
+	struct ddps_sc_chunk c;
+
+	raw_init(&r);
+	local = &r.net.node[0].addr[0];
+	memcpy(list + 4, r.net.node[1].addr[1].ip, 4);
+	ask_by(1, RAW_TAG + 1, NULL, 0);
+	echo_by(1, *local, 0);
+	cr_assert_eq(r.accepted, 1);
+
+	raw_connect(&r);
+	ask_by(0, RAW_TAG, list, sizeof list);
+	echo_by(0, *local, 0);
+	cr_assert_str_eq(raw_state(&r), "ESTABLISHED");
+	cr_expect_eq(r.a->npaths, 1);
+
+	raw_wait(&r, 60001);
+	echo_by(0, *local, 0);
+	cr_expect(raw_any(&r, SC_COOKIE_ACK, &c), "it is its own");
+	echo_by(1, *local, 0);
+	cr_assert(raw_any(&r, SC_ERROR, &c));
+	cr_expect_eq(cause_of(&c), SC_CAUSE_STALE);
 }
 
 /* There was room for one more when it asked, and then another one came. */

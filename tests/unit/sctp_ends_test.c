@@ -348,6 +348,37 @@ Test(sctp_ends, what_a_lie_costs)
 	cr_expect_eq(w.s.steps, was + 1);
 }
 
+static uint64_t cost_of(const struct ddps_sent_gap *gap, size_t n)
+{
+	struct ddps_sent_sack k = { .cum = 0, .a_rwnd = 100000, .gaps = gap, .ngaps = n };
+	const uint64_t was = w.s.steps;
+	struct ddps_sent_news news;
+
+	cr_expect_eq(ddps_sent_sack(&w.s, &k, w.now, &news), DDPS_SENT_TAKEN);
+	return w.s.steps - was;
+}
+
+/* Runs that have become one are not looked at any more. */
+Test(sctp_ends, what_a_block_behind_a_single_run_costs)
+{
+	static const struct ddps_sent_gap many[] = { { 2, 2 }, { 4, 4 }, { 6, 6 }, { 8, 8 } },
+					  one[] = { { 2, 8 }, { 10, 10 } };
+	uint64_t cost[2];
+
+	for (int i = 0; i < 2; i++, again()) {
+		for (unsigned k = 0; k < 10; k++)
+			packet(true);
+		if (i) {
+			cost_of(many, 3);
+			cost_of(many, 4);
+		}
+		cost_of(one, 1);
+		cr_expect_eq(w.s.nruns, 1);
+		cost[i] = cost_of(one, 2);
+	}
+	cr_expect_eq(cost[0], cost[1], "%u, %u", (unsigned)cost[0], (unsigned)cost[1]);
+}
+
 /* What is kept of a chunk that is sent again. */
 Test(sctp_ends, what_is_remembered_of_what_is_resent)
 {

@@ -65,6 +65,37 @@ Test(sctp_taken, a_sequence_number_that_was_there)
 	cr_expect_eq(r.messages, 1);
 }
 
+/* The second of its stream comes first: whether it found no memory; then it is not acknowledged. */
+static bool ahead(unsigned n)
+{
+	bool poor;
+
+	raw_up(&r);
+	raw_begin(&r, r.tag);
+	raw_put_data(&r, RAW_TSN, 1, 1, 3, "one");
+	mem_fail(n);
+	raw_hand(&r);
+	poor = mem_failed();
+	mem_fail(0);
+	sn_flush(&r.net);
+	cr_expect_eq(r.a->map.cum, poor ? RAW_TSN - 1 : RAW_TSN, "allocation %u", n);
+	raw_data(&r, RAW_TSN, 1, 1, 3, "one");
+	raw_data(&r, RAW_TSN + 1, 1, 0, 3, "zero");
+	cr_expect_eq(r.messages, 2, "allocation %u", n);
+	cr_expect_arr_eq(r.last_data, "one", 3);
+	cr_expect_eq(r.e->st.held, 0);
+	return poor;
+}
+
+Test(sctp_taken, a_message_ahead_of_its_turn_that_finds_no_memory)
+{
+	unsigned n = 1;
+
+	for (; ahead(n); n++)
+		fini();
+	cr_expect_geq(n, 2);
+}
+
 /* The last of three fragments: where the whole finds no memory it is the end. */
 static bool whole(unsigned n)
 {
@@ -337,6 +368,25 @@ Test(sctp_taken, a_hold_that_finds_no_memory)
 	cr_expect_eq(ddps_sctp_hold_stream(r.a, 3, true, r.net.now), 0);
 	raw_data(&r, RAW_TSN + 1, 3, 1, 3, "held");
 	cr_expect_eq(r.messages, 1);
+}
+
+/* What waited for the user when the hold began waits for its end, then. */
+Test(sctp_taken, what_a_pause_kept_is_held)
+{
+	raw_up(&r);
+	ddps_sctp_pause(r.a, true, r.net.now);
+	raw_data(&r, RAW_TSN, 3, 0, 3, "held");
+	raw_data(&r, RAW_TSN + 1, 4, 0, 3, "not");
+	cr_expect_eq(ddps_sctp_hold_stream(r.a, 3, true, r.net.now), 0);
+	ddps_sctp_pause(r.a, false, r.net.now);
+	raw_wait(&r, 1);
+	cr_expect_eq(r.messages, 1);
+	cr_expect_arr_eq(r.last_data, "not", 3);
+	cr_expect_eq(ddps_sctp_hold_stream(r.a, 3, false, r.net.now), 0);
+	raw_wait(&r, 1);
+	cr_expect_eq(r.messages, 2);
+	cr_expect_arr_eq(r.last_data, "held", 4);
+	cr_expect_eq(r.e->st.held, 0);
 }
 
 /* What waits for the user goes before what comes now. */

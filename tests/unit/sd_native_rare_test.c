@@ -256,11 +256,19 @@ static struct wire *about;    /* whose packet it was */
 static unsigned errors, left; /* asked for; there are still so many */
 static bool mute;	      /* they have no control message */
 
+/* One of several that are there together. */
+struct one_error {
+	uint8_t code;
+	bool nameless, unquoted; /* nobody says to whom the packet was; which it was */
+};
+static const struct one_error *mixed; /* NULL: all are alike */
+
 /* The socket's queue of errors. */
 static ssize_t an_error(int fd, struct msghdr *m, int flags)
 {
 	struct ddps_wbuf w = ddps_wbuf_init(m->msg_iov->iov_base, m->msg_iov->iov_len);
 	socklen_t len = m->msg_namelen;
+	struct one_error o = { 0 };
 	struct cmsghdr *c;
 
 	(void)fd;
@@ -271,11 +279,16 @@ static ssize_t an_error(int fd, struct msghdr *m, int flags)
 		return -1;
 	}
 	left--;
+	if (mixed) {
+		o = *mixed++;
+		icmp.ee_code = o.code;
+	}
 	ddps_wbuf_u16(&w, about->dport);
 	ddps_wbuf_u16(&w, about->sport);
 	ddps_wbuf_u32(&w, about->my_tag);
-	cr_assert_eq(getsockname(about->fd, m->msg_name, &len), 0);
-	m->msg_namelen = len;
+	if (!o.nameless)
+		cr_assert_eq(getsockname(about->fd, m->msg_name, &len), 0);
+	m->msg_namelen = o.nameless ? 0 : len;
 	m->msg_controllen = mute ? 0 : CMSG_SPACE(sizeof icmp);
 	if (!mute) {
 		c = CMSG_FIRSTHDR(m);
@@ -284,7 +297,7 @@ static ssize_t an_error(int fd, struct msghdr *m, int flags)
 				       .cmsg_type = IP_RECVERR };
 		memcpy(CMSG_DATA(c), &icmp, sizeof icmp);
 	}
-	return 8;
+	return o.unquoted ? 0 : 8;
 }
 
 #define V4 SO_EE_ORIGIN_ICMP
@@ -379,6 +392,36 @@ Test(sd_native_rare, a_queue_of_errors_is_read_in_turns)
 	cr_expect_eq(counted().icmp_ignored, 100);
 	cr_expect_not(srv.ep->sock->errors);
 	stop(about);
+}
+
+/* Each is what it says itself, whatever the one before it was. */
+static const struct mixed_row {
+	struct one_error e[2];
+	unsigned gone;
+} mixed_rows[] = {
+	{ { { .code = ICMP_HOST_UNREACH }, { .code = ICMP_PORT_UNREACH } }, 1 },
+	{ { { .code = ICMP_HOST_UNREACH }, { .code = ICMP_PROT_UNREACH } }, 1 },
+	{ { { .code = ICMP_HOST_UNREACH }, { .code = ICMP_PORT_UNREACH, .nameless = true } }, 0 },
+	{ { { .code = ICMP_PORT_UNREACH, .unquoted = true }, { .code = ICMP_HOST_UNREACH } }, 0 },
+	{ { { .code = ICMP_PORT_UNREACH, .unquoted = true }, { .code = ICMP_PORT_UNREACH } }, 1 },
+};
+
+Test(sd_native_rare, errors_of_one_turn_are_each_their_own, .description = "9260-10-5")
+{
+	for (unsigned i = 0; i < sizeof mixed_rows / sizeof *mixed_rows; i++) {
+		const struct mixed_row *r = &mixed_rows[i];
+
+		start();
+		about = wire_up(ddp, sizeof ddp);
+		mixed = r->e;
+		told_of(2, V4, ICMP_DEST_UNREACH, 0);
+		mixed = NULL;
+		cr_expect_eq(errors, 3, "%u: all are read", i);
+		cr_expect_eq(srv.peers[0].gone, r->gone, "%u", i);
+		cr_expect_eq(counted().icmp_believed, r->gone, "%u", i);
+		cr_expect_eq(counted().icmp_ignored, 2 - r->gone, "%u", i);
+		stop(about);
+	}
 }
 
 /* As many datagrams as are asked for, of nothing. */
