@@ -120,7 +120,7 @@ mutate: deps-check
 plants: deps-check
 	$(Q)+$(SUBMAKE) build/opt/sim-sctp build/opt/sim-session build/opt/sim-ipoib
 	$(Q)+$(SUBMAKE) VARIANT=asan build/asan/sim-sctp build/asan/sim-session
-	$(Q)tests/sim/plants.sh $(PLANT)
+	$(Q)tests/sim/plants.sh $(if $(PLANT),'$(PLANT)')
 
 # Branches and conditions that the tests of the library take and show to decide, by clang: some minutes.
 # GUEST=1 measures what only a kernel with SCTP runs, too.  LIST=1 prints what has no reason in tests/coverage/reasons, of the run before.

@@ -35,6 +35,7 @@ finding() { # VARIANT SIMULATION SEEDS...
 one() { # FILE EXPRESSION VARIANT SIMULATION SEEDS WHAT
 	local how seeds
 	read -ra seeds <<<"$5"
+	[ "$5" != - ] || seeds=()
 	cp -p "$tree/$1" "$tree/kept"
 	sed -i -E "$2" "$tree/$1"
 	if cmp -s "$tree/$1" "$tree/kept"; then
