@@ -194,6 +194,7 @@ static uint32_t spread(struct ddps_sd_provider *prov, uint32_t ms)
 
 void ddps_sd_carrier_idle(struct ddps_sd_carrier *c)
 {
+	const struct ddps_sd_listener *waits;
 	uint32_t ms = LINGER_MS;
 
 	if (c->nsessions || c->state == DDPS_SD_GOING) {
@@ -204,8 +205,9 @@ void ddps_sd_carrier_idle(struct ddps_sd_carrier *c)
 	list_idle(c);
 	if (c->state == DDPS_SD_GOING)
 		return;
-	if (c->fresh)
-		ms = c->listener->param.setup_ms ? c->listener->param.setup_ms : PASSIVE_LINGER_MS;
+	waits = c->fresh ? c->listener : NULL; /* for its first word */
+	if (waits)
+		ms = waits->param.setup_ms ? waits->param.setup_ms : PASSIVE_LINGER_MS;
 	else if (c->npairs)
 		ms = DRAIN_MS;
 	else if (!c->goal)
