@@ -93,7 +93,7 @@ static void put_octets(struct ddps_capture *c, struct iovec *iov, int n)
 			iov++;
 			n--;
 		}
-		if (done > 0) {
+		if (n && done > 0) {
 			iov->iov_base = (uint8_t *)iov->iov_base + done;
 			iov->iov_len -= (size_t)done;
 		}
