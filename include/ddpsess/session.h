@@ -211,7 +211,9 @@ static inline void ddps_listen_param_init(struct ddps_listen_param *p)
  * The program owns the listener and frees it with ddps_listener_free.  Each initiator causes a
  * DDPS_EV_CONNECT_REQUEST.
  *
- * A host name is looked up before this returns, which can block.  With an address it never blocks.
+ * A host name is looked up before this returns, which can block.  If the process has forked less than
+ * a second ago, the child may still have a copy of a socket with the same port: then this waits for
+ * the port, for a second at most.  Otherwise, with an address it never blocks.
  *
  * Return: 0, or
  * - DDPS_E_INVAL: @out is NULL, or a member of @p is out of range

@@ -10,6 +10,7 @@
 #include "common/own.h"
 #include <errno.h>
 #include <fcntl.h>
+#include <netinet/in.h>
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -18,9 +19,8 @@
 #include <unistd.h>
 
 #define BITS 64
-#define SECOND                                                                                     \
-	UINT64_C(                                                                                  \
-		1000000000) /* in ns; a child that has not come to closing its copies by then is dead */
+/* In ns.  A child that has not come to closing its copies by then is not waited for. */
+#define SECOND UINT64_C(1000000000)
 #define FD_MAX (1 << 20) /* Linux's own default limit; what is above is not written down */
 
 static uint64_t owned[FD_MAX / BITS];
@@ -120,12 +120,14 @@ bool ddps_own_retry(uint64_t *since)
 
 int ddps_own_bind(int fd, const struct sockaddr *sa, socklen_t len)
 {
+	const bool any =
+		!((const struct sockaddr_in *)sa)->sin_port; /* IPv6 has it at the same place */
 	uint64_t since = 0;
 	int err;
 
 	do
 		err = bind(fd, sa, len);
-	while (err && ddps_own_retry(&since));
+	while (err && !any && ddps_own_retry(&since));
 	return err;
 }
 

@@ -28,8 +28,8 @@ void ddps_own_end(unsigned era);
 /* Whether this process has forked since the first of them was written down: a child that has not
  * come to closing them yet may have copies. */
 bool ddps_own_forked(void);
-/* bind() where a port may still be taken by such a copy: if the process has just forked, tries for a second
- * at most, in which it blocks. */
+/* bind() to a port of one's own, which such a copy may still have: if the process has just forked, tries for
+ * a second at most, in which it blocks.  Not for the loop: a listener's. */
 int ddps_own_bind(int fd, const struct sockaddr *sa, socklen_t len);
 /* The same for whoever binds in another way: whether an attempt that has just failed, with errno, is to be
  * made again.  *@since is 0 before the first attempt. */

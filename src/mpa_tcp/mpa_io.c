@@ -220,8 +220,8 @@ static int bind_own(int fd, const struct sockaddr_storage *from)
 		setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one);
 	else
 		setsockopt(fd, IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, &one, sizeof one);
-	return ddps_own_bind(fd, (const struct sockaddr *)from,
-			     v6 ? sizeof(struct sockaddr_in6) : sizeof(struct sockaddr_in));
+	return bind(fd, (const struct sockaddr *)from,
+		    v6 ? sizeof(struct sockaddr_in6) : sizeof(struct sockaddr_in));
 }
 
 static int start_connect(struct ddps_mpa_conn *c, const struct ddps_uri *uri,

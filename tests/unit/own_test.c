@@ -131,12 +131,18 @@ Test(own, forks_that_nobody_is_told_of)
 
 /* ---- ports that a child may have yet ---- */
 
+static in_port_t port; /* 0: any */
+
 static int bind_somewhere(void)
 {
-	const struct sockaddr_in any = { .sin_family = AF_INET };
+	struct sockaddr_in any = { .sin_family = AF_INET, .sin_port = port };
+	socklen_t len = sizeof any;
 	const int fd = ddps_own(socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
 	int err = ddps_own_bind(fd, (const struct sockaddr *)&any, sizeof any) ? errno : 0;
 
+	if (!err)
+		cr_assert_eq(getsockname(fd, (struct sockaddr *)&any, &len), 0);
+	port = err ? port : any.sin_port;
 	ddps_own_close(fd);
 	return err;
 }
@@ -167,6 +173,9 @@ Test(own, a_port_is_waited_for_after_a_fork)
 	sys_fail("bind", 0, 1, EACCES);
 	cr_expect_eq(bind_somewhere(), EACCES);
 	cr_expect_eq(sys_failed(), 1, "no child is the reason for that");
+	port = 0;
+	sys_fail("bind", 0, 1, EADDRINUSE);
+	cr_expect_eq(bind_somewhere(), EADDRINUSE, "nobody has a copy of all ports");
 }
 
 Test(own, a_port_is_not_waited_for_without_end)
