@@ -20,10 +20,10 @@ symbols() { # BUILD...: WHAT NAME SOURCE
 	local b sources
 	sources=$(find src tools examples tests bench -name '*.c' 2>/dev/null)
 	for b in "$@"; do
-		find "$b"/{src,tools,examples,tests,bench} -name '*.o' -print0 2>/dev/null |
+		find "$b"/{src,tools,examples,tests,bench,bare} -name '*.o' -print0 2>/dev/null |
 			xargs -0 readelf -sW /dev/null 2>/dev/null |
 			awk -v b="$b/" -v sources="$sources" 'BEGIN { n = split(sources, s, "\n"); while (n) there[s[n--]] = 1 }
-				/^File: / { c = substr($2, length(b) + 1); sub(/o$/, "c", c); next }
+				/^File: / { c = substr($2, length(b) + 1); sub(/o$/, "c", c); sub(/^bare\//, "", c); next }
 				$5 != "GLOBAL" || !there[c] { next }
 				$7 == "UND" { print "uses", $8, c; next }
 				$4 == "FUNC" && $6 == "HIDDEN" && c ~ /^(src|tools)\// { print "has", $8, c }'

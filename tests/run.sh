@@ -5,129 +5,16 @@
 #   --failed   only the suites that failed in the run before this one
 set -u
 cd "$(dirname "$0")/.." || exit 1
+# shellcheck source=tests/lanes.bash
+. tests/lanes.bash
 asan=$PWD/$1 opt=$PWD/$2
 export ASAN_OPTIONS=detect_leaks=1:strict_string_checks=1 UBSAN_OPTIONS=print_stacktrace=1
-lanes=2
-work=$(mktemp -d)
-trap '[[ $BASHPID != "$$" ]] || rm -rf "$work"' EXIT
-mkdir "$work/results" "$work/logs" "$work/said"
-: >"$work/begun"
 list=$asan/check-failed
-again='' only=0
 if [ "${3:-}" = --failed ]; then
-	only=1
 	again=$(cat "$list") || exit 2
 	[ -n "$again" ] || echo "nothing failed the last time"
 fi
 rm -f "$list" # a run that does not reach its end leaves none
-
-# A suite's numbers, and what went wrong: that is said once more where it is read first, at the end.
-result() { # NAME PASSED FAILED WHAT
-	local file=$work/results/${1//\//:}
-	echo "$2 $3 $1" >"$file"
-	[ "$3" = 0 ] && return
-	[ -z "$4" ] || echo "  $1: $4" >>"$file"
-	grep -aE '^(not ok|\[(FAIL|----)\])|ERROR: |runtime error' "$log" | grep -av Warning |
-		head -n 20 | sed "s|^|  $1: |" >>"$file"
-}
-
-# A leak with a frame of ours; Criterion has small ones of its own in the parent process.
-leaks() {
-	sed -n '/ERROR: LeakSanitizer/,/^SUMMARY/p' "$log" | grep -qaE '#[0-9]+ .* (src|tests|tools)/'
-}
-
-# What a shell starts in its background ignores SIGINT, and tests send it: it is made usual again.
-bounded() { # SECONDS COMMAND...
-	local child status
-	env --default-signal=INT,QUIT timeout -k 10 "$@" >"$log" 2>&1 </dev/null &
-	child=$!
-	trap 'kill $child' TERM
-	wait "$child"
-	status=$?
-	trap - TERM
-	return "$status"
-}
-
-criterion() { # NAME BINARY SECONDS
-	local line tested ok status bad begun=$SECONDS
-	# What Criterion loads looks through the certificates of the system's authorities in each process.
-	ASAN_OPTIONS=$ASAN_OPTIONS:intercept_strstr=0 LSAN_OPTIONS=exitcode=0 \
-		bounded "$3" "$2" --jobs 2 --color=never
-	status=$?
-	line=$(grep -a 'Synthesis:' "$log" | tail -n 1)
-	tested=$(sed -n 's/.*Tested: *\([0-9]*\).*/\1/p' <<<"$line")
-	ok=$(sed -n 's/.*Passing: *\([0-9]*\).*/\1/p' <<<"$line")
-	if [ -z "$tested" ]; then
-		echo "not ok $1: no result (exit status $status)"
-		tail -n 30 "$log"
-		result "$1" 0 1 "no result (exit status $status)"
-		return
-	fi
-	bad=$((tested - ok))
-	echo "$1: $ok of $tested passed, $((SECONDS - begun)) s"
-	if [ "$status" != 0 ] || grep -qa 'ERROR: AddressSanitizer' "$log" || leaks; then
-		grep -aE -A 12 '^\[(FAIL|----)\]|ERROR:|runtime error' "$log" | head -n 120
-		[ "$bad" != 0 ] || bad=1
-	fi
-	result "$1" "$ok" "$bad" ""
-}
-
-bare() { # NAME BINARY SECONDS: tests/cross/main.c
-	local line ok bad status begun=$SECONDS
-	bounded "$3" "$2" --jobs 2
-	status=$?
-	line=$(grep -aE '^[0-9]+ passed, [0-9]+ skipped, [0-9]+ failed$' "$log" | tail -n 1)
-	read -r ok _ _ _ bad _ <<<"$line"
-	[ "$status" = 0 ] || cat "$log"
-	if [ -z "$line" ]; then
-		ok=0 bad=1
-		echo "not ok $1: no result (exit status $status)"
-	fi
-	echo "$1: ${line:-no result}, $((SECONDS - begun)) s"
-	[ "$status" = 0 ] || [ "$bad" != 0 ] || bad=1
-	result "$1" "$ok" "$bad" "exit status $status"
-}
-
-lines() { # NAME COMMAND...: prints "ok ..." and "not ok ..." lines
-	local name=$1 status good bad begun=$SECONDS
-	shift
-	bounded "${limit:-480}" "$@"
-	status=$?
-	good=$(grep -ac '^ok ' "$log")
-	bad=$(grep -ac '^not ok ' "$log")
-	if [ "$bad" != 0 ] || [ "$status" != 0 ] || [ "$good" = 0 ]; then
-		[ "$bad" != 0 ] || bad=1
-		cat "$log"
-	fi
-	grep -a '# skipped' "$log"
-	echo "$name: $good of $((good + bad)) passed, $((SECONDS - begun)) s"
-	result "$name" "$good" "$bad" "exit status $status"
-}
-
-# In a lane of its own; what it says comes in one piece, when it is done.
-suite() { # KIND NAME ...
-	local file=${2//\//:}
-	[ "$only" != 1 ] || grep -qxF -- "$2" <<<"$again" || return 0
-	while [ "$(jobs -rp | wc -l)" -ge "$lanes" ]; do
-		wait -n
-	done
-	echo "$2" >>"$work/begun"
-	(
-		log=$work/logs/$file
-		"$@" >"$work/said/$file"
-		flock 9
-		cat "$work/said/$file"
-	) 9>"$work/said.lock" &
-}
-
-stop() {
-	trap '' INT TERM
-	# shellcheck disable=SC2046 # words are meant
-	kill $(jobs -p) 2>/dev/null
-	wait
-	exit 130
-}
-trap stop INT TERM
 
 # Runs of programs, most of which poll, beside what takes as long as it computes.  A busy machine
 # takes several times as long.
@@ -165,7 +52,8 @@ suite lines netns/path env SESSCTL="$opt/sessctl" bash tests/netns/path.sh
 suite criterion e2e "$asan/e2e" 480
 suite criterion verbs "$asan/verbs-test" 480
 suite lines stress "$asan/stress-session" 1 20
-suite lines stress/verbs "$asan/stress-verbs" 1 10
+suite lines stress/verbs-asan "$asan/stress-verbs" 1 10
+suite lines stress/verbs "$opt/stress-verbs" 1 5
 suite lines verbs/check.sh bash tests/verbs/check.sh "$2"
 suite lines verbs/faults.sh bash tests/verbs/faults.sh "$2"
 suite lines verbs/traces.sh bash tests/verbs/traces.sh "$opt" 10
@@ -176,25 +64,8 @@ for t in tests/cli/*.sh; do
 	case $t in */lib.sh | */signals.sh) continue ;; esac
 	suite lines "${t#tests/}" env SESSCTL="$asan/sessctl" BUILD="$opt" bash "$t"
 done
+# shellcheck disable=SC2154 # work: of lanes.bash
 suite lines conformance tests/conformance/run.sh "$asan/sessctl" "$work/conformance"
 wait
 
-# A suite without a result is one that failed.
-passed=0 failed=0
-: >"$work/failed"
-while read -r name; do
-	file=$work/results/${name//\//:}
-	[ -s "$file" ] || echo "0 1 $name" >"$file"
-	read -r good bad _ <"$file"
-	passed=$((passed + good)) failed=$((failed + bad))
-	[ "$bad" = 0 ] || echo "$name" >>"$work/failed"
-done <"$work/begun"
-mv "$work/failed" "$list"
-if [ "$failed" != 0 ]; then
-	echo "failed (make check-failed runs these again):"
-	while read -r name; do
-		tail -n +2 "$work/results/${name//\//:}"
-	done <"$list"
-fi
-echo "$passed passed, $failed failed in $SECONDS s"
-[ "$failed" = 0 ]
+summary "$list"

@@ -10,8 +10,14 @@ what="a narrow path"
 . "$(dirname "$0")/pair.bash"
 
 RATE=40mbit
+SLOW=6mbit # until the path gets narrow: the whole file takes longer than a busy machine
 # Longest pause that is no fault: the sender's own bound is 2 s, the machine may be busy.
 BOUND=8
+
+rate() { # RATE: of both links
+	in_ns between tc qdisc change dev ra root tbf rate "$1" burst 128k latency 50ms &&
+		in_ns between tc qdisc change dev rb root tbf rate "$1" burst 128k latency 50ms
+}
 
 # The way through the router.
 route_mtu() { # MTU
@@ -60,9 +66,10 @@ mtu() { # of the path at the end, as this side knows it
 
 # It gets narrow during a transfer, which goes on.
 narrows() { # MTU
+	rate $SLOW || return
 	start_put "$work/file" "$uri" narrows
-	until_status ".sent > 4000000 and .association.paths[0].mtu == 1500" || return
-	route_mtu "$1" || return
+	until_status ".sent > 400000 and .association.paths[0].mtu > 1280" || return
+	route_mtu "$1" && rate $RATE || return
 	end_put "$work/file" narrows || return
 	echo "mtu $(mtu), pause $(pause) s"
 	jq -en "$(mtu) <= $1 and $(pause) < $BOUND"

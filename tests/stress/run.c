@@ -11,9 +11,10 @@
 #include <time.h>
 #include <unistd.h>
 
-#define NTHREADS 4
-#define ROUND_MS 1000
-#define STUCK_MS 30000 /* no call that is made here may take that long */
+#define NTHREADS      4
+#define ROUND_MS      1000
+#define STUCK_MS      30000 /* no call that is made here may take that long */
+#define CHILD_SECONDS 20    /* less, so that none is left behind */
 
 /* What all rounds came to, in memory that they share. */
 struct totals {
@@ -66,8 +67,10 @@ void stress_fork(struct stress_worker *t)
 	if (stress_draw(&t->rng, 20))
 		return;
 	pid = fork();
-	if (!pid)
+	if (!pid) {
+		alarm(CHILD_SECONDS);
 		_exit(test->child());
+	}
 	CHECK(pid > 0);
 	while (waitpid(pid, &status, 0) < 0)
 		CHECK(errno == EINTR);

@@ -1,0 +1,167 @@
+# SPDX-License-Identifier: BSD-2-Clause
+# For run.sh: suites run in lanes, two of them.  Each is bounded in time, and nothing of it stays behind:
+# what it says comes in one piece, and its numbers go into a file.
+# shellcheck shell=bash
+lanes=2
+work=$(mktemp -d)
+trap '[[ $BASHPID != "$$" ]] || rm -rf "$work"' EXIT
+mkdir "$work/results" "$work/logs" "$work/said"
+: >"$work/begun"
+# again: the suites to run, a line each; unset: all
+
+# A suite's numbers, and what went wrong: that is said once more where it is read first, at the end.
+result() { # NAME PASSED FAILED WHAT
+	local file=$work/results/${1//\//:}
+	echo "$2 $3 $1" >"$file"
+	[ "$3" = 0 ] && return
+	[ -z "$4" ] || echo "  $1: $4" >>"$file"
+	grep -aE '^(not ok|\[(FAIL|----)\])|ERROR: |runtime error' "$log" | grep -av Warning |
+		head -n 20 | sed "s|^|  $1: |" >>"$file"
+}
+
+# A leak with a frame of ours; Criterion has small ones of its own in the parent process.
+leaks() {
+	sed -n '/ERROR: LeakSanitizer/,/^SUMMARY/p' "$log" | grep -qaE '#[0-9]+ .* (src|tests|tools)/'
+}
+
+# The processes of a group that still run; a moment is theirs to end.
+left_in() { # GROUP
+	local i left
+	for ((i = 0; i < 20; i++)); do
+		left=$(ps -eo pgid=,stat=,pid=,args= | awk -v g="$1" '$1 == g && $2 !~ /^Z/ { $1 = $2 = ""; print }')
+		[ -n "$left" ] || return
+		sleep 0.1
+	done
+	echo "$left"
+}
+
+# What a shell starts in its background ignores SIGINT, and tests send it: it is made usual again.
+# timeout makes a group of what it runs: nobody of it stays behind.
+bounded() { # SECONDS COMMAND...
+	local child status left
+	env --default-signal=INT,QUIT timeout -k 10 "$@" >"$log" 2>&1 </dev/null &
+	child=$!
+	trap 'kill $child' TERM
+	wait "$child"
+	status=$?
+	trap - TERM
+	left=$(left_in "$child")
+	[ -n "$left" ] || return "$status"
+	kill -KILL -- "-$child"
+	printf 'not ok left behind: %s\n' "${left//$'\n'/; }" >>"$log"
+	return 1
+}
+
+criterion() { # NAME BINARY SECONDS
+	local line tested ok status bad begun=$SECONDS
+	# What Criterion loads looks through the certificates of the system's authorities in each process.
+	ASAN_OPTIONS=$ASAN_OPTIONS:intercept_strstr=0 LSAN_OPTIONS=exitcode=0 \
+		bounded "$3" "$2" --jobs 2 --color=never
+	status=$?
+	line=$(grep -a 'Synthesis:' "$log" | tail -n 1)
+	tested=$(sed -n 's/.*Tested: *\([0-9]*\).*/\1/p' <<<"$line")
+	ok=$(sed -n 's/.*Passing: *\([0-9]*\).*/\1/p' <<<"$line")
+	if [ -z "$tested" ]; then
+		echo "not ok $1: no result (exit status $status)"
+		tail -n 30 "$log"
+		result "$1" 0 1 "no result (exit status $status)"
+		return
+	fi
+	bad=$((tested - ok))
+	echo "$1: $ok of $tested passed, $((SECONDS - begun)) s"
+	if [ "$status" != 0 ] || grep -qa 'ERROR: AddressSanitizer' "$log" || leaks; then
+		grep -aE -A 12 '^not ok|^\[(FAIL|----)\]|ERROR:|runtime error' "$log" | head -n 120
+		[ "$bad" != 0 ] || bad=1
+	fi
+	result "$1" "$ok" "$bad" ""
+}
+
+bare() { # NAME BINARY SECONDS: tests/cross/main.c
+	local line ok bad status begun=$SECONDS
+	bounded "$3" "$2" --jobs 2
+	status=$?
+	line=$(grep -aE '^[0-9]+ passed, [0-9]+ skipped, [0-9]+ failed$' "$log" | tail -n 1)
+	read -r ok _ _ _ bad _ <<<"$line"
+	[ "$status" = 0 ] || cat "$log"
+	if [ -z "$line" ]; then
+		ok=0 bad=1
+		echo "not ok $1: no result (exit status $status)"
+	fi
+	echo "$1: ${line:-no result}, $((SECONDS - begun)) s"
+	[ "$status" = 0 ] || [ "$bad" != 0 ] || bad=1
+	result "$1" "$ok" "$bad" "exit status $status"
+}
+
+lines() { # NAME COMMAND...: prints "ok ..." and "not ok ..." lines
+	local name=$1 status good bad begun=$SECONDS
+	shift
+	bounded "${limit:-480}" "$@"
+	status=$?
+	good=$(grep -ac '^ok ' "$log")
+	bad=$(grep -ac '^not ok ' "$log")
+	if [ "$bad" != 0 ] || [ "$status" != 0 ] || [ "$good" = 0 ]; then
+		[ "$bad" != 0 ] || bad=1
+		cat "$log"
+	fi
+	grep -a '# skipped' "$log"
+	echo "$name: $good of $((good + bad)) passed, $((SECONDS - begun)) s"
+	result "$name" "$good" "$bad" "exit status $status"
+}
+
+# In a lane of its own; what it says comes in one piece, when it is done.
+suite() { # KIND NAME ...
+	local file=${2//\//:}
+	[ -z "${again+x}" ] || grep -qxF -- "$2" <<<"$again" || return 0
+	while [ "$(jobs -rp | wc -l)" -ge "$lanes" ]; do
+		wait -n
+	done
+	echo "$2" >>"$work/begun"
+	(
+		log=$work/logs/$file
+		"$@" >"$work/said/$file" 9>&-
+		flock 9
+		cat "$work/said/$file"
+	) 9>"$work/said.lock" &
+}
+
+unfinished() {
+	local name
+	while read -r name; do
+		[ -s "$work/results/${name//\//:}" ] || printf ' %s' "$name"
+	done <"$work/begun"
+}
+
+stop() {
+	local left
+	trap '' INT TERM
+	left=$(unfinished)
+	# shellcheck disable=SC2046 # words are meant
+	kill $(jobs -p) 2>/dev/null
+	wait
+	echo "not ok stopped after $SECONDS s, without a result:$left"
+	exit 130
+}
+trap stop INT TERM
+
+# How many passed and failed, of all that were begun.  A suite without a result is one that failed.
+# summary LIST: that file gets the names of those that failed
+summary() {
+	local name file good bad passed=0 failed=0
+	: >"$work/failed"
+	while read -r name; do
+		file=$work/results/${name//\//:}
+		[ -s "$file" ] || echo "0 1 $name" >"$file"
+		read -r good bad _ <"$file"
+		passed=$((passed + good)) failed=$((failed + bad))
+		[ "$bad" = 0 ] || echo "$name" >>"$work/failed"
+	done <"$work/begun"
+	mv "$work/failed" "$1"
+	if [ "$failed" != 0 ]; then
+		echo "failed (make check-failed runs these again):"
+		while read -r name; do
+			tail -n +2 "$work/results/${name//\//:}"
+		done <"$1"
+	fi
+	echo "$passed passed, $failed failed in $SECONDS s"
+	[ "$failed" = 0 ]
+}

@@ -1,0 +1,61 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-2-Clause
+# What runs the suites hears of each that fails, hangs or leaves somebody behind, and still comes to its end.
+# shellcheck disable=SC2016 # what is to be expanded by the shells that this begins
+set -u
+cd "$(dirname "$0")/../.." || exit 1
+here=$(mktemp -d)
+trap 'rm -rf "$here"' EXIT
+status=0
+
+expect() { # PATTERN
+	if grep -qxE -- "$1" "$here/said"; then
+		echo "ok lanes: $1"
+	else
+		echo "not ok lanes: nothing says \"$1\""
+		cat "$here/said"
+		status=1
+	fi
+}
+
+run() { # COMMANDS: with lanes.bash, in a shell of its own
+	timeout 60 bash -uc ". tests/lanes.bash; $1" >"$here/said" 2>&1 </dev/null
+}
+
+run '
+	suite lines good echo "ok it"
+	suite lines bad echo "not ok it"
+	suite lines silent true
+	suite lines fails sh -c "echo ok it; exit 3"
+	limit=1
+	suite lines hangs sh -c "echo ok it; exec sleep 100"
+	limit=20
+	suite lines leaves sh -c "echo ok it; sleep 101 & exit 0"
+	suite lines after echo "ok it"
+	wait
+	summary "$work/failed-ones"; echo "status $?"; cat "$work/failed-ones"'
+expect 'good: 1 of 1 passed, [0-9]+ s'
+expect 'bad: 0 of 1 passed, [0-9]+ s'
+expect '  fails: exit status 3'
+expect '  hangs: exit status 124'
+expect 'not ok left behind: +[0-9]+ sleep 101'
+expect 'after: 1 of 1 passed, [0-9]+ s'
+expect '5 passed, 5 failed in [0-9]+ s'
+expect 'status 1'
+for name in bad silent fails hangs leaves; do
+	expect "$name"
+done
+
+# The one that is stopped from outside says what it was at.
+run '
+	suite lines good echo "ok it"
+	wait
+	suite lines long sh -c "echo ok it; exec sleep 102"
+	suite lines longer sh -c "echo ok it; exec sleep 103"
+	kill $$
+	wait'
+expect 'not ok stopped after [0-9]+ s, without a result: long longer'
+
+run 'again=this; suite lines that echo "ok it"; suite lines this echo "ok it"; wait; summary "$work/none"'
+expect '1 passed, 0 failed in [0-9]+ s'
+exit $status
