@@ -315,6 +315,14 @@ void model_final(struct end *e)
 	      name(e));
 }
 
+bool model_waits(const struct end *e)
+{
+	for (unsigned i = 0; i < e->sq.n; i++)
+		if (!e->sq.wr[(e->sq.first + i) % (OPS + SLOTS)].silent)
+			return true;
+	return false;
+}
+
 void model_pair(struct pair *p)
 {
 	const struct end *a = &p->end[0], *b = &p->end[1];

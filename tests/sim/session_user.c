@@ -445,19 +445,20 @@ static bool post_one(struct end *e)
 	return true;
 }
 
-/* Silent ones complete by nothing. */
 static bool done(const struct end *e)
 {
-	for (unsigned i = 0; i < e->sq.n; i++)
-		if (!e->sq.wr[(e->sq.first + i) % (OPS + SLOTS)].silent)
-			return false;
-	return e->ops >= e->to_post;
+	return !model_waits(e) && e->ops >= e->to_post;
 }
 
 /* At the end of a world nobody goes on, but for those with whom nothing can have gone wrong. */
+static bool goes_on(const struct end *e)
+{
+	return !world.still || (world.quiet && e->pair->tidy);
+}
+
 static bool hurry(const struct end *e)
 {
-	return world.calm && !(world.quiet && e->pair->tidy);
+	return world.calm && !goes_on(e);
 }
 
 static void finish(struct end *e)
@@ -520,15 +521,15 @@ void user_turn(struct end *e)
 	at_host(e->host);
 	if (e->final || !e->asked || !e->ep)
 		return;
-	if (!e->pair->tidy && !world.calm && happens(e, SIM_mischief, e->looks++, 0.01)) {
+	if (!e->pair->tidy && !world.still && happens(e, SIM_mischief, e->looks++, 0.01)) {
 		mischief(e);
 		return;
 	}
-	if (e->local && (e->pair->tidy || world.calm || below(e->pair, 10) < 7))
+	if (e->local && (e->pair->tidy || world.still || below(e->pair, 10) < 7))
 		post_recvs(e);
-	if (!e->established)
+	if (!e->established || !(goes_on(e) || world.calm))
 		return;
-	while (!hurry(e) && most-- && !e->disconnected && e->ops < e->to_post && other(e)->sink &&
+	while (goes_on(e) && most-- && !e->disconnected && e->ops < e->to_post && other(e)->sink &&
 	       equipped(other(e)) && equipped(e) && post_one(e))
 		;
 	if (!e->disconnected)

@@ -148,7 +148,8 @@ struct world {
 	bool quiet;	  /* nothing fails */
 	bool keen;	  /* its hosts do nothing but poll */
 	bool corrupt;	  /* set-up frames of MPA have no CRC: what they say may be wrong */
-	bool calm;	  /* the end of it: no new sessions, no faults */
+	bool still;	  /* no faults any more, and nobody asks for anything new */
+	bool calm;	  /* the end of it: all sessions end */
 	bool failed;
 	struct sim_tally *t;
 };
@@ -208,6 +209,8 @@ void model_completion(const struct ddps_wc *wc);
 void model_event(struct end *e, const struct ddps_event *ev);
 /* All has been fetched: nothing may be missing. */
 void model_final(struct end *e);
+/* Is anything not done that its user has asked for?  Silent ones complete by nothing. */
+bool model_waits(const struct end *e);
 /* Both ends have had their end. */
 void model_pair(struct pair *p);
 

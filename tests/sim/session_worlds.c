@@ -13,6 +13,7 @@
 #define IDLE   24u   /* polls in vain, then a program that polls lets time pass */
 #define KEEN   160u  /* ... one that does nothing else, with one session */
 #define SPINS  2000u /* turns of a loop at one moment */
+#define SETTLE 200u  /* seconds until all has to be done */
 #define END    400u  /* seconds until the last session has to have ended */
 
 struct world world;
@@ -178,9 +179,9 @@ static void host_turn(unsigned i)
 	struct host *h = at_host(i);
 	unsigned spins = 0;
 
-	if (h->stalled_until > kern.now && !world.calm)
+	if (h->stalled_until > kern.now && !world.still)
 		return;
-	if (h->spins && !world.calm) {
+	if (h->spins && !world.still) {
 		while (spins++ < (world.keen ? KEEN : IDLE) && !world.failed)
 			if (fetch_completions(i))
 				spins = 0;
@@ -191,11 +192,11 @@ static void host_turn(unsigned i)
 	while (ddps_progress(h->ctx, 0) > 0 && !world.failed)
 		if (++spins == SPINS)
 			busy(i);
-	if (world.calm || !lazy(h, i)) {
+	if (world.still || !lazy(h, i)) {
 		fetch_completions(i);
 		user_share(i);
 	}
-	if (world.calm || !lazy(h, i))
+	if (world.still || !lazy(h, i))
 		fetch_events(i);
 }
 
@@ -236,7 +237,7 @@ static void note_outcome(const struct pair *p)
 {
 	struct outcome *o = &outcome[p->tcp][p - world.pair][p->rounds];
 
-	*o = (struct outcome){ .there = p->tidy && !world.calm };
+	*o = (struct outcome){ .there = p->tidy && !world.still };
 	for (unsigned k = 0; k < 2; k++) {
 		o->code[k] = p->end[k].code;
 		o->received[k] = p->end[k].received;
@@ -291,18 +292,18 @@ static bool over(const struct pair *p)
 static bool pair_turn(struct pair *p)
 {
 	if (!p->open) {
-		if (p->rounds && !world.calm && below(p, 10) < 3)
+		if (p->rounds && !world.still && below(p, 10) < 3)
 			open_pair(p);
-		return p->open || (p->rounds && !world.calm);
+		return p->open || (p->rounds && !world.still);
 	}
 	if (over(p)) {
 		close_pair(p);
 		return true;
 	}
-	if (p->end[1].req && (world.calm || !happens(&p->end[1], SIM_waits, p->n++, 0.5)))
+	if (p->end[1].req && (world.still || !happens(&p->end[1], SIM_waits, p->n++, 0.5)))
 		user_answer(&p->end[1]);
 	for (unsigned k = 0; k < 2 && !world.failed; k++)
-		if (world.calm || p->end[k].final ||
+		if (world.still || p->end[k].final ||
 		    world.host[p->end[k].host].stalled_until <= kern.now)
 			user_turn(&p->end[k]);
 	return true;
@@ -516,6 +517,39 @@ static bool turns(void)
 	return more;
 }
 
+/* Whoever takes no receives any more lets its peer's messages wait. */
+static bool settled(const struct pair *p)
+{
+	const struct end *a = &p->end[0], *b = &p->end[1];
+
+	if (!p->open || p->lied || !a->established || !b->established || !a->local || !b->local)
+		return true;
+	return (a->final || !model_waits(a)) && (b->final || !model_waits(b));
+}
+
+/* With nothing in its way all that was asked for is done; or the session ends by itself, since its user
+ * would wait for it. */
+static bool settle(void)
+{
+	bool more = true, all = false;
+
+	for (unsigned i = 0; i < SETTLE && more && !all && !world.failed; i++) {
+		more = turns();
+		run_until(kern.now + SEC);
+		all = true;
+		for (unsigned k = 0; k < world.npairs; k++)
+			all = all && settled(&world.pair[k]);
+	}
+	for (unsigned k = 0; k < world.npairs && more; k++) {
+		const struct pair *p = &world.pair[k];
+
+		check(settled(p),
+		      "%s pair %u: what was asked for is never done: %u and %u requests",
+		      p->tcp ? "tcp" : "sctp", k, p->end[0].sq.n, p->end[1].sq.n);
+	}
+	return more;
+}
+
 static void play(void)
 {
 	uint64_t pace = 4 * kern.delay + 100000;
@@ -527,9 +561,11 @@ static void play(void)
 		if (sim_happens(SIM_trouble, 0, i, 0.05))
 			trouble();
 	}
-	world.calm = true;
+	world.still = true;
 	kern.dark_until = 0;
 	kern.f = (struct kern_faults){ 0 };
+	more = more && settle();
+	world.calm = true;
 	for (unsigned i = 0; i < END && more && !world.failed; i++) {
 		more = turns();
 		run_until(kern.now + SEC);
