@@ -79,7 +79,8 @@ tsan: deps-check
 		TSAN_OPTIONS=halt_on_error=1:second_deadlock_stack=1 timeout 300 $$t || exit; \
 	done
 # Random calls, SOAK_SECONDS of each program under each sanitizer, whole sessions in a simulated kernel
-# for as long, ten million associations, and each fuzz target for as long, with what they find kept;
+# for as long, ten million associations, fifty changes of the code at random, and each fuzz target for as
+# long, with what they find kept;
 # SEED=n to go on elsewhere or to play it again.
 SOAK_SECONDS ?= 300
 SEED	     ?= 1
@@ -96,6 +97,7 @@ soak: deps-check
 	$(Q)build/opt/sim-verbs $(SEED) 1000000000 $(SOAK_SECONDS)
 	$(Q)build/opt/sim-ipoib $(SEED) 1000000000 $(SOAK_SECONDS)
 	$(Q)build/opt/sim-sctp $(SEED) 10000000
+	$(Q)+$(MAKE) mutate-random N=50 SEED=$(SEED)
 	$(Q)+$(MAKE) fuzz-corpus FUZZ_SECONDS=$(SOAK_SECONDS)
 
 # Sessions that come and go, for an hour; what the process takes is drawn into build/day.svg.  A short

@@ -22,14 +22,14 @@ limit=1500 suite lines verbs/run.sh bash tests/verbs/run.sh "$opt" 5
 suite lines fault "$asan/fault"
 suite lines model sh tests/model/run.sh
 suite lines "conformance mutations" tests/conformance/mutate.sh "$2"
-suite lines sim/sctp "$opt/sim-sctp" 1 100000
+suite lines sim/sctp "$opt/sim-sctp" 1 200000
 suite lines sim/sctp-asan "$asan/sim-sctp" 1000000 10000
-suite lines sim/session "$opt/sim-session" 1 20000
-suite lines sim/ipoib "$opt/sim-ipoib" 1 1000
+suite lines sim/session "$opt/sim-session" 1 60000
+suite lines sim/ipoib "$opt/sim-ipoib" 1 2000
 suite lines lies/ipoib "$asan/lies-ipoib"
-suite lines sim/verbs "$opt/sim-verbs" 1 2500
+suite lines sim/verbs "$opt/sim-verbs" 1 4000
 suite lines sim/crossed "$opt/sim-crossed" 1 12000
-suite lines sim/session-asan "$asan/sim-session" 1000000 4000
+suite lines sim/session-asan "$asan/sim-session" 1000000 8000
 suite lines sched "$opt/sched"
 suite lines fuzz tests/fuzz/replay.sh "$1"
 suite lines layers.sh bash tests/layers.sh "$2" "$1"

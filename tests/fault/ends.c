@@ -365,3 +365,45 @@ int fault_lasting(struct fault_world *w)
 	}
 	return err ? SILENT : fault_ends(w);
 }
+
+/* ---- one of two ---- */
+
+#define WHILE_NS                                                                                   \
+	300000000u /* longer than an association is let talk on until what was sent has arrived */
+
+/* What becomes of the one that ends does not matter. */
+static int let_pass(struct fault_world *w, uint64_t until)
+{
+	struct ddps_event ev;
+	int err = 0;
+
+	while (!err && kern.now < until) {
+		err = ddps_event_wait(w->ctx, &ev, 20);
+		if (!err)
+			w->down += ev.type == DDPS_EV_CLOSED;
+		else if (err == DDPS_E_TIMEDOUT || err == DDPS_E_AGAIN)
+			err = 0;
+	}
+	return err;
+}
+
+/* One session of an association ends.  The other one goes on, or is told. */
+int fault_one_goes(struct fault_world *w)
+{
+	int err = fault_begin(w);
+
+	if (!err)
+		err = fault_receive(w, w->b[1], fault_piece(w->dst, FAULT_SMALL, w->to));
+	if (!err)
+		err = ddps_disconnect(w->a[0]);
+	if (!err)
+		err = let_pass(w, kern.now + WHILE_NS);
+	if (!err)
+		err = fault_post(w, w->a[1], DDPS_OP_SEND,
+				 fault_piece(w->src, FAULT_SMALL, w->from), NULL, 0);
+	if (!err)
+		err = fault_completions(w, 2);
+	if (!err && memcmp(w->src, w->dst, FAULT_SMALL))
+		return SILENT;
+	return err ? err : fault_tear_down(w);
+}

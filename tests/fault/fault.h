@@ -86,6 +86,7 @@ int fault_patient(struct fault_world *w);
 int fault_homes(struct fault_world *w);
 int fault_blamed(struct fault_world *w);
 int fault_lasting(struct fault_world *w);
+int fault_one_goes(struct fault_world *w);
 void fault_ask_p2p(struct ddps_conn_param *p, unsigned i);
 void fault_ask_legacy(struct ddps_conn_param *p, unsigned i);
 void fault_ask_patience(struct ddps_conn_param *p, unsigned i);

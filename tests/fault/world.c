@@ -34,6 +34,7 @@ const struct fault_scenario fault_scenarios[] = {
 	{ .name = "patient", .play = fault_patient, .ask = fault_ask_patience },
 	{ .name = "blamed", .play = fault_blamed },
 	{ .name = "lasting", .play = fault_lasting, .neps = FAULT_EPS },
+	{ .name = "one_goes", .play = fault_one_goes, .neps = 2 },
 };
 const unsigned fault_nscenarios = sizeof fault_scenarios / sizeof *fault_scenarios;
 

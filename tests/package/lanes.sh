@@ -5,7 +5,7 @@
 set -u
 cd "$(dirname "$0")/../.." || exit 1
 here=$(mktemp -d)
-trap 'rm -rf "$here"' EXIT
+trap '[[ $BASHPID != "$$" ]] || rm -rf "$here"' EXIT
 status=0
 
 expect() { # PATTERN

@@ -517,12 +517,14 @@ static bool turns(void)
 	return more;
 }
 
-/* Whoever takes no receives any more lets its peer's messages wait. */
+/* Whoever takes no receives any more lets its peer's messages wait; and behind a length of an FPDU that was
+ * altered on the way more octets are waited for than will come. */
 static bool settled(const struct pair *p)
 {
 	const struct end *a = &p->end[0], *b = &p->end[1];
 
-	if (!p->open || p->lied || !a->established || !b->established || !a->local || !b->local)
+	if (!p->open || p->lied || (p->tcp && kern.n.corrupt) || !a->established ||
+	    !b->established || !a->local || !b->local)
 		return true;
 	return (a->final || !model_waits(a)) && (b->final || !model_waits(b));
 }

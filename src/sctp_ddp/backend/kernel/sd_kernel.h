@@ -144,6 +144,8 @@ int ddps_sk_set_primary(struct ddps_sd_assoc *a, uint32_t path);
 
 /* ---- sd_kernel_rx.c ---- */
 
+/* For SCTP_SENDER_DRY: when all that was sent by now has been acknowledged. */
+void ddps_sk_ask_dry(struct ddps_sd_assoc *a);
 struct ddps_sk_item ddps_sk_take(struct ddps_sd_assoc *a);
 /* SO_ERROR, which is reset. */
 int ddps_sk_so_error(const struct ddps_sd_assoc *a);

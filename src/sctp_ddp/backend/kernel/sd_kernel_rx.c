@@ -134,6 +134,16 @@ struct ddps_error ddps_sk_why(const struct ddps_sd_assoc *a, int sys_errno)
 	}
 }
 
+/* Comes at once if there is nothing to wait for.  Whoever were not told would wait without end. */
+void ddps_sk_ask_dry(struct ddps_sd_assoc *a)
+{
+	a->sent_at_ask = a->sent;
+	if (ddps_sk_event(a, SCTP_SENDER_DRY_EVENT, true) < 0)
+		ddps_sk_doom(a, ddps_error_make(DDPS_E_SYSTEM, errno,
+						"SCTP tells of no acknowledgements: %s",
+						strerror(errno)));
+}
+
 /*
  * The event tells of the time it was made.  If nothing was sent since it was asked for it
  * still holds; else ask again: it comes at once if all is acknowledged now.
@@ -144,8 +154,7 @@ void ddps_sk_dry(struct ddps_sd_assoc *a)
 		return;
 	ddps_sk_event(a, SCTP_SENDER_DRY_EVENT, false);
 	if (a->sent != a->sent_at_ask) {
-		a->sent_at_ask = a->sent;
-		ddps_sk_event(a, SCTP_SENDER_DRY_EVENT, true);
+		ddps_sk_ask_dry(a);
 		return;
 	}
 	a->life.want_dry = false;
