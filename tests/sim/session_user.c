@@ -37,6 +37,10 @@ void user_begin(struct end *e)
 	e->to_post = counts[own(e, 6)];
 	if (id == 0 && p->tidy && !e->to_post)
 		e->to_post = 1;
+	if (world.bulk) {
+		e->sq_depth = 16;
+		e->to_post = OPS - 1;
+	}
 	memset(e->guard, 0xa5, sizeof e->guard);
 }
 
@@ -85,8 +89,8 @@ static bool endpoint(struct end *e)
 static void parameters(struct end *e, struct ddps_conn_param *p, uint32_t *pd)
 {
 	ddps_conn_param_init(p);
-	p->ird = (uint16_t)own(e, 9);
-	p->ord = (uint16_t)own(e, 9);
+	p->ird = world.bulk ? 8 : (uint16_t)own(e, 9);
+	p->ord = world.bulk ? 8 : (uint16_t)own(e, 9);
 	p->markers = e->pair->markers;
 	p->crc = e->pair->crc;
 	/* A host that stands still, and then a path that swallows long packets without a word: each end is
@@ -266,7 +270,8 @@ static void remote(struct end *e, struct ddps_mr *mr, uint64_t off, struct ddps_
 
 static uint32_t length(struct end *e, uint32_t most)
 {
-	uint32_t len = (uint32_t)(own_chance(e, 0.3) ? own(e, 64) : own(e, most + 1));
+	uint32_t len =
+		world.bulk ? most : (uint32_t)(own_chance(e, 0.3) ? own(e, 64) : own(e, most + 1));
 
 	return happens(e, SIM_large, e->ops, 1) ? len : len % 8;
 }
@@ -420,7 +425,8 @@ static bool credit(struct end *e)
 
 static bool post_next(struct end *e)
 {
-	unsigned what = (unsigned)own(e, e->pair->rfc7306 ? 8 : 6);
+	unsigned what =
+		world.bulk ? 4 + (unsigned)own(e, 2) : (unsigned)own(e, e->pair->rfc7306 ? 8 : 6);
 
 	if (!e->id && !e->ops) /* whatever else, the responder waits for something */
 		return post_write(e);

@@ -147,6 +147,7 @@ struct world {
 	const char *sctp; /* how URIs of SCTP go on */
 	bool quiet;	  /* nothing fails */
 	bool keen;	  /* its hosts do nothing but poll */
+	bool bulk;	  /* ... and each has more to send than the sockets take */
 	bool corrupt;	  /* set-up frames of MPA have no CRC: what they say may be wrong */
 	bool still;	  /* no faults any more, and nobody asks for anything new */
 	bool calm;	  /* the end of it: all sessions end */

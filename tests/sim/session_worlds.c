@@ -181,7 +181,7 @@ static void host_turn(unsigned i)
 
 	if (h->stalled_until > kern.now && !world.still)
 		return;
-	if (h->spins && !world.still) {
+	if (h->spins && !world.calm) {
 		while (spins++ < (world.keen ? KEEN : IDLE) && !world.failed)
 			if (fetch_completions(i))
 				spins = 0;
@@ -394,10 +394,13 @@ static void make(uint64_t seed, int wire, struct sim_tally *t)
 	world.npairs = 1 + (unsigned)rnd(PAIRS);
 	if (!rnd(12)) { /* two who poll, with one session: descriptors are tried without asking epoll */
 		world.keen = true;
+		world.bulk = rnd(2);
 		world.nhosts = 2;
 		world.npairs = 1;
 	}
 	network();
+	if (world.bulk)
+		kern.window = 2048u << rnd(4);
 	for (unsigned i = 0; i < world.nhosts; i++)
 		host_new(i);
 	for (unsigned i = 0; i < world.npairs; i++) {
@@ -407,7 +410,7 @@ static void make(uint64_t seed, int wire, struct sim_tally *t)
 		p->rounds = 1 + (unsigned)rnd(4);
 		p->n = 0;
 		p->lied = false;
-		p->tcp = rnd(2);
+		p->tcp = rnd(2) || world.bulk;
 		if (wire)
 			p->tcp = wire == WIRE_TCP;
 		p->rng = sim_next(&world.rng);
