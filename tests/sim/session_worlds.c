@@ -517,12 +517,14 @@ static bool turns(void)
 	return more;
 }
 
-/* Whoever takes no receives any more lets its peer's messages wait. */
+/* Whoever takes no receives any more lets its peer's messages wait.  And where an octet of a length was
+ * altered, whoever reads it waits for the rest of an FPDU that nobody sends: no CRC can say so. */
 static bool settled(const struct pair *p)
 {
 	const struct end *a = &p->end[0], *b = &p->end[1];
 
-	if (!p->open || p->lied || !a->established || !b->established || !a->local || !b->local)
+	if (!p->open || p->lied || (p->tcp && world.corrupt) || !a->established ||
+	    !b->established || !a->local || !b->local)
 		return true;
 	return (a->final || !model_waits(a)) && (b->final || !model_waits(b));
 }
