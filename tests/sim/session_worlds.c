@@ -658,6 +658,8 @@ static bool one_world(uint64_t seed, struct sim_tally *t)
 		table_was = table_sum();
 	if (seed % 97 == 13)
 		return stuck_world(seed, t);
+	if (seed % 97 == 57)
+		return bulk_world(seed, t);
 	if (seed / 2 % 4)
 		return one_run(seed, WIRE_ANY, t);
 	memset(outcome, 0, sizeof outcome);
