@@ -330,8 +330,8 @@ void model_pair(struct pair *p)
 	world.t->n[T_LIED] += p->lied;
 	if (!a->established || !b->established) {
 		world.t->n[p->rejected ? T_REJECTED : T_FAILED]++;
-		check(!p->tidy || !world.quiet || p->rejected, NAME "never came about: %s%s",
-		      name(a), a->text, b->text);
+		check(p->lied || a->naughty || b->naughty || !world.quiet || p->rejected,
+		      NAME "never came about: %s%s", name(a), a->text, b->text);
 		return;
 	}
 	world.t->n[T_SESSIONS]++;

@@ -81,6 +81,7 @@ struct end {
 	struct ddps_request *req;
 	struct ddps_mr *src, *sink, *local, *atomic, *inv, *tx, *bait;
 	bool asked, established, final, freed, terminated, peer_closed, disconnected, aborted;
+	bool naughty; /* it has done what nobody expects */
 	bool tx_used[SLOTS];
 	unsigned looks; /* turns that it had */
 	int code;
