@@ -8,6 +8,7 @@
 #include <stdlib.h>
 
 #define TALKS  3u
+#define CROWD  64u
 #define DEPTH  8u	     /* long requests of an end at the same time */
 #define MANY   256u	     /* small ones */
 #define LONGER (192u * 1024) /* octets of a long one, and less */
@@ -29,12 +30,12 @@ struct end_of { /* of a session */
 	bool small, there, over;
 	unsigned to_post, posted, done;
 	uint64_t salt;
-	uint8_t written[DEPTH * LONGER], read[DEPTH * LONGER];
+	uint8_t *written, *read;
 };
 
 static struct talk {
 	struct end_of end[2];
-} talk[TALKS];
+} talk[CROWD];
 
 static struct machine {
 	struct ddps_ctx *ctx;
@@ -44,7 +45,9 @@ static struct machine {
 } machine[2];
 
 static struct {
-	unsigned n;   /* sessions */
+	unsigned n; /* sessions */
+	bool crowd;
+	size_t room;  /* of a Write or a Read */
 	bool keen[2]; /* a host's user does nothing but poll */
 } plan;
 
@@ -83,13 +86,13 @@ static bool post(struct end_of *e)
 	int err;
 
 	if (r.read) {
-		sge.addr = e->read + r.slot * LONGER;
+		sge.addr = e->read + r.slot * plan.room;
 		sge.lkey = ddps_mr_stag(e->reads);
 		wr.stag = ddps_mr_stag(o->from);
 		wr.to = ddps_mr_to(o->from) + r.off;
 	} else {
 		wr.stag = ddps_mr_stag(o->into);
-		wr.to = ddps_mr_to(o->into) + r.slot * LONGER;
+		wr.to = ddps_mr_to(o->into) + r.slot * plan.room;
 	}
 	err = ddps_post_send(e->ep, &wr);
 	check(!err, "post_send: %s", ddps_strerror(err));
@@ -104,7 +107,7 @@ static void completed(const struct ddps_wc *wc)
 
 	check(wc->wr_id == e->done && wc->status == DDPS_WC_SUCCESS, "request %u: %s is number %u",
 	      e->done, ddps_wc_status_name(wc->status), (unsigned)wc->wr_id);
-	check(!r.read || !memcmp(e->read + r.slot * LONGER, source + r.off, r.len),
+	check(!r.read || !memcmp(e->read + r.slot * plan.room, source + r.off, r.len),
 	      "a Read of %u octets brought other ones", r.len);
 	e->done++;
 }
@@ -119,7 +122,7 @@ static void events(struct machine *m)
 		if (ev.type == DDPS_EV_CONNECT_REQUEST) {
 			unsigned k = ((const uint8_t *)ev.private_data)[0];
 
-			check(!ddps_accept(ev.request, talk[k % TALKS].end[1].ep, NULL), "accept");
+			check(!ddps_accept(ev.request, talk[k % CROWD].end[1].ep, NULL), "accept");
 			continue;
 		}
 		e->there |= ev.type == DDPS_EV_ESTABLISHED;
@@ -214,7 +217,7 @@ static void made(unsigned i, const char *uri)
 
 	*m = (struct machine){ 0 };
 	check(!ddps_ctx_new(&m->ctx, NULL) && !ddps_pd_new(m->ctx, &m->pd) &&
-		      !ddps_cq_new(m->ctx, TALKS * (MANY + 1), &m->cq),
+		      !ddps_cq_new(m->ctx, CROWD * MANY, &m->cq),
 	      "no context");
 	if (i)
 		check(!ddps_listen(m->ctx, uri, NULL, &m->listener), "no listener");
@@ -227,13 +230,17 @@ static void made(unsigned i, const char *uri)
 		attr.sq_depth = MANY;
 		attr.rq_depth = 1;
 		attr.user = e;
+		if (plan.crowd) /* what may stall shares no association */
+			attr.no_recv = DDPS_NO_RECV_STALL;
+		e->written = calloc(DEPTH, plan.room);
+		e->read = calloc(DEPTH, plan.room);
 		check(!ddps_ep_new(m->ctx, &attr, &e->ep) &&
 			      !ddps_mr_reg(m->pd, source, SOURCE, DDPS_REMOTE_READ, NULL,
 					   &e->from) &&
-			      !ddps_mr_reg(m->pd, e->written, sizeof e->written, DDPS_REMOTE_WRITE,
+			      !ddps_mr_reg(m->pd, e->written, DEPTH * plan.room, DDPS_REMOTE_WRITE,
 					   NULL, &e->into) &&
-			      !ddps_mr_reg(m->pd, e->read, sizeof e->read, DDPS_LOCAL_WRITE, NULL,
-					   &e->reads),
+			      !ddps_mr_reg(m->pd, e->read, DEPTH * plan.room, DDPS_LOCAL_WRITE,
+					   NULL, &e->reads),
 		      "no endpoint");
 	}
 }
@@ -250,7 +257,7 @@ static void written(const struct end_of *e)
 		if (r.read || seen >> r.slot & 1)
 			continue;
 		seen |= 1u << r.slot;
-		check(!memcmp(o->written + r.slot * LONGER, source + r.off, r.len),
+		check(!memcmp(o->written + r.slot * plan.room, source + r.off, r.len),
 		      "Write %u is not in place", n);
 	}
 }
@@ -299,24 +306,32 @@ bool bulk_world(uint64_t seed, struct sim_tally *t)
 	kern.datagrams = 1024u << sim_below(&rng, 5);
 	kern.mtu = sim_below(&rng, 2) ? 1500 : 65535;
 	kern.gso = sim_below(&rng, 2);
-	plan.n = 1 + (unsigned)sim_below(&rng, TALKS);
+	plan.crowd = !sim_below(&rng, 4);
+	plan.n = plan.crowd ? CROWD - (unsigned)sim_below(&rng, CROWD / 2)
+			    : 1 + (unsigned)sim_below(&rng, TALKS);
+	plan.room = plan.crowd ? 16 : LONGER;
 	plan.keen[0] = sim_below(&rng, 2);
 	plan.keen[1] = sim_below(&rng, 2);
 	for (unsigned k = 0; k < 2 * plan.n; k++) {
 		struct end_of *e = &talk[k / 2].end[k % 2];
 
-		memset(e, 0, offsetof(struct end_of, written));
+		memset(e, 0, sizeof *e);
 		e->talk = &talk[k / 2];
 		e->id = k % 2;
 		e->salt = sim_next(&rng);
-		e->small = !sim_below(&rng, 4);
-		e->to_post = e->small ? 1 + (unsigned)sim_below(&rng, SMALL)
-				      : (unsigned)sim_below(&rng, 40);
+		e->small = plan.crowd || !sim_below(&rng, 4);
+		e->to_post = plan.crowd ? (unsigned)sim_below(&rng, 9)
+			     : e->small ? 1 + (unsigned)sim_below(&rng, SMALL)
+					: (unsigned)sim_below(&rng, 40);
 	}
 	begin = kern.now;
 	played(uris[wire]);
 	for (unsigned i = 0; i < 2; i++)
 		ddps_ctx_free(at(i)->ctx);
+	for (unsigned k = 0; k < 2 * plan.n; k++) {
+		free(talk[k / 2].end[k % 2].written);
+		free(talk[k / 2].end[k % 2].read);
+	}
 	left = kern_stop();
 	check(!left, "%u descriptors are left", left);
 	t->n[T_SESSIONS] += plan.n;
