@@ -417,7 +417,7 @@ static void ask_dry(struct ddps_sd_assoc *a)
 	a->life.want_dry = true;
 	a->sent_at_ask = a->sent;
 	/* Comes at once if there is nothing to wait for. */
-	ddps_sk_event(a, SCTP_SENDER_DRY_EVENT, true);
+	ddps_sk_want_dry(a);
 }
 
 static void do_pause(struct ddps_sd_assoc *a, bool on)

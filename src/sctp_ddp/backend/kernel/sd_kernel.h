@@ -119,6 +119,8 @@ void ddps_sk_name(int fd, char *buf, size_t len);
 void ddps_sk_no_abort(struct ddps_sd_assoc *a);
 /* A notification of this type from now on; no longer. */
 int ddps_sk_event(struct ddps_sd_assoc *a, uint16_t type, bool on);
+/* SENDER_DRY once all is acknowledged; without memory for that the association ends. */
+void ddps_sk_want_dry(struct ddps_sd_assoc *a);
 /* Addresses, known from COMM_UP on. */
 void ddps_sk_addresses(struct ddps_sd_assoc *a);
 

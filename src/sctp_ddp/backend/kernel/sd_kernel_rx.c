@@ -142,10 +142,10 @@ void ddps_sk_dry(struct ddps_sd_assoc *a)
 {
 	if (!a->life.want_dry)
 		return;
-	ddps_sk_event(a, SCTP_SENDER_DRY_EVENT, false);
+	(void)ddps_sk_event(a, SCTP_SENDER_DRY_EVENT, false);
 	if (a->sent != a->sent_at_ask) {
 		a->sent_at_ask = a->sent;
-		ddps_sk_event(a, SCTP_SENDER_DRY_EVENT, true);
+		ddps_sk_want_dry(a);
 		return;
 	}
 	a->life.want_dry = false;

@@ -196,3 +196,11 @@ int ddps_sk_event(struct ddps_sd_assoc *a, uint16_t type, bool on)
 
 	return set(a->io.fd, SCTP_EVENT, &ev, sizeof ev);
 }
+
+/* Sessions that wait for an acknowledgement would be told of nothing, ever. */
+void ddps_sk_want_dry(struct ddps_sd_assoc *a)
+{
+	if (ddps_sk_event(a, SCTP_SENDER_DRY_EVENT, true) < 0)
+		ddps_sk_doom(a, ddps_error_make(DDPS_E_SYSTEM, errno, "SCTP_EVENT: %s",
+						strerror(errno)));
+}
