@@ -251,6 +251,8 @@ static void at_its_end(struct end *e, const struct ddps_event *ev)
 	e->code = ev->error.code;
 	e->triple = ev->error.has_triple ? ev->error.triple : (struct ddps_triple){ 0 };
 	memcpy(e->text, ev->error.text, sizeof e->text);
+	check(!e->terminated || ev->error.has_triple, NAME "a Terminate, and then \"%s\"", name(e),
+	      ev->error.text);
 	if (e->pair->lied)
 		e->kept = all_memory(e);
 	check(!e->code || !e->pair->tidy || !world.quiet || e->aborted, NAME "%s: %s", name(e),
