@@ -64,6 +64,15 @@ static void backs_off(struct side *s, const struct ddps_sctp_assoc *a)
 	}
 }
 
+static uint32_t lost_bits(const struct ddps_sent *s)
+{
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; s->ring && i <= s->mask >> 6; i++)
+		n += (uint32_t)__builtin_popcountll(s->lost[i]);
+	return n;
+}
+
 static void sound(struct side *s)
 {
 	const struct ddps_sctp_assoc *a = s->a;
@@ -84,6 +93,9 @@ static void sound(struct side *s)
 		check(p->cc.phase == DDPS_CC_RECOVER || p->cc.cwnd >= 512, "cwnd %" PRIu64,
 		      p->cc.cwnd);
 		check(p->cc.smss >= 68 && p->cc.smss <= 65535, "a packet takes %u", p->cc.smss);
+		check(!w.clean || w.paths > 1 || s->slot->both || !(p->t3s || p->lost),
+		      "%" PRIu64 " T3s, %" PRIu64 " chunks taken for lost where nothing is", p->t3s,
+		      p->lost);
 		goes_on |= ddps_sent_deadline(&a->tx, p) != DDPS_SENT_NEVER;
 	}
 	crawls(s, a);
@@ -92,6 +104,8 @@ static void sound(struct side *s)
 	check(!out || goes_on, "%u chunks are out, and nothing will ever happen", out);
 	check(flight == a->tx.nflight && lost == a->tx.nlost && flight + lost + sacked == out,
 	      "%u, %u, %u chunks of %u", flight, lost, sacked, out);
+	check(lost_bits(&a->tx) == lost, "%u chunks of %u are marked as lost", lost_bits(&a->tx),
+	      lost);
 	check(a->buffered <= a->e->c.send_buffer + OVERHEAD, "%zu octets wait", a->buffered);
 	check(a->held <= 2 * a->e->c.rwnd + OVERHEAD, "%zu octets held", a->held);
 	/* What fills a gap may pass both bounds, by as much again: may_hold(). */

@@ -149,7 +149,7 @@ static void on_message(void *user, const struct ddps_sctp_msg *m)
 		sn_flush_node(&w.net, s->node);
 	if (sn_chance(&w.net, 0.02))
 		user_send_some(s);
-	if (!w.calm && sn_chance(&w.net, 0.005)) {
+	if (!w.calm && !w.clean && sn_chance(&w.net, 0.005)) {
 		s->paused = true;
 		ddps_sctp_pause(s->a, true, w.net.now);
 	}

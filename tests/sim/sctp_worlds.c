@@ -84,6 +84,8 @@ static void random_links(void)
 			     .corrupt = corrupt ? 0.01 : 0,
 			     .mtu = mtus[sn_below(n, 8)] };
 
+	w.clean = !w.harsh && !(l.loss > 0 || l.late > 0 || l.dup > 0 || corrupt) && !jitter &&
+		  l.mtu >= 1280;
 	for (unsigned i = 0; i < n->nodes; i++) {
 		for (unsigned k = 0; k < 2; k++) {
 			l.ptb = sn_chance(n, 0.5);
@@ -112,7 +114,7 @@ static void boot(unsigned node)
 	w.poor = 0;
 	sn_config(&w.net, &c);
 	/* The longest message fits into it, in the smallest fragments, with what each of them costs. */
-	c.rwnd = (uint32_t)(12288 + 2 * w.max_len) << sn_below(&w.net, 6);
+	c.rwnd = (uint32_t)(12288 + 2 * w.max_len) << (w.clean ? 5 : sn_below(&w.net, 6));
 	c.hb_interval_ms = 1000;
 	if (sn_chance(&w.net, 0.5))
 		c.rto_max_ms = 5000;
@@ -171,6 +173,7 @@ static void make(uint64_t seed, struct sim_tally *t)
 	w.paths = 1 + (unsigned)sn_chance(n, 0.3);
 	w.max_len = lens[sn_below(n, 5)];
 	w.nslots = 1 + (unsigned)sn_below(n, SLOTS);
+	n->full = sn_chance(n, 0.3) ? 0.3 : 0;
 	w.mtu = sn_chance(n, 0.05) ? 65535 : sn_chance(n, 0.2) ? 9000 : 1500;
 	random_links();
 	for (unsigned i = 0; i < w.nslots; i++) {

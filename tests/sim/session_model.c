@@ -251,6 +251,8 @@ static void at_its_end(struct end *e, const struct ddps_event *ev)
 	e->code = ev->error.code;
 	e->triple = ev->error.has_triple ? ev->error.triple : (struct ddps_triple){ 0 };
 	memcpy(e->text, ev->error.text, sizeof e->text);
+	check(!e->terminated || ev->error.has_triple, NAME "a Terminate, and then \"%s\"", name(e),
+	      ev->error.text);
 	if (e->pair->lied)
 		e->kept = all_memory(e);
 	check(!e->code || !e->pair->tidy || !world.quiet || e->aborted, NAME "%s: %s", name(e),
@@ -330,8 +332,8 @@ void model_pair(struct pair *p)
 	world.t->n[T_LIED] += p->lied;
 	if (!a->established || !b->established) {
 		world.t->n[p->rejected ? T_REJECTED : T_FAILED]++;
-		check(!p->tidy || !world.quiet || p->rejected, NAME "never came about: %s%s",
-		      name(a), a->text, b->text);
+		check(p->lied || a->naughty || b->naughty || !world.quiet || p->rejected,
+		      NAME "never came about: %s%s", name(a), a->text, b->text);
 		return;
 	}
 	world.t->n[T_SESSIONS]++;

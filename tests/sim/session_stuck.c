@@ -11,6 +11,8 @@
 #define MUCH (10u << 20) /* octets: more than both sides keep, so SCTP takes no more */
 #define SOON 2u		 /* seconds until either end is told then */
 #define LATE 40u	 /* or at all events: see DRAIN_MS, LEAVE_MS */
+#define FEW  1024u	 /* octets that arrive all the same, and what follows them */
+#define HELD 10u	 /* seconds for which a close may wait behind them */
 
 static struct side {
 	struct ddps_ctx *ctx;
@@ -83,7 +85,7 @@ static void until(const bool *seen, uint64_t seconds)
 }
 
 /* Returns how many octets. */
-static uint64_t posted(uint8_t *octets, unsigned n, uint64_t *rng)
+static uint64_t posted(uint8_t *octets, unsigned n, bool few, uint64_t *rng)
 {
 	struct side *s = at(0);
 	struct ddps_mr *mr;
@@ -91,7 +93,8 @@ static uint64_t posted(uint8_t *octets, unsigned n, uint64_t *rng)
 
 	check(!ddps_mr_reg(s->pd, octets, BIG, DDPS_LOCAL_WRITE, NULL, &mr), "no region");
 	for (unsigned i = 0; i < n && !world.failed; i++) {
-		struct ddps_sge sge = { octets, BIG - (uint32_t)sim_below(rng, BIG / 2),
+		uint32_t most = few ? FEW : BIG;
+		struct ddps_sge sge = { octets, most - (uint32_t)sim_below(rng, most / 2),
 					ddps_mr_stag(mr) };
 		struct ddps_send_wr wr = { .op = DDPS_OP_SEND, .wr_id = i, .sge = &sge, .nsge = 1 };
 
@@ -115,7 +118,7 @@ static bool given_up(unsigned way)
 	return way;
 }
 
-static void begun(uint64_t *rng, unsigned n, const char *uri)
+static void begun(uint64_t *rng, unsigned n, bool few, const char *uri)
 {
 	struct ddps_conn_param p;
 
@@ -123,7 +126,7 @@ static void begun(uint64_t *rng, unsigned n, const char *uri)
 	made(1, 1);
 	check(!ddps_listen(side[1].ctx, uri, NULL, &side[1].listener), "no listener");
 	ddps_conn_param_init(&p);
-	p.close_ms = 100 + (unsigned)sim_below(rng, 1000);
+	p.close_ms = few ? 2 * LATE * 1000 : 100 + (unsigned)sim_below(rng, 1000);
 	at(0);
 	check(!ddps_connect(side[0].ep, uri, &p), "connect");
 	until(&side[0].there, 30);
@@ -133,18 +136,19 @@ static void begun(uint64_t *rng, unsigned n, const char *uri)
 
 static void played(uint64_t *rng, const char *uri, uint8_t *octets)
 {
-	unsigned n = MOST - (unsigned)sim_below(rng, MOST) * (unsigned)sim_below(rng, 2),
-		 way = (unsigned)sim_below(rng, 3), given;
+	bool few = !sim_below(rng, 4);
+	unsigned n = few ? 1 : MOST - (unsigned)sim_below(rng, MOST) * (unsigned)sim_below(rng, 2),
+		 way = few ? 2 : (unsigned)sim_below(rng, 3), given;
 	static const bool never = false;
 	uint64_t sum;
 
-	begun(rng, n, uri);
-	sum = posted(octets, n, rng);
+	begun(rng, n, few, uri);
+	sum = posted(octets, n, few, rng);
 	until(&never, 1 + sim_below(rng, 20));
 	check(!side[0].over && !side[1].over, "it ends by itself");
-	given = sum > MUCH && way == 2 ? SOON : LATE;
+	given = few ? HELD : sum > MUCH && way == 2 ? SOON : LATE;
 	if (given_up(way)) {
-		until(&side[0].over, LATE);
+		until(&side[0].over, few ? HELD : LATE);
 		check(side[0].over, "who gives up waits for a peer that does not read");
 	}
 	until(&side[1].over, given);

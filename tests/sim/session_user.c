@@ -482,6 +482,7 @@ static void finish(struct end *e)
 
 static void mischief(struct end *e)
 {
+	e->naughty = true;
 	switch (sim_like(7)) {
 	case 0:
 		e->aborted = true;

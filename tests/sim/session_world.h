@@ -8,6 +8,7 @@
  * session_worlds.c  what happens	session_user.c	what an endpoint's user does
  * session_model.c   what may be seen	session_lies.c	hosts that lie
  * session_stuck.c   a world of its own: a peer that does not read
+ * session_bulk.c    another one: much to say, both ways
  */
 #include "sim/kern.h"
 #include "sim/sim_event.h"
@@ -80,6 +81,7 @@ struct end {
 	struct ddps_request *req;
 	struct ddps_mr *src, *sink, *local, *atomic, *inv, *tx, *bait;
 	bool asked, established, final, freed, terminated, peer_closed, disconnected, aborted;
+	bool naughty; /* it has done what nobody expects */
 	bool tx_used[SLOTS];
 	unsigned looks; /* turns that it had */
 	int code;
@@ -220,6 +222,7 @@ void model_lend(struct end *e, const struct wr *w);
 
 /* ---- session_stuck.c ---- */
 bool stuck_world(uint64_t seed, struct sim_tally *t);
+bool bulk_world(uint64_t seed, struct sim_tally *t);
 
 /* ---- session_lies.c ---- */
 void lies_begin(unsigned hosts);

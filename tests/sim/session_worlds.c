@@ -468,14 +468,37 @@ static void restart(unsigned i)
 	world.t->n[T_RESTARTS]++;
 }
 
+/* Is nobody's request under way to host @i? */
+static bool asked_by_nobody(unsigned i)
+{
+	for (unsigned k = 0; k < world.npairs; k++) {
+		const struct pair *p = &world.pair[k];
+		const struct end *a = &p->end[0], *b = &p->end[1];
+
+		if (p->open && b->host == i && !a->final && !b->final &&
+		    !(a->established && b->established))
+			return false;
+	}
+	return true;
+}
+
+/* A listener goes, and may come back at once: whoever asks then finds it there. */
+static void listen_anew(unsigned i, bool tcp)
+{
+	if (world.quiet && !asked_by_nobody(i))
+		return;
+	listen_no_more(&world.host[i], i, tcp);
+	if (world.quiet)
+		listen_on(&world.host[i], i, tcp);
+}
+
 static void trouble(void)
 {
 	struct host *h = &world.host[sim_like(world.nhosts)];
 
 	switch (sim_like(9)) {
 	case 5:
-		if (!world.quiet)
-			listen_no_more(h, (unsigned)(h - world.host), sim_like(2));
+		listen_anew((unsigned)(h - world.host), sim_like(2));
 		break;
 	case 0: /* once in a while, so that nobody's time is up for it */
 		if (!world.quiet || h->stalled_until + 10 * SEC < kern.now)
@@ -638,6 +661,8 @@ static bool one_world(uint64_t seed, struct sim_tally *t)
 		table_was = table_sum();
 	if (seed % 97 == 13)
 		return stuck_world(seed, t);
+	if (seed % 97 == 57)
+		return bulk_world(seed, t);
 	if (seed / 2 % 4)
 		return one_run(seed, WIRE_ANY, t);
 	memset(outcome, 0, sizeof outcome);

@@ -268,6 +268,10 @@ static bool flush_one(struct sn_node *d)
 
 	if (!ddps_sctp_output(d->e, &o, d->net->now))
 		return false;
+	if (o.data && d->net->full > 0 && sn_chance(d->net, d->net->full)) {
+		ddps_sctp_unsent(d->e, &o, d->net->now);
+		return true;
+	}
 	gather(&o, all);
 	if (o.nsegs > d->net->segs_max_seen)
 		d->net->segs_max_seen = o.nsegs;

@@ -382,3 +382,31 @@ Test(sctp_sent, a_ring_that_ended_with_losses_serves_another)
 	}
 	ddps_sent_spares_free(&spares);
 }
+
+/* The tail probe met a socket without room: nothing that is acknowledged later was repaired by it. */
+Test(sctp_sent, a_probe_that_did_not_leave_has_repaired_nothing)
+{
+	for (unsigned refused = 0; refused < 2; refused++) {
+		struct ddps_sent_news news;
+		struct ddps_sent_sack k = { .a_rwnd = 1 << 20 };
+		struct world w;
+		uint64_t pn;
+
+		twenty(&w);
+		w.p[0].force = w.p[0].probe = true;
+		pn = ddps_sent_begin(&w.s, &w.p[0], w.now);
+		ddps_sent_add_old(&w.s, w.s.next - 1);
+		ddps_sent_end(&w.s, 156, false);
+		cr_assert(w.p[0].tlp_out && w.p[0].tlp_resent);
+		if (refused)
+			ddps_sent_refused(&w.s, &w.p[0], pn);
+		cr_expect_eq(w.p[0].tlp_out, !refused);
+		w.now += 50 * MS;
+		k.cum = w.s.next - 1;
+		ddps_sent_sack(&w.s, &k, w.now, &news);
+		w.now += 500 * MS;
+		ddps_sent_sack(&w.s, &k, w.now, &news);
+		cr_expect_eq(w.p[0].lost, !refused);
+		sent_end(&w);
+	}
+}

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The backend for the kernel's SCTP.  Where the kernel has none, that is what is tested. */
 #include "peer/usrsctp.h"
+#include "sctp_ddp/backend/kernel/sd_kernel.h"
 #include "sctp_ddp/backend/sd_part.h"
 #include "sd_backend_fixture.h"
 #include "unit/mem_fixture.h"
@@ -76,6 +77,23 @@ Test(sd_kernel, fini_of_a_context_that_never_used_it)
 {
 	node_init(&cn);
 	cr_expect_null(cn.ctx);
+	node_fini(&cn, B);
+}
+
+/* Nothing would tell its sessions that what they wait for has arrived. */
+Test(sd_kernel, an_association_that_cannot_ask_for_acknowledgements_ends)
+{
+	struct ddps_sk_env ke = { .env = &cn.env };
+	struct ddps_sd_assoc a = { .ke = &ke,
+				   .io = { .fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0) } };
+
+	node_init(&cn);
+	cr_assert_geq(a.io.fd, 0);
+	B->ask_dry(&a); /* which that socket cannot tell */
+	cr_expect(a.life.doomed);
+	cr_expect_eq(a.life.end.code, DDPS_E_SYSTEM);
+	cr_expect_eq(a.io.fd, -1);
+	ddps_task_cancel(cn.env.loop, &a.task);
 	node_fini(&cn, B);
 }
 

@@ -349,6 +349,9 @@ bool ddps_sent_end(struct ddps_sent *s, uint32_t packet, bool more)
 
 void ddps_sent_refused(struct ddps_sent *s, struct ddps_sent_path *p, uint64_t pn)
 {
-	while (p->nflight && ddps_sent_slot(s, p->tail)->pn >= pn)
+	while (p->nflight && ddps_sent_slot(s, p->tail)->pn >= pn) {
+		if (p->tail == p->tlp_tsn) /* a probe that did not leave repairs nothing */
+			p->tlp_out = false;
 		ddps_sent_mark(s, p->tail);
+	}
 }

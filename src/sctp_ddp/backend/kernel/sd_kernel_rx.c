@@ -152,7 +152,7 @@ void ddps_sk_dry(struct ddps_sd_assoc *a)
 {
 	if (!a->life.want_dry)
 		return;
-	ddps_sk_event(a, SCTP_SENDER_DRY_EVENT, false);
+	(void)ddps_sk_event(a, SCTP_SENDER_DRY_EVENT, false);
 	if (a->sent != a->sent_at_ask) {
 		ddps_sk_ask_dry(a);
 		return;
