@@ -74,11 +74,12 @@ static bool no_memory(void)
 
 	if (kern.fail_allocation &&
 	    (n == kern.fail_allocation ||
-	     (kern.fail_on && n > kern.fail_allocation && kern.now < kern.fail_until))) {
+	     (kern.fail_on && n > kern.fail_allocation && kern.now < kern.fail_until)))
 		kern.n.memory++;
-		return true;
-	}
-	return host_chance(kern.f.memory, &kern.n.memory);
+	else if (!host_chance(kern.f.memory, &kern.n.memory))
+		return false;
+	errno = ENOMEM;
+	return true;
 }
 
 static void *counted(void *p)
