@@ -169,9 +169,13 @@ static int start(struct vd_ud *ud, struct vd_id *id, const struct rdma_conn_para
 	struct ud_header h = { .type = UD_REQ };
 	struct vd_ud_id *u = id->ud; /* vd_ud_route has made it */
 	struct sockaddr *dst = &id->id.route.addr.dst_addr;
+	ssize_t n;
 	int err;
 
-	if (getrandom(&u->ask, sizeof u->ask, 0) != sizeof u->ask)
+	do
+		n = getrandom(&u->ask, sizeof u->ask, 0);
+	while (n < 0 && errno == EINTR);
+	if (n != sizeof u->ask)
 		return EIO;
 	h.ask = u->ask;
 	h.pd_len = conn && conn->private_data ? conn->private_data_len : 0;
