@@ -383,11 +383,22 @@ static int make_cqs(struct vd_id *id, struct ibv_qp_init_attr *attr)
 	return 0;
 }
 
+/* Without the queues that were made for it, which @attr must not name any more. */
+static int create_fails(struct rdma_cm_id *id, struct ibv_qp_init_attr *attr,
+			const struct ibv_qp_init_attr *said)
+{
+	const int err = errno;
+
+	destroy_cqs(id);
+	*attr = *said;
+	return vd_fail(err);
+}
+
 VD_API int rdma_create_qp(struct rdma_cm_id *ibid, struct ibv_pd *pd, struct ibv_qp_init_attr *attr)
 {
+	const struct ibv_qp_init_attr said = *attr;
 	struct vd_id *id = vd_id_of(ibid);
 	struct vd_qp *qp;
-	int err;
 
 	if (id->qp)
 		return vd_fail(EINVAL);
@@ -397,17 +408,11 @@ VD_API int rdma_create_qp(struct rdma_cm_id *ibid, struct ibv_pd *pd, struct ibv
 		return vd_fail(EOPNOTSUPP);
 	if (!attr->srq)
 		attr->srq = ibid->srq;
-	if (make_cqs(id, attr)) {
-		err = errno;
-		destroy_cqs(ibid);
-		return vd_fail(err);
-	}
+	if (make_cqs(id, attr))
+		return create_fails(ibid, attr, &said);
 	qp = vd_qp_new(ibid->verbs, pd ? pd : ibid->pd, attr);
-	if (!qp) {
-		err = errno;
-		destroy_cqs(ibid);
-		return vd_fail(err);
-	}
+	if (!qp)
+		return create_fails(ibid, attr, &said);
 	qp->id = id;
 	qp->said.timeout = id->ack_timeout;
 	if (qp->ud)
