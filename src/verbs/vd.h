@@ -342,6 +342,7 @@ struct vd_id {
 	struct vd_id *next_request;  /* in vd_process.requests */
 	uint16_t peer_ird, peer_ord; /* of a request */
 	bool told_down;
+	struct vd_event *answer, *end;		      /* vd_event_keep; or NULL */
 	uint64_t held_until;			      /* CLOCK_MONOTONIC, ms; or 0 */
 	struct vd_id *next_held;		      /* in vd_process.held, if that is set */
 	struct vd_oob_port *oob;		      /* a listener of vd_oob.c */
@@ -424,6 +425,17 @@ void vd_conn_event(struct vd_process *p, const struct ddps_event *ev);
 /* Queue an event of @id; the lock is held. */
 int vd_event_post(struct vd_id *id, struct vd_id *listen_id, enum rdma_cm_event_type type,
 		  int status, const struct rdma_conn_param *conn);
+/*
+ * What the network says is told without memory, too: there is an event for its answer to what the program
+ * asks, and one for the end.  Return: 0 or ENOMEM.
+ */
+int vd_event_keep(struct vd_id *id);
+/* Queue the event that was kept at @kept, one of the two of @id; the lock is held. */
+void vd_event_tell(struct vd_id *id, struct vd_event **kept, enum rdma_cm_event_type type,
+		   int status, const struct rdma_conn_param *conn);
+/* ... not queued yet; a new one if none was kept, or NULL. */
+struct vd_event *vd_event_kept(struct vd_id *id, struct vd_event **kept,
+			       enum rdma_cm_event_type type, int status);
 /* Its connection has ended, which the program is told once: immediately if it has ended it itself,
  * else when its completions are fetched (vd_held.c).  The lock is held here and in the next three. */
 void vd_down(struct vd_process *p, struct vd_id *id, bool by_program);

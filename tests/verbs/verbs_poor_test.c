@@ -7,6 +7,86 @@
 #include <errno.h>
 #include <string.h>
 
+/* ---- events ---- */
+
+/* No event finds memory once the connection has been asked for. */
+VT_TEST(verbs_poor, a_connection_is_told)
+{
+	struct vt v;
+
+	vt_init(&v);
+	vt_listen(&v);
+	vt_dial(&v);
+	cr_assert_eq(rdma_connect(v.a.id, &v.connect), 0);
+	vt_take_request(&v);
+	cr_assert_eq(vd_event_keep(vd_id_of(v.b.id)), 0);
+	vfail_size(sizeof(struct vd_event));
+	cr_assert_eq(rdma_accept(v.b.id, &v.accept), 0);
+	vt_expect(v.a.ch, RDMA_CM_EVENT_ESTABLISHED);
+	vt_expect(v.b.ch, RDMA_CM_EVENT_ESTABLISHED);
+	cr_assert_eq(rdma_disconnect(v.a.id), 0);
+	vt_expect(v.a.ch, RDMA_CM_EVENT_DISCONNECTED);
+	vt_expect(v.b.ch, RDMA_CM_EVENT_DISCONNECTED);
+	vfail_came();
+	vt_down(&v);
+}
+
+VT_TEST(verbs_poor, a_refusal_is_told)
+{
+	struct rdma_cm_event *e;
+	struct vt v;
+
+	vt_init(&v);
+	vt_listen(&v);
+	vt_dial(&v);
+	cr_assert_eq(rdma_connect(v.a.id, &v.connect), 0);
+	vt_take_request(&v);
+	vfail_size(sizeof(struct vd_event));
+	cr_assert_eq(rdma_reject(v.b.id, "no", 2), 0);
+	e = vt_event(v.a.ch, RDMA_CM_EVENT_REJECTED);
+	cr_expect_eq(e->param.conn.private_data_len, 2);
+	cr_expect_eq(memcmp(e->param.conn.private_data, "no", 2), 0);
+	rdma_ack_cm_event(e);
+	vfail_came();
+	vt_down(&v);
+}
+
+/* Nobody listens there any more. */
+VT_TEST(verbs_poor, a_failure_is_told)
+{
+	struct rdma_cm_event *e;
+	struct vt v;
+
+	setenv("DDPSESS_RETRY_MS", "0", 1);
+	vt_init(&v);
+	vt_listen(&v);
+	vt_dial(&v);
+	cr_assert_eq(rdma_destroy_id(v.listen), 0);
+	v.listen = NULL;
+	cr_assert_eq(vd_event_keep(vd_id_of(v.a.id)), 0);
+	vfail_size(sizeof(struct vd_event));
+	cr_assert_eq(rdma_connect(v.a.id, &v.connect), 0);
+	cr_assert(vt_readable(v.a.ch->fd, VT_MS));
+	cr_assert_eq(rdma_get_cm_event(v.a.ch, &e), 0);
+	cr_expect_lt(e->status, 0, "%s", rdma_event_str(e->event));
+	rdma_ack_cm_event(e);
+	vfail_came();
+	vt_down(&v);
+}
+
+VT_TEST(verbs_poor, a_listener_that_finds_no_event)
+{
+	struct rdma_event_channel *ch = rdma_create_event_channel();
+	struct rdma_cm_id *id;
+
+	cr_assert_eq(rdma_create_id(ch, &id, NULL, RDMA_PS_TCP), 0);
+	vfail_size(sizeof(struct vd_event));
+	VT_MINUS_AS(rdma_listen(id, 1), ENOMEM);
+	cr_assert_eq(rdma_listen(id, 1), 0, "%m");
+	cr_assert_eq(rdma_destroy_id(id), 0);
+	rdma_destroy_event_channel(ch);
+}
+
 /* ---- calls that fail ---- */
 
 /* The queues that were made for it are gone, and the program's attributes do not name them. */

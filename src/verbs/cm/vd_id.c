@@ -41,6 +41,8 @@ void vd_id_free(struct vd_id *id)
 		rdma_destroy_event_channel(id->id.channel);
 	vd_ud_id_free(id);
 	vd_unreserve(id);
+	free(id->answer);
+	free(id->end);
 	pthread_cond_destroy(&id->acked);
 	free(id);
 }
