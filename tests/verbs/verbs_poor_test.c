@@ -74,6 +74,38 @@ VT_TEST(verbs_poor, a_failure_is_told)
 	vt_down(&v);
 }
 
+/* Without an event for what will come of it a call fails, and the next one does not. */
+VT_TEST(verbs_poor, calls_that_find_no_event)
+{
+	struct sockaddr *sa;
+	struct vt v;
+
+	vt_init(&v);
+	vt_listen(&v);
+	sa = (struct sockaddr *)&v.addr;
+	v.a.ch = rdma_create_event_channel();
+	cr_assert_eq(rdma_create_id(v.a.ch, &v.a.id, &v, RDMA_PS_TCP), 0);
+	vfail_size(sizeof(struct vd_event));
+	VT_MINUS_AS(rdma_resolve_addr(v.a.id, NULL, sa, 2000), ENOMEM);
+	cr_assert_eq(rdma_resolve_addr(v.a.id, NULL, sa, 2000), 0, "%m");
+	vt_expect(v.a.ch, RDMA_CM_EVENT_ADDR_RESOLVED);
+	vfail_size(sizeof(struct vd_event));
+	VT_MINUS_AS(rdma_resolve_route(v.a.id, 2000), ENOMEM);
+	cr_assert_eq(rdma_resolve_route(v.a.id, 2000), 0, "%m");
+	vt_expect(v.a.ch, RDMA_CM_EVENT_ROUTE_RESOLVED);
+	vt_equip(&v, &v.a);
+	vfail_size(sizeof(struct vd_event));
+	VT_MINUS_AS(rdma_connect(v.a.id, &v.connect), ENOMEM);
+	cr_assert_eq(rdma_connect(v.a.id, &v.connect), 0, "%m");
+	vt_take_request(&v);
+	vfail_size(sizeof(struct vd_event));
+	VT_MINUS_AS(rdma_accept(v.b.id, &v.accept), ENOMEM);
+	cr_assert_eq(rdma_accept(v.b.id, &v.accept), 0, "%m");
+	vt_expect(v.a.ch, RDMA_CM_EVENT_ESTABLISHED);
+	vt_expect(v.b.ch, RDMA_CM_EVENT_ESTABLISHED);
+	vt_down(&v);
+}
+
 VT_TEST(verbs_poor, a_listener_that_finds_no_event)
 {
 	struct rdma_event_channel *ch = rdma_create_event_channel();

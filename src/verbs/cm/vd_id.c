@@ -242,7 +242,8 @@ static int source(struct sockaddr_storage *src, const struct sockaddr *dst)
 	return err;
 }
 
-static int post(struct vd_id *id, enum rdma_cm_event_type type, int status)
+/* With it the identifier comes to @state; without it, it may be asked again. */
+static int post(struct vd_id *id, enum vd_id_state state, enum rdma_cm_event_type type, int status)
 {
 	struct vd_process *p = vd_id_process(id);
 	int err;
@@ -251,6 +252,8 @@ static int post(struct vd_id *id, enum rdma_cm_event_type type, int status)
 		return -1;
 	pthread_mutex_lock(&p->lock);
 	err = vd_event_post(id, NULL, type, status, NULL);
+	if (!err)
+		id->state = state;
 	pthread_mutex_unlock(&p->lock);
 	return err ? vd_fail(err) : 0;
 }
@@ -278,13 +281,12 @@ VD_API int rdma_resolve_addr(struct rdma_cm_id *ibid, struct sockaddr *src, stru
 	if (!id->own_address) {
 		err = source(&ibid->route.addr.src_storage, dst);
 		if (err)
-			return vd_sync(id, post(id, RDMA_CM_EVENT_ADDR_ERROR, -err));
+			return vd_sync(id, post(id, id->state, RDMA_CM_EVENT_ADDR_ERROR, -err));
 	}
 	if (vd_id_bind_device(id))
 		return -1;
 	vd_source_port(p, id);
-	id->state = VD_ID_ADDR;
-	return vd_sync(id, post(id, RDMA_CM_EVENT_ADDR_RESOLVED, 0));
+	return vd_sync(id, post(id, VD_ID_ADDR, RDMA_CM_EVENT_ADDR_RESOLVED, 0));
 }
 
 VD_API int rdma_resolve_route(struct rdma_cm_id *ibid, int timeout_ms)
@@ -296,8 +298,7 @@ VD_API int rdma_resolve_route(struct rdma_cm_id *ibid, int timeout_ms)
 		return vd_fail(EINVAL);
 	if (vd_ud_id(id) && vd_ud_route(id))
 		return vd_fail(ENOMEM);
-	id->state = VD_ID_ROUTE;
-	return vd_sync(id, post(id, RDMA_CM_EVENT_ROUTE_RESOLVED, 0));
+	return vd_sync(id, post(id, VD_ID_ROUTE, RDMA_CM_EVENT_ROUTE_RESOLVED, 0));
 }
 
 VD_API __be16 rdma_get_src_port(struct rdma_cm_id *id)
