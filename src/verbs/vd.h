@@ -369,6 +369,8 @@ void vd_context_release(struct ibv_context *ctx);
 struct ibv_context *vd_shared_context(unsigned i);
 struct ibv_pd *vd_shared_pd(unsigned i);
 
+/* Its poll() has failed: it has to be called again, perhaps not at once. */
+void vd_poll_again(void);
 /* A thread of the library's, which gets no signals but faults.  Return: 0 or errno. */
 int vd_thread(void *(*run)(void *), void *arg);
 /* It is to be its own peer: give it an endpoint to send through.  Return: 0 or errno. */

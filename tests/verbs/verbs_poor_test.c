@@ -163,3 +163,45 @@ Test(verbs_poor, a_key_that_a_signal_delays, .timeout = 60)
 	cr_expect_eq(ibv_dereg_mr(mr), 0);
 	vt_dev_close(&d);
 }
+
+/* ---- threads ---- */
+
+/* No thread of the process ends when it cannot sleep, whichever it is. */
+VT_TEST(verbs_poor, threads_that_cannot_poll)
+{
+	struct vt v;
+
+	for (int i = 0; i < 8; i++) {
+		vt_init(&v);
+		vt_listen(&v);
+		vfail_other(VFAIL_POLL);
+		vt_dial(&v);
+		cr_assert_eq(rdma_connect(v.a.id, &v.connect), 0);
+		vt_take_request(&v);
+		cr_assert_eq(rdma_accept(v.b.id, &v.accept), 0);
+		vt_expect(v.a.ch, RDMA_CM_EVENT_ESTABLISHED);
+		vt_expect(v.b.ch, RDMA_CM_EVENT_ESTABLISHED);
+		cr_expect(vfail_came());
+		vt_down(&v);
+	}
+}
+
+Test(verbs_poor, datagrams_of_who_cannot_poll, .timeout = 60)
+{
+	struct vud_qp q;
+	struct vud v;
+
+	vud_open(&v);
+	vud_up(&v, &q);
+	for (int i = 0; i < 8; i++) {
+		vfail_other(VFAIL_POLL);
+		vud_recv(&q, 1, 0, 100);
+		cr_assert_eq(ibv_req_notify_cq(q.cq, 0), 0);
+		vud_send(&q, 2, &q, 8, 0);
+		vud_event(&q);
+		cr_expect_eq(vud_wc(&q).wr_id + vud_wc(&q).wr_id, 3);
+		vfail_came();
+	}
+	vud_down(&q);
+	vud_close(&v);
+}

@@ -146,8 +146,10 @@ static void *serve(void *arg)
 	for (;;) {
 		bool away = keeps_away(ud);
 
-		if (poll(fd, away ? 2 : 3, patience(ud, away)) < 0 && errno != EINTR)
-			return NULL;
+		if (poll(fd, away ? 2 : 3, patience(ud, away)) < 0) {
+			vd_poll_again();
+			continue;
+		}
 		if ((fd[0].revents | fd[1].revents | fd[2].revents) & POLLNVAL || !vd_mine(ud->p))
 			return NULL; /* the program has closed what is not its own */
 		if (fd[0].revents)
