@@ -205,3 +205,31 @@ Test(verbs_poor, datagrams_of_who_cannot_poll, .timeout = 60)
 	vud_down(&q);
 	vud_close(&v);
 }
+
+/* ---- completions of datagrams ---- */
+
+/* Their memory is there before there is any: without it there is no queue pair, and no larger queue. */
+Test(verbs_poor, completions_have_their_memory, .timeout = 60)
+{
+	struct ibv_qp_init_attr init = { .qp_type = IBV_QPT_UD, .cap = { 4, 4, 1, 1, 0 } };
+	struct ibv_qp *qp;
+	struct vt_dev d;
+
+	vt_dev_open(&d);
+	init.send_cq = d.cq;
+	init.recv_cq = ibv_create_cq(d.ctx, 256, NULL, NULL, 0);
+	vfail_size(256 * sizeof(struct ud_entry));
+	VT_NULL_AS(ibv_create_qp(d.pd, &init), ENOMEM);
+	vfail_size((uint32_t)d.cq->cqe * sizeof(struct ud_entry));
+	init.send_cq = init.recv_cq;
+	qp = ibv_create_qp(d.pd, &init);
+	cr_assert_not_null(qp, "%m");
+	vfail_size(300 * sizeof(struct ud_entry));
+	VT_REFUSED_AS(ibv_resize_cq(init.recv_cq, 300) == ENOMEM, ENOMEM);
+	cr_expect_eq(init.recv_cq->cqe, 256);
+	cr_expect_eq(ibv_resize_cq(init.recv_cq, 300), 0);
+	cr_expect_eq(ibv_destroy_qp(qp), 0);
+	cr_expect_eq(ibv_destroy_cq(init.recv_cq), 0);
+	vfail_came();
+	vt_dev_close(&d);
+}
