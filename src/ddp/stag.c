@@ -108,11 +108,12 @@ static int draw(struct ddps_stag_table *t, uint32_t *stag, bool window)
 	ssize_t n;
 
 	do {
-		/* Before the kernel has collected enough it waits, which a signal ends. */
+		/* Before the kernel has collected enough it waits, which a signal ends; then there may
+		 * be some of them. */
 		do
 			n = getrandom(stag, sizeof *stag, 0);
-		while (n < 0 && errno == EINTR);
-		if (n != (ssize_t)sizeof *stag)
+		while (n < 0 ? errno == EINTR : n < (ssize_t)sizeof *stag);
+		if (n < 0)
 			return DDPS_E_SYSTEM;
 	} while (!ddps_stag_usable(t, *stag, window));
 	return 0;

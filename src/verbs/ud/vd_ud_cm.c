@@ -172,8 +172,8 @@ static int start(struct vd_ud *ud, struct vd_id *id, const struct rdma_conn_para
 
 	do
 		n = getrandom(&u->ask, sizeof u->ask, 0);
-	while (n < 0 && errno == EINTR);
-	if (n != sizeof u->ask)
+	while (n < 0 ? errno == EINTR : n < (ssize_t)sizeof u->ask);
+	if (n < 0)
 		return EIO;
 	h.ask = u->ask;
 	h.pd_len = conn && conn->private_data ? conn->private_data_len : 0;
