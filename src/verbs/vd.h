@@ -247,13 +247,19 @@ struct vd_cq {
 	unsigned epoch, polls[2]; /* atomic: calls under way, by epoch */
 };
 
+struct vd_async {
+	struct ibv_async_event e;
+	struct vd_async *next;
+};
+
 struct vd_srq {
 	struct ibv_srq srq;
 	struct ddps_srq *d;
 	struct ibv_srq_attr attr;
 	uint32_t number;
-	unsigned ud_users; /* atomic: queue pairs for datagrams */
-	bool ud_waits;	   /* atomic: one of them does not read, since there was no receive */
+	struct vd_async *low; /* kept while it is armed, or NULL */
+	unsigned ud_users;    /* atomic: queue pairs for datagrams */
+	bool ud_waits;	      /* atomic: one of them does not read, since there was no receive */
 };
 
 #define VD_QPN_MASK 0xffffffu
@@ -278,10 +284,11 @@ struct vd_qp {
 	bool inl_own; /* of the program's allocator */
 	struct ddps_mr *inl_mr;
 	unsigned inl_seq;
-	struct vd_wr *wr;    /* vd_wr.c: requests between wr_start and wr_complete */
-	struct vd_oob *oob;  /* vd_oob.c: made without an identifier */
-	bool lent;	     /* ... and given to one later */
-	struct vd_ud_qp *ud; /* of type UD, and then there is no @ep */
+	struct vd_wr *wr;	   /* vd_wr.c: requests between wr_start and wr_complete */
+	struct vd_oob *oob;	   /* vd_oob.c: made without an identifier */
+	bool lent;		   /* ... and given to one later */
+	struct vd_ud_qp *ud;	   /* of type UD, and then there is no @ep */
+	struct vd_async *last_wqe; /* kept where receives are in a shared queue, or NULL */
 };
 
 static inline struct ddps_ep *vd_tx(const struct vd_qp *qp)
@@ -415,6 +422,11 @@ void vd_srq_low(struct vd_srq *srq);
 
 /* Queue an asynchronous event; the lock is held. */
 void vd_async_post(struct ibv_context *ctx, enum ibv_event_type type, void *element);
+/* What a program waits for is told without memory, too: its event is kept.  Return: 0 or ENOMEM. */
+int vd_async_keep(struct vd_async **kept);
+/* Queue the one that was kept; the lock is held. */
+void vd_async_tell(struct ibv_context *ctx, enum ibv_event_type type, void *element,
+		   struct vd_async **kept);
 /* Drop what nobody fetched, wait until the rest is acknowledged; the lock is held. */
 void vd_async_forget(struct ibv_context *ctx, const void *element);
 /* Drop what nobody fetched, of the whole context. */

@@ -119,6 +119,41 @@ VT_TEST(verbs_poor, a_listener_that_finds_no_event)
 	rdma_destroy_event_channel(ch);
 }
 
+/* What a program waits for that has a shared queue: that it needs more, that a queue pair is done with it. */
+VT_TEST(verbs_poor, a_shared_queue_is_told)
+{
+	struct ibv_srq_init_attr init = { .attr = { 4, 1, 0 } };
+	struct ibv_srq_attr limit = { .srq_limit = 1 };
+	struct ibv_recv_wr wr = { .wr_id = 1 }, *bad;
+	struct ibv_async_event e;
+	struct vt v;
+
+	vt_init(&v);
+	vt_listen(&v);
+	v.srq = ibv_create_srq(v.listen->pd, &init);
+	cr_assert_not_null(v.srq);
+	cr_assert_eq(ibv_post_srq_recv(v.srq, &wr, &bad), 0);
+	vfail_size(sizeof(struct vd_async));
+	VT_REFUSED_AS(ibv_modify_srq(v.srq, &limit, IBV_SRQ_LIMIT) == ENOMEM, ENOMEM);
+	cr_assert_eq(ibv_modify_srq(v.srq, &limit, IBV_SRQ_LIMIT), 0);
+	vt_dial(&v);
+	cr_assert_eq(rdma_connect(v.a.id, &v.connect), 0);
+	vt_take_request(&v);
+	cr_assert_eq(rdma_accept(v.b.id, &v.accept), 0);
+	vt_expect(v.a.ch, RDMA_CM_EVENT_ESTABLISHED);
+	vt_expect(v.b.ch, RDMA_CM_EVENT_ESTABLISHED);
+	vfail_size(sizeof(struct vd_async));
+	cr_assert_eq(vt_post(&v.a, 1, IBV_WR_SEND, 0, NULL), 0);
+	e = vt_async(v.listen->verbs, IBV_EVENT_SRQ_LIMIT_REACHED);
+	ibv_ack_async_event(&e);
+	cr_assert_eq(rdma_disconnect(v.a.id), 0);
+	e = vt_async(v.listen->verbs, IBV_EVENT_QP_LAST_WQE_REACHED);
+	cr_expect_eq(e.element.qp, v.b.id->qp);
+	ibv_ack_async_event(&e);
+	vfail_came();
+	vt_down(&v);
+}
+
 /* ---- calls that fail ---- */
 
 /* The queues that were made for it are gone, and the program's attributes do not name them. */

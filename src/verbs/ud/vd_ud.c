@@ -109,7 +109,8 @@ static void tell_news(struct vd_ud *ud)
 		if (u->lost)
 			tell_overflow(q);
 		if (u->last_wqe)
-			vd_async_post(q->context, IBV_EVENT_QP_LAST_WQE_REACHED, q);
+			vd_async_tell(q->context, IBV_EVENT_QP_LAST_WQE_REACHED, q,
+				      &u->qp->last_wqe);
 		u->lost = u->last_wqe = false;
 	}
 	pthread_mutex_unlock(&ud->lock);

@@ -65,7 +65,7 @@ static struct vd_qp *make_qp(struct ibv_context *ctx, struct ibv_pd *pd,
 	struct vd_ud_qp *u = calloc(1, sizeof *u);
 	struct vd_qp *qp = calloc(1, sizeof *qp);
 
-	if (!u || !qp) {
+	if (!u || !qp || (attr->srq && vd_async_keep(&qp->last_wqe))) {
 		free(u);
 		free(qp);
 		return NULL;
@@ -125,6 +125,7 @@ struct vd_qp *vd_ud_qp_new(struct ibv_context *ctx, struct ibv_pd *pd,
 	qp->ud->ud = ud;
 	err = use_queues(qp->ud, attr);
 	if (err) {
+		free(qp->last_wqe);
 		free(qp->ud);
 		free(qp);
 		errno = err;
@@ -182,6 +183,7 @@ void vd_ud_qp_free(struct vd_qp *qp)
 	free(u);
 	vd_wr_fini(qp);
 	pthread_mutex_destroy(&qp->lock);
+	free(qp->last_wqe);
 	free(qp);
 }
 
@@ -245,6 +247,8 @@ static int move(struct vd_ud_qp *u, enum ibv_qp_state to, int mask)
 {
 	if (!can_follow(ud_state(u), to, mask))
 		return EINVAL;
+	if (to == IBV_QPS_RESET && u->qp->qp.qp_base.srq && vd_async_keep(&u->qp->last_wqe))
+		return ENOMEM;
 	if (to == IBV_QPS_RESET)
 		reset(u);
 	else
