@@ -157,12 +157,31 @@ static void next_event(void)
 		give_up(e);
 }
 
+static void next_async(void)
+{
+	struct ibv_async_event ev;
+	struct end *e;
+
+	check(!ibv_get_async_event(w.listen->verbs, &ev), "no asynchronous event");
+	if (w.failed)
+		return;
+	if (ev.event_type == IBV_EVENT_QP_LAST_WQE_REACHED) {
+		e = ev.element.qp->qp_context;
+		check(e->srq && !e->last_wqe, "told twice that it takes no receive any more");
+		e->last_wqe = true;
+	}
+	ibv_ack_async_event(&ev);
+}
+
 void events(void)
 {
 	struct pollfd p = { w.ch->fd, POLLIN, 0 };
+	struct pollfd async = { w.listen->verbs->async_fd, POLLIN, 0 };
 
 	while (!w.failed && poll(&p, 1, 0) == 1)
 		next_event();
+	while (!w.failed && poll(&async, 1, 0) == 1)
+		next_async();
 }
 
 static struct sockaddr_in address(void)

@@ -86,6 +86,7 @@ struct end {
 	struct request told[MSGS]; /* what the peer will receive, in order */
 	unsigned ntold, heard, writes, writes_at[MSGS];
 	bool dead, disconnected, flushed;
+	bool last_wqe; /* it takes no receive of the shared queue any more */
 	bool up;
 	bool lost; /* it cannot go on with its connection ... */
 	bool gone; /* ... which has been given up */

@@ -102,7 +102,8 @@ static bool all_over(void)
 	for (unsigned i = 0; i < 2 * w.npairs; i++) {
 		const struct end *e = &w.end[i / 2][i % 2];
 
-		if (!e->dead || !user_answered(e) || (e->nrq && !e->srq))
+		if (!e->dead || !user_answered(e) || (e->nrq && !e->srq) ||
+		    (e->srq && !e->last_wqe))
 			return false;
 	}
 	return true;
