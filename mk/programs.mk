@@ -131,9 +131,8 @@ $(B)/sim-crossed: $(call objs,tests/sim/crossed_worlds.c tests/sim/crossed_world
 $(B)/sim-ipoib: $(call objs,$(wildcard tests/sim/kern*.c) tests/sim/ipoib_worlds.c) $(IPOIB_A)
 $(B)/sim-ipoib: LDFLAGS += $(WRAP)
 # The drop-in, with its threads
-$(B)/sim-verbs: $(call objs,tests/sim/verbs_worlds.c tests/sim/verbs_user.c \
-	tests/sim/verbs_window.c tests/sim/verbs_dgram.c tests/sim/verbs_dgram_seen.c tests/sched/sched.c \
-	tests/sched/sched_calls.c $(wildcard tests/sim/kern*.c) \
+$(B)/sim-verbs: $(call objs,$(wildcard tests/sim/verbs_*.c tests/sim/kern*.c) tests/sched/sched.c \
+	tests/sched/sched_calls.c \
 	$(filter-out src/verbs/vd_socket.c,$(VERBS_SRC)))
 $(B)/sim-verbs: LDFLAGS += $(WRAP) $(WRAP_THREADS)
 $(B)/sim-%: $(B)/tests/sim/sim_main.o $(B)/tests/sim/sim_random.o $(B)/tests/sim/sim_shrink.o $(LIB_A)

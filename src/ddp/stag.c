@@ -6,6 +6,7 @@
 #define HASH_FUNCTION(key, len, hash) ((hash) = *(const uint32_t *)(key))
 #define HASH_KEYCMP(a, b, len)	      (*(const uint32_t *)(a) != *(const uint32_t *)(b))
 #include "ddp/stag.h"
+#include <errno.h>
 #include <stdlib.h>
 #include <sys/random.h>
 
@@ -104,8 +105,15 @@ bool ddps_stag_usable(struct ddps_stag_table *t, uint32_t stag, bool window)
 /* Over the whole space and hard to predict [5042-6.1.1-4] [5040-8.1.1-8]. */
 static int draw(struct ddps_stag_table *t, uint32_t *stag, bool window)
 {
+	ssize_t n;
+
 	do {
-		if (getrandom(stag, sizeof *stag, 0) != (ssize_t)sizeof *stag)
+		/* Before the kernel has collected enough it waits, which a signal ends; then there may
+		 * be some of them. */
+		do
+			n = getrandom(stag, sizeof *stag, 0);
+		while (n < 0 ? errno == EINTR : n < (ssize_t)sizeof *stag);
+		if (n < 0)
 			return DDPS_E_SYSTEM;
 	} while (!ddps_stag_usable(t, *stag, window));
 	return 0;

@@ -182,7 +182,7 @@ static bool taken(void)
 /* Sleep until something is there, and serve it.  @again: look for it for a while first. */
 static int await_and_serve(struct ddps_ctx *ctx, bool again)
 {
-	int fd = ddps_loop_watch(ctx->env.loop), n = 0, served;
+	int fd = ddps_loop_watch(ctx->env.loop), n = 0, served, err;
 
 	pthread_mutex_unlock(&ctx->lock);
 	if (again)
@@ -193,6 +193,7 @@ static int await_and_serve(struct ddps_ctx *ctx, bool again)
 		again = false;
 		n = ddps_wait_fd(fd, UINT64_MAX);
 	}
+	err = n == DDPS_E_SYSTEM ? errno : 0;
 	pthread_mutex_lock(&ctx->lock);
 	/* Before anything is done on a number: it has slept long, perhaps. */
 	if (ddps_ctx_gone(ctx) || ddps_own_era() != ctx->era)
@@ -201,8 +202,10 @@ static int await_and_serve(struct ddps_ctx *ctx, bool again)
 	served = ddps_ctx_turn(ctx);
 	if (again)
 		judge_spin(&ctx->mover, served > 0);
-	if (n == DDPS_E_SYSTEM || (served == DDPS_E_SYSTEM && taken()))
+	if ((err && err != ENOMEM) || (served == DDPS_E_SYSTEM && taken()))
 		return DDPS_E_SYSTEM;
+	if (err) /* there may be memory to sleep with a while later */
+		sleep_for(ctx, NAP_NS);
 	return served > 0 ? served : 0;
 }
 

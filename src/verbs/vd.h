@@ -247,13 +247,19 @@ struct vd_cq {
 	unsigned epoch, polls[2]; /* atomic: calls under way, by epoch */
 };
 
+struct vd_async {
+	struct ibv_async_event e;
+	struct vd_async *next;
+};
+
 struct vd_srq {
 	struct ibv_srq srq;
 	struct ddps_srq *d;
 	struct ibv_srq_attr attr;
 	uint32_t number;
-	unsigned ud_users; /* atomic: queue pairs for datagrams */
-	bool ud_waits;	   /* atomic: one of them does not read, since there was no receive */
+	struct vd_async *low; /* kept while it is armed, or NULL */
+	unsigned ud_users;    /* atomic: queue pairs for datagrams */
+	bool ud_waits;	      /* atomic: one of them does not read, since there was no receive */
 };
 
 #define VD_QPN_MASK 0xffffffu
@@ -278,10 +284,11 @@ struct vd_qp {
 	bool inl_own; /* of the program's allocator */
 	struct ddps_mr *inl_mr;
 	unsigned inl_seq;
-	struct vd_wr *wr;    /* vd_wr.c: requests between wr_start and wr_complete */
-	struct vd_oob *oob;  /* vd_oob.c: made without an identifier */
-	bool lent;	     /* ... and given to one later */
-	struct vd_ud_qp *ud; /* of type UD, and then there is no @ep */
+	struct vd_wr *wr;	   /* vd_wr.c: requests between wr_start and wr_complete */
+	struct vd_oob *oob;	   /* vd_oob.c: made without an identifier */
+	bool lent;		   /* ... and given to one later */
+	struct vd_ud_qp *ud;	   /* of type UD, and then there is no @ep */
+	struct vd_async *last_wqe; /* kept where receives are in a shared queue, or NULL */
 };
 
 static inline struct ddps_ep *vd_tx(const struct vd_qp *qp)
@@ -342,6 +349,7 @@ struct vd_id {
 	struct vd_id *next_request;  /* in vd_process.requests */
 	uint16_t peer_ird, peer_ord; /* of a request */
 	bool told_down;
+	struct vd_event *answer, *end;		      /* vd_event_keep; or NULL */
 	uint64_t held_until;			      /* CLOCK_MONOTONIC, ms; or 0 */
 	struct vd_id *next_held;		      /* in vd_process.held, if that is set */
 	struct vd_oob_port *oob;		      /* a listener of vd_oob.c */
@@ -368,6 +376,8 @@ void vd_context_release(struct ibv_context *ctx);
 struct ibv_context *vd_shared_context(unsigned i);
 struct ibv_pd *vd_shared_pd(unsigned i);
 
+/* Its poll() has failed: it has to be called again, perhaps not at once. */
+void vd_poll_again(void);
 /* A thread of the library's, which gets no signals but faults.  Return: 0 or errno. */
 int vd_thread(void *(*run)(void *), void *arg);
 /* It is to be its own peer: give it an endpoint to send through.  Return: 0 or errno. */
@@ -412,6 +422,11 @@ void vd_srq_low(struct vd_srq *srq);
 
 /* Queue an asynchronous event; the lock is held. */
 void vd_async_post(struct ibv_context *ctx, enum ibv_event_type type, void *element);
+/* What a program waits for is told without memory, too: its event is kept.  Return: 0 or ENOMEM. */
+int vd_async_keep(struct vd_async **kept);
+/* Queue the one that was kept; the lock is held. */
+void vd_async_tell(struct ibv_context *ctx, enum ibv_event_type type, void *element,
+		   struct vd_async **kept);
 /* Drop what nobody fetched, wait until the rest is acknowledged; the lock is held. */
 void vd_async_forget(struct ibv_context *ctx, const void *element);
 /* Drop what nobody fetched, of the whole context. */
@@ -424,6 +439,17 @@ void vd_conn_event(struct vd_process *p, const struct ddps_event *ev);
 /* Queue an event of @id; the lock is held. */
 int vd_event_post(struct vd_id *id, struct vd_id *listen_id, enum rdma_cm_event_type type,
 		  int status, const struct rdma_conn_param *conn);
+/*
+ * What the network says is told without memory, too: there is an event for its answer to what the program
+ * asks, and one for the end.  Return: 0 or ENOMEM.
+ */
+int vd_event_keep(struct vd_id *id);
+/* Queue the event that was kept at @kept, one of the two of @id; the lock is held. */
+void vd_event_tell(struct vd_id *id, struct vd_event **kept, enum rdma_cm_event_type type,
+		   int status, const struct rdma_conn_param *conn);
+/* ... not queued yet; a new one if none was kept, or NULL. */
+struct vd_event *vd_event_kept(struct vd_id *id, struct vd_event **kept,
+			       enum rdma_cm_event_type type, int status);
 /* Its connection has ended, which the program is told once: immediately if it has ended it itself,
  * else when its completions are fetched (vd_held.c).  The lock is held here and in the next three. */
 void vd_down(struct vd_process *p, struct vd_id *id, bool by_program);

@@ -21,6 +21,7 @@
 #define HOLD_MS	     50
 #define HELD_STEP_MS 1
 #define TELL_SECONDS 2
+#define AGAIN_NS     1000000
 #define CHECK_STATUS 66 /* of a program that --check has found mistakes of: docs/check.md */
 
 /* The global state of the drop-in: its interface has no argument that could carry it. */
@@ -113,6 +114,14 @@ static void let_go(struct vd_process *p)
 	pthread_mutex_unlock(&p->lock);
 }
 
+void vd_poll_again(void)
+{
+	static const struct timespec moment = { .tv_nsec = AGAIN_NS };
+
+	if (errno != EINTR) /* the system has no memory */
+		nanosleep(&moment, NULL);
+}
+
 /* Hands events to identifiers as long as the process lives. */
 static void *serve(void *arg)
 {
@@ -125,8 +134,10 @@ static void *serve(void *arg)
 	bool held = false;
 
 	for (;;) {
-		if (poll(fd, 4, held ? HELD_STEP_MS : -1) < 0 && errno != EINTR)
-			return NULL;
+		if (poll(fd, 4, held ? HELD_STEP_MS : -1) < 0) {
+			vd_poll_again();
+			continue;
+		}
 		if ((fd[0].revents | fd[1].revents | fd[2].revents) & POLLNVAL || fd[3].revents ||
 		    !vd_mine(p)) {
 			let_go(p);

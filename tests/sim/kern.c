@@ -114,7 +114,7 @@ int kern_new(enum kern_kind kind)
 	abort();
 }
 
-static unsigned descriptors_open(void)
+unsigned kern_open(void)
 {
 	unsigned n = 0;
 
@@ -221,7 +221,7 @@ void kern_start(uint64_t seed)
 
 unsigned kern_stop(void)
 {
-	unsigned n = descriptors_open();
+	unsigned n = kern_open();
 
 	kern.f = (struct kern_faults){ 0 };
 	for (int i = 0; i < KERN_FDS; i++)

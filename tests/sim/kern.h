@@ -64,6 +64,7 @@ struct kern {
 	/* One call fails, by its number since the start, in its n-th way; 0: none. */
 	uint64_t calls, fail_call;
 	unsigned fail_way, ways; /* ways: how many it has */
+	bool any_way;		 /* those that fail by chance do so in any of them, not the first */
 	uint64_t shortage,
 		short_until; /* ns for which from that call on each fails that needs something */
 	const char *failed;  /* its name */
@@ -79,6 +80,8 @@ extern struct kern kern;
 void kern_start(uint64_t seed);
 /* Frees what is left; returns how many descriptors nobody has closed. */
 unsigned kern_stop(void);
+/* Descriptors that are open. */
+unsigned kern_open(void);
 /* When the next thing happens by itself; UINT64_MAX: never. */
 uint64_t kern_next(void);
 /* The clock goes there. */

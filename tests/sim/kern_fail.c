@@ -74,11 +74,12 @@ static bool no_memory(void)
 
 	if (kern.fail_allocation &&
 	    (n == kern.fail_allocation ||
-	     (kern.fail_on && n > kern.fail_allocation && kern.now < kern.fail_until))) {
+	     (kern.fail_on && n > kern.fail_allocation && kern.now < kern.fail_until)))
 		kern.n.memory++;
-		return true;
-	}
-	return host_chance(kern.f.memory, &kern.n.memory);
+	else if (!host_chance(kern.f.memory, &kern.n.memory))
+		return false;
+	errno = ENOMEM;
+	return true;
 }
 
 static void *counted(void *p)
@@ -156,6 +157,24 @@ static bool is_short(const char *name, const int *errs)
 	return true;
 }
 
+static unsigned ways(const int *errs)
+{
+	unsigned n = 0;
+
+	while (errs[n])
+		n++;
+	return n;
+}
+
+/* Whether it does; else it does as little as it may. */
+static bool fails_as(int how)
+{
+	kern.brief = how == KERN_BRIEF;
+	if (!kern.brief)
+		errno = how;
+	return !kern.brief;
+}
+
 bool kern_call_fails(const char *name, const int *errs)
 {
 	kern.calls++;
@@ -164,17 +183,12 @@ bool kern_call_fails(const char *name, const int *errs)
 	if (kern.calls != kern.fail_call) {
 		if (!host_chance(kern.f.calls, &kern.n.calls))
 			return false;
-		errno = errs[0];
-		return true;
+		return fails_as(errs[kern.any_way ? sim_like(ways(errs)) : 0]);
 	}
 	kern.failed = name;
-	for (kern.ways = 0; errs[kern.ways];)
-		kern.ways++;
+	kern.ways = ways(errs);
 	kern.how = errs[kern.fail_way % kern.ways];
-	kern.brief = kern.how == KERN_BRIEF;
-	if (!kern.brief)
-		errno = kern.how;
-	return !kern.brief;
+	return fails_as(kern.how);
 }
 
 bool kern_stream_fails(struct kern_file *f, const char *name, const int *errs)

@@ -31,11 +31,13 @@ static void bring_up(struct node *d)
 	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_INIT, .port_num = 1 };
 
 	d->qkey = attr.qkey = DGRAM_QKEY + (uint32_t)rnd(2);
+	poor_pause();
 	check(!ibv_modify_qp(d->qp, &attr, init), "to INIT");
 	attr.qp_state = IBV_QPS_RTR;
 	check(!ibv_modify_qp(d->qp, &attr, IBV_QP_STATE), "to RTR");
 	attr.qp_state = IBV_QPS_RTS;
 	check(!ibv_modify_qp(d->qp, &attr, IBV_QP_STATE | IBV_QP_SQ_PSN), "to RTS");
+	poor_on();
 	d->ended = d->broken = d->failed = false;
 }
 
@@ -44,7 +46,9 @@ static void move(struct node *d, enum ibv_qp_state state)
 	struct ibv_qp_attr attr = { .qp_state = state };
 
 	dgrams.tick++;
+	poor_pause();
 	check(!ibv_modify_qp(d->qp, &attr, IBV_QP_STATE), "to state %d", state);
+	poor_on();
 }
 
 static void make(struct node *d)
@@ -129,6 +133,7 @@ static void leave(struct node *d, unsigned g)
 
 static void come_and_go(struct node *d)
 {
+	poor_pause();
 	for (unsigned g = 0; g < GROUPS && !w.failed; g++) {
 		if (node_joined(d, g)) {
 			if (!rnd(20))
@@ -137,6 +142,7 @@ static void come_and_go(struct node *d)
 			join(d, g);
 		}
 	}
+	poor_on();
 }
 
 /* ---- posting ---- */
@@ -151,13 +157,18 @@ static void post_recvs(struct node *d)
 		struct ibv_recv_wr wr = { .wr_id = RECVS + d->next_recv,
 					  .sg_list = sge,
 					  .num_sge = 2 },
-				   *bad;
+				   *bad = NULL;
+		int err;
 
 		if (sim_happens(SIM_shallow, node_owner(d), (uint32_t)d->next_recv, 0.05))
 			sge[1].length = (uint32_t)sim_like(MTU);
 		d->room[slot] = GRH + sge[1].length;
 		memset(at, UNTOUCHED, sizeof *d->recv);
-		check(!ibv_post_recv(d->qp, &wr, &bad), "a receive is refused");
+		err = ibv_post_recv(d->qp, &wr, &bad);
+		check(!err || (err == ENOMEM && w.poor && bad == &wr), "a receive is refused: %s",
+		      strerror(err));
+		if (err)
+			return;
 		d->next_recv++;
 	}
 }
@@ -262,7 +273,7 @@ static void post_some(struct node *d)
 	err = ibv_post_send(d->qp, wr, &bad);
 	taken = err ? (unsigned)(bad - wr) : n;
 	check(taken < n || !err, "the refused one is not named");
-	check(!err || (err == ENOMEM && d->nsq + n > DEPTH), "post: %s", strerror(err));
+	check(!err || (err == ENOMEM && (d->nsq + n > DEPTH || w.poor)), "post: %s", strerror(err));
 	w.t->n[T_REFUSED] += err != 0;
 	for (unsigned i = 0; i < taken && !w.failed; i++) {
 		d->sq[d->nsq++] = d->posted;

@@ -109,9 +109,8 @@ static void answer_later(struct node *d, const struct ibv_wc *wc, uint8_t *at, s
 
 	if (d->reply || rnd(4))
 		return;
-	d->reply = ibv_create_ah_from_wc(d->pd, &copy, (struct ibv_grh *)(void *)at, 1);
+	tried(d->reply = ibv_create_ah_from_wc(d->pd, &copy, (struct ibv_grh *)(void *)at, 1));
 	d->reply_to = from->id;
-	check(d->reply, "no address handle of a completion");
 }
 
 static void message(struct node *d, struct node *from, const struct ibv_wc *wc, uint8_t *at)
@@ -277,7 +276,9 @@ void dgrams_missed(void)
 			for (unsigned k = 0; k < NODES; k++)
 				missing += dgrams.node[i].all[n].must[k] &&
 					   !dgrams.node[i].all[n].got[k];
-	check(missing <= kern.n.lost + dgrams.cut, "%u messages are missing, %u were lost",
-	      (unsigned)missing, (unsigned)(kern.n.lost + dgrams.cut));
+	/* In a poor world others find no room on their way. */
+	check(w.poor || missing <= kern.n.lost + dgrams.cut,
+	      "%u messages are missing, %u were lost", (unsigned)missing,
+	      (unsigned)(kern.n.lost + dgrams.cut));
 	w.t->n[T_DGRAMS_LOST] += missing;
 }

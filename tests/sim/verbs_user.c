@@ -17,11 +17,15 @@ void user_post_recvs(struct end *e)
 		struct ibv_recv_wr wr = { .wr_id = RECVS + e->posted_recvs,
 					  .sg_list = &sge,
 					  .num_sge = 1 },
-				   *bad;
+				   *bad = NULL;
+		int err;
 
-		check(!(e->srq ? ibv_post_srq_recv(e->srq, &wr, &bad)
-			       : ibv_post_recv(e->cm->qp, &wr, &bad)),
-		      "a receive is refused");
+		err = e->srq ? ibv_post_srq_recv(e->srq, &wr, &bad)
+			     : ibv_post_recv(e->cm->qp, &wr, &bad);
+		check(!err || (err == ENOMEM && w.poor && bad == &wr), "a receive is refused: %s",
+		      strerror(err));
+		if (err)
+			return;
 		e->posted_recvs++;
 		e->nrq++;
 	}
@@ -101,6 +105,7 @@ void user_post_some(struct end *e)
 	taken = err ? (unsigned)(bad - wr) : n;
 	check(taken <= n && (!err || bad), "the refused one is not named");
 	check(!err || (err == ENOMEM && e->nsq + n > DEPTH) || !w.tidy, "post: %s", strerror(err));
+	check(err != ENOMEM || e->nsq + n > DEPTH || w.poor, "post: %s", strerror(err));
 	w.t->n[T_REFUSED] += err != 0;
 	for (unsigned i = 0; i < taken && !w.failed; i++) {
 		user_posted(e, &r[i]);

@@ -41,7 +41,14 @@ enum {
 	T_DGRAMS_FAILED,
 	T_DGRAMS_WRONG,
 	T_DGRAMS_CUT,
-	T_DGRAMS_LOST
+	T_DGRAMS_LOST,
+	T_POOR,
+	T_CALLS_FAILED,
+	T_GIVEN_UP,
+	T_SETTLED,
+	T_NO_MEMORY,
+	T_NO_DESCRIPTOR,
+	T_NO_CALL
 };
 
 /* An end's memory window: of no use, being bound, the peer's to write through, its own alone; the peer
@@ -49,6 +56,8 @@ enum {
 enum window { WIN_NONE, WIN_BINDING, WIN_OPEN, WIN_PRIVATE, WIN_CLOSING };
 /* Each end has one, in some worlds. */
 enum windows { WINDOWS_NONE, WINDOWS_1, WINDOWS_2 };
+/* Memory, descriptors and calls fail: never, once the connections are up, from the start on. */
+enum poor { POOR_NONE, POOR_LATER, POOR_EARLY };
 
 struct end;
 
@@ -77,6 +86,10 @@ struct end {
 	struct request told[MSGS]; /* what the peer will receive, in order */
 	unsigned ntold, heard, writes, writes_at[MSGS];
 	bool dead, disconnected, flushed;
+	bool last_wqe; /* it takes no receive of the shared queue any more */
+	bool up;
+	bool lost; /* it cannot go on with its connection ... */
+	bool gone; /* ... which has been given up */
 	uint8_t out[MSGS][MAX], in[MSGS][MAX], recv[2 * MSGS][MAX], read[MSGS][MAX];
 	uint64_t word;
 	struct ibv_mw *mw;
@@ -95,7 +108,9 @@ struct verbs_world {
 	bool shares; /* receives are in shared queues */
 	bool sctp;
 	enum windows windows;
-	double reset; /* streams, once they are connected */
+	enum poor poor;
+	unsigned settle_at; /* the turn in front of which the program waits */
+	double reset;	    /* streams, once they are connected */
 	struct end end[PAIRS][2];
 	struct rdma_event_channel *ch;
 	struct rdma_cm_id *listen;
@@ -134,6 +149,31 @@ static inline uint8_t octet(const struct end *e, unsigned n, unsigned at)
 {
 	return (uint8_t)(n * 31 + at * 7 + e->id * 101 + e->pair * 57);
 }
+
+/* verbs_worlds.c */
+void let_pass(uint64_t ns);
+
+/* verbs_connect.c */
+void connect_all(void);
+/* What has happened to connections. */
+void events(void);
+void end_over(struct end *e);
+void end_free(struct end *e);
+
+/* verbs_poor.c */
+void poor_begin(void);
+void poor_on(void);
+/* For a moment, and for good. */
+void poor_pause(void);
+void poor_stop(void);
+/* A call may have failed, and errno has to say why.  Returns false. */
+bool poor_fails(const char *what);
+#define tried(call) (errno = 0, (call) ? true : poor_fails(#call))
+/* What there is now is what has to be left at the end. */
+void poor_note(void);
+void poor_left(void);
+/* Nothing fails, and users only wait: all that was asked for is done in the end, or it ends by itself. */
+void wait_until_done(void);
 
 /* verbs_window.c: what else may be posted where there are windows.  Returns whether @wr is that. */
 bool window_request(struct end *e, struct ibv_send_wr *wr, struct request *r);

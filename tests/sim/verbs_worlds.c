@@ -24,153 +24,16 @@ static bool never(void *arg)
 	return false;
 }
 
-static void let_pass(uint64_t ns)
+void let_pass(uint64_t ns)
 {
 	kern_block(never, NULL, kern.now + ns);
 }
 
-/* ---- connections ---- */
-
-static void equip(struct end *e)
-{
-	struct ibv_qp_init_attr attr = { .qp_type = IBV_QPT_RC, .cap = { DEPTH, DEPTH, 2, 2, 0 } };
-
-	e->cq = ibv_create_cq(e->cm->verbs, 4 * DEPTH, e, NULL, 0);
-	attr.send_cq = attr.recv_cq = e->cq;
-	attr.qp_context = e;
-	if (w.shares) {
-		struct ibv_srq_init_attr srq = { .attr = { .max_wr = DEPTH, .max_sge = 2 } };
-
-		e->pd = ibv_alloc_pd(e->cm->verbs);
-		e->srq = attr.srq = e->pd ? ibv_create_srq(e->pd, &srq) : NULL;
-		check(e->srq, "no shared queue");
-	}
-	check(e->cq && !rdma_create_qp(e->cm, e->pd, &attr), "no queue pair");
-	if (w.failed)
-		return;
-	e->mr = ibv_reg_mr(e->cm->qp->pd, e, sizeof *e, RIGHTS);
-	check(e->mr, "no region");
-	if (w.windows)
-		e->mw = ibv_alloc_mw(e->cm->qp->pd,
-				     w.windows == WINDOWS_1 ? IBV_MW_TYPE_1 : IBV_MW_TYPE_2);
-	check(!w.windows || e->mw, "no window");
-	for (unsigned n = 0; n < MSGS; n++)
-		for (unsigned i = 0; i < MAX; i++)
-			e->out[n][i] = octet(e, n, i);
-}
-
-static struct rdma_cm_event *event(void)
-{
-	struct rdma_cm_event *ev = NULL;
-
-	check(!rdma_get_cm_event(w.ch, &ev), "no event");
-	return ev;
-}
-
-static void serve(struct rdma_cm_event *ev, unsigned *up)
-{
-	struct rdma_conn_param conn = { .responder_resources = 8, .initiator_depth = 8 };
-	struct end *e;
-	uint8_t pair;
-
-	switch (ev->event) {
-	case RDMA_CM_EVENT_ADDR_RESOLVED:
-		check(!rdma_resolve_route(ev->id, 1000), "no route");
-		break;
-	case RDMA_CM_EVENT_ROUTE_RESOLVED:
-		e = ev->id->context;
-		pair = (uint8_t)e->pair;
-		equip(e);
-		conn.private_data = &pair;
-		conn.private_data_len = 1;
-		check(!rdma_connect(ev->id, &conn), "connect");
-		break;
-	case RDMA_CM_EVENT_CONNECT_REQUEST:
-		pair = *(const uint8_t *)ev->param.conn.private_data;
-		check(pair < w.npairs, "private data");
-		e = &w.end[pair % PAIRS][1];
-		e->cm = ev->id;
-		ev->id->context = e;
-		equip(e);
-		check(!rdma_accept(ev->id, &conn), "accept");
-		break;
-	case RDMA_CM_EVENT_ESTABLISHED:
-		++*up;
-		break;
-	case RDMA_CM_EVENT_DISCONNECTED:
-		e = ev->id->context;
-		check(!e->dead, "told twice that it is over");
-		e->dead = true;
-		break;
-	case RDMA_CM_EVENT_TIMEWAIT_EXIT:
-		break;
-	default:
-		check(false, "%s, %d", rdma_event_str(ev->event), ev->status);
-	}
-}
-
-static void connect_all(void)
-{
-	struct sockaddr_in a = { .sin_family = AF_INET,
-				 .sin_port = htons(7174),
-				 .sin_addr.s_addr = htonl(0x0a000001) };
-	unsigned up = 0;
-
-	w.ch = rdma_create_event_channel();
-	check(w.ch && !rdma_create_id(w.ch, &w.listen, NULL, RDMA_PS_TCP) &&
-		      !rdma_bind_addr(w.listen, (struct sockaddr *)&a) && !rdma_listen(w.listen, 8),
-	      "no listener");
-	for (unsigned i = 0; i < w.npairs && !w.failed; i++) {
-		struct end *e = &w.end[i][0];
-
-		check(!rdma_create_id(w.ch, &e->cm, e, RDMA_PS_TCP) &&
-			      !rdma_resolve_addr(e->cm, NULL, (struct sockaddr *)&a, 1000),
-		      "no identifier");
-	}
-	while (up < 2 * w.npairs && !w.failed) {
-		struct rdma_cm_event *ev = event();
-
-		if (!ev)
-			return;
-		serve(ev, &up);
-		rdma_ack_cm_event(ev);
-	}
-	w.t->n[T_CONNECTIONS] += w.npairs;
-	w.t->n[T_SCTP] += w.sctp ? w.npairs : 0;
-}
-
 /* ---- the world ---- */
-
-static void events(void)
-{
-	struct pollfd p = { w.ch->fd, POLLIN, 0 };
-	unsigned up = 0;
-
-	while (!w.failed && poll(&p, 1, 0) == 1) {
-		struct rdma_cm_event *ev = event();
-
-		if (!ev)
-			return;
-		serve(ev, &up);
-		rdma_ack_cm_event(ev);
-	}
-	check(!up, "established twice");
-}
 
 static bool done(struct end *e)
 {
 	return e->ops == MSGS && user_answered(e) && other(e)->heard == e->ntold;
-}
-
-static void end_it(struct end *e)
-{
-	struct ibv_qp_attr err = { .qp_state = IBV_QPS_ERR };
-
-	e->disconnected = true;
-	if (!w.tidy && rnd(2))
-		check(!ibv_modify_qp(e->cm->qp, &err, IBV_QP_STATE), "to the error state");
-	else
-		rdma_disconnect(e->cm);
 }
 
 /* Returns whether anything has moved. */
@@ -188,12 +51,12 @@ static bool turn(struct end *e)
 			user_post_some(e);
 		if (!w.tidy && sim_happens(SIM_error, owner(e), e->ops, 0.002)) {
 			w.t->n[T_ERRORS]++;
-			end_it(e);
+			end_over(e);
 		}
 		if (w.over || (done(e) && done(o) && rnd(2)))
-			end_it(e);
+			end_over(e);
 	}
-	if (rnd(3))
+	if (rnd(3) && !e->gone)
 		while (user_fetch(e) && !w.failed)
 			fetched = true;
 	return fetched || e->ops != ops || e->posted_recvs != recvs;
@@ -207,6 +70,8 @@ static void at_the_end(struct end *e)
 	window_kept(e);
 	check(user_answered(e), "%u requests never completed", e->nsq);
 	check(!e->nrq || e->srq, "%u receives never completed", e->nrq);
+	if (e->gone)
+		return;
 	if (e->ops < MSGS || o->ops < MSGS || o->heard < e->ntold) {
 		w.t->n[T_BROKEN]++;
 		check(!w.tidy, "%u of %u messages arrived", o->heard, e->ntold);
@@ -223,16 +88,11 @@ static void take_down(void)
 		struct end *e = &w.end[i / 2][i % 2];
 
 		at_the_end(e);
-		rdma_destroy_qp(e->cm);
-		check(!e->srq || !ibv_destroy_srq(e->srq), "destroy the shared queue");
-		check(!e->mw || !ibv_dealloc_mw(e->mw), "free the window");
-		check(!ibv_dereg_mr(e->mr), "deregister");
-		check(!e->pd || !ibv_dealloc_pd(e->pd), "deallocate the protection domain");
-		check(!ibv_destroy_cq(e->cq), "destroy the queue");
-		check(!rdma_destroy_id(e->cm), "destroy the identifier");
+		end_free(e);
 	}
 	if (!w.failed)
 		dgrams_take_down();
+	poor_left();
 	check(!rdma_destroy_id(w.listen), "destroy the listener");
 	rdma_destroy_event_channel(w.ch);
 }
@@ -242,7 +102,8 @@ static bool all_over(void)
 	for (unsigned i = 0; i < 2 * w.npairs; i++) {
 		const struct end *e = &w.end[i / 2][i % 2];
 
-		if (!e->dead || !user_answered(e) || (e->nrq && !e->srq))
+		if (!e->dead || !user_answered(e) || (e->nrq && !e->srq) ||
+		    (e->srq && !e->last_wqe))
 			return false;
 	}
 	return true;
@@ -253,11 +114,17 @@ static void play(void)
 	unsigned idle = 0;
 
 	connect_all();
+	poor_pause();
 	dgrams_begin();
+	poor_on();
 	kern.f.reset = w.reset;
+	if (w.poor != POOR_EARLY)
+		poor_on();
 	for (unsigned k = 0; k < TURNS && !w.failed && !(all_over() && dgrams_over()); k++) {
 		bool moved = false;
 
+		if (k == w.settle_at || k == TURNS / 2)
+			wait_until_done();
 		w.over = k >= TURNS / 2;
 		for (unsigned i = 0; i < 2 * w.npairs && !w.failed; i++)
 			moved |= turn(&w.end[i / 2][i % 2]);
@@ -310,6 +177,7 @@ static void begin(uint64_t seed, struct sim_tally *t)
 	setenv("DDPSESS_TRANSPORT", w.sctp ? "sctp" : "tcp", 1);
 	setenv("DDPSESS_WATCH", "off", 1);
 	sched_at_random(sim_next(&w.rng));
+	poor_begin();
 }
 
 static bool here(uint64_t seed, struct sim_tally *t)
@@ -320,6 +188,9 @@ static bool here(uint64_t seed, struct sim_tally *t)
 	start = kern.now;
 	play();
 	t->n[T_MS] += (kern.now - start) / 1000000;
+	t->n[T_NO_MEMORY] += kern.n.memory;
+	t->n[T_NO_DESCRIPTOR] += kern.n.descriptors;
+	t->n[T_NO_CALL] += kern.n.calls;
 	t->n[T_DATAGRAMS] += kern.n.lost + kern.n.doubled + kern.n.late;
 	return !w.failed;
 }
@@ -367,7 +238,14 @@ int main(int argc, char **argv)
 			   "failed",
 			   "wrong",
 			   "too long for their receive",
-			   "lost" },
+			   "lost",
+			   "poor worlds",
+			   "calls of the drop-in failed",
+			   "connections given up",
+			   "waits for all that is under way",
+			   "allocations failed",
+			   "calls without descriptors",
+			   "calls of the system failed" },
 		.world = one_world,
 	};
 

@@ -72,6 +72,35 @@ Test(stag_names, each_of_those_freed_rests, .description = "5042-6.1.1-4")
 		cr_expect_not(ddps_stag_usable(pd.table, stag[i], false), "%d", i);
 }
 
+static unsigned draws;
+
+/* Interrupted, then after two octets, then not. */
+static ssize_t drawn_at_last(void *buf, size_t len, unsigned flags)
+{
+	(void)flags;
+	memset(buf, 0x77, len);
+	if (++draws == 1) {
+		errno = EINTR;
+		return -1;
+	}
+	if (draws == 2)
+		return 2;
+	memcpy(buf, &next, len);
+	return (ssize_t)len;
+}
+
+Test(stag_names, a_signal_while_it_is_drawn)
+{
+	struct ddps_mr *mr = NULL;
+
+	draws = 0;
+	next = 0x1234;
+	sys_instead.getrandom = drawn_at_last;
+	cr_assert_eq(ddps_stag_add(&pd, mem, sizeof mem, ALL, 0, &mr), 0);
+	cr_expect_eq(mr->stag, 0x1234);
+	cr_expect_eq(draws, 3);
+}
+
 /* Without random numbers there is no name that nobody can guess. */
 Test(stag_names, none_is_drawn, .description = "5042-6.1.1-4")
 {

@@ -176,6 +176,16 @@ static bool build_caller(struct all *s)
 	       (s->devices = rdma_get_devices(NULL));
 }
 
+/* To where nobody listens. */
+static bool build_connecting(struct all *s)
+{
+	struct ibv_qp_init_attr init = { .qp_type = IBV_QPT_RC, .cap = { 2, 3, 1, 1, 16 } };
+
+	return (s->ch = rdma_create_event_channel()) &&
+	       !rdma_create_id(s->ch, &s->id, NULL, RDMA_PS_TCP) && resolve(s->id) &&
+	       !rdma_create_qp(s->id, NULL, &init) && !rdma_connect(s->id, NULL);
+}
+
 static bool build_endpoint(struct all *s)
 {
 	struct sockaddr_in a4 = { .sin_family = AF_INET,
@@ -393,6 +403,7 @@ EACH(queue_pair)
 EACH(datagrams)
 EACH(listener)
 EACH(caller)
+EACH(connecting)
 EACH(endpoint)
 EACH(datagram_listener)
 EACH(datagram_caller)

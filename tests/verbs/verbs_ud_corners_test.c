@@ -260,8 +260,8 @@ Test(verbs_ud_corners, queue_pairs_without_sockets)
 
 /* ---- completions ---- */
 
-/* A queue of its own for each way, which has no memory for a completion: it is lost, which is told. */
-Test(verbs_ud_corners, a_completion_without_memory, .timeout = 30)
+/* A queue of its own for each way, which has no room for a completion: it is lost, which is told. */
+Test(verbs_ud_corners, a_completion_without_room, .timeout = 30)
 {
 	struct ibv_qp_init_attr init = { .qp_type = IBV_QPT_UD, .cap = { 4, 4, 1, 1, 0 } };
 	struct ibv_cq *cq[2], *told[2];
@@ -270,7 +270,7 @@ Test(verbs_ud_corners, a_completion_without_memory, .timeout = 30)
 
 	vud_open(&v);
 	for (int i = 0; i < 2; i++)
-		cq[i] = ibv_create_cq(v.ctx, 256, NULL, NULL, 0);
+		cq[i] = ibv_create_cq(v.ctx, 1, NULL, NULL, 0);
 	init.send_cq = cq[0];
 	init.recv_cq = cq[1];
 	q.v = &v;
@@ -279,9 +279,8 @@ Test(verbs_ud_corners, a_completion_without_memory, .timeout = 30)
 	vud_move(&q, IBV_QPS_RTS);
 	q.mr = ibv_reg_mr(v.pd, q.buf, sizeof q.buf, IBV_ACCESS_LOCAL_WRITE);
 	q.key = q.mr->lkey;
-	vfail_size(64 * sizeof(struct ud_entry));
-	vud_send(&q, 1, &q, 8, IBV_SEND_SIGNALED);
-	cr_expect(vfail_came());
+	for (int i = 0; i < 2; i++)
+		vud_send(&q, 1, &q, 8, IBV_SEND_SIGNALED);
 	for (int i = 0; i < 2; i++) {
 		struct ibv_async_event e = vt_async(v.ctx, IBV_EVENT_CQ_ERR);
 

@@ -54,6 +54,8 @@ VD_API int rdma_connect(struct rdma_cm_id *ibid, struct rdma_conn_param *conn)
 
 	if (!p || id->state != VD_ID_ROUTE)
 		return vd_fail(EINVAL);
+	if (vd_event_keep(id))
+		return vd_fail(ENOMEM);
 	if (vd_ud_id(id))
 		return vd_ud_connect(id, conn);
 	if (!vd_lend(p, id, conn))
@@ -84,6 +86,8 @@ static int listen_at(struct vd_process *p, struct vd_id *id, unsigned backlog)
 	char uri[160];
 	int err;
 
+	if (vd_event_keep(id))
+		return ENOMEM;
 	ddps_listen_param_init(&param);
 	param.backlog = backlog ? backlog : param.backlog;
 	param.user = id;
@@ -132,6 +136,8 @@ VD_API int rdma_accept(struct rdma_cm_id *ibid, struct rdma_conn_param *conn)
 		return vd_ud_accept(id, conn);
 	if (!p || (!id->request && id->state != VD_ID_DOWN))
 		return vd_fail(EINVAL);
+	if (vd_event_keep(id))
+		return vd_fail(ENOMEM);
 	if (!vd_lend(p, id, conn))
 		return -1;
 	vd_conn_param(p, conn, &param);
@@ -276,7 +282,7 @@ static void failed(struct vd_id *id, const struct ddps_event *ev)
 	bool passive = id->state == VD_ID_ACCEPTING; /* it has accepted: nobody can refuse now */
 
 	id->state = VD_ID_DOWN;
-	vd_event_post(id, NULL,
+	vd_event_tell(id, &id->answer,
 		      passive	? RDMA_CM_EVENT_CONNECT_ERROR
 		      : refused ? RDMA_CM_EVENT_REJECTED
 		      : late	? RDMA_CM_EVENT_UNREACHABLE
@@ -310,7 +316,7 @@ static void established(struct vd_qp *qp, const struct ddps_event *ev)
 	vd_unreserve(qp->id);
 	vd_parse_addr(ev->info.local, &qp->id->id.route.addr.src_storage);
 	fill_conn(ev, &conn);
-	vd_event_post(qp->id, NULL,
+	vd_event_tell(qp->id, &qp->id->answer,
 		      ev->info.initiator && answers(qp) ? RDMA_CM_EVENT_CONNECT_RESPONSE
 							: RDMA_CM_EVENT_ESTABLISHED,
 		      0, &conn);
@@ -363,7 +369,8 @@ static void session_event(struct vd_process *p, struct vd_qp *qp, const struct d
 		oob_failed(qp);
 		fill_conn(ev, &conn);
 		if (qp->id)
-			vd_event_post(qp->id, NULL, RDMA_CM_EVENT_REJECTED, -ECONNREFUSED, &conn);
+			vd_event_tell(qp->id, &qp->id->answer, RDMA_CM_EVENT_REJECTED,
+				      -ECONNREFUSED, &conn);
 		return;
 	case DDPS_EV_FAILED:
 		vd_qp_ended(qp);
@@ -393,6 +400,8 @@ static void session_event(struct vd_process *p, struct vd_qp *qp, const struct d
 
 void vd_conn_event(struct vd_process *p, const struct ddps_event *ev)
 {
+	struct vd_id *l;
+
 	switch (ev->type) {
 	case DDPS_EV_CONNECT_REQUEST:
 		new_request(p, ev);
@@ -401,7 +410,8 @@ void vd_conn_event(struct vd_process *p, const struct ddps_event *ev)
 		request_gone(p, ev);
 		return;
 	case DDPS_EV_LISTENER_FAILED:
-		vd_event_post(ev->user, NULL, RDMA_CM_EVENT_DEVICE_REMOVAL, -ENODEV, NULL);
+		l = ev->user;
+		vd_event_tell(l, &l->end, RDMA_CM_EVENT_DEVICE_REMOVAL, -ENODEV, NULL);
 		return;
 	case DDPS_EV_SRQ_LIMIT:
 		vd_srq_low(ev->user);

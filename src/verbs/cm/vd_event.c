@@ -69,18 +69,43 @@ static void wait_for_ever(void)
 		pause();
 }
 
-struct vd_event *vd_event_new(struct vd_id *id, struct vd_id *listen_id,
-			      enum rdma_cm_event_type type, int status)
+static void fill(struct vd_event *e, struct vd_id *id, struct vd_id *listen_id,
+		 enum rdma_cm_event_type type, int status)
 {
-	struct vd_event *e = calloc(1, sizeof *e);
-
-	if (!e)
-		return NULL;
 	e->id = listen_id ? listen_id : id;
 	e->e.id = &id->id;
 	e->e.listen_id = listen_id ? &listen_id->id : NULL;
 	e->e.event = type;
 	e->e.status = status;
+}
+
+struct vd_event *vd_event_new(struct vd_id *id, struct vd_id *listen_id,
+			      enum rdma_cm_event_type type, int status)
+{
+	struct vd_event *e = calloc(1, sizeof *e);
+
+	if (e)
+		fill(e, id, listen_id, type, status);
+	return e;
+}
+
+int vd_event_keep(struct vd_id *id)
+{
+	if (!id->answer)
+		id->answer = calloc(1, sizeof *id->answer);
+	if (!id->end)
+		id->end = calloc(1, sizeof *id->end);
+	return id->answer && id->end ? 0 : ENOMEM;
+}
+
+struct vd_event *vd_event_kept(struct vd_id *id, struct vd_event **kept,
+			       enum rdma_cm_event_type type, int status)
+{
+	struct vd_event *e = *kept ? *kept : calloc(1, sizeof *e);
+
+	*kept = NULL;
+	if (e)
+		fill(e, id, NULL, type, status);
 	return e;
 }
 
@@ -98,6 +123,16 @@ int vd_event_queue(struct vd_event *e)
 	return write(ch->ch.fd, &one, sizeof one) == sizeof one ? 0 : errno;
 }
 
+static void add_param(struct vd_event *e, const struct rdma_conn_param *conn)
+{
+	if (!conn)
+		return;
+	e->e.param.conn = *conn;
+	if (conn->private_data_len)
+		memcpy(e->pd, conn->private_data, conn->private_data_len);
+	e->e.param.conn.private_data = conn->private_data_len ? e->pd : NULL;
+}
+
 int vd_event_post(struct vd_id *id, struct vd_id *listen_id, enum rdma_cm_event_type type,
 		  int status, const struct rdma_conn_param *conn)
 {
@@ -105,13 +140,19 @@ int vd_event_post(struct vd_id *id, struct vd_id *listen_id, enum rdma_cm_event_
 
 	if (!e)
 		return ENOMEM;
-	if (conn) {
-		e->e.param.conn = *conn;
-		if (conn->private_data_len)
-			memcpy(e->pd, conn->private_data, conn->private_data_len);
-		e->e.param.conn.private_data = conn->private_data_len ? e->pd : NULL;
-	}
+	add_param(e, conn);
 	return vd_event_queue(e);
+}
+
+void vd_event_tell(struct vd_id *id, struct vd_event **kept, enum rdma_cm_event_type type,
+		   int status, const struct rdma_conn_param *conn)
+{
+	struct vd_event *e = vd_event_kept(id, kept, type, status);
+
+	if (!e)
+		return;
+	add_param(e, conn);
+	vd_event_queue(e);
 }
 
 void vd_event_drop(struct vd_id *id)

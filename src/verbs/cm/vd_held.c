@@ -29,7 +29,7 @@ static bool fetched(const struct vd_id *id)
 static void tell_end(struct vd_id *id)
 {
 	id->told_down = true;
-	vd_event_post(id, NULL, RDMA_CM_EVENT_DISCONNECTED, 0, NULL);
+	vd_event_tell(id, &id->end, RDMA_CM_EVENT_DISCONNECTED, 0, NULL);
 }
 
 static unsigned patience(const struct vd_process *p, const struct vd_qp *qp)

@@ -41,6 +41,8 @@ void vd_id_free(struct vd_id *id)
 		rdma_destroy_event_channel(id->id.channel);
 	vd_ud_id_free(id);
 	vd_unreserve(id);
+	free(id->answer);
+	free(id->end);
 	pthread_cond_destroy(&id->acked);
 	free(id);
 }
@@ -240,7 +242,8 @@ static int source(struct sockaddr_storage *src, const struct sockaddr *dst)
 	return err;
 }
 
-static int post(struct vd_id *id, enum rdma_cm_event_type type, int status)
+/* With it the identifier comes to @state; without it, it may be asked again. */
+static int post(struct vd_id *id, enum vd_id_state state, enum rdma_cm_event_type type, int status)
 {
 	struct vd_process *p = vd_id_process(id);
 	int err;
@@ -249,6 +252,8 @@ static int post(struct vd_id *id, enum rdma_cm_event_type type, int status)
 		return -1;
 	pthread_mutex_lock(&p->lock);
 	err = vd_event_post(id, NULL, type, status, NULL);
+	if (!err)
+		id->state = state;
 	pthread_mutex_unlock(&p->lock);
 	return err ? vd_fail(err) : 0;
 }
@@ -276,13 +281,12 @@ VD_API int rdma_resolve_addr(struct rdma_cm_id *ibid, struct sockaddr *src, stru
 	if (!id->own_address) {
 		err = source(&ibid->route.addr.src_storage, dst);
 		if (err)
-			return vd_sync(id, post(id, RDMA_CM_EVENT_ADDR_ERROR, -err));
+			return vd_sync(id, post(id, id->state, RDMA_CM_EVENT_ADDR_ERROR, -err));
 	}
 	if (vd_id_bind_device(id))
 		return -1;
 	vd_source_port(p, id);
-	id->state = VD_ID_ADDR;
-	return vd_sync(id, post(id, RDMA_CM_EVENT_ADDR_RESOLVED, 0));
+	return vd_sync(id, post(id, VD_ID_ADDR, RDMA_CM_EVENT_ADDR_RESOLVED, 0));
 }
 
 VD_API int rdma_resolve_route(struct rdma_cm_id *ibid, int timeout_ms)
@@ -294,8 +298,7 @@ VD_API int rdma_resolve_route(struct rdma_cm_id *ibid, int timeout_ms)
 		return vd_fail(EINVAL);
 	if (vd_ud_id(id) && vd_ud_route(id))
 		return vd_fail(ENOMEM);
-	id->state = VD_ID_ROUTE;
-	return vd_sync(id, post(id, RDMA_CM_EVENT_ROUTE_RESOLVED, 0));
+	return vd_sync(id, post(id, VD_ID_ROUTE, RDMA_CM_EVENT_ROUTE_RESOLVED, 0));
 }
 
 VD_API __be16 rdma_get_src_port(struct rdma_cm_id *id)
@@ -383,11 +386,22 @@ static int make_cqs(struct vd_id *id, struct ibv_qp_init_attr *attr)
 	return 0;
 }
 
+/* Without the queues that were made for it, which @attr must not name any more. */
+static int create_fails(struct rdma_cm_id *id, struct ibv_qp_init_attr *attr,
+			const struct ibv_qp_init_attr *said)
+{
+	const int err = errno;
+
+	destroy_cqs(id);
+	*attr = *said;
+	return vd_fail(err);
+}
+
 VD_API int rdma_create_qp(struct rdma_cm_id *ibid, struct ibv_pd *pd, struct ibv_qp_init_attr *attr)
 {
+	const struct ibv_qp_init_attr said = *attr;
 	struct vd_id *id = vd_id_of(ibid);
 	struct vd_qp *qp;
-	int err;
 
 	if (id->qp)
 		return vd_fail(EINVAL);
@@ -397,17 +411,11 @@ VD_API int rdma_create_qp(struct rdma_cm_id *ibid, struct ibv_pd *pd, struct ibv
 		return vd_fail(EOPNOTSUPP);
 	if (!attr->srq)
 		attr->srq = ibid->srq;
-	if (make_cqs(id, attr)) {
-		err = errno;
-		destroy_cqs(ibid);
-		return vd_fail(err);
-	}
+	if (make_cqs(id, attr))
+		return create_fails(ibid, attr, &said);
 	qp = vd_qp_new(ibid->verbs, pd ? pd : ibid->pd, attr);
-	if (!qp) {
-		err = errno;
-		destroy_cqs(ibid);
-		return vd_fail(err);
-	}
+	if (!qp)
+		return create_fails(ibid, attr, &said);
 	qp->id = id;
 	qp->said.timeout = id->ack_timeout;
 	if (qp->ud)

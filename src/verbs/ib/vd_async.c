@@ -5,20 +5,17 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-struct vd_async {
-	struct ibv_async_event e;
-	struct vd_async *next;
-};
-
 static struct vd_context *ctx_of(struct ibv_context *ctx)
 {
 	return vd_of(ctx, struct vd_context, v.context);
 }
 
-void vd_async_post(struct ibv_context *ctx, enum ibv_event_type type, void *element)
+/* @a: the event's memory, or NULL. */
+static void queue(struct ibv_context *ctx, enum ibv_event_type type, void *element,
+		  struct vd_async *a)
 {
 	struct vd_context *c = ctx_of(ctx);
-	struct vd_async *a = calloc(1, sizeof *a), **at = &c->async;
+	struct vd_async **at = &c->async;
 	uint64_t one = 1;
 
 	if (!a || !vd_mine(c->p)) {
@@ -34,6 +31,27 @@ void vd_async_post(struct ibv_context *ctx, enum ibv_event_type type, void *elem
 		*at = NULL;
 		free(a);
 	}
+}
+
+void vd_async_post(struct ibv_context *ctx, enum ibv_event_type type, void *element)
+{
+	queue(ctx, type, element, calloc(1, sizeof(struct vd_async)));
+}
+
+int vd_async_keep(struct vd_async **kept)
+{
+	if (!*kept)
+		*kept = calloc(1, sizeof **kept);
+	return *kept ? 0 : ENOMEM;
+}
+
+void vd_async_tell(struct ibv_context *ctx, enum ibv_event_type type, void *element,
+		   struct vd_async **kept)
+{
+	struct vd_async *a = *kept;
+
+	*kept = NULL;
+	queue(ctx, type, element, a ? a : calloc(1, sizeof *a));
 }
 
 VD_API int ibv_get_async_event(struct ibv_context *ctx, struct ibv_async_event *event)

@@ -149,7 +149,9 @@ VD_API int ibv_resize_cq(struct ibv_cq *ibcq, int cqe)
 		return vd_refuse(EINVAL);
 	if (cqe <= ibcq->cqe) /* a smaller one is no change for anybody */
 		return 0;
-	err = replace(cq, (uint32_t)cqe);
+	err = vd_ud_cq_reserve(cq, (uint32_t)cqe);
+	if (!err)
+		err = replace(cq, (uint32_t)cqe);
 	if (!err) {
 		ibcq->cqe = cqe;
 		vd_ud_cq_deepen(cq);

@@ -43,6 +43,8 @@ static int make_ep(struct vd_qp *qp, struct ddps_ep **ep)
 	struct ddps_ep_attr attr;
 	int err;
 
+	if (in->srq && vd_async_keep(&qp->last_wqe))
+		return DDPS_E_NOMEM;
 	ddps_ep_attr_init(&attr);
 	attr.pd = pd;
 	pthread_mutex_lock(&p->shared_lock); /* the queues stay what they are: ibv_resize_cq */
@@ -77,6 +79,7 @@ static void unmake(struct vd_qp *qp)
 	ddps_mr_dereg(qp->inl_mr);
 	vd_pd_free(qp->qp.qp_base.pd, qp->inl, qp->inl_own);
 	vd_wr_fini(qp);
+	free(qp->last_wqe);
 	free(qp);
 }
 
@@ -203,11 +206,6 @@ struct ibv_qp *vd_create_qp_ex(struct ibv_context *ctx, struct ibv_qp_init_attr_
 	return qp;
 }
 
-VD_API struct ibv_qp_ex *ibv_qp_to_qp_ex(struct ibv_qp *qp)
-{
-	return vd_of(qp, struct ibv_qp_ex, qp_base);
-}
-
 /*
  * A session whose end has begun gets a moment to reach it: to free it now would be an abort, which
  * takes from the peer what was sent last.  The lock is held.
@@ -278,8 +276,8 @@ void vd_qp_ended(struct vd_qp *qp)
 	}
 	/* It takes no receive of the shared queue any more, and has completed what it took. */
 	if (qp->init.srq && !again)
-		vd_async_post(qp->qp.qp_base.context, IBV_EVENT_QP_LAST_WQE_REACHED,
-			      &qp->qp.qp_base);
+		vd_async_tell(qp->qp.qp_base.context, IBV_EVENT_QP_LAST_WQE_REACHED,
+			      &qp->qp.qp_base, &qp->last_wqe);
 	pthread_cond_broadcast(&p->ended);
 }
 

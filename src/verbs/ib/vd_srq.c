@@ -58,6 +58,7 @@ int vd_get_srq_num(struct ibv_srq *srq, uint32_t *number)
 
 VD_API int ibv_modify_srq(struct ibv_srq *ibsrq, struct ibv_srq_attr *attr, int mask)
 {
+	struct vd_process *p = vd_process_of(ibsrq->context);
 	struct vd_srq *srq = srq_of(ibsrq);
 	int err;
 
@@ -69,6 +70,13 @@ VD_API int ibv_modify_srq(struct ibv_srq *ibsrq, struct ibv_srq_attr *attr, int 
 		return 0;
 	if (attr->srq_limit > srq->attr.max_wr)
 		return vd_refuse(EINVAL);
+	if (attr->srq_limit) {
+		pthread_mutex_lock(&p->lock);
+		err = vd_async_keep(&srq->low);
+		pthread_mutex_unlock(&p->lock);
+		if (err)
+			return vd_refuse(err);
+	}
 	/* First the number, since the event may come at once and puts it back to 0. */
 	__atomic_store_n(&srq->attr.srq_limit, attr->srq_limit, __ATOMIC_RELEASE);
 	err = ddps_srq_arm(srq->d, attr->srq_limit);
@@ -87,7 +95,7 @@ VD_API int ibv_query_srq(struct ibv_srq *ibsrq, struct ibv_srq_attr *attr)
 void vd_srq_low(struct vd_srq *srq)
 {
 	__atomic_store_n(&srq->attr.srq_limit, 0, __ATOMIC_RELEASE);
-	vd_async_post(srq->srq.context, IBV_EVENT_SRQ_LIMIT_REACHED, &srq->srq);
+	vd_async_tell(srq->srq.context, IBV_EVENT_SRQ_LIMIT_REACHED, &srq->srq, &srq->low);
 }
 
 VD_API int ibv_destroy_srq(struct ibv_srq *ibsrq)
@@ -105,6 +113,7 @@ VD_API int ibv_destroy_srq(struct ibv_srq *ibsrq)
 	pthread_mutex_unlock(&p->lock);
 	if (err)
 		return vd_refuse(vd_errno(err));
+	free(srq->low);
 	free(srq);
 	return 0;
 }

@@ -305,3 +305,8 @@ void vd_wr_fini(struct vd_qp *qp)
 {
 	free(qp->wr);
 }
+
+VD_API struct ibv_qp_ex *ibv_qp_to_qp_ex(struct ibv_qp *qp)
+{
+	return vd_of(qp, struct ibv_qp_ex, qp_base);
+}

@@ -109,7 +109,8 @@ static void tell_news(struct vd_ud *ud)
 		if (u->lost)
 			tell_overflow(q);
 		if (u->last_wqe)
-			vd_async_post(q->context, IBV_EVENT_QP_LAST_WQE_REACHED, q);
+			vd_async_tell(q->context, IBV_EVENT_QP_LAST_WQE_REACHED, q,
+				      &u->qp->last_wqe);
 		u->lost = u->last_wqe = false;
 	}
 	pthread_mutex_unlock(&ud->lock);
@@ -146,8 +147,10 @@ static void *serve(void *arg)
 	for (;;) {
 		bool away = keeps_away(ud);
 
-		if (poll(fd, away ? 2 : 3, patience(ud, away)) < 0 && errno != EINTR)
-			return NULL;
+		if (poll(fd, away ? 2 : 3, patience(ud, away)) < 0) {
+			vd_poll_again();
+			continue;
+		}
 		if ((fd[0].revents | fd[1].revents | fd[2].revents) & POLLNVAL || !vd_mine(ud->p))
 			return NULL; /* the program has closed what is not its own */
 		if (fd[0].revents)

@@ -68,6 +68,8 @@ bool vd_ud_cq_busy(const struct vd_cq *cq);
 int vd_ud_cq_poll(struct vd_cq *cq, int n, struct ibv_wc *wc);
 /* How many wait to be fetched. */
 uint32_t vd_ud_cq_count(struct vd_cq *cq);
+/* Memory for so many, before it may have them; return: 0 or ENOMEM. */
+int vd_ud_cq_reserve(struct vd_cq *cq, uint32_t depth);
 /* It has room for more, and its new library's queue is armed as the old one was. */
 void vd_ud_cq_deepen(struct vd_cq *cq);
 /* It is armed now; to be called before the library's queue is. */

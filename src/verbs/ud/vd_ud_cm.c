@@ -29,11 +29,8 @@ struct vd_ud_id *ud_id_of(struct vd_id *id)
 	return id->ud;
 }
 
-int ud_event(struct vd_id *id, struct vd_id *listen, enum rdma_cm_event_type type, int status,
-	     const struct rdma_ud_param *param)
+int ud_event(struct vd_event *e, const struct rdma_ud_param *param)
 {
-	struct vd_event *e = vd_event_new(id, listen, type, status);
-
 	if (!e)
 		return ENOMEM;
 	/* Of a group it is the program's own word, which has no length. */
@@ -138,7 +135,8 @@ static void give_up(struct vd_ud *ud, struct vd_ud_id *u, int status, const stru
 	stop_asking(u);
 	unwatch(ud, u);
 	u->id->state = VD_ID_DOWN;
-	ud_event(u->id, NULL, RDMA_CM_EVENT_UNREACHABLE, status, p ? p : &none);
+	ud_event(vd_event_kept(u->id, &u->id->answer, RDMA_CM_EVENT_UNREACHABLE, status),
+		 p ? p : &none);
 }
 
 static void ask(struct vd_ud_id *u, uint64_t now)
@@ -169,9 +167,13 @@ static int start(struct vd_ud *ud, struct vd_id *id, const struct rdma_conn_para
 	struct ud_header h = { .type = UD_REQ };
 	struct vd_ud_id *u = id->ud; /* vd_ud_route has made it */
 	struct sockaddr *dst = &id->id.route.addr.dst_addr;
+	ssize_t n;
 	int err;
 
-	if (getrandom(&u->ask, sizeof u->ask, 0) != sizeof u->ask)
+	do
+		n = getrandom(&u->ask, sizeof u->ask, 0);
+	while (n < 0 ? errno == EINTR : n < (ssize_t)sizeof u->ask);
+	if (n < 0)
 		return EIO;
 	h.ask = u->ask;
 	h.pd_len = conn && conn->private_data ? conn->private_data_len : 0;
@@ -237,7 +239,7 @@ static void answered(struct vd_ud *ud, struct vd_ud_id *u, const struct ud_packe
 	stop_asking(u);
 	unwatch(ud, u);
 	u->id->state = VD_ID_UP;
-	ud_event(u->id, NULL, RDMA_CM_EVENT_ESTABLISHED, 0, &param);
+	ud_event(vd_event_kept(u->id, &u->id->answer, RDMA_CM_EVENT_ESTABLISHED, 0), &param);
 }
 
 static void readable(struct vd_ud *ud, struct vd_ud_id *u)

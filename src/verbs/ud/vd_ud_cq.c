@@ -5,8 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define FIRST_SIZE 64
-
 int vd_ud_cq_init(struct vd_cq *cq)
 {
 	cq->ud = calloc(1, sizeof *cq->ud);
@@ -24,12 +22,6 @@ void vd_ud_cq_fini(struct vd_cq *cq)
 	pthread_mutex_destroy(&cq->ud->lock);
 	free(cq->ud->ring);
 	free(cq->ud);
-}
-
-void ud_cq_use(struct vd_cq *cq, struct vd_ud *ud)
-{
-	__atomic_add_fetch(&cq->ud->users, 1, __ATOMIC_RELAXED);
-	__atomic_store_n(&cq->ud->ud, ud, __ATOMIC_RELEASE);
 }
 
 void ud_cq_unuse(struct vd_cq *cq)
@@ -51,23 +43,48 @@ static struct ud_entry *entry(struct vd_ud_cq *c, uint32_t i)
 	return &c->ring[i < to_end ? c->head + i : i - to_end];
 }
 
-static bool grow(struct vd_ud_cq *c)
+/* Room for so many; the lock is held. */
+static int make_room(struct vd_ud_cq *c, uint32_t size)
 {
-	uint32_t size = c->size ? c->size * 2 : FIRST_SIZE;
 	struct ud_entry *ring;
 
-	if (size > c->depth)
-		size = c->depth;
+	if (size <= c->size)
+		return 0;
 	ring = calloc(size, sizeof *ring);
 	if (!ring)
-		return false;
+		return ENOMEM;
 	for (uint32_t i = 0; i < c->count; i++)
 		ring[i] = *entry(c, i);
 	free(c->ring);
 	c->ring = ring;
 	c->size = size;
 	c->head = 0;
-	return true;
+	return 0;
+}
+
+/* All at once: a completion that finds no memory later would be lost. */
+int ud_cq_use(struct vd_cq *cq, struct vd_ud *ud)
+{
+	int err;
+
+	pthread_mutex_lock(&cq->ud->lock);
+	err = make_room(cq->ud, cq->ud->depth);
+	pthread_mutex_unlock(&cq->ud->lock);
+	if (err)
+		return err;
+	__atomic_add_fetch(&cq->ud->users, 1, __ATOMIC_RELAXED);
+	__atomic_store_n(&cq->ud->ud, ud, __ATOMIC_RELEASE);
+	return 0;
+}
+
+int vd_ud_cq_reserve(struct vd_cq *cq, uint32_t depth)
+{
+	int err;
+
+	pthread_mutex_lock(&cq->ud->lock);
+	err = cq->ud->ring ? make_room(cq->ud, depth) : 0;
+	pthread_mutex_unlock(&cq->ud->lock);
+	return err;
 }
 
 /* The lock is held, and that of the channel is the only one behind it. */
@@ -84,7 +101,7 @@ bool ud_cq_push(struct vd_cq *cq, const struct ibv_wc *wc, bool solicited, const
 	bool fits;
 
 	pthread_mutex_lock(&c->lock);
-	fits = c->count < c->size || (c->size < c->depth && grow(c));
+	fits = c->count < c->depth;
 	if (fits) {
 		*entry(c, c->count++) = (struct ud_entry){ *wc, u, 0 };
 		if (cq->stamped)
@@ -148,8 +165,10 @@ static int take(struct vd_cq *cq, int n, struct ibv_wc *wc, bool *armed)
 			c->head = 0;
 		c->count--;
 	}
-	if (!c->count)
+	if (!c->count) {
 		c->untold = UD_ARMED_NO;
+		c->head = 0; /* a large one that is seldom full needs little memory */
+	}
 	*armed = c->armed != UD_ARMED_NO;
 	pthread_mutex_unlock(&c->lock);
 	return got;

@@ -279,7 +279,8 @@ struct vd_ud_cq {
 	struct ud_entry *ring;
 };
 
-void ud_cq_use(struct vd_cq *cq, struct vd_ud *ud);
+/* Return: 0 or ENOMEM. */
+int ud_cq_use(struct vd_cq *cq, struct vd_ud *ud);
 void ud_cq_unuse(struct vd_cq *cq);
 /* Return: false if it is full. */
 bool ud_cq_push(struct vd_cq *cq, const struct ibv_wc *wc, bool solicited,
@@ -351,8 +352,8 @@ void ud_cm_serve(struct vd_ud *ud);
 /* When it is due again, ms; UINT64_MAX: never. */
 uint64_t ud_cm_due(const struct vd_ud *ud);
 void ud_listener_readable(struct vd_ud *ud, struct vd_ud_id *u);
-int ud_event(struct vd_id *id, struct vd_id *listen, enum rdma_cm_event_type type, int status,
-	     const struct rdma_ud_param *param);
+/* Queue an event, or NULL for ENOMEM; the lock is held. */
+int ud_event(struct vd_event *e, const struct rdma_ud_param *param);
 void ud_leave_all(struct vd_id *id);
 
 #endif

@@ -105,7 +105,7 @@ static void request(struct vd_process *p, struct vd_ud_id *l, const struct ud_pa
 	to_route(&pk->from, AF_INET6, &id->id.route.addr.dst_storage);
 	id->next_request = p->requests;
 	p->requests = id;
-	if (ud_event(id, l->id, RDMA_CM_EVENT_CONNECT_REQUEST, 0, &param) != ENOMEM)
+	if (ud_event(vd_event_new(id, l->id, RDMA_CM_EVENT_CONNECT_REQUEST, 0), &param) != ENOMEM)
 		return;
 	vd_request_forget(p, id); /* the peer asks again */
 	id->state = VD_ID_DOWN;

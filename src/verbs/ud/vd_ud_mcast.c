@@ -185,8 +185,10 @@ static int join(struct vd_id *id, const struct sockaddr *sa, bool receive, void 
 	}
 	ud_addr_of_gid(id->id.verbs, &j->gid, j->lid, &a);
 	ud_ah_attr_of(&a, &param.ah_attr);
-	return ud_event(id, NULL,
-			err ? RDMA_CM_EVENT_MULTICAST_ERROR : RDMA_CM_EVENT_MULTICAST_JOIN, -err,
+	return ud_event(vd_event_new(id, NULL,
+				     err ? RDMA_CM_EVENT_MULTICAST_ERROR
+					 : RDMA_CM_EVENT_MULTICAST_JOIN,
+				     -err),
 			&param);
 }
 

@@ -65,7 +65,7 @@ static struct vd_qp *make_qp(struct ibv_context *ctx, struct ibv_pd *pd,
 	struct vd_ud_qp *u = calloc(1, sizeof *u);
 	struct vd_qp *qp = calloc(1, sizeof *qp);
 
-	if (!u || !qp) {
+	if (!u || !qp || (attr->srq && vd_async_keep(&qp->last_wqe))) {
 		free(u);
 		free(qp);
 		return NULL;
@@ -91,6 +91,21 @@ static struct vd_qp *make_qp(struct ibv_context *ctx, struct ibv_pd *pd,
 	return qp;
 }
 
+/* One lock for all who use the queues, who may take this one's first. */
+static int use_queues(struct vd_ud_qp *u, const struct ibv_qp_init_attr *attr)
+{
+	struct vd_cq *scq = vd_of(attr->send_cq, struct vd_cq, cq),
+		     *rcq = vd_of(attr->recv_cq, struct vd_cq, cq);
+	int err = ud_cq_use(scq, u->ud);
+
+	if (err)
+		return err;
+	err = ud_cq_use(rcq, u->ud);
+	if (err)
+		ud_cq_unuse(scq);
+	return err;
+}
+
 struct vd_qp *vd_ud_qp_new(struct ibv_context *ctx, struct ibv_pd *pd,
 			   struct ibv_qp_init_attr *attr)
 {
@@ -108,9 +123,14 @@ struct vd_qp *vd_ud_qp_new(struct ibv_context *ctx, struct ibv_pd *pd,
 		return NULL;
 	}
 	qp->ud->ud = ud;
-	/* One lock for all who use the queue pair, who may take this one's first. */
-	ud_cq_use(vd_of(attr->send_cq, struct vd_cq, cq), ud);
-	ud_cq_use(vd_of(attr->recv_cq, struct vd_cq, cq), ud);
+	err = use_queues(qp->ud, attr);
+	if (err) {
+		free(qp->last_wqe);
+		free(qp->ud);
+		free(qp);
+		errno = err;
+		return NULL;
+	}
 	__atomic_add_fetch(&vd_of(pd, struct vd_pd, pd)->users, 1, __ATOMIC_RELAXED);
 	if (attr->srq)
 		__atomic_add_fetch(&vd_of(attr->srq, struct vd_srq, srq)->ud_users, 1,
@@ -163,6 +183,7 @@ void vd_ud_qp_free(struct vd_qp *qp)
 	free(u);
 	vd_wr_fini(qp);
 	pthread_mutex_destroy(&qp->lock);
+	free(qp->last_wqe);
 	free(qp);
 }
 
@@ -226,6 +247,8 @@ static int move(struct vd_ud_qp *u, enum ibv_qp_state to, int mask)
 {
 	if (!can_follow(ud_state(u), to, mask))
 		return EINVAL;
+	if (to == IBV_QPS_RESET && u->qp->qp.qp_base.srq && vd_async_keep(&u->qp->last_wqe))
+		return ENOMEM;
 	if (to == IBV_QPS_RESET)
 		reset(u);
 	else

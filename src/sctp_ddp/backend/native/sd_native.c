@@ -188,6 +188,7 @@ static int do_connect(struct ddps_env *env, void **ctx, const struct ddps_uri *u
 	a = ddps_sn_assoc_new(ne, s);
 	if (!a) {
 		ddps_sn_sock_put(s);
+		ddps_sn_poke(ne); /* which closes it */
 		return DDPS_E_NOMEM;
 	}
 	a->up = up;
