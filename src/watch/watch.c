@@ -9,9 +9,11 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #define ANSWER_MS 2000 /* for one client to take its answer */
+#define NAP_NS	  1000000
 
 struct ddps_watch {
 	struct ddps_ctx *ctx;
@@ -90,6 +92,16 @@ static bool is_ours(const struct ddps_watch *w)
 	return !fstat(w->fd, &st) && st.st_dev == w->self.st_dev && st.st_ino == w->self.st_ino;
 }
 
+/* Interrupted by setuid(), which the C library has all threads do; or there is no memory to wait with now. */
+static bool waits_again(void)
+{
+	static const struct timespec nap = { .tv_nsec = NAP_NS };
+
+	if (errno == ENOMEM)
+		return !nanosleep(&nap, NULL) || errno == EINTR;
+	return errno == EINTR;
+}
+
 static void *serve(void *arg)
 {
 	const struct ddps_watch *w = arg;
@@ -99,8 +111,7 @@ static void *serve(void *arg)
 	for (;;) {
 		int fd, n = poll(&p, 1, -1);
 
-		if (n < 0 &&
-		    errno == EINTR) /* by setuid(), which the C library has all threads do */
+		if (n < 0 && waits_again())
 			continue;
 		if (n < 0 || p.revents != POLLIN || !is_ours(w))
 			return NULL;

@@ -239,13 +239,24 @@ Test(watch_rare, a_wait_that_is_interrupted_goes_on)
 	ddps_watch_close(w);
 }
 
+Test(watch_rare, a_wait_without_memory_goes_on)
+{
+	struct ddps_watch *w;
+
+	sys_fail("poll", 0, 2, ENOMEM);
+	w = opened();
+	cr_expect(answers(path));
+	cr_expect_eq(sys_failed(), 2);
+	ddps_watch_close(w);
+}
+
 /* The thread that answers has ended: clients wait until the watch is closed, and no longer. */
 Test(watch_rare, a_thread_that_cannot_wait)
 {
 	struct ddps_watch *w;
 	int fd;
 
-	sys_fail("poll", 0, 1, ENOMEM);
+	sys_fail("poll", 0, 1, EINVAL);
 	w = opened();
 	fd = dial(path);
 	cr_assert_geq(fd, 0);
