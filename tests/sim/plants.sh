@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-2-Clause
 # Faults of the past, put back one at a time into a copy of the tree (plants.txt): the simulations find
-# each one.
+# each one, by a world that finds nothing without it.
 # usage: plants.sh [PATTERN]	of what is wrong then; finished builds in build/opt and build/asan make it faster
 set -u
 cd "$(dirname "$0")/../.." || exit 1
@@ -32,9 +32,23 @@ finding() { # VARIANT SIMULATION SEEDS...
 	grep -aE -m 1 '^seed |ERROR: |^not ok' "$tree/out" || echo "exit status, and not a word"
 }
 
+# Does the world that found it find something without the fault, too?
+found_anyway() { # VARIANT SIMULATION
+	local seed
+	seed=$(grep -aoE -m 1 'seed [0-9]+' "$tree/out")
+	[ -n "$seed" ] && ! "$tree/whole/$1/$2" world "${seed#seed }" >/dev/null 2>&1
+}
+
+# The simulation as it is, kept.
+whole() { # VARIANT SIMULATION
+	[ -x "$tree/whole/$1/$2" ] && return
+	built "$1" "$2" && mkdir -p "$tree/whole/$1" && cp "$tree/build/$1/$2" "$tree/whole/$1/"
+}
+
 one() { # FILE EXPRESSION VARIANT SIMULATION SEEDS WHAT
 	local how seeds
 	read -ra seeds <<<"$5"
+	whole "$3" "$4"
 	cp -p "$tree/$1" "$tree/kept"
 	sed -i -E "$2" "$tree/$1"
 	if cmp -s "$tree/$1" "$tree/kept"; then
@@ -43,6 +57,8 @@ one() { # FILE EXPRESSION VARIANT SIMULATION SEEDS WHAT
 		how="" && echo "# does not build: $(grep -m 1 error "$tree/log")"
 	else
 		how=$(finding "$3" "$4" "${seeds[@]}")
+		[ -z "$how" ] || ! found_anyway "$3" "$4" ||
+			{ echo "# without the fault, too: $how" && how=""; }
 	fi
 	cp "$tree/kept" "$tree/$1" # newer than what was made of the other
 	if [ -n "$how" ]; then

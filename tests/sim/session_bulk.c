@@ -295,7 +295,8 @@ bool bulk_world(uint64_t seed, struct sim_tally *t)
 	static const char *const uris[] = { "tcp://10.0.0.2:7000",
 					    "sctp://10.0.0.2:7000?backend=native&encap=9899" };
 	uint64_t rng = seed * 0x9e3779b97f4a7c15u + 17, begin;
-	unsigned wire = (unsigned)sim_below(&rng, 2), left;
+	unsigned wire = (unsigned)sim_below(&rng, 2), style, left;
+	bool small;
 
 	for (unsigned i = 0; !source[0] && i < SOURCE; i++)
 		source[i] = (uint8_t)(sim_next(&rng) | !i);
@@ -306,12 +307,14 @@ bool bulk_world(uint64_t seed, struct sim_tally *t)
 	kern.datagrams = 1024u << sim_below(&rng, 5);
 	kern.mtu = sim_below(&rng, 2) ? 1500 : 65535;
 	kern.gso = sim_below(&rng, 2);
-	plan.crowd = !sim_below(&rng, 4);
+	style = (unsigned)sim_below(&rng, 8);
+	plan.crowd = style == 0;
+	small = style < 4;
 	plan.n = plan.crowd ? CROWD - (unsigned)sim_below(&rng, CROWD / 2)
 			    : 1 + (unsigned)sim_below(&rng, TALKS);
 	plan.room = plan.crowd ? 16 : LONGER;
-	plan.keen[0] = sim_below(&rng, 2);
-	plan.keen[1] = sim_below(&rng, 2);
+	plan.keen[0] = !sim_below(&rng, small ? 4 : 2);
+	plan.keen[1] = !sim_below(&rng, small ? 4 : 2);
 	for (unsigned k = 0; k < 2 * plan.n; k++) {
 		struct end_of *e = &talk[k / 2].end[k % 2];
 
@@ -319,10 +322,8 @@ bool bulk_world(uint64_t seed, struct sim_tally *t)
 		e->talk = &talk[k / 2];
 		e->id = k % 2;
 		e->salt = sim_next(&rng);
-		e->small = plan.crowd || !sim_below(&rng, 4);
-		e->to_post = plan.crowd ? (unsigned)sim_below(&rng, 9)
-			     : e->small ? 1 + (unsigned)sim_below(&rng, SMALL)
-					: (unsigned)sim_below(&rng, 40);
+		e->small = plan.crowd || !!sim_below(&rng, 4) == small;
+		e->to_post = (unsigned)sim_below(&rng, plan.crowd ? 9 : e->small ? SMALL : 40);
 	}
 	begin = kern.now;
 	played(uris[wire]);

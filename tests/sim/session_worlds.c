@@ -661,7 +661,7 @@ static bool one_world(uint64_t seed, struct sim_tally *t)
 		table_was = table_sum();
 	if (seed % 97 == 13)
 		return stuck_world(seed, t);
-	if (seed % 97 == 57)
+	if (seed % 48 == 9)
 		return bulk_world(seed, t);
 	if (seed / 2 % 4)
 		return one_run(seed, WIRE_ANY, t);
