@@ -75,7 +75,7 @@ struct world {
 	size_t max_len;
 	uint32_t mtu; /* of the interfaces */
 	bool harsh, restarts, failed, calm;
-	bool clean; /* the network brings everything, once and in order */
+	bool clean;  /* the network brings everything, once and in order */
 	double poor; /* share of allocations that fail */
 	struct sim_tally *t;
 };

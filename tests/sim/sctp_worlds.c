@@ -84,8 +84,8 @@ static void random_links(void)
 			     .corrupt = corrupt ? 0.01 : 0,
 			     .mtu = mtus[sn_below(n, 8)] };
 
-	w.clean = !w.harsh && !(l.loss > 0 || l.late > 0 || l.dup > 0 || corrupt) && !jitter &&
-		  l.mtu >= 1280;
+	w.clean = !w.harsh && !(n->full > 0 || l.loss > 0 || l.late > 0 || l.dup > 0 || corrupt) &&
+		  !jitter && l.mtu >= 1280;
 	for (unsigned i = 0; i < n->nodes; i++) {
 		for (unsigned k = 0; k < 2; k++) {
 			l.ptb = sn_chance(n, 0.5);
