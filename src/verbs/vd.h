@@ -436,37 +436,6 @@ void vd_eventfd_take(int fd);
 
 /* What the library tells of a session or listener (vd_conn.c); the lock is held. */
 void vd_conn_event(struct vd_process *p, const struct ddps_event *ev);
-/* Queue an event of @id; the lock is held. */
-int vd_event_post(struct vd_id *id, struct vd_id *listen_id, enum rdma_cm_event_type type,
-		  int status, const struct rdma_conn_param *conn);
-/*
- * What the network says is told without memory, too: there is an event for its answer to what the program
- * asks, and one for the end.  Return: 0 or ENOMEM.
- */
-int vd_event_keep(struct vd_id *id);
-/* Queue the event that was kept at @kept, one of the two of @id; the lock is held. */
-void vd_event_tell(struct vd_id *id, struct vd_event **kept, enum rdma_cm_event_type type,
-		   int status, const struct rdma_conn_param *conn);
-/* ... not queued yet; a new one if none was kept, or NULL. */
-struct vd_event *vd_event_kept(struct vd_id *id, struct vd_event **kept,
-			       enum rdma_cm_event_type type, int status);
-/* Its connection has ended, which the program is told once: immediately if it has ended it itself,
- * else when its completions are fetched (vd_held.c).  The lock is held here and in the next three. */
-void vd_down(struct vd_process *p, struct vd_id *id, bool by_program);
-/* Tell now what waits: its queue pair goes, or the program ends the connection, too. */
-void vd_held_release(struct vd_process *p, struct vd_id *id);
-/* Whether it waited. */
-bool vd_held_forget(struct vd_process *p, struct vd_id *id);
-/* Tell what is due.  Return: whether more waits. */
-bool vd_held_serve(struct vd_process *p);
-/* Events of @id that nobody fetched; the lock is held. */
-void vd_event_drop(struct vd_id *id);
-/* The peer of a request, @id, has left: of such that nobody has looked at only some are kept. */
-void vd_event_limit_stale(struct vd_id *id);
-/* They come on @to from now on; the lock is held. */
-void vd_event_move(struct vd_id *id, struct rdma_event_channel *to);
-/* Whether events wait in the channel of @id; the lock is held. */
-bool vd_event_waits(const struct vd_id *id);
 /* An identifier on @ch, or with a channel of its own. */
 struct vd_id *vd_id_new(struct rdma_event_channel *ch, void *context, enum rdma_port_space ps);
 /* Give it device, domain and port; what a bound identifier has. */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The process's context, the thread that hands its events out, and the settings. */
+#include "verbs/cm/vd_event.h"
 #include "verbs/ib/vd_memory.h"
 #include "verbs/ud/vd_ud.h"
 #include "verbs/vd.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* A host without memory: a call fails and may be made again, and what has happened is told all the same. */
-#include "verbs/vd.h"
+#include "verbs/cm/vd_event.h"
 #include "verbs/vfail.h"
 #include "verbs/vt.h"
 #include "verbs/vud.h"

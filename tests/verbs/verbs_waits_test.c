@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The three calls that wait for events: against destruction, signals and stops. */
-#include "verbs/vd.h"
+#include "verbs/cm/vd_event.h"
 #include "verbs/vt.h"
 #include <fcntl.h>
 #include <pthread.h>

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Connections of rdma_cm: sessions of the library. */
+#include "verbs/cm/vd_event.h"
 #include "verbs/ud/vd_ud.h"
 #include "verbs/cm/vd_oob.h"
 #include <errno.h>

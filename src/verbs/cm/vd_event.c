@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Event channels of rdma_cm: a queue, and an eventfd that counts what is in it. */
 #include "verbs/ud/vd_ud.h"
-#include "verbs/vd.h"
+#include "verbs/cm/vd_event.h"
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

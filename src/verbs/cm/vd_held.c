@@ -8,7 +8,7 @@
  * has fetched some will come back for the others, when the system lets it run; on a busy host that
  * may take long.
  */
-#include "verbs/vd.h"
+#include "verbs/cm/vd_event.h"
 #include <time.h>
 
 #define IF_IT_FETCHES 40 /* times as long */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Identifiers of rdma_cm: life, addresses, queue pairs. */
+#include "verbs/cm/vd_event.h"
 #include "verbs/ud/vd_ud.h"
 #include "verbs/vd.h"
 #include <arpa/inet.h>

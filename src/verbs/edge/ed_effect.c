@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* What rules do to connections, identifiers and the device. */
+#include "verbs/cm/vd_event.h"
 #include "verbs/edge/ed.h"
 #include <errno.h>
 #include <stdlib.h>

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Queue pairs: endpoints of the library, numbered. */
+#include "verbs/cm/vd_event.h"
 #include "verbs/ib/vd_memory.h"
 #include "verbs/ud/vd_ud.h"
 #include "verbs/cm/vd_oob.h"

@@ -13,10 +13,6 @@
 
 /* Raise capabilities to what is granted.  Return: 0 or EINVAL. */
 int vd_qp_grant(struct ibv_qp_cap *cap);
-/* An event of @id, to be filled and queued; NULL: no memory.  The process's lock is held. */
-struct vd_event *vd_event_new(struct vd_id *id, struct vd_id *listen_id,
-			      enum rdma_cm_event_type type, int status);
-int vd_event_queue(struct vd_event *e);
 
 /* ---- what others need of it ---- */
 

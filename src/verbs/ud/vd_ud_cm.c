@@ -4,6 +4,7 @@
  * the number and Q_Key of a queue pair, as the SIDR messages of InfiniBand do, and asks again until
  * it has an answer.
  */
+#include "verbs/cm/vd_event.h"
 #include "verbs/ud/vd_ud_in.h"
 #include <arpa/inet.h>
 #include <errno.h>

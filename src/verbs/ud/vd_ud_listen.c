@@ -3,6 +3,7 @@
  * Listeners of RDMA_PS_UDP.  A request becomes an identifier, as of a connection; who asks again
  * while the program thinks is not heard, and whoever has an answer gets the same once more.
  */
+#include "verbs/cm/vd_event.h"
 #include "verbs/ud/vd_ud_in.h"
 #include <errno.h>
 #include <stdlib.h>

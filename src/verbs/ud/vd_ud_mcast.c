@@ -3,6 +3,7 @@
  * Groups.  A group's GID is the address of an IP multicast group, and its datagrams go to one port,
  * which every member's socket shares; each is bound to its group, so that it hears no other.
  */
+#include "verbs/cm/vd_event.h"
 #include "verbs/ud/vd_ud_in.h"
 #include <arpa/inet.h>
 #include <errno.h>
