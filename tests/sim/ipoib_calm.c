@@ -105,6 +105,15 @@ static void steady(void)
 	}
 }
 
+/* Whoever is at the other end of a connection that is over there notices after eight ACK timeouts at most, and
+ * may have two of them. */
+static unsigned settling(void)
+{
+	const uint64_t timeout = 4096ull << (world.life + 1);
+
+	return SETTLE + (unsigned)(20 * timeout / SEC);
+}
+
 void calm(void)
 {
 	struct node *n = &world.node[rnd(world.n)];
@@ -114,7 +123,7 @@ void calm(void)
 	if (world.delay > MS) /* no longer than what nodes say of the path */
 		world.delay = MS;
 	reach();
-	traffic(SETTLE);
+	traffic(settling());
 	steady();
 	if (world.failed)
 		return;
