@@ -87,8 +87,10 @@ static unsigned connections(const struct node *n, unsigned to)
 /* All that is sent arrives, once. */
 static void steady(void)
 {
-	for (unsigned i = 0; i < world.n; i++)
+	for (unsigned i = 0; i < world.n; i++) {
 		memset(world.node[i].got, 0, sizeof world.node[i].got);
+		world.node[i].counts_from = world.node[i].sent;
+	}
 	traffic(STEADY);
 	run_until(world.now + SEC);
 	for (unsigned i = 0; i < world.n * world.n && !world.failed; i++) {

@@ -26,7 +26,7 @@
 #define STEADY	6u	   /* seconds in which what is sent arrives */
 #define ONCE	3u	   /* seconds until a node that has restarted does so again */
 #define SOON	2u	   /* and after that it is as the others are */
-#define ADMIN	6u	   /* if it has the administration: nodes look every five seconds */
+#define ADMIN	8u	   /* if it has the administration: nodes look every five seconds */
 #define REST	600u	   /* and in which nothing may be left when all have stopped */
 
 enum {
@@ -66,7 +66,8 @@ struct node {
 	uint64_t room_at; /* the network takes its packets again; 0: it does */
 	uint32_t draws[SIM_KINDS];
 	bool stopped;
-	uint64_t got[NODES]; /* how many packets, of each */
+	uint64_t counts_from; /* the number of its first packet that counts */
+	uint64_t got[NODES];  /* how many packets, of each */
 };
 
 struct world {

@@ -73,16 +73,19 @@ static void deliver(void *user, const void *packet, size_t len)
 	fill(want, len, from, n->i, nr);
 	check(nr < world.node[from].sent && !memcmp(p, want, len),
 	      "node %u: packet %u of node %u altered, or not for it", n->i, nr, from);
-	n->got[from]++;
+	n->got[from] += nr >= world.node[from].counts_from;
 	world.t->n[T_GOT]++;
 }
 
 static void deliver_lied(struct node *n, const uint8_t *p, size_t len)
 {
-	unsigned from = len >= 16 ? (unsigned)p[15] - 1 : NODES;
+	unsigned from = len >= 24 ? (unsigned)p[15] - 1 : NODES;
+	uint32_t nr;
 
-	if (from < world.n && p[9] == 17)
-		n->got[from]++;
+	if (from >= world.n || p[9] != 17)
+		return;
+	memcpy(&nr, p + 20, 4);
+	n->got[from] += nr >= world.node[from].counts_from;
 }
 
 static void on_packet(void *user, const void *packet, size_t len)
@@ -142,6 +145,7 @@ void begin(struct node *n)
 	c.prefix4 = 24;
 	c.retry_count = c.rnr_retry = (uint8_t)(1 + rnd(7));
 	c.ca_guid = 1 + n->i;
+	c.policy.long_ns = 5 * SEC; /* after a refusal for want of queue pairs */
 	c.max_qps = world.few_qps ? 2 * world.n : 0;
 	c.seed = (uint32_t)rnd(UINT32_MAX);
 	c.cm_timeout = (uint8_t)(10 + rnd(world.slow_cm ? 10 : 6));

@@ -166,6 +166,9 @@ void events(void);
 void end_over(struct end *e);
 void end_free(struct end *e);
 
+/* verbs_oob.c: when all else is over, queue pairs that the program connects itself */
+void oob_play(void);
+
 /* verbs_poor.c */
 void poor_begin(void);
 void poor_on(void);

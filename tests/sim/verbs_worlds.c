@@ -92,6 +92,10 @@ static void take_down(void)
 	if (!w.failed)
 		dgrams_take_down();
 	poor_left();
+	if (!w.failed && !w.poor && rnd(3) == 0) {
+		kern.f.reset = 0;
+		oob_play();
+	}
 	check(!rdma_destroy_id(w.listen), "destroy the listener");
 	rdma_destroy_event_channel(w.ch);
 }
