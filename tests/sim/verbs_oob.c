@@ -9,7 +9,8 @@
 
 #define RECVS_OOB 8u
 #define LONGEST	  2000u
-#define SEC	  1000000000ull
+#define MS	  1000000ull
+#define SEC	  (1000 * MS)
 #define PATIENCE  (60 * SEC)
 #define SILENCE	  (SEC / 2) /* after it has gone */
 
@@ -153,7 +154,7 @@ static void look_until(uint64_t until, struct side *has)
 		for (unsigned i = 0; i < 2; i++)
 			if (sides[i].qp)
 				look(&sides[i]);
-		let_pass(1 + rnd(4 * kern.delay));
+		let_pass(MS + rnd(4 * kern.delay));
 	}
 }
 
@@ -163,6 +164,17 @@ static void go(struct side *s)
 	check(!ibv_destroy_qp(s->qp), "destroy the queue pair");
 	s->qp = NULL;
 	check(!woken(s), "a queue pair that goes is told of");
+}
+
+/* It has all, and is told of nothing more. */
+static void in_silence(struct side *s)
+{
+	const uint64_t until = kern.now + SILENCE;
+
+	while (!w.failed && kern.now < until) {
+		check(!woken(s), "a peer that goes is told of");
+		let_pass(MS + rnd(4 * kern.delay));
+	}
 }
 
 static void take_down(struct side *s)
@@ -176,8 +188,9 @@ static void take_down(struct side *s)
 void oob_play(void)
 {
 	struct ibv_qp_attr err = { .qp_state = IBV_QPS_ERR };
-	const bool early = rnd(2);
 	struct side *first = &sides[rnd(2)], *other = &sides[first == sides];
+	const bool early = rnd(2);
+	bool quiet;
 
 	make(first);
 	if (!w.failed)
@@ -198,8 +211,15 @@ void oob_play(void)
 	      first->sent, first->says);
 	if (w.failed)
 		return;
+	if (rnd(2))
+		look_until(kern.now + PATIENCE, other);
+	quiet = has_all(other);
+	look(other); /* an event may be left of what the last look has found behind the arming */
 	go(first);
+	if (quiet)
+		in_silence(other);
 	look_until(kern.now + PATIENCE, other);
+	other->armed = false; /* look, whoever tells of what */
 	look_until(kern.now + SILENCE, NULL);
 	check(has_all(other), "%u of %u messages of one that has gone", other->heard, first->says);
 	if (!w.failed && rnd(2)) { /* what the program does itself is told of */
