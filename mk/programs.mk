@@ -120,7 +120,7 @@ WRAPPED := epoll_create1 epoll_ctl epoll_wait poll timerfd_create timerfd_settim
 	preadv2 getifaddrs freeifaddrs if_nametoindex socketpair fopen
 WRAP_THREADS := $(addprefix -Wl$(comma)--wrap=,pthread_create pthread_join pthread_mutex_lock \
 	pthread_mutex_trylock pthread_mutex_clocklock pthread_mutex_unlock pthread_cond_timedwait \
-	pthread_cond_signal pthread_cond_wait pthread_cond_broadcast sched_yield pause syscall)
+	pthread_cond_clockwait pthread_cond_signal pthread_cond_wait pthread_cond_broadcast sched_yield pause syscall)
 WRAP := $(WRAPPED:%=-Wl,--wrap=%) $(WRAP_MALLOC)
 $(B)/sim-session: $(call objs,$(wildcard tests/sim/kern*.c tests/sim/session_*.c))
 $(B)/sim-session: LDFLAGS += $(WRAP) -Wl,--wrap=ddps_sctp_send,--wrap=sched_yield
@@ -128,7 +128,8 @@ $(B)/sim-sctp: LDFLAGS += $(WRAP_MALLOC)
 $(B)/sim-sctp: $(call objs,tests/sim/sctp_worlds.c tests/sim/sctp_user.c tests/sim/sctp_sound.c \
 	tests/unit/sctp_net_fixture.c)
 $(B)/sim-crossed: $(call objs,tests/sim/crossed_worlds.c tests/sim/crossed_world.c) $(IPOIB_A)
-$(B)/sim-ipoib: $(call objs,$(wildcard tests/sim/kern*.c) tests/sim/ipoib_worlds.c) $(IPOIB_A)
+$(B)/sim-ipoib: $(call objs,$(wildcard tests/sim/kern*.c) \
+	$(addprefix tests/sim/ipoib_,worlds.c net.c calm.c)) $(IPOIB_A)
 $(B)/sim-ipoib: LDFLAGS += $(WRAP)
 # The drop-in, with its threads
 $(B)/sim-verbs: $(call objs,$(wildcard tests/sim/verbs_*.c tests/sim/kern*.c) tests/sched/sched.c \

@@ -7,82 +7,14 @@
  * What a host is given has been sent to it, unaltered.  Nobody is busy with nothing.  Once nothing
  * fails any more, each pair of nodes reaches each other; when all have stopped, nothing is left.
  */
-#include "ipoib_cm/ib/node.h"
-#include "sim/kern.h"
-#include "sim/sim_event.h"
-#include "sim/sim_main.h"
+#include "sim/ipoib_world.h"
 #include "support/ip4.h"
 #include <ctype.h>
-#include <ddpsess/ipoib_if.h>
-#include <inttypes.h>
 #include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
-#define NODES	5u
-#define US	1000ull
-#define MS	(1000 * US)
-#define SEC	(1000 * MS)
-#define TURNS	200u
-#define LONGEST 9000u
-#define SPINS	5000u	   /* turns of a node at one moment */
-#define FLYING	(1u << 16) /* packets on their way: more are lost */
-#define CALM	300u	   /* seconds in which each node has to reach each other one */
-#define REST	600u	   /* and in which nothing may be left when all have stopped */
+struct world world;
 
-enum {
-	T_WORLDS,
-	T_SENT,
-	T_GOT,
-	T_CONNECTIONS,
-	T_RESTARTS,
-	T_SECONDS,
-	T_PACKETS,
-	T_LOST,
-	T_DOUBLED,
-	T_LATE,
-	T_ALTERED,
-	T_LIES,
-	T_MEMORY
-};
-
-struct flying {
-	struct flying *next;
-	uint64_t at;
-	uint16_t slid, lid;
-	struct ddps_ib_pkt p;
-	uint8_t data[DDPS_IB_MTU_MAX];
-};
-
-struct node {
-	unsigned i;
-	struct ddps_ib_node *n;
-	struct ddps_ipoib_if *f;
-	struct ddps_ib_node_config cfg;
-	uint8_t mode;
-	uint32_t life; /* how often it began */
-	uint64_t stalled_until, sent;
-	uint32_t draws[SIM_KINDS];
-	bool stopped;
-	uint64_t got[NODES]; /* how many packets, of each */
-};
-
-static struct {
-	uint64_t seed, rng, now;
-	unsigned n;
-	struct node node[NODES];
-	struct flying *first;
-	unsigned flying;
-	double lost, doubled, late, altered, lies;
-	uint64_t delay;
-	bool calm, failed;
-	int liar;
-	struct sim_tally *t;
-} world;
-
-static void fails(const char *format, ...) __attribute__((format(printf, 1, 2)));
-static void fails(const char *format, ...)
+void fails(const char *format, ...)
 {
 	unsigned sum = 1;
 	char text[300];
@@ -99,19 +31,7 @@ static void fails(const char *format, ...)
 	world.failed = true;
 }
 
-#define check(cond, ...)                                                                           \
-	do {                                                                                       \
-		if (!(cond) && !world.failed)                                                      \
-			fails(__VA_ARGS__);                                                        \
-	} while (0)
-
-static uint64_t rnd(uint64_t m)
-{
-	return sim_below(&world.rng, m);
-}
-
-/* Does one of these happen to @n now? */
-static bool happens(struct node *n, enum sim_event kind, double p, unsigned tally)
+bool happens(struct node *n, enum sim_event kind, double p, unsigned tally)
 {
 	if (world.calm || !(p > 0) ||
 	    !sim_happens(kind, SIM_OWNER(n->i, n->life, 0), n->draws[kind]++, p))
@@ -119,109 +39,6 @@ static bool happens(struct node *n, enum sim_event kind, double p, unsigned tall
 	if (tally)
 		world.t->n[tally]++;
 	return true;
-}
-
-/* ---- the network ---- */
-
-static void fly(struct node *from, uint16_t lid, const struct ddps_ib_pkt *p)
-{
-	struct flying *f, **at;
-
-	if (world.flying == FLYING || p->len > sizeof f->data)
-		return;
-	f = malloc(sizeof *f);
-	if (!f)
-		return;
-	world.flying++;
-	*f = (struct flying){ .slid = (uint16_t)(from->i + 1), .lid = lid, .p = *p };
-	f->at = world.now + world.delay;
-	if (p->len)
-		memcpy(f->data, p->data, p->len);
-	if (happens(from, SIM_late, world.late, T_LATE))
-		f->at += sim_like(20 * world.delay);
-	for (at = &world.first; *at && (*at)->at <= f->at; at = &(*at)->next)
-		;
-	f->next = *at;
-	*at = f;
-}
-
-/* What nobody has asked for, though its checksum is right. */
-static void alter(struct ddps_ib_pkt *p, uint8_t *data)
-{
-	switch (sim_like(6)) {
-	case 0:
-		p->opcode = (uint8_t)sim_like(256);
-		break;
-	case 1:
-		p->psn = (p->psn + (uint32_t)sim_like(64) - 32) & 0xffffff;
-		break;
-	case 2:
-		p->qpn = sim_like(2) ? 1 : (uint32_t)sim_like(1u << 24);
-		break;
-	case 3:
-		p->syndrome = (uint8_t)sim_like(256);
-		p->msn = (uint32_t)sim_like(1u << 24);
-		break;
-	case 4:
-		p->len = sim_like(p->len + 1);
-		break;
-	default:
-		if (p->len)
-			data[sim_like(p->len)] = (uint8_t)sim_like(256);
-	}
-}
-
-static bool on_send(void *wire, uint16_t lid, unsigned group, struct ddps_ib_pkt *p)
-{
-	uint8_t data[DDPS_IB_MTU_MAX];
-	struct node *n = wire;
-	struct ddps_ib_pkt lie;
-
-	world.t->n[T_PACKETS]++;
-	check(group < DDPS_SAC_GROUPS, "group %u", group);
-	if (!world.calm && n->stalled_until == UINT64_MAX)
-		return true; /* what it says when it is ended is not heard */
-	/* The checksum finds what is altered. */
-	if (happens(n, SIM_corrupt, world.altered, T_ALTERED) ||
-	    happens(n, SIM_lost, world.lost, T_LOST))
-		return true;
-	if ((int)n->i == world.liar && p->len <= sizeof data &&
-	    happens(n, SIM_lie, world.lies, T_LIES)) {
-		lie = *p;
-		if (p->len)
-			memcpy(data, p->data, p->len);
-		lie.data = data;
-		alter(&lie, data);
-		fly(n, sim_like(8) ? lid : (uint16_t)(1 + sim_like(world.n)), &lie);
-		if (sim_like(2))
-			return true;
-	}
-	fly(n, lid, p);
-	if (happens(n, SIM_doubled, world.doubled, T_DOUBLED))
-		fly(n, lid, p);
-	return true;
-}
-
-static void land(void)
-{
-	while (world.first && world.first->at <= world.now) {
-		struct flying *f = world.first;
-		bool group = f->lid >= DDPS_MLID_FIRST;
-
-		world.first = f->next;
-		world.flying--;
-		f->p.data = f->data;
-		for (unsigned i = 0; i < world.n; i++) {
-			struct node *n = &world.node[i];
-
-			kern.host = i;
-			if ((group || i + 1u == f->lid) &&
-			    (world.calm || n->stalled_until <= world.now))
-				ddps_ib_node_rx(n->n, f->slid, group ? f->lid : 0, &f->p,
-						world.now);
-		}
-		free(f);
-	}
 }
 
 /* ---- hosts ---- */
@@ -256,16 +73,19 @@ static void deliver(void *user, const void *packet, size_t len)
 	fill(want, len, from, n->i, nr);
 	check(nr < world.node[from].sent && !memcmp(p, want, len),
 	      "node %u: packet %u of node %u altered, or not for it", n->i, nr, from);
-	n->got[from]++;
+	n->got[from] += nr >= world.node[from].counts_from;
 	world.t->n[T_GOT]++;
 }
 
 static void deliver_lied(struct node *n, const uint8_t *p, size_t len)
 {
-	unsigned from = len >= 16 ? (unsigned)p[15] - 1 : NODES;
+	unsigned from = len >= 24 ? (unsigned)p[15] - 1 : NODES;
+	uint32_t nr;
 
-	if (from < world.n && p[9] == 17)
-		n->got[from]++;
+	if (from >= world.n || p[9] != 17)
+		return;
+	memcpy(&nr, p + 20, 4);
+	n->got[from] += nr >= world.node[from].counts_from;
 }
 
 static void on_packet(void *user, const void *packet, size_t len)
@@ -275,7 +95,7 @@ static void on_packet(void *user, const void *packet, size_t len)
 	deliver(user, packet, len);
 }
 
-static void send_ip(struct node *n, unsigned to, size_t len)
+void send_ip(struct node *n, unsigned to, size_t len)
 {
 	static uint8_t p[LONGEST];
 
@@ -285,7 +105,7 @@ static void send_ip(struct node *n, unsigned to, size_t len)
 	ddps_ipoib_if_send(n->f, p, len, world.now);
 }
 
-static void begin(struct node *n)
+void begin(struct node *n)
 {
 	struct ddps_ipoib_if_calls calls = { sizeof calls, on_packet, NULL, n };
 	struct ddps_ipoib_if_config c;
@@ -293,24 +113,25 @@ static void begin(struct node *n)
 
 	kern.f.memory = 0;
 	kern.host = n->i;
-	n->life++;
+	if (!n->life++ || !world.same_numbers)
+		n->seed = (uint32_t)rnd(UINT32_MAX);
 	n->stopped = false;
-	n->stalled_until = 0;
+	n->stalled_until = n->room_at = 0;
 	n->cfg = (struct ddps_ib_node_config){ .lid = (uint16_t)(1 + n->i),
 					       .sa_lid = 1,
-					       .qpn = 0x48 + n->i,
+					       .qpn = 0x48 + (world.same_qpn ? 0 : n->i),
 					       .pkey = 0xffff,
 					       .scope = 2,
 					       .mtu_max = 5,
 					       .mtu = 4,
-					       .life = 14,
+					       .life = world.life,
 					       .qkey = 0x80001234,
 					       .max_qps = 16,
 					       .tx_octets = 1 << 20,
 					       .rx_octets = 1 << 20,
-					       .seed = (uint32_t)rnd(UINT32_MAX),
+					       .seed = n->seed,
 					       .late_acks = rnd(2),
-					       .send = on_send,
+					       .send = net_send,
 					       .wire = n,
 					       .up = ddps_ipoib_if_up() };
 	memcpy(n->cfg.gid, (uint8_t[16]){ 0xfe, 0x80, [15] = (uint8_t)(1 + n->i) }, 16);
@@ -324,10 +145,12 @@ static void begin(struct node *n)
 	c.prefix4 = 24;
 	c.retry_count = c.rnr_retry = (uint8_t)(1 + rnd(7));
 	c.ca_guid = 1 + n->i;
+	c.policy.long_ns = 5 * SEC; /* after a refusal for want of queue pairs */
+	c.max_qps = world.few_qps ? 2 * world.n : 0;
 	c.seed = (uint32_t)rnd(UINT32_MAX);
-	c.cm_timeout = (uint8_t)(10 + rnd(6));
+	c.cm_timeout = (uint8_t)(10 + rnd(world.slow_cm ? 10 : 6));
 	c.cm_retries = (uint8_t)(1 + rnd(7));
-	c.idle_ns = rnd(2) ? 2 * SEC : 0;
+	c.idle_ns = rnd(2) ? 2 * SEC : 10 * SEC;
 	c.form = (enum ddps_ipoib_sid_form)rnd(2);
 	check(!ddps_ib_node_new(&n->n, &n->cfg) &&
 		      !ddps_ipoib_if_new(&n->f, &c, ddps_ib_node_port(n->n), &calls),
@@ -340,8 +163,7 @@ static void begin(struct node *n)
 	kern.f.memory = memory;
 }
 
-/* Nobody is told. */
-static void finish(struct node *n)
+void finish(struct node *n)
 {
 	kern.host = n->i;
 	n->stalled_until = UINT64_MAX;
@@ -367,6 +189,8 @@ static void node_turn(struct node *n)
 	kern.host = n->i;
 	if (!world.calm && n->stalled_until > world.now)
 		return;
+	if (n->room_at <= world.now)
+		n->room_at = 0;
 	while (!world.failed && due(n) <= world.now && ++spins < SPINS) {
 		ddps_ib_node_tick(n->n, world.now);
 		if (ddps_ipoib_if_deadline(n->f) <= world.now)
@@ -384,6 +208,8 @@ static uint64_t next(uint64_t end)
 		const struct node *n = &world.node[i];
 		uint64_t at = due(n);
 
+		if (n->room_at && n->room_at < at)
+			at = n->room_at;
 		if (!world.calm && n->stalled_until > at)
 			at = n->stalled_until;
 		if (at < end)
@@ -392,7 +218,7 @@ static uint64_t next(uint64_t end)
 	return end;
 }
 
-static void run_until(uint64_t end)
+void run_until(uint64_t end)
 {
 	for (unsigned same = 0; !world.failed; same++) {
 		uint64_t at = next(end);
@@ -402,7 +228,7 @@ static void run_until(uint64_t end)
 			world.now = at;
 			same = 0;
 		}
-		land();
+		net_land();
 		for (unsigned i = 0; i < world.n; i++)
 			node_turn(&world.node[i]);
 		if (world.now >= end && next(UINT64_MAX) > world.now)
@@ -436,6 +262,12 @@ static void make(uint64_t seed, struct sim_tally *t)
 	world.late = some(0.2);
 	world.altered = some(0.05);
 	world.lies = some(0.3);
+	world.full = some(0.2);
+	world.same_qpn = rnd(2);
+	world.same_numbers = rnd(2);
+	world.slow_cm = rnd(2);
+	world.few_qps = rnd(2);
+	world.life = (uint8_t)(rnd(2) ? 14 : 10 + rnd(8));
 	world.liar = rnd(4) ? -1 : 1 + (int)rnd(world.n - 1);
 	kern.f.memory = some(0.02);
 	for (unsigned i = 0; i < world.n; i++) {
@@ -443,25 +275,6 @@ static void make(uint64_t seed, struct sim_tally *t)
 		world.node[i].mode = modes[rnd(5)];
 		begin(&world.node[i]);
 	}
-}
-
-/* Its counters, on the standard error. */
-static void show(const struct node *n)
-{
-	const struct ddps_ipoib_if_stats *st = ddps_ipoib_if_stats(n->f);
-	const char *name;
-	uint64_t value;
-
-	fprintf(stderr, "node %u, mode %u, state %u:", n->i, n->mode, ddps_ipoib_if_state(n->f));
-#define DDPS_X(name, text)                                                                         \
-	if (st->name)                                                                              \
-		fprintf(stderr, " " #name " %" PRIu64, st->name);
-	DDPS_IPOIB_IF_STATS(DDPS_X)
-#undef DDPS_X
-	for (unsigned i = 0; (name = ddps_ib_node_counter(n->n, i, &value)); i++)
-		if (value)
-			fprintf(stderr, " %s %" PRIu64, name, value);
-	fprintf(stderr, "\n");
 }
 
 static void trouble(void)
@@ -477,8 +290,6 @@ static void trouble(void)
 		n->stalled_until = world.now + sim_like(5 * SEC);
 		break;
 	case 1:
-		if (!n->i) /* an administration that restarts knows nobody: docs/testing.md */
-			break;
 		finish(n);
 		begin(n);
 		world.t->n[T_RESTARTS]++;
@@ -497,7 +308,7 @@ static void trouble(void)
 	}
 }
 
-static size_t length(struct node *n, unsigned to)
+size_t length(struct node *n, unsigned to)
 {
 	size_t most = n->mode & world.node[to].mode ? LONGEST : 2044;
 
@@ -525,58 +336,6 @@ static void play(void)
 	}
 }
 
-/* Nothing fails any more: all reach each other. */
-static void reach(void)
-{
-	bool all = false;
-
-	world.calm = true;
-	kern.f.memory = 0;
-	for (unsigned i = 0; i < world.n && !world.failed; i++) {
-		struct node *n = &world.node[i];
-
-		if ((int)i == world.liar) { /* what it believes may be anything */
-			finish(n);
-			begin(n);
-		} else if (n->stopped) {
-			check(!ddps_ipoib_if_start(n->f, world.now), "it does not start again");
-		}
-		memset(n->got, 0, sizeof n->got);
-	}
-	for (unsigned k = 0; k < CALM && !all && !world.failed; k++) {
-		all = true;
-		for (unsigned i = 0; i < world.n * world.n; i++) {
-			unsigned from = i / world.n, to = i % world.n;
-
-			if (from == to || world.node[to].got[from])
-				continue;
-			all = false;
-			send_ip(&world.node[from], to, 100);
-		}
-		run_until(world.now + SEC);
-	}
-	for (unsigned i = 0; i < world.n * world.n && !all; i++)
-		check(i / world.n == i % world.n || world.node[i % world.n].got[i / world.n],
-		      "node %u does not reach node %u", i / world.n, i % world.n);
-	for (unsigned i = 0; i < world.n && getenv("DDPS_SIM_TRACE"); i++)
-		show(&world.node[i]);
-}
-
-static void stop(void)
-{
-	bool rest = false;
-
-	for (unsigned i = 0; i < world.n && !world.failed; i++)
-		ddps_ipoib_if_stop(world.node[i].f, world.now);
-	for (unsigned k = 0; k < REST && !rest && !world.failed; k++) {
-		run_until(world.now + SEC);
-		rest = true;
-		for (unsigned i = 0; i < world.n; i++)
-			rest &= ddps_ipoib_if_at_rest(world.node[i].f);
-	}
-	check(rest, "a connection is left");
-}
-
 static bool one_world(uint64_t seed, struct sim_tally *t)
 {
 	uint64_t live = kern.live;
@@ -585,19 +344,14 @@ static bool one_world(uint64_t seed, struct sim_tally *t)
 	if (!world.failed)
 		play();
 	if (!world.failed)
-		reach();
+		calm();
 	if (!world.failed)
 		stop();
 	if (world.failed)
 		return false;
 	for (unsigned i = 0; i < world.n; i++)
 		finish(&world.node[i]);
-	while (world.first) {
-		struct flying *f = world.first;
-
-		world.first = f->next;
-		free(f);
-	}
+	net_clear();
 	check(kern.live == live, "%" PRIu64 " allocations are left", kern.live - live);
 	t->n[T_WORLDS]++;
 	t->n[T_SECONDS] += world.now / SEC;
@@ -611,7 +365,8 @@ int main(int argc, char **argv)
 	static const struct sim_kind kind = {
 		.names = { "worlds of IPoIB", "IP packets sent", "arrived where nobody lies",
 			   "connections", "nodes restarted", "simulated seconds", "packets", "lost",
-			   "doubled", "late", "altered", "lies", "allocations failed" },
+			   "doubled", "late", "altered", "lies", "without room",
+			   "allocations failed" },
 		.world = one_world,
 		.seconds = T_SECONDS,
 	};

@@ -15,7 +15,7 @@ cp -a Makefile mk src include tests "$tree/"
 mkdir "$tree/build" "$tree/tools"
 for variant in opt asan; do
 	[ ! -d "build/$variant" ] || (mkdir "$tree/build/$variant" && cd "build/$variant" &&
-		cp -a --parents src tests/sim tests/unit/sctp_net_fixture.* "$tree/build/$variant/" 2>/dev/null)
+		cp -a --parents src tests/sim tests/sched tests/unit/sctp_net_fixture.* "$tree/build/$variant/" 2>/dev/null)
 done
 
 built() { # VARIANT SIMULATION

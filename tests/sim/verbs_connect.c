@@ -34,7 +34,8 @@ static bool equip(struct end *e)
 {
 	struct ibv_qp_init_attr attr;
 
-	if (!tried(e->cq = ibv_create_cq(e->cm->verbs, 4 * DEPTH, e, NULL, 0)) ||
+	if ((w.sleeps && !tried(e->channel = ibv_create_comp_channel(e->cm->verbs))) ||
+	    !tried(e->cq = ibv_create_cq(e->cm->verbs, 4 * DEPTH, e, e->channel, 0)) ||
 	    (w.shares && !shared_queue(e)))
 		return false;
 	attr = attributes(e);
@@ -60,6 +61,7 @@ void end_free(struct end *e)
 	check(!e->mr || !ibv_dereg_mr(e->mr), "deregister");
 	check(!e->pd || !ibv_dealloc_pd(e->pd), "deallocate the protection domain");
 	check(!e->cq || !ibv_destroy_cq(e->cq), "destroy the queue");
+	check(!e->channel || !ibv_destroy_comp_channel(e->channel), "destroy the channel");
 	check(!e->cm || !rdma_destroy_id(e->cm), "destroy the identifier");
 	e->cm = NULL;
 	e->srq = NULL;
@@ -67,6 +69,7 @@ void end_free(struct end *e)
 	e->mr = NULL;
 	e->pd = NULL;
 	e->cq = NULL;
+	e->channel = NULL;
 }
 
 /* One end of it could not go on; the other one may not even have been asked. */
@@ -126,6 +129,7 @@ static struct end *serve(const struct rdma_cm_event *ev)
 	case RDMA_CM_EVENT_DISCONNECTED:
 		check(!e->dead, "told twice that it is over");
 		e->dead = true;
+		user_told(e);
 		return e;
 	case RDMA_CM_EVENT_TIMEWAIT_EXIT:
 		return e;

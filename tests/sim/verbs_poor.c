@@ -141,8 +141,8 @@ static void wait(struct end *e)
 {
 	if (!e->dead && !e->disconnected)
 		user_post_recvs(e);
-	while (!e->gone && user_fetch(e) && !w.failed)
-		;
+	if (!e->gone)
+		user_look(e);
 }
 
 void wait_until_done(void)

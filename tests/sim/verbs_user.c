@@ -3,6 +3,9 @@
 #include "sim/verbs_world.h"
 #include <arpa/inet.h>
 #include <errno.h>
+#include <poll.h>
+
+#define HELD 40000000ull /* ns: DISCONNECTED waits longer for a look */
 
 static bool tells(enum ibv_wr_opcode op)
 {
@@ -141,6 +144,7 @@ static void received(struct end *e, const struct ibv_wc *wc)
 		w.t->n[T_FLUSHED]++;
 		return;
 	}
+	check(!e->behind, "message %u is told behind the end", e->heard);
 	check(e->heard < o->ntold, "a message that nobody has sent");
 	if (w.failed)
 		return;
@@ -195,7 +199,7 @@ static void sent(struct end *e, const struct ibv_wc *wc)
 	e->nsq -= i;
 }
 
-bool user_fetch(struct end *e)
+static bool fetch(struct end *e)
 {
 	struct ibv_wc wc[4];
 	int n = ibv_poll_cq(e->cq, 1 + (int)rnd(4), wc);
@@ -209,6 +213,57 @@ bool user_fetch(struct end *e)
 			sent(e, &wc[i]);
 	}
 	return n > 0;
+}
+
+static bool fetch_all(struct end *e)
+{
+	bool any = false;
+
+	while (!w.failed && fetch(e))
+		any = true;
+	e->looked = kern.now;
+	return any;
+}
+
+static bool woken(struct end *e)
+{
+	struct pollfd p = { e->channel->fd, POLLIN, 0 };
+	struct ibv_cq *cq = NULL;
+	void *of = NULL;
+
+	if (poll(&p, 1, 0) != 1)
+		return false;
+	check(!ibv_get_cq_event(e->channel, &cq, &of) && cq == e->cq && of == e,
+	      "the channel has no event");
+	if (!w.failed)
+		ibv_ack_cq_events(cq, 1);
+	return true;
+}
+
+/*
+ * Either way is right: to arm the queue and look once more, or to arm it when there is nothing else to do.
+ * What came after the last look is told, too.
+ */
+bool user_look(struct end *e)
+{
+	if (!e->channel)
+		return fetch_all(e);
+	if (e->arms_late ? !e->armed : !e->armed || woken(e)) {
+		check(!ibv_req_notify_cq(e->cq, 0), "arm the queue");
+		e->armed = true;
+		if (!e->arms_late)
+			return fetch_all(e);
+	}
+	if (!e->arms_late || !woken(e))
+		return false;
+	e->armed = false;
+	return fetch_all(e);
+}
+
+/* It is told behind what came before it, unless the program fetches nothing for long. */
+void user_told(struct end *e)
+{
+	e->behind = !w.poor && !e->disconnected && kern.now - e->looked < HELD;
 }
 
 bool user_answered(const struct end *e)

@@ -77,6 +77,10 @@ struct end {
 	unsigned id, pair;
 	struct rdma_cm_id *cm;
 	struct ibv_cq *cq;
+	struct ibv_comp_channel
+		*channel; /* it looks for completions when it is told that there are some */
+	bool armed, arms_late;
+	uint64_t looked;   /* when it found that there were no more */
 	struct ibv_pd *pd; /* of its own, where receives are in a shared queue */
 	struct ibv_srq *srq;
 	struct ibv_mr *mr;
@@ -88,6 +92,7 @@ struct end {
 	bool dead, disconnected, flushed;
 	bool last_wqe; /* it takes no receive of the shared queue any more */
 	bool up;
+	bool behind; /* it is told of the end, and has looked shortly before: all messages have come */
 	bool lost; /* it cannot go on with its connection ... */
 	bool gone; /* ... which has been given up */
 	uint8_t out[MSGS][MAX], in[MSGS][MAX], recv[2 * MSGS][MAX], read[MSGS][MAX];
@@ -105,6 +110,7 @@ struct verbs_world {
 	uint64_t seed, rng;
 	unsigned npairs;
 	bool tidy, failed, over;
+	bool sleeps; /* each end has a channel */
 	bool shares; /* receives are in shared queues */
 	bool sctp;
 	enum windows windows;
@@ -160,6 +166,9 @@ void events(void);
 void end_over(struct end *e);
 void end_free(struct end *e);
 
+/* verbs_oob.c: when all else is over, queue pairs that the program connects itself */
+void oob_play(void);
+
 /* verbs_poor.c */
 void poor_begin(void);
 void poor_on(void);
@@ -199,8 +208,10 @@ void user_posted(struct end *e, const struct request *r);
 void user_post_recvs(struct end *e);
 /* One request, or a row of them; what has no room is refused, and what stands before it is taken. */
 void user_post_some(struct end *e);
-/* Returns whether there was any completion. */
-bool user_fetch(struct end *e);
+/* All that there is; with a channel, only if that says so.  Returns whether there was any. */
+bool user_look(struct end *e);
+/* The end of its connection has been told. */
+void user_told(struct end *e);
 /* Nothing that would tell is still to complete. */
 bool user_answered(const struct end *e);
 

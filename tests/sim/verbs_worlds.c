@@ -57,8 +57,7 @@ static bool turn(struct end *e)
 			end_over(e);
 	}
 	if (rnd(3) && !e->gone)
-		while (user_fetch(e) && !w.failed)
-			fetched = true;
+		fetched = user_look(e);
 	return fetched || e->ops != ops || e->posted_recvs != recvs;
 }
 
@@ -93,6 +92,10 @@ static void take_down(void)
 	if (!w.failed)
 		dgrams_take_down();
 	poor_left();
+	if (!w.failed && !w.poor && rnd(3) == 0) {
+		kern.f.reset = 0;
+		oob_play();
+	}
 	check(!rdma_destroy_id(w.listen), "destroy the listener");
 	rdma_destroy_event_channel(w.ch);
 }
@@ -160,10 +163,12 @@ static void begin(uint64_t seed, struct sim_tally *t)
 	kern.f.again = some(0.05);
 	w.reset = w.tidy ? 0 : some(0.001);
 	w.shares = rnd(3) == 0;
+	w.sleeps = rnd(2);
 	w.windows = rnd(2) ? WINDOWS_1 + (unsigned)rnd(2) : WINDOWS_NONE;
 	for (unsigned i = 0; i < 2 * PAIRS; i++) {
 		w.end[i / 2][i % 2].pair = i / 2;
 		w.end[i / 2][i % 2].id = i % 2;
+		w.end[i / 2][i % 2].arms_late = rnd(2);
 	}
 	w.sctp = rnd(4) == 0;
 	dgrams.on = rnd(3) == 0;

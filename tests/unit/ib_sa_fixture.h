@@ -210,8 +210,8 @@ static void all_join(void)
 	for (unsigned i = 0; i < NODES; i++)
 		cr_assert_eq(ddps_sac_join(node[i].c, broadcast, now), 0);
 	run(10 * MS);
-	for (unsigned i = 0; i < NODES; i++)
-		cr_assert_eq(node[i].n_joined, 1);
+	for (unsigned i = 0; i < NODES; i++) /* again, if what is refused makes it doubt */
+		cr_assert(refusing ? node[i].n_joined >= 1 : node[i].n_joined == 1);
 }
 
 static int open_group(struct node *n, const uint8_t *mgid, const struct ddps_sa_mcm **rec)

@@ -190,13 +190,26 @@ static void report(struct ddps_sac *c, const struct ddps_sa_head *h, const uint8
 		ddps_sac_group_report(c, n.trap, n.gid, now);
 }
 
-/* One that never grants them is no new one, so refusals alone lead to nothing. */
+/*
+ * Whoever refuses what it has granted is another administration.  So may be who never granted: it began
+ * between the answer to the join and the subscription.  Or it grants none at all, so each doubt without
+ * a grant takes twice as many refusals as the one before.
+ */
+static bool is_another(struct ddps_sac *c, unsigned i)
+{
+	const unsigned n = ++c->refused;
+
+	return c->granted[i] || (n & (n - 1)) == 0;
+}
+
 static void inform_answer(struct ddps_sac *c, unsigned i, uint16_t status, uint64_t now)
 {
-	bool forgotten = status && c->granted[i];
+	const bool forgotten = status && is_another(c, i);
 
 	c->inform[i].tid = 0;
 	c->granted[i] = !status;
+	if (!status)
+		c->refused = 0;
 	c->stats.sac_refused += status != 0;
 	if (forgotten) {
 		c->stats.sac_forgotten++;

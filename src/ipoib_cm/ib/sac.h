@@ -21,7 +21,7 @@
 	X(sac_refused, "queries answered with a status other than 0")                              \
 	X(sac_bad, "answers to nothing that was asked, or that cannot be")                         \
 	X(sac_late, "answers that came once more, or when nobody waited any more")                 \
-	X(sac_forgotten, "times that the administration did not know this port any more")          \
+	X(sac_forgotten, "times that the administration seemed not to know this port any more")    \
 	X(sac_reports, "reports received")                                                         \
 	X(sac_full, "groups not joined or sent to, paths not asked for: too many")
 

@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The network of a world of IPoIB: it loses, doubles, delays and alters packets, and has no room at times. */
+#include "sim/ipoib_world.h"
+
+static void fly(struct node *from, uint16_t lid, const struct ddps_ib_pkt *p)
+{
+	struct flying *f, **at;
+
+	if (world.flying == FLYING || p->len > sizeof f->data)
+		return;
+	f = malloc(sizeof *f);
+	if (!f)
+		return;
+	world.flying++;
+	*f = (struct flying){ .slid = (uint16_t)(from->i + 1), .lid = lid, .p = *p };
+	f->at = world.now + world.delay;
+	if (p->len)
+		memcpy(f->data, p->data, p->len);
+	if (happens(from, SIM_late, world.late, T_LATE))
+		f->at += sim_like(20 * world.delay);
+	for (at = &world.first; *at && (*at)->at <= f->at; at = &(*at)->next)
+		;
+	f->next = *at;
+	*at = f;
+}
+
+/* What nobody has asked for, though its checksum is right. */
+static void alter(struct ddps_ib_pkt *p, uint8_t *data)
+{
+	switch (sim_like(6)) {
+	case 0:
+		p->opcode = (uint8_t)sim_like(256);
+		break;
+	case 1:
+		p->psn = (p->psn + (uint32_t)sim_like(64) - 32) & 0xffffff;
+		break;
+	case 2:
+		p->qpn = sim_like(2) ? 1 : (uint32_t)sim_like(1u << 24);
+		break;
+	case 3:
+		p->syndrome = (uint8_t)sim_like(256);
+		p->msn = (uint32_t)sim_like(1u << 24);
+		break;
+	case 4:
+		p->len = sim_like(p->len + 1);
+		break;
+	default:
+		if (p->len)
+			data[sim_like(p->len)] = (uint8_t)sim_like(256);
+	}
+}
+
+bool net_send(void *wire, uint16_t lid, unsigned group, struct ddps_ib_pkt *p)
+{
+	uint8_t data[DDPS_IB_MTU_MAX];
+	struct node *n = wire;
+	struct ddps_ib_pkt lie;
+
+	world.t->n[T_PACKETS]++;
+	check(group < DDPS_SAC_GROUPS, "group %u", group);
+	if (!world.calm && n->stalled_until == UINT64_MAX)
+		return true; /* what it says when it is ended is not heard */
+	if (n->room_at || happens(n, SIM_again, world.full, T_FULL)) {
+		if (!n->room_at)
+			n->room_at = world.now + 1 + sim_like(world.delay);
+		return false;
+	}
+	/* The checksum finds what is altered. */
+	if (happens(n, SIM_corrupt, world.altered, T_ALTERED) ||
+	    happens(n, SIM_lost, world.lost, T_LOST))
+		return true;
+	if ((int)n->i == world.liar && p->len <= sizeof data &&
+	    happens(n, SIM_lie, world.lies, T_LIES)) {
+		lie = *p;
+		if (p->len)
+			memcpy(data, p->data, p->len);
+		lie.data = data;
+		alter(&lie, data);
+		fly(n, sim_like(8) ? lid : (uint16_t)(1 + sim_like(world.n)), &lie);
+		if (sim_like(2))
+			return true;
+	}
+	fly(n, lid, p);
+	if (happens(n, SIM_doubled, world.doubled, T_DOUBLED))
+		fly(n, lid, p);
+	return true;
+}
+
+void net_land(void)
+{
+	while (world.first && world.first->at <= world.now) {
+		struct flying *f = world.first;
+		bool group = f->lid >= DDPS_MLID_FIRST;
+
+		world.first = f->next;
+		world.flying--;
+		f->p.data = f->data;
+		for (unsigned i = 0; i < world.n; i++) {
+			struct node *n = &world.node[i];
+
+			kern.host = i;
+			if ((group || i + 1u == f->lid) &&
+			    (world.calm || n->stalled_until <= world.now))
+				ddps_ib_node_rx(n->n, f->slid, group ? f->lid : 0, &f->p,
+						world.now);
+		}
+		free(f);
+	}
+}
+
+void net_clear(void)
+{
+	while (world.first) {
+		struct flying *f = world.first;
+
+		world.first = f->next;
+		free(f);
+	}
+}

@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#ifndef SIM_IPOIB_WORLD_H
+#define SIM_IPOIB_WORLD_H
+/* A world of IPoIB: its nodes (ipoib_worlds.c), the network (ipoib_net.c), and what has to be so in the end
+ * (ipoib_calm.c). */
+#include "ipoib_cm/ib/node.h"
+#include "sim/kern.h"
+#include "sim/sim_event.h"
+#include "sim/sim_main.h"
+#include <ddpsess/ipoib_if.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define NODES	5u
+#define US	1000ull
+#define MS	(1000 * US)
+#define SEC	(1000 * MS)
+#define TURNS	200u
+#define LONGEST 9000u
+#define SPINS	5000u	   /* turns of a node at one moment */
+#define FLYING	(1u << 16) /* packets on their way: more are lost */
+#define CALM	300u	   /* seconds in which each node has to reach each other one */
+#define SETTLE	20u	   /* seconds of traffic after which connections are as they will be */
+#define STEADY	6u	   /* seconds in which what is sent arrives */
+#define ONCE	3u	   /* seconds until a node that has restarted does so again */
+#define SOON	2u	   /* and after that it is as the others are */
+#define ADMIN	8u	   /* if it has the administration: nodes look every five seconds */
+#define REST	600u	   /* and in which nothing may be left when all have stopped */
+
+enum {
+	T_WORLDS,
+	T_SENT,
+	T_GOT,
+	T_CONNECTIONS,
+	T_RESTARTS,
+	T_SECONDS,
+	T_PACKETS,
+	T_LOST,
+	T_DOUBLED,
+	T_LATE,
+	T_ALTERED,
+	T_LIES,
+	T_FULL,
+	T_MEMORY
+};
+
+struct flying {
+	struct flying *next;
+	uint64_t at;
+	uint16_t slid, lid;
+	struct ddps_ib_pkt p;
+	uint8_t data[DDPS_IB_MTU_MAX];
+};
+
+struct node {
+	unsigned i;
+	struct ddps_ib_node *n;
+	struct ddps_ipoib_if *f;
+	struct ddps_ib_node_config cfg;
+	uint8_t mode;
+	uint32_t life; /* how often it began */
+	uint32_t seed; /* of its queue pair numbers */
+	uint64_t stalled_until, sent;
+	uint64_t room_at; /* the network takes its packets again; 0: it does */
+	uint32_t draws[SIM_KINDS];
+	bool stopped;
+	uint64_t counts_from; /* the number of its first packet that counts */
+	uint64_t got[NODES];  /* how many packets, of each */
+};
+
+struct world {
+	uint64_t seed, rng, now;
+	unsigned n;
+	bool same_qpn;	   /* of datagrams, at all nodes */
+	bool same_numbers; /* whoever restarts begins with the numbers of the time before */
+	struct node node[NODES];
+	struct flying *first;
+	unsigned flying;
+	double lost, doubled, late, altered, lies, full;
+	uint64_t delay;
+	uint8_t life; /* of a packet, as nodes say */
+	bool slow_cm;
+	bool few_qps; /* there are no more than two for each peer, and two */
+	bool calm, failed;
+	int liar;
+	struct sim_tally *t;
+};
+extern struct world world;
+
+void fails(const char *format, ...) __attribute__((format(printf, 1, 2)));
+#define check(cond, ...)                                                                           \
+	do {                                                                                       \
+		if (!(cond) && !world.failed)                                                      \
+			fails(__VA_ARGS__);                                                        \
+	} while (0)
+
+static inline uint64_t rnd(uint64_t m)
+{
+	return sim_below(&world.rng, m);
+}
+
+/* Does one of these happen to @n now? */
+bool happens(struct node *n, enum sim_event kind, double p, unsigned tally);
+
+/* ipoib_net.c */
+bool net_send(void *wire, uint16_t lid, unsigned group, struct ddps_ib_pkt *p);
+/* What has arrived by now. */
+void net_land(void);
+void net_clear(void);
+
+/* ipoib_worlds.c */
+void begin(struct node *n);
+/* Nobody is told. */
+void finish(struct node *n);
+void send_ip(struct node *n, unsigned to, size_t len);
+/* A length that may leave in one packet, if both have connections. */
+size_t length(struct node *n, unsigned to);
+void run_until(uint64_t end);
+
+/* ipoib_calm.c: once nothing fails any more, and then in the end. */
+void calm(void);
+void stop(void);
+
+#endif
