@@ -64,8 +64,10 @@ static void tell_fin(struct kern_tcp *t)
 
 static void tell_rst(struct kern_tcp *t)
 {
-	if (t->peer && t->peer->rst_at == KERN_NONE)
-		t->peer->rst_at = in_order(t->peer);
+	if (!t->peer || t->peer->rst_at != KERN_NONE)
+		return;
+	t->peer->rst_at = in_order(t->peer);
+	kern.torn++;
 }
 
 static void drop(struct kern_tcp *t)
@@ -374,9 +376,11 @@ ssize_t kern_tcp_send(struct kern_file *f, const struct iovec *iov, int n)
 		t->err = 0;
 		return kern_err(err ? err : EPIPE);
 	}
-	if (!connected(t) || kern_chance(kern.f.again, &kern.n.again)) {
-		kern_wake(kern.now + kern.delay);
+	if (!connected(t))
 		return kern_err(EAGAIN);
+	if (kern_chance(kern.f.again, &kern.n.again)) {
+		kern_wake(kern.now + kern.delay);
+		return kern_err(sim_like(4) ? EAGAIN : ENOBUFS);
 	}
 	room = space(t);
 	if (!room)
