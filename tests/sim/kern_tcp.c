@@ -376,11 +376,9 @@ ssize_t kern_tcp_send(struct kern_file *f, const struct iovec *iov, int n)
 		t->err = 0;
 		return kern_err(err ? err : EPIPE);
 	}
-	if (!connected(t))
-		return kern_err(EAGAIN);
-	if (kern_chance(kern.f.again, &kern.n.again)) {
+	if (!connected(t) || kern_chance(kern.f.again, &kern.n.again)) {
 		kern_wake(kern.now + kern.delay);
-		return kern_err(sim_like(4) ? EAGAIN : ENOBUFS);
+		return kern_err(EAGAIN);
 	}
 	room = space(t);
 	if (!room)

@@ -155,7 +155,7 @@ static void step(struct talk *t, enum phase phase)
 	bool work = true;
 
 	t->phase = phase;
-	t->until = kern.now + (plan.loses ? ANYWAY : plan.soon);
+	t->until = kern.now + (plan.loses || plan.full > 0 ? ANYWAY : plan.soon);
 	for (unsigned k = 0; k < ASIDE; k++)
 		work = work && (talk[k].phase == AWAY || talk[k].phase == THERE);
 	kern.f.again = work ? plan.full : 0;
@@ -548,6 +548,7 @@ static void make(uint64_t seed)
 	kern.sctp = wire == 2;
 	kern.delay = 10000 + rnd(1u << rnd(25));
 	kern.gso = rnd(2);
+	kern.datagrams = 1u << 15; /* who naps loses none */
 	plan.full = rnd(2) ? 0.05 : 0;
 	memset(plan.warm, 0, sizeof plan.warm);
 	kern.f =
