@@ -61,6 +61,7 @@ struct kern {
 	uint64_t dark_until; /* nothing passes between hosts */
 	unsigned mute;	/* hosts, as bits, of which nothing is heard: what they end ends silently */
 	uint64_t polls; /* calls of poll() */
+	uint64_t torn;	/* streams and associations that a program ended with a reset or an ABORT */
 	/* One call fails, by its number since the start, in its n-th way; 0: none. */
 	uint64_t calls, fail_call;
 	unsigned fail_way, ways; /* ways: how many it has */
@@ -108,6 +109,8 @@ typedef void kern_message_put(void *to, const struct kern_message *m);
 extern void (*kern_lie_message)(struct kern_message *m, kern_message_put *put, void *to);
 /* A datagram altered in its place; its new length. */
 extern size_t (*kern_lie_packet)(uint8_t *p, size_t len);
+/* Sees each datagram that leaves; NULL: nobody looks. */
+extern void (*kern_watch)(const uint8_t *p, size_t len);
 /*
  * Descriptors made from now on are @who's, or a host's own below KERN_HOSTS.  @owner names it: what
  * happens to one does not depend on what others do.

@@ -297,6 +297,7 @@ static void leave_peer(struct kern_sctp *t)
 	if (kern.mute >> kern.host & 1) {
 		ks_end(p, kern.now + HEARTBEAT, SCTP_COMM_LOST, ECONNRESET);
 	} else if (!t->dead && (t->linger || has_message(t) || t->up_at > kern.now)) {
+		kern.torn++;
 		ks_abort_peer(t);
 	} else if (!t->dead) {
 		tell_shutdown(t);

@@ -64,8 +64,10 @@ static void tell_fin(struct kern_tcp *t)
 
 static void tell_rst(struct kern_tcp *t)
 {
-	if (t->peer && t->peer->rst_at == KERN_NONE)
-		t->peer->rst_at = in_order(t->peer);
+	if (!t->peer || t->peer->rst_at != KERN_NONE)
+		return;
+	t->peer->rst_at = in_order(t->peer);
+	kern.torn++;
 }
 
 static void drop(struct kern_tcp *t)

@@ -19,6 +19,7 @@ struct kern_dgram { /* in the order of arrival */
 };
 
 size_t (*kern_lie_packet)(uint8_t *p, size_t len);
+void (*kern_watch)(const uint8_t *p, size_t len);
 
 #define QUOTE 128u /* octets of a datagram that an error quotes */
 #define HOPS  64u  /* errors that a socket keeps */
@@ -266,6 +267,8 @@ static void one(struct kern_file *f, unsigned host, uint16_t port, uint8_t *p, s
 		len = kern_lie_packet(p, len);
 	if (!len || cut_off(f, host))
 		return;
+	if (kern_watch)
+		kern_watch(p, len);
 	if (kern_chance(kern.f.icmp, &kern.n.icmp))
 		lying_icmp(f, host, port, p, len);
 	if (len + OVERHEAD > kern.mtu && !f->fragments) {

@@ -1,0 +1,587 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Short sessions, one after the other and side by side, where nothing fails: requests are accepted or
+ * rejected, a few Writes go either way, then it ends in order, or one program is gone.  Each step has
+ * its time, below that of any timer that would repair it: what answers late was not answered.
+ */
+#include "sim/session_world.h"
+#include <stdlib.h>
+
+#define TALKS	24u
+#define ASIDE	4u   /* at the same time */
+#define WRITES	120u /* of an end, at most */
+#define LONG	8192u
+#define PRIVATE 200u
+#define LINGER	(SEC * 6 / 10) /* who opened an association without sessions closes it */
+#define TURNS	2000u	       /* of a loop at one moment */
+#define ANYWAY	(60 * SEC)     /* where packets are lost */
+
+enum phase { AWAY, ASKED, THERE, LEFT };
+
+struct talk;
+struct side {
+	struct talk *talk;
+	unsigned id, host;
+	struct ddps_ep *ep;
+	struct ddps_mr *from, *into;
+	uint32_t stag; /* of into, and where it begins: also when its program is gone */
+	uint64_t to;
+	struct ddps_request *req;
+	bool there, over, bids;
+	unsigned to_post, posted, done;
+	uint8_t mem[LONG];
+};
+
+static struct talk {
+	struct side side[2]; /* who asks, who is asked */
+	enum phase phase;
+	uint64_t until; /* the step is to be over by then */
+	bool rejects, ends, killed, long_ones, stalls;
+	uint8_t words[PRIVATE]; /* of a rejection */
+	size_t nwords;
+} talk[ASIDE];
+
+static struct machine {
+	struct ddps_ctx *ctx;
+	struct ddps_pd *pd;
+	struct ddps_cq *cq;
+	struct ddps_listener *listener;
+	bool keen; /* its user does nothing but poll */
+	uint64_t naps_until;
+} machine[2];
+
+static struct {
+	const char *uri; /* how it goes on behind the address */
+	const char *scheme;
+	bool naps, loses, native;
+	bool rough, strays; /* programs end at any moment; packets of old ones meet nobody */
+	double full;
+	uint64_t rng, soon;
+	uint64_t warm[2]; /* a host has an association that carries nothing, since */
+	unsigned left;	  /* sessions to come */
+} plan;
+
+/* What was seen of native SCTP on the wire. */
+static struct {
+	unsigned begun, ended, aborted;
+} seen;
+
+static uint64_t rnd(uint64_t m)
+{
+	return sim_below(&plan.rng, m);
+}
+
+static struct machine *at(unsigned i)
+{
+	kern.host = kern.who = i;
+	return &machine[i];
+}
+
+static void look(const uint8_t *p, size_t len)
+{
+	enum { ABORT = 6, COOKIE_ACK = 11, SHUTDOWN_COMPLETE = 14 };
+
+	for (size_t i = 12; i + 4 <= len;) {
+		size_t n = (size_t)p[i + 2] << 8 | p[i + 3];
+
+		seen.begun += p[i] == COOKIE_ACK;
+		seen.ended += p[i] == SHUTDOWN_COMPLETE;
+		seen.aborted += p[i] == ABORT;
+		i += n < 4 ? 4 : (n + 3) / 4 * 4;
+	}
+}
+
+/* ---- hosts ---- */
+
+static void on_log(void *user, enum ddps_log_level level, const char *facility, const char *text)
+{
+	fprintf(stderr, "%.6f host %u %s: %s\n", (double)kern.now / 1e9, kern.host, facility, text);
+	(void)user;
+	(void)level;
+}
+
+static void listens(unsigned i)
+{
+	struct machine *m = at(i);
+	char uri[80];
+
+	snprintf(uri, sizeof uri, "%s://10.0.0.%u:7000%s", plan.scheme, i + 1, plan.uri);
+	check(!ddps_listen(m->ctx, uri, NULL, &m->listener), "no listener");
+}
+
+static void begins(unsigned i)
+{
+	struct machine *m = at(i);
+	struct ddps_ctx_attr attr;
+
+	ddps_ctx_attr_init(&attr);
+	if (getenv("DDPS_SIM_TRACE"))
+		attr.log = on_log;
+	*m = (struct machine){ .keen = !rnd(3) };
+	check(!ddps_ctx_new(&m->ctx, &attr) && !ddps_pd_new(m->ctx, &m->pd) &&
+		      !ddps_cq_new(m->ctx, 2048, &m->cq),
+	      "no context");
+	listens(i);
+}
+
+/* The program on host @i ends; @killed: no word is heard of it. */
+static void ends(unsigned i, bool killed)
+{
+	kern.mute = killed ? 1u << i : 0;
+	ddps_ctx_free(at(i)->ctx);
+	kern.mute = 0;
+	machine[i].ctx = NULL;
+	for (unsigned k = 0; k < 2 * ASIDE; k++) {
+		struct side *s = &talk[k / 2].side[k % 2];
+
+		if (s->host != i)
+			continue;
+		s->ep = NULL;
+		s->from = s->into = NULL;
+		s->req = NULL;
+		s->over = true;
+	}
+}
+
+/* ---- sessions ---- */
+
+#define NAME	"%s session %u, end %u: "
+#define name(s) plan.scheme, (unsigned)((s)->talk - talk), (s)->id
+
+/* A full socket loses answers that belong to no association yet, or to none any more, and a timer repairs
+ * that: sockets are full only while nobody comes or goes. */
+static void step(struct talk *t, enum phase phase)
+{
+	bool work = true;
+
+	t->phase = phase;
+	t->until = kern.now + (plan.loses || plan.full > 0 ? ANYWAY : plan.soon);
+	for (unsigned k = 0; k < ASIDE; k++)
+		work = work && (talk[k].phase == AWAY || talk[k].phase == THERE);
+	kern.f.again = work ? plan.full : 0;
+}
+
+static bool endpoint(struct side *s, bool stalls)
+{
+	struct machine *m = at(s->host);
+	struct ddps_ep_attr attr;
+
+	ddps_ep_attr_init(&attr);
+	attr.pd = m->pd;
+	attr.send_cq = attr.recv_cq = m->cq;
+	attr.sq_depth = WRITES;
+	attr.rq_depth = 1;
+	attr.user = s;
+	if (stalls)
+		attr.no_recv = DDPS_NO_RECV_STALL;
+	check(!ddps_ep_new(m->ctx, &attr, &s->ep) &&
+		      !ddps_mr_reg(m->pd, table, LONG, DDPS_REMOTE_READ, NULL, &s->from) &&
+		      !ddps_mr_reg(m->pd, s->mem, LONG, DDPS_REMOTE_WRITE, NULL, &s->into),
+	      "no endpoint");
+	s->stag = ddps_mr_stag(s->into);
+	s->to = ddps_mr_to(s->into);
+	return !world.failed;
+}
+
+static void asks(struct talk *t, unsigned who, bool lonely, bool stalls)
+{
+	static const unsigned counts[] = { 0, 1, 8, WRITES };
+	struct ddps_conn_param p;
+	uint8_t number = (uint8_t)(t - talk);
+	char uri[80];
+
+	memset(t, 0, sizeof *t);
+	for (unsigned k = 0; k < 2; k++)
+		t->side[k] = (struct side){
+			.talk = t, .id = k, .host = k ? !who : who, .to_post = counts[rnd(4)]
+		};
+	t->rejects = !rnd(3);
+	t->ends = t->rejects && plan.rough && lonely && rnd(2);
+	t->killed = !t->rejects && plan.rough && lonely && !rnd(4);
+	t->long_ones = rnd(2);
+	t->nwords = rnd(PRIVATE + 1);
+	for (size_t i = 0; i < t->nwords; i++)
+		t->words[i] = (uint8_t)rnd(256);
+	t->stalls = stalls;
+	if (!endpoint(&t->side[0], t->stalls) || !endpoint(&t->side[1], !rnd(4)))
+		return;
+	ddps_conn_param_init(&p);
+	p.p2p = rnd(2);
+	if (!p.p2p && !t->side[0].to_post) /* the responder waits for something */
+		t->side[0].to_post = 1;
+	p.private_data = &number;
+	p.private_data_len = 1;
+	snprintf(uri, sizeof uri, "%s://10.0.0.%u:7000%s", plan.scheme, t->side[1].host + 1,
+		 plan.uri);
+	at(who);
+	check(!ddps_connect(t->side[0].ep, uri, &p), "connect");
+	step(t, ASKED);
+}
+
+static void answers(struct side *s)
+{
+	struct talk *t = s->talk;
+	int err;
+
+	at(s->host);
+	if (!t->rejects) {
+		err = ddps_accept(s->req, s->ep, NULL);
+		check(!err, NAME "accept: %s", name(s), ddps_strerror(err));
+	} else {
+		err = ddps_reject(s->req, t->words, t->nwords);
+		check(!err, NAME "reject: %s", name(s), ddps_strerror(err));
+		s->over = true;
+	}
+	s->req = NULL;
+	if (t->ends) {
+		for (unsigned n = (unsigned)rnd(3); n; n--)
+			ddps_progress(at(s->host)->ctx, 0);
+		ends(s->host, false);
+		step(t, ASKED); /* it may wait for a second, and nobody else runs meanwhile */
+	}
+}
+
+static void works(struct side *s)
+{
+	struct side *o = &s->talk->side[!s->id];
+
+	at(s->host);
+	while (s->there && s->posted < s->to_post && o->stag && !world.failed) {
+		struct ddps_sge sge = { table, 1 + (uint32_t)rnd(s->talk->long_ones ? LONG : 8),
+					ddps_mr_stag(s->from) };
+		struct ddps_send_wr wr = { .op = DDPS_OP_WRITE, .sge = &sge, .nsge = 1 };
+		int err;
+
+		wr.stag = o->stag;
+		wr.to = o->to;
+		err = ddps_post_send(s->ep, &wr);
+		check(!err, NAME "post_send: %s", name(s), ddps_strerror(err));
+		s->posted++;
+	}
+}
+
+/* Nothing was lost, and who has to wait for room does so for a round trip: no timer has anything to do. */
+static void no_timeout(struct side *s)
+{
+	struct ddps_assoc_stats st = { .struct_size = sizeof st };
+
+	at(s->host);
+	if (plan.loses || plan.naps || ddps_ep_assoc_stats(s->ep, &st))
+		return;
+	check(!st.timeouts, NAME "T3 has expired %u times, and nothing was lost", name(s),
+	      (unsigned)st.timeouts);
+}
+
+static void leaves(struct talk *t)
+{
+	unsigned who = (unsigned)rnd(3);
+
+	no_timeout(&t->side[0]);
+	no_timeout(&t->side[1]);
+	if (t->killed)
+		ends(t->side[1].host, true);
+	step(t, LEFT);
+	if (t->killed) {
+		t->side[0].to_post++;
+		works(&t->side[0]);
+		return;
+	}
+	for (unsigned k = 0; k < 2; k++) {
+		if (who == !k) /* it hears of it */
+			continue;
+		at(t->side[k].host);
+		check(!ddps_disconnect(t->side[k].ep), "disconnect");
+	}
+}
+
+static void frees(struct talk *t)
+{
+	for (unsigned k = 0; k < 2; k++) {
+		struct side *s = &t->side[k];
+
+		at(s->host);
+		if (!machine[s->host].ctx)
+			continue;
+		ddps_ep_free(s->ep);
+		ddps_mr_dereg(s->from);
+		ddps_mr_dereg(s->into);
+	}
+	t->phase = AWAY;
+	if (t->ends || t->killed)
+		plan.warm[0] = plan.warm[1] = 0;
+	else if (!t->stalls) /* what may stall shares no association */
+		plan.warm[t->side[0].host] = kern.now;
+	for (unsigned i = 0; i < 2; i++)
+		if (!machine[i].ctx)
+			begins(i);
+}
+
+static bool alone(const struct talk *t)
+{
+	for (unsigned k = 0; k < ASIDE; k++)
+		if (&talk[k] != t && talk[k].phase != AWAY)
+			return false;
+	return true;
+}
+
+static void goes_on(struct talk *t)
+{
+	struct side *a = &t->side[0], *b = &t->side[1];
+
+	check(kern.now < t->until, NAME "%s has not come after %.3f s%s", name(a),
+	      t->phase == ASKED	  ? t->rejects ? "the rejection" : "the session"
+	      : t->phase == THERE ? "the end of its Writes"
+				  : "its end",
+	      (double)plan.soon / 1e9, a->over ? " there" : "");
+	if (b->req)
+		answers(b);
+	if (a->over && b->over) {
+		check(t->phase == LEFT || t->rejects, NAME "it ends by itself", name(a));
+		frees(t);
+	} else if (t->phase == ASKED && a->there && b->there) {
+		step(t, THERE);
+	} else if (t->phase == THERE && a->done == a->to_post && b->done == b->to_post) {
+		leaves(t);
+	}
+	if (t->phase == ASKED || t->phase == THERE) {
+		works(a);
+		works(b);
+	}
+}
+
+/* ---- what is told ---- */
+
+static void rejected(struct side *s, const struct ddps_event *ev)
+{
+	struct talk *t = s->talk;
+
+	check(!s->id && t->rejects && !s->over, NAME "rejected: %s", name(s), ev->error.text);
+	check(ev->private_data_len == t->nwords && !memcmp(ev->private_data, t->words, t->nwords),
+	      NAME "a rejection with %u octets of private data, not %u", name(s),
+	      (unsigned)ev->private_data_len, (unsigned)t->nwords);
+	s->over = true;
+}
+
+static void over(struct side *s, const struct ddps_event *ev)
+{
+	struct talk *t = s->talk;
+
+	check(!s->over, NAME "it ends twice", name(s));
+	check(t->phase == LEFT, NAME "%s: %s", name(s), ddps_event_name(ev->type), ev->error.text);
+	check(!ev->error.code != t->killed, NAME "%s: \"%s\"", name(s), ddps_event_name(ev->type),
+	      ev->error.text);
+	s->over = true;
+}
+
+static void events(struct machine *m)
+{
+	struct ddps_event ev;
+
+	while (m->ctx && ddps_event_get(m->ctx, &ev) == 1 && !world.failed) {
+		struct side *s = ev.user;
+
+		if (ev.type == DDPS_EV_CONNECT_REQUEST)
+			talk[ev.private_data[0] % ASIDE].side[1].req = ev.request;
+		else if (ev.type == DDPS_EV_ESTABLISHED)
+			s->there = true;
+		else if (ev.type == DDPS_EV_PEER_CLOSED)
+			ddps_disconnect(s->ep);
+		else if (ev.type == DDPS_EV_REJECTED)
+			rejected(s, &ev);
+		else if (ev.type == DDPS_EV_CLOSED || ev.type == DDPS_EV_FAILED)
+			over(s, &ev);
+	}
+}
+
+static bool fetched(struct machine *m)
+{
+	struct ddps_wc wc[16];
+	int n = ddps_cq_poll(m->cq, wc, 16);
+
+	for (int i = 0; i < n; i++) {
+		struct side *s = wc[i].user;
+
+		check(wc[i].status == DDPS_WC_SUCCESS || s->talk->killed, NAME "%s", name(s),
+		      ddps_wc_status_name(wc[i].status));
+		s->done++;
+	}
+	return n > 0;
+}
+
+static void turn(unsigned i)
+{
+	struct machine *m = at(i);
+	unsigned n = 0;
+
+	if (!m->ctx || m->naps_until > kern.now)
+		return;
+	if (plan.naps && !rnd(8)) { /* in the middle of what there is to do */
+		ddps_progress(m->ctx, 0);
+		m->naps_until = kern.now + rnd(6 * kern.delay);
+	} else if (m->keen) {
+		while (n++ < 160)
+			if (fetched(m))
+				n = 0;
+	} else {
+		while (ddps_progress(m->ctx, 0) > 0 && !world.failed)
+			check(++n < TURNS, "host %u is busy with nothing", i);
+	}
+	fetched(m);
+	events(m);
+}
+
+/* ---- the world ---- */
+
+static void run(uint64_t time)
+{
+	uint64_t until = kern.now + time, next, look_at = plan.soon / 50;
+
+	do {
+		turn(0);
+		turn(1);
+		for (unsigned k = 0; k < ASIDE && !world.failed; k++)
+			if (talk[k].phase != AWAY)
+				goes_on(&talk[k]);
+		next = kern_next();
+		if (next > kern.now + look_at)
+			next = kern.now + look_at;
+		for (unsigned i = 0; i < 2; i++)
+			if (machine[i].naps_until > kern.now && machine[i].naps_until < next)
+				next = machine[i].naps_until;
+		kern_go(next < until ? next : until);
+	} while (kern.now < until && !world.failed);
+}
+
+static void begins_anew(unsigned i)
+{
+	ends(i, false);
+	begins(i);
+	plan.warm[0] = plan.warm[1] = 0;
+	plan.strays = true;
+}
+
+/* A request is on its way on an association that the peer shuts down for being idle: it is made again. */
+static void met(unsigned who)
+{
+	run(SEC / 5 + 4 * kern.delay);
+	if (plan.loses || !plan.warm[who] || plan.warm[who] + SEC * 4 / 10 < kern.now)
+		return;
+	asks(&talk[0], who, false, false);
+	begins_anew(!who);
+	talk[0].side[1].over = !endpoint(&talk[0].side[1], false);
+	step(&talk[0], ASKED);
+}
+
+/* Nobody has a session: sometimes a program ends, or listens anew, and who asks then is answered. */
+static void between(void)
+{
+	static const unsigned ms[] = { 0, 0, 400, 500, 520, 5000 };
+	unsigned i = (unsigned)rnd(2);
+
+	run(rnd(4) ? rnd(4 * kern.delay) : ms[rnd(6)] * (SEC / 1000) + rnd(4 * kern.delay));
+	if (!rnd(4)) {
+		at(i);
+		ddps_listener_free(machine[i].listener);
+		listens(i);
+	} else if (!rnd(8)) {
+		begins_anew(i);
+		run(LINGER + plan.soon);
+	} else if (!rnd(4) && strcmp(plan.scheme, "tcp")) {
+		met(i);
+	}
+}
+
+static void until_alone(void)
+{
+	while (!alone(NULL) && !world.failed)
+		run(plan.soon / 100);
+}
+
+static void played(void)
+{
+	while (plan.left && !world.failed) {
+		unsigned n = 1 + (unsigned)rnd(ASIDE);
+
+		for (unsigned k = 0; k < n && plan.left; k++, plan.left--) {
+			asks(&talk[k], !rnd(4), n == 1, !rnd(4));
+			run(rnd(2) ? 0 : rnd(4 * kern.delay));
+		}
+		until_alone();
+		if (!world.failed)
+			between();
+		until_alone();
+	}
+}
+
+/* All have ended in order: so have associations and streams, soon. */
+static void nothing_left(unsigned open)
+{
+	run(LINGER + plan.soon);
+	if (plan.loses || plan.rough || plan.strays || world.failed)
+		return;
+	check(!kern.torn && !seen.aborted, "%s: %u ends in order are a reset or an ABORT",
+	      plan.scheme, (unsigned)kern.torn + seen.aborted);
+	check(seen.begun == seen.ended, "%u of %u associations stay when all sessions have ended",
+	      seen.begun - seen.ended, seen.begun);
+	check(plan.native || kern_open() == open, "%s: %u descriptors stay", plan.scheme,
+	      kern_open() - open);
+}
+
+static void make(uint64_t seed)
+{
+	static const char *const uris[] = { "", "?backend=native&encap=9899",
+					    "?backend=kernel&encap=off" };
+	unsigned wire;
+
+	plan.rng = seed * 0x9e3779b97f4a7c15u + 29;
+	sim_events.seed = sim_next(&plan.rng);
+	kern_start(sim_next(&plan.rng));
+	wire = (unsigned)rnd(3);
+	plan.scheme = wire ? "sctp" : "tcp";
+	plan.uri = uris[wire];
+	plan.native = wire == 1;
+	plan.loses = plan.native && !rnd(3);
+	plan.naps = rnd(2);
+	plan.rough = !plan.loses && !rnd(3);
+	plan.strays = false;
+	plan.left = TALKS;
+	kern.sctp = wire == 2;
+	kern.delay = 10000 + rnd(1u << rnd(25));
+	kern.gso = rnd(2);
+	kern.datagrams = 1u << 15; /* who naps loses none */
+	plan.full = rnd(2) ? 0.05 : 0;
+	memset(plan.warm, 0, sizeof plan.warm);
+	kern.f =
+		(struct kern_faults){ .short_io = rnd(2) ? 0.3 : 0, .lost = plan.loses ? 0.05 : 0 };
+	plan.soon = SEC + 60 * kern.delay;
+	memset(&seen, 0, sizeof seen);
+	kern_watch = plan.native ? look : NULL;
+}
+
+bool brief_world(uint64_t seed, struct sim_tally *t)
+{
+	unsigned open, left;
+	uint64_t begin;
+
+	world = (struct world){ .seed = seed, .quiet = true, .t = t };
+	make(seed);
+	begin = kern.now;
+	memset(talk, 0, sizeof talk);
+	begins(0);
+	begins(1);
+	open = kern_open();
+	played();
+	if (!world.failed)
+		nothing_left(open);
+	for (unsigned i = 0; i < 2; i++)
+		ddps_ctx_free(at(i)->ctx);
+	left = kern_stop();
+	kern_watch = NULL;
+	check(!left, "%u descriptors are left", left);
+	t->n[T_SESSIONS] += TALKS;
+	t->n[plan.native || kern.sctp ? T_SCTP : T_TCP] += TALKS;
+	t->n[T_ORDERLY] += TALKS;
+	t->n[T_WORLDS]++;
+	t->n[T_SECONDS] += (kern.now - begin) / SEC;
+	return !world.failed;
+}
