@@ -11,7 +11,7 @@
 #define TURNS  300u
 #define ROUNDS 5u
 #define IDLE   24u   /* polls in vain, then a program that polls lets time pass */
-#define KEEN   160u  /* ... one that does nothing else, with one session */
+#define KEEN   160u  /* ... one that does nothing else, with one session, or near the end */
 #define SPINS  2000u /* turns of a loop at one moment */
 #define SETTLE 200u  /* seconds until all has to be done */
 #define END    400u  /* seconds until the last session has to have ended */
@@ -182,7 +182,7 @@ static void host_turn(unsigned i)
 	if (h->stalled_until > kern.now && !world.still)
 		return;
 	if (h->spins && !world.calm) {
-		while (spins++ < (world.keen ? KEEN : IDLE) && !world.failed)
+		while (spins++ < (world.keen || world.still ? KEEN : IDLE) && !world.failed)
 			if (fetch_completions(i))
 				spins = 0;
 		fetch_events(i);
