@@ -155,6 +155,20 @@ Test(sctp_unsent, shutdown_does_not_wait_for_t2)
 	cr_expect_eq(raw_got(&r, 0, 0, NULL), SC_SHUTDOWN);
 }
 
+/* SHUTDOWN tells of no gaps: the SACK that left beside it is told again. */
+Test(sctp_unsent, a_sack_beside_shutdown_is_told_again)
+{
+	begin();
+	finish();
+	ddps_sctp_shutdown(r.a, r.net.now);
+	sn_flush(&r.net);
+	raw_begin(&r, r.tag);
+	raw_put_data(&r, RAW_TSN + 1, 0, 0, 7, "behind a gap");
+	raw_hand(&r);
+	turn_away();
+	cr_expect_eq(sacks(), 1);
+}
+
 /* A path MTU probe is nobody's loss, and what is gone wants nothing. */
 Test(sctp_unsent, others_are_let_go)
 {
