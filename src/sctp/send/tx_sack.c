@@ -330,6 +330,14 @@ static void prepare(struct ddps_sent *s, struct ddps_sent_path *p)
 	p->lone_i = p->lone && (ddps_sent_slot(s, p->tail)->flags & SLOT_I);
 }
 
+/* What is on its way finds no room, and is lost without a fault of the path. */
+static void full(struct ddps_sent *s)
+{
+	for (unsigned i = 0; i < DDPS_SENT_PATHS; i++)
+		if (s->path[i])
+			s->path[i]->full_pn = s->path[i]->next_pn;
+}
+
 /* The peer has room again: what it had to drop meanwhile goes at once. */
 static void reopened(struct ddps_sent *s)
 {
@@ -352,8 +360,10 @@ static void window(struct ddps_sent *s, uint32_t a_rwnd, uint64_t was, struct dd
 	s->a_rwnd = a_rwnd;
 	s->zero_sacked = true;
 	news->window = ddps_sent_window(s) > was;
-	if (!a_rwnd)
+	if (!a_rwnd) {
+		full(s);
 		return;
+	}
 	if (s->zero_out) {
 		struct ddps_sent_slot *c = ddps_sent_slot(s, s->zero_tsn);
 

@@ -159,7 +159,7 @@ static void lose(struct ddps_sent *s, struct ddps_sent_path *p, uint32_t tsn, ui
 	p->undo_pending++;
 	p->lost++;
 	p->got.new_loss = true;
-	if (s->a_rwnd) /* else the peer may have dropped it for lack of room */
+	if (s->a_rwnd && c->pn >= p->full_pn) /* else the peer may have had no room for it */
 		ddps_sent_mtu_changed(s, p, ddps_pmtu_lost(&p->pmtu, c->packet, c->pn, now));
 }
 
