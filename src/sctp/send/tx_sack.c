@@ -289,6 +289,7 @@ static void path_news(struct ddps_sent *s, struct ddps_sent_path *p, uint64_t no
 		      const struct ddps_sent_news *news)
 {
 	struct ddps_cc_ack ack = { .now = now, .acked = p->got.delivered };
+	uint64_t t3;
 
 	rtt_of(s, p, now);
 	if (p->got.fack > p->fack)
@@ -312,10 +313,11 @@ static void path_news(struct ddps_sent *s, struct ddps_sent_path *p, uint64_t no
 	if (p->silent_at && now - p->silent_at > DDPS_SECOND)
 		p->backoff = 0; /* after an outage SRTT still holds */
 	p->silent_at = p->nudge_at = p->alive_at = 0;
+	t3 = now + ddps_sent_late(p, ddps_sent_rto(s, p));
 	if (!p->nflight)
 		p->t3_at = 0;
-	else if (p->got.first_acked) /* 9260-6.3.2-d1, R3 */
-		p->t3_at = now + ddps_sent_late(p, ddps_sent_rto(s, p));
+	else if (p->got.first_acked || (p->got.doubled && t3 < p->t3_at)) /* 9260-6.3.2-d1, R3 */
+		p->t3_at = t3;
 	if (news->cum_advanced)
 		ddps_sent_arm_pto(s, p, now);
 	else if (p->nsacked || p->recovery)
@@ -326,6 +328,7 @@ static void prepare(struct ddps_sent *s, struct ddps_sent_path *p)
 {
 	memset(&p->got, 0, sizeof p->got);
 	p->got.outstanding = p->flight + p->lost_octets;
+	p->got.doubled = p->backoff != 0;
 	p->lone = p->nflight && ddps_sent_slot(s, p->head)->pn == ddps_sent_slot(s, p->tail)->pn;
 	p->lone_i = p->lone && (ddps_sent_slot(s, p->tail)->flags & SLOT_I);
 }

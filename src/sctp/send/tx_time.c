@@ -73,9 +73,10 @@ void ddps_sent_rtt(struct ddps_sent *s, struct ddps_sent_path *p, uint64_t rtt, 
 
 	ddps_sent_sample(s, p, rtt);
 	ddps_sent_min_rtt(p, rtt, now);
-	/* The path is not dead: what was doubled while it seemed so is not waited for. */
+	/* The path is not dead: what was doubled while it seemed so is not waited for, nor by what
+	 * is about to be resent. */
 	t3 = now + ddps_sent_late(p, ddps_sent_rto(s, p));
-	if (p->nflight && t3 < p->t3_at)
+	if (t3 < p->t3_at)
 		p->t3_at = t3;
 }
 
