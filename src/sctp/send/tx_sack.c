@@ -380,9 +380,15 @@ static void window(struct ddps_sent *s, uint32_t a_rwnd, uint64_t was, struct dd
 		reopened(s);
 }
 
-/* SHUTDOWN tells no window; but as much as it acknowledges did fit, and is taken by now. */
-static void window_of_shutdown(struct ddps_sent *s, uint64_t len)
+/*
+ * SHUTDOWN tells no window; but as much as it acknowledges did fit, and is taken by now.  When that
+ * came nobody knows: a SACK told it before, and may be lost.  That is no round trip.
+ */
+static void shutdown_tells(struct ddps_sent *s, uint64_t len)
 {
+	for (unsigned i = 0; i < DDPS_SENT_PATHS; i++)
+		if (s->path[i])
+			s->path[i]->got.rtt = 0;
 	if (s->a_rwnd < 2 * len)
 		s->a_rwnd = 2 * len < UINT32_MAX ? (uint32_t)(2 * len) : UINT32_MAX;
 }
@@ -410,7 +416,7 @@ enum ddps_sent_verdict ddps_sent_sack(struct ddps_sent *s, const struct ddps_sen
 	for (size_t i = 0; s->hist && i < k->ndups; i++)
 		duplicate(s, k->dups[i], now);
 	if (k->shutdown)
-		window_of_shutdown(s, out - s->out_len);
+		shutdown_tells(s, out - s->out_len);
 	else
 		window(s, k->a_rwnd, was, news);
 	for (unsigned i = 0; i < DDPS_SENT_PATHS; i++)
