@@ -347,11 +347,11 @@ static void reopened(struct ddps_sent *s)
 	for (unsigned i = 0; i < DDPS_SENT_PATHS; i++) {
 		struct ddps_sent_path *p = s->path[i];
 
-		if (!p || !p->backoff)
+		if (!p)
 			continue;
-		p->backoff = 0;
-		if (p->nflight)
+		if (p->nflight && (p->backoff || ddps_sent_slot(s, p->head)->pn < p->full_pn))
 			ddps_sent_resend(s, p);
+		p->backoff = 0;
 	}
 }
 
