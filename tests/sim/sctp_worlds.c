@@ -40,22 +40,25 @@ void *__wrap_realloc(void *p, size_t size)
 	return fails() ? NULL : __real_realloc(p, size);
 }
 
-static void packet_of(unsigned node, const uint8_t *p, unsigned src)
+static struct side *packet_of(unsigned node, const uint8_t *p, unsigned src)
 {
 	struct side *s = user_whose(node, (uint16_t)(p[src] << 8 | p[src + 1]),
 				    (uint16_t)(p[2 - src] << 8 | p[3 - src]));
 
 	if (s)
 		sound_touch(s);
+	return s;
 }
 
 static void packet_sent(void *user, unsigned from, const struct ddps_sctp_route *to,
 			const uint8_t *p, size_t len)
 {
+	struct side *s = packet_of(from, p, 0);
+
 	(void)user;
 	(void)to;
-	(void)len;
-	packet_of(from, p, 0);
+	if (s)
+		times_sent(s, p, len);
 }
 
 static void packet_taken(void *user, unsigned by, const uint8_t *p, size_t len)
@@ -86,6 +89,12 @@ static void random_links(void)
 
 	w.clean = !w.harsh && !(n->full > 0 || l.loss > 0 || l.late > 0 || l.dup > 0 || corrupt) &&
 		  !jitter && l.mtu >= 1280;
+	w.steady = !w.harsh && !(n->full > 0 || l.loss > 0 || l.late > 0) && !corrupt && !jitter &&
+		   l.mtu >= 1280;
+	if (!w.harsh && !(n->full > 0)) {
+		w.rtt_least = 2 * delay;
+		w.rtt_most = 2 * (delay + l.jitter + (late ? l.extra : 0)) + 21000000;
+	}
 	for (unsigned i = 0; i < n->nodes; i++) {
 		for (unsigned k = 0; k < 2; k++) {
 			l.ptb = sn_chance(n, 0.5);

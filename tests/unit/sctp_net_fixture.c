@@ -268,7 +268,7 @@ static bool flush_one(struct sn_node *d)
 
 	if (!ddps_sctp_output(d->e, &o, d->net->now))
 		return false;
-	if (o.data && d->net->full > 0 && sn_chance(d->net, d->net->full)) {
+	if (o.port && d->net->full > 0 && sn_chance(d->net, d->net->full)) {
 		ddps_sctp_unsent(d->e, &o, d->net->now);
 		return true;
 	}
