@@ -187,6 +187,7 @@ static void duplicate(struct ddps_sent *s, uint32_t tsn, uint64_t now)
 /*
  * A host that did not run for a while finds the SACK late, and takes its own rest for the path's:
  * the next loss would wait for several times as long.  What it finds then came while it rested.
+ * 0: no sample.
  */
 static uint64_t without_rest(const struct ddps_sent *s, const struct ddps_sent_path *p,
 			     uint64_t rtt, uint64_t now)
@@ -195,6 +196,8 @@ static uint64_t without_rest(const struct ddps_sent *s, const struct ddps_sent_p
 
 	if (!from || now - s->conf->rest_to > FOUND || now - rtt > from)
 		return rtt;
+	if (!p->min_rtt) /* what is left without the rest may be less than the path takes */
+		return 0;
 	return rtt > rest + p->min_rtt ? rtt - rest : rtt < p->min_rtt ? rtt : p->min_rtt;
 }
 
@@ -209,6 +212,8 @@ static void rtt_of(struct ddps_sent *s, struct ddps_sent_path *p, uint64_t now)
 	if (!rtt || p->got.fack > p->got.rtt_pn)
 		return;
 	rtt = without_rest(s, p, rtt, now);
+	if (!rtt)
+		return;
 	if (p->lone && p->lone_i && rtt < I_ANSWER + p->srtt)
 		s->i_answered = true;
 	/* a lone packet's SACK may have been delayed */
