@@ -392,6 +392,7 @@ Test(sctp_evidence, a_window_that_opens, .description = "9260-6.2.1-1")
 		for (unsigned n = 0; n < 60; n++)
 			packet(&w.p[n & 1], 1, 116);
 		w.p[i].backoff = 3;
+		w.p[i].t3_at = w.p[i].pto_at = w.now + 60000 * MS;
 		window(0);
 		cr_expect_eq(w.p[i].backoff, 3);
 		cr_expect_eq(w.s.nlost, 0);
@@ -399,6 +400,8 @@ Test(sctp_evidence, a_window_that_opens, .description = "9260-6.2.1-1")
 		cr_expect_eq(w.p[i].backoff, 0);
 		cr_expect_eq(w.p[i].nlost, 1);
 		cr_expect(w.p[i].force);
+		cr_expect_eq(w.p[i].t3_at, w.now + ddps_sent_rto(&w.s, &w.p[i]));
+		cr_expect_eq(w.p[i].pto_at, 0);
 		cr_expect_eq(w.p[!i].nlost, 1);
 		sent_check(&w);
 		w.p[i].backoff = 3;

@@ -347,21 +347,26 @@ static void full(struct ddps_sent *s)
 }
 
 /* The peer has room again: what it had to drop meanwhile goes at once. */
-static void reopened(struct ddps_sent *s)
+static void reopened(struct ddps_sent *s, uint64_t now)
 {
 	for (unsigned i = 0; i < DDPS_SENT_PATHS; i++) {
 		struct ddps_sent_path *p = s->path[i];
+		bool doubled;
 
 		if (!p)
 			continue;
 		if (p->nflight && (p->backoff || ddps_sent_slot(s, p->head)->pn < p->full_pn))
 			ddps_sent_resend(s, p);
+		doubled = p->backoff != 0;
 		p->backoff = 0;
+		if (doubled && p->t3_at)
+			p->t3_at = now + ddps_sent_late(p, ddps_sent_rto(s, p));
 	}
 }
 
 /* The peer's window, and the chunk that probes it (9260-6.2.1-1). */
-static void window(struct ddps_sent *s, uint32_t a_rwnd, uint64_t was, struct ddps_sent_news *news)
+static void window(struct ddps_sent *s, uint32_t a_rwnd, uint64_t was, uint64_t now,
+		   struct ddps_sent_news *news)
 {
 	bool closed = !s->a_rwnd;
 
@@ -382,7 +387,7 @@ static void window(struct ddps_sent *s, uint32_t a_rwnd, uint64_t was, struct dd
 	}
 	s->zero_n = 0;
 	if (closed)
-		reopened(s);
+		reopened(s, now);
 }
 
 /*
@@ -423,7 +428,7 @@ enum ddps_sent_verdict ddps_sent_sack(struct ddps_sent *s, const struct ddps_sen
 	if (k->shutdown)
 		shutdown_tells(s, out - s->out_len);
 	else
-		window(s, k->a_rwnd, was, news);
+		window(s, k->a_rwnd, was, now, news);
 	for (unsigned i = 0; i < DDPS_SENT_PATHS; i++)
 		if (s->path[i] && (s->path[i]->got.delivered || s->path[i]->got.spurious))
 			path_news(s, s->path[i], now, news);

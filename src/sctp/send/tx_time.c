@@ -329,6 +329,7 @@ void ddps_sent_resend(struct ddps_sent *s, struct ddps_sent_path *p)
 	ddps_sent_mark(s, p->head);
 	p->force = true;
 	p->probe = false;
+	p->pto_at = 0; /* this is the probe */
 }
 
 static unsigned tail_probe(struct ddps_sent *s, struct ddps_sent_path *p, uint64_t now)
