@@ -17,7 +17,7 @@ static void crawls(struct side *s, const struct ddps_sctp_assoc *a)
 
 	for (unsigned k = 0; k < a->npaths; k++)
 		t3s += a->path[k]->tx.t3s;
-	if (w.calm && t3s > s->t3s && a->tx.cum != s->cum)
+	if (w.calm && w.trouble != SLOWS && t3s > s->t3s && a->tx.cum != s->cum)
 		s->crawls++;
 	if (t3s != s->t3s)
 		s->cum = a->tx.cum;

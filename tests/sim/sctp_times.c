@@ -55,6 +55,8 @@ static void waits(const struct side *s, const struct ddps_sctp_assoc *a)
  * that and what a SACK may wait. */
 static void measures(const struct side *s, const struct ddps_sctp_assoc *a)
 {
+	uint64_t most = w.rtt_most + trouble_rests(s);
+
 	for (unsigned k = 0; w.rtt_most && k < a->npaths; k++) {
 		const struct ddps_sent_path *p = &a->path[k]->tx;
 
@@ -62,10 +64,10 @@ static void measures(const struct side *s, const struct ddps_sctp_assoc *a)
 		      "node %u: a round trip of %.6f s, on a path of %.6f", s->node,
 		      (double)(p->min_rtt < p->srtt ? p->min_rtt : p->srtt) / 1e9,
 		      (double)w.rtt_least / 1e9);
-		check(p->min_rtt <= w.rtt_most && p->srtt <= w.rtt_most,
+		check(p->min_rtt <= most && p->srtt <= most,
 		      "node %u: a round trip of %.6f s, on a path of %.6f at most", s->node,
 		      (double)(p->min_rtt > p->srtt ? p->min_rtt : p->srtt) / 1e9,
-		      (double)w.rtt_most / 1e9);
+		      (double)most / 1e9);
 	}
 }
 
@@ -92,4 +94,5 @@ void times(const struct side *s, const struct ddps_sctp_assoc *a)
 	measures(s, a);
 	holes(s, a);
 	reopens(s, a);
+	trouble_sound(s, a);
 }

@@ -70,6 +70,16 @@ struct slot {
 	unsigned rounds;	 /* associations still to come */
 };
 
+/* What happens once in a world in which all is well. */
+enum trouble {
+	NO_TROUBLE,
+	NARROWS, /* the paths take less */
+	SLOWS,	 /* the paths take longer */
+	RESTS,	 /* node 0 does not run for a while */
+	FAILS,	 /* the primary paths are dead for a while */
+	TROUBLES
+};
+
 struct world {
 	struct sn_net net;
 	uint64_t seed, touched; /* bits of slots */
@@ -82,6 +92,9 @@ struct world {
 	bool steady; /* nothing is lost on its way, and no path takes less than before */
 	uint64_t rtt_least, rtt_most; /* 0: it changes */
 	double poor;		      /* share of allocations that fail */
+	enum trouble trouble;
+	unsigned trouble_turn; /* when it comes at the earliest */
+	bool troubled;	       /* it has come */
 	struct sim_tally *t;
 };
 
@@ -121,6 +134,18 @@ void sound_all(void);
 /* sctp_times.c */
 void times_sent(struct side *s, const uint8_t *p, size_t len);
 void times(const struct side *s, const struct ddps_sctp_assoc *a);
+
+/* sctp_trouble.c */
+void trouble_choose(void);
+/* How many messages a side sends; @n: in a world without trouble. */
+unsigned trouble_messages(unsigned n);
+void trouble_comes(unsigned turn);
+void trouble_ends(void);
+/* Long after that. */
+void trouble_over(void);
+/* What it may add to an RTT that is measured. */
+uint64_t trouble_rests(const struct side *s);
+void trouble_sound(const struct side *s, const struct ddps_sctp_assoc *a);
 
 /* Nothing may be left of it all. */
 void sound_empty(const struct sn_node *d);

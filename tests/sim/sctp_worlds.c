@@ -185,6 +185,7 @@ static void make(uint64_t seed, struct sim_tally *t)
 	n->full = sn_chance(n, 0.3) ? 0.3 : 0;
 	w.mtu = sn_chance(n, 0.05) ? 65535 : sn_chance(n, 0.2) ? 9000 : 1500;
 	random_links();
+	trouble_choose();
 	for (unsigned i = 0; i < w.nslots; i++) {
 		struct slot *s = &w.slot[i];
 
@@ -193,7 +194,7 @@ static void make(uint64_t seed, struct sim_tally *t)
 		s->side[0].node = (unsigned)sn_below(n, n->nodes);
 		s->side[1].node =
 			(s->side[0].node + 1 + (unsigned)sn_below(n, n->nodes - 1)) % n->nodes;
-		s->rounds = 1 + (unsigned)sn_below(n, 4);
+		s->rounds = w.trouble ? 1 : 1 + (unsigned)sn_below(n, 4);
 	}
 	w.slot[0].both = sn_chance(n, 0.3);
 	for (unsigned i = 0; i < n->nodes; i++)
@@ -297,6 +298,8 @@ static bool turn(struct slot *s)
 	for (unsigned k = 0; k < 2; k++) {
 		struct side *d = &s->side[k];
 
+		if (w.net.node[d->node].rests > w.net.now)
+			continue;
 		if (w.calm || sn_chance(&w.net, 0.3))
 			let_go(d);
 		if (w.calm)
@@ -349,9 +352,16 @@ static void play(void)
 
 	for (unsigned i = 0; i < 120 && more && !w.failed; i++) {
 		more = all_turns();
+		trouble_comes(i);
 		step_until(w.net.now + sn_below(&w.net, pace));
 		if (w.harsh && sn_chance(&w.net, 0.2))
 			trouble();
+	}
+	if (w.trouble == FAILS) {
+		step_until(w.net.now + 2 * SEC + sn_below(&w.net, 30 * SEC));
+		trouble_ends();
+		step_until(w.net.now + 240 * SEC);
+		trouble_over();
 	}
 	calm();
 	for (unsigned i = 0; i < 1000 && more && !w.failed; i++) {

@@ -285,7 +285,7 @@ void sn_flush_node(struct sn_net *n, unsigned id)
 {
 	unsigned turns = 0;
 
-	while (n->node[id].e && flush_one(&n->node[id])) {
+	while (n->node[id].e && n->node[id].rests <= n->now && flush_one(&n->node[id])) {
 		if (++turns > 100000)
 			abort(); /* it never has enough */
 	}
@@ -316,6 +316,11 @@ static void arrive(struct sn_net *n)
 	struct sn_packet p = pop(n);
 	struct ddps_sctp_in in = { .from = p.from, .data = p.data, .len = p.len };
 
+	if (n->node[p.to].rests > n->now) { /* it waits in the socket */
+		p.at = n->node[p.to].rests;
+		push(n, p);
+		return;
+	}
 	n->now = p.at > n->now ? p.at : n->now;
 	if (n->node[p.to].e)
 		ddps_sctp_input(n->node[p.to].e, &in, 1, n->now);
@@ -324,13 +329,30 @@ static void arrive(struct sn_net *n)
 	free(p.data);
 }
 
+/* Then all that waits in its socket is read before its timers are looked at. */
+static bool wakes(const struct sn_net *n)
+{
+	for (unsigned i = 0; i < n->nodes; i++)
+		if (n->node[i].rests == n->now)
+			return true;
+	return false;
+}
+
+/* When a node's timers are looked at. */
+static uint64_t deadline(const struct sn_node *d)
+{
+	uint64_t at = d->e ? ddps_sctp_deadline(d->e) : UINT64_MAX;
+
+	return at < d->rests ? d->rests : at;
+}
+
 bool sn_step(struct sn_net *n, uint64_t until)
 {
 	uint64_t at = UINT64_MAX, d;
 
 	sn_flush(n);
 	for (unsigned i = 0; i < n->nodes; i++) {
-		d = n->node[i].e ? ddps_sctp_deadline(n->node[i].e) : UINT64_MAX;
+		d = deadline(&n->node[i]);
 		at = d < at ? d : at;
 	}
 	if (n->n && n->heap[0].at <= at)
@@ -340,10 +362,13 @@ bool sn_step(struct sn_net *n, uint64_t until)
 		return false;
 	}
 	n->now = at > n->now ? at : n->now;
-	if (n->n && n->heap[0].at <= n->now)
+	while (n->n && n->heap[0].at <= n->now) {
 		arrive(n);
+		if (!wakes(n))
+			break;
+	}
 	for (unsigned i = 0; i < n->nodes; i++) {
-		if (n->node[i].e && ddps_sctp_deadline(n->node[i].e) <= n->now)
+		if (n->node[i].e && deadline(&n->node[i]) <= n->now)
 			ddps_sctp_tick(n->node[i].e, n->now);
 	}
 	sn_flush(n);

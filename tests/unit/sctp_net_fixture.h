@@ -40,6 +40,7 @@ struct sn_node {
 	uint16_t udp;
 	struct sn_link link[2]; /* what leaves by addr[i] */
 	uint64_t sent, lost, told;
+	uint64_t rests;	   /* the host does not run before */
 	size_t max_packet; /* largest packet seen to leave, IP */
 };
 
