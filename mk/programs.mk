@@ -125,8 +125,7 @@ WRAP := $(WRAPPED:%=-Wl,--wrap=%) $(WRAP_MALLOC)
 $(B)/sim-session: $(call objs,$(wildcard tests/sim/kern*.c tests/sim/session_*.c))
 $(B)/sim-session: LDFLAGS += $(WRAP) -Wl,--wrap=ddps_sctp_send,--wrap=sched_yield
 $(B)/sim-sctp: LDFLAGS += $(WRAP_MALLOC)
-$(B)/sim-sctp: $(call objs,tests/sim/sctp_worlds.c tests/sim/sctp_user.c tests/sim/sctp_sound.c \
-	tests/unit/sctp_net_fixture.c)
+$(B)/sim-sctp: $(call objs,$(wildcard tests/sim/sctp_*.c) tests/unit/sctp_net_fixture.c)
 $(B)/sim-crossed: $(call objs,tests/sim/crossed_worlds.c tests/sim/crossed_world.c) $(IPOIB_A)
 $(B)/sim-ipoib: $(call objs,$(wildcard tests/sim/kern*.c) \
 	$(addprefix tests/sim/ipoib_,worlds.c net.c calm.c)) $(IPOIB_A)

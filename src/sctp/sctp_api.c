@@ -212,8 +212,8 @@ static uint8_t due_again(const struct ddps_sctp_assoc *a)
 		return DUE_INIT;
 	case SC_COOKIE_ECHOED:
 		return DUE_ECHO;
-	case SC_SENT:
-		return DUE_SHUTDOWN;
+	case SC_SENT: /* it tells of no gaps: the SACK beside it does */
+		return DUE_SHUTDOWN | (a->n_chunks_in ? DUE_SACK : 0);
 	case SC_ACK_SENT:
 		return DUE_SHUTDOWN_ACK;
 	default:

@@ -126,6 +126,7 @@ static void walk(struct ddps_sc_rx *rx, struct ddps_rbuf r)
 	if (!a->dead) {
 		ddps_sc_rx_done(rx);
 		send_report(rx);
+		ddps_sc_touch(a); /* again: an upcall that asked for output had it settled */
 	}
 }
 

@@ -188,6 +188,8 @@ void ddps_sc_rx_done(struct ddps_sc_rx *rx)
 	if (a->state == SC_SENT) { /* [9260-9.2-9] [9260-9.2-10] */
 		/* The SACK tells what SHUTDOWN cannot: gaps, duplicates, the window. */
 		a->due |= DUE_SHUTDOWN | DUE_SACK;
+		if (rx->path->confirmed) /* T2 begins anew: no timeout would look for another */
+			a->ctl_path = rx->path;
 		ddps_sc_restart_ctl(a, false);
 		return;
 	}

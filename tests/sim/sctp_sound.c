@@ -17,7 +17,7 @@ static void crawls(struct side *s, const struct ddps_sctp_assoc *a)
 
 	for (unsigned k = 0; k < a->npaths; k++)
 		t3s += a->path[k]->tx.t3s;
-	if (w.calm && t3s > s->t3s && a->tx.cum != s->cum)
+	if (w.calm && w.trouble != SLOWS && t3s > s->t3s && a->tx.cum != s->cum)
 		s->crawls++;
 	if (t3s != s->t3s)
 		s->cum = a->tx.cum;
@@ -45,12 +45,13 @@ static void backs_off(struct side *s, const struct ddps_sctp_assoc *a)
 						   .spurious = p->spurious,
 						   .srtt = p->srtt,
 						   .rttvar = p->rttvar,
+						   .good = a->path[k]->good,
 						   .n = r->n };
 		uint64_t least;
 
 		if (r->path != p || r->cum != is.cum || r->sacked != is.sacked ||
 		    r->spurious != is.spurious || r->srtt != is.srtt || r->rttvar != is.rttvar ||
-		    !p->srtt || a->tx.zero_out)
+		    (is.good && is.good != r->good) || !p->srtt || a->tx.zero_out)
 			is.n = 0;
 		if (r->path == p && p->t3s != r->t3s) {
 			least = (uint64_t)LEAST_RTO << is.n;
@@ -100,6 +101,7 @@ static void sound(struct side *s)
 	}
 	crawls(s, a);
 	backs_off(s, a);
+	times(s, a);
 	out = a->tx.next - a->tx.cum - 1;
 	check(!out || goes_on, "%u chunks are out, and nothing will ever happen", out);
 	check(flight == a->tx.nflight && lost == a->tx.nlost && flight + lost + sacked == out,

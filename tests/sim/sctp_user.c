@@ -97,13 +97,14 @@ static void on_answered(void *user)
 
 void user_send_some(struct side *s)
 {
-	unsigned most = 1 + (unsigned)sn_below(&w.net, 32);
+	unsigned most = 1 + (unsigned)sn_below(&w.net, w.trouble ? 8 : 32);
 
 	while (most-- && user_usable(s) && !s->blocked && s->sent < s->to_send && send_one(s))
 		;
 	/* It is over when all is sent, or at any time. */
 	if (user_usable(s) && !s->blocked &&
-	    (s->sent >= s->to_send ? sn_chance(&w.net, 0.5) : sn_chance(&w.net, 0.02))) {
+	    (s->sent >= s->to_send ? sn_chance(&w.net, w.trouble == FAILS ? 0.05 : 0.5)
+				   : sn_chance(&w.net, w.trouble ? 0 : 0.02))) {
 		s->shutting = true;
 		ddps_sctp_shutdown(s->a, w.net.now);
 	}
@@ -149,7 +150,7 @@ static void on_message(void *user, const struct ddps_sctp_msg *m)
 		sn_flush_node(&w.net, s->node);
 	if (sn_chance(&w.net, 0.02))
 		user_send_some(s);
-	if (!w.calm && !w.clean && sn_chance(&w.net, 0.005)) {
+	if (!w.calm && !w.clean && !w.trouble && sn_chance(&w.net, 0.005)) {
 		s->paused = true;
 		ddps_sctp_pause(s->a, true, w.net.now);
 	}
@@ -259,5 +260,5 @@ void user_side(struct side *s)
 	unsigned node = s->node, id = s->id;
 
 	*s = (struct side){ .slot = slot, .node = node, .id = id };
-	s->to_send = counts[sn_below(&w.net, 8)];
+	s->to_send = trouble_messages(counts[sn_below(&w.net, 8)]);
 }

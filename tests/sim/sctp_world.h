@@ -39,7 +39,7 @@ struct row {
 	const void *path;
 	uint64_t t3s, looked, before, spurious, srtt, rttvar;
 	uint32_t cum, sacked;
-	unsigned n;
+	unsigned n, good; /* good: heartbeats that were answered */
 };
 
 /* One end's use of one association. */
@@ -53,6 +53,9 @@ struct side {
 	uint32_t cum;	 /* ... and a T3 had fired since the time before */
 	unsigned crawls; /* T3s that brought something, since all is calm */
 	struct row row[2];
+	uint32_t told,
+		told_high; /* TSNs that the peer was told of: all up to here, and the highest */
+	bool tells;	   /* ... at all */
 	unsigned to_send, sent, received;
 	uint64_t acked;
 	uint32_t next_ordered[STREAMS], want_ordered[STREAMS], next_unordered[STREAMS];
@@ -67,6 +70,16 @@ struct slot {
 	unsigned rounds;	 /* associations still to come */
 };
 
+/* What happens once in a world in which all is well. */
+enum trouble {
+	NO_TROUBLE,
+	NARROWS, /* the paths take less */
+	SLOWS,	 /* the paths take longer */
+	RESTS,	 /* node 0 does not run for a while */
+	FAILS,	 /* the primary paths are dead for a while */
+	TROUBLES
+};
+
 struct world {
 	struct sn_net net;
 	uint64_t seed, touched; /* bits of slots */
@@ -76,7 +89,12 @@ struct world {
 	uint32_t mtu; /* of the interfaces */
 	bool harsh, restarts, failed, calm;
 	bool clean;  /* the network brings everything, once and in order */
-	double poor; /* share of allocations that fail */
+	bool steady; /* nothing is lost on its way, and no path takes less than before */
+	uint64_t rtt_least, rtt_most; /* 0: it changes */
+	double poor;		      /* share of allocations that fail */
+	enum trouble trouble;
+	unsigned trouble_turn; /* when it comes at the earliest */
+	bool troubled;	       /* it has come */
 	struct sim_tally *t;
 };
 
@@ -113,6 +131,22 @@ static inline void sound_touch(const struct side *s)
 
 /* What holds after each event, of all associations that it touched. */
 void sound_all(void);
+/* sctp_times.c */
+void times_sent(struct side *s, const uint8_t *p, size_t len);
+void times(const struct side *s, const struct ddps_sctp_assoc *a);
+
+/* sctp_trouble.c */
+void trouble_choose(void);
+/* How many messages a side sends; @n: in a world without trouble. */
+unsigned trouble_messages(unsigned n);
+void trouble_comes(unsigned turn);
+void trouble_ends(void);
+/* Long after that. */
+void trouble_over(void);
+/* What it may add to an RTT that is measured. */
+uint64_t trouble_rests(const struct side *s);
+void trouble_sound(const struct side *s, const struct ddps_sctp_assoc *a);
+
 /* Nothing may be left of it all. */
 void sound_empty(const struct sn_node *d);
 /* What was sent follows of what is to be said, not of the round trip alone.  @was: before */

@@ -40,22 +40,25 @@ void *__wrap_realloc(void *p, size_t size)
 	return fails() ? NULL : __real_realloc(p, size);
 }
 
-static void packet_of(unsigned node, const uint8_t *p, unsigned src)
+static struct side *packet_of(unsigned node, const uint8_t *p, unsigned src)
 {
 	struct side *s = user_whose(node, (uint16_t)(p[src] << 8 | p[src + 1]),
 				    (uint16_t)(p[2 - src] << 8 | p[3 - src]));
 
 	if (s)
 		sound_touch(s);
+	return s;
 }
 
 static void packet_sent(void *user, unsigned from, const struct ddps_sctp_route *to,
 			const uint8_t *p, size_t len)
 {
+	struct side *s = packet_of(from, p, 0);
+
 	(void)user;
 	(void)to;
-	(void)len;
-	packet_of(from, p, 0);
+	if (s)
+		times_sent(s, p, len);
 }
 
 static void packet_taken(void *user, unsigned by, const uint8_t *p, size_t len)
@@ -86,6 +89,12 @@ static void random_links(void)
 
 	w.clean = !w.harsh && !(n->full > 0 || l.loss > 0 || l.late > 0 || l.dup > 0 || corrupt) &&
 		  !jitter && l.mtu >= 1280;
+	w.steady = !w.harsh && !(n->full > 0 || l.loss > 0 || l.late > 0) && !corrupt && !jitter &&
+		   l.mtu >= 1280;
+	if (!w.harsh && !(n->full > 0)) {
+		w.rtt_least = 2 * delay;
+		w.rtt_most = 2 * (delay + l.jitter + (late ? l.extra : 0)) + 21000000;
+	}
 	for (unsigned i = 0; i < n->nodes; i++) {
 		for (unsigned k = 0; k < 2; k++) {
 			l.ptb = sn_chance(n, 0.5);
@@ -176,6 +185,7 @@ static void make(uint64_t seed, struct sim_tally *t)
 	n->full = sn_chance(n, 0.3) ? 0.3 : 0;
 	w.mtu = sn_chance(n, 0.05) ? 65535 : sn_chance(n, 0.2) ? 9000 : 1500;
 	random_links();
+	trouble_choose();
 	for (unsigned i = 0; i < w.nslots; i++) {
 		struct slot *s = &w.slot[i];
 
@@ -184,7 +194,7 @@ static void make(uint64_t seed, struct sim_tally *t)
 		s->side[0].node = (unsigned)sn_below(n, n->nodes);
 		s->side[1].node =
 			(s->side[0].node + 1 + (unsigned)sn_below(n, n->nodes - 1)) % n->nodes;
-		s->rounds = 1 + (unsigned)sn_below(n, 4);
+		s->rounds = w.trouble ? 1 : 1 + (unsigned)sn_below(n, 4);
 	}
 	w.slot[0].both = sn_chance(n, 0.3);
 	for (unsigned i = 0; i < n->nodes; i++)
@@ -288,6 +298,8 @@ static bool turn(struct slot *s)
 	for (unsigned k = 0; k < 2; k++) {
 		struct side *d = &s->side[k];
 
+		if (w.net.node[d->node].rests > w.net.now)
+			continue;
 		if (w.calm || sn_chance(&w.net, 0.3))
 			let_go(d);
 		if (w.calm)
@@ -340,9 +352,16 @@ static void play(void)
 
 	for (unsigned i = 0; i < 120 && more && !w.failed; i++) {
 		more = all_turns();
+		trouble_comes(i);
 		step_until(w.net.now + sn_below(&w.net, pace));
 		if (w.harsh && sn_chance(&w.net, 0.2))
 			trouble();
+	}
+	if (w.trouble == FAILS) {
+		step_until(w.net.now + 2 * SEC + sn_below(&w.net, 30 * SEC));
+		trouble_ends();
+		step_until(w.net.now + 240 * SEC);
+		trouble_over();
 	}
 	calm();
 	for (unsigned i = 0; i < 1000 && more && !w.failed; i++) {

@@ -384,7 +384,7 @@ static void window(uint32_t a_rwnd)
 	take(&k);
 }
 
-/* What was dropped while the peer had no room goes at once, on the path that waits for it. */
+/* What was dropped while the peer had no room goes at once, on each path, T3 or not. */
 Test(sctp_evidence, a_window_that_opens, .description = "9260-6.2.1-1")
 {
 	for (unsigned i = 0; i < 2; i++, again()) {
@@ -392,6 +392,7 @@ Test(sctp_evidence, a_window_that_opens, .description = "9260-6.2.1-1")
 		for (unsigned n = 0; n < 60; n++)
 			packet(&w.p[n & 1], 1, 116);
 		w.p[i].backoff = 3;
+		w.p[i].t3_at = w.p[i].pto_at = w.now + 60000 * MS;
 		window(0);
 		cr_expect_eq(w.p[i].backoff, 3);
 		cr_expect_eq(w.s.nlost, 0);
@@ -399,7 +400,9 @@ Test(sctp_evidence, a_window_that_opens, .description = "9260-6.2.1-1")
 		cr_expect_eq(w.p[i].backoff, 0);
 		cr_expect_eq(w.p[i].nlost, 1);
 		cr_expect(w.p[i].force);
-		cr_expect_eq(w.p[!i].nlost, 0);
+		cr_expect_eq(w.p[i].t3_at, w.now + ddps_sent_rto(&w.s, &w.p[i]));
+		cr_expect_eq(w.p[i].pto_at, 0);
+		cr_expect_eq(w.p[!i].nlost, 1);
 		sent_check(&w);
 		w.p[i].backoff = 3;
 		window(2 << 20);

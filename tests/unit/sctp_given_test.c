@@ -257,6 +257,53 @@ Test(sctp_given, silence_of_a_peer_without_room, .description = "9260-6.1-5")
 	sent_end(&w);
 }
 
+/* ... and leaves as soon as it has, before any T3. */
+Test(sctp_given, what_a_peer_without_room_dropped)
+{
+	static const uint32_t room[] = { 0, 1 << 10 };
+
+	for (unsigned i = 0; i < 2; i++) {
+		struct world w;
+		struct ddps_sent_sack k = { .a_rwnd = room[i] };
+		struct ddps_sent_news news;
+
+		sent_begin(&w, 1, 1, 1 << 20);
+		burst(&w, 2);
+		cr_assert_eq(ddps_sent_sack(&w.s, &k, w.now, &news), DDPS_SENT_TAKEN);
+		k.a_rwnd = 1 << 20;
+		cr_assert_eq(ddps_sent_sack(&w.s, &k, w.now, &news), DDPS_SENT_TAKEN);
+		cr_expect_eq(w.s.nlost, 1 - i, "the first of them");
+		cr_expect_eq(w.p[0].force, !i);
+		sent_end(&w);
+	}
+}
+
+/* What the peer had no room for is lost when it has some again: that says nothing of the path. */
+Test(sctp_given, losses_of_a_peer_without_room)
+{
+	static const uint32_t room[] = { 0, 1 << 20 };
+
+	for (unsigned i = 0; i < 2; i++) {
+		struct world w;
+		struct ddps_sent_path *p = &w.p[0];
+		struct ddps_sent_sack k = { .a_rwnd = room[i] };
+		struct ddps_sent_news news;
+
+		sent_begin(&w, 1, 1, 1 << 20);
+		burst(&w, 2); /* the first leaves at once */
+		p->pmtu.size = p->pmtu.lim.max;
+		ddps_sent_slot(&w.s, 2)->packet = p->pmtu.size;
+		cr_assert_eq(ddps_sent_sack(&w.s, &k, w.now, &news), DDPS_SENT_TAKEN);
+		k.a_rwnd = 1 << 20;
+		cr_assert_eq(ddps_sent_sack(&w.s, &k, w.now, &news), DDPS_SENT_TAKEN);
+		p->reo_at = p->pto_at = 0;
+		p->t3_at = w.now;
+		cr_expect(ddps_sent_timer(&w.s, p, w.now) & DDPS_SENT_EV_T3);
+		cr_expect_eq(p->pmtu.holes, i, "%u", i);
+		sent_end(&w);
+	}
+}
+
 /* All of what an episode took for lost has arrived: the window is what it was. */
 Test(sctp_given, losses_that_were_none)
 {

@@ -268,7 +268,9 @@ static bool flush_one(struct sn_node *d)
 
 	if (!ddps_sctp_output(d->e, &o, d->net->now))
 		return false;
-	if (o.data && d->net->full > 0 && sn_chance(d->net, d->net->full)) {
+	/* Without DATA seldom: a COOKIE ACK is not asked for again, but by T1. */
+	if (o.port && d->net->full > 0 &&
+	    sn_chance(d->net, o.data ? d->net->full : d->net->full / 10)) {
 		ddps_sctp_unsent(d->e, &o, d->net->now);
 		return true;
 	}
@@ -285,7 +287,7 @@ void sn_flush_node(struct sn_net *n, unsigned id)
 {
 	unsigned turns = 0;
 
-	while (n->node[id].e && flush_one(&n->node[id])) {
+	while (n->node[id].e && n->node[id].rests <= n->now && flush_one(&n->node[id])) {
 		if (++turns > 100000)
 			abort(); /* it never has enough */
 	}
@@ -316,6 +318,11 @@ static void arrive(struct sn_net *n)
 	struct sn_packet p = pop(n);
 	struct ddps_sctp_in in = { .from = p.from, .data = p.data, .len = p.len };
 
+	if (n->node[p.to].rests > n->now) { /* it waits in the socket */
+		p.at = n->node[p.to].rests;
+		push(n, p);
+		return;
+	}
 	n->now = p.at > n->now ? p.at : n->now;
 	if (n->node[p.to].e)
 		ddps_sctp_input(n->node[p.to].e, &in, 1, n->now);
@@ -324,13 +331,30 @@ static void arrive(struct sn_net *n)
 	free(p.data);
 }
 
+/* Then all that waits in its socket is read before its timers are looked at. */
+static bool wakes(const struct sn_net *n)
+{
+	for (unsigned i = 0; i < n->nodes; i++)
+		if (n->node[i].rests == n->now)
+			return true;
+	return false;
+}
+
+/* When a node's timers are looked at. */
+static uint64_t deadline(const struct sn_node *d)
+{
+	uint64_t at = d->e ? ddps_sctp_deadline(d->e) : UINT64_MAX;
+
+	return at < d->rests ? d->rests : at;
+}
+
 bool sn_step(struct sn_net *n, uint64_t until)
 {
 	uint64_t at = UINT64_MAX, d;
 
 	sn_flush(n);
 	for (unsigned i = 0; i < n->nodes; i++) {
-		d = n->node[i].e ? ddps_sctp_deadline(n->node[i].e) : UINT64_MAX;
+		d = deadline(&n->node[i]);
 		at = d < at ? d : at;
 	}
 	if (n->n && n->heap[0].at <= at)
@@ -340,10 +364,13 @@ bool sn_step(struct sn_net *n, uint64_t until)
 		return false;
 	}
 	n->now = at > n->now ? at : n->now;
-	if (n->n && n->heap[0].at <= n->now)
+	while (n->n && n->heap[0].at <= n->now) {
 		arrive(n);
+		if (!wakes(n))
+			break;
+	}
 	for (unsigned i = 0; i < n->nodes; i++) {
-		if (n->node[i].e && ddps_sctp_deadline(n->node[i].e) <= n->now)
+		if (n->node[i].e && deadline(&n->node[i]) <= n->now)
 			ddps_sctp_tick(n->node[i].e, n->now);
 	}
 	sn_flush(n);

@@ -40,6 +40,7 @@ struct sn_node {
 	uint16_t udp;
 	struct sn_link link[2]; /* what leaves by addr[i] */
 	uint64_t sent, lost, told;
+	uint64_t rests;	   /* the host does not run before */
 	size_t max_packet; /* largest packet seen to leave, IP */
 };
 
@@ -51,7 +52,7 @@ struct sn_net {
 	size_t n, cap;
 	unsigned max_segs;
 	unsigned segs_max_seen;
-	double full; /* share of packets with DATA that the socket has no room for at first */
+	double full; /* share of an association's packets that the socket has no room for at first */
 	/* called with each packet that is sent, if set */
 	void (*sent)(void *user, unsigned from, const struct ddps_sctp_route *to,
 		     const uint8_t *data, size_t len);

@@ -245,6 +245,20 @@ Test(sctp_paths, answers_take_the_way_back, .fini = fini,
 	cr_expect_eq(sent_to(first(), SC_SACK, NULL), 1);
 }
 
+/* ... of SHUTDOWN, too: DATA that comes begins T2 anew, and no timeout would look for another path. */
+Test(sctp_paths, shutdown_takes_the_way_back, .fini = fini, .description = "9260-6.4-2")
+{
+	up();
+	ddps_sctp_shutdown(r.a, r.net.now);
+	sn_flush(&r.net);
+	raw_begin(&r, r.tag);
+	raw_put_data(&r, RAW_TSN, 0, 0, 7, "x");
+	send_second();
+	cr_expect_eq(sent_to(second(), SC_SHUTDOWN, NULL), 1);
+	cr_expect_eq(sent_to(second(), SC_SACK, NULL), 1);
+	cr_expect_eq(sent_to(first(), SC_SHUTDOWN, NULL), 0);
+}
+
 /* What SACKs show as lost goes where it went before. */
 Test(sctp_paths, fast_resends_stay, .fini = fini, .description = "9260-6.4-5 9260-7.2.4-5")
 {

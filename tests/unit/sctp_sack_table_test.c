@@ -360,3 +360,36 @@ Test(sctp_sack, after_an_outage_the_rtt_holds)
 		cr_expect_not(p->silent_at || p->nudge_at || p->alive_at);
 	}
 }
+
+/* What was doubled while nobody answered is not waited for when somebody does. */
+Test(sctp_sack, what_t3_was_doubled_to_is_over)
+{
+	static const struct ddps_sent_gap gap = { 2, 2 };
+	struct ddps_sent_path *p = &w.p[0];
+
+	send(3);
+	w.now += 20 * MS;
+	p->backoff = 3;
+	p->t3_at = w.now + ddps_sent_rto(&w.s, p);
+	sack(0, 1 << 20, &gap, 1);
+	cr_assert_eq(p->backoff, 0);
+	cr_expect_eq(p->t3_at, w.now + ddps_sent_rto(&w.s, p));
+	p->backoff = 3;
+	p->t3_at = w.now + ddps_sent_rto(&w.s, p);
+	ddps_sent_path_lost(&w.s, p);
+	p->t3_at = w.now + ddps_sent_rto(&w.s, p);
+	ddps_sent_rtt(&w.s, p, 20 * MS, w.now);
+	cr_expect_eq(p->t3_at, w.now + ddps_sent_rto(&w.s, p), "what is about to be resent");
+}
+
+/* The SACK that answered may be lost, and SHUTDOWN comes whenever it likes. */
+Test(sctp_sack, the_age_of_a_shutdown_is_no_round_trip)
+{
+	struct ddps_sent_sack k = { .cum = 1, .shutdown = true };
+
+	send(1);
+	w.now += 500 * MS;
+	cr_assert_eq(ddps_sent_sack(&w.s, &k, w.now, &news), DDPS_SENT_TAKEN);
+	cr_expect_eq(w.p[0].srtt, 0);
+	cr_expect_eq(w.p[0].min_rtt, 0);
+}

@@ -155,6 +155,40 @@ Test(sctp_unsent, shutdown_does_not_wait_for_t2)
 	cr_expect_eq(raw_got(&r, 0, 0, NULL), SC_SHUTDOWN);
 }
 
+/* SHUTDOWN tells of no gaps: the SACK that left beside it is told again. */
+Test(sctp_unsent, a_sack_beside_shutdown_is_told_again)
+{
+	begin();
+	finish();
+	ddps_sctp_shutdown(r.a, r.net.now);
+	sn_flush(&r.net);
+	raw_begin(&r, r.tag);
+	raw_put_data(&r, RAW_TSN + 1, 0, 0, 7, "behind a gap");
+	raw_hand(&r);
+	turn_away();
+	cr_expect_eq(sacks(), 1);
+}
+
+static void flushes(void *user, const struct ddps_sctp_msg *m)
+{
+	(void)user;
+	(void)m;
+	sn_flush(&r.net);
+}
+
+/* An upcall that asks for output comes before it is known that a SACK is due: it leaves all the same. */
+Test(sctp_unsent, output_that_an_upcall_asks_for_is_not_all)
+{
+	struct ddps_sctp_up up = raw_upcalls;
+
+	begin();
+	finish();
+	up.message = flushes;
+	ddps_sctp_assoc_set_up(r.a, &up, &r);
+	raw_data(&r, RAW_TSN, 0, 0, 7, "the first is acknowledged immediately");
+	cr_expect_eq(sacks(), 1);
+}
+
 /* A path MTU probe is nobody's loss, and what is gone wants nothing. */
 Test(sctp_unsent, others_are_let_go)
 {

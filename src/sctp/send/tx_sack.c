@@ -187,6 +187,7 @@ static void duplicate(struct ddps_sent *s, uint32_t tsn, uint64_t now)
 /*
  * A host that did not run for a while finds the SACK late, and takes its own rest for the path's:
  * the next loss would wait for several times as long.  What it finds then came while it rested.
+ * 0: no sample.
  */
 static uint64_t without_rest(const struct ddps_sent *s, const struct ddps_sent_path *p,
 			     uint64_t rtt, uint64_t now)
@@ -195,6 +196,8 @@ static uint64_t without_rest(const struct ddps_sent *s, const struct ddps_sent_p
 
 	if (!from || now - s->conf->rest_to > FOUND || now - rtt > from)
 		return rtt;
+	if (!p->min_rtt) /* what is left without the rest may be less than the path takes */
+		return 0;
 	return rtt > rest + p->min_rtt ? rtt - rest : rtt < p->min_rtt ? rtt : p->min_rtt;
 }
 
@@ -209,6 +212,8 @@ static void rtt_of(struct ddps_sent *s, struct ddps_sent_path *p, uint64_t now)
 	if (!rtt || p->got.fack > p->got.rtt_pn)
 		return;
 	rtt = without_rest(s, p, rtt, now);
+	if (!rtt)
+		return;
 	if (p->lone && p->lone_i && rtt < I_ANSWER + p->srtt)
 		s->i_answered = true;
 	/* a lone packet's SACK may have been delayed */
@@ -289,6 +294,7 @@ static void path_news(struct ddps_sent *s, struct ddps_sent_path *p, uint64_t no
 		      const struct ddps_sent_news *news)
 {
 	struct ddps_cc_ack ack = { .now = now, .acked = p->got.delivered };
+	uint64_t t3;
 
 	rtt_of(s, p, now);
 	if (p->got.fack > p->fack)
@@ -312,10 +318,11 @@ static void path_news(struct ddps_sent *s, struct ddps_sent_path *p, uint64_t no
 	if (p->silent_at && now - p->silent_at > DDPS_SECOND)
 		p->backoff = 0; /* after an outage SRTT still holds */
 	p->silent_at = p->nudge_at = p->alive_at = 0;
+	t3 = now + ddps_sent_late(p, ddps_sent_rto(s, p));
 	if (!p->nflight)
 		p->t3_at = 0;
-	else if (p->got.first_acked) /* 9260-6.3.2-d1, R3 */
-		p->t3_at = now + ddps_sent_late(p, ddps_sent_rto(s, p));
+	else if (p->got.first_acked || (p->got.doubled && t3 < p->t3_at)) /* 9260-6.3.2-d1, R3 */
+		p->t3_at = t3;
 	if (news->cum_advanced)
 		ddps_sent_arm_pto(s, p, now);
 	else if (p->nsacked || p->recovery)
@@ -326,34 +333,50 @@ static void prepare(struct ddps_sent *s, struct ddps_sent_path *p)
 {
 	memset(&p->got, 0, sizeof p->got);
 	p->got.outstanding = p->flight + p->lost_octets;
+	p->got.doubled = p->backoff != 0;
 	p->lone = p->nflight && ddps_sent_slot(s, p->head)->pn == ddps_sent_slot(s, p->tail)->pn;
 	p->lone_i = p->lone && (ddps_sent_slot(s, p->tail)->flags & SLOT_I);
 }
 
+/* What is on its way finds no room, and is lost without a fault of the path. */
+static void full(struct ddps_sent *s)
+{
+	for (unsigned i = 0; i < DDPS_SENT_PATHS; i++)
+		if (s->path[i])
+			s->path[i]->full_pn = s->path[i]->next_pn;
+}
+
 /* The peer has room again: what it had to drop meanwhile goes at once. */
-static void reopened(struct ddps_sent *s)
+static void reopened(struct ddps_sent *s, uint64_t now)
 {
 	for (unsigned i = 0; i < DDPS_SENT_PATHS; i++) {
 		struct ddps_sent_path *p = s->path[i];
+		bool doubled;
 
-		if (!p || !p->backoff)
+		if (!p)
 			continue;
-		p->backoff = 0;
-		if (p->nflight)
+		if (p->nflight && (p->backoff || ddps_sent_slot(s, p->head)->pn < p->full_pn))
 			ddps_sent_resend(s, p);
+		doubled = p->backoff != 0;
+		p->backoff = 0;
+		if (doubled && p->t3_at)
+			p->t3_at = now + ddps_sent_late(p, ddps_sent_rto(s, p));
 	}
 }
 
 /* The peer's window, and the chunk that probes it (9260-6.2.1-1). */
-static void window(struct ddps_sent *s, uint32_t a_rwnd, uint64_t was, struct ddps_sent_news *news)
+static void window(struct ddps_sent *s, uint32_t a_rwnd, uint64_t was, uint64_t now,
+		   struct ddps_sent_news *news)
 {
 	bool closed = !s->a_rwnd;
 
 	s->a_rwnd = a_rwnd;
 	s->zero_sacked = true;
 	news->window = ddps_sent_window(s) > was;
-	if (!a_rwnd)
+	if (!a_rwnd) {
+		full(s);
 		return;
+	}
 	if (s->zero_out) {
 		struct ddps_sent_slot *c = ddps_sent_slot(s, s->zero_tsn);
 
@@ -364,12 +387,18 @@ static void window(struct ddps_sent *s, uint32_t a_rwnd, uint64_t was, struct dd
 	}
 	s->zero_n = 0;
 	if (closed)
-		reopened(s);
+		reopened(s, now);
 }
 
-/* SHUTDOWN tells no window; but as much as it acknowledges did fit, and is taken by now. */
-static void window_of_shutdown(struct ddps_sent *s, uint64_t len)
+/*
+ * SHUTDOWN tells no window; but as much as it acknowledges did fit, and is taken by now.  When that
+ * came nobody knows: a SACK told it before, and may be lost.  That is no round trip.
+ */
+static void shutdown_tells(struct ddps_sent *s, uint64_t len)
 {
+	for (unsigned i = 0; i < DDPS_SENT_PATHS; i++)
+		if (s->path[i])
+			s->path[i]->got.rtt = 0;
 	if (s->a_rwnd < 2 * len)
 		s->a_rwnd = 2 * len < UINT32_MAX ? (uint32_t)(2 * len) : UINT32_MAX;
 }
@@ -397,9 +426,9 @@ enum ddps_sent_verdict ddps_sent_sack(struct ddps_sent *s, const struct ddps_sen
 	for (size_t i = 0; s->hist && i < k->ndups; i++)
 		duplicate(s, k->dups[i], now);
 	if (k->shutdown)
-		window_of_shutdown(s, out - s->out_len);
+		shutdown_tells(s, out - s->out_len);
 	else
-		window(s, k->a_rwnd, was, news);
+		window(s, k->a_rwnd, was, now, news);
 	for (unsigned i = 0; i < DDPS_SENT_PATHS; i++)
 		if (s->path[i] && (s->path[i]->got.delivered || s->path[i]->got.spurious))
 			path_news(s, s->path[i], now, news);

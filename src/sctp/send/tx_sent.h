@@ -86,7 +86,8 @@ struct ddps_sent_path {
 	uint32_t head, tail;	/* FLIGHT chunks in the order sent; valid if nflight */
 	uint64_t lost_octets;
 	uint64_t next_pn, epi_pn; /* packet numbers begin with 1 */
-	uint64_t undo_pending;	  /* losses of the episode not yet known to be false */
+	uint64_t full_pn; /* what left before may have been dropped, since the peer had no room */
+	uint64_t undo_pending; /* losses of the episode not yet known to be false */
 	uint64_t rack_pn, rack_rtt, fack;
 	uint32_t reo_mult, dsack_round, sacked_packets;
 	int32_t reo_persist;
@@ -101,7 +102,7 @@ struct ddps_sent_path {
 	/* private: what the SACK in hand brought */
 	struct {
 		uint64_t delivered, outstanding, rtt, rtt_pn, fack;
-		bool first_acked, spurious, new_loss, frto_proof;
+		bool first_acked, doubled, spurious, new_loss, frto_proof;
 	} got;
 };
 

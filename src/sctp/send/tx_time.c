@@ -73,9 +73,10 @@ void ddps_sent_rtt(struct ddps_sent *s, struct ddps_sent_path *p, uint64_t rtt, 
 
 	ddps_sent_sample(s, p, rtt);
 	ddps_sent_min_rtt(p, rtt, now);
-	/* The path is not dead: what was doubled while it seemed so is not waited for. */
+	/* The path is not dead: what was doubled while it seemed so is not waited for, nor by what
+	 * is about to be resent. */
 	t3 = now + ddps_sent_late(p, ddps_sent_rto(s, p));
-	if (p->nflight && t3 < p->t3_at)
+	if (t3 < p->t3_at)
 		p->t3_at = t3;
 }
 
@@ -159,7 +160,7 @@ static void lose(struct ddps_sent *s, struct ddps_sent_path *p, uint32_t tsn, ui
 	p->undo_pending++;
 	p->lost++;
 	p->got.new_loss = true;
-	if (s->a_rwnd) /* else the peer may have dropped it for lack of room */
+	if (s->a_rwnd && c->pn >= p->full_pn) /* else the peer may have had no room for it */
 		ddps_sent_mtu_changed(s, p, ddps_pmtu_lost(&p->pmtu, c->packet, c->pn, now));
 }
 
@@ -328,6 +329,7 @@ void ddps_sent_resend(struct ddps_sent *s, struct ddps_sent_path *p)
 	ddps_sent_mark(s, p->head);
 	p->force = true;
 	p->probe = false;
+	p->pto_at = 0; /* this is the probe */
 }
 
 static unsigned tail_probe(struct ddps_sent *s, struct ddps_sent_path *p, uint64_t now)
