@@ -126,6 +126,31 @@ Test(sctp_sent, a_rest_right_behind_a_packet, .description = "9260-6.3.1-1")
 	sent_end(&w);
 }
 
+/* What answers INIT, COOKIE ECHO or HEARTBEAT behind a rest tells what the path takes, or nothing. */
+Test(sctp_sent, a_rest_is_not_the_paths_in_set_up, .description = "9260-6.3.1-1")
+{
+	struct ddps_sent_conf conf;
+	struct world w;
+
+	sent_begin(&w, 1, 1, 1 << 20);
+	conf = *w.s.conf;
+	w.s.conf = &conf;
+	conf.rest_from = w.now + 10 * MS;
+	w.now += 2000 * MS;
+	conf.rest_to = w.now;
+	ddps_sent_rtt(&w.s, &w.p[0], 2000 * MS, w.now);
+	cr_expect_eq(w.p[0].srtt, 0);
+	cr_expect_eq(w.p[0].min_rtt, 0);
+	conf.rest_from = 0;
+	ddps_sent_rtt(&w.s, &w.p[0], 20 * MS, w.now);
+	conf.rest_from = w.now + 10 * MS;
+	w.now += 2000 * MS;
+	conf.rest_to = w.now;
+	ddps_sent_rtt(&w.s, &w.p[0], 2000 * MS, w.now);
+	cr_expect_leq(w.p[0].srtt, 20 * MS);
+	sent_end(&w);
+}
+
 /* A HEARTBEAT ACK shows that the path lives: a T3 that was doubled three times is not waited for. */
 Test(sctp_sent, life_ends_the_wait_for_a_doubled_t3)
 {

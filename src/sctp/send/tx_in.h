@@ -95,6 +95,12 @@ void ddps_sent_by_blocks(struct ddps_sent *s, const struct ddps_sent_sack *k, ui
 void ddps_sent_contradiction(struct ddps_sent *s, uint64_t now);
 
 /* tx_time.c */
+/*
+ * A host that did not run for a while finds an answer late, and would take its own rest for the path's.
+ * The sample without it; 0: there is none.
+ */
+uint64_t ddps_sent_without_rest(const struct ddps_sent *s, const struct ddps_sent_path *p,
+				uint64_t rtt, uint64_t now);
 void ddps_sent_sample(struct ddps_sent *s, struct ddps_sent_path *p, uint64_t rtt);
 void ddps_sent_min_rtt(struct ddps_sent_path *p, uint64_t rtt, uint64_t now);
 void ddps_sent_detect(struct ddps_sent *s, struct ddps_sent_path *p, uint64_t now);

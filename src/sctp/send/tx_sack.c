@@ -6,7 +6,6 @@
 #define QUICK_WINDOW (256u << 10)
 #define QUEUE	     (DDPS_MS / 2)
 #define QUEUE_HERE   (DDPS_MS / 4)
-#define FOUND	     (10 * DDPS_MS)  /* how long it takes to read what came during a rest */
 #define I_ANSWER     (100 * DDPS_MS) /* a peer that waits longer ignores the I bit */
 
 /* ---- what is checked before anything is done ---- */
@@ -185,23 +184,6 @@ static void duplicate(struct ddps_sent *s, uint32_t tsn, uint64_t now)
 /* ---- after all of it: per path ---- */
 
 /*
- * A host that did not run for a while finds the SACK late, and takes its own rest for the path's:
- * the next loss would wait for several times as long.  What it finds then came while it rested.
- * 0: no sample.
- */
-static uint64_t without_rest(const struct ddps_sent *s, const struct ddps_sent_path *p,
-			     uint64_t rtt, uint64_t now)
-{
-	uint64_t from = s->conf->rest_from, rest = s->conf->rest_to - from;
-
-	if (!from || now - s->conf->rest_to > FOUND || now - rtt > from)
-		return rtt;
-	if (!p->min_rtt) /* what is left without the rest may be less than the path takes */
-		return 0;
-	return rtt > rest + p->min_rtt ? rtt - rest : rtt < p->min_rtt ? rtt : p->min_rtt;
-}
-
-/*
  * Where something that was sent later is acknowledged with it, the SACK that answered the sample
  * may be lost, and this one be the later packet's: no sample, and above all no shortest RTT.
  */
@@ -211,7 +193,7 @@ static void rtt_of(struct ddps_sent *s, struct ddps_sent_path *p, uint64_t now)
 
 	if (!rtt || p->got.fack > p->got.rtt_pn)
 		return;
-	rtt = without_rest(s, p, rtt, now);
+	rtt = ddps_sent_without_rest(s, p, rtt, now);
 	if (!rtt)
 		return;
 	if (p->lone && p->lone_i && rtt < I_ANSWER + p->srtt)

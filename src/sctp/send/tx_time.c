@@ -2,6 +2,7 @@
 /* RTT, loss by time (RFC 8985), tail loss probes and T3. */
 #include "sctp/send/tx_in.h"
 
+#define FOUND	       (10 * DDPS_MS)	   /* how long it takes to read what came during a rest */
 #define MIN_RTT_WINDOW (150 * DDPS_SECOND) /* two of them */
 #define RTO_MIN_LAZY   (400 * DDPS_MS)	   /* the peer may delay SACKs by 200 ms */
 #define RTO_MIN	       (200 * DDPS_MS)
@@ -67,12 +68,28 @@ void ddps_sent_min_rtt(struct ddps_sent_path *p, uint64_t rtt, uint64_t now)
 	p->min_rtt = p->min_last && p->min_last < p->min_cur ? p->min_last : p->min_cur;
 }
 
+/* See tx_in.h.  What it finds then came while it rested. */
+uint64_t ddps_sent_without_rest(const struct ddps_sent *s, const struct ddps_sent_path *p,
+				uint64_t rtt, uint64_t now)
+{
+	uint64_t from = s->conf->rest_from, rest = s->conf->rest_to - from;
+
+	if (!from || now - s->conf->rest_to > FOUND || now - rtt > from)
+		return rtt;
+	if (!p->min_rtt) /* what is left without the rest may be less than the path takes */
+		return 0;
+	return rtt > rest + p->min_rtt ? rtt - rest : rtt < p->min_rtt ? rtt : p->min_rtt;
+}
+
 void ddps_sent_rtt(struct ddps_sent *s, struct ddps_sent_path *p, uint64_t rtt, uint64_t now)
 {
 	uint64_t t3;
 
-	ddps_sent_sample(s, p, rtt);
-	ddps_sent_min_rtt(p, rtt, now);
+	rtt = ddps_sent_without_rest(s, p, rtt ? rtt : 1, now);
+	if (rtt) {
+		ddps_sent_sample(s, p, rtt);
+		ddps_sent_min_rtt(p, rtt, now);
+	}
 	/* The path is not dead: what was doubled while it seemed so is not waited for, nor by what
 	 * is about to be resent. */
 	t3 = now + ddps_sent_late(p, ddps_sent_rto(s, p));
