@@ -7,14 +7,15 @@
 #include "sim/session_world.h"
 #include <stdlib.h>
 
-#define TALKS	24u
-#define ASIDE	4u   /* at the same time */
-#define WRITES	120u /* of an end, at most */
-#define LONG	8192u
-#define PRIVATE 200u
-#define LINGER	(SEC * 6 / 10) /* who opened an association without sessions closes it */
-#define TURNS	2000u	       /* of a loop at one moment */
-#define ANYWAY	(60 * SEC)     /* where packets are lost */
+#define CLOSE_MS 30000
+#define TALKS	 24u
+#define ASIDE	 4u   /* at the same time */
+#define WRITES	 120u /* of an end, at most */
+#define LONG	 8192u
+#define PRIVATE	 200u
+#define LINGER	 (SEC * 6 / 10) /* who opened an association without sessions closes it */
+#define TURNS	 2000u		/* of a loop at one moment */
+#define ANYWAY	 (60 * SEC)	/* where packets are lost */
 
 enum phase { AWAY, ASKED, THERE, LEFT };
 
@@ -183,6 +184,14 @@ static bool endpoint(struct side *s, bool stalls)
 	return !world.failed;
 }
 
+/* Of what is lost two in a row are repaired in seconds, and an end waits for it. */
+static void init(struct ddps_conn_param *p)
+{
+	ddps_conn_param_init(p);
+	if (plan.loses || plan.full > 0)
+		p->close_ms = CLOSE_MS;
+}
+
 static void asks(struct talk *t, unsigned who, bool lonely, bool stalls)
 {
 	static const unsigned counts[] = { 0, 1, 8, WRITES };
@@ -205,7 +214,7 @@ static void asks(struct talk *t, unsigned who, bool lonely, bool stalls)
 	t->stalls = stalls;
 	if (!endpoint(&t->side[0], t->stalls) || !endpoint(&t->side[1], !rnd(4)))
 		return;
-	ddps_conn_param_init(&p);
+	init(&p);
 	p.p2p = rnd(2);
 	if (!p.p2p && !t->side[0].to_post) /* the responder waits for something */
 		t->side[0].to_post = 1;
@@ -221,11 +230,13 @@ static void asks(struct talk *t, unsigned who, bool lonely, bool stalls)
 static void answers(struct side *s)
 {
 	struct talk *t = s->talk;
+	struct ddps_conn_param p;
 	int err;
 
 	at(s->host);
 	if (!t->rejects) {
-		err = ddps_accept(s->req, s->ep, NULL);
+		init(&p);
+		err = ddps_accept(s->req, s->ep, &p);
 		check(!err, NAME "accept: %s", name(s), ddps_strerror(err));
 	} else {
 		err = ddps_reject(s->req, t->words, t->nwords);
