@@ -66,10 +66,10 @@ mtu() { # of the path at the end, as this side knows it
 
 # It gets narrow during a transfer, which goes on.
 narrows() { # MTU
-	rate $SLOW || return
+	rate "$SLOW" || return
 	start_put "$work/file" "$uri" narrows
 	until_status ".sent > 400000 and .association.paths[0].mtu > 1280" || return
-	route_mtu "$1" && rate $RATE || return
+	route_mtu "$1" && rate "$RATE" || return
 	end_put "$work/file" narrows || return
 	echo "mtu $(mtu), pause $(pause) s"
 	jq -en "$(mtu) <= $1 and $(pause) < $BOUND"
