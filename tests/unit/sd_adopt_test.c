@@ -166,3 +166,22 @@ Test(sd_adopt, a_refusal_leaves_after_its_listener)
 	sd_run(&w);
 	sd_expect(raw, 0, "0000 0004");
 }
+
+/* A request that the program answers when another listener is there: it has a half-open place of that one. */
+Test(sd_adopt, a_request_under_way_has_its_place)
+{
+	struct ddps_sd_assoc *raw;
+
+	w.accept = false;
+	raw = sd_raw_to_listener(&w);
+	sd_send(&w, raw, 0, "0000 0001");
+	cr_assert_eq(((const struct ddps_sd_listener *)w.listener)->half_open, 1);
+	ddps_sctp_provider.listener_free(w.listener);
+	w.listener = NULL;
+	l[0] = listen_at(1);
+	cr_expect_eq(of(0)->half_open, 1);
+	sd_free(&w.req[0]);
+	sd_run(&w);
+	sd_expect(raw, 0, "0000 0004");
+	cr_expect_eq(of(0)->half_open, 0);
+}
