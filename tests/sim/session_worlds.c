@@ -435,6 +435,7 @@ static void run_until(uint64_t at)
 
 	for (unsigned i = 0; i < world.nhosts; i++) {
 		host_turn(i);
+		counts_check(i, at_host(i)->ctx);
 		if (!world.quiet && sim_below(&world.host[i].rng, 10) == 0) {
 			listen_on(&world.host[i], i, true);
 			listen_on(&world.host[i], i, false);
