@@ -242,15 +242,19 @@ static void finish(struct ddps_sctp *e)
 
 /* ---- in ---- */
 
-/* A timer should have been served before this: the host did not run, or not this part of it. */
+/*
+ * A timer should have been served before this: the host did not run, or not this part of it.  What is
+ * read first may have restarted those that were due first, and it is the same rest.
+ */
 static void note_rest(struct ddps_sctp *e)
 {
 	uint64_t due = ddps_sc_heap_next(&e->heap);
 
-	if (e->now > REST && due < e->now - REST) {
+	if (e->now <= REST || due >= e->now - REST)
+		return;
+	if (due > e->sent.rest_to)
 		e->sent.rest_from = due;
-		e->sent.rest_to = e->now;
-	}
+	e->sent.rest_to = e->now;
 }
 
 static void take_packet(struct ddps_sctp *e, const struct ddps_sctp_route *from, const uint8_t *p,
