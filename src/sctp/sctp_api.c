@@ -225,6 +225,8 @@ void ddps_sctp_unsent(struct ddps_sctp *e, const struct ddps_sctp_out *out, uint
 {
 	struct ddps_sc_path *p = path_of(e, out, now);
 
+	if (!out->port && out->len)
+		ddps_sc_stray_again(e, out);
 	if (!p)
 		return;
 	if (out->data)

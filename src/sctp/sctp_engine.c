@@ -383,28 +383,46 @@ int ddps_sctp_output(struct ddps_sctp *e, struct ddps_sctp_out *out, uint64_t no
 	return 0;
 }
 
-void ddps_sc_stray(struct ddps_sctp *e, const struct ddps_sctp_route *to, uint16_t port,
-		   uint16_t peer_port, uint32_t tag, const void *chunks, size_t len)
+/* A packet of @len octets to @to, waiting to be sent; they are not set.  NULL: it is not. */
+static struct ddps_sc_blob *stray(struct ddps_sctp *e, const struct ddps_sctp_route *to, size_t len)
 {
 	struct ddps_sc_blob *b;
-	struct ddps_wbuf w;
 
 	if (e->nstray >= STRAY_MAX) {
 		e->st.answers_limited++;
-		return;
+		return NULL;
 	}
-	b = malloc(sizeof *b + DDPS_SC_HDR + len);
+	b = malloc(sizeof *b + len);
 	if (!b) {
 		e->st.no_memory++;
-		return;
+		return NULL;
 	}
-	w = ddps_wbuf_init(b->octets, DDPS_SC_HDR + len);
-	ddps_sc_put_header(&w, port, peer_port, tag);
-	ddps_wbuf_bytes(&w, chunks, len);
-	b->len = DDPS_SC_HDR + len;
+	b->len = len;
 	b->to = *to;
 	e->nstray++;
 	STAILQ_INSERT_TAIL(&e->stray, b, link);
+	return b;
+}
+
+void ddps_sc_stray(struct ddps_sctp *e, const struct ddps_sctp_route *to, uint16_t port,
+		   uint16_t peer_port, uint32_t tag, const void *chunks, size_t len)
+{
+	struct ddps_sc_blob *b = stray(e, to, DDPS_SC_HDR + len);
+	struct ddps_wbuf w;
+
+	if (!b)
+		return;
+	w = ddps_wbuf_init(b->octets, b->len);
+	ddps_sc_put_header(&w, port, peer_port, tag);
+	ddps_wbuf_bytes(&w, chunks, len);
+}
+
+void ddps_sc_stray_again(struct ddps_sctp *e, const struct ddps_sctp_out *out)
+{
+	struct ddps_sc_blob *b = stray(e, &out->to, out->len);
+
+	if (b)
+		memcpy(b->octets, out->head, b->len);
 }
 
 void ddps_sctp_stats(const struct ddps_sctp *e, struct ddps_sctp_stats *s)

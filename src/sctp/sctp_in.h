@@ -341,6 +341,8 @@ void ddps_sc_oob(struct ddps_sc_rx *rx, const struct ddps_sc_chunk *first);
 /* Send one packet that no association knows of: @chunks without header. */
 void ddps_sc_stray(struct ddps_sctp *e, const struct ddps_sctp_route *to, uint16_t port,
 		   uint16_t peer_port, uint32_t tag, const void *chunks, size_t len);
+/* One that the system had no room for. */
+void ddps_sc_stray_again(struct ddps_sctp *e, const struct ddps_sctp_out *out);
 /* A stray packet back to where @rx is from: all of these together, c.answers_per_s. */
 void ddps_sc_answer(struct ddps_sc_rx *rx, uint32_t tag, const void *chunks, size_t len);
 /* An ABORT with one cause (0: none) as such an answer. */

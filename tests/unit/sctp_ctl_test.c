@@ -317,8 +317,8 @@ Test(sctp_ctl, what_was_too_large_comes_again)
 	cr_expect(raw_any(&r, SC_DATA, NULL));
 }
 
-/* An answer to a stranger that could not leave is nobody's. */
-Test(sctp_ctl, what_is_of_no_association_does_not_come_again)
+/* An answer to a stranger waits for room, too: he may ask no more than a few times. */
+Test(sctp_ctl, what_is_of_no_association_comes_again)
 {
 	struct iovec iov = { "mine", 4 };
 
@@ -335,6 +335,47 @@ Test(sctp_ctl, what_is_of_no_association_does_not_come_again)
 	take_out();
 	cr_expect_eq(out.port, 0);
 	ddps_sctp_unsent(r.e, &out, r.net.now);
+	take_out();
+	cr_expect_eq(out.port, 0);
+	ddps_sctp_unsent(r.e, &out, r.net.now);
 	flush();
-	cr_expect_eq(r.n, 0);
+	cr_expect_eq(r.n, 1);
+	cr_expect_eq(raw_got(&r, 0, 0, NULL), SC_ABORT);
+	cr_expect_eq(raw_got_tag(&r, 0), 77);
+}
+
+/* So does the end of an association that is there no more. */
+Test(sctp_ctl, an_abort_that_had_no_room_comes_again)
+{
+	up(1500);
+	ddps_sctp_abort(r.a, "enough", r.net.now);
+	hand_back(SC_ABORT);
+}
+
+/* Not without bound, nor memory: none waits in the place of another. */
+Test(sctp_ctl, answers_that_wait_are_few)
+{
+	struct ddps_sctp_stats st;
+	unsigned n = 0;
+
+	up(1500);
+	for (unsigned i = 0; i < 256; i++) {
+		raw_begin(&r, 77);
+		r.buf[1] ^= 1;
+		ddps_sc_put_chunk(&r.w, SC_HEARTBEAT, 0, NULL, 0);
+		raw_hand(&r);
+	}
+	take_out();
+	raw_begin(&r, 78);
+	r.buf[1] ^= 1;
+	ddps_sc_put_chunk(&r.w, SC_HEARTBEAT, 0, NULL, 0);
+	raw_hand(&r);
+	ddps_sctp_stats(r.e, &st);
+	cr_expect_eq(st.answers_limited, 0);
+	ddps_sctp_unsent(r.e, &out, r.net.now);
+	ddps_sctp_stats(r.e, &st);
+	cr_expect_eq(st.answers_limited, 1);
+	for (; ddps_sctp_output(r.e, &out, r.net.now); n++)
+		cr_expect_eq(out.port, 0);
+	cr_expect_eq(n, 256);
 }
