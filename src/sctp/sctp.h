@@ -257,7 +257,7 @@ void ddps_sctp_refused(struct ddps_sctp *e, const struct ddps_sctp_out *out, uin
 		       uint64_t now);
 
 /* The system had no room for @out, or not for all of it: EAGAIN.  What is of use still is to be had
- * again, and is no loss on the way. */
+ * again, and is no loss on the way.  @out->head is as it was. */
 void ddps_sctp_unsent(struct ddps_sctp *e, const struct ddps_sctp_out *out, uint64_t now);
 
 /* When ddps_sctp_tick() is next needed; UINT64_MAX: never.  Ask after all that was sent. */

@@ -221,6 +221,24 @@ static uint8_t due_again(const struct ddps_sctp_assoc *a)
 	}
 }
 
+/* Answers: nobody repeats them unless the peer asks again.  One that is large is left to that. */
+static void answers_again(struct ddps_sc_path *p, const struct ddps_sctp_out *out)
+{
+	struct ddps_rbuf r = ddps_sc_chunks(out->head, out->niov == 1 ? out->len : DDPS_SC_HDR);
+	struct ddps_sc_chunk c;
+	uint8_t *at;
+
+	while (ddps_sc_chunk_next(&r, &c) > 0) {
+		if (c.type == SC_COOKIE_ACK)
+			p->a->due |= DUE_COOKIE_ACK;
+		if (c.type != SC_HEARTBEAT_ACK && c.type != SC_ERROR)
+			continue;
+		at = ddps_sc_blob(p->a, p, ddps_sc_pad(c.len));
+		if (at)
+			memcpy(at, c.all, ddps_sc_pad(c.len));
+	}
+}
+
 void ddps_sctp_unsent(struct ddps_sctp *e, const struct ddps_sctp_out *out, uint64_t now)
 {
 	struct ddps_sc_path *p = path_of(e, out, now);
@@ -229,10 +247,12 @@ void ddps_sctp_unsent(struct ddps_sctp *e, const struct ddps_sctp_out *out, uint
 		ddps_sc_stray_again(e, out);
 	if (!p)
 		return;
-	if (out->data)
+	if (out->data) {
 		data_again(p, out);
-	else if (!out->probe)
+	} else if (!out->probe) {
 		p->a->due |= due_again(p->a);
+		answers_again(p, out);
+	}
 	ddps_sc_touch(p->a);
 }
 

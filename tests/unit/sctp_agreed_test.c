@@ -388,16 +388,26 @@ static bool take(unsigned segs)
 	return ddps_sctp_output(r.e, &out, r.net.now);
 }
 
-/* Before any DATA came there is nothing of use in an answer that did not leave. */
+/* Before any DATA came nothing but the answer itself is of use, and nothing of a large one. */
 Test(sctp_agreed, an_answer_that_did_not_leave)
 {
+	static char text[DDPS_SC_BLOB_BIG + 1];
+
 	raw_up(&r);
 	ddps_sc_put_chunk(raw_begin(&r, r.tag), SC_HEARTBEAT, 0, "\0\1\0\10four", 8);
 	raw_hand(&r);
 	cr_assert(take(1));
 	ddps_sctp_unsent(r.e, &out, r.net.now);
-	cr_expect_not(take(1));
 	cr_expect_eq(r.a->due, 0);
+	cr_assert(take(1));
+	cr_expect_eq(out.head[DDPS_SC_HDR], SC_HEARTBEAT_ACK);
+	cr_expect_not(take(1));
+	ddps_sc_put_chunk(raw_begin(&r, r.tag), SC_HEARTBEAT, 0, text, sizeof text);
+	raw_hand(&r);
+	cr_assert(take(1));
+	cr_expect_eq(out.niov, 2);
+	ddps_sctp_unsent(r.e, &out, r.net.now);
+	cr_expect_not(take(1));
 }
 
 /* A run has as many packets as were asked for, and a SACK that is due is one of them. */

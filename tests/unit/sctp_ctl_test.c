@@ -299,6 +299,28 @@ Test(sctp_ctl, what_had_no_room_comes_again)
 	hand_back(SC_SHUTDOWN_ACK);
 }
 
+/* The peer would wait for them until it asks again. */
+Test(sctp_ctl, answers_that_had_no_room_come_again)
+{
+	static const uint8_t info[5] = { 1, 2, 3, 4, 5 };
+	struct ddps_sc_chunk c;
+
+	up(1500);
+	raw_begin(&r, r.tag);
+	ddps_sc_put_chunk(&r.w, SC_HEARTBEAT, 0, info, sizeof info);
+	ddps_sc_put_chunk(&r.w, 0xc3, 0, info, sizeof info); /* unknown: to be reported */
+	raw_hand(&r);
+	hand_back(SC_HEARTBEAT_ACK);
+	cr_assert(raw_any(&r, SC_HEARTBEAT_ACK, &c));
+	cr_expect_eq(c.vlen, sizeof info);
+	cr_expect_arr_eq(c.val, info, sizeof info);
+	cr_expect(raw_any(&r, SC_ERROR, NULL));
+	raw_begin(&r, r.tag);
+	ddps_sc_put_chunk(&r.w, SC_COOKIE_ECHO, 0, r.cookie, r.cookie_len);
+	raw_hand(&r);
+	hand_back(SC_COOKIE_ACK);
+}
+
 /* Nothing else waits when it comes back. */
 Test(sctp_ctl, what_was_too_large_comes_again)
 {
