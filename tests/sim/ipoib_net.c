@@ -86,6 +86,16 @@ bool net_send(void *wire, uint16_t lid, unsigned group, struct ddps_ib_pkt *p)
 	return true;
 }
 
+/* Once all is calm: who asks whom for a connection? */
+static void notice(struct node *n, const struct flying *f)
+{
+	struct ddps_cm_mad m;
+
+	if (world.calm && f->p.qpn == DDPS_IB_GSI_QPN && !n->asked_at[f->slid - 1] &&
+	    !ddps_cm_mad_decode(&m, f->data, f->p.len) && m.hdr.attr_id == DDPS_CM_REQ)
+		n->asked_at[f->slid - 1] = world.now;
+}
+
 void net_land(void)
 {
 	while (world.first && world.first->at <= world.now) {
@@ -99,10 +109,12 @@ void net_land(void)
 			struct node *n = &world.node[i];
 
 			kern.host = i;
-			if ((group || i + 1u == f->lid) &&
-			    (world.calm || n->stalled_until <= world.now))
+			if ((group || i + 1u == f->lid) && !n->away &&
+			    (world.calm || n->stalled_until <= world.now)) {
+				notice(n, f);
 				ddps_ib_node_rx(n->n, f->slid, group ? f->lid : 0, &f->p,
 						world.now);
+			}
 		}
 		free(f);
 	}

@@ -66,8 +66,10 @@ struct node {
 	uint64_t room_at; /* the network takes its packets again; 0: it does */
 	uint32_t draws[SIM_KINDS];
 	bool stopped;
-	uint64_t counts_from; /* the number of its first packet that counts */
-	uint64_t got[NODES];  /* how many packets, of each */
+	bool away;		  /* there is no such node now */
+	uint64_t counts_from;	  /* the number of its first packet that counts */
+	uint64_t got[NODES];	  /* how many packets, of each */
+	uint64_t asked_at[NODES]; /* when the first REQ of each came; 0: none has */
 };
 
 struct world {
@@ -80,9 +82,9 @@ struct world {
 	unsigned flying;
 	double lost, doubled, late, altered, lies, full;
 	uint64_t delay;
-	uint8_t life; /* of a packet, as nodes say */
-	bool slow_cm;
-	bool few_qps; /* there are no more than two for each peer, and two */
+	uint8_t life;	  /* of a packet, as nodes say */
+	unsigned slow_cm; /* of how many lengths answers of connection managers may be waited for */
+	bool few_qps;	  /* there are no more than two for each peer, and two */
 	bool calm, failed;
 	int liar;
 	struct sim_tally *t;
@@ -122,5 +124,10 @@ void run_until(uint64_t end);
 /* ipoib_calm.c: once nothing fails any more, and then in the end. */
 void calm(void);
 void stop(void);
+/* How many connections of @n to @to are up. */
+unsigned connections(const struct node *n, unsigned to);
+
+/* ipoib_again.c: then nodes go and come again, and have connections soon. */
+void again(void);
 
 #endif
