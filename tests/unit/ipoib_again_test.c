@@ -104,3 +104,25 @@ Test(ipoib_again, a_req_that_would_come_earlier_is_left_alone, .fini = fini)
 	cr_assert_eq(net.node[1].rejs, 1);
 	cr_expect_eq(ddps_cm_deadline(net.node[1].f->cm), due);
 }
+
+/* Its REQ is answered, and then it has forgotten that: no RTU comes, for minutes. */
+Test(ipoib_again, a_pending_connection_is_not_waited_for_without_end)
+{
+	static const struct ddps_ipoib_policy policy = { .backoff_ns = 100 };
+	const struct ddps_ipoib_lladdr a = { .qpn = 1 }, b = { .qpn = 2 };
+	struct ddps_ipoib_peer_in in = { .ev = DDPS_IPOIB_EV_REQ, .id = 1 };
+	struct ddps_ipoib_peer_out out;
+	struct ddps_ipoib_peer p;
+
+	ddps_ipoib_peer_init(&p, &a, &b, DDPS_IPOIB_SID_LINUX);
+	for (; in.id < 3; in.id++, in.now += 150) {
+		ddps_ipoib_peer_step(&p, &policy, &in, &out);
+		cr_assert_eq(out.acts, DDPS_IPOIB_DO_ACCEPT);
+	}
+	in = (struct ddps_ipoib_peer_in){ .ev = DDPS_IPOIB_EV_TRAFFIC, .now = 199 };
+	ddps_ipoib_peer_step(&p, &policy, &in, &out);
+	cr_expect_eq(out.acts, 0);
+	in.now = 200; /* from the first, however many came since */
+	ddps_ipoib_peer_step(&p, &policy, &in, &out);
+	cr_expect_eq(out.acts, DDPS_IPOIB_DO_CONNECT);
+}
