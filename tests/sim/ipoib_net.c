@@ -60,6 +60,8 @@ bool net_send(void *wire, uint16_t lid, unsigned group, struct ddps_ib_pkt *p)
 	check(group < DDPS_SAC_GROUPS, "group %u", group);
 	if (!world.calm && n->stalled_until == UINT64_MAX)
 		return true; /* what it says when it is ended is not heard */
+	if (world.calm && !group)
+		timers(n, p);
 	if (n->room_at || happens(n, SIM_again, world.full, T_FULL)) {
 		if (!n->room_at)
 			n->room_at = world.now + 1 + sim_like(world.delay);

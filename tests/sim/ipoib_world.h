@@ -54,6 +54,15 @@ struct flying {
 	uint8_t data[DDPS_IB_MTU_MAX];
 };
 
+#define ASKING 32u
+
+/* A REQ that is out, and how often it was repeated. */
+struct asking {
+	uint32_t id, life; /* of the node that sent it */
+	unsigned again;
+	uint64_t at;
+};
+
 struct node {
 	unsigned i;
 	struct ddps_ib_node *n;
@@ -66,9 +75,10 @@ struct node {
 	uint64_t room_at; /* the network takes its packets again; 0: it does */
 	uint32_t draws[SIM_KINDS];
 	bool stopped;
-	bool away;		  /* there is no such node now */
-	uint64_t counts_from;	  /* the number of its first packet that counts */
-	uint64_t got[NODES];	  /* how many packets, of each */
+	bool away;	      /* there is no such node now */
+	uint64_t counts_from; /* the number of its first packet that counts */
+	uint64_t got[NODES];  /* how many packets, of each */
+	struct asking asking[ASKING];
 	uint64_t asked_at[NODES]; /* when the first REQ of each came; 0: none has */
 };
 
@@ -111,6 +121,9 @@ bool net_send(void *wire, uint16_t lid, unsigned group, struct ddps_ib_pkt *p);
 /* What has arrived by now. */
 void net_land(void);
 void net_clear(void);
+
+/* ipoib_timers.c: @p leaves @n, where nothing fails. */
+void timers(struct node *n, const struct ddps_ib_pkt *p);
 
 /* ipoib_worlds.c */
 void begin(struct node *n);
