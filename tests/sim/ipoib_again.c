@@ -10,8 +10,7 @@
 #define PATIENCE (40 * SEC) /* for a first REQ to a node that does not ask itself */
 #define TIMES	 4u
 
-/* From time to time each sends to @n, and @n to each, unless it is silent. */
-static void chatter(uint64_t span, struct node *n, bool silent)
+void chatter(uint64_t span, struct node *n, bool silent)
 {
 	const uint64_t end = world.now + span;
 
@@ -70,6 +69,19 @@ static void forget_asked(void)
 		memset(world.node[i].asked_at, 0, sizeof world.node[i].asked_at);
 }
 
+void comes_again(struct node *n, bool silent)
+{
+	bool had[NODES] = { false };
+	uint64_t end;
+
+	forget_asked();
+	begin(n);
+	end = world.now + PATIENCE;
+	while (!together(n, had) && world.now < end && !world.failed)
+		chatter(STEP, n, silent);
+	check(world.now < end, "node %u came again, and is not asked", n->i);
+}
+
 void again(void)
 {
 	world.slow_cm = 13; /* 17 s: nothing is lost */
@@ -77,17 +89,10 @@ void again(void)
 		/* Not the first: others need time until they are known to its administration. */
 		struct node *n = &world.node[1 + rnd(world.n - 1)];
 		const bool silent = rnd(2);
-		bool had[NODES] = { false };
-		uint64_t end;
 
 		finish(n);
 		chatter(rnd(rnd(2) ? 3 * SEC : 15 * SEC), n, true);
-		forget_asked();
-		begin(n);
-		end = world.now + PATIENCE;
-		while (!together(n, had) && world.now < end && !world.failed)
-			chatter(STEP, n, silent);
-		check(world.now < end, "node %u came again, and is not asked", n->i);
+		comes_again(n, silent);
 		chatter(rnd(SEC), n, false);
 	}
 }

@@ -82,7 +82,9 @@ bool net_send(void *wire, uint16_t lid, unsigned group, struct ddps_ib_pkt *p)
 		if (sim_like(2))
 			return true;
 	}
-	fly(n, lid, p);
+	lie = *p;
+	if (greed(n, &lie, data))
+		fly(n, lid, &lie);
 	if (happens(n, SIM_doubled, world.doubled, T_DOUBLED))
 		fly(n, lid, p);
 	return true;

@@ -97,6 +97,8 @@ struct world {
 	bool few_qps;	  /* there are no more than two for each peer, and two */
 	bool calm, failed;
 	int liar;
+	const struct node *greedy;
+	bool no_rtu; /* of the greedy one */
 	struct sim_tally *t;
 };
 extern struct world world;
@@ -142,5 +144,14 @@ unsigned connections(const struct node *n, unsigned to);
 
 /* ipoib_again.c: then nodes go and come again, and have connections soon. */
 void again(void);
+/* From time to time each sends to @n, and @n to each, unless it is silent. */
+void chatter(uint64_t span, struct node *n, bool silent);
+/* It begins, and has connections soon after it asks or is asked. */
+void comes_again(struct node *n, bool silent);
+
+/* ipoib_greedy.c: then one of them wastes what the others have. */
+void greedy(void);
+/* Return: whether @p leaves @n; its data may be others then, in @data. */
+bool greed(const struct node *n, struct ddps_ib_pkt *p, uint8_t data[DDPS_CM_MAD_LEN]);
 
 #endif

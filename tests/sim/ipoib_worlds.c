@@ -113,8 +113,9 @@ static void on_trace(void *user, bool tx, ddps_cm_addr addr, const void *mad, si
 	struct ddps_cm_mad m;
 
 	if (!ddps_cm_mad_decode(&m, mad, len))
-		fprintf(stderr, "%.6f node %u %s %u: %s\n", (double)now / 1e9, n->i,
-			tx ? "to" : "of", (unsigned)addr - 1, ddps_cm_attr_name(m.hdr.attr_id));
+		fprintf(stderr, "%.6f node %u %s %u: %s %u\n", (double)now / 1e9, n->i,
+			tx ? "to" : "of", (unsigned)addr - 1, ddps_cm_attr_name(m.hdr.attr_id),
+			m.hdr.attr_id == DDPS_CM_REJ ? m.u.rej.reason : 0);
 }
 
 void begin(struct node *n)
@@ -361,6 +362,8 @@ static bool one_world(uint64_t seed, struct sim_tally *t)
 		calm();
 	if (!world.failed)
 		again();
+	if (!world.failed)
+		greedy();
 	if (!world.failed)
 		stop();
 	if (world.failed)
