@@ -62,9 +62,11 @@ bool net_send(void *wire, uint16_t lid, unsigned group, struct ddps_ib_pkt *p)
 		return true; /* what it says when it is ended is not heard */
 	if (world.calm && !group)
 		timers(n, p);
-	if (n->room_at || happens(n, SIM_again, world.full, T_FULL)) {
+	if (n->room_at || (world.tight && !rnd(world.tight)) ||
+	    happens(n, SIM_again, world.full, T_FULL)) {
 		if (!n->room_at)
-			n->room_at = world.now + 1 + sim_like(world.delay);
+			n->room_at =
+				world.now + 1 + (world.tight ? rnd(MS) : sim_like(world.delay));
 		return false;
 	}
 	/* The checksum finds what is altered. */

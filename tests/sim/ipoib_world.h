@@ -97,6 +97,7 @@ struct world {
 	bool few_qps;	  /* there are no more than two for each peer, and two */
 	bool calm, failed;
 	int liar;
+	uint64_t tight; /* one of so many packets finds no room, where nothing else fails */
 	const struct node *greedy;
 	bool no_rtu; /* of the greedy one */
 	struct sim_tally *t;
@@ -141,6 +142,9 @@ void calm(void);
 void stop(void);
 /* How many connections of @n to @to are up. */
 unsigned connections(const struct node *n, unsigned to);
+
+/* ipoib_tight.c: sockets are full at times, and nothing is lost. */
+void tight(void);
 
 /* ipoib_again.c: then nodes go and come again, and have connections soon. */
 void again(void);

@@ -361,6 +361,8 @@ static bool one_world(uint64_t seed, struct sim_tally *t)
 	if (!world.failed)
 		calm();
 	if (!world.failed)
+		tight();
+	if (!world.failed)
 		again();
 	if (!world.failed)
 		greedy();
