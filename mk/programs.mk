@@ -23,7 +23,7 @@ WRAP_SYSTEM := $(addprefix -Wl$(comma)--wrap=,socket setsockopt bind ioctl sendt
 	fchmod mkdir link eventfd getrandom madvise pthread_create pthread_atfork getaddrinfo freeaddrinfo \
 	getifaddrs mmap dlopen dlsym dlclose)
 # Unit tests also cover the pure parts of sessctl.  Some let an allocation or a call of the system fail.
-UNIT_SIM   := $(addprefix tests/sim/,crossed_world.c sim_random.c sim_shrink.c)
+UNIT_SIM   := $(addprefix tests/sim/,crossed_world.c crossed_linux.c sim_random.c sim_shrink.c)
 UNIT_TESTS := $(UNIT_SRC) $(SUP_SRC) $(FABRIC_SRC) $(UNIT_SIM)
 UNIT_REST  := $(call objs,$(VFAULT_SRC) src/view/view_path.c $(filter-out tools/sessctl/main.c,$(TOOL_SRC))) \
 	$(CONFORM_A) $(LIB_A) $(IPOIB_A)
@@ -126,9 +126,9 @@ $(B)/sim-session: $(call objs,$(wildcard tests/sim/kern*.c tests/sim/session_*.c
 $(B)/sim-session: LDFLAGS += $(WRAP) -Wl,--wrap=ddps_sctp_send,--wrap=sched_yield
 $(B)/sim-sctp: LDFLAGS += $(WRAP_MALLOC)
 $(B)/sim-sctp: $(call objs,$(wildcard tests/sim/sctp_*.c) tests/unit/sctp_net_fixture.c)
-$(B)/sim-crossed: $(call objs,tests/sim/crossed_worlds.c tests/sim/crossed_world.c) $(IPOIB_A)
+$(B)/sim-crossed: $(call objs,$(wildcard tests/sim/crossed_*.c)) $(IPOIB_A)
 $(B)/sim-ipoib: $(call objs,$(wildcard tests/sim/kern*.c) \
-	$(addprefix tests/sim/ipoib_,worlds.c net.c calm.c)) $(IPOIB_A)
+	$(addprefix tests/sim/ipoib_,worlds.c net.c calm.c again.c timers.c greedy.c tight.c)) $(IPOIB_A)
 $(B)/sim-ipoib: LDFLAGS += $(WRAP)
 # The drop-in, with its threads
 $(B)/sim-verbs: $(call objs,$(wildcard tests/sim/verbs_*.c tests/sim/kern*.c) tests/sched/sched.c \

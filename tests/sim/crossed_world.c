@@ -4,69 +4,30 @@
  * duplicates, in virtual time, by seed.  In the end there is one connection, never two and
  * never none; with a node that does as Linux does there are two, one a direction.
  */
-#include "sim/crossed_world.h"
+#include "sim/crossed_in.h"
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include "ipoib_cm/cm/cm_conn.h"
-#include "ipoib_cm/cm/link.h"
 
-#define MAX_FLY	  256
 #define MAX_STEPS 40000
 #define US	  1000ull
-#define MS	  1000000ull
 #define QUIET	  (400 * MS)  /* without faults, at the end of a run */
 #define FAST	  (100 * US)  /* the delay in that time */
-#define DARK_MAX  (2000 * MS) /* with the timers of real life, and one message lost */
+#define DARK_MAX  (2000 * MS) /* with the timers of real life, and one message lost or a restart */
 #define REAL_RUN  (20000 * MS)
+#define AGAIN	  (4000 * MS) /* restarts begin in that time */
 
 static uint64_t current; /* the seed */
+static struct crossed_met *met;
 
-static void must(bool ok, const char *what, int line)
+void crossed_must(bool ok, const char *what, const char *file, int line)
 {
 	if (ok)
 		return;
-	fprintf(stderr, "crossed_world.c:%d: seed %" PRIu64 ": %s\n", line, current, what);
+	fprintf(stderr, "%s:%d: seed %" PRIu64 ": %s\n", file, line, current, what);
 	abort();
 }
-
-#define MUST(cond) must(cond, #cond, __LINE__)
-
-static struct crossed_met *met;
-
-struct flying {
-	uint64_t at;
-	unsigned to;
-	uint8_t mad[DDPS_CM_MAD_LEN];
-};
-
-struct world;
-
-struct node {
-	struct world *w;
-	unsigned nr;
-	struct ddps_ipoib_links links;
-	struct ddps_ipoib_link link;
-	uint32_t next_qpn;
-	uint64_t traffic_at;
-	bool linux_kind;
-	uint32_t own; /* Linux: its own REQ or connection; 0: none */
-	bool own_up;
-	uint64_t dark_from; /* since when there is no connection to send on */
-};
-
-struct world {
-	uint64_t rng, now, calm_at;
-	struct node node[2];
-	struct flying fly[MAX_FLY];
-	unsigned n_fly;
-	unsigned loss, dup; /* per 1000 */
-	uint64_t max_delay;
-	bool real; /* the timers of real life, one message is lost */
-	unsigned n_sent, lose;
-	uint64_t dark; /* the longest time that a node of ours was without a connection */
-};
 
 static uint64_t rnd(struct world *w, uint64_t below)
 {
@@ -95,7 +56,7 @@ static void put(struct world *w, unsigned to, const uint8_t *mad)
 	memcpy(f->mad, mad, sizeof(f->mad));
 }
 
-static void on_send(void *user, const struct ddps_cm_send *s)
+void crossed_send(void *user, const struct ddps_cm_send *s)
 {
 	struct node *n = user;
 	struct world *w = n->w;
@@ -113,13 +74,13 @@ static void on_send(void *user, const struct ddps_cm_send *s)
 
 /* ---- The owner of the queue pairs ---- */
 
-static int on_ask(void *user, struct ddps_ipoib_link *l, struct ddps_cm_req *req)
+int crossed_ask(void *user, struct ddps_ipoib_link *l, struct ddps_cm_req *req)
 {
 	struct node *n = user;
 
 	MUST(l == &n->link);
 	req->qpn = n->next_qpn++;
-	req->remote_cm_timeout = req->local_cm_timeout = n->w->real ? 18 : 8; /* 1 s, 1 ms */
+	req->remote_cm_timeout = req->local_cm_timeout = n->w->timeout;
 	req->max_cm_retries = 15;
 	req->primary.ack_timeout = n->w->real ? 15 : 8;
 	return 0;
@@ -162,81 +123,13 @@ static void on_resolve(void *user, struct ddps_ipoib_link *l)
 }
 
 static const struct ddps_ipoib_link_ops ops = {
-	.send = on_send,
-	.ask = on_ask,
+	.send = crossed_send,
+	.ask = crossed_ask,
 	.answer = on_answer,
 	.up = on_up,
 	.down = on_down,
 	.resolve = on_resolve,
 };
-
-/* ---- A node that does as Linux does ---- */
-
-static void flush(struct node *n, const struct ddps_cm_outs *o)
-{
-	for (unsigned i = 0; i < o->n_send; i++)
-		on_send(n, &o->send[i]);
-}
-
-/* UD queue pair and Receive MTU. */
-static void put_priv(const struct node *n, uint8_t *at)
-{
-	const struct ddps_ipoib_priv priv = { .qpn = n->links.me.addr.qpn,
-					      .rx_mtu = n->links.me.rx_mtu };
-
-	MUST(ddps_ipoib_priv_encode(at, &priv) == 0);
-}
-
-static void linux_traffic(struct node *n)
-{
-	struct ddps_cm_connect c = { .packet_life = n->links.packet_life, .to = !n->nr };
-	struct ddps_cm_outs o;
-
-	if (n->own)
-		return;
-	on_ask(n, &n->link, &c.req);
-	c.req.pkey = n->links.me.pkey;
-	memcpy(c.req.primary.local_gid, n->links.me.addr.gid, DDPS_IPOIB_GID_LEN);
-	memcpy(c.req.primary.remote_gid, n->link.remote.gid, DDPS_IPOIB_GID_LEN);
-	put_priv(n, c.req.private_data);
-	MUST(!ddps_ipoib_service_id(&c.req.service_id, DDPS_IPOIB_SID_LINUX, n->link.remote.qpn));
-	MUST(!ddps_cm_connect(n->links.cm, &c, n->w->now, &n->own, &o));
-	flush(n, &o);
-}
-
-/* Every REQ is accepted, an RTU says nothing, a connection that ends is forgotten. */
-static void linux_report(struct node *n, const struct ddps_cm_report *r)
-{
-	static const uint8_t nothing[DDPS_IPOIB_PRIV_LEN];
-	struct ddps_cm_rep rep = { 0 };
-	struct ddps_cm_outs o = { 0 };
-	uint64_t now = n->w->now;
-
-	switch (r->ev) {
-	case DDPS_CM_EV_RX_REQ:
-		rep.qpn = n->next_qpn++;
-		put_priv(n, rep.private_data);
-		MUST(!ddps_cm_reply(n->links.cm, r->id, &rep, now, &o));
-		break;
-	case DDPS_CM_EV_RX_REP:
-		MUST(!ddps_cm_ready(n->links.cm, r->id, nothing, now, &o));
-		n->own_up = true;
-		break;
-	case DDPS_CM_EV_RX_RTU:
-	case DDPS_CM_EV_DATA_IN:
-	case DDPS_CM_EV_T_END_DATA:
-		return;
-	case DDPS_CM_EV_RX_DREQ:
-		(void)ddps_cm_closed(n->links.cm, r->id, now, &o);
-		/* fall through */
-	default:
-		if (r->id == n->own) {
-			n->own = 0;
-			n->own_up = false;
-		}
-	}
-	flush(n, &o);
-}
 
 /* ---- What happens ---- */
 
@@ -246,12 +139,12 @@ static void handle(struct node *n, const struct ddps_cm_outs *o)
 	struct ddps_ipoib_priv priv;
 
 	for (unsigned i = 0; i < o->n_send; i++)
-		on_send(n, &o->send[i]);
+		crossed_send(n, &o->send[i]);
 	for (unsigned i = 0; i < o->n_report; i++) {
 		const struct ddps_cm_report *r = &o->report[i];
 
 		if (n->linux_kind) {
-			linux_report(n, r);
+			crossed_linux_report(n, r);
 			continue;
 		}
 		if (r->ev == DDPS_CM_EV_RX_REQ) {
@@ -306,19 +199,11 @@ static bool usable(struct node *n, uint32_t *id)
 
 static void fails(struct node *n, uint32_t id)
 {
-	struct ddps_cm_outs o;
-
 	met->broken++;
-	if (!n->linux_kind) {
+	if (n->linux_kind)
+		crossed_linux_fails(n, id);
+	else
 		ddps_ipoib_link_broken(&n->link, id, n->w->now);
-		return;
-	}
-	if (!ddps_cm_disconnect(n->links.cm, id, n->w->now, &o))
-		flush(n, &o);
-	if (id == n->own) {
-		n->own = 0;
-		n->own_up = false;
-	}
 }
 
 /* Nothing is under way that could end what node @n sends on, in times that are long: few packets do. */
@@ -354,11 +239,13 @@ static uint64_t use(struct node *n)
 		}
 	}
 	if (n->linux_kind)
-		linux_traffic(n);
+		crossed_linux_traffic(n);
 	else
 		ddps_ipoib_link_traffic(&n->link, n->w->now);
 	return n->w->now + MS + rnd(n->w, !rare ? 10 * MS : n->w->real ? 200 * MS : 50 * MS);
 }
+
+static void restart(struct node *n);
 
 static void step(struct world *w)
 {
@@ -369,7 +256,7 @@ static void step(struct world *w)
 	for (unsigned i = 0; i < w->n_fly; i++)
 		if (w->fly[i].at < at) {
 			at = w->fly[i].at;
-			what = 4 + i;
+			what = 6 + i;
 		}
 	for (unsigned i = 0; i < 2; i++) {
 		uint64_t due = ddps_cm_deadline(w->node[i].links.cm);
@@ -382,11 +269,17 @@ static void step(struct world *w)
 			at = w->node[i].traffic_at;
 			what = 2 + i;
 		}
+		if (w->node[i].again_at < at) {
+			at = w->node[i].again_at;
+			what = 4 + i;
+		}
 	}
 	if (at > w->now)
 		w->now = at;
-	if (what >= 4) {
-		deliver(w, what - 4);
+	if (what >= 6) {
+		deliver(w, what - 6);
+	} else if (what >= 4) {
+		restart(&w->node[what - 4]);
 	} else if (what >= 2) {
 		w->node[what - 2].traffic_at = use(&w->node[what - 2]);
 	} else {
@@ -397,23 +290,58 @@ static void step(struct world *w)
 
 /* ---- A run ---- */
 
-static void make_node(struct world *w, unsigned nr, enum crossed_kind kind)
+/* A connection manager that has nothing behind it. */
+static void start(struct node *n, uint32_t id_seed)
 {
-	struct node *n = &w->node[nr];
 	const struct ddps_cm_config cfg = {
 		.struct_size = sizeof(cfg),
-		.ca_guid = 0x10 + nr,
-		.tid_high = nr,
-		.id_seed = (uint32_t)rnd(w, UINT32_MAX),
+		.ca_guid = 0x10 + n->nr,
+		.tid_high = n->nr,
+		.id_seed = id_seed,
 		.max_conns = 64,
 	};
 	struct ddps_cm_listener l = { .pkey = 0xffff, .user = n };
 
+	n->next_qpn = 0x1000 * (n->nr + 1);
+	MUST(ddps_cm_new(&n->links.cm, &cfg) == 0);
+	memcpy(l.gid, n->links.me.addr.gid, sizeof(l.gid));
+	for (unsigned f = n->linux_kind; f < 2; f++) {
+		MUST(ddps_ipoib_service_id(&l.service_id, (enum ddps_ipoib_sid_form)f,
+					   n->links.me.addr.qpn) == 0);
+		MUST(ddps_cm_listen(n->links.cm, &l) == 0);
+	}
+}
+
+static void know_the_other(struct node *n)
+{
+	ddps_ipoib_link_init(&n->link, &n->links, &n->w->node[!n->nr].links.me.addr, !n->nr,
+			     (enum ddps_ipoib_sid_form)rnd(n->w, 2));
+}
+
+/* It has forgotten all, and gives its queue pairs the numbers that they had. */
+static void restart(struct node *n)
+{
+	met->restarts++;
+	ddps_cm_free(n->links.cm);
+	start(n, (uint32_t)rnd(n->w, UINT32_MAX));
+	know_the_other(n);
+	n->own = 0;
+	n->own_up = false;
+	/* It may wait to be asked. */
+	n->dark_from = n->traffic_at = n->w->now + rnd(n->w, rnd(n->w, 2) ? 10 * MS : 3000 * MS);
+	n->again_at =
+		n->w->now < AGAIN && rnd(n->w, 2) ? n->w->now + rnd(n->w, AGAIN) : DDPS_CM_NEVER;
+}
+
+static void make_node(struct world *w, unsigned nr, enum crossed_kind kind)
+{
+	struct node *n = &w->node[nr];
+	uint32_t id_seed = (uint32_t)rnd(w, UINT32_MAX);
+
 	n->w = w;
 	n->nr = nr;
-	n->next_qpn = 0x1000 * (nr + 1);
+	n->again_at = DDPS_CM_NEVER;
 	n->traffic_at = w->real ? rnd(w, 10 * MS) : rnd(w, 3) ? rnd(w, 3 * MS) : 0;
-	MUST(ddps_cm_new(&n->links.cm, &cfg) == 0);
 	n->links.me.addr.flags = DDPS_IPOIB_RC;
 	n->links.me.addr.qpn = 0x40 + (uint32_t)rnd(w, 2); /* often equal: the GID decides */
 	n->links.me.addr.gid[15] = (uint8_t)(2 * rnd(w, 100) + nr);
@@ -430,16 +358,12 @@ static void make_node(struct world *w, unsigned nr, enum crossed_kind kind)
 	n->links.packet_life = w->real ? 14 : 5;
 	n->links.ops = &ops;
 	n->links.user = n;
-	memcpy(l.gid, n->links.me.addr.gid, sizeof(l.gid));
-	for (unsigned f = n->linux_kind; f < 2; f++) {
-		MUST(ddps_ipoib_service_id(&l.service_id, (enum ddps_ipoib_sid_form)f,
-					   n->links.me.addr.qpn) == 0);
-		MUST(ddps_cm_listen(n->links.cm, &l) == 0);
-	}
+	start(n, id_seed);
 }
 
-/* @lose: a message, with the timers of real life; or WILD. */
+/* @lose: a message, with the timers of real life; or NONE; or WILD, and the timers are short. */
 #define WILD UINT32_MAX
+#define NONE (UINT32_MAX - 1)
 
 static void make_world(struct world *w, uint64_t seed, enum crossed_kind kind, uint32_t lose)
 {
@@ -450,6 +374,7 @@ static void make_world(struct world *w, uint64_t seed, enum crossed_kind kind, u
 	w->rng = seed;
 	w->real = lose != WILD;
 	w->lose = lose;
+	w->timeout = !w->real ? 8 : lose == NONE ? 20 : 18; /* 1 ms, 4 s, 1 s */
 	if (w->real) {
 		w->max_delay = delay[rnd(w, 3)];
 		w->calm_at = REAL_RUN / 2;
@@ -462,9 +387,10 @@ static void make_world(struct world *w, uint64_t seed, enum crossed_kind kind, u
 	make_node(w, 0, kind);
 	make_node(w, 1, kind);
 	for (unsigned i = 0; i < 2; i++)
-		ddps_ipoib_link_init(&w->node[i].link, &w->node[i].links,
-				     &w->node[!i].links.me.addr, !i,
-				     (enum ddps_ipoib_sid_form)rnd(w, 2));
+		know_the_other(&w->node[i]);
+	if (lose == NONE)
+		for (unsigned i = 0; i < 2; i++)
+			w->node[i].again_at = rnd(w, 2) ? rnd(w, AGAIN) : DDPS_CM_NEVER;
 }
 
 /* Connections of node @n that are up, and how many of them are so at both ends. */
@@ -499,7 +425,8 @@ static unsigned run(uint64_t seed, enum crossed_kind kind, uint32_t lose)
 
 		MUST(up == both[i]); /* none is half open */
 		MUST(usable(&w.node[i], &id[i]));
-		MUST(w.node[i].linux_kind || w.node[i].link.peer.n_pending == 0);
+		/* an answer to a node that has forgotten its REQ is repeated for a minute */
+		MUST(w.node[i].linux_kind || lose == NONE || !w.node[i].link.peer.n_pending);
 	}
 	MUST(both[0] == both[1]);
 	if (both[0] == 1)
@@ -507,7 +434,7 @@ static unsigned run(uint64_t seed, enum crossed_kind kind, uint32_t lose)
 	if (kind == CROSSED_LINUX) /* each sends on what it has asked for */
 		MUST(ddps_cm_conn_find(w.node[0].links.cm, id[0])->active &&
 		     ddps_cm_conn_find(w.node[1].links.cm, id[1])->active);
-	MUST(!w.real || w.dark < DARK_MAX);
+	MUST(!w.real || w.dark < (lose == NONE ? 2 : 1) * DARK_MAX);
 	ddps_cm_free(w.node[0].links.cm);
 	ddps_cm_free(w.node[1].links.cm);
 	return both[0];
@@ -517,6 +444,12 @@ unsigned crossed_run(uint64_t seed, enum crossed_kind kind, struct crossed_met *
 {
 	met = m;
 	return run(seed, kind, WILD);
+}
+
+unsigned crossed_restart(uint64_t seed, enum crossed_kind kind, struct crossed_met *m)
+{
+	met = m;
+	return run(seed, kind, NONE);
 }
 
 unsigned crossed_lose(uint64_t seed, enum crossed_kind kind, unsigned lost, struct crossed_met *m)

@@ -13,7 +13,7 @@ enum crossed_kind {
 
 /* What runs have met, so that a wire that is too kind shows. */
 struct crossed_met {
-	unsigned lost, refused, withdrawn, closed, broken;
+	unsigned lost, refused, withdrawn, closed, broken, restarts;
 };
 
 /*
@@ -29,5 +29,11 @@ unsigned crossed_run(uint64_t seed, enum crossed_kind kind, struct crossed_met *
  */
 unsigned crossed_lose(uint64_t seed, enum crossed_kind kind, unsigned lost,
 		      struct crossed_met *met);
+
+/*
+ * One world with timers of real life (a CM's answer: 4 s) in which nothing is lost, but nodes restart,
+ * and use numbers of queue pairs anew.  The same holds as if a message was lost.
+ */
+unsigned crossed_restart(uint64_t seed, enum crossed_kind kind, struct crossed_met *met);
 
 #endif

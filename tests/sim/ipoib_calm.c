@@ -72,8 +72,7 @@ static void traffic(unsigned seconds)
 	}
 }
 
-/* How many connections of @n to @to are up. */
-static unsigned connections(const struct node *n, unsigned to)
+unsigned connections(const struct node *n, unsigned to)
 {
 	struct ddps_ipoib_if_conn_info info;
 	unsigned up = 0;

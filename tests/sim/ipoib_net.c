@@ -60,9 +60,13 @@ bool net_send(void *wire, uint16_t lid, unsigned group, struct ddps_ib_pkt *p)
 	check(group < DDPS_SAC_GROUPS, "group %u", group);
 	if (!world.calm && n->stalled_until == UINT64_MAX)
 		return true; /* what it says when it is ended is not heard */
-	if (n->room_at || happens(n, SIM_again, world.full, T_FULL)) {
+	if (world.calm && !group)
+		timers(n, p);
+	if (n->room_at || (world.tight && !rnd(world.tight)) ||
+	    happens(n, SIM_again, world.full, T_FULL)) {
 		if (!n->room_at)
-			n->room_at = world.now + 1 + sim_like(world.delay);
+			n->room_at =
+				world.now + 1 + (world.tight ? rnd(MS) : sim_like(world.delay));
 		return false;
 	}
 	/* The checksum finds what is altered. */
@@ -80,10 +84,22 @@ bool net_send(void *wire, uint16_t lid, unsigned group, struct ddps_ib_pkt *p)
 		if (sim_like(2))
 			return true;
 	}
-	fly(n, lid, p);
+	lie = *p;
+	if (greed(n, &lie, data))
+		fly(n, lid, &lie);
 	if (happens(n, SIM_doubled, world.doubled, T_DOUBLED))
 		fly(n, lid, p);
 	return true;
+}
+
+/* Once all is calm: who asks whom for a connection? */
+static void notice(struct node *n, const struct flying *f)
+{
+	struct ddps_cm_mad m;
+
+	if (world.calm && f->p.qpn == DDPS_IB_GSI_QPN && !n->asked_at[f->slid - 1] &&
+	    !ddps_cm_mad_decode(&m, f->data, f->p.len) && m.hdr.attr_id == DDPS_CM_REQ)
+		n->asked_at[f->slid - 1] = world.now;
 }
 
 void net_land(void)
@@ -99,10 +115,12 @@ void net_land(void)
 			struct node *n = &world.node[i];
 
 			kern.host = i;
-			if ((group || i + 1u == f->lid) &&
-			    (world.calm || n->stalled_until <= world.now))
+			if ((group || i + 1u == f->lid) && !n->away &&
+			    (world.calm || n->stalled_until <= world.now)) {
+				notice(n, f);
 				ddps_ib_node_rx(n->n, f->slid, group ? f->lid : 0, &f->p,
 						world.now);
+			}
 		}
 		free(f);
 	}

@@ -54,6 +54,15 @@ struct flying {
 	uint8_t data[DDPS_IB_MTU_MAX];
 };
 
+#define ASKING 32u
+
+/* A REQ that is out, and how often it was repeated. */
+struct asking {
+	uint32_t id, life; /* of the node that sent it */
+	unsigned again;
+	uint64_t at;
+};
+
 struct node {
 	unsigned i;
 	struct ddps_ib_node *n;
@@ -66,8 +75,11 @@ struct node {
 	uint64_t room_at; /* the network takes its packets again; 0: it does */
 	uint32_t draws[SIM_KINDS];
 	bool stopped;
+	bool away;	      /* there is no such node now */
 	uint64_t counts_from; /* the number of its first packet that counts */
 	uint64_t got[NODES];  /* how many packets, of each */
+	struct asking asking[ASKING];
+	uint64_t asked_at[NODES]; /* when the first REQ of each came; 0: none has */
 };
 
 struct world {
@@ -80,11 +92,14 @@ struct world {
 	unsigned flying;
 	double lost, doubled, late, altered, lies, full;
 	uint64_t delay;
-	uint8_t life; /* of a packet, as nodes say */
-	bool slow_cm;
-	bool few_qps; /* there are no more than two for each peer, and two */
+	uint8_t life;	  /* of a packet, as nodes say */
+	unsigned slow_cm; /* of how many lengths answers of connection managers may be waited for */
+	bool few_qps;	  /* there are no more than two for each peer, and two */
 	bool calm, failed;
 	int liar;
+	uint64_t tight; /* one of so many packets finds no room, where nothing else fails */
+	const struct node *greedy;
+	bool no_rtu; /* of the greedy one */
 	struct sim_tally *t;
 };
 extern struct world world;
@@ -110,6 +125,9 @@ bool net_send(void *wire, uint16_t lid, unsigned group, struct ddps_ib_pkt *p);
 void net_land(void);
 void net_clear(void);
 
+/* ipoib_timers.c: @p leaves @n, where nothing fails. */
+void timers(struct node *n, const struct ddps_ib_pkt *p);
+
 /* ipoib_worlds.c */
 void begin(struct node *n);
 /* Nobody is told. */
@@ -122,5 +140,22 @@ void run_until(uint64_t end);
 /* ipoib_calm.c: once nothing fails any more, and then in the end. */
 void calm(void);
 void stop(void);
+/* How many connections of @n to @to are up. */
+unsigned connections(const struct node *n, unsigned to);
+
+/* ipoib_tight.c: sockets are full at times, and nothing is lost. */
+void tight(void);
+
+/* ipoib_again.c: then nodes go and come again, and have connections soon. */
+void again(void);
+/* From time to time each sends to @n, and @n to each, unless it is silent. */
+void chatter(uint64_t span, struct node *n, bool silent);
+/* It begins, and has connections soon after it asks or is asked. */
+void comes_again(struct node *n, bool silent);
+
+/* ipoib_greedy.c: then one of them wastes what the others have. */
+void greedy(void);
+/* Return: whether @p leaves @n; its data may be others then, in @data. */
+bool greed(const struct node *n, struct ddps_ib_pkt *p, uint8_t data[DDPS_CM_MAD_LEN]);
 
 #endif

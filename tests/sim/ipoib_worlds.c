@@ -105,17 +105,31 @@ void send_ip(struct node *n, unsigned to, size_t len)
 	ddps_ipoib_if_send(n->f, p, len, world.now);
 }
 
+/* What connection managers say to each other, on the standard error. */
+static void on_trace(void *user, bool tx, ddps_cm_addr addr, const void *mad, size_t len,
+		     uint64_t now)
+{
+	const struct node *n = user;
+	struct ddps_cm_mad m;
+
+	if (!ddps_cm_mad_decode(&m, mad, len))
+		fprintf(stderr, "%.6f node %u %s %u: %s %u\n", (double)now / 1e9, n->i,
+			tx ? "to" : "of", (unsigned)addr - 1, ddps_cm_attr_name(m.hdr.attr_id),
+			m.hdr.attr_id == DDPS_CM_REJ ? m.u.rej.reason : 0);
+}
+
 void begin(struct node *n)
 {
 	struct ddps_ipoib_if_calls calls = { sizeof calls, on_packet, NULL, n };
 	struct ddps_ipoib_if_config c;
 	const double memory = kern.f.memory;
 
+	calls.trace = getenv("DDPS_SIM_TRACE") ? on_trace : NULL;
 	kern.f.memory = 0;
 	kern.host = n->i;
 	if (!n->life++ || !world.same_numbers)
 		n->seed = (uint32_t)rnd(UINT32_MAX);
-	n->stopped = false;
+	n->stopped = n->away = false;
 	n->stalled_until = n->room_at = 0;
 	n->cfg = (struct ddps_ib_node_config){ .lid = (uint16_t)(1 + n->i),
 					       .sa_lid = 1,
@@ -148,7 +162,7 @@ void begin(struct node *n)
 	c.policy.long_ns = 5 * SEC; /* after a refusal for want of queue pairs */
 	c.max_qps = world.few_qps ? 2 * world.n : 0;
 	c.seed = (uint32_t)rnd(UINT32_MAX);
-	c.cm_timeout = (uint8_t)(10 + rnd(world.slow_cm ? 10 : 6));
+	c.cm_timeout = (uint8_t)(10 + rnd(world.slow_cm));
 	c.cm_retries = (uint8_t)(1 + rnd(7));
 	c.idle_ns = rnd(2) ? 2 * SEC : 10 * SEC;
 	c.form = (enum ddps_ipoib_sid_form)rnd(2);
@@ -170,7 +184,8 @@ void finish(struct node *n)
 	world.t->n[T_CONNECTIONS] += ddps_ipoib_if_stats(n->f)->conn_up;
 	ddps_ipoib_if_free(n->f);
 	ddps_ib_node_free(n->n);
-	n->stalled_until = 0;
+	n->stalled_until = n->room_at = 0;
+	n->away = true;
 }
 
 /* ---- time ---- */
@@ -187,7 +202,7 @@ static void node_turn(struct node *n)
 	unsigned spins = 0;
 
 	kern.host = n->i;
-	if (!world.calm && n->stalled_until > world.now)
+	if (n->away || (!world.calm && n->stalled_until > world.now))
 		return;
 	if (n->room_at <= world.now)
 		n->room_at = 0;
@@ -206,7 +221,7 @@ static uint64_t next(uint64_t end)
 		end = world.first->at;
 	for (unsigned i = 0; i < world.n; i++) {
 		const struct node *n = &world.node[i];
-		uint64_t at = due(n);
+		uint64_t at = n->away ? UINT64_MAX : due(n);
 
 		if (n->room_at && n->room_at < at)
 			at = n->room_at;
@@ -265,7 +280,7 @@ static void make(uint64_t seed, struct sim_tally *t)
 	world.full = some(0.2);
 	world.same_qpn = rnd(2);
 	world.same_numbers = rnd(2);
-	world.slow_cm = rnd(2);
+	world.slow_cm = rnd(2) ? 10 : 6;
 	world.few_qps = rnd(2);
 	world.life = (uint8_t)(rnd(2) ? 14 : 10 + rnd(8));
 	world.liar = rnd(4) ? -1 : 1 + (int)rnd(world.n - 1);
@@ -345,6 +360,12 @@ static bool one_world(uint64_t seed, struct sim_tally *t)
 		play();
 	if (!world.failed)
 		calm();
+	if (!world.failed)
+		tight();
+	if (!world.failed)
+		again();
+	if (!world.failed)
+		greedy();
 	if (!world.failed)
 		stop();
 	if (world.failed)

@@ -59,6 +59,40 @@ Test(ipoib_cm, what_is_over_goes_for_what_is_new)
 	cm_rig_fini(&r);
 }
 
+static uint32_t withdrawn(struct cm_rig *r)
+{
+	const struct ddps_cm_connect c = { .packet_life = LIFE };
+	uint32_t id;
+
+	cr_assert_eq(ddps_cm_connect(r->cm, &c, r->now, &id, &r->o), 0);
+	cr_assert_eq(ddps_cm_withdraw(r->cm, id, r->now, &r->o), 0);
+	cr_assert_eq(ddps_cm_state(r->cm, id), DDPS_CM_ST_WITHDRAWN);
+	return id;
+}
+
+/* A peer that asks while a REQ is on its way to it makes that one go, as often as it wants. */
+Test(ipoib_cm, what_was_withdrawn_goes_for_what_is_new)
+{
+	uint32_t first = 0, over, last = 0;
+	struct cm_rig r;
+
+	cm_rig_init(&r);
+	for (unsigned i = 0; i < 7; i++) {
+		last = withdrawn(&r);
+		first = first ? first : last;
+	}
+	cm_rig_reach(&r, ST(TIMEWAIT), true);
+	over = r.id;
+	cr_assert_eq(ddps_cm_state(r.cm, over), DDPS_CM_ST_TIMEWAIT);
+	withdrawn(&r);
+	cr_expect_eq(ddps_cm_state(r.cm, over), DDPS_CM_ST_IDLE, "one in timewait goes before");
+	cr_expect_eq(ddps_cm_state(r.cm, first), DDPS_CM_ST_WITHDRAWN);
+	withdrawn(&r);
+	cr_expect_eq(ddps_cm_state(r.cm, first), DDPS_CM_ST_IDLE, "and then the oldest");
+	cr_expect_eq(ddps_cm_state(r.cm, last), DDPS_CM_ST_WITHDRAWN);
+	cm_rig_fini(&r);
+}
+
 /* Of what a peer can ask for in five bits we wait minutes, not hours. */
 Test(ipoib_cm, a_peer_cannot_ask_for_hours)
 {

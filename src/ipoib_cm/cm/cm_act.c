@@ -197,6 +197,24 @@ static void set_timer(struct ddps_cm *cm, struct ddps_cm_conn *c, const struct d
 	ddps_due_set(&cm->dues, &c->due, at);
 }
 
+/*
+ * The peer asks us, and is refused, as our own REQ is on its way to it: so it is there now, while that
+ * REQ may have come before it was, or to what it was before it restarted.  Once an answer could be
+ * here the REQ comes again, as the peer has to wait for it.
+ */
+void ddps_cm_conn_soon(struct ddps_cm *cm, uint32_t id, uint64_t now)
+{
+	struct ddps_cm_conn *c = ddps_cm_conn_find(cm, id);
+	uint64_t trip, soon;
+
+	if (!c || c->state != DDPS_CM_ST_REQ_SENT)
+		return;
+	trip = 2 * ddps_cm_time_ns(c->life);
+	soon = after(now, trip > SOON_NS ? trip : SOON_NS);
+	if (soon < c->due.at)
+		ddps_due_set(&cm->dues, &c->due, soon);
+}
+
 /* What of a message the connection must know before it answers. */
 static void learn(struct ddps_cm *cm, struct ddps_cm_conn *c, const struct ddps_cm_in *in)
 {

@@ -72,9 +72,13 @@ struct ddps_cm_in {
 int ddps_cm_step(struct ddps_cm *cm, struct ddps_cm_conn *c, const struct ddps_cm_in *in,
 		 struct ddps_cm_outs *o);
 
+/* An unanswered REQ of ours: its next repetition, or the end of its last, is brought forward. */
+void ddps_cm_conn_soon(struct ddps_cm *cm, uint32_t id, uint64_t now);
+
 /*
  * Forget the one in timewait that is oldest: it is over at both ends, while a peer could have all
- * places kept for those that it has ended.  Return: false: there is none.
+ * places kept for those that it has ended.  If there is none, the oldest REQ that was withdrawn: a peer
+ * makes us do that by asking itself.  Return: false: there is none either.
  */
 bool ddps_cm_conn_forget(struct ddps_cm *cm);
 /* Return: a new connection in state IDLE, NULL at the limit or without memory. */

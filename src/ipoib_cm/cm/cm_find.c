@@ -45,13 +45,15 @@ struct ddps_cm_conn *ddps_cm_conn_qpn(const struct ddps_cm *cm, uint64_t guid, u
 	return NULL;
 }
 
-/* The list begins with the newest. */
+/* The list begins with the newest.  A withdrawn one waits for no more than a late REP, to refuse it. */
 bool ddps_cm_conn_forget(struct ddps_cm *cm)
 {
 	struct ddps_cm_conn *over = NULL;
 
 	for (struct ddps_cm_conn *c = cm->conns; c; c = c->next)
-		if (c->state == DDPS_CM_ST_TIMEWAIT)
+		if (c->state == DDPS_CM_ST_TIMEWAIT ||
+		    (c->state == DDPS_CM_ST_WITHDRAWN &&
+		     (!over || over->state == DDPS_CM_ST_WITHDRAWN)))
 			over = c;
 	if (over)
 		ddps_cm_conn_drop(cm, over);

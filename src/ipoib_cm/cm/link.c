@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* One neighbour of one interface: CM reports become decisions, decisions CM calls. */
 #include <string.h>
+#include "ipoib_cm/cm/cm_conn.h"
 #include "ipoib_cm/cm/link.h"
 
 #define DO(name) DDPS_IPOIB_DO_##name
@@ -126,6 +127,7 @@ static void link_step(struct ddps_ipoib_link *l, const struct ddps_ipoib_peer_in
 	} else if (out.acts & (DO(REFUSE) | DO(REJECT_REP))) {
 		if (!ddps_cm_reject(cm, in->id, out.reason, NULL, in->now, &o))
 			flush_link(l, &o);
+		ddps_cm_conn_soon(cm, l->peer.own_id, in->now);
 	}
 	close_others(l, &out, in->now);
 	if (out.acts & DO(RESOLVE))

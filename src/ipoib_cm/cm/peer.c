@@ -34,6 +34,9 @@ enum xev {
 /* When to try again, beside the public actions. */
 enum { BACKOFF = 1 << 16, BACKOFF_LONG = 1 << 17, BACKOFF_SOON = 1 << 18 };
 
+/* Times policy->backoff_ns: longer than a REP whose RTU is lost takes to come again. */
+#define PENDING_WAIT 2
+
 #define OWN(name) DDPS_IPOIB_OWN_##name
 #define DO(name)  DDPS_IPOIB_DO_##name
 
@@ -78,8 +81,10 @@ static const struct {
 void ddps_ipoib_peer_init(struct ddps_ipoib_peer *p, const struct ddps_ipoib_lladdr *local,
 			  const struct ddps_ipoib_lladdr *remote, enum ddps_ipoib_sid_form form)
 {
+	const int order = ddps_ipoib_lladdr_cmp(local, remote);
+
 	memset(p, 0, sizeof(*p));
-	p->order = ddps_ipoib_lladdr_cmp(local, remote);
+	p->order = (int8_t)((order > 0) - (order < 0));
 	p->form = form;
 }
 
@@ -117,8 +122,11 @@ static enum xev traffic(const struct ddps_ipoib_peer *p, uint64_t now)
 {
 	uint32_t id;
 
-	/* A pending inbound connection may serve; nobody connects to himself. */
-	if (!p->order || p->n_pending || ddps_ipoib_peer_usable(p, &id))
+	/* Nobody connects to himself. */
+	if (!p->order || ddps_ipoib_peer_usable(p, &id))
+		return X_NONE;
+	/* A pending inbound connection may serve; but a peer that restarts forgets that it asked. */
+	if (p->n_pending && now < p->pending_until)
 		return X_NONE;
 	if (p->own == DDPS_IPOIB_OWN_FAILED && now < p->retry_at)
 		return X_NONE;
@@ -228,6 +236,8 @@ static void remember(struct ddps_ipoib_peer *p, const struct ddps_ipoib_policy *
 		p->form_changed = p->was_stale = false; /* a form that worked stays */
 	if (acts & DO(ACCEPT)) {
 		p->pending[p->n_pending++] = in->id;
+		if (p->n_pending == 1)
+			p->pending_until = in->now + PENDING_WAIT * policy->backoff_ns;
 		p->crossed = true;
 	} else if (acts & DO(CONNECT)) {
 		p->crossed = false;

@@ -45,18 +45,19 @@ enum {
 };
 
 struct ddps_ipoib_peer {
-	int order; /* own key compared with the neighbour's: below 0 = own is smaller */
 	enum ddps_ipoib_own own;
 	uint32_t own_id; /* REQ_OUT, UP */
-	bool in_up, in_two_way;
-	uint32_t in_id; /* if in_up */
-	unsigned n_pending;
+	uint32_t in_id;	 /* if in_up */
 	uint32_t pending[DDPS_IPOIB_PENDING_MAX];
+	uint8_t n_pending;
+	int8_t order; /* own key compared with the neighbour's: below 0 = own is smaller */
+	bool in_up, in_two_way;
 	bool crossed;	   /* an inbound REQ was accepted since the own REQ */
 	bool form_changed; /* the other form of service ID is being tried */
 	bool was_stale;	   /* the last attempt ended with reason 10 */
 	enum ddps_ipoib_sid_form form;
 	uint64_t retry_at;
+	uint64_t pending_until; /* no own REQ before: the first of these may serve */
 };
 
 struct ddps_ipoib_peer_in {

@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Nodes that were away for some time and come again, where nothing fails: what they were is in the
+ * others' memory.  Yet soon after one of two has asked the other one, they have a connection: as no
+ * message is lost, no timer of one that might be has a part in that.
+ */
+#include "sim/ipoib_world.h"
+
+#define STEP	 (50 * MS)
+#define PATIENCE (40 * SEC) /* for a first REQ to a node that does not ask itself */
+#define TIMES	 4u
+
+void chatter(uint64_t span, struct node *n, bool silent)
+{
+	const uint64_t end = world.now + span;
+
+	while (world.now < end && !world.failed) {
+		for (unsigned i = 0; i < world.n; i++) {
+			if (i == n->i)
+				continue;
+			send_ip(&world.node[i], n->i, 100);
+			if (!silent)
+				send_ip(n, i, 100);
+		}
+		run_until(world.now + STEP);
+	}
+}
+
+/* A second after a refusal, and what an answer to a REQ may take. */
+static uint64_t bound(void)
+{
+	return SEC + 400 * MS + 4 * (4096ull << world.life);
+}
+
+/* When the first REQ between the two came where it was to go; 0: none has. */
+static uint64_t asked(const struct node *a, const struct node *b)
+{
+	uint64_t x = a->asked_at[b->i], y = b->asked_at[a->i];
+
+	return !x || (y && y < x) ? y : x;
+}
+
+/*
+ * Have @n and all that can have one with it had a connection?  In time?  One may have ended since: @n
+ * says nothing, and UC has no answers.  @had: of whom that is known.
+ */
+static bool together(const struct node *n, bool had[NODES])
+{
+	bool all = true;
+
+	for (unsigned i = 0; i < world.n; i++) {
+		const struct node *o = &world.node[i];
+		uint64_t at = asked(n, o);
+
+		had[i] |= connections(n, i) && connections(o, n->i);
+		if (o == n || had[i] || !(o->mode & n->mode))
+			continue;
+		all = false;
+		check(!at || world.now - at <= bound(),
+		      "node %u came again, and has no connection with node %u %.3f s after a REQ",
+		      n->i, i, (double)(world.now - at) / 1e9);
+	}
+	return all;
+}
+
+static void forget_asked(void)
+{
+	for (unsigned i = 0; i < world.n; i++)
+		memset(world.node[i].asked_at, 0, sizeof world.node[i].asked_at);
+}
+
+void comes_again(struct node *n, bool silent)
+{
+	bool had[NODES] = { false };
+	uint64_t end;
+
+	forget_asked();
+	begin(n);
+	end = world.now + PATIENCE;
+	while (!together(n, had) && world.now < end && !world.failed)
+		chatter(STEP, n, silent);
+	check(world.now < end, "node %u came again, and is not asked", n->i);
+}
+
+void again(void)
+{
+	world.slow_cm = 13; /* 17 s: nothing is lost */
+	for (unsigned k = 0; k < TIMES && !world.failed; k++) {
+		/* Not the first: others need time until they are known to its administration. */
+		struct node *n = &world.node[1 + rnd(world.n - 1)];
+		const bool silent = rnd(2);
+
+		finish(n);
+		chatter(rnd(rnd(2) ? 3 * SEC : 15 * SEC), n, true);
+		comes_again(n, silent);
+		chatter(rnd(SEC), n, false);
+	}
+}

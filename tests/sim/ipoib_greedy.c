@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * A node that asks its peers to keep what is over for hours, and that ends connections one behind the
+ * other: more than they have places.  The others have theirs nevertheless.
+ */
+#include "sim/ipoib_world.h"
+
+#define STEP	(50 * MS)
+#define UNHEARD (140 * SEC) /* what answers to a REQ may take in all: 16 of 8.6 s */
+
+bool greed(const struct node *n, struct ddps_ib_pkt *p, uint8_t data[DDPS_CM_MAD_LEN])
+{
+	struct ddps_cm_mad m;
+
+	if (n != world.greedy || p->qpn != DDPS_IB_GSI_QPN ||
+	    ddps_cm_mad_decode(&m, p->data, p->len))
+		return true;
+	if (m.hdr.attr_id == DDPS_CM_RTU)
+		return !world.no_rtu;
+	if (m.hdr.attr_id != DDPS_CM_REQ)
+		return true;
+	m.u.req.local_cm_timeout = m.u.req.primary.ack_timeout = DDPS_CM_TIME_MAX;
+	m.u.req.max_cm_retries = 15;
+	check(!ddps_cm_mad_encode(data, &m), "a REQ that asks for hours");
+	p->data = data;
+	return true;
+}
+
+/* As many connections as a peer has places, and two more: it ends or forgets each. */
+static void waste(struct node *n, bool ends)
+{
+	for (unsigned k = 0; k < 2 * world.n + 2 && !world.failed; k++) {
+		chatter(3 * STEP, n, false);
+		if (!ends) {
+			finish(n);
+			begin(n);
+			continue;
+		}
+		ddps_ipoib_if_stop(n->f, world.now);
+		run_until(world.now + STEP);
+		check(!ddps_ipoib_if_start(n->f, world.now), "it does not start again");
+	}
+}
+
+void greedy(void)
+{
+	struct node *n = &world.node[1 + rnd(world.n - 1)];
+	struct node *other = &world.node[1 + rnd(world.n - 1)];
+	const unsigned way = (unsigned)rnd(4);
+
+	if (!world.few_qps || rnd(2))
+		return;
+	world.greedy = n;
+	world.no_rtu = !way;
+	waste(n, way > 1);
+	if (world.no_rtu && !world.failed)
+		run_until(world.now + UNHEARD);
+	if (world.failed)
+		return;
+	world.no_rtu = false;
+	finish(other);
+	chatter(rnd(SEC), other, true);
+	comes_again(other, false);
+}
