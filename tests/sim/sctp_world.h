@@ -15,6 +15,7 @@
 #define SEC	 1000000000ull
 #define HEAD	 8u
 #define MAX_LEN	 70000u
+#define MESSAGES 120u /* of each side in trouble: enough for it to meet some */
 #define OVERHEAD 65536u
 
 enum {
@@ -73,10 +74,13 @@ struct slot {
 /* What happens once in a world in which all is well. */
 enum trouble {
 	NO_TROUBLE,
-	NARROWS, /* the paths take less */
-	SLOWS,	 /* the paths take longer */
-	RESTS,	 /* node 0 does not run for a while */
-	FAILS,	 /* the primary paths are dead for a while */
+	NARROWS,  /* the paths take less */
+	THINS,	  /* ... much less */
+	SLOWS,	  /* the paths take longer */
+	REROUTES, /* nothing arrives for a while, and then the paths take less */
+	LOSES,	  /* what node 0 sends for less than a round trip is lost */
+	RESTS,	  /* node 0 does not run for a while */
+	FAILS,	  /* the primary paths are dead for a while */
 	TROUBLES
 };
 
@@ -95,6 +99,11 @@ struct world {
 	enum trouble trouble;
 	unsigned trouble_turn; /* when it comes at the earliest */
 	bool troubled;	       /* it has come */
+	bool eager;	       /* from then on whoever has something to send sends it at once */
+	bool brief;	       /* all messages are short */
+	bool trickles;	       /* ... of few octets, one at a time */
+	uint64_t well_at;      /* from then on nothing is lost but for its size */
+	uint64_t false_holes;  /* bits of ends */
 	struct sim_tally *t;
 };
 
@@ -139,13 +148,21 @@ void times(const struct side *s, const struct ddps_sctp_assoc *a);
 void trouble_choose(void);
 /* How many messages a side sends; @n: in a world without trouble. */
 unsigned trouble_messages(unsigned n);
-void trouble_comes(unsigned turn);
-void trouble_ends(void);
+/* How long what comes is to last; 0: for ever. */
+uint64_t trouble_comes(unsigned turn);
+/* How long all rest then. */
+uint64_t trouble_ends(void);
 /* Long after that. */
 void trouble_over(void);
 /* What it may add to an RTT that is measured. */
 uint64_t trouble_rests(const struct side *s);
-void trouble_sound(const struct side *s, const struct ddps_sctp_assoc *a);
+
+/* sctp_cost.c */
+void cost_begin(void);
+/* DATA leaves. */
+void cost_sent(const struct side *s, uint32_t tsn);
+void cost_sound(const struct side *s, const struct ddps_sctp_assoc *a);
+void cost_end(void);
 
 /* Nothing may be left of it all. */
 void sound_empty(const struct sn_node *d);

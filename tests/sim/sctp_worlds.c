@@ -123,7 +123,8 @@ static void boot(unsigned node)
 	w.poor = 0;
 	sn_config(&w.net, &c);
 	/* The longest message fits into it, in the smallest fragments, with what each of them costs. */
-	c.rwnd = (uint32_t)(12288 + 2 * w.max_len) << (w.clean ? 5 : sn_below(&w.net, 6));
+	c.rwnd = (uint32_t)(12288 + 2 * w.max_len)
+		 << (w.clean || w.eager ? 5 : sn_below(&w.net, 6));
 	c.hb_interval_ms = 1000;
 	if (sn_chance(&w.net, 0.5))
 		c.rto_max_ms = 5000;
@@ -351,8 +352,14 @@ static void play(void)
 	bool more = true;
 
 	for (unsigned i = 0; i < 120 && more && !w.failed; i++) {
+		uint64_t lasts;
+
 		more = all_turns();
-		trouble_comes(i);
+		lasts = trouble_comes(i);
+		if (lasts) {
+			step_until(w.net.now + lasts);
+			step_until(w.net.now + trouble_ends());
+		}
 		step_until(w.net.now + sn_below(&w.net, pace));
 		if (w.harsh && sn_chance(&w.net, 0.2))
 			trouble();
@@ -387,6 +394,8 @@ static bool one_world(uint64_t seed, struct sim_tally *t)
 		sound_empty(&w.net.node[i]);
 	if (!w.failed)
 		sound_modest(&was);
+	if (!w.failed)
+		cost_end();
 	t->n[N_WORLDS]++;
 	t->n[N_SECONDS] += (w.net.now - begin) / SEC;
 	w.poor = 0;
