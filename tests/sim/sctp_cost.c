@@ -21,7 +21,7 @@ static unsigned most_sends(void)
 	case NARROWS:
 		return w.brief ? 3 : 5;
 	case THINS:
-		return 12;
+		return 24;
 	case REROUTES:
 		return 3;
 	default:
@@ -50,15 +50,15 @@ void cost_sent(const struct side *s, uint32_t tsn)
  * takes less than the base size that is found in two steps.  One that takes longer has T3s too early,
  * until its RTT is known.  What is lost for less than a round trip a tail loss probe finds.
  */
-static uint64_t most_t3s(void)
+static uint64_t most_t3s(const struct side *s)
 {
 	switch (w.trouble) {
 	case NARROWS:
 		return 2;
 	case THINS:
-		return 5;
-	case LOSES:
-		return 1;
+		return 8;
+	case LOSES: /* of the others SACKs are lost, perhaps that of what was resent */
+		return s->node ? 3 : 1;
 	case SLOWS:
 		return 8;
 	case REROUTES:
@@ -70,7 +70,7 @@ static uint64_t most_t3s(void)
 
 void cost_sound(const struct side *s, const struct ddps_sctp_assoc *a)
 {
-	uint64_t t3s = a->path[0]->tx.t3s, most = most_t3s();
+	uint64_t t3s = a->path[0]->tx.t3s, most = most_t3s(s);
 
 	check(t3s <= most, "node %u: %" PRIu64 " T3s where %" PRIu64 " will do", s->node, t3s,
 	      most);

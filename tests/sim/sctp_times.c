@@ -14,8 +14,10 @@ void times_sent(struct side *s, const uint8_t *p, size_t len)
 	struct ddps_sc_chunk c;
 
 	while (ddps_sc_chunk_next(&r, &c) > 0) {
-		if (c.type == SC_DATA && c.vlen >= 4)
+		if (c.type == SC_DATA && c.vlen >= 4) {
+			acks_sent(s, tsn_of(c.val));
 			cost_sent(s, tsn_of(c.val));
+		}
 		if ((c.type != SC_SACK && c.type != SC_SHUTDOWN) || c.vlen < 4)
 			continue;
 		s->told = tsn_of(c.val);

@@ -3,6 +3,7 @@
 #define SIM_SCTP_WORLD_H
 /* A world of SCTP engines: who is in it (sctp_user.c), what holds in it (sctp_sound.c). */
 #include "sim/sim_main.h"
+#include "sctp/send/tx_in.h"
 #include "unit/sctp_net_fixture.h"
 #include <ddpsess/err.h>
 #include <inttypes.h>
@@ -163,6 +164,14 @@ void cost_begin(void);
 void cost_sent(const struct side *s, uint32_t tsn);
 void cost_sound(const struct side *s, const struct ddps_sctp_assoc *a);
 void cost_end(void);
+
+/* sctp_acks.c */
+void acks_begin(void);
+void acks_sent(const struct side *s, uint32_t tsn);
+/* A packet was taken, with SHUTDOWN or not. */
+void acks_taken(const struct side *s, bool shutdown);
+/* The event is over, and all has left that may. */
+void acks_over(const struct side *s);
 
 /* Nothing may be left of it all. */
 void sound_empty(const struct sn_node *d);

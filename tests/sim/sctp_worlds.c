@@ -63,9 +63,12 @@ static void packet_sent(void *user, unsigned from, const struct ddps_sctp_route 
 
 static void packet_taken(void *user, unsigned by, const uint8_t *p, size_t len)
 {
+	struct side *s = len >= 4 ? packet_of(by, p, 2) : NULL;
+	struct ddps_sc_chunk c;
+
 	(void)user;
-	if (len >= 4)
-		packet_of(by, p, 2);
+	if (s)
+		acks_taken(s, ddps_sc_contains(p, len, SC_SHUTDOWN, &c));
 }
 
 /* ---- how a world is made ---- */
@@ -186,6 +189,7 @@ static void make(uint64_t seed, struct sim_tally *t)
 	n->full = sn_chance(n, 0.3) ? 0.3 : 0;
 	w.mtu = sn_chance(n, 0.05) ? 65535 : sn_chance(n, 0.2) ? 9000 : 1500;
 	random_links();
+	acks_begin();
 	trouble_choose();
 	for (unsigned i = 0; i < w.nslots; i++) {
 		struct slot *s = &w.slot[i];
