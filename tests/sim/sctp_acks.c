@@ -14,8 +14,8 @@ struct sent {
 static struct {
 	struct sent sent[RING];
 	uint32_t order, next, cum, tag;
-	uint64_t undone;
-	bool known;    /* next and cum */
+	uint64_t undone, t3s, srtt, rttvar; /* t3s: when an RTT was measured last */
+	bool known;			    /* next and cum */
 	bool only_new; /* and nothing before next may leave with the next packet */
 } is[2 * SLOTS];
 
@@ -83,7 +83,7 @@ static void measured(const struct side *s, const struct ddps_sctp_assoc *a, unsi
 	rtt = w.net.now - e->at;
 	check(!p->backoff, "node %u: T3 waits doubled, and what was sent once is acknowledged",
 	      s->node);
-	check(p->t3s == e->t3s || rto >= rtt || rto == a->tx.conf->rto_max,
+	check(p->t3s == e->t3s || p->t3s == is[i].t3s || rto >= rtt || rto == a->tx.conf->rto_max,
 	      "node %u: T3 waits %.6f s, and an answer took %.6f", s->node, (double)rto / 1e9,
 	      (double)rtt / 1e9);
 }
@@ -118,6 +118,10 @@ void acks_taken(const struct side *s, bool shutdown)
 	}
 	if (is[i].undone != a->path[0]->tx.undone) /* when they were sent is not known any more */
 		memset(is[i].sent, 0, sizeof is[i].sent);
+	if (is[i].srtt != a->path[0]->tx.srtt || is[i].rttvar != a->path[0]->tx.rttvar)
+		is[i].t3s = a->path[0]->tx.t3s; /* once a round trip will do */
+	is[i].srtt = a->path[0]->tx.srtt;
+	is[i].rttvar = a->path[0]->tx.rttvar;
 	is[i].undone = a->path[0]->tx.undone;
 	is[i].cum = a->tx.cum;
 	is[i].only_new = asks_by_new(a);

@@ -27,6 +27,19 @@ static void jitters(void)
 		n->node[i].link[0].jitter = n->node[i].link[0].delay / 32;
 }
 
+/* Packets leave one after the other, and so do their answers: some come before the path is slow, and
+ * some after. */
+static void one_by_one(void)
+{
+	struct sn_net *n = &w.net;
+
+	for (unsigned i = 0; i < n->nodes; i++) {
+		struct sn_link *l = &n->node[i].link[0];
+
+		l->rate = 1500e9 / (double)(l->delay / 8 + 1);
+	}
+}
+
 /* How the programs send: what the trouble meets depends on it. */
 static void habits(void)
 {
@@ -52,6 +65,10 @@ void trouble_choose(void)
 	if (w.trouble != SLOWS && w.trouble != RESTS) /* a SACK beside DATA is lost with it */
 		w.rtt_most = 0;
 	habits();
+	if (w.eager) {
+		one_by_one();
+		w.rtt_most = 0;
+	}
 	cost_begin();
 	w.trouble_turn = 10 + (unsigned)sn_below(n, 10);
 }
@@ -79,7 +96,7 @@ static void slows(void)
 
 	for (unsigned i = 0; i < n->nodes; i++)
 		n->node[i].link[0].delay += more;
-	w.rtt_most += 2 * more;
+	w.rtt_most += w.rtt_most ? 2 * more : 0;
 }
 
 static void dies(bool dead)
@@ -112,9 +129,8 @@ uint64_t trouble_comes(unsigned turn)
 	case THINS:
 		narrows();
 		return 0;
-	case SLOWS:
-		slows();
-		return 0;
+	case SLOWS: /* in the middle of something */
+		return 1 + sn_below(n, 4 * n->node[0].link[0].delay);
 	case RESTS:
 		n->node[0].rests = n->now + 6 * SEC + sn_below(n, 6 * SEC);
 		return 0;
@@ -138,6 +154,8 @@ uint64_t trouble_ends(void)
 {
 	if (w.trouble == FAILS || w.trouble == REROUTES || w.trouble == LOSES)
 		dies(false);
+	if (w.trouble == SLOWS)
+		slows();
 	w.well_at = w.net.now;
 	return w.trouble == LOSES ? SEC : 0;
 }
