@@ -45,12 +45,12 @@ struct ddps_pmtu {
 	bool fragment;	     /* packets may be fragmented by IP: send them without DF */
 	bool out;	     /* a probe is on its way */
 	bool smaller_passed; /* since the first loss that counts */
-	bool asked;	     /* ... it has left */
+	bool asked;	     /* the probe of ->doubt has left, since the first loss that counts */
 	bool used;	     /* data was sent since the last probe */
 	uint16_t doubt; /* a probe of this size shall go now: is it a hole, or is the path dead? */
 	uint64_t sent_at;    /* of the probe on its way, else of the last */
 	uint64_t next_at;    /* when something is due: probe, its time-out, raise; UINT64_MAX */
-	uint64_t lost_pn;    /* the highest of those */
+	uint64_t lost_pn;    /* the highest number of the lost packets that count */
 	uint64_t last_pn;    /* of the lost packet counted last */
 	uint64_t deaf_until; /* until then no PTB is believed */
 	uint64_t backoff;    /* in ERROR: until the next tries */
