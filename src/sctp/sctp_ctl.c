@@ -9,6 +9,12 @@ static void control_end(struct ddps_sc_build *b)
 	b->out->fragment = b->size > ddps_sc_max_packet(b->p) || b->p->tx.pmtu.fragment;
 }
 
+/* Whoever does not answer may not have had it: what is repeated may come in fragments. */
+static bool repeated(const struct ddps_sctp_assoc *a)
+{
+	return a->ctl_n;
+}
+
 bool ddps_sc_init_output(struct ddps_sctp_assoc *a, struct ddps_sctp_out *out)
 {
 	struct ddps_sc_build b;
@@ -18,15 +24,16 @@ bool ddps_sc_init_output(struct ddps_sctp_assoc *a, struct ddps_sctp_out *out)
 	ddps_sc_put_init(a, &b.w);
 	a->due = 0;
 	control_end(&b);
+	out->fragment = repeated(a);
 	return true;
 }
 
-/* Whoever does not answer may not have had it: a packet that passes nearly anywhere goes then. */
+/* For the same reason it is a packet then that passes nearly anywhere. */
 static size_t early_room(const struct ddps_sc_build *b)
 {
 	size_t least = b->p->tx.pmtu.lim.min + DDPS_SC_HDR - ddps_sc_overhead(b->p);
 
-	return b->a->ctl_n ? least : ddps_sc_max_packet(b->p);
+	return repeated(b->a) ? least : ddps_sc_max_packet(b->p);
 }
 
 /*
@@ -80,7 +87,7 @@ bool ddps_sc_echo_output(struct ddps_sctp_assoc *a, struct ddps_sctp_out *out)
 	a->due &= (uint8_t)~DUE_ECHO;
 	put_early(&b);
 	ddps_sc_build_end(&b);
-	out->fragment = b.size > ddps_sc_max_packet(b.p);
+	out->fragment = repeated(a) || b.size > ddps_sc_max_packet(b.p);
 	return true;
 }
 

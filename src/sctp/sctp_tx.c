@@ -9,7 +9,7 @@
  */
 static size_t no_more_than(const struct ddps_sc_build *b, size_t most)
 {
-	size_t sure = b->p->tx.pmtu.lim.base - ddps_sc_overhead(b->p);
+	size_t sure = ddps_pmtu_sure(&b->p->tx.pmtu) - ddps_sc_overhead(b->p);
 	bool doubt = b->p->tx.backoff || b->p->tx.pmtu.holes;
 
 	return doubt && sure < most ? sure : most;

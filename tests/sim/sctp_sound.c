@@ -119,8 +119,10 @@ void sound_all(void)
 	for (; w.touched; w.touched &= w.touched - 1) {
 		struct slot *s = &w.slot[__builtin_ctzll(w.touched)];
 
-		sound(&s->side[0]);
-		sound(&s->side[1]);
+		for (unsigned k = 0; k < 2; k++) {
+			acks_over(&s->side[k]);
+			sound(&s->side[k]);
+		}
 	}
 }
 

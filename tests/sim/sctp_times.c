@@ -2,6 +2,11 @@
 /* How long things take in a world: what is to be told, what is waited for, what is measured. */
 #include "sim/sctp_world.h"
 
+static uint32_t tsn_of(const uint8_t *p)
+{
+	return (uint32_t)p[0] << 24 | (uint32_t)p[1] << 16 | (uint32_t)p[2] << 8 | p[3];
+}
+
 /* What has left tells of all up to there: it is on its way. */
 void times_sent(struct side *s, const uint8_t *p, size_t len)
 {
@@ -9,10 +14,13 @@ void times_sent(struct side *s, const uint8_t *p, size_t len)
 	struct ddps_sc_chunk c;
 
 	while (ddps_sc_chunk_next(&r, &c) > 0) {
+		if (c.type == SC_DATA && c.vlen >= 4) {
+			acks_sent(s, tsn_of(c.val));
+			cost_sent(s, tsn_of(c.val));
+		}
 		if ((c.type != SC_SACK && c.type != SC_SHUTDOWN) || c.vlen < 4)
 			continue;
-		s->told = (uint32_t)c.val[0] << 24 | (uint32_t)c.val[1] << 16 |
-			  (uint32_t)c.val[2] << 8 | c.val[3];
+		s->told = tsn_of(c.val);
 		if (c.type == SC_SACK && s->a)
 			s->told_high = s->a->map.high;
 		else if ((int32_t)(s->told_high - s->told) < 0 || !s->tells)
@@ -94,5 +102,6 @@ void times(const struct side *s, const struct ddps_sctp_assoc *a)
 	measures(s, a);
 	holes(s, a);
 	reopens(s, a);
-	trouble_sound(s, a);
+	if (w.trouble)
+		cost_sound(s, a);
 }

@@ -2,8 +2,6 @@
 /* Worlds in which all is well but for one trouble: how long that is felt is known. */
 #include "sim/sctp_world.h"
 
-#define MESSAGES 120u /* of each side: enough for the trouble to meet some */
-
 /* All of it begins at once, so that it is there when the trouble comes. */
 static void well(unsigned slots)
 {
@@ -20,17 +18,58 @@ static void well(unsigned slots)
 	w.rtt_most = 2 * l.delay + 21000000;
 }
 
+/* RTTs differ by some per cent. */
+static void jitters(void)
+{
+	struct sn_net *n = &w.net;
+
+	for (unsigned i = 0; i < n->nodes; i++)
+		n->node[i].link[0].jitter = n->node[i].link[0].delay / 32;
+}
+
+/* Packets leave one after the other, and so do their answers: some come before the path is slow, and
+ * some after. */
+static void one_by_one(void)
+{
+	struct sn_net *n = &w.net;
+
+	for (unsigned i = 0; i < n->nodes; i++) {
+		struct sn_link *l = &n->node[i].link[0];
+
+		l->rate = 1500e9 / (double)(l->delay / 8 + 1);
+	}
+}
+
+/* How the programs send: what the trouble meets depends on it. */
+static void habits(void)
+{
+	struct sn_net *n = &w.net;
+
+	w.eager = w.trouble == SLOWS && sn_chance(n, 0.5);
+	w.brief = w.trouble == REROUTES ||
+		  ((w.trouble == NARROWS || w.trouble == THINS) && sn_chance(n, 0.5));
+	w.trickles = w.trouble == REROUTES && sn_chance(n, 0.5);
+}
+
 void trouble_choose(void)
 {
 	struct sn_net *n = &w.net;
 
-	if (w.harsh || sn_chance(n, 0.75))
+	if (w.harsh || sn_chance(n, 0.7))
 		return;
 	w.trouble = 1 + (enum trouble)sn_below(n, TROUBLES - 1);
 	well(16);
 	w.paths = w.trouble == FAILS ? 2 : 1;
-	if (w.trouble == NARROWS || w.trouble == FAILS) /* a SACK beside DATA is lost with it */
+	if (w.trouble == LOSES)
+		jitters();
+	if (w.trouble != SLOWS && w.trouble != RESTS) /* a SACK beside DATA is lost with it */
 		w.rtt_most = 0;
+	habits();
+	if (w.eager) {
+		one_by_one();
+		w.rtt_most = 0;
+	}
+	cost_begin();
 	w.trouble_turn = 10 + (unsigned)sn_below(n, 10);
 }
 
@@ -42,8 +81,9 @@ unsigned trouble_messages(unsigned n)
 static void narrows(void)
 {
 	static const unsigned mtus[] = { 1200, 1280, 1400 };
+	static const unsigned thin[] = { 296, 400, 552, 576, 800, 1000, 1100 };
 	struct sn_net *n = &w.net;
-	unsigned mtu = mtus[sn_below(n, 3)];
+	unsigned mtu = w.trouble == THINS ? thin[sn_below(n, 7)] : mtus[sn_below(n, 3)];
 
 	for (unsigned i = 0; i < n->nodes; i++)
 		n->node[i].link[0].mtu = mtu;
@@ -56,7 +96,7 @@ static void slows(void)
 
 	for (unsigned i = 0; i < n->nodes; i++)
 		n->node[i].link[0].delay += more;
-	w.rtt_most += 2 * more;
+	w.rtt_most += w.rtt_most ? 2 * more : 0;
 }
 
 static void dies(bool dead)
@@ -66,30 +106,58 @@ static void dies(bool dead)
 }
 
 /* Once, and not before all are up. */
-void trouble_comes(unsigned turn)
+static bool its_turn(unsigned turn)
+{
+	if (!w.trouble || turn < w.trouble_turn || w.troubled)
+		return false;
+	for (unsigned i = 0; i < w.nslots; i++)
+		if (w.slot[i].open && !(w.slot[i].side[0].up && w.slot[i].side[1].up))
+			return false;
+	return true;
+}
+
+uint64_t trouble_comes(unsigned turn)
 {
 	struct sn_net *n = &w.net;
 
-	if (!w.trouble || turn < w.trouble_turn || w.troubled)
-		return;
-	for (unsigned i = 0; i < w.nslots; i++)
-		if (w.slot[i].open && !(w.slot[i].side[0].up && w.slot[i].side[1].up))
-			return;
+	if (!its_turn(turn))
+		return 0;
 	w.troubled = true;
-	if (w.trouble == NARROWS)
+	w.well_at = n->now;
+	switch (w.trouble) {
+	case NARROWS:
+	case THINS:
 		narrows();
-	else if (w.trouble == SLOWS)
-		slows();
-	else if (w.trouble == RESTS)
+		return 0;
+	case SLOWS: /* in the middle of something */
+		return 1 + sn_below(n, 4 * n->node[0].link[0].delay);
+	case RESTS:
 		n->node[0].rests = n->now + 6 * SEC + sn_below(n, 6 * SEC);
-	else
+		return 0;
+	case LOSES: /* again and again, with time for a round trip to be measured between */
+		n->node[0].link[0].dead = true;
+		w.troubled = false;
+		w.trouble_turn = turn + 6;
+		return 1 + sn_below(n, 2 * n->node[0].link[0].delay);
+	case REROUTES:
 		dies(true);
+		narrows();
+		w.well_at = 0; /* not yet */
+		return 1 + sn_below(n, 3 * SEC);
+	default:
+		dies(true);
+		return 0;
+	}
 }
 
-void trouble_ends(void)
+uint64_t trouble_ends(void)
 {
-	if (w.trouble == FAILS)
+	if (w.trouble == FAILS || w.trouble == REROUTES || w.trouble == LOSES)
 		dies(false);
+	if (w.trouble == SLOWS)
+		slows();
+	w.well_at = w.net.now;
+	return w.trouble == LOSES ? SEC : 0;
 }
 
 /* The primary path is there for long again: it is used. */
@@ -114,21 +182,4 @@ uint64_t trouble_rests(const struct side *s)
 	if (w.trouble != RESTS)
 		return 0;
 	return s->node ? 20 * SEC : SEC + SEC / 8;
-}
-
-/* A path that takes less: one T3 finds it, and one more where a single large chunk is on its way.
- * One that takes longer has T3s too early, until its RTT is known. */
-static void felt(const struct side *s, const struct ddps_sctp_assoc *a)
-{
-	uint64_t t3s = a->path[0]->tx.t3s, most = w.trouble == NARROWS ? 2 : 8;
-
-	if (w.trouble == NARROWS || w.trouble == SLOWS)
-		check(t3s <= most, "node %u: %" PRIu64 " T3s where %" PRIu64 " will do", s->node,
-		      t3s, most);
-}
-
-void trouble_sound(const struct side *s, const struct ddps_sctp_assoc *a)
-{
-	if (w.trouble)
-		felt(s, a);
 }

@@ -40,6 +40,8 @@ static uint32_t get32(const uint8_t *p)
 
 static size_t length(void)
 {
+	if (w.brief)
+		return HEAD + sn_below(&w.net, w.trickles ? 40 : 400);
 	switch (sn_below(&w.net, 8)) {
 	case 0:
 		return HEAD + sn_below(&w.net, w.max_len - HEAD);
@@ -97,8 +99,10 @@ static void on_answered(void *user)
 
 void user_send_some(struct side *s)
 {
-	unsigned most = 1 + (unsigned)sn_below(&w.net, w.trouble ? 8 : 32);
+	unsigned most = 1 + (unsigned)sn_below(&w.net, w.trickles ? 1 : w.trouble ? 8 : 32);
 
+	if (w.eager && w.troubled)
+		most = MESSAGES;
 	while (most-- && user_usable(s) && !s->blocked && s->sent < s->to_send && send_one(s))
 		;
 	/* It is over when all is sent, or at any time. */

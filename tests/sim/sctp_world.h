@@ -3,6 +3,7 @@
 #define SIM_SCTP_WORLD_H
 /* A world of SCTP engines: who is in it (sctp_user.c), what holds in it (sctp_sound.c). */
 #include "sim/sim_main.h"
+#include "sctp/send/tx_in.h"
 #include "unit/sctp_net_fixture.h"
 #include <ddpsess/err.h>
 #include <inttypes.h>
@@ -15,6 +16,7 @@
 #define SEC	 1000000000ull
 #define HEAD	 8u
 #define MAX_LEN	 70000u
+#define MESSAGES 120u /* of each side in trouble: enough for it to meet some */
 #define OVERHEAD 65536u
 
 enum {
@@ -73,10 +75,13 @@ struct slot {
 /* What happens once in a world in which all is well. */
 enum trouble {
 	NO_TROUBLE,
-	NARROWS, /* the paths take less */
-	SLOWS,	 /* the paths take longer */
-	RESTS,	 /* node 0 does not run for a while */
-	FAILS,	 /* the primary paths are dead for a while */
+	NARROWS,  /* the paths take less */
+	THINS,	  /* ... much less */
+	SLOWS,	  /* the paths take longer */
+	REROUTES, /* nothing arrives for a while, and then the paths take less */
+	LOSES,	  /* what node 0 sends for less than a round trip is lost */
+	RESTS,	  /* node 0 does not run for a while */
+	FAILS,	  /* the primary paths are dead for a while */
 	TROUBLES
 };
 
@@ -95,6 +100,11 @@ struct world {
 	enum trouble trouble;
 	unsigned trouble_turn; /* when it comes at the earliest */
 	bool troubled;	       /* it has come */
+	bool eager;	       /* from then on whoever has something to send sends it at once */
+	bool brief;	       /* all messages are short */
+	bool trickles;	       /* ... of few octets, one at a time */
+	uint64_t well_at;      /* from then on nothing is lost but for its size */
+	uint64_t false_holes;  /* bits of ends */
 	struct sim_tally *t;
 };
 
@@ -139,13 +149,29 @@ void times(const struct side *s, const struct ddps_sctp_assoc *a);
 void trouble_choose(void);
 /* How many messages a side sends; @n: in a world without trouble. */
 unsigned trouble_messages(unsigned n);
-void trouble_comes(unsigned turn);
-void trouble_ends(void);
+/* How long what comes is to last; 0: for ever. */
+uint64_t trouble_comes(unsigned turn);
+/* How long all rest then. */
+uint64_t trouble_ends(void);
 /* Long after that. */
 void trouble_over(void);
 /* What it may add to an RTT that is measured. */
 uint64_t trouble_rests(const struct side *s);
-void trouble_sound(const struct side *s, const struct ddps_sctp_assoc *a);
+
+/* sctp_cost.c */
+void cost_begin(void);
+/* DATA leaves. */
+void cost_sent(const struct side *s, uint32_t tsn);
+void cost_sound(const struct side *s, const struct ddps_sctp_assoc *a);
+void cost_end(void);
+
+/* sctp_acks.c */
+void acks_begin(void);
+void acks_sent(const struct side *s, uint32_t tsn);
+/* A packet was taken, with SHUTDOWN or not. */
+void acks_taken(const struct side *s, bool shutdown);
+/* The event is over, and all has left that may. */
+void acks_over(const struct side *s);
 
 /* Nothing may be left of it all. */
 void sound_empty(const struct sn_node *d);

@@ -63,9 +63,12 @@ static void packet_sent(void *user, unsigned from, const struct ddps_sctp_route 
 
 static void packet_taken(void *user, unsigned by, const uint8_t *p, size_t len)
 {
+	struct side *s = len >= 4 ? packet_of(by, p, 2) : NULL;
+	struct ddps_sc_chunk c;
+
 	(void)user;
-	if (len >= 4)
-		packet_of(by, p, 2);
+	if (s)
+		acks_taken(s, ddps_sc_contains(p, len, SC_SHUTDOWN, &c));
 }
 
 /* ---- how a world is made ---- */
@@ -123,7 +126,8 @@ static void boot(unsigned node)
 	w.poor = 0;
 	sn_config(&w.net, &c);
 	/* The longest message fits into it, in the smallest fragments, with what each of them costs. */
-	c.rwnd = (uint32_t)(12288 + 2 * w.max_len) << (w.clean ? 5 : sn_below(&w.net, 6));
+	c.rwnd = (uint32_t)(12288 + 2 * w.max_len)
+		 << (w.clean || w.eager ? 5 : sn_below(&w.net, 6));
 	c.hb_interval_ms = 1000;
 	if (sn_chance(&w.net, 0.5))
 		c.rto_max_ms = 5000;
@@ -185,6 +189,7 @@ static void make(uint64_t seed, struct sim_tally *t)
 	n->full = sn_chance(n, 0.3) ? 0.3 : 0;
 	w.mtu = sn_chance(n, 0.05) ? 65535 : sn_chance(n, 0.2) ? 9000 : 1500;
 	random_links();
+	acks_begin();
 	trouble_choose();
 	for (unsigned i = 0; i < w.nslots; i++) {
 		struct slot *s = &w.slot[i];
@@ -351,8 +356,14 @@ static void play(void)
 	bool more = true;
 
 	for (unsigned i = 0; i < 120 && more && !w.failed; i++) {
+		uint64_t lasts;
+
 		more = all_turns();
-		trouble_comes(i);
+		lasts = trouble_comes(i);
+		if (lasts) {
+			step_until(w.net.now + lasts);
+			step_until(w.net.now + trouble_ends());
+		}
 		step_until(w.net.now + sn_below(&w.net, pace));
 		if (w.harsh && sn_chance(&w.net, 0.2))
 			trouble();
@@ -387,6 +398,8 @@ static bool one_world(uint64_t seed, struct sim_tally *t)
 		sound_empty(&w.net.node[i]);
 	if (!w.failed)
 		sound_modest(&was);
+	if (!w.failed)
+		cost_end();
 	t->n[N_WORLDS]++;
 	t->n[N_SECONDS] += (w.net.now - begin) / SEC;
 	w.poor = 0;

@@ -177,7 +177,7 @@ Test(sctp_choice, an_only_path_is_not_in_doubt, .description = "9260-8.2-2")
 		p = r.a->path[0];
 		r.a->fixed_mtu = 0;
 		ddps_pmtu_start(&p->tx.pmtu, 1500, r.net.now);
-		p->tx.pmtu.now_base = false;
+		p->tx.pmtu.doubt = 0;
 		p->tx.pmtu.next_at = r.net.now + 1;
 		p->good = 2;
 		ddps_sc_path_error(p);

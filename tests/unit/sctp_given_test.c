@@ -299,7 +299,7 @@ Test(sctp_given, losses_of_a_peer_without_room)
 		p->reo_at = p->pto_at = 0;
 		p->t3_at = w.now;
 		cr_expect(ddps_sent_timer(&w.s, p, w.now) & DDPS_SENT_EV_T3);
-		cr_expect_eq(p->pmtu.holes, i, "%u", i);
+		cr_expect_eq(p->pmtu.holes, 2 * i, "%u", i);
 		sent_end(&w);
 	}
 }

@@ -62,7 +62,7 @@ Test(sctp_kept, a_size_that_is_fixed)
 	cr_expect_eq(m.size, 1400);
 	cr_expect_not(m.fragment);
 	cr_expect_eq(m.probing, 0);
-	cr_expect_eq(ddps_pmtu_delivered(&m, 1400, SECOND, SECOND, SECOND), 0);
+	cr_expect_eq(ddps_pmtu_delivered(&m, 1400, 1000, SECOND, SECOND, SECOND), 0);
 	cr_expect_eq(ddps_pmtu_probe(&m, UINT64_MAX), 0);
 }
 
@@ -118,7 +118,7 @@ Test(sctp_kept, a_black_hole_is_told)
 	for (unsigned i = 1; i <= 2; i++)
 		cr_expect_eq(ddps_pmtu_lost(&m, 1500, i, SECOND), 0);
 	cr_expect_eq(ddps_pmtu_timeout(&m, SECOND), 0);
-	cr_expect_eq(ddps_pmtu_delivered(&m, 600, SECOND, SECOND, SECOND),
+	cr_expect_eq(ddps_pmtu_delivered(&m, 600, 1000, SECOND, SECOND, SECOND),
 		     DDPS_PMTU_HOLE | DDPS_PMTU_SIZE);
 	cr_expect_eq(m.size, 1200);
 }

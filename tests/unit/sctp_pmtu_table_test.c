@@ -56,13 +56,14 @@ Test(sctp_pmtu, begins_with_what_is_hoped_for)
 
 		m.fail = 1300;
 		m.holes = 2;
-		m.fragment = m.now_base = m.smaller_passed = true;
+		m.fragment = m.smaller_passed = true;
+		m.doubt = 1200;
 		ddps_pmtu_start(&m, is[i][0], SEC);
 		cr_expect_eq(m.state, DDPS_PMTU_BASE);
 		cr_expect_eq(m.size, is[i][1]);
 		cr_expect_eq(ddps_pmtu_probe(&m, SEC), is[i][1]);
 		cr_expect_eq(ddps_pmtu_probe(&m, SEC - 1), 0);
-		cr_expect_not(m.fail || m.holes || m.fragment || m.now_base || m.smaller_passed);
+		cr_expect_not(m.fail || m.holes || m.fragment || m.doubt || m.smaller_passed);
 		ddps_pmtu_start_sure(&m, is[i][0], SEC);
 		cr_expect_eq(m.state, is[i][0] >= 1200 ? DDPS_PMTU_DONE : DDPS_PMTU_BASE);
 		cr_expect_eq(m.size, is[i][1]);
@@ -199,44 +200,48 @@ Test(sctp_pmtu, losses_that_say_nothing_of_the_size)
 	static const struct {
 		enum ddps_pmtu_state state;
 		uint16_t used, size;
-		bool counts;
-	} is[] = { { DDPS_PMTU_DONE, 1400, 1400, true },  { DDPS_PMTU_DONE, 1400, 1404, false },
-		   { DDPS_PMTU_DONE, 1400, 1204, true },  { DDPS_PMTU_DONE, 1400, 1200, false },
-		   { DDPS_PMTU_DONE, 1200, 1200, false }, { DDPS_PMTU_BASE, 1200, 1200, true },
-		   { DDPS_PMTU_BASE, 1200, 580, true },	  { DDPS_PMTU_BASE, 1200, 576, false },
-		   { DDPS_PMTU_BASE, 1400, 1200, false }, { DDPS_PMTU_BASE, 1400, 1204, true },
-		   { DDPS_PMTU_OFF, 1400, 1400, false },  { DDPS_PMTU_SEARCH, 1400, 1400, true } };
+		uint16_t asks; /* after a timeout; 0: it counts for nothing */
+	} is[] = { { DDPS_PMTU_DONE, 1400, 1400, 1200 }, { DDPS_PMTU_DONE, 1400, 1404, 0 },
+		   { DDPS_PMTU_DONE, 1400, 1204, 1200 }, { DDPS_PMTU_DONE, 1400, 1200, 576 },
+		   { DDPS_PMTU_DONE, 1400, 580, 576 },	 { DDPS_PMTU_DONE, 1400, 576, 128 },
+		   { DDPS_PMTU_DONE, 1400, 132, 128 },	 { DDPS_PMTU_DONE, 1400, 128, 0 },
+		   { DDPS_PMTU_DONE, 1200, 1200, 576 },	 { DDPS_PMTU_BASE, 1200, 1200, 576 },
+		   { DDPS_PMTU_BASE, 1200, 580, 576 },	 { DDPS_PMTU_BASE, 1200, 576, 128 },
+		   { DDPS_PMTU_BASE, 1400, 1200, 576 },	 { DDPS_PMTU_BASE, 1400, 1204, 1200 },
+		   { DDPS_PMTU_OFF, 1400, 1400, 0 },	 { DDPS_PMTU_SEARCH, 1400, 1400, 1200 } };
 
 	for (unsigned i = 0; i < N(is); i++) {
 		struct ddps_pmtu m = begin(1500, is[i].state, is[i].used), f = m;
+		bool counts = is[i].asks;
 
 		ddps_pmtu_lost(&m, is[i].size, 7, SEC);
-		cr_expect_eq(m.holes, is[i].counts, "%u", i);
+		cr_expect_eq(m.holes, counts, "%u", i);
 		ddps_pmtu_lost(&m, is[i].size, 7, SEC);
-		cr_expect_eq(m.holes, is[i].counts, "the same packet");
+		cr_expect_eq(m.holes, counts, "the same packet");
 		ddps_pmtu_lost(&m, is[i].size, 8, SEC);
-		cr_expect_eq(m.holes, 2 * is[i].counts);
+		cr_expect_eq(m.holes, 2 * counts);
 		f.fragment = true;
 		ddps_pmtu_lost(&f, is[i].size, 7, SEC);
 		cr_expect_eq(f.holes, 0, "it went in fragments");
-		/* a timeout asks whether the base passes, if something larger is in use */
+		/* a timeout asks whether something smaller passes */
 		ddps_pmtu_timeout(&f, SEC);
 		cr_expect_eq(f.t3, 0);
-		m.holes = is[i].counts;
+		m.holes = counts;
 		ddps_pmtu_timeout(&m, SEC);
-		cr_expect_eq(m.t3, is[i].counts);
-		cr_expect_eq(m.now_base, is[i].counts && is[i].used > 1200);
-		if (m.now_base) {
+		cr_expect_eq(m.t3, counts);
+		cr_expect_eq(m.doubt, is[i].asks);
+		if (m.doubt) {
 			cr_expect_eq(ddps_pmtu_deadline(&m), 0);
-			cr_expect_eq(ddps_pmtu_probe(&m, SEC), 1200);
+			cr_expect_eq(ddps_pmtu_probe(&m, SEC), is[i].asks);
 			ddps_pmtu_probe_sent(&m, 1204, 1, SEC);
-			cr_expect(m.now_base);
-			ddps_pmtu_probe_sent(&m, 1200, 1, SEC);
-			cr_expect_not(m.now_base);
+			cr_expect(m.doubt);
+			ddps_pmtu_probe_sent(&m, is[i].asks, 1, SEC);
+			cr_expect_not(m.doubt);
 		}
-		m.now_base = m.out = true;
+		m.doubt = 1200;
+		m.out = true;
 		ddps_pmtu_stop(&m);
-		cr_expect(!m.now_base && !m.out && m.state == DDPS_PMTU_OFF);
+		cr_expect(!m.doubt && !m.out && m.state == DDPS_PMTU_OFF);
 	}
 }
 
@@ -264,13 +269,18 @@ Test(sctp_pmtu, what_passes_ends_the_doubt)
 	ddps_pmtu_lost(&m, 1400, 1, SEC);
 	ddps_pmtu_lost(&m, 1300, 2, SEC);
 	p = m;
-	ddps_pmtu_delivered(&p, 1404, SEC, SEC, SEC);
-	cr_expect(p.holes == 2 && !p.smaller_passed, "in fragments");
-	ddps_pmtu_delivered(&p, 1396, SEC, SEC, SEC);
+	ddps_pmtu_delivered(&p, 1404, 3, SEC, SEC, SEC);
+	cr_expect(p.holes == 2 && p.smaller_passed, "fragments are smaller");
+	p.smaller_passed = false;
+	ddps_pmtu_delivered(&p, 1396, 3, SEC, SEC, SEC);
 	cr_expect(p.holes == 2 && p.smaller_passed);
-	ddps_pmtu_delivered(&p, 1400, SEC, SEC, SEC);
+	ddps_pmtu_delivered(&p, 1400, 3, SEC, SEC, SEC);
 	cr_expect(!p.holes && !p.smaller_passed && !p.lost_max);
 	cr_expect_eq(ddps_pmtu_probe_acked(&m, 1200, SEC), 0);
+	cr_expect_not(m.smaller_passed, "an answer to what was asked before");
+	ddps_pmtu_delivered(&m, 600, 2, SEC, SEC, SEC);
+	cr_expect_not(m.smaller_passed, "sent before");
+	ddps_pmtu_delivered(&m, 600, 3, SEC, SEC, SEC);
 	cr_expect(m.smaller_passed);
 	cr_expect_eq(ddps_pmtu_lost(&m, 1400, 3, SEC), DDPS_PMTU_SIZE | DDPS_PMTU_HOLE);
 	cr_expect_eq(m.fail, 1300);
@@ -292,7 +302,7 @@ Test(sctp_pmtu, a_probe_is_overtaken)
 
 		m.probing = 1500;
 		ddps_pmtu_probe_sent(&m, 1500, 1, SEC);
-		ddps_pmtu_delivered(&m, 1200, is[i].sent, is[i].srtt, is[i].now);
+		ddps_pmtu_delivered(&m, 1200, 1, is[i].sent, is[i].srtt, is[i].now);
 		cr_expect_eq(m.out, !is[i].lost);
 		cr_expect_eq(m.count, is[i].lost);
 		cr_expect_eq(m.next_at, is[i].lost ? is[i].now : 2 * SEC);
@@ -322,6 +332,7 @@ Test(sctp_pmtu, what_a_router_may_say, .description = "8899-4.6-3 8899-4.6-1")
 		{ DDPS_PMTU_SEARCH, 1300, 1500, 1300, DDPS_PMTU_DONE, 1300, 0, 1500, false },
 		{ DDPS_PMTU_SEARCH, 1300, 1500, 1400, DDPS_PMTU_SEARCH, 1300, 1400, 1500, false },
 		{ DDPS_PMTU_SEARCH, 1300, 1500, 1500, DDPS_PMTU_SEARCH, 1300, 1500, 0, true },
+		{ DDPS_PMTU_SEARCH, 1000, 1500, 800, DDPS_PMTU_ERROR, 576, 576, 0, false },
 		{ DDPS_PMTU_SEARCH, 1000, 1500, 1100, DDPS_PMTU_SEARCH, 1000, 1100, 1500, false },
 	};
 
@@ -411,7 +422,7 @@ Test(sctp_pmtu, a_larger_one_after_ten_minutes)
 	m.next_at = 600 * SEC;
 	cr_expect_eq(ddps_pmtu_timer(&m, 600 * SEC), 0);
 	cr_expect(m.state == DDPS_PMTU_DONE && m.next_at == 1200 * SEC, "nobody uses it");
-	ddps_pmtu_delivered(&m, 1200, 1, 1, 700 * SEC);
+	ddps_pmtu_delivered(&m, 1200, 1, 1, 1, 700 * SEC);
 	ddps_pmtu_timer(&m, 1200 * SEC - 1);
 	cr_expect_eq(m.state, DDPS_PMTU_DONE);
 	ddps_pmtu_timer(&m, 1200 * SEC);

@@ -84,7 +84,7 @@ static bool data(struct path *w)
 	w->pn++;
 	w->fragments += w->m.fragment;
 	if (arrives)
-		told(w, ddps_pmtu_delivered(&w->m, size, at, RTT, w->now));
+		told(w, ddps_pmtu_delivered(&w->m, size, w->pn, at, RTT, w->now));
 	else
 		told(w, ddps_pmtu_lost(&w->m, size, w->pn, w->now));
 	sane(w);
@@ -236,9 +236,9 @@ Test(sctp_pmtu, a_hole_is_as_wide_as_the_smallest_that_was_lost)
 	quiet(&w, 2 * SEC);
 	told(&w, ddps_pmtu_lost(&w.m, 1452, 1, w.now));
 	told(&w, ddps_pmtu_lost(&w.m, 1400, 2, w.now));
-	told(&w, ddps_pmtu_delivered(&w.m, 1300, w.now, RTT, w.now));
+	told(&w, ddps_pmtu_delivered(&w.m, 1300, 3, w.now, RTT, w.now));
 	cr_expect_eq(w.m.black_holes, 0);
-	told(&w, ddps_pmtu_lost(&w.m, 1500, 3, w.now));
+	told(&w, ddps_pmtu_lost(&w.m, 1500, 4, w.now));
 	cr_expect_eq(w.m.black_holes, 1);
 	cr_expect_eq(w.m.fail, 1400);
 	cr_expect_eq(w.m.size, 1200);
@@ -278,8 +278,8 @@ Test(sctp_pmtu, random_loss_is_no_black_hole)
 		if (seed % 10 < 3) /* some packets are small */
 			told(&w, ddps_pmtu_lost(&w.m, seed >> 32 & 1 ? 1500 : 100, w.pn, w.now));
 		else
-			told(&w, ddps_pmtu_delivered(&w.m, seed >> 32 & 1 ? 1500 : 1300, w.now, RTT,
-						     w.now));
+			told(&w, ddps_pmtu_delivered(&w.m, seed >> 32 & 1 ? 1500 : 1300, w.pn,
+						     w.now, RTT, w.now));
 		w.now += MS;
 		if (w.m.black_holes)
 			break;
@@ -295,8 +295,8 @@ Test(sctp_pmtu, random_loss_is_no_black_hole)
 		if (i % 3 < 2)
 			told(&w, ddps_pmtu_lost(&w.m, 1500, w.pn, w.now));
 		else
-			told(&w, ddps_pmtu_delivered(&w.m, 1500, w.now, RTT, w.now));
-		told(&w, ddps_pmtu_delivered(&w.m, 100, w.now, RTT, w.now));
+			told(&w, ddps_pmtu_delivered(&w.m, 1500, w.pn, w.now, RTT, w.now));
+		told(&w, ddps_pmtu_delivered(&w.m, 100, w.pn, w.now, RTT, w.now));
 	}
 	cr_expect_eq(w.m.black_holes, 0, "large ones pass, though few");
 }

@@ -11,10 +11,11 @@
 #define RAISE_TIMER (600 * SECOND)
 #define BACKOFF_MAX (60 * SECOND)
 #define PTB_DEAF    (60 * SECOND)
-#define HOLE_LOSSES 3  /* packets in a row that vanish */
-#define HOLE_T3	    2  /* timeouts that will do if nothing at all passes */
-#define HOLE_PROVED 2  /* packets that will do if one had a timeout and a smaller one passes */
-#define STEP	    20 /* the search ends when it is known this well */
+#define HOLE_LOSSES 3	/* packets in a row that vanish */
+#define HOLE_T3	    2	/* timeouts that will do if nothing at all passes */
+#define HOLE_PROVED 2	/* packets that will do if one had a timeout and a smaller one passes */
+#define LEAST	    128 /* of IPv4: a HEARTBEAT without padding is smaller */
+#define STEP	    20	/* the search ends when it is known this well */
 #define EVER	    UINT64_MAX
 
 /* Sizes that paths have, largest first; between them the search halves. */
@@ -62,8 +63,9 @@ static uint64_t late(const struct ddps_pmtu *m, uint64_t ns)
 static void forget_losses(struct ddps_pmtu *m)
 {
 	m->holes = m->t3 = 0;
-	m->lost_min = m->lost_max = 0;
-	m->smaller_passed = m->now_base = false;
+	m->lost_min = m->lost_max = m->lost_large = 0;
+	m->smaller_passed = m->asked = false;
+	m->doubt = 0;
 }
 
 static void ask(struct ddps_pmtu *m, uint16_t size, uint64_t now)
@@ -151,8 +153,8 @@ void ddps_pmtu_start_sure(struct ddps_pmtu *m, uint16_t size, uint64_t now)
 void ddps_pmtu_stop(struct ddps_pmtu *m)
 {
 	m->state = DDPS_PMTU_OFF;
-	m->out = m->now_base = false;
-	m->probing = 0;
+	m->out = false;
+	m->probing = m->doubt = 0;
 	m->next_at = EVER;
 }
 
@@ -165,15 +167,17 @@ void ddps_pmtu_fix(struct ddps_pmtu *m, uint16_t size)
 
 uint16_t ddps_pmtu_probe(const struct ddps_pmtu *m, uint64_t now)
 {
-	if (m->now_base)
-		return m->lim.base;
+	if (m->doubt)
+		return m->doubt;
 	return m->probing && !m->out && now >= m->next_at ? m->probing : 0;
 }
 
 void ddps_pmtu_probe_sent(struct ddps_pmtu *m, uint16_t size, uint64_t rto, uint64_t now)
 {
-	if (size == m->lim.base)
-		m->now_base = false;
+	if (size == m->doubt) {
+		m->doubt = 0;
+		m->asked = true;
+	}
 	if (size != m->probing)
 		return;
 	m->out = true;
@@ -203,29 +207,44 @@ static void probe_lost(struct ddps_pmtu *m, uint64_t now)
 	}
 }
 
-/* Something of this size passed. */
-static void passed(struct ddps_pmtu *m, uint16_t size)
+/*
+ * Something of this size passed.  Of smaller ones only what was sent after those that are taken for lost
+ * says anything: else they may just be on their way, on a path that has become slower.
+ */
+static void passed(struct ddps_pmtu *m, uint16_t size, uint64_t pn)
 {
 	if (!m->holes)
 		return;
 	if (size >= m->lost_max)
 		forget_losses(m);
-	else
+	else if (pn > m->lost_pn)
 		m->smaller_passed = true;
 }
 
-/* What used to pass vanishes, and it is not the path that is dead. */
-static bool hole(struct ddps_pmtu *m, uint64_t now)
+static bool proved(const struct ddps_pmtu *m)
 {
-	if (m->smaller_passed && m->t3
-		    ? m->holes < HOLE_PROVED
-		    : m->holes < HOLE_LOSSES || !(m->smaller_passed || m->t3 >= HOLE_T3))
+	if (m->smaller_passed && m->t3)
+		return m->holes >= HOLE_PROVED;
+	return m->holes >= HOLE_LOSSES && (m->smaller_passed || m->t3 >= HOLE_T3);
+}
+
+/*
+ * What used to pass vanishes, and it is not the path that is dead.  Of packets that the base size would
+ * take that is said only if one more is lost (@lost) after a smaller one has passed: silence alone is an
+ * outage, and whoever sends small packets is not to be slowed by each of those.
+ */
+static bool hole(struct ddps_pmtu *m, bool lost, uint64_t now)
+{
+	bool at_base = m->state == DDPS_PMTU_BASE && m->size <= m->lim.base;
+	bool small = m->lost_max <= m->lim.base;
+
+	if (!proved(m) || (small && !at_base && !(m->smaller_passed && lost)))
 		return false;
 	m->black_holes++;
 	/* when all is silent it may also be an outage: then the search begins anew */
-	m->fail = m->smaller_passed ? m->lost_min : 0;
+	m->fail = m->smaller_passed ? m->lost_large : 0;
 	forget_losses(m);
-	if (m->state == DDPS_PMTU_BASE && m->size <= m->lim.base)
+	if (small || at_base) /* the base does not pass either */
 		error(m, now);
 	else
 		base(m, now);
@@ -247,8 +266,8 @@ unsigned ddps_pmtu_probe_acked(struct ddps_pmtu *m, uint16_t size, uint64_t now)
 
 	if (m->state == DDPS_PMTU_OFF || size > m->lim.max)
 		return 0;
-	passed(m, size);
-	was_hole = hole(m, now);
+	passed(m, size, m->asked ? UINT64_MAX : 0); /* an answer from before says nothing */
+	was_hole = hole(m, false, now);
 	if (m->fail && size >= m->fail)
 		m->fail = 0;
 	if (m->ptb && size > m->ptb && now >= m->deaf_until) /* a router lied */
@@ -307,7 +326,7 @@ unsigned ddps_pmtu_ptb(struct ddps_pmtu *m, uint16_t mtu, uint64_t now)
 	m->ptb = mtu;
 	/* unless all this is known and something smaller is in use: that goes on */
 	if (mtu < m->lim.base && mtu < m->size) {
-		if (m->state == DDPS_PMTU_BASE)
+		if (m->state == DDPS_PMTU_BASE || m->size <= m->lim.base)
 			error(m, now);
 		else
 			base(m, now);
@@ -327,42 +346,79 @@ unsigned ddps_pmtu_ptb(struct ddps_pmtu *m, uint16_t mtu, uint64_t now)
 	return changed(m, was, fragment, false);
 }
 
-unsigned ddps_pmtu_delivered(struct ddps_pmtu *m, uint16_t size, uint64_t sent_at, uint64_t srtt,
-			     uint64_t now)
+unsigned ddps_pmtu_delivered(struct ddps_pmtu *m, uint16_t size, uint64_t pn, uint64_t sent_at,
+			     uint64_t srtt, uint64_t now)
 {
 	uint16_t was = m->size;
 	bool fragment = m->fragment, was_hole;
 
 	m->used = true;
-	if (m->state == DDPS_PMTU_OFF || size > m->size) /* that one came in fragments */
+	if (m->state == DDPS_PMTU_OFF)
 		return 0;
-	passed(m, size);
-	was_hole = hole(m, now);
+	/* one that is larger than those now came in fragments */
+	passed(m, size <= m->size ? size : 0, pn);
+	was_hole = hole(m, false, now);
 	/* lost earlier than its timer says, when what was sent after it has arrived */
 	if (m->out && srtt && sent_at > m->sent_at && now - m->sent_at >= 3 * srtt)
 		probe_lost(m, now);
 	return changed(m, was, fragment, was_hole);
 }
 
+/* What passes any path: IPv6 has none that is narrower than its least size. */
+static uint16_t least(const struct ddps_pmtu *m)
+{
+	return m->lim.min < m->lim.base ? LEAST : m->lim.min;
+}
+
 unsigned ddps_pmtu_lost(struct ddps_pmtu *m, uint16_t size, uint64_t pn, uint64_t now)
 {
 	uint16_t was = m->size;
-	uint16_t sure = m->state == DDPS_PMTU_BASE && was <= m->lim.base ? m->lim.min : m->lim.base;
 	bool fragment = m->fragment;
 
-	if (m->state == DDPS_PMTU_OFF || m->fragment || size <= sure || size > m->size ||
+	if (m->state == DDPS_PMTU_OFF || m->fragment || size <= least(m) || size > m->size ||
 	    (m->holes && pn == m->last_pn))
 		return 0;
 	if (!m->holes) {
 		m->lost_min = m->lost_max = size;
+		m->lost_large = 0;
+		m->lost_pn = 0;
 		m->smaller_passed = false;
 	}
 	m->last_pn = pn;
+	m->lost_pn = pn > m->lost_pn ? pn : m->lost_pn;
 	if (m->holes < UINT8_MAX)
 		m->holes++;
 	m->lost_min = size < m->lost_min ? size : m->lost_min;
 	m->lost_max = size > m->lost_max ? size : m->lost_max;
-	return changed(m, was, fragment, hole(m, now));
+	if (size > m->lim.base && (!m->lost_large || size < m->lost_large))
+		m->lost_large = size;
+	return changed(m, was, fragment, hole(m, true, now));
+}
+
+void ddps_pmtu_false(struct ddps_pmtu *m)
+{
+	forget_losses(m);
+}
+
+/* The largest size below all that was lost; after more timeouts one that is smaller. */
+static uint16_t smaller(const struct ddps_pmtu *m)
+{
+	const uint16_t sizes[] = { m->lim.base, m->lim.min, least(m) };
+	uint16_t found = 0;
+	unsigned n = m->t3;
+
+	for (unsigned i = 0; n && i < sizeof sizes / sizeof *sizes; i++) {
+		if (sizes[i] >= m->lost_min || sizes[i] == found)
+			continue;
+		found = sizes[i];
+		n--;
+	}
+	return found;
+}
+
+uint16_t ddps_pmtu_sure(const struct ddps_pmtu *m)
+{
+	return m->holes && m->lost_min <= m->lim.base ? m->lim.min : m->lim.base;
 }
 
 unsigned ddps_pmtu_timeout(struct ddps_pmtu *m, uint64_t now)
@@ -375,8 +431,8 @@ unsigned ddps_pmtu_timeout(struct ddps_pmtu *m, uint64_t now)
 	if (m->t3 < UINT8_MAX)
 		m->t3++;
 	/* an answer tells within one round trip whether the path is dead or too narrow */
-	m->now_base = m->size > m->lim.base;
-	return changed(m, was, fragment, hole(m, now));
+	m->doubt = smaller(m);
+	return changed(m, was, fragment, hole(m, true, now));
 }
 
 unsigned ddps_pmtu_timer(struct ddps_pmtu *m, uint64_t now)
@@ -399,5 +455,5 @@ unsigned ddps_pmtu_timer(struct ddps_pmtu *m, uint64_t now)
 
 uint64_t ddps_pmtu_deadline(const struct ddps_pmtu *m)
 {
-	return m->now_base ? 0 : m->next_at;
+	return m->doubt ? 0 : m->next_at;
 }

@@ -37,17 +37,20 @@ struct ddps_pmtu {
 	uint16_t probing;	     /* size that is asked for; 0: none */
 	uint16_t fail;		     /* least size known not to pass; 0: none is known */
 	uint16_t lost_min, lost_max; /* sizes of the lost packets that count for a black hole */
-	uint16_t ptb;		     /* what the last PTB that was believed said */
-	uint8_t count;		     /* probes of this size sent, or lost */
-	uint8_t late;		     /* to be set: how late its timers fire, in 4096ths */
+	uint16_t lost_large; /* the least of them that the base size would not take; 0: none */
+	uint16_t ptb;	     /* what the last PTB that was believed said */
+	uint8_t count;	     /* probes of this size sent, or lost */
+	uint8_t late;	     /* to be set: how late its timers fire, in 4096ths */
 	uint8_t holes, t3;   /* lost packets and timeouts since a packet of that size passed */
 	bool fragment;	     /* packets may be fragmented by IP: send them without DF */
 	bool out;	     /* a probe is on its way */
 	bool smaller_passed; /* since the first loss that counts */
+	bool asked;	     /* the probe of ->doubt has left, since the first loss that counts */
 	bool used;	     /* data was sent since the last probe */
-	bool now_base;	     /* a base probe shall go now, to tell a black hole from a dead path */
+	uint16_t doubt; /* a probe of this size shall go now: is it a hole, or is the path dead? */
 	uint64_t sent_at;    /* of the probe on its way, else of the last */
 	uint64_t next_at;    /* when something is due: probe, its time-out, raise; UINT64_MAX */
+	uint64_t lost_pn;    /* the highest number of the lost packets that count */
 	uint64_t last_pn;    /* of the lost packet counted last */
 	uint64_t deaf_until; /* until then no PTB is believed */
 	uint64_t backoff;    /* in ERROR: until the next tries */
@@ -118,12 +121,19 @@ unsigned ddps_pmtu_local(struct ddps_pmtu *m, uint32_t device, uint64_t now);
  */
 unsigned ddps_pmtu_ptb(struct ddps_pmtu *m, uint16_t mtu, uint64_t now);
 
-/* A packet with data was delivered, sent at @sent_at; 0: nobody knows when.  Bits as above. */
-unsigned ddps_pmtu_delivered(struct ddps_pmtu *m, uint16_t size, uint64_t sent_at, uint64_t srtt,
-			     uint64_t now);
+/* A packet with data was delivered, number @pn, sent at @sent_at; 0: nobody knows which, or when.  Bits as
+ * above. */
+unsigned ddps_pmtu_delivered(struct ddps_pmtu *m, uint16_t size, uint64_t pn, uint64_t sent_at,
+			     uint64_t srtt, uint64_t now);
 
 /* A packet with data was lost.  The chunks of one packet have one @pn and are told in a row. */
 unsigned ddps_pmtu_lost(struct ddps_pmtu *m, uint16_t size, uint64_t pn, uint64_t now);
+
+/* What was taken for lost has arrived: nothing is known of losses. */
+void ddps_pmtu_false(struct ddps_pmtu *m);
+
+/* What is likely to pass while losses make the size doubtful. */
+uint16_t ddps_pmtu_sure(const struct ddps_pmtu *m);
 
 /* T3 has fired on the path, after its losses were told. */
 unsigned ddps_pmtu_timeout(struct ddps_pmtu *m, uint64_t now);

@@ -79,6 +79,7 @@ static void early(struct ddps_sent *s, struct ddps_sent_path *p, uint32_t tsn,
 
 	if (h && h->tsn == tsn)
 		h->flags |= HIST_UNDONE;
+	ddps_pmtu_false(&p->pmtu);
 	if (c->flags & SLOT_TLP)
 		p->tlp_out = false; /* nothing was lost */
 	if ((c->flags & SLOT_T3) && p->frto)
@@ -91,8 +92,7 @@ static void newly(struct ddps_sent *s, uint32_t tsn, uint64_t now, struct ddps_s
 {
 	struct ddps_sent_slot *c = ddps_sent_slot(s, tsn);
 	struct ddps_sent_path *p = s->path[c->path];
-	bool lost = c->state == SLOT_LOST;
-	uint64_t at;
+	bool lost = c->state == SLOT_LOST, void_at, unsure;
 
 	s->steps++;
 	news->acked++;
@@ -114,8 +114,12 @@ static void newly(struct ddps_sent *s, uint32_t tsn, uint64_t now, struct ddps_s
 	}
 	if (lost)
 		ddps_sent_false_loss(p, c->episode);
-	at = c->flags & SLOT_VOID ? 0 : c->sent_at;
-	ddps_sent_mtu_changed(s, p, ddps_pmtu_delivered(&p->pmtu, c->packet, at, p->srtt, now));
+	void_at = c->flags & SLOT_VOID;
+	/* after a T3, which may have been too early, it may be the first packet that has arrived */
+	unsure = void_at || (c->nsent > 1 && p->pmtu.t3);
+	ddps_sent_mtu_changed(s, p,
+			      ddps_pmtu_delivered(&p->pmtu, c->packet, unsure ? 0 : c->pn,
+						  void_at ? 0 : c->sent_at, p->srtt, now));
 }
 
 static void by_cum(struct ddps_sent *s, uint32_t cum, uint64_t now, struct ddps_sent_news *news)
@@ -173,6 +177,7 @@ static void duplicate(struct ddps_sent *s, uint32_t tsn, uint64_t now)
 	}
 	p->spurious++;
 	p->got.spurious = true;
+	ddps_pmtu_false(&p->pmtu);
 	if (h->flags & HIST_UNDONE)
 		return;
 	if ((h->flags & HIST_T3) && p->frto)
@@ -388,7 +393,7 @@ static void shutdown_tells(struct ddps_sent *s, uint64_t len)
 enum ddps_sent_verdict ddps_sent_sack(struct ddps_sent *s, const struct ddps_sent_sack *k,
 				      uint64_t now, struct ddps_sent_news *news)
 {
-	uint64_t was = ddps_sent_window(s), out = s->out_len;
+	uint64_t was = ddps_sent_window(s), out = s->out_len, len;
 	enum ddps_sent_verdict v;
 	bool blocks;
 
@@ -407,8 +412,10 @@ enum ddps_sent_verdict ddps_sent_sack(struct ddps_sent *s, const struct ddps_sen
 		ddps_sent_contradiction(s, now);
 	for (size_t i = 0; s->hist && i < k->ndups; i++)
 		duplicate(s, k->dups[i], now);
+	/* less than before, or more: what was taken for lost may be on its way */
+	len = out > s->out_len ? out - s->out_len : 0;
 	if (k->shutdown)
-		shutdown_tells(s, out - s->out_len);
+		shutdown_tells(s, len);
 	else
 		window(s, k->a_rwnd, was, now, news);
 	for (unsigned i = 0; i < DDPS_SENT_PATHS; i++)
