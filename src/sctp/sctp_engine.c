@@ -250,7 +250,8 @@ static void note_rest(struct ddps_sctp *e)
 {
 	uint64_t due = ddps_sc_heap_next(&e->heap);
 
-	if (e->now <= REST || due >= e->now - REST)
+	/* at 0 something waits to be sent */
+	if (!due || e->now <= REST || due >= e->now - REST)
 		return;
 	if (due > e->sent.rest_to)
 		e->sent.rest_from = due;
