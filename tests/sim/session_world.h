@@ -10,6 +10,7 @@
  * session_stuck.c   a world of its own: a peer that does not read
  * session_bulk.c    another one: much to say, both ways
  * session_brief.c   another one: short sessions, and how long each of their steps takes
+ * session_beside.c  another one: short sessions beside others that never have enough
  */
 #include "sim/kern.h"
 #include "sim/sim_event.h"
@@ -225,6 +226,7 @@ void model_lend(struct end *e, const struct wr *w);
 bool stuck_world(uint64_t seed, struct sim_tally *t);
 bool bulk_world(uint64_t seed, struct sim_tally *t);
 bool brief_world(uint64_t seed, struct sim_tally *t);
+bool beside_world(uint64_t seed, struct sim_tally *t);
 
 /* ---- session_lies.c ---- */
 void lies_begin(unsigned hosts);
