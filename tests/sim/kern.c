@@ -93,6 +93,7 @@ struct kern_file *kern_file(int fd)
 		abort();
 	}
 	kern_whose = file[fd - KERN_FD].who;
+	kern.now += kern.tick;
 	return &file[fd - KERN_FD];
 }
 

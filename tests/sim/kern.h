@@ -30,7 +30,8 @@
 	X(memory, "allocations failed")                                                            \
 	X(calls, "calls interrupted or failed")                                                    \
 	X(icmp, "ICMP errors")                                                                     \
-	X(lie, "lies")
+	X(lie, "lies")                                                                             \
+	X(nobufs, "sends without memory")
 
 #define KERN_WHO 32u /* hosts, then who the world says */
 
@@ -50,6 +51,8 @@ struct kern {
 		KERN_FAULTS(DDPS_X)
 #undef DDPS_X
 	} n;
+	uint64_t tick; /* ns that a call takes; 0: none */
+	uint64_t full; /* ns for which a stream that refuses is full, at most; 0: a moment */
 	uint64_t delay, jitter; /* one way */
 	size_t window;		/* octets of a stream that are on their way or unread */
 	size_t datagrams;	/* of one socket, unread */

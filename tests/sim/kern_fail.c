@@ -40,7 +40,8 @@ void kern_nobody(void)
 
 static bool chance_of(unsigned w, double share, uint64_t *count)
 {
-	enum sim_event kind = (enum sim_event)(count - &kern.n.short_io);
+	enum sim_event kind =
+		count == &kern.n.nobufs ? SIM_nobufs : (enum sim_event)(count - &kern.n.short_io);
 
 	if (!(share > 0) || !sim_happens(kind, who[w].owner, who[w].n[kind]++, share))
 		return false;

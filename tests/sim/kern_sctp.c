@@ -381,7 +381,7 @@ uint32_t kern_sctp_ready(struct kern_file *f)
 		ev |= EPOLLIN;
 	if (t->heard)
 		ev |= EPOLLIN | EPOLLRDHUP;
-	if (ks_up(t) && ks_used(t) <= ks_window() / 2)
+	if (ks_up(t) && ks_used(t) <= ks_window() / 2 && kern.now >= t->full_until)
 		ev |= EPOLLOUT;
 	return ev;
 }

@@ -32,11 +32,12 @@ struct kern_sctp {
 	size_t unread; /* octets of messages, and on their way here */
 	unsigned events;
 	bool linger, asked, dead, heard, shut, busy;
-	bool gone;	   /* the peer's socket has been closed, in order */
-	uint64_t up_at;	   /* when connect is through */
-	uint64_t last_at;  /* all has arrived */
-	uint64_t acked_at; /* all that was sent is acknowledged */
-	uint64_t shut_at;  /* the peer's SHUTDOWN arrives */
+	bool gone;	     /* the peer's socket has been closed, in order */
+	uint64_t up_at;	     /* when connect is through */
+	uint64_t last_at;    /* all has arrived */
+	uint64_t acked_at;   /* all that was sent is acknowledged */
+	uint64_t shut_at;    /* the peer's SHUTDOWN arrives */
+	uint64_t full_until; /* it takes nothing to send */
 	uint64_t end_at;
 	uint16_t end_how; /* a state of SCTP_ASSOC_CHANGE */
 	int end_err, err;

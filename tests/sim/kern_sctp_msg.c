@@ -122,7 +122,12 @@ static ssize_t send_it(struct kern_file *f, struct kern_message *m)
 
 	if (m->stream >= t->streams || !m->len)
 		return kern_err(EINVAL);
-	if (ks_used(t) >= ks_window() || kern_chance(kern.f.again, &kern.n.again)) {
+	if (kern.full && kern.now >= t->full_until && kern_chance(kern.f.again, &kern.n.again)) {
+		t->full_until = kern.now + kern_draw() % kern.full;
+		kern_wake(t->full_until);
+	}
+	if (ks_used(t) >= ks_window() || kern.now < t->full_until ||
+	    (!kern.full && kern_chance(kern.f.again, &kern.n.again))) {
 		kern_wake(kern.now + kern.delay);
 		return kern_err(EAGAIN);
 	}

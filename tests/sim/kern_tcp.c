@@ -380,6 +380,9 @@ ssize_t kern_tcp_send(struct kern_file *f, const struct iovec *iov, int n)
 		kern_wake(kern.now + kern.delay);
 		return kern_err(EAGAIN);
 	}
+	/* It lasts for a moment, and the socket is not full: it can be written to as before. */
+	if (kern_chance(kern.f.nobufs, &kern.n.nobufs))
+		return kern_err(kern_draw() % 2 ? ENOBUFS : ENOMEM);
 	room = space(t);
 	if (!room)
 		return kern_err(EAGAIN);

@@ -564,6 +564,7 @@ static void make(uint64_t seed)
 	memset(plan.warm, 0, sizeof plan.warm);
 	kern.f =
 		(struct kern_faults){ .short_io = rnd(2) ? 0.3 : 0, .lost = plan.loses ? 0.05 : 0 };
+	kern.f.nobufs = sim_happens(SIM_poor, 0, 0, 0.3) ? 0.02 : 0;
 	plan.soon = SEC + 60 * kern.delay;
 	memset(&seen, 0, sizeof seen);
 	kern_watch = plan.native ? look : NULL;

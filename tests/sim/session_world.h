@@ -11,6 +11,7 @@
  * session_bulk.c    another one: much to say, both ways
  * session_brief.c   another one: short sessions, and how long each of their steps takes
  * session_counts.c  what contexts count, counted again
+ * session_beside.c  another one: short sessions beside others that never have enough
  */
 #include "sim/kern.h"
 #include "sim/sim_event.h"
@@ -228,6 +229,7 @@ bool bulk_world(uint64_t seed, struct sim_tally *t);
 bool brief_world(uint64_t seed, struct sim_tally *t);
 /* Recounts what the context of @host counts of associations over SCTP. */
 void counts_check(unsigned host, const struct ddps_ctx *ctx);
+bool beside_world(uint64_t seed, struct sim_tally *t);
 
 /* ---- session_lies.c ---- */
 void lies_begin(unsigned hosts);

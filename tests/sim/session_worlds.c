@@ -424,6 +424,7 @@ static void make(uint64_t seed, int wire, struct sim_tally *t)
 			(p->end[0].host + 1 + (unsigned)rnd(world.nhosts - 1)) % world.nhosts;
 	}
 	faults();
+	kern.f.nobufs = odd(SIM_poor, 0.3) ? 0.02 : 0;
 	if (!wire && rnd(10) < 4)
 		liar((unsigned)rnd(world.nhosts));
 }
@@ -666,6 +667,8 @@ static bool one_world(uint64_t seed, struct sim_tally *t)
 		return bulk_world(seed, t);
 	if (seed % 48 == 33)
 		return brief_world(seed, t);
+	if (seed % 192 == 51)
+		return beside_world(seed, t);
 	if (seed / 2 % 4)
 		return one_run(seed, WIRE_ANY, t);
 	memset(outcome, 0, sizeof outcome);

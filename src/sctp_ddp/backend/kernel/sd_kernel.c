@@ -379,6 +379,7 @@ static int put_message(struct ddps_sd_assoc *a, const struct sctp_sndinfo *si,
 	while (n < 0 && errno == EINTR);
 	if (n < 0)
 		return send_error(a, errno);
+	ddps_io_moved(a->ke->env->loop, &a->io, (size_t)n);
 	a->sent++;
 	return 0;
 }

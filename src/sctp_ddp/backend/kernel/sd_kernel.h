@@ -90,6 +90,7 @@ struct ddps_sd_assoc {
 	struct ddps_task task;
 	bool connecting;
 	uint64_t sent, sent_at_ask; /* messages; see sd_kernel_rx.c on_dry() */
+	uint64_t octets;	    /* read */
 	struct ddps_sd_assoc *prev, *next;
 };
 

@@ -5,7 +5,12 @@
 #include <string.h>
 #include <sys/epoll.h>
 
-#define TURN 64 /* items per turn, then other descriptors have theirs */
+/* All that are ready together read about so many octets in a turn, and each of them at most, and may at
+ * least, so many; and no more items.  A program may have the loop run but once for all that it writes. */
+#define READ_ALL   (4096u * 1024)
+#define READ_MOST  (1024u * 1024)
+#define READ_LEAST (64u * 1024)
+#define ITEMS	   1024
 
 static void find_info(struct msghdr *m, struct sctp_rcvinfo *info)
 {
@@ -93,6 +98,10 @@ struct ddps_sk_item ddps_sk_take(struct ddps_sd_assoc *a)
 		it.sys_errno = errno;
 	if (n < 0 && (errno == EAGAIN || errno == EINTR))
 		return it;
+	if (n > 0) {
+		ddps_io_moved(a->ke->env->loop, &a->io, (size_t)n);
+		a->octets += (size_t)n;
+	}
 	it.data = buf;
 	it.len = n > 0 ? (size_t)n : 0;
 	it.eor = m.msg_flags & MSG_EOR;
@@ -161,6 +170,16 @@ void ddps_sk_dry(struct ddps_sd_assoc *a)
 	a->life.up->dry(a->life.user);
 }
 
+static void read_items(struct ddps_sd_assoc *a)
+{
+	uint64_t until =
+		a->octets + ddps_loop_share(a->ke->env->loop, READ_ALL, READ_LEAST, READ_MOST);
+
+	for (int n = 0; n < ITEMS && a->octets < until && !a->life.paused; n++)
+		if (!ddps_sk_life_step(&a->life))
+			break;
+}
+
 static void turn(struct ddps_sd_assoc *a, uint32_t events)
 {
 	int err;
@@ -175,9 +194,7 @@ static void turn(struct ddps_sd_assoc *a, uint32_t events)
 			return;
 		a->connecting = false;
 	}
-	for (int n = 0; n < TURN && !a->life.paused; n++)
-		if (!ddps_sk_life_step(&a->life))
-			break;
+	read_items(a);
 	if (!ddps_sk_life_alive(&a->life))
 		return;
 	/* Nobody reads a paused association, yet a lost one is lost. */
