@@ -87,14 +87,6 @@ static bool keeps_away(struct vd_ud *ud)
 	return away && __atomic_load_n(&ud->polled, __ATOMIC_SEQ_CST);
 }
 
-/* A completion was lost: its queue overflowed. */
-static void tell_overflow(const struct ibv_qp *q)
-{
-	vd_async_post(q->context, IBV_EVENT_CQ_ERR, q->recv_cq);
-	if (q->send_cq != q->recv_cq)
-		vd_async_post(q->context, IBV_EVENT_CQ_ERR, q->send_cq);
-}
-
 static void tell_news(struct vd_ud *ud)
 {
 	struct vd_process *p = ud->p;
@@ -107,7 +99,7 @@ static void tell_news(struct vd_ud *ud)
 		struct ibv_qp *q = &u->qp->qp.qp_base;
 
 		if (u->lost)
-			tell_overflow(q);
+			vd_async_overflow(q);
 		if (u->last_wqe)
 			vd_async_tell(q->context, IBV_EVENT_QP_LAST_WQE_REACHED, q,
 				      &u->qp->last_wqe);
