@@ -169,10 +169,16 @@ static void next_async(void)
 	check(!ibv_get_async_event(w.listen->verbs, &ev), "no asynchronous event");
 	if (w.failed)
 		return;
+	e = ev.element.qp->qp_context;
 	if (ev.event_type == IBV_EVENT_QP_LAST_WQE_REACHED) {
-		e = ev.element.qp->qp_context;
 		check(e->srq && !e->last_wqe, "told twice that it takes no receive any more");
 		e->last_wqe = true;
+	} else {
+		check(ev.event_type == IBV_EVENT_QP_FATAL ||
+			      ev.event_type == IBV_EVENT_QP_ACCESS_ERR,
+		      "an event of kind %d", ev.event_type);
+		check(!e->fatal, "told twice that it failed");
+		e->fatal = true;
 	}
 	ibv_ack_async_event(&ev);
 }

@@ -194,6 +194,8 @@ static void sent(struct end *e, const struct ibv_wc *wc)
 	if (wc->status && w.tidy && !e->disconnected && !other(e)->disconnected)
 		check(false, "request %u: %s", (unsigned)r->id, ibv_wc_status_str(wc->status));
 	window_sent(e, r, wc);
+	e->refused |= wc->status == IBV_WC_REM_ACCESS_ERR || wc->status == IBV_WC_REM_OP_ERR ||
+		      wc->status == IBV_WC_REM_INV_REQ_ERR;
 	i++;
 	memmove(e->sq, e->sq + i, (e->nsq - i) * sizeof *e->sq);
 	e->nsq -= i;

@@ -91,6 +91,8 @@ struct end {
 	unsigned ntold, heard, writes, writes_at[MSGS];
 	bool dead, disconnected, flushed;
 	bool last_wqe; /* it takes no receive of the shared queue any more */
+	bool refused;  /* the peer has answered a request of it by a Terminate ... */
+	bool fatal;    /* ... and it was told that its queue pair failed, by an event */
 	bool up;
 	bool behind; /* it is told of the end, and has looked shortly before: all messages have come */
 	bool lost; /* it cannot go on with its connection ... */

@@ -69,6 +69,9 @@ static void at_the_end(struct end *e)
 	window_kept(e);
 	check(user_answered(e), "%u requests never completed", e->nsq);
 	check(!e->nrq || e->srq, "%u receives never completed", e->nrq);
+	check(!e->refused || (e->fatal && o->fatal),
+	      "a Terminate is no event of the queue pair %s got it",
+	      e->fatal ? "from which the peer" : "that");
 	if (e->gone)
 		return;
 	if (e->ops < MSGS || o->ops < MSGS || o->heard < e->ntold) {
