@@ -6,10 +6,12 @@
 void *__real_malloc(size_t size);
 void *__real_calloc(size_t n, size_t size);
 void *__real_realloc(void *p, size_t size);
+void *__real_reallocarray(void *p, size_t n, size_t size);
 void __real_free(void *p);
 void *__wrap_malloc(size_t size);
 void *__wrap_calloc(size_t n, size_t size);
 void *__wrap_realloc(void *p, size_t size);
+void *__wrap_reallocarray(void *p, size_t n, size_t size);
 void __wrap_free(void *p);
 
 /* ---- whose faults ---- */
@@ -103,6 +105,13 @@ void *__wrap_realloc(void *p, size_t size)
 	if (no_memory())
 		return NULL;
 	return p ? __real_realloc(p, size) : counted(__real_realloc(p, size));
+}
+
+void *__wrap_reallocarray(void *p, size_t n, size_t size)
+{
+	void *q = no_memory() ? NULL : __real_reallocarray(p, n, size);
+
+	return p ? q : counted(q);
 }
 
 void __wrap_free(void *p)

@@ -120,9 +120,7 @@ static void play(void)
 	unsigned idle = 0;
 
 	connect_all();
-	poor_pause();
 	dgrams_begin();
-	poor_on();
 	kern.f.reset = w.reset;
 	if (w.poor != POOR_EARLY)
 		poor_on();
