@@ -129,7 +129,8 @@ static struct end *serve(const struct rdma_cm_event *ev)
 	case RDMA_CM_EVENT_DISCONNECTED:
 		check(!e->dead, "told twice that it is over");
 		e->dead = true;
-		user_told(e);
+		if (!e->left)
+			user_told(e);
 		return e;
 	case RDMA_CM_EVENT_TIMEWAIT_EXIT:
 		return e;
@@ -263,4 +264,24 @@ void end_over(struct end *e)
 		e->disconnected = tried(!ibv_modify_qp(e->cm->qp, &err, IBV_QP_STATE));
 	else
 		e->disconnected = tried(!rdma_disconnect(e->cm));
+}
+
+/*
+ * What nobody has asked for before comes no sooner than the peer's answer; and when that comes, the queue pair
+ * is on its way out.  Who has acknowledged all events does not wait for another one then.
+ */
+void end_leave(struct end *e)
+{
+	const uint64_t answer = kern.now + 2 * kern.delay;
+	bool rests;
+
+	check(!rdma_disconnect(e->cm), "disconnect");
+	e->disconnected = true;
+	rests = e->channel && !e->nsq && user_at_rest(e) && !other(e)->disconnected && !e->dead &&
+		kern.now < answer;
+	rdma_destroy_qp(e->cm);
+	check(!rests || !user_woken(e), "a queue pair that goes is told of");
+	e->left = true;
+	e->nsq = e->nrq = 0;
+	w.t->n[T_LEFT]++;
 }

@@ -125,6 +125,8 @@ static bool done(struct end *e)
 {
 	struct end *o = other(e);
 
+	if (e->left)
+		return true;
 	if (!user_answered(e))
 		return false;
 	if (e->dead || e->disconnected || o->dead || o->disconnected)
@@ -144,7 +146,7 @@ static void wait(struct end *e)
 {
 	if (!e->dead && !e->disconnected)
 		user_post_recvs(e);
-	if (!e->gone)
+	if (!e->gone && !e->left)
 		user_look(e);
 }
 

@@ -227,7 +227,7 @@ static bool fetch_all(struct end *e)
 	return any;
 }
 
-static bool woken(struct end *e)
+bool user_woken(struct end *e)
 {
 	struct pollfd p = { e->channel->fd, POLLIN, 0 };
 	struct ibv_cq *cq = NULL;
@@ -250,16 +250,25 @@ bool user_look(struct end *e)
 {
 	if (!e->channel)
 		return fetch_all(e);
-	if (e->arms_late ? !e->armed : !e->armed || woken(e)) {
+	if (e->arms_late ? !e->armed : !e->armed || user_woken(e)) {
 		check(!ibv_req_notify_cq(e->cq, 0), "arm the queue");
 		e->armed = true;
 		if (!e->arms_late)
 			return fetch_all(e);
 	}
-	if (!e->arms_late || !woken(e))
+	if (!e->arms_late || !user_woken(e))
 		return false;
 	e->armed = false;
 	return fetch_all(e);
+}
+
+bool user_at_rest(struct end *e)
+{
+	while (user_woken(e) && !w.failed)
+		;
+	check(!ibv_req_notify_cq(e->cq, 0), "arm the queue");
+	e->armed = true;
+	return !fetch_all(e);
 }
 
 /* It is told behind what came before it, unless the program fetches nothing for long. */

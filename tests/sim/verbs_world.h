@@ -45,6 +45,7 @@ enum {
 	T_POOR,
 	T_CALLS_FAILED,
 	T_GIVEN_UP,
+	T_LEFT,
 	T_SETTLED,
 	T_NO_MEMORY,
 	T_NO_DESCRIPTOR,
@@ -97,6 +98,7 @@ struct end {
 	bool behind; /* it is told of the end, and has looked shortly before: all messages have come */
 	bool lost; /* it cannot go on with its connection ... */
 	bool gone; /* ... which has been given up */
+	bool left; /* it has destroyed its queue pair without waiting for the end of its connection */
 	uint8_t out[MSGS][MAX], in[MSGS][MAX], recv[2 * MSGS][MAX], read[MSGS][MAX];
 	uint64_t word;
 	struct ibv_mw *mw;
@@ -114,6 +116,7 @@ struct verbs_world {
 	bool tidy, failed, over;
 	bool sleeps; /* each end has a channel */
 	bool shares; /* receives are in shared queues */
+	bool leaves; /* who ends a connection does not wait for its end */
 	bool sctp;
 	enum windows windows;
 	enum poor poor;
@@ -167,6 +170,8 @@ void connect_all(void);
 void events(void);
 void end_over(struct end *e);
 void end_free(struct end *e);
+/* All has been done.  It ends the connection, and destroys its queue pair at once. */
+void end_leave(struct end *e);
 
 /* verbs_oob.c: when all else is over, queue pairs that the program connects itself */
 void oob_play(void);
@@ -212,6 +217,10 @@ void user_post_recvs(struct end *e);
 void user_post_some(struct end *e);
 /* All that there is; with a channel, only if that says so.  Returns whether there was any. */
 bool user_look(struct end *e);
+/* It waits for the next completion.  Returns whether there is none now, nor an event. */
+bool user_at_rest(struct end *e);
+/* Its channel has an event, which is taken. */
+bool user_woken(struct end *e);
 /* The end of its connection has been told. */
 void user_told(struct end *e);
 /* Nothing that would tell is still to complete. */

@@ -53,10 +53,12 @@ static bool turn(struct end *e)
 			w.t->n[T_ERRORS]++;
 			end_over(e);
 		}
-		if (w.over || (done(e) && done(o) && rnd(2)))
+		if (w.leaves && done(e) && done(o) && !o->disconnected && !rnd(4))
+			end_leave(e);
+		else if (w.over || (done(e) && done(o) && rnd(2)))
 			end_over(e);
 	}
-	if (rnd(3) && !e->gone)
+	if (rnd(3) && !e->gone && !e->left)
 		fetched = user_look(e);
 	return fetched || e->ops != ops || e->posted_recvs != recvs;
 }
@@ -69,7 +71,7 @@ static void at_the_end(struct end *e)
 	window_kept(e);
 	check(user_answered(e), "%u requests never completed", e->nsq);
 	check(!e->nrq || e->srq, "%u receives never completed", e->nrq);
-	check(!e->refused || (e->fatal && o->fatal),
+	check(!e->refused || e->left || o->left || (e->fatal && o->fatal),
 	      "a Terminate is no event of the queue pair %s got it",
 	      e->fatal ? "from which the peer" : "that");
 	if (e->gone)
@@ -108,6 +110,8 @@ static bool all_over(void)
 	for (unsigned i = 0; i < 2 * w.npairs; i++) {
 		const struct end *e = &w.end[i / 2][i % 2];
 
+		if (e->left)
+			continue;
 		if (!e->dead || !user_answered(e) || (e->nrq && !e->srq) ||
 		    (e->srq && !e->last_wqe))
 			return false;
@@ -150,6 +154,8 @@ static double some(double p)
 
 static void begin(uint64_t seed, struct sim_tally *t)
 {
+	uint64_t state;
+
 	w.seed = seed;
 	w.t = t;
 	w.rng = seed * 0x2545f4914f6cdd1du + 11;
@@ -184,6 +190,8 @@ static void begin(uint64_t seed, struct sim_tally *t)
 	setenv("DDPSESS_WATCH", "off", 1);
 	sched_at_random(sim_next(&w.rng));
 	poor_begin();
+	state = seed * 0x9e3779b97f4a7c15u + 7;
+	w.leaves = !w.poor && sim_below(&state, 4) == 0;
 }
 
 static bool here(uint64_t seed, struct sim_tally *t)
@@ -248,6 +256,7 @@ int main(int argc, char **argv)
 			   "poor worlds",
 			   "calls of the drop-in failed",
 			   "connections given up",
+			   "queue pairs that left",
 			   "waits for all that is under way",
 			   "allocations failed",
 			   "calls without descriptors",
