@@ -46,6 +46,7 @@ enum {
 	T_CALLS_FAILED,
 	T_GIVEN_UP,
 	T_LEFT,
+	T_BESIDE,
 	T_SETTLED,
 	T_NO_MEMORY,
 	T_NO_DESCRIPTOR,
@@ -116,6 +117,7 @@ struct verbs_world {
 	bool tidy, failed, over;
 	bool sleeps; /* each end has a channel */
 	bool shares; /* receives are in shared queues */
+	bool beside; /* it ends with a program of several threads */
 	bool leaves; /* who ends a connection does not wait for its end */
 	bool sctp;
 	enum windows windows;
@@ -175,6 +177,9 @@ void end_leave(struct end *e);
 
 /* verbs_oob.c: when all else is over, queue pairs that the program connects itself */
 void oob_play(void);
+
+/* verbs_beside.c: the same, of several threads */
+void beside_play(void);
 
 /* verbs_poor.c */
 void poor_begin(void);

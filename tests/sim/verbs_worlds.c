@@ -101,6 +101,8 @@ static void take_down(void)
 		kern.f.reset = 0;
 		oob_play();
 	}
+	if (!w.failed && w.beside)
+		beside_play();
 	check(!rdma_destroy_id(w.listen), "destroy the listener");
 	rdma_destroy_event_channel(w.ch);
 }
@@ -192,6 +194,7 @@ static void begin(uint64_t seed, struct sim_tally *t)
 	poor_begin();
 	state = seed * 0x9e3779b97f4a7c15u + 7;
 	w.leaves = !w.poor && sim_below(&state, 4) == 0;
+	w.beside = !w.poor && sim_below(&state, 4) == 0;
 }
 
 static bool here(uint64_t seed, struct sim_tally *t)
@@ -257,6 +260,7 @@ int main(int argc, char **argv)
 			   "calls of the drop-in failed",
 			   "connections given up",
 			   "queue pairs that left",
+			   "ends of connections with threads beside",
 			   "waits for all that is under way",
 			   "allocations failed",
 			   "calls without descriptors",
