@@ -21,7 +21,7 @@
 struct life {
 	struct rdma_cm_id *id;
 	uint32_t qpn;
-	bool served, up, over;
+	bool served, kept, up, over; /* kept: a request that is not answered yet */
 	uint8_t buf[64];
 };
 
@@ -110,26 +110,48 @@ static void finish(struct life *l, uint64_t *rng)
 
 /* ---- who serves ---- */
 
-static void answer(struct rdma_cm_id *id, uint64_t *rng)
+/* At another port: what was before may be on its way out. */
+static void serve_anew(void)
+{
+	struct sockaddr_in any = { .sin_family = AF_INET };
+
+	check(!rdma_create_id(b.ch, &b.listen, NULL, RDMA_PS_TCP) &&
+		      !rdma_bind_addr(b.listen, (struct sockaddr *)&any) &&
+		      !rdma_listen(b.listen, LIVES),
+	      "no listener: %s", strerror(errno));
+	b.port = w.failed ? 0 : rdma_get_src_port(b.listen);
+}
+
+static void answer(struct life *l, uint64_t *rng)
 {
 	struct rdma_conn_param conn = { .responder_resources = 1, .initiator_depth = 1 };
-	struct life *l = begin(id);
 	uint64_t how = sim_below(rng, 5);
 
-	if (!l)
-		return;
-	l->served = true;
+	l->kept = false;
 	if (sim_below(rng, 2))
 		let_pass(sim_below(rng, 4 * kern.delay));
 	if (how > 1) {
 		equip(l);
-		if (!w.failed && !rdma_accept(id, &conn))
+		if (!w.failed && !rdma_accept(l->id, &conn))
 			return;
 		check(errno == ECONNRESET || errno == EINVAL, "accept: %s", strerror(errno));
 	} else if (how) {
-		check(!rdma_reject(id, NULL, 0) || errno == EINVAL, "reject: %s", strerror(errno));
+		check(!rdma_reject(l->id, NULL, 0) || errno == EINVAL, "reject: %s",
+		      strerror(errno));
 	}
 	finish(l, rng);
+}
+
+static void asked(struct rdma_cm_id *id, uint64_t *rng)
+{
+	struct life *l = begin(id);
+
+	if (!l)
+		return;
+	l->served = true;
+	l->kept = sim_below(rng, 3) == 0;
+	if (!l->kept)
+		answer(l, rng);
 }
 
 /* Returns an end of which there was news. */
@@ -147,7 +169,7 @@ static struct life *next_event(struct rdma_event_channel *ch, uint64_t *rng)
 	id = ev->id;
 	rdma_ack_cm_event(ev);
 	if (type == RDMA_CM_EVENT_CONNECT_REQUEST) {
-		answer(id, rng);
+		asked(id, rng);
 		return NULL;
 	}
 	l = id->context;
@@ -172,12 +194,20 @@ static bool news(struct rdma_event_channel *ch, uint64_t ns)
 	return poll(&p, 1, (int)(ns / MS)) == 1;
 }
 
-/* An end of its own that is up; or none. */
-static struct life *served_one(uint64_t *rng)
+/* Whatever has an end, and nobody waits for that: a connection, a request, the listener. */
+static void go_on(uint64_t *rng)
 {
 	struct life *l = b.n ? &b.life[sim_below(rng, b.n)] : NULL;
 
-	return l && l->served && !l->over && l->up ? l : NULL;
+	if (l && l->served && !l->over && l->up && sim_below(rng, 4) == 0)
+		finish(l, rng);
+	for (unsigned i = 0; i < b.n && !w.failed; i++)
+		if (b.life[i].kept && sim_below(rng, 4) == 0)
+			answer(&b.life[i], rng);
+	if (sim_below(rng, 16) || w.failed)
+		return;
+	check(!rdma_destroy_id(b.listen), "destroy the listener");
+	serve_anew();
 }
 
 static void *serve(void *arg)
@@ -189,9 +219,8 @@ static void *serve(void *arg)
 		l = news(b.ch, MS << sim_below(rng, 8)) ? next_event(b.ch, rng) : NULL;
 		if (l && !l->up) /* it has gone */
 			finish(l, rng);
-		l = sim_below(rng, 4) ? NULL : served_one(rng);
-		if (l && !w.failed)
-			finish(l, rng);
+		if (!w.failed)
+			go_on(rng);
 	}
 	for (unsigned i = 0; i < b.n && !w.failed; i++)
 		if (!b.life[i].over)
@@ -296,7 +325,6 @@ static void *take(void *arg)
 
 static bool prepare(void)
 {
-	struct sockaddr_in any = { .sin_family = AF_INET };
 	struct ibv_context *ctx = w.listen->verbs;
 
 	b.ch = rdma_create_event_channel();
@@ -304,11 +332,9 @@ static bool prepare(void)
 	b.mr = b.pd ? ibv_reg_mr(b.pd, &b, sizeof b, IBV_ACCESS_LOCAL_WRITE) : NULL;
 	b.channel = ibv_create_comp_channel(ctx);
 	b.cq = b.channel ? ibv_create_cq(ctx, 4 * LIVES * POSTED, &b, b.channel, 0) : NULL;
-	check(b.ch && b.mr && b.cq && !rdma_create_id(b.ch, &b.listen, NULL, RDMA_PS_TCP) &&
-		      !rdma_bind_addr(b.listen, (struct sockaddr *)&any) &&
-		      !rdma_listen(b.listen, LIVES),
-	      "nothing to share");
-	b.port = w.failed ? 0 : rdma_get_src_port(b.listen);
+	check(b.ch && b.mr && b.cq, "nothing to share");
+	if (!w.failed)
+		serve_anew();
 	return !w.failed;
 }
 

@@ -107,6 +107,13 @@ static struct end *asked(const struct rdma_cm_event *ev)
 	return e;
 }
 
+/* Where packets of a set-up are lost, the next one comes after 1, 2, 4, 8 s: then its time is up. */
+static bool unlucky(const struct rdma_cm_event *ev)
+{
+	return w.sctp && ev->event == RDMA_CM_EVENT_UNREACHABLE && ev->status == -ETIMEDOUT &&
+	       kern.n.lost + kern.n.again > 3;
+}
+
 /* Returns whose it was, or NULL. */
 static struct end *serve(const struct rdma_cm_event *ev)
 {
@@ -138,7 +145,7 @@ static struct end *serve(const struct rdma_cm_event *ev)
 	case RDMA_CM_EVENT_REJECTED:
 	case RDMA_CM_EVENT_CONNECT_ERROR:
 	case RDMA_CM_EVENT_UNREACHABLE:
-		check(w.poor == POOR_EARLY && !e->up && ev->status < 0, "%s, %d",
+		check((w.poor == POOR_EARLY && !e->up && ev->status < 0) || unlucky(ev), "%s, %d",
 		      rdma_event_str(ev->event), ev->status);
 		e->lost = true;
 		return e;

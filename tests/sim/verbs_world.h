@@ -190,6 +190,8 @@ void poor_stop(void);
 /* A call may have failed, and errno has to say why.  Returns false. */
 bool poor_fails(const char *what);
 #define tried(call) (errno = 0, (call) ? true : poor_fails(#call))
+/* Now and then something more that may fail comes and goes. */
+void poor_turn(void);
 /* What there is now is what has to be left at the end. */
 void poor_note(void);
 void poor_left(void);

@@ -139,6 +139,7 @@ static void play(void)
 		for (unsigned i = 0; i < 2 * w.npairs && !w.failed; i++)
 			moved |= turn(&w.end[i / 2][i % 2]);
 		moved |= !w.failed && dgrams_turn();
+		poor_turn();
 		events();
 		/* What is lost on the path comes again after an RTO, which is longer than any of these. */
 		idle = moved ? 0 : idle + 1;
