@@ -81,7 +81,8 @@ struct end {
 	struct ibv_cq *cq;
 	struct ibv_comp_channel
 		*channel; /* it looks for completions when it is told that there are some */
-	bool armed, arms_late;
+	bool armed, arms_late, hasty; /* hasty: it does not always wait until it is told */
+	uint32_t looks;
 	uint64_t looked;   /* when it found that there were no more */
 	struct ibv_pd *pd; /* of its own, where receives are in a shared queue */
 	struct ibv_srq *srq;

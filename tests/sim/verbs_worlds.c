@@ -195,6 +195,8 @@ static void begin(uint64_t seed, struct sim_tally *t)
 	poor_begin();
 	state = seed * 0x9e3779b97f4a7c15u + 7;
 	w.leaves = !w.poor && sim_below(&state, 4) == 0;
+	for (unsigned i = 0; i < 2 * PAIRS; i++)
+		w.end[i / 2][i % 2].hasty = sim_below(&state, 3) == 0;
 	w.beside = !w.poor && sim_below(&state, 4) == 0;
 }
 
