@@ -94,13 +94,25 @@ static void route(struct end *e)
 	e->lost = !equip(e) || !tried(!rdma_connect(e->cm, &conn));
 }
 
+/* Whose association was refused without memory, and set up by a double of its packet, asks again. */
+static struct end *asked_again(const struct rdma_cm_event *ev, struct end *e)
+{
+	check(w.poor == POOR_EARLY && w.sctp && kern.n.doubled, "it asks again");
+	ev->id->context = NULL;
+	w.again = ev->id;
+	e->lost = true;
+	return e;
+}
+
 static struct end *asked(const struct rdma_cm_event *ev)
 {
 	struct rdma_conn_param conn = { .responder_resources = 8, .initiator_depth = 8 };
 	uint8_t pair = *(const uint8_t *)ev->param.conn.private_data;
 	struct end *e = &w.end[pair % PAIRS][1];
 
-	check(pair < w.npairs && !e->cm, "private data");
+	check(pair < w.npairs, "private data");
+	if (e->cm)
+		return asked_again(ev, e);
 	e->cm = ev->id;
 	ev->id->context = e;
 	e->lost = e->gone || !equip(e) || !tried(!rdma_accept(ev->id, &conn));
@@ -167,6 +179,8 @@ static void next_event(void)
 	rdma_ack_cm_event(ev);
 	if (e && e->lost && !w.failed)
 		give_up(e);
+	check(!w.again || !rdma_destroy_id(w.again), "destroy a second request");
+	w.again = NULL;
 }
 
 static void next_async(void)

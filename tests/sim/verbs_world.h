@@ -127,7 +127,7 @@ struct verbs_world {
 	double reset;	    /* streams, once they are connected */
 	struct end end[PAIRS][2];
 	struct rdma_event_channel *ch;
-	struct rdma_cm_id *listen;
+	struct rdma_cm_id *listen, *again; /* again: a request that has come a second time */
 	struct sim_tally *t;
 };
 extern struct verbs_world w;
