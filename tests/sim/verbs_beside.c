@@ -26,7 +26,7 @@ struct life {
 };
 
 static struct {
-	struct rdma_event_channel *ch;
+	struct rdma_event_channel *ch[2]; /* of who serves; the listener moves between them */
 	struct rdma_cm_id *listen;
 	struct ibv_pd *pd;
 	struct ibv_mr *mr;
@@ -115,7 +115,7 @@ static void serve_anew(void)
 {
 	struct sockaddr_in any = { .sin_family = AF_INET };
 
-	check(!rdma_create_id(b.ch, &b.listen, NULL, RDMA_PS_TCP) &&
+	check(!rdma_create_id(b.ch[0], &b.listen, NULL, RDMA_PS_TCP) &&
 		      !rdma_bind_addr(b.listen, (struct sockaddr *)&any) &&
 		      !rdma_listen(b.listen, LIVES),
 	      "no listener: %s", strerror(errno));
@@ -167,6 +167,7 @@ static struct life *next_event(struct rdma_event_channel *ch, uint64_t *rng)
 		return NULL;
 	type = ev->event;
 	id = ev->id;
+	check(id->channel == ch, "an event of an identifier of another channel");
 	rdma_ack_cm_event(ev);
 	if (type == RDMA_CM_EVENT_CONNECT_REQUEST) {
 		asked(id, rng);
@@ -204,21 +205,33 @@ static void go_on(uint64_t *rng)
 	for (unsigned i = 0; i < b.n && !w.failed; i++)
 		if (b.life[i].kept && sim_below(rng, 4) == 0)
 			answer(&b.life[i], rng);
+	if (sim_below(rng, 4) == 0)
+		check(!rdma_migrate_id(b.listen, b.ch[sim_below(rng, 2)]), "move the listener");
 	if (sim_below(rng, 16) || w.failed)
 		return;
 	check(!rdma_destroy_id(b.listen), "destroy the listener");
 	serve_anew();
 }
 
+/* At either channel. */
+static bool serve_one(int ms, uint64_t *rng)
+{
+	struct pollfd p[] = { { b.ch[0]->fd, POLLIN, 0 }, { b.ch[1]->fd, POLLIN, 0 } };
+	struct life *l;
+
+	if (poll(p, 2, ms) < 1)
+		return false;
+	l = next_event(b.ch[!p[0].revents], rng);
+	if (l && !l->up) /* it has gone */
+		finish(l, rng);
+	return true;
+}
+
 static void *serve(void *arg)
 {
 	uint64_t *rng = arg;
-	struct life *l;
 
-	while (!w.failed && (b.dialing || news(b.ch, 4 * MS))) {
-		l = news(b.ch, MS << sim_below(rng, 8)) ? next_event(b.ch, rng) : NULL;
-		if (l && !l->up) /* it has gone */
-			finish(l, rng);
+	while (!w.failed && (serve_one(1 << sim_below(rng, 8), rng) || b.dialing)) {
 		if (!w.failed)
 			go_on(rng);
 	}
@@ -327,12 +340,13 @@ static bool prepare(void)
 {
 	struct ibv_context *ctx = w.listen->verbs;
 
-	b.ch = rdma_create_event_channel();
+	b.ch[0] = rdma_create_event_channel();
+	b.ch[1] = rdma_create_event_channel();
 	b.pd = ibv_alloc_pd(ctx);
 	b.mr = b.pd ? ibv_reg_mr(b.pd, &b, sizeof b, IBV_ACCESS_LOCAL_WRITE) : NULL;
 	b.channel = ibv_create_comp_channel(ctx);
 	b.cq = b.channel ? ibv_create_cq(ctx, 4 * LIVES * POSTED, &b, b.channel, 0) : NULL;
-	check(b.ch && b.mr && b.cq, "nothing to share");
+	check(b.ch[0] && b.ch[1] && b.mr && b.cq, "nothing to share");
 	if (!w.failed)
 		serve_anew();
 	return !w.failed;
@@ -341,7 +355,8 @@ static bool prepare(void)
 static void take_down(void)
 {
 	rdma_destroy_id(b.listen);
-	rdma_destroy_event_channel(b.ch);
+	for (unsigned i = 0; i < 2; i++)
+		rdma_destroy_event_channel(b.ch[i]);
 	check(!ibv_destroy_cq(b.cq) && !ibv_destroy_comp_channel(b.channel) &&
 		      !ibv_dereg_mr(b.mr) && !ibv_dealloc_pd(b.pd),
 	      "take it down");
