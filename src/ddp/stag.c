@@ -6,7 +6,7 @@
 #define HASH_FUNCTION(key, len, hash) ((hash) = *(const uint32_t *)(key))
 #define HASH_KEYCMP(a, b, len)	      (*(const uint32_t *)(a) != *(const uint32_t *)(b))
 #include "ddp/stag.h"
-#include "common/random.h"
+#include "common/system/random.h"
 #include <stdlib.h>
 
 #define LEN_MAX (UINT64_C(1) << 48)

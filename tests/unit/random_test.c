@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Random octets, when a signal ends the system's call. */
-#include "common/random.h"
+#include "common/system/random.h"
 #include "unit/sys_fixture.h"
 #include <criterion/criterion.h>
 #include <ddpsess/err.h>

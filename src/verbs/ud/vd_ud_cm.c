@@ -4,7 +4,7 @@
  * the number and Q_Key of a queue pair, as the SIDR messages of InfiniBand do, and asks again until
  * it has an answer.
  */
-#include "common/random.h"
+#include "common/system/random.h"
 #include "verbs/cm/vd_event.h"
 #include "verbs/ud/vd_ud_in.h"
 #include <arpa/inet.h>

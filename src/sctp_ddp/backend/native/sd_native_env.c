@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* What one context has of the engine: itself, its clock and its sockets. */
 #include "common/own.h"
-#include "common/random.h"
+#include "common/system/random.h"
 #include "sctp_ddp/backend/native/sd_native.h"
 #include "sctp_ddp/backend/sd_sock.h"
 #include <errno.h>

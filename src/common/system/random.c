@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Random octets of the system's. */
-#include "common/random.h"
+#include "common/system/random.h"
 #include <ddpsess/err.h>
 #include <errno.h>
 #include <stdint.h>
