@@ -121,7 +121,7 @@ WRAPPED := epoll_create1 epoll_ctl epoll_wait poll timerfd_create timerfd_settim
 WRAP_THREADS := $(addprefix -Wl$(comma)--wrap=,pthread_create pthread_join pthread_mutex_lock \
 	pthread_mutex_trylock pthread_mutex_clocklock pthread_mutex_unlock pthread_cond_timedwait \
 	pthread_cond_clockwait pthread_cond_signal pthread_cond_wait pthread_cond_broadcast sched_yield pause syscall)
-WRAP := $(WRAPPED:%=-Wl,--wrap=%) $(WRAP_MALLOC)
+WRAP := $(WRAPPED:%=-Wl,--wrap=%) $(WRAP_MALLOC),--wrap=reallocarray
 $(B)/sim-session: $(call objs,$(wildcard tests/sim/kern*.c tests/sim/session_*.c))
 $(B)/sim-session: LDFLAGS += $(WRAP) -Wl,--wrap=ddps_sctp_send,--wrap=sched_yield
 $(B)/sim-sctp: LDFLAGS += $(WRAP_MALLOC)

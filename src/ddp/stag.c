@@ -6,9 +6,8 @@
 #define HASH_FUNCTION(key, len, hash) ((hash) = *(const uint32_t *)(key))
 #define HASH_KEYCMP(a, b, len)	      (*(const uint32_t *)(a) != *(const uint32_t *)(b))
 #include "ddp/stag.h"
-#include <errno.h>
+#include "common/system/random.h"
 #include <stdlib.h>
-#include <sys/random.h>
 
 #define LEN_MAX (UINT64_C(1) << 48)
 #define KNOWN                                                                                      \
@@ -105,18 +104,12 @@ bool ddps_stag_usable(struct ddps_stag_table *t, uint32_t stag, bool window)
 /* Over the whole space and hard to predict [5042-6.1.1-4] [5040-8.1.1-8]. */
 static int draw(struct ddps_stag_table *t, uint32_t *stag, bool window)
 {
-	ssize_t n;
+	int err;
 
-	do {
-		/* Before the kernel has collected enough it waits, which a signal ends; then there may
-		 * be some of them. */
-		do
-			n = getrandom(stag, sizeof *stag, 0);
-		while (n < 0 ? errno == EINTR : n < (ssize_t)sizeof *stag);
-		if (n < 0)
-			return DDPS_E_SYSTEM;
-	} while (!ddps_stag_usable(t, *stag, window));
-	return 0;
+	do
+		err = ddps_random(stag, sizeof *stag);
+	while (!err && !ddps_stag_usable(t, *stag, window));
+	return err;
 }
 
 /* Into the table, under a new STag. */

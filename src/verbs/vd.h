@@ -239,12 +239,13 @@ struct vd_cq {
 	unsigned taken; /* events fetched, for acknowledgement */
 	unsigned told;	/* events in the channel; with the next one, under its lock */
 	struct vd_cq *next_told;
-	struct vd_ud_cq *ud;	  /* completions of datagrams */
-	struct ibv_wc now;	  /* the extended form's current one, under: */
-	pthread_mutex_t reading;  /* ... from start_poll to end_poll, unless @alone */
-	bool alone, stamped;	  /* one thread polls; completions have time stamps */
-	uint64_t stamp;		  /* of what was polled last: CLOCK_MONOTONIC, ns */
-	unsigned epoch, polls[2]; /* atomic: calls under way, by epoch */
+	struct vd_ud_cq *ud;	   /* completions of datagrams */
+	struct ibv_wc now;	   /* the extended form's current one, under: */
+	pthread_mutex_t reading;   /* ... from start_poll to end_poll, unless @alone */
+	bool alone, stamped;	   /* one thread polls; completions have time stamps */
+	uint64_t stamp;		   /* of what was polled last: CLOCK_MONOTONIC, ns */
+	unsigned epoch, polls[2];  /* atomic: calls under way, by epoch */
+	struct vd_async *overflow; /* kept until it has overflowed */
 };
 
 struct vd_async {
@@ -289,6 +290,7 @@ struct vd_qp {
 	bool lent;		   /* ... and given to one later */
 	struct vd_ud_qp *ud;	   /* of type UD, and then there is no @ep */
 	struct vd_async *last_wqe; /* kept where receives are in a shared queue, or NULL */
+	struct vd_async *fatal;	   /* kept for a session that fails; not of type UD */
 };
 
 static inline struct ddps_ep *vd_tx(const struct vd_qp *qp)
@@ -427,6 +429,8 @@ int vd_async_keep(struct vd_async **kept);
 /* Queue the one that was kept; the lock is held. */
 void vd_async_tell(struct ibv_context *ctx, enum ibv_event_type type, void *element,
 		   struct vd_async **kept);
+/* Completions of @qp were lost, since its queues overflowed; the lock is held. */
+void vd_async_overflow(const struct ibv_qp *qp);
 /* Drop what nobody fetched, wait until the rest is acknowledged; the lock is held. */
 void vd_async_forget(struct ibv_context *ctx, const void *element);
 /* Drop what nobody fetched, of the whole context. */

@@ -16,7 +16,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define THREADS	  8u
+#define THREADS	  10u
 #define DECISIONS 20000u
 #define RARELY	  0.05 /* a thread is stopped where it could go on */
 #define SECONDS	  60   /* of a run */

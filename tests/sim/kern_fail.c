@@ -2,14 +2,20 @@
 /* Memory, and what fails: by chance, or the n-th time. */
 #include "sim/kern_in.h"
 #include <errno.h>
+#include <malloc.h>
+
+#define FREED	0xdb
+#define SPOILED 4096u /* octets at most */
 
 void *__real_malloc(size_t size);
 void *__real_calloc(size_t n, size_t size);
 void *__real_realloc(void *p, size_t size);
+void *__real_reallocarray(void *p, size_t n, size_t size);
 void __real_free(void *p);
 void *__wrap_malloc(size_t size);
 void *__wrap_calloc(size_t n, size_t size);
 void *__wrap_realloc(void *p, size_t size);
+void *__wrap_reallocarray(void *p, size_t n, size_t size);
 void __wrap_free(void *p);
 
 /* ---- whose faults ---- */
@@ -106,9 +112,30 @@ void *__wrap_realloc(void *p, size_t size)
 	return p ? __real_realloc(p, size) : counted(__real_realloc(p, size));
 }
 
+void *__wrap_reallocarray(void *p, size_t n, size_t size)
+{
+	void *q = no_memory() ? NULL : __real_reallocarray(p, n, size);
+
+	return p ? q : counted(q);
+}
+
+/* Whoever still uses it finds out, also where there is no sanitizer. */
+static void spoil(void *p)
+{
+#ifdef __SANITIZE_ADDRESS__
+	(void)p;
+#else
+	const size_t len = malloc_usable_size(p);
+
+	memset(p, FREED, len < SPOILED ? len : SPOILED);
+#endif
+}
+
 void __wrap_free(void *p)
 {
 	kern.live -= p != NULL;
+	if (p)
+		spoil(p);
 	__real_free(p);
 }
 

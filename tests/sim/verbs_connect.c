@@ -94,17 +94,36 @@ static void route(struct end *e)
 	e->lost = !equip(e) || !tried(!rdma_connect(e->cm, &conn));
 }
 
+/* Whose association was refused without memory, and set up by a double of its packet, asks again. */
+static struct end *asked_again(const struct rdma_cm_event *ev, struct end *e)
+{
+	check(w.poor == POOR_EARLY && w.sctp && kern.n.doubled, "it asks again");
+	ev->id->context = NULL;
+	w.again = ev->id;
+	e->lost = true;
+	return e;
+}
+
 static struct end *asked(const struct rdma_cm_event *ev)
 {
 	struct rdma_conn_param conn = { .responder_resources = 8, .initiator_depth = 8 };
 	uint8_t pair = *(const uint8_t *)ev->param.conn.private_data;
 	struct end *e = &w.end[pair % PAIRS][1];
 
-	check(pair < w.npairs && !e->cm, "private data");
+	check(pair < w.npairs, "private data");
+	if (e->cm)
+		return asked_again(ev, e);
 	e->cm = ev->id;
 	ev->id->context = e;
 	e->lost = e->gone || !equip(e) || !tried(!rdma_accept(ev->id, &conn));
 	return e;
+}
+
+/* Where packets of a set-up are lost, the next one comes after 1, 2, 4, 8 s: then its time is up. */
+static bool unlucky(const struct rdma_cm_event *ev)
+{
+	return w.sctp && ev->event == RDMA_CM_EVENT_UNREACHABLE && ev->status == -ETIMEDOUT &&
+	       kern.n.lost + kern.n.again > 3;
 }
 
 /* Returns whose it was, or NULL. */
@@ -129,7 +148,8 @@ static struct end *serve(const struct rdma_cm_event *ev)
 	case RDMA_CM_EVENT_DISCONNECTED:
 		check(!e->dead, "told twice that it is over");
 		e->dead = true;
-		user_told(e);
+		if (!e->left)
+			user_told(e);
 		return e;
 	case RDMA_CM_EVENT_TIMEWAIT_EXIT:
 		return e;
@@ -137,7 +157,7 @@ static struct end *serve(const struct rdma_cm_event *ev)
 	case RDMA_CM_EVENT_REJECTED:
 	case RDMA_CM_EVENT_CONNECT_ERROR:
 	case RDMA_CM_EVENT_UNREACHABLE:
-		check(w.poor == POOR_EARLY && !e->up && ev->status < 0, "%s, %d",
+		check((w.poor == POOR_EARLY && !e->up && ev->status < 0) || unlucky(ev), "%s, %d",
 		      rdma_event_str(ev->event), ev->status);
 		e->lost = true;
 		return e;
@@ -159,6 +179,8 @@ static void next_event(void)
 	rdma_ack_cm_event(ev);
 	if (e && e->lost && !w.failed)
 		give_up(e);
+	check(!w.again || !rdma_destroy_id(w.again), "destroy a second request");
+	w.again = NULL;
 }
 
 static void next_async(void)
@@ -169,10 +191,16 @@ static void next_async(void)
 	check(!ibv_get_async_event(w.listen->verbs, &ev), "no asynchronous event");
 	if (w.failed)
 		return;
+	e = ev.element.qp->qp_context;
 	if (ev.event_type == IBV_EVENT_QP_LAST_WQE_REACHED) {
-		e = ev.element.qp->qp_context;
 		check(e->srq && !e->last_wqe, "told twice that it takes no receive any more");
 		e->last_wqe = true;
+	} else {
+		check(ev.event_type == IBV_EVENT_QP_FATAL ||
+			      ev.event_type == IBV_EVENT_QP_ACCESS_ERR,
+		      "an event of kind %d", ev.event_type);
+		check(!e->fatal, "told twice that it failed");
+		e->fatal = true;
 	}
 	ibv_ack_async_event(&ev);
 }
@@ -257,4 +285,24 @@ void end_over(struct end *e)
 		e->disconnected = tried(!ibv_modify_qp(e->cm->qp, &err, IBV_QP_STATE));
 	else
 		e->disconnected = tried(!rdma_disconnect(e->cm));
+}
+
+/*
+ * What nobody has asked for before comes no sooner than the peer's answer; and when that comes, the queue pair
+ * is on its way out.  Who has acknowledged all events does not wait for another one then.
+ */
+void end_leave(struct end *e)
+{
+	const uint64_t answer = kern.now + 2 * kern.delay;
+	bool rests;
+
+	check(!rdma_disconnect(e->cm), "disconnect");
+	e->disconnected = true;
+	rests = e->channel && !e->nsq && user_at_rest(e) && !other(e)->disconnected && !e->dead &&
+		kern.now < answer;
+	rdma_destroy_qp(e->cm);
+	check(!rests || !user_woken(e), "a queue pair that goes is told of");
+	e->left = true;
+	e->nsq = e->nrq = 0;
+	w.t->n[T_LEFT]++;
 }

@@ -9,37 +9,9 @@
 #include <errno.h>
 
 #define ROW    3u
-#define INLINE 64u
 #define SETTLE 2000000u /* ns */
 
-struct dgrams dgrams;
-
 /* ---- life ---- */
-
-static struct ibv_ah *handle(struct ibv_pd *pd, const union ibv_gid *gid)
-{
-	struct ibv_ah_attr attr = { .is_global = 1, .port_num = 1, .grh.hop_limit = 1 };
-
-	attr.grh.dgid = *gid;
-	return ibv_create_ah(pd, &attr);
-}
-
-/* All the way up.  The Q_Key is one of two, so that an old one may be another's. */
-static void bring_up(struct node *d)
-{
-	const int init = IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY;
-	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_INIT, .port_num = 1 };
-
-	d->qkey = attr.qkey = DGRAM_QKEY + (uint32_t)rnd(2);
-	poor_pause();
-	check(!ibv_modify_qp(d->qp, &attr, init), "to INIT");
-	attr.qp_state = IBV_QPS_RTR;
-	check(!ibv_modify_qp(d->qp, &attr, IBV_QP_STATE), "to RTR");
-	attr.qp_state = IBV_QPS_RTS;
-	check(!ibv_modify_qp(d->qp, &attr, IBV_QP_STATE | IBV_QP_SQ_PSN), "to RTS");
-	poor_on();
-	d->ended = d->broken = d->failed = false;
-}
 
 static void move(struct node *d, enum ibv_qp_state state)
 {
@@ -49,45 +21,6 @@ static void move(struct node *d, enum ibv_qp_state state)
 	poor_pause();
 	check(!ibv_modify_qp(d->qp, &attr, IBV_QP_STATE), "to state %d", state);
 	poor_on();
-}
-
-static void make(struct node *d)
-{
-	struct ibv_context *ctx = w.listen->verbs;
-	struct ibv_qp_init_attr attr = { .qp_type = IBV_QPT_UD,
-					 .cap = { DEPTH, DEPTH, 2, 2, INLINE } };
-
-	d->channel = ibv_create_comp_channel(ctx);
-	d->cq = d->channel ? ibv_create_cq(ctx, 4 * DEPTH, d, d->channel, 0) : NULL;
-	d->pd = ibv_alloc_pd(ctx);
-	attr.send_cq = attr.recv_cq = d->cq;
-	d->qp = d->cq && d->pd ? ibv_create_qp(d->pd, &attr) : NULL;
-	d->mr = d->qp ? ibv_reg_mr(d->pd, d, sizeof *d, IBV_ACCESS_LOCAL_WRITE) : NULL;
-	check(d->mr, "no queue pair of datagrams");
-	if (w.failed)
-		return;
-	d->ah = handle(d->pd, &dgrams.self);
-	check(d->ah, "no address handle");
-	for (unsigned g = 0; g < GROUPS; g++) {
-		d->group_ah[g] = handle(d->pd, &dgrams.gid[g]);
-		check(d->group_ah[g], "no address handle of a group");
-	}
-	d->depth = rnd(3) ? DEPTH : 1 + (unsigned)rnd(2); /* few: messages wait in the socket */
-	bring_up(d);
-}
-
-void dgrams_begin(void)
-{
-	if (!dgrams.on || w.failed)
-		return;
-	check(!ibv_query_gid(w.listen->verbs, 1, 0, &dgrams.self), "no GID");
-	for (unsigned g = 0; g < GROUPS; g++)
-		dgrams.gid[g] =
-			(union ibv_gid){ { [10] = 0xff, 0xff, 239, 1, 1, (uint8_t)(g + 1) } };
-	for (unsigned i = 0; i < NODES && !w.failed; i++) {
-		dgrams.node[i].id = i;
-		make(&dgrams.node[i]);
-	}
 }
 
 static void end_it(struct node *d)
@@ -107,8 +40,17 @@ static void begin_anew(struct node *d)
 	for (unsigned i = 0; i < d->nsq; i++)
 		d->all[d->sq[i]].done = dgrams.tick;
 	d->nsq = 0;
-	move(d, IBV_QPS_RESET);
-	bring_up(d);
+	for (unsigned tries = 0; !w.failed; tries++) {
+		move(d, IBV_QPS_RESET);
+		if (tries < DGRAM_TRIES && node_bring_up(d))
+			return;
+		if (tries == DGRAM_TRIES) {
+			poor_pause();
+			check(node_bring_up(d), "a queue pair of datagrams does not begin anew");
+			poor_on();
+			return;
+		}
+	}
 }
 
 /* ---- groups ---- */
@@ -116,7 +58,8 @@ static void begin_anew(struct node *d)
 static void join(struct node *d, unsigned g)
 {
 	check(ibv_detach_mcast(d->qp, &dgrams.gid[g], 0), "out of a group that it is not in");
-	check(!ibv_attach_mcast(d->qp, &dgrams.gid[g], 0), "into a group");
+	if (!tried(!ibv_attach_mcast(d->qp, &dgrams.gid[g], 0)))
+		return;
 	d->in[g][d->joins[g]].from = ++dgrams.tick;
 	d->in[g][d->joins[g]++].to = NEVER;
 }
@@ -133,7 +76,6 @@ static void leave(struct node *d, unsigned g)
 
 static void come_and_go(struct node *d)
 {
-	poor_pause();
 	for (unsigned g = 0; g < GROUPS && !w.failed; g++) {
 		if (node_joined(d, g)) {
 			if (!rnd(20))
@@ -142,7 +84,6 @@ static void come_and_go(struct node *d)
 			join(d, g);
 		}
 	}
-	poor_on();
 }
 
 /* ---- posting ---- */
@@ -346,6 +287,7 @@ bool dgrams_turn(void)
 
 	if (!dgrams.on)
 		return false;
+	dgrams_crowd();
 	for (unsigned i = 0; i < NODES && !w.failed; i++)
 		moved |= node_turn(&dgrams.node[i]);
 	if (moved || !all_gone())
@@ -362,24 +304,4 @@ bool dgrams_over(void)
 		if (!dgrams.node[i].ended || node_recvs(&dgrams.node[i]))
 			return false;
 	return true;
-}
-
-static void take_down(struct node *d)
-{
-	check(node_answered(d), "%u messages never completed", d->nsq);
-	check(!ibv_destroy_qp(d->qp), "destroy the queue pair of datagrams");
-	check(!ibv_dereg_mr(d->mr), "deregister");
-	check(ibv_dealloc_pd(d->pd), "a domain that has address handles goes");
-	for (unsigned g = 0; g < GROUPS; g++)
-		check(!ibv_destroy_ah(d->group_ah[g]), "destroy an address handle");
-	check(!ibv_destroy_ah(d->ah) && (!d->reply || !ibv_destroy_ah(d->reply)),
-	      "destroy an address handle");
-	check(!ibv_dealloc_pd(d->pd), "deallocate the protection domain");
-	check(!ibv_destroy_cq(d->cq) && !ibv_destroy_comp_channel(d->channel), "destroy the queue");
-}
-
-void dgrams_take_down(void)
-{
-	for (unsigned i = 0; dgrams.on && i < NODES && !w.failed; i++)
-		take_down(&dgrams.node[i]);
 }

@@ -2,24 +2,26 @@
 #ifndef SIM_VERBS_DGRAM_H
 #define SIM_VERBS_DGRAM_H
 /*
- * Queue pairs of type UD in a world of verbs: what their program does (verbs_dgram.c), and what it may
- * see (verbs_dgram_seen.c).
+ * Queue pairs of type UD in a world of verbs: how they come and go (verbs_dgram_life.c), what
+ * their program does (verbs_dgram.c), and what it may see (verbs_dgram_seen.c).
  */
 #include "sim/verbs_world.h"
 
-#define NODES	   4u
-#define GROUPS	   2u
-#define DGRAMS	   30u /* of a node */
-#define JOINS	   6u
-#define GRH	   40u
-#define MTU	   1024u
-#define BEHIND	   16u /* octets behind a receive that nobody may write to */
-#define UNTOUCHED  0xee
-#define NOBODY	   NODES
-#define NO_GROUP   GROUPS
-#define GROUP_QPN  0xffffffu
-#define NEVER	   UINT64_MAX
-#define DGRAM_QKEY 0x11110000u
+#define NODES	    4u
+#define GROUPS	    2u
+#define DGRAMS	    30u /* of a node */
+#define JOINS	    6u
+#define GRH	    40u
+#define MTU	    1024u
+#define BEHIND	    16u /* octets behind a receive that nobody may write to */
+#define UNTOUCHED   0xee
+#define NOBODY	    NODES
+#define NO_GROUP    GROUPS
+#define GROUP_QPN   0xffffffu
+#define NEVER	    UINT64_MAX
+#define DGRAM_QKEY  0x11110000u
+#define INLINE	    64u
+#define DGRAM_TRIES 8u /* of what a poor world has nothing for */
 
 /* Times are those of dgrams.tick, which every call that matters moves. */
 struct dgram {
@@ -90,12 +92,18 @@ static inline uint32_t node_recvs(const struct node *d)
 	return (uint32_t)(d->next_recv - d->first_recv);
 }
 
-/* verbs_dgram.c, for verbs_worlds.c */
+/* verbs_dgram_life.c */
 void dgrams_begin(void);
+void dgrams_take_down(void);
+/* Now and then, one of those without use comes or goes. */
+void dgrams_crowd(void);
+/* From RESET.  false: it cannot, now. */
+bool node_bring_up(struct node *d);
+
+/* verbs_dgram.c, for verbs_worlds.c */
 /* Returns whether anything has moved. */
 bool dgrams_turn(void);
 bool dgrams_over(void);
-void dgrams_take_down(void);
 
 /* verbs_dgram_seen.c */
 /* Returns whether there was any completion. */

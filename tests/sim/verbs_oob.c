@@ -57,7 +57,10 @@ static void make(struct side *s)
 		memset(s->out[n], (int)(n * 31 + s->id * 101 + 1), LONGEST);
 }
 
-static void meet(struct side *s, const struct side *o)
+static void say(struct side *s);
+
+/* @speaks: it does not wait for RTS.  Nor does it ever go there: once there is a session RTR is enough. */
+static void meet(struct side *s, const struct side *o, bool speaks)
 {
 	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_RTR,
 				    .dest_qp_num = o->qp->qp_num,
@@ -67,6 +70,10 @@ static void meet(struct side *s, const struct side *o)
 
 	attr.ah_attr.grh.dgid = o->gid;
 	check(!ibv_modify_qp(s->qp, &attr, rtr), "to RTR");
+	if (speaks) {
+		say(s);
+		return;
+	}
 	attr.qp_state = IBV_QPS_RTS;
 	check(!ibv_modify_qp(s->qp, &attr, IBV_QP_STATE), "to RTS");
 }
@@ -190,6 +197,7 @@ void oob_play(void)
 	struct ibv_qp_attr err = { .qp_state = IBV_QPS_ERR };
 	struct side *first = &sides[rnd(2)], *other = &sides[first == sides];
 	const bool early = rnd(2);
+	const bool in_rtr = sim_chance(&(uint64_t){ w.seed * 11 + 1 }, 0.3);
 	bool quiet;
 
 	make(first);
@@ -199,11 +207,11 @@ void oob_play(void)
 		return;
 	post(first);
 	post(other);
-	meet(first, other);
-	if (early)
+	meet(first, other, in_rtr);
+	if (early && !in_rtr)
 		say(first); /* it is kept until there is somebody */
-	meet(other, first);
-	if (!early)
+	meet(other, first, false);
+	if (!early && !in_rtr)
 		say(first);
 	say(other);
 	look_until(kern.now + PATIENCE, first);

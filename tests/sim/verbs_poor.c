@@ -5,6 +5,7 @@
  * fails: all that was asked for is done, or the connection has ended and both sides were told.
  */
 #include "sim/verbs_dgram.h"
+#include <arpa/inet.h>
 #include <errno.h>
 #ifdef __SANITIZE_ADDRESS__
 #include <sanitizer/lsan_interface.h>
@@ -15,6 +16,8 @@
 #define LATEST	80u	    /* turn at which the program first waits */
 #define KEPT	20u
 #define LINGERS (120 * SEC) /* descriptors of connections that have ended */
+/* Whoever has had datagrams keeps a thread's descriptors: two that it waits at, one that wakes it, a socket. */
+#define DGRAMS_KEEP 4u
 
 static const int reasons[] = { ENOMEM,	EMFILE,	     ENFILE,	  EAGAIN,
 			       ENOBUFS, ENOSPC,	     EADDRINUSE,  EADDRNOTAVAIL,
@@ -23,7 +26,7 @@ static const int reasons[] = { ENOMEM,	EMFILE,	     ENFILE,	  EAGAIN,
 static struct {
 	struct kern_faults f;
 	unsigned pauses; /* nothing of that happens while there is any */
-	uint64_t live;
+	uint64_t live, rng;
 	unsigned open;
 } poor;
 
@@ -40,6 +43,7 @@ void poor_begin(void)
 	uint64_t state = w.seed * 0x9e3779b97f4a7c15u + 3;
 
 	poor.pauses = 1;
+	poor.rng = state + 2;
 	w.settle_at = 1 + (unsigned)sim_below(&state, LATEST);
 	if (w.tidy || sim_below(&state, 2))
 		return;
@@ -86,6 +90,34 @@ bool poor_fails(const char *what)
 	return false;
 }
 
+/* ---- more of what may fail ---- */
+
+/* A queue pair whose queues the call makes, too.  The program tries again with what it has said before. */
+static void try_a_pair(struct rdma_cm_id *id)
+{
+	struct ibv_qp_init_attr attr = { .qp_type = IBV_QPT_RC, .cap = { 2, 2, 1, 1, 0 } };
+	unsigned tries = 1 + (unsigned)sim_below(&poor.rng, 3);
+
+	while (tries--)
+		if (tried(!rdma_create_qp(id, NULL, &attr))) {
+			rdma_destroy_qp(id);
+			return;
+		}
+}
+
+void poor_turn(void)
+{
+	struct sockaddr_in own = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(0x0a000001) };
+	struct rdma_cm_id *id = NULL;
+
+	if (!w.poor || w.failed || sim_below(&poor.rng, 4) ||
+	    !tried(!rdma_create_id(w.ch, &id, NULL, RDMA_PS_TCP)))
+		return;
+	if (tried(!rdma_bind_addr(id, (struct sockaddr *)&own)))
+		try_a_pair(id);
+	check(!rdma_destroy_id(id), "destroy an identifier");
+}
+
 /* ---- what is left ---- */
 
 /* With the listener, and whatever the process keeps. */
@@ -108,11 +140,12 @@ void poor_left(void)
 #ifdef __SANITIZE_ADDRESS__
 	check(!__lsan_do_recoverable_leak_check(), "memory is lost");
 #endif
-	if (w.failed || dgrams.on) /* these have what is made on first use, and stays */
+	if (w.failed)
 		return;
+	poor.open += dgrams.on ? DGRAMS_KEEP : 0;
 	kern_block(none_left, NULL, kern.now + LINGERS);
 	check(none_left(NULL), "%u descriptors, there were %u", kern_open(), poor.open);
-	check(w.sctp || kern.live <= poor.live + KEPT, "%u pieces of memory are left",
+	check(w.sctp || dgrams.on || kern.live <= poor.live + KEPT, "%u pieces of memory are left",
 	      (unsigned)(kern.live - poor.live));
 }
 
@@ -122,6 +155,8 @@ static bool done(struct end *e)
 {
 	struct end *o = other(e);
 
+	if (e->left)
+		return true;
 	if (!user_answered(e))
 		return false;
 	if (e->dead || e->disconnected || o->dead || o->disconnected)
@@ -141,7 +176,7 @@ static void wait(struct end *e)
 {
 	if (!e->dead && !e->disconnected)
 		user_post_recvs(e);
-	if (!e->gone)
+	if (!e->gone && !e->left)
 		user_look(e);
 }
 

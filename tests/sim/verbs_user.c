@@ -194,6 +194,8 @@ static void sent(struct end *e, const struct ibv_wc *wc)
 	if (wc->status && w.tidy && !e->disconnected && !other(e)->disconnected)
 		check(false, "request %u: %s", (unsigned)r->id, ibv_wc_status_str(wc->status));
 	window_sent(e, r, wc);
+	e->refused |= wc->status == IBV_WC_REM_ACCESS_ERR || wc->status == IBV_WC_REM_OP_ERR ||
+		      wc->status == IBV_WC_REM_INV_REQ_ERR;
 	i++;
 	memmove(e->sq, e->sq + i, (e->nsq - i) * sizeof *e->sq);
 	e->nsq -= i;
@@ -225,7 +227,7 @@ static bool fetch_all(struct end *e)
 	return any;
 }
 
-static bool woken(struct end *e)
+bool user_woken(struct end *e)
 {
 	struct pollfd p = { e->channel->fd, POLLIN, 0 };
 	struct ibv_cq *cq = NULL;
@@ -240,6 +242,17 @@ static bool woken(struct end *e)
 	return true;
 }
 
+/* It takes what there is, and arms the queue again.  The event of what it took is still there. */
+static bool look_untold(struct end *e)
+{
+	struct pollfd p = { e->channel->fd, POLLIN, 0 };
+	const bool any = fetch_all(e);
+
+	check(!ibv_req_notify_cq(e->cq, 0), "arm the queue");
+	check(!any || poll(&p, 1, 0) != 0, "an event that nobody has fetched is gone");
+	return any;
+}
+
 /*
  * Either way is right: to arm the queue and look once more, or to arm it when there is nothing else to do.
  * What came after the last look is told, too.
@@ -248,16 +261,27 @@ bool user_look(struct end *e)
 {
 	if (!e->channel)
 		return fetch_all(e);
-	if (e->arms_late ? !e->armed : !e->armed || woken(e)) {
+	if (e->hasty && e->armed && sim_happens(SIM_spins, owner(e), e->looks++, 0.2))
+		return look_untold(e);
+	if (e->arms_late ? !e->armed : !e->armed || user_woken(e)) {
 		check(!ibv_req_notify_cq(e->cq, 0), "arm the queue");
 		e->armed = true;
 		if (!e->arms_late)
 			return fetch_all(e);
 	}
-	if (!e->arms_late || !woken(e))
+	if (!e->arms_late || !user_woken(e))
 		return false;
 	e->armed = false;
 	return fetch_all(e);
+}
+
+bool user_at_rest(struct end *e)
+{
+	while (user_woken(e) && !w.failed)
+		;
+	check(!ibv_req_notify_cq(e->cq, 0), "arm the queue");
+	e->armed = true;
+	return !fetch_all(e);
 }
 
 /* It is told behind what came before it, unless the program fetches nothing for long. */

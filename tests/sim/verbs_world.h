@@ -45,6 +45,8 @@ enum {
 	T_POOR,
 	T_CALLS_FAILED,
 	T_GIVEN_UP,
+	T_LEFT,
+	T_BESIDE,
 	T_SETTLED,
 	T_NO_MEMORY,
 	T_NO_DESCRIPTOR,
@@ -79,7 +81,8 @@ struct end {
 	struct ibv_cq *cq;
 	struct ibv_comp_channel
 		*channel; /* it looks for completions when it is told that there are some */
-	bool armed, arms_late;
+	bool armed, arms_late, hasty; /* hasty: it does not always wait until it is told */
+	uint32_t looks;
 	uint64_t looked;   /* when it found that there were no more */
 	struct ibv_pd *pd; /* of its own, where receives are in a shared queue */
 	struct ibv_srq *srq;
@@ -91,10 +94,13 @@ struct end {
 	unsigned ntold, heard, writes, writes_at[MSGS];
 	bool dead, disconnected, flushed;
 	bool last_wqe; /* it takes no receive of the shared queue any more */
+	bool refused;  /* the peer has answered a request of it by a Terminate ... */
+	bool fatal;    /* ... and it was told that its queue pair failed, by an event */
 	bool up;
 	bool behind; /* it is told of the end, and has looked shortly before: all messages have come */
 	bool lost; /* it cannot go on with its connection ... */
 	bool gone; /* ... which has been given up */
+	bool left; /* it has destroyed its queue pair without waiting for the end of its connection */
 	uint8_t out[MSGS][MAX], in[MSGS][MAX], recv[2 * MSGS][MAX], read[MSGS][MAX];
 	uint64_t word;
 	struct ibv_mw *mw;
@@ -112,6 +118,8 @@ struct verbs_world {
 	bool tidy, failed, over;
 	bool sleeps; /* each end has a channel */
 	bool shares; /* receives are in shared queues */
+	bool beside; /* it ends with a program of several threads */
+	bool leaves; /* who ends a connection does not wait for its end */
 	bool sctp;
 	enum windows windows;
 	enum poor poor;
@@ -119,7 +127,7 @@ struct verbs_world {
 	double reset;	    /* streams, once they are connected */
 	struct end end[PAIRS][2];
 	struct rdma_event_channel *ch;
-	struct rdma_cm_id *listen;
+	struct rdma_cm_id *listen, *again; /* again: a request that has come a second time */
 	struct sim_tally *t;
 };
 extern struct verbs_world w;
@@ -165,9 +173,14 @@ void connect_all(void);
 void events(void);
 void end_over(struct end *e);
 void end_free(struct end *e);
+/* All has been done.  It ends the connection, and destroys its queue pair at once. */
+void end_leave(struct end *e);
 
 /* verbs_oob.c: when all else is over, queue pairs that the program connects itself */
 void oob_play(void);
+
+/* verbs_beside.c: the same, of several threads */
+void beside_play(void);
 
 /* verbs_poor.c */
 void poor_begin(void);
@@ -178,6 +191,8 @@ void poor_stop(void);
 /* A call may have failed, and errno has to say why.  Returns false. */
 bool poor_fails(const char *what);
 #define tried(call) (errno = 0, (call) ? true : poor_fails(#call))
+/* Now and then something more that may fail comes and goes. */
+void poor_turn(void);
 /* What there is now is what has to be left at the end. */
 void poor_note(void);
 void poor_left(void);
@@ -210,6 +225,10 @@ void user_post_recvs(struct end *e);
 void user_post_some(struct end *e);
 /* All that there is; with a channel, only if that says so.  Returns whether there was any. */
 bool user_look(struct end *e);
+/* It waits for the next completion.  Returns whether there is none now, nor an event. */
+bool user_at_rest(struct end *e);
+/* Its channel has an event, which is taken. */
+bool user_woken(struct end *e);
 /* The end of its connection has been told. */
 void user_told(struct end *e);
 /* Nothing that would tell is still to complete. */

@@ -53,10 +53,12 @@ static bool turn(struct end *e)
 			w.t->n[T_ERRORS]++;
 			end_over(e);
 		}
-		if (w.over || (done(e) && done(o) && rnd(2)))
+		if (w.leaves && done(e) && done(o) && !o->disconnected && !rnd(4))
+			end_leave(e);
+		else if (w.over || (done(e) && done(o) && rnd(2)))
 			end_over(e);
 	}
-	if (rnd(3) && !e->gone)
+	if (rnd(3) && !e->gone && !e->left)
 		fetched = user_look(e);
 	return fetched || e->ops != ops || e->posted_recvs != recvs;
 }
@@ -69,6 +71,9 @@ static void at_the_end(struct end *e)
 	window_kept(e);
 	check(user_answered(e), "%u requests never completed", e->nsq);
 	check(!e->nrq || e->srq, "%u receives never completed", e->nrq);
+	check(!e->refused || e->left || o->left || (e->fatal && o->fatal),
+	      "a Terminate is no event of the queue pair %s got it",
+	      e->fatal ? "from which the peer" : "that");
 	if (e->gone)
 		return;
 	if (e->ops < MSGS || o->ops < MSGS || o->heard < e->ntold) {
@@ -96,6 +101,8 @@ static void take_down(void)
 		kern.f.reset = 0;
 		oob_play();
 	}
+	if (!w.failed && w.beside)
+		beside_play();
 	check(!rdma_destroy_id(w.listen), "destroy the listener");
 	rdma_destroy_event_channel(w.ch);
 }
@@ -105,6 +112,8 @@ static bool all_over(void)
 	for (unsigned i = 0; i < 2 * w.npairs; i++) {
 		const struct end *e = &w.end[i / 2][i % 2];
 
+		if (e->left)
+			continue;
 		if (!e->dead || !user_answered(e) || (e->nrq && !e->srq) ||
 		    (e->srq && !e->last_wqe))
 			return false;
@@ -117,9 +126,7 @@ static void play(void)
 	unsigned idle = 0;
 
 	connect_all();
-	poor_pause();
 	dgrams_begin();
-	poor_on();
 	kern.f.reset = w.reset;
 	if (w.poor != POOR_EARLY)
 		poor_on();
@@ -132,6 +139,7 @@ static void play(void)
 		for (unsigned i = 0; i < 2 * w.npairs && !w.failed; i++)
 			moved |= turn(&w.end[i / 2][i % 2]);
 		moved |= !w.failed && dgrams_turn();
+		poor_turn();
 		events();
 		/* What is lost on the path comes again after an RTO, which is longer than any of these. */
 		idle = moved ? 0 : idle + 1;
@@ -149,6 +157,8 @@ static double some(double p)
 
 static void begin(uint64_t seed, struct sim_tally *t)
 {
+	uint64_t state;
+
 	w.seed = seed;
 	w.t = t;
 	w.rng = seed * 0x2545f4914f6cdd1du + 11;
@@ -183,6 +193,11 @@ static void begin(uint64_t seed, struct sim_tally *t)
 	setenv("DDPSESS_WATCH", "off", 1);
 	sched_at_random(sim_next(&w.rng));
 	poor_begin();
+	state = seed * 0x9e3779b97f4a7c15u + 7;
+	w.leaves = !w.poor && sim_below(&state, 4) == 0;
+	for (unsigned i = 0; i < 2 * PAIRS; i++)
+		w.end[i / 2][i % 2].hasty = sim_below(&state, 3) == 0;
+	w.beside = !w.poor && sim_below(&state, 4) == 0;
 }
 
 static bool here(uint64_t seed, struct sim_tally *t)
@@ -247,6 +262,8 @@ int main(int argc, char **argv)
 			   "poor worlds",
 			   "calls of the drop-in failed",
 			   "connections given up",
+			   "queue pairs that left",
+			   "ends of connections with threads beside",
 			   "waits for all that is under way",
 			   "allocations failed",
 			   "calls without descriptors",

@@ -154,6 +154,58 @@ VT_TEST(verbs_poor, a_shared_queue_is_told)
 	vt_down(&v);
 }
 
+/* What ends a connection that the program has not ended: a queue that overflows, of either side. */
+VT_TEST(verbs_poor, an_overflow_is_told)
+{
+	struct ibv_async_event e;
+	struct vt v;
+
+	vt_init(&v);
+	v.init.cap.max_send_wr = v.init.cap.max_recv_wr = 80; /* the queue takes 64 */
+	vt_up(&v);
+	for (uint64_t i = 0; i < 66; i++)
+		cr_assert_eq(vt_recv(&v.b, i, 0, 64), 0);
+	vfail_size(sizeof(struct vd_async));
+	for (uint64_t i = 0; i < 66; i++) {
+		cr_assert_eq(vt_post(&v.a, i, IBV_WR_SEND, 8, NULL), 0);
+		vt_wc(&v.a);
+	}
+	e = vt_async(v.a.id->verbs, IBV_EVENT_CQ_ERR);
+	cr_expect_eq(e.element.cq, v.b.cq);
+	ibv_ack_async_event(&e);
+	e = vt_async(v.a.id->verbs, IBV_EVENT_QP_FATAL);
+	cr_expect_eq(e.element.qp, v.b.id->qp);
+	ibv_ack_async_event(&e);
+	vfail_came();
+	vt_expect(v.a.ch, RDMA_CM_EVENT_DISCONNECTED);
+	vt_down(&v);
+}
+
+/* ... and a Terminate, at both ends. */
+VT_TEST(verbs_poor, a_terminate_is_told)
+{
+	struct ibv_qp *first = NULL;
+	struct ibv_async_event e;
+	struct vt v;
+
+	setenv("DDPSESS_NO_RECV", "strict", 1);
+	vt_init(&v);
+	vt_up(&v);
+	vfail_size(sizeof(struct vd_async));
+	cr_assert_eq(vt_post(&v.a, 1, IBV_WR_SEND, 5, NULL), 0);
+	for (unsigned i = 0; i < 2; i++) {
+		e = vt_async(v.a.id->verbs, IBV_EVENT_QP_FATAL);
+		cr_expect(e.element.qp == v.a.id->qp || e.element.qp == v.b.id->qp);
+		cr_expect_neq(e.element.qp, first);
+		first = e.element.qp;
+		ibv_ack_async_event(&e);
+	}
+	vfail_came();
+	vt_expect(v.a.ch, RDMA_CM_EVENT_DISCONNECTED);
+	vt_expect(v.b.ch, RDMA_CM_EVENT_DISCONNECTED);
+	vt_down(&v);
+}
+
 /* ---- calls that fail ---- */
 
 /* The queues that were made for it are gone, and the program's attributes do not name them. */

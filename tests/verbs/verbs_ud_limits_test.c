@@ -19,6 +19,39 @@ static void set_state(const struct vud_qp *q, enum ibv_qp_state state)
 	pthread_mutex_unlock(&ud->lock);
 }
 
+/* ---- what is made on first use ---- */
+
+/* All that the process's datagrams share is there, or nothing of it. */
+Test(verbs_ud_limits, nothing_is_left_of_a_first_use_that_fails)
+{
+	static const struct {
+		enum vfail_call call;
+		unsigned n;
+	} fails[] = { { VFAIL_MEMORY, 1 },	 { VFAIL_MEMORY, 2 },  { VFAIL_EPOLL_CREATE, 1 },
+		      { VFAIL_EPOLL_CREATE, 2 }, { VFAIL_EVENTFD, 1 }, { VFAIL_EPOLL_CTL, 1 },
+		      { VFAIL_THREAD, 1 } };
+	struct ibv_qp_init_attr init = { .qp_type = IBV_QPT_UD, .cap = { 1, 1, 1, 1, 0 } };
+	struct vud v;
+	long live;
+	int files;
+
+	vud_open(&v);
+	init.send_cq = init.recv_cq = ibv_create_cq(v.ctx, 2, NULL, NULL, 0);
+	cr_assert_not_null(init.send_cq);
+	files = vfail_files();
+	live = vfail_live();
+	for (size_t i = 0; i < sizeof fails / sizeof *fails; i++) {
+		vfail_nth(fails[i].call, fails[i].n);
+		cr_expect_null(ibv_create_qp(v.pd, &init), "%zu", i);
+		cr_expect(vfail_came(), "%zu", i);
+		cr_expect_eq(vfail_files(), files, "%zu: %d files, there were %d", i, vfail_files(),
+			     files);
+		cr_expect_eq(vfail_live(), live, "%zu", i);
+	}
+	cr_assert_eq(ibv_destroy_cq(init.send_cq), 0);
+	vud_close(&v);
+}
+
 /* ---- states ---- */
 
 #define S(state) (1u << IBV_QPS_##state)

@@ -337,14 +337,12 @@ static void terminated(struct vd_qp *qp, const struct ddps_event *ev)
 	bool ours = !ev->error.by_peer;
 
 	ddps_ep_stats(qp->ep, &st);
-	if (ours && st.cq_overflow) {
-		vd_async_post(q->context, IBV_EVENT_CQ_ERR, q->recv_cq);
-		if (q->send_cq != q->recv_cq)
-			vd_async_post(q->context, IBV_EVENT_CQ_ERR, q->send_cq);
-	}
-	vd_async_post(
-		q->context,
-		ours && access_error(&ev->error) ? IBV_EVENT_QP_ACCESS_ERR : IBV_EVENT_QP_FATAL, q);
+	if (ours && st.cq_overflow)
+		vd_async_overflow(q);
+	vd_async_tell(q->context,
+		      ours && access_error(&ev->error) ? IBV_EVENT_QP_ACCESS_ERR
+						       : IBV_EVENT_QP_FATAL,
+		      q, &qp->fatal);
 }
 
 /* There is no identifier that could be told. */
@@ -353,7 +351,7 @@ static void oob_failed(struct vd_qp *qp)
 	if (!qp->oob || qp->lent)
 		return;
 	vd_oob_release(qp);
-	vd_async_post(qp->qp.qp_base.context, IBV_EVENT_QP_FATAL, &qp->qp.qp_base);
+	vd_async_tell(qp->qp.qp_base.context, IBV_EVENT_QP_FATAL, &qp->qp.qp_base, &qp->fatal);
 }
 
 static void session_event(struct vd_process *p, struct vd_qp *qp, const struct ddps_event *ev)

@@ -54,6 +54,18 @@ void vd_async_tell(struct ibv_context *ctx, enum ibv_event_type type, void *elem
 	queue(ctx, type, element, a ? a : calloc(1, sizeof *a));
 }
 
+static void overflow(struct ibv_cq *cq)
+{
+	vd_async_tell(cq->context, IBV_EVENT_CQ_ERR, cq, &vd_of(cq, struct vd_cq, cq)->overflow);
+}
+
+void vd_async_overflow(const struct ibv_qp *qp)
+{
+	overflow(qp->recv_cq);
+	if (qp->send_cq != qp->recv_cq)
+		overflow(qp->send_cq);
+}
+
 VD_API int ibv_get_async_event(struct ibv_context *ctx, struct ibv_async_event *event)
 {
 	struct vd_context *c = ctx_of(ctx);

@@ -25,6 +25,24 @@ int vd_req_notify_cq(struct ibv_cq *ibcq, int solicited_only)
 
 /* ---- queues ---- */
 
+static int make_parts(struct vd_cq *cq)
+{
+	struct vd_process *p = vd_process_of(cq->cq.context);
+	int err = vd_errno(ddps_cq_new(p->ctx, (uint32_t)cq->cq.cqe, &cq->d));
+
+	if (!err)
+		err = vd_ud_cq_init(cq);
+	return err ? err : vd_async_keep(&cq->overflow);
+}
+
+/* The library's is gone, or nothing uses it. */
+static void unmake(struct vd_cq *cq)
+{
+	vd_ud_cq_fini(cq);
+	free(cq->overflow);
+	free(cq);
+}
+
 static struct vd_cq *new_cq(struct ibv_context *ctx, uint32_t depth, void *user,
 			    struct ibv_comp_channel *ch)
 {
@@ -33,20 +51,15 @@ static struct vd_cq *new_cq(struct ibv_context *ctx, uint32_t depth, void *user,
 
 	if (!cq)
 		return NULL;
-	err = ddps_cq_new(vd_of(ctx, struct vd_context, v.context)->p->ctx, depth, &cq->d);
-	if (err) {
-		free(cq);
-		errno = vd_errno(err);
-		return NULL;
-	}
 	cq->cq.context = ctx;
 	cq->cq.channel = ch;
 	cq->cq.cq_context = user;
 	cq->cq.cqe = (int)depth;
-	if (vd_ud_cq_init(cq)) {
+	err = make_parts(cq);
+	if (err) {
 		ddps_cq_free(cq->d);
-		free(cq);
-		errno = ENOMEM;
+		unmake(cq);
+		errno = err;
 		return NULL;
 	}
 	pthread_mutex_init(&cq->cq.mutex, NULL);
@@ -185,8 +198,7 @@ VD_API int ibv_destroy_cq(struct ibv_cq *ibcq)
 		pthread_cond_wait(&cq->cq.cond, &cq->cq.mutex);
 	pthread_mutex_unlock(&cq->cq.mutex);
 	vd_context_release(ibcq->context);
-	vd_ud_cq_fini(cq);
-	free(cq);
+	unmake(cq);
 	return 0;
 }
 

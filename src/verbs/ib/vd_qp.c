@@ -44,7 +44,7 @@ static int make_ep(struct vd_qp *qp, struct ddps_ep **ep)
 	struct ddps_ep_attr attr;
 	int err;
 
-	if (in->srq && vd_async_keep(&qp->last_wqe))
+	if ((in->srq && vd_async_keep(&qp->last_wqe)) || vd_async_keep(&qp->fatal))
 		return DDPS_E_NOMEM;
 	ddps_ep_attr_init(&attr);
 	attr.pd = pd;
@@ -81,6 +81,7 @@ static void unmake(struct vd_qp *qp)
 	vd_pd_free(qp->qp.qp_base.pd, qp->inl, qp->inl_own);
 	vd_wr_fini(qp);
 	free(qp->last_wqe);
+	free(qp->fatal);
 	free(qp);
 }
 

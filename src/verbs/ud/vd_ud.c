@@ -87,14 +87,6 @@ static bool keeps_away(struct vd_ud *ud)
 	return away && __atomic_load_n(&ud->polled, __ATOMIC_SEQ_CST);
 }
 
-/* A completion was lost: its queue overflowed. */
-static void tell_overflow(const struct ibv_qp *q)
-{
-	vd_async_post(q->context, IBV_EVENT_CQ_ERR, q->recv_cq);
-	if (q->send_cq != q->recv_cq)
-		vd_async_post(q->context, IBV_EVENT_CQ_ERR, q->send_cq);
-}
-
 static void tell_news(struct vd_ud *ud)
 {
 	struct vd_process *p = ud->p;
@@ -107,7 +99,7 @@ static void tell_news(struct vd_ud *ud)
 		struct ibv_qp *q = &u->qp->qp.qp_base;
 
 		if (u->lost)
-			tell_overflow(q);
+			vd_async_overflow(q);
 		if (u->last_wqe)
 			vd_async_tell(q->context, IBV_EVENT_QP_LAST_WQE_REACHED, q,
 				      &u->qp->last_wqe);
@@ -206,17 +198,31 @@ int ud_watch_new(struct vd_ud *ud, struct ud_source *s)
 	return epoll_ctl(ud->epfd, EPOLL_CTL_ADD, s->sock.fd, &ev) ? errno : 0;
 }
 
+/* One that is new, kept or closed again. */
+static int keep_or_close(struct vd_ud *ud, int fd)
+{
+	const int err = fd < 0 ? errno : ud_keep_fd(ud, fd);
+
+	if (err && fd >= 0)
+		close(fd);
+	return err;
+}
+
 static int make_ud(struct vd_ud *ud)
 {
-	const int *fds[] = { &ud->epfd, &ud->cm_epfd, &ud->wake_fd };
-	int err = 0;
+	int err;
 
 	(void)vd_forks_hold();
 	ud->epfd = epoll_create1(EPOLL_CLOEXEC);
-	ud->cm_epfd = epoll_create1(EPOLL_CLOEXEC);
-	ud->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	for (size_t i = 0; i < sizeof fds / sizeof *fds && !err; i++)
-		err = *fds[i] < 0 ? EMFILE : ud_keep_fd(ud, *fds[i]);
+	err = keep_or_close(ud, ud->epfd);
+	if (!err) {
+		ud->cm_epfd = epoll_create1(EPOLL_CLOEXEC);
+		err = keep_or_close(ud, ud->cm_epfd);
+	}
+	if (!err) {
+		ud->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+		err = keep_or_close(ud, ud->wake_fd);
+	}
 	vd_forks_release();
 	if (!err)
 		err = ud_sock_open(ud, &ud->acks.sock, &ud->ack_port);

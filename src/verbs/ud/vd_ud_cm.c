@@ -4,6 +4,7 @@
  * the number and Q_Key of a queue pair, as the SIDR messages of InfiniBand do, and asks again until
  * it has an answer.
  */
+#include "common/system/random.h"
 #include "verbs/cm/vd_event.h"
 #include "verbs/ud/vd_ud_in.h"
 #include <arpa/inet.h>
@@ -11,7 +12,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include <sys/random.h>
 #include <sys/socket.h>
 
 #define RETRY_MS     50 /* and then twice as long each time */
@@ -168,13 +168,9 @@ static int start(struct vd_ud *ud, struct vd_id *id, const struct rdma_conn_para
 	struct ud_header h = { .type = UD_REQ };
 	struct vd_ud_id *u = id->ud; /* vd_ud_route has made it */
 	struct sockaddr *dst = &id->id.route.addr.dst_addr;
-	ssize_t n;
 	int err;
 
-	do
-		n = getrandom(&u->ask, sizeof u->ask, 0);
-	while (n < 0 ? errno == EINTR : n < (ssize_t)sizeof u->ask);
-	if (n < 0)
+	if (ddps_random(&u->ask, sizeof u->ask))
 		return EIO;
 	h.ask = u->ask;
 	h.pd_len = conn && conn->private_data ? conn->private_data_len : 0;

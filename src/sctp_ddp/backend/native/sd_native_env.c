@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* What one context has of the engine: itself, its clock and its sockets. */
 #include "common/own.h"
+#include "common/system/random.h"
 #include "sctp_ddp/backend/native/sd_native.h"
 #include "sctp_ddp/backend/sd_sock.h"
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include <sys/random.h>
 #include <unistd.h>
 
 #define WINDOW_MAX    (4u << 20)
@@ -248,18 +248,8 @@ int ddps_sn_sock_bind(struct ddps_sn_env *ne, const struct sockaddr *sa, socklen
 
 static void system_random(void *buf, size_t len)
 {
-	uint8_t *p = buf;
-	ssize_t n;
-
-	while (len) {
-		n = getrandom(p, len, 0);
-		if (n < 0 && errno != EINTR)
-			abort(); /* no kernel that we run on: keys of nothing would be worse */
-		if (n > 0) {
-			p += n;
-			len -= (size_t)n;
-		}
-	}
+	if (ddps_random(buf, len))
+		abort(); /* no kernel that we run on: keys of nothing would be worse */
 }
 
 /* A tag takes 4 octets, an association a dozen such: the system is asked for many together. */
