@@ -227,6 +227,7 @@ unsigned kern_stop(void)
 	for (int i = 0; i < KERN_FDS; i++)
 		if (file[i].kind)
 			kern_close(&file[i]);
+	kern_udp_nobody();
 	return n;
 }
 

@@ -111,6 +111,8 @@ extern void (*kern_lie_message)(struct kern_message *m, kern_message_put *put, v
 extern size_t (*kern_lie_packet)(uint8_t *p, size_t len);
 /* Sees each datagram that leaves; NULL: nobody looks. */
 extern void (*kern_watch)(const uint8_t *p, size_t len);
+/* Alters any datagram in its place; its new length.  NULL: nobody does. */
+extern size_t (*kern_alter)(uint8_t *p, size_t len);
 /*
  * Descriptors made from now on are @who's, or a host's own below KERN_HOSTS.  @owner names it: what
  * happens to one does not depend on what others do.
