@@ -29,7 +29,8 @@ struct kern_dgram;
 
 struct kern_file {
 	enum kern_kind kind;
-	unsigned host, who;
+	unsigned host, who, program;
+	bool dead;		 /* its program is */
 	struct kern_file *epoll; /* that watches it */
 	struct kern_file *prev, *next;
 	struct kern_file *watched; /* of an epoll */

@@ -285,6 +285,8 @@ static ssize_t udp_send(struct kern_file *f, const struct msghdr *m)
 	uint32_t group;
 	int err;
 
+	if (f->dead)
+		return (ssize_t)len;
 	if (kern_fails("sendmmsg", ENOBUFS, EAGAIN, EINTR, EPERM, ENETUNREACH, EIO))
 		return -1;
 	group = kern_group(m->msg_name, &port);
