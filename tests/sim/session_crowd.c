@@ -14,6 +14,7 @@
 #define MUCH	200u	  /* pieces: more than both sides keep */
 #define QUIET	(8 * SEC) /* then a window is shut, if it will be */
 #define LINGER	(SEC * 6 / 10)
+#define MISSED	(70 * SEC)
 #define SILENCE (100 * SEC) /* after which, and for which, nothing is sent */
 
 struct crowd crowd;
@@ -82,10 +83,8 @@ static void killed(unsigned i)
 
 	kern_kill(i);
 	m->dead = true;
+	m->died = kern.now;
 	crowd_lose(i);
-	for (unsigned k = 0; k < CALLS; k++)
-		if (crowd.call[k].phase != NOBODY && crowd.call[k].leg[0].program == i)
-			crowd.call[k].leg[0].ep = NULL;
 	grave[ngrave++ % 64] = *m;
 }
 
@@ -155,9 +154,30 @@ static void one_by_one(void)
 
 /* ---- what happens ---- */
 
+/* One that calls. */
 static unsigned some_program(void)
 {
-	return 1 + (unsigned)crowd_rnd(crowd.programs - 1);
+	unsigned i;
+
+	do
+		i = 1 + (unsigned)crowd_rnd(crowd.programs - 1);
+	while (crowd.program[i].dead);
+	return i;
+}
+
+/* Programs that were killed begin anew when what they had has been missed: until then their ports may be
+ * those of associations that the peer still has. */
+static void begin_anew(void)
+{
+	unsigned alive = 0;
+
+	for (unsigned i = 1; i < crowd.programs; i++)
+		alive += !crowd.program[i].dead;
+	if (!alive)
+		run(MISSED);
+	for (unsigned i = 1; i < crowd.programs; i++)
+		if (crowd.program[i].dead && crowd.program[i].died + MISSED <= kern.now)
+			begins(i);
 }
 
 static void a_batch(void)
@@ -222,10 +242,8 @@ static void a_caller_ends(void)
 	if (crowd_rnd(2))
 		a_batch();
 	run(crowd_rnd(6 * kern.delay));
-	if (world.failed)
-		return;
-	killed(who);
-	begins(who);
+	if (!world.failed)
+		killed(who);
 }
 
 static bool all_rejected(void)
@@ -236,11 +254,21 @@ static bool all_rejected(void)
 	return true;
 }
 
+/* It calls once more, and does not look for the answers to the others now. */
+static void too_late(unsigned who)
+{
+	struct program *m = &crowd.program[who];
+
+	crowd_call(who, REJECTED, false);
+	ddps_progress(crowd_at(who)->ctx, 0);
+	m->naps_until = kern.now + crowd_rnd(8 * kern.delay);
+}
+
 /* Who listens rejects all, and is killed: those are its last words, and count. */
 static void last_words(void)
 {
 	until_all_left();
-	for (unsigned n = 1 + (unsigned)crowd_rnd(6); n && !world.failed; n--) {
+	for (unsigned n = 1 + (unsigned)crowd_rnd(12); n && !world.failed; n--) {
 		crowd_call(some_program(), REJECTED, !crowd_rnd(4));
 		run(crowd_rnd(2) ? 0 : crowd_rnd(kern.delay));
 	}
@@ -250,6 +278,9 @@ static void last_words(void)
 		return;
 	while (ddps_progress(crowd_at(0)->ctx, 0) > 0)
 		;
+	for (unsigned i = 1; i < crowd.programs; i++)
+		if (!crowd.program[i].dead && crowd_rnd(2))
+			too_late(i);
 	killed(0);
 	until_all_left();
 	run(LINGER + crowd.soon); /* associations of the one that is gone */
@@ -261,6 +292,7 @@ static void played(void)
 	for (unsigned i = 0; i < ROUNDS && !world.failed; i++) {
 		unsigned what = (unsigned)crowd_rnd(12);
 
+		begin_anew();
 		if (what == 0 && crowd.native && !crowd.streams)
 			a_caller_ends();
 		else if (what == 1 && crowd.native && !crowd.streams)
@@ -336,7 +368,8 @@ bool crowd_world(uint64_t seed, struct sim_tally *t)
 	if (!world.failed)
 		silence();
 	for (unsigned i = 0; i < crowd.programs; i++)
-		ddps_ctx_free(crowd_at(i)->ctx);
+		if (!crowd_at(i)->dead)
+			ddps_ctx_free(crowd.program[i].ctx);
 	buried();
 	left = kern_stop();
 	kern_watch = NULL;

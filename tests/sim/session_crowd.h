@@ -54,7 +54,7 @@ struct program {
 	struct ddps_cq *cq;
 	struct ddps_mr *from, *into;
 	struct ddps_listener *listener;
-	uint64_t naps_until;
+	uint64_t naps_until, died;
 	bool dead;
 };
 

@@ -247,6 +247,9 @@ void crowd_lose(unsigned program)
 		for (unsigned k = 0; k < 2 && c->phase != NOBODY; k++) {
 			if (c->leg[k].program != program)
 				continue;
+			c->leg[k].ep = NULL;
+			if (k && c->leg[k].over) /* what it has said counts */
+				continue;
 			c->lost = c->leg[k].over = true;
 			if (k)
 				c->req = NULL;
