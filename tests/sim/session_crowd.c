@@ -19,7 +19,6 @@
 
 struct crowd crowd;
 static uint64_t packets;
-static uint8_t *octets; /* of large Sends */
 static struct program grave[64];
 static unsigned ngrave;
 
@@ -67,13 +66,17 @@ static void begins(unsigned i)
 	*m = (struct program){ .host = m->host };
 	check(!ddps_ctx_new(&m->ctx, &attr) && !ddps_pd_new(m->ctx, &m->pd) &&
 		      !ddps_cq_new(m->ctx, 65536, &m->cq) &&
-		      !ddps_mr_reg(m->pd, octets, PIECE, DDPS_REMOTE_READ, NULL, &m->from) &&
-		      !ddps_mr_reg(m->pd, octets + PIECE, PIECE, DDPS_REMOTE_WRITE, NULL, &m->into),
+		      !ddps_cq_new(m->ctx, 1024, &m->seldom) &&
+		      !ddps_srq_new(m->pd, SHARED_RECVS, 1, NULL, &m->srq) &&
+		      !ddps_mr_reg(m->pd, crowd.octets, PIECE, DDPS_REMOTE_READ, NULL, &m->from) &&
+		      !ddps_mr_reg(m->pd, crowd.octets + PIECE, PIECE,
+				   DDPS_LOCAL_WRITE | DDPS_REMOTE_WRITE, NULL, &m->into),
 	      "no context");
 	if (i)
 		return;
 	snprintf(uri, sizeof uri, "sctp://10.0.0.1:7000%s", crowd.uri);
 	check(!ddps_listen(m->ctx, uri, NULL, &m->listener), "no listener");
+	crowd_receives(true);
 }
 
 /* Its sockets are closed, and it says nothing more. */
@@ -184,7 +187,8 @@ static void a_batch(void)
 {
 	static const unsigned sizes[] = { 1, 1, 2, 4, 8, 60 };
 	unsigned n = sizes[crowd_rnd(6)], who = some_program();
-	bool several = crowd_rnd(2), stalls = crowd_rnd(2), at_once = crowd_rnd(2);
+	bool several = crowd_rnd(2), stalls = crowd_rnd(crowd.streams ? 8 : 2) == 1,
+	     at_once = crowd_rnd(2);
 
 	while (n-- && !world.failed) {
 		crowd_call(several ? some_program() : who, (enum kind)crowd_rnd(KINDS),
@@ -222,7 +226,7 @@ static void too_much(void)
 	c = crowd_call(who, HELD, false);
 	if (!c)
 		return;
-	c->sends = MUCH;
+	c->sends = MUCH / 3 + (unsigned)crowd_rnd(MUCH);
 	c->piece = PIECE;
 	run(QUIET);
 	for (unsigned n = 1 + (unsigned)crowd_rnd(4); n && !world.failed; n--) {
@@ -302,6 +306,8 @@ static void played(void)
 		else
 			a_batch();
 		some_leave();
+		if (!crowd_rnd(3))
+			crowd_receives(false);
 		run(crowd_rnd(2) ? crowd_rnd(8 * kern.delay) : crowd_rnd(SEC));
 	}
 	until_all_left();
@@ -322,7 +328,8 @@ static void make(uint64_t seed)
 	static const char *const uris[] = { "?backend=native&encap=9899",
 					    "?backend=kernel&encap=off" };
 
-	crowd = (struct crowd){ .rng = seed * 0x9e3779b97f4a7c15u + 31 };
+	crowd = (struct crowd){ .rng = seed * 0x9e3779b97f4a7c15u + 31,
+				.octets = calloc(2, PIECE) };
 	sim_events.seed = sim_next(&crowd.rng);
 	kern_start(sim_next(&crowd.rng));
 	crowd.native = crowd_rnd(3);
@@ -331,7 +338,7 @@ static void make(uint64_t seed)
 	crowd.streams = crowd_rnd(3) ? 0 : 2u << crowd_rnd(3);
 	crowd.programs = 2 + (unsigned)crowd_rnd(PROGRAMS - 1);
 	for (unsigned i = 1; i < crowd.programs; i++)
-		crowd.program[i].host = 1 + (unsigned)crowd_rnd(3);
+		crowd.program[i].host = i;
 	kern.sctp = !crowd.native;
 	kern.streams = crowd.native ? 0 : crowd.streams;
 	kern.delay = 10000 + crowd_rnd(1u << crowd_rnd(25));
@@ -359,7 +366,6 @@ bool crowd_world(uint64_t seed, struct sim_tally *t)
 	uint64_t begin;
 
 	world = (struct world){ .seed = seed, .quiet = true, .t = t };
-	octets = calloc(2, PIECE);
 	make(seed);
 	begin = kern.now;
 	for (unsigned i = 0; i < crowd.programs; i++)
@@ -375,7 +381,7 @@ bool crowd_world(uint64_t seed, struct sim_tally *t)
 	kern_watch = NULL;
 	kern_alter = NULL;
 	check(!left, "%u descriptors are left", left);
-	free(octets);
+	free(crowd.octets);
 	t->n[T_SESSIONS] += calls;
 	t->n[T_SCTP] += calls;
 	t->n[T_ORDERLY] += calls;

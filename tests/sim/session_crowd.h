@@ -9,11 +9,12 @@
  */
 #include "sim/session_world.h"
 
-#define CALLS	 96u
-#define PROGRAMS 6u /* the first listens */
-#define WORDS	 160u
-#define PIECE	 65536u
-#define DEPTH	 256u
+#define CALLS	     96u
+#define PROGRAMS     6u /* the first listens */
+#define WORDS	     160u
+#define PIECE	     65536u
+#define DEPTH	     256u
+#define SHARED_RECVS 64u
 
 enum kind {
 	REJECTED, /* with a few words */
@@ -51,7 +52,9 @@ struct program {
 	unsigned host;
 	struct ddps_ctx *ctx;
 	struct ddps_pd *pd;
-	struct ddps_cq *cq;
+	struct ddps_cq *cq,
+		*seldom; /* seldom: of shared receives, which somebody fetches now and then */
+	struct ddps_srq *srq;
 	struct ddps_mr *from, *into;
 	struct ddps_listener *listener;
 	uint64_t naps_until, died;
@@ -64,6 +67,7 @@ struct crowd {
 	unsigned programs, streams;
 	uint32_t made; /* calls */
 	bool native, naps;
+	uint8_t *octets; /* to be sent, and a place for those that come */
 	struct call call[CALLS];
 	struct program program[PROGRAMS];
 };
@@ -89,6 +93,8 @@ void crowd_goes_on(struct call *c);
 void crowd_leaves(struct call *c);
 /* What has happened at a program. */
 void crowd_looks(unsigned i);
+/* Shared receives are fetched; the first time they are posted. */
+void crowd_receives(bool begins);
 /* The program is not there any more. */
 void crowd_lose(unsigned program);
 

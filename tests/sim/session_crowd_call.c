@@ -15,7 +15,7 @@ static void step(struct call *c, enum phase phase)
 	c->until = kern.now + (phase == ASKED ? crowd.soon : crowd.late);
 }
 
-static bool endpoint(struct leg *l, bool stalls)
+static bool endpoint(struct leg *l, bool stalls, bool shares)
 {
 	struct program *m = crowd_at(l->program);
 	struct ddps_ep_attr attr;
@@ -26,6 +26,11 @@ static bool endpoint(struct leg *l, bool stalls)
 	attr.sq_depth = DEPTH;
 	attr.rq_depth = 1;
 	attr.user = l;
+	if (shares) {
+		attr.srq = m->srq;
+		attr.srq_share = 1;
+		attr.recv_cq = m->seldom;
+	}
 	attr.no_recv = stalls ? DDPS_NO_RECV_STALL : DDPS_NO_RECV_TERMINATE;
 	check(!ddps_ep_new(m->ctx, &attr, &l->ep), "no endpoint");
 	return !world.failed;
@@ -58,7 +63,8 @@ struct call *crowd_call(unsigned who, enum kind kind, bool stalls)
 		c->words[i] = (uint8_t)crowd_rnd(256);
 	c->leg[0] = (struct leg){ .call = c, .id = 0, .program = who };
 	c->leg[1] = (struct leg){ .call = c, .id = 1, .program = 0 };
-	if (!endpoint(&c->leg[0], stalls) || !endpoint(&c->leg[1], kind == HELD))
+	if (!endpoint(&c->leg[0], stalls, false) ||
+	    !endpoint(&c->leg[1], kind == HELD, kind == HELD && crowd_rnd(2)))
 		return NULL;
 	ddps_conn_param_init(&p);
 	p.private_data = &c->number;
@@ -93,8 +99,10 @@ static void works(struct leg *l)
 	unsigned sends = l->id ? 0 : c->sends;
 
 	while (l->there && !l->over && !m->dead && !o->dead && l->posted < c->writes + sends) {
-		struct ddps_sge sge = { table, 1 + (uint32_t)crowd_rnd(64), ddps_mr_stag(m->from) };
+		struct ddps_sge sge = { crowd.octets, 1 + (uint32_t)crowd_rnd(64),
+					ddps_mr_stag(m->from) };
 		struct ddps_send_wr wr = { .op = DDPS_OP_WRITE, .sge = &sge, .nsge = 1 };
+		int err;
 
 		wr.stag = ddps_mr_stag(o->into);
 		wr.to = ddps_mr_to(o->into);
@@ -102,7 +110,10 @@ static void works(struct leg *l)
 			wr.op = DDPS_OP_SEND;
 			sge.len = c->piece;
 		}
-		if (ddps_post_send(l->ep, &wr)) /* it ends */
+		err = ddps_post_send(l->ep, &wr);
+		check(!err || err == DDPS_E_STATE, NAME "post_send: %s", name(l),
+		      ddps_strerror(err));
+		if (err) /* it ends */
 			return;
 		l->posted++;
 	}
@@ -192,6 +203,14 @@ static void over(struct leg *l, const struct ddps_event *ev)
 		step(c, LEFT);
 }
 
+/* All that share it receive into the same memory: nobody looks at it. */
+static void receive(struct program *m, uint64_t id)
+{
+	struct ddps_sge sge = { crowd.octets + PIECE, PIECE, ddps_mr_stag(m->into) };
+
+	check(!ddps_post_srq_recv(m->srq, id, &sge, 1), "post_srq_recv");
+}
+
 static void asked(const struct ddps_event *ev)
 {
 	uint32_t number;
@@ -207,6 +226,22 @@ static void asked(const struct ddps_event *ev)
 		return;
 	}
 	ddps_reject(ev->request, NULL, 0); /* nobody waits for it any more */
+}
+
+void crowd_receives(bool begins)
+{
+	struct program *m = crowd_at(0);
+	struct ddps_wc wc[16];
+	int n = 16;
+
+	for (unsigned i = 0; begins && i < SHARED_RECVS; i++)
+		receive(m, i);
+	while (n == 16) {
+		n = ddps_cq_poll(m->seldom, wc, 16);
+		for (int k = 0; k < n; k++)
+			if (wc[k].wr_id < SHARED_RECVS)
+				receive(m, wc[k].wr_id);
+	}
 }
 
 void crowd_looks(unsigned i)
