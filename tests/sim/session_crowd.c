@@ -362,7 +362,7 @@ static void buried(void)
 
 bool crowd_world(uint64_t seed, struct sim_tally *t)
 {
-	unsigned left, calls = ROUNDS * 8;
+	unsigned left;
 	uint64_t begin;
 
 	world = (struct world){ .seed = seed, .quiet = true, .t = t };
@@ -382,9 +382,9 @@ bool crowd_world(uint64_t seed, struct sim_tally *t)
 	kern_alter = NULL;
 	check(!left, "%u descriptors are left", left);
 	free(crowd.octets);
-	t->n[T_SESSIONS] += calls;
-	t->n[T_SCTP] += calls;
-	t->n[T_ORDERLY] += calls;
+	t->n[T_SESSIONS] += crowd.made;
+	t->n[T_SCTP] += crowd.made;
+	t->n[T_ORDERLY] += crowd.made;
 	t->n[T_WORLDS]++;
 	t->n[T_SECONDS] += (kern.now - begin) / SEC;
 	return !world.failed;

@@ -13,7 +13,7 @@
 #define PROGRAMS     6u /* the first listens */
 #define WORDS	     160u
 #define PIECE	     65536u
-#define DEPTH	     256u
+#define DEPTH	     300u
 #define SHARED_RECVS 64u
 
 enum kind {
