@@ -383,6 +383,7 @@ static void adopt(struct ddps_sd_provider *prov, struct ddps_sd_listener *l)
 		if (!c->listener && !c->goal && c->b == l->b && c->state == DDPS_SD_UP && own &&
 		    port && !strcmp(own, port)) {
 			c->listener = l;
+			l->half_open += c->pending; /* requests that were shown are its own */
 			ddps_sd_carrier_idle(c);
 		}
 	}

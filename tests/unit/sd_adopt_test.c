@@ -166,3 +166,20 @@ Test(sd_adopt, a_refusal_leaves_after_its_listener)
 	sd_run(&w);
 	sd_expect(raw, 0, "0000 0004");
 }
+
+/* One that waits for its answer has a place at the next listener, and gives it back. */
+Test(sd_adopt, a_request_that_waits_has_a_place)
+{
+	struct ddps_sd_assoc *raw;
+
+	w.accept = false;
+	raw = sd_raw_to_listener(&w);
+	sd_send(&w, raw, 0, "0000 0001");
+	ddps_sctp_provider.listener_free(w.listener);
+	w.listener = NULL;
+	l[0] = listen_at(1);
+	cr_assert_eq(sd_carrier_of(&w, 0)->listener, of(0));
+	cr_expect_eq(of(0)->half_open, 1);
+	cr_expect_eq(sd_answer(&w.req[0], false, NULL, 0), 0);
+	cr_expect_eq(of(0)->half_open, 0);
+}
