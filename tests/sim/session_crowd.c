@@ -338,7 +338,7 @@ static void make(uint64_t seed)
 	crowd.streams = crowd_rnd(3) ? 0 : 2u << crowd_rnd(3);
 	crowd.programs = 2 + (unsigned)crowd_rnd(PROGRAMS - 1);
 	for (unsigned i = 1; i < crowd.programs; i++)
-		crowd.program[i].host = i;
+		crowd.program[i].host = 1 + (unsigned)crowd_rnd(3);
 	kern.sctp = !crowd.native;
 	kern.streams = crowd.native ? 0 : crowd.streams;
 	kern.delay = 10000 + crowd_rnd(1u << crowd_rnd(25));
