@@ -253,7 +253,8 @@ static void a_caller_ends(void)
 static bool all_rejected(void)
 {
 	for (unsigned i = 0; i < CALLS; i++)
-		if (crowd.call[i].phase != NOBODY && !crowd.call[i].leg[1].over)
+		if (crowd.call[i].phase != NOBODY && !crowd.call[i].lost &&
+		    !crowd.call[i].leg[1].over)
 			return false;
 	return true;
 }

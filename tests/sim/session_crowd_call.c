@@ -206,8 +206,9 @@ static void over(struct leg *l, const struct ddps_event *ev)
 	struct call *c = l->call;
 
 	check(!l->over, NAME "it ends twice", name(l));
-	if (c->phase == ASKED && !l->id && c->ended_early != ended_early())
-		c->lost = c->leg[1].over = true; /* it met the end of one of these, perhaps */
+	/* It met the end of one of these, perhaps; not if its association is its own. */
+	if (c->phase == ASKED && !l->id && !c->stalls && c->ended_early != ended_early())
+		c->lost = c->leg[1].over = true;
 	check(c->phase == LEFT || c->lost || (c->kind == HELD && l->there), NAME "%s: %s", name(l),
 	      ddps_event_name(ev->type), ev->error.text);
 	l->over = true;
