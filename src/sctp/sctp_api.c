@@ -128,6 +128,7 @@ int ddps_sctp_connect(struct ddps_sctp *e, const struct ddps_sctp_param *p,
 	if (!a)
 		return DDPS_E_NOMEM;
 	a->port = param.port;
+	a->any_port = !p->port;
 	a->peer_port = port;
 	err = begin(a, peer, n, encap);
 	if (err < 0) {

@@ -85,6 +85,17 @@ void ddps_sc_cookie_ack(struct ddps_sc_rx *rx, const struct ddps_sc_chunk *c)
 	tell_up(a);
 }
 
+void ddps_sc_init_again(struct ddps_sctp_assoc *a)
+{
+	free(a->cookie);
+	a->cookie = NULL;
+	a->peer_tag = 0;
+	a->early = 0; /* the peer has dropped it */
+	a->state = SC_COOKIE_WAIT;
+	a->due = DUE_INIT;
+	a->ctl_n++;
+}
+
 /* [9260-5.2.6-1] A new INIT, as often as one without an answer is sent again. */
 void ddps_sc_stale(struct ddps_sc_rx *rx, const struct ddps_sc_chunk *c)
 {
@@ -102,13 +113,7 @@ void ddps_sc_stale(struct ddps_sc_rx *rx, const struct ddps_sc_chunk *c)
 					       a->stale));
 		return;
 	}
-	free(a->cookie);
-	a->cookie = NULL;
-	a->peer_tag = 0;
-	a->early = 0; /* the peer has dropped it */
-	a->state = SC_COOKIE_WAIT;
-	a->due = DUE_INIT;
-	a->ctl_n++;
+	ddps_sc_init_again(a);
 }
 
 /* ---- taking a cookie's word ---- */
@@ -351,6 +356,8 @@ static bool with_assoc(struct ddps_sc_rx *rx, const struct ddps_sc_cookie *ck)
 		return duplicate(rx, ck); /* D */
 	if (own)
 		return crossed(rx, ck); /* B */
+	if (!peer && rx->path && ddps_sc_other_program(rx, ck->peer_tag))
+		return false;
 	if (!peer && ties)
 		return restart(rx, ck); /* A */
 	return false;			/* C, and all that is in no row [9260-5.2.4-3] */

@@ -94,7 +94,7 @@ bool ddps_sc_enter(struct ddps_sctp *e, struct ddps_sc_path *p)
 	return true;
 }
 
-void ddps_sc_leave(struct ddps_sctp *e, struct ddps_sc_path *p)
+static void unlink_path(struct ddps_sctp *e, struct ddps_sc_path *p)
 {
 	struct ddps_sc_path **at;
 
@@ -103,6 +103,11 @@ void ddps_sc_leave(struct ddps_sctp *e, struct ddps_sc_path *p)
 	*at = p->chain;
 	if (e->found == p)
 		e->found = NULL;
+}
+
+void ddps_sc_leave(struct ddps_sctp *e, struct ddps_sc_path *p)
+{
+	unlink_path(e, p);
 	if (--e->npaths)
 		return;
 	free(e->paths);
@@ -217,6 +222,18 @@ bool ddps_sc_gone_lately(const struct ddps_sctp *e, uint32_t own, uint32_t peer)
 	unsigned i = hash(e, &own, sizeof own) % DDPS_SC_GONE;
 
 	return e->gone[i].own == own && e->gone[i].peer == peer;
+}
+
+/* Its port is @port from now on: other chains, and no memory for that. */
+void ddps_sc_move(struct ddps_sctp_assoc *a, uint16_t port)
+{
+	struct ddps_sctp *e = a->e;
+
+	for (unsigned i = 0; i < a->npaths; i++)
+		unlink_path(e, a->path[i]);
+	a->port = port;
+	for (unsigned i = 0; i < a->npaths; i++)
+		link_path(e, a->path[i]);
 }
 
 uint16_t ddps_sc_free_port(struct ddps_sctp *e, uint16_t via, uint16_t peer_port,

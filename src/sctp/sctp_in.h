@@ -152,6 +152,7 @@ struct ddps_sctp_assoc {
 	void *user;
 	TAILQ_ENTRY(ddps_sctp_assoc) all_link, tx_link, touch_link, note_link;
 	bool in_tx, touched, noted, freed, dead, dying, announced, by_us;
+	bool any_port; /* of ours: the user has not chosen it */
 	uint8_t state;
 	uint8_t due;
 	uint8_t notes;
@@ -178,7 +179,7 @@ struct ddps_sctp_assoc {
 	uint64_t ctl_rto;  /* its next length */
 	uint64_t ctl_sent; /* for an RTT; 0: resent */
 	unsigned ctl_n;
-	unsigned stale;	   /* cookies that the peer called so */
+	unsigned stale;	   /* cookies that the peer called so, and ports that others had */
 	unsigned errors;   /* in a row, of the association */
 	uint64_t guard_at; /* T5 */
 	struct ddps_kept_error why;
@@ -311,6 +312,7 @@ struct ddps_sctp_port *ddps_sc_find_port(struct ddps_sctp *e, uint16_t via, uint
 /* Enter @p; false: no memory. */
 bool ddps_sc_enter(struct ddps_sctp *e, struct ddps_sc_path *p);
 void ddps_sc_leave(struct ddps_sctp *e, struct ddps_sc_path *p);
+void ddps_sc_move(struct ddps_sctp_assoc *a, uint16_t port);
 /* Count an association accepted from @addr; false: there are @most, or no memory. */
 bool ddps_sc_peer_get(struct ddps_sctp *e, const struct ddps_sctp_addr *addr, unsigned most);
 void ddps_sc_peer_put(struct ddps_sctp *e, const struct ddps_sctp_addr *addr);
@@ -358,6 +360,14 @@ void ddps_sc_put_init(struct ddps_sctp_assoc *a, struct ddps_wbuf *w);
 /* COOKIE ECHO first in a packet.  True: rx->a is set and the rest of the packet may be taken. */
 bool ddps_sc_cookie_echo(struct ddps_sc_rx *rx, const struct ddps_sc_chunk *c);
 ddps_sc_handler ddps_sc_cookie_ack, ddps_sc_stale;
+/* Set up, once more. */
+void ddps_sc_init_again(struct ddps_sctp_assoc *a);
+
+/* ---- sctp_brother.c ---- */
+/* A set-up from where the peer of rx->a is, by another UDP port: it is refused, with @tag. */
+bool ddps_sc_other_program(struct ddps_sc_rx *rx, uint32_t tag);
+/* The peer has refused ours so: another port is tried.  false: none. */
+bool ddps_sc_other_port(struct ddps_sctp_assoc *a);
 
 /* ---- sctp_assoc.c ---- */
 struct ddps_sctp_assoc *ddps_sc_assoc_new(struct ddps_sctp *e, const struct ddps_sctp_param *p);

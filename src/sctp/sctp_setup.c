@@ -284,7 +284,7 @@ void ddps_sc_init_echoed(struct ddps_sc_rx *rx, const struct ddps_sc_chunk *c)
 	struct ddps_sc_init i;
 	struct offer o;
 
-	if (!init_ok(rx, c, &i) || adds_addresses(rx, &i))
+	if (!init_ok(rx, c, &i) || adds_addresses(rx, &i) || ddps_sc_other_program(rx, i.tag))
 		return;
 	make_ties(rx->a);
 	o = offer_of(rx->a);
@@ -297,7 +297,7 @@ void ddps_sc_init_up(struct ddps_sc_rx *rx, const struct ddps_sc_chunk *c)
 	struct ddps_sc_init i;
 	struct offer o;
 
-	if (!init_ok(rx, c, &i) || adds_addresses(rx, &i))
+	if (!init_ok(rx, c, &i) || adds_addresses(rx, &i) || ddps_sc_other_program(rx, i.tag))
 		return;
 	make_ties(rx->a);
 	o = offer_of(rx->a);

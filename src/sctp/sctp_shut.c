@@ -136,6 +136,7 @@ static const char *cause_text(uint16_t cause)
 		[SC_CAUSE_RESTART] = "restart with new addresses",
 		[SC_CAUSE_USER] = "its user's wish",
 		[SC_CAUSE_VIOLATION] = "protocol violation",
+		[SC_CAUSE_ENCAP] = "another program of the host has this SCTP port",
 	};
 
 	return cause < sizeof text / sizeof *text && text[cause] ? text[cause] : "no cause given";
@@ -159,6 +160,8 @@ void ddps_sc_abort_in(struct ddps_sc_rx *rx, const struct ddps_sc_chunk *c)
 		return;
 	}
 	ddps_sc_tlv_next(&r, &t);
+	if (setting_up && t.type == SC_CAUSE_ENCAP && ddps_sc_other_port(a))
+		return;
 	ddps_sc_end(a,
 		    ddps_error_make(setting_up ? DDPS_E_REFUSED : DDPS_E_RESET, 0,
 				    "peer aborted the SCTP association: %s", cause_text(t.type)));

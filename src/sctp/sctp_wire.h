@@ -59,7 +59,8 @@ enum ddps_sc_cause {
 	SC_CAUSE_SHUTTING = 10,
 	SC_CAUSE_RESTART = 11,
 	SC_CAUSE_USER = 12,
-	SC_CAUSE_VIOLATION = 13
+	SC_CAUSE_VIOLATION = 13,
+	SC_CAUSE_ENCAP = 14 /* restart with a new encapsulation port, as Linux sends it */
 };
 
 struct ddps_sc_header {

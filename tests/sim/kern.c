@@ -107,9 +107,11 @@ int kern_new(enum kern_kind kind)
 	for (int i = 0; i < KERN_FDS; i++) {
 		if (file[i].kind)
 			continue;
-		file[i] = (struct kern_file){
-			.kind = kind, .host = kern.host, .who = kern_whose, .life = file[i].life
-		};
+		file[i] = (struct kern_file){ .kind = kind,
+					      .host = kern.host,
+					      .who = kern_whose,
+					      .program = kern.program,
+					      .life = file[i].life };
 		return KERN_FD + i;
 	}
 	abort();
@@ -228,7 +230,19 @@ unsigned kern_stop(void)
 	for (int i = 0; i < KERN_FDS; i++)
 		if (file[i].kind)
 			kern_close(&file[i]);
+	kern_udp_nobody();
 	return n;
+}
+
+void kern_kill(unsigned program)
+{
+	for (int i = 0; i < KERN_FDS; i++) {
+		if (file[i].kind != KERN_UDP || file[i].program != program)
+			continue;
+		kern_udp_close(&file[i]);
+		file[i].dead = true;
+		file[i].port = 0;
+	}
 }
 
 void kern_cut(unsigned host)

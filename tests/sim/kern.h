@@ -61,6 +61,8 @@ struct kern {
 	bool gso, tells;     /* tells: routers say what is too long for them */
 	bool sctp;	     /* it has SCTP ... */
 	unsigned sctp_udp;   /* ... also in UDP, at this port */
+	unsigned streams;    /* ... of so many at most; 0: as many as asked for */
+	unsigned program;    /* whose descriptors those are that are made now, for kern_kill() */
 	uint64_t dark_until; /* nothing passes between hosts */
 	unsigned mute;	/* hosts, as bits, of which nothing is heard: what they end ends silently */
 	uint64_t polls; /* calls of poll() */
@@ -90,6 +92,8 @@ unsigned kern_open(void);
 uint64_t kern_next(void);
 /* The clock goes there. */
 void kern_go(uint64_t at);
+/* A program is killed: its datagram sockets are closed, and its descriptors do nothing any more. */
+void kern_kill(unsigned program);
 /* Reset a stream of @host, any. */
 void kern_cut(unsigned host);
 /*
@@ -114,6 +118,8 @@ extern void (*kern_lie_message)(struct kern_message *m, kern_message_put *put, v
 extern size_t (*kern_lie_packet)(uint8_t *p, size_t len);
 /* Sees each datagram that leaves; NULL: nobody looks. */
 extern void (*kern_watch)(const uint8_t *p, size_t len);
+/* Alters any datagram in its place; its new length.  NULL: nobody does. */
+extern size_t (*kern_alter)(uint8_t *p, size_t len);
 /*
  * Descriptors made from now on are @who's, or a host's own below KERN_HOSTS.  @owner names it: what
  * happens to one does not depend on what others do.

@@ -29,7 +29,8 @@ struct kern_dgram;
 
 struct kern_file {
 	enum kern_kind kind;
-	unsigned host, who;
+	unsigned host, who, program;
+	bool dead;		 /* its program is */
 	struct kern_file *epoll; /* that watches it */
 	struct kern_file *prev, *next;
 	struct kern_file *watched; /* of an epoll */
@@ -128,5 +129,22 @@ int kern_sctp_get(struct kern_file *f, int opt, void *value, socklen_t *len);
 
 uint32_t kern_udp_ready(struct kern_file *f);
 void kern_udp_close(struct kern_file *f);
+void kern_udp_bound(struct kern_file *f);
+void kern_udp_nobody(void); /* sends or receives any more */
+
+struct kern_quote { /* of a datagram that met an error */
+	const uint8_t *p;
+	size_t len;
+};
+bool kern_icmp_waits(const struct kern_file *f);
+/* With what this call fails for it; 0: it does not. */
+int kern_icmp_told(struct kern_file *f);
+ssize_t kern_icmp_read(struct kern_file *f, struct msghdr *m);
+void kern_icmp_close(struct kern_file *f);
+/* Nobody has the port; a router has a narrow path; nothing is true of it. */
+void kern_icmp_nobody(struct kern_file *f, unsigned host, uint16_t port, struct kern_quote q,
+		      uint64_t at);
+void kern_icmp_too_long(struct kern_file *f, unsigned host, uint16_t port, struct kern_quote q);
+void kern_icmp_lie(struct kern_file *f, unsigned host, uint16_t port, struct kern_quote q);
 
 #endif

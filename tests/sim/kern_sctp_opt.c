@@ -100,6 +100,8 @@ int kern_sctp_set(struct kern_file *f, int opt, const void *value, socklen_t len
 		return 0;
 	case SCTP_INITMSG:
 		t->streams = ((const struct sctp_initmsg *)value)->sinit_num_ostreams;
+		if (kern.streams && t->streams > kern.streams)
+			t->streams = (uint16_t)kern.streams;
 		return 0;
 	case SCTP_ADAPTATION_LAYER:
 		t->adaptation = true;

@@ -54,6 +54,8 @@ int __wrap_bind(int fd, const struct sockaddr *sa, socklen_t len)
 	if (port && kern_bound(f->kind, f->host, port))
 		return kern_err(EADDRINUSE);
 	f->port = port ? port : kern_free_port();
+	if (f->kind == KERN_UDP)
+		kern_udp_bound(f);
 	return 0;
 }
 

@@ -2,8 +2,6 @@
 /* Datagrams. */
 #include "sim/kern_in.h"
 #include <errno.h>
-#include <linux/errqueue.h>
-#include <netinet/ip_icmp.h>
 #include <netinet/udp.h>
 
 #define OVERHEAD 28u /* IPv4 and UDP */
@@ -11,8 +9,8 @@
 struct kern_dgram { /* in the order of arrival */
 	struct kern_dgram *next;
 	uint64_t at;
-	unsigned host;
-	uint16_t port;
+	unsigned host, to_host;
+	uint16_t port, to_port;
 	uint32_t group; /* that it is for, 0: for the host */
 	size_t len;
 	uint8_t octets[];
@@ -20,43 +18,72 @@ struct kern_dgram { /* in the order of arrival */
 
 size_t (*kern_lie_packet)(uint8_t *p, size_t len);
 void (*kern_watch)(const uint8_t *p, size_t len);
-
-#define QUOTE 128u /* octets of a datagram that an error quotes */
-#define HOPS  64u  /* errors that a socket keeps */
-
-struct kern_icmp {
-	struct kern_icmp *next;
-	uint64_t at;
-	struct sock_extended_err e;
-	unsigned host; /* and where it went */
-	uint16_t port;
-	size_t len;
-	uint8_t quote[QUOTE];
-};
+size_t (*kern_alter)(uint8_t *p, size_t len);
 
 int __wrap_recvmmsg(int fd, struct mmsghdr *m, unsigned n, int flags, struct timespec *t);
 ssize_t __wrap_recvmsg(int fd, struct msghdr *m, int flags);
 ssize_t __wrap_sendmsg(int fd, const struct msghdr *m, int flags);
 int __wrap_sendmmsg(int fd, struct mmsghdr *m, unsigned n, int flags);
 
-/* The first error that has arrived: the next call tells of it. */
-static void settle(struct kern_file *f)
+/* Datagrams that were on their way to a socket when it was closed, in the order of arrival. */
+static struct kern_dgram *astray;
+
+static void insert(struct kern_dgram **list, struct kern_dgram *d)
 {
-	if (f->errors && f->errors->at <= kern.now && !f->error)
-		f->error = (int)f->errors->e.ee_errno;
+	while (*list && (*list)->at <= d->at)
+		list = &(*list)->next;
+	d->next = *list;
+	*list = d;
 }
 
-static int told(struct kern_file *f)
+/* Those that found nobody by now: their senders are told. */
+static void bounce(void)
 {
-	int err = f->error;
+	struct kern_file *from;
+	struct kern_dgram *d;
 
-	f->error = 0;
-	return err;
+	while ((d = astray) && d->at <= kern.now) {
+		astray = d->next;
+		from = kern_bound(KERN_UDP, d->host, d->port);
+		if (from)
+			kern_icmp_nobody(from, d->to_host, d->to_port,
+					 (struct kern_quote){ d->octets, d->len },
+					 d->at + kern.delay);
+		free(d);
+	}
+}
+
+/* Somebody has the port again, and in time. */
+void kern_udp_bound(struct kern_file *f)
+{
+	struct kern_dgram *d, **at = &astray;
+
+	bounce();
+	while ((d = *at)) {
+		if (d->to_host != f->host || d->to_port != f->port) {
+			at = &d->next;
+			continue;
+		}
+		*at = d->next;
+		insert(&f->first, d);
+		f->ndgrams++;
+	}
+}
+
+void kern_udp_nobody(void)
+{
+	struct kern_dgram *d;
+
+	while ((d = astray)) {
+		astray = d->next;
+		free(d);
+	}
 }
 
 uint32_t kern_udp_ready(struct kern_file *f)
 {
-	return (f->errors && f->errors->at <= kern.now ? EPOLLERR : 0u) |
+	bounce();
+	return (kern_icmp_waits(f) ? EPOLLERR : 0u) |
 	       (f->first && f->first->at <= kern.now ? EPOLLIN : 0u) |
 	       (f->full_until <= kern.now ? EPOLLOUT : 0u);
 }
@@ -64,15 +91,18 @@ uint32_t kern_udp_ready(struct kern_file *f)
 void kern_udp_close(struct kern_file *f)
 {
 	struct kern_dgram *d;
-	struct kern_icmp *e;
 
-	while ((e = f->errors)) {
-		f->errors = e->next;
-		free(e);
-	}
+	kern_icmp_close(f);
 	while ((d = f->first)) {
 		f->first = d->next;
-		free(d);
+		if (d->at <= kern.now || d->group) {
+			free(d);
+			continue;
+		}
+		d->to_host = f->host;
+		d->to_port = f->port;
+		insert(&astray, d);
+		kern_wake(d->at + kern.delay);
 	}
 }
 
@@ -110,14 +140,15 @@ int __wrap_recvmmsg(int fd, struct mmsghdr *m, unsigned n, int flags, struct tim
 {
 	struct kern_file *f = kern_file(fd);
 	unsigned k = 0;
+	int err;
 
 	(void)flags;
 	(void)t;
 	if (kern_fails("recvmmsg", EINTR, EAGAIN, ECONNREFUSED, ENOMEM, KERN_BRIEF))
 		return -1;
-	settle(f);
-	if (f->error)
-		return kern_err(told(f));
+	bounce();
+	if ((err = kern_icmp_told(f)))
+		return kern_err(err);
 	if (kern_brief())
 		n = 1;
 	else if (f->ndgrams > 1 && kern_chance(kern.f.short_io, &kern.n.short_io))
@@ -131,10 +162,6 @@ int __wrap_recvmmsg(int fd, struct mmsghdr *m, unsigned n, int flags, struct tim
 ssize_t __wrap_recvmsg(int fd, struct msghdr *m, int flags)
 {
 	struct kern_file *f = kern_file(fd);
-	struct kern_icmp *e = f->errors;
-	struct cmsghdr *c = CMSG_FIRSTHDR(m);
-	struct sockaddr_in to;
-	size_t len;
 
 	if (f->kind == KERN_SCTP)
 		return kern_stream_fails(f, "recvmsg",
@@ -142,86 +169,14 @@ ssize_t __wrap_recvmsg(int fd, struct msghdr *m, int flags)
 							KERN_BRIEF, 0 })
 			       ? -1
 			       : kern_sctp_recv(f, m);
-	if (!(flags & MSG_ERRQUEUE) || !e || e->at > kern.now)
-		return kern_err(EAGAIN);
-	to = kern_addr(e->host, e->port);
-	len = e->len < m->msg_iov->iov_len ? e->len : m->msg_iov->iov_len;
-	memcpy(m->msg_iov->iov_base, e->quote, len);
-	memcpy(m->msg_name, &to, sizeof to);
-	m->msg_namelen = sizeof to;
-	m->msg_flags = MSG_ERRQUEUE;
-	*c = (struct cmsghdr){ .cmsg_len = CMSG_LEN(sizeof e->e),
-			       .cmsg_level = IPPROTO_IP,
-			       .cmsg_type = IP_RECVERR };
-	memcpy(CMSG_DATA(c), &e->e, sizeof e->e);
-	m->msg_controllen = CMSG_SPACE(sizeof e->e);
-	f->errors = e->next;
-	f->error = 0;
-	free(e);
-	return (ssize_t)len;
-}
-
-/* A router, or the host at the other end, has an error to tell of. */
-static void icmp(struct kern_file *f, unsigned host, uint16_t port, struct sock_extended_err what,
-		 const uint8_t *p, size_t len)
-{
-	struct kern_icmp *e, **at;
-	unsigned n = 0;
-
-	if (!f->told)
-		return;
-	for (at = &f->errors; *at; at = &(*at)->next)
-		n++;
-	if (n >= HOPS)
-		return;
-	e = kern_alloc(sizeof *e);
-	*e = (struct kern_icmp){ .at = kern_arrival() + kern.delay, .e = what, .host = host };
-	e->e.ee_origin = SO_EE_ORIGIN_ICMP;
-	e->port = port;
-	e->len = len < QUOTE ? len : QUOTE;
-	memcpy(e->quote, p, e->len);
-	*at = e;
-	kern_wake(e->at);
-}
-
-static struct sock_extended_err unreachable(uint8_t code)
-{
-	return (struct sock_extended_err){ .ee_errno = code == ICMP_PORT_UNREACH ? ECONNREFUSED
-										 : EHOSTUNREACH,
-					   .ee_type = ICMP_DEST_UNREACH,
-					   .ee_code = code };
-}
-
-static struct sock_extended_err too_long(unsigned mtu)
-{
-	return (struct sock_extended_err){ .ee_errno = EMSGSIZE,
-					   .ee_type = ICMP_DEST_UNREACH,
-					   .ee_code = ICMP_FRAG_NEEDED,
-					   .ee_info = mtu };
-}
-
-/* Of a datagram that went its way, or of nothing: any code, any size, a quote that was altered. */
-static void lying_icmp(struct kern_file *f, unsigned host, uint16_t port, const uint8_t *p,
-		       size_t len)
-{
-	uint8_t quote[QUOTE];
-
-	if (len > sizeof quote)
-		len = sizeof quote;
-	memcpy(quote, p, len);
-	if (sim_like(2))
-		quote[sim_like(len)] ^= (uint8_t)(1u << sim_like(8));
-	if (sim_like(2))
-		icmp(f, host, port, unreachable((uint8_t)sim_like(16)), quote, len);
-	else
-		icmp(f, host, port, too_long((unsigned)sim_like(2000)), quote, len);
+	return flags & MSG_ERRQUEUE ? kern_icmp_read(f, m) : kern_err(EAGAIN);
 }
 
 /* ---- out ---- */
 
 static void arrive(const struct kern_file *f, struct kern_file *to, const uint8_t *p, size_t len)
 {
-	struct kern_dgram *d, **at;
+	struct kern_dgram *d;
 
 	if (to->ndgrams >= kern.datagrams) {
 		kern.n.lost++;
@@ -238,10 +193,7 @@ static void arrive(const struct kern_file *f, struct kern_file *to, const uint8_
 		d->at += sim_like(8 * kern.delay + 1);
 	if (kern_chance(kern.f.corrupt, &kern.n.corrupt))
 		d->octets[sim_like(len)] ^= (uint8_t)(1u << sim_like(8));
-	for (at = &to->first; *at && (*at)->at <= d->at; at = &(*at)->next)
-		;
-	d->next = *at;
-	*at = d;
+	insert(&to->first, d);
 	to->ndgrams++;
 	kern_wake(d->at);
 }
@@ -262,18 +214,22 @@ static void arrive_perhaps_twice(const struct kern_file *f, struct kern_file *to
 static void one(struct kern_file *f, unsigned host, uint16_t port, uint8_t *p, size_t len)
 {
 	struct kern_file *to = kern_bound(KERN_UDP, host, port);
+	struct kern_quote q = { .p = p };
 
 	if (kern.liars >> f->host & 1 && kern_chance(kern.f.lie, &kern.n.lie))
 		len = kern_lie_packet(p, len);
+	if (kern_alter && len)
+		len = kern_alter(p, len);
 	if (!len || cut_off(f, host))
 		return;
+	q.len = len;
 	if (kern_watch)
 		kern_watch(p, len);
 	if (kern_chance(kern.f.icmp, &kern.n.icmp))
-		lying_icmp(f, host, port, p, len);
+		kern_icmp_lie(f, host, port, q);
 	if (len + OVERHEAD > kern.mtu && !f->fragments) {
 		if (kern.tells)
-			icmp(f, host, port, too_long(kern.mtu), p, len);
+			kern_icmp_too_long(f, host, port, q);
 		return;
 	}
 	if (kern_chance(kern.f.lost, &kern.n.lost))
@@ -281,7 +237,7 @@ static void one(struct kern_file *f, unsigned host, uint16_t port, uint8_t *p, s
 	if (to)
 		arrive_perhaps_twice(f, to, p, len);
 	else
-		icmp(f, host, port, unreachable(ICMP_PORT_UNREACH), p, len);
+		kern_icmp_nobody(f, host, port, q, kern_arrival() + kern.delay);
 }
 
 /* Each member's own is lost or doubled.  Nobody lies about these. */
@@ -327,7 +283,10 @@ static ssize_t udp_send(struct kern_file *f, const struct msghdr *m)
 	unsigned host = 0;
 	uint16_t port;
 	uint32_t group;
+	int err;
 
+	if (f->dead)
+		return (ssize_t)len;
 	if (kern_fails("sendmmsg", ENOBUFS, EAGAIN, EINTR, EPERM, ENETUNREACH, EIO))
 		return -1;
 	group = kern_group(m->msg_name, &port);
@@ -345,9 +304,8 @@ static ssize_t udp_send(struct kern_file *f, const struct msghdr *m)
 		return kern_err(EMSGSIZE);
 	if (!f->port)
 		f->port = kern_free_port();
-	settle(f);
-	if (f->error)
-		return kern_err(told(f));
+	if ((err = kern_icmp_told(f)))
+		return kern_err(err);
 	if (!seg)
 		seg = len;
 	if (group) {

@@ -1,18 +1,23 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * A peer that does not read: everything between the two ends fills up, then this end gives up, in one
- * way or another.  It may not wait for the peer, and the peer learns of it.
+ * way or another.  It may not wait for the peer, and the peer learns of it.  Meanwhile the peer may say
+ * something, when there is little memory here; or it has SCTP shut down what it does not take.
  */
+#include "common/bytes.h"
+#include "mpa_tcp/mpa_crc.h"
 #include "sim/session_world.h"
 #include <stdlib.h>
 
-#define BIG  (256u * 1024)
-#define MOST 64u
-#define MUCH (10u << 20) /* octets: more than both sides keep, so SCTP takes no more */
-#define SOON 2u		 /* seconds until either end is told then */
-#define LATE 40u	 /* or at all events: see DRAIN_MS, LEAVE_MS */
-#define FEW  1024u	 /* octets that arrive all the same, and what follows them */
-#define HELD 10u	 /* seconds for which a close may wait behind them */
+#define BIG   (256u * 1024)
+#define MOST  64u
+#define MUCH  (10u << 20) /* octets: more than both sides keep, so SCTP takes no more */
+#define SOON  2u	  /* seconds until either end is told then */
+#define LATE  40u	  /* or at all events: see DRAIN_MS, LEAVE_MS */
+#define FEW   1024u	  /* octets that arrive all the same, and what follows them */
+#define HELD  10u	  /* seconds for which a close may wait behind them */
+#define WORDS 4u	  /* of the peer, at most */
+#define WORD  64u
 
 static struct side {
 	struct ddps_ctx *ctx;
@@ -20,8 +25,14 @@ static struct side {
 	struct ddps_cq *cq;
 	struct ddps_ep *ep;
 	struct ddps_listener *listener;
+	struct ddps_mr *mr; /* of what this end sends */
 	bool there, over;
 } side[2];
+
+static double poor; /* how many allocations of this end fail now */
+static uint8_t words[WORDS * WORD];
+
+enum { SHUT = 3 }; /* a way to end it */
 
 static const char *const uris[] = { "tcp://10.0.0.2:7000",
 				    "sctp://10.0.0.2:7000?backend=native&encap=9899" };
@@ -45,6 +56,7 @@ static void made(unsigned i, unsigned depth)
 	attr.pd = s->pd;
 	attr.send_cq = attr.recv_cq = s->cq;
 	attr.sq_depth = depth;
+	attr.rq_depth = WORDS;
 	attr.no_recv = DDPS_NO_RECV_STALL;
 	check(!ddps_ep_new(s->ctx, &attr, &s->ep), "no endpoint");
 }
@@ -55,6 +67,7 @@ static void turn(unsigned i)
 	struct ddps_event ev;
 	struct ddps_wc wc[8];
 
+	kern.f.memory = i ? 0 : poor;
 	while (ddps_progress(s->ctx, 0) > 0)
 		;
 	while (ddps_cq_poll(s->cq, wc, 8) > 0)
@@ -68,6 +81,7 @@ static void turn(unsigned i)
 		check(!s->over, "end %u is told of its end twice", i);
 		s->over = true;
 	}
+	kern.f.memory = 0;
 }
 
 /* Until @seen, or @seconds from now. */
@@ -88,20 +102,60 @@ static void until(const bool *seen, uint64_t seconds)
 static uint64_t posted(uint8_t *octets, unsigned n, bool few, uint64_t *rng)
 {
 	struct side *s = at(0);
-	struct ddps_mr *mr;
 	uint64_t sum = 0;
 
-	check(!ddps_mr_reg(s->pd, octets, BIG, DDPS_LOCAL_WRITE, NULL, &mr), "no region");
+	check(!ddps_mr_reg(s->pd, octets, BIG, DDPS_REMOTE_WRITE, s->ep, &s->mr), "no region");
 	for (unsigned i = 0; i < n && !world.failed; i++) {
 		uint32_t most = few ? FEW : BIG;
 		struct ddps_sge sge = { octets, most - (uint32_t)sim_below(rng, most / 2),
-					ddps_mr_stag(mr) };
+					ddps_mr_stag(s->mr) };
 		struct ddps_send_wr wr = { .op = DDPS_OP_SEND, .wr_id = i, .sge = &sge, .nsge = 1 };
 
 		check(!ddps_post_send(s->ep, &wr), "post_send");
 		sum += sge.len;
 	}
 	return sum;
+}
+
+/* The peer has something to say, and there are receives for that: it may take back its right to what is
+ * being sent. */
+static void spoken(uint64_t *rng)
+{
+	unsigned n = 1 + (unsigned)sim_below(rng, WORDS);
+	struct side *s = at(0);
+	struct ddps_sge sge = { words, WORD, 0 };
+	struct ddps_mr *mr;
+
+	check(!ddps_mr_reg(s->pd, words, sizeof words, DDPS_LOCAL_WRITE, NULL, &mr), "no region");
+	sge.lkey = ddps_mr_stag(mr);
+	for (unsigned i = 0; i < WORDS; i++, sge.addr = words + i % WORDS * WORD)
+		check(!ddps_post_recv(s->ep, i, &sge, 1), "post_recv");
+	while (n--) {
+		struct ddps_send_wr wr = { .op = DDPS_OP_SEND };
+
+		if (!sim_below(rng, 2)) {
+			wr.flags = DDPS_WR_INVALIDATE;
+			wr.stag = ddps_mr_stag(side[0].mr);
+		}
+		check(!ddps_post_send(at(1)->ep, &wr), "post_send");
+	}
+	poor = 1.0 / (double)(1u << 2 * sim_below(rng, 4));
+}
+
+/* One SACK of the peer's becomes a SHUTDOWN, of which its own SCTP knows nothing. */
+static size_t shut(uint8_t *p, size_t len)
+{
+	enum { SACK = 3, SHUTDOWN = 7, HEADER = 12, SHUTDOWN_LEN = 8 };
+
+	if (kern.host != 1 || len < HEADER + SHUTDOWN_LEN || p[HEADER] != SACK)
+		return len;
+	p[HEADER] = SHUTDOWN;
+	p[HEADER + 3] = SHUTDOWN_LEN;
+	len = HEADER + SHUTDOWN_LEN;
+	memset(p + 8, 0, 4);
+	ddps_mpa_crc_store(p + 8, ddps_mpa_crc(DDPS_MPA_CRC_INIT, p, len));
+	kern_alter = NULL;
+	return len;
 }
 
 /* Returns whether this end is told of the end, too. */
@@ -139,15 +193,28 @@ static void played(uint64_t *rng, const char *uri, uint8_t *octets)
 	bool few = !sim_below(rng, 4);
 	unsigned n = few ? 1 : MOST - (unsigned)sim_below(rng, MOST) * (unsigned)sim_below(rng, 2),
 		 way = few ? 2 : (unsigned)sim_below(rng, 3), given;
+	bool speaks = !few && !sim_below(rng, 3);
 	static const bool never = false;
 	uint64_t sum;
 
+	if (!few && *uri == 's' && !sim_below(rng, 4))
+		way = SHUT;
 	begun(rng, n, few, uri);
 	sum = posted(octets, n, few, rng);
 	until(&never, 1 + sim_below(rng, 20));
-	check(!side[0].over && !side[1].over, "it ends by itself");
-	given = few ? HELD : sum > MUCH && way == 2 ? SOON : LATE;
-	if (given_up(way)) {
+	if (speaks) {
+		spoken(rng);
+		until(&never, 1);
+	}
+	poor = 0;
+	check(speaks || (!side[0].over && !side[1].over), "it ends by itself");
+	given = few ? HELD : sum > MUCH && way == 2 && !speaks ? SOON : LATE;
+	if (way == SHUT) {
+		kern_alter = shut;
+		until(&side[0].over, 2 * LATE); /* it is rarely asked whether there is room */
+		kern_alter = NULL;
+	}
+	if (!side[0].over && given_up(way % SHUT)) {
 		until(&side[0].over, few ? HELD : LATE);
 		check(side[0].over, "who gives up waits for a peer that does not read");
 	}

@@ -9,6 +9,7 @@
  * session_model.c   what may be seen	session_lies.c	hosts that lie
  * session_stuck.c   a world of its own: a peer that does not read
  * session_bulk.c    another one: much to say, both ways
+ * session_crowd.c   another one: many programs that call at once, killed, rejected, held up
  * session_brief.c   another one: short sessions, and how long each of their steps takes
  * session_counts.c  what contexts count, counted again
  * session_beside.c  another one: short sessions beside others that never have enough
@@ -226,6 +227,7 @@ void model_lend(struct end *e, const struct wr *w);
 /* ---- session_stuck.c ---- */
 bool stuck_world(uint64_t seed, struct sim_tally *t);
 bool bulk_world(uint64_t seed, struct sim_tally *t);
+bool crowd_world(uint64_t seed, struct sim_tally *t);
 bool brief_world(uint64_t seed, struct sim_tally *t);
 /* Recounts what the context of @host counts of associations over SCTP. */
 void counts_check(unsigned host, const struct ddps_ctx *ctx);

@@ -665,6 +665,8 @@ static bool one_world(uint64_t seed, struct sim_tally *t)
 		return stuck_world(seed, t);
 	if (seed % 48 == 9)
 		return bulk_world(seed, t);
+	if (seed % 97 == 57)
+		return crowd_world(seed, t);
 	if (seed % 48 == 33)
 		return brief_world(seed, t);
 	if (seed % 192 == 51)

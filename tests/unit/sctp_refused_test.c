@@ -195,7 +195,7 @@ Test(sctp_refused, what_the_user_is_told_of_an_abort)
 		{ SC_CAUSE_RESOURCE, "out of resource" },
 		{ SC_CAUSE_USER, "its user's wish" },
 		{ SC_CAUSE_VIOLATION, "protocol violation" },
-		{ 14, "no cause given" },
+		{ SC_CAUSE_ENCAP, "another program of the host has this SCTP port" },
 		{ 15, "no cause given" },
 		{ 100, "no cause given" },
 		{ 65535, "no cause given" },

@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Two programs of a host that have the same SCTP port, and UDP ports of their own. */
+#include "sctp_raw_fixture.h"
+
+#define BROTHER_TAG 0x77777777
+#define BROTHER_UDP 5555
+
+static struct raw r;
+
+static void fini(void)
+{
+	raw_fini(&r);
+}
+
+TestSuite(sctp_brother, .fini = fini);
+
+/* The packet that came back refuses the set-up with @tag. */
+static void expect_refusal(uint32_t tag, uint16_t has)
+{
+	const uint8_t ports[] = { (uint8_t)(has >> 8), (uint8_t)has, BROTHER_UDP >> 8,
+				  BROTHER_UDP & 0xff };
+	struct ddps_sc_chunk c;
+
+	cr_assert_eq(raw_got(&r, 0, 0, &c), SC_ABORT);
+	cr_expect_eq(raw_got_tag(&r, 0), tag);
+	cr_expect(c.vlen == 8 && !memcmp(c.val, "\0\16\0\10", 4) && !memcmp(c.val + 4, ports, 4));
+}
+
+static uint16_t set_udp(uint16_t udp)
+{
+	uint16_t was = r.net.node[1].udp;
+
+	r.net.node[1].udp = udp;
+	return was;
+}
+
+Test(sctp_brother, a_set_up_leaves_the_association_of_another_alone)
+{
+	uint16_t udp;
+
+	raw_up(&r);
+	udp = set_udp(BROTHER_UDP);
+	raw_init_chunk(&r, BROTHER_TAG, 77777);
+	expect_refusal(BROTHER_TAG, udp);
+	cr_expect_eq(r.e->st.restarts_refused, 1);
+	set_udp(udp);
+	raw_data(&r, RAW_TSN, 0, 0, 3, "mine");
+	cr_expect_eq(r.messages, 1);
+	cr_expect_eq(r.restarted, 0);
+	cr_expect_eq(r.gone, 0);
+}
+
+/* Both have their State Cookies before either has its association. */
+Test(sctp_brother, the_second_of_two_cookies_is_refused)
+{
+	uint8_t first[sizeof r.cookie];
+	size_t len;
+	uint32_t tag;
+	uint16_t udp;
+
+	raw_init(&r);
+	raw_init_chunk(&r, RAW_TAG, RAW_TSN);
+	cr_assert(raw_take_init_ack(&r));
+	tag = r.tag;
+	len = r.cookie_len;
+	memcpy(first, r.cookie, len);
+	udp = set_udp(BROTHER_UDP);
+	raw_init_chunk(&r, BROTHER_TAG, 77777);
+	cr_assert(raw_take_init_ack(&r));
+	set_udp(udp);
+	raw_chunk(&r, tag, SC_COOKIE_ECHO, 0, first, len);
+	cr_assert_eq(raw_got(&r, 0, 0, NULL), SC_COOKIE_ACK);
+	set_udp(BROTHER_UDP);
+	raw_echo(&r);
+	expect_refusal(BROTHER_TAG, udp);
+	cr_expect_eq(r.accepted, 1);
+	cr_expect_eq(r.gone, 0);
+}
+
+/* What has no UDP port has no brothers. */
+Test(sctp_brother, a_restart_from_elsewhere_than_udp_is_one)
+{
+	raw_up(&r);
+	set_udp(0);
+	raw_init_chunk(&r, BROTHER_TAG, 77777);
+	cr_expect_eq(raw_got(&r, 0, 0, NULL), SC_INIT_ACK);
+}
+
+/* Opens from any port if @port is 0. */
+static void opens(uint16_t port, uint16_t encap)
+{
+	struct ddps_sctp_param p = { .port = port, .streams = 10 };
+
+	raw_init(&r);
+	r.n = 0;
+	cr_assert_eq(ddps_sctp_connect(r.e, &p, &r.net.node[1].addr[0], 1, RAW_PEER, encap,
+				       &sn_deaf, &r, r.net.now, &r.a),
+		     0);
+	sn_flush(&r.net);
+	cr_assert_eq(raw_got(&r, 0, 0, NULL), SC_INIT);
+}
+
+static void refused(void)
+{
+	static const uint8_t cause[] = { 0, SC_CAUSE_ENCAP, 0, 8, 1, 2, 3, 4 };
+
+	r.w = ddps_wbuf_init(r.buf, sizeof r.buf);
+	ddps_sc_put_header(&r.w, RAW_PEER, r.a->port, r.a->own_tag);
+	ddps_sc_put_chunk(&r.w, SC_ABORT, 0, cause, sizeof cause);
+	raw_send(&r);
+}
+
+Test(sctp_brother, another_port_is_tried)
+{
+	uint16_t port;
+
+	opens(0, 9899);
+	for (unsigned i = 0; i < r.e->c.init_max_retrans; i++) {
+		port = r.a->port;
+		refused();
+		cr_assert_not(r.a->dead);
+		cr_assert_neq(r.a->port, port);
+		cr_assert_eq(raw_got(&r, 0, 0, NULL), SC_INIT);
+		cr_expect_eq(ddps_sc_find(r.e, 0, r.a->port, RAW_PEER, &r.net.node[1].addr[0])->a,
+			     r.a);
+		cr_expect_null(ddps_sc_find(r.e, 0, port, RAW_PEER, &r.net.node[1].addr[0]));
+	}
+	refused();
+	cr_expect(r.a->dead, "who refuses all is not asked for ever");
+}
+
+Test(sctp_brother, not_in_the_place_of_one_that_was_chosen)
+{
+	opens(RAW_PORT, 9899);
+	refused();
+	cr_expect(r.a->dead);
+}
+
+Test(sctp_brother, not_without_udp)
+{
+	opens(0, 0);
+	set_udp(0);
+	refused();
+	cr_expect(r.a->dead);
+}
