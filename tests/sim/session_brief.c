@@ -15,7 +15,8 @@
 #define PRIVATE	 200u
 #define LINGER	 (SEC * 6 / 10) /* who opened an association without sessions closes it */
 #define TURNS	 2000u		/* of a loop at one moment */
-#define ANYWAY	 (60 * SEC)	/* where packets are lost */
+#define ANYWAY	 (150 * SEC)	/* where packets are lost */
+#define SET_UP	 60000		/* ms, there: six INITs, or COOKIE ECHOs, in a row are not lost */
 
 enum phase { AWAY, ASKED, THERE, LEFT };
 
@@ -188,6 +189,8 @@ static bool endpoint(struct side *s, bool stalls)
 static void init(struct ddps_conn_param *p)
 {
 	ddps_conn_param_init(p);
+	if (plan.loses)
+		p->connect_ms = p->setup_ms = SET_UP;
 	if (plan.loses || plan.full > 0)
 		p->close_ms = CLOSE_MS;
 }
