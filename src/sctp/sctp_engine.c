@@ -243,15 +243,18 @@ static void finish(struct ddps_sctp *e)
 /* ---- in ---- */
 
 /*
- * A timer should have been served before this: the host did not run, or not this part of it.  What is
- * read first may have restarted those that were due first, and it is the same rest.
+ * A timer should have been served before this, or sent what has waited since the last look: the host did
+ * not run, or not this part of it.  What is read first may have restarted those that were due first, and
+ * it is the same rest.
  */
 static void note_rest(struct ddps_sctp *e)
 {
 	uint64_t due = ddps_sc_heap_next(&e->heap);
 
-	/* at 0 something waits to be sent */
-	if (!due || e->now <= REST || due >= e->now - REST)
+	if (!due)
+		due = e->looked;
+	e->looked = e->now;
+	if (e->now <= REST || due >= e->now - REST)
 		return;
 	if (due > e->sent.rest_to)
 		e->sent.rest_from = due;

@@ -262,6 +262,7 @@ struct ddps_sctp {
 	struct ddps_sc_path *found;  /* last, as long as it is in there; or NULL */
 	struct ddps_sc_peer *peers;
 	struct ddps_sc_heap heap;
+	uint64_t looked; /* when packets were taken, or timers served, last */
 	struct ddps_sc_assocs all, tx, touched, noted, dying;
 	struct ddps_sc_blobs stray;
 	struct ddps_sc_blobs spent; /* large ones that were sent since the last input or tick */

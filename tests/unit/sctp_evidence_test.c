@@ -119,6 +119,31 @@ Test(sctp_evidence, an_answer_without_delay_is_a_sample)
 	cr_expect_gt(p->min_rtt, 0);
 }
 
+/*
+ * The first of two was resent twice, just now for the last time: what has arrived may have been sent between,
+ * and the SACK of the second may be lost.  Resent once, it is the first time that has arrived.
+ */
+Test(sctp_evidence, what_arrived_may_have_been_sent_between)
+{
+	for (unsigned times = 1; times <= 2; times++) {
+		again();
+		ddps_sent_rtt(&w.s, p, 10 * MS, w.now);
+		p->rtt_round = 0;
+		p->backoff = 1;
+		packets(2);
+		w.now += 400 * MS;
+		for (unsigned i = 0; i < times; i++) {
+			w.now += 10 * MS;
+			ddps_sent_mark(&w.s, 1);
+			resend(true);
+		}
+		sack(2, 0, NULL);
+		cr_expect_eq(p->srtt == 10 * MS, times == 2);
+		cr_expect_eq(p->backoff, 0);
+		cr_expect_eq(p->min_rtt, 10 * MS);
+	}
+}
+
 /* One sample in a round trip is enough, unless T3 has shown that RTO is wrong, or may have been. */
 Test(sctp_evidence, a_second_sample_of_a_round_trip, .description = "9260-6.3.1-2")
 {

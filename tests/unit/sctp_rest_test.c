@@ -73,16 +73,18 @@ Test(sctp_rest, the_next_one_is_another_one)
 	cr_expect_eq(r.e->sent.rest_to, 200ul * SEC);
 }
 
-/* What is to be sent now is due at 0: nobody rested since. */
-Test(sctp_rest, what_waits_to_be_sent_is_no_timer)
+/* What is to be sent now is due at 0: it has waited since the engine was called last, which is no rest in time. */
+Test(sctp_rest, what_waits_to_be_sent_waited_since_the_last_look)
 {
 	uint64_t first, second;
 
 	two(&first, &second);
-	look(100ul * SEC);
+	look(first);
 	ddps_sc_timer_set(&r.e->heap, &r.a->timer, 0);
 	cr_assert_eq(ddps_sc_heap_next(&r.e->heap), 0);
-	look(200ul * SEC);
-	cr_expect_eq(r.e->sent.rest_from, first);
-	cr_expect_eq(r.e->sent.rest_to, 100ul * SEC);
+	look(first + 1000);
+	cr_expect_eq(r.e->sent.rest_to, 0);
+	look(first + 10ul * SEC);
+	cr_expect_eq(r.e->sent.rest_from, first + 1000);
+	cr_expect_eq(r.e->sent.rest_to, first + 10ul * SEC);
 }

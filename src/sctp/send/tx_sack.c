@@ -52,8 +52,10 @@ static bool evidence(struct ddps_sent_path *p, const struct ddps_sent_slot *c, u
 		return true;
 	/* Differs from RFC 8985 by an eighth: RTTs of one path differ a little, and evidence that
 	 * is thrown away costs a T3. */
-	if (c->nsent > 1 && rtt < p->min_rtt - p->min_rtt / 8)
+	if (c->nsent > 1 && rtt < p->min_rtt - p->min_rtt / 8) {
+		p->got.between |= c->nsent > 2;
 		return false;
+	}
 	if (c->pn > p->rack_pn) {
 		p->rack_pn = c->pn;
 		p->rack_rtt = rtt;
@@ -190,7 +192,8 @@ static void duplicate(struct ddps_sent *s, uint32_t tsn, uint64_t now)
 
 /*
  * Where something that was sent later is acknowledged with it, the SACK that answered the sample
- * may be lost, and this one be the later packet's: no sample, and above all no shortest RTT.
+ * may be lost, and this one be the later packet's: no sample, and above all no shortest RTT.  So may
+ * it be where what has arrived was sent between its first time and its last.
  */
 static void rtt_of(struct ddps_sent *s, struct ddps_sent_path *p, uint64_t now)
 {
@@ -198,6 +201,10 @@ static void rtt_of(struct ddps_sent *s, struct ddps_sent_path *p, uint64_t now)
 
 	if (!rtt || p->got.fack > p->got.rtt_pn)
 		return;
+	if (p->got.between) { /* something was answered all the same */
+		p->backoff = 0;
+		return;
+	}
 	rtt = ddps_sent_without_rest(s, p, rtt, now);
 	if (!rtt)
 		return;

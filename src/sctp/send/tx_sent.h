@@ -102,7 +102,7 @@ struct ddps_sent_path {
 	/* private: what the SACK in hand brought */
 	struct {
 		uint64_t delivered, outstanding, rtt, rtt_pn, fack;
-		bool first_acked, doubled, spurious, new_loss, frto_proof;
+		bool first_acked, doubled, spurious, new_loss, frto_proof, between;
 	} got;
 };
 
