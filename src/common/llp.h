@@ -181,8 +181,9 @@ struct ddps_llp {
 	void *data_user;
 	bool half_close; /* after peer_closed() our own direction may stay in use */
 	bool has_codes;	 /* it has Terminate codes of its own: MPA yes, SCTP no */
-	bool unheard;	 /* closed(): what others had used before was just being closed by the peer,
-			  * and nothing of this request was answered: it may be dialled anew */
+	bool unheard;	 /* closed(): what others had used before was just being closed, or aborted,
+			  * by the peer, and nothing of this request was answered: it may be dialled
+			  * anew */
 	struct ddps_llp *lend_next, **lend_prev; /* in env->lenders; lend_prev NULL: not there */
 };
 

@@ -39,6 +39,8 @@ bool ddps_sc_other_port(struct ddps_sctp_assoc *a)
 
 	if (!a->any_port || !a->path[0]->encap || a->stale++ == a->e->c.init_max_retrans)
 		return false;
+	/* the next one may be the other program's, too, as each takes one after the other */
+	a->e->next_port = (uint16_t)ddps_sc_random32(a->e);
 	port = ddps_sc_free_port(a->e, a->via, a->peer_port, &a->path[0]->peer);
 	if (!is_free(a, port))
 		return false;

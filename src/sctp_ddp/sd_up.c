@@ -159,8 +159,11 @@ static void up_path(void *user)
 		ddps_sd_carrier_refresh(c);
 }
 
-/* The peer gave up an association that carried nothing, and our request met that on its way.  It
- * takes nothing from an association that it shuts down, so nobody there has seen the request. */
+/*
+ * The peer gave up an association that carried nothing, and our request met that on its way.  It
+ * takes nothing from an association that it shuts down, so nobody there has seen the request.  Or it
+ * was one idle association too many, which it ends by an ABORT.
+ */
 static void mark_unheard(struct ddps_sd_carrier *c)
 {
 	struct ddps_sd_session *s;
@@ -210,6 +213,8 @@ static void up_gone(void *user, const struct ddps_error *e)
 		why = ddps_error_make(DDPS_E_CLOSED, 0, "association closed");
 	ddps_log(&c->env->log, DDPS_LOG_INFO, "sctp", "%s: association gone: %s", c->peer,
 		 why.text);
+	if (c->state == DDPS_SD_UP && why.code == DDPS_E_RESET)
+		mark_unheard(c);
 	c->state = DDPS_SD_GOING;
 	ddps_sd_carrier_lose(c, &why);
 	ddps_sd_carrier_free(c);

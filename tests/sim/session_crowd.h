@@ -39,7 +39,6 @@ struct call {
 	enum kind kind;
 	enum phase phase;
 	uint64_t until; /* the step is over by then */
-	uint64_t ended_early;
 	unsigned sends, writes;
 	uint32_t piece; /* octets of a Send */
 	bool stalls;	/* so it shares no association */

@@ -36,15 +36,6 @@ static bool endpoint(struct leg *l, bool stalls, bool shares)
 	return !world.failed;
 }
 
-/* How many associations without a session were ended for being too many. */
-static uint64_t ended_early(void)
-{
-	struct ddps_ctx_stats st = { .struct_size = sizeof st };
-
-	ddps_ctx_stats(crowd.program[0].ctx, &st);
-	return st.idle_ended;
-}
-
 static struct call *unused(void)
 {
 	for (unsigned i = 0; i < CALLS; i++)
@@ -80,7 +71,6 @@ struct call *crowd_call(unsigned who, enum kind kind, bool stalls)
 	p.private_data_len = sizeof c->number;
 	snprintf(uri, sizeof uri, "sctp://10.0.0.1:7000%s", crowd.uri);
 	crowd_at(who);
-	c->ended_early = ended_early();
 	check(!ddps_connect(c->leg[0].ep, uri, &p), "connect");
 	step(c, ASKED);
 	return c;
@@ -206,9 +196,6 @@ static void over(struct leg *l, const struct ddps_event *ev)
 	struct call *c = l->call;
 
 	check(!l->over, NAME "it ends twice", name(l));
-	/* It met the end of one of these, perhaps; not if its association is its own. */
-	if (c->phase == ASKED && !l->id && !c->stalls && c->ended_early != ended_early())
-		c->lost = c->leg[1].over = true;
 	check(c->phase == LEFT || c->lost || (c->kind == HELD && l->there), NAME "%s: %s", name(l),
 	      ddps_event_name(ev->type), ev->error.text);
 	l->over = true;

@@ -185,6 +185,36 @@ Test(sd_rare, waiting_requests_that_joined_are_unheard)
 	}
 }
 
+/* A peer that has too many associations of ours without a session aborts one: nobody there has seen the request.
+ * What is lost on the way was perhaps seen. */
+Test(sd_rare, a_request_that_met_an_abort_is_unheard)
+{
+	const struct {
+		int code;
+		bool unheard;
+	} of[] = { { DDPS_E_RESET, true }, { DDPS_E_TIMEDOUT, false }, { DDPS_E_CLOSED, false } };
+
+	for (size_t i = 0; i < sizeof of / sizeof *of; i++) {
+		struct ddps_error e = ddps_error_make(of[i].code, 0, "gone");
+		struct sd_ulp u[2] = { 0 };
+
+		if (i) {
+			sd_world_fini(&w);
+			sd_world_init(&w);
+		}
+		sd_raw_initiated(&w, &u[0], false);
+		cr_assert_eq(sd_connect(&w, &u[1], SD_RAW_PORT, false, NULL, 0), 0);
+		sd_run(&w);
+		tell->gone(sd_carrier_of(&w, 0), &e);
+		sd_run(&w);
+		cr_expect_eq(u[1].closes, 1);
+		cr_expect_not(u[0].llp->unheard);
+		cr_expect_eq(u[1].llp->unheard, of[i].unheard, "%zu", i);
+		sd_free(&u[0]);
+		sd_free(&u[1]);
+	}
+}
+
 /* ---- calls out of turn ---- */
 
 Test(sd_rare, calls_after_the_end_do_nothing)
