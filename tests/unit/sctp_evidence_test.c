@@ -144,6 +144,24 @@ Test(sctp_evidence, what_arrived_may_have_been_sent_between)
 	}
 }
 
+/* What was sent later on another path, too: its SACK tells of both. */
+Test(sctp_evidence, the_sack_of_another_path)
+{
+	packets(1);
+	w.now += 400 * MS;
+	packet(&w.p[1], 1, 116);
+	w.now += 10 * MS;
+	sack(2, 0, NULL);
+	cr_expect_eq(p->srtt, 0);
+	cr_expect_eq(p->min_rtt, 0);
+	cr_expect_eq(w.p[1].srtt, 10 * MS);
+	packets(1);
+	packet(&w.p[1], 1, 116);
+	w.now += 10 * MS;
+	sack(4, 0, NULL);
+	cr_expect_eq(p->srtt, 10 * MS, "they were sent together");
+}
+
 /* One sample in a round trip is enough, unless T3 has shown that RTO is wrong, or may have been. */
 Test(sctp_evidence, a_second_sample_of_a_round_trip, .description = "9260-6.3.1-2")
 {

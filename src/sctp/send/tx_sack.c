@@ -42,7 +42,8 @@ static enum ddps_sent_verdict judge(struct ddps_sent *s, const struct ddps_sent_
 /* ---- newly acknowledged chunks ---- */
 
 /* RTT, and order: RFC 8985 6.2, steps 1 to 3.  false: what was resent cannot have arrived yet */
-static bool evidence(struct ddps_sent_path *p, const struct ddps_sent_slot *c, uint64_t now)
+static bool evidence(struct ddps_sent *s, struct ddps_sent_path *p, const struct ddps_sent_slot *c,
+		     uint64_t now)
 {
 	uint64_t rtt = now - c->sent_at;
 
@@ -56,6 +57,8 @@ static bool evidence(struct ddps_sent_path *p, const struct ddps_sent_slot *c, u
 		p->got.between |= c->nsent > 2;
 		return false;
 	}
+	if (c->sent_at > s->latest)
+		s->latest = c->sent_at;
 	if (c->pn > p->rack_pn) {
 		p->rack_pn = c->pn;
 		p->rack_rtt = rtt;
@@ -68,6 +71,7 @@ static bool evidence(struct ddps_sent_path *p, const struct ddps_sent_slot *c, u
 		p->reord_seen = true;
 	if (c->pn > p->got.rtt_pn) {
 		p->got.rtt_pn = c->pn;
+		p->got.rtt_at = c->sent_at;
 		p->got.rtt = rtt ? rtt : 1;
 	}
 	return true;
@@ -110,7 +114,7 @@ static void newly(struct ddps_sent *s, uint32_t tsn, uint64_t now, struct ddps_s
 	c->state = SLOT_SACKED; /* freed by the caller if the cumulative ack covers it */
 	if (s->zero_out && s->zero_tsn == tsn)
 		s->zero_out = false;
-	if (!evidence(p, c, now)) {
+	if (!evidence(s, p, c, now)) {
 		early(s, p, tsn, c, now);
 		return;
 	}
@@ -191,15 +195,15 @@ static void duplicate(struct ddps_sent *s, uint32_t tsn, uint64_t now)
 /* ---- after all of it: per path ---- */
 
 /*
- * Where something that was sent later is acknowledged with it, the SACK that answered the sample
- * may be lost, and this one be the later packet's: no sample, and above all no shortest RTT.  So may
- * it be where what has arrived was sent between its first time and its last.
+ * Where something that was sent later, on any path, is acknowledged with it, the SACK that answered the
+ * sample may be lost, and this one be the later packet's: no sample, and above all no shortest RTT.  So
+ * may it be where what has arrived was sent between its first time and its last.
  */
 static void rtt_of(struct ddps_sent *s, struct ddps_sent_path *p, uint64_t now)
 {
 	uint64_t rtt = p->got.rtt;
 
-	if (!rtt || p->got.fack > p->got.rtt_pn)
+	if (!rtt || p->got.fack > p->got.rtt_pn || s->latest > p->got.rtt_at)
 		return;
 	if (p->got.between) { /* something was answered all the same */
 		p->backoff = 0;
@@ -408,6 +412,7 @@ enum ddps_sent_verdict ddps_sent_sack(struct ddps_sent *s, const struct ddps_sen
 	v = judge(s, k, &blocks);
 	if (v != DDPS_SENT_TAKEN)
 		return v;
+	s->latest = 0;
 	for (unsigned i = 0; i < DDPS_SENT_PATHS; i++)
 		if (s->path[i])
 			prepare(s, s->path[i]);

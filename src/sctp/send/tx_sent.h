@@ -101,7 +101,7 @@ struct ddps_sent_path {
 
 	/* private: what the SACK in hand brought */
 	struct {
-		uint64_t delivered, outstanding, rtt, rtt_pn, fack;
+		uint64_t delivered, outstanding, rtt, rtt_pn, rtt_at, fack;
 		bool first_acked, doubled, spurious, new_loss, frto_proof, between;
 	} got;
 };
@@ -118,6 +118,7 @@ struct ddps_sent {
 	uint32_t nflight; /* chunks in flight, all paths */
 	uint64_t out_len; /* user data in flight */
 	uint32_t a_rwnd;  /* as last told by the peer */
+	uint64_t latest;  /* private: when the last of what the SACK in hand brought was sent */
 	uint64_t reneged, stale_sacks, bad_blocks; /* counters */
 	uint64_t steps; /* slots and blocks looked at, ever: the cost, for tests */
 
