@@ -8,7 +8,9 @@
 
 uint32_t ddps_sc_rwnd(const struct ddps_sctp_assoc *a)
 {
-	size_t used = a->held + a->kept, all = a->e->c.rwnd;
+	/* one chunk of all that is told has to fit, with what it costs */
+	size_t used = a->held + a->kept + (a->held || a->kept ? DDPS_SC_ITEM : 0);
+	size_t all = a->e->c.rwnd;
 
 	/* [9260-6.2-6] Less than a packet is not worth telling. */
 	return used + 1500 > all ? 0 : (uint32_t)(all - used);

@@ -234,7 +234,7 @@ Test(sctp_agreed, what_is_counted_of_an_association)
 	i = seen();
 	cr_expect_eq(i.received_chunks, 2);
 	cr_expect_eq(i.out_of_order, 5 + DDPS_SC_ITEM);
-	cr_expect_eq(i.rwnd, r.e->c.rwnd - 5 - DDPS_SC_ITEM);
+	cr_expect_eq(i.rwnd, r.e->c.rwnd - 5 - 2 * DDPS_SC_ITEM);
 	cr_assert_eq(raw_user_send(&r, 0, 0, "four"), 0);
 	cr_assert_eq(raw_user_send(&r, 0, 0, "four"), 0);
 	i = seen();

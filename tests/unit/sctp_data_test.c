@@ -265,12 +265,29 @@ Test(sctp_data, a_paused_user_closes_the_window, .fini = fini,
 	cr_expect_eq(r.e->st.held, 0);
 }
 
+/* What is told fits, in one chunk. */
+Test(sctp_data, a_chunk_of_all_that_was_told_is_taken, .fini = fini, .description = "9260-6.2-6")
+{
+	static char text[1600];
+
+	raw_up(&r);
+	ddps_sctp_pause(r.a, true, r.net.now);
+	r.e->c.rwnd = 1600 + DDPS_SC_ITEM + 1 + DDPS_SC_ITEM;
+	raw_data(&r, RAW_TSN, 0, 0, 3, "x");
+	cr_assert_eq(sack().rwnd, 1600);
+	memset(text, 'x', 1599);
+	raw_data(&r, RAW_TSN + 1, 0, 1, 3, text);
+	raw_wait(&r, 300);
+	cr_expect_eq(sack().cum, RAW_TSN + 1);
+	cr_expect_eq(r.e->st.window_drops, 0);
+}
+
 /* Less than a packet is not worth telling. */
 Test(sctp_data, a_window_of_less_than_a_packet_is_none, .fini = fini, .description = "9260-6.2-6")
 {
 	raw_up(&r);
 	r.e->c.rwnd = 20000;
-	ddps_sctp_keep(r.a, 20000 - 1500, r.net.now);
+	ddps_sctp_keep(r.a, 20000 - 1500 - DDPS_SC_ITEM, r.net.now);
 	cr_expect_eq(ddps_sc_rwnd(r.a), 1500);
 	ddps_sctp_keep(r.a, 1, r.net.now);
 	cr_expect_eq(ddps_sc_rwnd(r.a), 0);
