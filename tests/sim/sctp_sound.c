@@ -80,6 +80,8 @@ static void sound(struct side *s)
 	uint32_t flight = 0, lost = 0, sacked = 0, out;
 	bool goes_on = false;
 
+	if (a && !a->dead)
+		sets_up(s, a);
 	if (!a || a->state < SC_ESTABLISHED || a->dead)
 		return;
 	for (unsigned k = 0; k < a->npaths; k++) {

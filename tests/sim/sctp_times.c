@@ -95,6 +95,13 @@ static void reopens(const struct side *s, const struct ddps_sctp_assoc *a)
 		      "node %u: the peer has room, and a T3 is waited for", s->node);
 }
 
+/* Where nothing is lost on its way, nobody asks twice for an association, whatever sockets have no room for. */
+void sets_up(const struct side *s, const struct ddps_sctp_assoc *a)
+{
+	check(!w.sure || a->state > SC_COOKIE_ECHOED || !a->ctl_n,
+	      "node %u: an INIT or a COOKIE ECHO is sent again", s->node);
+}
+
 void times(const struct side *s, const struct ddps_sctp_assoc *a)
 {
 	tells(s, a);

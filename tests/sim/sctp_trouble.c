@@ -12,7 +12,7 @@ static void well(unsigned slots)
 		n->node[i].link[0] = n->node[i].link[1] = l;
 	n->full = 0;
 	w.mtu = 1500;
-	w.clean = w.steady = false;
+	w.clean = w.steady = w.sure = false;
 	w.nslots = w.nslots < slots ? w.nslots : slots;
 	w.rtt_least = 2 * l.delay;
 	w.rtt_most = 2 * l.delay + 21000000;

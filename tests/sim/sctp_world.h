@@ -95,6 +95,7 @@ struct world {
 	bool harsh, restarts, failed, calm;
 	bool clean;  /* the network brings everything, once and in order */
 	bool steady; /* nothing is lost on its way, and no path takes less than before */
+	bool sure;   /* the same, but sockets may be full, and RTTs differ */
 	uint64_t rtt_least, rtt_most; /* 0: it changes */
 	double poor;		      /* share of allocations that fail */
 	enum trouble trouble;
@@ -143,6 +144,7 @@ static inline void sound_touch(const struct side *s)
 void sound_all(void);
 /* sctp_times.c */
 void times_sent(struct side *s, const uint8_t *p, size_t len);
+void sets_up(const struct side *s, const struct ddps_sctp_assoc *a);
 void times(const struct side *s, const struct ddps_sctp_assoc *a);
 
 /* sctp_trouble.c */

@@ -94,6 +94,7 @@ static void random_links(void)
 		  !jitter && l.mtu >= 1280;
 	w.steady = !w.harsh && !(n->full > 0 || l.loss > 0 || l.late > 0) && !corrupt && !jitter &&
 		   l.mtu >= 1280;
+	w.sure = !w.harsh && !(l.loss > 0 || l.late > 0) && !corrupt && l.mtu >= 1280;
 	if (!w.harsh && !(n->full > 0)) {
 		w.rtt_least = 2 * delay;
 		w.rtt_most = 2 * (delay + l.jitter + (late ? l.extra : 0)) + 21000000;

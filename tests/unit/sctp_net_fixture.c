@@ -268,9 +268,7 @@ static bool flush_one(struct sn_node *d)
 
 	if (!ddps_sctp_output(d->e, &o, d->net->now))
 		return false;
-	/* Without DATA seldom: a COOKIE ACK is not asked for again, but by T1. */
-	if (o.port && d->net->full > 0 &&
-	    sn_chance(d->net, o.data ? d->net->full : d->net->full / 10)) {
+	if (d->net->full > 0 && sn_chance(d->net, d->net->full)) {
 		ddps_sctp_unsent(d->e, &o, d->net->now);
 		return true;
 	}
