@@ -114,7 +114,7 @@ void net_land(void)
 		for (unsigned i = 0; i < world.n; i++) {
 			struct node *n = &world.node[i];
 
-			kern.host = i;
+			be(n);
 			if ((group || i + 1u == f->lid) && !n->away &&
 			    (world.calm || n->stalled_until <= world.now)) {
 				notice(n, f);

@@ -19,6 +19,7 @@
 #define SEC	(1000 * MS)
 #define TURNS	200u
 #define LONGEST 9000u
+#define POOR	0.5	   /* allocations that fail while there is next to no memory */
 #define SPINS	5000u	   /* turns of a node at one moment */
 #define FLYING	(1u << 16) /* packets on their way: more are lost */
 #define CALM	300u	   /* seconds in which each node has to reach each other one */
@@ -72,7 +73,8 @@ struct node {
 	uint32_t life; /* how often it began */
 	uint32_t seed; /* of its queue pair numbers */
 	uint64_t stalled_until, sent;
-	uint64_t room_at; /* the network takes its packets again; 0: it does */
+	uint64_t poor_until; /* its host has next to no memory */
+	uint64_t room_at;    /* the network takes its packets again; 0: it does */
 	uint32_t draws[SIM_KINDS];
 	bool stopped;
 	bool away;	      /* there is no such node now */
@@ -90,6 +92,7 @@ struct world {
 	struct node node[NODES];
 	struct flying *first;
 	unsigned flying;
+	double memory; /* allocations that fail */
 	double lost, doubled, late, altered, lies, full;
 	uint64_t delay;
 	uint8_t life;	  /* of a packet, as nodes say */
@@ -129,6 +132,8 @@ void net_clear(void);
 void timers(struct node *n, const struct ddps_ib_pkt *p);
 
 /* ipoib_worlds.c */
+/* What is done from now on is done by @n, with the memory that its host has. */
+void be(const struct node *n);
 void begin(struct node *n);
 /* Nobody is told. */
 void finish(struct node *n);

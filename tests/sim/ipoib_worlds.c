@@ -43,6 +43,12 @@ bool happens(struct node *n, enum sim_event kind, double p, unsigned tally)
 
 /* ---- hosts ---- */
 
+void be(const struct node *n)
+{
+	kern.host = n->i;
+	kern.f.memory = world.calm ? 0 : n->poor_until > world.now ? POOR : world.memory;
+}
+
 /* What a packet holds follows of who sent it, and of its number. */
 static void fill(uint8_t *p, size_t len, unsigned from, unsigned to, uint32_t nr)
 {
@@ -99,7 +105,7 @@ void send_ip(struct node *n, unsigned to, size_t len)
 {
 	static uint8_t p[LONGEST];
 
-	kern.host = n->i;
+	be(n);
 	fill(p, len, n->i, to, (uint32_t)n->sent++);
 	world.t->n[T_SENT]++;
 	ddps_ipoib_if_send(n->f, p, len, world.now);
@@ -122,11 +128,10 @@ void begin(struct node *n)
 {
 	struct ddps_ipoib_if_calls calls = { sizeof calls, on_packet, NULL, n };
 	struct ddps_ipoib_if_config c;
-	const double memory = kern.f.memory;
 
 	calls.trace = getenv("DDPS_SIM_TRACE") ? on_trace : NULL;
-	kern.f.memory = 0;
-	kern.host = n->i;
+	be(n);
+	kern.f.memory = 0; /* what fails here is the program's to tell of */
 	if (!n->life++ || !world.same_numbers)
 		n->seed = (uint32_t)rnd(UINT32_MAX);
 	n->stopped = n->away = false;
@@ -174,12 +179,12 @@ void begin(struct node *n)
 	ddps_ib_node_user(n->n, n->f);
 	ddps_ib_node_tick(n->n, world.now);
 	check(!ddps_ipoib_if_start(n->f, world.now), "it does not start");
-	kern.f.memory = memory;
+	be(n);
 }
 
 void finish(struct node *n)
 {
-	kern.host = n->i;
+	be(n);
 	n->stalled_until = UINT64_MAX;
 	world.t->n[T_CONNECTIONS] += ddps_ipoib_if_stats(n->f)->conn_up;
 	ddps_ipoib_if_free(n->f);
@@ -201,7 +206,7 @@ static void node_turn(struct node *n)
 {
 	unsigned spins = 0;
 
-	kern.host = n->i;
+	be(n);
 	if (n->away || (!world.calm && n->stalled_until > world.now))
 		return;
 	if (n->room_at <= world.now)
@@ -284,7 +289,7 @@ static void make(uint64_t seed, struct sim_tally *t)
 	world.few_qps = rnd(2);
 	world.life = (uint8_t)(rnd(2) ? 14 : 10 + rnd(8));
 	world.liar = rnd(4) ? -1 : 1 + (int)rnd(world.n - 1);
-	kern.f.memory = some(0.02);
+	world.memory = some(0.02);
 	for (unsigned i = 0; i < world.n; i++) {
 		world.node[i].i = i;
 		world.node[i].mode = modes[rnd(5)];
@@ -297,7 +302,7 @@ static void trouble(void)
 	struct node *n = &world.node[sim_like(world.n)];
 	unsigned what = (unsigned)sim_like(4);
 
-	kern.host = n->i;
+	be(n);
 	if (getenv("DDPS_SIM_TRACE"))
 		fprintf(stderr, "%.6f node %u: trouble %u\n", (double)world.now / 1e9, n->i, what);
 	switch (what) {
@@ -320,6 +325,20 @@ static void trouble(void)
 		break;
 	default:
 		world.delay = US + sim_like(2 * world.delay);
+	}
+}
+
+/* A host that has no memory for a while; its node may begin right then, as when a machine comes up. */
+static void poor(void)
+{
+	struct node *n = &world.node[sim_like(world.n)];
+
+	n->poor_until = world.now + sim_like(SEC);
+	if (sim_like(2)) {
+		be(n);
+		finish(n);
+		begin(n);
+		world.t->n[T_RESTARTS]++;
 	}
 }
 
@@ -348,6 +367,8 @@ static void play(void)
 		run_until(world.now + rnd(pace));
 		if (sim_happens(SIM_trouble, 0, k, 0.03))
 			trouble();
+		if (sim_happens(SIM_poor, 0, k, 0.002))
+			poor();
 	}
 }
 
