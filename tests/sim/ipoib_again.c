@@ -91,6 +91,8 @@ void again(void)
 		const bool silent = rnd(2);
 
 		finish(n);
+		if (sim_happens(SIM_moves, 0, world.draws++, 0.3))
+			moves(n);
 		chatter(rnd(rnd(2) ? 3 * SEC : 15 * SEC), n, true);
 		comes_again(n, silent);
 		chatter(rnd(SEC), n, false);

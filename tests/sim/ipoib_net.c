@@ -12,7 +12,7 @@ static void fly(struct node *from, uint16_t lid, const struct ddps_ib_pkt *p)
 	if (!f)
 		return;
 	world.flying++;
-	*f = (struct flying){ .slid = (uint16_t)(from->i + 1), .lid = lid, .p = *p };
+	*f = (struct flying){ .slid = from->cfg.lid, .lid = lid, .p = *p };
 	f->at = world.now + world.delay;
 	if (p->len)
 		memcpy(f->data, p->data, p->len);
@@ -97,9 +97,11 @@ static void notice(struct node *n, const struct flying *f)
 {
 	struct ddps_cm_mad m;
 
-	if (world.calm && f->p.qpn == DDPS_IB_GSI_QPN && !n->asked_at[f->slid - 1] &&
+	const unsigned from = owner(f->slid);
+
+	if (world.calm && f->p.qpn == DDPS_IB_GSI_QPN && !n->asked_at[from] &&
 	    !ddps_cm_mad_decode(&m, f->data, f->p.len) && m.hdr.attr_id == DDPS_CM_REQ)
-		n->asked_at[f->slid - 1] = world.now;
+		n->asked_at[from] = world.now;
 }
 
 void net_land(void)
@@ -115,7 +117,7 @@ void net_land(void)
 			struct node *n = &world.node[i];
 
 			be(n);
-			if ((group || i + 1u == f->lid) && !n->away &&
+			if ((group || n->cfg.lid == f->lid) && !n->away &&
 			    (world.calm || n->stalled_until <= world.now)) {
 				notice(n, f);
 				ddps_ib_node_rx(n->n, f->slid, group ? f->lid : 0, &f->p,

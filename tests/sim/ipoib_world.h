@@ -13,22 +13,23 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define NODES	5u
-#define US	1000ull
-#define MS	(1000 * US)
-#define SEC	(1000 * MS)
-#define TURNS	200u
-#define LONGEST 9000u
-#define POOR	0.5	   /* allocations that fail while there is next to no memory */
-#define SPINS	5000u	   /* turns of a node at one moment */
-#define FLYING	(1u << 16) /* packets on their way: more are lost */
-#define CALM	300u	   /* seconds in which each node has to reach each other one */
-#define SETTLE	20u	   /* seconds of traffic after which connections are as they will be */
-#define STEADY	6u	   /* seconds in which what is sent arrives */
-#define ONCE	3u	   /* seconds until a node that has restarted does so again */
-#define SOON	2u	   /* and after that it is as the others are */
-#define ADMIN	8u	   /* if it has the administration: nodes look every five seconds */
-#define REST	600u	   /* and in which nothing may be left when all have stopped */
+#define NODES	 5u
+#define US	 1000ull
+#define MS	 (1000 * US)
+#define SEC	 (1000 * MS)
+#define TURNS	 200u
+#define LONGEST	 9000u
+#define LAST_LID 47u
+#define POOR	 0.5	    /* allocations that fail while there is next to no memory */
+#define SPINS	 5000u	    /* turns of a node at one moment */
+#define FLYING	 (1u << 16) /* packets on their way: more are lost */
+#define CALM	 300u	    /* seconds in which each node has to reach each other one */
+#define SETTLE	 20u	    /* seconds of traffic after which connections are as they will be */
+#define STEADY	 6u	    /* seconds in which what is sent arrives */
+#define ONCE	 3u	    /* seconds until a node that has restarted does so again */
+#define SOON	 2u	    /* and after that it is as the others are */
+#define ADMIN	 8u	    /* if it has the administration: nodes look every five seconds */
+#define REST	 600u	    /* and in which nothing may be left when all have stopped */
 
 enum {
 	T_WORLDS,
@@ -36,6 +37,7 @@ enum {
 	T_GOT,
 	T_CONNECTIONS,
 	T_RESTARTS,
+	T_MOVES,
 	T_SECONDS,
 	T_PACKETS,
 	T_LOST,
@@ -66,6 +68,7 @@ struct asking {
 
 struct node {
 	unsigned i;
+	uint16_t lid; /* when it begins next */
 	struct ddps_ib_node *n;
 	struct ddps_ipoib_if *f;
 	struct ddps_ib_node_config cfg;
@@ -98,6 +101,7 @@ struct world {
 	uint8_t life;	  /* of a packet, as nodes say */
 	unsigned slow_cm; /* of how many lengths answers of connection managers may be waited for */
 	bool few_qps;	  /* there are no more than two for each peer, and two */
+	uint32_t draws;	  /* of whether somebody moves */
 	bool calm, failed;
 	int liar;
 	uint64_t tight; /* one of so many packets finds no room, where nothing else fails */
@@ -119,6 +123,11 @@ static inline uint64_t rnd(uint64_t m)
 	return sim_below(&world.rng, m);
 }
 
+static inline unsigned owner(uint16_t lid)
+{
+	return (lid - 1u) % NODES;
+}
+
 /* Does one of these happen to @n now? */
 bool happens(struct node *n, enum sim_event kind, double p, unsigned tally);
 
@@ -135,6 +144,8 @@ void timers(struct node *n, const struct ddps_ib_pkt *p);
 /* What is done from now on is done by @n, with the memory that its host has. */
 void be(const struct node *n);
 void begin(struct node *n);
+/* It has another LID when it begins next, which was nobody's; not the administration. */
+void moves(struct node *n);
 /* Nobody is told. */
 void finish(struct node *n);
 void send_ip(struct node *n, unsigned to, size_t len);

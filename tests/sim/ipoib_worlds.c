@@ -120,7 +120,7 @@ static void on_trace(void *user, bool tx, ddps_cm_addr addr, const void *mad, si
 
 	if (!ddps_cm_mad_decode(&m, mad, len))
 		fprintf(stderr, "%.6f node %u %s %u: %s %u\n", (double)now / 1e9, n->i,
-			tx ? "to" : "of", (unsigned)addr - 1, ddps_cm_attr_name(m.hdr.attr_id),
+			tx ? "to" : "of", owner((uint16_t)addr), ddps_cm_attr_name(m.hdr.attr_id),
 			m.hdr.attr_id == DDPS_CM_REJ ? m.u.rej.reason : 0);
 }
 
@@ -136,7 +136,7 @@ void begin(struct node *n)
 		n->seed = (uint32_t)rnd(UINT32_MAX);
 	n->stopped = n->away = false;
 	n->stalled_until = n->room_at = 0;
-	n->cfg = (struct ddps_ib_node_config){ .lid = (uint16_t)(1 + n->i),
+	n->cfg = (struct ddps_ib_node_config){ .lid = n->lid,
 					       .sa_lid = 1,
 					       .qpn = 0x48 + (world.same_qpn ? 0 : n->i),
 					       .pkey = 0xffff,
@@ -180,6 +180,14 @@ void begin(struct node *n)
 	ddps_ib_node_tick(n->n, world.now);
 	check(!ddps_ipoib_if_start(n->f, world.now), "it does not start");
 	be(n);
+}
+
+void moves(struct node *n)
+{
+	if (!n->i || n->lid + NODES > LAST_LID)
+		return;
+	n->lid = (uint16_t)(n->lid + NODES);
+	world.t->n[T_MOVES]++;
 }
 
 void finish(struct node *n)
@@ -292,6 +300,7 @@ static void make(uint64_t seed, struct sim_tally *t)
 	world.memory = some(0.02);
 	for (unsigned i = 0; i < world.n; i++) {
 		world.node[i].i = i;
+		world.node[i].lid = (uint16_t)(1 + i);
 		world.node[i].mode = modes[rnd(5)];
 		begin(&world.node[i]);
 	}
@@ -311,6 +320,8 @@ static void trouble(void)
 		break;
 	case 1:
 		finish(n);
+		if (sim_happens(SIM_moves, 0, world.draws++, 0.2))
+			moves(n);
 		begin(n);
 		world.t->n[T_RESTARTS]++;
 		break;
@@ -406,8 +417,8 @@ int main(int argc, char **argv)
 {
 	static const struct sim_kind kind = {
 		.names = { "worlds of IPoIB", "IP packets sent", "arrived where nobody lies",
-			   "connections", "nodes restarted", "simulated seconds", "packets", "lost",
-			   "doubled", "late", "altered", "lies", "without room",
+			   "connections", "nodes restarted", "moved", "simulated seconds",
+			   "packets", "lost", "doubled", "late", "altered", "lies", "without room",
 			   "allocations failed" },
 		.world = one_world,
 		.seconds = T_SECONDS,
