@@ -10,7 +10,7 @@
 #define PATIENCE (40 * SEC) /* for a first REQ to a node that does not ask itself */
 #define TIMES	 4u
 
-void chatter(uint64_t span, struct node *n, bool silent)
+void chatter(uint64_t span, struct node *n, enum who speaks)
 {
 	const uint64_t end = world.now + span;
 
@@ -18,8 +18,9 @@ void chatter(uint64_t span, struct node *n, bool silent)
 		for (unsigned i = 0; i < world.n; i++) {
 			if (i == n->i)
 				continue;
-			send_ip(&world.node[i], n->i, 100);
-			if (!silent)
+			if (speaks != ALONE)
+				send_ip(&world.node[i], n->i, 100);
+			if (speaks != OTHERS)
 				send_ip(n, i, 100);
 		}
 		run_until(world.now + STEP);
@@ -69,7 +70,7 @@ static void forget_asked(void)
 		memset(world.node[i].asked_at, 0, sizeof world.node[i].asked_at);
 }
 
-void comes_again(struct node *n, bool silent)
+void comes_again(struct node *n, enum who speaks)
 {
 	bool had[NODES] = { false };
 	uint64_t end;
@@ -78,7 +79,7 @@ void comes_again(struct node *n, bool silent)
 	begin(n);
 	end = world.now + PATIENCE;
 	while (!together(n, had) && world.now < end && !world.failed)
-		chatter(STEP, n, silent);
+		chatter(STEP, n, speaks);
 	check(world.now < end, "node %u came again, and is not asked", n->i);
 }
 
@@ -88,13 +89,13 @@ void again(void)
 	for (unsigned k = 0; k < TIMES && !world.failed; k++) {
 		/* Not the first: others need time until they are known to its administration. */
 		struct node *n = &world.node[1 + rnd(world.n - 1)];
-		const bool silent = rnd(2);
+		const enum who speaks = rnd(2) ? OTHERS : BOTH;
 
 		finish(n);
 		if (sim_happens(SIM_moves, 0, world.draws++, 0.3))
 			moves(n);
-		chatter(rnd(rnd(2) ? 3 * SEC : 15 * SEC), n, true);
-		comes_again(n, silent);
-		chatter(rnd(SEC), n, false);
+		chatter(rnd(rnd(2) ? 3 * SEC : 15 * SEC), n, OTHERS);
+		comes_again(n, speaks);
+		chatter(rnd(SEC), n, BOTH);
 	}
 }

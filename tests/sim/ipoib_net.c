@@ -58,7 +58,7 @@ bool net_send(void *wire, uint16_t lid, unsigned group, struct ddps_ib_pkt *p)
 
 	world.t->n[T_PACKETS]++;
 	check(group < DDPS_SAC_GROUPS, "group %u", group);
-	if (!world.calm && n->stalled_until == UINT64_MAX)
+	if ((!world.calm || world.no_rtu) && n->stalled_until == UINT64_MAX)
 		return true; /* what it says when it is ended is not heard */
 	if (world.calm && !group)
 		timers(n, p);

@@ -106,7 +106,7 @@ struct world {
 	int liar;
 	uint64_t tight; /* one of so many packets finds no room, where nothing else fails */
 	const struct node *greedy;
-	bool no_rtu; /* of the greedy one */
+	bool no_rtu; /* of the greedy one, which does not say when it ends either */
 	struct sim_tally *t;
 };
 extern struct world world;
@@ -164,10 +164,11 @@ void tight(void);
 
 /* ipoib_again.c: then nodes go and come again, and have connections soon. */
 void again(void);
-/* From time to time each sends to @n, and @n to each, unless it is silent. */
-void chatter(uint64_t span, struct node *n, bool silent);
+/* From time to time each sends to @n, or @n to each, or both. */
+enum who { OTHERS, ALONE, BOTH };
+void chatter(uint64_t span, struct node *n, enum who speaks);
 /* It begins, and has connections soon after it asks or is asked. */
-void comes_again(struct node *n, bool silent);
+void comes_again(struct node *n, enum who speaks);
 
 /* ipoib_greedy.c: then one of them wastes what the others have. */
 void greedy(void);
