@@ -144,14 +144,19 @@ void timers(struct node *n, const struct ddps_ib_pkt *p);
 /* What is done from now on is done by @n, with the memory that its host has. */
 void be(const struct node *n);
 void begin(struct node *n);
-/* It has another LID when it begins next, which was nobody's; not the administration. */
-void moves(struct node *n);
 /* Nobody is told. */
 void finish(struct node *n);
 void send_ip(struct node *n, unsigned to, size_t len);
 /* A length that may leave in one packet, if both have connections. */
 size_t length(struct node *n, unsigned to);
 void run_until(uint64_t end);
+
+/* ipoib_trouble.c: a node stands still, restarts, stops or starts; or the network is a slower one. */
+void trouble(void);
+/* A host has no memory for a while; its node may begin right then, as when a machine comes up. */
+void poor(void);
+/* It has another LID when it begins next, which was nobody's; not the administration. */
+void moves(struct node *n);
 
 /* ipoib_calm.c: once nothing fails any more, and then in the end. */
 void calm(void);
