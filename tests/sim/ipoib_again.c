@@ -16,7 +16,7 @@ void chatter(uint64_t span, struct node *n, enum who speaks)
 
 	while (world.now < end && !world.failed) {
 		for (unsigned i = 0; i < world.n; i++) {
-			if (i == n->i)
+			if (i == n->i || world.node[i].away)
 				continue;
 			if (speaks != ALONE)
 				send_ip(&world.node[i], n->i, 100);
@@ -83,6 +83,19 @@ void comes_again(struct node *n, enum who speaks)
 	check(world.now < end, "node %u came again, and is not asked", n->i);
 }
 
+/* Somebody else goes, too; both come again, each with the other's LID. */
+static void swaps(struct node *n)
+{
+	struct node *o = &world.node[1 + sim_like(world.n - 1)];
+
+	if (o == n)
+		return;
+	finish(o);
+	swap(n, o);
+	chatter(sim_like(3 * SEC), n, OTHERS);
+	begin(o);
+}
+
 void again(void)
 {
 	world.slow_cm = 13; /* 17 s: nothing is lost */
@@ -94,6 +107,8 @@ void again(void)
 		finish(n);
 		if (sim_happens(SIM_moves, 0, world.draws++, 0.3))
 			moves(n);
+		else if (sim_happens(SIM_moves, 0, world.draws++, 0.2))
+			swaps(n);
 		chatter(rnd(rnd(2) ? 3 * SEC : 15 * SEC), n, OTHERS);
 		comes_again(n, speaks);
 		chatter(rnd(SEC), n, BOTH);

@@ -12,7 +12,7 @@ static void fly(struct node *from, uint16_t lid, const struct ddps_ib_pkt *p)
 	if (!f)
 		return;
 	world.flying++;
-	*f = (struct flying){ .slid = from->cfg.lid, .lid = lid, .p = *p };
+	*f = (struct flying){ .from = from->i, .slid = from->cfg.lid, .lid = lid, .p = *p };
 	f->at = world.now + world.delay;
 	if (p->len)
 		memcpy(f->data, p->data, p->len);
@@ -97,11 +97,10 @@ static void notice(struct node *n, const struct flying *f)
 {
 	struct ddps_cm_mad m;
 
-	const unsigned from = owner(f->slid);
-
-	if (world.calm && f->p.qpn == DDPS_IB_GSI_QPN && !n->asked_at[from] &&
-	    !ddps_cm_mad_decode(&m, f->data, f->p.len) && m.hdr.attr_id == DDPS_CM_REQ)
-		n->asked_at[from] = world.now;
+	if (world.calm && f->p.qpn == DDPS_IB_GSI_QPN && !n->asked_at[f->from] &&
+	    !ddps_cm_mad_decode(&m, f->data, f->p.len) && m.hdr.attr_id == DDPS_CM_REQ &&
+	    !memcmp(m.u.req.primary.remote_gid, n->cfg.gid, sizeof n->cfg.gid))
+		n->asked_at[f->from] = world.now;
 }
 
 void net_land(void)

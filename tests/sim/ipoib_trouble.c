@@ -10,6 +10,16 @@ void moves(struct node *n)
 	world.t->n[T_MOVES]++;
 }
 
+void swap(struct node *a, struct node *b)
+{
+	const uint16_t lid = a->lid;
+
+	a->lid = b->lid;
+	b->lid = lid;
+	world.swapped = true;
+	world.t->n[T_MOVES] += 2;
+}
+
 void trouble(void)
 {
 	struct node *n = &world.node[sim_like(world.n)];

@@ -52,6 +52,7 @@ enum {
 struct flying {
 	struct flying *next;
 	uint64_t at;
+	unsigned from;
 	uint16_t slid, lid;
 	struct ddps_ib_pkt p;
 	uint8_t data[DDPS_IB_MTU_MAX];
@@ -102,6 +103,7 @@ struct world {
 	unsigned slow_cm; /* of how many lengths answers of connection managers may be waited for */
 	bool few_qps;	  /* there are no more than two for each peer, and two */
 	uint32_t draws;	  /* of whether somebody moves */
+	bool swapped;	  /* datagrams by old paths may come to another node */
 	bool calm, failed;
 	int liar;
 	uint64_t tight; /* one of so many packets finds no room, where nothing else fails */
@@ -110,6 +112,16 @@ struct world {
 	struct sim_tally *t;
 };
 extern struct world world;
+
+/* Who has it now. */
+static inline unsigned owner(uint16_t lid)
+{
+	unsigned i = 0;
+
+	while (i < world.n && (world.node[i].away || world.node[i].cfg.lid != lid))
+		i++;
+	return i;
+}
 
 void fails(const char *format, ...) __attribute__((format(printf, 1, 2)));
 #define check(cond, ...)                                                                           \
@@ -121,11 +133,6 @@ void fails(const char *format, ...) __attribute__((format(printf, 1, 2)));
 static inline uint64_t rnd(uint64_t m)
 {
 	return sim_below(&world.rng, m);
-}
-
-static inline unsigned owner(uint16_t lid)
-{
-	return (lid - 1u) % NODES;
 }
 
 /* Does one of these happen to @n now? */
@@ -157,6 +164,8 @@ void trouble(void);
 void poor(void);
 /* It has another LID when it begins next, which was nobody's; not the administration. */
 void moves(struct node *n);
+/* Two that are away have each other's when they begin. */
+void swap(struct node *a, struct node *b);
 
 /* ipoib_calm.c: once nothing fails any more, and then in the end. */
 void calm(void);

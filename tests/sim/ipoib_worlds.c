@@ -71,6 +71,8 @@ static void deliver(void *user, const void *packet, size_t len)
 	check(len >= 20 && len <= LONGEST, "%zu octets are no packet that was sent", len);
 	if (world.failed || p[9] == 1 || world.liar >= 0) /* ICMP is the interface's */
 		return;
+	if (world.swapped && world.same_qpn && p[19] != n->i + 1)
+		return;
 	from = (unsigned)p[15] - 1;
 	check(len >= 24 && from < world.n, "a packet of nobody");
 	if (world.failed)
