@@ -83,6 +83,18 @@ void comes_again(struct node *n, enum who speaks)
 	check(world.now < end, "node %u came again, and is not asked", n->i);
 }
 
+/* @n has made one connection with each that can have one: none was in vain. */
+static void once(const struct node *n)
+{
+	const uint64_t up = ddps_ipoib_if_stats(n->f)->conn_up;
+	unsigned others = 0;
+
+	for (unsigned i = 0; i < world.n; i++)
+		others += i != n->i && (world.node[i].mode & n->mode);
+	check(up == others, "node %u came again, and has made %u connections with %u nodes", n->i,
+	      (unsigned)up, others);
+}
+
 /* Somebody else goes, too; both come again, each with the other's LID. */
 static void swaps(struct node *n)
 {
@@ -112,5 +124,7 @@ void again(void)
 		chatter(rnd(rnd(2) ? 3 * SEC : 15 * SEC), n, OTHERS);
 		comes_again(n, speaks);
 		chatter(rnd(SEC), n, BOTH);
+		if (speaks == BOTH)
+			once(n);
 	}
 }
