@@ -25,7 +25,7 @@ suite lines "conformance mutations" tests/conformance/mutate.sh "$2"
 suite lines sim/sctp "$opt/sim-sctp" 1 200000
 suite lines sim/sctp-asan "$asan/sim-sctp" 1000000 10000
 suite lines sim/session "$opt/sim-session" 1 60000
-suite lines sim/ipoib "$opt/sim-ipoib" 1 2000
+suite lines sim/ipoib "$opt/sim-ipoib" 1 1500
 suite lines lies/ipoib "$asan/lies-ipoib"
 suite lines sim/verbs "$opt/sim-verbs" 1 4000
 suite lines sim/crossed "$opt/sim-crossed" 1 12000

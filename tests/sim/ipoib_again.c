@@ -10,16 +10,17 @@
 #define PATIENCE (40 * SEC) /* for a first REQ to a node that does not ask itself */
 #define TIMES	 4u
 
-void chatter(uint64_t span, struct node *n, bool silent)
+void chatter(uint64_t span, struct node *n, enum who speaks)
 {
 	const uint64_t end = world.now + span;
 
 	while (world.now < end && !world.failed) {
 		for (unsigned i = 0; i < world.n; i++) {
-			if (i == n->i)
+			if (i == n->i || world.node[i].away)
 				continue;
-			send_ip(&world.node[i], n->i, 100);
-			if (!silent)
+			if (speaks != ALONE)
+				send_ip(&world.node[i], n->i, 100);
+			if (speaks != OTHERS)
 				send_ip(n, i, 100);
 		}
 		run_until(world.now + STEP);
@@ -69,7 +70,7 @@ static void forget_asked(void)
 		memset(world.node[i].asked_at, 0, sizeof world.node[i].asked_at);
 }
 
-void comes_again(struct node *n, bool silent)
+void comes_again(struct node *n, enum who speaks)
 {
 	bool had[NODES] = { false };
 	uint64_t end;
@@ -78,8 +79,33 @@ void comes_again(struct node *n, bool silent)
 	begin(n);
 	end = world.now + PATIENCE;
 	while (!together(n, had) && world.now < end && !world.failed)
-		chatter(STEP, n, silent);
+		chatter(STEP, n, speaks);
 	check(world.now < end, "node %u came again, and is not asked", n->i);
+}
+
+/* @n has made one connection with each that can have one: none was in vain. */
+static void once(const struct node *n)
+{
+	const uint64_t up = ddps_ipoib_if_stats(n->f)->conn_up;
+	unsigned others = 0;
+
+	for (unsigned i = 0; i < world.n; i++)
+		others += i != n->i && (world.node[i].mode & n->mode);
+	check(up == others, "node %u came again, and has made %u connections with %u nodes", n->i,
+	      (unsigned)up, others);
+}
+
+/* Somebody else goes, too; both come again, each with the other's LID. */
+static void swaps(struct node *n)
+{
+	struct node *o = &world.node[1 + sim_like(world.n - 1)];
+
+	if (o == n)
+		return;
+	finish(o);
+	swap(n, o);
+	chatter(sim_like(3 * SEC), n, OTHERS);
+	begin(o);
 }
 
 void again(void)
@@ -88,11 +114,17 @@ void again(void)
 	for (unsigned k = 0; k < TIMES && !world.failed; k++) {
 		/* Not the first: others need time until they are known to its administration. */
 		struct node *n = &world.node[1 + rnd(world.n - 1)];
-		const bool silent = rnd(2);
+		const enum who speaks = rnd(2) ? OTHERS : BOTH;
 
 		finish(n);
-		chatter(rnd(rnd(2) ? 3 * SEC : 15 * SEC), n, true);
-		comes_again(n, silent);
-		chatter(rnd(SEC), n, false);
+		if (sim_happens(SIM_moves, 0, world.draws++, 0.3))
+			moves(n);
+		else if (sim_happens(SIM_moves, 0, world.draws++, 0.2))
+			swaps(n);
+		chatter(rnd(rnd(2) ? 3 * SEC : 15 * SEC), n, OTHERS);
+		comes_again(n, speaks);
+		chatter(rnd(SEC), n, BOTH);
+		if (speaks == BOTH)
+			once(n);
 	}
 }

@@ -120,7 +120,6 @@ void calm(void)
 	struct node *n = &world.node[rnd(world.n)];
 
 	world.calm = true;
-	kern.f.memory = 0;
 	if (world.delay > MS) /* no longer than what nodes say of the path */
 		world.delay = MS;
 	reach();

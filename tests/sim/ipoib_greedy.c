@@ -30,7 +30,8 @@ bool greed(const struct node *n, struct ddps_ib_pkt *p, uint8_t data[DDPS_CM_MAD
 static void waste(struct node *n, bool ends)
 {
 	for (unsigned k = 0; k < 2 * world.n + 2 && !world.failed; k++) {
-		chatter(3 * STEP, n, false);
+		/* whoever leaves out RTUs has to be the one that asks */
+		chatter(3 * STEP, n, world.no_rtu ? ALONE : BOTH);
 		if (!ends) {
 			finish(n);
 			begin(n);
@@ -39,6 +40,19 @@ static void waste(struct node *n, bool ends)
 		ddps_ipoib_if_stop(n->f, world.now);
 		run_until(world.now + STEP);
 		check(!ddps_ipoib_if_start(n->f, world.now), "it does not start again");
+	}
+}
+
+/* No RTU comes for what it has asked for, while the others have something to say to it. */
+static void unheard(struct node *n)
+{
+	const uint64_t end = world.now + UNHEARD;
+
+	while (world.now < end && !world.failed) {
+		for (unsigned i = 0; i < world.n; i++)
+			if (i != n->i)
+				send_ip(&world.node[i], n->i, 100);
+		run_until(world.now + SEC);
 	}
 }
 
@@ -51,14 +65,18 @@ void greedy(void)
 	if (!world.few_qps || rnd(2))
 		return;
 	world.greedy = n;
+	if (!way) { /* no place is a connection's of before */
+		finish(n);
+		begin(n);
+	}
 	world.no_rtu = !way;
 	waste(n, way > 1);
-	if (world.no_rtu && !world.failed)
-		run_until(world.now + UNHEARD);
+	if (world.no_rtu)
+		unheard(n);
 	if (world.failed)
 		return;
 	world.no_rtu = false;
 	finish(other);
-	chatter(rnd(SEC), other, true);
-	comes_again(other, false);
+	chatter(rnd(SEC), other, OTHERS);
+	comes_again(other, BOTH);
 }

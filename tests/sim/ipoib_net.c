@@ -12,7 +12,7 @@ static void fly(struct node *from, uint16_t lid, const struct ddps_ib_pkt *p)
 	if (!f)
 		return;
 	world.flying++;
-	*f = (struct flying){ .slid = (uint16_t)(from->i + 1), .lid = lid, .p = *p };
+	*f = (struct flying){ .from = from->i, .slid = from->cfg.lid, .lid = lid, .p = *p };
 	f->at = world.now + world.delay;
 	if (p->len)
 		memcpy(f->data, p->data, p->len);
@@ -58,7 +58,7 @@ bool net_send(void *wire, uint16_t lid, unsigned group, struct ddps_ib_pkt *p)
 
 	world.t->n[T_PACKETS]++;
 	check(group < DDPS_SAC_GROUPS, "group %u", group);
-	if (!world.calm && n->stalled_until == UINT64_MAX)
+	if ((!world.calm || world.no_rtu) && n->stalled_until == UINT64_MAX)
 		return true; /* what it says when it is ended is not heard */
 	if (world.calm && !group)
 		timers(n, p);
@@ -97,9 +97,10 @@ static void notice(struct node *n, const struct flying *f)
 {
 	struct ddps_cm_mad m;
 
-	if (world.calm && f->p.qpn == DDPS_IB_GSI_QPN && !n->asked_at[f->slid - 1] &&
-	    !ddps_cm_mad_decode(&m, f->data, f->p.len) && m.hdr.attr_id == DDPS_CM_REQ)
-		n->asked_at[f->slid - 1] = world.now;
+	if (world.calm && f->p.qpn == DDPS_IB_GSI_QPN && !n->asked_at[f->from] &&
+	    !ddps_cm_mad_decode(&m, f->data, f->p.len) && m.hdr.attr_id == DDPS_CM_REQ &&
+	    !memcmp(m.u.req.primary.remote_gid, n->cfg.gid, sizeof n->cfg.gid))
+		n->asked_at[f->from] = world.now;
 }
 
 void net_land(void)
@@ -114,8 +115,8 @@ void net_land(void)
 		for (unsigned i = 0; i < world.n; i++) {
 			struct node *n = &world.node[i];
 
-			kern.host = i;
-			if ((group || i + 1u == f->lid) && !n->away &&
+			be(n);
+			if ((group || n->cfg.lid == f->lid) && !n->away &&
 			    (world.calm || n->stalled_until <= world.now)) {
 				notice(n, f);
 				ddps_ib_node_rx(n->n, f->slid, group ? f->lid : 0, &f->p,

@@ -13,21 +13,23 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define NODES	5u
-#define US	1000ull
-#define MS	(1000 * US)
-#define SEC	(1000 * MS)
-#define TURNS	200u
-#define LONGEST 9000u
-#define SPINS	5000u	   /* turns of a node at one moment */
-#define FLYING	(1u << 16) /* packets on their way: more are lost */
-#define CALM	300u	   /* seconds in which each node has to reach each other one */
-#define SETTLE	20u	   /* seconds of traffic after which connections are as they will be */
-#define STEADY	6u	   /* seconds in which what is sent arrives */
-#define ONCE	3u	   /* seconds until a node that has restarted does so again */
-#define SOON	2u	   /* and after that it is as the others are */
-#define ADMIN	8u	   /* if it has the administration: nodes look every five seconds */
-#define REST	600u	   /* and in which nothing may be left when all have stopped */
+#define NODES	 5u
+#define US	 1000ull
+#define MS	 (1000 * US)
+#define SEC	 (1000 * MS)
+#define TURNS	 200u
+#define LONGEST	 9000u
+#define LAST_LID 47u
+#define POOR	 0.5	    /* allocations that fail while there is next to no memory */
+#define SPINS	 5000u	    /* turns of a node at one moment */
+#define FLYING	 (1u << 16) /* packets on their way: more are lost */
+#define CALM	 300u	    /* seconds in which each node has to reach each other one */
+#define SETTLE	 20u	    /* seconds of traffic after which connections are as they will be */
+#define STEADY	 6u	    /* seconds in which what is sent arrives */
+#define ONCE	 3u	    /* seconds until a node that has restarted does so again */
+#define SOON	 2u	    /* and after that it is as the others are */
+#define ADMIN	 8u	    /* if it has the administration: nodes look every five seconds */
+#define REST	 600u	    /* and in which nothing may be left when all have stopped */
 
 enum {
 	T_WORLDS,
@@ -35,6 +37,7 @@ enum {
 	T_GOT,
 	T_CONNECTIONS,
 	T_RESTARTS,
+	T_MOVES,
 	T_SECONDS,
 	T_PACKETS,
 	T_LOST,
@@ -49,6 +52,7 @@ enum {
 struct flying {
 	struct flying *next;
 	uint64_t at;
+	unsigned from;
 	uint16_t slid, lid;
 	struct ddps_ib_pkt p;
 	uint8_t data[DDPS_IB_MTU_MAX];
@@ -65,6 +69,7 @@ struct asking {
 
 struct node {
 	unsigned i;
+	uint16_t lid; /* when it begins next */
 	struct ddps_ib_node *n;
 	struct ddps_ipoib_if *f;
 	struct ddps_ib_node_config cfg;
@@ -72,7 +77,8 @@ struct node {
 	uint32_t life; /* how often it began */
 	uint32_t seed; /* of its queue pair numbers */
 	uint64_t stalled_until, sent;
-	uint64_t room_at; /* the network takes its packets again; 0: it does */
+	uint64_t poor_until; /* its host has next to no memory */
+	uint64_t room_at;    /* the network takes its packets again; 0: it does */
 	uint32_t draws[SIM_KINDS];
 	bool stopped;
 	bool away;	      /* there is no such node now */
@@ -90,19 +96,32 @@ struct world {
 	struct node node[NODES];
 	struct flying *first;
 	unsigned flying;
+	double memory; /* allocations that fail */
 	double lost, doubled, late, altered, lies, full;
 	uint64_t delay;
 	uint8_t life;	  /* of a packet, as nodes say */
 	unsigned slow_cm; /* of how many lengths answers of connection managers may be waited for */
 	bool few_qps;	  /* there are no more than two for each peer, and two */
+	uint32_t draws;	  /* of whether somebody moves */
+	bool swapped;	  /* datagrams by old paths may come to another node */
 	bool calm, failed;
 	int liar;
 	uint64_t tight; /* one of so many packets finds no room, where nothing else fails */
 	const struct node *greedy;
-	bool no_rtu; /* of the greedy one */
+	bool no_rtu; /* of the greedy one, which does not say when it ends either */
 	struct sim_tally *t;
 };
 extern struct world world;
+
+/* Who has it now. */
+static inline unsigned owner(uint16_t lid)
+{
+	unsigned i = 0;
+
+	while (i < world.n && (world.node[i].away || world.node[i].cfg.lid != lid))
+		i++;
+	return i;
+}
 
 void fails(const char *format, ...) __attribute__((format(printf, 1, 2)));
 #define check(cond, ...)                                                                           \
@@ -129,6 +148,8 @@ void net_clear(void);
 void timers(struct node *n, const struct ddps_ib_pkt *p);
 
 /* ipoib_worlds.c */
+/* What is done from now on is done by @n, with the memory that its host has. */
+void be(const struct node *n);
 void begin(struct node *n);
 /* Nobody is told. */
 void finish(struct node *n);
@@ -136,6 +157,15 @@ void send_ip(struct node *n, unsigned to, size_t len);
 /* A length that may leave in one packet, if both have connections. */
 size_t length(struct node *n, unsigned to);
 void run_until(uint64_t end);
+
+/* ipoib_trouble.c: a node stands still, restarts, stops or starts; or the network is a slower one. */
+void trouble(void);
+/* A host has no memory for a while; its node may begin right then, as when a machine comes up. */
+void poor(void);
+/* It has another LID when it begins next, which was nobody's; not the administration. */
+void moves(struct node *n);
+/* Two that are away have each other's when they begin. */
+void swap(struct node *a, struct node *b);
 
 /* ipoib_calm.c: once nothing fails any more, and then in the end. */
 void calm(void);
@@ -148,10 +178,11 @@ void tight(void);
 
 /* ipoib_again.c: then nodes go and come again, and have connections soon. */
 void again(void);
-/* From time to time each sends to @n, and @n to each, unless it is silent. */
-void chatter(uint64_t span, struct node *n, bool silent);
+/* From time to time each sends to @n, or @n to each, or both. */
+enum who { OTHERS, ALONE, BOTH };
+void chatter(uint64_t span, struct node *n, enum who speaks);
 /* It begins, and has connections soon after it asks or is asked. */
-void comes_again(struct node *n, bool silent);
+void comes_again(struct node *n, enum who speaks);
 
 /* ipoib_greedy.c: then one of them wastes what the others have. */
 void greedy(void);

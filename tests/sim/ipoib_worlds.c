@@ -43,6 +43,12 @@ bool happens(struct node *n, enum sim_event kind, double p, unsigned tally)
 
 /* ---- hosts ---- */
 
+void be(const struct node *n)
+{
+	kern.host = n->i;
+	kern.f.memory = world.calm ? 0 : n->poor_until > world.now ? POOR : world.memory;
+}
+
 /* What a packet holds follows of who sent it, and of its number. */
 static void fill(uint8_t *p, size_t len, unsigned from, unsigned to, uint32_t nr)
 {
@@ -64,6 +70,8 @@ static void deliver(void *user, const void *packet, size_t len)
 
 	check(len >= 20 && len <= LONGEST, "%zu octets are no packet that was sent", len);
 	if (world.failed || p[9] == 1 || world.liar >= 0) /* ICMP is the interface's */
+		return;
+	if (world.swapped && world.same_qpn && p[19] != n->i + 1)
 		return;
 	from = (unsigned)p[15] - 1;
 	check(len >= 24 && from < world.n, "a packet of nobody");
@@ -99,7 +107,7 @@ void send_ip(struct node *n, unsigned to, size_t len)
 {
 	static uint8_t p[LONGEST];
 
-	kern.host = n->i;
+	be(n);
 	fill(p, len, n->i, to, (uint32_t)n->sent++);
 	world.t->n[T_SENT]++;
 	ddps_ipoib_if_send(n->f, p, len, world.now);
@@ -114,7 +122,7 @@ static void on_trace(void *user, bool tx, ddps_cm_addr addr, const void *mad, si
 
 	if (!ddps_cm_mad_decode(&m, mad, len))
 		fprintf(stderr, "%.6f node %u %s %u: %s %u\n", (double)now / 1e9, n->i,
-			tx ? "to" : "of", (unsigned)addr - 1, ddps_cm_attr_name(m.hdr.attr_id),
+			tx ? "to" : "of", owner((uint16_t)addr), ddps_cm_attr_name(m.hdr.attr_id),
 			m.hdr.attr_id == DDPS_CM_REJ ? m.u.rej.reason : 0);
 }
 
@@ -122,16 +130,15 @@ void begin(struct node *n)
 {
 	struct ddps_ipoib_if_calls calls = { sizeof calls, on_packet, NULL, n };
 	struct ddps_ipoib_if_config c;
-	const double memory = kern.f.memory;
 
 	calls.trace = getenv("DDPS_SIM_TRACE") ? on_trace : NULL;
-	kern.f.memory = 0;
-	kern.host = n->i;
+	be(n);
+	kern.f.memory = 0; /* what fails here is the program's to tell of */
 	if (!n->life++ || !world.same_numbers)
 		n->seed = (uint32_t)rnd(UINT32_MAX);
 	n->stopped = n->away = false;
 	n->stalled_until = n->room_at = 0;
-	n->cfg = (struct ddps_ib_node_config){ .lid = (uint16_t)(1 + n->i),
+	n->cfg = (struct ddps_ib_node_config){ .lid = n->lid,
 					       .sa_lid = 1,
 					       .qpn = 0x48 + (world.same_qpn ? 0 : n->i),
 					       .pkey = 0xffff,
@@ -174,12 +181,12 @@ void begin(struct node *n)
 	ddps_ib_node_user(n->n, n->f);
 	ddps_ib_node_tick(n->n, world.now);
 	check(!ddps_ipoib_if_start(n->f, world.now), "it does not start");
-	kern.f.memory = memory;
+	be(n);
 }
 
 void finish(struct node *n)
 {
-	kern.host = n->i;
+	be(n);
 	n->stalled_until = UINT64_MAX;
 	world.t->n[T_CONNECTIONS] += ddps_ipoib_if_stats(n->f)->conn_up;
 	ddps_ipoib_if_free(n->f);
@@ -201,7 +208,7 @@ static void node_turn(struct node *n)
 {
 	unsigned spins = 0;
 
-	kern.host = n->i;
+	be(n);
 	if (n->away || (!world.calm && n->stalled_until > world.now))
 		return;
 	if (n->room_at <= world.now)
@@ -284,42 +291,12 @@ static void make(uint64_t seed, struct sim_tally *t)
 	world.few_qps = rnd(2);
 	world.life = (uint8_t)(rnd(2) ? 14 : 10 + rnd(8));
 	world.liar = rnd(4) ? -1 : 1 + (int)rnd(world.n - 1);
-	kern.f.memory = some(0.02);
+	world.memory = some(0.02);
 	for (unsigned i = 0; i < world.n; i++) {
 		world.node[i].i = i;
+		world.node[i].lid = (uint16_t)(1 + i);
 		world.node[i].mode = modes[rnd(5)];
 		begin(&world.node[i]);
-	}
-}
-
-static void trouble(void)
-{
-	struct node *n = &world.node[sim_like(world.n)];
-	unsigned what = (unsigned)sim_like(4);
-
-	kern.host = n->i;
-	if (getenv("DDPS_SIM_TRACE"))
-		fprintf(stderr, "%.6f node %u: trouble %u\n", (double)world.now / 1e9, n->i, what);
-	switch (what) {
-	case 0:
-		n->stalled_until = world.now + sim_like(5 * SEC);
-		break;
-	case 1:
-		finish(n);
-		begin(n);
-		world.t->n[T_RESTARTS]++;
-		break;
-	case 2:
-		if (n->stopped) {
-			if (!ddps_ipoib_if_start(n->f, world.now))
-				n->stopped = false;
-		} else {
-			ddps_ipoib_if_stop(n->f, world.now);
-			n->stopped = true;
-		}
-		break;
-	default:
-		world.delay = US + sim_like(2 * world.delay);
 	}
 }
 
@@ -348,6 +325,8 @@ static void play(void)
 		run_until(world.now + rnd(pace));
 		if (sim_happens(SIM_trouble, 0, k, 0.03))
 			trouble();
+		if (sim_happens(SIM_poor, 0, k, 0.002))
+			poor();
 	}
 }
 
@@ -385,8 +364,8 @@ int main(int argc, char **argv)
 {
 	static const struct sim_kind kind = {
 		.names = { "worlds of IPoIB", "IP packets sent", "arrived where nobody lies",
-			   "connections", "nodes restarted", "simulated seconds", "packets", "lost",
-			   "doubled", "late", "altered", "lies", "without room",
+			   "connections", "nodes restarted", "moved", "simulated seconds",
+			   "packets", "lost", "doubled", "late", "altered", "lies", "without room",
 			   "allocations failed" },
 		.world = one_world,
 		.seconds = T_SECONDS,

@@ -63,32 +63,47 @@ void ddps_cm_free(struct ddps_cm *cm)
 	free(cm);
 }
 
-int ddps_cm_listen(struct ddps_cm *cm, const struct ddps_cm_listener *l)
+static int add_listener(struct ddps_cm *cm, struct ddps_cm_listening *new)
 {
-	struct listener *new;
-
-	for (const struct listener *at = cm->listeners; at; at = at->next)
-		if (at->l.service_id == l->service_id)
+	for (const struct ddps_cm_listening *at = cm->listeners; at; at = at->next)
+		if (at->l.service_id == new->l.service_id)
 			return DDPS_E_BUSY;
-	new = malloc(sizeof(*new));
-	if (!new)
-		return DDPS_E_NOMEM;
-	new->l = *l;
 	new->next = cm->listeners;
 	cm->listeners = new;
 	return 0;
 }
 
+int ddps_cm_listen(struct ddps_cm *cm, const struct ddps_cm_listener *l)
+{
+	struct ddps_cm_listening *new = malloc(sizeof(*new));
+	int err;
+
+	if (!new)
+		return DDPS_E_NOMEM;
+	*new = (struct ddps_cm_listening){ .l = *l };
+	err = add_listener(cm, new);
+	if (err)
+		free(new);
+	return err;
+}
+
+int ddps_cm_listen_kept(struct ddps_cm *cm, struct ddps_cm_listening *kept)
+{
+	kept->kept = true;
+	return add_listener(cm, kept);
+}
+
 void ddps_cm_unlisten(struct ddps_cm *cm, uint64_t service_id)
 {
-	struct listener **at = &cm->listeners, *gone;
+	struct ddps_cm_listening **at = &cm->listeners, *gone;
 
 	while (*at && (*at)->l.service_id != service_id)
 		at = &(*at)->next;
 	gone = *at;
 	if (gone) {
 		*at = gone->next;
-		free(gone);
+		if (!gone->kept)
+			free(gone);
 	}
 }
 

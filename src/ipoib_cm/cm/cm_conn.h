@@ -31,8 +31,9 @@ struct ddps_cm_conn {
 	void *user;
 };
 
-struct listener {
-	struct listener *next;
+struct ddps_cm_listening {
+	struct ddps_cm_listening *next;
+	bool kept; /* its memory is the caller's */
 	struct ddps_cm_listener l;
 };
 
@@ -46,7 +47,7 @@ struct ddps_cm {
 	/* Told when a connection is forgotten, or NULL; it may not call back. */
 	void (*gone)(void *user, uint32_t id);
 	void *gone_user;
-	struct listener *listeners;
+	struct ddps_cm_listening *listeners;
 	unsigned n_conns;
 	uint32_t id_counter;
 	struct ddps_cm_mad rx; /* the message being handled; reports point to it */
@@ -71,6 +72,9 @@ struct ddps_cm_in {
  */
 int ddps_cm_step(struct ddps_cm *cm, struct ddps_cm_conn *c, const struct ddps_cm_in *in,
 		 struct ddps_cm_outs *o);
+
+/* As ddps_cm_listen() does with @kept->l, in memory that is the caller's until it is no listener any more. */
+int ddps_cm_listen_kept(struct ddps_cm *cm, struct ddps_cm_listening *kept);
 
 /* An unanswered REQ of ours: its next repetition, or the end of its last, is brought forward. */
 void ddps_cm_conn_soon(struct ddps_cm *cm, uint32_t id, uint64_t now);

@@ -72,7 +72,7 @@ static void close_stale(struct ddps_cm *cm, struct ddps_cm_conn *old, uint64_t n
 
 static const struct ddps_cm_listener *find_listener(const struct ddps_cm *cm, uint64_t sid)
 {
-	const struct listener *at = cm->listeners;
+	const struct ddps_cm_listening *at = cm->listeners;
 
 	while (at && at->l.service_id != sid)
 		at = at->next;

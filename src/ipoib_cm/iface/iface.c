@@ -3,7 +3,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include "common/sized.h"
-#include "ipoib_cm/cm/cm_conn.h"
 #include "ipoib_cm/iface/iface_in.h"
 
 #define MS	   1000000ull
@@ -261,6 +260,7 @@ bool ddps_ipoib_is_own_group(const struct ddps_ipoib_if *f, const uint8_t *mgid)
 	return !memcmp(f->broadcast, mgid, DDPS_IPOIB_GID_LEN);
 }
 
+/* Without memory of its own: a host that comes up while it has none would never be asked for a connection. */
 static void listen(struct ddps_ipoib_if *f, bool on)
 {
 	static const enum ddps_ipoib_sid_form form[] = { DDPS_IPOIB_SID_RFC, DDPS_IPOIB_SID_LINUX };
@@ -274,10 +274,12 @@ static void listen(struct ddps_ipoib_if *f, bool on)
 	ddps_ipoib_priv_encode(l.priv, &priv); /* [4755-3.2-11] */
 	for (unsigned i = 0; i < 2; i++) {
 		ddps_ipoib_service_id(&l.service_id, form[i], f->cfg.me.addr.qpn);
-		if (on)
-			(void)ddps_cm_listen(f->cm, &l); /* cannot be busy: the agent is ours */
-		else
+		if (!on) {
 			ddps_cm_unlisten(f->cm, l.service_id);
+			continue;
+		}
+		f->listener[i].l = l;
+		(void)ddps_cm_listen_kept(f->cm, &f->listener[i]); /* it is no listener now */
 	}
 }
 

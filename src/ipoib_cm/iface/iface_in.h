@@ -5,6 +5,7 @@
  * What the files of an interface share.  All tables are fixed in size from the beginning; what is
  * done for a packet does not depend on how much is in them.
  */
+#include "ipoib_cm/cm/cm_conn.h"
 #include "ipoib_cm/cm/link.h"
 #include "ipoib_cm/tab/due.h"
 #include "ipoib_cm/tab/tab.h"
@@ -96,6 +97,7 @@ struct ddps_ipoib_if {
 	struct ddps_ipoib_if_calls calls;
 	struct ddps_ipoib_port *port;
 	struct ddps_cm *cm;
+	struct ddps_cm_listening listener[2]; /* one for each form of a service ID */
 	struct ddps_ipoib_links links;
 	enum ddps_ipoib_if_state state;
 	uint8_t broadcast[DDPS_IPOIB_GID_LEN];
