@@ -352,6 +352,37 @@ Test(sd_native_send, nothing_is_made_while_any_socket_is_full)
 	end();
 }
 
+static unsigned taken_for(unsigned i)
+{
+	unsigned n = 0;
+
+	for (unsigned k = 0; k < n_taken; k++)
+		n += taken[k].to == PORT + i;
+	return n;
+}
+
+/* Nobody uses the other socket any more, but its last words are not out: it stays until then. */
+Test(sd_native_send, a_socket_stays_for_its_last_words)
+{
+	begin_with_second(1, 1);
+	refuse(0, EVER, EAGAIN);
+	refusal.fd = sock()->io.fd;
+	post(0, LENGTH);
+	flush();
+	cr_assert(sock()->full);
+	n_taken = 0;
+	B->endpoint_free(second.ep);
+	B->free(assocs[1]);
+	flush();
+	cr_expect_eq(n_taken, 0);
+	make_room(sock());
+	cr_expect_eq(taken_for(0), 1);
+	cr_expect_eq(taken_for(1), 1, "an ABORT");
+	flush();
+	cr_expect_not(env()->unused);
+	end();
+}
+
 /* By two sockets in turn: each call is of one. */
 Test(sd_native_send, a_call_is_of_one_socket)
 {

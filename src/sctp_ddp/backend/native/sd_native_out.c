@@ -253,7 +253,8 @@ void ddps_sn_flush(struct ddps_sn_env *ne)
 		n = collect(ne, ddps_sn_now(ne));
 		send_all(ne, n);
 	}
-	ddps_sn_close_unused(ne);
+	if (!ddps_sctp_pending(ne->e)) /* else last words may wait for room, or their turn */
+		ddps_sn_close_unused(ne);
 	arm(ne);
 }
 
