@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* How packets of the native SCTP are handed to the system, and what becomes of those that it refuses. */
 #include "sd_sends_fixture.h"
+#include <fcntl.h>
 
 TestSuite(sd_native_send, .timeout = 60);
 
@@ -381,6 +382,25 @@ Test(sd_native_send, a_socket_stays_for_its_last_words)
 	flush();
 	cr_expect_not(env()->unused);
 	end();
+}
+
+/* Not longer than the context. */
+Test(sd_native_send, a_socket_does_not_outlive_its_context)
+{
+	int fd;
+
+	begin_with_second(1, 1);
+	refuse(0, EVER, EAGAIN);
+	refusal.fd = sock()->io.fd;
+	fd = second.ep->sock->io.fd;
+	post(0, LENGTH);
+	flush();
+	B->endpoint_free(second.ep);
+	B->free(assocs[1]);
+	flush();
+	cr_assert(fcntl(fd, F_GETFD) >= 0);
+	end();
+	cr_expect_eq(fcntl(fd, F_GETFD), -1);
 }
 
 /* By two sockets in turn: each call is of one. */

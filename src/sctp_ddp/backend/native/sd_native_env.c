@@ -348,7 +348,8 @@ int ddps_sn_env_get(struct ddps_env *env, void **ctx, struct ddps_sn_env **out)
 
 void ddps_sn_env_free(struct ddps_sn_env *ne)
 {
-	ddps_sn_flush(ne); /* ABORTs */
+	ddps_sn_flush(ne);	  /* ABORTs */
+	ddps_sn_close_unused(ne); /* whatever has no room */
 	ddps_timer_stop(ne->env->loop, &ne->timer);
 	ddps_task_cancel(ne->env->loop, &ne->flush);
 	ddps_sctp_free(ne->e);

@@ -241,7 +241,7 @@ static void judge_wait(struct ddps_sn_env *ne)
 
 void ddps_sn_flush(struct ddps_sn_env *ne)
 {
-	bool in_turn = ddps_loop_running(ne->env->loop);
+	bool in_turn = ddps_loop_running(ne->env->loop), waits;
 	unsigned n = DDPS_SN_OUTS;
 
 	judge_wait(ne);
@@ -253,7 +253,8 @@ void ddps_sn_flush(struct ddps_sn_env *ne)
 		n = collect(ne, ddps_sn_now(ne));
 		send_all(ne, n);
 	}
-	if (!ddps_sctp_pending(ne->e)) /* else last words may wait for room, or their turn */
+	waits = any_full(ne) || n == DDPS_SN_OUTS;
+	if (!waits || !ddps_sctp_pending(ne->e)) /* else last words may wait */
 		ddps_sn_close_unused(ne);
 	arm(ne);
 }
