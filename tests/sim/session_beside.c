@@ -387,13 +387,6 @@ static void played(void)
 	}
 }
 
-static void on_log(void *user, enum ddps_log_level level, const char *facility, const char *text)
-{
-	fprintf(stderr, "%.6f host %u %s: %s\n", (double)kern.now / 1e9, kern.host, facility, text);
-	(void)user;
-	(void)level;
-}
-
 static void begins(unsigned i)
 {
 	struct machine *m = at(i);
@@ -402,7 +395,7 @@ static void begins(unsigned i)
 
 	ddps_ctx_attr_init(&attr);
 	if (getenv("DDPS_SIM_TRACE"))
-		attr.log = on_log;
+		attr.log = session_log;
 	*m = (struct machine){ .polls = rnd(2), .batch = 1 << rnd(4) };
 	snprintf(uri, sizeof uri, "%s://10.0.0.%u:7000%s", plan.scheme, i + 1, plan.uri);
 	check(!ddps_ctx_new(&m->ctx, &attr) && !ddps_pd_new(m->ctx, &m->pd) &&

@@ -95,13 +95,6 @@ static void look(const uint8_t *p, size_t len)
 
 /* ---- hosts ---- */
 
-static void on_log(void *user, enum ddps_log_level level, const char *facility, const char *text)
-{
-	fprintf(stderr, "%.6f host %u %s: %s\n", (double)kern.now / 1e9, kern.host, facility, text);
-	(void)user;
-	(void)level;
-}
-
 static void listens(unsigned i)
 {
 	struct machine *m = at(i);
@@ -118,7 +111,7 @@ static void begins(unsigned i)
 
 	ddps_ctx_attr_init(&attr);
 	if (getenv("DDPS_SIM_TRACE"))
-		attr.log = on_log;
+		attr.log = session_log;
 	*m = (struct machine){ .keen = !rnd(3) };
 	check(!ddps_ctx_new(&m->ctx, &attr) && !ddps_pd_new(m->ctx, &m->pd) &&
 		      !ddps_cq_new(m->ctx, 2048, &m->cq),

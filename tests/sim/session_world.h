@@ -224,6 +224,10 @@ void model_pair(struct pair *p);
 /* The library may write again what nobody might: it has not been written meanwhile. */
 void model_lend(struct end *e, const struct wr *w);
 
+/* ---- session_worlds.c ---- */
+/* A line of a context's log, with the time and the host. */
+void session_log(void *user, enum ddps_log_level level, const char *facility, const char *text);
+
 /* ---- session_stuck.c ---- */
 bool stuck_world(uint64_t seed, struct sim_tally *t);
 bool bulk_world(uint64_t seed, struct sim_tally *t);

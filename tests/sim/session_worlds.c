@@ -39,10 +39,10 @@ void world_fails(const char *format, ...)
 
 /* ---- hosts ---- */
 
-static void on_log(void *user, enum ddps_log_level level, const char *facility, const char *text)
+void session_log(void *user, enum ddps_log_level level, const char *facility, const char *text)
 {
-	fprintf(stderr, "%.6f host %u %s: %s\n", (double)kern.now / 1e9, (unsigned)(uintptr_t)user,
-		facility, text);
+	fprintf(stderr, "%.6f host %u %s: %s\n", (double)kern.now / 1e9, kern.host, facility, text);
+	(void)user;
 	(void)level;
 }
 
@@ -83,10 +83,8 @@ static void host_new(unsigned i)
 
 	ddps_ctx_attr_init(&attr);
 	attr.max_regions = 256;
-	if (getenv("DDPS_SIM_TRACE")) {
-		attr.log = on_log;
-		attr.log_user = (void *)(uintptr_t)i;
-	}
+	if (getenv("DDPS_SIM_TRACE"))
+		attr.log = session_log;
 	*h = (struct host){ .spins = sim_happens(SIM_spins, SIM_OWNER(100 + i, 0, 0), 0,
 						 world.keen ? 1 : 0.08),
 			    .rng = sim_next(&world.rng) };
