@@ -259,6 +259,8 @@ static void note_rest(struct ddps_sctp *e)
 	if (due > e->sent.rest_to)
 		e->sent.rest_from = due;
 	e->sent.rest_to = e->now;
+	if (e->now - e->sent.rest_from >= DDPS_SENT_SLEEP)
+		e->sent.slept_from = e->sent.rest_from;
 }
 
 static void take_packet(struct ddps_sctp *e, const struct ddps_sctp_route *from, const uint8_t *p,

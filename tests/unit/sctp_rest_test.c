@@ -53,6 +53,25 @@ Test(sctp_rest, it_begins_where_it_began_whatever_is_read_first)
 	cr_expect_eq(r.e->sent.rest_to, 100ul * SEC + 1000);
 }
 
+/* What lasted a second or more is a sleep, and is remembered behind a shorter rest. */
+Test(sctp_rest, a_long_one_is_a_sleep)
+{
+	uint64_t first, second;
+
+	two(&first, &second);
+	look(first + DDPS_SENT_SLEEP - 1);
+	cr_expect_eq(r.e->sent.rest_from, first);
+	cr_expect_eq(r.e->sent.slept_from, 0);
+	look(first + DDPS_SENT_SLEEP);
+	cr_expect_eq(r.e->sent.slept_from, first, "it is the same rest");
+	sn_flush(&r.net);
+	ddps_sctp_tick(r.e, r.net.now);
+	second = ddps_sc_heap_next(&r.e->heap);
+	look(second + 10000000);
+	cr_expect_eq(r.e->sent.rest_from, second);
+	cr_expect_eq(r.e->sent.slept_from, first);
+}
+
 /* Timers were served in between: it is another one. */
 Test(sctp_rest, the_next_one_is_another_one)
 {

@@ -126,6 +126,35 @@ Test(sctp_sent, a_rest_right_behind_a_packet, .description = "9260-6.3.1-1")
 	sent_end(&w);
 }
 
+/* Both hosts slept: the peer's SACK comes when it has woken, too.  That is no round trip, either, whatever
+ * rests come in between. */
+Test(sctp_sent, a_sleep_of_both_hosts_is_not_the_paths, .description = "9260-6.3.1-1")
+{
+	struct ddps_sent_conf conf;
+	struct world w;
+	uint32_t b;
+
+	sent_begin(&w, 1, 1, 1 << 20);
+	conf = *w.s.conf;
+	w.s.conf = &conf;
+	ddps_sent_rtt(&w.s, &w.p[0], 20 * MS, w.now);
+	b = burst(&w, 2);
+	conf.rest_from = conf.slept_from = w.now;
+	w.now += 2400 * 1000 * MS;
+	conf.rest_from = w.now; /* another one, a short one */
+	w.now += 3 * MS;
+	conf.rest_to = w.now;
+	w.now += 21 * MS;
+	ack(&w, b + 2, 0, 0);
+	cr_expect_eq(w.p[0].srtt, 20 * MS);
+	cr_expect_eq(w.p[0].min_rtt, 20 * MS);
+	b = burst(&w, 2);
+	w.now += 100 * MS;
+	ack(&w, b + 2, 0, 0);
+	cr_expect_gt(w.p[0].srtt, 20 * MS, "what left behind it is measured");
+	sent_end(&w);
+}
+
 /* What answers INIT, COOKIE ECHO or HEARTBEAT behind a rest tells what the path takes, or nothing. */
 Test(sctp_sent, a_rest_is_not_the_paths_in_set_up, .description = "9260-6.3.1-1")
 {

@@ -34,6 +34,8 @@
 #define DDPS_SENT_MAX	65535u /* TSNs outstanding: a gap block reaches no further */
 #define DDPS_SENT_PATHS 8u
 #define DDPS_SENT_NEVER UINT64_MAX
+#define DDPS_SENT_SLEEP                                                                            \
+	1000000000u /* ns: what is not acknowledged by then would have been resent */
 
 /* Times, ns.  Zero is not a default. */
 struct ddps_sent_conf {
@@ -43,6 +45,7 @@ struct ddps_sent_conf {
 	struct ddps_sent_spares *spares; /* shared by associations of one thread; may be NULL */
 	/* When the host did not run last, though a timer was due; the owner tells it.  0: never. */
 	uint64_t rest_from, rest_to;
+	uint64_t slept_from; /* of the last one that lasted at least DDPS_SENT_SLEEP */
 };
 
 /* Rings that nobody uses just now.  All zeros: none. */

@@ -68,14 +68,17 @@ void ddps_sent_min_rtt(struct ddps_sent_path *p, uint64_t rtt, uint64_t now)
 	p->min_rtt = p->min_last && p->min_last < p->min_cur ? p->min_last : p->min_cur;
 }
 
-/* See tx_in.h.  What it finds then came while it rested. */
+/*
+ * See tx_in.h.  What it finds then came while it rested.  What comes only behind a long rest may have
+ * waited for a peer that rested with it: while it ran it would have resent that, and have measured nothing.
+ */
 uint64_t ddps_sent_without_rest(const struct ddps_sent *s, const struct ddps_sent_path *p,
 				uint64_t rtt, uint64_t now)
 {
 	uint64_t from = s->conf->rest_from, rest = s->conf->rest_to - from;
 
 	if (!from || now - s->conf->rest_to > FOUND || now - rtt > from)
-		return rtt;
+		return now - rtt <= s->conf->slept_from ? 0 : rtt;
 	if (!p->min_rtt) /* what is left without the rest may be less than the path takes */
 		return 0;
 	return rtt > rest + p->min_rtt ? rtt - rest : rtt < p->min_rtt ? rtt : p->min_rtt;
