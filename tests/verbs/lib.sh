@@ -100,7 +100,7 @@ start() { # OUTPUT COMMAND-LINE
 }
 
 # One server and its clients.  For $fault see pair.
-try_pair() { # SERVER CLIENT
+once_pair() { # SERVER CLIENT
 	local port server c=0 s i
 	free_port
 	start server "${1//@/$port}" &
@@ -119,6 +119,16 @@ try_pair() { # SERVER CLIENT
 	[ "$c" = 0 ] && [ "$s" = 0 ] || return 1
 	fault="${check:-}"
 	eval "${check:-:}"
+}
+
+try_pair() { # SERVER CLIENT
+	local n
+	for n in 1 2 3; do
+		once_pair "$@" && return
+		[ -n "${its_own:-}" ] && grep -qs "$its_own" client* server || return 1
+	done
+	fault="$fault, $n times"
+	return 1
 }
 
 try_alone() { # TEXT COMMAND
@@ -159,6 +169,7 @@ repeat() { # NAME TRY ARGUMENT...
 #   member_first	... or when it is in a group
 #   clients	how many, one after the other
 #   for_ever	the server does not end by itself
+#   its_own	what it says when it fails for a reason of its own: then it has two more tries
 #   check	a command that says whether the files that they left are right
 pair() {
 	local name="$1 over $DDPSESS_TRANSPORT"
