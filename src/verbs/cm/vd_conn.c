@@ -126,6 +126,17 @@ VD_API int rdma_listen(struct rdma_cm_id *ibid, int backlog)
 	return err ? vd_fail(err) : 0;
 }
 
+/* Whether there was a request; it may go at any moment. */
+static bool was_asked(struct vd_process *p, const struct vd_id *id)
+{
+	bool asked;
+
+	pthread_mutex_lock(&p->lock);
+	asked = id->request || id->state == VD_ID_DOWN;
+	pthread_mutex_unlock(&p->lock);
+	return asked;
+}
+
 VD_API int rdma_accept(struct rdma_cm_id *ibid, struct rdma_conn_param *conn)
 {
 	struct vd_id *id = vd_id_of(ibid);
@@ -135,7 +146,7 @@ VD_API int rdma_accept(struct rdma_cm_id *ibid, struct rdma_conn_param *conn)
 
 	if (p && vd_ud_id(id))
 		return vd_ud_accept(id, conn);
-	if (!p || (!id->request && id->state != VD_ID_DOWN))
+	if (!p || !was_asked(p, id))
 		return vd_fail(EINVAL);
 	if (vd_event_keep(id))
 		return vd_fail(ENOMEM);
