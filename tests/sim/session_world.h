@@ -5,8 +5,10 @@
  * Hosts with a context each, and pairs of endpoints between them that connect, work, end and begin
  * again.  Both users of a session are here, so the model knows what either may see.
  *
- * session_worlds.c  what happens	session_user.c	what an endpoint's user does
- * session_model.c   what may be seen	session_lies.c	hosts that lie
+ * session_worlds.c  the world		session_user.c	what an endpoint's user does
+ * session_hosts.c   hosts		session_pairs.c	sessions begin, go on and end
+ * session_trouble.c what happens	session_lies.c	hosts that lie
+ * session_model.c   what may be seen
  * session_stuck.c   a world of its own: a peer that does not read
  * session_bulk.c    another one: much to say, both ways
  * session_crowd.c   another one: many programs that call at once, killed, rejected, held up
@@ -224,7 +226,7 @@ void model_pair(struct pair *p);
 /* The library may write again what nobody might: it has not been written meanwhile. */
 void model_lend(struct end *e, const struct wr *w);
 
-/* ---- session_worlds.c ---- */
+/* ---- session_hosts.c ---- */
 /* A line of a context's log, with the time and the host. */
 void session_log(void *user, enum ddps_log_level level, const char *facility, const char *text);
 

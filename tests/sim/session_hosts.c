@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Hosts of sim-session: a context each, its listeners, and what its users look at, when. */
+#include "sim/session_in.h"
+#include <stdlib.h>
+
+#define IDLE  24u   /* polls in vain, then a program that polls lets time pass */
+#define KEEN  160u  /* ... one that does nothing else, with one session, or near the end */
+#define SPINS 2000u /* turns of a loop at one moment */
+
+void session_log(void *user, enum ddps_log_level level, const char *facility, const char *text)
+{
+	fprintf(stderr, "%.6f host %u %s: %s\n", (double)kern.now / 1e9, kern.host, facility, text);
+	(void)user;
+	(void)level;
+}
+
+void host_listen(struct host *h, unsigned i, bool tcp)
+{
+	struct ddps_listener **l = tcp ? &h->tcp : &h->sctp;
+	char uri[80];
+
+	at_host(i);
+	snprintf(uri, sizeof uri, "%s://10.0.0.%u:7000%s", tcp ? "tcp" : "sctp", i + 1,
+		 tcp ? "" : world.sctp);
+	if (!*l && ddps_listen(h->ctx, uri, NULL, l) < 0)
+		*l = NULL;
+}
+
+/* One thread plays all hosts: there is nobody to give way to, and the real call was half of the time. */
+int __wrap_sched_yield(void);
+int __wrap_sched_yield(void)
+{
+	return 0;
+}
+
+/* Requests that the program holds outlive it. */
+void host_listen_no_more(struct host *h, unsigned i, bool tcp)
+{
+	struct ddps_listener **l = tcp ? &h->tcp : &h->sctp;
+
+	at_host(i);
+	ddps_listener_free(*l);
+	*l = NULL;
+}
+
+void host_new(unsigned i)
+{
+	struct host *h = at_host(i);
+	struct ddps_ep_attr nobody;
+	struct ddps_ctx_attr attr;
+
+	ddps_ctx_attr_init(&attr);
+	attr.max_regions = 256;
+	if (getenv("DDPS_SIM_TRACE"))
+		attr.log = session_log;
+	*h = (struct host){ .spins = sim_happens(SIM_spins, SIM_OWNER(100 + i, 0, 0), 0,
+						 world.keen ? 1 : 0.08),
+			    .rng = sim_next(&world.rng) };
+	check(!ddps_ctx_new(&h->ctx, &attr) && !ddps_pd_new(h->ctx, &h->pd) &&
+		      !ddps_cq_new(h->ctx, 8192, &h->cq),
+	      "no context");
+	host_listen(h, i, true);
+	host_listen(h, i, false);
+	check(h->tcp && h->sctp, "no listener");
+	check(!ddps_srq_new(h->pd, SHARED, 1, NULL, &h->srq) &&
+		      !ddps_mr_reg(h->pd, shared[i].mem, sizeof shared[i].mem, DDPS_LOCAL_WRITE,
+				   NULL, &shared[i].mr),
+	      "no shared queue");
+	ddps_ep_attr_init(&nobody);
+	nobody.pd = h->pd;
+	nobody.send_cq = nobody.recv_cq = h->cq;
+	check(!ddps_ep_new(h->ctx, &nobody, &h->nobody), "no endpoint");
+	memset(shared[i].posted, 0, sizeof shared[i].posted);
+	user_share(i);
+}
+
+/* @over: its sessions have ended, so what they took of the shared queue is known. */
+void host_free(unsigned i, bool over)
+{
+	struct host *h = at_host(i);
+	struct ddps_ctx_stats st = { .struct_size = sizeof st };
+	unsigned n = 0;
+
+	for (unsigned k = 0; k < SHARED; k++)
+		n += shared[i].posted[k] != 0;
+	ddps_ctx_stats(h->ctx, &st);
+	check(!over || st.srq_posted == n, "host %u: %u shared receives are posted, not %u", i,
+	      (unsigned)st.srq_posted, n);
+	ddps_ctx_free(h->ctx);
+}
+
+void host_fetch_events(unsigned i)
+{
+	struct host *h = at_host(i);
+	struct ddps_event ev;
+
+	while (!world.failed && ddps_event_get(h->ctx, &ev) == 1) {
+		if (ev.type == DDPS_EV_CONNECT_REQUEST) {
+			user_request(i, &ev);
+		} else if (ev.type == DDPS_EV_REQUEST_GONE) {
+			for (unsigned k = 0; k < world.npairs; k++) {
+				struct end *e = &world.pair[k].end[1];
+
+				if (e->req != ev.request)
+					continue;
+				e->req = NULL;
+				e->final = true;
+				e->code = DDPS_E_CLOSED;
+			}
+		} else {
+			check(ev.ep && ev.user, "an event of nothing");
+			if (ev.user)
+				model_event(ev.user, &ev);
+		}
+	}
+}
+
+bool host_fetch(unsigned i)
+{
+	struct host *h = at_host(i);
+	struct ddps_wc wc[8];
+	bool any = false;
+	int n;
+
+	while (!world.failed && (n = ddps_cq_poll(h->cq, wc, 1 + (int)sim_below(&h->rng, 8))) > 0)
+		for (int k = 0; k < n; k++, any = true)
+			model_completion(&wc[k]);
+	return any;
+}
+
+__attribute__((noinline)) static void busy(unsigned i)
+{
+	check(false, "host %u is busy with nothing", i);
+}
+
+/* Its users do not look now. */
+static bool lazy(struct host *h, unsigned i)
+{
+	return sim_happens(SIM_lazy, SIM_OWNER(100 + i, 0, 0), h->looks++, 0.3);
+}
+
+/* One moment of a host: all that is to be done then, and what its users look at. */
+void host_turn(unsigned i)
+{
+	struct host *h = at_host(i);
+	unsigned spins = 0;
+
+	if (h->stalled_until > kern.now && !world.still)
+		return;
+	if (h->spins && !world.calm) {
+		while (spins++ < (world.keen || world.still ? KEEN : IDLE) && !world.failed)
+			if (host_fetch(i))
+				spins = 0;
+		host_fetch_events(i);
+		user_share(i);
+		return;
+	}
+	while (ddps_progress(h->ctx, 0) > 0 && !world.failed)
+		if (++spins == SPINS)
+			busy(i);
+	if (world.still || !lazy(h, i)) {
+		host_fetch(i);
+		user_share(i);
+	}
+	if (world.still || !lazy(h, i))
+		host_fetch_events(i);
+}
