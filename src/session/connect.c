@@ -22,7 +22,6 @@ struct ddps_dial {
 	struct ddps_nego_local local;
 	struct ddps_word word;
 	bool enhanced; /* of the request that is out */
-	bool anew;     /* it is out for the second time, since nobody heard the first */
 	uint8_t pd[DDPS_PD_MAX];
 	size_t pd_len;
 };
@@ -273,8 +272,7 @@ bool ddps_dial_again(struct ddps_ep *ep, const struct ddps_error *e)
 	bool closed_on_us = e->code == DDPS_E_RESET || e->code == DDPS_E_REFUSED;
 
 	ddps_log(&ep->ctx->env.log, DDPS_LOG_INFO, "session", "%s: %s", ep->info.peer, e->text);
-	if (ep->llp->unheard && !d->anew) {
-		d->anew = true;
+	if (ep->llp->unheard) { /* not so often: each time it is one of those that were there */
 		d->next--;
 	} else if (closed_on_us && !e->sys_errno && d->enhanced && d->param.legacy_retry &&
 		   !d->param.p2p) {
