@@ -45,7 +45,7 @@ struct kern_file {
 	unsigned backlog;
 	struct kern_tcp *tcp, *queue; /* queue: of a listener */
 	struct kern_sctp *sctp, *sctp_queue;
-	struct kern_dgram *first;
+	struct kern_dgram *first, *last; /* last: if there is a first */
 	size_t ndgrams;
 	uint64_t full_until;
 	struct kern_icmp *errors; /* of datagrams, in the order of arrival */

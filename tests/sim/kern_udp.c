@@ -36,6 +36,15 @@ static void insert(struct kern_dgram **list, struct kern_dgram *d)
 	*list = d;
 }
 
+/* Most arrive behind all others. */
+static void enqueue(struct kern_file *f, struct kern_dgram *d)
+{
+	insert(f->first && f->last->at <= d->at ? &f->last->next : &f->first, d);
+	if (!d->next)
+		f->last = d;
+	f->ndgrams++;
+}
+
 /* Those that found nobody by now: their senders are told. */
 static void bounce(void)
 {
@@ -65,8 +74,7 @@ void kern_udp_bound(struct kern_file *f)
 			continue;
 		}
 		*at = d->next;
-		insert(&f->first, d);
-		f->ndgrams++;
+		enqueue(f, d);
 	}
 }
 
@@ -193,8 +201,7 @@ static void arrive(const struct kern_file *f, struct kern_file *to, const uint8_
 		d->at += sim_like(8 * kern.delay + 1);
 	if (kern_chance(kern.f.corrupt, &kern.n.corrupt))
 		d->octets[sim_like(len)] ^= (uint8_t)(1u << sim_like(8));
-	insert(&to->first, d);
-	to->ndgrams++;
+	enqueue(to, d);
 	kern_wake(d->at);
 }
 
