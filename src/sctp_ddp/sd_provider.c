@@ -153,13 +153,16 @@ static bool same_goal(const struct ddps_sd_goal *a, const struct ddps_sd_goal *b
 /*
  * An association that the peer opened is never reused: its port is not the one it listens on,
  * so nothing says that the two are the same program.  Neither is one that is full, or whose peer
- * takes nothing more now, since a session there stalls: an Initiate would not arrive.
+ * takes nothing more now, since a session there stalls: an Initiate would not arrive.  And where all who
+ * wanted one have given up, its INIT may have met nobody who listens: that is no answer to who asks now.
  */
 static bool takes_more(const struct ddps_sd_carrier *c)
 {
 	struct ddps_sd_assoc_info info = { 0 };
 
 	if (c->alone || c->blocked || ddps_sd_carrier_full(c))
+		return false;
+	if (c->state == DDPS_SD_COMING && TAILQ_EMPTY(&c->waiting))
 		return false;
 	if (c->state == DDPS_SD_UP)
 		c->b->info(c->assoc, &info);

@@ -162,6 +162,23 @@ Test(sd_rare, the_end_names_the_peer)
 	cr_expect_str_eq(w.req[1].error.peer, "[2001:db8::1]:9");
 }
 
+/* An association that is being set up for nobody any more: what answers its INIT is no answer to who comes
+ * later.  As long as somebody waits for it, others do so, too. */
+Test(sd_rare, a_set_up_that_all_have_given_up)
+{
+	struct sd_ulp u[3] = { 0 };
+
+	for (unsigned i = 0; i < 2; i++)
+		cr_assert_eq(sd_connect(&w, &u[i], SD_RAW_PORT, false, NULL, 0), 0);
+	cr_expect_eq(fake_sctp_net.connects, 1, "they wait for one");
+	sd_free(&u[0]);
+	sd_free(&u[1]);
+	cr_expect_eq(sd_carrier_of(&w, 0)->state, DDPS_SD_COMING, "it lingers");
+	cr_assert_eq(sd_connect(&w, &u[2], SD_RAW_PORT, false, NULL, 0), 0);
+	cr_expect_eq(fake_sctp_net.connects, 2);
+	sd_free(&u[2]);
+}
+
 /* ---- requests that meet the peer's shutdown ---- */
 
 Test(sd_rare, waiting_requests_that_joined_are_unheard)
