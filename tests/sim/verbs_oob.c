@@ -4,39 +4,20 @@
  * when it has all that it waits for.  As on InfiniBand nobody is told of that: what it has sent
  * arrives, the other's receives stay where they are, and no channel has an event.
  */
-#include "sim/verbs_world.h"
+#include "sim/verbs_oob.h"
 #include <poll.h>
 
-#define RECVS_OOB 8u
-#define LONGEST	  2000u
-#define MS	  1000000ull
-#define SEC	  (1000 * MS)
-#define PATIENCE  (60 * SEC)
-#define SILENCE	  (SEC / 2) /* after it has gone */
+#define SILENCE (SEC / 2) /* after it has gone */
 
-struct side {
-	unsigned id;
-	struct ibv_pd *pd;
-	struct ibv_comp_channel *channel;
-	struct ibv_cq *cq;
-	struct ibv_qp *qp;
-	struct ibv_mr *mr;
-	union ibv_gid gid;
-	unsigned says, sent, heard, flushed;
-	bool armed;
-	bool error; /* the program has made it one */
-	uint8_t out[RECVS_OOB][LONGEST], in[RECVS_OOB][LONGEST];
-};
-
-static struct side sides[2];
+struct oob_side oob_side[2];
 
 /* What message @n of @s is like. */
-static uint32_t message_len(const struct side *s, unsigned n)
+uint32_t oob_message_len(const struct oob_side *s, unsigned n)
 {
 	return 1 + (n * 677 + s->id * 311 + (uint32_t)w.seed % 97) % LONGEST;
 }
 
-static void make(struct side *s)
+void oob_make(struct oob_side *s, int cqe)
 {
 	struct ibv_context *ctx = w.listen->verbs;
 	struct ibv_qp_init_attr init = { .qp_type = IBV_QPT_RC,
@@ -44,10 +25,11 @@ static void make(struct side *s)
 					 .sq_sig_all = 1 };
 	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_INIT, .port_num = 1 };
 
-	*s = (struct side){ .id = (unsigned)(s - sides), .says = 1 + (unsigned)rnd(RECVS_OOB) };
+	*s = (struct oob_side){ .id = (unsigned)(s - oob_side),
+				.says = 1 + (unsigned)rnd(RECVS_OOB) };
 	s->pd = ibv_alloc_pd(ctx);
 	s->channel = ibv_create_comp_channel(ctx);
-	init.send_cq = init.recv_cq = s->cq = ibv_create_cq(ctx, 2 * RECVS_OOB, s, s->channel, 0);
+	init.send_cq = init.recv_cq = s->cq = ibv_create_cq(ctx, cqe, s, s->channel, 0);
 	s->qp = ibv_create_qp(s->pd, &init);
 	s->mr = ibv_reg_mr(s->pd, s, sizeof *s, IBV_ACCESS_LOCAL_WRITE);
 	check(s->qp && s->mr && !ibv_query_gid(ctx, 1, 0, &s->gid) &&
@@ -57,10 +39,8 @@ static void make(struct side *s)
 		memset(s->out[n], (int)(n * 31 + s->id * 101 + 1), LONGEST);
 }
 
-static void say(struct side *s);
-
 /* @speaks: it does not wait for RTS.  Nor does it ever go there: once there is a session RTR is enough. */
-static void meet(struct side *s, const struct side *o, bool speaks)
+void oob_meet(struct oob_side *s, const struct oob_side *o, bool speaks)
 {
 	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_RTR,
 				    .dest_qp_num = o->qp->qp_num,
@@ -71,14 +51,14 @@ static void meet(struct side *s, const struct side *o, bool speaks)
 	attr.ah_attr.grh.dgid = o->gid;
 	check(!ibv_modify_qp(s->qp, &attr, rtr), "to RTR");
 	if (speaks) {
-		say(s);
+		oob_say(s);
 		return;
 	}
 	attr.qp_state = IBV_QPS_RTS;
 	check(!ibv_modify_qp(s->qp, &attr, IBV_QP_STATE), "to RTS");
 }
 
-static void post(struct side *s)
+void oob_post(struct oob_side *s)
 {
 	struct ibv_sge sge = { .lkey = s->mr->lkey };
 	struct ibv_recv_wr recv = { .sg_list = &sge, .num_sge = 1 }, *bad_recv;
@@ -91,22 +71,22 @@ static void post(struct side *s)
 	}
 }
 
-static void say(struct side *s)
+void oob_say(struct oob_side *s)
 {
 	struct ibv_sge sge = { .lkey = s->mr->lkey };
 	struct ibv_send_wr send = { .sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_SEND }, *bad;
 
 	for (unsigned n = 0; n < s->says; n++) {
 		sge.addr = (uintptr_t)s->out[n];
-		sge.length = message_len(s, n);
+		sge.length = oob_message_len(s, n);
 		send.wr_id = n;
 		check(!ibv_post_send(s->qp, &send, &bad), "a Send is refused");
 	}
 }
 
-static void seen(struct side *s, const struct ibv_wc *wc)
+static void seen(struct oob_side *s, const struct ibv_wc *wc)
 {
-	const struct side *o = &sides[!s->id];
+	const struct oob_side *o = &oob_side[!s->id];
 	const unsigned n = s->heard;
 
 	if (wc->status) {
@@ -119,13 +99,13 @@ static void seen(struct side *s, const struct ibv_wc *wc)
 		s->sent++;
 		return;
 	}
-	check(wc->wr_id == RECVS + n && n < o->says && wc->byte_len == message_len(o, n) &&
+	check(wc->wr_id == RECVS + n && n < o->says && wc->byte_len == oob_message_len(o, n) &&
 		      !memcmp(s->in[n], o->out[n], wc->byte_len),
 	      "message %u is altered", n);
 	s->heard++;
 }
 
-static bool woken(struct side *s)
+static bool woken(struct oob_side *s)
 {
 	struct pollfd p = { s->channel->fd, POLLIN, 0 };
 	struct ibv_cq *cq;
@@ -138,7 +118,7 @@ static bool woken(struct side *s)
 	return true;
 }
 
-static void look(struct side *s)
+static void look(struct oob_side *s)
 {
 	struct ibv_wc wc;
 
@@ -150,22 +130,22 @@ static void look(struct side *s)
 		seen(s, &wc);
 }
 
-static bool has_all(const struct side *s)
+static bool has_all(const struct oob_side *s)
 {
-	return s->sent == s->says && s->heard == sides[!s->id].says;
+	return s->sent == s->says && s->heard == oob_side[!s->id].says;
 }
 
-static void look_until(uint64_t until, struct side *has)
+static void look_until(uint64_t until, struct oob_side *has)
 {
 	while (!w.failed && kern.now < until && !(has && has_all(has))) {
 		for (unsigned i = 0; i < 2; i++)
-			if (sides[i].qp)
-				look(&sides[i]);
+			if (oob_side[i].qp)
+				look(&oob_side[i]);
 		let_pass(MS + rnd(4 * kern.delay));
 	}
 }
 
-static void go(struct side *s)
+static void go(struct oob_side *s)
 {
 	look(s);
 	check(!ibv_destroy_qp(s->qp), "destroy the queue pair");
@@ -174,7 +154,7 @@ static void go(struct side *s)
 }
 
 /* It has all, and is told of nothing more. */
-static void in_silence(struct side *s)
+static void in_silence(struct oob_side *s)
 {
 	const uint64_t until = kern.now + SILENCE;
 
@@ -184,7 +164,7 @@ static void in_silence(struct side *s)
 	}
 }
 
-static void take_down(struct side *s)
+void oob_take_down(struct oob_side *s)
 {
 	check(!s->qp || !ibv_destroy_qp(s->qp), "destroy the queue pair");
 	check(!ibv_destroy_cq(s->cq) && !ibv_destroy_comp_channel(s->channel) &&
@@ -195,25 +175,25 @@ static void take_down(struct side *s)
 void oob_play(void)
 {
 	struct ibv_qp_attr err = { .qp_state = IBV_QPS_ERR };
-	struct side *first = &sides[rnd(2)], *other = &sides[first == sides];
+	struct oob_side *first = &oob_side[rnd(2)], *other = &oob_side[first == oob_side];
 	const bool early = rnd(2);
 	const bool in_rtr = sim_chance(&(uint64_t){ w.seed * 11 + 1 }, 0.3);
 	bool quiet;
 
-	make(first);
+	oob_make(first, 2 * RECVS_OOB);
 	if (!w.failed)
-		make(other);
+		oob_make(other, 2 * RECVS_OOB);
 	if (w.failed)
 		return;
-	post(first);
-	post(other);
-	meet(first, other, in_rtr);
+	oob_post(first);
+	oob_post(other);
+	oob_meet(first, other, in_rtr);
 	if (early && !in_rtr)
-		say(first); /* it is kept until there is somebody */
-	meet(other, first, false);
+		oob_say(first); /* it is kept until there is somebody */
+	oob_meet(other, first, false);
 	if (!early && !in_rtr)
-		say(first);
-	say(other);
+		oob_say(first);
+	oob_say(other);
 	look_until(kern.now + PATIENCE, first);
 	check(has_all(first), "%u of %u messages, %u of %u Sends", first->heard, other->says,
 	      first->sent, first->says);
@@ -237,6 +217,6 @@ void oob_play(void)
 		check(other->flushed == RECVS_OOB - first->says, "%u receives come back",
 		      other->flushed);
 	}
-	take_down(first);
-	take_down(other);
+	oob_take_down(first);
+	oob_take_down(other);
 }

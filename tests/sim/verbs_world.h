@@ -48,6 +48,7 @@ enum {
 	T_LEFT,
 	T_BESIDE,
 	T_SETTLED,
+	T_LOST_QUEUES,
 	T_NO_MEMORY,
 	T_NO_DESCRIPTOR,
 	T_NO_CALL
@@ -118,6 +119,7 @@ struct verbs_world {
 	bool tidy, failed, over;
 	bool sleeps; /* each end has a channel */
 	bool shares; /* receives are in shared queues */
+	bool full;   /* it ends with a completion queue that overflows */
 	bool beside; /* it ends with a program of several threads */
 	bool leaves; /* who ends a connection does not wait for its end */
 	bool sctp;
@@ -178,6 +180,9 @@ void end_leave(struct end *e);
 
 /* verbs_oob.c: when all else is over, queue pairs that the program connects itself */
 void oob_play(void);
+
+/* verbs_full.c: the same, where a completion queue is too small */
+void full_play(void);
 
 /* verbs_beside.c: the same, of several threads */
 void beside_play(void);

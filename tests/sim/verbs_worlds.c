@@ -101,6 +101,10 @@ static void take_down(void)
 		kern.f.reset = 0;
 		oob_play();
 	}
+	if (!w.failed && w.full) {
+		kern.f.reset = 0;
+		full_play();
+	}
 	if (!w.failed && w.beside)
 		beside_play();
 	check(!rdma_destroy_id(w.listen), "destroy the listener");
@@ -198,6 +202,7 @@ static void begin(uint64_t seed, struct sim_tally *t)
 	for (unsigned i = 0; i < 2 * PAIRS; i++)
 		w.end[i / 2][i % 2].hasty = sim_below(&state, 3) == 0;
 	w.beside = !w.poor && sim_below(&state, 4) == 0;
+	w.full = !w.poor && sim_below(&state, 4) == 0;
 }
 
 static bool here(uint64_t seed, struct sim_tally *t)
@@ -265,6 +270,7 @@ int main(int argc, char **argv)
 			   "queue pairs that left",
 			   "ends of connections with threads beside",
 			   "waits for all that is under way",
+			   "completion queues lost",
 			   "allocations failed",
 			   "calls without descriptors",
 			   "calls of the system failed" },
