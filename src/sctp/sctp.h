@@ -387,6 +387,7 @@ struct ddps_sctp_info {
 	uint16_t port, peer_port, via;
 	uint16_t in_streams, out_streams;
 	bool has_adaptation, by_us;
+	bool behind; /* what waited when the peer had no room last is not all acknowledged */
 	uint32_t adaptation;
 	uint32_t tag, peer_tag;
 	unsigned npaths;

@@ -299,6 +299,7 @@ void ddps_sctp_info(const struct ddps_sctp_assoc *a, struct ddps_sctp_info *i)
 				      .out_streams = a->out_streams,
 				      .has_adaptation = a->peer_has_adaptation,
 				      .by_us = a->by_us,
+				      .behind = a->acked_n < a->full_n,
 				      .adaptation = a->peer_adaptation,
 				      .tag = a->own_tag,
 				      .peer_tag = a->peer_tag,

@@ -190,6 +190,7 @@ struct ddps_sctp_assoc {
 	struct ddps_sc_msgs queue;
 	size_t unsent, buffered;
 	uint64_t sent_n, acked_n;
+	uint64_t full_n;       /* sent_n, when the peer had no room last */
 	unsigned early;	       /* messages of @queue that have left with COOKIE ECHO */
 	bool blocked, ask;     /* ask: the sender may want to send, though nothing waits */
 	bool sack_alone;       /* it did not fit with data */

@@ -78,6 +78,8 @@ void ddps_sc_take_sack(struct ddps_sctp_assoc *a, const struct ddps_sent_sack *s
 		ddps_sc_violation(a, "acknowledges what was never sent");
 	if (v != DDPS_SENT_TAKEN)
 		return;
+	if (!a->tx.a_rwnd)
+		a->full_n = a->sent_n;
 	if (news.acked || news.cum_advanced)
 		a->errors = 0; /* [9260-8.1-5] */
 	clear_errors(a, news.paths);

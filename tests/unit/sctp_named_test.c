@@ -62,6 +62,32 @@ Test(sctp_named, a_sack_takes_no_more_than_its_room)
 	raw_init(&r);
 }
 
+/* Until all that waited at the last SACK without a window is acknowledged, it fills what the peer opens. */
+Test(sctp_named, behind_what_waited_for_a_window)
+{
+	struct ddps_sctp_info i;
+	uint32_t tsn;
+
+	raw_up(&r);
+	tsn = r.a->tx.next;
+	for (unsigned n = 0; n < 3; n++)
+		cr_assert_eq(raw_user_send(&r, 0, 0, "x"), 0);
+	sn_flush(&r.net);
+	raw_sack(&r, tsn, 1000);
+	ddps_sctp_info(r.a, &i);
+	cr_expect_not(i.behind, "there was room");
+	raw_sack(&r, tsn, 0);
+	ddps_sctp_info(r.a, &i);
+	cr_expect(i.behind);
+	cr_assert_eq(raw_user_send(&r, 0, 0, "x"), 0);
+	raw_sack(&r, tsn + 1, 1000000);
+	ddps_sctp_info(r.a, &i);
+	cr_expect(i.behind, "of one that waited");
+	raw_sack(&r, tsn + 2, 1000000);
+	ddps_sctp_info(r.a, &i);
+	cr_expect_not(i.behind, "what came later did not wait");
+}
+
 /* A window that was too small for a packet, or has grown by a quarter. */
 Test(sctp_named, when_a_window_is_told_anew, .description = "9260-6.2-11")
 {

@@ -198,6 +198,33 @@ Test(sd_native_see, a_window_without_room_is_shut)
 	stop();
 }
 
+/* What waited while there was no window takes the one that there is now, if it is as long. */
+Test(sd_native_see, a_window_that_others_wait_for_is_shut)
+{
+	static const struct {
+		size_t unsent;
+		uint32_t rwnd;
+		bool waited, shut;
+	} cases[] = { { 2000000, 143000, true, true },
+		      { 2000000, 143000, false, false },
+		      { 2000000, 1999999, true, true },
+		      { 2000000, 2000000, true, false } };
+	struct ddps_sctp_assoc *sa;
+
+	talk();
+	sa = cli.a->sa;
+	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+		sa->unsent = cases[i].unsent;
+		sa->buffered += sa->unsent;
+		sa->tx.a_rwnd = cases[i].rwnd;
+		sa->full_n = sa->acked_n + cases[i].waited;
+		cr_expect_eq(is_shut(&cli), cases[i].shut, "case %zu", i);
+		sa->buffered -= sa->unsent;
+	}
+	sa->unsent = 0;
+	stop();
+}
+
 /* Of one that the engine does not know nothing is. */
 Test(sd_native_see, of_a_peer_that_cannot_be_reached_nothing_is_known)
 {

@@ -108,8 +108,10 @@ void ddps_sn_info(struct ddps_sd_assoc *a, struct ddps_sd_assoc_info *out)
 	out->adaptation = i.adaptation;
 	out->encap = p.encap;
 	out->by_us = i.by_us;
-	/* Behind a large packet that waits for room a small one waits too. */
-	out->shut = i.peer_rwnd < (i.unsent ? 2 * p.mtu : SMALL);
+	/* Behind a large packet that waits for room a small one waits too; and behind what waited while
+	 * there was none, if that is more than what there is now. */
+	out->shut = i.peer_rwnd < (i.unsent ? 2 * p.mtu : SMALL) ||
+		    (i.behind && i.peer_rwnd < i.unsent + i.unacked);
 	/* [5043-9-d1]: chunks are padded to 4 octets */
 	out->max_user_data = ddps_sctp_max_chunk(a->sa) & ~(size_t)3;
 }
