@@ -37,7 +37,7 @@ struct side {
 static struct talk {
 	struct side side[2]; /* who asks, who is asked */
 	enum phase phase;
-	uint64_t until; /* the step is to be over by then */
+	uint64_t until, within; /* the step is to be over by then; so long it may take */
 	bool rejects, ends, killed, long_ones, stalls;
 	uint8_t words[PRIVATE]; /* of a rejection */
 	size_t nwords;
@@ -143,6 +143,15 @@ static void ends(unsigned i, bool killed)
 #define NAME	"%s session %u, end %u: "
 #define name(s) plan.scheme, (unsigned)((s)->talk - talk), (s)->id
 
+/* Who naps while much is on its way does not open the window fast: a round trip takes up to four times as
+ * long, and half a megabyte takes 30 of them. */
+static uint64_t time_of(const struct talk *t)
+{
+	if (plan.loses || plan.full > 0)
+		return ANYWAY;
+	return plan.soon + (plan.naps && t->long_ones && t->phase == THERE ? 240 * kern.delay : 0);
+}
+
 /* A full socket loses answers that belong to no association yet, or to none any more, and a timer repairs
  * that: sockets are full only while nobody comes or goes. */
 static void step(struct talk *t, enum phase phase)
@@ -150,7 +159,8 @@ static void step(struct talk *t, enum phase phase)
 	bool work = true;
 
 	t->phase = phase;
-	t->until = kern.now + (plan.loses || plan.full > 0 ? ANYWAY : plan.soon);
+	t->within = time_of(t);
+	t->until = kern.now + t->within;
 	for (unsigned k = 0; k < ASIDE; k++)
 		work = work && (talk[k].phase == AWAY || talk[k].phase == THERE);
 	kern.f.again = work ? plan.full : 0;
@@ -339,7 +349,7 @@ static void goes_on(struct talk *t)
 	      t->phase == ASKED	  ? t->rejects ? "the rejection" : "the session"
 	      : t->phase == THERE ? "the end of its Writes"
 				  : "its end",
-	      (double)plan.soon / 1e9, a->over ? " there" : "");
+	      (double)t->within / 1e9, a->over ? " there" : "");
 	if (b->req)
 		answers(b);
 	if (a->over && b->over) {
