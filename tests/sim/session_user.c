@@ -94,9 +94,9 @@ static void parameters(struct end *e, struct ddps_conn_param *p, uint32_t *pd)
 	p->markers = e->pair->markers;
 	p->crc = e->pair->crc;
 	/* A host that stands still, and then a path that swallows long packets without a word: each end is
-	 * told in time what the other does, but no longer within the five seconds that are the default. */
+	 * told in time what the other does, but no longer within the seconds that are the default. */
 	if (world.quiet)
-		p->close_ms = PATIENT_MS;
+		p->close_ms = p->setup_ms = PATIENT_MS;
 	if (e->id == 0)
 		p->p2p = e->pair->p2p;
 	*pd = e->pair->salt;
