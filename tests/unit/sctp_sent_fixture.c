@@ -43,6 +43,7 @@ void sent_begin(struct world *w, uint64_t seed, uint32_t first, uint32_t a_rwnd)
 	for (unsigned i = 0; i < 2; i++) {
 		ddps_sent_path_init(&w->s, &w->p[i], i, &lim, 40);
 		ddps_pmtu_start(&w->p[i].pmtu, 0, w->now);
+		w->p[i].rtts = 2; /* of the set-up: what is set as the shortest counts */
 	}
 }
 

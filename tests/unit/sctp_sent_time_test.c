@@ -369,6 +369,36 @@ Test(sctp_sent, one_way_outage_counts_no_faster)
 	sent_end(&w);
 }
 
+/* One RTT may be that of a peer that did not run just then: what is answered sooner is no proof of anything. */
+Test(sctp_sent, one_long_rtt_calls_off_no_t3)
+{
+	for (unsigned n = 1; n < 3; n++) {
+		struct ddps_sent_chunk c;
+		struct world w;
+		uint32_t b;
+
+		sent_begin(&w, 1, 1, 1 << 20);
+		w.p[0].rtts = 0;
+		for (unsigned i = 0; i < n; i++)
+			ddps_sent_rtt(&w.s, &w.p[0], 1440 * MS, w.now);
+		cr_expect_eq(w.p[0].rtts, n);
+		b = burst(&w, 3);
+		while (!w.p[0].t3s) {
+			w.now = ddps_sent_deadline(&w.s, &w.p[0]);
+			ddps_sent_timer(&w.s, &w.p[0], w.now);
+		}
+		ddps_sent_begin(&w.s, &w.p[0], w.now);
+		cr_assert(ddps_sent_next_old(&w.s, &c));
+		ddps_sent_add_old(&w.s, c.tsn);
+		ddps_sent_end(&w.s, 1056, false);
+		w.now += 7 * MS;
+		ack(&w, b + 1, 0, 0);
+		cr_expect_eq(w.p[0].undone, n > 1, "%u", n);
+		cr_expect_eq(w.s.nlost, n > 1 ? 0 : 2, "%u", n);
+		sent_end(&w);
+	}
+}
+
 /* What is sent again in silence is marked lost by T3's guess: if that was wrong, so was this. */
 Test(sctp_sent, a_false_t3_takes_back_what_silence_resent)
 {

@@ -52,8 +52,8 @@ static bool evidence(struct ddps_sent *s, struct ddps_sent_path *p, const struct
 	if (c->flags & SLOT_VOID)
 		return true;
 	/* Differs from RFC 8985 by an eighth: RTTs of one path differ a little, and evidence that
-	 * is thrown away costs a T3. */
-	if (c->nsent > 1 && rtt < p->min_rtt - p->min_rtt / 8) {
+	 * is thrown away costs a T3.  And one RTT may be that of a peer that did not run just then. */
+	if (c->nsent > 1 && p->rtts > 1 && rtt < p->min_rtt - p->min_rtt / 8) {
 		p->got.between |= c->nsent > 2;
 		return false;
 	}

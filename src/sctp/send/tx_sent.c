@@ -56,6 +56,7 @@ static void path_reset(struct ddps_sent *s, struct ddps_sent_path *p)
 {
 	ddps_cc_init(&p->cc, smss_of(p), s->conf->grain);
 	p->srtt = p->rttvar = p->min_rtt = 0;
+	p->rtts = 0;
 	p->rto = s->conf->rto_initial;
 	p->min_at = p->min_cur = p->min_last = 0;
 	p->rack_pn = p->rack_rtt = p->fack = 0;

@@ -85,6 +85,7 @@ struct ddps_sent_path {
 	bool probe; /* ... and it is a tail loss probe */
 	bool tlp_out, tlp_resent, tlp_acked, sampled; /* sampled: since the last probe */
 	bool dsack_round_set;
+	uint8_t rtts;		/* samples, up to 2 */
 	uint8_t frto, frto_new; /* F-RTO (RFC 5682): step, packets of new data left */
 	uint32_t head, tail;	/* FLIGHT chunks in the order sent; valid if nflight */
 	uint64_t lost_octets;

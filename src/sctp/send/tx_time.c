@@ -52,6 +52,8 @@ void ddps_sent_sample(struct ddps_sent *s, struct ddps_sent_path *p, uint64_t rt
 		p->rttvar = s->conf->grain / 4;
 	p->backoff = 0;
 	p->sampled = true;
+	if (p->rtts < 2)
+		p->rtts++;
 	p->rto = ddps_sent_rto(s, p);
 	p->cc.srtt = p->srtt;
 }
