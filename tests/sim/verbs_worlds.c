@@ -101,12 +101,12 @@ static void take_down(void)
 		kern.f.reset = 0;
 		oob_play();
 	}
+	if (!w.failed && w.beside)
+		beside_play();
 	if (!w.failed && w.full) {
 		kern.f.reset = 0;
 		full_play();
 	}
-	if (!w.failed && w.beside)
-		beside_play();
 	check(!rdma_destroy_id(w.listen), "destroy the listener");
 	rdma_destroy_event_channel(w.ch);
 }
