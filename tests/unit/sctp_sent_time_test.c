@@ -82,6 +82,14 @@ Test(sctp_sent, a_probe_that_was_needed_is_a_loss)
 	sent_end(&w);
 }
 
+/* @conf says when the host rests. */
+static void begin_to_rest(struct world *w, struct ddps_sent_conf *conf)
+{
+	sent_begin(w, 1, 1, 1 << 20);
+	*conf = *w->s.conf;
+	w->s.conf = conf;
+}
+
 /* Its process did not run when the SACK came: that was not the path. */
 Test(sctp_sent, a_rest_of_the_host_is_not_the_paths, .description = "9260-6.3.1-1")
 {
@@ -89,9 +97,7 @@ Test(sctp_sent, a_rest_of_the_host_is_not_the_paths, .description = "9260-6.3.1-
 	struct world w;
 	uint32_t b;
 
-	sent_begin(&w, 1, 1, 1 << 20);
-	conf = *w.s.conf;
-	w.s.conf = &conf;
+	begin_to_rest(&w, &conf);
 	b = burst(&w, 5);
 	conf.rest_from = w.now + 10 * MS;
 	w.now += 2000 * MS;
@@ -113,9 +119,7 @@ Test(sctp_sent, a_rest_right_behind_a_packet, .description = "9260-6.3.1-1")
 	struct world w;
 	uint32_t b;
 
-	sent_begin(&w, 1, 1, 1 << 20);
-	conf = *w.s.conf;
-	w.s.conf = &conf;
+	begin_to_rest(&w, &conf);
 	ddps_sent_rtt(&w.s, &w.p[0], 20 * MS, w.now);
 	b = burst(&w, 2);
 	conf.rest_from = w.now;
@@ -134,9 +138,7 @@ Test(sctp_sent, a_sleep_of_both_hosts_is_not_the_paths, .description = "9260-6.3
 	struct world w;
 	uint32_t b;
 
-	sent_begin(&w, 1, 1, 1 << 20);
-	conf = *w.s.conf;
-	w.s.conf = &conf;
+	begin_to_rest(&w, &conf);
 	ddps_sent_rtt(&w.s, &w.p[0], 20 * MS, w.now);
 	b = burst(&w, 2);
 	conf.rest_from = conf.slept_from = w.now;
@@ -161,9 +163,7 @@ Test(sctp_sent, a_rest_is_not_the_paths_in_set_up, .description = "9260-6.3.1-1"
 	struct ddps_sent_conf conf;
 	struct world w;
 
-	sent_begin(&w, 1, 1, 1 << 20);
-	conf = *w.s.conf;
-	w.s.conf = &conf;
+	begin_to_rest(&w, &conf);
 	conf.rest_from = w.now + 10 * MS;
 	w.now += 2000 * MS;
 	conf.rest_to = w.now;

@@ -34,8 +34,8 @@
 #define DDPS_SENT_MAX	65535u /* TSNs outstanding: a gap block reaches no further */
 #define DDPS_SENT_PATHS 8u
 #define DDPS_SENT_NEVER UINT64_MAX
-#define DDPS_SENT_SLEEP                                                                            \
-	1000000000u /* ns: what is not acknowledged by then would have been resent */
+/* ns of rest: what is not acknowledged by then would have been resent */
+#define DDPS_SENT_SLEEP 1000000000u
 
 /* Times, ns.  Zero is not a default. */
 struct ddps_sent_conf {
