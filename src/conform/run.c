@@ -12,7 +12,7 @@ static const struct cf_case *const tables[] = {
 	cf_cases_rdmap_work,  cf_cases_rdmap_end,   cf_cases_rdmap_edge,   cf_cases_7306,
 	cf_cases_7306_sent,   cf_cases_assoc_init,  cf_cases_assoc_cookie, cf_cases_assoc_dial,
 	cf_cases_assoc_cross, cf_cases_assoc_tags,  cf_cases_assoc_data,   cf_cases_assoc_sent,
-	cf_cases_assoc_end,   cf_cases_assoc_again, cf_cases_relay,
+	cf_cases_assoc_end,   cf_cases_assoc_again, cf_cases_assoc_more,   cf_cases_relay,
 };
 
 const struct cf_case *cf_case_at(size_t i)

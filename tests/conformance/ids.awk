@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-2-Clause
-# Which requirements a Criterion test names: "suite::test id id ...", from test sources.
+# Which requirements a Criterion test names: "suite::test id id ...", from test sources: RFC-section-number,
+# or a purpose of another suite, etsi-... and pkdr-....
 # A test starts at column 1 with Test(suite, name, or a macro of its file that stands for that,
 # and ends at the brace of its body.
 FNR == 1 { delete macro }
@@ -27,7 +28,7 @@ on && (/^\{/ || /\{$/ || /^}/) {
 		next
 	}
 	ids = ""
-	while (match(text, /[0-9][0-9][0-9][0-9]-[0-9A-Za-z.]+-[0-9a-z]+/)) {
+	while (match(text, /[0-9][0-9][0-9][0-9]-[0-9A-Za-z.]+-[0-9a-z]+|(etsi|pkdr)(-[0-9a-z]+)+/)) {
 		ids = ids " " substr(text, RSTART, RLENGTH)
 		text = substr(text, RSTART + RLENGTH)
 	}

@@ -43,8 +43,12 @@ kind == "wire" {
 	onwire[$1] = onwire[$1] (onwire[$1] == "" ? "" : ", ") $2
 	next
 }
+# Where an id comes from: an RFC, or another suite.
+function source(x) {
+	return x == "etsi" ? "ETSI TS 102 369" : x == "pkdr" ? "packetdrill" : "RFC " x
+}
 function class(l) {
-	return l ~ /MUST/ ? "MUST" : l ~ /SHOULD|RECOMMENDED/ ? "SHOULD" : "other"
+	return l ~ /MUST|purpose/ ? "MUST" : l ~ /SHOULD|RECOMMENDED/ ? "SHOULD" : "other"
 }
 function percent(a, b) { return b ? sprintf("%d of %d (%d %%)", a, b, int(100 * a / b)) : "none" }
 # Said to be missing: it counts as a rule without a case, but is no surprise.
@@ -72,7 +76,11 @@ END {
 	print "no ECN any more: its chunks and its parameter are unknown ones, by 9260-3.2-d1 and 9260-3.2.1-d1."
 	print "A rule that cannot be broken or seen here has its reason instead; one that is not done says so."
 	print ""
-	print "| RFC | MUST and MUST NOT, covered | SHOULD, covered | other, covered | not testable |"
+	print "ETSI TS 102 369 has test purposes for SCTP, and packetdrill has scripts; each has a row here, in our words."
+	print "Purposes that take minutes are unit tests with a clock of their own, the others run on the wire: in UDP by"
+	print "`--self sctp`, directly on IP by `tests/netns/on_ip.sh`."
+	print ""
+	print "| source | MUST, MUST NOT and purposes, covered | SHOULD, covered | other, covered | not testable |"
 	print "|---|---|---|---|---|"
 	for (i = 1; i <= n; i++) {
 		id = order[i]
@@ -98,7 +106,7 @@ END {
 	}
 	for (r = 1; r <= nr; r++) {
 		x = rfcs[r]
-		printf "| %s | %s | %s | %s | %d |\n", x, percent(got[x, "MUST"], all[x, "MUST"]),
+		printf "| %s | %s | %s | %s | %d |\n", source(x), percent(got[x, "MUST"], all[x, "MUST"]),
 			percent(got[x, "SHOULD"], all[x, "SHOULD"]),
 			percent(got[x, "other"], all[x, "other"]), not_testable[x]
 		if (all[x, "SHOULD"] && got[x, "SHOULD"] < 0.9 * (all[x, "SHOULD"] - later[x]))
@@ -106,7 +114,7 @@ END {
 	}
 	for (r = 1; r <= nr; r++) {
 		print ""
-		print "## RFC " rfcs[r]
+		print "## " source(rfcs[r])
 		print ""
 		print "| id | level | rule | cases, or why there is none | result |"
 		print "|---|---|---|---|---|"

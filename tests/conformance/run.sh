@@ -81,7 +81,7 @@ awk -f "$here/ids.awk" tests/unit/*.c tests/e2e/*.c >"$out/unit" || bad=1
 sort -s -o "$out/unit" "$out/unit"
 rm -f "$out/problems"
 : >"$out/problems"
-awk -v problems="$out/problems" -f "$here/report.awk" kind=reqs "$here"/reqs/*.tsv \
+awk -v problems="$out/problems" -f "$here/report.awk" kind=reqs "$here"/reqs/rfc*.tsv "$here"/reqs/{etsi,packetdrill}.tsv \
 	kind=wire "$out/wire.sorted" kind=unit "$out/unit" >"$out/conformance.md"
 if [ -s "$out/problems" ]; then
 	sed 's/^/not ok conformance: /' "$out/problems"

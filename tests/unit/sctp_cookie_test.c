@@ -91,7 +91,7 @@ Test(sctp_setup, cookies_that_are_wrong_are_not_answered, .fini = fini,
 }
 
 Test(sctp_setup, a_stale_cookie_is_named, .fini = fini,
-     .description = "9260-4-2 9260-5.1.5-5 9260-5.2.4-d1")
+     .description = "9260-4-2 9260-5.1.5-5 9260-5.2.4-d1 etsi-imh-3-6")
 {
 	struct ddps_sc_chunk c;
 
@@ -123,7 +123,7 @@ Test(sctp_setup, a_cookie_is_good_for_one_association, .fini = fini, .descriptio
 }
 
 Test(sctp_setup, bounds_are_kept, .fini = fini,
-     .description = "9260-5.1-15 9260-5.1-16 9260-5.1-17")
+     .description = "9260-5.1-15 9260-5.1-16 9260-5.1-17 etsi-as-1-15")
 {
 	struct ddps_sc_chunk c;
 

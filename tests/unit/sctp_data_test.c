@@ -442,7 +442,7 @@ Test(sctp_data, acknowledging_what_was_never_sent_is_the_end, .fini = fini,
 }
 
 Test(sctp_data, a_lost_message_is_sent_again_and_the_peer_given_up, .fini = fini,
-     .description = "9260-8.1-1 9260-8.1-3 9260-8.1-4 9260-6.3.3-d1")
+     .description = "9260-8.1-1 9260-8.1-3 9260-8.1-4 9260-6.3.3-d1 etsi-fh-5-1-1")
 {
 	unsigned n = 0;
 

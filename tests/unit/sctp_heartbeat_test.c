@@ -76,7 +76,7 @@ Test(sctp_data, large_heartbeats_are_answered_in_kind, .fini = fini,
 }
 
 Test(sctp_data, an_idle_path_is_asked, .fini = fini,
-     .description = "9260-8.3-1 9260-8.3-7 9260-8.3-8 9260-5.4-d2")
+     .description = "9260-8.3-1 9260-8.3-7 9260-8.3-8 9260-5.4-d2 pkdr-hb")
 {
 	struct ddps_sc_chunk c;
 	uint8_t info[40], wrong[40];

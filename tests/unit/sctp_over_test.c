@@ -42,7 +42,7 @@ Test(sctp_over, a_shutdown_has_its_time, .description = "9260-9.2-11")
 	}
 }
 
-Test(sctp_over, a_shutdown_without_an_answer, .description = "9260-9.2-4")
+Test(sctp_over, a_shutdown_without_an_answer, .description = "9260-9.2-4 etsi-at-2-5")
 {
 	raw_up(&r);
 	r.e->c.assoc_max_retrans = 3;
@@ -59,7 +59,7 @@ Test(sctp_over, a_shutdown_without_an_answer, .description = "9260-9.2-4")
 }
 
 /* Answers to heartbeats do not make it last. */
-Test(sctp_over, a_shutdown_ack_without_an_answer)
+Test(sctp_over, a_shutdown_ack_without_an_answer, .description = "etsi-at-2-12")
 {
 	uint32_t cum;
 	struct ddps_sc_chunk c;

@@ -18,7 +18,7 @@ Test(sctp_paths, without_a_list_the_source_is_all, .fini = fini,
 
 Test(sctp_paths, listed_ones_are_probed_first, .fini = fini,
      .description = "9260-5.1.2-2 9260-5.1.2-4 9260-5.4-2 9260-5.4-3 9260-3.3.5-1 9260-3.3.5-2 "
-		    "9260-3.3.5-3")
+		    "9260-3.3.5-3 etsi-as-1-11-1")
 {
 	struct ddps_sc_chunk c;
 	uint8_t info[64];
@@ -148,7 +148,7 @@ Test(sctp_paths, the_end_goes_round_what_works, .fini = fini, .description = "92
 /* The primary path is silent: the other one takes over what was sent and what comes. */
 Test(sctp_paths, the_other_one_takes_over, .fini = fini,
      .description = "9260-6.4-1 9260-6.4-4 9260-6.4-d1 9260-6.4.1-1 9260-8.2-4 9260-8.2-d1 "
-		    "9260-6.3.3-1 7829-3-3 7829-3-4 7829-3-1")
+		    "9260-6.3.3-1 7829-3-3 7829-3-4 7829-3-1 etsi-rt-11-3")
 {
 	uint64_t flight;
 	unsigned n;

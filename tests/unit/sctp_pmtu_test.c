@@ -361,7 +361,7 @@ Test(sctp_pmtu, ptb_never_sets_the_size, .description = "8899-4.6-3 8899-4.6-4 8
 }
 
 /* A router that tells the truth saves the search. */
-Test(sctp_pmtu, honest_ptb_is_quick, .description = "8899-6.2-2")
+Test(sctp_pmtu, honest_ptb_is_quick, .description = "8899-6.2-2 pkdr-icmp-active pkdr-icmp-passive")
 {
 	struct path w;
 

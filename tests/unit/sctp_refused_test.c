@@ -537,7 +537,8 @@ Test(sctp_refused, the_source_of_an_init_ack_is_one_of_its_addresses, .descripti
 }
 
 /* Which of ours it was sent to the system did not tell. */
-Test(sctp_refused, the_paths_of_an_init_ack_are_its_addresses, .description = "9260-5.1.2-1")
+Test(sctp_refused, the_paths_of_an_init_ack_are_its_addresses,
+     .description = "9260-5.1.2-1 etsi-as-1-11-2")
 {
 	struct ddps_sctp_in in = { .data = r.buf };
 

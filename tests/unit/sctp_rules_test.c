@@ -62,7 +62,7 @@ static void check_fragments(unsigned flags, uint32_t tsn, uint16_t ssn)
 
 Test(sctp_rules, long_messages_are_cut, .fini = fini,
      .description = "9260-3.3.1-4 9260-3.3.1-6 9260-3.3.1-7 9260-6-7 9260-6.9-2 9260-6.9-6 "
-		    "9260-6.9-7 9260-6.9-10 9260-6.10-1 6951-5.6-1")
+		    "9260-6.9-7 9260-6.9-10 9260-6.10-1 6951-5.6-1 etsi-d-8-2")
 {
 	raw_up(&r);
 	check_fragments(0, r.tsn, 0);
@@ -139,7 +139,8 @@ Test(sctp_rules, old_and_new_share_a_packet, .fini = fini, .description = "9260-
 /* ---- set-up ---- */
 
 Test(sctp_rules, tags_and_tsns_are_drawn_each_time, .fini = fini,
-     .description = "9260-3.3.2-14 9260-3.3.3-11 9260-3.3.11-3 9260-5.1.3-7 9260-5.2.2-10")
+     .description =
+	     "9260-3.3.2-14 9260-3.3.3-11 9260-3.3.11-3 9260-5.1.3-7 9260-5.2.2-10 etsi-as-1-5-1")
 {
 	uint32_t tag[20], tsn[20];
 
@@ -257,7 +258,8 @@ Test(sctp_rules, a_stale_restart_is_named, .fini = fini, .description = "9260-5.
 }
 
 /* Whoever is not one host cannot be answered. */
-Test(sctp_rules, packets_of_groups_are_dropped, .fini = fini, .description = "9260-8.4-1")
+Test(sctp_rules, packets_of_groups_are_dropped, .fini = fini,
+     .description = "9260-8.4-1 etsi-fh-5-3-5")
 {
 	static const struct ddps_sctp_addr from[] = {
 		{ .family = 4, .ip = { 224, 0, 0, 1 } },

@@ -186,7 +186,8 @@ Test(sctp_rules, a_shutdown_after_the_peers_is_moot, .fini = fini, .description 
 /* ---- counts ---- */
 
 Test(sctp_rules, answers_clear_the_counts, .fini = fini,
-     .description = "9260-8.1-5 9260-8.1-6 9260-8.2-1 9260-8.2-3 9260-8.2-d1 9260-8.3-3 9260-8.3-6")
+     .description = "9260-8.1-5 9260-8.1-6 9260-8.2-1 9260-8.2-3 9260-8.2-d1 9260-8.3-3 9260-8.3-6 "
+		    "etsi-fh-5-1-2")
 {
 	struct ddps_sc_chunk c;
 	uint8_t info[40];

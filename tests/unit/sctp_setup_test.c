@@ -174,7 +174,8 @@ Test(sctp_setup, active_side, .fini = fini,
 	cr_expect_str_eq(raw_state(&r), "ESTABLISHED");
 }
 
-Test(sctp_setup, gives_up_after_eight_more_attempts, .fini = fini, .description = "9260-4-3")
+Test(sctp_setup, gives_up_after_eight_more_attempts, .fini = fini,
+     .description = "9260-4-3 etsi-as-1-3-1")
 {
 	unsigned n = 1;
 

@@ -22,7 +22,7 @@ static void shutdown_from_peer(uint32_t cum)
 
 Test(sctp_shutdown, asked_for_by_the_user, .fini = fini,
      .description = "9260-3.3.8-1 9260-9.2-1 9260-9.2-d1 9260-9.2-15 9260-3.3.13-1 9260-8.5.1-5 "
-		    "9260-9.2-17")
+		    "9260-9.2-17 etsi-at-2-7-1 etsi-at-2-7-3")
 {
 	struct ddps_sc_chunk c;
 

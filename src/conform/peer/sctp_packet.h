@@ -60,7 +60,7 @@ struct cf_link {
 	struct cf_net *net;
 	int fd;
 	bool own_fd;		    /* connected, to the target alone */
-	struct sockaddr_storage to; /* where its packets come from */
+	struct sockaddr_storage to; /* where its packets come from, or are to go */
 	socklen_t to_len;
 	uint16_t port, peer_port;
 	uint32_t tag, peer_tag;

@@ -104,6 +104,8 @@ int cf_link_open(struct cf_assoc *as, const struct cf_at *at)
 		return ENOMEM;
 	}
 	l->as = as;
+	l->to = to;
+	l->to_len = at->len;
 	l->peer_port = ntohs(*port_of(&sctp));
 	as->below = l;
 	return 0;

@@ -243,12 +243,14 @@ static void foreign_cookie(struct cf *cf)
 
 const struct cf_case cf_cases_assoc_again[] = {
 	BOTH("restart-init", init_alone,
-	     "9260-5.2.2-1 9260-5.2.2-5 9260-5.2.2-6 9260-5.2.2-8 9260-5.2.2-9 9260-1.3-1",
+	     "9260-5.2.2-1 9260-5.2.2-5 9260-5.2.2-6 9260-5.2.2-8 9260-5.2.2-9 9260-1.3-1 "
+	     "etsi-as-1-9-1 etsi-dm-4-2-1",
 	     "an INIT in mid-association is answered, and changes nothing"),
 	BOTH("restart", restart,
 	     "9260-5.2.2-4 9260-5.2.4-4 9260-5.2.4-5 9260-5.3.1-2 9260-5.2.2-7 9260-3.1-3",
 	     "a restart begins afresh, or is the end, under the new tags"),
-	BOTH("restart-addresses", restart_elsewhere, "9260-5.2.2-2 9260-5.2.2-3 9260-5.2.2-11",
+	BOTH("restart-addresses", restart_elsewhere,
+	     "9260-5.2.2-2 9260-5.2.2-3 9260-5.2.2-11 etsi-as-1-9-2",
 	     "a restart with a new address is refused"),
 	BOTH("restart-wrong", wrong_inits, "9260-3.3.2-12 9260-3.3.2-8 9260-3.3.2-10",
 	     "an INIT that is wrong leaves the association alone"),

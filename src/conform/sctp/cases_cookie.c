@@ -130,14 +130,15 @@ static void other_adaptation(struct cf *cf)
 }
 
 const struct cf_case cf_cases_assoc_cookie[] = {
-	R("cookie", cookie, "9260-3.3.12-1 9260-5.1-11 9260-5.1.5-6 9260-5.2.4-10",
+	R("cookie", cookie, "9260-3.3.12-1 9260-5.1-11 9260-5.1.5-6 9260-5.2.4-10 pkdr-dup-cookie",
 	  "a COOKIE ECHO that comes once more is answered once more, and changes nothing"),
 	R("cookie-data", cookie_and_data,
-	  "9260-5.1-7 9260-5.1-10 9260-5.1-18 9260-5.1.5-d1 9260-3.3.12-1 9260-5.1.5-6",
+	  "9260-5.1-7 9260-5.1-10 9260-5.1-18 9260-5.1.5-d1 9260-3.3.12-1 9260-5.1.5-6 "
+	  "etsi-as-1-1-2 etsi-bdc-7-4 pkdr-simple-passive",
 	  "DATA behind the cookie is acknowledged behind the COOKIE ACK"),
-	R("cookie-bad", cookie_octets, "9260-4-1 9260-5.1.5-2 9260-5.1.3-1",
+	R("cookie-bad", cookie_octets, "9260-4-1 9260-5.1.5-2 9260-5.1.3-1 etsi-imh-3-5",
 	  "a cookie with any octet changed, or cut short, vanishes with its DATA"),
-	R("cookie-elsewhere", cookie_elsewhere, "9260-5.1.5-3",
+	R("cookie-elsewhere", cookie_elsewhere, "9260-5.1.5-3 etsi-imh-3-3",
 	  "a cookie under another tag, or from another port, vanishes"),
 	R("cookie-mixed", cookie_of_another, "9260-5.1.5-3",
 	  "a cookie goes with its INIT ACK's tag alone"),

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Associations, step by step. */
 #include "conform/sctp/raw.h"
-#include <errno.h>
 #include <netinet/in.h>
 #include <stdlib.h>
 #include <string.h>
@@ -143,16 +142,12 @@ void cf_raw_finish(struct cf_raw *r)
 
 void cf_raw_new_address(struct cf_raw *r, uint8_t param[8])
 {
-	struct sockaddr_storage to = r->l->to;
-	const struct sockaddr_in *v4 = (const struct sockaddr_in *)&to;
-	const struct sockaddr_in6 *v6 = (const struct sockaddr_in6 *)&to;
-	socklen_t len = sizeof to;
+	const struct sockaddr_in *v4 = (const struct sockaddr_in *)&r->l->to;
+	const struct sockaddr_in6 *v6 = (const struct sockaddr_in6 *)&r->l->to;
 	bool loopback;
 
-	if (r->l->own_fd && getpeername(r->l->fd, (struct sockaddr *)&to, &len))
-		cf_fail(r->cf, "socket: %s", strerror(errno));
-	loopback = to.ss_family == AF_INET6 ? IN6_IS_ADDR_LOOPBACK(&v6->sin6_addr)
-					    : ntohl(v4->sin_addr.s_addr) >> 24 == 127;
+	loopback = r->l->to.ss_family == AF_INET6 ? IN6_IS_ADDR_LOOPBACK(&v6->sin6_addr)
+						  : ntohl(v4->sin_addr.s_addr) >> 24 == 127;
 	cf_put16(param, P_IPV4);
 	cf_put16(param + 2, 8);
 	cf_put32(param + 4, loopback ? 0x7f090909 : 0xc6336409); /* 198.51.100.9: RFC 5737 */
