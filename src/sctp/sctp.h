@@ -74,8 +74,8 @@ struct ddps_sctp_config {
 	size_t unsent;	     /* of these, octets not yet sent; 256 KiB */
 	size_t max_message;  /* reassembled; 1 MiB */
 	unsigned max_chunks; /* chunks that are not DATA, in one packet; 64 */
-	unsigned icmp_grace; /* refused port after set-up: 1 counts as path failure only, 0 ends
-				       * the association; 1 */
+	unsigned icmp_grace; /* refused port after set-up: 1 counts as an error of the path only, 0
+			      * ends the path, and the association with its last confirmed one; 1 */
 
 	uint32_t rto_initial_ms, rto_min_ms, rto_max_ms; /* 1000, 400, 60000 */
 	uint32_t sack_delay_ms;				 /* 20; at most 500 */
@@ -147,6 +147,9 @@ struct ddps_sctp_up {
 	void (*restarted)(void *user);
 	/* A path changed its state.  May be NULL. */
 	void (*path)(void *user, const struct ddps_sctp_addr *peer, enum ddps_sctp_path_state s);
+	/* The host at @peer answers, by ICMP, that nothing takes SCTP there: that path is INACTIVE.  If
+	 * it is the last one gone() follows instead.  May be NULL. */
+	void (*refused)(void *user, const struct ddps_sctp_addr *peer);
 	/* A held stream has had its share: all of it is dropped, and all that comes on it is, until
 	 * it is held no more (ddps_sctp_hold_stream()).  May be NULL if no stream is ever held. */
 	void (*overrun)(void *user, uint16_t stream);

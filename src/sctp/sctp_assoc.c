@@ -351,12 +351,39 @@ static void next_ctl_path(struct ddps_sctp_assoc *a)
 	for (unsigned i = 1; i <= n; i++) {
 		struct ddps_sc_path *p = a->path[(a->ctl_path->id + i) % n];
 
-		if (p->confirmed &&
-		    (p->state == DDPS_SCTP_ACTIVE || a->state <= SC_COOKIE_ECHOED)) {
+		if (p->confirmed && (p->state == DDPS_SCTP_ACTIVE ||
+				     (a->state <= SC_COOKIE_ECHOED &&
+				      p->state != DDPS_SCTP_INACTIVE))) { /* nobody is there */
 			a->ctl_path = p;
 			return;
 		}
 	}
+}
+
+/* What T1 or T2 repeats. */
+static uint8_t due_of_ctl(const struct ddps_sctp_assoc *a)
+{
+	switch (a->state) {
+	case SC_COOKIE_WAIT:
+		return DUE_INIT;
+	case SC_COOKIE_ECHOED:
+		return DUE_ECHO;
+	case SC_SENT:
+		return DUE_SHUTDOWN;
+	default:
+		return DUE_SHUTDOWN_ACK;
+	}
+}
+
+void ddps_sc_move_ctl(struct ddps_sctp_assoc *a)
+{
+	next_ctl_path(a);
+	if (a->ctl_at == DDPS_SC_NEVER)
+		return;
+	a->due |= due_of_ctl(a);
+	if (a->ctl_sent)
+		a->ctl_sent = a->e->now;
+	a->ctl_at = a->e->now + jittered(a->e, a->ctl_rto);
 }
 
 static void set_up_timeout(struct ddps_sctp_assoc *a)
@@ -368,7 +395,7 @@ static void set_up_timeout(struct ddps_sctp_assoc *a)
 		return;
 	}
 	next_ctl_path(a);
-	a->due |= a->state == SC_COOKIE_WAIT ? DUE_INIT : DUE_ECHO;
+	a->due |= due_of_ctl(a);
 	ddps_sc_restart_ctl(a, true);
 }
 
@@ -387,6 +414,6 @@ void ddps_sc_ctl_timeout(struct ddps_sctp_assoc *a)
 		return;
 	}
 	next_ctl_path(a);
-	a->due |= a->state == SC_SENT ? DUE_SHUTDOWN : DUE_SHUTDOWN_ACK;
+	a->due |= due_of_ctl(a);
 	ddps_sc_restart_ctl(a, true);
 }

@@ -393,6 +393,8 @@ void ddps_sc_release(struct ddps_sctp_assoc *a);
 void ddps_sc_restart_ctl(struct ddps_sctp_assoc *a, bool resent);
 void ddps_sc_stop_ctl(struct ddps_sctp_assoc *a);
 void ddps_sc_ctl_timeout(struct ddps_sctp_assoc *a);
+/* Nobody is where the packet of T1 or T2 went: it goes to another address, now. */
+void ddps_sc_move_ctl(struct ddps_sctp_assoc *a);
 bool ddps_sc_count_error(struct ddps_sctp_assoc *a, struct ddps_sc_path *p);
 const char *ddps_sc_state_name(enum ddps_sc_state s);
 /* Queue chunks of @len octets, padded, to be filled in; NULL: no memory. */
@@ -438,6 +440,8 @@ void ddps_sc_take_sack(struct ddps_sctp_assoc *a, const struct ddps_sent_sack *s
 /* ---- sctp_path.c ---- */
 void ddps_sc_path_good(struct ddps_sc_path *p);
 void ddps_sc_path_error(struct ddps_sc_path *p);
+/* The host there says that nobody takes SCTP. */
+void ddps_sc_path_refused(struct ddps_sc_path *p);
 void ddps_sc_path_pick(struct ddps_sctp_assoc *a);
 void ddps_sc_path_timer(struct ddps_sc_path *p);
 uint64_t ddps_sc_path_deadline(const struct ddps_sc_path *p);

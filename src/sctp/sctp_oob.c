@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Packets out of the blue (RFC 9260 8.4), answers without association, and ICMP (10). */
 #include "sctp/sctp_in.h"
+#include <arpa/inet.h>
 
 bool ddps_sc_contains(const uint8_t *pkt, size_t len, uint8_t type, struct ddps_sc_chunk *c)
 {
@@ -122,19 +123,59 @@ static struct ddps_sc_path *quoted(struct ddps_sctp *e, const struct ddps_sctp_r
 	return !b.failed && type == SC_INIT && init_tag == p->a->own_tag ? p : NULL;
 }
 
+/* Whether the peer is known to have another address, of which it is not known that nobody is there. */
+static bool has_others(const struct ddps_sc_path *p)
+{
+	const struct ddps_sctp_assoc *a = p->a;
+
+	for (unsigned i = 0; i < a->npaths; i++) {
+		if (a->path[i] != p && a->path[i]->confirmed &&
+		    a->path[i]->state != DDPS_SCTP_INACTIVE)
+			return true;
+	}
+	return false;
+}
+
+static void end_refused(const struct ddps_sc_path *p)
+{
+	struct ddps_sctp_assoc *a = p->a;
+	char at[INET6_ADDRSTRLEN] = "its port";
+	struct ddps_error why;
+
+	if (a->state == SC_COOKIE_WAIT) {
+		why = ddps_error_make(DDPS_E_REFUSED, 0,
+				      "nothing takes SCTP at the peer's address or port");
+		if (a->npeers > 1)
+			why = ddps_error_make(DDPS_E_REFUSED, 0,
+					      "nothing takes SCTP at any of the peer's addresses");
+		ddps_sc_end(a, why);
+		return;
+	}
+	if (a->npaths > 1)
+		inet_ntop(p->peer.family == 6 ? AF_INET6 : AF_INET, p->peer.ip, at, sizeof at);
+	ddps_sc_end(a, ddps_error_make(DDPS_E_RESET, 0,
+				       "peer is gone: nothing takes SCTP at %s any more%s", at,
+				       a->npaths > 1 ? ", the last of its addresses" : ""));
+}
+
+/* One address says nothing of another: there may be a different host, or this one's is not ours to reach.
+ * Of an address that the peer only claims it says nothing at all. */
 static void nobody_there(struct ddps_sc_path *p)
 {
 	struct ddps_sctp_assoc *a = p->a;
 
-	if (a->state == SC_COOKIE_WAIT)
-		ddps_sc_end(a, ddps_error_make(DDPS_E_REFUSED, 0,
-					       "nothing takes SCTP at the peer's address or port"));
-	else if (!a->e->c.icmp_grace)
-		ddps_sc_end(a, ddps_error_make(
-				       DDPS_E_RESET, 0,
-				       "peer is gone: nothing takes SCTP at its port any more"));
-	else if (a->npaths > 1 && p->state == DDPS_SCTP_ACTIVE)
-		ddps_sc_path_error(p);
+	if (a->state != SC_COOKIE_WAIT && a->e->c.icmp_grace) {
+		if (a->npaths > 1 && p->state == DDPS_SCTP_ACTIVE)
+			ddps_sc_path_error(p);
+	} else if (p->confirmed && !has_others(p)) {
+		end_refused(p);
+	} else if (p->state != DDPS_SCTP_INACTIVE) {
+		ddps_sc_path_refused(p);
+		if (p == a->ctl_path)
+			ddps_sc_move_ctl(a);
+		if (a->state <= SC_COOKIE_ECHOED && p == a->primary)
+			a->primary = a->ctl_path;
+	}
 }
 
 void ddps_sctp_icmp(struct ddps_sctp *e, const struct ddps_sctp_route *r, enum ddps_sctp_icmp what,

@@ -264,7 +264,9 @@ void ddps_sc_path_start(struct ddps_sc_path *p)
 
 	p->hb_out = p->hb_now = false;
 	p->errors = p->good = 0;
-	if (p->confirmed) {
+	if (p->confirmed && p->state == DDPS_SCTP_INACTIVE && p != p->a->last_heard) {
+		p->hb_at = next_hb(p); /* it refused the set-up */
+	} else if (p->confirmed) {
 		p->state = DDPS_SCTP_ACTIVE;
 		start_pmtu(p);
 		p->hb_at = next_hb(p);
@@ -286,6 +288,25 @@ void ddps_sc_path_good(struct ddps_sc_path *p)
 	ddps_sc_path_pick(p->a);
 }
 
+static void fail(struct ddps_sc_path *p)
+{
+	struct ddps_sctp_assoc *a = p->a;
+
+	a->e->st.path_failures++;
+	if (a->npaths > 1)
+		ddps_pmtu_stop(&p->tx.pmtu);
+	set_state(p, DDPS_SCTP_INACTIVE);
+}
+
+static void ask_now(struct ddps_sc_path *p)
+{
+	if (!p->a->e->c.hb_interval_ms)
+		return;
+	p->hb_at = p->a->e->now;
+	p->hb_now = true;
+	p->hb_out = false;
+}
+
 void ddps_sc_path_error(struct ddps_sc_path *p)
 {
 	struct ddps_sctp_assoc *a = p->a;
@@ -295,17 +316,32 @@ void ddps_sc_path_error(struct ddps_sc_path *p)
 		return;
 	p->errors++;
 	if (p->errors > a->e->c.path_max_retrans) {
-		a->e->st.path_failures++;
-		if (a->npaths > 1)
-			ddps_pmtu_stop(&p->tx.pmtu);
-		set_state(p, DDPS_SCTP_INACTIVE);
+		fail(p);
 	} else if (p->state == DDPS_SCTP_ACTIVE && a->npaths > 1) {
-		if (a->e->c.hb_interval_ms) { /* [7829-3-3] [7829-3-5] */
-			p->hb_at = a->e->now;
-			p->hb_now = true;
-			p->hb_out = false;
-		}
+		ask_now(p); /* [7829-3-3] [7829-3-5] */
 		set_state(p, DDPS_SCTP_DOUBTFUL);
+	}
+	ddps_sc_path_pick(a);
+}
+
+/* During the set-up nothing else is known of it, and the one that is tried next may be preferred as well. */
+void ddps_sc_path_refused(struct ddps_sc_path *p)
+{
+	struct ddps_sctp_assoc *a = p->a;
+
+	p->good = 0;
+	p->errors = a->e->c.path_max_retrans + 1;
+	p->hb_out = false;
+	fail(p);
+	if (a->up && a->up->refused)
+		a->up->refused(a->user, &p->peer);
+	if (!sends_heartbeats(a))
+		return;
+	p->hb_at = next_hb(p);
+	/* The peer may be gone as a whole: do not wait for an interval to hear of it. */
+	for (unsigned i = 0; p->confirmed && i < a->npaths; i++) {
+		if (a->path[i]->state == DDPS_SCTP_ACTIVE && !a->path[i]->hb_out)
+			ask_now(a->path[i]);
 	}
 	ddps_sc_path_pick(a);
 }

@@ -132,6 +132,30 @@ Test(homes, other_addresses_are_not_served, .timeout = 60)
 	e2e_close(&e);
 }
 
+/* Nobody is at the first address, and its host says so. */
+Test(homes, contact_08_the_second_address_is_tried_when_the_first_refuses, .timeout = 60)
+{
+	char port[64];
+	struct e2e e;
+
+	e2e_open(&e, "sctp://127.0.0.6:0?backend=native&encap=0");
+	snprintf(port, sizeof port, "%s", strrchr(e.uri, ':'));
+	snprintf(e.uri, sizeof e.uri, "sctp://127.0.0.7,127.0.0.6%s", port);
+	e2e_connect(&e);
+	cr_assert(e.a.seen & E2E_SEEN(DDPS_EV_ESTABLISHED), "%s", e.a.error.text);
+	cr_expect_eq(strncmp(e.a.established.info.peer, "127.0.0.6:", 10), 0, "%s",
+		     e.a.established.info.peer);
+	write_some(&e, &e.a);
+	e2e_disconnect(&e, &e.a);
+	snprintf(e.uri, sizeof e.uri, "sctp://127.0.0.7,127.0.0.8%s", port);
+	e.a.seen = 0;
+	cr_assert_eq(ddps_ep_new(e.ctx, &e.attr, &e.a.ep), 0);
+	e2e_connect(&e);
+	cr_expect(e.a.seen & E2E_SEEN(DDPS_EV_FAILED));
+	cr_expect_eq(e.a.error.code, DDPS_E_REFUSED, "%s", e.a.error.text);
+	e2e_close(&e);
+}
+
 Test(homes, what_takes_no_list_says_so, .timeout = 60)
 {
 	struct ddps_conn_param p;

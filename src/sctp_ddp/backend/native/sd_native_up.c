@@ -197,6 +197,17 @@ static void on_path(void *user, const struct ddps_sctp_addr *peer, enum ddps_sct
 	ddps_log(&a->ne->env->log, DDPS_LOG_INFO, "sctp", "path to %s is %s", addr, names[s]);
 }
 
+static void on_refused(void *user, const struct ddps_sctp_addr *peer)
+{
+	struct ddps_sd_assoc *a = user;
+	char addr[72];
+
+	ddps_sn_text(peer, 0, addr, sizeof addr);
+	ddps_log(&a->ne->env->log, DDPS_LOG_INFO, "sctp",
+		 "%s refuses: its host answers that nothing takes SCTP there; others are used",
+		 addr);
+}
+
 static void on_peer_shutdown(void *user)
 {
 	struct ddps_sd_assoc *a = user;
@@ -235,6 +246,7 @@ const struct ddps_sctp_up ddps_sn_up = {
 	.peer_shutdown = on_peer_shutdown,
 	.restarted = on_restarted,
 	.path = on_path,
+	.refused = on_refused,
 	.gone = on_gone,
 };
 

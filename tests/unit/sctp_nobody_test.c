@@ -1,0 +1,300 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Addresses of a peer of which one host or the other says, by ICMP, that nobody takes SCTP there. */
+#include "sctp_paths_fixture.h"
+
+TestSuite(sctp_nobody, .fini = fini);
+
+static unsigned refused[2]; /* told of the first address, of the second */
+
+static void on_refused(void *user, const struct ddps_sctp_addr *peer)
+{
+	(void)user;
+	refused[same(peer, second())]++;
+}
+
+/* What the backend has: the end, when nobody is there. */
+static const struct ddps_sctp_up *strict(void)
+{
+	static struct ddps_sctp_up up;
+
+	up = raw_upcalls;
+	up.path = on_path;
+	up.refused = on_refused;
+	memset(refused, 0, sizeof refused);
+	r.e->c.icmp_grace = 0;
+	return &up;
+}
+
+static void nobody(const struct ddps_sctp_addr *to)
+{
+	struct ddps_sctp_route way = { .peer = *to, .encap = r.net.node[1].udp };
+	uint8_t quote[20];
+	struct ddps_wbuf w = ddps_wbuf_init(quote, sizeof quote);
+	bool init = !strcmp(raw_state(&r), "COOKIE-WAIT");
+
+	ddps_wbuf_u16(&w, RAW_PORT);
+	ddps_wbuf_u16(&w, RAW_PEER);
+	ddps_wbuf_u32(&w, init ? 0 : r.own);
+	ddps_wbuf_u32(&w, 0);
+	ddps_wbuf_u32(&w, (uint32_t)SC_INIT << 24 | 20);
+	ddps_wbuf_u32(&w, r.a->own_tag);
+	r.n = 0;
+	ddps_sctp_icmp(r.e, &way, DDPS_SCTP_ICMP_UNREACH_PORT, 0, quote, sizeof quote, r.net.now);
+	sn_flush(&r.net);
+}
+
+static void both_up(void)
+{
+	up();
+	ddps_sctp_assoc_set_up(r.a, strict(), &r);
+}
+
+static void expect_up(void)
+{
+	raw_wait(&r, 1);
+	cr_assert_eq(r.gone, 0);
+	cr_expect_str_eq(raw_state(&r), "ESTABLISHED");
+}
+
+/* ---- an association that is up ---- */
+
+Test(sctp_nobody, contact_07_an_address_that_is_only_claimed, .description = "9260-10-8")
+{
+	struct ddps_sc_chunk c;
+
+	invite();
+	raw_echo(&r);
+	ddps_sctp_assoc_set_up(r.a, strict(), &r);
+	if (!sent_to(second(), SC_HEARTBEAT, NULL))
+		raw_wait(&r, 1000);
+	cr_assert(sent_to(second(), SC_HEARTBEAT, NULL));
+	nobody(second());
+	expect_up();
+	cr_expect_eq(r.a->path[1]->state, DDPS_SCTP_INACTIVE, "it is not asked each RTO");
+	cr_expect_eq(refused[1], 1);
+	nobody(second());
+	cr_expect_eq(refused[1], 1, "once");
+	for (unsigned n = 0; n < 130 && !sent_to(second(), SC_HEARTBEAT, &c); n++)
+		raw_wait(&r, 1000);
+	cr_assert(sent_to(second(), SC_HEARTBEAT, &c), "but once an interval");
+	answer_heartbeat(&c, true);
+	cr_expect_eq(r.a->path[1]->state, DDPS_SCTP_ACTIVE, "somebody may come");
+}
+
+Test(sctp_nobody, contact_07_the_last_confirmed_address_ends_it)
+{
+	invite();
+	raw_echo(&r);
+	ddps_sctp_assoc_set_up(r.a, strict(), &r);
+	nobody(first());
+	raw_wait(&r, 1);
+	cr_expect_eq(r.gone, 1, "what is only claimed does not count");
+	cr_expect_eq(r.why.code, DDPS_E_RESET);
+	cr_expect(strstr(r.why.text, "10.0.0.2"), "%s", r.why.text);
+}
+
+Test(sctp_nobody, contact_07_a_spare_address, .description = "9260-10-8")
+{
+	struct ddps_sc_chunk c;
+
+	both_up();
+	nobody(second());
+	expect_up();
+	cr_expect_eq(r.a->path[1]->state, DDPS_SCTP_INACTIVE);
+	cr_expect_eq(r.a->path[0]->state, DDPS_SCTP_ACTIVE);
+	cr_expect(refused[1] == 1 && !refused[0]);
+	nobody(second());
+	expect_up();
+	r.n = 0;
+	cr_expect_eq(r.a->errors, 0);
+	cr_assert_eq(raw_user_send(&r, 0, 0, "x"), 0);
+	cr_expect_eq(sent_to(first(), SC_DATA, &c), 1);
+}
+
+/* Where data goes: it leaves by the other one at once, and whether that one is there is asked. */
+Test(sctp_nobody, contact_07_the_address_of_data, .description = "9260-10-8 9260-6.4.1-1")
+{
+	both_up();
+	cr_assert_eq(raw_user_send(&r, 0, 0, "x"), 0);
+	cr_assert_eq(sent_to(first(), SC_DATA, NULL), 1);
+	nobody(first());
+	cr_expect_eq(sent_to(second(), SC_DATA, NULL), 1);
+	raw_wait(&r, 1);
+	cr_assert_eq(r.gone, 0);
+	nobody(second());
+	raw_wait(&r, 1);
+	cr_expect_eq(r.gone, 1);
+	cr_expect_eq(r.why.code, DDPS_E_RESET);
+	cr_expect(strstr(r.why.text, "10.0.1.2"), "the address: %s", r.why.text);
+}
+
+Test(sctp_nobody, contact_07_a_dead_peer_is_missed_without_data)
+{
+	both_up();
+	nobody(second());
+	raw_wait(&r, 1);
+	nobody(first()); /* about the heartbeat that has just left */
+	raw_wait(&r, 1);
+	cr_expect_eq(r.gone, 1);
+}
+
+Test(sctp_nobody, contact_07_the_others_are_asked_at_once)
+{
+	both_up();
+	nobody(second());
+	if (!sent_to(first(), SC_HEARTBEAT, NULL))
+		raw_wait(&r, 1);
+	cr_expect(sent_to(first(), SC_HEARTBEAT, NULL));
+}
+
+/* One that has failed silently is none to go on with. */
+Test(sctp_nobody, contact_07_an_address_that_failed_before)
+{
+	both_up();
+	for (unsigned i = 0; i <= r.e->c.path_max_retrans; i++)
+		ddps_sc_path_error(r.a->path[1]);
+	cr_assert_eq(r.a->path[1]->state, DDPS_SCTP_INACTIVE);
+	nobody(first());
+	raw_wait(&r, 1);
+	cr_expect_eq(r.gone, 1);
+}
+
+Test(sctp_nobody, contact_07_shutdown_goes_on_elsewhere)
+{
+	both_up();
+	ddps_sctp_shutdown(r.a, r.net.now);
+	r.n = 0;
+	sn_flush(&r.net);
+	cr_assert_eq(sent_to(first(), SC_SHUTDOWN, NULL), 1);
+	nobody(first());
+	cr_expect_eq(sent_to(second(), SC_SHUTDOWN, NULL), 1, "without a timeout");
+	cr_expect_eq(r.gone, 0);
+}
+
+/* ---- set-up ---- */
+
+static void open_to(unsigned n)
+{
+	struct ddps_sctp_param p = { .port = RAW_PORT, .streams = 10, .fixed_mtu = 1500 };
+
+	raw_init(&r);
+	first_told = second_told = 0;
+	cr_assert_eq(ddps_sctp_connect(r.e, &p, r.net.node[1].addr, n, RAW_PEER, 9899, strict(), &r,
+				       r.net.now, &r.a),
+		     0);
+	sn_flush(&r.net);
+	cr_assert_eq(sent_to(first(), SC_INIT, NULL), 1);
+}
+
+/* The second address answers, from there. */
+static void second_answers(void)
+{
+	uint8_t params[32];
+	struct ddps_wbuf w = ddps_wbuf_init(params, sizeof params);
+
+	ddps_sc_put_tlv(&w, SC_P_COOKIE, "cook", 4);
+	r.tag = r.a->own_tag;
+	r.own = RAW_TAG;
+	raw_begin(&r, r.tag);
+	raw_put_init(&r, RAW_TAG, 100000, 5, 5, RAW_TSN, params, (size_t)(w.p - params));
+	r.buf[12] = SC_INIT_ACK;
+	send_second();
+}
+
+Test(sctp_nobody, contact_08_the_second_address_is_tried_at_once, .description = "9260-5.1-14")
+{
+	uint64_t now;
+
+	open_to(2);
+	now = r.net.now;
+	nobody(first());
+	cr_expect_eq(sent_to(second(), SC_INIT, NULL), 1);
+	cr_expect_eq(r.net.now, now);
+	cr_expect_eq(r.a->ctl_n, 0, "no attempt was in vain");
+	cr_expect(refused[0] == 1 && !refused[1]);
+	second_answers();
+	cr_assert_eq(sent_to(second(), SC_COOKIE_ECHO, NULL), 1);
+	raw_begin(&r, r.tag);
+	ddps_sc_put_chunk(&r.w, SC_COOKIE_ACK, 0, NULL, 0);
+	send_second();
+	cr_assert_eq(r.ups, 1);
+	cr_expect_eq(r.a->data_path, r.a->path[1]);
+	cr_expect_eq(r.a->primary, r.a->path[1]);
+	cr_expect_eq(r.a->path[0]->state, DDPS_SCTP_INACTIVE, "until it answers a heartbeat");
+}
+
+Test(sctp_nobody, contact_08_all_addresses_refuse)
+{
+	open_to(2);
+	nobody(first());
+	cr_assert_eq(r.gone, 0);
+	nobody(second());
+	raw_wait(&r, 1);
+	cr_expect_eq(r.gone, 1);
+	cr_expect_eq(r.why.code, DDPS_E_REFUSED);
+	cr_expect(strstr(r.why.text, "any of the peer's addresses"), "%s", r.why.text);
+}
+
+/* The first is silent, the second refuses: the first is what is left, and is asked again and again. */
+Test(sctp_nobody, contact_08_one_is_silent_and_one_refuses)
+{
+	open_to(2);
+	r.n = 0;
+	while (!r.a->ctl_n)
+		cr_assert(sn_step(&r.net, UINT64_MAX));
+	sn_flush(&r.net);
+	cr_assert_eq(sent_to(second(), SC_INIT, NULL), 1);
+	nobody(second());
+	cr_expect_eq(sent_to(first(), SC_INIT, NULL), 1);
+	for (unsigned n = 2; n < 5; n++) {
+		r.n = 0;
+		while (r.a->ctl_n < n)
+			cr_assert(sn_step(&r.net, UINT64_MAX));
+		sn_flush(&r.net);
+		cr_expect_eq(sent_to(first(), SC_INIT, NULL), 1, "%u", n);
+		cr_expect_eq(sent_to(second(), SC_INIT, NULL), 0, "%u", n);
+	}
+}
+
+/* What the first address says comes when the second has been asked for long. */
+Test(sctp_nobody, contact_08_a_refusal_that_is_late)
+{
+	open_to(2);
+	r.n = 0;
+	while (!r.a->ctl_n)
+		cr_assert(sn_step(&r.net, UINT64_MAX));
+	nobody(first());
+	cr_expect_eq(r.n, 0, "the second is asked already");
+	cr_expect_eq(r.a->ctl_path, r.a->path[1]);
+	second_answers();
+	cr_expect_eq(sent_to(second(), SC_COOKIE_ECHO, NULL), 1);
+}
+
+/* It answered the INIT, and is gone before the COOKIE ECHO comes. */
+Test(sctp_nobody, contact_08_the_peer_is_gone_behind_its_answer)
+{
+	open_to(2);
+	raw_answer_init(&r);
+	cr_assert_str_eq(raw_state(&r), "COOKIE-ECHOED");
+	nobody(first());
+	cr_expect_eq(sent_to(second(), SC_COOKIE_ECHO, NULL), 1);
+	nobody(second());
+	raw_wait(&r, 1);
+	cr_expect_eq(r.gone, 1);
+	cr_expect_eq(r.why.code, DDPS_E_RESET);
+}
+
+/* It refused, and then opens itself, from there. */
+Test(sctp_nobody, contact_08_who_refused_comes_itself)
+{
+	open_to(2);
+	nobody(first());
+	raw_begin(&r, 0);
+	r.own = RAW_TAG;
+	raw_put_init(&r, RAW_TAG, 100000, 5, 5, RAW_TSN, NULL, 0);
+	raw_send(&r);
+	cr_assert(raw_take_init_ack(&r));
+	raw_echo(&r);
+	cr_assert_eq(r.ups, 1);
+	cr_expect_eq(r.a->path[0]->state, DDPS_SCTP_ACTIVE);
+}
