@@ -33,7 +33,7 @@ struct ddps_sctp;	/* an engine */
 struct ddps_sctp_port;	/* a listener */
 struct ddps_sctp_assoc; /* an association */
 
-#define DDPS_SCTP_ADDRS_MAX 8 /* of one side of an association */
+#define DDPS_SCTP_ADDRS_MAX 8 /* that a user may give: its own, or the peer's */
 
 /* An IP address.  Unused octets are 0.  IPv4 is never given as a v4-mapped IPv6 address. */
 struct ddps_sctp_addr {
@@ -67,7 +67,11 @@ struct ddps_sctp_config {
 
 	unsigned max_assocs;	      /* all of the engine; 65536 */
 	unsigned max_assocs_per_addr; /* accepted from one peer, IPv4 address or IPv6 /64; 16384 */
-	size_t rwnd;		      /* octets each association may have held; 4 MiB */
+	/* Addresses beyond eight of an association, 0.9 KiB each: of all, and of those of one peer, IPv4
+	 * address or IPv6 /64; 16384, 1024.  What comes from there is taken, and nothing else is sent
+	 * there than what it asks for. */
+	unsigned max_more_addrs, max_more_addrs_per_addr;
+	size_t rwnd; /* octets each association may have held; 4 MiB */
 	/* Octets held out of order, all associations; as much again for what fills gaps; 256 MiB. */
 	size_t max_held;
 	size_t send_buffer;  /* octets not yet acknowledged; 4 MiB */
@@ -421,6 +425,8 @@ int ddps_sctp_path_info(const struct ddps_sctp_assoc *a, unsigned i,
 	X(cookies_bad)                                                                             \
 	X(cookies_stale)                                                                           \
 	X(refused_full)                                                                            \
+	X(addrs_left)                                                                              \
+	X(strange_addrs)                                                                           \
 	X(restarts)                                                                                \
 	X(restarts_refused)                                                                        \
 	X(aborts_in)                                                                               \

@@ -35,6 +35,7 @@ struct ddps_sctp_assoc *ddps_sc_assoc_new(struct ddps_sctp *e, const struct ddps
 		return NULL;
 	}
 	a->e = e;
+	a->path = a->few;
 	a->via = p->via;
 	a->asked = p->streams;
 	a->has_adaptation = p->has_adaptation;
@@ -120,25 +121,70 @@ static bool source_of(const struct ddps_sctp_assoc *a, const struct ddps_sctp_ad
 	return !local->family || local->family == peer->family;
 }
 
+/* Room for an address beyond those that carry what is sent. */
+static bool has_more(struct ddps_sctp_assoc *a)
+{
+	struct ddps_sc_path **all;
+
+	if (a->npaths == DDPS_SC_ADDRS_MAX || !ddps_sc_more_get(a->e, &a->path[0]->peer)) {
+		a->left = true;
+		a->e->st.addrs_left++;
+		return false;
+	}
+	if (a->path != a->few)
+		return true;
+	all = calloc(DDPS_SC_ADDRS_MAX, sizeof *all);
+	if (!all) {
+		ddps_sc_more_put(a->e, &a->path[0]->peer, 1);
+		return false;
+	}
+	memcpy(all, a->few, sizeof a->few);
+	a->path = all;
+	return true;
+}
+
+static unsigned beyond_few(const struct ddps_sctp_assoc *a)
+{
+	return a->npaths > DDPS_SENT_PATHS ? a->npaths - DDPS_SENT_PATHS : 0;
+}
+
+/* Where it is from shows when something comes from @peer: nothing else is sent there. */
+static struct ddps_sc_path *path_new(struct ddps_sctp_assoc *a, const struct ddps_sctp_addr *peer,
+				     const struct ddps_sctp_addr *local)
+{
+	struct ddps_sctp_addr source = { 0 };
+	struct ddps_sc_path *p;
+
+	if (local)
+		source = *local;
+	if (a->npaths < DDPS_SENT_PATHS && !source_of(a, peer, local, &source))
+		return NULL;
+	p = calloc(1, sizeof *p);
+	if (p)
+		p->local = source;
+	return p;
+}
+
 struct ddps_sc_path *ddps_sc_path_add(struct ddps_sctp_assoc *a, const struct ddps_sctp_addr *peer,
 				      const struct ddps_sctp_addr *local, uint16_t encap)
 {
-	struct ddps_sctp_addr source;
+	bool more = a->npaths >= DDPS_SENT_PATHS;
 	struct ddps_sc_path *p;
 
-	if (a->npaths == DDPS_SCTP_ADDRS_MAX || !source_of(a, peer, local, &source))
+	if (ddps_sc_find(a->e, a->via, a->port, a->peer_port, peer) || (more && !has_more(a)))
 		return NULL;
-	p = calloc(1, sizeof *p);
-	if (!p)
-		return NULL;
-	p->a = a;
-	p->peer = *peer;
-	p->local = source;
-	p->encap = encap;
-	p->id = a->npaths;
-	p->state = DDPS_SCTP_UNCONFIRMED;
-	p->hb_at = DDPS_SC_NEVER;
-	if (ddps_sc_find(a->e, a->via, a->port, a->peer_port, peer) || !ddps_sc_enter(a->e, p)) {
+	p = path_new(a, peer, local);
+	if (p) {
+		p->a = a;
+		p->peer = *peer;
+		p->encap = encap;
+		p->id = a->npaths;
+		p->state = DDPS_SCTP_UNCONFIRMED;
+		p->hb_at = DDPS_SC_NEVER;
+	}
+	if (!p || !ddps_sc_enter(a->e, p)) {
+		if (more)
+			ddps_sc_more_put(a->e, &a->path[0]->peer, 1);
 		free(p);
 		return NULL;
 	}
@@ -157,6 +203,31 @@ struct ddps_sc_path *ddps_sc_path_of(const struct ddps_sctp_assoc *a,
 			return a->path[i];
 	}
 	return NULL;
+}
+
+void ddps_sc_path_front(struct ddps_sc_path *p)
+{
+	struct ddps_sctp_assoc *a = p->a;
+	struct ddps_sc_path *last = a->path[DDPS_SENT_PATHS - 1];
+
+	if (p->id < DDPS_SENT_PATHS)
+		return;
+	last->id = p->id;
+	p->id = DDPS_SENT_PATHS - 1;
+	a->path[last->id] = last;
+	a->path[p->id] = p;
+	last->confirmed = false;
+	last->state = DDPS_SCTP_UNCONFIRMED;
+	last->hb_at = DDPS_SC_NEVER;
+	if (a->data_path == last)
+		a->data_path = p;
+	if (a->primary == last)
+		a->primary = p;
+}
+
+bool ddps_sc_is_mine(const struct ddps_sctp_assoc *a, const struct ddps_sctp_addr *addr)
+{
+	return a->left || ddps_sc_path_of(a, addr);
 }
 
 /* ---- beginning ---- */
@@ -223,6 +294,8 @@ void ddps_sc_end(struct ddps_sctp_assoc *a, struct ddps_error why)
 	ddps_sc_gone_add(a->e, a->own_tag, a->peer_tag);
 	for (unsigned i = 0; i < a->npaths; i++)
 		ddps_sc_leave(a->e, a->path[i]);
+	if (beyond_few(a))
+		ddps_sc_more_put(a->e, &a->path[0]->peer, beyond_few(a));
 	if (a->counted)
 		ddps_sc_peer_put(a->e, &a->path[0]->peer);
 	a->counted = false;
@@ -274,6 +347,8 @@ void ddps_sc_release(struct ddps_sctp_assoc *a)
 	ddps_error_drop(&a->why);
 	for (unsigned i = 0; i < a->npaths; i++)
 		free(a->path[i]);
+	if (a->path != a->few)
+		free(a->path);
 	free(a);
 	if (!e->st.assocs) { /* what was kept for the next ones is as much as the most had once */
 		ddps_sc_pool_fini(&e->pool);

@@ -44,7 +44,14 @@ static void put_addr(struct ddps_wbuf *w, const struct ddps_sctp_addr *a)
 		ddps_wbuf_u32(w, a->scope);
 }
 
-static struct ddps_sctp_addr get_addr(struct ddps_rbuf *r)
+/* None of those listed is of one link. */
+static void put_listed(struct ddps_wbuf *w, const struct ddps_sctp_addr *a)
+{
+	ddps_wbuf_u8(w, a->family);
+	ddps_wbuf_bytes(w, a->ip, ddps_sc_cookie_addr(a) - 1);
+}
+
+static struct ddps_sctp_addr get_addr(struct ddps_rbuf *r, bool listed)
 {
 	struct ddps_sctp_addr a = { .family = ddps_rbuf_u8(r) };
 	size_t n = a.family == 6 ? 16 : a.family ? 4 : 0;
@@ -52,7 +59,7 @@ static struct ddps_sctp_addr get_addr(struct ddps_rbuf *r)
 
 	if (ip && n)
 		memcpy(a.ip, ip, n);
-	if (a.family == 6)
+	if (a.family == 6 && !listed)
 		a.scope = ddps_rbuf_u32(r);
 	return a;
 }
@@ -85,7 +92,7 @@ size_t ddps_sc_cookie_seal(const struct ddps_sc_keys *k, const struct ddps_sc_co
 	put_addr(&w, &c->source);
 	ddps_wbuf_u8(&w, (uint8_t)c->naddr);
 	for (unsigned i = 0; i < c->naddr; i++)
-		put_addr(&w, &c->addr[i]);
+		put_listed(&w, &c->addr[i]);
 	mac(k, k->id, buf, (size_t)(w.p - buf), w.p);
 	return (size_t)(w.p - buf) + MAC_LEN;
 }
@@ -109,11 +116,11 @@ static void decode(struct ddps_rbuf *r, struct ddps_sc_cookie *c)
 	c->via = ddps_rbuf_u16(r);
 	c->has_adaptation = ddps_rbuf_u8(r);
 	c->adaptation = ddps_rbuf_u32(r);
-	c->local = get_addr(r);
-	c->source = get_addr(r);
+	c->local = get_addr(r, false);
+	c->source = get_addr(r, false);
 	c->naddr = ddps_rbuf_u8(r);
-	for (unsigned i = 0; i < c->naddr && i < DDPS_SCTP_ADDRS_MAX; i++)
-		c->addr[i] = get_addr(r);
+	for (unsigned i = 0; i < c->naddr && i < DDPS_SC_LISTED_MAX; i++)
+		c->addr[i] = get_addr(r, true);
 }
 
 int ddps_sc_cookie_open(const struct ddps_sc_keys *k, struct ddps_sc_cookie *c, const uint8_t *buf,
@@ -133,7 +140,7 @@ int ddps_sc_cookie_open(const struct ddps_sc_keys *k, struct ddps_sc_cookie *c, 
 		return DDPS_E_KEY;
 	memset(c, 0, sizeof *c);
 	decode(&r, c);
-	if (r.failed || ddps_rbuf_left(&r) != MAC_LEN || c->naddr > DDPS_SCTP_ADDRS_MAX)
+	if (r.failed || ddps_rbuf_left(&r) != MAC_LEN || c->naddr > DDPS_SC_LISTED_MAX)
 		return DDPS_E_KEY;
 	return 0;
 }

@@ -8,7 +8,8 @@
  */
 #include "sctp/sctp_wire.h"
 
-#define DDPS_SC_COOKIE_MAX  400u
+#define DDPS_SC_COOKIE_LIST 2400u /* octets of the addresses listed */
+#define DDPS_SC_COOKIE_MAX  (128u + DDPS_SC_COOKIE_LIST)
 #define DDPS_SC_KEY_LIFE_NS 3600000000000ull
 
 struct ddps_sc_cookie {
@@ -22,9 +23,16 @@ struct ddps_sc_cookie {
 	bool has_adaptation;
 	uint32_t adaptation; /* the peer's */
 	struct ddps_sctp_addr local, source;
-	struct ddps_sctp_addr addr[DDPS_SCTP_ADDRS_MAX]; /* listed, usable */
 	unsigned naddr;
+	struct ddps_sctp_addr
+		addr[DDPS_SC_LISTED_MAX]; /* listed, usable; DDPS_SC_COOKIE_LIST octets */
 };
+
+/* Octets of a listed address in a cookie. */
+static inline size_t ddps_sc_cookie_addr(const struct ddps_sctp_addr *a)
+{
+	return a->family == 6 ? 17 : 5;
+}
 
 struct ddps_sc_keys {
 	uint8_t secret[2][32];

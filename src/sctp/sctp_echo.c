@@ -169,10 +169,10 @@ static void stale_error(struct ddps_sc_rx *rx, const struct ddps_sc_cookie *ck, 
 
 static bool all_known(const struct ddps_sctp_assoc *a, const struct ddps_sc_cookie *ck)
 {
-	if (!ddps_sc_path_of(a, &ck->source))
+	if (!ddps_sc_is_mine(a, &ck->source))
 		return false;
 	for (unsigned i = 0; i < ck->naddr; i++) {
-		if (!ddps_sc_path_of(a, &ck->addr[i]))
+		if (!ddps_sc_is_mine(a, &ck->addr[i]))
 			return false;
 	}
 	return true;
@@ -198,9 +198,10 @@ static void adopt(struct ddps_sc_rx *rx, struct ddps_sctp_assoc *a, const struct
 {
 	struct ddps_sc_path *p = ddps_sc_path_of(a, &ck->source);
 
+	ddps_sc_path_front(p);
 	p->confirmed = true; /* the INIT ACK went there [9260-5.4-d2] */
 	rx->path = ddps_sc_path_of(a, &rx->from.peer);
-	a->own_tag = ck->own_tag;
+	ddps_sc_set_tag(a, ck->own_tag);
 	a->own_tsn = ck->own_tsn;
 	a->peer_tag = ck->peer_tag;
 	a->in_streams = ck->in_streams;

@@ -2,7 +2,8 @@
 /* The engine and its turn: input, tick, output. */
 #include "sctp/sctp_in.h"
 
-#define STRAY_MAX 256u
+#define STRAY_MAX   256u
+#define STRAY_WHOLE 1152u /* octets that pass nearly anywhere, over UDP and IPv6 */
 /* Associations whose timers fire in one tick; the rest has its turn in the next. */
 #define TICK_MAX 256u
 #define REST	 1000000u /* ns; a timer that is later than this: the host did not run */
@@ -12,6 +13,8 @@ void ddps_sctp_defaults(struct ddps_sctp_config *c)
 	*c = (struct ddps_sctp_config){
 		.max_assocs = 65536,
 		.max_assocs_per_addr = 16384,
+		.max_more_addrs = 16384,
+		.max_more_addrs_per_addr = 1024,
 		.rwnd = 4u << 20,
 		.max_held = 256u << 20,
 		.send_buffer = 4u << 20,
@@ -354,6 +357,7 @@ static void stray_output(struct ddps_sctp *e, struct ddps_sctp_out *out)
 	out->iov[0] = (struct iovec){ out->head, b->len };
 	out->niov = out->nsegs = 1;
 	out->len = out->seg_size = b->len;
+	out->fragment = b->len > STRAY_WHOLE; /* an INIT ACK whose cookie has many addresses */
 	ddps_sc_crc_put(out->head, b->len);
 	if (e->c.tap)
 		e->c.tap(e->c.user, e->now, true, &out->to, out->iov, 1);

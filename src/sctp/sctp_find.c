@@ -63,22 +63,68 @@ static void link_path(struct ddps_sctp *e, struct ddps_sc_path *p)
 	*at = p;
 }
 
-/* As many chains as there are paths, or more.  Without memory for that they become longer. */
+/* Our tags are random: they need no hash. */
+static struct ddps_sctp_assoc **tag_chain(const struct ddps_sctp *e, uint32_t tag)
+{
+	return &e->tags[tag & (e->chains - 1)];
+}
+
+static void link_tag(struct ddps_sctp_assoc *a)
+{
+	struct ddps_sctp_assoc **at = tag_chain(a->e, a->own_tag);
+
+	a->tag_chain = *at;
+	*at = a;
+}
+
+static void unlink_tag(struct ddps_sctp_assoc *a)
+{
+	struct ddps_sctp_assoc **at;
+
+	for (at = tag_chain(a->e, a->own_tag); *at != a; at = &(*at)->tag_chain)
+		;
+	*at = a->tag_chain;
+}
+
+void ddps_sc_set_tag(struct ddps_sctp_assoc *a, uint32_t tag)
+{
+	unlink_tag(a);
+	a->own_tag = tag;
+	link_tag(a);
+}
+
+bool ddps_sc_has_tag(const struct ddps_sctp *e, uint16_t via, uint16_t port, uint16_t peer_port,
+		     uint32_t tag)
+{
+	const struct ddps_sctp_assoc *a = e->chains ? *tag_chain(e, tag) : NULL;
+
+	while (a && !(a->own_tag == tag && a->via == via && a->port == port &&
+		      a->peer_port == peer_port))
+		a = a->tag_chain;
+	return a;
+}
+
+/* As many chains of each kind as there are paths, or more.  Without memory for that they become longer. */
 static bool more_chains(struct ddps_sctp *e)
 {
 	unsigned n = e->chains, more = n ? 2 * n : 16;
 	struct ddps_sc_path **old = e->paths, *p;
+	struct ddps_sctp_assoc **old_tags = e->tags, *a;
+	void **both = calloc(more, 2 * sizeof *both);
 
-	e->paths = calloc(more, sizeof *e->paths);
-	if (!e->paths) {
-		e->paths = old;
+	if (!both)
 		return n;
-	}
+	e->paths = (struct ddps_sc_path **)(void *)both;
+	e->tags = (struct ddps_sctp_assoc **)(void *)(both + more);
 	e->chains = more;
 	for (unsigned i = 0; i < n; i++) {
 		while ((p = old[i])) {
 			old[i] = p->chain;
 			link_path(e, p);
+		}
+		while ((a = old_tags[i])) {
+			old_tags[i] = a->tag_chain;
+			link_tag(a);
 		}
 	}
 	free(old);
@@ -91,6 +137,8 @@ bool ddps_sc_enter(struct ddps_sctp *e, struct ddps_sc_path *p)
 		return false;
 	link_path(e, p);
 	e->npaths++;
+	if (!p->id)
+		link_tag(p->a);
 	return true;
 }
 
@@ -108,10 +156,13 @@ static void unlink_path(struct ddps_sctp *e, struct ddps_sc_path *p)
 void ddps_sc_leave(struct ddps_sctp *e, struct ddps_sc_path *p)
 {
 	unlink_path(e, p);
+	if (!p->id)
+		unlink_tag(p->a);
 	if (--e->npaths)
 		return;
 	free(e->paths);
 	e->paths = NULL;
+	e->tags = NULL;
 	e->chains = 0;
 }
 
@@ -149,39 +200,84 @@ static struct ddps_sc_peer *find_peer(struct ddps_sctp *e, const struct ddps_sct
 	return p;
 }
 
-bool ddps_sc_peer_get(struct ddps_sctp *e, const struct ddps_sctp_addr *addr, unsigned most)
+/* Entered if need be; NULL: no memory. */
+static struct ddps_sc_peer *have_peer(struct ddps_sctp *e, const struct ddps_sctp_addr *addr)
 {
 	struct ddps_sctp_addr k = peer_of(addr);
 	unsigned h = hash(e, &k, sizeof k);
 	struct ddps_sc_peer *p = find_peer(e, &k, h);
 
+	if (p)
+		return p;
+	p = calloc(1, sizeof *p);
+	if (!p)
+		return NULL;
+	memcpy(&p->addr, &k, sizeof k);
+	HASH_ADD_KEYPTR_BYHASHVALUE(hh, e->peers, &p->addr, sizeof p->addr, h, p);
+	if (p->hh.tbl)
+		return p;
+	free(p);
+	return NULL;
+}
+
+static struct ddps_sc_peer *known_peer(struct ddps_sctp *e, const struct ddps_sctp_addr *addr)
+{
+	struct ddps_sctp_addr k = peer_of(addr);
+
+	return find_peer(e, &k, hash(e, &k, sizeof k));
+}
+
+static void drop_peer(struct ddps_sctp *e, struct ddps_sc_peer *p)
+{
+	if (p->n || p->more)
+		return;
+	HASH_DELETE(hh, e->peers, p);
+	free(p);
+}
+
+bool ddps_sc_peer_get(struct ddps_sctp *e, const struct ddps_sctp_addr *addr, unsigned most)
+{
+	struct ddps_sc_peer *p = known_peer(e, addr);
+
 	if ((p ? p->n : 0) >= most)
 		return false;
-	if (!p) {
-		p = calloc(1, sizeof *p);
-		if (!p)
-			return false;
-		memcpy(&p->addr, &k, sizeof k);
-		HASH_ADD_KEYPTR_BYHASHVALUE(hh, e->peers, &p->addr, sizeof p->addr, h, p);
-		if (!p->hh.tbl) {
-			free(p);
-			return false;
-		}
-	}
-	p->n++;
-	return true;
+	p = have_peer(e, addr);
+	if (p)
+		p->n++;
+	return p;
 }
 
 /* It was counted. */
 void ddps_sc_peer_put(struct ddps_sctp *e, const struct ddps_sctp_addr *addr)
 {
-	struct ddps_sctp_addr k = peer_of(addr);
-	struct ddps_sc_peer *p = find_peer(e, &k, hash(e, &k, sizeof k));
+	struct ddps_sc_peer *p = known_peer(e, addr);
 
-	if (!--p->n) {
-		HASH_DELETE(hh, e->peers, p);
-		free(p);
+	p->n--;
+	drop_peer(e, p);
+}
+
+bool ddps_sc_more_get(struct ddps_sctp *e, const struct ddps_sctp_addr *addr)
+{
+	struct ddps_sc_peer *p = have_peer(e, addr);
+
+	if (!p)
+		return false;
+	if (e->more >= e->c.max_more_addrs || p->more >= e->c.max_more_addrs_per_addr) {
+		drop_peer(e, p);
+		return false;
 	}
+	e->more++;
+	p->more++;
+	return true;
+}
+
+void ddps_sc_more_put(struct ddps_sctp *e, const struct ddps_sctp_addr *addr, unsigned n)
+{
+	struct ddps_sc_peer *p = known_peer(e, addr);
+
+	e->more -= n;
+	p->more -= n;
+	drop_peer(e, p);
 }
 
 /* ---- path MTU by address ---- */

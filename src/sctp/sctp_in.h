@@ -126,6 +126,9 @@ struct ddps_sc_stream {
 
 struct ddps_sc_run; /* fragments */
 
+/* Addresses of a peer. */
+#define DDPS_SC_ADDRS_MAX (1 + DDPS_SC_LISTED_MAX)
+
 #define DDPS_SC_DUPS 20u
 
 enum { /* to be sent */
@@ -164,11 +167,14 @@ struct ddps_sctp_assoc {
 	uint16_t in_streams, out_streams, asked; /* asked: in INIT */
 	bool has_adaptation, peer_has_adaptation, delay_sack_never;
 	bool counted; /* for max_assocs_per_addr: the address of path[0] */
+	bool left;    /* there was no room for all addresses of the peer */
 	uint32_t adaptation, peer_adaptation, mtu, host_mtu, fixed_mtu;
 	struct ddps_sctp_addr *local;	/* @nlocal of them */
 	uint8_t nlocal, npaths, npeers; /* npeers: given by the user */
 	uint16_t report_len;
-	struct ddps_sc_path *path[DDPS_SCTP_ADDRS_MAX];
+	/* @npaths of them; the first DDPS_SENT_PATHS carry what is sent, in @few while those are all */
+	struct ddps_sc_path **path, *few[DDPS_SENT_PATHS];
+	struct ddps_sctp_assoc *tag_chain; /* of those that have tags alike */
 	struct ddps_sc_path *primary, *data_path, *last_heard, *sack_path, *ctl_path;
 
 	/* set-up and end */
@@ -228,11 +234,11 @@ struct ddps_sctp_port {
 	UT_hash_handle hh;
 };
 
-/* How many associations a peer has opened: of an IPv6 address the /64, all of which is one host's to
- * choose from. */
+/* How many associations a peer has opened, and how many addresses beyond DDPS_SENT_PATHS it has in any: of
+ * an IPv6 address the /64, all of which is one host's to choose from. */
 struct ddps_sc_peer {
 	struct ddps_sctp_addr addr;
-	unsigned n;
+	unsigned n, more;
 	UT_hash_handle hh;
 };
 
@@ -258,10 +264,12 @@ struct ddps_sctp {
 	struct ddps_siphash_key hash_key;
 	struct ddps_sc_keys keys;
 	struct ddps_sctp_port *ports;
-	struct ddps_sc_path **paths; /* by ports and peer's address: chains */
-	unsigned npaths, chains;     /* a power of 2, or none yet */
-	struct ddps_sc_path *found;  /* last, as long as it is in there; or NULL */
+	struct ddps_sc_path **paths;   /* by ports and peer's address: chains */
+	struct ddps_sctp_assoc **tags; /* by our tag: as many chains */
+	unsigned npaths, chains;       /* a power of 2, or none yet */
+	struct ddps_sc_path *found;    /* last, as long as it is in there; or NULL */
 	struct ddps_sc_peer *peers;
+	unsigned more; /* addresses beyond DDPS_SENT_PATHS, all associations */
 	struct ddps_sc_heap heap;
 	uint64_t looked; /* when packets were taken, or timers served, last */
 	struct ddps_sc_assocs all, tx, touched, noted, dying;
@@ -314,10 +322,18 @@ struct ddps_sctp_port *ddps_sc_find_port(struct ddps_sctp *e, uint16_t via, uint
 /* Enter @p; false: no memory. */
 bool ddps_sc_enter(struct ddps_sctp *e, struct ddps_sc_path *p);
 void ddps_sc_leave(struct ddps_sctp *e, struct ddps_sc_path *p);
+/* Our tag is @tag from now on. */
+void ddps_sc_set_tag(struct ddps_sctp_assoc *a, uint32_t tag);
+/* Whether an association between these ports has @tag of ours. */
+bool ddps_sc_has_tag(const struct ddps_sctp *e, uint16_t via, uint16_t port, uint16_t peer_port,
+		     uint32_t tag);
 void ddps_sc_move(struct ddps_sctp_assoc *a, uint16_t port);
 /* Count an association accepted from @addr; false: there are @most, or no memory. */
 bool ddps_sc_peer_get(struct ddps_sctp *e, const struct ddps_sctp_addr *addr, unsigned most);
 void ddps_sc_peer_put(struct ddps_sctp *e, const struct ddps_sctp_addr *addr);
+/* The same of its addresses beyond DDPS_SENT_PATHS; put: @n of them. */
+bool ddps_sc_more_get(struct ddps_sctp *e, const struct ddps_sctp_addr *addr);
+void ddps_sc_more_put(struct ddps_sctp *e, const struct ddps_sctp_addr *addr, unsigned n);
 /* The size of packets that a probe has found for @to in the last 10 minutes; 0: not known. */
 uint16_t ddps_sc_way_size(const struct ddps_sctp *e, const struct ddps_sctp_addr *to);
 void ddps_sc_way_set(struct ddps_sctp *e, const struct ddps_sctp_addr *to, uint16_t size);
@@ -382,6 +398,10 @@ const struct ddps_sctp_addr *ddps_sc_only(const struct ddps_sctp_assoc *a,
 					  const struct ddps_sctp_addr *local);
 struct ddps_sc_path *ddps_sc_path_of(const struct ddps_sctp_assoc *a,
 				     const struct ddps_sctp_addr *peer);
+/* It is to be one of those that carry what is sent, of which nothing is under way. */
+void ddps_sc_path_front(struct ddps_sc_path *p);
+/* Whether @addr is one of the peer's: a path, or left out for want of room. */
+bool ddps_sc_is_mine(const struct ddps_sctp_assoc *a, const struct ddps_sctp_addr *addr);
 void ddps_sc_start_tx(struct ddps_sctp_assoc *a, uint32_t peer_rwnd);
 void ddps_sc_start_rx(struct ddps_sctp_assoc *a, uint32_t peer_tsn);
 /* Nothing sent, nothing received: for a restart. */

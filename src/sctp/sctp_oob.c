@@ -87,6 +87,12 @@ void ddps_sc_oob(struct ddps_sc_rx *rx, const struct ddps_sc_chunk *first)
 	rx->e->st.out_of_the_blue++;
 	if (!chunks_fit(rx) || has(rx, SC_ABORT))
 		return;
+	/* Of a peer of ours, from an address that it did not list, or that there was no room for: it would
+	 * have to believe an answer with its tag.  [9260-5.1.2-2] */
+	if (ddps_sc_has_tag(rx->e, rx->from.via, rx->h.dst, rx->h.src, rx->h.tag)) {
+		rx->e->st.strange_addrs++;
+		return;
+	}
 	if (first->type == SC_INIT)
 		ddps_sc_init_none(rx, first);
 	else if (has(rx, SC_SHUTDOWN_ACK))

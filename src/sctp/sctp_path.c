@@ -262,6 +262,8 @@ void ddps_sc_path_start(struct ddps_sc_path *p)
 {
 	struct ddps_sctp *e = p->a->e;
 
+	if (p->id >= DDPS_SENT_PATHS) /* it is known, not used */
+		return;
 	p->hb_out = p->hb_now = false;
 	p->errors = p->good = 0;
 	if (p->confirmed && p->state == DDPS_SCTP_INACTIVE && p != p->a->last_heard) {

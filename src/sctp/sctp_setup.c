@@ -57,14 +57,14 @@ void ddps_sc_put_init(struct ddps_sctp_assoc *a, struct ddps_wbuf *w)
 	ddps_sc_end_chunk(w, at, 0);
 }
 
-/* The usable addresses of the peer: @source and those listed.  Returns how many. */
+/* The usable addresses of the peer: @source and those listed.  Returns how many, DDPS_SC_ADDRS_MAX at most. */
 static unsigned peer_addrs(const struct ddps_sc_init *i, const struct ddps_sctp_addr *source,
 			   struct ddps_sctp_addr *out)
 {
 	unsigned n = 0;
 
 	out[n++] = *source;
-	for (unsigned k = 0; k < i->naddr && n < DDPS_SCTP_ADDRS_MAX; k++) {
+	for (unsigned k = 0; k < i->naddr; k++) {
 		const struct ddps_sctp_addr *a = &i->addr[k];
 
 		if (ddps_sc_unicast(a) && in_scope(a, source) && !ddps_sc_addr_eq(a, source))
@@ -84,9 +84,11 @@ static void fill_cookie(const struct ddps_sc_rx *rx, const struct ddps_sc_init *
 			const struct offer *o, struct ddps_sc_cookie *ck)
 {
 	uint32_t life = rx->e->c.cookie_life_ms;
-	struct ddps_sctp_addr all[DDPS_SCTP_ADDRS_MAX];
+	struct ddps_sctp_addr all[DDPS_SC_ADDRS_MAX];
+	unsigned n = peer_addrs(i, &rx->from.peer, all), k;
+	size_t octets = 0;
 
-	memset(ck, 0, sizeof *ck);
+	memset(ck, 0, offsetof(struct ddps_sc_cookie, addr));
 	ck->created = rx->e->now;
 	ck->life_ms = life + (i->preservative < life ? i->preservative : life);
 	ck->own_tag = o->tag;
@@ -106,8 +108,11 @@ static void fill_cookie(const struct ddps_sc_rx *rx, const struct ddps_sc_init *
 	ck->adaptation = i->adaptation;
 	ck->local = rx->from.local;
 	ck->source = rx->from.peer;
-	ck->naddr = peer_addrs(i, &rx->from.peer, all) - 1;
+	for (k = 1; k < n && octets + ddps_sc_cookie_addr(&all[k]) <= DDPS_SC_COOKIE_LIST; k++)
+		octets += ddps_sc_cookie_addr(&all[k]);
+	ck->naddr = k - 1;
 	memcpy(ck->addr, all + 1, ck->naddr * sizeof all[0]);
+	rx->e->st.addrs_left += n - k + i->left;
 }
 
 /* Returns the pad of the last one; @pad if there is none. */
@@ -133,7 +138,7 @@ static void fresh_keys(struct ddps_sctp *e)
 
 static void answer_init(struct ddps_sc_rx *rx, const struct ddps_sc_init *i, const struct offer *o)
 {
-	uint8_t buf[1200], cookie[DDPS_SC_COOKIE_MAX];
+	uint8_t buf[DDPS_SC_COOKIE_MAX + 1000], cookie[DDPS_SC_COOKIE_MAX];
 	struct ddps_wbuf w = ddps_wbuf_init(buf, sizeof buf);
 	struct ddps_sc_cookie ck;
 	struct ddps_sctp *e = rx->e;
@@ -255,13 +260,13 @@ void ddps_sc_init_wait(struct ddps_sc_rx *rx, const struct ddps_sc_chunk *c)
 /* [9260-5.2.2-2] Does it add addresses?  Then it is refused, and nothing changes. */
 static bool adds_addresses(struct ddps_sc_rx *rx, const struct ddps_sc_init *i)
 {
-	uint8_t buf[DDPS_SCTP_ADDRS_MAX * 20];
+	uint8_t buf[24 * 20];
 	struct ddps_wbuf w = ddps_wbuf_init(buf, sizeof buf);
-	struct ddps_sctp_addr all[DDPS_SCTP_ADDRS_MAX];
+	struct ddps_sctp_addr all[DDPS_SC_ADDRS_MAX];
 	unsigned n = peer_addrs(i, &rx->from.peer, all);
 
-	for (unsigned k = 0; k < n; k++) {
-		if (!ddps_sc_path_of(rx->a, &all[k]))
+	for (unsigned k = 0; k < n && w.end - w.p >= 20; k++) { /* as many as are worth telling */
+		if (!ddps_sc_is_mine(rx->a, &all[k]))
 			ddps_sc_put_addr(&w, &all[k]);
 	}
 	if (w.p == buf)
@@ -363,9 +368,10 @@ static void add_paths(struct ddps_sc_rx *rx, const struct ddps_sc_init *i)
 {
 	struct ddps_sctp_assoc *a = rx->a;
 	const struct ddps_sctp_addr *own = ddps_sc_only(a, &rx->from.local);
-	struct ddps_sctp_addr all[DDPS_SCTP_ADDRS_MAX];
+	struct ddps_sctp_addr all[DDPS_SC_ADDRS_MAX];
 	unsigned n = peer_addrs(i, &rx->from.peer, all);
 
+	rx->e->st.addrs_left += i->left;
 	for (unsigned k = 0; own && k < a->npaths; k++) {
 		if (a->path[k]->peer.family == own->family)
 			a->path[k]->local = *own;

@@ -171,9 +171,10 @@ static int take_address(struct ddps_sc_init *i, const struct ddps_sc_tlv *t)
 
 	if (!a.family)
 		return DDPS_E_PROTOCOL;
-	if (i->naddr == DDPS_SCTP_ADDRS_MAX) /* more are not used */
-		return 1;
-	i->addr[i->naddr++] = a;
+	if (i->naddr == DDPS_SC_LISTED_MAX)
+		i->left++;
+	else
+		i->addr[i->naddr++] = a;
 	return 1;
 }
 
@@ -220,7 +221,6 @@ int ddps_sc_decode_init(struct ddps_sc_init *i, const struct ddps_sc_chunk *c)
 	int more;
 
 	memset(i, 0, offsetof(struct ddps_sc_init, report));
-	i->report_len = 0;
 	i->tag = ddps_rbuf_u32(&r);
 	i->rwnd = ddps_rbuf_u32(&r);
 	i->os = ddps_rbuf_u16(&r);

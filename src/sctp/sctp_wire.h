@@ -101,20 +101,23 @@ struct ddps_sc_sack {
 
 #define DDPS_SC_REPORT_MAX 256u /* octets of unrecognized parameters that are reported */
 
+/* Addresses that an INIT of 1500 octets can list, and its source. */
+#define DDPS_SC_LISTED_MAX 184u
+
 /* INIT or INIT ACK. */
 struct ddps_sc_init {
 	uint32_t tag, rwnd, tsn;
 	uint16_t os, mis;
-	struct ddps_sctp_addr addr[DDPS_SCTP_ADDRS_MAX]; /* usable or not */
-	unsigned naddr;
+	unsigned naddr, left; /* in @addr; listed beyond that */
 	const uint8_t *cookie;
 	size_t cookie_len;
 	const uint8_t *host_name; /* the parameter; NULL: none */
 	size_t host_name_len;
 	bool has_adaptation;
 	uint32_t adaptation, preservative;
-	uint8_t report[DDPS_SC_REPORT_MAX]; /* TLVs to report, padded */
 	size_t report_len;
+	uint8_t report[DDPS_SC_REPORT_MAX];		/* TLVs to report, padded */
+	struct ddps_sctp_addr addr[DDPS_SC_LISTED_MAX]; /* usable or not */
 };
 
 static inline bool ddps_sc_tsn_lt(uint32_t a, uint32_t b)

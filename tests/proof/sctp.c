@@ -76,10 +76,10 @@ static void a_param(size_t left, size_t len)
 	/*@ assert r.p - p >= 4 && r.p <= r.end; */
 	look_at(t.all, t.len);
 	look_at(t.val, t.vlen);
-	i.naddr = (unsigned)Frama_C_interval(0, DDPS_SCTP_ADDRS_MAX);
+	i.naddr = (unsigned)Frama_C_interval(0, DDPS_SC_LISTED_MAX);
 	i.report_len = (size_t)Frama_C_interval(0, sizeof i.report);
 	take_param(&i, &t);
-	/*@ assert i.naddr <= DDPS_SCTP_ADDRS_MAX && i.report_len <= DDPS_SC_REPORT_MAX; */
+	/*@ assert i.naddr <= DDPS_SC_LISTED_MAX && i.report_len <= DDPS_SC_REPORT_MAX; */
 	if (i.cookie)
 		look_at(i.cookie, t.vlen);
 	i.cookie = NULL;
@@ -199,7 +199,7 @@ static void a_cookie(size_t len)
 	Frama_C_make_unknown((char *)&k, sizeof k);
 	if (ddps_sc_cookie_open(&k, &c, unknown(len), len))
 		return;
-	/*@ assert len <= DDPS_SC_COOKIE_MAX && c.naddr <= DDPS_SCTP_ADDRS_MAX; */
+	/*@ assert len <= DDPS_SC_COOKIE_MAX && c.naddr <= DDPS_SC_LISTED_MAX; */
 }
 
 static void an_address(size_t left, uint8_t family)

@@ -248,16 +248,6 @@ Test(sctp_api, a_peer_cannot_name_what_is_not_its_own, .fini = fini)
 	cr_expect(ddps_sc_addr_eq(&r.a->path[1]->peer, &list[4]));
 }
 
-Test(sctp_api, more_addresses_than_are_kept, .fini = fini)
-{
-	struct ddps_sctp_addr list[DDPS_SCTP_ADDRS_MAX];
-
-	for (unsigned i = 0; i < DDPS_SCTP_ADDRS_MAX; i++)
-		list[i] = ip4(10, 9, 9, (uint8_t)(1 + i));
-	named(list, DDPS_SCTP_ADDRS_MAX);
-	cr_expect_eq(r.a->npaths, DDPS_SCTP_ADDRS_MAX);
-}
-
 /* ---- the tap ---- */
 
 static struct {

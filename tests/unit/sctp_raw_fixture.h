@@ -13,7 +13,7 @@
 
 struct raw_packet {
 	struct ddps_sctp_route to;
-	uint8_t data[2048];
+	uint8_t data[4096];
 	size_t len; /* may be more than fits into data */
 };
 
@@ -27,7 +27,7 @@ struct raw {
 	uint32_t own;  /* ours */
 	uint32_t next; /* TSN to be sent next */
 	uint16_t from; /* our port; 0: RAW_PEER */
-	uint8_t cookie[512];
+	uint8_t cookie[DDPS_SC_COOKIE_MAX];
 	size_t cookie_len;
 	struct raw_packet log[RAW_LOG];
 	unsigned n; /* packets since the last raw_send() */

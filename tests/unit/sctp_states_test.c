@@ -257,8 +257,8 @@ Test(sctp_states, an_init_ack_without_a_cookie)
 	cr_expect_eq(r.gone, 1);
 }
 
-/* The user gave eight; what the peer lists besides finds no place. */
-Test(sctp_states, eight_addresses_are_all)
+/* The user gave eight; of what the peer lists besides it is known whose it is, and that is all. */
+Test(sctp_states, eight_addresses_are_used)
 {
 	struct ddps_sctp_param p = { .port = RAW_PORT, .streams = 10, .fixed_mtu = 1500 };
 	struct ddps_sctp_addr peer[DDPS_SCTP_ADDRS_MAX];
@@ -276,8 +276,11 @@ Test(sctp_states, eight_addresses_are_all)
 	put_init_ack(params, cookie_and(params, sizeof params, second(), 1));
 	raw_send(&r);
 	cr_expect_eq(raw_got(&r, 0, 0, NULL), SC_COOKIE_ECHO);
-	cr_expect_eq(r.a->npaths, DDPS_SCTP_ADDRS_MAX);
-	cr_expect_null(ddps_sc_path_of(r.a, second()));
+	cr_expect_eq(r.a->npaths, DDPS_SCTP_ADDRS_MAX + 1);
+	cr_assert(ddps_sc_path_of(r.a, second()));
+	raw_chunk(&r, r.tag, SC_COOKIE_ACK, 0, NULL, 0);
+	raw_wait(&r, 5000);
+	cr_expect_eq(sent_to(second(), SC_HEARTBEAT, NULL), 0);
 }
 
 /* An address belongs to one association between two ports. */

@@ -131,7 +131,7 @@ Test(sctp_setup, unknown_chunks_go_by_their_upper_bits, .fini = fini,
 }
 
 Test(sctp_setup, icmp_is_believed_only_with_the_tag, .fini = fini,
-     .description = "9260-10-4 9260-10-5 9260-10-6 9260-10-7 6951-5.5-1 pkdr-icmp-protocol")
+     .description = "9260-10-4 9260-10-5 9260-10-6 6951-5.5-1 pkdr-icmp-protocol")
 {
 	struct ddps_sctp_route to = { .peer = sn_v4(10, 0, 0, 2), .encap = 9899 };
 	uint8_t quote[40];

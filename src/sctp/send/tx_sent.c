@@ -78,7 +78,8 @@ void ddps_sent_path_init(struct ddps_sent *s, struct ddps_sent_path *p, unsigned
 	p->next_pn = 1;
 	ddps_pmtu_init(&p->pmtu, lim);
 	path_reset(s, p);
-	s->path[id] = p;
+	if (id < DDPS_SENT_PATHS)
+		s->path[id] = p;
 }
 
 void ddps_sent_path_lost(struct ddps_sent *s, struct ddps_sent_path *p)

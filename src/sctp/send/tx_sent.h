@@ -176,7 +176,7 @@ void ddps_sent_rest(struct ddps_sent *s);
 
 /**
  * ddps_sent_path_init - a path
- * @id:	      0..7, not in use in @s
+ * @id:	      not in use in @s; from DDPS_SENT_PATHS on no data is sent there
  * @lim:      see ddps_pmtu_limits()
  * @overhead: octets of a packet before its first chunk: IP, UDP, SCTP header
  *
