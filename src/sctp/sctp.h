@@ -42,6 +42,7 @@ struct ddps_sctp_addr {
 	uint32_t scope; /* IPv6 link-local: the interface; else 0 */
 };
 bool ddps_sc_addr_eq(const struct ddps_sctp_addr *a, const struct ddps_sctp_addr *b);
+bool ddps_sc_loopback(const struct ddps_sctp_addr *a);
 
 /* Where a packet comes from or goes to. */
 struct ddps_sctp_route {
@@ -63,7 +64,10 @@ struct ddps_sctp_config {
 	 * choose.  Asked where an association has several, for each new path; NULL: as @n. */
 	unsigned (*source)(void *user, const struct ddps_sctp_addr *peer,
 			   const struct ddps_sctp_addr *local, unsigned n);
-	void *user; /* for all three */
+	/* Whether this host has @a.  What a peer elsewhere lists and this host has, too, is left out:
+	 * what is sent there would come back.  NULL: none is. */
+	bool (*own)(void *user, const struct ddps_sctp_addr *a);
+	void *user; /* for all of these */
 
 	unsigned max_assocs;	      /* all of the engine; 65536 */
 	unsigned max_assocs_per_addr; /* accepted from one peer, IPv4 address or IPv6 /64; 16384 */
@@ -426,6 +430,7 @@ int ddps_sctp_path_info(const struct ddps_sctp_assoc *a, unsigned i,
 	X(cookies_stale)                                                                           \
 	X(refused_full)                                                                            \
 	X(addrs_left)                                                                              \
+	X(addrs_own)                                                                               \
 	X(strange_addrs)                                                                           \
 	X(restarts)                                                                                \
 	X(restarts_refused)                                                                        \

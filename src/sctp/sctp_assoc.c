@@ -227,7 +227,7 @@ void ddps_sc_path_front(struct ddps_sc_path *p)
 
 bool ddps_sc_is_mine(const struct ddps_sctp_assoc *a, const struct ddps_sctp_addr *addr)
 {
-	return a->left || ddps_sc_path_of(a, addr);
+	return a->left || ddps_sc_path_of(a, addr) || ddps_sc_is_own(a->e, &a->path[0]->peer, addr);
 }
 
 /* ---- beginning ---- */

@@ -4,6 +4,9 @@
  * address and the SCTP ports [6951-5.4], and two programs may have taken the same one by chance: the second
  * set-up would be a restart of the first one's association, and end it.  It is told so instead, by the error
  * cause that Linux has for it, and tries another port.
+ *
+ * And addresses that two hosts have both: those of containers and of other private networks are the same
+ * everywhere.
  */
 #include "common/bytes.h"
 #include "sctp/sctp_in.h"
@@ -47,4 +50,39 @@ bool ddps_sc_other_port(struct ddps_sctp_assoc *a)
 	ddps_sc_move(a, port);
 	ddps_sc_init_again(a);
 	return true;
+}
+
+bool ddps_sc_is_own(const struct ddps_sctp *e, const struct ddps_sctp_addr *peer,
+		    const struct ddps_sctp_addr *addr)
+{
+	const struct ddps_sctp_config *c = &e->c;
+
+	/* a peer on this host has all of its addresses with us */
+	return c->own && !ddps_sc_addr_eq(peer, addr) && c->own(c->user, addr) &&
+	       !c->own(c->user, peer);
+}
+
+bool ddps_sc_leaves_out(struct ddps_sctp_assoc *a, const struct ddps_sctp_addr *peer,
+			const struct ddps_sctp_addr *addr)
+{
+	if (a->npaths >= DDPS_SENT_PATHS || !ddps_sc_is_own(a->e, peer, addr))
+		return false;
+	a->e->st.addrs_own++;
+	return true;
+}
+
+/* It became our own later, and who listens here does not know what came there. */
+bool ddps_sc_came_back(struct ddps_sc_rx *rx)
+{
+	const struct ddps_sctp_assoc *a = rx->a;
+
+	for (unsigned i = 0; i < a->npaths; i++) {
+		if (a->path[i] == rx->path || !a->path[i]->confirmed ||
+		    !ddps_sc_is_own(rx->e, &a->path[i]->peer, &rx->path->peer))
+			continue;
+		rx->e->st.addrs_own++;
+		ddps_sc_path_error(rx->path);
+		return true;
+	}
+	return false;
 }

@@ -186,7 +186,8 @@ static bool add_all(const struct ddps_sc_rx *rx, struct ddps_sctp_assoc *a,
 	    !ddps_sc_path_add(a, &ck->source, &rx->from.local, ck->encap))
 		return false;
 	for (unsigned i = 0; i < ck->naddr; i++) {
-		if (!ddps_sc_path_of(a, &ck->addr[i]))
+		if (!ddps_sc_path_of(a, &ck->addr[i]) &&
+		    !ddps_sc_leaves_out(a, &ck->source, &ck->addr[i]))
 			ddps_sc_path_add(a, &ck->addr[i], ddps_sc_only(a, &rx->from.local),
 					 ck->encap);
 	}

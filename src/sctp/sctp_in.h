@@ -386,6 +386,14 @@ void ddps_sc_init_again(struct ddps_sctp_assoc *a);
 bool ddps_sc_other_program(struct ddps_sc_rx *rx, uint32_t tag);
 /* The peer has refused ours so: another port is tried.  false: none. */
 bool ddps_sc_other_port(struct ddps_sctp_assoc *a);
+/* Whether this host has @addr, which a peer at @peer has listed, and @peer is elsewhere. */
+bool ddps_sc_is_own(const struct ddps_sctp *e, const struct ddps_sctp_addr *peer,
+		    const struct ddps_sctp_addr *addr);
+/* The same, of what data could go to; it is counted. */
+bool ddps_sc_leaves_out(struct ddps_sctp_assoc *a, const struct ddps_sctp_addr *peer,
+			const struct ddps_sctp_addr *addr);
+/* A packet with the peer's tag is our own host's answer to what we have sent to rx->path. */
+bool ddps_sc_came_back(struct ddps_sc_rx *rx);
 
 /* ---- sctp_assoc.c ---- */
 struct ddps_sctp_assoc *ddps_sc_assoc_new(struct ddps_sctp *e, const struct ddps_sctp_param *p);
@@ -400,7 +408,7 @@ struct ddps_sc_path *ddps_sc_path_of(const struct ddps_sctp_assoc *a,
 				     const struct ddps_sctp_addr *peer);
 /* It is to be one of those that carry what is sent, of which nothing is under way. */
 void ddps_sc_path_front(struct ddps_sc_path *p);
-/* Whether @addr is one of the peer's: a path, or left out for want of room. */
+/* Whether @addr is one of the peer's: a path, or left out. */
 bool ddps_sc_is_mine(const struct ddps_sctp_assoc *a, const struct ddps_sctp_addr *addr);
 void ddps_sc_start_tx(struct ddps_sctp_assoc *a, uint32_t peer_rwnd);
 void ddps_sc_start_rx(struct ddps_sctp_assoc *a, uint32_t peer_tsn);

@@ -156,6 +156,8 @@ static void reflected(struct ddps_sc_rx *rx)
 {
 	struct ddps_sc_chunk c;
 
+	if (ddps_sc_came_back(rx))
+		return;
 	if (ddps_sc_contains(rx->pkt, rx->len, SC_ABORT, &c))
 		ddps_sc_abort_in(rx, &c);
 	else if (rx->a->state == SC_ACK_SENT &&

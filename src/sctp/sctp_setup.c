@@ -266,7 +266,10 @@ static bool adds_addresses(struct ddps_sc_rx *rx, const struct ddps_sc_init *i)
 	unsigned n = peer_addrs(i, &rx->from.peer, all);
 
 	for (unsigned k = 0; k < n && w.end - w.p >= 20; k++) { /* as many as are worth telling */
-		if (!ddps_sc_is_mine(rx->a, &all[k]))
+		bool known = w.p > buf ? ddps_sc_path_of(rx->a, &all[k]) != NULL
+				       : ddps_sc_is_mine(rx->a, &all[k]);
+
+		if (!known)
 			ddps_sc_put_addr(&w, &all[k]);
 	}
 	if (w.p == buf)
@@ -377,7 +380,7 @@ static void add_paths(struct ddps_sc_rx *rx, const struct ddps_sc_init *i)
 			a->path[k]->local = *own;
 	}
 	for (unsigned k = 0; k < n; k++) {
-		if (!ddps_sc_path_of(a, &all[k]))
+		if (!ddps_sc_path_of(a, &all[k]) && !ddps_sc_leaves_out(a, &rx->from.peer, &all[k]))
 			ddps_sc_path_add(a, &all[k], own, rx->from.encap);
 	}
 }

@@ -174,6 +174,5 @@ void ddps_sc_end_chunk(struct ddps_wbuf *w, uint8_t *at, size_t pad);
 
 /* An address that one host has: not unspecified, multicast, broadcast, v4-mapped. */
 bool ddps_sc_unicast(const struct ddps_sctp_addr *a);
-bool ddps_sc_loopback(const struct ddps_sctp_addr *a);
 
 #endif

@@ -90,11 +90,46 @@ ip_any() {
 	done
 }
 
+# Both hosts have 172.17.0.1, as docker gives it to each.  Host a has a listener of its own: what is sent to
+# that address comes there, and is answered by an ABORT with the tag that it had.
+same_on_both() { # URI
+	start_put "$work/third" "$1" same
+	until_status ".sent > 4000000" || return
+	end_put "$work/third" same || return
+	jq -es '[.[] | select(.event == "status")] | last.association.paths |
+		length == 1 and (.[0].peer | startswith("192.0.2.2"))' "$work/put.json"
+}
+
+# The address that data goes to is given to this host, too, in mid-transfer.
+becomes_own() {
+	start_put "$work/third" "sctp://172.17.0.1,192.0.2.2:7174?backend=native" becomes
+	until_status "$ACTIVE and (.sent > 2000000) and $(on 172.17.0.1)" || return
+	in_ns a ip addr add 172.17.0.1/16 dev lo || return
+	end_put "$work/third" becomes
+}
+
+# What host a sends to itself by mistake comes to a program.
+beside_start() {
+	local i
+	ip netns exec "ddps$id-a" "$SESSCTL" listen --json "sctp://:7174?backend=native" >"$work/beside.json" &
+	beside=$!
+	for ((i = 0; i < 200; i++)); do
+		grep -q '"listening"' "$work/beside.json" && return
+		nap
+	done
+	return 1
+}
+
+beside_end() {
+	kill "$beside" && wait "$beside"
+}
+
 hosts
 link one 192.0.2.1/24 192.0.2.2/24 $RATE >"$work/net.log" 2>&1 || skip "no links: $(tail -n 1 "$work/net.log")"
 link two 2001:db8::1/64 2001:db8::2/64 $RATE >"$work/net.log" 2>&1 || skip "no IPv6: $(tail -n 1 "$work/net.log")"
 head -c $SIZE /dev/urandom >"$work/file"
 head -c 100000 "$work/file" >"$work/small"
+head -c 12000000 "$work/file" >"$work/third"
 
 check "a listener has an IPv4 and an IPv6 address" listen "192.0.2.2,[2001:db8::2]"
 check "IPv4, then IPv6 is cut during a transfer: all arrives" \
@@ -113,7 +148,18 @@ check "a listener has two IPv4 addresses" listen "192.0.2.2,198.51.100.2"
 check "a link is cut while a file is read: all arrives, the pause is below 3 s" get_while_cut
 check "the listener ends in order again" listen_end
 
-head -c 12000000 "$work/file" >"$work/third"
+in_ns b ip addr add 172.17.0.1/16 dev lo
+in_ns a ip addr add 172.17.0.1/16 dev lo
+check "a listener has an address that the other host has, too" listen "192.0.2.2,172.17.0.1"
+check "another program listens on that host" beside_start
+check "contact 12: an address that both hosts have is left out" same_on_both "sctp://192.0.2.2:7174?backend=native"
+check "contact 12: also when it is given" same_on_both "sctp://172.17.0.1,192.0.2.2:7174?backend=native"
+in_ns a ip addr del 172.17.0.1/16 dev lo
+in_ns a ip route add 172.17.0.1 via 192.0.2.2
+check "contact 12: an address that becomes this host's own ends nothing" becomes_own
+check "that program ends in order" beside_end
+check "the listener with that address ends in order" listen_end
+
 check "directly on IP a listener has an IPv4 and an IPv6 address" \
 	listen "192.0.2.2,[2001:db8::2]" "&encap=off"
 check "directly on IP, IPv4 is cut during a transfer: all arrives over IPv6" ip_mixed

@@ -6,6 +6,7 @@
 #include "sctp_ddp/backend/sd_sock.h"
 #include "unit/mem_fixture.h"
 #include "unit/sys_fixture.h"
+#include <arpa/inet.h>
 #include <limits.h>
 #include <stdio.h>
 
@@ -133,10 +134,13 @@ static unsigned tried;
 
 static int there_is_no_way(int fd, const struct sockaddr *a, socklen_t len)
 {
+	struct sockaddr_in to;
+
 	(void)fd;
-	(void)a;
 	(void)len;
-	errno = tried++ ? EHOSTUNREACH : ENETUNREACH;
+	memcpy(&to, a, sizeof to);
+	tried++;
+	errno = to.sin_addr.s_addr == inet_addr("192.0.2.1") ? ENETUNREACH : EHOSTUNREACH;
 	return -1;
 }
 
@@ -148,7 +152,7 @@ Test(sd_native_begin, the_first_reason_is_told_where_there_is_no_way)
 	sys_instead.connect = there_is_no_way;
 	to_these(&s, "192.0.2.1", "192.0.2.2", 9);
 	WAIT_FOR(s.gone, &cn);
-	cr_expect_eq(tried, 2);
+	cr_expect_eq(tried, 4, "each: is it ours, and is there a way");
 	cr_expect_eq(s.end.sys_errno, ENETUNREACH);
 	node_fini(&cn, B);
 }

@@ -86,6 +86,26 @@ static uint32_t way_mtu(const struct ddps_sn_env *ne, const struct sockaddr_stor
 	return ddps_sd_sock_mtu(to);
 }
 
+/* Of a peer's list, addresses that this host has as well: unless the peer is here they are not its own. */
+static void leave_out_own(const struct ddps_sn_env *ne, struct ddps_uri_addrs *to)
+{
+	struct ddps_uri_addrs other = { 0 };
+	char list[256];
+
+	for (unsigned i = 0; to->n > 1 && i < to->n; i++) {
+		const struct ddps_sctp_addr a = ddps_sn_addr(&to->at[i]);
+
+		if (!ddps_sn_homes_own(NULL, &a))
+			other.at[other.n++] = to->at[i];
+	}
+	if (!other.n || other.n == to->n)
+		return;
+	*to = other;
+	ddps_addrs_text(to, list, sizeof list);
+	ddps_log(&ne->env->log, DDPS_LOG_INFO, "sctp",
+		 "of the peer's addresses this host has some as well: %s is left", list);
+}
+
 /* To several addresses of the peer we have those that the system would use: the peer has to be told
  * of each.  Those of its addresses that there is no way to are left out. */
 static void find_ways(const struct ddps_sn_env *ne, struct goal *g)
@@ -93,6 +113,7 @@ static void find_ways(const struct ddps_sn_env *ne, struct goal *g)
 	struct ddps_uri_addrs own = { 0 }, to = { 0 };
 	int err = 0;
 
+	leave_out_own(ne, &g->to);
 	for (unsigned i = 0; i < g->to.n; i++) {
 		struct sockaddr_storage local = { 0 };
 		int no = ddps_sn_way(g->from.n == 1 ? &g->from.at[0] : NULL, &g->to.at[i], &local);

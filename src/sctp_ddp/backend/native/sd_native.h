@@ -149,6 +149,8 @@ bool ddps_sn_homes_take(const struct ddps_sn_sock *s, const struct ddps_sctp_add
 /* As the engine's config wants it; @user is not looked at. */
 unsigned ddps_sn_homes_source(void *user, const struct ddps_sctp_addr *peer,
 			      const struct ddps_sctp_addr *local, unsigned n);
+/* As the engine's config wants it: a way to it leads from it.  Of loopback all is. */
+bool ddps_sn_homes_own(void *user, const struct ddps_sctp_addr *a);
 /* "192.0.2.1,[2001:db8::1]:7174" */
 void ddps_sn_homes_text(const struct ddps_sn_homes *h, uint16_t port, char *buf, size_t len);
 

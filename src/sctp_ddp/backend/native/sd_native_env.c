@@ -318,6 +318,7 @@ static int env_new(struct ddps_env *env, struct ddps_sn_env **out)
 	ddps_sctp_defaults(&c);
 	c.random = ddps_sn_random;
 	c.source = ddps_sn_homes_source;
+	c.own = ddps_sn_homes_own;
 	c.tap = env->capture ? ddps_sn_tap : NULL;
 	c.user = ne;
 	c.rwnd = window();

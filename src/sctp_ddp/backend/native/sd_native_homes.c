@@ -60,6 +60,17 @@ unsigned ddps_sn_homes_source(void *user, const struct ddps_sctp_addr *peer,
 	return i;
 }
 
+bool ddps_sn_homes_own(void *user, const struct ddps_sctp_addr *a)
+{
+	struct sockaddr_storage to, from;
+
+	(void)user;
+	if (ddps_sc_loopback(a))
+		return true;
+	ddps_sn_sockaddr(a, 9, a->family == 6 ? AF_INET6 : AF_INET, &to);
+	return !ddps_sn_way(NULL, &to, &from) && ddps_sn_same_addr(&from, &to);
+}
+
 bool ddps_sn_homes_take(const struct ddps_sn_sock *s, const struct ddps_sctp_addr *local)
 {
 	return !s->homes || place(local, s->homes->at, s->homes->n) < s->homes->n;
