@@ -240,7 +240,7 @@ static int run(struct peer *p)
 	return 0;
 }
 
-/* The last messages arrive before the process ends: over SCTP nobody else sends them again. */
+/* The last messages arrive before the process ends. */
 static int settle(struct peer *p)
 {
 	int e = ddps_ctx_settle(p->ctx, SETTLE_MS);

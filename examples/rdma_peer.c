@@ -406,7 +406,7 @@ static int parse(int argc, char **argv, struct peer *p, struct options *o)
 	return !o->server == !o->client || optind != argc ? -1 : 0;
 }
 
-/* The last messages arrive before the process ends: over SCTP nobody else sends them again. */
+/* The last messages arrive before the process ends. */
 static int settle(struct peer *p)
 {
 	int e = ddps_ctx_settle(p->ctx, SETTLE_MS);

@@ -435,7 +435,7 @@ static int parse(int argc, char **argv, struct peer *p, struct options *opt)
 	return bad || !opt->server == !opt->client || optind != argc ? -1 : 0;
 }
 
-/* The last messages arrive before the process ends: over SCTP nobody else sends them again. */
+/* The last messages arrive before the process ends. */
 static int settle(struct peer *p)
 {
 	int e = ddps_ctx_settle(p->ctx, STEP_MS);

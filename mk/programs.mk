@@ -102,7 +102,7 @@ $(UNIT_BARE) $(B)/unit-cross $(B)/e2e-every $(B)/unit-every:
 	$(Q)$(CC) $(CFLAGS_ALL) $(LDFLAGS) -o $@ $^ $(BARE_LIBS) $(LIB_LIBS) -lm
 
 # Random calls from several threads, by seed.
-STRESS := $(B)/stress-session $(B)/stress-verbs
+STRESS := $(B)/stress-session $(B)/stress-verbs $(B)/stress-ends
 $(B)/stress-verbs: $(call objs,$(VERBS_SRC))
 # A day in an hour.
 $(B)/day: $(B)/tests/stress/day.o $(LIB_A)

@@ -53,6 +53,7 @@ suite lines netns/on_ip env SESSCTL="$opt/sessctl" bash tests/netns/on_ip.sh
 suite criterion e2e "$asan/e2e" 480
 suite criterion verbs "$asan/verbs-test" 480
 suite lines stress "$asan/stress-session" 1 20
+suite lines stress/ends "$asan/stress-ends" 1 5
 suite lines stress/verbs-asan "$asan/stress-verbs" 1 10
 suite lines stress/verbs "$opt/stress-verbs" 1 5
 suite lines verbs/check.sh bash tests/verbs/check.sh "$2"

@@ -161,11 +161,12 @@ DDPS_API int ddps_ctx_new(struct ddps_ctx **out, const struct ddps_ctx_attr *att
  * @ctx:	may be NULL.  All objects made from it become invalid.
  *
  * A peer whose session is still open sees that session aborted.  For an orderly end call
- * ddps_disconnect or ddps_ctx_settle before.
+ * ddps_disconnect or ddps_ctx_settle before: docs/ends.md says what each way to end guarantees.
  *
  * Blocks.  Waits for the library thread, for a host name lookup under way, and up to 1 s until
- * rejections have reached their peers and SCTP associations are shut down.  No other thread may use
- * the context meanwhile.  In a child of fork it frees the child's copy and sends nothing.  If the
+ * rejections have reached their peers and SCTP associations are shut down.  Sessions that were
+ * disconnected and have not ended yet are finished in order: that may take up to 5 s in place of the
+ * 1 s.  Their completions are dropped.  No other thread may use the context meanwhile.  In a child of fork it frees the child's copy and sends nothing.  If the
  * program has closed the library's descriptors (<ddpsess/session.h>: closefrom) the memory is not
  * freed.
  */
@@ -176,16 +177,19 @@ DDPS_API void ddps_ctx_free(struct ddps_ctx *ctx);
  * @ctx:	context; it and its objects stay, nothing is freed
  * @timeout_ms:	the most time that this may take, in milliseconds; below 0 counts as 0
  *
- * What a process has written to TCP is delivered by the kernel even after the process has ended.
- * For SCTP in userspace nobody does that.  So a program calls this before it ends.
+ * A program calls this before it ends.  After 0 nothing is lost, whatever it does next:
+ * ddps_ctx_free, exit, exec, or dying by a signal.  docs/ends.md says what that means, and what
+ * other ways to end guarantee.
  *
- * Every session is disconnected, as by ddps_disconnect.  Blocks until all posted work has been
- * written to TCP, and SCTP associations are shut down, all data acknowledged.  Unlike with
- * ddps_ctx_free, other threads may be in calls on the context.  A signal handler may call this
- * function, even if the signal has interrupted a call on the context.
+ * Every session is disconnected, as by ddps_disconnect.  Blocks until the peer's TCP has
+ * acknowledged all posted work, and SCTP associations are shut down, all data acknowledged.  Peers
+ * have up to 0.2 s more to end their side too.  Unlike with ddps_ctx_free, other threads may be in
+ * calls on the context.  A signal handler may call this function, even if the signal has
+ * interrupted a call on the context.
  *
  * Return: 0, or
  * - DDPS_E_TIMEDOUT: something is still under way, or another call held the lock all the time
+ * - DDPS_E_RESET: a session ended otherwise meanwhile, and some of its work has not arrived
  * - DDPS_E_FORKED
  */
 DDPS_API int ddps_ctx_settle(struct ddps_ctx *ctx, int timeout_ms);

@@ -353,6 +353,8 @@ DDPS_API int ddps_ep_new(struct ddps_ctx *ctx, const struct ddps_ep_attr *attr,
  * ddps_ep_free - destroy an endpoint; abort its session if there is one
  * @ep:		may be NULL
  *
+ * A session that is ending in order is aborted as well, if work is still under way.
+ *
  * Events and completions of the endpoint that were not fetched are dropped.  A receive of a shared
  * queue that it has taken and not completed goes back there.
  */
@@ -483,7 +485,8 @@ DDPS_API int ddps_reject(struct ddps_request *req, const void *private_data, siz
  * When a limit is over, the session is aborted (error.code DDPS_E_TIMEDOUT); what the peer sends
  * and asks for meanwhile changes nothing.
  *
- * Does not block.
+ * Does not block.  A program that ends now waits for DDPS_EV_CLOSED, or calls ddps_ctx_settle or
+ * ddps_ctx_free: docs/ends.md.
  *
  * Return: 0, or
  * - DDPS_E_STATE: never connected

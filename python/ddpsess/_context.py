@@ -163,7 +163,7 @@ class _Context:
         await self.loop.run_in_executor(None, self.end)
 
     def end(self) -> None:
-        # over SCTP nobody else sends the last messages again
+        # what was sent arrives, whatever the process does next
         l.lib.ddps_ctx_settle(self.ptr, _SETTLE_MS)
         l.lib.ddps_ctx_free(self.ptr)
 

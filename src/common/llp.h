@@ -154,8 +154,8 @@ struct ddps_llp_ops {
 	 * peer has closed too, or after close_ms as an abort with DDPS_E_TIMEDOUT, whatever the
 	 * peer sends or asks for meanwhile. */
 	void (*shutdown)(struct ddps_llp *llp);
-	/* shutdown() was called, and what was to be sent has not all been handed to the system.
-	 * NULL: the provider's wind_up() tells. */
+	/* shutdown() was called, and what is to be sent has not all been handed to SCTP, or been
+	 * acknowledged by the peer's TCP. */
 	bool (*leaving)(const struct ddps_llp *llp);
 	/* At once, unsent data is lost; closed() follows with DDPS_E_CLOSED. */
 	void (*abort)(struct ddps_llp *llp);
@@ -260,9 +260,10 @@ struct ddps_llp_provider {
 	int (*listener_uri)(struct ddps_llp_listener *l, char *buf, size_t len);
 	/* Set-ups under way are dropped; requests handed up live on. */
 	void (*listener_free)(struct ddps_llp_listener *l);
-	/* The context goes, its sessions are gone already: end what they shared in order.
-	 * Return true while that takes time; called again then.  NULL if nothing is shared. */
-	bool (*wind_up)(struct ddps_env *env);
+	/* The context goes: end in order what sessions shared that are gone; @all: also where they
+	 * wait for nothing but the peer's end.  Return true while that takes time; called again
+	 * then.  NULL if nothing is shared. */
+	bool (*wind_up)(struct ddps_env *env, bool all);
 	/* The context goes: free what hangs on @env.  NULL if nothing can. */
 	void (*fini)(struct ddps_env *env);
 };

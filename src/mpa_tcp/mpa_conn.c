@@ -395,7 +395,7 @@ static bool op_leaving(const struct ddps_llp *llp)
 {
 	const struct ddps_mpa_conn *c = (const struct ddps_mpa_conn *)llp;
 
-	return c->open && c->want_close && c->wr != DDPS_MPA_WR_SHUT;
+	return c->open && c->want_close && (c->wr != DDPS_MPA_WR_SHUT || c->tcp->unacked(c));
 }
 
 static void op_abort(struct ddps_llp *llp)
@@ -411,8 +411,9 @@ static void op_free(struct ddps_llp *llp)
 {
 	struct ddps_mpa_conn *c = conn_of(llp);
 
-	/* A rejection is an end in order: nothing of ours is torn. */
-	if (c->open && (!c->initiator || c->state != DDPS_MPA_STREAM))
+	/* A rejection is an end in order: nothing of ours is torn.  Behind our FIN neither: the system
+	 * delivers what it was given. */
+	if (c->open && c->wr != DDPS_MPA_WR_SHUT && (!c->initiator || c->state != DDPS_MPA_STREAM))
 		c->tcp->reset(c);
 	ddps_mpa_conn_end(c, NULL);
 	ddps_task_cancel(c->env->loop, &c->task);

@@ -48,6 +48,8 @@ struct ddps_mpa_tcp {
 	uint32_t (*emss)(struct ddps_mpa_conn *c);
 	/* How it goes; DDPS_E_STATE: not known. */
 	int (*stats)(const struct ddps_mpa_conn *c, struct ddps_llp_tcp *st);
+	/* Octets that the peer's TCP has not acknowledged yet; our FIN counts as one. */
+	size_t (*unacked)(const struct ddps_mpa_conn *c);
 	/* Octets that were received before are worked on: the connection is not idle. */
 	void (*busy)(struct ddps_mpa_conn *c);
 };

@@ -7,6 +7,7 @@
 #include <netinet/tcp.h>
 #include <poll.h>
 #include <string.h>
+#include <linux/sockios.h>
 #include <sys/epoll.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
@@ -169,6 +170,14 @@ static int io_stats(const struct ddps_mpa_conn *c, struct ddps_llp_tcp *st)
 	return 0;
 }
 
+static size_t io_unacked(const struct ddps_mpa_conn *c)
+{
+	int n = 0;
+
+	(void)ioctl(c->io.fd, SIOCOUTQ, &n);
+	return n > 0 ? (size_t)n : 0;
+}
+
 const struct ddps_mpa_tcp ddps_mpa_sockets = {
 	.recv = io_recv,
 	.send = io_send,
@@ -181,6 +190,7 @@ const struct ddps_mpa_tcp ddps_mpa_sockets = {
 	.local = io_local,
 	.emss = io_emss,
 	.stats = io_stats,
+	.unacked = io_unacked,
 	.busy = io_busy,
 };
 

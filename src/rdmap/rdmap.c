@@ -107,16 +107,16 @@ void ddps_rdmap_tell(struct ddps_rdmap *r)
 		r->up->want_tx(r->user);
 }
 
-static bool all_done(const struct ddps_rdmap *r)
+bool ddps_rdmap_owes(const struct ddps_rdmap *r)
 {
 	/* A message in progress is in one of these queues. */
-	return r->sq.head == r->sq.tail && !r->irrq.count && !r->send_rtr &&
-	       r->tx_acked == r->tx_pulled;
+	return r->sq.head != r->sq.tail || r->irrq.count || r->send_rtr ||
+	       r->tx_acked != r->tx_pulled;
 }
 
 void ddps_rdmap_check_drained(struct ddps_rdmap *r)
 {
-	if (!r->draining || r->drained || r->state > DDPS_RS_RUN || !all_done(r))
+	if (!r->draining || r->drained || r->state > DDPS_RS_RUN || ddps_rdmap_owes(r))
 		return;
 	r->drained = true;
 	/* Nobody posts a receive any more: what waits for one finds none. */

@@ -126,6 +126,9 @@ void ddps_rdmap_terminate(struct ddps_rdmap *r, int code, struct ddps_triple t, 
  * Reads and atomics are answered (at once if nothing is left). */
 void ddps_rdmap_drain(struct ddps_rdmap *r);
 
+/* Posted send work has not ended, or an accepted Read or atomic is not answered. */
+bool ddps_rdmap_owes(const struct ddps_rdmap *r);
+
 /* The rule is TERMINATE from now on, also for what waits. */
 void ddps_rdmap_wait_no_more(struct ddps_rdmap *r);
 

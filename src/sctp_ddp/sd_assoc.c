@@ -126,9 +126,19 @@ void ddps_sd_carrier_orphan(struct ddps_sd_carrier *c)
 		ddps_sd_carrier_idle(c);
 }
 
-void ddps_sd_carrier_wind_up(struct ddps_sd_carrier *c)
+/* How many sessions have nothing more to say. */
+static unsigned said_all(const struct ddps_sd_carrier *c)
 {
-	if (c->nsessions)
+	unsigned n = 0;
+
+	for (unsigned i = 0; i < c->npairs_size; i++)
+		n += c->pairs[i] && c->pairs[i]->sess && ddps_sd_pair_said_all(c->pairs[i]);
+	return n;
+}
+
+void ddps_sd_carrier_wind_up(struct ddps_sd_carrier *c, bool all)
+{
+	if (c->nsessions && (!all || said_all(c) < c->nsessions))
 		return;
 	if (c->state == DDPS_SD_COMING) {
 		ddps_sd_carrier_free(c);
@@ -136,6 +146,7 @@ void ddps_sd_carrier_wind_up(struct ddps_sd_carrier *c)
 		ddps_sd_tx_run(c); /* Terminates of sessions that were just given up */
 		c->state = DDPS_SD_GOING;
 		c->b->shutdown(c->assoc);
+		ddps_sd_carrier_leave(c);
 	}
 }
 

@@ -247,8 +247,9 @@ bool ddps_sd_carrier_full(const struct ddps_sd_carrier *c);
 void ddps_sd_carrier_idle(struct ddps_sd_carrier *c);
 /* It is being shut down, by either side: not for ever. */
 void ddps_sd_carrier_leave(struct ddps_sd_carrier *c);
-/* The context goes: shut down at once if no session is left.  May free @c. */
-void ddps_sd_carrier_wind_up(struct ddps_sd_carrier *c);
+/* The context goes: shut down at once if no session is left; @all: or only such as wait for the peer's
+ * Terminate.  May free @c. */
+void ddps_sd_carrier_wind_up(struct ddps_sd_carrier *c, bool all);
 /* The path MTU may have changed: ask for the message size again [5043-9-1]. */
 void ddps_sd_carrier_refresh(struct ddps_sd_carrier *c);
 /* Give the whole association up. */
@@ -278,6 +279,11 @@ struct ddps_sd_pair *ddps_sd_pair_find(const struct ddps_sd_carrier *c, unsigned
  * gone afterwards if the event was DRAINED or LOST. */
 void ddps_sd_pair_step(struct ddps_sd_pair *p, enum ddps_sd_event ev, const struct ddps_sd_msg *m,
 		       const struct ddps_error *why);
+/* Our Terminate has been handed to SCTP. */
+static inline bool ddps_sd_pair_said_all(const struct ddps_sd_pair *p)
+{
+	return p->sm.state == DDPS_SD_LT && !p->ctl && !p->term_due;
+}
 /* Its session has just been detached: end it on the wire. */
 void ddps_sd_pair_give_up(struct ddps_sd_pair *p);
 void ddps_sd_pair_detached(struct ddps_sd_pair *p);

@@ -459,7 +459,7 @@ static void sctp_listener_free(struct ddps_llp_listener *base)
 	free(l);
 }
 
-static bool sctp_wind_up(struct ddps_env *env)
+static bool sctp_wind_up(struct ddps_env *env, bool all)
 {
 	struct ddps_sd_provider *prov = env->sctp;
 	struct ddps_sd_carrier *c, *next;
@@ -468,7 +468,7 @@ static bool sctp_wind_up(struct ddps_env *env)
 		return false;
 	for (c = TAILQ_FIRST(&prov->carriers); c; c = next) {
 		next = TAILQ_NEXT(c, link);
-		ddps_sd_carrier_wind_up(c);
+		ddps_sd_carrier_wind_up(c, all);
 	}
 	return !TAILQ_EMPTY(&prov->carriers);
 }

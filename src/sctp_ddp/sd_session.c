@@ -258,6 +258,13 @@ static void op_shutdown(struct ddps_llp *llp)
 	ddps_sd_tx_segments(p);
 }
 
+static bool op_leaving(const struct ddps_llp *llp)
+{
+	const struct ddps_sd_session *s = (const struct ddps_sd_session *)llp;
+
+	return s->shutting && s->pair && !ddps_sd_pair_said_all(s->pair);
+}
+
 static void op_free(struct ddps_llp *llp)
 {
 	struct ddps_sd_session *s = from_llp(llp);
@@ -331,6 +338,7 @@ static const struct ddps_llp_ops session_ops = {
 	.held = op_held,
 	.keep_copy = op_keep_copy,
 	.shutdown = op_shutdown,
+	.leaving = op_leaving,
 	.abort = op_abort,
 	.free = op_free,
 	.info = op_info,

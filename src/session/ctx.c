@@ -13,9 +13,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#define SETTLE_STEP_MS 10
-#define WIND_UP_MS     1000 /* for what has to reach peers when the context goes */
-
 const char *ddps_version(void)
 {
 	return DDPS_VERSION_STRING;
@@ -244,26 +241,6 @@ int ddps_ctx_new(struct ddps_ctx **out, const struct ddps_ctx_attr *attr)
 	return 0;
 }
 
-/* A rejection is worth nothing if it does not arrive, and an association that is shared by
- * sessions ends in order, not by an abort: give both a moment. */
-static void wind_up(struct ddps_ctx *ctx)
-{
-	uint64_t deadline = ddps_deadline(WIND_UP_MS);
-
-	for (;;) {
-		bool busy = ddps_providers_wind_up(&ctx->env);
-
-		if (!busy && !ddps_requests_winding_up(ctx))
-			return;
-		if (ddps_now() >= deadline)
-			return;
-		ddps_wait_fd(ddps_loop_fd(ctx->env.loop), deadline);
-		pthread_mutex_lock(&ctx->lock);
-		ddps_ctx_turn(ctx);
-		pthread_mutex_unlock(&ctx->lock);
-	}
-}
-
 bool ddps_ctx_enter_until(struct ddps_ctx *ctx, uint64_t deadline)
 {
 #ifdef __GLIBC__
@@ -283,52 +260,6 @@ bool ddps_ctx_enter_until(struct ddps_ctx *ctx, uint64_t deadline)
 	}
 	return true;
 #endif
-}
-
-/* Work is under way, or has not been handed down to the system. */
-static bool leaving(const struct ddps_ep *ep)
-{
-	if (ep->state == DDPS_EP_DRAINING || ep->shut.prev)
-		return true;
-	return ep->state == DDPS_EP_CLOSING && ep->llp && ep->llp->ops->leaving &&
-	       ep->llp->ops->leaving(ep->llp);
-}
-
-static bool any_leaving(const struct ddps_ctx *ctx)
-{
-	for (const struct ddps_ep *ep = ctx->eps; ep; ep = ep->next)
-		if (leaving(ep))
-			return true;
-	return false;
-}
-
-int ddps_ctx_settle(struct ddps_ctx *ctx, int timeout_ms)
-{
-	uint64_t deadline = ddps_deadline(timeout_ms < 0 ? 0 : timeout_ms);
-	bool busy;
-
-	if (ddps_ctx_gone(ctx))
-		return ddps_ctx_why_gone(ctx);
-	if (!ddps_ctx_enter_until(ctx, deadline))
-		return DDPS_E_TIMEDOUT;
-	for (struct ddps_ep *ep = ctx->eps, *next; ep; ep = next) {
-		next = ep->next;
-		ddps_ep_disconnect(ep);
-	}
-	for (;;) {
-		const uint64_t step = ddps_deadline(SETTLE_STEP_MS);
-		int fd = ddps_loop_fd(ctx->env.loop);
-
-		busy = any_leaving(ctx) || ddps_providers_wind_up(&ctx->env);
-		ddps_ctx_leave(ctx);
-		if (!busy)
-			return 0;
-		/* Not long: another thread may take the last of it. */
-		ddps_wait_fd(fd, step < deadline ? step : deadline);
-		if (ddps_now() >= deadline || !ddps_ctx_enter_until(ctx, deadline))
-			return DDPS_E_TIMEDOUT;
-		ddps_ctx_turn(ctx);
-	}
 }
 
 int ddps_ctx_flush(struct ddps_ctx *ctx, int timeout_ms)
@@ -365,11 +296,7 @@ void ddps_ctx_free(struct ddps_ctx *ctx)
 		return;
 	}
 	ddps_mover_stop(ctx);
-	while (ctx->eps)
-		ddps_ep_destroy(ctx->eps);
-	while (ctx->listeners)
-		ddps_listener_destroy(ctx->listeners);
-	wind_up(ctx);
+	ddps_sessions_finish(ctx);
 	while (ctx->requests)
 		ddps_request_destroy(ctx->requests);
 	while (ctx->srqs)

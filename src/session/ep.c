@@ -310,6 +310,9 @@ void ddps_ep_end(struct ddps_ep *ep, enum ddps_event_type final, const struct dd
 	if (!why.peer[0])
 		memcpy(why.peer, ep->info.peer, sizeof why.peer);
 	ddps_error_keep(&ep->error, &why);
+	if (why.code && (ddps_rdmap_owes(ep->rdmap) ||
+			 (ep->state == DDPS_EP_CLOSING && !ep->patience)))
+		ep->ctx->cut_short++;
 	release_below(ep);
 	ddps_ep_set_state(ep, DDPS_EP_DEAD);
 	DDPS_PROBE(ended, 3, ep->serial, ep->established, ep->error.code);

@@ -93,7 +93,7 @@ static void up_complete(void *user, bool recv_queue, struct ddps_wc *wc)
 	DDPS_PROBE(completion, 5, ep->serial, wc->wr_id, wc->op, wc->status, wc->len);
 	wc->ep = ep;
 	wc->user = ep->user;
-	if (ddps_cq_push(recv_queue ? ep->recv_cq : ep->send_cq, wc))
+	if (ep->ctx->ending || ddps_cq_push(recv_queue ? ep->recv_cq : ep->send_cq, wc))
 		return;
 	ddps_rdmap_overflowed(ep->rdmap);
 	ddps_task_post(ep->ctx->env.loop, &ep->overflow);

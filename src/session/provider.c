@@ -18,12 +18,12 @@ const struct ddps_llp_provider *ddps_provider_find(const char *scheme)
 	return NULL;
 }
 
-bool ddps_providers_wind_up(struct ddps_env *env)
+bool ddps_providers_wind_up(struct ddps_env *env, bool all)
 {
 	bool busy = false;
 
 	for (size_t i = 0; i < NPROVIDERS; i++)
-		if (providers[i]->wind_up && providers[i]->wind_up(env))
+		if (providers[i]->wind_up && providers[i]->wind_up(env, all))
 			busy = true;
 	return busy;
 }

@@ -82,6 +82,7 @@ struct ddps_ctx {
 	bool events_watched, events_marked; /* somebody has event_fd; it is readable */
 	struct ddps_ep *eps;
 	uint64_t serials; /* given to endpoints so far */
+	uint64_t cut_short; /* endpoints that ended with work that had not arrived */
 	struct ddps_listener *listeners;
 	struct ddps_request *requests;
 	struct ddps_cq *cqs;
@@ -96,6 +97,7 @@ struct ddps_ctx {
 	uint32_t gather_kept; /* how often in a row it came before that */
 	uint32_t vain;	      /* polls in a row that found nothing */
 	bool watched;	      /* src/watch */
+	bool ending;	      /* nobody takes completions any more */
 	struct ddps_walk walk;
 };
 
@@ -124,6 +126,9 @@ int ddps_ctx_enter_seldom(struct ddps_ctx *ctx);
 /* They are not: whoever waits hears of it, and nothing is done on their numbers any more.  The lock
  * is held. */
 void ddps_ctx_rob(struct ddps_ctx *ctx);
+
+/* The context goes: its sessions end, in order those that were ending so already. */
+void ddps_sessions_finish(struct ddps_ctx *ctx);
 
 /* The same until @deadline at most, since the holder may be what this call has interrupted. */
 bool ddps_ctx_enter_until(struct ddps_ctx *ctx, uint64_t deadline);
@@ -246,7 +251,7 @@ struct ddps_ep *ddps_walk_step(struct ddps_ctx *ctx, struct ddps_ep_stats *st);
 
 /* ---- providers (provider.c) ---- */
 const struct ddps_llp_provider *ddps_provider_find(const char *scheme);
-bool ddps_providers_wind_up(struct ddps_env *env);
+bool ddps_providers_wind_up(struct ddps_env *env, bool all);
 void ddps_providers_fini(struct ddps_env *env);
 
 /* ---- endpoints (ep.c, ep_up.c) ---- */
@@ -300,6 +305,7 @@ struct ddps_ep {
 	struct ddps_task kick, shut, overflow;
 	struct ddps_timer close_timer, nudge_timer, stall_timer;
 	uint64_t moved_seen, taken_seen; /* by the close timer; by the stall timer */
+	uint64_t patience; /* in order, all has arrived: how long its peer is waited for; 0: it has not */
 	uint32_t close_ms, nudge_ms;
 	bool flush_late;
 	uint8_t hush, hushed; /* DDPS_HUSH_*; and where something was flushed since */

@@ -18,7 +18,6 @@
 
 #define FD_WANTED    65536
 #define SETTLE_MS    1000
-#define FLUSH_MS     100
 #define HOLD_MS	     50
 #define HELD_STEP_MS 1
 #define TELL_SECONDS 2
@@ -344,10 +343,7 @@ __attribute__((destructor)) static void finish(void)
 		return;
 	if (global.p->watch && !vd_thread(close_watch, global.p))
 		await(&global.p->unwatched); /* see await_stats */
-	if (!strcmp(global.cfg.transport, "sctp"))
-		ddps_ctx_settle(global.p->ctx, SETTLE_MS);
-	else
-		ddps_ctx_flush(global.p->ctx, FLUSH_MS);
+	ddps_ctx_settle(global.p->ctx, SETTLE_MS);
 	if (global.cfg.stats)
 		await_stats(global.p);
 	vd_capture_tell(global.p);

@@ -104,7 +104,7 @@ static void world_fini(struct world *w, bool wind_up)
 		ulp_leave(&w->ulp[i]);
 	if (w->listener)
 		ddps_sctp_provider.listener_free(w->listener);
-	for (int i = 0; i < 100 && wind_up && ddps_sctp_provider.wind_up(&w->env); i++) {
+	for (int i = 0; i < 100 && wind_up && ddps_sctp_provider.wind_up(&w->env, false); i++) {
 		w->now += SECOND;
 		fuzz_time_set(w->now);
 		run(w);

@@ -232,7 +232,7 @@ unsettled() { # FILE...
 }
 mapfile -t programs < <(git ls-files 'examples/*.c' 'tools/*.c' 'python/ddpsess/*.py')
 unsettled "${programs[@]}" >"$work/log"
-! [ -s "$work/log" ] && grep -q 'ddps_ctx_settle` before it ends' docs/guides/program.md
+! [ -s "$work/log" ] && grep -q 'ddps_ctx_settle` before the program ends' docs/guides/program.md
 result $? "examples, sessctl and Python end their sessions in order, as docs/guides/program.md says" "$work/log"
 sed 's/ctx_settle/ctx_free/' examples/many_peer.c >"$work/many.c"
 [ "$(unsettled "$work/many.c")" = "$work/many.c" ]

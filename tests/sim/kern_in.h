@@ -102,6 +102,7 @@ void kern_tcp_disconnect(struct kern_file *f);
 void kern_tcp_lost(struct kern_file *f, int err);
 int kern_tcp_error(struct kern_file *f);
 size_t kern_tcp_unread(struct kern_file *f);
+size_t kern_tcp_unacked(struct kern_file *f);
 int kern_tcp_shutdown(struct kern_file *f, int how);
 struct kern_tcp *kern_tcp_take(struct kern_file *listener, struct sockaddr_in *peer);
 /* Whose the other end of a stream is: the next number. */

@@ -5,6 +5,7 @@
 #include <netinet/tcp.h>
 #include <netinet/udp.h>
 #include <stdarg.h>
+#include <linux/sockios.h>
 #include <sys/ioctl.h>
 
 int __wrap_socket(int family, int type, int protocol);
@@ -209,6 +210,8 @@ int __wrap_ioctl(int fd, unsigned long request, ...)
 	va_start(ap, request);
 	if (request == FIONREAD)
 		*va_arg(ap, int *) = (int)kern_tcp_unread(kern_file(fd));
+	if (request == SIOCOUTQ)
+		*va_arg(ap, int *) = (int)kern_tcp_unacked(kern_file(fd));
 	va_end(ap);
 	return 0;
 }

@@ -228,6 +228,19 @@ size_t kern_tcp_unread(struct kern_file *f)
 	return n;
 }
 
+/* What is on its way to the peer; a FIN counts as one octet. */
+size_t kern_tcp_unacked(struct kern_file *f)
+{
+	const struct kern_tcp *to = f->tcp ? f->tcp->peer : NULL;
+	size_t n = 0;
+
+	if (!to)
+		return 0;
+	for (const struct chunk *c = to->first; c; c = c->next)
+		n += c->at > kern.now ? c->len - c->off : 0;
+	return n + (to->fin_at != KERN_NONE && to->fin_at > kern.now);
+}
+
 int kern_tcp_shutdown(struct kern_file *f, int how)
 {
 	if (!f->tcp || f->tcp->dead)

@@ -41,6 +41,18 @@ static int no_error(struct ddps_mpa_conn *c)
 	return 0;
 }
 
+static size_t one_octet(const struct ddps_mpa_conn *c)
+{
+	(void)c;
+	return 1;
+}
+
+static size_t no_octet(const struct ddps_mpa_conn *c)
+{
+	(void)c;
+	return 0;
+}
+
 static struct ddps_mpa_conn *conn_of(struct mpa_side *s)
 {
 	return (struct ddps_mpa_conn *)s->llp;
@@ -364,11 +376,12 @@ Test(mpa_rare, a_bad_first_fpdu_while_closing, .description = "5044-7.1.2-26")
 
 /* ---- calls out of turn ---- */
 
-Test(mpa_rare, leaving_is_from_the_close_to_its_fin)
+Test(mpa_rare, contact_01_leaving_is_from_the_close_until_its_fin_is_acknowledged)
 {
 	struct mpa_world w;
 	int fd = in_operation(&w);
 	struct ddps_llp *llp = w.b[0].llp;
+	struct ddps_mpa_conn *c;
 	struct ddps_llp_tcp st;
 
 	cr_expect_not(llp->ops->leaving(llp));
@@ -376,8 +389,15 @@ Test(mpa_rare, leaving_is_from_the_close_to_its_fin)
 	llp->ops->shutdown(llp);
 	cr_expect(llp->ops->leaving(llp));
 	mpa_world_settle(&w);
-	cr_expect_eq(conn_of(&w.b[0])->wr, DDPS_MPA_WR_SHUT);
-	cr_expect_not(llp->ops->leaving(llp), "its FIN has left");
+	c = conn_of(&w.b[0]);
+	cr_expect_eq(c->wr, DDPS_MPA_WR_SHUT);
+	tcp = ddps_mpa_sockets;
+	tcp.unacked = one_octet;
+	c->tcp = &tcp;
+	cr_expect(llp->ops->leaving(llp), "its FIN has left");
+	tcp.unacked = no_octet;
+	cr_expect_not(llp->ops->leaving(llp), "it is acknowledged");
+	c->tcp = &ddps_mpa_sockets;
 	llp->ops->abort(llp);
 	cr_expect_not(llp->ops->leaving(llp));
 	cr_expect_eq(llp->ops->tcp_stats(llp, &st), DDPS_E_STATE);

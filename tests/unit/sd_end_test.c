@@ -24,7 +24,7 @@ TestSuite(sd_end, .init = init, .fini = fini, .timeout = 30);
 
 static bool winds_up(void)
 {
-	return ddps_sctp_provider.wind_up(&w.env);
+	return ddps_sctp_provider.wind_up(&w.env, false);
 }
 
 /* ---- winding up ---- */
@@ -62,6 +62,51 @@ Test(sd_end, an_association_that_comes_up_for_nobody_goes_with_its_context)
 	cr_assert(sd_carrier_of(&w, 0));
 	cr_expect_not(winds_up());
 	cr_expect_null(sd_carrier_of(&w, 0));
+}
+
+/* What an idle association waits for does not cut short the end of one that is shut down. */
+Test(sd_end, contact_14_an_orderly_end_does_not_become_an_abort)
+{
+	struct ddps_sd_carrier *c;
+
+	sd_raw_to_listener(&w);
+	c = sd_carrier_of(&w, 0);
+	cr_assert(c->linger.on);
+	ddps_timer_after(w.env.loop, &c->linger, 0);
+	cr_expect(winds_up());
+	cr_expect_eq(c->state, DDPS_SD_GOING);
+	cr_expect(c->linger.on);
+	cr_expect_gt(c->linger.due, ddps_now() + 20 * NSEC_PER_SEC);
+	sd_run(&w);
+	cr_expect_not(winds_up());
+}
+
+/* Over SCTP nothing but the peer's Terminate is missing: that need not be waited for. */
+Test(sd_end, contact_01_sessions_that_have_said_all_go_with_their_association)
+{
+	struct ddps_sd_assoc *raw = sd_raw_initiated(&w, &u, false);
+
+	sd_send(&w, raw, 0, "0000 0002");
+	cr_assert_eq(u.answers, 1);
+	u.llp->ops->open(u.llp);
+	cr_expect_not(u.llp->ops->leaving(u.llp));
+	raw->hold = true;
+	u.llp->ops->shutdown(u.llp);
+	cr_expect(u.llp->ops->leaving(u.llp), "it has not left");
+	cr_expect(ddps_sctp_provider.wind_up(&w.env, true));
+	cr_expect_eq(raw->peer->shutdowns, 0);
+	sd_run(&w);
+	cr_expect_not(u.llp->ops->leaving(u.llp));
+	cr_expect(winds_up());
+	cr_expect_eq(raw->peer->shutdowns, 0, "it is given time");
+	cr_expect(ddps_sctp_provider.wind_up(&w.env, true));
+	cr_expect_eq(raw->peer->shutdowns, 1);
+	raw->hold = false;
+	fake_sctp_poke(raw);
+	sd_run(&w);
+	cr_expect_eq(u.closes, 1);
+	cr_expect_eq(u.error.code, 0, "%s", u.error.text);
+	cr_expect_not(winds_up());
 }
 
 /* Each of several: one that goes does not end the round. */

@@ -451,6 +451,7 @@ static void do_shutdown(struct ddps_sd_assoc *a)
 		return;
 	}
 	a->life.shut = true;
+	ddps_sk_abort_on_close(a, false); /* nor by the end of the process */
 	shutdown(a->io.fd, SHUT_WR);
 }
 

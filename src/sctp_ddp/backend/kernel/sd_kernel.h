@@ -116,8 +116,8 @@ int ddps_sk_encap_to(int fd, int family, int port);
 int ddps_sk_encap_at(int wanted, uint16_t *encap);
 /* What it is bound to. */
 void ddps_sk_name(int fd, char *buf, size_t len);
-/* Its end is in order: the kernel waits for what the handshake lacks, after the socket is closed. */
-void ddps_sk_no_abort(struct ddps_sd_assoc *a);
+/* Off: its end is in order, and the kernel carries it out after the socket is closed. */
+void ddps_sk_abort_on_close(struct ddps_sd_assoc *a, bool on);
 /* A notification of this type from now on; no longer. */
 int ddps_sk_event(struct ddps_sd_assoc *a, uint16_t type, bool on);
 /* Addresses, known from COMM_UP on. */

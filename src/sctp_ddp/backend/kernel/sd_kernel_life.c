@@ -37,7 +37,7 @@ bool ddps_sk_life_alive(const struct ddps_sk_life *l)
 
 static void shut_down(struct ddps_sk_life *l)
 {
-	ddps_sk_no_abort(assoc_of(l));
+	ddps_sk_abort_on_close(assoc_of(l), false);
 	ddps_sk_doom(assoc_of(l), ddps_error_make(DDPS_OK, 0, "association shut down"));
 }
 
@@ -212,6 +212,7 @@ void ddps_sk_life_set_up(struct ddps_sd_assoc *a, const struct ddps_sd_assoc_up 
 
 void ddps_sk_life_abort(struct ddps_sd_assoc *a)
 {
+	ddps_sk_abort_on_close(a, true); /* a shutdown may be under way */
 	ddps_sk_doom(a, ddps_error_make(DDPS_E_CLOSED, 0, "aborted by this side"));
 }
 

@@ -182,12 +182,12 @@ void ddps_sk_addresses(struct ddps_sd_assoc *a)
 		a->life.info.encap = ntohs(e.sue_port);
 }
 
-void ddps_sk_no_abort(struct ddps_sd_assoc *a)
+void ddps_sk_abort_on_close(struct ddps_sd_assoc *a, bool on)
 {
-	struct linger off = { 0 };
+	struct linger l = { .l_onoff = on };
 
 	if (a->io.fd >= 0)
-		(void)setsockopt(a->io.fd, SOL_SOCKET, SO_LINGER, &off, sizeof off);
+		(void)setsockopt(a->io.fd, SOL_SOCKET, SO_LINGER, &l, sizeof l);
 }
 
 int ddps_sk_event(struct ddps_sd_assoc *a, uint16_t type, bool on)

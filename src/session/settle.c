@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Ending in order what belongs to a context: ddps_ctx_settle, and what ddps_ctx_free waits for. */
+#include "session/session.h"
+
+#define STEP_MS	    10
+#define FINISH_MS   5000 /* ddps_ctx_free: for sessions that were ending in order already */
+#define WIND_UP_MS  1000 /* ddps_ctx_free: for what has to reach peers otherwise */
+#define PATIENCE_MS 200	 /* a peer's own end is waited for, once it has everything */
+
+static bool is_ending(const struct ddps_ep *ep)
+{
+	return ep->state == DDPS_EP_DRAINING || ep->state == DDPS_EP_CLOSING;
+}
+
+/* Work is under way, or has not arrived. */
+static bool is_leaving(const struct ddps_ep *ep)
+{
+	return ep->state == DDPS_EP_DRAINING || ep->shut.prev ||
+	       (ep->llp && ep->llp->ops->leaving(ep->llp));
+}
+
+enum stage { ARRIVED, PATIENT, LEAVING };
+
+/* How far those sessions are that end in order: the worst of them. */
+static enum stage stage_of_all(struct ddps_ctx *ctx)
+{
+	enum stage worst = ARRIVED;
+
+	for (struct ddps_ep *ep = ctx->eps; ep; ep = ep->next) {
+		if (!is_ending(ep))
+			continue;
+		if (is_leaving(ep)) {
+			worst = LEAVING;
+			continue;
+		}
+		if (!ep->patience)
+			ep->patience = ddps_deadline(PATIENCE_MS);
+		if (worst == ARRIVED && ddps_now() < ep->patience)
+			worst = PATIENT;
+	}
+	return worst;
+}
+
+static void nap_until(const struct ddps_ctx *ctx, uint64_t deadline)
+{
+	const uint64_t step = ddps_deadline(STEP_MS);
+
+	/* Not long: what TCP has acknowledged makes nothing readable, and another thread may take the
+	 * last of it. */
+	ddps_wait_fd(ddps_loop_fd(ctx->env.loop), step < deadline ? step : deadline);
+}
+
+/* @late: without patience. */
+static bool is_busy(struct ddps_ctx *ctx, bool late)
+{
+	enum stage stage = stage_of_all(ctx);
+
+	if (stage == PATIENT && late)
+		stage = ARRIVED;
+	return ddps_providers_wind_up(&ctx->env, stage == ARRIVED) || stage != ARRIVED;
+}
+
+int ddps_ctx_settle(struct ddps_ctx *ctx, int timeout_ms)
+{
+	uint64_t deadline = ddps_deadline(timeout_ms < 0 ? 0 : timeout_ms), cut_short;
+
+	if (ddps_ctx_gone(ctx))
+		return ddps_ctx_why_gone(ctx);
+	if (!ddps_ctx_enter_until(ctx, deadline))
+		return DDPS_E_TIMEDOUT;
+	cut_short = ctx->cut_short;
+	for (struct ddps_ep *ep = ctx->eps, *next; ep; ep = next) {
+		next = ep->next;
+		ddps_ep_disconnect(ep);
+	}
+	for (;;) {
+		bool late = ddps_now() >= deadline, busy = is_busy(ctx, late);
+		int err = ctx->cut_short != cut_short ? DDPS_E_RESET : 0;
+
+		ddps_ctx_leave(ctx);
+		if (!busy)
+			return err;
+		if (late)
+			return DDPS_E_TIMEDOUT;
+		nap_until(ctx, deadline);
+		if (!ddps_ctx_enter_until(ctx, deadline))
+			return DDPS_E_TIMEDOUT;
+		ddps_ctx_turn(ctx);
+	}
+}
+
+static void take_turn(struct ddps_ctx *ctx, uint64_t deadline)
+{
+	nap_until(ctx, deadline);
+	pthread_mutex_lock(&ctx->lock);
+	ddps_ctx_turn(ctx);
+	pthread_mutex_unlock(&ctx->lock);
+}
+
+/* A rejection is worth nothing if it does not arrive, and an association that is shared by
+ * sessions ends in order, not by an abort: give both a moment. */
+static void wind_up(struct ddps_ctx *ctx, uint64_t deadline)
+{
+	for (;;) {
+		bool busy = ddps_providers_wind_up(&ctx->env, true);
+
+		if ((!busy && !ddps_requests_winding_up(ctx)) || ddps_now() >= deadline)
+			return;
+		take_turn(ctx, deadline);
+	}
+}
+
+void ddps_sessions_finish(struct ddps_ctx *ctx)
+{
+	uint64_t deadline = ddps_deadline(WIND_UP_MS);
+
+	ctx->ending = true;
+	for (struct ddps_ep *ep = ctx->eps, *next; ep; ep = next) {
+		next = ep->next;
+		if (!is_ending(ep))
+			ddps_ep_destroy(ep);
+	}
+	while (ctx->listeners)
+		ddps_listener_destroy(ctx->listeners);
+	if (ctx->eps)
+		deadline = ddps_deadline(FINISH_MS);
+	while (stage_of_all(ctx) != ARRIVED && ddps_now() < deadline)
+		take_turn(ctx, deadline);
+	while (ctx->eps)
+		ddps_ep_destroy(ctx->eps);
+	wind_up(ctx, deadline);
+}
