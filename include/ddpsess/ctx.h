@@ -266,7 +266,10 @@ enum ddps_event_type {
 	/* Last event of @request: @request's peer went away before it was answered.  The request is
 	 * invalid now. */
 	DDPS_EV_REQUEST_GONE,
-	DDPS_EV_SRQ_LIMIT /* @srq has fewer receives than ddps_srq_arm asked for */
+	DDPS_EV_SRQ_LIMIT, /* @srq has fewer receives than ddps_srq_arm asked for */
+	/* The peer has closed in order, but messages of it still wait for receives, for a second now.
+	 * They go on waiting; DDPS_EV_PEER_CLOSED comes behind them.  See DDPS_NO_RECV_STALL. */
+	DDPS_EV_PEER_CLOSING
 };
 
 /* What was negotiated.  A peer's value is what the peer said of itself: peer_ird limits this side's

@@ -269,13 +269,15 @@ DDPS_API void ddps_listener_free(struct ddps_listener *l);
  * for 5 s, and other sessions have to wait because of that, the session that holds most ends with
  * DDPS_E_LIMIT.
  *
- * A close and a Terminate of the peer wait behind the Send too.  But a reset is noticed
- * immediately.
+ * A close and a Terminate of the peer wait behind the Send too.  Once the peer has closed in order,
+ * and all that it sent has arrived at this host, nothing is lost any more: what waits goes to
+ * receives that are posted later, even if the peer has reset the connection meanwhile or its process
+ * has ended.  A second after the close DDPS_EV_PEER_CLOSING reports it.  A reset without such a
+ * close is noticed immediately, and what waits is lost.
  *
- * The wait has an end.  Once the peer has closed, a Send waits for one more second, counted from
- * the last message that was taken.  After that, the rule is TERMINATE.  ddps_disconnect waits at
- * most close_ms for the receive, and only if the session cannot end without it because Reads are
- * outstanding; when all posted work has ended, the rule is TERMINATE.
+ * The wait ends if this program ends the session.  ddps_disconnect waits at most close_ms for the
+ * receive, and only if the session cannot end without it because Reads are outstanding; when all
+ * posted work has ended, the rule is TERMINATE.
  */
 enum ddps_no_recv { DDPS_NO_RECV_TERMINATE, DDPS_NO_RECV_STALL };
 

@@ -110,6 +110,8 @@ class Session:
         elif ev.type == l.PEER_CLOSED:
             self._peer_done = True
             self._wake()
+        elif ev.type == l.PEER_CLOSING:
+            pass  # what it sent goes on waiting for receives
         elif ev.type == l.TERMINATED:
             self._end = _error(ev.error)
         else:

@@ -201,8 +201,8 @@ void ddps_mpa_conn_watch(struct ddps_mpa_conn *c)
 		c->tcp->unwatch(c);
 		return;
 	}
-	if (c->rx.stalled && c->wr == DDPS_MPA_WR_SHUT) {
-		/* Nothing to read or send; a FIN of the peer would be reported without end. */
+	if (c->rx.stalled && (c->wr == DDPS_MPA_WR_SHUT || c->wr == DDPS_MPA_WR_LOST)) {
+		/* Nothing to read or send; the peer's end would be reported without end. */
 		c->tcp->unwatch(c);
 		return;
 	}

@@ -108,7 +108,7 @@ static void on_fin(struct ddps_mpa_conn *c)
 	bool truncated = !c->rx.dead && !ddps_mpa_rx_at_boundary(&c->rx);
 
 	c->rd = DDPS_MPA_RD_EOF;
-	if (c->wr == DDPS_MPA_WR_LOST) {
+	if (c->wr == DDPS_MPA_WR_LOST && c->tx_errno) {
 		ddps_mpa_conn_lost(c, c->tx_errno, "peer reset the connection");
 		return;
 	}
@@ -117,6 +117,11 @@ static void on_fin(struct ddps_mpa_conn *c)
 		return;
 	}
 	ddps_mpa_conn_step(c, DDPS_MPA_EV_FIN);
+	if (c->wr == DDPS_MPA_WR_LOST) { /* it closed in order, and is gone */
+		ddps_mpa_conn_end(c, NULL);
+		c->llp.up->peer_closed(c->llp.user);
+		return;
+	}
 	if (c->state == DDPS_MPA_CLOSED || c->wr == DDPS_MPA_WR_SHUT) {
 		ddps_mpa_conn_end(c, NULL);
 		return;
@@ -193,10 +198,22 @@ static bool may_read(const struct ddps_mpa_conn *c)
 	       c->rx.share;
 }
 
+/* Behind the peer's FIN all that it sent is here, and stays here: EPIPE is what TCP says then. */
+static bool has_it_all(const struct ddps_mpa_conn *c, int err)
+{
+	return c->rx.stalled && (c->rd == DDPS_MPA_RD_HUNG_UP || err == EPIPE);
+}
+
 void ddps_mpa_data_hangup(struct ddps_mpa_conn *c)
 {
 	int err = c->tcp->error(c);
 
+	if (has_it_all(c, err)) {
+		c->wr = DDPS_MPA_WR_LOST;
+		c->tx_errno = 0; /* nothing of ours was lost by that */
+		ddps_mpa_data_closing(c);
+		return;
+	}
 	ddps_mpa_conn_lost(c, err ? err : ECONNRESET, "receive, while stalled");
 }
 
@@ -372,12 +389,15 @@ static void send_fin(struct ddps_mpa_conn *c)
 static void drain_dead(struct ddps_mpa_conn *c)
 {
 	begin_turn(c);
-	while (may_read(c) && read_once(c))
-		;
+	while (may_read(c))
+		if (!read_once(c) && c->tx_errno) /* else its FIN is there, too */
+			break;
 	if (!ddps_mpa_alive(c))
 		return;
 	if (c->rx.cut || !c->rx.share) /* the rest in the next turn */
 		ddps_task_post(c->env->loop, &c->task);
+	else if (has_it_all(c, c->tx_errno)) /* until there are receives for it */
+		ddps_mpa_conn_watch(c);
 	else
 		ddps_mpa_conn_lost(c, c->tx_errno, "peer reset the connection");
 }

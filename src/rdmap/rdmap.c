@@ -134,12 +134,6 @@ void ddps_rdmap_unstall(struct ddps_rdmap *r)
 		r->up->rx_ready(r->user);
 }
 
-void ddps_rdmap_wait_no_more(struct ddps_rdmap *r)
-{
-	r->no_recv = DDPS_NO_RECV_TERMINATE;
-	ddps_rdmap_unstall(r);
-}
-
 void ddps_rdmap_drain(struct ddps_rdmap *r)
 {
 	r->draining = true;

@@ -129,9 +129,6 @@ void ddps_rdmap_drain(struct ddps_rdmap *r);
 /* Posted send work has not ended, or an accepted Read or atomic is not answered. */
 bool ddps_rdmap_owes(const struct ddps_rdmap *r);
 
-/* The rule is TERMINATE from now on, also for what waits. */
-void ddps_rdmap_wait_no_more(struct ddps_rdmap *r);
-
 /* Peer closed in order: outstanding Reads and atomics can not complete any more and are flushed
  * (RFC 5040 2.9 half-close); Sends and Writes go on. */
 void ddps_rdmap_peer_closed(struct ddps_rdmap *r);

@@ -91,7 +91,11 @@ struct ddps_sd_session {
 	bool stalled; /* the layer above holds a segment back: it and all behind it wait in order */
 	bool rx_dead; /* the layer above takes nothing more */
 	bool ended;
-	uint8_t *pd; /* initiator: private data while waiting */
+	/* Its association is gone, and all is here that the peer sent before it closed the session. */
+	bool outlives;
+	struct ddps_sd_order rest; /* that, in order, the Terminate last */
+	bool *freed;		   /* while segments of it are shown: set if @this is freed */
+	uint8_t *pd;		   /* initiator: private data while waiting */
 	size_t pd_len;
 	struct ddps_kept_error error;
 };
@@ -104,7 +108,8 @@ struct ddps_sd_pair {
 	uint16_t stream;
 	bool waits, brim; /* as counted by the carrier */
 	uint32_t over;	  /* octets beyond its share, while it waits; as added up by the carrier */
-	bool closing;	  /* a Terminate is held in rx */
+	bool closing;	  /* a Terminate is held in rx, ... */
+	uint16_t closing_ssn; /* ... this one */
 
 	/* sending; numbers of type uint64_t count the carrier's messages, from 1 */
 	uint16_t tx;	    /* next DDP-SSN */
@@ -336,5 +341,7 @@ void ddps_sd_session_attach(struct ddps_sd_session *s, struct ddps_sd_carrier *c
 /* Tell @s soon that it is over; it belongs to nothing any more. */
 void ddps_sd_session_end(struct ddps_sd_session *s, const struct ddps_error *e);
 void ddps_sd_session_connect_timer(struct ddps_sd_session *s);
+/* The association goes.  false: the session is lost with it, since not all is here. */
+bool ddps_sd_session_outlive(struct ddps_sd_session *s);
 
 #endif

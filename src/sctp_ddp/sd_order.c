@@ -108,6 +108,17 @@ struct ddps_sd_held *ddps_sd_order_take(struct ddps_sd_order *o)
 	return h;
 }
 
+bool ddps_sd_order_has_upto(const struct ddps_sd_order *o, uint16_t last)
+{
+	unsigned n = (uint16_t)(last - o->next) + 1u;
+
+	if (o->count < n)
+		return false;
+	while (n && find(o, (uint16_t)(last - n + 1)))
+		n--;
+	return !n;
+}
+
 void ddps_sd_order_trim(struct ddps_sd_order *o)
 {
 	if (o->count || o->nslot <= KEEP_SLOTS)

@@ -48,6 +48,8 @@ int ddps_sd_order_hold(struct ddps_sd_order *o, uint16_t ssn, uint32_t ppid, con
 /* Take out the message whose turn it is and move on to the next number.  NULL: not here.
  * The caller frees it. */
 struct ddps_sd_held *ddps_sd_order_take(struct ddps_sd_order *o);
+/* Whether all is held from the one that is due up to @last. */
+bool ddps_sd_order_has_upto(const struct ddps_sd_order *o, uint16_t last);
 
 /* Give a large table back if it is empty. */
 void ddps_sd_order_trim(struct ddps_sd_order *o);

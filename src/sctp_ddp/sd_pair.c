@@ -130,6 +130,8 @@ static void end_session(struct ddps_sd_pair *p, enum ddps_sd_state old, enum ddp
 	/* A Reject has to arrive before the ULP may take the association down. */
 	if (ev == DDPS_SD_EV_ULP_REJECT)
 		return;
+	if (ev == DDPS_SD_EV_LOST && old == DDPS_SD_OPEN && ddps_sd_session_outlive(p->sess))
+		return;
 	e = why ? *why : ending(p, old, ev);
 	ddps_sd_session_end(p->sess, &e);
 }

@@ -257,7 +257,10 @@ static bool hold_messages(struct ddps_sd_pair *p, const struct ddps_sd_msg *m, u
 		return false;
 	}
 	p->carrier->held += ddps_sd_order_cost(len);
-	p->closing |= !m->segment && m->code == DDPS_SD_TERMINATE;
+	if (!m->segment && m->code == DDPS_SD_TERMINATE) {
+		p->closing = true;
+		p->closing_ssn = m->ssn;
+	}
 	return true;
 }
 

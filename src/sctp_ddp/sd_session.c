@@ -58,11 +58,79 @@ void ddps_sd_session_end(struct ddps_sd_session *s, const struct ddps_error *e)
 	struct ddps_error error = *e;
 
 	s->ended = true;
-	if (!error.peer[0])
+	if (!error.peer[0] && s->carrier)
 		strncpy(error.peer, s->carrier->peer, sizeof(error.peer) - 1);
 	ddps_error_keep(&s->error, &error);
+	s->outlives = false;
+	ddps_sd_order_reset(&s->rest);
 	detach(s);
 	ddps_task_post(s->env->loop, &s->task);
+}
+
+/* ---- what outlives the association ---- */
+
+bool ddps_sd_session_outlive(struct ddps_sd_session *s)
+{
+	struct ddps_sd_pair *p = s->pair;
+
+	if (!s->opened || s->rx_dead || !p->closing ||
+	    !ddps_sd_order_has_upto(&p->rx, p->closing_ssn))
+		return false;
+	s->rest = p->rx;
+	s->outlives = true;
+	p->carrier->held -= p->rx.octets;
+	p->rx = (struct ddps_sd_order){ 0 };
+	detach(s);
+	if (!s->stalled)
+		ddps_task_post(s->env->loop, &s->task);
+	return true;
+}
+
+/* The segment @h of the rest; false: @s is gone. */
+static bool show_rest(struct ddps_sd_session *s, struct ddps_sd_held *h,
+		      const struct ddps_sd_msg *m)
+{
+	bool freed = false;
+	int verdict = 0;
+
+	s->freed = &freed;
+	if (!s->rx_dead)
+		verdict = s->llp.data->rx_segment(s->llp.data_user, m->data, m->len);
+	if (!freed) {
+		s->freed = NULL;
+		s->rx_dead |= verdict < 0;
+		s->stalled = verdict == DDPS_LLP_HOLD && s->outlives;
+	}
+	if (!freed && s->stalled)
+		ddps_sd_order_untake(&s->rest, h);
+	else
+		free(h);
+	return !freed;
+}
+
+static void give_rest(struct ddps_sd_session *s)
+{
+	const struct ddps_error over = ddps_error_make(0, 0, "session closed");
+
+	while (s->outlives) {
+		struct ddps_sd_held *h = ddps_sd_order_take(&s->rest);
+		struct ddps_sd_msg m;
+
+		/* It was decoded before it was held, and is there: all is. */
+		ddps_sd_decode(&m, h->ppid, h->data, h->len);
+		if (!m.segment) { /* the peer's Terminate */
+			free(h);
+			ddps_sd_session_end(s, &over);
+			s->llp.up->peer_closed(s->llp.user);
+			return;
+		}
+		if (!show_rest(s, h, &m))
+			return;
+		if (s->stalled) {
+			s->llp.up->peer_closing(s->llp.user);
+			return;
+		}
+	}
 }
 
 /* Ends the session here with @e, if that is wanted, and on the wire. */
@@ -100,6 +168,8 @@ static void session_task(void *user)
 	if (s->ended) {
 		error = ddps_error_kept(&s->error);
 		s->llp.up->closed(s->llp.user, &error);
+	} else if (s->outlives) {
+		give_rest(s);
 	} else {
 		ddps_sd_rx_resume(s->pair);
 	}
@@ -204,7 +274,7 @@ static void op_resume(struct ddps_llp *llp)
 {
 	struct ddps_sd_session *s = from_llp(llp);
 
-	if (!s->pair || !s->stalled)
+	if ((!s->pair && !s->outlives) || !s->stalled)
 		return;
 	s->stalled = false;
 	ddps_task_post(s->env->loop, &s->task);
@@ -214,7 +284,7 @@ static size_t op_held(const struct ddps_llp *llp)
 {
 	const struct ddps_sd_session *s = (const struct ddps_sd_session *)llp;
 
-	return s->pair ? s->pair->rx.octets : 0;
+	return s->pair ? s->pair->rx.octets : s->rest.octets;
 }
 
 static int op_keep_copy(struct ddps_llp *llp)
@@ -235,7 +305,7 @@ static void op_abort(struct ddps_llp *llp)
 
 	if (s->ended)
 		return;
-	if (s->carrier->blocked) /* a Terminate would not leave */
+	if (s->carrier && s->carrier->blocked) /* a Terminate would not leave */
 		give_up_all(s, &e);
 	else
 		give_up(s, &e);
@@ -270,6 +340,9 @@ static void op_free(struct ddps_llp *llp)
 	struct ddps_sd_session *s = from_llp(llp);
 
 	give_up(s, NULL);
+	if (s->freed)
+		*s->freed = true;
+	ddps_sd_order_reset(&s->rest);
 	ddps_llp_lend(s->env, llp, false);
 	ddps_error_drop(&s->error);
 	free(s->pd);

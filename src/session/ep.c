@@ -117,10 +117,10 @@ static void stall_timer(void *user)
 {
 	struct ddps_ep *ep = user;
 
-	if (ddps_rdmap_taken(ep->rdmap) == ep->taken_seen)
-		ddps_rdmap_wait_no_more(ep->rdmap);
-	else
+	if (ddps_rdmap_taken(ep->rdmap) != ep->taken_seen)
 		ddps_ep_stall_timer(ep);
+	else if (ep->state == DDPS_EP_OPEN)
+		ddps_event_push(ep->ctx, &ep->source, DDPS_EV_PEER_CLOSING);
 }
 
 void ddps_ep_stall_timer(struct ddps_ep *ep)
@@ -310,14 +310,15 @@ void ddps_ep_end(struct ddps_ep *ep, enum ddps_event_type final, const struct dd
 	if (!why.peer[0])
 		memcpy(why.peer, ep->info.peer, sizeof why.peer);
 	ddps_error_keep(&ep->error, &why);
-	if (why.code && (ddps_rdmap_owes(ep->rdmap) ||
-			 (ep->state == DDPS_EP_CLOSING && !ep->patience)))
+	if (why.code &&
+	    (ddps_rdmap_owes(ep->rdmap) || (ep->state == DDPS_EP_CLOSING && !ep->patience)))
 		ep->ctx->cut_short++;
 	release_below(ep);
 	ddps_ep_set_state(ep, DDPS_EP_DEAD);
 	DDPS_PROBE(ended, 3, ep->serial, ep->established, ep->error.code);
 	ddps_rdmap_flush(ep->rdmap);
 	ddps_late_flush(ep);
+	ep->source.pending &= ~(1u << DDPS_EV_PEER_CLOSING); /* it would come last */
 	ddps_event_push(ep->ctx, &ep->source, final);
 }
 

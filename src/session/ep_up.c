@@ -31,6 +31,8 @@ static void up_peer_closed(void *user)
 		ddps_ep_lost(ep, &e);
 		break;
 	case DDPS_EP_OPEN:
+		ddps_timer_stop(ep->ctx->env.loop, &ep->stall_timer);
+		ep->source.pending &= ~(1u << DDPS_EV_PEER_CLOSING);
 		ddps_event_push(ep->ctx, &ep->source, DDPS_EV_PEER_CLOSED);
 		ddps_rdmap_peer_closed(ep->rdmap);
 		if (!ep->llp->half_close) {
@@ -50,8 +52,9 @@ static void up_peer_closing(void *user)
 {
 	struct ddps_ep *ep = user;
 
-	if (!ep->stall_timer.on)
+	if (!ep->closing_seen)
 		ddps_ep_stall_timer(ep);
+	ep->closing_seen = true;
 }
 
 static void up_closed(void *user, const struct ddps_error *e)

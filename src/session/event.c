@@ -18,6 +18,7 @@ const char *ddps_event_name(enum ddps_event_type type)
 		[DDPS_EV_LISTENER_FAILED] = "listener failed",
 		[DDPS_EV_REQUEST_GONE] = "request gone",
 		[DDPS_EV_SRQ_LIMIT] = "shared receive queue low",
+		[DDPS_EV_PEER_CLOSING] = "peer closing",
 	};
 
 	if ((unsigned)type >= sizeof names / sizeof names[0])

@@ -81,7 +81,7 @@ struct ddps_ctx {
 	int event_fd;
 	bool events_watched, events_marked; /* somebody has event_fd; it is readable */
 	struct ddps_ep *eps;
-	uint64_t serials; /* given to endpoints so far */
+	uint64_t serials;   /* given to endpoints so far */
 	uint64_t cut_short; /* endpoints that ended with work that had not arrived */
 	struct ddps_listener *listeners;
 	struct ddps_request *requests;
@@ -297,7 +297,8 @@ struct ddps_ep {
 	enum ddps_ep_state state;
 	uint64_t serial; /* unlike its address nobody's ever again */
 	bool established;
-	bool stalls; /* DDPS_NO_RECV_STALL */
+	bool stalls;	   /* DDPS_NO_RECV_STALL */
+	bool closing_seen; /* of the peer, behind what waits */
 	struct ddps_cq *send_cq, *recv_cq;
 	void *user;
 	struct ddps_ep *next, **prev;
@@ -305,7 +306,8 @@ struct ddps_ep {
 	struct ddps_task kick, shut, overflow;
 	struct ddps_timer close_timer, nudge_timer, stall_timer;
 	uint64_t moved_seen, taken_seen; /* by the close timer; by the stall timer */
-	uint64_t patience; /* in order, all has arrived: how long its peer is waited for; 0: it has not */
+	uint64_t
+		patience; /* in order, all has arrived: how long its peer is waited for; 0: it has not */
 	uint32_t close_ms, nudge_ms;
 	bool flush_late;
 	uint8_t hush, hushed; /* DDPS_HUSH_*; and where something was flushed since */
@@ -334,7 +336,7 @@ void ddps_ep_established(struct ddps_ep *ep);
 int ddps_ep_start(struct ddps_ep *ep, const struct ddps_nego_result *res,
 		  const struct ddps_rdmap_start *role);
 void ddps_ep_shutdown_soon(struct ddps_ep *ep);
-/* How long a Send waits for a receive once its peer has closed and nothing moves. */
+/* When it is told that a Send still waits though its peer has closed and nothing moves. */
 #define DDPS_STALL_CLOSED_MS 1000
 void ddps_ep_stall_timer(struct ddps_ep *ep);
 /* Keep a copy of the peer's private data.  0 or DDPS_E_NOMEM. */

@@ -47,7 +47,8 @@ static void serve_reader(struct e2e *e, int ms)
 	if (ev.type == DDPS_EV_PEER_CLOSED)
 		cr_assert_eq(ddps_disconnect(e->b.ep), 0);
 	seen |= E2E_SEEN(ev.type);
-	error = ev.error;
+	if (ev.type == DDPS_EV_CLOSED)
+		error = ev.error;
 }
 
 static void open_writer(struct writer *w)
@@ -143,21 +144,114 @@ Test(ends, contact_01_settle_waits_for_acknowledgements)
 	}
 }
 
-Test(ends, contact_01_settle_does_not_wait_for_a_peer_that_stays)
+/* A reader that stalls has @n messages; the writer has closed in order. */
+static void open_stalled(struct e2e *e, struct writer *w, int wire, unsigned n, uint32_t close_ms)
+{
+	struct ddps_send_wr wr = { .op = DDPS_OP_SEND };
+	struct ddps_wc wc;
+
+	open_both(e, w, wire, true, 0, close_ms);
+	for (unsigned i = 0; i < n; i++)
+		cr_assert_eq(ddps_post_send(w->ep, &wr), 0);
+	for (unsigned i = 0; i < n; i++) {
+		cr_assert_eq(ddps_cq_wait(w->cq, &wc, 1, E2E_MS), 1);
+		cr_assert_eq(wc.status, DDPS_WC_SUCCESS);
+	}
+}
+
+/* Late receives get all @n messages, and the session ends in order. */
+static void post_late(struct e2e *e, unsigned n)
+{
+	struct ddps_wc wc;
+
+	while (!(seen & E2E_SEEN(DDPS_EV_PEER_CLOSING)))
+		serve_reader(e, E2E_MS);
+	cr_expect_not(seen & (E2E_SEEN(DDPS_EV_PEER_CLOSED) | E2E_SEEN(DDPS_EV_CLOSED)));
+	for (uint64_t i = 0; i < n; i++) {
+		cr_assert_eq(ddps_post_recv(e->b.ep, i, NULL, 0), 0, "%s: %u", e->uri, (unsigned)i);
+		cr_assert_eq(ddps_cq_wait(e->cq, &wc, 1, E2E_MS), 1);
+		cr_expect_eq(wc.status, DDPS_WC_SUCCESS, "%s: %u", e->uri, (unsigned)i);
+		cr_expect_eq(wc.wr_id, i);
+	}
+	cr_expect_eq(read_to_the_end(e), 0, "%s: no more", e->uri);
+	cr_expect(seen & E2E_SEEN(DDPS_EV_PEER_CLOSED));
+}
+
+/* Over TCP it is gone with what the kernel delivers, over SCTP its association is shut down. */
+Test(ends, contact_06_what_waits_outlives_a_peer_that_has_settled)
 {
 	for (unsigned i = 0; i < OURS; i++) {
-		struct ddps_send_wr wr = { .op = DDPS_OP_SEND };
 		uint64_t begun;
 		struct writer w;
 		struct e2e e;
 
-		/* it stalls: that it is closed it sees behind the message that waits */
-		open_both(&e, &w, ours[i], true, 0, 60000);
-		cr_assert_eq(ddps_post_send(w.ep, &wr), 0);
+		open_stalled(&e, &w, ours[i], 8, 60000);
 		begun = now_ms();
 		cr_expect_eq(ddps_ctx_settle(w.ctx, 30000), 0, "%s", e.uri);
-		cr_expect_lt(now_ms() - begun, 10000, "%s", e.uri);
+		cr_expect_lt(now_ms() - begun, 10000, "%s: the reader stays", e.uri);
 		ddps_ctx_free(w.ctx);
+		post_late(&e, 8);
+		e2e_close(&e);
+	}
+}
+
+/* It closes in order, and gives up when the reader does not: a reset, an ABORT. */
+Test(ends, contact_06_what_waits_outlives_a_peer_that_gives_up_waiting)
+{
+	for (unsigned i = 0; i < OURS; i++) {
+		struct ddps_event ev = { .type = DDPS_EV_ESTABLISHED };
+		struct writer w;
+		struct e2e e;
+
+		open_stalled(&e, &w, ours[i], 8, 50);
+		cr_assert_eq(ddps_disconnect(w.ep), 0);
+		while (ev.type != DDPS_EV_CLOSED)
+			cr_assert_eq(ddps_event_wait(w.ctx, &ev, E2E_MS), 0);
+		cr_expect_eq(ev.error.code, DDPS_E_TIMEDOUT, "%s", e.uri);
+		ddps_ctx_free(w.ctx);
+		post_late(&e, 8);
+		e2e_close(&e);
+	}
+}
+
+/* A program that does not want it ends the session. */
+Test(ends, contact_06_what_waits_goes_with_the_session_here)
+{
+	for (unsigned i = 0; i < 3 * OURS; i++) {
+		struct writer w;
+		struct e2e e;
+
+		open_stalled(&e, &w, ours[i / 3], 8, 60000);
+		cr_expect_eq(ddps_ctx_settle(w.ctx, 30000), 0);
+		ddps_ctx_free(w.ctx);
+		while (!(seen & E2E_SEEN(DDPS_EV_PEER_CLOSING)))
+			serve_reader(&e, E2E_MS);
+		if (i % 3 == 0)
+			cr_expect_eq(ddps_disconnect(e.b.ep), 0);
+		else if (i % 3 == 1)
+			cr_expect_eq(ddps_abort(e.b.ep), 0);
+		while (i % 3 < 2 && !(seen & E2E_SEEN(DDPS_EV_CLOSED)))
+			serve_reader(&e, E2E_MS);
+		e2e_close(&e);
+	}
+}
+
+/* A reset without a close is no end in order: it is seen immediately. */
+Test(ends, contact_06_a_reset_is_seen_by_who_stalls)
+{
+	for (unsigned i = 0; i < OURS; i++) {
+		struct writer w;
+		struct e2e e;
+
+		open_stalled(&e, &w, ours[i], 8, 60000);
+		ddps_ctx_free(w.ctx);
+		if (!ours[i]) { /* over SCTP an abort of a session is a close in order */
+			while (!(seen & E2E_SEEN(DDPS_EV_CLOSED)))
+				serve_reader(&e, E2E_MS);
+			cr_expect_eq(error.code, DDPS_E_RESET, "%s", error.text);
+		} else {
+			post_late(&e, 8);
+		}
 		e2e_close(&e);
 	}
 }

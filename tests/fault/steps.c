@@ -63,6 +63,7 @@ int fault_event(struct fault_world *w)
 		w->up++;
 		return 0;
 	case DDPS_EV_SRQ_LIMIT:
+	case DDPS_EV_PEER_CLOSING:
 		w->lows++;
 		return 0;
 	case DDPS_EV_REQUEST_GONE:

@@ -110,7 +110,7 @@ static void settle(struct kern_tcp *t)
 	if (t->rst_at <= kern.now && !t->dead) {
 		t->dead = true;
 		if (!t->err)
-			t->err = ECONNRESET;
+			t->err = t->fin_at <= t->rst_at ? EPIPE : ECONNRESET;
 	}
 }
 

@@ -401,7 +401,7 @@ static void events(struct machine *m)
 			talk[ev.private_data[0] % ASIDE].side[1].req = ev.request;
 		else if (ev.type == DDPS_EV_ESTABLISHED)
 			s->there = true;
-		else if (ev.type == DDPS_EV_PEER_CLOSED)
+		else if (ev.type == DDPS_EV_PEER_CLOSED || ev.type == DDPS_EV_PEER_CLOSING)
 			ddps_disconnect(s->ep);
 		else if (ev.type == DDPS_EV_REJECTED)
 			rejected(s, &ev);

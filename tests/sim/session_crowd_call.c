@@ -263,6 +263,8 @@ void crowd_looks(unsigned i)
 			l->there = true;
 		else if (ev.type == DDPS_EV_PEER_CLOSED && l->call->kind != HELD)
 			ddps_disconnect(l->ep);
+		else if (ev.type == DDPS_EV_PEER_CLOSING) /* what waits is not wanted */
+			ddps_disconnect(l->ep);
 		else if (ev.type == DDPS_EV_REJECTED)
 			rejected(l, &ev);
 		else if (ev.type == DDPS_EV_CLOSED || ev.type == DDPS_EV_FAILED)

@@ -291,6 +291,10 @@ void model_event(struct end *e, const struct ddps_event *ev)
 		check(e->established && !e->peer_closed, NAME "peer closed twice", name(e));
 		e->peer_closed = true;
 		break;
+	case DDPS_EV_PEER_CLOSING:
+		check(e->established && !e->peer_closed, NAME "peer closing behind its close",
+		      name(e));
+		break;
 	case DDPS_EV_CLOSED:
 		check(e->established || e->id == 1, NAME "closed before it was established",
 		      name(e));

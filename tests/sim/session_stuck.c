@@ -76,6 +76,8 @@ static void turn(unsigned i)
 		if (ev.type == DDPS_EV_CONNECT_REQUEST)
 			check(!ddps_accept(ev.request, s->ep, NULL), "accept");
 		s->there |= ev.type == DDPS_EV_ESTABLISHED;
+		if (ev.type == DDPS_EV_PEER_CLOSING) /* what came is not wanted */
+			check(!ddps_disconnect(s->ep), "disconnect");
 		if (ev.type != DDPS_EV_CLOSED && ev.type != DDPS_EV_FAILED)
 			continue;
 		check(!s->over, "end %u is told of its end twice", i);

@@ -162,6 +162,55 @@ Test(mpa_stall, a_reset_is_noticed_at_once)
 	mpa_world_fini(&w);
 }
 
+/* Behind the peer's close all is here: its reset takes nothing of that away. */
+Test(mpa_stall, contact_06_a_reset_behind_the_close_takes_nothing_away)
+{
+	for (int seen = 0; seen < 2; seen++) {
+		struct mpa_world w;
+		int fd = stalled(&w);
+
+		mpa_bare_fpdu(fd, mpa_send1, 18);
+		shutdown(fd, SHUT_WR);
+		if (seen)
+			MPA_UNTIL(&w, w.b[0].called[UP_PEER_CLOSING]);
+		mpa_bare_reset(fd);
+		mpa_world_settle(&w);
+		cr_expect_gt(w.b[0].called[UP_PEER_CLOSING], 0);
+		cr_expect_eq(w.b[0].called[UP_CLOSED], 0, "%s", w.b[0].end.text);
+		w.b[0].llp->ops->kick(w.b[0].llp);
+		w.b[0].llp->ops->resume(w.b[0].llp);
+		mpa_world_settle(&w);
+		cr_expect_eq(w.b[0].called[UP_CLOSED], 0, "it stalls again");
+		w.b[0].holding = false;
+		w.b[0].llp->ops->resume(w.b[0].llp);
+		MPA_UNTIL(&w, w.b[0].called[UP_CLOSED]);
+		cr_expect_eq(w.b[0].segments, 2);
+		cr_expect_eq(w.b[0].called[UP_PEER_CLOSED], 1);
+		cr_expect_eq(w.b[0].end.code, 0, "%s", w.b[0].end.text);
+		mpa_world_fini(&w);
+	}
+}
+
+/* The same if it is sending that meets the reset. */
+Test(mpa_stall, contact_06_nor_if_sending_meets_it)
+{
+	uint8_t *pattern = mpa_pattern(100, 3);
+	struct mpa_world w;
+	int fd = stalled(&w);
+
+	shutdown(fd, SHUT_WR);
+	mpa_bare_reset(fd);
+	mpa_send_segments(&w.b[0], pattern, 100, 1);
+	mpa_world_settle(&w);
+	cr_expect_eq(w.b[0].called[UP_CLOSED], 0, "%s", w.b[0].end.text);
+	w.b[0].holding = false;
+	w.b[0].llp->ops->resume(w.b[0].llp);
+	MPA_UNTIL(&w, w.b[0].called[UP_CLOSED]);
+	cr_expect_eq(w.b[0].segments, 1);
+	mpa_world_fini(&w);
+	free(pattern);
+}
+
 Test(mpa_stall, the_first_message_counts_though_it_waits,
      .description = "5044-7.1.2-15 5044-7.1.2-26")
 {

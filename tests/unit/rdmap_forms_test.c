@@ -206,18 +206,3 @@ Test(rdmap_forms, a_terminate_is_read_to_its_end_at_most)
 			}
 	munmap(at, 2 * page);
 }
-
-/* ---- receives that will not come ---- */
-
-Test(rdmap_forms, whoever_waits_no_more_is_shown_the_segment_again)
-{
-	s.r->no_recv = DDPS_NO_RECV_STALL;
-	ddps_rdmap_wait_no_more(s.r);
-	cr_expect_eq(s.ready, 0, "nothing waits");
-	s.r->no_recv = DDPS_NO_RECV_STALL;
-	cr_assert_eq(feed_send(&s, 1, 0, true, "abc"), DDPS_LLP_HOLD);
-	ddps_rdmap_wait_no_more(s.r);
-	cr_expect_eq(s.ready, 1);
-	cr_expect_lt(feed_send(&s, 1, 0, true, "abc"), 0);
-	cr_expect_eq(s.terms, 1);
-}

@@ -75,6 +75,101 @@ Test(sd_stall, what_waits_may_stall_again)
 	cr_expect_eq(sd_carrier_of(&w, 0)->held, 0);
 }
 
+/* ---- the association goes ---- */
+
+Test(sd_stall, contact_06_what_is_whole_outlives_the_association)
+{
+	struct sd_ulp *u = &w.req[0], *other = &w.req[1];
+
+	sd_send_segment(&w, raw, 0, 2, 1);
+	sd_send(&w, raw, 0, "0003 0004");
+	fake_sctp_lose(raw, DDPS_E_RESET);
+	sd_run(&w);
+	cr_expect_eq(other->closes, 1);
+	cr_expect_eq(other->error.code, DDPS_E_RESET);
+	cr_expect_eq(u->closes, 0);
+	cr_expect_gt(u->llp->ops->held(u->llp), 0);
+	cr_expect_null(sd_carrier_of(&w, 0), "it is gone");
+	u->llp->ops->kick(u->llp);
+	u->llp->ops->resume(u->llp);
+	sd_run(&w);
+	cr_expect_eq(u->holds, 2, "it stalls again");
+	cr_expect_eq(u->segments, 0);
+	cr_expect_gt(u->peer_closings, 0);
+	resume(u);
+	cr_expect_eq(u->segments, 2);
+	cr_expect_not(u->out_of_order);
+	cr_expect_eq(u->peer_closes, 1);
+	cr_expect_eq(u->closes, 1);
+	cr_expect_eq(u->error.code, 0, "%s", u->error.text);
+}
+
+Test(sd_stall, contact_06_where_something_is_missing_it_is_lost)
+{
+	struct sd_ulp *u = &w.req[0];
+
+	sd_send(&w, raw, 0, "0003 0004"); /* 2 is not here; 4 is behind the end */
+	sd_send_segment(&w, raw, 0, 4, 1);
+	fake_sctp_lose(raw, DDPS_E_RESET);
+	sd_run(&w);
+	cr_expect_eq(u->closes, 1);
+	cr_expect_eq(u->error.code, DDPS_E_RESET);
+	cr_expect_eq(u->segments, 0);
+}
+
+Test(sd_stall, contact_06_without_its_close_it_is_lost)
+{
+	struct sd_ulp *u = &w.req[0];
+
+	sd_send_segment(&w, raw, 0, 2, 1);
+	fake_sctp_lose(raw, DDPS_E_RESET);
+	sd_run(&w);
+	cr_expect_eq(u->closes, 1);
+	cr_expect_eq(u->segments, 0);
+}
+
+/* A receive was posted in the same moment. */
+Test(sd_stall, contact_06_it_goes_on_by_itself_if_it_may)
+{
+	struct sd_ulp *u = &w.req[0];
+
+	sd_send(&w, raw, 0, "0002 0004");
+	u->rx_result = 0;
+	u->llp->ops->resume(u->llp);
+	ddps_sd_carrier_free(sd_carrier_of(&w, 0));
+	cr_expect_eq(u->segments, 0);
+	sd_run(&w);
+	cr_expect_eq(u->segments, 1);
+	cr_expect_eq(u->closes, 1);
+	cr_expect_eq(u->error.code, 0, "%s", u->error.text);
+}
+
+Test(sd_stall, contact_06_this_side_ends_what_outlives)
+{
+	struct sd_ulp *u = &w.req[0];
+
+	sd_send(&w, raw, 0, "0002 0004");
+	fake_sctp_lose(raw, DDPS_E_RESET);
+	sd_run(&w);
+	cr_expect_eq(u->closes, 0);
+	u->llp->ops->shutdown(u->llp);
+	cr_expect_eq(u->llp->ops->held(u->llp), 0);
+	sd_run(&w);
+	cr_expect_eq(u->closes, 1);
+	cr_expect_eq(u->error.code, DDPS_E_CLOSED);
+	cr_expect_eq(u->segments, 0);
+}
+
+Test(sd_stall, contact_06_what_outlives_can_be_freed)
+{
+	sd_send(&w, raw, 0, "0002 0004");
+	fake_sctp_lose(raw, DDPS_E_RESET);
+	sd_run(&w);
+	sd_free(&w.req[0]);
+	sd_run(&w);
+	cr_expect_eq(w.req[0].closes, 0);
+}
+
 /* Found by tests/model/sd_session.pml: the Initiate was taken for a message of the old session. */
 Test(sd_stall, peer_starts_over_while_its_last_segment_waits, .description = "5043-6.6-4")
 {

@@ -211,6 +211,29 @@ VT_TEST(verbs_ops, finding_13_a_send_waits_for_its_receive)
 	vt_down(&v);
 }
 
+/* The peer disconnects, and its program is told; what came waits on. */
+VT_TEST(verbs_ops, contact_06_late_receives_get_what_a_closed_peer_sent)
+{
+	struct vt v;
+
+	vt_init(&v);
+	vt_up(&v);
+	for (uint64_t i = 0; i < 8; i++) {
+		v.a.buf[0] = (uint8_t)i;
+		cr_assert_eq(vt_post(&v.a, i, IBV_WR_SEND, 5, NULL), 0);
+		vt_expect_wc(&v.a, i, IBV_WC_SEND, IBV_WC_SUCCESS);
+	}
+	cr_assert_eq(rdma_disconnect(v.a.id), 0);
+	vt_expect(v.b.ch, RDMA_CM_EVENT_DISCONNECTED);
+	for (uint64_t i = 0; i < 8; i++) {
+		cr_assert_eq(vt_recv(&v.b, i, 64 * (size_t)i, 64), 0);
+		vt_expect_wc(&v.b, i, IBV_WC_RECV, IBV_WC_SUCCESS);
+		cr_expect_eq(v.b.buf[64 * i], i);
+	}
+	vt_expect(v.a.ch, RDMA_CM_EVENT_DISCONNECTED);
+	vt_down(&v);
+}
+
 VT_TEST(verbs_ops, finding_13_strict_ends_the_connection)
 {
 	struct ibv_async_event e;

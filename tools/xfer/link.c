@@ -124,6 +124,7 @@ static void on_event(struct link *l, const struct ddps_event *ev)
 	case DDPS_EV_REQUEST_GONE:
 	case DDPS_EV_LISTENER_FAILED:
 	case DDPS_EV_SRQ_LIMIT:
+	case DDPS_EV_PEER_CLOSING:
 		break; /* not on a client */
 	}
 }

@@ -355,6 +355,7 @@ void serve_event(struct server *sv, const struct ddps_event *ev)
 	case DDPS_EV_LISTENER_FAILED:
 	case DDPS_EV_REQUEST_GONE:
 	case DDPS_EV_SRQ_LIMIT:
+	case DDPS_EV_PEER_CLOSING:
 		break;
 	}
 }

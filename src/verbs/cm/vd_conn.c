@@ -393,6 +393,10 @@ static void session_event(struct vd_process *p, struct vd_qp *qp, const struct d
 		if (qp->id)
 			vd_down(p, qp->id, false);
 		return;
+	case DDPS_EV_PEER_CLOSING: /* the queue pair stays: receives may be posted yet */
+		if (qp->id)
+			vd_down(p, qp->id, false);
+		return;
 	case DDPS_EV_CLOSED:
 		vd_qp_ended(qp);
 		if (ev->error.code || ev->error.has_triple)
