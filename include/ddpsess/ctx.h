@@ -263,8 +263,8 @@ enum ddps_event_type {
 	DDPS_EV_PEER_CLOSED,
 	DDPS_EV_CLOSED, /* last event: the session has ended; error.code is 0 if in order */
 	DDPS_EV_LISTENER_FAILED, /* last event of @listener: it accepts nothing more */
-	/* Last event of @request: @request's peer went away before it was answered.  The request is
-	 * invalid now. */
+	/* Last event of @request: @request's peer went away before it was answered.  Nothing has to
+	 * be done: the answer to it, also of another thread, is DDPS_E_CLOSED. */
 	DDPS_EV_REQUEST_GONE,
 	DDPS_EV_SRQ_LIMIT, /* @srq has fewer receives than ddps_srq_arm asked for */
 	/* The peer has closed in order, but messages of it still wait for receives, for a second now.

@@ -28,6 +28,11 @@
  * call ever waits for it.  While one thread frees an object, no other thread may use it.  No
  * function blocks unless its description says so.
  *
+ * What an event hands out: endpoints, listeners and shared queues are the program's, and only the
+ * program frees them.  A request needs no freeing.  It stays valid after it was answered or its peer
+ * has gone, in every thread: a later answer is DDPS_E_CLOSED.  (A context remembers the last 65536
+ * requests that have ended.)
+ *
  * Callbacks: Events and completions are fetched, no callback brings them.  The library calls only
  * four functions of the program: its log, its capture, and what it gives ddps_cq_on_notify and
  * ddps_watch_add.
@@ -435,8 +440,8 @@ DDPS_API int ddps_connect(struct ddps_ep *ep, const char *uri, const struct ddps
  * @ep:		endpoint that was never connected, receives posted
  * @p:		copied; NULL for the defaults
  *
- * The request is used up, and must not be used again, if this returns 0, DDPS_E_IRD, DDPS_E_RTR or
- * DDPS_E_CLOSED.  After any other error it can still be accepted or rejected.
+ * The request is used up if this returns 0, DDPS_E_IRD, DDPS_E_RTR or DDPS_E_CLOSED.  After any other
+ * error it can still be accepted or rejected.
  *
  * DDPS_EV_ESTABLISHED follows: immediately in the client-server model, and in the peer-to-peer
  * model when the initiator's RTR has arrived.  DDPS_EV_FAILED follows instead if that does not
@@ -451,7 +456,7 @@ DDPS_API int ddps_connect(struct ddps_ep *ep, const char *uri, const struct ddps
  * - DDPS_E_STATE: the endpoint was used before
  * - DDPS_E_IRD: the peer's IRD is below need_ord; the request was rejected
  * - DDPS_E_RTR: the peer offers no RTR type that this side can accept; the request was rejected
- * - DDPS_E_CLOSED: the peer has gone
+ * - DDPS_E_CLOSED: the peer has gone, or the request was answered before
  * - DDPS_E_UNSUPPORTED: a member of a later release is set
  * - DDPS_E_FORKED
  */
@@ -467,7 +472,7 @@ DDPS_API int ddps_accept(struct ddps_request *req, struct ddps_ep *ep,
  * Return: 0, or
  * - DDPS_E_INVAL: @private_data is NULL and @len is not 0
  * - DDPS_E_TOO_LONG: private data
- * - DDPS_E_CLOSED: the peer has gone
+ * - DDPS_E_CLOSED: the peer has gone, or the request was answered before
  * - DDPS_E_FORKED
  */
 DDPS_API int ddps_reject(struct ddps_request *req, const void *private_data, size_t len);

@@ -297,8 +297,7 @@ void ddps_ctx_free(struct ddps_ctx *ctx)
 	}
 	ddps_mover_stop(ctx);
 	ddps_sessions_finish(ctx);
-	while (ctx->requests)
-		ddps_request_destroy(ctx->requests);
+	ddps_requests_free(ctx);
 	while (ctx->srqs)
 		ddps_srq_destroy(ctx->srqs);
 	while (ctx->cqs)

@@ -84,7 +84,11 @@ struct ddps_ctx {
 	uint64_t serials;   /* given to endpoints so far */
 	uint64_t cut_short; /* endpoints that ended with work that had not arrived */
 	struct ddps_listener *listeners;
-	struct ddps_request *requests;
+	struct ddps_caller *callers;
+	struct { /* handles of requests that have ended, the oldest first */
+		struct ddps_request *first, *last;
+		unsigned n;
+	} ended;
 	struct ddps_cq *cqs;
 	unsigned cqs_filled; /* how many have a completion that nobody has fetched */
 	struct ddps_ctx_pd *pds;
@@ -394,8 +398,21 @@ void ddps_dial_answer(struct ddps_ep *ep, const struct ddps_setup *s);
 bool ddps_dial_again(struct ddps_ep *ep, const struct ddps_error *e);
 void ddps_dial_free(struct ddps_ep *ep);
 
-/* ---- responder (listen.c) ---- */
-void ddps_request_destroy(struct ddps_request *req);
+/* ---- responder (listen.c, request.c) ---- */
+struct ddps_listener {
+	struct ddps_source source; /* first */
+	struct ddps_ctx *ctx;
+	struct ddps_listener *next, **prev;
+	struct ddps_llp_listener *llp;
+	struct ddps_listen_param param;
+	struct ddps_error error;
+};
+
+/* Of the listener: somebody calls. */
+void ddps_caller_new(void *user, struct ddps_llp *llp, const struct ddps_setup *s);
+void ddps_callers_orphan(const struct ddps_listener *l);
+/* All of them, and what the program holds of them. */
+void ddps_requests_free(struct ddps_ctx *ctx);
 /* Rejections are still on their way to their peers. */
 bool ddps_requests_winding_up(const struct ddps_ctx *ctx);
 unsigned ddps_requests_count(const struct ddps_ctx *ctx);

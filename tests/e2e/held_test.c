@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* What an event has handed out lives on, whatever the peer and other threads do. */
+#include "support/e2e.h"
+#include <pthread.h>
+
+/* A request is fetched, its peer leaves, the end of it is fetched, too: as by another thread. */
+static struct ddps_request *fetch_gone(struct e2e *e)
+{
+	struct ddps_event ev;
+
+	e->keep_request = true;
+	e->b.seen = e->a.seen = 0;
+	cr_assert_eq(ddps_ep_new(e->ctx, &e->attr, &e->a.ep), 0);
+	cr_assert_eq(ddps_connect(e->a.ep, e->uri, &e->connect), 0);
+	cr_assert_eq(ddps_event_wait(e->ctx, &ev, E2E_MS), 0);
+	cr_assert_eq(ev.type, DDPS_EV_CONNECT_REQUEST);
+	cr_assert_eq(ddps_abort(e->a.ep), 0);
+	e2e_wait(e, &e->a, E2E_SEEN(DDPS_EV_FAILED));
+	e2e_wait(e, &e->b, E2E_SEEN(DDPS_EV_REQUEST_GONE));
+	cr_assert_eq(e->request.request, ev.request);
+	ddps_ep_free(e->a.ep);
+	e->a.ep = NULL;
+	return ev.request;
+}
+
+E2E_WIRES(held, contact_02_the_answer_to_a_request_that_has_gone)
+{
+	struct ddps_request *req[2];
+	struct ddps_ep *ep;
+	struct e2e e;
+
+	e2e_open(&e, wire);
+	for (unsigned i = 0; i < 2; i++)
+		req[i] = fetch_gone(&e);
+	cr_assert_eq(ddps_ep_new(e.ctx, &e.attr, &ep), 0);
+	cr_expect_eq(ddps_accept(req[0], ep, NULL), DDPS_E_CLOSED);
+	cr_expect_eq(ddps_reject(req[1], NULL, 0), DDPS_E_CLOSED);
+	cr_expect_eq(ddps_reject(req[0], NULL, 0), DDPS_E_CLOSED, "however often");
+	/* the endpoint is as it was, and the next caller is taken */
+	e.keep_request = false;
+	e.a.seen = e.b.seen = 0;
+	e.b.ep = ep;
+	e2e_connect(&e);
+	cr_expect(e.b.seen & E2E_SEEN(DDPS_EV_ESTABLISHED));
+	cr_expect_eq(ddps_accept(e.request.request, ep, NULL), DDPS_E_CLOSED, "it was answered");
+	e2e_close(&e);
+}
+
+/* ---- one thread answers, another one fetches ---- */
+
+#define CALLERS 200
+
+struct race {
+	struct e2e e;
+	pthread_barrier_t fetched;
+	struct ddps_request *request;
+	bool stop;
+	unsigned closed, taken;
+};
+
+static void *answer(void *arg)
+{
+	struct race *r = arg;
+	struct ddps_ep *ep;
+	int err;
+
+	for (;;) {
+		pthread_barrier_wait(&r->fetched);
+		if (r->stop)
+			return NULL;
+		cr_assert_eq(ddps_ep_new(r->e.ctx, &r->e.attr, &ep), 0);
+		err = ddps_accept(r->request, ep, NULL);
+		cr_assert(!err || err == DDPS_E_CLOSED, "%d", err);
+		r->closed += err == DDPS_E_CLOSED;
+		r->taken += !err;
+		ddps_ep_free(ep);
+	}
+}
+
+Test(held, contact_02_one_thread_answers_while_another_one_fetches, .timeout = 120)
+{
+	struct ddps_event ev;
+	struct race r = { .stop = false };
+	pthread_t t;
+
+	e2e_open(&r.e, e2e_wires[0]);
+	cr_assert_eq(pthread_barrier_init(&r.fetched, NULL, 2), 0);
+	cr_assert_eq(pthread_create(&t, NULL, answer, &r), 0);
+	for (unsigned i = 0; i < CALLERS; i++) {
+		struct ddps_ep *ep;
+		bool ended = false;
+
+		cr_assert_eq(ddps_ep_new(r.e.ctx, &r.e.attr, &ep), 0);
+		cr_assert_eq(ddps_connect(ep, r.e.uri, &r.e.connect), 0);
+		do
+			cr_assert_eq(ddps_event_wait(r.e.ctx, &ev, E2E_MS), 0);
+		while (ev.type != DDPS_EV_CONNECT_REQUEST);
+		r.request = ev.request;
+		pthread_barrier_wait(&r.fetched);
+		ddps_abort(ep);
+		while (!ended) {
+			cr_assert_eq(ddps_event_wait(r.e.ctx, &ev, E2E_MS), 0);
+			ended = ev.ep == ep &&
+				(ev.type == DDPS_EV_FAILED || ev.type == DDPS_EV_CLOSED);
+		}
+		ddps_ep_free(ep);
+	}
+	r.stop = true;
+	pthread_barrier_wait(&r.fetched);
+	cr_assert_eq(pthread_join(t, NULL), 0);
+	pthread_barrier_destroy(&r.fetched);
+	cr_expect_eq(r.closed + r.taken, CALLERS);
+	e2e_close(&r.e);
+}
