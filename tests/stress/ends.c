@@ -3,8 +3,8 @@
  * Ordinary programs end.  A writer sends and ends in one of the ways of docs/ends.md; a reader, a
  * process of its own, takes what arrives.  What the table promises is checked, and nothing else is
  * known of the two.  First each cell of the table, then programs drawn by seed: several writers one
- * after the other, with and without threads, with a child of fork, with a reader that answers, is
- * slow, or ends in the midst of it and begins anew.
+ * after the other, with and without threads, with a child of fork, with a reader that answers,
+ * that posts its receives when the writer is gone, or that ends in the midst of it and begins anew.
  *
  * usage: stress-ends SEED SECONDS
  */
@@ -22,7 +22,8 @@
 
 #define COUNT	 64u
 #define LEN	 65536u
-#define BACK	 8u    /* messages of a reader that answers */
+#define FEW	 8u    /* messages of a reader that answers, and for one that is late: those ... */
+#define SHORT	 4096u /* ... of so many octets, for it does not read on meanwhile */
 #define LONG_MS	 20000 /* for what comes */
 #define QUIET_MS 300   /* for what may never come */
 #define LIMIT_S	 120   /* a process that is stuck ends by this */
@@ -77,6 +78,7 @@ struct plan {
 	bool threads;  /* the library's, one for events, two that post */
 	bool forks;    /* a child that does nothing outlives it */
 	bool answers;  /* the reader sends, too */
+	bool late;     /* the reader stalls, and posts receives when the writer is gone */
 	unsigned lost; /* the reader is killed after so many milliseconds; 0: it is not */
 };
 
@@ -103,6 +105,16 @@ static struct promise promise_of(const struct plan *p, enum wire wire)
 			.all = (p->way == COMPLETED_EXIT || p->way == COMPLETED_KILL) && !p->answers
 		};
 	return none;
+}
+
+static unsigned count_of(const struct plan *p)
+{
+	return p->late ? FEW : COUNT;
+}
+
+static uint32_t length_of(const struct plan *p)
+{
+	return p->late ? SHORT : LEN;
 }
 
 /* What a reader saw of a session. */
@@ -152,6 +164,15 @@ static void open_side(bool thread)
 			  &me.mr));
 }
 
+static void post_receives(unsigned n)
+{
+	for (unsigned i = 0; i < n; i++) {
+		struct ddps_sge sge = { me.in[i], LEN, ddps_mr_stag(me.mr) };
+
+		(void)ddps_post_recv(me.ep, i, &sge, 1); /* it may have ended */
+	}
+}
+
 static void make_end(unsigned receives)
 {
 	struct ddps_ep_attr attr;
@@ -160,41 +181,38 @@ static void make_end(unsigned receives)
 	ddps_ep_attr_init(&attr);
 	attr.pd = me.pd;
 	attr.send_cq = attr.recv_cq = me.cq;
+	attr.no_recv = receives ? DDPS_NO_RECV_TERMINATE : DDPS_NO_RECV_STALL;
 	NEED(!ddps_ep_new(me.ctx, &attr, &me.ep));
-	for (unsigned i = 0; i < receives; i++) {
-		struct ddps_sge sge = { me.in[i], LEN, ddps_mr_stag(me.mr) };
-
-		NEED(!ddps_post_recv(me.ep, i, &sge, 1));
-	}
+	post_receives(receives);
 }
 
 /* A message begins and ends with its number.  It lies in memory of its own until it is sent. */
-static int post_number(unsigned n)
+static int post_number(unsigned n, uint32_t len)
 {
-	struct ddps_sge sge = { me.in[n], LEN, ddps_mr_stag(me.mr) };
+	struct ddps_sge sge = { me.in[n], len, ddps_mr_stag(me.mr) };
 	const struct ddps_send_wr wr = { .op = DDPS_OP_SEND, .wr_id = n, .sge = &sge, .nsge = 1 };
 
 	memcpy(me.in[n], &n, sizeof n);
-	memcpy(me.in[n] + LEN - sizeof n, &n, sizeof n);
+	memcpy(me.in[n] + len - sizeof n, &n, sizeof n);
 	return ddps_post_send(me.ep, &wr);
 }
 
-static bool is_number(const uint8_t *p, unsigned n)
+static bool is_number(const uint8_t *p, unsigned n, uint32_t len)
 {
-	return !memcmp(p, &n, sizeof n) && !memcmp(p + LEN - sizeof n, &n, sizeof n);
+	return !memcmp(p, &n, sizeof n) && !memcmp(p + len - sizeof n, &n, sizeof n);
 }
 
 /* ---- the reader ---- */
 
-static void take_messages(struct seen *seen)
+static void take_messages(const struct plan *p, struct seen *seen)
 {
 	struct ddps_wc wc;
 
 	while (ddps_cq_poll(me.cq, &wc, 1) == 1) {
 		if (wc.op != DDPS_OP_RECV || wc.status != DDPS_WC_SUCCESS)
 			continue;
-		seen->torn |= wc.wr_id != seen->got || wc.len != LEN ||
-			      !is_number(me.in[seen->got], seen->got);
+		seen->torn |= wc.wr_id != seen->got || wc.len != length_of(p) ||
+			      !is_number(me.in[seen->got], seen->got, length_of(p));
 		seen->got++;
 	}
 }
@@ -207,11 +225,11 @@ static bool is_readable(int fd)
 }
 
 /* @over is readable when the writer is no more. */
-static void read_session(int over, bool answers, struct seen *seen)
+static void read_session(int over, const struct plan *p, struct seen *seen)
 {
 	struct ddps_event ev;
 	uint64_t until = stress_ms() + LONG_MS;
-	bool gone = false;
+	bool gone = false, went = false;
 	char go;
 
 	for (;;) {
@@ -219,10 +237,16 @@ static void read_session(int over, bool answers, struct seen *seen)
 		unsigned before = seen->got;
 
 		if (me.cq)
-			take_messages(seen);
+			take_messages(p, seen);
+		if (p->late && !went && is_readable(over)) {
+			went = true;
+			NEED(read(over, &go, 1) == 1);
+		}
 		if (!gone && is_readable(over)) {
 			gone = true;
 			until = stress_ms() + QUIET_MS;
+			if (p->late && me.ep && !seen->got)
+				post_receives(count_of(p));
 		} else if (seen->got != before) {
 			until = stress_ms() + (gone ? QUIET_MS : LONG_MS);
 		}
@@ -231,23 +255,24 @@ static void read_session(int over, bool answers, struct seen *seen)
 		if (err)
 			continue;
 		if (ev.type == DDPS_EV_CONNECT_REQUEST) {
-			make_end(COUNT);
+			make_end(p->late ? 0 : COUNT);
 			(void)ddps_accept(ev.request, me.ep, NULL);
 		} else if (ev.type == DDPS_EV_ESTABLISHED) {
-			for (unsigned i = 0; i < BACK && answers; i++) {
+			for (unsigned i = 0; i < FEW && p->answers; i++) {
 				struct ddps_sge sge = { me.out, LEN, ddps_mr_stag(me.mr) };
+				struct ddps_send_wr wr = { .op = DDPS_OP_SEND,
+							   .sge = &sge,
+							   .nsge = 1 };
 
-				NEED(!ddps_post_send(ev.ep,
-						     &(struct ddps_send_wr){ .op = DDPS_OP_SEND,
-									     .sge = &sge,
-									     .nsge = 1 }));
+				(void)ddps_post_send(ev.ep, &wr); /* it may have ended */
 			}
 			/* It looks again when the writer has posted everything, or is gone. */
-			(void)read(over, &go, 1);
+			if (!p->late)
+				(void)read(over, &go, 1);
 		} else if (ev.type == DDPS_EV_PEER_CLOSED) {
 			ddps_disconnect(ev.ep);
 		} else if (ev.type == DDPS_EV_CLOSED || ev.type == DDPS_EV_FAILED) {
-			take_messages(seen);
+			take_messages(p, seen);
 			seen->ended = true;
 			seen->code = ev.error.code;
 			memcpy(seen->text, ev.error.text, sizeof seen->text);
@@ -257,11 +282,11 @@ static void read_session(int over, bool answers, struct seen *seen)
 }
 
 /* A program that does its work also while it waits for orders. */
-static bool next_order(int order, bool *answers)
+static bool next_order(int order, struct plan *p)
 {
 	while (!is_readable(order))
 		NEED(ddps_progress(me.ctx, 5) >= 0);
-	return read(order, answers, sizeof *answers) == sizeof *answers;
+	return read(order, p, sizeof *p) == sizeof *p;
 }
 
 /* Tells its URI, then of each session that @order asks for. */
@@ -269,17 +294,17 @@ static _Noreturn void run_reader(enum wire wire, int order, int over, int news)
 {
 	struct ddps_listener *l;
 	char uri[128] = "";
-	bool answers;
+	struct plan p;
 
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	open_side(false);
 	NEED(!ddps_listen(me.ctx, uris[wire], NULL, &l));
 	NEED(ddps_listener_uri(l, uri, sizeof uri) > 0);
 	NEED(write(news, uri, sizeof uri) == sizeof uri);
-	while (next_order(order, &answers)) {
+	while (next_order(order, &p)) {
 		struct seen seen = { 0 };
 
-		read_session(over, answers, &seen);
+		read_session(over, &p, &seen);
 		ddps_ep_free(me.ep);
 		if (me.cq)
 			NEED(!ddps_cq_free(me.cq));
@@ -297,18 +322,20 @@ static pthread_mutex_t turn = PTHREAD_MUTEX_INITIALIZER;
 static unsigned next_number;
 static bool stop_events, closed; /* atomic */
 
-static void *post_numbers(void *unused)
+static void *post_numbers(void *arg)
 {
+	const struct plan *p = arg;
+
 	for (;;) {
 		bool last;
 
 		pthread_mutex_lock(&turn);
-		last = next_number == COUNT;
+		last = next_number == count_of(p);
 		if (!last)
-			(void)post_number(next_number++);
+			(void)post_number(next_number++, length_of(p));
 		pthread_mutex_unlock(&turn);
 		if (last)
-			return unused;
+			return NULL;
 	}
 }
 
@@ -340,12 +367,12 @@ static void send_numbers(const struct plan *p, pthread_t *events)
 	pthread_t worker[2];
 
 	if (!p->threads) {
-		post_numbers(NULL);
+		post_numbers((void *)(uintptr_t)p);
 		return;
 	}
 	NEED(!pthread_create(events, NULL, take_events, NULL));
 	for (int i = 0; i < 2; i++)
-		NEED(!pthread_create(&worker[i], NULL, post_numbers, NULL));
+		NEED(!pthread_create(&worker[i], NULL, post_numbers, (void *)(uintptr_t)p));
 	for (int i = 0; i < 2; i++)
 		pthread_join(worker[i], NULL);
 }
@@ -377,7 +404,7 @@ static void await_completions(const struct plan *p)
 {
 	struct ddps_wc wc;
 
-	for (unsigned n = 0; n < COUNT; n += wc.op == DDPS_OP_SEND) {
+	for (unsigned n = 0; n < count_of(p); n += wc.op == DDPS_OP_SEND) {
 		int err = ddps_cq_wait(me.cq, &wc, 1, LONG_MS);
 
 		NEED(err >= 0 || p->lost);
@@ -440,7 +467,7 @@ static _Noreturn void run_writer(const struct plan *p, const char *uri, int go)
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	open_side(p->threads);
 	make_end(0);
-	for (unsigned i = 0; i < BACK; i++) {
+	for (unsigned i = 0; i < FEW; i++) {
 		struct ddps_sge sge = { me.out, LEN, ddps_mr_stag(me.mr) };
 
 		NEED(!ddps_post_recv(me.ep, i, &sge, 1));
@@ -498,11 +525,12 @@ static void stop_reader(bool kills)
 
 static void say_broken(const struct plan *p, enum wire wire, const struct seen *seen)
 {
-	printf("not ok ends: %s: seed %llu: %s over %s%s%s%s: %u of %u messages%s, %s %d: %s\n",
+	printf("not ok ends: %s: seed %llu: %s over %s%s%s%s%s: %u of %u messages%s, %s %d: %s\n",
 	       doing, (unsigned long long)doing_seed, way_names[p->way], wire_names[wire],
 	       p->threads ? ", threads" : "", p->forks ? ", a child" : "",
-	       p->answers ? ", answers" : "", seen->got, COUNT, seen->torn ? ", torn" : "",
-	       seen->ended ? "ended by" : "no end", seen->code, seen->text);
+	       p->answers ? ", answers" : "", p->late ? ", late" : "", seen->got, count_of(p),
+	       seen->torn ? ", torn" : "", seen->ended ? "ended by" : "no end", seen->code,
+	       seen->text);
 	fflush(stdout);
 }
 
@@ -514,7 +542,7 @@ static bool try_plan(const struct plan *p, enum wire wire)
 	int status;
 	pid_t pid;
 
-	NEED(write(reader.order, &p->answers, sizeof p->answers) == sizeof p->answers);
+	NEED(write(reader.order, p, sizeof *p) == sizeof *p);
 	pid = fork();
 	NEED(pid >= 0);
 	if (!pid)
@@ -531,8 +559,8 @@ static bool try_plan(const struct plan *p, enum wire wire)
 	NEED(read(reader.news, &seen, sizeof seen) == sizeof seen);
 	while (is_readable(reader.over[0]))
 		NEED(read(reader.over[0], &(char){ 0 }, 1) == 1);
-	if (!seen.torn && (!promise.all || seen.got == COUNT) && (!promise.told || seen.ended) &&
-	    (!promise.in_order || !seen.code))
+	if (!seen.torn && (!promise.all || seen.got == count_of(p)) &&
+	    (!promise.told || seen.ended) && (!promise.in_order || !seen.code))
 		return true;
 	say_broken(p, wire, &seen);
 	return false;
@@ -583,13 +611,15 @@ static bool try_seed(uint64_t seed, unsigned *programs)
 		wire = NATIVE;
 	start_reader(wire);
 	for (; n && good; n--) {
-		const struct plan p = { .way = (enum way)stress_draw(&rng, WAYS),
-					.threads = stress_draw(&rng, 2),
-					.forks = !stress_draw(&rng, 3),
-					.answers = !stress_draw(&rng, 3),
-					.lost = stress_draw(&rng, 8) ? 0
-								     : 1 + stress_draw(&rng, 30) };
+		struct plan p = { .way = (enum way)stress_draw(&rng, WAYS),
+				  .threads = stress_draw(&rng, 2),
+				  .forks = !stress_draw(&rng, 3),
+				  .answers = !stress_draw(&rng, 3),
+				  .lost = stress_draw(&rng, 8) ? 0 : 1 + stress_draw(&rng, 30) };
 
+		/* it does not close while it waits for receives, nor answer */
+		p.late = !p.lost && !p.answers && p.way != CLOSED_EXIT && p.way != CLOSED_KILL &&
+			 !stress_draw(&rng, 3);
 		good = try_plan(&p, wire);
 		(*programs)++;
 		if (good && !stress_draw(&rng, 3)) {
