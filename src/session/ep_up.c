@@ -25,6 +25,7 @@ static void up_peer_closed(void *user)
 	struct ddps_ep *ep = user;
 	struct ddps_error e;
 
+	ep->peer_closed = true;
 	switch (ep->state) {
 	case DDPS_EP_AWAIT_RTR:
 		e = ddps_error_make(DDPS_E_RESET, 0, "peer closed before its RTR message");
@@ -64,6 +65,9 @@ static void up_closed(void *user, const struct ddps_error *e)
 
 	if (ep->state == DDPS_EP_CONNECTING && ddps_dial_again(ep, &why))
 		return;
+	/* Both have said all: the peer need not wait for our close before it ends what is below. */
+	if (ep->peer_closed && why.code == DDPS_E_CLOSED && !ddps_rdmap_owes(ep->rdmap))
+		why = ddps_error_make(0, 0, "session closed");
 	ddps_ep_lost(ep, &why);
 }
 

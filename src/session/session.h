@@ -303,6 +303,7 @@ struct ddps_ep {
 	bool established;
 	bool stalls;	   /* DDPS_NO_RECV_STALL */
 	bool closing_seen; /* of the peer, behind what waits */
+	bool peer_closed;  /* in order */
 	struct ddps_cq *send_cq, *recv_cq;
 	void *user;
 	struct ddps_ep *next, **prev;

@@ -238,6 +238,7 @@ bool brief_world(uint64_t seed, struct sim_tally *t);
 /* Recounts what the context of @host counts of associations over SCTP. */
 void counts_check(unsigned host, const struct ddps_ctx *ctx);
 bool beside_world(uint64_t seed, struct sim_tally *t);
+bool ends_world(uint64_t seed, struct sim_tally *t);
 
 /* ---- session_lies.c ---- */
 void lies_begin(unsigned hosts);

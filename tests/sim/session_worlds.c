@@ -298,6 +298,8 @@ static bool one_world(uint64_t seed, struct sim_tally *t)
 		table_was = table_sum();
 	if (seed % 97 == 13)
 		return stuck_world(seed, t);
+	if (seed % 97 == 77)
+		return ends_world(seed, t);
 	if (seed % 48 == 9)
 		return bulk_world(seed, t);
 	if (seed % 97 == 57)
