@@ -11,7 +11,7 @@
  * while it is in use.
  */
 #include <ddpsess/ib_verbs.h>
-#include "ipoib_cm/ib/sa.h"
+#include "ipoib_cm/sa/sa.h"
 #include "ipoib_cm/verbs/vport_in.h"
 
 #define FAKES	    3

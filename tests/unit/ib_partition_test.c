@@ -2,7 +2,7 @@
 /* A subnet of several partitions: who gets paths, groups and reports from the administration. */
 #include <criterion/criterion.h>
 #include <string.h>
-#include "ipoib_cm/ib/sa.h"
+#include "ipoib_cm/sa/sa.h"
 
 #define SA_LID 1
 #define LINK   0x8002 /* one of the partitions, by the P_Key of a full member */
@@ -203,7 +203,8 @@ PartitionTest(groups_and_reports_stay_in_theirs, "4391-10-8")
 		cr_assert_eq(broadcast(lid, lid == 4 ? 0x8003 : LINK, NULL), DDPS_SA_OK);
 		subscribe(lid);
 	}
-	cr_expect_eq(join(3, group, LINK & 0x7fff, NULL), DDPS_SA_OK);
+	cr_expect_eq(join(3, group, LINK & 0x7fff, NULL), DDPS_SA_REQ_INVALID, "a limited member");
+	cr_expect_eq(join(3, group, LINK, NULL), DDPS_SA_OK);
 	cr_expect_eq(n_reports, 2, "%u reports, the last to %u", n_reports, reported);
 	cr_expect_eq(join(4, group, 0x8003, NULL), DDPS_SA_REQ_INVALID);
 	cr_expect_eq(join(2, group, LINK, NULL), DDPS_SA_OK);

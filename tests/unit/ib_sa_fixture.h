@@ -4,7 +4,7 @@
 /* Subnet administration: clients and the administration on a wire that the test controls. */
 #include <criterion/criterion.h>
 #include <string.h>
-#include "ipoib_cm/ib/sa.h"
+#include "ipoib_cm/sa/sa.h"
 #include "ipoib_cm/ib/sac.h"
 
 /* not each file of tests needs all of it */

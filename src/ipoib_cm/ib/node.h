@@ -9,7 +9,7 @@
  */
 #include <ddpsess/ib_udp.h>
 #include "ipoib_cm/ib/qp.h"
-#include "ipoib_cm/ib/sa.h"
+#include "ipoib_cm/sa/sa.h"
 #include "ipoib_cm/ib/sac.h"
 
 #define DDPS_IB_GSI_QPN 1

@@ -9,7 +9,7 @@
  * Nothing is sent to a group before it is known to be there and has been joined.  That one is not
  * there is remembered until a report says otherwise, at most for half a minute.
  */
-#include "ipoib_cm/ib/sa_mad.h"
+#include "ipoib_cm/sa/sa_mad.h"
 
 #define DDPS_SAC_GROUPS 64
 #define DDPS_SAC_PATHS	64 /* asked for simultaneously */

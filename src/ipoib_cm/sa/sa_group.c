@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Partitions (IBA volume 1, 10.9), multicast groups and their members (15.2.5.17). */
-#include "ipoib_cm/ib/sa_in.h"
+#include "ipoib_cm/sa/sa_in.h"
 #include <string.h>
 
 #define EXACTLY	  (DDPS_SEL_EXACTLY << 6)
-#define CODE	  0x3f /* of MTU and rate, without the selector */
 #define COUNTING  (DDPS_MC_FULL | DDPS_MC_SEND_FULL)
 #define RECORD	  56 /* octets, rounded up */
 #define TRAP_NEW  66
@@ -103,35 +102,50 @@ static struct sa_group *free_place(struct ddps_sa *sa, const uint8_t *mgid)
 	return NULL;
 }
 
-/* MTU or rate of a group that is there, against the request's selector and code. */
-static bool selected(uint8_t want, uint8_t have)
-{
-	uint8_t code = want & CODE, is = have & CODE;
-
-	switch (want >> 6) {
-	case DDPS_SEL_GREATER:
-		return is > code;
-	case DDPS_SEL_LESS:
-		return is < code;
-	case DDPS_SEL_EXACTLY:
-		return is == code;
-	default:
-		return true;
-	}
-}
-
 #define MASKED(bit, test) (!(mask & (bit)) || (test))
+/* A selector and what it goes with count together. */
+#define BOTH(x) ((mask & (DDPS_MC_##x##_SEL | DDPS_MC_##x)) == (DDPS_MC_##x##_SEL | DDPS_MC_##x))
 
 /* What the request says of the group is so. */
 static bool agrees(const struct ddps_sa_mcm *r, const struct ddps_sa_mcm *g, uint64_t mask)
 {
-	return MASKED(DDPS_MC_PKEY, ddps_ib_pkey_match(r->pkey, g->pkey)) &&
+	return MASKED(DDPS_MC_PKEY, !((r->pkey ^ g->pkey) & PKEY_BASE)) &&
 	       MASKED(DDPS_MC_QKEY, r->qkey == g->qkey) &&
 	       MASKED(DDPS_MC_TCLASS, r->tclass == g->tclass) &&
 	       MASKED(DDPS_MC_SL, r->sl == g->sl) && MASKED(DDPS_MC_FLOW, r->flow == g->flow) &&
 	       MASKED(DDPS_MC_HOP, r->hop == g->hop) &&
-	       MASKED(DDPS_MC_MTU_SEL | DDPS_MC_MTU, selected(r->mtu, g->mtu)) &&
-	       MASKED(DDPS_MC_RATE_SEL | DDPS_MC_RATE, selected(r->rate, g->rate));
+	       (!BOTH(MTU) || ddps_sa_selected(DDPS_SA_MTU, r->mtu, g->mtu)) &&
+	       (!BOTH(RATE) || ddps_sa_selected(DDPS_SA_RATE, r->rate, g->rate)) &&
+	       (!BOTH(LIFE) || ddps_sa_selected(DDPS_SA_LIFE, r->life, g->life));
+}
+
+/* [4391-4-1], [4391-4-7]: the signatures of IPoIB, whose groups have the scope of their link. */
+static bool is_ipoib(const uint8_t *mgid)
+{
+	return (mgid[2] == 0x40 || mgid[2] == 0x60) && mgid[3] == 0x1b;
+}
+
+/* One that is not there: a port that names none may have it (IBA volume 1, 15.2.5.17). */
+static void draw_mgid(struct ddps_sa *sa, uint8_t *mgid, uint8_t scope)
+{
+	do {
+		struct ddps_wbuf w = ddps_wbuf_init(mgid, DDPS_IPOIB_GID_LEN);
+
+		ddps_wbuf_u8(&w, 0xff);
+		ddps_wbuf_u8(&w, (uint8_t)(0x10 | scope));
+		ddps_wbuf_u16(&w, 0xa01b);
+		ddps_wbuf_bytes(&w, sa->cfg.gid, 8);
+		ddps_wbuf_u32(&w, ++sa->drawn);
+	} while (ddps_sa_group_find(sa, mgid));
+}
+
+static bool mgid_fits(const uint8_t *mgid, const struct ddps_sa_mcm *broadcast)
+{
+	uint8_t scope = mgid[1] & 15;
+
+	/* scopes 0 and 15 are reserved, 1 does not leave the node */
+	return mgid[0] == 0xff && scope > 1 && scope < 15 &&
+	       (!is_ipoib(mgid) || scope == (broadcast->mgid[1] & 15));
 }
 
 /* A group of a link: like its broadcast group in all but the MGID [4391-10-8]. */
@@ -142,23 +156,29 @@ static uint16_t make(struct ddps_sa *sa, uint16_t slid, const struct ddps_sa_mcm
 	struct sa_group *g;
 	unsigned part = ddps_sa_part(sa, r->pkey);
 
-	if (!(r->join & COUNTING) || r->mgid[0] != 0xff)
+	static const uint8_t none[DDPS_IPOIB_GID_LEN];
+	uint8_t mgid[DDPS_IPOIB_GID_LEN];
+
+	if (!(r->join & COUNTING))
 		return DDPS_SA_REQ_INVALID;
 	if ((mask & DDPS_MC_CREATE) != DDPS_MC_CREATE)
 		return DDPS_SA_TOO_FEW;
-	if (part == DDPS_SA_NO_PART)
+	if (part == DDPS_SA_NO_PART || !(r->pkey & PKEY_FULL)) /* limited members make none */
 		return DDPS_SA_REQ_INVALID;
 	broadcast = &sa->group[part].rec;
-	if (!agrees(r, broadcast, mask))
+	memcpy(mgid, r->mgid, sizeof mgid);
+	if (!memcmp(mgid, none, sizeof none))
+		draw_mgid(sa, mgid, mask & DDPS_MC_SCOPE ? r->scope : broadcast->mgid[1] & 15);
+	if (!mgid_fits(mgid, broadcast) || !agrees(r, broadcast, mask))
 		return DDPS_SA_REQ_INVALID;
-	g = sa->port[slid].made < DDPS_SA_SHARE ? free_place(sa, r->mgid) : NULL;
+	g = sa->port[slid].made < DDPS_SA_SHARE ? free_place(sa, mgid) : NULL;
 	if (!g) {
 		sa->stats.sa_limit++;
 		return DDPS_SA_NO_RESOURCES;
 	}
 	*g = (struct sa_group){ .used = true, .rec = *broadcast, .maker = slid };
-	memcpy(g->rec.mgid, r->mgid, sizeof(g->rec.mgid));
-	g->rec.scope = r->mgid[1] & 15;
+	memcpy(g->rec.mgid, mgid, sizeof(g->rec.mgid));
+	g->rec.scope = mgid[1] & 15;
 	g->rec.mlid = (uint16_t)(DDPS_MLID_FIRST + (g - sa->group));
 	sa->port[slid].made++;
 	sa->stats.sa_groups++;
@@ -200,21 +220,6 @@ static void put_answer(uint8_t *mad, const struct sa_group *g, const struct ddps
 	rec.join = r->join; /* those asked for, not all that the port has */
 	ddps_sa_mcm_put(mad, &rec);
 	ddps_sa_record_size(mad, RECORD);
-}
-
-uint16_t ddps_sa_group_query(struct ddps_sa *sa, const struct ddps_sa_head *h, uint8_t *mad)
-{
-	struct ddps_sa_mcm r;
-	struct sa_group *g;
-
-	ddps_sa_mcm_get(&r, mad);
-	g = h->mask & DDPS_MC_MGID ? ddps_sa_group_find(sa, r.mgid) : NULL;
-	if (!g)
-		return DDPS_SA_NO_RECORDS;
-	memset(r.port_gid, 0, sizeof(r.port_gid)); /* 15.2.5.17.2: the group, not who is in it */
-	r.join = 0;
-	put_answer(mad, g, &r);
-	return DDPS_SA_OK;
 }
 
 /* Of whom the request speaks.  Return: a status. */

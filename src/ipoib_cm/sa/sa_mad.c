@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Records of subnet administration, each in the order of its octets. */
-#include "ipoib_cm/ib/sa_mad.h"
+#include "ipoib_cm/sa/sa_mad.h"
 #include "common/bytes.h"
 
+#define OFF_RMPP   24
 #define OFF_SIZE   44
 #define OFF_MASK   48
 #define OFF_RECORD 56
@@ -55,6 +56,31 @@ int ddps_sa_mad_head(struct ddps_sa_head *h, const uint8_t mad[DDPS_CM_MAD_LEN])
 	r = ddps_rbuf_init(mad + OFF_MASK, sizeof(uint64_t));
 	h->mask = ddps_rbuf_u64(&r);
 	return 0;
+}
+
+void ddps_sa_rmpp_put(uint8_t mad[DDPS_CM_MAD_LEN], const struct ddps_rmpp *r)
+{
+	struct ddps_wbuf w = ddps_wbuf_init(mad + OFF_RMPP, 12);
+
+	ddps_wbuf_u8(&w, DDPS_RMPP_VERSION);
+	ddps_wbuf_u8(&w, r->type);
+	ddps_wbuf_u8(&w, (uint8_t)(31 << 3 | r->flags)); /* no response time is told */
+	ddps_wbuf_u8(&w, 0);
+	ddps_wbuf_u32(&w, r->segment);
+	ddps_wbuf_u32(&w, r->length);
+}
+
+bool ddps_sa_rmpp_get(struct ddps_rmpp *r, const uint8_t mad[DDPS_CM_MAD_LEN])
+{
+	struct ddps_rbuf b = ddps_rbuf_init(mad + OFF_RMPP, 12);
+	uint8_t version = ddps_rbuf_u8(&b);
+
+	r->type = ddps_rbuf_u8(&b);
+	r->flags = ddps_rbuf_u8(&b) & 7;
+	ddps_rbuf_take(&b, 1);
+	r->segment = ddps_rbuf_u32(&b);
+	r->length = ddps_rbuf_u32(&b);
+	return version == DDPS_RMPP_VERSION && r->flags & DDPS_RMPP_ACTIVE;
 }
 
 void ddps_sa_record_size(uint8_t mad[DDPS_CM_MAD_LEN], size_t size)
@@ -165,12 +191,15 @@ void ddps_sa_inform_put(uint8_t mad[DDPS_CM_MAD_LEN], const struct ddps_sa_infor
 void ddps_sa_inform_get(struct ddps_sa_inform *r, const uint8_t mad[DDPS_CM_MAD_LEN])
 {
 	struct ddps_rbuf b = record_in(mad);
+	uint8_t v;
 
 	get_gid(r->gid, &b);
 	r->lid_first = ddps_rbuf_u16(&b);
 	ddps_rbuf_take(&b, 4);
 	r->generic = ddps_rbuf_u8(&b) == 1;
-	r->subscribe = ddps_rbuf_u8(&b) == 1;
+	v = ddps_rbuf_u8(&b);
+	r->subscribe = v == 1;
+	r->wrong = v > 1;
 	r->type = ddps_rbuf_u16(&b);
 	r->trap = ddps_rbuf_u16(&b);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Who wants to hear of groups, and reports to them (IBA volume 1, 13.4.9, 13.4.11). */
-#include "ipoib_cm/ib/sa_in.h"
+#include "ipoib_cm/sa/sa_in.h"
 #include <string.h>
 
 #define TRAP_FIRST 64
@@ -35,7 +35,7 @@ uint16_t ddps_sa_subscribe(struct ddps_sa *sa, uint16_t slid, const uint8_t *mad
 	if (!on_a_link(sa, slid))
 		return DDPS_SA_REQ_INVALID;
 	/* subscriptions to one GID or to a range of LIDs are not kept, so they are not taken */
-	if (!bits || !r.generic || (r.type != ANY && r.type != TYPE_SM) ||
+	if (!bits || r.wrong || !r.generic || (r.type != ANY && r.type != TYPE_SM) ||
 	    (memcmp(r.gid, none, sizeof(none)) != 0) || (r.lid_first != ANY))
 		return DDPS_SA_REQ_INVALID;
 	if (r.subscribe)
@@ -99,7 +99,7 @@ void ddps_sa_heard(struct ddps_sa *sa, uint16_t slid, uint64_t tid)
 
 uint64_t ddps_sa_due(const struct ddps_sa *sa)
 {
-	uint64_t due = UINT64_MAX;
+	uint64_t due = ddps_sa_table_due(sa);
 
 	for (unsigned i = 0; i < sa->n_report; i++)
 		due = sa->report[i].due < due ? sa->report[i].due : due;
@@ -108,6 +108,7 @@ uint64_t ddps_sa_due(const struct ddps_sa *sa)
 
 void ddps_sa_tick(struct ddps_sa *sa, uint64_t now)
 {
+	ddps_sa_table_tick(sa, now);
 	for (unsigned i = sa->n_report; i-- > 0;) {
 		struct sa_report *r = &sa->report[i];
 

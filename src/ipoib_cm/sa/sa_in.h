@@ -3,8 +3,8 @@
 #define DDPS_IB_SA_IN_H
 /* The subnet administration inside. */
 #include "common/bytes.h"
-#include "ipoib_cm/ib/pkt.h"
-#include "ipoib_cm/ib/sa.h"
+#include "ipoib_cm/sa/sa.h"
+#include "ipoib_cm/sa/sa_match.h"
 
 struct sa_port {
 	bool known;
@@ -28,6 +28,27 @@ struct sa_report {
 	unsigned tries;
 };
 
+/* Records on their way to a port that asked for a table: one table a port at a time. */
+struct sa_table {
+	uint8_t head[DDPS_CM_MAD_LEN - DDPS_SA_RECORD_LEN]; /* of each segment */
+	uint16_t lid;					    /* 0: the place is free */
+	uint64_t tid, due;
+	uint8_t *data;
+	size_t len;
+	uint32_t n_seg, acked, window; /* segments: in all, arrived, the last that may be sent */
+	unsigned tries;
+};
+
+/* The records that a query means, one behind the other. */
+struct sa_found {
+	size_t stride; /* octets from one to the next, a multiple of 8 */
+	bool all;      /* else the first one is kept, and the others counted */
+	bool failed;   /* more than there is room for */
+	unsigned n;
+	uint8_t *data; /* malloc()ed */
+	size_t room;
+};
+
 struct ddps_sa {
 	struct ddps_sa_config cfg;
 	struct sa_port port[DDPS_SA_LIDS];
@@ -35,7 +56,9 @@ struct ddps_sa {
 	struct sa_group group[DDPS_SA_GROUPS]; /* the first are broadcast groups, one a partition */
 	struct sa_report report[DDPS_SA_REPORTS];
 	unsigned n_report;
+	struct sa_table table[DDPS_SA_TABLES];
 	uint64_t tid;
+	uint32_t drawn; /* MGIDs that this administration has made */
 	struct ddps_sa_stats stats;
 };
 
@@ -53,8 +76,33 @@ bool ddps_sa_part_talk(const struct ddps_sa *sa, uint16_t a, uint16_t b, unsigne
 
 void ddps_sa_broadcast_groups(struct ddps_sa *sa);
 struct sa_group *ddps_sa_group_find(struct ddps_sa *sa, const uint8_t *mgid);
-/* Queries: each returns the status and makes the record of @mad that of the answer. */
-uint16_t ddps_sa_group_query(struct ddps_sa *sa, const struct ddps_sa_head *h, uint8_t *mad);
+/* Where the port is that has this GID; 0: not known */
+uint16_t ddps_sa_lid_of(const struct ddps_sa *sa, const uint8_t *gid);
+bool ddps_sa_knows(const struct ddps_sa *sa, uint16_t lid);
+
+/* ---- queries: sa_record.c, sa_path.c ---- */
+
+void ddps_sa_found_add(struct sa_found *f, const uint8_t *rec, size_t len);
+/* Each adds what @mad asks for.  Return: a status; DDPS_SA_OK also if nothing was found. */
+uint16_t ddps_sa_find_paths(struct ddps_sa *sa, uint16_t slid, const struct ddps_sa_head *h,
+			    const uint8_t *mad, struct sa_found *f, uint64_t now);
+uint16_t ddps_sa_find_records(struct ddps_sa *sa, const struct ddps_sa_head *h, const uint8_t *mad,
+			      struct sa_found *f);
+
+/* ---- sa_table.c ---- */
+
+/* Takes @f's records; @head: of the answer, up to its record.  Return: DDPS_SA_OK: it is on its way; or the status of a refusal. */
+uint16_t ddps_sa_table_send(struct ddps_sa *sa, uint16_t slid, const struct ddps_sa_head *h,
+			    const uint8_t *head, struct sa_found *f, uint64_t now);
+/* What the receiver of a table says of it. */
+void ddps_sa_table_heard(struct ddps_sa *sa, uint16_t slid, uint64_t tid, const struct ddps_rmpp *r,
+			 uint64_t now);
+uint64_t ddps_sa_table_due(const struct ddps_sa *sa);
+void ddps_sa_table_tick(struct ddps_sa *sa, uint64_t now);
+void ddps_sa_table_free(struct sa_table *t);
+
+/* ---- sa_group.c: each returns the status and makes the record of @mad that of the answer ---- */
+
 uint16_t ddps_sa_group_join(struct ddps_sa *sa, uint16_t slid, const struct ddps_sa_head *h,
 			    uint8_t *mad, uint64_t now);
 uint16_t ddps_sa_group_leave(struct ddps_sa *sa, uint16_t slid, const struct ddps_sa_head *h,

@@ -16,12 +16,14 @@
  * members, is what the P_Keys of their own joins and queries say.
  */
 #include <ddpsess/ib_udp.h>
-#include "ipoib_cm/ib/sa_mad.h"
+#include "ipoib_cm/sa/sa_mad.h"
 
 #define DDPS_SA_LIDS	256
 #define DDPS_SA_GROUPS	254			/* the broadcast group of the link among them */
 #define DDPS_SA_SHARE	64			/* groups that one port may have made */
 #define DDPS_SA_REPORTS 256			/* on their way */
+#define DDPS_SA_TABLES	16			/* on their way, each of another port */
+#define DDPS_SA_RECORDS 4096			/* of a table */
 #define DDPS_SA_PKEYS	(1 + DDPS_IB_UDP_PKEYS) /* partitions */
 
 /* X(name, meaning) */
@@ -34,7 +36,10 @@
 	X(sa_limit, "groups not made for lack of room or share")                                   \
 	X(sa_moved, "GIDs that another port had before")                                           \
 	X(sa_reports, "reports sent, repeated ones included")                                      \
-	X(sa_unheard, "reports that nobody answered, or that found no room")
+	X(sa_unheard, "reports that nobody answered, or that found no room")                       \
+	X(sa_tables, "tables sent")                                                                \
+	X(sa_table_limit, "tables not sent: too large, or too many on their way")                  \
+	X(sa_table_lost, "tables that their receiver ended, or did not acknowledge")
 
 struct ddps_sa_stats {
 #define DDPS_X(name, text) uint64_t name;

@@ -15,8 +15,9 @@ enum {
 	DDPS_SA_GET = 0x01,
 	DDPS_SA_SET = 0x02,
 	DDPS_SA_REPORT = 0x06,
+	DDPS_SA_GET_TABLE = 0x12,
 	DDPS_SA_DELETE = 0x15,
-	DDPS_SA_RESPONSE = 0x80, /* or'ed to Report and Delete; Get and Set have GetResp */
+	DDPS_SA_RESPONSE = 0x80, /* or'ed to those but Get and Set, which have GetResp */
 	DDPS_SA_GET_RESP = 0x81,
 };
 
@@ -24,7 +25,9 @@ enum {
 	DDPS_SA_CLASS_PORT_INFO = 0x0001,
 	DDPS_SA_NOTICE = 0x0002,
 	DDPS_SA_INFORM_INFO = 0x0003,
+	DDPS_SA_NODE_RECORD = 0x0011,
 	DDPS_SA_PORT_INFO_RECORD = 0x0012,
+	DDPS_SA_SM_INFO_RECORD = 0x0018,
 	DDPS_SA_PATH_RECORD = 0x0035,
 	DDPS_SA_MCMEMBER_RECORD = 0x0038,
 };
@@ -35,6 +38,7 @@ enum {
 	DDPS_SA_NO_RESOURCES = 0x0100,
 	DDPS_SA_REQ_INVALID = 0x0200,
 	DDPS_SA_NO_RECORDS = 0x0300,
+	DDPS_SA_TOO_MANY = 0x0400, /* records */
 	DDPS_SA_INVALID_GID = 0x0500,
 	DDPS_SA_TOO_FEW = 0x0600, /* components */
 };
@@ -48,6 +52,9 @@ enum {
 	DDPS_PR_REVERSIBLE = 1 << 11,
 	DDPS_PR_NUMB_PATH = 1 << 12,
 	DDPS_PR_PKEY = 1 << 13,
+	DDPS_PR_SL = 1 << 15,
+	DDPS_PR_MTU_SEL = 1 << 16,
+	DDPS_PR_MTU = 1 << 17,
 
 	DDPS_MC_MGID = 1 << 0,
 	DDPS_MC_PORT_GID = 1 << 1,
@@ -58,9 +65,12 @@ enum {
 	DDPS_MC_PKEY = 1 << 7,
 	DDPS_MC_RATE_SEL = 1 << 8,
 	DDPS_MC_RATE = 1 << 9,
+	DDPS_MC_LIFE_SEL = 1 << 10,
+	DDPS_MC_LIFE = 1 << 11,
 	DDPS_MC_SL = 1 << 12,
 	DDPS_MC_FLOW = 1 << 13,
 	DDPS_MC_HOP = 1 << 14,
+	DDPS_MC_SCOPE = 1 << 15,
 	DDPS_MC_JOIN = 1 << 16,
 	/* what a group that is not there yet needs */
 	DDPS_MC_CREATE = DDPS_MC_MGID | DDPS_MC_PORT_GID | DDPS_MC_QKEY | DDPS_MC_TCLASS |
@@ -75,6 +85,18 @@ enum {
 	DDPS_MC_NON = 2,
 	DDPS_MC_SEND_NON = 4,  /* sends only and does not count */
 	DDPS_MC_SEND_FULL = 8, /* sends only and counts */
+};
+
+/* RMPP (13.6): a table goes in segments of 200 octets, each behind 20 octets of SA's own header. */
+enum { DDPS_RMPP_DATA = 1, DDPS_RMPP_ACK, DDPS_RMPP_STOP, DDPS_RMPP_ABORT };
+enum { DDPS_RMPP_ACTIVE = 1, DDPS_RMPP_FIRST = 2, DDPS_RMPP_LAST = 4 };
+#define DDPS_RMPP_VERSION 1
+#define DDPS_RMPP_EXTRA	  20
+
+struct ddps_rmpp {
+	uint8_t type, flags;
+	uint32_t segment; /* of an ACK: the last that arrived */
+	uint32_t length;  /* of an ACK: the last that may be sent */
 };
 
 enum { DDPS_SEL_GREATER, DDPS_SEL_LESS, DDPS_SEL_EXACTLY, DDPS_SEL_BEST };
@@ -103,7 +125,7 @@ struct ddps_sa_pr {
 struct ddps_sa_inform {
 	uint8_t gid[DDPS_IPOIB_GID_LEN];
 	uint16_t lid_first, type, trap;
-	bool generic, subscribe;
+	bool generic, subscribe, wrong; /* wrong: neither to subscribe nor to end that */
 };
 
 /* A trap on a group or a port: number and GID. */
@@ -126,6 +148,9 @@ void ddps_sa_inform_get(struct ddps_sa_inform *r, const uint8_t mad[DDPS_CM_MAD_
 void ddps_sa_notice_put(uint8_t mad[DDPS_CM_MAD_LEN], const struct ddps_sa_notice *n);
 /* Return: 0 or DDPS_E_UNSUPPORTED: not a generic one that has a GID. */
 int ddps_sa_notice_get(struct ddps_sa_notice *n, const uint8_t mad[DDPS_CM_MAD_LEN]);
+void ddps_sa_rmpp_put(uint8_t mad[DDPS_CM_MAD_LEN], const struct ddps_rmpp *r);
+/* Return: whether the MAD is a part of a transfer. */
+bool ddps_sa_rmpp_get(struct ddps_rmpp *r, const uint8_t mad[DDPS_CM_MAD_LEN]);
 /* @size: of the record, in octets. */
 void ddps_sa_record_size(uint8_t mad[DDPS_CM_MAD_LEN], size_t size);
 
