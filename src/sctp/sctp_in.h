@@ -185,8 +185,10 @@ struct ddps_sctp_assoc {
 	uint64_t ctl_rto;  /* its next length */
 	uint64_t ctl_sent; /* for an RTT; 0: resent */
 	unsigned ctl_n;
-	unsigned stale;	   /* cookies that the peer called so, and ports that others had */
-	unsigned errors;   /* in a row, of the association */
+	unsigned stale;	 /* cookies that the peer called so, and ports that others had */
+	unsigned errors; /* in a row, of the association */
+	unsigned stuck; /* T3s in a row for one chunk, larger than the path takes now: @stuck_tsn */
+	uint32_t stuck_tsn;
 	uint64_t guard_at; /* T5 */
 	struct ddps_kept_error why;
 

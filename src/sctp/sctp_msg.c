@@ -2,6 +2,8 @@
 /* Messages to send: copied once, cut into pieces as packets are built, kept until acknowledged. */
 #include "sctp/sctp_in.h"
 
+#define ETHERNET 1500u /* octets of its packets */
+
 static void msg_put(struct ddps_sctp_assoc *a, struct ddps_sc_msg *m)
 {
 	if (--m->refs)
@@ -134,16 +136,32 @@ int ddps_sctp_send(struct ddps_sctp_assoc *a, uint16_t stream, uint32_t ppid, un
 
 /* ---- pieces ---- */
 
+/*
+ * Octets of the largest chunk that is cut for @p.  A chunk is never cut again: when the path becomes
+ * narrower it goes in fragments.  Over IPv6 ours are of the least size.  Over IPv4 it is routers that make
+ * them, and what has room for more than Ethernet's 1500 octets at one end has often a switch that has
+ * not, and tells nobody: there a chunk is of the size that passes nearly anywhere, several of them a packet.
+ */
+static uint32_t largest_chunk(const struct ddps_sc_path *p)
+{
+	const struct ddps_pmtu *m = &p->tx.pmtu;
+	uint32_t smss = ddps_sent_smss(&p->tx);
+
+	if (p->peer.family == 6 || p->tx.within_host || m->size <= ETHERNET || p->a->fixed_mtu)
+		return smss;
+	return smss - (m->size - m->lim.base);
+}
+
 /* User data octets of the largest chunk that fits on every path in use [9260-6.9-4]. */
 size_t ddps_sctp_max_chunk(const struct ddps_sctp_assoc *a)
 {
-	uint32_t least = ddps_sent_smss(&a->data_path->tx);
+	uint32_t least = largest_chunk(a->data_path);
 
 	for (unsigned i = 0; i < a->npaths; i++) {
 		const struct ddps_sc_path *p = a->path[i];
 
-		if (p->confirmed && p->state == DDPS_SCTP_ACTIVE && ddps_sent_smss(&p->tx) < least)
-			least = ddps_sent_smss(&p->tx);
+		if (p->confirmed && p->state == DDPS_SCTP_ACTIVE && largest_chunk(p) < least)
+			least = largest_chunk(p);
 	}
 	return least - DDPS_SC_DATA_HDR;
 }

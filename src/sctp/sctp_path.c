@@ -4,6 +4,7 @@
 
 #define STEADY	   (60 * 1000 * MS) /* a path that fails later than that has not failed twice */
 #define INFO_LEN   32u		    /* of a heartbeat: nonce, time, address */
+#define STUCK	   6u		    /* times that one chunk may be lost for its size */
 #define HB_BIG_MAX 4u		    /* large answers that wait to be sent */
 
 static bool sends_heartbeats(const struct ddps_sctp_assoc *a)
@@ -157,7 +158,7 @@ static bool within_host(const struct ddps_sc_path *p)
 	       (p->local.family && ddps_sc_addr_eq(&p->peer, &p->local));
 }
 
-/* What to begin with: the loopback interface's MTU where the way does not lead beyond it, else what
+/* What to ask first: the loopback interface's MTU where the way does not lead beyond it, else what
  * another association has found lately.  A link's MTU elsewhere says nothing of the next link. */
 static void start_pmtu(struct ddps_sc_path *p)
 {
@@ -168,7 +169,7 @@ static void start_pmtu(struct ddps_sc_path *p)
 	if (a->fixed_mtu)
 		return;
 	if (host && p->tx.within_host)
-		ddps_pmtu_start_sure(&p->tx.pmtu, host, a->e->now);
+		ddps_pmtu_start_likely(&p->tx.pmtu, host, a->e->now);
 	else
 		ddps_pmtu_start(&p->tx.pmtu, ddps_sc_way_size(a->e, &p->peer), a->e->now);
 	ddps_sent_mtu_changed(&a->tx, &p->tx, DDPS_PMTU_SIZE);
@@ -429,6 +430,32 @@ uint64_t ddps_sc_path_deadline(const struct ddps_sc_path *p)
 	return pm < at ? pm : at;
 }
 
+/*
+ * T3 has fired.  What does not pass was cut when the path took more, and it does not pass in fragments either,
+ * while smaller packets are answered: it will not, however often it is sent.  True: that is the end.
+ */
+static bool is_stuck(struct ddps_sc_path *p)
+{
+	struct ddps_sctp_assoc *a = p->a;
+	struct ddps_sent_chunk c;
+	unsigned octets;
+
+	if (!ddps_sent_oldest(&a->tx, &c) || c.size <= ddps_sent_smss(&p->tx))
+		return false;
+	if (c.tsn != a->stuck_tsn)
+		a->stuck = 0;
+	a->stuck_tsn = c.tsn;
+	if (++a->stuck < STUCK || !ddps_pmtu_answered(&p->tx.pmtu))
+		return false;
+	octets = c.size + ddps_sc_overhead(p);
+	ddps_sc_abort_out(a, 0, NULL, 0,
+			  ddps_error_make(DDPS_E_RESET, 0,
+					  "the path no longer carries packets of %u octets, "
+					  "only of %u: what was cut for the larger is lost",
+					  octets, (unsigned)p->tx.pmtu.size));
+	return true;
+}
+
 void ddps_sc_path_timer(struct ddps_sc_path *p)
 {
 	struct ddps_sctp_assoc *a = p->a;
@@ -439,7 +466,7 @@ void ddps_sc_path_timer(struct ddps_sc_path *p)
 		ev = ddps_sent_timer(&a->tx, &p->tx, now);
 		if (ev & DDPS_SENT_EV_SEND)
 			a->ask = true;
-		if (ev & DDPS_SENT_EV_T3 && ddps_sc_count_error(a, p))
+		if (ev & DDPS_SENT_EV_T3 && (is_stuck(p) || ddps_sc_count_error(a, p)))
 			return;
 	}
 	if (pmtu_deadline(p) <= now)

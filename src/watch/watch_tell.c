@@ -208,6 +208,8 @@ static void copy_row(struct row *r, struct ddps_ep *ep, const struct ddps_ep_sta
 	*r = (struct row){ .serial = ep->serial, .state = ep->state, .info = ep->info, .st = *st };
 	if (!ops)
 		return;
+	if (ep->established) /* it changes with the path */
+		r->info.mulpdu = (uint32_t)ops->mulpdu(ep->llp);
 	r->has_tcp = ops->tcp_stats && !ops->tcp_stats(ep->llp, &r->tcp);
 	r->has_assoc = ops->assoc_stats && !ops->assoc_stats(ep->llp, &r->assoc);
 	for (uint32_t i = 0; r->has_assoc && i < r->assoc.paths && !r->path.in_use; i++)

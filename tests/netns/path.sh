@@ -91,6 +91,7 @@ hosts
 router >"$work/net.log" 2>&1 || skip "no router: $(tail -n 1 "$work/net.log")"
 head -c $((16 << 20)) /dev/urandom >"$work/file"
 head -c 400000 "$work/file" >"$work/small"
+head -c 4000000 "$work/file" >"$work/some"
 
 check "a listener behind a router" listen 198.51.100.1
 silent add >"$work/net.log" 2>&1 || skip "no silent router: $(tail -n 1 "$work/net.log")"
@@ -128,4 +129,32 @@ check "directly on IP, 1500 to 1280 octets, silently: the transfer goes on" narr
 tell "on IP, 1500 to 1280, silently"
 route_mtu 1500
 check "the listener on IP ends in order" listen_end
+
+# A switch on the way takes 1500 octets where both hosts have 9000: it drops what is larger, in fragments or not,
+# and no router is there to tell anybody.
+switch_mtu() { # MTU
+	in_ns between ip link set jumboa mtu "$1" && in_ns between ip link set jumbob mtu "$1"
+}
+
+shrinks() {
+	start_put "$work/some" "$uri" shrinks
+	until_status ".sent > 400000 and .association.paths[0].mtu > 8000" || return
+	switch_mtu 1500 || return
+	end_put "$work/some" shrinks || return
+	echo "mtu $(mtu), pause $(pause) s"
+	jq -en "$(mtu) <= 1500 and $(pause) < $BOUND"
+}
+
+link jumbo 203.0.113.1/24 203.0.113.2/24 $SLOW >"$work/net.log" 2>&1 || skip "no link: $(tail -n 1 "$work/net.log")"
+in_ns a ip addr add 2001:db8:c::1/64 dev jumbo nodad
+in_ns b ip addr add 2001:db8:c::2/64 dev jumbo nodad
+# a run of packets passes a bridge as one, whatever the size of each
+for host in a b; do in_ns $host ip link set jumbo mtu 9000 gso_max_segs 1 || skip "no gso_max_segs"; done
+for host in 203.0.113.2 "[2001:db8:c::2]"; do
+	switch_mtu 9000
+	check "a listener with an MTU of 9000 at $host" listen "$host"
+	check "contact 13: 9000 to 1500 octets at a switch, to $host: the transfer goes on" shrinks
+	tell "9000 to 1500 at a switch"
+	check "the listener at $host ends in order" listen_end
+done
 exit "$failed"

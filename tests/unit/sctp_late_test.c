@@ -60,7 +60,9 @@ Test(sctp_late, a_larger_packet_is_tried_again_later_never_earlier)
 
 		ddps_pmtu_init(&m, &lim);
 		m.late = i ? 255 : 0;
-		ddps_pmtu_start_sure(&m, 1400, 0);
+		ddps_pmtu_start(&m, 0, 0);
+		m.fail = 1404;
+		ddps_pmtu_probe_acked(&m, 1400, 0); /* all is found */
 		at[i] = ddps_pmtu_deadline(&m);
 	}
 	cr_expect_eq(at[0], 600000 * MS);

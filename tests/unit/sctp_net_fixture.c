@@ -229,7 +229,7 @@ static void one_packet(struct sn_node *d, const struct ddps_sctp_route *to, cons
 	l = &d->link[k];
 	if (len + 28 > d->max_packet)
 		d->max_packet = len + 28;
-	if (len + 28 > l->mtu && !fragment) {
+	if (len + 28 > l->mtu && (!fragment || l->blunt)) {
 		d->lost++;
 		if (l->ptb) {
 			d->told++;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* What the sockets below the native SCTP rarely say: cut and nameless datagrams, each ICMP error, no room. */
+#include "sctp/sctp_in.h"
 #include "sctp_ddp/backend/native/sd_native.h"
 #include "sd_hand_fixture.h"
 #include "sctp_ddp/backend/sd_sock.h"
@@ -351,6 +352,9 @@ static void check_icmp(const struct icmp_row *r)
 
 	start();
 	about = wire_up(ddp, sizeof ddp);
+	/* as if the loopback interface's size had been answered */
+	s->a->sa->path[0]->tx.pmtu.size = 9000;
+	ddps_sent_mtu_changed(&s->a->sa->tx, &s->a->sa->path[0]->tx, DDPS_PMTU_SIZE);
 	before = widest(s);
 	told_of(1, r->origin, r->type, r->code);
 	cr_expect_eq(errors, 2);

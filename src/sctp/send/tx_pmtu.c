@@ -143,11 +143,14 @@ void ddps_pmtu_start(struct ddps_pmtu *m, uint16_t hint, uint64_t now)
 	}
 }
 
-void ddps_pmtu_start_sure(struct ddps_pmtu *m, uint16_t size, uint64_t now)
+void ddps_pmtu_start_likely(struct ddps_pmtu *m, uint16_t size, uint64_t now)
 {
-	ddps_pmtu_start(m, size, now);
-	if (size >= m->lim.base)
-		done(m, now);
+	ddps_pmtu_start(m, 0, now);
+	size = whole_words(size < m->lim.max ? size : m->lim.max);
+	if (size <= m->lim.base)
+		return;
+	m->state = DDPS_PMTU_SEARCH;
+	ask(m, size, now);
 }
 
 void ddps_pmtu_stop(struct ddps_pmtu *m)

@@ -82,8 +82,9 @@ void ddps_pmtu_init(struct ddps_pmtu *m, const struct ddps_pmtu_limits *lim);
  */
 void ddps_pmtu_start(struct ddps_pmtu *m, uint16_t hint, uint64_t now);
 
-/* The same where @size is sure to pass, since the way does not leave the host: no probe. */
-void ddps_pmtu_start_sure(struct ddps_pmtu *m, uint16_t size, uint64_t now);
+/* The same where @size is likely to pass, since the way does not leave the host: it is asked first, and used
+ * when it is answered.  A relay of this host may take less. */
+void ddps_pmtu_start_likely(struct ddps_pmtu *m, uint16_t size, uint64_t now);
 
 /* The path is lost: no probes.  The size is kept. */
 void ddps_pmtu_stop(struct ddps_pmtu *m);
@@ -134,6 +135,12 @@ void ddps_pmtu_false(struct ddps_pmtu *m);
 
 /* What is likely to pass while losses make the size doubtful. */
 uint16_t ddps_pmtu_sure(const struct ddps_pmtu *m);
+
+/* Whether a packet of ->size was answered: it is neither too large nor is the path dead, as far as is known. */
+static inline bool ddps_pmtu_answered(const struct ddps_pmtu *m)
+{
+	return m->state == DDPS_PMTU_SEARCH || m->state == DDPS_PMTU_DONE;
+}
 
 /* T3 has fired on the path, after its losses were told. */
 unsigned ddps_pmtu_timeout(struct ddps_pmtu *m, uint64_t now);

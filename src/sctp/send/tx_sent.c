@@ -216,6 +216,19 @@ bool ddps_sent_next_old(struct ddps_sent *s, struct ddps_sent_chunk *c)
 	return true;
 }
 
+bool ddps_sent_oldest(const struct ddps_sent *s, struct ddps_sent_chunk *c)
+{
+	const struct ddps_sent_slot *slot;
+
+	if (s->next == s->cum + 1)
+		return false;
+	slot = ddps_sent_slot(s, s->cum + 1);
+	*c = (struct ddps_sent_chunk){ .tsn = s->cum + 1,
+				       .size = slot->size,
+				       .chunk = slot->chunk };
+	return true;
+}
+
 static void sent_put(struct ddps_sent *s, uint32_t tsn)
 {
 	struct ddps_sent_slot *c = ddps_sent_slot(s, tsn);

@@ -249,6 +249,9 @@ struct ddps_sent_chunk {
  */
 bool ddps_sent_next_old(struct ddps_sent *s, struct ddps_sent_chunk *c);
 
+/* The chunk that is waited for: lost, or outstanding for longest.  False: none is. */
+bool ddps_sent_oldest(const struct ddps_sent *s, struct ddps_sent_chunk *c);
+
 /* Begin a packet.  Return: its number on this path, for ddps_sent_refused(). */
 uint64_t ddps_sent_begin(struct ddps_sent *s, struct ddps_sent_path *p, uint64_t now);
 
