@@ -388,11 +388,10 @@ void ddps_sc_init_again(struct ddps_sctp_assoc *a);
 bool ddps_sc_other_program(struct ddps_sc_rx *rx, uint32_t tag);
 /* The peer has refused ours so: another port is tried.  false: none. */
 bool ddps_sc_other_port(struct ddps_sctp_assoc *a);
-/* Whether this host has @addr, which a peer at @peer has listed, and @peer is elsewhere. */
-bool ddps_sc_is_own(const struct ddps_sctp *e, const struct ddps_sctp_addr *peer,
+/* Whether this host has @addr, which @who, a peer elsewhere, has listed; the same, and it is counted. */
+bool ddps_sc_is_own(const struct ddps_sctp *e, const struct ddps_sctp_addr *who,
 		    const struct ddps_sctp_addr *addr);
-/* The same, of what data could go to; it is counted. */
-bool ddps_sc_leaves_out(struct ddps_sctp_assoc *a, const struct ddps_sctp_addr *peer,
+bool ddps_sc_leaves_out(struct ddps_sctp_assoc *a, const struct ddps_sctp_addr *who,
 			const struct ddps_sctp_addr *addr);
 /* A packet with the peer's tag is our own host's answer to what we have sent to rx->path. */
 bool ddps_sc_came_back(struct ddps_sc_rx *rx);
@@ -423,8 +422,7 @@ void ddps_sc_release(struct ddps_sctp_assoc *a);
 void ddps_sc_restart_ctl(struct ddps_sctp_assoc *a, bool resent);
 void ddps_sc_stop_ctl(struct ddps_sctp_assoc *a);
 void ddps_sc_ctl_timeout(struct ddps_sctp_assoc *a);
-/* Nobody is where the packet of T1 or T2 went: it goes to another address, now. */
-void ddps_sc_move_ctl(struct ddps_sctp_assoc *a);
+void ddps_sc_move_ctl(struct ddps_sctp_assoc *a); /* nobody is there: to another address, now */
 bool ddps_sc_count_error(struct ddps_sctp_assoc *a, struct ddps_sc_path *p);
 const char *ddps_sc_state_name(enum ddps_sc_state s);
 /* Queue chunks of @len octets, padded, to be filled in; NULL: no memory. */
@@ -470,8 +468,7 @@ void ddps_sc_take_sack(struct ddps_sctp_assoc *a, const struct ddps_sent_sack *s
 /* ---- sctp_path.c ---- */
 void ddps_sc_path_good(struct ddps_sc_path *p);
 void ddps_sc_path_error(struct ddps_sc_path *p);
-/* The host there says that nobody takes SCTP. */
-void ddps_sc_path_refused(struct ddps_sc_path *p);
+void ddps_sc_path_refused(struct ddps_sc_path *p); /* its host says that nobody takes SCTP */
 void ddps_sc_path_pick(struct ddps_sctp_assoc *a);
 void ddps_sc_path_timer(struct ddps_sc_path *p);
 uint64_t ddps_sc_path_deadline(const struct ddps_sc_path *p);
