@@ -51,10 +51,40 @@ static void habits(void)
 	w.trickles = w.trouble == REROUTES && sn_chance(n, 0.5);
 }
 
+bool trouble_is_contact(void)
+{
+	return w.trouble >= REFUSES;
+}
+
+static void contact(void)
+{
+	struct sn_net *n = &w.net;
+
+	w.trouble = REFUSES + (enum trouble)sn_below(n, 3);
+	w.harsh = w.restarts = false;
+	w.poor = 0;
+	well(16);
+	w.paths = w.trouble == SWITCHES ? 1 : 2;
+	w.rtt_most = 0;
+	cost_begin();
+	w.trouble_turn = 10 + (unsigned)sn_below(n, 10);
+	for (unsigned i = 0; i < n->nodes; i++) {
+		if (w.trouble == CLAIMS)
+			n->node[i].link[1].refuses = true;
+		if (w.trouble == SWITCHES)
+			n->node[i].link[0].mtu = w.mtu = 9000;
+		n->node[i].link[0].blunt = true;
+	}
+}
+
 void trouble_choose(void)
 {
 	struct sn_net *n = &w.net;
 
+	if (w.seed * 0x9e3779b97f4a7c15u >> 60 == 0) {
+		contact();
+		return;
+	}
 	if (w.harsh || sn_chance(n, 0.7))
 		return;
 	w.trouble = 1 + (enum trouble)sn_below(n, TROUBLES - 1);
@@ -105,6 +135,12 @@ static void dies(bool dead)
 		w.net.node[i].link[0].dead = dead;
 }
 
+/* Both of its addresses are known to be the peer's. */
+static bool has_both(const struct side *s)
+{
+	return !s->a || (s->a->npaths == 2 && s->a->path[1]->state == DDPS_SCTP_ACTIVE);
+}
+
 /* Once, and not before all are up. */
 static bool its_turn(unsigned turn)
 {
@@ -112,6 +148,10 @@ static bool its_turn(unsigned turn)
 		return false;
 	for (unsigned i = 0; i < w.nslots; i++)
 		if (w.slot[i].open && !(w.slot[i].side[0].up && w.slot[i].side[1].up))
+			return false;
+	for (unsigned i = 0; w.trouble == REFUSES && i < w.nslots; i++)
+		if (w.slot[i].open &&
+		    !(has_both(&w.slot[i].side[0]) && has_both(&w.slot[i].side[1])))
 			return false;
 	return true;
 }
@@ -128,6 +168,16 @@ uint64_t trouble_comes(unsigned turn)
 	case NARROWS:
 	case THINS:
 		narrows();
+		return 0;
+	case REFUSES:
+		for (unsigned i = 0; i < n->nodes; i++)
+			n->node[i].link[0].refuses = true;
+		return 0;
+	case CLAIMS:
+		return 0;
+	case SWITCHES:
+		for (unsigned i = 0; i < n->nodes; i++)
+			n->node[i].link[0].mtu = 1500;
 		return 0;
 	case SLOWS: /* in the middle of something */
 		return 1 + sn_below(n, 4 * n->node[0].link[0].delay);

@@ -208,7 +208,10 @@ static void on_gone(void *user, const struct ddps_error *e)
 	check(!s->gone, "gone twice");
 	s->gone = true;
 	s->code = e->code;
-	check(!e->code || w.harsh || s->slot->broken, "node %u ended: %s", s->node, e->text);
+	/* who comes when nobody is at the only address that it knows is refused */
+	check(!e->code || w.harsh || s->slot->broken ||
+		      (w.trouble == REFUSES && w.troubled && e->code == DDPS_E_REFUSED),
+	      "node %u ended: %s", s->node, e->text);
 	check(e->code != DDPS_E_PROTOCOL, "node %u found fault: %s", s->node, e->text);
 	ddps_sctp_assoc_free(s->a, w.net.now);
 	s->a = NULL;

@@ -82,7 +82,11 @@ enum trouble {
 	LOSES,	  /* what node 0 sends for less than a round trip is lost */
 	RESTS,	  /* node 0 does not run for a while */
 	FAILS,	  /* the primary paths are dead for a while */
-	TROUBLES
+	TROUBLES,
+	/* Contact with other hosts, by the seed alone: no association ends by it. */
+	REFUSES = TROUBLES, /* nobody takes SCTP at the primary addresses any more, as ICMP tells */
+	CLAIMS,		    /* the same of the other addresses, from the beginning */
+	SWITCHES	    /* a switch takes 1500 octets where 9000 went, and tells nobody */
 };
 
 struct world {
@@ -149,6 +153,7 @@ void times(const struct side *s, const struct ddps_sctp_assoc *a);
 
 /* sctp_trouble.c */
 void trouble_choose(void);
+bool trouble_is_contact(void);
 /* How many messages a side sends; @n: in a world without trouble. */
 unsigned trouble_messages(unsigned n);
 /* How long what comes is to last; 0: for ever. */

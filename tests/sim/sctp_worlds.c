@@ -130,6 +130,7 @@ static void boot(unsigned node)
 	c.rwnd = (uint32_t)(12288 + 2 * w.max_len)
 		 << (w.clean || w.eager ? 5 : sn_below(&w.net, 6));
 	c.hb_interval_ms = 1000;
+	c.icmp_grace = !trouble_is_contact();
 	if (sn_chance(&w.net, 0.5))
 		c.rto_max_ms = 5000;
 	sn_boot(&w.net, node, &c);

@@ -229,6 +229,12 @@ static void one_packet(struct sn_node *d, const struct ddps_sctp_route *to, cons
 	l = &d->link[k];
 	if (len + 28 > d->max_packet)
 		d->max_packet = len + 28;
+	if (l->refuses) {
+		d->lost++;
+		ddps_sctp_icmp(d->e, to, DDPS_SCTP_ICMP_UNREACH_PORT, 0, data, len < 40 ? len : 40,
+			       n->now);
+		return;
+	}
 	if (len + 28 > l->mtu && (!fragment || l->blunt)) {
 		d->lost++;
 		if (l->ptb) {
