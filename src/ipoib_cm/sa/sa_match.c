@@ -38,7 +38,7 @@ bool ddps_sa_selected(enum ddps_sa_compare how, uint8_t want, uint8_t have)
 
 static unsigned bit_at(const uint8_t *p, unsigned i)
 {
-	return p[i / 8] >> (7 - i % 8) & 1u;
+	return (unsigned)p[i / 8] >> (7 - i % 8) & 1u;
 }
 
 static bool equal(const struct ddps_sa_field *f, const uint8_t *a, const uint8_t *b)
