@@ -96,3 +96,17 @@ done
 make -s uninstall DESTDIR="$work" PREFIX=/usr >>"$work/log" 2>&1
 [ -z "$(find "$work/usr" -type f -o -type l | head -n 1)" ]
 result $? "uninstall removes what install brought"
+
+# Folders with a space in their names, and a umask that lets nobody else read.
+mkdir "$work/My"
+echo precious >"$work/My/precious"
+(umask 077 && make -s install DESTDIR="$work/My Root" PREFIX="/opt/a b" PYTHONDIR="/opt/a b/py") >"$work/log" 2>&1
+result $? "contact 20: install into folders with spaces" || cat "$work/log"
+[ -x "$work/My Root/opt/a b/bin/sessctl" ] && [ "$(ls "$work/My")" = precious ]
+result $? "contact 20: install goes nowhere else"
+# DESTDIR's own folders are the packager's; all that is below the prefix is for everybody.
+closed=$(find "$work/My Root/opt/a b" ! -type l ! -perm -044) && [ -z "$closed" ]
+result $? "contact 20: whatever the umask, everybody can read what is installed"
+make -s uninstall DESTDIR="$work/My Root" PREFIX="/opt/a b" PYTHONDIR="/opt/a b/py" >"$work/log" 2>&1
+[ -e "$work/My/precious" ] && [ -z "$(find "$work/My Root" -type f -o -type l | head -n 1)" ]
+result $? "contact 20: uninstall removes what it installed, and nothing else" || cat "$work/log"
