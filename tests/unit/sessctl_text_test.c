@@ -37,6 +37,27 @@ Test(sessctl_text, clean_accepts_utf8_without_controls)
 	cr_expect_not(text_is_clean("a\0b", 3));
 }
 
+/* What turns the text around it is as bad as an escape; what joins letters is a part of names. */
+Test(sessctl_text, contact_19_nothing_turns_the_text_around_it)
+{
+	static const uint16_t turns[] = { 0x61c,  0x200e, 0x200f, 0x2028, 0x2029, 0x202a, 0x202b,
+					  0x202c, 0x202d, 0x202e, 0x2066, 0x2067, 0x2068, 0x2069 };
+	char text[4], dst[8];
+
+	for (size_t i = 0; i < sizeof turns / sizeof *turns; i++) {
+		unsigned c = turns[i];
+		size_t n = c < 0x800 ? 2 : 3;
+
+		text[0] = (char)(n == 2 ? 0xc0 | c >> 6 : 0xe0 | c >> 12);
+		text[1] = (char)(0x80 | (n == 2 ? c & 63 : c >> 6 & 63));
+		text[2] = (char)(0x80 | (c & 63));
+		cr_expect_not(text_is_clean(text, n), "U+%04X", c);
+		text_clean(dst, sizeof dst, text, n);
+		cr_expect_str_eq(dst, "?", "U+%04X", c);
+	}
+	cr_expect(text_is_clean("\xe2\x80\x8c\xe2\x80\x8d\xe2\x80\xaf\xe2\x81\xa5", 12));
+}
+
 Test(sessctl_text, clean_copy_is_always_clean_and_terminated)
 {
 	uint8_t all[256];

@@ -29,9 +29,11 @@ static size_t utf8_next(const uint8_t *p, size_t left, uint32_t *cp)
 	return n;
 }
 
+/* C0, DEL, C1; and what changes the order or the lines of the text around it (Unicode: bidi). */
 static bool is_control(uint32_t cp)
 {
-	return cp < 0x20 || (cp >= 0x7f && cp < 0xa0);
+	return cp < 0x20 || (cp >= 0x7f && cp < 0xa0) || cp == 0x61c || cp == 0x200e ||
+	       cp == 0x200f || (cp >= 0x2028 && cp <= 0x202e) || (cp >= 0x2066 && cp <= 0x2069);
 }
 
 bool text_is_clean(const void *src, size_t len)
