@@ -30,8 +30,12 @@
  *
  * What an event hands out: endpoints, listeners and shared queues are the program's, and only the
  * program frees them.  A request needs no freeing.  It stays valid after it was answered or its peer
- * has gone, in every thread: a later answer is DDPS_E_CLOSED.  (A context remembers the last 65536
- * requests that have ended.)
+ * has gone, in every thread: a later answer is DDPS_E_CLOSED.  (A context remembers the last 256
+ * requests that were answered, and the last 65536 whose peers have gone.)
+ *
+ * Cancellation: a thread that is cancelled is so outside of this library's locks.  No function but
+ * ddps_ctx_settle is a cancellation point, so a call that waits for events or completions ends before
+ * its thread does: give it a timeout if the thread is to be cancelled.
  *
  * Callbacks: Events and completions are fetched, no callback brings them.  The library calls only
  * four functions of the program: its log, its capture, and what it gives ddps_cq_on_notify and

@@ -8,6 +8,7 @@
  * socket has no inode of its own, but goes when the mark goes.
  */
 #include "common/own.h"
+#include "common/system/lock.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <netinet/in.h>
@@ -202,11 +203,11 @@ unsigned ddps_own_begin(void)
 	unsigned era = ddps_own_era();
 
 	start();
-	pthread_mutex_lock(&mark.lock);
+	ddps_lock(&mark.lock);
 	if (mark.fd < 0)
 		make_mark();
 	mark.users++;
-	pthread_mutex_unlock(&mark.lock);
+	ddps_unlock(&mark.lock);
 	return era;
 }
 
@@ -216,12 +217,12 @@ void ddps_own_end(unsigned era)
 
 	if (ddps_own_era() != era)
 		return;
-	pthread_mutex_lock(&mark.lock);
+	ddps_lock(&mark.lock);
 	if (!--mark.users && mark.fd >= 0) {
 		close(mark.fd);
 		mark.fd = -1;
 	}
-	pthread_mutex_unlock(&mark.lock);
+	ddps_unlock(&mark.lock);
 	errno = keep;
 }
 
@@ -230,7 +231,7 @@ unsigned ddps_own_era(void)
 	const int keep = errno;
 	unsigned era;
 
-	pthread_mutex_lock(&mark.lock);
+	ddps_lock(&mark.lock);
 	if (mark.fd >= 0 && !mark_is_there()) {
 		mark.era++;
 		mark.users = 0;
@@ -238,7 +239,7 @@ unsigned ddps_own_era(void)
 		close_all(); /* such as it has not come to */
 	}
 	era = mark.era;
-	pthread_mutex_unlock(&mark.lock);
+	ddps_unlock(&mark.lock);
 	errno = keep;
 	return era;
 }

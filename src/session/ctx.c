@@ -66,7 +66,7 @@ int ddps_progress(struct ddps_ctx *ctx, int timeout_ms)
 		return ddps_ctx_why_gone(ctx);
 	if (ctx->attr.thread)
 		return 0;
-	pthread_mutex_lock(&ctx->lock);
+	ddps_lock(&ctx->lock);
 	ddps_gather_look(ctx);
 	/* Another thread may have brought what the caller polled for before it came here. */
 	if (timeout_ms && !ctx->events && !ctx->cqs_filled) {
@@ -75,7 +75,7 @@ int ddps_progress(struct ddps_ctx *ctx, int timeout_ms)
 	} else {
 		n = ddps_ctx_turn(ctx);
 	}
-	pthread_mutex_unlock(&ctx->lock);
+	ddps_unlock(&ctx->lock);
 	return n == DDPS_E_AGAIN || n == DDPS_E_TIMEDOUT ? 0 : n;
 }
 
@@ -247,13 +247,13 @@ bool ddps_ctx_enter_until(struct ddps_ctx *ctx, uint64_t deadline)
 	struct timespec at = { .tv_sec = (time_t)(deadline / NSEC_PER_SEC),
 			       .tv_nsec = (long)(deadline % NSEC_PER_SEC) };
 
-	return !pthread_mutex_clocklock(&ctx->lock, CLOCK_MONOTONIC, &at);
+	return !ddps_lock_until(&ctx->lock, &at);
 #else
 	/* Elsewhere there is no lock that waits by this clock.  Sleep is short: who calls this ends a
 	 * process, or answers somebody who can wait. */
 	const struct timespec step = { .tv_nsec = NSEC_PER_MSEC };
 
-	while (pthread_mutex_trylock(&ctx->lock)) {
+	while (ddps_trylock(&ctx->lock)) {
 		if (ddps_now() >= deadline)
 			return false;
 		nanosleep(&step, NULL);
@@ -274,12 +274,10 @@ int ddps_ctx_flush(struct ddps_ctx *ctx, int timeout_ms)
 	return 0;
 }
 
-void ddps_ctx_free(struct ddps_ctx *ctx)
+static void free_ctx(struct ddps_ctx *ctx)
 {
 	struct ddps_ctx_pd *pd;
 
-	if (!ctx)
-		return;
 	if (!ddps_ctx_enter_seldom(ctx))
 		ddps_ctx_leave(ctx);
 	if (ddps_ctx_gone(ctx) && *ctx->alive == DDPS_ROBBED) {
@@ -290,7 +288,7 @@ void ddps_ctx_free(struct ddps_ctx *ctx)
 		/* The parent's peers are not ours to speak to; sockets were closed by the fork
 		 * (own.h), objects are copies.  Where a thread was at work that is not here, the
 		 * lists may be in any state: their descriptors stay, which are nobody else's. */
-		if (ddps_own_era() == ctx->era && !pthread_mutex_trylock(&ctx->lock))
+		if (ddps_own_era() == ctx->era && !ddps_trylock(&ctx->lock))
 			ddps_cqs_close(ctx);
 		resources_free(ctx);
 		return;
@@ -309,4 +307,13 @@ void ddps_ctx_free(struct ddps_ctx *ctx)
 		free(pd);
 	}
 	resources_free(ctx);
+}
+
+void ddps_ctx_free(struct ddps_ctx *ctx)
+{
+	if (!ctx)
+		return;
+	ddps_uncancellable(); /* half a context is of no use to anybody */
+	free_ctx(ctx);
+	ddps_uncancellable_end();
 }

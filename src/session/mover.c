@@ -184,7 +184,7 @@ static int await_and_serve(struct ddps_ctx *ctx, bool again)
 {
 	int fd = ddps_loop_watch(ctx->env.loop), n = 0, served, err;
 
-	pthread_mutex_unlock(&ctx->lock);
+	ddps_unlock(&ctx->lock);
 	if (again)
 		n = spin(&ctx->mover, fd);
 	if (!n || n == DDPS_E_AGAIN) {
@@ -194,7 +194,7 @@ static int await_and_serve(struct ddps_ctx *ctx, bool again)
 		n = ddps_wait_fd(fd, UINT64_MAX);
 	}
 	err = n == DDPS_E_SYSTEM ? errno : 0;
-	pthread_mutex_lock(&ctx->lock);
+	ddps_lock(&ctx->lock);
 	/* Before anything is done on a number: it has slept long, perhaps. */
 	if (ddps_ctx_gone(ctx) || ddps_own_era() != ctx->era)
 		return DDPS_E_SYSTEM;
@@ -215,7 +215,7 @@ static void *thread_main(void *arg)
 	struct ddps_mover *m = &ctx->mover;
 	int n = 0;
 
-	pthread_mutex_lock(&ctx->lock);
+	ddps_lock(&ctx->lock);
 	while (!m->stop && n != DDPS_E_SYSTEM && !ddps_ctx_gone(ctx)) {
 		if (naps(m)) {
 			nap(ctx);
@@ -226,7 +226,7 @@ static void *thread_main(void *arg)
 	}
 	if (!m->stop)
 		ddps_ctx_rob(ctx);
-	pthread_mutex_unlock(&ctx->lock);
+	ddps_unlock(&ctx->lock);
 	return NULL;
 }
 
@@ -264,11 +264,11 @@ void ddps_mover_stop(struct ddps_ctx *ctx)
 
 	if (!m->runs)
 		return;
-	pthread_mutex_lock(&ctx->lock);
+	ddps_lock(&ctx->lock);
 	m->stop = true;
 	ddps_ctx_rely_on_thread(ctx);
 	ddps_task_post(ctx->env.loop, &m->wake);
-	pthread_mutex_unlock(&ctx->lock);
+	ddps_unlock(&ctx->lock);
 	pthread_join(m->thread, NULL);
 	m->runs = false;
 }

@@ -22,7 +22,8 @@ struct ddps_request {
 	struct ddps_request *next; /* that have ended */
 };
 
-#define ENDED_KEPT 65536u
+/* Answered ones, and those whose peer has gone, which some thread may still be about to answer. */
+static const unsigned kept[2] = { 256, 65536 };
 
 struct ddps_caller {
 	struct ddps_source source; /* first */
@@ -45,34 +46,39 @@ struct ddps_caller {
 
 /* ---- handles ---- */
 
+static struct ddps_request *first_ended(struct ddps_ended *e)
+{
+	struct ddps_request *h = e->first;
+
+	e->first = h->next;
+	e->n--;
+	return h;
+}
+
 static struct ddps_request *take_handle(struct ddps_ctx *ctx)
 {
-	struct ddps_request *h = ctx->ended.first;
-
-	if (ctx->ended.n <= ENDED_KEPT)
-		return calloc(1, sizeof *h);
-	ctx->ended.n--;
-	ctx->ended.first = h->next;
-	h->next = NULL;
-	return h;
+	for (unsigned i = 0; i < 2; i++)
+		if (ctx->ended[i].n > kept[i])
+			return first_ended(&ctx->ended[i]);
+	return malloc(sizeof(struct ddps_request));
 }
 
 /* Nothing more is asked of the program. */
 static void end_handle(struct ddps_caller *c)
 {
+	struct ddps_ended *e = &c->ctx->ended[c->state == REQ_GONE];
 	struct ddps_request *h = c->handle;
-	struct ddps_ctx *ctx = c->ctx;
 
 	if (!h)
 		return;
 	c->handle = NULL;
 	h->caller = NULL;
 	h->next = NULL;
-	if (!ctx->ended.n++)
-		ctx->ended.first = h;
+	if (!e->n++)
+		e->first = h;
 	else
-		ctx->ended.last->next = h;
-	ctx->ended.last = h;
+		e->last->next = h;
+	e->last = h;
 }
 
 /* ---- callers ---- */
@@ -107,16 +113,11 @@ void ddps_callers_orphan(const struct ddps_listener *l)
 
 void ddps_requests_free(struct ddps_ctx *ctx)
 {
-	struct ddps_request *h;
-
 	while (ctx->callers)
 		caller_destroy(ctx->callers);
-	while (ctx->ended.n) {
-		h = ctx->ended.first;
-		ctx->ended.first = h->next;
-		ctx->ended.n--;
-		free(h);
-	}
+	for (unsigned i = 0; i < 2; i++)
+		while (ctx->ended[i].n)
+			free(first_ended(&ctx->ended[i]));
 }
 
 bool ddps_requests_winding_up(const struct ddps_ctx *ctx)

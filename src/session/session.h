@@ -8,6 +8,7 @@
 #include "common/error.h"
 #include "common/llp.h"
 #include "common/resolve.h"
+#include "common/system/lock.h"
 #include "negotiate/negotiate.h"
 #include "rdmap/rdmap.h"
 #include "rdmap/srq.h"
@@ -65,6 +66,12 @@ struct ddps_walk {
 	struct ddps_ctx_stats st;
 };
 
+/* Handles of requests that have ended, the oldest first. */
+struct ddps_ended {
+	struct ddps_request *first, *last;
+	unsigned n;
+};
+
 struct ddps_ctx {
 	struct ddps_ctx_attr attr;
 	struct ddps_log_filter log_filter; /* of the environment */
@@ -85,10 +92,7 @@ struct ddps_ctx {
 	uint64_t cut_short; /* endpoints that ended with work that had not arrived */
 	struct ddps_listener *listeners;
 	struct ddps_caller *callers;
-	struct { /* handles of requests that have ended, the oldest first */
-		struct ddps_request *first, *last;
-		unsigned n;
-	} ended;
+	struct ddps_ended ended[2]; /* request.c */
 	struct ddps_cq *cqs;
 	unsigned cqs_filled; /* how many have a completion that nobody has fetched */
 	struct ddps_ctx_pd *pds;
@@ -121,7 +125,7 @@ static inline int ddps_ctx_enter(struct ddps_ctx *ctx)
 {
 	if (ddps_ctx_gone(ctx))
 		return ddps_ctx_why_gone(ctx);
-	pthread_mutex_lock(&ctx->lock);
+	ddps_lock(&ctx->lock);
 	return 0;
 }
 
@@ -139,7 +143,7 @@ bool ddps_ctx_enter_until(struct ddps_ctx *ctx, uint64_t deadline);
 
 static inline void ddps_ctx_leave(struct ddps_ctx *ctx)
 {
-	pthread_mutex_unlock(&ctx->lock);
+	ddps_unlock(&ctx->lock);
 }
 
 /* With the lock: serve now what is due, without waiting for the library thread.  What was served, or

@@ -92,9 +92,9 @@ int ddps_ctx_settle(struct ddps_ctx *ctx, int timeout_ms)
 static void take_turn(struct ddps_ctx *ctx, uint64_t deadline)
 {
 	nap_until(ctx, deadline);
-	pthread_mutex_lock(&ctx->lock);
+	ddps_lock(&ctx->lock);
 	ddps_ctx_turn(ctx);
-	pthread_mutex_unlock(&ctx->lock);
+	ddps_unlock(&ctx->lock);
 }
 
 /* A rejection is worth nothing if it does not arrive, and an association that is shared by

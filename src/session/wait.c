@@ -76,12 +76,14 @@ static void fall_asleep(struct ddps_ctx *ctx, struct ddps_waiter *w)
 	w->woken = 0;
 	w->asleep = true;
 	++*w->what;
+	ddps_uncancellable(); /* @w is on this thread's stack */
 	ddps_ctx_leave(ctx);
 }
 
 static void wake_up(struct ddps_ctx *ctx, struct ddps_waiter *w)
 {
-	pthread_mutex_lock(&ctx->lock);
+	ddps_lock(&ctx->lock);
+	ddps_uncancellable_end();
 	--*w->what;
 	w->asleep = w->on_loop = false;
 }

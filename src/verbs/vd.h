@@ -33,6 +33,7 @@
  * The interface of rdma-core has no handle for the process, hence the one global in
  * vd_process.c.
  */
+#include "common/system/lock.h"
 #include "verbs/ib/vd_ports.h"
 #include "verbs/vd_whole.h"
 #include <ddpsess/ddpsess.h>

@@ -203,13 +203,13 @@ static int query_rt_values(struct ibv_context *ctx, struct ibv_values_ex *values
 
 static void enlist(struct vd_process *p, struct vd_context *c)
 {
-	pthread_mutex_lock(&p->named_lock);
+	ddps_lock(&p->named_lock);
 	c->next = p->contexts;
 	c->prev = &p->contexts;
 	if (c->next)
 		c->next->prev = &c->next;
 	p->contexts = c;
-	pthread_mutex_unlock(&p->named_lock);
+	ddps_unlock(&p->named_lock);
 }
 
 VD_API struct ibv_context *ibv_open_device(struct ibv_device *device)
@@ -280,11 +280,11 @@ void vd_context_release(struct ibv_context *ctx)
 	if (__atomic_sub_fetch(&c->users, 1, __ATOMIC_ACQ_REL))
 		return;
 	vd_async_drop(ctx);
-	pthread_mutex_lock(&c->p->named_lock);
+	ddps_lock(&c->p->named_lock);
 	*c->prev = c->next;
 	if (c->next)
 		c->next->prev = c->prev;
-	pthread_mutex_unlock(&c->p->named_lock);
+	ddps_unlock(&c->p->named_lock);
 	vd_close(c->p, ctx->async_fd);
 	vd_close(c->p, ctx->cmd_fd);
 	free(c);
@@ -390,11 +390,11 @@ struct ibv_context *vd_shared_context(unsigned i)
 
 	if (!p)
 		return NULL;
-	pthread_mutex_lock(&p->shared_lock);
+	ddps_lock(&p->shared_lock);
 	if (!p->shared[i])
 		p->shared[i] = ibv_open_device(ed_device_numbered(i));
 	now = p->shared[i];
-	pthread_mutex_unlock(&p->shared_lock);
+	ddps_unlock(&p->shared_lock);
 	return now;
 }
 
@@ -406,10 +406,10 @@ struct ibv_pd *vd_shared_pd(unsigned i)
 
 	if (!ctx)
 		return NULL;
-	pthread_mutex_lock(&p->shared_lock);
+	ddps_lock(&p->shared_lock);
 	if (!p->shared_pd[i])
 		p->shared_pd[i] = ibv_alloc_pd(ctx);
 	now = p->shared_pd[i];
-	pthread_mutex_unlock(&p->shared_lock);
+	ddps_unlock(&p->shared_lock);
 	return now;
 }

@@ -47,12 +47,12 @@ static void make_device(struct ibv_device *dev, const char *name, bool roce)
 /* A child must not find the lock held by a thread that it does not have. */
 static void before_fork(void)
 {
-	pthread_mutex_lock(&global.lock);
+	ddps_lock(&global.lock);
 }
 
 static void after_fork(void)
 {
-	pthread_mutex_unlock(&global.lock);
+	ddps_unlock(&global.lock);
 }
 
 static void in_child(void)
@@ -68,23 +68,23 @@ static void in_child(void)
 		vd_mark_in_child(global.p);
 		global.p->inherited = true;
 	}
-	pthread_mutex_unlock(&global.lock);
+	ddps_unlock(&global.lock);
 }
 
 struct vd_id **vd_forks_hold(void)
 {
-	pthread_mutex_lock(&global.lock);
+	ddps_lock(&global.lock);
 	return &global.reserved;
 }
 
 void vd_forks_release(void)
 {
-	pthread_mutex_unlock(&global.lock);
+	ddps_unlock(&global.lock);
 }
 
 const struct vd_config *vd_config(void)
 {
-	pthread_mutex_lock(&global.lock);
+	ddps_lock(&global.lock);
 	if (!global.configured) {
 		vd_config_read(&global.cfg);
 		if (ed_start(&global.cfg))
@@ -93,7 +93,7 @@ const struct vd_config *vd_config(void)
 		pthread_atfork(before_fork, after_fork, in_child);
 	}
 	global.configured = true;
-	pthread_mutex_unlock(&global.lock);
+	ddps_unlock(&global.lock);
 	return &global.cfg;
 }
 
@@ -108,10 +108,10 @@ struct ibv_device *vd_device(void)
 static void let_go(struct vd_process *p)
 {
 	vd_rob(p);
-	pthread_mutex_lock(&p->lock);
+	ddps_lock(&p->lock);
 	pthread_cond_broadcast(&p->ended);
 	pthread_cond_broadcast(&p->acked);
-	pthread_mutex_unlock(&p->lock);
+	ddps_unlock(&p->lock);
 }
 
 void vd_poll_again(void)
@@ -152,13 +152,13 @@ static void *serve(void *arg)
 			return NULL;
 		}
 		/* Taken under the lock, so that what an event names cannot go before it is served. */
-		pthread_mutex_lock(&p->lock);
+		ddps_lock(&p->lock);
 		while (ddps_event_get(p->ctx, &ev) == 1)
 			vd_conn_event(p, &ev);
 		held = vd_held_serve(p);
 		if (fd[2].revents)
 			vd_ports_look(p);
-		pthread_mutex_unlock(&p->lock);
+		ddps_unlock(&p->lock);
 	}
 }
 
@@ -285,13 +285,13 @@ struct vd_process *vd_process(void)
 	struct vd_process *p;
 
 	vd_config();
-	pthread_mutex_lock(&global.lock);
+	ddps_lock(&global.lock);
 	if (!global.p || !vd_mine(global.p)) {
 		/* The parent's objects are of no use here; they are left alone. */
 		global.p = start();
 	}
 	p = global.p;
-	pthread_mutex_unlock(&global.lock);
+	ddps_unlock(&global.lock);
 	return p;
 }
 

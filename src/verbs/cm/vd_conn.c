@@ -67,11 +67,11 @@ VD_API int rdma_connect(struct rdma_cm_id *ibid, struct rdma_conn_param *conn)
 		param.local = local;
 	vd_lend_port(id);
 	vd_uri(&p->cfg, &ibid->route.addr.dst_addr, uri, sizeof uri);
-	pthread_mutex_lock(&p->lock);
+	ddps_lock(&p->lock);
 	err = ddps_connect(id->qp->ep, uri, &param);
 	if (!err)
 		id->state = VD_ID_CONNECTING;
-	pthread_mutex_unlock(&p->lock);
+	ddps_unlock(&p->lock);
 	return err ? vd_fail(vd_errno(err)) : vd_sync(id, 0);
 }
 
@@ -93,11 +93,11 @@ static int listen_at(struct vd_process *p, struct vd_id *id, unsigned backlog)
 	param.backlog = backlog ? backlog : param.backlog;
 	param.user = id;
 	vd_listen_uri(p, id, uri, sizeof uri);
-	pthread_mutex_lock(&p->lock);
+	ddps_lock(&p->lock);
 	err = ddps_listen(p->ctx, uri, &param, &id->listener);
 	if (!err)
 		id->state = VD_ID_LISTEN;
-	pthread_mutex_unlock(&p->lock);
+	ddps_unlock(&p->lock);
 	return err ? vd_errno(err) : 0;
 }
 
@@ -131,9 +131,9 @@ static bool was_asked(struct vd_process *p, const struct vd_id *id)
 {
 	bool asked;
 
-	pthread_mutex_lock(&p->lock);
+	ddps_lock(&p->lock);
 	asked = id->request || id->state == VD_ID_DOWN;
-	pthread_mutex_unlock(&p->lock);
+	ddps_unlock(&p->lock);
 	return asked;
 }
 
@@ -157,7 +157,7 @@ VD_API int rdma_accept(struct rdma_cm_id *ibid, struct rdma_conn_param *conn)
 		param.ird = clamp(id->peer_ord);
 		param.ord = clamp(id->peer_ird);
 	}
-	pthread_mutex_lock(&p->lock);
+	ddps_lock(&p->lock);
 	if (id->request)
 		err = ddps_accept(id->request, id->qp->ep, &param);
 	else /* the peer has gone */
@@ -168,7 +168,7 @@ VD_API int rdma_accept(struct rdma_cm_id *ibid, struct rdma_conn_param *conn)
 	}
 	if (!err)
 		id->state = VD_ID_ACCEPTING;
-	pthread_mutex_unlock(&p->lock);
+	ddps_unlock(&p->lock);
 	return err ? vd_fail(vd_errno(err)) : vd_sync(id, 0);
 }
 
@@ -182,7 +182,7 @@ VD_API int rdma_reject(struct rdma_cm_id *ibid, const void *data, uint8_t len)
 		return -1;
 	if (vd_ud_id(id))
 		return vd_ud_reject(id, data, len);
-	pthread_mutex_lock(&p->lock);
+	ddps_lock(&p->lock);
 	if (id->request) {
 		err = ddps_reject(id->request, data, len);
 		vd_request_forget(p, id);
@@ -191,7 +191,7 @@ VD_API int rdma_reject(struct rdma_cm_id *ibid, const void *data, uint8_t len)
 	} else {
 		err = DDPS_E_STATE;
 	}
-	pthread_mutex_unlock(&p->lock);
+	ddps_unlock(&p->lock);
 	return err && err != DDPS_E_CLOSED ? vd_fail(vd_errno(err)) : 0;
 }
 
@@ -206,7 +206,7 @@ VD_API int rdma_disconnect(struct rdma_cm_id *ibid)
 		return -1;
 	if (vd_ud_id(id)) /* there is no connection */
 		return vd_fail(EINVAL);
-	pthread_mutex_lock(&p->lock);
+	ddps_lock(&p->lock);
 	if (id->state < VD_ID_CONNECTING)
 		err = EINVAL;
 	else /* the connection goes with its queue pair */
@@ -214,7 +214,7 @@ VD_API int rdma_disconnect(struct rdma_cm_id *ibid)
 	vd_held_release(p, id);
 	/* The second time there is nothing to wait for. */
 	known = !id->qp || (id->told_down && !vd_event_waits(id));
-	pthread_mutex_unlock(&p->lock);
+	ddps_unlock(&p->lock);
 	if (err)
 		return vd_fail(err);
 	return known ? 0 : vd_sync(id, 0);
@@ -317,11 +317,11 @@ static void established(struct vd_qp *qp, const struct ddps_event *ev)
 
 	if (qp->tx && ev->ep != qp->tx)
 		return; /* of the two ends of one that is its own peer this one does not send */
-	pthread_mutex_lock(&qp->lock);
+	ddps_lock(&qp->lock);
 	vd_oob_flush(qp);
 	qp->phase = VD_QP_UP;
 	qp->qp.qp_base.state = IBV_QPS_RTS;
-	pthread_mutex_unlock(&qp->lock);
+	ddps_unlock(&qp->lock);
 	if (!qp->id)
 		return;
 	qp->id->state = VD_ID_UP;

@@ -50,7 +50,7 @@ VD_API void rdma_destroy_event_channel(struct rdma_event_channel *c)
 		vd_close(ch->p, c->fd);
 		return;
 	}
-	pthread_mutex_lock(&ch->p->lock);
+	ddps_lock(&ch->p->lock);
 	while (ch->first) {
 		struct vd_event *e = ch->first;
 
@@ -60,7 +60,7 @@ VD_API void rdma_destroy_event_channel(struct rdma_event_channel *c)
 	ch->end = &ch->first;
 	close(__atomic_exchange_n(&c->fd, -1, __ATOMIC_SEQ_CST));
 	let_go(ch->p, ch);
-	pthread_mutex_unlock(&ch->p->lock);
+	ddps_unlock(&ch->p->lock);
 }
 
 static void wait_for_ever(void)
@@ -253,7 +253,7 @@ VD_API int rdma_get_cm_event(struct rdma_event_channel *c, struct rdma_cm_event 
 			wait_for_ever(); /* destroyed */
 		if (n != sizeof one)
 			return -1;
-		pthread_mutex_lock(&p->lock);
+		ddps_lock(&p->lock);
 		e = ch->first;
 		if (e) {
 			ch->first = e->next;
@@ -261,7 +261,7 @@ VD_API int rdma_get_cm_event(struct rdma_event_channel *c, struct rdma_cm_event 
 				ch->end = &ch->first;
 			e->id->unacked++;
 		}
-		pthread_mutex_unlock(&p->lock);
+		ddps_unlock(&p->lock);
 	}
 	*event = &e->e;
 	return 0;
@@ -275,10 +275,10 @@ VD_API int rdma_ack_cm_event(struct rdma_cm_event *event)
 	if (!event || e->id->p->pid != getpid())
 		return vd_fail(EINVAL);
 	p = e->id->p;
-	pthread_mutex_lock(&p->lock);
+	ddps_lock(&p->lock);
 	e->id->unacked--;
 	pthread_cond_broadcast(&e->id->acked);
-	pthread_mutex_unlock(&p->lock);
+	ddps_unlock(&p->lock);
 	free(e);
 	return 0;
 }

@@ -113,7 +113,7 @@ VD_API int rdma_destroy_id(struct rdma_cm_id *ibid)
 		ibid->event = NULL;
 	}
 	vd_control_free(id);
-	pthread_mutex_lock(&p->lock);
+	ddps_lock(&p->lock);
 	ddps_listener_free(id->listener);
 	forget_requests_of(p, id);
 	vd_ud_id_free(id);
@@ -126,7 +126,7 @@ VD_API int rdma_destroy_id(struct rdma_cm_id *ibid)
 	forget_events(p, id); /* what has come meanwhile */
 	if (id->qp)
 		id->qp->id = NULL;
-	pthread_mutex_unlock(&p->lock);
+	ddps_unlock(&p->lock);
 	vd_id_free(id);
 	return 0;
 }
@@ -251,11 +251,11 @@ static int post(struct vd_id *id, enum vd_id_state state, enum rdma_cm_event_typ
 
 	if (!p)
 		return -1;
-	pthread_mutex_lock(&p->lock);
+	ddps_lock(&p->lock);
 	err = vd_event_post(id, NULL, type, status, NULL);
 	if (!err)
 		id->state = state;
-	pthread_mutex_unlock(&p->lock);
+	ddps_unlock(&p->lock);
 	return err ? vd_fail(err) : 0;
 }
 
@@ -327,13 +327,13 @@ VD_API int rdma_migrate_id(struct rdma_cm_id *ibid, struct rdma_event_channel *c
 		rdma_ack_cm_event(ibid->event);
 		ibid->event = NULL;
 	}
-	pthread_mutex_lock(&p->lock);
+	ddps_lock(&p->lock);
 	while (id->unacked)
 		pthread_cond_wait(&id->acked, &p->lock);
 	vd_event_move(id, now);
 	ibid->channel = now;
 	id->sync = !ch;
-	pthread_mutex_unlock(&p->lock);
+	ddps_unlock(&p->lock);
 	if (was_sync)
 		rdma_destroy_event_channel(old);
 	return 0;

@@ -55,7 +55,7 @@ struct vd_qp *vd_lend(struct vd_process *p, struct vd_id *id, const struct rdma_
 	struct vd_qp *qp = NULL;
 	int err = 0;
 
-	pthread_mutex_lock(&p->lock);
+	ddps_lock(&p->lock);
 	if (id->qp)
 		qp = id->qp;
 	else if (id->id.qp)
@@ -64,7 +64,7 @@ struct vd_qp *vd_lend(struct vd_process *p, struct vd_id *id, const struct rdma_
 		qp = vd_oob_find(p, conn->qp_num);
 	if (qp && qp != id->qp)
 		err = adopt(id, qp);
-	pthread_mutex_unlock(&p->lock);
+	ddps_unlock(&p->lock);
 	if (err) {
 		errno = err;
 		return NULL;

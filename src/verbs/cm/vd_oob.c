@@ -85,10 +85,10 @@ static struct vd_oob_port *port_new(struct vd_process *p, const struct sockaddr_
 		return NULL;
 	}
 	port->number = ntohs(rdma_get_src_port(port->listener));
-	pthread_mutex_lock(&p->lock);
+	ddps_lock(&p->lock);
 	port->next = p->oob_ports;
 	p->oob_ports = port;
-	pthread_mutex_unlock(&p->lock);
+	ddps_unlock(&p->lock);
 	return port;
 }
 
@@ -114,11 +114,11 @@ static bool place(struct vd_process *p, struct vd_qp *qp, struct vd_oob *o,
 	union ibv_gid gid;
 
 	vd_gid_of(a4, &gid);
-	pthread_mutex_lock(&p->lock);
+	ddps_lock(&p->lock);
 	for (port = p->oob_ports; port; port = port->next)
 		if (!memcmp(&port->gid, &gid, sizeof gid) && place_at(port, qp, o))
 			break;
-	pthread_mutex_unlock(&p->lock);
+	ddps_unlock(&p->lock);
 	return port;
 }
 
@@ -134,10 +134,10 @@ int vd_oob_new(struct vd_qp *qp)
 		return ENOMEM;
 	ed_host_address(qp->qp.qp_base.context, &a4);
 	o->end = &o->early;
-	pthread_mutex_lock(&p->oob_lock); /* one more port is enough for all who look for one */
+	ddps_lock(&p->oob_lock); /* one more port is enough for all who look for one */
 	placed = place(p, qp, o, &a4) || (port_new(p, &a4) && place(p, qp, o, &a4));
 	err = placed ? 0 : errno;
-	pthread_mutex_unlock(&p->oob_lock);
+	ddps_unlock(&p->oob_lock);
 	if (!placed)
 		free(o);
 	return err;
@@ -168,11 +168,11 @@ void vd_oob_reset(struct vd_qp *qp)
 {
 	struct vd_oob *o = qp->oob;
 
-	pthread_mutex_lock(&qp->lock);
+	ddps_lock(&qp->lock);
 	drop_early(o);
 	o->nheld = 0;
 	o->release = o->known = o->active = false;
-	pthread_mutex_unlock(&qp->lock);
+	ddps_unlock(&qp->lock);
 }
 
 void vd_oob_free(struct vd_qp *qp)
@@ -277,14 +277,14 @@ bool vd_oob_hold(struct vd_qp *qp, uint64_t wr_id)
 
 	if (!o || qp->lent)
 		return false;
-	pthread_mutex_lock(&qp->lock);
+	ddps_lock(&qp->lock);
 	if (!o->release)
 		more = reallocarray(o->held, o->nheld + 1, sizeof *more);
 	if (more) {
 		o->held = more;
 		o->held[o->nheld++] = wr_id;
 	}
-	pthread_mutex_unlock(&qp->lock);
+	ddps_unlock(&qp->lock);
 	return more;
 }
 
@@ -295,12 +295,12 @@ void vd_oob_release(struct vd_qp *qp)
 
 	if (!o)
 		return;
-	pthread_mutex_lock(&qp->lock);
+	ddps_lock(&qp->lock);
 	o->release = true;
 	for (unsigned i = 0; i < o->nheld; i++)
 		ddps_post_recv(qp->ep, o->held[i], NULL, 0);
 	o->nheld = 0;
-	pthread_mutex_unlock(&qp->lock);
+	ddps_unlock(&qp->lock);
 	ddps_ep_hush(qp->ep, 0); /* now they are told of */
 }
 

@@ -38,22 +38,22 @@ void ck_registered(const struct ibv_mr *mr, unsigned access)
 	r->lkey = mr->lkey;
 	r->access = access;
 	ck_note(&r->made);
-	pthread_mutex_lock(&ed.lock);
+	ddps_lock(&ed.lock);
 	r->next = regions;
 	regions = r;
-	pthread_mutex_unlock(&ed.lock);
+	ddps_unlock(&ed.lock);
 }
 
 void ck_deregistered(const struct ibv_mr *mr)
 {
 	struct region **at = &regions, *r;
 
-	pthread_mutex_lock(&ed.lock);
+	ddps_lock(&ed.lock);
 	while ((r = *at) && r->mr != mr)
 		at = &r->next;
 	if (r)
 		*at = r->next;
-	pthread_mutex_unlock(&ed.lock);
+	ddps_unlock(&ed.lock);
 	free(r);
 }
 
@@ -64,12 +64,12 @@ bool ck_is_own(const struct ibv_sge *s)
 	const struct region *r;
 	bool own;
 
-	pthread_mutex_lock(&ed.lock);
+	ddps_lock(&ed.lock);
 	for (r = regions; r && r->lkey != s->lkey; r = r->next)
 		;
 	own = r && !(r->access & peers) && s->addr >= r->addr && s->length <= r->len &&
 	      s->addr - r->addr <= r->len - s->length;
-	pthread_mutex_unlock(&ed.lock);
+	ddps_unlock(&ed.lock);
 	return own;
 }
 
@@ -95,7 +95,7 @@ void ck_deregister(const struct ibv_mr *mr)
 	struct ck_trace posted = { 0 };
 	unsigned number = 0;
 
-	pthread_mutex_lock(&ed.lock);
+	ddps_lock(&ed.lock);
 	for (unsigned i = 0; i < ED_BUCKETS && !number; i++)
 		for (struct ed_qp *q = ed.qps[i]; q && !number; q = q->next) {
 			const struct ck_work *w = user_of(&q->sends, mr->lkey);
@@ -106,7 +106,7 @@ void ck_deregister(const struct ibv_mr *mr)
 			posted = w->posted;
 			number = q->number;
 		}
-	pthread_mutex_unlock(&ed.lock);
+	ddps_unlock(&ed.lock);
 	if (number)
 		ck_report("dereg-pending", &posted,
 			  "the region with key %#x goes while a request of queue pair %u uses it",
@@ -151,11 +151,11 @@ void ck_unpolled(struct ibv_qp *qp)
 /* One report for each place that has made some that are left. */
 void ck_left(void)
 {
-	pthread_mutex_lock(&ed.lock);
+	ddps_lock(&ed.lock);
 	for (struct region *r = regions; r; r = r->next)
 		ck_report_at("leak", &r->made, "a region of %zu octets is left, made at", r->len);
 	for (unsigned i = 0; i < ED_BUCKETS; i++)
 		for (struct ed_qp *q = ed.qps[i]; q; q = q->next)
 			ck_report_at("leak", &q->made, "queue pair %u is left, made at", q->number);
-	pthread_mutex_unlock(&ed.lock);
+	ddps_unlock(&ed.lock);
 }

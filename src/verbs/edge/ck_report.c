@@ -146,7 +146,7 @@ static bool is_new(const char *rule, const struct ck_trace *t)
 static void tell_rule(const char *rule, const struct ck_trace *at, const struct ck_trace *also,
 		      const char *text)
 {
-	pthread_mutex_lock(&ck.lock);
+	ddps_lock(&ck.lock);
 	if (is_new(rule, at) && !is_suppressed(rule, at)) {
 		ck.reports++;
 		fprintf(stderr, "ddpsess: check: %s: %s\n", rule, text);
@@ -158,7 +158,7 @@ static void tell_rule(const char *rule, const struct ck_trace *at, const struct 
 			backtrace_symbols_fd((void *const *)also->frame, also->n, 2);
 		}
 	}
-	pthread_mutex_unlock(&ck.lock);
+	ddps_unlock(&ck.lock);
 }
 
 void ck_report(const char *rule, const struct ck_trace *also, const char *fmt, ...)

@@ -122,12 +122,12 @@ static struct ck_work *new_work(uint64_t wr_id, const struct ibv_sge *sge, int n
 
 static void add_work(struct ck_queue *q, struct ck_work *w)
 {
-	pthread_mutex_lock(&ed.lock);
+	ddps_lock(&ed.lock);
 	if (w->n)
 		share_all(w);
 	*q->end = w;
 	q->end = &w->next;
-	pthread_mutex_unlock(&ed.lock);
+	ddps_unlock(&ed.lock);
 }
 
 static bool has_source(const struct ibv_send_wr *wr)
@@ -214,9 +214,9 @@ void ck_not_posted(struct ck_queue *q, struct ck_work *w)
 {
 	if (!w)
 		return;
-	pthread_mutex_lock(&ed.lock);
+	ddps_lock(&ed.lock);
 	take_off(q, w);
-	pthread_mutex_unlock(&ed.lock);
+	ddps_unlock(&ed.lock);
 	free(w);
 }
 
@@ -263,13 +263,13 @@ static void send_done(struct ed_qp *q, const struct ibv_wc *wc)
 	bool more;
 
 	do {
-		pthread_mutex_lock(&ed.lock);
+		ddps_lock(&ed.lock);
 		last = find_work(&q->sends, wc->wr_id, wc->status != IBV_WC_SUCCESS);
 		w = last ? q->sends.first : NULL;
 		more = w && w != last;
 		if (w)
 			take_off(&q->sends, w);
-		pthread_mutex_unlock(&ed.lock);
+		ddps_unlock(&ed.lock);
 		if (w)
 			judge_send(q, w);
 		free(w);
@@ -282,11 +282,11 @@ static void recv_done(struct ed_qp *q, const struct ibv_wc *wc)
 	struct ck_queue *from = s ? &s->recvs : &q->recvs;
 	struct ck_work *w;
 
-	pthread_mutex_lock(&ed.lock);
+	ddps_lock(&ed.lock);
 	w = find_work(from, wc->wr_id, true);
 	if (w)
 		take_off(from, w);
-	pthread_mutex_unlock(&ed.lock);
+	ddps_unlock(&ed.lock);
 	if (w)
 		judge_recv(q, w, wc);
 	free(w);

@@ -54,7 +54,7 @@ static void *run(void *arg)
 		uint64_t next = least(least(rules_due(now), ed_recvs_due(now)), ed_events_due(now));
 		struct timespec until;
 
-		pthread_mutex_lock(&ed.lock);
+		ddps_lock(&ed.lock);
 		next = least(next, ed_completions_due(now));
 		until = (struct timespec){ (time_t)(next / 1000), (long)(next % 1000) * 1000000 };
 		if (!ed.news && next == UINT64_MAX)
@@ -62,7 +62,7 @@ static void *run(void *arg)
 		else if (!ed.news)
 			pthread_cond_timedwait(&ed.wake, &ed.lock, &until);
 		ed.news = false;
-		pthread_mutex_unlock(&ed.lock);
+		ddps_unlock(&ed.lock);
 	}
 	return NULL;
 }
@@ -70,11 +70,11 @@ static void *run(void *arg)
 /* A child of fork has no clock yet. */
 void ed_clock_wake(void)
 {
-	pthread_mutex_lock(&ed.lock);
+	ddps_lock(&ed.lock);
 	ed.news = true;
 	if (ed.clock == getpid())
 		pthread_cond_signal(&ed.wake);
 	else if (!vd_thread(run, NULL))
 		ed.clock = getpid();
-	pthread_mutex_unlock(&ed.lock);
+	ddps_unlock(&ed.lock);
 }

@@ -18,10 +18,10 @@ static void id_new(struct rdma_cm_id *id)
 	if (!i)
 		return; /* it is not told of the device's end */
 	i->id = vd_id_of(id);
-	pthread_mutex_lock(&ed.lock);
+	ddps_lock(&ed.lock);
 	i->next = ed.ids;
 	ed.ids = i;
-	pthread_mutex_unlock(&ed.lock);
+	ddps_unlock(&ed.lock);
 }
 
 bool ed_id_is_known(const struct vd_id *id)
@@ -37,19 +37,19 @@ static void id_gone(struct rdma_cm_id *id)
 {
 	struct ed_id **at = &ed.ids, *i;
 
-	pthread_mutex_lock(&ed.lock);
+	ddps_lock(&ed.lock);
 	while ((i = *at) && &i->id->id != id)
 		at = &i->next;
 	if (i)
 		*at = i->next;
-	pthread_mutex_unlock(&ed.lock);
+	ddps_unlock(&ed.lock);
 	free(i);
 	ed_event_forget(id);
 }
 
 void ed_ids_tell(int event)
 {
-	pthread_mutex_lock(&ed.lock);
+	ddps_lock(&ed.lock);
 	for (struct ed_id *i = ed.ids; i; i = i->next) {
 		struct ed_later *l = calloc(1, sizeof *l);
 
@@ -58,7 +58,7 @@ void ed_ids_tell(int event)
 		*l = (struct ed_later){ ed.later, i->id, event, 0, 0 };
 		ed.later = l;
 	}
-	pthread_mutex_unlock(&ed.lock);
+	ddps_unlock(&ed.lock);
 	ed_events_due(ed_ms()); /* before the ends of the connections, which follow */
 }
 
@@ -302,10 +302,10 @@ static bool is_mute(const struct rdma_cm_event *e)
 	if (e->event != RDMA_CM_EVENT_DISCONNECTED)
 		return false;
 	/* Another thread may just destroy the queue pair: its edge first, then itself. */
-	pthread_mutex_lock(&id->p->lock);
+	ddps_lock(&id->p->lock);
 	if (id->qp)
 		q = ed_qp_of(&id->qp->qp.qp_base);
-	pthread_mutex_unlock(&id->p->lock);
+	ddps_unlock(&id->p->lock);
 	mute = q && ed_is_mute(q);
 	ed_qp_done(q);
 	return mute;

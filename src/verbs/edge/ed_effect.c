@@ -90,13 +90,13 @@ static void tell_in(struct vd_id *id, int event, int status, uint64_t ms)
 		return;
 	}
 	*l = (struct ed_later){ NULL, id, event, status, ed_ms() + ms };
-	pthread_mutex_lock(&ed.lock);
+	ddps_lock(&ed.lock);
 	known = ed_id_is_known(id); /* else it is being destroyed */
 	while (*at)
 		at = &(*at)->next;
 	if (known)
 		*at = l;
-	pthread_mutex_unlock(&ed.lock);
+	ddps_unlock(&ed.lock);
 	if (known)
 		ed_clock_wake();
 	else
@@ -108,7 +108,7 @@ void ed_event_forget(struct rdma_cm_id *ibid)
 	struct vd_id *id = vd_of(ibid, struct vd_id, id);
 	struct ed_later **at = &ed.later, *l;
 
-	pthread_mutex_lock(&ed.lock);
+	ddps_lock(&ed.lock);
 	while (ed.telling == id)
 		pthread_cond_wait(&ed.less, &ed.lock);
 	while ((l = *at)) {
@@ -119,7 +119,7 @@ void ed_event_forget(struct rdma_cm_id *ibid)
 		*at = l->next;
 		free(l);
 	}
-	pthread_mutex_unlock(&ed.lock);
+	ddps_unlock(&ed.lock);
 }
 
 uint64_t ed_events_due(uint64_t now)
@@ -127,7 +127,7 @@ uint64_t ed_events_due(uint64_t now)
 	uint64_t next = UINT64_MAX;
 	struct ed_later **at, *l;
 
-	pthread_mutex_lock(&ed.lock);
+	ddps_lock(&ed.lock);
 	while (ed.telling) /* one at a time: their order stays */
 		pthread_cond_wait(&ed.less, &ed.lock);
 	for (at = &ed.later; (l = *at);) {
@@ -138,17 +138,17 @@ uint64_t ed_events_due(uint64_t now)
 		}
 		*at = l->next;
 		ed.telling = l->id;
-		pthread_mutex_unlock(&ed.lock);
-		pthread_mutex_lock(&l->id->p->lock);
+		ddps_unlock(&ed.lock);
+		ddps_lock(&l->id->p->lock);
 		tell_event(l->id, l->event, l->status);
-		pthread_mutex_unlock(&l->id->p->lock);
+		ddps_unlock(&l->id->p->lock);
 		free(l);
-		pthread_mutex_lock(&ed.lock);
+		ddps_lock(&ed.lock);
 		ed.telling = NULL;
 		pthread_cond_broadcast(&ed.less);
 		at = &ed.later; /* it may have changed */
 	}
-	pthread_mutex_unlock(&ed.lock);
+	ddps_unlock(&ed.lock);
 	return next;
 }
 
@@ -160,12 +160,12 @@ static void instead(struct rdma_cm_id *ibid, const struct vf_rule *rule)
 
 	if (connects && id->request)
 		vdi_rdma_reject(ibid, NULL, 0);
-	pthread_mutex_lock(&id->p->lock);
+	ddps_lock(&id->p->lock);
 	if (connects) {
 		id->state = VD_ID_DOWN;
 		id->told_down = true; /* it was never up */
 	}
-	pthread_mutex_unlock(&id->p->lock);
+	ddps_unlock(&id->p->lock);
 	if (connects && ibid->qp) {
 		struct ed_qp *q = ed_qp_of(ibid->qp);
 
@@ -187,11 +187,11 @@ static void event(const struct vf_rule *rule, const struct ed_subject *s)
 		instead(s->id, rule);
 	p = id ? id->p : vd_process_of(qp->qp.qp_base.context);
 	/* A queue pair's identifier, if it has one, may go before it: what is lent (vd_lend.c). */
-	pthread_mutex_lock(&p->lock);
+	ddps_lock(&p->lock);
 	id = id ? id : qp->id;
 	if (id)
 		tell_in(id, rule->value, rule->status, rule->ms);
-	pthread_mutex_unlock(&p->lock);
+	ddps_unlock(&p->lock);
 }
 
 int ed_apply(const struct vf_rule *rule, const struct ed_subject *s)
@@ -255,12 +255,12 @@ bool ed_is_once(const struct vf_rule *rule)
 
 static void post_all(struct vd_process *p, enum ibv_event_type type, void *what)
 {
-	pthread_mutex_lock(&p->lock);
-	pthread_mutex_lock(&p->named_lock);
+	ddps_lock(&p->lock);
+	ddps_lock(&p->named_lock);
 	for (struct vd_context *c = p->contexts; c; c = c->next)
 		vd_async_post(&c->v.context, type, what);
-	pthread_mutex_unlock(&p->named_lock);
-	pthread_mutex_unlock(&p->lock);
+	ddps_unlock(&p->named_lock);
+	ddps_unlock(&p->lock);
 }
 
 static void async(int type, const struct ed_subject *s)
@@ -282,9 +282,9 @@ static void async(int type, const struct ed_subject *s)
 	}
 	if (!ctx || (!what && type != IBV_EVENT_WQ_FATAL))
 		return; /* there is no such object here */
-	pthread_mutex_lock(&p->lock);
+	ddps_lock(&p->lock);
 	vd_async_post(ctx, (enum ibv_event_type)type, what);
-	pthread_mutex_unlock(&p->lock);
+	ddps_unlock(&p->lock);
 	if (s->qp && (type == IBV_EVENT_QP_FATAL || type == IBV_EVENT_QP_REQ_ERR ||
 		      type == IBV_EVENT_QP_ACCESS_ERR || type == IBV_EVENT_CQ_ERR))
 		ed_break(s->qp);

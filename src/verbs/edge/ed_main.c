@@ -111,12 +111,12 @@ static int open_trace(const char *path)
 /* A child must not find the lock held by a thread that it does not have. */
 static void before_fork(void)
 {
-	pthread_mutex_lock(&ed.lock);
+	ddps_lock(&ed.lock);
 }
 
 static void after_fork(void)
 {
-	pthread_mutex_unlock(&ed.lock);
+	ddps_unlock(&ed.lock);
 }
 
 static void make_conds(void)
@@ -145,7 +145,7 @@ static void in_child(void)
 	ed.ids = NULL;
 	ck_in_child();
 	make_conds();
-	pthread_mutex_unlock(&ed.lock);
+	ddps_unlock(&ed.lock);
 }
 
 static int start(const struct vd_config *cfg)
@@ -215,13 +215,13 @@ const struct vf_rule *ed_ask(enum vf_point point, const struct ed_subject *s)
 		ed_peer_of(s->id, NULL, peer, sizeof peer);
 	}
 	e.peer = peer;
-	pthread_mutex_lock(&ed.lock);
+	ddps_lock(&ed.lock);
 	if (s->qp)
 		e.bytes = s->qp->bytes;
 	rule = vf_match(&ed.rules, &e);
 	if (rule)
 		trace_event(&e, rule);
-	pthread_mutex_unlock(&ed.lock);
+	ddps_unlock(&ed.lock);
 	return rule;
 }
 
@@ -252,7 +252,7 @@ void ed_tell_time(const struct vf_rule *rule)
 {
 	const struct vf_event e = { .point = VF_TIME, .qp = rule->when.qp, .opcode = VF_NOT_SAID };
 
-	pthread_mutex_lock(&ed.lock);
+	ddps_lock(&ed.lock);
 	trace_event(&e, rule);
-	pthread_mutex_unlock(&ed.lock);
+	ddps_unlock(&ed.lock);
 }

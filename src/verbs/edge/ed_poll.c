@@ -127,11 +127,11 @@ static bool pass(struct ed_cq *c, const struct ibv_wc *wc, const struct vf_rule 
 		swap = rule->what == VF_REORDER;
 		due = ed_ms() + rule->ms;
 	}
-	pthread_mutex_lock(&ed.lock);
+	ddps_lock(&ed.lock);
 	now = !(later || is_behind(c, wc, NULL)) || !hold(c, wc, due, swap);
 	if (now)
 		seen(wc);
-	pthread_mutex_unlock(&ed.lock);
+	ddps_unlock(&ed.lock);
 	return now;
 }
 
@@ -194,19 +194,19 @@ int ed_poll_cq(struct ibv_cq *cq, int n, struct ibv_wc *wc)
 	c = ed_cq_of(cq);
 	if (!c)
 		return vd_poll_cq(cq, n, wc);
-	pthread_mutex_lock(&c->polls);
-	pthread_mutex_lock(&ed.lock);
+	ddps_lock(&c->polls);
+	ddps_lock(&ed.lock);
 	c->polled = true;
 	all = take_ready(c, n, wc);
-	pthread_mutex_unlock(&ed.lock);
+	ddps_unlock(&ed.lock);
 	if (all < n)
 		more = poll_new(c, n - all, wc + all);
 	all = more < 0 && !all ? -1 : all + (more > 0 ? more : 0);
-	pthread_mutex_lock(&ed.lock);
+	ddps_lock(&ed.lock);
 	if (all >= 0 && all < n)
 		all += take_ready(c, n - all, wc + all);
-	pthread_mutex_unlock(&ed.lock);
-	pthread_mutex_unlock(&c->polls);
+	ddps_unlock(&ed.lock);
+	ddps_unlock(&c->polls);
 	ed_cq_done(c);
 	errno = keep;
 	return all;
@@ -224,9 +224,9 @@ int ed_req_notify_cq(struct ibv_cq *cq, int solicited_only)
 	c = err ? NULL : ed_cq_of(cq);
 	if (!c)
 		return err;
-	pthread_mutex_lock(&ed.lock);
+	ddps_lock(&ed.lock);
 	c->armed = true;
-	pthread_mutex_unlock(&ed.lock);
+	ddps_unlock(&ed.lock);
 	ed_cq_done(c);
 	ed_clock_wake();
 	errno = keep;

@@ -43,7 +43,7 @@ static bool are_pointers(struct vd_process *p, const struct ibv_send_wr *wr)
 
 	if (wr->send_flags & IBV_SEND_INLINE)
 		return true;
-	pthread_mutex_lock(&p->lock);
+	ddps_lock(&p->lock);
 	for (int i = 0; i < wr->num_sge && all; i++) {
 		const struct ibv_sge *s = &wr->sg_list[i];
 		const struct vd_mr *mr = p->regions;
@@ -54,7 +54,7 @@ static bool are_pointers(struct vd_process *p, const struct ibv_send_wr *wr)
 			mr = mr->next;
 		all = mr;
 	}
-	pthread_mutex_unlock(&p->lock);
+	ddps_unlock(&p->lock);
 	return all;
 }
 
@@ -89,10 +89,10 @@ static void corrupt(struct ed_qp *q, struct ibv_send_wr *wr, struct ibv_sge *sge
 	*sge = (struct ibv_sge){ (uintptr_t)c->octets, (uint32_t)len, c->mr->lkey };
 	wr->sg_list = sge;
 	wr->num_sge = 1;
-	pthread_mutex_lock(&ed.lock);
+	ddps_lock(&ed.lock);
 	c->next = q->copies;
 	q->copies = c;
-	pthread_mutex_unlock(&ed.lock);
+	ddps_unlock(&ed.lock);
 }
 
 /* Return: 0, errno, or ED_DONE: nobody shall hear of it any more. */
@@ -176,14 +176,14 @@ static int before_recv(enum vf_point point, const struct ed_subject *s, struct e
 	err = ed_apply(rule, s);
 	if (err)
 		return err;
-	pthread_mutex_lock(&ed.lock);
+	ddps_lock(&ed.lock);
 	if (rule && rule->what == VF_RNR)
 		rq->until = ed_ms() + rule->ms;
 	if (rq->first || rq->until > ed_ms()) {
 		err = keep_recv(rq, wr);
 		err = err ? err : ED_DONE;
 	}
-	pthread_mutex_unlock(&ed.lock);
+	ddps_unlock(&ed.lock);
 	if (err == ED_DONE)
 		ed_clock_wake();
 	return err;
@@ -250,11 +250,11 @@ static struct ed_recv *due(struct ed_rq *rq, uint64_t now, uint64_t *next)
 {
 	struct ed_recv *r;
 
-	pthread_mutex_lock(&ed.lock);
+	ddps_lock(&ed.lock);
 	r = rq->until <= now ? rq->first : NULL;
 	if (!r && rq->first && rq->until < *next)
 		*next = rq->until;
-	pthread_mutex_unlock(&ed.lock);
+	ddps_unlock(&ed.lock);
 	return r;
 }
 
@@ -262,13 +262,13 @@ static void posted(struct ed_rq *rq)
 {
 	struct ed_recv *r;
 
-	pthread_mutex_lock(&ed.lock);
+	ddps_lock(&ed.lock);
 	r = rq->first;
 	rq->first = r->next;
 	if (!rq->first)
 		rq->end = &rq->first;
 	rq->n--;
-	pthread_mutex_unlock(&ed.lock);
+	ddps_unlock(&ed.lock);
 	free(r);
 }
 
@@ -276,11 +276,11 @@ static struct ed_srq *next_srq(struct ed_srq *s)
 {
 	struct ed_srq *next;
 
-	pthread_mutex_lock(&ed.lock);
+	ddps_lock(&ed.lock);
 	next = s ? s->next : ed.srqs;
 	if (next)
 		next->busy++;
-	pthread_mutex_unlock(&ed.lock);
+	ddps_unlock(&ed.lock);
 	if (s)
 		ed_srq_done(s);
 	return next;

@@ -48,21 +48,21 @@ void ed_qp_new(struct ibv_qp *qp)
 {
 	if (vd_is_inherited(qp->context))
 		return; /* the parent's, from before a fork: its number may be another one's here */
-	pthread_mutex_lock(&ed.lock);
+	ddps_lock(&ed.lock);
 	if (!find_qp(qp->qp_num))
 		add_qp(qp);
-	pthread_mutex_unlock(&ed.lock);
+	ddps_unlock(&ed.lock);
 }
 
 struct ed_qp *ed_qp_numbered(uint32_t qp_num)
 {
 	struct ed_qp *q;
 
-	pthread_mutex_lock(&ed.lock);
+	ddps_lock(&ed.lock);
 	q = find_qp(qp_num);
 	if (q)
 		q->busy++;
-	pthread_mutex_unlock(&ed.lock);
+	ddps_unlock(&ed.lock);
 	return q;
 }
 
@@ -75,17 +75,17 @@ void ed_qp_done(struct ed_qp *q)
 {
 	if (!q)
 		return;
-	pthread_mutex_lock(&ed.lock);
+	ddps_lock(&ed.lock);
 	if (!--q->busy)
 		pthread_cond_broadcast(&ed.less);
-	pthread_mutex_unlock(&ed.lock);
+	ddps_unlock(&ed.lock);
 }
 
 void ed_moved(struct ed_qp *q, size_t octets)
 {
-	pthread_mutex_lock(&ed.lock);
+	ddps_lock(&ed.lock);
 	q->bytes += octets;
-	pthread_mutex_unlock(&ed.lock);
+	ddps_unlock(&ed.lock);
 }
 
 struct ed_qp *ed_qp_next(struct ed_qp *q)
@@ -93,13 +93,13 @@ struct ed_qp *ed_qp_next(struct ed_qp *q)
 	struct ed_qp *next;
 	unsigned i = q ? q->qp->qp_num % ED_BUCKETS + 1 : 0;
 
-	pthread_mutex_lock(&ed.lock);
+	ddps_lock(&ed.lock);
 	next = q ? q->next : NULL;
 	for (; !next && i < ED_BUCKETS; i++)
 		next = ed.qps[i];
 	if (next)
 		next->busy++;
-	pthread_mutex_unlock(&ed.lock);
+	ddps_unlock(&ed.lock);
 	ed_qp_done(q);
 	return next;
 }
@@ -126,7 +126,7 @@ void ed_qp_gone(struct ibv_qp *qp)
 
 	if (vd_is_inherited(qp->context))
 		return;
-	pthread_mutex_lock(&ed.lock);
+	ddps_lock(&ed.lock);
 	q = find_qp(qp->qp_num);
 	if (q) {
 		await(&q->busy); /* the list may have changed meanwhile */
@@ -134,7 +134,7 @@ void ed_qp_gone(struct ibv_qp *qp)
 			;
 		*at = q->next;
 	}
-	pthread_mutex_unlock(&ed.lock);
+	ddps_unlock(&ed.lock);
 	if (!q)
 		return;
 	recvs_free(&q->rq);
@@ -156,7 +156,7 @@ struct ed_srq *ed_srq_of(struct ibv_srq *srq)
 {
 	struct ed_srq *s;
 
-	pthread_mutex_lock(&ed.lock);
+	ddps_lock(&ed.lock);
 	for (s = ed.srqs; s && s->srq != srq; s = s->next)
 		;
 	if (!s && (s = calloc(1, sizeof *s))) {
@@ -169,16 +169,16 @@ struct ed_srq *ed_srq_of(struct ibv_srq *srq)
 	}
 	if (s)
 		s->busy++;
-	pthread_mutex_unlock(&ed.lock);
+	ddps_unlock(&ed.lock);
 	return s;
 }
 
 void ed_srq_done(struct ed_srq *s)
 {
-	pthread_mutex_lock(&ed.lock);
+	ddps_lock(&ed.lock);
 	if (!--s->busy)
 		pthread_cond_broadcast(&ed.less);
-	pthread_mutex_unlock(&ed.lock);
+	ddps_unlock(&ed.lock);
 }
 
 void ed_srq_gone(struct ibv_srq *srq)
@@ -187,13 +187,13 @@ void ed_srq_gone(struct ibv_srq *srq)
 
 	if (!s)
 		return;
-	pthread_mutex_lock(&ed.lock);
+	ddps_lock(&ed.lock);
 	s->busy--;
 	await(&s->busy);
 	while (*at != s)
 		at = &(*at)->next;
 	*at = s->next;
-	pthread_mutex_unlock(&ed.lock);
+	ddps_unlock(&ed.lock);
 	recvs_free(&s->rq);
 	ck_queue_free(&s->recvs);
 	free(s);
@@ -205,7 +205,7 @@ struct ed_cq *ed_cq_of(struct ibv_cq *cq)
 {
 	struct ed_cq *c;
 
-	pthread_mutex_lock(&ed.lock);
+	ddps_lock(&ed.lock);
 	for (c = ed.cqs; c && c->cq != cq; c = c->next)
 		;
 	if (!c && (c = calloc(1, sizeof *c))) {
@@ -217,16 +217,16 @@ struct ed_cq *ed_cq_of(struct ibv_cq *cq)
 	}
 	if (c)
 		c->busy++;
-	pthread_mutex_unlock(&ed.lock);
+	ddps_unlock(&ed.lock);
 	return c;
 }
 
 void ed_cq_done(struct ed_cq *c)
 {
-	pthread_mutex_lock(&ed.lock);
+	ddps_lock(&ed.lock);
 	if (!--c->busy)
 		pthread_cond_broadcast(&ed.less);
-	pthread_mutex_unlock(&ed.lock);
+	ddps_unlock(&ed.lock);
 }
 
 void ed_cq_gone(struct ibv_cq *cq)
@@ -235,13 +235,13 @@ void ed_cq_gone(struct ibv_cq *cq)
 
 	if (!c)
 		return;
-	pthread_mutex_lock(&ed.lock);
+	ddps_lock(&ed.lock);
 	c->busy--;
 	await(&c->busy);
 	while (*at != c)
 		at = &(*at)->next;
 	*at = c->next;
-	pthread_mutex_unlock(&ed.lock);
+	ddps_unlock(&ed.lock);
 	while (c->first) {
 		struct ed_held *h = c->first;
 
@@ -260,9 +260,9 @@ static bool info_of(const struct vd_qp *v, struct ddps_conn_info *info)
 	struct vd_process *p = vd_process_of(v->qp.qp_base.context);
 	bool has;
 
-	pthread_mutex_lock(&p->lock);
+	ddps_lock(&p->lock);
 	has = v->ep && !ddps_ep_info(v->ep, info);
-	pthread_mutex_unlock(&p->lock);
+	ddps_unlock(&p->lock);
 	return has;
 }
 

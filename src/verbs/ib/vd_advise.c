@@ -27,7 +27,7 @@ static int find_region(struct ibv_pd *pd, const struct ibv_sge *sge, bool write,
 	int err = EINVAL;
 	struct vd_mr *mr;
 
-	pthread_mutex_lock(&p->lock);
+	ddps_lock(&p->lock);
 	for (mr = p->regions; mr && !is_on_demand(mr, pd, sge->lkey); mr = mr->next)
 		;
 	if (mr && sge->addr >= mr->iova && sge->addr - mr->iova <= mr->mr.length &&
@@ -35,7 +35,7 @@ static int find_region(struct ibv_pd *pd, const struct ibv_sge *sge, bool write,
 		*at = (uintptr_t)mr->mem + (uintptr_t)(sge->addr - mr->iova);
 		err = write && !(mr->access & IBV_ACCESS_LOCAL_WRITE) ? EPERM : 0;
 	}
-	pthread_mutex_unlock(&p->lock);
+	ddps_unlock(&p->lock);
 	return err;
 }
 

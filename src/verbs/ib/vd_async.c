@@ -78,7 +78,7 @@ VD_API int ibv_get_async_event(struct ibv_context *ctx, struct ibv_async_event *
 		/* Blocks, or fails with EAGAIN, as the program set the descriptor. */
 		if (read(ctx->async_fd, &one, sizeof one) != sizeof one)
 			return -1;
-		pthread_mutex_lock(&c->p->lock);
+		ddps_lock(&c->p->lock);
 		a = c->async;
 		if (a) {
 			c->async = a->next;
@@ -86,7 +86,7 @@ VD_API int ibv_get_async_event(struct ibv_context *ctx, struct ibv_async_event *
 			c->p->unacked = a;
 			*event = a->e;
 		}
-		pthread_mutex_unlock(&c->p->lock);
+		ddps_unlock(&c->p->lock);
 		if (a)
 			return 0;
 	}
@@ -99,7 +99,7 @@ VD_API void ibv_ack_async_event(struct ibv_async_event *event)
 
 	if (!p)
 		return; /* a child's is a new one, which knows no such event */
-	pthread_mutex_lock(&p->lock);
+	ddps_lock(&p->lock);
 	at = &p->unacked;
 	while ((a = *at) &&
 	       (a->e.element.qp != event->element.qp || a->e.event_type != event->event_type))
@@ -109,7 +109,7 @@ VD_API void ibv_ack_async_event(struct ibv_async_event *event)
 		free(a);
 		pthread_cond_broadcast(&p->acked);
 	}
-	pthread_mutex_unlock(&p->lock);
+	ddps_unlock(&p->lock);
 }
 
 static bool unacked(const struct vd_process *p, const void *element)

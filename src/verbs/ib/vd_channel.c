@@ -57,10 +57,10 @@ VD_API int ibv_destroy_comp_channel(struct ibv_comp_channel *c)
 {
 	if (__atomic_load_n(&c->refcnt, __ATOMIC_RELAXED))
 		return vd_refuse(EBUSY);
-	pthread_mutex_lock(&channel_of(c)->lock);
+	ddps_lock(&channel_of(c)->lock);
 	channel_of(c)->gone = true;
 	vd_close(process_of(c), __atomic_exchange_n(&c->fd, -1, __ATOMIC_SEQ_CST));
-	pthread_mutex_unlock(&channel_of(c)->lock);
+	ddps_unlock(&channel_of(c)->lock);
 	let_go(channel_of(c));
 	return 0;
 }
@@ -94,23 +94,23 @@ void vd_channel_tell(void *user)
 
 	if (vd_is_inherited(ch->c.context))
 		return; /* its number is another file's */
-	pthread_mutex_lock(&ch->lock);
+	ddps_lock(&ch->lock);
 	/* Who reads the count finds the event: that one takes the lock, too. */
 	if (write(ch->c.fd, &one, sizeof one) == sizeof one && !cq->told++)
 		append(ch, cq);
-	pthread_mutex_unlock(&ch->lock);
+	ddps_unlock(&ch->lock);
 }
 
 void vd_channel_forget(struct vd_cq *cq)
 {
 	struct vd_channel *ch = channel_of(cq->cq.channel);
 
-	pthread_mutex_lock(&ch->lock);
+	ddps_lock(&ch->lock);
 	if (cq->told)
 		take_off(ch, cq);
 	for (; cq->told; cq->told--)
 		vd_eventfd_take(ch->c.fd); /* somebody who waits may have taken it */
-	pthread_mutex_unlock(&ch->lock);
+	ddps_unlock(&ch->lock);
 }
 
 /* Counted as fetched before the lock is released: from here on the queue waits for the
@@ -119,18 +119,18 @@ static struct vd_cq *fetch(struct vd_channel *ch, bool *gone)
 {
 	struct vd_cq *cq;
 
-	pthread_mutex_lock(&ch->lock);
+	ddps_lock(&ch->lock);
 	cq = ch->first;
 	if (cq) {
 		take_off(ch, cq);
 		if (--cq->told) /* the others first */
 			append(ch, cq);
-		pthread_mutex_lock(&cq->cq.mutex);
+		ddps_lock(&cq->cq.mutex);
 		cq->taken++;
-		pthread_mutex_unlock(&cq->cq.mutex);
+		ddps_unlock(&cq->cq.mutex);
 	}
 	*gone = ch->gone;
-	pthread_mutex_unlock(&ch->lock);
+	ddps_unlock(&ch->lock);
 	return cq;
 }
 
@@ -177,8 +177,8 @@ VD_API void ibv_ack_cq_events(struct ibv_cq *ibcq, unsigned int n)
 
 	if (vd_process_of(ibcq->context)->pid != getpid())
 		return;
-	pthread_mutex_lock(&cq->cq.mutex);
+	ddps_lock(&cq->cq.mutex);
 	cq->cq.comp_events_completed += n;
 	pthread_cond_signal(&cq->cq.cond);
-	pthread_mutex_unlock(&cq->cq.mutex);
+	ddps_unlock(&cq->cq.mutex);
 }

@@ -140,7 +140,7 @@ static int replace(struct vd_cq *cq, uint32_t depth)
 		ddps_cq_on_notify(now, vd_ud_cq_notified, cq);
 	if (cq->stamped)
 		ddps_cq_stamp(now);
-	pthread_mutex_lock(&p->shared_lock); /* no queue pair is made meanwhile */
+	ddps_lock(&p->shared_lock); /* no queue pair is made meanwhile */
 	__atomic_store_n(&cq->d, now, __ATOMIC_SEQ_CST);
 	vd_await_polls(ibv_cq_ex_to_cq(&cq->cq));
 	err = ddps_cq_free(old);
@@ -149,7 +149,7 @@ static int replace(struct vd_cq *cq, uint32_t depth)
 		vd_await_polls(ibv_cq_ex_to_cq(&cq->cq));
 		ddps_cq_free(now);
 	}
-	pthread_mutex_unlock(&p->shared_lock);
+	ddps_unlock(&p->shared_lock);
 	return err ? EOPNOTSUPP : 0;
 }
 
@@ -190,13 +190,13 @@ VD_API int ibv_destroy_cq(struct ibv_cq *ibcq)
 		vd_channel_forget(cq);
 		__atomic_sub_fetch(&cq->cq.channel->refcnt, 1, __ATOMIC_RELAXED);
 	}
-	pthread_mutex_lock(&p->lock);
+	ddps_lock(&p->lock);
 	vd_async_forget(ibcq->context, ibcq);
-	pthread_mutex_unlock(&p->lock);
-	pthread_mutex_lock(&cq->cq.mutex);
+	ddps_unlock(&p->lock);
+	ddps_lock(&cq->cq.mutex);
 	while (cq->cq.comp_events_completed != cq->taken)
 		pthread_cond_wait(&cq->cq.cond, &cq->cq.mutex);
-	pthread_mutex_unlock(&cq->cq.mutex);
+	ddps_unlock(&cq->cq.mutex);
 	vd_context_release(ibcq->context);
 	unmake(cq);
 	return 0;

@@ -32,17 +32,17 @@ static int start_poll(struct ibv_cq_ex *ex, struct ibv_poll_cq_attr *attr)
 	if (vd_is_inherited(ex->context))
 		return EIO; /* the parent's, from before a fork */
 	if (!cq->alone)
-		pthread_mutex_lock(&cq->reading);
+		ddps_lock(&cq->reading);
 	err = next_poll(ex);
 	if (err && !cq->alone)
-		pthread_mutex_unlock(&cq->reading);
+		ddps_unlock(&cq->reading);
 	return err;
 }
 
 static void end_poll(struct ibv_cq_ex *ex)
 {
 	if (!cq_of(ex)->alone)
-		pthread_mutex_unlock(&cq_of(ex)->reading);
+		ddps_unlock(&cq_of(ex)->reading);
 }
 
 /* ---- time stamps: the device's clock is CLOCK_MONOTONIC, in ns ---- */

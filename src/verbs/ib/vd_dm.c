@@ -72,7 +72,7 @@ static bool enlist(struct vd_process *p, struct vd_dm *dm)
 {
 	bool fits;
 
-	pthread_mutex_lock(&p->named_lock);
+	ddps_lock(&p->named_lock);
 	fits = dm->len <= VD_MAX_DM - p->dm_used;
 	if (fits) {
 		p->dm_used += dm->len;
@@ -82,7 +82,7 @@ static bool enlist(struct vd_process *p, struct vd_dm *dm)
 			dm->next->prev = &dm->next;
 		p->dms = dm;
 	}
-	pthread_mutex_unlock(&p->named_lock);
+	ddps_unlock(&p->named_lock);
 	return fits;
 }
 
@@ -128,12 +128,12 @@ int vd_free_dm(struct ibv_dm *ibdm)
 	if (dm->of) {
 		__atomic_sub_fetch(&dm->of->users, 1, __ATOMIC_RELEASE);
 	} else {
-		pthread_mutex_lock(&p->named_lock);
+		ddps_lock(&p->named_lock);
 		p->dm_used -= dm->len;
 		*dm->prev = dm->next;
 		if (dm->next)
 			dm->next->prev = dm->prev;
-		pthread_mutex_unlock(&p->named_lock);
+		ddps_unlock(&p->named_lock);
 		free(dm->mem);
 	}
 	vd_context_release(ibdm->context);
@@ -174,13 +174,13 @@ VD_API struct ibv_dm *ibv_import_dm(struct ibv_context *ctx, uint32_t handle)
 
 	if (!dm)
 		return NULL;
-	pthread_mutex_lock(&p->named_lock);
+	ddps_lock(&p->named_lock);
 	for (of = p->dms; of && (of->dm.handle != handle || !vd_same_device(of->dm.context, ctx));
 	     of = of->next)
 		;
 	if (of)
 		__atomic_add_fetch(&of->users, 1, __ATOMIC_RELAXED);
-	pthread_mutex_unlock(&p->named_lock);
+	ddps_unlock(&p->named_lock);
 	if (!of) {
 		vd_context_release(ctx);
 		free(dm);

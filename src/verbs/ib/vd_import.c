@@ -33,10 +33,10 @@ static struct vd_context *context_of(struct vd_process *p, int fd)
 {
 	struct vd_context *c;
 
-	pthread_mutex_lock(&p->named_lock);
+	ddps_lock(&p->named_lock);
 	for (c = p->contexts; c && !same_file(c->v.context.cmd_fd, fd); c = c->next)
 		;
-	pthread_mutex_unlock(&p->named_lock);
+	ddps_unlock(&p->named_lock);
 	return c;
 }
 
@@ -66,11 +66,11 @@ VD_API struct ibv_pd *ibv_import_pd(struct ibv_context *ctx, uint32_t handle)
 	struct vd_process *p = vd_of(ctx, struct vd_context, v.context)->p;
 	struct vd_pd *of, *pd;
 
-	pthread_mutex_lock(&p->named_lock);
+	ddps_lock(&p->named_lock);
 	for (of = p->pds; of && (of->pd.handle != handle || !vd_same_device(of->pd.context, ctx));
 	     of = of->next)
 		;
-	pthread_mutex_unlock(&p->named_lock);
+	ddps_unlock(&p->named_lock);
 	if (!of) {
 		errno = EINVAL;
 		return NULL;
@@ -92,7 +92,7 @@ VD_API struct ibv_mr *ibv_import_mr(struct ibv_pd *pd, uint32_t handle)
 
 	if (!mr)
 		return NULL;
-	pthread_mutex_lock(&p->lock);
+	ddps_lock(&p->lock);
 	for (of = p->regions;
 	     of && (of->mr.handle != handle || of->imported ||
 		    vd_of(of->mr.pd, struct vd_pd, pd)->d != vd_of(pd, struct vd_pd, pd)->d);
@@ -102,7 +102,7 @@ VD_API struct ibv_mr *ibv_import_mr(struct ibv_pd *pd, uint32_t handle)
 		mr->mr = of->mr;
 		mr->d = of->d;
 	}
-	pthread_mutex_unlock(&p->lock);
+	ddps_unlock(&p->lock);
 	if (!of) {
 		free(mr);
 		errno = EINVAL;

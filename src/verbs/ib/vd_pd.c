@@ -17,13 +17,13 @@ static struct ibv_pd *enlist_pd(struct ibv_context *ctx, struct vd_pd *pd)
 
 	pd->pd.context = ctx;
 	pd->pd.handle = vd_number();
-	pthread_mutex_lock(&p->named_lock);
+	ddps_lock(&p->named_lock);
 	pd->next = p->pds;
 	pd->prev = &p->pds;
 	if (pd->next)
 		pd->next->prev = &pd->next;
 	p->pds = pd;
-	pthread_mutex_unlock(&p->named_lock);
+	ddps_unlock(&p->named_lock);
 	vd_context_hold(ctx);
 	return &pd->pd;
 }
@@ -74,11 +74,11 @@ VD_API int ibv_dealloc_pd(struct ibv_pd *ibpd)
 		__atomic_sub_fetch(&pd->of->users, 1, __ATOMIC_RELAXED);
 	if (pd->td)
 		__atomic_sub_fetch(&pd->td->users, 1, __ATOMIC_RELAXED);
-	pthread_mutex_lock(&p->named_lock);
+	ddps_lock(&p->named_lock);
 	*pd->prev = pd->next;
 	if (pd->next)
 		pd->next->prev = pd->prev;
-	pthread_mutex_unlock(&p->named_lock);
+	ddps_unlock(&p->named_lock);
 	vd_context_release(ibpd->context);
 	free(pd);
 	return 0;
@@ -119,22 +119,22 @@ unsigned vd_rights(unsigned access)
 
 static void enlist(struct vd_process *p, struct vd_mr *mr)
 {
-	pthread_mutex_lock(&p->lock);
+	ddps_lock(&p->lock);
 	mr->next = p->regions;
 	mr->prev = &p->regions;
 	if (mr->next)
 		mr->next->prev = &mr->next;
 	p->regions = mr;
-	pthread_mutex_unlock(&p->lock);
+	ddps_unlock(&p->lock);
 }
 
 static void delist(struct vd_process *p, struct vd_mr *mr)
 {
-	pthread_mutex_lock(&p->lock);
+	ddps_lock(&p->lock);
 	*mr->prev = mr->next;
 	if (mr->next)
 		mr->next->prev = mr->prev;
-	pthread_mutex_unlock(&p->lock);
+	ddps_unlock(&p->lock);
 }
 
 static int check_access(unsigned access)

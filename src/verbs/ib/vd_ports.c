@@ -58,9 +58,9 @@ void vd_ports_look(struct vd_process *p)
 	/* What they say does not matter; some may have been lost (ENOBUFS). */
 	while (recv(p->link_fd, news, sizeof news, 0) > 0)
 		;
-	pthread_mutex_lock(&p->named_lock);
+	ddps_lock(&p->named_lock);
 	for (struct vd_context *c = p->contexts; c; c = c->next)
 		for (unsigned i = 1; i <= ed_ports(&c->v.context); i++)
 			compare(c, i);
-	pthread_mutex_unlock(&p->named_lock);
+	ddps_unlock(&p->named_lock);
 }

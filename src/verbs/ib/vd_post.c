@@ -275,9 +275,9 @@ int vd_post_send(struct ibv_qp *ibqp, struct ibv_send_wr *wr, struct ibv_send_wr
 		*bad = wr;
 		return EINVAL;
 	}
-	pthread_mutex_lock(&qp->lock);
+	ddps_lock(&qp->lock);
 	err = vd_post_list(qp, wr, bad);
-	pthread_mutex_unlock(&qp->lock);
+	ddps_unlock(&qp->lock);
 	return err;
 }
 
@@ -301,7 +301,7 @@ int vd_post_recv(struct ibv_qp *ibqp, struct ibv_recv_wr *wr, struct ibv_recv_wr
 		*bad = wr;
 		return EINVAL;
 	}
-	pthread_mutex_lock(&qp->lock);
+	ddps_lock(&qp->lock);
 	if (qp->ud)
 		err = vd_ud_post_recv(qp, wr, bad);
 	for (; !qp->ud && wr && !err; wr = wr->next) {
@@ -309,7 +309,7 @@ int vd_post_recv(struct ibv_qp *ibqp, struct ibv_recv_wr *wr, struct ibv_recv_wr
 		if (err)
 			*bad = wr;
 	}
-	pthread_mutex_unlock(&qp->lock);
+	ddps_unlock(&qp->lock);
 	errno = keep;
 	return err;
 }

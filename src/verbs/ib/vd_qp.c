@@ -48,7 +48,7 @@ static int make_ep(struct vd_qp *qp, struct ddps_ep **ep)
 		return DDPS_E_NOMEM;
 	ddps_ep_attr_init(&attr);
 	attr.pd = pd;
-	pthread_mutex_lock(&p->shared_lock); /* the queues stay what they are: ibv_resize_cq */
+	ddps_lock(&p->shared_lock); /* the queues stay what they are: ibv_resize_cq */
 	attr.send_cq = vd_of(in->send_cq, struct vd_cq, cq)->d;
 	attr.recv_cq = vd_of(in->recv_cq, struct vd_cq, cq)->d;
 	attr.sq_depth = in->cap.max_send_wr;
@@ -64,7 +64,7 @@ static int make_ep(struct vd_qp *qp, struct ddps_ep **ep)
 		attr.srq_share = vd_of(in->srq, struct vd_srq, srq)->attr.max_wr;
 	}
 	err = ddps_ep_new(p->ctx, &attr, ep);
-	pthread_mutex_unlock(&p->shared_lock);
+	ddps_unlock(&p->shared_lock);
 	return err;
 }
 
@@ -230,7 +230,7 @@ VD_API int ibv_destroy_qp(struct ibv_qp *ibqp)
 
 	if (!vd_mine(p))
 		return vd_refuse(EINVAL); /* the parent's, from before a fork */
-	pthread_mutex_lock(&p->lock);
+	ddps_lock(&p->lock);
 	/* A program that has acknowledged all events may not count on another one: Gloo does not. */
 	if (qp->ep)
 		ddps_ep_hush(qp->ep, DDPS_HUSH_SENDS | DDPS_HUSH_RECVS);
@@ -257,7 +257,7 @@ VD_API int ibv_destroy_qp(struct ibv_qp *ibqp)
 		vd_ud_qp_free(qp);
 	else
 		unmake(qp);
-	pthread_mutex_unlock(&p->lock);
+	ddps_unlock(&p->lock);
 	return 0;
 }
 
@@ -267,11 +267,11 @@ void vd_qp_ended(struct vd_qp *qp)
 
 	bool again = qp->phase == VD_QP_ERROR;
 
-	pthread_mutex_lock(&qp->lock);
+	ddps_lock(&qp->lock);
 	vd_oob_flush(qp);
 	qp->phase = VD_QP_ERROR;
 	qp->qp.qp_base.state = IBV_QPS_ERR;
-	pthread_mutex_unlock(&qp->lock);
+	ddps_unlock(&qp->lock);
 	if (qp->tx) { /* where one end of it is gone, so is the other */
 		ddps_abort(qp->ep);
 		ddps_abort(qp->tx);
@@ -350,11 +350,11 @@ static int reset(struct vd_qp *qp)
 	int err = 0;
 
 	if (qp->phase != VD_QP_IDLE || vd_oob_known(qp)) {
-		pthread_mutex_lock(&qp->lock);
+		ddps_lock(&qp->lock);
 		err = make_ep(qp, &qp->ep);
 		if (err)
 			qp->ep = old;
-		pthread_mutex_unlock(&qp->lock);
+		ddps_unlock(&qp->lock);
 		if (err)
 			return vd_errno(err);
 		ddps_ep_free(old);
@@ -438,7 +438,7 @@ VD_API int ibv_modify_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr, int mask
 		return vd_refuse(err);
 	if (!vd_mine(p))
 		return vd_refuse(EINVAL); /* the parent's, from before a fork */
-	pthread_mutex_lock(&p->lock);
+	ddps_lock(&p->lock);
 	if (qp->ud)
 		err = vd_ud_modify(qp, attr, mask);
 	else if (mask & IBV_QP_STATE)
@@ -447,7 +447,7 @@ VD_API int ibv_modify_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr, int mask
 		err = allow(qp, (unsigned)attr->qp_access_flags);
 	if (!err)
 		keep_said(&qp->said, attr, mask);
-	pthread_mutex_unlock(&p->lock);
+	ddps_unlock(&p->lock);
 	return err ? vd_refuse(err) : 0;
 }
 

@@ -71,9 +71,9 @@ VD_API int ibv_modify_srq(struct ibv_srq *ibsrq, struct ibv_srq_attr *attr, int 
 	if (attr->srq_limit > srq->attr.max_wr)
 		return vd_refuse(EINVAL);
 	if (attr->srq_limit) {
-		pthread_mutex_lock(&p->lock);
+		ddps_lock(&p->lock);
 		err = vd_async_keep(&srq->low);
-		pthread_mutex_unlock(&p->lock);
+		ddps_unlock(&p->lock);
 		if (err)
 			return vd_refuse(err);
 	}
@@ -106,11 +106,11 @@ VD_API int ibv_destroy_srq(struct ibv_srq *ibsrq)
 
 	if (!vd_mine(p))
 		return vd_refuse(EINVAL);
-	pthread_mutex_lock(&p->lock); /* an event of it is being served, or never again */
+	ddps_lock(&p->lock); /* an event of it is being served, or never again */
 	err = vd_ud_srq_busy(srq) ? DDPS_E_BUSY : ddps_srq_free(srq->d);
 	if (!err)
 		vd_async_forget(ibsrq->context, ibsrq);
-	pthread_mutex_unlock(&p->lock);
+	ddps_unlock(&p->lock);
 	if (err)
 		return vd_refuse(vd_errno(err));
 	free(srq->low);

@@ -35,7 +35,7 @@ static void wr_start(struct ibv_qp_ex *ex)
 
 	if (is_inherited(ex))
 		return; /* wr_complete says so */
-	pthread_mutex_lock(&qp->lock);
+	ddps_lock(&qp->lock);
 	if (!qp->wr) {
 		unsigned max = qp->init.cap.max_send_wr;
 
@@ -247,7 +247,7 @@ static int wr_complete(struct ibv_qp_ex *ex)
 		w->req[i].wr.next = &w->req[i + 1].wr;
 	if (!err && w->n)
 		err = vd_post_list(qp, &w->req[0].wr, &bad);
-	pthread_mutex_unlock(&qp->lock);
+	ddps_unlock(&qp->lock);
 	return err;
 }
 
@@ -262,7 +262,7 @@ int vd_wr_complete_by(struct ibv_qp_ex *ex, int (*post)(struct ibv_qp *qp, struc
 	if (is_inherited(ex))
 		return EINVAL;
 	qp->wr = NULL; /* whoever starts next gets another */
-	pthread_mutex_unlock(&qp->lock);
+	ddps_unlock(&qp->lock);
 	for (unsigned i = 0; w && i + 1 < w->n; i++)
 		w->req[i].wr.next = &w->req[i + 1].wr;
 	if (!err && w->n)
@@ -274,7 +274,7 @@ int vd_wr_complete_by(struct ibv_qp_ex *ex, int (*post)(struct ibv_qp *qp, struc
 static void wr_abort(struct ibv_qp_ex *ex)
 {
 	if (!is_inherited(ex))
-		pthread_mutex_unlock(&qp_of(ex)->lock);
+		ddps_unlock(&qp_of(ex)->lock);
 }
 
 void vd_wr_init(struct vd_qp *qp)

@@ -59,10 +59,10 @@ void ud_drive_polled(struct vd_ud *ud, bool alone)
 {
 	if (alone)
 		__atomic_store_n(&ud->polled, ud_now_ns(), __ATOMIC_SEQ_CST);
-	if (pthread_mutex_trylock(&ud->lock))
+	if (ddps_trylock(&ud->lock))
 		return; /* somebody is at it */
 	drive(ud);
-	pthread_mutex_unlock(&ud->lock);
+	ddps_unlock(&ud->lock);
 }
 
 /* When requests that wait are due; the lock is held. */
@@ -93,8 +93,8 @@ static void tell_news(struct vd_ud *ud)
 
 	if (!__atomic_exchange_n(&ud->news, false, __ATOMIC_SEQ_CST))
 		return;
-	pthread_mutex_lock(&p->lock);
-	pthread_mutex_lock(&ud->lock);
+	ddps_lock(&p->lock);
+	ddps_lock(&ud->lock);
 	for (struct vd_ud_qp *u = ud->qps; u; u = u->next) {
 		struct ibv_qp *q = &u->qp->qp.qp_base;
 
@@ -105,8 +105,8 @@ static void tell_news(struct vd_ud *ud)
 				      &u->qp->last_wqe);
 		u->lost = u->last_wqe = false;
 	}
-	pthread_mutex_unlock(&ud->lock);
-	pthread_mutex_unlock(&p->lock);
+	ddps_unlock(&ud->lock);
+	ddps_unlock(&p->lock);
 }
 
 /* How long it may sleep, ms. */
@@ -114,12 +114,12 @@ static int patience(struct vd_ud *ud, bool away)
 {
 	uint64_t due, other, now = ud_now_ms();
 
-	pthread_mutex_lock(&ud->p->lock);
+	ddps_lock(&ud->p->lock);
 	due = ud_cm_due(ud);
-	pthread_mutex_unlock(&ud->p->lock);
-	pthread_mutex_lock(&ud->lock);
+	ddps_unlock(&ud->p->lock);
+	ddps_lock(&ud->lock);
 	other = sends_due(ud);
-	pthread_mutex_unlock(&ud->lock);
+	ddps_unlock(&ud->lock);
 	if (!away && other < due)
 		due = other;
 	if (due == UINT64_MAX)
@@ -147,13 +147,13 @@ static void *serve(void *arg)
 			return NULL; /* the program has closed what is not its own */
 		if (fd[0].revents)
 			vd_eventfd_take(ud->wake_fd);
-		pthread_mutex_lock(&ud->p->lock);
+		ddps_lock(&ud->p->lock);
 		ud_cm_serve(ud);
-		pthread_mutex_unlock(&ud->p->lock);
+		ddps_unlock(&ud->p->lock);
 		if (!away) {
-			pthread_mutex_lock(&ud->lock);
+			ddps_lock(&ud->lock);
 			drive(ud);
-			pthread_mutex_unlock(&ud->lock);
+			ddps_unlock(&ud->lock);
 		}
 		tell_news(ud);
 	}
@@ -250,7 +250,7 @@ struct vd_ud *ud_of_process(void)
 
 	if (!p)
 		return NULL;
-	pthread_mutex_lock(&p->shared_lock);
+	ddps_lock(&p->shared_lock);
 	ud = p->ud;
 	if (!ud && (ud = calloc(1, sizeof *ud))) {
 		ud->p = p;
@@ -264,6 +264,6 @@ struct vd_ud *ud_of_process(void)
 		}
 		__atomic_store_n(&p->ud, ud, __ATOMIC_RELEASE);
 	}
-	pthread_mutex_unlock(&p->shared_lock);
+	ddps_unlock(&p->shared_lock);
 	return ud;
 }

@@ -211,9 +211,9 @@ int vd_ud_connect(struct vd_id *id, const struct rdma_conn_param *conn)
 
 	if (!ud)
 		return -1;
-	pthread_mutex_lock(&ud->p->lock);
+	ddps_lock(&ud->p->lock);
 	err = start(ud, id, conn);
-	pthread_mutex_unlock(&ud->p->lock);
+	ddps_unlock(&ud->p->lock);
 	ud_wake(ud);
 	return err ? vd_fail(err) : vd_sync(id, 0);
 }

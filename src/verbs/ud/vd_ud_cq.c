@@ -67,9 +67,9 @@ int ud_cq_use(struct vd_cq *cq, struct vd_ud *ud)
 {
 	int err;
 
-	pthread_mutex_lock(&cq->ud->lock);
+	ddps_lock(&cq->ud->lock);
 	err = make_room(cq->ud, cq->ud->depth);
-	pthread_mutex_unlock(&cq->ud->lock);
+	ddps_unlock(&cq->ud->lock);
 	if (err)
 		return err;
 	__atomic_add_fetch(&cq->ud->users, 1, __ATOMIC_RELAXED);
@@ -81,9 +81,9 @@ int vd_ud_cq_reserve(struct vd_cq *cq, uint32_t depth)
 {
 	int err;
 
-	pthread_mutex_lock(&cq->ud->lock);
+	ddps_lock(&cq->ud->lock);
 	err = cq->ud->ring ? make_room(cq->ud, depth) : 0;
-	pthread_mutex_unlock(&cq->ud->lock);
+	ddps_unlock(&cq->ud->lock);
 	return err;
 }
 
@@ -100,7 +100,7 @@ bool ud_cq_push(struct vd_cq *cq, const struct ibv_wc *wc, bool solicited, const
 	struct vd_ud_cq *c = cq->ud;
 	bool fits;
 
-	pthread_mutex_lock(&c->lock);
+	ddps_lock(&c->lock);
 	fits = c->count < c->depth;
 	if (fits) {
 		*entry(c, c->count++) = (struct ud_entry){ *wc, u, 0 };
@@ -111,7 +111,7 @@ bool ud_cq_push(struct vd_cq *cq, const struct ibv_wc *wc, bool solicited, const
 		else if (c->untold != UD_ARMED_SOLICITED)
 			c->untold = meets;
 	}
-	pthread_mutex_unlock(&c->lock);
+	ddps_unlock(&c->lock);
 	return fits;
 }
 
@@ -120,23 +120,23 @@ void ud_cq_forget(struct vd_cq *cq, const struct vd_ud_qp *u)
 	struct vd_ud_cq *c = cq->ud;
 	uint32_t kept = 0;
 
-	pthread_mutex_lock(&c->lock);
+	ddps_lock(&c->lock);
 	for (uint32_t i = 0; i < c->count; i++)
 		if (entry(c, i)->qp != u)
 			*entry(c, kept++) = *entry(c, i);
 	c->count = kept;
 	if (!kept)
 		c->untold = UD_ARMED_NO;
-	pthread_mutex_unlock(&c->lock);
+	ddps_unlock(&c->lock);
 }
 
 uint32_t vd_ud_cq_count(struct vd_cq *cq)
 {
 	uint32_t n;
 
-	pthread_mutex_lock(&cq->ud->lock);
+	ddps_lock(&cq->ud->lock);
 	n = cq->ud->count;
-	pthread_mutex_unlock(&cq->ud->lock);
+	ddps_unlock(&cq->ud->lock);
 	return n;
 }
 
@@ -144,10 +144,10 @@ void vd_ud_cq_deepen(struct vd_cq *cq)
 {
 	enum ud_armed armed;
 
-	pthread_mutex_lock(&cq->ud->lock);
+	ddps_lock(&cq->ud->lock);
 	cq->ud->depth = (uint32_t)cq->cq.cqe;
 	armed = cq->ud->armed;
-	pthread_mutex_unlock(&cq->ud->lock);
+	ddps_unlock(&cq->ud->lock);
 	if (armed)
 		ddps_cq_arm_next(cq->d, armed == UD_ARMED_SOLICITED);
 }
@@ -157,7 +157,7 @@ static int take(struct vd_cq *cq, int n, struct ibv_wc *wc, bool *armed)
 	struct vd_ud_cq *c = cq->ud;
 	int got = 0;
 
-	pthread_mutex_lock(&c->lock);
+	ddps_lock(&c->lock);
 	for (; got < n && c->count; got++) {
 		wc[got] = entry(c, 0)->wc;
 		cq->stamp = entry(c, 0)->stamp;
@@ -170,7 +170,7 @@ static int take(struct vd_cq *cq, int n, struct ibv_wc *wc, bool *armed)
 		c->head = 0; /* a large one that is seldom full needs little memory */
 	}
 	*armed = c->armed != UD_ARMED_NO;
-	pthread_mutex_unlock(&c->lock);
+	ddps_unlock(&c->lock);
 	return got;
 }
 
@@ -201,12 +201,12 @@ void vd_ud_cq_arm(struct vd_cq *cq, bool solicited_only)
 	struct vd_ud_cq *c = cq->ud;
 	struct vd_ud *ud = __atomic_load_n(&c->ud, __ATOMIC_ACQUIRE);
 
-	pthread_mutex_lock(&c->lock);
+	ddps_lock(&c->lock);
 	if (c->armed < wanted)
 		c->armed = wanted;
 	if ((c->untold && c->untold <= c->armed) || (c->untold_lib && c->untold_lib <= c->armed))
 		notify_cq(cq);
-	pthread_mutex_unlock(&c->lock);
+	ddps_unlock(&c->lock);
 	if (!ud)
 		return;
 	__atomic_store_n(&ud->polled, 0, __ATOMIC_SEQ_CST);
@@ -219,11 +219,11 @@ void vd_ud_cq_notified(void *user)
 	struct vd_cq *cq = user;
 	struct vd_ud_cq *c = cq->ud;
 
-	pthread_mutex_lock(&c->lock);
+	ddps_lock(&c->lock);
 	/* It was armed together with this side, where a datagram may have been told of instead. */
 	if (c->armed || !__atomic_load_n(&c->ud, __ATOMIC_ACQUIRE))
 		notify_cq(cq);
 	else
 		c->untold_lib = UD_ARMED_SOLICITED;
-	pthread_mutex_unlock(&c->lock);
+	ddps_unlock(&c->lock);
 }

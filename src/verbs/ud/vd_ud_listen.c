@@ -22,7 +22,7 @@ int vd_ud_listen(struct vd_id *id, unsigned backlog)
 		return -1;
 	if (id->reserved < 0)
 		return vd_fail(EADDRINUSE);
-	pthread_mutex_lock(&ud->p->lock);
+	ddps_lock(&ud->p->lock);
 	u = ud_id_of(id);
 	if (u)
 		u->listener = calloc(1, sizeof *u->listener);
@@ -31,7 +31,7 @@ int vd_ud_listen(struct vd_id *id, unsigned backlog)
 		u->listener->backlog = !backlog || backlog > BACKLOG_MAX ? BACKLOG_MAX : backlog;
 		id->state = VD_ID_LISTEN;
 	}
-	pthread_mutex_unlock(&ud->p->lock);
+	ddps_unlock(&ud->p->lock);
 	ud_wake(ud);
 	return err ? vd_fail(err) : 0;
 }
@@ -171,9 +171,9 @@ int vd_ud_accept(struct vd_id *id, const struct rdma_conn_param *conn)
 		return vd_fail(EINVAL);
 	if (id->qp && id->qp->ud)
 		h.qkey = id->qp->ud->qkey;
-	pthread_mutex_lock(&id->p->lock);
+	ddps_lock(&id->p->lock);
 	err = answer(id, &h, conn ? conn->private_data : NULL, len);
-	pthread_mutex_unlock(&id->p->lock);
+	ddps_unlock(&id->p->lock);
 	return err ? vd_fail(err) : 0;
 }
 
@@ -184,9 +184,9 @@ int vd_ud_reject(struct vd_id *id, const void *data, uint8_t len)
 
 	if (!id->ud)
 		return vd_fail(EINVAL);
-	pthread_mutex_lock(&id->p->lock);
+	ddps_lock(&id->p->lock);
 	err = answer(id, &h, data, data ? len : 0);
-	pthread_mutex_unlock(&id->p->lock);
+	ddps_unlock(&id->p->lock);
 	return err ? vd_fail(err) : 0;
 }
 

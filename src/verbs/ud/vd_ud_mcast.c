@@ -70,10 +70,10 @@ static int group_join(struct vd_ud_qp *u, const union ibv_gid *gid, uint16_t lid
 	int err = EINVAL;
 
 	ud_addr_of_gid(u->qp->qp.qp_base.context, gid, lid, &a);
-	pthread_mutex_lock(&u->ud->lock);
+	ddps_lock(&u->ud->lock);
 	if (ud_is_group(&a.ip))
 		err = add_group(u, &a);
-	pthread_mutex_unlock(&u->ud->lock);
+	ddps_unlock(&u->ud->lock);
 	return err;
 }
 
@@ -84,13 +84,13 @@ static int group_leave(struct vd_ud_qp *u, const union ibv_gid *gid, uint16_t li
 	int err = EINVAL;
 
 	ud_addr_of_gid(u->qp->qp.qp_base.context, gid, lid, &a);
-	pthread_mutex_lock(&u->ud->lock);
+	ddps_lock(&u->ud->lock);
 	at = find(u, &a);
 	if (*at) {
 		ud_group_free(u, *at);
 		err = 0;
 	}
-	pthread_mutex_unlock(&u->ud->lock);
+	ddps_unlock(&u->ud->lock);
 	return err;
 }
 
@@ -228,9 +228,9 @@ static int join_call(struct rdma_cm_id *ibid, const struct sockaddr *sa, bool re
 
 	if (!p || !vd_ud_id(id) || !ibid->verbs || !is_group_address(sa))
 		return vd_fail(EINVAL);
-	pthread_mutex_lock(&p->lock);
+	ddps_lock(&p->lock);
 	err = join(id, sa, receive, context);
-	pthread_mutex_unlock(&p->lock);
+	ddps_unlock(&p->lock);
 	return err ? vd_fail(err) : vd_sync(id, 0);
 }
 
@@ -259,13 +259,13 @@ VD_API int rdma_leave_multicast(struct rdma_cm_id *ibid, struct sockaddr *addr)
 
 	if (!p || !id->ud || !addr || (addr->sa_family != AF_INET && addr->sa_family != AF_INET6))
 		return vd_fail(EINVAL);
-	pthread_mutex_lock(&p->lock);
+	ddps_lock(&p->lock);
 	at = &id->ud->joins;
 	while (*at && memcmp(&(*at)->addr, addr, vd_sa_len(addr)))
 		at = &(*at)->next;
 	known = *at;
 	if (known)
 		leave(id, at);
-	pthread_mutex_unlock(&p->lock);
+	ddps_unlock(&p->lock);
 	return known ? 0 : vd_fail(EADDRNOTAVAIL);
 }

@@ -32,7 +32,7 @@ static int get_number(struct vd_ud_qp *u)
 
 	if (err)
 		return err;
-	pthread_mutex_lock(&ud->lock);
+	ddps_lock(&ud->lock);
 	high = UD_QPN_FIRST + ud->last_high++ % (UD_QPN_LAST - UD_QPN_FIRST + 1);
 	u->qp->qp.qp_base.qp_num = high << 16 | u->port;
 	u->next = ud->qps;
@@ -41,7 +41,7 @@ static int get_number(struct vd_ud_qp *u)
 		u->next->prev = &u->next;
 	ud->qps = u;
 	err = ud_watch_new(ud, &u->unicast);
-	pthread_mutex_unlock(&ud->lock);
+	ddps_unlock(&ud->lock);
 	return err;
 }
 
@@ -162,7 +162,7 @@ void vd_ud_qp_free(struct vd_qp *qp)
 	struct vd_cq *scq = vd_of(q->send_cq, struct vd_cq, cq),
 		     *rcq = vd_of(q->recv_cq, struct vd_cq, cq);
 
-	pthread_mutex_lock(&u->ud->lock);
+	ddps_lock(&u->ud->lock);
 	unlink_it(u);
 	ud_stats_add(&u->ud->stats, &u->stats);
 	ud_drop_sends(u);
@@ -171,7 +171,7 @@ void vd_ud_qp_free(struct vd_qp *qp)
 	ud_sock_close(u->ud, &u->unicast.sock);
 	ud_cq_forget(scq, u);
 	ud_cq_forget(rcq, u);
-	pthread_mutex_unlock(&u->ud->lock);
+	ddps_unlock(&u->ud->lock);
 	ud_cq_unuse(scq);
 	ud_cq_unuse(rcq);
 	__atomic_sub_fetch(&vd_of(q->pd, struct vd_pd, pd)->users, 1, __ATOMIC_RELAXED);
@@ -263,21 +263,21 @@ int vd_ud_modify(struct vd_qp *qp, const struct ibv_qp_attr *attr, int mask)
 	struct vd_ud_qp *u = qp->ud;
 	int err = 0;
 
-	pthread_mutex_lock(&u->ud->lock);
+	ddps_lock(&u->ud->lock);
 	if (mask & IBV_QP_QKEY && !(mask & IBV_QP_STATE) && ud_state(u) == IBV_QPS_RESET)
 		err = EINVAL;
 	if (!err && mask & IBV_QP_STATE)
 		err = move(u, attr->qp_state, mask);
 	if (!err && mask & IBV_QP_QKEY)
 		u->qkey = attr->qkey;
-	pthread_mutex_unlock(&u->ud->lock);
+	ddps_unlock(&u->ud->lock);
 	return err;
 }
 
 void vd_ud_qp_start(struct vd_qp *qp)
 {
-	pthread_mutex_lock(&qp->ud->ud->lock);
+	ddps_lock(&qp->ud->ud->lock);
 	qp->ud->qkey = qp->said.qkey = UD_QKEY_CM;
 	ud_set_state(qp->ud, IBV_QPS_RTS);
-	pthread_mutex_unlock(&qp->ud->ud->lock);
+	ddps_unlock(&qp->ud->ud->lock);
 }

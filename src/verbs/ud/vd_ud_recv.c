@@ -105,13 +105,13 @@ int vd_ud_post_recv(struct vd_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr
 		*bad = wr;
 		return EINVAL; /* the parent's, from before a fork */
 	}
-	pthread_mutex_lock(&u->ud->lock);
+	ddps_lock(&u->ud->lock);
 	for (; wr && !err; wr = wr->next) {
 		err = post_one(u, wr);
 		if (err)
 			*bad = wr;
 	}
-	pthread_mutex_unlock(&u->ud->lock);
+	ddps_unlock(&u->ud->lock);
 	return err;
 }
 
@@ -166,12 +166,12 @@ void vd_ud_srq_wake(struct vd_srq *srq)
 
 	if (vd_is_inherited(srq->srq.context))
 		return; /* the parent's, from before a fork */
-	pthread_mutex_lock(&ud->lock);
+	ddps_lock(&ud->lock);
 	__atomic_store_n(&srq->ud_waits, false, __ATOMIC_SEQ_CST);
 	for (struct vd_ud_qp *u = ud->qps; u; u = u->next)
 		if (u->qp->qp.qp_base.srq == &srq->srq)
 			ud_watch(u, true);
-	pthread_mutex_unlock(&ud->lock);
+	ddps_unlock(&ud->lock);
 }
 
 /* There is no receive: do not read, until one is posted.  Return: false if one was meanwhile. */

@@ -238,12 +238,12 @@ int vd_ud_post_send(struct vd_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr
 		*bad = wr;
 		return EINVAL; /* the parent's, from before a fork */
 	}
-	pthread_mutex_lock(&u->ud->lock);
+	ddps_lock(&u->ud->lock);
 	for (; wr && !err; wr = wr->next) {
 		err = post_one(u, wr);
 		if (err)
 			*bad = wr;
 	}
-	pthread_mutex_unlock(&u->ud->lock);
+	ddps_unlock(&u->ud->lock);
 	return err;
 }

@@ -35,9 +35,9 @@ void vd_ud_stats_tell(struct vd_process *p)
 
 	if (!ud)
 		return;
-	pthread_mutex_lock(&ud->lock);
+	ddps_lock(&ud->lock);
 	st = ud_stats_all(ud);
-	pthread_mutex_unlock(&ud->lock);
+	ddps_unlock(&ud->lock);
 	fprintf(stderr,
 		"ddpsess: datagrams sent: %" PRIu64 "\n"
 		"ddpsess: datagrams received: %" PRIu64 "\n"
@@ -90,11 +90,11 @@ int vd_ud_show(void *process, uint32_t n, char *to, size_t size)
 		return 0;
 	clock_gettime(CLOCK_MONOTONIC, &until);
 	until.tv_sec += LOCK_S;
-	if (pthread_mutex_clocklock(&ud->lock, CLOCK_MONOTONIC, &until))
+	if (ddps_lock_until(&ud->lock, &until))
 		return -1;
 	for (u = ud->qps; u && n; u = u->next)
 		n--;
 	len = u ? put(u, to, size) : 0;
-	pthread_mutex_unlock(&ud->lock);
+	ddps_unlock(&ud->lock);
 	return len;
 }
