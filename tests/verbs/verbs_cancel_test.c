@@ -83,7 +83,6 @@ static const struct call {
 	{ "ibv_req_notify_cq", arm },
 	{ "ibv_reg_mr, ibv_dereg_mr", memory },
 	{ "rdma_create_id, rdma_listen, rdma_destroy_id", identifier },
-	{ "ibv_create_qp, ibv_destroy_qp", queue_pair },
 	{ "ibv_query_qp", query },
 	{ "rdma_disconnect", disconnect },
 };
@@ -121,6 +120,7 @@ VT_TEST(verbs_cancel, contact_03_no_lock_stays_taken)
 		/* each of these would wait for ever for a lock that nobody gives back */
 		for (size_t k = 0; k + 1 < sizeof calls / sizeof *calls; k++)
 			calls[k].run(&v);
+		queue_pair(&v);
 	}
 	vt_expect(v.a.ch, RDMA_CM_EVENT_DISCONNECTED);
 	vt_down(&v);
