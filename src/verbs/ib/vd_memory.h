@@ -10,6 +10,9 @@ void vd_moved_set(struct vd_mr *mr, uint8_t *mem, uint64_t iova);
 void vd_moved_clear(struct vd_mr *mr);
 void vd_moved_pieces(struct vd_process *p, struct ddps_sge *sge, int n);
 
+/* Whether an adapter could pin it (vd_mapped.c). */
+bool vd_can_register(const void *mem, size_t len, unsigned access);
+
 /* Memory by the allocator of a parent domain, or malloc. */
 void *vd_pd_alloc(struct ibv_pd *pd, size_t len, bool *own);
 void vd_pd_free(struct ibv_pd *pd, void *ptr, bool own);

@@ -179,6 +179,10 @@ static struct ibv_mr *reg(struct ibv_pd *ibpd, void *addr, size_t len, uint64_t 
 		errno = err ? err : EINVAL;
 		return NULL;
 	}
+	if (!whole && !vd_can_register(addr, len, access)) {
+		errno = EFAULT;
+		return NULL;
+	}
 	if (whole)
 		iova = (uintptr_t)mem;
 	mr = mr_new(ibpd, mem, whole ? WHOLE_LEN : len, iova, access);
@@ -271,6 +275,14 @@ VD_API int ibv_rereg_mr(struct ibv_mr *ibmr, int flags, struct ibv_pd *pd, void 
 			return fail_rereg(err);
 		what |= DDPS_CHANGE_ACCESS;
 		to.access = vd_rights((unsigned)access);
+	}
+	if (flags & (IBV_REREG_MR_CHANGE_TRANSLATION | IBV_REREG_MR_CHANGE_ACCESS)) {
+		bool moved = flags & IBV_REREG_MR_CHANGE_TRANSLATION;
+		bool changed = flags & IBV_REREG_MR_CHANGE_ACCESS;
+
+		if (!vd_can_register(moved ? addr : ibmr->addr, moved ? length : ibmr->length,
+				     changed ? (unsigned)access : mr->access))
+			return fail_rereg(EFAULT);
 	}
 	err = ddps_mr_change(mr->d, what, &to);
 	if (err)
