@@ -126,6 +126,15 @@ struct ddps_conn_param {
 	 * list: "192.0.2.1,[2001:db8::1]:0".  Such a list is the same as local= in the URI, so only
 	 * one of the two may be given. */
 	const char *local;
+	/* TCP: how long an idle session waits for a peer whose host has vanished, in milliseconds: it
+	 * asks after half of that, and several times more (TCP keepalive; seconds are rounded).  Then
+	 * it ends with DDPS_E_TIMEDOUT.  0: for ever, if this side sends nothing.  Over SCTP
+	 * heartbeats find out.  For this side alone: each side has its own. */
+	uint32_t keepalive_ms;
+	/* TCP: how long what was sent may stay unacknowledged, in milliseconds; 0: as long as the
+	 * system tries, which is about a quarter of an hour on Linux.  Not for sessions whose peer may
+	 * stall: a window that stays closed for so long ends the session, too. */
+	uint32_t unacked_ms;
 };
 
 /**
@@ -143,7 +152,7 @@ DDPS_API void ddps_conn_param_init_sized(struct ddps_conn_param *p, size_t size)
  *
  * The defaults are: enhanced set-up, client-server model, ird = ord = ulp_ird = ulp_ord = 16, all
  * RTR types, CRC on, markers off, connect 10 s, no retry after a refusal, setup 10 s, first FPDU 60
- * s, close 5 s, no nudge.
+ * s, close 5 s, no nudge, keepalive 60 s, no limit for what is unacknowledged.
  *
  * Thread safe.  Never blocks.
  */

@@ -320,7 +320,8 @@ def _param(options: dict[str, Any]) -> tuple[l.ConnParam, Any]:
 
 # members of struct ddps_conn_param
 _OPTIONS = {"ird", "ord", "need_ord", "plain", "p2p", "crc", "markers", "private_data", "connect_ms",
-            "refused_retry_ms", "setup_ms", "first_fpdu_ms", "close_ms", "max_mulpdu", "local"}
+            "refused_retry_ms", "setup_ms", "first_fpdu_ms", "close_ms", "max_mulpdu", "local",
+            "keepalive_ms", "unacked_ms"}
 
 
 class _Opening:

@@ -70,7 +70,7 @@ class ConnParam(c.Structure):
                 ("refused_retry_ms", c.c_uint32), ("setup_ms", c.c_uint32),
                 ("first_fpdu_ms", c.c_uint32), ("close_ms", c.c_uint32),
                 ("max_mulpdu", c.c_uint32), ("nudge_ms", c.c_uint32), ("reserved", c.c_uint32),
-                ("local", c.c_char_p)]
+                ("local", c.c_char_p), ("keepalive_ms", c.c_uint32), ("unacked_ms", c.c_uint32)]
 
 
 class EpAttr(c.Structure):

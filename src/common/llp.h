@@ -61,6 +61,7 @@ struct ddps_llp_param {
 	bool crc, markers;					/* MPA only */
 	uint32_t connect_ms, setup_ms, first_fpdu_ms, close_ms; /* 0: none */
 	uint32_t max_mulpdu;					/* 0: what the path gives */
+	uint32_t keepalive_ms, unacked_ms;			/* TCP; 0: none */
 	bool stalls; /* connect: rx_segment may say DDPS_LLP_HOLD for long */
 };
 

@@ -52,6 +52,8 @@ struct ddps_mpa_tcp {
 	size_t (*unacked)(const struct ddps_mpa_conn *c);
 	/* Octets that were received before are worked on: the connection is not idle. */
 	void (*busy)(struct ddps_mpa_conn *c);
+	/* How long a peer is waited for that answers nothing: c->p says; NULL: there is no such thing. */
+	void (*patience)(struct ddps_mpa_conn *c);
 };
 
 /* Responders: who waits for their Requests. */

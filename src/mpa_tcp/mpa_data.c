@@ -139,7 +139,9 @@ static void on_read_error(struct ddps_mpa_conn *c, int err)
 	if (c->state == DDPS_MPA_STREAM) /* rejected; however it leaves is right */
 		ddps_mpa_conn_end(c, NULL);
 	else if (c->rx.dead || ddps_mpa_rx_at_boundary(&c->rx))
-		ddps_mpa_conn_lost(c, err, "receive");
+		ddps_mpa_conn_lost(c, err,
+				   err == ETIMEDOUT ? "the peer's host answers nothing any more"
+						    : "receive");
 	else
 		ddps_mpa_conn_lost(c, err, "receive, inside an FPDU, truncated");
 }

@@ -178,6 +178,29 @@ static size_t io_unacked(const struct ddps_mpa_conn *c)
 	return n > 0 ? (size_t)n : 0;
 }
 
+/*
+ * Idle for half of the time, then probes: five, or one a second.  What is unacknowledged has a limit of
+ * its own, since Linux would let a window that stays closed count against it.
+ */
+static void io_patience(struct ddps_mpa_conn *c)
+{
+	int on = 1, idle, every, probes;
+	unsigned unacked = c->p.unacked_ms;
+
+	if (unacked)
+		setsockopt(c->io.fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &unacked, sizeof unacked);
+	if (!c->p.keepalive_ms)
+		return;
+	idle = (int)(c->p.keepalive_ms / 2000);
+	idle = idle < 1 ? 1 : idle > 32767 ? 32767 : idle; /* what Linux takes */
+	every = idle < 5 ? 1 : idle / 5;
+	probes = idle < 5 ? idle : 5;
+	setsockopt(c->io.fd, IPPROTO_TCP, TCP_KEEPIDLE, &idle, sizeof idle);
+	setsockopt(c->io.fd, IPPROTO_TCP, TCP_KEEPINTVL, &every, sizeof every);
+	setsockopt(c->io.fd, IPPROTO_TCP, TCP_KEEPCNT, &probes, sizeof probes);
+	setsockopt(c->io.fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
+}
+
 const struct ddps_mpa_tcp ddps_mpa_sockets = {
 	.recv = io_recv,
 	.send = io_send,
@@ -192,6 +215,7 @@ const struct ddps_mpa_tcp ddps_mpa_sockets = {
 	.stats = io_stats,
 	.unacked = io_unacked,
 	.busy = io_busy,
+	.patience = io_patience,
 };
 
 static void on_io(void *user, uint32_t events)

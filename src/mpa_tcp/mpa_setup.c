@@ -109,6 +109,8 @@ void ddps_mpa_setup_connected(struct ddps_mpa_conn *c)
 	if (!ddps_mpa_setup_flush(c) && !c->open)
 		return;
 	c->tcp->local(c);
+	if (c->tcp->patience)
+		c->tcp->patience(c);
 	ddps_mpa_conn_update_emss(c);
 }
 
@@ -261,6 +263,8 @@ int ddps_mpa_setup_answer(struct ddps_mpa_conn *c, const struct ddps_setup *s,
 	if (s->enhanced != c->startup->enhanced || (s->enhanced && s->pd_len < DDPS_MPA_WORD_LEN))
 		return DDPS_E_INVAL;
 	c->p = *p;
+	if (c->tcp->patience)
+		c->tcp->patience(c);
 	c->startup->out_len = ddps_mpa_frame_encode(c->startup->out, DDPS_MPA_REPLY, &f);
 	if (s->reject)
 		c->owner->rejected(c);

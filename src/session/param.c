@@ -10,6 +10,7 @@
 #define SETUP_MS	 10000
 #define FIRST_FPDU_MS	 60000
 #define CLOSE_MS	 5000
+#define KEEPALIVE_MS	 60000
 #define LISTEN_SETUP_MS	 5000
 #define LISTEN_BACKLOG	 1024
 #define LISTEN_HALF_OPEN 1024
@@ -44,6 +45,7 @@ static struct ddps_conn_param ddps_conn_param_defaults(void)
 		.setup_ms = SETUP_MS,
 		.first_fpdu_ms = FIRST_FPDU_MS,
 		.close_ms = CLOSE_MS,
+		.keepalive_ms = KEEPALIVE_MS,
 	};
 }
 
@@ -70,8 +72,8 @@ static struct ddps_ep_attr ddps_ep_attr_defaults(void)
 
 DDPS_SIZED_FUNCTIONS(ddps_ctx_attr, capture_user, offsetof(struct ddps_ctx_attr, verbs_rules),
 		     offsetof(struct ddps_ctx_attr, capture), sizeof(struct ddps_ctx_attr))
-DDPS_SIZED_FUNCTIONS(ddps_conn_param, local, offsetof(struct ddps_conn_param, local),
-		     sizeof(struct ddps_conn_param))
+DDPS_SIZED_FUNCTIONS(ddps_conn_param, unacked_ms, offsetof(struct ddps_conn_param, local),
+		     offsetof(struct ddps_conn_param, keepalive_ms), sizeof(struct ddps_conn_param))
 DDPS_SIZED_FUNCTIONS(ddps_listen_param, user, sizeof(struct ddps_listen_param))
 DDPS_SIZED_FUNCTIONS(ddps_ep_attr, reserved, sizeof(struct ddps_ep_attr))
 
@@ -133,6 +135,8 @@ void ddps_param_llp(const struct ddps_conn_param *p, struct ddps_llp_param *lp)
 		.first_fpdu_ms = p->first_fpdu_ms,
 		.close_ms = p->close_ms,
 		.max_mulpdu = p->max_mulpdu,
+		.keepalive_ms = p->keepalive_ms,
+		.unacked_ms = p->unacked_ms,
 	};
 }
 
