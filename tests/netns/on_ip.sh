@@ -13,7 +13,13 @@ if [ "${1:-}" != inside ]; then
 fi
 work=$(mktemp -d)
 listener=
-trap '[ -z "$listener" ] || kill "$listener"; wait; rm -rf "$work"' EXIT
+cleanup() {
+	[[ $BASHPID = "$$" ]] || return # killed before it was a program of its own
+	[ -z "$listener" ] || kill "$listener"
+	wait
+	rm -rf "$work"
+}
+trap cleanup EXIT
 trap 'exit 1' INT TERM
 ip link set lo up || exit 1
 bad=0
