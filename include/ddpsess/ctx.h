@@ -256,7 +256,10 @@ enum ddps_event_type {
 	 * are valid. */
 	DDPS_EV_REJECTED,
 	DDPS_EV_FAILED, /* last event: the session was never established; error has the reason */
-	DDPS_EV_TERMINATED, /* a Terminate was sent or received; DDPS_EV_CLOSED follows */
+	/* An error of one side ended the session: error.by_peer says whose Terminate it was.  One of
+	 * this side's is sent unless the protocol forbids it or the connection is gone.
+	 * DDPS_EV_CLOSED follows. */
+	DDPS_EV_TERMINATED,
 	/* The peer sends nothing more.  Over TCP this side may still send, until ddps_disconnect.
 	 * Over SCTP it can post nothing more: work already posted is carried out, and then
 	 * DDPS_EV_CLOSED follows. */

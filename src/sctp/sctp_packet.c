@@ -77,7 +77,8 @@ static void send_report(struct ddps_sc_rx *rx)
 	struct ddps_wbuf w;
 	uint8_t *at;
 
-	if (!rx->report_len)
+	/* Before an INIT ACK there is no tag that a packet of ours could have [9260-8.5.1-1]. */
+	if (!rx->report_len || rx->a->state == SC_COOKIE_WAIT)
 		return;
 	at = ddps_sc_blob(rx->a, rx->path, 4 + rx->report_len);
 	if (!at)

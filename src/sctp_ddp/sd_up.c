@@ -194,14 +194,16 @@ static void up_restarted(void *user)
 	struct ddps_error e =
 		ddps_error_make(DDPS_E_RESET, 0, "the peer restarted the association");
 
-	if (c->state != DDPS_SD_UP)
+	if (c->state == DDPS_SD_COMING)
 		return;
 	/* Not the waiting ones: they have sent nothing. */
 	for (unsigned i = 0; i < c->npairs_size; i++)
 		if (c->pairs[i])
 			ddps_sd_pair_step(c->pairs[i], DDPS_SD_EV_LOST, NULL, &e);
 	ddps_sd_tx_restart(c);
-	come_up(c);
+	come_up(c); /* also one that was about to end: the peer begins anew [9260-5.2.4-4] */
+	if (c->state == DDPS_SD_UP && !c->nsessions)
+		ddps_sd_carrier_idle(c);
 }
 
 static void up_gone(void *user, const struct ddps_error *e)

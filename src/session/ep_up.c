@@ -119,12 +119,14 @@ static void up_terminated(void *user, const struct ddps_term *t, bool by_peer)
 	struct ddps_error e;
 	char wire[32] = "";
 
-	/* As it stood on the wire, too: there are peers that swap its bits. */
+	/* One of ours may not leave: before the first FPDU that is right nothing may be sent
+	 * [5044-7.1.2-15], and a reset may come first.  So no more is said than who ended it.
+	 * The peer's as it stood on the wire, too: there are peers that swap its bits. */
 	if (by_peer)
 		snprintf(wire, sizeof wire, " (wire %02x %02x %02x %02x)", t->wire[0], t->wire[1],
 			 t->wire[2], t->wire[3]);
 	e = ddps_error_triple(DDPS_E_TERMINATED, t->triple, "%s: %s%s%s%s",
-			      by_peer ? "peer sent a Terminate" : "Terminate sent",
+			      by_peer ? "peer sent a Terminate" : "this side ended the session",
 			      ddps_triple_name(&t->triple), t->text[0] ? ": " : "", t->text, wire);
 	DDPS_PROBE(terminate, 5, ep->serial, by_peer, t->triple.layer, t->triple.etype,
 		   t->triple.code);

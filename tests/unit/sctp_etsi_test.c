@@ -56,3 +56,24 @@ Test(sctp_etsi, contact_15_t3_goes_back_to_what_the_rtt_says, .fini = fini,
 	}
 	cr_expect_leq(rto_ms(), first, "%u ms, it was %u", (unsigned)rto_ms(), (unsigned)first);
 }
+
+static uint32_t tag_in(const uint8_t *p)
+{
+	struct ddps_rbuf b = ddps_rbuf_init(p, 4);
+
+	return ddps_rbuf_u32(&b);
+}
+
+/* There is no tag yet that the report could have. */
+Test(sctp_etsi, contact_14_nothing_is_reported_before_the_init_ack, .fini = fini,
+     .description = "9260-8.5.1-1")
+{
+	struct ddps_sc_chunk c;
+
+	raw_init(&r);
+	raw_connect(&r);
+	cr_assert_eq(raw_got(&r, 0, 0, &c), SC_INIT);
+	raw_chunk(&r, tag_in(c.val), 0xc1, 0, "zz", 2);
+	cr_expect_eq(r.n, 0, "chunk %d under tag %08x", raw_got(&r, 0, 0, NULL),
+		     raw_got_tag(&r, 0));
+}

@@ -96,7 +96,6 @@ Test(sd_rare, nothing_wakes_an_association_that_goes)
 	end->info.max_user_data = 600;
 	tell->answered(c);
 	tell->comm_up(c);
-	tell->restarted(c);
 	tell->path(c);
 	tell->dry(c);
 	tell->acked(c, 1000);
@@ -106,6 +105,22 @@ Test(sd_rare, nothing_wakes_an_association_that_goes)
 	cr_expect_eq(c->max_user_data, 1452);
 	cr_expect_lt(c->acked, 1000);
 	cr_expect_eq(w.nreq, 1);
+}
+
+/* But a peer that begins anew before it has ended [9260-5.2.4-4]. */
+Test(sd_rare, contact_10_a_peer_that_begins_anew_wakes_it)
+{
+	struct ddps_sd_assoc *raw = sd_raw_open(&w, 0);
+	struct ddps_sd_carrier *c = sd_carrier_of(&w, 0);
+
+	tell->peer_shutdown(c);
+	cr_assert_eq(c->state, DDPS_SD_GOING);
+	raw->peer->info.in_streams = 8;
+	tell->restarted(c);
+	cr_expect_eq(c->state, DDPS_SD_UP);
+	cr_expect_eq(c->usable, 8);
+	cr_expect_eq(c->nsessions, 0);
+	cr_expect(c->linger.on, "it ends if nothing is asked of it");
 }
 
 /* Its listener goes while the peer has yet to let it end: that has its deadline as before. */

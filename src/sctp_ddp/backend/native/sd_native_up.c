@@ -216,13 +216,15 @@ static void on_peer_shutdown(void *user)
 		a->up->peer_shutdown(a->user);
 }
 
-/* All sessions are lost, and the association has new streams and perhaps no DDP: it is ended, and
- * the peer may come again. */
+/* All sessions are lost; the layer above looks at what the association is now [9260-5.2.4-4]. */
 static void on_restarted(void *user)
 {
 	struct ddps_sd_assoc *a = user;
 
-	ddps_sn_doom(a, ddps_error_make(DDPS_E_RESET, 0, "peer restarted"));
+	if (over(a))
+		return;
+	a->told = ddps_sctp_max_chunk(a->sa);
+	a->up->restarted(a->user);
 }
 
 static void on_gone(void *user, const struct ddps_error *e)
