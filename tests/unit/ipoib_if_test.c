@@ -56,6 +56,7 @@ IfTest(group_below_minimum_is_no_link, "4755-5-1")
 	};
 
 	net_init(&net, 1, 1, RC);
+	net.node[0].cfg.has_ip4 = false;
 	ddps_ipoib_sim_plug(net.sim, 0, false);
 	net_start(&net, 0);
 	ddps_ipoib_if_up()->joined(net.node[0].f, mgid, 0, 1283, 1);
@@ -63,6 +64,28 @@ IfTest(group_below_minimum_is_no_link, "4755-5-1")
 	cr_expect_eq(net_stats(&net, 0)->join_failed, 1);
 	ddps_ipoib_if_up()->joined(net.node[0].f, mgid, 0, 1284, 1);
 	cr_expect_eq(ddps_ipoib_if_state(net.node[0].f), DDPS_IPOIB_IF_UP);
+}
+
+/* Of both protocols the one that fits. */
+IfTest(contact_30_a_link_too_narrow_for_ipv6_serves_ipv4, "4755-5-1")
+{
+	const uint8_t mgid[16] = {
+		0xff, 0x12, 0x40, 0x1b, 0xff, 0xff, [12] = 0xff, 0xff, 0xff, 0xff
+	};
+
+	net_init(&net, 1, 1, RC);
+	cr_assert(net.node[0].cfg.has_ip4 && net.node[0].cfg.n_ip6);
+	ddps_ipoib_sim_plug(net.sim, 0, false);
+	net_start(&net, 0);
+	ddps_ipoib_if_up()->joined(net.node[0].f, mgid, 0, 71, 1);
+	cr_expect_eq(ddps_ipoib_if_state(net.node[0].f), DDPS_IPOIB_IF_JOINING, "nor for IPv4");
+	ddps_ipoib_if_up()->joined(net.node[0].f, mgid, 0, 1024, 1);
+	cr_expect_eq(ddps_ipoib_if_state(net.node[0].f), DDPS_IPOIB_IF_UP);
+	cr_expect_eq(net_stats(&net, 0)->join_failed, 1);
+	ddps_ipoib_if_stop(net.node[0].f, 2);
+	cr_assert_eq(ddps_ipoib_if_start(net.node[0].f, 3), 0);
+	ddps_ipoib_if_up()->joined(net.node[0].f, mgid, 0, 2048, 4);
+	cr_expect_eq(ddps_ipoib_if_state(net.node[0].f), DDPS_IPOIB_IF_UP, "IPv6 is back");
 }
 
 IfTest(resolves_by_arp_and_sends, "4755-3-1 4755-3-2 4755-3.1-8 4755-3.1-10 4755-3.1-11 4391-9.2-1 "

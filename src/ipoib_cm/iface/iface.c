@@ -16,6 +16,12 @@ static void default_u64(uint64_t *v, uint64_t otherwise)
 		*v = otherwise;
 }
 
+/* [4755-5-1] */
+static void need_mtu(struct ddps_ipoib_if_config *c)
+{
+	c->me.min_mtu = c->n_ip6 ? DDPS_IPOIB_MTU_MIN_V6 : DDPS_IPOIB_MTU_MIN_V4;
+}
+
 static void default_uint(unsigned *v, unsigned otherwise)
 {
 	if (!*v)
@@ -52,7 +58,7 @@ static void defaults(struct ddps_ipoib_if_config *c)
 		c->cm_timeout = CM_TIMEOUT;
 	if (!c->cm_retries)
 		c->cm_retries = 7;
-	c->me.min_mtu = c->n_ip6 ? DDPS_IPOIB_MTU_MIN_V6 : DDPS_IPOIB_MTU_MIN_V4; /* [4755-5-1] */
+	need_mtu(c);
 }
 
 static bool config_ok(const struct ddps_ipoib_if_config *c)
@@ -130,6 +136,7 @@ int ddps_ipoib_if_new(struct ddps_ipoib_if **out, const struct ddps_ipoib_if_con
 	}
 	f->calls = *calls;
 	f->port = port;
+	f->n_ip6 = f->cfg.n_ip6;
 	f->rng = cfg->seed;
 	if (alloc(f)) {
 		ddps_ipoib_if_free(f);
@@ -308,7 +315,14 @@ static void if_joined(void *user, const uint8_t mgid[DDPS_IPOIB_GID_LEN], int er
 	bool broadcast = memcmp(mgid, f->broadcast, DDPS_IPOIB_GID_LEN) == 0;
 
 	f->now = now;
-	/* [4755-5-1] a group too narrow for the protocols in use is no link for them */
+	/* [4755-5-1] a group too narrow for a protocol is no link for it: IPv4 goes on without IPv6 */
+	if (!err && broadcast && f->state == DDPS_IPOIB_IF_JOINING) {
+		bool fits = ddps_ipoib_mtu_ud(link_mtu) >= DDPS_IPOIB_MTU_MIN_V6;
+
+		f->cfg.n_ip6 = fits || !f->cfg.has_ip4 ? f->n_ip6 : 0;
+		need_mtu(&f->cfg);
+		f->links.me.min_mtu = f->cfg.me.min_mtu;
+	}
 	if (!err && broadcast && ddps_ipoib_mtu_ud(link_mtu) < f->cfg.me.min_mtu)
 		err = DDPS_E_LIMIT;
 	f->stats.join_failed += err != 0;

@@ -102,6 +102,7 @@ struct ddps_ipoib_if {
 	enum ddps_ipoib_if_state state;
 	uint8_t broadcast[DDPS_IPOIB_GID_LEN];
 	uint32_t ud_mtu;
+	unsigned n_ip6; /* that were given; cfg.n_ip6: that the link is wide enough for */
 	uint64_t now, join_at, rng;
 	unsigned subnet;   /* counts what the port says of it: older paths may be wrong */
 	uint32_t from_qpn; /* of the datagram at hand */

@@ -45,6 +45,7 @@ struct bridge {
 		uint8_t mgid[DDPS_IPOIB_GID_LEN];
 	} failed[BRIDGE_FAILED];
 	unsigned next_failed;
+	char narrow[200]; /* why IPv6 is not served; or "" */
 	struct offload_in in;
 	uint8_t packet[OFFLOAD_HDR + 65536];
 };

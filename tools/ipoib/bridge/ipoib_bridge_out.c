@@ -146,6 +146,8 @@ json_t *bridge_status(const struct bridge *b, const char *event)
 		      (json_int_t)b->tun_full, "tun_bad", (json_int_t)b->tun_bad);
 	if (j)
 		ipoib_port_describe(&b->port, j);
+	if (j && b->narrow[0])
+		json_object_set_new(j, "ipv6_refused", json_string(b->narrow));
 	return j;
 }
 
@@ -194,6 +196,8 @@ void bridge_out_status(FILE *f, json_t *status)
 	fprintf(f, "%s: %s, MTU %d, %s, LID %d, %s\n", text_of(status, "tun"),
 		text_of(status, "state"), int_of(status, "mtu"), text_of(status, "lladdr"),
 		int_of(status, "lid"), place(where, sizeof where, status));
+	if (json_object_get(status, "ipv6_refused"))
+		fprintf(f, "  IPv6 is not served: %s\n", text_of(status, "ipv6_refused"));
 	out_rows(f, json_object_get(status, "neighbours"), out_neighbour);
 	out_rows(f, json_object_get(status, "connections"), out_connection);
 	out_counters(f, status, "interface");

@@ -31,6 +31,32 @@ static bool is_news(struct bridge *b, const uint8_t *mgid, int err)
 	return true;
 }
 
+/* A link that is too narrow for IPv6 [4755-5-1]: IPv4 goes on, if it is in use. */
+static void say_narrow(struct bridge *b, const uint8_t *mgid, uint32_t link_mtu)
+{
+	uint32_t mtu = ddps_ipoib_mtu_ud(link_mtu);
+
+	/* the broadcast group's MTU is the link's */
+	if (!b->cfg.n_ip6 || memcmp(mgid + 12, "\xff\xff\xff\xff", 4) != 0)
+		return;
+	if (mtu >= DDPS_IPOIB_MTU_MIN_V6) {
+		b->narrow[0] = 0;
+		return;
+	}
+	if (b->narrow[0])
+		return;
+	snprintf(b->narrow, sizeof b->narrow,
+		 "a datagram of this link holds %u octets, and IPv6 needs %u%s; give the network "
+		 "below an MTU of 2200, and the administration --link-mtu 2048",
+		 (unsigned)mtu, DDPS_IPOIB_MTU_MIN_V6,
+		 b->cfg.has_ip4 ? "" : ", so the interface stays down");
+	if (b->out.json)
+		json_out_line(&b->out,
+			      json_pack("{ss ss}", "event", "ipv6_refused", "why", b->narrow));
+	else
+		fprintf(b->out.err, "%s: IPv6 is not served: %s\n", b->o->tun, b->narrow);
+}
+
 static void on_joined(void *user, const uint8_t mgid[DDPS_IPOIB_GID_LEN], int err,
 		      uint32_t link_mtu, uint64_t now)
 {
@@ -49,6 +75,8 @@ static void on_joined(void *user, const uint8_t mgid[DDPS_IPOIB_GID_LEN], int er
 			fprintf(b->out.err, "%s: group %s cannot be joined: %s\n", b->o->tun, text,
 				why);
 	}
+	if (!err)
+		say_narrow(b, mgid, link_mtu);
 	ddps_ipoib_if_up()->joined(b->f, mgid, err, link_mtu, now);
 }
 
