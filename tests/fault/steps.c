@@ -98,6 +98,11 @@ int fault_connect(struct fault_world *w, unsigned i)
 	char uri[128];
 	int err = ddps_listener_uri(w->listener, uri, sizeof uri);
 
+	/* The others are told by the INIT ACK: of a list, what this host has too would be left out. */
+	char *more = err < 0 ? NULL : strchr(uri, ','), *port = more ? strrchr(more, ':') : NULL;
+
+	if (port)
+		memmove(more, port, strlen(port) + 1);
 	return err < 0 ? err : fault_connect_to(w, i, uri);
 }
 
