@@ -122,7 +122,7 @@ ON_ALL(shutdown_delivers_what_was_sent_and_ends_in_order)
 	struct side *s = &srv.peers[0];
 
 	set_up(AF_INET);
-	for (int i = 0; i < 100 && send_one(&cli, 1, SEGMENT, 30000) == 0; i++)
+	for (int i = 0; i < 100 && send_one(&cli, 1, SEGMENT, 3000) == 0; i++)
 		;
 	cr_assert_gt(cli.handed, 1);
 	CB->shutdown(cli.a);
