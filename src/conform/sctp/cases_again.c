@@ -23,9 +23,13 @@ static void set(struct cf_raw *r, struct ends e)
 	r->sack_cum = e.tsn - 1;
 }
 
-/* It begins anew [9260-5.2.4-4]: a COOKIE ACK, and then answers under the new tags. */
-static void begun_anew(struct cf_raw *r)
+/*
+ * It begins anew [9260-5.2.4-4]: a COOKIE ACK, and then answers under the new tags.  An initiator has lost
+ * its only session, and may end in order then.  Whether it goes on for sure.
+ */
+static bool begun_anew(struct cf_raw *r)
 {
+	bool may_end = r->cf->c->target == CF_INITIATOR && !r->cf->self;
 	struct cf_raw_chunk c;
 
 	do {
@@ -39,7 +43,8 @@ static void begun_anew(struct cf_raw *r)
 		CF_CHECK(r->cf, cf_raw_next(r, r->cf->run->limit_ms, &c), "no answer");
 		CF_CHECK(r->cf, c.type != CF_C_ABORT, "ABORT of cause %u, flags %u",
 			 cf_raw_cause(&c), c.flags);
-	} while (c.type != CF_C_HEARTBEAT_ACK);
+	} while (c.type != CF_C_HEARTBEAT_ACK && !(may_end && c.type == CF_C_SHUTDOWN));
+	return !may_end;
 }
 
 /* We have forgotten it all, and begin anew under another tag. */
@@ -87,7 +92,8 @@ static void restart(struct cf *cf)
 	old = now(&r);
 	new = invite_anew(&r, 5000);
 	cf_raw_echo(&r);
-	begun_anew(&r);
+	if (!begun_anew(&r))
+		return;
 	cf_raw_watch(&r, 1);
 	cf_raw_say_tag(&r, old.peer_tag, CF_C_ABORT, 0, NULL, 0); /* of the old one */
 	cf_raw_quiet(&r);
@@ -162,7 +168,8 @@ static void restart_in_shutdown(struct cf *cf)
 	new = invite_anew(&r, 5000);
 	r.mute = false;
 	cf_raw_echo(&r);
-	begun_anew(&r);
+	if (!begun_anew(&r))
+		return;
 	cf_raw_quiet(&r);
 	cf_raw_alive(&r);
 	CF_CHECK(cf, r.tsn == new.cum + 1, "first TSN %u, it was to be %u", r.tsn, new.cum + 1);
