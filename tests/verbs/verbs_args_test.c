@@ -123,7 +123,7 @@ Test(verbs_args, regions)
 	struct vt_dev s;
 
 	vt_dev_open(&s);
-	VT_NULL_AS(ibv_reg_mr(s.pd, NULL, 64, 0), EINVAL);
+	VT_NULL_AS(ibv_reg_mr(s.pd, NULL, 64, 0), EFAULT);
 	VT_NULL_AS(ibv_reg_mr(s.pd, buf, SIZE_MAX, 0), EINVAL);
 	VT_NULL_AS(ibv_reg_mr(s.pd, (char *)UINTPTR_MAX - 10, 12, 0), EINVAL);
 	VT_NULL_AS(ibv_reg_mr(s.pd, (char *)UINTPTR_MAX - 10, 12, IBV_ACCESS_ZERO_BASED), EINVAL);

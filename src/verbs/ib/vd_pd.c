@@ -164,6 +164,12 @@ static struct vd_mr *mr_new(struct ibv_pd *ibpd, uint8_t *mem, size_t len, uint6
 	return NULL;
 }
 
+/* To the end of the last page, as the system reckons. */
+static bool wraps(uintptr_t at, size_t len)
+{
+	return len > UINTPTR_MAX - at || at + len > UINTPTR_MAX - 4095;
+}
+
 static struct ibv_mr *reg(struct ibv_pd *ibpd, void *addr, size_t len, uint64_t iova,
 			  unsigned access)
 {
@@ -175,7 +181,7 @@ static struct ibv_mr *reg(struct ibv_pd *ibpd, void *addr, size_t len, uint64_t 
 
 	if (!err && whole && access & ~(unsigned)WHOLE_ALLOWED)
 		err = EOPNOTSUPP; /* a peer could end this process by an address */
-	if (err || len > UINTPTR_MAX - (uintptr_t)addr) {
+	if (err || wraps((uintptr_t)addr, len)) {
 		errno = err ? err : EINVAL;
 		return NULL;
 	}
