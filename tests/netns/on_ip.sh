@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # The cases of SCTP itself, ETSI's purposes among them, directly on IP: in a network namespace that this
 # script makes, against sessctl in both roles.  Prints one line a case.
+# shellcheck disable=SC2317 # cleanup is called by a trap
 # usage: SESSCTL=... on_ip.sh
 set -u
 if [ "${1:-}" != inside ]; then

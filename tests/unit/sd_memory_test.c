@@ -211,5 +211,6 @@ Test(sd_memory, no_memory_for_the_provider)
 	cr_expect_eq(ddps_sctp_provider.listen(&env, &uri, to, sizeof sa, &lp, NULL, NULL, &l),
 		     DDPS_E_NOMEM);
 	cr_expect_null(env.sctp);
-	cr_expect_not(ddps_sctp_provider.wind_up(&env, false), "nothing there: nothing to wait for");
+	cr_expect_not(ddps_sctp_provider.wind_up(&env, false),
+		      "nothing there: nothing to wait for");
 }
