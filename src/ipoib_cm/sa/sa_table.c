@@ -7,6 +7,7 @@
 #define TRIES	 4
 #define AGAIN_NS 500000000ull
 #define SEGMENT	 DDPS_SA_RECORD_LEN
+#define WINDOW	 32 /* at most, whatever the receiver grants: it may not be who it says */
 
 void ddps_sa_table_free(struct sa_table *t)
 {
@@ -102,7 +103,11 @@ void ddps_sa_table_heard(struct ddps_sa *sa, uint16_t slid, uint64_t tid, const 
 	t->tries = r->segment > t->acked ? 0 : t->tries;
 	t->acked = r->segment;
 	if (r->length > t->window)
-		t->window = r->length < t->n_seg ? r->length : t->n_seg;
+		t->window = r->length;
+	if (t->window > t->acked + WINDOW)
+		t->window = t->acked + WINDOW;
+	if (t->window > t->n_seg)
+		t->window = t->n_seg;
 	if (t->window > sent)
 		send_window(sa, t, sent + 1, now);
 }

@@ -181,7 +181,7 @@ static struct ibv_mr *reg(struct ibv_pd *ibpd, void *addr, size_t len, uint64_t 
 
 	if (!err && whole && access & ~(unsigned)WHOLE_ALLOWED)
 		err = EOPNOTSUPP; /* a peer could end this process by an address */
-	if (err || wraps((uintptr_t)addr, len)) {
+	if (err || (!whole && wraps((uintptr_t)addr, len))) {
 		errno = err ? err : EINVAL;
 		return NULL;
 	}
