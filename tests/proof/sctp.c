@@ -191,41 +191,46 @@ void sctp_sacks(void)
 
 /* The MAC of any octets may be right: what is behind it must not depend on that.  Up to the end of the
  * part that is always there; the addresses behind it are a walk. */
-static void a_cookie(size_t len)
+static void a_cookie(const uint8_t *p, size_t len)
 {
 	struct ddps_sc_keys k;
 	struct ddps_sc_cookie c;
 
 	Frama_C_make_unknown((char *)&k, sizeof k);
-	if (ddps_sc_cookie_open(&k, &c, unknown(len), len))
+	if (ddps_sc_cookie_open(&k, &c, p, len))
 		return;
 	/*@ assert len <= DDPS_SC_COOKIE_MAX && c.naddr <= DDPS_SC_LISTED_MAX; */
 }
 
-static void an_address(size_t left, uint8_t family)
+static void an_address(size_t left, uint8_t family, bool listed)
 {
 	uint8_t *p = unknown(left);
 	struct ddps_rbuf r = ddps_rbuf_init(p, left);
 
 	if (left)
 		*p = family;
-	get_addr(&r);
+	(void)get_addr(&r, listed);
 	/*@ assert r.p >= p && r.p <= r.end; */
 }
 
 void sctp_cookies(void)
 {
+	static uint8_t too_long[DDPS_SC_COOKIE_MAX + 1]; /* than any packet of the proofs */
+
 	for (size_t len = 0; len <= COOKIE_FIXED; len++) {
 		/*@ slevel merge; */
-		a_cookie(len);
+		a_cookie(unknown(len), len);
 	}
-	a_cookie(DDPS_SC_COOKIE_MAX + 1);
+	Frama_C_make_unknown((char *)too_long, sizeof too_long);
+	a_cookie(too_long, sizeof too_long);
 	for (size_t left = 0; left <= 24; left++) {
 		/*@ slevel merge; */
 		for (unsigned family = 0; family < 8; family++) {
 			/*@ slevel merge; */
-			an_address(left, (uint8_t)family);
+			an_address(left, (uint8_t)family, false);
+			an_address(left, (uint8_t)family, true);
 		}
-		an_address(left, (uint8_t)Frama_C_interval(7, 255));
+		an_address(left, (uint8_t)Frama_C_interval(7, 255), false);
+		an_address(left, (uint8_t)Frama_C_interval(7, 255), true);
 	}
 }
