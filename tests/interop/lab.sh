@@ -86,7 +86,7 @@ start_qemu() {
 	off+=,guest_ufo=off,host_tso4=off,host_tso6=off,host_ecn=off,host_ufo=off
 	# Short relative paths: a socket's is limited to 108 octets.
 	cd "$run" && qemu-system-x86_64 -name "$name" -daemonize \
-		-accel "$accel" -cpu max -smp 2 -m 256 \
+		-accel "$accel" -cpu max -smp 2 -m 384 \
 		-nodefaults -no-user-config -display none -no-reboot \
 		-kernel "$cache/kernel/boot/vmlinuz-$(cat "$cache/kver")" \
 		-initrd "${LAB_INITRD:-$cache/initramfs.cpio}" \
