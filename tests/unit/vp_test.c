@@ -54,6 +54,21 @@ Test(vp, a_file_of_everything_is_read)
 	free(p);
 }
 
+Test(vp, contact_25_a_limit_of_0_is_one)
+{
+	struct vp_profile *p = profile("device a\nlimit max_srq 0\nlimit max_inline 3\n"
+				       "limit max_inline 0\nlimit max_sge_rd 0\n"
+				       "limit max_sge_rd 7\n");
+	const struct vp_device *d = p->device;
+
+	cr_expect_eq(vp_limit(d, VP_MAX_SRQ, 9), 0);
+	cr_expect_eq(vp_limit(d, VP_MAX_INLINE, 9), 0, "the last line counts");
+	cr_expect_eq(vp_limit(d, VP_MAX_SGE_RD, 9), 7);
+	cr_expect_eq(vp_limit(d, VP_MAX_SRQ_WR, 9), 9);
+	cr_expect_eq(vp_limit(d, VP_MAX_QP, 9), 9);
+	free(p);
+}
+
 Test(vp, complaints_name_line_column_and_what_is_expected)
 {
 	static const struct {
@@ -80,6 +95,8 @@ Test(vp, complaints_name_line_column_and_what_is_expected)
 		{ "device a\nvendor 0x1234567", 2, 8, "expected a number" },
 		{ "device a\nlimit max_fun 3", 2, 7, "expected a limit" },
 		{ "device a\nlimit max_qp 0", 2, 14, "expected a number from 1" },
+		{ "device a\nlimit max_sge 0", 2, 15, "expected a number from 1" },
+		{ "device a\nlimit max_srq x", 2, 15, "expected a number from 0" },
 		{ "device a\nlimit max_qp 9999999999", 2, 14, "expected a number from 1" },
 		{ "device a\nlimit max_sge 17", 2, 15, "expected 16 at most" },
 		{ "device a\nport 2", 2, 6, "expected the next number" },

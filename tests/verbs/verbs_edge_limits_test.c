@@ -197,6 +197,21 @@ Test(verbs_edge_limits, endpoints_of_a_device)
 	cr_expect_eq(rdma_destroy_id(id[0]), 0);
 }
 
+/* What is granted is more than what is asked for, and may be more than the device takes. */
+Test(verbs_edge_limits, contact_25_an_endpoint_of_a_device_with_little_inline_data)
+{
+	struct ibv_qp_init_attr attr = { .cap = { 1, 1, 1, 1, 8 } };
+	struct rdma_addrinfo hints = { .ai_port_space = RDMA_PS_TCP }, *ai;
+	struct rdma_cm_id *id;
+
+	vp_use("device a0\nlimit max_inline 16\nport 1\ninterface lo\n");
+	cr_assert_eq(rdma_getaddrinfo("127.0.0.1", "9", &hints, &ai), 0);
+	cr_assert_eq(rdma_create_ep(&id, ai, NULL, &attr), 0, "%m");
+	cr_expect_eq(attr.cap.max_inline_data, 16);
+	rdma_destroy_ep(id);
+	rdma_freeaddrinfo(ai);
+}
+
 /* ---- rules ---- */
 
 Test(verbs_edge_limits, calls_that_fail)

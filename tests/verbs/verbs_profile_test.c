@@ -207,6 +207,51 @@ Test(verbs_profile, more_than_an_object_can_have_is_einval, .timeout = 60)
 	unsee(&s);
 }
 
+/* Some adapters have no shared queues, no Reads, no inline data, and say so by 0. */
+Test(verbs_profile, contact_25_what_a_device_has_not_is_0, .timeout = 60)
+{
+	struct seen s = see("device few\nlimit max_srq 0\nlimit max_srq_wr 0\n"
+			    "limit max_srq_sge 0\nlimit max_qp_rd_atom 0\n"
+			    "limit max_qp_init_rd_atom 0\nlimit max_inline 0\n"
+			    "limit max_sge_rd 0\ndevice more\nlimit max_srq 0\nlimit max_srq 1\n");
+	struct ibv_srq_init_attr srq = { .attr = { 1, 1, 0 } };
+	struct ibv_qp_attr attr = { .max_rd_atomic = 1, .max_dest_rd_atomic = 1 };
+	struct vt_dev d = { .ctx = s.ctx[0] };
+	struct ibv_qp_init_attr init;
+	struct ibv_device_attr dev;
+	struct ibv_qp *qp;
+
+	cr_assert_eq(ibv_query_device(s.ctx[0], &dev), 0);
+	cr_expect_eq(dev.max_srq, 0);
+	cr_expect_eq(dev.max_srq_wr, 0);
+	cr_expect_eq(dev.max_srq_sge, 0);
+	cr_expect_eq(dev.max_qp_rd_atom, 0);
+	cr_expect_eq(dev.max_qp_init_rd_atom, 0);
+	cr_expect_eq(dev.max_res_rd_atom, 0);
+	cr_expect_eq(dev.max_sge_rd, 0);
+	cr_expect_gt(dev.max_qp, 0, "the others are the drop-in's");
+	d.pd = ibv_alloc_pd(d.ctx);
+	d.cq = ibv_create_cq(d.ctx, 8, NULL, NULL, 0);
+	cr_assert(d.pd && d.cq);
+	VT_NULL_AS(ibv_create_srq(d.pd, &srq), EINVAL);
+	srq.attr = (struct ibv_srq_attr){ 0 };
+	VT_NULL_AS(ibv_create_srq(d.pd, &srq), ENOMEM);
+	init = vt_rc(&d);
+	VT_NULL_AS(ibv_create_qp(d.pd, &init), EINVAL);
+	init.cap.max_inline_data = 0;
+	qp = ibv_create_qp(d.pd, &init);
+	cr_assert_not_null(qp, "%m");
+	cr_expect_eq(init.cap.max_inline_data, 0);
+	cr_expect_eq(ibv_modify_qp(qp, &attr, IBV_QP_MAX_QP_RD_ATOMIC), EINVAL);
+	cr_expect_eq(ibv_modify_qp(qp, &attr, IBV_QP_MAX_DEST_RD_ATOMIC), EINVAL);
+	cr_expect_eq(ibv_destroy_qp(qp), 0);
+	cr_expect_eq(ibv_destroy_cq(d.cq), 0);
+	cr_expect_eq(ibv_dealloc_pd(d.pd), 0);
+	cr_assert_eq(ibv_query_device(s.ctx[1], &dev), 0);
+	cr_expect_eq(dev.max_srq, 1, "the last line counts");
+	unsee(&s);
+}
+
 /* Identifiers are of the device that has their address; inline data is what the device takes. */
 VT_TEST(verbs_profile, connections_are_of_the_device_at_their_address)
 {

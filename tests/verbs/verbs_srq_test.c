@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Shared receive queues of the drop-in. */
-#include "verbs/vt.h"
+#include "verbs/vt_fault.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
@@ -144,6 +144,69 @@ Test(verbs_srq, limits_and_numbers)
 	cr_assert_null(id->srq);
 	rdma_destroy_id(id);
 	rdma_destroy_event_channel(ch);
+}
+
+/* ibv_create_qp(3): beside a shared queue the fields of a receive queue are ignored. */
+Test(verbs_srq, contact_25_receive_fields_beside_a_shared_queue_are_ignored, .timeout = 30)
+{
+	static const enum ibv_qp_type type[] = { IBV_QPT_RC, IBV_QPT_UC, IBV_QPT_UD };
+	struct ibv_srq_init_attr init = { .attr = { 4, 1, 0 } };
+	struct ibv_qp_init_attr attr, said;
+	struct ibv_qp_attr query;
+	struct ibv_srq *srq;
+	struct ibv_qp *qp;
+	struct vt_dev d;
+
+	vt_dev_open(&d);
+	srq = ibv_create_srq(d.pd, &init);
+	cr_assert_not_null(srq);
+	for (size_t i = 0; i < sizeof type / sizeof *type; i++) {
+		attr = vt_rc(&d);
+		attr.qp_type = type[i];
+		attr.srq = srq;
+		attr.cap.max_recv_wr = UINT32_MAX;
+		attr.cap.max_recv_sge = 1000;
+		qp = ibv_create_qp(d.pd, &attr);
+		cr_assert_not_null(qp, "%d: %m", type[i]);
+		cr_expect_eq(attr.cap.max_recv_wr, 0, "what is granted is said");
+		cr_expect_eq(attr.cap.max_recv_sge, 0);
+		cr_assert_eq(ibv_query_qp(qp, &query, IBV_QP_CAP, &said), 0);
+		cr_expect_eq(query.cap.max_recv_wr, 0);
+		cr_expect_eq(said.cap.max_recv_sge, 0);
+		cr_expect_eq(ibv_destroy_qp(qp), 0);
+		attr = vt_rc(&d);
+		attr.qp_type = type[i];
+		attr.srq = srq;
+		attr.cap.max_send_sge = 17;
+		VT_NULL_AS(ibv_create_qp(d.pd, &attr), EINVAL);
+		attr.srq = NULL;
+		attr.cap.max_send_sge = 1;
+		attr.cap.max_recv_sge = 17;
+		VT_NULL_AS(ibv_create_qp(d.pd, &attr), EINVAL);
+	}
+	cr_expect_eq(ibv_destroy_srq(srq), 0);
+	vt_dev_close(&d);
+}
+
+/* Also where the shared queue is the identifier's, and a profile has limits of its own. */
+Test(verbs_srq, contact_25_an_identifiers_shared_queue_too, .timeout = 30)
+{
+	struct ibv_srq_init_attr init = { .attr = { 4, 1, 0 } };
+	struct ibv_qp_init_attr attr = { .qp_type = IBV_QPT_RC,
+					 .cap = { 1, UINT32_MAX, 1, 1000, 0 } };
+	struct sockaddr_in a4 = { AF_INET, 0, { htonl(INADDR_LOOPBACK) }, { 0 } };
+	struct rdma_cm_id *id;
+
+	vp_use("device a0\nlimit max_qp_wr 8\nlimit max_sge 2\nport 1\ninterface lo\n");
+	cr_assert_eq(rdma_create_id(NULL, &id, NULL, RDMA_PS_TCP), 0);
+	cr_assert_eq(rdma_bind_addr(id, (struct sockaddr *)&a4), 0);
+	cr_assert_eq(rdma_create_srq(id, NULL, &init), 0, "%m");
+	cr_assert_eq(rdma_create_qp(id, NULL, &attr), 0, "%m");
+	cr_expect_eq(id->recv_cq->cqe, 4, "no more receives can be taken at once");
+	cr_expect_eq(attr.cap.max_recv_wr, 0);
+	rdma_destroy_qp(id);
+	rdma_destroy_srq(id);
+	cr_expect_eq(rdma_destroy_id(id), 0);
 }
 
 /* Nothing of it is there, and each way to it says so: docs/verbs.md has the reason. */

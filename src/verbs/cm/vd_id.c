@@ -375,7 +375,12 @@ static int make_cqs(struct vd_id *id, struct ibv_qp_init_attr *attr)
 	struct rdma_cm_id *i = &id->id;
 
 	if (!attr->recv_cq) {
-		if (make_cq(id, &i->recv_cq_channel, &i->recv_cq, attr->cap.max_recv_wr))
+		uint32_t n = attr->cap.max_recv_wr;
+
+		/* Beside a shared queue the number says nothing, and may be any. */
+		if (attr->srq && n > vd_of(attr->srq, struct vd_srq, srq)->attr.max_wr)
+			n = vd_of(attr->srq, struct vd_srq, srq)->attr.max_wr;
+		if (make_cq(id, &i->recv_cq_channel, &i->recv_cq, n))
 			return -1;
 		attr->recv_cq = i->recv_cq;
 	}

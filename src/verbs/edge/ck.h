@@ -67,7 +67,7 @@ void ck_completed(struct ed_qp *q, const struct ibv_wc *wc);
 
 /* ---- objects ---- */
 
-void ck_qp_asked(const struct ibv_qp_cap *cap);
+void ck_qp_asked(const struct ibv_qp_cap *cap, bool srq);
 void ck_registered(const struct ibv_mr *mr, unsigned access);
 /* Before it goes. */
 void ck_deregister(const struct ibv_mr *mr);

@@ -2,6 +2,7 @@
 /* Regions and queue pairs: what goes too early, what asks for too much, what is left. */
 #include "verbs/edge/ck.h"
 #include "verbs/edge/ed.h"
+#include "verbs/ib/vd_qp.h"
 #include <stdlib.h>
 
 /* What the least of the adapters takes that Linux has drivers for: docs/check.md. */
@@ -113,10 +114,11 @@ void ck_deregister(const struct ibv_mr *mr)
 			  mr->lkey, number);
 }
 
-void ck_qp_asked(const struct ibv_qp_cap *cap)
+void ck_qp_asked(const struct ibv_qp_cap *cap, bool srq)
 {
+	const struct ibv_qp_cap used = vd_cap_used(cap, srq);
 	uint32_t sge =
-		cap->max_send_sge > cap->max_recv_sge ? cap->max_send_sge : cap->max_recv_sge;
+		used.max_send_sge > used.max_recv_sge ? used.max_send_sge : used.max_recv_sge;
 
 	if (cap->max_inline_data > COMMON_INLINE)
 		ck_report("inline-size", NULL,

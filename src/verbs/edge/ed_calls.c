@@ -318,7 +318,7 @@ static int before_qp(struct ibv_context *ctx, const struct ibv_qp_cap *cap, bool
 	int err = ASK(ibv_create_qp);
 
 	if (ck_on())
-		ck_qp_asked(cap);
+		ck_qp_asked(cap, srq);
 	err = err ? err : ed_check_qp(ctx, cap, srq);
 	return err ? err : ed_take(ctx, VP_MAX_QP);
 }

@@ -193,7 +193,7 @@ static int before_qp(struct rdma_cm_id *id, const struct ibv_qp_cap *cap, bool s
 	int err = ask(VF_rdma_create_qp, id);
 
 	if (ck_on())
-		ck_qp_asked(cap);
+		ck_qp_asked(cap, srq);
 	if (err)
 		return err;
 	if (vd_id_bind_device(vd_of(id, struct vd_id, id)))
@@ -215,14 +215,14 @@ static int made_qp(struct rdma_cm_id *id, int err, struct ibv_qp_cap *cap)
 
 VD_API int rdma_create_qp(struct rdma_cm_id *id, struct ibv_pd *pd, struct ibv_qp_init_attr *attr)
 {
-	int err = before_qp(id, &attr->cap, attr->srq);
+	int err = before_qp(id, &attr->cap, attr->srq || id->srq);
 
 	return err ? instead(err, id) : made_qp(id, vdi_rdma_create_qp(id, pd, attr), &attr->cap);
 }
 
 VD_API int rdma_create_qp_ex(struct rdma_cm_id *id, struct ibv_qp_init_attr_ex *attr)
 {
-	int err = before_qp(id, &attr->cap, attr->srq);
+	int err = before_qp(id, &attr->cap, attr->srq || id->srq);
 
 	return err ? instead(err, id) : made_qp(id, vdi_rdma_create_qp_ex(id, attr), &attr->cap);
 }
@@ -236,14 +236,16 @@ VD_API void rdma_destroy_qp(struct rdma_cm_id *id)
 	vdi_rdma_destroy_qp(id);
 }
 
-/* What a call has made is one queue pair too many, or is known from here on. */
-static int made_ep(struct rdma_cm_id **out, struct ibv_qp_init_attr *attr)
+/* What a call has made is one queue pair too many, or is known from here on.  @asked: what @attr was
+ * before it. */
+static int made_ep(struct rdma_cm_id **out, struct ibv_qp_init_attr *attr,
+		   const struct ibv_qp_cap *asked)
 {
 	struct rdma_cm_id *id = *out;
 	int err = id->qp ? ed_take(id->verbs, VP_MAX_QP) : 0;
 
 	if (!err && id->qp && attr) {
-		err = ed_check_qp(id->verbs, &attr->cap, attr->srq);
+		err = ed_check_qp(id->verbs, asked, attr->srq);
 		if (err)
 			ed_give(id->verbs, VP_MAX_QP);
 	}
@@ -263,12 +265,13 @@ static int made_ep(struct rdma_cm_id **out, struct ibv_qp_init_attr *attr)
 VD_API int rdma_create_ep(struct rdma_cm_id **out, struct rdma_addrinfo *ai, struct ibv_pd *pd,
 			  struct ibv_qp_init_attr *attr)
 {
+	const struct ibv_qp_cap asked = attr ? attr->cap : (struct ibv_qp_cap){ 0 };
 	int err = ask(VF_rdma_create_ep, NULL);
 
 	if (err)
 		return vd_fail(err);
 	err = vdi_rdma_create_ep(out, ai, pd, attr);
-	return err ? err : made_ep(out, attr);
+	return err ? err : made_ep(out, attr, &asked);
 }
 
 VD_API void rdma_destroy_ep(struct rdma_cm_id *id)
@@ -289,7 +292,7 @@ VD_API int rdma_get_request(struct rdma_cm_id *listen, struct rdma_cm_id **out)
 	int err = ask(VF_rdma_get_request, listen);
 
 	err = err ? vd_fail(err) : vdi_rdma_get_request(listen, out);
-	return err ? err : made_ep(out, NULL);
+	return err ? err : made_ep(out, NULL, NULL);
 }
 
 /* A connection that fell silent does not tell its end. */

@@ -4,13 +4,14 @@
  * than an object can have EINVAL.  They are counted in this process; an adapter counts for the host.
  */
 #include "verbs/edge/ed.h"
+#include "verbs/ib/vd_qp.h"
 #include <errno.h>
 
 static uint64_t limit_of(const struct ibv_context *ctx, enum vp_limit what)
 {
 	const struct vp_device *d = ed_device_of(ctx->device);
 
-	return d && d->limit[what] ? d->limit[what] : UINT64_MAX;
+	return d ? vp_limit(d, what, UINT64_MAX) : UINT64_MAX;
 }
 
 static unsigned *count_of(const struct ibv_context *ctx, enum vp_limit what)
@@ -44,12 +45,13 @@ int ed_check(struct ibv_context *ctx, enum vp_limit what, uint64_t wanted)
 
 int ed_check_qp(struct ibv_context *ctx, const struct ibv_qp_cap *cap, bool srq)
 {
-	int err = ed_check(ctx, VP_MAX_QP_WR, cap->max_send_wr);
+	const struct ibv_qp_cap used = vd_cap_used(cap, srq);
+	int err = ed_check(ctx, VP_MAX_QP_WR, used.max_send_wr);
 
-	err = err ? err : ed_check(ctx, VP_MAX_SGE, cap->max_send_sge);
-	err = err ? err : ed_check(ctx, VP_MAX_INLINE, cap->max_inline_data);
-	err = err || srq ? err : ed_check(ctx, VP_MAX_QP_WR, cap->max_recv_wr);
-	return err || srq ? err : ed_check(ctx, VP_MAX_SGE, cap->max_recv_sge);
+	err = err ? err : ed_check(ctx, VP_MAX_SGE, used.max_send_sge);
+	err = err ? err : ed_check(ctx, VP_MAX_INLINE, used.max_inline_data);
+	err = err ? err : ed_check(ctx, VP_MAX_QP_WR, used.max_recv_wr);
+	return err ? err : ed_check(ctx, VP_MAX_SGE, used.max_recv_sge);
 }
 
 void ed_granted(struct ibv_qp *qp, struct ibv_qp_cap *cap)

@@ -197,10 +197,9 @@ VD_API __be64 ibv_get_device_guid(struct ibv_device *device)
 	return d ? guid_of(d, (unsigned)(device - ed.device)) : vdi_ibv_get_device_guid(device);
 }
 
-static void show(int *to, uint64_t limit)
+static void show(int *to, const struct vp_device *d, enum vp_limit what)
 {
-	if (limit)
-		*to = (int)limit;
+	*to = (int)vp_limit(d, what, (uint64_t)*to);
 }
 
 void ed_show_device(struct ibv_context *ctx, struct ibv_device_attr *a)
@@ -216,21 +215,20 @@ void ed_show_device(struct ibv_context *ctx, struct ibv_device_attr *a)
 	a->vendor_part_id = d->part ? d->part : a->vendor_part_id;
 	a->phys_port_cnt = (uint8_t)d->ports;
 	a->atomic_cap = d->atomics ? a->atomic_cap : IBV_ATOMIC_NONE;
-	show(&a->max_qp, d->limit[VP_MAX_QP]);
-	show(&a->max_qp_wr, d->limit[VP_MAX_QP_WR]);
-	show(&a->max_sge, d->limit[VP_MAX_SGE]);
-	show(&a->max_sge_rd, d->limit[VP_MAX_SGE_RD]);
-	show(&a->max_cq, d->limit[VP_MAX_CQ]);
-	show(&a->max_cqe, d->limit[VP_MAX_CQE]);
-	show(&a->max_mr, d->limit[VP_MAX_MR]);
-	show(&a->max_pd, d->limit[VP_MAX_PD]);
-	show(&a->max_srq, d->limit[VP_MAX_SRQ]);
-	show(&a->max_srq_wr, d->limit[VP_MAX_SRQ_WR]);
-	show(&a->max_srq_sge, d->limit[VP_MAX_SRQ_SGE]);
-	show(&a->max_qp_rd_atom, d->limit[VP_MAX_QP_RD_ATOM]);
-	show(&a->max_qp_init_rd_atom, d->limit[VP_MAX_QP_INIT_RD_ATOM]);
-	if (d->limit[VP_MAX_MR_SIZE])
-		a->max_mr_size = d->limit[VP_MAX_MR_SIZE];
+	show(&a->max_qp, d, VP_MAX_QP);
+	show(&a->max_qp_wr, d, VP_MAX_QP_WR);
+	show(&a->max_sge, d, VP_MAX_SGE);
+	show(&a->max_sge_rd, d, VP_MAX_SGE_RD);
+	show(&a->max_cq, d, VP_MAX_CQ);
+	show(&a->max_cqe, d, VP_MAX_CQE);
+	show(&a->max_mr, d, VP_MAX_MR);
+	show(&a->max_pd, d, VP_MAX_PD);
+	show(&a->max_srq, d, VP_MAX_SRQ);
+	show(&a->max_srq_wr, d, VP_MAX_SRQ_WR);
+	show(&a->max_srq_sge, d, VP_MAX_SRQ_SGE);
+	show(&a->max_qp_rd_atom, d, VP_MAX_QP_RD_ATOM);
+	show(&a->max_qp_init_rd_atom, d, VP_MAX_QP_INIT_RD_ATOM);
+	a->max_mr_size = vp_limit(d, VP_MAX_MR_SIZE, a->max_mr_size);
 	a->max_res_rd_atom = a->max_qp_rd_atom * a->max_qp;
 }
 

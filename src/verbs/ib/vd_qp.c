@@ -2,6 +2,7 @@
 /* Queue pairs: endpoints of the library, numbered. */
 #include "verbs/cm/vd_event.h"
 #include "verbs/ib/vd_memory.h"
+#include "verbs/ib/vd_qp.h"
 #include "verbs/ud/vd_ud.h"
 #include "verbs/cm/vd_oob.h"
 #include <errno.h>
@@ -12,16 +13,17 @@
 #define CLOSE_SECONDS 1
 
 /* What is granted is never less than what was asked for, and said [4.8]. */
-int vd_qp_grant(struct ibv_qp_cap *cap)
+int vd_qp_grant(struct ibv_qp_cap *cap, bool srq)
 {
+	*cap = vd_cap_used(cap, srq);
 	if (cap->max_send_wr > VD_MAX_WR || cap->max_recv_wr > VD_MAX_WR ||
 	    cap->max_send_sge > VD_MAX_SGE || cap->max_recv_sge > VD_MAX_SGE ||
 	    cap->max_inline_data > VD_MAX_INLINE)
 		return EINVAL;
 	cap->max_send_wr += !cap->max_send_wr;
-	cap->max_recv_wr += !cap->max_recv_wr;
+	cap->max_recv_wr += !srq && !cap->max_recv_wr;
 	cap->max_send_sge += !cap->max_send_sge;
-	cap->max_recv_sge += !cap->max_recv_sge;
+	cap->max_recv_sge += !srq && !cap->max_recv_sge;
 	cap->max_inline_data = VD_MAX_INLINE;
 	return 0;
 }
@@ -110,7 +112,7 @@ struct vd_qp *vd_qp_new(struct ibv_context *ctx, struct ibv_pd *ibpd, struct ibv
 		errno = known ? EINVAL : EOPNOTSUPP;
 		return NULL;
 	}
-	err = vd_qp_grant(&cap);
+	err = vd_qp_grant(&cap, attr->srq);
 	qp = err ? NULL : calloc(1, sizeof *qp);
 	if (!qp) {
 		errno = err ? err : ENOMEM;

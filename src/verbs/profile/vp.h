@@ -48,10 +48,17 @@ struct vp_device {
 	uint64_t guid;	       /* 0: of its address */
 	uint32_t vendor, part; /* 0: the drop-in's */
 	char firmware[VP_NAME];
-	uint64_t limit[VP_LIMITS]; /* 0: the drop-in's */
+	uint64_t limit[VP_LIMITS]; /* 0: the drop-in's, unless @none has its bit */
+	uint32_t none;		   /* 1 << of limits that are 0 */
 	unsigned ports;
 	struct vp_port port[VP_PORTS];
 };
+
+/* The device's limit, or @otherwise where the profile says nothing of it. */
+static inline uint64_t vp_limit(const struct vp_device *d, enum vp_limit what, uint64_t otherwise)
+{
+	return d->limit[what] || d->none >> what & 1 ? d->limit[what] : otherwise;
+}
 
 struct vp_profile {
 	unsigned n;

@@ -30,6 +30,13 @@ static const char *const limits[] = {
 	[VP_MAX_QP_INIT_RD_ATOM] = "max_qp_init_rd_atom",
 };
 
+/* What adapters without it report as 0; without one of the others there would be nothing to use. */
+static const bool may_be_none[VP_LIMITS] = {
+	[VP_MAX_SGE_RD] = true,		 [VP_MAX_INLINE] = true,  [VP_MAX_SRQ] = true,
+	[VP_MAX_SRQ_WR] = true,		 [VP_MAX_SRQ_SGE] = true, [VP_MAX_QP_RD_ATOM] = true,
+	[VP_MAX_QP_INIT_RD_ATOM] = true,
+};
+
 /* ---- values ---- */
 
 static int read_text(struct vf_reader *r, char *to, size_t len, const char *what)
@@ -43,11 +50,13 @@ static int read_text(struct vf_reader *r, char *to, size_t len, const char *what
 	return 0;
 }
 
-static int read_number(struct vf_reader *r, uint64_t max, uint64_t *n, const char *what)
+static int read_number(struct vf_reader *r, bool from_0, uint64_t max, uint64_t *n)
 {
 	struct vf_word w = vf_next(r);
 
-	return w.len && vf_digits(w, max, n) == w.len && *n ? 0 : vf_expected(r, w, what);
+	if (w.len && vf_digits(w, max, n) == w.len && (*n || from_0))
+		return 0;
+	return vf_expected(r, w, from_0 ? "a number from 0" : "a number from 1");
 }
 
 static int hex_digit(char c)
@@ -120,14 +129,15 @@ static int limit(struct reading *g)
 	if (i == VP_LIMITS)
 		return vf_expected(&g->r, w, "a limit, as max_qp or max_sge");
 	value = vf_peek(&g->r);
-	if (read_number(&g->r, i == VP_MAX_MR_SIZE ? UINT64_MAX / 16 : INT32_MAX, &n,
-			"a number from 1"))
+	if (read_number(&g->r, may_be_none[i], i == VP_MAX_MR_SIZE ? UINT64_MAX / 16 : INT32_MAX,
+			&n))
 		return -1;
 	if (g->most[i] && n > g->most[i])
 		return vf_complain(&g->r, value.at,
 				   "expected %llu at most: the drop-in has no more",
 				   (unsigned long long)g->most[i]);
 	g->d->limit[i] = n;
+	g->d->none = (g->d->none & ~(UINT32_C(1) << i)) | (uint32_t)!n << i;
 	return 0;
 }
 

@@ -9,11 +9,6 @@
 
 #define VD_UD_GROUPS 16 /* that a queue pair is in */
 
-/* ---- what it needs of others ---- */
-
-/* Raise capabilities to what is granted.  Return: 0 or EINVAL. */
-int vd_qp_grant(struct ibv_qp_cap *cap);
-
 /* ---- what others need of it ---- */
 
 /* A child of fork closes its copies of the sockets. */

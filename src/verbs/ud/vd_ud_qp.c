@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Queue pairs of type UD: life and states. */
+#include "verbs/ib/vd_qp.h"
 #include "verbs/ud/vd_ud_in.h"
 #include <errno.h>
 #include <stdlib.h>
@@ -116,7 +117,7 @@ struct vd_qp *vd_ud_qp_new(struct ibv_context *ctx, struct ibv_pd *pd,
 
 	if (!ud)
 		return NULL;
-	err = !attr->send_cq || !attr->recv_cq ? EINVAL : vd_qp_grant(&cap);
+	err = !attr->send_cq || !attr->recv_cq ? EINVAL : vd_qp_grant(&cap, attr->srq);
 	qp = err ? NULL : make_qp(ctx, pd, attr, &cap);
 	if (!qp) {
 		errno = err ? err : ENOMEM;
