@@ -33,7 +33,8 @@
  * has gone, in every thread: a later answer is DDPS_E_CLOSED.  (A context remembers the last 256
  * requests that were answered, and the last 65536 whose peers have gone.)
  *
- * Cancellation: a thread that is cancelled is so outside of this library's locks.  No function but
+ * Cancellation: a thread that is cancelled is so outside of this library's locks.  That is true of
+ * PTHREAD_CANCEL_DEFERRED, the default; _ASYNCHRONOUS leaves locks taken.  No function but
  * ddps_ctx_settle is a cancellation point, so a call that waits for events or completions ends before
  * its thread does: give it a timeout if the thread is to be cancelled.
  *
@@ -503,7 +504,8 @@ DDPS_API int ddps_reject(struct ddps_request *req, const void *private_data, siz
  * There are two time limits of close_ms each.  The first is for posted work: it starts again
  * whenever that makes progress.  The second is for the peer's close, after that work has ended.
  * When a limit is over, the session is aborted (error.code DDPS_E_TIMEDOUT); what the peer sends
- * and asks for meanwhile changes nothing.
+ * and asks for meanwhile changes nothing.  Over TCP the kernel still delivers what it has had to
+ * the end, but nobody reports whether that arrives.
  *
  * Does not block.  A program that ends now waits for DDPS_EV_CLOSED, or calls ddps_ctx_settle or
  * ddps_ctx_free: docs/ends.md.

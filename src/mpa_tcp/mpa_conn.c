@@ -277,7 +277,9 @@ static void on_timer(void *user)
 				   c->p.first_fpdu_ms);
 		break;
 	case DDPS_MPA_T_CLOSE:
-		c->tcp->reset(c);
+		/* The kernel delivers what it has, to the end, to a peer that is only late. */
+		if (c->wr != DDPS_MPA_WR_SHUT || !c->tcp->unacked(c))
+			c->tcp->reset(c);
 		ddps_mpa_conn_fail(c, DDPS_E_TIMEDOUT, 0,
 				   "close: the peer did not close within %u ms", c->p.close_ms);
 		break;

@@ -253,6 +253,32 @@ Test(mpa_io_end, close_deadline)
 	free(pattern);
 }
 
+/* A process that was stopped for longer than close_ms reads on: what the kernel has had arrives. */
+Test(mpa_io_end, the_close_deadline_loses_nothing_of_the_kernels)
+{
+	enum { N = 200, ONE = 1008 };
+	uint8_t *pattern = mpa_pattern(1000, 3), *raw = malloc(N * ONE);
+	struct mpa_world w;
+	int fd;
+
+	mpa_world_init(&w);
+	w.answer_param.close_ms = 200;
+	fd = mpa_bare_initiator(&w);
+	mpa_bare_fpdu(fd, mpa_send1, 18);
+	MPA_UNTIL(&w, w.b[0].segments == 1);
+	mpa_send_segments(&w.b[0], pattern, 1000, N);
+	MPA_UNTIL(&w, w.b[0].pulled == N);
+	w.b[0].llp->ops->shutdown(w.b[0].llp);
+	MPA_UNTIL(&w, w.b[0].called[UP_CLOSED]);
+	cr_expect_eq(w.b[0].end.code, DDPS_E_TIMEDOUT);
+	cr_expect_eq(mpa_bare_read(&w, fd, raw, N * ONE), N * ONE);
+	cr_expect_eq(recv(fd, raw, 1, 0), 0, "our FIN, and no reset");
+	mpa_world_fini(&w);
+	close(fd);
+	free(raw);
+	free(pattern);
+}
+
 Test(mpa_io_end, attack_15_the_close_deadline_is_not_put_off_by_what_the_peer_sends)
 {
 	struct mpa_octets one = mpa_fpdu(mpa_send1, 18);
