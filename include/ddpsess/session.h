@@ -29,7 +29,9 @@
  * function blocks unless its description says so.
  *
  * What an event hands out: endpoints, listeners and shared queues are the program's, and only the
- * program frees them.  A request needs no freeing.  It stays valid after it was answered or its peer
+ * program frees them.  If several threads fetch events, one can fetch DDPS_EV_CLOSED of an endpoint
+ * while another still handles an earlier event of it: free it only when that one has finished (count
+ * the users of an endpoint, or leave all events to one thread).  A request needs no freeing.  It stays valid after it was answered or its peer
  * has gone, in every thread: a later answer is DDPS_E_CLOSED.  (A context remembers the last 256
  * requests that were answered, and the last 65536 whose peers have gone.)
  *
