@@ -108,6 +108,7 @@ void ddps_sd_carrier_abort(struct ddps_sd_carrier *c, const struct ddps_error *w
 		return;
 	c->state = DDPS_SD_GOING;
 	ddps_sd_carrier_not_idle(c);
+	ddps_timer_stop(c->env->loop, &c->linger);
 	ddps_log(&c->env->log, DDPS_LOG_WARN, "sctp", "%s: association aborted: %s", c->peer,
 		 why->text);
 	ddps_sd_carrier_spoke(c);
@@ -144,6 +145,7 @@ void ddps_sd_carrier_wind_up(struct ddps_sd_carrier *c, bool all)
 		ddps_sd_carrier_free(c);
 	} else if (c->state == DDPS_SD_UP) {
 		ddps_sd_tx_run(c); /* Terminates of sessions that were just given up */
+		ddps_sd_carrier_not_idle(c);
 		c->state = DDPS_SD_GOING;
 		c->b->shutdown(c->assoc);
 		ddps_sd_carrier_leave(c);
@@ -210,7 +212,8 @@ void ddps_sd_carrier_idle(struct ddps_sd_carrier *c)
 
 	if (c->nsessions || c->state == DDPS_SD_GOING) {
 		ddps_sd_carrier_not_idle(c);
-		ddps_timer_stop(c->env->loop, &c->linger);
+		if (c->state != DDPS_SD_GOING) /* it has a time limit, see ddps_sd_carrier_leave */
+			ddps_timer_stop(c->env->loop, &c->linger);
 		return;
 	}
 	list_idle(c);

@@ -327,6 +327,8 @@ void ddps_sd_tx_hush(struct ddps_sd_carrier *c, bool soon);
 /* Call ddps_sd_tx_check() when more is acknowledged. */
 void ddps_sd_tx_wait_dry(struct ddps_sd_pair *p, enum ddps_sd_patience patience);
 void ddps_sd_tx_dry(struct ddps_sd_carrier *c);
+/* The association begins anew, and nothing of it is held. */
+void ddps_sd_rx_restart(struct ddps_sd_carrier *c);
 /* Messages up to number @upto are acknowledged. */
 void ddps_sd_tx_acked(struct ddps_sd_carrier *c, uint64_t upto);
 /* Start over at DDP-SSN 0. */

@@ -94,6 +94,16 @@ static void follow_pressure(struct ddps_sd_pair *p)
 		c->b->pause(c->assoc, c->paused);
 }
 
+void ddps_sd_rx_restart(struct ddps_sd_carrier *c)
+{
+	ddps_timer_stop(c->env->loop, &c->pause_timer);
+	c->paused = false;
+	c->over_shut = 0;
+	if (c->kept)
+		c->b->keep(c->assoc, 0);
+	c->kept = 0;
+}
+
 void ddps_sd_rx_pause_over(struct ddps_sd_carrier *c)
 {
 	struct ddps_sd_pair *most = NULL;

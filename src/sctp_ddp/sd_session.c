@@ -331,8 +331,13 @@ static void op_shutdown(struct ddps_llp *llp)
 static bool op_leaving(const struct ddps_llp *llp)
 {
 	const struct ddps_sd_session *s = (const struct ddps_sd_session *)llp;
+	const struct ddps_sd_carrier *c;
 
-	return s->shutting && s->pair && !ddps_sd_pair_said_all(s->pair);
+	if (!s->shutting || !s->pair)
+		return false;
+	c = s->pair->carrier;
+	return !ddps_sd_pair_said_all(s->pair) ||
+	       (c->b->acks && c->state == DDPS_SD_UP && c->acked < s->pair->last_seq);
 }
 
 static void op_free(struct ddps_llp *llp)

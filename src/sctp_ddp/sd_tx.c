@@ -468,6 +468,6 @@ void ddps_sd_tx_reset(struct ddps_sd_pair *p)
 void ddps_sd_tx_restart(struct ddps_sd_carrier *c)
 {
 	c->acked = c->sent;
-	c->asked = c->quiet = c->blocked = false;
+	c->asked = c->quiet = c->blocked = c->broken = false;
 	ddps_sd_tx_hush(c, false);
 }

@@ -201,7 +201,10 @@ static void up_restarted(void *user)
 		if (c->pairs[i])
 			ddps_sd_pair_step(c->pairs[i], DDPS_SD_EV_LOST, NULL, &e);
 	ddps_sd_tx_restart(c);
-	come_up(c); /* also one that was about to end: the peer begins anew [9260-5.2.4-4] */
+	ddps_sd_rx_restart(c);
+	ddps_timer_stop(c->env->loop, &c->linger);
+	c->state = DDPS_SD_COMING; /* also one that was about to end [9260-5.2.4-4] */
+	come_up(c);
 	if (c->state == DDPS_SD_UP && !c->nsessions)
 		ddps_sd_carrier_idle(c);
 }

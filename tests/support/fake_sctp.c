@@ -356,7 +356,7 @@ void fake_sctp_restart(struct ddps_sd_assoc *a)
 		queue_free(&a->peer->in);
 		a->peer->nin = 0;
 	}
-	a->ask = a->want_room = false;
+	a->ask = a->want_room = a->shut = false;
 	a->restart = true;
 	fake_sctp_poke(a);
 }

@@ -81,6 +81,44 @@ Test(sd_end, contact_14_an_orderly_end_does_not_become_an_abort)
 	cr_expect_not(winds_up());
 }
 
+/* An event that comes late, as an acknowledgement, does not take away that limit. */
+Test(sd_end, contact_14_an_orderly_end_keeps_its_limit)
+{
+	struct ddps_sd_carrier *c;
+
+	sd_raw_to_listener(&w);
+	c = sd_carrier_of(&w, 0);
+	cr_expect(winds_up());
+	cr_assert_eq(c->state, DDPS_SD_GOING);
+	ddps_sd_carrier_idle(c);
+	cr_expect(c->linger.on);
+	sd_run(&w);
+	cr_expect_not(winds_up());
+}
+
+/* The peer begins anew while we end: the association is up again, and a peer that is now without DDP can be
+ * refused. */
+Test(sd_end, contact_10_a_restart_of_what_ends_begins_anew)
+{
+	struct ddps_sd_assoc *raw = sd_raw_to_listener(&w);
+	struct ddps_sd_carrier *c = sd_carrier_of(&w, 0);
+
+	cr_expect(winds_up());
+	cr_assert_eq(c->state, DDPS_SD_GOING);
+	c->broken = c->paused = true;
+	fake_sctp_restart(raw->peer);
+	sd_run(&w);
+	cr_assert_eq(c->state, DDPS_SD_UP);
+	cr_expect_not(c->broken);
+	cr_expect_not(c->paused);
+	cr_expect(c->linger.on, "it is idle");
+	cr_expect(winds_up());
+	raw->peer->info.has_adaptation = false;
+	fake_sctp_restart(raw->peer);
+	sd_run(&w);
+	cr_expect_null(sd_carrier_of(&w, 0));
+}
+
 /* Over SCTP nothing but the peer's Terminate is missing: that need not be waited for. */
 Test(sd_end, contact_01_sessions_that_have_said_all_go_with_their_association)
 {

@@ -410,3 +410,18 @@ Test(sd_wait, a_session_that_is_lost_is_in_no_line)
 	sd_run(&w);
 	cr_expect_eq(segment(), 0);
 }
+
+/* What is said may still be lost: it has not left before the peer has acknowledged it. */
+Test(sd_wait, contact_01_a_session_has_not_left_before_its_terminate_is_acknowledged)
+{
+	struct sd_ulp *s = &w.req[0];
+
+	tells_each();
+	ddps_sd_tx_acked(c, c->sent);
+	s->llp->ops->shutdown(s->llp);
+	sd_run(&w);
+	sd_expect(raw, 0, "0001 0004");
+	cr_expect(s->llp->ops->leaving(s->llp), "it is under way");
+	ddps_sd_tx_acked(c, c->sent);
+	cr_expect_not(s->llp->ops->leaving(s->llp));
+}
