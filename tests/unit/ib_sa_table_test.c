@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Queries of the administration by any component, and tables in segments. */
 #include "ib_sa_fixture.h"
+#include "ipoib_cm/sa/sa_in.h"
 
 #define TID 0x1122334455667788u
 
@@ -307,6 +308,22 @@ Test(ib_sa, contact_34_tables_have_a_bound, .init = init, .fini = fini)
 	cr_assert_eq(ddps_sa_mad_head(&h, wire[0].mad), 0);
 	cr_expect_eq(h.status, DDPS_SA_NO_RESOURCES);
 	cr_expect_eq(ddps_sa_stats(sa)->sa_table_limit, 1);
+}
+
+/* A table holds so many records, whatever room it has taken by then. */
+Test(ib_sa, contact_34_a_table_of_too_many_records)
+{
+	const uint8_t rec[DDPS_SA_RECORD_LEN] = { 0 };
+	struct sa_found f = { .all = true, .stride = 64 };
+
+	for (unsigned i = 0; i < DDPS_SA_RECORDS; i++)
+		ddps_sa_found_add(&f, rec, 64);
+	cr_expect_eq(f.n, DDPS_SA_RECORDS);
+	cr_expect_not(f.failed);
+	ddps_sa_found_add(&f, rec, 64);
+	cr_expect_eq(f.n, DDPS_SA_RECORDS);
+	cr_expect(f.failed);
+	free(f.data);
 }
 
 /* Neither subscribe nor unsubscribe. */

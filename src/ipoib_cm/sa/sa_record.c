@@ -12,7 +12,10 @@ void ddps_sa_found_add(struct sa_found *f, const uint8_t *rec, size_t len)
 
 	if (f->failed || (!f->all && f->n++))
 		return;
-	if (want > f->room && f->n < DDPS_SA_RECORDS) {
+	f->failed = f->n >= DDPS_SA_RECORDS;
+	if (f->failed)
+		return;
+	if (want > f->room) {
 		more = realloc(f->data, 2 * want);
 		f->room = more ? 2 * want : f->room;
 		f->data = more ? more : f->data;
