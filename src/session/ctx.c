@@ -288,8 +288,10 @@ static void free_ctx(struct ddps_ctx *ctx)
 		/* The parent's peers are not ours to speak to; sockets were closed by the fork
 		 * (own.h), objects are copies.  Where a thread was at work that is not here, the
 		 * lists may be in any state: their descriptors stay, which are nobody else's. */
-		if (ddps_own_era() == ctx->era && !ddps_trylock(&ctx->lock))
+		if (ddps_own_era() == ctx->era && !ddps_trylock(&ctx->lock)) {
 			ddps_cqs_close(ctx);
+			ddps_unlock(&ctx->lock);
+		}
 		resources_free(ctx);
 		return;
 	}

@@ -68,6 +68,9 @@ static void up_closed(void *user, const struct ddps_error *e)
 	/* Both have said all: the peer need not wait for our close before it ends what is below. */
 	if (ep->peer_closed && why.code == DDPS_E_CLOSED && !ddps_rdmap_owes(ep->rdmap))
 		why = ddps_error_make(0, 0, "session closed");
+	if (!why.code && ddps_rdmap_owes(ep->rdmap))
+		why = ddps_error_make(DDPS_E_RESET, 0,
+				      "the peer has gone before all posted work had ended");
 	ddps_ep_lost(ep, &why);
 }
 

@@ -72,6 +72,10 @@ static void end_handle(struct ddps_caller *c)
 	if (!h)
 		return;
 	c->handle = NULL;
+	if (c->state == REQ_QUEUED) { /* nobody has it */
+		free(h);
+		return;
+	}
 	h->caller = NULL;
 	h->next = NULL;
 	if (!e->n++)

@@ -7,6 +7,7 @@
  * the thread waits until it has left the library.
  */
 #include <pthread.h>
+#include <stdatomic.h>
 #include <time.h>
 
 /* Of the thread: how many locks it holds, and its state before the first. */
@@ -21,14 +22,26 @@ extern __thread struct ddps_held ddps_held
 /* Until ddps_uncancellable_end(), which may be called by a function above: calls nest. */
 static inline void ddps_uncancellable(void)
 {
-	if (!ddps_held.depth++)
-		pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &ddps_held.before);
+	int was;
+
+	if (ddps_held.depth) {
+		ddps_held.depth++;
+		return;
+	}
+	/* In this order: a signal handler may lock, too, at any place. */
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &was);
+	ddps_held.depth = 1;
+	atomic_signal_fence(memory_order_seq_cst);
+	ddps_held.before = was;
 }
 
 static inline void ddps_uncancellable_end(void)
 {
+	int before = ddps_held.before;
+
+	atomic_signal_fence(memory_order_seq_cst);
 	if (!--ddps_held.depth)
-		pthread_setcancelstate(ddps_held.before, NULL);
+		pthread_setcancelstate(before, NULL);
 }
 
 static inline void ddps_lock(pthread_mutex_t *m)
