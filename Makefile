@@ -35,7 +35,14 @@ OPT_everyasan := $(OPT_asan)
 OPT_fuzz   := -O1 -g -fno-omit-frame-pointer -fsanitize=fuzzer-no-link,address,undefined \
 	-fno-sanitize-recover=all
 CPPFLAGS   += -D_GNU_SOURCE -Iinclude -Isrc
-CFLAGS_ALL := -std=gnu11 -pthread -fPIC -fvisibility=hidden $(WARN) $(OPT_$(VARIANT)) $(CFLAGS)
+# What hardens a program and can be had here, where nothing was said of it; sanitizers see more themselves.
+taken	    = $(if $(shell $(CC) -Werror $(1) -xc -c -o /dev/null /dev/null 2>&1),,$(1))
+ifeq ($(VARIANT),opt)
+HARDEN	   := -fstack-protector-strong $(foreach f,-fstack-clash-protection -mbranch-protection=standard,$(call taken,$(f)))
+LDFLAGS	   += -Wl,-z,relro -Wl,-z,now
+FORTIFY	   := $(if $(findstring _FORTIFY_SOURCE,$(CPPFLAGS) $(CFLAGS)),,-U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=2)
+endif
+CFLAGS_ALL := -std=gnu11 -pthread -fPIC -fvisibility=hidden $(WARN) $(OPT_$(VARIANT)) $(HARDEN) $(CFLAGS)
 LIB_LIBS   := -lisal -lnettle -pthread
 TOOL_LIBS  := -ljansson
 comma	   := ,
@@ -80,7 +87,7 @@ lib: $(LIB_A) $(LIB_SO) $(B)/libddpsess.so $(IPOIB_A) $(IPOIB_SO) $(B)/libddpses
 $(B)/%.o: %.c
 	@mkdir -p $(@D)
 	$(if $(Q),@echo "  CC   $<")
-	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS_ALL) -MMD -MP -c -o $@ $<
+	$(Q)$(CC) $(CPPFLAGS) $(FORTIFY) $(CFLAGS_ALL) -MMD -MP -c -o $@ $<
 
 # make coverage: what is measured is the library's, by clang
 ifeq ($(VARIANT),cov)
@@ -131,7 +138,7 @@ $(VERBS_SO): $(call objs,$(VERBS_SRC)) $(LIB_A) src/verbs/libddpsess-verbs.map
 		-o $@ $(filter %.o,$^) $(LIB_A) $(LIB_LIBS)
 
 # It takes the place of functions of libc, which headers must not turn into others.
-$(call objs,$(VIEW_SRC)): CPPFLAGS += -U_FORTIFY_SOURCE
+$(call objs,$(VIEW_SRC)): FORTIFY := -U_FORTIFY_SOURCE
 $(VIEW_SO): $(call objs,$(VIEW_SRC))
 	@mkdir -p $(@D)
 	$(if $(Q),@echo "  LD   $@")
