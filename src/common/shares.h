@@ -31,7 +31,8 @@ struct ddps_shares {
 	uint64_t next_nr;
 };
 
-/* The network of @sa; IPv4 in IPv6 is IPv4.  Other families are one network, 0. */
+/* The network of @sa; IPv4 in IPv6 is IPv4, each link has its own link-local one.  Other families are
+ * one network, 0. */
 uint64_t ddps_share_net(const struct sockaddr *sa);
 /* The same of "ADDRESS:PORT", an IPv6 address in brackets. */
 uint64_t ddps_share_net_text(const char *text);

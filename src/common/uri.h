@@ -46,6 +46,9 @@ int ddps_uri_parse(struct ddps_uri *uri, const char *text, char *why, size_t why
 /* Address and port of a numeric URI; @len is set.  0 or DDPS_E_ADDRESS. */
 int ddps_uri_sockaddr(const struct ddps_uri *uri, struct sockaddr_storage *ss, socklen_t *len);
 
+/* An interface by name or number; 0: there is none. */
+uint32_t ddps_zone_index(const char *zone);
+
 /* The octets of an address that say something. */
 socklen_t ddps_addr_len(const struct sockaddr_storage *ss);
 

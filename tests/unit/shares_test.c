@@ -2,6 +2,7 @@
 /* Places by the network that took them. */
 #include "common/shares.h"
 #include <criterion/criterion.h>
+#include <net/if.h>
 #include <netinet/in.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,12 +22,30 @@ Test(shares, networks)
 	cr_expect_neq(ddps_share_net_text("[2001:db8:0:1::5]:7"),
 		      ddps_share_net_text("[2001:db8:0:2::5]:7"));
 	six.sin6_addr = (struct in6_addr){ { { 0xfe, 0x80, [15] = 1 } } };
-	cr_expect_eq(ddps_share_net((struct sockaddr *)&six),
-		     ddps_share_net_text("[fe80::9%eth0]:1"));
+	cr_expect_eq(ddps_share_net((struct sockaddr *)&six), ddps_share_net_text("[fe80::9]:1"));
 	cr_expect_eq(ddps_share_net(&other), 0);
 	cr_expect_eq(ddps_share_net_text(""), 0);
 	cr_expect_eq(ddps_share_net_text("[x]:1"), 0);
 	cr_expect_eq(ddps_share_net_text("a.host.whose.name.is.longer.than.any.address.is:1"), 0);
+}
+
+/* Who fills the places of one link takes none of another's. */
+Test(shares, contact_26_each_link_has_its_own)
+{
+	struct sockaddr_in6 six = { .sin6_family = AF_INET6 };
+	const uint32_t lo = if_nametoindex("lo");
+
+	six.sin6_addr = (struct in6_addr){ { { 0xfe, 0x80, [15] = 1 } } };
+	six.sin6_scope_id = lo;
+	cr_expect_eq(ddps_share_net((struct sockaddr *)&six),
+		     ddps_share_net_text("[fe80::9%lo]:1"));
+	cr_expect_neq(ddps_share_net_text("[fe80::9%lo]:1"), ddps_share_net_text("[fe80::9]:1"));
+	six.sin6_scope_id = lo + 1;
+	cr_expect_neq(ddps_share_net((struct sockaddr *)&six),
+		      ddps_share_net_text("[fe80::1%lo]:1"));
+	/* Of other addresses it says nothing. */
+	cr_expect_eq(ddps_share_net_text("[2001:db8::1%lo]:1"),
+		     ddps_share_net_text("[2001:db8::1]:1"));
 }
 
 Test(shares, the_oldest_of_who_has_most)

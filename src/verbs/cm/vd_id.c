@@ -184,6 +184,8 @@ void vd_addr_text(const struct sockaddr *sa, char *buf, size_t len)
 	inet_ntop(AF_INET6, &a6->sin6_addr, host, sizeof host);
 	if (a6->sin6_scope_id && if_indextoname(a6->sin6_scope_id, ifname))
 		snprintf(zone, sizeof zone, "%%%s", ifname);
+	else if (a6->sin6_scope_id) /* an interface that has gone: not just any */
+		snprintf(zone, sizeof zone, "%%%u", a6->sin6_scope_id);
 	snprintf(buf, len, "[%s%s]:%u", host, zone, ntohs(*vd_port_of(&ss)));
 }
 
@@ -202,9 +204,17 @@ void vd_uri(const struct vd_config *cfg, const struct sockaddr *sa, char *buf, s
 		snprintf(buf, len, "%s://%s", cfg->transport, addr);
 }
 
+/* An interface by its name, or by its number if it has none any more. */
+static uint32_t read_zone(const char *zone)
+{
+	const uint32_t index = if_nametoindex(zone);
+
+	return index ? index : (uint32_t)strtoul(zone, NULL, 10);
+}
+
 void vd_parse_addr(const char *text, struct sockaddr_storage *ss)
 {
-	char host[72];
+	char host[72], *zone;
 	const char *colon = strrchr(text, ':');
 	size_t n = colon ? (size_t)(colon - text) : 0;
 	struct sockaddr_in *a4 = (struct sockaddr_in *)ss;
@@ -221,7 +231,12 @@ void vd_parse_addr(const char *text, struct sockaddr_storage *ss)
 		a4->sin_port = htons((uint16_t)atoi(colon + 1));
 		return;
 	}
-	host[strcspn(host, "]%")] = 0;
+	host[strcspn(host, "]")] = 0;
+	zone = strchr(host, '%');
+	if (zone) {
+		*zone = 0;
+		a6->sin6_scope_id = read_zone(zone + 1);
+	}
 	ss->ss_family = AF_INET6;
 	inet_pton(AF_INET6, host + 1, &a6->sin6_addr);
 	a6->sin6_port = htons((uint16_t)atoi(colon + 1));

@@ -138,6 +138,14 @@ unsigned ed_host_address(const struct ibv_context *ctx, struct sockaddr_in *a4)
 	return index ? index : vd_host_address(a4);
 }
 
+/* Several links may have the same link-local address: then the one that @asked names. */
+static bool is_same6(const struct sockaddr_in6 *own, const struct sockaddr_in6 *asked)
+{
+	return !memcmp(&own->sin6_addr, &asked->sin6_addr, 16) &&
+	       (!asked->sin6_scope_id || !own->sin6_scope_id ||
+		asked->sin6_scope_id == own->sin6_scope_id);
+}
+
 /* Whether the address is one of the interface's. */
 static bool is_on(const char *interface, const struct sockaddr *sa)
 {
@@ -154,8 +162,8 @@ static bool is_on(const char *interface, const struct sockaddr *sa)
 			found = !memcmp(&((struct sockaddr_in *)i->ifa_addr)->sin_addr,
 					&((const struct sockaddr_in *)sa)->sin_addr, 4);
 		else if (sa->sa_family == AF_INET6)
-			found = !memcmp(&((struct sockaddr_in6 *)i->ifa_addr)->sin6_addr,
-					&((const struct sockaddr_in6 *)sa)->sin6_addr, 16);
+			found = is_same6((struct sockaddr_in6 *)i->ifa_addr,
+					 (const struct sockaddr_in6 *)sa);
 	}
 	freeifaddrs(all);
 	return found;
