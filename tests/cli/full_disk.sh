@@ -17,7 +17,8 @@ if [ -z "${FULL_DISK_INSIDE:-}" ]; then
 	exit 0
 fi
 . "$(dirname "$0")/lib.bash"
-export DDPSESS_WATCH=off
+DDPSESS_LIBRARY=$(realpath "$BUILD/libddpsess.so")
+export DDPSESS_LIBRARY PYTHONPATH=$here/../../python PYTHONDONTWRITEBYTECODE=1 DDPSESS_WATCH=off
 mkdir small wide
 mount -t tmpfs -o size=256k none small || exit 1
 cleanup() {
@@ -44,6 +45,17 @@ put_there() {
 		says small/served/old old || return
 	echo little >little
 	run 0 put little "$uri/little" && same little small/served/little
+}
+
+# A file that was announced takes no room before it comes.
+announced() {
+	rm -rf small/*
+	mkdir -p small/served
+	listen "$(uri_of "$wire")" --dir small/served
+	local all=$(($(stat -f -c "%a * %S" small)))
+	timeout "$PATIENCE" python3 "$here/stranger.py" "$uri" space "$all" >saw 2>&1
+	why=$(tail -n 3 saw)
+	grep -q "^space True" saw
 }
 
 get_here() {
@@ -140,6 +152,7 @@ for wire in $WIRES; do
 	room 100000
 	test_case "full-disk-$wire-put" put_there
 	test_case "full-disk-$wire-get" get_here
+	test_case "contact 16: $wire: a file that was only announced takes no room" announced
 	test_case "full-disk-$wire-capture" capture
 	test_case "full-disk-$wire-listener-capture" listener_capture
 done

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/random.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -72,18 +73,17 @@ static int open_named(struct temp *t)
 	return -1;
 }
 
-/* Meet a full disk before the transfer, not in it. */
-static int reserve(int fd, uint64_t size)
+/* Meet a full disk before the transfer, not in it.  Nothing is reserved: the peer names the size. */
+static int find_room(int fd, uint64_t size)
 {
-	int err;
+	struct statvfs v;
 
-	if (!size)
+	/* a file system that does not know: its writes will tell */
+	if (!size || fstatvfs(fd, &v) || !v.f_blocks || !v.f_frsize ||
+	    (size + v.f_frsize - 1) / v.f_frsize <= v.f_bavail)
 		return 0;
-	do
-		err = fallocate(fd, 0, 0, (off_t)size);
-	while (err && errno == EINTR);
-	/* a file system that cannot: its writes will tell */
-	return err && errno != EOPNOTSUPP && errno != ENOSYS ? -1 : 0;
+	errno = ENOSPC;
+	return -1;
 }
 
 /* Why what has the name already stays: only files and links are replaced, and only if asked for;
@@ -118,7 +118,7 @@ int temp_open(struct temp *t, int dirfd, const char *base, uint64_t size, bool f
 	t->fd = named ? -1 : open_anonymous(t);
 	if (t->fd < 0)
 		t->fd = open_named(t);
-	if (t->fd >= 0 && !reserve(t->fd, size))
+	if (t->fd >= 0 && !find_room(t->fd, size))
 		return 0;
 	err = errno;
 	temp_abort(t);

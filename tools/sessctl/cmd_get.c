@@ -103,6 +103,10 @@ static enum status ask(struct get *g)
 	if (s)
 		return s;
 	g->size = m.size;
+	if (g->size > g->o->max_size)
+		return link_fail(&g->l, ST_FAILED, "--max-size, if it may be that large",
+				 "the listener's file has %llu octets, the limit is %llu",
+				 (unsigned long long)g->size, (unsigned long long)g->o->max_size);
 	if (temp_open(&g->temp, g->dirfd, g->base, g->size, g->o->force, false))
 		return link_fail(&g->l, ST_FAILED, text_file_advice(errno), "local file %s: %s",
 				 g->base, strerror(errno));

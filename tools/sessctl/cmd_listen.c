@@ -61,6 +61,7 @@ static enum status start(struct server *sv)
 			return ST_FAILED;
 		}
 	}
+	sv->room = share_sessions_max();
 	ddps_listen_param_init(&p);
 	if (sv->o->timeout_ms)
 		p.setup_ms = sv->o->timeout_ms;

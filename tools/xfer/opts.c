@@ -13,8 +13,9 @@
 static const struct option_row table[] = {
 	{ "dir", "DIR", C_LISTEN, VAL_TEXT, AT(dir), 0, 0,
 	  "serve put and get with the files in DIR" },
-	{ "max-size", "SIZE", C_LISTEN, VAL_SIZE, AT(max_size), 0, INT64_MAX,
+	{ "max-size", "SIZE", C_LISTEN | C_GET, VAL_SIZE, AT(max_size), 0, INT64_MAX,
 	  "largest file received or sent (default 64G)" },
+	{ "read-only", NULL, C_LISTEN, VAL_FLAG, AT(read_only), 0, 0, "serve get, but not put" },
 	{ "reject", NULL, C_LISTEN, VAL_FLAG, AT(reject), 0, 0,
 	  "reject every request, with --private-data if given" },
 	{ "count", "N", C_LISTEN, VAL_NUMBER, AT(count), 1, UINT32_MAX,

@@ -34,6 +34,7 @@ struct opts {
 	bool reject;
 	const char *dir;
 	uint64_t max_size;
+	bool read_only;
 	/* connect */
 	bool wait;
 	/* put, get */

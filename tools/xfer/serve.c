@@ -9,6 +9,13 @@
 static void renew(struct session *s)
 {
 	s->due = clock_ns() + s->patience_ns;
+	if (s->limit && s->limit < s->due)
+		s->due = s->limit;
+}
+
+void session_limit(struct session *s, uint64_t octets)
+{
+	s->limit = clock_ns() + s->patience_ns + octets / SERVE_RATE_MIN * NS_PER_S;
 }
 
 /* ---- requests ---- */
@@ -43,6 +50,7 @@ static struct session *session_new(struct server *sv, const struct ddps_event *e
 	s->sv = sv;
 	s->id = sv->taken;
 	s->info = ev->info;
+	s->net = share_net(ev->info.peer);
 	s->pd_len = ev->private_data_len;
 	memcpy(s->pd, ev->private_data, ev->private_data_len);
 	s->patience_ns = patience * NS_PER_MS;
@@ -83,17 +91,19 @@ static void die(struct session *s)
 /* A request: accept or reject it. */
 static void answer_request(struct server *sv, const struct ddps_event *ev)
 {
-	static const char full[] = "listener is full, try again later";
+	const struct serve_net net = share_net(ev->info.peer);
 	struct ddps_conn_param p;
 	struct session *s;
+	const char *why;
 	int err;
 
 	sv->taken++;
-	if (sv->o->reject || sv->live >= SERVE_SESSIONS_MAX) {
-		if (sv->o->reject)
-			reject(sv, ev, sv->o->pd.b, sv->o->pd.len);
+	why = sv->o->reject ? NULL : share_of_sessions(sv, &net);
+	if (sv->o->reject || why) {
+		if (why)
+			reject(sv, ev, why, strlen(why));
 		else
-			reject(sv, ev, full, sizeof full - 1);
+			reject(sv, ev, sv->o->pd.b, sv->o->pd.len);
 		return;
 	}
 	s = session_new(sv, ev, &err);
@@ -199,10 +209,11 @@ void session_begin(struct session *s, const struct service *service, void *job)
 
 int session_window(struct session *s, size_t len, unsigned access)
 {
+	const char *why = share_of_windows(s, len);
 	int err;
 
-	if (len > SERVE_WINDOWS_MAX - s->sv->windows) {
-		session_give_up(s, "the listener is busy, try again later");
+	if (why) {
+		session_give_up(s, why);
 		return -1;
 	}
 	err = window_open(&s->win, s->sv->pd, s->chan.ep, len, access);
@@ -374,6 +385,8 @@ void serve_deadlines(struct server *sv)
 		} else if (s->state == SESSION_CLOSING) {
 			ddps_abort(s->chan.ep);
 			s->due = now + SERVE_GOODBYE_MS * NS_PER_MS;
+		} else if (s->limit && now >= s->limit) {
+			session_drop(s, "slower than %u octets a second", SERVE_RATE_MIN);
 		} else {
 			session_drop(s, "nothing came for %g s",
 				     (double)s->patience_ns / (double)NS_PER_S);

@@ -14,9 +14,18 @@
 #include <ddpsess/watch.h>
 
 #define SERVE_SESSIONS_MAX 4096		 /* at once; more are rejected, and told */
+#define SERVE_SESSION_FDS  2u		 /* a socket and a file */
+#define SERVE_SPARE_FDS	   64u		 /* of the listener itself */
 #define SERVE_WINDOWS_MAX  (1024u << 20) /* octets of all windows together, likewise */
 #define SERVE_PATIENCE_MS  60000	 /* default of --timeout: silence of a peer */
-#define SERVE_GOODBYE_MS   10000	 /* a peer that was told to go */
+#define SERVE_PAUSE_MAX_MS 60000	 /* between two pings */
+#define SERVE_RATE_MIN	   65536u /* octets a second: a file that comes or goes slower is given up */
+#define SERVE_GOODBYE_MS   10000  /* a peer that was told to go */
+
+/* A peer as far as shares go: an IPv4 address, an IPv6 network of 64 bits, or a link-local address with its zone. */
+struct serve_net {
+	char text[72];
+};
 
 struct server {
 	struct out out;
@@ -30,6 +39,7 @@ struct server {
 	uint64_t windows; /* octets handed out */
 	unsigned taken;	  /* requests so far; numbers the sessions */
 	unsigned live, dead, ended;
+	unsigned room; /* so many sessions at the same time */
 	struct watch watch;
 	struct ddps_capture *capture;
 	struct ddps_watch *shown; /* or NULL */
@@ -75,6 +85,8 @@ struct session {
 	uint32_t early_len;
 	uint64_t due;	      /* when patience with the peer ends, ns */
 	uint64_t patience_ns; /* renewed by each message */
+	uint64_t limit;	      /* when all must be done, ns; 0: none.  Nothing renews it */
+	struct serve_net net; /* whose shares it counts in */
 	const struct service *service;
 	void *job;
 };
@@ -93,6 +105,17 @@ void serve_reap(struct server *sv);
 /* End all, in order. */
 void serve_close_all(struct server *sv);
 
+/* ---- serve_share.c: no peer has more of anything than is left for all others ---- */
+
+/* How many sessions there can be, by the limit of open files, which is raised. */
+unsigned share_sessions_max(void);
+/* Of @peer, as struct ddps_conn_info has it. */
+struct serve_net share_net(const char *peer);
+/* Why @net gets no session now, or NULL. */
+const char *share_of_sessions(const struct server *sv, const struct serve_net *net);
+/* Why @s gets no window of @len octets now, or NULL. */
+const char *share_of_windows(const struct session *s, size_t len);
+
 /* ---- for the services ---- */
 
 /* Begin with @m, the session's first message. */
@@ -103,6 +126,9 @@ void serve_perf(struct session *s, const struct msg *m);
 
 /* Take the service's side from here on and post receive buffers 1.. as well. */
 void session_begin(struct session *s, const struct service *service, void *job);
+
+/* From now on, the session must be done in the time that @octets need at SERVE_RATE_MIN. */
+void session_limit(struct session *s, uint64_t octets);
 
 /* A window from the server's budget.  Return: 0, or -1: refused, the peer was told. */
 int session_window(struct session *s, size_t len, unsigned access);

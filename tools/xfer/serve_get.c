@@ -165,6 +165,7 @@ void serve_get(struct session *s, const struct msg *m)
 	j->hasher = session_hasher(s, (enum digest_kind)m->kind);
 	digest_init(&j->digest, (enum digest_kind)m->kind);
 	file.size = j->size;
+	session_limit(s, j->size);
 	session_begin(s, &get, j);
 	session_send(s, &file);
 	if (s->state == SESSION_SERVING)

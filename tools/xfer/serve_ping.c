@@ -120,6 +120,10 @@ void serve_ping(struct session *s, const struct msg *m)
 	bool halves = m->op == PING_SEND;
 	struct job *j;
 
+	if (m->pause_ms > SERVE_PAUSE_MAX_MS) {
+		session_give_up(s, "pings may be 60 s apart at most; use a shorter --interval");
+		return;
+	}
 	if (m->op >= PING_READ && s->info.ird == 0) {
 		session_give_up(s, "the listener's IRD of this session is 0: no RDMA Read is "
 				   "possible");

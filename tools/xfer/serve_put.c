@@ -129,6 +129,10 @@ void serve_put(struct session *s, const struct msg *m)
 		session_give_up(s, "this listener serves no files (it has no --dir)");
 		return;
 	}
+	if (s->sv->o->read_only) {
+		session_give_up(s, "this listener takes no files (it has --read-only)");
+		return;
+	}
 	if (strlen(m->text) > SAFE_NAME_MAX) {
 		session_give_up(s, safe_name_fault(m->text));
 		return;
@@ -157,6 +161,7 @@ void serve_put(struct session *s, const struct msg *m)
 		go.stag = ddps_mr_stag(s->win.mr);
 		go.to = ddps_mr_to(s->win.mr);
 	}
+	session_limit(s, j->size);
 	session_begin(s, &put, j);
 	session_send(s, &go);
 }

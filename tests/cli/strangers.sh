@@ -1,0 +1,73 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-2-Clause
+# The listener among strangers: nobody takes all of it, or holds it for longer than it says.
+# shellcheck source=/dev/null disable=SC2154,SC2034 # variables of lib.bash
+: "${BUILD:?the directory of a build}"
+DDPSESS_LIBRARY=$(realpath "$BUILD/libddpsess.so")
+. "$(dirname "$0")/lib.bash"
+export DDPSESS_LIBRARY PYTHONPATH=$here/../../python PYTHONDONTWRITEBYTECODE=1 DDPSESS_WATCH=off
+mkdir served
+echo precious >served/f
+echo hello >hello
+
+# stranger WHAT...: what it saw is as it should be
+stranger() {
+	timeout "$PATIENCE" python3 "$here/stranger.py" "$uri" "$@" >saw 2>&1
+	why=$(tail -n 3 saw)
+	grep -q "^$1 True " saw
+}
+
+pause_of_an_hour() {
+	listen "$(uri_of "$wire")"
+	stranger pause
+}
+
+all_memory() {
+	listen "$(uri_of "$wire")"
+	stranger windows
+}
+
+all_sessions() {
+	# room for 64 of them; in a shell of its own, whose limit it is
+	(ulimit -n 192 && listen "$(uri_of "$wire")" && stranger sessions && why= || why=${why:-no}
+		stop_listener
+		echo "$why" >why
+		[ -z "$why" ])
+	local status=$?
+	why=$(cat why)
+	return $status
+}
+
+octet_by_octet() {
+	listen "$(uri_of "$wire")" --dir served --timeout 2
+	stranger slow || return
+	stop_listener
+	says listen.err "slower than 65536 octets a second" && only served f
+}
+
+read_only() {
+	listen "$(uri_of "$wire")" --dir served --read-only
+	run 1 put hello "$uri/new" && says err "--read-only" && only served f && run 0 get "$uri/f" got &&
+		same got served/f && rm got
+}
+
+too_much_from_a_listener() {
+	start_job liar.fifo liar.err run -- python3 "$here/stranger.py" - liar
+	local liar=$pid liar_fd=$fd
+	why="no liar: $(cat liar.err)"
+	[ -n "$line" ] && run 1 get --max-size 1M "$line/f" here && says err "the limit is 1048576" &&
+		says err "--max-size" && absent here
+	local status=$?
+	end_job "$liar" "$liar_fd"
+	return $status
+}
+
+for wire in $WIRES; do
+	test_case "contact 16: $wire: a ping an hour" pause_of_an_hour
+	test_case "contact 16: $wire: all memory for windows" all_memory
+	test_case "contact 16: $wire: all sessions" all_sessions
+	test_case "contact 16: $wire: octet by octet" octet_by_octet
+	test_case "contact 16: $wire: --read-only" read_only
+done
+test_case "contact 16: a listener that sends too much" too_much_from_a_listener
+finish

@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * No peer has more of anything than is left for all others: alone half of it, beside one that has half a
+ * quarter, and so on.  So one that takes all it gets leaves room for whoever comes next.
+ */
+#include "xfer/serve.h"
+#include <arpa/inet.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/resource.h>
+
+unsigned share_sessions_max(void)
+{
+	const rlim_t want = SERVE_SESSIONS_MAX * SERVE_SESSION_FDS + SERVE_SPARE_FDS;
+	struct rlimit l;
+
+	if (getrlimit(RLIMIT_NOFILE, &l))
+		return SERVE_SESSIONS_MAX;
+	if (l.rlim_cur < want && l.rlim_cur < l.rlim_max) {
+		l.rlim_cur = l.rlim_max < want ? l.rlim_max : want;
+		if (setrlimit(RLIMIT_NOFILE, &l) && getrlimit(RLIMIT_NOFILE, &l))
+			return SERVE_SESSIONS_MAX;
+	}
+	if (l.rlim_cur >= want)
+		return SERVE_SESSIONS_MAX;
+	return l.rlim_cur < SERVE_SPARE_FDS + 2 * SERVE_SESSION_FDS
+		       ? 2
+		       : (unsigned)(l.rlim_cur - SERVE_SPARE_FDS) / SERVE_SESSION_FDS;
+}
+
+struct serve_net share_net(const char *peer)
+{
+	struct serve_net net = { "" };
+	char *port, *zone;
+	struct in6_addr a;
+
+	snprintf(net.text, sizeof net.text, "%s", peer + (*peer == '['));
+	port = strrchr(net.text, *peer == '[' ? ']' : ':');
+	if (port)
+		*port = 0;
+	zone = strchr(net.text, '%');
+	if (zone || inet_pton(AF_INET6, net.text, &a) != 1 || IN6_IS_ADDR_LINKLOCAL(&a))
+		return net;
+	memset(a.s6_addr + 8, 0, 8);
+	inet_ntop(AF_INET6, &a, net.text, sizeof net.text);
+	return net;
+}
+
+/* Of @max, of which @taken are, may one who has @held of them have @more? */
+static bool leaves_as_much(uint64_t held, uint64_t more, uint64_t taken, uint64_t max)
+{
+	return held + more <= max - taken;
+}
+
+const char *share_of_sessions(const struct server *sv, const struct serve_net *net)
+{
+	unsigned held = 0;
+
+	if (sv->live >= sv->room)
+		return "listener is full, try again later";
+	for (const struct session *s = sv->sessions; s; s = s->next)
+		held += !strcmp(s->net.text, net->text);
+	return leaves_as_much(held, 1, sv->live, sv->room)
+		       ? NULL
+		       : "your address has its share of the listener's sessions; end one first";
+}
+
+const char *share_of_windows(const struct session *s, size_t len)
+{
+	const struct server *sv = s->sv;
+	uint64_t held = 0;
+
+	if (len > SERVE_WINDOWS_MAX - sv->windows)
+		return "the listener is busy, try again later";
+	for (const struct session *o = sv->sessions; o; o = o->next)
+		held += strcmp(o->net.text, s->net.text) ? 0 : o->win.len;
+	return leaves_as_much(held, len, sv->windows, SERVE_WINDOWS_MAX)
+		       ? NULL
+		       : "your address has its share of the listener's memory; end a session first";
+}
