@@ -194,18 +194,29 @@ static void raise_limit(void)
 		return; /* it works with what there is */
 }
 
-/* For sessctl stat.  Who has asked for a directory hears that it will not do; else there is only
- * less to see. */
+static const char *why_not_shown(int err)
+{
+	if (err == DDPS_E_ACCESS)
+		return "it is somebody else's, or others may use it";
+	return err == DDPS_E_SYSTEM ? strerror(errno) : ddps_strerror(err);
+}
+
+/* For sessctl stat.  Where it cannot, there is only less to see. */
 static void show(struct vd_process *p)
 {
-	int err = ddps_watch_open(&p->watch, p->ctx, p->cfg.name,
-				  *p->cfg.watch ? p->cfg.watch : NULL);
+	const char *where = *p->cfg.watch ? p->cfg.watch : NULL;
+	int err = ddps_watch_open(&p->watch, p->ctx, p->cfg.name, where);
 
 	if (!err)
 		ddps_watch_add(p->watch, "datagrams", vd_ud_show, p);
-	if (err && *p->cfg.watch)
-		fprintf(stderr, "ddpsess: DDPSESS_WATCH=%s: %s; nothing is shown there\n",
-			p->cfg.watch, err == DDPS_E_SYSTEM ? strerror(errno) : ddps_strerror(err));
+	else if (where)
+		fprintf(stderr, "ddpsess: DDPSESS_WATCH=%s: %s; nothing is shown there\n", where,
+			why_not_shown(err));
+	else
+		fprintf(stderr,
+			"ddpsess: /tmp/ddpsess-%u: %s; sessctl stat does not show this program "
+			"(DDPSESS_WATCH names another directory)\n",
+			(unsigned)geteuid(), why_not_shown(err));
 }
 
 /* Nothing runs in it, and it has no context. */

@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -45,6 +46,26 @@ static enum status new_ctx(struct server *sv, int *err)
 	return ST_DONE;
 }
 
+/* Without it there is only less to see, so this is said and no more. */
+static void show_watch(struct server *sv)
+{
+	const char *where = getenv("DDPSESS_WATCH");
+	int err = ddps_watch_open(&sv->shown, sv->ctx, "sessctl listen", NULL);
+	char at[40], clean[256];
+
+	if (!err)
+		return;
+	snprintf(at, sizeof at, "/tmp/ddpsess-%u", (unsigned)geteuid());
+	if (where && *where)
+		text_clean(clean, sizeof clean, where, strlen(where));
+	out_note(&sv->out, "sessctl stat will not show this listener: %s: %s",
+		 where && *where ? clean : at,
+		 err == DDPS_E_SYSTEM	? strerror(errno)
+		 : err == DDPS_E_ACCESS ? "it is somebody else's, or others may use it"
+					: ddps_strerror(err));
+	fprintf(sv->out.err, "  try: DDPSESS_WATCH=DIR, a directory of this user only, or off\n");
+}
+
 static enum status start(struct server *sv)
 {
 	struct ddps_listen_param p;
@@ -79,8 +100,7 @@ static enum status start(struct server *sv)
 		err = DDPS_E_TOO_LONG;
 	if (err)
 		return fail(sv, err, sv->o->arg[0]);
-	/* Without it there is only less to see. */
-	ddps_watch_open(&sv->shown, sv->ctx, "sessctl listen", NULL);
+	show_watch(sv);
 	out_listening(&sv->out, uri);
 	return sv->out.write_errno ? ST_FAILED : ST_DONE; /* nobody will know where */
 }

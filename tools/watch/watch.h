@@ -14,15 +14,26 @@ struct watch_target {
 
 /* ---- watch_find.c ---- */
 
-/* What was met on the way. */
+/* What was met on the way: how often, and where first. */
+enum watch_fault {
+	WATCH_FOREIGN, /* a link, no socket, or somebody else's */
+	WATCH_LATE,
+	WATCH_LONG,
+	WATCH_GARBLED,
+	WATCH_SYSTEM,
+	WATCH_FAULTS
+};
+
 struct watch_trouble {
-	unsigned garbled; /* sockets that gave no whole answer */
-	int sys_errno;	  /* a directory or a socket was not to be had: the last reason */
+	unsigned met[WATCH_FAULTS];
+	char first[WATCH_FAULTS][160];
+	int sys_errno; /* of the first WATCH_SYSTEM */
 };
 
 /*
  * The state of each context that @t names: an object, its key the socket's path.  A process that
- * ends meanwhile is not in it.  Never NULL; the caller's to release.
+ * ends meanwhile is not in it.  All are asked at the same time, and not for longer than 7 s.  Never
+ * NULL; the caller's to release.
  */
 json_t *watch_find(const struct watch_target *t, struct watch_trouble *trouble);
 

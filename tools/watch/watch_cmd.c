@@ -51,6 +51,7 @@ struct job {
 	struct watch_target target;
 	struct out out;
 	json_t *before; /* the last look */
+	unsigned told[WATCH_FAULTS];
 };
 
 /* A number is a PID, all else a URI. */
@@ -97,19 +98,47 @@ static int parse(struct job *j, int argc, char **argv)
 
 /* ---- looking ---- */
 
-static enum status nobody(struct job *j, const struct watch_trouble *t)
+/* What was passed over, when there is more of it than at the look before. */
+static void tell_trouble(struct job *j, const struct watch_trouble *t)
+{
+	static const struct {
+		const char *what, *advice;
+	} faults[WATCH_FAULTS] = {
+		[WATCH_FOREIGN] = { "not asked: a link, not a socket, or somebody else's",
+				    "removing it, or asking its owner what it is" },
+		[WATCH_LATE] = { "no whole answer in time", "again: a process that is stopped "
+							    "gives none" },
+		[WATCH_LONG] = { "the answer is too long", "sessctl stat PID, which asks one "
+							   "process only" },
+		[WATCH_GARBLED] = { "no whole answer", "again: a process that ends gives none" },
+	};
+	char first[sizeof t->first[0]], more[32] = "";
+
+	for (unsigned f = 0; f < WATCH_FAULTS; f++) {
+		const char *what = faults[f].what, *advice = faults[f].advice;
+
+		if (f == WATCH_SYSTEM && t->met[f]) {
+			what = strerror(t->sys_errno);
+			advice = text_file_advice(t->sys_errno);
+		}
+		text_clean(first, sizeof first, t->first[f], strlen(t->first[f]));
+		if (t->met[f] > 1)
+			snprintf(more, sizeof more, " and %u more", t->met[f] - 1);
+		if (t->met[f] > j->told[f])
+			out_note(&j->out, "%s%s: %s", first, t->met[f] > 1 ? more : "", what);
+		if (t->met[f] > j->told[f] && advice)
+			fprintf(j->out.err, "  try: %s\n", advice);
+		j->told[f] = t->met[f];
+	}
+}
+
+static enum status nobody(struct job *j)
 {
 	static const char try[] =
 		"a program that uses ddpsess, of this user and with DDPSESS_WATCH not set to off; "
 		"root sees every user's";
 
-	if (t->garbled)
-		out_error(&j->out, 0, "again: a process that ends gives no whole answer",
-			  "%u socket%s gave no whole answer", t->garbled,
-			  t->garbled == 1 ? "" : "s");
-	else if (t->sys_errno)
-		out_error(&j->out, 0, try, "looking for processes: %s", strerror(t->sys_errno));
-	else if (j->target.pid && kill(j->target.pid, 0) && errno == ESRCH)
+	if (j->target.pid && kill(j->target.pid, 0) && errno == ESRCH)
 		out_error(&j->out, 0, "sessctl stat, which lists every program that can be watched",
 			  "there is no process %d", (int)j->target.pid);
 	else if (j->target.pid)
@@ -138,7 +167,7 @@ static void show_each(struct job *j, const json_t *all)
 	json_object_foreach((json_t *)(uintptr_t)all, key, p)
 	{
 		if (j->o.json)
-			json_out_line(&j->out, json_deep_copy(p));
+			json_out_line(&j->out, json_incref((json_t *)(uintptr_t)p));
 		else if (j->o.interval_ms)
 			watch_line(&j->out, p, json_object_get(j->before, key));
 		else
@@ -171,9 +200,10 @@ static enum status look(struct job *j, bool first)
 
 	/* The table may be empty; a process that was named has to be there at first. */
 	if (!json_object_size(all) && first && (named || j->user->bit == W_STAT))
-		s = nobody(j, &t);
+		s = nobody(j);
 	else
 		show(j, all);
+	tell_trouble(j, &t);
 	json_decref(j->before);
 	j->before = all;
 	return s;

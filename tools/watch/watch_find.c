@@ -1,27 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The sockets of processes that are watched, and what they say. */
-#include "watch/watch.h"
+/* Where the processes are that are watched, and which of them are meant. */
 #include "cli/sessctl.h"
-#include <dirent.h>
+#include "cli/text.h"
+#include "watch/watch_ask.h"
 #include <errno.h>
-#include <limits.h>
-#include <poll.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/un.h>
 #include <unistd.h>
-
-#define ANSWER_MAX (256u << 20) /* 65 536 sessions take a third of it */
-#define ANSWER_NS  (5 * NS_PER_S)
-
-struct search {
-	const struct watch_target *target;
-	struct watch_trouble *trouble;
-	json_t *found;
-};
 
 /* ---- URIs ---- */
 
@@ -67,38 +55,6 @@ static bool uri_matches(const char *listener, const char *asked)
 	       (is_any(&l) || (l.host == a.host && !memcmp(l.h, a.h, l.host)));
 }
 
-/* ---- one socket ---- */
-
-/* All that comes until the end, or NULL with errno. */
-static char *slurp(int fd, size_t *len)
-{
-	const uint64_t until = clock_ns() + ANSWER_NS;
-	char *text = NULL, *more;
-	size_t room = 0;
-	ssize_t n;
-
-	for (*len = 0;; *len += (size_t)n) {
-		struct pollfd p = { fd, POLLIN, 0 };
-
-		if (*len == room) {
-			room = room ? 2 * room : 16384;
-			more = room > ANSWER_MAX ? NULL : realloc(text, room);
-			if (!more)
-				break;
-			text = more;
-		}
-		if (poll(&p, 1, clock_left_ms(until)) <= 0)
-			break;
-		n = read(fd, text + *len, room - *len);
-		if (!n)
-			return text;
-		if (n < 0)
-			break;
-	}
-	free(text);
-	return NULL;
-}
-
 static bool is_meant(const struct watch_target *t, const json_t *s)
 {
 	const json_t *uri;
@@ -114,137 +70,139 @@ static bool is_meant(const struct watch_target *t, const json_t *s)
 	return false;
 }
 
-static int dial(const char *path)
-{
-	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0), keep;
-	struct sockaddr_un sa = { .sun_family = AF_UNIX };
-
-	memcpy(sa.sun_path, path, strlen(path) + 1);
-	if (fd < 0 || !connect(fd, (struct sockaddr *)&sa, sizeof sa))
-		return fd;
-	keep = errno;
-	close(fd);
-	errno = keep;
-	return -1;
-}
-
-/* Who listens knows its PID as its own namespace counts; the kernel knows it as ours does. */
-static pid_t pid_of(int fd)
-{
-	struct ucred who = { .pid = 0 };
-	socklen_t len = sizeof who;
-
-	return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &who, &len) ? 0 : who.pid;
-}
-
-static void ask(struct search *s, const char *path)
-{
-	int fd = dial(path);
-	json_t *answer = NULL;
-	pid_t pid;
-	char *text;
-	size_t len;
-
-	if (fd < 0 && (errno == ECONNREFUSED || errno == ENOENT))
-		return; /* the process is gone; the next one that begins to be watched removes it */
-	if (fd < 0) {
-		s->trouble->sys_errno = errno;
-		return;
-	}
-	pid = pid_of(fd);
-	if (!s->target->pid || !pid || pid == s->target->pid) {
-		text = slurp(fd, &len);
-		answer = text ? json_loadb(text, len, 0, NULL) : NULL;
-		free(text);
-		if (json_is_object(answer) && pid)
-			json_object_set_new(answer, "pid", json_integer(pid));
-		if (!json_is_object(answer))
-			s->trouble->garbled++;
-		else if (is_meant(s->target, answer))
-			json_object_set(s->found, path, answer);
-	}
-	json_decref(answer);
-	close(fd);
-}
-
 /* ---- directories ---- */
 
-/* "123.1": a PID and a number. */
-static bool is_socket_name(const char *s)
-{
-	size_t n = strspn(s, "0123456789");
+/* What is before a user's number. */
+static const char *const forms[] = { "/run/user/", "/tmp/ddpsess-" };
 
-	return n && s[n] == '.' && s[n + 1] && !s[n + 1 + strspn(s + n + 1, "0123456789")];
+/* Somebody may have made many of them: they are looked for in a bounded time. */
+#define LOOK_NS (2 * NS_PER_S)
+
+struct search {
+	struct watch_trouble *trouble;
+	struct watch_place *places;
+	size_t count, room;
+};
+
+static int add_place(struct search *s, int fd, const char *path, uid_t uid)
+{
+	struct watch_place *p;
+	DIR *d;
+
+	if (s->count == s->room) {
+		const size_t room = s->room ? 2 * s->room : 16;
+
+		p = realloc(s->places, room * sizeof *p);
+		if (!p)
+			return -1;
+		s->places = p;
+		s->room = room;
+	}
+	d = fdopendir(fd);
+	if (!d)
+		return -1;
+	p = &s->places[s->count++];
+	*p = (struct watch_place){ .dir = d, .uid = uid };
+	memcpy(p->path, path, strlen(path) + 1);
+	return 0;
 }
 
-static void look_into(struct search *s, const char *dir)
-{
-	char path[sizeof(((struct sockaddr_un *)0)->sun_path)];
-	struct dirent *e;
-	DIR *d = opendir(dir);
-
-	if (!d) {
-		if (errno != ENOENT)
-			s->trouble->sys_errno = errno;
-		return;
-	}
-	while ((e = readdir(d))) {
-		int n = snprintf(path, sizeof path, "%s/%s", dir, e->d_name);
-
-		if (is_socket_name(e->d_name) && n > 0 && (size_t)n < sizeof path)
-			ask(s, path);
-	}
-	closedir(d);
-}
-
-/* Where processes of @uid listen.  In /tmp anybody may have made a directory of that name. */
-static void look_for_user(struct search *s, unsigned long uid)
+/* What @path is, which a link is not; *@fd: it is open.  WATCH_FAULTS: all is well. */
+static enum watch_fault open_place(struct search *s, const char *path, const uid_t *uid, int *fd)
 {
 	struct stat st;
-	char dir[64];
 
-	snprintf(dir, sizeof dir, "/run/user/%lu/ddpsess", uid);
-	look_into(s, dir);
-	snprintf(dir, sizeof dir, "/tmp/ddpsess-%lu", uid);
-	if (!lstat(dir, &st) && S_ISDIR(st.st_mode) && st.st_uid == uid)
-		look_into(s, dir);
+	errno = ENAMETOOLONG;
+	if (strlen(path) >= sizeof s->places->path)
+		return WATCH_SYSTEM;
+	*fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (*fd < 0)
+		return errno == ELOOP || errno == ENOTDIR ? WATCH_FOREIGN : WATCH_SYSTEM;
+	if (fstat(*fd, &st))
+		return WATCH_SYSTEM;
+	if ((uid && st.st_uid != *uid) || st.st_mode & (S_IWGRP | S_IWOTH))
+		return WATCH_FOREIGN;
+	return add_place(s, *fd, path, st.st_uid) ? WATCH_SYSTEM : WATCH_FAULTS;
 }
 
-/* Root sees everybody's: @prefix is in front of the users' numbers. */
-static void look_for_all(struct search *s, const char *in, const char *prefix)
+/* Sockets of @uid lie in @path, or, if @uid is NULL, of whoever has it.  Nobody else may write to it: in
+ * /tmp anybody may have made a directory of that name. */
+static void look_into(struct search *s, const char *path, const uid_t *uid)
 {
-	size_t skip = strlen(prefix);
+	int fd = -1;
+	const enum watch_fault f = open_place(s, path, uid, &fd);
+
+	if (f == WATCH_FAULTS || (fd < 0 && errno == ENOENT))
+		return;
+	watch_met(s->trouble, f, path, NULL);
+	if (fd >= 0)
+		close(fd);
+}
+
+/* Where processes of @uid listen. */
+static void look_for_user(struct search *s, const char *form, uid_t uid)
+{
+	char dir[64];
+
+	snprintf(dir, sizeof dir, "%s%u%s", form, uid, form[1] == 'r' ? "/ddpsess" : "");
+	look_into(s, dir, &uid);
+}
+
+/* A user's number, as it is written: no other name leads to the same directories. */
+static bool is_user(const char *text, uid_t *uid)
+{
+	char again[24];
+	uint64_t n;
+
+	if (text_number(text, &n) || n >= UINT32_MAX)
+		return false;
+	*uid = (uid_t)n;
+	snprintf(again, sizeof again, "%u", *uid);
+	return !strcmp(again, text);
+}
+
+/* Users for whom there is something that begins like @form.  Root's own are there already. */
+static void look_for_others(struct search *s, const char *form, uint64_t until)
+{
+	const char *slash = strrchr(form, '/'), *prefix = slash + 1;
+	const size_t skip = strlen(prefix);
 	struct dirent *e;
-	DIR *d = opendir(in);
-	char *end;
+	char in[16];
+	uid_t uid;
+	DIR *d;
 
-	while (d && (e = readdir(d))) {
-		unsigned long uid;
-
-		if (strncmp(e->d_name, prefix, skip))
-			continue;
-		uid = strtoul(e->d_name + skip, &end, 10);
-		if (end != e->d_name + skip && !*end)
-			look_for_user(s, uid);
-	}
-	if (d)
-		closedir(d);
+	snprintf(in, sizeof in, "%.*s", (int)(slash - form), form);
+	d = opendir(in);
+	while (d && clock_ns() < until && (e = readdir(d)))
+		if (!strncmp(e->d_name, prefix, skip) && is_user(e->d_name + skip, &uid) && uid)
+			look_for_user(s, form, uid);
+	if (!d)
+		return;
+	if (clock_ns() >= until)
+		watch_met(s->trouble, WATCH_LATE, in, NULL);
+	closedir(d);
 }
 
 json_t *watch_find(const struct watch_target *t, struct watch_trouble *trouble)
 {
 	const char *where = getenv("DDPSESS_WATCH");
-	/* cppcheck-suppress ctuuninitvar ; it is written there, not read */
-	struct search s = { t, trouble, json_object() };
+	struct search s = { .trouble = trouble };
+	const uint64_t until = clock_ns() + LOOK_NS;
+	const uid_t me = geteuid();
+	json_t *found;
 
-	*trouble = (struct watch_trouble){ .garbled = 0 };
-	if (where && *where == '/') {
-		look_into(&s, where);
-	} else if (geteuid()) {
-		look_for_user(&s, geteuid());
-	} else {
-		look_for_all(&s, "/run/user", "");
-		look_for_all(&s, "/tmp", "ddpsess-");
-	}
-	return s.found;
+	*trouble = (struct watch_trouble){ .sys_errno = 0 };
+	if (where && *where == '/')
+		look_into(&s, where, me ? &me : NULL);
+	else
+		for (size_t i = 0; i < sizeof forms / sizeof *forms; i++)
+			look_for_user(&s, forms[i], me);
+	if (!me && !(where && *where == '/'))
+		for (size_t i = 0; i < sizeof forms / sizeof *forms; i++)
+			look_for_others(&s, forms[i], until);
+	found = watch_ask(t, is_meant, s.places, s.count, trouble);
+	for (size_t i = 0; i < s.count; i++)
+		closedir(s.places[i].dir);
+	free(s.places);
+	return found;
 }

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#ifndef SESSCTL_WATCH_ASK_H
+#define SESSCTL_WATCH_ASK_H
+/* What the sockets of some directories say.  Whoever owns one may put anything there. */
+#include "watch/watch.h"
+#include <dirent.h>
+#include <stdbool.h>
+
+struct watch_place {
+	DIR *dir; /* the caller's */
+	uid_t uid;
+	char path[128];
+	/* watch_ask's */
+	unsigned asked; /* sockets that have not answered yet */
+	uint64_t left;	/* what its answers may still cost */
+	bool over;	/* no name is left */
+};
+
+typedef bool watch_meant(const struct watch_target *t, const json_t *answer);
+
+/* Ask each socket of @places that belongs to its user and listens for him.  What @t names and @meant
+ * wants is in the object, as watch_find says. */
+json_t *watch_ask(const struct watch_target *t, watch_meant *meant, struct watch_place *places,
+		  size_t count, struct watch_trouble *trouble);
+
+/* Count a fault at @dir, or at @name in it; WATCH_SYSTEM takes errno. */
+void watch_met(struct watch_trouble *t, enum watch_fault f, const char *dir, const char *name);
+
+#endif
