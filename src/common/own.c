@@ -243,3 +243,14 @@ unsigned ddps_own_era(void)
 	errno = keep;
 	return era;
 }
+
+void ddps_own_tos(int fd, int family, uint8_t tos)
+{
+	const int class = tos & ~3;
+
+	if (!class)
+		return;
+	(void)setsockopt(fd, IPPROTO_IP, IP_TOS, &class, sizeof class);
+	if (family == AF_INET6)
+		(void)setsockopt(fd, IPPROTO_IPV6, IPV6_TCLASS, &class, sizeof class);
+}

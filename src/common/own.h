@@ -34,5 +34,9 @@ int ddps_own_bind(int fd, const struct sockaddr *sa, socklen_t len);
 /* The same for whoever binds in another way: whether an attempt that has just failed, with errno, is to be
  * made again.  *@since is 0 before the first attempt. */
 bool ddps_own_retry(uint64_t *since);
+/* What the packets of @fd say of their class (IP_TOS, IPV6_TCLASS), on a socket of IPv6 those of IPv4 as well.
+ * The two bits of ECN are left to the system.  0: as it is.  Not every network heeds it, so that a refusal
+ * is none of the session's. */
+void ddps_own_tos(int fd, int family, uint8_t tos);
 
 #endif

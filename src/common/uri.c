@@ -282,24 +282,36 @@ static int option_per_address(const struct parser *p, const char *value, size_t 
 	return 0;
 }
 
+static int option_tos(const struct parser *p, const char *value, size_t len)
+{
+	int v = port_number(value, len);
+
+	if (v < 0 || v > 255)
+		return bad(p, "tos \"%.*s\" is not a number from 0 to 255",
+			   len > 40 ? 40 : (int)len, value);
+	p->uri->tos = (uint8_t)v;
+	return 0;
+}
+
 static const struct {
 	const char *key;
 	int (*take)(const struct parser *p, const char *value, size_t len);
 } options[] = {
-	{ "backend", option_backend },
-	{ "encap", option_encap },
-	{ "local", option_local },
-	{ "per-address", option_per_address },
+	{ "backend", option_backend },	       { "encap", option_encap }, { "local", option_local },
+	{ "per-address", option_per_address }, { "tos", option_tos },
 };
 
 static int parse_option(const struct parser *p, const char *s, size_t len, unsigned *seen)
 {
 	const char *eq = memchr(s, '=', len);
 	size_t key = eq ? (size_t)(eq - s) : len;
+	const bool sctp = !strcmp(p->uri->scheme, "sctp");
 
 	for (unsigned i = 0; i < sizeof options / sizeof options[0]; i++) {
 		if (strlen(options[i].key) != key || memcmp(options[i].key, s, key))
 			continue;
+		if (!sctp && options[i].take != option_tos)
+			break;
 		if (!eq)
 			return bad(p, "option \"%s\" needs a value", options[i].key);
 		if (*seen & 1u << i)
@@ -307,6 +319,8 @@ static int parse_option(const struct parser *p, const char *s, size_t len, unsig
 		*seen |= 1u << i;
 		return options[i].take(p, eq + 1, len - key - 1);
 	}
+	if (!sctp)
+		return bad(p, "%s:// takes no options but tos", p->uri->scheme);
 	return bad(p, "unknown option \"%.*s\"", key > 40 ? 40 : (int)key, s);
 }
 
@@ -317,8 +331,6 @@ static int parse_options(const struct parser *p, const char *at)
 
 	if (!*at)
 		return 0;
-	if (strcmp(p->uri->scheme, "sctp"))
-		return bad(p, "%s:// takes no options", p->uri->scheme);
 	do {
 		size_t n = strcspn(++at, "&");
 

@@ -33,6 +33,7 @@ struct ddps_uri {
 	/* Own addresses, of an initiator: local=ADDRESS,... with port 0, or what its caller has set
 	 * here; none: the system chooses. */
 	struct ddps_uri_addrs from;
+	uint8_t tos; /* of the packets: DSCP times 4, see ddps_own_tos; 0: as the system has it */
 	/* sctp, of a listener: associations from one address; 0: as the backend has it. */
 	uint16_t per_address;
 };

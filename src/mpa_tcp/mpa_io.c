@@ -263,6 +263,7 @@ static int start_connect(struct ddps_mpa_conn *c, const struct ddps_uri *uri,
 {
 	struct pollfd pfd = { .fd = c->io.fd, .events = POLLOUT };
 
+	ddps_own_tos(c->io.fd, sa->sa_family, uri->tos);
 	if (uri->from.n && bind_own(c->io.fd, &uri->from.at[0]) < 0)
 		return errno;
 	if (connect(c->io.fd, sa, sa_len) < 0 && errno != EINPROGRESS)

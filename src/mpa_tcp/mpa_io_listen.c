@@ -227,16 +227,18 @@ static void on_accept(void *user, uint32_t events)
 /* ---- listeners ---- */
 
 /* A bound, listening socket, or -1 with errno. */
-static int open_socket(const struct sockaddr *sa, socklen_t sa_len, bool any, unsigned backlog)
+static int open_socket(const struct ddps_uri *uri, const struct sockaddr *sa, socklen_t sa_len,
+		       unsigned backlog)
 {
 	int fd = ddps_own(socket(sa->sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
-	int one = 1, v6only = !any;
+	int one = 1, v6only = uri->host[0] != 0;
 
 	if (fd < 0)
 		return -1;
 	setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one);
 	if (sa->sa_family == AF_INET6)
 		setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &v6only, sizeof v6only);
+	ddps_own_tos(fd, sa->sa_family, uri->tos); /* accept() hands it on */
 	if (ddps_own_bind(fd, sa, sa_len) == 0 &&
 	    listen(fd, backlog > INT_MAX ? INT_MAX : (int)backlog) == 0)
 		return fd;
@@ -249,13 +251,13 @@ static int open_listener(const struct ddps_uri *uri, const struct sockaddr *sa, 
 			 unsigned backlog)
 {
 	bool any = !uri->host[0];
-	int fd = open_socket(sa, sa_len, any, backlog);
+	int fd = open_socket(uri, sa, sa_len, backlog);
 	struct sockaddr_in in = { .sin_family = AF_INET, .sin_port = htons(uri->port) };
 
 	if (fd >= 0 || !any || sa->sa_family != AF_INET6 ||
 	    (errno != EAFNOSUPPORT && errno != EADDRNOTAVAIL))
 		return fd;
-	return open_socket((struct sockaddr *)&in, sizeof in, any, backlog);
+	return open_socket(uri, (struct sockaddr *)&in, sizeof in, backlog);
 }
 
 static int mpa_listen(struct ddps_env *env, const struct ddps_uri *uri, const struct sockaddr *sa,

@@ -153,6 +153,7 @@ struct ddps_sd_goal {
 	struct ddps_sd_carrier *carrier;
 	unsigned place; /* by what follows: where it is among the provider's */
 	int encap;
+	uint8_t tos;
 	unsigned nto, nfrom;
 	struct sockaddr_in6 at[]; /* to, then from; an IPv4 address takes part of its place */
 };

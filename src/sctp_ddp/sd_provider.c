@@ -127,9 +127,9 @@ static struct ddps_sd_goal *goal_new(const struct ddps_uri *uri, const struct so
 
 	if (!g)
 		return NULL;
-	g->encap = uri->encap;
-	g->nto = nto;
-	g->nfrom = uri->from.n;
+	*g = (struct ddps_sd_goal){
+		.encap = uri->encap, .tos = uri->tos, .nto = nto, .nfrom = uri->from.n
+	};
 	if (!uri->hosts.n)
 		memcpy(&g->at[0], sa, sa_len < sizeof g->at[0] ? sa_len : sizeof g->at[0]);
 	for (unsigned i = 0; i < uri->hosts.n; i++)
@@ -142,7 +142,7 @@ static struct ddps_sd_goal *goal_new(const struct ddps_uri *uri, const struct so
 
 static bool same_goal(const struct ddps_sd_goal *a, const struct ddps_sd_goal *b)
 {
-	if (a->encap != b->encap || a->nto != b->nto || a->nfrom != b->nfrom)
+	if (a->encap != b->encap || a->tos != b->tos || a->nto != b->nto || a->nfrom != b->nfrom)
 		return false;
 	for (unsigned i = 0; i < a->nto + a->nfrom; i++)
 		if (!same_address(&a->at[i], &b->at[i]))

@@ -358,9 +358,8 @@ struct vd_id {
 	struct vd_oob_port *oob;		      /* a listener of vd_oob.c */
 	int reserved;				      /* a socket that keeps its port, or -1 */
 	struct vd_id *next_reserved, **prev_reserved; /* if it is not -1 */
-	bool own_address, port_asked;		      /* to connect from */
-	bool reuse, afonly;			      /* options ... */
-	uint8_t ack_timeout;			      /* ... or 0 */
+	bool own_address, port_asked, reuse, afonly;  /* to connect from; options ... */
+	uint8_t ack_timeout, tos;		      /* ... or 0 */
 	struct vd_qp *control; /* == qp: the library's, without work; and its queue */
 	struct ibv_cq *control_cq;
 	struct ibv_qp_init_attr ep_attr; /* rdma_create_ep on a listener: for its requests */
@@ -450,8 +449,9 @@ void vd_id_free(struct vd_id *id);
 void vd_request_forget(struct vd_process *p, struct vd_id *id);
 /* The address that the library shows as "192.0.2.1:7174". */
 void vd_parse_addr(const char *text, struct sockaddr_storage *ss);
-/* The URI of @sa with the wire of this run. */
+/* The URI of @sa with the wire of this run; behind it, what @id has for its packets. */
 void vd_uri(const struct vd_config *cfg, const struct sockaddr *sa, char *buf, size_t len);
+void vd_add_tos(const struct vd_id *id, char *uri, size_t len);
 /* The same for a listener at the address that @id is bound to. */
 void vd_listen_uri(const struct vd_process *p, const struct vd_id *id, char *buf, size_t len);
 void vd_addr_text(const struct sockaddr *sa, char *buf, size_t len);

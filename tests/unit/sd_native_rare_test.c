@@ -488,7 +488,7 @@ Test(sd_native_rare, a_look_in_vain_closes_what_nobody_uses)
 
 	start();
 	ne = srv.ep->ne;
-	cr_assert_eq(ddps_sn_sock_bind(ne, (struct sockaddr *)&any, len, 0, 0, &s), 0);
+	cr_assert_eq(ddps_sn_sock_bind(ne, (struct sockaddr *)&any, len, 0, 0, 0, &s), 0);
 	cr_expect_eq(ne->socks[s->via], s);
 	ddps_sn_sock_put(s);
 	look(EPOLLIN);

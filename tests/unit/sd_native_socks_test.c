@@ -112,7 +112,7 @@ Test(sd_native_socks, addresses_of_ipv6_alone_directly_on_ip)
 
 	need_raw();
 	list.n = 2;
-	cr_assert_eq(ddps_sn_homes_sock(ne, &list, AF_INET6, OFF, &s), 0);
+	cr_assert_eq(ddps_sn_homes_sock(ne, &list, AF_INET6, OFF, 0, &s), 0);
 	cr_expect_null(s->twin);
 	ddps_sn_sock_put(s);
 }
@@ -123,7 +123,7 @@ Test(sd_native_socks, who_shares_a_socket_takes_no_memory_for_it)
 	struct ddps_sn_sock *s = sock_at(TWO, true, 0), *same;
 	const long live = mem_live();
 
-	cr_assert_eq(ddps_sn_homes_sock(s->ne, &list, AF_INET, s->port, &same), 0);
+	cr_assert_eq(ddps_sn_homes_sock(s->ne, &list, AF_INET, s->port, 0, &same), 0);
 	cr_expect_eq(same, s);
 	cr_expect_eq(mem_live(), live);
 	ddps_sn_sock_put(same);
@@ -232,8 +232,8 @@ Test(sd_native_socks, a_socket_to_connect_from_is_none_to_listen_on)
 	struct ddps_sn_env *ne = sock_at("127.0.0.1", true, 0)->ne;
 	struct ddps_sn_sock *mine, *other;
 
-	cr_assert_eq(ddps_sn_sock_client(ne, AF_INET, false, &mine), 0);
-	cr_expect_eq(ddps_sn_sock_bind(ne, (struct sockaddr *)&any, sizeof any, mine->port, 0,
+	cr_assert_eq(ddps_sn_sock_client(ne, AF_INET, false, 0, &mine), 0);
+	cr_expect_eq(ddps_sn_sock_bind(ne, (struct sockaddr *)&any, sizeof any, mine->port, 0, 0,
 				       &other),
 		     DDPS_E_SYSTEM);
 	cr_expect_eq(errno, EADDRINUSE);
@@ -267,7 +267,7 @@ Test(sd_native_socks, one_of_both_ips_is_not_shared_with_one_of_one)
 
 	need_raw();
 	both = sock_at("", false, OFF);
-	cr_assert_eq(ddps_sn_sock_bind(both->ne, sa, sizeof any, OFF, 0, &one), 0);
+	cr_assert_eq(ddps_sn_sock_bind(both->ne, sa, sizeof any, OFF, 0, 0, &one), 0);
 	cr_expect_neq(one, both);
 	cr_expect_null(one->twin);
 	ddps_sn_sock_put(one);
@@ -564,7 +564,7 @@ Test(sd_native_socks, there_are_no_more_numbers_for_sockets)
 	cr_assert(ne->socks);
 	for (unsigned i = 0; i < ne->nsocks; i++)
 		ne->socks[i] = s;
-	cr_expect_eq(ddps_sn_sock_client(ne, AF_INET, false, &other), DDPS_E_LIMIT);
+	cr_expect_eq(ddps_sn_sock_client(ne, AF_INET, false, 0, &other), DDPS_E_LIMIT);
 	free(ne->socks);
 	ne->socks = had;
 	ne->nsocks = n;
@@ -582,7 +582,7 @@ Test(sd_native_socks, the_last_number_for_a_socket)
 	cr_assert(ne->socks);
 	for (unsigned i = 0; i < ne->nsocks; i++)
 		ne->socks[i] = s;
-	cr_assert_eq(ddps_sn_sock_client(ne, AF_INET, false, &last), 0);
+	cr_assert_eq(ddps_sn_sock_client(ne, AF_INET, false, 0, &last), 0);
 	cr_expect_eq(last->via, UINT16_MAX);
 	ddps_sn_sock_put(last);
 	ddps_sn_close_unused(ne);

@@ -55,6 +55,19 @@ Test(uri, a_share_of_an_address)
 	cr_expect_eq(u.per_address, 0);
 }
 
+Test(uri, contact_23_a_class_of_packets)
+{
+	char why[200] = "";
+	struct ddps_uri u;
+
+	cr_assert_eq(ddps_uri_parse(&u, "tcp://h:7?tos=255", why, sizeof why), 0, "%s", why);
+	cr_expect_eq(u.tos, 255);
+	cr_assert_eq(ddps_uri_parse(&u, "sctp://h:7?encap=1&tos=32", why, sizeof why), 0);
+	cr_expect_eq(u.tos, 32);
+	cr_assert_eq(ddps_uri_parse(&u, "tcp://h:7", why, sizeof why), 0);
+	cr_expect_eq(u.tos, 0);
+}
+
 static void list(const char *text, const char *hosts, const char *from)
 {
 	char why[200] = "", have[DDPS_ADDRS_TEXT];
@@ -169,6 +182,8 @@ Test(uri, what_is_wrong_is_named)
 		{ "sctp://h:7?per-address=65536", "from 1 to 65535" },
 		{ "sctp://h:7?per-address=-1", "\"-1\"" },
 		{ "tcp://h:7?per-address=1", "no options" },
+		{ "tcp://h:7?tos=256", "from 0 to 255" },
+		{ "sctp://h:7?tos=", "tos \"\" is not" },
 	};
 
 	for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {

@@ -203,15 +203,24 @@ static int set_flag(const struct vd_id *id, bool *flag, const void *value, size_
 	return 0;
 }
 
-/* Done, or refused. */
 /* TCP and SCTP have timers of their own, as an RNIC has: it is told by ibv_query_qp, no more. */
 static int set_ack_timeout(struct vd_id *id, const void *value, size_t len)
 {
-	if (len != 1 || !value || *(const uint8_t *)value > ACK_TIMEOUT_MAX)
+	if (len != 1 || !value || *(const uint8_t *)value > ACK_TIMEOUT_MAX || vd_ud_id(id))
 		return EINVAL;
 	id->ack_timeout = *(const uint8_t *)value;
 	if (id->qp)
 		id->qp->said.timeout = id->ack_timeout;
+	return 0;
+}
+
+/* Of the packets of its connections and listener.  It is taken at any time, and of what is there by then
+ * it changes nothing, as on an adapter. */
+static int set_tos(struct vd_id *id, const void *value, size_t len)
+{
+	if (len != 1 || !value)
+		return EINVAL;
+	id->tos = *(const uint8_t *)value;
 	return 0;
 }
 
@@ -229,7 +238,7 @@ static int set_option(struct vd_id *id, int level, int name, const void *value, 
 	case RDMA_OPTION_ID_ACK_TIMEOUT:
 		return set_ack_timeout(id, value, len);
 	case RDMA_OPTION_ID_TOS:
-		return len == 1 && value ? EOPNOTSUPP : EINVAL;
+		return set_tos(id, value, len);
 	default:
 		return ENOSYS;
 	}

@@ -67,6 +67,7 @@ VD_API int rdma_connect(struct rdma_cm_id *ibid, struct rdma_conn_param *conn)
 		param.local = local;
 	vd_lend_port(id);
 	vd_uri(&p->cfg, &ibid->route.addr.dst_addr, uri, sizeof uri);
+	vd_add_tos(id, uri, sizeof uri);
 	ddps_lock(&p->lock);
 	err = ddps_connect(id->qp->ep, uri, &param);
 	if (!err)
@@ -93,6 +94,7 @@ static int listen_at(struct vd_process *p, struct vd_id *id, unsigned backlog)
 	param.backlog = backlog ? backlog : param.backlog;
 	param.user = id;
 	vd_listen_uri(p, id, uri, sizeof uri);
+	vd_add_tos(id, uri, sizeof uri);
 	ddps_lock(&p->lock);
 	err = ddps_listen(p->ctx, uri, &param, &id->listener);
 	if (!err)

@@ -204,6 +204,14 @@ void vd_uri(const struct vd_config *cfg, const struct sockaddr *sa, char *buf, s
 		snprintf(buf, len, "%s://%s", cfg->transport, addr);
 }
 
+void vd_add_tos(const struct vd_id *id, char *uri, size_t len)
+{
+	const size_t at = strlen(uri);
+
+	if (id->tos)
+		snprintf(uri + at, len - at, "%ctos=%u", strchr(uri, '?') ? '&' : '?', id->tos);
+}
+
 /* An interface by its name, or by its number if it has none any more. */
 static uint32_t read_zone(const char *zone)
 {

@@ -136,6 +136,7 @@ static int do_connect(struct ddps_env *env, void **ctx, const struct ddps_uri *u
 	fd = ddps_sk_socket(family, &err);
 	if (fd < 0)
 		return err;
+	ddps_own_tos(fd, family, uri->tos);
 	err = ddps_sk_encap_to(fd, family, uri->encap);
 	if (err) {
 		keep = errno;
@@ -204,6 +205,7 @@ static void on_accept(void *user, uint32_t events)
 		fd = ddps_own(accept4(e->io.fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC));
 		if (fd < 0)
 			break;
+		ddps_own_tos(fd, e->family, e->tos); /* Linux does not hand it on */
 		a = assoc_new(ke, fd);
 		if (!a) {
 			ddps_log(&ke->env->log, DDPS_LOG_ERROR, "sctp", "accept: out of memory");
@@ -248,6 +250,7 @@ static int do_listen(struct ddps_env *env, void **ctx, const struct ddps_uri *ur
 	if (!err && uri->encap == DDPS_URI_ENCAP_OFF)
 		err = ddps_sk_encap_to(fd, family, uri->encap);
 	(void)setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+	ddps_own_tos(fd, family, uri->tos);
 	if (!err &&
 	    ((uri->hosts.n ? ddps_sk_bind(fd, &uri->hosts) : ddps_own_bind(fd, sa, sa_len)) < 0 ||
 	     listen(fd, backlog_of(backlog)) < 0))
@@ -259,6 +262,8 @@ static int do_listen(struct ddps_env *env, void **ctx, const struct ddps_uri *ur
 		*e = (struct ddps_sd_endpoint){ .ke = ke, .encap = encap, .owner = { up, user } };
 		e->io = (struct ddps_io){ .fd = fd, .fn = on_accept, .user = e };
 		e->list = uri->hosts.n;
+		e->family = family;
+		e->tos = uri->tos;
 		e->retry = (struct ddps_timer){ .fn = on_retry, .user = e };
 		err = ddps_io_set(env->loop, &e->io, EPOLLIN);
 	}

@@ -80,6 +80,8 @@ struct ddps_sd_endpoint {
 	struct ddps_timer retry; /* no descriptor was left for a peer */
 	uint16_t encap;
 	bool list; /* of addresses */
+	uint8_t tos;
+	int family;
 	struct ddps_sd_endpoint *prev, *next;
 };
 

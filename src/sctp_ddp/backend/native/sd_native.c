@@ -63,6 +63,7 @@ struct goal {
 	struct sockaddr_storage local; /* on the way to the first that can be reached */
 	uint32_t mtu;		       /* the largest of the links' */
 	uint16_t encap;
+	uint8_t tos;
 	int sys_errno; /* no address of the peer can be reached, else 0 */
 };
 
@@ -174,11 +175,12 @@ static int client_sock(struct ddps_sn_env *ne, const struct goal *g, bool raw,
 	int family = ddps_sn_homes_family(&g->to, &g->from);
 
 	if (!g->from.n)
-		return ddps_sn_sock_client(ne, family, raw, out);
+		return ddps_sn_sock_client(ne, family, raw, g->tos, out);
 	if (g->from.n > 1)
-		return ddps_sn_homes_sock(ne, &g->from, family, raw ? DDPS_URI_ENCAP_OFF : 0, out);
+		return ddps_sn_homes_sock(ne, &g->from, family, raw ? DDPS_URI_ENCAP_OFF : 0,
+					  g->tos, out);
 	return ddps_sn_sock_bind(ne, (const struct sockaddr *)from, ddps_addr_len(from),
-				 raw ? DDPS_URI_ENCAP_OFF : 0, 0, out);
+				 raw ? DDPS_URI_ENCAP_OFF : 0, 0, g->tos, out);
 }
 
 static int do_connect(struct ddps_env *env, void **ctx, const struct ddps_uri *uri,
@@ -187,7 +189,7 @@ static int do_connect(struct ddps_env *env, void **ctx, const struct ddps_uri *u
 {
 	int encap = encap_of(uri), err;
 	bool raw = encap == DDPS_URI_ENCAP_OFF;
-	struct goal g = { .from = uri->from, .to = uri->hosts };
+	struct goal g = { .from = uri->from, .to = uri->hosts, .tos = uri->tos };
 	struct ddps_sn_sock *s;
 	struct ddps_sd_assoc *a;
 	struct ddps_sn_env *ne;
@@ -266,9 +268,9 @@ static int listen_sock(struct ddps_sn_env *ne, const struct ddps_uri *uri,
 
 	if (!uri->hosts.n)
 		return ddps_sn_sock_bind(ne, sa, sa_len, encap,
-					 uri->host[0] ? DDPS_SN_ONLY : DDPS_SN_BOTH, out);
+					 uri->host[0] ? DDPS_SN_ONLY : DDPS_SN_BOTH, uri->tos, out);
 	return ddps_sn_homes_sock(ne, &uri->hosts, ddps_sn_homes_family(&uri->hosts, &none), encap,
-				  out);
+				  uri->tos, out);
 }
 
 static int do_listen(struct ddps_env *env, void **ctx, const struct ddps_uri *uri,

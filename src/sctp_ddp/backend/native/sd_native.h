@@ -48,6 +48,7 @@ struct ddps_sn_sock {
 	bool waited;	 /* nothing was there when it was read last */
 	bool empty;	 /* there was no more than what was read last */
 	bool errors;	 /* a call has said that ICMP errors wait: epoll may not be asked */
+	uint8_t tos;	 /* of all that leaves, see ddps_uri */
 	uint8_t put_off; /* so many turns, for what is to be read before them */
 	bool shared;	 /* of what this context opens */
 	uint16_t via;	 /* number */
@@ -118,13 +119,14 @@ void ddps_sn_env_free(struct ddps_sn_env *ne);
 /* Fills @len octets that nobody can foresee; @user: a context's share, or NULL. */
 void ddps_sn_random(void *user, void *buf, size_t len);
 /* A socket for what this context opens to peers of @family (AF_INET6: of both). */
-int ddps_sn_sock_client(struct ddps_sn_env *ne, int family, bool raw, struct ddps_sn_sock **out);
+int ddps_sn_sock_client(struct ddps_sn_env *ne, int family, bool raw, uint8_t tos,
+			struct ddps_sn_sock **out);
 #define DDPS_SN_OWN  0x1 /* not another one's */
 #define DDPS_SN_ONLY 0x2 /* an IPv6 one takes no IPv4 */
 #define DDPS_SN_BOTH 0x4 /* an IPv6 one takes IPv4, directly on IP also */
 /* A socket to listen on; @encap as in ddps_uri, but not the default; @how: of DDPS_SN_*. */
 int ddps_sn_sock_bind(struct ddps_sn_env *ne, const struct sockaddr *sa, socklen_t len, int encap,
-		      unsigned how, struct ddps_sn_sock **out);
+		      unsigned how, uint8_t tos, struct ddps_sn_sock **out);
 /* It is closed when all that was to leave through it has. */
 void ddps_sn_sock_put(struct ddps_sn_sock *s);
 void ddps_sn_close_unused(struct ddps_sn_env *ne);
@@ -141,7 +143,7 @@ int ddps_sn_way(const struct sockaddr_storage *from, const struct sockaddr_stora
 		struct sockaddr_storage *local);
 /* A socket of @family for the own addresses @list; @encap as above. */
 int ddps_sn_homes_sock(struct ddps_sn_env *ne, const struct ddps_uri_addrs *list, int family,
-		       int encap, struct ddps_sn_sock **out);
+		       int encap, uint8_t tos, struct ddps_sn_sock **out);
 /* Of a socket for all of @a and @b. */
 int ddps_sn_homes_family(const struct ddps_uri_addrs *a, const struct ddps_uri_addrs *b);
 /* Whether what came to @local is for @s. */

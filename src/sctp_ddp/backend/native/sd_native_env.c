@@ -48,13 +48,13 @@ static int number(struct ddps_sn_env *ne, uint16_t *via)
 	return 0;
 }
 
-static struct ddps_sn_sock *sock_make(struct ddps_sn_env *ne, int family, bool raw)
+static struct ddps_sn_sock *sock_make(struct ddps_sn_env *ne, int family, bool raw, uint8_t tos)
 {
 	struct ddps_sn_sock *s = calloc(1, sizeof *s);
 
 	if (!s)
 		return NULL;
-	*s = (struct ddps_sn_sock){ .ne = ne, .family = family, .raw = raw, .refs = 1 };
+	*s = (struct ddps_sn_sock){ .ne = ne, .family = family, .raw = raw, .refs = 1, .tos = tos };
 	s->io = (struct ddps_io){ .fn = ddps_sn_readable, .user = s, .fd = -1, .eager = true };
 	s->heavy = HEAVY;
 	return s;
@@ -63,12 +63,16 @@ static struct ddps_sn_sock *sock_make(struct ddps_sn_env *ne, int family, bool r
 static int sock_open(struct ddps_sn_sock *s)
 {
 	s->io.fd = ddps_sd_sock_open(s->family, s->raw, &s->gso);
-	return s->io.fd < 0 ? DDPS_E_SYSTEM : 0;
+	if (s->io.fd < 0)
+		return DDPS_E_SYSTEM;
+	ddps_own_tos(s->io.fd, s->family, s->tos);
+	return 0;
 }
 
-static int sock_new(struct ddps_sn_env *ne, int family, bool raw, struct ddps_sn_sock **out)
+static int sock_new(struct ddps_sn_env *ne, int family, bool raw, uint8_t tos,
+		    struct ddps_sn_sock **out)
 {
-	struct ddps_sn_sock *s = sock_make(ne, family, raw);
+	struct ddps_sn_sock *s = sock_make(ne, family, raw, tos);
 	int err;
 
 	if (!s)
@@ -93,7 +97,7 @@ static int sock_new(struct ddps_sn_env *ne, int family, bool raw, struct ddps_sn
 /* Of one that is not bound to an address. */
 static int sock_twin(struct ddps_sn_sock *s)
 {
-	struct ddps_sn_sock *t = sock_make(s->ne, AF_INET, true);
+	struct ddps_sn_sock *t = sock_make(s->ne, AF_INET, true, s->tos);
 	int err;
 
 	if (!t)
@@ -168,7 +172,8 @@ static int bind_to(struct ddps_sn_sock *s, const struct sockaddr_storage *ss, so
 	return ddps_io_set(s->ne->env->loop, &s->io, EPOLLIN);
 }
 
-int ddps_sn_sock_client(struct ddps_sn_env *ne, int family, bool raw, struct ddps_sn_sock **out)
+int ddps_sn_sock_client(struct ddps_sn_env *ne, int family, bool raw, uint8_t tos,
+			struct ddps_sn_sock **out)
 {
 	struct sockaddr_storage any = { .ss_family = (sa_family_t)family };
 	struct ddps_sn_sock *s;
@@ -176,13 +181,13 @@ int ddps_sn_sock_client(struct ddps_sn_env *ne, int family, bool raw, struct ddp
 
 	for (unsigned i = 0; i < ne->nsocks; i++) {
 		s = ne->socks[i];
-		if (s && s->shared && s->family == family && s->raw == raw) {
+		if (s && s->shared && s->family == family && s->raw == raw && s->tos == tos) {
 			s->refs++;
 			*out = s;
 			return 0;
 		}
 	}
-	err = sock_new(ne, family, raw, &s);
+	err = sock_new(ne, family, raw, tos, &s);
 	if (err)
 		return err;
 	s->shared = true;
@@ -208,7 +213,7 @@ static bool bound_to(const struct ddps_sn_sock *s, const struct sockaddr_storage
 }
 
 int ddps_sn_sock_bind(struct ddps_sn_env *ne, const struct sockaddr *sa, socklen_t len, int encap,
-		      unsigned how, struct ddps_sn_sock **out)
+		      unsigned how, uint8_t tos, struct ddps_sn_sock **out)
 {
 	bool raw = encap == DDPS_URI_ENCAP_OFF, own = how & DDPS_SN_OWN;
 	bool twin = raw && how & DDPS_SN_BOTH && sa->sa_family == AF_INET6;
@@ -221,14 +226,14 @@ int ddps_sn_sock_bind(struct ddps_sn_env *ne, const struct sockaddr *sa, socklen
 	ddps_sd_set_port(&ss, raw ? 0 : (uint16_t)encap);
 	/* Endpoints of one context share a UDP port, as they would with a kernel's SCTP. */
 	for (unsigned i = 0; !own && (raw || encap) && i < ne->nsocks; i++) {
-		if (bound_to(ne->socks[i], &ss, raw) && ne->socks[i]->only == (bool)only &&
-		    !ne->socks[i]->twin == !twin) {
+		if (bound_to(ne->socks[i], &ss, raw) && ne->socks[i]->tos == tos &&
+		    ne->socks[i]->only == (bool)only && !ne->socks[i]->twin == !twin) {
 			ne->socks[i]->refs++;
 			*out = ne->socks[i];
 			return 0;
 		}
 	}
-	err = sock_new(ne, sa->sa_family, raw, &s);
+	err = sock_new(ne, sa->sa_family, raw, tos, &s);
 	if (err)
 		return err;
 	s->only = only;

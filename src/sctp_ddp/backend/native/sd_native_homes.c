@@ -90,14 +90,14 @@ static bool same_list(const struct ddps_sn_homes *a, const struct ddps_sn_homes 
 
 /* That of another endpoint of this context with the same addresses and UDP port. */
 static struct ddps_sn_sock *find_sock(const struct ddps_sn_env *ne, const struct ddps_sn_homes *h,
-				      int encap)
+				      int encap, uint8_t tos)
 {
 	bool raw = encap == DDPS_URI_ENCAP_OFF;
 
 	for (unsigned i = 0; (raw || encap) && i < ne->nsocks; i++) {
 		struct ddps_sn_sock *s = ne->socks[i];
 
-		if (s && s->homes && s->raw == raw && (raw || s->port == encap) &&
+		if (s && s->homes && s->raw == raw && (raw || s->port == encap) && s->tos == tos &&
 		    same_list(s->homes, h))
 			return s;
 	}
@@ -105,7 +105,7 @@ static struct ddps_sn_sock *find_sock(const struct ddps_sn_env *ne, const struct
 }
 
 int ddps_sn_homes_sock(struct ddps_sn_env *ne, const struct ddps_uri_addrs *list, int family,
-		       int encap, struct ddps_sn_sock **out)
+		       int encap, uint8_t tos, struct ddps_sn_sock **out)
 {
 	struct sockaddr_storage any = { .ss_family = (sa_family_t)family };
 	struct ddps_sn_homes *h = calloc(1, sizeof *h);
@@ -120,13 +120,14 @@ int ddps_sn_homes_sock(struct ddps_sn_env *ne, const struct ddps_uri_addrs *list
 		if (h->at[i].family == 4)
 			how |= DDPS_SN_BOTH;
 	}
-	*out = find_sock(ne, h, encap);
+	*out = find_sock(ne, h, encap, tos);
 	if (*out) {
 		(*out)->refs++;
 		free(h);
 		return 0;
 	}
-	err = ddps_sn_sock_bind(ne, (struct sockaddr *)&any, ddps_addr_len(&any), encap, how, out);
+	err = ddps_sn_sock_bind(ne, (struct sockaddr *)&any, ddps_addr_len(&any), encap, how, tos,
+				out);
 	if (err) {
 		free(h);
 		return err;
