@@ -45,6 +45,7 @@ kind == "wire" {
 }
 # Where an id comes from: an RFC, or another suite.
 function source(x) {
+	sub(/^0+/, "", x)
 	return x == "etsi" ? "ETSI TS 102 369" : x == "pkdr" ? "packetdrill" : "RFC " x
 }
 function class(l) {

@@ -299,7 +299,178 @@ RareTest(advertisements_that_are_not_believed, "4391-9.3-2 4755-8-1")
 	cr_expect_eq(ddps_ipoib_lladdr_cmp(&was.lladdr, &is.lladdr), 0);
 }
 
-RareTest(solicitations_that_are_cut, "4755-8-1")
+#define S 0x40
+#define O 0x20
+
+/* An advertisement by node 2, to node 0, for the address of node 1; of @a, or none. */
+static void advertise(uint8_t flags, const struct ddps_ipoib_lladdr *a)
+{
+	uint8_t frame[FRAME_MAX], *p = frame + DDPS_IPOIB_ENCAP_LEN;
+	const size_t len = a ? 88 : 64;
+
+	nd_frame(frame, 136, net.node[1].cfg.ip6[0], a ? a : &net.node[2].cfg.me.addr);
+	p[5] = (uint8_t)(len - 40);
+	p[44] = flags;
+	nd_cksum(p, len);
+	rx(frame, DDPS_IPOIB_ENCAP_LEN + len);
+}
+
+/* What node 0 knows of node 1: that it is at @a, and in @state. */
+static void knows(const struct ddps_ipoib_lladdr *a, const char *state)
+{
+	struct ddps_ipoib_if_nbr_info info;
+
+	cr_assert(net_nbr(&net, 0, 1, true, &info));
+	cr_expect_eq(ddps_ipoib_lladdr_cmp(a, &info.lladdr), 0, "another address");
+	cr_expect_str_eq(info.state, state);
+}
+
+RareTest(contact_33_without_override_no_address_is_replaced, "4861-7.2.5-4 4861-7.2.5-7")
+{
+	const struct ddps_ipoib_lladdr *was = &net.node[1].cfg.me.addr,
+				       *other = &net.node[2].cfg.me.addr;
+	const uint64_t asked = net_stats(&net, 0)->tx_query;
+
+	knows(was, "reachable");
+	advertise(S, other);
+	knows(was, "probe");
+	cr_expect_eq(net_stats(&net, 0)->tx_query, asked + 1);
+	advertise(0, other);
+	knows(was, "probe");
+	cr_expect_eq(net_stats(&net, 0)->tx_query, asked + 1, "once");
+	net_run(&net, SEC); /* who has it answers */
+	knows(was, "reachable");
+	advertise(0, other);
+	knows(was, "probe");
+	advertise(S, NULL);
+	knows(was, "reachable");
+}
+
+RareTest(contact_33_with_override_an_address_is_replaced, "4861-7.2.5-5 4861-7.2.5-6")
+{
+	const struct ddps_ipoib_lladdr *other = &net.node[2].cfg.me.addr;
+	uint64_t asked;
+
+	advertise(S | O, other);
+	net_run(&net, MS);
+	knows(other, "reachable");
+	asked = net_stats(&net, 0)->tx_query;
+	advertise(O, other);
+	knows(other, "reachable");
+	cr_expect_eq(net_stats(&net, 0)->tx_query, asked, "nothing is new");
+	advertise(O, &net.node[1].cfg.me.addr);
+	knows(&net.node[1].cfg.me.addr, "probe");
+	cr_expect_eq(net_stats(&net, 0)->tx_query, asked + 1);
+	net_run(&net, SEC);
+	knows(&net.node[1].cfg.me.addr, "reachable");
+}
+
+RareTest(contact_33_solicitations_and_advertisements_to_groups,
+	 "4861-7.1.1-7 4861-7.1.2-6 4861-7.2.3-1")
+{
+	uint8_t frame[FRAME_MAX], *p = frame + DDPS_IPOIB_ENCAP_LEN;
+	static const uint8_t group[16] = { 0xff, 0x02, [15] = 1 };
+	const uint8_t *own = net.node[0].cfg.ip6[0];
+	uint64_t bad = net_stats(&net, 0)->rx_bad_nd, answers = net_stats(&net, 0)->tx_answer;
+
+	nd_frame(frame, 136, net.node[1].cfg.ip6[0], &net.node[2].cfg.me.addr);
+	memcpy(p + 24, group, 16);
+	p[44] = S | O;
+	nd_cksum(p, 88);
+	rx(frame, DDPS_IPOIB_ENCAP_LEN + 88);
+	cr_expect_eq(net_stats(&net, 0)->rx_bad_nd, bad + 1);
+	knows(&net.node[1].cfg.me.addr, "reachable");
+	nd_frame(frame, 135, own, &net.node[2].cfg.me.addr);
+	memset(p + 8, 0, 16);
+	p[5] = 24;
+	nd_cksum(p, 64);
+	rx(frame, DDPS_IPOIB_ENCAP_LEN + 64); /* to the address itself */
+	cr_expect_eq(net_stats(&net, 0)->rx_bad_nd, bad + 2);
+	cr_expect_eq(net_stats(&net, 0)->tx_answer, answers);
+	memcpy(p + 24, (const uint8_t[]){ 0xff, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0xff }, 13);
+	memcpy(p + 37, own + 13, 3);
+	nd_cksum(p, 64);
+	rx(frame, DDPS_IPOIB_ENCAP_LEN + 64);
+	cr_expect_eq(net_stats(&net, 0)->rx_bad_nd, bad + 2);
+	cr_expect_eq(net_stats(&net, 0)->tx_answer, answers + 1);
+}
+
+RareTest(contact_33_wrong_advertisements, "4861-7.1.2-1 4861-7.1.2-2 4861-7.1.2-3 4861-7.1.2-4")
+{
+	static const struct {
+		size_t at;
+		uint8_t value;
+	} wrong[] = { { 7, 254 }, { 41, 1 }, { 48, 0xff }, { 65, 0 } };
+	uint8_t frame[FRAME_MAX], *p = frame + DDPS_IPOIB_ENCAP_LEN;
+	uint64_t bad = net_stats(&net, 0)->rx_bad_nd;
+
+	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
+		nd_frame(frame, 136, net.node[1].cfg.ip6[0], &net.node[2].cfg.me.addr);
+		p[44] = O;
+		p[wrong[i].at] = wrong[i].value;
+		nd_cksum(p, 88);
+		rx(frame, DDPS_IPOIB_ENCAP_LEN + 88);
+		cr_expect_eq(net_stats(&net, 0)->rx_bad_nd, ++bad, "%zu", i);
+	}
+	nd_frame(frame, 136, net.node[1].cfg.ip6[0], &net.node[2].cfg.me.addr);
+	p[42] ^= 1;
+	rx(frame, DDPS_IPOIB_ENCAP_LEN + 88);
+	p[5] = 23;
+	nd_cksum(p, 63);
+	rx(frame, DDPS_IPOIB_ENCAP_LEN + 63);
+	cr_expect_eq(net_stats(&net, 0)->rx_bad_nd, bad + 2);
+	knows(&net.node[1].cfg.me.addr, "reachable");
+}
+
+RareTest(contact_33_whom_nobody_knows_yet, "4861-7.2.5-1 4861-7.2.5-2 4861-7.2.5-3")
+{
+	const uint8_t *theirs = net.node[2].cfg.ip6[0];
+	struct ddps_ipoib_if_nbr_info info;
+	uint8_t frame[FRAME_MAX], *p = frame + DDPS_IPOIB_ENCAP_LEN;
+
+	rx(frame, nd_frame(frame, 136, theirs, &net.node[1].cfg.me.addr));
+	cr_expect_not(net_nbr(&net, 0, 2, true, &info), "nobody has asked");
+	net_send6(&net, 0, 2, 100);
+	cr_assert(net_nbr(&net, 0, 2, true, &info));
+	cr_expect_str_eq(info.state, "resolving");
+	nd_frame(frame, 136, theirs, &net.node[1].cfg.me.addr);
+	p[5] = 24;
+	p[44] = S | O;
+	nd_cksum(p, 64);
+	rx(frame, DDPS_IPOIB_ENCAP_LEN + 64);
+	cr_assert(net_nbr(&net, 0, 2, true, &info));
+	cr_expect_str_eq(info.state, "resolving", "nowhere to go yet");
+	rx(frame, nd_frame(frame, 136, theirs, &net.node[1].cfg.me.addr));
+	cr_assert(net_nbr(&net, 0, 2, true, &info));
+	cr_expect(info.has_lladdr);
+	cr_expect_str_eq(info.state, "probe", "nobody said that it was an answer");
+}
+
+RareTest(contact_33_arp, "0826-rx-2 0826-rx-3 0826-rx-4 0826-rx-5")
+{
+	struct ddps_ipoib_if_nbr_info info;
+	uint8_t frame[FRAME_MAX], *p = frame + DDPS_IPOIB_ENCAP_LEN;
+	const uint64_t answers = net_stats(&net, 0)->tx_answer;
+	size_t len = arp_frame(frame, 1);
+
+	memcpy(p + 52, net.node[1].cfg.ip4, 4);
+	rx(frame, len);
+	cr_expect_not(net_nbr(&net, 0, 2, false, &info), "it is for somebody else");
+	rx(frame, arp_frame(frame, 1));
+	net_run(&net, SEC);
+	cr_assert(net_nbr(&net, 0, 2, false, &info));
+	cr_expect_eq(ddps_ipoib_lladdr_cmp(&info.lladdr, &net.node[2].cfg.me.addr), 0);
+	cr_expect_eq(net_stats(&net, 0)->tx_answer, answers + 1);
+	arp_frame(frame, 1);
+	memcpy(p + 52, net.node[1].cfg.ip4, 4);
+	memcpy(p + 9, (const uint8_t[]){ 0, 0x77, 0x77 }, 3); /* another queue pair */
+	rx(frame, len);
+	cr_assert(net_nbr(&net, 0, 2, false, &info));
+	cr_expect_eq(info.lladdr.qpn, 0x7777, "corrected");
+	cr_expect_eq(net_stats(&net, 0)->tx_answer, answers + 1);
+}
+
+RareTest(solicitations_that_are_cut, "4755-8-1 4861-7.1.1-2")
 {
 	uint8_t frame[FRAME_MAX], *p = frame + DDPS_IPOIB_ENCAP_LEN;
 	uint64_t bad = net_stats(&net, 0)->rx_bad_nd, n = net.node[0].n_rx;

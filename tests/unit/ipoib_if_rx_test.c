@@ -192,7 +192,7 @@ RxTest(a_grh_changes_nothing, "4391-6-6")
 	cr_expect_eq(look().n_rx, s.n_rx + 8);
 }
 
-RxTest(ns_makes_a_neighbour_and_an_answer, "4391-9.3-1 4755-3.1-11")
+RxTest(ns_makes_a_neighbour_and_an_answer, "4391-9.3-1 4755-3.1-11 4861-7.2.3-2")
 {
 	uint8_t frame[FRAME_MAX];
 	struct state s = look(), t;
@@ -224,7 +224,7 @@ RxTest(every_truncation_changes_nothing, "4391-6-1 4755-4-1")
 		expect_refused(frame, i, "NS", i);
 }
 
-RxTest(illegal_arp, "4391-9.2-1 4755-8-1")
+RxTest(illegal_arp, "4391-9.2-1 4755-8-1 0826-rx-1")
 {
 	static const struct {
 		size_t at;
@@ -262,7 +262,7 @@ RxTest(unsolicited_reply_makes_no_neighbour, "4755-8-1")
 	cr_expect_eq(bad(), 0);
 }
 
-RxTest(illegal_nd, "4391-9.3-2 4755-8-1")
+RxTest(illegal_nd, "4391-9.3-2 4755-8-1 4861-7.1.1-1 4861-7.1.1-3 4861-7.1.1-4 4861-7.1.1-6")
 {
 	static const struct {
 		size_t at;

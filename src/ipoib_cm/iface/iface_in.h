@@ -168,6 +168,9 @@ void ddps_ipoib_nbr_send(struct ddps_ipoib_if *f, const struct ddps_ipoib_ip *ip
 /* @ip has @lladdr.  @create: keep it even if nobody has asked. Return: it, or NULL. */
 struct ddps_ipoib_nbr *ddps_ipoib_nbr_learn(struct ddps_ipoib_if *f, const struct ddps_ipoib_ip *ip,
 					    const struct ddps_ipoib_lladdr *lladdr, bool create);
+/* An advertisement for @ip came with @a, or (NULL) without an address. */
+void ddps_ipoib_nbr_told(struct ddps_ipoib_if *f, const struct ddps_ipoib_ip *ip,
+			 const struct ddps_ipoib_lladdr *a, bool solicited, bool override);
 /* There is a path to @n, or (none) there is not. */
 void ddps_ipoib_nbr_path(struct ddps_ipoib_if *f, struct ddps_ipoib_node *n);
 void ddps_ipoib_nbr_reresolve(struct ddps_ipoib_if *f, const struct ddps_ipoib_node *n);

@@ -225,6 +225,41 @@ struct ddps_ipoib_nbr *ddps_ipoib_nbr_learn(struct ddps_ipoib_if *f, const struc
 	return b;
 }
 
+/* Packets go on to where they went, until nobody answers there. */
+static void probe_nbr(struct ddps_ipoib_if *f, struct ddps_ipoib_nbr *b, bool all)
+{
+	set_state(f, b, NBR_PROBE, DDPS_CM_NEVER);
+	b->tries = 0;
+	query(f, b, all);
+}
+
+void ddps_ipoib_nbr_told(struct ddps_ipoib_if *f, const struct ddps_ipoib_ip *ip,
+			 const struct ddps_ipoib_lladdr *a, bool solicited, bool override)
+{
+	struct ddps_ipoib_nbr *b = ddps_ipoib_nbr_find(f, ip);
+	const struct ddps_ipoib_node *n = b ? b->node : NULL;
+	struct ddps_ipoib_lladdr same;
+	bool other;
+
+	if (!b || (!n && !a)) /* [4861-7.2.5-1] [4861-7.2.5-2] */
+		return;
+	other = a && (!n || ddps_ipoib_lladdr_cmp(a, &n->lladdr) != 0);
+	if (n && other && !override) { /* [4861-7.2.5-4] */
+		if (b->state == NBR_REACHABLE)
+			probe_nbr(f, b, false);
+		return;
+	}
+	if (!solicited && !other) { /* [4861-7.2.5-6] */
+		if (a)
+			ddps_ipoib_node_flags(f, b->node, a->flags);
+		return;
+	}
+	same = a ? *a : n->lladdr;
+	b = ddps_ipoib_nbr_learn(f, ip, &same, false);
+	if (b && !solicited && b->state == NBR_REACHABLE) /* [4861-7.2.5-3] [4861-7.2.5-5] */
+		probe_nbr(f, b, false);
+}
+
 void ddps_ipoib_nbr_path(struct ddps_ipoib_if *f, struct ddps_ipoib_node *n)
 {
 	bool path = n->has_path;
@@ -251,9 +286,7 @@ void ddps_ipoib_nbr_reresolve(struct ddps_ipoib_if *f, const struct ddps_ipoib_n
 	for (struct ddps_ipoib_nbr *b = n->nbrs; b; b = b->of_next) {
 		if (b->state != NBR_REACHABLE)
 			continue;
-		set_state(f, b, NBR_PROBE, DDPS_CM_NEVER);
-		b->tries = 0;
-		query(f, b, true);
+		probe_nbr(f, b, true);
 	}
 }
 
@@ -265,9 +298,7 @@ static void expire(struct ddps_ipoib_if *f, struct ddps_ipoib_nbr *b)
 			forget_nbr(f, b);
 			break;
 		}
-		set_state(f, b, NBR_PROBE, DDPS_CM_NEVER); /* [4391-9.4-1] */
-		b->tries = 0;
-		query(f, b, false);
+		probe_nbr(f, b, false); /* [4391-9.4-1] */
 		break;
 	case NBR_RESOLVING:
 	case NBR_PROBE:

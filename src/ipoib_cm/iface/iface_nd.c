@@ -110,10 +110,14 @@ static void ns_in(struct ddps_ipoib_if *f, const uint8_t *p, size_t len)
 	struct ddps_ipoib_ip ip = { .v6 = true };
 	struct ddps_ipoib_nbr *b;
 	bool dad = memcmp(src, none, 16) == 0;
+	uint8_t group[16];
 	int has = ddps_ipoib_nd_find(&a, DDPS_IPOIB_ND_SOURCE, p + IP6_HDR + ND_HDR,
 				     len - IP6_HDR - ND_HDR);
 
-	if (has < 0 || (has && (dad || !ddps_ipoib_lladdr_ok(f, &a))) || src[0] == 0xff) {
+	if (dad)
+		solicited_node(group, target);
+	if (has < 0 || (has && (dad || !ddps_ipoib_lladdr_ok(f, &a))) || src[0] == 0xff ||
+	    (dad && memcmp(p + 24, group, sizeof(group)) != 0)) { /* [4861-7.1.1-7] */
 		f->stats.rx_bad_nd++;
 		return;
 	}
@@ -142,18 +146,20 @@ static void na_in(struct ddps_ipoib_if *f, const uint8_t *p, size_t len)
 	const uint8_t *target = p + IP6_HDR + 8;
 	struct ddps_ipoib_lladdr a;
 	struct ddps_ipoib_ip ip = { .v6 = true };
+	const uint8_t flags = p[IP6_HDR + 4];
+	const bool solicited = flags & SOLICITED >> 24, override = flags & OVERRIDE >> 24;
 	int has = ddps_ipoib_nd_find(&a, DDPS_IPOIB_ND_TARGET, p + IP6_HDR + ND_HDR,
 				     len - IP6_HDR - ND_HDR);
 
 	if (has > 0 && ddps_ipoib_lladdr_cmp(&a, &f->cfg.me.addr) == 0)
 		return; /* our own, back from the group */
-	if (has < 0 || (has && !ddps_ipoib_lladdr_ok(f, &a)) || is_own(f, target)) {
+	if (has < 0 || (has && !ddps_ipoib_lladdr_ok(f, &a)) || is_own(f, target) ||
+	    (solicited && p[24] == 0xff)) { /* [4861-7.1.2-6] */
 		f->stats.rx_bad_nd++;
 		return;
 	}
 	memcpy(ip.a, target, 16);
-	if (has)
-		(void)ddps_ipoib_nbr_learn(f, &ip, &a, false);
+	ddps_ipoib_nbr_told(f, &ip, has ? &a : NULL, solicited, override);
 }
 
 bool ddps_ipoib_nd_in(struct ddps_ipoib_if *f, const uint8_t *p, size_t len)
