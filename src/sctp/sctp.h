@@ -431,6 +431,7 @@ int ddps_sctp_path_info(const struct ddps_sctp_assoc *a, unsigned i,
 	X(refused_full)                                                                            \
 	X(addrs_left)                                                                              \
 	X(addrs_own)                                                                               \
+	X(addrs_taken)                                                                             \
 	X(strange_addrs)                                                                           \
 	X(restarts)                                                                                \
 	X(restarts_refused)                                                                        \

@@ -61,175 +61,6 @@ struct ddps_sctp_assoc *ddps_sc_assoc_new(struct ddps_sctp *e, const struct ddps
 	return a;
 }
 
-/* ---- paths ---- */
-
-/* Nobody can foresee it, and a simulation can repeat it. */
-static uint8_t late_of(const struct ddps_sc_path *p)
-{
-	const uint32_t who[2] = { p->a->own_tag, p->id };
-
-	return (uint8_t)ddps_siphash(&p->a->e->hash_key, who, sizeof who);
-}
-
-static void path_tx(struct ddps_sc_path *p)
-{
-	struct ddps_sctp_assoc *a = p->a;
-	struct ddps_pmtu_limits lim =
-		ddps_pmtu_limits(p->peer.family == 6, a->fixed_mtu ? a->fixed_mtu : a->mtu);
-
-	ddps_sent_path_init(&a->tx, &p->tx, p->id, &lim, ddps_sc_overhead(p));
-	p->tx.late = p->tx.pmtu.late = late_of(p);
-	if (a->fixed_mtu) {
-		ddps_pmtu_fix(&p->tx.pmtu, lim.max);
-		ddps_sent_mtu_changed(&a->tx, &p->tx, DDPS_PMTU_SIZE);
-	}
-}
-
-/* Of our addresses that the peer knows, if it knows several.  False: none is of @peer's family. */
-static bool choose_source(const struct ddps_sctp_assoc *a, const struct ddps_sctp_addr *peer,
-			  struct ddps_sctp_addr *local)
-{
-	const struct ddps_sctp_config *c = &a->e->c;
-	unsigned i = a->nlocal, same = 0;
-
-	*local = (struct ddps_sctp_addr){ 0 };
-	if (a->nlocal < 2)
-		return true;
-	for (unsigned k = 0; k < a->nlocal; k++)
-		same += a->local[k].family == peer->family;
-	if (same && c->source)
-		i = c->source(c->user, peer, a->local, a->nlocal);
-	if (i < a->nlocal)
-		*local = a->local[i];
-	return same;
-}
-
-/* What comes from elsewhere the peer takes for another association's, and aborts. */
-const struct ddps_sctp_addr *ddps_sc_only(const struct ddps_sctp_assoc *a,
-					  const struct ddps_sctp_addr *local)
-{
-	return a->nlocal < 2 ? local : NULL;
-}
-
-/* Where what goes to @peer comes from.  False: nothing can. */
-static bool source_of(const struct ddps_sctp_assoc *a, const struct ddps_sctp_addr *peer,
-		      const struct ddps_sctp_addr *local, struct ddps_sctp_addr *source)
-{
-	if (!local)
-		return choose_source(a, peer, source);
-	*source = *local;
-	return !local->family || local->family == peer->family;
-}
-
-/* Room for an address beyond those that carry what is sent. */
-static bool has_more(struct ddps_sctp_assoc *a)
-{
-	struct ddps_sc_path **all;
-
-	if (a->npaths == DDPS_SC_ADDRS_MAX || !ddps_sc_more_get(a->e, &a->path[0]->peer)) {
-		a->left = true;
-		a->e->st.addrs_left++;
-		return false;
-	}
-	if (a->path != a->few)
-		return true;
-	all = calloc(DDPS_SC_ADDRS_MAX, sizeof *all);
-	if (!all) {
-		ddps_sc_more_put(a->e, &a->path[0]->peer, 1);
-		return false;
-	}
-	memcpy(all, a->few, sizeof a->few);
-	a->path = all;
-	return true;
-}
-
-static unsigned beyond_few(const struct ddps_sctp_assoc *a)
-{
-	return a->npaths > DDPS_SENT_PATHS ? a->npaths - DDPS_SENT_PATHS : 0;
-}
-
-/* Where it is from shows when something comes from @peer: nothing else is sent there. */
-static struct ddps_sc_path *path_new(struct ddps_sctp_assoc *a, const struct ddps_sctp_addr *peer,
-				     const struct ddps_sctp_addr *local)
-{
-	struct ddps_sctp_addr source = { 0 };
-	struct ddps_sc_path *p;
-
-	if (local)
-		source = *local;
-	if (a->npaths < DDPS_SENT_PATHS && !source_of(a, peer, local, &source))
-		return NULL;
-	p = calloc(1, sizeof *p);
-	if (p)
-		p->local = source;
-	return p;
-}
-
-struct ddps_sc_path *ddps_sc_path_add(struct ddps_sctp_assoc *a, const struct ddps_sctp_addr *peer,
-				      const struct ddps_sctp_addr *local, uint16_t encap)
-{
-	bool more = a->npaths >= DDPS_SENT_PATHS;
-	struct ddps_sc_path *p;
-
-	if (ddps_sc_find(a->e, a->via, a->port, a->peer_port, peer) || (more && !has_more(a)))
-		return NULL;
-	p = path_new(a, peer, local);
-	if (p) {
-		p->a = a;
-		p->peer = *peer;
-		p->encap = encap;
-		p->id = a->npaths;
-		p->state = DDPS_SCTP_UNCONFIRMED;
-		p->hb_at = DDPS_SC_NEVER;
-	}
-	if (!p || !ddps_sc_enter(a->e, p)) {
-		if (more)
-			ddps_sc_more_put(a->e, &a->path[0]->peer, 1);
-		free(p);
-		return NULL;
-	}
-	a->path[a->npaths++] = p;
-	path_tx(p);
-	if (!a->primary)
-		a->primary = a->data_path = a->last_heard = a->sack_path = a->ctl_path = p;
-	return p;
-}
-
-struct ddps_sc_path *ddps_sc_path_of(const struct ddps_sctp_assoc *a,
-				     const struct ddps_sctp_addr *peer)
-{
-	for (unsigned i = 0; i < a->npaths; i++) {
-		if (ddps_sc_addr_eq(&a->path[i]->peer, peer))
-			return a->path[i];
-	}
-	return NULL;
-}
-
-void ddps_sc_path_front(struct ddps_sc_path *p)
-{
-	struct ddps_sctp_assoc *a = p->a;
-	struct ddps_sc_path *last = a->path[DDPS_SENT_PATHS - 1];
-
-	if (p->id < DDPS_SENT_PATHS)
-		return;
-	last->id = p->id;
-	p->id = DDPS_SENT_PATHS - 1;
-	a->path[last->id] = last;
-	a->path[p->id] = p;
-	last->confirmed = false;
-	last->state = DDPS_SCTP_UNCONFIRMED;
-	last->hb_at = DDPS_SC_NEVER;
-	if (a->data_path == last)
-		a->data_path = p;
-	if (a->primary == last)
-		a->primary = p;
-}
-
-bool ddps_sc_is_mine(const struct ddps_sctp_assoc *a, const struct ddps_sctp_addr *addr)
-{
-	return a->left || ddps_sc_path_of(a, addr) || ddps_sc_is_own(a->e, &a->path[0]->peer, addr);
-}
-
 /* ---- beginning ---- */
 
 void ddps_sc_start_tx(struct ddps_sctp_assoc *a, uint32_t peer_rwnd)
@@ -237,7 +68,7 @@ void ddps_sc_start_tx(struct ddps_sctp_assoc *a, uint32_t peer_rwnd)
 	ddps_sent_fini(&a->tx);
 	begin_tx(a, peer_rwnd);
 	for (unsigned i = 0; i < a->npaths; i++)
-		path_tx(a->path[i]);
+		ddps_sc_path_tx(a->path[i], i);
 }
 
 void ddps_sc_start_rx(struct ddps_sctp_assoc *a, uint32_t peer_tsn)
@@ -294,10 +125,10 @@ void ddps_sc_end(struct ddps_sctp_assoc *a, struct ddps_error why)
 	ddps_sc_gone_add(a->e, a->own_tag, a->peer_tag);
 	for (unsigned i = 0; i < a->npaths; i++)
 		ddps_sc_leave(a->e, a->path[i]);
-	if (beyond_few(a))
-		ddps_sc_more_put(a->e, &a->path[0]->peer, beyond_few(a));
+	if (a->npaths > DDPS_SENT_PATHS)
+		ddps_sc_more_put(a->e, &a->share, a->npaths - DDPS_SENT_PATHS);
 	if (a->counted)
-		ddps_sc_peer_put(a->e, &a->path[0]->peer);
+		ddps_sc_peer_put(a->e, &a->share);
 	a->counted = false;
 	ddps_sc_stop_ctl(a);
 	a->guard_at = a->sack_at = DDPS_SC_NEVER;

@@ -118,15 +118,20 @@ void ddps_sc_stale(struct ddps_sc_rx *rx, const struct ddps_sc_chunk *c)
 
 /* ---- taking a cookie's word ---- */
 
-static bool source_fits(const struct ddps_sc_rx *rx, const struct ddps_sc_cookie *ck)
+static bool has_listed(const struct ddps_sc_cookie *ck, const struct ddps_sctp_addr *addr)
 {
-	if (ddps_sc_addr_eq(&rx->from.peer, &ck->source))
+	if (ddps_sc_addr_eq(addr, &ck->source))
 		return true;
 	for (unsigned i = 0; i < ck->naddr; i++) {
-		if (ddps_sc_addr_eq(&rx->from.peer, &ck->addr[i]))
+		if (ddps_sc_addr_eq(addr, &ck->addr[i]))
 			return true;
 	}
 	return false;
+}
+
+static bool source_fits(const struct ddps_sc_rx *rx, const struct ddps_sc_cookie *ck)
+{
+	return has_listed(ck, &rx->from.peer);
 }
 
 static bool local_fits(const struct ddps_sc_rx *rx, const struct ddps_sc_cookie *ck)
@@ -178,13 +183,26 @@ static bool all_known(const struct ddps_sctp_assoc *a, const struct ddps_sc_cook
 	return true;
 }
 
+/* The peer has its State Cookie from there.  Who else has listed that address has not shown that it is its own. */
+static void take_from_others(struct ddps_sctp *e, const struct ddps_sc_cookie *ck)
+{
+	struct ddps_sc_path *p = ddps_sc_find(e, ck->via, ck->port, ck->peer_port, &ck->source);
+
+	if (!p || ddps_sc_path_sure(p) || p->a->npaths < 2)
+		return;
+	e->st.addrs_taken++;
+	ddps_sc_path_drop(p);
+}
+
 /* Addresses as the cookie has them.  False: no memory for those that matter now. */
 static bool add_all(const struct ddps_sc_rx *rx, struct ddps_sctp_assoc *a,
 		    const struct ddps_sc_cookie *ck)
 {
-	if (!ddps_sc_path_of(a, &ck->source) &&
-	    !ddps_sc_path_add(a, &ck->source, &rx->from.local, ck->encap))
-		return false;
+	if (!ddps_sc_path_of(a, &ck->source)) {
+		take_from_others(a->e, ck);
+		if (!ddps_sc_path_add(a, &ck->source, &rx->from.local, ck->encap))
+			return false;
+	}
 	for (unsigned i = 0; i < ck->naddr; i++) {
 		if (!ddps_sc_path_of(a, &ck->addr[i]) &&
 		    !ddps_sc_leaves_out(a, &ck->source, &ck->addr[i]))
@@ -285,6 +303,15 @@ static void cookie_while_shutting(struct ddps_sc_rx *rx)
 		memcpy(at, error, sizeof error);
 }
 
+/* The peer that was there before had others. */
+static void drop_others(struct ddps_sctp_assoc *a, const struct ddps_sc_cookie *ck)
+{
+	for (unsigned i = a->npaths; i-- > 0;) {
+		if (!has_listed(ck, &a->path[i]->peer))
+			ddps_sc_path_drop(a->path[i]);
+	}
+}
+
 static bool restart(struct ddps_sc_rx *rx, const struct ddps_sc_cookie *ck)
 {
 	struct ddps_sctp_assoc *a = rx->a;
@@ -299,6 +326,14 @@ static bool restart(struct ddps_sc_rx *rx, const struct ddps_sc_cookie *ck)
 	}
 	ddps_sc_gone_add(rx->e, a->own_tag, a->peer_tag);
 	ddps_sc_wipe(a);
+	drop_others(a, ck);
+	if (!add_all(rx, a, ck)) { /* of those that there was no room for */
+		ddps_sc_abort_out(a, SC_CAUSE_RESOURCE, NULL, 0,
+				  ddps_error_make(DDPS_E_NOMEM, 0,
+						  "no room for the address that the peer has "
+						  "begun anew from"));
+		return false;
+	}
 	adopt(rx, a, ck);
 	rx->e->st.restarts++;
 	a->n_restarts++;
@@ -365,6 +400,33 @@ static bool with_assoc(struct ddps_sc_rx *rx, const struct ddps_sc_cookie *ck)
 	return false;			/* C, and all that is in no row [9260-5.2.4-3] */
 }
 
+/* It was made for @a, opened by both or begun anew. */
+static bool is_of(const struct ddps_sc_cookie *ck, const struct ddps_sctp_assoc *a)
+{
+	return ck->own_tag == a->own_tag ||
+	       (a->tie_own && ck->tie_own == a->tie_own && ck->tie_peer == a->tie_peer);
+}
+
+static struct ddps_sc_path *find_at(const struct ddps_sc_rx *rx, const struct ddps_sc_cookie *ck,
+				    const struct ddps_sctp_addr *addr)
+{
+	struct ddps_sc_path *p = ddps_sc_find(rx->e, ck->via, ck->port, ck->peer_port, addr);
+
+	return p && (ddps_sc_path_sure(p) || is_of(ck, p->a)) ? p : NULL;
+}
+
+/* An address that another peer has merely listed makes nobody that peer. */
+static struct ddps_sc_path *find_any(const struct ddps_sc_rx *rx, const struct ddps_sc_cookie *ck)
+{
+	struct ddps_sc_path *p = find_at(rx, ck, &rx->from.peer);
+
+	if (!p)
+		p = find_at(rx, ck, &ck->source);
+	for (unsigned i = 0; !p && i < ck->naddr; i++)
+		p = find_at(rx, ck, &ck->addr[i]);
+	return p;
+}
+
 bool ddps_sc_cookie_echo(struct ddps_sc_rx *rx, const struct ddps_sc_chunk *c)
 {
 	struct ddps_sctp *e = rx->e;
@@ -376,11 +438,7 @@ bool ddps_sc_cookie_echo(struct ddps_sc_rx *rx, const struct ddps_sc_chunk *c)
 		e->st.cookies_bad++;
 		return false;
 	}
-	p = ddps_sc_find(e, ck.via, ck.port, ck.peer_port, &rx->from.peer);
-	if (!p)
-		p = ddps_sc_find(e, ck.via, ck.port, ck.peer_port, &ck.source);
-	for (unsigned i = 0; !p && i < ck.naddr; i++)
-		p = ddps_sc_find(e, ck.via, ck.port, ck.peer_port, &ck.addr[i]);
+	p = find_any(rx, &ck);
 	rx->a = p ? p->a : NULL;
 	stale = ddps_sc_cookie_stale(&ck, e->now);
 	if (stale && !(p && ck.own_tag == p->a->own_tag && ck.peer_tag == p->a->peer_tag)) {

@@ -12,6 +12,7 @@
  *   sctp_rx.c	     DATA		     sctp_reasm.c  fragments
  *   sctp_stream.c   order, holds, delivery  sctp_sack.c  SACKs sent and received
  *   sctp_path.c     states of paths, heartbeats, probes
+ *   path/	     the list of paths
  *   sctp_msg.c	     messages to send	     sctp_tx.c	  packets out of them
  *   sctp_ctl.c	     packets without DATA    sctp_build.h what makes a packet
  *   sctp_api.c	     the rest of the calls
@@ -24,6 +25,7 @@
  */
 #include "common/error.h"
 #include "common/siphash.h"
+#include "sctp/path/path_list.h"
 #include "sctp/sctp_cookie.h"
 #include "sctp/parts/sctp_map.h"
 #include "sctp/parts/sctp_pool.h"
@@ -166,8 +168,9 @@ struct ddps_sctp_assoc {
 	uint32_t own_tag, peer_tag, tie_own, tie_peer, own_tsn, peer_tsn;
 	uint16_t in_streams, out_streams, asked; /* asked: in INIT */
 	bool has_adaptation, peer_has_adaptation, delay_sack_never;
-	bool counted; /* for max_assocs_per_addr: the address of path[0] */
-	bool left;    /* there was no room for all addresses of the peer */
+	bool counted;		     /* for max_assocs_per_addr */
+	bool left;		     /* there was no room for all addresses of the peer */
+	struct ddps_sctp_addr share; /* the first address: who has what is counted by address */
 	uint32_t adaptation, peer_adaptation, mtu, host_mtu, fixed_mtu;
 	struct ddps_sctp_addr *local;	/* @nlocal of them */
 	uint8_t nlocal, npaths, npeers; /* npeers: given by the user */
@@ -398,19 +401,6 @@ bool ddps_sc_came_back(struct ddps_sc_rx *rx);
 
 /* ---- sctp_assoc.c ---- */
 struct ddps_sctp_assoc *ddps_sc_assoc_new(struct ddps_sctp *e, const struct ddps_sctp_param *p);
-/* @local: where it comes from, NULL: as the config says.  NULL: no memory, or @peer cannot be
- * reached from there. */
-struct ddps_sc_path *ddps_sc_path_add(struct ddps_sctp_assoc *a, const struct ddps_sctp_addr *peer,
-				      const struct ddps_sctp_addr *local, uint16_t encap);
-/* The only address of ours that the peer knows is @local; NULL: it was told several. */
-const struct ddps_sctp_addr *ddps_sc_only(const struct ddps_sctp_assoc *a,
-					  const struct ddps_sctp_addr *local);
-struct ddps_sc_path *ddps_sc_path_of(const struct ddps_sctp_assoc *a,
-				     const struct ddps_sctp_addr *peer);
-/* It is to be one of those that carry what is sent, of which nothing is under way. */
-void ddps_sc_path_front(struct ddps_sc_path *p);
-/* Whether @addr is one of the peer's: a path, or left out. */
-bool ddps_sc_is_mine(const struct ddps_sctp_assoc *a, const struct ddps_sctp_addr *addr);
 void ddps_sc_start_tx(struct ddps_sctp_assoc *a, uint32_t peer_rwnd);
 void ddps_sc_start_rx(struct ddps_sctp_assoc *a, uint32_t peer_tsn);
 /* Nothing sent, nothing received: for a restart. */

@@ -205,16 +205,36 @@ static void cookie_echo(struct ddps_sc_rx *rx, const struct ddps_sc_chunk *first
 	walk(rx, r);
 }
 
-/* An INIT or INIT ACK belongs to an association if any address in it does [9260-5.1.2-4]. */
-static struct ddps_sc_path *find_listed(struct ddps_sc_rx *rx, const struct ddps_sc_chunk *c)
+/* [9260-5.1.2-4] The first of the addresses listed that is one of an association; @sure: and is known to be. */
+static struct ddps_sc_path *find_listed(struct ddps_sc_rx *rx, const struct ddps_sc_chunk *c,
+					bool sure)
 {
 	struct ddps_sc_init i;
 	struct ddps_sc_path *p = NULL;
 
 	if (ddps_sc_decode_init(&i, c) < 0)
 		return NULL;
-	for (unsigned n = 0; n < i.naddr && !p; n++)
+	for (unsigned n = 0; n < i.naddr && !p; n++) {
 		p = ddps_sc_find(rx->e, rx->from.via, rx->h.dst, rx->h.src, &i.addr[n]);
+		if (p && sure && !ddps_sc_path_sure(p))
+			p = NULL;
+	}
+	return p;
+}
+
+/*
+ * Whose path a packet is from.  Of an INIT only an address that is surely the peer's tells: otherwise
+ * whoever lists the addresses of another host, and keeps it from answering, would shut that host out (RFC 5062).
+ */
+static struct ddps_sc_path *find_path(struct ddps_sc_rx *rx, const struct ddps_sc_chunk *first)
+{
+	struct ddps_sc_path *p =
+		ddps_sc_find(rx->e, rx->from.via, rx->h.dst, rx->h.src, &rx->from.peer);
+
+	if (first->type == SC_INIT && !(p && ddps_sc_path_sure(p)))
+		return find_listed(rx, first, true);
+	if (!p && first->type == SC_INIT_ACK)
+		return find_listed(rx, first, false);
 	return p;
 }
 
@@ -262,9 +282,7 @@ void ddps_sc_packet(struct ddps_sctp *e, const struct ddps_sctp_route *from, con
 		cookie_echo(&rx, &first);
 		return;
 	}
-	rx.path = ddps_sc_find(e, from->via, rx.h.dst, rx.h.src, &from->peer);
-	if (!rx.path && (first.type == SC_INIT || first.type == SC_INIT_ACK))
-		rx.path = find_listed(&rx, &first);
+	rx.path = find_path(&rx, &first);
 	if (rx.path) {
 		rx.a = rx.path->a;
 		for_assoc(&rx, &first);

@@ -12,7 +12,7 @@ import re
 import sys
 
 FOLDERS = ["src/ddp", "src/rdmap", "src/negotiate", "src/mpa_tcp", "src/sctp", "src/sctp/parts",
-           "src/sctp/send", "src/sctp_ddp", "src/sctp_ddp/backend", "src/sctp_ddp/backend/native"]
+           "src/sctp/send", "src/sctp/path", "src/sctp_ddp", "src/sctp_ddp/backend", "src/sctp_ddp/backend/native"]
 # What only a guest runs: on most hosts the kernel has no SCTP, and no suite here would notice.
 LEFT_OUT = "src/sctp_ddp/backend/kernel"
 SWAPS = {"<": ["<=", ">="], ">": [">=", "<="], "<=": ["<", ">"], ">=": [">", "<"], "==": ["!="],

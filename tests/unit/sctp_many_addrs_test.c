@@ -221,13 +221,16 @@ Test(sctp_many_addrs, contact_09_more_than_can_be_kept)
 Test(sctp_many_addrs, contact_09_a_restart_from_the_twelfth)
 {
 	uint8_t params[1000];
+	struct ddps_wbuf w;
 	size_t len;
 
 	raw_init(&r);
 	cr_assert(open_with(0, 20, false));
 	len = list(params, sizeof params, 20, false);
+	w = ddps_wbuf_init(params + len, sizeof params - len);
+	ddps_sc_put_addr(&w, first());
 	raw_begin(&r, 0);
-	raw_put_init(&r, RAW_TAG + 1, 100000, 5, 5, RAW_TSN, params, len);
+	raw_put_init(&r, RAW_TAG + 1, 100000, 5, 5, RAW_TSN, params, (size_t)(w.p - params));
 	from_nth(11);
 	cr_assert(raw_take_init_ack(&r));
 	raw_begin(&r, r.tag);

@@ -82,6 +82,12 @@ void ddps_sent_path_init(struct ddps_sent *s, struct ddps_sent_path *p, unsigned
 		s->path[id] = p;
 }
 
+void ddps_sent_path_gone(struct ddps_sent *s, const struct ddps_sent_path *p)
+{
+	if (p->id < DDPS_SENT_PATHS && s->path[p->id] == p)
+		s->path[p->id] = NULL;
+}
+
 void ddps_sent_path_lost(struct ddps_sent *s, struct ddps_sent_path *p)
 {
 	while (p->nflight)

@@ -180,10 +180,13 @@ void ddps_sent_rest(struct ddps_sent *s);
  * @lim:      see ddps_pmtu_limits()
  * @overhead: octets of a packet before its first chunk: IP, UDP, SCTP header
  *
- * @p stays where it is as long as @s.
+ * @p stays where it is as long as @s, or until ddps_sent_path_gone().
  */
 void ddps_sent_path_init(struct ddps_sent *s, struct ddps_sent_path *p, unsigned id,
 			 const struct ddps_pmtu_limits *lim, unsigned overhead);
+
+/* There is no such path any more.  Nothing that is outstanding has left there. */
+void ddps_sent_path_gone(struct ddps_sent *s, const struct ddps_sent_path *p);
 
 /* The path is not to be used for now (failover): all that is in flight there is lost. */
 void ddps_sent_path_lost(struct ddps_sent *s, struct ddps_sent_path *p);
