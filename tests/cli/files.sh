@@ -84,7 +84,10 @@ link_out() {
 	run 1 get "$uri/out" there && says err "out of the directory" || return
 	run 1 get "$uri/up/secret" there && says err "out of the directory" || return
 	run 1 put here "$uri/up/new" && says err "out of the directory" && absent new || return
-	run 0 put --force here "$uri/out" && says secret secret # the link itself is replaced
+	run 1 put --force here "$uri/out" && says err "the name is a link" && says secret secret &&
+		[ -L served/out ] || return
+	ln -s secret there
+	run 1 get --force "$uri/sub/x" there && says err "not a regular file" && [ -L there ] && rm there
 }
 
 not_regular() {

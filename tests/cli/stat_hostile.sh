@@ -48,6 +48,11 @@ for i in range(first, first + n):
 print("ready", flush=True)
 if mode == "silent":
     sys.stdin.read()
+if mode == "controls":
+    c = all[0].accept()[0]
+    c.sendall('{"pid":1,"program":"\\u009b2J\\u202e\\u007f\u009b\u202e\x7f","sessions":[]}'.encode())
+    c.close()
+    sys.stdin.read()
 while mode == "endless":
     c = all[0].accept()[0]
     sent = 0
@@ -96,6 +101,23 @@ endless() {
 	read -r -t "$PATIENCE" -u "$from" line
 	why="$line octets were taken"
 	[ "$line" -lt 50000000 ]
+}
+
+# What a terminal would obey is in no form of output as it came; JSON has all of it.
+controls() {
+	local how
+	for how in "" --metrics "--interval 0.01 --count 1"; do
+		fresh
+		fake controls 0 watch 1 1 || return
+		# shellcheck disable=SC2086 # words are meant
+		run 0 stat $how || return
+		why="stat $how: $(cat -v out)"
+		! LC_ALL=C grep -q $'\x9b\|\x7f\|\xae' out || return
+	done
+	fresh
+	fake controls 0 watch 1 1 || return
+	run 0 stat --json && says out '\u009B2J\u202E\u007f\u009B\u202E\u007f' &&
+		! LC_ALL=C grep -q $'[\x7f-\xff]' out
 }
 
 # Many that say nothing take the time of one, and hide nobody.
@@ -188,6 +210,7 @@ taken() {
 }
 
 test_case "contact 17: an answer without end" endless
+test_case "contact 19: texts that a terminal obeys" controls
 test_case "contact 17: answers that do not come" silent
 test_case "contact 17: names that are no sockets" links
 if [ "$(awk '{ print $3 }' /proc/self/uid_map)" -gt 65534 ]; then

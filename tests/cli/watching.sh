@@ -84,6 +84,23 @@ not_written() {
 	run 1 ping --count 1 --capture /dev/full "$uri" && says err "/dev/full"
 }
 
+# Somebody else may have made the link: what it leads to stays.  Standard output is one too.
+capture_links() {
+	local option
+	echo precious >kept
+	ln -sf kept link
+	run 1 ping --count 1 --capture link "$uri" && says err "--capture link: " && says err "a link is not followed" &&
+		says kept precious || return
+	for option in --junit "--pcap-all --pcap"; do
+		# shellcheck disable=SC2086 # words are meant
+		run 1 conform --self --case mpa-request-plain $option link tcp && says err "a link is not followed" &&
+			says kept precious || return
+	done
+	run 0 conform --self --case mpa-request-plain --junit /dev/stdout tcp && says out "<testsuite" || return
+	run 0 ping --count 1 --capture /dev/fd/9 "$uri" 9>there && why="no capture in /dev/fd/9" &&
+		[ "$(head -c 4 there | od -An -tx1)" = " 0a 0d 0d 0a" ]
+}
+
 head -c 300000 /dev/urandom >small
 for wire in $WIRES; do
 	listen "$(uri_of "$wire")" --stat 0.1
@@ -94,6 +111,7 @@ for wire in $WIRES; do
 	rm -f served/small
 	listen "$(uri_of "$wire")" --dir served --capture server.pcapng
 	test_case "capture-$wire-not-written" not_written
+	test_case "contact 19: $wire, captures and links" capture_links
 	if command -v tshark >/dev/null; then
 		test_case "capture-$wire" captured
 		wire6=$(uri_of "$wire" '[::1]')

@@ -242,11 +242,9 @@ Test(sessctl_temp, replaces_with_force, .init = set_up, .fini = tear_down)
 		cr_assert_eq(temp_commit(&t, true), 0);
 		expect_content("file", i ? "B!" : "A!");
 	}
-	/* a link is replaced, not followed */
-	cr_assert_eq(temp_open(&t, dir, "out", 1, true, false), 0);
-	cr_expect_eq(temp_write(&t, "x", 1, 0), 0);
-	cr_assert_eq(temp_commit(&t, true), 0);
-	expect_content("out", "x");
+	/* a link is neither followed nor replaced */
+	cr_expect_eq(temp_open(&t, dir, "out", 1, true, false), -1);
+	cr_expect_eq(errno, ELOOP);
 	expect_content("../secret", "secret");
 	cr_expect_eq(temp_open(&t, dir, "sub", 1, true, false), -1);
 	cr_expect_eq(errno, EISDIR);
@@ -255,6 +253,26 @@ Test(sessctl_temp, replaces_with_force, .init = set_up, .fini = tear_down)
 	cr_expect_eq(temp_open(&t, dir, "pipe", 1, true, false), -1);
 	cr_expect_eq(errno, ENXIO, "a rename would put a file in its place");
 	cr_expect_eq(unlinkat(dir, "pipe", 0), 0);
+}
+
+/* Who could not read the old file cannot read the new one, nor what there is of it so far. */
+Test(sessctl_temp, contact_19_a_file_that_is_replaced_keeps_its_mode, .init = set_up,
+     .fini = tear_down)
+{
+	static const mode_t modes[] = { 0600, 0444, 0751 };
+	struct temp t = TEMP_NONE;
+	struct stat st;
+
+	for (size_t i = 0; i < 6; i++) {
+		cr_assert_eq(fchmodat(dir, "file", modes[i / 2], 0), 0);
+		cr_assert_eq(temp_open(&t, dir, "file", 1, true, named[i % 2]), 0);
+		cr_expect(!fstat(t.fd, &st) && (st.st_mode & 07777) == modes[i / 2]);
+		cr_expect_eq(temp_write(&t, "x", 1, 0), 0);
+		cr_assert_eq(temp_commit(&t, true), 0);
+		cr_expect(!fstatat(dir, "file", &st, 0) && (st.st_mode & 07777) == modes[i / 2],
+			  "%o", st.st_mode);
+		expect_content("file", "x");
+	}
 }
 
 Test(sessctl_temp, abort_leaves_nothing, .init = set_up, .fini = tear_down)

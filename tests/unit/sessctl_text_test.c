@@ -40,8 +40,10 @@ Test(sessctl_text, clean_accepts_utf8_without_controls)
 /* What turns the text around it is as bad as an escape; what joins letters is a part of names. */
 Test(sessctl_text, contact_19_nothing_turns_the_text_around_it)
 {
-	static const uint16_t turns[] = { 0x61c,  0x200e, 0x200f, 0x2028, 0x2029, 0x202a, 0x202b,
-					  0x202c, 0x202d, 0x202e, 0x2066, 0x2067, 0x2068, 0x2069 };
+	static const uint16_t turns[] = { 0x61c,  0x200e, 0x200f, 0x2028, 0x2029, 0x202a,
+					  0x202b, 0x202c, 0x202d, 0x202e, 0x2066, 0x2067,
+					  0x2068, 0x2069, 0xad,	  0x180e, 0x200b, 0x2060,
+					  0x2064, 0x206a, 0x206f, 0xfeff, 0xfff9, 0xfffb };
 	char text[4], dst[8];
 
 	for (size_t i = 0; i < sizeof turns / sizeof *turns; i++) {
@@ -55,7 +57,10 @@ Test(sessctl_text, contact_19_nothing_turns_the_text_around_it)
 		text_clean(dst, sizeof dst, text, n);
 		cr_expect_str_eq(dst, "?", "U+%04X", c);
 	}
-	cr_expect(text_is_clean("\xe2\x80\x8c\xe2\x80\x8d\xe2\x80\xaf\xe2\x81\xa5", 12));
+	cr_expect_not(text_is_clean("\xf3\xa0\x80\x81", 4), "tags");
+	cr_expect_not(text_is_clean("\xf3\xa0\x81\xbf", 4), "tags");
+	cr_expect(text_is_clean("\xf3\xa0\x84\x80", 4), "what is behind them");
+	cr_expect(text_is_clean("\xe2\x80\x8c\xe2\x80\x8d\xe2\x80\xaf\xe2\x81\xb0", 12));
 }
 
 Test(sessctl_text, clean_copy_is_always_clean_and_terminated)

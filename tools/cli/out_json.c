@@ -28,10 +28,26 @@ static json_t *begin(const char *event, unsigned session)
 	return j;
 }
 
+/* jansson escapes all that is not ASCII if it is told to, but not DEL. */
+static int put_ascii(const char *text, size_t len, void *to)
+{
+	FILE *f = to;
+
+	for (size_t i = 0; i < len; i++)
+		if (text[i] == 0x7f ? fputs("\\u007f", f) < 0 : fputc(text[i], f) < 0)
+			return -1;
+	return 0;
+}
+
+int json_out_object(FILE *f, const json_t *j, size_t flags)
+{
+	return json_dump_callback(j, put_ascii, f, flags | JSON_COMPACT | JSON_ENSURE_ASCII);
+}
+
 /* Write the line and drop @j.  jansson gives NULL for what did not fit into memory. */
 void json_out_line(struct out *o, json_t *j)
 {
-	if (!j || json_dumpf(j, o->f, JSON_COMPACT | JSON_REAL_PRECISION(9)))
+	if (!j || json_out_object(o->f, j, JSON_REAL_PRECISION(9)))
 		fprintf(o->err, "sessctl %s: an event could not be written as JSON\n", o->cmd);
 	else
 		fputc('\n', o->f);

@@ -8,6 +8,10 @@
 const char *out_transport_name(enum ddps_transport t);
 const char *out_rtr_name(unsigned rtr);
 
+/* Write an object as ASCII: no terminal obeys what is in its texts, and nothing of them is lost.  @flags
+ * are jansson's.  Return: 0 or -1. */
+int json_out_object(FILE *f, const json_t *j, size_t flags);
+
 /* Write an object as one line and drop it. */
 void json_out_line(struct out *o, json_t *j);
 

@@ -86,20 +86,23 @@ static int find_room(int fd, uint64_t size)
 	return -1;
 }
 
-/* Why what has the name already stays: only files and links are replaced, and only if asked for;
- * a rename would put a file where a device was. */
+/* Why what has the name already stays: only files are replaced, and only if asked for; a rename would put
+ * a file where a device or a link was. */
 static int refused(mode_t mode, bool force)
 {
 	if (S_ISDIR(mode))
 		return EISDIR;
 	if (!force)
 		return EEXIST;
-	return S_ISREG(mode) || S_ISLNK(mode) ? 0 : ENXIO;
+	if (S_ISLNK(mode))
+		return ELOOP;
+	return S_ISREG(mode) ? 0 : ENXIO;
 }
 
 int temp_open(struct temp *t, int dirfd, const char *base, uint64_t size, bool force, bool named)
 {
 	struct stat st;
+	bool there;
 	int err;
 
 	*t = (struct temp)TEMP_NONE;
@@ -108,7 +111,8 @@ int temp_open(struct temp *t, int dirfd, const char *base, uint64_t size, bool f
 		return -1;
 	}
 	memcpy(t->base, base, strlen(base) + 1);
-	if (!fstatat(dirfd, base, &st, AT_SYMLINK_NOFOLLOW) && refused(st.st_mode, force)) {
+	there = !fstatat(dirfd, base, &st, AT_SYMLINK_NOFOLLOW);
+	if (there && refused(st.st_mode, force)) {
 		errno = refused(st.st_mode, force);
 		return -1;
 	}
@@ -118,7 +122,9 @@ int temp_open(struct temp *t, int dirfd, const char *base, uint64_t size, bool f
 	t->fd = named ? -1 : open_anonymous(t);
 	if (t->fd < 0)
 		t->fd = open_named(t);
-	if (t->fd >= 0 && !find_room(t->fd, size))
+	/* what only its owner could read is so from the first octet on */
+	if (t->fd >= 0 && !(there && fchmod(t->fd, st.st_mode & (S_IRWXU | S_IRWXG | S_IRWXO))) &&
+	    !find_room(t->fd, size))
 		return 0;
 	err = errno;
 	temp_abort(t);

@@ -29,11 +29,20 @@ static size_t utf8_next(const uint8_t *p, size_t left, uint32_t *cp)
 	return n;
 }
 
-/* C0, DEL, C1; and what changes the order or the lines of the text around it (Unicode: bidi). */
+/* C0, DEL, C1; what changes the order or the lines of the text around it (Unicode: bidi); and what nobody
+ * sees, so that two texts look the same.  What joins letters is a part of words. */
 static bool is_control(uint32_t cp)
 {
-	return cp < 0x20 || (cp >= 0x7f && cp < 0xa0) || cp == 0x61c || cp == 0x200e ||
-	       cp == 0x200f || (cp >= 0x2028 && cp <= 0x202e) || (cp >= 0x2066 && cp <= 0x2069);
+	static const uint32_t bad[][2] = {
+		{ 0, 0x1f },	    { 0x7f, 0x9f },	{ 0xad, 0xad },	    { 0x61c, 0x61c },
+		{ 0x180e, 0x180e }, { 0x200b, 0x200b }, { 0x200e, 0x200f }, { 0x2028, 0x202e },
+		{ 0x2060, 0x206f }, { 0xfeff, 0xfeff }, { 0xfff9, 0xfffb }, { 0xe0000, 0xe007f }
+	};
+
+	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
+		if (cp >= bad[i][0] && cp <= bad[i][1])
+			return true;
+	return false;
 }
 
 bool text_is_clean(const void *src, size_t len)
@@ -199,6 +208,8 @@ const char *text_file_advice(int sys_errno)
 		return "another path, or the right to use this one";
 	case EISDIR:
 		return "a file's name";
+	case ELOOP:
+		return "the file itself: a link is not followed";
 	case ENOSPC:
 	case EDQUOT:
 		return "make room, or another file system";

@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* True if @src is valid UTF-8 without control characters (C0, DEL, C1, bidi, line ends). */
+/* True if @src is valid UTF-8 without control characters (C0, DEL, C1, bidi, line ends, invisible). */
 bool text_is_clean(const void *src, size_t len);
 
 /* Copy @src as clean UTF-8, anything else replaced by '?'; always terminated. */

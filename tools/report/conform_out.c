@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The outputs of sessctl conform. */
 #include "report/conform_out.h"
-#include "cli/out.h"
+#include "cli/out_json.h"
+#include "cli/safe.h"
 #include "cli/text.h"
 #include <errno.h>
 #include <jansson.h>
@@ -23,7 +24,7 @@ static void advise(int sys_errno)
 
 static FILE *create(const struct conform_out *c, const char *name, const char *what)
 {
-	FILE *f = fopen(name, "we");
+	FILE *f = safe_create(name);
 
 	if (!f) {
 		fprintf(stderr, "%s: %s '%s': %s\n", c->command, what, name, strerror(errno));
@@ -136,7 +137,7 @@ static void json_line(const struct conform_out *c, const struct ddps_conform_res
 		json_object_set_new(j, "known", json_string_nocheck(r->known));
 	if (r->verdict == DDPS_CONFORM_FAIL)
 		json_object_set_new(j, "wire", octets(r));
-	json_dumpf(j, stdout, JSON_COMPACT | JSON_PRESERVE_ORDER);
+	json_out_object(stdout, j, JSON_PRESERVE_ORDER);
 	putchar('\n');
 	json_decref(j);
 }
@@ -184,8 +185,18 @@ static void table(const struct conform_out *c, const struct ddps_conform_result 
 	ddps_conform_print(stdout, r, SHOWN, "      ");
 }
 
-void conform_out_case(struct conform_out *c, const struct ddps_conform_result *r)
+void conform_out_case(struct conform_out *c, const struct ddps_conform_result *told)
 {
+	struct ddps_conform_result clean = *told, *r = &clean;
+	char why[1600], known[1600];
+
+	/* parts of it may come from the target, or from a profile */
+	text_clean(why, sizeof why, told->why, strlen(told->why));
+	clean.why = why;
+	if (told->known) {
+		text_clean(known, sizeof known, told->known, strlen(told->known));
+		clean.known = known;
+	}
 	if (c->o.json)
 		json_line(c, r);
 	else if (c->o.tap)

@@ -79,7 +79,7 @@ static enum status open_local(struct get *g)
 	if (!g->o->force)
 		return link_fail(&g->l, ST_FAILED, "--force, or another name", "%s: exists already",
 				 g->base);
-	if (!S_ISREG(st.st_mode) && !S_ISLNK(st.st_mode))
+	if (!S_ISREG(st.st_mode))
 		return link_fail(&g->l, ST_FAILED, "another name",
 				 "%s: not a regular file, hence not replaced", g->base);
 	return ST_DONE;

@@ -99,9 +99,20 @@ static int read_profile(const char *path)
 	return 0;
 }
 
+/* Links are not followed: somebody else may have made one.  But these stand for what is open already. */
+static int trace_links(const char *path)
+{
+	return strncmp(path, "/dev/std", 8) && strncmp(path, "/dev/fd/", 8) &&
+			       strncmp(path, "/proc/self/fd/", 14)
+		       ? O_NOFOLLOW
+		       : 0;
+}
+
 static int open_trace(const char *path)
 {
-	ed.trace = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC, 0666);
+	ed.trace =
+		open(path, O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC | trace_links(path),
+		     0666);
 	if (ed.trace >= 0 && !fstat(ed.trace, &ed.trace_self))
 		return 0;
 	fprintf(stderr, "ddpsess: %s: %s; the device cannot be opened\n", path, strerror(errno));

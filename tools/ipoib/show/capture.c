@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Captures of MADs: pcap files with ERF records of InfiniBand packets. */
+#include "cli/safe.h"
 #include "ipoib/show/capture.h"
 #include "ipoib/show/capture_in.h"
 #include <errno.h>
@@ -85,7 +86,7 @@ void capture_encode(uint8_t out[CAPTURE_RECORD], const struct capture_mad *m)
 FILE *capture_create(const char *path)
 {
 	uint8_t header[CAPTURE_HEADER];
-	FILE *f = fopen(path, "wb");
+	FILE *f = safe_create(path);
 
 	capture_encode_header(header);
 	if (f && (fwrite(header, sizeof header, 1, f) != 1 || fflush(f))) {
