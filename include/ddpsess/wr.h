@@ -269,6 +269,17 @@ DDPS_API int ddps_cq_free(struct ddps_cq *cq);
 DDPS_API int ddps_cq_stamp(struct ddps_cq *cq);
 
 /**
+ * ddps_cq_overflowed - whether a completion was lost because the queue was full
+ * @cq:		completion queue
+ *
+ * A session with two queues ends when either overflows: this says which one it was.  It stays so.
+ * Thread safe.  Never blocks, apart from the context's lock.
+ *
+ * Return: 1 or 0, or DDPS_E_FORKED.
+ */
+DDPS_API int ddps_cq_overflowed(struct ddps_cq *cq);
+
+/**
  * ddps_cq_fd - descriptor that becomes readable after ddps_cq_arm
  * @cq:		completion queue
  *

@@ -15,6 +15,7 @@ struct ddps_cq {
 	struct ddps_cq *next, **prev;
 	uint32_t depth, head, count;
 	unsigned users, sleepers;
+	bool overflowed; /* once, and from then on */
 	unsigned stamps; /* not 0: completions say when they came */
 	int fd;
 	enum armed armed;
@@ -185,8 +186,10 @@ static __attribute__((noinline, cold)) bool is_hushed(const struct ddps_wc *wc)
 
 bool ddps_cq_push(struct ddps_cq *cq, const struct ddps_wc *wc)
 {
-	if (cq->count == cq->depth)
+	if (cq->count == cq->depth) {
+		cq->overflowed = true;
 		return false;
+	}
 	cq->ctx->cqs_filled += !cq->count;
 	*cq_entry(cq, cq->count++) = *wc;
 	if (cq->sleepers | cq->ctx->progress_sleepers | cq->stamps)
@@ -229,6 +232,17 @@ int ddps_cq_stamp(struct ddps_cq *cq)
 	cq->stamps = 1;
 	ddps_ctx_leave(cq->ctx);
 	return 0;
+}
+
+int ddps_cq_overflowed(struct ddps_cq *cq)
+{
+	int err = ddps_ctx_enter_seldom(cq->ctx), lost;
+
+	if (err < 0)
+		return err;
+	lost = cq->overflowed;
+	ddps_ctx_leave(cq->ctx);
+	return lost;
 }
 
 int ddps_cq_fd(struct ddps_cq *cq)

@@ -322,6 +322,7 @@ static void child_of_session(struct e2e *e)
 	IS_FORKED(ddps_reject(e->request.request, NULL, 0));
 	IS_FORKED(ddps_cq_on_notify(e->cq, notified, NULL));
 	IS_FORKED(ddps_cq_stamp(e->cq));
+	IS_FORKED(ddps_cq_overflowed(e->cq));
 	IS_FORKED(ddps_ep_unfetched(e->a.ep));
 	IS_FORKED(ddps_ep_hush(e->a.ep, 0));
 	IS_FORKED(ddps_ep_assoc_stats(e->a.ep, &as));

@@ -73,6 +73,7 @@ static void nothing_is_done_with_queues(void)
 	cr_expect_null(cq);
 	GONE(ddps_cq_free(a.cq));
 	GONE(ddps_cq_stamp(a.cq));
+	GONE(ddps_cq_overflowed(a.cq));
 	GONE(ddps_cq_fd(a.cq));
 	GONE(ddps_cq_arm(a.cq, false));
 	GONE(ddps_cq_arm_next(a.cq, false));

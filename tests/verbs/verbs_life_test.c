@@ -257,6 +257,44 @@ VT_TEST(verbs_life, an_overflow_is_told_as_an_error_of_the_queue)
 	vt_down(&v);
 }
 
+/* One queue for sends, one for receives: only that of the sends is too small. */
+VT_TEST(verbs_life, contact_27_only_the_queue_that_overflowed_is_named)
+{
+	struct ibv_async_event e;
+	struct ibv_cq *small;
+	struct vt v;
+	int n = 0;
+
+	vt_init(&v);
+	vt_listen(&v);
+	vt_dial(&v);
+	rdma_destroy_qp(v.a.id);
+	small = ibv_create_cq(v.a.id->verbs, 4, NULL, NULL, 0);
+	cr_assert_not_null(small);
+	v.init.send_cq = small;
+	v.init.recv_cq = v.a.cq;
+	cr_assert_eq(rdma_create_qp(v.a.id, NULL, &v.init), 0, "%m");
+	cr_assert_eq(rdma_connect(v.a.id, &v.connect), 0);
+	vt_take_request(&v);
+	cr_assert_eq(rdma_accept(v.b.id, &v.accept), 0);
+	vt_expect(v.a.ch, RDMA_CM_EVENT_ESTABLISHED);
+	vt_expect(v.b.ch, RDMA_CM_EVENT_ESTABLISHED);
+	while (n < 16 && !vt_post(&v.a, 1, IBV_WR_RDMA_WRITE, 8, &v.b))
+		n++;
+	cr_expect_gt(n, 4);
+	e = vt_async(v.a.id->verbs, IBV_EVENT_CQ_ERR);
+	cr_expect_eq(e.element.cq, small);
+	ibv_ack_async_event(&e);
+	/* Both queue pairs, of which one has met the other's Terminate; no other queue. */
+	for (int i = 0; i < 2; i++) {
+		e = vt_async(v.a.id->verbs, IBV_EVENT_QP_FATAL);
+		ibv_ack_async_event(&e);
+	}
+	rdma_destroy_qp(v.a.id);
+	cr_expect_eq(ibv_destroy_cq(small), 0);
+	vt_down(&v);
+}
+
 /* The association of the one before may be on its way out when the port serves again. */
 VT_TEST(verbs_life, all_goes_and_the_same_port_serves_again)
 {

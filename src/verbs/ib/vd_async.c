@@ -54,9 +54,13 @@ void vd_async_tell(struct ibv_context *ctx, enum ibv_event_type type, void *elem
 	queue(ctx, type, element, a ? a : calloc(1, sizeof *a));
 }
 
-static void overflow(struct ibv_cq *cq)
+/* A queue is told of once: it stays what it is. */
+static void overflow(struct ibv_cq *ibcq)
 {
-	vd_async_tell(cq->context, IBV_EVENT_CQ_ERR, cq, &vd_of(cq, struct vd_cq, cq)->overflow);
+	struct vd_cq *cq = vd_of(ibcq, struct vd_cq, cq);
+
+	if (cq->overflow && ddps_cq_overflowed(cq->d) == 1)
+		vd_async_tell(ibcq->context, IBV_EVENT_CQ_ERR, ibcq, &cq->overflow);
 }
 
 void vd_async_overflow(const struct ibv_qp *qp)
