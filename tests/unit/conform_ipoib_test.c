@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The suite for IPoIB as a library: options, the list of cases, what cannot be run. */
+#include "conform/ipoib/peer.h"
 #include "unit/mem_fixture.h"
 #include <criterion/criterion.h>
 #include <ddpsess/conform_ipoib.h>
@@ -211,4 +212,46 @@ Test(conform_ipoib, no_memory)
 	mem_fail(1);
 	cr_expect_eq(ddps_conform_ipoib_run(&o, NULL, NULL, why, sizeof why), DDPS_E_NOMEM);
 	cr_expect(mem_failed());
+}
+
+/* The target's GID may be as small as fe80::2: what is to be smaller is, or there is none. */
+Test(conform_ipoib, contact_31_a_gid_is_on_the_side_that_is_asked_for)
+{
+	static const uint64_t id[] = { 2, 3, 0x70, 0x0200000000000002, UINT64_MAX - 1 };
+	uint8_t gid[CI_GID] = { 0xfe, 0x80 }, to[CI_GID] = { 0xfe, 0x80 };
+
+	for (size_t i = 0; i < sizeof id / sizeof *id; i++) {
+		cf_put64(to + 8, id[i]);
+		cr_expect(ci_gid_order(gid, to, -1, 100));
+		cr_expect_lt(memcmp(gid, to, CI_GID), 0, "%zu", i);
+		cr_expect(ci_gid_order(gid, to, 1, 100));
+		cr_expect_gt(memcmp(gid, to, CI_GID), 0, "%zu", i);
+	}
+	cf_put64(to + 8, 1);
+	cr_expect_not(ci_gid_order(gid, to, -1, 100));
+	cf_put64(to + 8, UINT64_MAX);
+	cr_expect_not(ci_gid_order(gid, to, 1, 100));
+}
+
+/* What the target ends beside the connection that the tester ends is no answer to its DREQ. */
+Test(conform_ipoib, contact_31_a_dreq_for_another_connection_is_no_answer)
+{
+	static struct ci ci;
+	uint8_t m[CI_MAD];
+
+	ci.unicast = -1;
+	ci.n_conns = 2;
+	ci.conn[0] = (struct ci_conn){ .id = 1, .peer_id = 11, .up = true };
+	ci.conn[1] = (struct ci_conn){ .id = 2, .peer_id = 12, .up = true };
+	ci_mad(m, 7, 3, CI_DREQ, 5);
+	cf_put32(m + CM_LOCAL, 12);
+	cf_put32(m + CM_REMOTE, 1);
+	cr_expect_not(ci_surplus(&ci, &ci.conn[0], m), "of the one in question");
+	cr_expect_not(ci_surplus(&ci, &ci.conn[1], m), "with an ID of another");
+	cf_put32(m + CM_REMOTE, 3);
+	cr_expect_not(ci_surplus(&ci, &ci.conn[0], m), "of none");
+	cf_put32(m + CM_REMOTE, 2);
+	cr_expect(ci_surplus(&ci, &ci.conn[0], m));
+	cr_expect(!ci.conn[1].up && ci.conn[0].up);
+	cr_expect_not(ci_surplus(&ci, &ci.conn[0], m), "it is over");
 }

@@ -105,6 +105,20 @@ static bool background(struct ci *ci, const uint8_t *m)
 	return true;
 }
 
+bool ci_surplus(struct ci *ci, const struct ci_conn *c, const uint8_t *m)
+{
+	struct ci_conn *other = by_id(ci, cf_get32(m + CM_REMOTE));
+	uint8_t a[CI_MAD];
+
+	if (ci_attr(m) != CI_DREQ || !other || other == c || !other->up ||
+	    cf_get32(m + CM_LOCAL) != other->peer_id)
+		return false;
+	ci_drep(a, m);
+	ci_cm_send(ci, a);
+	other->up = false;
+	return true;
+}
+
 /* Return: whether it came before, octet for octet. */
 static bool repeated(struct ci *ci, const uint8_t *m)
 {

@@ -305,6 +305,10 @@ void ci_meet(struct ci *ci, uint8_t flags);
 void ci_meet_order(struct ci *ci, uint8_t flags, int order);
 /* The same with the target's own QPN, and a GID that decides. */
 void ci_meet_gid(struct ci *ci, uint8_t flags, int order);
+/* @gid has its prefix, and gets an interface ID by which it is smaller (@order < 0) or larger than
+ * @target.  @n: of the case, so that it is a new one where there is room.  Return: whether there is
+ * one; 0 is no interface ID. */
+bool ci_gid_order(uint8_t gid[CI_GID], const uint8_t target[CI_GID], int order, uint16_t n);
 /* Asks for it again: an address of ours has changed. */
 void ci_resolve(struct ci *ci);
 /* An address of ours that the target has never heard of. */
@@ -386,6 +390,9 @@ void ci_rej(const struct ci *ci, uint8_t *m, const struct ci_conn *c, unsigned m
 void ci_mra(const struct ci *ci, uint8_t *m, const struct ci_conn *c, unsigned msg, unsigned t);
 void ci_dreq(struct ci *ci, uint8_t *m, const struct ci_conn *c);
 void ci_drep(uint8_t *m, const uint8_t *dreq);
+/* Return: whether @m is the target's DREQ for another connection than @c that is up.  It may end
+ * one at any time: that is no answer to what @c is about, and gets its DREP here. */
+bool ci_surplus(struct ci *ci, const struct ci_conn *c, const uint8_t *m);
 /* DREQ and its DREP. */
 void ci_disconnect(struct ci *ci, struct ci_conn *c);
 /* There is nothing left of it: its DREQ is answered, its data is not. */

@@ -135,6 +135,22 @@ void ci_meet_order(struct ci *ci, uint8_t flags, int order)
 	ci_resolve(ci);
 }
 
+static bool gid_ordered(const uint8_t *gid, const uint8_t *target, int order)
+{
+	int d = memcmp(gid, target, CI_GID);
+
+	return cf_get64(gid + 8) && (order < 0 ? d < 0 : d > 0);
+}
+
+bool ci_gid_order(uint8_t gid[CI_GID], const uint8_t target[CI_GID], int order, uint16_t n)
+{
+	memset(gid + 8, order < 0 ? 0 : 0xff, 8);
+	cf_put16(gid + 14, n);
+	if (!gid_ordered(gid, target, order))
+		cf_put64(gid + 8, cf_get64(target + 8) + (order < 0 ? UINT64_MAX : 1));
+	return gid_ordered(gid, target, order);
+}
+
 void ci_meet_gid(struct ci *ci, uint8_t flags, int order)
 {
 	uint8_t *gid = ci->me.lla + 4;
@@ -142,8 +158,8 @@ void ci_meet_gid(struct ci *ci, uint8_t flags, int order)
 	identity(ci, flags, 0);
 	ci->me.qpn = ci->target.qpn;
 	ci_put24(ci->me.lla + 1, ci->me.qpn);
-	memset(gid + 8, order < 0 ? 0 : 0xff, 8);
-	cf_put16(gid + 14, (uint16_t)ci->n_cases);
+	if (!ci_gid_order(gid, ci->target.lla + 4, order, (uint16_t)ci->n_cases))
+		ci_skip(ci, "no GID is %s than the target's", order < 0 ? "smaller" : "larger");
 	ci_resolve(ci);
 }
 
