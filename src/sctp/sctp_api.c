@@ -74,7 +74,9 @@ static int find_place(struct ddps_sctp *e, struct ddps_sctp_param *p,
 	if (!p->port)
 		return DDPS_E_BUSY;
 	for (unsigned i = 0; i < n; i++) {
-		if (ddps_sc_find(e, p->via, p->port, port, &peer[i]))
+		const struct ddps_sc_path *has = ddps_sc_find(e, p->via, p->port, port, &peer[i]);
+
+		if (has && ddps_sc_path_sure(has))
 			return DDPS_E_BUSY;
 	}
 	return 0;
@@ -88,6 +90,7 @@ static int begin(struct ddps_sctp_assoc *a, const struct ddps_sctp_addr *peer, u
 
 		if (ddps_sc_path_of(a, &peer[i]))
 			continue;
+		ddps_sc_path_claim(a, &peer[i]);
 		p = ddps_sc_path_add(a, &peer[i], NULL, encap);
 		if (!p)
 			return DDPS_E_NOMEM;

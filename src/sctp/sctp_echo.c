@@ -183,23 +183,12 @@ static bool all_known(const struct ddps_sctp_assoc *a, const struct ddps_sc_cook
 	return true;
 }
 
-/* The peer has its State Cookie from there.  Who else has listed that address has not shown that it is its own. */
-static void take_from_others(struct ddps_sctp *e, const struct ddps_sc_cookie *ck)
-{
-	struct ddps_sc_path *p = ddps_sc_find(e, ck->via, ck->port, ck->peer_port, &ck->source);
-
-	if (!p || ddps_sc_path_sure(p) || p->a->npaths < 2)
-		return;
-	e->st.addrs_taken++;
-	ddps_sc_path_drop(p);
-}
-
 /* Addresses as the cookie has them.  False: no memory for those that matter now. */
 static bool add_all(const struct ddps_sc_rx *rx, struct ddps_sctp_assoc *a,
 		    const struct ddps_sc_cookie *ck)
 {
 	if (!ddps_sc_path_of(a, &ck->source)) {
-		take_from_others(a->e, ck);
+		ddps_sc_path_claim(a, &ck->source);
 		if (!ddps_sc_path_add(a, &ck->source, &rx->from.local, ck->encap))
 			return false;
 	}

@@ -165,6 +165,27 @@ Test(sctp_camp, contact_11_a_restart_from_the_address_that_has_not_answered)
 	check(a);
 }
 
+/* From the port that is listened at, too: the user says whose the address is. */
+Test(sctp_camp, contact_11_it_can_be_called)
+{
+	struct ddps_sctp_param param = { .port = RAW_PORT, .streams = 10 };
+	struct ddps_sctp_assoc *camper = camp(), *ours;
+
+	r.n = 0;
+	cr_expect_eq(ddps_sctp_connect(r.e, &param, first(), 1, RAW_PEER, OTHER_UDP, &sn_deaf, &r,
+				       r.net.now, &ours),
+		     DDPS_E_BUSY);
+	cr_assert_eq(ddps_sctp_connect(r.e, &param, second(), 1, RAW_PEER, OTHER_UDP, &sn_deaf, &r,
+				       r.net.now, &ours),
+		     0);
+	sn_flush(&r.net);
+	cr_expect_eq(sent_to(second(), SC_INIT, NULL), 1);
+	cr_expect_eq(camper->npaths, 1);
+	check(camper);
+	check(ours);
+	ddps_sctp_assoc_free(ours, r.net.now);
+}
+
 /* Data is under way on a path that takes another place in the list, and beyond eight there are more. */
 Test(sctp_camp, contact_11_what_is_under_way_stays)
 {

@@ -233,3 +233,13 @@ void ddps_sc_path_drop(struct ddps_sc_path *p)
 	free(p);
 	ddps_sc_touch(a);
 }
+
+void ddps_sc_path_claim(struct ddps_sctp_assoc *a, const struct ddps_sctp_addr *peer)
+{
+	struct ddps_sc_path *p = ddps_sc_find(a->e, a->via, a->port, a->peer_port, peer);
+
+	if (!p || ddps_sc_path_sure(p) || p->a->npaths < 2)
+		return;
+	a->e->st.addrs_taken++;
+	ddps_sc_path_drop(p);
+}

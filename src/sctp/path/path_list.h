@@ -26,5 +26,8 @@ bool ddps_sc_path_sure(const struct ddps_sc_path *p);
 void ddps_sc_path_tx(struct ddps_sc_path *p, unsigned id);
 /* It is freed, and what waits to be sent there.  Nothing is outstanding that left there; a second path stays. */
 void ddps_sc_path_drop(struct ddps_sc_path *p);
+/* @peer is to be an address of @a's peer, which has its State Cookie from there, or the user says so: another
+ * association that has it without being sure of it loses it. */
+void ddps_sc_path_claim(struct ddps_sctp_assoc *a, const struct ddps_sctp_addr *peer);
 
 #endif
