@@ -130,6 +130,24 @@ Test(ib_sa, contact_34_paths_by_each_component, .init = init, .fini = fini)
 	}
 }
 
+/* A question is no news of whom the port belongs to. */
+Test(ib_sa, contact_34_a_path_from_a_gid_of_nobody, .init = init, .fini = fini)
+{
+	uint8_t mad[DDPS_CM_MAD_LEN] = { 0 };
+	struct ddps_sa_pr pr = { 0 };
+
+	all_join();
+	gid_of(pr.sgid, 99);
+	gid_of(pr.dgid, 51);
+	for (unsigned i = 0; i < 2; i++) {
+		ddps_sa_pr_put(mad, &pr);
+		cr_expect_eq(get(2, DDPS_SA_PATH_RECORD, DDPS_PR_SGID | DDPS_PR_DGID,
+				 ddps_sa_record(mad)),
+			     i ? DDPS_SA_OK : DDPS_SA_NO_RECORDS);
+		gid_of(pr.sgid, 50);
+	}
+}
+
 Test(ib_sa, contact_34_a_path_to_oneself, .init = init, .fini = fini)
 {
 	uint8_t mad[DDPS_CM_MAD_LEN] = { 0 };
