@@ -243,7 +243,7 @@ struct vd_cq {
 	struct vd_ud_cq *ud;	   /* completions of datagrams */
 	struct ibv_wc now;	   /* the extended form's current one, under: */
 	pthread_mutex_t reading;   /* ... from start_poll to end_poll, unless @alone */
-	bool alone, stamped;	   /* one thread polls; completions have time stamps */
+	bool alone, stamped, lost; /* one polls; with time stamps; atomic: a datagram's was lost */
 	uint64_t stamp;		   /* of what was polled last: CLOCK_MONOTONIC, ns */
 	unsigned epoch, polls[2];  /* atomic: calls under way, by epoch */
 	struct vd_async *overflow; /* kept until it has overflowed */

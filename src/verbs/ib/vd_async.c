@@ -59,7 +59,8 @@ static void overflow(struct ibv_cq *ibcq)
 {
 	struct vd_cq *cq = vd_of(ibcq, struct vd_cq, cq);
 
-	if (cq->overflow && ddps_cq_overflowed(cq->d) == 1)
+	if (cq->overflow &&
+	    (__atomic_load_n(&cq->lost, __ATOMIC_SEQ_CST) || ddps_cq_overflowed(cq->d) == 1))
 		vd_async_tell(ibcq->context, IBV_EVENT_CQ_ERR, ibcq, &cq->overflow);
 }
 

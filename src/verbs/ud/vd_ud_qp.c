@@ -19,6 +19,7 @@ void ud_complete(struct vd_ud_qp *u, struct ibv_cq *cq, struct ibv_wc *wc, bool 
 	if (ud_cq_push(vd_of(cq, struct vd_cq, cq), wc, solicited, u))
 		return;
 	u->stats.cq_full++;
+	__atomic_store_n(&vd_of(cq, struct vd_cq, cq)->lost, true, __ATOMIC_SEQ_CST);
 	u->lost = true;
 	tell(u->ud);
 }
