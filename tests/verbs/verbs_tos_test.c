@@ -54,7 +54,9 @@ static uint8_t of_syn(int listener)
 	cr_assert_geq(fd, 0, "%m");
 	cr_assert_eq(getsockopt(fd, IPPROTO_TCP, TCP_SAVED_SYN, syn, &len), 0, "%m");
 	close(fd);
-	return syn[0] >> 4 == 6 ? (uint8_t)(syn[0] << 4 | syn[1] >> 4) : syn[1];
+	if (syn[0] >> 4 != 6)
+		return syn[1];
+	return (uint8_t)((unsigned)syn[0] << 4 | syn[1] >> 4);
 }
 
 static uint8_t of_datagram(int fd)
