@@ -52,7 +52,7 @@ read_only() {
 }
 
 too_much_from_a_listener() {
-	start_job liar.fifo liar.err run -- python3 "$here/stranger.py" - liar
+	SESSCTL=python3 start_job liar.fifo liar.err "$here/stranger.py" - liar
 	local liar=$pid liar_fd=$fd
 	why="no liar: $(cat liar.err)"
 	[ -n "$line" ] && run 1 get --max-size 1M "$line/f" here && says err "the limit is 1048576" &&
