@@ -134,6 +134,8 @@ VT_TEST(verbs_tos, contact_23_of_a_listener)
 {
 	static const int families[] = { AF_INET, AF_INET6 };
 	const bool tcp = !strcmp(getenv("DDPSESS_TRANSPORT"), "tcp");
+	struct rdma_cm_event *ev;
+	struct rdma_cm_id *second;
 	struct vt_end first;
 	struct vt v;
 
@@ -158,8 +160,11 @@ VT_TEST(verbs_tos, contact_23_of_a_listener)
 		vt_dial(&v);
 		cr_assert_eq(set(v.a.id, CLASS), 0);
 		cr_assert_eq(rdma_connect(v.a.id, &v.connect), 0);
-		vt_expect(v.b.ch, RDMA_CM_EVENT_CONNECT_REQUEST);
+		ev = vt_event(v.b.ch, RDMA_CM_EVENT_CONNECT_REQUEST);
+		second = ev->id;
+		rdma_ack_cm_event(ev);
 		cr_expect_eq(marked(families[i]), tcp ? 4 : 2);
+		cr_expect_eq(rdma_destroy_id(second), 0);
 		vt_end_down(&first);
 		vt_down(&v);
 	}
