@@ -39,7 +39,7 @@ CPPFLAGS   += -D_GNU_SOURCE -Iinclude -Isrc
 taken	    = $(if $(shell $(CC) -Werror $(1) -xc -c -o /dev/null /dev/null 2>&1),,$(1))
 ifeq ($(VARIANT),opt)
 HARDEN	   := -fstack-protector-strong $(foreach f,-fstack-clash-protection -mbranch-protection=standard,$(call taken,$(f)))
-LDFLAGS	   += -Wl,-z,relro -Wl,-z,now
+LDFLAGS	   := -Wl,-z,relro -Wl,-z,now $(LDFLAGS)
 FORTIFY	   := $(if $(findstring _FORTIFY_SOURCE,$(CPPFLAGS) $(CFLAGS)),,-U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=2)
 endif
 CFLAGS_ALL := -std=gnu11 -pthread -fPIC -fvisibility=hidden $(WARN) $(OPT_$(VARIANT)) $(HARDEN) $(CFLAGS)

@@ -42,7 +42,9 @@ Test(sessctl_share, contact_16_whose_shares)
 		{ "[2001:db8::1]:7", "[2001:db8:0:1::1]:7", false },
 		{ "[fe80::1%eth0]:7", "[fe80::1%eth0]:8", true },
 		{ "[fe80::1%eth0]:7", "[fe80::1%eth1]:7", false },
-		{ "[fe80::1%eth0]:7", "[fe80::2%eth0]:7", false },
+		{ "[fe80::1%eth0]:7", "[fe80::2%eth0]:7", true },
+		{ "[::ffff:192.0.2.1]:7", "[::ffff:192.0.2.2]:7", false },
+		{ "[::ffff:192.0.2.1]:7", "[::ffff:192.0.2.1]:8", true },
 	};
 
 	for (size_t i = 0; i < sizeof pair / sizeof *pair; i++) {

@@ -22,7 +22,7 @@
 #define SERVE_RATE_MIN	   65536u /* octets a second: a file that comes or goes slower is given up */
 #define SERVE_GOODBYE_MS   10000  /* a peer that was told to go */
 
-/* A peer as far as shares go: an IPv4 address, an IPv6 network of 64 bits, or a link-local address with its zone. */
+/* A peer as far as shares go: an IPv4 address, or an IPv6 network of 64 bits, of which each link has a link-local one. */
 struct serve_net {
 	char text[72];
 };

@@ -119,9 +119,13 @@ void serve_ping(struct session *s, const struct msg *m)
 						.open_end = true };
 	bool halves = m->op == PING_SEND;
 	struct job *j;
+	char why[80];
 
 	if (m->pause_ms > SERVE_PAUSE_MAX_MS) {
-		session_give_up(s, "pings may be 60 s apart at most; use a shorter --interval");
+		snprintf(why, sizeof why,
+			 "pings may be %u s apart at most; use a shorter --interval",
+			 SERVE_PAUSE_MAX_MS / 1000u);
+		session_give_up(s, why);
 		return;
 	}
 	if (m->op >= PING_READ && s->info.ird == 0) {

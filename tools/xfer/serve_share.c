@@ -30,19 +30,18 @@ unsigned share_sessions_max(void)
 
 struct serve_net share_net(const char *peer)
 {
+	const bool six = *peer == '[';
+	const char *host = peer + six, *zone = host + strcspn(host, "%]");
 	struct serve_net net = { "" };
-	char *port, *zone;
+	char prefix[INET6_ADDRSTRLEN];
 	struct in6_addr a;
 
-	snprintf(net.text, sizeof net.text, "%s", peer + (*peer == '['));
-	port = strrchr(net.text, *peer == '[' ? ']' : ':');
-	if (port)
-		*port = 0;
-	zone = strchr(net.text, '%');
-	if (zone || inet_pton(AF_INET6, net.text, &a) != 1 || IN6_IS_ADDR_LINKLOCAL(&a))
+	snprintf(net.text, sizeof net.text, "%.*s", (int)strcspn(host, six ? "%]" : ":"), host);
+	if (inet_pton(AF_INET6, net.text, &a) != 1 || IN6_IS_ADDR_V4MAPPED(&a))
 		return net;
 	memset(a.s6_addr + 8, 0, 8);
-	inet_ntop(AF_INET6, &a, net.text, sizeof net.text);
+	inet_ntop(AF_INET6, &a, prefix, sizeof prefix);
+	snprintf(net.text, sizeof net.text, "%s%.*s", prefix, (int)strcspn(zone, "]"), zone);
 	return net;
 }
 
