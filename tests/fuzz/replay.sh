@@ -5,12 +5,14 @@
 set -u
 cd "$(dirname "$0")/../.." || exit 1
 failed=0
+# shellcheck source=tests/fuzz/corpus.bash
+. tests/fuzz/corpus.bash
 export ASAN_OPTIONS=${ASAN_OPTIONS-detect_leaks=1} UBSAN_OPTIONS=print_stacktrace=1
 for source in tests/fuzz/fuzz_*.c; do
 	name=$(basename "$source" .c)
 	name=${name#fuzz_}
-	"$1/fuzz-$name" "tests/fuzz/corpus/$name" && continue
+	unpack "$name" "$1/seeds/$name" && "$1/fuzz-$name" "$1/seeds/$name" && continue
 	failed=1
-	echo "not ok fuzz/$name: stopped; run $1/fuzz-$name tests/fuzz/corpus/$name"
+	echo "not ok fuzz/$name: stopped; run $1/fuzz-$name $1/seeds/$name"
 done
 exit "$failed"

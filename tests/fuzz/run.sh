@@ -3,8 +3,8 @@
 # Run fuzz targets, one after the other, each from its corpus and from what earlier runs have added
 # to it below build/fuzz.  Inputs that break something go to build/fuzz/crashes and are named.
 # usage: run.sh [--merge] BUILD SECONDS NAME...
-#   --merge: afterwards make tests/fuzz/corpus/NAME the smallest set that reaches as much
-set -u
+#   --merge: afterwards make tests/fuzz/corpus/NAME.tar.gz the smallest set that reaches as much
+set -u -o pipefail
 cd "$(dirname "$0")/../.." || exit 1
 merge=
 if [ "$1" = --merge ]; then
@@ -13,12 +13,15 @@ if [ "$1" = --merge ]; then
 fi
 build=$1 seconds=$2 failed=0
 shift 2
+# shellcheck source=tests/fuzz/corpus.bash
+. tests/fuzz/corpus.bash
 export ASAN_OPTIONS=detect_leaks=1 UBSAN_OPTIONS=print_stacktrace=1
 mkdir -p "$build/crashes"
 
 fuzz() { # NAME
-	local seeds=tests/fuzz/corpus/$1 found=$build/corpus/$1 log=$build/fuzz-$1.log status=0
-	mkdir -p "$seeds" "$found"
+	local seeds=$build/seeds/$1 found=$build/corpus/$1 log=$build/fuzz-$1.log status=0
+	mkdir -p "$found"
+	unpack "$1" "$seeds" || return 1
 	if [ "$seconds" -gt 0 ]; then
 		nice "$build/fuzz-$1" -max_total_time="$seconds" -timeout=20 -max_len=2048 \
 			-rss_limit_mb=2048 -print_final_stats=1 -close_fd_mask=3 \
@@ -40,8 +43,13 @@ fuzz() { # NAME
 			echo "not ok fuzz/$1: merging has failed, see $log"
 			return 1
 		}
-		rm -rf "$seeds" && cp -r "$build/merged" "$seeds"
-		find "$seeds" -type f -printf '%s\n' |
+		if ! tar --sort=name --mtime=@0 --owner=0 --group=0 --numeric-owner --mode=u=rwX,go=rX \
+			-C "$build/merged" -c . | gzip -9n >"$log.tar.gz" ||
+			! mv "$log.tar.gz" "tests/fuzz/corpus/$1.tar.gz"; then
+			echo "not ok fuzz/$1: tests/fuzz/corpus/$1.tar.gz could not be written"
+			return 1
+		fi
+		find "$build/merged" -type f -printf '%s\n' |
 			awk '{ n += $1 } END { print "  corpus: " NR " inputs, " n " octets" }'
 	fi
 	echo "ok fuzz/$1"
