@@ -30,7 +30,8 @@ for group in "$@"; do
 		openmpi-bin libopenmpi-dev mpich libmpich-dev ceph-mon ceph-osd ceph-common ucx-utils" ;;
 	coverage) want="$want clang-19 llvm-19 libclang-rt-19-dev python3" ;;
 	proof) want="$want frama-c-base" ;;
-	lint) want="$want clang-format clang-tidy clang cppcheck shellcheck" ;;
+	lint) want="$want clang-format clang-tidy clang cppcheck shellcheck libcriterion-dev libusrsctp-dev openmpi-bin
+		libopenmpi-dev libfabric-dev librpma-dev" ;;
 	*) echo "deps.sh: unknown group: $group" >&2; exit 2 ;;
 	esac
 done
