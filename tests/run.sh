@@ -49,6 +49,7 @@ suite lines cli/signals.sh env SESSCTL="$asan/sessctl" BUILD="$opt" bash tests/c
 suite lines netns/bridge env SESSCTL="$asan/sessctl" bash tests/netns/bridge.sh
 suite lines netns/multihome env SESSCTL="$opt/sessctl" bash tests/netns/multihome.sh
 suite lines netns/path env SESSCTL="$opt/sessctl" bash tests/netns/path.sh
+suite lines netns/nat env SESSCTL="$opt/sessctl" bash tests/netns/nat.sh
 suite lines netns/on_ip env SESSCTL="$opt/sessctl" bash tests/netns/on_ip.sh
 suite criterion e2e "$asan/e2e" 480
 suite criterion verbs "$asan/verbs-test" 480

@@ -9,7 +9,7 @@ for group in "$@"; do
 	case $group in
 	build) want="$want gcc make pkg-config libisal-dev libsctp-dev libjansson-dev
 		nettle-dev uthash-dev systemtap-sdt-dev libibverbs-dev librdmacm-dev libibumad-dev scdoc python3" ;;
-	check) want="$want libcriterion-dev libusrsctp-dev spin iproute2 binutils ibverbs-utils rdmacm-utils
+	check) want="$want libcriterion-dev libusrsctp-dev spin iproute2 nftables binutils ibverbs-utils rdmacm-utils
 		perftest qperf fio python3-pyverbs libfabric-bin ucx-utils openmpi-bin libopenmpi-dev iperf3 iputils-ping
 		valgrind abigail-tools g++ python3 python3-yaml jq tshark mypy doxygen" ;;
 	bench) want="$want libusrsctp-dev gnuplot-nox jq libfabric-dev libfabric-bin ucx-utils sockperf" ;;

@@ -88,11 +88,13 @@ hosts() {
 	done
 }
 
-# listen HOSTS [OPTION]: on host b; sets uri
+# listen HOSTS [OPTION]: on host b, over $wire; sets uri
+wire=sctp
 listen() {
-	local i
+	local i options="?backend=native${2:-}"
+	[ "$wire" = sctp ] || options=
 	mkdir -p "$work/served"
-	ip netns exec "ddps$id-b" "$SESSCTL" listen --json --dir "$work/served" "sctp://$1:7174?backend=native${2:-}" \
+	ip netns exec "ddps$id-b" "$SESSCTL" listen --json --dir "$work/served" "$wire://$1:7174$options" \
 		>"$work/listen.json" 2>"$work/listen.err" &
 	listener=$!
 	for ((i = 0; i < 200; i++)); do

@@ -88,7 +88,8 @@ static const char *for_code(int code, const struct opts *o, bool was_up)
 		return "ask the peer; what it sent is shown as private data";
 	case DDPS_E_CLOSED:
 	case DDPS_E_RESET:
-		return was_up	  ? "see what the peer reports"
+		return was_up	  ? "see what the peer reports; if it reports nothing, a NAT or a "
+				    "firewall between may have lost the connection"
 		       : o->plain ? "is the peer an iWARP responder?"
 				  : "the peer may know unenhanced set-up only: --plain, or "
 				    "--legacy-retry";
