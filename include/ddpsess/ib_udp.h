@@ -148,6 +148,18 @@ DDPS_API void ddps_ib_udp_user(struct ddps_ib_udp *u, void *user);
 DDPS_API uint16_t ddps_ib_udp_lid(const struct ddps_ib_udp *u);
 
 /**
+ * ddps_ib_udp_why - why a group was not joined
+ * @u:	port
+ *
+ * Packets to a group leave from the UDP port that is the group's multicast LID, 49152 or above.  If
+ * another program has that port, the group is not joined.  The port tries again, later and later.
+ *
+ * Return: one sentence on the group of the latest call of ddps_ipoib_up.joined with an error, and
+ * what to try; "" if the administration refused it or did not answer.  Valid until the next call.
+ */
+DDPS_API const char *ddps_ib_udp_why(const struct ddps_ib_udp *u);
+
+/**
  * ddps_ib_udp_fds - what to wait for until ddps_ib_udp_run() has something to do
  * @u:		port
  * @fds:	receives descriptors and events, for poll()

@@ -22,7 +22,7 @@ struct node {
 	uint16_t lid;
 	int err; /* of the last joined */
 	unsigned n_joined, n_path, n_open;
-	bool there, has_path;
+	bool there, has_path, held[DDPS_SAC_GROUPS];
 	struct ddps_sa_mcm rec;
 	struct ddps_sa_pr pr;
 };
@@ -97,7 +97,15 @@ static void on_open(void *user, unsigned group, bool there, uint64_t t)
 	n->there = there;
 }
 
-static const struct ddps_sac_ops ops = { on_send, on_joined, on_path, on_open };
+static int hold_err; /* what holding a group gives */
+
+static int on_hold(void *user, unsigned group, const struct ddps_sa_mcm *rec)
+{
+	((struct node *)user)->held[group] = rec && !hold_err;
+	return rec ? hold_err : 0;
+}
+
+static const struct ddps_sac_ops ops = { on_send, on_joined, on_path, on_open, on_hold };
 
 static void gid_of(uint8_t gid[16], unsigned lid)
 {
@@ -128,6 +136,7 @@ static void init(void)
 	now = SEC;
 	n_wire = 0;
 	deaf = refusing = false;
+	hold_err = 0;
 	cr_assert_eq(ddps_ipoib_mgid_broadcast(broadcast, 0xffff, 2), 0);
 	sa_start();
 	for (unsigned i = 0; i < NODES; i++) {

@@ -73,6 +73,50 @@ Test(ib_sa, nothing_is_sent_before_the_group_is_known_and_joined, .init = init, 
 	cr_expect_eq(open_group(&node[1], group1, &rec), DDPS_E_AGAIN);
 }
 
+static unsigned n_held(const struct node *n)
+{
+	unsigned k = 0;
+
+	for (unsigned i = 0; i < DDPS_SAC_GROUPS; i++)
+		k += n->held[i];
+	return k;
+}
+
+/* What sending needs is not to be had: it is said, no membership stays, and it is tried again. */
+Test(ib_sa, contact_32_a_group_that_cannot_be_held, .init = init, .fini = fini)
+{
+	const struct ddps_sa_mcm *rec;
+
+	all_join();
+	cr_assert_eq(ddps_sac_join(node[0].c, group1, now), 0);
+	run(10 * MS);
+	cr_expect_eq(n_held(&node[0]), 2);
+	hold_err = DDPS_E_SYSTEM;
+	cr_expect_eq(open_group(&node[1], group1, &rec), DDPS_E_AGAIN);
+	cr_assert_eq(ddps_sac_join(node[2].c, group1, now), 0);
+	run(10 * MS);
+	for (unsigned i = 1; i < 3; i++) {
+		cr_expect_eq(node[i].err, DDPS_E_SYSTEM, "node %u", i);
+		cr_expect_eq(n_held(&node[i]), 1, "node %u", i);
+	}
+	cr_expect_eq(node[1].n_open, 2);
+	cr_expect(!node[1].there);
+	cr_expect_eq(open_group(&node[1], group1, &rec), DDPS_E_ADDRESS);
+	ddps_sac_leave(node[0].c, group1, now);
+	cr_expect_eq(n_held(&node[0]), 1);
+	run(10 * MS);
+	cr_expect_eq(ddps_sa_stats(sa)->sa_groups, 1);
+	hold_err = 0;
+	run(2 * SEC);
+	cr_expect_eq(ddps_sa_stats(sa)->sa_groups, 2, "made anew: nobody was left in it");
+	cr_expect_eq(node[2].n_joined, 2);
+	cr_expect_eq(n_held(&node[2]), 2);
+	cr_expect_eq(open_group(&node[1], group1, &rec), 0, "the new one was reported");
+	cr_expect_eq(n_held(&node[1]), 2);
+	run(61 * SEC);
+	cr_expect_eq(n_held(&node[1]), 1, "nothing was sent to it");
+}
+
 /* Joined while it is asked about, or joined, for sending: full membership comes of it. */
 Test(ib_sa, join_of_a_group_that_is_being_asked_about, .init = init, .fini = fini)
 {

@@ -184,6 +184,48 @@ Test(ib_udp, interfaces_talk_over_sockets, .init = init, .fini = fini)
 	}
 }
 
+/* A program that has the UDP port of an MLID at the second port's address; -1: it cannot. */
+static int another_program(uint16_t mlid)
+{
+	struct sockaddr_in a = { .sin_family = AF_INET, .sin_port = htons(mlid) };
+	int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0), keep;
+
+	cr_assert_geq(fd, 0);
+	memcpy(&a.sin_addr, net, 3);
+	((uint8_t *)&a.sin_addr)[3] = 2;
+	if (!bind(fd, (struct sockaddr *)&a, sizeof(a)))
+		return fd;
+	keep = errno;
+	close(fd);
+	errno = keep;
+	return -1;
+}
+
+/* From the join on nobody else gets it, and whoever has it before keeps the node from joining. */
+Test(ib_udp, contact_32_the_port_of_a_group, .init = init, .fini = fini)
+{
+	const uint64_t now = clock_now();
+	int fd;
+
+	UNTIL(is_up(0) && is_up(1));
+	cr_expect_str_empty(ddps_ib_udp_why(peer[1].u));
+	cr_expect_eq(another_program(0xc000), -1, "before anything was sent to it");
+	cr_expect_eq(errno, EADDRINUSE);
+	ddps_ipoib_if_stop(peer[1].f, now);
+	fd = another_program(0xc000);
+	cr_expect_geq(fd, 0, "given back");
+	cr_assert_eq(ddps_ipoib_if_start(peer[1].f, now), 0);
+	UNTIL(*ddps_ib_udp_why(peer[1].u));
+	cr_expect(strstr(ddps_ib_udp_why(peer[1].u), "UDP port 49152 of 127."));
+	cr_expect(strstr(ddps_ib_udp_why(peer[1].u), strerror(EADDRINUSE)));
+	cr_expect(strstr(ddps_ib_udp_why(peer[1].u), "net.ipv4.ip_local_reserved_ports"));
+	cr_expect(!is_up(1));
+	close(fd);
+	UNTIL(is_up(1));
+	send_ip(1, 0, 100);
+	UNTIL(peer[0].n_rx == 1);
+}
+
 /* A MAD to the second port, from some address; @flip: the bit to make wrong, -1: none. */
 /* Once a node has shown that it does not number its packets, those to it leave in one buffer. */
 Test(ib_udp, packets_leave_together, .init = init, .fini = fini)

@@ -302,9 +302,12 @@ Test(ib_wire, groups_have_sockets, .init = init, .fini = fini)
 {
 	const int fd = free_fd();
 
+	cr_expect_eq(ddps_ib_wire_hold(&w, 3, 0xc101), 0);
+	cr_expect_eq(ddps_ib_wire_hold(&w, 3, 0xc101), 0);
 	cr_expect(to_group(0xc101));
 	cr_expect(to_group(0xc101));
 	cr_expect_neq(free_fd(), fd);
+	cr_expect_eq(ddps_ib_wire_hold(&w, 3, 0xc102), 0);
 	cr_expect(to_group(0xc102));
 	cr_expect_eq(w.group[3].mlid, 0xc102);
 	cr_expect_eq(w.group[3].fd, fd, "in place of the other one");
@@ -323,11 +326,27 @@ Test(ib_wire, groups_have_sockets, .init = init, .fini = fini)
 	cr_expect(to_group(0xc102), "lost: nobody waits for it");
 	cr_expect_eq(w.stats.wire_tx_failed, 1);
 	sys_fail("socket", 0, 1, EMFILE);
+	cr_expect_eq(ddps_ib_wire_hold(&w, 3, 0xc103), -1);
+	cr_expect_eq(errno, EMFILE);
 	cr_expect(to_group(0xc103));
 	cr_expect_eq(w.stats.wire_tx_failed, 2);
 	cr_expect_eq(w.group[3].mlid, 0);
+	cr_expect_eq(ddps_ib_wire_hold(&w, 3, 0xc103), 0);
 	cr_expect(to_group(0xc103), "and now there is one");
 	cr_expect_eq(w.stats.wire_tx, 4);
+	cr_expect_eq(ddps_ib_wire_hold(&w, 3, 0), 0);
+	cr_expect_eq(free_fd(), fd, "given back");
+}
+
+/* Two groups with one MLID: the port is there once, and stays for the one that is left. */
+Test(ib_wire, contact_32_groups_that_share_an_mlid, .init = init, .fini = fini)
+{
+	cr_expect_eq(ddps_ib_wire_hold(&w, 2, 0xc104), 0);
+	cr_expect_eq(ddps_ib_wire_hold(&w, 3, 0xc104), 0);
+	cr_expect_eq(ddps_ib_wire_hold(&w, 2, 0), 0);
+	cr_expect(to_group(0xc104));
+	cr_expect_eq(w.stats.wire_tx, 1);
+	cr_expect_eq(w.stats.wire_tx_failed, 0);
 }
 
 /* ---- in ---- */

@@ -185,7 +185,9 @@ uint16_t ipoib_port_lid(const struct ipoib_port *p)
 
 const char *ipoib_port_why(const struct ipoib_port *p)
 {
-	return p->verbs ? ddps_ib_verbs_why(p->v) : "";
+	if (p->verbs)
+		return ddps_ib_verbs_why(p->v);
+	return p->udp ? ddps_ib_udp_why(p->udp) : "";
 }
 
 json_t *ipoib_port_counters(const struct ipoib_port *p)

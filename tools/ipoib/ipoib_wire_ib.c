@@ -235,7 +235,10 @@ static int join(struct ib_wire *w, struct out *out)
 		out_error(out, 0, "again; it joins within seconds if the administration answers",
 			  "interrupted while joining the link");
 	else if (*why)
-		ipoib_port_error(out, "port verbs: joining the link", why);
+		ipoib_port_error(out,
+				 w->port.verbs ? "port verbs: joining the link"
+					       : "port ib: joining the link",
+				 why);
 	else if (w->join_err == DDPS_E_TIMEDOUT)
 		out_error(out, 0, "start the subnet administration, see that --sa is its address",
 			  "port ib: joining the link: the administration does not answer");

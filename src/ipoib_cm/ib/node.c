@@ -368,6 +368,11 @@ void ddps_ib_node_user(struct ddps_ib_node *n, void *user)
 	n->user = user;
 }
 
+const char *ddps_ib_node_why(const struct ddps_ib_node *n)
+{
+	return n->why;
+}
+
 const char *ddps_ib_node_counter(const struct ddps_ib_node *n, unsigned i, uint64_t *value)
 {
 	static const struct ddps_sa_stats no_sa;

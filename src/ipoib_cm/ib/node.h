@@ -54,6 +54,9 @@ struct ddps_ib_node_config {
 	 * DDPS_SAC_GROUPS.  Return: whether there was room.
 	 */
 	bool (*send)(void *wire, uint16_t lid, unsigned group, struct ddps_ib_pkt *p);
+	/* What sending to a group needs, when it is joined; @mlid 0: no longer.  NULL: nothing.
+	 * Return: 0, or an error and @why. */
+	int (*hold)(void *wire, unsigned group, uint16_t mlid, char *why, size_t why_len);
 	void *wire;
 	const struct ddps_ipoib_up *up; /* with the user of ddps_ib_node_user() */
 	void (*see)(void *user, const struct ddps_ib_seen *s); /* or NULL */
@@ -67,6 +70,8 @@ int ddps_ib_node_new(struct ddps_ib_node **out, const struct ddps_ib_node_config
 void ddps_ib_node_free(struct ddps_ib_node *n);
 struct ddps_ipoib_port *ddps_ib_node_port(struct ddps_ib_node *n);
 void ddps_ib_node_user(struct ddps_ib_node *n, void *user);
+/* One sentence on the group that could not be joined last, where the reason is here; else "". */
+const char *ddps_ib_node_why(const struct ddps_ib_node *n);
 
 /* A packet whose ICRC is right.  @slid: the sender's LID, not 0.  @mlid: it came for that group, else 0. */
 void ddps_ib_node_rx(struct ddps_ib_node *n, uint16_t slid, uint16_t mlid,

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* What the client of subnet administration says, passed on. */
 #include "ipoib_cm/ib/node_in.h"
+#include <stdio.h>
 
 static void on_send(void *user, const uint8_t mad[DDPS_CM_MAD_LEN])
 {
@@ -14,11 +15,8 @@ static void on_joined(void *user, const uint8_t mgid[DDPS_IPOIB_GID_LEN], int er
 {
 	struct ddps_ib_node *n = user;
 
-	/* a group with longer packets than the network carries is no group for this port */
-	if (rec && (rec->mtu & 0x3f) > n->cfg.mtu_max) {
-		rec = NULL;
-		err = DDPS_E_LIMIT;
-	}
+	if (err == DDPS_E_TIMEDOUT || err == DDPS_E_REJECTED) /* the administration's reason */
+		n->why[0] = '\0';
 	n->cfg.up->joined(n->user, mgid, err, rec ? 128u << (rec->mtu & 0x3f) : 0, now);
 }
 
@@ -49,7 +47,24 @@ static void on_open(void *user, unsigned group, bool there, uint64_t now)
 	ddps_togroup_open(&((struct ddps_ib_node *)user)->to_group, group, now);
 }
 
-const struct ddps_sac_ops ddps_ib_node_sac_ops = { on_send, on_joined, on_path, on_open };
+/* A group with longer packets than the network carries is no group for this port. */
+static int on_hold(void *user, unsigned group, const struct ddps_sa_mcm *rec)
+{
+	struct ddps_ib_node *n = user;
+
+	if (rec && (rec->mtu & 0x3f) > n->cfg.mtu_max) {
+		snprintf(n->why, sizeof(n->why),
+			 "its MTU is %u, and the network carries packets of %u; try: a larger MTU "
+			 "of the network, or a smaller one of the link (--link-mtu)",
+			 128u << (rec->mtu & 0x3f), 128u << n->cfg.mtu_max);
+		return DDPS_E_LIMIT;
+	}
+	return n->cfg.hold ? n->cfg.hold(n->cfg.wire, group, rec ? rec->mlid : 0, n->why,
+					 sizeof(n->why))
+			   : 0;
+}
+
+const struct ddps_sac_ops ddps_ib_node_sac_ops = { on_send, on_joined, on_path, on_open, on_hold };
 
 static int on_group_send(void *user, const struct ddps_sa_mcm *rec, unsigned group,
 			 const void *frame, size_t len)

@@ -36,6 +36,7 @@ struct ddps_ib_node {
 	struct ddps_togroup to_group;
 	uint32_t ud_psn, gsi_psn;
 	struct ddps_ib_node_stats stats;
+	char why[400];
 };
 
 _Static_assert(offsetof(struct ddps_ib_node, port) == 0, "NODE() relies on it");

@@ -102,6 +102,18 @@ static void give_back(struct ddps_sac *c, struct sac_group *g, uint64_t now)
 	send_query(c, g, DDPS_SA_DELETE, DDPS_MC_MGID | DDPS_MC_PORT_GID | DDPS_MC_JOIN);
 }
 
+static int hold(struct ddps_sac *c, const struct sac_group *g, const struct ddps_sa_mcm *rec)
+{
+	return c->cfg.ops->hold ? c->cfg.ops->hold(c->cfg.user, (unsigned)(g - c->group), rec) : 0;
+}
+
+static void end_group(struct ddps_sac *c, struct sac_group *g, uint64_t now)
+{
+	give_back(c, g, now);
+	(void)hold(c, g, NULL);
+	g->used = false;
+}
+
 /* A place: a free one, else that of the group that was sent to the longest ago. */
 static struct sac_group *place(struct ddps_sac *c, const uint8_t *mgid, uint64_t now)
 {
@@ -122,7 +134,7 @@ static struct sac_group *place(struct ddps_sac *c, const uint8_t *mgid, uint64_t
 		return NULL;
 	}
 	if (g->used)
-		give_back(c, g, now);
+		end_group(c, g, now);
 	*g = (struct sac_group){ .used = true, .back_off = BACK_OFF, .used_at = now };
 	memcpy(g->mgid, mgid, sizeof(g->mgid));
 	return g;
@@ -149,10 +161,8 @@ void ddps_sac_leave(struct ddps_sac *c, const uint8_t mgid[DDPS_IPOIB_GID_LEN], 
 {
 	struct sac_group *g = find(c, mgid);
 
-	if (!g)
-		return;
-	give_back(c, g, now); /* [4391-10-10] */
-	g->used = false;
+	if (g)
+		end_group(c, g, now); /* [4391-10-10] */
 }
 
 int ddps_sac_open(struct ddps_sac *c, const uint8_t mgid[DDPS_IPOIB_GID_LEN], uint64_t now,
@@ -215,8 +225,18 @@ static void link_is_known(struct ddps_sac *c, uint64_t now)
 static void joined(struct ddps_sac *c, struct sac_group *g, const struct ddps_sa_mcm *rec,
 		   uint64_t now)
 {
+	int err;
+
 	if (g->want && g->join != DDPS_MC_FULL) { /* it was asked for to be sent to */
 		set_out(c, g, SAC_JOINING, now);
+		return;
+	}
+	err = hold(c, g, rec);
+	if (err) {
+		give_back(c, g, now);
+		if (!g->want) /* put_off() says it of those that are */
+			c->cfg.ops->joined(c->cfg.user, g->mgid, err, NULL, now);
+		put_off(c, g, err, now);
 		return;
 	}
 	g->q.tid = 0;
@@ -317,11 +337,7 @@ void ddps_sac_group_tick(struct ddps_sac *c, struct sac_group *g, uint64_t now)
 	case SAC_WAITING:
 		set_out(c, g, SAC_JOINING, now);
 		break;
-	case SAC_MEMBER: /* idle */
-		give_back(c, g, now);
-		g->used = false;
-		break;
-	default: /* whether it is there shows when somebody sends */
-		g->used = false;
+	default: /* idle; or whether it is there shows when somebody sends */
+		end_group(c, g, now);
 	}
 }

@@ -56,6 +56,28 @@ static bool on_send(void *user, uint16_t lid, unsigned group, struct ddps_ib_pkt
 	return ddps_ib_wire_send(&u->wire, lid, group, p);
 }
 
+/* Taken at the join, as whoever has it would silence the node. */
+static int on_hold(void *user, unsigned group, uint16_t mlid, char *why, size_t why_len)
+{
+	struct ddps_ib_udp *u = user;
+	struct in_addr a = { htonl(u->wire.ip) };
+	char text[INET_ADDRSTRLEN];
+	int err;
+
+	if (!ddps_ib_wire_hold(&u->wire, group, mlid))
+		return 0;
+	err = errno;
+	inet_ntop(AF_INET, &a, text, sizeof(text));
+	snprintf(why, why_len, "packets to it leave from UDP port %u of %s: %s; try: %s", mlid,
+		 text, strerror(err),
+		 err == EADDRINUSE
+			 ? "end what has the port (ss -anup), and keep others away from it: "
+			   "sysctl net.ipv4.ip_local_reserved_ports=49152-49405"
+			 : "more descriptors (ulimit -n)");
+	errno = err;
+	return DDPS_E_SYSTEM;
+}
+
 static void on_rx(void *user, uint16_t slid, uint16_t mlid, const struct ddps_ib_pkt *p,
 		  uint64_t now)
 {
@@ -191,6 +213,7 @@ static int open_node(struct ddps_ib_udp *u, const struct ddps_ib_udp_config *cfg
 					 .rx_octets = cfg->rx_octets,
 					 .seed = cfg->seed,
 					 .send = on_send,
+					 .hold = on_hold,
 					 .wire = u,
 					 .up = cfg->up,
 					 .see = cfg->see,
@@ -285,6 +308,11 @@ struct ddps_ipoib_port *ddps_ib_udp_port(struct ddps_ib_udp *u)
 void ddps_ib_udp_user(struct ddps_ib_udp *u, void *user)
 {
 	ddps_ib_node_user(u->node, user);
+}
+
+const char *ddps_ib_udp_why(const struct ddps_ib_udp *u)
+{
+	return ddps_ib_node_why(u->node);
 }
 
 uint16_t ddps_ib_udp_lid(const struct ddps_ib_udp *u)

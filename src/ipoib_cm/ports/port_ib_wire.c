@@ -3,6 +3,7 @@
 #include "ipoib_cm/ports/port_ib_wire.h"
 #include <arpa/inet.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <netinet/udp.h>
 #include <string.h>
 #include <unistd.h>
@@ -94,25 +95,37 @@ void ddps_ib_wire_close(struct ib_wire *w)
 	if (w->multicast >= 0)
 		close(w->multicast);
 	for (unsigned i = 0; i < DDPS_SAC_GROUPS; i++)
-		if (w->group[i].mlid)
-			close(w->group[i].fd);
+		(void)ddps_ib_wire_hold(w, i, 0);
 }
 
-/* ---- out ---- */
+/* Groups may share an MLID, but sockets cannot share a port. */
+static int port_of(const struct ib_wire *w, uint16_t mlid)
+{
+	for (unsigned i = 0; i < DDPS_SAC_GROUPS; i++)
+		if (w->group[i].mlid == mlid)
+			return fcntl(w->group[i].fd, F_DUPFD_CLOEXEC, 0);
+	return open_socket(w->ip, mlid);
+}
 
-/* The socket whose port is the MLID.  Return: -1: there is none. */
-static int group_socket(struct ib_wire *w, unsigned group, uint16_t mlid)
+int ddps_ib_wire_hold(struct ib_wire *w, unsigned group, uint16_t mlid)
 {
 	struct ib_wire_group *g = &w->group[group];
 
 	if (g->mlid == mlid)
-		return g->fd;
+		return 0;
 	if (g->mlid)
 		close(g->fd);
-	g->fd = open_socket(w->ip, mlid);
-	g->mlid = g->fd < 0 ? 0 : mlid;
-	return g->fd;
+	g->mlid = 0;
+	if (!mlid)
+		return 0;
+	g->fd = port_of(w, mlid);
+	if (g->fd < 0)
+		return -1;
+	g->mlid = mlid;
+	return 0;
 }
+
+/* ---- out ---- */
 
 static bool no_room(int err)
 {
@@ -140,7 +153,7 @@ static bool to_group(struct ib_wire *w, uint16_t mlid, unsigned group, struct dd
 	struct sockaddr_in to = address(h.dst, w->udp_port);
 	uint8_t buf[DDPS_IB_PKT_MAX];
 	size_t len = build(buf, &h, p);
-	int fd = group_socket(w, group, mlid);
+	int fd = w->group[group].mlid == mlid ? w->group[group].fd : -1;
 
 	w->stats.wire_tx_calls++;
 	if (fd >= 0 && sendto(fd, buf, len, MSG_DONTWAIT, (struct sockaddr *)&to, sizeof(to)) >= 0)

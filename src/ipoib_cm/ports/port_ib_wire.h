@@ -81,7 +81,14 @@ struct ib_wire {
 int ddps_ib_wire_open(struct ib_wire *w, uint32_t *where);
 void ddps_ib_wire_close(struct ib_wire *w);
 
-/* One packet; it may wait for others, see flush.  Return: whether there was room. */
+/*
+ * Packets to a group leave from the UDP port that is its MLID.  The port lies among those that the
+ * system gives to programs, so it is taken when the group is joined.  @mlid 0: it is given back.
+ * Return: 0, or -1 with errno.
+ */
+int ddps_ib_wire_hold(struct ib_wire *w, unsigned group, uint16_t mlid);
+
+/* One packet; to a group that is held.  It may wait for others, see flush.  Return: whether there was room. */
 bool ddps_ib_wire_send(struct ib_wire *w, uint16_t lid, unsigned group, struct ddps_ib_pkt *p);
 /* To be called before anybody waits.  Return: whether nothing is left. */
 bool ddps_ib_wire_flush(struct ib_wire *w);

@@ -160,7 +160,7 @@ static void on_open(void *user, unsigned group, bool there, uint64_t now)
 	ddps_togroup_open(&((struct ddps_ib_verbs *)user)->to_group, group, now);
 }
 
-static const struct ddps_sac_ops sac_ops = { on_send, on_joined, on_path, on_open };
+static const struct ddps_sac_ops sac_ops = { on_send, on_joined, on_path, on_open, NULL };
 
 /* A multicast packet always has a GRH. */
 static int on_group_send(void *user, const struct ddps_sa_mcm *rec, unsigned group,

@@ -43,6 +43,7 @@ struct bridge {
 	struct bridge_failed {
 		int err; /* 0: none */
 		uint8_t mgid[DDPS_IPOIB_GID_LEN];
+		char why[400];
 	} failed[BRIDGE_FAILED];
 	unsigned next_failed;
 	char narrow[200]; /* why IPv6 is not served; or "" */

@@ -108,6 +108,23 @@ static json_t *connections(const struct bridge *b)
 	return all;
 }
 
+/* Groups that are not joined, and why. */
+static json_t *refused_groups(const struct bridge *b)
+{
+	json_t *all = json_array();
+
+	for (unsigned i = 0; i < BRIDGE_FAILED; i++) {
+		char mgid[DDPS_IPOIB_GID_TEXT];
+
+		if (!b->failed[i].err)
+			continue;
+		ddps_ipoib_gid_print(mgid, b->failed[i].mgid);
+		json_array_append_new(all,
+				      json_pack("{ss ss}", "mgid", mgid, "why", b->failed[i].why));
+	}
+	return all;
+}
+
 #define COUNT(name, text) json_object_set_new(j, #name, json_integer((json_int_t)st->name));
 
 static json_t *interface_counters(const struct ddps_ipoib_if_stats *st)
@@ -135,11 +152,11 @@ json_t *bridge_status(const struct bridge *b, const char *event)
 	json_t *j;
 
 	ddps_ipoib_lladdr_print(lladdr, &b->cfg.me.addr);
-	j = json_pack("{ss ss ss ss si si so so so so so sI sI}", "event", event, "tun", b->o->tun,
-		      "state", states[ddps_ipoib_if_state(b->f)], "lladdr", lladdr, "lid",
-		      (int)ipoib_port_lid(&b->port), "mtu",
+	j = json_pack("{ss ss ss ss si si so so so so so so sI sI}", "event", event, "tun",
+		      b->o->tun, "state", states[ddps_ipoib_if_state(b->f)], "lladdr", lladdr,
+		      "lid", (int)ipoib_port_lid(&b->port), "mtu",
 		      (int)(b->cfg.me.rx_mtu - DDPS_IPOIB_ENCAP_LEN), "neighbours", neighbours(b),
-		      "connections", connections(b), "interface",
+		      "connections", connections(b), "not_joined", refused_groups(b), "interface",
 		      interface_counters(ddps_ipoib_if_stats(b->f)), "port",
 		      ipoib_port_counters(&b->port), "cm",
 		      cm_counters(ddps_ipoib_if_cm_stats(b->f)), "tun_full",
@@ -183,6 +200,11 @@ static void out_connection(FILE *f, const json_t *row)
 		int_of(row, "mtu"));
 }
 
+static void out_refused(FILE *f, const json_t *row)
+{
+	fprintf(f, "  not joined  %s: %s\n", text_of(row, "mgid"), text_of(row, "why"));
+}
+
 static void out_rows(FILE *f, const json_t *list, void (*out)(FILE *f, const json_t *row))
 {
 	for (size_t i = 0; i < json_array_size(list); i++)
@@ -200,6 +222,7 @@ void bridge_out_status(FILE *f, json_t *status)
 		fprintf(f, "  IPv6 is not served: %s\n", text_of(status, "ipv6_refused"));
 	out_rows(f, json_object_get(status, "neighbours"), out_neighbour);
 	out_rows(f, json_object_get(status, "connections"), out_connection);
+	out_rows(f, json_object_get(status, "not_joined"), out_refused);
 	out_counters(f, status, "interface");
 	out_counters(f, status, "port");
 	out_counters(f, status, "cm");

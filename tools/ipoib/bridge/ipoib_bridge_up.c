@@ -9,10 +9,11 @@ static struct ddps_ipoib_if *of(void *user)
 	return ((struct bridge *)user)->f;
 }
 
-/* Once for each group and cause, as a failed join is tried again. */
-static bool is_news(struct bridge *b, const uint8_t *mgid, int err)
+/* Once for each group and cause, as a failed join is tried again.  Return: NULL: it is no news. */
+static const char *note_failure(struct bridge *b, const uint8_t *mgid, int err)
 {
 	struct bridge_failed *at = NULL;
+	const char *why = ipoib_port_why(&b->port);
 
 	for (unsigned i = 0; i < BRIDGE_FAILED; i++)
 		if (b->failed[i].err && !memcmp(b->failed[i].mgid, mgid, DDPS_IPOIB_GID_LEN))
@@ -20,15 +21,16 @@ static bool is_news(struct bridge *b, const uint8_t *mgid, int err)
 	if (!err) {
 		if (at)
 			at->err = 0;
-		return false;
+		return NULL;
 	}
 	if (at && at->err == err)
-		return false;
+		return NULL;
 	if (!at)
 		at = &b->failed[b->next_failed++ % BRIDGE_FAILED];
 	at->err = err;
 	memcpy(at->mgid, mgid, DDPS_IPOIB_GID_LEN);
-	return true;
+	snprintf(at->why, sizeof at->why, "%s", *why ? why : ddps_strerror(err));
+	return at->why;
 }
 
 /* A link that is too narrow for IPv6 [4755-5-1]: IPv4 goes on, if it is in use. */
@@ -62,11 +64,9 @@ static void on_joined(void *user, const uint8_t mgid[DDPS_IPOIB_GID_LEN], int er
 {
 	struct bridge *b = user;
 	char text[DDPS_IPOIB_GID_TEXT];
+	const char *why = note_failure(b, mgid, err);
 
-	if (is_news(b, mgid, err)) {
-		const char *why = ipoib_port_why(&b->port);
-
-		why = *why ? why : ddps_strerror(err);
+	if (why) {
 		ddps_ipoib_gid_print(text, mgid);
 		if (b->out.json)
 			json_out_line(&b->out, json_pack("{ss ss ss}", "event", "join_failed",
