@@ -34,7 +34,7 @@ OPT_every  := -O1
 OPT_everyasan := $(OPT_asan)
 OPT_fuzz   := -O1 -g -fno-omit-frame-pointer -fsanitize=fuzzer-no-link,address,undefined \
 	-fno-sanitize-recover=all
-CPPFLAGS   += -D_GNU_SOURCE -Iinclude -Isrc
+CPPFLAGS   += -D_GNU_SOURCE -Iinclude -Isrc $(if $(filter asan tsan fuzz,$(VARIANT)),-DDDPS_ASSERTS)
 # What hardens a program and can be had here, where nothing was said of it; sanitizers see more themselves.
 taken	    = $(if $(shell $(CC) -Werror $(1) -xc -c -o /dev/null /dev/null 2>&1),,$(1))
 ifeq ($(VARIANT),opt)

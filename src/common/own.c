@@ -30,12 +30,12 @@ static int top;		       /* one above the highest there ever was */
 static bool forked;
 static uint64_t forked_at; /* the last time */
 static struct {
-	pthread_mutex_t lock;
+	struct ddps_mutex lock;
 	int fd;
 	dev_t dev;
 	ino_t ino;
 	unsigned era, users;
-} mark = { .lock = PTHREAD_MUTEX_INITIALIZER, .fd = -1, .era = 1 };
+} mark = { .lock = DDPS_MUTEX(DDPS_LOCK_OWN), .fd = -1, .era = 1 };
 
 static uint32_t inode_of(int fd)
 {
@@ -71,7 +71,7 @@ static void close_copies(void)
 	close_all();
 	top = 0;
 	__atomic_store_n(&forked_at, 0, __ATOMIC_RELAXED);
-	mark.lock = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER; /* some other thread's, if any */
+	mark.lock = (struct ddps_mutex)DDPS_MUTEX(DDPS_LOCK_OWN); /* some other thread's, if any */
 	__atomic_store_n(&forked, false,
 			 __ATOMIC_RELAXED); /* what is opened from now on is its own */
 }

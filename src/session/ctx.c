@@ -208,7 +208,7 @@ static void resources_free(struct ddps_ctx *ctx)
 		ddps_own_end(ctx->era);
 	}
 	ddps_mover_fini(ctx);
-	pthread_mutex_destroy(&ctx->lock);
+	pthread_mutex_destroy(&ctx->lock.m);
 	free(ctx);
 	errno = keep;
 }
@@ -226,7 +226,7 @@ int ddps_ctx_new(struct ddps_ctx **out, const struct ddps_ctx_attr *attr)
 	ctx->event_fd = -1;
 	ctx->events_end = &ctx->events;
 	ddps_gather_init(ctx);
-	pthread_mutex_init(&ctx->lock, NULL);
+	ddps_mutex_init(&ctx->lock, DDPS_LOCK_CTX);
 	ddps_mover_init(ctx);
 	err = ctx_attr_checked(ctx, attr);
 	if (!err)

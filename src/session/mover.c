@@ -104,7 +104,7 @@ static bool sleep_for(struct ddps_ctx *ctx, uint64_t ns)
 	int err;
 
 	ctx->mover.napping = true;
-	err = pthread_cond_timedwait(&ctx->mover.napping_up, &ctx->lock, &ts);
+	err = pthread_cond_timedwait(&ctx->mover.napping_up, &ctx->lock.m, &ts);
 	ctx->mover.napping = false;
 	if (ddps_ctx_gone(ctx))
 		return false;

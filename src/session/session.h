@@ -76,7 +76,7 @@ struct ddps_ctx {
 	struct ddps_ctx_attr attr;
 	struct ddps_log_filter log_filter; /* of the environment */
 	struct ddps_env env;
-	pthread_mutex_t lock;
+	struct ddps_mutex lock;
 	uint8_t *alive; /* a page that fork wipes: DDPS_HERE in the process that made the context */
 	unsigned era;	/* ddps_own_era() of its descriptors */
 	struct ddps_mover mover;

@@ -101,7 +101,7 @@ struct vd_process {
 	struct vd_mark mark;
 	struct ddps_ctx *ctx;
 	struct vd_config cfg;
-	pthread_mutex_t lock;	/* identifiers, their events, and which queue pair is whose */
+	struct ddps_mutex lock; /* identifiers, their events, and which queue pair is whose */
 	struct vd_id *requests; /* identifiers whose peer waits for an answer */
 	struct vd_id *held;	/* ... whose end is not told yet (vd_held.c), @hold_ms at most */
 	unsigned hold_ms;
@@ -115,20 +115,20 @@ struct vd_process {
 	struct ddps_watch *watch; /* or NULL */
 	sem_t unwatched;	  /* it has been closed */
 	/* What identifiers of rdma_cm share, made on first use. */
-	pthread_mutex_t shared_lock;
+	struct ddps_mutex shared_lock;
 	struct ibv_context *shared[VD_DEVICES]; /* for each device */
 	struct ibv_pd *shared_pd[VD_DEVICES];
 	uint32_t last_number;  /* atomic */
 	struct vd_mr *regions; /* for vd_fault.c */
 	bool any_moved;	       /* atomic: there was one in @moved, by local key */
 	struct vd_mr *moved[VD_MOVED];
-	pthread_rwlock_t moved_lock; /* nothing is locked beside it */
-	pthread_mutex_t named_lock;  /* of these four; nothing is locked beside it */
+	pthread_rwlock_t moved_lock;  /* nothing is locked beside it */
+	struct ddps_mutex named_lock; /* of these four; nothing is locked beside it */
 	struct vd_pd *pds;
 	struct vd_context *contexts;
 	struct vd_dm *dms;
 	size_t dm_used;
-	pthread_mutex_t oob_lock;
+	struct ddps_mutex oob_lock;
 	struct vd_oob_port *oob_ports;
 	struct vd_ud *ud; /* atomic; made on first use, under @shared_lock */
 	struct sigaction old_segv, old_bus;
@@ -228,7 +228,7 @@ struct vd_mr {
 
 struct vd_channel {
 	struct ibv_comp_channel c; /* fd: an eventfd that counts events nobody has fetched */
-	pthread_mutex_t lock;
+	struct ddps_mutex lock;
 	struct vd_cq *first, **end; /* queues that have some */
 	unsigned holders;	    /* atomic: the program, and threads that wait */
 	bool gone;		    /* the program has destroyed it */
@@ -240,9 +240,9 @@ struct vd_cq {
 	unsigned taken; /* events fetched, for acknowledgement */
 	unsigned told;	/* events in the channel; with the next one, under its lock */
 	struct vd_cq *next_told;
-	struct vd_ud_cq *ud;	   /* completions of datagrams */
-	struct ibv_wc now;	   /* the extended form's current one, under: */
-	pthread_mutex_t reading;   /* ... from start_poll to end_poll, unless @alone */
+	struct vd_ud_cq *ud;		 /* completions of datagrams */
+	struct ibv_wc now;		 /* the extended form's current one, under: */
+	struct ddps_mutex reading, acks; /* from start_poll to end_poll, unless @alone; of @taken */
 	bool alone, stamped, lost; /* one polls; with time stamps; atomic: a datagram's was lost */
 	uint64_t stamp;		   /* of what was polled last: CLOCK_MONOTONIC, ns */
 	unsigned epoch, polls[2];  /* atomic: calls under way, by epoch */
@@ -280,7 +280,7 @@ struct vd_qp {
 	bool allowed_all; /* else @allowed, DDPS_REMOTE_*: what the peer may do */
 	unsigned allowed;
 	struct ibv_qp_attr said; /* by the program: ibv_query_qp tells it */
-	pthread_mutex_t lock;	 /* posting */
+	struct ddps_mutex lock;	 /* posting */
 	/* Inline data lies here until its request is done: one slot more than requests. */
 	uint8_t *inl;
 	bool inl_own; /* of the program's allocator */

@@ -26,13 +26,13 @@
 
 /* The global state of the drop-in: its interface has no argument that could carry it. */
 static struct {
-	pthread_mutex_t lock;
+	struct ddps_mutex lock;
 	struct vd_process *p;
 	struct vd_config cfg;
 	bool configured;
 	struct ibv_device device;
 	struct vd_id *reserved;
-} global = { .lock = PTHREAD_MUTEX_INITIALIZER };
+} global = { .lock = DDPS_MUTEX(DDPS_LOCK_GLOBAL) };
 
 static void make_device(struct ibv_device *dev, const char *name, bool roce)
 {
@@ -229,10 +229,10 @@ static struct vd_process *fresh(void)
 	p->pid = getpid();
 	p->cfg = global.cfg;
 	p->hold_ms = HOLD_MS;
-	pthread_mutex_init(&p->lock, NULL);
-	pthread_mutex_init(&p->shared_lock, NULL);
-	pthread_mutex_init(&p->named_lock, NULL);
-	pthread_mutex_init(&p->oob_lock, NULL);
+	ddps_mutex_init(&p->lock, DDPS_LOCK_PROCESS);
+	ddps_mutex_init(&p->shared_lock, DDPS_LOCK_SHARED);
+	ddps_mutex_init(&p->named_lock, DDPS_LOCK_NAMED);
+	ddps_mutex_init(&p->oob_lock, DDPS_LOCK_OOB);
 	vd_moved_init(p);
 	pthread_cond_init(&p->acked, NULL);
 	pthread_cond_init(&p->ended, NULL);

@@ -133,7 +133,7 @@ Test(fork, freeing_in_the_child_of_a_context_that_is_in_use, .timeout = 60)
 	pid_t pid;
 
 	e2e_up(&e, wires[0]);
-	pthread_mutex_lock(&e.ctx->lock);
+	ddps_lock(&e.ctx->lock);
 	pid = fork();
 	if (!pid) {
 		const int queue = ddps_cq_fd(e.cq) == DDPS_E_FORKED;
@@ -142,7 +142,7 @@ Test(fork, freeing_in_the_child_of_a_context_that_is_in_use, .timeout = 60)
 		leave(queue ? 0 : 1);
 	}
 	cr_expect_eq(end_of(pid), 0);
-	pthread_mutex_unlock(&e.ctx->lock);
+	ddps_unlock(&e.ctx->lock);
 	e2e_disconnect(&e, &e.b);
 	e2e_close(&e);
 }

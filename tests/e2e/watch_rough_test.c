@@ -270,7 +270,7 @@ Test(watch_rough, a_context_that_is_stuck)
 	fd = dial();
 	cr_assert_eq(recv(fd, &c, 1, MSG_PEEK), 1);
 	until_others_sleep(); /* for the client has not read on: a part of the sessions was told */
-	pthread_mutex_lock(&e.ctx->lock);
+	ddps_lock(&e.ctx->lock);
 	cr_expect_eq(ddps_ctx_settle(e.ctx, -1), DDPS_E_TIMEDOUT);
 	cr_expect_eq(ddps_ctx_flush(e.ctx, -1), DDPS_E_TIMEDOUT);
 	o = answer_of(fd);
@@ -284,7 +284,7 @@ Test(watch_rough, a_context_that_is_stuck)
 	cr_expect(json_is_true(json_object_get(o, "stuck")));
 	cr_expect_null(json_object_get(o, "sessions"));
 	json_decref(o);
-	pthread_mutex_unlock(&e.ctx->lock);
+	ddps_unlock(&e.ctx->lock);
 	o = answer_of(dial());
 	cr_expect_null(json_object_get(o, "stuck"));
 	cr_expect_eq(size_of(o, "sessions"), MANY);

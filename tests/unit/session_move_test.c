@@ -62,9 +62,9 @@ Test(session_move, looks_that_are_interrupted)
 	open_with_thread(&e, false);
 	e2e_connect(&e);
 	mr = e2e_reg(&e, octet, sizeof octet, DDPS_LOCAL_WRITE);
-	pthread_mutex_lock(&e.ctx->lock);
+	ddps_lock(&e.ctx->lock);
 	e.ctx->mover.relied = false; /* as if nobody had ever waited */
-	pthread_mutex_unlock(&e.ctx->lock);
+	ddps_unlock(&e.ctx->lock);
 	sys_fail("poll", 0, 1000000, EINTR);
 	for (int i = 0; i < 20; i++) {
 		cr_assert_eq(e2e_post(&e.a, DDPS_OP_READ, NULL, 0, mr, 0, 0), 0);
@@ -138,13 +138,13 @@ Test(session_move, a_thread_that_naps_ends_with_its_context)
 	while (!napped) {
 		for (int i = 0; i < 10; i++)
 			cr_assert_geq(ddps_cq_poll(e.cq, &wc, 1), 0);
-		pthread_mutex_lock(&e.ctx->lock);
+		ddps_lock(&e.ctx->lock);
 		napped = e.ctx->mover.napping;
 		if (napped)
 			ddps_ctx_rob(e.ctx);
 		else
 			ddps_task_post(e.ctx->env.loop, &t); /* it wakes up, and sees who polls */
-		pthread_mutex_unlock(&e.ctx->lock);
+		ddps_unlock(&e.ctx->lock);
 	}
 	cr_expect_eq(pthread_join(e.ctx->mover.thread, NULL), 0);
 	cr_expect_eq(ddps_cq_poll(e.cq, &wc, 1), DDPS_E_SYSTEM);
@@ -172,11 +172,11 @@ static void *waits(void *arg)
 /* Until so many are asleep, with the lock. */
 static void lock_when(struct ddps_ctx *ctx, const unsigned *sleepers, unsigned n)
 {
-	pthread_mutex_lock(&ctx->lock);
+	ddps_lock(&ctx->lock);
 	while (*sleepers != n) {
-		pthread_mutex_unlock(&ctx->lock);
+		ddps_unlock(&ctx->lock);
 		sched_yield();
-		pthread_mutex_lock(&ctx->lock);
+		ddps_lock(&ctx->lock);
 	}
 }
 
@@ -203,7 +203,7 @@ Test(session_move, who_leads_is_told_of_the_end)
 	cr_assert_eq(pthread_create(&thread, NULL, leads, &w), 0);
 	lock_when(e.ctx, &e.ctx->event_sleepers, 1);
 	ddps_ctx_rob(e.ctx);
-	pthread_mutex_unlock(&e.ctx->lock);
+	ddps_unlock(&e.ctx->lock);
 	pthread_join(thread, NULL);
 	cr_expect_eq(w.result, DDPS_E_SYSTEM);
 	cr_expect_eq(w.error, EBADF);
@@ -224,7 +224,7 @@ Test(session_move, progress_is_everybodys)
 	}
 	lock_when(e.ctx, &e.ctx->progress_sleepers, 2);
 	ddps_task_post(e.ctx->env.loop, &t);
-	pthread_mutex_unlock(&e.ctx->lock);
+	ddps_unlock(&e.ctx->lock);
 	for (int i = 0; i < 2; i++) {
 		pthread_join(thread[i], NULL);
 		cr_expect_geq(w[i].result, 0);

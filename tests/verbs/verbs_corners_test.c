@@ -407,17 +407,17 @@ Test(verbs_corners, questions, .timeout = 30)
 	cr_expect_gt(recv(fd, octets, sizeof octets, 0), 0);
 	/* Time passes: more and more of it between two questions, but not without end. */
 	u = vd_id_of(id)->ud;
-	pthread_mutex_lock(&vd_process()->lock);
+	ddps_lock(&vd_process()->lock);
 	u->retry_ms = 100000;
 	u->retry_at = 0;
-	pthread_mutex_unlock(&vd_process()->lock);
+	ddps_unlock(&vd_process()->lock);
 	ud_wake(ud_of_process());
 	cr_expect(vt_readable(fd, VT_MS));
-	pthread_mutex_lock(&vd_process()->lock);
+	ddps_lock(&vd_process()->lock);
 	cr_expect_leq(u->retry_ms, 100000);
 	cr_expect_gt(ud_cm_due(ud_of_process()), ud_now_ms());
 	u->retry_at = u->give_up = 0;
-	pthread_mutex_unlock(&vd_process()->lock);
+	ddps_unlock(&vd_process()->lock);
 	ud_wake(ud_of_process());
 	e = vt_event(ch, RDMA_CM_EVENT_UNREACHABLE);
 	cr_expect_eq(e->status, -ETIMEDOUT);

@@ -23,9 +23,9 @@ static void await_end(struct vt *v)
 	do {
 		sched_yield();
 		cr_assert(now_ms() < until, "the session does not end");
-		pthread_mutex_lock(&p->lock);
+		ddps_lock(&p->lock);
 		state = v->b.id->qp->state;
-		pthread_mutex_unlock(&p->lock);
+		ddps_unlock(&p->lock);
 	} while (state != IBV_QPS_ERR);
 }
 

@@ -27,9 +27,9 @@ static unsigned times(const char *text, const char *what)
 /* Time passes, for the edge. */
 static void ten_minutes(void)
 {
-	pthread_mutex_lock(&ed.lock);
+	ddps_lock(&ed.lock);
 	ed.begun -= UINT64_C(10) * 60 * 1000;
-	pthread_mutex_unlock(&ed.lock);
+	ddps_unlock(&ed.lock);
 	ed_clock_wake();
 }
 
@@ -182,12 +182,12 @@ VT_TEST(verbs_rules_more, completions_that_wait)
 		cr_expect_eq(ibv_poll_cq(one.cq, 1, &wc), 0, "%llu", (unsigned long long)wc.wr_id);
 	}
 	c = ed_cq_of(one.cq);
-	pthread_mutex_lock(&ed.lock);
+	ddps_lock(&ed.lock);
 	c->armed = true;
 	now = ed_ms();
 	cr_expect_leq(ed_completions_due(now) - now, 20 * 60 * 1000);
 	c->armed = false;
-	pthread_mutex_unlock(&ed.lock);
+	ddps_unlock(&ed.lock);
 	ed_cq_done(c);
 	both_down(); /* and what waits goes with its queue */
 }

@@ -11,9 +11,9 @@ static void told(const struct ddps_event *ev)
 {
 	struct vd_process *p = vd_process();
 
-	pthread_mutex_lock(&p->lock);
+	ddps_lock(&p->lock);
 	vd_conn_event(p, ev);
-	pthread_mutex_unlock(&p->lock);
+	ddps_unlock(&p->lock);
 }
 
 static struct vd_qp *qp_of(const struct vt_end *e)

@@ -14,9 +14,9 @@ static void set_state(const struct vud_qp *q, enum ibv_qp_state state)
 {
 	struct vd_ud *ud = inner(q)->ud;
 
-	pthread_mutex_lock(&ud->lock);
+	ddps_lock(&ud->lock);
 	ud_set_state(inner(q), state);
-	pthread_mutex_unlock(&ud->lock);
+	ddps_unlock(&ud->lock);
 }
 
 /* ---- what is made on first use ---- */

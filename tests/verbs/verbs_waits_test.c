@@ -175,9 +175,9 @@ static void cause_cm(struct waiter *w)
 {
 	struct vd_id *id = vd_of(w->v.a.id, struct vd_id, id);
 
-	pthread_mutex_lock(&id->p->lock);
+	ddps_lock(&id->p->lock);
 	cr_assert_eq(vd_event_post(id, NULL, RDMA_CM_EVENT_ADDR_CHANGE, 0, NULL), 0);
-	pthread_mutex_unlock(&id->p->lock);
+	ddps_unlock(&id->p->lock);
 }
 
 static int wait_async(struct waiter *w)
@@ -194,9 +194,9 @@ static void cause_async(struct waiter *w)
 {
 	struct vd_process *p = vd_of(w->v.a.id, struct vd_id, id)->p;
 
-	pthread_mutex_lock(&p->lock);
+	ddps_lock(&p->lock);
 	vd_async_post(w->v.a.id->verbs, IBV_EVENT_COMM_EST, w->v.a.id->qp);
-	pthread_mutex_unlock(&p->lock);
+	ddps_unlock(&p->lock);
 }
 
 static const struct event_kind kinds[] = {

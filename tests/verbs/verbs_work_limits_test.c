@@ -13,9 +13,9 @@ static void raise_event(struct ibv_context *ctx, enum ibv_event_type type, void 
 {
 	struct vd_process *p = vd_process();
 
-	pthread_mutex_lock(&p->lock);
+	ddps_lock(&p->lock);
 	vd_async_post(ctx, type, what);
-	pthread_mutex_unlock(&p->lock);
+	ddps_unlock(&p->lock);
 }
 
 /* They are acknowledged in any order, each once; what is lost for want of memory is lost. */

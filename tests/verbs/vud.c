@@ -8,9 +8,9 @@ struct vd_ud_stats vud_stats(void)
 	struct vd_ud *ud = ud_of_process();
 	struct vd_ud_stats st;
 
-	pthread_mutex_lock(&ud->lock);
+	ddps_lock(&ud->lock);
 	st = ud_stats_all(ud);
-	pthread_mutex_unlock(&ud->lock);
+	ddps_unlock(&ud->lock);
 	return st;
 }
 

@@ -6,14 +6,69 @@
  * and each such call is a cancellation point, so the lock would stay taken for ever.  A request to cancel
  * the thread waits until it has left the library.
  */
+#include "assert.h"
 #include <pthread.h>
 #include <stdatomic.h>
 #include <time.h>
+
+/*
+ * The order of all locks: who holds one takes only those that stand below it here, and none of the same kind.
+ * Builds for tests check it.  ddps_trylock() and ddps_lock_until() give way, so they may take any.
+ */
+enum ddps_order {
+	DDPS_LOCK_CQ,	    /* completions of the extended form: from start_poll to end_poll */
+	DDPS_LOCK_ED_POLLS, /* what stands in front: who polls keeps the order */
+	DDPS_LOCK_OOB,	    /* queue pairs without an identifier */
+	DDPS_LOCK_PROCESS,  /* the drop-in: identifiers, events */
+	DDPS_LOCK_QP,	    /* posting */
+	DDPS_LOCK_UD,	    /* datagrams */
+	DDPS_LOCK_SHARED,   /* what identifiers share */
+	DDPS_LOCK_GLOBAL,   /* the drop-in's start and end, fork */
+	DDPS_LOCK_NAMED,    /* domains, devices, memory of devices */
+	DDPS_LOCK_CTX,	    /* a context */
+	DDPS_LOCK_UD_CQ,    /* completions of datagrams */
+	DDPS_LOCK_ED,	    /* rules, marks */
+	DDPS_LOCK_CK,	    /* mistakes that were reported */
+	DDPS_LOCK_CHANNEL,  /* events of a completion channel */
+	DDPS_LOCK_CQ_ACKS,  /* acknowledged events */
+	DDPS_LOCK_OWN,	    /* descriptors of this process */
+};
+
+struct ddps_mutex {
+	pthread_mutex_t m;
+#ifdef DDPS_ASSERTS
+	enum ddps_order order;
+#endif
+};
+
+#ifdef DDPS_ASSERTS
+#define DDPS_MUTEX(at)                                                                             \
+	{                                                                                          \
+		.m = PTHREAD_MUTEX_INITIALIZER, .order = (at)                                      \
+	}
+#else
+#define DDPS_MUTEX(at)                                                                             \
+	{                                                                                          \
+		.m = PTHREAD_MUTEX_INITIALIZER                                                     \
+	}
+#endif
+
+static inline void ddps_mutex_init(struct ddps_mutex *l, enum ddps_order at)
+{
+	(void)at;
+	*l = (struct ddps_mutex)DDPS_MUTEX(at);
+}
+
+#define DDPS_HELD_MAX 8
 
 /* Of the thread: how many locks it holds, and its state before the first. */
 struct ddps_held {
 	unsigned depth;
 	int before;
+#ifdef DDPS_ASSERTS
+	unsigned n;
+	const struct ddps_mutex *lock[DDPS_HELD_MAX];
+#endif
 };
 
 extern __thread struct ddps_held ddps_held
@@ -44,40 +99,60 @@ static inline void ddps_uncancellable_end(void)
 		pthread_setcancelstate(before, NULL);
 }
 
-static inline void ddps_lock(pthread_mutex_t *m)
+#ifdef DDPS_ASSERTS
+void ddps_held_order(const struct ddps_mutex *l) __attribute__((visibility("hidden")));
+void ddps_held_add(const struct ddps_mutex *l) __attribute__((visibility("hidden")));
+void ddps_held_drop(const struct ddps_mutex *l) __attribute__((visibility("hidden")));
+bool ddps_held_has(const struct ddps_mutex *l) __attribute__((visibility("hidden")));
+#define ddps_assert_held(l) ddps_assert(ddps_held_has(l))
+#else
+#define ddps_held_order(l)  ((void)(l))
+#define ddps_held_add(l)    ((void)(l))
+#define ddps_held_drop(l)   ((void)(l))
+#define ddps_assert_held(l) ((void)sizeof(l))
+#endif
+
+static inline void ddps_lock(struct ddps_mutex *l)
 {
 	ddps_uncancellable();
-	pthread_mutex_lock(m);
+	ddps_held_order(l);
+	pthread_mutex_lock(&l->m);
+	ddps_held_add(l);
 }
 
 /* As the functions of pthread.h, 0: the lock is held. */
-static inline int ddps_trylock(pthread_mutex_t *m)
+static inline int ddps_trylock(struct ddps_mutex *l)
 {
 	int err;
 
 	ddps_uncancellable();
-	err = pthread_mutex_trylock(m);
+	err = pthread_mutex_trylock(&l->m);
 	if (err)
 		ddps_uncancellable_end();
+	else
+		ddps_held_add(l);
 	return err;
 }
 
 #ifdef __GLIBC__ /* elsewhere there is no lock that waits by this clock */
-static inline int ddps_lock_until(pthread_mutex_t *m, const struct timespec *monotonic)
+static inline int ddps_lock_until(struct ddps_mutex *l, const struct timespec *monotonic)
 {
 	int err;
 
 	ddps_uncancellable();
-	err = pthread_mutex_clocklock(m, CLOCK_MONOTONIC, monotonic);
+	err = pthread_mutex_clocklock(&l->m, CLOCK_MONOTONIC, monotonic);
 	if (err)
 		ddps_uncancellable_end();
+	else
+		ddps_held_add(l);
 	return err;
 }
 #endif
 
-static inline void ddps_unlock(pthread_mutex_t *m)
+static inline void ddps_unlock(struct ddps_mutex *l)
 {
-	pthread_mutex_unlock(m);
+	ddps_held_drop(l);
+	pthread_mutex_unlock(&l->m);
 	ddps_uncancellable_end();
 }
 

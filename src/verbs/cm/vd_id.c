@@ -122,7 +122,7 @@ VD_API int rdma_destroy_id(struct rdma_cm_id *ibid)
 		ddps_reject(id->request, NULL, 0);
 	forget_events(p, id);
 	while (id->unacked)
-		pthread_cond_wait(&id->acked, &p->lock);
+		pthread_cond_wait(&id->acked, &p->lock.m);
 	forget_events(p, id); /* what has come meanwhile */
 	if (id->qp)
 		id->qp->id = NULL;
@@ -352,7 +352,7 @@ VD_API int rdma_migrate_id(struct rdma_cm_id *ibid, struct rdma_event_channel *c
 	}
 	ddps_lock(&p->lock);
 	while (id->unacked)
-		pthread_cond_wait(&id->acked, &p->lock);
+		pthread_cond_wait(&id->acked, &p->lock.m);
 	vd_event_move(id, now);
 	ibid->channel = now;
 	id->sync = !ch;

@@ -20,7 +20,7 @@ struct suppression {
 };
 
 static struct {
-	pthread_mutex_t lock;
+	struct ddps_mutex lock;
 	bool on;
 	unsigned reports, suppressions, seen;
 	struct suppression suppress[SUPPRESS_MAX];
@@ -28,7 +28,7 @@ static struct {
 		const char *rule;
 		void *at;
 	} place[SEEN_MAX];
-} ck = { .lock = PTHREAD_MUTEX_INITIALIZER };
+} ck = { .lock = DDPS_MUTEX(DDPS_LOCK_CK) };
 
 bool ck_on(void)
 {
@@ -37,7 +37,7 @@ bool ck_on(void)
 
 void ck_in_child(void)
 {
-	pthread_mutex_init(&ck.lock, NULL);
+	ddps_mutex_init(&ck.lock, DDPS_LOCK_CK);
 	ck.reports = ck.seen = 0;
 	ck_forget_regions();
 }

@@ -94,7 +94,7 @@ struct ed_cq {
 	struct ed_cq *next;
 	struct ibv_cq *cq;
 	unsigned busy;
-	pthread_mutex_t polls; /* who polls keeps the order */
+	struct ddps_mutex polls; /* who polls keeps the order */
 	struct ed_held *first, **end;
 	bool armed, polled;
 };
@@ -119,7 +119,7 @@ struct ed_subject {
 };
 
 struct ed {
-	pthread_mutex_t lock;
+	struct ddps_mutex lock;
 	pthread_cond_t less; /* something is less busy */
 	pthread_cond_t wake; /* for ed_clock.c */
 	bool asked;	     /* atomic: the settings have been read */

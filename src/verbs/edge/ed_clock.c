@@ -58,9 +58,9 @@ static void *run(void *arg)
 		next = least(next, ed_completions_due(now));
 		until = (struct timespec){ (time_t)(next / 1000), (long)(next % 1000) * 1000000 };
 		if (!ed.news && next == UINT64_MAX)
-			pthread_cond_wait(&ed.wake, &ed.lock);
+			pthread_cond_wait(&ed.wake, &ed.lock.m);
 		else if (!ed.news)
-			pthread_cond_timedwait(&ed.wake, &ed.lock, &until);
+			pthread_cond_timedwait(&ed.wake, &ed.lock.m, &until);
 		ed.news = false;
 		ddps_unlock(&ed.lock);
 	}

@@ -110,7 +110,7 @@ void ed_event_forget(struct rdma_cm_id *ibid)
 
 	ddps_lock(&ed.lock);
 	while (ed.telling == id)
-		pthread_cond_wait(&ed.less, &ed.lock);
+		pthread_cond_wait(&ed.less, &ed.lock.m);
 	while ((l = *at)) {
 		if (l->id != id) {
 			at = &l->next;
@@ -129,7 +129,7 @@ uint64_t ed_events_due(uint64_t now)
 
 	ddps_lock(&ed.lock);
 	while (ed.telling) /* one at a time: their order stays */
-		pthread_cond_wait(&ed.less, &ed.lock);
+		pthread_cond_wait(&ed.less, &ed.lock.m);
 	for (at = &ed.later; (l = *at);) {
 		if (l->due > now) {
 			next = l->due < next ? l->due : next;

@@ -12,7 +12,7 @@
 #define FILE_MAX (1 << 20) /* octets of rules */
 
 /* The program's calls have no argument that could lead here. */
-struct ed ed = { .lock = PTHREAD_MUTEX_INITIALIZER, .trace = -1 };
+struct ed ed = { .lock = DDPS_MUTEX(DDPS_LOCK_ED), .trace = -1 };
 
 uint64_t ed_ms(void)
 {

@@ -117,7 +117,7 @@ static void recvs_free(struct ed_rq *rq)
 static void await(const unsigned *busy)
 {
 	while (*busy)
-		pthread_cond_wait(&ed.less, &ed.lock);
+		pthread_cond_wait(&ed.less, &ed.lock.m);
 }
 
 void ed_qp_gone(struct ibv_qp *qp)
@@ -211,7 +211,7 @@ struct ed_cq *ed_cq_of(struct ibv_cq *cq)
 	if (!c && (c = calloc(1, sizeof *c))) {
 		c->cq = cq;
 		c->end = &c->first;
-		pthread_mutex_init(&c->polls, NULL);
+		ddps_mutex_init(&c->polls, DDPS_LOCK_ED_POLLS);
 		c->next = ed.cqs;
 		ed.cqs = c;
 	}
@@ -248,7 +248,7 @@ void ed_cq_gone(struct ibv_cq *cq)
 		c->first = h->next;
 		free(h);
 	}
-	pthread_mutex_destroy(&c->polls);
+	pthread_mutex_destroy(&c->polls.m);
 	free(c);
 }
 

@@ -147,7 +147,7 @@ void vd_async_forget(struct ibv_context *ctx, const void *element)
 
 	drop(c, element);
 	while (unacked(c->p, element))
-		pthread_cond_wait(&c->p->acked, &c->p->lock);
+		pthread_cond_wait(&c->p->acked, &c->p->lock.m);
 	drop(c, element); /* what has come meanwhile */
 }
 

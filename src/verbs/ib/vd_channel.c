@@ -34,7 +34,7 @@ VD_API struct ibv_comp_channel *ibv_create_comp_channel(struct ibv_context *ctx)
 		free(ch);
 		return NULL;
 	}
-	pthread_mutex_init(&ch->lock, NULL);
+	ddps_mutex_init(&ch->lock, DDPS_LOCK_CHANNEL);
 	return &ch->c;
 }
 
@@ -49,7 +49,7 @@ static void let_go(void *arg)
 
 	if (__atomic_sub_fetch(&ch->holders, 1, __ATOMIC_ACQ_REL))
 		return;
-	pthread_mutex_destroy(&ch->lock);
+	pthread_mutex_destroy(&ch->lock.m);
 	free(ch);
 }
 
@@ -125,9 +125,9 @@ static struct vd_cq *fetch(struct vd_channel *ch, bool *gone)
 		take_off(ch, cq);
 		if (--cq->told) /* the others first */
 			append(ch, cq);
-		ddps_lock(&cq->cq.mutex);
+		ddps_lock(&cq->acks);
 		cq->taken++;
-		ddps_unlock(&cq->cq.mutex);
+		ddps_unlock(&cq->acks);
 	}
 	*gone = ch->gone;
 	ddps_unlock(&ch->lock);
@@ -177,8 +177,8 @@ VD_API void ibv_ack_cq_events(struct ibv_cq *ibcq, unsigned int n)
 
 	if (vd_process_of(ibcq->context)->pid != getpid())
 		return;
-	ddps_lock(&cq->cq.mutex);
+	ddps_lock(&cq->acks);
 	cq->cq.comp_events_completed += n;
 	pthread_cond_signal(&cq->cq.cond);
-	ddps_unlock(&cq->cq.mutex);
+	ddps_unlock(&cq->acks);
 }

@@ -63,8 +63,9 @@ static struct vd_cq *new_cq(struct ibv_context *ctx, uint32_t depth, void *user,
 		return NULL;
 	}
 	pthread_mutex_init(&cq->cq.mutex, NULL);
+	ddps_mutex_init(&cq->acks, DDPS_LOCK_CQ_ACKS);
 	pthread_cond_init(&cq->cq.cond, NULL);
-	pthread_mutex_init(&cq->reading, NULL);
+	ddps_mutex_init(&cq->reading, DDPS_LOCK_CQ);
 	if (ch) {
 		ddps_cq_on_notify(cq->d, vd_ud_cq_notified, cq);
 		__atomic_add_fetch(&ch->refcnt, 1, __ATOMIC_RELAXED);
@@ -193,10 +194,10 @@ VD_API int ibv_destroy_cq(struct ibv_cq *ibcq)
 	ddps_lock(&p->lock);
 	vd_async_forget(ibcq->context, ibcq);
 	ddps_unlock(&p->lock);
-	ddps_lock(&cq->cq.mutex);
+	ddps_lock(&cq->acks);
 	while (cq->cq.comp_events_completed != cq->taken)
-		pthread_cond_wait(&cq->cq.cond, &cq->cq.mutex);
-	ddps_unlock(&cq->cq.mutex);
+		pthread_cond_wait(&cq->cq.cond, &cq->acks.m);
+	ddps_unlock(&cq->acks);
 	vd_context_release(ibcq->context);
 	unmake(cq);
 	return 0;

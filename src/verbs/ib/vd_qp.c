@@ -121,7 +121,7 @@ struct vd_qp *vd_qp_new(struct ibv_context *ctx, struct ibv_pd *ibpd, struct ibv
 	qp->init = *attr;
 	qp->init.cap = cap;
 	qp->allowed_all = true; /* until the program says what */
-	pthread_mutex_init(&qp->lock, NULL);
+	ddps_mutex_init(&qp->lock, DDPS_LOCK_QP);
 	qp->qp.qp_base = (struct ibv_qp){ .context = ctx,
 					  .qp_context = attr->qp_context,
 					  .pd = ibpd,
@@ -221,7 +221,7 @@ static void await_end(struct vd_process *p, struct vd_qp *qp)
 	clock_gettime(CLOCK_MONOTONIC, &until);
 	until.tv_sec += CLOSE_SECONDS;
 	while (qp->closing && qp->phase == VD_QP_UP && vd_mine_quick(p))
-		if (pthread_cond_clockwait(&p->ended, &p->lock, CLOCK_MONOTONIC, &until))
+		if (pthread_cond_clockwait(&p->ended, &p->lock.m, CLOCK_MONOTONIC, &until))
 			return;
 }
 

@@ -255,7 +255,7 @@ struct vd_ud *ud_of_process(void)
 	if (!ud && (ud = calloc(1, sizeof *ud))) {
 		ud->p = p;
 		ud->acks.sock.fd = -1;
-		pthread_mutex_init(&ud->lock, NULL);
+		ddps_mutex_init(&ud->lock, DDPS_LOCK_UD);
 		err = make_ud(ud);
 		if (err) {
 			unmake(ud);

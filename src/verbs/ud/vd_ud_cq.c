@@ -11,7 +11,7 @@ int vd_ud_cq_init(struct vd_cq *cq)
 	if (!cq->ud)
 		return ENOMEM;
 	cq->ud->depth = (uint32_t)cq->cq.cqe;
-	pthread_mutex_init(&cq->ud->lock, NULL);
+	ddps_mutex_init(&cq->ud->lock, DDPS_LOCK_UD_CQ);
 	return 0;
 }
 
@@ -19,7 +19,7 @@ void vd_ud_cq_fini(struct vd_cq *cq)
 {
 	if (!cq->ud)
 		return;
-	pthread_mutex_destroy(&cq->ud->lock);
+	pthread_mutex_destroy(&cq->ud->lock.m);
 	free(cq->ud->ring);
 	free(cq->ud);
 }

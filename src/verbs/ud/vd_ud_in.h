@@ -127,7 +127,7 @@ struct vd_ud_stats ud_stats_all(const struct vd_ud *ud);
 
 struct vd_ud {
 	struct vd_process *p;
-	pthread_mutex_t lock;
+	struct ddps_mutex lock;
 	int epfd;	      /* queue pairs and acknowledgements */
 	int cm_epfd, wake_fd; /* identifiers; the thread is to look again */
 	struct ud_source acks;
@@ -271,7 +271,7 @@ struct ud_entry {
  * datagrams, @untold_lib of the library's.
  */
 struct vd_ud_cq {
-	pthread_mutex_t lock;
+	struct ddps_mutex lock;
 	struct vd_ud *ud; /* atomic: set by the first queue pair */
 	unsigned users;	  /* atomic */
 	uint32_t depth, size, head, count;

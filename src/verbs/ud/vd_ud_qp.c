@@ -75,7 +75,7 @@ static struct vd_qp *make_qp(struct ibv_context *ctx, struct ibv_pd *pd,
 	qp->init = *attr;
 	qp->init.cap = *cap;
 	qp->ud = u;
-	pthread_mutex_init(&qp->lock, NULL);
+	ddps_mutex_init(&qp->lock, DDPS_LOCK_QP);
 	qp->qp.qp_base = (struct ibv_qp){ .context = ctx,
 					  .qp_context = attr->qp_context,
 					  .pd = pd,
@@ -184,7 +184,7 @@ void vd_ud_qp_free(struct vd_qp *qp)
 	free(u->peers);
 	free(u);
 	vd_wr_fini(qp);
-	pthread_mutex_destroy(&qp->lock);
+	pthread_mutex_destroy(&qp->lock.m);
 	free(qp->last_wqe);
 	free(qp);
 }
