@@ -217,7 +217,7 @@ help:
 	@echo 'interop-ipoib  IPoIB with Linux in a guest; TIMES=10 for ten runs in a row'
 	@echo 'conform-usrsctp  cases of SCTP itself against usrsctp, both roles'
 	@echo 'peers      each peer that can be had, rule by rule: docs/peers.md'
-	@echo 'interop-ib CM over ibsim and opensm'
+	@echo 'interop-ib CM over ibsim and opensm     interop-opensm  its judge of the bridge'
 	@echo 'bench      against TCP, libfabric, ...        guard     instruction counts'
 	@echo 'lint       format, tidy, cppcheck, shellcheck format    clang-format in place'
 	@echo 'reference  the public headers as HTML: build/reference/html'

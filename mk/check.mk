@@ -4,7 +4,7 @@
 .PHONY: deps deps-check deps-lint deps-reference deps-fuzz check check-failed check-fast \
 	verbs-programs programs traces test-binaries unit e2e cross fuzz fuzz-corpus proof sim-join \
 	sim-soak tsan soak day valgrind mutate plants coverage mutate-random mutate-every interop interop-ipoib \
-	interop-ib peers conformance conform-usrsctp bench guard reference lint format
+	interop-ib interop-opensm peers conformance conform-usrsctp bench guard reference lint format
 
 deps:
 	$(Q)tools/deps.sh build
@@ -143,8 +143,12 @@ mutate-random: deps-check
 interop: all $(UNIT) $(E2E)
 	$(Q)tests/interop/run.sh
 # Linux's ib_ipoib and ib_cm in the same kind of guest; TIMES=10: so often, with one guest
-interop-ipoib: $(SESSCTL) $(B)/ipoib-starts $(B)/example-ib_accept
+interop-ipoib: interop-opensm $(SESSCTL) $(B)/ipoib-starts $(B)/example-ib_accept
 	$(Q)tests/interop-ipoib/run.sh $(TIMES:%=--times=%)
+
+# The bridge by an adapter, on a simulated fabric that OpenSM manages
+interop-opensm: $(SESSCTL) $(B)/ib-preload.so $(OPENSM_PORT)
+	$(Q)tests/interop-ipoib/opensm/run.sh $(B)
 
 # CM over a simulated InfiniBand fabric
 interop-ib: $(SESSCTL) $(B)/ib-preload.so

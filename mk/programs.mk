@@ -211,6 +211,17 @@ $(B)/ipoib-starts: $(B)/tests/interop-ipoib/src/starts.o $(IPOIB_A)
 $(B)/ib-preload.so: tests/ib/preload.c
 	$(if $(Q),@echo "  LD   $@")
 	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS_ALL) -Wno-missing-prototypes $(LDFLAGS) -shared -o $@ $< -ldl
+# A port of ibsim as libibverbs and libibumad, and what stands before the manager of its fabric.
+OPENSM_PORT := $(B)/opensm-port/libibverbs.so.1 $(B)/opensm-port/libibumad.so.3 $(B)/opensm-port/watch.so
+OPENSM_LINK = $(CC) $(CPPFLAGS) $(CFLAGS_ALL) -Wno-missing-prototypes $(LDFLAGS) -shared -Wl,-z,nodelete -o $@
+$(B)/opensm-port/libibverbs.so.1: $(wildcard tests/interop-ipoib/opensm/port*.[ch])
+	$(if $(Q),@echo "  LD   $@")
+	$(Q)mkdir -p $(@D) && $(OPENSM_LINK) $(filter %.c,$^) -pthread
+$(B)/opensm-port/libibumad.so.3: $(B)/opensm-port/libibverbs.so.1
+	$(Q)ln -sf $(<F) $@
+$(B)/opensm-port/watch.so: tests/interop-ipoib/opensm/watch.c
+	$(if $(Q),@echo "  LD   $@")
+	$(Q)mkdir -p $(@D) && $(OPENSM_LINK) $< -libumad -ldl
 $(B)/sessctl-usrsctp: $(call objs,$(TOOL_SRC) tests/conformance/usrsctp.c $(wildcard tests/peer/*.c)) \
 		$(CONFORM_A) $(LIB_A) $(IPOIB_A)
 	$(if $(Q),@echo "  LD   $@")

@@ -5,12 +5,15 @@
 
 work=$(mktemp -d)
 pids=()
+managers=()
 failures=0
 load=$preload:$umad2sim
 
 fabric_stop() {
 	[[ $BASHPID = "$$" ]] || return # killed before it was a program of its own
 	local pid
+	# opensm would ask ibsim for leave, which may have gone
+	[ ${#managers[@]} = 0 ] || kill -KILL "${managers[@]}" 2>/dev/null
 	for pid in "${pids[@]}"; do kill "$pid" 2>/dev/null; done
 	for pid in "${pids[@]}"; do wait "$pid" 2>/dev/null; done
 	exec {console}>&- 2>/dev/null
@@ -42,20 +45,31 @@ port_is() { # HOST STATE
 	(load=$umad2sim && on "$1" timeout --foreground -k 1 5 ibstat) 2>/dev/null | grep -q "State: $2"
 }
 
-fabric_start() { # NETWORK
+manager_start() { # HOST OPTION...: a subnet manager there; sets $manager
+	local dir=$work/sm.$1 host=$1
+	shift
+	mkdir -p "$dir"
+	(
+		cd "$dir" || exit 1
+		export OSM_TMP_DIR=$PWD OSM_CACHE_DIR=$PWD SIM_HOST=$host
+		export LD_PRELOAD=${manager_load-$umad2sim}
+		exec opensm -f "$PWD/osm.log" "$@" >"$work/opensm.out" 2>&1
+	) &
+	manager=$!
+	pids+=("$manager")
+	managers+=("$manager")
+}
+
+fabric_start() { # NETWORK OPTION...: with a subnet manager at HostS, that is given the options
+	local network=$1
+	shift
 	mkfifo "$work/console" "$work/never"
 	exec {console}<>"$work/console"
 	export IBSIM_SOCKNAME="ddpsess-$$"
-	ibsim -s "$1" <"$work/console" >"$work/ibsim.log" 2>&1 &
+	ibsim -s "$network" <"$work/console" >"$work/ibsim.log" 2>&1 &
 	pids+=($!)
 	until_ready 10 grep -qs "^sim>" "$work/ibsim.log" || return
-	mkdir "$work/sm"
-	(
-		cd "$work/sm" || exit 1
-		export OSM_TMP_DIR=$PWD OSM_CACHE_DIR=$PWD SIM_HOST=HostS LD_PRELOAD=$umad2sim
-		exec opensm -f "$PWD/osm.log" >"$work/opensm.out" 2>&1
-	) &
-	pids+=($!)
+	manager_start HostS "$@"
 	until_ready 20 port_is HostA Active && until_ready 10 port_is HostB Active
 }
 

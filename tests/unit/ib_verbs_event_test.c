@@ -106,6 +106,38 @@ Test(ib_verbs_event, a_gid_that_cannot_be_read_is_another, .init = init, .fini =
 	cr_expect_arr_eq(ddps_ib_verbs_info(peer[0].v)->gid, was, 16);
 }
 
+/* Who is told that the link is gone asks why at once: it is not the cable. */
+Test(ib_verbs_event, contact_36_the_reason_comes_before_the_news, .init = init, .fini = fini)
+{
+	static const struct {
+		enum ibv_event_type type;
+		const char *why;
+	} end[] = { { IBV_EVENT_GID_CHANGE, "another GID" },
+		    { IBV_EVENT_PKEY_CHANGE, "P_Key 0xffff is not in the table" },
+		    { IBV_EVENT_CQ_ERR, "lost a queue" },
+		    { IBV_EVENT_DEVICE_FATAL, "has failed" },
+		    { IBV_EVENT_PORT_ERR, "went down" } };
+
+	two_up();
+	for (unsigned i = 0; i < sizeof(end) / sizeof(*end); i++) {
+		const struct fake was = fake[0];
+
+		peer[0].n_link = 0;
+		if (end[i].type == IBV_EVENT_GID_CHANGE)
+			fake[0].gid.raw[8] ^= 1;
+		if (end[i].type == IBV_EVENT_PKEY_CHANGE)
+			fake[0].pkey[0] = 0x8001;
+		told(0, end[i].type);
+		cr_expect_eq(peer[0].n_link, 1);
+		cr_expect(strstr(peer[0].link_why, end[i].why), "'%s' is said, not '%s'",
+			  peer[0].link_why, end[i].why);
+		fake[0].gid = was.gid;
+		fake[0].pkey[0] = was.pkey[0];
+		told(0, IBV_EVENT_PORT_ACTIVE);
+		cr_expect_eq(peer[0].n_link, 2);
+	}
+}
+
 /* Full membership may come or go in the same place of the table. */
 Test(ib_verbs_event, a_p_key_that_becomes_limited, .init = init, .fini = fini)
 {

@@ -5,15 +5,23 @@
 
 #define TURN 32
 
-static void port_down(struct ddps_ib_verbs *v)
+/* For the reason that has just been said: whoever is told may ask for it. */
+static void lose_link(struct ddps_ib_verbs *v)
 {
 	if (!v->info.active)
 		return;
 	v->info.active = false;
 	v->stats.port_down++;
+	v->cfg.up->link(v->user, false, v->now);
+}
+
+static void port_down(struct ddps_ib_verbs *v)
+{
+	if (!v->info.active)
+		return;
 	ddps_vport_say(v, "%s:%u went down; try: the cable, ibstat, the subnet manager",
 		       v->info.device, v->info.port);
-	v->cfg.up->link(v->user, false, v->now);
+	lose_link(v);
 }
 
 /* The administration that has answered so far may know nothing of this port any more. */
@@ -80,8 +88,7 @@ static void pkeys_changed(struct ddps_ib_verbs *v)
 	uint16_t index = v->pkey_index, key = v->info.pkey;
 
 	if (ddps_vport_dev_pkeys(v)) {
-		port_down(v);
-		(void)ddps_vport_dev_pkeys(v); /* says that, not that the port is down */
+		lose_link(v);
 	} else if (!v->info.active) {
 		port_up(v);
 	} else if (index != v->pkey_index || key != v->info.pkey) {
@@ -124,10 +131,8 @@ static void of_port(struct ddps_ib_verbs *v, enum ibv_event_type type)
 			port_up(v);
 		break;
 	case IBV_EVENT_GID_CHANGE:
-		if (v->info.active && gid_is_another(v)) {
-			port_down(v);
-			(void)gid_is_another(v); /* says that, not that the port is down */
-		}
+		if (v->info.active && gid_is_another(v))
+			lose_link(v);
 		break;
 	case IBV_EVENT_LID_CHANGE:
 		lid_changed(v);
@@ -157,15 +162,15 @@ static void one(struct ddps_ib_verbs *v, enum ibv_event_type type, int port, uin
 			ddps_vport_qp_event(v, qpn, type);
 		break;
 	case IBV_EVENT_DEVICE_FATAL:
-		port_down(v);
 		ddps_vport_say(v, "%s has failed; try: dmesg, its driver loaded anew",
 			       v->info.device);
+		lose_link(v);
 		break;
 	case IBV_EVENT_CQ_ERR:
 	case IBV_EVENT_SRQ_ERR:
-		port_down(v);
 		ddps_vport_say(v, "%s has lost a queue of ours; try: open the port again",
 			       v->info.device);
+		lose_link(v);
 		break;
 	default:
 		if (port == v->info.port)

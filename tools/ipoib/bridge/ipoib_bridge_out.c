@@ -165,6 +165,8 @@ json_t *bridge_status(const struct bridge *b, const char *event)
 		ipoib_port_describe(&b->port, j);
 	if (j && b->narrow[0])
 		json_object_set_new(j, "ipv6_refused", json_string(b->narrow));
+	if (j && b->port_down)
+		json_object_set_new(j, "link_down", json_string(ipoib_port_why(&b->port)));
 	return j;
 }
 
@@ -220,6 +222,8 @@ void bridge_out_status(FILE *f, json_t *status)
 		int_of(status, "lid"), place(where, sizeof where, status));
 	if (json_object_get(status, "ipv6_refused"))
 		fprintf(f, "  IPv6 is not served: %s\n", text_of(status, "ipv6_refused"));
+	if (json_object_get(status, "link_down"))
+		fprintf(f, "  the link is down: %s\n", text_of(status, "link_down"));
 	out_rows(f, json_object_get(status, "neighbours"), out_neighbour);
 	out_rows(f, json_object_get(status, "connections"), out_connection);
 	out_rows(f, json_object_get(status, "not_joined"), out_refused);
