@@ -71,7 +71,7 @@
 /* ---- the process ---- */
 
 /* Which requests complete when the peer has them, as on InfiniBand, not when they have left. */
-enum vd_placed { VD_PLACED_NONE, VD_PLACED_WRITES, VD_PLACED_ALL };
+enum vd_placed { VD_PLACED_NONE, VD_PLACED_WRITES, VD_PLACED_ALL, VD_PLACED_FACE };
 
 struct vd_config {
 	char transport[8]; /* tcp, sctp */

@@ -13,7 +13,6 @@
 
 #define RETRY_MS     1000
 #define RETRY_MS_MAX 3600000
-#define PLACED	     VD_PLACED_WRITES
 
 /* Two words a setting takes, for false and true; other ways to say them follow in pairs. */
 static const char *const switches[] = { "off", "on", "false", "true", "no", "yes", "0", "1", NULL };
@@ -57,6 +56,7 @@ static bool choose(struct reader *r, const char *name, const char *const *words,
 	return otherwise;
 }
 
+/* Unless it says: that of the face. */
 static enum vd_placed placed(struct reader *r)
 {
 	static const char *const words[] = { "off", "writes", "all" };
@@ -67,7 +67,7 @@ static enum vd_placed placed(struct reader *r)
 			return (enum vd_placed)i;
 	if (v)
 		refuse(r, "DDPSESS_PLACED", v, "'off', 'writes' or 'all'");
-	return PLACED;
+	return VD_PLACED_FACE;
 }
 
 static unsigned number(struct reader *r, const char *name, unsigned max, unsigned otherwise)

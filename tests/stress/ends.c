@@ -268,7 +268,7 @@ static void read_session(int over, const struct plan *p, struct seen *seen)
 			}
 			/* It looks again when the writer has posted everything, or is gone. */
 			if (!p->late)
-				(void)read(over, &go, 1);
+				NEED(read(over, &go, 1) >= 0);
 		} else if (ev.type == DDPS_EV_PEER_CLOSED) {
 			ddps_disconnect(ev.ep);
 		} else if (ev.type == DDPS_EV_CLOSED || ev.type == DDPS_EV_FAILED) {

@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-2-Clause
-# rdma-core's own suite for verbs devices, over the drop-in and both wires, as somebody without rights.
+# rdma-core's own suite for verbs devices, over the drop-in, with each face and both wires, as somebody
+# without rights.  No other setting: this is how a user runs it.
 # usage: rdma_core.sh BUILD [TIMES]
 # Skipped tests are counted, and bounded: a test that is skipped from now on shows here.
 set -u
@@ -10,6 +11,8 @@ here=tests/verbs
 . $here/lib.sh
 suite=/usr/share/doc/rdma-core/tests
 max_skipped=${MAX_SKIPPED:-37}
+# What expects an adapter of InfiniBand, and fails on an iWARP one: docs/verbs.md has the reasons.
+not_iwarp="test_mr_rereg_addr test_mr_rereg_pd test_rdmacm_async_traffic_external_qp"
 drop_rights
 
 mkdir "$work/suite" || exit 1
@@ -18,20 +21,28 @@ gunzip -f "$work"/suite/tests/*.gz
 rm -f "$work"/suite/tests/test_{mlx5,efa,efadv,cuda}*.py
 chmod -R a+rX "$work"
 
+# FACE LOG OPTION...
+run_suite() {
+	local log=$2 failed skipped status expected="" name="rdma-core, ${1:-no} face, over $wire"
+	[ "$1" = roce ] || expected=$not_iwarp
+	PYTHONDONTWRITEBYTECODE=1 timeout 120 "${rights[@]}" "$sessctl" run --transport "$wire" "${@:3}" -- \
+		/usr/bin/python3 "$work/suite/tests/run_tests.py" --dev ddp0 -v >"$log" 2>&1
+	status=$?
+	failed=$(sed -n 's/^\(ERROR\|FAIL\): \([a-z0-9_]*\) .*/\2/p' "$log" | sort | xargs)
+	skipped=$(sed -n 's/^\(OK\|FAILED\) (.*skipped=\([0-9]*\)).*/\2/p' "$log")
+	ran=$(sed -n 's/^Ran \([0-9]*\) tests.*/\1/p' "$log")
+	if [ "$status" -le 1 ] && [ "$failed" = "$expected" ] && [ "${skipped:-999}" -le "$max_skipped" ]; then
+		echo "ok contact 28a: $name: $((ran - skipped)) run, $skipped skipped, failed: ${failed:-none}$who"
+	else
+		echo "not ok contact 28a: $name: status $status, ${ran:-no} run, ${skipped:-?} skipped," \
+			"failed: ${failed:-none}, expected: ${expected:-none}"
+		tail -n 60 "$log"
+	fi
+}
+
 for wire in tcp sctp; do
 	for ((i = 1; i <= ${2:-1}; i++)); do
-		log=$work/$wire.$i
-		DDPSESS_TRANSPORT=$wire DDPSESS_PLACED=all DDPSESS_FACE=roce PYTHONDONTWRITEBYTECODE=1 timeout 120 \
-			"${load[@]}" /usr/bin/python3 "$work/suite/tests/run_tests.py" --dev ddp0 -v \
-			>"$log" 2>&1
-		status=$?
-		ran=$(sed -n 's/^Ran \([0-9]*\) tests.*/\1/p' "$log")
-		skipped=$(sed -n 's/^OK (skipped=\([0-9]*\)).*/\1/p' "$log")
-		if [ "$status" = 0 ] && [ -n "$skipped" ] && [ "$skipped" -le "$max_skipped" ]; then
-			echo "ok rdma-core over $wire: $((ran - skipped)) passed, $skipped skipped$who"
-		else
-			echo "not ok rdma-core over $wire: status $status, ${ran:-no} run, ${skipped:-?} skipped"
-			tail -n 60 "$log"
-		fi
+		run_suite "" "$work/$wire.default.$i"
+		run_suite roce "$work/$wire.roce.$i" --face roce
 	done
 done

@@ -167,6 +167,46 @@ VT_TEST(verbs_oob, a_write_is_placed_when_it_completes)
 	down(&b);
 }
 
+/* A Send whose receive names memory that it may not; what its sender gets. */
+static enum ibv_wc_status refused_send(void)
+{
+	struct ibv_recv_wr wr = { .wr_id = 2, .num_sge = 1 }, *bad;
+	struct ibv_sge sge;
+	struct side a, b;
+	enum ibv_wc_status status;
+
+	up(&a);
+	up(&b);
+	meet(&a, &b);
+	meet(&b, &a);
+	sge = (struct ibv_sge){ (uintptr_t)b.buf, sizeof b.buf, b.mr->lkey + 0x100 };
+	wr.sg_list = &sge;
+	cr_assert_eq(ibv_post_recv(b.qp, &wr, &bad), 0);
+	cr_assert_eq(say(&a, "to nowhere", 0), 0);
+	status = next(&a).status;
+	cr_expect_eq(next(&b).status, IBV_WC_LOC_PROT_ERR);
+	down(&a);
+	down(&b);
+	return status;
+}
+
+VT_TEST(verbs_oob, contact_28a_on_a_roce_device_a_send_completes_when_it_is_received)
+{
+	setenv("DDPSESS_FACE", "roce", 1);
+	cr_expect_eq(refused_send(), IBV_WC_REM_OP_ERR);
+}
+
+VT_TEST(verbs_oob, contact_28a_on_an_iwarp_device_a_send_completes_when_it_has_left)
+{
+	cr_expect_eq(refused_send(), IBV_WC_SUCCESS);
+}
+
+VT_TEST(verbs_oob, contact_28a_what_completes_when_placed_can_be_said_for_any_face)
+{
+	setenv("DDPSESS_PLACED", "all", 1);
+	cr_expect_eq(refused_send(), IBV_WC_REM_OP_ERR);
+}
+
 /* What the queue pair does not allow is refused, whatever the region does; and so it is told. */
 VT_TEST(verbs_oob, access_of_the_queue_pair)
 {

@@ -155,12 +155,16 @@ static bool has_pieces(enum ddps_op op)
 	return op != DDPS_OP_IMM && op != DDPS_OP_BIND && op != DDPS_OP_LOCAL_INV;
 }
 
-/* Whether it completes when the peer has it, which nothing says of a UC queue pair's. */
+/* Whether it completes when the peer has it, which nothing says of a UC queue pair's.  On a RoCE device
+ * everything does.  On an iWARP one only Writes do: a program of iWARP may send what the peer has no
+ * receive for yet, and its Sends complete. */
 static bool is_placed(const struct vd_qp *qp, enum ddps_op op)
 {
 	enum vd_placed placed =
 		qp->init.qp_type == IBV_QPT_UC ? VD_PLACED_NONE : vd_config()->placed;
 
+	if (placed == VD_PLACED_FACE)
+		placed = ed_is_roce(qp->qp.qp_base.context) ? VD_PLACED_ALL : VD_PLACED_WRITES;
 	if (op == DDPS_OP_WRITE || op == DDPS_OP_WRITE_IMM)
 		return placed != VD_PLACED_NONE;
 	return takes_receive(op) && placed == VD_PLACED_ALL;
