@@ -20,7 +20,7 @@
  *   vd_fault.c		a region that the program unmapped	vd_srq.c	shared receive queues
  *   vd_cq.c		completion queues	vd_cq_ex.c	their extended form
  *   vd_channel.c	completion channels	vd_async.c	asynchronous events
- *   vd_qp.c		queue pairs		vd_post.c	work requests	vd_wr.c	ibv_wr_*
+ *   vd_qp.c		queue pairs, vd_rules.c	their states	vd_post.c	work requests	vd_wr.c	ibv_wr_*
  * cm/, the calls of librdmacm and all else that connects:
  *   vd_id.c		identifiers		vd_conn.c	connections	vd_event.c	events
  *   vd_bind.c		own addresses, options	vd_lend.c	queue pairs of the program's for them
@@ -288,7 +288,7 @@ struct vd_qp {
 	unsigned inl_seq;
 	struct vd_wr *wr;	   /* vd_wr.c: requests between wr_start and wr_complete */
 	struct vd_oob *oob;	   /* vd_oob.c: made without an identifier */
-	bool lent;		   /* ... and given to one later */
+	bool lent, by_cm;	   /* ... and given to one later; moved as one names it */
 	struct vd_ud_qp *ud;	   /* of type UD, and then there is no @ep */
 	struct vd_async *last_wqe; /* kept where receives are in a shared queue, or NULL */
 	struct vd_async *fatal;	   /* kept for a session that fails; not of type UD */

@@ -32,7 +32,8 @@ static inline struct ibv_qp *queue_pair(const struct side *s, enum ibv_qp_type t
 	return qp;
 }
 
-static inline void up(struct side *s)
+/* All but a queue pair. */
+static inline void up_device(struct side *s)
 {
 	struct ibv_device **list = ibv_get_device_list(NULL);
 
@@ -45,6 +46,11 @@ static inline void up(struct side *s)
 			   IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
 	cr_assert(s->cq && s->mr);
 	cr_assert_eq(ibv_query_gid(s->ctx, 1, 0, &s->gid), 0);
+}
+
+static inline void up(struct side *s)
+{
+	up_device(s);
 	s->qp = queue_pair(s, IBV_QPT_RC);
 }
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Connections of rdma_cm: sessions of the library. */
+#include "verbs/ib/vd_qp.h"
 #include "verbs/cm/vd_event.h"
 #include "verbs/ud/vd_ud.h"
 #include "verbs/cm/vd_oob.h"
@@ -322,7 +323,8 @@ static void established(struct vd_qp *qp, const struct ddps_event *ev)
 	ddps_lock(&qp->lock);
 	vd_oob_flush(qp);
 	qp->phase = VD_QP_UP;
-	qp->qp.qp_base.state = IBV_QPS_RTS;
+	if (!vd_rules_bind(qp)) /* the program moves it itself, with all that belongs to it */
+		qp->qp.qp_base.state = IBV_QPS_RTS;
 	ddps_unlock(&qp->lock);
 	if (!qp->id)
 		return;

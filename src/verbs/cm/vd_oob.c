@@ -477,6 +477,7 @@ int vd_oob_modify(struct vd_qp *qp, const struct ibv_qp_attr *attr, int mask)
 	/* As rdma_init_qp_attr has it, the rest comes with rdma_connect or rdma_accept. */
 	if (attr->qp_state == IBV_QPS_RTR && mask != VD_QP_ATTR_MASK)
 		return get_ready(qp, attr, mask);
+	qp->by_cm = attr->qp_state == IBV_QPS_RTR || (qp->by_cm && attr->qp_state == IBV_QPS_RTS);
 	qp->qp.qp_base.state = attr->qp_state;
 	return 0;
 }

@@ -4,6 +4,7 @@
  * since an adapter's driver has no reason to touch it: rsockets set it, post, and read it then.
  */
 #include "verbs/ib/vd_memory.h"
+#include "verbs/ib/vd_qp.h"
 #include "verbs/ud/vd_ud.h"
 #include "verbs/cm/vd_oob.h"
 #include <endian.h>
@@ -259,6 +260,10 @@ int vd_post_list(struct vd_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **
 		errno = keep;
 		return err;
 	}
+	if (qp->qp.qp_base.state < IBV_QPS_RTS && vd_rules_bind(qp)) {
+		*bad = wr;
+		return EINVAL;
+	}
 	if (qp->oob && !qp->lent && qp->phase == VD_QP_IDLE)
 		return vd_oob_keep(qp, wr, bad);
 	for (; wr && !err; wr = wr->next) {
@@ -306,8 +311,12 @@ int vd_post_recv(struct ibv_qp *ibqp, struct ibv_recv_wr *wr, struct ibv_recv_wr
 		return EINVAL;
 	}
 	ddps_lock(&qp->lock);
-	if (qp->ud)
+	if (qp->ud) {
 		err = vd_ud_post_recv(qp, wr, bad);
+	} else if (ibqp->state == IBV_QPS_RESET && vd_rules_bind(qp)) {
+		err = EINVAL;
+		*bad = wr;
+	}
 	for (; !qp->ud && wr && !err; wr = wr->next) {
 		err = post_recv_one(qp, wr);
 		if (err)

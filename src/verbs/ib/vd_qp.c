@@ -265,8 +265,7 @@ VD_API int ibv_destroy_qp(struct ibv_qp *ibqp)
 
 void vd_qp_ended(struct vd_qp *qp)
 {
-	struct vd_process *p = vd_of(qp->qp.qp_base.context, struct vd_context, v.context)->p;
-
+	struct vd_process *p = vd_process_of(qp->qp.qp_base.context);
 	bool again = qp->phase == VD_QP_ERROR;
 
 	ddps_lock(&qp->lock);
@@ -441,9 +440,10 @@ VD_API int ibv_modify_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr, int mask
 	if (!vd_mine(p))
 		return vd_refuse(EINVAL); /* the parent's, from before a fork */
 	ddps_lock(&p->lock);
-	if (qp->ud)
+	err = vd_rules_check(qp, attr, mask);
+	if (!err && qp->ud)
 		err = vd_ud_modify(qp, attr, mask);
-	else if (mask & IBV_QP_STATE)
+	else if (!err && mask & IBV_QP_STATE)
 		err = move(qp, attr, mask);
 	if (!err && !qp->ud && mask & IBV_QP_ACCESS_FLAGS)
 		err = allow(qp, (unsigned)attr->qp_access_flags);

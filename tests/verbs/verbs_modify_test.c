@@ -1,0 +1,209 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* What ibv_modify_qp takes of a queue pair in each state, on either face. */
+#include "verbs/voob.h"
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define TO_INIT (IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS)
+#define TO_RTR                                                                                     \
+	(IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |            \
+	 IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER)
+#define TO_RTS                                                                                     \
+	(IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN |     \
+	 IBV_QP_MAX_QP_RD_ATOMIC)
+
+/* Every attribute has a value that may be. */
+static struct ibv_qp_attr all_right(const struct side *s)
+{
+	struct ibv_qp_attr attr = { .port_num = 1,
+				    .path_mtu = IBV_MTU_1024,
+				    .dest_qp_num = s->qp->qp_num,
+				    .max_dest_rd_atomic = 4,
+				    .max_rd_atomic = 3,
+				    .min_rnr_timer = 12,
+				    .timeout = 14,
+				    .retry_cnt = 7,
+				    .rnr_retry = 6,
+				    .ah_attr = { .is_global = 1, .port_num = 1 } };
+
+	attr.ah_attr.grh.dgid = s->gid;
+	return attr;
+}
+
+static int tell(struct side *s, struct ibv_qp_attr attr, enum ibv_qp_state state, int mask)
+{
+	attr.qp_state = state;
+	return ibv_modify_qp(s->qp, &attr, mask);
+}
+
+/* From RESET to @state, by the whole masks. */
+static void bring_to(struct side *s, enum ibv_qp_state state)
+{
+	struct ibv_qp_attr attr = all_right(s);
+
+	cr_assert_eq(tell(s, attr, IBV_QPS_RESET, IBV_QP_STATE), 0);
+	if (state >= IBV_QPS_INIT)
+		cr_assert_eq(tell(s, attr, IBV_QPS_INIT, TO_INIT), 0);
+	if (state >= IBV_QPS_RTR)
+		cr_assert_eq(tell(s, attr, IBV_QPS_RTR, TO_RTR), 0);
+	if (state >= IBV_QPS_RTS)
+		cr_assert_eq(tell(s, attr, IBV_QPS_RTS, TO_RTS), 0);
+}
+
+/* As up(), but the queue pair is in RESET. */
+static void up_roce(struct side *s)
+{
+	struct ibv_qp_init_attr init = { .qp_type = IBV_QPT_RC, .cap = { 4, 4, 2, 2, 64 } };
+
+	setenv("DDPSESS_FACE", "roce", 1);
+	up_device(s);
+	init.send_cq = init.recv_cq = s->cq;
+	s->qp = ibv_create_qp(s->pd, &init);
+	cr_assert_not_null(s->qp);
+}
+
+/* Each attribute of @whole is needed, and none of @others is taken. */
+static void expect_mask(struct side *s, enum ibv_qp_state from, enum ibv_qp_state state, int whole,
+			int others)
+{
+	for (int bit = 1; bit <= IBV_QP_DEST_QPN; bit <<= 1) {
+		if (bit == IBV_QP_STATE || !((whole | others) & bit))
+			continue;
+		bring_to(s, from);
+		cr_expect_eq(tell(s, all_right(s), state, whole ^ bit), EINVAL,
+			     "%d to %d, mask %#x", from, state, (unsigned)(whole ^ bit));
+	}
+}
+
+VT_TEST(verbs_modify, contact_22_attributes_belong_to_moves)
+{
+	struct side s;
+
+	up_roce(&s);
+	expect_mask(&s, IBV_QPS_RESET, IBV_QPS_INIT, TO_INIT,
+		    IBV_QP_QKEY | IBV_QP_TIMEOUT | IBV_QP_DEST_QPN);
+	expect_mask(&s, IBV_QPS_INIT, IBV_QPS_RTR, TO_RTR, IBV_QP_PORT | IBV_QP_TIMEOUT);
+	expect_mask(&s, IBV_QPS_RTR, IBV_QPS_RTS, TO_RTS, IBV_QP_DEST_QPN | IBV_QP_PORT);
+	expect_mask(&s, IBV_QPS_RTS, IBV_QPS_RTS, IBV_QP_STATE, IBV_QP_SQ_PSN | IBV_QP_AV);
+	expect_mask(&s, IBV_QPS_RTS, IBV_QPS_ERR, IBV_QP_STATE, IBV_QP_TIMEOUT);
+	down(&s);
+}
+
+VT_TEST(verbs_modify, contact_22_what_may_be_is_taken)
+{
+	struct side s;
+	struct ibv_qp_attr attr;
+
+	up_roce(&s);
+	bring_to(&s, IBV_QPS_INIT);
+	attr = all_right(&s);
+	cr_expect_eq(tell(&s, attr, IBV_QPS_INIT, IBV_QP_STATE | IBV_QP_PORT), 0);
+	bring_to(&s, IBV_QPS_RTS);
+	attr.cur_qp_state = IBV_QPS_RTS;
+	cr_expect_eq(tell(&s, attr, IBV_QPS_RTS, IBV_QP_STATE | IBV_QP_CUR_STATE), 0);
+	attr.cur_qp_state = IBV_QPS_SQD;
+	cr_expect_eq(tell(&s, attr, IBV_QPS_RTS, IBV_QP_STATE | IBV_QP_CUR_STATE), EINVAL);
+	cr_expect_eq(tell(&s, attr, IBV_QPS_RTS, IBV_QP_STATE | IBV_QP_MIN_RNR_TIMER), 0);
+	cr_expect_eq(tell(&s, attr, IBV_QPS_RTS, IBV_QP_ACCESS_FLAGS), 0);
+	cr_expect_eq(to(s.qp, IBV_QPS_ERR), 0);
+	cr_expect_eq(to(s.qp, IBV_QPS_ERR), 0);
+	cr_expect_eq(to(s.qp, IBV_QPS_RESET), 0);
+	down(&s);
+}
+
+#define REFUSED(from, state, mask, member, value)                                                  \
+	do {                                                                                       \
+		bring_to(&s, from);                                                                \
+		attr = all_right(&s);                                                              \
+		attr.member = value;                                                               \
+		cr_expect_eq(tell(&s, attr, state, mask), EINVAL, #member " " #value);             \
+	} while (0)
+
+VT_TEST(verbs_modify, contact_22_values_are_checked)
+{
+	struct side s;
+	struct ibv_qp_attr attr;
+
+	up_roce(&s);
+	REFUSED(IBV_QPS_RESET, IBV_QPS_INIT, TO_INIT, qp_access_flags, 1U << 25);
+	REFUSED(IBV_QPS_INIT, IBV_QPS_RTR, TO_RTR, path_mtu, 0);
+	REFUSED(IBV_QPS_INIT, IBV_QPS_RTR, TO_RTR, path_mtu, 9);
+	REFUSED(IBV_QPS_INIT, IBV_QPS_RTR, TO_RTR, ah_attr.grh.sgid_index, 9);
+	REFUSED(IBV_QPS_INIT, IBV_QPS_RTR, TO_RTR, ah_attr.port_num, 3);
+	REFUSED(IBV_QPS_INIT, IBV_QPS_RTR, TO_RTR, ah_attr.is_global, 0);
+	REFUSED(IBV_QPS_INIT, IBV_QPS_RTR, TO_RTR, max_dest_rd_atomic, 255);
+	REFUSED(IBV_QPS_INIT, IBV_QPS_RTR, TO_RTR, min_rnr_timer, 32);
+	REFUSED(IBV_QPS_RTR, IBV_QPS_RTS, TO_RTS, timeout, 32);
+	REFUSED(IBV_QPS_RTR, IBV_QPS_RTS, TO_RTS, retry_cnt, 8);
+	REFUSED(IBV_QPS_RTR, IBV_QPS_RTS, TO_RTS, rnr_retry, 8);
+	REFUSED(IBV_QPS_RTR, IBV_QPS_RTS, TO_RTS, max_rd_atomic, 200);
+	down(&s);
+}
+
+static int listens(struct side *s)
+{
+	struct ibv_sge sge = { (uintptr_t)s->buf, sizeof s->buf, s->mr->lkey };
+	struct ibv_recv_wr wr = { .sg_list = &sge, .num_sge = 1 }, *bad = NULL;
+	int err = ibv_post_recv(s->qp, &wr, &bad);
+
+	cr_expect(!err || bad == &wr);
+	return err;
+}
+
+VT_TEST(verbs_modify, contact_22_work_waits_for_its_state)
+{
+	struct side s;
+
+	up_roce(&s);
+	cr_expect_eq(say(&s, "early", 0), EINVAL);
+	cr_expect_eq(listens(&s), EINVAL);
+	bring_to(&s, IBV_QPS_INIT);
+	cr_expect_eq(say(&s, "early", 0), EINVAL);
+	cr_expect_eq(listens(&s), 0);
+	bring_to(&s, IBV_QPS_RTR);
+	cr_expect_eq(say(&s, "early", 0), EINVAL);
+	cr_expect_eq(listens(&s), 0);
+	cr_expect_eq(to(s.qp, IBV_QPS_ERR), 0);
+	cr_expect_eq(say(&s, "late", 0), 0);
+	cr_expect_eq(listens(&s), 0);
+	down(&s);
+}
+
+/* The session is there before the program has said RTS: the state is the program's all the same. */
+VT_TEST(verbs_modify, contact_22_a_session_moves_no_state)
+{
+	struct side a, b;
+	struct ibv_qp_attr attr;
+
+	up_roce(&a);
+	up_roce(&b);
+	bring_to(&b, IBV_QPS_INIT);
+	listen_to(&b);
+	attr = all_right(&b);
+	attr.dest_qp_num = a.qp->qp_num;
+	cr_assert_eq(tell(&b, attr, IBV_QPS_RTR, TO_RTR), 0);
+	bring_to(&a, IBV_QPS_INIT);
+	attr.dest_qp_num = b.qp->qp_num;
+	cr_assert_eq(tell(&a, attr, IBV_QPS_RTR, TO_RTR), 0);
+	cr_assert_eq(tell(&a, attr, IBV_QPS_RTS, TO_RTS), 0);
+	cr_assert_eq(say(&a, "hello", IBV_SEND_SIGNALED), 0);
+	cr_expect_eq(next(&b).status, IBV_WC_SUCCESS);
+	cr_expect_eq(b.qp->state, IBV_QPS_RTR);
+	cr_expect_eq(tell(&b, attr, IBV_QPS_RTS, TO_RTS), 0);
+	cr_expect_eq(b.qp->state, IBV_QPS_RTS);
+	cr_expect_eq(next(&a).status, IBV_WC_SUCCESS);
+	down(&a);
+	down(&b);
+}
+
+/* Drivers of RNICs take what belongs to InfiniBand alone for nothing. */
+VT_TEST(verbs_modify, contact_22_the_iwarp_face_is_lenient)
+{
+	struct side s;
+
+	up(&s);
+	cr_expect_eq(to_rtr(s.qp, s.qp->qp_num, &s.gid), 0);
+	cr_expect_eq(to(s.qp, IBV_QPS_RTS), 0);
+	down(&s);
+}
