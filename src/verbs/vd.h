@@ -20,7 +20,8 @@
  *   vd_fault.c		a region that the program unmapped	vd_srq.c	shared receive queues
  *   vd_cq.c		completion queues	vd_cq_ex.c	their extended form
  *   vd_channel.c	completion channels	vd_async.c	asynchronous events
- *   vd_qp.c		queue pairs, vd_rules.c	their states	vd_post.c	work requests	vd_wr.c	ibv_wr_*
+ *   vd_qp.[ch]		queue pairs		vd_post.c	work requests	vd_wr.c	ibv_wr_*
+ *   vd_modify.c	their states		vd_rules.c	which of them InfiniBand allows
  * cm/, the calls of librdmacm and all else that connects:
  *   vd_id.c		identifiers		vd_conn.c	connections	vd_event.c	events
  *   vd_bind.c		own addresses, options	vd_lend.c	queue pairs of the program's for them
@@ -382,8 +383,6 @@ struct ibv_pd *vd_shared_pd(unsigned i);
 void vd_poll_again(void);
 /* A thread of the library's, which gets no signals but faults.  Return: 0 or errno. */
 int vd_thread(void *(*run)(void *), void *arg);
-/* It is to be its own peer: give it an endpoint to send through.  Return: 0 or errno. */
-int vd_qp_double(struct vd_qp *qp);
 struct vd_qp *vd_qp_new(struct ibv_context *ctx, struct ibv_pd *pd, struct ibv_qp_init_attr *attr);
 int vd_post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad);
 int vd_post_recv(struct ibv_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad);
@@ -413,7 +412,6 @@ int vd_qp_close(struct vd_qp *qp);
 struct ibv_cq_ex *vd_create_cq_ex(struct ibv_context *ctx, struct ibv_cq_init_attr_ex *attr);
 void vd_cq_ex_init(struct vd_cq *cq);
 uint64_t vd_clock_ns(clockid_t clock);
-struct ibv_qp *vd_create_qp_ex(struct ibv_context *ctx, struct ibv_qp_init_attr_ex *attr);
 
 /* Shared receive queues (vd_srq.c). */
 struct ibv_srq *vd_create_srq_ex(struct ibv_context *ctx, struct ibv_srq_init_attr_ex *ex);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The one device: an RNIC with one Ethernet port. */
 #include "verbs/ib/vd_memory.h"
+#include "verbs/ib/vd_qp.h"
 #include "verbs/ud/vd_ud.h"
 #include "verbs/vd.h"
 #include <arpa/inet.h>

@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* What ibv_modify_qp takes of a queue pair in each state, on either face. */
+#include "verbs/vchild.h"
 #include "verbs/voob.h"
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+
+#define FOUND 66 /* the status of a program that sessctl run --check found mistakes in */
 
 #define TO_INIT (IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS)
 #define TO_RTR                                                                                     \
@@ -12,6 +15,29 @@
 #define TO_RTS                                                                                     \
 	(IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN |     \
 	 IBV_QP_MAX_QP_RD_ATOMIC)
+
+/* What each type needs for INIT, RTR and RTS, in this order. */
+static const struct {
+	enum ibv_qp_type type;
+	int mask[3];
+} whole[] = {
+	{ IBV_QPT_RC, { TO_INIT, TO_RTR, TO_RTS } },
+	{ IBV_QPT_UC,
+	  { TO_INIT, TO_RTR & ~(IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER),
+	    IBV_QP_STATE | IBV_QP_SQ_PSN } },
+	{ IBV_QPT_UD,
+	  { IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY, IBV_QP_STATE,
+	    IBV_QP_STATE | IBV_QP_SQ_PSN } },
+};
+
+static const int *masks_of(const struct side *s)
+{
+	int i = 0;
+
+	while (whole[i].type != s->qp->qp_type)
+		i++;
+	return whole[i].mask;
+}
 
 /* Every attribute has a value that may be. */
 static struct ibv_qp_attr all_right(const struct side *s)
@@ -25,6 +51,7 @@ static struct ibv_qp_attr all_right(const struct side *s)
 				    .timeout = 14,
 				    .retry_cnt = 7,
 				    .rnr_retry = 6,
+				    .qkey = 0x22,
 				    .ah_attr = { .is_global = 1, .port_num = 1 } };
 
 	attr.ah_attr.grh.dgid = s->gid;
@@ -43,36 +70,53 @@ static void bring_to(struct side *s, enum ibv_qp_state state)
 	struct ibv_qp_attr attr = all_right(s);
 
 	cr_assert_eq(tell(s, attr, IBV_QPS_RESET, IBV_QP_STATE), 0);
-	if (state >= IBV_QPS_INIT)
-		cr_assert_eq(tell(s, attr, IBV_QPS_INIT, TO_INIT), 0);
-	if (state >= IBV_QPS_RTR)
-		cr_assert_eq(tell(s, attr, IBV_QPS_RTR, TO_RTR), 0);
-	if (state >= IBV_QPS_RTS)
-		cr_assert_eq(tell(s, attr, IBV_QPS_RTS, TO_RTS), 0);
+	for (int i = 0; i < 3 && IBV_QPS_INIT + i <= (int)state; i++)
+		cr_assert_eq(tell(s, attr, IBV_QPS_INIT + i, masks_of(s)[i]), 0);
 }
 
-/* As up(), but the queue pair is in RESET. */
-static void up_roce(struct side *s)
+/* As up(), but the queue pair is as it was made. */
+static void up_new(struct side *s, enum ibv_qp_type type)
 {
-	struct ibv_qp_init_attr init = { .qp_type = IBV_QPT_RC, .cap = { 4, 4, 2, 2, 64 } };
+	struct ibv_qp_init_attr init = { .qp_type = type, .cap = { 4, 4, 2, 2, 64 } };
 
-	setenv("DDPSESS_FACE", "roce", 1);
 	up_device(s);
 	init.send_cq = init.recv_cq = s->cq;
 	s->qp = ibv_create_qp(s->pd, &init);
 	cr_assert_not_null(s->qp);
 }
 
-/* Each attribute of @whole is needed, and none of @others is taken. */
-static void expect_mask(struct side *s, enum ibv_qp_state from, enum ibv_qp_state state, int whole,
+static void up_roce(struct side *s)
+{
+	setenv("DDPSESS_FACE", "roce", 1);
+	up_new(s, IBV_QPT_RC);
+}
+
+/* Each attribute of @all is needed, and none of @others is taken. */
+static void expect_mask(struct side *s, enum ibv_qp_state from, enum ibv_qp_state state, int all,
 			int others)
 {
 	for (int bit = 1; bit <= IBV_QP_DEST_QPN; bit <<= 1) {
-		if (bit == IBV_QP_STATE || !((whole | others) & bit))
+		if (bit == IBV_QP_STATE || !((all | others) & bit))
 			continue;
 		bring_to(s, from);
-		cr_expect_eq(tell(s, all_right(s), state, whole ^ bit), EINVAL,
-			     "%d to %d, mask %#x", from, state, (unsigned)(whole ^ bit));
+		cr_expect_eq(tell(s, all_right(s), state, all ^ bit), EINVAL, "%d to %d, mask %#x",
+			     from, state, (unsigned)(all ^ bit));
+	}
+}
+
+/* @may is taken, with @all. */
+static void expect_more(struct side *s, enum ibv_qp_state from, enum ibv_qp_state state, int all,
+			int may)
+{
+	for (int bit = 1; bit <= IBV_QP_DEST_QPN; bit <<= 1) {
+		struct ibv_qp_attr attr = all_right(s);
+
+		if (!(may & bit))
+			continue;
+		bring_to(s, from);
+		attr.cur_qp_state = from;
+		cr_expect_eq(tell(s, attr, state, all | bit), 0, "%d to %d, mask %#x", from, state,
+			     (unsigned)(all | bit));
 	}
 }
 
@@ -87,6 +131,45 @@ VT_TEST(verbs_modify, contact_22_attributes_belong_to_moves)
 	expect_mask(&s, IBV_QPS_RTR, IBV_QPS_RTS, TO_RTS, IBV_QP_DEST_QPN | IBV_QP_PORT);
 	expect_mask(&s, IBV_QPS_RTS, IBV_QPS_RTS, IBV_QP_STATE, IBV_QP_SQ_PSN | IBV_QP_AV);
 	expect_mask(&s, IBV_QPS_RTS, IBV_QPS_ERR, IBV_QP_STATE, IBV_QP_TIMEOUT);
+	down(&s);
+}
+
+VT_TEST(verbs_modify, contact_22_unreliable_connections_have_their_own)
+{
+	const int *mask = whole[1].mask;
+	struct side s;
+
+	setenv("DDPSESS_FACE", "roce", 1);
+	up_new(&s, IBV_QPT_UC);
+	expect_mask(&s, IBV_QPS_RESET, IBV_QPS_INIT, mask[0], IBV_QP_QKEY | IBV_QP_AV);
+	expect_mask(&s, IBV_QPS_INIT, IBV_QPS_RTR, mask[1],
+		    IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER | IBV_QP_PORT);
+	expect_more(&s, IBV_QPS_INIT, IBV_QPS_RTR, mask[1],
+		    IBV_QP_ACCESS_FLAGS | IBV_QP_PKEY_INDEX | IBV_QP_ALT_PATH);
+	expect_mask(&s, IBV_QPS_RTR, IBV_QPS_RTS, mask[2],
+		    IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC |
+			    IBV_QP_MIN_RNR_TIMER);
+	expect_more(&s, IBV_QPS_RTR, IBV_QPS_RTS, mask[2], IBV_QP_CUR_STATE | IBV_QP_ACCESS_FLAGS);
+	expect_mask(&s, IBV_QPS_RTS, IBV_QPS_RTS, IBV_QP_STATE, IBV_QP_MIN_RNR_TIMER | IBV_QP_QKEY);
+	down(&s);
+}
+
+VT_TEST(verbs_modify, contact_22_datagrams_have_their_own)
+{
+	const int *mask = whole[2].mask;
+	struct side s;
+
+	setenv("DDPSESS_FACE", "roce", 1);
+	up_new(&s, IBV_QPT_UD);
+	expect_mask(&s, IBV_QPS_RESET, IBV_QPS_INIT, mask[0], IBV_QP_ACCESS_FLAGS | IBV_QP_AV);
+	expect_more(&s, IBV_QPS_INIT, IBV_QPS_INIT, IBV_QP_STATE,
+		    IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY);
+	expect_mask(&s, IBV_QPS_INIT, IBV_QPS_RTR, mask[1],
+		    IBV_QP_AV | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN | IBV_QP_PORT);
+	expect_more(&s, IBV_QPS_INIT, IBV_QPS_RTR, mask[1], IBV_QP_PKEY_INDEX | IBV_QP_QKEY);
+	expect_mask(&s, IBV_QPS_RTR, IBV_QPS_RTS, mask[2], IBV_QP_TIMEOUT | IBV_QP_ACCESS_FLAGS);
+	expect_more(&s, IBV_QPS_RTR, IBV_QPS_RTS, mask[2], IBV_QP_CUR_STATE | IBV_QP_QKEY);
+	expect_mask(&s, IBV_QPS_RTS, IBV_QPS_SQD, IBV_QP_STATE, IBV_QP_QKEY);
 	down(&s);
 }
 
@@ -206,4 +289,101 @@ VT_TEST(verbs_modify, contact_22_the_iwarp_face_is_lenient)
 	cr_expect_eq(to_rtr(s.qp, s.qp->qp_num, &s.gid), 0);
 	cr_expect_eq(to(s.qp, IBV_QPS_RTS), 0);
 	down(&s);
+}
+
+/* ---- sessctl run --check ---- */
+
+static void attribute_missing(struct side *s)
+{
+	cr_assert_eq(tell(s, all_right(s), IBV_QPS_INIT, IBV_QP_STATE | IBV_QP_PORT), 0);
+}
+
+static void value_wrong(struct side *s)
+{
+	struct ibv_qp_attr attr = all_right(s);
+
+	bring_to(s, IBV_QPS_INIT);
+	attr.path_mtu = 9;
+	cr_assert_eq(tell(s, attr, IBV_QPS_RTR, TO_RTR), 0);
+}
+
+static void attribute_too_many(struct side *s)
+{
+	bring_to(s, IBV_QPS_RTS);
+	cr_assert_eq(tell(s, all_right(s), IBV_QPS_ERR, IBV_QP_STATE | IBV_QP_TIMEOUT), 0);
+}
+
+static void send_early(struct side *s)
+{
+	bring_to(s, IBV_QPS_RTR);
+	cr_assert_eq(say(s, "early", 0), 0);
+}
+
+static void receive_early(struct side *s)
+{
+	cr_assert_eq(listens(s), 0);
+}
+
+/* What is refused is told, too. */
+static void send_refused(struct side *s)
+{
+	cr_assert_eq(say(s, "early", 0), EINVAL);
+}
+
+static void no_mistake(struct side *s)
+{
+	bring_to(s, IBV_QPS_INIT);
+	cr_assert_eq(listens(s), 0);
+	bring_to(s, IBV_QPS_RTS);
+	cr_assert_eq(say(s, "hello", IBV_SEND_SIGNALED), 0);
+	cr_assert_eq(next(s).status, IBV_WC_SUCCESS);
+	cr_assert_eq(tell(s, all_right(s), IBV_QPS_RTS, IBV_QP_ACCESS_FLAGS), 0);
+	cr_assert_eq(to(s->qp, IBV_QPS_ERR), 0);
+}
+
+static void live(const void *arg)
+{
+	void (*const *make)(struct side * s) = arg;
+	struct side s;
+
+	setenv("DDPSESS_CHECK", "on", 1);
+	up_new(&s, IBV_QPT_RC);
+	(*make)(&s);
+	down(&s);
+}
+
+VT_TEST(verbs_modify, contact_22_check_tells_what_the_iwarp_face_takes)
+{
+	static const struct {
+		void (*make)(struct side *s);
+		const char *told;
+	} all[] = {
+		{ attribute_missing, "ibv_modify_qp of queue pair 1 from RESET to INIT with mask "
+				     "0x21: an attribute is missing\n" },
+		{ value_wrong, "ibv_modify_qp of queue pair 1 from INIT to RTR with mask 0x129181: "
+			       "path_mtu is no MTU\n" },
+		{ attribute_too_many, "ibv_modify_qp of queue pair 1 from RTS to ERR with mask "
+				      "0x201: an attribute is not of this move\n" },
+		{ send_early,
+		  "ibv_post_send on queue pair 1, which the program has left in RTR\n" },
+		{ send_refused,
+		  "ibv_post_send on queue pair 1, which the program has left in RESET\n" },
+		{ receive_early,
+		  "ibv_post_recv on queue pair 1, which the program has left in RESET\n" },
+		{ no_mistake, NULL },
+	};
+	const char *text;
+	char want[200];
+
+	for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+		int status = vchild_run(live, &all[i].make, &text);
+
+		cr_expect(WIFEXITED(status) && WEXITSTATUS(status) == (all[i].told ? FOUND : 0),
+			  "%zu: %#x: %s", i, (unsigned)status, text);
+		snprintf(want, sizeof want, "ddpsess: check: qp-state: %s",
+			 all[i].told ? all[i].told : "");
+		cr_expect_eq(vchild_times(text, want), all[i].told ? 1 : 0, "%zu: %s", i, text);
+		cr_expect_eq(vchild_times(text, "ddpsess: "), all[i].told ? 1 : 0, "%zu: %s", i,
+			     text);
+	}
 }

@@ -138,6 +138,20 @@ static void poll_a_while(struct end *e)
 	} while (now.tv_sec < until.tv_sec || now.tv_nsec < until.tv_nsec);
 }
 
+/* To INIT without the attributes that InfiniBand wants there. */
+static void own_way(const struct end *e)
+{
+	struct ibv_qp_init_attr init = {
+		.send_cq = e->cq, .recv_cq = e->cq, .qp_type = IBV_QPT_RC, .cap = { 1, 1, 1, 1, 0 }
+	};
+	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_INIT, .port_num = 1 };
+	struct ibv_qp *qp = ibv_create_qp(e->id->pd, &init);
+
+	MUST(qp);
+	MUST(!ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_PORT));
+	MUST(!ibv_destroy_qp(qp));
+}
+
 static void make_mistake(const char *name)
 {
 	if (!strcmp(name, "late-recv")) {
@@ -148,6 +162,8 @@ static void make_mistake(const char *name)
 		post_recv(&b);
 		post_send(&a, a.mr->lkey);
 	}
+	if (!strcmp(name, "qp-state"))
+		own_way(&a);
 	if (!strcmp(name, "send-changed"))
 		a.buf[50]++;
 	if (!strcmp(name, "recv-changed"))

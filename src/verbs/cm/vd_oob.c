@@ -12,6 +12,7 @@
  */
 #include "verbs/cm/vd_oob.h"
 #include "verbs/cm/vd_callers.h"
+#include "verbs/ib/vd_qp.h"
 #include <arpa/inet.h>
 #include <errno.h>
 #include <stdlib.h>

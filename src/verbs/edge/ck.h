@@ -68,6 +68,9 @@ void ck_completed(struct ed_qp *q, const struct ibv_wc *wc);
 /* ---- objects ---- */
 
 void ck_qp_asked(const struct ibv_qp_cap *cap, bool srq);
+/* Before it is modified so, or gets a request. */
+void ck_modify(struct ibv_qp *qp, const struct ibv_qp_attr *attr, int mask);
+void ck_post_state(const struct ed_qp *q, bool recv);
 void ck_registered(const struct ibv_mr *mr, unsigned access);
 /* Before it goes. */
 void ck_deregister(const struct ibv_mr *mr);

@@ -130,6 +130,48 @@ void ck_qp_asked(const struct ibv_qp_cap *cap, bool srq)
 			  COMMON_SGE);
 }
 
+/* ---- states, by InfiniBand's rules on either face ---- */
+
+static const char *state_name(enum ibv_qp_state state)
+{
+	static const char *const names[] = { "RESET", "INIT", "RTR", "RTS", "SQD", "SQE", "ERR" };
+
+	return state < sizeof names / sizeof *names ? names[state] : "an unknown state";
+}
+
+void ck_modify(struct ibv_qp *qp, const struct ibv_qp_attr *attr, int mask)
+{
+	struct vd_process *p = vd_process_of(qp->context);
+	const struct vd_qp *v = vd_of(qp, struct vd_qp, qp.qp_base);
+	struct ed_qp *q = ed_qp_of(qp);
+	enum ibv_qp_state now;
+	const char *what;
+
+	if (!q)
+		return;
+	ddps_lock(&p->lock);
+	now = vd_rules_state(v);
+	what = vd_rules_against(v, attr, mask);
+	ddps_unlock(&p->lock);
+	if (what)
+		ck_report("qp-state", NULL,
+			  "ibv_modify_qp of queue pair %u from %s to %s with mask %#x: %s",
+			  q->number, state_name(now),
+			  state_name(mask & IBV_QP_STATE ? attr->qp_state : now), (unsigned)mask,
+			  what);
+	ed_qp_done(q);
+}
+
+void ck_post_state(const struct ed_qp *q, bool recv)
+{
+	const struct vd_qp *v = vd_of(q->qp, struct vd_qp, qp.qp_base);
+	const enum ibv_qp_state now = vd_rules_state(v);
+
+	if (now < (recv ? IBV_QPS_INIT : IBV_QPS_RTS) && vd_rules_concern(v))
+		ck_report("qp-state", NULL, "%s on queue pair %u, which the program has left in %s",
+			  recv ? "ibv_post_recv" : "ibv_post_send", q->number, state_name(now));
+}
+
 static bool was_polled(struct ibv_cq *cq)
 {
 	struct ed_cq *c = ed_cq_of(cq);

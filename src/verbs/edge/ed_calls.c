@@ -359,6 +359,8 @@ VD_API int ibv_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask)
 	int err = ed_on() ? ask_qp(VF_ibv_modify_qp, qp) : 0;
 	struct ibv_qp_attr one;
 
+	if (!err && ck_on())
+		ck_modify(qp, attr, mask);
 	if (!err && ed_profiled()) {
 		one = *attr;
 		attr = &one;

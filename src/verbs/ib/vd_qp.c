@@ -38,7 +38,7 @@ static int make_inline(struct vd_qp *qp, struct ddps_pd *pd)
 	return ddps_mr_reg(pd, qp->inl, len, 0, NULL, &qp->inl_mr);
 }
 
-static int make_ep(struct vd_qp *qp, struct ddps_ep **ep)
+int vd_qp_make_ep(struct vd_qp *qp, struct ddps_ep **ep)
 {
 	const struct ibv_qp_init_attr *in = &qp->init;
 	struct vd_process *p = vd_process_of(qp->qp.qp_base.context);
@@ -72,7 +72,7 @@ static int make_ep(struct vd_qp *qp, struct ddps_ep **ep)
 
 int vd_qp_double(struct vd_qp *qp)
 {
-	return vd_errno(make_ep(qp, &qp->tx));
+	return vd_errno(vd_qp_make_ep(qp, &qp->tx));
 }
 
 static void unmake(struct vd_qp *qp)
@@ -85,18 +85,6 @@ static void unmake(struct vd_qp *qp)
 	free(qp->last_wqe);
 	free(qp->fatal);
 	free(qp);
-}
-
-/* What the peer may do with this queue pair, whatever regions allow. */
-static int allow(struct vd_qp *qp, unsigned access)
-{
-	unsigned rights = DDPS_REMOTE_WRITE;
-
-	if (qp->init.qp_type != IBV_QPT_UC)
-		rights |= DDPS_REMOTE_READ | DDPS_REMOTE_ATOMIC;
-	qp->allowed = vd_rights(access) & rights;
-	qp->allowed_all = false;
-	return vd_errno(ddps_ep_allow(qp->ep, qp->allowed));
 }
 
 struct vd_qp *vd_qp_new(struct ibv_context *ctx, struct ibv_pd *ibpd, struct ibv_qp_init_attr *attr)
@@ -133,15 +121,14 @@ struct vd_qp *vd_qp_new(struct ibv_context *ctx, struct ibv_pd *ibpd, struct ibv
 					  .qp_type = attr->qp_type };
 	err = make_inline(qp, vd_of(ibpd, struct vd_pd, pd)->d);
 	if (!err)
-		err = make_ep(qp, &qp->ep);
+		err = vd_qp_make_ep(qp, &qp->ep);
 	if (err) {
 		unmake(qp);
 		errno = vd_errno(err);
 		return NULL;
 	}
-	if (attr->qp_type ==
-	    IBV_QPT_UC) /* it is a session like others, but for Reads and atomics */
-		allow(qp, IBV_ACCESS_REMOTE_WRITE);
+	if (attr->qp_type == IBV_QPT_UC) /* a session like others, but for Reads and atomics */
+		vd_qp_allow(qp, IBV_ACCESS_REMOTE_WRITE);
 	vd_wr_init(qp);
 	attr->cap = cap;
 	return qp;
@@ -291,204 +278,6 @@ int vd_qp_close(struct vd_qp *qp)
 	if (!err)
 		qp->closing = true;
 	return vd_errno(err);
-}
-
-#define MASK_KNOWN (((IBV_QP_DEST_QPN << 1) - 1) | IBV_QP_RATE_LIMIT)
-
-/* Attributes of InfiniBand alone are ignored [4.9], where they ask for nothing that is not. */
-static int check_attributes(const struct ibv_qp_attr *attr, int mask)
-{
-	if (mask & ~MASK_KNOWN || mask & IBV_QP_CAP)
-		return EOPNOTSUPP;
-	if ((mask & IBV_QP_PORT && attr->port_num != 1) ||
-	    (mask & IBV_QP_PKEY_INDEX && attr->pkey_index))
-		return EINVAL;
-	return 0;
-}
-
-/* Which states can follow.  A session has no way back to where it began. */
-static int check_move(const struct vd_qp *qp, enum ibv_qp_state to)
-{
-	const enum ibv_qp_state now = qp->qp.qp_base.state;
-
-	switch (to) {
-	case IBV_QPS_RESET: /* an identifier's goes with its connection */
-		return (qp->phase != VD_QP_IDLE || vd_oob_known(qp)) && (!qp->oob || qp->lent)
-			       ? EOPNOTSUPP
-			       : 0;
-	case IBV_QPS_INIT:
-		return now == IBV_QPS_RESET || now == IBV_QPS_INIT ? 0 : EINVAL;
-	case IBV_QPS_RTR:
-		return now == IBV_QPS_INIT ? 0 : EINVAL;
-	case IBV_QPS_RTS:
-		return now == IBV_QPS_RTR || now == IBV_QPS_RTS ? 0 : EINVAL;
-	case IBV_QPS_SQD: /* on iWARP the beginning of an orderly end */
-		return now == IBV_QPS_RTS ? 0 : EINVAL;
-	case IBV_QPS_ERR:
-		return 0;
-	default:
-		return EINVAL;
-	}
-}
-
-static int set_error(struct vd_qp *qp)
-{
-	int err = ddps_abort(qp->ep);
-
-	vd_qp_ended(qp);
-	vd_oob_release(qp);
-	return vd_errno(err);
-}
-
-/*
- * To begin anew: a session has no way back, so it is another endpoint, and what the old one left in
- * the queues is dropped.  The lock is held.
- */
-static int reset(struct vd_qp *qp)
-{
-	struct ibv_qp *ibqp = &qp->qp.qp_base;
-	struct ddps_ep *old = qp->ep;
-	int err = 0;
-
-	if (qp->phase != VD_QP_IDLE || vd_oob_known(qp)) {
-		ddps_lock(&qp->lock);
-		err = make_ep(qp, &qp->ep);
-		if (err)
-			qp->ep = old;
-		ddps_unlock(&qp->lock);
-		if (err)
-			return vd_errno(err);
-		ddps_ep_free(old);
-		ddps_ep_free(qp->tx);
-		qp->tx = NULL;
-		vd_await_polls(ibqp->send_cq);
-		if (ibqp->recv_cq != ibqp->send_cq)
-			vd_await_polls(ibqp->recv_cq);
-		vd_async_forget(ibqp->context, ibqp);
-		qp->phase = VD_QP_IDLE;
-		qp->closing = false;
-		if (!qp->allowed_all)
-			ddps_ep_allow(qp->ep, qp->allowed);
-	}
-	vd_oob_reset(qp);
-	ibqp->state = IBV_QPS_RESET;
-	return 0;
-}
-
-/* On InfiniBand the program moves a queue pair of its own after the answer to its request; here it
- * has been moved with the connection. */
-static bool is_there(const struct vd_qp *qp, enum ibv_qp_state to)
-{
-	return qp->lent && qp->phase == VD_QP_UP && ed_is_roce(qp->qp.qp_base.context) &&
-	       (to == IBV_QPS_INIT || to == IBV_QPS_RTR || to == IBV_QPS_RTS);
-}
-
-static int move(struct vd_qp *qp, const struct ibv_qp_attr *attr, int mask)
-{
-	int err = check_move(qp, attr->qp_state);
-
-	if (is_there(qp, attr->qp_state))
-		return 0;
-	if (err)
-		return err;
-	if (attr->qp_state == IBV_QPS_RESET && qp->oob && !qp->lent)
-		return reset(qp);
-	if (attr->qp_state == IBV_QPS_ERR)
-		return set_error(qp);
-	if (attr->qp_state == IBV_QPS_SQD)
-		return vd_qp_close(qp);
-	if (qp->oob && !qp->lent)
-		return vd_oob_modify(qp, attr, mask);
-	if (qp->phase == VD_QP_IDLE)
-		qp->qp.qp_base.state = attr->qp_state;
-	return 0;
-}
-
-/* Keep what the program has said, so that it can be asked for. */
-static void keep_said(struct ibv_qp_attr *said, const struct ibv_qp_attr *attr, int mask)
-{
-#define KEEP(flag, member)                                                                         \
-	do {                                                                                       \
-		if (mask & (flag))                                                                 \
-			said->member = attr->member;                                               \
-	} while (0)
-	KEEP(IBV_QP_PKEY_INDEX, pkey_index);
-	KEEP(IBV_QP_QKEY, qkey);
-	KEEP(IBV_QP_AV, ah_attr);
-	KEEP(IBV_QP_PATH_MTU, path_mtu);
-	KEEP(IBV_QP_TIMEOUT, timeout);
-	KEEP(IBV_QP_RETRY_CNT, retry_cnt);
-	KEEP(IBV_QP_RNR_RETRY, rnr_retry);
-	KEEP(IBV_QP_RQ_PSN, rq_psn);
-	KEEP(IBV_QP_SQ_PSN, sq_psn);
-	KEEP(IBV_QP_MAX_QP_RD_ATOMIC, max_rd_atomic);
-	KEEP(IBV_QP_MAX_DEST_RD_ATOMIC, max_dest_rd_atomic);
-	KEEP(IBV_QP_MIN_RNR_TIMER, min_rnr_timer);
-	KEEP(IBV_QP_DEST_QPN, dest_qp_num);
-#undef KEEP
-}
-
-/* The connection manager moves its queue pairs itself: programs may say so beside it. */
-VD_API int ibv_modify_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr, int mask)
-{
-	struct vd_process *p = vd_of(ibqp->context, struct vd_context, v.context)->p;
-	struct vd_qp *qp = vd_of(ibqp, struct vd_qp, qp.qp_base);
-	int err = check_attributes(attr, mask);
-
-	if (err)
-		return vd_refuse(err);
-	if (!vd_mine(p))
-		return vd_refuse(EINVAL); /* the parent's, from before a fork */
-	ddps_lock(&p->lock);
-	err = vd_rules_check(qp, attr, mask);
-	if (!err && qp->ud)
-		err = vd_ud_modify(qp, attr, mask);
-	else if (!err && mask & IBV_QP_STATE)
-		err = move(qp, attr, mask);
-	if (!err && !qp->ud && mask & IBV_QP_ACCESS_FLAGS)
-		err = allow(qp, (unsigned)attr->qp_access_flags);
-	if (!err)
-		keep_said(&qp->said, attr, mask);
-	ddps_unlock(&p->lock);
-	return err ? vd_refuse(err) : 0;
-}
-
-static unsigned access_of(const struct vd_qp *qp)
-{
-	unsigned access = IBV_ACCESS_LOCAL_WRITE;
-
-	if (qp->allowed_all || qp->allowed & DDPS_REMOTE_WRITE)
-		access |= IBV_ACCESS_REMOTE_WRITE;
-	if (qp->allowed_all || qp->allowed & DDPS_REMOTE_READ)
-		access |= IBV_ACCESS_REMOTE_READ;
-	if (vd_config()->rfc7306 && (qp->allowed_all || qp->allowed & DDPS_REMOTE_ATOMIC))
-		access |= IBV_ACCESS_REMOTE_ATOMIC;
-	return access;
-}
-
-VD_API int ibv_query_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr, int mask,
-			struct ibv_qp_init_attr *init)
-{
-	struct vd_qp *qp = vd_of(ibqp, struct vd_qp, qp.qp_base);
-	struct ddps_conn_info info;
-
-	(void)mask;
-	*attr = qp->said;
-	attr->qp_state = ibqp->state;
-	if (ibqp->state == IBV_QPS_RESET && !ed_is_roce(ibqp->context))
-		attr->qp_state = IBV_QPS_INIT; /* drivers of RNICs have no other name for it */
-	attr->cur_qp_state = attr->qp_state;
-	if (!attr->path_mtu)
-		attr->path_mtu = IBV_MTU_1024;
-	attr->cap = qp->init.cap;
-	attr->port_num = 1;
-	attr->qp_access_flags = qp->ud ? 0 : access_of(qp);
-	if (!qp->ud && !ddps_ep_info(qp->ep, &info)) {
-		attr->max_rd_atomic = (uint8_t)(info.ord > 255 ? 255 : info.ord);
-		attr->max_dest_rd_atomic = (uint8_t)(info.ird > 255 ? 255 : info.ird);
-	}
-	*init = qp->init;
-	return 0;
 }
 
 VD_API int ibv_query_qp_data_in_order(struct ibv_qp *qp, enum ibv_wr_opcode op, uint32_t flags)

@@ -17,9 +17,22 @@ static inline struct ibv_qp_cap vd_cap_used(const struct ibv_qp_cap *cap, bool s
 /* Raise capabilities to what is granted.  Return: 0 or EINVAL. */
 int vd_qp_grant(struct ibv_qp_cap *cap, bool srq);
 
-/* Whether InfiniBand's rules of states bind it: the program connects it itself, on the RoCE face. */
+struct ibv_qp *vd_create_qp_ex(struct ibv_context *ctx, struct ibv_qp_init_attr_ex *attr);
+/* An endpoint for it.  Return: 0 or DDPS_E_*. */
+int vd_qp_make_ep(struct vd_qp *qp, struct ddps_ep **ep);
+/* It is to be its own peer: give it an endpoint to send through.  Return: 0 or errno. */
+int vd_qp_double(struct vd_qp *qp);
+/* What the peer may do with it, whatever regions allow: IBV_ACCESS_*.  Return: 0 or errno. */
+int vd_qp_allow(struct vd_qp *qp, unsigned access);
+
+/* ---- InfiniBand's rules of states (vd_rules.c) ---- */
+
+/* Whether they are about it: the program connects it itself.  The RoCE face binds it to them. */
+bool vd_rules_concern(const struct vd_qp *qp);
 bool vd_rules_bind(const struct vd_qp *qp);
-/* By these rules (vd_rules.c), whether it may be modified so.  Return: 0 or EINVAL. */
-int vd_rules_check(const struct vd_qp *qp, const struct ibv_qp_attr *attr, int mask);
+/* The state that the program has moved it to, or an error. */
+enum ibv_qp_state vd_rules_state(const struct vd_qp *qp);
+/* What forbids to modify it so, in a few words; NULL: nothing. */
+const char *vd_rules_against(const struct vd_qp *qp, const struct ibv_qp_attr *attr, int mask);
 
 #endif

@@ -78,62 +78,84 @@ static enum vd_kind kind_of(const struct vd_qp *qp)
 	return qp->init.qp_type == IBV_QPT_UC ? KIND_UC : KIND_RC;
 }
 
-static int check_step(const struct vd_qp *qp, enum ibv_qp_state to, int mask)
+static const char *against_step(enum vd_kind kind, enum ibv_qp_state now, enum ibv_qp_state to,
+				int given)
 {
-	const enum ibv_qp_state now = qp->qp.qp_base.state;
-	const int given = mask & ~IBV_QP_STATE;
-	const enum vd_kind kind = kind_of(qp);
+	int must = 0, may = 0;
+	size_t i = 0;
 
-	if (to == IBV_QPS_RESET || to == IBV_QPS_ERR)
-		return given ? EINVAL : 0;
-	for (size_t i = 0; i < sizeof steps / sizeof *steps; i++) {
-		const int must = steps[i].attr[kind].must, may = steps[i].attr[kind].may;
-
-		if (steps[i].from == now && steps[i].to == to)
-			return (given & must) != must || given & ~(must | may) ? EINVAL : 0;
+	if (to != IBV_QPS_RESET && to != IBV_QPS_ERR) {
+		while (i < sizeof steps / sizeof *steps &&
+		       (steps[i].from != now || steps[i].to != to))
+			i++;
+		if (i == sizeof steps / sizeof *steps)
+			return "there is no such move";
+		must = steps[i].attr[kind].must;
+		may = steps[i].attr[kind].may;
 	}
-	return EINVAL;
+	if ((given & must) != must)
+		return "an attribute is missing";
+	return given & ~(must | may) ? "an attribute is not of this move" : NULL;
 }
 
-static bool is_path_bad(const struct ibv_ah_attr *ah)
+static bool is_path_bad(const struct vd_qp *qp, const struct ibv_ah_attr *ah)
 {
-	return !ah->is_global || ah->grh.sgid_index >= VD_GIDS || ah->port_num != 1;
+	return !ah->is_global || ah->grh.sgid_index >= VD_GIDS || !ah->port_num ||
+	       ah->port_num > ed_ports(qp->qp.qp_base.context);
 }
 
 /* The bits that an attribute has on the wire, and what the device says that it can. */
-static int check_values(const struct ibv_qp_attr *attr, int mask)
+static const char *against_values(const struct vd_qp *qp, const struct ibv_qp_attr *attr, int mask)
 {
-	if ((mask & IBV_QP_AV && is_path_bad(&attr->ah_attr)) ||
-	    (mask & IBV_QP_PATH_MTU &&
-	     (attr->path_mtu < IBV_MTU_256 || attr->path_mtu > IBV_MTU_4096)) ||
-	    (mask & IBV_QP_ACCESS_FLAGS && attr->qp_access_flags & ~(unsigned)ACCESS_KNOWN) ||
-	    (mask & IBV_QP_MAX_DEST_RD_ATOMIC && attr->max_dest_rd_atomic > VD_MAX_RD) ||
-	    (mask & IBV_QP_MAX_QP_RD_ATOMIC && attr->max_rd_atomic > VD_MAX_RD) ||
-	    (mask & IBV_QP_MIN_RNR_TIMER && attr->min_rnr_timer > 31) ||
-	    (mask & IBV_QP_TIMEOUT && attr->timeout > 31) ||
-	    (mask & IBV_QP_RETRY_CNT && attr->retry_cnt > 7) ||
+	if (mask & IBV_QP_AV && is_path_bad(qp, &attr->ah_attr))
+		return "the path's GID or port does not exist";
+	if (mask & IBV_QP_PATH_MTU &&
+	    (attr->path_mtu < IBV_MTU_256 || attr->path_mtu > IBV_MTU_4096))
+		return "path_mtu is no MTU";
+	if (mask & IBV_QP_ACCESS_FLAGS && attr->qp_access_flags & ~(unsigned)ACCESS_KNOWN)
+		return "an access flag does not exist";
+	if ((mask & IBV_QP_MAX_DEST_RD_ATOMIC && attr->max_dest_rd_atomic > VD_MAX_RD) ||
+	    (mask & IBV_QP_MAX_QP_RD_ATOMIC && attr->max_rd_atomic > VD_MAX_RD))
+		return "more Reads than the device has";
+	if (mask & IBV_QP_MIN_RNR_TIMER && attr->min_rnr_timer > 31)
+		return "min_rnr_timer is above 31";
+	if (mask & IBV_QP_TIMEOUT && attr->timeout > 31)
+		return "timeout is above 31";
+	if ((mask & IBV_QP_RETRY_CNT && attr->retry_cnt > 7) ||
 	    (mask & IBV_QP_RNR_RETRY && attr->rnr_retry > 7))
-		return EINVAL;
-	return 0;
+		return "more than 7 retries";
+	return NULL;
+}
+
+bool vd_rules_concern(const struct vd_qp *qp)
+{
+	return qp->ud ? !qp->id : qp->oob && !qp->lent && !qp->by_cm;
 }
 
 bool vd_rules_bind(const struct vd_qp *qp)
 {
-	bool own = qp->ud ? !qp->id : qp->oob && !qp->lent && !qp->by_cm;
-
-	return own && ed_is_roce(qp->qp.qp_base.context);
+	return vd_rules_concern(qp) && ed_is_roce(qp->qp.qp_base.context);
 }
 
-int vd_rules_check(const struct vd_qp *qp, const struct ibv_qp_attr *attr, int mask)
+/* On the iWARP face a session moves it, too. */
+enum ibv_qp_state vd_rules_state(const struct vd_qp *qp)
 {
 	const enum ibv_qp_state now = qp->qp.qp_base.state;
-	int err;
+
+	return now > IBV_QPS_SQD ? now : qp->said.qp_state;
+}
+
+const char *vd_rules_against(const struct vd_qp *qp, const struct ibv_qp_attr *attr, int mask)
+{
+	const enum ibv_qp_state now = vd_rules_state(qp);
+	const char *what;
 
 	/* What rdma_init_qp_attr has named is the connection manager's. */
-	if (!vd_rules_bind(qp) || (!qp->ud && mask == VD_QP_ATTR_MASK))
-		return 0;
+	if (!vd_rules_concern(qp) || (!qp->ud && mask == VD_QP_ATTR_MASK))
+		return NULL;
 	if (mask & IBV_QP_CUR_STATE && attr->cur_qp_state != now)
-		return EINVAL;
-	err = check_step(qp, mask & IBV_QP_STATE ? attr->qp_state : now, mask);
-	return err ? err : check_values(attr, mask);
+		return "cur_qp_state is another one";
+	what = against_step(kind_of(qp), now, mask & IBV_QP_STATE ? attr->qp_state : now,
+			    mask & ~IBV_QP_STATE);
+	return what ? what : against_values(qp, attr, mask);
 }
