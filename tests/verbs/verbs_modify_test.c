@@ -8,14 +8,6 @@
 
 #define FOUND 66 /* the status of a program that sessctl run --check found mistakes in */
 
-#define TO_INIT (IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS)
-#define TO_RTR                                                                                     \
-	(IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |            \
-	 IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER)
-#define TO_RTS                                                                                     \
-	(IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN |     \
-	 IBV_QP_MAX_QP_RD_ATOMIC)
-
 /* What each type needs for INIT, RTR and RTS, in this order. */
 static const struct {
 	enum ibv_qp_type type;
@@ -286,8 +278,13 @@ VT_TEST(verbs_modify, contact_22_the_iwarp_face_is_lenient)
 	struct side s;
 
 	up(&s);
-	cr_expect_eq(to_rtr(s.qp, s.qp->qp_num, &s.gid), 0);
-	cr_expect_eq(to(s.qp, IBV_QPS_RTS), 0);
+	bring_to(&s, IBV_QPS_RESET);
+	cr_expect_eq(tell(&s, all_right(&s), IBV_QPS_INIT, IBV_QP_STATE), 0);
+	cr_expect_eq(listens(&s), 0);
+	cr_expect_eq(tell(&s, all_right(&s), IBV_QPS_RTR,
+			  IBV_QP_STATE | IBV_QP_AV | IBV_QP_DEST_QPN),
+		     0);
+	cr_expect_eq(tell(&s, all_right(&s), IBV_QPS_RTS, IBV_QP_STATE), 0);
 	down(&s);
 }
 

@@ -7,6 +7,15 @@
 
 #define NOBODY 0xef0009 /* behind a port where nobody listens */
 
+/* What InfiniBand wants for INIT, RTR and RTS of a reliable connection. */
+#define TO_INIT (IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS)
+#define TO_RTR                                                                                     \
+	(IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |            \
+	 IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER)
+#define TO_RTS                                                                                     \
+	(IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN |     \
+	 IBV_QP_MAX_QP_RD_ATOMIC)
+
 struct side {
 	struct ibv_context *ctx;
 	struct ibv_pd *pd;
@@ -17,6 +26,17 @@ struct side {
 	char buf[256];
 };
 
+static inline int to_init(struct ibv_qp *qp)
+{
+	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_INIT,
+				    .port_num = 1,
+				    .qp_access_flags = IBV_ACCESS_REMOTE_WRITE |
+						       IBV_ACCESS_REMOTE_READ |
+						       IBV_ACCESS_REMOTE_ATOMIC };
+
+	return ibv_modify_qp(qp, &attr, TO_INIT);
+}
+
 static inline struct ibv_qp *queue_pair(const struct side *s, enum ibv_qp_type type)
 {
 	struct ibv_qp_init_attr init = { .send_cq = s->cq,
@@ -24,11 +44,10 @@ static inline struct ibv_qp *queue_pair(const struct side *s, enum ibv_qp_type t
 					 .qp_type = type,
 					 .cap = { 4, 4, 2, 2, 64 },
 					 .sq_sig_all = 1 };
-	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_INIT, .port_num = 1 };
 	struct ibv_qp *qp = ibv_create_qp(s->pd, &init);
 
 	cr_assert_not_null(qp);
-	cr_assert_eq(ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_PORT), 0);
+	cr_assert_eq(to_init(qp), 0);
 	return qp;
 }
 
@@ -68,12 +87,12 @@ static inline int to_rtr(struct ibv_qp *qp, uint32_t number, const union ibv_gid
 {
 	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_RTR,
 				    .dest_qp_num = number,
+				    .path_mtu = IBV_MTU_1024,
 				    .max_dest_rd_atomic = 4,
 				    .ah_attr = { .is_global = 1, .port_num = 1 } };
 
 	attr.ah_attr.grh.dgid = *gid;
-	return ibv_modify_qp(
-		qp, &attr, IBV_QP_STATE | IBV_QP_AV | IBV_QP_DEST_QPN | IBV_QP_MAX_DEST_RD_ATOMIC);
+	return ibv_modify_qp(qp, &attr, TO_RTR);
 }
 
 static inline int to(struct ibv_qp *qp, enum ibv_qp_state state)
@@ -83,10 +102,21 @@ static inline int to(struct ibv_qp *qp, enum ibv_qp_state state)
 	return ibv_modify_qp(qp, &attr, IBV_QP_STATE);
 }
 
+static inline int to_rts(struct ibv_qp *qp)
+{
+	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_RTS,
+				    .timeout = 14,
+				    .retry_cnt = 7,
+				    .rnr_retry = 7,
+				    .max_rd_atomic = 4 };
+
+	return ibv_modify_qp(qp, &attr, TO_RTS);
+}
+
 static inline void meet(struct side *s, const struct side *other)
 {
 	cr_assert_eq(to_rtr(s->qp, other->qp->qp_num, &other->gid), 0);
-	cr_assert_eq(to(s->qp, IBV_QPS_RTS), 0);
+	cr_assert_eq(to_rts(s->qp), 0);
 }
 
 static inline int say(struct side *s, const char *text, unsigned flags)

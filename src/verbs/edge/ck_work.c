@@ -153,7 +153,6 @@ struct ck_work *ck_send(struct ed_qp *q, const struct ibv_send_wr *wr)
 	struct ck_work *w = new_work(wr->wr_id, wr->sg_list, inl ? 0 : wr->num_sge);
 
 	after_error(q, "ibv_post_send");
-	ck_post_state(q, false);
 	if (!w)
 		return NULL;
 	w->told = wr->send_flags & IBV_SEND_SIGNALED ||
@@ -189,7 +188,6 @@ struct ck_work *ck_recv(struct ed_qp *q, struct ck_queue *to, const struct ibv_r
 
 	if (q) {
 		after_error(q, "ibv_post_recv");
-		ck_post_state(q, true);
 		late(q);
 	}
 	if (!w)

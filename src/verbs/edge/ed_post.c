@@ -119,6 +119,8 @@ int ed_post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr *
 
 	if (!q)
 		return vd_post_send(qp, wr, bad);
+	if (ck_on())
+		ck_post_state(q, false);
 	for (; wr && !err; wr = wr->next) {
 		struct ck_work *w = ck_on() ? ck_send(q, wr) : NULL;
 		struct ibv_send_wr one = *wr, *which;
@@ -197,6 +199,8 @@ int ed_post_recv(struct ibv_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr *
 
 	if (!q)
 		return vd_post_recv(qp, wr, bad);
+	if (ck_on())
+		ck_post_state(q, true);
 	for (; wr && !err; wr = wr->next) {
 		struct ck_work *w = ck_on() ? ck_recv(q, &q->recvs, wr) : NULL;
 		struct ibv_recv_wr one = *wr, *which;
