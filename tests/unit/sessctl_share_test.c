@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* sessctl listen: what one peer can have of sessions and memory. */
-#include "xfer/serve.h"
+#include "xfer/serve/serve.h"
 #include <criterion/criterion.h>
 #include <stdlib.h>
 #include <string.h>

@@ -4,6 +4,7 @@
 #include "cli/sessctl.h"
 #include <errno.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdint.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
@@ -11,6 +12,17 @@
 static volatile sig_atomic_t pending;
 static int wake_fd = -1;
 static struct sig_file *files;
+static atomic_flag files_lock = ATOMIC_FLAG_INIT;
+
+/*
+ * Whoever holds it cannot be interrupted by the handler, so the handler, too, waits for another thread only,
+ * and for a moment.
+ */
+static void lock_files(void)
+{
+	while (atomic_flag_test_and_set_explicit(&files_lock, memory_order_acquire))
+		;
+}
 
 static void on_signal(int sig)
 {
@@ -18,6 +30,7 @@ static void on_signal(int sig)
 	int keep = errno;
 
 	if (pending) {
+		lock_files(); /* for good */
 		for (struct sig_file *f = files; f; f = f->next)
 			unlinkat(f->dirfd, f->name, 0);
 		_exit(ST_FAILED);
@@ -58,13 +71,14 @@ int sig_pending(void)
 	return pending;
 }
 
-/* The list changes only while the handler cannot run. */
+/* The list changes only while the handler cannot run in this thread. */
 static void change(struct sig_file *f, bool add)
 {
 	sigset_t set, old;
 
 	both(&set);
-	sigprocmask(SIG_BLOCK, &set, &old);
+	pthread_sigmask(SIG_BLOCK, &set, &old);
+	lock_files();
 	if (add) {
 		f->next = files;
 		files = f;
@@ -76,7 +90,8 @@ static void change(struct sig_file *f, bool add)
 		if (*at)
 			*at = f->next;
 	}
-	sigprocmask(SIG_SETMASK, &old, NULL);
+	atomic_flag_clear_explicit(&files_lock, memory_order_release);
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
 }
 
 void sig_file_add(struct sig_file *f)

@@ -3,7 +3,7 @@
 #include "xfer/advice.h"
 #include "xfer/link.h"
 #include "sessctl/cmd.h"
-#include "xfer/serve.h"
+#include "xfer/serve/serve.h"
 #include "cli/text.h"
 #include "cli/sig.h"
 #include <errno.h>
@@ -81,6 +81,9 @@ static enum status start(struct server *sv)
 				  "--dir %s: %s", sv->o->dir, strerror(errno));
 			return ST_FAILED;
 		}
+		sv->disk = disk_new();
+		if (!sv->disk)
+			return fail(sv, DDPS_E_SYSTEM, sv->o->dir);
 	}
 	sv->room = share_sessions_max();
 	ddps_listen_param_init(&p);
@@ -150,6 +153,7 @@ static enum status serve_round(struct server *sv, bool *more)
 			completions(sv);
 		serve_event(sv, &ev);
 	}
+	serve_disk(sv, false);
 	*more |= sv->hot ? spin(sv) : completions(sv);
 	serve_reap(sv);
 	/* enough sessions: those under way go on, nobody else comes in */
@@ -166,9 +170,10 @@ static void nap(struct server *sv, int ms, bool with_signal)
 {
 	struct pollfd p[] = { { .fd = ddps_ctx_fd(sv->ctx), .events = POLLIN },
 			      { .fd = ddps_event_fd(sv->ctx), .events = POLLIN },
+			      { .fd = sv->disk ? disk_fd(sv->disk) : -1, .events = POLLIN },
 			      { .fd = sig_fd(), .events = POLLIN } };
 
-	if (poll(p, with_signal ? 3 : 2, ms) > 0 && p[0].revents)
+	if (poll(p, with_signal ? 4 : 3, ms) > 0 && p[0].revents)
 		ddps_progress(sv->ctx, 0);
 }
 
@@ -224,7 +229,9 @@ static void release(struct server *sv)
 		sv->dead += s->state != SESSION_DEAD;
 		s->state = SESSION_DEAD;
 	}
-	serve_reap(sv);
+	for (serve_reap(sv); sv->sessions; serve_reap(sv))
+		serve_disk(sv, true);
+	disk_free(sv->disk);
 	hasher_free(sv->hasher);
 	ddps_listener_free(sv->listener);
 	ddps_watch_close(sv->shown);

@@ -6,7 +6,7 @@
  * octets with the number of Sends so far acknowledges PERF_ACK_EVERY of them; ping: each Send is
  * echoed.
  */
-#include "xfer/serve.h"
+#include "xfer/serve/serve.h"
 #include <stdlib.h>
 
 struct job {

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* A session's life on the listener's side. */
-#include "xfer/serve.h"
+#include "xfer/serve/serve.h"
 #include "xfer/advice.h"
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
-static void renew(struct session *s)
+void session_renew(struct session *s)
 {
 	s->due = clock_ns() + s->patience_ns;
 	if (s->limit && s->limit < s->due)
@@ -54,7 +54,7 @@ static struct session *session_new(struct server *sv, const struct ddps_event *e
 	s->pd_len = ev->private_data_len;
 	memcpy(s->pd, ev->private_data, ev->private_data_len);
 	s->patience_ns = patience * NS_PER_MS;
-	renew(s);
+	session_renew(s);
 	s->next = sv->sessions;
 	s->prev = &sv->sessions;
 	if (s->next)
@@ -64,12 +64,28 @@ static struct session *session_new(struct server *sv, const struct ddps_event *e
 	return s;
 }
 
+void session_stop(struct session *s)
+{
+	const struct service *service = s->service;
+
+	if (!service)
+		return;
+	if (s->disk_busy) {
+		disk_call_off(s->sv->disk, &s->task);
+		return;
+	}
+	s->service = NULL;
+	service->stop(s);
+	s->job = NULL;
+}
+
 static void session_free(struct session *s)
 {
 	struct server *sv = s->sv;
 
-	if (s->service)
-		s->service->stop(s);
+	session_stop(s);
+	if (s->disk_busy)
+		return;
 	chan_close(&s->chan);
 	sv->windows -= s->win.len;
 	window_close(&s->win);
@@ -126,19 +142,11 @@ static void answer_request(struct server *sv, const struct ddps_event *ev)
 
 /* ---- ends ---- */
 
-static void stop_service(struct session *s)
-{
-	if (s->service)
-		s->service->stop(s);
-	s->service = NULL;
-	s->job = NULL;
-}
-
 static void disconnect(struct session *s)
 {
 	if (s->state >= SESSION_CLOSING)
 		return;
-	stop_service(s);
+	session_stop(s);
 	s->state = SESSION_CLOSING;
 	s->due = clock_ns() + SERVE_GOODBYE_MS * NS_PER_MS;
 	ddps_disconnect(s->chan.ep);
@@ -155,7 +163,7 @@ void session_drop(struct session *s, const char *fmt, ...)
 	vsnprintf(text, sizeof text, fmt, ap);
 	va_end(ap);
 	out_error(&s->sv->out, s->id, NULL, "%s: %s", s->info.peer, text);
-	stop_service(s);
+	session_stop(s);
 	s->state = SESSION_CLOSING;
 	s->due = clock_ns() + SERVE_GOODBYE_MS * NS_PER_MS;
 	ddps_abort(s->chan.ep);
@@ -174,7 +182,7 @@ void session_done(struct session *s)
 {
 	if (s->state >= SESSION_LEAVING)
 		return;
-	stop_service(s);
+	session_stop(s);
 	s->state = SESSION_LEAVING;
 	s->due = clock_ns() + SERVE_GOODBYE_MS * NS_PER_MS;
 }
@@ -239,7 +247,9 @@ static void first_message(struct session *s, const uint8_t *data, uint32_t len)
 	const char *why;
 	struct msg m;
 
-	if (msg_decode(&m, data, len, &why))
+	if (s->service)
+		session_give_up(s, "a message before the answer to the first one");
+	else if (msg_decode(&m, data, len, &why))
 		session_give_up(s, why);
 	else if (m.type == MSG_PUT || m.type == MSG_PUT_BY)
 		serve_put(s, &m);
@@ -263,7 +273,7 @@ static void on_message(struct session *s, uint32_t i, uint32_t len)
 		return;
 	}
 	if (s->state < SESSION_LEAVING)
-		renew(s);
+		session_renew(s);
 	if (s->state == SESSION_OPEN)
 		first_message(s, chan_data(&s->chan, i), len);
 	else if (s->state == SESSION_SERVING)
@@ -299,7 +309,7 @@ static void established(struct session *s, const struct ddps_event *ev)
 		return;
 	s->info = ev->info;
 	s->state = SESSION_OPEN;
-	renew(s);
+	session_renew(s);
 	out_established(&s->sv->out, s->id, &ev->info, s->pd, s->pd_len);
 	if (s->early)
 		on_message(s, 0, s->early_len);
@@ -320,7 +330,7 @@ static void over(struct session *s, const struct ddps_event *ev)
 		out_error(&s->sv->out, s->id, NULL, "%s", text);
 	if (ev->type == DDPS_EV_CLOSED)
 		out_closed(&s->sv->out, s->id);
-	stop_service(s);
+	session_stop(s);
 	die(s);
 }
 
@@ -330,7 +340,7 @@ static void terminated(struct session *s, const struct ddps_event *ev)
 	out_error(&s->sv->out, s->id, advice_for(&ev->error, s->sv->o, true),
 		  "terminated by the %s side: %s", ev->error.by_peer ? "peer's" : "local",
 		  ddps_triple_name(&ev->error.triple));
-	stop_service(s);
+	session_stop(s);
 	s->state = SESSION_CLOSING;
 	s->due = clock_ns() + SERVE_GOODBYE_MS * NS_PER_MS;
 }
@@ -379,6 +389,8 @@ void serve_deadlines(struct server *sv)
 
 	for (struct session *s = sv->sessions; s; s = s->next) {
 		if (now < s->due || s->state == SESSION_DEAD)
+			continue;
+		if (s->disk_busy && s->state < SESSION_LEAVING) /* we are waited for */
 			continue;
 		if (s->state == SESSION_LEAVING) {
 			disconnect(s);

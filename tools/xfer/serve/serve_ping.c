@@ -4,7 +4,7 @@
  * always posted when an echo leaves.  write and read: see cmd_ping.c; the short message is
  * sent back, with the first octets of the window in it after a Write.
  */
-#include "xfer/serve.h"
+#include "xfer/serve/serve.h"
 #include <stdlib.h>
 #include <string.h>
 

@@ -9,6 +9,7 @@
 #include "xfer/chan.h"
 #include "cli/out.h"
 #include "cli/sessctl.h"
+#include "xfer/serve/disk.h"
 #include "xfer/watch.h"
 #include <ddpsess/capture.h>
 #include <ddpsess/watch.h>
@@ -44,6 +45,7 @@ struct server {
 	struct ddps_capture *capture;
 	struct ddps_watch *shown; /* or NULL */
 	struct hasher *hasher;	  /* of files, from the first one on */
+	struct disk *disk;	  /* NULL: no files */
 	unsigned hot;		  /* sessions that are measured: look again before sleeping */
 };
 
@@ -56,7 +58,7 @@ struct service {
 	void (*message)(struct session *s, const uint8_t *data, uint32_t len);
 	/* A work request of the service's own; NULL: it has none. */
 	void (*completion)(struct session *s, const struct ddps_wc *wc);
-	/* The session is over: release @job. */
+	/* The session is over: release @job, or have the disk's thread do it. */
 	void (*stop)(struct session *s);
 	bool open_end;	   /* the peer may close at any time */
 	bool own_receives; /* it posts them itself; message buffers are not posted again */
@@ -87,8 +89,13 @@ struct session {
 	uint64_t patience_ns; /* renewed by each message */
 	uint64_t limit;	      /* when all must be done, ns; 0: none.  Nothing renews it */
 	struct serve_net net; /* whose shares it counts in */
-	const struct service *service;
+	const struct service
+		*service; /* set before session_begin by one that the disk works for first */
 	void *job;
+	struct disk_task task; /* one at a time */
+	bool disk_busy;	       /* with it */
+	uint64_t disk_begin;   /* ns */
+	void (*then)(struct session *s);
 };
 
 /* ---- for cmd_listen.c ---- */
@@ -98,6 +105,8 @@ void serve_event(struct server *sv, const struct ddps_event *ev);
 void serve_completion(const struct ddps_wc *wc);
 /* Sessions whose peer has been silent for too long. */
 void serve_deadlines(struct server *sv);
+/* Go on with those that the disk is through with; @wait: until there is one, if any is to come. */
+void serve_disk(struct server *sv, bool wait);
 /* --stat: how those that are up stand. */
 void serve_show(struct server *sv);
 /* Free those that are over. */
@@ -129,6 +138,16 @@ void session_begin(struct session *s, const struct service *service, void *job);
 
 /* From now on, the session must be done in the time that @octets need at SERVE_RATE_MIN. */
 void session_limit(struct session *s, uint64_t octets);
+
+/*
+ * Have a thread of the disk do @work with the session's job, which is the thread's until the loop calls
+ * @then: not if the session has ended by then.  One at a time.
+ */
+void session_disk(struct session *s, void (*work)(void *job), void (*then)(struct session *s));
+
+/* For serve_disk.c: patience with the peer begins again; the service ends. */
+void session_renew(struct session *s);
+void session_stop(struct session *s);
 
 /* A window from the server's budget.  Return: 0, or -1: refused, the peer was told. */
 int session_window(struct session *s, size_t len, unsigned access);

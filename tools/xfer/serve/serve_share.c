@@ -3,7 +3,7 @@
  * No peer has more of anything than is left for all others: alone half of it, beside one that has half a
  * quarter, and so on.  So one that takes all it gets leaves room for whoever comes next.
  */
-#include "xfer/serve.h"
+#include "xfer/serve/serve.h"
 #include <arpa/inet.h>
 #include <stdio.h>
 #include <string.h>

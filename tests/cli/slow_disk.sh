@@ -1,0 +1,138 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-2-Clause
+# A disk that is slow or fails: only the session that waits for it does, and no file is half there.
+# shellcheck source=/dev/null disable=SC2154,SC2034 # variables of lib.bash
+. "$(dirname "$0")/lib.bash"
+${CC:-cc} -shared -fPIC -O1 -Wall -Wextra -o slow_disk.so "$here/slow_disk.c" || exit 1
+mkfifo at.fifo go.fifo
+exec {at}<>at.fifo
+exec {go}<>go.fifo
+export DISK_AT=$work/at.fifo DISK_GO=$work/go.fifo DDPSESS_WATCH=off
+head -c 3000000 /dev/urandom >sample
+
+# served_slowly CALL: a listener whose disk holds up that call
+served_slowly() {
+	stop_listener
+	rm -rf served
+	mkdir served
+	cp sample served/there
+	DISK_SLOW=$1 LD_PRELOAD=$work/slow_disk.so ASAN_OPTIONS=$ASAN_OPTIONS:verify_asan_link_order=0 \
+		listen "$(uri_of "$wire")" --dir served --timeout 20
+}
+: "${ASAN_OPTIONS:=}"
+
+# held_up COMMAND...: a client, and the listener's disk is at work for it
+held_up() {
+	start_job client.fifo client.err "$@"
+	client=$pid client_fd=$fd
+	read -r -t "$PATIENCE" -u "$at" line
+	why="the disk was not asked: $(cat client.err)"
+	[ "$line" = at ]
+}
+
+# goes_on [n | e]: the disk does what it was asked for, or fails with ENOSPC or EIO
+goes_on() {
+	printf %s "${1:-g}" >&"$go"
+}
+
+# client_ends STATUS
+client_ends() {
+	end_job "$client" "$client_fd"
+	status=$?
+	why="client's status $status: $(cat client.err)"
+	[ "$status" -eq "$1" ]
+}
+
+others_go_on() {
+	PATIENCE=10 run 0 ping --count 2 "$uri" && PATIENCE=10 run 0 ping --count 2 --op read "$uri"
+}
+
+put_waits() {
+	served_slowly fsync
+	held_up put --json sample "$uri/new" && others_go_on && only served there || return
+	PATIENCE=10 run 0 get "$uri/there" got && same got sample || return
+	goes_on
+	client_ends 0 && only served new there && same served/new sample
+}
+
+pieces_wait() { # read | write
+	local i
+	served_slowly "$1"
+	rm -f got
+	if [ "$1" = read ]; then
+		held_up get --json "$uri/there" got
+	else
+		held_up put --json sample "$uri/new"
+	fi || return
+	others_go_on || return
+	goes_on
+	for i in 2 3; do # a piece each
+		why="piece $i does not wait"
+		read -r -t "$PATIENCE" -u "$at" line || return
+		others_go_on || return
+		goes_on
+	done
+	# a digest reads what was written again
+	client_ends 0 && if [ "$1" = read ]; then same got sample; else same served/new sample; fi
+}
+
+put_fails() { # n|e TEXT
+	served_slowly fsync
+	echo old >served/old
+	held_up put --json --force sample "$uri/old" && others_go_on || return
+	goes_on "$1"
+	client_ends 1 && says client.err "$2" && only served old there && says served/old old
+}
+
+# whole or not at all, as it came to the disk or not
+put_dies() {
+	served_slowly fsync
+	held_up put --json sample "$uri/new" || return
+	kill -KILL "$client"
+	{ client_ends 137; } 2>/dev/null || return
+	others_go_on || return
+	goes_on
+	stop_listener
+	status=$?
+	why="listener's status $status: $(cat listen.err)"
+	[ "$status" -eq 0 ] || return
+	[ ! -e served/new ] || same served/new sample || return
+	rm -f served/new
+	only served there
+}
+
+# One waits for the disk, others wait for one of its threads: none of them is begun.
+ends_with_work() {
+	local i jobs=() fds=()
+	served_slowly fsync
+	for i in 1 2 3 4; do
+		held_up put --json --force sample "$uri/new$i" || return
+		jobs+=("$client") fds+=("$client_fd")
+	done
+	start_job client.fifo client.err put --json sample "$uri/waits"
+	client=$pid client_fd=$fd
+	others_go_on || return
+	kill -TERM "$listener"
+	client_ends 1 || return
+	for i in 1 2 3 4; do
+		goes_on e
+	done
+	for i in 0 1 2 3; do
+		end_job "${jobs[i]}" "${fds[i]}"
+	done
+	end_listener
+	status=$?
+	why="listener's status $status: $(cat listen.err)"
+	[ "$status" -eq 0 ] && only served there
+}
+
+for wire in $WIRES; do
+	test_case "contact 18: $wire: a slow disk holds up one session" put_waits
+	test_case "contact 18: $wire: pieces that come slowly from the disk" pieces_wait read
+	test_case "contact 18: $wire: pieces that go slowly to the disk" pieces_wait write
+	test_case "contact 18: $wire: no room when the file is synchronised" put_fails n "no space is left"
+	test_case "contact 18: $wire: the disk fails when the file is synchronised" put_fails e "Input/output error"
+	test_case "contact 18: $wire: the client dies meanwhile" put_dies
+	test_case "contact 18: $wire: the listener ends meanwhile" ends_with_work
+done
+finish

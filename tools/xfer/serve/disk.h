@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#ifndef SESSCTL_DISK_H
+#define SESSCTL_DISK_H
+/* Threads for what a disk can hold up, so that a loop need not wait for it. */
+#include <stdbool.h>
+
+struct disk_task {
+	struct disk_task *next;
+	void (*work)(void *arg);
+	void *arg;
+	bool off; /* not to be begun any more */
+};
+
+struct disk;
+
+/* Return: NULL with errno. */
+struct disk *disk_new(void);
+/* All tasks have been taken back. */
+void disk_free(struct disk *d);
+
+/* Readable while there are tasks to be taken back; never read from. */
+int disk_fd(const struct disk *d);
+
+/*
+ * Have @t's work done, by the first thread that is free; here and now if no thread can be had.  @t belongs
+ * to @d until it is taken back.
+ */
+void disk_do(struct disk *d, struct disk_task *t);
+/* It need not be done, if it has not begun; it comes back all the same. */
+void disk_call_off(struct disk *d, struct disk_task *t);
+/* Take back one that is through; NULL: none is.  @wait: until one is, of those that there are. */
+struct disk_task *disk_take(struct disk *d, bool wait);
+
+#endif
