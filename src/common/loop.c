@@ -71,31 +71,46 @@ void ddps_loop_free(struct ddps_loop *l)
 	errno = keep;
 }
 
+void ddps_loop_locked_by(struct ddps_loop *l, const struct ddps_mutex *lock)
+{
+#ifdef DDPS_ASSERTS
+	l->lock = lock;
+#else
+	(void)l;
+	(void)lock;
+#endif
+}
+
 int ddps_loop_fd(struct ddps_loop *l)
 {
+	ddps_assert_loop(l);
 	show_hidden(l);
 	return l->epfd;
 }
 
 int ddps_loop_sleep(struct ddps_loop *l)
 {
+	ddps_assert_loop(l);
 	l->sleepers++;
 	return ddps_loop_fd(l);
 }
 
 void ddps_loop_slept(struct ddps_loop *l)
 {
+	ddps_assert_loop(l);
 	l->sleepers--;
 }
 
 int ddps_loop_watch(struct ddps_loop *l)
 {
+	ddps_assert_loop(l);
 	l->watched = true;
 	return ddps_loop_sleep(l);
 }
 
 void ddps_loop_watched(struct ddps_loop *l)
 {
+	ddps_assert_loop(l);
 	l->watched = false;
 	ddps_loop_slept(l);
 }
@@ -190,6 +205,7 @@ int ddps_io_set(struct ddps_loop *l, struct ddps_io *io, uint32_t events)
 {
 	struct epoll_event ev = { .events = events, .data.ptr = io };
 
+	ddps_assert_loop(l);
 	if (io->added && io->events == events)
 		return 0;
 	if (io == l->hot)
@@ -203,6 +219,7 @@ int ddps_io_set(struct ddps_loop *l, struct ddps_io *io, uint32_t events)
 
 void ddps_io_del(struct ddps_loop *l, struct ddps_io *io)
 {
+	ddps_assert_loop(l);
 	if (!io->added)
 		return;
 	if (l->hidden == io) {
@@ -242,12 +259,14 @@ unsigned ddps_loop_share(const struct ddps_loop *l, unsigned all, unsigned least
 
 void ddps_loop_wake(struct ddps_loop *l)
 {
+	ddps_assert_loop(l);
 	l->waking = true;
 	wake_sleeper(l);
 }
 
 void ddps_loop_awake(struct ddps_loop *l)
 {
+	ddps_assert_loop(l);
 	l->waking = false;
 }
 
@@ -263,6 +282,7 @@ bool ddps_loop_polled(const struct ddps_loop *l)
 
 void ddps_task_post(struct ddps_loop *l, struct ddps_task *t)
 {
+	ddps_assert_loop(l);
 	if (t->prev)
 		return;
 	t->next = NULL;
@@ -275,6 +295,7 @@ void ddps_task_post(struct ddps_loop *l, struct ddps_task *t)
 
 void ddps_task_cancel(struct ddps_loop *l, struct ddps_task *t)
 {
+	ddps_assert_loop(l);
 	if (!t->prev)
 		return;
 	*t->prev = t->next;
@@ -414,6 +435,7 @@ int ddps_loop_run(struct ddps_loop *l)
 {
 	int n;
 
+	ddps_assert_loop(l);
 	show_hidden(l);
 	n = run_round(l);
 	if (l->hidden && n >= 0) /* it could not be shown */
@@ -457,6 +479,7 @@ int ddps_loop_spin(struct ddps_loop *l)
 	struct ddps_io *io = l->hot;
 	int n, done;
 
+	ddps_assert_loop(l);
 	if (!io || !io->eager || !(io->events & EPOLLIN))
 		return ddps_loop_run(l);
 	if ((l->tasks && !l->hidden) || l->hits >= HITS_MAX || l->misses >= l->patience ||

@@ -15,6 +15,7 @@
 #include <stdint.h>
 
 struct ddps_loop;
+struct ddps_mutex;
 
 struct ddps_io {
 	int fd;
@@ -47,6 +48,9 @@ struct ddps_task {
 
 int ddps_loop_new(struct ddps_loop **out); /* 0, DDPS_E_NOMEM, DDPS_E_SYSTEM */
 void ddps_loop_free(struct ddps_loop *l);
+
+/* @lock is held around all calls from now on, which builds for tests check; NULL: nobody else is there. */
+void ddps_loop_locked_by(struct ddps_loop *l, const struct ddps_mutex *lock);
 
 /* For who is about to sleep until it is readable: asked for before each sleep, since a descriptor
  * that is polled without a pause is not in it meanwhile (the sleeper would wake up to 16 ms late). */

@@ -3,6 +3,7 @@
 #define DDPS_LOOP_IN_H
 /* The loop's own structure; private to loop*.c. */
 #include "common/loop.h"
+#include "common/system/lock.h"
 #include <sys/epoll.h>
 
 #define DDPS_LOOP_READY 64
@@ -20,16 +21,19 @@ struct ddps_loop {
 	struct ddps_task *tasks, **tasks_end;
 	bool running; /* inside ddps_loop_run: tasks posted now are run by it, or told of */
 
-	struct ddps_io *lone;	 /* the only one that the last busy round found; or NULL */
-	struct ddps_io *hot;	 /* was it twice, with no other between: it is tried; or NULL */
-	unsigned hits, misses;	 /* of it, since epoll was asked */
-	unsigned patience;	 /* misses that are allowed */
-	unsigned streak;	 /* hits since it is hot */
-	struct ddps_io *hidden;	 /* the hot one, if it is not in epoll's set; or NULL */
-	bool tried;		 /* since the guard looked */
-	uint32_t guard_ms;	 /* when it looks again */
-	unsigned sleepers;	 /* threads of the library's that sleep on epfd */
-	bool watched;		 /* one of them has to see everything */
+	struct ddps_io *lone;	/* the only one that the last busy round found; or NULL */
+	struct ddps_io *hot;	/* was it twice, with no other between: it is tried; or NULL */
+	unsigned hits, misses;	/* of it, since epoll was asked */
+	unsigned patience;	/* misses that are allowed */
+	unsigned streak;	/* hits since it is hot */
+	struct ddps_io *hidden; /* the hot one, if it is not in epoll's set; or NULL */
+	bool tried;		/* since the guard looked */
+	uint32_t guard_ms;	/* when it looks again */
+	unsigned sleepers;	/* threads of the library's that sleep on epfd */
+	bool watched;		/* one of them has to see everything */
+#ifdef DDPS_ASSERTS
+	const struct ddps_mutex *lock; /* held around all calls; or NULL */
+#endif
 	struct ddps_timer guard; /* runs while it is hidden */
 };
 
@@ -40,5 +44,11 @@ int ddps_loop_run_timers(struct ddps_loop *l);
 /* If the armed time has come the timerfd is readable: clear it.  Then arm what is next.  0 or
  * DDPS_E_SYSTEM. */
 int ddps_loop_rearm(struct ddps_loop *l);
+
+#ifdef DDPS_ASSERTS
+#define ddps_assert_loop(l) ddps_assert(!(l)->lock || ddps_held_has((l)->lock))
+#else
+#define ddps_assert_loop(l) ((void)(l))
+#endif
 
 #endif

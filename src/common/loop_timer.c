@@ -80,6 +80,7 @@ static struct ddps_timer *gather(struct ddps_timer *first)
 
 void ddps_timer_start(struct ddps_loop *l, struct ddps_timer *t, uint64_t due)
 {
+	ddps_assert_loop(l);
 	ddps_timer_stop(l, t);
 	t->due = due;
 	t->on = true;
@@ -99,6 +100,7 @@ void ddps_timer_stop(struct ddps_loop *l, struct ddps_timer *t)
 {
 	struct ddps_timer *below;
 
+	ddps_assert_loop(l);
 	if (!t->on)
 		return;
 	below = gather(t->child);
@@ -122,6 +124,7 @@ int ddps_loop_run_timers(struct ddps_loop *l)
 	uint64_t now = l->timers ? ddps_now() : 0;
 	int n = 0;
 
+	ddps_assert_loop(l);
 	while (l->timers && l->timers->due <= now) {
 		struct ddps_timer *t = l->timers;
 

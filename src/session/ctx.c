@@ -52,6 +52,7 @@ int ddps_ctx_turn(struct ddps_ctx *ctx)
 {
 	int n = ddps_loop_run(ctx->env.loop);
 
+	ddps_assert_held(&ctx->lock);
 	if (n > 0 && ctx->progress_sleepers)
 		ddps_wake_driven(ctx);
 	return n;
@@ -102,6 +103,7 @@ int ddps_ctx_why_gone(const struct ddps_ctx *ctx)
 
 void ddps_ctx_rob(struct ddps_ctx *ctx)
 {
+	ddps_assert_held(&ctx->lock);
 	if (ddps_ctx_gone(ctx))
 		return;
 	__atomic_store_n(ctx->alive, DDPS_ROBBED, __ATOMIC_RELAXED);
@@ -171,6 +173,7 @@ static int resources_take(struct ddps_ctx *ctx)
 	err = ddps_loop_new(&ctx->env.loop);
 	if (err < 0)
 		return err;
+	ddps_loop_locked_by(ctx->env.loop, &ctx->lock);
 	ctx->resolver.loop = ctx->env.loop;
 	err = ddps_stag_table_new(&ctx->stags, ctx->attr.max_regions);
 	if (err < 0)
@@ -296,6 +299,7 @@ static void free_ctx(struct ddps_ctx *ctx)
 		return;
 	}
 	ddps_mover_stop(ctx);
+	ddps_lock(&ctx->lock);
 	ddps_sessions_finish(ctx);
 	ddps_requests_free(ctx);
 	while (ctx->srqs)
@@ -308,6 +312,7 @@ static void free_ctx(struct ddps_ctx *ctx)
 		ctx->pds = pd->next;
 		free(pd);
 	}
+	ddps_unlock(&ctx->lock);
 	resources_free(ctx);
 }
 

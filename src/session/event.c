@@ -54,6 +54,7 @@ static void unlink_source(struct ddps_ctx *ctx, struct ddps_source *s)
 
 void ddps_event_push(struct ddps_ctx *ctx, struct ddps_source *s, enum ddps_event_type type)
 {
+	ddps_assert_held(&ctx->lock);
 	s->pending |= 1u << type;
 	if (ctx->event_sleepers)
 		ddps_wake_one(ctx, &ctx->event_sleepers);
@@ -70,6 +71,7 @@ void ddps_event_push(struct ddps_ctx *ctx, struct ddps_source *s, enum ddps_even
 
 void ddps_event_drop(struct ddps_ctx *ctx, struct ddps_source *s)
 {
+	ddps_assert_held(&ctx->lock);
 	s->pending = 0;
 	if (s->prev)
 		unlink_source(ctx, s);
@@ -81,6 +83,7 @@ static bool take_event(struct ddps_ctx *ctx, struct ddps_event *ev)
 	struct ddps_source *s = ctx->events;
 	unsigned type = 0;
 
+	ddps_assert_held(&ctx->lock);
 	if (!s)
 		return false;
 	while (!(s->pending & 1u << type))

@@ -26,6 +26,7 @@ static void let_go(struct ddps_ep *ep)
 
 void ddps_gather_flush(struct ddps_ctx *ctx)
 {
+	ddps_assert_held(&ctx->lock);
 	ctx->gather_kept += ctx->gather_kept < KEPT_MANY;
 	while (ctx->gathers) {
 		struct ddps_ep *ep = ctx->gathers;
@@ -60,6 +61,7 @@ void ddps_gather_init(struct ddps_ctx *ctx)
 
 void ddps_gather_late(struct ddps_ctx *ctx)
 {
+	ddps_assert_held(&ctx->lock);
 	if (ctx->gathers && ctx->gather_late <= ddps_now())
 		on_late(ctx);
 }

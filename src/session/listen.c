@@ -127,6 +127,7 @@ int ddps_listener_nth(const struct ddps_ctx *ctx, unsigned i, char *buf, size_t 
 {
 	const struct ddps_listener *l = ctx->listeners;
 
+	ddps_assert_held(&ctx->lock);
 	while (l && i--)
 		l = l->next;
 	return l ? l->llp->provider->listener_uri(l->llp, buf, len) : 0;

@@ -73,6 +73,7 @@ void ddps_ctx_rely_on_thread(struct ddps_ctx *ctx)
 {
 	struct ddps_mover *m = &ctx->mover;
 
+	ddps_assert_held(&ctx->lock);
 	set_drives(m, 0);
 	m->relied = true;
 	if (m->napping)

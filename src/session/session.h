@@ -135,7 +135,8 @@ int ddps_ctx_enter_seldom(struct ddps_ctx *ctx);
  * is held. */
 void ddps_ctx_rob(struct ddps_ctx *ctx);
 
-/* The context goes: its sessions end, in order those that were ending so already. */
+/* The context goes: its sessions end, in order those that were ending so already.  The lock is held, but
+ * for the sleeps. */
 void ddps_sessions_finish(struct ddps_ctx *ctx);
 
 /* The same until @deadline at most, since the holder may be what this call has interrupted. */

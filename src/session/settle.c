@@ -41,13 +41,15 @@ static enum stage stage_of_all(struct ddps_ctx *ctx)
 	return worst;
 }
 
-static void nap_until(const struct ddps_ctx *ctx, uint64_t deadline)
+/* Leaves the context, and sleeps.  Not long: what TCP has acknowledged makes nothing readable, and another
+ * thread may take the last of it. */
+static void leave_and_nap(struct ddps_ctx *ctx, uint64_t deadline)
 {
 	const uint64_t step = ddps_deadline(STEP_MS);
+	int fd = ddps_loop_fd(ctx->env.loop);
 
-	/* Not long: what TCP has acknowledged makes nothing readable, and another thread may take the
-	 * last of it. */
-	ddps_wait_fd(ddps_loop_fd(ctx->env.loop), step < deadline ? step : deadline);
+	ddps_ctx_leave(ctx);
+	ddps_wait_fd(fd, step < deadline ? step : deadline);
 }
 
 /* @late: without patience. */
@@ -77,12 +79,11 @@ int ddps_ctx_settle(struct ddps_ctx *ctx, int timeout_ms)
 		bool late = ddps_now() >= deadline, busy = is_busy(ctx, late);
 		int err = ctx->cut_short != cut_short ? DDPS_E_RESET : 0;
 
-		ddps_ctx_leave(ctx);
-		if (!busy)
-			return err;
-		if (late)
-			return DDPS_E_TIMEDOUT;
-		nap_until(ctx, deadline);
+		if (!busy || late) {
+			ddps_ctx_leave(ctx);
+			return busy ? DDPS_E_TIMEDOUT : err;
+		}
+		leave_and_nap(ctx, deadline);
 		if (!ddps_ctx_enter_until(ctx, deadline))
 			return DDPS_E_TIMEDOUT;
 		ddps_ctx_turn(ctx);
@@ -91,10 +92,9 @@ int ddps_ctx_settle(struct ddps_ctx *ctx, int timeout_ms)
 
 static void take_turn(struct ddps_ctx *ctx, uint64_t deadline)
 {
-	nap_until(ctx, deadline);
+	leave_and_nap(ctx, deadline);
 	ddps_lock(&ctx->lock);
 	ddps_ctx_turn(ctx);
-	ddps_unlock(&ctx->lock);
 }
 
 /* A rejection is worth nothing if it does not arrive, and an association that is shared by
@@ -114,6 +114,7 @@ void ddps_sessions_finish(struct ddps_ctx *ctx)
 {
 	uint64_t deadline = ddps_deadline(WIND_UP_MS);
 
+	ddps_assert_held(&ctx->lock);
 	ctx->ending = true;
 	for (struct ddps_ep *ep = ctx->eps, *next; ep; ep = next) {
 		next = ep->next;

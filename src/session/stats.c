@@ -97,6 +97,7 @@ static void ctx_collect(struct ddps_ctx *ctx, struct ddps_ctx_stats *st)
 
 void ddps_walk_begin(struct ddps_ctx *ctx)
 {
+	ddps_assert_held(&ctx->lock);
 	own_collect(ctx, &ctx->walk.st);
 	ctx->walk.next = ctx->eps;
 }
@@ -106,6 +107,7 @@ struct ddps_ep *ddps_walk_step(struct ddps_ctx *ctx, struct ddps_ep_stats *st)
 	struct ddps_walk *w = &ctx->walk;
 	struct ddps_ep *ep = w->next;
 
+	ddps_assert_held(&ctx->lock);
 	if (!ep)
 		return NULL;
 	*st = ep_collect(ep);

@@ -49,6 +49,7 @@ static void wake(struct ddps_ctx *ctx, struct ddps_waiter *w)
 
 void ddps_wake_one(struct ddps_ctx *ctx, const unsigned *what)
 {
+	ddps_assert_held(&ctx->lock);
 	for (struct ddps_waiter *w = ctx->waiters; w; w = w->next)
 		if (w->what == what && w->asleep && !w->woken) {
 			wake(ctx, w);
@@ -58,6 +59,7 @@ void ddps_wake_one(struct ddps_ctx *ctx, const unsigned *what)
 
 void ddps_wake_driven(struct ddps_ctx *ctx)
 {
+	ddps_assert_held(&ctx->lock);
 	for (struct ddps_waiter *w = ctx->waiters; w; w = w->next)
 		if (w->what == &ctx->progress_sleepers && w->asleep && !w->woken)
 			wake(ctx, w);
@@ -65,6 +67,7 @@ void ddps_wake_driven(struct ddps_ctx *ctx)
 
 void ddps_wake_all(struct ddps_ctx *ctx)
 {
+	ddps_assert_held(&ctx->lock);
 	/* The loop's descriptors are not to be touched: who leads sleeps on. */
 	for (struct ddps_waiter *w = ctx->waiters; w; w = w->next)
 		if (w->asleep && !w->on_loop)
@@ -133,6 +136,7 @@ static void join(struct ddps_ctx *ctx, struct ddps_waiter *w)
 
 int ddps_sleep(struct ddps_ctx *ctx, struct ddps_waiter *w, uint64_t deadline)
 {
+	ddps_assert_held(&ctx->lock);
 	if (ddps_ctx_gone(ctx))
 		return ddps_ctx_why_gone(ctx);
 	/* However much there is to serve: the time of a wait is up when it is up. */
@@ -146,6 +150,7 @@ int ddps_sleep(struct ddps_ctx *ctx, struct ddps_waiter *w, uint64_t deadline)
 
 void ddps_sleep_end(struct ddps_ctx *ctx, struct ddps_waiter *w)
 {
+	ddps_assert_held(&ctx->lock);
 	if (!w->prev)
 		return;
 	*w->prev = w->next;
@@ -163,6 +168,7 @@ int ddps_wait_for(struct ddps_ctx *ctx, struct ddps_waiter *w, int (*take)(void 
 {
 	int err, n;
 
+	ddps_assert_held(&ctx->lock);
 	/* A sleep that its deadline or a signal has ended may have been a wake-up too. */
 	do {
 		err = ddps_sleep(ctx, w, deadline);
