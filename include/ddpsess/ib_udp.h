@@ -160,6 +160,19 @@ DDPS_API uint16_t ddps_ib_udp_lid(const struct ddps_ib_udp *u);
 DDPS_API const char *ddps_ib_udp_why(const struct ddps_ib_udp *u);
 
 /**
+ * ddps_ib_udp_notice - what the subnet administration has to say about its subnet
+ * @u:	port
+ *
+ * If the administration is here, ask after ddps_ib_udp_run() until there is nothing more.  There is
+ * a sentence if two nodes have the same GID, if a GID has moved to another LID, or if a LID has come
+ * with another GID.  The one that had the GID first keeps it as long as it answers.  At most 8
+ * sentences wait; of one node the same is said once a minute.
+ *
+ * Return: one sentence with LIDs, GIDs and what to try, or NULL.  Valid until the next call.
+ */
+DDPS_API const char *ddps_ib_udp_notice(struct ddps_ib_udp *u);
+
+/**
  * ddps_ib_udp_fds - what to wait for until ddps_ib_udp_run() has something to do
  * @u:		port
  * @fds:	receives descriptors and events, for poll()

@@ -276,6 +276,10 @@ int fake_req_notify_cq(struct ibv_cq *cq, int solicited)
 {
 	FAKE_CHECK(!solicited);
 	fake_of(cq->context)->n_asked++;
+	if (fake_of(cq->context)->arm_fires) {
+		fake_of(cq->context)->arm_fires--;
+		fake_of(cq->context)->n_notice++;
+	}
 	return fake_fails(fake_of(cq->context), "req_notify_cq") ? EINVAL : 0;
 }
 

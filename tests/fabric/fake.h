@@ -76,6 +76,7 @@ struct fake {
 	int fail_errno;
 	unsigned fail_after; /* ... after so many good calls */
 	unsigned fail_in;    /* the n-th call from here fails, of whatever can; 0: none */
+	unsigned arm_fires;  /* so often, asking for a notice gives one at once */
 	bool privileged;     /* may set a Q_Key with bit 31 */
 	bool stuck;	     /* nothing is sent or completes */
 	bool no_last_wqe;

@@ -49,7 +49,7 @@ pings() { # FROM ADDRESS [OCTETS]
 finish() { # NODE...
 	local n
 	for n in "$@"; do
-		bridge "$n" down
+		bridge "$n" down >"$work/down"
 		wait "${pids[$n]}"
 		unset "pids[$n]"
 	done
@@ -75,8 +75,27 @@ port_is_free() {
 	soon says 2 '^ib0: up' && ! says 2 'not joined' && pings 1 10.9.0.2 && pings 2 10.9.0.1
 }
 
+# ---- 35: two nodes with one GID ----
+
+one_gid() {
+	up 1 rc && up 2 rc && ready 1 2 && soon says 2 '^ib0: up' || return
+	up 3 rc --gid fe80::2 && ready 3 || return
+	soon grep -q '"subnet_notice".*LID 2, which had it first.* LID 3, which is refused' "$work/node1.log" &&
+		soon says 3 'not joined .*another node has the GID fe80::2; try: another --gid' &&
+		pings 1 10.9.0.2 && says 3 '^ib0: joining'
+}
+
+gid_is_free() {
+	finish 2
+	soon says 3 '^ib0: up' && pings 1 10.9.0.3 && pings 3 10.9.0.1 &&
+		grep '"subnet_notice".*fe80::2 is at LID 3 now' "$work/node1.log"
+}
+
 start_net skip
 check "32: a port that another program has is named, with what to do" taken_port
 check "32: the node is there once the port is free" port_is_free
 finish 2 1
+check "35: a second node with a GID is refused, the first is not cut off, both ends say it" one_gid
+check "35: when the first one has ended, the second is there" gid_is_free
+finish 3 1
 [ $failed = 0 ]

@@ -12,6 +12,7 @@ static uint16_t to;
 static unsigned n_reports;
 static uint16_t reported;
 static uint8_t answer[DDPS_CM_MAD_LEN];
+static uint64_t now;
 
 static void on_send(void *user, uint16_t lid, const uint8_t *mad)
 {
@@ -20,6 +21,10 @@ static void on_send(void *user, uint16_t lid, const uint8_t *mad)
 	(void)user;
 	cr_assert_eq(ddps_sa_mad_head(&h, mad), 0);
 	if (h.method == DDPS_SA_REPORT) {
+		struct ddps_sa_notice n;
+
+		if (!ddps_sa_notice_get(&n, mad) && n.trap == 64) /* are you there? */
+			return;
 		n_reports++;
 		reported = lid;
 		return;
@@ -41,6 +46,7 @@ static void init(void)
 				      .send = on_send };
 
 	n_reports = 0;
+	now = 1000;
 	sa = ddps_sa_new(&cfg);
 	cr_assert(sa);
 }
@@ -59,7 +65,11 @@ static uint16_t ask(uint16_t lid, const struct ddps_sa_head *h, uint8_t *mad)
 	struct ddps_sa_head got;
 
 	to = 0;
-	ddps_sa_rx(sa, lid, mad, 1000);
+	ddps_sa_rx(sa, lid, mad, now);
+	if (!to) { /* whoever has the GID is asked, and does not answer */
+		now += 1500000000;
+		ddps_sa_rx(sa, lid, mad, now);
+	}
 	cr_assert_eq(to, lid);
 	cr_assert_eq(ddps_sa_mad_head(&got, answer), 0);
 	cr_assert_eq(got.tid, h->tid);

@@ -38,6 +38,7 @@ static uint64_t now;
 static bool deaf;	  /* the administration hears nothing */
 static uint64_t renew_ns; /* of subscriptions; 0: the default */
 static bool refusing;	  /* it grants no subscription */
+static bool gone[NODES];  /* nothing comes from it or to it */
 static uint8_t broadcast[16];
 
 static const uint8_t group1[16] = { 0xff, 0x12, 0x40, 0x1b, 0xff, 0xff, [12] = 0x0f, 1, 2, 3 };
@@ -59,7 +60,8 @@ static void on_sa_send(void *user, uint16_t lid, const uint8_t *mad)
 
 static void on_send(void *user, const uint8_t *mad)
 {
-	put(((struct node *)user)->lid, SA_LID, mad);
+	if (!gone[((struct node *)user)->lid - 2])
+		put(((struct node *)user)->lid, SA_LID, mad);
 }
 
 static void on_joined(void *user, const uint8_t *mgid, int err, const struct ddps_sa_mcm *rec,
@@ -137,6 +139,7 @@ static void init(void)
 	n_wire = 0;
 	deaf = refusing = false;
 	hold_err = 0;
+	memset(gone, 0, sizeof(gone));
 	cr_assert_eq(ddps_ipoib_mgid_broadcast(broadcast, 0xffff, 2), 0);
 	sa_start();
 	for (unsigned i = 0; i < NODES; i++) {
@@ -166,6 +169,27 @@ static void fini(void)
 	ddps_sa_free(sa);
 }
 
+/*
+ * A query of @lid says that it has the GID of another port: that one is asked, and does not answer
+ * until the query is to be repeated.
+ */
+__attribute__((unused)) static void claim(uint16_t lid, uint8_t method, uint16_t attr,
+					  uint64_t mask, uint8_t *mad)
+{
+	struct ddps_sa_head h = { .method = method, .attr = attr, .tid = 1, .mask = mask };
+	uint8_t out[DDPS_CM_MAD_LEN];
+
+	ddps_sa_mad_begin(out, &h);
+	memcpy(ddps_sa_record(out), ddps_sa_record(mad), DDPS_SA_RECORD_LEN);
+	n_wire = 0;
+	ddps_sa_rx(sa, lid, out, now);
+	cr_assert_eq(n_wire, 1);
+	cr_assert_eq(ddps_sa_mad_head(&h, wire[0].mad), 0);
+	cr_assert(h.method == DDPS_SA_REPORT && wire[0].to != lid);
+	n_wire = 0;
+	now += 1500 * MS;
+}
+
 static bool refused(unsigned i)
 {
 	uint8_t mad[DDPS_CM_MAD_LEN];
@@ -184,6 +208,8 @@ static void settle(void)
 {
 	for (unsigned i = 0; i < n_wire; i++) {
 		cr_assert_lt(i, WIRE);
+		if (wire[i].to != SA_LID && wire[i].to < 2 + NODES && gone[wire[i].to - 2])
+			continue;
 		if (wire[i].to != SA_LID)
 			ddps_sac_rx(node[wire[i].to - 2].c, wire[i].mad, now);
 		else if (!deaf && !refused(i))

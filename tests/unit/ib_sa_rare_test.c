@@ -335,9 +335,12 @@ Test(ib_sa_rare, paths_by_lid, .init = init, .fini = fini)
 Test(ib_sa_rare, who_has_a_known_gid_but_is_not_known, .init = init, .fini = fini)
 {
 	struct ddps_sa_pr pr = { .dlid = 3 };
+	uint8_t mad[DDPS_CM_MAD_LEN];
 
 	all_join();
 	gid_of(pr.sgid, 50);
+	ddps_sa_pr_put(mad, &pr);
+	claim(40, DDPS_SA_GET, DDPS_SA_PATH_RECORD, DDPS_PR_DLID | DDPS_PR_SGID, mad);
 	cr_expect_eq(path(40, DDPS_PR_DLID | DDPS_PR_SGID, &pr), DDPS_SA_OK);
 	cr_expect_eq(pr.slid, 40, "it has moved");
 	cr_expect_eq(ddps_sa_stats(sa)->sa_moved, 1);

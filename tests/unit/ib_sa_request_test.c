@@ -172,7 +172,7 @@ Test(ib_sa, gids_of_others, .init = init, .fini = fini)
 	uint8_t mad[DDPS_CM_MAD_LEN] = { 0 };
 
 	gid_of(r.port_gid, 100);
-	cr_expect_eq(member(2, DDPS_SA_SET, DDPS_MC_ALL, &r), DDPS_SA_OK);
+	cr_expect_eq(member(2, DDPS_SA_SET, DDPS_MC_ALL, &r), DDPS_SA_DENIED);
 	gid_of(pr.dgid, 100);
 	gid_of(pr.sgid, 50);
 	ddps_sa_pr_put(mad, &pr);
@@ -183,11 +183,14 @@ Test(ib_sa, gids_of_others, .init = init, .fini = fini)
 	cr_expect_eq(pr.dlid, SA_LID);
 	all_join();
 	r = record(3, group1, DDPS_MC_FULL); /* the third moves to another LID */
+	ddps_sa_mcm_put(mad, &r);
+	claim(9, DDPS_SA_SET, DDPS_SA_MCMEMBER_RECORD, DDPS_MC_ALL, mad);
 	cr_expect_eq(member(9, DDPS_SA_SET, DDPS_MC_ALL, &r), DDPS_SA_OK);
 	cr_expect_eq(ddps_sa_stats(sa)->sa_moved, 1);
 	memcpy(pr.sgid, r.port_gid, 16); /* it moves once more, and asks for a path from there */
 	gid_of(pr.dgid, 50);
 	ddps_sa_pr_put(mad, &pr);
+	claim(10, DDPS_SA_GET, DDPS_SA_PATH_RECORD, DDPS_PR_DGID | DDPS_PR_SGID, mad);
 	cr_expect_eq(
 		ask(10, DDPS_SA_GET, DDPS_SA_PATH_RECORD, DDPS_PR_DGID | DDPS_PR_SGID, mad).status,
 		0);

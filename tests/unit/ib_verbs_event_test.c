@@ -304,7 +304,7 @@ Test(ib_verbs_event, a_turn_takes_so_many, .init = init, .fini = fini)
 	cr_expect_eq(count(0, "mad_bad"), 70);
 }
 
-/* Each notice of the channel is taken, and the next one asked for. */
+/* Notices of the channel are taken, and the next one is asked for, once. */
 Test(ib_verbs_event, completions_are_asked_for_anew, .init = init, .fini = fini)
 {
 	two_up();
@@ -313,5 +313,19 @@ Test(ib_verbs_event, completions_are_asked_for_anew, .init = init, .fini = fini)
 	turn();
 	cr_expect_eq(fake[0].n_notice, 0);
 	cr_expect_eq(fake[0].n_acked, 3);
-	cr_expect_eq(fake[0].n_asked, 3);
+	cr_expect_eq(fake[0].n_asked, 1);
+}
+
+/* The adapter gives a notice whenever one is asked for: each turn takes one, and comes to its end. */
+Test(ib_verbs_event, contact_35_an_adapter_that_answers_at_once, .init = init, .fini = fini)
+{
+	two_up();
+	fake[0].n_asked = fake[0].n_acked = 0;
+	fake[0].arm_fires = 1000;
+	fake[0].n_notice = 1;
+	for (unsigned i = 1; i <= 3; i++) {
+		(void)ddps_ib_verbs_run(peer[0].v, fake_now);
+		cr_expect_eq(fake[0].n_asked, i);
+		cr_expect_eq(fake[0].n_notice, 1);
+	}
 }

@@ -118,6 +118,7 @@ int ipoib_port_open(struct ipoib_port *p, const struct ddps_ipoib_up *up,
 	char why[400];
 	int err;
 
+	p->out = out;
 	p->udp_cfg.up = p->verbs_cfg.up = up;
 	p->udp_cfg.see = p->verbs_cfg.see = see;
 	p->udp_cfg.see_user = p->verbs_cfg.see_user = see_user;
@@ -153,9 +154,28 @@ void ipoib_port_user(const struct ipoib_port *p, void *user)
 		ddps_ib_udp_user(p->udp, user);
 }
 
+/* What the administration, if it is here, has found out about its subnet. */
+static void tell_notices(const struct ipoib_port *p)
+{
+	const char *notice;
+
+	while ((notice = ddps_ib_udp_notice(p->udp))) {
+		if (p->out->json)
+			json_out_line(p->out, json_pack("{ss ss}", "event", "subnet_notice", "why",
+							notice));
+		else
+			fprintf(p->out->err, "subnet administration: %s\n", notice);
+		out_flush(p->out);
+	}
+}
+
 bool ipoib_port_run(const struct ipoib_port *p, uint64_t now)
 {
-	return p->verbs ? ddps_ib_verbs_run(p->v, now) : ddps_ib_udp_run(p->udp, now);
+	bool more = p->verbs ? ddps_ib_verbs_run(p->v, now) : ddps_ib_udp_run(p->udp, now);
+
+	if (!p->verbs)
+		tell_notices(p);
+	return more;
 }
 
 void ipoib_port_fds(const struct ipoib_port *p, struct pollfd fds[IPOIB_PORT_FDS])

@@ -15,6 +15,7 @@ struct ipoib_port {
 	char device[IPOIB_DEVICE_LEN];
 	struct ddps_ib_udp *udp;
 	struct ddps_ib_verbs *v;
+	struct out *out; /* for what the administration has to say */
 	/* set when it is open, by those in UDP from the beginning */
 	uint8_t gid[DDPS_IPOIB_GID_LEN];
 	uint32_t qpn;

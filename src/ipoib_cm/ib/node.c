@@ -373,6 +373,11 @@ const char *ddps_ib_node_why(const struct ddps_ib_node *n)
 	return n->why;
 }
 
+const char *ddps_ib_node_notice(struct ddps_ib_node *n)
+{
+	return n->sa ? ddps_sa_notice(n->sa) : NULL;
+}
+
 const char *ddps_ib_node_counter(const struct ddps_ib_node *n, unsigned i, uint64_t *value)
 {
 	static const struct ddps_sa_stats no_sa;

@@ -72,6 +72,8 @@ struct ddps_ipoib_port *ddps_ib_node_port(struct ddps_ib_node *n);
 void ddps_ib_node_user(struct ddps_ib_node *n, void *user);
 /* One sentence on the group that could not be joined last, where the reason is here; else "". */
 const char *ddps_ib_node_why(const struct ddps_ib_node *n);
+/* As ddps_sa_notice(); NULL also if the administration is not here. */
+const char *ddps_ib_node_notice(struct ddps_ib_node *n);
 
 /* A packet whose ICRC is right.  @slid: the sender's LID, not 0.  @mlid: it came for that group, else 0. */
 void ddps_ib_node_rx(struct ddps_ib_node *n, uint16_t slid, uint16_t mlid,

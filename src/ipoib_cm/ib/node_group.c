@@ -17,6 +17,15 @@ static void on_joined(void *user, const uint8_t mgid[DDPS_IPOIB_GID_LEN], int er
 
 	if (err == DDPS_E_TIMEDOUT || err == DDPS_E_REJECTED) /* the administration's reason */
 		n->why[0] = '\0';
+	if (err == DDPS_E_BUSY) {
+		char text[DDPS_IPOIB_GID_TEXT];
+
+		ddps_ipoib_gid_print(text, n->cfg.gid);
+		snprintf(n->why, sizeof(n->why),
+			 "the administration at LID %u refuses it: another node has the GID %s; "
+			 "try: another --gid",
+			 n->cfg.sa_lid, text);
+	}
 	n->cfg.up->joined(n->user, mgid, err, rec ? 128u << (rec->mtu & 0x3f) : 0, now);
 }
 

@@ -34,7 +34,8 @@ struct ddps_sac_stats {
 struct ddps_sac_ops {
 	/* To QP 1 of the administration's port. */
 	void (*send)(void *user, const uint8_t mad[DDPS_CM_MAD_LEN]);
-	/* A group that was to be joined; @rec NULL: not now, and @err says why. */
+	/* A group that was to be joined; @rec NULL: not now, and @err says why.  DDPS_E_BUSY:
+	 * another port has our GID. */
 	void (*joined)(void *user, const uint8_t mgid[DDPS_IPOIB_GID_LEN], int err,
 		       const struct ddps_sa_mcm *rec, uint64_t now);
 	/* @pr NULL: there is none. */

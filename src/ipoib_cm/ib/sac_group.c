@@ -265,7 +265,7 @@ void ddps_sac_group_answer(struct ddps_sac *c, struct sac_group *g, const struct
 	if (g->state == SAC_ASKED && (g->want || !h->status))
 		set_out(c, g, SAC_JOINING, now); /* [4391-10-3] */
 	else if (h->status)
-		put_off(c, g, DDPS_E_REJECTED, now);
+		put_off(c, g, h->status == DDPS_SA_DENIED ? DDPS_E_BUSY : DDPS_E_REJECTED, now);
 	else
 		joined(c, g, &r, now);
 }

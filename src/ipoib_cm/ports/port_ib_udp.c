@@ -315,6 +315,11 @@ const char *ddps_ib_udp_why(const struct ddps_ib_udp *u)
 	return ddps_ib_node_why(u->node);
 }
 
+const char *ddps_ib_udp_notice(struct ddps_ib_udp *u)
+{
+	return ddps_ib_node_notice(u->node);
+}
+
 uint16_t ddps_ib_udp_lid(const struct ddps_ib_udp *u)
 {
 	return u->wire.ip & LID_MASK;

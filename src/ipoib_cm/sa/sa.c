@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Queries and their answers; what they find is in sa_record.c and sa_path.c, tables in sa_table.c, groups in
- * sa_group.c, reports in sa_report.c.
+ * sa_group.c, reports in sa_report.c, GIDs in sa_gid.c.
  */
 #include "ipoib_cm/sa/sa_in.h"
 #include <stdlib.h>
@@ -19,7 +19,7 @@ struct ddps_sa *ddps_sa_new(const struct ddps_sa_config *cfg)
 		return NULL;
 	sa->cfg = *cfg;
 	ddps_sa_broadcast_groups(sa);
-	ddps_sa_learn(sa, cfg->gid, cfg->lid, 0);
+	(void)ddps_sa_learn(sa, cfg->gid, cfg->lid, 0);
 	return sa;
 }
 
@@ -33,36 +33,6 @@ void ddps_sa_free(struct ddps_sa *sa)
 const struct ddps_sa_stats *ddps_sa_stats(const struct ddps_sa *sa)
 {
 	return &sa->stats;
-}
-
-uint16_t ddps_sa_lid_of(const struct ddps_sa *sa, const uint8_t *gid)
-{
-	for (uint16_t i = 1; i < DDPS_SA_LIDS; i++)
-		if (sa->port[i].known && !memcmp(sa->port[i].gid, gid, DDPS_IPOIB_GID_LEN))
-			return i;
-	return 0;
-}
-
-void ddps_sa_learn(struct ddps_sa *sa, const uint8_t *gid, uint16_t lid, uint64_t now)
-{
-	uint16_t was = ddps_sa_lid_of(sa, gid);
-
-	if (!lid || lid >= DDPS_SA_LIDS || was == lid || (was && was == sa->cfg.lid))
-		return;
-	if (was) {
-		sa->port[was].known = false;
-		sa->port[was].traps = 0;
-		ddps_sa_leave_all(sa, was, now);
-		sa->stats.sa_moved++;
-	}
-	sa->port[lid].full = sa->port[lid].limited = 0; /* those of whoever was here before */
-	sa->port[lid].known = true;
-	memcpy(sa->port[lid].gid, gid, DDPS_IPOIB_GID_LEN);
-}
-
-bool ddps_sa_knows(const struct ddps_sa *sa, uint16_t lid)
-{
-	return lid < DDPS_SA_LIDS && sa->port[lid].known;
 }
 
 /* 13.4.8.1 */
@@ -147,6 +117,8 @@ void ddps_sa_rx(struct ddps_sa *sa, uint16_t slid, const uint8_t mad[DDPS_CM_MAD
 		sa->stats.sa_bad++;
 		return;
 	}
+	sa->port[slid].there = true;
+	sa->undecided = false;
 	if (h.method == (DDPS_SA_REPORT | DDPS_SA_RESPONSE)) {
 		ddps_sa_heard(sa, slid, h.tid);
 		return;
@@ -169,6 +141,8 @@ void ddps_sa_rx(struct ddps_sa *sa, uint16_t slid, const uint8_t mad[DDPS_CM_MAD
 			 ? DDPS_SA_GET_RESP
 			 : (uint8_t)(h.method | DDPS_SA_RESPONSE);
 	h.status = query(sa, slid, &h, out, now, &table);
+	if (sa->undecided)
+		return;
 	sa->stats.sa_queries++;
 	sa->stats.sa_refused += h.status != DDPS_SA_OK;
 	if (table)

@@ -6,7 +6,8 @@
  * paths, groups and ports, keeps the members of groups and reports when one comes or goes.  It
  * knows no sockets; time is an argument.
  *
- * It learns which port has which GID from the joins and queries of the ports themselves.  LIDs
+ * It learns which port has which GID from the joins and queries of the ports themselves.  If two ports
+ * say that they have the same, the first one stays if it answers; else it has moved.  LIDs
  * are 1 to DDPS_SA_LIDS - 1, so there are that many ports; each of them may have made a share of
  * the groups.  A group gets its MLID from its MGID as far as that goes, so that members agree with
  * an administration that has started anew.
@@ -24,6 +25,7 @@
 #define DDPS_SA_REPORTS 256			/* on their way */
 #define DDPS_SA_TABLES	16			/* on their way, each of another port */
 #define DDPS_SA_RECORDS 4096			/* of a table */
+#define DDPS_SA_NOTICES 8			/* that nobody has read */
 #define DDPS_SA_PKEYS	(1 + DDPS_IB_UDP_PKEYS) /* partitions */
 
 /* X(name, meaning) */
@@ -35,6 +37,9 @@
 	X(sa_groups, "groups made")                                                                \
 	X(sa_limit, "groups not made for lack of room or share")                                   \
 	X(sa_moved, "GIDs that another port had before")                                           \
+	X(sa_conflicts, "queries refused: another port has the GID, and is there")                 \
+	X(sa_renamed, "ports that came with another GID")                                          \
+	X(sa_probes, "ports asked whether they are there")                                         \
 	X(sa_reports, "reports sent, repeated ones included")                                      \
 	X(sa_unheard, "reports that nobody answered, or that found no room")                       \
 	X(sa_tables, "tables sent")                                                                \
@@ -68,6 +73,11 @@ void ddps_sa_rx(struct ddps_sa *sa, uint16_t slid, const uint8_t mad[DDPS_CM_MAD
 		uint64_t now);
 uint64_t ddps_sa_due(const struct ddps_sa *sa);
 void ddps_sa_tick(struct ddps_sa *sa, uint64_t now);
+/*
+ * One sentence on GIDs that two ports have, that moved, or that a port has changed.  Return: NULL: there
+ * is none; valid until the next call of anything here.
+ */
+const char *ddps_sa_notice(struct ddps_sa *sa);
 const struct ddps_sa_stats *ddps_sa_stats(const struct ddps_sa *sa);
 
 #endif

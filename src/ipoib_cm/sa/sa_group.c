@@ -223,8 +223,8 @@ static void put_answer(uint8_t *mad, const struct sa_group *g, const struct ddps
 }
 
 /* Of whom the request speaks.  Return: a status. */
-static uint16_t port_in(struct ddps_sa *sa, uint16_t slid, const struct ddps_sa_head *h,
-			const struct ddps_sa_mcm *r, uint64_t now)
+static uint16_t port_in(const struct ddps_sa *sa, const struct ddps_sa_head *h,
+			const struct ddps_sa_mcm *r)
 {
 	const uint64_t need = DDPS_MC_MGID | DDPS_MC_PORT_GID | DDPS_MC_JOIN;
 
@@ -234,7 +234,6 @@ static uint16_t port_in(struct ddps_sa *sa, uint16_t slid, const struct ddps_sa_
 		return DDPS_SA_INVALID_GID;
 	if (!r->join)
 		return DDPS_SA_REQ_INVALID;
-	ddps_sa_learn(sa, r->port_gid, slid, now);
 	return DDPS_SA_OK;
 }
 
@@ -246,7 +245,9 @@ uint16_t ddps_sa_group_join(struct ddps_sa *sa, uint16_t slid, const struct ddps
 	uint16_t status;
 
 	ddps_sa_mcm_get(&r, mad);
-	status = port_in(sa, slid, h, &r, now);
+	status = port_in(sa, h, &r);
+	if (!status)
+		status = ddps_sa_learn(sa, r.port_gid, slid, now);
 	if (status)
 		return status;
 	g = ddps_sa_group_find(sa, r.mgid);
@@ -271,7 +272,7 @@ uint16_t ddps_sa_group_leave(struct ddps_sa *sa, uint16_t slid, const struct ddp
 	uint16_t status;
 
 	ddps_sa_mcm_get(&r, mad);
-	status = port_in(sa, slid, h, &r, now);
+	status = port_in(sa, h, &r);
 	if (status)
 		return status;
 	g = ddps_sa_group_find(sa, r.mgid);

@@ -12,6 +12,10 @@ struct sa_port {
 	uint32_t full, limited; /* member of these partitions, by their places */
 	uint8_t traps;		/* subscribed: bit n is notice 64 + n */
 	unsigned made;		/* groups that are there because of it */
+	uint16_t claimer;	/* LID that says it has this GID, since claimed_at; 0: none */
+	bool there;		/* heard of since */
+	int said;		/* of it last, and when */
+	uint64_t claimed_at, said_at;
 };
 
 struct sa_group {
@@ -59,11 +63,17 @@ struct ddps_sa {
 	struct sa_table table[DDPS_SA_TABLES];
 	uint64_t tid;
 	uint32_t drawn; /* MGIDs that this administration has made */
+	bool undecided; /* who has a GID: the query at hand gets no answer, and is repeated */
+	unsigned first_notice, n_notice;
+	char notice[DDPS_SA_NOTICES][256];
 	struct ddps_sa_stats stats;
 };
 
-/* The port at @lid has @gid.  If another one had it before, that is where it has moved from. */
-void ddps_sa_learn(struct ddps_sa *sa, const uint8_t *gid, uint16_t lid, uint64_t now);
+/*
+ * The port at @lid, below DDPS_SA_LIDS, says that it has @gid (sa_gid.c).  If another one had it, it may
+ * have moved from there, or both have it.  Return: a status; until that is known also sa->undecided.
+ */
+uint16_t ddps_sa_learn(struct ddps_sa *sa, const uint8_t *gid, uint16_t lid, uint64_t now);
 
 /* Partitions: each is its place in the configuration. */
 #define DDPS_SA_NO_PART DDPS_SA_PKEYS

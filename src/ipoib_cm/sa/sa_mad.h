@@ -41,6 +41,7 @@ enum {
 	DDPS_SA_TOO_MANY = 0x0400, /* records */
 	DDPS_SA_INVALID_GID = 0x0500,
 	DDPS_SA_TOO_FEW = 0x0600, /* components */
+	DDPS_SA_DENIED = 0x0700,
 };
 
 /* Bits of the component mask. */

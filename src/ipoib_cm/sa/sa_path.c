@@ -137,7 +137,8 @@ static bool path_begin(struct sa_path_query *q, uint16_t slid, uint64_t now)
 	if (q->mask & DDPS_PR_SGID) {
 		q->from = ddps_sa_lid_of(sa, q->pr.sgid);
 		if (!ddps_sa_knows(sa, slid)) {
-			ddps_sa_learn(sa, q->pr.sgid, slid, now);
+			if (ddps_sa_learn(sa, q->pr.sgid, slid, now))
+				return false;
 			q->from = slid;
 		} else if (!q->from) {
 			return false;
