@@ -127,6 +127,44 @@ MoveTest(a_silent_peer_is_found_by_its_probe, "4391-9.4-1")
 	cr_expect_eq(net.node[1].n_rx, 1);
 }
 
+/* A CM message that node 0 would have sent, but from that LID. */
+static void mad_from(uint16_t lid, const struct ddps_cm_mad *m)
+{
+	uint8_t octets[DDPS_CM_MAD_LEN];
+
+	cr_assert_eq(ddps_cm_mad_encode(octets, m), 0);
+	ddps_ipoib_if_up()->mad(net.node[1].f, lid, octets, sizeof(octets),
+				ddps_ipoib_sim_now(net.sim));
+	ddps_ipoib_sim_touch(net.sim, 1);
+}
+
+/* In the name of the peer: nothing ends, but its path is looked at.  From the peer it counts. */
+MoveTest(contact_35_messages_of_another_lid, "")
+{
+	struct ddps_cm_mad m;
+	uint64_t ended, moved;
+
+	pair(RC);
+	net_run(&net, 2 * SEC);
+	cr_assert_eq(net_conns(&net, 1), 1);
+	ddps_cm_mad_init(&m, DDPS_CM_REJ, 1);
+	m.u.rej.local_id = net.node[0].last_req.u.req.local_id;
+	m.u.rej.reason = DDPS_CM_REJ_TIMEOUT;
+	m.u.rej.info_len = 8;
+	for (unsigned i = 0; i < 8; i++)
+		m.u.rej.ari[i] = (uint8_t)(net.node[0].cfg.ca_guid >> (56 - 8 * i));
+	ended = net_stats(&net, 1)->conn_down;
+	moved = net_stats(&net, 1)->path_moved;
+	mad_from(99, &m);
+	net_run(&net, 2 * SEC);
+	cr_expect_eq(net_stats(&net, 1)->conn_down, ended);
+	cr_expect_eq(net_stats(&net, 1)->path_moved, moved, "it is where it was");
+	cr_expect_eq(both_ways(100 * MS), 2);
+	mad_from(1, &m);
+	net_run(&net, SEC);
+	cr_expect_eq(net_stats(&net, 1)->conn_down, ended + 1);
+}
+
 /* The queue pair fails, the path is asked for, another connection leads to the new place. */
 MoveTest(a_connection_to_the_old_place_fails, "4755-3.4-1")
 {

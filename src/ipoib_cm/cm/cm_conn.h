@@ -51,6 +51,13 @@ struct ddps_cm {
 	unsigned n_conns;
 	uint32_t id_counter;
 	struct ddps_cm_mad rx; /* the message being handled; reports point to it */
+	ddps_cm_addr from;     /* where it came from */
+	/*
+	 * The bits of an address that say which port it is.  What comes from another port than the
+	 * connection's peer is no message of that connection, whatever IDs it has; 0: it is.
+	 */
+	ddps_cm_addr port_bits;
+	uint32_t stray; /* the connection of which the latest message was said to be; 0: none */
 	struct ddps_cm_stats stats;
 };
 

@@ -15,13 +15,22 @@ static void unmatched(struct ddps_cm *cm)
 	cm->stats.unmatched++;
 }
 
+/* Whether the message is said to be of @c, but does not come from its peer. */
+static bool is_stray(struct ddps_cm *cm, const struct ddps_cm_conn *c)
+{
+	if (!((c->addr ^ cm->from) & cm->port_bits))
+		return false;
+	cm->stray = c->local_id;
+	return true;
+}
+
 /* An event for @c; where the table has no rule the message is dropped. */
 static void feed(struct ddps_cm *cm, struct ddps_cm_conn *c, enum ddps_cm_event ev, uint64_t now,
 		 struct ddps_cm_outs *o)
 {
 	const struct ddps_cm_in in = { .ev = ev, .now = now, .mad = &cm->rx };
 
-	if (!c || ddps_cm_step(cm, c, &in, o))
+	if (!c || is_stray(cm, c) || ddps_cm_step(cm, c, &in, o))
 		unmatched(cm);
 }
 
@@ -67,7 +76,8 @@ static void close_stale(struct ddps_cm *cm, struct ddps_cm_conn *old, uint64_t n
 	const struct ddps_cm_in in = { .ev = DDPS_CM_EV_STALE, .now = now, .mad = &cm->rx };
 
 	/* Only an established one can be disconnected; others end by their timers. */
-	(void)ddps_cm_step(cm, old, &in, o);
+	if (!is_stray(cm, old))
+		(void)ddps_cm_step(cm, old, &in, o);
 }
 
 static const struct ddps_cm_listener *find_listener(const struct ddps_cm *cm, uint64_t sid)
@@ -259,6 +269,8 @@ int ddps_cm_rx(struct ddps_cm *cm, const void *buf, size_t len, ddps_cm_addr fro
 	int err = ddps_cm_mad_decode(&cm->rx, buf, len);
 
 	o->n_send = o->n_report = 0;
+	cm->from = from;
+	cm->stray = 0;
 	if (err) {
 		if (err == DDPS_E_UNSUPPORTED)
 			cm->stats.unsupported++;

@@ -78,6 +78,7 @@ static int open_cm(struct ddps_ipoib_agent *a)
 		return DDPS_E_NOMEM;
 	a->cm->gone = on_gone;
 	a->cm->gone_user = a;
+	a->cm->port_bits = UINT16_MAX; /* the LID */
 	return listen_on_both(a, cm.priv);
 }
 

@@ -145,6 +145,7 @@ int ddps_ipoib_if_new(struct ddps_ipoib_if **out, const struct ddps_ipoib_if_con
 	f->links.cm = f->cm;
 	f->cm->gone = ddps_ipoib_qp_gone;
 	f->cm->gone_user = f;
+	f->cm->port_bits = UINT16_MAX; /* the LID, as <ddpsess/ipoib_port.h> has it */
 	f->links.me = f->cfg.me;
 	f->links.policy = f->cfg.policy;
 	f->links.ops = &ddps_ipoib_conn_ops;

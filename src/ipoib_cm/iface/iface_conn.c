@@ -349,6 +349,14 @@ static void outs(struct ddps_ipoib_if *f, const struct ddps_cm_outs *o, uint16_t
 	ddps_ipoib_qp_collect(f);
 }
 
+static void seen_elsewhere(struct ddps_ipoib_if *f, uint32_t id, uint16_t lid)
+{
+	struct ddps_ipoib_qp *qp = ddps_ipoib_conn_by_id(f, id);
+
+	if (qp && qp->node)
+		ddps_ipoib_node_seen_at(f, qp->node, lid);
+}
+
 void ddps_ipoib_conn_mad(void *user, ddps_cm_addr from, const void *mad, size_t len, uint64_t now)
 {
 	struct ddps_ipoib_if *f = user;
@@ -364,6 +372,8 @@ void ddps_ipoib_conn_mad(void *user, ddps_cm_addr from, const void *mad, size_t 
 		return;
 	}
 	f->stats.req_refused += cm->refused - refused; /* by the agent: it is full, for one */
+	if (f->cm->stray) /* the peer may have moved; the path says whether it has */
+		seen_elsewhere(f, f->cm->stray, (uint16_t)from);
 	outs(f, &o, (uint16_t)from);
 }
 
