@@ -105,7 +105,7 @@ struct vd_process {
 	struct ddps_mutex lock; /* identifiers, their events, and which queue pair is whose */
 	struct vd_id *requests; /* identifiers whose peer waits for an answer */
 	struct vd_id *held;	/* ... whose end is not told yet (vd_held.c), @hold_ms at most */
-	unsigned hold_ms;
+	unsigned hold_ms, timewait_ms;
 	struct vd_async *unacked; /* asynchronous events that were fetched */
 	pthread_cond_t acked;	  /* one of them less */
 	pthread_cond_t ended;	  /* a session that was being closed has ended */
@@ -352,7 +352,7 @@ struct vd_id {
 	struct vd_qp *qp;	     /* == id.qp */
 	struct vd_id *next_request;  /* in vd_process.requests */
 	uint16_t peer_ird, peer_ord; /* of a request */
-	bool told_down;
+	bool told_down, parted, waited, told_free;
 	struct vd_event *answer, *end;		      /* vd_event_keep; or NULL */
 	uint64_t held_until;			      /* CLOCK_MONOTONIC, ms; or 0 */
 	struct vd_id *next_held;		      /* in vd_process.held, if that is set */

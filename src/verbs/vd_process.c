@@ -19,7 +19,7 @@
 #define FD_WANTED    65536
 #define SETTLE_MS    1000
 #define HOLD_MS	     50
-#define HELD_STEP_MS 1
+#define TIMEWAIT_MS  2000 /* what an adapter waits by the timers of rdma_cm */
 #define TELL_SECONDS 2
 #define AGAIN_NS     1000000
 #define CHECK_STATUS 66 /* of a program that --check has found mistakes of: docs/check.md */
@@ -131,10 +131,10 @@ static void *serve(void *arg)
 			       { p->link_fd, POLLIN, 0 },
 			       { p->mark.fd[0], 0, 0 } };
 	struct ddps_event ev;
-	bool held = false;
+	int ms = -1; /* until something is due */
 
 	for (;;) {
-		if (poll(fd, 4, held ? HELD_STEP_MS : -1) < 0) {
+		if (poll(fd, 4, ms) < 0) {
 			vd_poll_again();
 			continue;
 		}
@@ -155,7 +155,7 @@ static void *serve(void *arg)
 		ddps_lock(&p->lock);
 		while (ddps_event_get(p->ctx, &ev) == 1)
 			vd_conn_event(p, &ev);
-		held = vd_held_serve(p);
+		ms = vd_held_serve(p);
 		if (fd[2].revents)
 			vd_ports_look(p);
 		ddps_unlock(&p->lock);
@@ -229,6 +229,7 @@ static struct vd_process *fresh(void)
 	p->pid = getpid();
 	p->cfg = global.cfg;
 	p->hold_ms = HOLD_MS;
+	p->timewait_ms = TIMEWAIT_MS;
 	ddps_mutex_init(&p->lock, DDPS_LOCK_PROCESS);
 	ddps_mutex_init(&p->shared_lock, DDPS_LOCK_SHARED);
 	ddps_mutex_init(&p->named_lock, DDPS_LOCK_NAMED);

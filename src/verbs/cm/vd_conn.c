@@ -2,6 +2,7 @@
 /* Connections of rdma_cm: sessions of the library. */
 #include "verbs/ib/vd_qp.h"
 #include "verbs/cm/vd_event.h"
+#include "verbs/cm/vd_ibcm.h"
 #include "verbs/ud/vd_ud.h"
 #include "verbs/cm/vd_oob.h"
 #include <errno.h>
@@ -60,9 +61,11 @@ VD_API int rdma_connect(struct rdma_cm_id *ibid, struct rdma_conn_param *conn)
 		return vd_fail(ENOMEM);
 	if (vd_ud_id(id))
 		return vd_ud_connect(id, conn);
+	vd_conn_param(p, conn, &param);
+	if (vd_ib_too_long(id, param.private_data_len, VD_IB_REQ_PD))
+		return vd_fail(EINVAL);
 	if (!vd_lend(p, id, conn))
 		return -1;
-	vd_conn_param(p, conn, &param);
 	vd_addr_text(&ibid->route.addr.src_addr, local, sizeof local);
 	if (id->own_address || rdma_get_src_port(ibid))
 		param.local = local;
@@ -153,9 +156,11 @@ VD_API int rdma_accept(struct rdma_cm_id *ibid, struct rdma_conn_param *conn)
 		return vd_fail(EINVAL);
 	if (vd_event_keep(id))
 		return vd_fail(ENOMEM);
+	vd_conn_param(p, conn, &param);
+	if (vd_ib_too_long(id, param.private_data_len, VD_IB_REP_PD))
+		return vd_fail(EINVAL);
 	if (!vd_lend(p, id, conn))
 		return -1;
-	vd_conn_param(p, conn, &param);
 	if (!conn) { /* what the peer asks for */
 		param.ird = clamp(id->peer_ord);
 		param.ord = clamp(id->peer_ird);
@@ -185,6 +190,10 @@ VD_API int rdma_reject(struct rdma_cm_id *ibid, const void *data, uint8_t len)
 		return -1;
 	if (vd_ud_id(id))
 		return vd_ud_reject(id, data, len);
+	if (!data)
+		len = 0;
+	if (vd_ib_too_long(id, len, VD_IB_REJ_PD))
+		return vd_fail(EINVAL);
 	ddps_lock(&p->lock);
 	if (id->request) {
 		err = ddps_reject(id->request, data, len);
@@ -209,12 +218,16 @@ VD_API int rdma_disconnect(struct rdma_cm_id *ibid)
 		return -1;
 	if (vd_ud_id(id)) /* there is no connection */
 		return vd_fail(EINVAL);
+	if (vd_is_ib(id) && vd_event_keep(id))
+		return vd_fail(ENOMEM);
 	ddps_lock(&p->lock);
 	if (id->state < VD_ID_CONNECTING)
 		err = EINVAL;
 	else /* the connection goes with its queue pair */
 		err = id->qp ? vd_qp_close(id->qp) : 0;
 	vd_held_release(p, id);
+	if (!err)
+		vd_ib_parted(id);
 	/* The second time there is nothing to wait for. */
 	known = !id->qp || (id->told_down && !vd_event_waits(id));
 	ddps_unlock(&p->lock);
@@ -248,6 +261,7 @@ static void new_request(struct vd_process *p, const struct ddps_event *ev)
 {
 	struct vd_id *l = ev->user, *id;
 	struct rdma_conn_param conn;
+	uint8_t pd[256];
 
 	if (l->oob) {
 		vd_oob_request(l->oob, ev);
@@ -270,6 +284,7 @@ static void new_request(struct vd_process *p, const struct ddps_event *ev)
 	id->next_request = p->requests;
 	p->requests = id;
 	fill_conn(ev, &conn);
+	vd_ib_pad(id, &conn, VD_IB_REQ_PD, pd);
 	if (vd_event_post(id, l, RDMA_CM_EVENT_CONNECT_REQUEST, 0, &conn) != ENOMEM)
 		return;
 	vd_request_forget(p, id); /* nobody would answer it */
@@ -295,15 +310,28 @@ static void failed(struct vd_id *id, const struct ddps_event *ev)
 	bool refused = ev->error.code == DDPS_E_REFUSED || ev->error.code == DDPS_E_RESET;
 	bool late = ev->error.code == DDPS_E_TIMEDOUT;
 	bool passive = id->state == VD_ID_ACCEPTING; /* it has accepted: nobody can refuse now */
+	enum rdma_cm_event_type type = passive	 ? RDMA_CM_EVENT_CONNECT_ERROR
+				       : refused ? RDMA_CM_EVENT_REJECTED
+				       : late	 ? RDMA_CM_EVENT_UNREACHABLE
+						 : RDMA_CM_EVENT_CONNECT_ERROR;
+	int status = -(ev->error.sys_errno ? ev->error.sys_errno : vd_errno(ev->error.code));
 
 	id->state = VD_ID_DOWN;
-	vd_event_tell(id, &id->answer,
-		      passive	? RDMA_CM_EVENT_CONNECT_ERROR
-		      : refused ? RDMA_CM_EVENT_REJECTED
-		      : late	? RDMA_CM_EVENT_UNREACHABLE
-				: RDMA_CM_EVENT_CONNECT_ERROR,
-		      -(ev->error.sys_errno ? ev->error.sys_errno : vd_errno(ev->error.code)),
-		      NULL);
+	if (type == RDMA_CM_EVENT_REJECTED &&
+	    vd_is_ib(id)) /* the end of its program refuses, too */
+		status = ev->error.code == DDPS_E_REFUSED ? VD_IB_NO_SERVICE : VD_IB_CONSUMER;
+	vd_event_tell(id, &id->answer, type, status, NULL);
+}
+
+static void rejected(struct vd_id *id, const struct ddps_event *ev)
+{
+	struct rdma_conn_param conn;
+	uint8_t pd[256];
+
+	fill_conn(ev, &conn);
+	vd_ib_pad(id, &conn, VD_IB_REJ_PD, pd);
+	vd_event_tell(id, &id->answer, RDMA_CM_EVENT_REJECTED,
+		      vd_is_ib(id) ? VD_IB_CONSUMER : -ECONNREFUSED, &conn);
 }
 
 /* Whether the program has a word to say first, rdma_establish: where there is no queue pair; on
@@ -317,6 +345,7 @@ static bool answers(const struct vd_qp *qp)
 static void established(struct vd_qp *qp, const struct ddps_event *ev)
 {
 	struct rdma_conn_param conn;
+	uint8_t pd[256];
 
 	if (qp->tx && ev->ep != qp->tx)
 		return; /* of the two ends of one that is its own peer this one does not send */
@@ -332,6 +361,8 @@ static void established(struct vd_qp *qp, const struct ddps_event *ev)
 	vd_unreserve(qp->id);
 	vd_parse_addr(ev->info.local, &qp->id->id.route.addr.src_storage);
 	fill_conn(ev, &conn);
+	if (ev->info.initiator) /* the other side is told that the answer has come, no more */
+		vd_ib_pad(qp->id, &conn, VD_IB_REP_PD, pd);
 	vd_event_tell(qp->id, &qp->id->answer,
 		      ev->info.initiator && answers(qp) ? RDMA_CM_EVENT_CONNECT_RESPONSE
 							: RDMA_CM_EVENT_ESTABLISHED,
@@ -372,7 +403,6 @@ static void oob_failed(struct vd_qp *qp)
 static void session_event(struct vd_process *p, struct vd_qp *qp, const struct ddps_event *ev)
 {
 	const bool by_program = qp->closing || qp->phase == VD_QP_ERROR;
-	struct rdma_conn_param conn;
 
 	switch (ev->type) {
 	case DDPS_EV_ESTABLISHED:
@@ -381,10 +411,8 @@ static void session_event(struct vd_process *p, struct vd_qp *qp, const struct d
 	case DDPS_EV_REJECTED:
 		vd_qp_ended(qp);
 		oob_failed(qp);
-		fill_conn(ev, &conn);
 		if (qp->id)
-			vd_event_tell(qp->id, &qp->id->answer, RDMA_CM_EVENT_REJECTED,
-				      -ECONNREFUSED, &conn);
+			rejected(qp->id, ev);
 		return;
 	case DDPS_EV_FAILED:
 		vd_qp_ended(qp);

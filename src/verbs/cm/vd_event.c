@@ -324,5 +324,8 @@ int vd_sync(struct vd_id *id, int ret)
 	id->id.event = e;
 	if (!e->status)
 		return 0;
+	if (e->event ==
+	    RDMA_CM_EVENT_REJECTED) /* whatever the reason, which may be no errno value */
+		return vd_fail(ECONNREFUSED);
 	return vd_fail(abs(e->status)); /* a listener of datagrams answers by a number above 0 */
 }

@@ -29,8 +29,8 @@ void vd_down(struct vd_process *p, struct vd_id *id, bool by_program);
 void vd_held_release(struct vd_process *p, struct vd_id *id);
 /* Whether it waited. */
 bool vd_held_forget(struct vd_process *p, struct vd_id *id);
-/* Tell what is due.  Return: whether more waits. */
-bool vd_held_serve(struct vd_process *p);
+/* Tell what is due.  Return: when to look again, in ms, or -1: nothing waits. */
+int vd_held_serve(struct vd_process *p);
 /* Events of @id that nobody fetched; the lock is held. */
 void vd_event_drop(struct vd_id *id);
 /* The peer of a request, @id, has left: of such that nobody has looked at only some are kept. */

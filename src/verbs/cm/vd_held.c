@@ -9,9 +9,11 @@
  * may take long.
  */
 #include "verbs/cm/vd_event.h"
+#include "verbs/cm/vd_ibcm.h"
 #include <time.h>
 
 #define IF_IT_FETCHES 40 /* times as long */
+#define STEP_MS	      1	 /* from one look for what is fetched to the next */
 
 static uint64_t now_ms(void)
 {
@@ -26,10 +28,20 @@ static bool fetched(const struct vd_id *id)
 	return ddps_ep_unfetched(id->qp->ep) <= 0;
 }
 
-static void tell_end(struct vd_id *id)
+static void hold(struct vd_process *p, struct vd_id *id, unsigned ms)
+{
+	id->held_until = now_ms() + ms;
+	id->next_held = p->held;
+	p->held = id;
+}
+
+/* On InfiniBand its queue pair may not be used again for a while, and the program is told when it may. */
+static void tell_end(struct vd_process *p, struct vd_id *id)
 {
 	id->told_down = true;
 	vd_event_tell(id, &id->end, RDMA_CM_EVENT_DISCONNECTED, 0, NULL);
+	if (vd_is_ib(id))
+		hold(p, id, p->timewait_ms);
 }
 
 static unsigned patience(const struct vd_process *p, const struct vd_qp *qp)
@@ -44,12 +56,10 @@ void vd_down(struct vd_process *p, struct vd_id *id, bool by_program)
 		return;
 	id->state = VD_ID_DOWN;
 	if (by_program || fetched(id)) {
-		tell_end(id);
+		tell_end(p, id);
 		return;
 	}
-	id->held_until = now_ms() + patience(p, id->qp);
-	id->next_held = p->held;
-	p->held = id;
+	hold(p, id, patience(p, id->qp));
 }
 
 bool vd_held_forget(struct vd_process *p, struct vd_id *id)
@@ -67,18 +77,37 @@ bool vd_held_forget(struct vd_process *p, struct vd_id *id)
 
 void vd_held_release(struct vd_process *p, struct vd_id *id)
 {
-	if (vd_held_forget(p, id))
-		tell_end(id);
+	if (!id->told_down && vd_held_forget(p, id))
+		tell_end(p, id);
 }
 
-bool vd_held_serve(struct vd_process *p)
+static void serve_one(struct vd_process *p, struct vd_id *id)
+{
+	bool late = now_ms() >= id->held_until;
+
+	if (!id->told_down && (late || fetched(id))) {
+		vd_held_release(p, id);
+	} else if (id->told_down && late) {
+		vd_held_forget(p, id);
+		vd_ib_waited(id);
+	}
+}
+
+int vd_held_serve(struct vd_process *p)
 {
 	struct vd_id *next;
+	uint64_t now;
+	int ms = -1;
 
 	for (struct vd_id *id = p->held; id; id = next) {
 		next = id->next_held;
-		if (fetched(id) || now_ms() >= id->held_until)
-			vd_held_release(p, id);
+		serve_one(p, id);
 	}
-	return p->held;
+	now = now_ms();
+	for (struct vd_id *id = p->held; id; id = id->next_held)
+		if (!id->told_down || id->held_until <= now + STEP_MS)
+			return STEP_MS;
+		else if (ms < 0 || id->held_until - now < (unsigned)ms)
+			ms = (int)(id->held_until - now);
+	return ms;
 }

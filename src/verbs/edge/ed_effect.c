@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* What rules do to connections, identifiers and the device. */
 #include "verbs/cm/vd_event.h"
+#include "verbs/cm/vd_ibcm.h"
 #include "verbs/edge/ed.h"
 #include <errno.h>
 #include <stdlib.h>
@@ -33,20 +34,20 @@ static bool is_failure(int event)
 }
 
 /* What the drop-in itself says with these. */
-static int usual_status(int event)
+static int usual_status(const struct vd_id *id, int event)
 {
 	switch (event) {
 	case RDMA_CM_EVENT_ADDR_ERROR:
 	case RDMA_CM_EVENT_ROUTE_ERROR:
-		return EHOSTUNREACH;
+		return -EHOSTUNREACH;
 	case RDMA_CM_EVENT_CONNECT_ERROR:
-		return ECONNRESET;
+		return -ECONNRESET;
 	case RDMA_CM_EVENT_UNREACHABLE:
-		return ETIMEDOUT;
+		return -ETIMEDOUT;
 	case RDMA_CM_EVENT_REJECTED:
-		return ECONNREFUSED;
+		return vd_is_ib(id) ? VD_IB_CONSUMER : -ECONNREFUSED;
 	case RDMA_CM_EVENT_DEVICE_REMOVAL:
-		return ENODEV;
+		return -ENODEV;
 	default:
 		return 0;
 	}
@@ -76,7 +77,7 @@ static void tell_event(struct vd_id *id, int event, int status)
 		request(id);
 	else
 		vd_event_post(id, NULL, (enum rdma_cm_event_type)event,
-			      -(status ? status : usual_status(event)), NULL);
+			      status ? -status : usual_status(id, event), NULL);
 }
 
 /* The lock is held, so that the identifier does not go meanwhile. */
