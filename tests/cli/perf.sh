@@ -42,19 +42,40 @@ ord_zero() {
 # Somebody else's gnuplot shows what it was given.
 plot() {
 	mkdir -p bin
-	printf '#!/bin/sh\ncat >script\necho "<svg width=9 height=4></svg>" >"it'\''s.svg"\n' >bin/gnuplot
+	printf '#!/bin/sh\ncat >script\necho "<svg width=9 height=4></svg>"\n' >bin/gnuplot
 	chmod +x bin/gnuplot
 	PATH=$PWD/bin:$PATH run 0 perf --size 64,128 --seconds 0.01 --plot "it's.svg" "$uri" &&
-		says script "set output 'it''s.svg'" && says script "set terminal svg" || return
+		says "it's.svg" "</svg>" && says script "set terminal svg" || return
 	why="rows: $(cat script)"
 	[ "$(grep -cE '^(64|128) [0-9.e+]+ [0-9.e+]+ [0-9.e+]+$' script)" -eq 2 ] || return
-	printf '#!/bin/sh\ncat >script\necho "<svg width=9 height=4>" >y.svg\n' >bin/gnuplot
+	printf '#!/bin/sh\ncat >script\necho "<svg width=9 height=4>"\n' >bin/gnuplot
 	PATH=$PWD/bin:$PATH run 1 perf --size 64 --seconds 0.01 --plot y.svg "$uri" &&
 		says err "y.svg: gnuplot could not draw it" && [ ! -e y.svg ] || return
 	printf '#!/bin/sh\nexit 3\n' >bin/gnuplot
 	PATH=$PWD/bin:$PATH run 1 perf --size 64 --seconds 0.01 --plot x.png "$uri" &&
 		says err "x.png: gnuplot could not draw it" || return
 	run 2 perf --plot x.pdf "$uri" && says err ".svg or .png"
+}
+
+# What the link leads to stays, and what is there while nothing whole is drawn.
+plot_links() {
+	mkdir -p bin
+	printf '#!/bin/sh\ncat >/dev/null\n[ ! -e broken ] && echo "<svg width=9 height=4></svg>"\n' >bin/gnuplot
+	chmod +x bin/gnuplot
+	echo precious >kept
+	ln -sf kept link.svg
+	PATH=$PWD/bin:$PATH run 1 perf --size 64 --seconds 0.01 --plot link.svg "$uri" &&
+		says err "a link is not followed" && says kept precious && [ -L link.svg ] || return
+	echo old >there.svg
+	chmod 600 there.svg
+	touch broken
+	PATH=$PWD/bin:$PATH run 1 perf --size 64 --seconds 0.01 --plot there.svg "$uri" &&
+		says there.svg old || return
+	rm broken
+	PATH=$PWD/bin:$PATH run 0 perf --size 64 --seconds 0.01 --plot ./there.svg "$uri" &&
+		says there.svg "</svg>" || return
+	why="mode $(stat -c %a there.svg)"
+	[ "$(stat -c %a there.svg)" = 600 ]
 }
 
 both_ways() {
@@ -118,6 +139,7 @@ for wire in $WIRES; do
 	test_case "perf-$wire-rate-write" paced write
 	test_case "perf-$wire-intervals" intervals
 	test_case "perf-$wire-plot" plot
+	test_case "contact 19: $wire: a plot and links" plot_links
 	test_case "perf-$wire-timeout" timed_out
 	test_case "perf-$wire-listener-goes" listener_goes \
 		1 perf --json --seconds 60 "$uri"

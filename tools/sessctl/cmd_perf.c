@@ -18,6 +18,8 @@
 #include "report/meet.h"
 #include "report/perf_hist.h"
 #include "sessctl/perf_plot.h"
+#include "cli/text.h"
+#include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -436,6 +438,17 @@ static enum status run_all(struct team *t)
 	return s;
 }
 
+static enum status plot_fail(struct link *l, const char *file)
+{
+	const int err = errno;
+
+	return err ? link_fail(l, ST_FAILED, text_file_advice(err), "--plot %s: %s", file,
+			       strerror(err))
+		   : link_fail(l, ST_FAILED,
+			       "see what gnuplot printed above; is there room on the disk?",
+			       "--plot %s: gnuplot could not draw it", file);
+}
+
 static enum status measure_all(struct team *t, const struct opts *o)
 {
 	unsigned opened = 0;
@@ -446,9 +459,7 @@ static enum status measure_all(struct team *t, const struct opts *o)
 	if (!s)
 		s = run_all(t);
 	if (!s && o->plot && plot_draw(o->plot, t->p[0].row, o->sizes.n))
-		s = link_fail(&t->p[0].l, ST_FAILED,
-			      "see what gnuplot printed above; is there room on the disk?",
-			      "--plot %s: gnuplot could not draw it", o->plot);
+		s = plot_fail(&t->p[0].l, o->plot);
 	for (unsigned i = 0; i < opened; i++) {
 		s = link_close(&t->p[i].l, s);
 		window_close(&t->p[i].win);

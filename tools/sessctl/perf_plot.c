@@ -1,9 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* A gnuplot script, through a pipe. */
+/* A gnuplot script, through a pipe.  What it draws comes on its standard output: it would write through links. */
 #include "sessctl/perf_plot.h"
+#include "cli/temp.h"
+#include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
+#include <spawn.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 static bool ends_in(const char *file, const char *suffix)
@@ -40,12 +45,8 @@ const char *plot_problem(const char *file)
 
 static void script(FILE *f, const char *file, const struct out_perf *row, size_t n)
 {
-	/* in single quotes only the quote itself has a meaning, and two stand for one */
-	fprintf(f, "set terminal %s\nset output '",
+	fprintf(f, "set terminal %s\n$rows << END\n",
 		ends_in(file, ".svg") ? "svg size 900,400" : "png size 900,400");
-	for (const char *p = file; *p; p++)
-		fprintf(f, *p == '\'' ? "''" : "%c", *p);
-	fprintf(f, "'\n$rows << END\n");
 	for (size_t i = 0; i < n; i++)
 		fprintf(f, "%llu %.9g %.9g %.9g\n", (unsigned long long)row[i].size,
 			(double)(row[i].ops * row[i].size) / row[i].seconds / 1e6, row[i].p50,
@@ -62,39 +63,80 @@ static void script(FILE *f, const char *file, const struct out_perf *row, size_t
 }
 
 /* Whether it has its end: gnuplot does not say that a disk is full. */
-static bool is_whole(const char *file)
+static bool is_whole(int fd, const char *file)
 {
 	static const char svg[] = "</svg>";
 	static const uint8_t png[] = { 'I', 'E', 'N', 'D', 0xae, 0x42, 0x60, 0x82 };
 	uint8_t end[16];
-	FILE *f = fopen(file, "rbe");
-	size_t n = 0;
+	off_t size = lseek(fd, 0, SEEK_END);
+	ssize_t n = size < (off_t)sizeof end ? -1
+					     : pread(fd, end, sizeof end, size - (off_t)sizeof end);
 
-	if (!f)
+	if (n != sizeof end)
 		return false;
-	if (!fseek(f, -(long)sizeof end, SEEK_END))
-		n = fread(end, 1, sizeof end, f);
-	fclose(f);
-	return ends_in(file, ".svg") ? memmem(end, n, svg, sizeof svg - 1)
-				     : memmem(end, n, png, sizeof png);
+	return ends_in(file, ".svg") ? memmem(end, sizeof end, svg, sizeof svg - 1)
+				     : memmem(end, sizeof end, png, sizeof png);
+}
+
+/* Start gnuplot, which draws into @fd.  Return: where its script goes; NULL: there is none. */
+static FILE *start_gnuplot(int fd, pid_t *pid)
+{
+	char name[] = "gnuplot", *argv[] = { name, NULL };
+	posix_spawn_file_actions_t act;
+	FILE *f = NULL;
+	int p[2];
+
+	if (pipe2(p, O_CLOEXEC))
+		return NULL;
+	posix_spawn_file_actions_init(&act);
+	if (!posix_spawn_file_actions_adddup2(&act, p[0], STDIN_FILENO) &&
+	    !posix_spawn_file_actions_adddup2(&act, fd, STDOUT_FILENO) &&
+	    !posix_spawnp(pid, name, &act, NULL, argv, environ))
+		f = fdopen(p[1], "w");
+	posix_spawn_file_actions_destroy(&act);
+	close(p[0]);
+	if (!f)
+		close(p[1]);
+	return f;
+}
+
+static int draw(int fd, const char *file, const struct out_perf *row, size_t n)
+{
+	struct sigaction ignore = { .sa_handler = SIG_IGN }, before;
+	int status = 0;
+	pid_t pid = -1;
+	FILE *f;
+
+	sigaction(SIGPIPE, &ignore, &before); /* it may end early */
+	f = start_gnuplot(fd, &pid);
+	if (f) {
+		script(f, file, row, n);
+		fclose(f);
+	}
+	while (pid > 0 && waitpid(pid, &status, 0) < 0 && errno == EINTR)
+		;
+	sigaction(SIGPIPE, &before, NULL);
+	return f && !status && is_whole(fd, file) ? 0 : -1;
 }
 
 int plot_draw(const char *file, const struct out_perf *row, size_t n)
 {
-	struct sigaction ignore = { .sa_handler = SIG_IGN }, before;
-	FILE *f;
-	int bad;
+	const char *slash = strrchr(file, '/');
+	char *dir = slash ? strndup(file, (size_t)(slash - file) + 1) : strdup(".");
+	int dirfd = dir ? open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1, res;
+	struct temp t;
 
-	sigaction(SIGPIPE, &ignore, &before); /* it may end early */
-	f = popen("gnuplot", "we");
-	bad = !f;
-	if (f) {
-		script(f, file, row, n);
-		bad = pclose(f) != 0;
+	free(dir);
+	if (dirfd < 0)
+		return -1;
+	res = temp_open(&t, dirfd, slash ? slash + 1 : file, 0, true, false);
+	close(dirfd);
+	if (res)
+		return -1;
+	if (draw(t.fd, file, row, n)) {
+		temp_abort(&t);
+		errno = 0;
+		return -1;
 	}
-	sigaction(SIGPIPE, &before, NULL);
-	if (bad || is_whole(file))
-		return bad ? -1 : 0;
-	unlink(file);
-	return -1;
+	return temp_commit(&t, true);
 }

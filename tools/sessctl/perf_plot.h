@@ -8,7 +8,10 @@
 /* Can @file be drawn at all?  NULL, or what is missing in a constant sentence. */
 const char *plot_problem(const char *file);
 
-/* Return: 0, or -1 if gnuplot failed: it may have said why on standard error.  No part of the file is left. */
+/*
+ * A file that is there already is replaced when the drawing is whole; a link is not followed.
+ * Return: 0, or -1 with errno; 0 in it: gnuplot failed, and may have said why on standard error.
+ */
 int plot_draw(const char *file, const struct out_perf *row, size_t n);
 
 #endif

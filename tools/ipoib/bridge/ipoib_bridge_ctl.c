@@ -67,7 +67,7 @@ static void hang_up(struct bridge *b)
 static void tell_status(struct bridge *b)
 {
 	json_t *status = bridge_status(b, "status");
-	char *text = status ? json_dumps(status, JSON_COMPACT) : NULL;
+	char *text = status ? json_dumps(status, JSON_COMPACT | JSON_ENSURE_ASCII) : NULL;
 	int room = ANSWER_MAX;
 
 	/* what does not fit or is not taken at once shows to the other side as no answer */
