@@ -73,6 +73,8 @@ SONAME_SO  := $(SONAME_DIR)/libibverbs.so.1 $(SONAME_DIR)/librdmacm.so.1
 SESSCTL	   := $(B)/sessctl
 VIEW_SRC   := $(wildcard src/view/*.c)
 VIEW_SO    := $(B)/ddpsess/libddpsess-view.so
+UMAD_SRC   := $(wildcard src/umad/*.c)
+UMAD_SO    := $(B)/ddpsess/libddpsess-umad.so
 EXAMPLES   := $(patsubst examples/%.c,$(B)/example-%,$(EX_SRC))
 MAN	   := $(patsubst man/%.scd,$(B)/man/%,$(wildcard man/*.scd))
 
@@ -80,7 +82,7 @@ MAN	   := $(patsubst man/%.scd,$(B)/man/%,$(wildcard man/*.scd))
 .DELETE_ON_ERROR:
 .SECONDARY:
 
-all: lib $(SESSCTL) $(VERBS_SO) $(SONAME_SO) $(VIEW_SO) $(EXAMPLES)
+all: lib $(SESSCTL) $(VERBS_SO) $(SONAME_SO) $(VIEW_SO) $(UMAD_SO) $(EXAMPLES)
 lib: $(LIB_A) $(LIB_SO) $(B)/libddpsess.so $(IPOIB_A) $(IPOIB_SO) $(B)/libddpsess-ipoib.so \
 	$(CONFORM_A) $(CONFORM_SO) $(B)/libddpsess-conform.so
 
@@ -143,6 +145,11 @@ $(VIEW_SO): $(call objs,$(VIEW_SRC))
 	@mkdir -p $(@D)
 	$(if $(Q),@echo "  LD   $@")
 	$(Q)$(CC) $(CFLAGS_ALL) $(LDFLAGS) -shared $(DEFS) -o $@ $^ -ldl
+
+$(UMAD_SO): $(call objs,$(UMAD_SRC)) $(IPOIB_A)
+	@mkdir -p $(@D)
+	$(if $(Q),@echo "  LD   $@")
+	$(Q)$(CC) $(CFLAGS_ALL) $(LDFLAGS) -shared -Wl,--exclude-libs,ALL $(DEFS) -o $@ $^
 
 # The same under the libraries' own names.  librdmacm.so.1 has the version nodes that programs ask
 # it for and leads to libibverbs.so.1, which has all symbols: there is one copy of the state.

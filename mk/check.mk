@@ -146,9 +146,10 @@ interop: all $(UNIT) $(E2E)
 interop-ipoib: interop-opensm $(SESSCTL) $(B)/ipoib-starts $(B)/example-ib_accept
 	$(Q)tests/interop-ipoib/run.sh $(TIMES:%=--times=%)
 
-# The bridge by an adapter, on a simulated fabric that OpenSM manages
-interop-opensm: $(SESSCTL) $(B)/ib-preload.so $(OPENSM_PORT)
+# The bridge by an adapter, on a simulated fabric that OpenSM manages; infiniband-diags on a subnet in UDP
+interop-opensm: $(SESSCTL) $(UMAD_SO) $(B)/ib-preload.so $(OPENSM_PORT)
 	$(Q)tests/interop-ipoib/opensm/run.sh $(B)
+	$(Q)tests/interop-ipoib/opensm/diags.sh $(B)
 
 # CM over a simulated InfiniBand fabric
 interop-ib: $(SESSCTL) $(B)/ib-preload.so

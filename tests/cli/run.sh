@@ -34,6 +34,18 @@ environment() {
 	done
 }
 
+# another library in the place of the drop-in
+fabric() {
+	local bad
+	for bad in 192.0.2.9 192.0.2.9:4791,198.51.100.1,fe80::9 192.0.2.9:0,192.0.2.1,fe80::9 192.0.2.9:4791,192.0.2.1,x \
+		"192.0.2.9:4791,192.0.2.1,fe80::9,"; do
+		usage "--fabric takes" --fabric "$bad" -- true || return
+	done
+	run 0 run --fabric 192.0.2.9:4791,192.0.2.1,fe80::9 -- env &&
+		says out DDPSESS_FABRIC=192.0.2.9:4791,192.0.2.1,fe80::9 &&
+		says out "LD_PRELOAD=$BUILD/ddpsess/libddpsess-umad.so"
+}
+
 # files are named so that the program finds them from wherever it goes
 faults() {
 	echo "on ibv_open_device: fail ENOMEM" >rules
@@ -172,6 +184,7 @@ test_case run-nothing-asked nothing_asked
 test_case run-faults faults
 test_case run-faults-read faults_are_read
 test_case run-profile profile
+test_case 'contact 34: run-fabric' fabric
 test_case run-check checks
 test_case run-program-options program_options
 test_case run-exit-status exit_status_is_the_programs

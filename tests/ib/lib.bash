@@ -16,7 +16,7 @@ fabric_stop() {
 	[ ${#managers[@]} = 0 ] || kill -KILL "${managers[@]}" 2>/dev/null
 	for pid in "${pids[@]}"; do kill "$pid" 2>/dev/null; done
 	for pid in "${pids[@]}"; do wait "$pid" 2>/dev/null; done
-	exec {console}>&- 2>/dev/null
+	[ -z "${console-}" ] || exec {console}>&- 2>/dev/null
 	rm -rf "$work"
 }
 

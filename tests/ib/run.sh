@@ -74,7 +74,7 @@ in_tshark() {
 rejected() { # REASON
 	listen_on HostB --qpn 0x49 --mtu 32772 --reject "$1" --count 1 || return
 	connect_from HostA 3 "${quick[@]}" "$peer" && end_listener || return
-	sequence connect path connecting s:REQ r:REJ rejected || return
+	sequence connect path connecting s:REQ r:REJ rejected error || return
 	seen connect "\"event\":\"rejected\".*\"reason\":$1,.*\"private_data\":\"0000004900008004\""
 }
 
@@ -117,7 +117,7 @@ path_record() {
 }
 
 no_path() {
-	connect_from HostA 1 --peer-qpn 1 fe80::dead:beef && seen connect.err "knows none"
+	connect_from HostA 1 --peer-qpn 1 fe80::dead:beef && seen connect.err "knows one"
 }
 
 bad_port() {
@@ -162,7 +162,7 @@ link_down() {
 	status=$?
 	why="status $status: $(tail -n 1 "$work/connect")"
 	[ "$status" = 5 ] && sequence connect path connecting s:REQ r:REP s:RTU established s:DREQ \
-		s:DREQ s:DREQ disconnect-unanswered || return
+		s:DREQ s:DREQ disconnect-unanswered error || return
 	console 'Relink "HostB"[1]'
 	until_ready 20 port_is HostB Active || return
 	connect_from HostA 0 "${quick[@]}" "$peer" || return

@@ -426,6 +426,33 @@ NodeTest(mads_that_are_not_for_us, "")
 	cr_expect_eq(count(1, "rx_qkey"), 1);
 }
 
+NodeTest(contact_34_questions_about_the_node_are_answered, "")
+{
+	uint8_t mad[DDPS_CM_MAD_LEN] = { 1, 4, 1, 1, [17] = 0x12, [65] = 1 };
+	struct ddps_ib_pkt p = { .opcode = UD_OP,
+				 .pkey = 0xffff,
+				 .qpn = 1,
+				 .qkey = DDPS_CM_QKEY,
+				 .data = mad,
+				 .len = sizeof(mad) };
+	uint64_t bad;
+
+	run(100 * MS);
+	bad = count(1, "mad_bad");
+	n_wire = 0;
+	inject(1, 3, 0, &p);
+	cr_assert_eq(n_wire, 1);
+	cr_expect_eq(wire[0].lid, 3);
+	cr_expect_eq(wire[0].data[3], 0x81);
+	cr_expect_gt(wire[0].data[64 + 35], 0, "packets sent");
+	cr_expect_gt(wire[0].data[64 + 39], 0, "and received");
+	cr_expect_eq(wire[0].data[64 + 9], (uint8_t)bad, "errors");
+	mad[3] = 0x81;
+	inject(1, 3, 0, &p);
+	cr_expect_eq(n_wire, 1, "an answer is not answered");
+	cr_expect_eq(count(1, "mad_bad"), bad + 1);
+}
+
 /* Nobody but the node at the other end can say anything on a connection. */
 NodeTest(packets_of_a_third_node_do_not_reach_a_connection, "")
 {

@@ -4,6 +4,8 @@
 
 /* ---- single requests ---- */
 
+#define KNOWN_LINK (DDPS_MC_MGID | DDPS_MC_PORT_GID | DDPS_MC_PKEY | DDPS_MC_JOIN)
+
 static struct ddps_sa_head ask(uint16_t lid, uint8_t method, uint16_t attr, uint64_t mask,
 			       uint8_t mad[DDPS_CM_MAD_LEN])
 {
@@ -139,7 +141,7 @@ Test(ib_sa, other_queries, .init = init, .fini = fini)
 	all_join();
 	cr_expect_eq(ask(2, DDPS_SA_GET, DDPS_SA_CLASS_PORT_INFO, 0, mad).status, 0);
 	cr_expect(ddps_sa_record(mad)[0] == 1 && ddps_sa_record(mad)[1] == 2);
-	cr_expect_eq(ddps_sa_record(mad)[2], 2, "UD multicast");
+	cr_expect_eq(ddps_sa_record(mad)[2], 0x22, "UD multicast, ports by what they can");
 	memset(mad, 0, sizeof(mad));
 	ddps_sa_record(mad)[1] = 3;
 	cr_expect_eq(ask(2, DDPS_SA_GET, DDPS_SA_PORT_INFO_RECORD, 1, mad).status, 0);
@@ -251,4 +253,54 @@ Test(ib_sa, octets_from_anywhere, .init = init, .fini = fini)
 		n_wire = 0;
 	}
 	cr_expect_gt(ddps_sa_stats(sa)->sa_refused, 0);
+}
+
+/* Bit 31 of the modifier: ports that can at least this. */
+Test(ib_sa, contact_34_ports_by_what_they_can, .init = init, .fini = fini)
+{
+	static const struct {
+		uint8_t caps[4];
+		bool bit;
+		uint16_t status;
+	} want[] = { { { 0, 0, 0, 2 }, true, DDPS_SA_OK }, /* a manager: only one port has it */
+		     { { 0, 0, 0, 2 }, false, DDPS_SA_NO_RECORDS },
+		     { { 0, 1, 0, 2 }, false, DDPS_SA_OK },
+		     { { 0, 1, 0, 0 }, true, DDPS_SA_TOO_MANY },
+		     { { 0, 0, 1, 2 }, true, DDPS_SA_NO_RECORDS } };
+	struct ddps_sa_mcm r = record(SA_LID, broadcast, DDPS_MC_FULL);
+
+	cr_assert_eq(member(SA_LID, DDPS_SA_SET, KNOWN_LINK, &r), 0);
+	r = record(3, broadcast, DDPS_MC_FULL);
+	cr_assert_eq(member(3, DDPS_SA_SET, KNOWN_LINK, &r), 0);
+	for (unsigned i = 0; i < sizeof(want) / sizeof(*want); i++) {
+		struct ddps_sa_head h = { .method = DDPS_SA_GET,
+					  .attr = DDPS_SA_PORT_INFO_RECORD,
+					  .mask = 1 << 7 };
+		uint8_t mad[DDPS_CM_MAD_LEN];
+
+		ddps_sa_mad_begin(mad, &h);
+		mad[20] = want[i].bit ? 0x80 : 0;
+		memcpy(ddps_sa_record(mad) + 24, want[i].caps, 4);
+		n_wire = 0;
+		ddps_sa_rx(sa, 3, mad, now);
+		cr_assert_eq(n_wire, 1);
+		cr_assert_eq(ddps_sa_mad_head(&h, wire[0].mad), 0);
+		cr_expect_eq(h.status, want[i].status, "row %u: 0x%04x", i, h.status);
+	}
+}
+
+Test(ib_sa, contact_34_there_is_no_way_back_from_a_group, .init = init, .fini = fini)
+{
+	struct ddps_sa_mcm r = record(3, broadcast, DDPS_MC_FULL);
+	struct ddps_sa_pr pr = { 0 };
+	uint8_t mad[DDPS_CM_MAD_LEN] = { 0 };
+
+	cr_assert_eq(member(3, DDPS_SA_SET, KNOWN_LINK, &r), 0);
+	memcpy(pr.dgid, broadcast, 16);
+	memcpy(pr.sgid, r.port_gid, 16);
+	ddps_sa_pr_put(mad, &pr);
+	cr_assert_eq(
+		ask(3, DDPS_SA_GET, DDPS_SA_PATH_RECORD, DDPS_PR_DGID | DDPS_PR_SGID, mad).status,
+		0);
+	cr_expect_eq(ddps_sa_record(mad)[49] & 0x80, 0);
 }

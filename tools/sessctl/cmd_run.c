@@ -4,6 +4,7 @@
 #include "cli/optrow.h"
 #include "sessctl/run_view.h"
 #include "cli/sessctl.h"
+#include <arpa/inet.h>
 #include <errno.h>
 #include <limits.h>
 #include <stdbool.h>
@@ -13,7 +14,7 @@
 
 struct run_opts {
 	const char *transport, *device, *crc, *recv, *mode, *face, *view, *faults, *trace, *capture,
-		*profile, *suppress;
+		*profile, *suppress, *fabric;
 	bool check;
 	uint32_t retry_ms, seed;
 };
@@ -51,6 +52,8 @@ static const struct option_row table[] = {
 	{ "seed", "N", 1, VAL_NUMBER, AT(seed), 0, UINT32_MAX - 1,
 	  "seed for what the rules leave to chance (default 1)" },
 	{ "trace", "FILE", 1, VAL_TEXT, AT(trace), 0, 0, "write a line for each rule that fired" },
+	{ "fabric", "ADDRESS:PORT,SA,GID", 1, VAL_TEXT, AT(fabric), 0, 0,
+	  "libibumad on a subnet in UDP, and no verbs: for saquery, perfquery, ibping" },
 	{ "help", NULL, 1, VAL_HELP, 0, 0, 0, "this text" },
 	{ "version", NULL, 1, VAL_VERSION, 0, 0, 0, "version of sessctl and library" },
 };
@@ -76,9 +79,34 @@ static bool one_of(const char *name, const char *v, const char *a, const char *b
 	return false;
 }
 
+/* Two IPv4 addresses of one network of 24 bits, and a GID. */
+static bool is_fabric(const char *text)
+{
+	char udp[INET_ADDRSTRLEN], sa[INET_ADDRSTRLEN], gid[INET6_ADDRSTRLEN];
+	struct in_addr here, there;
+	struct in6_addr id;
+	unsigned port;
+	int end = 0;
+
+	return sscanf(text, "%15[0-9.]:%5u,%15[0-9.],%45[0-9a-fA-F:]%n", udp, &port, sa, gid,
+		      &end) == 4 &&
+	       !text[end] && port && port <= UINT16_MAX && inet_pton(AF_INET, udp, &here) == 1 &&
+	       inet_pton(AF_INET, sa, &there) == 1 && inet_pton(AF_INET6, gid, &id) == 1 &&
+	       !((ntohl(here.s_addr) ^ ntohl(there.s_addr)) >> 8);
+}
+
 static bool words_are_good(const struct run_opts *o, char *why, size_t len)
 {
 	size_t n = o->device ? strlen(o->device) : 1;
+
+	if (o->fabric && !is_fabric(o->fabric)) {
+		snprintf(why, len,
+			 "--fabric takes an address with a port, the address of the subnet "
+			 "administration in the same /24, and a GID, such as "
+			 "192.0.2.9:4791,192.0.2.1,fe80::9; not '%s'",
+			 o->fabric);
+		return false;
+	}
 
 	if (n < 1 || n > RUN_DEVICE_MAX || (o->device && strpbrk(o->device, "/ \t\n"))) {
 		snprintf(why, len, "--device-name takes 1 to %d characters without blank or slash",
@@ -195,6 +223,11 @@ static int set_loader(const struct run_opts *o, struct run_fault *f)
 	bool soname = o->mode && !strcmp(o->mode, "soname");
 	char real[PATH_MAX];
 
+	if (o->fabric)
+		return find_library(RUN_UMAD, true, real, f) || set("DDPSESS_FABRIC", o->fabric) ||
+				       prepend("LD_PRELOAD", real)
+			       ? -1
+			       : 0;
 	if (find_library(soname ? RUN_SONAME : "libddpsess-verbs.so", !soname, real, f))
 		return -1;
 	if ((!o->view || !strcmp(o->view, "on")) && set_view(real, f))

@@ -6,6 +6,7 @@
 
 #define RUN_SONAME     "ddpsess/verbs/libibverbs.so.1"
 #define RUN_VIEW       "ddpsess/libddpsess-view.so"
+#define RUN_UMAD       "ddpsess/libddpsess-umad.so"
 #define RUN_DEVICE_MAX 63 /* IBV_SYSFS_NAME_MAX with its end */
 
 /* Exit statuses of a program that did not start, as shells have them. */

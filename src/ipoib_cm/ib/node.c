@@ -12,12 +12,22 @@
 
 /* ---- out ---- */
 
+bool ddps_ib_node_put(struct ddps_ib_node *n, uint16_t lid, unsigned group, struct ddps_ib_pkt *p)
+{
+	if (!n->cfg.send(n->cfg.wire, lid, group, p))
+		return false;
+	n->counted.tx++;
+	n->counted.tx_data += DDPS_IB_COUNTED(p->len);
+	n->counted.tx_groups += lid >= DDPS_MLID_FIRST;
+	return true;
+}
+
 /* Return: 0, or DDPS_E_AGAIN. */
 static int ud_out(struct ddps_ib_node *n, uint16_t lid, unsigned group, struct ddps_ib_pkt *p)
 {
 	p->opcode = UD_SEND;
 	p->migrated = true;
-	if (n->cfg.send(n->cfg.wire, lid, group, p))
+	if (ddps_ib_node_put(n, lid, group, p))
 		return 0;
 	n->stats.tx_full++;
 	return DDPS_E_AGAIN;
@@ -143,6 +153,27 @@ static void sa_mad(struct ddps_ib_node *n, uint16_t slid, const uint8_t *mad)
 		n->stats.mad_bad++;
 }
 
+/* Questions about the node itself. */
+static bool is_answered(struct ddps_ib_node *n, uint16_t slid, const uint8_t *mad)
+{
+	struct ddps_ib_counters c = n->counted;
+	struct ddps_ib_self s = { .lid = n->cfg.lid,
+				  .sm_lid = n->cfg.sa_lid,
+				  .pkey = n->cfg.pkey,
+				  .mtu = n->cfg.mtu_max,
+				  .life = n->cfg.life };
+	uint8_t out[DDPS_CM_MAD_LEN];
+
+	memcpy(s.gid, n->cfg.gid, sizeof(s.gid));
+	c.rx_errors = n->stats.rx_pkey + n->stats.rx_qkey + n->stats.rx_qpn + n->stats.mad_bad;
+	c.tx_discards = n->stats.tx_full;
+	memcpy(out, mad, sizeof(out));
+	if (!ddps_ib_agents_answer(out, &s, &c))
+		return false;
+	ddps_ib_node_mad(n, slid, out);
+	return true;
+}
+
 static void gsi_rx(struct ddps_ib_node *n, uint16_t slid, const struct ddps_ib_pkt *p)
 {
 	if (p->qkey != DDPS_CM_QKEY) {
@@ -154,7 +185,7 @@ static void gsi_rx(struct ddps_ib_node *n, uint16_t slid, const struct ddps_ib_p
 		n->cfg.up->mad(n->user, slid, p->data, p->len, n->now);
 	else if (p->len == DDPS_CM_MAD_LEN && p->data[MAD_OFF_CLASS] == DDPS_SA_CLASS)
 		sa_mad(n, slid, p->data);
-	else
+	else if (p->len != DDPS_CM_MAD_LEN || !is_answered(n, slid, p->data))
 		n->stats.mad_bad++;
 }
 
@@ -213,6 +244,9 @@ void ddps_ib_node_rx(struct ddps_ib_node *n, uint16_t slid, uint16_t mlid,
 	bool gsi = ud && !mlid && p->qpn == DDPS_IB_GSI_QPN;
 
 	n->now = now;
+	n->counted.rx++;
+	n->counted.rx_data += DDPS_IB_COUNTED(p->len);
+	n->counted.rx_groups += mlid != 0;
 	if (!ddps_ib_pkey_match(p->pkey, n->cfg.pkey) &&
 	    !(gsi && ddps_ib_pkey_match(p->pkey, PKEY_DEFAULT)))
 		n->stats.rx_pkey++;

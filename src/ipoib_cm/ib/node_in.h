@@ -2,6 +2,7 @@
 #ifndef DDPS_IB_NODE_IN_H
 #define DDPS_IB_NODE_IN_H
 /* A port inside: datagrams and MADs in node.c, groups in node_group.c, queue pairs in node_qp.c. */
+#include "ipoib_cm/ib/agents.h"
 #include "ipoib_cm/ib/node.h"
 #include "ipoib_cm/tab/due.h"
 
@@ -36,6 +37,7 @@ struct ddps_ib_node {
 	struct ddps_togroup to_group;
 	uint32_t ud_psn, gsi_psn;
 	struct ddps_ib_node_stats stats;
+	struct ddps_ib_counters counted;
 	char why[400];
 };
 
@@ -43,6 +45,8 @@ _Static_assert(offsetof(struct ddps_ib_node, port) == 0, "NODE() relies on it");
 #define NODE(p) ((struct ddps_ib_node *)(p))
 
 /* ---- node.c ---- */
+/* Return: whether there was room. */
+bool ddps_ib_node_put(struct ddps_ib_node *n, uint16_t lid, unsigned group, struct ddps_ib_pkt *p);
 int ddps_ib_node_ud(struct ddps_ib_node *n, uint16_t lid, unsigned group, const uint8_t *mgid,
 		    uint32_t qpn, const void *frame, size_t len);
 void ddps_ib_node_mad(struct ddps_ib_node *n, uint16_t lid, const uint8_t *mad);

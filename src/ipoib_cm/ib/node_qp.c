@@ -161,7 +161,7 @@ static bool on_send(void *user, struct ddps_ib_qp *qp, struct ddps_ib_pkt *p)
 {
 	struct ddps_ib_node *n = user;
 
-	if (n->cfg.send(n->cfg.wire, slot_of(qp)->dlid, 0, p))
+	if (ddps_ib_node_put(n, slot_of(qp)->dlid, 0, p))
 		return true;
 	n->stats.tx_full++;
 	return false;

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #define CAP_MCAST      0x0200 /* UD multicast */
+#define CAP_BY_CAPS    0x2000 /* ports are found by what they can do */
 #define CAP2_SEND_FULL 0x1000 /* join state SendOnlyFullMember */
 #define RESP_TIME      18
 
@@ -43,7 +44,7 @@ static uint16_t class_port_info(uint8_t *mad)
 	memset(ddps_sa_record(mad), 0, DDPS_SA_RECORD_LEN);
 	ddps_wbuf_u8(&w, 1);
 	ddps_wbuf_u8(&w, DDPS_SA_VERSION);
-	ddps_wbuf_u16(&w, CAP_MCAST);
+	ddps_wbuf_u16(&w, CAP_MCAST | CAP_BY_CAPS);
 	ddps_wbuf_u32(&w, CAP2_SEND_FULL << 5 | RESP_TIME);
 	return DDPS_SA_OK;
 }

@@ -142,7 +142,8 @@ void ddps_sa_pr_put(uint8_t mad[DDPS_CM_MAD_LEN], const struct ddps_sa_pr *r)
 	ddps_wbuf_u16(&w, r->slid);
 	ddps_wbuf_u32(&w, (r->flow & 0xfffff) << 8 | r->hop);
 	ddps_wbuf_u8(&w, r->tclass);
-	ddps_wbuf_u8(&w, 0x80 | 1); /* reversible, one path */
+	/* one path, and reversible, but for one to a group */
+	ddps_wbuf_u8(&w, r->dgid[0] == 0xff ? 1 : 0x80 | 1);
 	ddps_wbuf_u16(&w, r->pkey);
 	ddps_wbuf_u16(&w, r->sl & 15);
 	ddps_wbuf_u8(&w, r->mtu);

@@ -36,7 +36,9 @@ void ddps_sa_found_add(struct sa_found *f, const uint8_t *rec, size_t len)
 	{                                                                                          \
 		8 * (octet) + (b), n, DDPS_SA_EQUAL                                                \
 	}
-#define NODE 4 /* where the attribute begins in its record */
+#define NODE	4  /* where the attribute begins in its record */
+#define CAPS	20 /* of a PortInfo: the capability mask */
+#define OFF_MOD 20 /* of a MAD: the attribute modifier */
 
 static const struct ddps_sa_field node_field[] = {
 	AT(0, 2),	   { 0 },
@@ -157,17 +159,29 @@ static const struct sa_kind {
 	KIND(DDPS_SA_MCMEMBER_RECORD, 56, group_field, NULL),
 };
 
-static void find_ports(const struct ddps_sa *sa, const struct sa_kind *k, uint64_t mask,
+/* Of ports, by what they can do: what is asked for has to be there, and more may be. */
+static void ignore_other_caps(const uint8_t *want, uint8_t *have)
+{
+	for (unsigned i = NODE + CAPS; i < NODE + CAPS + 4; i++)
+		have[i] &= want[i];
+}
+
+/* @caps: bit 31 of the attribute modifier. */
+static void find_ports(const struct ddps_sa *sa, const struct sa_kind *k, uint64_t mask, bool caps,
 		       const uint8_t *want, struct sa_found *f)
 {
 	for (uint16_t lid = 1; lid < DDPS_SA_LIDS; lid++) {
 		uint8_t rec[DDPS_SA_RECORD_LEN] = { (uint8_t)(lid >> 8), (uint8_t)lid };
+		uint8_t compared[DDPS_SA_RECORD_LEN];
 		size_t len;
 
 		if (!ddps_sa_knows(sa, lid) || (k->put == put_sm && lid != sa->cfg.lid))
 			continue;
 		len = k->put(sa, lid, rec);
-		if (ddps_sa_match(k->field, k->n_field, mask, want, rec))
+		memcpy(compared, rec, sizeof compared);
+		if (caps && k->put == put_port)
+			ignore_other_caps(want, compared);
+		if (ddps_sa_match(k->field, k->n_field, mask, want, compared))
 			ddps_sa_found_add(f, rec, len);
 	}
 }
@@ -207,7 +221,7 @@ uint16_t ddps_sa_find_records(struct ddps_sa *sa, const struct ddps_sa_head *h, 
 		k++;
 	f->stride = k->stride;
 	if (k->put)
-		find_ports(sa, k, h->mask, want, f);
+		find_ports(sa, k, h->mask, mad[OFF_MOD] & 0x80, want, f);
 	else
 		find_groups(sa, k, h->mask, want, f);
 	return DDPS_SA_OK;

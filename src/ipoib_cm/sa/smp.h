@@ -17,7 +17,7 @@
 /* A channel adapter with one port, which is what a node of the subnet in UDP is. */
 struct ddps_ib_self {
 	uint8_t gid[DDPS_IPOIB_GID_LEN];
-	uint16_t lid, sm_lid;
+	uint16_t lid, sm_lid, pkey;
 	uint8_t mtu, life; /* codes */
 };
 

@@ -30,10 +30,13 @@ done
 
 # shellcheck source=tests/ib/lib.bash
 . "$here/../../ib/lib.bash"
+# shellcheck source=tests/interop-ipoib/opensm/udp.bash
+. "$here/udp.bash"
 net=ddps-osm$$
 
 stop() {
 	[[ $BASHPID = "$$" ]] || return
+	udp_stop
 	fabric_stop
 	ip netns del "$net-A" 2>/dev/null
 	ip netns del "$net-B" 2>/dev/null
@@ -156,6 +159,25 @@ manager_ends() {
 
 # ---- cases ----
 
+# The same questions to OpenSM and to our own administration: what differs is in the file, with its reason.
+same_answers() {
+	local a b
+	udp_start || { why="no subnet in UDP" && return 1; }
+	(load=$umad2sim && on HostC timeout --foreground -k 1 60 python3 "$here/ask.py" "$(gid_of A)") \
+		>"$work/answers.opensm" 2>"$work/answers.err"
+	udp_run 9 python3 "$here/ask.py" fe80::2 >"$work/answers.ours" 2>>"$work/answers.err"
+	why="no answers: $(tail -n 2 "$work/answers.err")"
+	a=$(wc -l <"$work/answers.opensm") b=$(wc -l <"$work/answers.ours")
+	[ "$a" -gt 80 ] && [ "$a" = "$b" ] || return
+	diff "$work/answers.opensm" "$work/answers.ours" | sed -n 's/^> \([^:]*\): .*/\1/p' >"$work/differ"
+	why="other differences than $here/differences.tsv has: $(
+		diff <(grep -v '^#' "$here/differences.tsv" | cut -f 1 | sort) <(sort "$work/differ") |
+			grep '^[<>]'
+		diff "$work/answers.opensm" "$work/answers.ours" | head -n 8
+	)"
+	cmp -s <(grep -v '^#' "$here/differences.tsv" | cut -f 1 | sort) <(sort "$work/differ")
+}
+
 join_both() {
 	up A && up B && joined
 }
@@ -267,9 +289,10 @@ another_prefix() {
 
 export FABRIC_DIR=$work/fabric
 mkdir "$FABRIC_DIR"
-ip netns add "$net-A" && ip netns add "$net-B" || skip "no network namespaces"
-in_net A ip link set lo up
-in_net B ip link set lo up
+for n in A B; do
+	ip netns add "$net-$n" || skip "no network namespaces"
+	in_net $n ip link set lo up
+done
 settings
 partitions "$link"
 fabric_start "$here/fabric.net" "${options[@]}" || {
@@ -282,6 +305,8 @@ test_case 'opensm: groups' groups
 test_case 'opensm: the manager restarts' manager_restarts
 test_case 'opensm: the link goes down and up' link_goes
 if [ "$quick" != --quick ]; then
+	partitions "$link" 'Second=0x0002,ipoib,scope=2 : ALL=full;'
+	test_case 'contact 34: the same answers as OpenSM' same_answers
 	test_case 'opensm: the manager moves' manager_moves
 	test_case 'opensm: and back' manager_moves_back
 	test_case 'opensm: a new Q_Key' new_qkey

@@ -1,0 +1,428 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* MADs of a program, out and in. */
+#include "umad/um.h"
+#include <arpa/inet.h>
+#include <endian.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/random.h>
+#include <sys/timerfd.h>
+#include <time.h>
+#include <unistd.h>
+#include "ipoib_cm/sa/sa_mad.h"
+
+#define OFF_CLASS    1
+#define OFF_METHOD   3
+#define OFF_TID	     8
+#define OFF_OUI	     37
+#define OFF_DR_HOPS  7
+#define RESPONSE     0x80
+#define TRAP_REPRESS 0x07
+#define PKEY	     0xffff
+#define PERMISSIVE   0xffff
+#define MS	     UINT64_C(1000000)
+#define WINDOW	     16 /* segments that may be on their way */
+#define HEAD	     (DDPS_CM_MAD_LEN - DDPS_SA_RECORD_LEN)
+#define RMPP_NS	     (2000 * MS) /* between two segments */
+
+static uint64_t clock_now(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+static uint32_t u32_at(const uint8_t *b)
+{
+	return (uint32_t)b[0] << 24 | (uint32_t)b[1] << 16 | (uint32_t)b[2] << 8 | b[3];
+}
+
+static void put_u32(uint8_t *b, uint32_t v)
+{
+	b[0] = (uint8_t)(v >> 24);
+	b[1] = (uint8_t)(v >> 16);
+	b[2] = (uint8_t)(v >> 8);
+	b[3] = (uint8_t)v;
+}
+
+/* ---- for the program ---- */
+
+static void queue_message(struct um *u, const struct ib_user_mad *head, const void *mad, size_t len)
+{
+	struct um_message *m = u->queued < UM_QUEUE ? malloc(sizeof(*m) + len) : NULL;
+
+	if (!m)
+		return; /* as a packet that finds no buffer */
+	m->next = NULL;
+	m->head = *head;
+	m->len = len;
+	memcpy(m->mad, mad, len);
+	*u->last = m;
+	u->last = &m->next;
+	u->queued++;
+}
+
+static struct ib_user_mad from_lid(unsigned agent, uint16_t slid)
+{
+	struct ib_user_mad h = { .agent_id = agent };
+
+	h.addr.lid = htobe16(slid);
+	h.addr.qpn = htobe32(UM_GSI);
+	h.addr.qkey = htobe32(DDPS_CM_QKEY);
+	return h;
+}
+
+static void end_pending(struct um_pending *p)
+{
+	free(p->table);
+	*p = (struct um_pending){ 0 };
+}
+
+static void fail_pending(struct um *u, struct um_pending *p, int err)
+{
+	p->head.status = (uint32_t)err;
+	queue_message(u, &p->head, p->mad, sizeof(p->mad));
+	end_pending(p);
+}
+
+/* ---- out ---- */
+
+static bool put_wire(struct um *u, uint16_t lid, const uint8_t *mad)
+{
+	struct ddps_ib_pkt p = { .opcode = DDPS_IB_UD | DDPS_IB_SEND_ONLY,
+				 .migrated = true,
+				 .pkey = PKEY,
+				 .qpn = UM_GSI,
+				 .psn = u->psn++ & DDPS_IB_PSN_MASK,
+				 .qkey = DDPS_CM_QKEY,
+				 .src_qpn = UM_GSI,
+				 .data = mad,
+				 .len = DDPS_CM_MAD_LEN };
+
+	if (!ddps_ib_wire_send(&u->wire, lid, 0, &p))
+		return false;
+	u->counted.tx++;
+	u->counted.tx_data += DDPS_IB_COUNTED(p.len);
+	return ddps_ib_wire_flush(&u->wire);
+}
+
+/* A directed route leads to this port, or nowhere: there is no switch in such a subnet. */
+static void send_directed(struct um *u, struct um_pending *p)
+{
+	uint8_t mad[DDPS_CM_MAD_LEN];
+	struct ib_user_mad h = from_lid(p->agent, PERMISSIVE);
+
+	memcpy(mad, p->mad, sizeof(mad));
+	if (mad[OFF_DR_HOPS] || !ddps_ib_agents_answer(mad, &u->self, &u->counted)) {
+		fail_pending(u, p, ETIMEDOUT);
+		return;
+	}
+	queue_message(u, &h, mad, sizeof(mad));
+	end_pending(p);
+}
+
+static struct um_pending *new_pending(struct um *u)
+{
+	for (unsigned i = 0; i < UM_PENDING; i++)
+		if (!u->pending[i].used)
+			return &u->pending[i];
+	return NULL;
+}
+
+int um_send(struct um *u, unsigned agent, const struct ib_user_mad *head, const void *mad,
+	    size_t len, int timeout_ms, int retries)
+{
+	const uint16_t lid = be16toh(head->addr.lid);
+	struct um_pending *p = new_pending(u);
+	uint8_t out[DDPS_CM_MAD_LEN] = { 0 };
+
+	if (len > sizeof(out)) /* several segments go only one way here: in */
+		return -EMSGSIZE;
+	if (!p)
+		return -ENOBUFS;
+	memcpy(out, mad, len);
+	if (out[OFF_METHOD] & RESPONSE || out[OFF_METHOD] == TRAP_REPRESS)
+		return put_wire(u, lid, out) ? 0 : -EAGAIN;
+	put_u32(out + OFF_TID, u->key | agent);
+	*p = (struct um_pending){ .used = true,
+				  .agent = agent,
+				  .lid = lid,
+				  .tid = u32_at(out + OFF_TID + 4),
+				  .wait_ns = (uint64_t)(timeout_ms > 0 ? timeout_ms : 0) * MS,
+				  .left = retries,
+				  .head = *head,
+				  .next = 1 };
+	p->head.agent_id = agent;
+	memcpy(p->mad, out, sizeof(out));
+	p->due = clock_now() + p->wait_ns;
+	if (out[OFF_CLASS] == DDPS_SMP_DR_CLASS) {
+		send_directed(u, p);
+		return 0;
+	}
+	if (!lid || lid >= IB_WIRE_LIDS - 1 || !put_wire(u, lid, out)) {
+		end_pending(p);
+		return !lid || lid >= IB_WIRE_LIDS - 1 ? -EHOSTUNREACH : -EAGAIN;
+	}
+	if (!p->wait_ns) /* nobody waits for an answer */
+		end_pending(p);
+	return 0;
+}
+
+/* ---- in ---- */
+
+static struct um_pending *find_pending(struct um *u, uint16_t slid, const uint8_t *mad)
+{
+	const uint32_t upper = u32_at(mad + OFF_TID), tid = u32_at(mad + OFF_TID + 4);
+
+	for (unsigned i = 0; i < UM_PENDING; i++) {
+		struct um_pending *p = &u->pending[i];
+
+		if (p->used && p->lid == slid && p->tid == tid && (u->key | p->agent) == upper &&
+		    p->mad[OFF_CLASS] == mad[OFF_CLASS])
+			return p;
+	}
+	return NULL;
+}
+
+static void acknowledge(struct um *u, const struct um_pending *p, const uint8_t *segment)
+{
+	const struct ddps_rmpp r = { .type = DDPS_RMPP_ACK,
+				     .flags = DDPS_RMPP_ACTIVE,
+				     .segment = p->next - 1,
+				     .length = p->next - 1 + WINDOW };
+	uint8_t out[DDPS_CM_MAD_LEN] = { 0 };
+
+	memcpy(out, segment, HEAD);
+	out[OFF_METHOD] &= (uint8_t)~RESPONSE;
+	ddps_sa_rmpp_put(out, &r);
+	(void)put_wire(u, p->lid, out);
+}
+
+/* A segment of an answer: the header of the first, and the data of all, one behind the other. */
+static void take_segment(struct um *u, struct um_pending *p, const struct ddps_rmpp *r,
+			 const uint8_t *mad)
+{
+	const bool last = r->flags & DDPS_RMPP_LAST;
+	size_t part = DDPS_SA_RECORD_LEN;
+	struct ib_user_mad h = from_lid(p->agent, p->lid);
+	uint8_t *table;
+
+	if (r->type != DDPS_RMPP_DATA) { /* STOP, ABORT */
+		fail_pending(u, p, EPROTO);
+		return;
+	}
+	if (r->segment != p->next) { /* again, or one is missing */
+		acknowledge(u, p, mad);
+		return;
+	}
+	if (last && r->length >= DDPS_RMPP_EXTRA && r->length - DDPS_RMPP_EXTRA < part)
+		part = r->length - DDPS_RMPP_EXTRA;
+	table = p->len + HEAD + part <= UM_TABLE ? realloc(p->table, p->len + HEAD + part) : NULL;
+	if (!table) {
+		fail_pending(u, p, ENOMEM);
+		return;
+	}
+	p->table = table;
+	if (!p->len) {
+		memcpy(table, mad, HEAD);
+		p->len = HEAD;
+	}
+	memcpy(table + p->len, mad + HEAD, part);
+	p->len += part;
+	p->next++;
+	p->left = 0; /* the question has been heard */
+	p->due = clock_now() + (p->wait_ns > RMPP_NS ? p->wait_ns : RMPP_NS);
+	acknowledge(u, p, mad);
+	if (last) {
+		queue_message(u, &h, p->table, p->len);
+		end_pending(p);
+	}
+}
+
+static void take_answer(struct um *u, uint16_t slid, const uint8_t *mad)
+{
+	struct um_pending *p = find_pending(u, slid, mad);
+	struct ib_user_mad h;
+	struct ddps_rmpp r;
+
+	if (!p)
+		return;
+	if (u->agent[p->agent].rmpp && ddps_sa_rmpp_get(&r, mad)) {
+		take_segment(u, p, &r, mad);
+		return;
+	}
+	h = from_lid(p->agent, slid);
+	queue_message(u, &h, mad, DDPS_CM_MAD_LEN);
+	end_pending(p);
+}
+
+static bool wants(const struct um_agent *a, const uint8_t *mad)
+{
+	const uint8_t method = mad[OFF_METHOD];
+
+	return a->used && a->mgmt_class == mad[OFF_CLASS] &&
+	       a->methods[method / 64] >> method % 64 & 1 &&
+	       (!a->has_oui || !memcmp(a->oui, mad + OFF_OUI, sizeof(a->oui)));
+}
+
+static void take_question(struct um *u, uint16_t slid, const uint8_t *mad)
+{
+	uint8_t out[DDPS_CM_MAD_LEN];
+	struct ib_user_mad h;
+
+	for (unsigned i = 0; i < UM_AGENTS; i++)
+		if (wants(&u->agent[i], mad)) {
+			h = from_lid(i, slid);
+			queue_message(u, &h, mad, DDPS_CM_MAD_LEN);
+			return;
+		}
+	memcpy(out, mad, sizeof(out));
+	if (mad[OFF_CLASS] != DDPS_SMP_DR_CLASS &&
+	    ddps_ib_agents_answer(out, &u->self, &u->counted))
+		(void)put_wire(u, slid, out);
+}
+
+static void on_packet(void *user, uint16_t slid, uint16_t mlid, const struct ddps_ib_pkt *p,
+		      uint64_t now)
+{
+	struct um *u = user;
+
+	(void)now;
+	u->counted.rx++;
+	u->counted.rx_data += DDPS_IB_COUNTED(p->len);
+	if (mlid || (p->opcode & DDPS_IB_TRANSPORT) != DDPS_IB_UD || p->qpn != UM_GSI ||
+	    p->qkey != DDPS_CM_QKEY || p->len != DDPS_CM_MAD_LEN ||
+	    !ddps_ib_pkey_match(p->pkey, PKEY)) {
+		u->counted.rx_errors += !mlid;
+		return;
+	}
+	if (p->data[OFF_METHOD] & RESPONSE)
+		take_answer(u, slid, p->data);
+	else
+		take_question(u, slid, p->data);
+}
+
+static void set_timer(struct um *u)
+{
+	struct itimerspec t = { .it_value = { 0 } };
+	uint64_t due = UINT64_MAX;
+
+	for (unsigned i = 0; i < UM_PENDING; i++)
+		if (u->pending[i].used && u->pending[i].due < due)
+			due = u->pending[i].due;
+	if (due != UINT64_MAX) {
+		t.it_value.tv_sec = (time_t)(due / 1000000000u);
+		t.it_value.tv_nsec = (long)(due % 1000000000u);
+	}
+	(void)timerfd_settime(u->timer, TFD_TIMER_ABSTIME, &t, NULL);
+}
+
+void um_run(struct um *u)
+{
+	uint64_t now = clock_now();
+
+	while (ddps_ib_wire_read(&u->wire, now))
+		continue;
+	for (unsigned i = 0; i < UM_PENDING; i++) {
+		struct um_pending *p = &u->pending[i];
+
+		if (!p->used || p->due > now)
+			continue;
+		if (p->left-- > 0 && put_wire(u, p->lid, p->mad))
+			p->due = now + p->wait_ns;
+		else
+			fail_pending(u, p, ETIMEDOUT);
+	}
+	set_timer(u);
+}
+
+void um_forget(struct um *u, unsigned agent)
+{
+	u->agent[agent] = (struct um_agent){ 0 };
+	for (unsigned i = 0; i < UM_PENDING; i++)
+		if (u->pending[i].used && u->pending[i].agent == agent)
+			end_pending(&u->pending[i]);
+}
+
+/* ---- life ---- */
+
+int um_read(struct um *u, const char *text, char *why, size_t why_len)
+{
+	char udp[INET_ADDRSTRLEN], sa[INET_ADDRSTRLEN], gid[INET6_ADDRSTRLEN];
+	struct in_addr here, there;
+	unsigned port;
+
+	if (!text ||
+	    sscanf(text, "%15[0-9.]:%u,%15[0-9.],%45[0-9a-fA-F:]", udp, &port, sa, gid) != 4 ||
+	    inet_pton(AF_INET, udp, &here) != 1 || inet_pton(AF_INET, sa, &there) != 1 ||
+	    inet_pton(AF_INET6, gid, u->self.gid) != 1 || !port || port > UINT16_MAX ||
+	    (ntohl(here.s_addr) ^ ntohl(there.s_addr)) >> 8) {
+		snprintf(why, why_len,
+			 UM_VARIABLE
+			 "='%.100s' does not name a node of a subnet; try: sessctl run --fabric",
+			 text ? text : "");
+		return -1;
+	}
+	u->wire.ip = ntohl(here.s_addr);
+	u->wire.broadcast = u->wire.ip >> 24 == IN_LOOPBACKNET ? 0x7fffffff : u->wire.ip | 0xff;
+	u->wire.udp_port = (uint16_t)port;
+	u->self.lid = u->wire.ip & 0xff;
+	u->self.sm_lid = ntohl(there.s_addr) & 0xff;
+	u->self.pkey = PKEY;
+	u->self.mtu = 4;
+	return 0;
+}
+
+int um_open(struct um *u, char *why, size_t why_len)
+{
+	struct epoll_event e = { .events = EPOLLIN };
+	struct in_addr a;
+	uint32_t where;
+
+	u->last = &u->first;
+	u->wire.rx = on_packet;
+	u->wire.user = u;
+	u->poll = u->timer = -1;
+	u->wire.unicast = u->wire.multicast = -1;
+	if (ddps_ib_wire_open(&u->wire, &where)) {
+		a.s_addr = htonl(where);
+		snprintf(why, why_len,
+			 "UDP on %s:%u: %s; try: an address of this host that no other node has",
+			 inet_ntoa(a), u->wire.udp_port, strerror(errno));
+		return -1;
+	}
+	u->timer = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
+	u->poll = epoll_create1(EPOLL_CLOEXEC);
+	if (u->timer < 0 || u->poll < 0 || epoll_ctl(u->poll, EPOLL_CTL_ADD, u->timer, &e) ||
+	    epoll_ctl(u->poll, EPOLL_CTL_ADD, u->wire.unicast, &e) ||
+	    epoll_ctl(u->poll, EPOLL_CTL_ADD, u->wire.multicast, &e) ||
+	    getrandom(&u->key, sizeof(u->key), 0) != sizeof(u->key)) {
+		snprintf(why, why_len, "no descriptors: %s; try: ulimit -n", strerror(errno));
+		return -1;
+	}
+	u->key &= ~(uint32_t)(UM_AGENTS - 1);
+	u->psn = u->key;
+	return 0;
+}
+
+void um_close(struct um *u)
+{
+	struct um_message *m;
+
+	for (unsigned i = 0; i < UM_AGENTS; i++)
+		um_forget(u, i);
+	while ((m = u->first)) {
+		u->first = m->next;
+		free(m);
+	}
+	u->queued = 0;
+	if (u->timer >= 0)
+		close(u->timer);
+	if (u->poll >= 0)
+		close(u->poll);
+	ddps_ib_wire_close(&u->wire);
+}
