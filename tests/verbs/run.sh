@@ -122,9 +122,24 @@ rsockets() {
 	# the digest of what the server wrote; the next try starts without it
 	for_ever=1 check="sha256sum --status -c $work/digest && rm to" \
 		pair "rcopy" "rcopy -p @" "rcopy $work/from 127.0.0.1:to -p @"
+	plain_sockets "plain sockets" "$build/verbs-plain @" "$build/verbs-plain @ 127.0.0.1"
+	plain_program "iperf -n 1M" "-s -P 1 -B 127.0.0.1 -p @" "-c 127.0.0.1 -p @"
+	plain_program "NPtcp -u 4096 -n 5" "-P @" "-P @ -h 127.0.0.1"
+}
+
+# Programs of sockets that know nothing of RDMA; what they send does go through the drop-in.
+plain_sockets() { # NAME SERVER CLIENT
 	# shellcheck disable=SC2016 # the loader expands it: whichever directory has the library
-	LD_PRELOAD='/usr/$LIB/rsocket/librspreload.so' \
-		pair "plain sockets" "$build/verbs-plain @" "$build/verbs-plain @ 127.0.0.1"
+	LD_PRELOAD='/usr/$LIB/rsocket/librspreload.so' DDPSESS_STATS=on listen_first=1 \
+		check="grep -q 'messages sent: [1-9]' client0" pair "$@"
+}
+
+plain_program() { # COMMAND SERVER-OPTIONS CLIENT-OPTIONS
+	if command -v "${1%% *}" >/dev/null; then
+		plain_sockets "contact 28: $1" "$1 $2" "$1 $3"
+	elif [[ "contact 28: $1" =~ $pattern ]]; then
+		echo "ok contact 28: $1 over $DDPSESS_TRANSPORT # skipped: ${1%% *} is not installed"
+	fi
 }
 
 # All of 1 MiB, by 16 requests.

@@ -6,8 +6,10 @@
 #include <setjmp.h>
 #include <signal.h>
 #include <stdio.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 
 #define PAGE 4096
 
@@ -129,4 +131,81 @@ Test(verbs_signal, nobody_takes_it)
 
 	cr_expect(WIFSIGNALED(status) && WTERMSIG(status) == SIGSEGV, "%#x", status);
 	cr_expect_null(strstr(told, "ddpsess:"), "%s", told);
+}
+
+/* Sends the signal once that thread sleeps. */
+struct sleeper {
+	pthread_t thread;
+	pid_t tid;
+};
+
+static void *wake(void *arg)
+{
+	const struct timespec pause = { .tv_nsec = 1000000 };
+	const struct sleeper *s = arg;
+	char path[64], state = 'R';
+
+	snprintf(path, sizeof path, "/proc/self/task/%d/stat", (int)s->tid);
+	for (int i = 0; state != 'S' && i < VT_MS; i++) {
+		FILE *f = fopen(path, "r");
+
+		cr_assert(f && fscanf(f, "%*d (%*[^)]) %c", &state) == 1);
+		fclose(f);
+		nanosleep(&pause, NULL);
+	}
+	pthread_kill(s->thread, SIGUSR1);
+	return NULL;
+}
+
+enum call { CQ_EVENT, CM_EVENT, ASYNC_EVENT };
+
+static void jumps(const void *arg)
+{
+	struct sigaction sa = { .sa_handler = plain };
+	struct sleeper me = { pthread_self(), (pid_t)syscall(SYS_gettid) };
+	enum call call = *(const enum call *)arg;
+	struct rdma_cm_event *cm;
+	struct ibv_async_event async;
+	struct ibv_comp_channel *ch;
+	struct ibv_cq *cq;
+	struct vt_dev s;
+	pthread_t helper;
+	void *user;
+	struct vt v;
+
+	cr_assert_eq(sigaction(SIGUSR1, &sa, NULL), 0);
+	vt_init(&v);
+	vt_up(&v);
+	vt_dev_open(&s);
+	ch = ibv_create_comp_channel(s.ctx);
+	cq = ibv_create_cq(s.ctx, 4, NULL, ch, 0);
+	cr_assert(ch && cq && !ibv_req_notify_cq(cq, 0));
+	if (!sigsetjmp(back, 1)) {
+		cr_assert_eq(pthread_create(&helper, NULL, wake, &me), 0);
+		if (call == CQ_EVENT)
+			ibv_get_cq_event(ch, &cq, &user);
+		else if (call == CM_EVENT)
+			rdma_get_cm_event(v.a.ch, &cm);
+		else
+			ibv_get_async_event(s.ctx, &async);
+		_exit(2);
+	}
+	/* Nothing is held that any of these would wait for. */
+	pthread_join(helper, NULL);
+	vt_down(&v);
+	cr_expect_eq(ibv_destroy_cq(cq), 0);
+	cr_expect_eq(ibv_destroy_comp_channel(ch), 0);
+	vt_dev_close(&s);
+	_exit(0);
+}
+
+Test(verbs_signal, contact_28_a_handler_may_jump_out_of_a_call_that_waits)
+{
+	for (enum call call = CQ_EVENT; call <= ASYNC_EVENT; call++) {
+		const char *told;
+		int status = vchild_run(jumps, &call, &told);
+
+		cr_expect(WIFEXITED(status) && !WEXITSTATUS(status), "%d: %#x %s", call, status,
+			  told);
+	}
 }
