@@ -5,6 +5,10 @@
  * set-up would be a restart of the first one's association, and end it.  It is told so instead, by the error
  * cause that Linux has for it, and tries another port.
  *
+ * Or it is the same program, which has begun anew from another UDP port.  So the old one is asked whether it
+ * lives: whoever answers keeps the association, however often others ask for it, and when no path has answered
+ * for as long as a path may take [9260-8.2-1], the next set-up has it.
+ *
  * And addresses that two hosts have both: those of containers and of other private networks are the same
  * everywhere.
  */
@@ -19,6 +23,9 @@ bool ddps_sc_other_program(struct ddps_sc_rx *rx, uint32_t tag)
 
 	if (!p || !p->encap || !rx->from.encap || p->encap == rx->from.encap)
 		return false;
+	if (ddps_sc_is_silent(rx->a))
+		return false;
+	ddps_sc_ask_paths(rx->a);
 	rx->e->st.restarts_refused++;
 	ddps_wbuf_u16(&w, p->encap);
 	ddps_wbuf_u16(&w, rx->from.encap);

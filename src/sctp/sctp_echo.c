@@ -292,12 +292,17 @@ static void cookie_while_shutting(struct ddps_sc_rx *rx)
 		memcpy(at, error, sizeof error);
 }
 
-/* The peer that was there before had others. */
+/* The peer that was there before had others, or another UDP port. */
 static void drop_others(struct ddps_sctp_assoc *a, const struct ddps_sc_cookie *ck)
 {
+	const struct ddps_sc_path *from = ddps_sc_path_of(a, &ck->source);
+	const bool moved = from && from->encap != ck->encap;
+
 	for (unsigned i = a->npaths; i-- > 0;) {
 		if (!has_listed(ck, &a->path[i]->peer))
 			ddps_sc_path_drop(a->path[i]);
+		else if (moved)
+			ddps_sc_path_encap(a->path[i], ck->encap);
 	}
 }
 

@@ -460,6 +460,8 @@ void ddps_sc_path_good(struct ddps_sc_path *p);
 void ddps_sc_path_error(struct ddps_sc_path *p);
 void ddps_sc_path_refused(struct ddps_sc_path *p); /* its host says that nobody takes SCTP */
 void ddps_sc_path_pick(struct ddps_sctp_assoc *a);
+bool ddps_sc_is_silent(const struct ddps_sctp_assoc *a); /* every path has failed */
+void ddps_sc_ask_paths(struct ddps_sctp_assoc *a);	 /* those that have not, at once */
 void ddps_sc_path_timer(struct ddps_sc_path *p);
 uint64_t ddps_sc_path_deadline(const struct ddps_sc_path *p);
 void ddps_sc_path_start(struct ddps_sc_path *p);

@@ -327,6 +327,24 @@ void ddps_sc_path_error(struct ddps_sc_path *p)
 	ddps_sc_path_pick(a);
 }
 
+void ddps_sc_ask_paths(struct ddps_sctp_assoc *a)
+{
+	for (unsigned i = 0; sends_heartbeats(a) && i < a->npaths; i++) {
+		if (a->path[i]->state == DDPS_SCTP_ACTIVE && !a->path[i]->hb_out)
+			ask_now(a->path[i]);
+	}
+	ddps_sc_touch(a);
+}
+
+bool ddps_sc_is_silent(const struct ddps_sctp_assoc *a)
+{
+	for (unsigned i = 0; i < a->npaths; i++) {
+		if (a->path[i]->confirmed && a->path[i]->state != DDPS_SCTP_INACTIVE)
+			return false;
+	}
+	return sends_heartbeats(a);
+}
+
 /* During the set-up nothing else is known of it, and the one that is tried next may be preferred as well. */
 void ddps_sc_path_refused(struct ddps_sc_path *p)
 {
@@ -342,10 +360,8 @@ void ddps_sc_path_refused(struct ddps_sc_path *p)
 		return;
 	p->hb_at = next_hb(p);
 	/* The peer may be gone as a whole: do not wait for an interval to hear of it. */
-	for (unsigned i = 0; p->confirmed && i < a->npaths; i++) {
-		if (a->path[i]->state == DDPS_SCTP_ACTIVE && !a->path[i]->hb_out)
-			ask_now(a->path[i]);
-	}
+	if (p->confirmed)
+		ddps_sc_ask_paths(a);
 	ddps_sc_path_pick(a);
 }
 

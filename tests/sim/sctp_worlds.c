@@ -210,10 +210,14 @@ static void make(uint64_t seed, struct sim_tally *t)
 
 /* ---- what happens ---- */
 
-/* An engine forgets everything; its users begin again from the same ports. */
+/* An engine forgets everything; its users begin again from the same SCTP ports. */
 static void restart(unsigned node)
 {
 	boot(node);
+	if (sn_chance(&w.net, 0.3)) { /* from another UDP port */
+		for (unsigned k = 0; k < 2; k++)
+			w.net.node[node].link[k].nat = (uint16_t)(1024 + sn_below(&w.net, 60000));
+	}
 	for (unsigned i = 0; i < w.nslots; i++) {
 		for (unsigned k = 0; k < 2 && w.slot[i].open; k++) {
 			struct side *s = &w.slot[i].side[k];

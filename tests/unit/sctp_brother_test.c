@@ -87,6 +87,79 @@ Test(sctp_brother, a_restart_from_elsewhere_than_udp_is_one)
 	cr_expect_eq(raw_got(&r, 0, 0, NULL), SC_INIT_ACK);
 }
 
+/* The old program answers every second time that it is asked. */
+static void answer_heartbeat(uint16_t udp, unsigned *asked)
+{
+	struct ddps_sc_chunk c;
+	uint8_t info[64];
+	size_t n;
+
+	if (!raw_any(&r, SC_HEARTBEAT, &c) || (*asked)++ % 2 == 0)
+		return;
+	n = c.vlen;
+	cr_assert_leq(n, sizeof info);
+	memcpy(info, c.val, n);
+	set_udp(udp);
+	raw_chunk(&r, r.tag, SC_HEARTBEAT_ACK, 0, info, n);
+}
+
+/* The same program, begun anew from another UDP port: the old one is asked, and when it has been silent for as
+ * long as a path may be, the new one has the association. */
+Test(sctp_brother, contact_10_a_restart_from_another_port_when_the_old_one_is_silent,
+     .description = "9260-5.2.4-4")
+{
+	unsigned refused = 0, asked = 0;
+	uint64_t begin;
+
+	raw_up(&r);
+	begin = r.net.now;
+	set_udp(BROTHER_UDP);
+	for (;;) {
+		raw_init_chunk(&r, BROTHER_TAG, 77777);
+		if (raw_take_init_ack(&r))
+			break;
+		cr_assert_lt(refused++, 100, "never");
+		asked += raw_any(&r, SC_HEARTBEAT, NULL);
+		raw_wait(&r, 2000);
+		asked += raw_any(&r, SC_HEARTBEAT, NULL);
+		cr_assert_eq(r.gone, 0);
+	}
+	cr_expect_gt(asked, r.e->c.path_max_retrans, "%u", asked);
+	cr_expect_lt(r.net.now - begin, 120ull * 1000 * MS);
+	raw_echo(&r);
+	cr_assert_eq(raw_got(&r, 0, 0, NULL), SC_COOKIE_ACK);
+	cr_expect_eq(r.restarted, 1);
+	cr_expect_eq(r.gone, 0);
+	cr_expect_eq(r.a->path[0]->encap, BROTHER_UDP);
+	cr_expect_eq(r.a->path[0]->state, DDPS_SCTP_ACTIVE);
+	raw_data(&r, 77777, 0, 0, 3, "new");
+	cr_expect_eq(r.messages, 1);
+}
+
+/* However often somebody else asks for it, and though half of what it is asked is lost. */
+Test(sctp_brother, contact_10_whoever_answers_keeps_its_association)
+{
+	uint16_t udp;
+	unsigned asked = 0;
+
+	raw_up(&r);
+	udp = set_udp(BROTHER_UDP);
+	for (unsigned i = 0; i < 1000; i++) {
+		set_udp(BROTHER_UDP);
+		raw_init_chunk(&r, BROTHER_TAG, 77777);
+		cr_assert_eq(raw_got(&r, 0, 0, NULL), SC_ABORT, "%u", i);
+		answer_heartbeat(udp, &asked);
+		raw_wait(&r, 500);
+		answer_heartbeat(udp, &asked);
+	}
+	cr_expect_gt(asked, 20);
+	set_udp(udp);
+	cr_expect_eq(r.restarted, 0);
+	cr_expect_eq(r.gone, 0);
+	raw_data(&r, RAW_TSN, 0, 0, 3, "mine");
+	cr_expect_eq(r.messages, 1);
+}
+
 /* Opens from any port if @port is 0. */
 static void opens(uint16_t port, uint16_t encap)
 {
