@@ -38,7 +38,8 @@
  * Cancellation: a thread that is cancelled is so outside of this library's locks.  That is true of
  * PTHREAD_CANCEL_DEFERRED, the default; _ASYNCHRONOUS leaves locks taken.  No function but
  * ddps_ctx_settle is a cancellation point, so a call that waits for events or completions ends before
- * its thread does: give it a timeout if the thread is to be cancelled.
+ * its thread does.  If a thread that calls nothing else is to be cancelled, give its waits a timeout,
+ * and call pthread_testcancel() between them.
  *
  * Callbacks: Events and completions are fetched, no callback brings them.  The library calls only
  * four functions of the program: its log, its capture, and what it gives ddps_cq_on_notify and
@@ -223,7 +224,7 @@ static inline void ddps_listen_param_init(struct ddps_listen_param *p)
  * @out:	receives the listener; unchanged on failure
  *
  * The URI is "tcp://HOST:PORT" or
- * "sctp://HOST:PORT[?backend=auto|kernel|native][&encap=PORT|off][&per-address=N]".  HOST is an
+ * "sctp://HOST:PORT[?backend=auto|kernel|native][&encap=PORT|off][&per-address=N]", both with tos=N.  HOST is an
  * address, an IPv6 address in brackets, a name, or empty for any; port 0 lets the system choose.
  * With sctp:// HOST may be a list of at most 8 addresses, separated by commas.  The endpoint then
  * has all of them, and peers learn them in the set-up.  N is how many associations a peer may have.
@@ -248,10 +249,12 @@ DDPS_API int ddps_listen(struct ddps_ctx *ctx, const char *uri, const struct ddp
 			 struct ddps_listener **out);
 
 /**
- * ddps_listener_uri - the URI in use, with the port and the backend that were chosen
+ * ddps_listener_uri - the URI for peers, with the port and the backend that were chosen
  * @l:		listener
  * @buf:	receives the URI, terminated by 0
  * @len:	octets of room at @buf
+ *
+ * Options that are of this side alone, per-address and tos, are not in it.
  *
  * Return: the length of the text, or
  * - DDPS_E_TOO_LONG if @len is too small

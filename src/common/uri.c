@@ -134,12 +134,33 @@ static bool is_name(const char *host)
 	return !host[strspn(host, allowed)];
 }
 
+/* An IPv6 address as it stands between brackets. */
+static int check_ipv6(const struct parser *p, const char *host)
+{
+	const size_t len = strcspn(host, "%");
+	struct in6_addr v6;
+	char alone[HOST_MAX];
+	uint32_t zone;
+
+	memcpy(alone, host, len);
+	alone[len] = 0;
+	if (!is_ipv6(alone, &zone, &v6))
+		return bad(p, "\"%.60s\" in brackets is no IPv6 address", host);
+	if (!is_ipv6(host, &zone, &v6))
+		return bad(p, "\"%.60s\": this host has no interface \"%.20s\"", host,
+			   host + len + 1);
+	if (!zone && IN6_IS_ADDR_LINKLOCAL(&v6))
+		return bad(p,
+			   "\"%.60s\" is an address of one link: name the interface, as in "
+			   "[%.60s%%eth0]",
+			   host, host);
+	return 0;
+}
+
 /* One host, up to any of @stop, into @host, of HOST_MAX octets. */
 static int parse_name(const struct parser *p, const char **at, const char *stop, char *host)
 {
 	const char *start = *at, *end;
-	struct in6_addr v6;
-	uint32_t zone;
 	bool bracket = *start == '[';
 
 	if (bracket) {
@@ -155,8 +176,8 @@ static int parse_name(const struct parser *p, const char **at, const char *stop,
 		return bad(p, "host is longer than %zu characters", HOST_MAX - 1);
 	memcpy(host, start, (size_t)(end - start));
 	host[end - start] = 0;
-	if (bracket && !is_ipv6(host, &zone, &v6))
-		return bad(p, "\"%.60s\" in brackets is no IPv6 address", host);
+	if (bracket && check_ipv6(p, host) < 0)
+		return DDPS_E_ADDRESS;
 	if (!is_numeric(host) && !is_name(host))
 		return bad(p, "host has a character that no name has");
 	return 0;

@@ -154,13 +154,19 @@ static int bad(const char *name, const char *arg, const char *want, char *why, s
 	return -1;
 }
 
+static const char form_seconds[] = "seconds (such as 2 or 0.25)";
+
 static int bad_range(const char *name, const char *arg, uint64_t min, uint64_t max,
 		     const char *form, char *why, size_t why_len)
 {
 	char want[100];
 
-	snprintf(want, sizeof want, "%s from %llu to %llu%s", form, (unsigned long long)min,
-		 (unsigned long long)max, strstr(form, "seconds") ? " ms" : "");
+	if (form == form_seconds)
+		snprintf(want, sizeof want, "%s from %g to %.10g", form, (double)min / 1000,
+			 (double)max / 1000);
+	else
+		snprintf(want, sizeof want, "%s from %llu to %llu", form, (unsigned long long)min,
+			 (unsigned long long)max);
 	return bad(name, arg, want, why, why_len);
 }
 
@@ -171,7 +177,7 @@ static int set_numeric(enum optval_kind kind, const char *name, const char *arg,
 		[VAL_RD] = "'ulp' or a number",
 		[VAL_NUMBER] = "a number",
 		[VAL_SIZE] = "a size",
-		[VAL_SECONDS] = "seconds (such as 2 or 0.25)",
+		[VAL_SECONDS] = form_seconds,
 		[VAL_UINT] = "a number (decimal, or hexadecimal after 0x)",
 	};
 	uint64_t v = 0;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* What a person can try next after a failure. */
 #include "xfer/advice.h"
+#include "xfer/target.h"
 #include "cli/hostport.h"
 #include <errno.h>
 #include <string.h>
@@ -63,9 +64,13 @@ bool advice_uri_whole(const char *uri, bool listening)
 /* Of the arguments, the URI. */
 static bool is_lookup(const struct opts *o)
 {
+	struct target t;
+	char why[256];
+
 	for (int i = 0; i < o->nargs; i++)
 		if (strstr(o->arg[i], "://"))
-			return advice_uri_whole(o->arg[i], false);
+			return !target_parse(&t, o->arg[i], why, sizeof why) &&
+			       advice_uri_whole(t.uri, false);
 	return false;
 }
 
@@ -75,8 +80,7 @@ static const char *for_code(int code, const struct opts *o, bool was_up)
 	case DDPS_E_ADDRESS:
 		if (is_lookup(o))
 			return "check the name, or give a numeric address";
-		return "tcp://HOST:PORT or sctp://HOST:PORT[?backend=auto|kernel|native]"
-		       "[&encap=PORT|off]";
+		return "tcp://HOST:PORT or sctp://HOST[,HOST...]:PORT; options: ddpsess(7)";
 	case DDPS_E_UNSUPPORTED:
 		return "?backend=native, which needs nothing of the kernel";
 	case DDPS_E_REFUSED:

@@ -64,7 +64,7 @@ int target_parse(struct target *t, const char *text, char *why, size_t why_len)
 	memcpy(t->uri + head, name + name_len, query);
 	if (percent_decode(t->name, sizeof t->name, name, name_len)) {
 		snprintf(why, why_len,
-			 "name in '%s': longer than %d octets, or a %% without two "
+			 "name in '%s': longer than %d octets, %%00, or a %% without two "
 			 "hexadecimal digits (write %%25 for %%)",
 			 text, TARGET_NAME_MAX);
 		return -1;
