@@ -49,6 +49,9 @@ struct ddps_ib_seen {
 	const uint8_t *group; /* of a datagram to a multicast group: its 16-octet MGID; else NULL */
 	const void *frame;    /* encapsulation header first */
 	size_t len;	      /* octets at frame */
+	/* Of a datagram: the 16-octet GIDs of sender and receiver.  NULL: the port does not know it.
+	 * What is received has them if its packet has a GRH, which a packet in UDP has not. */
+	const uint8_t *from_gid, *to_gid;
 };
 
 struct ddps_ib_udp_config {

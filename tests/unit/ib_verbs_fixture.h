@@ -21,6 +21,7 @@ struct peer {
 	struct ddps_ib_verbs *v;
 	struct ddps_ipoib_if *f;
 	unsigned n_rx, n_see, n_see_uc;
+	uint8_t see_from[2][16], see_to[2][16]; /* GIDs of the last datagram that came, that left */
 	size_t len;
 	int join_err; /* of the last join */
 	unsigned n_link, n_joined;
@@ -110,6 +111,10 @@ static const struct ddps_ipoib_up up_calls = {
 static void on_see(void *user, const struct ddps_ib_seen *s)
 {
 	cr_expect_gt(s->len, 4);
+	if (!s->connected && s->from_gid) {
+		memcpy(((struct peer *)user)->see_from[s->tx], s->from_gid, 16);
+		memcpy(((struct peer *)user)->see_to[s->tx], s->to_gid, 16);
+	}
 	((struct peer *)user)->n_see++;
 	((struct peer *)user)->n_see_uc += s->uc;
 }

@@ -331,3 +331,18 @@ Test(ib_verbs, another_gid_or_a_failed_device_is_the_end, .init = init, .fini = 
 	cr_expect(strstr(ddps_ib_verbs_why(peer[0].v), "dmesg"), "%s",
 		  ddps_ib_verbs_why(peer[0].v));
 }
+
+/* Frames that are seen have the GIDs that are known: of both ends of a group's datagram. */
+Test(ib_verbs, contact_35_who_sent_a_datagram, .init = init, .fini = fini)
+{
+	two_up();
+	send_ip(0, 1, 100);
+	UNTIL(peer[1].n_rx == 1);
+	cr_expect_arr_eq(peer[0].see_from[1], ddps_ib_verbs_info(peer[0].v)->gid, 16);
+	cr_expect_arr_eq(peer[0].see_to[1], ddps_ib_verbs_info(peer[1].v)->gid, 16, "the echo");
+	cr_expect_arr_eq(peer[1].see_from[0], ddps_ib_verbs_info(peer[0].v)->gid, 16,
+			 "the question");
+	cr_expect_eq(peer[1].see_to[0][0], 0xff);
+	cr_expect_arr_eq(peer[1].see_from[1], ddps_ib_verbs_info(peer[1].v)->gid, 16, "the answer");
+	cr_expect_arr_eq(peer[1].see_to[1], ddps_ib_verbs_info(peer[0].v)->gid, 16);
+}

@@ -50,3 +50,53 @@ Test(ipoib_bridge, failed_joins_are_said_once, .description = "4391-12-1")
 	free(text);
 	net_fini(&net);
 }
+
+/* GIDs of a captured datagram's GRH. */
+static void expect_grh(const struct ddps_ib_seen *s, const uint8_t *from, const uint8_t *to)
+{
+	char *record = NULL;
+	size_t size;
+
+	b.capture = open_memstream(&record, &size);
+	cr_assert_not_null(b.capture);
+	bridge_see(&b, s);
+	cr_assert_eq(fclose(b.capture), 0);
+	cr_assert_gt(size, 32 + 8 + 40);
+	cr_expect_arr_eq(record + 32 + 8 + 8, from, 16);
+	cr_expect_arr_eq(record + 32 + 8 + 24, to, 16);
+	free(record);
+}
+
+/* The packet's own GIDs; else the neighbour's with that queue pair; else one made of the LID. */
+Test(ipoib_bridge, contact_35_senders_in_captures)
+{
+	static const uint8_t other[16] = { 0xfe, 0x80, [8] = 2, [15] = 9 };
+	static const uint8_t made[16] = { 0xfe, 0x80, [14] = 1, 7 };
+	const struct ipoib_opts o = { .tun = "ib0" };
+	const uint8_t frame[24] = { 8 };
+	struct ddps_ib_seen s = { .slid = 0x107, .dlid = 1, .frame = frame, .len = sizeof(frame) };
+	const uint8_t *own, *peer;
+
+	net_init(&net, 2, 1, 0);
+	net_start_all(&net);
+	net_send4(&net, 0, 1, 100, true);
+	net_run(&net, SEC);
+	b.o = &o;
+	b.f = net.node[0].f;
+	out_init(&b.out, "ipoib bridge", true);
+	own = net.node[0].cfg.me.addr.gid;
+	peer = net.node[1].cfg.me.addr.gid;
+	s.to_gid = own;
+	s.from_gid = other;
+	s.from_qpn = net.node[1].cfg.me.addr.qpn;
+	expect_grh(&s, other, own);
+	s.from_gid = NULL;
+	expect_grh(&s, peer, own);
+	s.from_qpn = 0x777;
+	expect_grh(&s, made, own);
+	s.tx = true;
+	s.from_gid = own;
+	s.to_gid = peer;
+	expect_grh(&s, own, peer);
+	net_fini(&net);
+}

@@ -27,7 +27,8 @@ struct job {
 static int read_error(struct job *j, const char *path, const char *why)
 {
 	out_error(&j->out, 0,
-		  "a file of hexadecimal text, JSON or a pcap capture; - for standard input",
+		  "a file of hexadecimal text, JSON or a capture (pcap, pcapng); - for standard "
+		  "input",
 		  "%s: %s", path, why);
 	return ST_FAILED;
 }
@@ -178,7 +179,8 @@ static void from_capture(struct job *j, const char *buf, size_t len)
 
 	if (capture_open(&r, buf, len, why, sizeof why)) {
 		j->bad++;
-		out_error(&j->out, 0, "a pcap file with ERF records (link type 197)", "%s", why);
+		out_error(&j->out, 0, "a pcap or pcapng file of InfiniBand, Ethernet or IP packets",
+			  "%s", why);
 		return;
 	}
 	while ((res = capture_next(&r, &m)) == 1)

@@ -46,7 +46,7 @@ void ddps_ib_node_mad(struct ddps_ib_node *n, uint16_t lid, const uint8_t *mad)
 	n->stats.mad_tx += !ud_out(n, lid, 0, &p);
 }
 
-int ddps_ib_node_ud(struct ddps_ib_node *n, uint16_t lid, unsigned group, const uint8_t *mgid,
+int ddps_ib_node_ud(struct ddps_ib_node *n, uint16_t lid, unsigned group, const uint8_t *gid,
 		    uint32_t qpn, const void *frame, size_t len)
 {
 	const struct ddps_sa_mcm *link = ddps_sac_link(n->sac);
@@ -61,9 +61,11 @@ int ddps_ib_node_ud(struct ddps_ib_node *n, uint16_t lid, unsigned group, const 
 				     .dlid = lid,
 				     .from_qpn = n->cfg.qpn,
 				     .to_qpn = qpn,
-				     .group = mgid,
+				     .group = lid >= DDPS_MLID_FIRST ? gid : NULL,
 				     .frame = frame,
-				     .len = len };
+				     .len = len,
+				     .from_gid = n->cfg.gid,
+				     .to_gid = gid };
 	int err;
 
 	if (!link)
@@ -94,7 +96,7 @@ static int ud_send(struct ddps_ipoib_port *port, const struct ddps_ipoib_lladdr 
 		return ddps_togroup(&n->to_group, to->gid, frame, len, n->now);
 	if (!path || !is_unicast(path->addr))
 		return DDPS_E_ADDRESS;
-	return ddps_ib_node_ud(n, (uint16_t)path->addr, 0, NULL, to->qpn, frame, len);
+	return ddps_ib_node_ud(n, (uint16_t)path->addr, 0, to->gid, to->qpn, frame, len);
 }
 
 static int join(struct ddps_ipoib_port *port, const uint8_t mgid[DDPS_IPOIB_GID_LEN])
@@ -212,7 +214,8 @@ static void ud_rx(struct ddps_ib_node *n, uint16_t slid, const struct ddps_sa_mc
 					   .qkey = p->qkey,
 					   .group = group ? group->mgid : NULL,
 					   .frame = p->data,
-					   .len = p->len };
+					   .len = p->len,
+					   .to_gid = group ? group->mgid : n->cfg.gid };
 
 	if (!link || p->qkey != link->qkey) { /* [4391-9.1-1] */
 		n->stats.rx_qkey++;

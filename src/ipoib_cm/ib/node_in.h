@@ -47,7 +47,7 @@ _Static_assert(offsetof(struct ddps_ib_node, port) == 0, "NODE() relies on it");
 /* ---- node.c ---- */
 /* Return: whether there was room. */
 bool ddps_ib_node_put(struct ddps_ib_node *n, uint16_t lid, unsigned group, struct ddps_ib_pkt *p);
-int ddps_ib_node_ud(struct ddps_ib_node *n, uint16_t lid, unsigned group, const uint8_t *mgid,
+int ddps_ib_node_ud(struct ddps_ib_node *n, uint16_t lid, unsigned group, const uint8_t *gid,
 		    uint32_t qpn, const void *frame, size_t len);
 void ddps_ib_node_mad(struct ddps_ib_node *n, uint16_t lid, const uint8_t *mad);
 

@@ -49,7 +49,7 @@ static int ud_send(struct ddps_ipoib_port *port, const struct ddps_ipoib_lladdr 
 		return ddps_togroup(&v->to_group, to->gid, frame, len, v->now);
 	if (!path || !ddps_vport_way(v, path->addr, &w, &pkey_index))
 		return DDPS_E_ADDRESS;
-	return ddps_vport_ud_send(v, &w, NULL, to->qpn, frame, len);
+	return ddps_vport_ud_send(v, &w, to->gid, to->qpn, frame, len);
 }
 
 static const struct ddps_ipoib_port_ops ops = {

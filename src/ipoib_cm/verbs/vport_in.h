@@ -255,7 +255,7 @@ void ddps_vport_ud_free(struct ddps_ib_verbs *v);
 /* Through RESET, with the keys of now.  Return: 0 or DDPS_E_SYSTEM. */
 int ddps_vport_ud_rebuild(struct ddps_ib_verbs *v);
 int ddps_vport_ud_qkey(struct ddps_ib_verbs *v, uint32_t qkey);
-int ddps_vport_ud_send(struct ddps_ib_verbs *v, const struct vp_way *w, const uint8_t *mgid,
+int ddps_vport_ud_send(struct ddps_ib_verbs *v, const struct vp_way *w, const uint8_t *gid,
 		       uint32_t qpn, const void *frame, size_t len);
 void ddps_vport_ud_rx(struct ddps_ib_verbs *v, const struct ibv_wc *wc, uint32_t i);
 void ddps_vport_ud_sent(struct ddps_ib_verbs *v, const struct ibv_wc *wc, uint32_t i);

@@ -162,7 +162,7 @@ static bool post(struct ddps_ib_verbs *v, uint32_t i, uint32_t ah, uint32_t qpn,
 	return !v->lib.post_send(v->ud, &wr, &bad);
 }
 
-int ddps_vport_ud_send(struct ddps_ib_verbs *v, const struct vp_way *w, const uint8_t *mgid,
+int ddps_vport_ud_send(struct ddps_ib_verbs *v, const struct vp_way *w, const uint8_t *gid,
 		       uint32_t qpn, const void *frame, size_t len)
 {
 	struct vp_pool *p = &v->pool[VP_UD_OUT];
@@ -172,9 +172,11 @@ int ddps_vport_ud_send(struct ddps_ib_verbs *v, const struct vp_way *w, const ui
 					   .from_qpn = v->info.qpn,
 					   .to_qpn = qpn,
 					   .qkey = v->qkey,
-					   .group = mgid,
+					   .group = qpn == DDPS_IPOIB_QPN_MCAST ? gid : NULL,
 					   .frame = frame,
-					   .len = len };
+					   .len = len,
+					   .from_gid = v->info.gid,
+					   .to_gid = gid };
 	uint32_t i, ah;
 
 	if (!v->has_link || !v->info.active)
@@ -232,12 +234,15 @@ static void deliver(struct ddps_ib_verbs *v, const struct ibv_wc *wc, const uint
 				     .to_qpn = v->info.qpn,
 				     .qkey = v->qkey,
 				     .frame = b + VP_GRH,
-				     .len = wc->byte_len - VP_GRH };
+				     .len = wc->byte_len - VP_GRH,
+				     .to_gid = v->info.gid };
 
 	if (grh) {
 		v->stats.ud_rx_grh++;
 		memcpy(from.gid, b + GRH_SGID, sizeof(from.gid));
 		from.multicast = b[GRH_DGID] == 0xff;
+		seen.from_gid = b + GRH_SGID;
+		seen.to_gid = b + GRH_DGID;
 		if (from.multicast)
 			seen.group = b + GRH_DGID;
 	}

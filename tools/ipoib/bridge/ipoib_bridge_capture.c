@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The capture of a bridge: its CM messages and IPoIB frames as they would be on InfiniBand.
- * The GIDs of others are made from their LIDs: the wire does not have them.
+ * Packets in UDP have no GIDs, nor have all of an adapter.  The GID of such a sender is that of the
+ * neighbour with its queue pair; of one that is not known it is made from the LID.
  */
 #include "ipoib/show/capture.h"
 #include "ipoib/bridge/ipoib_bridge.h"
@@ -64,11 +65,44 @@ void bridge_trace(void *user, bool tx, ddps_cm_addr addr, const void *mad, size_
 		give_up(b);
 }
 
+/*
+ * The GID of the node with this UD queue pair, of its neighbours' table.  Return: false: there is none, or
+ * two nodes have the same number.
+ */
+static bool gid_of_qpn(const struct bridge *b, uint32_t qpn, uint8_t gid[DDPS_IPOIB_GID_LEN])
+{
+	struct ddps_ipoib_if_nbr_info n;
+	bool found = false;
+	int res;
+
+	for (unsigned i = 0; (res = ddps_ipoib_if_nbr_info(b->f, i, &n)) >= 0; i++) {
+		if (!res || !n.has_lladdr || n.lladdr.qpn != qpn)
+			continue;
+		if (found && memcmp(gid, n.lladdr.gid, DDPS_IPOIB_GID_LEN) != 0)
+			return false;
+		memcpy(gid, n.lladdr.gid, DDPS_IPOIB_GID_LEN);
+		found = true;
+	}
+	return found;
+}
+
+/* Who sent it, where its packet does not say that. */
+static void guess_sender(const struct bridge *b, const struct ddps_ib_seen *s,
+			 uint8_t gid[DDPS_IPOIB_GID_LEN])
+{
+	if (gid_of_qpn(b, s->from_qpn, gid))
+		return;
+	memset(gid, 0, DDPS_IPOIB_GID_LEN);
+	gid[0] = 0xfe;
+	gid[1] = 0x80;
+	gid[DDPS_IPOIB_GID_LEN - 2] = (uint8_t)(s->slid >> 8);
+	gid[DDPS_IPOIB_GID_LEN - 1] = (uint8_t)s->slid;
+}
+
 void bridge_see(void *user, const struct ddps_ib_seen *s)
 {
 	struct bridge *b = user;
-	uint8_t gid[DDPS_IPOIB_GID_LEN] = { 0xfe, 0x80 };
-	const uint8_t *own = b->cfg.me.addr.gid;
+	uint8_t gid[DDPS_IPOIB_GID_LEN];
 	struct capture_frame m = {
 		.slid = s->slid,
 		.dlid = s->dlid,
@@ -78,10 +112,8 @@ void bridge_see(void *user, const struct ddps_ib_seen *s)
 		.from_qpn = s->from_qpn,
 		.to_qpn = s->to_qpn,
 		.qkey = s->qkey,
-		.from = s->tx ? own : gid,
-		.to = s->group ? s->group
-		      : s->tx  ? gid
-			       : own,
+		.from = s->from_gid ? s->from_gid : gid,
+		.to = s->to_gid ? s->to_gid : gid,
 		.frame = s->frame,
 		.len = s->len,
 		.mtu = b->o->link_mtu, /* of elsewhere it is not known */
@@ -89,7 +121,8 @@ void bridge_see(void *user, const struct ddps_ib_seen *s)
 
 	if (!b->capture)
 		return;
-	gid[DDPS_IPOIB_GID_LEN - 1] = (uint8_t)(s->tx ? s->dlid : s->slid);
+	if (!s->connected && !s->from_gid)
+		guess_sender(b, s, gid);
 	m.time_ns = wall_clock();
 	if (capture_write_frame(b->capture, &m))
 		give_up(b);

@@ -3,8 +3,8 @@
 #define SESSCTL_CAPTURE_H
 /*
  * Captures of MADs and IPoIB frames that packet analysers read: pcap files of link type 197, whose records are
- * ERF records of type 21 (InfiniBand link layer).  The format is small enough to need no
- * library.
+ * ERF records of type 21 (InfiniBand link layer).  What others have captured is read in more forms
+ * (capture_read.c).  The formats are small enough to need no library.
  */
 #include <ddpsess/ib_cm_mad.h>
 #include <ddpsess/ipoib_cm.h>
@@ -48,10 +48,15 @@ struct capture_frame {
  * datagram that is none). */
 int capture_write_frame(FILE *f, const struct capture_frame *m);
 
+#define CAPTURE_LINKS 32 /* interfaces of a pcapng section that are known */
+
 struct capture_reader {
 	const uint8_t *p, *end;
-	bool little, nanos; /* of the file header */
-	uint64_t skipped;   /* packets that hold no CM message */
+	bool blocks, little;	       /* pcapng; the order of its numbers */
+	unsigned links;		       /* of the section */
+	uint16_t link[CAPTURE_LINKS];  /* types */
+	uint64_t per_s[CAPTURE_LINKS]; /* units of time in a second */
+	uint64_t skipped;	       /* packets that hold no CM message */
 };
 
 /* Whether the octets begin like a capture, of any kind that one may come across. */
