@@ -47,6 +47,7 @@ suite lines verbs/view.sh bash tests/verbs/view.sh "$opt"
 suite lines verbs/rough.sh bash tests/verbs/rough.sh "$2"
 suite lines cli/signals.sh env SESSCTL="$asan/sessctl" BUILD="$opt" bash tests/cli/signals.sh
 suite lines netns/bridge env SESSCTL="$asan/sessctl" bash tests/netns/bridge.sh
+suite lines netns/conform env SESSCTL="$opt/sessctl" bash tests/netns/conform.sh
 suite lines netns/ordinary env SESSCTL="$asan/sessctl" bash tests/netns/ordinary.sh
 suite lines netns/multihome env SESSCTL="$opt/sessctl" bash tests/netns/multihome.sh
 suite lines netns/path env SESSCTL="$opt/sessctl" bash tests/netns/path.sh

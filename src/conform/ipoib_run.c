@@ -146,6 +146,7 @@ static void fresh(struct ci *ci)
 		ci->qp[i].used = false;
 	ci->n_conns = ci->n_seen = 0;
 	ci->never = 0;
+	memcpy(ci->target.ip6, ci->plan.target6, 16); /* nd-link-local asks for another one */
 	ci->accept = ci->no_arp = ci->again = ci->skipped = false;
 	ci->why[0] = 0;
 	ci->rx_mtu = CI_RX_MTU;
@@ -248,7 +249,6 @@ static int find_target(struct run *r)
 				ci->lid);
 	ci->target.ip = ci->plan.target;
 	ci->target.has_ip6 = ci->plan.has_target6;
-	memcpy(ci->target.ip6, ci->plan.target6, 16);
 	ci_meet(ci, 0);
 	if (ci->fab.used)
 		ci_fab_path(ci);

@@ -282,15 +282,11 @@ static void nd(struct ci *ci)
 /* [4391-8] the GUID of the GID, its u bit the other way round. */
 static void nd_link_local(struct ci *ci)
 {
-	uint8_t was[16];
-
-	memcpy(was, ci->target.ip6, 16);
 	memset(ci->target.ip6, 0, 8);
 	cf_put16(ci->target.ip6, 0xfe80);
 	memcpy(ci->target.ip6 + 8, ci->target.lla + 12, 8);
 	ci->target.ip6[8] ^= 2;
 	nd(ci);
-	memcpy(ci->target.ip6, was, 16);
 }
 
 static void nd_bad(struct ci *ci)

@@ -64,10 +64,7 @@ static int open_interface(struct bridge *b)
 	const struct ddps_ipoib_if_calls calls = { sizeof(calls), deliver, bridge_trace, b };
 	int err;
 
-	memcpy(b->cfg.me.addr.gid, b->port.gid, sizeof b->port.gid);
-	b->cfg.me.addr.qpn = b->port.qpn;
-	b->cfg.me.pkey = b->port.pkey;
-	b->cfg.ca_guid = b->port.guid;
+	bridge_identify(b);
 	err = ddps_ipoib_if_new(&b->f, &b->cfg, ipoib_port_port(&b->port), &calls);
 
 	if (err) {

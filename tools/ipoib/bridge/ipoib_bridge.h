@@ -53,6 +53,8 @@ struct bridge {
 
 /* Everything that the options say, before anything is opened.  Return: 0 or -1, @why. */
 int bridge_configure(struct bridge *b, char *why, size_t why_len);
+/* What the interface is to be has the addresses of the port, which is open. */
+void bridge_identify(struct bridge *b);
 
 /* ---- what is said ---- */
 

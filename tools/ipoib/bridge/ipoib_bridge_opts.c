@@ -125,8 +125,34 @@ int bridge_configure(struct bridge *b, char *why, size_t why_len)
 		snprintf(why, why_len, "--qpn: the adapter numbers its queue pairs itself");
 		return -1;
 	}
+	/* the form of service ID is the library's default: the RFC's first; whoever refuses it gets
+	 * the other one next [4755-3.5-1] */
 	b->cfg.retry_count = b->cfg.rnr_retry = FOREVER;
-	b->cfg.form = DDPS_IPOIB_SID_LINUX; /* whoever knows the other form alone gets it next */
 	me->rx_mtu = me->addr.flags ? (uint32_t)o->mtu : DATAGRAM_MTU;
 	return 0;
+}
+
+/* [4391-8-1] the link-local address of the port's GUID, unless --ip has one. */
+static void add_link_local(struct bridge *b)
+{
+	struct bridge_ip ip = { AF_INET6, { 0xfe, 0x80 }, 64 };
+	struct ddps_ipoib_if_config *c = &b->cfg;
+
+	for (unsigned i = 0; i < c->n_ip6; i++)
+		if (c->ip6[i][0] == 0xfe && (c->ip6[i][1] & 0xc0) == 0x80)
+			return;
+	if (!c->n_ip6 || c->n_ip6 == DDPS_IPOIB_IF_IP6_MAX)
+		return;
+	ddps_ipoib_iid(ip.addr + 8, b->port.gid + 8, false);
+	memcpy(c->ip6[c->n_ip6++], ip.addr, sizeof ip.addr);
+	b->ip[b->n_ip++] = ip;
+}
+
+void bridge_identify(struct bridge *b)
+{
+	memcpy(b->cfg.me.addr.gid, b->port.gid, sizeof b->port.gid);
+	b->cfg.me.addr.qpn = b->port.qpn;
+	b->cfg.me.pkey = b->port.pkey;
+	b->cfg.ca_guid = b->port.guid;
+	add_link_local(b);
 }

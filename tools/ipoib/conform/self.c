@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* A node of ours on loopback that answers echoes: the target of --self. */
+/* The target of --self: sessctl ipoib bridge as it ships, but what answers echoes is here, no kernel. */
 #include "ipoib/conform/self_in.h"
 #include "cli/sessctl.h"
-#include <ddpsess/ib_udp.h>
-#include <ddpsess/ipoib_if.h>
+#include "ipoib/bridge/ipoib_bridge.h"
+#include "ipoib/ipoib.h"
+#include <arpa/inet.h>
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
@@ -16,13 +17,12 @@
 #define SUITE_LID  1
 #define TARGET_LID 2
 #define LIFE	   12 /* 17 ms: what waits for a timer does not wait long */
-#define CM_TIME	   13
 #define IP4	   20
 
 static struct node {
 	struct ddps_ipoib_port port; /* first: what the interface takes for its port */
 	int who;
-	struct ddps_ib_udp *u;
+	struct bridge b;
 	struct ddps_ipoib_port *real;
 	struct ddps_ipoib_if *f;
 	struct ddps_ipoib_up up;
@@ -194,69 +194,77 @@ static void deliver(void *user, const void *packet, size_t len)
 
 /* ---- the process ---- */
 
+/* As its command line says it: nothing is set here that a user would not set. */
+static bool configure(const struct ddps_conform_ipoib_options *o, char *why, size_t why_len)
+{
+	static const struct ipoib_command bridge = { { "ipoib bridge", "", "", I_BRIDGE, 0, 0 },
+						     NULL };
+	static struct ipoib_opts opts;
+	static char udp[32], sa[16], gid[INET6_ADDRSTRLEN], ip[24], ip6[INET6_ADDRSTRLEN + 4];
+	static char *argv[] = { "bridge", "--tun", "self", "--udp", udp,    "--sa", sa,
+				"--gid",  gid,	   "--ip", ip,	    "--ip", ip6 };
+	uint8_t own[16];
+
+	snprintf(sa, sizeof sa, "%u.%u.%u.%u", o->ip4[0], o->ip4[1], o->ip4[2], o->ip4[3]);
+	snprintf(udp, sizeof udp, "%u.%u.%u.%u:%u", o->ip4[0], o->ip4[1], o->ip4[2], TARGET_LID,
+		 (unsigned)o->udp_port);
+	memcpy(own, o->gid, sizeof own);
+	own[15] = TARGET_LID;
+	inet_ntop(AF_INET6, own, gid, sizeof gid);
+	snprintf(ip, sizeof ip, "%u.%u.%u.%u/24", o->target[0], o->target[1], o->target[2],
+		 o->target[3]);
+	inet_ntop(AF_INET6, o->target6, ip6, sizeof ip6);
+	strcat(ip6, "/64");
+	node.b.o = &opts;
+	return ipoib_opts_parse(&opts, &bridge, (int)(sizeof argv / sizeof *argv), argv, why,
+				why_len) == OPTS_OK &&
+	       !bridge_configure(&node.b, why, why_len);
+}
+
 static bool open_node(const struct ddps_conform_ipoib_options *o, char *why, size_t why_len)
 {
 	const struct ddps_ipoib_if_calls calls = { sizeof(calls), deliver, NULL, NULL };
-	struct ddps_ipoib_if_config f;
-	struct ddps_ib_udp_config c;
+	struct ipoib_port *port = &node.b.port;
 
-	ddps_ib_udp_config_init(&c);
-	memcpy(c.ip4, o->ip4, 4);
-	c.ip4[3] = TARGET_LID;
-	memcpy(c.gid, o->gid, sizeof c.gid);
-	c.gid[15] = TARGET_LID;
-	c.udp_port = o->udp_port;
-	c.sa_lid = SUITE_LID;
-	c.qpn = 0x300000 + o->seed % 0x100000;
-	c.seed = o->seed ^ 0x5a5a;
+	if (!configure(o, why, why_len))
+		return false;
 	node.up = *ddps_ipoib_if_up();
 	node.up.mad = mad_in;
-	c.up = &node.up;
-	if (ddps_ib_udp_new(&node.u, &c, why, why_len))
+	port->udp_cfg.up = &node.up;
+	if (ddps_ib_udp_new(&port->udp, &port->udp_cfg, why, why_len))
 		return false;
-	node.real = ddps_ib_udp_port(node.u);
+	node.real = ipoib_port_port(port);
 	node.port.ops = &ops;
-	ddps_ipoib_if_config_init(&f);
-	f.me.addr = (struct ddps_ipoib_lladdr){ .flags = DDPS_IPOIB_RC, .qpn = c.qpn };
-	memcpy(f.me.addr.gid, c.gid, sizeof c.gid);
-	f.me.pkey = c.pkey;
-	f.me.rx_mtu = DDPS_IPOIB_MTU_CM_MAX + DDPS_IPOIB_ENCAP_LEN;
-	f.form = node.who == SELF_ILLUMOS ? DDPS_IPOIB_SID_LINUX : DDPS_IPOIB_SID_RFC;
-	f.has_ip4 = true;
-	memcpy(f.ip4, o->target, 4);
-	f.prefix4 = 24;
-	f.n_ip6 = 1;
-	memcpy(f.ip6[0], o->target6, 16);
-	f.cm_timeout = CM_TIME;
-	f.retry_count = f.rnr_retry = 7;
-	f.ca_guid = 0x0200000000000000u | o->seed;
-	f.seed = o->seed;
-	if (ddps_ipoib_if_new(&node.f, &f, &node.port, &calls)) {
+	bridge_identify(&node.b);
+	if (node.who == SELF_ILLUMOS)
+		node.b.cfg.form = DDPS_IPOIB_SID_LINUX;
+	if (ddps_ipoib_if_new(&node.f, &node.b.cfg, &node.port, &calls)) {
 		snprintf(why, why_len, "the interface cannot be made");
 		return false;
 	}
-	ddps_ib_udp_user(node.u, node.f);
+	ipoib_port_user(port, node.f);
 	return true;
 }
 
 static void serve(void)
 {
-	struct pollfd fds[DDPS_IB_UDP_FDS];
-	bool more = ddps_ib_udp_run(node.u, clock_ns());
+	const struct ipoib_port *p = &node.b.port;
+	struct pollfd fds[IPOIB_PORT_FDS];
+	bool more = ipoib_port_run(p, clock_ns());
 
 	(void)ddps_ipoib_if_start(node.f, clock_ns());
 	for (;;) {
 		uint64_t now = clock_ns(), due = ddps_ipoib_if_deadline(node.f);
-		uint64_t port = ddps_ib_udp_deadline(node.u);
+		uint64_t port = ipoib_port_deadline(p);
 
 		due = port < due ? port : due;
 		due = due > now ? due - now : 0;
 		due = due > NS_PER_S ? NS_PER_S : due;
-		ddps_ib_udp_fds(node.u, fds);
-		(void)poll(fds, DDPS_IB_UDP_FDS,
+		ipoib_port_fds(p, fds);
+		(void)poll(fds, IPOIB_PORT_FDS,
 			   more ? 0 : (int)((due + NS_PER_MS - 1) / NS_PER_MS));
 		now = clock_ns();
-		more = ddps_ib_udp_run(node.u, now);
+		more = ipoib_port_run(p, now);
 		if (ddps_ipoib_if_deadline(node.f) <= now)
 			ddps_ipoib_if_tick(node.f, now);
 	}
@@ -269,10 +277,10 @@ void self_plan(struct ddps_conform_ipoib_options *o, unsigned n)
 	memcpy(o->ip4, (uint8_t[4]){ 127, (uint8_t)(r >> 8 | 1), (uint8_t)(r >> 16), SUITE_LID },
 	       4);
 	o->udp_port = (uint16_t)(20000 + (r >> 4) % 20000);
-	memcpy(o->gid, (uint8_t[16]){ 0xfe, 0x80, [8] = 2, 0, 0, 0, 0, 0, 0, SUITE_LID }, 16);
+	memcpy(o->gid, (uint8_t[16]){ 0xfe, 0x80, [15] = SUITE_LID }, 16);
 	memcpy(o->link_ip4, (uint8_t[4]){ 10, 99, 0, 100 }, 4);
 	memcpy(o->target, (uint8_t[4]){ 10, 99, 0, TARGET_LID }, 4);
-	memcpy(o->target6, (uint8_t[16]){ 0xfe, 0x80, [15] = TARGET_LID }, 16);
+	memcpy(o->target6, (uint8_t[16]){ 0xfd, 0x99, [15] = TARGET_LID }, 16);
 	o->life = LIFE;
 	o->thorough = 1;
 	o->seed = r;
