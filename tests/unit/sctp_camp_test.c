@@ -334,3 +334,23 @@ Test(sctp_camp, contact_10_there_is_no_room_for_it_yet)
 	cr_expect_eq(r.e->more, 0);
 	cr_expect_null(r.e->peers);
 }
+
+/* Paths that go and come in any order: no two of them are one to what is sent. */
+Test(sctp_camp, contact_10_each_path_has_a_number_of_its_own)
+{
+	unsigned made = 0;
+
+	raw_up(&r);
+	for (unsigned i = 0; i < 400; i++) {
+		struct ddps_sctp_addr addr = sn_v4(10, 9, made >> 8, made & 255);
+
+		if (r.a->npaths > 1 && sn_chance(&r.net, i < 200 ? 0.3 : 0.6)) {
+			ddps_sc_path_drop(r.a->path[sn_below(&r.net, r.a->npaths)]);
+		} else if (r.a->npaths < DDPS_SENT_PATHS + 4) {
+			made++;
+			cr_assert(ddps_sc_path_add(r.a, &addr, NULL, 9899));
+		}
+		check(r.a);
+	}
+	cr_expect_gt(made, DDPS_SENT_PATHS + 4);
+}

@@ -24,6 +24,17 @@ void ddps_sc_path_tx(struct ddps_sc_path *p, unsigned id)
 	}
 }
 
+/* A number for what is sent that no other path has.  They are those of the list until one is dropped: what is under
+ * way keeps the number of the path that it was sent on. */
+static unsigned tx_id(const struct ddps_sc_path *p)
+{
+	unsigned id = p->id;
+
+	for (unsigned i = 0; id < DDPS_SENT_PATHS && p->a->tx.path[id]; i++)
+		id = i;
+	return id;
+}
+
 /* Of our addresses that the peer knows, if it knows several.  False: none is of @peer's family. */
 static bool choose_source(const struct ddps_sctp_assoc *a, const struct ddps_sctp_addr *peer,
 			  struct ddps_sctp_addr *local)
@@ -123,7 +134,7 @@ struct ddps_sc_path *ddps_sc_path_add(struct ddps_sctp_assoc *a, const struct dd
 		return NULL;
 	}
 	a->path[a->npaths++] = p;
-	ddps_sc_path_tx(p, p->id);
+	ddps_sc_path_tx(p, tx_id(p));
 	if (!p->id)
 		a->share = *peer;
 	if (!a->primary)
