@@ -11,6 +11,7 @@
 #include "ipoib_cm/ib/agents.h"
 #include "ipoib_cm/ports/port_ib_wire.h"
 
+#define UM_OWN	    0 /* an agent: what is asked here */
 #define UM_AGENTS   32
 #define UM_PENDING  64
 #define UM_TABLE    (4u << 20) /* octets of a message, at most */
@@ -37,6 +38,7 @@ struct um_pending {
 	uint8_t *table;
 	size_t len;
 	uint32_t next; /* segment */
+	bool held;     /* until it is known which nodes there are */
 };
 
 /* For the program. */
@@ -53,7 +55,9 @@ struct um {
 	struct ddps_ib_counters counted;
 	int poll, timer; /* readable when there is something to do */
 	unsigned opened;
-	uint32_t key; /* upper half of transaction IDs, but for the agent */
+	bool asked, told;	  /* the administration, which nodes there are */
+	bool there[IB_WIRE_LIDS]; /* by LID */
+	uint32_t key;		  /* upper half of transaction IDs, but for the agent */
 	uint32_t psn;
 	struct um_agent agent[UM_AGENTS];
 	struct um_pending pending[UM_PENDING];
@@ -71,6 +75,20 @@ int um_send(struct um *u, unsigned agent, const struct ib_user_mad *head, const 
 	    size_t len, int timeout_ms, int retries);
 /* Takes what has come and looks at the time. */
 void um_run(struct um *u);
+/* ---- um_switch.c ---- */
+
+/* Where a directed route leads: to a node, or to the switch, by the port of the node @lid. */
+struct um_route {
+	bool nowhere, is_switch;
+	uint16_t lid;
+};
+
+struct um_route um_follow(const struct um *u, const uint8_t mad[DDPS_CM_MAD_LEN]);
+/* @mad is a question to the switch: the answer then.  Return: whether there is one. */
+bool um_switch_answer(const struct um *u, uint16_t by, uint8_t mad[DDPS_CM_MAD_LEN]);
+
+/* ---- um_net.c ---- */
+
 /* What an agent had is forgotten. */
 void um_forget(struct um *u, unsigned agent);
 

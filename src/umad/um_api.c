@@ -266,7 +266,7 @@ API int umad_register2(int portid, struct umad_reg_attr *attr, uint32_t *agent_i
 
 API int umad_unregister(int portid, int agentid)
 {
-	if (portid || !um || !um->opened || agentid < 0 || agentid >= UM_AGENTS)
+	if (portid || !um || !um->opened || agentid <= UM_OWN || agentid >= UM_AGENTS)
 		return -EINVAL;
 	pthread_mutex_lock(&lock);
 	um_forget(um, (unsigned)agentid);

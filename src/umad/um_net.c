@@ -19,6 +19,8 @@
 #define OFF_TID	     8
 #define OFF_OUI	     37
 #define OFF_DR_HOPS  7
+#define OFF_STRIDE   44 /* of a table's records, in units of 8 octets */
+#define NODES_MS     500
 #define RESPONSE     0x80
 #define TRAP_REPRESS 0x07
 #define PKEY	     0xffff
@@ -51,10 +53,17 @@ static void put_u32(uint8_t *b, uint32_t v)
 
 /* ---- for the program ---- */
 
+static void take_nodes(struct um *u, const uint8_t *table, size_t len);
+
 static void queue_message(struct um *u, const struct ib_user_mad *head, const void *mad, size_t len)
 {
-	struct um_message *m = u->queued < UM_QUEUE ? malloc(sizeof(*m) + len) : NULL;
+	struct um_message *m;
 
+	if (head->agent_id == UM_OWN) {
+		take_nodes(u, head->status ? NULL : mad, len);
+		return;
+	}
+	m = u->queued < UM_QUEUE ? malloc(sizeof(*m) + len) : NULL;
 	if (!m)
 		return; /* as a packet that finds no buffer */
 	m->next = NULL;
@@ -110,27 +119,67 @@ static bool put_wire(struct um *u, uint16_t lid, const uint8_t *mad)
 	return ddps_ib_wire_flush(&u->wire);
 }
 
-/* A directed route leads to this port, or nowhere: there is no switch in such a subnet. */
-static void send_directed(struct um *u, struct um_pending *p)
-{
-	uint8_t mad[DDPS_CM_MAD_LEN];
-	struct ib_user_mad h = from_lid(p->agent, PERMISSIVE);
-
-	memcpy(mad, p->mad, sizeof(mad));
-	if (mad[OFF_DR_HOPS] || !ddps_ib_agents_answer(mad, &u->self, &u->counted)) {
-		fail_pending(u, p, ETIMEDOUT);
-		return;
-	}
-	queue_message(u, &h, mad, sizeof(mad));
-	end_pending(p);
-}
-
 static struct um_pending *new_pending(struct um *u)
 {
 	for (unsigned i = 0; i < UM_PENDING; i++)
 		if (!u->pending[i].used)
 			return &u->pending[i];
 	return NULL;
+}
+
+/* Of a node or the switch: answered here, or on its way. */
+static void send_directed(struct um *u, struct um_pending *p)
+{
+	const struct um_route r = um_follow(u, p->mad);
+	struct ib_user_mad h = from_lid(p->agent, PERMISSIVE);
+	uint8_t mad[DDPS_CM_MAD_LEN];
+	bool done;
+
+	memcpy(mad, p->mad, sizeof(mad));
+	p->held = false;
+	if (!r.nowhere && !r.is_switch && r.lid != u->self.lid) {
+		p->lid = r.lid;
+		if (!put_wire(u, r.lid, mad))
+			fail_pending(u, p, ETIMEDOUT);
+		return;
+	}
+	done = !r.nowhere && (r.is_switch ? um_switch_answer(u, r.lid, mad)
+					  : ddps_ib_agents_answer(mad, &u->self, &u->counted));
+	if (done) {
+		queue_message(u, &h, mad, sizeof(mad));
+		end_pending(p);
+	} else {
+		fail_pending(u, p, ETIMEDOUT);
+	}
+}
+
+/* Which nodes there are: a table of NodeRecords. */
+static void ask_nodes(struct um *u)
+{
+	const struct ddps_sa_head h = { .method = DDPS_SA_GET_TABLE, .attr = DDPS_SA_NODE_RECORD };
+	struct ib_user_mad to = { .addr.lid = htobe16(u->self.sm_lid) };
+	uint8_t mad[DDPS_CM_MAD_LEN];
+
+	u->asked = true;
+	ddps_sa_mad_begin(mad, &h);
+	if (um_send(u, UM_OWN, &to, mad, sizeof(mad), NODES_MS, 2))
+		take_nodes(u, NULL, 0);
+}
+
+/* @table: its answer, or NULL: there was none, and this port is the only one known. */
+static void take_nodes(struct um *u, const uint8_t *table, size_t len)
+{
+	const size_t stride =
+		table ? 8 * (size_t)(table[OFF_STRIDE] << 8 | table[OFF_STRIDE + 1]) : 0;
+
+	u->told = true;
+	u->there[u->self.lid] = true;
+	for (size_t at = HEAD; stride && at + stride <= len; at += stride)
+		if (!table[at])
+			u->there[table[at + 1]] = true;
+	for (unsigned i = 0; i < UM_PENDING; i++)
+		if (u->pending[i].used && u->pending[i].held)
+			send_directed(u, &u->pending[i]);
 }
 
 int um_send(struct um *u, unsigned agent, const struct ib_user_mad *head, const void *mad,
@@ -160,7 +209,11 @@ int um_send(struct um *u, unsigned agent, const struct ib_user_mad *head, const 
 	memcpy(p->mad, out, sizeof(out));
 	p->due = clock_now() + p->wait_ns;
 	if (out[OFF_CLASS] == DDPS_SMP_DR_CLASS) {
-		send_directed(u, p);
+		p->held = out[OFF_DR_HOPS] && !u->told;
+		if (!p->held)
+			send_directed(u, p);
+		else if (!u->asked)
+			ask_nodes(u);
 		return 0;
 	}
 	if (!lid || lid >= IB_WIRE_LIDS - 1 || !put_wire(u, lid, out)) {
@@ -281,8 +334,7 @@ static void take_question(struct um *u, uint16_t slid, const uint8_t *mad)
 			return;
 		}
 	memcpy(out, mad, sizeof(out));
-	if (mad[OFF_CLASS] != DDPS_SMP_DR_CLASS &&
-	    ddps_ib_agents_answer(out, &u->self, &u->counted))
+	if (ddps_ib_agents_answer(out, &u->self, &u->counted))
 		(void)put_wire(u, slid, out);
 }
 
@@ -312,7 +364,7 @@ static void set_timer(struct um *u)
 	uint64_t due = UINT64_MAX;
 
 	for (unsigned i = 0; i < UM_PENDING; i++)
-		if (u->pending[i].used && u->pending[i].due < due)
+		if (u->pending[i].used && !u->pending[i].held && u->pending[i].due < due)
 			due = u->pending[i].due;
 	if (due != UINT64_MAX) {
 		t.it_value.tv_sec = (time_t)(due / 1000000000u);
@@ -330,7 +382,7 @@ void um_run(struct um *u)
 	for (unsigned i = 0; i < UM_PENDING; i++) {
 		struct um_pending *p = &u->pending[i];
 
-		if (!p->used || p->due > now)
+		if (!p->used || p->held || p->due > now)
 			continue;
 		if (p->left-- > 0 && put_wire(u, p->lid, p->mad))
 			p->due = now + p->wait_ns;
@@ -404,6 +456,8 @@ int um_open(struct um *u, char *why, size_t why_len)
 		snprintf(why, why_len, "no descriptors: %s; try: ulimit -n", strerror(errno));
 		return -1;
 	}
+	u->asked = u->told = false;
+	u->agent[UM_OWN] = (struct um_agent){ .used = true, .rmpp = true };
 	u->key &= ~(uint32_t)(UM_AGENTS - 1);
 	u->psn = u->key;
 	return 0;

@@ -53,7 +53,7 @@ static const struct option_row table[] = {
 	  "seed for what the rules leave to chance (default 1)" },
 	{ "trace", "FILE", 1, VAL_TEXT, AT(trace), 0, 0, "write a line for each rule that fired" },
 	{ "fabric", "ADDRESS:PORT,SA,GID", 1, VAL_TEXT, AT(fabric), 0, 0,
-	  "libibumad on a subnet in UDP, and no verbs: for saquery, perfquery, ibping" },
+	  "libibumad on a subnet in UDP, and no verbs: for saquery, ibnetdiscover, ibping" },
 	{ "help", NULL, 1, VAL_HELP, 0, 0, 0, "this text" },
 	{ "version", NULL, 1, VAL_VERSION, 0, 0, 0, "version of sessctl and library" },
 };

@@ -79,6 +79,13 @@ management() {
 		says 'Base lid: 9' ibstat
 }
 
+discovery() {
+	says '^Ca	: 0x0*1 .*ddpsess LID 1' ibhosts && says '^Ca	: 0x0*2 ' ibhosts && says '^Ca	: 0x0*9 ' ibhosts &&
+		says '^\[2\]	"H-0*2"\[1\]\(2\).*lid 2 ' ibnetdiscover &&
+		says '^Switch.*network 127.0.0.0/24' ibswitches && says 'ddpsess LID 2' iblinkinfo &&
+		says 'PortGuid:\.+0x0*2$' smpquery -D nodeinfo 0,1,2
+}
+
 pings() {
 	udp_run 8 ibping -S >"$work/pong" 2>&1 &
 	udp_nodes+=($!)
@@ -88,7 +95,8 @@ pings() {
 
 nobody() { # a LID without a node: an error, in time
 	why="no error"
-	! udp_run 9 smpquery -t 200 nodeinfo 77 >"$work/nobody" 2>&1 && grep -q failed "$work/nobody"
+	! udp_run 9 smpquery -t 200 nodeinfo 77 >"$work/nobody" 2>&1 && grep -q failed "$work/nobody" &&
+		! udp_run 9 smpquery -t 200 -D nodeinfo 0,1,77 >"$work/nobody" 2>&1 && grep -q failed "$work/nobody"
 }
 
 refusals() {
@@ -106,6 +114,7 @@ test_case 'contact 34: saquery, sminfo' saqueries
 test_case 'contact 34: tables in segments' tables
 test_case 'contact 34: perfquery' counters
 test_case 'contact 34: smpquery, ibaddr, ibstat' management
+test_case 'contact 34: ibnetdiscover, ibhosts, iblinkinfo' discovery
 test_case 'contact 34: ibping' pings
 test_case 'contact 34: a node that is not there' nobody
 test_case 'contact 34: an address that is taken, a fabric that cannot be' refusals
