@@ -152,6 +152,19 @@ static void own_way(const struct end *e)
 	MUST(!ibv_destroy_qp(qp));
 }
 
+/* One more than there are places, without a completion; what the device refuses is tried again. */
+static void fill_queue(void)
+{
+	struct ibv_send_wr wr = { .opcode = IBV_WR_RDMA_WRITE }, *bad;
+	struct ibv_wc wc;
+
+	wr.wr.rdma.remote_addr = (uintptr_t)b.buf;
+	wr.wr.rdma.rkey = b.mr->rkey;
+	for (int i = 0; i < 9; i++)
+		while (ibv_post_send(a.id->qp, &wr, &bad))
+			MUST(!ibv_poll_cq(a.cq, 1, &wc));
+}
+
 static void make_mistake(const char *name)
 {
 	if (!strcmp(name, "late-recv")) {
@@ -176,6 +189,8 @@ static void make_mistake(const char *name)
 		MUST(completion(&a) != IBV_WC_SUCCESS);
 		post_send(&a, a.mr->lkey);
 	}
+	if (!strcmp(name, "queue-full"))
+		fill_queue();
 	if (!strcmp(name, "dereg-pending")) {
 		post_recv(&b);
 		ibv_dereg_mr(b.mr);

@@ -60,6 +60,8 @@ void ck_note(struct ck_trace *t);
 void ck_queue_init(struct ck_queue *q);
 void ck_queue_free(struct ck_queue *q);
 struct ck_work *ck_send(struct ed_qp *q, const struct ibv_send_wr *wr);
+/* More requests than an adapter's queue has places. */
+void ck_queue_full(const struct ed_qp *q, unsigned places);
 struct ck_work *ck_recv(struct ed_qp *q, struct ck_queue *to, const struct ibv_recv_wr *wr);
 /* It was refused; @w may be NULL. */
 void ck_not_posted(struct ck_queue *q, struct ck_work *w);

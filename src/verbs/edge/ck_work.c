@@ -155,14 +155,21 @@ struct ck_work *ck_send(struct ed_qp *q, const struct ibv_send_wr *wr)
 	after_error(q, "ibv_post_send");
 	if (!w)
 		return NULL;
-	w->told = wr->send_flags & IBV_SEND_SIGNALED ||
-		  vd_of(q->qp, struct vd_qp, qp.qp_base)->init.sq_sig_all;
+	w->told = ed_is_told(q, wr);
 	if (!has_source(wr))
 		w->known = false;
 	add_work(&q->sends, w);
 	if (w->known)
 		w->sum = sum_of(w, 0);
 	return w;
+}
+
+void ck_queue_full(const struct ed_qp *q, unsigned places)
+{
+	ck_report("queue-full", NULL,
+		  "queue pair %u: its send queue has %u places, and all are taken until the "
+		  "program fetches a completion: an adapter refuses this request",
+		  q->number, places);
 }
 
 /* Sends that had to wait say that a receive was missing: here it comes. */

@@ -55,6 +55,13 @@ struct ed_copy {
 	uint8_t octets[];
 };
 
+/* Places of a send queue, with which of them a completion comes; NULL: it is not counted. */
+struct ed_depth {
+	uint8_t *told;
+	uint32_t size, head, used;
+	bool enforced, off;
+};
+
 struct ed_qp {
 	struct ed_qp *next; /* in its bucket */
 	struct ibv_qp *qp;
@@ -65,6 +72,7 @@ struct ed_qp {
 	uint64_t drawn[2][VF_RULES]; /* of its send queue, of its receive queue */
 	struct ed_rq rq;
 	struct ed_copy *copies;
+	struct ed_depth depth;
 	/* ck_work.c */
 	struct ck_queue sends, recvs;
 	bool failed;	 /* the program has seen it fail */
@@ -242,6 +250,24 @@ void ed_cq_done(struct ed_cq *cq);
 void ed_cq_gone(struct ibv_cq *cq);
 /* Where its peer is, "" if it has none. */
 void ed_peer_of(const struct rdma_cm_id *id, const struct ibv_qp *qp, char *text, size_t len);
+
+/* ---- how full its send queue is, as of an adapter (ed_depth.c) ---- */
+
+/* Whether a device of the profile has a limit that wants it. */
+bool ed_depth_wanted(void);
+void ed_depth_init(struct ed_qp *q, const struct vd_qp *v);
+/* Whether its completion is told, if it succeeds. */
+bool ed_is_told(const struct ed_qp *q, const struct ibv_send_wr *wr);
+/* One more request.  Return: whether there is a place. */
+bool ed_depth_take(struct ed_qp *q, bool told);
+/* It was refused. */
+void ed_depth_undo(struct ed_qp *q);
+/* The drop-in has taken it without a place. */
+void ed_depth_passed(struct ed_qp *q);
+/* The program fetches a completion of it. */
+void ed_depth_done(struct ed_qp *q, const struct ibv_wc *wc);
+/* It has gone back to RESET. */
+void ed_depth_anew(struct ibv_qp *qp);
 
 /* ---- data path ---- */
 

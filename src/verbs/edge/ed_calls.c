@@ -366,7 +366,10 @@ VD_API int ibv_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask)
 		attr = &one;
 		err = ed_check_modify(qp, attr, mask);
 	}
-	return err ? err : vdi_ibv_modify_qp(qp, attr, mask);
+	err = err ? err : vdi_ibv_modify_qp(qp, attr, mask);
+	if (!err && ed_on() && mask & IBV_QP_STATE && attr->qp_state == IBV_QPS_RESET)
+		ed_depth_anew(qp);
+	return err;
 }
 
 VD_API int ibv_query_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask,

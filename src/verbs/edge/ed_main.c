@@ -163,7 +163,7 @@ static int start(const struct vd_config *cfg)
 {
 	if (cfg->check && ck_start(cfg->suppress))
 		return -1;
-	if (!*cfg->faults && !cfg->check)
+	if (!*cfg->faults && !cfg->check && !ed_depth_wanted())
 		return 0;
 	if ((*cfg->faults && read_rules(cfg->faults)) || (*cfg->trace && open_trace(cfg->trace)))
 		return -1;

@@ -145,6 +145,7 @@ static bool is_for_program(struct ed_cq *c, struct ibv_wc *wc)
 	if (!q)
 		return true;
 	s.queue = queue_of(wc);
+	ed_depth_done(q, wc);
 	if (ck_on())
 		ck_completed(q, wc);
 	if (s.queue)

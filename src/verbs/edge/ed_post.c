@@ -95,6 +95,12 @@ static void corrupt(struct ed_qp *q, struct ibv_send_wr *wr, struct ibv_sge *sge
 	ddps_unlock(&ed.lock);
 }
 
+bool ed_is_told(const struct ed_qp *q, const struct ibv_send_wr *wr)
+{
+	return wr->send_flags & IBV_SEND_SIGNALED ||
+	       vd_of(q->qp, struct vd_qp, qp.qp_base)->init.sq_sig_all;
+}
+
 /* Return: 0, errno, or ED_DONE: nobody shall hear of it any more. */
 static int before_send(struct ed_qp *q, struct ibv_send_wr *wr, struct ibv_sge *sge)
 {
@@ -125,16 +131,22 @@ int ed_post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr *
 		struct ck_work *w = ck_on() ? ck_send(q, wr) : NULL;
 		struct ibv_send_wr one = *wr, *which;
 		struct ibv_sge sge;
+		bool taken;
 
 		one.next = NULL;
-		err = before_send(q, &one, &sge);
+		taken = ed_depth_take(q, ed_is_told(q, wr));
+		err = taken || !q->depth.enforced ? before_send(q, &one, &sge) : ENOMEM;
 		if (err == ED_DONE)
 			err = 0;
 		else if (!err)
 			err = vd_post_send(qp, &one, &which);
+		if (!err && !taken)
+			ed_depth_passed(q);
 		if (!err)
 			continue;
 		*bad = wr;
+		if (taken)
+			ed_depth_undo(q);
 		ck_not_posted(&q->sends, w);
 	}
 	ed_qp_done(q);

@@ -35,6 +35,7 @@ static void add_qp(struct ibv_qp *qp)
 	q->rq.end = &q->rq.first;
 	ck_queue_init(&q->sends);
 	ck_queue_init(&q->recvs);
+	ed_depth_init(q, v);
 	if (ck_on())
 		ck_note(&q->made);
 	q->rq.max = v->init.cap.max_recv_wr;
@@ -147,6 +148,7 @@ void ed_qp_gone(struct ibv_qp *qp)
 		vdi_ibv_dereg_mr(c->mr);
 		free(c);
 	}
+	free(q->depth.told);
 	free(q);
 }
 

@@ -1,0 +1,196 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* How full a send queue is: as of an adapter where a profile limits it, and in what --check tells. */
+#include "verbs/vchild.h"
+#include "verbs/voob.h"
+#include "verbs/vt_fault.h"
+#include <errno.h>
+#include <stdlib.h>
+
+enum { PLACES = 16, FOUND = 66 };
+
+static const char limited[] = "device d0\nlimit max_qp_wr 16\n";
+
+static int post(struct vt *v, unsigned flags)
+{
+	struct ibv_send_wr wr = { .wr_id = 7, .opcode = IBV_WR_RDMA_WRITE, .send_flags = flags };
+	struct ibv_send_wr *bad;
+
+	wr.wr.rdma.remote_addr = (uintptr_t)v->b.buf;
+	wr.wr.rdma.rkey = v->b.mr->rkey;
+	return ibv_post_send(v->a.id->qp, &wr, &bad);
+}
+
+static void fill(struct vt *v, unsigned n)
+{
+	for (unsigned i = 0; i < n; i++)
+		cr_assert_eq(post(v, 0), 0, "%u", i);
+}
+
+static void begin(struct vt *v)
+{
+	vt_init(v);
+	v->init.sq_sig_all = 0;
+	vt_up(v);
+}
+
+/* What was posted before has arrived: this came behind it. */
+static void wait_for_all(struct vt *v)
+{
+	cr_assert_eq(vt_recv(&v->a, 1, 0, 8), 0);
+	cr_assert_eq(vt_post(&v->b, 2, IBV_WR_SEND, 8, NULL), 0);
+	vt_expect_wc(&v->a, 1, IBV_WC_RECV, IBV_WC_SUCCESS);
+}
+
+VT_TEST(verbs_depth, contact_27_a_limited_queue_is_full_for_ever_without_completions)
+{
+	struct vt v;
+
+	vp_use(limited);
+	begin(&v);
+	fill(&v, PLACES);
+	cr_expect_eq(post(&v, 0), ENOMEM);
+	wait_for_all(&v);
+	cr_expect_eq(post(&v, IBV_SEND_SIGNALED), ENOMEM, "nothing of it was fetched");
+	vt_down(&v);
+}
+
+VT_TEST(verbs_depth, contact_27_a_completion_that_is_fetched_frees_all_before_it)
+{
+	struct vt v;
+
+	vp_use(limited);
+	begin(&v);
+	for (int i = 0; i < 3; i++) { /* round the queue, with one left over */
+		fill(&v, PLACES - 2 - (i > 0));
+		cr_assert_eq(post(&v, IBV_SEND_SIGNALED), 0);
+		cr_assert_eq(post(&v, 0), 0);
+		cr_expect_eq(post(&v, 0), ENOMEM);
+		wait_for_all(&v);
+		cr_expect_eq(post(&v, 0), ENOMEM, "it is there, and not fetched");
+		vt_expect_wc(&v.a, 7, IBV_WC_RDMA_WRITE, IBV_WC_SUCCESS);
+	}
+	vt_down(&v);
+}
+
+/* All are told of: each completion is a place. */
+VT_TEST(verbs_depth, contact_27_each_completion_is_a_place)
+{
+	struct vt v;
+
+	vp_use(limited);
+	vt_init(&v);
+	vt_up(&v);
+	fill(&v, PLACES);
+	cr_expect_eq(post(&v, 0), ENOMEM);
+	for (int i = 0; i < 3; i++) {
+		vt_expect_wc(&v.a, 7, IBV_WC_RDMA_WRITE, IBV_WC_SUCCESS);
+		cr_expect_eq(post(&v, 0), 0);
+		cr_expect_eq(post(&v, 0), ENOMEM);
+	}
+	vt_down(&v);
+}
+
+/* A request that is refused for another reason takes no place; a queue that failed is not counted. */
+VT_TEST(verbs_depth, contact_27_what_is_refused_takes_no_place)
+{
+	struct vt v;
+
+	vp_use(limited);
+	begin(&v);
+	for (int i = 0; i < PLACES + 1; i++)
+		cr_expect_eq(post(&v, 0x40000000), EINVAL);
+	fill(&v, PLACES);
+	cr_expect_eq(post(&v, 0), ENOMEM);
+	cr_assert_eq(rdma_disconnect(v.a.id), 0);
+	vt_expect(v.a.ch, RDMA_CM_EVENT_DISCONNECTED);
+	vt_down(&v);
+}
+
+/* Those of a queue pair that begins anew are free; they are kept here until it is connected. */
+Test(verbs_depth, contact_27_reset_empties_the_queue, .timeout = 60)
+{
+	struct side s;
+
+	setenv("DDPSESS_RETRY_MS", "30000", 1);
+	vp_use(limited);
+	up(&s);
+	for (int k = 0; k < 2; k++) {
+		cr_assert_eq(to_rtr(s.qp, NOBODY, &s.gid), 0);
+		cr_assert_eq(to_rts(s.qp), 0);
+		for (int i = 0; i < 4; i++)
+			cr_expect_eq(say(&s, "x", 0), 0, "%d", i);
+		cr_expect_eq(say(&s, "x", 0), ENOMEM);
+		cr_expect_eq(to(s.qp, IBV_QPS_RESET), 0);
+		cr_expect_eq(to_init(s.qp), 0);
+	}
+	down(&s);
+}
+
+/* Without a limit the drop-in is more patient than an adapter. */
+VT_TEST(verbs_depth, contact_27_by_default_what_is_done_is_free)
+{
+	struct ibv_wc wc;
+	struct vt v;
+
+	begin(&v);
+	for (int i = 0; i < 10 * PLACES; i++)
+		while (post(&v, 0))
+			cr_assert_eq(ibv_poll_cq(v.a.cq, 1, &wc), 0);
+	vt_down(&v);
+}
+
+/* ---- sessctl run --check ---- */
+
+/* One without a mistake: it asks for a completion of each sixteenth. */
+static void in_time(const void *arg)
+{
+	struct vt v;
+
+	(void)arg;
+	setenv("DDPSESS_CHECK", "on", 1);
+	begin(&v);
+	for (int i = 0; i < 4; i++) {
+		for (int k = 0; k < PLACES - 1; k++)
+			cr_assert_eq(post(&v, 0), 0);
+		cr_assert_eq(post(&v, IBV_SEND_SIGNALED), 0);
+		vt_expect_wc(&v.a, 7, IBV_WC_RDMA_WRITE, IBV_WC_SUCCESS);
+	}
+	vt_down(&v);
+}
+
+static void never(const void *arg)
+{
+	struct ibv_wc wc;
+	struct vt v;
+
+	(void)arg;
+	setenv("DDPSESS_CHECK", "on", 1);
+	begin(&v);
+	for (int i = 0; i < 4 * PLACES; i++)
+		while (post(&v, 0))
+			cr_assert_eq(ibv_poll_cq(v.a.cq, 1, &wc), 0);
+	vt_down(&v);
+}
+
+VT_TEST(verbs_depth, contact_27_check_names_a_queue_that_an_adapter_has_full)
+{
+	const char *text;
+	int status = vchild_run(never, NULL, &text);
+
+	cr_expect(WIFEXITED(status) && WEXITSTATUS(status) == FOUND, "%#x: %s", status, text);
+	cr_expect_eq(vchild_times(text,
+				  "ddpsess: check: queue-full: queue pair 1: its send queue "
+				  "has 16 places, and all are taken until the program fetches "
+				  "a completion: an adapter refuses this request\n"),
+		     1, "%s", text);
+	cr_expect_eq(vchild_times(text, "ddpsess: "), 1, "%s", text);
+}
+
+VT_TEST(verbs_depth, contact_27_check_is_silent_of_a_program_that_fetches)
+{
+	const char *text;
+	int status = vchild_run(in_time, NULL, &text);
+
+	cr_expect(WIFEXITED(status) && !WEXITSTATUS(status), "%#x: %s", status, text);
+	cr_expect_eq(vchild_times(text, "ddpsess: "), 0, "%s", text);
+}
