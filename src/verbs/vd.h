@@ -152,6 +152,8 @@ uint32_t vd_number(void);
 
 /* Say which region it was when a fault ends the process (vd_fault.c). */
 void vd_fault_watch(struct vd_process *p);
+/* The same when the system has found the fault and a connection ends by it.  The lock is held. */
+void vd_fault_tell(const struct vd_process *p, const struct ddps_error *e);
 /* The process that a fault is to be judged by; takes no lock. */
 struct vd_process *vd_fault_process(void);
 /* A child's: the handlers that its parent had found. */

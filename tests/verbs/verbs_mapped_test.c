@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Memory that an adapter could not pin is not registered. */
-#include "vt.h"
+#include "verbs/vchild.h"
+#include "verbs/vt.h"
 #include <errno.h>
+#include <signal.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
+#define LARGE  (1u << 20)
 #define WRITES (IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE)
 
 static uint8_t *map(size_t len, int prot)
@@ -67,4 +70,83 @@ VT_TEST(verbs_mapped, contact_24_memory_that_cannot_be_registered)
 	munmap(none, 4 * page);
 	munmap(hole, page);
 	munmap(hole + 2 * page, 2 * page);
+}
+
+/* ---- what changes behind a region's back ---- */
+
+enum change { UNMAPPED, READ_ONLY, TRUNCATED };
+
+/* The peer writes to it, as the region permits. */
+static void peer_writes(const void *arg)
+{
+	const enum change change = *(const enum change *)arg;
+	struct ibv_send_wr wr = { .opcode = IBV_WR_RDMA_WRITE,
+				  .num_sge = 1,
+				  .send_flags = IBV_SEND_SIGNALED },
+			   *bad;
+	static uint8_t from[LARGE]; /* so much that it is read into its place where it can be */
+	struct ibv_sge sge;
+	struct ibv_mr *mr, *own;
+	struct vt v;
+	uint8_t *mem;
+	int fd = vchild_file("");
+
+	signal(SIGSEGV, SIG_DFL); /* as in a program without a handler */
+	signal(SIGBUS, SIG_DFL);
+	vt_init(&v);
+	vt_up(&v);
+	cr_assert_eq(ftruncate(fd, LARGE), 0);
+	mem = mmap(NULL, LARGE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	cr_assert_neq(mem, MAP_FAILED);
+	mr = ibv_reg_mr(v.b.id->pd, mem, LARGE, WRITES);
+	cr_assert_not_null(mr);
+	own = ibv_reg_mr(v.a.id->pd, from, LARGE, 0);
+	cr_assert_not_null(own);
+	sge = (struct ibv_sge){ (uintptr_t)from, LARGE, own->lkey };
+	wr.sg_list = &sge;
+	wr.wr.rdma.remote_addr = (uintptr_t)mem;
+	wr.wr.rdma.rkey = mr->rkey;
+	if (change == UNMAPPED)
+		cr_assert_eq(munmap(mem + LARGE / 2, LARGE / 2), 0);
+	else if (change == READ_ONLY)
+		cr_assert_eq(mprotect(mem + LARGE / 2, LARGE / 2, PROT_READ), 0);
+	else
+		cr_assert_eq(ftruncate(fd, LARGE / 2), 0);
+	cr_assert_eq(ibv_post_send(v.a.id->qp, &wr, &bad), 0);
+	vt_expect(v.b.ch, RDMA_CM_EVENT_DISCONNECTED);
+	_exit(64 + (int)vt_wc(&v.a).status);
+}
+
+/* @lives: the process, while the connection ends. */
+static void over_all_changes(bool lives)
+{
+	static const char what[] = "it was unmapped or protected while registered";
+
+	for (enum change change = UNMAPPED; change <= TRUNCATED; change++) {
+		const char *told;
+		int status = vchild_run(peer_writes, &change, &told);
+
+		if (lives)
+			cr_expect(WIFEXITED(status) &&
+					  WEXITSTATUS(status) == 64 + IBV_WC_WR_FLUSH_ERR,
+				  "%d: %#x %s", change, status, told);
+		else
+			cr_expect(WIFSIGNALED(status) &&
+					  WTERMSIG(status) ==
+						  (change == TRUNCATED ? SIGBUS : SIGSEGV),
+				  "%d: %#x %s", change, status, told);
+		cr_expect_eq(vchild_times(told, what), 1, "%d: %s", change, told);
+	}
+}
+
+VT_TEST(verbs_mapped, contact_24_a_peer_writes_to_memory_that_is_gone)
+{
+	over_all_changes(false);
+}
+
+/* What need not be looked at the system reads into its place over TCP, and that finds the fault. */
+VT_TEST(verbs_mapped, contact_24_without_checksums_the_system_finds_the_fault)
+{
+	setenv("DDPSESS_CRC", "off", 1);
+	over_all_changes(!strcmp(getenv("DDPSESS_TRANSPORT"), "tcp"));
 }

@@ -430,6 +430,7 @@ static void session_event(struct vd_process *p, struct vd_qp *qp, const struct d
 			vd_down(p, qp->id, false);
 		return;
 	case DDPS_EV_CLOSED:
+		vd_fault_tell(p, &ev->error);
 		vd_qp_ended(qp);
 		if (ev->error.code || ev->error.has_triple)
 			vd_oob_release(qp);

@@ -4,7 +4,8 @@
  * pages; software cannot, so the next access faults.  The process ends by that signal as it would
  * without this file, but not silently: it says which region it was [4.15].
  */
-#include "verbs/vd.h"
+#include "verbs/ib/vd_memory.h"
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -30,6 +31,26 @@ static void tell_region(const struct vd_mr *mr, uintptr_t at)
 
 	if (write(STDERR_FILENO, text, (size_t)n) < 0)
 		return;
+}
+
+/* Octets go from the socket into their place, and the other way, by the system where they need not be
+ * looked at: it fails then. */
+void vd_fault_tell(const struct vd_process *p, const struct ddps_error *e)
+{
+	const struct vd_mr *mr = p->regions;
+	char what[96] = "a region";
+
+	if (e->sys_errno != EFAULT)
+		return;
+	while (mr && (!mr->mr.addr || vd_can_register(mr->mr.addr, mr->mr.length, mr->access)))
+		mr = mr->next;
+	if (mr) /* a file that has become shorter is still mapped */
+		snprintf(what, sizeof what, "region %#x (%zu octets at %#zx)", mr->mr.lkey,
+			 mr->mr.length, (size_t)(uintptr_t)mr->mr.addr);
+	fprintf(stderr,
+		"ddpsess: a connection has ended, since memory of %s faults: it was unmapped or "
+		"protected while registered; call ibv_dereg_mr first\n",
+		what);
 }
 
 /* The handler that was there before goes on; without one the process ends. */
