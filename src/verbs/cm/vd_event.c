@@ -103,6 +103,7 @@ struct vd_event *vd_event_kept(struct vd_id *id, struct vd_event **kept,
 {
 	struct vd_event *e = *kept ? *kept : calloc(1, sizeof *e);
 
+	ddps_assert_held(&id->p->lock);
 	*kept = NULL;
 	if (e)
 		fill(e, id, NULL, type, status);
@@ -114,6 +115,7 @@ int vd_event_queue(struct vd_event *e)
 	struct vd_evch *ch = vd_of(e->id->id.channel, struct vd_evch, ch);
 	uint64_t one = 1;
 
+	ddps_assert_held(&e->id->p->lock);
 	if (!vd_mine(ch->p)) {
 		free(e);
 		return EINVAL; /* the parent's, from before a fork */
@@ -138,6 +140,7 @@ int vd_event_post(struct vd_id *id, struct vd_id *listen_id, enum rdma_cm_event_
 {
 	struct vd_event *e = vd_event_new(id, listen_id, type, status);
 
+	ddps_assert_held(&id->p->lock);
 	if (!e)
 		return ENOMEM;
 	add_param(e, conn);
@@ -149,6 +152,7 @@ void vd_event_tell(struct vd_id *id, struct vd_event **kept, enum rdma_cm_event_
 {
 	struct vd_event *e = vd_event_kept(id, kept, type, status);
 
+	ddps_assert_held(&id->p->lock);
 	if (!e)
 		return;
 	add_param(e, conn);
@@ -160,6 +164,7 @@ void vd_event_drop(struct vd_id *id)
 	struct vd_evch *ch = vd_of(id->id.channel, struct vd_evch, ch);
 	struct vd_event **at = &ch->first;
 
+	ddps_assert_held(&id->p->lock);
 	while (*at) {
 		struct vd_event *e = *at;
 
@@ -191,6 +196,7 @@ void vd_event_limit_stale(struct vd_id *id)
 	struct vd_event **oldest = NULL, *e;
 	unsigned n = 0;
 
+	ddps_assert_held(&id->p->lock);
 	for (struct vd_event **at = &ch->first; *at; at = &(*at)->next)
 		if (is_stale(*at) && !n++)
 			oldest = at;
@@ -210,6 +216,7 @@ void vd_event_move(struct vd_id *id, struct rdma_event_channel *c)
 	struct vd_event **at = &from->first, *e;
 	uint64_t moved = 0;
 
+	ddps_assert_held(&id->p->lock);
 	if (from == to)
 		return;
 	while ((e = *at)) {
@@ -233,6 +240,7 @@ void vd_event_move(struct vd_id *id, struct rdma_event_channel *c)
 
 bool vd_event_waits(const struct vd_id *id)
 {
+	ddps_assert_held(&id->p->lock);
 	return vd_of(id->id.channel, struct vd_evch, ch)->first;
 }
 

@@ -52,6 +52,7 @@ static unsigned patience(const struct vd_process *p, const struct vd_qp *qp)
 
 void vd_down(struct vd_process *p, struct vd_id *id, bool by_program)
 {
+	ddps_assert_held(&p->lock);
 	if (id->told_down || id->held_until)
 		return;
 	id->state = VD_ID_DOWN;
@@ -66,6 +67,7 @@ bool vd_held_forget(struct vd_process *p, struct vd_id *id)
 {
 	struct vd_id **at = &p->held;
 
+	ddps_assert_held(&p->lock);
 	while (*at && *at != id)
 		at = &(*at)->next_held;
 	if (!*at)
@@ -77,6 +79,7 @@ bool vd_held_forget(struct vd_process *p, struct vd_id *id)
 
 void vd_held_release(struct vd_process *p, struct vd_id *id)
 {
+	ddps_assert_held(&p->lock);
 	if (!id->told_down && vd_held_forget(p, id))
 		tell_end(p, id);
 }
@@ -99,6 +102,7 @@ int vd_held_serve(struct vd_process *p)
 	uint64_t now;
 	int ms = -1;
 
+	ddps_assert_held(&p->lock);
 	for (struct vd_id *id = p->held; id; id = next) {
 		next = id->next_held;
 		serve_one(p, id);

@@ -77,6 +77,7 @@ bool ck_is_own(const struct ibv_sge *s)
 /* ed.lock is held. */
 static const struct ck_work *user_of(const struct ck_queue *q, uint32_t lkey)
 {
+	ddps_assert_held(&ed.lock);
 	for (const struct ck_work *w = q->first; w; w = w->next)
 		for (int i = 0; i < w->n; i++)
 			if (w->sge[i].lkey == lkey)

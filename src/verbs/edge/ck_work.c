@@ -83,6 +83,7 @@ static bool overlap(const struct ibv_sge *a, const struct ibv_sge *b)
 /* @w is not in it yet; ed.lock is held. */
 static void share(struct ck_queue *q, struct ck_work *w)
 {
+	ddps_assert_held(&ed.lock);
 	for (struct ck_work *o = q->first; o; o = o->next)
 		for (int i = 0; i < o->n; i++)
 			for (int k = 0; k < w->n; k++)

@@ -59,6 +59,7 @@ static void request(struct vd_id *l)
 	struct rdma_conn_param none = { 0 };
 	struct vd_id *id = vd_id_new(l->id.channel, l->id.context, l->id.ps);
 
+	ddps_assert_held(&l->p->lock);
 	if (!id)
 		return;
 	if (vd_id_bind_device(id)) {
@@ -73,6 +74,7 @@ static void request(struct vd_id *l)
 /* The lock is held. */
 static void tell_event(struct vd_id *id, int event, int status)
 {
+	ddps_assert_held(&id->p->lock);
 	if (event == RDMA_CM_EVENT_CONNECT_REQUEST)
 		request(id);
 	else
@@ -86,6 +88,7 @@ static void tell_in(struct vd_id *id, int event, int status, uint64_t ms)
 	struct ed_later *l = ms ? calloc(1, sizeof *l) : NULL, **at = &ed.later;
 	bool known;
 
+	ddps_assert_held(&id->p->lock);
 	if (!l) {
 		tell_event(id, event, status);
 		return;

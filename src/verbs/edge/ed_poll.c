@@ -27,6 +27,7 @@ static bool same_queue(const struct ibv_wc *a, const struct ibv_wc *b)
 /* Whether one of its queue is held before @until, which is in the list or NULL for all. */
 static bool is_behind(const struct ed_cq *c, const struct ibv_wc *wc, const struct ed_held *until)
 {
+	ddps_assert_held(&ed.lock);
 	for (const struct ed_held *h = c->first; h != until; h = h->next)
 		if (same_queue(&h->wc, wc))
 			return true;
@@ -35,6 +36,7 @@ static bool is_behind(const struct ed_cq *c, const struct ibv_wc *wc, const stru
 
 static bool is_ready(const struct ed_cq *c, const struct ed_held *h, uint64_t now)
 {
+	ddps_assert_held(&ed.lock);
 	return h->due <= now && !is_behind(c, &h->wc, h);
 }
 
@@ -43,6 +45,7 @@ static bool hold(struct ed_cq *c, const struct ibv_wc *wc, uint64_t due, bool sw
 {
 	struct ed_held *h = calloc(1, sizeof *h);
 
+	ddps_assert_held(&ed.lock);
 	if (!h)
 		return false;
 	h->wc = *wc;
@@ -67,6 +70,7 @@ static void take_off(struct ed_cq *c, struct ed_held *h)
 {
 	struct ed_held **at = &c->first;
 
+	ddps_assert_held(&ed.lock);
 	while (*at != h)
 		at = &(*at)->next;
 	*at = h->next;
@@ -80,6 +84,7 @@ static int take_ready(struct ed_cq *c, int n, struct ibv_wc *wc)
 	uint64_t now = ed_ms();
 	int got = 0;
 
+	ddps_assert_held(&ed.lock);
 	for (struct ed_held *h = c->first; h && got < n;) {
 		if (!is_ready(c, h, now)) {
 			h = h->next;
@@ -99,6 +104,7 @@ uint64_t ed_completions_due(uint64_t now)
 {
 	uint64_t next = UINT64_MAX;
 
+	ddps_assert_held(&ed.lock);
 	for (struct ed_cq *c = ed.cqs; c; c = c->next)
 		for (struct ed_held *h = c->armed ? c->first : NULL; h; h = h->next) {
 			if (is_ready(c, h, now)) {

@@ -161,6 +161,7 @@ static int keep_recv(struct ed_rq *rq, const struct ibv_recv_wr *wr)
 {
 	struct ed_recv *r;
 
+	ddps_assert_held(&ed.lock);
 	if (wr->num_sge < 0 || wr->num_sge > VD_MAX_SGE)
 		return EINVAL;
 	r = rq->n < rq->max ? calloc(1, sizeof *r) : NULL;
