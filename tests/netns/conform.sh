@@ -38,14 +38,16 @@ self() {
 	[ -s "$work/self" ]
 }
 
-# In both directions, also to groups: node 3 looks for nodes that there are not.
+start() { # WHO NODE COMMAND...: its own process is the one in pids, not a shell's
+	ip netns exec "ddps$id-$2" "${@:3}" >"$work/$1.out" 2>"$work/$1.err" &
+	pids[$1]=$!
+}
+
+# In both directions, also to groups: node 3 looks for a node that there is not.
 traffic() {
-	in_ns 3 ping -q -i 0.02 -s 3000 10.9.0.2 >"$work/3to2" 2>&1 &
-	pids[ping3]=$!
-	in_ns 2 ping -q -i 0.05 10.9.0.3 >"$work/2to3" 2>&1 &
-	pids[ping2]=$!
-	in_ns 3 ping -q -i 0.5 10.9.0.77 >"$work/nobody" 2>&1 &
-	pids[nobody]=$!
+	start ping3 3 ping -q -i 0.02 -s 3000 10.9.0.2
+	start ping2 2 ping -q -i 0.05 10.9.0.3
+	start nobody 3 ping -q -i 0.5 10.9.0.77
 }
 
 stop() { # SIGNAL WHO...
@@ -60,9 +62,8 @@ stop() { # SIGNAL WHO...
 
 # run N: node 1 is the tester and the administration, 2 the bridge, 3 another one
 run() {
-	in_ns 1 "$SESSCTL" ipoib conform --udp 192.0.2.1:4791 --gid fe80::1 --ip 10.9.0.100 --ip6 fd09::2 \
-		--json 10.9.0.2 >"$work/run$1.out" 2>"$work/run$1.err" &
-	pids[tester]=$!
+	start tester 1 "$SESSCTL" ipoib conform --udp 192.0.2.1:4791 --gid fe80::1 --ip 10.9.0.100 \
+		--ip6 fd09::2 --json 10.9.0.2
 	up 2 rc
 	up 3 rc
 	ready 2 3 || return
@@ -71,9 +72,9 @@ run() {
 	unset "pids[tester]"
 	stop INT ping2 ping3 nobody
 	stop KILL 2 3
-	grep -qE ' [1-9][0-9]+ received' "$work/3to2" && grep -qE ' [1-9][0-9]+ received' "$work/2to3" || return
-	verdicts "$work/run$1.out" >"$work/run$1"
-	diff "$work/self" "$work/run$1" && grep -q '"event":"summary"' "$work/run$1.out"
+	grep -qE ' [1-9][0-9]+ received' "$work/ping3.out" && grep -qE ' [1-9][0-9]+ received' "$work/ping2.out" || return
+	verdicts "$work/tester.out" >"$work/run$1"
+	diff "$work/self" "$work/run$1" && grep -q '"event":"summary"' "$work/tester.out"
 }
 
 all_pass() {
