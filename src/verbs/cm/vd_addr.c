@@ -49,7 +49,7 @@ static struct rdma_addrinfo *blank(const struct rdma_addrinfo *hints)
 	return ai;
 }
 
-/* Addresses that the hints bring are the caller's: they are copied [4.4]. */
+/* Addresses that the hints bring are the caller's: they are copied. */
 static int from_hints(struct rdma_addrinfo *ai, const struct rdma_addrinfo *hints)
 {
 	if (!hints)

@@ -188,7 +188,7 @@ VD_API int rdma_bind_addr(struct rdma_cm_id *ibid, struct sockaddr *addr)
 	if (err)
 		return vd_fail(err);
 	id->state = VD_ID_BOUND;
-	/* A wildcard belongs to no device [4.6]. */
+	/* A wildcard belongs to no device: rdma_bind_addr(3). */
 	return vd_is_any(addr) ? 0 : vd_id_bind_device(id);
 }
 

@@ -19,7 +19,7 @@
  * connection managers of InfiniBand go on asking for about as long. */
 #define SETUP_MS 60000
 
-/* 255 and the like mean "as many as there are" [4.18]. */
+/* 255 and the like mean "as many as there are". */
 static uint16_t clamp(unsigned n)
 {
 	return (uint16_t)(n > VD_MAX_RD ? VD_MAX_RD : n);
@@ -116,7 +116,7 @@ VD_API int rdma_listen(struct rdma_cm_id *ibid, int backlog)
 
 	if (!p || (id->state != VD_ID_IDLE && id->state != VD_ID_BOUND))
 		return vd_fail(EINVAL);
-	if (id->state == VD_ID_IDLE) /* the wildcard [4.5] */
+	if (id->state == VD_ID_IDLE) /* any address and port: rdma_listen(3) */
 		ibid->route.addr.src_addr.sa_family = AF_INET;
 	if (!rdma_get_src_port(ibid) || (vd_ud_id(id) && id->reserved < 0))
 		err = vd_reserve(p, id);

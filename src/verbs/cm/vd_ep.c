@@ -13,7 +13,7 @@ static int make_active(struct rdma_cm_id *id, struct rdma_addrinfo *ai, struct i
 		return -1;
 	if (!attr)
 		return 0;
-	attr->qp_type = (enum ibv_qp_type)ai->ai_qp_type; /* programs pass 0 [4.3] */
+	attr->qp_type = (enum ibv_qp_type)ai->ai_qp_type; /* programs pass 0 */
 	return rdma_create_qp(id, pd, attr);
 }
 

@@ -10,7 +10,7 @@
 
 #define STALE_MOST 128
 
-/* An eventfd and no pipe: closing a pipe wakes whoever waits in rdma_get_cm_event [4.1]. */
+/* An eventfd and no pipe: closing a pipe wakes whoever waits in rdma_get_cm_event. */
 VD_API struct rdma_event_channel *rdma_create_event_channel(void)
 {
 	struct vd_process *p = vd_process();

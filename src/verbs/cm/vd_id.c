@@ -364,7 +364,7 @@ VD_API int rdma_migrate_id(struct rdma_cm_id *ibid, struct rdma_event_channel *c
 
 /* ---- queue pairs ---- */
 
-/* A queue and a channel for one direction, as the program gave none [4.10]. */
+/* A queue and a channel for one direction, as the program gave none. */
 static int make_cq(struct vd_id *id, struct ibv_comp_channel **ch, struct ibv_cq **cq, uint32_t n)
 {
 	*ch = ibv_create_comp_channel(id->id.verbs);

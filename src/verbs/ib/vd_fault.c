@@ -2,7 +2,7 @@
 /*
  * A region that the program unmapped while it was registered.  An adapter would have pinned its
  * pages; software cannot, so the next access faults.  The process ends by that signal as it would
- * without this file, but not silently: it says which region it was [4.15].
+ * without this file, but not silently: it says which region it was.
  */
 #include "verbs/ib/vd_memory.h"
 #include <errno.h>

@@ -19,7 +19,7 @@ int vd_qp_allow(struct vd_qp *qp, unsigned access)
 
 #define MASK_KNOWN (((IBV_QP_DEST_QPN << 1) - 1) | IBV_QP_RATE_LIMIT)
 
-/* Attributes of InfiniBand alone are ignored [4.9], where they ask for nothing that is not. */
+/* Attributes of InfiniBand alone are ignored, where they ask for nothing that is not. */
 static int check_attributes(const struct ibv_qp_attr *attr, int mask)
 {
 	if (mask & ~MASK_KNOWN || mask & IBV_QP_CAP)

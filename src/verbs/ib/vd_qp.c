@@ -12,7 +12,7 @@
 
 #define CLOSE_SECONDS 1
 
-/* What is granted is never less than what was asked for, and said [4.8]. */
+/* What is granted is never less than what was asked for, and said: ibv_create_qp(3). */
 int vd_qp_grant(struct ibv_qp_cap *cap, bool srq)
 {
 	*cap = vd_cap_used(cap, srq);
