@@ -138,6 +138,24 @@ Test(ib_verbs_event, contact_36_the_reason_comes_before_the_news, .init = init, 
 	}
 }
 
+/* Nor is it, where the port goes on as another one. */
+Test(ib_verbs_event, contact_36_what_begins_anew_is_not_down, .init = init, .fini = fini)
+{
+	two_up();
+	fake[0].port.lid++;
+	told(0, IBV_EVENT_LID_CHANGE);
+	cr_expect_eq(peer[0].n_link, 2, "down and up");
+	cr_expect(strstr(peer[0].link_why, "has another LID"), "%s", peer[0].link_why);
+	fake[0].pkey[0] = 0x7fff;
+	told(0, IBV_EVENT_PKEY_CHANGE);
+	cr_expect_eq(peer[0].n_link, 4);
+	cr_expect(strstr(peer[0].link_why, "has another P_Key"), "%s", peer[0].link_why);
+	fake[0].port.state = IBV_PORT_DOWN;
+	fake[0].port.lid++;
+	told(0, IBV_EVENT_LID_CHANGE);
+	cr_expect(strstr(peer[0].link_why, "went down"), "%s", peer[0].link_why);
+}
+
 /* Full membership may come or go in the same place of the table. */
 Test(ib_verbs_event, a_p_key_that_becomes_limited, .init = init, .fini = fini)
 {

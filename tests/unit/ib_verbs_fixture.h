@@ -26,7 +26,7 @@ struct peer {
 	int join_err; /* of the last join */
 	unsigned n_link, n_joined;
 	bool link;
-	char link_why[200]; /* as it was when the interface was told */
+	char link_why[200]; /* as it was when the interface was told that the link is gone */
 	int qp_err;
 	uint32_t qp_failed;
 	unsigned n_path, n_no_path;
@@ -99,8 +99,9 @@ static void on_link(void *user, bool up, uint64_t now)
 {
 	((struct peer *)user)->n_link++;
 	((struct peer *)user)->link = up;
-	snprintf(((struct peer *)user)->link_why, sizeof(((struct peer *)user)->link_why), "%s",
-		 ddps_ib_verbs_why(((struct peer *)user)->v));
+	if (!up)
+		snprintf(((struct peer *)user)->link_why, sizeof(((struct peer *)user)->link_why),
+			 "%s", ddps_ib_verbs_why(((struct peer *)user)->v));
 	ddps_ipoib_if_up()->link(((struct peer *)user)->f, up, now);
 }
 

@@ -75,9 +75,14 @@ static void port_up(struct ddps_ib_verbs *v)
 	v->cfg.up->link(v->user, true, v->now);
 }
 
-/* All that others know of this port, and all paths, are of before. */
-static void port_is_another(struct ddps_ib_verbs *v)
+/* All that others know of this port, and all paths, are of before.  @has: why; NULL: it was or is down. */
+static void port_is_another(struct ddps_ib_verbs *v, const char *has)
 {
+	if (has && v->info.active) {
+		ddps_vport_say(v, "%s:%u has another %s now, and begins anew", v->info.device,
+			       v->info.port, has);
+		lose_link(v);
+	}
 	port_down(v);
 	port_up(v);
 }
@@ -93,7 +98,7 @@ static void pkeys_changed(struct ddps_ib_verbs *v)
 		port_up(v);
 	} else if (index != v->pkey_index || key != v->info.pkey) {
 		v->pkey_index = index;
-		port_is_another(v);
+		port_is_another(v, "P_Key, or place of it,");
 	}
 }
 
@@ -103,7 +108,7 @@ static void subnet_changed(struct ddps_ib_verbs *v)
 	bool up;
 
 	if (!refresh(v, &up) && up != v->info.active) {
-		port_is_another(v);
+		port_is_another(v, NULL);
 	} else if (v->info.active) {
 		renew(v);				/* connections go on */
 		v->cfg.up->link(v->user, true, v->now); /* paths are asked for anew */
@@ -116,7 +121,7 @@ static void lid_changed(struct ddps_ib_verbs *v)
 	bool up;
 
 	if (!refresh(v, &up) && (up != v->info.active || was != v->info.lid))
-		port_is_another(v);
+		port_is_another(v, up ? "LID" : NULL);
 }
 
 static void of_port(struct ddps_ib_verbs *v, enum ibv_event_type type)

@@ -62,7 +62,8 @@ state_is() { # A|B STATE
 }
 
 no_link() { # A|B TEXT: none, for a reason that it has said
-	state_is "$1" joining && why="node $1 does not say '$2'" && tail -n 1 "$work/node$1.out" | grep -q "$2"
+	state_is "$1" joining && why="node $1 does not say '$2'" && tail -n 1 "$work/node$1.out" | grep -q "$2" &&
+		why="the status of $1 does not" && bridge "$1" status | grep -q "\"link_down\":\"[^\"]*$2"
 }
 
 up() { # A|B OPTION...: until it has joined
