@@ -22,6 +22,7 @@
  *   vd_channel.c	completion channels	vd_async.c	asynchronous events
  *   vd_qp.[ch]		queue pairs		vd_post.c	work requests	vd_wr.c	ibv_wr_*
  *   vd_modify.c	their states		vd_rules.c	which of them InfiniBand allows
+ *   vd_later.c		requests that wait for one
  * cm/, the calls of librdmacm and all else that connects:
  *   vd_id.c		identifiers		vd_conn.c	connections	vd_event.c	events
  *   vd_bind.c		own addresses, options	vd_lend.c	queue pairs of the program's for them
@@ -106,6 +107,8 @@ struct vd_process {
 	struct vd_id *requests; /* identifiers whose peer waits for an answer */
 	struct vd_id *held;	/* ... whose end is not told yet (vd_held.c), @hold_ms at most */
 	unsigned hold_ms, timewait_ms;
+	struct vd_qp *draining;	  /* in SQD, with something to tell (vd_later.c) ... */
+	bool drain_watch;	  /* ... and a thread that does */
 	struct vd_async *unacked; /* asynchronous events that were fetched */
 	pthread_cond_t acked;	  /* one of them less */
 	pthread_cond_t ended;	  /* a session that was being closed has ended */
@@ -292,6 +295,10 @@ struct vd_qp {
 	struct vd_wr *wr;	   /* vd_wr.c: requests between wr_start and wr_complete */
 	struct vd_oob *oob;	   /* vd_oob.c: made without an identifier */
 	bool lent, by_cm;	   /* ... and given to one later; moved as one names it */
+	struct vd_later *later, **later_end; /* vd_later.c: requests that wait ... */
+	unsigned nlater;
+	struct vd_qp *next_draining; /* ... and whose end is told by: */
+	struct vd_async *drained;
 	struct vd_ud_qp *ud;	   /* of type UD, and then there is no @ep */
 	struct vd_async *last_wqe; /* kept where receives are in a shared queue, or NULL */
 	struct vd_async *fatal;	   /* kept for a session that fails; not of type UD */
@@ -391,10 +398,6 @@ int vd_post_recv(struct ibv_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr *
 /* Pieces in the library's form, @max at most.  Return: 0 or EINVAL. */
 int vd_pieces(struct ibv_context *ctx, const struct ibv_sge *from, int n, uint32_t max,
 	      struct ddps_sge *to);
-/* What can be said of a request without a session; its operation.  Return: 0 or errno. */
-int vd_check_send(const struct vd_qp *qp, const struct ibv_send_wr *wr, struct ddps_send_wr *to);
-/* As vd_post_send, locked already. */
-int vd_post_list(struct vd_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad);
 void vd_wr_init(struct vd_qp *qp);
 void vd_wr_fini(struct vd_qp *qp);
 /* wr_complete, but what was built goes to @post, the queue pair not being locked any more. */
@@ -407,10 +410,6 @@ void vd_channel_forget(struct vd_cq *cq);
 /* Wait for calls of vd_poll_cq that may know a queue pair which is gone by now. */
 void vd_await_polls(struct ibv_cq *cq);
 int vd_req_notify_cq(struct ibv_cq *cq, int solicited_only);
-/* The session of @qp has ended. */
-void vd_qp_ended(struct vd_qp *qp);
-/* Close its session in order.  Return: 0 or errno. */
-int vd_qp_close(struct vd_qp *qp);
 struct ibv_cq_ex *vd_create_cq_ex(struct ibv_context *ctx, struct ibv_cq_init_attr_ex *attr);
 void vd_cq_ex_init(struct vd_cq *cq);
 uint64_t vd_clock_ns(clockid_t clock);
@@ -482,8 +481,6 @@ int vd_sync(struct vd_id *id, int ret);
 struct vd_qp *vd_lend(struct vd_process *p, struct vd_id *id, const struct rdma_conn_param *conn);
 void vd_control_free(struct vd_id *id);
 
-/* One request, locked already, and whether others follow it immediately.  Return: 0 or errno. */
-int vd_post_one(struct vd_qp *qp, const struct ibv_send_wr *wr, bool more);
 /* The library's parameters for a connection; @conn may be NULL. */
 void vd_conn_param(const struct vd_process *p, const struct rdma_conn_param *conn,
 		   struct ddps_conn_param *to);

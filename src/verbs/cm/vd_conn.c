@@ -350,9 +350,11 @@ static void established(struct vd_qp *qp, const struct ddps_event *ev)
 	if (qp->tx && ev->ep != qp->tx)
 		return; /* of the two ends of one that is its own peer this one does not send */
 	ddps_lock(&qp->lock);
-	vd_oob_flush(qp);
 	qp->phase = VD_QP_UP;
-	if (!vd_rules_bind(qp)) /* the program moves it itself, with all that belongs to it */
+	if (!vd_later_waits(qp))
+		vd_later_flush(qp);
+	/* Where the rules bind, the program moves it itself, with all that belongs to it. */
+	if (!vd_rules_bind(qp) && qp->qp.qp_base.state < IBV_QPS_RTS)
 		qp->qp.qp_base.state = IBV_QPS_RTS;
 	ddps_unlock(&qp->lock);
 	if (!qp->id)

@@ -5,7 +5,7 @@
  * low 16 bits are the port, the high 8 say which of the queue pairs that share it.  Of two, the one
  * whose (GID, number) is lower connects, from the address of its GID; its private data names both
  * numbers.  No call waits for the other side, which may not know this one's number yet: requests to
- * send are kept until then.  One that is its own peer has a second endpoint, which it sends through.
+ * send are kept until then (vd_later.c).  One that is its own peer has a second endpoint, which it sends through.
  *
  * Whoever guesses a number can ask for it.  So several may wait until the program says who the peer
  * is, and both address and number are compared then.
@@ -33,14 +33,6 @@ struct vd_oob_port {
 	struct vd_qp *qp[SHARE];
 };
 
-/* A request to send from before the session. */
-struct early {
-	struct early *next;
-	struct ibv_send_wr wr;
-	struct ibv_sge sge[VD_MAX_SGE];
-	uint8_t data[VD_MAX_INLINE];
-};
-
 struct vd_oob {
 	struct vd_oob_port *port;
 	unsigned index;	   /* in port->qp */
@@ -50,8 +42,6 @@ struct vd_oob {
 	struct in_addr at; /* and address */
 	uint8_t ird;
 	struct vd_caller *callers;
-	struct early *early, **end;
-	unsigned count;
 	uint64_t *held; /* receives that came back when the peer left in order */
 	unsigned nheld;
 	bool release;
@@ -134,7 +124,6 @@ int vd_oob_new(struct vd_qp *qp)
 	if (!o)
 		return ENOMEM;
 	ed_host_address(qp->qp.qp_base.context, &a4);
-	o->end = &o->early;
 	ddps_lock(&p->oob_lock); /* one more port is enough for all who look for one */
 	placed = place(p, qp, o, &a4) || (port_new(p, &a4) && place(p, qp, o, &a4));
 	err = placed ? 0 : errno;
@@ -153,24 +142,12 @@ struct vd_qp *vd_oob_find(struct vd_process *p, uint32_t number)
 	return NULL;
 }
 
-static void drop_early(struct vd_oob *o)
-{
-	while (o->early) {
-		struct early *e = o->early;
-
-		o->early = e->next;
-		free(e);
-	}
-	o->end = &o->early;
-	o->count = 0;
-}
-
 void vd_oob_reset(struct vd_qp *qp)
 {
 	struct vd_oob *o = qp->oob;
 
 	ddps_lock(&qp->lock);
-	drop_early(o);
+	vd_later_drop(qp);
 	o->nheld = 0;
 	o->release = o->known = o->active = false;
 	ddps_unlock(&qp->lock);
@@ -185,84 +162,9 @@ void vd_oob_free(struct vd_qp *qp)
 	o->port->qp[o->index] = NULL;
 	while (o->callers)
 		ddps_reject(vd_callers_take(&o->callers), NULL, 0);
-	drop_early(o);
 	free(o->held);
 	free(o);
 	qp->oob = NULL;
-}
-
-/* ---- requests to send before the session ---- */
-
-static int keep(struct vd_qp *qp, const struct ibv_send_wr *wr)
-{
-	struct vd_oob *o = qp->oob;
-	struct ddps_send_wr to = { 0 };
-	struct early *e;
-	size_t len = 0;
-	enum ibv_qp_state state = qp->qp.qp_base.state;
-	int err;
-
-	/* Once the session is up iWARP knows no difference between RTR and RTS; the program cannot
-	 * know whether it is up yet. */
-	if (state != IBV_QPS_RTR && state != IBV_QPS_RTS)
-		return EINVAL;
-	err = vd_check_send(qp, wr, &to);
-	if (err)
-		return err;
-	if (o->count == qp->init.cap.max_send_wr)
-		return ENOMEM;
-	e = calloc(1, sizeof *e);
-	if (!e)
-		return ENOMEM;
-	e->wr = *wr;
-	e->wr.next = NULL;
-	e->wr.sg_list = e->sge;
-	if (wr->num_sge)
-		memcpy(e->sge, wr->sg_list, (size_t)wr->num_sge * sizeof *e->sge);
-	for (int i = 0; wr->send_flags & IBV_SEND_INLINE && i < wr->num_sge; i++) {
-		if (!e->sge[i].length)
-			continue;
-		memcpy(e->data + len, (const void *)(uintptr_t)e->sge[i].addr, e->sge[i].length);
-		e->sge[i].addr = (uintptr_t)(e->data + len);
-		len += e->sge[i].length;
-	}
-	*o->end = e;
-	o->end = &e->next;
-	o->count++;
-	return 0;
-}
-
-int vd_oob_keep(struct vd_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad)
-{
-	int err = 0;
-
-	for (; wr && !err; wr = wr->next) {
-		err = keep(qp, wr);
-		if (err)
-			*bad = wr;
-	}
-	return err;
-}
-
-void vd_oob_flush(struct vd_qp *qp)
-{
-	struct vd_oob *o = qp->oob;
-	int err = 0;
-
-	while (o && o->early) {
-		struct early *e = o->early;
-
-		o->early = e->next;
-		o->count--;
-		if (!err)
-			err = vd_post_one(qp, &e->wr, o->early != NULL);
-		free(e);
-	}
-	if (!o)
-		return;
-	o->end = &o->early;
-	if (err) /* it would have been refused when it was posted */
-		ddps_abort(vd_tx(qp));
 }
 
 /* ---- receives after the peer has left ---- */

@@ -16,10 +16,6 @@ int vd_oob_modify(struct vd_qp *qp, const struct ibv_qp_attr *attr, int mask);
 struct vd_qp *vd_oob_find(struct vd_process *p, uint32_t number);
 /* Whether it has been told who its peer is. */
 bool vd_oob_known(const struct vd_qp *qp);
-/* Requests posted before there is a session; the queue pair's own lock is held. */
-int vd_oob_keep(struct vd_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad);
-/* They go now, or come back flushed; the queue pair's own lock is held. */
-void vd_oob_flush(struct vd_qp *qp);
 /* Whether the flushed receive @wr_id is kept from the program; and the end of that. */
 bool vd_oob_hold(struct vd_qp *qp, uint64_t wr_id);
 void vd_oob_release(struct vd_qp *qp);

@@ -88,7 +88,7 @@ static const struct ck_work *user_of(const struct ck_queue *q, uint32_t lkey)
 /* One that has failed, or whose end has begun, flushes its requests without their memory. */
 static bool is_alive(const struct ed_qp *q)
 {
-	return q->qp->state == IBV_QPS_RTS && !q->failed &&
+	return (q->qp->state == IBV_QPS_RTS || q->qp->state == IBV_QPS_SQD) && !q->failed &&
 	       !vd_of(q->qp, struct vd_qp, qp.qp_base)->closing;
 }
 

@@ -45,9 +45,9 @@ static int check_move(const struct vd_qp *qp, enum ibv_qp_state to)
 	case IBV_QPS_RTR:
 		return now == IBV_QPS_INIT ? 0 : EINVAL;
 	case IBV_QPS_RTS:
-		return now == IBV_QPS_RTR || now == IBV_QPS_RTS ? 0 : EINVAL;
-	case IBV_QPS_SQD: /* on iWARP the beginning of an orderly end */
-		return now == IBV_QPS_RTS ? 0 : EINVAL;
+		return now >= IBV_QPS_RTR && now <= IBV_QPS_SQD ? 0 : EINVAL;
+	case IBV_QPS_SQD:
+		return now == IBV_QPS_RTS || now == IBV_QPS_SQD ? 0 : EINVAL;
 	case IBV_QPS_ERR:
 		return 0;
 	default:
@@ -74,6 +74,7 @@ static int reset(struct vd_qp *qp)
 	struct ddps_ep *old = qp->ep;
 	int err = 0;
 
+	vd_drain_forget(qp);
 	if (qp->phase != VD_QP_IDLE || vd_oob_known(qp)) {
 		ddps_lock(&qp->lock);
 		err = vd_qp_make_ep(qp, &qp->ep);
@@ -107,10 +108,37 @@ static bool is_there(const struct vd_qp *qp, enum ibv_qp_state to)
 	       (to == IBV_QPS_INIT || to == IBV_QPS_RTR || to == IBV_QPS_RTS);
 }
 
+/*
+ * On iWARP it is the beginning of an orderly end.  On InfiniBand the send queue drains and all else goes
+ * on, and so it is for queue pairs that only programs of InfiniBand connect.
+ */
+static int stop_sends(struct vd_qp *qp)
+{
+	if (!ed_is_roce(qp->qp.qp_base.context) && (!qp->oob || qp->lent))
+		return vd_qp_close(qp);
+	ddps_lock(&qp->lock);
+	qp->qp.qp_base.state = IBV_QPS_SQD;
+	ddps_unlock(&qp->lock);
+	return 0;
+}
+
+static int resume_sends(struct vd_qp *qp)
+{
+	vd_drain_forget(qp);
+	ddps_lock(&qp->lock);
+	qp->qp.qp_base.state = IBV_QPS_RTS;
+	if (!vd_later_waits(qp))
+		vd_later_flush(qp);
+	ddps_unlock(&qp->lock);
+	return 0;
+}
+
 static int move(struct vd_qp *qp, const struct ibv_qp_attr *attr, int mask)
 {
 	int err = check_move(qp, attr->qp_state);
 
+	if (qp->qp.qp_base.state == IBV_QPS_SQD && attr->qp_state == IBV_QPS_RTS)
+		return resume_sends(qp);
 	if (is_there(qp, attr->qp_state))
 		return 0;
 	if (err)
@@ -120,7 +148,7 @@ static int move(struct vd_qp *qp, const struct ibv_qp_attr *attr, int mask)
 	if (attr->qp_state == IBV_QPS_ERR)
 		return set_error(qp);
 	if (attr->qp_state == IBV_QPS_SQD)
-		return vd_qp_close(qp);
+		return stop_sends(qp);
 	if (qp->oob && !qp->lent)
 		return vd_oob_modify(qp, attr, mask);
 	if (qp->phase == VD_QP_IDLE)
@@ -171,6 +199,9 @@ VD_API int ibv_modify_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr, int mask
 		err = vd_ud_modify(qp, attr, mask);
 	else if (mask & IBV_QP_STATE)
 		err = move(qp, attr, mask);
+	if (!err && mask & IBV_QP_EN_SQD_ASYNC_NOTIFY && attr->en_sqd_async_notify &&
+	    ibqp->state == IBV_QPS_SQD)
+		err = vd_drain_tell(qp);
 	if (!err && !qp->ud && mask & IBV_QP_ACCESS_FLAGS)
 		err = vd_qp_allow(qp, (unsigned)attr->qp_access_flags);
 	if (!err)
@@ -204,6 +235,7 @@ VD_API int ibv_query_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr, int mask,
 	if (ibqp->state == IBV_QPS_RESET && !ed_is_roce(ibqp->context))
 		attr->qp_state = IBV_QPS_INIT; /* drivers of RNICs have no other name for it */
 	attr->cur_qp_state = attr->qp_state;
+	attr->sq_draining = vd_drains(qp);
 	if (!attr->path_mtu)
 		attr->path_mtu = IBV_MTU_1024;
 	attr->cap = qp->init.cap;

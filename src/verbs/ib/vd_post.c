@@ -264,8 +264,8 @@ int vd_post_list(struct vd_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **
 		*bad = wr;
 		return EINVAL;
 	}
-	if (qp->oob && !qp->lent && qp->phase == VD_QP_IDLE)
-		return vd_oob_keep(qp, wr, bad);
+	if (vd_later_waits(qp))
+		return vd_later_keep(qp, wr, bad);
 	for (; wr && !err; wr = wr->next) {
 		err = vd_post_one(qp, wr, wr->next != NULL);
 		if (err)

@@ -82,6 +82,8 @@ static void unmake(struct vd_qp *qp)
 	ddps_mr_dereg(qp->inl_mr);
 	vd_pd_free(qp->qp.qp_base.pd, qp->inl, qp->inl_own);
 	vd_wr_fini(qp);
+	vd_later_drop(qp);
+	free(qp->drained);
 	free(qp->last_wqe);
 	free(qp->fatal);
 	free(qp);
@@ -109,6 +111,7 @@ struct vd_qp *vd_qp_new(struct ibv_context *ctx, struct ibv_pd *ibpd, struct ibv
 	qp->init = *attr;
 	qp->init.cap = cap;
 	qp->allowed_all = true; /* until the program says what */
+	qp->later_end = &qp->later;
 	ddps_mutex_init(&qp->lock, DDPS_LOCK_QP);
 	qp->qp.qp_base = (struct ibv_qp){ .context = ctx,
 					  .qp_context = attr->qp_context,
@@ -220,6 +223,7 @@ VD_API int ibv_destroy_qp(struct ibv_qp *ibqp)
 	if (!vd_mine(p))
 		return vd_refuse(EINVAL); /* the parent's, from before a fork */
 	ddps_lock(&p->lock);
+	vd_drain_forget(qp);
 	/* A program that has acknowledged all events may not count on another one: Gloo does not. */
 	if (qp->ep)
 		ddps_ep_hush(qp->ep, DDPS_HUSH_SENDS | DDPS_HUSH_RECVS);
@@ -255,8 +259,9 @@ void vd_qp_ended(struct vd_qp *qp)
 	struct vd_process *p = vd_process_of(qp->qp.qp_base.context);
 	bool again = qp->phase == VD_QP_ERROR;
 
+	vd_drain_forget(qp);
 	ddps_lock(&qp->lock);
-	vd_oob_flush(qp);
+	vd_later_flush(qp);
 	qp->phase = VD_QP_ERROR;
 	qp->qp.qp_base.state = IBV_QPS_ERR;
 	ddps_unlock(&qp->lock);

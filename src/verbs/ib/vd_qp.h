@@ -25,6 +25,33 @@ int vd_qp_double(struct vd_qp *qp);
 /* What the peer may do with it, whatever regions allow: IBV_ACCESS_*.  Return: 0 or errno. */
 int vd_qp_allow(struct vd_qp *qp, unsigned access);
 
+/* Its session has ended. */
+void vd_qp_ended(struct vd_qp *qp);
+/* Close its session in order.  Return: 0 or errno. */
+int vd_qp_close(struct vd_qp *qp);
+
+/* ---- requests to send; its own lock is held ---- */
+
+/* What can be said of one without a session; its operation.  Return: 0 or errno. */
+int vd_check_send(const struct vd_qp *qp, const struct ibv_send_wr *wr, struct ddps_send_wr *to);
+/* As vd_post_send. */
+int vd_post_list(struct vd_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad);
+/* One, and whether others follow it immediately.  Return: 0 or errno. */
+int vd_post_one(struct vd_qp *qp, const struct ibv_send_wr *wr, bool more);
+/* Whether they wait (vd_later.c); they do; they go now, or come back flushed; they are forgotten. */
+bool vd_later_waits(const struct vd_qp *qp);
+int vd_later_keep(struct vd_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad);
+void vd_later_flush(struct vd_qp *qp);
+void vd_later_drop(struct vd_qp *qp);
+
+/* ---- SQD; the process's lock is held ---- */
+
+/* Whether requests from before are under way. */
+bool vd_drains(const struct vd_qp *qp);
+/* Raise IBV_EVENT_SQ_DRAINED when none is.  Return: 0 or errno.  And not any more. */
+int vd_drain_tell(struct vd_qp *qp);
+void vd_drain_forget(struct vd_qp *qp);
+
 /* ---- InfiniBand's rules of states (vd_rules.c) ---- */
 
 /* Whether they are about it: the program connects it itself.  The RoCE face binds it to them. */

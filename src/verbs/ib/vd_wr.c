@@ -3,7 +3,7 @@
  * The ibv_wr_* interface: requests are built one by one between wr_start and wr_complete, and
  * posted together by it.  The queue pair is locked in between.
  */
-#include "verbs/vd.h"
+#include "verbs/ib/vd_qp.h"
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Requests to send that wait: for the session of a queue pair that its program connects, and in SQD.
+ * In SQD those posted before go on until they are done; who has asked for it is told then.
+ */
+#include "verbs/ib/vd_qp.h"
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define DRAIN_STEP_NS 1000000
+
+struct vd_later {
+	struct vd_later *next;
+	struct ibv_send_wr wr;
+	struct ibv_sge sge[VD_MAX_SGE];
+	uint8_t data[VD_MAX_INLINE];
+};
+
+static uint64_t under_way(const struct vd_qp *qp)
+{
+	struct ddps_ep_stats st = { .struct_size = sizeof st };
+
+	return ddps_ep_stats(vd_tx(qp), &st) ? 0 : st.sends_posted;
+}
+
+static int keep(struct vd_qp *qp, const struct ibv_send_wr *wr)
+{
+	const enum ibv_qp_state state = qp->qp.qp_base.state;
+	struct ddps_send_wr to = { 0 };
+	struct vd_later *l;
+	size_t len = 0;
+	int err;
+
+	/* Once the session is up iWARP knows no difference between RTR and RTS; the program cannot
+	 * know whether it is up yet. */
+	if (state < IBV_QPS_RTR || state > IBV_QPS_SQD)
+		return EINVAL;
+	err = vd_check_send(qp, wr, &to);
+	if (err)
+		return err;
+	if (qp->nlater + under_way(qp) >= qp->init.cap.max_send_wr)
+		return ENOMEM;
+	l = calloc(1, sizeof *l);
+	if (!l)
+		return ENOMEM;
+	l->wr = *wr;
+	l->wr.next = NULL;
+	l->wr.sg_list = l->sge;
+	if (wr->num_sge)
+		memcpy(l->sge, wr->sg_list, (size_t)wr->num_sge * sizeof *l->sge);
+	for (int i = 0; wr->send_flags & IBV_SEND_INLINE && i < wr->num_sge; i++) {
+		if (!l->sge[i].length)
+			continue;
+		memcpy(l->data + len, (const void *)(uintptr_t)l->sge[i].addr, l->sge[i].length);
+		l->sge[i].addr = (uintptr_t)(l->data + len);
+		len += l->sge[i].length;
+	}
+	*qp->later_end = l;
+	qp->later_end = &l->next;
+	qp->nlater++;
+	return 0;
+}
+
+bool vd_later_waits(const struct vd_qp *qp)
+{
+	return qp->qp.qp_base.state == IBV_QPS_SQD ||
+	       (qp->oob && !qp->lent && qp->phase == VD_QP_IDLE);
+}
+
+int vd_later_keep(struct vd_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad)
+{
+	int err = 0;
+
+	for (; wr && !err; wr = wr->next) {
+		err = keep(qp, wr);
+		if (err)
+			*bad = wr;
+	}
+	return err;
+}
+
+void vd_later_flush(struct vd_qp *qp)
+{
+	struct vd_later *l;
+	int err = 0;
+
+	while ((l = qp->later)) {
+		qp->later = l->next;
+		qp->nlater--;
+		if (!err)
+			err = vd_post_one(qp, &l->wr, qp->later != NULL);
+		free(l);
+	}
+	qp->later_end = &qp->later;
+	if (err) /* it would have been refused when it was posted */
+		ddps_abort(vd_tx(qp));
+}
+
+void vd_later_drop(struct vd_qp *qp)
+{
+	struct vd_later *l;
+
+	while ((l = qp->later)) {
+		qp->later = l->next;
+		free(l);
+	}
+	qp->later_end = &qp->later;
+	qp->nlater = 0;
+}
+
+/* ---- SQD ---- */
+
+bool vd_drains(const struct vd_qp *qp)
+{
+	return qp->qp.qp_base.state == IBV_QPS_SQD && !qp->ud && under_way(qp);
+}
+
+/* Tell of those that have.  The lock is held. */
+static void look(struct vd_process *p)
+{
+	struct vd_qp **at = &p->draining, *qp;
+
+	while ((qp = *at)) {
+		if (vd_drains(qp)) {
+			at = &qp->next_draining;
+			continue;
+		}
+		*at = qp->next_draining;
+		vd_async_tell(qp->qp.qp_base.context, IBV_EVENT_SQ_DRAINED, &qp->qp.qp_base,
+			      &qp->drained);
+	}
+}
+
+/* Requests may be done in the program's own calls, so nothing else wakes a thread then. */
+static void *watch(void *arg)
+{
+	static const struct timespec step = { .tv_nsec = DRAIN_STEP_NS };
+	struct vd_process *p = arg;
+	bool more = true;
+
+	while (more) {
+		nanosleep(&step, NULL);
+		ddps_lock(&p->lock);
+		if (vd_mine(p))
+			look(p);
+		else
+			p->draining = NULL;
+		more = p->drain_watch = p->draining;
+		ddps_unlock(&p->lock);
+	}
+	return NULL;
+}
+
+int vd_drain_tell(struct vd_qp *qp)
+{
+	struct vd_process *p = vd_process_of(qp->qp.qp_base.context);
+	int err = vd_async_keep(&qp->drained);
+
+	if (err)
+		return err;
+	vd_drain_forget(qp);
+	qp->next_draining = p->draining;
+	p->draining = qp;
+	look(p);
+	if (!p->draining || p->drain_watch)
+		return 0;
+	err = vd_thread(watch, p);
+	p->drain_watch = !err;
+	if (err)
+		vd_drain_forget(qp);
+	return err;
+}
+
+void vd_drain_forget(struct vd_qp *qp)
+{
+	struct vd_qp **at = &vd_process_of(qp->qp.qp_base.context)->draining;
+
+	while (*at && *at != qp)
+		at = &(*at)->next_draining;
+	if (*at)
+		*at = qp->next_draining;
+}
