@@ -292,9 +292,9 @@ struct vd_qp {
 	bool inl_own; /* of the program's allocator */
 	struct ddps_mr *inl_mr;
 	unsigned inl_seq;
-	struct vd_wr *wr;	   /* vd_wr.c: requests between wr_start and wr_complete */
-	struct vd_oob *oob;	   /* vd_oob.c: made without an identifier */
-	bool lent, by_cm;	   /* ... and given to one later; moved as one names it */
+	struct vd_wr *wr;   /* vd_wr.c: requests between wr_start and wr_complete */
+	struct vd_oob *oob; /* vd_oob.c: made without an identifier */
+	bool lent, by_cm;   /* ... and given to one later; moved as one names it */
 	struct vd_later *later, **later_end; /* vd_later.c: requests that wait ... */
 	unsigned nlater;
 	struct vd_qp *next_draining; /* ... and whose end is told by: */

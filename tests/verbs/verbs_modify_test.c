@@ -288,6 +288,57 @@ VT_TEST(verbs_modify, contact_22_the_iwarp_face_is_lenient)
 	down(&s);
 }
 
+/* ---- what is told ---- */
+
+static void expect_told(void)
+{
+	struct side a, b;
+	struct ibv_qp_attr attr, told;
+	struct ibv_qp_init_attr init;
+
+	up_new(&a, IBV_QPT_RC);
+	up_new(&b, IBV_QPT_RC);
+	bring_to(&b, IBV_QPS_INIT);
+	bring_to(&a, IBV_QPS_RESET);
+	attr = all_right(&a);
+	attr.qp_access_flags = IBV_ACCESS_REMOTE_WRITE;
+	cr_assert_eq(tell(&a, attr, IBV_QPS_INIT, TO_INIT), 0);
+	cr_assert_eq(ibv_query_qp(a.qp, &told, IBV_QP_ACCESS_FLAGS, &init), 0);
+	cr_expect_eq(told.qp_access_flags, IBV_ACCESS_REMOTE_WRITE);
+	attr.dest_qp_num = b.qp->qp_num;
+	cr_assert_eq(tell(&a, attr, IBV_QPS_RTR, TO_RTR), 0);
+	cr_assert_eq(tell(&a, attr, IBV_QPS_RTS, TO_RTS), 0);
+	listen_to(&b);
+	attr.dest_qp_num = a.qp->qp_num;
+	attr.max_dest_rd_atomic = 1;
+	attr.max_rd_atomic = 2;
+	cr_assert_eq(tell(&b, attr, IBV_QPS_RTR, TO_RTR), 0);
+	cr_assert_eq(tell(&b, attr, IBV_QPS_RTS, TO_RTS), 0);
+	cr_assert_eq(say(&a, "up", IBV_SEND_SIGNALED), 0);
+	cr_assert_eq(next(&b).status, IBV_WC_SUCCESS);
+	cr_assert_eq(ibv_query_qp(a.qp, &told, IBV_QP_MAX_QP_RD_ATOMIC, &init), 0);
+	cr_expect_eq(told.max_rd_atomic, 3);
+	cr_expect_eq(told.max_dest_rd_atomic, 4);
+	cr_expect_eq(told.qp_access_flags, IBV_ACCESS_REMOTE_WRITE);
+	attr.qp_access_flags = 0;
+	cr_assert_eq(tell(&a, attr, IBV_QPS_RTS, IBV_QP_ACCESS_FLAGS), 0);
+	cr_assert_eq(ibv_query_qp(a.qp, &told, IBV_QP_ACCESS_FLAGS, &init), 0);
+	cr_expect_eq(told.qp_access_flags, 0);
+	down(&a);
+	down(&b);
+}
+
+VT_TEST(verbs_modify, contact_27_query_tells_what_was_set_on_the_roce_face)
+{
+	setenv("DDPSESS_FACE", "roce", 1);
+	expect_told();
+}
+
+VT_TEST(verbs_modify, contact_27_query_tells_what_was_set_on_the_iwarp_face)
+{
+	expect_told();
+}
+
 /* ---- sessctl run --check ---- */
 
 static void attribute_missing(struct side *s)

@@ -220,7 +220,7 @@ VT_TEST(verbs_oob, access_of_the_queue_pair)
 	meet(&a, &b);
 	meet(&b, &a);
 	cr_assert_eq(ibv_query_qp(b.qp, &attr, IBV_QP_ACCESS_FLAGS, &init), 0);
-	cr_expect_eq(attr.qp_access_flags, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_READ);
+	cr_expect_eq(attr.qp_access_flags, IBV_ACCESS_REMOTE_READ);
 	cr_expect_eq(attr.dest_qp_num, a.qp->qp_num);
 	cr_expect_arr_eq(&attr.ah_attr.grh.dgid, &a.gid, sizeof a.gid);
 	cr_expect_eq(write_to(&a, b.mr->rkey, (uintptr_t)b.buf).status, IBV_WC_REM_ACCESS_ERR);
@@ -249,7 +249,7 @@ VT_TEST(verbs_oob, unreliable_connections)
 	b.qp = queue_pair(&b, IBV_QPT_UC);
 	cr_assert_eq(ibv_modify_qp(b.qp, &attr, IBV_QP_ACCESS_FLAGS), 0);
 	cr_assert_eq(ibv_query_qp(b.qp, &attr, IBV_QP_ACCESS_FLAGS, &init), 0);
-	cr_expect_eq(attr.qp_access_flags, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
+	cr_expect_eq(attr.qp_access_flags, IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE);
 	cr_expect_eq(init.qp_type, IBV_QPT_UC);
 	listen_to(&b);
 	meet(&a, &b);

@@ -167,6 +167,7 @@ static void keep_said(struct ibv_qp_attr *said, const struct ibv_qp_attr *attr, 
 	KEEP(IBV_QP_STATE, qp_state);
 	KEEP(IBV_QP_PKEY_INDEX, pkey_index);
 	KEEP(IBV_QP_QKEY, qkey);
+	KEEP(IBV_QP_ACCESS_FLAGS, qp_access_flags);
 	KEEP(IBV_QP_AV, ah_attr);
 	KEEP(IBV_QP_PATH_MTU, path_mtu);
 	KEEP(IBV_QP_TIMEOUT, timeout);
@@ -210,19 +211,6 @@ VD_API int ibv_modify_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr, int mask
 	return err ? vd_refuse(err) : 0;
 }
 
-static unsigned access_of(const struct vd_qp *qp)
-{
-	unsigned access = IBV_ACCESS_LOCAL_WRITE;
-
-	if (qp->allowed_all || qp->allowed & DDPS_REMOTE_WRITE)
-		access |= IBV_ACCESS_REMOTE_WRITE;
-	if (qp->allowed_all || qp->allowed & DDPS_REMOTE_READ)
-		access |= IBV_ACCESS_REMOTE_READ;
-	if (vd_config()->rfc7306 && (qp->allowed_all || qp->allowed & DDPS_REMOTE_ATOMIC))
-		access |= IBV_ACCESS_REMOTE_ATOMIC;
-	return access;
-}
-
 VD_API int ibv_query_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr, int mask,
 			struct ibv_qp_init_attr *init)
 {
@@ -240,8 +228,8 @@ VD_API int ibv_query_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr, int mask,
 		attr->path_mtu = IBV_MTU_1024;
 	attr->cap = qp->init.cap;
 	attr->port_num = 1;
-	attr->qp_access_flags = qp->ud ? 0 : access_of(qp);
-	if (!qp->ud && !ddps_ep_info(qp->ep, &info)) {
+	/* Where rdma_cm connects, they are the connection's. */
+	if (!qp->ud && !vd_rules_concern(qp) && !ddps_ep_info(qp->ep, &info)) {
 		attr->max_rd_atomic = (uint8_t)(info.ord > 255 ? 255 : info.ord);
 		attr->max_dest_rd_atomic = (uint8_t)(info.ird > 255 ? 255 : info.ird);
 	}

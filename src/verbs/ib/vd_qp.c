@@ -89,6 +89,15 @@ static void unmake(struct vd_qp *qp)
 	free(qp);
 }
 
+static unsigned all_access(enum ibv_qp_type type)
+{
+	unsigned all = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE;
+
+	if (type == IBV_QPT_UC)
+		return all;
+	return all | IBV_ACCESS_REMOTE_READ | (vd_config()->rfc7306 ? IBV_ACCESS_REMOTE_ATOMIC : 0);
+}
+
 struct vd_qp *vd_qp_new(struct ibv_context *ctx, struct ibv_pd *ibpd, struct ibv_qp_init_attr *attr)
 {
 	struct ibv_qp_cap cap = attr->cap;
@@ -111,6 +120,7 @@ struct vd_qp *vd_qp_new(struct ibv_context *ctx, struct ibv_pd *ibpd, struct ibv
 	qp->init = *attr;
 	qp->init.cap = cap;
 	qp->allowed_all = true; /* until the program says what */
+	qp->said.qp_access_flags = all_access(attr->qp_type);
 	qp->later_end = &qp->later;
 	ddps_mutex_init(&qp->lock, DDPS_LOCK_QP);
 	qp->qp.qp_base = (struct ibv_qp){ .context = ctx,
