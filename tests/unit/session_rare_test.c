@@ -359,3 +359,39 @@ Test(session_rare, a_capture_that_cannot_begin)
 	cr_expect_null(c);
 	unlink(file);
 }
+
+/* ---- an end that is in order below ---- */
+
+static void closed_below(bool with_work)
+{
+	static uint8_t buf[16];
+	const struct ddps_error none = { .code = 0 };
+	struct ddps_mr *mr;
+	struct e2e e;
+
+	e2e_up(&e, TCP);
+	mr = e2e_reg(&e, buf, sizeof buf, DDPS_LOCAL_WRITE | DDPS_REMOTE_READ);
+	if (with_work) /* nobody answers it: nothing is served */
+		cr_assert_eq(e2e_post(&e.a, DDPS_OP_READ, buf, 4, mr, ddps_mr_stag(mr),
+				      ddps_mr_to(mr)),
+			     0);
+	cr_assert_geq(ddps_ctx_enter(e.ctx), 0);
+	ddps_ep_up.closed(e.a.ep, &none);
+	ddps_ctx_leave(e.ctx);
+	e2e_wait(&e, &e.a, E2E_SEEN(DDPS_EV_CLOSED));
+	if (with_work) {
+		e2e_expect_wc(&e, &e.a, DDPS_OP_READ, DDPS_WC_FLUSHED, 0);
+		cr_expect_eq(e.a.error.code, DDPS_E_RESET);
+		cr_expect_str_eq(e.a.error.text,
+				 "the peer has gone before all posted work had ended");
+	} else {
+		cr_expect_eq(e.a.error.code, 0, "%s", e.a.error.text);
+	}
+	e2e_close(&e);
+}
+
+Test(session_rare, contact_01_an_end_in_order_with_work_unfinished)
+{
+	closed_below(true);
+	closed_below(false);
+}
