@@ -62,12 +62,37 @@ too_much_from_a_listener() {
 	return $status
 }
 
+# What was refused can be seen from outside.
+counted() { # MEMBER
+	DDPSESS_WATCH=$work/watch run 0 stat --json || return
+	why="no $1: $(cat out)"
+	grep -qE "\"$1\":[1-9]" out
+}
+
+refusals_are_counted() {
+	local status
+	mkdir -p -m 700 watch
+	DDPSESS_WATCH=$work/watch listen "$(uri_of "$wire")" --dir served --max-size 4
+	run 1 put hello "$uri/new" && run 1 get "$uri/f" got && only served f && counted refused_sizes &&
+		has out refused_sizes 2 && has out refused_windows 0 && has out refused_sessions 0 &&
+		stranger windows && counted refused_windows || return
+	(ulimit -n 192 && DDPSESS_WATCH=$work/watch listen "$(uri_of "$wire")" && stranger sessions &&
+		counted refused_sessions && why= || why=${why:-no}
+		stop_listener
+		echo "$why" >why
+		[ -z "$why" ])
+	status=$?
+	why=$(cat why)
+	return $status
+}
+
 for wire in $WIRES; do
 	test_case "contact 16: $wire: a ping an hour" pause_of_an_hour
 	test_case "contact 16: $wire: all memory for windows" all_memory
 	test_case "contact 16: $wire: all sessions" all_sessions
 	test_case "contact 16: $wire: octet by octet" octet_by_octet
 	test_case "contact 16: $wire: --read-only" read_only
+	test_case "contact 16: $wire: refusals are counted" refusals_are_counted
 done
 test_case "contact 16: a listener that sends too much" too_much_from_a_listener
 finish

@@ -53,8 +53,10 @@ static void show_watch(struct server *sv)
 	int err = ddps_watch_open(&sv->shown, sv->ctx, "sessctl listen", NULL);
 	char at[40], clean[256];
 
-	if (!err)
+	if (!err) {
+		ddps_watch_add(sv->shown, "service", share_show, sv);
 		return;
+	}
 	snprintf(at, sizeof at, "/tmp/ddpsess-%u", (unsigned)geteuid());
 	if (where && *where)
 		text_clean(clean, sizeof clean, where, strlen(where));

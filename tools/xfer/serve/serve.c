@@ -116,6 +116,7 @@ static void answer_request(struct server *sv, const struct ddps_event *ev)
 	sv->taken++;
 	why = sv->o->reject ? NULL : share_of_sessions(sv, &net);
 	if (sv->o->reject || why) {
+		sv->refused[REFUSED_SESSIONS] += why != NULL;
 		if (why)
 			reject(sv, ev, why, strlen(why));
 		else
@@ -221,6 +222,7 @@ int session_window(struct session *s, size_t len, unsigned access)
 	int err;
 
 	if (why) {
+		s->sv->refused[REFUSED_WINDOWS]++;
 		session_give_up(s, why);
 		return -1;
 	}

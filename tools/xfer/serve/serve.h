@@ -28,6 +28,14 @@ struct serve_net {
 	char text[72];
 };
 
+/* What is counted, for sessctl stat. */
+enum serve_refusal {
+	REFUSED_SESSIONS, /* full, or one address has its share */
+	REFUSED_WINDOWS,  /* likewise */
+	REFUSED_SIZES,	  /* --max-size */
+	REFUSALS
+};
+
 struct server {
 	struct out out;
 	const struct opts *o;
@@ -44,9 +52,10 @@ struct server {
 	struct watch watch;
 	struct ddps_capture *capture;
 	struct ddps_watch *shown; /* or NULL */
-	struct hasher *hasher;	  /* of files, from the first one on */
-	struct disk *disk;	  /* NULL: no files */
-	unsigned hot;		  /* sessions that are measured: look again before sleeping */
+	_Atomic uint64_t refused[REFUSALS];
+	struct hasher *hasher; /* of files, from the first one on */
+	struct disk *disk;     /* NULL: no files */
+	unsigned hot;	       /* sessions that are measured: look again before sleeping */
 };
 
 struct session;
@@ -120,6 +129,8 @@ void serve_close_all(struct server *sv);
 unsigned share_sessions_max(void);
 /* Of @peer, as struct ddps_conn_info has it. */
 struct serve_net share_net(const char *peer);
+/* A ddps_watch_fn: what was refused, of the server @user. */
+int share_show(void *user, uint32_t n, char *to, size_t size);
 /* Why @net gets no session now, or NULL. */
 const char *share_of_sessions(const struct server *sv, const struct serve_net *net);
 /* Why @s gets no window of @len octets now, or NULL. */

@@ -11,8 +11,7 @@
 struct job {
 	char name[SAFE_NAME_MAX + 1];
 	int fd;
-	int dirfd; /* of the server */
-	uint64_t max_size;
+	int dirfd;	     /* of the server */
 	uint64_t size, sent; /* octets */
 	uint64_t begin;	     /* ns */
 	uint8_t *mem;	     /* the window */
@@ -40,7 +39,7 @@ static void open_source(void *job)
 {
 	struct job *j = job;
 
-	j->fd = safe_open_file(j->dirfd, j->name, j->max_size, &j->size, &j->why);
+	j->fd = safe_open_file(j->dirfd, j->name, UINT64_MAX, &j->size, &j->why);
 }
 
 /* The next piece into its slot. */
@@ -189,6 +188,11 @@ static void opened(struct session *s)
 		session_give_up(s, j->why);
 		return;
 	}
+	if (j->size > s->sv->o->max_size) {
+		s->sv->refused[REFUSED_SIZES]++;
+		session_give_up(s, "the file is larger than the limit");
+		return;
+	}
 	if (session_window(s, (size_t)file_nslots(j->size) * file_slot_len(j->size),
 			   DDPS_REMOTE_READ))
 		return;
@@ -225,7 +229,6 @@ void serve_get(struct session *s, const struct msg *m)
 	}
 	*j = (struct job){ .fd = -1,
 			   .dirfd = s->sv->dirfd,
-			   .max_size = s->sv->o->max_size,
 			   .begin = clock_ns(),
 			   .hasher = session_hasher(s, (enum digest_kind)m->kind) };
 	snprintf(j->name, sizeof j->name, "%.*s", SAFE_NAME_MAX, m->text);

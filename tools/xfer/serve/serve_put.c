@@ -19,7 +19,6 @@ struct job {
 	char name[SAFE_NAME_MAX + 1];
 	bool force;
 	int dirfd; /* of the server */
-	uint64_t max_size;
 	struct temp temp;
 	uint64_t size, told; /* octets; those announced */
 	uint64_t begin;	     /* ns */
@@ -44,8 +43,6 @@ static const char *target_fault(struct job *j)
 
 	if (why)
 		return why;
-	if (j->size > j->max_size)
-		return "the file is larger than the limit";
 	dir = safe_open_parent(j->dirfd, j->name, &base);
 	if (dir < 0)
 		return safe_reason(errno);
@@ -234,6 +231,11 @@ void serve_put(struct session *s, const struct msg *m)
 		session_give_up(s, safe_name_fault(m->text));
 		return;
 	}
+	if (m->size > s->sv->o->max_size) {
+		s->sv->refused[REFUSED_SIZES]++;
+		session_give_up(s, "the file is larger than the limit");
+		return;
+	}
 	if (session_window(s, (size_t)file_nslots(m->size) * file_slot_len(m->size),
 			   DDPS_REMOTE_WRITE))
 		return;
@@ -245,7 +247,6 @@ void serve_put(struct session *s, const struct msg *m)
 	*j = (struct job){ .hasher = session_hasher(s, (enum digest_kind)m->kind),
 			   .force = m->force,
 			   .dirfd = s->sv->dirfd,
-			   .max_size = s->sv->o->max_size,
 			   .size = m->size,
 			   .temp = TEMP_NONE,
 			   .mem = s->win.mem,

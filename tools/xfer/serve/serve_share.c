@@ -77,3 +77,16 @@ const char *share_of_windows(const struct session *s, size_t len)
 		       ? NULL
 		       : "your address has its share of the listener's memory; end a session first";
 }
+
+int share_show(void *user, uint32_t n, char *to, size_t size)
+{
+	struct server *sv = user;
+
+	return n ? 0
+		 : snprintf(to, size,
+			    "{\"refused_sessions\":%llu,\"refused_windows\":%llu,\"refused_sizes\":"
+			    "%llu}",
+			    (unsigned long long)sv->refused[REFUSED_SESSIONS],
+			    (unsigned long long)sv->refused[REFUSED_WINDOWS],
+			    (unsigned long long)sv->refused[REFUSED_SIZES]);
+}
