@@ -87,8 +87,7 @@ static void release_pair(struct ddps_sd_pair *p)
 
 /* ---- ending the session above ---- */
 
-/* Something that the peer sent fits no legal sequence. */
-static struct ddps_error illegal(const struct ddps_sd_msg *m, enum ddps_sd_state old)
+struct ddps_error ddps_sd_illegal(const struct ddps_sd_msg *m, enum ddps_sd_state old)
 {
 	/* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): messages only come with one */
 	const char *what = m->segment ? "a DDP segment" : ddps_sd_code_name(m->code);
@@ -139,7 +138,7 @@ static void end_session(struct ddps_sd_pair *p, enum ddps_sd_state old, enum ddp
 static void fail_session(struct ddps_sd_pair *p, enum ddps_sd_state old,
 			 const struct ddps_sd_msg *m, const struct ddps_error *why)
 {
-	struct ddps_error e = why ? *why : illegal(m, old);
+	struct ddps_error e = why ? *why : ddps_sd_illegal(m, old);
 
 	ddps_log(&p->carrier->env->log, p->sess ? DDPS_LOG_WARN : DDPS_LOG_DEBUG, "sctp",
 		 "%s stream %u: %s", p->carrier->peer, p->stream, e.text);

@@ -109,20 +109,29 @@ static bool show_rest(struct ddps_sd_session *s, struct ddps_sd_held *h,
 	return !freed;
 }
 
+/* A control message of the rest, the peer's Terminate if it is to be one. */
+static void end_rest(struct ddps_sd_session *s, const struct ddps_sd_msg *m)
+{
+	const bool over = !m->bad && m->code == DDPS_SD_TERMINATE;
+	const struct ddps_error e =
+		over ? ddps_error_make(0, 0, "session closed") : ddps_sd_illegal(m, DDPS_SD_OPEN);
+
+	ddps_sd_session_end(s, &e);
+	if (over)
+		s->llp.up->peer_closed(s->llp.user);
+}
+
 static void give_rest(struct ddps_sd_session *s)
 {
-	const struct ddps_error over = ddps_error_make(0, 0, "session closed");
-
 	while (s->outlives) {
 		struct ddps_sd_held *h = ddps_sd_order_take(&s->rest);
 		struct ddps_sd_msg m;
 
 		/* It was decoded before it was held, and is there: all is. */
 		ddps_sd_decode(&m, h->ppid, h->data, h->len);
-		if (!m.segment) { /* the peer's Terminate */
+		if (!m.segment) {
+			end_rest(s, &m);
 			free(h);
-			ddps_sd_session_end(s, &over);
-			s->llp.up->peer_closed(s->llp.user);
 			return;
 		}
 		if (!show_rest(s, h, &m))

@@ -104,6 +104,25 @@ Test(sd_stall, contact_06_what_is_whole_outlives_the_association)
 	cr_expect_eq(u->error.code, 0, "%s", u->error.text);
 }
 
+/* What follows it would be lost without a word. */
+Test(sd_stall, contact_35_another_control_message_is_no_orderly_end)
+{
+	struct sd_ulp *u = &w.req[0];
+
+	sd_send(&w, raw, 0, "0002 0002");
+	sd_send_segment(&w, raw, 0, 3, 1);
+	sd_send(&w, raw, 0, "0004 0004");
+	fake_sctp_lose(raw, DDPS_E_RESET);
+	sd_run(&w);
+	cr_expect_eq(u->closes, 0);
+	resume(u);
+	cr_expect_eq(u->segments, 1);
+	cr_expect_eq(u->peer_closes, 0);
+	cr_expect_eq(u->closes, 1);
+	cr_expect_eq(u->error.code, DDPS_E_PROTOCOL);
+	cr_expect_str_eq(u->error.text, "Accept is not legal in state OPEN");
+}
+
 Test(sd_stall, contact_06_where_something_is_missing_it_is_lost)
 {
 	struct sd_ulp *u = &w.req[0];
