@@ -233,25 +233,94 @@ Test(conform_ipoib, contact_31_a_gid_is_on_the_side_that_is_asked_for)
 	cr_expect_not(ci_gid_order(gid, to, 1, 100));
 }
 
-/* What the target ends beside the connection that the tester ends is no answer to its DREQ. */
-Test(conform_ipoib, contact_31_a_dreq_for_another_connection_is_no_answer)
+static void set_up(struct ci *ci)
+{
+	memset(ci, 0, sizeof *ci);
+	ci->unicast = -1;
+	ci->ev_end = &ci->ev;
+	ci->target.known = true;
+	ci->target.lid = 2;
+	ci->next_id = 3;
+	ci->n_conns = 2;
+	ci->conn[0] = (struct ci_conn){ .id = 1, .peer_id = 11, .up = true };
+	ci->conn[1] = (struct ci_conn){ .id = 2, .peer_id = 12 };
+}
+
+static void say(struct ci *ci, uint16_t attr, uint32_t local, uint32_t remote)
+{
+	uint8_t m[CI_MAD];
+
+	ci_mad(m, 7, 3, attr, ci->next_tid++);
+	cf_put32(m + CM_LOCAL, local);
+	cf_put32(m + CM_REMOTE, remote);
+	ci_cm_rx(ci, 2, m);
+}
+
+/* What the target ends at any time is no answer to what a case asks. */
+Test(conform_ipoib, contact_31_a_dreq_for_a_connection_that_is_up_is_no_answer)
 {
 	static struct ci ci;
 	uint8_t m[CI_MAD];
 
-	ci.unicast = -1;
-	ci.n_conns = 2;
-	ci.conn[0] = (struct ci_conn){ .id = 1, .peer_id = 11, .up = true };
-	ci.conn[1] = (struct ci_conn){ .id = 2, .peer_id = 12, .up = true };
+	set_up(&ci);
 	ci_mad(m, 7, 3, CI_DREQ, 5);
 	cf_put32(m + CM_LOCAL, 12);
 	cf_put32(m + CM_REMOTE, 1);
-	cr_expect_not(ci_surplus(&ci, &ci.conn[0], m), "of the one in question");
-	cr_expect_not(ci_surplus(&ci, &ci.conn[1], m), "with an ID of another");
+	cr_expect_not(ci_surplus(&ci, m), "with an ID of another");
 	cf_put32(m + CM_REMOTE, 3);
-	cr_expect_not(ci_surplus(&ci, &ci.conn[0], m), "of none");
+	cr_expect_not(ci_surplus(&ci, m), "of none");
 	cf_put32(m + CM_REMOTE, 2);
-	cr_expect(ci_surplus(&ci, &ci.conn[0], m));
-	cr_expect(!ci.conn[1].up && ci.conn[0].up);
-	cr_expect_not(ci_surplus(&ci, &ci.conn[0], m), "it is over");
+	cr_expect_not(ci_surplus(&ci, m), "it is not up");
+	cf_put32(m + CM_LOCAL, 11);
+	cf_put32(m + CM_REMOTE, 1);
+	cr_expect(ci_surplus(&ci, m));
+	cr_expect_not(ci.conn[0].up);
+	cr_expect_not(ci_surplus(&ci, m), "it is over");
+}
+
+Test(conform_ipoib, contact_31_a_dreq_in_front_of_an_answer_fails_no_case)
+{
+	static struct ci ci;
+	const uint8_t *rep;
+
+	set_up(&ci);
+	say(&ci, CI_DREQ, 11, 1);
+	say(&ci, CI_REP, 12, 2);
+	if (setjmp(ci.leave))
+		cr_assert(false, "%s", ci.why);
+	rep = ci_came(&ci, CI_REP, 0);
+	cr_assert_not_null(rep);
+	cr_expect_eq(ci_attr(rep), CI_REP);
+	cr_expect_not(ci.conn[0].up);
+	ci_forget(&ci);
+}
+
+Test(conform_ipoib, contact_31_a_target_may_ask_for_time)
+{
+	static struct ci ci;
+
+	set_up(&ci);
+	say(&ci, CI_MRA, 12, 2);
+	say(&ci, CI_LAP, 11, 1);
+	cr_expect_eq(ci.n_ev, 0);
+	say(&ci, CI_MRA, 11, 1);
+	say(&ci, CI_LAP, 12, 2);
+	cr_expect_eq(ci.n_ev, 2, "where it makes no sense a case sees it");
+	ci_forget(&ci);
+}
+
+/* However much others ask: what the target asks is kept. */
+Test(conform_ipoib, contact_31_queries_of_others_leave_room_for_those_of_the_target)
+{
+	static struct ci ci;
+	uint8_t q[CI_MAD];
+
+	set_up(&ci);
+	ci.sa = true;
+	ci_mad(q, 3, SA_GET, SA_PATH, 7);
+	for (unsigned i = 0; i < CI_LOG; i++)
+		ci_sa_rx(&ci, 3, q);
+	ci_sa_rx(&ci, 2, q);
+	cr_expect_eq(ci.n_log, 1);
+	cr_expect_eq(ci.log[0].slid, 2);
 }

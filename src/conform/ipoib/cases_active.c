@@ -127,7 +127,7 @@ static void req_again(struct ci *ci)
 
 	time = ci_time(c->req[REQ_TYPE] >> 3);
 	ci->again = true;
-	m = ci_came(ci, CI_REQ, c->req_at + 2 * patience(ci, c->req) + 1000000000);
+	m = ci_came(ci, CI_REQ, ci_limit(ci) + 2 * patience(ci, c->req));
 	CI_CHECK(ci, m, "no second REQ");
 	CI_CHECK(ci, !memcmp(m, c->req, CI_MAD), "it is not the same message");
 	CI_CHECK(ci, ci->at->at - begun >= time, "after %llu ms, it gives %llu",
@@ -177,7 +177,7 @@ static void refused(struct ci *ci)
 		const struct ci_ev *e;
 
 		ci_echo_ud(ci, ECHO);
-		if (ci_replied(ci, ci->seq, ci_now() + 300000000, &r)) {
+		if (ci_replied(ci, ci->seq, ci_part(ci, 8), &r)) {
 			CI_CHECK(ci, !r.connected, "the answer comes on a connection");
 			return;
 		}

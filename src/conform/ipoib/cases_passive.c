@@ -255,12 +255,16 @@ static void rep_again(struct ci *ci)
 static void rep_count(struct ci *ci)
 {
 	struct ci_conn *c = short_req(ci, REP_TIME, 2);
+	const uint8_t *m;
+	uint64_t until;
 
 	ci_want(ci, CI_REP);
 	ci_want(ci, CI_REP);
 	/* not a third time; what may come is an end */
-	CI_CHECK(ci, !ci_came(ci, 0, ci_now() + 4 * ci_time(REP_TIME)), "another %s comes",
-		 ci_mad_name(ci->at->b));
+	until = ci_now() + 4 * ci_time(REP_TIME);
+	while ((m = ci_came(ci, 0, until)))
+		CI_CHECK(ci, ci_attr(m) == CI_REJ && cf_get16(m + REJ_REASON) == CI_REJ_TIMEOUT,
+			 "another %s comes", ci_mad_name(m));
 	c->up = false;
 	ci->again = false;
 	ci_gone(ci, c);
@@ -374,6 +378,7 @@ static void stale(struct ci *ci)
 	ci_quiet(ci); /* the RTU was dealt with */
 	c = ci_req(ci);
 	ci_put24(c->req + REQ_QPN, old->qp->qpn);
+	old->up = false; /* its DREQ is due */
 	ci_cm_send(ci, c->req);
 	while (!rej || !dreq) {
 		m = ci_want(ci, 0);
@@ -389,7 +394,6 @@ static void stale(struct ci *ci)
 		CI_CHECK(ci, !(m[REJ_MSG] >> 6), "it refuses message %u", m[REJ_MSG] >> 6);
 		rej = true;
 	}
-	old->up = false;
 	ci_quiet(ci);
 }
 

@@ -9,7 +9,17 @@
 enum { M_BASE = 0, M_CLASS, M_VERSION, M_METHOD, M_STATUS, M_TID = 8, M_ATTR = 16, M_MOD = 20 };
 
 /* Communication management. */
-enum { CI_REQ = 0x10, CI_MRA, CI_REJ, CI_REP, CI_RTU, CI_DREQ, CI_DREP, CI_LAST_KIND = 0x1a };
+enum {
+	CI_REQ = 0x10,
+	CI_MRA,
+	CI_REJ,
+	CI_REP,
+	CI_RTU,
+	CI_DREQ,
+	CI_DREP,
+	CI_LAP = 0x19,
+	CI_LAST_KIND
+};
 enum {
 	CM_LOCAL = 24,
 	CM_REMOTE = 28,

@@ -275,12 +275,9 @@ static void lint_packet(struct ci *ci, const struct ci_pkt *p, const uint8_t *b,
 		ci_lint(ci, CI_LINT_KEYS, "P_Key %04x", p->pkey);
 }
 
-static void frame_in(struct ci *ci, const struct ci_pkt *p, uint16_t mlid)
+/* What is not right is the target's fault, not that of somebody else. */
+static void lint_frame(struct ci *ci, const struct ci_pkt *p)
 {
-	struct ci_ev *e;
-
-	if (!ci->mtu) /* not on the link yet: its Q_Key is not known */
-		return;
 	if (p->qkey != ci->qkey)
 		ci_lint(ci, CI_LINT_KEYS, "a datagram with Q_Key %08x", p->qkey);
 	if (p->src_qpn != ci->target.qpn && ci->target.known)
@@ -288,6 +285,18 @@ static void frame_in(struct ci *ci, const struct ci_pkt *p, uint16_t mlid)
 	if (p->len < CI_ENCAP || p->data[2] || p->data[3])
 		ci_lint(ci, CI_LINT_ENCAP, "encapsulation header %s",
 			cf_hex(p->data, p->len < CI_ENCAP ? p->len : CI_ENCAP));
+}
+
+static void frame_in(struct ci *ci, const struct ci_pkt *p, uint16_t mlid)
+{
+	struct ci_ev *e;
+
+	if (!ci->mtu) /* not on the link yet: its Q_Key is not known */
+		return;
+	if (ci->target.lid)
+		lint_frame(ci, p);
+	if (mlid && ci->n_ev >= CI_KEPT / 2) /* it may tell a group as much as it likes */
+		return;
 	e = ci_event(ci, CI_EV_FRAME, p->data, p->len);
 	e->src_qpn = p->src_qpn;
 	e->mlid = mlid;
@@ -296,7 +305,9 @@ static void frame_in(struct ci *ci, const struct ci_pkt *p, uint16_t mlid)
 static void mad_in(struct ci *ci, uint16_t slid, const struct ci_pkt *p)
 {
 	if (p->len != CI_MAD || p->qkey != 0x80010000) {
-		ci_lint(ci, CI_LINT_MAD, "a MAD of %zu octets with Q_Key %08x", p->len, p->qkey);
+		if (ci->target.lid && slid == ci->target.lid)
+			ci_lint(ci, CI_LINT_MAD, "a MAD of %zu octets with Q_Key %08x", p->len,
+				p->qkey);
 		return;
 	}
 	if (p->data[M_CLASS] == 3)
@@ -309,15 +320,17 @@ static void take(struct ci *ci, const struct ci_addr *a, uint16_t mlid, const ui
 		 size_t len)
 {
 	uint16_t slid = (uint16_t)(a->src & 0xff);
-	bool target = slid != ci->lid && (!ci->target.lid || slid == ci->target.lid);
+	bool target = ci->target.lid && slid == ci->target.lid;
+	bool may_be = !ci->target.lid || target; /* it is not known yet */
 	struct ci_pkt p;
 	const char *bad = ci_pkt_parse(&p, b, len);
 
-	if ((a->src ^ ci->plan.wire_ip) & ~0xffu || slid == ci->lid || (bad && !target))
+	if ((a->src ^ ci->plan.wire_ip) & ~0xffu || slid == ci->lid || (bad && !may_be))
 		return;
 	record(ci, true, b, len, a);
 	if (bad) {
-		ci_lint(ci, CI_LINT_PACKET, "a packet is %s: %s", bad, cf_hex(b, len));
+		if (target)
+			ci_lint(ci, CI_LINT_PACKET, "a packet is %s: %s", bad, cf_hex(b, len));
 		return;
 	}
 	if (!ci_icrc_right(b, len, a)) {
@@ -329,7 +342,7 @@ static void take(struct ci *ci, const struct ci_addr *a, uint16_t mlid, const ui
 		lint_packet(ci, &p, b, len);
 	if (p.op == (CI_UD | CI_ONLY) && p.qpn == 1)
 		mad_in(ci, slid, &p);
-	else if (p.op == (CI_UD | CI_ONLY) && target && (mlid || p.qpn == ci->me.qpn))
+	else if (p.op == (CI_UD | CI_ONLY) && may_be && (mlid || p.qpn == ci->me.qpn))
 		frame_in(ci, &p, mlid);
 	else if (target && (p.op & CI_TRANSPORT) == CI_RC)
 		ci_qp_rx(ci, &p);

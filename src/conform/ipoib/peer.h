@@ -360,7 +360,9 @@ void ci_cm_send(struct ci *ci, const uint8_t *m);
 void ci_cm_rx(struct ci *ci, uint16_t slid, const uint8_t *m);
 /* Transaction ID of a message; by a port of a fabric the half that its kernel leaves alone. */
 uint64_t ci_tid(const struct ci *ci, const uint8_t *m);
-/* The next message about this case; the others fail it.  @attr 0: any. */
+/* The next message about this case; the others fail it.  @attr 0: any.  What the target may say at any
+ * time is answered and is none of them: a DREQ of a connection that is up (if @attr is not that), an
+ * MRA, a LAP. */
 const uint8_t *ci_want(struct ci *ci, unsigned attr);
 /* The same, NULL if none comes before @until. */
 const uint8_t *ci_came(struct ci *ci, unsigned attr, uint64_t until);
@@ -390,9 +392,9 @@ void ci_rej(const struct ci *ci, uint8_t *m, const struct ci_conn *c, unsigned m
 void ci_mra(const struct ci *ci, uint8_t *m, const struct ci_conn *c, unsigned msg, unsigned t);
 void ci_dreq(struct ci *ci, uint8_t *m, const struct ci_conn *c);
 void ci_drep(uint8_t *m, const uint8_t *dreq);
-/* Return: whether @m is the target's DREQ for another connection than @c that is up.  It may end
- * one at any time: that is no answer to what @c is about, and gets its DREP here. */
-bool ci_surplus(struct ci *ci, const struct ci_conn *c, const uint8_t *m);
+/* Return: whether @m is the target's DREQ for a connection that is up.  It may end one at any time:
+ * that is no answer to anything, and gets its DREP here. */
+bool ci_surplus(struct ci *ci, const uint8_t *m);
 /* DREQ and its DREP. */
 void ci_disconnect(struct ci *ci, struct ci_conn *c);
 /* There is nothing left of it: its DREQ is answered, its data is not. */

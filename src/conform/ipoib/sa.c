@@ -142,7 +142,8 @@ void ci_sa_rx(struct ci *ci, uint16_t slid, const uint8_t *q)
 	}
 	if (!ci->sa)
 		return;
-	if (ci->n_log < CI_LOG) {
+	/* what others ask is no matter once it is known who the target is */
+	if (ci->n_log < CI_LOG && (!ci->target.lid || slid == ci->target.lid)) {
 		struct ci_query *l = &ci->log[ci->n_log++];
 
 		l->at = ci_now();

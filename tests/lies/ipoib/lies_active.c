@@ -66,7 +66,7 @@
 	  memset(m + RTU_PRIV, 0, 8))                                                              \
 	X(FAILS, 0, "rtu-again", K_RTU, "another RTU than the first", m[CI_MAD - 1] ^= s->n == 2)  \
 	X(FAILS, 0, "rtu-again", K_RTU, "no RTU comes", s->drop = s->n == 3)                       \
-	X(FAILS, 0, "rep-mtu-4", K_REJ, "MRA comes, a REJ is due", m[M_ATTR + 1] = CI_MRA)         \
+	X(FAILS, 0, "rep-mtu-4", K_REJ, "RTU comes, a REJ is due", m[M_ATTR + 1] = CI_RTU)         \
 	X(FAILS, 0, "rep-mtu-4", K_REJ, "it refuses message 0, not a REP", m[REJ_MSG] = 0)         \
 	X(FAILS, 0, "rep-mtu-4", K_REJ, "REJ 29", m[REJ_REASON + 1] = 29)                          \
 	X(FAILS, 0, "rep-rej-private", K_REJ, "has UD QPN 000000", memset(m + REJ_PRIV, 0, 8))     \
@@ -78,15 +78,15 @@
 	X(SKIPS, 0, "cross-larger", K_ARP, NO_RC, m[12] = 0)                                       \
 	X(SKIPS, 0, "cross-behind-mra", K_ARP, NO_RC, m[12] = 0)                                   \
 	X(SKIPS, 0, "cross-flags", K_ARP, "the target may connect by UC", m[12] |= CI_UC_FLAG)     \
-	X(FAILS, 0, "cross-smaller", K_REJ, "MRA comes, REJ 28 is due", m[M_ATTR + 1] = CI_MRA)    \
+	X(FAILS, 0, "cross-smaller", K_REJ, "RTU comes, REJ 28 is due", m[M_ATTR + 1] = CI_RTU)    \
 	X(FAILS, 0, "cross-smaller", K_REJ, "REJ 3, not 28", m[REJ_REASON + 1] = 3)                \
 	X(FAILS, 0, "cross-smaller", K_REJ, "it refuses message 1", m[REJ_MSG] = 1 << 6)           \
 	X(FAILS, 0, "cross-smaller", K_RC, NOT_USED, as_datagram(s))                               \
-	X(FAILS, 0, "cross-smaller-again", K_REJ, "the second REQ gets a MRA",                     \
-	  if (s->n == 2) m[M_ATTR + 1] = CI_MRA)                                                   \
+	X(FAILS, 0, "cross-smaller-again", K_REJ, "the second REQ gets a RTU",                     \
+	  if (s->n == 2) m[M_ATTR + 1] = CI_RTU)                                                   \
 	X(FAILS, 0, "cross-larger", K_REP, "REJ 28 comes, a REP is due", as_cm(s, CI_REJ),         \
 	  m[REJ_REASON + 1] = 28)                                                                  \
-	X(FAILS, 0, "cross-late-rej", K_REJ, "REJ or RTU is due", m[M_ATTR + 1] = CI_MRA)          \
+	X(FAILS, 0, "cross-late-rej", K_REJ, "REJ or RTU is due", m[M_ATTR + 1] = CI_DREP)         \
 	X(FAILS, 0, "cross-late-rej", K_REJ, NOT_USED, m[M_ATTR + 1] = CI_RTU)                     \
 	X(SKIPS, 0, "cross-larger", K_START, "no queue pair number is larger than",                \
 	  world.target_qpn = 0xfffffe)                                                             \
@@ -99,7 +99,7 @@
 		PASSES, 0, "cross-gid-smaller", K_SA, "", if (is_path(s)) {                        \
 			ALSO(s, (memcpy(o + PR_DGID, world.o.gid, CI_GID), o[M_TID + 7] ^= 0x80)); \
 		})                                                                                 \
-	X(FAILS, 0, "cross-behind-mra", K_REJ, "MRA comes, REJ 28 is due", m[M_ATTR + 1] = CI_MRA)
+	X(FAILS, 0, "cross-behind-mra", K_REJ, "RTU comes, REJ 28 is due", m[M_ATTR + 1] = CI_RTU)
 
 #define LIST(X) REQ_LIES(X) RTU_LIES(X) CROSS_LIES(X)
 

@@ -26,8 +26,8 @@
 	X(FAILS, 0, "cm-rep-private", K_REP, "private data behind octet 8", m[CI_MAD - 1] = 7)     \
 	X(FAILS, 0, "cm-service-id", K_REP, "a REQ to service ID 01... gets REJ 8",                \
 	  as_cm(s, CI_REJ), m[REJ_REASON + 1] = 8)                                                 \
-	X(FAILS, 0, "cm-service-id-type", K_REJ, "MRA comes, REJ 8 is due",                        \
-	  m[M_ATTR + 1] = CI_MRA)                                                                  \
+	X(FAILS, 0, "cm-service-id-type", K_REJ, "RTU comes, REJ 8 is due",                        \
+	  m[M_ATTR + 1] = CI_RTU)                                                                  \
 	X(FAILS, 0, "cm-service-id-type", K_REJ, "REJ 9, not 8", m[REJ_REASON + 1] = 9)            \
 	X(FAILS, 0, "cm-service-id-type", K_REJ, "it refuses message 1", m[REJ_MSG] = 1 << 6)      \
 	X(FAILS, 0, "cm-service-id-type", K_REJ, "no answer comes", s->drop = true)                \
@@ -39,7 +39,7 @@
 	X(FAILS, 0, "cm-rej-ids", K_REJ, "another transaction ID", m[15] ^= 1)                     \
 	X(FAILS, 0, "cm-private-rest", K_REP, "it is refused: REJ 28", as_cm(s, CI_REJ),           \
 	  m[REJ_REASON + 1] = 28)                                                                  \
-	X(FAILS, 0, "cm-pkey", K_REJ, "MRA comes, a REJ is due", m[M_ATTR + 1] = CI_MRA)           \
+	X(FAILS, 0, "cm-pkey", K_REJ, "RTU comes, a REJ is due", m[M_ATTR + 1] = CI_RTU)           \
 	X(FAILS, 0, "cm-pkey", K_REJ, "it refuses message 2", m[REJ_MSG] = 2 << 6)                 \
 	X(SKIPS, 0, "cm-uc", K_ARP, "the target takes unreliable connections",                     \
 	  m[12] |= CI_UC_FLAG)                                                                     \
