@@ -257,6 +257,22 @@ DDPS_API int ddps_cq_new(struct ddps_ctx *ctx, uint32_t depth, struct ddps_cq **
 DDPS_API int ddps_cq_free(struct ddps_cq *cq);
 
 /**
+ * ddps_cq_resize - have a completion queue hold more or fewer
+ * @cq:		completion queue
+ * @depth:	completions it holds from now on, 1..2^22
+ *
+ * Endpoints may use the queue meanwhile, and threads may poll it or wait on it: they lose nothing, and
+ * completions stay in order.  An arming stays, too.  A queue that has overflowed stays so.  On failure
+ * the queue is as it was.
+ *
+ * Return: 0, or
+ * - DDPS_E_INVAL: @depth is out of range, or more completions than that wait to be fetched
+ * - DDPS_E_NOMEM
+ * - DDPS_E_FORKED
+ */
+DDPS_API int ddps_cq_resize(struct ddps_cq *cq, uint32_t depth);
+
+/**
  * ddps_cq_stamp - have each completion say when it was queued
  * @cq:		completion queue
  *

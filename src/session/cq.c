@@ -24,7 +24,7 @@ struct ddps_cq {
 	enum armed untold; /* what came while nobody had armed would have met this arming */
 	uint64_t taken;	   /* completions, ever */
 	uint64_t brought;  /* what it will be when all that the poller's last turn left is taken */
-	struct ddps_wc ring[];
+	struct ddps_wc *ring;
 };
 
 const char *ddps_op_name(enum ddps_op op)
@@ -55,13 +55,17 @@ int ddps_cq_new(struct ddps_ctx *ctx, uint32_t depth, struct ddps_cq **out)
 	err = ddps_ctx_enter_seldom(ctx);
 	if (err < 0)
 		return err;
-	cq = calloc(1, sizeof *cq + depth * sizeof cq->ring[0]);
-	if (!cq) {
+	cq = calloc(1, sizeof *cq);
+	if (cq)
+		cq->ring = calloc(depth, sizeof *cq->ring);
+	if (!cq || !cq->ring) {
+		free(cq);
 		err = DDPS_E_NOMEM;
 		goto out;
 	}
 	cq->fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC | EFD_SEMAPHORE);
 	if (cq->fd < 0) {
+		free(cq->ring);
 		free(cq);
 		err = DDPS_E_SYSTEM;
 		goto out;
@@ -96,6 +100,7 @@ void ddps_cq_destroy(struct ddps_cq *cq)
 	if (cq->next)
 		cq->next->prev = cq->prev;
 	close(cq->fd);
+	free(cq->ring);
 	free(cq);
 }
 
@@ -221,6 +226,42 @@ void ddps_cq_forget(struct ddps_cq *cq, const struct ddps_ep *ep)
 		cq->ctx->cqs_filled--;
 	}
 	cq->count = kept;
+}
+
+/* What is in it goes to @ring, which becomes the queue's.  Return: what is to be freed. */
+static struct ddps_wc *change_ring(struct ddps_cq *cq, struct ddps_wc *ring, uint32_t depth)
+{
+	struct ddps_wc *old = cq->ring;
+
+	if (depth < cq->count)
+		return ring;
+	for (uint32_t i = 0; i < cq->count; i++)
+		ring[i] = *cq_entry(cq, i);
+	cq->ring = ring;
+	cq->depth = depth;
+	cq->head = 0;
+	return old;
+}
+
+int ddps_cq_resize(struct ddps_cq *cq, uint32_t depth)
+{
+	struct ddps_wc *ring, *left;
+	int err;
+
+	if (!depth || depth > CQ_DEPTH_MAX)
+		return DDPS_E_INVAL;
+	ring = calloc(depth, sizeof *ring);
+	err = ddps_ctx_enter_seldom(cq->ctx);
+	if (err < 0 || !ring) {
+		free(ring);
+		if (!err)
+			ddps_ctx_leave(cq->ctx);
+		return err ? err : DDPS_E_NOMEM;
+	}
+	left = change_ring(cq, ring, depth);
+	ddps_ctx_leave(cq->ctx);
+	free(left);
+	return left == ring ? DDPS_E_INVAL : 0;
 }
 
 int ddps_cq_stamp(struct ddps_cq *cq)

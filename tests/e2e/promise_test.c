@@ -222,6 +222,27 @@ Test(promise, a_queue_that_stamps_its_completions, .timeout = 30)
 	e2e_close(&e);
 }
 
+/* Two flushed receives wait in it. */
+Test(promise, contact_27_a_queue_has_its_limits, .timeout = 30)
+{
+	struct ddps_wc wc[3];
+	struct e2e e;
+
+	e2e_up(&e, e2e_wires[0]);
+	cr_expect_eq(ddps_cq_resize(e.cq, 0), DDPS_E_INVAL);
+	cr_expect_eq(ddps_cq_resize(e.cq, (1u << 22) + 1), DDPS_E_INVAL);
+	cr_assert_eq(ddps_post_recv(e.a.ep, 1, NULL, 0), 0);
+	cr_assert_eq(ddps_post_recv(e.a.ep, 2, NULL, 0), 0);
+	cr_assert_eq(ddps_abort(e.a.ep), 0);
+	cr_expect_eq(ddps_cq_resize(e.cq, 1), DDPS_E_INVAL);
+	cr_expect_eq(ddps_cq_resize(e.cq, 2), 0);
+	cr_expect_eq(ddps_cq_resize(e.cq, 1u << 22), 0);
+	cr_assert_eq(ddps_cq_poll(e.cq, wc, 3), 2);
+	cr_expect_eq(wc[0].wr_id, 1);
+	cr_expect_eq(wc[1].wr_id, 2);
+	e2e_close(&e);
+}
+
 static void flush_one(struct e2e_end *end)
 {
 	cr_assert_eq(ddps_post_recv(end->ep, 7, NULL, 0), 0);
@@ -321,6 +342,7 @@ static void child_of_session(struct e2e *e)
 	IS_FORKED(ddps_accept(e->request.request, e->a.ep, NULL));
 	IS_FORKED(ddps_reject(e->request.request, NULL, 0));
 	IS_FORKED(ddps_cq_on_notify(e->cq, notified, NULL));
+	IS_FORKED(ddps_cq_resize(e->cq, 8));
 	IS_FORKED(ddps_cq_stamp(e->cq));
 	IS_FORKED(ddps_cq_overflowed(e->cq));
 	IS_FORKED(ddps_ep_unfetched(e->a.ep));

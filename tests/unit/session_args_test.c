@@ -72,6 +72,7 @@ static void nothing_is_done_with_queues(void)
 	GONE(ddps_cq_new(a.ctx, 8, &cq));
 	cr_expect_null(cq);
 	GONE(ddps_cq_free(a.cq));
+	GONE(ddps_cq_resize(a.cq, 8));
 	GONE(ddps_cq_stamp(a.cq));
 	GONE(ddps_cq_overflowed(a.cq));
 	GONE(ddps_cq_fd(a.cq));

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* How full a send queue is: as of an adapter where a profile limits it, and in what --check tells. */
 #include "verbs/vchild.h"
+#include "verbs/vd.h"
 #include "verbs/voob.h"
 #include "verbs/vt_fault.h"
 #include <errno.h>
+#include <poll.h>
 #include <stdlib.h>
 
 enum { PLACES = 16, FOUND = 66 };
@@ -41,6 +43,16 @@ static void wait_for_all(struct vt *v)
 	vt_expect_wc(&v->a, 1, IBV_WC_RECV, IBV_WC_SUCCESS);
 }
 
+/* A completion is in the queue. */
+static void wait_for_one(struct vt *v)
+{
+	struct ddps_ep *ep = vd_of(v->a.id->qp, struct vd_qp, qp.qp_base)->ep;
+
+	for (int i = 0; ddps_ep_unfetched(ep) != 1 && i < VT_MS; i++)
+		poll(NULL, 0, 1);
+	cr_assert_eq(ddps_ep_unfetched(ep), 1);
+}
+
 VT_TEST(verbs_depth, contact_27_a_limited_queue_is_full_for_ever_without_completions)
 {
 	struct vt v;
@@ -65,7 +77,7 @@ VT_TEST(verbs_depth, contact_27_a_completion_that_is_fetched_frees_all_before_it
 		cr_assert_eq(post(&v, IBV_SEND_SIGNALED), 0);
 		cr_assert_eq(post(&v, 0), 0);
 		cr_expect_eq(post(&v, 0), ENOMEM);
-		wait_for_all(&v);
+		wait_for_one(&v);
 		cr_expect_eq(post(&v, 0), ENOMEM, "it is there, and not fetched");
 		vt_expect_wc(&v.a, 7, IBV_WC_RDMA_WRITE, IBV_WC_SUCCESS);
 	}

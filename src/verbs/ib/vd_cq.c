@@ -128,48 +128,26 @@ struct ibv_cq_ex *vd_create_cq_ex(struct ibv_context *ctx, struct ibv_cq_init_at
 	return &cq->cq;
 }
 
-/* The library's queues do not grow: it gets a larger one, unless sessions use the one it has. */
-static int replace(struct vd_cq *cq, uint32_t depth)
-{
-	struct vd_process *p = vd_of(cq->cq.context, struct vd_context, v.context)->p;
-	struct ddps_cq *old = cq->d, *now;
-	int err = ddps_cq_new(p->ctx, depth, &now);
-
-	if (err)
-		return vd_errno(err);
-	if (cq->cq.channel)
-		ddps_cq_on_notify(now, vd_ud_cq_notified, cq);
-	if (cq->stamped)
-		ddps_cq_stamp(now);
-	ddps_lock(&p->shared_lock); /* no queue pair is made meanwhile */
-	__atomic_store_n(&cq->d, now, __ATOMIC_SEQ_CST);
-	vd_await_polls(ibv_cq_ex_to_cq(&cq->cq));
-	err = ddps_cq_free(old);
-	if (err) {
-		__atomic_store_n(&cq->d, old, __ATOMIC_SEQ_CST);
-		vd_await_polls(ibv_cq_ex_to_cq(&cq->cq));
-		ddps_cq_free(now);
-	}
-	ddps_unlock(&p->shared_lock);
-	return err ? EOPNOTSUPP : 0;
-}
-
 VD_API int ibv_resize_cq(struct ibv_cq *ibcq, int cqe)
 {
 	struct vd_cq *cq = vd_of(ibcq, struct vd_cq, cq);
-	int err;
+	struct vd_process *p = vd_process_of(ibcq->context);
+	int err = 0;
 
-	if (cqe < 1 || cqe > VD_MAX_CQE || (uint32_t)cqe < vd_ud_cq_count(cq))
+	if (cqe < 1 || cqe > VD_MAX_CQE || vd_is_inherited(ibcq->context))
 		return vd_refuse(EINVAL);
-	if (cqe <= ibcq->cqe) /* a smaller one is no change for anybody */
-		return 0;
-	err = vd_ud_cq_reserve(cq, (uint32_t)cqe);
+	ddps_lock(&p->shared_lock); /* of two that do it one is the last, in all parts */
+	if ((uint32_t)cqe < vd_ud_cq_count(cq))
+		err = EINVAL;
+	else if (cqe > ibcq->cqe)
+		err = vd_ud_cq_reserve(cq, (uint32_t)cqe);
 	if (!err)
-		err = replace(cq, (uint32_t)cqe);
+		err = vd_errno(ddps_cq_resize(cq->d, (uint32_t)cqe));
 	if (!err) {
 		ibcq->cqe = cqe;
 		vd_ud_cq_deepen(cq);
 	}
+	ddps_unlock(&p->shared_lock);
 	return err ? vd_refuse(err) : 0;
 }
 
