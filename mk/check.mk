@@ -145,6 +145,7 @@ interop: all $(UNIT) $(E2E)
 # Linux's ib_ipoib and ib_cm in the same kind of guest; TIMES=10: so often, with one guest
 interop-ipoib: interop-opensm $(SESSCTL) $(B)/ipoib-starts $(B)/example-ib_accept
 	$(Q)tests/interop-ipoib/run.sh $(TIMES:%=--times=%)
+	$(Q)SESSCTL=$(SESSCTL) tests/netns/conform.sh 20 2
 
 # The bridge by an adapter, on a simulated fabric that OpenSM manages; infiniband-diags on a subnet in UDP
 interop-opensm: $(SESSCTL) $(UMAD_SO) $(B)/ib-preload.so $(OPENSM_PORT)

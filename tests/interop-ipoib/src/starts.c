@@ -101,7 +101,6 @@ static bool make(struct node *n, uint8_t host, uint32_t seed)
 	memcpy(f.me.addr.gid, c.gid, 16);
 	f.me.pkey = c.pkey;
 	f.me.rx_mtu = 65524;
-	f.form = DDPS_IPOIB_SID_LINUX;
 	f.has_ip4 = true;
 	memcpy(f.ip4, n->ip, 4);
 	f.prefix4 = 24;
