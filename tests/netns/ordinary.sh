@@ -91,6 +91,63 @@ gid_is_free() {
 		grep '"subnet_notice".*fe80::2 is at LID 3 now' "$work/node1.log"
 }
 
+# ---- 30: networks of any MTU, with every family of addresses ----
+
+net_mtu() { # OCTETS
+	in_ns 1 ip link set v2 mtu "$1" && in_ns 1 ip link set v3 mtu "$1" && in_ns 1 ip link set br0 mtu "$1" &&
+		in_ns 2 ip link set eth0 mtu "$1" && in_ns 3 ip link set eth0 mtu "$1"
+}
+
+# IPv4 is served on each network, IPv6 where datagrams are long enough, else it is said why not.
+bridges_at() { # MTU LINK-MTU
+	net_mtu "$1" && up 1 rc && up 2 rc && ready 1 2 && soon says 2 '^ib0: up' && pings 1 10.9.0.2 60000 || return
+	if [ "$2" -ge 2048 ]; then
+		pings 1 fd09::2 60000 && ! says 2 'IPv6 is not served'
+	else
+		says 2 "IPv6 is not served: a datagram of this link holds $(($2 - 4)) octets, and IPv6 needs 1280" &&
+			grep '"ipv6_refused"' "$work/node2.log"
+	fi
+}
+
+# The commands are nodes without IP, so each MTU that carries a MAD will do.
+connect_at() {
+	in_ns 3 "$SESSCTL" ipoib connect --port ib --gid fe80::3 --udp 192.0.2.3:4791 --sa 192.0.2.1 \
+		--peer-qpn "$(bridge 2 status --json | python3 -c 'import json, sys
+print(int(json.load(sys.stdin)["lladdr"][3:11].replace(":", ""), 16))')" --set retry_count=3 fe80::2
+}
+
+listen_at() {
+	ip netns exec "ddps$id-3" "$SESSCTL" ipoib listen --json --port ib --gid fe80::3 --udp 192.0.2.3:4791 \
+		--sa 192.0.2.1 --qpn 0x49 >"$work/listen.log" 2>&1 &
+	pids[listen]=$!
+	soon grep -q listening "$work/listen.log" || return
+	in_ns 1 ip addr add 192.0.2.9/24 dev br0
+	in_ns 1 "$SESSCTL" ipoib connect --port ib --gid fe80::9 --udp 192.0.2.9:4791 --sa 192.0.2.1 \
+		--peer-qpn 0x49 --set retry_count=3 fe80::3
+	local status=$?
+	in_ns 1 ip addr del 192.0.2.9/24 dev br0
+	kill "${pids[listen]}"
+	wait "${pids[listen]}"
+	unset "pids[listen]"
+	cat "$work/listen.log"
+	[ $status = 0 ]
+}
+
+too_narrow() {
+	net_mtu 300
+	up 1 rc
+	! wait "${pids[1]}" && unset "pids[1]" && grep 'an MTU below 336' "$work/node1.log" || return
+	! in_ns 3 "$SESSCTL" ipoib connect --port ib --gid fe80::3 --udp 192.0.2.3:4791 --sa 192.0.2.1 \
+		--peer-qpn 0x49 fe80::2 2>"$work/narrow" && grep 'an MTU below 336' "$work/narrow"
+}
+
+# The administration was told more than the network of a node carries: that node says so.
+wider_than_the_node() {
+	in_ns 2 ip link set eth0 mtu 1500
+	up 1 rc && up 2 rc && ready 1 2 || return
+	soon says 2 'not joined .*its MTU is 2048, and the network carries packets of 1024; try: a larger MTU'
+}
+
 start_net skip
 check "32: a port that another program has is named, with what to do" taken_port
 check "32: the node is there once the port is free" port_is_free
@@ -98,4 +155,14 @@ finish 2 1
 check "35: a second node with a GID is refused, the first is not cut off, both ends say it" one_gid
 check "35: when the first one has ended, the second is there" gid_is_free
 finish 3 1
+check "30: a group above what the network of a node carries is named" wider_than_the_node
+finish 2 1
+for sizes in 1280:1024 1500:1024 9000:2048; do
+	mtu=${sizes%:*}
+	check "30: bridges at MTU $mtu, each family served or refused with the reason" bridges_at "$mtu" "${sizes#*:}"
+	check "30: connect at MTU $mtu" connect_at
+	check "30: listen at MTU $mtu" listen_at
+	finish 2 1
+done
+check "30: a network that carries no MAD is refused" too_narrow
 [ $failed = 0 ]
