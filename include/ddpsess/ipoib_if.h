@@ -218,6 +218,23 @@ DDPS_API void ddps_ipoib_if_free(struct ddps_ipoib_if *f);
 DDPS_API const struct ddps_ipoib_up *ddps_ipoib_if_up(void);
 
 /**
+ * ddps_ipoib_if_address - the host has an address, or has it no longer
+ * @f:		interface
+ * @ip6:	whether it is an IPv6 address
+ * @ip:		4 or 16 octets
+ * @prefix:	length of its subnet's prefix in bits
+ * @has:	whether the host has it now
+ * @now:	the time
+ *
+ * For addresses that come and go after ddps_ipoib_if_new(), of the configuration or not.  Whoever asks for an address of the host is answered, and its groups are joined.  It is
+ * announced to the link.  It may be called in any state; what is so already changes nothing.
+ *
+ * Return: 0, or DDPS_E_LIMIT: there are 32 that are not of the configuration.
+ */
+DDPS_API int ddps_ipoib_if_address(struct ddps_ipoib_if *f, bool ip6, const uint8_t *ip,
+				   unsigned prefix, bool has, uint64_t now);
+
+/**
  * ddps_ipoib_if_start - join the broadcast group, then carry packets
  * @f:		interface
  * @now:	the time

@@ -548,7 +548,7 @@ bridge_nobody_there() {
 		run 2 ipoib bridge status && says err "--tun is needed"
 }
 
-test_case ipoib-bridge-without-options bad "--tun and --ip are needed" bridge
+test_case ipoib-bridge-without-options bad "--tun is needed" bridge
 test_case ipoib-bridge-unknown-word bad "'sideways' is nothing" bridge sideways
 test_case ipoib-bridge-long-name bridge_bad "1 to 15 characters" --tun ddps012345678901
 test_case ipoib-bridge-pattern-as-name bridge_bad "no name of a device" --tun ib%d

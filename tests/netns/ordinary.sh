@@ -148,6 +148,57 @@ wider_than_the_node() {
 	soon says 2 'not joined .*its MTU is 2048, and the network carries packets of 1024; try: a larger MTU'
 }
 
+# ---- 37: addresses that come and go ----
+
+later() {
+	net_mtu 2200 && up 1 rc && up 2 rc && ready 1 2 && soon says 2 '^ib0: up' || return
+	in_ns 2 ip addr add 10.9.0.77/24 dev ib0 && in_ns 2 ip addr add fd09::77/64 dev ib0 &&
+		in_ns 2 ip addr add 172.31.5.2/16 dev ib0 && in_ns 1 ip addr add 172.31.5.1/16 dev ib0 &&
+		pings 1 10.9.0.77 && pings 1 fd09::77 && pings 1 172.31.5.2 && pings 2 172.31.5.1 &&
+		pings 1 10.9.0.2 && pings 1 fd09::2
+}
+
+kernels_own() { # the link-local address that no option names
+	local a
+	a=$(in_ns 2 ip -6 -o addr show dev ib0 scope link | sed -n 's|.* inet6 \([^/]*\)/.*|\1|p' | head -n 1)
+	[ -n "$a" ] && in_ns 1 ping -6 -c 3 -i 0.2 -W 5 "$a%ib0"
+}
+
+taken_away() {
+	in_ns 2 ip addr del 10.9.0.77/24 dev ib0 && in_ns 2 ip addr del 10.9.0.2/24 dev ib0 || return
+	in_ns 3 ip link set eth0 up
+	up 3 rc && ready 3 && soon says 3 '^ib0: up' && pings 3 10.9.0.1 || return
+	# whoever has not heard of them gets no answer; another host can have them
+	! in_ns 3 ping -c 2 -W 1 10.9.0.77 && ! in_ns 3 ping -c 2 -W 1 10.9.0.2 &&
+		in_ns 3 ip addr add 10.9.0.77/24 dev ib0 && pings 1 10.9.0.77
+}
+
+lease() { # OPTION...: of a client in the second node, whose device has no IPv4 address
+	in_ns 2 timeout 20 udhcpc -i ib0 -f -n -q -t 3 -T 1 -s "$work/lease.sh" "$@" 2>&1
+}
+
+dhcp() {
+	# shellcheck disable=SC2016 # of the script
+	printf '#!/bin/sh\n[ "$1" != bound ] || ip addr add "$ip/24" dev "$interface"\n' >"$work/lease.sh"
+	chmod +x "$work/lease.sh"
+	up 1 rc
+	: >"$work/node2.log"
+	ip netns exec "ddps$id-2" "$SESSCTL" ipoib bridge --json --tun ib0 --gid fe80::2 \
+		--udp 192.0.2.2:4791 --sa 192.0.2.1 >"$work/node2.log" 2>&1 &
+	pids[2]=$!
+	ready 1 2 && soon says 2 '^ib0: up' || return
+	ip netns exec "ddps$id-1" dnsmasq --keep-in-foreground --conf-file=/dev/null --port=0 --interface=ib0 \
+		--user=root --dhcp-range=10.9.0.100,10.9.0.110,120 --dhcp-leasefile="$work/leases" \
+		--pid-file="$work/dnsmasq.pid" --no-ping >"$work/dnsmasq.log" 2>&1 &
+	pids[dnsmasq]=$!
+	soon [ -s "$work/dnsmasq.pid" ] || return
+	! lease && grep '"dhcp".*broadcast flag (udhcpc -B)' "$work/node2.log" &&
+		grep '"dhcp".*udhcpc -x 0x3d:000000000000000002' "$work/node2.log" &&
+		lease -B -x 0x3d:000000000000000002 && grep 000000000000000002 <(tr -d : <"$work/leases") &&
+		in_ns 2 ip addr show dev ib0 | grep "inet 10.9.0.1[01]" &&
+		pings 1 "$(in_ns 2 ip -4 -o addr show dev ib0 | sed -n 's|.* inet \([^/]*\)/.*|\1|p')"
+}
+
 start_net skip
 check "32: a port that another program has is named, with what to do" taken_port
 check "32: the node is there once the port is free" port_is_free
@@ -164,5 +215,18 @@ for sizes in 1280:1024 1500:1024 9000:2048; do
 	check "30: listen at MTU $mtu" listen_at
 	finish 2 1
 done
+check "37: addresses that are added later are answered" later
+check "37: so is the one that the kernel has chosen" kernels_own
+check "37: what is taken away is not, and another host can have it" taken_away
+finish 3 2 1
+if command -v udhcpc >/dev/null && command -v dnsmasq >/dev/null; then
+	check "37: DHCP: a client that cannot be answered is told why, else it gets its address" dhcp
+	kill "${pids[dnsmasq]}"
+	wait "${pids[dnsmasq]}"
+	unset "pids[dnsmasq]"
+	finish 2 1
+else
+	echo "ok contact 37: DHCP # skipped: no udhcpc or dnsmasq (Debian packages udhcpc, dnsmasq-base)"
+fi
 check "30: a network that carries no MAD is refused" too_narrow
 [ $failed = 0 ]

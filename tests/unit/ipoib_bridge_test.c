@@ -100,3 +100,53 @@ Test(ipoib_bridge, contact_35_senders_in_captures)
 	expect_grh(&s, own, peer);
 	net_fini(&net);
 }
+
+/* ---- DHCP ---- */
+
+#define DHCP_LEN (20 + 8 + 240)
+
+/* A request without options: IP, UDP and BOOTP. */
+static size_t dhcp(uint8_t *p, const void *options, size_t len)
+{
+	memset(p, 0, DHCP_LEN);
+	p[0] = 0x45;
+	p[9] = 17;
+	p[21] = 68;
+	p[23] = 67;
+	p[28] = 1;
+	memcpy(p + 28 + 236, (const uint8_t[]){ 0x63, 0x82, 0x53, 0x63 }, 4);
+	memcpy(p + DHCP_LEN, options, len);
+	return DHCP_LEN + len;
+}
+
+Test(ipoib_bridge, contact_37_requests_of_dhcp_clients)
+{
+	static const uint8_t ether[] = { 53, 1, 1, 0, 61, 7, 1, 0, 0, 0, 0, 0, 0, 255 };
+	static const uint8_t named[] = { 53, 1, 1, 61, 4, 0, 0, 0, 9, 255 };
+	const unsigned both = DHCP_NO_BROADCAST | DHCP_NO_IDENTIFIER;
+	uint8_t p[DHCP_LEN + 20];
+	size_t len = dhcp(p, ether, sizeof(ether));
+
+	cr_expect_eq(dhcp_faults(p, len), both);
+	for (size_t cut = 0; cut < len; cut++) { /* exact buffers for AddressSanitizer */
+		uint8_t *copy = malloc(cut ? cut : 1);
+
+		memcpy(copy, p, cut);
+		cr_expect_eq(dhcp_faults(copy, cut), cut < DHCP_LEN ? 0 : both, "%zu", cut);
+		free(copy);
+	}
+	p[28 + 10] = 0x80;
+	cr_expect_eq(dhcp_faults(p, len), DHCP_NO_IDENTIFIER);
+	len = dhcp(p, named, sizeof(named));
+	cr_expect_eq(dhcp_faults(p, len), DHCP_NO_BROADCAST);
+	p[28 + 12] = 10; /* it has an address, and renews it */
+	cr_expect_eq(dhcp_faults(p, len), 0);
+	len = dhcp(p, ether, sizeof(ether));
+	for (unsigned i = 0; i < 6; i++) { /* not a client's, or not DHCP */
+		static const unsigned at[] = { 0, 7, 9, 21, 23, 28 };
+
+		p[at[i]] ^= 0x20;
+		cr_expect_eq(dhcp_faults(p, len), 0, "octet %u", at[i]);
+		p[at[i]] ^= 0x20;
+	}
+}

@@ -237,37 +237,6 @@ int ddps_ipoib_if_start(struct ddps_ipoib_if *f, uint64_t now)
 	return 0;
 }
 
-/* The groups beside the broadcast group that every host is in. */
-static unsigned own_groups(const struct ddps_ipoib_if *f,
-			   uint8_t mgid[2 + DDPS_IPOIB_IF_IP6_MAX][DDPS_IPOIB_GID_LEN])
-{
-	static const uint8_t all4[4] = { 224, 0, 0, 1 };
-	uint8_t ip[16] = { 0xff, 0x02, [15] = 1 };
-	uint16_t pkey = f->cfg.me.pkey;
-	unsigned n = 0;
-
-	if (f->cfg.has_ip4)
-		ddps_ipoib_mgid_ipv4(mgid[n++], all4, pkey, f->cfg.scope);
-	if (f->cfg.n_ip6)
-		ddps_ipoib_mgid_ipv6(mgid[n++], ip, pkey, f->cfg.scope);
-	memcpy(ip + 11, (const uint8_t[]){ 1, 0xff }, 2); /* solicited-node */
-	for (unsigned i = 0; i < f->cfg.n_ip6; i++) {
-		memcpy(ip + 13, f->cfg.ip6[i] + 13, 3);
-		ddps_ipoib_mgid_ipv6(mgid[n++], ip, pkey, f->cfg.scope);
-	}
-	return n;
-}
-
-bool ddps_ipoib_is_own_group(const struct ddps_ipoib_if *f, const uint8_t *mgid)
-{
-	uint8_t own[2 + DDPS_IPOIB_IF_IP6_MAX][DDPS_IPOIB_GID_LEN];
-
-	for (unsigned i = own_groups(f, own); i-- > 0;)
-		if (!memcmp(own[i], mgid, DDPS_IPOIB_GID_LEN))
-			return true;
-	return !memcmp(f->broadcast, mgid, DDPS_IPOIB_GID_LEN);
-}
-
 /* Without memory of its own: a host that comes up while it has none would never be asked for a connection. */
 static void listen(struct ddps_ipoib_if *f, bool on)
 {
@@ -293,20 +262,10 @@ static void listen(struct ddps_ipoib_if *f, bool on)
 
 static void come_up(struct ddps_ipoib_if *f, uint32_t link_mtu)
 {
-	uint8_t mgid[2 + DDPS_IPOIB_IF_IP6_MAX][DDPS_IPOIB_GID_LEN];
-	unsigned n = own_groups(f, mgid);
-
 	f->ud_mtu = ddps_ipoib_mtu_ud(link_mtu); /* [4391-5-3] */
 	f->state = DDPS_IPOIB_IF_UP;
 	listen(f, true);
-	for (unsigned i = 0; i < n; i++)
-		f->stats.join_failed += f->port->ops->join(f->port, mgid[i]) != 0;
-	ddps_ipoib_groups(f, true);
-	/* The QPN is new, and others may have an old one (4391-9.4-1). */
-	if (f->cfg.has_ip4)
-		ddps_ipoib_arp_send(f, DDPS_IPOIB_ARP_REQUEST, f->cfg.ip4, NULL);
-	for (unsigned i = 0; i < f->cfg.n_ip6; i++)
-		ddps_ipoib_na_send(f, f->cfg.ip6[i], NULL, NULL);
+	ddps_ipoib_own_begin(f);
 }
 
 static void if_joined(void *user, const uint8_t mgid[DDPS_IPOIB_GID_LEN], int err,
@@ -342,17 +301,12 @@ static void end_all(struct ddps_ipoib_if *f)
 
 void ddps_ipoib_if_stop(struct ddps_ipoib_if *f, uint64_t now)
 {
-	uint8_t mgid[2 + DDPS_IPOIB_IF_IP6_MAX][DDPS_IPOIB_GID_LEN];
-	unsigned n = f->state == DDPS_IPOIB_IF_UP ? own_groups(f, mgid) : 0;
-
 	f->now = now;
 	if (f->state == DDPS_IPOIB_IF_DOWN)
 		return;
 	end_all(f);
 	if (f->state == DDPS_IPOIB_IF_UP)
-		ddps_ipoib_groups(f, false);
-	for (unsigned i = 0; i < n; i++)
-		f->port->ops->leave(f->port, mgid[i]); /* [4391-10-10] */
+		ddps_ipoib_own_end(f);
 	f->port->ops->leave(f->port, f->broadcast);
 	f->state = DDPS_IPOIB_IF_DOWN;
 }

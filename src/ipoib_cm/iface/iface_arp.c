@@ -12,13 +12,13 @@ bool ddps_ipoib_lladdr_ok(const struct ddps_ipoib_if *f, const struct ddps_ipoib
 	       ddps_ipoib_lladdr_cmp(a, &f->cfg.me.addr) != 0;
 }
 
-void ddps_ipoib_arp_send(struct ddps_ipoib_if *f, uint16_t op, const uint8_t target[4],
-			 const struct ddps_ipoib_node *n)
+void ddps_ipoib_arp_send(struct ddps_ipoib_if *f, uint16_t op, const uint8_t own[4],
+			 const uint8_t target[4], const struct ddps_ipoib_node *n)
 {
 	struct ddps_ipoib_arp arp = { .op = op, .sender = f->cfg.me.addr };
 	uint8_t octets[DDPS_IPOIB_ARP_LEN];
 
-	memcpy(arp.sender_ip, f->cfg.ip4, 4);
+	memcpy(arp.sender_ip, own, 4);
 	memcpy(arp.target_ip, target, 4);
 	if (n)
 		arp.target = n->lladdr;
@@ -36,7 +36,7 @@ static bool sender_ok(const struct ddps_ipoib_if *f, const struct ddps_ipoib_arp
 	*probe = arp->op == DDPS_IPOIB_ARP_REQUEST && memcmp(ip, none, 4) == 0;
 	if (!ddps_ipoib_lladdr_ok(f, &arp->sender))
 		return false;
-	return *probe || (ip[0] && ip[0] != 127 && ip[0] < 224 && memcmp(ip, f->cfg.ip4, 4) != 0);
+	return *probe || (ip[0] && ip[0] != 127 && ip[0] < 224 && !ddps_ipoib_is_own(f, false, ip));
 }
 
 void ddps_ipoib_arp_in(struct ddps_ipoib_if *f, const void *packet, size_t len)
@@ -46,7 +46,7 @@ void ddps_ipoib_arp_in(struct ddps_ipoib_if *f, const void *packet, size_t len)
 	struct ddps_ipoib_nbr *b;
 	bool probe, for_us;
 
-	if (!f->cfg.has_ip4)
+	if (!ddps_ipoib_serves(f, false))
 		return;
 	if (len != DDPS_IPOIB_ARP_LEN || ddps_ipoib_arp_decode(&arp, packet, len) ||
 	    (arp.op != DDPS_IPOIB_ARP_REQUEST && arp.op != DDPS_IPOIB_ARP_REPLY)) {
@@ -59,11 +59,12 @@ void ddps_ipoib_arp_in(struct ddps_ipoib_if *f, const void *packet, size_t len)
 		f->stats.rx_bad_arp++;
 		return;
 	}
-	for_us = memcmp(arp.target_ip, f->cfg.ip4, 4) == 0;
+	for_us = ddps_ipoib_is_own(f, false, arp.target_ip);
 	memcpy(ip.a, arp.sender_ip, 4);
 	if (probe) /* who else has it: a group reply tells, without a neighbour to keep */ {
 		if (for_us)
-			ddps_ipoib_arp_send(f, DDPS_IPOIB_ARP_REPLY, arp.sender_ip, NULL);
+			ddps_ipoib_arp_send(f, DDPS_IPOIB_ARP_REPLY, arp.target_ip, arp.sender_ip,
+					    NULL);
 		return;
 	}
 	/* A reply that nobody asked for makes no neighbour, it only corrects one. */
@@ -72,9 +73,10 @@ void ddps_ipoib_arp_in(struct ddps_ipoib_if *f, const void *packet, size_t len)
 		return;
 	/* [4755-3.1-11]: by unicast, after the path is known */
 	b->owes = true;
+	memcpy(b->owes_for.a, arp.target_ip, 4);
 	if (b->node->has_path) {
 		b->owes = b->node->due.at != DDPS_CM_NEVER; /* again, if that path is in doubt */
 		f->stats.tx_answer++;
-		ddps_ipoib_arp_send(f, DDPS_IPOIB_ARP_REPLY, arp.sender_ip, b->node);
+		ddps_ipoib_arp_send(f, DDPS_IPOIB_ARP_REPLY, arp.target_ip, arp.sender_ip, b->node);
 	}
 }

@@ -40,13 +40,18 @@ static uint32_t find(const struct ddps_ipoib_if *f, const struct ddps_ipoib_ip *
 	return NONE;
 }
 
-/* IPv6 groups that differ in scope have one MGID; the groups of every host are joined already. */
-static bool has_mgid(const struct ddps_ipoib_if *f, const uint8_t *mgid)
+bool ddps_ipoib_listens(const struct ddps_ipoib_if *f, const uint8_t *mgid)
 {
 	for (uint32_t i = 0; i < f->n_group; i++)
 		if (!memcmp(f->group[i].mgid, mgid, DDPS_IPOIB_GID_LEN))
 			return true;
-	return ddps_ipoib_is_own_group(f, mgid);
+	return false;
+}
+
+/* IPv6 groups that differ in scope have one MGID; the groups of every host are joined already. */
+static bool has_mgid(const struct ddps_ipoib_if *f, const uint8_t *mgid)
+{
+	return ddps_ipoib_listens(f, mgid) || ddps_ipoib_is_own_group(f, mgid);
 }
 
 static void begin(struct ddps_ipoib_if *f, const struct ddps_ipoib_ip *ip)

@@ -76,7 +76,7 @@ static void too_big4(struct ddps_ipoib_if *f, const uint8_t *packet, size_t len,
 	size_t size = IP4_HDR + ICMP_HDR + part;
 	struct ddps_wbuf w = ddps_wbuf_init(out, sizeof(out)), c;
 
-	if (!f->cfg.has_ip4 || !may_answer4(packet, len) || !allowed(f))
+	if (!ddps_ipoib_serves(f, false) || !may_answer4(packet, len) || !allowed(f))
 		return;
 	ddps_wbuf_u16(&w, 0x4500);
 	ddps_wbuf_u16(&w, (uint16_t)size);
@@ -116,13 +116,13 @@ static void too_big6(struct ddps_ipoib_if *f, const uint8_t *packet, size_t len,
 	size_t size = IP6_HDR + ICMP_HDR + part;
 	struct ddps_wbuf w = ddps_wbuf_init(out, sizeof(out)), c;
 
-	if (!f->cfg.n_ip6 || !may_answer6(packet, len) || !allowed(f))
+	if (!ddps_ipoib_serves(f, true) || !may_answer6(packet, len) || !allowed(f))
 		return;
 	ddps_wbuf_u32(&w, 6u << 28);
 	ddps_wbuf_u16(&w, (uint16_t)(size - IP6_HDR));
 	ddps_wbuf_u8(&w, PROTO_ICMP6);
 	ddps_wbuf_u8(&w, TTL);
-	ddps_wbuf_bytes(&w, f->cfg.ip6[0], 16);
+	ddps_wbuf_bytes(&w, ddps_ipoib_own_for(f, true, packet + 8), 16);
 	ddps_wbuf_bytes(&w, packet + 8, 16);
 	ddps_wbuf_u16(&w, 0x0200); /* packet too big */
 	ddps_wbuf_u16(&w, 0);

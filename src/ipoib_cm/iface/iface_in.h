@@ -92,6 +92,13 @@ struct ddps_ipoib_listened {
 	uint8_t mgid[DDPS_IPOIB_GID_LEN];
 };
 
+#define DDPS_IPOIB_IF_MORE 32 /* addresses beside those of the configuration */
+
+struct ddps_ipoib_more {
+	struct ddps_ipoib_ip ip;
+	unsigned prefix;
+};
+
 struct ddps_ipoib_if {
 	struct ddps_ipoib_if_config cfg;
 	struct ddps_ipoib_if_calls calls;
@@ -103,6 +110,9 @@ struct ddps_ipoib_if {
 	uint8_t broadcast[DDPS_IPOIB_GID_LEN];
 	uint32_t ud_mtu;
 	unsigned n_ip6; /* that were given; cfg.n_ip6: that the link is wide enough for */
+	struct ddps_ipoib_more more[DDPS_IPOIB_IF_MORE];
+	unsigned n_more;
+	unsigned gone; /* of the configuration, taken away: bit 0: ip4, the others: ip6[] */
 	uint64_t now, join_at, rng;
 	unsigned subnet;   /* counts what the port says of it: older paths may be wrong */
 	uint32_t from_qpn; /* of the datagram at hand */
@@ -132,6 +142,19 @@ static inline uint64_t ddps_ipoib_min(uint64_t a, uint64_t b)
 {
 	return a < b ? a : b;
 }
+
+/* iface_group.c: the host listens to a group of that MGID. */
+bool ddps_ipoib_listens(const struct ddps_ipoib_if *f, const uint8_t *mgid);
+
+/* iface_own.c */
+/* Whether there is an address of that version, and the link carries it. */
+bool ddps_ipoib_serves(const struct ddps_ipoib_if *f, bool v6);
+bool ddps_ipoib_is_own(const struct ddps_ipoib_if *f, bool v6, const uint8_t *ip);
+/* The address with which to ask for @ip: of its scope, else some other; all zero: there is none. */
+const uint8_t *ddps_ipoib_own_for(const struct ddps_ipoib_if *f, bool v6, const uint8_t *ip);
+/* Groups are joined and addresses announced; groups are left. */
+void ddps_ipoib_own_begin(struct ddps_ipoib_if *f);
+void ddps_ipoib_own_end(struct ddps_ipoib_if *f);
 
 /* iface.c */
 int ddps_ipoib_queue_put(struct ddps_ipoib_if *f, struct ddps_ipoib_queue *q, const void *packet,
@@ -179,8 +202,9 @@ uint64_t ddps_ipoib_nbr_deadline(const struct ddps_ipoib_if *f);
 void ddps_ipoib_nbr_clear(struct ddps_ipoib_if *f);
 
 /* iface_arp.c, iface_nd.c: @n NULL = to the group */
-void ddps_ipoib_arp_send(struct ddps_ipoib_if *f, uint16_t op, const uint8_t target[4],
-			 const struct ddps_ipoib_node *n);
+/* @own: the address of ours that is told; 0.0.0.0: none */
+void ddps_ipoib_arp_send(struct ddps_ipoib_if *f, uint16_t op, const uint8_t own[4],
+			 const uint8_t target[4], const struct ddps_ipoib_node *n);
 void ddps_ipoib_arp_in(struct ddps_ipoib_if *f, const void *packet, size_t len);
 void ddps_ipoib_ns_send(struct ddps_ipoib_if *f, const uint8_t target[16],
 			const struct ddps_ipoib_node *n);

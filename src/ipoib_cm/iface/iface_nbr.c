@@ -136,7 +136,8 @@ static void query(struct ddps_ipoib_if *f, struct ddps_ipoib_nbr *b, bool all)
 	if (b->ip.v6)
 		ddps_ipoib_ns_send(f, b->ip.a, n);
 	else
-		ddps_ipoib_arp_send(f, DDPS_IPOIB_ARP_REQUEST, b->ip.a, n);
+		ddps_ipoib_arp_send(f, DDPS_IPOIB_ARP_REQUEST,
+				    ddps_ipoib_own_for(f, false, b->ip.a), b->ip.a, n);
 }
 
 static void to_nbr(struct ddps_ipoib_if *f, struct ddps_ipoib_node *n, const void *packet,
@@ -179,7 +180,7 @@ static void answer_nbr(struct ddps_ipoib_if *f, struct ddps_ipoib_nbr *b)
 	if (b->ip.v6)
 		ddps_ipoib_na_send(f, b->owes_for.a, b->ip.a, b->node);
 	else
-		ddps_ipoib_arp_send(f, DDPS_IPOIB_ARP_REPLY, b->ip.a, b->node);
+		ddps_ipoib_arp_send(f, DDPS_IPOIB_ARP_REPLY, b->owes_for.a, b->ip.a, b->node);
 }
 
 static void reachable(struct ddps_ipoib_if *f, struct ddps_ipoib_nbr *b)

@@ -17,28 +17,6 @@
 static const uint8_t none[16];
 static const uint8_t all_nodes[16] = { 0xff, 0x02, [15] = 1 };
 
-static bool is_own(const struct ddps_ipoib_if *f, const uint8_t ip[16])
-{
-	for (unsigned i = 0; i < f->cfg.n_ip6; i++)
-		if (memcmp(f->cfg.ip6[i], ip, 16) == 0)
-			return true;
-	return false;
-}
-
-static bool is_link_local(const uint8_t ip[16])
-{
-	return ip[0] == 0xfe && (ip[1] & 0xc0) == 0x80;
-}
-
-/* The own address of the same scope, else the first. */
-static const uint8_t *source_for(const struct ddps_ipoib_if *f, const uint8_t ip[16])
-{
-	for (unsigned i = 0; i < f->cfg.n_ip6; i++)
-		if (is_link_local(f->cfg.ip6[i]) == is_link_local(ip))
-			return f->cfg.ip6[i];
-	return f->cfg.n_ip6 ? f->cfg.ip6[0] : none;
-}
-
 static void solicited_node(uint8_t group[16], const uint8_t ip[16])
 {
 	static const uint8_t prefix[13] = { 0xff, 0x02, [11] = 1, 0xff };
@@ -85,7 +63,7 @@ void ddps_ipoib_ns_send(struct ddps_ipoib_if *f, const uint8_t target[16],
 	struct nd_out o = { .type = NS, .option = DDPS_IPOIB_ND_SOURCE, .target = target };
 
 	solicited_node(group, target);
-	o.src = source_for(f, target);
+	o.src = ddps_ipoib_own_for(f, true, target);
 	o.dst = n ? target : group;
 	nd_send(f, &o, n);
 }
@@ -121,7 +99,7 @@ static void ns_in(struct ddps_ipoib_if *f, const uint8_t *p, size_t len)
 		f->stats.rx_bad_nd++;
 		return;
 	}
-	if (!is_own(f, target))
+	if (!ddps_ipoib_is_own(f, true, target))
 		return;
 	if (dad) {
 		f->stats.tx_answer++;
@@ -153,7 +131,8 @@ static void na_in(struct ddps_ipoib_if *f, const uint8_t *p, size_t len)
 
 	if (has > 0 && ddps_ipoib_lladdr_cmp(&a, &f->cfg.me.addr) == 0)
 		return; /* our own, back from the group */
-	if (has < 0 || (has && !ddps_ipoib_lladdr_ok(f, &a)) || is_own(f, target) ||
+	if (has < 0 || (has && !ddps_ipoib_lladdr_ok(f, &a)) ||
+	    ddps_ipoib_is_own(f, true, target) ||
 	    (solicited && p[24] == 0xff)) { /* [4861-7.1.2-6] */
 		f->stats.rx_bad_nd++;
 		return;
@@ -164,7 +143,7 @@ static void na_in(struct ddps_ipoib_if *f, const uint8_t *p, size_t len)
 
 bool ddps_ipoib_nd_in(struct ddps_ipoib_if *f, const uint8_t *p, size_t len)
 {
-	if (!f->cfg.n_ip6 || len <= IP6_HDR || p[6] != ICMP6 ||
+	if (!ddps_ipoib_serves(f, true) || len <= IP6_HDR || p[6] != ICMP6 ||
 	    (p[IP6_HDR] != NS && p[IP6_HDR] != NA))
 		return false;
 	/* RFC 4861 7.1: nothing from beyond the link, nothing damaged */

@@ -82,18 +82,23 @@ static void group_send(struct group_send *g, const uint8_t *packet, size_t len)
 	}
 }
 
-/* All ones in the host part of the interface's subnet. */
+static bool is_broadcast_of(const uint8_t own[4], unsigned prefix, const uint8_t ip[4])
+{
+	struct ddps_rbuf a = ddps_rbuf_init(own, 4), b = ddps_rbuf_init(ip, 4);
+
+	return prefix && prefix <= 30 &&
+	       ddps_rbuf_u32(&b) == (ddps_rbuf_u32(&a) | ~(UINT32_MAX << (32 - prefix)));
+}
+
+/* All ones in the host part of one of the interface's subnets. */
 static bool is_subnet_broadcast(const struct ddps_ipoib_if *f, const uint8_t ip[4])
 {
-	uint32_t mask, own, dst;
-	struct ddps_rbuf a = ddps_rbuf_init(f->cfg.ip4, 4), b = ddps_rbuf_init(ip, 4);
-
-	if (!f->cfg.has_ip4 || !f->cfg.prefix4 || f->cfg.prefix4 > 30)
-		return false;
-	mask = UINT32_MAX << (32 - f->cfg.prefix4);
-	own = ddps_rbuf_u32(&a);
-	dst = ddps_rbuf_u32(&b);
-	return dst == (own | ~mask);
+	if (f->cfg.has_ip4 && !(f->gone & 1) && is_broadcast_of(f->cfg.ip4, f->cfg.prefix4, ip))
+		return true;
+	for (unsigned i = 0; i < f->n_more; i++)
+		if (!f->more[i].ip.v6 && is_broadcast_of(f->more[i].ip.a, f->more[i].prefix, ip))
+			return true;
+	return false;
 }
 
 /* Return: whether the packet goes to a group, then @mgid is set. */

@@ -4,6 +4,7 @@
 #include "cli/sessctl.h"
 #include "cli/sig.h"
 #include "ipoib/bridge/tun.h"
+#include <arpa/inet.h>
 #include <errno.h>
 #include <poll.h>
 #include <stdlib.h>
@@ -18,7 +19,8 @@
 #define FD_SIG	 (FD_TUN + 1)
 #define FD_CTL	 (FD_TUN + 2)
 #define FD_ASKER (FD_TUN + 3)
-#define FDS	 (FD_TUN + 4)
+#define FD_ADDR	 (FD_TUN + 4)
+#define FDS	 (FD_TUN + 5)
 
 static void to_tun(void *arg, const uint8_t hdr[OFFLOAD_HDR], const void *packet, size_t len,
 		   const void *rest, size_t rest_len)
@@ -56,7 +58,13 @@ static int open_tun(struct bridge *b)
 		if (tun_address(name, b->ip[i].family, b->ip[i].addr, b->ip[i].prefix, why,
 				sizeof why))
 			return fail(b, errno, why);
-	return tun_up(name, why, sizeof why) ? fail(b, errno, why) : ST_DONE;
+	if (tun_up(name, why, sizeof why))
+		return fail(b, errno, why);
+	b->watch = tun_watch_open();
+	if (b->watch < 0)
+		out_note(&b->out, "addresses that are added later are not noticed: netlink: %s",
+			 strerror(errno));
+	return ST_DONE;
 }
 
 static int open_interface(struct bridge *b)
@@ -107,7 +115,10 @@ static int open_all(struct bridge *b)
 static void from_tun(void *arg, const void *packet, size_t len)
 {
 	struct bridge *b = arg;
+	const unsigned faults = dhcp_faults(packet, len) & ~b->dhcp;
 
+	if (faults)
+		bridge_out_dhcp(b, faults);
 	(void)ddps_ipoib_if_send(b->f, packet, len, b->now);
 }
 
@@ -163,8 +174,21 @@ static void wait_for(struct bridge *b, uint64_t due, bool open)
 	fds[FD_SIG] = (struct pollfd){ .fd = open ? sig_fd() : -1, .events = POLLIN };
 	fds[FD_CTL] =
 		(struct pollfd){ .fd = open && b->client < 0 ? b->ctl : -1, .events = POLLIN };
+	fds[FD_ADDR] = (struct pollfd){ .fd = open ? b->watch : -1, .events = POLLIN };
 	fds[FD_ASKER] = (struct pollfd){ .fd = open ? b->client : -1, .events = POLLIN };
 	(void)ppoll(fds, FDS, &ts, NULL);
+}
+
+static void address_told(void *arg, int family, const uint8_t *addr, unsigned prefix, bool has)
+{
+	struct bridge *b = arg;
+	char text[INET6_ADDRSTRLEN];
+
+	if (!ddps_ipoib_if_address(b->f, family == AF_INET6, addr, prefix, has, clock_ns()))
+		return;
+	inet_ntop(family, addr, text, sizeof text);
+	out_error(&b->out, 0, "fewer addresses on one bridge",
+		  "%s: nobody is told of the address %s: too many", b->o->tun, text);
 }
 
 /* @open: packets and questions are taken; else only what is under way comes to its end. */
@@ -182,6 +206,8 @@ static int turn(struct bridge *b, uint64_t due, bool open)
 	if (!open)
 		return 0;
 	bridge_ctl_run(b, now);
+	if (b->watch >= 0)
+		tun_watch_read(b->watch, b->o->tun, address_told, b);
 	return read_tun(b, now);
 }
 
@@ -222,6 +248,8 @@ static int close_all(struct bridge *b, int status)
 	ipoib_port_close(&b->port);
 	if (b->tun >= 0)
 		close(b->tun);
+	if (b->watch >= 0)
+		close(b->watch);
 	if (bridge_capture_close(b))
 		status = ST_FAILED;
 	bridge_ctl_close(b); /* last: whoever asked for the end sees it now */
@@ -237,7 +265,7 @@ static int up(const struct ipoib_opts *o)
 		perror("sessctl ipoib bridge");
 		return ST_FAILED;
 	}
-	b->tun = b->ctl = b->client = -1;
+	b->tun = b->watch = b->ctl = b->client = -1;
 	b->in.in = to_tun;
 	b->in.arg = b;
 	b->o = o;

@@ -7,6 +7,7 @@
  * ipoib_bridge_ctl.c answers "status" and "down", ipoib_bridge_up.c passes on what comes from the
  * port.
  */
+#include "ipoib/bridge/dhcp.h"
 #include "ipoib/bridge/offload.h"
 #include "ipoib/ipoib_port.h"
 #include <ddpsess/ipoib_if.h>
@@ -30,7 +31,7 @@ struct bridge {
 	unsigned n_ip;
 	struct ddps_ipoib_if *f;
 	FILE *capture;
-	int tun;
+	int tun, watch;	       /* the device, and news of its addresses; or -1 */
 	int ctl, client;       /* socket for questions, and who is asking one; or -1 */
 	uint64_t client_until; /* then it has been silent for too long */
 	bool down;	       /* "bridge down" has asked for the end */
@@ -46,6 +47,7 @@ struct bridge {
 		char why[400];
 	} failed[BRIDGE_FAILED];
 	unsigned next_failed;
+	unsigned dhcp;	  /* faults of DHCP clients of this host that were said */
 	char narrow[200]; /* why IPv6 is not served; or "" */
 	struct offload_in in;
 	uint8_t packet[OFFLOAD_HDR + 65536];
@@ -61,6 +63,8 @@ void bridge_identify(struct bridge *b);
 /* What to try about that errno; NULL: no idea. */
 const char *bridge_advice(int err);
 void bridge_out_start(struct bridge *b);
+/* Of DHCP clients of this host; each fault once. */
+void bridge_out_dhcp(struct bridge *b, unsigned faults);
 /* Its state as one object, named @event. */
 json_t *bridge_status(const struct bridge *b, const char *event);
 /* The same for people. */

@@ -111,8 +111,8 @@ int bridge_configure(struct bridge *b, char *why, size_t why_len)
 	struct ddps_ipoib_iface *me = &b->cfg.me;
 	uint32_t seed, qpn;
 
-	if (!o->tun || !o->ip.n) {
-		snprintf(why, why_len, "--tun and --ip are needed");
+	if (!o->tun) {
+		snprintf(why, why_len, "--tun is needed");
 		return -1;
 	}
 	ddps_ipoib_if_config_init(&b->cfg);

@@ -65,6 +65,38 @@ void bridge_out_start(struct bridge *b)
 	out_flush(&b->out);
 }
 
+static void say_dhcp(struct bridge *b, const char *why)
+{
+	if (b->out.json)
+		json_out_line(&b->out, json_pack("{ss ss}", "event", "dhcp", "why", why));
+	else
+		fprintf(b->out.err, "%s: %s\n", b->o->tun, why);
+	out_flush(&b->out);
+}
+
+void bridge_out_dhcp(struct bridge *b, unsigned faults)
+{
+	const uint8_t *guid = b->cfg.me.addr.gid + 8;
+	char why[300];
+
+	b->dhcp |= faults;
+	if (faults & DHCP_NO_BROADCAST)
+		say_dhcp(b, "a DHCP client of this host wants its answer at an address that it "
+			    "does not "
+			    "have yet, and nobody can find it there (RFC 4390); try: its broadcast "
+			    "flag (udhcpc -B)");
+	if (!(faults & DHCP_NO_IDENTIFIER))
+		return;
+	snprintf(
+		why, sizeof why,
+		"a DHCP client of this host names itself by a hardware address, which is zero on "
+		"each "
+		"such device, so a server takes all of them for one (RFC 4390); try: an identifier "
+		"(udhcpc -x 0x3d:00%02x%02x%02x%02x%02x%02x%02x%02x)",
+		guid[0], guid[1], guid[2], guid[3], guid[4], guid[5], guid[6], guid[7]);
+	say_dhcp(b, why);
+}
+
 /* ---- the state as JSON ---- */
 
 static json_t *neighbours(const struct bridge *b)

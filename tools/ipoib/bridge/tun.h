@@ -2,6 +2,7 @@
 #ifndef SESSCTL_TUN_H
 #define SESSCTL_TUN_H
 /* A TUN device of the kernel: IP packets by read() and write(). */
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -18,5 +19,15 @@ int tun_address(const char *name, int family, const uint8_t *addr, unsigned pref
 		size_t why_len);
 /* Let packets through.  Return: 0 or -1, @why, errno. */
 int tun_up(const char *name, char *why, size_t why_len);
+
+/* ---- tun_watch.c ---- */
+
+/* A descriptor for news of addresses, those that there are first.  Return: -1 with errno. */
+int tun_watch_open(void);
+/* What has come of device @name; never blocks. */
+void tun_watch_read(int fd, const char *name,
+		    void (*told)(void *arg, int family, const uint8_t *addr, unsigned prefix,
+				 bool has),
+		    void *arg);
 
 #endif
