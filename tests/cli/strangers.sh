@@ -51,6 +51,35 @@ read_only() {
 		same got served/f && rm got
 }
 
+# A limit of file sizes is a refusal, not the listener's end: in a shell of its own, whose limit it is.
+file_size_limit() {
+	head -c 200000 /dev/zero >large
+	mkdir -p limited
+	(ulimit -f 100 && listen "$(uri_of "$wire")" --dir limited
+		run 1 put large "$uri/x" && says err "larger than the listener may write" && only limited "" &&
+			run 0 put hello "$uri/little" && same hello limited/little && rm limited/little && why= || why=${why:-no}
+		stop_listener
+		echo "$why" >why
+		[ -z "$why" ])
+	local status=$?
+	why=$(cat why)
+	return $status
+}
+
+# The same where it is the one who gets the file.
+file_size_limit_here() {
+	head -c 200000 /dev/zero >served/large
+	listen "$(uri_of "$wire")" --dir served
+	(ulimit -f 100 && run 1 get "$uri/large" here && says err "File too large" &&
+		says err "try: a larger limit of file sizes" && absent here && why= || why=${why:-no}
+		echo "$why" >why
+		[ -z "$why" ])
+	local status=$?
+	why=$(cat why)
+	rm served/large
+	return $status
+}
+
 too_much_from_a_listener() {
 	SESSCTL=python3 start_job liar.fifo liar.err "$here/stranger.py" - liar
 	local liar=$pid liar_fd=$fd
@@ -92,6 +121,8 @@ for wire in $WIRES; do
 	test_case "contact 16: $wire: all sessions" all_sessions
 	test_case "contact 16: $wire: octet by octet" octet_by_octet
 	test_case "contact 16: $wire: --read-only" read_only
+	test_case "contact 16: $wire: a put above the limit of file sizes" file_size_limit
+	test_case "contact 16: $wire: a get above the limit of file sizes" file_size_limit_here
 	test_case "contact 16: $wire: refusals are counted" refusals_are_counted
 done
 test_case "contact 16: a listener that sends too much" too_much_from_a_listener

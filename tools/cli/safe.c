@@ -157,6 +157,8 @@ const char *safe_reason(int sys_errno)
 	case ENOSPC:
 	case EDQUOT:
 		return "no space is left where the listener keeps its files; make room there";
+	case EFBIG:
+		return "the file is larger than the listener may write (its ulimit -f)";
 	default:
 		return strerror(sys_errno);
 	}

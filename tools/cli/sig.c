@@ -57,8 +57,10 @@ int sig_init(void)
 	wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	if (wake_fd < 0 || sigaction(SIGINT, &sa, NULL) || sigaction(SIGTERM, &sa, NULL))
 		return -1;
-	/* a closed standard output is reported when writing fails */
-	return sigaction(SIGPIPE, &ignore, NULL);
+	/* a closed standard output, and a file above the limit, are reported when writing fails */
+	if (sigaction(SIGPIPE, &ignore, NULL))
+		return -1;
+	return sigaction(SIGXFSZ, &ignore, NULL);
 }
 
 int sig_fd(void)

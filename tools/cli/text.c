@@ -213,6 +213,8 @@ const char *text_file_advice(int sys_errno)
 	case ENOSPC:
 	case EDQUOT:
 		return "make room, or another file system";
+	case EFBIG:
+		return "a larger limit of file sizes (ulimit -f)";
 	case EROFS:
 		return "another path: this one cannot be written to";
 	default:
