@@ -187,6 +187,39 @@ others() {
 	return "$status"
 }
 
+# So many directories that each is asked one socket at a time: all sockets in each are asked.
+many_directories() {
+	local uid
+	fresh
+	unset DDPSESS_WATCH
+	for uid in {30000..30300}; do
+		mkdir -m 700 "/tmp/ddpsess-$uid" && chown "$uid" "/tmp/ddpsess-$uid" || return
+	done
+	listen "$(uri_of tcp)"
+	others=()
+	for uid in 1 2 3 4 5; do
+		start_job more.fifo more.err listen --json "$(uri_of tcp)"
+		others+=("$pid $fd")
+	done
+	run 0 stat --json && has_all && why= || why=${why:-no}
+	for uid in "${others[@]}"; do
+		kill "${uid% *}"
+		end_job "${uid% *}" "${uid#* }"
+	done
+	[ -z "$why" ]
+}
+
+# All of the listeners are shown, and nothing was late.
+has_all() {
+	local one
+	has out pid "$listener" || return
+	for one in "${others[@]}"; do
+		has out pid "${one% *}" || return
+	done
+	why=$(cat err)
+	[ -z "$why" ]
+}
+
 # Nobody is kept from being seen without a word.
 taken() {
 	local way
@@ -216,6 +249,7 @@ test_case "contact 17: names that are no sockets" links
 if [ "$(awk '{ print $3 }' /proc/self/uid_map)" -gt 65534 ]; then
 	test_case "contact 17: sockets of somebody else" foreign
 	test_case "contact 17: one user among others" others
+	test_case "contact 17: more directories than questions at a time" many_directories
 	test_case "contact 17: a directory that is taken" taken
 else
 	ok "contact 17: sockets of somebody else # skipped: there is one user only"

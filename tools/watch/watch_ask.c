@@ -240,6 +240,14 @@ static void hear_all(struct asking *a)
 	}
 }
 
+/* With few questions at a time all may be answered while there are sockets still to be asked. */
+static bool names_left(const struct watch_place *places, size_t count)
+{
+	while (count && places[count - 1].over)
+		count--;
+	return count;
+}
+
 json_t *watch_ask(const struct watch_target *t, watch_meant *meant, struct watch_place *places,
 		  size_t count, struct watch_trouble *trouble)
 {
@@ -257,7 +265,7 @@ json_t *watch_ask(const struct watch_target *t, watch_meant *meant, struct watch
 			ask_more(&a, &places[i], at_a_time, until);
 		if (a.count && poll(a.fds, a.count, clock_left_ms(until)) > 0)
 			hear_all(&a);
-	} while (a.count && clock_ns() < until);
+	} while ((a.count || names_left(places, count)) && clock_ns() < until);
 	while (a.count) {
 		watch_met(trouble, WATCH_LATE, a.q[0].of->path, a.q[0].name);
 		end_question(&a, 0);
