@@ -283,3 +283,38 @@ Test(verbs_face, contact_27_a_rule_refuses_as_before, .timeout = 60)
 {
 	by_rule("iwarp", -ECONNREFUSED);
 }
+
+VT_TEST(verbs_face, contact_27_a_message_ends_at_max_msg_sz)
+{
+	struct ibv_sge half[2];
+	struct ibv_send_wr wr = { .sg_list = half, .num_sge = 2, .opcode = IBV_WR_SEND }, *bad;
+	struct ibv_port_attr port;
+	struct vt v;
+
+	up(&v, "roce");
+	cr_assert_eq(ibv_query_port(v.a.id->verbs, 1, &port), 0);
+	cr_expect_eq(port.max_msg_sz, 1u << 31);
+	half[0] = half[1] = (struct ibv_sge){ (uintptr_t)v.a.buf, 1u << 30, v.a.mr->lkey };
+	half[1].length++;
+	cr_expect_eq(ibv_post_send(v.a.id->qp, &wr, &bad), EINVAL);
+	cr_expect_eq(bad, &wr);
+	/* nothing has ended by it */
+	half[0].length = 8;
+	wr.num_sge = 1;
+	wr.send_flags = IBV_SEND_SIGNALED;
+	cr_assert_eq(vt_recv(&v.b, 7, 0, 64), 0);
+	cr_assert_eq(ibv_post_send(v.a.id->qp, &wr, &bad), 0);
+	vt_expect_wc(&v.a, 0, IBV_WC_SEND, IBV_WC_SUCCESS);
+	vt_down(&v);
+}
+
+VT_TEST(verbs_face, contact_27_an_iwarp_device_takes_what_ddp_can_carry)
+{
+	struct ibv_port_attr port;
+	struct vt v;
+
+	up(&v, "iwarp");
+	cr_assert_eq(ibv_query_port(v.a.id->verbs, 1, &port), 0);
+	cr_expect_eq(port.max_msg_sz, UINT32_MAX);
+	vt_down(&v);
+}

@@ -38,8 +38,9 @@ static void help(FILE *f)
 	cmd_help_row(f, "top", "[PID|URI]", "Watch the busiest sessions.");
 	cmd_help_row(f, "ipoib", "COMMAND", "IP over InfiniBand in connected mode.");
 	cmd_help_row(f, "run", "PROGRAM ...", "Run a verbs program over TCP or SCTP.");
-	fprintf(f, "\nURI is tcp://HOST:PORT or "
-		   "sctp://HOST:PORT[?backend=auto|kernel|native][&encap=PORT|off].\n"
+	fprintf(f, "\nURI is tcp://HOST:PORT[?tos=N] or "
+		   "sctp://HOST[,HOST...]:PORT[?backend=auto|kernel|native]\n"
+		   "[&encap=PORT|off][&tos=N]; ddpsess(7) has all of it.\n"
 		   "'sessctl COMMAND --help' shows more, sessctl-COMMAND(1) everything.\n");
 }
 

@@ -190,10 +190,18 @@ static bool comes_back(const struct ibv_send_wr *wr)
 	       wr->opcode == IBV_WR_ATOMIC_FETCH_AND_ADD;
 }
 
+/* InfiniBand: 2^31 octets.  A message of DDP ends where its offset of 32 bits does. */
+uint32_t vd_msg_max(const struct ibv_context *ctx)
+{
+	return ed_is_roce(ctx) ? 1u << 31 : UINT32_MAX;
+}
+
 int vd_check_send(const struct vd_qp *qp, const struct ibv_send_wr *wr, struct ddps_send_wr *to)
 {
 	if (wr->send_flags & ~(unsigned)SEND_FLAGS || wr->num_sge < 0 ||
 	    (uint32_t)wr->num_sge > qp->init.cap.max_send_sge || (wr->num_sge && !wr->sg_list))
+		return EINVAL;
+	if (length(wr) > vd_msg_max(qp->qp.qp_base.context))
 		return EINVAL;
 	if (qp->init.qp_type == IBV_QPT_UC &&
 	    (comes_back(wr) || wr->opcode == IBV_WR_SEND_WITH_INV))
