@@ -42,11 +42,16 @@ if uid:
     os.setuid(uid)
 all = []
 for i in range(first, first + n):
-    all.append(socket.socket(socket.AF_UNIX))
+    all.append(socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET if mode == "packets" else socket.SOCK_STREAM))
     all[-1].bind("%s/1.%d" % (where, i))
     all[-1].listen(16)
 print("ready", flush=True)
-if mode == "silent":
+if mode in ("silent", "packets"):
+    sys.stdin.read()
+if mode.startswith("say:"):
+    c = all[0].accept()[0]
+    c.sendall(mode[4:].encode())
+    c.close()
     sys.stdin.read()
 if mode == "controls":
     c = all[0].accept()[0]
@@ -127,6 +132,22 @@ silent() {
 	fake silent 0 watch 1 30 || return
 	run 0 stat --json && has out pid "$listener" && says err "no whole answer in time" && says err "and 29 more" || return
 	run 1 stat tcp://127.0.0.1:1 && says err "listens on tcp" && says err "no whole answer in time"
+}
+
+# What is no answer at all is not called one that ended early.
+no_answer() {
+	local text
+	for text in x0x '[1,2]' '"pid"'; do
+		fresh
+		fake "say:$text" 0 watch 1 1 || return
+		run 1 stat && says err "what it answered is no state" && says err "try: asking its owner" || return
+	done
+	fresh
+	fake 'say:{"pid":1,' 0 watch 1 1 || return
+	run 1 stat && says err "no whole answer" && says err "try: again" || return
+	fresh
+	fake packets 0 watch 1 1 || return
+	run 1 stat && says err "not asked: a link, not a socket" && says err "try: removing it"
 }
 
 # What the name stands for is not a socket that lies there.
@@ -245,6 +266,7 @@ taken() {
 test_case "contact 17: an answer without end" endless
 test_case "contact 19: texts that a terminal obeys" controls
 test_case "contact 17: answers that do not come" silent
+test_case "contact 17: what is no answer" no_answer
 test_case "contact 17: names that are no sockets" links
 if [ "$(awk '{ print $3 }' /proc/self/uid_map)" -gt 65534 ]; then
 	test_case "contact 17: sockets of somebody else" foreign

@@ -19,7 +19,8 @@ enum watch_fault {
 	WATCH_FOREIGN, /* a link, no socket, or somebody else's */
 	WATCH_LATE,
 	WATCH_LONG,
-	WATCH_GARBLED,
+	WATCH_GARBLED, /* it ended early */
+	WATCH_STRANGE, /* it is none */
 	WATCH_SYSTEM,
 	WATCH_FAULTS
 };

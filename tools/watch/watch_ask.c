@@ -98,6 +98,8 @@ static int dial_name(const struct watch_place *p, const char *name, enum watch_f
 		fd = dial_file(file);
 		if (fd < 0 && errno == ECONNREFUSED)
 			*f = WATCH_FAULTS;
+		if (fd < 0 && errno == EPROTOTYPE) /* no stream: not ours */
+			*f = WATCH_FOREIGN;
 		if (fd < 0 && errno == EAGAIN) /* it has as many clients as it takes */
 			*f = WATCH_LATE;
 	}
@@ -204,13 +206,17 @@ static int hear(struct question *q, int fd, enum watch_fault *f)
 	return n > 0;
 }
 
-/* false: it is no object. */
-static bool take_answer(struct asking *a, struct question *q)
+/* false: it is no object; and the fault. */
+static bool take_answer(struct asking *a, struct question *q, enum watch_fault *f)
 {
 	char key[sizeof q->of->path + sizeof q->name];
-	json_t *answer = json_loadb(q->text, q->len, 0, NULL);
+	json_error_t e;
+	json_t *answer = json_loadb(q->text, q->len, 0, &e);
 	bool whole = json_is_object(answer);
 
+	*f = WATCH_STRANGE;
+	if (!q->len || (!answer && json_error_code(&e) == json_error_premature_end_of_input))
+		*f = WATCH_GARBLED;
 	if (whole && q->pid)
 		json_object_set_new(answer, "pid", json_integer(q->pid));
 	if (whole && a->meant(a->target, answer)) {
@@ -229,10 +235,8 @@ static void hear_all(struct asking *a)
 		struct question *q = &a->q[i];
 		int more = a->fds[i].revents ? hear(q, a->fds[i].fd, &f) : 1;
 
-		if (!more && !take_answer(a, q)) {
-			f = WATCH_GARBLED;
+		if (!more && !take_answer(a, q, &f))
 			more = -1;
-		}
 		if (more < 0)
 			watch_met(a->trouble, f, q->of->path, q->name);
 		if (more <= 0)

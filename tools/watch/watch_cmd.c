@@ -111,6 +111,8 @@ static void tell_trouble(struct job *j, const struct watch_trouble *t)
 		[WATCH_LONG] = { "the answer is too long", "sessctl stat PID, which asks one "
 							   "process only" },
 		[WATCH_GARBLED] = { "no whole answer", "again: a process that ends gives none" },
+		[WATCH_STRANGE] = { "what it answered is no state of a process",
+				    "asking its owner what listens there" },
 	};
 	char first[sizeof t->first[0]], more[32] = "";
 
